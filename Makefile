@@ -1,0 +1,163 @@
+# skippipe: one Makefile, no generator.
+#
+#   make          everything there is the means to build (CUDA parts when nvcc is there)
+#   make demo     install what is missing, build, open the console on an embedded cluster
+#   make check    install what is missing, build, run every test
+#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | check-gpu
+#
+# Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
+# A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
+# each links the folder's own archive and those it may use, nothing else.
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+CC     ?= cc
+ARGS   ?=
+
+# Which archives a folder's code may use (itself first), in link order. The include
+# rule of docs/architecture.md; tests/layers.sh reads these very lines.
+uses_base       := base
+uses_wire       := wire base
+uses_schedule   := schedule base
+uses_model      := model base
+uses_store      := store base
+uses_agent      := agent wire model base
+uses_controller := controller wire schedule store base
+uses_verify     := verify store schedule model base
+uses_tui        := tui wire base
+uses_cli        := cli base
+FOLDERS := base wire schedule model store agent controller verify tui cli
+
+# The program of each folder that has one.
+program_schedule   := skippipe-plan
+program_model      := skippipe-model
+program_agent      := skippipe-agent
+program_controller := skippipe-controller
+program_verify     := skippipe-verify
+program_tui        := skippipe-console
+program_wire       := skippipe-key
+program_cli        := skippipe
+
+# Libraries from outside, by the only folder that knows them. jansson is shared.
+libs_base       := -lm -lpthread
+libs_wire       := -lnanomsg -lsodium
+libs_schedule   := -ljansson
+libs_model      := -ldnnl -ljansson
+libs_store      := -lsqlite3
+libs_agent      := -ljansson
+libs_controller := -ljansson
+libs_verify     := -ljansson
+libs_tui        := -lncursesw -ltinfo -ljansson
+libs_cli        := -ljansson
+
+OPT      ?= -O2 -g
+WARN     := -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
+SANITIZE ?=
+VERSION  := $(shell cat VERSION)
+CPPFLAGS += -I. -D_GNU_SOURCE -DSKIPPIPE_VERSION='"$(VERSION)"' -DSKIPPIPE_PREFIX='"$(PREFIX)"'
+CFLAGS   += -std=c11 $(WARN) $(OPT) -ffp-contract=off -fno-omit-frame-pointer $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
+LDFLAGS  += -rdynamic $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+
+# model/cpu is C with the CPU's own kernels; model/cuda needs nvcc.
+NVCC := $(shell command -v nvcc 2>/dev/null)
+CUDA_SRC := $(wildcard model/cuda/*.cu)
+NVCCFLAGS ?= -O3 -std=c++17 -arch=native
+ifneq ($(NVCC),)
+ifneq ($(CUDA_SRC),)
+HAVE_CUDA := 1
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+# Without a device to ask, build for the chips the code was written for.
+CUDA_ARCH ?= $(if $(wildcard /dev/nvidia0),native,sm_90)
+NVCCFLAGS := -O3 -std=c++17 -arch=$(CUDA_ARCH) -I. --compiler-options -fPIC
+CPPFLAGS += -DSKIPPIPE_CUDA=1
+libs_model += -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcublas -lcudart -lstdc++
+endif
+endif
+
+sources  = $(filter-out $(1)/main.c,$(wildcard $(1)/*.c $(1)/*/*.c))
+lib_src  = $(foreach s,$(call sources,$(1)),$(if $(findstring /tests/,$(s)),,$(s)))
+objects  = $(patsubst %.c,$(BUILD)/%.o,$(call lib_src,$(1)))
+archives = $(foreach u,$(uses_$(1)),$(BUILD)/lib$(u).a)
+libs     = $(foreach u,$(uses_$(1)),$(libs_$(u)))
+test_src = $(wildcard $(1)/tests/*_test.c)
+
+PROGRAMS := $(foreach f,$(FOLDERS),$(if $(wildcard $(f)/main.c),$(BUILD)/bin/$(program_$(f))))
+TESTS    := $(foreach f,$(FOLDERS),$(patsubst %.c,$(BUILD)/%,$(call test_src,$(f))))
+BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
+
+all: $(PROGRAMS)
+
+define folder_rules
+$(BUILD)/lib$(1).a: $(call objects,$(1)) $(if $(and $(HAVE_CUDA),$(filter model,$(1))),$(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC)))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	ar rcs $$@ $$^
+$(if $(wildcard $(1)/main.c),
+$(BUILD)/bin/$(program_$(1)): $(BUILD)/$(1)/main.o $(call archives,$(1))
+	@mkdir -p $$(@D)
+	$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call libs,$(1)))
+$(BUILD)/$(1)/tests/%: $(BUILD)/$(1)/tests/%.o $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c %_fuzz.c,$(wildcard $(1)/tests/*.c))) $(call archives,$(1))
+	$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call libs,$(1)) -lcmocka
+endef
+$(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
+
+# A bench is named after the folder it measures: bench/schedule.c links schedule's archives.
+$(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $< $(call archives,$*) $(call libs,$*)
+
+$(BUILD)/%.o: %.c Makefile VERSION
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.o: %.cu Makefile
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
+
+deps:
+	@deploy/deps.sh
+
+demo: deps
+	@$(MAKE) --no-print-directory -j2 all
+	@$(BUILD)/bin/skippipe demo $(ARGS)
+
+tests: all $(TESTS)
+
+check: deps
+	@$(MAKE) --no-print-directory -j2 layers tests
+	@tests/run.sh $(BUILD) $(TESTS)
+
+# Unit tests alone, under whatever SANITIZE= says: quick, no processes, no network.
+check-unit: $(TESTS)
+	@tests/run.sh --unit $(BUILD) $(TESTS)
+
+layers:
+	@tests/layers.sh
+
+bench: $(BENCHES)
+
+# libFuzzer needs clang. FUZZ_SECONDS each; the corpora live in <folder>/tests/corpus/.
+FUZZ_SECONDS ?= 60
+fuzz:
+	@tests/fuzz.sh $(FUZZ_SECONDS)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/skippipe/themes $(DESTDIR)$(PREFIX)/share/doc/skippipe
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 themes/*.json $(DESTDIR)$(PREFIX)/share/skippipe/themes
+	install -m 644 deploy/*.json $(DESTDIR)$(PREFIX)/share/skippipe
+	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/skippipe
+
+SOURCES := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+fmt:
+	clang-format -i $(SOURCES)
+tidy:
+	clang-tidy --quiet $(filter %.c,$(SOURCES)) -- $(CPPFLAGS) -std=c11
+
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all deps demo tests check check-unit layers bench fuzz install fmt tidy clean
+.SECONDARY:

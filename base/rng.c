@@ -1,0 +1,78 @@
+#include "base/rng.h"
+
+#include <assert.h>
+#include <math.h>
+
+static uint64_t splitmix(uint64_t *x)
+{
+	uint64_t z = *x += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+void rng_init(struct rng *r, uint64_t seed)
+{
+	for (int i = 0; i < 4; i++)
+		r->state[i] = splitmix(&seed);
+}
+
+void rng_init_stream(struct rng *r, uint64_t seed, uint64_t stream)
+{
+	uint64_t mixed = splitmix(&seed);
+
+	mixed ^= splitmix(&stream);
+	rng_init(r, mixed);
+}
+
+static uint64_t rotl(uint64_t x, int k)
+{
+	return (x << k) | (x >> (64 - k));
+}
+
+uint64_t rng_next(struct rng *r)
+{
+	uint64_t *s = r->state, out = rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
+
+	s[2] ^= s[0];
+	s[3] ^= s[1];
+	s[1] ^= s[2];
+	s[0] ^= s[3];
+	s[2] ^= t;
+	s[3] = rotl(s[3], 45);
+	return out;
+}
+
+/* Lemire's multiply-shift with rejection (2019). */
+uint32_t rng_below(struct rng *r, uint32_t n)
+{
+	uint64_t m;
+
+	assert(n > 0);
+	m = (rng_next(r) >> 32) * (uint64_t)n;
+	if ((uint32_t)m < n) {
+		uint32_t floor = (uint32_t)-n % n;
+
+		while ((uint32_t)m < floor)
+			m = (rng_next(r) >> 32) * (uint64_t)n;
+	}
+	return (uint32_t)(m >> 32);
+}
+
+double rng_uniform(struct rng *r)
+{
+	return (double)(rng_next(r) >> 11) * 0x1p-53;
+}
+
+double rng_normal(struct rng *r)
+{
+	double u, v, s;
+
+	do {
+		u = 2 * rng_uniform(r) - 1;
+		v = 2 * rng_uniform(r) - 1;
+		s = u * u + v * v;
+	} while (s >= 1 || s == 0);
+	return u * sqrt(-2 * log(s) / s);
+}

@@ -1,0 +1,23 @@
+/* rng.h - reproducible random numbers: the same seed gives the same stream on every machine.
+ *
+ * xoshiro256** (Blackman and Vigna, 2018), seeded through splitmix64. Not for secrets: keys come
+ * from libsodium.
+ */
+#ifndef BASE_RNG_H
+#define BASE_RNG_H
+
+#include <stdint.h>
+
+struct rng {
+	uint64_t state[4];
+};
+
+void rng_init(struct rng *r, uint64_t seed);
+/* A stream of its own for (seed, stream): neighbours are unrelated. */
+void rng_init_stream(struct rng *r, uint64_t seed, uint64_t stream);
+uint64_t rng_next(struct rng *r);
+uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in [0, n), unbiased; n > 0 */
+double rng_uniform(struct rng *r);             /* [0, 1), 53 bits */
+double rng_normal(struct rng *r);              /* mean 0, variance 1 (polar method) */
+
+#endif
