@@ -1,0 +1,73 @@
+/* config.h - the shape of a model, how it is cut into stages, and the recipe it is trained by.
+ *
+ * A model is a LLaMA: RMSNorm, rotary positions, causal attention with grouped key/value heads,
+ * SwiGLU. Stage 0 holds the embedding, the first layers, the final norm and the head; every
+ * other stage holds its share of the consecutive layers. Plain data: copied freely, no
+ * pointers.
+ *
+ * As JSON ("format": "skippipe.model/1") it is what agents are told and checkpoints carry.
+ */
+#ifndef MODEL_CONFIG_H
+#define MODEL_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/adamw.h"
+
+struct model_config {
+	uint32_t vocab;      /* tokens; 256 for bytes */
+	uint32_t dim;        /* C, width of the residual stream */
+	uint32_t n_layers;   /* over all stages */
+	uint32_t n_heads;    /* query heads; head size is dim / n_heads, even */
+	uint32_t n_kv_heads; /* divides n_heads */
+	uint32_t ffn_dim;    /* F, inner width of the SwiGLU */
+	uint32_t context;    /* longest sequence */
+	uint32_t n_stages;   /* 1 .. n_layers */
+	float rope_theta;
+	float norm_eps;
+	bool tied; /* the head is the embedding's table */
+};
+
+struct recipe {
+	uint32_t batch;      /* B, sequences in a microbatch */
+	uint32_t sequence;   /* T, tokens in a sequence, <= context */
+	struct adamw adamw;  /* its lr is the peak */
+	float clip;          /* global norm of the averaged gradient; 0: never */
+	uint32_t warmup;     /* iterations of linear warm-up */
+	uint32_t iterations; /* the cosine reaches final_lr here; 0: constant after warm-up */
+	float final_lr;      /* as a fraction of the peak */
+};
+
+/* 0, or -EINVAL with a message that names the field and what was expected. */
+int model_config_check(const struct model_config *c, struct error *err);
+int recipe_check(const struct recipe *r, const struct model_config *c, struct error *err);
+
+/* "tiny" (the demo), "30m", "124m", "500m", "1.5b", "7b". Either output may be NULL. -ENOENT:
+ * no such preset; the message lists them. */
+int model_preset(const char *name, struct model_config *c, struct recipe *r, struct error *err);
+const char *model_preset_name(size_t i); /* NULL past the last */
+
+/* Reads a document of model_config_print (or one with only "format" and "model"; r then keeps
+ * what it held; r may be NULL). `where` begins every message. Unknown keys are refused by name.
+ * -EINVAL, -ENOMEM. */
+int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
+		       const char *where, struct error *err);
+/* The document, one line, NUL-terminated, for the caller to free; NULL without memory. r may be
+ * NULL. */
+char *model_config_print(const struct model_config *c, const struct recipe *r);
+
+/* Layers of stage s are [first, first + count): as equal as can be. */
+uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
+uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
+uint32_t model_head_size(const struct model_config *c);
+
+/* The learning rate of iteration t, counted from 1. */
+float recipe_lr(const struct recipe *r, uint64_t t);
+/* What the summed gradient is multiplied by: 1 / divisor, and less where the norm of the
+ * averaged gradient, sqrt(sum_squares) / divisor, exceeds the clip. */
+float recipe_scale(const struct recipe *r, double sum_squares, double divisor);
+
+#endif

@@ -1,0 +1,102 @@
+/* stage.h - one stage of a model: forward, loss, backward, step.
+ *
+ * A stage adds to the residual stream, so stages may be left out or exchanged: the caller
+ * decides which stages a microbatch visits. Stage 0 starts it (tokens in) and ends it (the
+ * loss).
+ *
+ *     stage 0          stages on the path            stage 0
+ *     forward(tokens) -> forward(in) -> forward(in) -> loss(in, targets)
+ *                        backward    <- backward    <- its grad
+ *     backward
+ *
+ * Activations and their gradients are (B, T, C) floats in the caller's memory; in and out must
+ * not overlap. The gradient is that of the mean cross entropy over the microbatch's B * T
+ * tokens, *added* to the stage's gradient; the sum over microbatches, and over replicas, is
+ * scaled in stage_step.
+ *
+ * Everything is deterministic: the same calls with the same inputs, thread count and kind of
+ * machine give the same bits. Not thread-safe: one stage, one caller at a time; different
+ * stages are independent.
+ */
+#ifndef MODEL_STAGE_H
+#define MODEL_STAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/adamw.h"
+#include "model/config.h"
+
+struct stage; /* opaque */
+
+struct stage_options {
+	uint32_t slots;     /* microbatches whose activations can be held at once */
+	uint32_t batch;     /* B */
+	uint32_t sequence;  /* T <= context */
+	uint32_t threads;   /* 0 counts as 1; with 1 nothing runs outside the caller's thread */
+	uint64_t seed;      /* of the initial weights */
+	const char *device; /* "cpu", "cuda", "cuda:N"; NULL is "cpu" */
+};
+
+/* Stage `index` of the model with initial weights that depend on the seed and the tensors'
+ * names alone. All memory is taken here. Gives *out to the caller (stage_free). -EINVAL,
+ * -ENOMEM (how much was wanted), -ENODEV (no such device). On error *out is untouched. */
+int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
+	      const struct stage_options *o, struct error *err);
+void stage_free(struct stage *s); /* NULL is allowed */
+
+/* tokens (B, T) for stage 0, in (B, T, C) for the others, the other one NULL; out (B, T, C).
+ * keep: what backward needs is saved in the slot, over what was there; otherwise (evaluation)
+ * nothing is saved and the slot is not touched. -EINVAL: slot out of range, a token >= vocab.
+ */
+int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const float *in,
+		  float *out, bool keep);
+
+/* Stage 0: final norm, head, mean cross entropy of targets (B, T) into *loss. grad (B, T, C)
+ * receives the gradient of in; NULL: evaluation. count: the gradient of the final norm and head
+ * is added too. A target of -1 is left out of the mean. -EINVAL: not stage 0, a target >=
+ * vocab. */
+int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *targets,
+	       float *loss, float *grad, bool count);
+
+/* Needs a kept forward in the slot and leaves it there: backward may run again. grad_in NULL
+ * for stage 0. count = false only passes the gradient on: the stage's own gradient stays as it
+ * is. -EINVAL: slot out of range or empty. */
+int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
+		   bool count);
+
+/* The slot's activations are wanted no more: a backward there is refused from now on. */
+void stage_release(struct stage *s, uint32_t slot);
+
+void stage_zero_gradient(struct stage *s);
+
+uint32_t stage_index(const struct stage *s);
+const struct model_config *stage_config(const struct stage *s);
+size_t stage_parameters(const struct stage *s); /* P */
+/* Floats of one activation, B * T * C. */
+size_t stage_activation(const struct stage *s);
+
+/* The flat arrays (P), in the order of tensor.h: for sums between replicas, transfers and
+ * checkpoints. On a device the call copies it to host memory first; after writing through any
+ * of them call stage_changed, which carries all four back (on the CPU it does nothing). */
+float *stage_weights(struct stage *s);
+float *stage_gradient(struct stage *s);
+float *stage_moment1(struct stage *s);
+float *stage_moment2(struct stage *s);
+void stage_changed(struct stage *s);
+
+/* Sum of squares in double, in an order that depends on n alone: the same on every machine. */
+double stage_sum_squares(const float *g, size_t n);
+/* to += from, element by element, in order. */
+void stage_add(float *to, const float *from, size_t n);
+
+/* AdamW number t (from 1) with gradient * scale; gradient (P) is host memory and may be the
+ * stage's own. The stage's gradient is not zeroed. -EINVAL: t is 0. */
+int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
+	       uint64_t t);
+
+uint64_t stage_hash(const struct stage *s); /* FNV-1a over the weights' 32-bit words */
+
+#endif

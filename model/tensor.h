@@ -1,0 +1,60 @@
+/* tensor.h - the one table of a model's tensors.
+ *
+ * Names, shapes [out, in] and order follow the LLaMA checkpoints other tools read. The table
+ * drives sizes, pointers, initial weights, checkpoints and tests. Within a stage the tensors
+ * lie one after another in a flat array, without gaps, in the table's order; q, k and v of a
+ * layer are neighbours, and so are gate and up, so that each group is one matrix product.
+ */
+#ifndef MODEL_TENSOR_H
+#define MODEL_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/config.h"
+
+enum tensor_role {
+	TENSOR_EMBED,     /* (vocab, dim) */
+	TENSOR_NORM1,     /* (dim) input_layernorm */
+	TENSOR_Q,         /* (dim, dim) */
+	TENSOR_K,         /* (n_kv_heads * head, dim) */
+	TENSOR_V,         /* (n_kv_heads * head, dim) */
+	TENSOR_O,         /* (dim, dim) */
+	TENSOR_NORM2,     /* (dim) post_attention_layernorm */
+	TENSOR_GATE,      /* (ffn, dim) */
+	TENSOR_UP,        /* (ffn, dim) */
+	TENSOR_DOWN,      /* (dim, ffn) */
+	TENSOR_LAST_NORM, /* (dim) model.norm */
+	TENSOR_HEAD,      /* (vocab, dim); absent when tied */
+};
+
+struct tensor {
+	char name[64];
+	enum tensor_role role;
+	uint32_t stage;
+	uint32_t layer; /* over all stages; 0 for those outside the layers */
+	uint32_t rows,
+		cols;  /* a norm has rows = dim, cols = 1 and is written as one dimension */
+	uint32_t dims; /* 1 or 2 */
+	size_t count;  /* rows * cols */
+	size_t offset; /* floats from the start of its stage's flat array */
+};
+
+struct tensor_table {
+	size_t n;
+	struct tensor *tensors; /* by stage, then in order within it */
+};
+
+/* c must be valid. -ENOMEM. */
+int tensor_table_new(struct tensor_table *t, const struct model_config *c, struct error *err);
+void tensor_table_free(struct tensor_table *t);
+size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage);     /* floats */
+const struct tensor *tensor_find(const struct tensor_table *t, const char *name); /* or NULL */
+
+/* Initial values of one tensor into to (count): N(0, 0.02) for matrices, 1 for norms. They
+ * depend on the seed and the name alone: however the model is cut, it starts the same. */
+void tensor_initialise(const struct tensor *t, uint64_t seed, float *to);
+
+#endif
