@@ -1,0 +1,595 @@
+/* msg.h - every message that travels between the programs, and their one codec.
+ *
+ * A message is an envelope (magic, version, type, sequence) and the fields of its struct in the
+ * order of its table in msg.c: fixed width, little endian, text and arrays behind their count.
+ * Decoding checks every length and limit before use and accepts only what it would itself encode:
+ * no trailing bytes (a `body` apart), no number out of its stated range, text without NUL.
+ * Pure: no sockets, no clock. Sealing is link.h's, delivery post.h's.
+ *
+ * Times are microseconds on the sender's monotonic clock unless a name says otherwise; the
+ * controller translates agents' clocks to its own before it tells consoles.
+ */
+#ifndef WIRE_MSG_H
+#define WIRE_MSG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MSG_VERSION 1
+enum {
+	MSG_NODES = 1000,       /* most nodes of a cluster */
+	MSG_STAGES = 64,        /* most stages, so most hops of a path */
+	MSG_MICROBATCHES = 8192 /* most microbatches of an iteration */
+};
+
+enum msg_type {
+	/* agent -> controller */
+	MSG_HELLO = 1,
+	MSG_READY,
+	MSG_HEARTBEAT,
+	MSG_REPORT,
+	MSG_REDUCED,
+	MSG_COMMITTED,
+	MSG_EVALUATED,
+	MSG_TROUBLE,
+	MSG_LINKS,
+	/* controller -> agent */
+	MSG_WELCOME = 32,
+	MSG_REFUSED,
+	MSG_PEERS,
+	MSG_ASSIGN,
+	MSG_PLAN,
+	MSG_START,
+	MSG_REROUTE,
+	MSG_REDUCE,
+	MSG_COMMIT,
+	MSG_EVALUATE,
+	MSG_FAULT,
+	MSG_PING,
+	MSG_STOP,
+	/* agent -> agent */
+	MSG_TENSOR = 64,
+	MSG_FETCH,
+	/* console -> controller */
+	MSG_ATTACH = 96,
+	MSG_COMMAND,
+	/* controller -> console: the state stream; the envelope's sequence counts it */
+	MSG_SEE_RUN = 128,
+	MSG_SEE_STATUS,
+	MSG_SEE_NODE,
+	MSG_SEE_PLAN,
+	MSG_SEE_TASKS,
+	MSG_SEE_ITERATION,
+	MSG_SEE_VALIDATION,
+	MSG_SEE_NOTE,
+	MSG_SEE_FAULT,
+	MSG_SEE_PREVIEW,
+	MSG_SEE_REPLY,
+	MSG_SEE_LINKS,
+	MSG_SEE_SYNCED
+};
+
+/* ---- shared pieces ---- */
+
+enum task_kind { TASK_FORWARD, TASK_LOSS, TASK_BACKWARD, TASK_EVALUATE };
+
+/* One microbatch's way through the nodes. Chain position t of a path of n hops: F of hop t for
+ * t < n, the loss at hop 0 for t = n, then B of hop 2n - t for n < t <= 2n. */
+struct msg_route {
+	uint32_t microbatch;
+	uint32_t attempt;   /* 0 at first; +1 for every rerun within an iteration */
+	uint32_t shard;     /* whose data: the data node's rank when the run began */
+	uint32_t wave;      /* which of the shard's microbatches of this iteration */
+	uint32_t n_hops;
+	const uint16_t *nodes;  /* (n_hops) node ids, the data node first */
+	const uint8_t *stages;  /* (n_hops) the stage visited at each hop */
+};
+
+/* A node's priority list: ready tasks run in this order (formats.md, `order`). */
+struct msg_rank {
+	uint32_t microbatch;
+	uint8_t kind; /* enum task_kind */
+};
+
+enum task_event_type { TASK_WAITS, TASK_STARTS, TASK_ENDS };
+
+struct msg_task_event {
+	uint8_t type; /* enum task_event_type */
+	uint8_t kind; /* enum task_kind */
+	uint16_t node;
+	uint16_t blocker_node; /* the node itself; kept for consoles */
+	uint32_t microbatch;
+	uint32_t attempt;
+	uint32_t blocker;  /* WAITS, STARTS: the microbatch that ran or held the slot; UINT32_MAX none */
+	int64_t at_us;     /* when it began to wait, started or ended */
+	int64_t arrived_us;
+	float loss;        /* ENDS of a loss task; else 0 */
+	uint8_t counted;   /* ENDS: its gradient was added here */
+	uint8_t slots;     /* microbatches held after the event */
+};
+
+/* ---- agent -> controller ---- */
+
+struct msg_hello {
+	uint32_t protocol;      /* MSG_VERSION */
+	int32_t node;           /* the node it would be; -1: any */
+	uint64_t incarnation;   /* random, new for each process */
+	char address[128];      /* where its tensor plane listens, as peers dial it */
+	char device[32];        /* "cpu", "cuda:0" */
+	char host[64];
+	int64_t pid;
+};
+
+struct msg_ready {
+	uint64_t assignment; /* which MSG_ASSIGN this answers */
+	uint8_t stage;
+	uint64_t iteration;  /* committed iterations its weights hold */
+	uint64_t hash;       /* of the weights */
+	double forward_s, backward_s, loss_s; /* measured on this device, without emulation */
+	uint64_t corpus_hash; /* stage 0; else 0 */
+};
+
+struct msg_heartbeat {
+	uint64_t beat;
+	int64_t now_us;       /* agent's clock */
+	int64_t echo_us;      /* the last MSG_PING's now_us; 0 none */
+	int64_t echo_age_us;  /* since it came */
+	uint64_t iteration;
+	uint64_t committed;
+	uint64_t hash;
+	uint8_t stage;
+	uint8_t slots;        /* microbatches held */
+	uint8_t running;      /* a task is running */
+	uint8_t blocked;      /* tasks wait, none may start: every slot is held */
+	uint32_t queued;      /* tasks waiting */
+	uint32_t in_flight;   /* tensors sent or delayed, not yet acknowledged */
+	uint64_t tasks_done;
+	uint64_t rss_bytes;
+	uint64_t sent_bytes, received_bytes;
+	uint64_t resent, refused; /* messages */
+};
+
+struct msg_report {
+	uint64_t iteration;
+	uint32_t n_events;
+	const struct msg_task_event *events;
+};
+
+struct msg_reduced {
+	uint64_t iteration;
+	uint32_t attempt;
+	double sum_squares; /* of the stage's summed gradient, unscaled */
+	int64_t elapsed_us; /* from MSG_REDUCE's arrival */
+};
+
+struct msg_committed {
+	uint64_t iteration; /* committed iterations, this one included */
+	uint64_t hash;
+};
+
+struct msg_evaluated {
+	uint64_t iteration;
+	uint32_t microbatch;
+	float loss;
+};
+
+struct msg_trouble {
+	uint8_t fatal;
+	char text[256];
+};
+
+struct msg_link {
+	uint16_t from, to;
+	float latency_s;            /* half the round trip of an acknowledged message */
+	float bandwidth_bytes_per_s;
+	float loss;                 /* resent / sent */
+	float planned_delay_s;      /* what the plan assumes for an activation */
+	float measured_delay_s;     /* 0: not seen yet */
+};
+
+struct msg_links {
+	uint32_t n_links;
+	const struct msg_link *links;
+};
+
+/* ---- controller -> agent ---- */
+
+struct msg_welcome {
+	uint16_t node;
+	uint32_t n_nodes;
+	uint64_t run;            /* identifies the run */
+	uint64_t seed;
+	char model[1024];        /* model config, JSON */
+	uint32_t batch, sequence;
+	uint32_t n_shards;
+	uint32_t threads;
+	uint32_t slots;          /* memory: microbatches held at once */
+	double time_scale;       /* emulated seconds become this many real ones; 0: no emulation */
+	double forward_s, backward_s, loss_s, dispatch_overhead_s; /* emulated, before the scale */
+	double serialise;        /* 1: a link carries one tensor at a time */
+	uint32_t n_delays;
+	const float *delay_s;    /* (n_nodes) to each node, before the scale; < 0 no link */
+	uint32_t n_syncs;
+	const float *sync_s;     /* (n_nodes) one stage's gradient to each node, before the scale */
+	uint32_t n_corpus;
+	const char *corpus;      /* NUL-separated paths, every one ended by NUL; none: the default */
+};
+
+struct msg_refused {
+	char reason[256];
+};
+
+struct msg_peer {
+	uint16_t node;
+	uint8_t key[32];     /* its public key */
+	char address[128];
+};
+
+struct msg_peers {
+	uint32_t n_peers;
+	const struct msg_peer *peers;
+};
+
+struct msg_assign {
+	uint64_t assignment; /* rises */
+	uint8_t stage;
+	uint8_t fetch;       /* take weights and moments from `source`; else from the seed */
+	uint16_t source;
+};
+
+struct msg_plan {
+	uint64_t epoch;
+	uint32_t n_routes;
+	const struct msg_route *routes;
+	uint32_t n_ranks;
+	const struct msg_rank *ranks; /* this node's order; none: first come, first served */
+};
+
+struct msg_start {
+	uint64_t iteration; /* 1 for the first */
+	uint64_t epoch;
+	uint32_t per_shard; /* microbatches a shard gives an iteration */
+};
+
+struct msg_reroute {
+	uint64_t iteration;
+	uint64_t epoch;
+	uint32_t n_routes;
+	const struct msg_route *routes; /* each with its new attempt */
+	uint32_t n_gone;
+	const uint16_t *gone;           /* nodes to forget */
+};
+
+struct msg_reduce {
+	uint64_t iteration;
+	uint32_t attempt;
+	uint32_t n_nodes;
+	const uint16_t *nodes; /* the stage's replicas, ascending, this one among them */
+};
+
+struct msg_commit {
+	uint64_t iteration;
+	uint32_t attempt; /* of the reduction it commits */
+	float scale;      /* the summed gradient is multiplied by this: 1/microbatches and the clip */
+	float lr, beta1, beta2, eps, weight_decay;
+};
+
+struct msg_evaluate {
+	uint64_t iteration;
+	uint32_t n_routes;
+	const struct msg_route *routes; /* wave: which validation batch */
+};
+
+enum fault_kind {
+	FAULT_NONE, FAULT_KILL, FAULT_HANG, FAULT_SLOW_NODE, FAULT_SLOW_LINK, FAULT_LOSS, FAULT_PARTITION
+};
+
+struct msg_fault {
+	uint32_t fault;
+	uint8_t kind;      /* enum fault_kind; FAULT_NONE heals `fault` */
+	int32_t peer;      /* links: the other end; -1: all */
+	float factor;      /* slow: times; loss: probability */
+	uint32_t ttl_ms;
+};
+
+struct msg_ping {
+	int64_t now_us;    /* controller's clock */
+};
+
+struct msg_stop {
+	char reason[128];
+};
+
+/* ---- agent -> agent ---- */
+
+enum tensor_kind { TENSOR_ACTIVATION, TENSOR_GRADIENT, TENSOR_PART, TENSOR_SUM, TENSOR_STATE };
+
+/* The body is float data. ACTIVATION, GRADIENT: (batch, sequence, dim). PART: the sender's slice
+ * `index` of its gradient; SUM: slice `index` summed over the replicas. STATE: (3, P) weights,
+ * first and second moments. */
+struct msg_tensor {
+	uint8_t kind;       /* enum tensor_kind */
+	uint8_t evaluate;   /* 1: belongs to an evaluation */
+	uint16_t from;
+	uint64_t iteration; /* STATE: committed iterations it holds */
+	uint32_t attempt;   /* PART, SUM: of the reduction */
+	uint32_t index;     /* PART, SUM: the slice; ACTIVATION, GRADIENT: chain position it is for */
+	int64_t sent_us;    /* sender's clock */
+	uint32_t n_routes;  /* ACTIVATION, GRADIENT: 1 */
+	const struct msg_route *routes;
+};
+
+struct msg_fetch {
+	uint16_t from;
+	uint64_t assignment;
+};
+
+/* ---- console -> controller ---- */
+
+struct msg_attach {
+	uint32_t protocol;
+	char name[64];
+	uint8_t readonly;
+};
+
+enum command_verb {
+	COMMAND_SKIP,      /* value: stages skipped; text "preview" only plans it */
+	COMMAND_FAIL,      /* node; text "preview" */
+	COMMAND_RECOVER,   /* node */
+	COMMAND_INJECT,    /* fault, node, peer, factor, ttl_ms */
+	COMMAND_HEAL,      /* value: fault id */
+	COMMAND_HEAL_ALL,
+	COMMAND_PAUSE,     /* at the iteration's end */
+	COMMAND_RESUME,
+	COMMAND_STEP,      /* one iteration, then pause */
+	COMMAND_ARM,       /* value: seconds of the operator's lease; 0 gives it back */
+	COMMAND_ACK,       /* value: alert id; 0 all */
+	COMMAND_UNDO,      /* value: command id; text "preview" */
+	COMMAND_STOP       /* end the run */
+};
+
+struct msg_command {
+	uint64_t id;       /* the console's own; the answer carries it */
+	uint8_t verb;      /* enum command_verb */
+	int32_t node;
+	int32_t peer;
+	int64_t value;
+	uint8_t fault;     /* enum fault_kind */
+	float factor;
+	uint32_t ttl_ms;
+	char text[128];
+};
+
+/* ---- controller -> console ---- */
+
+enum run_phase {
+	PHASE_GATHERING, PHASE_PLANNING, PHASE_COMPUTING, PHASE_REDUCING, PHASE_COMMITTING,
+	PHASE_EVALUATING, PHASE_PAUSED, PHASE_STALLED, PHASE_FINISHED
+};
+
+enum node_state {
+	NODE_ABSENT, NODE_JOINING, NODE_SYNCING, NODE_LIVE, NODE_SUSPECT, NODE_FAILED /* by mark */,
+	NODE_DEAD
+};
+
+struct msg_see_run {
+	char name[64];
+	char model[64];       /* e.g. "llama-tiny 1.3M" */
+	uint64_t run;
+	uint64_t parameters;
+	uint32_t n_nodes, n_stages;
+	uint32_t microbatches;          /* an iteration */
+	uint32_t per_data_node;
+	uint64_t tokens_per_iteration;
+	uint64_t iterations;            /* wanted; 0: no end */
+	double time_scale;
+	int64_t started_wall_us;
+	double baseline_s;              /* full pipeline, predicted; 0 unknown */
+	uint32_t embedded;              /* the controller started the agents itself */
+};
+
+struct msg_see_status {
+	uint8_t phase;        /* enum run_phase */
+	uint8_t paused;       /* asked for, or in force */
+	uint64_t iteration;   /* the one under way */
+	uint64_t committed;
+	uint64_t epoch;
+	uint32_t alive, n_nodes;
+	uint32_t path_length, n_stages;
+	int64_t now_us;       /* controller's clock: ages of everything below are against this */
+	int64_t iteration_started_us;
+	char lease[64];       /* who holds the operator's lease; "" nobody */
+	int64_t lease_us;     /* left */
+	uint64_t refused, resent, dropped; /* messages, all planes; dropped: state not sent to a slow console */
+	uint32_t faults;      /* injected and active */
+	char doing[128];      /* in words */
+};
+
+struct msg_see_node {
+	uint16_t node;
+	uint8_t stage;
+	uint8_t state;        /* enum node_state */
+	uint8_t slots, memory;
+	uint8_t running;
+	uint32_t queued;
+	int64_t heard_us;     /* last heartbeat, controller's clock */
+	int64_t since_us;     /* in this state */
+	uint64_t committed;
+	uint64_t hash;
+	uint8_t hash_agrees;
+	float forward_s, backward_s, loss_s;    /* as planned, seconds of the plan */
+	float measured_forward_s, measured_backward_s; /* this device, without emulation */
+	uint64_t rss_bytes, sent_bytes, received_bytes, resent;
+	int64_t pid;
+	char location[32];
+	char device[32];
+	char host[64];
+	char why[96];         /* of the state, when it is not LIVE */
+};
+
+struct msg_see_plan {
+	uint64_t epoch;
+	uint64_t iteration;   /* it takes effect with */
+	uint32_t path_length, n_stages;
+	float iteration_s, sync_s, wait_s, lower_bound_s, idle_fraction; /* predicted, plan seconds */
+	uint32_t collisions;
+	char algorithm[16];
+	char reason[96];      /* why it was made */
+	float elapsed_s;      /* the search took */
+	uint32_t n_visits;
+	const uint32_t *visits;         /* (n_stages) microbatches per stage */
+	uint32_t n_routes;
+	const struct msg_route *routes;
+	uint32_t n_planned;
+	const struct msg_task_event *planned; /* STARTS and ENDS as predicted; at_us from the start, real time */
+};
+
+struct msg_see_tasks {
+	uint64_t iteration;
+	uint32_t n_events;
+	const struct msg_task_event *events; /* controller's clock */
+};
+
+struct msg_see_iteration {
+	uint64_t iteration;
+	uint64_t epoch;
+	float loss;
+	float iteration_s, predicted_s; /* plan seconds (real / time scale), start to last backward */
+	float sync_s, predicted_sync_s;
+	float real_s;                   /* wall time, commit to commit */
+	uint32_t collisions;
+	float wait_s, idle_fraction;    /* plan seconds */
+	float gradient_norm, clip, lr;
+	float tokens_per_s;             /* real */
+	uint32_t alive, path_length;
+	uint32_t rerun;                 /* microbatches run again */
+	int64_t at_us;
+};
+
+struct msg_see_validation {
+	uint64_t iteration; /* committed iterations the weights hold */
+	float loss;
+	float accuracy;     /* unused: 0 */
+};
+
+enum note_kind { NOTE_LOG, NOTE_EVENT, NOTE_COMMAND, NOTE_PREDICTION, NOTE_WARNING, NOTE_ALERT };
+
+struct msg_see_note {
+	uint64_t id;
+	int64_t at_us, wall_us;
+	uint64_t iteration;
+	uint8_t kind;         /* enum note_kind; WARNING and ALERT stand until acknowledged */
+	uint8_t acknowledged;
+	char mark;            /* for the loss curve: 'S' skip, 'F' failure, 'R' recovery, 0 none */
+	int32_t node;         /* -1 none */
+	uint64_t command;     /* NOTE_COMMAND: its journal id, for undo; 0: cannot be undone */
+	char text[192];
+};
+
+struct msg_see_fault {
+	uint32_t fault;
+	uint8_t kind;
+	uint8_t active;
+	int32_t node, peer;
+	float factor;
+	int64_t ends_us;      /* controller's clock */
+};
+
+/* What a command would do, before it is given. */
+struct msg_see_preview {
+	uint64_t command;     /* the msg_command id it answers */
+	uint8_t verb;
+	uint8_t feasible;
+	uint64_t iteration;   /* it would take effect with */
+	float before_iteration_s, after_iteration_s;
+	float before_wait_s, after_wait_s;
+	uint32_t before_peak_slots, after_peak_slots, memory;
+	uint32_t least_stage, before_least_visits, after_least_visits;
+	uint32_t paths_changed;
+	float median_error;   /* of the predictions so far, fraction */
+	uint32_t n_predictions;
+	uint32_t before_path_length, after_path_length;
+	float elapsed_s;
+	char text[192];       /* the reason when infeasible; a warning otherwise, or "" */
+};
+
+struct msg_see_reply {
+	uint64_t command;
+	int32_t status;       /* 0 done; else a negative errno */
+	char text[192];
+};
+
+struct msg_see_links {
+	uint32_t n_links;
+	const struct msg_link *links;
+};
+
+struct msg_see_synced {
+	uint64_t sequence;    /* the snapshot before this is complete up to here */
+};
+
+/* ---- codec ---- */
+
+struct msg {
+	enum msg_type type;
+	uint64_t sequence;
+	union {
+		struct msg_hello hello;
+		struct msg_ready ready;
+		struct msg_heartbeat heartbeat;
+		struct msg_report report;
+		struct msg_reduced reduced;
+		struct msg_committed committed;
+		struct msg_evaluated evaluated;
+		struct msg_trouble trouble;
+		struct msg_links links;
+		struct msg_welcome welcome;
+		struct msg_refused refused;
+		struct msg_peers peers;
+		struct msg_assign assign;
+		struct msg_plan plan;
+		struct msg_start start;
+		struct msg_reroute reroute;
+		struct msg_reduce reduce;
+		struct msg_commit commit;
+		struct msg_evaluate evaluate;
+		struct msg_fault fault;
+		struct msg_ping ping;
+		struct msg_stop stop;
+		struct msg_tensor tensor;
+		struct msg_fetch fetch;
+		struct msg_attach attach;
+		struct msg_command command;
+		struct msg_see_run see_run;
+		struct msg_see_status see_status;
+		struct msg_see_node see_node;
+		struct msg_see_plan see_plan;
+		struct msg_see_tasks see_tasks;
+		struct msg_see_iteration see_iteration;
+		struct msg_see_validation see_validation;
+		struct msg_see_note see_note;
+		struct msg_see_fault see_fault;
+		struct msg_see_preview see_preview;
+		struct msg_see_reply see_reply;
+		struct msg_see_links see_links;
+		struct msg_see_synced see_synced;
+	} u;
+	const void *body;  /* MSG_TENSOR: what follows the fields, inside the caller's buffer */
+	size_t body_size;
+	void *owned;       /* decoded arrays live here; msg_clear frees it */
+};
+
+const char *msg_name(enum msg_type type); /* "tensor"; "unknown" */
+
+/* Bytes the message takes, body apart; 0 when it cannot be sent (a count over its limit). */
+size_t msg_size(const struct msg *m);
+/* Writes exactly msg_size bytes to out; the body is the caller's to append. Returns the size, or
+ * -EINVAL (over a limit), -ENOSPC. */
+long msg_encode(const struct msg *m, void *out, size_t room);
+/* Fills *m from bytes that a stranger may have made. Arrays are allocated; m->body borrows data.
+ * 0, or -EBADMSG (malformed), -EPROTONOSUPPORT (another version), -ENOMEM; then *m is empty. */
+int msg_decode(struct msg *m, const void *data, size_t size);
+void msg_clear(struct msg *m);
+
+#endif
