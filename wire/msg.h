@@ -72,7 +72,7 @@ enum msg_type {
 
 /* ---- shared pieces ---- */
 
-enum task_kind { TASK_FORWARD, TASK_LOSS, TASK_BACKWARD, TASK_EVALUATE };
+enum work_kind { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_EVALUATE };
 
 /* One microbatch's way through the nodes. Chain position t of a path of n hops: F of hop t for
  * t < n, the loss at hop 0 for t = n, then B of hop 2n - t for n < t <= 2n. */
@@ -89,14 +89,14 @@ struct msg_route {
 /* A node's priority list: ready tasks run in this order (formats.md, `order`). */
 struct msg_rank {
 	uint32_t microbatch;
-	uint8_t kind; /* enum task_kind */
+	uint8_t kind; /* enum work_kind */
 };
 
-enum task_event_type { TASK_WAITS, TASK_STARTS, TASK_ENDS };
+enum work_event { WORK_WAITS, WORK_STARTS, WORK_ENDS };
 
 struct msg_task_event {
-	uint8_t type; /* enum task_event_type */
-	uint8_t kind; /* enum task_kind */
+	uint8_t type; /* enum work_event */
+	uint8_t kind; /* enum work_kind */
 	uint16_t node;
 	uint16_t blocker_node; /* the node itself; kept for consoles */
 	uint32_t microbatch;
