@@ -42,7 +42,7 @@ program_cli        := skippipe
 libs_base       := -lm -lpthread
 libs_wire       := -lnanomsg -lsodium
 libs_schedule   := -ljansson
-libs_model      := -ldnnl -ljansson
+libs_model      := -ldnnl -lgomp -ljansson
 libs_store      := -lsqlite3
 libs_agent      := -ljansson
 libs_controller := -ljansson
@@ -105,6 +105,14 @@ $(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $< $(call archives,$*) $(call libs,$*)
+
+# The CPU kernels are one source for several instruction sets; the machine's is chosen at run time.
+VECTOR := -O3 -fno-math-errno -ffp-contract=fast -Wno-psabi
+$(BUILD)/model/cpu/vector_%.o: CFLAGS += $(VECTOR)
+ifeq ($(shell uname -m),x86_64)
+$(BUILD)/model/cpu/vector_v3.o: CFLAGS += -march=x86-64-v3
+$(BUILD)/model/cpu/vector_v4.o: CFLAGS += -march=x86-64-v4
+endif
 
 $(BUILD)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)

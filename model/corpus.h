@@ -1,10 +1,15 @@
 /* corpus.h - text as tokens: what data nodes train on and what validation holds back.
  *
  * The texts, one after another, are bytes, and each byte is a token (vocab 256). The whole is
- * cut into blocks of CORPUS_BLOCK bytes; every 20th block is for validation and is never
- * trained on. A sample is a window of T + 1 bytes inside one run of training blocks; each epoch
- * visits the samples in an order shuffled by (seed, epoch), and shard k of n takes every n-th
- * of them: shards are disjoint, and together they are everything.
+ * cut into blocks (4096 bytes; more for long sequences, less for short texts); every 20th is
+ * for validation and is never trained on. A sample is T + 1 bytes within a run of training
+ * blocks:
+ *
+ *     |train train ... train|validation|train ...      blocks
+ *     |<- T ->|<- T ->| ...                            samples, each with one byte more
+ *
+ * Each epoch visits the samples in an order shuffled by (seed, epoch); of that order shard k of
+ * n takes every n-th: shards are disjoint, and together they are everything.
  */
 #ifndef MODEL_CORPUS_H
 #define MODEL_CORPUS_H
@@ -13,8 +18,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-
-enum { CORPUS_BLOCK = 4096, CORPUS_HELD_OUT = 20 };
 
 struct corpus; /* opaque; read-only once made, so threads may share it */
 

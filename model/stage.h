@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "model/adamw.h"
 #include "model/config.h"
+#include "model/tensor.h"
 
 struct stage; /* opaque */
 
@@ -61,6 +62,10 @@ int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const f
 int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *targets,
 	       float *loss, float *grad, bool count);
 
+/* Stage 0: final norm and head of in (B, T, C) into logits (B, T, vocab). -EINVAL: not stage 0.
+ */
+int stage_logits(struct stage *s, const float *in, float *logits);
+
 /* Needs a kept forward in the slot and leaves it there: backward may run again. grad_in NULL
  * for stage 0. count = false only passes the gradient on: the stage's own gradient stays as it
  * is. -EINVAL: slot out of range or empty. */
@@ -70,13 +75,16 @@ int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float 
 /* The slot's activations are wanted no more: a backward there is refused from now on. */
 void stage_release(struct stage *s, uint32_t slot);
 
-void stage_zero_gradient(struct stage *s);
+int stage_zero_gradient(struct stage *s);
 
 uint32_t stage_index(const struct stage *s);
 const struct model_config *stage_config(const struct stage *s);
 size_t stage_parameters(const struct stage *s); /* P */
 /* Floats of one activation, B * T * C. */
 size_t stage_activation(const struct stage *s);
+
+/* This stage's part of the table (n), the stage's own. */
+const struct tensor *stage_tensors(const struct stage *s, size_t *n);
 
 /* The flat arrays (P), in the order of tensor.h: for sums between replicas, transfers and
  * checkpoints. On a device the call copies it to host memory first; after writing through any
@@ -97,6 +105,6 @@ void stage_add(float *to, const float *from, size_t n);
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 
-uint64_t stage_hash(const struct stage *s); /* FNV-1a over the weights' 32-bit words */
+uint64_t stage_hash(struct stage *s); /* FNV-1a over the weights' 32-bit words */
 
 #endif

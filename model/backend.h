@@ -1,0 +1,64 @@
+/* backend.h - what a kind of device does for stage.c, and what it is told about the stage.
+ *
+ * stage.c checks arguments and keeps the books; a backend computes. Inside model/ only.
+ */
+#ifndef MODEL_BACKEND_H
+#define MODEL_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/adamw.h"
+#include "model/config.h"
+#include "model/tensor.h"
+
+/* Where the tensors of one layer begin in the flat array. qkv is q, k and v as one matrix
+ * (C + 2 kv, C); gate_up is gate and up as one (2F, C). */
+struct layer_offsets {
+	size_t norm1, qkv, o, norm2, gate_up, down;
+};
+
+struct stage_layout {
+	struct model_config config;
+	uint32_t index;
+	uint32_t slots, batch, sequence, threads;
+	uint32_t n_layers;             /* of this stage */
+	struct layer_offsets *layers;  /* (n_layers) */
+	size_t embed, last_norm, head; /* stage 0; head == embed when tied */
+	size_t parameters;             /* P */
+	const struct tensor *tensors;  /* (n_tensors), this stage's, in order */
+	size_t n_tensors;
+};
+
+enum stage_array { ARRAY_WEIGHTS, ARRAY_GRADIENT, ARRAY_MOMENT1, ARRAY_MOMENT2, ARRAY_COUNT };
+
+/* Semantics are those of stage.h; arguments have been checked. Functions return 0 or a negative
+ * code (a device that failed). self is what make gave. */
+struct backend {
+	const char *name;
+	/* The layout outlives the backend's stage. device: the number after the colon, or 0. */
+	int (*make)(void **self, const struct stage_layout *l, uint32_t device,
+		    struct error *err);
+	void (*free)(void *self);
+	int (*forward)(void *self, uint32_t slot, const int32_t *tokens, const float *in,
+		       float *out, bool keep);
+	int (*loss)(void *self, const float *in, const int32_t *targets, float *loss,
+		    float *grad, bool count);
+	int (*logits)(void *self, const float *in, float *logits);
+	int (*backward)(void *self, uint32_t slot, const float *grad_out, float *grad_in,
+			bool count);
+	int (*zero_gradient)(void *self);
+	float *(*array)(void *self, enum stage_array which);
+	void (*changed)(void *self);
+	int (*step)(void *self, const float *gradient, float scale, const struct adamw *h,
+		    uint64_t t);
+};
+
+extern const struct backend backend_cpu;
+#ifdef SKIPPIPE_CUDA
+extern const struct backend backend_cuda;
+#endif
+
+#endif

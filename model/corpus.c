@@ -1,0 +1,289 @@
+#include "model/corpus.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/rng.h"
+
+static const char default_folder[] = "/usr/share/games/fortunes";
+
+enum {
+	BLOCK = 4096,
+	GROUP = 20,     /* blocks; the last of each group is held out */
+	MOST = 1 << 30, /* bytes of one text */
+};
+
+struct corpus {
+	unsigned char *text;
+	size_t size;
+	uint32_t sequence; /* T */
+	uint64_t seed;
+	uint64_t hash;
+	size_t block;          /* bytes */
+	size_t groups;         /* whole groups; what follows the last is trained on */
+	size_t per_run;        /* samples in the training part of a group */
+	size_t tail;           /* samples after the last whole group */
+	size_t per_validation; /* samples in a held-out block */
+};
+
+/* Reading. */
+
+static int append(struct corpus *c, const char *text, size_t size, struct error *err)
+{
+	unsigned char *grown = realloc(c->text, c->size + size);
+
+	if (!grown)
+		return error_set(err, -ENOMEM, "no memory for %zu bytes of corpus",
+				 c->size + size);
+	memcpy(grown + c->size, text, size);
+	c->text = grown;
+	c->size += size;
+	return 0;
+}
+
+static int append_file(struct corpus *c, const char *path, struct error *err)
+{
+	char *text;
+	size_t size;
+	int rc = file_read(path, MOST, &text, &size, err);
+
+	if (rc)
+		return error_prefix(err, rc, "corpus");
+	if (size == 0)
+		rc = error_set(err, -EINVAL, "corpus: %s is empty", path);
+	else
+		rc = append(c, text, size, err);
+	free(text);
+	return rc;
+}
+
+/* Fortunes come as NAME, NAME.dat (an index) and NAME.u8 (the same text): NAME it is. Drawings
+ * are not English. */
+static int is_fortune(const struct dirent *e)
+{
+	return e->d_type != DT_DIR && !strchr(e->d_name, '.') &&
+	       strcmp(e->d_name, "ascii-art") != 0;
+}
+
+/* By bytes, so that the locale does not decide what is trained on. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int append_default(struct corpus *c, struct error *err)
+{
+	struct dirent **names;
+	int n = scandir(default_folder, &names, is_fortune, by_name), rc = 0;
+
+	if (n <= 0) {
+		if (n == 0)
+			free(names);
+		return error_set(
+			err, -ENOENT,
+			"corpus: no texts in %s; install the package \"fortunes\" or name "
+			"files with --corpus",
+			default_folder);
+	}
+	for (int i = 0; i < n; i++) {
+		char path[sizeof(default_folder) + sizeof(names[i]->d_name)];
+
+		snprintf(path, sizeof(path), "%s/%s", default_folder, names[i]->d_name);
+		if (!rc)
+			rc = append_file(c, path, err);
+		free(names[i]);
+	}
+	free(names);
+	return rc;
+}
+
+/* Layout. */
+
+static int lay_out(struct corpus *c, struct error *err)
+{
+	size_t need = (size_t)c->sequence + 1, rest;
+
+	if (c->sequence == 0)
+		return error_set(err, -EINVAL, "corpus: a sequence of 0 tokens");
+	if (c->size < GROUP * need)
+		return error_set(
+			err, -EINVAL,
+			"corpus: %zu bytes are too few: %zu are needed for sequences of "
+			"%" PRIu32 " tokens and a validation part",
+			c->size, GROUP * need, c->sequence);
+	c->block = need * 2 > BLOCK ? need * 2 : BLOCK;
+	if (c->block > c->size / GROUP)
+		c->block = c->size / GROUP;
+	c->groups = c->size / (GROUP * c->block);
+	c->per_run = ((GROUP - 1) * c->block - 1) / c->sequence;
+	c->per_validation = (c->block - 1) / c->sequence;
+	rest = c->size - c->groups * GROUP * c->block;
+	c->tail = rest > 0 ? (rest - 1) / c->sequence : 0;
+	c->hash = 0xcbf29ce484222325u;
+	for (size_t i = 0; i < c->size; i++)
+		c->hash = (c->hash ^ c->text[i]) * 0x100000001b3u;
+	return 0;
+}
+
+static int finish(struct corpus **out, struct corpus *c, int rc, struct error *err)
+{
+	if (!rc)
+		rc = lay_out(c, err);
+	if (rc)
+		corpus_free(c);
+	else
+		*out = c;
+	return rc;
+}
+
+static struct corpus *begin(uint32_t sequence, uint64_t seed, struct error *err)
+{
+	struct corpus *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		error_set(err, -ENOMEM, "no memory for a corpus");
+		return NULL;
+	}
+	c->sequence = sequence;
+	c->seed = seed;
+	return c;
+}
+
+int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t sequence,
+	       uint64_t seed, struct error *err)
+{
+	struct corpus *c = begin(sequence, seed, err);
+	int rc = 0;
+
+	if (!c)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_paths && !rc; i++)
+		rc = append_file(c, paths[i], err);
+	if (n_paths == 0)
+		rc = append_default(c, err);
+	return finish(out, c, rc, err);
+}
+
+int corpus_from_text(struct corpus **out, const char *text, size_t size, uint32_t sequence,
+		     uint64_t seed, struct error *err)
+{
+	struct corpus *c = begin(sequence, seed, err);
+
+	if (!c)
+		return -ENOMEM;
+	return finish(out, c, size ? append(c, text, size, err) : 0, err);
+}
+
+void corpus_free(struct corpus *c)
+{
+	if (!c)
+		return;
+	free(c->text);
+	free(c);
+}
+
+uint64_t corpus_hash(const struct corpus *c)
+{
+	return c->hash;
+}
+
+size_t corpus_bytes(const struct corpus *c)
+{
+	return c->size;
+}
+
+size_t corpus_samples(const struct corpus *c)
+{
+	return c->groups * c->per_run + c->tail;
+}
+
+size_t corpus_validation_samples(const struct corpus *c)
+{
+	return c->groups * c->per_validation;
+}
+
+/* Order. An epoch's permutation is computed, not stored: a four-round Feistel network on the
+ * smallest even number of bits that holds n, walked until it lands below n (Black and Rogaway,
+ * 2002). */
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static size_t permute(size_t i, size_t n, const uint64_t keys[4])
+{
+	unsigned half = 1;
+	uint64_t mask;
+
+	while ((uint64_t)1 << (2 * half) < n)
+		half++;
+	mask = ((uint64_t)1 << half) - 1;
+	do {
+		uint64_t left = i >> half, right = i & mask;
+
+		for (int k = 0; k < 4; k++) {
+			uint64_t next = left ^ (mix(right + keys[k]) & mask);
+
+			left = right;
+			right = next;
+		}
+		i = (size_t)(left << half | right);
+	} while (i >= n);
+	return i;
+}
+
+static void copy_window(const struct corpus *c, size_t from, int32_t *tokens, int32_t *targets)
+{
+	for (uint32_t t = 0; t < c->sequence; t++) {
+		tokens[t] = c->text[from + t];
+		targets[t] = c->text[from + t + 1];
+	}
+}
+
+void corpus_batch(const struct corpus *c, uint32_t shard, uint32_t n_shards, uint64_t position,
+		  uint32_t batch, int32_t *tokens, int32_t *targets)
+{
+	size_t n = corpus_samples(c);
+
+	for (uint32_t b = 0; b < batch; b++) {
+		uint64_t at = (position * batch + b) * n_shards + shard, keys[4];
+		size_t sample, group;
+		struct rng r;
+
+		rng_init_stream(&r, c->seed, at / n);
+		for (int k = 0; k < 4; k++)
+			keys[k] = rng_next(&r);
+		sample = permute((size_t)(at % n), n, keys);
+		group = sample / c->per_run;
+		if (group > c->groups)
+			group = c->groups;
+		sample -= group * c->per_run;
+		copy_window(c, group * GROUP * c->block + sample * c->sequence,
+			    tokens + (size_t)b * c->sequence,
+			    targets + (size_t)b * c->sequence);
+	}
+}
+
+void corpus_validation_batch(const struct corpus *c, uint64_t k, uint32_t batch,
+			     int32_t *tokens, int32_t *targets)
+{
+	size_t n = corpus_validation_samples(c);
+
+	for (uint32_t b = 0; b < batch; b++) {
+		size_t sample = (size_t)((k * batch + b) % n);
+		size_t group = sample % c->groups; /* from all over the text first */
+		size_t at = group * GROUP * c->block + (GROUP - 1) * c->block +
+			    sample / c->groups * c->sequence;
+
+		copy_window(c, at, tokens + (size_t)b * c->sequence,
+			    targets + (size_t)b * c->sequence);
+	}
+}

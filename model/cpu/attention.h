@@ -1,0 +1,36 @@
+/* attention.h - causal attention with grouped key/value heads, in tiles.
+ *
+ * Scores are never held for more than TILE x TILE (query, key) pairs: a running softmax over
+ * tiles of keys (Milakov and Gimelshein, 2018), and in the backward pass scores computed again
+ * from the saved log-sum-exp (FlashAttention, Dao et al., 2022).
+ */
+#ifndef MODEL_CPU_ATTENTION_H
+#define MODEL_CPU_ATTENTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/cpu/vector.h"
+
+struct attention_shape {
+	uint32_t batch, sequence; /* B, T */
+	uint32_t heads, kv_heads; /* H, K */
+	uint32_t head_size;       /* D */
+};
+
+/* Floats of scratch one thread needs. */
+size_t attention_scratch(const struct attention_shape *s);
+/* Independent pieces of work: one for each sequence and key/value head. */
+size_t attention_items(const struct attention_shape *s);
+
+/* qkv (B, T, (H + 2K) D): queries, keys, values, rotated. Writes out (B, T, H D) and
+ * lse (B, H, T) of items [from, to). */
+void attention_forward(const struct vector_ops *v, const struct attention_shape *s,
+		       const float *qkv, float *out, float *lse, size_t from, size_t to,
+		       float *scratch);
+/* Writes dqkv (like qkv) of items [from, to) from dout (like out). */
+void attention_backward(const struct vector_ops *v, const struct attention_shape *s,
+			const float *qkv, const float *out, const float *lse, const float *dout,
+			float *dqkv, size_t from, size_t to, float *scratch);
+
+#endif

@@ -1,0 +1,253 @@
+#include <string.h>
+
+#include "model/cpu/product.h"
+#include "model/cpu/stage_cpu.h"
+
+/* A layer is a few phases; within one, each thread works on its own rows from beginning to end,
+ * and threads meet between phases. The gradients of weights are shared out by the rows of the
+ * weights. */
+
+struct job {
+	struct cpu_stage *s;
+	const struct layer_offsets *at;
+	const float *w; /* all weights of the stage */
+	float *g;       /* its gradient; NULL: only pass on */
+	struct saved_layer *k;
+	float *out, *dx;
+};
+
+/* Attention shares out sequences and heads, everything else rows. */
+enum { GRAIN = 8 };
+
+static void slice_rows(const struct cpu_stage *s, uint32_t part, uint32_t parts, size_t *from,
+		       size_t *n)
+{
+	size_t to;
+
+	pool_slice(s->rows, GRAIN, part, parts, from, &to);
+	*n = to - *from;
+}
+
+static float *tile_of(const struct cpu_stage *s, uint32_t part)
+{
+	return s->scratch.tile + part * attention_scratch(&s->shape);
+}
+
+static void rotate(const struct cpu_stage *s, float *qkv, size_t from, size_t n, float sign)
+{
+	const struct model_config *c = &s->l->config;
+
+	s->v->rotate(qkv + from * s->packed, s->packed, n, c->n_heads + c->n_kv_heads,
+		     s->shape.head_size / 2, s->cosines, s->sines, from, s->l->sequence, sign);
+}
+
+/* x -> norm -> q, k, v -> rotation */
+static void forward_qkv(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct job *j = arg;
+	struct cpu_stage *s = j->s;
+	const struct saved_layer *k = j->k;
+	size_t c = s->l->config.dim, from, n;
+
+	slice_rows(s, part, parts, &from, &n);
+	if (n == 0)
+		return;
+	s->v->norm(s->scratch.xn + from * c, k->rstd1 + from, k->x + from * c,
+		   j->w + j->at->norm1, n, c, s->l->config.norm_eps);
+	product_nt(n, s->packed, c, s->scratch.xn + from * c, c, j->w + j->at->qkv, c, 0,
+		   k->qkv + from * s->packed, s->packed);
+	rotate(s, k->qkv, from, n, 1);
+}
+
+static void forward_attention(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct job *j = arg;
+	struct cpu_stage *s = j->s;
+	size_t from, to;
+
+	pool_slice(attention_items(&s->shape), 1, part, parts, &from, &to);
+	attention_forward(s->v, &s->shape, j->k->qkv, j->k->att, j->k->lse, from, to,
+			  tile_of(s, part));
+}
+
+/* mid = x + o(att); out = mid + down(swiglu(gate_up(norm(mid)))) */
+static void forward_ffn(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct job *j = arg;
+	struct cpu_stage *s = j->s;
+	const struct saved_layer *k = j->k;
+	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, from, n;
+	float *mid, *xn, *h, *gu, *out;
+
+	slice_rows(s, part, parts, &from, &n);
+	if (n == 0)
+		return;
+	mid = k->mid + from * c;
+	xn = s->scratch.xn + from * c;
+	h = s->scratch.h + from * f;
+	gu = k->gu + from * 2 * f;
+	out = j->out + from * c;
+	memcpy(mid, k->x + from * c, n * c * sizeof(*mid));
+	product_nt(n, c, c, k->att + from * c, c, j->w + j->at->o, c, 1, mid, c);
+	s->v->norm(xn, k->rstd2 + from, mid, j->w + j->at->norm2, n, c, s->l->config.norm_eps);
+	product_nt(n, 2 * f, c, xn, c, j->w + j->at->gate_up, c, 0, gu, 2 * f);
+	s->v->swiglu(h, gu, n, f);
+	memcpy(out, mid, n * c * sizeof(*out));
+	product_nt(n, c, f, h, f, j->w + j->at->down, f, 1, out, c);
+}
+
+void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *out)
+{
+	struct job j = { .s = s,
+			 .at = &s->l->layers[layer],
+			 .w = s->array[ARRAY_WEIGHTS],
+			 .k = saved,
+			 .out = out };
+
+	pool_run(s->pool, forward_qkv, &j);
+	pool_run(s->pool, forward_attention, &j);
+	pool_run(s->pool, forward_ffn, &j);
+}
+
+/* dx -> dh, dgate, dup -> gradient of norm2's output; h and norm2's output again. */
+static void backward_ffn(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct job *j = arg;
+	struct cpu_stage *s = j->s;
+	const struct scratch *t = &s->scratch;
+	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, from, n;
+
+	slice_rows(s, part, parts, &from, &n);
+	if (n == 0)
+		return;
+	product_nn(n, f, c, j->dx + from * c, c, j->w + j->at->down, f, 0, t->dh + from * f, f);
+	s->v->swiglu_backward(t->dgu + from * 2 * f, t->h + from * f, t->dh + from * f,
+			      j->k->gu + from * 2 * f, n, f);
+	product_nn(n, c, 2 * f, t->dgu + from * 2 * f, 2 * f, j->w + j->at->gate_up, c, 0,
+		   t->dxn + from * c, c);
+	s->v->norm_again(t->xn + from * c, j->k->rstd2 + from, j->k->mid + from * c,
+			 j->w + j->at->norm2, n, c);
+}
+
+/* g (m, n) += a (R, m)^T b (R, n), this thread's share of m */
+static void weight_gradient(const struct cpu_stage *s, float *g, const float *a, size_t m,
+			    const float *b, size_t n, uint32_t part, uint32_t parts)
+{
+	size_t from, to;
+
+	pool_slice(m, GRAIN, part, parts, &from, &to);
+	if (to > from)
+		product_tn(to - from, n, s->rows, a + from, m, b, n, 1, g + from * n, n);
+}
+
+static void gradient_ffn(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct job *j = arg;
+	struct cpu_stage *s = j->s;
+	const struct scratch *t = &s->scratch;
+	size_t c = s->l->config.dim, f = s->l->config.ffn_dim;
+
+	weight_gradient(s, j->g + j->at->down, j->dx, c, t->h, f, part, parts);
+	weight_gradient(s, j->g + j->at->gate_up, t->dgu, 2 * f, t->xn, c, part, parts);
+}
+
+/* dx becomes the gradient of mid, and through o that of attention's output. */
+static void backward_o(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct job *j = arg;
+	struct cpu_stage *s = j->s;
+	const struct scratch *t = &s->scratch;
+	size_t c = s->l->config.dim, from, n;
+
+	slice_rows(s, part, parts, &from, &n);
+	if (n == 0)
+		return;
+	s->v->norm_backward(j->dx + from * c, j->g ? t->norm_sums + part * c : NULL,
+			    t->dxn + from * c, j->k->mid + from * c, j->w + j->at->norm2,
+			    j->k->rstd2 + from, n, c);
+	product_nn(n, c, c, j->dx + from * c, c, j->w + j->at->o, c, 0, t->datt + from * c, c);
+}
+
+static void backward_attention(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct job *j = arg;
+	struct cpu_stage *s = j->s;
+	size_t c = s->l->config.dim, from, to;
+
+	pool_slice(attention_items(&s->shape), 1, part, parts, &from, &to);
+	attention_backward(s->v, &s->shape, j->k->qkv, j->k->att, j->k->lse, s->scratch.datt,
+			   s->scratch.dqkv, from, to, tile_of(s, part));
+	if (j->g)
+		weight_gradient(s, j->g + j->at->o, j->dx, c, j->k->att, c, part, parts);
+}
+
+/* Back through the rotation, q, k, v and norm1: dx becomes the gradient of the input. */
+static void backward_qkv(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct job *j = arg;
+	struct cpu_stage *s = j->s;
+	const struct scratch *t = &s->scratch;
+	size_t c = s->l->config.dim, from, n;
+
+	slice_rows(s, part, parts, &from, &n);
+	if (n == 0)
+		return;
+	rotate(s, t->dqkv, from, n, -1);
+	product_nn(n, c, s->packed, t->dqkv + from * s->packed, s->packed, j->w + j->at->qkv, c,
+		   0, t->dxn + from * c, c);
+	s->v->norm_again(t->xn + from * c, j->k->rstd1 + from, j->k->x + from * c,
+			 j->w + j->at->norm1, n, c);
+	s->v->norm_backward(j->dx + from * c, j->g ? t->norm_sums + part * c : NULL,
+			    t->dxn + from * c, j->k->x + from * c, j->w + j->at->norm1,
+			    j->k->rstd1 + from, n, c);
+}
+
+static void gradient_qkv(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct job *j = arg;
+	struct cpu_stage *s = j->s;
+
+	weight_gradient(s, j->g + j->at->qkv, s->scratch.dqkv, s->packed, s->scratch.xn,
+			s->l->config.dim, part, parts);
+}
+
+void layer_backward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *dx,
+		    bool count)
+{
+	struct job j = { .s = s,
+			 .at = &s->l->layers[layer],
+			 .w = s->array[ARRAY_WEIGHTS],
+			 .g = count ? s->array[ARRAY_GRADIENT] : NULL,
+			 .k = saved,
+			 .dx = dx };
+
+	pool_run(s->pool, backward_ffn, &j);
+	if (count)
+		pool_run(s->pool, gradient_ffn, &j);
+	norm_sums_clear(s);
+	pool_run(s->pool, backward_o, &j);
+	if (count)
+		norm_sums_add(s, j.g + j.at->norm2);
+	pool_run(s->pool, backward_attention, &j);
+	norm_sums_clear(s);
+	pool_run(s->pool, backward_qkv, &j);
+	if (count) {
+		norm_sums_add(s, j.g + j.at->norm1);
+		pool_run(s->pool, gradient_qkv, &j);
+	}
+}
+
+/* Each thread sums a norm's gradient over its rows; the parts are added in thread order. */
+void norm_sums_clear(struct cpu_stage *s)
+{
+	memset(s->scratch.norm_sums, 0,
+	       (size_t)s->l->threads * s->l->config.dim * sizeof(*s->scratch.norm_sums));
+}
+
+void norm_sums_add(struct cpu_stage *s, float *gradient)
+{
+	size_t c = s->l->config.dim;
+
+	for (uint32_t i = 0; i < s->l->threads; i++)
+		s->v->add(gradient, s->scratch.norm_sums + i * c, c);
+}

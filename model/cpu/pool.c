@@ -1,0 +1,169 @@
+#include "model/cpu/pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A layer's work comes in pieces of tens of microseconds: sleeping between them would cost more
+ * than they do, spinning for ever would starve the neighbours. So: spin a little, then sleep.
+ */
+enum { SPINS = 4000 };
+
+struct worker {
+	struct pool *pool;
+	uint32_t part;
+	pthread_t thread;
+};
+
+struct pool {
+	uint32_t threads;
+	struct worker *workers; /* threads - 1 */
+	uint32_t started;
+	pool_work *work;
+	void *arg;
+	bool stop;
+	atomic_uint round;   /* counts calls of pool_run */
+	atomic_uint pending; /* workers not yet done with this round */
+	pthread_mutex_t lock;
+	pthread_cond_t begin, end;
+};
+
+static void pause_cpu(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#endif
+}
+
+static void wait_round(struct pool *p, unsigned seen)
+{
+	for (int i = 0; i < SPINS; i++) {
+		if (atomic_load_explicit(&p->round, memory_order_acquire) != seen)
+			return;
+		pause_cpu();
+	}
+	pthread_mutex_lock(&p->lock);
+	while (atomic_load_explicit(&p->round, memory_order_acquire) == seen)
+		pthread_cond_wait(&p->begin, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+	struct pool *p = w->pool;
+
+	for (unsigned seen = 0;; seen++) {
+		wait_round(p, seen);
+		if (p->stop)
+			return NULL;
+		p->work(p->arg, w->part, p->threads);
+		if (atomic_fetch_sub_explicit(&p->pending, 1, memory_order_acq_rel) == 1) {
+			pthread_mutex_lock(&p->lock);
+			pthread_cond_signal(&p->end);
+			pthread_mutex_unlock(&p->lock);
+		}
+	}
+}
+
+static void start_round(struct pool *p)
+{
+	atomic_store_explicit(&p->pending, p->started, memory_order_relaxed);
+	pthread_mutex_lock(&p->lock);
+	atomic_fetch_add_explicit(&p->round, 1, memory_order_release);
+	pthread_cond_broadcast(&p->begin);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void wait_end(struct pool *p)
+{
+	for (int i = 0; i < SPINS; i++) {
+		if (atomic_load_explicit(&p->pending, memory_order_acquire) == 0)
+			return;
+		pause_cpu();
+	}
+	pthread_mutex_lock(&p->lock);
+	while (atomic_load_explicit(&p->pending, memory_order_acquire) != 0)
+		pthread_cond_wait(&p->end, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pool_run(struct pool *p, pool_work *work, void *arg)
+{
+	if (p->threads == 1) {
+		work(arg, 0, 1);
+		return;
+	}
+	p->work = work;
+	p->arg = arg;
+	start_round(p);
+	work(arg, 0, p->threads);
+	wait_end(p);
+}
+
+int pool_new(struct pool **out, uint32_t threads, struct error *err)
+{
+	struct pool *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return error_set(err, -ENOMEM, "no memory for a pool of threads");
+	p->threads = threads;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->begin, NULL);
+	pthread_cond_init(&p->end, NULL);
+	p->workers = threads > 1 ? calloc(threads - 1, sizeof(*p->workers)) : NULL;
+	if (threads > 1 && !p->workers) {
+		pool_free(p);
+		return error_set(err, -ENOMEM, "no memory for %u threads", threads);
+	}
+	for (uint32_t i = 0; i + 1 < threads; i++) {
+		struct worker *w = &p->workers[i];
+		int rc;
+
+		*w = (struct worker){ .pool = p, .part = i + 1 };
+		rc = pthread_create(&w->thread, NULL, worker_main, w);
+		if (rc) {
+			pool_free(p);
+			return error_set(err, -rc, "cannot start thread %u of %u: %s", i + 2,
+					 threads, strerror(rc));
+		}
+		p->started++;
+	}
+	*out = p;
+	return 0;
+}
+
+void pool_free(struct pool *p)
+{
+	if (!p)
+		return;
+	p->stop = true;
+	start_round(p);
+	for (uint32_t i = 0; i < p->started; i++)
+		pthread_join(p->workers[i].thread, NULL);
+	pthread_cond_destroy(&p->end);
+	pthread_cond_destroy(&p->begin);
+	pthread_mutex_destroy(&p->lock);
+	free(p->workers);
+	free(p);
+}
+
+uint32_t pool_threads(const struct pool *p)
+{
+	return p->threads;
+}
+
+void pool_slice(size_t n, size_t grain, uint32_t part, uint32_t parts, size_t *from, size_t *to)
+{
+	size_t grains = (n + grain - 1) / grain;
+
+	*from = grains * part / parts * grain;
+	*to = grains * (part + 1) / parts * grain;
+	if (*to > n)
+		*to = n;
+	if (*from > *to)
+		*from = *to;
+}

@@ -1,0 +1,30 @@
+/* pool.h - threads that split one piece of work and meet at its end.
+ *
+ * The caller is thread 0. Which part is whose depends on the number of threads alone, so
+ * results are the same from run to run. One caller at a time.
+ */
+#ifndef MODEL_CPU_POOL_H
+#define MODEL_CPU_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct pool; /* opaque */
+
+typedef void pool_work(void *arg, uint32_t part, uint32_t parts);
+
+/* threads >= 1, the caller included. -ENOMEM, -EAGAIN (no more threads). */
+int pool_new(struct pool **out, uint32_t threads, struct error *err);
+void pool_free(struct pool *p); /* NULL is allowed; joins */
+uint32_t pool_threads(const struct pool *p);
+
+/* Calls work(arg, i, threads) once for each i, at the same time, and returns when all have. */
+void pool_run(struct pool *p, pool_work *work, void *arg);
+
+/* Part `part` of n things, in steps of `grain`: [*from, *to), possibly empty. */
+void pool_slice(size_t n, size_t grain, uint32_t part, uint32_t parts, size_t *from,
+		size_t *to);
+
+#endif

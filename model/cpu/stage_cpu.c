@@ -1,0 +1,310 @@
+#include "model/cpu/stage_cpu.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	ALIGN = 64,            /* bytes: a cache line, an AVX-512 register */
+	LOGITS_MOST = 8 << 20, /* floats held at a time */
+};
+
+/* Carving: the same walk measures (base NULL) and then places. */
+struct carver {
+	char *base;
+	size_t used;
+};
+
+static void *take(struct carver *c, size_t size)
+{
+	void *at = c->base ? c->base + c->used : NULL;
+
+	c->used += (size + ALIGN - 1) / ALIGN * ALIGN;
+	return at;
+}
+
+static float *take_floats(struct carver *c, size_t n)
+{
+	return take(c, n * sizeof(float));
+}
+
+static void carve_saved(const struct cpu_stage *s, struct carver *c, struct saved_layer *k)
+{
+	const struct model_config *m = &s->l->config;
+	size_t r = s->rows;
+
+	*k = (struct saved_layer){
+		.x = take_floats(c, r * m->dim),
+		.rstd1 = take_floats(c, r),
+		.qkv = take_floats(c, r * s->packed),
+		.att = take_floats(c, r * m->dim),
+		.lse = take_floats(c, r * m->n_heads),
+		.mid = take_floats(c, r * m->dim),
+		.rstd2 = take_floats(c, r),
+		.gu = take_floats(c, r * 2 * m->ffn_dim),
+	};
+}
+
+static void carve_scratch(struct cpu_stage *s, struct carver *c)
+{
+	const struct model_config *m = &s->l->config;
+	size_t r = s->rows, threads = s->l->threads;
+	bool first = s->l->index == 0;
+
+	s->scratch = (struct scratch){
+		.xn = take_floats(c, r * m->dim),
+		.h = take_floats(c, r * m->ffn_dim),
+		.dgu = take_floats(c, r * 2 * m->ffn_dim),
+		.dh = take_floats(c, r * m->ffn_dim),
+		.dqkv = take_floats(c, r * s->packed),
+		.datt = take_floats(c, r * m->dim),
+		.dxn = take_floats(c, r * m->dim),
+		.dx = take_floats(c, r * m->dim),
+		.norm_sums = take_floats(c, threads * m->dim),
+		.tile = take_floats(c, threads * attention_scratch(&s->shape)),
+		.logits = first ? take_floats(c, s->chunk * m->vocab) : NULL,
+		.losses = first ? take_floats(c, r) : NULL,
+		.rstd = first ? take_floats(c, r) : NULL,
+	};
+}
+
+static size_t carve(struct cpu_stage *s, char *base)
+{
+	struct carver c = { .base = base };
+	size_t half = s->shape.head_size / 2, layers = s->l->n_layers;
+
+	for (int i = 0; i < ARRAY_COUNT; i++)
+		s->array[i] = take_floats(&c, s->l->parameters);
+	s->cosines = take_floats(&c, s->l->sequence * half);
+	s->sines = take_floats(&c, s->l->sequence * half);
+	for (size_t i = 0; i < s->l->slots * layers + 1; i++)
+		carve_saved(s, &c, &s->saved[i]);
+	if (s->l->index == 0)
+		s->tokens = take(&c, s->l->slots * s->rows * sizeof(*s->tokens));
+	carve_scratch(s, &c);
+	return c.used;
+}
+
+/* Angles in double, once: position * theta^(-2i / D). */
+static void fill_angles(struct cpu_stage *s)
+{
+	size_t half = s->shape.head_size / 2;
+	double theta = (double)s->l->config.rope_theta;
+
+	for (size_t t = 0; t < s->l->sequence; t++)
+		for (size_t i = 0; i < half; i++) {
+			double angle = (double)t * pow(theta, -(double)i / (double)half);
+
+			s->cosines[t * half + i] = (float)cos(angle);
+			s->sines[t * half + i] = (float)sin(angle);
+		}
+}
+
+static void measure(struct cpu_stage *s, const struct stage_layout *l)
+{
+	const struct model_config *c = &l->config;
+
+	s->l = l;
+	s->v = vector_ops();
+	s->rows = (size_t)l->batch * l->sequence;
+	s->kv = (size_t)c->n_kv_heads * model_head_size(c);
+	s->packed = c->dim + 2 * s->kv;
+	s->chunk = LOGITS_MOST / c->vocab;
+	if (s->chunk < 64)
+		s->chunk = 64;
+	if (s->chunk > s->rows)
+		s->chunk = s->rows;
+	s->shape = (struct attention_shape){ l->batch, l->sequence, c->n_heads, c->n_kv_heads,
+					     model_head_size(c) };
+}
+
+static void cpu_free(void *self)
+{
+	struct cpu_stage *s = self;
+
+	pool_free(s->pool);
+	free(s->arena);
+	free(s->saved);
+	free(s);
+}
+
+static int cpu_make(void **self, const struct stage_layout *l, uint32_t device,
+		    struct error *err)
+{
+	struct cpu_stage *s = calloc(1, sizeof(*s));
+	size_t size;
+	int rc;
+
+	(void)device;
+	if (!s)
+		return error_set(err, -ENOMEM, "no memory for a stage");
+	measure(s, l);
+	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
+	if (!s->saved) {
+		free(s);
+		return error_set(err, -ENOMEM, "no memory for the slots of a stage");
+	}
+	size = carve(s, NULL);
+	s->arena = aligned_alloc(ALIGN, size);
+	if (!s->arena) {
+		cpu_free(s);
+		return error_set(err, -ENOMEM,
+				 "stage %u needs %.1f MiB for weights, optimizer and %u slots; "
+				 "there is not so much memory",
+				 l->index, (double)size / 0x1p20, l->slots);
+	}
+	carve(s, s->arena);
+	for (int i = 0; i < ARRAY_COUNT; i++)
+		memset(s->array[i], 0, l->parameters * sizeof(float));
+	fill_angles(s);
+	rc = pool_new(&s->pool, l->threads, err);
+	if (rc) {
+		cpu_free(s);
+		return rc;
+	}
+	*self = s;
+	return 0;
+}
+
+static void embed(const struct cpu_stage *s, const int32_t *tokens, float *out)
+{
+	const float *table = s->array[ARRAY_WEIGHTS] + s->l->embed;
+	size_t c = s->l->config.dim;
+
+	for (size_t r = 0; r < s->rows; r++)
+		memcpy(out + r * c, table + (size_t)tokens[r] * c, c * sizeof(*out));
+}
+
+static void embed_backward(struct cpu_stage *s, const int32_t *tokens, const float *dx)
+{
+	float *table = s->array[ARRAY_GRADIENT] + s->l->embed;
+	size_t c = s->l->config.dim;
+
+	for (size_t r = 0; r < s->rows; r++)
+		s->v->add(table + (size_t)tokens[r] * c, dx + r * c, c);
+}
+
+static int cpu_forward(void *self, uint32_t slot, const int32_t *tokens, const float *in,
+		       float *out, bool keep)
+{
+	struct cpu_stage *s = self;
+	size_t layers = s->l->n_layers, size = s->rows * s->l->config.dim * sizeof(*out);
+	struct saved_layer *kept = s->saved + slot * layers, *passing;
+
+	passing = s->saved + s->l->slots * layers;
+	if (tokens)
+		embed(s, tokens, keep ? kept->x : passing->x);
+	else
+		memcpy(keep ? kept->x : passing->x, in, size);
+	if (tokens && keep)
+		memcpy(s->tokens + slot * s->rows, tokens, s->rows * sizeof(*tokens));
+	for (uint32_t i = 0; i < layers; i++) {
+		bool last = i + 1 == layers;
+
+		if (keep) {
+			layer_forward(s, i, &kept[i], last ? out : kept[i + 1].x);
+		} else {
+			layer_forward(s, i, passing, out);
+			if (!last)
+				memcpy(passing->x, out, size);
+		}
+	}
+	return 0;
+}
+
+static int cpu_backward(void *self, uint32_t slot, const float *grad_out, float *grad_in,
+			bool count)
+{
+	struct cpu_stage *s = self;
+	size_t layers = s->l->n_layers, size = s->rows * s->l->config.dim * sizeof(*grad_out);
+	float *dx = grad_in ? grad_in : s->scratch.dx;
+
+	memcpy(dx, grad_out, size);
+	for (uint32_t i = (uint32_t)layers; i-- > 0;)
+		layer_backward(s, i, &s->saved[slot * layers + i], dx, count);
+	if (s->l->index == 0 && count)
+		embed_backward(s, s->tokens + slot * s->rows, dx);
+	return 0;
+}
+
+static int cpu_loss(void *self, const float *in, const int32_t *targets, float *loss,
+		    float *grad, bool count)
+{
+	return head_loss(self, in, targets, loss, grad, count);
+}
+
+static int cpu_logits(void *self, const float *in, float *logits)
+{
+	head_logits(self, in, logits);
+	return 0;
+}
+
+static int cpu_zero_gradient(void *self)
+{
+	struct cpu_stage *s = self;
+
+	memset(s->array[ARRAY_GRADIENT], 0, s->l->parameters * sizeof(float));
+	return 0;
+}
+
+static float *cpu_array(void *self, enum stage_array which)
+{
+	struct cpu_stage *s = self;
+
+	return s->array[which];
+}
+
+static void cpu_changed(void *self)
+{
+	(void)self; /* the caller's memory is ours */
+}
+
+struct step {
+	struct cpu_stage *s;
+	const float *gradient;
+	float scale;
+	const struct adamw *h;
+	uint64_t t;
+};
+
+static void step_part(void *arg, uint32_t part, uint32_t parts)
+{
+	const struct step *j = arg;
+	struct cpu_stage *s = j->s;
+
+	for (size_t i = 0; i < s->l->n_tensors; i++) {
+		const struct tensor *t = &s->l->tensors[i];
+		size_t from, to;
+
+		pool_slice(t->count, 1024, part, parts, &from, &to);
+		from += t->offset;
+		to += t->offset;
+		s->v->adamw(s->array[ARRAY_WEIGHTS] + from, s->array[ARRAY_MOMENT1] + from,
+			    s->array[ARRAY_MOMENT2] + from, j->gradient + from, to - from,
+			    j->scale, j->h, t->dims > 1 ? j->h->weight_decay : 0, j->t);
+	}
+}
+
+static int cpu_step(void *self, const float *gradient, float scale, const struct adamw *h,
+		    uint64_t t)
+{
+	struct step j = { self, gradient, scale, h, t };
+
+	pool_run(j.s->pool, step_part, &j);
+	return 0;
+}
+
+const struct backend backend_cpu = {
+	.name = "cpu",
+	.make = cpu_make,
+	.free = cpu_free,
+	.forward = cpu_forward,
+	.loss = cpu_loss,
+	.logits = cpu_logits,
+	.backward = cpu_backward,
+	.zero_gradient = cpu_zero_gradient,
+	.array = cpu_array,
+	.changed = cpu_changed,
+	.step = cpu_step,
+};

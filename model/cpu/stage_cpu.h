@@ -1,0 +1,75 @@
+/* stage_cpu.h - a stage in the machine's own memory: its arrays and the buffers of its layers.
+ *
+ * R = B * T rows. Everything is one allocation, carved once.
+ */
+#ifndef MODEL_CPU_STAGE_CPU_H
+#define MODEL_CPU_STAGE_CPU_H
+
+#include "model/backend.h"
+#include "model/cpu/attention.h"
+#include "model/cpu/pool.h"
+#include "model/cpu/vector.h"
+
+/* What a layer's backward pass needs of its forward pass. The norms' and the activation's
+ * outputs are not kept: they are cheaper to compute again than to hold. */
+struct saved_layer {
+	float *x;     /* (R, C) the layer's input */
+	float *rstd1; /* (R) */
+	float *qkv;   /* (R, C + 2 kv) rotated */
+	float *att;   /* (R, C) attention's output, before o */
+	float *lse;   /* (B, H, T) */
+	float *mid;   /* (R, C) after attention */
+	float *rstd2; /* (R) */
+	float *gu;    /* (R, 2F) gate and up */
+};
+
+struct scratch {
+	float *xn;        /* (R, C) a norm's output */
+	float *h;         /* (R, F) the activation's output */
+	float *dgu;       /* (R, 2F) */
+	float *dh;        /* (R, F) */
+	float *dqkv;      /* (R, C + 2 kv) */
+	float *datt;      /* (R, C) */
+	float *dxn;       /* (R, C) */
+	float *dx;        /* (R, C) the gradient on its way down */
+	float *logits;    /* (chunk, vocab), stage 0 */
+	float *losses;    /* (R), stage 0 */
+	float *rstd;      /* (R), stage 0: of the last norm */
+	float *norm_sums; /* (threads, C) each thread's part of a norm's gradient */
+	float *tile;      /* (threads, attention_scratch) */
+};
+
+struct cpu_stage {
+	const struct stage_layout *l;
+	const struct vector_ops *v;
+	struct attention_shape shape;
+	struct pool *pool;
+	size_t rows;   /* R */
+	size_t kv;     /* width of all keys */
+	size_t packed; /* C + 2 kv */
+	size_t chunk;  /* rows of logits at a time */
+
+	float *array[ARRAY_COUNT]; /* (P) each */
+	float *cosines, *sines;    /* (T, D / 2) */
+	struct saved_layer *saved; /* (slots, n_layers), then one more for evaluation */
+	int32_t *tokens;           /* (slots, R), stage 0 */
+	struct scratch scratch;
+	void *arena;
+};
+
+/* layer.c: x of the saved layer holds the input; out (R, C) may not be any of its buffers. */
+void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *out);
+/* dx (R, C): the gradient of the output comes in, that of the input goes out. */
+void layer_backward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *dx,
+		    bool count);
+
+/* head.c */
+int head_loss(struct cpu_stage *s, const float *in, const int32_t *targets, float *loss,
+	      float *grad, bool count);
+void head_logits(struct cpu_stage *s, const float *in, float *logits);
+
+/* A norm's gradient is summed in scratch.norm_sums, by each thread over its rows. */
+void norm_sums_clear(struct cpu_stage *s);
+void norm_sums_add(struct cpu_stage *s, float *gradient);
+
+#endif

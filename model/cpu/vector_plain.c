@@ -1,0 +1,6 @@
+#include "model/cpu/vector_sets.h"
+
+#define VECTOR_SET vector_ops_plain
+#define VECTOR_SET_NAME "plain"
+
+#include "model/cpu/vector_body.h"

@@ -1,0 +1,6 @@
+#include "model/cpu/vector_sets.h"
+
+#define VECTOR_SET vector_ops_v4
+#define VECTOR_SET_NAME "v4"
+
+#include "model/cpu/vector_body.h"

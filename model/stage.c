@@ -1,0 +1,344 @@
+#include "model/stage.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/backend.h"
+#include "model/tensor.h"
+
+struct stage {
+	struct stage_layout layout;
+	struct tensor_table table; /* of the whole model; the layout points into it */
+	const struct backend *backend;
+	void *self;
+	bool *kept; /* (slots) */
+};
+
+/* Making. */
+
+static int lay_out(struct stage *s, const struct model_config *c, uint32_t index,
+		   const struct stage_options *o, struct error *err)
+{
+	struct stage_layout *l = &s->layout;
+	uint32_t first = model_first_layer(c, index);
+	size_t begin = 0;
+	int rc = tensor_table_new(&s->table, c, err);
+
+	if (rc)
+		return rc;
+	*l = (struct stage_layout){
+		.config = *c,
+		.index = index,
+		.slots = o->slots,
+		.batch = o->batch,
+		.sequence = o->sequence,
+		.threads = o->threads ? o->threads : 1,
+		.n_layers = model_layer_count(c, index),
+		.parameters = tensor_table_parameters(&s->table, index),
+	};
+	l->layers = calloc(l->n_layers, sizeof(*l->layers));
+	s->kept = calloc(l->slots ? l->slots : 1, sizeof(*s->kept));
+	if (!l->layers || !s->kept)
+		return error_set(err, -ENOMEM, "no memory for the layout of stage %" PRIu32,
+				 index);
+	while (s->table.tensors[begin].stage != index)
+		begin++;
+	l->tensors = s->table.tensors + begin;
+	while (begin + l->n_tensors < s->table.n &&
+	       s->table.tensors[begin + l->n_tensors].stage == index)
+		l->n_tensors++;
+	for (size_t i = 0; i < l->n_tensors; i++) {
+		const struct tensor *t = &l->tensors[i];
+		struct layer_offsets *at = &l->layers[t->layer > first ? t->layer - first : 0];
+
+		switch (t->role) {
+		case TENSOR_EMBED:
+			l->embed = l->head = t->offset;
+			break;
+		case TENSOR_NORM1:
+			at->norm1 = t->offset;
+			break;
+		case TENSOR_Q:
+			at->qkv = t->offset;
+			break;
+		case TENSOR_O:
+			at->o = t->offset;
+			break;
+		case TENSOR_NORM2:
+			at->norm2 = t->offset;
+			break;
+		case TENSOR_GATE:
+			at->gate_up = t->offset;
+			break;
+		case TENSOR_DOWN:
+			at->down = t->offset;
+			break;
+		case TENSOR_LAST_NORM:
+			l->last_norm = t->offset;
+			break;
+		case TENSOR_HEAD:
+			l->head = t->offset;
+			break;
+		case TENSOR_K: /* follow q and gate without a gap */
+		case TENSOR_V:
+		case TENSOR_UP:
+			break;
+		}
+	}
+	return 0;
+}
+
+static int check_options(const struct model_config *c, uint32_t index,
+			 const struct stage_options *o, struct error *err)
+{
+	if (index >= c->n_stages)
+		return error_set(err, -EINVAL,
+				 "stage %" PRIu32 " of a model of %" PRIu32 " stages", index,
+				 c->n_stages);
+	if (o->batch == 0 || o->sequence == 0 || o->sequence > c->context)
+		return error_set(
+			err, -EINVAL,
+			"microbatches of %" PRIu32 " x %" PRIu32
+			" tokens: expected at least 1 x 1, and at most the context %" PRIu32
+			" in a sequence",
+			o->batch, o->sequence, c->context);
+	if (o->threads > 1024)
+		return error_set(err, -EINVAL, "%" PRIu32 " threads: expected at most 1024",
+				 o->threads);
+	return 0;
+}
+
+/* "cpu", "cuda" or "cuda:N". */
+static int find_backend(const char *device, const struct backend **backend, uint32_t *number,
+			struct error *err)
+{
+	*number = 0;
+	if (!device || strcmp(device, "cpu") == 0) {
+		*backend = &backend_cpu;
+		return 0;
+	}
+	if (strncmp(device, "cuda", 4) == 0 && (device[4] == 0 || device[4] == ':')) {
+		char *end = (char *)device + 4;
+
+		if (device[4] == ':')
+			*number = (uint32_t)strtoul(device + 5, &end, 10);
+		if (*end == 0 && (device[4] == 0 || end > device + 5)) {
+#ifdef SKIPPIPE_CUDA
+			*backend = &backend_cuda;
+			return 0;
+#else
+			return error_set(err, -ENODEV,
+					 "device %s: this program was built without CUDA",
+					 device);
+#endif
+		}
+	}
+	return error_set(err, -EINVAL, "device \"%s\": expected cpu, cuda or cuda:N", device);
+}
+
+int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
+	      const struct stage_options *o, struct error *err)
+{
+	uint32_t number;
+	struct stage *s;
+	float *weights;
+	int rc = model_config_check(c, err);
+
+	if (!rc)
+		rc = check_options(c, index, o, err);
+	if (rc)
+		return rc;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return error_set(err, -ENOMEM, "no memory for a stage");
+	rc = find_backend(o->device, &s->backend, &number, err);
+	if (!rc)
+		rc = lay_out(s, c, index, o, err);
+	if (!rc)
+		rc = s->backend->make(&s->self, &s->layout, number, err);
+	if (rc) {
+		stage_free(s);
+		return rc;
+	}
+	weights = s->backend->array(s->self, ARRAY_WEIGHTS);
+	for (size_t i = 0; i < s->layout.n_tensors; i++)
+		tensor_initialise(&s->layout.tensors[i], o->seed,
+				  weights + s->layout.tensors[i].offset);
+	s->backend->changed(s->self);
+	*out = s;
+	return 0;
+}
+
+void stage_free(struct stage *s)
+{
+	if (!s)
+		return;
+	if (s->self)
+		s->backend->free(s->self);
+	free(s->layout.layers);
+	free(s->kept);
+	tensor_table_free(&s->table);
+	free(s);
+}
+
+/* Running. */
+
+static bool tokens_valid(const struct stage *s, const int32_t *tokens, int32_t least)
+{
+	size_t n = (size_t)s->layout.batch * s->layout.sequence;
+
+	for (size_t i = 0; i < n; i++)
+		if (tokens[i] < least || tokens[i] >= (int32_t)s->layout.config.vocab)
+			return false;
+	return true;
+}
+
+int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const float *in,
+		  float *out, bool keep)
+{
+	bool first = s->layout.index == 0;
+	int rc;
+
+	if ((keep && slot >= s->layout.slots) || !out || first != (tokens != NULL) ||
+	    first == (in != NULL))
+		return -EINVAL;
+	if (first && !tokens_valid(s, tokens, 0))
+		return -EINVAL;
+	if (keep)
+		s->kept[slot] = false;
+	rc = s->backend->forward(s->self, slot, tokens, in, out, keep);
+	if (!rc && keep)
+		s->kept[slot] = true;
+	return rc;
+}
+
+int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *targets,
+	       float *loss, float *grad, bool count)
+{
+	(void)slot; /* nothing of the loss outlives the call */
+	if (s->layout.index != 0 || !tokens_valid(s, targets, -1))
+		return -EINVAL;
+	return s->backend->loss(s->self, in, targets, loss, grad, count);
+}
+
+int stage_logits(struct stage *s, const float *in, float *logits)
+{
+	if (s->layout.index != 0)
+		return -EINVAL;
+	return s->backend->logits(s->self, in, logits);
+}
+
+int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
+		   bool count)
+{
+	if (slot >= s->layout.slots || !s->kept[slot] ||
+	    (s->layout.index == 0) != (grad_in == NULL))
+		return -EINVAL;
+	return s->backend->backward(s->self, slot, grad_out, grad_in, count);
+}
+
+void stage_release(struct stage *s, uint32_t slot)
+{
+	if (slot < s->layout.slots)
+		s->kept[slot] = false;
+}
+
+int stage_zero_gradient(struct stage *s)
+{
+	return s->backend->zero_gradient(s->self);
+}
+
+int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
+	       uint64_t t)
+{
+	if (t == 0)
+		return -EINVAL;
+	return s->backend->step(s->self, gradient, scale, h, t);
+}
+
+/* Looking. */
+
+uint32_t stage_index(const struct stage *s)
+{
+	return s->layout.index;
+}
+
+const struct model_config *stage_config(const struct stage *s)
+{
+	return &s->layout.config;
+}
+
+size_t stage_parameters(const struct stage *s)
+{
+	return s->layout.parameters;
+}
+
+size_t stage_activation(const struct stage *s)
+{
+	return (size_t)s->layout.batch * s->layout.sequence * s->layout.config.dim;
+}
+
+const struct tensor *stage_tensors(const struct stage *s, size_t *n)
+{
+	*n = s->layout.n_tensors;
+	return s->layout.tensors;
+}
+
+float *stage_weights(struct stage *s)
+{
+	return s->backend->array(s->self, ARRAY_WEIGHTS);
+}
+
+float *stage_gradient(struct stage *s)
+{
+	return s->backend->array(s->self, ARRAY_GRADIENT);
+}
+
+float *stage_moment1(struct stage *s)
+{
+	return s->backend->array(s->self, ARRAY_MOMENT1);
+}
+
+float *stage_moment2(struct stage *s)
+{
+	return s->backend->array(s->self, ARRAY_MOMENT2);
+}
+
+void stage_changed(struct stage *s)
+{
+	s->backend->changed(s->self);
+}
+
+uint64_t stage_hash(struct stage *s)
+{
+	const float *w = stage_weights(s);
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < s->layout.parameters; i++) {
+		uint32_t bits;
+
+		memcpy(&bits, &w[i], sizeof(bits));
+		hash = (hash ^ bits) * 0x100000001b3u;
+	}
+	return hash;
+}
+
+/* Sums. Eight running sums, each over every eighth element, then added in pairs. A product of
+ * two floats is exact in double, so a fused multiply-add changes nothing. */
+double stage_sum_squares(const float *g, size_t n)
+{
+	double sum[8] = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		sum[i % 8] += (double)g[i] * (double)g[i];
+	return ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
+	       ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+void stage_add(float *to, const float *from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += from[i];
+}

@@ -1,0 +1,22 @@
+/* reference.h - the model again, in double and plain loops, to hold the real one against. */
+#ifndef MODEL_TESTS_REFERENCE_H
+#define MODEL_TESTS_REFERENCE_H
+
+#include <stdint.h>
+
+#include "model/config.h"
+#include "model/tensor.h"
+
+struct reference {
+	const struct model_config *config;
+	const struct tensor_table *table;
+	double **weights; /* (table->n) one array a tensor */
+	uint32_t batch, sequence;
+};
+
+/* Mean cross entropy after stage 0 and then the stages of path (n). hidden, unless NULL,
+ * receives the residual stream (B, T, C) before the last norm. */
+double reference_loss(const struct reference *r, const uint32_t *path, size_t n,
+		      const int32_t *tokens, const int32_t *targets, double *hidden);
+
+#endif

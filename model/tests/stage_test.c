@@ -1,0 +1,428 @@
+/* The stages against the reference in double: loss, every gradient by finite differences, and
+ * what must hold however the model is cut, ordered and threaded. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "model/tests/reference.h"
+#include "model/tests/run.h"
+
+static const struct model_config small = { .vocab = 37,
+					   .dim = 24,
+					   .n_layers = 3,
+					   .n_heads = 4,
+					   .n_kv_heads = 2,
+					   .ffn_dim = 20,
+					   .context = 80,
+					   .n_stages = 3,
+					   .rope_theta = 10000,
+					   .norm_eps = 1e-5f };
+
+/* Larger weights than the initial ones make every part of the model matter. */
+static void enlarge(struct run *r)
+{
+	for (uint32_t s = 0; s < r->config.n_stages; s++) {
+		float *w = stage_weights(r->stages[s]);
+
+		for (size_t i = 0; i < stage_parameters(r->stages[s]); i++)
+			w[i] *= w[i] == 1 ? 1 + 0.01f * (float)(i % 17) : 12;
+		stage_changed(r->stages[s]);
+	}
+}
+
+static struct reference reference_of(struct run *r, struct tensor_table *table)
+{
+	struct reference ref = { &r->config, table, NULL, r->batch, r->sequence };
+
+	assert_int_equal(tensor_table_new(table, &r->config, NULL), 0);
+	ref.weights = calloc(table->n, sizeof(*ref.weights));
+	for (size_t i = 0; i < table->n; i++) {
+		const struct tensor *t = &table->tensors[i];
+		const float *w = stage_weights(r->stages[t->stage]) + t->offset;
+
+		ref.weights[i] = calloc(t->count, sizeof(double));
+		for (size_t k = 0; k < t->count; k++)
+			ref.weights[i][k] = (double)w[k];
+	}
+	return ref;
+}
+
+static void reference_fini(struct reference *ref, struct tensor_table *table)
+{
+	for (size_t i = 0; i < table->n; i++)
+		free(ref->weights[i]);
+	free(ref->weights);
+	tensor_table_free(table);
+}
+
+/* The derivative along a random direction within one tensor, by central differences in double;
+ * h^2 times the third derivative is far below the tolerance, and so is rounding over h. */
+static void check_tensor(struct run *r, const struct reference *ref, size_t which,
+			 const uint32_t *path, size_t n, struct rng *rng)
+{
+	const struct tensor *t = &ref->table->tensors[which];
+	const float *g = stage_gradient(r->stages[t->stage]) + t->offset;
+	double *w = ref->weights[which], *way = calloc(t->count, sizeof(*way));
+	double h = 1e-5, along = 0, norm = 0, high, low, measured;
+
+	for (size_t i = 0; i < t->count; i++) {
+		way[i] = rng_normal(rng);
+		along += way[i] * (double)g[i];
+		norm += (double)g[i] * (double)g[i];
+		w[i] += h * way[i];
+	}
+	high = reference_loss(ref, path, n, r->tokens, r->targets, NULL);
+	for (size_t i = 0; i < t->count; i++)
+		w[i] -= 2 * h * way[i];
+	low = reference_loss(ref, path, n, r->tokens, r->targets, NULL);
+	for (size_t i = 0; i < t->count; i++)
+		w[i] += h * way[i];
+	measured = (high - low) / (2 * h);
+	if (!(fabs(measured - along) <= 2e-5 * sqrt(norm) + 1e-8))
+		fail_msg("%s: gradient along a direction %.9g, by differences %.9g (norm %.3g)",
+			 t->name, along, measured, sqrt(norm));
+	assert_true(norm > 0);
+	free(way);
+}
+
+static void check_model(const struct model_config *c, uint32_t batch, uint32_t sequence,
+			uint32_t threads, const uint32_t *path, size_t n)
+{
+	struct tensor_table table;
+	struct reference ref;
+	struct run r;
+	struct rng rng;
+	double expected;
+	float loss;
+
+	run_init(&r, c, batch, sequence, threads, 7);
+	enlarge(&r);
+	ref = reference_of(&r, &table);
+	loss = run_microbatch(&r, path, n, true, true);
+	expected = reference_loss(&ref, path, n, r.tokens, r.targets, NULL);
+	assert_true(fabs((double)loss - expected) < 2e-6 * expected);
+	assert_true(fabs((double)run_microbatch(&r, path, n, false, false) - expected) <
+		    2e-6 * expected);
+	rng_init(&rng, 3);
+	for (size_t i = 0; i < table.n; i++) {
+		bool visited = table.tensors[i].stage == 0;
+
+		for (size_t k = 0; k < n; k++)
+			visited |= path[k] == table.tensors[i].stage;
+		for (int times = 0; visited && times < 3; times++)
+			check_tensor(&r, &ref, i, path, n, &rng);
+	}
+	reference_fini(&ref, &table);
+	run_fini(&r);
+}
+
+static void gradients_match_differences(void **state)
+{
+	(void)state;
+	check_model(&small, 2, 9, 1, (uint32_t[]){ 1, 2 }, 2);
+}
+
+static void gradients_match_when_swapped_or_skipped(void **state)
+{
+	(void)state;
+	check_model(&small, 2, 9, 1, (uint32_t[]){ 2, 1 }, 2);
+	check_model(&small, 1, 7, 1, (uint32_t[]){ 2 }, 1);
+	check_model(&small, 1, 7, 1, NULL, 0);
+}
+
+static void gradients_match_when_tied(void **state)
+{
+	struct model_config c = small;
+
+	(void)state;
+	c.tied = true;
+	c.n_kv_heads = 4;
+	check_model(&c, 1, 8, 1, (uint32_t[]){ 1, 2 }, 2);
+}
+
+/* Longer than a tile of attention, and more than one thread, one of them without rows. */
+static void gradients_match_over_tiles_and_threads(void **state)
+{
+	struct model_config c = small;
+
+	(void)state;
+	c.n_layers = c.n_stages = 2;
+	c.dim = 8;
+	c.n_heads = 2;
+	c.n_kv_heads = 1;
+	check_model(&c, 1, 75, 3, (uint32_t[]){ 1 }, 1);
+	check_model(&c, 1, 1 + 8, 3, (uint32_t[]){ 1 }, 1);
+}
+
+static void cutting_changes_nothing(void **state)
+{
+	struct model_config c;
+	struct run whole, cut;
+	float a, b;
+
+	(void)state;
+	assert_int_equal(model_preset("tiny", &c, NULL, NULL), 0);
+	run_init(&cut, &c, 2, 16, 1, 5);
+	c.n_stages = 1;
+	run_init(&whole, &c, 2, 16, 1, 5);
+	a = run_microbatch(&whole, NULL, 0, true, true);
+	b = run_microbatch(&cut, (uint32_t[]){ 1, 2, 3, 4, 5 }, 5, true, true);
+	assert_true(a == b);
+	assert_true(stage_parameters(cut.stages[1]) > 0);
+	/* The embedding comes first in both, and its gradient has seen every layer. */
+	assert_memory_equal(stage_gradient(whole.stages[0]), stage_gradient(cut.stages[0]),
+			    sizeof(float) * c.vocab * c.dim);
+	run_fini(&whole);
+	run_fini(&cut);
+}
+
+static void not_counting_leaves_the_gradient(void **state)
+{
+	struct run r;
+	float *before[3], *down;
+	size_t rows;
+
+	(void)state;
+	run_init(&r, &small, 2, 9, 1, 7);
+	run_microbatch(&r, (uint32_t[]){ 1, 2 }, 2, true, true);
+	rows = (size_t)r.batch * r.sequence * r.config.dim;
+	down = calloc(rows, sizeof(*down));
+	memcpy(down, r.grad[0], rows * sizeof(*down));
+	for (int i = 0; i < 3; i++) {
+		size_t size = stage_parameters(r.stages[i]) * sizeof(float);
+
+		before[i] = malloc(size);
+		memcpy(before[i], stage_gradient(r.stages[i]), size);
+	}
+	run_microbatch(&r, (uint32_t[]){ 1, 2 }, 2, true, false);
+	assert_memory_equal(down, r.grad[0], rows * sizeof(*down));
+	for (int i = 0; i < 3; i++) {
+		assert_memory_equal(before[i], stage_gradient(r.stages[i]),
+				    stage_parameters(r.stages[i]) * sizeof(float));
+		free(before[i]);
+	}
+	free(down);
+	run_fini(&r);
+}
+
+static void gradients_accumulate(void **state)
+{
+	struct run r;
+	size_t n;
+	float *once;
+
+	(void)state;
+	run_init(&r, &small, 2, 9, 1, 7);
+	n = stage_parameters(r.stages[1]);
+	once = malloc(n * sizeof(*once));
+	run_microbatch(&r, (uint32_t[]){ 1 }, 1, true, true);
+	memcpy(once, stage_gradient(r.stages[1]), n * sizeof(*once));
+	run_microbatch(&r, (uint32_t[]){ 1 }, 1, true, true);
+	for (size_t i = 0; i < n; i++) {
+		float g = stage_gradient(r.stages[1])[i];
+
+		assert_true(fabsf(g - 2 * once[i]) <= 1e-6f * (fabsf(g) + 1e-3f));
+	}
+	assert_int_equal(stage_zero_gradient(r.stages[1]), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_true(stage_gradient(r.stages[1])[i] == 0);
+	free(once);
+	run_fini(&r);
+}
+
+/* Two runs of a few steps, microbatches interleaved over slots: the same bits. */
+static void the_same_again(void **state)
+{
+	struct model_config c;
+	uint64_t hash[2];
+
+	(void)state;
+	assert_int_equal(model_preset("tiny", &c, NULL, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		struct adamw h = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f };
+		struct run r;
+
+		run_init(&r, &c, 2, 32, 2, 11);
+		hash[i] = 0;
+		for (uint64_t t = 1; t <= 3; t++) {
+			run_microbatch(&r, (uint32_t[]){ 2, 1, 4, 5 }, 4, true, true);
+			for (uint32_t s = 0; s < c.n_stages; s++) {
+				assert_int_equal(stage_step(r.stages[s],
+							    stage_gradient(r.stages[s]), 0.5f,
+							    &h, t),
+						 0);
+				stage_zero_gradient(r.stages[s]);
+				hash[i] = hash[i] * 31 + stage_hash(r.stages[s]);
+			}
+		}
+		run_fini(&r);
+	}
+	assert_true(hash[0] == hash[1]);
+}
+
+static void slots_keep_apart(void **state)
+{
+	struct run r;
+	size_t rows, n;
+	float *out, *up, *first;
+
+	(void)state;
+	run_init(&r, &small, 2, 9, 1, 7);
+	rows = stage_activation(r.stages[1]);
+	n = stage_parameters(r.stages[1]);
+	out = calloc(rows, sizeof(*out));
+	up = calloc(rows, sizeof(*up));
+	first = malloc(n * sizeof(*first));
+	for (size_t i = 0; i < rows; i++)
+		r.x[0][i] = sinf((float)i), r.x[1][i] = cosf((float)i);
+	assert_int_equal(stage_forward(r.stages[1], 0, NULL, r.x[0], out, true), 0);
+	assert_int_equal(stage_backward(r.stages[1], 0, r.x[1], up, true), 0);
+	memcpy(first, stage_gradient(r.stages[1]), n * sizeof(*first));
+	stage_zero_gradient(r.stages[1]);
+	assert_int_equal(stage_forward(r.stages[1], 1, NULL, r.x[1], out, true), 0);
+	assert_int_equal(stage_forward(r.stages[1], 1, NULL, r.x[1], out, false), 0);
+	assert_int_equal(stage_backward(r.stages[1], 0, r.x[1], up, true), 0);
+	assert_memory_equal(first, stage_gradient(r.stages[1]), n * sizeof(*first));
+	stage_release(r.stages[1], 0);
+	assert_int_equal(stage_backward(r.stages[1], 0, r.x[1], up, true), -22);
+	free(out);
+	free(up);
+	free(first);
+	run_fini(&r);
+}
+
+static void wrong_calls_are_refused(void **state)
+{
+	struct run r;
+	float loss;
+
+	(void)state;
+	run_init(&r, &small, 2, 9, 1, 7);
+	assert_int_equal(stage_forward(r.stages[0], 2, r.tokens, NULL, r.x[0], true), -22);
+	assert_int_equal(stage_forward(r.stages[1], 0, r.tokens, NULL, r.x[0], true), -22);
+	assert_int_equal(stage_forward(r.stages[0], 0, NULL, r.x[1], r.x[0], true), -22);
+	assert_int_equal(stage_backward(r.stages[1], 0, r.x[0], r.x[1], true), -22);
+	r.tokens[3] = 37;
+	assert_int_equal(stage_forward(r.stages[0], 0, r.tokens, NULL, r.x[0], true), -22);
+	r.tokens[3] = -1;
+	assert_int_equal(stage_forward(r.stages[0], 0, r.tokens, NULL, r.x[0], true), -22);
+	assert_int_equal(stage_loss(r.stages[1], 0, r.x[0], r.targets, &loss, NULL, false),
+			 -22);
+	r.targets[3] = 37;
+	assert_int_equal(stage_loss(r.stages[0], 0, r.x[0], r.targets, &loss, NULL, false),
+			 -22);
+	assert_int_equal(stage_step(r.stages[0], stage_gradient(r.stages[0]), 1,
+				    &(struct adamw){ 0 }, 0),
+			 -22);
+	run_fini(&r);
+}
+
+static void bad_stages_are_refused(void **state)
+{
+	struct stage_options o = { 1, 1, 8, 1, 0, NULL };
+	struct model_config c = small;
+	struct error err;
+	struct stage *s = NULL;
+
+	(void)state;
+	assert_int_equal(stage_new(&s, &c, 3, &o, &err), -22);
+	o.sequence = 81;
+	assert_int_equal(stage_new(&s, &c, 0, &o, &err), -22);
+	assert_non_null(strstr(err.text, "context"));
+	o.sequence = 8;
+	o.device = "tpu";
+	assert_int_equal(stage_new(&s, &c, 0, &o, &err), -22);
+	assert_non_null(strstr(err.text, "tpu"));
+	o.device = "cpu";
+	c.n_kv_heads = 3;
+	assert_int_equal(stage_new(&s, &c, 0, &o, &err), -22);
+	assert_non_null(strstr(err.text, "n_kv_heads"));
+	assert_null(s);
+}
+
+static void adamw_matches_the_formula(void **state)
+{
+	struct adamw h = { 0.01f, 0.8f, 0.9f, 1e-6f, 0.3f };
+	struct run r;
+	struct tensor_table table;
+	size_t n;
+	double *w, *m, *v;
+	float *g;
+
+	(void)state;
+	run_init(&r, &small, 1, 4, 2, 7);
+	tensor_table_new(&table, &small, NULL);
+	n = stage_parameters(r.stages[0]);
+	w = calloc(n, sizeof(*w));
+	m = calloc(n, sizeof(*m));
+	v = calloc(n, sizeof(*v));
+	g = calloc(n, sizeof(*g));
+	for (size_t i = 0; i < n; i++)
+		w[i] = (double)stage_weights(r.stages[0])[i];
+	for (int t = 1; t <= 4; t++) {
+		for (size_t i = 0; i < n; i++)
+			g[i] = sinf((float)(i * 7 + (size_t)t)) * 0.1f;
+		assert_int_equal(stage_step(r.stages[0], g, 0.25f, &h, (uint64_t)t), 0);
+		for (size_t k = 0; k < table.n && table.tensors[k].stage == 0; k++)
+			for (size_t j = 0; j < table.tensors[k].count; j++) {
+				size_t i = table.tensors[k].offset + j;
+				double gi = (double)g[i] * 0.25;
+				double decay = table.tensors[k].dims == 2 ? 0.3 : 0;
+
+				m[i] = 0.8 * m[i] + 0.2 * gi;
+				v[i] = 0.9 * v[i] + 0.1 * gi * gi;
+				w[i] -= 0.01 * decay * w[i];
+				w[i] -= 0.01 * (m[i] / (1 - pow(0.8, t))) /
+					(sqrt(v[i] / (1 - pow(0.9, t))) + 1e-6);
+			}
+	}
+	for (size_t i = 0; i < n; i++)
+		assert_true(fabs(w[i] - (double)stage_weights(r.stages[0])[i]) < 1e-6);
+	free(w);
+	free(m);
+	free(v);
+	free(g);
+	tensor_table_free(&table);
+	run_fini(&r);
+}
+
+static void sums_are_sums(void **state)
+{
+	float x[19];
+	double sum = 0;
+
+	(void)state;
+	for (int i = 0; i < 19; i++) {
+		x[i] = (float)i - 4.5f;
+		sum += (double)x[i] * (double)x[i];
+	}
+	assert_true(fabs(stage_sum_squares(x, 19) - sum) < 1e-12);
+	stage_add(x, x, 19);
+	assert_true(x[18] == 27);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gradients_match_differences),
+		cmocka_unit_test(gradients_match_when_swapped_or_skipped),
+		cmocka_unit_test(gradients_match_when_tied),
+		cmocka_unit_test(gradients_match_over_tiles_and_threads),
+		cmocka_unit_test(cutting_changes_nothing),
+		cmocka_unit_test(not_counting_leaves_the_gradient),
+		cmocka_unit_test(gradients_accumulate),
+		cmocka_unit_test(the_same_again),
+		cmocka_unit_test(slots_keep_apart),
+		cmocka_unit_test(wrong_calls_are_refused),
+		cmocka_unit_test(bad_stages_are_refused),
+		cmocka_unit_test(adamw_matches_the_formula),
+		cmocka_unit_test(sums_are_sums),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
