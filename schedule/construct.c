@@ -1,0 +1,296 @@
+#include "schedule/construct.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NEAR 8 /* candidates a stage that the first attempt looks at */
+
+static void place(struct solution *s, const struct problem *p, int *room, int node, int stage)
+{
+	if (stage >= 0 && stage < p->n_stages && room[stage] > 0 && s->stage_of[node] < 0) {
+		s->stage_of[node] = stage;
+		room[stage]--;
+	}
+}
+
+int construct_assignment(struct solution *s, const struct problem *p, struct error *err)
+{
+	int *room = malloc((size_t)p->n_stages * sizeof(*room));
+	int *before = malloc((size_t)p->n_nodes * sizeof(*before)), next = 0;
+
+	if (!room || !before) {
+		free(room);
+		free(before);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	memcpy(room, p->sizes, (size_t)p->n_stages * sizeof(*room));
+	for (int i = 0; i < p->n_nodes; i++) {
+		s->stage_of[i] = -1;
+		before[i] = -1;
+		if (!p->out[i] && !p->movable[i])
+			place(s, p, room, i, p->c->nodes[i].stage);
+	}
+	if (p->q->from)
+		plan_stages(p->q->from, p->n_nodes, before);
+	for (int i = 0; i < p->n_nodes; i++) {
+		if (p->movable[i])
+			place(s, p, room, i, before[i]);
+	}
+	for (int i = 0; i < p->n_nodes; i++) {
+		if (p->movable[i])
+			place(s, p, room, i, p->c->nodes[i].stage);
+	}
+	for (int i = 0; i < p->n_nodes; i++) {
+		if (p->out[i] || s->stage_of[i] >= 0)
+			continue;
+		for (int k = 0; k < p->n_stages && s->stage_of[i] < 0; k++)
+			place(s, p, room, i, (next + k) % p->n_stages);
+		next++;
+	}
+	free(room);
+	free(before);
+	solution_index(s, p);
+	for (int k = 0; k < p->n_stages; k++) {
+		if (s->start[k + 1] == s->start[k])
+			return error_set(err, PLAN_INFEASIBLE, "stage %d has no node left", k);
+	}
+	return 0;
+}
+
+/* Dynamic programming over (visits so far, last node). A state is reached from states of earlier
+ * stages with no stage between that must be visited. */
+struct builder {
+	const struct problem *p;
+	struct solution *s;
+	int near;          /* candidates a stage; members beyond are not looked at */
+	int32_t *nearest;  /* (n_nodes, n_stages, near) by round trip; -1: no more */
+	double *load;      /* (n_nodes) seconds of work given out already */
+	int *quota;        /* (n_stages) visits still to give */
+	double *cost;      /* (length, n_nodes) */
+	int32_t *from;     /* (length, n_nodes) */
+	int32_t *reached;  /* (length, n_nodes) lists of states */
+	int *n_reached;    /* (length) */
+};
+
+static void find_nearest(struct builder *b, int node)
+{
+	const struct problem *p = b->p;
+	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
+
+	for (int stage = 1; stage < p->n_stages; stage++) {
+		int32_t *list = b->nearest + ((size_t)node * (size_t)p->n_stages + (size_t)stage) *
+						     (size_t)b->near;
+		int n = 0;
+
+		for (int i = b->s->start[stage]; i < b->s->start[stage + 1]; i++) {
+			int v = b->s->members[i], at = n;
+
+			if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
+				continue;
+			if (n == b->near && round[v] >= round[list[n - 1]])
+				continue;
+			if (n < b->near)
+				n++;
+			else
+				at--;
+			for (; at > 0 && round[list[at - 1]] > round[v]; at--)
+				list[at] = list[at - 1];
+			list[at] = v;
+		}
+		if (n < b->near)
+			list[n] = -1;
+	}
+}
+
+static double work_of(const struct problem *p, int node)
+{
+	const struct cluster_node *n = &p->c->nodes[node];
+
+	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
+}
+
+static void reach(struct builder *b, int visits, int u, int v)
+{
+	size_t n = (size_t)b->p->n_nodes, to = (size_t)visits * n + (size_t)v;
+	double cost = b->cost[to - n - (size_t)v + (size_t)u] + b->p->round[(size_t)u * n + (size_t)v] +
+		      work_of(b->p, v) + b->load[v];
+
+	if (b->from[to] < 0)
+		b->reached[(size_t)visits * n + (size_t)b->n_reached[visits]++] = v;
+	else if (cost >= b->cost[to])
+		return;
+	b->cost[to] = cost;
+	b->from[to] = u;
+}
+
+/* left: microbatches still to come, this one included. */
+static void extend(struct builder *b, int visits, int u, int left)
+{
+	const struct problem *p = b->p;
+
+	for (int stage = b->s->stage_of[u] + 1; stage < p->n_stages; stage++) {
+		const int32_t *list = b->nearest + ((size_t)u * (size_t)p->n_stages + (size_t)stage) *
+							   (size_t)b->near;
+
+		for (int k = 0; b->quota[stage] > 0 && k < b->near && list[k] >= 0; k++)
+			reach(b, visits, u, list[k]);
+		if (b->quota[stage] == left)
+			return;
+	}
+}
+
+static bool all_forced_behind(const struct builder *b, int stage, int left)
+{
+	for (int s = stage + 1; s < b->p->n_stages; s++) {
+		if (b->quota[s] == left)
+			return false;
+	}
+	return true;
+}
+
+/* The cheapest path for a microbatch of data_node into path; false: none. */
+static bool build_path(struct builder *b, int data_node, int left, int *path)
+{
+	const struct problem *p = b->p;
+	size_t n = (size_t)p->n_nodes;
+	int last = -1, visits = p->length - 1;
+	double best = INFINITY;
+
+	memset(b->from, 0xff, (size_t)p->length * n * sizeof(*b->from));
+	memset(b->n_reached, 0, (size_t)p->length * sizeof(*b->n_reached));
+	b->cost[data_node] = 0;
+	b->reached[b->n_reached[0]++] = data_node;
+	for (int v = 0; v < visits; v++) {
+		for (int i = 0; i < b->n_reached[v]; i++)
+			extend(b, v + 1, b->reached[(size_t)v * n + (size_t)i], left);
+	}
+	for (int i = 0; i < b->n_reached[visits]; i++) {
+		int v = b->reached[(size_t)visits * n + (size_t)i];
+		double cost = b->cost[(size_t)visits * n + (size_t)v] +
+			      p->round[(size_t)v * n + (size_t)data_node];
+
+		if (cost < best && all_forced_behind(b, b->s->stage_of[v], left)) {
+			best = cost;
+			last = v;
+		}
+	}
+	for (int v = visits; last >= 0 && v >= 0; v--) {
+		path[v] = last;
+		last = b->from[(size_t)v * n + (size_t)last];
+	}
+	return best < INFINITY;
+}
+
+static void set_quotas(struct builder *b, struct rng *rng)
+{
+	const struct problem *p = b->p;
+	long extra = (long)p->n_mb * (p->length - 1);
+	int others = p->n_stages - 1, first = 0;
+
+	for (int s = 1; s < p->n_stages; s++) {
+		b->quota[s] = p->low[s];
+		extra -= p->low[s];
+	}
+	if (rng && others > 0)
+		first = (int)rng_below(rng, (uint32_t)others);
+	for (int k = 0; k < others && extra > 0; k++, extra--)
+		b->quota[1 + (first + k) % others]++;
+}
+
+static int builder_init(struct builder *b, struct solution *s, const struct problem *p, int near)
+{
+	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, length = (size_t)p->length;
+
+	*b = (struct builder){ .p = p, .s = s, .near = near };
+	b->nearest = malloc(n * stages * (size_t)near * sizeof(*b->nearest));
+	b->load = calloc(n, sizeof(*b->load));
+	b->quota = calloc(stages, sizeof(*b->quota));
+	b->cost = malloc(length * n * sizeof(*b->cost));
+	b->from = malloc(length * n * sizeof(*b->from));
+	b->reached = malloc(length * n * sizeof(*b->reached));
+	b->n_reached = calloc(length, sizeof(*b->n_reached));
+	return b->nearest && b->load && b->quota && b->cost && b->from && b->reached &&
+	       b->n_reached ? 0 : -ENOMEM;
+}
+
+static void builder_fini(struct builder *b)
+{
+	free(b->nearest);
+	free(b->load);
+	free(b->quota);
+	free(b->cost);
+	free(b->from);
+	free(b->reached);
+	free(b->n_reached);
+}
+
+/* Waves: the first microbatch of every data node, then the second of each, ... Later attempts
+ * shuffle. */
+static void order_microbatches(const struct problem *p, int *order, struct rng *rng)
+{
+	int n = 0, most = 0, *rank = order + p->n_mb;
+
+	for (int i = 0; i < p->n_mb; i++) {
+		rank[i] = i > 0 && p->mb_slot[i] == p->mb_slot[i - 1] ? rank[i - 1] + 1 : 0;
+		most = rank[i] > most ? rank[i] : most;
+	}
+	for (int wave = 0; wave <= most; wave++) {
+		for (int i = 0; i < p->n_mb; i++) {
+			if (rank[i] == wave)
+				order[n++] = i;
+		}
+	}
+	for (int i = n - 1; rng && i > 0; i--) {
+		int j = (int)rng_below(rng, (uint32_t)i + 1), was = order[i];
+
+		order[i] = order[j];
+		order[j] = was;
+	}
+}
+
+static bool build_all(struct builder *b, const int *order)
+{
+	const struct problem *p = b->p;
+
+	for (int i = 0; i < p->n_nodes; i++) {
+		if (b->s->stage_of[i] >= 0)
+			find_nearest(b, i);
+	}
+	for (int i = 0; i < p->n_mb; i++) {
+		int mb = order[i], *path = b->s->path + (size_t)mb * (size_t)p->length;
+
+		if (!build_path(b, b->s->members[p->mb_slot[mb]], p->n_mb - i, path))
+			return false;
+		for (int h = 1; h < p->length; h++) {
+			b->load[path[h]] += work_of(p, path[h]);
+			b->quota[b->s->stage_of[path[h]]]--;
+		}
+	}
+	return true;
+}
+
+int construct_paths(struct solution *s, const struct problem *p, int attempt, struct rng *rng,
+		    struct error *err)
+{
+	int near = NEAR, rc = 0;
+	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order));
+	struct builder b;
+
+	for (int stage = 1; attempt > 0 && stage < p->n_stages; stage++)
+		near = p->sizes[stage] > near ? p->sizes[stage] : near;
+	if (builder_init(&b, s, p, near) != 0 || !order) {
+		rc = error_set(err, -ENOMEM, "out of memory");
+		goto free_builder;
+	}
+	set_quotas(&b, attempt > 1 ? rng : NULL);
+	order_microbatches(p, order, attempt > 1 ? rng : NULL);
+	if (!build_all(&b, order))
+		rc = error_set(err, PLAN_INFEASIBLE,
+			       "no legal paths with every stage visited equally often");
+free_builder:
+	builder_fini(&b);
+	free(order);
+	return rc;
+}

@@ -1,0 +1,23 @@
+/* construct.h - a first solution, fast: nodes to stages, then a path for one microbatch after the
+ * other, each the cheapest round trip given what is taken already. Internal to schedule/.
+ *
+ * Paths ascend, so the solution cannot stand still. Exposure is exact by quotas: a stage whose
+ * remaining quota equals the microbatches still to come must be visited by each of them, one
+ * without quota by none.
+ */
+#ifndef SCHEDULE_CONSTRUCT_H
+#define SCHEDULE_CONSTRUCT_H
+
+#include "base/rng.h"
+#include "schedule/problem.h"
+
+/* stage_of, members, start: pins, then the plan to start from, then whatever has room.
+ * PLAN_INFEASIBLE, -ENOMEM. */
+int construct_assignment(struct solution *s, const struct problem *p, struct error *err);
+
+/* The paths, for the assignment given. attempt 0 looks at near nodes only; later ones at all
+ * nodes, in an order drawn from rng. PLAN_INFEASIBLE: this attempt found no legal paths; -ENOMEM. */
+int construct_paths(struct solution *s, const struct problem *p, int attempt, struct rng *rng,
+		    struct error *err);
+
+#endif

@@ -1,0 +1,325 @@
+#include "schedule/engine.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The calendar queue. Time is cut into buckets of equal width; an event goes to the list of its
+ * bucket, and a bit says which buckets hold any. The bucket number never falls as time grows, so
+ * the first filled bucket holds the earliest event, however the rounding goes; the last bucket
+ * takes all that lies beyond. */
+
+static int bucket_of(const struct engine *e, double at_s)
+{
+	double b = at_s * e->per_s;
+
+	return b < e->n_buckets - 1 ? (int)b : e->n_buckets - 1;
+}
+
+static void queue_add(struct engine *e, int what, double at_s)
+{
+	int b = bucket_of(e, at_s);
+
+	e->due_s[what] = at_s;
+	e->next[what] = e->bucket[b];
+	e->bucket[b] = what;
+	e->filled[b >> 6] |= (uint64_t)1 << (b & 63);
+}
+
+/* Takes out all events of the earliest instant, as a list by next; -1: the queue is empty. *word
+ * is where the search for it begins. */
+static int queue_take(struct engine *e, int *word)
+{
+	int w = *word, words = e->n_buckets >> 6, b, first, kept = -1, taken = -1;
+	double at_s;
+
+	while (w < words && !e->filled[w])
+		w++;
+	*word = w;
+	if (w == words)
+		return -1;
+	b = (w << 6) + __builtin_ctzll(e->filled[w]);
+	first = e->bucket[b];
+	if (e->next[first] < 0) {
+		e->bucket[b] = -1;
+		e->filled[w] &= e->filled[w] - 1;
+		return first;
+	}
+	at_s = e->due_s[first];
+	for (int i = e->next[first]; i >= 0; i = e->next[i])
+		at_s = e->due_s[i] < at_s ? e->due_s[i] : at_s;
+	for (int i = first, after; i >= 0; i = after) {
+		int *list = e->due_s[i] == at_s ? &taken : &kept;
+
+		after = e->next[i];
+		e->next[i] = *list;
+		*list = i;
+	}
+	e->bucket[b] = kept;
+	if (kept < 0)
+		e->filled[w] &= e->filled[w] - 1;
+	return taken;
+}
+
+static void wake_later(struct engine *e, int node)
+{
+	if (!e->nodes[node].wakes) {
+		e->nodes[node].wakes = true;
+		queue_add(e, e->n_mb + node, e->nodes[node].free_s);
+	}
+}
+
+static void start(struct engine *e, struct engine_node *n, int mb, double now_s)
+{
+	int step = e->step[mb], at = mb * e->steps + step;
+	const struct engine_step *task = &e->chain[at];
+	double end_s = now_s + task->duration_s;
+
+	e->start_s[at] = now_s;
+	n->slots -= task->slots;
+	n->free_s = end_s + e->overhead_s;
+	e->step[mb] = ++step;
+	if (step < e->steps) {
+		double arrival_s = end_s + task->travel_s;
+
+		e->arrival_s[at + 1] = arrival_s;
+		queue_add(e, mb, arrival_s);
+		return;
+	}
+	e->finish_s[mb] = end_s;
+	e->square_sum += end_s * end_s;
+	e->makespan_s = end_s > e->makespan_s ? end_s : e->makespan_s;
+	e->done++;
+}
+
+static bool goes_first(const struct engine *e, int a, int b)
+{
+	int at_a = a * e->steps + e->step[a], at_b = b * e->steps + e->step[b];
+
+	if (e->priority && e->priority[at_a] != e->priority[at_b])
+		return e->priority[at_a] < e->priority[at_b];
+	if (e->arrival_s[at_a] != e->arrival_s[at_b])
+		return e->arrival_s[at_a] < e->arrival_s[at_b];
+	return a < b;
+}
+
+/* The node is free now: start the best that may start. */
+static void choose(struct engine *e, int node, double now_s)
+{
+	struct engine_node *n = &e->nodes[node];
+	int32_t *best = NULL;
+
+	for (int32_t *at = &n->waiting; *at >= 0; at = &e->next[*at]) {
+		int mb = *at;
+
+		if (n->slots <= 0 && e->chain[mb * e->steps + e->step[mb]].slots > 0)
+			continue;
+		if (!best || goes_first(e, mb, *best))
+			best = at;
+	}
+	if (best) {
+		int mb = *best;
+
+		*best = e->next[mb];
+		start(e, n, mb, now_s);
+		if (n->waiting >= 0)
+			wake_later(e, node);
+	}
+}
+
+/* One event alone at its instant, the usual case. */
+static void take_one(struct engine *e, int what, double now_s)
+{
+	struct engine_node *n;
+	int node;
+
+	if (what >= e->n_mb) {
+		node = what - e->n_mb;
+		e->nodes[node].wakes = false;
+		choose(e, node, now_s);
+		return;
+	}
+	const struct engine_step *task = &e->chain[what * e->steps + e->step[what]];
+
+	node = task->node;
+	n = &e->nodes[node];
+	if (n->waiting < 0 && n->free_s <= now_s && (task->slots <= 0 || n->slots > 0)) {
+		start(e, n, what, now_s);
+		return;
+	}
+	e->next[what] = n->waiting;
+	n->waiting = what;
+	if (n->free_s <= now_s)
+		choose(e, node, now_s);
+	else
+		wake_later(e, node);
+}
+
+/* Several at one instant: all are taken in before any node chooses. */
+static void take_many(struct engine *e, int list, double now_s)
+{
+	int n_dirty = 0;
+
+	for (int what = list, after; what >= 0; what = after) {
+		int node;
+
+		after = e->next[what];
+		if (what >= e->n_mb) {
+			node = what - e->n_mb;
+			e->nodes[node].wakes = false;
+		} else {
+			node = e->chain[what * e->steps + e->step[what]].node;
+			e->next[what] = e->nodes[node].waiting;
+			e->nodes[node].waiting = what;
+		}
+		if (!e->nodes[node].dirty) {
+			e->nodes[node].dirty = true;
+			e->dirty[n_dirty++] = node;
+		}
+	}
+	for (int i = 0; i < n_dirty; i++) {
+		struct engine_node *n = &e->nodes[e->dirty[i]];
+
+		n->dirty = false;
+		if (n->free_s <= now_s)
+			choose(e, e->dirty[i], now_s);
+		else if (n->waiting >= 0)
+			wake_later(e, e->dirty[i]);
+	}
+}
+
+static void reset(struct engine *e)
+{
+	e->makespan_s = 0;
+	e->square_sum = 0;
+	e->done = 0;
+	memset(e->bucket, 0xff, (size_t)e->n_buckets * sizeof(*e->bucket));
+	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
+	memset(e->step, 0, (size_t)e->n_mb * sizeof(*e->step));
+	for (int i = 0; i < e->n_nodes; i++) {
+		struct engine_node *n = &e->nodes[i];
+
+		n->free_s = 0;
+		n->waiting = -1;
+		n->slots = n->memory;
+		n->wakes = n->dirty = false;
+	}
+}
+
+bool engine_run(struct engine *e)
+{
+	int word = 0, list;
+
+	reset(e);
+	for (int i = 0; i < e->n_mb; i++) {
+		e->arrival_s[i * e->steps] = e->release_s[i];
+		queue_add(e, i, e->release_s[i]);
+	}
+	while ((list = queue_take(e, &word)) >= 0) {
+		double now_s = e->due_s[list];
+
+		if (e->next[list] < 0)
+			take_one(e, list, now_s);
+		else
+			take_many(e, list, now_s);
+	}
+	if (e->done < e->n_mb)
+		e->makespan_s = INFINITY;
+	return e->done == e->n_mb;
+}
+
+void engine_set_path(struct engine *e, int mb, const int *path)
+{
+	const struct problem *p = e->p;
+	int length = p->length;
+	struct engine_step *chain = &e->chain[mb * e->steps];
+
+	for (int s = 0; s < e->steps; s++) {
+		int hop = s < length ? s : s == length ? 0 : 2 * length - s;
+		int after = s + 1 < length ? s + 1 : s + 1 == length ? 0 : 2 * length - s - 1;
+		int node = path[hop];
+		const struct cluster_node *n = &p->c->nodes[node];
+
+		chain[s].node = node;
+		chain[s].slots = s < length ? 1 : s == length ? 0 : -1;
+		chain[s].duration_s = s < length ? n->forward_s
+						 : s == length ? n->loss_s : n->backward_s;
+		chain[s].travel_s = s + 1 < e->steps
+			? p->delay[(size_t)node * (size_t)p->n_nodes + (size_t)path[after]] : 0;
+	}
+}
+
+void engine_set_paths(struct engine *e, const struct solution *s)
+{
+	for (int i = 0; i < e->n_mb; i++)
+		engine_set_path(e, i, s->path + (size_t)i * (size_t)e->p->length);
+}
+
+/* As many buckets as tasks, over the time the busiest node needs at the least; a wrong guess
+ * costs speed only. */
+static double guess_horizon(const struct problem *p)
+{
+	double work = 0, slowest = 0;
+
+	for (int i = 0; i < p->n_nodes; i++) {
+		const struct cluster_node *n = &p->c->nodes[i];
+		double t = n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
+
+		work += p->out[i] ? 0 : t;
+		slowest = !p->out[i] && t > slowest ? t : slowest;
+	}
+	work /= p->n_nodes;
+	return 4 * (work + slowest) * p->c->microbatches_per_data_node + 1e-6;
+}
+
+int engine_init(struct engine *e, const struct problem *p)
+{
+	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;
+	size_t buckets = 256;
+
+	while (buckets < 2 * m * steps && buckets < 65536)
+		buckets *= 2;
+	*e = (struct engine){ .p = p, .n_mb = p->n_mb, .n_nodes = p->n_nodes, .steps = (int)steps,
+			      .overhead_s = p->c->dispatch_overhead_s, .n_buckets = (int)buckets };
+	e->per_s = (double)buckets / guess_horizon(p);
+	e->chain = calloc(m * steps, sizeof(*e->chain));
+	e->release_s = calloc(m, sizeof(*e->release_s));
+	e->arrival_s = calloc(m * steps, sizeof(*e->arrival_s));
+	e->start_s = calloc(m * steps, sizeof(*e->start_s));
+	e->finish_s = calloc(m, sizeof(*e->finish_s));
+	e->step = calloc(m, sizeof(*e->step));
+	e->due_s = calloc(m + n, sizeof(*e->due_s));
+	e->next = calloc(m + n, sizeof(*e->next));
+	e->nodes = calloc(n, sizeof(*e->nodes));
+	e->dirty = calloc(n, sizeof(*e->dirty));
+	e->bucket = calloc(buckets, sizeof(*e->bucket));
+	e->filled = calloc(buckets / 64, sizeof(*e->filled));
+	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s ||
+	    !e->step || !e->due_s || !e->next || !e->nodes || !e->dirty || !e->bucket ||
+	    !e->filled) {
+		engine_fini(e);
+		return -ENOMEM;
+	}
+	for (int i = 0; i < p->n_nodes; i++)
+		e->nodes[i].memory = p->c->nodes[i].memory;
+	return 0;
+}
+
+void engine_fini(struct engine *e)
+{
+	free(e->chain);
+	free(e->priority);
+	free(e->release_s);
+	free(e->arrival_s);
+	free(e->start_s);
+	free(e->finish_s);
+	free(e->step);
+	free(e->due_s);
+	free(e->next);
+	free(e->nodes);
+	free(e->dirty);
+	free(e->bucket);
+	free(e->filled);
+	*e = (struct engine){ 0 };
+}

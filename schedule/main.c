@@ -1,0 +1,469 @@
+/* skippipe-plan: `plan` makes a plan for a cluster, `simulate` judges one. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "schedule/check.h"
+#include "schedule/cluster.h"
+#include "schedule/plan.h"
+#include "schedule/search.h"
+#include "schedule/simulate.h"
+
+enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
+
+static const char usage_text[] =
+	"usage: skippipe plan CLUSTER [--skip K | --path-length L]\n"
+	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
+	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
+	"           [--assignment free|given] [--order free|fifo]\n"
+	"           [--from PLAN] [--without NODE,...] [--keep-batch] [-o plan.json]\n"
+	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
+	"\n"
+	"plan writes a plan as JSON to stdout, or to the file given with -o. Without a budget it\n"
+	"searches for one second; without --skip a third of the stages are skipped; nodes with a\n"
+	"stage in CLUSTER keep it unless --assignment free is given.\n"
+	"simulate predicts what a plan does on a cluster and checks the rules.\n"
+	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
+
+static int usage(const char *why)
+{
+	if (why)
+		fprintf(stderr, "skippipe: %s\n", why);
+	fputs(usage_text, stderr);
+	return USAGE;
+}
+
+static int fail(const struct error *err, int status)
+{
+	fprintf(stderr, "skippipe: %s\n", err->text);
+	return status;
+}
+
+struct plan_options {
+	const char *cluster, *from, *without, *output;
+	int skip; /* -1: not said */
+	struct plan_request request;
+};
+
+static int64_t read_clock(void *arg)
+{
+	(void)arg;
+	return clock_monotonic_us();
+}
+
+static bool parse_long(const char *text, long least, long most, long *out)
+{
+	char *end;
+	long v;
+
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (errno || end == text || *end || v < least || v > most)
+		return false;
+	*out = v;
+	return true;
+}
+
+static bool parse_algorithm(const char *text, enum plan_algorithm *out)
+{
+	for (int a = 0; plan_algorithm_name((enum plan_algorithm)a); a++) {
+		if (strcmp(text, plan_algorithm_name((enum plan_algorithm)a)) == 0) {
+			*out = (enum plan_algorithm)a;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Exactly one of two words. */
+static bool parse_choice(const char *text, const char *yes, const char *no, bool *out)
+{
+	*out = strcmp(text, yes) == 0;
+	return *out || strcmp(text, no) == 0;
+}
+
+enum { SKIP = 256, LENGTH, ALGORITHM, BUDGET, EVALUATIONS, SEED, THREADS, ASSIGNMENT, ORDER,
+       FROM, WITHOUT, KEEP_BATCH, TRACE, FORMAT };
+
+static const struct option plan_long[] = {
+	{ "skip", required_argument, NULL, SKIP },
+	{ "path-length", required_argument, NULL, LENGTH },
+	{ "algorithm", required_argument, NULL, ALGORITHM },
+	{ "budget", required_argument, NULL, BUDGET },
+	{ "evaluations", required_argument, NULL, EVALUATIONS },
+	{ "seed", required_argument, NULL, SEED },
+	{ "threads", required_argument, NULL, THREADS },
+	{ "assignment", required_argument, NULL, ASSIGNMENT },
+	{ "order", required_argument, NULL, ORDER },
+	{ "from", required_argument, NULL, FROM },
+	{ "without", required_argument, NULL, WITHOUT },
+	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* NULL when the option is understood, else what is wrong. */
+static const char *take_plan_option(struct plan_options *o, int option)
+{
+	struct plan_request *q = &o->request;
+	char *end;
+	long v;
+
+	switch (option) {
+	case SKIP:
+		if (!parse_long(optarg, 0, CLUSTER_MOST_STAGES, &v) || q->path_length > 0)
+			return "--skip: expected a number of stages, and no --path-length";
+		o->skip = (int)v;
+		return NULL;
+	case LENGTH:
+		if (!parse_long(optarg, 1, CLUSTER_MOST_STAGES, &v) || o->skip >= 0)
+			return "--path-length: expected a number of stages, and no --skip";
+		q->path_length = (int)v;
+		return NULL;
+	case ALGORITHM:
+		return parse_algorithm(optarg, &q->algorithm)
+			? NULL : "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip";
+	case BUDGET:
+		q->budget_s = strtod(optarg, &end);
+		return end != optarg && !*end && q->budget_s > 0 && q->budget_s < 1e9
+			? NULL : "--budget: expected seconds, more than 0";
+	case EVALUATIONS:
+		if (!parse_long(optarg, 1, INT64_MAX / 2, &v))
+			return "--evaluations: expected a number, 1 or more";
+		q->evaluations = v;
+		return NULL;
+	case SEED:
+		if (!parse_long(optarg, 0, INT64_MAX, &v))
+			return "--seed: expected a whole number, 0 or more";
+		q->seed = (uint64_t)v;
+		return NULL;
+	case THREADS:
+		if (!parse_long(optarg, 1, 1024, &v))
+			return "--threads: expected a number from 1 to 1024";
+		q->threads = (int)v;
+		return NULL;
+	case ASSIGNMENT:
+		return parse_choice(optarg, "free", "given", &q->free_assignment)
+			? NULL : "--assignment: expected free or given";
+	case ORDER:
+		return parse_choice(optarg, "fifo", "free", &q->fifo)
+			? NULL : "--order: expected free or fifo";
+	case FROM:
+		o->from = optarg;
+		return NULL;
+	case WITHOUT:
+		o->without = optarg;
+		return NULL;
+	case KEEP_BATCH:
+		q->keep_batch = true;
+		return NULL;
+	case 'o':
+		o->output = optarg;
+		return NULL;
+	default:
+		return "plan: an option that is not known, or lacks its value";
+	}
+}
+
+static int parse_plan_options(int argc, char **argv, struct plan_options *o)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	int option;
+
+	*o = (struct plan_options){ .skip = -1 };
+	plan_request_init(&o->request);
+	o->request.clock_us = read_clock;
+	o->request.threads = cores > 0 ? (int)cores : 1;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "o:h", plan_long, NULL)) != -1) {
+		const char *why;
+
+		if (option == 'h') {
+			fputs(usage_text, stdout);
+			return -1;
+		}
+		why = take_plan_option(o, option);
+		if (why)
+			return usage(why);
+	}
+	if (argc - optind != 1)
+		return usage("plan: expected one cluster file");
+	if (o->request.budget_s > 0 && o->request.evaluations > 0)
+		return usage("--budget and --evaluations exclude each other");
+	if (o->request.evaluations <= 0 && o->request.budget_s <= 0)
+		o->request.budget_s = 1;
+	o->cluster = argv[optind];
+	return 0;
+}
+
+static bool parse_without(const char *list, int n_nodes, bool *excluded)
+{
+	char *end;
+
+	for (const char *at = list;; at = end + 1) {
+		long node = strtol(at, &end, 10);
+
+		if (end == at || (*end && *end != ',') || node < 0 || node >= n_nodes)
+			return false;
+		excluded[node] = true;
+		if (!*end)
+			return true;
+	}
+}
+
+/* The plan goes out whole or not at all. */
+static int write_plan(const struct plan *plan, const char *path)
+{
+	char *text = plan_format(plan);
+	struct error err = { "out of memory" };
+	int rc = text ? 0 : -ENOMEM;
+
+	if (rc == 0 && path) {
+		rc = file_write(path, text, strlen(text), 0644, &err);
+	} else if (rc == 0 && (puts(text) < 0 || fflush(stdout) != 0)) {
+		rc = error_set(&err, -errno, "stdout: %s", strerror(errno));
+	}
+	free(text);
+	return rc == 0 ? DONE : fail(&err, FAILED);
+}
+
+static void show_progress(void *arg, const struct plan *plan)
+{
+	(void)arg;
+	fprintf(stderr, "\r%8.3f s  iteration %.3f s  sync %.3f s  bound %.3f s ",
+		plan->search.elapsed_s, plan->predicted.iteration_s, plan->predicted.sync_s,
+		plan->predicted.lower_bound_s);
+}
+
+static int search_and_write(const struct cluster *c, struct plan_options *o)
+{
+	struct plan_request *q = &o->request;
+	struct plan *plan = NULL;
+	struct error err = { "" };
+	bool progress = isatty(STDERR_FILENO);
+	int rc;
+
+	if (o->skip >= c->n_stages) {
+		error_set(&err, 0, "--skip %d: the cluster has only %d stages", o->skip, c->n_stages);
+		return fail(&err, USAGE);
+	}
+	if (q->path_length > c->n_stages) {
+		error_set(&err, 0, "--path-length %d: the cluster has only %d stages",
+			  q->path_length, c->n_stages);
+		return fail(&err, USAGE);
+	}
+	if (o->skip >= 0)
+		q->path_length = c->n_stages - o->skip;
+	if (progress)
+		q->on_improvement = show_progress;
+	rc = plan_search(c, q, &plan, &err);
+	if (progress)
+		fputc('\n', stderr);
+	if (rc == PLAN_INFEASIBLE) {
+		fprintf(stderr, "skippipe: infeasible: %s\n", err.text);
+		return BROKEN;
+	}
+	if (rc != 0)
+		return fail(&err, FAILED);
+	rc = write_plan(plan, o->output);
+	plan_free(plan);
+	return rc;
+}
+
+static int plan_command(int argc, char **argv)
+{
+	struct plan_options o;
+	struct cluster *c = NULL;
+	struct plan *from = NULL;
+	bool *excluded = NULL;
+	struct error err = { "" };
+	int status = parse_plan_options(argc, argv, &o);
+
+	if (status != 0)
+		return status < 0 ? DONE : status;
+	if (cluster_read(o.cluster, &c, &err) != 0)
+		return fail(&err, FAILED);
+	if (o.from && plan_read(o.from, &from, &err) != 0) {
+		status = fail(&err, FAILED);
+		goto free_cluster;
+	}
+	if (o.without) {
+		excluded = calloc((size_t)c->n_nodes, sizeof(*excluded));
+		if (!excluded || !parse_without(o.without, c->n_nodes, excluded)) {
+			error_set(&err, 0, "--without %.60s: expected node ids below %d, with commas",
+				  o.without, c->n_nodes);
+			status = fail(&err, USAGE);
+			goto free_excluded;
+		}
+	}
+	o.request.from = from;
+	o.request.excluded = excluded;
+	status = search_and_write(c, &o);
+free_excluded:
+	free(excluded);
+	plan_free(from);
+free_cluster:
+	cluster_free(c);
+	return status;
+}
+
+static void print_text(const struct simulation *s, const struct check_report *r, const char *stop)
+{
+	if (s) {
+		printf("iteration_s %.6f\nsync_s %.6f\ncollisions %d\ncollision_wait_s %.6f\n",
+		       s->iteration_s, s->sync_s, s->collisions, s->collision_wait_s);
+		printf("idle_fraction %.4f\nexposure", s->idle_fraction);
+		for (int i = 0; i < s->n_stages; i++)
+			printf(" %d", s->exposure[i]);
+		putchar('\n');
+	}
+	if (stop)
+		printf("broken TC1: %s\n", stop);
+	for (int i = 0; i < r->n_breaches; i++)
+		printf("broken %s\n", r->breaches[i]);
+}
+
+static void print_json_text(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		putchar(*text < ' ' ? ' ' : *text);
+	}
+	putchar('"');
+}
+
+static void print_json(const struct simulation *s, const struct check_report *r,
+		       const char *stop)
+{
+	bool comma = false;
+
+	putchar('{');
+	if (s) {
+		printf("\"iteration_s\":%.17g,\"sync_s\":%.17g,\"collisions\":%d,"
+		       "\"collision_wait_s\":%.17g,\"idle_fraction\":%.17g,\"exposure\":[",
+		       s->iteration_s, s->sync_s, s->collisions, s->collision_wait_s,
+		       s->idle_fraction);
+		for (int i = 0; i < s->n_stages; i++)
+			printf("%s%d", i ? "," : "", s->exposure[i]);
+		printf("],\"peak_slots\":[");
+		for (int i = 0; i < s->n_nodes; i++)
+			printf("%s%d", i ? "," : "", s->peak_slots[i]);
+		printf("],");
+	}
+	printf("\"valid\":%s,\"broken\":[", r->n_breaches == 0 && !stop ? "true" : "false");
+	if (stop) {
+		char text[600];
+
+		snprintf(text, sizeof(text), "TC1: %s", stop);
+		print_json_text(text);
+		comma = true;
+	}
+	for (int i = 0; i < r->n_breaches; i++) {
+		if (comma || i > 0)
+			putchar(',');
+		print_json_text(r->breaches[i]);
+	}
+	printf("]}\n");
+}
+
+static int judge(const struct cluster *c, const struct plan *p, const char *trace, bool text)
+{
+	struct simulation *s = NULL;
+	struct check_report report;
+	struct error err = { "" };
+	int rc = simulate(c, p, &s, &err), status;
+	bool standstill = rc == -EDEADLK;
+
+	if (rc == -ENOMEM || check_plan(c, p, s, NULL, &report) != 0) {
+		simulation_free(s);
+		return fail(&err, FAILED);
+	}
+	if (rc != 0 && report.n_breaches == 0 && !standstill) {
+		status = fail(&err, FAILED);
+		goto fini_report;
+	}
+	if (text)
+		print_text(s, &report, standstill ? err.text : NULL);
+	else
+		print_json(s, &report, standstill ? err.text : NULL);
+	for (int i = 0; i < report.n_breaches; i++)
+		fprintf(stderr, "skippipe: %s\n", report.breaches[i]);
+	if (standstill)
+		fprintf(stderr, "skippipe: TC1: %s\n", err.text);
+	status = standstill || report.n_breaches > 0 ? BROKEN : DONE;
+	if (trace && s) {
+		char *json = simulation_trace(c, p, s);
+
+		if (!json || file_write(trace, json, strlen(json), 0644, &err) != 0)
+			status = fail(&err, FAILED);
+		free(json);
+	}
+	if (fflush(stdout) != 0) {
+		error_set(&err, 0, "stdout: %s", strerror(errno));
+		status = fail(&err, FAILED);
+	}
+fini_report:
+	check_report_fini(&report);
+	simulation_free(s);
+	return status;
+}
+
+static int simulate_command(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "trace", required_argument, NULL, TRACE },
+		{ "format", required_argument, NULL, FORMAT },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const char *trace = NULL;
+	struct cluster *c = NULL;
+	struct plan *p = NULL;
+	struct error err = { "" };
+	bool text = true;
+	int option, status;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(usage_text, stdout);
+			return DONE;
+		}
+		if (option == TRACE)
+			trace = optarg;
+		else if (option != FORMAT || !parse_choice(optarg, "text", "json", &text))
+			return usage("simulate: an option that is not known, or lacks its value");
+	}
+	if (argc - optind != 2)
+		return usage("simulate: expected a cluster file and a plan file");
+	if (cluster_read(argv[optind], &c, &err) != 0)
+		return fail(&err, FAILED);
+	if (plan_read(argv[optind + 1], &p, &err) != 0) {
+		cluster_free(c);
+		return fail(&err, FAILED);
+	}
+	status = judge(c, p, trace, text);
+	plan_free(p);
+	cluster_free(c);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc >= 2 && strcmp(argv[1], "plan") == 0)
+		return plan_command(argc - 1, argv + 1);
+	if (argc >= 2 && strcmp(argv[1], "simulate") == 0)
+		return simulate_command(argc - 1, argv + 1);
+	if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		fputs(usage_text, stdout);
+		return DONE;
+	}
+	return usage(argc < 2 ? NULL : "expected plan or simulate");
+}

@@ -1,0 +1,271 @@
+#include "schedule/problem.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int plan_default_path_length(int n_stages)
+{
+	return n_stages - n_stages / 3;
+}
+
+static int check_request(const struct cluster *c, const struct plan_request *q,
+			 struct error *err)
+{
+	if (q->path_length < 0 || q->path_length > c->n_stages ||
+	    (q->path_length == 0 && plan_default_path_length(c->n_stages) < 1))
+		return error_set(err, -EINVAL, "path length %d: expected 1 to %d, the stages there are",
+				 q->path_length, c->n_stages);
+	if (q->budget_s > 0 && !q->clock_us)
+		return error_set(err, -EINVAL, "a time budget needs a clock");
+	if (q->from && q->from->n_stages != c->n_stages)
+		return error_set(err, -EINVAL, "the plan to start from has %d stages, the cluster %d",
+				 q->from->n_stages, c->n_stages);
+	return 0;
+}
+
+static int problem_alloc(struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes, s = (size_t)p->n_stages;
+
+	p->sizes = calloc(s, sizeof(*p->sizes));
+	p->out = calloc(n, sizeof(*p->out));
+	p->movable = calloc(n, sizeof(*p->movable));
+	p->delay = malloc(n * n * sizeof(*p->delay));
+	p->sync = malloc(n * n * sizeof(*p->sync));
+	p->round = malloc(n * n * sizeof(*p->round));
+	p->low = calloc(s, sizeof(*p->low));
+	p->high = calloc(s, sizeof(*p->high));
+	return p->sizes && p->out && p->movable && p->delay && p->sync && p->round && p->low &&
+	       p->high ? 0 : -ENOMEM;
+}
+
+static void fill_matrices(struct problem *p)
+{
+	const struct cluster *c = p->c;
+	size_t n = (size_t)p->n_nodes;
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < n; j++) {
+			double d = c->delay_s[i * n + j], back = c->delay_s[j * n + i];
+			double sync = c->sync_pair_s ? c->sync_pair_s[i * n + j] : -1;
+
+			p->delay[i * n + j] = i == j ? 0 : d < 0 ? INFINITY : d;
+			p->sync[i * n + j] = i == j || sync < 0 ? 0 : sync;
+			p->round[i * n + j] = i == j ? 0 : d < 0 || back < 0 ? INFINITY : d + back;
+		}
+	}
+}
+
+/* Stages shrink by the excluded nodes that belong to them: by pin, or by the plan to start
+ * from; what belongs nowhere is taken from the largest stage. */
+static void shrink_stages(struct problem *p, const int *stage_of)
+{
+	for (int s = 0; s < p->n_stages; s++)
+		p->sizes[s] = p->c->stages[s];
+	for (int i = 0; i < p->n_nodes; i++) {
+		int s = stage_of ? stage_of[i] : -1;
+
+		if (!p->out[i])
+			continue;
+		if (s < 0 && !p->q->free_assignment)
+			s = p->c->nodes[i].stage;
+		if (s < 0) {
+			s = 0;
+			for (int k = 1; k < p->n_stages; k++)
+				s = p->sizes[k] > p->sizes[s] ? k : s;
+		}
+		p->sizes[s]--;
+	}
+}
+
+static int size_stages(struct problem *p, struct error *err)
+{
+	int *stage_of = NULL;
+
+	if (p->q->from) {
+		stage_of = malloc((size_t)p->n_nodes * sizeof(*stage_of));
+		if (!stage_of)
+			return error_set(err, -ENOMEM, "out of memory");
+		plan_stages(p->q->from, p->n_nodes, stage_of);
+	}
+	shrink_stages(p, stage_of);
+	free(stage_of);
+	for (int s = 0; s < p->n_stages; s++) {
+		int slots = 0, pinned = 0;
+
+		if (p->sizes[s] < 1)
+			return error_set(err, PLAN_INFEASIBLE, "stage %d has no node left", s);
+		for (int i = 0; i < p->n_nodes; i++) {
+			bool here = !p->movable[i] && p->c->nodes[i].stage == s;
+
+			if (!p->out[i] && (here || p->movable[i]))
+				slots += p->c->nodes[i].memory;
+			pinned += !p->out[i] && here;
+		}
+		if (slots == 0)
+			return error_set(err, PLAN_INFEASIBLE,
+					 "stage %d has no memory for even one microbatch: 1 slot short", s);
+	}
+	return 0;
+}
+
+/* Microbatch ids: data node k of the whole cluster would send k * each .. + each - 1. When nodes
+ * are out the ids stay dense, since nothing refers to them across plans. */
+static int deal_microbatches(struct problem *p, struct error *err)
+{
+	int each = p->c->microbatches_per_data_node, data = p->sizes[0];
+	long total = (long)each * (p->q->keep_batch ? p->c->stages[0] : data);
+
+	if (total > 1000000)
+		return error_set(err, -EINVAL, "%ld microbatches are more than this can plan", total);
+	p->n_mb = (int)total;
+	p->mb_id = malloc((size_t)p->n_mb * sizeof(*p->mb_id));
+	p->mb_slot = malloc((size_t)p->n_mb * sizeof(*p->mb_slot));
+	if (!p->mb_id || !p->mb_slot)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; i < p->n_mb; i++) {
+		p->mb_id[i] = i;
+		p->mb_slot[i] = (int)((long)i * data / p->n_mb);
+	}
+	for (int s = 1; s < p->n_stages; s++) {
+		long visits = (long)p->n_mb * (p->length - 1), others = p->n_stages - 1;
+
+		p->low[s] = (int)(visits / others);
+		p->high[s] = (int)((visits + others - 1) / others);
+	}
+	return 0;
+}
+
+int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
+		 struct error *err)
+{
+	int rc = check_request(c, q, err);
+
+	*p = (struct problem){ .c = c, .q = q, .n_nodes = c->n_nodes, .n_stages = c->n_stages };
+	if (rc != 0)
+		return rc;
+	p->length = q->path_length ? q->path_length : plan_default_path_length(c->n_stages);
+	if (problem_alloc(p) != 0) {
+		rc = error_set(err, -ENOMEM, "out of memory");
+		goto fini_problem;
+	}
+	for (int i = 0; i < p->n_nodes; i++) {
+		p->out[i] = q->excluded && q->excluded[i];
+		p->movable[i] = !p->out[i] && (q->free_assignment || c->nodes[i].stage < 0);
+		p->n_movable += p->movable[i];
+	}
+	p->weigh_sync = p->n_movable > 0 && c->sync_pair_s;
+	fill_matrices(p);
+	rc = size_stages(p, err);
+	if (rc == 0)
+		rc = deal_microbatches(p, err);
+	if (rc == 0)
+		return 0;
+fini_problem:
+	problem_fini(p);
+	return rc;
+}
+
+void problem_fini(struct problem *p)
+{
+	free(p->sizes);
+	free(p->out);
+	free(p->movable);
+	free(p->delay);
+	free(p->sync);
+	free(p->round);
+	free(p->low);
+	free(p->high);
+	free(p->mb_id);
+	free(p->mb_slot);
+	*p = (struct problem){ 0 };
+}
+
+int solution_init(struct solution *s, const struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes;
+
+	s->stage_of = malloc(n * sizeof(*s->stage_of));
+	s->members = malloc(n * sizeof(*s->members));
+	s->start = malloc(((size_t)p->n_stages + 1) * sizeof(*s->start));
+	s->path = malloc((size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));
+	if (s->stage_of && s->members && s->start && s->path)
+		return 0;
+	solution_fini(s);
+	return -ENOMEM;
+}
+
+void solution_fini(struct solution *s)
+{
+	free(s->stage_of);
+	free(s->members);
+	free(s->start);
+	free(s->path);
+	*s = (struct solution){ 0 };
+}
+
+void solution_copy(struct solution *to, const struct solution *from, const struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes;
+
+	memcpy(to->stage_of, from->stage_of, n * sizeof(*to->stage_of));
+	memcpy(to->members, from->members, n * sizeof(*to->members));
+	memcpy(to->start, from->start, ((size_t)p->n_stages + 1) * sizeof(*to->start));
+	memcpy(to->path, from->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*to->path));
+}
+
+void solution_index(struct solution *s, const struct problem *p)
+{
+	int at = 0;
+
+	for (int stage = 0; stage < p->n_stages; stage++) {
+		s->start[stage] = at;
+		for (int i = 0; i < p->n_nodes; i++) {
+			if (s->stage_of[i] == stage)
+				s->members[at++] = i;
+		}
+	}
+	s->start[p->n_stages] = at;
+}
+
+double solution_sync_s(const struct solution *s, const struct problem *p)
+{
+	double most = 0;
+
+	for (int stage = 0; stage < p->n_stages; stage++) {
+		int r = s->start[stage + 1] - s->start[stage];
+		const int *nodes = s->members + s->start[stage];
+		double slowest = 0;
+
+		for (int i = 0; i < r; i++) {
+			for (int j = 0; j < r; j++) {
+				double t = p->sync[(size_t)nodes[i] * (size_t)p->n_nodes +
+						   (size_t)nodes[j]];
+
+				if (t > slowest)
+					slowest = t;
+			}
+		}
+		if (r > 1 && 2.0 * (r - 1) / r * slowest > most)
+			most = 2.0 * (r - 1) / r * slowest;
+	}
+	return most;
+}
+
+struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
+{
+	struct plan *plan = plan_alloc(p->n_stages, s->start[p->n_stages], p->n_mb, p->length);
+
+	if (!plan)
+		return NULL;
+	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));
+	memcpy(plan->assigned, s->members, (size_t)s->start[p->n_stages] * sizeof(*s->members));
+	memcpy(plan->visits, s->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));
+	for (int i = 0; i < p->n_mb; i++) {
+		plan->microbatches[i].id = p->mb_id[i];
+		plan->microbatches[i].data_node = s->path[(size_t)i * (size_t)p->length];
+	}
+	return plan;
+}
