@@ -1,0 +1,307 @@
+#include "store/db.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+/* Times are microseconds since 1970 unless the name says otherwise; 64-bit identifiers and
+ * hashes are kept bit for bit as signed integers. Lists are text, so that any SQLite shell can
+ * read a run: nodes "0 7 12", what was counted "L3 B3 L4 B4". */
+const char db_schema[] =
+	"CREATE TABLE run(one INTEGER PRIMARY KEY CHECK(one = 1), name TEXT NOT NULL,"
+	" version TEXT NOT NULL, model TEXT NOT NULL, cluster TEXT NOT NULL,"
+	" optimizer TEXT NOT NULL, id INTEGER NOT NULL, seed INTEGER NOT NULL,"
+	" corpus_hash INTEGER NOT NULL, started_wall_us INTEGER NOT NULL, batch INTEGER NOT NULL,"
+	" sequence INTEGER NOT NULL, n_shards INTEGER NOT NULL, per_shard INTEGER NOT NULL,"
+	" threads INTEGER NOT NULL);"
+	"CREATE TABLE corpus(rank INTEGER PRIMARY KEY, path TEXT NOT NULL);"
+	"CREATE TABLE plan(epoch INTEGER PRIMARY KEY, iteration INTEGER NOT NULL,"
+	" reason TEXT NOT NULL, path_length INTEGER NOT NULL, plan TEXT NOT NULL,"
+	" iteration_s REAL NOT NULL, sync_s REAL NOT NULL);"
+	"CREATE TABLE commits(iteration INTEGER PRIMARY KEY, epoch INTEGER NOT NULL,"
+	" attempt INTEGER NOT NULL, scale REAL, lr REAL, beta1 REAL, beta2 REAL, eps REAL,"
+	" weight_decay REAL, loss REAL, gradient_norm REAL, clip REAL, iteration_s REAL,"
+	" predicted_s REAL, sync_s REAL, real_s REAL, collisions INTEGER NOT NULL, wait_s REAL,"
+	" alive INTEGER NOT NULL, path_length INTEGER NOT NULL, rerun INTEGER NOT NULL,"
+	" wall_us INTEGER NOT NULL);"
+	"CREATE TABLE route(iteration INTEGER, microbatch INTEGER, shard INTEGER NOT NULL,"
+	" wave INTEGER NOT NULL, attempt INTEGER NOT NULL, nodes TEXT NOT NULL,"
+	" stages TEXT NOT NULL, PRIMARY KEY(iteration, microbatch)) WITHOUT ROWID;"
+	"CREATE TABLE counted(iteration INTEGER, node INTEGER, stage INTEGER NOT NULL,"
+	" items TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;"
+	"CREATE TABLE reduction(iteration INTEGER, stage INTEGER, nodes TEXT NOT NULL,"
+	" PRIMARY KEY(iteration, stage)) WITHOUT ROWID;"
+	"CREATE TABLE hash(iteration INTEGER, stage INTEGER, node INTEGER, hash INTEGER NOT NULL,"
+	" PRIMARY KEY(iteration, stage, node)) WITHOUT ROWID;"
+	"CREATE TABLE task(id INTEGER PRIMARY KEY, iteration INTEGER NOT NULL,"
+	" node INTEGER NOT NULL, microbatch INTEGER NOT NULL, attempt INTEGER NOT NULL,"
+	" kind TEXT NOT NULL, counted INTEGER NOT NULL, waited_for INTEGER, arrived_us INTEGER,"
+	" start_us INTEGER, end_us INTEGER);"
+	"CREATE INDEX task_iteration ON task(iteration);"
+	"CREATE TABLE validation(iteration INTEGER PRIMARY KEY, loss REAL, wall_us INTEGER);"
+	"CREATE TABLE note(id INTEGER PRIMARY KEY, iteration INTEGER NOT NULL,"
+	" wall_us INTEGER NOT NULL, kind TEXT NOT NULL, mark INTEGER NOT NULL, node INTEGER,"
+	" text TEXT NOT NULL);"
+	"CREATE TABLE fault(id INTEGER PRIMARY KEY, iteration INTEGER NOT NULL,"
+	" kind TEXT NOT NULL, node INTEGER, peer INTEGER, factor REAL, ttl_ms INTEGER,"
+	" started_wall_us INTEGER, ended_wall_us INTEGER);"
+	"CREATE TABLE command(id INTEGER PRIMARY KEY, iteration INTEGER NOT NULL,"
+	" wall_us INTEGER NOT NULL, who TEXT NOT NULL, verb TEXT NOT NULL, node INTEGER,"
+	" peer INTEGER, value INTEGER, text TEXT NOT NULL, status INTEGER NOT NULL,"
+	" reply TEXT NOT NULL, undo TEXT, undone_by INTEGER NOT NULL);"
+	"CREATE TABLE state(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+	"INSERT INTO state VALUES('writer-epoch', 0);";
+
+static const char *const texts[DB_STATEMENTS] = {
+	[DB_BEGIN] = "BEGIN IMMEDIATE",
+	[DB_COMMIT] = "COMMIT",
+	[DB_ROLLBACK] = "ROLLBACK",
+	[DB_SYNC_FULL] = "PRAGMA synchronous = FULL",
+	[DB_SYNC_NORMAL] = "PRAGMA synchronous = NORMAL",
+	[DB_EPOCH] = "SELECT value FROM state WHERE key = 'writer-epoch'",
+	[DB_NEXT_EPOCH] = "UPDATE state SET value = value + 1 WHERE key = 'writer-epoch'",
+	[DB_PUT_RUN] = "INSERT INTO run VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[DB_PUT_CORPUS] = "INSERT INTO corpus VALUES(?,?)",
+	[DB_GET_RUN] = "SELECT name, version, model, cluster, optimizer, id, seed, corpus_hash,"
+		       " started_wall_us, batch, sequence, n_shards, per_shard, threads,"
+		       " (SELECT count(*) FROM corpus) FROM run",
+	[DB_GET_CORPUS] = "SELECT path FROM corpus ORDER BY rank",
+	[DB_PUT_PLAN] = "INSERT INTO plan VALUES(?,?,?,?,?,?,?)",
+	[DB_GET_PLANS] = "SELECT epoch, iteration, reason, path_length, plan, iteration_s, sync_s"
+			 " FROM plan ORDER BY epoch",
+	[DB_PUT_COMMIT] = "INSERT INTO commits"
+			  " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[DB_PUT_ROUTE] = "INSERT INTO route VALUES(?,?,?,?,?,?,?)",
+	[DB_PUT_ORDER] = "INSERT INTO counted VALUES(?,?,?,?)",
+	[DB_PUT_REDUCTION] = "INSERT INTO reduction VALUES(?,?,?)",
+	[DB_LAST_COMMIT] = "SELECT max(iteration) FROM commits",
+	[DB_GET_COMMIT] = "SELECT * FROM commits WHERE iteration = ?",
+	[DB_GET_COMMITS] = "SELECT * FROM commits WHERE iteration BETWEEN ? AND ?"
+			   " ORDER BY iteration",
+	[DB_GET_ROUTES] = "SELECT microbatch, shard, wave, attempt, nodes, stages FROM route"
+			  " WHERE iteration = ? ORDER BY microbatch",
+	[DB_GET_ORDERS] = "SELECT node, stage, items FROM counted WHERE iteration = ?"
+			  " ORDER BY node",
+	[DB_GET_REDUCTIONS] = "SELECT stage, nodes FROM reduction WHERE iteration = ?"
+			      " ORDER BY stage",
+	[DB_PUT_HASH] = "INSERT OR IGNORE INTO hash VALUES(?,?,?,?)",
+	[DB_GET_HASHES] = "SELECT iteration, stage, node, hash FROM hash WHERE iteration = ?"
+			  " ORDER BY stage, node",
+	[DB_PUT_TASK] = "INSERT INTO task VALUES(NULL,?,?,?,?,?,?,?,?,?,?)",
+	[DB_GET_TASKS] = "SELECT iteration, node, microbatch, attempt, kind, counted, waited_for,"
+			 " arrived_us, start_us, end_us FROM task WHERE iteration = ? ORDER BY id",
+	[DB_PUT_VALIDATION] = "INSERT OR REPLACE INTO validation VALUES(?,?,?)",
+	[DB_GET_VALIDATIONS] = "SELECT iteration, loss, wall_us FROM validation ORDER BY 1",
+	[DB_PUT_NOTE] = "INSERT INTO note VALUES(NULL,?,?,?,?,?,?)",
+	[DB_GET_NOTES] = "SELECT id, iteration, wall_us, kind, mark, node, text FROM note"
+			 " ORDER BY id",
+	[DB_PUT_FAULT] = "INSERT OR REPLACE INTO fault VALUES(?,?,?,?,?,?,?,?,?)",
+	[DB_GET_FAULTS] = "SELECT * FROM fault ORDER BY id",
+	[DB_PUT_COMMAND] = "INSERT OR REPLACE INTO command VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[DB_GET_COMMANDS] = "SELECT * FROM command ORDER BY id",
+	[DB_PUT_STATE] = "INSERT OR REPLACE INTO state VALUES('=' || ?, ?)",
+	[DB_DROP_STATE] = "DELETE FROM state WHERE key = '=' || ?",
+	[DB_GET_STATE] = "SELECT value FROM state WHERE key = '=' || ?",
+};
+
+/* SQLite says "disk I/O error" for much; the system knows better. SQLite keeps the system's word
+ * for some errors only; for the others errno still holds it. */
+static int system_error(struct store *s, int otherwise)
+{
+	int said = errno, code = sqlite3_system_errno(s->db);
+
+	if (code == 0)
+		code = said;
+	switch (code) {
+	case ENOSPC: case EFBIG: case EDQUOT:
+		return ENOSPC;
+	case EROFS: case EACCES: case ENOENT: case EMFILE: case ENFILE: case EPERM:
+		return code;
+	}
+	return otherwise;
+}
+
+int db_error(struct store *s, int result, struct error *err)
+{
+	const char *said = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(result);
+	int code;
+
+	switch (result & 0xff) {
+	case SQLITE_FULL:
+		return error_set(err, -ENOSPC, "%s: no space left: %s", s->path, said);
+	case SQLITE_IOERR:
+		code = system_error(s, EIO);
+		return error_set(err, -code, "%s: cannot be read or written: %s (%s)", s->path,
+				 strerror(code), said);
+	case SQLITE_READONLY:
+		return error_set(err, -EROFS, "%s: is read-only here: %s", s->path, said);
+	case SQLITE_CANTOPEN: case SQLITE_PERM:
+		code = system_error(s, EACCES);
+		return error_set(err, -code, "%s: cannot be opened: %s", s->path, strerror(code));
+	case SQLITE_NOTADB:
+		return error_set(err, -EINVAL, "%s: is not a run of skippipe: %s", s->path, said);
+	case SQLITE_CORRUPT:
+		return error_set(err, -EBADMSG, "%s: is damaged: %s", s->path, said);
+	case SQLITE_BUSY: case SQLITE_LOCKED:
+		return error_set(err, -EBUSY, "%s: another program holds it: %s", s->path, said);
+	case SQLITE_NOMEM:
+		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
+	case SQLITE_TOOBIG:
+		return error_set(err, -EINVAL, "%s: a text is too long to keep", s->path);
+	case SQLITE_CONSTRAINT:
+		code = result == SQLITE_CONSTRAINT_PRIMARYKEY || result == SQLITE_CONSTRAINT_ROWID
+			       ? EEXIST
+			       : EINVAL;
+		return error_set(err, -code, "%s: %s", s->path, said);
+	}
+	return error_set(err, -EIO, "%s: %s", s->path, said);
+}
+
+static int bind(sqlite3_stmt *q, int at, const struct db_value *v)
+{
+	switch (v->kind) {
+	case DB_NULL: return sqlite3_bind_null(q, at);
+	case DB_INT: return sqlite3_bind_int64(q, at, v->i);
+	case DB_REAL: return sqlite3_bind_double(q, at, v->f);
+	case DB_TEXT: return sqlite3_bind_text(q, at, v->t, -1, SQLITE_STATIC);
+	}
+	return SQLITE_MISUSE;
+}
+
+int db_query(struct store *s, enum db_statement which, const struct db_value *values, int n,
+	     sqlite3_stmt **out, struct error *err)
+{
+	sqlite3_stmt **q = &s->statements[which];
+	int result;
+
+	if (!*q) {
+		result = sqlite3_prepare_v3(s->db, texts[which], -1, SQLITE_PREPARE_PERSISTENT, q,
+					    NULL);
+		if (result != SQLITE_OK)
+			return db_error(s, result, err);
+	}
+	assert(sqlite3_bind_parameter_count(*q) == n);
+	for (int i = 0; i < n; i++) {
+		result = bind(*q, i + 1, &values[i]);
+		if (result != SQLITE_OK) {
+			db_done(*q);
+			return db_error(s, result, err);
+		}
+	}
+	*out = *q;
+	return 0;
+}
+
+int db_row(struct store *s, sqlite3_stmt *q, struct error *err)
+{
+	int result;
+
+	errno = 0;
+	result = sqlite3_step(q);
+	if (result == SQLITE_ROW)
+		return 1;
+	if (result == SQLITE_DONE) {
+		db_done(q);
+		return 0;
+	}
+	result = db_error(s, result, err);
+	db_done(q);
+	return result;
+}
+
+void db_done(sqlite3_stmt *q)
+{
+	sqlite3_reset(q);
+	sqlite3_clear_bindings(q);
+}
+
+int db_run(struct store *s, enum db_statement which, const struct db_value *values, int n,
+	   struct error *err)
+{
+	sqlite3_stmt *q;
+	int rc = db_query(s, which, values, n, &q, err);
+
+	if (rc != 0)
+		return rc;
+	rc = db_row(s, q, err);
+	if (rc > 0) /* a pragma's answer */
+		db_done(q);
+	return rc < 0 ? rc : 0;
+}
+
+/* flock does not reach other hosts on every file system; the epoch in the file does. */
+static int check_epoch(struct store *s, struct error *err)
+{
+	sqlite3_stmt *q;
+	int64_t now;
+	int rc = db_query(s, DB_EPOCH, NULL, 0, &q, err);
+
+	if (rc != 0)
+		return rc;
+	rc = db_row(s, q, err);
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return error_set(err, -EBADMSG, "%s: is damaged: no writer's epoch", s->path);
+	now = sqlite3_column_int64(q, 0);
+	db_done(q);
+	if (now != s->epoch)
+		return error_set(err, -ESTALE,
+				 "%s: another controller has taken over this run (epoch %lld, ours %lld)",
+				 s->path, (long long)now, (long long)s->epoch);
+	return 0;
+}
+
+int db_begin(struct store *s, bool durable, struct error *err)
+{
+	int rc;
+
+	if (s->lock < 0)
+		return error_set(err, -EROFS, "%s: is open for reading only", s->path);
+	if (durable != s->sync_full) {
+		rc = db_run(s, durable ? DB_SYNC_FULL : DB_SYNC_NORMAL, NULL, 0, err);
+		if (rc != 0)
+			return rc;
+		s->sync_full = durable;
+	}
+	rc = db_run(s, DB_BEGIN, NULL, 0, err);
+	if (rc != 0)
+		return rc;
+	rc = check_epoch(s, err);
+	return rc == 0 ? 0 : db_end(s, rc, err);
+}
+
+int db_end(struct store *s, int rc, struct error *err)
+{
+	if (rc == 0)
+		rc = db_run(s, DB_COMMIT, NULL, 0, err);
+	/* Some errors have rolled back already. */
+	if (rc != 0 && !sqlite3_get_autocommit(s->db))
+		db_run(s, DB_ROLLBACK, NULL, 0, NULL);
+	return rc;
+}
+
+int db_write(struct store *s, bool durable, enum db_statement which,
+	     const struct db_value *values, int n, struct error *err)
+{
+	int rc = db_begin(s, durable, err);
+
+	if (rc != 0)
+		return rc;
+	return db_end(s, db_run(s, which, values, n, err), err);
+}
+
+int db_script(struct store *s, const char *sql, struct error *err)
+{
+	int result = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
+
+	return result == SQLITE_OK ? 0 : db_error(s, result, err);
+}
+
+void db_finalize(struct store *s)
+{
+	for (int i = 0; i < DB_STATEMENTS; i++) {
+		sqlite3_finalize(s->statements[i]);
+		s->statements[i] = NULL;
+	}
+}

@@ -1,0 +1,430 @@
+/* What is read. A reader sees one consistent state per statement; a commit is written whole, and
+ * history is never changed, so statements that follow one another agree. */
+#include "store/store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/db.h"
+#include "store/list.h"
+
+/* SQLite keeps a NaN as NULL. */
+static double real(sqlite3_stmt *q, int column)
+{
+	return sqlite3_column_type(q, column) == SQLITE_NULL ? (double)NAN
+							      : sqlite3_column_double(q, column);
+}
+
+static uint64_t whole(sqlite3_stmt *q, int column)
+{
+	return (uint64_t)sqlite3_column_int64(q, column);
+}
+
+static uint32_t number(sqlite3_stmt *q, int column)
+{
+	return (uint32_t)sqlite3_column_int64(q, column);
+}
+
+/* "" where the row holds no text. */
+static const char *text(sqlite3_stmt *q, int column)
+{
+	const char *t = (const char *)sqlite3_column_text(q, column);
+
+	return t ? t : "";
+}
+
+int store_last_commit(struct store *s, uint64_t *iteration, struct error *err)
+{
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_LAST_COMMIT, NULL, 0, &q, err);
+
+	if (rc == 0)
+		rc = db_row(s, q, err);
+	if (rc < 0)
+		return rc;
+	*iteration = rc == 1 ? whole(q, 0) : 0;
+	if (rc == 1)
+		db_done(q);
+	return 0;
+}
+
+static void commit_row(sqlite3_stmt *q, struct store_commit *c)
+{
+	*c = (struct store_commit){
+		.iteration = whole(q, 0), .epoch = whole(q, 1), .attempt = number(q, 2),
+		.scale = (float)real(q, 3), .lr = (float)real(q, 4), .beta1 = (float)real(q, 5),
+		.beta2 = (float)real(q, 6), .eps = (float)real(q, 7),
+		.weight_decay = (float)real(q, 8), .loss = (float)real(q, 9),
+		.gradient_norm = real(q, 10), .clip = real(q, 11), .iteration_s = real(q, 12),
+		.predicted_s = real(q, 13), .sync_s = real(q, 14), .real_s = real(q, 15),
+		.collisions = number(q, 16), .wait_s = real(q, 17), .alive = number(q, 18),
+		.path_length = number(q, 19), .rerun = number(q, 20),
+		.wall_us = sqlite3_column_int64(q, 21),
+	};
+}
+
+/* The arrays of a commit that was read, grown by doubling; freed through store_commit_clear. */
+struct parts {
+	struct store_route *routes;
+	struct store_order *orders;
+	struct store_reduction *reductions;
+	size_t n_routes, n_orders, n_reductions;
+};
+
+void store_commit_clear(struct store_commit *c)
+{
+	struct parts *p = c->owned;
+
+	if (p) {
+		for (size_t i = 0; i < p->n_routes; i++) {
+			free((void *)p->routes[i].nodes);
+			free((void *)p->routes[i].stages);
+		}
+		for (size_t i = 0; i < p->n_orders; i++)
+			free((void *)p->orders[i].counted);
+		for (size_t i = 0; i < p->n_reductions; i++)
+			free((void *)p->reductions[i].nodes);
+		free(p->routes);
+		free(p->orders);
+		free(p->reductions);
+		free(p);
+	}
+	*c = (struct store_commit){ 0 };
+}
+
+/* Room for one more behind n items: doubles whenever n is a power of two. NULL without memory. */
+static void *grow(void *array, size_t n, size_t size)
+{
+	if (n != 0 && (n & (n - 1)) != 0)
+		return array;
+	return realloc(array, (n ? 2 * n : 1) * size);
+}
+
+static int take_route(struct parts *p, sqlite3_stmt *q)
+{
+	struct store_route *grown = grow(p->routes, p->n_routes, sizeof(*grown)), *r;
+	uint16_t *nodes = NULL;
+	uint8_t *stages = NULL;
+	uint32_t n_stages;
+	int rc;
+
+	if (!grown)
+		return -ENOMEM;
+	p->routes = grown;
+	r = &grown[p->n_routes];
+	*r = (struct store_route){ .microbatch = number(q, 0), .shard = number(q, 1),
+				   .wave = number(q, 2), .attempt = number(q, 3) };
+	rc = list_parse_u16(text(q, 4), &nodes, &r->n_hops);
+	if (rc == 0)
+		rc = list_parse_u8(text(q, 5), &stages, &n_stages);
+	if (rc == 0 && n_stages != r->n_hops)
+		rc = -EBADMSG;
+	if (rc != 0) {
+		free(stages);
+		free(nodes);
+		return rc;
+	}
+	r->nodes = nodes;
+	r->stages = stages;
+	p->n_routes++;
+	return 0;
+}
+
+static int take_order(struct parts *p, sqlite3_stmt *q)
+{
+	struct store_order *grown = grow(p->orders, p->n_orders, sizeof(*grown)), *o;
+	struct store_counted *counted;
+	int rc;
+
+	if (!grown)
+		return -ENOMEM;
+	p->orders = grown;
+	o = &grown[p->n_orders];
+	*o = (struct store_order){ .node = (uint16_t)number(q, 0), .stage = (uint8_t)number(q, 1) };
+	rc = list_parse_counted(text(q, 2), &counted, &o->n_counted);
+	if (rc != 0)
+		return rc;
+	o->counted = counted;
+	p->n_orders++;
+	return 0;
+}
+
+static int take_reduction(struct parts *p, sqlite3_stmt *q)
+{
+	struct store_reduction *grown = grow(p->reductions, p->n_reductions, sizeof(*grown)), *r;
+	uint16_t *nodes;
+	int rc;
+
+	if (!grown)
+		return -ENOMEM;
+	p->reductions = grown;
+	r = &grown[p->n_reductions];
+	*r = (struct store_reduction){ .stage = (uint8_t)number(q, 0) };
+	rc = list_parse_u16(text(q, 1), &nodes, &r->n_nodes);
+	if (rc != 0)
+		return rc;
+	r->nodes = nodes;
+	p->n_reductions++;
+	return 0;
+}
+
+static int take_all(struct store *s, enum db_statement which, uint64_t iteration,
+		    struct parts *p, int (*take)(struct parts *p, sqlite3_stmt *q),
+		    struct error *err)
+{
+	struct db_value v[] = { db_u64(iteration) };
+	sqlite3_stmt *q;
+	int rc = db_query(s, which, v, 1, &q, err);
+
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		rc = take(p, q);
+		if (rc == 0)
+			continue;
+		db_done(q);
+		if (rc == -ENOMEM)
+			return error_set(err, rc, "%s: out of memory", s->path);
+		return error_set(err, rc, "%s: is damaged: a list of iteration %" PRIu64
+				 " is malformed", s->path, iteration);
+	}
+	return rc;
+}
+
+static int read_parts(struct store *s, struct store_commit *c, struct error *err)
+{
+	struct parts *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (!p)
+		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
+	c->owned = p;
+	rc = take_all(s, DB_GET_ROUTES, c->iteration, p, take_route, err);
+	if (rc == 0)
+		rc = take_all(s, DB_GET_ORDERS, c->iteration, p, take_order, err);
+	if (rc == 0)
+		rc = take_all(s, DB_GET_REDUCTIONS, c->iteration, p, take_reduction, err);
+	c->routes = p->routes;
+	c->orders = p->orders;
+	c->reductions = p->reductions;
+	c->n_routes = p->n_routes;
+	c->n_orders = p->n_orders;
+	c->n_reductions = p->n_reductions;
+	return rc;
+}
+
+int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *out,
+		      struct error *err)
+{
+	struct db_value v[] = { db_u64(iteration) };
+	struct store_commit c;
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_GET_COMMIT, v, 1, &q, err);
+
+	if (rc == 0)
+		rc = db_row(s, q, err);
+	if (rc == 0)
+		return error_set(err, -ENOENT, "%s: iteration %" PRIu64 " is not committed", s->path,
+				 iteration);
+	if (rc < 0)
+		return rc;
+	commit_row(q, &c);
+	db_done(q);
+	rc = read_parts(s, &c, err);
+	if (rc != 0) {
+		store_commit_clear(&c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+/* Walks: each steps its statement and shows one struct. A visitor must not start the same walk
+ * again inside itself. */
+
+int store_each_commit(struct store *s, uint64_t from, uint64_t to,
+		      int (*visit)(void *context, const struct store_commit *c), void *context,
+		      struct error *err)
+{
+	struct db_value v[] = { db_u64(from), db_int(to > INT64_MAX ? INT64_MAX : (int64_t)to) };
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_GET_COMMITS, v, DB_COUNT(v), &q, err);
+
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		struct store_commit c;
+
+		commit_row(q, &c);
+		rc = visit(context, &c);
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
+}
+
+int store_each_plan(struct store *s, int (*visit)(void *context, const struct store_plan *p),
+		    void *context, struct error *err)
+{
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_GET_PLANS, NULL, 0, &q, err);
+
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		struct store_plan p = { .epoch = whole(q, 0), .iteration = whole(q, 1),
+					.reason = text(q, 2), .path_length = number(q, 3),
+					.plan = text(q, 4), .iteration_s = real(q, 5),
+					.sync_s = real(q, 6) };
+
+		rc = visit(context, &p);
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
+}
+
+int store_each_hash(struct store *s, uint64_t iteration,
+		    int (*visit)(void *context, const struct store_hash *h), void *context,
+		    struct error *err)
+{
+	struct db_value v[] = { db_u64(iteration) };
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_GET_HASHES, v, 1, &q, err);
+
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		struct store_hash h = { .iteration = whole(q, 0), .stage = (uint8_t)number(q, 1),
+					.node = (uint16_t)number(q, 2), .hash = whole(q, 3) };
+
+		rc = visit(context, &h);
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
+}
+
+int store_each_task(struct store *s, uint64_t iteration,
+		    int (*visit)(void *context, const struct store_task *t), void *context,
+		    struct error *err)
+{
+	struct db_value v[] = { db_u64(iteration) };
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_GET_TASKS, v, 1, &q, err);
+
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		struct store_task t = {
+			.iteration = whole(q, 0), .node = (uint16_t)number(q, 1),
+			.microbatch = number(q, 2), .attempt = number(q, 3), .kind = *text(q, 4),
+			.counted = number(q, 5) != 0, .waited_for = sqlite3_column_int64(q, 6),
+			.arrived_us = sqlite3_column_int64(q, 7),
+			.start_us = sqlite3_column_int64(q, 8), .end_us = sqlite3_column_int64(q, 9),
+		};
+
+		rc = visit(context, &t);
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
+}
+
+int store_each_validation(struct store *s,
+			  int (*visit)(void *context, const struct store_validation *v),
+			  void *context, struct error *err)
+{
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_GET_VALIDATIONS, NULL, 0, &q, err);
+
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		struct store_validation l = { .iteration = whole(q, 0), .loss = real(q, 1),
+					      .wall_us = sqlite3_column_int64(q, 2) };
+
+		rc = visit(context, &l);
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
+}
+
+int store_each_note(struct store *s, int (*visit)(void *context, const struct store_note *n),
+		    void *context, struct error *err)
+{
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_GET_NOTES, NULL, 0, &q, err);
+
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		struct store_note n = { .id = whole(q, 0), .iteration = whole(q, 1),
+					.wall_us = sqlite3_column_int64(q, 2), .kind = text(q, 3),
+					.mark = (char)sqlite3_column_int(q, 4),
+					.node = sqlite3_column_int(q, 5), .text = text(q, 6) };
+
+		rc = visit(context, &n);
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
+}
+
+int store_each_fault(struct store *s, int (*visit)(void *context, const struct store_fault *f),
+		     void *context, struct error *err)
+{
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_GET_FAULTS, NULL, 0, &q, err);
+
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		struct store_fault f = {
+			.id = number(q, 0), .iteration = whole(q, 1), .kind = text(q, 2),
+			.node = sqlite3_column_int(q, 3), .peer = sqlite3_column_int(q, 4),
+			.factor = real(q, 5), .ttl_ms = number(q, 6),
+			.started_wall_us = sqlite3_column_int64(q, 7),
+			.ended_wall_us = sqlite3_column_int64(q, 8),
+		};
+
+		rc = visit(context, &f);
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
+}
+
+int store_each_command(struct store *s,
+		       int (*visit)(void *context, const struct store_command *c), void *context,
+		       struct error *err)
+{
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_GET_COMMANDS, NULL, 0, &q, err);
+
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		struct store_command c = {
+			.id = whole(q, 0), .iteration = whole(q, 1),
+			.wall_us = sqlite3_column_int64(q, 2), .who = text(q, 3), .verb = text(q, 4),
+			.node = sqlite3_column_int(q, 5), .peer = sqlite3_column_int(q, 6),
+			.value = sqlite3_column_int64(q, 7), .text = text(q, 8),
+			.status = sqlite3_column_int(q, 9), .reply = text(q, 10),
+			.undo = sqlite3_column_type(q, 11) == SQLITE_NULL ? NULL : text(q, 11),
+			.undone_by = whole(q, 12),
+		};
+
+		rc = visit(context, &c);
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
+}
+
+int store_get(struct store *s, const char *key, char **value, struct error *err)
+{
+	struct db_value v[] = { db_text(key) };
+	sqlite3_stmt *q;
+	char *copy;
+	int rc = db_query(s, DB_GET_STATE, v, 1, &q, err);
+
+	if (rc == 0)
+		rc = db_row(s, q, err);
+	if (rc == 0)
+		return error_set(err, -ENOENT, "%s: nothing is kept under \"%s\"", s->path, key);
+	if (rc < 0)
+		return rc;
+	copy = strdup(text(q, 0));
+	db_done(q);
+	if (!copy)
+		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
+	*value = copy;
+	return 0;
+}
