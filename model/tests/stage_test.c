@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -391,6 +392,27 @@ static void adamw_matches_the_formula(void **state)
 	run_fini(&r);
 }
 
+/* Agents pin a stage to one thread: nothing, oneDNN least of all, may start others. */
+static void one_thread_stays_one(void **state)
+{
+	struct model_config c;
+	struct run r;
+	size_t tasks = 0;
+	DIR *d;
+
+	(void)state;
+	model_preset("tiny", &c, NULL, NULL);
+	run_init(&r, &c, 4, 64, 1, 1);
+	run_microbatch(&r, (uint32_t[]){ 1 }, 1, true, true);
+	d = opendir("/proc/self/task");
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		tasks += e->d_name[0] != '.';
+	closedir(d);
+	assert_int_equal(tasks, 1);
+	run_fini(&r);
+}
+
 static void sums_are_sums(void **state)
 {
 	float x[19];
@@ -409,6 +431,7 @@ static void sums_are_sums(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_thread_stays_one),
 		cmocka_unit_test(gradients_match_differences),
 		cmocka_unit_test(gradients_match_when_swapped_or_skipped),
 		cmocka_unit_test(gradients_match_when_tied),
