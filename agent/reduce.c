@@ -1,0 +1,176 @@
+#include "agent/reduce.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/stage.h"
+
+struct reduce {
+	uint64_t iteration;
+	uint32_t attempt;
+	uint32_t n, mine;
+	size_t floats, slice; /* P; the length of my slice */
+	float *staging;       /* (P) */
+	float *parts;         /* (n, slice) in order of node */
+	bool *part_in;        /* (n) */
+	bool *sum_in;         /* (n) per slice */
+	uint32_t n_parts, n_sums;
+	uint16_t nodes[];     /* (n) ascending */
+};
+
+static uint32_t index_of(const struct reduce *r, uint16_t node)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->nodes[i] == node)
+			return i;
+	return UINT32_MAX;
+}
+
+int reduce_new(struct reduce **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
+	       uint32_t n, uint16_t me, size_t floats)
+{
+	struct reduce *r;
+	size_t from;
+
+	for (uint32_t i = 1; i < n; i++)
+		if (nodes[i] <= nodes[i - 1])
+			return -EINVAL;
+	if (n == 0 || n > MSG_NODES)
+		return -EINVAL;
+	r = calloc(1, sizeof(*r) + n * sizeof(r->nodes[0]));
+	if (!r)
+		return -ENOMEM;
+	r->iteration = iteration;
+	r->attempt = attempt;
+	r->n = n;
+	r->floats = floats;
+	memcpy(r->nodes, nodes, n * sizeof(nodes[0]));
+	r->mine = index_of(r, me);
+	if (r->mine == UINT32_MAX) {
+		reduce_free(r);
+		return -EINVAL;
+	}
+	reduce_slice(r, r->mine, &from, &r->slice);
+	r->staging = malloc(floats * sizeof(float) + 1);
+	r->parts = malloc(n * r->slice * sizeof(float) + 1);
+	r->part_in = calloc(n, sizeof(bool));
+	r->sum_in = calloc(n, sizeof(bool));
+	if (!r->staging || !r->parts || !r->part_in || !r->sum_in) {
+		reduce_free(r);
+		return -ENOMEM;
+	}
+	*out = r;
+	return 0;
+}
+
+void reduce_free(struct reduce *r)
+{
+	if (!r)
+		return;
+	free(r->staging);
+	free(r->parts);
+	free(r->part_in);
+	free(r->sum_in);
+	free(r);
+}
+
+uint64_t reduce_iteration(const struct reduce *r)
+{
+	return r->iteration;
+}
+
+uint32_t reduce_attempt(const struct reduce *r)
+{
+	return r->attempt;
+}
+
+uint32_t reduce_count(const struct reduce *r)
+{
+	return r->n;
+}
+
+uint32_t reduce_mine(const struct reduce *r)
+{
+	return r->mine;
+}
+
+uint16_t reduce_node(const struct reduce *r, uint32_t slice)
+{
+	assert(slice < r->n);
+	return r->nodes[slice];
+}
+
+void reduce_slice(const struct reduce *r, uint32_t slice, size_t *from, size_t *floats)
+{
+	assert(slice < r->n);
+	*from = r->floats * slice / r->n;
+	*floats = r->floats * (slice + 1) / r->n - *from;
+}
+
+int reduce_put_part(struct reduce *r, uint16_t from, uint32_t slice, const void *body,
+		    size_t bytes)
+{
+	uint32_t i = index_of(r, from);
+
+	if (i == UINT32_MAX || slice != r->mine || bytes != r->slice * sizeof(float))
+		return -EINVAL;
+	if (r->part_in[i])
+		return -EALREADY;
+	memcpy(r->parts + i * r->slice, body, bytes);
+	r->part_in[i] = true;
+	r->n_parts++;
+	return 0;
+}
+
+bool reduce_parts_in(const struct reduce *r)
+{
+	return r->n_parts == r->n;
+}
+
+void reduce_sum(struct reduce *r)
+{
+	size_t from, n;
+
+	assert(reduce_parts_in(r));
+	reduce_slice(r, r->mine, &from, &n);
+	memcpy(r->staging + from, r->parts, n * sizeof(float));
+	for (uint32_t i = 1; i < r->n; i++)
+		stage_add(r->staging + from, r->parts + i * n, n);
+}
+
+void reduce_summed(struct reduce *r)
+{
+	assert(!r->sum_in[r->mine]);
+	r->sum_in[r->mine] = true;
+	r->n_sums++;
+}
+
+int reduce_put_sum(struct reduce *r, uint16_t from, uint32_t slice, const void *body,
+		   size_t bytes)
+{
+	size_t at, n;
+
+	if (slice >= r->n || slice == r->mine || r->nodes[slice] != from)
+		return -EINVAL;
+	reduce_slice(r, slice, &at, &n);
+	if (bytes != n * sizeof(float))
+		return -EINVAL;
+	if (r->sum_in[slice])
+		return -EALREADY;
+	memcpy(r->staging + at, body, bytes);
+	r->sum_in[slice] = true;
+	r->n_sums++;
+	return 0;
+}
+
+bool reduce_complete(const struct reduce *r)
+{
+	return r->n_sums == r->n;
+}
+
+const float *reduce_staging(const struct reduce *r)
+{
+	return r->staging;
+}

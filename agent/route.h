@@ -1,0 +1,51 @@
+/* route.h - a microbatch's route as a chain of tasks.
+ *
+ * A route of n hops is the chain of positions 0 .. 2n:
+ *
+ *     position   0   1  ..  n-1    n      n+1   ..   2n
+ *     task       F   F      F      L      B          B
+ *     at hop     0   1      n-1    0      n-1        0
+ *
+ * An evaluation ends with its loss: positions 0 .. n. Position t + 1 gets the output of t.
+ * Pure; plain data.
+ */
+#ifndef AGENT_ROUTE_H
+#define AGENT_ROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/msg.h"
+
+struct route {
+	uint32_t microbatch;
+	uint32_t attempt;
+	uint32_t shard; /* whose data */
+	uint32_t wave;  /* which microbatch of the shard's; evaluation: which validation batch */
+	uint32_t n_hops;
+	uint16_t nodes[MSG_STAGES];
+	uint8_t stages[MSG_STAGES];
+};
+
+/* What every route must fit into. */
+struct route_limits {
+	uint32_t n_nodes, n_stages, n_shards;
+};
+
+/* Copies and checks: NULL, or in words what is wrong with it (then *to is not to be used). The
+ * first stage is 0, no node and no stage comes twice, all are in range. */
+const char *route_read(struct route *to, const struct msg_route *from,
+		       const struct route_limits *limits);
+/* to's arrays borrow from's. */
+void route_write(struct msg_route *to, const struct route *from);
+/* The same way through the same nodes with the same data, attempt included. */
+bool route_equal(const struct route *a, const struct route *b);
+
+uint32_t route_last(const struct route *r, bool evaluate); /* its last position */
+/* t <= route_last(r, false) for these three. */
+enum work_kind route_kind(const struct route *r, uint32_t t);
+uint32_t route_hop(const struct route *r, uint32_t t);
+uint16_t route_node(const struct route *r, uint32_t t);
+uint8_t route_stage(const struct route *r, uint32_t t);
+
+#endif

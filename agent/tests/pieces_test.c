@@ -1,0 +1,280 @@
+/* Routes, faults, held tensors, reductions: each against a plain restatement. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/fault.h"
+#include "agent/hold.h"
+#include "agent/reduce.h"
+#include "agent/route.h"
+#include "base/rng.h"
+
+/* ---- route ---- */
+
+static const struct route_limits limits = { .n_nodes = 10, .n_stages = 4, .n_shards = 3 };
+
+static const char *read_route(uint32_t n, const uint16_t *nodes, const uint8_t *stages,
+			      struct route *r)
+{
+	struct msg_route m = { .microbatch = 3, .attempt = 1, .shard = 2, .wave = 4,
+			       .n_hops = n, .nodes = nodes, .stages = stages };
+
+	return route_read(r, &m, &limits);
+}
+
+static void test_positions(void **state)
+{
+	static const uint16_t nodes[] = { 7, 2, 5 };
+	static const uint8_t stages[] = { 0, 2, 1 };
+	static const enum work_kind kinds[] = { WORK_FORWARD, WORK_FORWARD, WORK_FORWARD,
+						WORK_LOSS, WORK_BACKWARD, WORK_BACKWARD,
+						WORK_BACKWARD };
+	static const uint16_t at[] = { 7, 2, 5, 7, 5, 2, 7 };
+	struct msg_route back;
+	struct route r, again;
+
+	(void)state;
+	assert_null(read_route(3, nodes, stages, &r));
+	assert_int_equal(route_last(&r, false), 6);
+	assert_int_equal(route_last(&r, true), 3);
+	for (uint32_t t = 0; t <= 6; t++) {
+		assert_int_equal(route_kind(&r, t), kinds[t]);
+		assert_int_equal(route_node(&r, t), at[t]);
+		assert_int_equal(route_stage(&r, t), stages[route_hop(&r, t)]);
+	}
+	route_write(&back, &r);
+	assert_null(route_read(&again, &back, &limits));
+	assert_true(route_equal(&r, &again));
+	again.nodes[1] = 3;
+	assert_false(route_equal(&r, &again));
+	again = r;
+	again.attempt++;
+	assert_false(route_equal(&r, &again));
+}
+
+static void test_bad_routes(void **state)
+{
+	static const uint8_t plain[] = { 0, 1, 2, 3, 3 };
+	struct route r;
+
+	(void)state;
+	assert_non_null(read_route(0, (uint16_t[]) { 1 }, plain, &r));
+	assert_non_null(read_route(5, (uint16_t[]) { 1, 2, 3, 4, 5 }, plain, &r));
+	assert_non_null(read_route(2, (uint16_t[]) { 1, 10 }, plain, &r));
+	assert_non_null(read_route(2, (uint16_t[]) { 1, 1 }, plain, &r));
+	assert_non_null(read_route(2, (uint16_t[]) { 1, 2 }, (uint8_t[]) { 1, 2 }, &r));
+	assert_non_null(read_route(2, (uint16_t[]) { 1, 2 }, (uint8_t[]) { 0, 4 }, &r));
+	assert_non_null(read_route(3, (uint16_t[]) { 1, 2, 3 }, (uint8_t[]) { 0, 2, 2 }, &r));
+	assert_null(read_route(1, (uint16_t[]) { 9 }, plain, &r));
+}
+
+/* ---- fault ---- */
+
+static int apply(struct faults *f, uint32_t id, uint8_t kind, int32_t peer, float factor,
+		 uint32_t ttl_ms)
+{
+	const struct msg_fault m = { id, kind, peer, factor, ttl_ms };
+
+	return fault_apply(f, &m, 1000);
+}
+
+static void test_faults(void **state)
+{
+	struct faults f = { 0 };
+
+	(void)state;
+	assert_true(fault_deadline_us(&f) == INT64_MAX);
+	assert_int_equal(apply(&f, 1, FAULT_SLOW_NODE, -1, 3, 10), 0);
+	assert_int_equal(apply(&f, 2, FAULT_SLOW_NODE, -1, 2, 20), 0);
+	assert_int_equal(apply(&f, 3, FAULT_SLOW_LINK, 4, 5, 0), 0);
+	assert_int_equal(apply(&f, 4, FAULT_LOSS, -1, 0.5f, 0), 0);
+	assert_int_equal(apply(&f, 5, FAULT_LOSS, 4, 0.5f, 0), 0);
+	assert_int_equal(apply(&f, 6, FAULT_PARTITION, 2, 0, 0), 0);
+	assert_true(fault_node_factor(&f) == 6);
+	assert_true(fault_link_factor(&f, 4) == 5);
+	assert_true(fault_link_factor(&f, 3) == 1);
+	assert_true(fault_loss(&f, 4) == 0.75);
+	assert_true(fault_loss(&f, 3) == 0.5);
+	assert_true(fault_partitioned(&f, 2));
+	assert_false(fault_partitioned(&f, 3));
+	assert_true(fault_deadline_us(&f) == 11000);
+	assert_false(fault_expire(&f, 10999));
+	assert_true(fault_expire(&f, 11000));
+	assert_true(fault_node_factor(&f) == 2);
+	/* The same number again replaces it; FAULT_NONE heals it. */
+	assert_int_equal(apply(&f, 2, FAULT_SLOW_NODE, -1, 7, 0), 0);
+	assert_true(fault_node_factor(&f) == 7);
+	assert_int_equal(apply(&f, 2, FAULT_NONE, -1, 0, 0), 0);
+	assert_true(fault_node_factor(&f) == 1);
+	assert_int_equal(apply(&f, 9, FAULT_SLOW_NODE, -1, 0.5f, 0), -EINVAL);
+	assert_int_equal(apply(&f, 9, FAULT_LOSS, -1, 1.0f, 0), -EINVAL);
+	assert_int_equal(apply(&f, 9, FAULT_HANG, -1, 1.0f, 0), -EINVAL);
+	for (uint32_t i = f.n; i < FAULT_MOST; i++)
+		assert_int_equal(apply(&f, 100 + i, FAULT_PARTITION, 9, 0, 0), 0);
+	assert_int_equal(apply(&f, 99, FAULT_PARTITION, 9, 0, 0), -ENOSPC);
+}
+
+/* ---- hold ---- */
+
+static bool goes_to(const struct parcel *p, const void *context)
+{
+	return p->to == *(const uint16_t *)context;
+}
+
+static void test_hold_order(void **state)
+{
+	struct hold *h;
+	struct rng g;
+
+	(void)state;
+	rng_init(&g, 3);
+	assert_int_equal(hold_new(&h), 0);
+	for (int round = 0; round < 50; round++) {
+		int64_t last_due = -1;
+		uint32_t n = rng_below(&g, 200), last = 0, dropped = 0, taken = 0;
+		const uint16_t gone = 3;
+		struct parcel p;
+
+		for (uint32_t i = 0; i < n; i++) {
+			memset(&p, 0, sizeof(p));
+			p.to = (uint16_t)rng_below(&g, 8);
+			p.due_us = rng_below(&g, 20);
+			p.head.index = i;
+			p.body = malloc(8);
+			dropped += p.to == gone;
+			assert_int_equal(hold_add(h, &p), 0);
+		}
+		assert_int_equal(hold_count(h), n);
+		assert_int_equal(hold_drop(h, goes_to, &gone), dropped);
+		assert_int_equal(hold_take(h, -1, &p), -EAGAIN);
+		while (hold_take(h, 19, &p) == 0) {
+			assert_true(p.due_us > last_due ||
+				    (p.due_us == last_due && p.head.index > last));
+			assert_int_not_equal(p.to, gone);
+			last_due = p.due_us;
+			last = p.head.index;
+			free(p.body);
+			taken++;
+		}
+		assert_int_equal(taken, n - dropped);
+		assert_true(hold_deadline_us(h) == INT64_MAX);
+	}
+	hold_free(h);
+}
+
+/* ---- reduce ---- */
+
+enum { MOST = 7, FLOATS = 103 };
+
+static void exchange(struct reduce **r, uint32_t n, const uint16_t *nodes, float g[][FLOATS])
+{
+	size_t from, len;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < n; j++) {
+			uint32_t k = (i + j) % n;
+
+			reduce_slice(r[0], k, &from, &len);
+			assert_false(reduce_parts_in(r[k]));
+			assert_int_equal(reduce_put_part(r[k], nodes[i], k, g[i] + from,
+							 len * sizeof(float)), 0);
+			assert_int_equal(reduce_put_part(r[k], nodes[i], k, g[i] + from,
+							 len * sizeof(float)), -EALREADY);
+		}
+	for (uint32_t k = 0; k < n; k++) {
+		assert_true(reduce_parts_in(r[k]));
+		reduce_sum(r[k]);
+		reduce_summed(r[k]);
+	}
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t i = 0; i < n; i++) {
+			reduce_slice(r[k], k, &from, &len);
+			if (i == k)
+				continue;
+			assert_false(reduce_complete(r[i]));
+			assert_int_equal(reduce_put_sum(r[i], nodes[k], k,
+							reduce_staging(r[k]) + from,
+							len * sizeof(float)), 0);
+			assert_int_equal(reduce_put_sum(r[i], nodes[k], k,
+							reduce_staging(r[k]) + from,
+							len * sizeof(float)), -EALREADY);
+		}
+}
+
+static void test_reduce(void **state)
+{
+	static const uint16_t nodes[MOST] = { 1, 4, 5, 11, 12, 30, 999 };
+	float g[MOST][FLOATS];
+	struct rng rng;
+
+	(void)state;
+	rng_init(&rng, 11);
+	for (uint32_t n = 1; n <= MOST; n++) {
+		struct reduce *r[MOST];
+
+		for (uint32_t i = 0; i < n; i++) {
+			for (int k = 0; k < FLOATS; k++)
+				g[i][k] = (float)rng_normal(&rng);
+			assert_int_equal(reduce_new(&r[i], 5, 2, nodes, n, nodes[i], FLOATS), 0);
+			assert_int_equal(reduce_mine(r[i]), i);
+		}
+		exchange(r, n, nodes, g);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_true(reduce_complete(r[i]));
+			for (int k = 0; k < FLOATS; k++) {
+				float want = g[0][k];
+
+				for (uint32_t j = 1; j < n; j++)
+					want += g[j][k];
+				assert_true(reduce_staging(r[i])[k] == want);
+			}
+			reduce_free(r[i]);
+		}
+	}
+}
+
+static void test_reduce_refuses(void **state)
+{
+	static const uint16_t nodes[] = { 2, 3, 5 };
+	float body[FLOATS] = { 0 };
+	struct reduce *r;
+	size_t from, len;
+
+	(void)state;
+	assert_int_equal(reduce_new(&r, 1, 0, nodes, 3, 4, FLOATS), -EINVAL);
+	assert_int_equal(reduce_new(&r, 1, 0, (uint16_t[]) { 3, 2 }, 2, 2, FLOATS), -EINVAL);
+	assert_int_equal(reduce_new(&r, 1, 0, (uint16_t[]) { 2, 2 }, 2, 2, FLOATS), -EINVAL);
+	assert_int_equal(reduce_new(&r, 1, 0, nodes, 0, 2, FLOATS), -EINVAL);
+	assert_int_equal(reduce_new(&r, 1, 0, nodes, 3, 3, FLOATS), 0);
+	reduce_slice(r, 1, &from, &len);
+	assert_int_equal(reduce_put_part(r, 4, 1, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 0, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 1, body, len * 4 - 4), -EINVAL);
+	assert_int_equal(reduce_put_sum(r, 3, 1, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_sum(r, 5, 0, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_sum(r, 2, 7, body, len * 4), -EINVAL);
+	reduce_slice(r, 0, &from, &len);
+	assert_int_equal(reduce_put_sum(r, 2, 0, body, len * 4 + 4), -EINVAL);
+	assert_int_equal(reduce_put_sum(r, 2, 0, body, len * 4), 0);
+	reduce_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_bad_routes),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_hold_order),
+		cmocka_unit_test(test_reduce),
+		cmocka_unit_test(test_reduce_refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
