@@ -1,0 +1,223 @@
+/* Configurations: what is refused, by name; what is printed reads back the same. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "model/config.h"
+#include "model/tensor.h"
+
+static void presets_are_valid(void **state)
+{
+	struct model_config c;
+	struct recipe r;
+	struct error err;
+
+	(void)state;
+	for (size_t i = 0; model_preset_name(i); i++) {
+		assert_int_equal(model_preset(model_preset_name(i), &c, &r, &err), 0);
+		if (model_config_check(&c, &err) || recipe_check(&r, &c, &err))
+			fail_msg("%s: %s", model_preset_name(i), err.text);
+	}
+	assert_int_equal(model_preset("huge", &c, &r, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "huge"));
+	assert_non_null(strstr(err.text, "tiny"));
+}
+
+static void fields_are_checked_by_name(void **state)
+{
+	static const struct {
+		size_t offset;
+		uint32_t value;
+		const char *says;
+	} bad[] = {
+		{ offsetof(struct model_config, vocab), 1, "vocab" },
+		{ offsetof(struct model_config, dim), 0, "dim" },
+		{ offsetof(struct model_config, dim), 97, "n_heads" },
+		{ offsetof(struct model_config, n_heads), 0, "n_heads" },
+		{ offsetof(struct model_config, n_heads), 96, "even head size" },
+		{ offsetof(struct model_config, n_kv_heads), 4, "n_kv_heads" },
+		{ offsetof(struct model_config, n_stages), 13, "n_stages" },
+		{ offsetof(struct model_config, n_stages), 0, "n_stages" },
+		{ offsetof(struct model_config, ffn_dim), 0, "ffn_dim" },
+		{ offsetof(struct model_config, context), 0, "context" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct model_config c;
+		struct error err = { "" };
+
+		model_preset("tiny", &c, NULL, NULL);
+		memcpy((char *)&c + bad[i].offset, &bad[i].value, sizeof(bad[i].value));
+		assert_int_equal(model_config_check(&c, &err), -EINVAL);
+		if (!strstr(err.text, bad[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+	}
+}
+
+static void what_is_printed_reads_back(void **state)
+{
+	(void)state;
+	for (size_t i = 0; model_preset_name(i); i++) {
+		struct model_config c, back = { 0 };
+		struct recipe r, r_back = { 0 };
+		struct error err;
+		char *text, *again;
+
+		model_preset(model_preset_name(i), &c, &r, NULL);
+		r.adamw.lr = 0.1f / 3;
+		text = model_config_print(&c, &r);
+		assert_non_null(text);
+		assert_int_equal(
+			model_config_parse(&back, &r_back, text, strlen(text), "t", &err), 0);
+		again = model_config_print(&back, &r_back);
+		assert_string_equal(text, again);
+		assert_true(r_back.adamw.lr == r.adamw.lr);
+		free(text);
+		free(again);
+	}
+}
+
+static void refused(const char *text, const char *says)
+{
+	struct model_config c = { .dim = 5 };
+	struct error err = { "" };
+
+	assert_int_equal(model_config_parse(&c, NULL, text, strlen(text), "file.json", &err),
+			 -EINVAL);
+	if (!strstr(err.text, says) || strncmp(err.text, "file.json: ", 11) != 0)
+		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+	assert_int_equal(c.dim, 5);
+}
+
+static void bad_documents_are_refused_by_key(void **state)
+{
+	struct model_config c;
+	char *good, *at;
+
+	(void)state;
+	refused("", "line");
+	refused("[]", "object");
+	refused("{}", "format");
+	refused("{\"format\":\"skippipe.model/2\"}", "skippipe.model/1");
+	refused("{\"format\":\"skippipe.model/1\"}", "model");
+	refused("{\"format\":\"skippipe.model/1\",\"modle\":{}}", "modle: unknown key");
+	refused("{\"format\":\"skippipe.model/1\",\"model\":{\"dims\":4}}",
+		"model.dims: unknown");
+	refused("{\"format\":\"skippipe.model/1\",\"model\":{\"vocab\":4}}",
+		"model.dim: missing");
+	refused("{\"format\":\"skippipe.model/1\",\"model\":{\"vocab\":4.5}}",
+		"vocab: expected");
+	refused("{\"format\":\"skippipe.model/1\",\"model\":{\"vocab\":4,\"vocab\":5}}",
+		"line");
+	model_preset("tiny", &c, NULL, NULL);
+	good = model_config_print(&c, NULL);
+	at = strstr(good, "\"dim\":96");
+	memcpy(at, "\"dim\":95", 8);
+	refused(good, "dim is 95");
+	free(good);
+}
+
+static void rates_follow_the_recipe(void **state)
+{
+	struct recipe r = { .adamw.lr = 1, .warmup = 4, .iterations = 12, .final_lr = 0.1f };
+
+	(void)state;
+	assert_float_equal(recipe_lr(&r, 1), 0.25, 1e-6);
+	assert_float_equal(recipe_lr(&r, 4), 1, 1e-6);
+	assert_float_equal(recipe_lr(&r, 8), 0.55, 1e-6);
+	assert_float_equal(recipe_lr(&r, 12), 0.1, 1e-6);
+	assert_float_equal(recipe_lr(&r, 99), 0.1, 1e-6);
+	r.iterations = 0;
+	assert_float_equal(recipe_lr(&r, 99), 1, 1e-6);
+}
+
+static void the_clip_bounds_the_norm(void **state)
+{
+	struct recipe r = { .clip = 1 };
+
+	(void)state;
+	/* A sum of norm 6 over 3 microbatches is an average of norm 2: halved. */
+	assert_float_equal(recipe_scale(&r, 36, 3), 1.0 / 6, 1e-7);
+	assert_float_equal(recipe_scale(&r, 4, 3), 1.0 / 3, 1e-7);
+	r.clip = 0;
+	assert_float_equal(recipe_scale(&r, 36, 3), 1.0 / 3, 1e-7);
+}
+
+/* However it is cut, the same tensors: once each, without gaps, with the same initial values.
+ */
+static void the_table_covers_the_model(void **state)
+{
+	struct model_config c;
+	size_t count = 0;
+
+	(void)state;
+	model_preset("tiny", &c, NULL, NULL);
+	c.n_layers = 7;
+	for (c.n_stages = 1; c.n_stages <= 7; c.n_stages++) {
+		struct tensor_table t;
+		size_t sum = 0, end = 0;
+
+		assert_int_equal(tensor_table_new(&t, &c, NULL), 0);
+		assert_int_equal(t.n, 7 * 9 + 3);
+		for (size_t i = 0; i < t.n; i++) {
+			if (i == 0 || t.tensors[i].stage != t.tensors[i - 1].stage)
+				end = 0;
+			assert_int_equal(t.tensors[i].offset, end);
+			end += t.tensors[i].count;
+			assert_ptr_equal(tensor_find(&t, t.tensors[i].name), &t.tensors[i]);
+		}
+		for (uint32_t s = 0; s < c.n_stages; s++)
+			sum += tensor_table_parameters(&t, s);
+		assert_true(count == 0 || count == sum);
+		count = sum;
+		assert_null(tensor_find(&t, "model.layers.7.mlp.up_proj.weight"));
+		tensor_table_free(&t);
+	}
+}
+
+static void initial_weights_are_normal(void **state)
+{
+	struct tensor t = { .name = "a", .dims = 2, .count = 20000 };
+	float *w = calloc(t.count, sizeof(*w)), *other = calloc(t.count, sizeof(*w));
+	double sum = 0, squares = 0, dots = 0;
+
+	(void)state;
+	tensor_initialise(&t, 1, w);
+	t.name[0] = 'b';
+	tensor_initialise(&t, 1, other);
+	for (size_t i = 0; i < t.count; i++) {
+		sum += (double)w[i];
+		squares += (double)w[i] * (double)w[i];
+		dots += (double)w[i] * (double)other[i];
+	}
+	assert_true(fabs(sum / 20000) < 4 * 0.02 / sqrt(20000));
+	assert_true(fabs(sqrt(squares / 20000) - 0.02) < 0.001);
+	assert_true(fabs(dots / 20000) < 4 * 0.0004 / sqrt(20000));
+	t.dims = 1;
+	tensor_initialise(&t, 1, w);
+	assert_true(w[0] == 1 && w[19999] == 1);
+	free(w);
+	free(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(presets_are_valid),
+		cmocka_unit_test(fields_are_checked_by_name),
+		cmocka_unit_test(what_is_printed_reads_back),
+		cmocka_unit_test(bad_documents_are_refused_by_key),
+		cmocka_unit_test(rates_follow_the_recipe),
+		cmocka_unit_test(the_clip_bounds_the_norm),
+		cmocka_unit_test(the_table_covers_the_model),
+		cmocka_unit_test(initial_weights_are_normal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
