@@ -54,9 +54,7 @@ static void cross_entropy_and_its_gradient(void **state)
 
 static void activation_far_from_zero(void **state)
 {
-	static const float extremes[] = {
-		0, -0.0f, 1e-6f, -20, 20, -87, 87, -200, 200, -3e38f
-	};
+	static const float extremes[] = { 0, -0.0f, 1e-6f, -20, 20, -87, 87, -200, 200 };
 
 	(void)state;
 	for (size_t set = 0; vector_ops_at(set); set++)
