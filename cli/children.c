@@ -1,0 +1,183 @@
+#include "cli/children.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TAIL_BYTES = 4096, EXEC_FAILED = 127 };
+
+/* In the child, after fork: nothing that allocates or locks. */
+static void become(const struct child *c, const struct child_start *how, pid_t parent, int log)
+{
+	sigset_t none;
+	int null = how->terminal ? -1 : open("/dev/null", O_RDONLY);
+
+	if (!how->terminal) {
+		setpgid(0, 0);
+		/* Its writes to a terminal must not stop it. */
+		signal(SIGTTOU, SIG_IGN);
+		if (null >= 0)
+			dup2(null, STDIN_FILENO);
+	}
+	prctl(PR_SET_PDEATHSIG, how->dies_by);
+	if (getppid() != parent)
+		_exit(EXEC_FAILED); /* it died before the line above */
+	if (log >= 0) {
+		if (!how->keep_stdout)
+			dup2(log, STDOUT_FILENO);
+		dup2(log, STDERR_FILENO);
+	}
+	if (how->pass_fd >= 0)
+		fcntl(how->pass_fd, F_SETFD, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execv(c->args.list[0], c->args.list);
+	dprintf(STDERR_FILENO, "%s: %s\n", c->args.list[0], strerror(errno));
+	_exit(EXEC_FAILED);
+}
+
+int child_start(struct child *c, const struct child_start *how, struct error *err)
+{
+	pid_t parent = getpid(), pid;
+	int log = -1;
+
+	if (c->args.failed)
+		return error_set(err, -ENOMEM, "out of memory");
+	if (c->log) {
+		log = open(c->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+		if (log < 0)
+			return error_set(err, -errno, "%s: %s", c->log, strerror(errno));
+	}
+	pid = fork();
+	if (pid == 0)
+		become(c, how, parent, log);
+	if (log >= 0)
+		close(log);
+	if (pid < 0)
+		return error_set(err, -errno, "%s: cannot be started: %s", c->args.list[0],
+				 strerror(errno));
+	c->pid = pid;
+	c->started = true;
+	return 0;
+}
+
+void child_signal(const struct child *c, int sig)
+{
+	if (c->pid > 0)
+		kill(c->pid, sig);
+}
+
+bool child_ended(struct child *c, pid_t pid, int status)
+{
+	if (c->pid != pid)
+		return false;
+	c->pid = 0;
+	c->status = status;
+	return true;
+}
+
+void child_how_it_ended(const struct child *c, char *text, size_t room)
+{
+	if (WIFSIGNALED(c->status))
+		snprintf(text, room, "signal %d (%s)", WTERMSIG(c->status),
+			 strsignal(WTERMSIG(c->status)));
+	else
+		snprintf(text, room, "exit status %d", WEXITSTATUS(c->status));
+}
+
+int child_exit_status(const struct child *c)
+{
+	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);
+}
+
+void child_last_words(const struct child *c, char *text, size_t room)
+{
+	char tail[TAIL_BYTES + 1], *line;
+	ssize_t n;
+	int fd = c->log ? open(c->log, O_RDONLY | O_CLOEXEC) : -1;
+	off_t size;
+
+	text[0] = '\0';
+	if (fd < 0)
+		return;
+	size = lseek(fd, 0, SEEK_END);
+	n = pread(fd, tail, TAIL_BYTES, size > TAIL_BYTES ? size - TAIL_BYTES : 0);
+	close(fd);
+	while (n > 0 && (tail[n - 1] == '\n' || tail[n - 1] == ' '))
+		n--;
+	if (n <= 0)
+		return;
+	tail[n] = '\0';
+	line = strrchr(tail, '\n');
+	snprintf(text, room, "%s", line ? line + 1 : tail);
+}
+
+void child_free(struct child *c)
+{
+	args_free(&c->args);
+	free(c->log);
+	*c = (struct child){ 0 };
+}
+
+/* Until the end of the pipe: what does not fit is read and dropped. */
+static size_t read_pipe(int fd, char *out, size_t room)
+{
+	size_t got = 0;
+
+	for (;;) {
+		char spill[512];
+		bool full = got + 1 >= room;
+		ssize_t n = read(fd, full ? spill : out + got, full ? sizeof(spill) : room - 1 - got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		if (!full)
+			got += (size_t)n;
+	}
+	while (got > 0 && out[got - 1] == '\n')
+		got--;
+	out[got] = '\0';
+	return got;
+}
+
+int child_output(const struct args *args, char *out, size_t room, struct error *err)
+{
+	int pipes[2], status = 0;
+	pid_t pid;
+
+	if (args->failed)
+		return error_set(err, -ENOMEM, "out of memory");
+	if (pipe2(pipes, O_CLOEXEC) != 0)
+		return error_set(err, -errno, "pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid == 0) {
+		sigset_t none;
+
+		dup2(pipes[1], STDOUT_FILENO);
+		dup2(pipes[1], STDERR_FILENO);
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		execv(args->list[0], args->list);
+		_exit(EXEC_FAILED);
+	}
+	close(pipes[1]);
+	if (pid > 0)
+		read_pipe(pipes[0], out, room);
+	close(pipes[0]);
+	if (pid < 0)
+		return error_set(err, -errno, "%s: cannot be started: %s", args->list[0],
+				 strerror(errno));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return error_set(err, -EIO, "%s failed: %s", args->list[0], out);
+}

@@ -1,0 +1,321 @@
+#include "cli/demo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/demo_options.h"
+#include "cli/place.h"
+#include "cli/supervise.h"
+#include "cli/verbs.h"
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, KEY_TEXT = 64 };
+
+struct demo {
+	struct demo_options options;
+	struct place place;
+	struct cast cast;
+	char controller_key[KEY_TEXT + 1];
+	char address[96];   /* the controller's */
+	char *admitted;     /* text of the list under way */
+};
+
+/* ---- keys ---- */
+
+/* Makes a key file in the run folder with the key tool, and gives its public half. */
+static int make_key(const struct demo *d, const char *tool, const char *name,
+		    char public[KEY_TEXT + 1], struct error *err)
+{
+	struct args args = { 0 };
+	char said[512];
+	int rc;
+
+	args_add(&args, tool);
+	args_add(&args, "keygen");
+	args_addf(&args, "%s/keys/%s.key", d->place.run, name);
+	rc = child_output(&args, said, sizeof(said), err);
+	args_free(&args);
+	if (rc != 0)
+		return rc;
+	if (strlen(said) != KEY_TEXT || strspn(said, "0123456789abcdef") != KEY_TEXT)
+		return error_set(err, -EPROTO, "%s keygen: expected a public key of %d hex digits, got \"%s\"",
+				 tool, KEY_TEXT, said);
+	strcpy(public, said);
+	return 0;
+}
+
+static int admit(struct demo *d, const char *key, const char *role, const char *name,
+		 struct error *err)
+{
+	char *longer;
+
+	if (asprintf(&longer, "%s%s %s %s\n", d->admitted ? d->admitted : "skippipe-admitted 1\n", key,
+		     role, name) < 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	free(d->admitted);
+	d->admitted = longer;
+	return 0;
+}
+
+static int make_keys(struct demo *d, struct error *err)
+{
+	char tool[PATH_MAX], key[KEY_TEXT + 1], name[32], path[PATH_MAX + 32];
+	int rc = verbs_program("skippipe-key", tool, sizeof(tool), err);
+
+	if (rc == 0)
+		rc = make_key(d, tool, "controller", d->controller_key, err);
+	if (rc == 0)
+		rc = make_key(d, tool, "console", key, err);
+	if (rc == 0)
+		rc = admit(d, key, "console", "operator", err);
+	for (uint32_t i = 0; rc == 0 && i < d->options.agents; i++) {
+		snprintf(name, sizeof(name), "agent%u", i);
+		rc = make_key(d, tool, name, key, err);
+		if (rc == 0)
+			rc = admit(d, key, "agent", name, err);
+	}
+	if (rc != 0)
+		return rc;
+	snprintf(path, sizeof(path), "%s/keys/admitted", d->place.run);
+	return file_write(path, d->admitted, strlen(d->admitted), 0600, err);
+}
+
+/* ---- command lines ---- */
+
+static void set_log(const struct demo *d, struct child *c, const char *name)
+{
+	if (asprintf(&c->log, "%s/log/%s.log", d->place.run, name) < 0) {
+		c->log = NULL;
+		c->args.failed = true;
+	}
+}
+
+static void key_of(const struct demo *d, struct args *a, const char *name)
+{
+	args_add(a, "--key");
+	args_addf(a, "%s/keys/%s.key", d->place.run, name);
+}
+
+static int cast_controller(struct demo *d, struct error *err)
+{
+	struct args *a = &d->cast.controller.args;
+	const struct demo_options *o = &d->options;
+	char path[PATH_MAX], stages[DEMO_STAGES_MOST * 5 + 1], *to = stages;
+	int rc = verbs_program("skippipe-controller", path, sizeof(path), err);
+
+	if (rc != 0)
+		return rc;
+	for (uint32_t s = 0; s < o->n_stages; s++)
+		to += sprintf(to, s ? ",%u" : "%u", o->stages[s]);
+	args_add(a, path);
+	args_add(a, "--run-dir");
+	args_add(a, d->place.run);
+	args_add(a, "--listen");
+	args_add(a, d->address);
+	key_of(d, a, "controller");
+	args_add(a, "--admitted");
+	args_addf(a, "%s/keys/admitted", d->place.run);
+	args_add(a, "--embedded");
+	args_addf(a, "--supervisor-fd=%d", d->cast.orders_to);
+	args_addf(a, "--agents=%u", o->agents);
+	args_addf(a, "--stages=%s", stages);
+	args_addf(a, "--skip=%u", o->skip);
+	for (size_t i = 0; i < o->controller.n; i++)
+		args_add(a, o->controller.list[i]);
+	if (o->headless)
+		args_addf(a, "--format=%s", o->format);
+	set_log(d, &d->cast.controller, "controller");
+	return 0;
+}
+
+static void join_controller(const struct demo *d, struct args *a, const char *option)
+{
+	args_add(a, option);
+	args_add(a, d->address);
+	args_add(a, "--controller-key");
+	args_add(a, d->controller_key);
+}
+
+static int cast_agents(struct demo *d, struct error *err)
+{
+	char path[PATH_MAX], name[32];
+	int rc = verbs_program("skippipe-agent", path, sizeof(path), err);
+
+	if (rc != 0)
+		return rc;
+	d->cast.agents = calloc(d->options.agents, sizeof(*d->cast.agents));
+	if (!d->cast.agents)
+		return error_set(err, -ENOMEM, "out of memory");
+	d->cast.n_agents = d->options.agents;
+	for (uint32_t i = 0; i < d->cast.n_agents; i++) {
+		struct args *a = &d->cast.agents[i].args;
+
+		snprintf(name, sizeof(name), "agent%u", i);
+		args_add(a, path);
+		join_controller(d, a, "--join");
+		key_of(d, a, name);
+		args_add(a, "--listen");
+		args_addf(a, "ipc://%s/a%u", d->place.sockets, i);
+		args_addf(a, "--node=%u", i);
+		if (d->options.device)
+			args_addf(a, "--device=%s", d->options.device);
+		set_log(d, &d->cast.agents[i], name);
+	}
+	return 0;
+}
+
+static int cast_console(struct demo *d, struct error *err)
+{
+	struct args *a = &d->cast.console.args;
+	char path[PATH_MAX];
+	int rc = verbs_program("skippipe-console", path, sizeof(path), err);
+
+	if (rc != 0)
+		return rc;
+	args_add(a, path);
+	join_controller(d, a, "--connect");
+	key_of(d, a, "console");
+	args_add(a, "--owner");
+	if (d->options.theme)
+		args_addf(a, "--theme=%s", d->options.theme);
+	return 0;
+}
+
+static int make_cast(struct demo *d, struct error *err)
+{
+	int orders[2], rc;
+
+	if (pipe2(orders, O_CLOEXEC | O_NONBLOCK) != 0)
+		return error_set(err, -errno, "pipe: %s", strerror(errno));
+	d->cast.orders = orders[0];
+	d->cast.orders_to = orders[1];
+	d->cast.headless = d->options.headless;
+	snprintf(d->address, sizeof(d->address), "ipc://%s/controller", d->place.sockets);
+	rc = cast_controller(d, err);
+	if (rc == 0)
+		rc = cast_agents(d, err);
+	if (rc == 0 && !d->options.headless)
+		rc = cast_console(d, err);
+	return rc;
+}
+
+/* ---- the whole ---- */
+
+static void demo_fini(struct demo *d)
+{
+	for (uint32_t i = 0; i < d->cast.n_agents; i++)
+		child_free(&d->cast.agents[i]);
+	free(d->cast.agents);
+	child_free(&d->cast.controller);
+	child_free(&d->cast.console);
+	if (d->cast.orders >= 0)
+		close(d->cast.orders);
+	if (d->cast.orders_to >= 0)
+		close(d->cast.orders_to);
+	place_remove(&d->place);
+	free(d->admitted);
+	demo_options_free(&d->options);
+}
+
+/* The reason stands in the controller's log: nobody should have to look for it. */
+static void tell_end(const struct demo *d, int status)
+{
+	char words[512];
+
+	if (status != 0) {
+		child_last_words(&d->cast.controller, words, sizeof(words));
+		fprintf(stderr, "skippipe: %s\n", *words ? words : "the controller failed and said nothing");
+		fprintf(stderr, "skippipe: logs are in %s/log\n", d->place.run);
+		return;
+	}
+	fprintf(stderr, "skippipe: the run is recorded in %s\n", d->place.run);
+}
+
+static FILE *open_log(const struct demo *d)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/log/demo.log", d->place.run);
+	return fopen(path, "ae");
+}
+
+/* Before anything is made: a half-built tree should leave no folders behind. */
+static int check_programs(const struct demo *d, struct error *err)
+{
+	static const char *const needed[] = { "skippipe-key", "skippipe-controller", "skippipe-agent",
+					      "skippipe-console" };
+	char path[PATH_MAX];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < (d->options.headless ? 3 : 4); i++)
+		rc = verbs_program(needed[i], path, sizeof(path), err);
+	return rc;
+}
+
+static int prepare(struct demo *d, struct error *err)
+{
+	int rc = check_programs(d, err);
+
+	if (rc == 0)
+		rc = place_make(&d->place, d->options.run_dir, err);
+	if (rc != 0)
+		return rc;
+	if (d->place.why_moved[0])
+		fprintf(stderr, "skippipe: recording in %s: %s\n", d->place.run, d->place.why_moved);
+	else if (d->options.headless)
+		fprintf(stderr, "skippipe: recording in %s\n", d->place.run);
+	rc = make_cast(d, err);
+	return rc == 0 ? make_keys(d, err) : rc;
+}
+
+static int run(struct demo *d)
+{
+	struct log log = { .least = LOG_INFO, .who = "demo" };
+	struct error err = { "" };
+	int status = EXIT_FAILED, rc;
+
+	supervise_hold_signals();
+	rc = prepare(d, &err);
+	if (rc == 0) {
+		log.to = open_log(d);
+		rc = supervise(&d->cast, &log, &status, &err);
+		if (log.to)
+			fclose(log.to);
+	}
+	if (rc != 0) {
+		fprintf(stderr, "skippipe: %s\n", err.text);
+		return EXIT_FAILED;
+	}
+	tell_end(d, status);
+	return status;
+}
+
+int demo_main(char **argv)
+{
+	struct demo d = { .cast = { .orders = -1, .orders_to = -1 } };
+	struct error err = { "" };
+	int status;
+
+	if (demo_options_parse(&d.options, argv, &err) != 0) {
+		fprintf(stderr, "skippipe demo: %s\n", err.text);
+		return EXIT_USAGE;
+	}
+	if (d.options.help) {
+		fputs(demo_help, stdout);
+		demo_options_free(&d.options);
+		return 0;
+	}
+	if (!d.options.headless && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))) {
+		fputs("skippipe demo: no terminal here, so no console: going on as with --headless\n",
+		      stderr);
+		d.options.headless = true;
+	}
+	status = run(&d);
+	demo_fini(&d);
+	return status;
+}

@@ -1,0 +1,80 @@
+/* skippipe VERB: runs the program beside this one that does it. Nothing else happens here. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/args.h"
+#include "cli/demo.h"
+#include "cli/verbs.h"
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static int unknown(const char *name)
+{
+	const struct verb *nearest = verbs_nearest(name);
+
+	fprintf(stderr, "skippipe: there is no verb \"%s\"", name);
+	if (nearest)
+		fprintf(stderr, "; did you mean \"%s\"?\n", nearest->name);
+	else
+		fputs("; skippipe --help lists them\n", stderr);
+	return EXIT_USAGE;
+}
+
+/* Becomes the verb's program. argv: what follows the verb. */
+static int become(const struct verb *verb, char **argv)
+{
+	struct args args = { 0 };
+	struct error err;
+	char path[PATH_MAX];
+
+	if (verbs_program(verb->program, path, sizeof(path), &err) != 0) {
+		fprintf(stderr, "skippipe: %s\n", err.text);
+		return EXIT_FAILED;
+	}
+	args_add(&args, path);
+	if (verb->passed)
+		args_add(&args, verb->name);
+	for (; *argv; argv++)
+		args_add(&args, *argv);
+	if (args.failed)
+		errno = ENOMEM;
+	else
+		execv(path, args.list);
+	fprintf(stderr, "skippipe: %s: %s\n", path, strerror(errno));
+	args_free(&args);
+	return EXIT_FAILED;
+}
+
+static int run(const char *name, char **argv)
+{
+	const struct verb *verb = verbs_find(name);
+
+	if (!verb)
+		return unknown(name);
+	return verb->program ? become(verb, argv) : demo_main(argv);
+}
+
+int main(int argc, char **argv)
+{
+	char *only_help[] = { (char *)"--help", NULL };
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	if (!name) {
+		verbs_print(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(name, "--version") == 0) {
+		puts("skippipe " SKIPPIPE_VERSION);
+		return 0;
+	}
+	if (strcmp(name, "help") == 0 && argc > 2)
+		return run(argv[2], only_help);
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		verbs_print(stdout);
+		return 0;
+	}
+	return run(name, argv + 2);
+}

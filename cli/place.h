@@ -1,0 +1,22 @@
+/* place.h - the folders of one demo: where it is recorded, and where its sockets are. */
+#ifndef CLI_PLACE_H
+#define CLI_PLACE_H
+
+#include <limits.h>
+
+#include "base/error.h"
+
+struct place {
+	char run[PATH_MAX];   /* the run folder, with log/ and keys/ in it */
+	char sockets[64];     /* private (0700) and short: a Unix socket's path has 107 bytes */
+	char why_moved[256];  /* why the run folder is not where it usually is; "" when it is */
+};
+
+/* Makes both. run_dir NULL: a new folder named after the date and this process under
+ * $XDG_STATE_HOME/skippipe/runs, or ~/.local/state/skippipe/runs, or, where that cannot be
+ * written, /tmp/skippipe-runs-UID. A given folder must not hold a run. */
+int place_make(struct place *p, const char *run_dir, struct error *err);
+/* Removes the sockets and their folder. The run stays. */
+void place_remove(struct place *p);
+
+#endif

@@ -1,0 +1,136 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/demo_options.h"
+
+enum { MOST_WORDS = 32 };
+
+/* Cuts a line at its spaces. The words live in `line`. */
+static int parse(struct demo_options *o, char *line, struct error *err)
+{
+	char *argv[MOST_WORDS + 1];
+	size_t n = 0;
+
+	for (char *word = strtok(line, " "); word && n < MOST_WORDS; word = strtok(NULL, " "))
+		argv[n++] = word;
+	argv[n] = NULL;
+	return demo_options_parse(o, argv, err);
+}
+
+static void without_options_it_is_the_published_shape(void **state)
+{
+	static const uint32_t shape[] = { 5, 3, 3, 3, 3, 3 };
+	struct demo_options o;
+	char line[] = "";
+
+	(void)state;
+	assert_int_equal(parse(&o, line, NULL), 0);
+	assert_int_equal(o.agents, 20);
+	assert_int_equal(o.skip, 2);
+	assert_int_equal(o.n_stages, 6);
+	assert_memory_equal(o.stages, shape, sizeof(shape));
+	assert_false(o.headless);
+	assert_int_equal(o.controller.n, 0);
+	demo_options_free(&o);
+}
+
+static void options_reach_whom_they_are_for(void **state)
+{
+	static const char *const passed[] = { "--iterations", "40", "--time-scale", "0", "--at",
+					      "20:fail:3", "--serialise", "--corpus", "a.txt",
+					      "b.txt", "--seed", "7" };
+	struct demo_options o;
+	char line[] = "--agents 8 --skip 1/4 --headless --format=jsonl --iterations 40 "
+		      "--time-scale=0 --at 20:fail:3 --serialise --corpus a.txt b.txt --seed 7 "
+		      "--run-dir /x --device cuda";
+
+	(void)state;
+	assert_int_equal(parse(&o, line, NULL), 0);
+	assert_int_equal(o.agents, 8);
+	assert_int_equal(o.n_stages, 4);
+	assert_int_equal(o.skip, 1);
+	assert_int_equal(o.stages[0] + o.stages[1] + o.stages[2] + o.stages[3], 8);
+	assert_true(o.headless);
+	assert_string_equal(o.format, "jsonl");
+	assert_string_equal(o.run_dir, "/x");
+	assert_string_equal(o.device, "cuda");
+	assert_int_equal(o.controller.n, sizeof(passed) / sizeof(passed[0]));
+	for (size_t i = 0; i < o.controller.n; i++)
+		assert_string_equal(o.controller.list[i], passed[i]);
+	demo_options_free(&o);
+}
+
+static void contradictions_are_said(void **state)
+{
+	static const char *const lines[][2] = {
+		{ "--agents 3", "--agents 3: 6 stages" },
+		{ "--agents zwei", "--agents: expected a number" },
+		{ "--agents -5", "--agents: expected a number" },
+		{ "--agents", "--agents: needs a value" },
+		{ "--skip 6/6", "stage 0 stays" },
+		{ "--skip 2/", "--skip" },
+		{ "--skip 2/1", "--skip" },
+		{ "--stages 5,3,,3", "--stages: expected counts" },
+		{ "--stages 5,3,0", "--stages: expected counts" },
+		{ "--agents 20 --stages 5,3,3", "adds up to 11" },
+		{ "--stages 5,3,3 --skip 2/6", "--stages has 3 stages" },
+		{ "--format xml", "--format: expected text or jsonl" },
+		{ "--seed", "--seed: needs a value" },
+		{ "--frobnicate", "--frobnicate: unexpected" },
+		{ "stray", "stray: unexpected" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct demo_options o;
+		struct error err = { "" };
+		char line[128];
+
+		snprintf(line, sizeof(line), "%s", lines[i][0]);
+		assert_int_equal(parse(&o, line, &err), -EINVAL);
+		if (!strstr(err.text, lines[i][1]))
+			fail_msg("%s gave: %s", lines[i][0], err.text);
+	}
+}
+
+/* Every stage gets a node, none is lost, other stages differ by one at most. */
+static void dealing_leaves_no_stage_empty(void **state)
+{
+	uint32_t stages[DEMO_STAGES_MOST];
+
+	(void)state;
+	for (uint32_t s = 1; s <= 16; s++) {
+		for (uint32_t n = s; n <= 200; n++) {
+			uint32_t sum = 0;
+
+			assert_int_equal(demo_deal_stages(n, s, stages, NULL), 0);
+			for (uint32_t i = 0; i < s; i++) {
+				sum += stages[i];
+				assert_true(stages[i] >= 1);
+				if (i > 0)
+					assert_true(stages[1] - stages[i] <= 1);
+			}
+			assert_int_equal(sum, n);
+		}
+		assert_int_equal(demo_deal_stages(s - 1, s, stages, NULL), -EINVAL);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_options_it_is_the_published_shape),
+		cmocka_unit_test(options_reach_whom_they_are_for),
+		cmocka_unit_test(contradictions_are_said),
+		cmocka_unit_test(dealing_leaves_no_stage_empty),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* The supervisor with shell scripts in the parts of controller and agents: who is ended when, that
+ * orders are obeyed, and that nothing outlives it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/supervise.h"
+
+struct fixture {
+	char folder[64];
+	struct cast cast;
+	struct child agents[3];
+	struct log log;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	int orders[2];
+
+	strcpy(f->folder, "/tmp/skippipe-cli-XXXXXX");
+	assert_non_null(mkdtemp(f->folder));
+	assert_int_equal(pipe2(orders, O_CLOEXEC | O_NONBLOCK), 0);
+	f->cast = (struct cast){ .agents = f->agents, .orders = orders[0], .orders_to = orders[1],
+				 .headless = true };
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	char command[128];
+
+	for (uint32_t i = 0; i < 3; i++)
+		child_free(&f->agents[i]);
+	child_free(&f->cast.controller);
+	close(f->cast.orders);
+	if (f->cast.orders_to >= 0)
+		close(f->cast.orders_to);
+	snprintf(command, sizeof(command), "rm -r %s", f->folder);
+	assert_int_equal(system(command), 0);
+	free(f);
+	return 0;
+}
+
+/* Runs in the folder, with the orders' descriptor as $ORDERS; its own pid is added to `pids`. */
+static void part(struct fixture *f, struct child *c, const char *name, const char *script)
+{
+	args_add(&c->args, "/bin/sh");
+	args_add(&c->args, "-c");
+	args_addf(&c->args, "cd %s; ORDERS=%d; echo $$ >>pids; %s", f->folder, f->cast.orders_to,
+		  script);
+	assert_true(asprintf(&c->log, "%s/%s.log", f->folder, name) > 0);
+}
+
+static void agent(struct fixture *f, const char *script)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "agent%u", f->cast.n_agents);
+	part(f, &f->agents[f->cast.n_agents], name, script);
+	f->cast.n_agents++;
+}
+
+static bool exists(const struct fixture *f, const char *name)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", f->folder, name);
+	return stat(path, &st) == 0;
+}
+
+/* How many of the processes that wrote their number run; a zombie of another parent counts as
+ * gone. */
+static int alive(const struct fixture *f)
+{
+	char path[128], line[64];
+	int n = 0;
+	FILE *pids;
+
+	snprintf(path, sizeof(path), "%s/pids", f->folder);
+	pids = fopen(path, "r");
+	assert_non_null(pids);
+	while (fgets(line, sizeof(line), pids)) {
+		char stat_path[64], status = 'X';
+		FILE *st;
+
+		snprintf(stat_path, sizeof(stat_path), "/proc/%d/stat", atoi(line));
+		st = fopen(stat_path, "r");
+		if (!st)
+			continue;
+		if (fscanf(st, "%*d (%*[^)]) %c", &status) == 1 && status != 'Z' && status != 'X')
+			n++;
+		fclose(st);
+	}
+	fclose(pids);
+	return n;
+}
+
+static void the_controllers_status_is_the_result(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = { "" };
+	int status = -1;
+
+	part(f, &f->cast.controller, "controller", "sleep 0.2; exit 3");
+	agent(f, "trap 'touch told; exit 0' TERM; while :; do sleep 0.05; done");
+	agent(f, "sleep 0.4"); /* ends by itself when the controller has: not killed */
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(status, 3);
+	assert_true(exists(f, "told"));
+	assert_int_equal(alive(f), 0);
+}
+
+static void the_deaf_and_the_stopped_are_killed(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = { "" };
+	int status = -1;
+
+	part(f, &f->cast.controller, "controller", "sleep 0.3; exit 0");
+	agent(f, "trap '' TERM; while :; do sleep 0.1; done");
+	agent(f, "kill -STOP $$");
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(alive(f), 0);
+}
+
+static void orders_are_obeyed(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = { "" };
+	int status = -1;
+
+	/* Kills agent 0, starts it again, and waits for its second life; nonsense is passed over. */
+	part(f, &f->cast.controller, "controller",
+	     "until [ -e first ]; do sleep 0.02; done;"
+	     "eval \"echo 'kill 0' >&$ORDERS\"; sleep 0.3; [ ! -e died_politely ] || exit 9;"
+	     "eval \"echo 'dance 0' >&$ORDERS\"; eval \"echo 'kill 77' >&$ORDERS\";"
+	     "eval \"echo 'start 0' >&$ORDERS\"; n=0;"
+	     "until [ -e second ]; do sleep 0.02; n=$((n+1)); [ $n -lt 250 ] || exit 8; done");
+	agent(f, "trap 'touch died_politely; exit' TERM;"
+		 "if [ -e first ]; then touch second; else touch first; fi; while :; do sleep 0.05; done");
+	agent(f, "exec sleep 60");
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(alive(f), 0);
+}
+
+/* SIGTERM, held back before the start, ends it in order. */
+static void a_signal_ends_all_in_order(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = { "" };
+	sigset_t was;
+	int status = -1;
+
+	part(f, &f->cast.controller, "controller",
+	     "trap 'touch closed; exit 0' TERM; while :; do sleep 0.02; done");
+	agent(f, "exec sleep 60");
+	sigprocmask(SIG_BLOCK, NULL, &was);
+	supervise_hold_signals();
+	/* Soon, from outside. */
+	if (fork() == 0) {
+		usleep(300000);
+		kill(getppid(), SIGTERM);
+		_exit(0);
+	}
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	sigprocmask(SIG_SETMASK, &was, NULL);
+	assert_int_equal(status, 0);
+	assert_true(exists(f, "closed"));
+	assert_int_equal(alive(f), 0);
+}
+
+static void agents_that_all_give_up_end_it(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = { "" };
+	int status = -1;
+
+	part(f, &f->cast.controller, "controller", "exec sleep 60");
+	agent(f, "echo agent: no such device >&2; exit 1");
+	agent(f, "exit 1");
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), -ECHILD);
+	assert_non_null(strstr(err.text, "exit status 1"));
+	assert_non_null(strstr(err.text, "no such device"));
+	assert_int_equal(alive(f), 0);
+}
+
+static void a_program_that_is_missing_is_said(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = { "" };
+	char words[256];
+	int status = -1;
+
+	args_add(&f->cast.controller.args, "/nonexistent/controller");
+	assert_true(asprintf(&f->cast.controller.log, "%s/controller.log", f->folder) > 0);
+	agent(f, "exec sleep 60");
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(status, 127);
+	child_last_words(&f->cast.controller, words, sizeof(words));
+	assert_non_null(strstr(words, "/nonexistent/controller"));
+	assert_int_equal(alive(f), 0);
+}
+
+/* kill -9 of the supervisor itself: the kernel tells its children. */
+static void nothing_outlives_the_supervisor(void **state)
+{
+	struct fixture *f = *state;
+	pid_t supervisor;
+	int n = 0;
+
+	part(f, &f->cast.controller, "controller", "while :; do sleep 0.05; done");
+	agent(f, "trap '' TERM; touch ready0; while :; do sleep 0.05; done");
+	agent(f, "touch ready1; kill -STOP $$");
+	supervisor = fork();
+	if (supervisor == 0) {
+		int status;
+
+		supervise(&f->cast, &f->log, &status, NULL);
+		_exit(0);
+	}
+	while (!exists(f, "ready0") || !exists(f, "ready1"))
+		usleep(10000);
+	assert_int_equal(alive(f), 3);
+	kill(supervisor, SIGKILL);
+	waitpid(supervisor, NULL, 0);
+	while (alive(f) > 0 && n++ < 500)
+		usleep(10000);
+	assert_int_equal(alive(f), 0);
+}
+
+static void output_is_taken_and_failure_told(void **state)
+{
+	struct args args = { 0 };
+	struct error err = { "" };
+	char out[8];
+
+	(void)state;
+	args_add(&args, "/bin/sh");
+	args_add(&args, "-c");
+	args_add(&args, "echo 0123456789; echo");
+	assert_int_equal(child_output(&args, out, sizeof(out), &err), 0);
+	assert_string_equal(out, "0123456");
+	args_free(&args);
+	args_add(&args, "/bin/sh");
+	args_add(&args, "-c");
+	args_add(&args, "echo no >&2; exit 1");
+	assert_int_equal(child_output(&args, out, sizeof(out), &err), -EIO);
+	assert_non_null(strstr(err.text, "no"));
+	args_free(&args);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_controllers_status_is_the_result),
+		TEST(the_deaf_and_the_stopped_are_killed),
+		TEST(orders_are_obeyed),
+		TEST(a_signal_ends_all_in_order),
+		TEST(agents_that_all_give_up_end_it),
+		TEST(a_program_that_is_missing_is_said),
+		TEST(nothing_outlives_the_supervisor),
+		cmocka_unit_test(output_is_taken_and_failure_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

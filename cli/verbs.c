@@ -1,0 +1,112 @@
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct verb table[] = {
+	{ "demo", NULL, false, "train on an embedded cluster and watch it: no configuration" },
+	{ "controller", "skippipe-controller", false, "plan a run, command its agents, record it" },
+	{ "agent", "skippipe-agent", false, "run one stage replica for a controller" },
+	{ "console", "skippipe-console", false, "watch and steer a run from a terminal" },
+	{ "plan", "skippipe-plan", true, "schedule a cluster's microbatches" },
+	{ "simulate", "skippipe-plan", true, "check and time a plan" },
+	{ "train", "skippipe-model", true, "train a model in one process" },
+	{ "eval", "skippipe-model", true, "validation loss of a checkpoint" },
+	{ "generate", "skippipe-model", true, "text from a checkpoint" },
+	{ "export", "skippipe-model", true, "a checkpoint in a form other tools read" },
+	{ "import", "skippipe-model", true, "another tool's model as a checkpoint" },
+	{ "tokenize", "skippipe-model", true, "text to tokens" },
+	{ "verify", "skippipe-verify", false, "replay a recorded run and compare the weights" },
+	{ "keygen", "skippipe-key", true, "make a key pair" },
+	{ "admit", "skippipe-key", true, "let a key in" },
+	{ "expel", "skippipe-key", true, "shut a key out" },
+};
+enum { N_VERBS = sizeof(table) / sizeof(table[0]), WORD_MOST = 32 };
+
+const struct verb *verbs_find(const char *name)
+{
+	for (size_t i = 0; i < N_VERBS; i++)
+		if (strcmp(table[i].name, name) == 0)
+			return &table[i];
+	return NULL;
+}
+
+/* Levenshtein distance of words shorter than WORD_MOST. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[WORD_MOST + 1], n = strlen(b);
+
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < n; j++) {
+			size_t best = diagonal + (a[i] != b[j]);
+
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j + 1] + 1 < best)
+				best = row[j + 1] + 1;
+			diagonal = row[j + 1];
+			row[j + 1] = best;
+		}
+	}
+	return row[n];
+}
+
+const struct verb *verbs_nearest(const char *name)
+{
+	const struct verb *nearest = NULL;
+	size_t least = 3, length = strlen(name);
+
+	if (length == 0 || length >= WORD_MOST)
+		return NULL;
+	for (size_t i = 0; i < N_VERBS; i++) {
+		size_t d = distance(name, table[i].name);
+
+		if (strncmp(name, table[i].name, length) == 0)
+			d = 0;
+		if (d < least && d < strlen(table[i].name)) {
+			least = d;
+			nearest = &table[i];
+		}
+	}
+	return nearest;
+}
+
+void verbs_print(FILE *to)
+{
+	fputs("usage: skippipe VERB [options]        skippipe help VERB says what one takes\n\n"
+	      "Trains LLaMA-style models on unreliable, unequal, far-apart nodes: every microbatch\n"
+	      "skips some pipeline stages, and an operator watches and steers. Start here:\n\n"
+	      "  skippipe demo\n\n",
+	      to);
+	for (size_t i = 0; i < N_VERBS; i++)
+		fprintf(to, "  %-11s %s\n", table[i].name, table[i].summary);
+	fputs("\nExit status: 0 done, 1 failed or different, 2 usage, 3 infeasible or a broken rule.\n",
+	      to);
+}
+
+int verbs_program(const char *program, char *path, size_t room, struct error *err)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n < 0)
+		return error_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	*slash = '\0';
+	if ((size_t)snprintf(path, room, "%s/%s", self, program) >= room)
+		return error_set(err, -ENAMETOOLONG, "%s/%s: the name is too long", self, program);
+	if (access(path, X_OK) != 0)
+		return error_set(err, -errno,
+				 "%s: %s; skippipe's programs stand in one folder (make, or make install)",
+				 path, strerror(errno));
+	return 0;
+}
