@@ -22,7 +22,7 @@ uses_schedule   := schedule base
 uses_model      := model base
 uses_store      := store base
 uses_agent      := agent wire model base
-uses_controller := controller wire schedule store base
+uses_controller := controller wire schedule store model base
 uses_verify     := verify store schedule model base
 uses_tui        := tui wire base
 uses_cli        := cli base
@@ -56,7 +56,7 @@ SANITIZE ?=
 VERSION  := $(shell cat VERSION)
 CPPFLAGS += -I. -D_GNU_SOURCE -DSKIPPIPE_VERSION='"$(VERSION)"' -DSKIPPIPE_PREFIX='"$(PREFIX)"'
 CFLAGS   += -std=c11 $(WARN) $(OPT) -ffp-contract=off -fno-omit-frame-pointer $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
-LDFLAGS  += -rdynamic $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+LDFLAGS  += -rdynamic -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 # model/cpu is C with the CPU's own kernels; model/cuda needs nvcc.
 NVCC := $(shell command -v nvcc 2>/dev/null)

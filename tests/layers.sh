@@ -29,6 +29,8 @@ only() { # only REGEX WHERE: the header may be included only under WHERE
 	only 'sqlite3' 'store/'
 	only '(cuda|cublas|cudnn)' 'model/cuda/'
 	only '(oneapi/|dnnl|immintrin)' 'model/cpu/'
+	# The controller decides learning rate and clip, so it knows the recipe: plain data, no tensors.
+	grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"model/' controller | grep -v '"model/config.h"' || true
 } >>"${TMPDIR:-/tmp}/layers.$$"
 if [ -s "${TMPDIR:-/tmp}/layers.$$" ]; then
 	cat "${TMPDIR:-/tmp}/layers.$$"

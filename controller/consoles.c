@@ -1,0 +1,422 @@
+/* consoles.c - the state stream. A console that attaches gets a snapshot, then every change. One
+ * that cannot keep up loses messages (counted) and gets a fresh snapshot once there is room. */
+#include "controller/controller.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum { STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
+
+struct console *console_of_peer(struct controller *c, post_peer_id peer)
+{
+	for (uint32_t i = 0; i < c->n_consoles; i++)
+		if (c->consoles[i].peer == peer)
+			return &c->consoles[i];
+	return NULL;
+}
+
+/* The sequence sits in the envelope: one encoding serves every console, restamped. */
+void console_send(struct controller *c, struct console *to, struct msg *m)
+{
+	size_t size = msg_size(m);
+	unsigned char *data = size ? malloc(size) : NULL;
+	struct post_part part = { data, size };
+
+	m->sequence = ++to->sequence;
+	if (!data || msg_encode(m, data, size) < 0) {
+		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(m->type));
+	} else if (post_send(c->post, to->peer, &part, 1, POST_RELIABLE, c->now_us) != 0) {
+		to->dropped++;
+		to->lagging = true;
+	}
+	free(data);
+}
+
+void consoles_tell(struct controller *c, struct msg *m)
+{
+	for (uint32_t i = 0; i < c->n_consoles; i++)
+		if (c->consoles[i].live && !c->consoles[i].lagging)
+			console_send(c, &c->consoles[i], m);
+}
+
+/* ---- what the messages say ---- */
+
+static void fill_run(const struct controller *c, struct msg *m)
+{
+	struct msg_see_run *r = &m->u.see_run;
+
+	m->type = MSG_SEE_RUN;
+	*r = (struct msg_see_run){
+		.run = c->run, .parameters = c->parameters, .n_nodes = c->n_members,
+		.n_stages = (uint32_t)c->cluster->n_stages, .microbatches = c->routes.n,
+		.per_data_node = c->per_shard,
+		.tokens_per_iteration = (uint64_t)c->routes.n * c->recipe.batch * c->recipe.sequence,
+		.iterations = c->options.iterations, .time_scale = c->options.time_scale,
+		.started_wall_us = c->started_wall_us, .baseline_s = c->baseline_s,
+		.embedded = c->options.embedded,
+	};
+	snprintf(r->name, sizeof(r->name), "%s", c->options.name);
+	snprintf(r->model, sizeof(r->model), "llama-%s %.3gM", c->options.model,
+		 (double)c->parameters * 1e-6);
+}
+
+static void doing(const struct controller *c, char *out, size_t room)
+{
+	switch (c->phase) {
+	case PHASE_GATHERING:
+		snprintf(out, room, "gathering agents: %u of %u ready", members_live(c), c->n_members);
+		break;
+	case PHASE_COMPUTING:
+		snprintf(out, room, "it%llu: %u of %u microbatches done",
+			 (unsigned long long)c->iteration, c->routes.done, c->routes.n);
+		break;
+	case PHASE_REDUCING:
+		snprintf(out, room, "it%llu: replicas sum their gradients",
+			 (unsigned long long)c->iteration);
+		break;
+	case PHASE_EVALUATING:
+		snprintf(out, room, "validating it%llu", (unsigned long long)c->committed);
+		break;
+	case PHASE_PAUSED:
+		snprintf(out, room, "paused after it%llu", (unsigned long long)c->committed);
+		break;
+	case PHASE_STALLED:
+		snprintf(out, room, "stalled: a stage has no living copy of its weights");
+		break;
+	default:
+		snprintf(out, room, "planning it%llu", (unsigned long long)c->committed + 1);
+	}
+}
+
+static void fill_status(const struct controller *c, const struct console *to, struct msg *m)
+{
+	struct msg_see_status *s = &m->u.see_status;
+	struct post_counters counters;
+
+	post_count(c->post, &counters);
+	m->type = MSG_SEE_STATUS;
+	*s = (struct msg_see_status){
+		.phase = (uint8_t)c->phase, .paused = c->pause && !c->step, .iteration = c->iteration,
+		.committed = c->committed, .epoch = c->epoch, .alive = members_live(c),
+		.n_nodes = c->n_members,
+		.path_length = c->current ? (uint32_t)c->current->plan->path_length : c->path_length,
+		.n_stages = (uint32_t)c->cluster->n_stages, .now_us = c->now_us,
+		.iteration_started_us = c->progress.started_us,
+		.lease_us = c->lease[0] ? c->lease_ends_us - c->now_us : 0,
+		.resent = counters.resent_frames, .dropped = to->dropped,
+	};
+	for (int i = 0; i < LINK_REASON_COUNT; i++)
+		s->refused += counters.link.refused[i];
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		s->refused += c->members[i].beat.refused;
+		s->resent += c->members[i].beat.resent;
+	}
+	for (uint32_t i = 0; i < c->n_faults; i++)
+		s->faults += c->faults[i].active;
+	snprintf(s->lease, sizeof(s->lease), "%s", c->lease);
+	doing(c, s->doing, sizeof(s->doing));
+}
+
+static void fill_node(const struct controller *c, const struct member *w, struct msg *m)
+{
+	const struct cluster_node *n = &c->cluster->nodes[w->id];
+	struct msg_see_node *s = &m->u.see_node;
+	int stage = n->stage < 0 ? 0 : n->stage;
+
+	m->type = MSG_SEE_NODE;
+	*s = (struct msg_see_node){
+		.node = w->id, .stage = (uint8_t)stage, .state = (uint8_t)w->state, .slots = w->slots,
+		.memory = (uint8_t)n->memory, .running = w->beat.running, .queued = w->beat.queued,
+		.heard_us = w->heard_us, .since_us = w->since_us, .committed = w->beat.committed,
+		.hash = w->beat.hash, .hash_agrees = w->hash_agrees, .forward_s = (float)n->forward_s,
+		.backward_s = (float)n->backward_s, .loss_s = (float)n->loss_s,
+		.measured_forward_s = (float)w->measured_forward_s,
+		.measured_backward_s = (float)w->measured_backward_s, .rss_bytes = w->beat.rss_bytes,
+		.sent_bytes = w->beat.sent_bytes, .received_bytes = w->beat.received_bytes,
+		.resent = w->beat.resent, .pid = w->hello.pid,
+	};
+	snprintf(s->location, sizeof(s->location), "%s", n->location ? n->location : "");
+	snprintf(s->device, sizeof(s->device), "%s", w->hello.device);
+	snprintf(s->host, sizeof(s->host), "%s", w->hello.host);
+	snprintf(s->why, sizeof(s->why), "%s", w->why);
+}
+
+static void fill_fault(const struct fault *f, struct msg *m)
+{
+	m->type = MSG_SEE_FAULT;
+	m->u.see_fault = (struct msg_see_fault){ f->id, (uint8_t)f->kind, f->active, f->node,
+						 f->peer, f->factor, f->ends_us };
+}
+
+/* The trace as the events that agents would report, in real microseconds from the start. */
+static uint32_t planned_events(const struct controller *c, const struct planned *p,
+			       struct msg_task_event *out)
+{
+	static const uint8_t kinds[] = { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_BACKWARD };
+	uint32_t n = 0;
+
+	for (int i = 0; i < p->trace->n_tasks; i++) {
+		const struct sim_task *t = &p->trace->tasks[i];
+		struct msg_task_event e = {
+			.type = WORK_STARTS, .kind = kinds[t->kind & 3], .node = (uint16_t)t->node,
+			.blocker_node = (uint16_t)t->node, .microbatch = (uint32_t)t->microbatch,
+			.blocker = UINT32_MAX, .at_us = (int64_t)(t->start_s * c->unit_s * 1e6),
+			.arrived_us = (int64_t)(t->arrival_s * c->unit_s * 1e6),
+		};
+
+		if (t->collided && t->waited_for >= 0)
+			e.blocker = (uint32_t)p->trace->tasks[t->waited_for].microbatch;
+		out[n++] = e;
+		e.type = WORK_ENDS;
+		e.at_us = (int64_t)(t->end_s * c->unit_s * 1e6);
+		out[n++] = e;
+	}
+	return n;
+}
+
+static void tell_plan(struct controller *c, const struct planned *p, struct console *only)
+{
+	const struct plan_predicted *predicted = &p->plan->predicted;
+	uint32_t n = c->routes.n, visits[MSG_STAGES] = { 0 };
+	struct msg_route *routes = calloc(n, sizeof(*routes));
+	struct msg_task_event *events = calloc(2 * (size_t)p->trace->n_tasks + 1, sizeof(*events));
+	struct routes view;
+	struct msg m = { .type = MSG_SEE_PLAN };
+	struct msg_see_plan *s = &m.u.see_plan;
+
+	if (!routes || !events || routes_init(&view, n, c->n_members) != 0) {
+		free(routes);
+		free(events);
+		return;
+	}
+	if (routes_from_plan(&view, p->plan, c->shard_of, c->n_shards, c->per_shard, NULL) == 0) {
+		*s = (struct msg_see_plan){
+			.epoch = p->epoch, .iteration = p->iteration,
+			.path_length = (uint32_t)p->plan->path_length,
+			.n_stages = (uint32_t)p->plan->n_stages,
+			.iteration_s = (float)predicted->iteration_s, .sync_s = (float)predicted->sync_s,
+			.wait_s = (float)predicted->collision_wait_s,
+			.lower_bound_s = (float)predicted->lower_bound_s,
+			.idle_fraction = (float)predicted->idle_fraction,
+			.collisions = (uint32_t)predicted->collisions, .elapsed_s = (float)p->elapsed_s,
+			.n_visits = (uint32_t)p->plan->n_stages, .visits = visits, .n_routes = n,
+			.routes = routes, .planned = events,
+		};
+		for (uint32_t i = 0; i < n; i++)
+			routes[i] = view.microbatches[i].route;
+		for (int i = 0; i < p->trace->n_stages && i < MSG_STAGES; i++)
+			visits[i] = (uint32_t)p->trace->exposure[i];
+		s->n_planned = planned_events(c, p, events);
+		snprintf(s->algorithm, sizeof(s->algorithm), "%s",
+			 p->plan->search.algorithm ? p->plan->search.algorithm : "");
+		snprintf(s->reason, sizeof(s->reason), "%s", p->reason);
+		if (only)
+			console_send(c, only, &m);
+		else
+			consoles_tell(c, &m);
+	}
+	routes_fini(&view);
+	free(routes);
+	free(events);
+}
+
+void consoles_plan(struct controller *c, const struct planned *p)
+{
+	tell_plan(c, p, NULL);
+}
+
+/* ---- snapshots ---- */
+
+static void snapshot(struct controller *c, struct console *to)
+{
+	uint32_t first;
+	struct msg m = { 0 };
+
+	to->live = true;
+	to->lagging = false;
+	fill_run(c, &m);
+	console_send(c, to, &m);
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		fill_node(c, &c->members[i], &m);
+		console_send(c, to, &m);
+	}
+	if (c->current)
+		tell_plan(c, c->current, to);
+	m.type = MSG_SEE_ITERATION;
+	first = c->n_history > SNAPSHOT_CURVE ? c->n_history - SNAPSHOT_CURVE : 0;
+	for (uint32_t i = first; i < c->n_history; i++) {
+		m.u.see_iteration = c->history[i];
+		console_send(c, to, &m);
+	}
+	m.type = MSG_SEE_VALIDATION;
+	first = c->n_validations > SNAPSHOT_CURVE ? c->n_validations - SNAPSHOT_CURVE : 0;
+	for (uint32_t i = first; i < c->n_validations; i++) {
+		m.u.see_validation = c->validations[i];
+		console_send(c, to, &m);
+	}
+	m.type = MSG_SEE_NOTE;
+	first = c->n_notes > SNAPSHOT_NOTES ? c->n_notes - SNAPSHOT_NOTES : 0;
+	for (uint32_t i = first; i < c->n_notes; i++) {
+		m.u.see_note = c->notes[i];
+		console_send(c, to, &m);
+	}
+	for (uint32_t i = 0; i < c->n_faults; i++) {
+		fill_fault(&c->faults[i], &m);
+		if (c->faults[i].active)
+			console_send(c, to, &m);
+	}
+	if (c->n_links > 0) {
+		m.type = MSG_SEE_LINKS;
+		m.u.see_links = (struct msg_see_links){ c->n_links, c->links };
+		console_send(c, to, &m);
+	}
+	fill_status(c, to, &m);
+	console_send(c, to, &m);
+	m.type = MSG_SEE_SYNCED;
+	m.u.see_synced.sequence = to->sequence;
+	console_send(c, to, &m);
+}
+
+void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_attach *a)
+{
+	struct post_peer_info info;
+	struct console *to = console_of_peer(c, peer);
+
+	if (post_peer(c->post, peer, &info) != 0 ||
+	    (info.role != KEYS_CONSOLE && info.role != KEYS_WATCHER))
+		return;
+	if (!to) {
+		if (c->n_consoles == c->room_consoles) {
+			uint32_t room = c->room_consoles + 8;
+			struct console *list = realloc(c->consoles, room * sizeof(*list));
+
+			if (!list)
+				return;
+			c->consoles = list;
+			c->room_consoles = room;
+		}
+		to = &c->consoles[c->n_consoles++];
+		*to = (struct console){ .peer = peer };
+		/* An admitted name is unique; what the console says of itself is not proven. */
+		snprintf(to->name, sizeof(to->name), "%s", info.name);
+		note(c, NOTE_LOG, -1, 0, "console %s attached", to->name);
+	}
+	to->may_command = info.role == KEYS_CONSOLE && !a->readonly;
+	snapshot(c, to);
+}
+
+void consoles_down(struct controller *c, post_peer_id peer)
+{
+	struct console *gone = console_of_peer(c, peer);
+
+	if (!gone)
+		return;
+	note(c, NOTE_LOG, -1, 0, "console %s left", gone->name);
+	gone = console_of_peer(c, peer);
+	*gone = c->consoles[--c->n_consoles];
+}
+
+/* ---- live ---- */
+
+static void tell_tasks(struct controller *c)
+{
+	struct progress *p = &c->progress;
+
+	while (p->told < p->n_events) {
+		struct msg m = { .type = MSG_SEE_TASKS };
+		uint32_t n = p->n_events - p->told;
+
+		if (n > 1024)
+			n = 1024;
+		m.u.see_tasks = (struct msg_see_tasks){ c->iteration, n, p->events + p->told };
+		consoles_tell(c, &m);
+		p->told += n;
+	}
+}
+
+void consoles_turn(struct controller *c)
+{
+	struct msg m = { 0 };
+
+	if (c->now_us < c->next_stream_us && c->next_status_us != 0)
+		return;
+	c->next_stream_us = c->now_us + TASKS_EVERY_US;
+	tell_tasks(c);
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		if (!c->members[i].changed)
+			continue;
+		c->members[i].changed = false;
+		fill_node(c, &c->members[i], &m);
+		consoles_tell(c, &m);
+	}
+	for (uint32_t i = 0; i < c->n_consoles; i++)
+		if (c->consoles[i].lagging && post_room(c->post, c->consoles[i].peer) > (8u << 20))
+			snapshot(c, &c->consoles[i]);
+	if (c->now_us < c->next_status_us)
+		return;
+	c->next_status_us = c->now_us + STATUS_EVERY_US;
+	for (uint32_t i = 0; i < c->n_consoles; i++) {
+		if (!c->consoles[i].live || c->consoles[i].lagging)
+			continue;
+		fill_status(c, &c->consoles[i], &m);
+		console_send(c, &c->consoles[i], &m);
+	}
+	if (c->links_changed && c->now_us >= c->next_links_us) {
+		c->next_links_us = c->now_us + 1000000;
+		c->links_changed = false;
+		m.type = MSG_SEE_LINKS;
+		m.u.see_links = (struct msg_see_links){ c->n_links, c->links };
+		consoles_tell(c, &m);
+	}
+}
+
+/* ---- the journal ---- */
+
+static const char *const note_names[] = { "log", "event", "command", "prediction", "warning", "alert" };
+
+uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
+{
+	struct msg m = { .type = MSG_SEE_NOTE };
+	struct msg_see_note *n = &m.u.see_note;
+	struct store_note sn;
+	struct error err = { "" };
+	va_list ap;
+
+	*n = (struct msg_see_note){ .id = ++c->last_note, .at_us = c->now_us, .wall_us = clock_wall_us(),
+				    .iteration = c->committed, .kind = (uint8_t)kind, .mark = mark,
+				    .node = node };
+	va_start(ap, format);
+	vsnprintf(n->text, sizeof(n->text), format, ap);
+	va_end(ap);
+	log_line(&c->log, kind == NOTE_ALERT ? LOG_ERROR : kind == NOTE_WARNING ? LOG_WARN : LOG_INFO,
+		 "%s", n->text);
+	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_names[kind], mark, node, n->text };
+	if (c->store && store_note(c->store, &sn, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	if (c->n_notes == c->room_notes) {
+		uint32_t room = c->room_notes ? 2 * c->room_notes : 256;
+		struct msg_see_note *list = realloc(c->notes, room * sizeof(*list));
+
+		if (!list)
+			return n->id;
+		c->notes = list;
+		c->room_notes = room;
+	}
+	c->notes[c->n_notes++] = *n;
+	consoles_tell(c, &m);
+	return n->id;
+}
+
+void consoles_fini(struct controller *c)
+{
+	free(c->consoles);
+	free(c->notes);
+	free(c->history);
+	free(c->validations);
+	free(c->links);
+}

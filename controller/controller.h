@@ -1,0 +1,273 @@
+/* controller.h - the controller's state, and what its parts offer one another.
+ *
+ * One thread runs the loop (main.c); one worker thread plans (planner.h). The parts:
+ *
+ *     members.c    who is there: joining, heartbeats, death, coming back
+ *     iteration.c  the phases of an iteration, recovery, the two-phase commit, evaluation
+ *     replan.c     what to ask the planner and what to do with its answers
+ *     consoles.c   the state stream: snapshots and live messages
+ *     command.c    the operator's acts, their previews and their undoing; faults
+ *     record.c     the store and the JSON lines on stdout
+ *
+ * Times are microseconds of this process's monotonic clock; agents' times are translated on
+ * arrival. "Plan seconds" are the plan's own: real seconds / unit_s.
+ */
+#ifndef CONTROLLER_CONTROLLER_H
+#define CONTROLLER_CONTROLLER_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "controller/options.h"
+#include "controller/planner.h"
+#include "controller/routes.h"
+#include "model/config.h"
+#include "schedule/cluster.h"
+#include "store/store.h"
+#include "wire/keys.h"
+#include "wire/msg.h"
+#include "wire/post.h"
+
+struct member {
+	uint16_t id;
+	enum node_state state;
+	char why[96];
+	int64_t since_us;
+
+	post_peer_id peer; /* 0: never seen, or gone */
+	struct keys_public key;
+	struct msg_hello hello;
+	uint64_t assignment; /* the last MSG_ASSIGN sent; 0 none */
+	int64_t assigned_us;
+	uint16_t source;     /* of the state it was told to fetch */
+	bool welcomed;
+	bool ready;          /* answered it */
+	uint64_t holds;      /* committed iterations its weights hold */
+	uint64_t hash;
+	bool hash_agrees;
+	double measured_forward_s, measured_backward_s, measured_loss_s;
+
+	bool replica;  /* takes part in reductions and commits */
+	bool marked;   /* the operator wants it out */
+	bool reduced;
+	double sum_squares;
+	uint64_t plan_epoch; /* the newest plan it was sent */
+
+	int64_t heard_us;
+	struct msg_heartbeat beat;
+	int64_t clock_offset_us; /* its clock + this = ours */
+	int64_t round_trip_us;   /* of the sample the offset comes from */
+	int64_t offset_at_us;
+	uint8_t slots;
+	bool changed; /* consoles have not been told */
+};
+
+struct console {
+	post_peer_id peer;
+	char name[64];
+	bool may_command;
+	bool live;    /* has its snapshot, gets the stream */
+	bool lagging; /* lost messages for want of room; gets a fresh snapshot when there is some */
+	uint64_t sequence;
+	uint64_t dropped;
+};
+
+struct fault {
+	uint32_t id;
+	enum fault_kind kind;
+	int node, peer; /* -1: none, all */
+	float factor;
+	uint32_t ttl_ms;
+	int64_t started_us, ends_us, started_wall_us;
+	bool active;
+};
+
+/* The iteration under way, as measured. */
+struct progress {
+	int64_t started_us, last_backward_us, reduce_us, reduced_us;
+	uint32_t collisions;
+	double wait_s, busy_s; /* real seconds */
+	struct msg_task_event *events; /* of the iteration, for the store */
+	uint32_t n_events, room_events;
+	uint32_t told; /* of them, consoles were told */
+};
+
+struct evaluation {
+	bool wanted, final;
+	uint64_t iteration;
+	uint32_t n, done;
+	double loss;
+	struct microbatch *microbatches;
+	bool *answered;
+	int64_t started_us;
+	uint32_t attempt;
+};
+
+struct prediction_record {
+	float errors[64]; /* |measured - predicted| / measured, newest overwrites oldest */
+	uint32_t n, next;
+};
+
+struct controller {
+	struct options options;
+	struct log log;
+	struct post *post;
+	struct keys_identity *identity;
+	struct keys_list *admitted;
+	struct store *store;
+	struct planner *planner;
+	FILE *jsonl; /* NULL: not asked for */
+	int supervisor; /* fd; -1 none */
+	int64_t now_us, finished_us, next_refresh_us;
+
+	/* The run. */
+	uint64_t run;
+	struct model_config model;
+	struct recipe recipe;
+	uint64_t parameters;
+	char *model_json;
+	struct cluster *cluster; /* as planned against; shape never changes */
+	double unit_s;           /* real seconds of one plan second */
+	uint32_t n_shards, per_shard;
+	int *shard_of;           /* (n_nodes) -1: not a data node when the run began */
+	double baseline_s;
+	int64_t started_wall_us;
+
+	struct member *members; /* (n_nodes) */
+	uint32_t n_members;
+	uint64_t assignments;   /* MSG_ASSIGN numbers given out */
+	uint64_t corpus_hash;
+	bool peers_changed;
+	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us;
+
+	/* Planning. */
+	uint32_t path_length;    /* what the operator wants */
+	struct planned *current; /* in force */
+	struct planned *pending; /* takes over at the next start; NULL none */
+	uint64_t epoch;          /* of current */
+	uint64_t plan_wanted;    /* id of the newest request that matters; 0 none under way */
+	bool refine_wanted;      /* ask for a better plan for the same members once idle */
+	char plan_reason[96];
+
+	/* The iteration. */
+	enum run_phase phase;
+	uint64_t committed;
+	uint64_t iteration; /* under way; committed + 1 */
+	struct routes routes;
+	struct progress progress;
+	uint32_t reduce_attempt;
+	struct evaluation evaluation;
+	int64_t committed_us; /* when the last commit was decided */
+	bool pause, step, stopping;
+	int exit_status;
+	enum run_phase stalled_in; /* the phase a lost stage interrupted */
+	int64_t stalled_us;
+	int64_t stall_checked_us;
+	uint32_t stall_rounds;
+	uint64_t stall_tasks;
+	double last_validation;
+	struct prediction_record record;
+
+	/* What happened. */
+	struct msg_see_iteration *history; /* every iteration */
+	uint32_t n_history, room_history;
+	struct msg_see_validation *validations;
+	uint32_t n_validations, room_validations;
+	struct msg_see_note *notes;
+	uint32_t n_notes, room_notes;
+	struct fault *faults;
+	uint32_t n_faults, room_faults;
+	struct msg_link *links; /* latest of each pair seen */
+	uint32_t n_links, room_links;
+	bool links_changed;
+	uint64_t last_note;
+
+	/* Operators. */
+	struct console *consoles;
+	uint32_t n_consoles, room_consoles;
+	char lease[64];
+	int64_t lease_ends_us;
+	struct act *acts; /* command.c: for undo */
+	uint32_t n_acts, room_acts;
+	struct awaited *awaited; /* command.c: previews under way */
+	uint32_t n_awaited;
+	uint64_t commands;
+};
+
+/* ---- members.c ---- */
+void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *m);
+void members_ready(struct controller *c, struct member *m, const struct msg_ready *r);
+void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h);
+void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t);
+void members_links(struct controller *c, struct member *m, const struct msg_links *l);
+/* Tells everyone gathered what the run is, once the first plan says how fast time goes. */
+void members_welcome(struct controller *c);
+void members_check(struct controller *c); /* silence, pings, joiners that hang, peers lists */
+void members_gone(struct controller *c, struct member *m, const char *why);
+void members_assign(struct controller *c, struct member *m, int stage, bool fetch);
+void members_set(struct controller *c, struct member *m, enum node_state state, const char *why);
+struct member *member_of_peer(struct controller *c, post_peer_id peer);
+bool member_alive(const struct member *m);   /* answers, whatever its weights */
+uint32_t members_live(const struct controller *c); /* in state NODE_LIVE */
+uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without);
+int member_send(struct controller *c, struct member *m, const struct msg *message);
+int member_stage(const struct controller *c, const struct member *m); /* -1 none */
+
+/* ---- iteration.c ---- */
+void iteration_turn(struct controller *c); /* whatever the phase can do now */
+void iteration_report(struct controller *c, struct member *m, const struct msg_report *r);
+void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r);
+void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r);
+void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *e);
+void iteration_lost(struct controller *c, struct member *m); /* a replica died */
+/* A silent node is heard again: true when it holds the last copy of its stage and the run goes on
+ * with it as if it had never slept. */
+bool iteration_resumes(struct controller *c, struct member *m);
+void iteration_fini(struct controller *c);
+
+/* ---- replan.c ---- */
+/* Asks for a plan for today's replicas, marks and path length; the newest answer wins. */
+void replan(struct controller *c, const char *reason);
+void replan_turn(struct controller *c); /* takes the planner's answers */
+bool replan_usable(const struct controller *c, const struct planned *p);
+bool planned_uses(const struct planned *p, uint16_t node);
+uint32_t plan_peak_slots(const struct planned *p);
+
+/* ---- record.c ---- */
+int record_begin(struct controller *c, struct error *err);
+void record_plan(struct controller *c, const struct planned *p);
+int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
+		  const struct msg_see_iteration *see, struct error *err);
+void record_node(struct controller *c, const struct member *m);
+void record_fault(struct controller *c, const struct fault *f);
+void record_iteration(struct controller *c, const struct msg_see_iteration *see);
+void record_validation(struct controller *c, const struct msg_see_validation *v);
+void record_hash(struct controller *c, const struct member *m, uint64_t iteration, uint64_t hash);
+
+/* ---- consoles.c ---- */
+void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_attach *m);
+void consoles_down(struct controller *c, post_peer_id peer);
+struct console *console_of_peer(struct controller *c, post_peer_id peer);
+void consoles_turn(struct controller *c); /* status, changed nodes, tasks, laggards */
+void consoles_tell(struct controller *c, struct msg *m); /* to all that are live */
+void console_send(struct controller *c, struct console *to, struct msg *m);
+/* A line of the journal: told, stored, kept. Returns its id. */
+uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+void consoles_plan(struct controller *c, const struct planned *p);
+void consoles_fini(struct controller *c);
+
+/* ---- command.c ---- */
+void command_receive(struct controller *c, struct console *from, const struct msg_command *m);
+void command_previewed(struct controller *c, struct planned *answer); /* takes it */
+void command_scripted(struct controller *c); /* --at: acts due before the next iteration */
+void command_turn(struct controller *c); /* leases and faults that end */
+void command_fini(struct controller *c);
+float prediction_error(const struct controller *c); /* median */
+
+/* ---- main.c ---- */
+void controller_finish(struct controller *c, int status, const char *why);
+
+#endif

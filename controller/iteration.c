@@ -1,0 +1,846 @@
+/* iteration.c - the phases of an iteration, and what happens when a node dies in one.
+ *
+ *     begin -> COMPUTING -> (every microbatch done) REDUCING -> (every replica has the sum) decide:
+ *     write the commit durably, then announce it -> EVALUATING now and then -> begin
+ *
+ * A death while COMPUTING or REDUCING: the microbatches whose gradients died with the node run
+ * again over other replicas of its stage; what others counted stays counted. A death after every
+ * survivor of its stage has the sum changes nothing: the sum holds its part. After the decision
+ * the survivors commit, whoever dies.
+ */
+#include "controller/controller.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STALL_CHECK_US = 250000, STALL_ROUNDS = 4, LOST_STAGE_PATIENCE_US = 30000000 };
+
+static const double watchable_s = 2.5;
+
+static void begin_reduction(struct controller *c);
+static void begin_evaluation(struct controller *c);
+static void decide_when_reduced(struct controller *c);
+
+static void set_phase(struct controller *c, enum run_phase phase)
+{
+	c->phase = phase;
+	c->next_status_us = 0; /* tell consoles now */
+}
+
+static bool replicas_everywhere(const struct controller *c)
+{
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		if (stage_replicas(c, s, NULL) == 0)
+			return false;
+	return true;
+}
+
+static void send_replicas(struct controller *c, const struct msg *m)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].replica)
+			member_send(c, &c->members[i], m);
+}
+
+/* Joiners whose weights are of this very commit take part from here on. */
+static void admit_joiners(struct controller *c, bool computing)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->state != NODE_SYNCING || !m->ready || m->marked || m->holds != c->committed)
+			continue;
+		m->replica = true;
+		if (computing)
+			continue; /* LIVE once it has committed */
+		members_set(c, m, NODE_LIVE, "");
+		note(c, NOTE_EVENT, m->id, 'R', "n%02u S%d joined with the weights of it%llu", m->id,
+		     member_stage(c, m), (unsigned long long)c->committed);
+		any = true;
+	}
+	if (any)
+		replan(c, "a node joined");
+}
+
+/* ---- beginning ---- */
+
+static void retire_marked(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!m->marked || !m->replica || planned_uses(c->current, m->id))
+			continue;
+		m->replica = false;
+		m->ready = false;
+		members_set(c, m, NODE_FAILED, "marked failed by the operator");
+	}
+}
+
+/* A node's order, in the run's microbatch numbers (a plan's ids are any; ours are their ranks). */
+static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t *n)
+{
+	const struct plan_order *order = NULL;
+	struct msg_rank *ranks;
+
+	for (int o = 0; o < p->n_orders; o++)
+		if (p->orders[o].node == node)
+			order = &p->orders[o];
+	*n = order ? (uint32_t)order->n_tasks : 0;
+	ranks = calloc(*n + 1, sizeof(*ranks));
+	for (uint32_t k = 0; ranks && k < *n; k++) {
+		const struct plan_task *t = &order->tasks[k];
+		uint32_t at = 0;
+
+		while (at < (uint32_t)p->n_microbatches && p->microbatches[at].id != t->microbatch)
+			at++;
+		ranks[k].microbatch = at;
+		ranks[k].kind = t->kind == TASK_FORWARD ? WORK_FORWARD :
+				t->kind == TASK_LOSS    ? WORK_LOSS :
+							  WORK_BACKWARD;
+	}
+	return ranks;
+}
+
+/* To every replica that does not have it. */
+static int send_plan(struct controller *c)
+{
+	struct msg_route *routes = malloc(c->routes.n * sizeof(*routes));
+	struct msg m = { .type = MSG_PLAN };
+
+	if (!routes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		routes[i] = c->routes.microbatches[i].route;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *w = &c->members[i];
+		struct msg_rank *ranks;
+		uint32_t n;
+
+		if (!w->replica || w->plan_epoch == c->epoch)
+			continue;
+		ranks = ranks_for(c->current->plan, w->id, &n);
+		if (!ranks) {
+			free(routes);
+			return -ENOMEM;
+		}
+		m.u.plan = (struct msg_plan){ c->epoch, c->routes.n, routes, n, ranks };
+		if (member_send(c, w, &m) == 0)
+			w->plan_epoch = c->epoch;
+		free(ranks);
+	}
+	free(routes);
+	return 0;
+}
+
+static bool take_pending(struct controller *c)
+{
+	struct planned *p = c->pending;
+
+	if (p && replan_usable(c, p)) {
+		planned_free(c->current);
+		c->current = p;
+		c->pending = NULL;
+		p->epoch = ++c->epoch;
+		p->iteration = c->committed + 1;
+		retire_marked(c);
+		record_plan(c, p);
+		consoles_plan(c, p);
+		return true;
+	}
+	return c->current && replan_usable(c, c->current);
+}
+
+static void begin(struct controller *c)
+{
+	struct msg start = { .type = MSG_START };
+	struct error err;
+
+	if (!take_pending(c)) {
+		if (c->phase != PHASE_PLANNING) {
+			set_phase(c, PHASE_PLANNING);
+			if (!c->plan_wanted)
+				replan(c, "the plan uses nodes that are gone");
+		}
+		return;
+	}
+	c->iteration = c->committed + 1;
+	if (routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards, c->per_shard,
+			     &err) != 0) {
+		controller_finish(c, 1, err.text);
+		return;
+	}
+	if (send_plan(c) != 0) {
+		controller_finish(c, 1, "out of memory");
+		return;
+	}
+	c->progress.n_events = c->progress.told = 0;
+	c->progress.collisions = 0;
+	c->progress.wait_s = c->progress.busy_s = 0;
+	c->progress.started_us = c->progress.last_backward_us = c->now_us;
+	c->reduce_attempt = 0;
+	c->stall_rounds = 0;
+	start.u.start = (struct msg_start){ c->iteration, c->epoch, c->per_shard };
+	send_replicas(c, &start);
+	set_phase(c, PHASE_COMPUTING);
+}
+
+/* Between two iterations: what the operator asked for, then the next one. */
+static void boundary(struct controller *c)
+{
+	admit_joiners(c, false);
+	command_scripted(c);
+	if (c->stopping || (c->options.iterations && c->committed >= c->options.iterations)) {
+		controller_finish(c, c->exit_status, "done");
+		return;
+	}
+	if (c->pause && !c->step) {
+		if (c->phase != PHASE_PAUSED)
+			set_phase(c, PHASE_PAUSED);
+		return;
+	}
+	c->step = false;
+	begin(c);
+}
+
+/* ---- gathering ---- */
+
+static void first_assignments(struct controller *c)
+{
+	int stages[MSG_NODES], shard = 0;
+
+	plan_stages(c->pending->plan, c->cluster->n_nodes, stages);
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->cluster->nodes[i].stage = stages[i];
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->shard_of[i] = stages[i] == 0 ? shard++ : -1;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (member_alive(&c->members[i]))
+			members_assign(c, &c->members[i], stages[i], false);
+}
+
+/* Unless told otherwise, an iteration takes what a person can follow. */
+static void choose_time_scale(struct controller *c)
+{
+	const struct plan_predicted *p = &c->pending->plan->predicted;
+
+	if (c->options.time_scale < 0)
+		c->options.time_scale = watchable_s / (p->iteration_s + p->sync_s);
+	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
+}
+
+static void gather(struct controller *c)
+{
+	uint32_t here = 0, ready = 0, assigned = 0;
+	bool patient = c->now_us - c->committed_us < c->options.gather_us;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		here += member_alive(&c->members[i]);
+		ready += member_alive(&c->members[i]) && c->members[i].ready;
+		assigned += c->members[i].assignment != 0;
+	}
+	if (!c->pending || (here < c->n_members && patient))
+		return;
+	if (!assigned && here > 0) {
+		choose_time_scale(c);
+		members_welcome(c);
+		c->peers_changed = true;
+		first_assignments(c);
+		return;
+	}
+	if (ready < here || here == 0) {
+		if (here == 0 && !patient)
+			controller_finish(c, 1, "no agent came");
+		return;
+	}
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!member_alive(m) || m->marked)
+			continue;
+		m->replica = true;
+		members_set(c, m, NODE_LIVE, "");
+	}
+	if (!replicas_everywhere(c)) {
+		controller_finish(c, 1, "some stage has no agent: start more, or fewer --stages");
+		return;
+	}
+	note(c, NOTE_EVENT, -1, 0, "%u of %u agents are here", here, c->n_members);
+	c->committed_us = c->now_us;
+	if (here < c->n_members || c->options.time_scale == 0)
+		replan(c, here < c->n_members ? "not all agents came" : "compute was measured");
+	c->evaluation.wanted = c->options.eval_every > 0;
+	set_phase(c, PHASE_PLANNING);
+}
+
+/* ---- computing ---- */
+
+static void keep_event(struct controller *c, const struct msg_task_event *e)
+{
+	struct progress *p = &c->progress;
+
+	if (p->n_events == p->room_events) {
+		uint32_t room = p->room_events ? 2 * p->room_events : 1024;
+		struct msg_task_event *list = realloc(p->events, room * sizeof(*list));
+
+		if (!list)
+			return;
+		p->events = list;
+		p->room_events = room;
+	}
+	p->events[p->n_events++] = *e;
+}
+
+static uint8_t chain_position(const struct microbatch *m, const struct msg_task_event *e)
+{
+	uint32_t n = m->route.n_hops;
+
+	if (e->kind == WORK_LOSS)
+		return (uint8_t)n;
+	for (uint32_t h = 0; h < n; h++)
+		if (m->nodes[h] == e->node)
+			return (uint8_t)(e->kind == WORK_FORWARD ? h : 2 * n - h);
+	return 0;
+}
+
+static void task_ended(struct controller *c, struct microbatch *mb, const struct msg_task_event *e)
+{
+	uint8_t position = chain_position(mb, e);
+
+	if (e->counted && routes_count(&c->routes, e->node, e->microbatch, e->kind) != 0)
+		controller_finish(c, 1, "out of memory");
+	if (e->kind == WORK_LOSS) {
+		mb->loss = e->loss;
+		mb->has_loss = true;
+	}
+	if (e->attempt != mb->route.attempt)
+		return;
+	if (position > mb->position)
+		mb->position = position;
+	if (e->kind == WORK_BACKWARD && e->node == mb->nodes[0] && !mb->done) {
+		mb->done = true;
+		c->routes.done++;
+		if (e->at_us > c->progress.last_backward_us)
+			c->progress.last_backward_us = e->at_us;
+	}
+}
+
+static void take_event(struct controller *c, struct member *m, struct msg_task_event e)
+{
+	struct microbatch *mb;
+
+	if (e.microbatch >= c->routes.n)
+		return;
+	mb = &c->routes.microbatches[e.microbatch];
+	e.node = m->id;
+	e.blocker_node = m->id;
+	e.at_us += m->clock_offset_us;
+	e.arrived_us += m->clock_offset_us;
+	m->slots = e.slots;
+	m->changed = true;
+	if (e.type == WORK_STARTS && e.blocker != UINT32_MAX &&
+	    !(e.kind == WORK_FORWARD && m->id == mb->nodes[0]) && e.at_us > e.arrived_us) {
+		c->progress.collisions++;
+		c->progress.wait_s += (double)(e.at_us - e.arrived_us) * 1e-6;
+	}
+	if (e.type == WORK_ENDS)
+		task_ended(c, mb, &e);
+	keep_event(c, &e);
+}
+
+void iteration_report(struct controller *c, struct member *m, const struct msg_report *r)
+{
+	if (r->iteration != c->iteration || !m->replica || c->iteration != c->committed + 1)
+		return; /* of an iteration that is over */
+	for (uint32_t i = 0; i < r->n_events; i++)
+		take_event(c, m, r->events[i]);
+	if (c->phase == PHASE_COMPUTING && c->routes.done == c->routes.n)
+		begin_reduction(c);
+}
+
+/* Nothing runs, nothing travels, and not all is done: slots wait in a circle. */
+static void check_standstill(struct controller *c)
+{
+	uint64_t tasks = 0;
+	bool still = true;
+	int64_t id;
+	struct msg m = { .type = MSG_REROUTE };
+
+	if (c->now_us < c->stall_checked_us)
+		return;
+	c->stall_checked_us = c->now_us + STALL_CHECK_US;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *w = &c->members[i];
+
+		tasks += w->beat.tasks_done;
+		still = still && (!w->replica || (!w->beat.running && w->beat.in_flight == 0 &&
+						  w->beat.iteration == c->iteration));
+	}
+	if (!still || tasks != c->stall_tasks) {
+		c->stall_tasks = tasks;
+		c->stall_rounds = 0;
+		return;
+	}
+	if (++c->stall_rounds < STALL_ROUNDS)
+		return;
+	c->stall_rounds = 0;
+	id = routes_unswap(&c->routes);
+	if (id < 0) {
+		note(c, NOTE_ALERT, -1, 0, "it%llu stands still and no swapped microbatch waits",
+		     (unsigned long long)c->iteration);
+		return;
+	}
+	m.u.reroute = (struct msg_reroute){ .iteration = c->iteration, .epoch = c->epoch, .n_routes = 1,
+					    .routes = &c->routes.microbatches[id].route };
+	send_replicas(c, &m);
+	note(c, NOTE_WARNING, -1, 0, "slots waited in a circle: m%02lld starts again, unswapped",
+	     (long long)id);
+}
+
+/* ---- recovering ---- */
+
+static bool stage_has_sum(const struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].replica && member_stage(c, &c->members[i]) == stage &&
+		    !c->members[i].reduced)
+			return false;
+	return true;
+}
+
+/* Its weights are nowhere else among the living. If its process only slept they come back with it
+ * (iteration_resumed); until then nothing can go on. */
+static void stall(struct controller *c, const struct member *gone)
+{
+	if (c->phase != PHASE_STALLED)
+		c->stalled_in = c->phase;
+	c->stalled_us = c->now_us;
+	note(c, NOTE_ALERT, gone->id, 0, "S%d has lost its last copy: the run waits for n%02u",
+	     member_stage(c, gone), gone->id);
+	set_phase(c, PHASE_STALLED);
+}
+
+bool iteration_resumes(struct controller *c, struct member *m)
+{
+	if (c->phase != PHASE_STALLED || m->holds != c->committed ||
+	    stage_replicas(c, member_stage(c, m), NULL) > 0)
+		return false;
+	m->replica = true;
+	members_set(c, m, NODE_LIVE, "");
+	note(c, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id,
+	     member_stage(c, m));
+	if (!replicas_everywhere(c))
+		return true;
+	set_phase(c, c->stalled_in);
+	if (c->stalled_in == PHASE_REDUCING)
+		begin_reduction(c);
+	else if (c->stalled_in != PHASE_COMPUTING)
+		set_phase(c, PHASE_PLANNING);
+	replan(c, "a node came back");
+	return true;
+}
+
+static void rerun_what_died(struct controller *c, struct member *gone)
+{
+	uint32_t *changed = malloc(c->routes.n * sizeof(*changed));
+	struct msg_route *routes = malloc(c->routes.n * sizeof(*routes));
+	bool usable[MSG_NODES];
+	int stage_of[MSG_NODES], n;
+	struct msg m = { .type = MSG_REROUTE };
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		usable[i] = c->members[i].replica;
+		stage_of[i] = member_stage(c, &c->members[i]);
+	}
+	n = changed && routes ? routes_replace(&c->routes, gone->id, usable, stage_of, c->cluster,
+					       changed) : -ENOMEM;
+	if (n < 0) {
+		stall(c, gone);
+		goto done;
+	}
+	for (int i = 0; i < n; i++)
+		routes[i] = c->routes.microbatches[changed[i]].route;
+	m.u.reroute = (struct msg_reroute){ c->iteration, c->epoch, (uint32_t)n, routes, 1, &gone->id };
+	send_replicas(c, &m);
+	if (n > 0)
+		note(c, NOTE_EVENT, gone->id, 0, "%d microbatches of it%llu run again without n%02u", n,
+		     (unsigned long long)c->iteration, gone->id);
+	set_phase(c, PHASE_COMPUTING);
+	if (c->routes.done == c->routes.n)
+		begin_reduction(c);
+done:
+	free(changed);
+	free(routes);
+}
+
+void iteration_lost(struct controller *c, struct member *m)
+{
+	switch (c->phase) {
+	case PHASE_COMPUTING:
+		rerun_what_died(c, m);
+		break;
+	case PHASE_REDUCING:
+		if (stage_replicas(c, member_stage(c, m), NULL) > 0 &&
+		    stage_has_sum(c, member_stage(c, m)))
+			decide_when_reduced(c);
+		else
+			rerun_what_died(c, m);
+		break;
+	case PHASE_EVALUATING:
+		if (replicas_everywhere(c))
+			begin_evaluation(c);
+		else
+			stall(c, m);
+		break;
+	case PHASE_GATHERING:
+		return;
+	default:
+		if (!replicas_everywhere(c))
+			stall(c, m);
+		break;
+	}
+	replan(c, "a node was lost");
+}
+
+/* ---- reducing ---- */
+
+static void begin_reduction(struct controller *c)
+{
+	struct msg m = { .type = MSG_REDUCE };
+	uint16_t nodes[MSG_NODES];
+
+	admit_joiners(c, true);
+	c->reduce_attempt++;
+	c->progress.reduce_us = c->now_us;
+	for (int s = 0; s < c->cluster->n_stages; s++) {
+		uint32_t n = 0;
+
+		for (uint32_t i = 0; i < c->n_members; i++)
+			if (c->members[i].replica && member_stage(c, &c->members[i]) == s)
+				nodes[n++] = (uint16_t)i;
+		m.u.reduce = (struct msg_reduce){ c->iteration, c->reduce_attempt, n, nodes };
+		for (uint32_t i = 0; i < n; i++) {
+			c->members[nodes[i]].reduced = false;
+			member_send(c, &c->members[nodes[i]], &m);
+		}
+	}
+	set_phase(c, PHASE_REDUCING);
+}
+
+void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r)
+{
+	if (c->phase != PHASE_REDUCING || r->iteration != c->iteration ||
+	    r->attempt != c->reduce_attempt || !m->replica)
+		return;
+	m->reduced = true;
+	m->sum_squares = r->sum_squares;
+	decide_when_reduced(c);
+}
+
+/* The replicas of a stage must have got the same sum, to the bit. */
+static int stage_sums(struct controller *c, double *total)
+{
+	*total = 0;
+	for (int s = 0; s < c->cluster->n_stages; s++) {
+		const struct member *first = NULL;
+
+		for (uint32_t i = 0; i < c->n_members; i++) {
+			const struct member *m = &c->members[i];
+
+			if (!m->replica || member_stage(c, m) != s)
+				continue;
+			if (!m->reduced)
+				return -EAGAIN;
+			if (!first)
+				first = m;
+			else if (memcmp(&first->sum_squares, &m->sum_squares, sizeof(double)) != 0)
+				return -EPROTO;
+		}
+		if (!first)
+			return -EAGAIN; /* stalled */
+		*total += first->sum_squares;
+	}
+	return 0;
+}
+
+/* ---- committing ---- */
+
+static void fill_iteration(struct controller *c, const struct msg_commit *m, double sum_squares,
+			   struct msg_see_iteration *see)
+{
+	const struct plan_predicted *predicted = &c->current->plan->predicted;
+	const struct progress *p = &c->progress;
+	double loss = 0, seconds = (double)(p->last_backward_us - p->started_us) * 1e-6;
+
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		loss += c->routes.microbatches[i].loss;
+	*see = (struct msg_see_iteration){
+		.iteration = c->iteration,
+		.epoch = c->epoch,
+		.loss = (float)(loss / c->routes.n),
+		.iteration_s = (float)(seconds / c->unit_s),
+		.predicted_s = (float)predicted->iteration_s,
+		.sync_s = (float)((double)(c->now_us - p->reduce_us) * 1e-6 / c->unit_s),
+		.predicted_sync_s = (float)predicted->sync_s,
+		.real_s = (float)((double)(c->now_us - c->committed_us) * 1e-6),
+		.collisions = p->collisions,
+		.wait_s = (float)(p->wait_s / c->unit_s),
+		.gradient_norm = (float)(sqrt(sum_squares) / c->routes.n),
+		.clip = m->scale * (float)c->routes.n,
+		.lr = m->lr,
+		.alive = members_live(c),
+		.path_length = (uint32_t)c->current->plan->path_length,
+		.rerun = c->routes.rerun,
+		.at_us = c->now_us,
+	};
+	see->tokens_per_s = (float)((double)c->routes.n * c->recipe.batch * c->recipe.sequence /
+				    ((double)(c->now_us - p->started_us) * 1e-6));
+	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(c)));
+}
+
+static double busy_seconds(const struct progress *p)
+{
+	double s = 0;
+	/* STARTS and ENDS of one node alternate: the sum of ends less the sum of starts. */
+	for (uint32_t i = 0; i < p->n_events; i++) {
+		if (p->events[i].type == WORK_STARTS)
+			s -= (double)p->events[i].at_us * 1e-6;
+		else if (p->events[i].type == WORK_ENDS)
+			s += (double)p->events[i].at_us * 1e-6;
+	}
+	return s;
+}
+
+static void remember_prediction(struct controller *c, const struct msg_see_iteration *see)
+{
+	struct prediction_record *r = &c->record;
+
+	if (see->rerun > 0 || see->iteration_s <= 0)
+		return;
+	r->errors[r->next] = fabsf(see->iteration_s - see->predicted_s) / see->iteration_s;
+	r->next = (r->next + 1) % 64;
+	if (r->n < 64)
+		r->n++;
+}
+
+static void announce(struct controller *c, const struct msg *m, const struct msg_see_iteration *see)
+{
+	struct msg told = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
+
+	c->committed = c->iteration;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *r = &c->members[i];
+
+		if (!r->replica)
+			continue;
+		r->holds = c->committed;
+		r->hash_agrees = true;
+		r->hash = 0; /* told by MSG_COMMITTED */
+		member_send(c, r, m);
+		if (r->state == NODE_SYNCING) {
+			members_set(c, r, NODE_LIVE, "");
+			note(c, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
+			     member_stage(c, r), (unsigned long long)c->committed);
+			replan(c, "a node joined");
+		}
+	}
+	record_iteration(c, see);
+	consoles_tell(c, &told);
+	remember_prediction(c, see);
+	c->committed_us = c->now_us;
+}
+
+static void commit(struct controller *c, double sum_squares)
+{
+	struct msg m = { .type = MSG_COMMIT };
+	struct msg_see_iteration see;
+	const struct adamw *h = &c->recipe.adamw;
+	bool alive[MSG_NODES];
+	struct error err = { "" };
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		alive[i] = c->members[i].replica;
+	if (routes_audit(&c->routes, alive, &err) != 0) {
+		note(c, NOTE_ALERT, -1, 0, "not committed: %s", err.text);
+		controller_finish(c, 1, err.text);
+		return;
+	}
+	m.u.commit = (struct msg_commit){
+		.iteration = c->iteration, .attempt = c->reduce_attempt,
+		.scale = recipe_scale(&c->recipe, sum_squares, c->routes.n),
+		.lr = recipe_lr(&c->recipe, c->iteration), .beta1 = h->beta1, .beta2 = h->beta2,
+		.eps = h->eps, .weight_decay = h->weight_decay,
+	};
+	c->progress.busy_s = busy_seconds(&c->progress);
+	fill_iteration(c, &m.u.commit, sum_squares, &see);
+	if (record_commit(c, &m.u.commit, sum_squares, &see, &err) != 0) {
+		controller_finish(c, 1, err.text); /* nothing was announced: the last commit stands */
+		return;
+	}
+	announce(c, &m, &see);
+	c->evaluation.wanted = c->options.eval_every > 0 &&
+			       (c->committed % c->options.eval_every == 0 ||
+				c->committed == c->options.iterations);
+	set_phase(c, PHASE_COMMITTING);
+}
+
+static void decide_when_reduced(struct controller *c)
+{
+	double sum_squares;
+	int rc = stage_sums(c, &sum_squares);
+
+	if (rc == -EAGAIN)
+		return;
+	if (rc != 0 || !isfinite(sum_squares)) {
+		note(c, NOTE_ALERT, -1, 0, rc ? "replicas got different sums: reduced again" :
+						"the gradient is not finite: the run stops");
+		if (rc == 0)
+			controller_finish(c, 1, "the gradient is not finite");
+		else
+			begin_reduction(c);
+		return;
+	}
+	commit(c, sum_squares);
+}
+
+void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)
+{
+	const struct member *other;
+
+	record_hash(c, m, r->iteration, r->hash);
+	if (r->iteration != c->committed)
+		return;
+	m->hash = r->hash;
+	m->changed = true;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		other = &c->members[i];
+		if (other == m || !other->replica || other->hash == 0 || other->holds != m->holds ||
+		    member_stage(c, other) != member_stage(c, m) || other->hash == r->hash)
+			continue;
+		m->hash_agrees = false;
+		note(c, NOTE_ALERT, m->id, 0, "n%02u and n%02u of S%d hold different weights after it%llu",
+		     m->id, other->id, member_stage(c, m), (unsigned long long)r->iteration);
+	}
+}
+
+/* ---- evaluating ---- */
+
+static uint16_t evaluator(const struct controller *c, int stage, uint32_t k)
+{
+	uint32_t n = stage_replicas(c, stage, NULL), at = 0;
+
+	if (n == 0)
+		return 0;
+	k %= n;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (m->replica && !m->marked && member_stage(c, m) == stage && at++ == k)
+			return m->id;
+	}
+	return 0;
+}
+
+static void begin_evaluation(struct controller *c)
+{
+	struct evaluation *e = &c->evaluation;
+	struct msg m = { .type = MSG_EVALUATE };
+	uint32_t n = c->options.eval_batches, stages = (uint32_t)c->cluster->n_stages;
+	struct msg_route *routes;
+
+	if (!e->microbatches) {
+		e->microbatches = calloc(n, sizeof(*e->microbatches));
+		e->answered = calloc(n, sizeof(*e->answered));
+	}
+	routes = calloc(n, sizeof(*routes));
+	if (!e->microbatches || !e->answered || !routes) {
+		free(routes);
+		controller_finish(c, 1, "out of memory");
+		return;
+	}
+	e->wanted = false;
+	e->n = n;
+	e->done = 0;
+	e->loss = 0;
+	e->iteration = c->committed;
+	e->started_us = c->now_us;
+	e->attempt++;
+	for (uint32_t i = 0; i < n; i++) {
+		struct microbatch *mb = &e->microbatches[i];
+
+		e->answered[i] = false;
+		for (uint32_t s = 0; s < stages; s++) {
+			mb->nodes[s] = evaluator(c, (int)s, i);
+			mb->stages[s] = (uint8_t)s;
+		}
+		routes[i] = (struct msg_route){ i, e->attempt, 0, i, stages, mb->nodes, mb->stages };
+	}
+	m.u.evaluate = (struct msg_evaluate){ c->committed, n, routes };
+	send_replicas(c, &m);
+	free(routes);
+	set_phase(c, PHASE_EVALUATING);
+}
+
+void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *r)
+{
+	struct evaluation *e = &c->evaluation;
+	struct msg told = { .type = MSG_SEE_VALIDATION };
+
+	(void)m;
+	if (c->phase != PHASE_EVALUATING || r->iteration != e->iteration || r->microbatch >= e->n ||
+	    e->answered[r->microbatch])
+		return;
+	e->answered[r->microbatch] = true;
+	e->loss += r->loss;
+	if (++e->done < e->n)
+		return;
+	told.u.see_validation = (struct msg_see_validation){ e->iteration, (float)(e->loss / e->n), 0 };
+	c->last_validation = e->loss / e->n;
+	record_validation(c, &told.u.see_validation);
+	consoles_tell(c, &told);
+	set_phase(c, PHASE_PLANNING);
+}
+
+/* ---- every turn ---- */
+
+void iteration_turn(struct controller *c)
+{
+	switch (c->phase) {
+	case PHASE_GATHERING:
+		gather(c);
+		break;
+	case PHASE_PLANNING:
+	case PHASE_PAUSED:
+		if (c->evaluation.wanted && replicas_everywhere(c))
+			begin_evaluation(c);
+		else
+			boundary(c);
+		break;
+	case PHASE_COMMITTING:
+		set_phase(c, PHASE_PLANNING);
+		break;
+	case PHASE_COMPUTING:
+		check_standstill(c);
+		break;
+	case PHASE_STALLED:
+		if (c->stopping)
+			controller_finish(c, c->exit_status, "stopped");
+		else if (c->jsonl && c->now_us - c->stalled_us > LOST_STAGE_PATIENCE_US)
+			controller_finish(c, 1, "a stage lost its last copy, and nobody brought it back");
+		break;
+	default:
+		break;
+	}
+}
+
+void iteration_fini(struct controller *c)
+{
+	routes_fini(&c->routes);
+	free(c->progress.events);
+	free(c->evaluation.microbatches);
+	free(c->evaluation.answered);
+}

@@ -1,0 +1,179 @@
+/* skippipe-controller: plans a run, commands its agents, records it, serves consoles. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "controller/controller.h"
+#include "controller/setup.h"
+#include "wire/link.h"
+
+enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000 };
+
+static void from_agent(struct controller *c, struct member *m, const struct msg *msg)
+{
+	switch (msg->type) {
+	case MSG_READY:
+		members_ready(c, m, &msg->u.ready);
+		break;
+	case MSG_HEARTBEAT:
+		members_heartbeat(c, m, &msg->u.heartbeat);
+		break;
+	case MSG_REPORT:
+		iteration_report(c, m, &msg->u.report);
+		break;
+	case MSG_REDUCED:
+		iteration_reduced(c, m, &msg->u.reduced);
+		break;
+	case MSG_COMMITTED:
+		iteration_committed(c, m, &msg->u.committed);
+		break;
+	case MSG_EVALUATED:
+		iteration_evaluated(c, m, &msg->u.evaluated);
+		break;
+	case MSG_TROUBLE:
+		members_trouble(c, m, &msg->u.trouble);
+		break;
+	case MSG_LINKS:
+		members_links(c, m, &msg->u.links);
+		break;
+	default:
+		log_line(&c->log, LOG_WARN, "node %u: unexpected %s", m->id, msg_name(msg->type));
+	}
+}
+
+static void take_message(struct controller *c, const struct post_message *p)
+{
+	struct member *m = member_of_peer(c, p->peer);
+	struct console *k = console_of_peer(c, p->peer);
+	struct msg msg;
+	int rc = msg_decode(&msg, p->data, p->size);
+
+	if (rc != 0) {
+		log_line(&c->log, LOG_WARN, "a malformed message: %s", strerror(-rc));
+		return;
+	}
+	if (msg.type == MSG_HELLO)
+		members_hello(c, p->peer, &msg.u.hello);
+	else if (msg.type == MSG_ATTACH)
+		consoles_attach(c, p->peer, &msg.u.attach);
+	else if (msg.type == MSG_COMMAND && k)
+		command_receive(c, k, &msg.u.command);
+	else if (m)
+		from_agent(c, m, &msg);
+	msg_clear(&msg);
+}
+
+static void receive(struct controller *c)
+{
+	struct post_message p;
+	struct error err;
+
+	post_tick(c->post, c->now_us);
+	for (int i = 0; i < MESSAGES_A_TURN && post_receive(c->post, c->now_us, &p) == 0; i++) {
+		if (p.kind == POST_DATA)
+			take_message(c, &p);
+		else if (p.kind == POST_DOWN)
+			consoles_down(c, p.peer);
+	}
+	if (c->now_us >= c->next_refresh_us) {
+		c->next_refresh_us = c->now_us + 300000;
+		if (keys_list_refresh(c->admitted, &err) < 0)
+			note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
+	}
+}
+
+void controller_finish(struct controller *c, int status, const char *why)
+{
+	struct msg stop = { .type = MSG_STOP };
+
+	if (c->phase == PHASE_FINISHED)
+		return;
+	c->phase = PHASE_FINISHED;
+	c->exit_status = status;
+	c->finished_us = c->now_us;
+	if (status != 0)
+		fprintf(stderr, "skippipe: %s\n", why);
+	note(c, status ? NOTE_ALERT : NOTE_EVENT, -1, 0, "the run ends: %.150s", why);
+	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (member_alive(&c->members[i]))
+			member_send(c, &c->members[i], &stop);
+	c->next_status_us = 0;
+}
+
+static int timeout_ms(const struct controller *c)
+{
+	int64_t until = post_deadline_us(c->post), soon = c->now_us + 20000;
+	int64_t left = (until < soon ? until : soon) - clock_monotonic_us();
+
+	return left <= 0 ? 0 : (int)((left + 999) / 1000);
+}
+
+static void take_signal(struct controller *c, int fd)
+{
+	struct signalfd_siginfo info;
+
+	if (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		controller_finish(c, 0, "stopped by a signal");
+}
+
+static void loop(struct controller *c, int signals)
+{
+	struct pollfd fds[] = { { post_fd(c->post), POLLIN, 0 },
+				{ planner_fd(c->planner), POLLIN, 0 },
+				{ signals, POLLIN, 0 } };
+
+	while (c->phase != PHASE_FINISHED || (!post_idle(c->post, 0) &&
+					      c->now_us - c->finished_us < FLUSH_US)) {
+		if (poll(fds, 3, timeout_ms(c)) > 0 && (fds[2].revents & POLLIN))
+			take_signal(c, signals);
+		c->now_us = clock_monotonic_us();
+		receive(c);
+		if (c->phase != PHASE_FINISHED) {
+			replan_turn(c);
+			members_check(c);
+			command_turn(c);
+			iteration_turn(c);
+		}
+		consoles_turn(c);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct controller c; /* large; zeroed */
+	struct error err = { "" };
+	sigset_t set;
+	int signals, rc = options_parse(&c.options, argc, argv, &err);
+
+	if (rc > 0)
+		return 0;
+	if (rc < 0) {
+		fprintf(stderr, "skippipe controller: %s\n", err.text);
+		return 2;
+	}
+	link_tune_malloc();
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	c.log = (struct log){ stderr, c.options.level, "controller" };
+	rc = controller_init(&c, &err);
+	if (rc == 0) {
+		loop(&c, signals);
+		rc = c.exit_status;
+	} else {
+		fprintf(stderr, "skippipe controller: %s\n", err.text);
+		rc = 1;
+	}
+	controller_fini(&c);
+	return rc;
+}

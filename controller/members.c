@@ -1,0 +1,461 @@
+/* members.c - who is there. A member is a node of the cluster, whatever process stands for it.
+ *
+ *     ABSENT -> JOINING (said hello) -> SYNCING (told its stage) -> LIVE
+ *     LIVE -> SUSPECT (quiet) -> LIVE, or DEAD;  LIVE -> FAILED (marked out by the operator)
+ *     DEAD -> SYNCING when it is heard again, or JOINING when a new process says hello
+ *
+ * A dead member's session is kept: if its process only slept, its heartbeats come back by it.
+ */
+#include "controller/controller.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PING_EVERY_US = 500000, OFFSET_AGE_US = 20000000, ASSIGN_PATIENCE_US = 20000000 };
+
+bool member_alive(const struct member *m)
+{
+	return m->peer != 0 && m->state != NODE_ABSENT && m->state != NODE_DEAD;
+}
+
+struct member *member_of_peer(struct controller *c, post_peer_id peer)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].peer == peer)
+			return &c->members[i];
+	return NULL;
+}
+
+uint32_t members_live(const struct controller *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		n += c->members[i].state == NODE_LIVE || c->members[i].state == NODE_SUSPECT;
+	return n;
+}
+
+int member_stage(const struct controller *c, const struct member *m)
+{
+	return c->cluster->nodes[m->id].stage;
+}
+
+uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		n += m != without && m->replica && !m->marked && member_stage(c, m) == stage;
+	}
+	return n;
+}
+
+int member_send(struct controller *c, struct member *m, const struct msg *message)
+{
+	unsigned char small[2048];
+	size_t size = msg_size(message);
+	unsigned char *data = size > sizeof(small) ? malloc(size) : small;
+	struct post_part part = { data, size };
+	int rc;
+
+	if (!data || msg_encode(message, data, size) < 0) {
+		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(message->type));
+		rc = -1;
+	} else {
+		rc = post_send(c->post, m->peer, &part, 1, POST_RELIABLE, c->now_us);
+		if (rc != 0)
+			log_line(&c->log, LOG_WARN, "node %u: cannot send %s: %d", m->id,
+				 msg_name(message->type), rc);
+	}
+	if (data != small)
+		free(data);
+	return rc;
+}
+
+void members_set(struct controller *c, struct member *m, enum node_state state, const char *why)
+{
+	bool changed = m->state != state;
+
+	snprintf(m->why, sizeof(m->why), "%s", why);
+	m->changed = true;
+	if (!changed)
+		return;
+	m->state = state;
+	m->since_us = c->now_us;
+	if (state != NODE_SUSPECT)
+		record_node(c, m);
+}
+
+/* ---- joining ---- */
+
+static struct member *place(struct controller *c, const struct keys_public *key, int32_t wish)
+{
+	struct member *free_one = NULL;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->peer != 0 && keys_equal(&m->key, key))
+			return m;
+		if (m->peer == 0 && !free_one)
+			free_one = m;
+	}
+	if (wish < 0)
+		return free_one;
+	if ((uint32_t)wish >= c->n_members || c->members[wish].peer != 0)
+		return NULL;
+	return &c->members[wish];
+}
+
+static void refuse(struct controller *c, post_peer_id peer, const char *reason)
+{
+	struct msg m = { .type = MSG_REFUSED };
+	struct member nobody = { .peer = peer };
+
+	snprintf(m.u.refused.reason, sizeof(m.u.refused.reason), "%s", reason);
+	member_send(c, &nobody, &m);
+	note(c, NOTE_WARNING, -1, 0, "an agent was refused: %s", reason);
+}
+
+static size_t join_corpus(const struct controller *c, char *out, size_t room)
+{
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < c->options.n_corpus; i++) {
+		size_t n = strlen(c->options.corpus[i]) + 1;
+
+		if (at + n > room)
+			break;
+		memcpy(out + at, c->options.corpus[i], n);
+		at += n;
+	}
+	return at;
+}
+
+static void welcome(struct controller *c, struct member *m)
+{
+	char corpus[1 << 16];
+	float delay[MSG_NODES], sync[MSG_NODES];
+	const struct cluster_node *node = &c->cluster->nodes[m->id];
+	int n = c->cluster->n_nodes;
+	struct msg w = { .type = MSG_WELCOME };
+
+	for (int to = 0; to < n; to++) {
+		delay[to] = (float)c->cluster->delay_s[m->id * n + to];
+		sync[to] = c->cluster->sync_pair_s ? (float)c->cluster->sync_pair_s[m->id * n + to] : 0;
+		if (sync[to] < 0 || to == m->id)
+			sync[to] = 0;
+		if (to == m->id)
+			delay[to] = 0;
+	}
+	w.u.welcome = (struct msg_welcome){
+		.node = m->id, .n_nodes = (uint32_t)n, .run = c->run, .seed = c->options.seed,
+		.batch = c->recipe.batch, .sequence = c->recipe.sequence, .n_shards = c->n_shards,
+		.threads = c->options.threads, .slots = (uint32_t)node->memory,
+		.time_scale = c->options.time_scale, .forward_s = node->forward_s,
+		.backward_s = node->backward_s, .loss_s = node->loss_s,
+		.dispatch_overhead_s = c->cluster->dispatch_overhead_s,
+		.serialise = c->options.serialise, .n_delays = (uint32_t)n, .delay_s = delay,
+		.n_syncs = (uint32_t)n, .sync_s = sync, .corpus = corpus,
+	};
+	w.u.welcome.n_corpus = (uint32_t)join_corpus(c, corpus, sizeof(corpus));
+	snprintf(w.u.welcome.model, sizeof(w.u.welcome.model), "%s", c->model_json);
+	member_send(c, m, &w);
+	m->welcomed = true;
+}
+
+void members_welcome(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (member_alive(&c->members[i]) && !c->members[i].welcomed)
+			welcome(c, &c->members[i]);
+}
+
+static int poorest_stage(const struct controller *c)
+{
+	int best = 0;
+
+	for (int s = 1; s < c->cluster->n_stages; s++)
+		if (stage_replicas(c, s, NULL) < stage_replicas(c, best, NULL))
+			best = s;
+	return best;
+}
+
+void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *hello)
+{
+	struct post_peer_info info;
+	struct member *m;
+
+	if (post_peer(c->post, peer, &info) != 0 || info.role != KEYS_AGENT)
+		return;
+	if (hello->protocol != MSG_VERSION) {
+		refuse(c, peer, "it speaks another version of the protocol");
+		return;
+	}
+	m = place(c, &info.key, hello->node);
+	if (!m) {
+		refuse(c, peer, hello->node >= 0 ? "that node is taken, or not in the cluster" :
+						   "every node of the cluster has its agent");
+		return;
+	}
+	if (m->replica && m->hello.incarnation != hello->incarnation)
+		members_gone(c, m, "its process was replaced");
+	m->peer = peer;
+	m->key = info.key;
+	m->hello = *hello;
+	m->heard_us = c->now_us;
+	m->round_trip_us = 0;
+	m->plan_epoch = 0;
+	m->ready = false;
+	members_set(c, m, NODE_JOINING, "");
+	m->welcomed = false;
+	c->peers_changed = true;
+	if (c->phase == PHASE_GATHERING && c->assignments == 0)
+		return; /* the first plan says where, and how fast time goes */
+	welcome(c, m);
+	members_assign(c, m, member_stage(c, m) >= 0 ? member_stage(c, m) : poorest_stage(c),
+		       c->committed > 0);
+}
+
+static struct member *source_for(struct controller *c, int stage, const struct member *to)
+{
+	struct member *best = NULL;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m == to || !m->replica || m->state != NODE_LIVE || member_stage(c, m) != stage)
+			continue;
+		if (!best || c->cluster->delay_s[m->id * c->cluster->n_nodes + to->id] <
+				     c->cluster->delay_s[best->id * c->cluster->n_nodes + to->id])
+			best = m;
+	}
+	return best;
+}
+
+void members_assign(struct controller *c, struct member *m, int stage, bool fetch)
+{
+	struct msg a = { .type = MSG_ASSIGN };
+	struct member *source = fetch ? source_for(c, stage, m) : NULL;
+
+	m->replica = false;
+	m->ready = false;
+	m->assigned_us = c->now_us;
+	c->cluster->nodes[m->id].stage = stage;
+	if (fetch && !source) {
+		members_set(c, m, NODE_JOINING, "its stage has no living copy of the weights");
+		return;
+	}
+	m->assignment = ++c->assignments;
+	m->source = source ? source->id : m->id;
+	a.u.assign = (struct msg_assign){ m->assignment, (uint8_t)stage, fetch, m->source };
+	members_set(c, m, NODE_SYNCING, fetch ? "fetching weights" : "building its stage");
+	member_send(c, m, &a);
+}
+
+void members_ready(struct controller *c, struct member *m, const struct msg_ready *r)
+{
+	if (r->assignment != m->assignment || m->state == NODE_DEAD)
+		return;
+	if (r->stage == 0 && c->corpus_hash == 0)
+		c->corpus_hash = r->corpus_hash;
+	if (r->stage == 0 && r->corpus_hash != c->corpus_hash) {
+		note(c, NOTE_ALERT, m->id, 0, "n%02u reads another corpus than the run: kept out", m->id);
+		m->marked = true;
+		members_set(c, m, NODE_FAILED, "its corpus differs");
+		return;
+	}
+	m->ready = true;
+	m->holds = r->iteration;
+	m->hash = r->hash;
+	m->hash_agrees = true;
+	m->measured_forward_s = r->forward_s;
+	m->measured_backward_s = r->backward_s;
+	m->measured_loss_s = r->loss_s;
+	m->changed = true;
+}
+
+/* ---- hearing ---- */
+
+static void learn_clock(struct controller *c, struct member *m, const struct msg_heartbeat *h)
+{
+	int64_t round_trip, offset;
+
+	if (h->echo_us == 0) {
+		if (m->round_trip_us == 0)
+			m->clock_offset_us = c->now_us - h->now_us;
+		return;
+	}
+	round_trip = c->now_us - h->echo_us - h->echo_age_us;
+	if (round_trip < 0 || h->echo_age_us < 0)
+		return;
+	offset = c->now_us - h->now_us - round_trip / 2;
+	if (m->round_trip_us != 0 && round_trip > m->round_trip_us &&
+	    c->now_us - m->offset_at_us < OFFSET_AGE_US)
+		return;
+	m->round_trip_us = round_trip ? round_trip : 1;
+	m->clock_offset_us = offset;
+	m->offset_at_us = c->now_us;
+}
+
+void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h)
+{
+	m->heard_us = c->now_us;
+	if (m->beat.slots != h->slots || m->beat.running != h->running || m->beat.queued != h->queued)
+		m->changed = true;
+	m->beat = *h;
+	learn_clock(c, m, h);
+	if (m->state == NODE_SUSPECT) {
+		members_set(c, m, NODE_LIVE, "");
+	} else if (m->state == NODE_DEAD && m->marked) {
+		members_set(c, m, NODE_FAILED, "marked failed");
+	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m)) {
+		note(c, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
+		members_assign(c, m, member_stage(c, m), c->committed > 0);
+	}
+	/* Agents tell their weights with every beat: a replica that differs is an alarm. */
+	if (m->replica && h->committed == c->committed && m->holds == c->committed &&
+	    h->hash != m->hash && h->hash != 0 && m->hash_agrees) {
+		m->hash_agrees = false;
+		note(c, NOTE_ALERT, m->id, 0, "n%02u: its weights changed outside a commit", m->id);
+	}
+}
+
+void members_gone(struct controller *c, struct member *m, const char *why)
+{
+	bool was_replica = m->replica;
+
+	members_set(c, m, NODE_DEAD, why);
+	m->replica = false;
+	m->ready = false;
+	m->slots = 0;
+	note(c, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(c, m), why);
+	if (was_replica)
+		iteration_lost(c, m);
+}
+
+void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
+{
+	note(c, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
+	if (c->phase == PHASE_GATHERING && t->fatal)
+		controller_finish(c, 1, t->text);
+	else if (t->fatal && member_alive(m))
+		members_gone(c, m, "gave up");
+}
+
+void members_links(struct controller *c, struct member *m, const struct msg_links *l)
+{
+	for (uint32_t i = 0; i < l->n_links; i++) {
+		struct msg_link link = l->links[i];
+		uint32_t at = 0;
+
+		link.from = m->id;
+		while (at < c->n_links && (c->links[at].from != link.from || c->links[at].to != link.to))
+			at++;
+		if (at == c->n_links) {
+			if (c->n_links == c->room_links) {
+				uint32_t room = c->room_links ? 2 * c->room_links : 256;
+				struct msg_link *list = realloc(c->links, room * sizeof(*list));
+
+				if (!list)
+					return;
+				c->links = list;
+				c->room_links = room;
+			}
+			c->n_links++;
+		}
+		c->links[at] = link;
+		c->links_changed = true;
+	}
+}
+
+static void check_silence(struct controller *c, struct member *m)
+{
+	int64_t quiet = c->now_us - m->heard_us;
+
+	if (!member_alive(m))
+		return;
+	if (quiet > c->options.silence_us) {
+		char why[96];
+
+		snprintf(why, sizeof(why), "heartbeat lost for %.2f s", (double)quiet * 1e-6);
+		members_gone(c, m, why);
+	} else if (quiet > c->options.silence_us * 6 / 10 && m->state == NODE_LIVE) {
+		members_set(c, m, NODE_SUSPECT, "quiet");
+	}
+}
+
+/* A joiner whose weights are of an older iteration, or whose source died, starts over. */
+static void check_joiner(struct controller *c, struct member *m)
+{
+	bool late = c->now_us - m->assigned_us > ASSIGN_PATIENCE_US;
+
+	if (c->phase == PHASE_GATHERING || m->marked || !member_alive(m) || m->replica)
+		return;
+	if (m->state == NODE_JOINING && c->now_us - m->assigned_us > 1000000)
+		members_assign(c, m, member_stage(c, m), c->committed > 0);
+	else if (m->state == NODE_SYNCING &&
+		 ((m->ready && m->holds < c->committed) || (!m->ready && late) ||
+		  (!m->ready && m->source != m->id && !c->members[m->source].replica)))
+		members_assign(c, m, member_stage(c, m), c->committed > 0);
+}
+
+static void send_peers(struct controller *c)
+{
+	struct msg_peer peers[MSG_NODES];
+	struct msg p = { .type = MSG_PEERS };
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (m->peer == 0)
+			continue;
+		peers[n].node = m->id;
+		memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
+		snprintf(peers[n].address, sizeof(peers[n].address), "%s", m->hello.address);
+		n++;
+	}
+	p.u.peers = (struct msg_peers){ n, peers };
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (member_alive(&c->members[i]) && c->members[i].welcomed)
+			member_send(c, &c->members[i], &p);
+	c->peers_changed = false;
+}
+
+static void ping_all(struct controller *c)
+{
+	struct msg ping = { .type = MSG_PING, .u.ping = { c->now_us } };
+	unsigned char data[64];
+	long size = msg_encode(&ping, data, sizeof(data));
+	struct post_part part = { data, (size_t)size };
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (member_alive(&c->members[i]))
+			post_send(c->post, c->members[i].peer, &part, 1, POST_LOSSY, c->now_us);
+}
+
+void members_check(struct controller *c)
+{
+	int64_t gap = c->now_us - c->next_beat_check_us;
+
+	if (c->peers_changed)
+		send_peers(c);
+	if (c->now_us < c->next_beat_check_us)
+		return;
+	/* If we were the ones asleep, silence proves nothing: the beats wait in our socket. */
+	if (c->next_beat_check_us != 0 && gap > 100000)
+		for (uint32_t i = 0; i < c->n_members; i++)
+			c->members[i].heard_us += gap;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		check_silence(c, &c->members[i]);
+		check_joiner(c, &c->members[i]);
+	}
+	c->next_beat_check_us = c->now_us + 20000;
+	if (c->now_us >= c->next_ping_us) {
+		ping_all(c);
+		c->next_ping_us = c->now_us + PING_EVERY_US;
+	}
+}

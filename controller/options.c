@@ -1,0 +1,331 @@
+#include "controller/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+	"usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"
+	"\n"
+	"Plans a training run, commands its agents, records it and serves consoles.\n"
+	"\n"
+	"  --run-dir DIR         where the run is recorded (made; must not hold a run)\n"
+	"  --key FILE            this controller's key (skippipe keygen)\n"
+	"  --admitted FILE       who may join (skippipe admit)\n"
+	"  --listen ADDRESS      tcp://HOST:PORT or ipc://PATH   [tcp://127.0.0.1:0]\n"
+	"\n"
+	"The cluster\n"
+	"  --cluster FILE        skippipe.cluster/1; its nodes are the agents\n"
+	"  --agents N            without a file: N nodes dealt over 12 cloud regions  [20]\n"
+	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3]\n"
+	"  --assignment free|given  given keeps the file's `stage`  [free]\n"
+	"  --time-scale X        emulate the cluster's network and compute, X real seconds for one;\n"
+	"                        0: no emulation  [2.5 s an iteration; 0 with --cluster]\n"
+	"  --serialise           an emulated link carries one tensor at a time\n"
+	"\n"
+	"The training\n"
+	"  --model NAME|FILE     preset or skippipe.model/1  [tiny]\n"
+	"  --skip K[/S]          stages every microbatch leaves out  [0]\n"
+	"  --microbatches N      per data node and iteration  [the cluster's; 6]\n"
+	"  --batch B --sequence T   of a microbatch  [the model's]\n"
+	"  --iterations N        stop after so many; 0: go on  [0]\n"
+	"  --corpus FILE...      text  [Debian's fortunes]\n"
+	"  --seed N              [1]\n"
+	"  --eval-every N        iterations between validations; 0: never  [5]\n"
+	"  --eval-batches N      [8]\n"
+	"  --threads N           of an agent's arithmetic  [1]\n"
+	"\n"
+"\n"
+	"  --format jsonl        events as JSON lines on stdout\n"
+	"  --at N:ACT            before iteration N: kill:NODE, fail:NODE, recover:NODE, skip:K,\n"
+	"                        pause, stop (repeatable)\n"
+	"  --silence-ms N        an agent not heard for so long is dead  [450]\n"
+	"  --gather-s N          wait so long for all agents  [30]\n"
+	"  --budget S            seconds for the first plan  [0.5]\n"
+	"  --name TEXT  --regions FILE  --log debug|info|warn|error\n"
+	"  --embedded --supervisor-fd N   (used by skippipe demo)\n";
+
+static int number(const char *name, const char *text, double least, double most, double *out,
+		  struct error *err)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(v) || v < least || v > most)
+		return error_set(err, -EINVAL, "--%s: expected a number from %g to %g, got \"%s\"",
+				 name, least, most, text);
+	*out = v;
+	return 0;
+}
+
+static int parse_stages(struct options *o, const char *text, struct error *err)
+{
+	const char *at = text;
+
+	o->n_stages = 0;
+	for (;;) {
+		char *end;
+		long v = strtol(at, &end, 10);
+
+		if (end == at || v < 1 || v > MSG_NODES || o->n_stages == MSG_STAGES)
+			return error_set(err, -EINVAL,
+					 "--stages: expected counts like 5,3,3, got \"%s\"", text);
+		o->stages[o->n_stages++] = (int)v;
+		if (*end == '\0')
+			return 0;
+		if (*end != ',')
+			return error_set(err, -EINVAL,
+					 "--stages: expected counts like 5,3,3, got \"%s\"", text);
+		at = end + 1;
+	}
+}
+
+static int parse_skip(struct options *o, const char *text, struct error *err)
+{
+	char *end;
+	long k = strtol(text, &end, 10);
+
+	if (end == text || k < 0 || k >= MSG_STAGES || (*end && *end != '/'))
+		return error_set(err, -EINVAL, "--skip: expected K or K/S, got \"%s\"", text);
+	if (*end == '/') {
+		const char *of = end + 1;
+		long s = strtol(of, &end, 10);
+
+		if (end == of || *end || s < 1 || s > MSG_STAGES)
+			return error_set(err, -EINVAL, "--skip: expected K or K/S, got \"%s\"", text);
+		if (o->n_stages && s != o->n_stages)
+			return error_set(err, -EINVAL, "--skip %s: there are %d stages", text,
+					 o->n_stages);
+	}
+	o->skip = (uint32_t)k;
+	return 0;
+}
+
+static int parse_act(struct options *o, const char *text, struct error *err)
+{
+	static const struct {
+		const char *name;
+		enum command_verb verb;
+		enum fault_kind fault;
+		bool argument;
+	} acts[] = {
+		{ "kill", COMMAND_INJECT, FAULT_KILL, true },
+		{ "fail", COMMAND_FAIL, FAULT_NONE, true },
+		{ "recover", COMMAND_RECOVER, FAULT_NONE, true },
+		{ "skip", COMMAND_SKIP, FAULT_NONE, true },
+		{ "pause", COMMAND_PAUSE, FAULT_NONE, false },
+		{ "stop", COMMAND_STOP, FAULT_NONE, false },
+	};
+	char *end;
+	unsigned long long iteration = strtoull(text, &end, 10);
+
+	if (end == text || *end != ':' || o->n_acts == OPTIONS_MOST_ACTS)
+		return error_set(err, -EINVAL, "--at: expected ITERATION:ACT[:NUMBER], got \"%s\"", text);
+	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+		const char *arg = end + 1 + strlen(acts[i].name);
+		struct scripted_act *a = &o->acts[o->n_acts];
+		double v = 0;
+
+		if (strncmp(end + 1, acts[i].name, strlen(acts[i].name)) != 0 ||
+		    (*arg != '\0' && *arg != ':'))
+			continue;
+		if (acts[i].argument != (*arg == ':'))
+			break;
+		if (acts[i].argument && number("at", arg + 1, 0, MSG_NODES, &v, err) != 0)
+			return -EINVAL;
+		*a = (struct scripted_act){ iteration, acts[i].verb, acts[i].fault, (int)v,
+					    (int64_t)v, false };
+		o->n_acts++;
+		return 0;
+	}
+	return error_set(err, -EINVAL, "--at: unknown act or missing number in \"%s\"", text);
+}
+
+static int choice(const char *name, const char *text, const char *const *of, int n, int *out,
+		  struct error *err)
+{
+	for (int i = 0; i < n; i++) {
+		if (strcmp(text, of[i]) == 0) {
+			*out = i;
+			return 0;
+		}
+	}
+	return error_set(err, -EINVAL, "--%s: \"%s\" is not one of its values (see --help)", name, text);
+}
+
+enum {
+	O_RUN_DIR = 256, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
+	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
+	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_THREADS, O_CORPUS, O_FORMAT,
+	O_SERIALISE, O_ASSIGNMENT, O_AT, O_SILENCE, O_GATHER, O_BUDGET, O_LOG, O_HELP
+};
+
+static const struct option longs[] = {
+	{ "run-dir", 1, NULL, O_RUN_DIR }, { "listen", 1, NULL, O_LISTEN }, { "key", 1, NULL, O_KEY },
+	{ "admitted", 1, NULL, O_ADMITTED }, { "cluster", 1, NULL, O_CLUSTER },
+	{ "regions", 1, NULL, O_REGIONS }, { "model", 1, NULL, O_MODEL }, { "name", 1, NULL, O_NAME },
+	{ "supervisor-fd", 1, NULL, O_SUPERVISOR }, { "embedded", 0, NULL, O_EMBEDDED },
+	{ "agents", 1, NULL, O_AGENTS }, { "stages", 1, NULL, O_STAGES }, { "skip", 1, NULL, O_SKIP },
+	{ "iterations", 1, NULL, O_ITERATIONS }, { "time-scale", 1, NULL, O_SCALE },
+	{ "seed", 1, NULL, O_SEED }, { "batch", 1, NULL, O_BATCH }, { "sequence", 1, NULL, O_SEQUENCE },
+	{ "microbatches", 1, NULL, O_MICROBATCHES }, { "eval-every", 1, NULL, O_EVAL_EVERY },
+	{ "eval-batches", 1, NULL, O_EVAL_BATCHES }, { "threads", 1, NULL, O_THREADS },
+	{ "corpus", 1, NULL, O_CORPUS }, { "format", 1, NULL, O_FORMAT },
+	{ "serialise", 0, NULL, O_SERIALISE }, { "assignment", 1, NULL, O_ASSIGNMENT },
+	{ "at", 1, NULL, O_AT }, { "silence-ms", 1, NULL, O_SILENCE }, { "gather-s", 1, NULL, O_GATHER },
+	{ "budget", 1, NULL, O_BUDGET }, { "log", 1, NULL, O_LOG }, { "help", 0, NULL, O_HELP },
+	{ NULL, 0, NULL, 0 }
+};
+
+static int take_number(struct options *o, int option, const char *name, const char *text,
+		       struct error *err)
+{
+	static const struct {
+		int option;
+		double least, most;
+	} ranges[] = {
+		{ O_SUPERVISOR, 0, 1 << 20 }, { O_AGENTS, 2, MSG_NODES }, { O_ITERATIONS, 0, 1e15 },
+		{ O_SCALE, 0, 1e6 }, { O_SEED, 0, 9e15 }, { O_BATCH, 1, 1 << 16 },
+		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 },
+		{ O_EVAL_BATCHES, 1, 4096 }, { O_THREADS, 1, 1024 }, { O_SILENCE, 50, 1e7 },
+		{ O_GATHER, 0, 1e7 }, { O_BUDGET, 0, 3600 },
+	};
+	double v = 0, least = 0, most = 0;
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		if (ranges[i].option == option) {
+			least = ranges[i].least;
+			most = ranges[i].most;
+		}
+	}
+	if (number(name, text, least, most, &v, err) != 0)
+		return -EINVAL;
+	switch (option) {
+	case O_SUPERVISOR: o->supervisor = (int)v; break;
+	case O_AGENTS: o->agents = (uint32_t)v; break;
+	case O_ITERATIONS: o->iterations = (uint64_t)v; break;
+	case O_SCALE: o->time_scale = v; break;
+	case O_SEED: o->seed = (uint64_t)v; break;
+	case O_BATCH: o->batch = (uint32_t)v; break;
+	case O_SEQUENCE: o->sequence = (uint32_t)v; break;
+	case O_MICROBATCHES: o->microbatches = (uint32_t)v; break;
+	case O_EVAL_EVERY: o->eval_every = (uint32_t)v; break;
+	case O_EVAL_BATCHES: o->eval_batches = (uint32_t)v; break;
+	case O_THREADS: o->threads = (uint32_t)v; break;
+	case O_SILENCE: o->silence_us = (int64_t)(v * 1000); break;
+	case O_GATHER: o->gather_us = (int64_t)(v * 1e6); break;
+	default: o->budget_s = v; break;
+	}
+	return 0;
+}
+
+static int take_corpus(struct options *o, const char *path, struct error *err)
+{
+	if (o->n_corpus == OPTIONS_MOST_CORPUS)
+		return error_set(err, -EINVAL, "--corpus: more than %d files", OPTIONS_MOST_CORPUS);
+	o->corpus[o->n_corpus++] = path;
+	return 0;
+}
+
+static int take(struct options *o, int option, const char *text, int argc, char **argv,
+		struct error *err)
+{
+	static const char *const formats[] = { "text", "jsonl" };
+	static const char *const assignments[] = { "free", "given" };
+	static const char *const levels[] = { "debug", "info", "warn", "error" };
+	int v = 0, rc = 0;
+
+	switch (option) {
+	case O_RUN_DIR: o->run_dir = text; break;
+	case O_LISTEN: o->listen = text; break;
+	case O_KEY: o->key = text; break;
+	case O_ADMITTED: o->admitted = text; break;
+	case O_CLUSTER: o->cluster = text; break;
+	case O_REGIONS: o->regions = text; break;
+	case O_MODEL: o->model = text; break;
+	case O_NAME: o->name = text; break;
+	case O_EMBEDDED: o->embedded = true; break;
+	case O_SERIALISE: o->serialise = true; break;
+	case O_STAGES: rc = parse_stages(o, text, err); break;
+	case O_SKIP: rc = parse_skip(o, text, err); break;
+	case O_AT: rc = parse_act(o, text, err); break;
+	case O_CORPUS:
+		rc = take_corpus(o, text, err);
+		while (rc == 0 && optind < argc && argv[optind][0] != '-')
+			rc = take_corpus(o, argv[optind++], err);
+		break;
+	case O_FORMAT:
+		rc = choice("format", text, formats, 2, &v, err);
+		o->jsonl = v == 1;
+		break;
+	case O_ASSIGNMENT:
+		rc = choice("assignment", text, assignments, 2, &v, err);
+		o->given = v == 1;
+		break;
+	case O_LOG:
+		rc = choice("log", text, levels, 4, &v, err);
+		o->level = (enum log_level)v;
+		break;
+	default:
+		for (const struct option *l = longs; l->name; l++)
+			if (l->val == option)
+				return take_number(o, option, l->name, text, err);
+	}
+	return rc;
+}
+
+static int check(struct options *o, struct error *err)
+{
+	uint32_t sum = 0;
+
+	if (!o->run_dir || !o->key || !o->admitted)
+		return error_set(err, -EINVAL, "--%s is needed",
+				 !o->run_dir ? "run-dir" : !o->key ? "key" : "admitted");
+	if (o->cluster)
+		return 0;
+	for (int s = 0; s < o->n_stages; s++)
+		sum += (uint32_t)o->stages[s];
+	if (sum != o->agents)
+		return error_set(err, -EINVAL, "--stages adds up to %u nodes, --agents is %u", sum,
+				 o->agents);
+	if ((int)o->skip >= o->n_stages)
+		return error_set(err, -EINVAL, "--skip %u: there are only %d stages, and stage 0 stays",
+				 o->skip, o->n_stages);
+	return 0;
+}
+
+int options_parse(struct options *o, int argc, char **argv, struct error *err)
+{
+	static const int stages[] = { 5, 3, 3, 3, 3, 3 };
+	int option, rc;
+
+	*o = (struct options){ .listen = "tcp://127.0.0.1:0", .model = "tiny", .name = "skippipe",
+			       .supervisor = -1, .agents = 20, .time_scale = -1, .seed = 1,
+			       .eval_every = 5, .eval_batches = 8, .threads = 1,
+			       .silence_us = 450000, .gather_us = 30000000, .budget_s = 0.5,
+			       .level = LOG_INFO };
+	optind = 1;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+		if (option == O_HELP) {
+			fputs(help, stdout);
+			return 1;
+		}
+		if (option == '?' || option == ':')
+			return error_set(err, -EINVAL, "%s: %s (see --help)", argv[optind - 1],
+					 option == '?' ? "unknown option" : "needs a value");
+		rc = take(o, option, optarg, argc, argv, err);
+		if (rc != 0)
+			return rc;
+	}
+	if (optind < argc)
+		return error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[optind]);
+	if (o->n_stages == 0 && !o->cluster) {
+		memcpy(o->stages, stages, sizeof(stages));
+		o->n_stages = 6;
+	}
+	return check(o, err);
+}

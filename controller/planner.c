@@ -1,0 +1,295 @@
+#include "controller/planner.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "schedule/check.h"
+
+struct job {
+	struct job *next;
+	uint64_t number;
+	struct planner_request request;
+	char reason[96];
+	struct cluster *cluster;
+	bool *excluded;
+	struct plan *from;
+	struct planned *answer;
+};
+
+struct planner {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct job *waiting, *answered; /* oldest first */
+	const struct job *running;
+	atomic_bool cancel;
+	bool quit;
+	uint64_t numbers;
+	int event;
+};
+
+void planned_free(struct planned *p)
+{
+	if (!p)
+		return;
+	plan_free(p->plan);
+	simulation_free(p->trace);
+	free(p);
+}
+
+static void job_free(struct job *j)
+{
+	if (!j)
+		return;
+	cluster_free(j->cluster);
+	free(j->excluded);
+	plan_free(j->from);
+	planned_free(j->answer);
+	free(j);
+}
+
+static int64_t monotonic(void *arg)
+{
+	(void)arg;
+	return clock_monotonic_us();
+}
+
+/* Nothing leaves here that the checker has not passed. */
+static void judge(const struct job *j, struct planned *a)
+{
+	struct check_options options = { .excluded = j->excluded };
+	struct check_report report = { 0 };
+	struct error err = { "" };
+
+	if (simulate(j->cluster, a->plan, &a->trace, &err) != 0) {
+		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s", err.text);
+	} else if (check_plan(j->cluster, a->plan, a->trace, &options, &report) != 0) {
+		snprintf(a->infeasible, sizeof(a->infeasible), "out of memory");
+	} else if (report.n_breaches > 0) {
+		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s", report.breaches[0]);
+	}
+	check_report_fini(&report);
+	if (a->infeasible[0]) {
+		plan_free(a->plan);
+		a->plan = NULL;
+	}
+}
+
+static void run(struct planner *p, struct job *j)
+{
+	struct plan_request q;
+	struct error err = { "" };
+	int64_t start = clock_monotonic_us();
+	struct planned *a = j->answer;
+
+	plan_request_init(&q);
+	q.path_length = j->request.path_length;
+	q.algorithm = j->request.algorithm;
+	q.free_assignment = j->request.free_assignment;
+	q.budget_s = j->request.budget_s;
+	q.threads = j->request.threads;
+	q.seed = j->request.seed;
+	q.excluded = j->excluded;
+	q.keep_batch = true;
+	q.from = j->from;
+	q.clock_us = monotonic;
+	q.cancel = &p->cancel;
+	if (plan_search(j->cluster, &q, &a->plan, &err) != 0) {
+		a->plan = NULL;
+		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s",
+			 err.text[0] ? err.text : "no plan");
+	} else {
+		judge(j, a);
+	}
+	a->elapsed_s = (double)(clock_monotonic_us() - start) * 1e-6;
+}
+
+static void append(struct job **list, struct job *j)
+{
+	while (*list)
+		list = &(*list)->next;
+	j->next = NULL;
+	*list = j;
+}
+
+static void *work(void *arg)
+{
+	struct planner *p = arg;
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->quit) {
+		struct job *j = p->waiting;
+
+		if (!j) {
+			pthread_cond_wait(&p->work, &p->lock);
+			continue;
+		}
+		p->waiting = j->next;
+		p->running = j;
+		atomic_store(&p->cancel, false);
+		pthread_mutex_unlock(&p->lock);
+		run(p, j);
+		pthread_mutex_lock(&p->lock);
+		p->running = NULL;
+		append(&p->answered, j);
+		if (write(p->event, &one, sizeof(one)) < 0)
+			break; /* cannot happen: an eventfd takes 2^64 - 2 */
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+int planner_start(struct planner **out, struct error *err)
+{
+	struct planner *p = calloc(1, sizeof(*p));
+	sigset_t all, was;
+	int rc;
+
+	if (!p)
+		return error_set(err, -ENOMEM, "planner: out of memory");
+	p->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (p->event < 0) {
+		rc = -errno;
+		free(p);
+		return error_set(err, rc, "planner: eventfd: %s", strerror(-rc));
+	}
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->work, NULL);
+	sigfillset(&all); /* signals are the loop's */
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	rc = -pthread_create(&p->thread, NULL, work, p);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	if (rc != 0) {
+		close(p->event);
+		free(p);
+		return error_set(err, rc, "planner: no thread: %s", strerror(-rc));
+	}
+	*out = p;
+	return 0;
+}
+
+static void drop_all(struct job *j)
+{
+	while (j) {
+		struct job *next = j->next;
+
+		job_free(j);
+		j = next;
+	}
+}
+
+void planner_stop(struct planner *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->quit = true;
+	atomic_store(&p->cancel, true);
+	pthread_cond_signal(&p->work);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	drop_all(p->waiting);
+	drop_all(p->answered);
+	pthread_mutex_destroy(&p->lock);
+	pthread_cond_destroy(&p->work);
+	close(p->event);
+	free(p);
+}
+
+int planner_fd(const struct planner *p)
+{
+	return p->event;
+}
+
+static struct job *job_new(const struct cluster *c, const struct planner_request *q)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	j->request = *q;
+	snprintf(j->reason, sizeof(j->reason), "%s", q->reason ? q->reason : "");
+	j->answer = calloc(1, sizeof(*j->answer));
+	j->cluster = cluster_copy(c);
+	j->excluded = calloc((size_t)c->n_nodes, sizeof(bool));
+	j->from = q->from ? plan_copy(q->from) : NULL;
+	if (!j->answer || !j->cluster || !j->excluded || (q->from && !j->from)) {
+		job_free(j);
+		return NULL;
+	}
+	if (q->excluded)
+		memcpy(j->excluded, q->excluded, (size_t)c->n_nodes * sizeof(bool));
+	return j;
+}
+
+/* What waits of this kind will not be wanted any more. */
+static void drop_older(struct planner *p, enum planner_kind kind)
+{
+	for (struct job **at = &p->waiting; *at;) {
+		struct job *j = *at;
+
+		if (j->request.kind == kind) {
+			*at = j->next;
+			job_free(j);
+		} else {
+			at = &j->next;
+		}
+	}
+	if (p->running && p->running->request.kind == kind)
+		atomic_store(&p->cancel, true);
+}
+
+uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct planner_request *q)
+{
+	struct job *j = job_new(c, q);
+
+	if (!j)
+		return 0;
+	pthread_mutex_lock(&p->lock);
+	drop_older(p, q->kind);
+	j->number = ++p->numbers;
+	j->answer->request = j->number;
+	j->answer->kind = q->kind;
+	memcpy(j->answer->reason, j->reason, sizeof(j->reason));
+	/* A run waits for its plan: baselines and previews let it pass. */
+	if (q->kind == PLANNER_RUN) {
+		j->next = p->waiting;
+		p->waiting = j;
+		if (p->running && p->running->request.kind == PLANNER_BASELINE)
+			atomic_store(&p->cancel, true);
+	} else {
+		append(&p->waiting, j);
+	}
+	pthread_cond_signal(&p->work);
+	pthread_mutex_unlock(&p->lock);
+	return j->number;
+}
+
+struct planned *planner_take(struct planner *p)
+{
+	struct planned *a = NULL;
+	struct job *j;
+	uint64_t n;
+
+	pthread_mutex_lock(&p->lock);
+	j = p->answered;
+	if (j) {
+		p->answered = j->next;
+		a = j->answer;
+		j->answer = NULL;
+	} else if (read(p->event, &n, sizeof(n)) < 0) {
+		/* nothing had come: no harm */
+	}
+	pthread_mutex_unlock(&p->lock);
+	job_free(j);
+	return a;
+}

@@ -1,0 +1,58 @@
+/* planner.h - plans made on a worker thread, so that the controller's loop never waits for one.
+ *
+ * Requests are served in order; an answer is announced on planner_fd. A request that a newer one
+ * of the same `kind` makes pointless is dropped, or cancelled when it is the one being worked on.
+ */
+#ifndef CONTROLLER_PLANNER_H
+#define CONTROLLER_PLANNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "schedule/cluster.h"
+#include "schedule/plan.h"
+#include "schedule/search.h"
+#include "schedule/simulate.h"
+
+struct planner; /* opaque */
+
+enum planner_kind { PLANNER_RUN, PLANNER_PREVIEW, PLANNER_BASELINE };
+
+/* A plan that passed the checker, with its trace. */
+struct planned {
+	struct plan *plan;         /* NULL: none; then infeasible says why */
+	struct simulation *trace;
+	char infeasible[256];
+	uint64_t request;
+	enum planner_kind kind;
+	char reason[96];
+	double elapsed_s;
+	uint64_t epoch;            /* given when it takes effect; 0 before */
+	uint64_t iteration;
+};
+void planned_free(struct planned *p); /* NULL is allowed */
+
+struct planner_request {
+	enum planner_kind kind;
+	int path_length;
+	enum plan_algorithm algorithm;
+	bool free_assignment;
+	const bool *excluded;      /* (n_nodes) copied */
+	const struct plan *from;   /* copied; NULL */
+	double budget_s;
+	int threads;
+	uint64_t seed;
+	const char *reason;
+};
+
+int planner_start(struct planner **out, struct error *err);
+void planner_stop(struct planner *p); /* cancels; NULL is allowed */
+int planner_fd(const struct planner *p); /* poll for POLLIN */
+
+/* The cluster is copied. Gives the request's number (> 0), or 0 when memory is out. */
+uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct planner_request *q);
+/* The next answer, for the caller to free; NULL when there is none. */
+struct planned *planner_take(struct planner *p);
+
+#endif

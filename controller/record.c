@@ -1,0 +1,328 @@
+/* record.c - the run's memory: the store, RUN-DIR/plans, and JSON lines on stdout. */
+#include "controller/controller.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+/* ---- JSON lines ---- */
+
+static void put(struct controller *c, json_t *o)
+{
+	if (o && c->jsonl) {
+		json_dumpf(o, c->jsonl, JSON_COMPACT | JSON_REAL_PRECISION(9));
+		fputc('\n', c->jsonl);
+		fflush(c->jsonl);
+	}
+	json_decref(o);
+}
+
+static const char *const state_names[] = { "absent", "joining", "syncing", "live", "suspect",
+					   "failed", "dead" };
+static const char *const fault_names[] = { "none", "kill", "hang", "slow-node", "slow-link", "loss",
+					   "partition" };
+
+void record_iteration(struct controller *c, const struct msg_see_iteration *s)
+{
+	put(c, json_pack("{s:s, s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:I}",
+			 "event", "iteration", "n", (json_int_t)s->iteration, "loss", (double)s->loss,
+			 "iteration_s", (double)s->iteration_s, "predicted_s", (double)s->predicted_s,
+			 "collisions", (int)s->collisions, "nodes_alive", (int)s->alive, "path_length",
+			 (int)s->path_length, "collision_wait_s", (double)s->wait_s, "sync_s",
+			 (double)s->sync_s, "predicted_sync_s", (double)s->predicted_sync_s, "real_s",
+			 (double)s->real_s, "tokens_per_s", (double)s->tokens_per_s, "rerun",
+			 (int)s->rerun, "epoch", (json_int_t)s->epoch));
+}
+
+void record_validation(struct controller *c, const struct msg_see_validation *v)
+{
+	struct store_validation sv = { v->iteration, (double)v->loss, clock_wall_us() };
+	struct error err = { "" };
+
+	if (store_validation(c->store, &sv, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	if (c->n_validations == c->room_validations) {
+		uint32_t room = c->room_validations ? 2 * c->room_validations : 256;
+		struct msg_see_validation *list = realloc(c->validations, room * sizeof(*list));
+
+		if (!list)
+			return;
+		c->validations = list;
+		c->room_validations = room;
+	}
+	c->validations[c->n_validations++] = *v;
+	put(c, json_pack("{s:s, s:I, s:f}", "event", "validation", "n", (json_int_t)v->iteration, "loss",
+			 (double)v->loss));
+}
+
+void record_node(struct controller *c, const struct member *m)
+{
+	put(c, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node", (int)m->id, "stage",
+			 member_stage(c, m), "state", state_names[m->state], "why", m->why, "iteration",
+			 (json_int_t)c->committed));
+}
+
+void record_fault(struct controller *c, const struct fault *f)
+{
+	struct store_fault sf = { .id = f->id, .iteration = c->iteration, .kind = fault_names[f->kind],
+				  .node = f->node, .peer = f->peer, .factor = (double)f->factor,
+				  .ttl_ms = f->ttl_ms, .started_wall_us = f->started_wall_us,
+				  .ended_wall_us = f->active ? 0 : clock_wall_us() };
+	struct error err = { "" };
+
+	if (store_fault(c->store, &sf, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	put(c, json_pack("{s:s, s:i, s:s, s:i, s:i, s:b}", "event", "fault", "fault", (int)f->id, "kind",
+			 fault_names[f->kind], "node", f->node, "peer", f->peer, "active", f->active));
+}
+
+/* ---- plans ---- */
+
+void record_plan(struct controller *c, const struct planned *p)
+{
+	char path[PATH_MAX], *text = plan_format(p->plan);
+	struct store_plan sp = { p->epoch, p->iteration, p->reason, (uint32_t)p->plan->path_length, text,
+				 p->plan->predicted.iteration_s, p->plan->predicted.sync_s };
+	struct error err = { "" };
+
+	if (!text) {
+		controller_finish(c, 1, "out of memory");
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/plans/%04llu.json", c->options.run_dir,
+		 (unsigned long long)p->epoch);
+	if (store_plan(c->store, &sp, &err) != 0 || file_write(path, text, strlen(text), 0600, &err) != 0)
+		controller_finish(c, 1, err.text);
+	if (c->jsonl)
+		put(c, json_pack("{s:s, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:s, s:o}", "event", "plan",
+				 "epoch", (json_int_t)p->epoch, "iteration", (json_int_t)p->iteration,
+				 "reason", p->reason, "path_length", p->plan->path_length, "predicted_s",
+				 p->plan->predicted.iteration_s, "predicted_sync_s",
+				 p->plan->predicted.sync_s, "elapsed_s", p->elapsed_s, "file", path, "plan",
+				 json_loads(text, 0, NULL)));
+	free(text);
+}
+
+/* ---- the run itself ---- */
+
+static char *optimizer_json(const struct recipe *r)
+{
+	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:f}", "kind", "adamw", "lr",
+			      (double)r->adamw.lr, "beta1", (double)r->adamw.beta1, "beta2",
+			      (double)r->adamw.beta2, "eps", (double)r->adamw.eps, "weight_decay",
+			      (double)r->adamw.weight_decay, "clip", (double)r->clip, "warmup",
+			      (int)r->warmup, "iterations", (int)r->iterations, "final_lr",
+			      (double)r->final_lr);
+	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+	json_decref(o);
+	return text;
+}
+
+int record_begin(struct controller *c, struct error *err)
+{
+	char path[PATH_MAX], *cluster = cluster_format(c->cluster), *optimizer = optimizer_json(&c->recipe);
+	struct store_run run = {
+		.name = c->options.name, .version = SKIPPIPE_VERSION, .model = c->model_json,
+		.cluster = cluster, .optimizer = optimizer, .id = c->run, .seed = c->options.seed,
+		.corpus_hash = 0, .started_wall_us = c->started_wall_us, .batch = c->recipe.batch,
+		.sequence = c->recipe.sequence, .n_shards = c->n_shards, .per_shard = c->per_shard,
+		.threads = c->options.threads, .n_corpus = c->options.n_corpus,
+		.corpus = c->options.corpus,
+	};
+	int rc = -ENOMEM;
+
+	if (!cluster || !optimizer)
+		error_set(err, rc, "out of memory");
+	else
+		rc = store_create(&c->store, c->options.run_dir, &run, err);
+	if (rc == 0) {
+		snprintf(path, sizeof(path), "%s/plans", c->options.run_dir);
+		rc = file_make_folder(path, err);
+	}
+	if (rc == 0) {
+		snprintf(path, sizeof(path), "%s/cluster.json", c->options.run_dir);
+		rc = file_write(path, cluster, strlen(cluster), 0600, err);
+	}
+	free(cluster);
+	free(optimizer);
+	return rc;
+}
+
+/* ---- commits ---- */
+
+struct audit {
+	struct store_route *routes;
+	struct store_order *orders;
+	struct store_counted *counted;
+	struct store_reduction *reductions;
+	uint16_t *nodes;
+	size_t n_orders, n_reductions;
+};
+
+static void audit_fini(struct audit *a)
+{
+	free(a->routes);
+	free(a->orders);
+	free(a->counted);
+	free(a->reductions);
+	free(a->nodes);
+}
+
+static void audit_orders(const struct controller *c, struct audit *a)
+{
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct counts *k = &c->routes.counts[i];
+
+		if (!c->members[i].replica || k->n == 0)
+			continue;
+		a->orders[a->n_orders++] = (struct store_order){
+			(uint16_t)i, (uint8_t)member_stage(c, &c->members[i]), k->n, a->counted + at
+		};
+		for (uint32_t n = 0; n < k->n; n++)
+			a->counted[at++] = (struct store_counted){
+				k->list[n].microbatch, k->list[n].kind == WORK_LOSS ? 'L' : 'B'
+			};
+	}
+}
+
+static void audit_reductions(const struct controller *c, struct audit *a)
+{
+	size_t at = 0;
+
+	for (int s = 0; s < c->cluster->n_stages; s++) {
+		struct store_reduction *r = &a->reductions[a->n_reductions++];
+
+		*r = (struct store_reduction){ (uint8_t)s, 0, a->nodes + at };
+		for (uint32_t i = 0; i < c->n_members; i++)
+			if (c->members[i].replica && member_stage(c, &c->members[i]) == s) {
+				a->nodes[at++] = (uint16_t)i;
+				r->n_nodes++;
+			}
+	}
+}
+
+static int audit_init(const struct controller *c, struct audit *a)
+{
+	size_t counted = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		counted += c->routes.counts[i].n;
+	*a = (struct audit){
+		.routes = calloc(c->routes.n, sizeof(*a->routes)),
+		.orders = calloc(c->n_members, sizeof(*a->orders)),
+		.counted = calloc(counted + 1, sizeof(*a->counted)),
+		.reductions = calloc((size_t)c->cluster->n_stages, sizeof(*a->reductions)),
+		.nodes = calloc(c->n_members, sizeof(*a->nodes)),
+	};
+	if (!a->routes || !a->orders || !a->counted || !a->reductions || !a->nodes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->routes.n; i++) {
+		const struct msg_route *r = &c->routes.microbatches[i].route;
+
+		a->routes[i] = (struct store_route){ r->microbatch, r->shard, r->wave, r->attempt,
+						     r->n_hops, r->nodes, r->stages };
+	}
+	audit_orders(c, a);
+	audit_reductions(c, a);
+	return 0;
+}
+
+static void keep_history(struct controller *c, const struct msg_see_iteration *see)
+{
+	if (c->n_history == c->room_history) {
+		uint32_t room = c->room_history ? 2 * c->room_history : 1024;
+		struct msg_see_iteration *list = realloc(c->history, room * sizeof(*list));
+
+		if (!list)
+			return;
+		c->history = list;
+		c->room_history = room;
+	}
+	c->history[c->n_history++] = *see;
+}
+
+/* A task's start and end, joined; arrivals and waits come with the start. */
+static void record_tasks(struct controller *c)
+{
+	static const char kinds[] = { 'F', 'L', 'B', 'E' };
+	const struct progress *p = &c->progress;
+	struct store_task *tasks = calloc(p->n_events + 1, sizeof(*tasks));
+	int64_t *open = malloc(c->n_members * sizeof(*open));
+	struct error err = { "" };
+	size_t n = 0;
+
+	for (uint32_t i = 0; open && i < c->n_members; i++)
+		open[i] = -1;
+	for (uint32_t i = 0; tasks && open && i < p->n_events; i++) {
+		const struct msg_task_event *e = &p->events[i];
+
+		if (e->type == WORK_STARTS) {
+			tasks[n] = (struct store_task){
+				.iteration = c->iteration, .microbatch = e->microbatch,
+				.attempt = e->attempt, .node = e->node, .kind = kinds[e->kind & 3],
+				.waited_for = e->blocker == UINT32_MAX ? -1 : (int64_t)e->blocker,
+				.arrived_us = e->arrived_us, .start_us = e->at_us, .end_us = e->at_us,
+			};
+			open[e->node] = (int64_t)n++;
+		} else if (e->type == WORK_ENDS && open[e->node] >= 0) {
+			tasks[open[e->node]].end_us = e->at_us;
+			tasks[open[e->node]].counted = e->counted;
+			open[e->node] = -1;
+		}
+	}
+	if (tasks && n > 0 && store_tasks(c->store, tasks, n, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	free(tasks);
+	free(open);
+}
+
+int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
+		  const struct msg_see_iteration *see, struct error *err)
+{
+	struct audit a;
+	int rc = audit_init(c, &a);
+	struct store_commit sc = {
+		.iteration = m->iteration, .epoch = c->epoch, .attempt = m->attempt, .scale = m->scale,
+		.lr = m->lr, .beta1 = m->beta1, .beta2 = m->beta2, .eps = m->eps,
+		.weight_decay = m->weight_decay, .loss = see->loss, .gradient_norm = see->gradient_norm,
+		.clip = c->recipe.clip, .iteration_s = see->iteration_s, .predicted_s = see->predicted_s,
+		.sync_s = see->sync_s, .real_s = see->real_s, .collisions = see->collisions,
+		.wait_s = see->wait_s, .alive = see->alive, .path_length = see->path_length,
+		.rerun = see->rerun, .wall_us = clock_wall_us(), .n_routes = c->routes.n,
+		.n_orders = a.n_orders, .n_reductions = a.n_reductions, .routes = a.routes,
+		.orders = a.orders, .reductions = a.reductions,
+	};
+
+	(void)sum_squares;
+	if (rc != 0)
+		error_set(err, rc, "out of memory");
+	else
+		rc = store_commit(c->store, &sc, err);
+	audit_fini(&a);
+	if (rc != 0)
+		return rc;
+	keep_history(c, see);
+	record_tasks(c);
+	put(c, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",
+			 (json_int_t)m->iteration, "epoch", (json_int_t)c->epoch, "attempt",
+			 (int)m->attempt, "scale", (double)m->scale, "lr", (double)m->lr));
+	return 0;
+}
+
+void record_hash(struct controller *c, const struct member *m, uint64_t iteration, uint64_t hash)
+{
+	struct store_hash h = { iteration, hash, m->id, (uint8_t)member_stage(c, m) };
+	struct error err = { "" };
+
+	if (store_hashes(c->store, &h, 1, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+}

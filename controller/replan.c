@@ -1,0 +1,157 @@
+/* replan.c - what to ask the planner, and what to do with its answers.
+ *
+ * A change (a node lost, found or marked, another skip ratio) asks for a plan quickly; it takes
+ * over when the next iteration starts. When that is in hand the planner is asked once more, with
+ * more time, from the plan it just made. Node ids stay the cluster's; who cannot be used is
+ * excluded, and the data nodes that remain take over the microbatches of those that are out.
+ */
+#include "controller/controller.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const double quick_s = 0.06, refine_s = 1.0;
+
+bool planned_uses(const struct planned *p, uint16_t node)
+{
+	const struct plan *plan = p ? p->plan : NULL;
+
+	for (int i = 0; plan && i < plan->stage_start[plan->n_stages]; i++)
+		if (plan->assigned[i] == node)
+			return true;
+	return false;
+}
+
+/* Every node of it is a replica of that very stage, and nobody wants it out. */
+bool replan_usable(const struct controller *c, const struct planned *p)
+{
+	const struct plan *plan = p->plan;
+
+	for (int s = 0; s < plan->n_stages; s++) {
+		for (int i = plan->stage_start[s]; i < plan->stage_start[s + 1]; i++) {
+			const struct member *m = &c->members[plan->assigned[i]];
+
+			if (!m->replica || m->marked || member_stage(c, m) != s)
+				return false;
+		}
+	}
+	return true;
+}
+
+uint32_t plan_peak_slots(const struct planned *p)
+{
+	int most = 0;
+
+	for (int i = 0; i < p->trace->n_nodes; i++)
+		if (p->trace->peak_slots[i] > most)
+			most = p->trace->peak_slots[i];
+	return (uint32_t)most;
+}
+
+static void measured_times(struct controller *c)
+{
+	if (c->options.time_scale != 0)
+		return; /* emulated: the cluster says how long things take */
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+		struct cluster_node *n = &c->cluster->nodes[i];
+
+		if (!m->replica || m->measured_forward_s <= 0)
+			continue;
+		n->forward_s = m->measured_forward_s;
+		n->backward_s = m->measured_backward_s;
+		if (m->measured_loss_s > 0)
+			n->loss_s = m->measured_loss_s;
+	}
+}
+
+static void ask(struct controller *c, double budget_s, const struct plan *from)
+{
+	bool excluded[MSG_NODES];
+	struct planner_request q = { .kind = PLANNER_RUN, .path_length = (int)c->path_length,
+				     .algorithm = PLAN_BEST, .excluded = excluded, .from = from,
+				     .budget_s = budget_s, .threads = 1, .seed = c->options.seed,
+				     .reason = c->plan_reason };
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		excluded[i] = !c->members[i].replica || c->members[i].marked;
+	measured_times(c);
+	c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
+}
+
+void replan(struct controller *c, const char *reason)
+{
+	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
+	c->refine_wanted = true;
+	ask(c, quick_s, c->current ? c->current->plan : NULL);
+}
+
+static void infeasible(struct controller *c, const struct planned *a)
+{
+	note(c, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);
+	if (c->phase == PHASE_GATHERING) {
+		controller_finish(c, 3, a->infeasible);
+	} else if (c->current && c->path_length != (uint32_t)c->current->plan->path_length) {
+		c->path_length = (uint32_t)c->current->plan->path_length;
+		note(c, NOTE_WARNING, -1, 0, "the skip ratio stays as it was");
+		replan(c, "the wanted skip ratio has no plan");
+	}
+}
+
+static double cost(const struct planned *p)
+{
+	return p->plan->predicted.iteration_s;
+}
+
+static void take_run(struct controller *c, struct planned *a)
+{
+	bool refined = !c->refine_wanted;
+
+	if (a->request != c->plan_wanted) {
+		planned_free(a);
+		return; /* overtaken */
+	}
+	c->plan_wanted = 0;
+	if (!a->plan) {
+		infeasible(c, a);
+		planned_free(a);
+		return;
+	}
+	if (refined && c->current && replan_usable(c, c->current) && !c->pending &&
+	    a->plan->path_length == c->current->plan->path_length && cost(a) >= cost(c->current) * 0.995) {
+		planned_free(a); /* what runs is as good */
+		return;
+	}
+	if (!refined || !c->pending || !replan_usable(c, c->pending) || cost(a) < cost(c->pending)) {
+		planned_free(c->pending);
+		c->pending = a;
+	} else {
+		planned_free(a);
+	}
+	if (c->refine_wanted && c->phase != PHASE_GATHERING) {
+		c->refine_wanted = false;
+		ask(c, refine_s, c->pending->plan);
+		/* A refinement is welcome, not waited for: the loop may start without it. */
+	}
+}
+
+void replan_turn(struct controller *c)
+{
+	struct planned *a;
+
+	while ((a = planner_take(c->planner)) != NULL) {
+		switch (a->kind) {
+		case PLANNER_RUN:
+			take_run(c, a);
+			break;
+		case PLANNER_PREVIEW:
+			command_previewed(c, a);
+			break;
+		case PLANNER_BASELINE:
+			if (a->plan)
+				c->baseline_s = a->plan->predicted.iteration_s;
+			planned_free(a);
+			break;
+		}
+	}
+}

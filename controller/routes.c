@@ -1,0 +1,284 @@
+#include "controller/routes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int routes_init(struct routes *r, uint32_t n, uint32_t n_nodes)
+{
+	memset(r, 0, sizeof(*r));
+	r->microbatches = calloc(n ? n : 1, sizeof(*r->microbatches));
+	r->counts = calloc(n_nodes ? n_nodes : 1, sizeof(*r->counts));
+	if (!r->microbatches || !r->counts) {
+		routes_fini(r);
+		return -ENOMEM;
+	}
+	r->n = n;
+	r->n_nodes = n_nodes;
+	return 0;
+}
+
+void routes_fini(struct routes *r)
+{
+	for (uint32_t i = 0; r->counts && i < r->n_nodes; i++)
+		free(r->counts[i].list);
+	free(r->counts);
+	free(r->microbatches);
+	memset(r, 0, sizeof(*r));
+}
+
+static void set_route(struct microbatch *m, uint32_t id, const struct plan_microbatch *from,
+		      const int *stage_of)
+{
+	memset(m, 0, sizeof(*m));
+	m->route.microbatch = id;
+	m->route.n_hops = (uint32_t)from->length;
+	m->route.nodes = m->nodes;
+	m->route.stages = m->stages;
+	for (int h = 0; h < from->length; h++) {
+		m->nodes[h] = (uint16_t)from->path[h];
+		m->stages[h] = (uint8_t)stage_of[from->path[h]];
+	}
+}
+
+/* First to every microbatch whose data node has a shard of its own that still has waves left;
+ * then what remains, in order, to those that remain. */
+static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards,
+			uint32_t per_shard, uint32_t *next_wave)
+{
+	uint32_t shard = 0;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+		int own = shard_of[m->nodes[0]];
+
+		m->route.shard = UINT32_MAX;
+		if (own < 0 || next_wave[own] >= per_shard)
+			continue;
+		m->route.shard = (uint32_t)own;
+		m->route.wave = next_wave[own]++;
+	}
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+
+		if (m->route.shard != UINT32_MAX)
+			continue;
+		while (shard < n_shards && next_wave[shard] >= per_shard)
+			shard++;
+		m->route.shard = shard;
+		m->route.wave = next_wave[shard]++;
+	}
+}
+
+int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
+		     uint32_t per_shard, struct error *err)
+{
+	uint32_t *next_wave = calloc(n_shards, sizeof(*next_wave));
+	int *stage_of = malloc(r->n_nodes * sizeof(*stage_of));
+	int rc = 0;
+
+	if (!next_wave || !stage_of) {
+		rc = error_set(err, -ENOMEM, "routes: out of memory");
+		goto done;
+	}
+	if ((uint32_t)p->n_microbatches != n_shards * per_shard || r->n != n_shards * per_shard) {
+		rc = error_set(err, -EINVAL, "the plan has %d microbatches, the run %u",
+			       p->n_microbatches, n_shards * per_shard);
+		goto done;
+	}
+	plan_stages(p, (int)r->n_nodes, stage_of);
+	for (uint32_t i = 0; i < r->n; i++)
+		set_route(&r->microbatches[i], i, &p->microbatches[i], stage_of);
+	deal_shards(r, shard_of, n_shards, per_shard, next_wave);
+	r->done = r->rerun = 0;
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		r->counts[i].n = 0;
+done:
+	free(next_wave);
+	free(stage_of);
+	return rc;
+}
+
+static int hop_of(const struct microbatch *m, uint16_t node)
+{
+	for (uint32_t h = 0; h < m->route.n_hops; h++)
+		if (m->nodes[h] == node)
+			return (int)h;
+	return -1;
+}
+
+static void restart(struct routes *r, struct microbatch *m)
+{
+	m->route.attempt++;
+	if (m->done)
+		r->done--;
+	m->done = false;
+	m->position = 0;
+	r->rerun++;
+}
+
+/* Unfinished visits a node still has before it. */
+static uint32_t left_at(const struct routes *r, uint16_t node)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		n += !r->microbatches[i].done && hop_of(&r->microbatches[i], node) >= 0;
+	return n;
+}
+
+static double detour(const struct cluster *c, const struct microbatch *m, int hop, int node)
+{
+	int before = hop > 0 ? m->nodes[hop - 1] : -1;
+	int after = (uint32_t)hop + 1 < m->route.n_hops ? m->nodes[hop + 1] : -1;
+	double d = 0;
+
+	if (before >= 0)
+		d += c->delay_s[before * c->n_nodes + node];
+	if (after >= 0)
+		d += c->delay_s[node * c->n_nodes + after];
+	return d;
+}
+
+static int choose(const struct routes *r, const struct microbatch *m, int hop, const bool *usable,
+		  const int *stage_of, const struct cluster *c)
+{
+	uint32_t best_left = UINT32_MAX;
+	double best_detour = 0;
+	int best = -1;
+
+	for (uint32_t i = 0; i < r->n_nodes; i++) {
+		uint32_t left;
+		double d;
+
+		if (!usable[i] || stage_of[i] != m->stages[hop])
+			continue;
+		left = left_at(r, (uint16_t)i);
+		d = detour(c, m, hop, (int)i);
+		if (best < 0 || left < best_left || (left == best_left && d < best_detour)) {
+			best = (int)i;
+			best_left = left;
+			best_detour = d;
+		}
+	}
+	return best;
+}
+
+int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
+		   const struct cluster *c, uint32_t *changed)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+		int hop = hop_of(m, gone), node;
+
+		if (hop < 0)
+			continue;
+		node = choose(r, m, hop, usable, stage_of, c);
+		if (node < 0)
+			return -ENOENT; /* the stage has nobody, so this was the first */
+		m->nodes[hop] = (uint16_t)node;
+		restart(r, m);
+		changed[n++] = i;
+	}
+	r->counts[gone].n = 0;
+	return n;
+}
+
+static bool swapped(const struct microbatch *m)
+{
+	for (uint32_t h = 1; h < m->route.n_hops; h++)
+		if (m->stages[h] < m->stages[h - 1])
+			return true;
+	return false;
+}
+
+static bool counted_anywhere(const struct routes *r, uint32_t id)
+{
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		for (uint32_t k = 0; k < r->counts[i].n; k++)
+			if (r->counts[i].list[k].microbatch == id)
+				return true;
+	return false;
+}
+
+static void sort_stages(struct microbatch *m)
+{
+	for (uint32_t h = 2; h < m->route.n_hops; h++) {
+		uint8_t s = m->stages[h];
+		uint16_t node = m->nodes[h];
+		uint32_t k = h;
+
+		for (; k > 1 && m->stages[k - 1] > s; k--) {
+			m->stages[k] = m->stages[k - 1];
+			m->nodes[k] = m->nodes[k - 1];
+		}
+		m->stages[k] = s;
+		m->nodes[k] = node;
+	}
+}
+
+int64_t routes_unswap(struct routes *r)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+
+		if (m->done || !swapped(m) || m->position >= m->route.n_hops ||
+		    counted_anywhere(r, i))
+			continue;
+		sort_stages(m);
+		restart(r, m);
+		return i;
+	}
+	return -1;
+}
+
+int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)
+{
+	struct counts *c = &r->counts[node];
+
+	if (c->n == c->room) {
+		uint32_t room = c->room ? 2 * c->room : 64;
+		struct counted *list = realloc(c->list, room * sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		c->list = list;
+		c->room = room;
+	}
+	c->list[c->n++] = (struct counted){ microbatch, kind };
+	return 0;
+}
+
+static uint32_t times_counted(const struct counts *c, uint32_t microbatch, uint8_t kind)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		n += c->list[i].microbatch == microbatch && c->list[i].kind == kind;
+	return n;
+}
+
+int routes_audit(const struct routes *r, const bool *alive, struct error *err)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct microbatch *m = &r->microbatches[i];
+
+		for (uint32_t node = 0; node < r->n_nodes; node++) {
+			uint32_t b, l, want;
+
+			if (!alive[node])
+				continue;
+			b = times_counted(&r->counts[node], i, WORK_BACKWARD);
+			l = times_counted(&r->counts[node], i, WORK_LOSS);
+			want = hop_of(m, (uint16_t)node) >= 0;
+			if (b != want || l != (node == m->nodes[0]))
+				return error_set(err, -EPROTO,
+						 "microbatch %u: node %u counted its gradient %u "
+						 "times and its loss %u times, expected %u and %u",
+						 i, node, b, l, want, node == m->nodes[0]);
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* routes.h - the microbatches of one iteration: their routes, what is done, who counted what.
+ *
+ * Pure bookkeeping, no clock, no network. A microbatch's data is (shard, wave): the shard of the
+ * data node it was dealt to when the run began, wherever its data node is today. Its stages never
+ * change within an iteration once a gradient was counted; its nodes change when they die.
+ *
+ * Exactly once: a node counts a microbatch's gradient once an iteration whatever the attempt
+ * (docs/architecture.md); routes_audit proves it from the nodes' reports before every commit.
+ */
+#ifndef CONTROLLER_ROUTES_H
+#define CONTROLLER_ROUTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "schedule/cluster.h"
+#include "schedule/plan.h"
+#include "wire/msg.h"
+
+struct microbatch {
+	struct msg_route route; /* its nodes and stages point to the arrays below */
+	uint16_t nodes[MSG_STAGES];
+	uint8_t stages[MSG_STAGES];
+	bool done;          /* the last backward of the newest attempt ended */
+	bool has_loss;
+	float loss;
+	uint8_t position;   /* furthest chain position that ended in the newest attempt */
+};
+
+/* What one node counted, in its order. */
+struct counted {
+	uint32_t microbatch;
+	uint8_t kind; /* WORK_LOSS or WORK_BACKWARD */
+};
+
+struct counts {
+	struct counted *list;
+	uint32_t n, room;
+};
+
+struct routes {
+	uint32_t n; /* microbatches; ids are 0 .. n - 1 */
+	struct microbatch *microbatches;
+	uint32_t done;
+	uint32_t rerun;
+	uint32_t n_nodes;
+	struct counts *counts; /* (n_nodes) */
+};
+
+/* Room for n microbatches over n_nodes nodes. -ENOMEM. */
+int routes_init(struct routes *r, uint32_t n, uint32_t n_nodes);
+void routes_fini(struct routes *r);
+
+/* The iteration's routes as a plan has them. Shard and wave are dealt so that a data node gets its
+ * own shard's microbatches first (shard_of: (n_nodes) its shard or -1) and the rest go round.
+ * -EINVAL: the plan has another number of microbatches than n_shards * per_shard. */
+int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
+		     uint32_t per_shard, struct error *err);
+
+/* Node `gone` takes its counted gradients with it: every microbatch that visits it gets another
+ * node of the same stage (the one with the least left to do, then the nearest) and a new attempt.
+ * usable: (n_nodes) nodes that hold this iteration's weights; stage_of: (n_nodes).
+ * Fills changed (room n) with the ids; returns how many, or -ENOENT when the stage has no usable
+ * node left: then nothing was changed. */
+int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
+		   const struct cluster *c, uint32_t *changed);
+
+/* Undoes a standstill: one microbatch that waits in its forward pass with swapped stages starts
+ * again with its stages ascending; it cannot be part of a circle again. Returns its id, or -1. */
+int64_t routes_unswap(struct routes *r);
+
+int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind); /* -ENOMEM */
+
+/* Each microbatch counted once by each node of its route and by no other living node, the loss
+ * once by its data node. alive: (n_nodes). The message names the first breach. */
+int routes_audit(const struct routes *r, const bool *alive, struct error *err);
+
+#endif

@@ -1,0 +1,244 @@
+#include "controller/setup.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "schedule/regions.h"
+
+/* ---- the model ---- */
+
+static int load_model(struct controller *c, struct error *err)
+{
+	struct options *o = &c->options;
+	char *text;
+	size_t size;
+	int rc = model_preset(o->model, &c->model, &c->recipe, err);
+
+	if (rc == -ENOENT && access(o->model, F_OK) == 0) {
+		rc = file_read(o->model, 1 << 20, &text, &size, err);
+		if (rc != 0)
+			return rc;
+		model_preset("tiny", NULL, &c->recipe, NULL);
+		rc = model_config_parse(&c->model, &c->recipe, text, size, o->model, err);
+		free(text);
+	}
+	if (rc != 0)
+		return rc;
+	c->model.n_stages = (uint32_t)c->cluster->n_stages;
+	if (o->batch)
+		c->recipe.batch = o->batch;
+	if (o->sequence)
+		c->recipe.sequence = o->sequence;
+	if (c->recipe.sequence > c->model.context)
+		c->model.context = c->recipe.sequence;
+	rc = model_config_check(&c->model, err);
+	if (rc == 0)
+		rc = recipe_check(&c->recipe, &c->model, err);
+	if (rc != 0)
+		return rc;
+	c->model_json = model_config_print(&c->model, &c->recipe);
+	if (!c->model_json)
+		return error_set(err, -ENOMEM, "out of memory");
+	if (strlen(c->model_json) >= sizeof(((struct msg_welcome *)0)->model))
+		return error_set(err, -EINVAL, "%s: the model's description is too long", o->model);
+	return 0;
+}
+
+static uint64_t count_parameters(const struct model_config *m)
+{
+	uint64_t dim = m->dim, kv = (uint64_t)m->n_kv_heads * (m->dim / m->n_heads);
+	uint64_t layer = 2 * dim + 2 * dim * dim + 2 * dim * kv + 3 * dim * m->ffn_dim;
+
+	return (m->tied ? 1 : 2) * (uint64_t)m->vocab * dim + m->n_layers * layer + dim;
+}
+
+/* ---- the cluster ---- */
+
+static void shipped_file(const char *name, char *out, size_t room)
+{
+	char exe[PATH_MAX / 2];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	snprintf(out, room, "%s/share/skippipe/%s", SKIPPIPE_PREFIX, name);
+	if (n <= 0)
+		return;
+	exe[n] = '\0';
+	slash = strrchr(exe, '/');
+	if (slash)
+		*slash = '\0';
+	snprintf(out, room, "%s/../share/skippipe/%s", exe, name); /* installed anywhere */
+	if (access(out, R_OK) != 0)
+		snprintf(out, room, "%s/../../deploy/%s", exe, name); /* in its source tree */
+	if (access(out, R_OK) != 0)
+		snprintf(out, room, "%s/share/skippipe/%s", SKIPPIPE_PREFIX, name);
+}
+
+/* The published cluster: compute, memory and sizes of arXiv 2502.19913's 20 nodes. */
+static int regions_default(struct controller *c, struct error *err)
+{
+	const struct options *o = &c->options;
+	struct regions_request q;
+	struct regions *r;
+	char path[PATH_MAX];
+	int rc;
+
+	shipped_file("regions.json", path, sizeof(path));
+	rc = regions_read(o->regions ? o->regions : path, &r, err);
+	if (rc != 0)
+		return rc;
+	regions_request_init(&q, 4, 2);
+	q.name = o->name;
+	q.n_nodes = (int)o->agents;
+	q.n_stages = o->n_stages;
+	q.stages = o->stages;
+	q.path_length = o->n_stages - (int)o->skip;
+	rc = regions_cluster(r, &q, &c->cluster, err);
+	regions_free(r);
+	return rc;
+}
+
+static int load_cluster(struct controller *c, struct error *err)
+{
+	struct options *o = &c->options;
+	int rc = o->cluster ? cluster_read(o->cluster, &c->cluster, err) : regions_default(c, err);
+
+	if (rc != 0)
+		return rc;
+	if (c->cluster->n_nodes > MSG_NODES || c->cluster->n_stages > MSG_STAGES)
+		return error_set(err, -E2BIG, "a run takes at most %d nodes and %d stages", MSG_NODES,
+				 MSG_STAGES);
+	if (o->microbatches)
+		c->cluster->microbatches_per_data_node = (int)o->microbatches;
+	for (int i = 0; i < c->cluster->n_nodes; i++)
+		if (c->cluster->nodes[i].memory > 255)
+			c->cluster->nodes[i].memory = 255;
+	c->per_shard = (uint32_t)c->cluster->microbatches_per_data_node;
+	c->n_shards = (uint32_t)c->cluster->stages[0];
+	if ((uint64_t)c->per_shard * c->n_shards > MSG_MICROBATCHES)
+		return error_set(err, -E2BIG, "a run takes at most %d microbatches an iteration",
+				 MSG_MICROBATCHES);
+	if ((int)o->skip >= c->cluster->n_stages)
+		return error_set(err, -EINVAL, "--skip %u: there are only %d stages, and stage 0 stays",
+				 o->skip, c->cluster->n_stages);
+	c->path_length = (uint32_t)c->cluster->n_stages - o->skip;
+	return 0;
+}
+
+/* ---- the rest ---- */
+
+static int open_network(struct controller *c, struct error *err)
+{
+	struct post_options po = { 0 };
+	char bound[LINK_ADDRESS_SIZE], key[KEYS_TEXT_SIZE];
+	int rc = keys_load(&c->identity, c->options.key, err);
+
+	if (rc == 0)
+		rc = keys_list_open(&c->admitted, c->options.admitted, err);
+	if (rc != 0)
+		return rc;
+	po.identity = c->identity;
+	po.admitted = c->admitted;
+	po.roles = KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER);
+	po.message_most_bytes = 64u << 20;
+	po.retained_most_bytes = 64u << 20;
+	rc = post_open(&c->post, &po, err);
+	if (rc == 0)
+		rc = post_listen(c->post, c->options.listen, bound, err);
+	if (rc != 0)
+		return rc;
+	keys_text(keys_public_of(c->identity), key);
+	log_line(&c->log, LOG_INFO, "listening at %s with key %s", bound, key);
+	return 0;
+}
+
+static void ask_first_plans(struct controller *c)
+{
+	struct planner_request q = { .kind = PLANNER_RUN, .path_length = (int)c->path_length,
+				     .algorithm = PLAN_BEST, .free_assignment = !c->options.given,
+				     .budget_s = c->options.budget_s, .threads = 1,
+				     .seed = c->options.seed, .reason = "the run's first plan" };
+
+	c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
+	q.kind = PLANNER_BASELINE;
+	q.algorithm = PLAN_DTFM;
+	q.path_length = c->cluster->n_stages;
+	q.reason = "baseline: every stage, straight pipelines";
+	planner_ask(c->planner, c->cluster, &q);
+}
+
+static int make_members(struct controller *c, struct error *err)
+{
+	c->n_members = (uint32_t)c->cluster->n_nodes;
+	c->members = calloc(c->n_members, sizeof(*c->members));
+	c->shard_of = calloc(c->n_members, sizeof(*c->shard_of));
+	if (!c->members || !c->shard_of ||
+	    routes_init(&c->routes, c->n_shards * c->per_shard, c->n_members) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		c->members[i].id = (uint16_t)i;
+		c->members[i].since_us = c->now_us;
+		c->members[i].hash_agrees = true;
+		c->members[i].changed = true;
+	}
+	return 0;
+}
+
+int controller_init(struct controller *c, struct error *err)
+{
+	struct rng rng;
+	int rc;
+
+	c->now_us = clock_monotonic_us();
+	c->committed_us = c->now_us;
+	c->started_wall_us = clock_wall_us();
+	c->supervisor = c->options.supervisor;
+	c->jsonl = c->options.jsonl ? stdout : NULL;
+	c->phase = PHASE_GATHERING;
+	c->iteration = 1;
+	rng_init_stream(&rng, (uint64_t)c->started_wall_us, (uint64_t)getpid());
+	c->run = rng_next(&rng);
+	rc = load_cluster(c, err);
+	if (rc == 0)
+		rc = load_model(c, err);
+	if (rc == 0)
+		rc = make_members(c, err);
+	if (rc == 0)
+		rc = open_network(c, err);
+	if (rc == 0)
+		rc = record_begin(c, err);
+	if (rc == 0)
+		rc = planner_start(&c->planner, err);
+	if (rc != 0)
+		return rc;
+	c->parameters = count_parameters(&c->model);
+	if (c->options.time_scale < 0 && c->options.cluster)
+		c->options.time_scale = 0;
+	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
+	ask_first_plans(c);
+	return 0;
+}
+
+void controller_fini(struct controller *c)
+{
+	planner_stop(c->planner);
+	post_close(c->post);
+	store_close(c->store);
+	keys_list_free(c->admitted);
+	keys_free(c->identity);
+	planned_free(c->current);
+	planned_free(c->pending);
+	iteration_fini(c);
+	consoles_fini(c);
+	command_fini(c);
+	cluster_free(c->cluster);
+	free(c->members);
+	free(c->shard_of);
+	free(c->model_json);
+}
