@@ -1,0 +1,187 @@
+/* The codec: what is encoded comes back, and what a stranger may send is refused, not believed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "wire/msg.h"
+
+static const enum msg_type all[] = {
+	MSG_HELLO, MSG_READY, MSG_HEARTBEAT, MSG_REPORT, MSG_REDUCED, MSG_COMMITTED, MSG_EVALUATED,
+	MSG_TROUBLE, MSG_LINKS, MSG_WELCOME, MSG_REFUSED, MSG_PEERS, MSG_ASSIGN, MSG_PLAN, MSG_START,
+	MSG_REROUTE, MSG_REDUCE, MSG_COMMIT, MSG_EVALUATE, MSG_FAULT, MSG_PING, MSG_STOP, MSG_TENSOR,
+	MSG_FETCH, MSG_ATTACH, MSG_COMMAND, MSG_SEE_RUN, MSG_SEE_STATUS, MSG_SEE_NODE, MSG_SEE_PLAN,
+	MSG_SEE_TASKS, MSG_SEE_ITERATION, MSG_SEE_VALIDATION, MSG_SEE_NOTE, MSG_SEE_FAULT,
+	MSG_SEE_PREVIEW, MSG_SEE_REPLY, MSG_SEE_LINKS, MSG_SEE_SYNCED
+};
+
+static size_t encode(const struct msg *m, unsigned char **out)
+{
+	size_t n = msg_size(m);
+
+	assert_true(n > 0);
+	*out = malloc(n + 16);
+	assert_non_null(*out);
+	assert_int_equal(msg_encode(m, *out, n + 16), n);
+	return n;
+}
+
+/* An empty message of every type survives the journey. */
+static void every_type_comes_back(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct msg m = { .type = all[i], .sequence = 0x0123456789abcdefu + i }, back;
+		unsigned char *data;
+		size_t n = encode(&m, &data);
+
+		assert_int_equal(msg_decode(&back, data, n), 0);
+		assert_int_equal(back.type, m.type);
+		assert_true(back.sequence == m.sequence);
+		assert_memory_equal(&back.u, &m.u, sizeof(m.u));
+		assert_string_not_equal(msg_name(m.type), "unknown");
+		msg_clear(&back);
+		free(data);
+	}
+}
+
+static void fields_come_back(void **state)
+{
+	const uint16_t nodes[] = { 3, 15, 999 };
+	const uint8_t stages[] = { 0, 1, 63 };
+	struct msg_route routes[2] = { { 7, 2, 1, 5, 3, nodes, stages }, { 8, 0, 4, 0, 2, nodes, stages } };
+	struct msg_rank ranks[] = { { 7, WORK_BACKWARD }, { 8, WORK_FORWARD } };
+	struct msg m = { .type = MSG_PLAN, .u.plan = { 9, 2, routes, 2, ranks } }, back;
+	unsigned char *data;
+	size_t n;
+
+	(void)state;
+	n = encode(&m, &data);
+	assert_int_equal(msg_decode(&back, data, n), 0);
+	assert_int_equal(back.u.plan.epoch, 9);
+	assert_int_equal(back.u.plan.n_routes, 2);
+	assert_int_equal(back.u.plan.routes[0].attempt, 2);
+	assert_memory_equal(back.u.plan.routes[0].nodes, nodes, sizeof(nodes));
+	assert_memory_equal(back.u.plan.routes[1].stages, stages, 2);
+	assert_int_equal(back.u.plan.ranks[0].kind, WORK_BACKWARD);
+	msg_clear(&back);
+	assert_null(back.owned);
+	free(data);
+
+	m = (struct msg){ .type = MSG_TROUBLE };
+	memset(m.u.trouble.text, 'x', sizeof(m.u.trouble.text)); /* no NUL: cut, not overrun */
+	n = encode(&m, &data);
+	assert_int_equal(msg_decode(&back, data, n), 0);
+	assert_int_equal(strlen(back.u.trouble.text), sizeof(m.u.trouble.text) - 1);
+	msg_clear(&back);
+	free(data);
+}
+
+static void a_tensor_keeps_its_body(void **state)
+{
+	struct msg m = { .type = MSG_TENSOR }, back;
+	unsigned char *data;
+	size_t n;
+
+	(void)state;
+	m.u.tensor.kind = TENSOR_STATE;
+	n = encode(&m, &data);
+	memcpy(data + n, "body", 4);
+	assert_int_equal(msg_decode(&back, data, n + 4), 0);
+	assert_int_equal(back.body_size, 4);
+	assert_memory_equal(back.body, "body", 4);
+	msg_clear(&back);
+	free(data);
+}
+
+static void wrong_bytes_are_refused(void **state)
+{
+	struct msg m = { .type = MSG_START, .u.start = { 1, 2, 3 } }, back;
+	unsigned char *data;
+	size_t n;
+
+	(void)state;
+	n = encode(&m, &data);
+	for (size_t cut = 0; cut < n; cut++)
+		assert_int_equal(msg_decode(&back, data, cut), -EBADMSG);
+	assert_int_equal(msg_decode(&back, data, n + 1), -EBADMSG); /* a trailing byte */
+	data[2] = MSG_VERSION + 1;
+	assert_int_equal(msg_decode(&back, data, n), -EPROTONOSUPPORT);
+	data[2] = MSG_VERSION;
+	data[0] = 'x';
+	assert_int_equal(msg_decode(&back, data, n), -EBADMSG);
+	data[0] = 's';
+	data[4] = 250; /* no such type */
+	assert_int_equal(msg_decode(&back, data, n), -EBADMSG);
+	free(data);
+}
+
+static void limits_are_kept(void **state)
+{
+	uint16_t nodes[MSG_STAGES + 1] = { 0 };
+	uint8_t stages[MSG_STAGES + 1] = { 0 };
+	struct msg_route route = { .n_hops = MSG_STAGES + 1, .nodes = nodes, .stages = stages };
+	struct msg m = { .type = MSG_EVALUATE, .u.evaluate = { 1, 1, &route } }, back;
+	unsigned char data[4096], *ok;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(msg_size(&m), 0);
+	assert_int_equal(msg_encode(&m, data, sizeof(data)), -EINVAL);
+	route.n_hops = MSG_STAGES;
+	n = encode(&m, &ok);
+	assert_int_equal(msg_encode(&m, data, n - 1), -ENOSPC);
+	/* The count of routes lies behind the envelope and the iteration: claim millions. */
+	memcpy(ok + 16 + 8, "\xff\xff\xff\x7f", 4);
+	assert_int_equal(msg_decode(&back, ok, n), -EBADMSG);
+	free(ok);
+	/* A number out of its range. */
+	m = (struct msg){ .type = MSG_ASSIGN, .u.assign = { 1, MSG_STAGES, 0, 0 } };
+	n = encode(&m, &ok);
+	assert_int_equal(msg_decode(&back, ok, n), -EBADMSG);
+	free(ok);
+}
+
+/* Messages with bytes changed at random: whatever is accepted encodes to the very same bytes. */
+static void noise_is_canonical_or_refused(void **state)
+{
+	struct rng rng;
+	uint32_t accepted = 0;
+
+	(void)state;
+	rng_init(&rng, 11);
+	for (int round = 0; round < 100000; round++) {
+		struct msg m = { .type = all[rng_below(&rng, sizeof(all) / sizeof(all[0]))] };
+		unsigned char data[4096], again[4096];
+		size_t n = (size_t)msg_encode(&m, data, sizeof(data));
+
+		for (uint32_t flips = 1 + rng_below(&rng, 6); flips > 0; flips--)
+			data[16 + rng_below(&rng, (uint32_t)n - 16)] = (unsigned char)rng_below(&rng, 256);
+		if (rng_below(&rng, 8) == 0)
+			n -= rng_below(&rng, 4);
+		if (msg_decode(&m, data, n) != 0)
+			continue;
+		accepted++;
+		assert_int_equal(msg_encode(&m, again, sizeof(again)), n - m.body_size);
+		assert_memory_equal(again, data, n - m.body_size);
+		msg_clear(&m);
+	}
+	assert_true(accepted > 1000 && accepted < 90000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_type_comes_back), cmocka_unit_test(fields_come_back),
+		cmocka_unit_test(a_tensor_keeps_its_body), cmocka_unit_test(wrong_bytes_are_refused),
+		cmocka_unit_test(limits_are_kept), cmocka_unit_test(noise_is_canonical_or_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
