@@ -19,16 +19,19 @@ int error_set(struct error *e, int code, const char *format, ...)
 int error_prefix(struct error *e, int code, const char *format, ...)
 {
 	if (e) {
-		char was[sizeof(e->text)];
+		struct error was = *e;
+		size_t at;
 		va_list ap;
-		int n;
 
-		memcpy(was, e->text, sizeof(was));
 		va_start(ap, format);
-		n = vsnprintf(e->text, sizeof(e->text), format, ap);
+		vsnprintf(e->text, sizeof(e->text), format, ap);
 		va_end(ap);
-		if (n >= 0 && (size_t)n < sizeof(e->text))
-			snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s", was);
+		at = strlen(e->text);
+		for (const char *p = ": "; *p && at + 1 < sizeof(e->text); p++)
+			e->text[at++] = *p;
+		for (const char *p = was.text; *p && at + 1 < sizeof(e->text); p++)
+			e->text[at++] = *p;
+		e->text[at] = '\0';
 	}
 	return code;
 }

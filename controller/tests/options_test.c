@@ -1,0 +1,79 @@
+/* The command line: what is wrong is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "controller/options.h"
+
+#define NEEDED "controller", "--run-dir", "d", "--key", "k", "--admitted", "a"
+
+static int parse(struct options *o, struct error *err, char **argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	err->text[0] = '\0';
+	return options_parse(o, argc, argv, err);
+}
+
+static void what_is_given_is_taken(void **state)
+{
+	char *argv[] = { NEEDED, "--agents", "9", "--stages", "3,3,3", "--skip", "1/3", "--corpus", "x",
+			 "y", "--at", "10:kill:4", "--at", "20:pause", "--format", "jsonl",
+			 "--time-scale", "0", NULL };
+	struct options o;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(parse(&o, &err, argv), 0);
+	assert_int_equal(o.n_stages, 3);
+	assert_int_equal(o.skip, 1);
+	assert_int_equal(o.n_corpus, 2);
+	assert_string_equal(o.corpus[1], "y");
+	assert_int_equal(o.n_acts, 2);
+	assert_int_equal(o.acts[0].verb, COMMAND_INJECT);
+	assert_int_equal(o.acts[0].node, 4);
+	assert_int_equal(o.acts[1].iteration, 20);
+	assert_true(o.jsonl && o.time_scale == 0);
+}
+
+static void refuse(char **argv, const char *says)
+{
+	struct options o;
+	struct error err;
+
+	assert_int_equal(parse(&o, &err, argv), -EINVAL);
+	if (!strstr(err.text, says))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+	(void)state;
+	refuse((char *[]){ "controller", "--key", "k", NULL }, "--run-dir");
+	refuse((char *[]){ NEEDED, "--agents", "twenty", NULL }, "--agents");
+	refuse((char *[]){ NEEDED, "--agents", "21", NULL }, "adds up to 20");
+	refuse((char *[]){ NEEDED, "--skip", "6", NULL }, "stage 0 stays");
+	refuse((char *[]){ NEEDED, "--skip", "x", NULL }, "--skip");
+	refuse((char *[]){ NEEDED, "--stages", "5,0", NULL }, "--stages");
+	refuse((char *[]){ NEEDED, "--at", "5:explode:1", NULL }, "--at");
+	refuse((char *[]){ NEEDED, "--at", "5:kill", NULL }, "--at");
+	refuse((char *[]){ NEEDED, "--format", "xml", NULL }, "--format");
+	refuse((char *[]){ NEEDED, "--bogus", NULL }, "--bogus");
+	refuse((char *[]){ NEEDED, "stray", NULL }, "stray");
+	refuse((char *[]){ NEEDED, "--time-scale", "nan", NULL }, "--time-scale");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_given_is_taken),
+					    cmocka_unit_test(what_is_wrong_is_named) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* The planning thread: answers come, newer requests overtake, stopping never hangs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <poll.h>
+
+#include "controller/planner.h"
+
+enum { NODES = 9 };
+
+static struct cluster *make_cluster(void)
+{
+	struct cluster *c = cluster_alloc(NODES, 3, false);
+
+	assert_non_null(c);
+	c->microbatches_per_data_node = 2;
+	for (int s = 0; s < 3; s++)
+		c->stages[s] = 3;
+	for (int i = 0; i < NODES; i++) {
+		c->nodes[i].stage = i / 3;
+		c->nodes[i].forward_s = 0.1;
+		c->nodes[i].backward_s = 0.2;
+		c->nodes[i].loss_s = 0.05;
+		c->nodes[i].memory = 3;
+	}
+	for (int i = 0; i < NODES * NODES; i++)
+		c->delay_s[i] = 0.05;
+	return c;
+}
+
+static struct planned *wait_for(struct planner *p)
+{
+	for (;;) {
+		struct planned *a = planner_take(p);
+		struct pollfd fd = { planner_fd(p), POLLIN, 0 };
+
+		if (a)
+			return a;
+		assert_true(poll(&fd, 1, 20000) > 0);
+	}
+}
+
+static void an_answer_comes_with_its_trace(void **state)
+{
+	struct cluster *c = make_cluster();
+	struct planner_request q = { .kind = PLANNER_RUN, .path_length = 2, .budget_s = 0.02,
+				     .seed = 1, .reason = "why" };
+	struct planner *p;
+	struct planned *a;
+	uint64_t id;
+
+	(void)state;
+	assert_int_equal(planner_start(&p, NULL), 0);
+	assert_null(planner_take(p));
+	id = planner_ask(p, c, &q);
+	assert_true(id > 0);
+	a = wait_for(p);
+	assert_int_equal(a->request, id);
+	assert_non_null(a->plan);
+	assert_string_equal(a->reason, "why");
+	assert_int_equal(a->plan->n_microbatches, 6);
+	assert_true(a->trace->iteration_s == a->plan->predicted.iteration_s);
+	planned_free(a);
+	planner_stop(p);
+	cluster_free(c);
+}
+
+/* With a data node out, the others send its microbatches. */
+static void excluded_nodes_stay_out(void **state)
+{
+	struct cluster *c = make_cluster();
+	bool excluded[NODES] = { [1] = true, [4] = true };
+	struct planner_request q = { .kind = PLANNER_RUN, .path_length = 3, .budget_s = 0.02,
+				     .seed = 1, .excluded = excluded };
+	struct planner *p;
+	struct planned *a;
+
+	(void)state;
+	assert_int_equal(planner_start(&p, NULL), 0);
+	planner_ask(p, c, &q);
+	a = wait_for(p);
+	assert_non_null(a->plan);
+	assert_int_equal(a->plan->n_microbatches, 6);
+	for (int i = 0; i < a->plan->n_microbatches; i++)
+		for (int h = 0; h < a->plan->microbatches[i].length; h++)
+			assert_false(excluded[a->plan->microbatches[i].path[h]]);
+	planned_free(a);
+	for (int i = 3; i < 6; i++)
+		excluded[i] = true; /* a whole stage: nothing can be planned, and it says so */
+	planner_ask(p, c, &q);
+	a = wait_for(p);
+	assert_null(a->plan);
+	assert_true(a->infeasible[0] != '\0');
+	planned_free(a);
+	planner_stop(p);
+	cluster_free(c);
+}
+
+static void the_newest_request_is_answered_and_stopping_cancels(void **state)
+{
+	struct cluster *c = make_cluster();
+	struct planner_request q = { .kind = PLANNER_RUN, .path_length = 2, .budget_s = 600, .seed = 1 };
+	struct planner *p;
+	struct planned *a;
+	uint64_t last = 0;
+
+	(void)state;
+	assert_int_equal(planner_start(&p, NULL), 0);
+	for (int i = 0; i < 20; i++)
+		last = planner_ask(p, c, &q);
+	q.budget_s = 0.01;
+	last = planner_ask(p, c, &q); /* cancels the long ones */
+	do {
+		a = wait_for(p);
+		if (a->request != last) {
+			planned_free(a);
+			a = NULL;
+		}
+	} while (!a);
+	assert_non_null(a->plan);
+	planned_free(a);
+	q.budget_s = 600;
+	planner_ask(p, c, &q);
+	planner_stop(p); /* does not take ten minutes */
+	cluster_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_answer_comes_with_its_trace),
+		cmocka_unit_test(excluded_nodes_stay_out),
+		cmocka_unit_test(the_newest_request_is_answered_and_stopping_cancels),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
