@@ -110,6 +110,7 @@ static void do_skip(struct controller *c, const char *who, int64_t skip, struct 
 	     (long long)stages, (long long)skip, (long long)stages, who,
 	     (unsigned long long)c->committed + 1 + (c->iteration > c->committed));
 	outcome_set(o, 0, "planning skip %lld/%lld", (long long)skip, (long long)stages);
+	resume_save(c);
 	replan(c, "the skip ratio was changed");
 }
 
@@ -262,7 +263,7 @@ static void do_inject(struct controller *c, const char *who, const struct msg_co
 		outcome_set(o, -ENOMEM, "out of memory");
 		return;
 	}
-	*f = (struct fault){ .id = c->n_faults, .kind = (enum fault_kind)m->fault, .node = m->node,
+	*f = (struct fault){ .id = c->first_fault + c->n_faults, .kind = (enum fault_kind)m->fault, .node = m->node,
 			     .peer = m->peer, .factor = m->factor,
 			     .ttl_ms = m->ttl_ms ? m->ttl_ms : FAULT_TTL_MS, .started_us = c->now_us,
 			     .started_wall_us = clock_wall_us(), .active = m->fault != FAULT_KILL };
@@ -373,7 +374,7 @@ static bool inverse(const struct controller *c, const struct act *a, struct msg_
 			    verb_names[out->verb], a->node);
 		return true;
 	case COMMAND_INJECT:
-		if (c->faults[a->value - 1].kind == FAULT_KILL) {
+		if (c->faults[a->value - c->first_fault - 1].kind == FAULT_KILL) {
 			outcome_set(o, -EPERM, "a kill cannot be undone; recover n%02d starts it again",
 				    a->node);
 			return false;

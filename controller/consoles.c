@@ -194,7 +194,7 @@ static void tell_plan(struct controller *c, const struct planned *p, struct cons
 		free(events);
 		return;
 	}
-	if (routes_from_plan(&view, p->plan, c->shard_of, c->n_shards, c->per_shard, NULL) == 0) {
+	if (routes_from_plan(&view, p->plan, c->shard_of, c->n_shards, c->per_shard, 0, NULL) == 0) {
 		*s = (struct msg_see_plan){
 			.epoch = p->epoch, .iteration = p->iteration,
 			.path_length = (uint32_t)p->plan->path_length,

@@ -157,7 +157,10 @@ struct controller {
 	uint64_t iteration; /* under way; committed + 1 */
 	struct routes routes;
 	struct progress progress;
+	uint32_t first_attempt; /* of microbatches and reductions: above any earlier controller's */
 	uint32_t reduce_attempt;
+	bool resumed;           /* this controller took the run over */
+	struct msg_commit last_commit; /* as announced: told again to whom it may have missed */
 	struct evaluation evaluation;
 	int64_t committed_us; /* when the last commit was decided */
 	bool pause, step, stopping;
@@ -179,6 +182,7 @@ struct controller {
 	uint32_t n_notes, room_notes;
 	struct fault *faults;
 	uint32_t n_faults, room_faults;
+	uint32_t first_fault; /* ids go on from an earlier controller's: faults[i] has first_fault + i + 1 */
 	struct msg_link *links; /* latest of each pair seen */
 	uint32_t n_links, room_links;
 	bool links_changed;
@@ -235,6 +239,13 @@ bool replan_usable(const struct controller *c, const struct planned *p);
 bool planned_uses(const struct planned *p, uint16_t node);
 uint32_t plan_peak_slots(const struct planned *p);
 
+/* ---- resume.c ---- */
+/* Takes over a run whose controller ended or died: fills the run's state from its store. */
+int resume_begin(struct controller *c, struct error *err);
+int resume_save(struct controller *c); /* what a successor must know beside the store */
+/* While gathering: agents that hold the run's weights go on with them. */
+void resume_member(struct controller *c, struct member *m);
+
 /* ---- record.c ---- */
 int record_begin(struct controller *c, struct error *err);
 void record_plan(struct controller *c, const struct planned *p);
@@ -244,6 +255,9 @@ void record_node(struct controller *c, const struct member *m);
 void record_fault(struct controller *c, const struct fault *f);
 void record_iteration(struct controller *c, const struct msg_see_iteration *see);
 void record_validation(struct controller *c, const struct msg_see_validation *v);
+/* Into the curves that consoles are shown; nothing is written. */
+void record_keep(struct controller *c, const struct msg_see_iteration *see);
+void record_keep_validation(struct controller *c, const struct msg_see_validation *v);
 void record_hash(struct controller *c, const struct member *m, uint64_t iteration, uint64_t hash);
 
 /* ---- consoles.c ---- */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STALL_CHECK_US = 250000, STALL_ROUNDS = 4, LOST_STAGE_PATIENCE_US = 30000000 };
+enum { REGATHER_US = 1200000, STALL_CHECK_US = 250000, STALL_ROUNDS = 4, LOST_STAGE_PATIENCE_US = 30000000 };
 
 static const double watchable_s = 2.5;
 
@@ -170,7 +170,7 @@ static void begin(struct controller *c)
 	}
 	c->iteration = c->committed + 1;
 	if (routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards, c->per_shard,
-			     &err) != 0) {
+			     c->first_attempt, &err) != 0) {
 		controller_finish(c, 1, err.text);
 		return;
 	}
@@ -182,7 +182,7 @@ static void begin(struct controller *c)
 	c->progress.collisions = 0;
 	c->progress.wait_s = c->progress.busy_s = 0;
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
-	c->reduce_attempt = 0;
+	c->reduce_attempt = c->first_attempt;
 	c->stall_rounds = 0;
 	start.u.start = (struct msg_start){ c->iteration, c->epoch, c->per_shard };
 	send_replicas(c, &start);
@@ -218,6 +218,7 @@ static void first_assignments(struct controller *c)
 		c->cluster->nodes[i].stage = stages[i];
 	for (uint32_t i = 0; i < c->n_members; i++)
 		c->shard_of[i] = stages[i] == 0 ? shard++ : -1;
+	resume_save(c);
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (member_alive(&c->members[i]))
 			members_assign(c, &c->members[i], stages[i], false);
@@ -274,6 +275,40 @@ static void gather(struct controller *c)
 	if (here < c->n_members || c->options.time_scale == 0)
 		replan(c, here < c->n_members ? "not all agents came" : "compute was measured");
 	c->evaluation.wanted = c->options.eval_every > 0;
+	set_phase(c, PHASE_PLANNING);
+}
+
+/* After a takeover: with everyone back, or when time is up and every stage is held by somebody. */
+static void gather_again(struct controller *c)
+{
+	int64_t waited = c->now_us - c->committed_us;
+	uint32_t ready = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		ready += member_alive(&c->members[i]) && c->members[i].ready;
+	if (ready == 0 || (ready < c->n_members && waited < REGATHER_US))
+		return;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		m->replica = member_alive(m) && m->ready && !m->marked;
+		if (m->replica)
+			members_set(c, m, NODE_LIVE, "");
+		else if (!member_alive(m))
+			members_set(c, m, NODE_DEAD, "did not come back");
+	}
+	if (!replicas_everywhere(c)) {
+		for (uint32_t i = 0; i < c->n_members; i++)
+			c->members[i].replica = false;
+		if (waited > c->options.gather_us)
+			controller_finish(c, 1, "some stage has no agent with the run's weights");
+		return;
+	}
+	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
+	     (unsigned long long)c->committed);
+	c->committed_us = c->now_us;
+	c->peers_changed = true;
+	replan(c, "the run was taken over");
 	set_phase(c, PHASE_PLANNING);
 }
 
@@ -714,6 +749,10 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 	record_hash(c, m, r->iteration, r->hash);
 	if (r->iteration != c->committed)
 		return;
+	if (c->phase == PHASE_GATHERING && c->resumed) { /* told again, and it had the sum */
+		m->ready = true;
+		m->holds = r->iteration;
+	}
 	m->hash = r->hash;
 	m->changed = true;
 	for (uint32_t i = 0; i < c->n_members; i++) {
@@ -811,7 +850,10 @@ void iteration_turn(struct controller *c)
 {
 	switch (c->phase) {
 	case PHASE_GATHERING:
-		gather(c);
+		if (c->resumed)
+			gather_again(c);
+		else
+			gather(c);
 		break;
 	case PHASE_PLANNING:
 	case PHASE_PAUSED:

@@ -212,9 +212,13 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	members_set(c, m, NODE_JOINING, "");
 	m->welcomed = false;
 	c->peers_changed = true;
-	if (c->phase == PHASE_GATHERING && c->assignments == 0)
+	if (c->phase == PHASE_GATHERING && !c->resumed && c->assignments == 0)
 		return; /* the first plan says where, and how fast time goes */
 	welcome(c, m);
+	if (c->phase == PHASE_GATHERING && c->resumed) {
+		resume_member(c, m);
+		return;
+	}
 	members_assign(c, m, member_stage(c, m) >= 0 ? member_stage(c, m) : poorest_stage(c),
 		       c->committed > 0);
 }

@@ -13,6 +13,7 @@ static const char help[] =
 	"Plans a training run, commands its agents, records it and serves consoles.\n"
 	"\n"
 	"  --run-dir DIR         where the run is recorded (made; must not hold a run)\n"
+	"  --resume DIR          go on with the run recorded there; its agents come back by themselves\n"
 	"  --key FILE            this controller's key (skippipe keygen)\n"
 	"  --admitted FILE       who may join (skippipe admit)\n"
 	"  --listen ADDRESS      tcp://HOST:PORT or ipc://PATH   [tcp://127.0.0.1:0]\n"
@@ -157,14 +158,15 @@ static int choice(const char *name, const char *text, const char *const *of, int
 }
 
 enum {
-	O_RUN_DIR = 256, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
+	O_RUN_DIR = 256, O_RESUME, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
 	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
 	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_THREADS, O_CORPUS, O_FORMAT,
 	O_SERIALISE, O_ASSIGNMENT, O_AT, O_SILENCE, O_GATHER, O_BUDGET, O_LOG, O_HELP
 };
 
 static const struct option longs[] = {
-	{ "run-dir", 1, NULL, O_RUN_DIR }, { "listen", 1, NULL, O_LISTEN }, { "key", 1, NULL, O_KEY },
+	{ "run-dir", 1, NULL, O_RUN_DIR }, { "resume", 1, NULL, O_RESUME },
+	 { "listen", 1, NULL, O_LISTEN }, { "key", 1, NULL, O_KEY },
 	{ "admitted", 1, NULL, O_ADMITTED }, { "cluster", 1, NULL, O_CLUSTER },
 	{ "regions", 1, NULL, O_REGIONS }, { "model", 1, NULL, O_MODEL }, { "name", 1, NULL, O_NAME },
 	{ "supervisor-fd", 1, NULL, O_SUPERVISOR }, { "embedded", 0, NULL, O_EMBEDDED },
@@ -240,6 +242,10 @@ static int take(struct options *o, int option, const char *text, int argc, char 
 
 	switch (option) {
 	case O_RUN_DIR: o->run_dir = text; break;
+	case O_RESUME:
+		o->run_dir = text;
+		o->resume = true;
+		break;
 	case O_LISTEN: o->listen = text; break;
 	case O_KEY: o->key = text; break;
 	case O_ADMITTED: o->admitted = text; break;
@@ -284,7 +290,7 @@ static int check(struct options *o, struct error *err)
 	if (!o->run_dir || !o->key || !o->admitted)
 		return error_set(err, -EINVAL, "--%s is needed",
 				 !o->run_dir ? "run-dir" : !o->key ? "key" : "admitted");
-	if (o->cluster)
+	if (o->cluster || o->resume)
 		return 0;
 	for (int s = 0; s < o->n_stages; s++)
 		sum += (uint32_t)o->stages[s];

@@ -23,6 +23,7 @@ struct scripted_act {
 
 struct options {
 	const char *run_dir;   /* needed */
+	bool resume;           /* run_dir holds a run: take it over */
 	const char *listen;    /* tcp://127.0.0.1:0 */
 	const char *key;       /* needed */
 	const char *admitted;  /* needed */

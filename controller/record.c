@@ -40,13 +40,24 @@ void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 			 (int)s->rerun, "epoch", (json_int_t)s->epoch));
 }
 
-void record_validation(struct controller *c, const struct msg_see_validation *v)
-{
-	struct store_validation sv = { v->iteration, (double)v->loss, clock_wall_us() };
-	struct error err = { "" };
+/* ---- the curves, kept for consoles ---- */
 
-	if (store_validation(c->store, &sv, &err) != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
+void record_keep(struct controller *c, const struct msg_see_iteration *see)
+{
+	if (c->n_history == c->room_history) {
+		uint32_t room = c->room_history ? 2 * c->room_history : 1024;
+		struct msg_see_iteration *list = realloc(c->history, room * sizeof(*list));
+
+		if (!list)
+			return;
+		c->history = list;
+		c->room_history = room;
+	}
+	c->history[c->n_history++] = *see;
+}
+
+void record_keep_validation(struct controller *c, const struct msg_see_validation *v)
+{
 	if (c->n_validations == c->room_validations) {
 		uint32_t room = c->room_validations ? 2 * c->room_validations : 256;
 		struct msg_see_validation *list = realloc(c->validations, room * sizeof(*list));
@@ -57,6 +68,16 @@ void record_validation(struct controller *c, const struct msg_see_validation *v)
 		c->room_validations = room;
 	}
 	c->validations[c->n_validations++] = *v;
+}
+
+void record_validation(struct controller *c, const struct msg_see_validation *v)
+{
+	struct store_validation sv = { v->iteration, (double)v->loss, clock_wall_us() };
+	struct error err = { "" };
+
+	if (store_validation(c->store, &sv, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	record_keep_validation(c, v);
 	put(c, json_pack("{s:s, s:I, s:f}", "event", "validation", "n", (json_int_t)v->iteration, "loss",
 			 (double)v->loss));
 }
@@ -236,20 +257,6 @@ static int audit_init(const struct controller *c, struct audit *a)
 	return 0;
 }
 
-static void keep_history(struct controller *c, const struct msg_see_iteration *see)
-{
-	if (c->n_history == c->room_history) {
-		uint32_t room = c->room_history ? 2 * c->room_history : 1024;
-		struct msg_see_iteration *list = realloc(c->history, room * sizeof(*list));
-
-		if (!list)
-			return;
-		c->history = list;
-		c->room_history = room;
-	}
-	c->history[c->n_history++] = *see;
-}
-
 /* A task's start and end, joined; arrivals and waits come with the start. */
 static void record_tasks(struct controller *c)
 {
@@ -310,7 +317,8 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 	audit_fini(&a);
 	if (rc != 0)
 		return rc;
-	keep_history(c, see);
+	record_keep(c, see);
+	c->last_commit = *m;
 	record_tasks(c);
 	put(c, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",
 			 (json_int_t)m->iteration, "epoch", (json_int_t)c->epoch, "attempt",

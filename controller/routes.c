@@ -27,11 +27,12 @@ void routes_fini(struct routes *r)
 	memset(r, 0, sizeof(*r));
 }
 
-static void set_route(struct microbatch *m, uint32_t id, const struct plan_microbatch *from,
-		      const int *stage_of)
+static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
+		      const struct plan_microbatch *from, const int *stage_of)
 {
 	memset(m, 0, sizeof(*m));
 	m->route.microbatch = id;
+	m->route.attempt = attempt;
 	m->route.n_hops = (uint32_t)from->length;
 	m->route.nodes = m->nodes;
 	m->route.stages = m->stages;
@@ -71,7 +72,7 @@ static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards
 }
 
 int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
-		     uint32_t per_shard, struct error *err)
+		     uint32_t per_shard, uint32_t attempt, struct error *err)
 {
 	uint32_t *next_wave = calloc(n_shards, sizeof(*next_wave));
 	int *stage_of = malloc(r->n_nodes * sizeof(*stage_of));
@@ -88,7 +89,7 @@ int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of
 	}
 	plan_stages(p, (int)r->n_nodes, stage_of);
 	for (uint32_t i = 0; i < r->n; i++)
-		set_route(&r->microbatches[i], i, &p->microbatches[i], stage_of);
+		set_route(&r->microbatches[i], i, attempt, &p->microbatches[i], stage_of);
 	deal_shards(r, shard_of, n_shards, per_shard, next_wave);
 	r->done = r->rerun = 0;
 	for (uint32_t i = 0; i < r->n_nodes; i++)

@@ -54,9 +54,9 @@ void routes_fini(struct routes *r);
 
 /* The iteration's routes as a plan has them. Shard and wave are dealt so that a data node gets its
  * own shard's microbatches first (shard_of: (n_nodes) its shard or -1) and the rest go round.
- * -EINVAL: the plan has another number of microbatches than n_shards * per_shard. */
+ * attempt is every microbatch's first. -EINVAL: the plan has another number of microbatches than n_shards * per_shard. */
 int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
-		     uint32_t per_shard, struct error *err);
+		     uint32_t per_shard, uint32_t attempt, struct error *err);
 
 /* Node `gone` takes its counted gradients with it: every microbatch that visits it gets another
  * node of the same stage (the one with the least left to do, then the nearest) and a new attempt.

@@ -18,9 +18,26 @@ static int load_model(struct controller *c, struct error *err)
 	struct options *o = &c->options;
 	char *text;
 	size_t size;
-	int rc = model_preset(o->model, &c->model, &c->recipe, err);
+	const struct store_run *run = c->store ? store_run_of(c->store) : NULL;
+	int rc;
 
-	if (rc == -ENOENT && access(o->model, F_OK) == 0) {
+	if (run) { /* taken over: as it was */
+		o->seed = run->seed;
+		o->threads = run->threads;
+		o->name = run->name;
+		o->batch = run->batch;
+		o->sequence = run->sequence;
+		o->n_corpus = run->n_corpus < OPTIONS_MOST_CORPUS ? (uint32_t)run->n_corpus : 0;
+		for (uint32_t i = 0; i < o->n_corpus; i++)
+			o->corpus[i] = run->corpus[i];
+		rc = model_preset("tiny", &c->model, &c->recipe, err);
+		if (rc == 0)
+			rc = model_config_parse(&c->model, &c->recipe, run->model, strlen(run->model),
+						o->run_dir, err);
+	} else {
+		rc = model_preset(o->model, &c->model, &c->recipe, err);
+	}
+	if (!run && rc == -ENOENT && access(o->model, F_OK) == 0) {
 		rc = file_read(o->model, 1 << 20, &text, &size, err);
 		if (rc != 0)
 			return rc;
@@ -107,7 +124,9 @@ static int regions_default(struct controller *c, struct error *err)
 static int load_cluster(struct controller *c, struct error *err)
 {
 	struct options *o = &c->options;
-	int rc = o->cluster ? cluster_read(o->cluster, &c->cluster, err) : regions_default(c, err);
+	const struct store_run *run = c->store ? store_run_of(c->store) : NULL;
+	int rc = run	    ? cluster_parse(run->cluster, strlen(run->cluster), &c->cluster, err) :
+		 o->cluster ? cluster_read(o->cluster, &c->cluster, err) : regions_default(c, err);
 
 	if (rc != 0)
 		return rc;
@@ -158,14 +177,15 @@ static int open_network(struct controller *c, struct error *err)
 	return 0;
 }
 
-static void ask_first_plans(struct controller *c)
+static void ask_first_plans(struct controller *c, bool run)
 {
 	struct planner_request q = { .kind = PLANNER_RUN, .path_length = (int)c->path_length,
 				     .algorithm = PLAN_BEST, .free_assignment = !c->options.given,
 				     .budget_s = c->options.budget_s, .threads = 1,
 				     .seed = c->options.seed, .reason = "the run's first plan" };
 
-	c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
+	if (run)
+		c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
 	q.kind = PLANNER_BASELINE;
 	q.algorithm = PLAN_DTFM;
 	q.path_length = c->cluster->n_stages;
@@ -204,7 +224,11 @@ int controller_init(struct controller *c, struct error *err)
 	c->iteration = 1;
 	rng_init_stream(&rng, (uint64_t)c->started_wall_us, (uint64_t)getpid());
 	c->run = rng_next(&rng);
-	rc = load_cluster(c, err);
+	rc = c->options.resume ? store_resume(&c->store, c->options.run_dir, err) : 0;
+	if (rc == 0 && c->options.resume)
+		c->run = store_run_of(c->store)->id;
+	if (rc == 0)
+		rc = load_cluster(c, err);
 	if (rc == 0)
 		rc = load_model(c, err);
 	if (rc == 0)
@@ -212,7 +236,7 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = open_network(c, err);
 	if (rc == 0)
-		rc = record_begin(c, err);
+		rc = c->options.resume ? resume_begin(c, err) : record_begin(c, err);
 	if (rc == 0)
 		rc = planner_start(&c->planner, err);
 	if (rc != 0)
@@ -221,7 +245,7 @@ int controller_init(struct controller *c, struct error *err)
 	if (c->options.time_scale < 0 && c->options.cluster)
 		c->options.time_scale = 0;
 	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
-	ask_first_plans(c);
+	ask_first_plans(c, !c->options.resume);
 	return 0;
 }
 

@@ -41,7 +41,7 @@ struct layout {
 		sizeof(name##_fields) / sizeof(name##_fields[0]), sizeof(struct name) }
 
 static const struct field msg_route_fields[] = {
-	N(U32, msg_route, microbatch), NMAX(U32, msg_route, attempt, 1u << 20), N(U32, msg_route, shard),
+	N(U32, msg_route, microbatch), NMAX(U32, msg_route, attempt, 1u << 30), N(U32, msg_route, shard),
 	N(U32, msg_route, wave), ARR(msg_route, n_hops, nodes, U16, MSG_STAGES),
 	SHR(msg_route, n_hops, stages, U8, MSG_STAGES),
 };
@@ -64,6 +64,8 @@ LAYOUT(msg_task_event);
 static const struct field msg_hello_fields[] = {
 	N(U32, msg_hello, protocol), N(U32, msg_hello, node), N(U64, msg_hello, incarnation),
 	TXT(msg_hello, address), TXT(msg_hello, device), TXT(msg_hello, host), N(U64, msg_hello, pid),
+	N(U64, msg_hello, run), NMAX(U8, msg_hello, stage, MSG_STAGES - 1), N(U64, msg_hello, committed),
+	N(U64, msg_hello, hash),
 };
 LAYOUT(msg_hello);
 

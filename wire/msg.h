@@ -78,7 +78,7 @@ enum work_kind { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_EVALUATE };
  * t < n, the loss at hop 0 for t = n, then B of hop 2n - t for n < t <= 2n. */
 struct msg_route {
 	uint32_t microbatch;
-	uint32_t attempt;   /* 0 at first; +1 for every rerun within an iteration */
+	uint32_t attempt;   /* rises with every rerun within an iteration, and with every controller */
 	uint32_t shard;     /* whose data: the data node's rank when the run began */
 	uint32_t wave;      /* which of the shard's microbatches of this iteration */
 	uint32_t n_hops;
@@ -119,6 +119,11 @@ struct msg_hello {
 	char device[32];        /* "cpu", "cuda:0" */
 	char host[64];
 	int64_t pid;
+	uint64_t run;           /* the run whose weights it holds; 0: none. A controller that took over
+				 * a run goes on with agents that have them */
+	uint8_t stage;
+	uint64_t committed;     /* iterations those weights hold */
+	uint64_t hash;
 };
 
 struct msg_ready {

@@ -60,7 +60,7 @@ static void setup(struct routes *r, struct plan **p, uint64_t seed)
 	rng_init(&rng, seed);
 	*p = make_plan(&rng);
 	assert_int_equal(routes_init(r, N, NODES), 0);
-	assert_int_equal(routes_from_plan(r, *p, shard_of, DATA, WAVES, &err), 0);
+	assert_int_equal(routes_from_plan(r, *p, shard_of, DATA, WAVES, 0, &err), 0);
 }
 
 static void data_is_dealt_once(void **state)
@@ -84,7 +84,7 @@ static void data_is_dealt_once(void **state)
 	for (int i = 0; i < N; i++)
 		if (p->microbatches[i].path[0] == 2)
 			p->microbatches[i].path[0] = i % 2;
-	assert_int_equal(routes_from_plan(&r, p, shard_of, DATA, WAVES, NULL), 0);
+	assert_int_equal(routes_from_plan(&r, p, shard_of, DATA, WAVES, 0, NULL), 0);
 	for (int i = 0; i < N; i++) {
 		const struct msg_route *m = &r.microbatches[i].route;
 

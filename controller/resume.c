@@ -1,0 +1,189 @@
+/* resume.c - taking over a run: after the controller's end, or its death at any moment.
+ *
+ * The store says what was committed; agents say what they hold. An agent that holds the last
+ * commit goes on as it is. One that missed its announcement, but has the sum that was committed,
+ * is told the commit again. Any other fetches the weights from those. The iteration that was under
+ * way starts over, with attempts above every earlier one, so that what still travels is known as
+ * old. The writer's epoch in the store fences off a predecessor that only slept.
+ */
+#include "controller/controller.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+enum { ATTEMPTS_A_CONTROLLER = 1 << 16 };
+
+/* ---- what the store does not say ---- */
+
+int resume_save(struct controller *c)
+{
+	json_t *stages = json_array(), *shards = json_array(), *o;
+	struct error err = { "" };
+	char *text;
+	int rc = -ENOMEM;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		json_array_append_new(stages, json_integer(c->cluster->nodes[i].stage));
+		json_array_append_new(shards, json_integer(c->shard_of[i]));
+	}
+	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale", c->options.time_scale,
+		      "path_length", (int)c->path_length, "iterations",
+		      (json_int_t)c->options.iterations, "eval_every", (int)c->options.eval_every,
+		      "eval_batches", (int)c->options.eval_batches, "stages", stages, "shards", shards);
+	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+	if (text)
+		rc = store_set(c->store, "controller", text, &err);
+	if (rc != 0)
+		log_line(&c->log, LOG_ERROR, "%s", text ? err.text : "out of memory");
+	free(text);
+	json_decref(o);
+	return rc;
+}
+
+static int load_numbers(int *to, uint32_t n, const json_t *from)
+{
+	if (json_array_size(from) != n)
+		return -EINVAL;
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = (int)json_integer_value(json_array_get(from, i));
+	return 0;
+}
+
+static int load_saved(struct controller *c, struct error *err)
+{
+	char *text = NULL;
+	int stages[MSG_NODES], rc = store_get(c->store, "controller", &text, err);
+	json_t *o, *st, *sh;
+	json_int_t iterations;
+	int path_length, every, batches;
+	double scale;
+
+	if (rc != 0)
+		return rc == -ENOENT ? error_set(err, -ENOENT, "%s: the run never got under way",
+						 c->options.run_dir) : rc;
+	o = json_loads(text, 0, NULL);
+	free(text);
+	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale", &scale,
+			      "path_length", &path_length, "iterations", &iterations, "eval_every",
+			      &every, "eval_batches", &batches, "stages", &st, "shards", &sh) == 0 ?
+		     0 : -EINVAL;
+	if (rc == 0)
+		rc = load_numbers(stages, c->n_members, st);
+	if (rc == 0)
+		rc = load_numbers(c->shard_of, c->n_members, sh);
+	if (rc == 0 && (path_length < 1 || path_length > c->cluster->n_stages))
+		rc = -EINVAL;
+	for (uint32_t i = 0; rc == 0 && i < c->n_members; i++)
+		if (stages[i] >= c->cluster->n_stages)
+			rc = -EINVAL;
+	if (rc == 0) {
+		for (uint32_t i = 0; i < c->n_members; i++)
+			c->cluster->nodes[i].stage = stages[i];
+		c->options.time_scale = scale;
+		c->unit_s = scale > 0 ? scale : 1;
+		c->path_length = (uint32_t)path_length;
+		if (!c->options.iterations)
+			c->options.iterations = (uint64_t)iterations;
+		c->options.eval_every = (uint32_t)every;
+		c->options.eval_batches = (uint32_t)batches;
+	}
+	json_decref(o);
+	return rc ? error_set(err, rc, "%s: the controller's own record is damaged",
+			      c->options.run_dir) : 0;
+}
+
+/* ---- the history, as consoles see it ---- */
+
+static int see_commit(void *context, const struct store_commit *s)
+{
+	struct controller *c = context;
+	struct msg_see_iteration see = {
+		.iteration = s->iteration, .epoch = s->epoch, .loss = s->loss,
+		.iteration_s = (float)s->iteration_s, .predicted_s = (float)s->predicted_s,
+		.sync_s = (float)s->sync_s, .real_s = (float)s->real_s, .collisions = s->collisions,
+		.wait_s = (float)s->wait_s, .gradient_norm = (float)s->gradient_norm, .lr = s->lr,
+		.alive = s->alive, .path_length = s->path_length, .rerun = s->rerun,
+		.at_us = c->now_us,
+	};
+
+	record_keep(c, &see);
+	c->last_commit = (struct msg_commit){ s->iteration, s->attempt, s->scale, s->lr, s->beta1,
+					      s->beta2, s->eps, s->weight_decay };
+	return 0;
+}
+
+static int see_validation(void *context, const struct store_validation *v)
+{
+	struct msg_see_validation see = { v->iteration, (float)v->loss, 0 };
+
+	record_keep_validation(context, &see);
+	return 0;
+}
+
+static int see_plan(void *context, const struct store_plan *p)
+{
+	struct controller *c = context;
+
+	if (p->epoch > c->epoch)
+		c->epoch = p->epoch;
+	return 0;
+}
+
+static int see_note(void *context, const struct store_note *n)
+{
+	struct controller *c = context;
+
+	if (n->id > c->last_note)
+		c->last_note = n->id;
+	return 0;
+}
+
+int resume_begin(struct controller *c, struct error *err)
+{
+	uint64_t generation = store_writer_epoch(c->store) - 1;
+	int rc = load_saved(c, err);
+
+	if (rc == 0)
+		rc = store_last_commit(c->store, &c->committed, err);
+	if (rc == 0)
+		rc = store_each_commit(c->store, 1, UINT64_MAX >> 1, see_commit, c, err);
+	if (rc == 0)
+		rc = store_each_validation(c->store, see_validation, c, err);
+	if (rc == 0)
+		rc = store_each_plan(c->store, see_plan, c, err);
+	if (rc == 0)
+		rc = store_each_note(c->store, see_note, c, err);
+	if (rc != 0)
+		return rc;
+	c->resumed = true;
+	c->iteration = c->committed + 1;
+	c->first_attempt = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);
+	c->assignments = c->commands = generation << 32;
+	c->first_fault = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);
+	note(c, NOTE_EVENT, -1, 0, "the run was taken over after it%llu (controller %llu)",
+	     (unsigned long long)c->committed, (unsigned long long)generation + 1);
+	return 0;
+}
+
+/* ---- agents that were here before ---- */
+
+void resume_member(struct controller *c, struct member *m)
+{
+	const struct msg_hello *h = &m->hello;
+	struct msg again = { .type = MSG_COMMIT, .u.commit = c->last_commit };
+
+	if (!c->resumed || h->run != c->run || h->stage != member_stage(c, m))
+		return;
+	if (h->committed + 1 == c->committed)
+		member_send(c, m, &again); /* it answers MSG_COMMITTED if it has that sum */
+	if (h->committed != c->committed)
+		return;
+	m->ready = true;
+	m->assignment = 0;
+	m->holds = h->committed;
+	m->hash = h->hash;
+	m->hash_agrees = true;
+}
