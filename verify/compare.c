@@ -1,0 +1,148 @@
+#include "verify/compare.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verify/audit.h"
+#include "verify/replay.h"
+
+bool compare_equal(const struct compare_result *r)
+{
+	return !r->broken.text[0] && r->differing == 0 && r->losses_off == 0;
+}
+
+struct hashes {
+	const struct replay *replay;
+	struct compare_result *result;
+	bool *told; /* (n_stages) */
+};
+
+static int see_hash(void *context, const struct store_hash *h)
+{
+	struct hashes *x = context;
+	uint64_t here;
+
+	if (h->stage >= replay_config(x->replay)->n_stages)
+		return 0;
+	here = replay_hash(x->replay, h->stage);
+	x->told[h->stage] = true;
+	x->result->announced++;
+	if (h->hash == here)
+		return 0;
+	if (x->result->differing++ == 0) {
+		x->result->first = *h;
+		x->result->first_here = here;
+	}
+	return 0;
+}
+
+static int compare_hashes(struct store *s, const struct replay *replay, uint64_t iteration,
+			  struct compare_result *out, struct error *err)
+{
+	uint32_t n_stages = replay_config(replay)->n_stages;
+	struct hashes x = { .replay = replay, .result = out,
+			    .told = calloc(n_stages, sizeof(*x.told)) };
+	int rc;
+
+	if (!x.told)
+		return error_set(err, -ENOMEM, "out of memory");
+	rc = store_each_hash(s, iteration, see_hash, &x, err);
+	for (uint32_t i = 0; i < n_stages; i++)
+		out->unannounced += !x.told[i];
+	free(x.told);
+	return rc;
+}
+
+static void compare_loss(uint64_t iteration, float recorded, float here,
+			 struct compare_result *out)
+{
+	double size = fmax(fabs((double)recorded), 1e-30);
+	double off = fabs((double)recorded - (double)here) / size;
+
+	out->losses++;
+	out->losses_equal += memcmp(&recorded, &here, sizeof(here)) == 0;
+	if (isnan(off) || off > out->worst_loss)
+		out->worst_loss = off;
+	if (off <= COMPARE_LOSS_LIMIT)
+		return;
+	if (out->losses_off++ == 0) {
+		out->first_loss_iteration = iteration;
+		out->first_loss_recorded = (double)recorded;
+		out->first_loss_here = (double)here;
+	}
+}
+
+static int compare_iteration(struct store *s, struct replay *replay,
+			     const struct compare_options *o, uint64_t iteration,
+			     struct compare_result *out, struct error *err)
+{
+	struct store_commit c;
+	float loss;
+	int rc = store_read_commit(s, iteration, &c, err);
+
+	if (rc != 0)
+		return rc;
+	rc = audit_commit(store_run_of(s), &c, replay_config(replay)->n_stages, err);
+	if (rc == 0)
+		rc = replay_commit(replay, &c, &loss, err);
+	if (rc == 0) {
+		out->replayed++;
+		if (iteration >= o->from) {
+			compare_loss(iteration, c.loss, loss, out);
+			rc = compare_hashes(s, replay, iteration, out, err);
+		}
+	}
+	store_commit_clear(&c);
+	return rc;
+}
+
+static int compare_range(struct store *s, struct replay *replay, const struct compare_options *o,
+			 uint64_t to, struct compare_result *out, struct error *err)
+{
+	int rc = 0;
+
+	for (uint64_t i = 1; rc == 0 && i <= to; i++) {
+		struct error why = { "" };
+
+		rc = compare_iteration(s, replay, o, i, out, &why);
+		if (rc == -EPROTO) {
+			out->broken = why;
+			return 0;
+		}
+		if (rc != 0)
+			return error_set(err, rc, "%s", why.text);
+		if (o->progress)
+			o->progress(o->context, i, to);
+	}
+	return rc;
+}
+
+int compare_run(struct store *s, const struct compare_options *o, struct compare_result *out,
+		struct error *err)
+{
+	struct compare_result result = { 0 };
+	struct replay *replay;
+	uint64_t to;
+	int rc = store_last_commit(s, &result.last, err);
+
+	if (rc != 0)
+		return rc;
+	to = o->to && o->to < result.last ? o->to : result.last;
+	if (to == 0 || o->from > to)
+		return error_set(err, -ENODATA,
+				 "nothing to compare: the last committed iteration is %" PRIu64,
+				 result.last);
+	rc = replay_new(&replay, store_run_of(s), o->device, err);
+	if (rc != 0)
+		return rc;
+	rc = compare_range(s, replay, o, to, &result, err);
+	replay_free(replay);
+	if (rc == 0 && !result.broken.text[0] && result.announced == 0)
+		rc = error_set(err, -ENODATA, "nothing to compare: no node announced its weights");
+	if (rc == 0)
+		*out = result;
+	return rc;
+}

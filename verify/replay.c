@@ -1,0 +1,413 @@
+#include "verify/replay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/corpus.h"
+#include "model/stage.h"
+
+struct replay {
+	const struct store_run *run;
+	struct model_config config;
+	struct corpus *corpus;
+	struct stage **stages; /* (n_stages) one slot each */
+	size_t activation;     /* floats: B * T * C */
+	float *scratch;        /* (activation) outputs nobody wants */
+	float *spare;          /* (activation) the gradient a backward makes */
+};
+
+/* One microbatch's computation. Its chain is the loss and then the backward of every hop, from the
+ * last to the first. */
+struct chain {
+	const struct store_route *route;
+	int32_t *tokens, *targets; /* (B, T) each */
+	float *inputs;             /* (n_hops + 1, activation) [h] enters hop h; the last the loss.
+	                            * [0] is not used */
+	float *gradient;           /* (activation) of what the last done hop took in */
+	uint32_t left;             /* hops whose backward is to come; n_hops before the loss too */
+	bool lost;                 /* the loss is done */
+	float loss;
+};
+
+/* One node's sum of one stage. */
+struct sum {
+	const struct store_order *order;
+	uint32_t done;   /* of order->counted */
+	float *gradient; /* (P) when it is not in the stage itself */
+};
+
+struct iteration {
+	const struct store_commit *c;
+	struct chain *chains; /* (n_routes) in order of microbatch */
+	struct sum *sums;     /* (n_orders) */
+	struct sum **held;    /* (n_stages) whose sum is in the stage now; NULL nobody's */
+};
+
+void replay_free(struct replay *r)
+{
+	if (!r)
+		return;
+	for (uint32_t s = 0; r->stages && s < r->config.n_stages; s++)
+		stage_free(r->stages[s]);
+	free(r->stages);
+	corpus_free(r->corpus);
+	free(r->scratch);
+	free(r->spare);
+	free(r);
+}
+
+static int no_memory(struct error *err)
+{
+	return error_set(err, -ENOMEM, "out of memory");
+}
+
+static int open_corpus(struct replay *r, struct error *err)
+{
+	const struct store_run *run = r->run;
+	int rc = corpus_new(&r->corpus, (char *const *)run->corpus, run->n_corpus, run->sequence,
+			    run->seed, err);
+
+	if (rc != 0)
+		return error_prefix(err, rc, "the run's corpus");
+	if (corpus_hash(r->corpus) != run->corpus_hash)
+		return error_set(err, -ESTALE,
+				 "the run's corpus has changed since: %zu bytes with hash %016" PRIx64
+				 ", the run read %016" PRIx64,
+				 corpus_bytes(r->corpus), corpus_hash(r->corpus), run->corpus_hash);
+	return 0;
+}
+
+static int make_stages(struct replay *r, const char *device, struct error *err)
+{
+	struct stage_options o = { .slots = 1, .batch = r->run->batch,
+				   .sequence = r->run->sequence, .threads = r->run->threads,
+				   .seed = r->run->seed, .device = device };
+	int rc = 0;
+
+	r->stages = calloc(r->config.n_stages, sizeof(*r->stages));
+	if (!r->stages)
+		return no_memory(err);
+	for (uint32_t s = 0; rc == 0 && s < r->config.n_stages; s++)
+		rc = stage_new(&r->stages[s], &r->config, s, &o, err);
+	if (rc != 0)
+		return rc;
+	r->activation = stage_activation(r->stages[0]);
+	r->scratch = malloc(r->activation * sizeof(float));
+	r->spare = malloc(r->activation * sizeof(float));
+	return r->scratch && r->spare ? 0 : no_memory(err);
+}
+
+int replay_new(struct replay **out, const struct store_run *run, const char *device,
+	       struct error *err)
+{
+	struct replay *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return no_memory(err);
+	r->run = run;
+	rc = model_config_parse(&r->config, NULL, run->model, strlen(run->model),
+				"the run's model", err);
+	if (rc == 0)
+		rc = open_corpus(r, err);
+	if (rc == 0)
+		rc = make_stages(r, device, err);
+	if (rc != 0) {
+		replay_free(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+const struct model_config *replay_config(const struct replay *r)
+{
+	return &r->config;
+}
+
+uint64_t replay_hash(const struct replay *r, uint32_t stage)
+{
+	return stage_hash(r->stages[stage]);
+}
+
+/* ---- forwards ---- */
+
+static void chain_clear(struct chain *m)
+{
+	free(m->tokens);
+	free(m->inputs);
+	free(m->gradient);
+}
+
+static int chain_make(const struct replay *r, struct chain *m, const struct store_route *route,
+		      uint64_t iteration, struct error *err)
+{
+	size_t n = (size_t)r->run->batch * r->run->sequence;
+
+	*m = (struct chain){ .route = route, .left = route->n_hops };
+	m->tokens = malloc(2 * n * sizeof(*m->tokens));
+	m->inputs = malloc((route->n_hops + 1) * r->activation * sizeof(float));
+	m->gradient = malloc(r->activation * sizeof(float));
+	if (!m->tokens || !m->inputs || !m->gradient)
+		return no_memory(err);
+	m->targets = m->tokens + n;
+	corpus_batch(r->corpus, route->shard, r->run->n_shards,
+		     (iteration - 1) * r->run->per_shard + route->wave, r->run->batch, m->tokens,
+		     m->targets);
+	return 0;
+}
+
+static int forward(struct replay *r, const struct chain *m, uint32_t hop, float *out)
+{
+	return stage_forward(r->stages[m->route->stages[hop]], 0, hop == 0 ? m->tokens : NULL,
+			     hop == 0 ? NULL : m->inputs + hop * r->activation, out, true);
+}
+
+static int run_forwards(struct replay *r, struct chain *m, struct error *err)
+{
+	for (uint32_t h = 0; h < m->route->n_hops; h++) {
+		int rc = forward(r, m, h, m->inputs + (h + 1) * r->activation);
+
+		if (rc != 0)
+			return error_set(err, rc, "microbatch %u: its forward in stage %u fails: %s",
+					 m->route->microbatch, m->route->stages[h], strerror(-rc));
+	}
+	return 0;
+}
+
+/* ---- what was counted ---- */
+
+/* Puts a node's sum in the stage's own gradient, where the stage adds to it. */
+static int hold(struct replay *r, struct iteration *it, struct sum *s, struct error *err)
+{
+	struct stage *stage = r->stages[s->order->stage];
+	struct sum **held = &it->held[s->order->stage];
+	size_t bytes = stage_parameters(stage) * sizeof(float);
+
+	if (*held == s)
+		return 0;
+	if (*held) {
+		if (!(*held)->gradient)
+			(*held)->gradient = malloc(bytes);
+		if (!(*held)->gradient)
+			return no_memory(err);
+		memcpy((*held)->gradient, stage_gradient(stage), bytes);
+	}
+	if (s->gradient) {
+		memcpy(stage_gradient(stage), s->gradient, bytes);
+		stage_changed(stage);
+	} else {
+		stage_zero_gradient(stage);
+	}
+	*held = s;
+	return 0;
+}
+
+/* Whether the chain has come to what the node counted next. */
+static bool ready(const struct chain *m, const struct sum *s, char kind)
+{
+	if (kind == 'L')
+		return !m->lost;
+	return m->lost && m->left > 0 && m->route->stages[m->left - 1] == s->order->stage;
+}
+
+static int run_loss(struct replay *r, struct chain *m)
+{
+	int rc = stage_loss(r->stages[0], 0, m->inputs + m->route->n_hops * r->activation, m->targets,
+			    &m->loss, m->gradient, true);
+
+	m->lost = rc == 0;
+	return rc;
+}
+
+static int run_backward(struct replay *r, struct chain *m)
+{
+	uint32_t hop = m->left - 1;
+	float *done = m->gradient;
+	int rc = forward(r, m, hop, r->scratch);
+
+	if (rc == 0)
+		rc = stage_backward(r->stages[m->route->stages[hop]], 0, m->gradient,
+				    hop == 0 ? NULL : r->spare, true);
+	if (rc != 0)
+		return rc;
+	/* The gradient made becomes the chain's; the one used up is spare. */
+	m->gradient = r->spare;
+	r->spare = done;
+	m->left--;
+	return 0;
+}
+
+static struct chain *find_chain(struct iteration *it, uint32_t microbatch)
+{
+	size_t low = 0, high = it->c->n_routes;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (it->chains[middle].route->microbatch <= microbatch)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &it->chains[low];
+}
+
+/* As much of one node's list as can be done now. Adds what it did to *progress. */
+static int run_sum(struct replay *r, struct iteration *it, struct sum *s, size_t *progress,
+		   struct error *err)
+{
+	for (; s->done < s->order->n_counted; s->done++, ++*progress) {
+		const struct store_counted *what = &s->order->counted[s->done];
+		struct chain *m = find_chain(it, what->microbatch);
+		int rc;
+
+		if (!ready(m, s, what->kind))
+			return 0;
+		rc = hold(r, it, s, err);
+		if (rc != 0)
+			return rc;
+		rc = what->kind == 'L' ? run_loss(r, m) : run_backward(r, m);
+		if (rc != 0)
+			return error_set(err, rc, "microbatch %u: its %s in stage %u fails: %s",
+					 what->microbatch, what->kind == 'L' ? "loss" : "backward",
+					 s->order->stage, strerror(-rc));
+	}
+	return 0;
+}
+
+static int run_counted(struct replay *r, struct iteration *it, struct error *err)
+{
+	size_t left = 0, progress;
+
+	for (size_t i = 0; i < it->c->n_orders; i++)
+		left += it->sums[i].order->n_counted;
+	while (left > 0) {
+		progress = 0;
+		for (size_t i = 0; i < it->c->n_orders; i++) {
+			int rc = run_sum(r, it, &it->sums[i], &progress, err);
+
+			if (rc != 0)
+				return rc;
+		}
+		if (progress == 0)
+			return error_set(err, -EPROTO,
+					 "the nodes' recorded orders contradict one another");
+		left -= progress;
+	}
+	return 0;
+}
+
+/* ---- the step ---- */
+
+static const struct sum *find_sum(const struct iteration *it, uint16_t node, uint8_t stage)
+{
+	for (size_t i = 0; i < it->c->n_orders; i++)
+		if (it->sums[i].order->node == node && it->sums[i].order->stage == stage)
+			return &it->sums[i];
+	return NULL;
+}
+
+/* The first node's sum, plus the others' in order. A node that counted nothing adds zeros, as it
+ * did then: that turns a -0 into a 0. */
+static int add_up(struct replay *r, const struct iteration *it, const struct store_reduction *red,
+		  float *to, struct error *err)
+{
+	struct stage *stage = r->stages[red->stage];
+	size_t n = stage_parameters(stage);
+	float *zeros = calloc(n, sizeof(*zeros));
+
+	if (!zeros)
+		return no_memory(err);
+	for (uint32_t i = 0; i < red->n_nodes; i++) {
+		const struct sum *s = find_sum(it, red->nodes[i], red->stage);
+		const float *part = s && s->gradient ? s->gradient : zeros;
+
+		if (s && it->held[red->stage] == s)
+			part = stage_gradient(stage);
+		if (i == 0)
+			memcpy(to, part, n * sizeof(*to));
+		else
+			stage_add(to, part, n);
+	}
+	free(zeros);
+	return 0;
+}
+
+static int step(struct replay *r, const struct iteration *it, const struct store_reduction *red,
+		struct error *err)
+{
+	const struct store_commit *c = it->c;
+	struct adamw h = { .lr = c->lr, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
+			   .weight_decay = c->weight_decay };
+	struct stage *stage = r->stages[red->stage];
+	float *sum = malloc(stage_parameters(stage) * sizeof(*sum));
+	int rc;
+
+	if (!sum)
+		return no_memory(err);
+	rc = add_up(r, it, red, sum, err);
+	if (rc == 0) {
+		rc = stage_step(stage, sum, c->scale, &h, c->iteration);
+		if (rc != 0)
+			error_set(err, rc, "the step of stage %u fails: %s", red->stage, strerror(-rc));
+	}
+	free(sum);
+	return rc;
+}
+
+/* ---- one iteration ---- */
+
+static float mean_loss(const struct iteration *it)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < it->c->n_routes; i++)
+		sum += (double)it->chains[i].loss;
+	return it->c->n_routes ? (float)(sum / (double)it->c->n_routes) : 0.0f;
+}
+
+static int compute(struct replay *r, struct iteration *it, struct error *err)
+{
+	const struct store_commit *c = it->c;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n_routes; i++) {
+		rc = chain_make(r, &it->chains[i], &c->routes[i], c->iteration, err);
+		if (rc == 0)
+			rc = run_forwards(r, &it->chains[i], err);
+	}
+	for (size_t i = 0; i < c->n_orders; i++)
+		it->sums[i].order = &c->orders[i];
+	if (rc == 0)
+		rc = run_counted(r, it, err);
+	for (size_t i = 0; rc == 0 && i < c->n_reductions; i++)
+		rc = step(r, it, &c->reductions[i], err);
+	return rc;
+}
+
+int replay_commit(struct replay *r, const struct store_commit *c, float *loss, struct error *err)
+{
+	struct iteration it = { .c = c };
+	int rc;
+
+	it.chains = calloc(c->n_routes + 1, sizeof(*it.chains));
+	it.sums = calloc(c->n_orders + 1, sizeof(*it.sums));
+	it.held = calloc(r->config.n_stages, sizeof(*it.held));
+	if (it.chains && it.sums && it.held)
+		rc = compute(r, &it, err);
+	else
+		rc = no_memory(err);
+	if (rc == 0)
+		*loss = mean_loss(&it);
+	for (size_t i = 0; it.chains && i < c->n_routes; i++)
+		chain_clear(&it.chains[i]);
+	for (size_t i = 0; it.sums && i < c->n_orders; i++)
+		free(it.sums[i].gradient);
+	free(it.held);
+	free(it.sums);
+	free(it.chains);
+	return rc == 0 ? 0 : error_prefix(err, rc, "iteration %" PRIu64, c->iteration);
+}

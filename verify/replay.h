@@ -1,0 +1,41 @@
+/* replay.h - computes a committed iteration again, in one process, from what the store holds.
+ *
+ * All replicas of a stage have equal weights, so one model stands for all nodes. What a
+ * microbatch adds to a stage depends on the weights, its data and the stages before and after,
+ * not on who computed it; but floats are added in an order, and that does depend on who:
+ *
+ *     node's sum:   its contributions, in the order in which it counted them, from zero
+ *     stage's sum:  the nodes' sums, by ascending node, element by element
+ *
+ * So every node has a sum of its own here. All forwards run first, keeping every hop's input;
+ * then what the nodes counted is done in an order that respects every node's list and every
+ * microbatch's chain (such an order exists: it happened). Only a hop's input is kept, and its
+ * forward is run again before its backward: memory stays small.
+ */
+#ifndef VERIFY_REPLAY_H
+#define VERIFY_REPLAY_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/config.h"
+#include "store/store.h"
+
+struct replay; /* opaque */
+
+/* The run's model with the weights it started from, and its corpus, which must be the same bytes
+ * still (-ESTALE). device as in stage.h. Gives *out to the caller (replay_free). run is borrowed
+ * until then. */
+int replay_new(struct replay **out, const struct store_run *run, const char *device,
+	       struct error *err);
+void replay_free(struct replay *r); /* NULL is allowed */
+
+const struct model_config *replay_config(const struct replay *r);
+
+/* One iteration: c must have passed audit_commit and follow the last one. *loss is the mean over
+ * the microbatches, summed in their order in double. -EPROTO: the recorded orders contradict one
+ * another; -ENOMEM. */
+int replay_commit(struct replay *r, const struct store_commit *c, float *loss, struct error *err);
+uint64_t replay_hash(const struct replay *r, uint32_t stage); /* of the weights now */
+
+#endif

@@ -1,0 +1,488 @@
+/* A small cluster is played here with a stage object for every node, tasks in a random order and
+ * sums by slices, as agents do it; what it records must replay to the same bits. Then the record
+ * is tampered with, and every tampering must be found. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "model/corpus.h"
+#include "model/stage.h"
+#include "verify/audit.h"
+#include "verify/compare.h"
+
+enum {
+	STAGES = 3, NODES = 7, SHARDS = 2, PER_SHARD = 3, MICROBATCHES = SHARDS * PER_SHARD,
+	BATCH = 2, SEQUENCE = 8, ITERATIONS = 4
+};
+
+static const uint8_t stage_of[NODES] = { 0, 1, 2, 0, 2, 1, 2 };
+static const struct model_config shape = { .vocab = 256, .dim = 16, .n_layers = 3, .n_heads = 2,
+					   .n_kv_heads = 1, .ffn_dim = 24, .context = SEQUENCE,
+					   .n_stages = STAGES, .rope_theta = 10000,
+					   .norm_eps = 1e-5f };
+static const struct adamw adamw = { 3e-3f, 0.9f, 0.95f, 1e-8f, 0.1f };
+
+struct cluster {
+	char folder[64], text[128];
+	struct store *store;
+	struct corpus *corpus;
+	struct stage *nodes[NODES];
+	struct rng rng;
+};
+
+/* One microbatch on its way; step: position in F.. L B.. */
+struct journey {
+	struct store_route route;
+	uint16_t nodes[STAGES];
+	uint8_t stages[STAGES];
+	uint32_t step;
+	int32_t tokens[BATCH * SEQUENCE], targets[BATCH * SEQUENCE];
+	float *x, *y; /* activation or gradient under way; the next */
+	float loss;
+};
+
+struct record {
+	struct journey journeys[MICROBATCHES];
+	struct store_route routes[MICROBATCHES];
+	struct store_counted counted[NODES][2 * MICROBATCHES];
+	struct store_order orders[NODES];
+	uint16_t replicas[STAGES][NODES];
+	struct store_reduction reductions[STAGES];
+	struct store_commit commit;
+};
+
+static void make_text(struct cluster *c)
+{
+	enum { SIZE = 120000 };
+	char *text = malloc(SIZE);
+
+	for (size_t i = 0; i < SIZE; i++)
+		text[i] = (char)('a' + rng_below(&c->rng, 26));
+	snprintf(c->text, sizeof(c->text), "%s/text", c->folder);
+	assert_int_equal(file_write(c->text, text, SIZE, 0600, NULL), 0);
+	free(text);
+}
+
+static void make_run(struct cluster *c, const char *folder)
+{
+	char *model = model_config_print(&shape, NULL);
+	const char *corpus[] = { c->text };
+	struct store_run run = { .name = "t", .version = "t", .model = model, .cluster = "{}",
+				 .optimizer = "{}", .seed = 11, .batch = BATCH,
+				 .sequence = SEQUENCE, .n_shards = SHARDS, .per_shard = PER_SHARD,
+				 .threads = 1, .n_corpus = 1, .corpus = corpus,
+				 .corpus_hash = corpus_hash(c->corpus) };
+
+	assert_non_null(model);
+	assert_int_equal(store_create(&c->store, folder, &run, NULL), 0);
+	free(model);
+}
+
+/* Some route of 2 or 3 stages, now and then exchanged, over nodes that hold them. */
+static void make_route(struct cluster *c, struct journey *j, uint32_t m)
+{
+	static const uint8_t ways[][STAGES] = { { 0, 1, 2 }, { 0, 2, 1 }, { 0, 1, 9 }, { 0, 2, 9 } };
+	const uint8_t *way = ways[rng_below(&c->rng, 4)];
+
+	j->route = (struct store_route){ .microbatch = 10 + m, .shard = m % SHARDS,
+					 .wave = m / SHARDS, .nodes = j->nodes,
+					 .stages = j->stages };
+	for (uint32_t h = 0; h < STAGES && way[h] != 9; h++) {
+		uint16_t node;
+
+		do
+			node = (uint16_t)rng_below(&c->rng, NODES);
+		while (stage_of[node] != way[h]);
+		j->nodes[h] = node;
+		j->stages[h] = way[h];
+		j->route.n_hops++;
+	}
+}
+
+static void note_counted(struct record *r, uint16_t node, uint32_t microbatch, char kind)
+{
+	struct store_order *o = &r->orders[node];
+
+	r->counted[node][o->n_counted++] = (struct store_counted){ microbatch, kind };
+}
+
+static void swap(struct journey *j)
+{
+	float *x = j->x;
+
+	j->x = j->y;
+	j->y = x;
+}
+
+/* The microbatch's next task on its node; its slot is its number. */
+static void run_task(struct cluster *c, struct record *r, struct journey *j, uint32_t slot)
+{
+	uint32_t n = j->route.n_hops, t = j->step++, hop = t < n ? t : t == n ? 0 : 2 * n - t;
+	uint16_t node = j->nodes[hop];
+	struct stage *s = c->nodes[node];
+
+	if (t < n) {
+		assert_int_equal(stage_forward(s, slot, t == 0 ? j->tokens : NULL,
+					       t == 0 ? NULL : j->x, j->y, true), 0);
+	} else if (t == n) {
+		assert_int_equal(stage_loss(s, slot, j->x, j->targets, &j->loss, j->y, true), 0);
+		note_counted(r, node, j->route.microbatch, 'L');
+	} else {
+		assert_int_equal(stage_backward(s, slot, j->x, hop ? j->y : NULL, true), 0);
+		note_counted(r, node, j->route.microbatch, 'B');
+	}
+	swap(j);
+}
+
+static void run_tasks(struct cluster *c, struct record *r, uint64_t iteration)
+{
+	size_t floats = stage_activation(c->nodes[0]);
+	uint32_t left = 0;
+
+	for (uint32_t m = 0; m < MICROBATCHES; m++) {
+		struct journey *j = &r->journeys[m];
+
+		make_route(c, j, m);
+		r->routes[m] = j->route;
+		j->x = malloc(floats * sizeof(float));
+		j->y = malloc(floats * sizeof(float));
+		corpus_batch(c->corpus, j->route.shard, SHARDS,
+			     (iteration - 1) * PER_SHARD + j->route.wave, BATCH, j->tokens, j->targets);
+		left += 2 * j->route.n_hops + 1;
+	}
+	while (left > 0) {
+		uint32_t m = rng_below(&c->rng, MICROBATCHES);
+		struct journey *j = &r->journeys[m];
+
+		if (j->step <= 2 * j->route.n_hops) {
+			run_task(c, r, j, m);
+			left--;
+		}
+	}
+}
+
+/* Sums a stage's gradient by slices, as replicas do, then steps every replica. */
+static double reduce_and_step(struct cluster *c, struct store_reduction *red, uint64_t t, float scale)
+{
+	size_t p = stage_parameters(c->nodes[red->nodes[0]]);
+	float *sum = malloc(p * sizeof(*sum));
+	double squares;
+
+	for (uint32_t slice = 0; slice < red->n_nodes; slice++) {
+		size_t from = p * slice / red->n_nodes, to = p * (slice + 1) / red->n_nodes;
+
+		for (size_t i = from; i < to; i++) {
+			float x = stage_gradient(c->nodes[red->nodes[0]])[i];
+
+			for (uint32_t k = 1; k < red->n_nodes; k++)
+				x += stage_gradient(c->nodes[red->nodes[k]])[i];
+			sum[i] = x;
+		}
+	}
+	squares = stage_sum_squares(sum, p);
+	for (uint32_t k = 0; k < red->n_nodes; k++)
+		assert_int_equal(stage_step(c->nodes[red->nodes[k]], sum, scale, &adamw, t), 0);
+	free(sum);
+	return squares;
+}
+
+static void make_commit(struct cluster *c, struct record *r, uint64_t iteration)
+{
+	double loss = 0;
+
+	for (uint32_t m = 0; m < MICROBATCHES; m++)
+		loss += (double)r->journeys[m].loss;
+	for (uint16_t n = 0; n < NODES; n++) {
+		struct store_reduction *red = &r->reductions[stage_of[n]];
+
+		red->stage = stage_of[n];
+		red->nodes = r->replicas[stage_of[n]];
+		r->replicas[stage_of[n]][red->n_nodes++] = n;
+	}
+	r->commit = (struct store_commit){
+		.iteration = iteration, .scale = 1.0f / MICROBATCHES / (float)iteration,
+		.lr = adamw.lr, .beta1 = adamw.beta1, .beta2 = adamw.beta2, .eps = adamw.eps,
+		.weight_decay = adamw.weight_decay, .loss = (float)(loss / MICROBATCHES),
+		.n_routes = MICROBATCHES, .n_orders = NODES, .n_reductions = STAGES,
+		.routes = r->routes, .orders = r->orders, .reductions = r->reductions,
+	};
+	for (uint32_t s = 0; s < STAGES; s++)
+		reduce_and_step(c, &r->reductions[s], iteration, r->commit.scale);
+}
+
+/* One iteration of the played cluster; tamper may change the record, not what happened. */
+static void play(struct cluster *c, uint64_t iteration, void (*tamper)(struct record *r))
+{
+	struct record *r = calloc(1, sizeof(*r));
+	struct store_hash hashes[NODES];
+
+	for (uint16_t n = 0; n < NODES; n++) {
+		stage_zero_gradient(c->nodes[n]);
+		r->orders[n] = (struct store_order){ n, stage_of[n], 0, r->counted[n] };
+	}
+	run_tasks(c, r, iteration);
+	make_commit(c, r, iteration);
+	if (tamper && iteration == 2)
+		tamper(r);
+	assert_int_equal(store_commit(c->store, &r->commit, NULL), 0);
+	for (uint16_t n = 0; n < NODES; n++)
+		hashes[n] = (struct store_hash){ iteration, stage_hash(c->nodes[n]), n, stage_of[n] };
+	assert_int_equal(store_hashes(c->store, hashes, NODES, NULL), 0);
+	for (uint32_t m = 0; m < MICROBATCHES; m++) {
+		free(r->journeys[m].x);
+		free(r->journeys[m].y);
+	}
+	free(r);
+}
+
+static int set_up(void **state)
+{
+	struct cluster *c = calloc(1, sizeof(*c));
+	struct stage_options o = { .slots = MICROBATCHES, .batch = BATCH, .sequence = SEQUENCE,
+				   .threads = 1, .seed = 11 };
+	char *paths[] = { c->text };
+
+	rng_init(&c->rng, 5);
+	strcpy(c->folder, "/tmp/skippipe-verify-XXXXXX");
+	assert_non_null(mkdtemp(c->folder));
+	make_text(c);
+	assert_int_equal(corpus_new(&c->corpus, paths, 1, SEQUENCE, 11, NULL), 0);
+	for (uint32_t n = 0; n < NODES; n++)
+		assert_int_equal(stage_new(&c->nodes[n], &shape, stage_of[n], &o, NULL), 0);
+	make_run(c, c->folder);
+	*state = c;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	static const char *const files[] = { "run.db", "run.lock", "text", "run.db-wal",
+					     "run.db-shm" };
+	struct cluster *c = *state;
+	char path[128];
+
+	store_close(c->store);
+	corpus_free(c->corpus);
+	for (uint32_t n = 0; n < NODES; n++)
+		stage_free(c->nodes[n]);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", c->folder, files[i]);
+		unlink(path);
+	}
+	rmdir(c->folder);
+	free(c);
+	return 0;
+}
+
+static struct compare_result played(struct cluster *c, void (*tamper)(struct record *r))
+{
+	struct compare_options o = { .from = 1 };
+	struct compare_result result;
+	struct error err = { "" };
+
+	for (uint64_t i = 1; i <= ITERATIONS; i++)
+		play(c, i, tamper);
+	if (compare_run(c->store, &o, &result, &err) != 0)
+		fail_msg("%s", err.text);
+	return result;
+}
+
+static void what_happened_replays_bit_for_bit(void **state)
+{
+	struct compare_result r = played(*state, NULL);
+
+	assert_string_equal(r.broken.text, "");
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.replayed, ITERATIONS);
+	assert_int_equal(r.announced, ITERATIONS * NODES);
+	assert_int_equal(r.unannounced, 0);
+	assert_int_equal(r.losses_equal, ITERATIONS);
+}
+
+/* The same sums in another order: floats notice. On a data node every L comes before its own B;
+ * all L from the last to the first, then all B likewise, is an order that could have been. */
+static void reverse_an_order(struct record *r)
+{
+	struct store_order *o = r->orders[3].n_counted > r->orders[0].n_counted ? &r->orders[3]
+										 : &r->orders[0];
+	struct store_counted was[2 * MICROBATCHES];
+	uint32_t n = o->n_counted, at = 0;
+
+	memcpy(was, o->counted, n * sizeof(*was));
+	for (int pass = 0; pass < 2; pass++)
+		for (uint32_t k = n; k-- > 0;)
+			if (was[k].kind == (pass ? 'B' : 'L'))
+				r->counted[o->node][at++] = was[k];
+}
+
+static void another_order_is_found(void **state)
+{
+	struct compare_result r = played(*state, reverse_an_order);
+
+	assert_string_equal(r.broken.text, "");
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.first.iteration, 2);
+	assert_int_equal(r.first.stage, 0);
+}
+
+static void move_data(struct record *r)
+{
+	uint32_t wave = r->routes[0].wave;
+
+	r->routes[0].wave = r->routes[2].wave;
+	r->routes[2].wave = wave;
+}
+
+static void other_data_is_found(void **state)
+{
+	struct compare_result r = played(*state, move_data);
+
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.first.iteration, 2);
+}
+
+static void change_lr(struct record *r)
+{
+	r->commit.lr = nextafterf(r->commit.lr, 1.0f);
+}
+
+static void one_bit_of_the_learning_rate_is_found(void **state)
+{
+	struct compare_result r = played(*state, change_lr);
+
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.first.iteration, 2);
+}
+
+static void change_loss(struct record *r)
+{
+	r->commit.loss *= 1.0001f;
+}
+
+static void another_loss_is_found(void **state)
+{
+	struct compare_result r = played(*state, change_loss);
+
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.differing, 0);
+	assert_int_equal(r.losses_off, 1);
+	assert_int_equal(r.first_loss_iteration, 2);
+}
+
+/* The audit's rules, each broken alone. */
+static void forget_one(struct record *r)
+{
+	struct store_order *o = &r->orders[0];
+
+	o = o->n_counted ? o : &r->orders[3];
+	o->n_counted--;
+}
+static void count_twice(struct record *r)
+{
+	struct store_order *o = r->orders[0].n_counted ? &r->orders[0] : &r->orders[3];
+
+	r->counted[o->node][o->n_counted] = o->counted[0];
+	o->n_counted++;
+}
+static void leave_out_of_the_sum(struct record *r)
+{
+	uint16_t node = r->orders[0].n_counted ? 0 : 3;
+
+	r->replicas[0][0] = node == 0 ? 3 : 0;
+	r->reductions[0].n_nodes = 1;
+}
+static void sum_out_of_order(struct record *r)
+{
+	r->replicas[2][0] = 6;
+	r->replicas[2][2] = 2;
+}
+static void read_data_twice(struct record *r)
+{
+	r->routes[1].wave = r->routes[3].wave;
+	r->routes[1].shard = r->routes[3].shard;
+}
+static void start_elsewhere(struct record *r)
+{
+	r->journeys[4].stages[0] = 1;
+}
+static void invent_a_microbatch(struct record *r)
+{
+	struct store_order *o = r->orders[0].n_counted ? &r->orders[0] : &r->orders[3];
+
+	r->counted[o->node][0].microbatch = 999;
+}
+
+static void every_broken_rule_is_found(void **state)
+{
+	static const struct {
+		void (*tamper)(struct record *r);
+		const char *words;
+	} cases[] = {
+		{ forget_one, "counted nowhere" },
+		{ count_twice, "counted twice" },
+		{ leave_out_of_the_sum, "took no part in its sum" },
+		{ sum_out_of_order, "do not ascend" },
+		{ read_data_twice, "which another one has read" },
+		{ start_elsewhere, "does not start in stage 0" },
+		{ invent_a_microbatch, "which has no route" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct compare_result r;
+
+		r = played(*state, cases[i].tamper);
+		assert_false(compare_equal(&r));
+		assert_int_equal(r.replayed, 1);
+		if (!strstr(r.broken.text, cases[i].words) || !strstr(r.broken.text, "iteration 2"))
+			fail_msg("%s", r.broken.text);
+		if (i + 1 < sizeof(cases) / sizeof(cases[0])) {
+			tear_down(state);
+			set_up(state);
+		}
+	}
+}
+
+static void another_corpus_is_refused(void **state)
+{
+	struct cluster *c = *state;
+	struct compare_options o = { .from = 1 };
+	struct compare_result result;
+	struct error err = { "" };
+
+	assert_int_equal(compare_run(c->store, &o, &result, &err), -ENODATA);
+	play(c, 1, NULL);
+	make_text(c);
+	assert_int_equal(compare_run(c->store, &o, &result, &err), -ESTALE);
+	assert_non_null(strstr(err.text, "has changed"));
+	unlink(c->text);
+	assert_int_equal(compare_run(c->store, &o, &result, &err), -ENOENT);
+	assert_non_null(strstr(err.text, c->text));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_happened_replays_bit_for_bit),
+		TEST(another_order_is_found),
+		TEST(other_data_is_found),
+		TEST(one_bit_of_the_learning_rate_is_found),
+		TEST(another_loss_is_found),
+		TEST(every_broken_rule_is_found),
+		TEST(another_corpus_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
