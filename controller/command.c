@@ -36,7 +36,8 @@ struct awaited {
 enum { AWAITED_MOST = 16, FAULT_TTL_MS = 60000, LEASE_MOST_S = 86400 };
 
 static const char *const verb_names[] = { "skip", "fail", "recover", "inject", "heal", "heal-all",
-					  "pause", "resume", "step", "arm", "ack", "undo", "stop" };
+					  "pause", "resume", "step", "arm", "ack", "undo", "stop", "compare",
+					  "seek", "speed" };
 static const char *const fault_words[] = { "nothing", "kill", "hang", "slow node", "slow link",
 					   "packet loss", "partition" };
 

@@ -10,7 +10,10 @@
 
 #include "base/clock.h"
 
-enum { STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
+enum {
+	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
+	SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096
+};
 
 struct console *console_of_peer(struct controller *c, post_peer_id peer)
 {
@@ -348,10 +351,13 @@ void consoles_turn(struct controller *c)
 	c->next_stream_us = c->now_us + TASKS_EVERY_US;
 	tell_tasks(c);
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		if (!c->members[i].changed)
+		struct member *w = &c->members[i];
+
+		if (!w->changed || c->now_us - w->told_us < NODE_EVERY_US)
 			continue;
-		c->members[i].changed = false;
-		fill_node(c, &c->members[i], &m);
+		w->changed = false;
+		w->told_us = c->now_us;
+		fill_node(c, w, &m);
 		consoles_tell(c, &m);
 	}
 	for (uint32_t i = 0; i < c->n_consoles; i++)

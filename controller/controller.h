@@ -61,7 +61,8 @@ struct member {
 	int64_t round_trip_us;   /* of the sample the offset comes from */
 	int64_t offset_at_us;
 	uint8_t slots;
-	bool changed; /* consoles have not been told */
+	bool changed;       /* consoles have not been told */
+	int64_t told_us;    /* numbers go out twice a second; a new state at once (0) */
 };
 
 struct console {

@@ -84,6 +84,7 @@ void members_set(struct controller *c, struct member *m, enum node_state state, 
 		return;
 	m->state = state;
 	m->since_us = c->now_us;
+	m->told_us = 0;
 	if (state != NODE_SUSPECT)
 		record_node(c, m);
 }

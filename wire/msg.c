@@ -223,7 +223,7 @@ static const struct field msg_attach_fields[] = {
 LAYOUT(msg_attach);
 
 static const struct field msg_command_fields[] = {
-	N(U64, msg_command, id), NMAX(U8, msg_command, verb, COMMAND_STOP), N(U32, msg_command, node),
+	N(U64, msg_command, id), NMAX(U8, msg_command, verb, COMMAND_SPEED), N(U32, msg_command, node),
 	N(U32, msg_command, peer), N(U64, msg_command, value), NMAX(U8, msg_command, fault, FAULT_PARTITION),
 	N(F32, msg_command, factor), N(U32, msg_command, ttl_ms), TXT(msg_command, text),
 };
@@ -235,6 +235,7 @@ static const struct field msg_see_run_fields[] = {
 	NMAX(U32, msg_see_run, microbatches, MSG_MICROBATCHES), N(U32, msg_see_run, per_data_node),
 	N(U64, msg_see_run, tokens_per_iteration), N(U64, msg_see_run, iterations), N(F64, msg_see_run, time_scale),
 	N(U64, msg_see_run, started_wall_us), N(F64, msg_see_run, baseline_s), N(U32, msg_see_run, embedded),
+	NMAX(U8, msg_see_run, replay, 1), N(U64, msg_see_run, first_us), N(U64, msg_see_run, last_us),
 };
 LAYOUT(msg_see_run);
 
@@ -268,7 +269,8 @@ static const struct field msg_see_plan_fields[] = {
 	NMAX(U32, msg_see_plan, path_length, MSG_STAGES), NMAX(U32, msg_see_plan, n_stages, MSG_STAGES),
 	N(F32, msg_see_plan, iteration_s), N(F32, msg_see_plan, sync_s), N(F32, msg_see_plan, wait_s),
 	N(F32, msg_see_plan, lower_bound_s), N(F32, msg_see_plan, idle_fraction), N(U32, msg_see_plan, collisions),
-	TXT(msg_see_plan, algorithm), TXT(msg_see_plan, reason), N(F32, msg_see_plan, elapsed_s),
+	TXT(msg_see_plan, algorithm), TXT(msg_see_plan, reason), NMAX(U8, msg_see_plan, candidate, 1),
+	TXT(msg_see_plan, name), N(F32, msg_see_plan, elapsed_s),
 	ARR(msg_see_plan, n_visits, visits, U32, MSG_STAGES),
 	SUB(msg_see_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
 	SUB(msg_see_plan, n_planned, planned, msg_task_event_layout, 1u << 20),
@@ -314,7 +316,7 @@ static const struct field msg_see_fault_fields[] = {
 LAYOUT(msg_see_fault);
 
 static const struct field msg_see_preview_fields[] = {
-	N(U64, msg_see_preview, command), NMAX(U8, msg_see_preview, verb, COMMAND_STOP),
+	N(U64, msg_see_preview, command), NMAX(U8, msg_see_preview, verb, COMMAND_SPEED),
 	NMAX(U8, msg_see_preview, feasible, 1), N(U64, msg_see_preview, iteration),
 	N(F32, msg_see_preview, before_iteration_s), N(F32, msg_see_preview, after_iteration_s),
 	N(F32, msg_see_preview, before_wait_s), N(F32, msg_see_preview, after_wait_s),

@@ -351,7 +351,11 @@ enum command_verb {
 	COMMAND_ARM,       /* value: seconds of the operator's lease; 0 gives it back */
 	COMMAND_ACK,       /* value: alert id; 0 all */
 	COMMAND_UNDO,      /* value: command id; text "preview" */
-	COMMAND_STOP       /* end the run */
+	COMMAND_STOP,      /* end the run */
+	COMMAND_COMPARE,   /* plan a candidate: value stages skipped, node to leave out (-1 none), text the
+			    * algorithm; the answer is an MSG_SEE_PLAN with `candidate` */
+	COMMAND_SEEK,      /* replay: value, microseconds of the recorded run's clock */
+	COMMAND_SPEED      /* replay: factor, times real; 0 stops */
 };
 
 struct msg_command {
@@ -391,7 +395,9 @@ struct msg_see_run {
 	double time_scale;
 	int64_t started_wall_us;
 	double baseline_s;              /* full pipeline, predicted; 0 unknown */
-	uint32_t embedded;              /* the controller started the agents itself */
+	uint32_t embedded;              /* a supervisor started the agents on this machine */
+	uint8_t replay;                 /* recorded: now_us of the status is the cursor */
+	int64_t first_us, last_us;      /* replay: the recorded span */
 };
 
 struct msg_see_status {
@@ -441,6 +447,8 @@ struct msg_see_plan {
 	uint32_t collisions;
 	char algorithm[16];
 	char reason[96];      /* why it was made */
+	uint8_t candidate;    /* not in force: an answer to COMMAND_COMPARE, or a baseline */
+	char name[32];        /* of a candidate: "skip 3/6", "dtfm" */
 	float elapsed_s;      /* the search took */
 	uint32_t n_visits;
 	const uint32_t *visits;         /* (n_stages) microbatches per stage */
