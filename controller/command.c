@@ -490,14 +490,57 @@ static void answer_now(struct controller *c, struct console *to, const struct ms
 	console_send(c, to, &out);
 }
 
+/* The planner's question for "what if this were done", in q and excluded (MSG_NODES); false, with
+ * the reason, when there is no such thing to do. */
+static bool what_if(const struct controller *c, const struct msg_command *m, struct planner_request *q,
+		    bool *excluded, struct outcome *o)
+{
+	bool leaves_out = m->node >= 0 && m->verb != COMMAND_SKIP;
+
+	*q = (struct planner_request){ .kind = PLANNER_PREVIEW, .path_length = (int)c->path_length,
+				       .algorithm = PLAN_BEST, .excluded = excluded,
+				       .from = c->current->plan, .budget_s = 0.15, .threads = 1,
+				       .seed = c->options.seed, .reason = "preview" };
+	for (uint32_t i = 0; i < c->n_members; i++)
+		excluded[i] = !c->members[i].replica || c->members[i].marked;
+	if (leaves_out && (uint32_t)m->node >= c->n_members) {
+		outcome_set(o, -EINVAL, "there is no node %d", m->node);
+		return false;
+	}
+	if (leaves_out)
+		excluded[m->node] = m->verb != COMMAND_RECOVER;
+	if (m->verb != COMMAND_SKIP && m->verb != COMMAND_COMPARE)
+		return true;
+	if (m->value < 0 || m->value >= c->cluster->n_stages) {
+		outcome_set(o, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
+			    c->cluster->n_stages - 1, c->cluster->n_stages);
+		return false;
+	}
+	q->path_length = c->cluster->n_stages - (int)m->value;
+	return true;
+}
+
+static void await(struct controller *c, struct console *to, const struct msg_command *m,
+		  const struct planner_request *q, const char *text)
+{
+	struct awaited *a;
+
+	if (!c->awaited)
+		c->awaited = calloc(AWAITED_MOST, sizeof(*c->awaited));
+	if (!c->awaited)
+		return;
+	if (c->n_awaited == AWAITED_MOST) /* the oldest was overtaken by newer ones */
+		memmove(c->awaited, c->awaited + 1, --c->n_awaited * sizeof(*c->awaited));
+	a = &c->awaited[c->n_awaited++];
+	*a = (struct awaited){ planner_ask(c->planner, c->cluster, q), to->peer, m->id,
+			       (enum command_verb)m->verb, "" };
+	snprintf(a->text, sizeof(a->text), "%.120s", text);
+}
+
 static void preview(struct controller *c, struct console *to, const struct msg_command *m)
 {
 	bool excluded[MSG_NODES];
-	struct planner_request q = { .kind = PLANNER_PREVIEW, .path_length = (int)c->path_length,
-				     .algorithm = PLAN_BEST, .excluded = excluded,
-				     .from = c->current ? c->current->plan : NULL, .budget_s = 0.15,
-				     .threads = 1, .seed = c->options.seed, .reason = "preview" };
-	struct awaited *a;
+	struct planner_request q;
 	struct msg_command back = *m;
 	struct outcome o = { 0, "" };
 
@@ -508,40 +551,46 @@ static void preview(struct controller *c, struct console *to, const struct msg_c
 			outcome_set(&o, -ENOENT, "nothing to undo");
 		else
 			inverse(c, last, &back, &o);
-		if (o.status != 0 || (back.verb != COMMAND_SKIP && back.verb != COMMAND_FAIL)) {
-			answer_now(c, to, m, o.status == 0, o.text);
-			return;
-		}
 	}
-	if (!c->current || (back.verb != COMMAND_SKIP && back.verb != COMMAND_FAIL &&
-			    back.verb != COMMAND_RECOVER && back.verb != COMMAND_INJECT)) {
-		answer_now(c, to, m, c->current != NULL, c->current ? "" : "there is no plan yet");
-		return;
+	if (!c->current)
+		answer_now(c, to, m, false, "there is no plan yet");
+	else if (o.status != 0 ||
+		 (back.verb != COMMAND_SKIP && back.verb != COMMAND_FAIL &&
+		  back.verb != COMMAND_RECOVER && back.verb != COMMAND_INJECT))
+		answer_now(c, to, m, o.status == 0, o.text);
+	else if (!what_if(c, &back, &q, excluded, &o))
+		answer_now(c, to, m, false, o.text);
+	else
+		await(c, to, m, &q, o.text);
+}
+
+/* A candidate for the console's Compare view: harmless, so anyone may ask. */
+static void candidate(struct controller *c, struct console *to, const struct msg_command *m,
+		      struct outcome *o)
+{
+	bool excluded[MSG_NODES];
+	struct planner_request q;
+	char name[128];
+	enum plan_algorithm a = PLAN_BEST;
+
+	while (plan_algorithm_name(a) && strcmp(plan_algorithm_name(a), m->text) != 0)
+		a++;
+	if (!plan_algorithm_name(a)) {
+		outcome_set(o, -EINVAL, "no algorithm \"%.60s\"", m->text);
+	} else if (!c->current) {
+		outcome_set(o, -EAGAIN, "there is no plan yet");
+	} else if (what_if(c, m, &q, excluded, o)) {
+		q.kind = PLANNER_COMPARE;
+		q.algorithm = a;
+		q.from = a == PLAN_BEST ? q.from : NULL;
+		q.budget_s = 1;
+		if (a == PLAN_DTFM)
+			q.path_length = c->cluster->n_stages;
+		snprintf(name, sizeof(name), "%s %d/%d", m->text, c->cluster->n_stages - q.path_length,
+			 c->cluster->n_stages);
+		await(c, to, m, &q, name);
+		outcome_set(o, 0, "planning %s", name);
 	}
-	for (uint32_t i = 0; i < c->n_members; i++)
-		excluded[i] = !c->members[i].replica || c->members[i].marked;
-	if (back.verb == COMMAND_SKIP) {
-		if (back.value < 0 || back.value >= c->cluster->n_stages) {
-			answer_now(c, to, m, false, "stage 0 is never skipped");
-			return;
-		}
-		q.path_length = c->cluster->n_stages - (int)back.value;
-	} else if (back.node < 0 || (uint32_t)back.node >= c->n_members) {
-		answer_now(c, to, m, false, "there is no such node");
-		return;
-	} else {
-		excluded[back.node] = back.verb != COMMAND_RECOVER;
-	}
-	if (c->n_awaited == AWAITED_MOST) /* the oldest was overtaken by newer previews */
-		memmove(c->awaited, c->awaited + 1, --c->n_awaited * sizeof(*c->awaited));
-	if (!c->awaited)
-		c->awaited = calloc(AWAITED_MOST, sizeof(*c->awaited));
-	if (!c->awaited)
-		return;
-	a = &c->awaited[c->n_awaited++];
-	*a = (struct awaited){ planner_ask(c->planner, c->cluster, &q), to->peer, m->id,
-			       (enum command_verb)m->verb, "" };
-	snprintf(a->text, sizeof(a->text), "%.120s", o.text);
 }
 
 static uint32_t least(const struct planned *p, uint32_t *stage)
@@ -593,6 +642,11 @@ static void compare(struct controller *c, const struct planned *a, struct msg_se
 	s->memory = (uint32_t)memory;
 }
 
+static void forget_awaited(struct controller *c, uint32_t i)
+{
+	memmove(&c->awaited[i], &c->awaited[i + 1], (--c->n_awaited - i) * sizeof(*c->awaited));
+}
+
 void command_previewed(struct controller *c, struct planned *a)
 {
 	struct msg m = { .type = MSG_SEE_PREVIEW };
@@ -606,6 +660,14 @@ void command_previewed(struct controller *c, struct planned *a)
 		planned_free(a);
 		return;
 	}
+	to = console_of_peer(c, c->awaited[i].console);
+	if (c->awaited[i].verb == COMMAND_COMPARE) {
+		if (to && a->plan)
+			console_candidate(c, to, a, c->awaited[i].text);
+		forget_awaited(c, i);
+		planned_free(a);
+		return;
+	}
 	*s = (struct msg_see_preview){ .command = c->awaited[i].command, .verb = (uint8_t)c->awaited[i].verb,
 				       .feasible = a->plan != NULL, .iteration = c->committed + 2,
 				       .median_error = prediction_error(c),
@@ -613,10 +675,9 @@ void command_previewed(struct controller *c, struct planned *a)
 	snprintf(s->text, sizeof(s->text), "%.190s", a->plan ? c->awaited[i].text : a->infeasible);
 	if (a->plan && c->current)
 		compare(c, a, s);
-	to = console_of_peer(c, c->awaited[i].console);
 	if (to)
 		console_send(c, to, &m);
-	memmove(&c->awaited[i], &c->awaited[i + 1], (--c->n_awaited - i) * sizeof(*c->awaited));
+	forget_awaited(c, i);
 	planned_free(a);
 }
 
@@ -631,7 +692,9 @@ void command_receive(struct controller *c, struct console *from, const struct ms
 		preview(c, from, m);
 		return;
 	}
-	if (!from->may_command) {
+	if (m->verb == COMMAND_COMPARE) {
+		candidate(c, from, m, &o);
+	} else if (!from->may_command) {
 		outcome_set(&o, -EPERM, "this console may only watch");
 	} else if (m->verb == COMMAND_ARM) {
 		do_arm(c, from, m->value, &o);

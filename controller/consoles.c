@@ -182,7 +182,8 @@ static uint32_t planned_events(const struct controller *c, const struct planned 
 	return n;
 }
 
-static void tell_plan(struct controller *c, const struct planned *p, struct console *only)
+static void tell_plan(struct controller *c, const struct planned *p, const char *candidate,
+		      struct console *only)
 {
 	const struct plan_predicted *predicted = &p->plan->predicted;
 	uint32_t n = c->routes.n, visits[MSG_STAGES] = { 0 };
@@ -218,6 +219,8 @@ static void tell_plan(struct controller *c, const struct planned *p, struct cons
 		snprintf(s->algorithm, sizeof(s->algorithm), "%s",
 			 p->plan->search.algorithm ? p->plan->search.algorithm : "");
 		snprintf(s->reason, sizeof(s->reason), "%s", p->reason);
+		s->candidate = candidate != NULL;
+		snprintf(s->name, sizeof(s->name), "%s", candidate ? candidate : "");
 		if (only)
 			console_send(c, only, &m);
 		else
@@ -230,7 +233,21 @@ static void tell_plan(struct controller *c, const struct planned *p, struct cons
 
 void consoles_plan(struct controller *c, const struct planned *p)
 {
-	tell_plan(c, p, NULL);
+	tell_plan(c, p, NULL, NULL);
+}
+
+void console_candidate(struct controller *c, struct console *to, const struct planned *p,
+		       const char *name)
+{
+	tell_plan(c, p, name, to);
+}
+
+void consoles_run(struct controller *c)
+{
+	struct msg m = { 0 };
+
+	fill_run(c, &m);
+	consoles_tell(c, &m);
 }
 
 /* ---- snapshots ---- */
@@ -249,7 +266,7 @@ static void snapshot(struct controller *c, struct console *to)
 		console_send(c, to, &m);
 	}
 	if (c->current)
-		tell_plan(c, c->current, to);
+		tell_plan(c, c->current, NULL, to);
 	m.type = MSG_SEE_ITERATION;
 	first = c->n_history > SNAPSHOT_CURVE ? c->n_history - SNAPSHOT_CURVE : 0;
 	for (uint32_t i = first; i < c->n_history; i++) {

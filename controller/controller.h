@@ -272,6 +272,9 @@ void console_send(struct controller *c, struct console *to, struct msg *m);
 uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 void consoles_plan(struct controller *c, const struct planned *p);
+void consoles_run(struct controller *c); /* what the run is, told again */
+void console_candidate(struct controller *c, struct console *to, const struct planned *p,
+		       const char *name);
 void consoles_fini(struct controller *c);
 
 /* ---- command.c ---- */

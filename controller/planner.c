@@ -255,7 +255,8 @@ uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct pl
 	if (!j)
 		return 0;
 	pthread_mutex_lock(&p->lock);
-	drop_older(p, q->kind);
+	if (q->kind != PLANNER_COMPARE)
+		drop_older(p, q->kind);
 	j->number = ++p->numbers;
 	j->answer->request = j->number;
 	j->answer->kind = q->kind;

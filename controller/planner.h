@@ -1,7 +1,8 @@
 /* planner.h - plans made on a worker thread, so that the controller's loop never waits for one.
  *
- * Requests are served in order; an answer is announced on planner_fd. A request that a newer one
- * of the same `kind` makes pointless is dropped, or cancelled when it is the one being worked on.
+ * Requests are served in order, those of the run first; answers are announced on planner_fd. A newer
+ * request for the run, or a newer preview, makes older ones pointless: they are dropped, or cancelled
+ * when worked on. Comparisons all get their answers.
  */
 #ifndef CONTROLLER_PLANNER_H
 #define CONTROLLER_PLANNER_H
@@ -17,7 +18,7 @@
 
 struct planner; /* opaque */
 
-enum planner_kind { PLANNER_RUN, PLANNER_PREVIEW, PLANNER_BASELINE };
+enum planner_kind { PLANNER_RUN, PLANNER_PREVIEW, PLANNER_COMPARE, PLANNER_BASELINE };
 
 /* A plan that passed the checker, with its trace. */
 struct planned {

@@ -145,11 +145,13 @@ void replan_turn(struct controller *c)
 			take_run(c, a);
 			break;
 		case PLANNER_PREVIEW:
+		case PLANNER_COMPARE:
 			command_previewed(c, a);
 			break;
 		case PLANNER_BASELINE:
 			if (a->plan)
 				c->baseline_s = a->plan->predicted.iteration_s;
+			consoles_run(c);
 			planned_free(a);
 			break;
 		}
