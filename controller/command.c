@@ -586,7 +586,7 @@ static void candidate(struct controller *c, struct console *to, const struct msg
 		q.budget_s = 1;
 		if (a == PLAN_DTFM)
 			q.path_length = c->cluster->n_stages;
-		snprintf(name, sizeof(name), "%s %d/%d", m->text, c->cluster->n_stages - q.path_length,
+		snprintf(name, sizeof(name), "%.40s %d/%d", m->text, c->cluster->n_stages - q.path_length,
 			 c->cluster->n_stages);
 		await(c, to, m, &q, name);
 		outcome_set(o, 0, "planning %s", name);
