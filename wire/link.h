@@ -24,6 +24,7 @@
 #ifndef WIRE_LINK_H
 #define WIRE_LINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -65,6 +66,86 @@ struct link_hook {
 	int (*fate)(void *context, uint8_t *frame, size_t size);
 	void *context;
 };
+
+struct link; /* opaque */
+struct socket_route;
+
+/* Zero asks for the default where one is given. */
+struct link_options {
+	const struct keys_identity *identity; /* borrowed */
+	const struct keys_list *admitted;     /* borrowed; listeners need it */
+	uint32_t roles;           /* KEYS_ROLE_BIT mask; 0: any */
+	uint32_t sessions_most;   /* of a listener, half open ones included */
+	uint32_t frame_most;      /* longest frame taken, at least FRAME_LEAST_MOST */
+	int64_t silence_us;
+	bool no_aes;              /* as on a CPU without it */
+	const struct link_hook *hook;
+	/* The instance number under which this process knows the process `instance` of that key, or 0
+	 * when it knows it not: what was agreed with it before then holds on. May be NULL. */
+	uint64_t (*known)(void *context, const struct keys_public *key, uint64_t instance);
+	void *known_context;
+	struct link_counters *counters; /* borrowed; shared between links at will */
+};
+
+/* Gives *out (link_close). Address, bound and errors: post_listen. */
+int link_listen(struct link **out, const struct link_options *options, const char *address,
+	char *bound, struct error *err);
+/* instance: how this process names its record of the listener; not 0. */
+int link_dial(struct link **out, const struct link_options *options, const char *address,
+	const struct keys_public *key, uint64_t instance, struct error *err);
+void link_close(struct link *link); /* NULL is allowed */
+
+int link_read_fd(const struct link *link);
+/* To poll for POLLIN while link_blocked; then call link_tick. -1 on listeners. */
+int link_write_fd(const struct link *link);
+bool link_blocked(const struct link *link);
+
+enum link_kind {
+	LINK_UP = 1, /* a session; `tag` is its predecessor's when it replaces one of the same instance */
+	LINK_DOWN,   /* it ended; its number is free */
+	LINK_DATA,   /* `data` was received and proven */
+	LINK_NO      /* the listener says no; the dialer goes on trying, slower */
+};
+
+struct link_event {
+	enum link_kind kind;
+	uint32_t session;
+	uint64_t tag;             /* as set by link_set_tag; 0 */
+	uint8_t *data;            /* LINK_DATA: in `owner`, which is given (link_release) */
+	size_t size;
+	void *owner;
+	enum link_reason reason;  /* LINK_DOWN, LINK_NO */
+	struct keys_public key;   /* LINK_UP, from here on */
+	enum keys_role role;      /* 0 on a dialer */
+	char name[KEYS_NAME_SIZE];
+	uint64_t instance;        /* the other end's, */
+	uint64_t own_instance;    /* and ours */
+	uint32_t frame_most;      /* the smaller of both */
+};
+
+/* The next event. 0 or -EAGAIN. Handles a bounded number of frames a call. */
+int link_receive(struct link *link, int64_t now_us, struct link_event *out);
+void link_release(void *owner); /* NULL is allowed */
+void link_set_tag(struct link *link, uint32_t session, uint64_t tag);
+
+/* Room for a sealed frame with `size` bytes of content: write them at the returned place, then
+ * link_send, which takes the buffer whatever happens. NULL: out of memory. */
+uint8_t *link_buffer(size_t size);
+void link_buffer_free(uint8_t *content);
+/* 0; -EAGAIN nanomsg's buffer is full (the frame is gone); -ENOTCONN no such session, or its keys
+ * are used up. On a listener 0 promises nothing. */
+int link_send(struct link *link, uint32_t session, uint8_t *content, size_t size, int64_t now_us);
+/* Bytes a frame has beyond its content, and those before it (link_release takes that address). */
+#define LINK_OVERHEAD    32
+#define LINK_BUFFER_HEAD 16
+#define LINK_CHUNK_LEAST 4096 /* least frame_most */
+
+/* Ends a session, without an event. */
+void link_drop(struct link *link, uint32_t session);
+
+/* Handshakes, silence, keep-alive, expelled keys. */
+void link_tick(struct link *link, int64_t now_us);
+int64_t link_deadline_us(const struct link *link);
 
 /* glibc hands big buffers back to the kernel at every free and faults them in again, which costs
  * two thirds of the throughput. Programs that move tensors call this once, first thing. */

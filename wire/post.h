@@ -50,6 +50,7 @@ struct post_options {
 	size_t retained_most_bytes;   /* per peer, unacknowledged: 256 MiB */
 	size_t assembling_most_bytes; /* all unfinished arriving messages together: 1 GiB */
 	int64_t silence_us;           /* a peer not heard for so long is down: 5 s */
+	bool no_aes;                  /* as on a CPU without AES */
 	const struct link_hook *hook; /* tests only: loses, doubles, delays, corrupts frames */
 };
 

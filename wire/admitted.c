@@ -1,0 +1,400 @@
+/* admitted.c - the list of who may connect. See keys.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "wire/keys.h"
+
+#define LIST_FILE_MOST ((size_t)1 << 20)
+static const char magic[] = "skippipe-admitted 1";
+
+/* What stat says about the file's content; a change of any of it means: read again. */
+struct stamp {
+	bool exists;
+	ino_t inode;
+	off_t size;
+	struct timespec modified;
+};
+
+struct keys_list {
+	char *path; /* NULL: in memory only */
+	struct keys_entry *entries;
+	size_t n, room;
+	uint64_t version;
+	struct stamp read, complained; /* what was last read; what an error was last reported for */
+};
+
+int keys_list_new(struct keys_list **out)
+{
+	struct keys_list *list = calloc(1, sizeof(*list));
+	if (list == NULL)
+		return -ENOMEM;
+	list->version = 1;
+	*out = list;
+	return 0;
+}
+
+void keys_list_free(struct keys_list *list)
+{
+	if (list == NULL)
+		return;
+	free(list->path);
+	free(list->entries);
+	free(list);
+}
+
+size_t keys_list_count(const struct keys_list *list)
+{
+	return list->n;
+}
+
+const struct keys_entry *keys_list_at(const struct keys_list *list, size_t i)
+{
+	return i < list->n ? &list->entries[i] : NULL;
+}
+
+uint64_t keys_list_version(const struct keys_list *list)
+{
+	return list->version;
+}
+
+const struct keys_entry *keys_list_find(const struct keys_list *list, const struct keys_public *key)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (keys_equal(&list->entries[i].key, key))
+			return &list->entries[i];
+	}
+	return NULL;
+}
+
+static struct keys_entry *find_name(const struct keys_list *list, const char *name)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (strcmp(list->entries[i].name, name) == 0)
+			return &list->entries[i];
+	}
+	return NULL;
+}
+
+static bool name_ok(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+	return n > 0 && n < KEYS_NAME_SIZE && name[n] == '\0' && name[0] != '-';
+}
+
+static int append(struct keys_list *list, const struct keys_entry *entry)
+{
+	if (list->n == KEYS_LIST_MOST)
+		return -ENOSPC;
+	if (list->n == list->room) {
+		size_t room = list->room == 0 ? 32 : 2 * list->room;
+		struct keys_entry *bigger = realloc(list->entries, room * sizeof(*bigger));
+		if (bigger == NULL)
+			return -ENOMEM;
+		list->entries = bigger;
+		list->room = room;
+	}
+	list->entries[list->n++] = *entry;
+	return 0;
+}
+
+/* Puts the entry in, in place of the one with its key. */
+static int put(struct keys_list *list, const struct keys_entry *entry, struct error *err)
+{
+	struct keys_entry *same_name = find_name(list, entry->name);
+	if (same_name != NULL && !keys_equal(&same_name->key, &entry->key))
+		return error_set(err, -EEXIST, "the name \"%s\" belongs to another key", entry->name);
+	struct keys_entry *old = (struct keys_entry *)keys_list_find(list, &entry->key);
+	if (old != NULL) {
+		*old = *entry;
+		return 0;
+	}
+	int rc = append(list, entry);
+	if (rc == -ENOSPC)
+		return error_set(err, rc, "the list is full (%d entries)", KEYS_LIST_MOST);
+	return rc < 0 ? error_set(err, rc, "out of memory") : 0;
+}
+
+/* ---- the file ---- */
+
+/* "KEY ROLE NAME". line is changed. */
+static int parse_entry(char *line, struct keys_entry *out, struct error *err)
+{
+	char *rest = NULL;
+	char *key = strtok_r(line, " \t", &rest);
+	char *role = strtok_r(NULL, " \t", &rest);
+	char *name = strtok_r(NULL, " \t", &rest);
+	if (name == NULL || strtok_r(NULL, " \t", &rest) != NULL)
+		return error_set(err, -EINVAL, "expected a key, a role and a name");
+	int rc = keys_parse(key, &out->key, err);
+	if (rc < 0)
+		return rc;
+	if (keys_role_parse(role, &out->role) < 0)
+		return error_set(err, -EINVAL,
+			"\"%.40s\" is not a role: expected agent, controller, console or watcher", role);
+	if (!name_ok(name))
+		return error_set(err, -EINVAL, "\"%.80s\" is not a name: expected up to %d letters, "
+			"digits, '.', '_' or '-'", name, KEYS_NAME_SIZE - 1);
+	memset(out->name, 0, sizeof(out->name));
+	memcpy(out->name, name, strlen(name));
+	return 0;
+}
+
+/* Into a list of its own, so that a broken file changes nothing. text is changed. */
+static int parse_text(const char *path, char *text, struct keys_list *into, struct error *err)
+{
+	size_t number = 0;
+	char *line = text;
+	while (line != NULL) {
+		char *end = strchr(line, '\n');
+		struct keys_entry entry = {0};
+		if (end != NULL)
+			*end++ = '\0';
+		number++;
+		line += strspn(line, " \t");
+		if (number == 1) {
+			if (strcmp(line, magic) != 0)
+				return error_set(err, -EINVAL, "%s:1: expected \"%s\"", path, magic);
+		} else if (line[0] != '\0' && line[0] != '#') {
+			int rc = parse_entry(line, &entry, err);
+			if (rc == 0 && keys_list_find(into, &entry.key) != NULL)
+				rc = error_set(err, -EINVAL, "the key stands here twice");
+			if (rc == 0)
+				rc = put(into, &entry, err);
+			if (rc < 0)
+				return error_prefix(err, rc, "%s:%zu", path, number);
+		}
+		line = end;
+	}
+	return 0;
+}
+
+static struct stamp stamp_of(const char *path)
+{
+	struct stat st;
+	struct stamp s = {0};
+	if (stat(path, &st) == 0) {
+		s.exists = true;
+		s.inode = st.st_ino;
+		s.size = st.st_size;
+		s.modified = st.st_mtim;
+	}
+	return s;
+}
+
+static bool stamp_equal(const struct stamp *a, const struct stamp *b)
+{
+	return a->exists == b->exists && a->inode == b->inode && a->size == b->size &&
+	       a->modified.tv_sec == b->modified.tv_sec &&
+	       a->modified.tv_nsec == b->modified.tv_nsec;
+}
+
+static bool same_entries(const struct keys_list *a, const struct keys_list *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct keys_entry *x = &a->entries[i], *y = &b->entries[i];
+		if (!keys_equal(&x->key, &y->key) || x->role != y->role || strcmp(x->name, y->name) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Reads the file as it is now. Returns 1 when the entries are others than before. */
+static int reread(struct keys_list *list, struct error *err)
+{
+	struct keys_list fresh = {0};
+	struct stamp now = stamp_of(list->path);
+	char *text = NULL;
+	size_t size = 0;
+	int rc = 0;
+	if (now.exists)
+		rc = file_read(list->path, LIST_FILE_MOST, &text, &size, err);
+	if (rc == 0 && text != NULL) {
+		if (memchr(text, '\0', size) != NULL)
+			rc = error_set(err, -EINVAL, "%s: holds a NUL byte", list->path);
+		else
+			rc = parse_text(list->path, text, &fresh, err);
+	}
+	free(text);
+	if (rc < 0) {
+		free(fresh.entries);
+		return rc;
+	}
+	list->read = now;
+	if (same_entries(list, &fresh)) {
+		free(fresh.entries);
+		return 0;
+	}
+	free(list->entries);
+	list->entries = fresh.entries;
+	list->n = fresh.n;
+	list->room = fresh.room;
+	list->version++;
+	return 1;
+}
+
+int keys_list_open(struct keys_list **out, const char *path, struct error *err)
+{
+	struct keys_list *list;
+	int rc = keys_list_new(&list);
+	if (rc < 0)
+		return error_set(err, rc, "out of memory");
+	list->path = strdup(path);
+	rc = list->path == NULL ? error_set(err, -ENOMEM, "out of memory") : reread(list, err);
+	if (rc < 0) {
+		keys_list_free(list);
+		return rc;
+	}
+	*out = list;
+	return 0;
+}
+
+int keys_list_refresh(struct keys_list *list, struct error *err)
+{
+	if (list->path == NULL)
+		return 0;
+	struct stamp now = stamp_of(list->path);
+	if (stamp_equal(&now, &list->read) || stamp_equal(&now, &list->complained))
+		return 0;
+	int rc = reread(list, err);
+	if (rc < 0)
+		list->complained = now;
+	return rc;
+}
+
+static int write_list(struct keys_list *list, struct error *err)
+{
+	size_t room = 64 + list->n * (KEYS_TEXT_SIZE + KEYS_NAME_SIZE + 32);
+	char *text = malloc(room), hex[KEYS_TEXT_SIZE];
+	if (text == NULL)
+		return error_set(err, -ENOMEM, "out of memory");
+	size_t at = (size_t)snprintf(text, room, "%s\n# key, role, name\n", magic);
+	for (size_t i = 0; i < list->n; i++) {
+		keys_text(&list->entries[i].key, hex);
+		at += (size_t)snprintf(text + at, room - at, "%s %s %s\n", hex,
+			keys_role_name(list->entries[i].role), list->entries[i].name);
+	}
+	int rc = file_write(list->path, text, at, 0600, err);
+	free(text);
+	if (rc == 0)
+		list->read = stamp_of(list->path);
+	return rc;
+}
+
+/* Two programs that edit one file take turns by a lock on a file beside it. */
+static int lock_file(const struct keys_list *list, int *fd, struct error *err)
+{
+	char path[4096];
+	*fd = -1;
+	if (list->path == NULL)
+		return 0;
+	if (snprintf(path, sizeof(path), "%s.lock", list->path) >= (int)sizeof(path))
+		return error_set(err, -ENAMETOOLONG, "%s: the path is too long", list->path);
+	int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (lock < 0)
+		return error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (flock(lock, LOCK_EX) < 0) {
+		int rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+		close(lock);
+		return rc;
+	}
+	*fd = lock;
+	return 0;
+}
+
+/* Starts an edit: locked, up to date, and a copy of the entries to go back to. */
+static int edit_begin(struct keys_list *list, int *lock, struct keys_list *before,
+	struct error *err)
+{
+	int rc = lock_file(list, lock, err);
+	if (rc < 0)
+		return rc;
+	if (list->path != NULL && (rc = reread(list, err)) < 0)
+		goto unlock;
+	*before = (struct keys_list){.n = list->n, .room = list->n};
+	before->entries = malloc((list->n + 1) * sizeof(*list->entries));
+	if (before->entries == NULL) {
+		rc = error_set(err, -ENOMEM, "out of memory");
+		goto unlock;
+	}
+	if (list->n > 0)
+		memcpy(before->entries, list->entries, list->n * sizeof(*list->entries));
+	return 0;
+unlock:
+	if (*lock >= 0)
+		close(*lock);
+	return rc;
+}
+
+/* Writes what changed, or undoes it. */
+static int edit_end(struct keys_list *list, int lock, struct keys_list *before, int rc,
+	struct error *err)
+{
+	if (rc == 0 && list->path != NULL)
+		rc = write_list(list, err);
+	if (rc < 0) {
+		free(list->entries);
+		list->entries = before->entries;
+		list->n = before->n;
+		list->room = before->n + 1;
+	} else {
+		free(before->entries);
+		list->version++;
+	}
+	if (lock >= 0)
+		close(lock);
+	return rc;
+}
+
+int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum keys_role role,
+	const char *name, struct error *err)
+{
+	struct keys_entry entry = {.key = *key, .role = role};
+	struct keys_list before;
+	int lock;
+	if (role < KEYS_AGENT || role > KEYS_WATCHER)
+		return error_set(err, -EINVAL, "%d is not a role", (int)role);
+	if (!name_ok(name))
+		return error_set(err, -EINVAL, "\"%.80s\" is not a name: expected up to %d letters, "
+			"digits, '.', '_' or '-'", name, KEYS_NAME_SIZE - 1);
+	memcpy(entry.name, name, strlen(name));
+	int rc = edit_begin(list, &lock, &before, err);
+	if (rc < 0)
+		return rc;
+	rc = put(list, &entry, err);
+	return edit_end(list, lock, &before, rc, err);
+}
+
+static int take_off(struct keys_list *list, const char *who, struct error *err)
+{
+	struct keys_public key;
+	const struct keys_entry *found = find_name(list, who);
+	if (found == NULL && keys_parse(who, &key, NULL) == 0)
+		found = keys_list_find(list, &key);
+	if (found == NULL)
+		return error_set(err, -ENOENT, "nobody called \"%.80s\" is on the list", who);
+	size_t i = (size_t)(found - list->entries);
+	memmove(&list->entries[i], &list->entries[i + 1],
+		(list->n - i - 1) * sizeof(*list->entries));
+	list->n--;
+	return 0;
+}
+
+int keys_list_expel(struct keys_list *list, const char *who, struct error *err)
+{
+	struct keys_list before;
+	int lock;
+	int rc = edit_begin(list, &lock, &before, err);
+	if (rc < 0)
+		return rc;
+	rc = take_off(list, who, err);
+	return edit_end(list, lock, &before, rc, err);
+}

@@ -1,0 +1,12 @@
+/* identity.h - the inside of a key pair. For keys.c and noise.c only. */
+#ifndef WIRE_IDENTITY_H
+#define WIRE_IDENTITY_H
+
+#include "wire/keys.h"
+
+struct keys_identity {
+	struct keys_public public;
+	uint8_t secret[KEYS_BYTES];
+};
+
+#endif

@@ -1,0 +1,257 @@
+/* keys.c - see keys.h. The list of the admitted is in admitted.c. */
+#include "wire/keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "wire/identity.h"
+
+#define KEY_FILE_MOST 4096
+static const char magic[] = "skippipe-key 1";
+
+static int identity_new(struct keys_identity **out, struct error *err)
+{
+	if (sodium_init() < 0)
+		return error_set(err, -EIO, "the system gives no randomness");
+	/* Locked in memory, outside core dumps, between guard pages. */
+	struct keys_identity *id = sodium_malloc(sizeof(*id));
+	if (id == NULL)
+		return error_set(err, -ENOMEM, "no locked memory left for a key (ulimit -l)");
+	memset(id, 0, sizeof(*id));
+	*out = id;
+	return 0;
+}
+
+int keys_generate(struct keys_identity **out, struct error *err)
+{
+	struct keys_identity *id;
+	int rc = identity_new(&id, err);
+	if (rc < 0)
+		return rc;
+	randombytes_buf(id->secret, sizeof(id->secret));
+	crypto_scalarmult_base(id->public.bytes, id->secret);
+	*out = id;
+	return 0;
+}
+
+void keys_free(struct keys_identity *id)
+{
+	sodium_free(id); /* wipes */
+}
+
+const struct keys_public *keys_public_of(const struct keys_identity *id)
+{
+	return &id->public;
+}
+
+void keys_text(const struct keys_public *key, char text[KEYS_TEXT_SIZE])
+{
+	sodium_bin2hex(text, KEYS_TEXT_SIZE, key->bytes, sizeof(key->bytes));
+}
+
+static int parse_hex(const char *text, size_t length, uint8_t out[KEYS_BYTES])
+{
+	size_t got = 0;
+	const char *end = NULL;
+	if (length != 2 * KEYS_BYTES)
+		return -EINVAL;
+	if (sodium_hex2bin(out, KEYS_BYTES, text, length, NULL, &got, &end) != 0 ||
+	    got != KEYS_BYTES || end != text + length)
+		return -EINVAL;
+	return 0;
+}
+
+int keys_parse(const char *text, struct keys_public *out, struct error *err)
+{
+	struct keys_public key;
+	if (parse_hex(text, strlen(text), key.bytes) < 0)
+		return error_set(err, -EINVAL, "\"%.80s\" is not a public key: expected %d hex digits",
+			text, 2 * KEYS_BYTES);
+	*out = key;
+	return 0;
+}
+
+bool keys_equal(const struct keys_public *a, const struct keys_public *b)
+{
+	return memcmp(a->bytes, b->bytes, KEYS_BYTES) == 0;
+}
+
+static const char *const role_names[] = {
+	[KEYS_AGENT] = "agent",
+	[KEYS_CONTROLLER] = "controller",
+	[KEYS_CONSOLE] = "console",
+	[KEYS_WATCHER] = "watcher",
+};
+
+const char *keys_role_name(enum keys_role role)
+{
+	return role >= KEYS_AGENT && role <= KEYS_WATCHER ? role_names[role] : "?";
+}
+
+int keys_role_parse(const char *text, enum keys_role *out)
+{
+	for (int i = KEYS_AGENT; i <= KEYS_WATCHER; i++) {
+		if (strcmp(text, role_names[i]) == 0) {
+			*out = (enum keys_role)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* ---- the key file: the magic line, "public HEX", "secret HEX" ---- */
+
+/* The hex after "name " on one line. */
+static int parse_line(const char *line, const char *name, uint8_t out[KEYS_BYTES])
+{
+	size_t n = strlen(name);
+	if (strncmp(line, name, n) != 0 || line[n] != ' ')
+		return -EINVAL;
+	return parse_hex(line + n + 1, strcspn(line + n + 1, "\n"), out);
+}
+
+static int parse_key_file(const char *path, const char *text, struct keys_identity *id,
+	struct error *err)
+{
+	const char *line = text;
+	uint8_t check[KEYS_BYTES];
+
+	if (strncmp(line, magic, strlen(magic)) != 0 || line[strlen(magic)] != '\n')
+		return error_set(err, -EINVAL, "%s:1: not a key file: expected \"%s\"", path, magic);
+	line += strlen(magic) + 1;
+	if (parse_line(line, "public", id->public.bytes) < 0)
+		return error_set(err, -EINVAL, "%s:2: expected \"public\" and %d hex digits", path,
+			2 * KEYS_BYTES);
+	line += strcspn(line, "\n");
+	line += *line == '\n';
+	if (parse_line(line, "secret", id->secret) < 0)
+		return error_set(err, -EINVAL, "%s:3: expected \"secret\" and %d hex digits", path,
+			2 * KEYS_BYTES);
+	crypto_scalarmult_base(check, id->secret);
+	if (memcmp(check, id->public.bytes, sizeof(check)) != 0)
+		return error_set(err, -EINVAL, "%s: the public key is not the secret key's", path);
+	return 0;
+}
+
+/* Into memory that will be wiped, which file_read would not do. Gives *size bytes. */
+static int read_secret_file(const char *path, char text[KEY_FILE_MOST], struct error *err)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return error_set(err, -errno, "%s: %s", path, strerror(errno));
+	int rc = 0;
+	if (fstat(fd, &st) < 0)
+		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		rc = error_set(err, -EINVAL, "%s: not a regular file", path);
+	else if ((st.st_mode & 077) != 0)
+		rc = error_set(err, -EACCES, "%s: others may read this secret key (mode %04o): "
+			"chmod 600 it, or make a new one", path, (unsigned)(st.st_mode & 07777));
+	else if (st.st_size >= KEY_FILE_MOST)
+		rc = error_set(err, -EINVAL, "%s: too long for a key file", path);
+	if (rc == 0) {
+		ssize_t n = read(fd, text, KEY_FILE_MOST - 1);
+		if (n < 0)
+			rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+		else
+			text[n] = '\0';
+	}
+	close(fd);
+	return rc;
+}
+
+int keys_load(struct keys_identity **out, const char *path, struct error *err)
+{
+	struct keys_identity *id;
+	char text[KEY_FILE_MOST];
+	int rc = identity_new(&id, err);
+	if (rc < 0)
+		return rc;
+	rc = read_secret_file(path, text, err);
+	if (rc == 0)
+		rc = parse_key_file(path, text, id, err);
+	sodium_memzero(text, sizeof(text));
+	if (rc < 0) {
+		keys_free(id);
+		return rc;
+	}
+	*out = id;
+	return 0;
+}
+
+static int write_all(int fd, const char *text, size_t size)
+{
+	while (size > 0) {
+		ssize_t n = write(fd, text, size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		size -= (size_t)n;
+	}
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+/* link, unlike rename, refuses to replace: of two makers one wins and the other is told. */
+static int publish(const char *temporary, const char *path)
+{
+	int rc = link(temporary, path) < 0 ? -errno : 0;
+	unlink(temporary);
+	return rc;
+}
+
+int keys_save(const struct keys_identity *id, const char *path, struct error *err)
+{
+	char public_hex[KEYS_TEXT_SIZE], secret_hex[KEYS_TEXT_SIZE], text[256], temporary[4096];
+	if (snprintf(temporary, sizeof(temporary), "%s.tmp.%ld", path, (long)getpid()) >=
+	    (int)sizeof(temporary))
+		return error_set(err, -ENAMETOOLONG, "%s: the path is too long", path);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return error_set(err, -errno, "%s: %s", temporary, strerror(errno));
+
+	keys_text(&id->public, public_hex);
+	sodium_bin2hex(secret_hex, sizeof(secret_hex), id->secret, sizeof(id->secret));
+	int n = snprintf(text, sizeof(text), "%s\npublic %s\nsecret %s\n", magic, public_hex,
+		secret_hex);
+	int rc = write_all(fd, text, (size_t)n);
+	sodium_memzero(secret_hex, sizeof(secret_hex));
+	sodium_memzero(text, sizeof(text));
+	close(fd);
+	if (rc < 0)
+		unlink(temporary);
+	else
+		rc = publish(temporary, path);
+	if (rc == -EEXIST)
+		return error_set(err, rc, "%s: already there; a key is never overwritten", path);
+	if (rc < 0)
+		return error_set(err, rc, "%s: %s", path, strerror(-rc));
+	return 0;
+}
+
+int keys_load_or_make(struct keys_identity **out, const char *path, struct error *err)
+{
+	struct keys_identity *id;
+	int rc = keys_load(out, path, err);
+	if (rc != -ENOENT)
+		return rc;
+	rc = keys_generate(&id, err);
+	if (rc < 0)
+		return rc;
+	rc = keys_save(id, path, err);
+	if (rc < 0) {
+		keys_free(id);
+		return rc == -EEXIST ? keys_load(out, path, err) : rc;
+	}
+	*out = id;
+	return 0;
+}

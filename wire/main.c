@@ -1,0 +1,138 @@
+/* skippipe-key: makes keys, and edits the list of who may join. `skippipe keygen|admit|expel`. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/keys.h"
+
+enum { DONE = 0, FAILED = 1, USAGE = 2 };
+
+static const char help[] =
+	"usage: skippipe keygen FILE\n"
+	"       skippipe admit LIST KEY --role agent|controller|console|watcher --name NAME\n"
+	"       skippipe expel LIST NAME|KEY\n"
+	"\n"
+	"keygen  makes a key pair: the secret in FILE (mode 0600, never overwritten), the public\n"
+	"        key, 64 hex digits, on standard output. For an existing FILE, use `public`.\n"
+	"public  FILE: prints the public key of a key pair made before.\n"
+	"admit   lets the holder of a public KEY join, in a role, under a name. LIST is made if it\n"
+	"        is not there. A running program that uses LIST notices within a second.\n"
+	"expel   takes a name or key off LIST; its sessions end at once, and it is refused from\n"
+	"        then on.\n"
+	"\n"
+	"To change a key: keygen a new one, admit it, restart its owner, expel the old one.\n";
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "skippipe: %s\n%s", what, help);
+	return USAGE;
+}
+
+static int report(const struct error *err)
+{
+	fprintf(stderr, "skippipe: %s\n", err->text);
+	return FAILED;
+}
+
+static int print_public(const struct keys_identity *id)
+{
+	char text[KEYS_TEXT_SIZE];
+	keys_text(keys_public_of(id), text);
+	return printf("%s\n", text) < 0 || fflush(stdout) != 0 ? FAILED : DONE;
+}
+
+static int keygen(int argc, char **argv)
+{
+	struct keys_identity *id;
+	struct error err = {""};
+	if (argc != 2)
+		return usage("keygen takes one FILE");
+	if (keys_generate(&id, &err) < 0)
+		return report(&err);
+	int rc = keys_save(id, argv[1], &err) < 0 ? report(&err) : print_public(id);
+	keys_free(id);
+	return rc;
+}
+
+static int show_public(int argc, char **argv)
+{
+	struct keys_identity *id;
+	struct error err = {""};
+	if (argc != 2)
+		return usage("public takes one FILE");
+	if (keys_load(&id, argv[1], &err) < 0)
+		return report(&err);
+	int rc = print_public(id);
+	keys_free(id);
+	return rc;
+}
+
+static int admit(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"role", required_argument, NULL, 'r'},
+		{"name", required_argument, NULL, 'n'},
+		{NULL, 0, NULL, 0},
+	};
+	const char *role_text = NULL, *name = NULL;
+	struct keys_public key;
+	struct keys_list *list;
+	enum keys_role role;
+	struct error err = {""};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'r')
+			role_text = optarg;
+		else if (c == 'n')
+			name = optarg;
+		else
+			return usage("admit knows --role and --name");
+	}
+	if (argc - optind != 2 || role_text == NULL || name == NULL)
+		return usage("admit takes LIST, KEY, --role and --name");
+	if (keys_role_parse(role_text, &role) < 0)
+		return usage("--role is agent, controller, console or watcher");
+	if (keys_parse(argv[optind + 1], &key, &err) < 0)
+		return report(&err);
+	if (keys_list_open(&list, argv[optind], &err) < 0)
+		return report(&err);
+	int rc = keys_list_admit(list, &key, role, name, &err);
+	keys_list_free(list);
+	return rc < 0 ? report(&err) : DONE;
+}
+
+static int expel(int argc, char **argv)
+{
+	struct keys_list *list;
+	struct error err = {""};
+	if (argc != 3)
+		return usage("expel takes LIST and a name or key");
+	if (keys_list_open(&list, argv[1], &err) < 0)
+		return report(&err);
+	int rc = keys_list_expel(list, argv[2], &err);
+	keys_list_free(list);
+	return rc < 0 ? report(&err) : DONE;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+	} verbs[] = {
+		{"keygen", keygen}, {"public", show_public}, {"admit", admit}, {"expel", expel}};
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return fputs(help, stdout) < 0 ? FAILED : DONE;
+	}
+	if (argc < 2)
+		return usage("expected keygen, public, admit or expel");
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].run(argc - 1, argv + 1);
+	}
+	return usage("expected keygen, public, admit or expel");
+}

@@ -1,0 +1,205 @@
+/* socket.c - see socket.h. */
+#include "wire/socket.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nanomsg/nn.h>
+#include <nanomsg/reqrep.h>
+#include <sodium.h>
+
+#include "wire/link.h"
+
+#define BUFFER_BYTES     (1 << 20)
+#define RECONNECT_MS     50
+#define RECONNECT_MOST_MS 400
+#define PORT_FIRST       20000 /* free ports are looked for below those that the */
+#define PORT_RANGE       12000 /* kernel itself hands out to callers */
+#define PORT_TRIES       256
+
+static int set(int nn, int level, int option, int value)
+{
+	return nn_setsockopt(nn, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+static int open_raw(struct socket *s, bool listens, size_t frame_most, struct error *err)
+{
+	int nn = nn_socket(AF_SP_RAW, listens ? NN_REP : NN_REQ);
+	if (nn < 0)
+		return error_set(err, -errno, "no more sockets: %s", nn_strerror(errno));
+	int rc = set(nn, NN_SOL_SOCKET, NN_RCVMAXSIZE, (int)frame_most + 8);
+	if (rc == 0)
+		rc = set(nn, NN_SOL_SOCKET, NN_SNDBUF, BUFFER_BYTES);
+	if (rc == 0)
+		rc = set(nn, NN_SOL_SOCKET, NN_RCVBUF, BUFFER_BYTES);
+	if (rc == 0)
+		rc = set(nn, NN_SOL_SOCKET, NN_SNDTIMEO, 0);
+	if (rc == 0)
+		rc = set(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL, RECONNECT_MS);
+	if (rc == 0)
+		rc = set(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
+	if (rc == 0)
+		rc = set(nn, NN_SOL_SOCKET, NN_MAXTTL, 1);
+	if (rc < 0) {
+		nn_close(nn);
+		return error_set(err, rc, "a socket's option: %s", nn_strerror(-rc));
+	}
+	s->nn = nn;
+	s->listens = listens;
+	return 0;
+}
+
+static const char *advice(int code)
+{
+	switch (code) {
+	case EADDRINUSE:
+		return "the address is in use: another program listens there";
+	case EADDRNOTAVAIL:
+		return "no interface of this machine has this address";
+	case ENODEV:
+		return "no such host or interface";
+	case EINVAL:
+	case EPROTONOSUPPORT:
+		return "not an address: expected tcp://ADDRESS:PORT or ipc://PATH";
+	default:
+		return nn_strerror(code);
+	}
+}
+
+/* tcp://HOST:0 finds a free port; nanomsg itself knows no port 0. Returns 0 when it has bound. */
+static int bind_any_port(int nn, const char *address, size_t host_length, char *bound)
+{
+	unsigned seed = randombytes_random();
+	int rc = -EADDRINUSE;
+	for (int i = 0; i < PORT_TRIES && rc == -EADDRINUSE; i++) {
+		unsigned port = PORT_FIRST + (seed + (unsigned)i * 7919u) % PORT_RANGE;
+		snprintf(bound, LINK_ADDRESS_SIZE, "%.*s:%u", (int)host_length, address, port);
+		rc = nn_bind(nn, bound) < 0 ? -errno : 0;
+	}
+	return rc;
+}
+
+int socket_listen(struct socket *s, const char *address, char *bound, size_t frame_most,
+	struct error *err)
+{
+	char text[LINK_ADDRESS_SIZE];
+	size_t length = strlen(address);
+	if (length >= LINK_ADDRESS_SIZE - 8)
+		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
+	int rc = open_raw(s, true, frame_most, err);
+	if (rc < 0)
+		return rc;
+	if (strncmp(address, "tcp://", 6) == 0 && strcmp(address + length - 2, ":0") == 0) {
+		rc = bind_any_port(s->nn, address, length - 2, text);
+	} else {
+		memcpy(text, address, length + 1);
+		rc = nn_bind(s->nn, address) < 0 ? -errno : 0;
+	}
+	if (rc < 0) {
+		socket_close(s);
+		return error_set(err, rc, "%s: %s", address, advice(-rc));
+	}
+	if (bound != NULL)
+		memcpy(bound, text, sizeof(text));
+	return 0;
+}
+
+int socket_dial(struct socket *s, const char *address, size_t frame_most, struct error *err)
+{
+	if (strlen(address) >= LINK_ADDRESS_SIZE)
+		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
+	int rc = open_raw(s, false, frame_most, err);
+	if (rc < 0)
+		return rc;
+	if (nn_connect(s->nn, address) < 0) {
+		rc = -errno;
+		socket_close(s);
+		return error_set(err, rc, "%s: %s", address, advice(-rc));
+	}
+	return 0;
+}
+
+void socket_close(struct socket *s)
+{
+	if (s->nn >= 0)
+		while (nn_close(s->nn) < 0 && errno == EINTR)
+			;
+	s->nn = -1;
+}
+
+static int get_fd(const struct socket *s, int option)
+{
+	int fd = -1;
+	size_t size = sizeof(fd);
+	return nn_getsockopt(s->nn, NN_SOL_SOCKET, option, &fd, &size) < 0 ? -1 : fd;
+}
+
+int socket_read_fd(const struct socket *s)
+{
+	return get_fd(s, NN_RCVFD);
+}
+
+int socket_write_fd(const struct socket *s)
+{
+	return s->listens ? -1 : get_fd(s, NN_SNDFD);
+}
+
+uint8_t *socket_frame(size_t size)
+{
+	return nn_allocmsg(size, 0);
+}
+
+void socket_frame_free(void *frame)
+{
+	if (frame != NULL)
+		nn_freemsg(frame);
+}
+
+/* The SP header travels as ancillary data: a size_t with its length, then its bytes. A listener's
+ * is the connection and the dialer's word; a dialer's is a word with the top bit set, the end of
+ * the backtrace. */
+int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame)
+{
+	static const uint8_t end[4] = {0x80, 0, 0, 0};
+	const size_t size = s->listens ? sizeof(route->bytes) : sizeof(end);
+	_Alignas(struct nn_cmsghdr) uint8_t control[64] = {0};
+	struct nn_cmsghdr *head = (struct nn_cmsghdr *)control;
+	struct nn_iovec part = {&frame, NN_MSG};
+	struct nn_msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+		.msg_controllen = NN_CMSG_SPACE(sizeof(size_t) + size)};
+
+	head->cmsg_len = NN_CMSG_LEN(sizeof(size_t) + size);
+	head->cmsg_level = PROTO_SP;
+	head->cmsg_type = SP_HDR;
+	memcpy(NN_CMSG_DATA(head), &size, sizeof(size));
+	memcpy(NN_CMSG_DATA(head) + sizeof(size), s->listens ? route->bytes : end, size);
+	if (nn_sendmsg(s->nn, &message, NN_DONTWAIT) >= 0)
+		return 0;
+	nn_freemsg(frame);
+	return -EAGAIN; /* full, not connected, or interrupted: all mean try again */
+}
+
+int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame, size_t *size)
+{
+	_Alignas(struct nn_cmsghdr) uint8_t control[64] = {0};
+	const struct nn_cmsghdr *head = (const struct nn_cmsghdr *)control;
+	uint8_t *got = NULL;
+	size_t length = 0;
+	struct nn_iovec part = {&got, NN_MSG};
+	struct nn_msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+		.msg_controllen = sizeof(control)};
+
+	int n = nn_recvmsg(s->nn, &message, NN_DONTWAIT);
+	if (n < 0)
+		return -EAGAIN;
+	memset(route, 0, sizeof(*route));
+	if (head->cmsg_level == PROTO_SP && head->cmsg_type == SP_HDR)
+		memcpy(&length, NN_CMSG_DATA(head), sizeof(length));
+	if (length > 0 && length <= sizeof(route->bytes))
+		memcpy(route->bytes, NN_CMSG_DATA(head) + sizeof(length), length);
+	*frame = got;
+	*size = (size_t)n;
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* socket.h - one raw nanomsg socket, and all that is odd about nanomsg.
+ *
+ * Listening is raw REP, dialing raw REQ (the reasons are in link.h). What was found out about
+ * them: sending on REP to a connection that is still busy with the last frame drops the frame and
+ * reports success; sending on REQ says EAGAIN then, and before there is a connection. A received
+ * frame without a valid SP header makes receive say EAGAIN though more may be waiting: poll again.
+ */
+#ifndef WIRE_SOCKET_H
+#define WIRE_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Which connection: the listener's number of it, and the dialer's SP word. */
+struct socket_route {
+	uint8_t bytes[8];
+};
+
+struct socket {
+	int nn; /* -1: closed */
+	bool listens;
+};
+
+/* frame_most: longest frame taken; longer ones cut the connection they came by. For the address,
+ * the bound one and the errors see post_listen. */
+int socket_listen(struct socket *s, const char *address, char *bound, size_t frame_most,
+	struct error *err);
+int socket_dial(struct socket *s, const char *address, size_t frame_most, struct error *err);
+void socket_close(struct socket *s);
+
+int socket_read_fd(const struct socket *s);  /* poll for POLLIN only; never read */
+int socket_write_fd(const struct socket *s); /* likewise POLLIN; says nothing for a listener */
+
+/* Frames live in nanomsg's own memory. NULL when out of memory. */
+uint8_t *socket_frame(size_t size);
+void socket_frame_free(void *frame); /* NULL is allowed */
+
+/* Takes the frame, whatever happens. route is not used by a dialer. 0 or -EAGAIN. */
+int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame);
+/* Gives *frame (socket_frame_free). -EAGAIN. */
+int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame, size_t *size);
+
+#endif

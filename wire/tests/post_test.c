@@ -1,0 +1,398 @@
+/* Delivery over real sockets: exactly once, whole, in order; through loss, restarts and floods. */
+#include "wire/post.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "wire/tests/pair.h"
+
+static const struct post_options defaults;
+
+/* ---- messages that can be checked: number, then bytes that follow from it ---- */
+
+static void fill_message(uint8_t *to, size_t size, uint64_t number)
+{
+	struct rng r;
+	rng_init(&r, number);
+	for (size_t i = 0; i + 8 <= size; i += 8) {
+		uint64_t word = i == 0 ? number : rng_next(&r);
+		memcpy(to + i, &word, 8);
+	}
+	for (size_t i = size & ~(size_t)7; i < size; i++)
+		to[i] = (uint8_t)number;
+}
+
+/* Checks that messages come numbered 0, 1, 2 ..., of the size wanted. */
+struct checker {
+	uint64_t next;
+	size_t (*size)(uint64_t number);
+	uint8_t *expect;
+	size_t room;
+};
+
+static void check_message(struct end *e, struct post_message *m)
+{
+	struct checker *c = e->context;
+	size_t size = c->size(c->next);
+	assert_int_equal(m->size, size);
+	if (size > c->room) {
+		c->expect = realloc(c->expect, size);
+		c->room = size;
+	}
+	fill_message(c->expect, size, c->next);
+	assert_memory_equal(m->data, c->expect, size);
+	c->next++;
+}
+
+static void send_message(struct post *post, post_peer_id peer, size_t size, uint64_t number)
+{
+	uint8_t *data = malloc(size + 1);
+	fill_message(data, size, number);
+	const struct post_part parts[2] = {{data, size / 3}, {data + size / 3, size - size / 3}};
+	assert_int_equal(post_send(post, peer, parts, 2, POST_RELIABLE, clock_monotonic_us()), 0);
+	free(data);
+}
+
+static size_t small_size(uint64_t number)
+{
+	return 8 + number % 200;
+}
+
+static size_t mixed_size(uint64_t number)
+{
+	static const size_t sizes[] = {8, 100, 70000, 16, 300000, 9, 2500000, 64};
+	return sizes[number % 8];
+}
+
+static size_t huge_size(uint64_t number)
+{
+	(void)number;
+	return (size_t)64 << 20;
+}
+
+/* ---- tests ---- */
+
+static void both_come_up_and_talk(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct post_peer_info info;
+	pair_open(&p, defaults, defaults);
+	assert_int_equal(send_text(p.b.post, p.to_a, "early", POST_RELIABLE), 0);
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1 && p.a.seen.data == 1);
+	assert_int_equal(post_peer(p.a.post, p.a.seen.peer, &info), 0);
+	assert_string_equal(info.name, "b");
+	assert_int_equal(info.role, KEYS_AGENT);
+	assert_true(keys_equal(&info.key, keys_public_of(p.b.id)));
+	assert_int_equal(send_text(p.a.post, p.a.seen.peer, "back", POST_RELIABLE), 0);
+	assert_int_equal(send_text(p.a.post, p.a.seen.peer, "lossy", POST_LOSSY), 0);
+	assert_int_equal(send_text(p.a.post, p.a.seen.peer, "", POST_RELIABLE), 0);
+	PAIR_UNTIL(&p, p.b.seen.data == 3 && p.b.seen.lossy == 1);
+	PAIR_UNTIL(&p, post_idle(p.a.post, 0) && post_idle(p.b.post, 0));
+	assert_int_equal(send_text(p.a.post, 12345, "nobody", POST_RELIABLE), -ENOENT);
+	pair_close(&p);
+}
+
+static void many_small_both_ways(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct checker ca = {.size = small_size}, cb = {.size = small_size};
+	pair_open(&p, defaults, defaults);
+	p.a.on_data = p.b.on_data = check_message;
+	p.a.context = &ca;
+	p.b.context = &cb;
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	post_peer_id to_b = p.a.seen.peer;
+	for (uint64_t i = 0; i < 5000; i++) {
+		send_message(p.b.post, p.to_a, small_size(i), i);
+		send_message(p.a.post, to_b, small_size(i), i);
+		if (i % 50 == 0)
+			pair_turn(&p);
+	}
+	PAIR_UNTIL(&p, ca.next == 5000 && cb.next == 5000);
+	free(ca.expect);
+	free(cb.expect);
+	pair_close(&p);
+}
+
+static void large_ones_both_ways(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct checker ca = {.size = huge_size}, cb = {.size = huge_size};
+	pair_open(&p, defaults, defaults);
+	p.a.on_data = p.b.on_data = check_message;
+	p.a.context = &ca;
+	p.b.context = &cb;
+	PAIR_UNTIL(&p, p.a.seen.up == 1);
+	send_message(p.b.post, p.to_a, huge_size(0), 0);
+	send_message(p.a.post, p.a.seen.peer, huge_size(0), 0);
+	PAIR_UNTIL(&p, ca.next == 1 && cb.next == 1);
+	PAIR_UNTIL(&p, post_idle(p.a.post, 0) && post_idle(p.b.post, 0));
+	assert_int_equal(counters_of(p.b.post).retained_bytes, 0);
+	assert_int_equal(counters_of(p.a.post).assembling_bytes, 0);
+	free(ca.expect);
+	free(cb.expect);
+	pair_close(&p);
+}
+
+/* One frame in five is lost, doubled, held back past the next, or has a bit flipped. */
+static int mischief(void *context, uint8_t *frame, size_t size)
+{
+	struct rng *r = context;
+	switch (rng_below(r, 25)) {
+	case 0:
+		return 0;
+	case 1:
+		return 2;
+	case 2:
+		return -1;
+	case 3:
+		frame[rng_below(r, (uint32_t)size)] ^= (uint8_t)(1u << rng_below(r, 8));
+		return 1;
+	default:
+		return 1;
+	}
+}
+
+static void exactly_once_under_mischief(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct rng ra, rb;
+	rng_init(&ra, 1);
+	rng_init(&rb, 2);
+	const struct link_hook ha = {mischief, &ra}, hb = {mischief, &rb};
+	struct checker ca = {.size = mixed_size}, cb = {.size = mixed_size};
+	struct post_options oa = {.hook = &ha, .silence_us = 1000000};
+	struct post_options ob = {.hook = &hb, .silence_us = 1000000};
+	pair_open(&p, oa, ob);
+	p.a.on_data = p.b.on_data = check_message;
+	p.a.context = &ca;
+	p.b.context = &cb;
+	PAIR_UNTIL(&p, p.a.seen.up == 1);
+	post_peer_id to_b = p.a.seen.peer;
+	for (uint64_t i = 0; i < 40; i++) {
+		send_message(p.b.post, p.to_a, mixed_size(i), i);
+		send_message(p.a.post, to_b, mixed_size(i), i);
+		pair_turn(&p);
+	}
+	PAIR_UNTIL(&p, ca.next == 40 && cb.next == 40);
+	struct post_counters c = counters_of(p.a.post);
+	assert_true(c.link.refused[LINK_BAD_SEAL] + c.link.refused[LINK_REPLAY] > 0);
+	assert_true(counters_of(p.b.post).resent_frames > 0);
+	assert_int_equal(p.a.seen.restarted + p.b.seen.restarted, 0);
+	assert_int_equal(p.a.seen.lost + p.b.seen.lost, 0);
+	free(ca.expect);
+	free(cb.expect);
+	pair_close(&p);
+}
+
+static void a_restarted_listener_is_noticed(void **state)
+{
+	(void)state;
+	struct pair p;
+	pair_open(&p, defaults, defaults);
+	assert_int_equal(send_text(p.b.post, p.to_a, "one", POST_RELIABLE), 0);
+	PAIR_UNTIL(&p, p.a.seen.data == 1 && post_idle(p.b.post, 0));
+	pair_restart_a(&p, defaults);
+	assert_int_equal(send_text(p.b.post, p.to_a, "for the old one", POST_RELIABLE), 0);
+	PAIR_UNTIL(&p, p.b.seen.restarted == 1);
+	assert_int_equal(p.b.seen.lost, 1);
+	assert_int_equal(p.a.seen.data, 1);
+	assert_int_equal(send_text(p.b.post, p.to_a, "for the new one", POST_RELIABLE), 0);
+	PAIR_UNTIL(&p, p.a.seen.data == 2 && post_idle(p.b.post, 0));
+	pair_close(&p);
+}
+
+static void a_restarted_dialer_keeps_its_number(void **state)
+{
+	(void)state;
+	struct pair p;
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.a.seen.up == 1);
+	post_peer_id to_b = p.a.seen.peer;
+	pair_restart_b(&p, defaults);
+	assert_int_equal(send_text(p.a.post, to_b, "for the old one", POST_RELIABLE), 0);
+	PAIR_UNTIL(&p, p.a.seen.restarted == 1);
+	assert_int_equal(p.a.seen.peer, to_b);
+	assert_int_equal(p.a.seen.lost, 1);
+	assert_int_equal(send_text(p.a.post, to_b, "for the new one", POST_RELIABLE), 0);
+	PAIR_UNTIL(&p, p.b.seen.data == 1 && post_idle(p.a.post, 0));
+	pair_close(&p);
+}
+
+static void what_is_retained_is_bounded(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct post_options small = {.retained_most_bytes = 1 << 20};
+	static uint8_t block[100000];
+	const struct post_part part = {block, sizeof(block)}, empty = {block, 0};
+	int rc, sent = 0;
+	pair_open(&p, defaults, small);
+	/* Nobody turns the loop: nothing is acknowledged. */
+	while ((rc = post_send(p.b.post, p.to_a, &part, 1, POST_RELIABLE, 0)) == 0)
+		sent++;
+	assert_int_equal(rc, -EAGAIN);
+	assert_int_equal(sent, 10);
+	while ((rc = post_send(p.b.post, p.to_a, &empty, 1, POST_RELIABLE, 0)) == 0)
+		sent++;
+	assert_int_equal(rc, -EAGAIN);
+	assert_true(sent < 20000);
+	PAIR_UNTIL(&p, p.a.seen.data == (unsigned)sent);
+	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
+	assert_true(post_room(p.b.post, p.to_a) == 1 << 20);
+	pair_close(&p);
+}
+
+static void what_is_assembled_is_bounded(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct post_options tight = {.assembling_most_bytes = 1 << 20, .message_most_bytes = 8 << 20};
+	struct checker c = {.size = mixed_size};
+	pair_open(&p, tight, defaults);
+	p.a.on_data = check_message;
+	p.a.context = &c;
+	for (uint64_t i = 0; i < 16; i++)
+		send_message(p.b.post, p.to_a, mixed_size(i), i);
+	PAIR_UNTIL(&p, c.next == 16);
+	free(c.expect);
+	/* Longer than the receiver takes: it never arrives, and nothing else breaks. */
+	send_message(p.b.post, p.to_a, (size_t)9 << 20, 0);
+	PAIR_UNTIL(&p, counters_of(p.a.post).link.refused[LINK_MALFORMED] > 0);
+	assert_int_equal(counters_of(p.a.post).assembling_bytes, 0);
+	pair_close(&p);
+}
+
+static void keep_message(struct end *e, struct post_message *m)
+{
+	struct post_message *kept = e->context;
+	if (kept->owner == NULL) {
+		post_keep(e->post, m);
+		*kept = *m;
+	}
+}
+
+static void a_kept_message_outlives_the_post(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct post_message kept = {0};
+	pair_open(&p, defaults, defaults);
+	p.a.on_data = keep_message;
+	p.a.context = &kept;
+	send_text(p.b.post, p.to_a, "kept", POST_RELIABLE);
+	send_text(p.b.post, p.to_a, "not kept", POST_RELIABLE);
+	PAIR_UNTIL(&p, p.a.seen.data == 2);
+	pair_close(&p);
+	assert_int_equal(kept.size, 4);
+	assert_memory_equal(kept.data, "kept", 4);
+	post_release(&kept);
+	post_release(&kept);
+}
+
+static void forgetting_drops_everything(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct post_peer_info info;
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.a.seen.up == 1);
+	post_peer_id to_b = p.a.seen.peer;
+	send_message(p.a.post, to_b, 3000000, 0);
+	assert_int_equal(post_forget(p.a.post, to_b), 0);
+	assert_int_equal(post_forget(p.a.post, to_b), -ENOENT);
+	assert_int_equal(post_peer(p.a.post, to_b, &info), -ENOENT);
+	assert_int_equal(counters_of(p.a.post).retained_bytes, 0);
+	/* The dialer still lives: it comes back, to one that remembers nothing. */
+	send_text(p.b.post, p.to_a, "hello?", POST_RELIABLE);
+	PAIR_UNTIL(&p, p.a.seen.up == 2 && p.b.seen.restarted == 1);
+	assert_true(p.a.seen.peer != to_b);
+	send_text(p.b.post, p.to_a, "again", POST_RELIABLE);
+	PAIR_UNTIL(&p, p.a.seen.data >= 1 && post_idle(p.b.post, 0));
+	assert_int_equal(post_forget(p.b.post, p.to_a), 0);
+	assert_int_equal(counters_of(p.b.post).peers, 0);
+	pair_close(&p);
+}
+
+static void addresses_are_checked(void **state)
+{
+	(void)state;
+	struct end e, f;
+	struct error err;
+	char bound[LINK_ADDRESS_SIZE], path[64];
+	end_new(&e, defaults);
+	end_new(&f, defaults);
+	assert_int_equal(post_listen(e.post, "tcp://127.0.0.1:0", bound, &err), 0);
+	assert_int_equal(post_listen(f.post, bound, NULL, &err), -EADDRINUSE);
+	assert_non_null(strstr(err.text, bound));
+	assert_int_equal(post_listen(f.post, "tcp://192.0.2.1:4000", NULL, &err), -EADDRNOTAVAIL);
+	assert_int_equal(post_listen(f.post, "http://x", NULL, &err), -EPROTONOSUPPORT);
+	assert_int_equal(post_listen(f.post, "", NULL, &err), -EINVAL);
+	assert_int_equal(post_listen(f.post, "tcp://127.0.0.1", NULL, &err), -EINVAL);
+	assert_int_equal(post_listen(f.post, "ipc:///nonexistent/x", NULL, &err), -ENOENT);
+	snprintf(path, sizeof(path), "ipc:///tmp/skippipe-post-test.%d", rand());
+	assert_int_equal(post_listen(f.post, path, NULL, &err), 0);
+	post_peer_id peer;
+	assert_int_equal(post_dial(f.post, "nowhere", keys_public_of(e.id), &peer, &err), -EINVAL);
+	assert_int_equal(counters_of(f.post).peers, 0);
+	end_free(&e);
+	end_free(&f);
+	remove(path + 6);
+}
+
+static void silence_ends_a_session(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct post_options quick = {.silence_us = 200000};
+	pair_open(&p, quick, quick);
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	/* Both idle: kept alive. */
+	int64_t until = clock_monotonic_us() + 600000;
+	while (clock_monotonic_us() < until)
+		pair_turn(&p);
+	assert_int_equal(p.a.seen.down + p.b.seen.down, 0);
+	/* b hangs. */
+	until = clock_monotonic_us() + 20000000;
+	while (p.a.seen.down == 0 && clock_monotonic_us() < until)
+		end_turn(&p.a);
+	assert_int_equal(p.a.seen.down, 1);
+	assert_int_equal(p.a.seen.reason, LINK_SILENT);
+	/* It wakes: the same process, nothing was lost. */
+	send_text(p.a.post, p.a.seen.peer, "while you were out", POST_RELIABLE);
+	PAIR_UNTIL(&p, p.a.seen.up == 2 && p.b.seen.data == 1);
+	assert_int_equal(p.a.seen.restarted + p.b.seen.restarted, 0);
+	assert_int_equal(p.a.seen.lost, 0);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_come_up_and_talk),
+		cmocka_unit_test(many_small_both_ways),
+		cmocka_unit_test(large_ones_both_ways),
+		cmocka_unit_test(exactly_once_under_mischief),
+		cmocka_unit_test(a_restarted_listener_is_noticed),
+		cmocka_unit_test(a_restarted_dialer_keeps_its_number),
+		cmocka_unit_test(what_is_retained_is_bounded),
+		cmocka_unit_test(what_is_assembled_is_bounded),
+		cmocka_unit_test(a_kept_message_outlives_the_post),
+		cmocka_unit_test(forgetting_drops_everything),
+		cmocka_unit_test(addresses_are_checked),
+		cmocka_unit_test(silence_ends_a_session),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
