@@ -3,7 +3,9 @@
  * One thread runs the loop (main.c); one worker thread plans (planner.h). The parts:
  *
  *     members.c    who is there: joining, heartbeats, death, coming back
- *     iteration.c  the phases of an iteration, recovery, the two-phase commit, evaluation
+ *     gather.c     the run's beginning, and its going on after a takeover (resume.c)
+ *     iteration.c  the phases of an iteration, recovery when a node dies in one
+ *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
  *     replan.c     what to ask the planner and what to do with its answers
  *     consoles.c   the state stream: snapshots and live messages
  *     command.c    the operator's acts, their previews and their undoing; faults
@@ -220,12 +222,26 @@ uint32_t stage_replicas(const struct controller *c, int stage, const struct memb
 int member_send(struct controller *c, struct member *m, const struct msg *message);
 int member_stage(const struct controller *c, const struct member *m); /* -1 none */
 
+/* ---- gather.c ---- */
+void gather_turn(struct controller *c);
+
+/* ---- commit.c ---- */
+void commit_when_reduced(struct controller *c);
+void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r);
+
+/* ---- evaluate.c ---- */
+void evaluation_begin(struct controller *c);
+void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *e);
+void evaluation_fini(struct controller *c);
+
 /* ---- iteration.c ---- */
+void set_phase(struct controller *c, enum run_phase phase);
+bool replicas_everywhere(const struct controller *c);
+void send_replicas(struct controller *c, const struct msg *m);
+void begin_reduction(struct controller *c);
 void iteration_turn(struct controller *c); /* whatever the phase can do now */
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r);
 void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r);
-void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r);
-void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *e);
 void iteration_lost(struct controller *c, struct member *m); /* a replica died */
 /* A silent node is heard again: true when it holds the last copy of its stage and the run goes on
  * with it as if it had never slept. */

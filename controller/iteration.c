@@ -11,25 +11,18 @@
 #include "controller/controller.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGATHER_US = 1200000, STALL_CHECK_US = 250000, STALL_ROUNDS = 4, LOST_STAGE_PATIENCE_US = 30000000 };
+enum { STALL_CHECK_US = 250000, STALL_ROUNDS = 4, LOST_STAGE_PATIENCE_US = 30000000 };
 
-static const double watchable_s = 2.5;
-
-static void begin_reduction(struct controller *c);
-static void begin_evaluation(struct controller *c);
-static void decide_when_reduced(struct controller *c);
-
-static void set_phase(struct controller *c, enum run_phase phase)
+void set_phase(struct controller *c, enum run_phase phase)
 {
 	c->phase = phase;
 	c->next_status_us = 0; /* tell consoles now */
 }
 
-static bool replicas_everywhere(const struct controller *c)
+bool replicas_everywhere(const struct controller *c)
 {
 	for (int s = 0; s < c->cluster->n_stages; s++)
 		if (stage_replicas(c, s, NULL) == 0)
@@ -37,7 +30,7 @@ static bool replicas_everywhere(const struct controller *c)
 	return true;
 }
 
-static void send_replicas(struct controller *c, const struct msg *m)
+void send_replicas(struct controller *c, const struct msg *m)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (c->members[i].replica)
@@ -205,111 +198,6 @@ static void boundary(struct controller *c)
 	}
 	c->step = false;
 	begin(c);
-}
-
-/* ---- gathering ---- */
-
-static void first_assignments(struct controller *c)
-{
-	int stages[MSG_NODES], shard = 0;
-
-	plan_stages(c->pending->plan, c->cluster->n_nodes, stages);
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->cluster->nodes[i].stage = stages[i];
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->shard_of[i] = stages[i] == 0 ? shard++ : -1;
-	resume_save(c);
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (member_alive(&c->members[i]))
-			members_assign(c, &c->members[i], stages[i], false);
-}
-
-/* Unless told otherwise, an iteration takes what a person can follow. */
-static void choose_time_scale(struct controller *c)
-{
-	const struct plan_predicted *p = &c->pending->plan->predicted;
-
-	if (c->options.time_scale < 0)
-		c->options.time_scale = watchable_s / (p->iteration_s + p->sync_s);
-	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
-}
-
-static void gather(struct controller *c)
-{
-	uint32_t here = 0, ready = 0, assigned = 0;
-	bool patient = c->now_us - c->committed_us < c->options.gather_us;
-
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		here += member_alive(&c->members[i]);
-		ready += member_alive(&c->members[i]) && c->members[i].ready;
-		assigned += c->members[i].assignment != 0;
-	}
-	if (!c->pending || (here < c->n_members && patient))
-		return;
-	if (!assigned && here > 0) {
-		choose_time_scale(c);
-		members_welcome(c);
-		c->peers_changed = true;
-		first_assignments(c);
-		return;
-	}
-	if (ready < here || here == 0) {
-		if (here == 0 && !patient)
-			controller_finish(c, 1, "no agent came");
-		return;
-	}
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-
-		if (!member_alive(m) || m->marked)
-			continue;
-		m->replica = true;
-		members_set(c, m, NODE_LIVE, "");
-	}
-	if (!replicas_everywhere(c)) {
-		controller_finish(c, 1, "some stage has no agent: start more, or fewer --stages");
-		return;
-	}
-	note(c, NOTE_EVENT, -1, 0, "%u of %u agents are here", here, c->n_members);
-	c->committed_us = c->now_us;
-	if (here < c->n_members || c->options.time_scale == 0)
-		replan(c, here < c->n_members ? "not all agents came" : "compute was measured");
-	c->evaluation.wanted = c->options.eval_every > 0;
-	set_phase(c, PHASE_PLANNING);
-}
-
-/* After a takeover: with everyone back, or when time is up and every stage is held by somebody. */
-static void gather_again(struct controller *c)
-{
-	int64_t waited = c->now_us - c->committed_us;
-	uint32_t ready = 0;
-
-	for (uint32_t i = 0; i < c->n_members; i++)
-		ready += member_alive(&c->members[i]) && c->members[i].ready;
-	if (ready == 0 || (ready < c->n_members && waited < REGATHER_US))
-		return;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-
-		m->replica = member_alive(m) && m->ready && !m->marked;
-		if (m->replica)
-			members_set(c, m, NODE_LIVE, "");
-		else if (!member_alive(m))
-			members_set(c, m, NODE_DEAD, "did not come back");
-	}
-	if (!replicas_everywhere(c)) {
-		for (uint32_t i = 0; i < c->n_members; i++)
-			c->members[i].replica = false;
-		if (waited > c->options.gather_us)
-			controller_finish(c, 1, "some stage has no agent with the run's weights");
-		return;
-	}
-	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
-	     (unsigned long long)c->committed);
-	c->committed_us = c->now_us;
-	c->peers_changed = true;
-	replan(c, "the run was taken over");
-	set_phase(c, PHASE_PLANNING);
 }
 
 /* ---- computing ---- */
@@ -521,13 +409,13 @@ void iteration_lost(struct controller *c, struct member *m)
 	case PHASE_REDUCING:
 		if (stage_replicas(c, member_stage(c, m), NULL) > 0 &&
 		    stage_has_sum(c, member_stage(c, m)))
-			decide_when_reduced(c);
+			commit_when_reduced(c);
 		else
 			rerun_what_died(c, m);
 		break;
 	case PHASE_EVALUATING:
 		if (replicas_everywhere(c))
-			begin_evaluation(c);
+			evaluation_begin(c);
 		else
 			stall(c, m);
 		break;
@@ -543,7 +431,7 @@ void iteration_lost(struct controller *c, struct member *m)
 
 /* ---- reducing ---- */
 
-static void begin_reduction(struct controller *c)
+void begin_reduction(struct controller *c)
 {
 	struct msg m = { .type = MSG_REDUCE };
 	uint16_t nodes[MSG_NODES];
@@ -573,275 +461,7 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	m->reduced = true;
 	m->sum_squares = r->sum_squares;
-	decide_when_reduced(c);
-}
-
-/* The replicas of a stage must have got the same sum, to the bit. */
-static int stage_sums(struct controller *c, double *total)
-{
-	*total = 0;
-	for (int s = 0; s < c->cluster->n_stages; s++) {
-		const struct member *first = NULL;
-
-		for (uint32_t i = 0; i < c->n_members; i++) {
-			const struct member *m = &c->members[i];
-
-			if (!m->replica || member_stage(c, m) != s)
-				continue;
-			if (!m->reduced)
-				return -EAGAIN;
-			if (!first)
-				first = m;
-			else if (memcmp(&first->sum_squares, &m->sum_squares, sizeof(double)) != 0)
-				return -EPROTO;
-		}
-		if (!first)
-			return -EAGAIN; /* stalled */
-		*total += first->sum_squares;
-	}
-	return 0;
-}
-
-/* ---- committing ---- */
-
-static void fill_iteration(struct controller *c, const struct msg_commit *m, double sum_squares,
-			   struct msg_see_iteration *see)
-{
-	const struct plan_predicted *predicted = &c->current->plan->predicted;
-	const struct progress *p = &c->progress;
-	double loss = 0, seconds = (double)(p->last_backward_us - p->started_us) * 1e-6;
-
-	for (uint32_t i = 0; i < c->routes.n; i++)
-		loss += c->routes.microbatches[i].loss;
-	*see = (struct msg_see_iteration){
-		.iteration = c->iteration,
-		.epoch = c->epoch,
-		.loss = (float)(loss / c->routes.n),
-		.iteration_s = (float)(seconds / c->unit_s),
-		.predicted_s = (float)predicted->iteration_s,
-		.sync_s = (float)((double)(c->now_us - p->reduce_us) * 1e-6 / c->unit_s),
-		.predicted_sync_s = (float)predicted->sync_s,
-		.real_s = (float)((double)(c->now_us - c->committed_us) * 1e-6),
-		.collisions = p->collisions,
-		.wait_s = (float)(p->wait_s / c->unit_s),
-		.gradient_norm = (float)(sqrt(sum_squares) / c->routes.n),
-		.clip = m->scale * (float)c->routes.n,
-		.lr = m->lr,
-		.alive = members_live(c),
-		.path_length = (uint32_t)c->current->plan->path_length,
-		.rerun = c->routes.rerun,
-		.at_us = c->now_us,
-	};
-	see->tokens_per_s = (float)((double)c->routes.n * c->recipe.batch * c->recipe.sequence /
-				    ((double)(c->now_us - p->started_us) * 1e-6));
-	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(c)));
-}
-
-static double busy_seconds(const struct progress *p)
-{
-	double s = 0;
-	/* STARTS and ENDS of one node alternate: the sum of ends less the sum of starts. */
-	for (uint32_t i = 0; i < p->n_events; i++) {
-		if (p->events[i].type == WORK_STARTS)
-			s -= (double)p->events[i].at_us * 1e-6;
-		else if (p->events[i].type == WORK_ENDS)
-			s += (double)p->events[i].at_us * 1e-6;
-	}
-	return s;
-}
-
-static void remember_prediction(struct controller *c, const struct msg_see_iteration *see)
-{
-	struct prediction_record *r = &c->record;
-
-	if (see->rerun > 0 || see->iteration_s <= 0)
-		return;
-	r->errors[r->next] = fabsf(see->iteration_s - see->predicted_s) / see->iteration_s;
-	r->next = (r->next + 1) % 64;
-	if (r->n < 64)
-		r->n++;
-}
-
-static void announce(struct controller *c, const struct msg *m, const struct msg_see_iteration *see)
-{
-	struct msg told = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
-
-	c->committed = c->iteration;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *r = &c->members[i];
-
-		if (!r->replica)
-			continue;
-		r->holds = c->committed;
-		r->hash_agrees = true;
-		r->hash = 0; /* told by MSG_COMMITTED */
-		member_send(c, r, m);
-		if (r->state == NODE_SYNCING) {
-			members_set(c, r, NODE_LIVE, "");
-			note(c, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
-			     member_stage(c, r), (unsigned long long)c->committed);
-			replan(c, "a node joined");
-		}
-	}
-	record_iteration(c, see);
-	consoles_tell(c, &told);
-	remember_prediction(c, see);
-	c->committed_us = c->now_us;
-}
-
-static void commit(struct controller *c, double sum_squares)
-{
-	struct msg m = { .type = MSG_COMMIT };
-	struct msg_see_iteration see;
-	const struct adamw *h = &c->recipe.adamw;
-	bool alive[MSG_NODES];
-	struct error err = { "" };
-
-	for (uint32_t i = 0; i < c->n_members; i++)
-		alive[i] = c->members[i].replica;
-	if (routes_audit(&c->routes, alive, &err) != 0) {
-		note(c, NOTE_ALERT, -1, 0, "not committed: %s", err.text);
-		controller_finish(c, 1, err.text);
-		return;
-	}
-	m.u.commit = (struct msg_commit){
-		.iteration = c->iteration, .attempt = c->reduce_attempt,
-		.scale = recipe_scale(&c->recipe, sum_squares, c->routes.n),
-		.lr = recipe_lr(&c->recipe, c->iteration), .beta1 = h->beta1, .beta2 = h->beta2,
-		.eps = h->eps, .weight_decay = h->weight_decay,
-	};
-	c->progress.busy_s = busy_seconds(&c->progress);
-	fill_iteration(c, &m.u.commit, sum_squares, &see);
-	if (record_commit(c, &m.u.commit, sum_squares, &see, &err) != 0) {
-		controller_finish(c, 1, err.text); /* nothing was announced: the last commit stands */
-		return;
-	}
-	announce(c, &m, &see);
-	c->evaluation.wanted = c->options.eval_every > 0 &&
-			       (c->committed % c->options.eval_every == 0 ||
-				c->committed == c->options.iterations);
-	set_phase(c, PHASE_COMMITTING);
-}
-
-static void decide_when_reduced(struct controller *c)
-{
-	double sum_squares;
-	int rc = stage_sums(c, &sum_squares);
-
-	if (rc == -EAGAIN)
-		return;
-	if (rc != 0 || !isfinite(sum_squares)) {
-		note(c, NOTE_ALERT, -1, 0, rc ? "replicas got different sums: reduced again" :
-						"the gradient is not finite: the run stops");
-		if (rc == 0)
-			controller_finish(c, 1, "the gradient is not finite");
-		else
-			begin_reduction(c);
-		return;
-	}
-	commit(c, sum_squares);
-}
-
-void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)
-{
-	const struct member *other;
-
-	record_hash(c, m, r->iteration, r->hash);
-	if (r->iteration != c->committed)
-		return;
-	if (c->phase == PHASE_GATHERING && c->resumed) { /* told again, and it had the sum */
-		m->ready = true;
-		m->holds = r->iteration;
-	}
-	m->hash = r->hash;
-	m->changed = true;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		other = &c->members[i];
-		if (other == m || !other->replica || other->hash == 0 || other->holds != m->holds ||
-		    member_stage(c, other) != member_stage(c, m) || other->hash == r->hash)
-			continue;
-		m->hash_agrees = false;
-		note(c, NOTE_ALERT, m->id, 0, "n%02u and n%02u of S%d hold different weights after it%llu",
-		     m->id, other->id, member_stage(c, m), (unsigned long long)r->iteration);
-	}
-}
-
-/* ---- evaluating ---- */
-
-static uint16_t evaluator(const struct controller *c, int stage, uint32_t k)
-{
-	uint32_t n = stage_replicas(c, stage, NULL), at = 0;
-
-	if (n == 0)
-		return 0;
-	k %= n;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
-
-		if (m->replica && !m->marked && member_stage(c, m) == stage && at++ == k)
-			return m->id;
-	}
-	return 0;
-}
-
-static void begin_evaluation(struct controller *c)
-{
-	struct evaluation *e = &c->evaluation;
-	struct msg m = { .type = MSG_EVALUATE };
-	uint32_t n = c->options.eval_batches, stages = (uint32_t)c->cluster->n_stages;
-	struct msg_route *routes;
-
-	if (!e->microbatches) {
-		e->microbatches = calloc(n, sizeof(*e->microbatches));
-		e->answered = calloc(n, sizeof(*e->answered));
-	}
-	routes = calloc(n, sizeof(*routes));
-	if (!e->microbatches || !e->answered || !routes) {
-		free(routes);
-		controller_finish(c, 1, "out of memory");
-		return;
-	}
-	e->wanted = false;
-	e->n = n;
-	e->done = 0;
-	e->loss = 0;
-	e->iteration = c->committed;
-	e->started_us = c->now_us;
-	e->attempt++;
-	for (uint32_t i = 0; i < n; i++) {
-		struct microbatch *mb = &e->microbatches[i];
-
-		e->answered[i] = false;
-		for (uint32_t s = 0; s < stages; s++) {
-			mb->nodes[s] = evaluator(c, (int)s, i);
-			mb->stages[s] = (uint8_t)s;
-		}
-		routes[i] = (struct msg_route){ i, e->attempt, 0, i, stages, mb->nodes, mb->stages };
-	}
-	m.u.evaluate = (struct msg_evaluate){ c->committed, n, routes };
-	send_replicas(c, &m);
-	free(routes);
-	set_phase(c, PHASE_EVALUATING);
-}
-
-void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *r)
-{
-	struct evaluation *e = &c->evaluation;
-	struct msg told = { .type = MSG_SEE_VALIDATION };
-
-	(void)m;
-	if (c->phase != PHASE_EVALUATING || r->iteration != e->iteration || r->microbatch >= e->n ||
-	    e->answered[r->microbatch])
-		return;
-	e->answered[r->microbatch] = true;
-	e->loss += r->loss;
-	if (++e->done < e->n)
-		return;
-	told.u.see_validation = (struct msg_see_validation){ e->iteration, (float)(e->loss / e->n), 0 };
-	c->last_validation = e->loss / e->n;
-	record_validation(c, &told.u.see_validation);
-	consoles_tell(c, &told);
-	set_phase(c, PHASE_PLANNING);
+	commit_when_reduced(c);
 }
 
 /* ---- every turn ---- */
@@ -850,15 +470,12 @@ void iteration_turn(struct controller *c)
 {
 	switch (c->phase) {
 	case PHASE_GATHERING:
-		if (c->resumed)
-			gather_again(c);
-		else
-			gather(c);
+		gather_turn(c);
 		break;
 	case PHASE_PLANNING:
 	case PHASE_PAUSED:
 		if (c->evaluation.wanted && replicas_everywhere(c))
-			begin_evaluation(c);
+			evaluation_begin(c);
 		else
 			boundary(c);
 		break;
@@ -883,6 +500,5 @@ void iteration_fini(struct controller *c)
 {
 	routes_fini(&c->routes);
 	free(c->progress.events);
-	free(c->evaluation.microbatches);
-	free(c->evaluation.answered);
+	evaluation_fini(c);
 }

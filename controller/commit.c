@@ -1,0 +1,195 @@
+/* commit.c - the decision: when every replica has its stage's sum, the commit is written durably,
+ * and only then announced. */
+#include "controller/controller.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/* The replicas of a stage must have got the same sum, to the bit. */
+static int stage_sums(struct controller *c, double *total)
+{
+	*total = 0;
+	for (int s = 0; s < c->cluster->n_stages; s++) {
+		const struct member *first = NULL;
+
+		for (uint32_t i = 0; i < c->n_members; i++) {
+			const struct member *m = &c->members[i];
+
+			if (!m->replica || member_stage(c, m) != s)
+				continue;
+			if (!m->reduced)
+				return -EAGAIN;
+			if (!first)
+				first = m;
+			else if (memcmp(&first->sum_squares, &m->sum_squares, sizeof(double)) != 0)
+				return -EPROTO;
+		}
+		if (!first)
+			return -EAGAIN; /* stalled */
+		*total += first->sum_squares;
+	}
+	return 0;
+}
+
+static void fill_iteration(struct controller *c, const struct msg_commit *m, double sum_squares,
+			   struct msg_see_iteration *see)
+{
+	const struct plan_predicted *predicted = &c->current->plan->predicted;
+	const struct progress *p = &c->progress;
+	double loss = 0, seconds = (double)(p->last_backward_us - p->started_us) * 1e-6;
+
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		loss += c->routes.microbatches[i].loss;
+	*see = (struct msg_see_iteration){
+		.iteration = c->iteration,
+		.epoch = c->epoch,
+		.loss = (float)(loss / c->routes.n),
+		.iteration_s = (float)(seconds / c->unit_s),
+		.predicted_s = (float)predicted->iteration_s,
+		.sync_s = (float)((double)(c->now_us - p->reduce_us) * 1e-6 / c->unit_s),
+		.predicted_sync_s = (float)predicted->sync_s,
+		.real_s = (float)((double)(c->now_us - c->committed_us) * 1e-6),
+		.collisions = p->collisions,
+		.wait_s = (float)(p->wait_s / c->unit_s),
+		.gradient_norm = (float)(sqrt(sum_squares) / c->routes.n),
+		.clip = m->scale * (float)c->routes.n,
+		.lr = m->lr,
+		.alive = members_live(c),
+		.path_length = (uint32_t)c->current->plan->path_length,
+		.rerun = c->routes.rerun,
+		.at_us = c->now_us,
+	};
+	see->tokens_per_s = (float)((double)c->routes.n * c->recipe.batch * c->recipe.sequence /
+				    ((double)(c->now_us - p->started_us) * 1e-6));
+	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(c)));
+}
+
+static double busy_seconds(const struct progress *p)
+{
+	double s = 0;
+	/* STARTS and ENDS of one node alternate: the sum of ends less the sum of starts. */
+	for (uint32_t i = 0; i < p->n_events; i++) {
+		if (p->events[i].type == WORK_STARTS)
+			s -= (double)p->events[i].at_us * 1e-6;
+		else if (p->events[i].type == WORK_ENDS)
+			s += (double)p->events[i].at_us * 1e-6;
+	}
+	return s;
+}
+
+static void remember_prediction(struct controller *c, const struct msg_see_iteration *see)
+{
+	struct prediction_record *r = &c->record;
+
+	if (see->rerun > 0 || see->iteration_s <= 0)
+		return;
+	r->errors[r->next] = fabsf(see->iteration_s - see->predicted_s) / see->iteration_s;
+	r->next = (r->next + 1) % 64;
+	if (r->n < 64)
+		r->n++;
+}
+
+static void announce(struct controller *c, const struct msg *m, const struct msg_see_iteration *see)
+{
+	struct msg told = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
+
+	c->committed = c->iteration;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *r = &c->members[i];
+
+		if (!r->replica)
+			continue;
+		r->holds = c->committed;
+		r->hash_agrees = true;
+		r->hash = 0; /* told by MSG_COMMITTED */
+		member_send(c, r, m);
+		if (r->state == NODE_SYNCING) {
+			members_set(c, r, NODE_LIVE, "");
+			note(c, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
+			     member_stage(c, r), (unsigned long long)c->committed);
+			replan(c, "a node joined");
+		}
+	}
+	record_iteration(c, see);
+	consoles_tell(c, &told);
+	remember_prediction(c, see);
+	c->committed_us = c->now_us;
+}
+
+static void commit(struct controller *c, double sum_squares)
+{
+	struct msg m = { .type = MSG_COMMIT };
+	struct msg_see_iteration see;
+	const struct adamw *h = &c->recipe.adamw;
+	bool alive[MSG_NODES];
+	struct error err = { "" };
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		alive[i] = c->members[i].replica;
+	if (routes_audit(&c->routes, alive, &err) != 0) {
+		note(c, NOTE_ALERT, -1, 0, "not committed: %s", err.text);
+		controller_finish(c, 1, err.text);
+		return;
+	}
+	m.u.commit = (struct msg_commit){
+		.iteration = c->iteration, .attempt = c->reduce_attempt,
+		.scale = recipe_scale(&c->recipe, sum_squares, c->routes.n),
+		.lr = recipe_lr(&c->recipe, c->iteration), .beta1 = h->beta1, .beta2 = h->beta2,
+		.eps = h->eps, .weight_decay = h->weight_decay,
+	};
+	c->progress.busy_s = busy_seconds(&c->progress);
+	fill_iteration(c, &m.u.commit, sum_squares, &see);
+	if (record_commit(c, &m.u.commit, sum_squares, &see, &err) != 0) {
+		controller_finish(c, 1, err.text); /* nothing was announced: the last commit stands */
+		return;
+	}
+	announce(c, &m, &see);
+	c->evaluation.wanted = c->options.eval_every > 0 &&
+			       (c->committed % c->options.eval_every == 0 ||
+				c->committed == c->options.iterations);
+	set_phase(c, PHASE_COMMITTING);
+}
+
+void commit_when_reduced(struct controller *c)
+{
+	double sum_squares;
+	int rc = stage_sums(c, &sum_squares);
+
+	if (rc == -EAGAIN)
+		return;
+	if (rc != 0 || !isfinite(sum_squares)) {
+		note(c, NOTE_ALERT, -1, 0, rc ? "replicas got different sums: reduced again" :
+						"the gradient is not finite: the run stops");
+		if (rc == 0)
+			controller_finish(c, 1, "the gradient is not finite");
+		else
+			begin_reduction(c);
+		return;
+	}
+	commit(c, sum_squares);
+}
+
+void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)
+{
+	const struct member *other;
+
+	record_hash(c, m, r->iteration, r->hash);
+	if (r->iteration != c->committed)
+		return;
+	if (c->phase == PHASE_GATHERING && c->resumed) { /* told again, and it had the sum */
+		m->ready = true;
+		m->holds = r->iteration;
+	}
+	m->hash = r->hash;
+	m->changed = true;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		other = &c->members[i];
+		if (other == m || !other->replica || other->hash == 0 || other->holds != m->holds ||
+		    member_stage(c, other) != member_stage(c, m) || other->hash == r->hash)
+			continue;
+		m->hash_agrees = false;
+		note(c, NOTE_ALERT, m->id, 0, "n%02u and n%02u of S%d hold different weights after it%llu",
+		     m->id, other->id, member_stage(c, m), (unsigned long long)r->iteration);
+	}
+}

@@ -1,0 +1,88 @@
+/* evaluate.c - validation between iterations: every stage, forward only, over the run's own agents.
+ * It pays no emulated delay: it is a measurement, not part of what is measured. */
+#include "controller/controller.h"
+
+#include <stdlib.h>
+
+static uint16_t evaluator(const struct controller *c, int stage, uint32_t k)
+{
+	uint32_t n = stage_replicas(c, stage, NULL), at = 0;
+
+	if (n == 0)
+		return 0;
+	k %= n;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (m->replica && !m->marked && member_stage(c, m) == stage && at++ == k)
+			return m->id;
+	}
+	return 0;
+}
+
+void evaluation_begin(struct controller *c)
+{
+	struct evaluation *e = &c->evaluation;
+	struct msg m = { .type = MSG_EVALUATE };
+	uint32_t n = c->options.eval_batches, stages = (uint32_t)c->cluster->n_stages;
+	struct msg_route *routes;
+
+	if (!e->microbatches) {
+		e->microbatches = calloc(n, sizeof(*e->microbatches));
+		e->answered = calloc(n, sizeof(*e->answered));
+	}
+	routes = calloc(n, sizeof(*routes));
+	if (!e->microbatches || !e->answered || !routes) {
+		free(routes);
+		controller_finish(c, 1, "out of memory");
+		return;
+	}
+	e->wanted = false;
+	e->n = n;
+	e->done = 0;
+	e->loss = 0;
+	e->iteration = c->committed;
+	e->started_us = c->now_us;
+	e->attempt++;
+	for (uint32_t i = 0; i < n; i++) {
+		struct microbatch *mb = &e->microbatches[i];
+
+		e->answered[i] = false;
+		for (uint32_t s = 0; s < stages; s++) {
+			mb->nodes[s] = evaluator(c, (int)s, i);
+			mb->stages[s] = (uint8_t)s;
+		}
+		routes[i] = (struct msg_route){ i, e->attempt, 0, i, stages, mb->nodes, mb->stages };
+	}
+	m.u.evaluate = (struct msg_evaluate){ c->committed, n, routes };
+	send_replicas(c, &m);
+	free(routes);
+	set_phase(c, PHASE_EVALUATING);
+}
+
+void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *r)
+{
+	struct evaluation *e = &c->evaluation;
+	struct msg told = { .type = MSG_SEE_VALIDATION };
+
+	(void)m;
+	if (c->phase != PHASE_EVALUATING || r->iteration != e->iteration || r->microbatch >= e->n ||
+	    e->answered[r->microbatch])
+		return;
+	e->answered[r->microbatch] = true;
+	e->loss += r->loss;
+	if (++e->done < e->n)
+		return;
+	told.u.see_validation = (struct msg_see_validation){ e->iteration, (float)(e->loss / e->n), 0 };
+	c->last_validation = e->loss / e->n;
+	record_validation(c, &told.u.see_validation);
+	consoles_tell(c, &told);
+	set_phase(c, PHASE_PLANNING);
+}
+
+
+void evaluation_fini(struct controller *c)
+{
+	free(c->evaluation.microbatches);
+	free(c->evaluation.answered);
+}

@@ -1,0 +1,118 @@
+/* gather.c - before the first iteration, and after a takeover: who is here, and in which stage. */
+#include "controller/controller.h"
+
+enum { REGATHER_US = 1200000 };
+
+static const double watchable_s = 2.5;
+
+static void first_assignments(struct controller *c)
+{
+	int stages[MSG_NODES], shard = 0;
+
+	plan_stages(c->pending->plan, c->cluster->n_nodes, stages);
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->cluster->nodes[i].stage = stages[i];
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->shard_of[i] = stages[i] == 0 ? shard++ : -1;
+	resume_save(c);
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (member_alive(&c->members[i]))
+			members_assign(c, &c->members[i], stages[i], false);
+}
+
+/* Unless told otherwise, an iteration takes what a person can follow. */
+static void choose_time_scale(struct controller *c)
+{
+	const struct plan_predicted *p = &c->pending->plan->predicted;
+
+	if (c->options.time_scale < 0)
+		c->options.time_scale = watchable_s / (p->iteration_s + p->sync_s);
+	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
+}
+
+static void gather(struct controller *c)
+{
+	uint32_t here = 0, ready = 0, assigned = 0;
+	bool patient = c->now_us - c->committed_us < c->options.gather_us;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		here += member_alive(&c->members[i]);
+		ready += member_alive(&c->members[i]) && c->members[i].ready;
+		assigned += c->members[i].assignment != 0;
+	}
+	if (!c->pending || (here < c->n_members && patient))
+		return;
+	if (!assigned && here > 0) {
+		choose_time_scale(c);
+		members_welcome(c);
+		c->peers_changed = true;
+		first_assignments(c);
+		return;
+	}
+	if (ready < here || here == 0) {
+		if (here == 0 && !patient)
+			controller_finish(c, 1, "no agent came");
+		return;
+	}
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!member_alive(m) || m->marked)
+			continue;
+		m->replica = true;
+		members_set(c, m, NODE_LIVE, "");
+	}
+	if (!replicas_everywhere(c)) {
+		controller_finish(c, 1, "some stage has no agent: start more, or fewer --stages");
+		return;
+	}
+	note(c, NOTE_EVENT, -1, 0, "%u of %u agents are here", here, c->n_members);
+	c->committed_us = c->now_us;
+	if (here < c->n_members || c->options.time_scale == 0)
+		replan(c, here < c->n_members ? "not all agents came" : "compute was measured");
+	c->evaluation.wanted = c->options.eval_every > 0;
+	set_phase(c, PHASE_PLANNING);
+}
+
+/* After a takeover: with everyone back, or when time is up and every stage is held by somebody. */
+static void gather_again(struct controller *c)
+{
+	int64_t waited = c->now_us - c->committed_us;
+	uint32_t ready = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		ready += member_alive(&c->members[i]) && c->members[i].ready;
+	if (ready == 0 || (ready < c->n_members && waited < REGATHER_US))
+		return;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		m->replica = member_alive(m) && m->ready && !m->marked;
+		if (m->replica)
+			members_set(c, m, NODE_LIVE, "");
+		else if (!member_alive(m))
+			members_set(c, m, NODE_DEAD, "did not come back");
+	}
+	if (!replicas_everywhere(c)) {
+		for (uint32_t i = 0; i < c->n_members; i++)
+			c->members[i].replica = false;
+		if (waited > c->options.gather_us)
+			controller_finish(c, 1, "some stage has no agent with the run's weights");
+		return;
+	}
+	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
+	     (unsigned long long)c->committed);
+	c->committed_us = c->now_us;
+	c->peers_changed = true;
+	replan(c, "the run was taken over");
+	set_phase(c, PHASE_PLANNING);
+}
+
+
+void gather_turn(struct controller *c)
+{
+	if (c->resumed)
+		gather_again(c);
+	else
+		gather(c);
+}
