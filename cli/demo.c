@@ -101,19 +101,16 @@ static void key_of(const struct demo *d, struct args *a, const char *name)
 	args_addf(a, "%s/keys/%s.key", d->place.run, name);
 }
 
-static int cast_controller(struct demo *d, struct error *err)
+/* What a controller is told whether it starts the run or goes on with it. */
+static void controller_args(const struct demo *d, struct args *a, const char *program, bool resume)
 {
-	struct args *a = &d->cast.controller.args;
 	const struct demo_options *o = &d->options;
-	char path[PATH_MAX], stages[DEMO_STAGES_MOST * 5 + 1], *to = stages;
-	int rc = verbs_program("skippipe-controller", path, sizeof(path), err);
+	char stages[DEMO_STAGES_MOST * 5 + 1], *to = stages;
 
-	if (rc != 0)
-		return rc;
 	for (uint32_t s = 0; s < o->n_stages; s++)
 		to += sprintf(to, s ? ",%u" : "%u", o->stages[s]);
-	args_add(a, path);
-	args_add(a, "--run-dir");
+	args_add(a, program);
+	args_add(a, resume ? "--resume" : "--run-dir");
 	args_add(a, d->place.run);
 	args_add(a, "--listen");
 	args_add(a, d->address);
@@ -129,7 +126,20 @@ static int cast_controller(struct demo *d, struct error *err)
 		args_add(a, o->controller.list[i]);
 	if (o->headless)
 		args_addf(a, "--format=%s", o->format);
+}
+
+static int cast_controller(struct demo *d, struct error *err)
+{
+	char path[PATH_MAX];
+	int rc = verbs_program("skippipe-controller", path, sizeof(path), err);
+
+	if (rc != 0)
+		return rc;
+	controller_args(d, &d->cast.controller.args, path, false);
+	controller_args(d, &d->cast.resume, path, true);
 	set_log(d, &d->cast.controller, "controller");
+	d->cast.headless = d->options.headless;
+	d->cast.echo = d->options.headless && strcmp(d->options.format, "text") == 0;
 	return 0;
 }
 
@@ -194,7 +204,6 @@ static int make_cast(struct demo *d, struct error *err)
 		return error_set(err, -errno, "pipe: %s", strerror(errno));
 	d->cast.orders = orders[0];
 	d->cast.orders_to = orders[1];
-	d->cast.headless = d->options.headless;
 	snprintf(d->address, sizeof(d->address), "ipc://%s/controller", d->place.sockets);
 	rc = cast_controller(d, err);
 	if (rc == 0)
@@ -211,6 +220,8 @@ static void demo_fini(struct demo *d)
 	for (uint32_t i = 0; i < d->cast.n_agents; i++)
 		child_free(&d->cast.agents[i]);
 	free(d->cast.agents);
+	if (d->cast.controller.args.list != d->cast.resume.list)
+		args_free(&d->cast.resume);
 	child_free(&d->cast.controller);
 	child_free(&d->cast.console);
 	if (d->cast.orders >= 0)

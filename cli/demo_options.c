@@ -140,12 +140,21 @@ static int take_passed(struct demo_options *o, char ***argv, struct error *err)
 	return 0;
 }
 
+/* The record keeps the path, and is read from other folders: whole where it can be. */
+static void add_path(struct args *a, const char *path)
+{
+	char *whole_path = realpath(path, NULL);
+
+	args_add(a, whole_path ? whole_path : path);
+	free(whole_path);
+}
+
 static int take_corpus(struct demo_options *o, char ***argv, const char *first)
 {
 	args_add(&o->controller, "--corpus");
-	args_add(&o->controller, first);
+	add_path(&o->controller, first);
 	for (; **argv && ***argv != '-'; (*argv)++)
-		args_add(&o->controller, **argv);
+		add_path(&o->controller, **argv);
 	return 0;
 }
 

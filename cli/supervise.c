@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,10 @@
 enum {
 	LEAVE_US = 5000000, /* for the controller to close its store */
 	PART_US = 2000000,  /* for agents to end as the controller told them */
-	TERM_US = 1000000   /* between SIGTERM and SIGKILL */
+	TERM_US = 1000000,  /* between SIGTERM and SIGKILL */
+	ECHO_MS = 200,      /* between looks at the controller's log */
+	RESUME_MOST = 5,    /* times in a row, each within */
+	RESUME_US = 30000000
 };
 
 enum act { PLAYING, LEAVING /* controller asked to end */, PARTING /* controller gone */, TERMINATING };
@@ -28,12 +32,15 @@ struct play {
 	enum act act;
 	int64_t deadline_us;     /* of every act but PLAYING */
 	int signals;             /* signalfd */
-	sigset_t was;
+	sigset_t was;            /* mask before */
 	struct termios terminal; /* as it was */
 	bool has_terminal;
 	char line[64];           /* an order half read */
 	size_t line_length;
 	bool orders_open;
+	int echo;                /* the controller's log; -1 */
+	unsigned resumed;        /* times in a row */
+	int64_t resumed_us;
 	struct error gave_up;    /* text "" unless every agent ended by itself */
 };
 
@@ -52,19 +59,53 @@ static void start_agent(struct play *p, uint32_t i)
 			 (long)p->cast->agents[i].pid);
 }
 
+static int start_controller(struct play *p, struct error *err)
+{
+	struct cast *c = p->cast;
+	struct child_start how = { .keep_stdout = c->headless, .pass_fd = c->orders_to,
+				   .dies_by = SIGTERM };
+	int rc = child_start(&c->controller, &how, err);
+
+	if (rc == 0)
+		log_line(p->log, LOG_INFO, "controller started, process %ld",
+			 (long)c->controller.pid);
+	return rc;
+}
+
+/* After kill -9, a crash, the memory's end: what is committed is in the store, and agents wait. One
+ * that keeps crashing is let go. */
+static void resume_controller(struct play *p)
+{
+	struct cast *c = p->cast;
+	int64_t now = clock_monotonic_us();
+	struct error err;
+
+	if (p->act != PLAYING || !WIFSIGNALED(c->controller.status) || c->resume.n == 0)
+		return;
+	p->resumed = now - p->resumed_us < RESUME_US ? p->resumed + 1 : 1;
+	p->resumed_us = now;
+	if (p->resumed > RESUME_MOST) {
+		log_line(p->log, LOG_ERROR, "the controller was killed %d times in a row", RESUME_MOST);
+		return;
+	}
+	if (c->controller.args.list != c->resume.list) {
+		args_free(&c->controller.args);
+		c->controller.args = c->resume;
+	}
+	if (start_controller(p, &err) != 0)
+		log_line(p->log, LOG_ERROR, "%s", err.text);
+}
+
 static int start_all(struct play *p, struct error *err)
 {
 	struct cast *c = p->cast;
-	struct child_start controller = { .keep_stdout = c->headless, .pass_fd = c->orders_to,
-					  .dies_by = SIGTERM };
 	struct child_start console = { .terminal = true, .pass_fd = -1, .dies_by = SIGTERM };
-	int rc = child_start(&c->controller, &controller, err);
+	int rc = start_controller(p, err);
 
-	close(c->orders_to);
-	c->orders_to = -1;
 	if (rc != 0)
 		return rc;
-	log_line(p->log, LOG_INFO, "controller started, process %ld", (long)c->controller.pid);
+	if (c->echo)
+		p->echo = open(c->controller.log, O_RDONLY | O_CLOEXEC);
 	if (c->console.args.n > 0)
 		rc = child_start(&c->console, &console, err);
 	for (uint32_t i = 0; rc == 0 && i < c->n_agents; i++)
@@ -206,6 +247,7 @@ static void ended(struct play *p, pid_t pid, int status)
 	if (child_ended(&c->controller, pid, status)) {
 		child_how_it_ended(&c->controller, how, sizeof(how));
 		log_line(p->log, LOG_INFO, "controller ended: %s", how);
+		resume_controller(p);
 		return;
 	}
 	if (child_ended(&c->console, pid, status)) {
@@ -243,6 +285,19 @@ static void take_signals(struct play *p)
 }
 
 /* ---- the whole ---- */
+
+static void echo(struct play *p)
+{
+	char bytes[4096];
+	ssize_t n;
+
+	while (p->echo >= 0 && (n = read(p->echo, bytes, sizeof(bytes))) > 0) {
+		if (write(STDOUT_FILENO, bytes, (size_t)n) >= 0)
+			continue;
+		close(p->echo); /* nobody listens any more */
+		p->echo = -1;
+	}
+}
 
 static void ending_signals(sigset_t *set)
 {
@@ -293,6 +348,8 @@ static void finish(struct play *p)
 			log_line(p->log, LOG_WARN, "the terminal: %s", strerror(errno));
 		tcsetattr(STDIN_FILENO, TCSANOW, &p->terminal);
 	}
+	if (p->echo >= 0)
+		close(p->echo);
 	close(p->signals);
 	sigprocmask(SIG_SETMASK, &p->was, NULL);
 }
@@ -301,7 +358,7 @@ static void turn(struct play *p)
 {
 	struct pollfd fds[] = { { .fd = p->signals, .events = POLLIN },
 				{ .fd = p->orders_open ? p->cast->orders : -1, .events = POLLIN } };
-	int wait_ms = -1;
+	int wait_ms = p->echo >= 0 ? ECHO_MS : -1;
 
 	if (p->act != PLAYING) {
 		int64_t left = p->deadline_us - clock_monotonic_us();
@@ -314,12 +371,13 @@ static void turn(struct play *p)
 		if (fds[1].revents)
 			take_orders(p);
 	}
+	echo(p);
 	advance(p);
 }
 
 int supervise(struct cast *cast, const struct log *log, int *status, struct error *err)
 {
-	struct play p = { .cast = cast, .log = log, .act = PLAYING };
+	struct play p = { .cast = cast, .log = log, .act = PLAYING, .echo = -1 };
 	int rc = begin(&p, err);
 
 	if (rc != 0)

@@ -2,7 +2,8 @@
  *
  * The controller gives orders on a pipe, one a line: "start N" starts agent N again after it
  * ended, "kill N" ends it with SIGKILL, as a machine's failure would. That an agent died is
- * only logged here: the controller finds out for itself, as it would for another machine's.
+ * only logged here: the controller finds out for itself, as it would for another machine's. A
+ * controller that is killed is started again, to go on with the run; one that ends has ended it.
  */
 #ifndef CLI_SUPERVISE_H
 #define CLI_SUPERVISE_H
@@ -17,12 +18,14 @@
 
 struct cast { /* everyone on the stage; made ready (args, log), not started */
 	struct child controller;
+	struct args resume;   /* its command line after it was killed; empty: that ends the run */
 	struct child console; /* args empty: headless */
 	struct child *agents; /* (n_agents) */
 	uint32_t n_agents;
 	bool headless;        /* the controller keeps stdout */
+	bool echo;            /* what the controller logs is also written to stdout */
 	int orders;           /* the pipe's read end */
-	int orders_to;        /* its write end, the controller's; closed here once that has started */
+	int orders_to;        /* its write end, the controller's */
 };
 
 /* From here on SIGINT, SIGTERM and SIGHUP wait for supervise, which then ends at once: so that

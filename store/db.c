@@ -66,6 +66,7 @@ static const char *const texts[DB_STATEMENTS] = {
 		       " started_wall_us, batch, sequence, n_shards, per_shard, threads,"
 		       " (SELECT count(*) FROM corpus) FROM run",
 	[DB_GET_CORPUS] = "SELECT path FROM corpus ORDER BY rank",
+	[DB_SET_HASH] = "UPDATE run SET corpus_hash = ?",
 	[DB_PUT_PLAN] = "INSERT INTO plan VALUES(?,?,?,?,?,?,?)",
 	[DB_GET_PLANS] = "SELECT epoch, iteration, reason, path_length, plan, iteration_s, sync_s"
 			 " FROM plan ORDER BY epoch",

@@ -43,7 +43,7 @@ struct store_run {
 	const char *optimizer; /* JSON */
 	uint64_t id;
 	uint64_t seed;
-	uint64_t corpus_hash;
+	uint64_t corpus_hash;  /* 0: not known yet (store_corpus) */
 	int64_t started_wall_us;
 	uint32_t batch, sequence;
 	uint32_t n_shards;     /* data shards; shard k is read by whoever runs its microbatches */
@@ -199,6 +199,8 @@ uint64_t store_writer_epoch(const struct store *s);
 
 /* ---- writing ---- */
 
+/* What the first data node to read the corpus says of it. -EEXIST: another hash is recorded. */
+int store_corpus(struct store *s, uint64_t hash, struct error *err);
 int store_plan(struct store *s, const struct store_plan *plan, struct error *err);
 /* Durable when it returns 0. -EEXIST: this iteration is committed already; -EINVAL: it is not
  * the one after the last. */

@@ -8,6 +8,22 @@
 #include "store/db.h"
 #include "store/list.h"
 
+int store_corpus(struct store *s, uint64_t hash, struct error *err)
+{
+	struct db_value v[] = { db_u64(hash) };
+	int rc = 0;
+
+	if (s->run.corpus_hash != 0 && s->run.corpus_hash != hash)
+		return error_set(err, -EEXIST,
+				 "%s: the corpus has hash %016" PRIx64 ", the run began with %016" PRIx64,
+				 s->path, hash, s->run.corpus_hash);
+	if (s->run.corpus_hash == 0)
+		rc = db_write(s, false, DB_SET_HASH, v, DB_COUNT(v), err);
+	if (rc == 0)
+		s->run.corpus_hash = hash;
+	return rc;
+}
+
 int store_plan(struct store *s, const struct store_plan *p, struct error *err)
 {
 	struct db_value v[] = { db_u64(p->epoch), db_u64(p->iteration), db_text(p->reason),

@@ -71,7 +71,7 @@ static int open_corpus(struct replay *r, struct error *err)
 
 	if (rc != 0)
 		return error_prefix(err, rc, "the run's corpus");
-	if (corpus_hash(r->corpus) != run->corpus_hash)
+	if (run->corpus_hash && corpus_hash(r->corpus) != run->corpus_hash)
 		return error_set(err, -ESTALE,
 				 "the run's corpus has changed since: %zu bytes with hash %016" PRIx64
 				 ", the run read %016" PRIx64,

@@ -24,7 +24,7 @@
 struct replay; /* opaque */
 
 /* The run's model with the weights it started from, and its corpus, which must be the same bytes
- * still (-ESTALE). device as in stage.h. Gives *out to the caller (replay_free). run is borrowed
+ * still (-ESTALE; a run that ended before its nodes had read it does not say). device as in stage.h. Gives *out to the caller (replay_free). run is borrowed
  * until then. */
 int replay_new(struct replay **out, const struct store_run *run, const char *device,
 	       struct error *err);

@@ -46,6 +46,8 @@ static int tear_down(void **state)
 
 	for (uint32_t i = 0; i < 3; i++)
 		child_free(&f->agents[i]);
+	if (f->cast.controller.args.list != f->cast.resume.list)
+		args_free(&f->cast.resume);
 	child_free(&f->cast.controller);
 	close(f->cast.orders);
 	if (f->cast.orders_to >= 0)
@@ -158,6 +160,43 @@ static void orders_are_obeyed(void **state)
 	agent(f, "exec sleep 60");
 	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
 	assert_int_equal(status, 0);
+	assert_int_equal(alive(f), 0);
+}
+
+/* A killed controller goes on with its run: told so, and with the same way to give orders. */
+static void a_killed_controller_is_resumed(void **state)
+{
+	struct fixture *f = *state;
+	struct child again = { 0 };
+	struct error err = { "" };
+	int status = -1;
+
+	part(f, &f->cast.controller, "controller", "sleep 0.1; kill -9 $$");
+	part(f, &again, "again",
+	     "eval \"echo 'start 7' >&$ORDERS\"; n=0; until [ -e alive ]; do sleep 0.02; n=$((n+1));"
+	     "[ $n -lt 250 ] || exit 8; done; if [ -e twice ]; then exit 5; fi; touch twice; kill -9 $$");
+	f->cast.resume = again.args;
+	free(again.log);
+	agent(f, "touch alive; exec sleep 60");
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(status, 5);
+	assert_int_equal(alive(f), 0);
+}
+
+static void one_that_keeps_crashing_is_let_go(void **state)
+{
+	struct fixture *f = *state;
+	struct child again = { 0 };
+	struct error err = { "" };
+	int status = -1;
+
+	part(f, &f->cast.controller, "controller", "kill -9 $$");
+	part(f, &again, "again", "kill -9 $$");
+	f->cast.resume = again.args;
+	free(again.log);
+	agent(f, "exec sleep 60");
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(status, 128 + SIGKILL);
 	assert_int_equal(alive(f), 0);
 }
 
@@ -275,6 +314,8 @@ int main(void)
 		TEST(the_controllers_status_is_the_result),
 		TEST(the_deaf_and_the_stopped_are_killed),
 		TEST(orders_are_obeyed),
+		TEST(a_killed_controller_is_resumed),
+		TEST(one_that_keeps_crashing_is_let_go),
 		TEST(a_signal_ends_all_in_order),
 		TEST(agents_that_all_give_up_end_it),
 		TEST(a_program_that_is_missing_is_said),

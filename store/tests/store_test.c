@@ -192,6 +192,24 @@ static void what_a_run_is_comes_back(void **state)
 	store_close(s);
 }
 
+static void the_corpus_is_learnt_once(void **state)
+{
+	struct folder *f = *state;
+	struct store_run run = a_run;
+	struct store *s;
+	struct error err;
+
+	run.corpus_hash = 0;
+	assert_int_equal(store_create(&s, f->path, &run, &err), 0);
+	assert_int_equal(store_corpus(s, 77, &err), 0);
+	assert_int_equal(store_corpus(s, 77, &err), 0);
+	assert_int_equal(store_corpus(s, 78, &err), -EEXIST);
+	store_close(s);
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_run_of(s)->corpus_hash, 77);
+	store_close(s);
+}
+
 static void a_commit_comes_back_whole(void **state)
 {
 	struct folder *f = *state;
@@ -723,6 +741,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_a_run_is_comes_back),
+		TEST(the_corpus_is_learnt_once),
 		TEST(a_commit_comes_back_whole),
 		TEST(an_iteration_is_committed_once_and_in_turn),
 		TEST(a_contradictory_commit_leaves_nothing),
