@@ -280,8 +280,8 @@ static int prepare(struct demo *d, struct error *err)
 		fprintf(stderr, "skippipe: recording in %s: %s\n", d->place.run, d->place.why_moved);
 	else if (d->options.headless)
 		fprintf(stderr, "skippipe: recording in %s\n", d->place.run);
-	rc = make_cast(d, err);
-	return rc == 0 ? make_keys(d, err) : rc;
+	rc = make_keys(d, err); /* first: command lines carry the controller's key */
+	return rc == 0 ? make_cast(d, err) : rc;
 }
 
 static int run(struct demo *d)
