@@ -56,6 +56,10 @@ struct backend {
 		    uint64_t t);
 };
 
+/* Of a stage, for parts of model/ that compute with its weights themselves. */
+struct stage;
+const struct stage_layout *stage_layout(const struct stage *s);
+
 extern const struct backend backend_cpu;
 #ifdef SKIPPIPE_CUDA
 extern const struct backend backend_cuda;

@@ -35,6 +35,7 @@ static const struct field model_fields[] = {
 	FIELD(struct model_config, n_stages, KIND_U32, 1, 1024),
 	FIELD(struct model_config, rope_theta, KIND_FLOAT, 1, 1e9),
 	FIELD(struct model_config, norm_eps, KIND_FLOAT, 1e-12, 1e-1),
+	FIELD(struct model_config, init_std, KIND_FLOAT, 0, 10),
 	FIELD(struct model_config, tied, KIND_BOOL, 0, 1),
 };
 
@@ -116,7 +117,7 @@ int model_config_check(const struct model_config *c, struct error *err)
 		return error_set(err, -EINVAL,
 				 "n_kv_heads is %" PRIu32 ", does not divide n_heads %" PRIu32,
 				 c->n_kv_heads, c->n_heads);
-	if (c->n_stages > c->n_layers)
+	if (c->n_stages > c->n_layers + 1)
 		return error_set(err, -EINVAL,
 				 "n_stages is %" PRIu32 ", more than the %" PRIu32
 				 " of n_layers",
@@ -296,6 +297,30 @@ char *model_config_print(const struct model_config *c, const struct recipe *r)
 	return text;
 }
 
+static int set_field(const struct field *fields, size_t n, void *object, const char *name,
+		     const json_t *value, struct error *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(field_name(&fields[i]), name) == 0)
+			return field_read(&fields[i], object, value, err);
+	return -ENOENT;
+}
+
+int model_config_set(struct model_config *c, struct recipe *r, const char *name,
+		     const char *text, struct error *err)
+{
+	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+	int rc = set_field(model_fields, COUNT(model_fields), c, name, value, err);
+
+	if (rc == -ENOENT)
+		rc = set_field(recipe_fields, COUNT(recipe_fields), r, name, value, err);
+	json_decref(value);
+	if (rc == -ENOENT)
+		return error_set(err, -EINVAL, "%s: no such field of a model or a recipe",
+				 name);
+	return rc;
+}
+
 /* Presets. The larger ones have the dimensions published for LLaMA-style models of their size.
  */
 
@@ -305,22 +330,22 @@ static const struct preset {
 	struct recipe recipe;
 } presets[] = {
 	{ "tiny",
-	  { 256, 96, 12, 6, 3, 256, 256, 6, 10000, 1e-5f, false },
-	  { 4, 64, { 3e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 5, 0, 1 } },
+	  { 256, 96, 12, 6, 3, 256, 256, 6, 10000, 1e-5f, 0.06f, false },
+	  { 4, 64, { 5e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 5, 0, 1 } },
 	{ "30m",
-	  { 32000, 512, 6, 8, 8, 2048, 512, 6, 10000, 1e-5f, true },
+	  { 32000, 512, 6, 8, 8, 2048, 512, 6, 10000, 1e-5f, 0.02f, true },
 	  { 4, 256, { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 100, 0, 0.1f } },
 	{ "124m",
-	  { 50304, 768, 12, 12, 12, 2048, 1024, 4, 10000, 1e-5f, true },
+	  { 50304, 768, 12, 12, 12, 2048, 1024, 4, 10000, 1e-5f, 0.02f, true },
 	  { 4, 1024, { 6e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 500, 0, 0.1f } },
 	{ "500m",
-	  { 32000, 1024, 24, 16, 16, 4096, 1024, 6, 10000, 1e-5f, false },
+	  { 32000, 1024, 24, 16, 16, 4096, 1024, 6, 10000, 1e-5f, 0.02f, false },
 	  { 4, 1024, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 1000, 0, 0.1f } },
 	{ "1.5b",
-	  { 32000, 2048, 24, 16, 16, 5632, 4096, 6, 10000, 1e-5f, false },
+	  { 32000, 2048, 24, 16, 16, 5632, 4096, 6, 10000, 1e-5f, 0.02f, false },
 	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f } },
 	{ "7b",
-	  { 32000, 4096, 32, 32, 32, 11008, 4096, 8, 10000, 1e-5f, false },
+	  { 32000, 4096, 32, 32, 32, 11008, 4096, 8, 10000, 1e-5f, 0.02f, false },
 	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f } },
 };
 

@@ -25,10 +25,11 @@ struct model_config {
 	uint32_t n_kv_heads; /* divides n_heads */
 	uint32_t ffn_dim;    /* F, inner width of the SwiGLU */
 	uint32_t context;    /* longest sequence */
-	uint32_t n_stages;   /* 1 .. n_layers */
+	uint32_t n_stages;   /* 1 .. n_layers + 1; with one more, stage 0 has no layer */
 	float rope_theta;
 	float norm_eps;
-	bool tied; /* the head is the embedding's table */
+	float init_std; /* deviation of the initial matrices */
+	bool tied;      /* the head is the embedding's table */
 };
 
 struct recipe {
@@ -58,6 +59,11 @@ int model_config_parse(struct model_config *c, struct recipe *r, const char *tex
 /* The document, one line, NUL-terminated, for the caller to free; NULL without memory. r may be
  * NULL. */
 char *model_config_print(const struct model_config *c, const struct recipe *r);
+
+/* Sets one field by its name ("dim", "lr", ...) from a number, true or false, as text. The
+ * whole is not checked again. -EINVAL: no such field, or not such a value. */
+int model_config_set(struct model_config *c, struct recipe *r, const char *name,
+		     const char *text, struct error *err);
 
 /* Layers of stage s are [first, first + count): as equal as can be. */
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage);

@@ -2,10 +2,15 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/rng.h"
@@ -13,14 +18,19 @@
 static const char default_folder[] = "/usr/share/games/fortunes";
 
 enum {
-	BLOCK = 4096,
+	BLOCK = 4096,   /* tokens */
 	GROUP = 20,     /* blocks; the last of each group is held out */
-	MOST = 1 << 30, /* bytes of one text */
+	MOST = 1 << 30, /* bytes of one file */
+	SHARD_HEADER = 1024,
 };
 
 struct corpus {
-	unsigned char *text;
+	unsigned char *data; /* size tokens of `width` bytes */
 	size_t size;
+	size_t width; /* 1: bytes; 2: little-endian, of token shards */
+	uint32_t vocab;
+	void *map; /* NULL, or what data lies in */
+	size_t map_size;
 	uint32_t sequence; /* T */
 	uint64_t seed;
 	uint64_t hash;
@@ -31,34 +41,107 @@ struct corpus {
 	size_t per_validation; /* samples in a held-out block */
 };
 
+static int32_t token_at(const struct corpus *c, size_t i)
+{
+	return c->width == 1 ? c->data[i] : c->data[2 * i] | c->data[2 * i + 1] << 8;
+}
+
 /* Reading. */
 
-static int append(struct corpus *c, const char *text, size_t size, struct error *err)
+static uint32_t word_at(const char *data, size_t i)
 {
-	unsigned char *grown = realloc(c->text, c->size + size);
+	uint32_t v;
 
+	memcpy(&v, data + 4 * i, sizeof(v));
+	return v;
+}
+
+static int append(struct corpus *c, const char *data, size_t size, size_t width,
+		  struct error *err)
+{
+	size_t had = c->size * c->width;
+	unsigned char *grown;
+
+	if (c->size > 0 && c->width != width)
+		return error_set(err, -EINVAL,
+				 "corpus: texts and token shards cannot be mixed");
+	grown = realloc(c->data, had + size);
 	if (!grown)
-		return error_set(err, -ENOMEM, "no memory for %zu bytes of corpus",
-				 c->size + size);
-	memcpy(grown + c->size, text, size);
-	c->text = grown;
-	c->size += size;
+		return error_set(err, -ENOMEM, "no memory for %zu bytes of corpus", had + size);
+	memcpy(grown + had, data, size);
+	c->data = grown;
+	c->width = width;
+	c->size = (had + size) / width;
 	return 0;
+}
+
+/* A token shard: 256 words of header (magic, version, tokens), then 16-bit tokens. */
+static int check_shard(const char *path, const char *data, size_t size, struct error *err)
+{
+	if (word_at(data, 1) != 1)
+		return error_set(err, -EINVAL,
+				 "corpus: %s: token shard of version %" PRIu32 ", expected 1",
+				 path, word_at(data, 1));
+	if (size != SHARD_HEADER + (size_t)word_at(data, 2) * 2)
+		return error_set(
+			err, -EINVAL,
+			"corpus: %s: cut short: %zu bytes where the header promises %" PRIu32
+			" tokens",
+			path, size, word_at(data, 2));
+	return 0;
+}
+
+static bool is_shard(const char *data, size_t size)
+{
+	return size >= SHARD_HEADER && word_at(data, 0) == CORPUS_SHARD_MAGIC;
 }
 
 static int append_file(struct corpus *c, const char *path, struct error *err)
 {
-	char *text;
+	char *data;
 	size_t size;
-	int rc = file_read(path, MOST, &text, &size, err);
+	int rc = file_read(path, MOST, &data, &size, err);
 
 	if (rc)
 		return error_prefix(err, rc, "corpus");
-	if (size == 0)
+	if (size == 0) {
 		rc = error_set(err, -EINVAL, "corpus: %s is empty", path);
-	else
-		rc = append(c, text, size, err);
-	free(text);
+	} else if (is_shard(data, size)) {
+		rc = check_shard(path, data, size, err);
+		if (!rc)
+			rc = append(c, data + SHARD_HEADER, size - SHARD_HEADER, 2, err);
+	} else {
+		rc = append(c, data, size, 1, err);
+	}
+	free(data);
+	return rc;
+}
+
+/* A single shard is not copied but mapped: it may be larger than memory. 1: not a shard. */
+static int map_shard(struct corpus *c, const char *path, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 1;
+	struct stat st;
+	void *map;
+
+	if (fd < 0)
+		return 1;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= SHARD_HEADER) {
+		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED) {
+			rc = error_set(err, -errno, "corpus: %s: %s", path, strerror(errno));
+		} else if (!is_shard(map, (size_t)st.st_size)) {
+			munmap(map, (size_t)st.st_size);
+		} else {
+			c->map = map;
+			c->map_size = (size_t)st.st_size;
+			rc = check_shard(path, map, c->map_size, err);
+			c->data = (unsigned char *)map + SHARD_HEADER;
+			c->width = 2;
+			c->size = (c->map_size - SHARD_HEADER) / 2;
+		}
+	}
+	close(fd);
 	return rc;
 }
 
@@ -113,7 +196,7 @@ static int lay_out(struct corpus *c, struct error *err)
 	if (c->size < GROUP * need)
 		return error_set(
 			err, -EINVAL,
-			"corpus: %zu bytes are too few: %zu are needed for sequences of "
+			"corpus: %zu tokens are too few: %zu are needed for sequences of "
 			"%" PRIu32 " tokens and a validation part",
 			c->size, GROUP * need, c->sequence);
 	c->block = need * 2 > BLOCK ? need * 2 : BLOCK;
@@ -125,8 +208,15 @@ static int lay_out(struct corpus *c, struct error *err)
 	rest = c->size - c->groups * GROUP * c->block;
 	c->tail = rest > 0 ? (rest - 1) / c->sequence : 0;
 	c->hash = 0xcbf29ce484222325u;
-	for (size_t i = 0; i < c->size; i++)
-		c->hash = (c->hash ^ c->text[i]) * 0x100000001b3u;
+	for (size_t i = 0; i < c->size; i++) {
+		int32_t token = token_at(c, i);
+
+		c->hash = (c->hash ^ (uint64_t)token) * 0x100000001b3u;
+		if (c->width == 2 && (uint32_t)token >= c->vocab)
+			c->vocab = (uint32_t)token + 1;
+	}
+	if (c->width == 1)
+		c->vocab = 256;
 	return 0;
 }
 
@@ -162,7 +252,11 @@ int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t
 
 	if (!c)
 		return -ENOMEM;
-	for (size_t i = 0; i < n_paths && !rc; i++)
+	if (n_paths == 1)
+		rc = map_shard(c, paths[0], err);
+	if (n_paths > 1 || rc > 0)
+		rc = 0;
+	for (size_t i = 0; i < n_paths && !rc && !c->map; i++)
 		rc = append_file(c, paths[i], err);
 	if (n_paths == 0)
 		rc = append_default(c, err);
@@ -176,14 +270,17 @@ int corpus_from_text(struct corpus **out, const char *text, size_t size, uint32_
 
 	if (!c)
 		return -ENOMEM;
-	return finish(out, c, size ? append(c, text, size, err) : 0, err);
+	return finish(out, c, size ? append(c, text, size, 1, err) : 0, err);
 }
 
 void corpus_free(struct corpus *c)
 {
 	if (!c)
 		return;
-	free(c->text);
+	if (c->map)
+		munmap(c->map, c->map_size);
+	else
+		free(c->data);
 	free(c);
 }
 
@@ -194,7 +291,12 @@ uint64_t corpus_hash(const struct corpus *c)
 
 size_t corpus_bytes(const struct corpus *c)
 {
-	return c->size;
+	return c->size * c->width;
+}
+
+uint32_t corpus_vocab(const struct corpus *c)
+{
+	return c->vocab;
 }
 
 size_t corpus_samples(const struct corpus *c)
@@ -243,8 +345,8 @@ static size_t permute(size_t i, size_t n, const uint64_t keys[4])
 static void copy_window(const struct corpus *c, size_t from, int32_t *tokens, int32_t *targets)
 {
 	for (uint32_t t = 0; t < c->sequence; t++) {
-		tokens[t] = c->text[from + t];
-		targets[t] = c->text[from + t + 1];
+		tokens[t] = token_at(c, from + t);
+		targets[t] = token_at(c, from + t + 1);
 	}
 }
 

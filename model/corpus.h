@@ -6,7 +6,7 @@
  * blocks:
  *
  *     |train train ... train|validation|train ...      blocks
- *     |<- T ->|<- T ->| ...                            samples, each with one byte more
+ *     |<- T ->|<- T ->| ...                            samples, each with one token more
  *
  * Each epoch visits the samples in an order shuffled by (seed, epoch); of that order shard k of
  * n takes every n-th: shards are disjoint, and together they are everything.
@@ -18,6 +18,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
+
+/* A token shard is 256 little-endian words (this magic, version 1, the number of tokens,
+ * zeros), then 16-bit little-endian tokens: the layout of llm.c's .bin files. */
+enum { CORPUS_SHARD_MAGIC = 20240520 };
 
 struct corpus; /* opaque; read-only once made, so threads may share it */
 
@@ -32,8 +36,9 @@ int corpus_from_text(struct corpus **out, const char *text, size_t size, uint32_
 		     uint64_t seed, struct error *err);
 void corpus_free(struct corpus *c); /* NULL is allowed */
 
-uint64_t corpus_hash(const struct corpus *c); /* of the bytes */
-size_t corpus_bytes(const struct corpus *c);
+uint64_t corpus_hash(const struct corpus *c);  /* of the bytes */
+size_t corpus_bytes(const struct corpus *c);   /* tokens, twice that in shards */
+uint32_t corpus_vocab(const struct corpus *c); /* tokens are below; 256 for bytes */
 size_t corpus_samples(const struct corpus *c); /* in one epoch, all shards */
 size_t corpus_validation_samples(const struct corpus *c);
 

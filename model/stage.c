@@ -38,7 +38,7 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		.n_layers = model_layer_count(c, index),
 		.parameters = tensor_table_parameters(&s->table, index),
 	};
-	l->layers = calloc(l->n_layers, sizeof(*l->layers));
+	l->layers = calloc(l->n_layers + 1, sizeof(*l->layers));
 	s->kept = calloc(l->slots ? l->slots : 1, sizeof(*s->kept));
 	if (!l->layers || !s->kept)
 		return error_set(err, -ENOMEM, "no memory for the layout of stage %" PRIu32,
@@ -164,7 +164,7 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	}
 	weights = s->backend->array(s->self, ARRAY_WEIGHTS);
 	for (size_t i = 0; i < s->layout.n_tensors; i++)
-		tensor_initialise(&s->layout.tensors[i], o->seed,
+		tensor_initialise(&s->layout.tensors[i], c->init_std, o->seed,
 				  weights + s->layout.tensors[i].offset);
 	s->backend->changed(s->self);
 	*out = s;
@@ -278,6 +278,11 @@ size_t stage_parameters(const struct stage *s)
 size_t stage_activation(const struct stage *s)
 {
 	return (size_t)s->layout.batch * s->layout.sequence * s->layout.config.dim;
+}
+
+const struct stage_layout *stage_layout(const struct stage *s)
+{
+	return &s->layout;
 }
 
 const struct tensor *stage_tensors(const struct stage *s, size_t *n)

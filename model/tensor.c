@@ -8,8 +8,6 @@
 
 #include "base/rng.h"
 
-static const double deviation = 0.02;
-
 static const struct {
 	enum tensor_role role;
 	const char *name;
@@ -140,7 +138,7 @@ const struct tensor *tensor_find(const struct tensor_table *t, const char *name)
 	return NULL;
 }
 
-void tensor_initialise(const struct tensor *t, uint64_t seed, float *to)
+void tensor_initialise(const struct tensor *t, float std, uint64_t seed, float *to)
 {
 	uint64_t stream = 0xcbf29ce484222325u; /* FNV-1a of the name */
 	struct rng r;
@@ -149,5 +147,5 @@ void tensor_initialise(const struct tensor *t, uint64_t seed, float *to)
 		stream = (stream ^ (unsigned char)*p) * 0x100000001b3u;
 	rng_init_stream(&r, seed, stream);
 	for (size_t i = 0; i < t->count; i++)
-		to[i] = t->dims == 1 ? 1.0f : (float)(deviation * rng_normal(&r));
+		to[i] = t->dims == 1 ? 1.0f : (float)((double)std * rng_normal(&r));
 }

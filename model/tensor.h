@@ -53,8 +53,8 @@ void tensor_table_free(struct tensor_table *t);
 size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage);     /* floats */
 const struct tensor *tensor_find(const struct tensor_table *t, const char *name); /* or NULL */
 
-/* Initial values of one tensor into to (count): N(0, 0.02) for matrices, 1 for norms. They
- * depend on the seed and the name alone: however the model is cut, it starts the same. */
-void tensor_initialise(const struct tensor *t, uint64_t seed, float *to);
+/* Initial values of one tensor into to (count): N(0, std) for matrices, 1 for norms. They
+ * depend on std, the seed and the name alone: however the model is cut, it starts the same. */
+void tensor_initialise(const struct tensor *t, float std, uint64_t seed, float *to);
 
 #endif

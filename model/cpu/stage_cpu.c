@@ -190,13 +190,14 @@ static int cpu_forward(void *self, uint32_t slot, const int32_t *tokens, const f
 {
 	struct cpu_stage *s = self;
 	size_t layers = s->l->n_layers, size = s->rows * s->l->config.dim * sizeof(*out);
-	struct saved_layer *kept = s->saved + slot * layers, *passing;
+	struct saved_layer *kept = s->saved + slot * layers;
+	struct saved_layer *passing = s->saved + s->l->slots * layers;
+	float *x = layers == 0 ? out : keep ? kept->x : passing->x;
 
-	passing = s->saved + s->l->slots * layers;
 	if (tokens)
-		embed(s, tokens, keep ? kept->x : passing->x);
+		embed(s, tokens, x);
 	else
-		memcpy(keep ? kept->x : passing->x, in, size);
+		memcpy(x, in, size);
 	if (tokens && keep)
 		memcpy(s->tokens + slot * s->rows, tokens, s->rows * sizeof(*tokens));
 	for (uint32_t i = 0; i < layers; i++) {

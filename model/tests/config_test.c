@@ -41,7 +41,7 @@ static void fields_are_checked_by_name(void **state)
 		{ offsetof(struct model_config, n_heads), 0, "n_heads" },
 		{ offsetof(struct model_config, n_heads), 96, "even head size" },
 		{ offsetof(struct model_config, n_kv_heads), 4, "n_kv_heads" },
-		{ offsetof(struct model_config, n_stages), 13, "n_stages" },
+		{ offsetof(struct model_config, n_stages), 14, "n_stages" },
 		{ offsetof(struct model_config, n_stages), 0, "n_stages" },
 		{ offsetof(struct model_config, ffn_dim), 0, "ffn_dim" },
 		{ offsetof(struct model_config, context), 0, "context" },
@@ -159,7 +159,7 @@ static void the_table_covers_the_model(void **state)
 	(void)state;
 	model_preset("tiny", &c, NULL, NULL);
 	c.n_layers = 7;
-	for (c.n_stages = 1; c.n_stages <= 7; c.n_stages++) {
+	for (c.n_stages = 1; c.n_stages <= 8; c.n_stages++) {
 		struct tensor_table t;
 		size_t sum = 0, end = 0;
 
@@ -188,9 +188,9 @@ static void initial_weights_are_normal(void **state)
 	double sum = 0, squares = 0, dots = 0;
 
 	(void)state;
-	tensor_initialise(&t, 1, w);
+	tensor_initialise(&t, 0.02f, 1, w);
 	t.name[0] = 'b';
-	tensor_initialise(&t, 1, other);
+	tensor_initialise(&t, 0.02f, 1, other);
 	for (size_t i = 0; i < t.count; i++) {
 		sum += (double)w[i];
 		squares += (double)w[i] * (double)w[i];
@@ -200,7 +200,7 @@ static void initial_weights_are_normal(void **state)
 	assert_true(fabs(sqrt(squares / 20000) - 0.02) < 0.001);
 	assert_true(fabs(dots / 20000) < 4 * 0.0004 / sqrt(20000));
 	t.dims = 1;
-	tensor_initialise(&t, 1, w);
+	tensor_initialise(&t, 0.02f, 1, w);
 	assert_true(w[0] == 1 && w[19999] == 1);
 	free(w);
 	free(other);

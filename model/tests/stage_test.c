@@ -22,7 +22,8 @@ static const struct model_config small = { .vocab = 37,
 					   .context = 80,
 					   .n_stages = 3,
 					   .rope_theta = 10000,
-					   .norm_eps = 1e-5f };
+					   .norm_eps = 1e-5f,
+					   .init_std = 0.02f };
 
 /* Larger weights than the initial ones make every part of the model matter. */
 static void enlarge(struct run *r)
@@ -134,6 +135,16 @@ static void gradients_match_when_swapped_or_skipped(void **state)
 	check_model(&small, 2, 9, 1, (uint32_t[]){ 2, 1 }, 2);
 	check_model(&small, 1, 7, 1, (uint32_t[]){ 2 }, 1);
 	check_model(&small, 1, 7, 1, NULL, 0);
+}
+
+/* One stage more than layers: stage 0 is the embedding and the head alone. */
+static void gradients_match_without_layers_in_stage_0(void **state)
+{
+	struct model_config c = small;
+
+	(void)state;
+	c.n_stages = 4;
+	check_model(&c, 2, 7, 1, (uint32_t[]){ 1, 3 }, 2);
 }
 
 static void gradients_match_when_tied(void **state)
@@ -434,6 +445,7 @@ int main(void)
 		cmocka_unit_test(one_thread_stays_one),
 		cmocka_unit_test(gradients_match_differences),
 		cmocka_unit_test(gradients_match_when_swapped_or_skipped),
+		cmocka_unit_test(gradients_match_without_layers_in_stage_0),
 		cmocka_unit_test(gradients_match_when_tied),
 		cmocka_unit_test(gradients_match_over_tiles_and_threads),
 		cmocka_unit_test(cutting_changes_nothing),

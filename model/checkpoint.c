@@ -1,0 +1,351 @@
+#include "model/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "model/safetensors.h"
+
+enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
+
+/* What a shard holds of each tensor. */
+static const char *const prefixes[KINDS] = { "", "optimizer.moment1.", "optimizer.moment2." };
+
+static void arrays_of(struct stage *s, float *arrays[KINDS])
+{
+	arrays[0] = stage_weights(s);
+	arrays[1] = stage_moment1(s);
+	arrays[2] = stage_moment2(s);
+}
+
+/* Shards. */
+
+int checkpoint_write_shard(const char *path, struct stage *s, struct error *err)
+{
+	size_t n, at = 0;
+	const struct tensor *tensors = stage_tensors(s, &n);
+	struct safetensors_entry *entries = calloc(KINDS * n, sizeof(*entries));
+	char(*names)[NAME] = calloc(KINDS * n, sizeof(*names));
+	float *arrays[KINDS];
+	int rc = -ENOMEM;
+
+	if (!entries || !names) {
+		error_set(err, rc, "%s: no memory", path);
+		goto free_all;
+	}
+	arrays_of(s, arrays);
+	for (int kind = 0; kind < KINDS; kind++)
+		for (size_t i = 0; i < n; i++, at++) {
+			const struct tensor *t = &tensors[i];
+
+			snprintf(names[at], NAME, "%s%s", prefixes[kind], t->name);
+			entries[at] = (struct safetensors_entry){
+				.name = names[at],
+				.type = SAFETENSORS_F32,
+				.dims = t->dims,
+				.shape = { t->rows, t->cols },
+				.count = t->count,
+				.data = arrays[kind] + t->offset,
+			};
+		}
+	rc = safetensors_write(path, entries, at, NULL, err);
+free_all:
+	free(names);
+	free(entries);
+	return rc;
+}
+
+static int check_entry(const struct safetensors *file, const char *path, const char *name,
+		       const struct tensor *t, const struct safetensors_entry **out,
+		       struct error *err)
+{
+	const struct safetensors_entry *e = safetensors_find(file, name);
+
+	if (!e)
+		return error_set(err, -EINVAL, "%s: tensor %s is missing", path, name);
+	if (e->dims != t->dims || e->shape[0] != t->rows ||
+	    (t->dims == 2 && e->shape[1] != t->cols))
+		return error_set(
+			err, -EINVAL,
+			"%s: tensor %s: shape of %" PRIu32 " sides beginning with %" PRIu64
+			", expected %" PRIu32 " x %" PRIu32,
+			path, name, e->dims, e->dims ? e->shape[0] : 0, t->rows, t->cols);
+	*out = e;
+	return 0;
+}
+
+static int read_shard(const struct safetensors *file, const char *path, struct stage *s,
+		      struct error *err)
+{
+	const struct safetensors_entry *e = NULL;
+	size_t n;
+	const struct tensor *tensors = stage_tensors(s, &n);
+	float *arrays[KINDS];
+
+	/* Twice over: nothing is overwritten unless all of it is there. */
+	arrays_of(s, arrays);
+	for (int write = 0; write < 2; write++)
+		for (int kind = 0; kind < KINDS; kind++)
+			for (size_t i = 0; i < n; i++) {
+				char name[NAME];
+				int rc;
+
+				snprintf(name, sizeof(name), "%s%s", prefixes[kind],
+					 tensors[i].name);
+				rc = check_entry(file, path, name, &tensors[i], &e, err);
+				if (rc)
+					return rc;
+				if (write)
+					safetensors_read(e, arrays[kind] + tensors[i].offset);
+			}
+	stage_changed(s);
+	return 0;
+}
+
+int checkpoint_read_shard(const char *path, struct stage *s, struct error *err)
+{
+	struct safetensors *file;
+	int rc = safetensors_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	rc = read_shard(file, path, s, err);
+	safetensors_close(file);
+	return rc;
+}
+
+/* The manifest. */
+
+static void manifest_path(char path[PATH], const char *folder)
+{
+	snprintf(path, PATH, "%s/manifest.json", folder);
+}
+
+static void hex(char text[20], uint64_t v)
+{
+	snprintf(text, 20, "%016" PRIx64, v);
+}
+
+static int shard_hash(const char *path, uint64_t *hash, struct error *err)
+{
+	struct safetensors *file;
+	int rc = safetensors_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	*hash = safetensors_hash(file);
+	safetensors_close(file);
+	return 0;
+}
+
+static json_t *manifest_json(const struct checkpoint *c, json_t *shards)
+{
+	char *model = model_config_print(&c->config, &c->recipe), corpus[20];
+	json_t *document = model ? json_loads(model, 0, NULL) : NULL;
+
+	free(model);
+	hex(corpus, c->corpus);
+	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:s, s:O}", "format",
+			 "skippipe.checkpoint/1", "model", document, "iteration",
+			 (json_int_t)c->iteration, "seed", (json_int_t)c->seed, "position",
+			 (json_int_t)c->position, "corpus", corpus, "shards", shards);
+}
+
+static int write_manifest(const char *folder, const struct checkpoint *c, json_t *shards,
+			  struct error *err)
+{
+	char path[PATH], *text;
+	json_t *json = manifest_json(c, shards);
+	int rc;
+
+	manifest_path(path, folder);
+	text = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
+	json_decref(json);
+	if (!text)
+		return error_set(err, -ENOMEM, "%s: no memory", path);
+	rc = file_write(path, text, strlen(text), 0644, err);
+	free(text);
+	return rc;
+}
+
+/* Only shards are removed, and only those that the manifest does not name. */
+static void remove_old(const char *folder, const json_t *shards)
+{
+	DIR *d = opendir(folder);
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		const char *dot = strstr(e->d_name, ".safetensors");
+		bool named = false;
+		char path[PATH + 256];
+
+		if (strncmp(e->d_name, "stage-", 6) != 0 || !dot)
+			continue;
+		for (size_t i = 0; i < json_array_size(shards); i++)
+			named |= strcmp(e->d_name,
+					json_string_value(json_object_get(
+						json_array_get(shards, i), "file"))) == 0;
+		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+		if (!named)
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
+}
+
+int checkpoint_write(const char *folder, const struct checkpoint *c,
+		     struct stage *const *stages, struct error *err)
+{
+	json_t *shards = json_array();
+	int rc = shards ? file_make_folder(folder, err)
+			: error_set(err, -ENOMEM, "%s: no memory", folder);
+
+	for (uint32_t i = 0; i < c->config.n_stages && !rc; i++) {
+		char name[64], path[PATH], text[20];
+		uint64_t hash = 0;
+
+		snprintf(name, sizeof(name), "stage-%03" PRIu32 ".%08" PRIu64 ".safetensors", i,
+			 c->iteration);
+		snprintf(path, sizeof(path), "%s/%s", folder, name);
+		rc = checkpoint_write_shard(path, stages[i], err);
+		if (!rc)
+			rc = shard_hash(path, &hash, err);
+		hex(text, hash);
+		if (!rc && json_array_append_new(shards, json_pack("{s:s, s:s}", "file", name,
+								   "hash", text)) < 0)
+			rc = error_set(err, -ENOMEM, "%s: no memory", folder);
+	}
+	if (!rc)
+		rc = write_manifest(folder, c, shards, err);
+	if (!rc)
+		remove_old(folder, shards);
+	json_decref(shards);
+	return rc;
+}
+
+static int number(const json_t *root, const char *key, uint64_t *to, const char *path,
+		  struct error *err)
+{
+	const json_t *v = json_object_get(root, key);
+
+	if (!json_is_integer(v) || json_integer_value(v) < 0)
+		return error_set(err, -EINVAL, "%s: %s: expected a whole number", path, key);
+	*to = (uint64_t)json_integer_value(v);
+	return 0;
+}
+
+static int parse_manifest(json_t *root, const char *path, struct checkpoint *c,
+			  struct error *err)
+{
+	static const char *const known = "format model iteration seed position corpus shards";
+	const char *format = json_string_value(json_object_get(root, "format")), *key, *corpus;
+	json_t *value;
+	char *model;
+	int rc;
+
+	json_object_foreach(root, key, value) if (!strstr(known, key)) return error_set(
+		err, -EINVAL, "%s: %s: unknown key", path, key);
+	if (!format || strcmp(format, "skippipe.checkpoint/1") != 0)
+		return error_set(err, -EINVAL, "%s: format: expected \"skippipe.checkpoint/1\"",
+				 path);
+	model = json_dumps(json_object_get(root, "model"), JSON_REAL_PRECISION(9));
+	if (!model)
+		return error_set(err, -EINVAL, "%s: model: expected an object", path);
+	rc = model_config_parse(&c->config, &c->recipe, model, strlen(model), path, err);
+	free(model);
+	if (!rc)
+		rc = number(root, "iteration", &c->iteration, path, err);
+	if (!rc)
+		rc = number(root, "seed", &c->seed, path, err);
+	if (!rc)
+		rc = number(root, "position", &c->position, path, err);
+	corpus = json_string_value(json_object_get(root, "corpus"));
+	if (!rc && !corpus)
+		rc = error_set(err, -EINVAL, "%s: corpus: expected a hash", path);
+	if (!rc)
+		c->corpus = strtoull(corpus, NULL, 16);
+	if (!rc && json_array_size(json_object_get(root, "shards")) != c->config.n_stages)
+		rc = error_set(err, -EINVAL,
+			       "%s: shards: expected one for each of %" PRIu32 " stages", path,
+			       c->config.n_stages);
+	return rc;
+}
+
+static int load_manifest(const char *folder, json_t **root, struct checkpoint *c,
+			 struct error *err)
+{
+	char path[PATH], *text;
+	size_t size;
+	json_error_t at;
+	int rc;
+
+	manifest_path(path, folder);
+	rc = file_read(path, MANIFEST_MOST, &text, &size, err);
+	if (rc)
+		return rc;
+	*root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
+	free(text);
+	if (!json_is_object(*root))
+		rc = error_set(err, -EINVAL, "%s: %s", path,
+			       *root ? "expected an object" : at.text);
+	else
+		rc = parse_manifest(*root, path, c, err);
+	if (rc)
+		json_decref(*root);
+	return rc;
+}
+
+int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
+{
+	struct checkpoint read = { 0 };
+	json_t *root;
+	int rc = load_manifest(folder, &root, &read, err);
+
+	if (rc)
+		return rc;
+	json_decref(root);
+	*c = read;
+	return 0;
+}
+
+int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err)
+{
+	struct checkpoint c = { 0 };
+	struct safetensors *file;
+	const char *name, *hash;
+	char path[PATH], found[20];
+	json_t *root, *shard;
+	int rc = load_manifest(folder, &root, &c, err);
+
+	if (rc)
+		return rc;
+	shard = json_array_get(json_object_get(root, "shards"), stage_index(s));
+	name = json_string_value(json_object_get(shard, "file"));
+	hash = json_string_value(json_object_get(shard, "hash"));
+	if (!name || !hash || strchr(name, '/')) {
+		rc = error_set(err, -EINVAL, "%s/manifest.json: shards: expected file and hash",
+			       folder);
+		goto free_root;
+	}
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	rc = safetensors_open(&file, path, err);
+	if (rc)
+		goto free_root;
+	hex(found, safetensors_hash(file));
+	if (strcmp(found, hash) != 0)
+		rc = error_set(err, -EINVAL,
+			       "%s: damaged: its hash is %s, the manifest says %s", path, found,
+			       hash);
+	else
+		rc = read_shard(file, path, s, err);
+	safetensors_close(file);
+free_root:
+	json_decref(root);
+	return rc;
+}

@@ -1,0 +1,29 @@
+/* decoder.h - one token after another, with the keys and values of earlier ones kept.
+ *
+ * For generating text: works on the stages' weights in host memory, in one thread.
+ */
+#ifndef MODEL_DECODER_H
+#define MODEL_DECODER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/stage.h"
+
+struct decoder; /* opaque */
+
+/* The model with stage 0 and then the stages of path (n), copied. stages are borrowed until
+ * decoder_free, and may not change until then. length: most tokens, at most the context.
+ * -EINVAL, -ENOMEM. */
+int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_t *path,
+		size_t n, uint32_t length, struct error *err);
+void decoder_free(struct decoder *d); /* NULL is allowed */
+
+/* Takes the next token; *logits (vocab) for the one after it stay valid until the next call.
+ * -ENOSPC: length tokens have been taken; -EINVAL: no such token. */
+int decoder_next(struct decoder *d, int32_t token, const float **logits);
+/* Forgets all but the first n tokens taken. */
+void decoder_rewind(struct decoder *d, uint32_t n);
+
+#endif

@@ -1,0 +1,94 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "model/checkpoint.h"
+#include "model/huggingface.h"
+#include "model/program/commands.h"
+#include "model/program/load.h"
+
+static const char export_help[] = "usage: skippipe export MODEL --out FOLDER [--format hf]\n"
+				  "Writes config.json and model.safetensors as the "
+				  "transformers library's LlamaForCausalLM\n"
+				  "reads them.\n";
+
+static const char import_help[] = "usage: skippipe import FOLDER --out CHECKPOINT [--set "
+				  "n_stages=N] [--set FIELD=VALUE]\n"
+				  "Makes a checkpoint of a LLaMA model as the transformers "
+				  "library keeps it (F32, F16 or\n"
+				  "BF16), to evaluate or to train on. --set changes the "
+				  "recipe, and the cut into stages.\n";
+
+static int export_model(struct options *o, struct error *err)
+{
+	struct trainer *t;
+	int rc;
+
+	if (o->format && strcmp(o->format, "hf") != 0)
+		return error_set(err, -1, "--format %s: expected hf", o->format);
+	o->recipe.batch = 1;
+	o->recipe.sequence = 1;
+	o->recipe_set = true;
+	rc = load_model_folder(&t, o->files[0], o, 0, err);
+	if (rc)
+		return rc;
+	rc = huggingface_export(o->out, trainer_stages(t), err);
+	trainer_free(t);
+	if (!rc)
+		printf("%s/config.json and %s/model.safetensors written\n", o->out, o->out);
+	return rc;
+}
+
+static int import_model(struct options *o, struct error *err)
+{
+	struct checkpoint c = { .seed = o->seed };
+	struct recipe recipe = o->recipe;
+	uint32_t n_stages = o->config.n_stages;
+	struct trainer *t;
+	int rc;
+
+	/* A tiny microbatch: only the weights are wanted. */
+	o->recipe.batch = 1;
+	o->recipe.sequence = 1;
+	rc = load_model_folder(&t, o->files[0], o, n_stages, err);
+	if (rc)
+		return rc;
+	if (recipe.sequence > o->config.context)
+		recipe.sequence = o->config.context;
+	c.config = o->config;
+	c.recipe = recipe;
+	rc = recipe_check(&recipe, &c.config, err);
+	if (!rc)
+		rc = checkpoint_write(o->out, &c, trainer_stages(t), err);
+	if (!rc)
+		printf("checkpoint of %zu parameters in %u stages in %s\n",
+		       trainer_parameters(t), c.config.n_stages, o->out);
+	trainer_free(t);
+	return rc;
+}
+
+static int command(int argc, char **argv, const char *help,
+		   int (*run)(struct options *, struct error *))
+{
+	struct options o;
+	struct error err = { "" };
+	int rc = options_parse(&o, argc, argv, help);
+
+	if (!rc && (o.n_files != 1 || !o.out)) {
+		fputs(help, stderr);
+		rc = EXIT_USAGE;
+	}
+	if (!rc && run(&o, &err))
+		rc = options_fail(argv[0], &err);
+	options_fini(&o);
+	return rc < 0 ? 0 : rc;
+}
+
+int command_export(int argc, char **argv)
+{
+	return command(argc, argv, export_help, export_model);
+}
+
+int command_import(int argc, char **argv)
+{
+	return command(argc, argv, import_help, import_model);
+}

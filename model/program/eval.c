@@ -1,0 +1,213 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "model/corpus.h"
+#include "model/program/commands.h"
+#include "model/program/interrupt.h"
+#include "model/program/load.h"
+
+static const char help[] =
+	"usage: skippipe eval MODEL [--corpus FILE...]\n"
+	"MODEL is a checkpoint, or a folder with config.json and model.safetensors.\n"
+	"Prints loss and perplexity on the corpus's validation part.\n"
+	"  --omit S,S,...       leave out these stages\n"
+	"  --omit-fraction F    leave out F of the stages but 0, drawn anew for each "
+	"microbatch\n"
+	"  --exit-after S       leave out every stage after S\n"
+	"  --table              each stage left out alone, every fraction, every early exit\n"
+	"  --batches N          validation microbatches (default 16)\n"
+	"  --set batch=B --set sequence=T --threads N --seed N --device cpu|cuda[:N]\n"
+	"  --format text|jsonl\n";
+
+struct session {
+	struct options o;
+	struct trainer *trainer;
+	struct corpus *corpus;
+	int32_t *tokens, *targets; /* (B, T) */
+};
+
+/* Which stages a microbatch visits: those not in `out`, less `more` drawn at random. */
+struct omission {
+	bool out[1024];
+	uint32_t more;
+};
+
+static uint32_t visited(const struct omission *m, uint32_t n_stages, struct rng *r,
+			uint32_t *path)
+{
+	bool out[1024];
+	uint32_t left = 0, n = 0;
+
+	for (uint32_t s = 1; s < n_stages; s++) {
+		out[s] = m->out[s];
+		left += !out[s];
+	}
+	for (uint32_t k = 0; k < m->more && left > 0; k++, left--) {
+		uint32_t which = rng_below(r, left), s = 1;
+
+		while (out[s] || which-- > 0)
+			s++;
+		out[s] = true;
+	}
+	for (uint32_t s = 1; s < n_stages; s++)
+		if (!out[s])
+			path[n++] = s;
+	return n;
+}
+
+static int measure(struct session *s, const struct omission *m, double *loss)
+{
+	struct rng r;
+	int rc = 0;
+
+	rng_init(&r, s->o.seed);
+	*loss = 0;
+	for (uint32_t k = 0; k < s->o.batches && !rc; k++) {
+		uint32_t path[1024], n = visited(m, s->o.config.n_stages, &r, path);
+		float one = 0;
+
+		corpus_validation_batch(s->corpus, k, s->o.recipe.batch, s->tokens, s->targets);
+		rc = trainer_evaluate(s->trainer, path, n, s->tokens, s->targets, &one);
+		*loss += (double)one / s->o.batches;
+	}
+	return rc;
+}
+
+static int show(struct session *s, const char *what, const struct omission *m)
+{
+	double loss;
+	int rc = interrupt_seen() ? EXIT_INTERRUPTED : measure(s, m, &loss);
+
+	if (rc)
+		return rc;
+	if (s->o.jsonl)
+		printf("{\"event\":\"eval\",\"omitted\":\"%s\",\"loss\":%.6f,\"perplexity\":%."
+		       "4f}\n",
+		       what, loss, exp(loss));
+	else
+		printf("%-28s loss %.4f  perplexity %.3f\n", what, loss, exp(loss));
+	fflush(stdout);
+	return 0;
+}
+
+/* "1,3": stages from 1. */
+static int parse_omit(struct session *s, struct omission *m, struct error *err)
+{
+	const char *at = s->o.omit;
+
+	while (at && *at) {
+		char *end;
+		unsigned long stage = strtoul(at, &end, 10);
+
+		if (end == at || (*end && *end != ',') || stage == 0 ||
+		    stage >= s->o.config.n_stages)
+			return error_set(err, -1,
+					 "--omit %s: expected stages from 1 to %" PRIu32
+					 ", as 1,3 (stage 0 holds embedding and head)",
+					 s->o.omit, s->o.config.n_stages - 1);
+		m->out[stage] = true;
+		at = *end ? end + 1 : end;
+	}
+	if (s->o.exit_after >= s->o.config.n_stages)
+		return error_set(err, -1,
+				 "--exit-after %" PRIu32 ": the last stage is %" PRIu32,
+				 s->o.exit_after, s->o.config.n_stages - 1);
+	for (uint32_t i = s->o.exit_after + 1; s->o.exit_after && i < s->o.config.n_stages; i++)
+		m->out[i] = true;
+	m->more = (uint32_t)lrintf(s->o.omit_fraction * (float)(s->o.config.n_stages - 1));
+	return 0;
+}
+
+static int show_table(struct session *s)
+{
+	uint32_t others = s->o.config.n_stages - 1;
+	char what[64];
+	int rc = show(s, "nothing omitted", &(struct omission){ .more = 0 });
+
+	for (uint32_t i = 1; i <= others && !rc; i++) {
+		struct omission m = { .more = 0 };
+
+		m.out[i] = true;
+		snprintf(what, sizeof(what), "stage %" PRIu32, i);
+		rc = show(s, what, &m);
+	}
+	for (uint32_t i = 1; i <= others && !rc; i++) {
+		snprintf(what, sizeof(what), "%" PRIu32 " of %" PRIu32 " at random", i, others);
+		rc = show(s, what, &(struct omission){ .more = i });
+	}
+	for (uint32_t i = others; i-- > 1 && !rc;) {
+		struct omission m = { .more = 0 };
+
+		for (uint32_t k = i + 1; k <= others; k++)
+			m.out[k] = true;
+		snprintf(what, sizeof(what), "all after stage %" PRIu32, i);
+		rc = show(s, what, &m);
+	}
+	return rc;
+}
+
+static int session_init(struct session *s, struct omission *m, struct error *err)
+{
+	size_t n;
+	int rc = load_model_folder(&s->trainer, s->o.files[0], &s->o, 0, err);
+
+	if (!rc)
+		rc = parse_omit(s, m, err);
+	if (!rc)
+		rc = corpus_new(&s->corpus, s->o.corpus, s->o.n_corpus, s->o.recipe.sequence,
+				s->o.seed, err);
+	if (!rc && corpus_vocab(s->corpus) > s->o.config.vocab)
+		rc = error_set(err, -1,
+			       "the corpus has tokens up to %" PRIu32
+			       ", the model a vocab of %" PRIu32,
+			       corpus_vocab(s->corpus) - 1, s->o.config.vocab);
+	if (rc)
+		return rc;
+	n = (size_t)s->o.recipe.batch * s->o.recipe.sequence;
+	s->tokens = calloc(n, sizeof(*s->tokens));
+	s->targets = calloc(n, sizeof(*s->targets));
+	if (!s->tokens || !s->targets)
+		return error_set(err, -1, "no memory for microbatches");
+	return 0;
+}
+
+static int run(struct session *s)
+{
+	struct omission m = { .more = 0 };
+	struct error err = { "" };
+	int rc = session_init(s, &m, &err);
+
+	if (rc)
+		return options_fail("eval", &err);
+	rc = s->o.table ? show_table(s)
+			: show(s,
+			       m.more || s->o.omit || s->o.exit_after ? "as asked"
+								      : "nothing omitted",
+			       &m);
+	if (rc < 0)
+		return options_fail("eval", &(struct error){ "failed on the device" });
+	return rc;
+}
+
+int command_eval(int argc, char **argv)
+{
+	struct session s = { .trainer = NULL };
+	int rc = options_parse(&s.o, argc, argv, help);
+
+	if (!rc && s.o.n_files != 1) {
+		fputs(help, stderr);
+		rc = EXIT_USAGE;
+	}
+	interrupt_catch();
+	if (!rc)
+		rc = run(&s);
+	trainer_free(s.trainer);
+	corpus_free(s.corpus);
+	free(s.tokens);
+	free(s.targets);
+	options_fini(&s.o);
+	return rc < 0 ? 0 : rc;
+}

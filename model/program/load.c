@@ -1,0 +1,62 @@
+#include "model/program/load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "model/checkpoint.h"
+#include "model/huggingface.h"
+
+static int read_config(const char *folder, bool huggingface, struct options *o,
+		       uint32_t n_stages, struct error *err)
+{
+	struct checkpoint c;
+	int rc;
+
+	if (huggingface) {
+		rc = huggingface_read_config(folder, &o->config, err);
+		if (!rc && n_stages)
+			o->config.n_stages = n_stages;
+		if (!rc && o->recipe.sequence > o->config.context)
+			o->recipe.sequence = o->config.context;
+		return rc ? rc : model_config_check(&o->config, err);
+	}
+	rc = checkpoint_read(folder, &c, err);
+	if (rc)
+		return rc;
+	o->config = c.config;
+	/* What a user has set by name counts for more than what was trained with. */
+	if (!o->recipe_set)
+		o->recipe = c.recipe;
+	return 0;
+}
+
+int load_model_folder(struct trainer **out, const char *folder, struct options *o,
+		      uint32_t n_stages, struct error *err)
+{
+	char path[4096];
+	struct stage_options so = { .seed = 1, .threads = o->threads, .device = o->device };
+	struct trainer *t;
+	bool huggingface;
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/config.json", folder);
+	huggingface = access(path, F_OK) == 0;
+	rc = read_config(folder, huggingface, o, n_stages, err);
+	if (rc)
+		return rc;
+	so.batch = o->recipe.batch;
+	so.sequence = o->recipe.sequence;
+	rc = trainer_new(&t, &o->config, &o->recipe, &so, err);
+	if (rc)
+		return rc;
+	if (huggingface)
+		rc = huggingface_read_weights(folder, trainer_stages(t), err);
+	for (uint32_t i = 0; !huggingface && i < o->config.n_stages && !rc; i++)
+		rc = checkpoint_read_stage(folder, trainer_stages(t)[i], err);
+	if (rc)
+		trainer_free(t);
+	else
+		*out = t;
+	return rc;
+}

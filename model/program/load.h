@@ -1,0 +1,13 @@
+/* load.h - a trained model for using it: every stage, weights read. */
+#ifndef MODEL_PROGRAM_LOAD_H
+#define MODEL_PROGRAM_LOAD_H
+
+#include "model/program/options.h"
+
+/* folder: a checkpoint, or a model of the transformers library (config.json). Sets o->config,
+ * and o->recipe's batch and sequence where the folder knows them; n_stages != 0 cuts the latter
+ * into that many. */
+int load_model_folder(struct trainer **out, const char *folder, struct options *o,
+		      uint32_t n_stages, struct error *err);
+
+#endif

@@ -1,0 +1,45 @@
+/* options.h - what the commands of skippipe-model are told on their command line. */
+#ifndef MODEL_PROGRAM_OPTIONS_H
+#define MODEL_PROGRAM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/config.h"
+#include "model/trainer.h"
+#include "model/visits.h"
+
+enum { EXIT_USAGE = 2 };
+
+struct options {
+	/* The model: a preset or a file, then changes by name; or a checkpoint. */
+	const char *preset, *model_file, *from;
+	struct model_config config;
+	struct recipe recipe;
+	bool recipe_set; /* by name on the command line */
+
+	char **corpus; /* (n_corpus), borrowed from argv */
+	uint32_t n_corpus;
+	const char *plan, *out, *format, *prompt, *omit;
+	struct visit_rules visits;
+	enum grad_norm grad_norm;
+	uint32_t iterations, microbatches, threads, checkpoint_every, validate_every, batches;
+	uint32_t exit_after, tokens;
+	float temperature, top_p, omit_fraction;
+	uint64_t seed;
+	const char *device;
+	bool jsonl, table;
+	char *files[2]; /* what is neither option nor corpus */
+	uint32_t n_files;
+};
+
+/* argv[0] is the verb. config and recipe come from --from, --model or --preset, then --set.
+ * 0; the exit status, with a message printed; or -1 when help was printed. options_fini after
+ * each. */
+int options_parse(struct options *o, int argc, char **argv, const char *help);
+void options_fini(struct options *o);
+
+/* Prints "skippipe VERB: message" and gives the exit status. */
+int options_fail(const char *verb, const struct error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/* plan_paths.h - the paths of a skippipe.plan/1, as stages: all that training needs of a plan.
+ */
+#ifndef MODEL_PROGRAM_PLAN_PATHS_H
+#define MODEL_PROGRAM_PLAN_PATHS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct plan_paths {
+	uint32_t n; /* microbatches an iteration */
+	uint32_t n_stages;
+	uint32_t *lengths; /* (n) stages after stage 0 */
+	uint32_t *paths;   /* (n, n_stages) */
+};
+
+/* -EINVAL names file and key. On success the caller calls plan_paths_free. */
+int plan_paths_read(struct plan_paths *p, const char *file, struct error *err);
+void plan_paths_free(struct plan_paths *p);
+
+#endif

@@ -1,0 +1,352 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "model/checkpoint.h"
+#include "model/corpus.h"
+#include "model/program/commands.h"
+#include "model/program/interrupt.h"
+#include "model/program/options.h"
+#include "model/program/plan_paths.h"
+
+static const char help[] =
+	"usage: skippipe train [--preset NAME | --model FILE.json | --from CHECKPOINT]\n"
+	"  --set FIELD=VALUE       change the model or the recipe (dim, n_layers, lr, batch, "
+	"...)\n"
+	"  --corpus FILE...        texts or token shards; default: Debian's fortunes\n"
+	"  --iterations N          stop after iteration N (default 40)\n"
+	"  --microbatches M        an iteration (default 30; a plan brings its own)\n"
+	"  --skip K                stages each microbatch leaves out, evenly (K or K/STAGES)\n"
+	"  --swap P                chance that neighbouring stages are exchanged (default 0)\n"
+	"  --always N              stages 1..N are never left out\n"
+	"  --break order|exposure  break a rule of convergence, to see what it is for\n"
+	"  --plan PLAN             the paths of this plan\n"
+	"  --grad-norm microbatches|visits   what a stage's gradient sum is divided by\n"
+	"  --out DIR               write a checkpoint there at the end, and on Ctrl-C\n"
+	"  --checkpoint-every N    and every N iterations\n"
+	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
+	"  --batches N             validation microbatches (default 16)\n"
+	"  --threads N --seed N --device cpu|cuda[:N] --format text|jsonl\n";
+
+struct session {
+	struct options o;
+	struct trainer *trainer;
+	struct corpus *corpus;
+	struct plan_paths plan;
+	uint32_t *paths;           /* (M, n_stages) without a plan */
+	int32_t *tokens, *targets; /* (B, T) */
+	uint64_t iteration, position;
+	uint64_t started_at; /* iteration */
+	int64_t start_us, training_us;
+	uint64_t tokens_trained;
+	double flops; /* of the training so far */
+	bool bar;
+};
+
+static void session_fini(struct session *s)
+{
+	trainer_free(s->trainer);
+	corpus_free(s->corpus);
+	plan_paths_free(&s->plan);
+	free(s->paths);
+	free(s->tokens);
+	free(s->targets);
+	options_fini(&s->o);
+}
+
+static int open_plan(struct session *s, struct error *err)
+{
+	const struct model_config *c = &s->o.config;
+	int rc;
+
+	if (!s->o.plan)
+		return visit_rules_check(&s->o.visits, c->n_stages, err);
+	rc = plan_paths_read(&s->plan, s->o.plan, err);
+	if (!rc && s->plan.n_stages != c->n_stages)
+		rc = error_set(err, -1, "%s: has %" PRIu32 " stages, the model %" PRIu32,
+			       s->o.plan, s->plan.n_stages, c->n_stages);
+	if (!rc)
+		s->o.microbatches = s->plan.n;
+	return rc;
+}
+
+static int load_checkpoint(struct session *s, struct error *err)
+{
+	struct checkpoint c;
+	int rc;
+
+	if (!s->o.from)
+		return 0;
+	rc = checkpoint_read(s->o.from, &c, err);
+	for (uint32_t i = 0; i < s->o.config.n_stages && !rc; i++)
+		rc = checkpoint_read_stage(s->o.from, trainer_stages(s->trainer)[i], err);
+	if (rc)
+		return rc;
+	s->iteration = c.iteration;
+	s->position = c.position;
+	s->o.seed = c.seed;
+	return 0;
+}
+
+static int session_init(struct session *s, struct error *err)
+{
+	const struct recipe *r = &s->o.recipe;
+	struct stage_options so = { .batch = r->batch,
+				    .sequence = r->sequence,
+				    .threads = s->o.threads,
+				    .seed = s->o.seed,
+				    .device = s->o.device };
+	size_t n = (size_t)r->batch * r->sequence;
+	int rc = open_plan(s, err);
+
+	if (!rc)
+		rc = trainer_new(&s->trainer, &s->o.config, r, &so, err);
+	if (!rc)
+		rc = load_checkpoint(s, err);
+	if (!rc)
+		rc = corpus_new(&s->corpus, s->o.corpus, s->o.n_corpus, r->sequence, s->o.seed,
+				err);
+	if (!rc && corpus_vocab(s->corpus) > s->o.config.vocab)
+		rc = error_set(err, -1,
+			       "the corpus has tokens up to %" PRIu32
+			       ", the model a vocab of %" PRIu32,
+			       corpus_vocab(s->corpus) - 1, s->o.config.vocab);
+	if (rc)
+		return rc;
+	s->tokens = calloc(n, sizeof(*s->tokens));
+	s->targets = calloc(n, sizeof(*s->targets));
+	s->paths = calloc((size_t)s->o.microbatches * s->o.config.n_stages, sizeof(*s->paths));
+	if (!s->tokens || !s->targets || !s->paths)
+		return error_set(err, -1, "no memory for microbatches");
+	s->started_at = s->iteration;
+	s->start_us = clock_monotonic_us();
+	s->bar = !s->o.jsonl && isatty(STDERR_FILENO);
+	return 0;
+}
+
+/* 6 FLOP a token for each weight of the stages visited (the embedding is looked up, not
+ * multiplied) and 12 * layers * dim * T for attention. */
+static double microbatch_flops(const struct session *s, const uint32_t *path, uint32_t n)
+{
+	const struct model_config *c = &s->o.config;
+	struct stage *const *stages = trainer_stages(s->trainer);
+	double weights = (double)stage_parameters(stages[0]), layers;
+
+	if (!c->tied)
+		weights -= (double)c->vocab * c->dim;
+	layers = model_layer_count(c, 0);
+	for (uint32_t i = 0; i < n; i++) {
+		weights += (double)stage_parameters(stages[path[i]]);
+		layers += model_layer_count(c, path[i]);
+	}
+	return (6 * weights + 12 * layers * c->dim * s->o.recipe.sequence) * s->o.recipe.batch *
+	       s->o.recipe.sequence;
+}
+
+/* Where microbatch m of this iteration goes and what it reads. */
+static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path, uint32_t *n)
+{
+	const struct options *o = &s->o;
+	uint32_t stages = o->config.n_stages;
+
+	corpus_batch(s->corpus, 0, 1, s->position + m, o->recipe.batch, s->tokens, s->targets);
+	if (o->plan) {
+		*path = s->plan.paths + (size_t)m * stages;
+		*n = s->plan.lengths[m];
+	} else {
+		*path = s->paths + (size_t)m * stages;
+		*n = stages - 1 - o->visits.skip;
+	}
+}
+
+static int train_iteration(struct session *s, double *loss, double *norm, struct error *err)
+{
+	const struct options *o = &s->o;
+	int64_t begin = clock_monotonic_us();
+	int rc = 0;
+
+	*loss = 0;
+	if (!o->plan)
+		rc = visits_draw(&o->visits, o->config.n_stages, o->microbatches, o->seed,
+				 s->iteration, s->paths);
+	for (uint32_t m = 0; m < o->microbatches && !rc; m++) {
+		const uint32_t *path;
+		uint32_t n;
+		float one;
+
+		next_microbatch(s, m, &path, &n);
+		rc = trainer_microbatch(s->trainer, path, n, s->tokens, s->targets, &one);
+		*loss += (double)one / o->microbatches;
+		s->flops += microbatch_flops(s, path, n);
+	}
+	if (!rc)
+		rc = trainer_step(s->trainer, s->iteration + 1, o->grad_norm, norm);
+	if (rc)
+		return error_set(err, rc, "iteration %" PRIu64 " failed on the device",
+				 s->iteration + 1);
+	if (!isfinite(*loss))
+		return error_set(err, -1,
+				 "iteration %" PRIu64 ": the loss is no longer finite; "
+				 "lower lr",
+				 s->iteration + 1);
+	s->iteration++;
+	s->position += o->microbatches;
+	s->tokens_trained += (uint64_t)o->microbatches * o->recipe.batch * o->recipe.sequence;
+	s->training_us += clock_monotonic_us() - begin;
+	return 0;
+}
+
+static int validate(struct session *s, double *loss)
+{
+	uint32_t path[1024];
+	int rc = 0;
+
+	*loss = 0;
+	for (uint32_t i = 0; i + 1 < s->o.config.n_stages; i++)
+		path[i] = i + 1;
+	for (uint32_t k = 0; k < s->o.batches && !rc; k++) {
+		float one = 0;
+
+		corpus_validation_batch(s->corpus, k, s->o.recipe.batch, s->tokens, s->targets);
+		rc = trainer_evaluate(s->trainer, path, s->o.config.n_stages - 1, s->tokens,
+				      s->targets, &one);
+		*loss += (double)one / s->o.batches;
+	}
+	return rc;
+}
+
+static bool validation_due(const struct session *s)
+{
+	uint32_t every = s->o.validate_every;
+
+	return every && s->o.batches &&
+	       (s->iteration % every == 0 || s->iteration == s->o.iterations ||
+		s->iteration == s->started_at);
+}
+
+static void draw_bar(const struct session *s, double loss)
+{
+	enum { WIDTH = 24 };
+	double done = s->o.iterations ? (double)s->iteration / s->o.iterations : 1;
+	double seconds = (double)s->training_us / 1e6;
+	double each = seconds / (double)(s->iteration - s->started_at);
+	int full = (int)(done * WIDTH);
+
+	fprintf(stderr,
+		"\r[%.*s%.*s] %" PRIu64 "/%" PRIu32 " loss %.4f %.0f tok/s ETA %.0f s   ", full,
+		"########################", WIDTH - full, "                        ",
+		s->iteration, s->o.iterations, loss, (double)s->tokens_trained / seconds,
+		each * (double)(s->o.iterations - s->iteration));
+	if (s->iteration == s->o.iterations)
+		fputc('\n', stderr);
+}
+
+static void report(const struct session *s, double loss, double norm, const double *validation)
+{
+	double seconds = (double)s->training_us / 1e6;
+	double rate = s->training_us ? (double)s->tokens_trained / seconds : 0;
+
+	if (s->o.jsonl) {
+		printf("{\"event\":\"iteration\",\"n\":%" PRIu64, s->iteration);
+		if (s->iteration > s->started_at)
+			printf(",\"loss\":%.6f,\"norm\":%.6f,\"lr\":%.3g,\"tokens_per_s\":%.1f,"
+			       "\"model_gflops\":%.2f",
+			       loss, norm, (double)recipe_lr(&s->o.recipe, s->iteration), rate,
+			       s->flops / seconds / 1e9);
+		if (validation)
+			printf(",\"validation\":%.6f", *validation);
+		printf(",\"elapsed_s\":%.3f}\n",
+		       (double)(clock_monotonic_us() - s->start_us) / 1e6);
+		fflush(stdout);
+		return;
+	}
+	if (s->bar && s->iteration > s->started_at)
+		draw_bar(s, loss);
+	if (validation)
+		printf("%siteration %" PRIu64 "  validation loss %.4f\n",
+		       s->bar ? "\r\033[K" : "", s->iteration, *validation);
+	fflush(stdout);
+}
+
+static int save(struct session *s, struct error *err)
+{
+	struct checkpoint c = { s->o.config, s->o.recipe, s->iteration,
+				s->o.seed,   s->position, corpus_hash(s->corpus) };
+
+	if (!s->o.out)
+		return 0;
+	return checkpoint_write(s->o.out, &c, trainer_stages(s->trainer), err);
+}
+
+static int train(struct session *s, struct error *err)
+{
+	double loss = 0, norm = 0, validation = 0;
+	int rc = 0;
+
+	for (;;) {
+		bool due = validation_due(s), every;
+
+		if (due)
+			rc = validate(s, &validation);
+		if (rc)
+			return error_set(err, rc, "validation failed on the device");
+		if (due || s->iteration > s->started_at)
+			report(s, loss, norm, due ? &validation : NULL);
+		if (s->iteration >= s->o.iterations || interrupt_seen())
+			break;
+		rc = train_iteration(s, &loss, &norm, err);
+		if (rc)
+			return rc;
+		every = s->o.checkpoint_every && s->iteration % s->o.checkpoint_every == 0;
+		if (every && s->iteration < s->o.iterations)
+			rc = save(s, err);
+		if (rc)
+			return rc;
+	}
+	return save(s, err);
+}
+
+static void summary(const struct session *s)
+{
+	double seconds = (double)s->training_us / 1e6;
+
+	if (s->o.jsonl || s->iteration == s->started_at)
+		return;
+	printf("%zu parameters, %" PRIu64
+	       " tokens in %.1f s: %.0f tokens/s, %.1f model GFLOP/s\n"
+	       "(6 FLOP a weight visited and 12 * layers * dim * T for attention, each "
+	       "token)\n",
+	       trainer_parameters(s->trainer), s->tokens_trained, seconds,
+	       (double)s->tokens_trained / seconds, s->flops / seconds / 1e9);
+	if (s->o.out)
+		printf("checkpoint of iteration %" PRIu64 " in %s\n", s->iteration, s->o.out);
+}
+
+int command_train(int argc, char **argv)
+{
+	struct session s = { 0 };
+	struct error err = { "" };
+	int rc = options_parse(&s.o, argc, argv, help);
+
+	if (rc) {
+		options_fini(&s.o);
+		return rc < 0 ? 0 : rc;
+	}
+	if (s.o.iterations == 0)
+		s.o.iterations = 40;
+	interrupt_catch();
+	rc = session_init(&s, &err);
+	if (!rc)
+		rc = train(&s, &err);
+	if (!rc)
+		summary(&s);
+	else
+		rc = options_fail(argv[0], &err);
+	if (!rc && interrupt_seen())
+		rc = EXIT_INTERRUPTED;
+	session_fini(&s);
+	return rc;
+}

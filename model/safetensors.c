@@ -1,0 +1,406 @@
+#include "model/safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+static const struct {
+	const char *name;
+	size_t size;
+} types[] = {
+	[SAFETENSORS_F32] = { "F32", 4 },
+	[SAFETENSORS_F16] = { "F16", 2 },
+	[SAFETENSORS_BF16] = { "BF16", 2 },
+};
+
+enum { TYPES = sizeof(types) / sizeof(types[0]) };
+
+struct safetensors {
+	const unsigned char *map;
+	size_t size;
+	json_t *header; /* owns the names */
+	struct safetensors_entry *entries;
+	size_t n;
+};
+
+/* Reading. */
+
+struct reading {
+	struct safetensors *s;
+	const char *path;
+	const unsigned char *data;
+	size_t data_size;
+	struct error *err;
+};
+
+static int bad(const struct reading *r, const char *name, const char *what)
+{
+	return error_set(r->err, -EINVAL, "%s: tensor %s: %s", r->path, name, what);
+}
+
+static int read_shape(const struct reading *r, struct safetensors_entry *e, const json_t *shape)
+{
+	size_t n = json_array_size(shape);
+
+	if (!json_is_array(shape) || n > 4)
+		return bad(r, e->name, "shape: expected an array of at most 4 sizes");
+	e->dims = (uint32_t)n;
+	e->count = 1;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *side = json_array_get(shape, i);
+
+		if (!json_is_integer(side) || json_integer_value(side) < 0)
+			return bad(r, e->name, "shape: expected whole numbers");
+		e->shape[i] = (uint64_t)json_integer_value(side);
+		if (__builtin_mul_overflow(e->count, e->shape[i], &e->count))
+			return bad(r, e->name, "shape: too large");
+	}
+	return 0;
+}
+
+static int read_entry(const struct reading *r, struct safetensors_entry *e, const json_t *json)
+{
+	const char *type = json_string_value(json_object_get(json, "dtype"));
+	const json_t *offsets = json_object_get(json, "data_offsets");
+	const json_t *from = json_array_get(offsets, 0), *to = json_array_get(offsets, 1);
+	uint64_t begin, end;
+	size_t kind = 0, size;
+	int rc;
+
+	while (kind < TYPES && (!type || strcmp(types[kind].name, type) != 0))
+		kind++;
+	if (kind == TYPES)
+		return bad(r, e->name, "dtype: expected F32, F16 or BF16");
+	e->type = (enum safetensors_type)kind;
+	rc = read_shape(r, e, json_object_get(json, "shape"));
+	if (rc)
+		return rc;
+	if (json_array_size(offsets) != 2 || !json_is_integer(from) || !json_is_integer(to) ||
+	    json_integer_value(from) < 0 || json_integer_value(to) < json_integer_value(from))
+		return bad(r, e->name, "data_offsets: expected [begin, end]");
+	begin = (uint64_t)json_integer_value(from);
+	end = (uint64_t)json_integer_value(to);
+	if (end > r->data_size)
+		return bad(r, e->name, "ends beyond the file, which has been cut short");
+	if (__builtin_mul_overflow(e->count, types[kind].size, &size) || end - begin != size)
+		return bad(r, e->name, "data_offsets and shape disagree");
+	e->data = r->data + begin;
+	return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct safetensors_entry *x = a, *y = b;
+
+	return (x->data > y->data) - (x->data < y->data);
+}
+
+static int read_entries(struct reading *r)
+{
+	struct safetensors *s = r->s;
+	const unsigned char *end = r->data;
+	const char *name;
+	json_t *json;
+
+	s->entries = calloc(json_object_size(s->header) + 1, sizeof(*s->entries));
+	if (!s->entries)
+		return error_set(r->err, -ENOMEM, "%s: no memory for its table", r->path);
+	json_object_foreach(s->header, name, json)
+	{
+		struct safetensors_entry *e = &s->entries[s->n];
+		int rc;
+
+		if (strcmp(name, "__metadata__") == 0)
+			continue;
+		e->name = name;
+		rc = read_entry(r, e, json);
+		if (rc)
+			return rc;
+		s->n++;
+	}
+	qsort(s->entries, s->n, sizeof(*s->entries), by_place);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct safetensors_entry *e = &s->entries[i];
+
+		if (e->data != end && e->count > 0)
+			return bad(r, e->name, "overlaps another, or leaves a hole");
+		end += e->count * types[e->type].size;
+	}
+	if (end != r->data + r->data_size)
+		return error_set(r->err, -EINVAL, "%s: %zu bytes after the last tensor",
+				 r->path, (size_t)(r->data + r->data_size - end));
+	return 0;
+}
+
+static int read_header(struct reading *r)
+{
+	struct safetensors *s = r->s;
+	uint64_t length = 0;
+	json_error_t at;
+
+	if (s->size < 8)
+		return error_set(r->err, -EINVAL, "%s: not a safetensors file: %zu bytes",
+				 r->path, s->size);
+	for (int i = 8; i-- > 0;)
+		length = length << 8 | s->map[i];
+	if (length > s->size - 8 || length > 100u << 20)
+		return error_set(
+			r->err, -EINVAL,
+			"%s: not a safetensors file, or cut short: a header of %" PRIu64
+			" bytes in a file of %zu",
+			r->path, length, s->size);
+	s->header = json_loadb((const char *)s->map + 8, (size_t)length, JSON_REJECT_DUPLICATES,
+			       &at);
+	if (!json_is_object(s->header))
+		return error_set(r->err, -EINVAL, "%s: header: %s", r->path,
+				 s->header ? "expected an object" : at.text);
+	r->data = s->map + 8 + length;
+	r->data_size = s->size - 8 - (size_t)length;
+	return 0;
+}
+
+static int map_file(struct safetensors *s, const char *path, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	struct stat st;
+	void *map;
+
+	if (fd < 0)
+		return error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) != 0) {
+		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+	} else if (!S_ISREG(st.st_mode) || st.st_size == 0) {
+		rc = error_set(err, -EINVAL, "%s: %s", path,
+			       S_ISREG(st.st_mode) ? "is empty" : "not a regular file");
+	} else {
+		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (map == MAP_FAILED)
+			rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+		else
+			s->map = map;
+		s->size = (size_t)st.st_size;
+	}
+	close(fd);
+	return rc;
+}
+
+int safetensors_open(struct safetensors **out, const char *path, struct error *err)
+{
+	struct safetensors *s = calloc(1, sizeof(*s));
+	struct reading r = { .s = s, .path = path, .err = err };
+	int rc;
+
+	if (!s)
+		return error_set(err, -ENOMEM, "%s: no memory", path);
+	rc = map_file(s, path, err);
+	if (!rc)
+		rc = read_header(&r);
+	if (!rc)
+		rc = read_entries(&r);
+	if (rc)
+		safetensors_close(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void safetensors_close(struct safetensors *s)
+{
+	if (!s)
+		return;
+	if (s->map)
+		munmap((void *)(uintptr_t)s->map, s->size);
+	json_decref(s->header);
+	free(s->entries);
+	free(s);
+}
+
+size_t safetensors_count(const struct safetensors *s)
+{
+	return s->n;
+}
+
+const struct safetensors_entry *safetensors_at(const struct safetensors *s, size_t i)
+{
+	return &s->entries[i];
+}
+
+const struct safetensors_entry *safetensors_find(const struct safetensors *s, const char *name)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->entries[i].name, name) == 0)
+			return &s->entries[i];
+	return NULL;
+}
+
+/* IEEE half: 5 bits of exponent, 10 of fraction. */
+static float from_half(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31, fraction = h & 1023;
+	uint32_t bits;
+	float v;
+
+	if (exponent == 0) {
+		v = (float)fraction * 0x1p-24f;
+		return sign ? -v : v;
+	}
+	bits = sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13;
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+void safetensors_read(const struct safetensors_entry *e, float *to)
+{
+	const unsigned char *from = e->data;
+
+	if (e->type == SAFETENSORS_F32) {
+		memcpy(to, from, e->count * sizeof(*to));
+		return;
+	}
+	for (size_t i = 0; i < e->count; i++) {
+		uint16_t v = (uint16_t)(from[2 * i] | from[2 * i + 1] << 8);
+		uint32_t bits = (uint32_t)v << 16;
+
+		if (e->type == SAFETENSORS_F16)
+			to[i] = from_half(v);
+		else
+			memcpy(&to[i], &bits, sizeof(bits));
+	}
+}
+
+uint64_t safetensors_hash(const struct safetensors *s)
+{
+	uint64_t hash = 0xcbf29ce484222325u, word;
+	size_t i = 0;
+
+	for (; i + 8 <= s->size; i += 8) {
+		memcpy(&word, s->map + i, 8);
+		hash = (hash ^ word) * 0x100000001b3u;
+	}
+	for (; i < s->size; i++)
+		hash = (hash ^ s->map[i]) * 0x100000001b3u;
+	return hash;
+}
+
+/* Writing. */
+
+static json_t *entry_json(const struct safetensors_entry *e, size_t *offset)
+{
+	size_t begin = *offset, size = e->count * types[e->type].size;
+	json_t *shape = json_array();
+
+	for (uint32_t i = 0; shape && i < e->dims; i++)
+		json_array_append_new(shape, json_integer((json_int_t)e->shape[i]));
+	*offset += size;
+	return json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[e->type].name, "shape", shape,
+			 "data_offsets", (json_int_t)begin, (json_int_t)*offset);
+}
+
+/* The header, padded with blanks so that the data begin at a multiple of 64. */
+static char *header_text(const struct safetensors_entry *entries, size_t n,
+			 const char *const *metadata, size_t *size)
+{
+	json_t *header = json_object(), *notes = json_object();
+	size_t offset = 0, length;
+	char *text = NULL, *padded = NULL;
+	bool ok = json_object_set_new(notes, "format", json_string("pt")) == 0;
+
+	for (; ok && metadata && metadata[0]; metadata += 2)
+		ok = json_object_set_new(notes, metadata[0], json_string(metadata[1])) == 0;
+	ok = json_object_set_new(header, "__metadata__", notes) == 0 && ok;
+	for (size_t i = 0; ok && i < n; i++)
+		ok = json_object_set_new(header, entries[i].name,
+					 entry_json(&entries[i], &offset)) == 0;
+	if (ok)
+		text = json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	json_decref(header);
+	if (text) {
+		length = strlen(text);
+		*size = (8 + length + 63) / 64 * 64;
+		padded = malloc(*size);
+	}
+	if (padded) {
+		memset(padded, ' ', *size);
+		memcpy(padded + 8, text, length);
+		for (int i = 0; i < 8; i++)
+			padded[i] = (char)((*size - 8) >> (8 * i));
+	}
+	free(text);
+	return padded;
+}
+
+static int write_all(int fd, const void *data, size_t size)
+{
+	const char *at = data;
+
+	while (size > 0) {
+		ssize_t n = write(fd, at, size > 1 << 30 ? 1 << 30 : size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		at += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+static int sync_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[4096];
+	int fd, rc = 0;
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1,
+		 slash ? path : ".");
+	fd = open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) != 0)
+		rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
+		      const char *const *metadata, struct error *err)
+{
+	size_t size = 0;
+	char *header = header_text(entries, n, metadata, &size), aside[4096];
+	int fd, rc;
+
+	if (!header)
+		return error_set(err, -ENOMEM, "%s: no memory for its header", path);
+	snprintf(aside, sizeof(aside), "%s.tmp.%ld", path, (long)getpid());
+	fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0) {
+		rc = -errno;
+		goto free_header;
+	}
+	rc = write_all(fd, header, size);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = write_all(fd, entries[i].data,
+			       entries[i].count * types[entries[i].type].size);
+	if (!rc && fsync(fd) != 0)
+		rc = -errno;
+	if (close(fd) != 0 && !rc)
+		rc = -errno;
+	if (!rc && rename(aside, path) != 0)
+		rc = -errno;
+	if (!rc)
+		rc = sync_folder(path);
+	else
+		unlink(aside);
+free_header:
+	free(header);
+	return rc ? error_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}

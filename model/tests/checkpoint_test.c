@@ -1,0 +1,358 @@
+/* Checkpoints and safetensors: what is written reads back; what is damaged is refused by file
+ * and tensor, and changes nothing. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "model/checkpoint.h"
+#include "model/decoder.h"
+#include "model/huggingface.h"
+#include "model/safetensors.h"
+#include "model/trainer.h"
+
+enum { STAGES = 3, T = 12, VOCAB = 31 };
+
+static const struct model_config config = { .vocab = VOCAB,
+					    .dim = 16,
+					    .n_layers = 3,
+					    .n_heads = 4,
+					    .n_kv_heads = 2,
+					    .ffn_dim = 24,
+					    .context = 16,
+					    .n_stages = STAGES,
+					    .rope_theta = 10000,
+					    .norm_eps = 1e-5f,
+					    .init_std = 0.1f };
+
+struct fixture {
+	char folder[64];
+	struct recipe recipe;
+	struct trainer *trainer;
+	int32_t tokens[T], targets[T];
+};
+
+static struct trainer *trainer_of(const struct model_config *c, struct recipe *r, uint64_t seed)
+{
+	struct stage_options o = { .batch = 1, .sequence = T, .threads = 1, .seed = seed };
+	struct trainer *t;
+
+	model_preset("tiny", NULL, r, NULL);
+	r->batch = 1;
+	r->sequence = T;
+	assert_int_equal(trainer_new(&t, c, r, &o, NULL), 0);
+	return t;
+}
+
+static const uint32_t all[] = { 1, 2 };
+
+static void train(struct fixture *f, struct trainer *t, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to; i++) {
+		double norm;
+		float loss;
+
+		f->tokens[0] = (int32_t)(i % VOCAB);
+		assert_int_equal(trainer_microbatch(t, all, 2, f->tokens, f->targets, &loss),
+				 0);
+		assert_int_equal(trainer_step(t, i + 1, GRAD_NORM_MICROBATCHES, &norm), 0);
+	}
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	strcpy(f->folder, "/tmp/checkpoint_test.XXXXXX");
+	assert_non_null(mkdtemp(f->folder));
+	f->trainer = trainer_of(&config, &f->recipe, 4);
+	for (int i = 0; i < T; i++) {
+		f->tokens[i] = i * 7 % VOCAB;
+		f->targets[i] = i * 5 % VOCAB;
+	}
+	train(f, f->trainer, 0, 3);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", f->folder);
+	assert_int_equal(system(command), 0);
+	trainer_free(f->trainer);
+	free(f);
+	return 0;
+}
+
+static void save(struct fixture *f, uint64_t iteration)
+{
+	struct checkpoint c = { config, f->recipe, iteration, 4, 99, 0xfedcba9876543210u };
+	struct error err = { "" };
+
+	if (checkpoint_write(f->folder, &c, trainer_stages(f->trainer), &err))
+		fail_msg("%s", err.text);
+}
+
+static void same_weights(struct trainer *a, struct trainer *b)
+{
+	for (int i = 0; i < STAGES; i++)
+		assert_true(stage_hash(trainer_stages(a)[i]) ==
+			    stage_hash(trainer_stages(b)[i]));
+}
+
+static void training_goes_on_as_if_it_had_not_stopped(void **state)
+{
+	struct fixture *f = *state;
+	struct trainer *other = trainer_of(&config, &f->recipe, 77);
+	struct checkpoint c;
+	struct error err = { "" };
+	char *was, *is;
+
+	save(f, 3);
+	assert_int_equal(checkpoint_read(f->folder, &c, &err), 0);
+	assert_int_equal(c.iteration, 3);
+	assert_int_equal(c.position, 99);
+	assert_true(c.corpus == 0xfedcba9876543210u);
+	was = model_config_print(&config, &f->recipe);
+	is = model_config_print(&c.config, &c.recipe);
+	assert_string_equal(was, is);
+	free(was);
+	free(is);
+	for (int i = 0; i < STAGES; i++)
+		if (checkpoint_read_stage(f->folder, trainer_stages(other)[i], &err))
+			fail_msg("%s", err.text);
+	same_weights(f->trainer, other);
+	train(f, f->trainer, 3, 6);
+	train(f, other, 3, 6);
+	same_weights(f->trainer, other);
+	trainer_free(other);
+}
+
+static size_t files_in(const char *folder)
+{
+	char command[128], line[16] = "";
+	FILE *p;
+
+	snprintf(command, sizeof(command), "ls -A %s | wc -l", folder);
+	p = popen(command, "r");
+	assert_non_null(fgets(line, sizeof(line), p));
+	pclose(p);
+	return strtoul(line, NULL, 10);
+}
+
+static void old_shards_are_removed(void **state)
+{
+	struct fixture *f = *state;
+
+	save(f, 3);
+	train(f, f->trainer, 3, 4);
+	save(f, 4);
+	assert_int_equal(files_in(f->folder), STAGES + 1);
+}
+
+static char *shard_path(const struct fixture *f, char path[128])
+{
+	snprintf(path, 128, "%s/stage-001.00000003.safetensors", f->folder);
+	return path;
+}
+
+/* Every damaged byte and every cut is noticed, and nothing is overwritten. */
+static void damage_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct stage *s = trainer_stages(f->trainer)[1];
+	uint64_t before = stage_hash(s);
+	char path[128], *data;
+	size_t size;
+	struct error err;
+
+	save(f, 3);
+	assert_int_equal(file_read(shard_path(f, path), 1 << 24, &data, &size, &err), 0);
+	for (size_t at = 0; at < size; at += at < 4000 ? 1 : 1009) {
+		data[at] ^= 1;
+		assert_int_equal(file_write(path, data, size, 0644, &err), 0);
+		data[at] ^= 1;
+		assert_true(checkpoint_read_stage(f->folder, s, &err) < 0);
+		assert_non_null(strstr(err.text, "stage-001"));
+		at += 16;
+	}
+	for (size_t cut = 0; cut < size; cut += size / 23) {
+		assert_int_equal(file_write(path, data, cut, 0644, &err), 0);
+		assert_true(checkpoint_read_shard(path, s, &err) < 0);
+		assert_non_null(strstr(err.text, path));
+	}
+	unlink(path);
+	assert_int_equal(checkpoint_read_stage(f->folder, s, &err), -ENOENT);
+	assert_true(stage_hash(s) == before);
+	free(data);
+}
+
+static void refuse_manifest(struct fixture *f, const char *text, const char *says)
+{
+	struct checkpoint c = { .iteration = 5 };
+	struct error err = { "" };
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/manifest.json", f->folder);
+	assert_int_equal(file_write(path, text, strlen(text), 0644, &err), 0);
+	assert_int_equal(checkpoint_read(f->folder, &c, &err), -EINVAL);
+	if (!strstr(err.text, says) || !strstr(err.text, "manifest.json"))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+	assert_int_equal(c.iteration, 5);
+}
+
+static void bad_manifests_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct checkpoint c;
+	struct error err;
+
+	assert_int_equal(checkpoint_read(f->folder, &c, &err), -ENOENT);
+	refuse_manifest(f, "{", "manifest");
+	refuse_manifest(f, "[]", "object");
+	refuse_manifest(f, "{\"format\":\"skippipe.checkpoint/9\"}", "skippipe.checkpoint/1");
+	refuse_manifest(f, "{\"format\":\"skippipe.checkpoint/1\",\"wrong\":1}",
+			"wrong: unknown");
+	refuse_manifest(f, "{\"format\":\"skippipe.checkpoint/1\"}", "model");
+}
+
+static void refuse_file(const char *path, const char *header, size_t data, const char *says)
+{
+	char bytes[600] = { 0 };
+	struct safetensors *s = NULL;
+	struct error err = { "" };
+
+	bytes[0] = (char)strlen(header);
+	strcpy(bytes + 8, header);
+	assert_int_equal(file_write(path, bytes, 8 + strlen(header) + data, 0644, &err), 0);
+	assert_int_equal(safetensors_open(&s, path, &err), -EINVAL);
+	if (!strstr(err.text, says))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+	assert_null(s);
+}
+
+static void bad_safetensors_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/x.safetensors", f->folder);
+	refuse_file(path, "[]", 0, "object");
+	refuse_file(path, "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 4,
+		    "tensor a: ends beyond");
+	refuse_file(path, "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
+		    "tensor a: data_offsets and shape");
+	refuse_file(path, "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8,
+		    "tensor a: overlaps another, or leaves a hole");
+	refuse_file(path, "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 9,
+		    "after the last tensor");
+	refuse_file(path, "{\"a\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+		    "dtype");
+	refuse_file(path, "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
+		    4, "shape");
+	refuse_file(path,
+		    "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],"
+		    "\"data_offsets\":[0,4]}}",
+		    4, "shape: too large");
+}
+
+static void halves_are_read(void **state)
+{
+	static const uint16_t half[] = { 0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x3555 };
+	static const uint16_t brain[] = { 0x3f80, 0xc000, 0x0000, 0x4049 };
+	struct safetensors_entry e = { .type = SAFETENSORS_F16, .count = 6, .data = half };
+	float v[6];
+
+	(void)state;
+	safetensors_read(&e, v);
+	assert_true(v[0] == 1 && v[1] == -2 && v[2] == 0x1p-24f && v[3] == 65504);
+	assert_true(v[4] == 0 && signbit(v[4]) && fabsf(v[5] - 1.0f / 3) < 1e-4f);
+	e = (struct safetensors_entry){ .type = SAFETENSORS_BF16, .count = 4, .data = brain };
+	safetensors_read(&e, v);
+	assert_true(v[0] == 1 && v[1] == -2 && v[2] == 0 && v[3] == 3.140625f);
+}
+
+static void huggingface_keeps_the_model(void **state)
+{
+	struct fixture *f = *state;
+	struct model_config c;
+	struct trainer *other;
+	struct recipe r;
+	struct error err = { "" };
+	float a, b;
+
+	if (huggingface_export(f->folder, trainer_stages(f->trainer), &err) ||
+	    huggingface_read_config(f->folder, &c, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(c.n_stages, 1);
+	c.n_stages = 2;
+	other = trainer_of(&c, &r, 9);
+	assert_int_equal(huggingface_read_weights(f->folder, trainer_stages(other), &err), 0);
+	trainer_evaluate(f->trainer, all, 2, f->tokens, f->targets, &a);
+	trainer_evaluate(other, all, 1, f->tokens, f->targets, &b);
+	assert_true(a == b);
+	trainer_free(other);
+	c.ffn_dim = 25;
+	other = trainer_of(&c, &r, 9);
+	assert_int_equal(huggingface_read_weights(f->folder, trainer_stages(other), &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "gate_proj"));
+	trainer_free(other);
+}
+
+/* One token at a time, with keys and values kept, gives the logits of all at once. */
+static void decoding_agrees_with_the_whole(void **state)
+{
+	struct fixture *f = *state;
+	float *whole = calloc(T * VOCAB, sizeof(*whole));
+	const float *logits;
+	struct decoder *d;
+
+	for (int twice = 0; twice < 2; twice++) {
+		size_t n = twice ? 1 : 2;
+
+		assert_int_equal(trainer_logits(f->trainer, all, n, f->tokens, whole), 0);
+		assert_int_equal(decoder_new(&d, trainer_stages(f->trainer), all, n, T, NULL),
+				 0);
+		for (int t = 0; t < T + 3; t++) {
+			if (t == T)
+				decoder_rewind(d, T - 3);
+			assert_int_equal(decoder_next(d, f->tokens[t < T ? t : t - 3], &logits),
+					 0);
+			for (int v = 0; v < VOCAB; v++)
+				assert_true(fabsf(logits[v] -
+						  whole[(t < T ? t : t - 3) * VOCAB + v]) <
+					    1e-5f);
+		}
+		assert_int_equal(decoder_next(d, 0, &logits), -ENOSPC);
+		decoder_free(d);
+	}
+	free(whole);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+		TEST(training_goes_on_as_if_it_had_not_stopped),
+		TEST(old_shards_are_removed),
+		TEST(damage_is_refused),
+		TEST(bad_manifests_are_refused),
+		TEST(bad_safetensors_are_refused),
+		cmocka_unit_test(halves_are_read),
+		TEST(huggingface_keeps_the_model),
+		TEST(decoding_agrees_with_the_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

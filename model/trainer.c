@@ -1,0 +1,180 @@
+#include "model/trainer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+struct trainer {
+	struct recipe recipe;
+	uint32_t n;            /* stages */
+	struct stage **stages; /* (n) */
+	uint32_t *visits;      /* (n) microbatches since the last step */
+	float **x;             /* (n) activations after each stage of a path */
+	float *grad[2];
+};
+
+int trainer_new(struct trainer **out, const struct model_config *c, const struct recipe *r,
+		const struct stage_options *o, struct error *err)
+{
+	struct stage_options one = *o;
+	struct trainer *t;
+	size_t size = (size_t)o->batch * o->sequence * c->dim * sizeof(float);
+	int rc = model_config_check(c, err);
+
+	if (rc)
+		return rc;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(err, -ENOMEM, "no memory for a model");
+	one.slots = 1;
+	t->recipe = *r;
+	t->stages = calloc(c->n_stages, sizeof(*t->stages));
+	t->visits = calloc(c->n_stages, sizeof(*t->visits));
+	t->x = calloc(c->n_stages, sizeof(*t->x));
+	if (!t->stages || !t->visits || !t->x)
+		goto no_memory;
+	t->n = c->n_stages;
+	for (uint32_t i = 0; i < t->n; i++) {
+		t->x[i] = malloc(size);
+		if (!t->x[i])
+			goto no_memory;
+	}
+	for (int i = 0; i < 2; i++) {
+		t->grad[i] = malloc(size);
+		if (!t->grad[i])
+			goto no_memory;
+	}
+	for (uint32_t i = 0; i < t->n; i++) {
+		rc = stage_new(&t->stages[i], c, i, &one, err);
+		if (rc) {
+			trainer_free(t);
+			return rc;
+		}
+	}
+	*out = t;
+	return 0;
+no_memory:
+	trainer_free(t);
+	return error_set(err, -ENOMEM, "no memory for a model's activations");
+}
+
+void trainer_free(struct trainer *t)
+{
+	if (!t)
+		return;
+	for (uint32_t i = 0; i < t->n; i++) {
+		stage_free(t->stages[i]);
+		free(t->x[i]);
+	}
+	free(t->grad[0]);
+	free(t->grad[1]);
+	free(t->x);
+	free(t->visits);
+	free(t->stages);
+	free(t);
+}
+
+struct stage *const *trainer_stages(const struct trainer *t)
+{
+	return t->stages;
+}
+
+size_t trainer_parameters(const struct trainer *t)
+{
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		sum += stage_parameters(t->stages[i]);
+	return sum;
+}
+
+/* Leaves the last activation in x[n]. */
+static int forward(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
+		   bool keep)
+{
+	int rc = n < t->n ? 0 : -EINVAL;
+
+	for (size_t i = 0; i < n && !rc; i++)
+		if (path[i] == 0 || path[i] >= t->n)
+			rc = -EINVAL;
+	if (!rc)
+		rc = stage_forward(t->stages[0], 0, tokens, NULL, t->x[0], keep);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = stage_forward(t->stages[path[i]], 0, NULL, t->x[i], t->x[i + 1], keep);
+	return rc;
+}
+
+int trainer_evaluate(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
+		     const int32_t *targets, float *loss)
+{
+	int rc = forward(t, path, n, tokens, false);
+
+	return rc ? rc : stage_loss(t->stages[0], 0, t->x[n], targets, loss, NULL, false);
+}
+
+int trainer_logits(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
+		   float *logits)
+{
+	int rc = forward(t, path, n, tokens, false);
+
+	return rc ? rc : stage_logits(t->stages[0], t->x[n], logits);
+}
+
+int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
+		       const int32_t *targets, float *loss)
+{
+	float *down = t->grad[0], *up = t->grad[1];
+	int rc = forward(t, path, n, tokens, true);
+
+	if (!rc)
+		rc = stage_loss(t->stages[0], 0, t->x[n], targets, loss, down, true);
+	for (size_t i = n; i-- > 0 && !rc;) {
+		float *swap = down;
+
+		rc = stage_backward(t->stages[path[i]], 0, down, up, true);
+		down = up;
+		up = swap;
+	}
+	if (!rc)
+		rc = stage_backward(t->stages[0], 0, down, NULL, true);
+	if (rc)
+		return rc;
+	t->visits[0]++;
+	for (size_t i = 0; i < n; i++)
+		t->visits[path[i]]++;
+	return 0;
+}
+
+int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm)
+{
+	struct adamw h = t->recipe.adamw;
+	double sum = 0, divisor;
+	float coefficient;
+
+	if (t->visits[0] == 0 || iteration == 0)
+		return -EINVAL;
+	for (uint32_t i = 0; i < t->n; i++) {
+		divisor = by == GRAD_NORM_VISITS ? t->visits[i] : t->visits[0];
+		if (t->visits[i])
+			sum += stage_sum_squares(stage_gradient(t->stages[i]),
+						 stage_parameters(t->stages[i])) /
+			       (divisor * divisor);
+	}
+	*norm = sqrt(sum);
+	h.lr = recipe_lr(&t->recipe, iteration);
+	coefficient = recipe_scale(&t->recipe, sum, 1);
+	for (uint32_t i = 0; i < t->n; i++) {
+		int rc;
+
+		divisor = by == GRAD_NORM_VISITS ? t->visits[i] : t->visits[0];
+		rc = stage_step(t->stages[i], stage_gradient(t->stages[i]),
+				divisor > 0 ? (float)((double)coefficient / divisor) : 0, &h,
+				iteration);
+		if (!rc)
+			rc = stage_zero_gradient(t->stages[i]);
+		if (rc)
+			return rc;
+		t->visits[i] = 0;
+	}
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* trainer.h - a whole model in one process: every stage, one microbatch at a time.
+ *
+ * The same stages in the same order as agents run them, without the network: `skippipe train`,
+ * and the replay that checks a recorded run.
+ */
+#ifndef MODEL_TRAINER_H
+#define MODEL_TRAINER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/config.h"
+#include "model/stage.h"
+
+struct trainer; /* opaque */
+
+/* The divisor of a stage's summed gradient: the iteration's microbatches, or those that visited
+ * the stage. */
+enum grad_norm { GRAD_NORM_MICROBATCHES, GRAD_NORM_VISITS };
+
+/* o->slots is ignored. Errors as stage_new's. */
+int trainer_new(struct trainer **out, const struct model_config *c, const struct recipe *r,
+		const struct stage_options *o, struct error *err);
+void trainer_free(struct trainer *t); /* NULL is allowed */
+
+struct stage *const *trainer_stages(const struct trainer *t); /* (n_stages), the trainer's */
+size_t trainer_parameters(const struct trainer *t);
+
+/* One microbatch, (B, T) tokens and targets, through stage 0 and then the stages of path (n):
+ * forward, loss, backward. Its gradients are added up. -EINVAL: a stage that is not there, or
+ * stage 0, in the path. */
+int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
+		       const int32_t *targets, float *loss);
+/* The loss alone. */
+int trainer_evaluate(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
+		     const int32_t *targets, float *loss);
+/* Logits (B, T, vocab) of the model with the stages of path. */
+int trainer_logits(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
+		   float *logits);
+
+/* AdamW number `iteration` (from 1) with the gradients added up since the last, which are then
+ * zeroed. *norm: global norm of the averaged gradient, before clipping. */
+int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm);
+
+#endif

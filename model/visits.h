@@ -1,0 +1,31 @@
+/* visits.h - which stages each microbatch of an iteration visits, where no plan says.
+ *
+ * Paths that keep the rules of convergence: stage 0 always, stages ascending except for swaps
+ * of neighbours, equal exposure of the others. Each rule can also be broken, to show what it is
+ * for.
+ */
+#ifndef MODEL_VISITS_H
+#define MODEL_VISITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct visit_rules {
+	uint32_t skip;   /* stages each microbatch leaves out */
+	uint32_t always; /* stages 1 .. always are never left out */
+	float swap; /* chance that two neighbours standing next to each other are exchanged */
+	bool any_order; /* breaks the second rule: a path is shuffled */
+	bool unequal;   /* breaks the third: the later a stage, the more often it is left out */
+};
+
+/* -EINVAL: more stages to leave out than may be. */
+int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err);
+
+/* Paths of `microbatches` microbatches, stage 0 not written: paths (M, n_stages), each of
+ * n_stages - 1 - skip stages. Depends on the arguments alone. -ENOMEM. */
+int visits_draw(const struct visit_rules *r, uint32_t n_stages, uint32_t microbatches,
+		uint64_t seed, uint64_t iteration, uint32_t *paths);
+
+#endif
