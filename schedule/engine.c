@@ -84,6 +84,7 @@ static void start(struct engine *e, struct engine_node *n, int mb, double now_s)
 		double arrival_s = end_s + task->travel_s;
 
 		e->arrival_s[at + 1] = arrival_s;
+		e->late = e->late || arrival_s + task[1].rest_s > e->limit_s;
 		queue_add(e, mb, arrival_s);
 		return;
 	}
@@ -194,8 +195,11 @@ static void reset(struct engine *e)
 	e->makespan_s = 0;
 	e->square_sum = 0;
 	e->done = 0;
-	memset(e->bucket, 0xff, (size_t)e->n_buckets * sizeof(*e->bucket));
-	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
+	e->late = false;
+	for (int w = 0; w < e->n_buckets >> 6; w++) { /* only a run that was cut leaves any */
+		for (; e->filled[w]; e->filled[w] &= e->filled[w] - 1)
+			e->bucket[(w << 6) + __builtin_ctzll(e->filled[w])] = -1;
+	}
 	memset(e->step, 0, (size_t)e->n_mb * sizeof(*e->step));
 	for (int i = 0; i < e->n_nodes; i++) {
 		struct engine_node *n = &e->nodes[i];
@@ -207,16 +211,27 @@ static void reset(struct engine *e)
 	}
 }
 
-bool engine_run(struct engine *e)
+/* The calendar should just span a run. Its scale costs or saves time, and changes nothing else. */
+static void fit_calendar(struct engine *e)
+{
+	double span_s = e->n_buckets / e->per_s;
+
+	if (e->makespan_s > 0 && (span_s < e->makespan_s || span_s > 1.3 * e->makespan_s))
+		e->per_s = e->n_buckets / (1.1 * e->makespan_s);
+}
+
+bool engine_run(struct engine *e, double limit_s)
 {
 	int word = 0, list;
 
 	reset(e);
+	/* Sums in another order than the run's differ in the last bits. */
+	e->limit_s = limit_s * (1 + 1e-9);
 	for (int i = 0; i < e->n_mb; i++) {
 		e->arrival_s[i * e->steps] = e->release_s[i];
 		queue_add(e, i, e->release_s[i]);
 	}
-	while ((list = queue_take(e, &word)) >= 0) {
+	while (!e->late && (list = queue_take(e, &word)) >= 0) {
 		double now_s = e->due_s[list];
 
 		if (e->next[list] < 0)
@@ -224,9 +239,12 @@ bool engine_run(struct engine *e)
 		else
 			take_many(e, list, now_s);
 	}
-	if (e->done < e->n_mb)
+	if (e->done < e->n_mb) {
 		e->makespan_s = INFINITY;
-	return e->done == e->n_mb;
+		return false;
+	}
+	fit_calendar(e);
+	return true;
 }
 
 void engine_set_path(struct engine *e, int mb, const int *path)
@@ -248,6 +266,9 @@ void engine_set_path(struct engine *e, int mb, const int *path)
 		chain[s].travel_s = s + 1 < e->steps
 			? p->delay[(size_t)node * (size_t)p->n_nodes + (size_t)path[after]] : 0;
 	}
+	for (int s = e->steps - 1; s >= 0; s--)
+		chain[s].rest_s = chain[s].duration_s + chain[s].travel_s +
+				  (s + 1 < e->steps ? chain[s + 1].rest_s : 0);
 }
 
 void engine_set_paths(struct engine *e, const struct solution *s)
@@ -278,7 +299,7 @@ int engine_init(struct engine *e, const struct problem *p)
 	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;
 	size_t buckets = 256;
 
-	while (buckets < 2 * m * steps && buckets < 65536)
+	while (buckets < 4 * m * steps && buckets < 65536)
 		buckets *= 2;
 	*e = (struct engine){ .p = p, .n_mb = p->n_mb, .n_nodes = p->n_nodes, .steps = (int)steps,
 			      .overhead_s = p->c->dispatch_overhead_s, .n_buckets = (int)buckets };
@@ -303,6 +324,7 @@ int engine_init(struct engine *e, const struct problem *p)
 	}
 	for (int i = 0; i < p->n_nodes; i++)
 		e->nodes[i].memory = p->c->nodes[i].memory;
+	memset(e->bucket, 0xff, buckets * sizeof(*e->bucket));
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 struct engine_step {
 	double duration_s;
 	double travel_s;  /* from its end to the arrival at the next; 0 for the last */
+	double rest_s;    /* from its arrival to the end of the chain, if nothing waits */
 	int32_t node;
 	int32_t slots;    /* +1: F, takes a slot; -1: B, gives it back; 0: L */
 };
@@ -44,6 +45,8 @@ struct engine {
 	uint64_t *filled;          /* one bit a bucket */
 	int n_buckets;
 	double per_s;              /* buckets a second */
+	double limit_s;            /* of the run */
+	bool late;                 /* the limit is broken */
 };
 
 struct engine_node {
@@ -63,7 +66,8 @@ void engine_fini(struct engine *e);
 void engine_set_path(struct engine *e, int mb, const int *path);
 void engine_set_paths(struct engine *e, const struct solution *s);
 
-/* Runs everything from time 0. Returns false on a standstill; the makespan is then infinite. */
-bool engine_run(struct engine *e);
+/* Runs everything from time 0. Stops as soon as some microbatch cannot be back by limit_s (which
+ * may be INFINITY). Returns false then and on a standstill, with an infinite makespan. */
+bool engine_run(struct engine *e, double limit_s);
 
 #endif

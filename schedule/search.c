@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/check.h"
+#include "schedule/anneal.h"
 #include "schedule/construct.h"
 #include "schedule/problem.h"
-#include "schedule/simulate.h"
+#include "schedule/progress.h"
 
 #define CONSTRUCT_ATTEMPTS 40
 
@@ -21,36 +21,6 @@ const char *plan_algorithm_name(enum plan_algorithm a)
 void plan_request_init(struct plan_request *q)
 {
 	*q = (struct plan_request){ .algorithm = PLAN_BEST, .seed = 1, .threads = 1 };
-}
-
-/* Simulates and checks, and fills in what is predicted. A breach here is our own bug. */
-static int predict(const struct problem *p, struct plan *plan, struct error *err)
-{
-	struct check_options options = { .excluded = p->q->excluded,
-					 .pins = !p->q->free_assignment };
-	struct plan_predicted *d = &plan->predicted;
-	struct check_report report;
-	struct simulation *s;
-	int rc = simulate(p->c, plan, &s, err);
-
-	if (rc != 0)
-		return rc;
-	rc = check_plan(p->c, plan, s, &options, &report);
-	if (rc == 0 && report.n_breaches > 0)
-		rc = error_set(err, -EPROTO, "the search broke a rule: %s", report.breaches[0]);
-	if (rc == 0) {
-		d->iteration_s = s->iteration_s;
-		d->sync_s = s->sync_s;
-		d->collisions = s->collisions;
-		d->collision_wait_s = s->collision_wait_s;
-		d->idle_fraction = s->idle_fraction;
-		free(d->exposure);
-		d->exposure = s->exposure;
-		s->exposure = NULL;
-	}
-	check_report_fini(&report);
-	simulation_free(s);
-	return rc;
 }
 
 static int first_solution(struct solution *s, const struct problem *p, struct error *err)
@@ -69,49 +39,51 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 	return rc;
 }
 
-static double elapsed_s(const struct plan_request *q, int64_t start_us)
+static int improve(struct progress *g, const struct solution *first, struct error *err)
 {
-	return q->clock_us ? (double)(q->clock_us(q->clock_arg) - start_us) * 1e-6 : 0;
+	struct anneal a;
+	int rc = anneal_init(&a, g->p, first, g->p->q->seed, 1), between = 0;
+	int check_every = g->p->n_mb > 500 ? 1 : 32;
+
+	if (rc != 0)
+		return error_set(err, rc, rc == -ENOMEM ? "out of memory" : "standstill");
+	g->evaluations += a.evaluations;
+	rc = progress_note(g, &a.best, a.best_iteration_s, err);
+	while (rc == 0) {
+		if (between++ % check_every == 0 && progress_over(g))
+			break;
+		g->evaluations++;
+		if (anneal_step(&a))
+			rc = progress_note(g, &a.best, a.best_iteration_s, err);
+	}
+	if (rc == 0)
+		rc = progress_finish(g, &a.best, err);
+	anneal_fini(&a);
+	return rc;
 }
 
 int plan_search(const struct cluster *c, const struct plan_request *q, struct plan **out,
 		struct error *err)
 {
 	int64_t start_us = q->clock_us ? q->clock_us(q->clock_arg) : 0;
-	struct plan *plan = NULL;
+	struct progress g;
 	struct problem p;
-	struct solution s;
+	struct solution first;
 	int rc = problem_init(&p, c, q, err);
 
 	if (rc != 0)
 		return rc;
-	rc = solution_init(&s, &p);
+	progress_init(&g, &p, start_us);
+	if (solution_init(&first, &p) != 0)
+		rc = error_set(err, -ENOMEM, "out of memory");
+	else
+		rc = first_solution(&first, &p, err);
 	if (rc == 0)
-		rc = first_solution(&s, &p, err);
-	if (rc == 0) {
-		plan = solution_to_plan(&s, &p);
-		rc = plan ? predict(&p, plan, err) : error_set(err, -ENOMEM, "out of memory");
-	}
-	if (rc == 0) {
-		plan->search.algorithm = strdup(plan_algorithm_name(q->algorithm));
-		plan->search.seed = q->seed;
-		plan->search.evaluations = 1;
-		plan->search.elapsed_s = elapsed_s(q, start_us);
-		plan->search.history = malloc(sizeof(*plan->search.history));
-		if (!plan->search.algorithm || !plan->search.history)
-			rc = error_set(err, -ENOMEM, "out of memory");
-	}
-	if (rc == 0) {
-		plan->search.history[0][0] = plan->search.elapsed_s;
-		plan->search.history[0][1] = plan->predicted.iteration_s;
-		plan->search.n_history = 1;
-		if (q->on_improvement)
-			q->on_improvement(q->on_improvement_arg, plan);
-		*out = plan;
-	} else {
-		plan_free(plan);
-	}
-	solution_fini(&s);
+		rc = improve(&g, &first, err);
+	if (rc == 0)
+		rc = progress_take(&g, out, err);
+	solution_fini(&first);
+	progress_fini(&g);
 	problem_fini(&p);
 	return rc;
 }

@@ -1,0 +1,46 @@
+/* anneal.h - improves a solution by simulated annealing in rounds over the moves of moves.h.
+ *
+ * Cost: makespan * (1 + q), q the 8-norm mean of the finish times over the makespan; the makespan
+ * alone is too flat to climb. With a free assignment the seconds of the gradients' sum are added.
+ * Each round starts from the best solution so far, warm enough to leave it and cooled to where
+ * little is accepted; rounds grow. What happens depends on the seed and the number of
+ * evaluations only.
+ *
+ * A proposal is accepted when its cost stays below a threshold drawn beforehand (Metropolis, the
+ * other way round), so a run can be cut as soon as it must miss the threshold.
+ *
+ * Internal to schedule/.
+ */
+#ifndef SCHEDULE_ANNEAL_H
+#define SCHEDULE_ANNEAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "schedule/engine.h"
+#include "schedule/moves.h"
+#include "schedule/problem.h"
+
+struct anneal {
+	const struct problem *p;
+	struct engine engine;
+	struct solution current, best;
+	struct moves moves;
+	double cost, sync_s, current_s; /* of current; current_s: its makespan */
+	double best_cost;
+	double best_s;            /* objective of best: iteration_s, + sync_s where it counts */
+	double best_iteration_s;
+	int64_t evaluations;
+	int64_t round_left, round_size;
+	int round;
+};
+
+/* From a solution that runs to its end (copied). -ENOMEM; -EDEADLK: it stands still. */
+int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
+		uint64_t seed, uint64_t stream);
+void anneal_fini(struct anneal *a);
+
+/* One proposal. True when best improved. */
+bool anneal_step(struct anneal *a);
+
+#endif
