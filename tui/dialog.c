@@ -17,7 +17,7 @@ static uint32_t focus_cancel(const struct dialog *d)
 	return d->n_fields + (d->want_typed ? 1 : 0);
 }
 
-static void add_field(struct dialog *d, const char *label, int unit, int64_t value, int64_t least,
+static void add_field(struct dialog *d, const char *label, enum field_unit unit, int64_t value, int64_t least,
 	int64_t most, int64_t step)
 {
 	struct dialog_field *f = &d->fields[d->n_fields++];

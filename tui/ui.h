@@ -33,11 +33,13 @@ enum dialog_kind {
 
 enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16, UI_LINES = 12 };
 
+enum field_unit { FIELD_NUMBER, FIELD_STAGES, FIELD_NODE, FIELD_SECONDS, FIELD_TIMES, FIELD_PERCENT };
+
 /* One thing that can be changed in a dialog. */
 struct dialog_field {
 	char label[24];
 	int64_t value, least, most, step;
-	enum { FIELD_NUMBER, FIELD_STAGES, FIELD_NODE, FIELD_SECONDS, FIELD_TIMES, FIELD_PERCENT } unit;
+	enum field_unit unit;
 };
 
 struct dialog {
