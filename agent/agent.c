@@ -1,0 +1,478 @@
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "agent/state.h"
+#include "base/clock.h"
+
+enum { TURN_MESSAGES = 64, LEAVE_US = 1000000, LINGER_US = 30000 };
+
+void agent_tell(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
+{
+	size_t size = msg_size(m);
+	struct post_part part;
+	void *bytes;
+	int rc = -EINVAL;
+
+	m->sequence = ++a->sequence;
+	bytes = size ? malloc(size) : NULL;
+	if (bytes && msg_encode(m, bytes, size) == (long)size) {
+		part = (struct post_part) { bytes, size };
+		rc = post_send(a->control, a->controller, &part, 1, flags, now_us);
+	}
+	free(bytes);
+	if (rc < 0 && flags == POST_RELIABLE) {
+		a->dropped++;
+		log_line(a->options.log, LOG_ERROR, "%s for the controller dropped: %s",
+			 msg_name(m->type), strerror(-rc));
+	}
+}
+
+void agent_exit(struct agent *a, int status, int64_t now_us)
+{
+	if (a->leaving)
+		return;
+	a->leaving = true;
+	a->status = status;
+	a->leave_from_us = now_us + LINGER_US; /* acknowledgements go out meanwhile */
+	a->leave_by_us = now_us + LEAVE_US;
+}
+
+void agent_trouble(struct agent *a, bool fatal, const char *format, ...)
+{
+	struct msg m = { .type = MSG_TROUBLE };
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(m.u.trouble.text, sizeof(m.u.trouble.text), format, ap);
+	va_end(ap);
+	m.u.trouble.fatal = fatal;
+	log_line(a->options.log, fatal ? LOG_ERROR : LOG_WARN, "%s", m.u.trouble.text);
+	agent_tell(a, &m, POST_RELIABLE, clock_monotonic_us());
+	if (fatal)
+		agent_exit(a, 1, clock_monotonic_us());
+}
+
+void agent_leave(struct agent *a, const char *why, int64_t now_us)
+{
+	struct msg m = { .type = MSG_TROUBLE };
+
+	if (a->leaving)
+		return;
+	m.u.trouble.fatal = 1;
+	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "leaving: %s", why);
+	log_line(a->options.log, LOG_INFO, "leaving: %s", why);
+	if (a->welcomed)
+		agent_tell(a, &m, POST_RELIABLE, now_us);
+	agent_exit(a, 0, now_us);
+}
+
+bool agent_over(const struct agent *a, int *status, int64_t now_us)
+{
+	if (!a->leaving || now_us < a->leave_from_us)
+		return false;
+	*status = a->status;
+	return now_us >= a->leave_by_us || !a->welcomed || post_idle(a->control, 0);
+}
+
+uint32_t agent_hang_ms(struct agent *a)
+{
+	uint32_t ms = a->hang_ms;
+
+	a->hang_ms = 0;
+	return ms;
+}
+
+/* ---- making ---- */
+
+static int open_posts(struct agent *a, int64_t now_us, struct error *err)
+{
+	const struct agent_options *o = &a->options;
+	struct post_options control = { .identity = o->identity };
+	struct post_options tensors = {
+		.identity = o->identity,
+		.admitted = a->admitted,
+		.roles = KEYS_ROLE_BIT(KEYS_AGENT),
+		.message_most_bytes = TENSOR_MOST_BYTES,
+		.retained_most_bytes = TENSOR_MOST_BYTES + ((size_t)64 << 20),
+		.assembling_most_bytes = 2 * TENSOR_MOST_BYTES,
+	};
+	char bound[LINK_ADDRESS_SIZE];
+	const char *address;
+	int rc;
+
+	rc = post_open(&a->control, &control, err);
+	if (rc == 0)
+		rc = post_dial(a->control, o->join, &o->controller, &a->controller, err);
+	if (rc == 0)
+		rc = post_open(&a->tensors, &tensors, err);
+	if (rc == 0)
+		rc = post_listen(a->tensors, o->listen, bound, err);
+	if (rc)
+		return rc;
+	address = o->advertise ? o->advertise : bound;
+	if (strlen(address) >= sizeof(a->address))
+		return error_set(err, -EINVAL, "the address %s is too long", address);
+	snprintf(a->address, sizeof(a->address), "%s", address);
+	log_line(o->log, LOG_INFO, "tensors at %s, controller at %s", a->address, o->join);
+	a->started_us = now_us;
+	return 0;
+}
+
+int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
+	      struct error *err)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	int rc = -ENOMEM;
+
+	if (!a)
+		return error_set(err, -ENOMEM, "no memory for the agent");
+	a->options = *options;
+	a->stage = NO_STAGE;
+	a->report_by_us = INT64_MAX;
+	a->events = calloc(EVENTS_MOST, sizeof(a->events[0]));
+	a->early = calloc(EARLY_MOST, sizeof(a->early[0]));
+	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
+	if (!a->events || !a->early || !a->routes || hold_new(&a->hold) < 0 ||
+	    keys_list_new(&a->admitted) < 0) {
+		error_set(err, rc, "no memory for the agent");
+		goto fail;
+	}
+	if (getrandom(&a->incarnation, sizeof(a->incarnation), 0) !=
+	    (ssize_t)sizeof(a->incarnation)) {
+		rc = error_set(err, -EIO, "no random numbers: %s", strerror(errno));
+		goto fail;
+	}
+	rng_init(&a->rng, a->incarnation);
+	snprintf(a->who, sizeof(a->who), "agent");
+	a->options.log->who = a->who;
+	rc = worker_new(&a->worker, err);
+	if (rc == 0)
+		rc = open_posts(a, now_us, err);
+	if (rc)
+		goto fail;
+	join_hello(a, now_us);
+	*out = a;
+	return 0;
+fail:
+	agent_free(a);
+	return rc;
+}
+
+void agent_free(struct agent *a)
+{
+	if (!a)
+		return;
+	worker_free(a->worker); /* first: it may be computing with what follows */
+	a->worker = NULL;
+	join_forget_run(a);
+	post_close(a->tensors);
+	post_close(a->control);
+	keys_list_free(a->admitted);
+	hold_free(a->hold);
+	free(a->events);
+	free(a->early);
+	free(a->routes);
+	free(a->deferred);
+	if (a->options.log->who == a->who)
+		a->options.log->who = "agent";
+	free(a);
+}
+
+/* ---- the turn ---- */
+
+void agent_fds(const struct agent *a, int fds[AGENT_FDS])
+{
+	fds[0] = post_fd(a->control);
+	fds[1] = post_fd(a->tensors);
+	fds[2] = worker_fd(a->worker);
+}
+
+static int64_t sooner(int64_t x, int64_t y)
+{
+	return x < y ? x : y;
+}
+
+int64_t agent_deadline_us(const struct agent *a)
+{
+	int64_t at = sooner(post_deadline_us(a->control), post_deadline_us(a->tensors));
+
+	at = sooner(at, sooner(hold_deadline_us(a->hold), fault_deadline_us(&a->faults)));
+	at = sooner(at, sooner(a->beat_us, a->report_by_us));
+	if (a->leaving)
+		at = sooner(at, a->leave_from_us);
+	if (a->standing == STAND_FETCHING)
+		at = sooner(at, a->fetch_by_us);
+	if (a->computed)
+		at = sooner(at, a->task_ends_us);
+	else if (a->queue && queue_waiting(a->queue) > 0 && !worker_busy(a->worker) &&
+		 !queue_blocked(a->queue) && a->standing == STAND_READY && !a->leaving)
+		at = sooner(at, a->busy_until_us);
+	return at;
+}
+
+/* Those that need a settled agent wait until nothing is about to change its weights. */
+static bool deferrable(enum msg_type type)
+{
+	return type == MSG_START || type == MSG_REROUTE || type == MSG_REDUCE ||
+	       type == MSG_COMMIT || type == MSG_EVALUATE;
+}
+
+static bool settled(const struct agent *a)
+{
+	bool task = a->job.kind == JOB_FORWARD || a->job.kind == JOB_LOSS ||
+		    a->job.kind == JOB_BACKWARD || a->job.kind == JOB_STATE;
+
+	return !assign_under_way(a) && !a->step_wanted && !a->zero_wanted &&
+	       (!worker_busy(a->worker) || task);
+}
+
+static void defer(struct agent *a, struct msg *m)
+{
+	if (a->n_deferred == a->deferred_room) {
+		size_t room = a->deferred_room ? 2 * a->deferred_room : 16;
+		struct msg *d = realloc(a->deferred, room * sizeof(d[0]));
+
+		if (!d) {
+			agent_trouble(a, true, "no memory for the controller's messages");
+			msg_clear(m);
+			return;
+		}
+		a->deferred = d;
+		a->deferred_room = room;
+	}
+	a->deferred[a->n_deferred++] = *m;
+}
+
+static void do_deferred(struct agent *a, int64_t now_us)
+{
+	size_t done = 0;
+
+	while (done < a->n_deferred && settled(a)) {
+		iteration_control(a, &a->deferred[done], now_us);
+		msg_clear(&a->deferred[done++]);
+	}
+	if (done == 0)
+		return;
+	a->n_deferred -= done;
+	memmove(a->deferred, a->deferred + done, a->n_deferred * sizeof(a->deferred[0]));
+	tensors_look_again(a, now_us);
+}
+
+static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_us)
+{
+	log_line(a->options.log, LOG_INFO, "fault %u: kind %u, peer %d, factor %g, %u ms",
+		 m->fault, m->kind, m->peer, (double)m->factor, m->ttl_ms);
+	if (m->kind == FAULT_KILL)
+		raise(SIGKILL);
+	else if (m->kind == FAULT_HANG)
+		a->hang_ms = m->ttl_ms;
+	else if (fault_apply(&a->faults, m, now_us) < 0)
+		agent_trouble(a, false, "fault %u makes no sense here", m->fault);
+}
+
+static void forget_deferred(struct agent *a)
+{
+	for (size_t i = 0; i < a->n_deferred; i++)
+		msg_clear(&a->deferred[i]);
+	a->n_deferred = 0;
+}
+
+/* Takes over what it keeps of *m. */
+static void take_control(struct agent *a, struct msg *m, int64_t now_us)
+{
+	log_line(a->options.log, LOG_DEBUG, "%s from the controller", msg_name(m->type));
+	if (m->type == MSG_REFUSED) {
+		log_line(a->options.log, LOG_ERROR, "the controller refused this agent: %s",
+			 m->u.refused.reason);
+		agent_exit(a, 1, now_us);
+	} else if (m->type == MSG_STOP) {
+		log_line(a->options.log, LOG_INFO, "told to stop: %s", m->u.stop.reason);
+		agent_exit(a, 0, now_us);
+	} else if (m->type == MSG_WELCOME) {
+		forget_deferred(a);
+		join_welcome(a, &m->u.welcome, now_us);
+	} else if (!a->welcomed) {
+		a->refused++;
+		log_line(a->options.log, LOG_WARN, "%s before a welcome", msg_name(m->type));
+	} else if (m->type == MSG_PEERS) {
+		join_peers(a, &m->u.peers, now_us);
+	} else if (m->type == MSG_ASSIGN) {
+		forget_deferred(a);
+		assign_begin(a, &m->u.assign);
+	} else if (m->type == MSG_PLAN) {
+		iteration_plan(a, &m->u.plan);
+	} else if (m->type == MSG_FAULT) {
+		take_fault(a, &m->u.fault, now_us);
+	} else if (m->type == MSG_PING) {
+		a->ping_us = m->u.ping.now_us;
+		a->ping_at_us = now_us;
+	} else if (deferrable(m->type)) {
+		defer(a, m);
+		return; /* it keeps the arrays */
+	} else {
+		a->refused++;
+		log_line(a->options.log, LOG_WARN, "a %s is not the controller's to send",
+			 msg_name(m->type));
+	}
+	msg_clear(m);
+}
+
+static void take_control_event(struct agent *a, struct post_message *p, int64_t now_us)
+{
+	struct msg m;
+	int rc;
+
+	switch (p->kind) {
+	case POST_DATA:
+		rc = msg_decode(&m, p->data, p->size);
+		if (rc == 0) {
+			take_control(a, &m, now_us);
+			break;
+		}
+		a->refused++;
+		log_line(a->options.log, LOG_WARN, "a message of the controller: %s",
+			 strerror(-rc));
+		break;
+	case POST_UP:
+		log_line(a->options.log, LOG_INFO, "the controller is up%s",
+			 p->restarted ? ", and is a new process" : "");
+		a->refusal = LINK_REASON_NONE;
+		if (p->restarted)
+			join_hello(a, now_us);
+		break;
+	case POST_DOWN:
+		log_line(a->options.log, LOG_WARN, "no controller: %s",
+			 link_reason_text(p->reason));
+		break;
+	case POST_LOST:
+		log_line(a->options.log, LOG_WARN, "%" PRIu64 " messages were for the old one",
+			 p->lost);
+		break;
+	case POST_REFUSED:
+		if (p->reason != a->refusal)
+			log_line(a->options.log, LOG_WARN, "the controller does not let us in: "
+				 "%s; trying on", link_reason_text(p->reason));
+		a->refusal = p->reason;
+		break;
+	}
+}
+
+static void take_tensor_event(struct agent *a, struct post_message *p, int64_t now_us)
+{
+	switch (p->kind) {
+	case POST_DATA:
+		tensors_arrived(a, p, now_us);
+		break;
+	case POST_LOST:
+		a->dropped += p->lost;
+		break;
+	case POST_REFUSED:
+		log_line(a->options.log, LOG_DEBUG, "a peer refuses us: %s",
+			 link_reason_text(p->reason));
+		break;
+	default:
+		break;
+	}
+}
+
+void agent_receive(struct agent *a, int64_t now_us)
+{
+	struct post_message p;
+
+	post_tick(a->control, now_us);
+	post_tick(a->tensors, now_us);
+	for (int i = 0; i < TURN_MESSAGES && post_receive(a->control, now_us, &p) == 0; i++)
+		take_control_event(a, &p, now_us);
+	do_deferred(a, now_us);
+	for (int i = 0; i < TURN_MESSAGES && post_receive(a->tensors, now_us, &p) == 0; i++)
+		take_tensor_event(a, &p, now_us);
+}
+
+static void finish_job(struct agent *a, int64_t now_us)
+{
+	if (!worker_finished(a->worker))
+		return;
+	if (a->job.rc < 0) {
+		agent_trouble(a, true, "%s", a->job.err.text);
+		job_clear(&a->job);
+		return;
+	}
+	switch (a->job.kind) {
+	case JOB_PREPARE:
+	case JOB_LOAD:
+	case JOB_MEASURE:
+	case JOB_STATE:
+		assign_job_done(a, now_us);
+		break;
+	case JOB_FORWARD:
+	case JOB_LOSS:
+	case JOB_BACKWARD:
+		tasks_job_done(a, now_us);
+		break;
+	case JOB_ZERO:
+	case JOB_STEP:
+		iteration_job_done(a, now_us);
+		break;
+	case JOB_GRADIENT:
+	case JOB_SUM:
+	case JOB_NORM:
+		reduction_job_done(a, now_us);
+		break;
+	}
+	job_clear(&a->job);
+}
+
+void agent_work(struct agent *a, int64_t now_us)
+{
+	const struct task *waiter;
+
+	if (a->leaving)
+		worker_finished(a->worker); /* or its descriptor stays readable */
+	if (!a->welcomed || a->leaving)
+		return;
+	fault_expire(&a->faults, now_us);
+	finish_job(a, now_us);
+	tasks_end_due(a, now_us);
+	assign_check_time(a, now_us);
+	do_deferred(a, now_us);
+	/* A step under way comes before what forgets it; changes of weights before tasks. */
+	if (!worker_busy(a->worker) && !a->leaving &&
+	    (iteration_next_job(a) || assign_next_job(a, now_us) || reduction_next_job(a) ||
+	     tasks_next_job(a, now_us)))
+		worker_start(a->worker, compute_run, a->compute, &a->job);
+	while ((waiter = queue_waiter(a->queue)))
+		report_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
+}
+
+static void check_orphaned(struct agent *a, int64_t now_us)
+{
+	struct post_peer_info info = { .heard_us = 0 };
+	int64_t heard = a->started_us;
+
+	if (post_peer(a->control, a->controller, &info) == 0 && info.heard_us > heard)
+		heard = info.heard_us;
+	if (a->leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
+		return;
+	log_line(a->options.log, LOG_ERROR, "no controller for %u s: leaving",
+		 a->options.orphan_s);
+	agent_exit(a, 1, now_us);
+	a->leave_by_us = now_us;
+}
+
+void agent_send(struct agent *a, int64_t now_us)
+{
+	if (a->welcomed)
+		links_pump(a, now_us);
+	report_turn(a, now_us);
+	check_orphaned(a, now_us);
+	post_tick(a->control, now_us);
+	post_tick(a->tensors, now_us);
+}

@@ -1,0 +1,60 @@
+/* agent.h - one node of a run: obeys the controller, computes, talks to the other nodes.
+ *
+ * docs/agent.md tells the protocol. The program polls agent_fds and calls, each turn,
+ *
+ *     agent_receive(a, now);   what has arrived: messages, finished jobs
+ *     agent_work(a, now);      what can be started or ended
+ *     agent_send(a, now);      tensors that are due, reports, heartbeats
+ *
+ * None of them blocks or computes; each does a bounded amount of work. Single-threaded, but for
+ * the one compute thread inside.
+ */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "wire/keys.h"
+
+struct agent; /* opaque */
+
+enum { AGENT_FDS = 3 };
+
+/* Borrowed until agent_free. */
+struct agent_options {
+	const char *join;      /* address of the controller's control plane */
+	struct keys_public controller;
+	const struct keys_identity *identity;
+	const char *listen;    /* where the tensor plane listens */
+	const char *advertise; /* as others dial it; NULL: where it listens */
+	const char *device;    /* "cpu", "cuda:0" */
+	int32_t node;          /* the node it would be; -1: any */
+	uint32_t orphan_s;     /* leaves after so long without a controller */
+	struct log *log;       /* its `who` is set to the node's name */
+};
+
+/* Listens, dials the controller, starts the compute thread. Gives *out (agent_free). Errors are
+ * those of post_open, post_listen, post_dial and worker_new. */
+int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
+	      struct error *err);
+void agent_free(struct agent *a); /* NULL is allowed */
+
+void agent_fds(const struct agent *a, int fds[AGENT_FDS]); /* poll for POLLIN; never read */
+int64_t agent_deadline_us(const struct agent *a);          /* when there is something to do */
+
+void agent_receive(struct agent *a, int64_t now_us);
+void agent_work(struct agent *a, int64_t now_us);
+void agent_send(struct agent *a, int64_t now_us);
+
+/* Tells the controller, and is over soon. */
+void agent_leave(struct agent *a, const char *why, int64_t now_us);
+/* Whether it is over, and with which exit status. */
+bool agent_over(const struct agent *a, int *status, int64_t now_us);
+/* An injected hang: milliseconds for which the process is to do nothing at all; 0 none. Said
+ * once. */
+uint32_t agent_hang_ms(struct agent *a);
+
+#endif

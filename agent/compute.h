@@ -1,0 +1,87 @@
+/* compute.h - what the worker does: every touch of the stage and the corpus, as jobs.
+ *
+ * A struct compute belongs to the thread that runs compute_run; others read it only while no job
+ * is under way. A job's inputs are borrowed until it is done, its outputs given.
+ */
+#ifndef AGENT_COMPUTE_H
+#define AGENT_COMPUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/reduce.h"
+#include "base/error.h"
+#include "model/adamw.h"
+#include "model/config.h"
+
+struct compute; /* opaque */
+
+struct compute_setup {
+	struct model_config config;
+	uint32_t batch, sequence, slots, threads, n_shards;
+	uint64_t seed;
+	char device[32];
+	char *corpus;       /* n_corpus paths, one after another, each ended by NUL; copied */
+	uint32_t n_corpus;  /* 0: the default corpus */
+	size_t corpus_size; /* bytes of corpus */
+};
+
+enum job_kind {
+	JOB_PREPARE,  /* have stage `stage`; from_seed: with its initial weights */
+	JOB_LOAD,     /* weights and moments from `bytes` (3P floats, unaligned) */
+	JOB_MEASURE,  /* gradient to zero; measured seconds, hash */
+	JOB_FORWARD,
+	JOB_LOSS,
+	JOB_BACKWARD,
+	JOB_ZERO,     /* gradient to zero */
+	JOB_GRADIENT, /* a copy of the gradient in the slices of `reduce`: bodies */
+	JOB_SUM,      /* reduce_sum */
+	JOB_NORM,     /* sum of squares of reduce's staging buffer */
+	JOB_STEP,     /* AdamW with reduce's staging buffer, gradient to zero, hash */
+	JOB_STATE     /* a copy of weights and moments: out, 3P floats */
+};
+
+struct job {
+	enum job_kind kind;
+	/* PREPARE */
+	uint8_t stage;
+	bool from_seed;
+	/* LOAD */
+	const void *bytes;
+	/* FORWARD, LOSS, BACKWARD. in (B, T, C), NULL for tokens. */
+	bool evaluate, count;
+	uint32_t slot, shard;
+	uint64_t position;  /* in the shard's data; evaluate: of the validation part */
+	const float *in;
+	/* GRADIENT, SUM, NORM, STEP */
+	struct reduce *reduce;
+	float scale;
+	struct adamw adamw;
+	uint64_t iteration;
+
+	/* ---- outputs ---- */
+	int rc;             /* 0, or what failed; then err says so */
+	struct error err;
+	int64_t began_us, ended_us; /* monotonic clock */
+	float *out;         /* (B, T, C), or STATE's; malloc, given; NULL none */
+	float loss;
+	float **bodies;     /* (reduce_count) slices, malloc, each given, and the array itself */
+	double sum_squares;
+	uint64_t hash;
+	double forward_s, backward_s, loss_s; /* MEASURE */
+	uint64_t corpus_hash;                 /* MEASURE; 0 without a corpus */
+	size_t parameters, activation;        /* PREPARE: P, B * T * C */
+};
+
+/* Copies the setup. -ENOMEM. */
+int compute_new(struct compute **out, const struct compute_setup *setup);
+void compute_free(struct compute *c); /* NULL is allowed */
+/* Whether a compute made with these is as good as this one. */
+bool compute_fits(const struct compute *c, const struct compute_setup *setup);
+
+void compute_run(void *compute, void *job);
+/* Frees a job's outputs; the job itself is the caller's. */
+void job_clear(struct job *j);
+
+#endif

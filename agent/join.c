@@ -1,0 +1,281 @@
+/* Into a run: hello, welcome, the other nodes. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+
+void join_hello(struct agent *a, int64_t now_us)
+{
+	struct msg m = { .type = MSG_HELLO };
+	struct msg_hello *h = &m.u.hello;
+
+	h->protocol = MSG_VERSION;
+	h->node = a->welcomed ? a->run.node : a->options.node;
+	h->incarnation = a->incarnation;
+	snprintf(h->address, sizeof(h->address), "%s", a->address);
+	snprintf(h->device, sizeof(h->device), "%s", a->options.device);
+	if (gethostname(h->host, sizeof(h->host) - 1) < 0)
+		snprintf(h->host, sizeof(h->host), "unknown");
+	h->pid = getpid();
+	if (a->standing == STAND_READY) {
+		h->run = a->run.run;
+		h->stage = a->stage;
+		h->committed = a->committed;
+		h->hash = a->hash;
+	}
+	agent_tell(a, &m, POST_RELIABLE, now_us);
+}
+
+/* ---- welcome ---- */
+
+static bool seconds(double s)
+{
+	return isfinite(s) && s >= 0 && s <= 1e6;
+}
+
+static const char *welcome_fault(const struct msg_welcome *w)
+{
+	if (w->n_nodes == 0 || w->node >= w->n_nodes)
+		return "its node is not one of the cluster's";
+	if (w->batch == 0 || w->sequence == 0 || w->n_shards == 0 || w->slots == 0)
+		return "batch, sequence, shards and slots must be 1 or more";
+	if (!seconds(w->time_scale) || !seconds(w->forward_s) || !seconds(w->backward_s) ||
+	    !seconds(w->loss_s) || !seconds(w->dispatch_overhead_s))
+		return "a time or the time scale is no sensible number";
+	if ((w->n_delays && w->n_delays != w->n_nodes) ||
+	    (w->n_syncs && w->n_syncs != w->n_nodes))
+		return "delays must be for all nodes, or for none";
+	for (uint32_t i = 0; i < w->n_delays; i++)
+		if (!isfinite(w->delay_s[i]) || w->delay_s[i] > 1e6f)
+			return "a delay is no sensible number";
+	for (uint32_t i = 0; i < w->n_syncs; i++)
+		if (!isfinite(w->sync_s[i]) || w->sync_s[i] > 1e6f)
+			return "a sync time is no sensible number";
+	if (w->n_corpus && w->corpus[w->n_corpus - 1] != 0)
+		return "the last corpus path does not end";
+	return NULL;
+}
+
+static int read_model(const struct msg_welcome *w, struct model_config *c, struct error *err)
+{
+	int rc;
+
+	if (w->model[0] == '{')
+		rc = model_config_parse(c, NULL, w->model, strlen(w->model), "model", err);
+	else
+		rc = model_preset(w->model, c, NULL, err);
+	if (rc == 0)
+		rc = model_config_check(c, err);
+	if (rc == 0 && c->n_stages > MSG_STAGES)
+		rc = error_set(err, -EINVAL, "model: %u stages; at most %d", c->n_stages,
+			       MSG_STAGES);
+	if (rc == 0 && w->sequence > c->context)
+		rc = error_set(err, -EINVAL, "a sequence of %u tokens in a context of %u",
+			       w->sequence, c->context);
+	return rc;
+}
+
+static uint32_t count_paths(const char *paths, size_t size)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < size; i++)
+		n += paths[i] == 0;
+	return n;
+}
+
+/* Everything that was the run's. The worker must be idle or gone. */
+void join_forget_run(struct agent *a)
+{
+	job_clear(&a->job);
+	job_clear(&a->result);
+	a->computed = false;
+	if (a->queue)
+		iteration_forget(a);
+	tensors_forget_early(a);
+	post_release(&a->state);
+	a->state_body = NULL;
+	for (size_t i = 0; i < a->n_deferred; i++)
+		msg_clear(&a->deferred[i]);
+	a->n_deferred = 0;
+	plan_free(&a->plans[0]);
+	plan_free(&a->plans[1]);
+	queue_free(a->queue);
+	a->queue = NULL;
+	compute_free(a->compute);
+	a->compute = NULL;
+	for (uint32_t i = 0; a->peers && i < a->run.n_nodes; i++)
+		if (a->peers[i].known)
+			join_forget_peer(a, (uint16_t)i);
+	free(a->peers);
+	free(a->fetchers);
+	free(a->delay_s);
+	free(a->sync_s);
+	a->peers = NULL;
+	a->fetchers = NULL;
+	a->delay_s = a->sync_s = NULL;
+	a->standing = STAND_UNASSIGNED;
+	a->stage = NO_STAGE;
+	a->committed = a->hash = 0;
+	a->n_events = 0;
+	a->welcomed = false;
+}
+
+static float *copy_times(const float *from, uint32_t n, uint32_t n_nodes)
+{
+	float *to = calloc(n_nodes, sizeof(to[0]));
+
+	if (to && n)
+		memcpy(to, from, n * sizeof(to[0]));
+	return to;
+}
+
+/* The numbers that may change from one welcome to the next of the same run. */
+static int take_times(struct agent *a, const struct msg_welcome *w)
+{
+	float *delay = copy_times(w->delay_s, w->n_delays, w->n_nodes);
+	float *sync = copy_times(w->sync_s, w->n_syncs, w->n_nodes);
+
+	if (!delay || !sync) {
+		free(delay);
+		free(sync);
+		return -ENOMEM;
+	}
+	free(a->delay_s);
+	free(a->sync_s);
+	a->delay_s = delay;
+	a->sync_s = sync;
+	a->run = *w;
+	a->run.delay_s = NULL;
+	a->run.sync_s = NULL;
+	a->run.corpus = NULL;
+	return 0;
+}
+
+static int begin_run(struct agent *a, const struct msg_welcome *w,
+		     const struct compute_setup *setup, struct error *err)
+{
+	int rc;
+
+	/* A job of the run before may be under way: this waits for it, at most one task. */
+	worker_free(a->worker);
+	a->worker = NULL;
+	join_forget_run(a);
+	rc = worker_new(&a->worker, err);
+	if (rc)
+		return rc;
+	a->peers = calloc(w->n_nodes, sizeof(a->peers[0]));
+	a->fetchers = calloc(w->n_nodes, sizeof(a->fetchers[0]));
+	if (!a->peers || !a->fetchers || compute_new(&a->compute, setup) < 0 ||
+	    queue_new(&a->queue, w->slots) < 0 || take_times(a, w) < 0)
+		return error_set(err, -ENOMEM, "no memory for the run");
+	return 0;
+}
+
+void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
+{
+	const char *fault = welcome_fault(w);
+	struct compute_setup setup = { 0 };
+	struct error err = { "" };
+	int rc = 0;
+
+	if (fault)
+		rc = error_set(&err, -EINVAL, "%s", fault);
+	if (rc == 0)
+		rc = read_model(w, &setup.config, &err);
+	if (rc) {
+		agent_trouble(a, true, "the controller's welcome: %s", err.text);
+		return;
+	}
+	setup.batch = w->batch;
+	setup.sequence = w->sequence;
+	setup.slots = w->slots;
+	setup.threads = w->threads;
+	setup.n_shards = w->n_shards;
+	setup.seed = w->seed;
+	snprintf(setup.device, sizeof(setup.device), "%s", a->options.device);
+	setup.corpus_size = w->n_corpus;
+	setup.corpus = (char *)w->corpus;
+	setup.n_corpus = count_paths(w->corpus, w->n_corpus);
+	/* A controller that began again finds us as we were. */
+	if (a->welcomed && a->run.run == w->run && a->run.node == w->node &&
+	    a->run.n_nodes == w->n_nodes && compute_fits(a->compute, &setup))
+		rc = take_times(a, w);
+	else
+		rc = begin_run(a, w, &setup, &err);
+	if (rc) {
+		agent_trouble(a, true, "%s", err.text[0] ? err.text : "no memory for the run");
+		return;
+	}
+	a->limits = (struct route_limits) { w->n_nodes, setup.config.n_stages, w->n_shards };
+	a->assign.assignment = 0; /* a new controller counts anew */
+	a->welcomed = true;
+	snprintf(a->who, sizeof(a->who), "agent %u", w->node);
+	log_line(a->options.log, LOG_INFO, "welcome: node %u of %u, %u stages, %u slots, "
+		 "time scale %g", w->node, w->n_nodes, setup.config.n_stages, w->slots,
+		 w->time_scale);
+	a->beat_us = a->links_us = now_us;
+}
+
+/* ---- the other nodes ---- */
+
+static bool to_node(const struct parcel *p, const void *node)
+{
+	return p->to == *(const uint16_t *)node;
+}
+
+void join_forget_peer(struct agent *a, uint16_t node)
+{
+	struct peer *p = &a->peers[node];
+
+	a->dropped += hold_drop(a->hold, to_node, &node);
+	if (p->dial)
+		post_forget(a->tensors, p->dial);
+	p->dial = 0;
+	p->link_free_us = 0;
+}
+
+static void take_peer(struct agent *a, const struct msg_peer *m)
+{
+	struct peer *p = &a->peers[m->node];
+	struct keys_public key;
+	char name[KEYS_NAME_SIZE];
+	struct error err = { "" };
+
+	memcpy(key.bytes, m->key, sizeof(key.bytes));
+	if (p->known && keys_equal(&p->key, &key) && strcmp(p->address, m->address) == 0)
+		return;
+	snprintf(name, sizeof(name), "node%u", m->node);
+	if (p->known) {
+		join_forget_peer(a, m->node);
+		if (!keys_equal(&p->key, &key))
+			keys_list_expel(a->admitted, name, &err);
+	}
+	memset(p, 0, sizeof(*p));
+	if (keys_list_admit(a->admitted, &key, KEYS_AGENT, name, &err) < 0) {
+		agent_trouble(a, false, "node %u cannot be admitted: %s", m->node, err.text);
+		return;
+	}
+	p->known = true;
+	p->key = key;
+	snprintf(p->address, sizeof(p->address), "%s", m->address);
+	if (a->run.n_nodes <= DIAL_ALL)
+		links_dial(a, m->node);
+}
+
+void join_peers(struct agent *a, const struct msg_peers *m, int64_t now_us)
+{
+	for (uint32_t i = 0; i < m->n_peers; i++) {
+		if (m->peers[i].node >= a->run.n_nodes) {
+			a->refused++;
+			continue;
+		}
+		if (m->peers[i].node != a->run.node)
+			take_peer(a, &m->peers[i]);
+	}
+	tensors_look_again(a, now_us);
+}

@@ -1,0 +1,278 @@
+/* skippipe-agent: one node of a run. The work is in agent.c; here are options and the loop. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "wire/link.h"
+
+static const char usage[] =
+	"usage: skippipe-agent --join ADDRESS --controller-key KEY --key FILE --listen ADDRESS\n"
+	"                      [option ...]\n"
+	"\n"
+	"Runs one node: joins a controller, trains the stage it is given, exchanges activations\n"
+	"and gradients with the other nodes. Logs to stderr.\n"
+	"\n"
+	"  --join ADDRESS        where the controller listens for agents, tcp://HOST:PORT\n"
+	"  --controller-key KEY  its public key, 64 hex digits, or a file that holds it\n"
+	"  --key FILE            this agent's own key; made where there is none. The controller\n"
+	"                        must admit its public half (skippipe admit)\n"
+	"  --listen ADDRESS      where the other nodes reach this one; port 0 finds a free one\n"
+	"  --advertise ADDRESS   the address they are told, when it is not the one above\n"
+	"  --node I              the node to be; otherwise the controller says\n"
+	"  --device DEVICE       cpu (the default), cuda, cuda:N\n"
+	"  --orphan-s N          leave after N seconds without a controller (60)\n"
+	"  --log LEVEL           debug, info (the default), warn, error\n"
+	"  --help, --version\n"
+	"\n"
+	"Leaves on SIGTERM, SIGINT or when the controller says so. Exit status: 0 left as told,\n"
+	"1 failed, 2 bad usage.\n";
+
+struct options {
+	struct agent_options agent;
+	const char *controller_key, *key;
+	char join[160], listen[160], advertise[160];
+	struct log log;
+};
+
+static int misuse(const char *format, const char *value)
+{
+	fprintf(stderr, "skippipe-agent: ");
+	fprintf(stderr, format, value);
+	fprintf(stderr, "\nskippipe-agent: --help tells how\n");
+	return 2;
+}
+
+/* "HOST:PORT" counts as tcp. */
+static bool address_of(char to[160], const char *text)
+{
+	int n = snprintf(to, 160, "%s%s", strstr(text, "://") ? "" : "tcp://", text);
+
+	return n > 0 && n < 160;
+}
+
+static bool number(const char *text, long most, long *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtol(text, &end, 10);
+	return errno == 0 && end != text && *end == 0 && *out >= 0 && *out <= most;
+}
+
+static bool level_of(const char *text, enum log_level *out)
+{
+	static const char *const names[] = { "debug", "info", "warn", "error" };
+
+	for (int i = 0; i < 4; i++)
+		if (strcmp(text, names[i]) == 0) {
+			*out = (enum log_level)i;
+			return true;
+		}
+	return false;
+}
+
+/* -1: go on; else the exit status. */
+static int read_option(struct options *o, int option, const char *value)
+{
+	long n;
+
+	switch (option) {
+	case 'j':
+		return address_of(o->join, value) ? -1 : misuse("--join %s: too long", value);
+	case 'l':
+		return address_of(o->listen, value) ? -1 : misuse("--listen %s: too long", value);
+	case 'a':
+		return address_of(o->advertise, value) ? -1
+						       : misuse("--advertise %s: too long", value);
+	case 'c':
+		o->controller_key = value;
+		return -1;
+	case 'k':
+		o->key = value;
+		return -1;
+	case 'd':
+		o->agent.device = value;
+		return strlen(value) < 32 ? -1 : misuse("--device %s: too long", value);
+	case 'n':
+		if (!number(value, 999, &n))
+			return misuse("--node %s: expected a number from 0 to 999", value);
+		o->agent.node = (int32_t)n;
+		return -1;
+	case 'o':
+		if (!number(value, 1000000, &n) || n == 0)
+			return misuse("--orphan-s %s: expected seconds, 1 or more", value);
+		o->agent.orphan_s = (uint32_t)n;
+		return -1;
+	case 'L':
+		return level_of(value, &o->log.least)
+			       ? -1
+			       : misuse("--log %s: expected debug, info, warn or error", value);
+	case 'h':
+		fputs(usage, stdout);
+		return 0;
+	case 'v':
+		puts("skippipe-agent " SKIPPIPE_VERSION);
+		return 0;
+	default:
+		return misuse("%s", "see the message above");
+	}
+}
+
+static int read_options(struct options *o, int argc, char **argv)
+{
+	static const struct option table[] = {
+		{ "join", required_argument, NULL, 'j' },
+		{ "listen", required_argument, NULL, 'l' },
+		{ "advertise", required_argument, NULL, 'a' },
+		{ "controller-key", required_argument, NULL, 'c' },
+		{ "key", required_argument, NULL, 'k' },
+		{ "device", required_argument, NULL, 'd' },
+		{ "node", required_argument, NULL, 'n' },
+		{ "orphan-s", required_argument, NULL, 'o' },
+		{ "log", required_argument, NULL, 'L' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option, rc;
+
+	while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1) {
+		rc = read_option(o, option, optarg);
+		if (rc >= 0)
+			return rc;
+	}
+	if (optind < argc)
+		return misuse("%s: not an option", argv[optind]);
+	if (!o->join[0])
+		return misuse("--join is missing%s", "");
+	if (!o->controller_key)
+		return misuse("--controller-key is missing%s", "");
+	if (!o->key)
+		return misuse("--key is missing%s", "");
+	if (!o->listen[0])
+		return misuse("--listen is missing%s", "");
+	if (!o->advertise[0] && (strstr(o->listen, "//0.0.0.0:") || strstr(o->listen, "//*:")))
+		return misuse("--listen %s: other nodes cannot dial that; give --advertise too",
+			      o->listen);
+	o->agent.join = o->join;
+	o->agent.listen = o->listen;
+	o->agent.advertise = o->advertise[0] ? o->advertise : NULL;
+	return -1;
+}
+
+/* 64 hex digits, or the first word of a file. */
+static int read_controller_key(const char *text, struct keys_public *out, struct error *err)
+{
+	struct error ignored;
+	char *data, *end;
+	size_t size;
+	int rc;
+
+	if (keys_parse(text, out, &ignored) == 0)
+		return 0;
+	rc = file_read(text, 4096, &data, &size, err);
+	if (rc < 0)
+		return error_prefix(err, rc, "--controller-key");
+	end = data + strcspn(data, " \t\r\n");
+	*end = 0;
+	rc = keys_parse(data, out, err);
+	free(data);
+	return rc < 0 ? error_prefix(err, rc, "%s", text) : 0;
+}
+
+/* SIGTERM and SIGINT as a descriptor: nothing is ever interrupted. */
+static int catch_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static void wait_for_something(const struct agent *a, int signals, int64_t now)
+{
+	struct pollfd p[1 + AGENT_FDS] = { { .fd = signals, .events = POLLIN } };
+	int64_t us = agent_deadline_us(a) - now;
+	int fds[AGENT_FDS];
+	struct timespec t;
+
+	agent_fds(a, fds);
+	for (int i = 0; i < AGENT_FDS; i++)
+		p[1 + i] = (struct pollfd) { .fd = fds[i], .events = POLLIN };
+	if (us < 0)
+		us = 0;
+	if (us > 1000000)
+		us = 1000000;
+	t.tv_sec = us / 1000000;
+	t.tv_nsec = us % 1000000 * 1000;
+	ppoll(p, 1 + AGENT_FDS, &t, NULL);
+}
+
+static int loop(struct agent *a, int signals)
+{
+	struct signalfd_siginfo info;
+	int64_t now = clock_monotonic_us();
+	uint32_t hang_ms;
+	int status;
+
+	while (!agent_over(a, &status, now)) {
+		wait_for_something(a, signals, now);
+		if (read(signals, &info, sizeof(info)) == sizeof(info))
+			agent_leave(a, strsignal((int)info.ssi_signo), clock_monotonic_us());
+		agent_receive(a, clock_monotonic_us());
+		agent_work(a, clock_monotonic_us());
+		agent_send(a, clock_monotonic_us());
+		hang_ms = agent_hang_ms(a);
+		if (hang_ms) /* an injected fault; only a signal ends it early */
+			poll(&(struct pollfd) { .fd = signals, .events = POLLIN }, 1,
+			     (int)(hang_ms < INT32_MAX ? hang_ms : INT32_MAX));
+		now = clock_monotonic_us();
+	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .agent = { .device = "cpu", .node = -1, .orphan_s = 60 },
+			     .log = { .to = stderr, .least = LOG_INFO, .who = "agent" } };
+	struct keys_identity *identity = NULL;
+	struct agent *a = NULL;
+	struct error err = { "" };
+	int signals, status = read_options(&o, argc, argv);
+
+	if (status >= 0)
+		return status;
+	link_tune_malloc();
+	signals = catch_signals();
+	o.agent.log = &o.log;
+	status = 1;
+	if (signals < 0) {
+		error_set(&err, -errno, "signalfd: %s", strerror(errno));
+	} else if (read_controller_key(o.controller_key, &o.agent.controller, &err) == 0 &&
+		   keys_load_or_make(&identity, o.key, &err) == 0) {
+		o.agent.identity = identity;
+		if (agent_new(&a, &o.agent, clock_monotonic_us(), &err) == 0)
+			status = loop(a, signals);
+	}
+	if (err.text[0])
+		fprintf(stderr, "skippipe-agent: %s\n", err.text);
+	agent_free(a);
+	keys_free(identity);
+	if (signals >= 0)
+		close(signals);
+	return status;
+}

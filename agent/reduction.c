@@ -1,0 +1,196 @@
+/* The sum of the stage's gradient over its replicas, as this node takes part in it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "agent/state.h"
+#include "base/clock.h"
+
+void reduction_forget(struct agent *a)
+{
+	reduce_free(a->reduce);
+	a->reduce = NULL;
+	a->reducing = REDUCE_NONE;
+}
+
+bool reduction_ready(const struct agent *a, uint64_t iteration, uint32_t attempt)
+{
+	return a->reducing == REDUCE_DONE && reduce_iteration(a->reduce) == iteration &&
+	       reduce_attempt(a->reduce) == attempt;
+}
+
+static void tell(struct agent *a, int64_t now_us)
+{
+	struct msg m = { .type = MSG_REDUCED };
+
+	m.u.reduced.iteration = reduce_iteration(a->reduce);
+	m.u.reduced.attempt = reduce_attempt(a->reduce);
+	m.u.reduced.sum_squares = a->sum_squares;
+	m.u.reduced.elapsed_us = now_us - a->reduce_began_us;
+	report_flush(a, now_us);
+	agent_tell(a, &m, POST_RELIABLE, now_us);
+}
+
+static bool older_slice(const struct parcel *p, const void *context)
+{
+	const struct reduce *r = context;
+
+	return (p->head.kind == TENSOR_PART || p->head.kind == TENSOR_SUM) &&
+	       p->head.iteration == reduce_iteration(r) &&
+	       p->head.attempt < reduce_attempt(r);
+}
+
+void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us)
+{
+	struct reduce *r;
+	int rc;
+
+	if (m->iteration != a->committed + 1) {
+		agent_trouble(a, false, "reduction of iteration %" PRIu64 ": %" PRIu64
+			      " committed here", m->iteration, a->committed);
+		return;
+	}
+	if (a->reduce && m->attempt <= reduce_attempt(a->reduce)) {
+		if (reduction_ready(a, m->iteration, m->attempt))
+			tell(a, now_us);
+		else
+			a->dropped++;
+		return;
+	}
+	for (uint32_t i = 0; i < m->n_nodes; i++)
+		if (m->nodes[i] >= a->run.n_nodes) {
+			agent_trouble(a, false, "reduction with node %u: there is no such node",
+				      m->nodes[i]);
+			return;
+		}
+	rc = reduce_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.node,
+			a->parameters);
+	if (rc) {
+		agent_trouble(a, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
+			      m->attempt, m->iteration,
+			      rc == -ENOMEM ? "no memory"
+					    : "its nodes must ascend, this one among them");
+		return;
+	}
+	reduction_forget(a);
+	a->reduce = r;
+	a->reducing = REDUCE_GRADIENT;
+	a->reduce_began_us = now_us;
+	a->dropped += hold_drop(a->hold, older_slice, r);
+}
+
+/* Sends one slice to each of the other replicas in turn, mine first after me so that not all
+ * begin with the same one: a node's sends of a phase go one after another. */
+static void send_slices(struct agent *a, enum tensor_kind kind, float **bodies, int64_t now_us)
+{
+	uint32_t n = reduce_count(a->reduce), mine = reduce_mine(a->reduce);
+	struct msg_tensor head = { .kind = (uint8_t)kind, .from = a->run.node,
+				   .iteration = reduce_iteration(a->reduce),
+				   .attempt = reduce_attempt(a->reduce) };
+	int64_t due = now_us;
+	size_t from, floats;
+
+	for (uint32_t i = 1; i < n; i++) {
+		uint32_t k = (mine + i) % n;
+		uint16_t to = reduce_node(a->reduce, k);
+
+		head.index = kind == TENSOR_PART ? k : mine;
+		reduce_slice(a->reduce, head.index, &from, &floats);
+		due += links_sync_us(a, to, n);
+		links_send(a, to, &head, bodies[k], floats, now_us, due);
+		bodies[k] = NULL;
+	}
+}
+
+/* The sum of my slice, once for each of the others. */
+static void send_sums(struct agent *a, int64_t now_us)
+{
+	uint32_t n = reduce_count(a->reduce), mine = reduce_mine(a->reduce);
+	float *bodies[MSG_NODES] = { NULL };
+	bool complete = true;
+	size_t from, floats;
+
+	reduce_slice(a->reduce, mine, &from, &floats);
+	for (uint32_t k = 0; k < n; k++) {
+		if (k == mine)
+			continue;
+		bodies[k] = malloc(floats * sizeof(float) + 1);
+		complete = complete && bodies[k];
+		for (size_t i = 0; bodies[k] && i < floats; i++)
+			bodies[k][i] = reduce_staging(a->reduce)[from + i];
+	}
+	if (complete) {
+		send_slices(a, TENSOR_SUM, bodies, now_us);
+		return;
+	}
+	for (uint32_t k = 0; k < n; k++)
+		free(bodies[k]);
+	agent_trouble(a, true, "no memory for the sums");
+}
+
+bool reduction_next_job(struct agent *a)
+{
+	enum job_kind kind;
+
+	if (a->reducing == REDUCE_GRADIENT) {
+		a->reducing = REDUCE_COPYING;
+		kind = JOB_GRADIENT;
+	} else if (a->reducing == REDUCE_PARTS && reduce_parts_in(a->reduce)) {
+		a->reducing = REDUCE_SUMMING;
+		kind = JOB_SUM;
+	} else if (a->reducing == REDUCE_SUMS && reduce_complete(a->reduce)) {
+		a->reducing = REDUCE_NORMING;
+		kind = JOB_NORM;
+	} else {
+		return false;
+	}
+	a->job = (struct job) { .kind = kind, .reduce = a->reduce };
+	return true;
+}
+
+void reduction_job_done(struct agent *a, int64_t now_us)
+{
+	uint32_t mine;
+	size_t from, floats;
+
+	if (!a->reduce)
+		return;
+	mine = reduce_mine(a->reduce);
+	if (a->job.kind == JOB_GRADIENT) {
+		reduce_slice(a->reduce, mine, &from, &floats);
+		reduce_put_part(a->reduce, a->run.node, mine, a->job.bodies[mine],
+				floats * sizeof(float));
+		send_slices(a, TENSOR_PART, a->job.bodies, now_us);
+		a->reducing = REDUCE_PARTS;
+		tensors_look_again(a, now_us);
+	} else if (a->job.kind == JOB_SUM) {
+		reduce_summed(a->reduce);
+		send_sums(a, now_us);
+		a->reducing = REDUCE_SUMS;
+	} else {
+		a->sum_squares = a->job.sum_squares;
+		a->reducing = REDUCE_DONE;
+		tell(a, now_us);
+	}
+}
+
+/* 0 taken or worthless, -EAGAIN too early, -EINVAL refused. */
+int reduction_put(struct agent *a, const struct msg *m)
+{
+	const struct msg_tensor *t = &m->u.tensor;
+	int rc;
+
+	if (t->iteration <= a->committed)
+		rc = -EALREADY;
+	else if (!a->reduce || t->iteration != reduce_iteration(a->reduce) ||
+		 t->attempt > reduce_attempt(a->reduce))
+		return -EAGAIN;
+	else if (t->attempt < reduce_attempt(a->reduce))
+		rc = -EALREADY;
+	else if (t->kind == TENSOR_PART)
+		rc = reduce_put_part(a->reduce, t->from, t->index, m->body, m->body_size);
+	else
+		rc = reduce_put_sum(a->reduce, t->from, t->index, m->body, m->body_size);
+	a->dropped += rc == -EALREADY;
+	return rc == -EALREADY ? 0 : rc;
+}

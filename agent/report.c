@@ -1,0 +1,175 @@
+/* What the controller is told without asking: task events, heartbeats, links. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+
+enum { REPORT_US = 5000, BEAT_US = 100000, LINKS_US = 2000000, RSS_BEATS = 10 };
+
+void report_flush(struct agent *a, int64_t now_us)
+{
+	struct msg m = { .type = MSG_REPORT };
+
+	a->report_by_us = INT64_MAX;
+	if (a->n_events == 0)
+		return;
+	m.u.report.iteration = a->iteration;
+	m.u.report.n_events = a->n_events;
+	m.u.report.events = a->events;
+	a->n_events = 0;
+	agent_tell(a, &m, POST_RELIABLE, now_us);
+}
+
+void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
+		  float loss)
+{
+	if (a->n_events == 0)
+		a->report_by_us = at_us + REPORT_US;
+	a->events[a->n_events++] = (struct msg_task_event) {
+		.type = (uint8_t)type,
+		.kind = (uint8_t)t->kind,
+		.node = a->run.node,
+		.blocker_node = a->run.node,
+		.microbatch = t->route.microbatch,
+		.attempt = t->route.attempt,
+		.blocker = type == WORK_ENDS ? QUEUE_NOBODY : t->blocker,
+		.at_us = at_us,
+		.arrived_us = t->arrived_us,
+		.loss = type == WORK_ENDS && t->kind == WORK_LOSS ? loss : 0,
+		.counted = type == WORK_ENDS && t->count,
+		.slots = (uint8_t)queue_slots_held(a->queue),
+	};
+	if (a->n_events == EVENTS_MOST)
+		report_flush(a, at_us);
+}
+
+static uint64_t resident_bytes(void)
+{
+	unsigned long long total, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu %llu", &total, &resident) != 2)
+		resident = 0;
+	fclose(f);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Tensors on their way: held here, or sent and not yet known to have come. */
+static uint32_t in_flight(const struct agent *a)
+{
+	size_t size = a->activation * sizeof(float), n = hold_count(a->hold);
+	struct post_peer_info info;
+
+	for (uint32_t i = 0; size && i < a->run.n_nodes; i++)
+		if (a->peers[i].used && post_peer(a->tensors, a->peers[i].dial, &info) == 0)
+			n += (info.retained_bytes + size - 1) / size;
+	return (uint32_t)n;
+}
+
+static uint64_t refused(const struct agent *a, const struct post_counters *c)
+{
+	uint64_t n = 0;
+
+	(void)a;
+	for (int i = 0; i < LINK_REASON_COUNT; i++)
+		n += c->link.refused[i];
+	return n;
+}
+
+static void beat(struct agent *a, int64_t now_us)
+{
+	struct msg m = { .type = MSG_HEARTBEAT };
+	struct msg_heartbeat *h = &m.u.heartbeat;
+	struct post_counters control, tensors;
+
+	post_count(a->control, &control);
+	post_count(a->tensors, &tensors);
+	if (a->beat % RSS_BEATS == 0)
+		a->rss_bytes = resident_bytes();
+	h->beat = ++a->beat;
+	h->now_us = now_us;
+	h->echo_us = a->ping_us;
+	h->echo_age_us = a->ping_at_us ? now_us - a->ping_at_us : 0;
+	h->iteration = a->iteration;
+	h->committed = a->committed;
+	h->hash = a->hash;
+	h->stage = a->standing == STAND_READY ? a->stage : NO_STAGE;
+	h->slots = (uint8_t)queue_slots_held(a->queue);
+	h->running = queue_running(a->queue) != NULL;
+	h->blocked = queue_blocked(a->queue);
+	h->queued = queue_waiting(a->queue);
+	h->in_flight = in_flight(a);
+	h->tasks_done = a->tasks_done;
+	h->rss_bytes = a->rss_bytes;
+	h->sent_bytes = control.sent_bytes + tensors.sent_bytes;
+	h->received_bytes = control.received_bytes + tensors.received_bytes;
+	h->resent = control.resent_frames + tensors.resent_frames;
+	h->refused = a->refused + refused(a, &control) + refused(a, &tensors);
+	agent_tell(a, &m, POST_LOSSY, now_us);
+}
+
+static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
+{
+	struct peer *p = &a->peers[to];
+	struct post_peer_info info;
+	double latency, held;
+
+	if (!p->used || post_peer(a->tensors, p->dial, &info) < 0)
+		return false;
+	latency = (double)info.round_trip_us * 0.5e-6;
+	memset(l, 0, sizeof(*l));
+	l->from = a->run.node;
+	l->to = to;
+	l->latency_s = (float)latency;
+	if (info.sent_messages)
+		l->loss = (float)((double)info.resent_frames /
+				  (double)(info.sent_messages + info.resent_frames));
+	l->planned_delay_s = a->delay_s[to] > 0 ? a->delay_s[to] : 0;
+	if (p->n_held) {
+		held = p->held_s / (double)p->n_held;
+		l->measured_delay_s = a->run.time_scale > 0
+					      ? (float)((held + latency) / a->run.time_scale)
+					      : (float)latency;
+		/* The next figure is of the tensors from here on. */
+		p->held_s = 0;
+		p->n_held = 0;
+	}
+	return true;
+}
+
+static void tell_links(struct agent *a, int64_t now_us)
+{
+	struct msg_link *links = calloc(a->run.n_nodes, sizeof(links[0]));
+	struct msg m = { .type = MSG_LINKS };
+
+	for (uint16_t i = 0; links && i < a->run.n_nodes; i++)
+		if (measure_link(a, i, &links[m.u.links.n_links]))
+			m.u.links.n_links++;
+	m.u.links.links = links;
+	if (m.u.links.n_links)
+		agent_tell(a, &m, POST_RELIABLE, now_us);
+	free(links);
+}
+
+void report_turn(struct agent *a, int64_t now_us)
+{
+	if (!a->welcomed)
+		return;
+	if (now_us >= a->report_by_us)
+		report_flush(a, now_us);
+	if (now_us >= a->beat_us) {
+		beat(a, now_us);
+		/* Beats that were missed stay missed. */
+		a->beat_us += BEAT_US;
+		if (a->beat_us <= now_us)
+			a->beat_us = now_us + BEAT_US;
+	}
+	if (now_us >= a->links_us && !a->leaving) {
+		tell_links(a, now_us);
+		a->links_us = now_us + LINKS_US;
+	}
+}

@@ -1,0 +1,239 @@
+/* state.h - the state of an agent, and what its files call of one another. Inside agent/ only.
+ *
+ *     agent.c      the turn, leaving, troubles         iteration.c  plan, start, reroute, commit
+ *     join.c       hello, welcome, peers               tasks.c      arrivals, starts, ends
+ *     assign.c     a stage, from the seed or a peer    reduction.c  the sum over replicas
+ *     tensors.c    what peers send                     links.c      what is sent to peers
+ *     report.c     events, heartbeats, links
+ *
+ * The agent stands somewhere between UNASSIGNED and READY. Control messages that need a READY
+ * agent whose weights are not just being changed wait in `deferred`, in order; tensors that are
+ * ahead of the control messages they belong to wait in `early`.
+ */
+#ifndef AGENT_STATE_H
+#define AGENT_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/agent.h"
+#include "agent/compute.h"
+#include "agent/fault.h"
+#include "agent/hold.h"
+#include "agent/queue.h"
+#include "agent/reduce.h"
+#include "agent/route.h"
+#include "agent/worker.h"
+#include "base/rng.h"
+#include "wire/msg.h"
+#include "wire/post.h"
+
+enum {
+	DIAL_ALL = 64,          /* nodes: up to here all peers are dialed at once */
+	EARLY_MOST = 4096,      /* tensors held for later, and bytes of them */
+	EVENTS_MOST = 4096,     /* of one report */
+	FETCH_WAIT_US = 5000000,
+	FETCH_BYTES_PER_S = 10000000, /* a slow link still may bring the weights in time */
+	NO_STAGE = 255
+};
+#define EARLY_MOST_BYTES   ((size_t)1 << 30)
+#define TENSOR_MOST_BYTES  ((size_t)1 << 30) /* one tensor, weights and moments included */
+
+/* Another node. */
+struct peer {
+	bool known;
+	struct keys_public key;
+	char address[128];
+	post_peer_id dial;    /* our connection to it, for sending; 0 none */
+	bool used;
+	int64_t link_free_us; /* emulated link that carries one tensor at a time */
+	double held_s;        /* activations and gradients: time from task's end to departure */
+	uint64_t n_held;
+};
+
+struct plan {
+	bool known;
+	uint64_t epoch;
+	struct route *routes;
+	uint32_t n_routes;
+	struct msg_rank *ranks;
+	uint32_t n_ranks;
+};
+
+enum standing {
+	STAND_UNASSIGNED,
+	STAND_WAITING,   /* assigned; the worker is still busy with what was before */
+	STAND_PREPARING,
+	STAND_FETCHING,
+	STAND_LOADING,
+	STAND_MEASURING,
+	STAND_READY
+};
+
+enum reducing {
+	REDUCE_NONE,
+	REDUCE_GRADIENT, /* a copy of the gradient is wanted */
+	REDUCE_COPYING,
+	REDUCE_PARTS,    /* until all parts of my slice are in */
+	REDUCE_SUMMING,
+	REDUCE_SUMS,     /* until all other slices are in */
+	REDUCE_NORMING,
+	REDUCE_DONE      /* told; may be committed */
+};
+
+/* A tensor that came too early. */
+struct early {
+	struct post_message message; /* kept */
+};
+
+struct agent {
+	struct agent_options options;
+	char who[32];
+	struct keys_list *admitted;
+	struct post *control, *tensors;
+	post_peer_id controller;
+	char address[128];
+	uint64_t incarnation, sequence;
+	int64_t started_us;
+	enum link_reason refusal; /* last told */
+
+	bool leaving;
+	int status;
+	int64_t leave_by_us, leave_from_us;
+	uint32_t hang_ms;
+
+	/* From WELCOME. */
+	bool welcomed;
+	struct msg_welcome run; /* its arrays: delay_s and sync_s below, no corpus */
+	float *delay_s, *sync_s; /* (n_nodes) */
+	struct route_limits limits;
+	struct peer *peers;      /* (n_nodes) */
+	bool *fetchers;          /* (n_nodes) they wait for my state */
+	struct compute *compute;
+	struct worker *worker;
+	struct job job;          /* the worker's */
+
+	enum standing standing;
+	struct msg_assign assign; /* the newest */
+	uint8_t stage;            /* NO_STAGE */
+	size_t parameters, activation; /* P, B * T * C: floats */
+	uint64_t committed, hash;
+	double forward_s, backward_s, loss_s; /* measured */
+	int64_t fetch_by_us;
+	struct post_message state; /* kept: the weights to load */
+	const void *state_body;
+	uint64_t state_iteration;
+
+	struct plan plans[2];
+	uint64_t iteration; /* under way: committed + 1; 0 none */
+	uint64_t epoch;
+	uint32_t per_shard;
+	struct queue *queue;
+	struct route *routes; /* (MSG_MICROBATCHES) by id; no hops: not known */
+	bool zero_wanted;
+
+	/* The running task: computing (the worker has it), then until task_ends_us done. */
+	bool computed;
+	struct job result;
+	int64_t task_began_us, task_ends_us;
+	int64_t busy_until_us; /* dispatch overhead */
+
+	struct msg *deferred;
+	size_t n_deferred, deferred_room;
+	struct early *early;
+	size_t n_early, early_bytes;
+	bool early_told;
+
+	struct reduce *reduce;
+	enum reducing reducing;
+	int64_t reduce_began_us;
+	double sum_squares;
+	bool step_wanted;
+	struct msg_commit commit;
+
+	struct hold *hold;
+	struct faults faults;
+	struct rng rng; /* which tries an injected loss takes */
+
+	struct msg_task_event *events; /* (EVENTS_MOST) */
+	uint32_t n_events;
+	int64_t report_by_us, beat_us, links_us;
+	uint64_t beat, tasks_done, refused, dropped;
+	uint64_t rss_bytes;
+	int64_t ping_us, ping_at_us;
+};
+
+/* agent.c */
+void agent_trouble(struct agent *a, bool fatal, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Encodes and sends to the controller. */
+void agent_tell(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us);
+void agent_exit(struct agent *a, int status, int64_t now_us);
+
+/* join.c */
+void join_hello(struct agent *a, int64_t now_us);
+void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us);
+void join_peers(struct agent *a, const struct msg_peers *p, int64_t now_us);
+void join_forget_peer(struct agent *a, uint16_t node); /* and all that is under way to it */
+void join_forget_run(struct agent *a);
+
+/* assign.c */
+void assign_begin(struct agent *a, const struct msg_assign *m);
+bool assign_next_job(struct agent *a, int64_t now_us); /* whether a->job is now one to start */
+void assign_job_done(struct agent *a, int64_t now_us);
+void assign_state_arrived(struct agent *a, struct post_message *m, const struct msg *tensor);
+void assign_check_time(struct agent *a, int64_t now_us);
+bool assign_under_way(const struct agent *a);
+
+/* iteration.c */
+void iteration_control(struct agent *a, const struct msg *m, int64_t now_us);
+void iteration_plan(struct agent *a, const struct msg_plan *p);
+void iteration_forget(struct agent *a); /* the one under way, unfinished */
+bool iteration_next_job(struct agent *a);
+void iteration_job_done(struct agent *a, int64_t now_us);
+void plan_free(struct plan *p);
+
+/* tasks.c */
+/* Queues position t of the route; input is given. */
+void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, bool evaluate,
+		  float *input, int64_t arrived_us);
+bool tasks_next_job(struct agent *a, int64_t now_us);
+void tasks_job_done(struct agent *a, int64_t now_us);
+void tasks_end_due(struct agent *a, int64_t now_us);
+void tasks_drop_running(struct agent *a); /* one that is computed and waits for its end */
+
+/* reduction.c */
+void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us);
+void reduction_forget(struct agent *a);
+bool reduction_ready(const struct agent *a, uint64_t iteration, uint32_t attempt);
+bool reduction_next_job(struct agent *a);
+void reduction_job_done(struct agent *a, int64_t now_us);
+int reduction_put(struct agent *a, const struct msg *m);
+
+/* tensors.c */
+void tensors_arrived(struct agent *a, struct post_message *message, int64_t now_us);
+void tensors_look_again(struct agent *a, int64_t now_us); /* at those that came early */
+void tensors_forget_early(struct agent *a);
+
+/* links.c */
+/* Sends the output of r's position t to position t + 1's node; body is given. */
+void links_send_output(struct agent *a, const struct route *r, uint32_t position,
+		       bool evaluate, float *body, int64_t ended_us);
+/* A slice, a state: head and body (given) to a node, no sooner than due. */
+void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
+		size_t floats, int64_t ready_us, int64_t due_us);
+int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);
+void links_fetch(struct agent *a, int64_t now_us);
+void links_pump(struct agent *a, int64_t now_us);
+/* Drops held tensors of iterations up to this one. */
+void links_drop_old(struct agent *a, uint64_t iteration);
+bool links_dial(struct agent *a, uint16_t node);
+
+/* report.c */
+void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
+		  float loss);
+void report_flush(struct agent *a, int64_t now_us);
+void report_turn(struct agent *a, int64_t now_us); /* what is due */
+
+#endif

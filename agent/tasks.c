@@ -1,0 +1,154 @@
+/* A node's tasks: from the queue to the worker, and their outputs on their way.
+ *
+ * The worker computes; then, when the run is emulated, the task lasts on until its planned end.
+ * All that others see of it (its output, its end in the reports, the next task's start) comes
+ * at that end.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+
+void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, bool evaluate,
+		  float *input, int64_t arrived_us)
+{
+	struct task *t = calloc(1, sizeof(*t));
+	enum queue_verdict verdict;
+
+	if (!t) {
+		free(input);
+		agent_trouble(a, true, "no memory for a task");
+		return;
+	}
+	t->route = *r;
+	t->position = position;
+	t->evaluate = evaluate;
+	t->first = position == 0;
+	t->arrived_us = arrived_us;
+	t->input = input;
+	verdict = queue_arrive(a->queue, t);
+	if (verdict == QUEUE_TAKEN)
+		return;
+	task_free(t);
+	if (verdict == QUEUE_OLD || verdict == QUEUE_TWICE)
+		a->dropped++;
+	else
+		a->refused++;
+}
+
+/* The data of the microbatch: where in its shard, or in the validation part. */
+static uint64_t data_position(const struct agent *a, const struct task *t)
+{
+	if (t->evaluate)
+		return t->route.wave;
+	return (a->iteration - 1) * a->per_shard + t->route.wave;
+}
+
+bool tasks_next_job(struct agent *a, int64_t now_us)
+{
+	static const enum job_kind kinds[] = { JOB_FORWARD, JOB_LOSS, JOB_BACKWARD };
+	const struct task *t;
+
+	if (a->standing != STAND_READY || a->step_wanted || a->zero_wanted ||
+	    now_us < a->busy_until_us)
+		return false;
+	t = queue_start(a->queue, now_us);
+	if (t) {
+		a->job = (struct job) {
+			.kind = kinds[t->kind],
+			.evaluate = t->evaluate,
+			.count = t->count,
+			.slot = t->slot < 0 ? 0 : (uint32_t)t->slot,
+			.shard = t->route.shard,
+			.position = data_position(a, t),
+			.in = t->input,
+		};
+		a->task_began_us = now_us;
+		if (!t->evaluate)
+			report_event(a, WORK_STARTS, t, now_us, 0);
+	}
+	return t != NULL;
+}
+
+static int64_t planned_us(const struct agent *a, const struct task *t, int64_t real_us)
+{
+	double s = t->kind == WORK_FORWARD ? a->run.forward_s
+		   : t->kind == WORK_LOSS  ? a->run.loss_s
+					   : a->run.backward_s;
+	double factor = fault_node_factor(&a->faults);
+	double us = a->run.time_scale > 0 ? s * a->run.time_scale * factor * 1e6
+					  : (double)real_us * factor;
+
+	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
+}
+
+void tasks_job_done(struct agent *a, int64_t now_us)
+{
+	const struct task *t = queue_running(a->queue);
+	int64_t planned;
+
+	if (!t) /* forgotten with its run */
+		return;
+	a->result = a->job;
+	a->job.out = NULL; /* the result's now */
+	a->computed = true;
+	planned = a->task_began_us +
+		  planned_us(a, t, a->job.ended_us - a->task_began_us);
+	a->task_ends_us = a->job.ended_us > planned ? a->job.ended_us : planned;
+	if (t->evaluate)
+		a->task_ends_us = now_us;
+}
+
+static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
+{
+	uint32_t next = t->position + 1;
+	struct msg m = { .type = MSG_EVALUATED };
+	float *out = a->result.out;
+
+	a->result.out = NULL;
+	if (t->stale) {
+		free(out);
+	} else if (t->position == route_last(&t->route, t->evaluate)) {
+		free(out);
+		if (!t->evaluate)
+			return;
+		m.u.evaluated.iteration = a->committed;
+		m.u.evaluated.microbatch = t->route.microbatch;
+		m.u.evaluated.loss = a->result.loss;
+		agent_tell(a, &m, POST_RELIABLE, ended_us);
+	} else if (route_node(&t->route, next) == a->run.node) {
+		tasks_arrive(a, &t->route, next, t->evaluate, out, ended_us);
+	} else {
+		links_send_output(a, &t->route, t->position, t->evaluate, out, ended_us);
+	}
+}
+
+void tasks_end_due(struct agent *a, int64_t now_us)
+{
+	int64_t ended = a->task_ends_us;
+	struct task *t;
+	double overhead;
+
+	if (!a->computed || now_us < ended)
+		return;
+	a->computed = false;
+	a->tasks_done++;
+	t = queue_end(a->queue);
+	if (!t->evaluate) {
+		report_event(a, WORK_ENDS, t, ended, a->result.loss);
+		overhead = a->run.dispatch_overhead_s * a->run.time_scale * 1e6;
+		a->busy_until_us = ended + (int64_t)overhead;
+	}
+	pass_on(a, t, ended);
+	task_free(t);
+	job_clear(&a->result);
+}
+
+void tasks_drop_running(struct agent *a)
+{
+	if (!a->computed)
+		return;
+	a->computed = false;
+	job_clear(&a->result);
+	task_free(queue_end(a->queue));
+}

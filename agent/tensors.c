@@ -1,0 +1,186 @@
+/* What peers send. Everything is checked against the state: who sends it, whether it belongs
+ * here, its size. What does not fit is counted and dropped; what is only too early is kept.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+
+enum fate {
+	TAKEN,   /* or worthless, and counted as dropped */
+	EARLY,
+	REFUSED
+};
+
+/* The sender must be the node that it says it is. */
+static bool sender_fits(const struct agent *a, post_peer_id peer, uint16_t node)
+{
+	struct post_peer_info info;
+
+	return node < a->run.n_nodes && a->peers[node].known &&
+	       post_peer(a->tensors, peer, &info) == 0 &&
+	       keys_equal(&info.key, &a->peers[node].key);
+}
+
+/* Whether the tensor's route, position and size are what this node's stage can work on. */
+static bool chain_fits(const struct agent *a, const struct msg *m, struct route *r)
+{
+	const struct msg_tensor *t = &m->u.tensor;
+
+	if (t->n_routes != 1 || route_read(r, &t->routes[0], &a->limits) || t->index == 0 ||
+	    t->index > route_last(r, t->evaluate))
+		return false;
+	return (t->kind == TENSOR_ACTIVATION) == (t->index <= r->n_hops) &&
+	       route_node(r, t->index) == a->run.node &&
+	       route_stage(r, t->index) == a->stage &&
+	       route_node(r, t->index - 1) == t->from &&
+	       m->body_size == a->activation * sizeof(float);
+}
+
+static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us)
+{
+	const struct msg_tensor *t = &m->u.tensor;
+	uint64_t current = t->evaluate ? a->committed : a->committed + 1;
+	const struct route *known;
+	struct route r;
+	float *input;
+
+	if (t->iteration < current) {
+		a->dropped++;
+		return TAKEN;
+	}
+	if (t->iteration > current || (!t->evaluate && t->iteration != a->iteration))
+		return EARLY;
+	if (!chain_fits(a, m, &r))
+		return REFUSED;
+	if (!t->evaluate) {
+		/* The controller tells everybody of every attempt; until it has, this one waits.
+		 * What is known must be the same to the last hop. */
+		known = &a->routes[r.microbatch];
+		if (!known->n_hops || known->attempt < r.attempt)
+			return EARLY;
+		if (known->attempt == r.attempt && !route_equal(known, &r))
+			return EARLY; /* of a plan that is yet to come */
+	}
+	input = malloc(m->body_size);
+	if (!input) {
+		agent_trouble(a, true, "no memory for an activation");
+		return TAKEN;
+	}
+	memcpy(input, m->body, m->body_size);
+	tasks_arrive(a, &r, t->index, t->evaluate, input, now_us);
+	return TAKEN;
+}
+
+static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_us)
+{
+	const struct msg_tensor *t = &m->u.tensor;
+	int rc;
+
+	if (a->standing != STAND_READY)
+		return EARLY;
+	switch (t->kind) {
+	case TENSOR_ACTIVATION:
+	case TENSOR_GRADIENT:
+		return take_chain(a, m, now_us);
+	case TENSOR_PART:
+	case TENSOR_SUM:
+		rc = reduction_put(a, m);
+		return rc == -EAGAIN ? EARLY : rc < 0 ? REFUSED : TAKEN;
+	default:
+		return REFUSED;
+	}
+}
+
+static void keep_early(struct agent *a, struct post_message *p)
+{
+	if (a->n_early == EARLY_MOST || p->size > EARLY_MOST_BYTES - a->early_bytes) {
+		a->dropped++;
+		if (!a->early_told)
+			agent_trouble(a, false, "too many tensors ahead of their time: dropped");
+		a->early_told = true;
+		return;
+	}
+	post_keep(a->tensors, p);
+	a->early[a->n_early++].message = *p;
+	a->early_bytes += p->size;
+}
+
+static void refuse(struct agent *a, const struct msg *m)
+{
+	a->refused++;
+	log_line(a->options.log, LOG_WARN, "a %s of node %u that does not fit: refused",
+		 msg_name(m->type), m->type == MSG_TENSOR ? m->u.tensor.from : m->u.fetch.from);
+}
+
+static void take_fetch(struct agent *a, const struct msg *m)
+{
+	if (a->standing != STAND_READY) {
+		a->refused++;
+		return;
+	}
+	a->fetchers[m->u.fetch.from] = true;
+}
+
+void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
+{
+	enum fate fate = TAKEN;
+	struct msg m;
+	uint16_t from;
+
+	if (!a->welcomed || msg_decode(&m, p->data, p->size) < 0) {
+		a->refused++;
+		return;
+	}
+	from = m.type == MSG_FETCH ? m.u.fetch.from : m.u.tensor.from;
+	if ((m.type != MSG_FETCH && m.type != MSG_TENSOR) || !sender_fits(a, p->peer, from))
+		fate = REFUSED;
+	else if (m.type == MSG_FETCH)
+		take_fetch(a, &m);
+	else if (m.u.tensor.kind == TENSOR_STATE)
+		assign_state_arrived(a, p, &m);
+	else
+		fate = take_tensor(a, &m, now_us);
+	if (fate == REFUSED)
+		refuse(a, &m);
+	else if (fate == EARLY)
+		keep_early(a, p);
+	msg_clear(&m);
+}
+
+void tensors_look_again(struct agent *a, int64_t now_us)
+{
+	size_t kept = 0, n = a->n_early;
+	enum fate fate;
+	struct msg m;
+
+	for (size_t i = 0; i < n; i++) {
+		struct post_message *p = &a->early[i].message;
+
+		fate = REFUSED;
+		if (msg_decode(&m, p->data, p->size) == 0) { /* it did before */
+			fate = take_tensor(a, &m, now_us);
+			if (fate == REFUSED)
+				refuse(a, &m);
+			msg_clear(&m);
+		}
+		if (fate == EARLY) {
+			a->early[kept++] = a->early[i];
+			continue;
+		}
+		a->early_bytes -= p->size;
+		post_release(p);
+	}
+	a->n_early = kept;
+	if (kept == 0)
+		a->early_told = false;
+}
+
+void tensors_forget_early(struct agent *a)
+{
+	for (size_t i = 0; i < a->n_early; i++)
+		post_release(&a->early[i].message);
+	a->dropped += a->n_early;
+	a->n_early = a->early_bytes = 0;
+}

@@ -1,0 +1,715 @@
+#include "agent/tests/cluster.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+
+enum { PATIENCE_US = 20000000, M = CLUSTER_BATCHES };
+
+static const struct adamw recipe = { 0.01f, 0.9f, 0.99f, 1e-8f, 0.1f };
+
+static void must(int rc, const struct error *err, const char *what)
+{
+	if (rc < 0)
+		fail_msg("%s: %d %s", what, rc, err ? err->text : "");
+}
+
+/* ---- making ---- */
+
+static void write_corpus(struct cluster *c)
+{
+	char text[60000], *paths[1] = { c->corpus_path };
+	struct error err = { "" };
+	struct rng g;
+	FILE *f;
+
+	rng_init(&g, 5);
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = (char)('a' + rng_below(&g, 20));
+	snprintf(c->corpus_path, sizeof(c->corpus_path), "/tmp/agent-test-%d.txt", getpid());
+	f = fopen(c->corpus_path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, sizeof(text), f), sizeof(text));
+	assert_int_equal(fclose(f), 0);
+	must(corpus_new(&c->corpus, paths, 1, CLUSTER_SEQUENCE, 42, &err), &err, "corpus");
+}
+
+static void make_twins(struct cluster *c)
+{
+	const struct stage_options o = { .slots = M, .batch = CLUSTER_BATCH,
+					 .sequence = CLUSTER_SEQUENCE, .threads = 1, .seed = 42 };
+	struct error err = { "" };
+
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		must(stage_new(&c->twins[i], &c->config, c->nodes[i].stage, &o, &err), &err,
+		     "stage");
+}
+
+static void open_controller(struct cluster *c)
+{
+	struct post_options o = { .identity = c->identity, .admitted = c->admitted,
+				  .roles = KEYS_ROLE_BIT(KEYS_AGENT) };
+	struct error err = { "" };
+
+	must(post_open(&c->post, &o, &err), &err, "post");
+	must(post_listen(c->post, c->address[0] ? c->address : "tcp://127.0.0.1:0", c->address,
+			 &err), &err, "listen");
+}
+
+void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages)
+{
+	struct error err = { "" };
+	char name[32];
+
+	memset(c, 0, sizeof(*c));
+	c->n_nodes = n_nodes;
+	c->config = (struct model_config) { .vocab = 256, .dim = 16, .n_heads = 2,
+					    .n_kv_heads = 1, .ffn_dim = 24, .context = 32,
+					    .rope_theta = 10000, .norm_eps = 1e-5f };
+	for (uint32_t i = 0; i < n_nodes; i++) {
+		c->nodes[i].stage = stages[i];
+		c->n_shards += stages[i] == 0;
+		if (stages[i] >= c->n_stages)
+			c->n_stages = stages[i] + 1u;
+	}
+	c->config.n_stages = c->config.n_layers = c->n_stages;
+	must(model_config_check(&c->config, &err), &err, "config");
+	c->model = model_config_print(&c->config, NULL);
+	assert_non_null(c->model);
+	write_corpus(c);
+	make_twins(c);
+	must(keys_generate(&c->identity, &err), &err, "key");
+	must(keys_list_new(&c->admitted), NULL, "list");
+	for (uint32_t i = 0; i < n_nodes; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		must(keys_generate(&c->nodes[i].identity, &err), &err, "key");
+		must(keys_list_admit(c->admitted, keys_public_of(c->nodes[i].identity),
+				     KEYS_AGENT, name, &err), &err, "admit");
+	}
+	open_controller(c);
+	for (uint32_t i = 0; i < n_nodes; i++)
+		cluster_start_agent(c, i);
+}
+
+void cluster_fini(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		agent_free(c->nodes[i].agent);
+		keys_free(c->nodes[i].identity);
+		stage_free(c->twins[i]);
+	}
+	post_close(c->post);
+	keys_list_free(c->admitted);
+	keys_free(c->identity);
+	corpus_free(c->corpus);
+	unlink(c->corpus_path);
+	free(c->model);
+}
+
+void cluster_start_agent(struct cluster *c, uint32_t node)
+{
+	struct node *n = &c->nodes[node];
+	struct error err = { "" };
+	struct agent_options o = { .join = c->address, .controller = *keys_public_of(c->identity),
+				   .identity = n->identity, .listen = "tcp://127.0.0.1:0",
+				   .device = "cpu", .node = (int32_t)node, .orphan_s = 60,
+				   .log = &n->log };
+
+	n->log.to = getenv("AGENT_TEST_LOG") ? stderr : NULL;
+	n->log.least = LOG_DEBUG;
+	n->said_hello = n->ready = false;
+	must(agent_new(&n->agent, &o, clock_monotonic_us(), &err), &err, "agent");
+}
+
+void cluster_kill(struct cluster *c, uint32_t node)
+{
+	agent_free(c->nodes[node].agent);
+	c->nodes[node].agent = NULL;
+	c->nodes[node].ready = false;
+}
+
+void cluster_restart_controller(struct cluster *c)
+{
+	post_close(c->post);
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		c->nodes[i].peer = 0;
+		c->nodes[i].said_hello = false;
+	}
+	open_controller(c);
+}
+
+/* ---- turns ---- */
+
+static void take_events(struct cluster *c, uint16_t node, const struct msg_report *r)
+{
+	for (uint32_t i = 0; i < r->n_events; i++) {
+		struct msg_task_event *e = &c->events[c->n_events++];
+
+		assert_true(c->n_events < CLUSTER_EVENTS);
+		assert_int_equal(r->iteration, c->iteration);
+		*e = r->events[i];
+		assert_int_equal(e->node, node);
+		assert_true(e->microbatch < c->n_batches);
+		assert_true(e->slots <= CLUSTER_SLOTS);
+		if (e->type != WORK_ENDS)
+			continue;
+		if (e->kind == WORK_LOSS)
+			c->loss[e->microbatch] = e->loss;
+		if (e->kind == WORK_BACKWARD && node == c->routes[e->microbatch].nodes[0] &&
+		    e->attempt == c->routes[e->microbatch].attempt)
+			c->through[e->microbatch] = true;
+	}
+}
+
+static void take(struct cluster *c, uint16_t node, const struct msg *m)
+{
+	struct node *n = &c->nodes[node];
+
+	switch (m->type) {
+	case MSG_READY:
+		n->ready_said = m->u.ready;
+		n->ready = true;
+		break;
+	case MSG_HEARTBEAT:
+		n->beat = m->u.heartbeat;
+		break;
+	case MSG_REPORT:
+		take_events(c, node, &m->u.report);
+		break;
+	case MSG_REDUCED:
+		n->reduced_said = m->u.reduced;
+		n->reduced = true;
+		break;
+	case MSG_COMMITTED:
+		n->committed = m->u.committed;
+		break;
+	case MSG_EVALUATED:
+		assert_true(m->u.evaluated.microbatch < M);
+		c->evaluated[m->u.evaluated.microbatch] = m->u.evaluated.loss;
+		c->n_evaluated++;
+		break;
+	case MSG_TROUBLE:
+		n->troubles++;
+		memcpy(n->trouble, m->u.trouble.text, sizeof(n->trouble));
+		if (m->u.trouble.fatal)
+			fail_msg("node %u: %s", node, m->u.trouble.text);
+		break;
+	case MSG_LINKS:
+		c->links_told += m->u.links.n_links;
+		break;
+	default:
+		fail_msg("node %u sent a %s", node, msg_name(m->type));
+	}
+}
+
+static void take_post(struct cluster *c, const struct post_message *p)
+{
+	struct msg m;
+
+	if (p->kind != POST_DATA)
+		return;
+	assert_int_equal(msg_decode(&m, p->data, p->size), 0);
+	if (m.type == MSG_HELLO) {
+		struct node *n = &c->nodes[m.u.hello.node];
+
+		assert_true(m.u.hello.node >= 0 && m.u.hello.node < (int)c->n_nodes);
+		n->peer = p->peer;
+		n->hello = m.u.hello;
+		n->said_hello = true;
+	} else {
+		for (uint16_t i = 0; i < c->n_nodes; i++)
+			if (c->nodes[i].peer == p->peer && c->nodes[i].agent)
+				take(c, i, &m);
+	}
+	msg_clear(&m);
+}
+
+void cluster_turn(struct cluster *c)
+{
+	struct post_message p;
+	int64_t now = clock_monotonic_us();
+
+	post_tick(c->post, now);
+	for (int i = 0; i < 64 && post_receive(c->post, now, &p) == 0; i++)
+		take_post(c, &p);
+	post_tick(c->post, now);
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		struct agent *a = c->nodes[i].agent;
+
+		if (!a)
+			continue;
+		agent_receive(a, clock_monotonic_us());
+		agent_work(a, clock_monotonic_us());
+		agent_send(a, clock_monotonic_us());
+	}
+}
+
+void cluster_turns(struct cluster *c, int n)
+{
+	for (int i = 0; i < n; i++) {
+		cluster_turn(c);
+		poll(NULL, 0, 1);
+	}
+}
+
+void cluster_until(struct cluster *c, bool (*done)(struct cluster *c), const char *what)
+{
+	int64_t by = clock_monotonic_us() + PATIENCE_US;
+
+	for (int i = 0; !done(c); i++) {
+		cluster_turn(c);
+		if (clock_monotonic_us() > by)
+			fail_msg("waited in vain: %s", what);
+		if (i % 4 == 3)
+			poll(NULL, 0, 1);
+	}
+}
+
+/* ---- what the controller says ---- */
+
+void cluster_send(struct cluster *c, uint32_t node, const struct msg *m)
+{
+	size_t size = msg_size(m);
+	char *bytes = malloc(size + 1);
+	struct post_part part = { bytes, size };
+
+	assert_non_null(bytes);
+	assert_int_equal(msg_encode(m, bytes, size), (long)size);
+	assert_int_equal(post_send(c->post, c->nodes[node].peer, &part, 1, POST_RELIABLE,
+				   clock_monotonic_us()), 0);
+	free(bytes);
+}
+
+static void send_living(struct cluster *c, const struct msg *m)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].ready)
+			cluster_send(c, i, m);
+}
+
+void cluster_welcome(struct cluster *c, uint32_t node)
+{
+	struct msg m = { .type = MSG_WELCOME };
+	struct msg_welcome *w = &m.u.welcome;
+
+	*w = (struct msg_welcome) {
+		.node = (uint16_t)node, .n_nodes = c->n_nodes, .run = 77, .seed = 42,
+		.batch = CLUSTER_BATCH, .sequence = CLUSTER_SEQUENCE, .n_shards = c->n_shards,
+		.threads = 1, .slots = CLUSTER_SLOTS, .time_scale = c->time_scale,
+		.forward_s = c->task_s, .backward_s = 2 * c->task_s, .loss_s = c->task_s,
+		.dispatch_overhead_s = c->overhead_s, .serialise = c->serialise,
+		.n_delays = c->n_nodes, .delay_s = c->delay_s, .n_syncs = c->n_nodes,
+		.sync_s = c->sync_s, .corpus = c->corpus_path,
+	};
+	w->n_corpus = (uint32_t)strlen(c->corpus_path) + 1;
+	snprintf(w->model, sizeof(w->model), "%s", c->model);
+	cluster_send(c, node, &m);
+}
+
+void cluster_peers(struct cluster *c)
+{
+	struct msg_peer peers[CLUSTER_NODES];
+	struct msg m = { .type = MSG_PEERS, .u.peers = { c->n_nodes, peers } };
+
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		peers[i].node = (uint16_t)i;
+		memcpy(peers[i].key, keys_public_of(c->nodes[i].identity)->bytes, 32);
+		memcpy(peers[i].address, c->nodes[i].hello.address, sizeof(peers[i].address));
+	}
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].agent)
+			cluster_send(c, i, &m);
+}
+
+void cluster_assign(struct cluster *c, uint32_t node, int source)
+{
+	struct msg m = { .type = MSG_ASSIGN };
+
+	c->nodes[node].ready = false;
+	m.u.assign = (struct msg_assign) { ++c->assignments, c->nodes[node].stage, source >= 0,
+					   source >= 0 ? (uint16_t)source : 0 };
+	cluster_send(c, node, &m);
+}
+
+static bool all_said_hello(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].agent && !c->nodes[i].said_hello)
+			return false;
+	return true;
+}
+
+static bool all_ready(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].agent && !c->nodes[i].ready)
+			return false;
+	return true;
+}
+
+void cluster_gather(struct cluster *c)
+{
+	cluster_until(c, all_said_hello, "hello");
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_welcome(c, i);
+	cluster_peers(c);
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_assign(c, i, -1);
+	cluster_until(c, all_ready, "ready");
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		const struct msg_ready *r = &c->nodes[i].ready_said;
+
+		assert_int_equal(r->iteration, 0);
+		assert_true(r->hash == stage_hash(c->twins[i]));
+		assert_true(r->forward_s > 0 && r->backward_s > 0);
+		assert_true((r->loss_s > 0) == (r->stage == 0));
+		assert_true(r->corpus_hash ==
+			    (r->stage == 0 ? corpus_hash(c->corpus) : 0));
+	}
+}
+
+void cluster_route(struct cluster *c, uint32_t m, uint32_t n, const uint16_t *nodes)
+{
+	struct route *r = &c->routes[m];
+
+	r->microbatch = m;
+	r->shard = m % c->n_shards;
+	r->wave = m / c->n_shards;
+	r->n_hops = n;
+	for (uint32_t i = 0; i < n; i++) {
+		r->nodes[i] = nodes[i];
+		r->stages[i] = c->nodes[nodes[i]].stage;
+	}
+	if (m >= c->n_batches)
+		c->n_batches = m + 1;
+}
+
+void cluster_start(struct cluster *c)
+{
+	struct msg_route routes[M];
+	struct msg m = { .type = MSG_PLAN };
+
+	c->iteration++;
+	c->epoch++;
+	c->per_shard = (c->n_batches + c->n_shards - 1) / c->n_shards;
+	c->n_events = 0;
+	for (uint32_t i = 0; i < c->n_batches; i++) {
+		c->through[i] = false;
+		route_write(&routes[i], &c->routes[i]);
+	}
+	m.u.plan = (struct msg_plan) { c->epoch, c->n_batches, routes, 0, NULL };
+	send_living(c, &m);
+	m.type = MSG_START;
+	m.u.start = (struct msg_start) { c->iteration, c->epoch, c->per_shard };
+	send_living(c, &m);
+}
+
+void cluster_fault(struct cluster *c, uint32_t node, uint32_t fault, uint8_t kind, int32_t peer,
+		   float factor)
+{
+	struct msg m = { .type = MSG_FAULT,
+			 .u.fault = { fault, kind, peer, factor, kind ? 60000 : 0 } };
+
+	cluster_send(c, node, &m);
+}
+
+void cluster_reroute(struct cluster *c, uint32_t which, int gone)
+{
+	struct msg m = { .type = MSG_REROUTE };
+	uint16_t g = (uint16_t)(gone < 0 ? 0 : gone);
+	struct msg_route routes[M];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_batches; i++)
+		if (which >> i & 1) {
+			c->routes[i].attempt++;
+			c->through[i] = false;
+			route_write(&routes[n++], &c->routes[i]);
+		}
+	m.u.reroute = (struct msg_reroute) { c->iteration, c->epoch, n, routes, gone >= 0, &g };
+	send_living(c, &m);
+}
+
+bool cluster_all_through(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_batches; i++)
+		if (!c->through[i])
+			return false;
+	return true;
+}
+
+static uint32_t stage_nodes(const struct cluster *c, uint8_t stage, uint16_t *nodes)
+{
+	uint32_t n = 0;
+
+	for (uint16_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].ready && c->nodes[i].stage == stage)
+			nodes[n++] = i;
+	return n;
+}
+
+static bool all_reduced(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].ready && !c->nodes[i].reduced)
+			return false;
+	return true;
+}
+
+void cluster_reduce(struct cluster *c, uint32_t attempt)
+{
+	uint16_t nodes[CLUSTER_NODES];
+	struct msg m = { .type = MSG_REDUCE };
+
+	for (uint8_t s = 0; s < c->n_stages; s++) {
+		uint32_t n = stage_nodes(c, s, nodes);
+
+		m.u.reduce = (struct msg_reduce) { c->iteration, attempt, n, nodes };
+		for (uint32_t i = 0; i < n; i++) {
+			c->nodes[nodes[i]].reduced = false;
+			cluster_send(c, nodes[i], &m);
+		}
+	}
+	cluster_until(c, all_reduced, "reduced");
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].ready) {
+			assert_int_equal(c->nodes[i].reduced_said.iteration, c->iteration);
+			assert_int_equal(c->nodes[i].reduced_said.attempt, attempt);
+		}
+}
+
+static bool all_committed(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].ready && c->nodes[i].committed.iteration != c->iteration)
+			return false;
+	return true;
+}
+
+static float scale_of(const struct cluster *c)
+{
+	return 1.0f / (float)c->n_batches;
+}
+
+void cluster_commit(struct cluster *c, uint32_t attempt)
+{
+	struct msg m = { .type = MSG_COMMIT };
+
+	m.u.commit = (struct msg_commit) { c->iteration, attempt, scale_of(c), recipe.lr,
+					   recipe.beta1, recipe.beta2, recipe.eps,
+					   recipe.weight_decay };
+	send_living(c, &m);
+	cluster_until(c, all_committed, "committed");
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].ready)
+			assert_true(c->nodes[i].committed.hash == stage_hash(c->twins[i]));
+}
+
+static bool all_evaluated(struct cluster *c)
+{
+	return c->n_evaluated >= c->wanted_evaluations;
+}
+
+void cluster_evaluate(struct cluster *c, uint32_t n)
+{
+	uint16_t hops[CLUSTER_NODES], some[CLUSTER_NODES];
+	uint8_t stages[CLUSTER_NODES];
+	struct msg m = { .type = MSG_EVALUATE };
+	struct msg_route routes[M];
+
+	for (uint8_t s = 0; s < c->n_stages; s++) {
+		assert_true(stage_nodes(c, s, some) > 0);
+		hops[s] = some[0];
+		stages[s] = s;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		routes[i] = (struct msg_route) { i, 1, 0, i, c->n_stages, hops, stages };
+	c->n_evaluated = 0;
+	c->wanted_evaluations = n;
+	m.u.evaluate = (struct msg_evaluate) { c->iteration, n, routes };
+	send_living(c, &m);
+	cluster_until(c, all_evaluated, "evaluated");
+}
+
+/* ---- the twins ---- */
+
+struct way {
+	float *in[CLUSTER_NODES + 1];   /* of each hop; [n_hops]: the loss's */
+	float *grad[CLUSTER_NODES + 1]; /* what each hop's B gets */
+	int32_t tokens[CLUSTER_BATCH * CLUSTER_SEQUENCE];
+	int32_t targets[CLUSTER_BATCH * CLUSTER_SEQUENCE];
+	float loss;
+};
+
+static float *activation(const struct cluster *c)
+{
+	float *f = calloc(stage_activation(c->twins[0]), sizeof(float));
+
+	assert_non_null(f);
+	return f;
+}
+
+static struct stage *twin_of(const struct cluster *c, uint8_t stage)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].stage == stage && c->nodes[i].ready)
+			return c->twins[i];
+	fail_msg("no node of stage %u is left", stage);
+	return NULL;
+}
+
+/* The microbatch once through, without counting. */
+static void walk(const struct cluster *c, uint32_t m, struct way *w)
+{
+	const struct route *r = &c->routes[m];
+	uint32_t n = r->n_hops;
+
+	corpus_batch(c->corpus, r->shard, c->n_shards,
+		     (c->iteration - 1) * c->per_shard + r->wave, CLUSTER_BATCH, w->tokens,
+		     w->targets);
+	for (uint32_t i = 0; i < n; i++) {
+		w->in[i + 1] = activation(c);
+		assert_int_equal(stage_forward(twin_of(c, r->stages[i]), m,
+					       i == 0 ? w->tokens : NULL, i == 0 ? NULL : w->in[i],
+					       w->in[i + 1], true), 0);
+	}
+	w->grad[n - 1] = activation(c);
+	assert_int_equal(stage_loss(twin_of(c, 0), m, w->in[n], w->targets, &w->loss,
+				    w->grad[n - 1], false), 0);
+	for (uint32_t i = n - 1; i > 0; i--) {
+		w->grad[i - 1] = activation(c);
+		assert_int_equal(stage_backward(twin_of(c, r->stages[i]), m, w->grad[i],
+						w->grad[i - 1], false), 0);
+	}
+}
+
+static void count_one(struct cluster *c, const struct msg_task_event *e, const struct way *w)
+{
+	const struct route *r = &c->routes[e->microbatch];
+	struct stage *s = c->twins[e->node];
+	uint8_t stage = c->nodes[e->node].stage;
+	float *scratch = activation(c), loss;
+	uint32_t hop = 0;
+
+	while (hop < r->n_hops && r->stages[hop] != stage)
+		hop++;
+	assert_true(hop < r->n_hops);
+	if (e->kind == WORK_LOSS) {
+		assert_int_equal(stage_loss(s, e->microbatch, w->in[r->n_hops], w->targets, &loss,
+					    scratch, true), 0);
+	} else {
+		assert_int_equal(stage_forward(s, e->microbatch, hop ? NULL : w->tokens,
+					       hop ? w->in[hop] : NULL, scratch, true), 0);
+		assert_int_equal(stage_backward(s, e->microbatch, w->grad[hop],
+						hop ? scratch : NULL, true), 0);
+	}
+	free(scratch);
+}
+
+/* Every microbatch once in every stage of its path, and once its loss. */
+static void check_exactly_once(const struct cluster *c)
+{
+	for (uint32_t m = 0; m < c->n_batches; m++) {
+		uint32_t losses = 0, backs[CLUSTER_NODES] = { 0 };
+
+		for (uint32_t i = 0; i < c->n_events; i++) {
+			const struct msg_task_event *e = &c->events[i];
+
+			if (!e->counted || e->microbatch != m || !c->nodes[e->node].ready)
+				continue;
+			losses += e->kind == WORK_LOSS;
+			backs[c->nodes[e->node].stage] += e->kind == WORK_BACKWARD;
+		}
+		assert_int_equal(losses, 1);
+		for (uint8_t s = 0; s < c->n_stages; s++) {
+			uint32_t want = 0;
+
+			for (uint32_t i = 0; i < c->routes[m].n_hops; i++)
+				want += c->routes[m].stages[i] == s;
+			assert_int_equal(backs[s], want);
+		}
+	}
+}
+
+static void step_stage(struct cluster *c, uint8_t stage)
+{
+	size_t n = stage_parameters(twin_of(c, stage));
+	float *sum = calloc(n, sizeof(float));
+	bool first = true;
+
+	assert_non_null(sum);
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		if (c->nodes[i].stage != stage || !c->nodes[i].ready)
+			continue;
+		if (first)
+			memcpy(sum, stage_gradient(c->twins[i]), n * sizeof(float));
+		else
+			stage_add(sum, stage_gradient(c->twins[i]), n);
+		first = false;
+	}
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		if (c->nodes[i].stage != stage)
+			continue;
+		if (c->nodes[i].ready)
+			assert_true(c->nodes[i].reduced_said.sum_squares ==
+				    stage_sum_squares(sum, n));
+		/* The dead ones' twins too: they stand for whoever comes next. */
+		assert_int_equal(stage_step(c->twins[i], sum, scale_of(c), &recipe,
+					    c->iteration), 0);
+		stage_zero_gradient(c->twins[i]);
+	}
+	free(sum);
+}
+
+void cluster_check_twins(struct cluster *c)
+{
+	struct way *ways = calloc(c->n_batches, sizeof(ways[0]));
+
+	assert_non_null(ways);
+	check_exactly_once(c);
+	for (uint32_t m = 0; m < c->n_batches; m++) {
+		walk(c, m, &ways[m]);
+		assert_true(ways[m].loss == c->loss[m]);
+	}
+	for (uint32_t i = 0; i < c->n_events; i++)
+		if (c->events[i].counted && c->nodes[c->events[i].node].ready)
+			count_one(c, &c->events[i], &ways[c->events[i].microbatch]);
+	for (uint8_t s = 0; s < c->n_stages; s++)
+		step_stage(c, s);
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		for (int i = 0; i <= CLUSTER_NODES; i++) {
+			free(ways[m].in[i]);
+			free(ways[m].grad[i]);
+		}
+	free(ways);
+}
+
+float cluster_twin_evaluation(struct cluster *c, uint32_t k)
+{
+	int32_t tokens[CLUSTER_BATCH * CLUSTER_SEQUENCE], targets[CLUSTER_BATCH * CLUSTER_SEQUENCE];
+	float *in = activation(c), *out = activation(c), *t, loss;
+
+	corpus_validation_batch(c->corpus, k, CLUSTER_BATCH, tokens, targets);
+	for (uint8_t s = 0; s < c->n_stages; s++) {
+		assert_int_equal(stage_forward(twin_of(c, s), 0, s ? NULL : tokens, s ? in : NULL,
+					       out, false), 0);
+		t = in;
+		in = out;
+		out = t;
+	}
+	assert_int_equal(stage_loss(twin_of(c, 0), 0, in, targets, &loss, NULL, false), 0);
+	free(in);
+	free(out);
+	return loss;
+}

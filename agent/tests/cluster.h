@@ -1,0 +1,117 @@
+/* cluster.h - for tests: a small controller and its agents in one process, and the same training
+ * by the model's code alone.
+ *
+ * The agents are whole (posts, worker thread, everything but main's loop) and talk over loopback.
+ * The controller does what the test tells it, and keeps what it is told. Killing an agent drops
+ * it without a word. Everything fails the running cmocka test when it goes wrong or lasts long.
+ */
+#ifndef AGENT_TESTS_CLUSTER_H
+#define AGENT_TESTS_CLUSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/agent.h"
+#include "agent/route.h"
+#include "model/config.h"
+#include "model/corpus.h"
+#include "model/stage.h"
+#include "wire/msg.h"
+#include "wire/post.h"
+
+enum {
+	CLUSTER_NODES = 8,
+	CLUSTER_BATCHES = 16,
+	CLUSTER_EVENTS = 8192,
+	CLUSTER_SLOTS = 2,
+	CLUSTER_BATCH = 2,     /* sequences of a microbatch */
+	CLUSTER_SEQUENCE = 16
+};
+
+struct node {
+	struct agent *agent;   /* NULL: dead */
+	struct keys_identity *identity;
+	struct log log;
+	post_peer_id peer;     /* at the controller; 0: has not said hello */
+	bool said_hello, ready, reduced;
+	struct msg_hello hello;
+	struct msg_ready ready_said;
+	struct msg_heartbeat beat;
+	struct msg_reduced reduced_said;
+	struct msg_committed committed;
+	uint32_t troubles;
+	char trouble[256];
+	uint8_t stage;
+};
+
+struct cluster {
+	uint32_t n_nodes, n_stages, n_shards;
+	struct model_config config;
+	char *model;           /* its JSON */
+	char corpus_path[64];
+	struct corpus *corpus;
+	double time_scale, task_s, overhead_s, serialise;
+	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* the same from every node */
+
+	struct keys_identity *identity;
+	struct keys_list *admitted;
+	struct post *post;
+	char address[LINK_ADDRESS_SIZE];
+	struct node nodes[CLUSTER_NODES];
+	uint64_t assignments;
+
+	/* The iteration under way. */
+	uint64_t iteration, epoch;
+	uint32_t per_shard, n_batches;
+	struct route routes[CLUSTER_BATCHES];
+	struct msg_task_event events[CLUSTER_EVENTS]; /* all, in the order they came; node is set */
+	uint32_t n_events;
+	bool through[CLUSTER_BATCHES];
+	float loss[CLUSTER_BATCHES];
+	uint32_t n_evaluated, wanted_evaluations;
+	float evaluated[CLUSTER_BATCHES];
+	uint64_t links_told;
+
+	/* The same by the model alone: one stage a node. */
+	struct stage *twins[CLUSTER_NODES];
+};
+
+/* stages: (n_nodes) the stage of each. Agents are made, but not waited for. */
+void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages);
+void cluster_fini(struct cluster *c);
+void cluster_turn(struct cluster *c);  /* everybody gets a turn */
+/* Turns until done says so; fails after 20 s. */
+void cluster_until(struct cluster *c, bool (*done)(struct cluster *c), const char *what);
+void cluster_turns(struct cluster *c, int n);
+
+void cluster_start_agent(struct cluster *c, uint32_t node);
+void cluster_kill(struct cluster *c, uint32_t node);
+void cluster_restart_controller(struct cluster *c);
+
+void cluster_send(struct cluster *c, uint32_t node, const struct msg *m);
+void cluster_welcome(struct cluster *c, uint32_t node);
+void cluster_peers(struct cluster *c); /* to all */
+void cluster_assign(struct cluster *c, uint32_t node, int source); /* -1: from the seed */
+/* Hello, welcome, peers, assign, ready: all of them. */
+void cluster_gather(struct cluster *c);
+
+/* Route m through nodes (their stages are known); shard and wave follow from m. */
+void cluster_route(struct cluster *c, uint32_t m, uint32_t n, const uint16_t *nodes);
+void cluster_start(struct cluster *c);  /* PLAN and START of the next iteration */
+void cluster_fault(struct cluster *c, uint32_t node, uint32_t fault, uint8_t kind, int32_t peer,
+		   float factor);
+/* Every microbatch in `which` (bits) begins again as its route now says. */
+void cluster_reroute(struct cluster *c, uint32_t which, int gone);
+bool cluster_all_through(struct cluster *c);
+/* The living of each stage sum up (attempt), and are waited for. */
+void cluster_reduce(struct cluster *c, uint32_t attempt);
+void cluster_commit(struct cluster *c, uint32_t attempt);
+/* Evaluates n validation batches through the first node of every stage. */
+void cluster_evaluate(struct cluster *c, uint32_t n);
+
+/* What the twins make of the same iteration, in the order the agents counted: hashes and sums
+ * of squares must be the same, to the bit. Between cluster_reduce and cluster_commit. */
+void cluster_check_twins(struct cluster *c);
+float cluster_twin_evaluation(struct cluster *c, uint32_t k);
+
+#endif

@@ -1,0 +1,538 @@
+/* Whole agents under a controller that does what the test says, held against the same training
+ * by the model's code alone: same gradients counted in the same order, same weights, to the bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/tests/cluster.h"
+#include "base/clock.h"
+#include "base/rng.h"
+
+/* Two data nodes, two replicas of two more stages. */
+static const uint8_t six[] = { 0, 0, 1, 1, 2, 2 };
+
+static void route_six(struct cluster *c)
+{
+	cluster_route(c, 0, 2, (uint16_t[]) { 0, 2 });
+	cluster_route(c, 1, 2, (uint16_t[]) { 1, 5 });
+	cluster_route(c, 2, 3, (uint16_t[]) { 0, 3, 4 });
+	cluster_route(c, 3, 3, (uint16_t[]) { 1, 2, 5 });
+	cluster_route(c, 4, 3, (uint16_t[]) { 0, 4, 3 }); /* stages exchanged */
+	cluster_route(c, 5, 1, (uint16_t[]) { 1 });
+	cluster_route(c, 6, 2, (uint16_t[]) { 0, 3 });
+	cluster_route(c, 7, 2, (uint16_t[]) { 1, 3 });
+}
+
+static struct cluster *new_cluster(uint32_t n, const uint8_t *stages)
+{
+	struct cluster *c = calloc(1, sizeof(*c));
+
+	assert_non_null(c);
+	cluster_init(c, n, stages);
+	return c;
+}
+
+static void free_cluster(struct cluster *c)
+{
+	cluster_fini(c);
+	free(c);
+}
+
+static void iterate(struct cluster *c)
+{
+	cluster_start(c);
+	cluster_until(c, cluster_all_through, "all microbatches");
+	cluster_reduce(c, 1);
+	cluster_check_twins(c);
+	cluster_commit(c, 1);
+}
+
+static uint32_t troubles(const struct cluster *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		n += c->nodes[i].troubles;
+	return n;
+}
+
+static void test_training(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	for (int i = 0; i < 3; i++)
+		iterate(c);
+	cluster_evaluate(c, 4);
+	for (uint32_t k = 0; k < 4; k++)
+		assert_true(c->evaluated[k] == cluster_twin_evaluation(c, k));
+	iterate(c);
+	assert_int_equal(troubles(c), 0);
+	free_cluster(c);
+}
+
+/* ---- a node dies, another one comes ---- */
+
+static bool three_has_counted(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_events; i++)
+		if (c->events[i].node == 3 && c->events[i].counted)
+			return true;
+	return false;
+}
+
+static bool three_is_back(struct cluster *c)
+{
+	return c->nodes[3].said_hello;
+}
+
+static bool three_is_ready(struct cluster *c)
+{
+	return c->nodes[3].ready;
+}
+
+/* Everything that node 3 had a part in goes by node 2. */
+static uint32_t without_three(struct cluster *c)
+{
+	uint32_t which = 0;
+
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		for (uint32_t i = 0; i < c->routes[m].n_hops; i++)
+			if (c->routes[m].nodes[i] == 3) {
+				c->routes[m].nodes[i] = 2;
+				which |= 1u << m;
+			}
+	return which;
+}
+
+static void join_three(struct cluster *c)
+{
+	cluster_start_agent(c, 3);
+	cluster_until(c, three_is_back, "hello of the new node 3");
+	assert_int_equal(c->nodes[3].hello.run, 0);
+	cluster_welcome(c, 3);
+	cluster_peers(c);
+	cluster_assign(c, 3, 2);
+	cluster_until(c, three_is_ready, "node 3 to have node 2's weights");
+	assert_int_equal(c->nodes[3].ready_said.iteration, c->nodes[2].committed.iteration);
+	assert_true(c->nodes[3].ready_said.hash == c->nodes[2].committed.hash);
+}
+
+static void test_death_and_join(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	iterate(c);
+	cluster_start(c);
+	cluster_until(c, three_has_counted, "node 3 to count");
+	cluster_kill(c, 3);
+	cluster_reroute(c, without_three(c), 3);
+	cluster_until(c, cluster_all_through, "the rerun");
+	cluster_reduce(c, 1);
+	cluster_check_twins(c);
+	cluster_commit(c, 1);
+	iterate(c);
+	join_three(c);
+	/* It takes part with no gradient of its own, then with work. */
+	cluster_start(c);
+	cluster_until(c, cluster_all_through, "all microbatches");
+	cluster_reduce(c, 1);
+	cluster_check_twins(c);
+	cluster_commit(c, 1);
+	route_six(c);
+	iterate(c);
+	free_cluster(c);
+}
+
+/* In the middle of an iteration: the joiner hears of it by the reduction, or by a reroute. */
+static void test_join_in_between(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	iterate(c);
+	cluster_kill(c, 3);
+	without_three(c);
+	cluster_start(c);
+	join_three(c);
+	cluster_until(c, cluster_all_through, "all microbatches");
+	cluster_reduce(c, 1);
+	/* Two is gone before the commit; three does its work. */
+	cluster_kill(c, 2);
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		for (uint32_t i = 0; i < c->routes[m].n_hops; i++)
+			if (c->routes[m].nodes[i] == 2)
+				c->routes[m].nodes[i] = 3;
+	cluster_reroute(c, 0xff & ~(1u << 1) & ~(1u << 5), 2);
+	cluster_until(c, cluster_all_through, "the rerun");
+	cluster_reduce(c, 2);
+	cluster_check_twins(c);
+	cluster_commit(c, 2);
+	iterate(c);
+	free_cluster(c);
+}
+
+/* ---- reruns that need not be ---- */
+
+static void test_random_reroutes(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+	struct rng g;
+
+	(void)state;
+	rng_init(&g, (uint64_t)clock_wall_us());
+	cluster_gather(c);
+	route_six(c);
+	for (int i = 0; i < 4; i++) {
+		cluster_start(c);
+		for (int k = 0; k < 12; k++) {
+			cluster_turns(c, (int)rng_below(&g, 4));
+			cluster_reroute(c, rng_below(&g, 256) & rng_below(&g, 256), -1);
+		}
+		cluster_until(c, cluster_all_through, "all microbatches");
+		cluster_reduce(c, 1);
+		cluster_check_twins(c);
+		cluster_commit(c, 1);
+	}
+	assert_int_equal(troubles(c), 0);
+	free_cluster(c);
+}
+
+/* ---- a reduction that is begun again ---- */
+
+static bool four_complains(struct cluster *c)
+{
+	return c->nodes[4].troubles > 0;
+}
+
+static void test_reduction_retry(void **state)
+{
+	static const uint16_t both[] = { 4, 5 };
+	struct cluster *c = new_cluster(6, six);
+	struct msg m = { .type = MSG_REDUCE };
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	cluster_start(c);
+	cluster_until(c, cluster_all_through, "all microbatches");
+	/* Node 4 alone is told of attempt 1; a commit by it must be refused. */
+	m.u.reduce = (struct msg_reduce) { 1, 1, 2, both };
+	cluster_send(c, 4, &m);
+	cluster_turns(c, 20);
+	m.type = MSG_COMMIT;
+	m.u.commit = (struct msg_commit) { .iteration = 1, .attempt = 1, .scale = 1 };
+	cluster_send(c, 4, &m);
+	cluster_until(c, four_complains, "a refusal");
+	assert_non_null(strstr(c->nodes[4].trouble, "not complete"));
+	cluster_reduce(c, 2);
+	cluster_check_twins(c);
+	/* One of an attempt that never was, and then the right one twice. */
+	m.u.commit.attempt = 1;
+	cluster_send(c, 4, &m);
+	cluster_commit(c, 2);
+	assert_int_equal(c->nodes[4].troubles, 2);
+	c->nodes[4].committed.iteration = 0;
+	cluster_commit(c, 2);
+	iterate(c);
+	free_cluster(c);
+}
+
+/* ---- a controller that begins again ---- */
+
+static bool all_hello(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (!c->nodes[i].said_hello)
+			return false;
+	return true;
+}
+
+static void test_controller_restart(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	iterate(c);
+	cluster_start(c);
+	cluster_until(c, three_has_counted, "some work");
+	cluster_restart_controller(c);
+	cluster_until(c, all_hello, "hello to the new controller");
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		assert_true(c->nodes[i].hello.run == 77);
+		assert_int_equal(c->nodes[i].hello.committed, 1);
+		assert_int_equal(c->nodes[i].hello.stage, six[i]);
+		assert_true(c->nodes[i].hello.hash == c->nodes[i].committed.hash);
+		cluster_welcome(c, i);
+	}
+	cluster_peers(c);
+	/* The iteration begins anew with attempts above all that still travels. */
+	c->iteration--;
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		c->routes[m].attempt += 1 << 16;
+	iterate(c);
+	iterate(c);
+	free_cluster(c);
+}
+
+/* ---- the emulated network ---- */
+
+static const struct msg_task_event *find_event(const struct cluster *c, uint8_t type, uint32_t m,
+					       uint32_t position)
+{
+	const struct route *r = &c->routes[m];
+
+	for (uint32_t i = 0; i < c->n_events; i++)
+		if (c->events[i].type == type && c->events[i].microbatch == m &&
+		    c->events[i].kind == route_kind(r, position) &&
+		    c->events[i].node == route_node(r, position))
+			return &c->events[i];
+	fail_msg("no event %u of microbatch %u at position %u", type, m, position);
+	return NULL;
+}
+
+/* What must hold however slow the machine is: nothing is sooner than the model says. */
+static void check_times(const struct cluster *c, double factor)
+{
+	int64_t task_us = (int64_t)(c->task_s * c->time_scale * 1e6);
+
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		for (uint32_t t = 0; t <= 2 * c->routes[m].n_hops; t++) {
+			const struct msg_task_event *s = find_event(c, WORK_STARTS, m, t);
+			const struct msg_task_event *e = find_event(c, WORK_ENDS, m, t);
+			int64_t back = route_kind(&c->routes[m], t) == WORK_BACKWARD ? 2 : 1;
+			uint16_t at = route_node(&c->routes[m], t), to;
+			int64_t delay_us;
+
+			assert_true(e->at_us - s->at_us >= back * task_us);
+			assert_true(s->at_us >= s->arrived_us);
+			if (t == 2 * c->routes[m].n_hops)
+				break;
+			to = route_node(&c->routes[m], t + 1);
+			delay_us = to == at ? 0
+					    : (int64_t)((double)c->delay_s[to] * c->time_scale *
+							factor * 1e6);
+			s = find_event(c, WORK_STARTS, m, t + 1);
+			assert_true(s->arrived_us >= e->at_us + delay_us);
+		}
+}
+
+/* One task at a time, and every wait said once with what it waited for. */
+static void check_order(const struct cluster *c)
+{
+	for (uint16_t node = 0; node < c->n_nodes; node++) {
+		int64_t free_at = 0;
+
+		for (uint32_t i = 0; i < c->n_events; i++) {
+			const struct msg_task_event *e = &c->events[i];
+
+			if (e->node != node || e->type == WORK_WAITS)
+				continue;
+			assert_true(e->at_us >= free_at);
+			free_at = e->at_us;
+			if (e->type == WORK_ENDS)
+				free_at += (int64_t)(c->overhead_s * c->time_scale * 1e6);
+		}
+	}
+	for (uint32_t i = 0; i < c->n_events; i++) {
+		const struct msg_task_event *e = &c->events[i], *w;
+
+		if (e->type == WORK_WAITS)
+			assert_true(e->blocker != UINT32_MAX);
+		if (e->type != WORK_STARTS || e->blocker == UINT32_MAX)
+			continue;
+		for (w = c->events; w < e; w++)
+			if (w->type == WORK_WAITS && w->node == e->node && w->kind == e->kind &&
+			    w->microbatch == e->microbatch)
+				break;
+		assert_true(w < e);
+		assert_true(w->blocker == e->blocker && w->at_us == e->arrived_us);
+	}
+}
+
+static void test_emulation(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+	uint32_t waits = 0;
+
+	(void)state;
+	c->time_scale = 0.01;
+	c->task_s = 0.3;
+	c->overhead_s = 0.1;
+	for (uint32_t i = 0; i < 6; i++) {
+		c->delay_s[i] = 0.2f + 0.1f * (float)i;
+		c->sync_s[i] = 0.5f;
+	}
+	cluster_gather(c);
+	route_six(c);
+	iterate(c);
+	check_times(c, 1);
+	check_order(c);
+	for (uint32_t i = 0; i < c->n_events; i++)
+		waits += c->events[i].type == WORK_WAITS;
+	assert_true(waits > 0);
+	/* Twice as slow links everywhere; a loss now and then; one link at a time. */
+	for (uint32_t i = 0; i < 6; i++) {
+		cluster_fault(c, i, 1, FAULT_SLOW_LINK, -1, 2);
+		cluster_fault(c, i, 2, FAULT_LOSS, -1, 0.05f);
+	}
+	iterate(c);
+	check_times(c, 2);
+	check_order(c);
+	for (uint32_t i = 0; i < 6; i++) {
+		cluster_fault(c, i, 1, FAULT_NONE, -1, 0);
+		cluster_fault(c, i, 2, FAULT_NONE, -1, 0);
+	}
+	assert_int_equal(troubles(c), 0);
+	free_cluster(c);
+}
+
+static void test_partition(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	/* Nothing leaves node 2 for its data nodes until healed. */
+	cluster_fault(c, 2, 8, FAULT_PARTITION, -1, 0);
+	cluster_start(c);
+	cluster_turns(c, 200);
+	assert_false(c->through[0]);
+	assert_false(c->through[3]);
+	assert_true(c->nodes[2].beat.in_flight > 0);
+	cluster_fault(c, 2, 8, FAULT_NONE, -1, 0);
+	cluster_until(c, cluster_all_through, "what was cut off");
+	cluster_reduce(c, 1);
+	cluster_check_twins(c);
+	cluster_commit(c, 1);
+	free_cluster(c);
+}
+
+/* ---- strangers' tensors ---- */
+
+static void send_tensor(struct post *p, post_peer_id to, const struct msg_tensor *t, size_t body)
+{
+	struct msg m = { .type = MSG_TENSOR, .u.tensor = *t };
+	char head[512], *zeros = calloc(1, body + 1);
+	long n = msg_encode(&m, head, sizeof(head));
+	struct post_part parts[2] = { { head, (size_t)n }, { zeros, body } };
+
+	assert_non_null(zeros);
+	assert_true(n > 0);
+	assert_int_equal(post_send(p, to, parts, 2, POST_RELIABLE, clock_monotonic_us()), 0);
+	free(zeros);
+}
+
+static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
+{
+	size_t body = stage_activation(c->twins[0]) * sizeof(float);
+	struct msg_route route, bad;
+	const struct msg_tensor good = { .kind = TENSOR_ACTIVATION, .from = 1, .iteration = 1,
+					 .index = 1, .n_routes = 1, .routes = &route };
+	struct msg_tensor t;
+
+	route_write(&route, &c->routes[3]); /* 1 -> 2 -> 5 */
+	bad = route;
+	t = good, t.from = 0;
+	send_tensor(p, to, &t, body); /* another's name */
+	t = good;
+	send_tensor(p, to, &t, body - 4); /* a size */
+	send_tensor(p, to, &t, 0);
+	t.index = 0;
+	send_tensor(p, to, &t, body); /* positions that are not node 2's */
+	t.index = 2;
+	send_tensor(p, to, &t, body);
+	t.index = 60;
+	send_tensor(p, to, &t, body);
+	t.index = 5, t.kind = TENSOR_ACTIVATION;
+	send_tensor(p, to, &t, body); /* a gradient's place */
+	t = good, t.n_routes = 0;
+	send_tensor(p, to, &t, body);
+	t = good, t.kind = TENSOR_STATE;
+	send_tensor(p, to, &t, body); /* nobody asked */
+	bad.n_hops = 1;
+	t = good, t.routes = &bad;
+	send_tensor(p, to, &t, body);
+	t = good, t.iteration = 0;
+	send_tensor(p, to, &t, body); /* old: dropped, not refused */
+	t = good, t.iteration = 9;
+	send_tensor(p, to, &t, body); /* early: kept */
+	t = good, t.kind = TENSOR_PART, t.attempt = 1, t.index = 0;
+	send_tensor(p, to, &t, body); /* kept, and refused when its reduction comes */
+}
+
+static void test_nonsense_is_refused(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+	struct keys_list *admitted;
+	struct post_peer_info info;
+	struct error err = { "" };
+	struct post_options o = { 0 };
+	struct keys_public key;
+	uint64_t refused;
+	post_peer_id to;
+	struct post *p;
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	cluster_turns(c, 150);
+	refused = c->nodes[2].beat.refused;
+	/* Node 1 is dead and somebody has its key. */
+	cluster_kill(c, 1);
+	assert_int_equal(keys_list_new(&admitted), 0);
+	o.identity = c->nodes[1].identity;
+	o.admitted = admitted;
+	assert_int_equal(post_open(&p, &o, &err), 0);
+	key = *keys_public_of(c->nodes[2].identity);
+	assert_int_equal(post_dial(p, c->nodes[2].hello.address, &key, &to, &err), 0);
+	cluster_start(c);
+	send_nonsense(c, p, to);
+	for (int i = 0; i < 400; i++) {
+		struct post_message m;
+
+		post_tick(p, clock_monotonic_us());
+		while (post_receive(p, clock_monotonic_us(), &m) == 0)
+			;
+		cluster_turns(c, 1);
+	}
+	assert_int_equal(post_peer(p, to, &info), 0);
+	assert_int_equal(info.retained_bytes, 0);
+	assert_int_equal(c->nodes[2].beat.refused - refused, 10);
+	assert_int_equal(c->nodes[2].troubles, 0);
+	post_close(p);
+	keys_list_free(admitted);
+	free_cluster(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_training),
+		cmocka_unit_test(test_death_and_join),
+		cmocka_unit_test(test_join_in_between),
+		cmocka_unit_test(test_random_reroutes),
+		cmocka_unit_test(test_reduction_retry),
+		cmocka_unit_test(test_controller_restart),
+		cmocka_unit_test(test_emulation),
+		cmocka_unit_test(test_partition),
+		cmocka_unit_test(test_nonsense_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,31 @@
+/* worker.h - the one thread that computes, one job at a time.
+ *
+ * The main loop must never wait for a matrix product: it hands a job over, goes on polling, and
+ * finds worker_fd readable when the job is done. Between worker_start and worker_finished what
+ * the job points at belongs to the worker.
+ */
+#ifndef AGENT_WORKER_H
+#define AGENT_WORKER_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct worker; /* opaque */
+
+/* Gives *out (worker_free). The thread runs at a nice value 5 above the caller's, so that the
+ * loop and its heartbeats go first. -EAGAIN, -ENOMEM, -EMFILE. */
+int worker_new(struct worker **out, struct error *err);
+/* Waits for the job under way. NULL is allowed. */
+void worker_free(struct worker *w);
+
+int worker_fd(const struct worker *w); /* poll for POLLIN; never read it */
+/* Runs work(context, job) in the thread. The worker must be idle. */
+void worker_start(struct worker *w, void (*work)(void *context, void *job), void *context,
+		  void *job);
+/* Whether a job is under way, or done but not yet taken with worker_finished. */
+bool worker_busy(const struct worker *w);
+/* The job that is done, once: it is the caller's again. NULL: none. Never waits. */
+void *worker_finished(struct worker *w);
+
+#endif
