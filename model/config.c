@@ -119,7 +119,7 @@ int model_config_check(const struct model_config *c, struct error *err)
 				 c->n_kv_heads, c->n_heads);
 	if (c->n_stages > c->n_layers + 1)
 		return error_set(err, -EINVAL,
-				 "n_stages is %" PRIu32 ", more than the %" PRIu32
+				 "n_stages is %" PRIu32 ", more than one above the %" PRIu32
 				 " of n_layers",
 				 c->n_stages, c->n_layers);
 	return 0;

@@ -145,36 +145,39 @@ int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const 
 	return 0;
 }
 
+/* The divisor of stage i's summed gradient. */
+static double divisor(const struct trainer *t, uint32_t i, enum grad_norm by)
+{
+	uint32_t n = by == GRAD_NORM_VISITS ? t->visits[i] : t->visits[0];
+
+	return n ? n : 1;
+}
+
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm)
 {
 	struct adamw h = t->recipe.adamw;
-	double sum = 0, divisor;
-	float coefficient;
+	double sum = 0, coefficient;
 
 	if (t->visits[0] == 0 || iteration == 0)
 		return -EINVAL;
-	for (uint32_t i = 0; i < t->n; i++) {
-		divisor = by == GRAD_NORM_VISITS ? t->visits[i] : t->visits[0];
-		if (t->visits[i])
-			sum += stage_sum_squares(stage_gradient(t->stages[i]),
-						 stage_parameters(t->stages[i])) /
-			       (divisor * divisor);
-	}
-	*norm = sqrt(sum);
+	for (uint32_t i = 0; i < t->n; i++)
+		sum += stage_sum_squares(stage_gradient(t->stages[i]),
+					 stage_parameters(t->stages[i])) /
+		       (divisor(t, i, by) * divisor(t, i, by));
 	h.lr = recipe_lr(&t->recipe, iteration);
-	coefficient = recipe_scale(&t->recipe, sum, 1);
+	coefficient = (double)recipe_scale(&t->recipe, sum, 1);
 	for (uint32_t i = 0; i < t->n; i++) {
-		int rc;
+		float scale = (float)(coefficient / divisor(t, i, by));
+		int rc = stage_step(t->stages[i], stage_gradient(t->stages[i]), scale, &h,
+				    iteration);
 
-		divisor = by == GRAD_NORM_VISITS ? t->visits[i] : t->visits[0];
-		rc = stage_step(t->stages[i], stage_gradient(t->stages[i]),
-				divisor > 0 ? (float)((double)coefficient / divisor) : 0, &h,
-				iteration);
 		if (!rc)
 			rc = stage_zero_gradient(t->stages[i]);
 		if (rc)
 			return rc;
-		t->visits[i] = 0;
 	}
+	for (uint32_t i = 0; i < t->n; i++)
+		t->visits[i] = 0;
+	*norm = sqrt(sum);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
+#include "model/safetensors.h"
 
 static const char help[] =
 	"usage: skippipe eval MODEL [--corpus FILE...]\n"
@@ -18,6 +19,8 @@ static const char help[] =
 	"microbatch\n"
 	"  --exit-after S       leave out every stage after S\n"
 	"  --table              each stage left out alone, every fraction, every early exit\n"
+	"  --logits FILE        write the first microbatch's tokens and logits, as "
+	"safetensors\n"
 	"  --batches N          validation microbatches (default 16)\n"
 	"  --set batch=B --set sequence=T --threads N --seed N --device cpu|cuda[:N]\n"
 	"  --format text|jsonl\n";
@@ -149,6 +152,42 @@ static int show_table(struct session *s)
 	return rc;
 }
 
+static int write_logits(struct session *s, const struct omission *m, struct error *err)
+{
+	const struct recipe *b = &s->o.recipe;
+	size_t n = (size_t)b->batch * b->sequence, vocab = s->o.config.vocab;
+	float *logits = malloc(n * vocab * sizeof(*logits)),
+	      *tokens = malloc(n * sizeof(*tokens));
+	uint32_t path[1024];
+	struct rng r;
+	int rc = logits && tokens ? 0 : error_set(err, -1, "no memory for logits");
+	struct safetensors_entry entries[] = {
+		{ "logits",
+		  SAFETENSORS_F32,
+		  3,
+		  { b->batch, b->sequence, vocab },
+		  n * vocab,
+		  logits },
+		{ "tokens", SAFETENSORS_F32, 2, { b->batch, b->sequence }, n, tokens },
+	};
+
+	rng_init(&r, s->o.seed);
+	if (!rc) {
+		uint32_t visits = visited(m, s->o.config.n_stages, &r, path);
+
+		corpus_validation_batch(s->corpus, 0, b->batch, s->tokens, s->targets);
+		if (trainer_logits(s->trainer, path, visits, s->tokens, logits))
+			rc = error_set(err, -1, "failed on the device");
+	}
+	for (size_t i = 0; i < n && !rc; i++)
+		tokens[i] = (float)s->tokens[i];
+	if (!rc)
+		rc = safetensors_write(s->o.logits, entries, 2, NULL, err);
+	free(logits);
+	free(tokens);
+	return rc;
+}
+
 static int session_init(struct session *s, struct omission *m, struct error *err)
 {
 	size_t n;
@@ -180,6 +219,8 @@ static int run(struct session *s)
 	struct error err = { "" };
 	int rc = session_init(s, &m, &err);
 
+	if (!rc && s->o.logits)
+		rc = write_logits(s, &m, &err);
 	if (rc)
 		return options_fail("eval", &err);
 	rc = s->o.table ? show_table(s)

@@ -25,6 +25,7 @@ enum option_code {
 	OPT_PROMPT,
 	OPT_OMIT,
 	OPT_OMIT_FRACTION,
+	OPT_LOGITS,
 	OPT_EXIT_AFTER,
 	OPT_TABLE,
 	OPT_SKIP,
@@ -58,6 +59,7 @@ static const struct option table[] = {
 	{ "prompt", required_argument, NULL, OPT_PROMPT },
 	{ "omit", required_argument, NULL, OPT_OMIT },
 	{ "omit-fraction", required_argument, NULL, OPT_OMIT_FRACTION },
+	{ "logits", required_argument, NULL, OPT_LOGITS },
 	{ "exit-after", required_argument, NULL, OPT_EXIT_AFTER },
 	{ "table", no_argument, NULL, OPT_TABLE },
 	{ "skip", required_argument, NULL, OPT_SKIP },
@@ -236,6 +238,9 @@ static int one(struct parser *p, int option, char *value)
 		return 0;
 	case OPT_OMIT_FRACTION:
 		return real(p, 0, 1, &o->omit_fraction);
+	case OPT_LOGITS:
+		o->logits = value;
+		return 0;
 	case OPT_EXIT_AFTER:
 		return whole(p, &o->exit_after);
 	case OPT_TABLE:
@@ -338,7 +343,8 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 	struct error err = { "" };
 	int option, which = 0, rc;
 
-	*o = (struct options){ .microbatches = 30,
+	*o = (struct options){ .iterations = 40,
+			       .microbatches = 30,
 			       .threads = 1,
 			       .validate_every = 10,
 			       .batches = 16,

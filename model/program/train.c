@@ -335,8 +335,6 @@ int command_train(int argc, char **argv)
 		options_fini(&s.o);
 		return rc < 0 ? 0 : rc;
 	}
-	if (s.o.iterations == 0)
-		s.o.iterations = 40;
 	interrupt_catch();
 	rc = session_init(&s, &err);
 	if (!rc)

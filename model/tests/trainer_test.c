@@ -1,0 +1,194 @@
+/* The trainer against stages driven by hand, and the paths it is given. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "model/tests/run.h"
+#include "model/trainer.h"
+#include "model/visits.h"
+
+static const struct model_config config = { .vocab = 23,
+					    .dim = 16,
+					    .n_layers = 4,
+					    .n_heads = 2,
+					    .n_kv_heads = 1,
+					    .ffn_dim = 20,
+					    .context = 8,
+					    .n_stages = 4,
+					    .rope_theta = 10000,
+					    .norm_eps = 1e-5f,
+					    .init_std = 0.2f };
+
+static const uint32_t paths[3][3] = { { 1, 2, 3 }, { 3, 2 }, { 3 } };
+static const size_t lengths[3] = { 3, 2, 1 };
+
+/* Three microbatches, then a step: by the trainer, and by hand with the divisors written out.
+ */
+static void check_step(enum grad_norm by, const double divisors[4])
+{
+	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
+	struct trainer *t;
+	struct run r;
+	double sum = 0, norm;
+	float loss;
+
+	run_init(&r, &config, 1, 6, 1, 3);
+	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		float by_hand = run_microbatch(&r, paths[i], lengths[i], true, true);
+
+		assert_int_equal(
+			trainer_evaluate(t, paths[i], lengths[i], r.tokens, r.targets, &loss),
+			0);
+		assert_true(loss == by_hand);
+		assert_int_equal(
+			trainer_microbatch(t, paths[i], lengths[i], r.tokens, r.targets, &loss),
+			0);
+		assert_true(loss == by_hand);
+	}
+	for (int i = 0; i < 4; i++) {
+		double ss = stage_sum_squares(stage_gradient(r.stages[i]),
+					      stage_parameters(r.stages[i]));
+
+		sum += ss / (divisors[i] * divisors[i]);
+	}
+	assert_true(sqrt(sum) > 0.1); /* so that the clip matters */
+	for (int i = 0; i < 4; i++)
+		stage_step(r.stages[i], stage_gradient(r.stages[i]),
+			   (float)(0.1 / sqrt(sum) / divisors[i]), &recipe.adamw, 1);
+	assert_int_equal(trainer_step(t, 1, by, &norm), 0);
+	assert_float_equal(norm, sqrt(sum), 1e-9);
+	for (int i = 0; i < 4; i++) {
+		const float *a = stage_weights(r.stages[i]);
+		const float *b = stage_weights(trainer_stages(t)[i]);
+
+		for (size_t k = 0; k < stage_parameters(r.stages[i]); k++)
+			assert_true(fabsf(a[k] - b[k]) < 1e-6f);
+	}
+	/* Nothing is left of the gradients. */
+	assert_int_equal(trainer_step(t, 2, by, &norm), -EINVAL);
+	assert_true(stage_gradient(trainer_stages(t)[3])[5] == 0);
+	trainer_free(t);
+	run_fini(&r);
+}
+
+static void a_step_is_that_of_its_stages(void **state)
+{
+	(void)state;
+	check_step(GRAD_NORM_MICROBATCHES, (double[]){ 3, 3, 3, 3 });
+	check_step(GRAD_NORM_VISITS, (double[]){ 3, 1, 2, 3 });
+}
+
+static void wrong_paths_are_refused(void **state)
+{
+	struct recipe recipe = { .clip = 0 };
+	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1 };
+	int32_t tokens[6] = { 0 };
+	struct trainer *t;
+	float loss;
+
+	(void)state;
+	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	assert_int_equal(trainer_evaluate(t, (uint32_t[]){ 0 }, 1, tokens, tokens, &loss),
+			 -EINVAL);
+	assert_int_equal(trainer_evaluate(t, (uint32_t[]){ 4 }, 1, tokens, tokens, &loss),
+			 -EINVAL);
+	assert_int_equal(
+		trainer_evaluate(t, (uint32_t[]){ 1, 2, 3, 1 }, 4, tokens, tokens, &loss),
+		-EINVAL);
+	trainer_free(t);
+}
+
+enum { S = 7, M = 30 };
+
+/* Ascending but for exchanges of neighbours that do not overlap. */
+static bool neighbours_only(const uint32_t *path, uint32_t n)
+{
+	for (uint32_t i = 0; i + 1 < n; i++) {
+		if (path[i] < path[i + 1])
+			continue;
+		if (path[i] != path[i + 1] + 1 || (i + 2 < n && path[i + 2] < path[i]))
+			return false;
+		i++;
+	}
+	return true;
+}
+
+static void drawn_paths_keep_the_rules(void **state)
+{
+	struct visit_rules r = { .swap = 0.5f };
+	uint32_t drawn[M * S], swaps = 0;
+
+	(void)state;
+	for (r.always = 0; r.always < 2; r.always++)
+		for (r.skip = 0; r.skip < S - 1 - r.always; r.skip++)
+			for (uint64_t it = 0; it < 20; it++) {
+				uint32_t visits[S] = { 0 }, n = S - 1 - r.skip, low = M,
+					 high = 0;
+
+				assert_int_equal(visits_draw(&r, S, M, 5, it, drawn), 0);
+				for (uint32_t m = 0; m < M; m++) {
+					const uint32_t *path = drawn + m * S;
+
+					assert_true(neighbours_only(path, n));
+					for (uint32_t i = 0; i < n; i++) {
+						assert_in_range(path[i], 1, S - 1);
+						visits[path[i]]++;
+						swaps += i > 0 && path[i] < path[i - 1];
+						for (uint32_t k = 0; k < i; k++)
+							assert_int_not_equal(path[i], path[k]);
+					}
+				}
+				for (uint32_t s = r.always + 1; s < S; s++) {
+					low = visits[s] < low ? visits[s] : low;
+					high = visits[s] > high ? visits[s] : high;
+				}
+				assert_true(high - low <= 1);
+				assert_true(r.always == 0 || visits[1] == M);
+			}
+	assert_true(swaps > 100);
+}
+
+static void rules_are_broken_only_on_purpose(void **state)
+{
+	struct visit_rules r = { .skip = 2, .any_order = true };
+	uint32_t drawn[M * S], disorder = 0, first = 0, last = 0;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(visits_draw(&r, S, M, 5, 0, drawn), 0);
+	for (uint32_t m = 0; m < M; m++)
+		disorder += !neighbours_only(drawn + m * S, 4);
+	assert_true(disorder > M / 2);
+	r = (struct visit_rules){ .skip = 2, .unequal = true };
+	assert_int_equal(visits_draw(&r, S, M, 5, 0, drawn), 0);
+	for (uint32_t m = 0; m < M; m++)
+		for (uint32_t i = 0; i < 4; i++) {
+			first += drawn[m * S + i] == 1;
+			last += drawn[m * S + i] == S - 1;
+		}
+	assert_true(first > last + M / 4);
+	assert_int_equal(visit_rules_check(&(struct visit_rules){ .skip = 6 }, S, &err), 0);
+	assert_int_equal(visit_rules_check(&(struct visit_rules){ .skip = 7 }, S, &err),
+			 -EINVAL);
+	assert_int_equal(visit_rules_check(&(struct visit_rules){ .skip = 1 }, 1, &err),
+			 -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_step_is_that_of_its_stages),
+		cmocka_unit_test(wrong_paths_are_refused),
+		cmocka_unit_test(drawn_paths_keep_the_rules),
+		cmocka_unit_test(rules_are_broken_only_on_purpose),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
