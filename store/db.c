@@ -52,6 +52,14 @@ const char db_schema[] =
 	"CREATE TABLE state(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
 	"INSERT INTO state VALUES('writer-epoch', 0);";
 
+/* Came later: runs begun without it get it from their next writer, and readers do without. */
+const char db_schema_moment[] =
+	"CREATE TABLE IF NOT EXISTS moment(id INTEGER PRIMARY KEY, writer INTEGER NOT NULL,"
+	" iteration INTEGER NOT NULL, at_us INTEGER NOT NULL, wall_us INTEGER NOT NULL,"
+	" kind TEXT NOT NULL, node INTEGER, stage INTEGER, value INTEGER, word TEXT NOT NULL,"
+	" text TEXT NOT NULL, forward_s REAL, backward_s REAL, loss_s REAL,"
+	" device TEXT NOT NULL, host TEXT NOT NULL);";
+
 static const char *const texts[DB_STATEMENTS] = {
 	[DB_BEGIN] = "BEGIN IMMEDIATE",
 	[DB_COMMIT] = "COMMIT",
@@ -100,6 +108,9 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_FAULTS] = "SELECT * FROM fault ORDER BY id",
 	[DB_PUT_COMMAND] = "INSERT OR REPLACE INTO command VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[DB_GET_COMMANDS] = "SELECT * FROM command ORDER BY id",
+	[DB_HAVE_MOMENTS] = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'moment'",
+	[DB_PUT_MOMENT] = "INSERT INTO moment VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[DB_GET_MOMENTS] = "SELECT * FROM moment WHERE id > ? ORDER BY id",
 	[DB_PUT_STATE] = "INSERT OR REPLACE INTO state VALUES('=' || ?, ?)",
 	[DB_DROP_STATE] = "DELETE FROM state WHERE key = '=' || ?",
 	[DB_GET_STATE] = "SELECT value FROM state WHERE key = '=' || ?",

@@ -25,6 +25,7 @@ enum db_statement {
 	DB_PUT_NOTE, DB_GET_NOTES,
 	DB_PUT_FAULT, DB_GET_FAULTS,
 	DB_PUT_COMMAND, DB_GET_COMMANDS,
+	DB_HAVE_MOMENTS, DB_PUT_MOMENT, DB_GET_MOMENTS,
 	DB_PUT_STATE, DB_DROP_STATE, DB_GET_STATE,
 	DB_STATEMENTS
 };
@@ -93,6 +94,6 @@ void db_finalize(struct store *s); /* all statements */
 
 #define DB_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-extern const char db_schema[];
+extern const char db_schema[], db_schema_moment[];
 
 #endif

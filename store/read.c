@@ -408,6 +408,48 @@ int store_each_command(struct store *s,
 	return rc;
 }
 
+/* 1: runs from before there were moments have none. */
+static int have_moments(struct store *s, struct error *err)
+{
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_HAVE_MOMENTS, NULL, 0, &q, err);
+
+	if (rc == 0)
+		rc = db_row(s, q, err);
+	if (rc == 1)
+		db_done(q);
+	return rc;
+}
+
+int store_each_moment(struct store *s, uint64_t after,
+		      int (*visit)(void *context, const struct store_moment *m), void *context,
+		      struct error *err)
+{
+	struct db_value v[] = { db_u64(after) };
+	sqlite3_stmt *q;
+	int rc = have_moments(s, err);
+
+	if (rc != 1)
+		return rc;
+	rc = db_query(s, DB_GET_MOMENTS, v, DB_COUNT(v), &q, err);
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		struct store_moment m = {
+			.id = whole(q, 0), .writer = whole(q, 1), .iteration = whole(q, 2),
+			.at_us = sqlite3_column_int64(q, 3), .wall_us = sqlite3_column_int64(q, 4),
+			.kind = text(q, 5), .node = sqlite3_column_int(q, 6),
+			.stage = sqlite3_column_int(q, 7), .value = sqlite3_column_int64(q, 8),
+			.word = text(q, 9), .text = text(q, 10), .forward_s = real(q, 11),
+			.backward_s = real(q, 12), .loss_s = real(q, 13), .device = text(q, 14),
+			.host = text(q, 15),
+		};
+
+		rc = visit(context, &m);
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
+}
+
 int store_get(struct store *s, const char *key, char **value, struct error *err)
 {
 	struct db_value v[] = { db_text(key) };

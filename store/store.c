@@ -264,6 +264,8 @@ static int make_schema(struct store *s, const struct store_run *run, struct erro
 	s->sync_full = true;
 	rc = db_script(s, db_schema, err);
 	if (rc == 0)
+		rc = db_script(s, db_schema_moment, err);
+	if (rc == 0)
 		rc = write_run(s, run, err);
 	if (rc == 0)
 		rc = db_run(s, DB_NEXT_EPOCH, NULL, 0, err);
@@ -350,6 +352,8 @@ static int take_epoch(struct store *s, struct error *err)
 	rc = db_run(s, DB_NEXT_EPOCH, NULL, 0, err);
 	if (rc == 0)
 		rc = read_epoch(s, err);
+	if (rc == 0)
+		rc = db_script(s, db_schema_moment, err);
 	return db_end(s, rc, err);
 }
 

@@ -180,6 +180,26 @@ struct store_command {
 	uint64_t undone_by; /* command id; 0 */
 };
 
+/* An instant of the run, on both clocks: what a replay needs beside the rows above, to show each
+ * of them at its time. */
+struct store_moment {
+	uint64_t id;       /* rises; of one that was read, ignored when written */
+	uint64_t writer;   /* the same: store_writer_epoch of who wrote it. at_us compares within one
+			    * writer only: another may have run on another machine */
+	uint64_t iteration; /* under way */
+	int64_t at_us;     /* the controller's clock, as in store_task */
+	int64_t wall_us;
+	const char *kind;  /* "phase", "node": word says which state began; "plan": `value` is the
+			    * epoch that took effect; "commit": `value` is the microseconds that nodes
+			    * spent in the iteration's tasks */
+	int32_t node, stage; /* -1 none */
+	int64_t value;
+	const char *word;
+	const char *text;  /* node: why it is in that state */
+	double forward_s, backward_s, loss_s; /* node: as measured there; 0 not yet */
+	const char *device, *host;            /* node */
+};
+
 /* ---- opening ---- */
 
 /* A new run: makes the folder where needed, the file and the lock. -EEXIST: there is a run in
@@ -212,6 +232,7 @@ int store_validation(struct store *s, const struct store_validation *v, struct e
 int store_note(struct store *s, const struct store_note *note, struct error *err);
 int store_fault(struct store *s, const struct store_fault *fault, struct error *err);
 int store_command(struct store *s, const struct store_command *command, struct error *err);
+int store_moment(struct store *s, const struct store_moment *moment, struct error *err);
 /* The controller's own odds and ends, by key. value NULL removes it. */
 int store_set(struct store *s, const char *key, const char *value, struct error *err);
 
@@ -247,6 +268,9 @@ int store_each_fault(struct store *s, int (*visit)(void *context, const struct s
 int store_each_command(struct store *s,
 		       int (*visit)(void *context, const struct store_command *c), void *context,
 		       struct error *err);
+int store_each_moment(struct store *s, uint64_t after,
+		      int (*visit)(void *context, const struct store_moment *m), void *context,
+		      struct error *err); /* ids above `after`, as written */
 /* The value for the caller to free; -ENOENT. */
 int store_get(struct store *s, const char *key, char **value, struct error *err);
 

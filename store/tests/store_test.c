@@ -735,6 +735,76 @@ static void malformed_lists(void **state)
 	}
 }
 
+/* ---- moments ---- */
+
+struct seen_moments {
+	int n;
+	uint64_t ids[8], writers[8];
+};
+
+static int see_moment(void *context, const struct store_moment *m)
+{
+	struct seen_moments *seen = context;
+
+	seen->ids[seen->n] = m->id;
+	seen->writers[seen->n++] = m->writer;
+	assert_int_equal(m->iteration, 7);
+	assert_int_equal(m->at_us, -5);
+	assert_int_equal(m->wall_us, INT64_C(1) << 60);
+	assert_string_equal(m->kind, "node");
+	assert_int_equal(m->node, 19);
+	assert_int_equal(m->stage, -1);
+	assert_int_equal(m->value, -9);
+	assert_string_equal(m->word, "dead");
+	assert_string_equal(m->text, "heartbeat lost");
+	assert_true(m->forward_s == 0.25 && m->backward_s == 0.5 && m->loss_s == 0.125);
+	assert_string_equal(m->device, "cpu");
+	assert_string_equal(m->host, "here");
+	return 0;
+}
+
+/* A run from before there were moments has none to read, and gets them with its next writer. */
+static void moments_in_turn(void **state)
+{
+	static const struct store_moment a_moment = {
+		.id = 99, .writer = 99, .iteration = 7, .at_us = -5, .wall_us = INT64_C(1) << 60,
+		.kind = "node", .node = 19, .stage = -1, .value = -9, .word = "dead",
+		.text = "heartbeat lost", .forward_s = 0.25, .backward_s = 0.5, .loss_s = 0.125,
+		.device = "cpu", .host = "here",
+	};
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct seen_moments seen = { 0 };
+	struct error err;
+
+	store_close(s);
+	sql(f->path, "DROP TABLE moment");
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_each_moment(s, 0, see_moment, &seen, &err), 0);
+	assert_int_equal(seen.n, 0);
+	assert_int_equal(store_moment(s, &a_moment, &err), -EROFS);
+	store_close(s);
+
+	for (int writer = 2; writer < 4; writer++) {
+		assert_int_equal(store_resume(&s, f->path, &err), 0);
+		assert_int_equal(store_moment(s, &a_moment, &err), 0);
+		assert_int_equal(store_moment(s, &a_moment, &err), 0);
+		store_close(s);
+	}
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_each_moment(s, 0, see_moment, &seen, &err), 0);
+	assert_int_equal(seen.n, 4);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(seen.ids[i], i + 1);
+		assert_int_equal(seen.writers[i], 2 + i / 2);
+	}
+	seen.n = 0;
+	assert_int_equal(store_each_moment(s, 3, see_moment, &seen, &err), 0);
+	assert_int_equal(seen.n, 1);
+	assert_int_equal(seen.ids[0], 4);
+	store_close(s);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -754,6 +824,7 @@ int main(void)
 		TEST(a_read_only_file_system),
 		TEST(bad_files_are_told_apart),
 		TEST(malformed_lists),
+		TEST(moments_in_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
