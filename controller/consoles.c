@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "controller/names.h"
 
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
@@ -400,8 +401,6 @@ void consoles_turn(struct controller *c)
 
 /* ---- the journal ---- */
 
-static const char *const note_names[] = { "log", "event", "command", "prediction", "warning", "alert" };
-
 uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
 {
 	struct msg m = { .type = MSG_SEE_NOTE };
@@ -418,7 +417,7 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	va_end(ap);
 	log_line(&c->log, kind == NOTE_ALERT ? LOG_ERROR : kind == NOTE_WARNING ? LOG_WARN : LOG_INFO,
 		 "%s", n->text);
-	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_names[kind], mark, node, n->text };
+	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
 	if (c->store && store_note(c->store, &sn, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 	if (c->n_notes == c->room_notes) {

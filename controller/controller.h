@@ -268,7 +268,8 @@ int record_begin(struct controller *c, struct error *err);
 void record_plan(struct controller *c, const struct planned *p);
 int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
 		  const struct msg_see_iteration *see, struct error *err);
-void record_node(struct controller *c, const struct member *m);
+void record_node(struct controller *c, const struct member *m); /* its state is a new one */
+void record_phase(struct controller *c);
 void record_fault(struct controller *c, const struct fault *f);
 void record_iteration(struct controller *c, const struct msg_see_iteration *see);
 void record_validation(struct controller *c, const struct msg_see_validation *v);

@@ -18,8 +18,12 @@ enum { STALL_CHECK_US = 250000, STALL_ROUNDS = 4, LOST_STAGE_PATIENCE_US = 30000
 
 void set_phase(struct controller *c, enum run_phase phase)
 {
+	bool changed = c->phase != phase;
+
 	c->phase = phase;
 	c->next_status_us = 0; /* tell consoles now */
+	if (changed)
+		record_phase(c);
 }
 
 bool replicas_everywhere(const struct controller *c)

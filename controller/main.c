@@ -93,7 +93,7 @@ void controller_finish(struct controller *c, int status, const char *why)
 
 	if (c->phase == PHASE_FINISHED)
 		return;
-	c->phase = PHASE_FINISHED;
+	set_phase(c, PHASE_FINISHED);
 	c->exit_status = status;
 	c->finished_us = c->now_us;
 	if (status != 0)
@@ -103,7 +103,6 @@ void controller_finish(struct controller *c, int status, const char *why)
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (member_alive(&c->members[i]))
 			member_send(c, &c->members[i], &stop);
-	c->next_status_us = 0;
 }
 
 static int timeout_ms(const struct controller *c)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "controller/names.h"
 
 /* ---- JSON lines ---- */
 
@@ -22,11 +23,6 @@ static void put(struct controller *c, json_t *o)
 	}
 	json_decref(o);
 }
-
-static const char *const state_names[] = { "absent", "joining", "syncing", "live", "suspect",
-					   "failed", "dead" };
-static const char *const fault_names[] = { "none", "kill", "hang", "slow-node", "slow-link", "loss",
-					   "partition" };
 
 void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 {
@@ -82,16 +78,43 @@ void record_validation(struct controller *c, const struct msg_see_validation *v)
 			 (double)v->loss));
 }
 
+static void record_moment(struct controller *c, struct store_moment *m)
+{
+	struct error err = { "" };
+
+	m->iteration = c->iteration;
+	m->at_us = c->now_us;
+	m->wall_us = clock_wall_us();
+	if (c->store && store_moment(c->store, m, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+}
+
+void record_phase(struct controller *c)
+{
+	struct store_moment m = { .kind = "phase", .node = -1, .stage = -1,
+				  .word = phase_name(c->phase), .text = "", .device = "", .host = "" };
+
+	record_moment(c, &m);
+}
+
 void record_node(struct controller *c, const struct member *m)
 {
+	struct store_moment moment = {
+		.kind = "node", .node = m->id, .stage = member_stage(c, m),
+		.word = node_state_name(m->state), .text = m->why,
+		.forward_s = m->measured_forward_s, .backward_s = m->measured_backward_s,
+		.loss_s = m->measured_loss_s, .device = m->hello.device, .host = m->hello.host,
+	};
+
+	record_moment(c, &moment);
 	put(c, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node", (int)m->id, "stage",
-			 member_stage(c, m), "state", state_names[m->state], "why", m->why, "iteration",
+			 member_stage(c, m), "state", node_state_name(m->state), "why", m->why, "iteration",
 			 (json_int_t)c->committed));
 }
 
 void record_fault(struct controller *c, const struct fault *f)
 {
-	struct store_fault sf = { .id = f->id, .iteration = c->iteration, .kind = fault_names[f->kind],
+	struct store_fault sf = { .id = f->id, .iteration = c->iteration, .kind = fault_name(f->kind),
 				  .node = f->node, .peer = f->peer, .factor = (double)f->factor,
 				  .ttl_ms = f->ttl_ms, .started_wall_us = f->started_wall_us,
 				  .ended_wall_us = f->active ? 0 : clock_wall_us() };
@@ -100,7 +123,7 @@ void record_fault(struct controller *c, const struct fault *f)
 	if (store_fault(c->store, &sf, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 	put(c, json_pack("{s:s, s:i, s:s, s:i, s:i, s:b}", "event", "fault", "fault", (int)f->id, "kind",
-			 fault_names[f->kind], "node", f->node, "peer", f->peer, "active", f->active));
+			 fault_name(f->kind), "node", f->node, "peer", f->peer, "active", f->active));
 }
 
 /* ---- plans ---- */
@@ -110,6 +133,9 @@ void record_plan(struct controller *c, const struct planned *p)
 	char path[PATH_MAX], *text = plan_format(p->plan);
 	struct store_plan sp = { p->epoch, p->iteration, p->reason, (uint32_t)p->plan->path_length, text,
 				 p->plan->predicted.iteration_s, p->plan->predicted.sync_s };
+	struct store_moment moment = { .kind = "plan", .node = -1, .stage = -1,
+				       .value = (int64_t)p->epoch, .word = "", .text = "",
+				       .device = "", .host = "" };
 	struct error err = { "" };
 
 	if (!text) {
@@ -120,6 +146,7 @@ void record_plan(struct controller *c, const struct planned *p)
 		 (unsigned long long)p->epoch);
 	if (store_plan(c->store, &sp, &err) != 0 || file_write(path, text, strlen(text), 0600, &err) != 0)
 		controller_finish(c, 1, err.text);
+	record_moment(c, &moment);
 	if (c->jsonl)
 		put(c, json_pack("{s:s, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:s, s:o}", "event", "plan",
 				 "epoch", (json_int_t)p->epoch, "iteration", (json_int_t)p->iteration,
@@ -308,6 +335,9 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 		.n_orders = a.n_orders, .n_reductions = a.n_reductions, .routes = a.routes,
 		.orders = a.orders, .reductions = a.reductions,
 	};
+	struct store_moment moment = { .kind = "commit", .node = -1, .stage = -1,
+				       .value = (int64_t)(c->progress.busy_s * 1e6), .word = "",
+				       .text = "", .device = "", .host = "" };
 
 	(void)sum_squares;
 	if (rc != 0)
@@ -320,6 +350,7 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 	record_keep(c, see);
 	c->last_commit = *m;
 	record_tasks(c);
+	record_moment(c, &moment); /* last: whoever reads it finds the tasks */
 	put(c, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",
 			 (json_int_t)m->iteration, "epoch", (json_int_t)c->epoch, "attempt",
 			 (int)m->attempt, "scale", (double)m->scale, "lr", (double)m->lr));

@@ -241,6 +241,7 @@ int controller_init(struct controller *c, struct error *err)
 		rc = planner_start(&c->planner, err);
 	if (rc != 0)
 		return rc;
+	record_phase(c);
 	c->parameters = count_parameters(&c->model);
 	if (c->options.time_scale < 0 && c->options.cluster)
 		c->options.time_scale = 0;
