@@ -380,7 +380,8 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 	struct msg m = { .type = MSG_REROUTE };
 
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		usable[i] = c->members[i].replica;
+		/* A joiner that came for the reduction has not heard this iteration's start. */
+		usable[i] = c->members[i].replica && c->members[i].state != NODE_SYNCING;
 		stage_of[i] = member_stage(c, &c->members[i]);
 	}
 	n = changed && routes ? routes_replace(&c->routes, gone->id, usable, stage_of, c->cluster,

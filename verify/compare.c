@@ -75,41 +75,62 @@ static void compare_loss(uint64_t iteration, float recorded, float here,
 	}
 }
 
-static int compare_iteration(struct store *s, struct replay *replay,
-			     const struct compare_options *o, uint64_t iteration,
-			     struct compare_result *out, struct error *err)
+struct comparison {
+	struct store *store;
+	struct replay *replay;
+	const struct compare_options *options;
+	struct compare_result *result;
+	bool counted[UINT16_MAX + 1]; /* nodes that have */
+};
+
+static void see_nodes(struct comparison *x, const struct store_commit *c)
 {
+	for (size_t i = 0; i < c->n_orders; i++) {
+		bool *counted = &x->counted[c->orders[i].node];
+
+		if (c->orders[i].n_counted == 0 || *counted)
+			continue;
+		*counted = true;
+		x->result->nodes++;
+	}
+}
+
+static int compare_iteration(struct comparison *x, uint64_t iteration, struct error *err)
+{
+	struct replay *replay = x->replay;
+	struct compare_result *out = x->result;
 	struct store_commit c;
 	float loss;
-	int rc = store_read_commit(s, iteration, &c, err);
+	int rc = store_read_commit(x->store, iteration, &c, err);
 
 	if (rc != 0)
 		return rc;
-	rc = audit_commit(store_run_of(s), &c, replay_config(replay)->n_stages, err);
+	rc = audit_commit(store_run_of(x->store), &c, replay_config(replay)->n_stages, err);
 	if (rc == 0)
 		rc = replay_commit(replay, &c, &loss, err);
 	if (rc == 0) {
 		out->replayed++;
-		if (iteration >= o->from) {
+		if (iteration >= x->options->from) {
+			see_nodes(x, &c);
 			compare_loss(iteration, c.loss, loss, out);
-			rc = compare_hashes(s, replay, iteration, out, err);
+			rc = compare_hashes(x->store, replay, iteration, out, err);
 		}
 	}
 	store_commit_clear(&c);
 	return rc;
 }
 
-static int compare_range(struct store *s, struct replay *replay, const struct compare_options *o,
-			 uint64_t to, struct compare_result *out, struct error *err)
+static int compare_range(struct comparison *x, uint64_t to, struct error *err)
 {
+	const struct compare_options *o = x->options;
 	int rc = 0;
 
 	for (uint64_t i = 1; rc == 0 && i <= to; i++) {
 		struct error why = { "" };
 
-		rc = compare_iteration(s, replay, o, i, out, &why);
+		rc = compare_iteration(x, i, &why);
 		if (rc == -EPROTO) {
-			out->broken = why;
+			x->result->broken = why;
 			return 0;
 		}
 		if (rc != 0)
@@ -124,7 +145,7 @@ int compare_run(struct store *s, const struct compare_options *o, struct compare
 		struct error *err)
 {
 	struct compare_result result = { 0 };
-	struct replay *replay;
+	struct comparison x = { .store = s, .options = o, .result = &result };
 	uint64_t to;
 	int rc = store_last_commit(s, &result.last, err);
 
@@ -135,11 +156,11 @@ int compare_run(struct store *s, const struct compare_options *o, struct compare
 		return error_set(err, -ENODATA,
 				 "nothing to compare: the last committed iteration is %" PRIu64,
 				 result.last);
-	rc = replay_new(&replay, store_run_of(s), o->device, err);
+	rc = replay_new(&x.replay, store_run_of(s), o->device, err);
 	if (rc != 0)
 		return rc;
-	rc = compare_range(s, replay, o, to, &result, err);
-	replay_free(replay);
+	rc = compare_range(&x, to, err);
+	replay_free(x.replay);
 	if (rc == 0 && !result.broken.text[0] && result.announced == 0)
 		rc = error_set(err, -ENODATA, "nothing to compare: no node announced its weights");
 	if (rc == 0)

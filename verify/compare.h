@@ -24,6 +24,7 @@ struct compare_result {
 	uint64_t last;       /* committed in the store */
 	uint64_t replayed;   /* iterations */
 	uint64_t announced;  /* hashes that were compared */
+	uint32_t nodes;      /* that counted a gradient in the compared iterations */
 	uint64_t unannounced;/* stages of compared iterations that no node told of */
 	uint64_t differing;  /* hashes */
 	uint64_t losses, losses_equal, losses_off; /* compared; equal to the bit; beyond the limit */

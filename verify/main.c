@@ -116,7 +116,8 @@ static void print_text(const struct compare_result *r, double elapsed_s)
 		printf(" (bit for bit)");
 	if (r->unannounced)
 		printf("; %" PRIu64 " stages were not announced", r->unannounced);
-	printf("\nlosses: %" PRIu64 " compared, %" PRIu64 " equal to the bit, largest difference %.3g\n",
+	printf("\nnodes: %u counted gradients\n", r->nodes);
+	printf("losses: %" PRIu64 " compared, %" PRIu64 " equal to the bit, largest difference %.3g\n",
 	       r->losses, r->losses_equal, r->worst_loss);
 	if (r->first.iteration)
 		printf("first difference: iteration %" PRIu64 ", stage %u: node %u announced %016" PRIx64
@@ -155,9 +156,9 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 		loss = json_pack("{sI so so}", "iteration", (json_int_t)r->first_loss_iteration,
 				 "recorded", real(r->first_loss_recorded), "replayed",
 				 real(r->first_loss_here));
-	o = json_pack("{ss sb sI sI sI sI sI sI sI so so so so sf}", "format", "skippipe.verify/1",
+	o = json_pack("{ss sb sI sI sI sI sI sI sI sI so so so so sf}", "format", "skippipe.verify/1",
 		      "same", compare_equal(r), "committed", (json_int_t)r->last, "replayed",
-		      (json_int_t)r->replayed, "hashes", (json_int_t)r->announced, "differing",
+		      (json_int_t)r->replayed, "nodes", (json_int_t)r->nodes, "hashes", (json_int_t)r->announced, "differing",
 		      (json_int_t)r->differing, "unannounced", (json_int_t)r->unannounced, "losses",
 		      (json_int_t)r->losses, "losses_bit_equal", (json_int_t)r->losses_equal,
 		      "loss_difference", real(r->worst_loss), "first_difference", first,

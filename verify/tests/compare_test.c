@@ -307,6 +307,7 @@ static void what_happened_replays_bit_for_bit(void **state)
 	assert_int_equal(r.replayed, ITERATIONS);
 	assert_int_equal(r.announced, ITERATIONS * NODES);
 	assert_int_equal(r.unannounced, 0);
+	assert_int_equal(r.nodes, NODES);
 	assert_int_equal(r.losses_equal, ITERATIONS);
 }
 

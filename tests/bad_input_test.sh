@@ -1,0 +1,101 @@
+#!/bin/bash
+# What people and disks do wrong: each gets a clear message and the right exit status; nothing
+# crashes, nothing half-written is left.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-plan skippipe-verify
+sk=$bin/skippipe
+for who in controller agent stranger; do
+	"$sk" keygen "$dir/$who.key" >"$dir/$who.pub" || die "keygen"
+done
+"$sk" admit "$dir/admitted" "$(cat "$dir/agent.pub")" --role agent --name a || die "admit"
+controller=("$sk" controller --key "$dir/controller.key" --admitted "$dir/admitted" --gather-s 1)
+
+# ---- words on the command line
+expect 2 'did you mean "verify"' "$sk" verfy
+expect 2 'no verb' "$sk" zebra
+expect 2 'which run' "$sk" verify
+expect 2 'expected an iteration' "$sk" verify "$dir" --from zero
+expect 2 'needs a value' "$sk" demo --agents
+expect 2 'adds up to 9' "$sk" demo --agents 20 --stages 3,3,3
+expect 2 'stage 0 stays' "$sk" demo --skip 6/6
+expect 2 'text or jsonl|not one of' "$sk" demo --headless --format xml
+expect 2 '--frobnicate' "$sk" demo --frobnicate
+expect 2 'usage' "$sk" plan
+
+# ---- files of clusters and plans
+cat >"$dir/good.json" <<'END'
+{"format": "skippipe.cluster/1", "name": "two", "stages": [1, 1],
+ "nodes": [{"id": 0, "location": "a", "forward_s": 1, "backward_s": 2, "loss_s": 0.1, "memory": 2},
+           {"id": 1, "location": "b", "forward_s": 1, "backward_s": 2, "loss_s": 0.1, "memory": 2}],
+ "delay_s": [[0, 1], [1, 0]], "microbatches_per_data_node": 2}
+END
+"$sk" plan "$dir/good.json" --skip 0 --budget 0.05 -o "$dir/good.plan" >/dev/null 2>&1 || die "the good cluster is refused"
+"$sk" simulate "$dir/good.json" "$dir/good.plan" >/dev/null || die "the good plan is refused"
+bad() { # bad NAME SED-EXPRESSION WORDS: the good cluster with one thing wrong
+	sed "$2" "$dir/good.json" >"$dir/$1.json"
+	cmp -s "$dir/good.json" "$dir/$1.json" && die "$1: nothing was changed"
+	expect 1 "$1.json.*($3)" "$sk" plan "$dir/$1.json"
+}
+bad cut '$d' 'line|end'
+bad stranger 's/"name"/"nmae"/' 'nmae'
+bad version 's,cluster/1,cluster/9,' 'format'
+bad negative 's/"forward_s": 1/"forward_s": -1/' 'forward_s'
+bad sums 's/\[1, 1\]/[1, 2]/' 'stages|nodes'
+bad square 's/\[\[0, 1\], \[1, 0\]\]/[[0, 1], [1]]/' 'delay_s'
+bad text 's/"memory": 2/"memory": "two"/' 'memory'
+expect 1 'nothing.json' "$sk" plan "$dir/nothing.json"
+expect 1 "$(basename "$dir")" "$sk" plan "$dir"
+sed 's/"path": *\[[^]]*\]/"path": [0, 1, 0]/' "$dir/good.plan" >"$dir/bad.plan"
+rc=0
+"$sk" simulate "$dir/good.json" "$dir/bad.plan" >"$dir/out" 2>&1 || rc=$?
+[ $rc = 3 ] || [ $rc = 1 ] || die "a path that returns to its node: exit status $rc"
+
+# ---- the controller's files and address
+expect 1 'nokey' "$sk" controller --run-dir "$dir/r" --key "$dir/nokey" --admitted "$dir/admitted"
+chmod 644 "$dir/stranger.key"
+expect 1 'stranger.key.*0600|stranger.key.*600' "$sk" controller --run-dir "$dir/r" \
+	--key "$dir/stranger.key" --admitted "$dir/admitted"
+chmod 600 "$dir/stranger.key"
+echo garbage >"$dir/garbage"
+expect 1 'garbage:1' "$sk" controller --run-dir "$dir/r" --key "$dir/controller.key" --admitted "$dir/garbage"
+expect 1 'cut.json' "${controller[@]}" --run-dir "$dir/r" --cluster "$dir/cut.json"
+expect 1 'no agent' "${controller[@]}" --run-dir "$dir/alone"
+expect 1 'already|is a run' "${controller[@]}" --run-dir "$dir/alone"
+"${controller[@]}" --run-dir "$dir/first" --gather-s 60 --listen tcp://127.0.0.1:0 >"$dir/first.out" 2>"$dir/first.err" &
+started+=($!)
+for _ in $(seq 100); do grep -q 'listening at' "$dir/first.err" && break; sleep 0.05; done
+address=$(sed -n 's,.*listening at \(tcp://[^ ]*\).*,\1,p' "$dir/first.err")
+[ -n "$address" ] || die "the controller does not say where it listens"
+expect 1 'in use' "${controller[@]}" --run-dir "$dir/second" --listen "$address"
+
+# ---- keys
+expect 1 'admitted|refuse' "$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pub")" \
+	--key "$dir/stranger.key" --listen tcp://127.0.0.1:0
+expect 2 'key|hex' "$sk" agent --join "$address" --controller-key 12345 --key "$dir/agent.key"
+
+# ---- runs
+expect 1 'no run' "$sk" verify "$dir"
+mkdir "$dir/damaged"
+head -c 20000 /dev/urandom >"$dir/damaged/run.db"
+expect 1 'run.db.*not a run' "$sk" verify "$dir/damaged"
+expect 1 'nothing to compare' "$sk" verify "$dir/alone"
+expect 1 'run.db.*already' "$sk" demo --headless --run-dir "$dir/alone"
+
+# ---- the demo's corpus and disk
+expect 1 'nothing.txt' "$sk" demo --headless --agents 6 --iterations 1 --time-scale 0 \
+	--run-dir "$dir/r1" --corpus "$dir/nothing.txt"
+echo short >"$dir/short.txt"
+expect 1 'short' "$sk" demo --headless --agents 6 --iterations 1 --time-scale 0 \
+	--run-dir "$dir/r2" --corpus "$dir/short.txt"
+expect 1 'file.*Not a directory|Not a directory' "$sk" demo --headless --run-dir "$dir/garbage/run"
+
+if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=400k tmpfs "$dir/small" 2>/dev/null; then
+	undo+=("umount '$dir/small'")
+	expect 1 'run.db.*(No space|no space)|No space|no space' "$sk" demo --headless --agents 6 --iterations 200 \
+		--time-scale 0 --run-dir "$dir/small/run"
+	[ -s "$dir/small/run/run.db" ] || die "the full disk has eaten the run"
+	mount -o remount,size=64m "$dir/small"
+	check_verify "$dir/small/run" 1
+else
+	echo "no right to mount: a full disk is not tried here"
+fi

@@ -1,0 +1,27 @@
+#!/bin/bash
+# kill -9 of the controller, twice: it is started again, goes on with the run where the store says
+# it was, with the same agents; no committed iteration is lost or computed twice.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+events=$dir/events run=$dir/run
+
+controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
+
+"$bin/skippipe" demo --headless --format jsonl --iterations 30 --time-scale 0 --run-dir "$run" \
+	>"$events" 2>"$dir/demo.err" &
+demo=$!
+started+=($demo)
+for n in 8 17; do
+	wait_for "$events" $n $demo 120
+	kill -KILL "$(controller_pid)" || die "no controller to kill"
+done
+wait $demo || die "demo: exit status $?"
+started=()
+
+[ "$(grep -c 'controller started' "$run/log/demo.log")" = 3 ] || die "it was not started three times"
+[ "$(grep -c 'agent .* started' "$run/log/demo.log")" = 20 ] || die "agents were started again"
+grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . && die "committed twice"
+# A commit that was written but not yet told when the controller died is not in the events.
+check_verify "$run" 20
+[ "$(field committed <"$dir/verify.json")" = 30 ] || die "$(field committed <"$dir/verify.json") commits"
+check_gone "$run"

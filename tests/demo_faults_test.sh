@@ -1,0 +1,24 @@
+#!/bin/bash
+# One agent killed with -9 around iteration 10, another marked failed at 20: 40 iterations are
+# committed, each microbatch counted once, and the weights are what one process computes.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+events=$dir/events run=$dir/run
+
+"$bin/skippipe" demo --headless --format jsonl --iterations 40 --time-scale 0 --run-dir "$run" \
+	--at 20:fail:11 >"$events" 2>"$dir/demo.err" &
+demo=$!
+started+=($demo)
+wait_for "$events" 10 $demo 120
+victim=$(agent_pid "$run" 7)
+kill -KILL "$victim" || die "agent 7 (process $victim) was not there"
+wait $demo || die "demo: exit status $?"
+started=()
+
+[ "$(count "$events" commit)" = 40 ] || die "$(count "$events" commit) commits"
+alive=$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)
+[ "$alive" -le 19 ] || die "$alive nodes alive at the end"
+grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"dead"' || die "nobody noticed node 7"
+grep '"event":"node"' "$events" | grep -q '"node":11,.*"state":"failed"' || die "node 11 is not marked"
+check_verify "$run" 20
+check_gone "$run"

@@ -1,0 +1,30 @@
+#!/bin/bash
+# Ctrl-C, SIGTERM and kill -9 of the demo leave no process behind and no socket, and a run that can
+# be read.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+export XDG_RUNTIME_DIR=$dir/runtime
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+
+for signal in INT TERM KILL; do
+	run=$dir/run-$signal events=$dir/events-$signal
+	# A shell starts what runs in the background with SIGINT ignored; env puts that right.
+	env --default-signal=INT "$bin/skippipe" demo --headless --format jsonl --time-scale 0 \
+		--agents 8 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
+	demo=$!
+	started=($demo)
+	wait_for "$events" 3 $demo 120
+	kill -$signal $demo
+	for _ in $(seq 200); do kill -0 $demo 2>/dev/null || break; sleep 0.05; done
+	kill -0 $demo 2>/dev/null && die "SIG$signal did not end it in 10 s"
+	wait $demo
+	status=$?
+	started=()
+	[ $signal = KILL ] && sleep 2
+	check_gone "$run"
+	if [ $signal != KILL ]; then
+		[ $status = 0 ] || die "exit status $status after SIG$signal"
+		[ -z "$(ls "$XDG_RUNTIME_DIR")" ] || die "sockets are left: $(ls -R "$XDG_RUNTIME_DIR")"
+	fi
+	check_verify "$run" 1
+done

@@ -1,0 +1,102 @@
+# Sourced by the tests that are scripts: a temporary folder, processes that are ended by their own
+# numbers, plain words on failure. Nothing outside the folder is touched.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+bin=${SKIPPIPE_BUILD:-$PWD/build}/bin
+dir=$(mktemp -d "${TMPDIR:-/tmp}/skippipe-test-XXXXXX")
+started=()  # processes of ours, to be ended
+undo=()     # commands to run at the end, last first
+
+finish() {
+	local status=$? i
+	trap - EXIT
+	for i in "${started[@]}"; do kill -CONT "$i"; kill -TERM "$i"; done 2>/dev/null
+	for i in "${started[@]}"; do
+		for _ in $(seq 100); do kill -0 "$i" 2>/dev/null || break; sleep 0.1; done
+		kill -KILL "$i" 2>/dev/null
+	done
+	for ((i = ${#undo[@]} - 1; i >= 0; i--)); do eval "${undo[i]}"; done >/dev/null 2>&1
+	rm -rf "$dir"
+	exit "$status"
+}
+trap finish EXIT
+trap 'exit 143' TERM INT HUP
+
+skip() { echo "$*"; exit 77; }
+need() { # need PROGRAM...
+	local p
+	for p in "$@"; do
+		[ -x "$bin/$p" ] || command -v "$p" >/dev/null 2>&1 || skip "$p is not there"
+	done
+}
+
+# Says what failed and shows the end of every log there is.
+die() {
+	echo "FAILED: $*"
+	local f
+	for f in "$dir"/*.err "$dir"/*/log/controller.log "$dir"/*/log/demo.log; do
+		[ -s "$f" ] && { echo "--- ${f#"$dir"/}"; tail -n 15 "$f"; }
+	done
+	exit 1
+}
+
+# Runs a command that is to fail: expect STATUS WORDS COMMAND...
+# Its exit status and some words of its message (a regular expression) must be as said; a crash, or
+# a message of more than 40 lines, is no message.
+expect() {
+	local status=$1 words=$2 rc=0
+	shift 2
+	timeout -k 5 60 "$@" >"$dir/expect.out" 2>"$dir/expect.err" </dev/null || rc=$?
+	[ "$rc" = "$status" ] || die "exit status $rc, expected $status: $*"
+	grep -qE -- "$words" "$dir/expect.err" || die "no \"$words\" in what it says: $*"
+	[ "$(wc -l <"$dir/expect.err")" -le 40 ] || die "too many words: $*"
+}
+
+count() { grep -c "\"event\":\"$2\"" "$1"; } # count EVENTS KIND
+field() { sed -n "s/.*\"$1\":\\(\"[^\"]*\"\\|[-+0-9.eE]*\\).*/\\1/p"; } # field NAME <objects, one a line
+
+# Waits until the iteration stands in the events: wait_for EVENTS N PID SECONDS
+wait_for() {
+	local end=$((SECONDS + $4))
+	until grep -q "\"event\":\"iteration\",\"n\":$2," "$1"; do
+		kill -0 "$3" 2>/dev/null || die "it ended before iteration $2"
+		[ $SECONDS -lt $end ] || die "no iteration $2 within $4 s"
+		sleep 0.05
+	done
+}
+
+# The process of an agent, as the supervisor's log has it: agent_pid RUN N
+agent_pid() { sed -n "s/.*agent $2 started, process \\([0-9]*\\)\$/\\1/p" "$1/log/demo.log" | tail -n 1; }
+
+# Every plan of the run obeys the rules: check_plans RUN
+check_plans() {
+	local plan n=0
+	for plan in "$1"/plans/*.json; do
+		"$bin/skippipe" simulate "$1/cluster.json" "$plan" >"$dir/simulate.out" 2>&1 ||
+			{ cat "$dir/simulate.out"; die "${plan##*/} breaks a rule"; }
+		n=$((n + 1))
+	done
+	[ $n -gt 0 ] || die "no plans were recorded"
+	echo "$n plans obey the rules"
+}
+
+# The run computed again in one process gives the same bits: check_verify RUN NODES
+check_verify() {
+	"$bin/skippipe" verify "$1" --format json >"$dir/verify.json" 2>"$dir/verify.err" ||
+		{ cat "$dir/verify.json"; die "verify finds a difference"; }
+	local nodes
+	nodes=$(field nodes <"$dir/verify.json")
+	[ "$nodes" -ge "$2" ] || die "only $nodes nodes counted gradients, expected $2"
+	echo "verify: $(cat "$dir/verify.json")"
+}
+
+# No process of the run is left: check_gone RUN
+check_gone() {
+	local pid n=0
+	for pid in $(sed -n 's/.* started, process \([0-9]*\)$/\1/p' "$1/log/demo.log"); do
+		# The number may be another process's by now.
+		grep -qs skippipe "/proc/$pid/cmdline" && grep -qs "$1" "/proc/$pid/cmdline" &&
+			{ echo "process $pid is left"; n=$((n + 1)); }
+	done
+	[ $n = 0 ] || die "$n processes are left"
+}

@@ -1,0 +1,466 @@
+#include "tui/console.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "tui/plain.h"
+#include "tui/view.h"
+
+enum { MESSAGES_A_TURN = 256, HELD_MOST = 32 << 20 };
+
+static const char *const shipped[] = { "default", "light", "mono", "colour-blind-safe", "solarized",
+	"high-contrast" };
+enum { SHIPPED = sizeof(shipped) / sizeof(shipped[0]) };
+
+/* ---- opening ---- */
+
+static void config_folder(char out[4096], const char *below)
+{
+	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+	if (xdg && *xdg)
+		snprintf(out, 4096, "%s/skippipe/%s", xdg, below);
+	else
+		snprintf(out, 4096, "%s/.config/skippipe/%s", home ? home : ".", below);
+}
+
+/* A person's own themes first, then those installed, then those of the tree we were built in. */
+static void find_folders(struct console *c)
+{
+	char self[2048];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int i = 0;
+
+	config_folder(c->theme_folders[i++], "themes");
+	snprintf(c->theme_folders[i++], 4096, "%s/share/skippipe/themes", SKIPPIPE_PREFIX);
+	if (n > 0) {
+		self[n] = '\0';
+		for (int up = 0; up < 3 && strrchr(self, '/'); up++)
+			*strrchr(self, '/') = '\0';
+		snprintf(c->theme_folders[i++], 4096, "%s/themes", self);
+	}
+	for (int k = 0; k < i; k++)
+		c->folders[k] = c->theme_folders[k];
+	c->folders[i] = NULL;
+}
+
+static int choose_theme(struct console *c, struct error *err)
+{
+	int rc;
+
+	theme_plain(&c->theme);
+	if (c->options.theme)
+		rc = theme_find(&c->theme, c->options.theme, c->folders, err);
+	else
+		rc = theme_find(&c->theme, "default", c->folders, err);
+	if (rc == -ENOENT && !c->options.theme)
+		rc = 0; /* no themes installed: attributes only */
+	snprintf(c->ui.theme, sizeof(c->ui.theme), "%s", c->theme.name);
+	return rc;
+}
+
+static void read_keys(struct console *c)
+{
+	char path[4096], *text;
+	struct error err = { "" };
+	size_t size;
+	int rc;
+
+	config_folder(path, "keys.json");
+	rc = file_read(path, 1 << 20, &text, &size, &err);
+	if (rc == 0) {
+		rc = keymap_parse_json(&c->ui.map, path, text, &err);
+		free(text);
+	}
+	if (rc != 0 && rc != -ENOENT)
+		ui_say(&c->ui, STYLE_WARNING, "keys as shipped: %s", err.text);
+}
+
+static int open_source(struct console *c, struct error *err)
+{
+	char key[4096], *slash;
+	struct connection_options o = { .address = c->options.connect,
+		.controller_key = c->options.controller_key, .key = c->options.key,
+		.name = c->name, .readonly = c->options.readonly };
+
+	if (c->options.play)
+		return record_open(&c->play, c->options.play, err);
+	if (!o.key) {
+		config_folder(key, "console.key");
+		slash = strrchr(key, '/');
+		*slash = '\0';
+		file_make_folder(key, err);
+		*slash = '/';
+		o.key = key;
+	}
+	return connection_open(&c->connection, &o, err);
+}
+
+static int open_screen(struct console *c, struct error *err)
+{
+	enum graph graph = terminal_shows_braille() ? GRAPH_BRAILLE : terminal_speaks_utf8() ? GRAPH_BLOCK :
+		GRAPH_ASCII;
+	const char *none = getenv("NO_COLOR");
+	int w, h, rc;
+
+	if (c->options.plain)
+		return 0;
+	if (c->options.graph >= 0 && (terminal_speaks_utf8() || c->options.graph == GRAPH_ASCII))
+		graph = (enum graph)c->options.graph;
+	c->ui.graph = graph;
+	rc = terminal_open(&c->terminal, &c->theme, !c->options.no_color && !(none && *none), err);
+	if (rc == -ENOTTY || rc == -ENOTSUP) {
+		fprintf(stderr, "skippipe console: %s: plain lines instead\n", err->text);
+		c->options.plain = true;
+		return 0;
+	}
+	if (rc != 0)
+		return rc;
+	terminal_size(c->terminal, &w, &h);
+	return screen_new(&c->screen, w, h, graph == GRAPH_ASCII);
+}
+
+static void name_ourselves(char out[64], const char *given)
+{
+	const char *user = getenv("USER");
+	char host[40] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	if (given)
+		snprintf(out, 64, "%s", given);
+	else
+		snprintf(out, 64, "%.20s@%.38s", user && *user ? user : "operator", host);
+}
+
+int console_open(struct console *c, const struct options *o, struct error *err)
+{
+	int rc;
+
+	memset(c, 0, sizeof(*c));
+	c->options = *o;
+	c->now_us = clock_monotonic_us();
+	name_ourselves(c->name, o->name);
+	ui_init(&c->ui, GRAPH_ASCII);
+	c->ui.last_id = (uint64_t)clock_wall_us();
+	c->ui.readonly = o->readonly;
+	c->ui.owner = o->owner;
+	c->ui.local_us = c->ui.link_since_us = c->now_us;
+	find_folders(c);
+	rc = choose_theme(c, err);
+	if (rc == 0)
+		rc = state_new(&c->state);
+	if (rc == 0)
+		rc = open_source(c, err);
+	if (rc == 0 && o->record) {
+		c->record = fopen(o->record, "we");
+		if (!c->record)
+			rc = error_set(err, -errno, "%s: %s", o->record, strerror(errno));
+	}
+	if (rc == 0)
+		rc = open_screen(c, err);
+	if (rc != 0) {
+		console_close(c);
+		return rc;
+	}
+	read_keys(c);
+	if (c->play)
+		ui_link_is(&c->ui, UI_RECORDED, "");
+	return 0;
+}
+
+void console_close(struct console *c)
+{
+	terminal_close(c->terminal);
+	screen_free(c->screen);
+	connection_close(c->connection);
+	record_close(c->play);
+	if (c->record)
+		fclose(c->record);
+	state_free(c->state);
+	free(c->held);
+	memset(c, 0, sizeof(*c));
+}
+
+/* ---- messages ---- */
+
+static void apply(struct console *c, const void *data, size_t size)
+{
+	char line[1024];
+	struct msg m;
+
+	if (msg_decode(&m, data, size) != 0)
+		return; /* sealed and yet malformed: another version; what it says is not for us */
+	state_apply(c->state, &m);
+	ui_heard(&c->ui, c->state, &m);
+	if (c->options.plain && plain_line(c->state, &m, line, sizeof(line))) {
+		puts(line);
+		fflush(stdout);
+		c->hung_up |= ferror(stdout) != 0;
+	}
+	msg_clear(&m);
+	c->stale = true;
+}
+
+/* Frozen: kept for later. Too much to keep: thrown away, and a snapshot asked for at the thaw. */
+static void hold(struct console *c, const void *data, size_t size)
+{
+	uint32_t n = (uint32_t)size;
+	unsigned char *more;
+	struct msg m;
+
+	if (msg_decode(&m, data, size) == 0) {
+		if (m.type == MSG_SEE_PREVIEW || m.type == MSG_SEE_REPLY)
+			ui_heard(&c->ui, c->state, &m);
+		msg_clear(&m);
+	}
+	if (c->n_held + size + sizeof(n) > HELD_MOST)
+		return;
+	if (c->n_held + size + sizeof(n) > c->room_held) {
+		size_t room = 2 * (c->n_held + size) + 65536;
+
+		more = realloc(c->held, room);
+		if (!more)
+			return;
+		c->held = more;
+		c->room_held = room;
+	}
+	memcpy(c->held + c->n_held, &n, sizeof(n));
+	memcpy(c->held + c->n_held + sizeof(n), data, size);
+	c->n_held += sizeof(n) + size;
+}
+
+static void thaw(struct console *c)
+{
+	for (size_t at = 0; at < c->n_held;) {
+		uint32_t n;
+
+		memcpy(&n, c->held + at, sizeof(n));
+		apply(c, c->held + at + sizeof(n), n);
+		at += sizeof(n) + n;
+	}
+	c->n_held = 0;
+}
+
+static void take(struct console *c, const void *data, size_t size)
+{
+	c->ui.heard_us = c->now_us;
+	if (c->record && record_write(c->record, c->now_us, data, size) != 0) {
+		ui_say(&c->ui, STYLE_ALERT, "%s: cannot write: recording stops", c->options.record);
+		fclose(c->record);
+		c->record = NULL;
+	}
+	if (c->ui.frozen)
+		hold(c, data, size);
+	else
+		apply(c, data, size);
+}
+
+static void play(struct console *c)
+{
+	const void *data;
+	size_t size;
+	int64_t at, upto;
+
+	if (record_next_at(c->play, &at) != 0)
+		return;
+	if (c->play_local_us == 0) {
+		c->play_local_us = c->now_us;
+		c->play_base_us = at;
+	}
+	upto = c->play_base_us + (int64_t)((double)(c->now_us - c->play_local_us) * c->options.speed);
+	for (int i = 0; i < 4096 && record_next_at(c->play, &at) == 0 && at <= upto; i++)
+		if (record_next(c->play, &at, &data, &size) == 0)
+			take(c, data, size);
+}
+
+static void link_news(struct console *c, const struct connection_news *news)
+{
+	if (news->event == CONNECTION_UP) {
+		c->refused = false;
+		ui_link_is(&c->ui, UI_LIVE, "");
+	} else if (news->event == CONNECTION_DOWN) {
+		ui_link_is(&c->ui, c->refused ? UI_REFUSED : UI_LOST, c->refused ? news->why :
+			   "the controller is silent; reconnecting goes on by itself");
+	} else if (c->ui.link != UI_LIVE) {
+		c->refused = true;
+		ui_link_is(&c->ui, UI_REFUSED, news->why);
+	}
+	if (c->options.plain)
+		printf("connection: %s\n", news->event == CONNECTION_UP ? "up" : news->why);
+	c->stale = true;
+}
+
+void console_read_messages(struct console *c)
+{
+	struct connection_news news;
+
+	if (!c->ui.frozen && c->n_held > 0)
+		thaw(c);
+	if (c->play) {
+		play(c);
+		return;
+	}
+	for (int i = 0; i < MESSAGES_A_TURN; i++) {
+		connection_next(c->connection, c->now_us, &news);
+		if (news.event == CONNECTION_NOTHING)
+			break;
+		if (news.event == CONNECTION_MESSAGE)
+			take(c, news.data, news.size);
+		else
+			link_news(c, &news);
+	}
+	if (c->state->resync && !c->ui.frozen)
+		connection_attach(c->connection, c->now_us);
+}
+
+void console_send_commands(struct console *c)
+{
+	for (uint32_t i = 0; i < c->ui.n_outbox; i++)
+		if (!c->connection || connection_command(c->connection, &c->ui.outbox[i], c->now_us) != 0)
+			ui_say(&c->ui, STYLE_ALERT, "not sent: the controller cannot be reached");
+	c->ui.n_outbox = 0;
+}
+
+/* ---- keys ---- */
+
+static void click(struct console *c, int x, int y)
+{
+	struct roster r;
+	struct layout l;
+	int node;
+
+	roster_make(&r, c->state, c->ui.filter);
+	layout_make(&l, screen_width(c->screen), screen_height(c->screen), r.n, r.largest, c->ui.following);
+	node = c->ui.view == VIEW_OVERVIEW && !l.tiny ? panel_pipeline_hit(l.pipeline, &r, &c->ui, x, y) : -1;
+	if (node >= 0)
+		ui_select(&c->ui, c->state, (uint16_t)node);
+}
+
+void console_read_keys(struct console *c)
+{
+	struct terminal_event e;
+	int w, h;
+
+	if (!c->terminal)
+		return;
+	for (int i = 0; i < 256; i++) {
+		terminal_next(c->terminal, &e);
+		if (e.input == INPUT_NONE)
+			break;
+		if (e.input == INPUT_KEY && e.key == 'L' - '@')
+			terminal_redraw(c->terminal);
+		else if (e.input == INPUT_KEY)
+			ui_key(&c->ui, c->state, e.key);
+		else if (e.input == INPUT_PASTE)
+			ui_paste(&c->ui, e.paste);
+		else if (e.input == INPUT_CLICK)
+			click(c, e.x, e.y);
+		c->stale = true;
+		c->drawn_us = 0; /* a key is answered at once */
+	}
+	terminal_size(c->terminal, &w, &h);
+	if (w != screen_width(c->screen) || h != screen_height(c->screen)) {
+		screen_resize(c->screen, w, h);
+		c->stale = true;
+		c->drawn_us = 0;
+	}
+}
+
+/* ---- wishes ---- */
+
+static void change_theme(struct console *c)
+{
+	const char *name = c->ui.want_theme_name;
+	struct error err = { "" };
+	int at = 0;
+
+	if (!*name) {
+		for (int i = 0; i < SHIPPED; i++)
+			if (strcmp(shipped[i], c->theme.name) == 0)
+				at = (i + 1) % SHIPPED;
+		name = shipped[at];
+	}
+	if (theme_find(&c->theme, name, c->folders, &err) != 0) {
+		ui_say(&c->ui, STYLE_ALERT, "%s", err.text);
+		return;
+	}
+	snprintf(c->ui.theme, sizeof(c->ui.theme), "%s", c->theme.name);
+	ui_say(&c->ui, STYLE_TEXT, "theme %s", c->theme.name);
+	if (c->terminal)
+		terminal_theme(c->terminal, &c->theme);
+}
+
+static void export_view(struct console *c)
+{
+	struct error err = { "" };
+	char path[64], *text;
+	time_t now = time(NULL);
+	struct tm tm;
+
+	localtime_r(&now, &tm);
+	strftime(path, sizeof(path), "skippipe-view-%Y%m%d-%H%M%S.txt", &tm);
+	if (!c->screen)
+		return;
+	view_draw(c->screen, c->state, &c->ui);
+	text = screen_dump(c->screen);
+	if (!text || file_write(path, text, strlen(text), 0644, &err) != 0)
+		ui_say(&c->ui, STYLE_ALERT, "%s", text ? err.text : "out of memory");
+	else
+		ui_say(&c->ui, STYLE_GOOD, "saved as %s", path);
+	free(text);
+}
+
+void console_do_wishes(struct console *c)
+{
+	if (c->ui.want_theme)
+		change_theme(c);
+	if (c->ui.want_export)
+		export_view(c);
+	if (c->ui.want_mouse && c->terminal)
+		terminal_mouse(c->terminal, c->ui.mouse);
+	c->ui.want_theme = c->ui.want_export = c->ui.want_mouse = false;
+}
+
+/* ---- drawing ---- */
+
+static int64_t frame_us(const struct console *c)
+{
+	const char *ssh = getenv("SSH_CONNECTION");
+	int fps = c->options.fps ? c->options.fps : ssh && *ssh ? 4 : 10;
+
+	return 1000000 / fps;
+}
+
+void console_draw(struct console *c)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (!c->screen || c->now_us - c->drawn_us < frame_us(c))
+		return;
+	localtime_r(&now, &tm);
+	c->ui.utc_offset_s = (int32_t)tm.tm_gmtoff;
+	ui_tick(&c->ui, c->state, c->now_us, clock_wall_us());
+	view_draw(c->screen, c->state, &c->ui);
+	terminal_show(c->terminal, c->screen);
+	c->drawn_us = c->now_us;
+	c->stale = false;
+}
+
+int64_t console_deadline_us(const struct console *c)
+{
+	int64_t next = c->screen ? c->drawn_us + frame_us(c) : c->now_us + 1000000, at;
+
+	if (c->connection && connection_deadline_us(c->connection) < next)
+		next = connection_deadline_us(c->connection);
+	if (c->play && record_next_at(c->play, &at) == 0 && c->now_us + 20000 < next)
+		next = c->now_us + 20000;
+	return next;
+}

@@ -1,0 +1,81 @@
+/* keymap.h - what can be asked of the console, and by which key. One table: the key map, the help
+ * screen, the palette, the key line and the manual page are all made from it.
+ */
+#ifndef TUI_KEYMAP_H
+#define TUI_KEYMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Keys that are no characters, above Unicode. Characters stand for themselves; control keys are
+ * their code (1..26). */
+enum press {
+	PRESS_TAB = 9,
+	PRESS_ENTER = 13,
+	PRESS_ESCAPE = 27,
+	PRESS_DELETE_BACK = 127,
+	PRESS_ARROW_UP = 0x110000,
+	PRESS_ARROW_DOWN,
+	PRESS_ARROW_LEFT,
+	PRESS_ARROW_RIGHT,
+	PRESS_PAGE_UP,
+	PRESS_PAGE_DOWN,
+	PRESS_TO_START,
+	PRESS_TO_END,
+	PRESS_BACK_TAB,
+	PRESS_LAST
+};
+
+enum action {
+	ACTION_NONE,
+	ACTION_VIEW_OVERVIEW, ACTION_VIEW_NODES, ACTION_VIEW_LINKS, ACTION_VIEW_TIMELINE,
+	ACTION_VIEW_MICROBATCHES, ACTION_VIEW_LOSS, ACTION_VIEW_COMPARE, ACTION_VIEW_JOURNAL,
+	ACTION_NEXT, ACTION_PREVIOUS, ACTION_UP, ACTION_DOWN, ACTION_LEFT, ACTION_RIGHT,
+	ACTION_PAGE_UP, ACTION_PAGE_DOWN, ACTION_FIRST, ACTION_LAST_ROW,
+	ACTION_DRILL, ACTION_BACK,
+	ACTION_SKIP, ACTION_FAIL, ACTION_RECOVER, ACTION_INJECT, ACTION_HEAL, ACTION_HEAL_ALL,
+	ACTION_PAUSE, ACTION_STEP, ACTION_UNDO, ACTION_ACKNOWLEDGE,
+	ACTION_FREEZE, ACTION_FOLLOW, ACTION_WHY, ACTION_ZOOM_IN, ACTION_ZOOM_OUT,
+	ACTION_NEXT_COLLISION, ACTION_SCRUB_BACK, ACTION_SCRUB_ON, ACTION_EVENT_BACK, ACTION_EVENT_ON,
+	ACTION_LIVE, ACTION_BRANCH,
+	ACTION_FILTER, ACTION_FIND_NEXT, ACTION_FIND_PREVIOUS, ACTION_PALETTE, ACTION_HELP,
+	ACTION_THEME, ACTION_MOUSE, ACTION_EXPORT, ACTION_COPY, ACTION_QUIT,
+	ACTIONS
+};
+
+enum keymap_group { GROUP_VIEWS, GROUP_MOVE, GROUP_ACT, GROUP_TIME, GROUP_FIND, GROUP_CONSOLE, GROUPS };
+
+struct keymap_entry {
+	enum action action;
+	enum keymap_group group;
+	const char *name;  /* in keys.json and the palette: "heal-all" */
+	const char *keys;  /* default keys, blank between them: "X", "j down" */
+	const char *label; /* a word for the key line; NULL: not there */
+	const char *help;  /* one line */
+};
+
+const struct keymap_entry *keymap_find(enum action a);
+const char *keymap_group_name(enum keymap_group g);
+
+enum { KEYMAP_EACH = 4 };
+
+/* Which keys do what, now. */
+struct keymap {
+	uint32_t keys[ACTIONS][KEYMAP_EACH]; /* 0: no more */
+};
+
+void keymap_default(struct keymap *out);
+enum action keymap_action(const struct keymap *map, uint32_t key);
+/* "ctrl-p", "space", "down", "F". -EINVAL. */
+int keymap_parse_key(const char *text, uint32_t *out);
+/* The other way, for people: "^P", "Spc", "F". */
+void keymap_show(uint32_t key, char text[16]);
+/* The first key of an action as text; "" when it has none. */
+void keymap_show_action(const struct keymap *map, enum action a, char text[16]);
+/* { "heal-all": "ctrl-x", "down": ["j", "down"] } over the map. On error the map is untouched. */
+int keymap_parse_json(struct keymap *map, const char *name, const char *json, struct error *err);
+
+#endif

@@ -1,0 +1,152 @@
+#include "tui/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char options_help[] =
+	"usage: skippipe console --connect ADDRESS --controller-key HEX|FILE [options]\n"
+	"       skippipe console --play FILE [--speed X]\n"
+	"\n"
+	"Watch and steer a training run from a terminal. Press ? for the keys.\n"
+	"\n"
+	"  --connect ADDRESS     the controller: tcp://HOST:PORT or ipc://PATH\n"
+	"  --controller-key HEX|FILE  its public key\n"
+	"  --key FILE            this console's key, made when missing\n"
+	"                        [~/.config/skippipe/console.key]\n"
+	"  --readonly            only watch: no command leaves this console\n"
+	"  --owner               quitting ends the run (used by skippipe demo)\n"
+	"  --name TEXT           what the controller's journal calls this console\n"
+	"\n"
+	"  --theme NAME|FILE     default, light, mono, colour-blind-safe, solarized, high-contrast\n"
+	"  --graph braille|block|ascii  [what the terminal and locale can show]\n"
+	"  --no-color            attributes only; the environment's NO_COLOR does the same\n"
+	"  --plain               lines that are appended, never redrawn: for screen readers and pipes\n"
+	"  --fps N               at most so many pictures a second  [10, over ssh 4]\n"
+	"\n"
+	"  --record FILE         keep what the controller says\n"
+	"  --play FILE           show a kept stream, without a controller; --speed X times faster\n"
+	"  --help --version\n";
+
+static int parse_number(const char *name, const char *text, double least, double most, double *out,
+	struct error *err)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(v) || v < least || v > most)
+		return error_set(err, -EINVAL, "--%s: expected a number from %g to %g, got \"%s\"", name,
+				 least, most, text);
+	*out = v;
+	return 0;
+}
+
+static int parse_graph(struct options *o, const char *text, struct error *err)
+{
+	static const char *const names[] = { "braille", "block", "ascii" };
+
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(text, names[i]) == 0) {
+			o->graph = i;
+			return 0;
+		}
+	}
+	return error_set(err, -EINVAL, "--graph: expected braille, block or ascii, got \"%s\"", text);
+}
+
+static int take(struct options *o, int option, struct error *err)
+{
+	double v;
+	int rc = 0;
+
+	switch (option) {
+	case 'c':
+		o->connect = optarg;
+		break;
+	case 'C':
+		o->controller_key = optarg;
+		break;
+	case 'k':
+		o->key = optarg;
+		break;
+	case 'n':
+		o->name = optarg;
+		break;
+	case 't':
+		o->theme = optarg;
+		break;
+	case 'p':
+		o->play = optarg;
+		break;
+	case 'r':
+		o->record = optarg;
+		break;
+	case 'g':
+		rc = parse_graph(o, optarg, err);
+		break;
+	case 'f':
+		rc = parse_number("fps", optarg, 1, 60, &v, err);
+		if (rc == 0)
+			o->fps = (int)v;
+		break;
+	case 's':
+		rc = parse_number("speed", optarg, 0.01, 10000, &o->speed, err);
+		break;
+	default:
+		rc = -EINVAL;
+	}
+	return rc;
+}
+
+static int check(const struct options *o, int argc, char **argv, struct error *err)
+{
+	if (optind < argc)
+		return error_set(err, -EINVAL, "unexpected \"%s\"", argv[optind]);
+	if (o->help || o->version)
+		return 0;
+	if (!o->play && !o->connect)
+		return error_set(err, -EINVAL, "--connect ADDRESS is needed (or --play FILE); --help says more");
+	if (o->play && o->connect)
+		return error_set(err, -EINVAL, "--connect and --play exclude each other");
+	if (o->connect && !o->controller_key)
+		return error_set(err, -EINVAL, "--controller-key is needed: the 64 digits that `skippipe "
+			"keygen` printed for the controller, or a file with them");
+	return 0;
+}
+
+int options_parse(struct options *o, int argc, char **argv, struct error *err)
+{
+	enum { READONLY = 256, PLAIN, NO_COLOR, OWNER, HELP, VERSION };
+	static const struct option longs[] = {
+		{ "connect", 1, NULL, 'c' }, { "controller-key", 1, NULL, 'C' }, { "key", 1, NULL, 'k' },
+		{ "name", 1, NULL, 'n' }, { "theme", 1, NULL, 't' }, { "play", 1, NULL, 'p' },
+		{ "record", 1, NULL, 'r' }, { "graph", 1, NULL, 'g' }, { "fps", 1, NULL, 'f' },
+		{ "speed", 1, NULL, 's' }, { "readonly", 0, NULL, READONLY },
+		{ "plain", 0, NULL, PLAIN }, { "no-color", 0, NULL, NO_COLOR },
+		{ "owner", 0, NULL, OWNER }, { "help", 0, NULL, HELP },
+		{ "version", 0, NULL, VERSION }, { NULL, 0, NULL, 0 },
+	};
+	int option, rc;
+
+	*o = (struct options){ .graph = -1, .speed = 1 };
+	optind = 0;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+		o->readonly |= option == READONLY;
+		o->plain |= option == PLAIN;
+		o->no_color |= option == NO_COLOR;
+		o->owner |= option == OWNER;
+		o->help |= option == HELP;
+		o->version |= option == VERSION;
+		if (option == ':')
+			return error_set(err, -EINVAL, "%s needs a value", argv[optind - 1]);
+		if (option == '?')
+			return error_set(err, -EINVAL, "unknown option %s", argv[optind - 1]);
+		rc = option < READONLY ? take(o, option, err) : 0;
+		if (rc != 0)
+			return rc;
+	}
+	return check(o, argc, argv, err);
+}

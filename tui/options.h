@@ -1,0 +1,23 @@
+/* options.h - the command line of skippipe-console. */
+#ifndef TUI_OPTIONS_H
+#define TUI_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "tui/ui.h"
+
+struct options {
+	const char *connect, *controller_key, *key, *theme, *play, *record, *name;
+	int graph;      /* enum graph; -1: what the terminal can show */
+	int fps;        /* 0: by itself */
+	double speed;   /* of --play */
+	bool readonly, plain, no_color, owner, help, version;
+};
+
+extern const char options_help[];
+
+/* argv as main got it; texts are borrowed from it. -EINVAL with the message. */
+int options_parse(struct options *o, int argc, char **argv, struct error *err);
+
+#endif

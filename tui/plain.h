@@ -1,0 +1,15 @@
+/* plain.h - the run as lines, appended and never redrawn: for screen readers, dumb terminals, pipes.
+ */
+#ifndef TUI_PLAIN_H
+#define TUI_PLAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tui/state.h"
+
+/* What a message just applied has to say, without a newline; false: nothing. Control characters
+ * in what the controller says become '?'. */
+bool plain_line(const struct state *s, const struct msg *m, char *out, size_t room);
+
+#endif

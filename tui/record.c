@@ -1,0 +1,121 @@
+#include "tui/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEAD = 12 };
+
+struct record_reader {
+	const unsigned char *data;
+	size_t size, at;
+	bool mapped;
+};
+
+int record_open_memory(struct record_reader **out, const void *data, size_t size)
+{
+	struct record_reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->data = data;
+	r->size = size;
+	*out = r;
+	return 0;
+}
+
+int record_open(struct record_reader **out, const char *path, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc, code;
+	struct stat st;
+	void *data;
+
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		code = errno;
+		if (fd >= 0)
+			close(fd);
+		return error_set(err, -code, "%s: %s", path, strerror(code));
+	}
+	if (!S_ISREG(st.st_mode) || st.st_size < HEAD) {
+		close(fd);
+		return error_set(err, -EINVAL, "%s: no recorded stream (skippipe console --record makes them)",
+				 path);
+	}
+	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	code = errno;
+	close(fd);
+	if (data == MAP_FAILED)
+		return error_set(err, -code, "%s: %s", path, strerror(code));
+	rc = record_open_memory(out, data, (size_t)st.st_size);
+	if (rc != 0) {
+		munmap(data, (size_t)st.st_size);
+		return error_set(err, rc, "%s: out of memory", path);
+	}
+	(*out)->mapped = true;
+	return 0;
+}
+
+void record_close(struct record_reader *r)
+{
+	if (r && r->mapped)
+		munmap((void *)(uintptr_t)r->data, r->size);
+	free(r);
+}
+
+static uint64_t little(const unsigned char *from, int n)
+{
+	uint64_t v = 0;
+
+	for (int i = n - 1; i >= 0; i--)
+		v = v << 8 | from[i];
+	return v;
+}
+
+int record_next_at(const struct record_reader *r, int64_t *at_us)
+{
+	uint64_t size;
+
+	if (r->size - r->at < HEAD)
+		return -ENODATA;
+	size = little(r->data + r->at, 4);
+	if (size > RECORD_MESSAGE_MOST)
+		return -EBADMSG;
+	if (r->size - r->at - HEAD < size)
+		return -ENODATA;
+	*at_us = (int64_t)little(r->data + r->at + 4, 8);
+	return 0;
+}
+
+int record_next(struct record_reader *r, int64_t *at_us, const void **data, size_t *size)
+{
+	int rc = record_next_at(r, at_us);
+
+	if (rc != 0)
+		return rc;
+	*size = (size_t)little(r->data + r->at, 4);
+	*data = r->data + r->at + HEAD;
+	r->at += HEAD + *size;
+	return 0;
+}
+
+void record_rewind(struct record_reader *r)
+{
+	r->at = 0;
+}
+
+int record_write(FILE *to, int64_t at_us, const void *data, size_t size)
+{
+	unsigned char head[HEAD];
+
+	for (int i = 0; i < 4; i++)
+		head[i] = (unsigned char)(size >> 8 * i);
+	for (int i = 0; i < 8; i++)
+		head[4 + i] = (unsigned char)((uint64_t)at_us >> 8 * i);
+	if (fwrite(head, 1, HEAD, to) != HEAD || fwrite(data, 1, size, to) != size)
+		return -EIO;
+	return 0;
+}

@@ -1,0 +1,188 @@
+/* state.h - what the console knows of a run: the fold of the controller's messages.
+ *
+ * Pure: no clock, no screen, no socket. state_apply takes messages in the order they came; the
+ * same messages give the same state. Microbatches' positions, queues and collisions are not told
+ * but derived here, from task events and routes (tasks.c).
+ *
+ * Times are microseconds on the controller's clock. The struct is plain and read by every view;
+ * only state.c and tasks.c write it. Everything is bounded: rings keep the newest.
+ */
+#ifndef TUI_STATE_H
+#define TUI_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/msg.h"
+
+enum {
+	STATE_SEGMENTS = 512, /* tasks remembered per node */
+	STATE_WAITS = 128,    /* ended waits remembered per node */
+	STATE_QUEUE = 64,     /* waiting tasks listed per node; more are only counted */
+	STATE_COLLISIONS = 512,
+	STATE_NOTES = 4096,
+	STATE_FAULTS = 64,
+	STATE_CHAIN = 2 * MSG_STAGES + 1,
+	STATE_HISTORY = 1 << 18 /* iterations, validations */
+};
+
+#define STATE_NOBODY UINT32_MAX
+
+/* One task on one node. */
+struct state_segment {
+	int64_t start_us;
+	int64_t end_us; /* INT64_MAX: still running */
+	uint64_t iteration;
+	uint32_t microbatch;
+	uint8_t kind; /* enum work_kind */
+};
+
+/* A task that had to wait after it arrived. */
+struct state_wait {
+	int64_t from_us;
+	int64_t to_us; /* INT64_MAX: still waiting */
+	uint64_t iteration;
+	uint32_t microbatch;
+	uint32_t blocker; /* a microbatch; STATE_NOBODY unknown */
+	uint16_t node;
+	uint8_t kind;
+	bool first; /* the microbatch's first task: queued, but no collision */
+};
+
+struct state_node {
+	bool known;
+	struct msg_see_node see;
+	bool running; /* the newest segment has not ended */
+	uint8_t slots;
+	uint64_t n_segments; /* ever; the newest is at (n_segments - 1) % STATE_SEGMENTS */
+	uint64_t n_waits;
+	uint32_t n_queue;
+	uint32_t queue_overflow;
+	int64_t task_us; /* of the newest event here */
+	struct state_segment segments[STATE_SEGMENTS];
+	struct state_wait waits[STATE_WAITS];
+	struct state_wait queue[STATE_QUEUE]; /* waiting now, by arrival */
+};
+
+/* Where a microbatch's task of one chain position stands. 0: not yet. */
+struct state_hop {
+	int64_t arrived_us, started_us, ended_us;
+	uint32_t blocker;
+};
+
+enum flight_phase { FLIGHT_UNBORN, FLIGHT_WAITING, FLIGHT_RUNNING, FLIGHT_TRAVELLING, FLIGHT_DONE };
+
+/* One microbatch of the iteration under way. Chain positions are those of struct msg_route. */
+struct state_flight {
+	bool known, begun; /* begun: events of this iteration came */
+	uint32_t reruns;   /* in this iteration; attempt itself need not begin at 0 */
+	uint32_t microbatch, attempt, shard, wave;
+	uint32_t n_hops;
+	uint16_t nodes[MSG_STAGES];
+	uint8_t stages[MSG_STAGES];
+	uint8_t phase; /* enum flight_phase */
+	uint32_t position;
+	int64_t since_us;
+	float loss; /* 0 until known */
+	struct state_hop chain[STATE_CHAIN];
+};
+
+struct state_plan {
+	bool known;
+	struct msg_see_plan see; /* its arrays are not kept here: all NULL, counts 0 */
+	uint32_t visits[MSG_STAGES];
+	uint32_t n_routes;
+	uint32_t paths_changed;  /* against the plan before */
+	/* Predicted tasks by node: those of node i are [first[i], first[i + 1]). Times from the
+	 * iteration's start. */
+	uint32_t *first;         /* (MSG_NODES + 1) */
+	struct state_segment *tasks;
+	uint32_t n_tasks;
+};
+
+struct state {
+	bool have_run, synced;
+	struct msg_see_run run;
+	struct msg_see_status status;
+	struct msg_see_status first_status; /* the first of this attachment */
+	uint64_t sequence;  /* of the last message */
+	uint64_t gaps;      /* messages that never came */
+	bool resync;        /* one is missing: attach again */
+	uint64_t applied;   /* messages ever */
+
+	struct state_node *nodes; /* (MSG_NODES) */
+	uint32_t n_nodes;         /* 1 + the highest known id, at least run.n_nodes */
+
+	uint64_t iteration;       /* of the flights and of the newest tasks */
+	int64_t iteration_us;     /* when its first task started; 0 not yet */
+	int64_t iteration_end_us; /* its last task's end so far */
+	uint64_t last_iteration;  /* the one before */
+	int64_t last_iteration_us;
+	struct state_flight *flights; /* (n_flights) by microbatch id */
+	uint32_t n_flights;
+	struct state_plan plan;
+
+	struct state_wait collisions[STATE_COLLISIONS]; /* ended ones, newest last, a ring */
+	uint64_t n_collisions;
+	uint32_t iteration_collisions; /* of the iteration under way, those that stand included */
+	int64_t iteration_wait_us;     /* of those that have ended */
+
+	struct msg_see_iteration *iterations; /* ascending */
+	size_t n_iterations, room_iterations;
+	struct msg_see_validation *validations; /* ascending */
+	size_t n_validations, room_validations;
+	struct msg_see_note *notes; /* by id, ascending */
+	size_t n_notes;
+	struct msg_see_fault faults[STATE_FAULTS]; /* active ones */
+	uint32_t n_faults;
+	struct msg_link *links; /* by (from, to) */
+	size_t n_links, room_links;
+
+	bool have_preview, have_reply;
+	struct msg_see_preview preview;
+	struct msg_see_reply reply;
+};
+
+int state_new(struct state **out); /* -ENOMEM */
+void state_free(struct state *s);
+int state_copy(const struct state *from, struct state **out); /* -ENOMEM */
+
+/* The controller's words. Other messages are ignored. 0, or -ENOMEM (the message is lost and a
+ * resync wanted). The message stays the caller's. */
+int state_apply(struct state *s, const struct msg *m);
+/* Tasks alone; state_apply calls it. */
+void state_apply_tasks(struct state *s, const struct msg_see_tasks *t);
+/* Routes of the iteration under way: flights take their paths from them. */
+int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n);
+
+/* ---- questions ---- */
+
+/* The newest task of a node, NULL none yet. */
+const struct state_segment *state_newest(const struct state_node *n);
+/* The i-th newest (0 newest), NULL when it is forgotten or never was. */
+const struct state_segment *state_segment_back(const struct state_node *n, uint64_t i);
+const struct state_wait *state_wait_back(const struct state_node *n, uint64_t i);
+const struct state_wait *state_collision_back(const struct state *s, uint64_t i);
+const struct state_flight *state_flight(const struct state *s, uint32_t microbatch);
+/* The node at which a chain position's task runs, its kind, its stage. */
+uint16_t state_chain_node(const struct state_flight *f, uint32_t position);
+enum work_kind state_chain_kind(const struct state_flight *f, uint32_t position);
+uint8_t state_chain_stage(const struct state_flight *f, uint32_t position);
+/* Waiting tasks that are collisions, now. */
+uint32_t state_waiting(const struct state *s);
+bool state_is_slow(const struct state *s, const struct state_node *n);
+/* Median of |measured/predicted - 1| over the newest `most` iterations; *n how many. */
+float state_prediction_error(const struct state *s, size_t most, uint32_t *n);
+const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t to);
+/* Notes that stand: warnings and alerts not acknowledged. */
+uint32_t state_alerts(const struct state *s);
+/* Real microseconds to plan seconds. */
+double state_plan_s(const struct state *s, int64_t real_us);
+
+const char *state_phase_name(enum run_phase p);
+const char *state_node_name(enum node_state n);
+const char *state_fault_name(enum fault_kind k);
+const char *state_verb_name(enum command_verb v);
+
+#endif

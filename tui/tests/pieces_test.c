@@ -1,0 +1,246 @@
+/* Screen, layout, themes, keys, records: each alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/command.h"
+#include "tui/keymap.h"
+#include "tui/layout.h"
+#include "tui/look.h"
+#include "tui/record.h"
+#include "tui/screen.h"
+#include "tui/theme.h"
+
+static void screen_clips(void **unused)
+{
+	struct screen *s;
+	char *text;
+
+	(void)unused;
+	assert_int_equal(screen_new(&s, 6, 2, false), 0);
+	screen_text(s, 4, 0, 99, STYLE_TEXT, "abcdef");
+	screen_text(s, -2, 1, 99, STYLE_TEXT, "xyz");
+	screen_put(s, 6, 0, 'Q', 0);
+	screen_put(s, 0, 2, 'Q', 0);
+	screen_box(s, (struct rect){ 40, 40, 3, 3 }, "far");
+	text = screen_dump(s);
+	assert_string_equal(text, "    ab\nz\n");
+	free(text);
+	screen_free(s);
+}
+
+/* What an enemy could put into a journal line must not reach the terminal. */
+static void screen_is_safe(void **unused)
+{
+	static const char nasty[] = "a\033[2J\a\x7f\x9b" "b\xc2\x9b" "c\xe4\xb8\xad" "d\xff" "e\xc3\xa9\xe2\x80\xae";
+	struct screen *s;
+	char *text;
+
+	(void)unused;
+	assert_int_equal(screen_new(&s, 40, 1, false), 0);
+	screen_text(s, 0, 0, 40, STYLE_TEXT, nasty);
+	for (int i = 0; i < 40; i++) {
+		uint32_t g = screen_cells(s)[i].glyph;
+
+		assert_true(g >= 0x20 && g != 0x7f && !(g >= 0x80 && g < 0xa0) && g != 0x202e);
+	}
+	text = screen_dump(s);
+	assert_string_equal(text, "a?[2J???b?c?d?e\xc3\xa9?\n");
+	free(text);
+	screen_free(s);
+	assert_int_equal(screen_new(&s, 8, 1, true), 0);
+	screen_text(s, 0, 0, 8, STYLE_TEXT, "\xe2\x94\x80\xe2\x94\x82\xe2\xa0\x81\xc3\xa9");
+	text = screen_dump(s);
+	assert_string_equal(text, "-|??\n");
+	free(text);
+	screen_free(s);
+}
+
+static bool inside(struct rect r, int w, int h)
+{
+	return r.h == 0 || (r.x >= 0 && r.y >= 0 && r.w >= 0 && r.x + r.w <= w && r.y + r.h <= h);
+}
+
+static bool apart(struct rect a, struct rect b)
+{
+	return a.h == 0 || b.h == 0 || a.w == 0 || b.w == 0 || a.x + a.w <= b.x || b.x + b.w <= a.x ||
+	       a.y + a.h <= b.y || b.y + b.h <= a.y;
+}
+
+/* Every size, small clusters and great: nothing overlaps, nothing leaves the screen. */
+static void layout_holds(void **unused)
+{
+	static const uint32_t nodes[][2] = { { 0, 0 }, { 1, 1 }, { 20, 5 }, { 200, 34 }, { 1000, 167 } };
+
+	(void)unused;
+	for (int w = 1; w <= 320; w += w < 100 ? 1 : 7) {
+		for (int h = 1; h <= 100; h++) {
+			for (size_t k = 0; k < 10; k++) {
+				struct layout l;
+				struct rect *r[11];
+				int n = 0;
+
+				layout_make(&l, w, h, nodes[k / 2][0], nodes[k / 2][1], k % 2);
+				r[n++] = &l.header, r[n++] = &l.pipeline, r[n++] = &l.timeline;
+				r[n++] = &l.motion, r[n++] = &l.collisions, r[n++] = &l.loss;
+				r[n++] = &l.receipts, r[n++] = &l.alerts, r[n++] = &l.journal;
+				r[n++] = &l.prompt, r[n++] = &l.keys;
+				for (int i = 0; i < n; i++) {
+					assert_true(inside(*r[i], w, h));
+					for (int j = 0; j < i; j++)
+						assert_true(apart(*r[i], *r[j]));
+				}
+			}
+		}
+	}
+}
+
+static void themes(void **unused)
+{
+	static const char *const names[] = { "default", "light", "mono", "colour-blind-safe", "solarized",
+		"high-contrast" };
+	static const char *const folders[] = { "/nonexistent", "themes", NULL };
+	struct error err = { "" };
+	struct theme t, same;
+
+	(void)unused;
+	for (int i = 0; i < 6; i++) {
+		if (theme_find(&t, names[i], folders, &err) != 0)
+			fail_msg("%s", err.text);
+		assert_string_equal(t.name, names[i]);
+		/* What must be told apart at a glance is. */
+		assert_memory_not_equal(&t.styles[STYLE_FORWARD], &t.styles[STYLE_BACKWARD],
+					sizeof(t.styles[0]));
+		assert_memory_not_equal(&t.styles[STYLE_LIVE], &t.styles[STYLE_LOST], sizeof(t.styles[0]));
+		assert_memory_not_equal(&t.styles[STYLE_IDLE], &t.styles[STYLE_FAILED], sizeof(t.styles[0]));
+	}
+	theme_find(&t, "mono", folders, &err);
+	for (int i = 0; i < STYLES; i++)
+		assert_true(t.styles[i].fg == THEME_DEFAULT && t.styles[i].bg == THEME_DEFAULT);
+	same = t;
+	assert_int_equal(theme_find(&t, "nothing", folders, &err), -ENOENT);
+	assert_int_equal(theme_parse(&t, "x.json", "{\"format\": \"skippipe.theme/1\", \"name\": \"x\",\n"
+		"\"styles\": {\n\"forwards\": {}}}", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "x.json:3: styles.forwards"));
+	assert_int_equal(theme_parse(&t, "x.json", "{\"format\": \"skippipe.theme/1\", \"name\": \"x\","
+		"\"styles\": {\"forward\": {\"fg\": 256}}}", &err), -EINVAL);
+	assert_int_equal(theme_parse(&t, "x.json", "{\"format\": \"skippipe.theme/2\", \"name\": \"x\"}", &err),
+			 -EINVAL);
+	assert_int_equal(theme_parse(&t, "x.json", "{", &err), -EINVAL);
+	assert_memory_equal(&same, &t, sizeof(t)); /* untouched by all of them */
+	assert_int_equal(theme_parse(&t, "x.json", "{\"format\": \"skippipe.theme/1\", \"name\": \"x\","
+		"\"styles\": {\"forward\": {\"fg\": \"#ff0000\", \"bg\": \"bright-blue\"}}}", &err), 0);
+	assert_int_equal(t.styles[STYLE_FORWARD].fg, 196);
+	assert_int_equal(t.styles[STYLE_FORWARD].bg, 12);
+}
+
+static void keys(void **unused)
+{
+	struct error err = { "" };
+	struct keymap map, same;
+	uint32_t seen[ACTIONS * KEYMAP_EACH];
+	int n = 0;
+
+	(void)unused;
+	keymap_default(&map);
+	for (int a = 1; a < ACTIONS; a++) {
+		for (int k = 0; k < KEYMAP_EACH && map.keys[a][k]; k++) {
+			for (int i = 0; i < n; i++)
+				assert_int_not_equal(seen[i], map.keys[a][k]); /* one key, one act */
+			seen[n++] = map.keys[a][k];
+			assert_int_equal(keymap_action(&map, map.keys[a][k]), a);
+		}
+	}
+	/* Nothing that changes the run for good is on a lowercase letter; those on one ask first. */
+	assert_int_equal(keymap_action(&map, 'f'), ACTION_FOLLOW);
+	assert_int_equal(keymap_action(&map, 'x'), ACTION_NONE);
+	assert_int_equal(keymap_action(&map, 'F'), ACTION_FAIL);
+	assert_int_equal(keymap_parse_json(&map, "k", "{\"heal-all\": \"ctrl-x\", \"down\": [\"n\", \"down\"]}",
+		&err), 0);
+	assert_int_equal(keymap_action(&map, 'X' - '@'), ACTION_HEAL_ALL);
+	assert_int_equal(keymap_action(&map, 'X'), ACTION_NONE);
+	assert_int_equal(keymap_action(&map, 'n'), ACTION_DOWN); /* taken from find-next */
+	assert_int_equal(keymap_action(&map, 'j'), ACTION_NONE);
+	same = map;
+	assert_int_equal(keymap_parse_json(&map, "k.json", "{\n\"quit\": \"q\",\n\"nonsense\": \"x\"}", &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "k.json:3: nonsense"));
+	assert_int_equal(keymap_parse_json(&map, "k.json", "{\"quit\": \"hyper-q\"}", &err), -EINVAL);
+	assert_memory_equal(&same, &map, sizeof(map));
+}
+
+static void words(void **unused)
+{
+	char text[16];
+	long s;
+	size_t found[8];
+
+	(void)unused;
+	look_count(14400, text);
+	assert_string_equal(text, "14.4k");
+	look_age(187, text);
+	assert_string_equal(text, "3m07");
+	look_change(33.3, 28.9, text);
+	assert_string_equal(text, "-13%");
+	look_change(0, 5, text);
+	assert_string_equal(text, "?");
+	look_clock(INT64_C(1763733600000000), 3600, text);
+	assert_string_equal(text, "15:00:00");
+	assert_int_equal(command_seconds("10m", &s), 0);
+	assert_int_equal(s, 600);
+	assert_int_equal(command_seconds("m", &s), -EINVAL);
+	assert_true(command_match("h-a", found, 8) > 0); /* letters with gaps */
+	assert_string_equal(command_at(found[0])->name, "heal-all");
+}
+
+static void records(void **unused)
+{
+	char *data;
+	size_t size, got;
+	const void *bytes;
+	FILE *f = open_memstream(&data, &size);
+	struct record_reader *r;
+	int64_t at;
+
+	(void)unused;
+	assert_int_equal(record_write(f, -5, "hello", 5), 0);
+	assert_int_equal(record_write(f, 7, "", 0), 0);
+	assert_int_equal(record_write(f, INT64_MAX, "xyz", 3), 0);
+	fclose(f);
+	for (size_t cut = 0; cut <= size; cut++) { /* wherever the writer died */
+		size_t n = 0;
+
+		assert_int_equal(record_open_memory(&r, data, cut), 0);
+		while (record_next(r, &at, &bytes, &got) == 0)
+			n++;
+		assert_int_equal(n, (cut >= 17) + (cut >= 29) + (cut >= 44));
+		record_close(r);
+	}
+	assert_int_equal(record_open_memory(&r, data, size), 0);
+	assert_int_equal(record_next(r, &at, &bytes, &got), 0);
+	assert_true(at == -5 && got == 5 && memcmp(bytes, "hello", 5) == 0);
+	record_close(r);
+	memset(data, 0xff, size);
+	assert_int_equal(record_open_memory(&r, data, size), 0);
+	assert_int_equal(record_next(r, &at, &bytes, &got), -EBADMSG);
+	record_close(r);
+	free(data);
+}
+
+static const struct CMUnitTest all[] = {
+	cmocka_unit_test(screen_clips), cmocka_unit_test(screen_is_safe), cmocka_unit_test(layout_holds),
+	cmocka_unit_test(themes), cmocka_unit_test(keys), cmocka_unit_test(words),
+	cmocka_unit_test(records),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests(all, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+/* The fold: what the console derives from events must be what the made-up run did. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/state.h"
+#include "tui/tests/golden.h"
+
+static struct msg_task_event event(uint8_t type, uint8_t kind, uint16_t node, uint32_t m, int64_t at)
+{
+	return (struct msg_task_event){ .type = type, .kind = kind, .node = node, .microbatch = m,
+		.blocker = UINT32_MAX, .at_us = at };
+}
+
+static void tell(struct state *s, uint64_t iteration, struct msg_task_event *e, uint32_t n)
+{
+	struct msg m = { .type = MSG_SEE_TASKS, .sequence = s->sequence + 1 };
+
+	m.u.see_tasks = (struct msg_see_tasks){ iteration, n, e };
+	assert_int_equal(state_apply(s, &m), 0);
+}
+
+/* Two microbatches over nodes 0, 1 (stages 0, 1). */
+static struct state *two(void)
+{
+	static const uint16_t nodes[2] = { 0, 1 };
+	static const uint8_t stages[2] = { 0, 1 };
+	struct msg_route routes[2] = { { 0, 0, 0, 0, 2, nodes, stages }, { 1, 0, 0, 1, 2, nodes, stages } };
+	struct msg m = { .type = MSG_SEE_RUN, .sequence = 1 };
+	struct state *s;
+
+	assert_int_equal(state_new(&s), 0);
+	m.u.see_run = (struct msg_see_run){ .n_nodes = 3, .n_stages = 2, .run = 5 };
+	assert_int_equal(state_apply(s, &m), 0);
+	for (uint16_t i = 0; i < 3; i++) {
+		m = (struct msg){ .type = MSG_SEE_NODE, .sequence = s->sequence + 1 };
+		m.u.see_node = (struct msg_see_node){ .node = i, .stage = i > 0, .state = NODE_LIVE, .memory = 2 };
+		assert_int_equal(state_apply(s, &m), 0);
+	}
+	m = (struct msg){ .type = MSG_SEE_PLAN, .sequence = s->sequence + 1 };
+	m.u.see_plan = (struct msg_see_plan){ .epoch = 1, .n_routes = 2, .routes = routes };
+	assert_int_equal(state_apply(s, &m), 0);
+	return s;
+}
+
+static void positions(void **unused)
+{
+	struct state *s = two();
+	const struct state_flight *f = state_flight(s, 0);
+	struct msg_task_event e[] = {
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100), event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200), event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
+		event(WORK_STARTS, WORK_LOSS, 0, 0, 300), event(WORK_ENDS, WORK_LOSS, 0, 0, 310),
+		event(WORK_STARTS, WORK_BACKWARD, 1, 0, 400), event(WORK_ENDS, WORK_BACKWARD, 1, 0, 460),
+		event(WORK_STARTS, WORK_BACKWARD, 0, 0, 500), event(WORK_ENDS, WORK_BACKWARD, 0, 0, 560),
+	};
+	static const uint8_t phases[] = { FLIGHT_RUNNING, FLIGHT_TRAVELLING, FLIGHT_RUNNING,
+		FLIGHT_TRAVELLING, FLIGHT_RUNNING, FLIGHT_TRAVELLING, FLIGHT_RUNNING, FLIGHT_TRAVELLING,
+		FLIGHT_RUNNING, FLIGHT_DONE };
+
+	(void)unused;
+	for (uint32_t i = 0; i < 10; i++) {
+		tell(s, 1, &e[i], 1);
+		assert_int_equal(f->position, i / 2);
+		assert_int_equal(f->phase, phases[i]);
+		assert_int_equal(f->since_us, e[i].at_us);
+		assert_int_equal(s->nodes[e[i].node].running, e[i].type == WORK_STARTS);
+	}
+	assert_int_equal(s->nodes[0].n_segments, 3);
+	assert_int_equal(state_newest(&s->nodes[0])->end_us, 560);
+	assert_int_equal(state_chain_node(f, 3), 1);
+	assert_int_equal(state_chain_kind(f, 2), WORK_LOSS);
+	state_free(s);
+}
+
+/* Another node's report comes first: nothing moves back. */
+static void late_events(void **unused)
+{
+	struct state *s = two();
+	const struct state_flight *f = state_flight(s, 0);
+	struct msg_task_event e[] = {
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100), event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
+		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
+	};
+
+	(void)unused;
+	tell(s, 1, e, 3);
+	assert_int_equal(f->position, 1);
+	assert_int_equal(f->phase, FLIGHT_RUNNING);
+	assert_int_equal(f->chain[0].ended_us, 150);
+	assert_false(s->nodes[0].running);
+	state_free(s);
+}
+
+static void collisions(void **unused)
+{
+	struct state *s = two();
+	struct msg_task_event e[] = {
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200), event(WORK_WAITS, WORK_FORWARD, 1, 1, 220),
+		event(WORK_WAITS, WORK_FORWARD, 0, 1, 90), event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
+		event(WORK_STARTS, WORK_FORWARD, 1, 1, 270),
+	};
+
+	(void)unused;
+	e[1].blocker = 0;
+	tell(s, 1, e, 3);
+	assert_int_equal(state_waiting(s), 1); /* the first F of a microbatch is no collision */
+	assert_int_equal(s->nodes[1].queue[0].blocker, 0);
+	assert_int_equal(s->iteration_collisions, 1);
+	tell(s, 1, e + 3, 2);
+	assert_int_equal(state_waiting(s), 0);
+	assert_int_equal(s->iteration_wait_us, 50);
+	assert_int_equal(state_collision_back(s, 0)->microbatch, 1);
+	assert_null(state_collision_back(s, 1));
+	/* The next iteration starts clean. */
+	tell(s, 2, e, 1);
+	assert_int_equal(s->iteration_collisions, 0);
+	assert_int_equal(s->nodes[0].n_queue, 0);
+	assert_int_equal(state_flight(s, 1)->phase, FLIGHT_UNBORN);
+	state_free(s);
+}
+
+static void reruns(void **unused)
+{
+	struct state *s = two();
+	struct msg_task_event e[] = {
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100), event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200), event(WORK_STARTS, WORK_FORWARD, 2, 0, 300),
+		event(WORK_ENDS, WORK_FORWARD, 1, 0, 310),
+	};
+
+	(void)unused;
+	e[3].attempt = 1;
+	tell(s, 1, e, 5);
+	assert_int_equal(state_flight(s, 0)->reruns, 1);
+	assert_int_equal(state_flight(s, 0)->nodes[1], 2); /* the other node of stage 1 */
+	assert_int_equal(state_flight(s, 0)->position, 1);
+	assert_int_equal(state_flight(s, 0)->phase, FLIGHT_RUNNING);
+	state_free(s);
+}
+
+static void gaps(void **unused)
+{
+	struct state *s = two();
+	struct msg m = { .type = MSG_SEE_STATUS, .sequence = s->sequence + 3 };
+
+	(void)unused;
+	assert_int_equal(state_apply(s, &m), 0);
+	assert_int_equal(s->gaps, 2);
+	assert_true(s->resync);
+	m = (struct msg){ .type = MSG_SEE_SYNCED, .sequence = 1 }; /* a new controller counts afresh */
+	assert_int_equal(state_apply(s, &m), 0);
+	assert_int_equal(s->gaps, 2);
+	assert_false(s->resync);
+	state_free(s);
+}
+
+static void dead_nodes(void **unused)
+{
+	struct state *s = two();
+	struct msg_task_event e = event(WORK_STARTS, WORK_FORWARD, 1, 0, 200);
+	struct msg m = { .type = MSG_SEE_NODE };
+
+	(void)unused;
+	tell(s, 1, &e, 1);
+	m.sequence = s->sequence + 1;
+	m.u.see_node = (struct msg_see_node){ .node = 1, .stage = 1, .state = NODE_DEAD, .since_us = 230 };
+	assert_int_equal(state_apply(s, &m), 0);
+	assert_false(s->nodes[1].running);
+	assert_int_equal(state_newest(&s->nodes[1])->end_us, 230);
+	state_free(s);
+}
+
+static void histories(void **unused)
+{
+	struct state *s = two();
+	static const uint64_t order[] = { 3, 1, 2, 3, 5, 4 };
+	uint32_t n;
+
+	(void)unused;
+	for (size_t i = 0; i < 6; i++) {
+		struct msg m = { .type = MSG_SEE_ITERATION, .sequence = s->sequence + 1 };
+
+		m.u.see_iteration = (struct msg_see_iteration){ .iteration = order[i], .iteration_s = 11,
+			.predicted_s = 10, .loss = (float)i };
+		assert_int_equal(state_apply(s, &m), 0);
+	}
+	assert_int_equal(s->n_iterations, 5);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(s->iterations[i].iteration, i + 1);
+	assert_true(s->iterations[2].loss == 3); /* told again: the later one stands */
+	assert_true(state_prediction_error(s, 100, &n) > 0.0999f);
+	assert_int_equal(n, 5);
+	for (uint64_t id = 1; id < STATE_NOTES + 10; id++) {
+		struct msg m = { .type = MSG_SEE_NOTE, .sequence = s->sequence + 1 };
+
+		m.u.see_note = (struct msg_see_note){ .id = id, .kind = NOTE_WARNING };
+		assert_int_equal(state_apply(s, &m), 0);
+	}
+	assert_int_equal(s->n_notes, STATE_NOTES);
+	assert_int_equal(s->notes[STATE_NOTES - 1].id, STATE_NOTES + 9);
+	assert_int_equal(state_alerts(s), STATE_NOTES);
+	state_free(s);
+}
+
+/* Against the whole made-up run: everything done, nobody waits, no task left open. */
+static void whole_run(void **unused)
+{
+	struct stream_options o;
+	struct state *s, *copy;
+	uint32_t busy = 0;
+
+	(void)unused;
+	stream_defaults(&o);
+	s = golden_state(&o, INT64_MAX / 4);
+	assert_int_equal(s->gaps, 0);
+	assert_int_equal(s->iteration, o.past + o.live);
+	assert_int_equal(s->n_flights, 30);
+	for (uint32_t i = 0; i < s->n_flights; i++)
+		assert_int_equal(s->flights[i].phase, FLIGHT_DONE);
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		busy += s->nodes[i].running;
+	assert_int_equal(busy, 0);
+	assert_int_equal(state_waiting(s), 0);
+	/* What the controller counted is what was seen. */
+	assert_true(s->iteration_collisions <= s->iterations[s->n_iterations - 1].collisions);
+	assert_int_equal(s->plan.n_tasks, 30 * 9);
+	for (uint32_t i = 0; i < MSG_NODES; i++)
+		for (uint32_t t = s->plan.first[i]; t + 1 < s->plan.first[i + 1]; t++)
+			assert_true(s->plan.tasks[t].end_us <= s->plan.tasks[t + 1].start_us);
+	assert_int_equal(state_copy(s, &copy), 0);
+	assert_memory_equal(copy->nodes, s->nodes, s->n_nodes * sizeof(*s->nodes));
+	assert_memory_equal(copy->flights, s->flights, s->n_flights * sizeof(*s->flights));
+	assert_int_equal(copy->n_iterations, s->n_iterations);
+	state_free(copy);
+	state_free(s);
+}
+
+static const struct CMUnitTest all[] = {
+	cmocka_unit_test(positions), cmocka_unit_test(late_events), cmocka_unit_test(collisions),
+	cmocka_unit_test(reruns), cmocka_unit_test(gaps), cmocka_unit_test(dead_nodes),
+	cmocka_unit_test(histories), cmocka_unit_test(whole_run),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests(all, NULL, NULL);
+}

@@ -1,0 +1,529 @@
+#include "tui/ui.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/command.h"
+#include "tui/roster.h"
+
+enum { TOAST_US = 6000000, LEASE_S = 600 };
+
+void ui_init(struct ui *u, enum graph graph)
+{
+	memset(u, 0, sizeof(*u));
+	keymap_default(&u->map);
+	u->view = VIEW_OVERVIEW;
+	u->graph = graph;
+	u->link = UI_CONNECTING;
+}
+
+void ui_say(struct ui *u, enum style style, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(u->toast, sizeof(u->toast), format, args);
+	va_end(args);
+	u->toast_style = style;
+	u->toast_until_us = u->local_us + TOAST_US;
+}
+
+/* The controller's clock runs on between its messages; when it is silent for long, or frozen in
+ * the display, so is the picture. */
+void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us)
+{
+	int64_t since;
+
+	u->local_us = local_us;
+	u->wall_us = wall_us;
+	if (s->status.now_us != u->status_seen_us) {
+		u->status_seen_us = s->status.now_us;
+		u->status_local_us = local_us;
+	}
+	since = local_us - u->status_local_us;
+	if (u->frozen || since < 0)
+		since = 0;
+	if (since > 1000000 && (u->link != UI_LIVE || since > 5000000))
+		since = 1000000;
+	u->now_us = u->status_seen_us + since;
+}
+
+void ui_link_is(struct ui *u, enum ui_link link, const char *why)
+{
+	if (u->link != link)
+		u->link_since_us = u->local_us;
+	u->link = link;
+	if (link != UI_LIVE)
+		u->arming = u->has_waiting = u->armed = false;
+	snprintf(u->link_text, sizeof(u->link_text), "%s", why);
+}
+
+bool ui_lease_is_ours(const struct ui *u, const struct state *s)
+{
+	return *s->status.lease && *u->name && strcmp(s->status.lease, u->name) == 0;
+}
+
+static uint64_t post(struct ui *u, struct msg_command c)
+{
+	if (u->n_outbox == UI_OUTBOX) {
+		ui_say(u, STYLE_WARNING, "not sent: too many commands wait for an answer");
+		return 0;
+	}
+	c.id = ++u->last_id;
+	u->outbox[u->n_outbox++] = c;
+	return c.id;
+}
+
+/* The lease may be ours already without our knowing it (a console that was started again), so the
+ * controller is asked even where somebody seems to hold it: it says no with a name and a time. */
+static void ask_lease(struct ui *u, const struct state *s, struct msg_command then)
+{
+	struct msg_command arm = { .verb = COMMAND_ARM, .node = -1, .peer = -1, .value = LEASE_S };
+
+	(void)s;
+	u->waiting = then;
+	u->has_waiting = true;
+	u->arming = post(u, arm);
+	ui_say(u, STYLE_WARNING, "taking the operator's lease for 10 minutes, to %s",
+	       state_verb_name(then.verb));
+}
+
+uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
+{
+	if (u->link != UI_LIVE) {
+		if (!*c.text)
+			ui_say(u, STYLE_WARNING, "not sent: %s", u->link == UI_RECORDED ?
+			       "this is a recorded run" : "the controller cannot be reached");
+		return 0;
+	}
+	if (strcmp(c.text, "preview") == 0)
+		return post(u, c);
+	if (u->readonly) {
+		ui_say(u, STYLE_WARNING, "not sent: this console only watches (--readonly)");
+		return 0;
+	}
+	if (c.verb == COMMAND_ARM) {
+		u->arming = c.value > 0 ? post(u, c) : 0;
+		return u->arming ? u->arming : c.value > 0 ? 0 : post(u, c);
+	}
+	if (c.verb != COMMAND_ACK && (!ui_lease_is_ours(u, s) || s->status.lease_us < 5000000)) {
+		ask_lease(u, s, c);
+		return 0;
+	}
+	ui_say(u, STYLE_TEXT, "%s sent", state_verb_name(c.verb));
+	return post(u, c);
+}
+
+static void heard_reply(struct ui *u, const struct msg_see_reply *r)
+{
+	bool arming = u->arming && r->command == u->arming, had = arming && u->has_waiting;
+
+	if (arming) {
+		u->arming = 0;
+		u->has_waiting = false;
+		u->armed = r->status == 0;
+	}
+	if (r->status != 0) {
+		ui_say(u, STYLE_ALERT, "refused: %s", *r->text ? r->text : strerror(-r->status));
+	} else if (had) {
+		ui_say(u, STYLE_WARNING, "the operator's lease is ours (:arm off gives it back); %s sent",
+		       state_verb_name(u->waiting.verb));
+		post(u, u->waiting);
+	} else if (*r->text) {
+		ui_say(u, STYLE_GOOD, "%s", r->text);
+	}
+}
+
+void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
+{
+	u->heard_us = u->local_us;
+	if (m->type == MSG_SEE_PREVIEW)
+		dialog_heard(u, s, &m->u.see_preview);
+	else if (m->type == MSG_SEE_REPLY)
+		heard_reply(u, &m->u.see_reply);
+	if (m->type == MSG_SEE_STATUS && u->armed && *m->u.see_status.lease) {
+		snprintf(u->name, sizeof(u->name), "%s", m->u.see_status.lease);
+		u->armed = false;
+	}
+}
+
+/* ---- moving ---- */
+
+void ui_select(struct ui *u, const struct state *s, uint16_t node)
+{
+	if (node < s->n_nodes && s->nodes[node].known)
+		u->selected = node;
+}
+
+static void move_along(struct ui *u, const struct state *s, int by)
+{
+	struct roster r;
+	int at;
+
+	roster_make(&r, s, u->filter);
+	if (r.n == 0)
+		return;
+	at = roster_find(&r, u->selected);
+	at = at < 0 ? 0 : ((at + by) % (int)r.n + (int)r.n) % (int)r.n;
+	u->selected = r.nodes[at];
+}
+
+/* To the same place in the next stage, or the one before. */
+static void move_across(struct ui *u, const struct state *s, int by)
+{
+	struct roster r;
+	uint32_t stage = 0, place;
+	int at;
+
+	roster_make(&r, s, u->filter);
+	at = roster_find(&r, u->selected);
+	if (at < 0 || r.n_stages == 0) {
+		move_along(u, s, 0);
+		return;
+	}
+	while (stage + 1 < r.n_stages && r.first[stage + 1] <= (uint32_t)at)
+		stage++;
+	place = (uint32_t)at - r.first[stage];
+	for (uint32_t i = 0; i < r.n_stages; i++) {
+		uint32_t n;
+
+		stage = (stage + (by > 0 ? 1 : r.n_stages - 1)) % r.n_stages;
+		n = r.first[stage + 1] - r.first[stage];
+		if (n > 0) {
+			u->selected = r.nodes[r.first[stage] + (place < n ? place : n - 1)];
+			return;
+		}
+	}
+}
+
+static void move_to_end(struct ui *u, const struct state *s, bool last)
+{
+	struct roster r;
+
+	roster_make(&r, s, u->filter);
+	if (r.n > 0)
+		u->selected = r.nodes[last ? r.n - 1 : 0];
+}
+
+static void next_collision(struct ui *u, const struct state *s)
+{
+	struct roster r;
+	int at;
+
+	roster_make(&r, s, "");
+	at = roster_find(&r, u->selected);
+	for (uint32_t i = 1; i <= r.n; i++) {
+		uint16_t node = r.nodes[((uint32_t)(at < 0 ? 0 : at) + i) % r.n];
+		const struct state_node *n = &s->nodes[node];
+
+		for (uint32_t q = 0; q < n->n_queue; q++) {
+			if (n->queue[q].first)
+				continue;
+			u->selected = node;
+			return;
+		}
+	}
+	ui_say(u, STYLE_TEXT, "nobody waits");
+}
+
+static void follow(struct ui *u, const struct state *s)
+{
+	const struct state_node *n = &s->nodes[u->selected];
+
+	if (u->following) {
+		u->following = false;
+	} else if (n->running && state_newest(n)->kind != WORK_EVALUATE) {
+		u->following = true;
+		u->follow = state_newest(n)->microbatch;
+	} else if (n->n_queue > 0) {
+		u->following = true;
+		u->follow = n->queue[0].microbatch;
+	} else if (state_newest(n)) {
+		u->following = true;
+		u->follow = state_newest(n)->microbatch;
+	} else {
+		ui_say(u, STYLE_TEXT, "n%02u has had no microbatch; :follow N follows any", u->selected);
+	}
+}
+
+/* ---- acts without a dialog ---- */
+
+static void act_simple(struct ui *u, const struct state *s, enum command_verb verb, int64_t value)
+{
+	struct msg_command c = { .verb = (uint8_t)verb, .node = -1, .peer = -1, .value = value };
+
+	ui_send(u, s, c);
+}
+
+static void quit(struct ui *u, const struct state *s)
+{
+	if (s->n_faults > 0 || (u->owner && s->status.phase != PHASE_FINISHED))
+		dialog_open(u, s, DIALOG_QUIT);
+	else
+		u->want_quit = true;
+}
+
+static void back(struct ui *u)
+{
+	if (u->help)
+		u->help = false;
+	else if (*u->filter)
+		u->filter[0] = '\0';
+	else if (u->following)
+		u->following = false;
+	else
+		u->view = VIEW_OVERVIEW;
+}
+
+static void open_prompt(struct ui *u, enum prompt prompt)
+{
+	u->prompt = prompt;
+	u->typed[0] = '\0';
+	u->palette = 0;
+	if (prompt == PROMPT_FILTER)
+		snprintf(u->typed, sizeof(u->typed), "%s", u->filter);
+}
+
+static void act_move(struct ui *u, const struct state *s, enum action a)
+{
+	switch (a) {
+	case ACTION_NEXT:
+	case ACTION_DOWN:
+	case ACTION_FIND_NEXT:
+		move_along(u, s, 1);
+		break;
+	case ACTION_PREVIOUS:
+	case ACTION_UP:
+	case ACTION_FIND_PREVIOUS:
+		move_along(u, s, -1);
+		break;
+	case ACTION_LEFT:
+		move_across(u, s, -1);
+		break;
+	case ACTION_RIGHT:
+		move_across(u, s, 1);
+		break;
+	case ACTION_PAGE_UP:
+		move_along(u, s, -10);
+		break;
+	case ACTION_PAGE_DOWN:
+		move_along(u, s, 10);
+		break;
+	default:
+		move_to_end(u, s, a == ACTION_LAST_ROW);
+	}
+}
+
+static void act_run(struct ui *u, const struct state *s, enum action a)
+{
+	switch (a) {
+	case ACTION_SKIP:
+		dialog_open(u, s, DIALOG_SKIP);
+		break;
+	case ACTION_FAIL:
+		dialog_open(u, s, DIALOG_FAIL);
+		break;
+	case ACTION_RECOVER:
+		dialog_open(u, s, DIALOG_RECOVER);
+		break;
+	case ACTION_INJECT:
+		dialog_open(u, s, DIALOG_FAULT);
+		break;
+	case ACTION_HEAL:
+		dialog_open(u, s, DIALOG_HEAL);
+		break;
+	case ACTION_HEAL_ALL:
+		act_simple(u, s, COMMAND_HEAL_ALL, 0);
+		break;
+	case ACTION_PAUSE:
+		act_simple(u, s, s->status.paused ? COMMAND_RESUME : COMMAND_PAUSE, 0);
+		break;
+	case ACTION_STEP:
+		act_simple(u, s, COMMAND_STEP, 0);
+		break;
+	case ACTION_UNDO:
+		dialog_open(u, s, DIALOG_UNDO);
+		break;
+	default:
+		act_simple(u, s, COMMAND_ACK, 0);
+	}
+}
+
+static void act_console(struct ui *u, const struct state *s, enum action a)
+{
+	switch (a) {
+	case ACTION_FREEZE:
+		u->frozen = !u->frozen;
+		ui_say(u, STYLE_TEXT, u->frozen ? "the picture is frozen, the training goes on" :
+		       "live again");
+		break;
+	case ACTION_FOLLOW:
+	case ACTION_WHY:
+		follow(u, s);
+		break;
+	case ACTION_ZOOM_IN:
+		u->zoom += u->zoom < 6;
+		break;
+	case ACTION_ZOOM_OUT:
+		u->zoom -= u->zoom > -4;
+		break;
+	case ACTION_NEXT_COLLISION:
+		next_collision(u, s);
+		break;
+	case ACTION_FILTER:
+		open_prompt(u, PROMPT_FILTER);
+		break;
+	case ACTION_PALETTE:
+		open_prompt(u, PROMPT_COMMAND);
+		break;
+	case ACTION_HELP:
+		u->help = !u->help;
+		break;
+	case ACTION_THEME:
+		u->want_theme = true;
+		u->want_theme_name[0] = '\0';
+		break;
+	case ACTION_MOUSE:
+		u->mouse = !u->mouse;
+		u->want_mouse = true;
+		ui_say(u, STYLE_TEXT, u->mouse ? "mouse on: a click selects a node (hold Shift to select text)" :
+		       "mouse off: the terminal selects text");
+		break;
+	case ACTION_EXPORT:
+		u->want_export = true;
+		break;
+	case ACTION_QUIT:
+		quit(u, s);
+		break;
+	case ACTION_BACK:
+		back(u);
+		break;
+	case ACTION_LIVE:
+		u->frozen = false;
+		break;
+	default:
+		break;
+	}
+}
+
+void ui_act(struct ui *u, const struct state *s, enum action a)
+{
+	if (a >= ACTION_VIEW_OVERVIEW && a <= ACTION_VIEW_JOURNAL)
+		u->view = (enum view)(VIEW_OVERVIEW + (a - ACTION_VIEW_OVERVIEW));
+	else if ((a >= ACTION_NEXT && a <= ACTION_LAST_ROW) || a == ACTION_FIND_NEXT ||
+		 a == ACTION_FIND_PREVIOUS)
+		act_move(u, s, a);
+	else if (a >= ACTION_SKIP && a <= ACTION_ACKNOWLEDGE)
+		act_run(u, s, a);
+	else
+		act_console(u, s, a);
+}
+
+/* ---- typed text ---- */
+
+static void complete(struct ui *u)
+{
+	size_t found[32], n = command_match(u->typed, found, 32);
+
+	if (n > 0 && !strchr(u->typed, ' '))
+		snprintf(u->typed, sizeof(u->typed), "%s ",
+			 command_at(found[u->palette < n ? u->palette : n - 1])->name);
+}
+
+static void enter_prompt(struct ui *u, const struct state *s)
+{
+	enum prompt was = u->prompt;
+	char text[sizeof(u->typed)];
+
+	if (was == PROMPT_COMMAND && *u->typed && !strchr(u->typed, ' '))
+		complete(u);
+	snprintf(text, sizeof(text), "%s", u->typed);
+	u->prompt = PROMPT_NONE;
+	if (was == PROMPT_COMMAND) {
+		ui_command(u, s, text);
+		return;
+	}
+	snprintf(u->filter, sizeof(u->filter), "%.*s", (int)sizeof(u->filter) - 1, text);
+	if (*u->filter)
+		move_along(u, s, 0);
+}
+
+static void type(struct ui *u, uint32_t key)
+{
+	size_t n = strlen(u->typed);
+	char glyph[4];
+	int size = utf8_put(glyph, key);
+
+	if (n + (size_t)size + 1 > sizeof(u->typed))
+		return;
+	memcpy(u->typed + n, glyph, (size_t)size);
+	u->typed[n + (size_t)size] = '\0';
+	u->palette = 0;
+}
+
+static void erase(struct ui *u)
+{
+	size_t n = strlen(u->typed);
+
+	if (n == 0) {
+		u->prompt = PROMPT_NONE;
+		return;
+	}
+	while (n > 0 && ((unsigned char)u->typed[n - 1] & 0xc0) == 0x80)
+		n--;
+	u->typed[n > 0 ? n - 1 : 0] = '\0';
+}
+
+static void prompt_key(struct ui *u, const struct state *s, uint32_t key)
+{
+	if (key == PRESS_ESCAPE)
+		u->prompt = PROMPT_NONE;
+	else if (key == PRESS_ENTER)
+		enter_prompt(u, s);
+	else if (key == PRESS_DELETE_BACK)
+		erase(u);
+	else if (key == PRESS_TAB && u->prompt == PROMPT_COMMAND)
+		complete(u);
+	else if (key == PRESS_ARROW_DOWN)
+		u->palette++;
+	else if (key == PRESS_ARROW_UP)
+		u->palette -= u->palette > 0;
+	else if (key == 'U' - '@')
+		u->typed[0] = '\0';
+	else if (key >= ' ' && key < PRESS_ARROW_UP)
+		type(u, key);
+}
+
+void ui_paste(struct ui *u, const char *text)
+{
+	uint32_t g;
+
+	while (u->prompt != PROMPT_NONE && (g = utf8_next(&text)) != 0)
+		if (g >= ' ')
+			type(u, g);
+}
+
+void ui_key(struct ui *u, const struct state *s, uint32_t key)
+{
+	enum action a;
+
+	if (u->dialog.kind != DIALOG_NONE) {
+		dialog_key(u, s, key);
+		return;
+	}
+	if (u->prompt != PROMPT_NONE) {
+		prompt_key(u, s, key);
+		return;
+	}
+	a = keymap_action(&u->map, key);
+	if (u->help && a != ACTION_QUIT && a != ACTION_THEME) {
+		u->help = false;
+		if (a == ACTION_HELP || a == ACTION_BACK || a == ACTION_NONE)
+			return;
+	}
+	ui_act(u, s, a);
+}

@@ -1,0 +1,45 @@
+/* view.h - draws what the console shows: one function a view, and the panels they share.
+ *
+ * Pure functions of state and ui (its clocks included): the same two give the same picture.
+ */
+#ifndef TUI_VIEW_H
+#define TUI_VIEW_H
+
+#include "tui/layout.h"
+#include "tui/look.h"
+#include "tui/roster.h"
+#include "tui/screen.h"
+#include "tui/state.h"
+#include "tui/ui.h"
+
+/* The whole screen: the view, header, key line, and what lies above them (dialog, help, palette). */
+void view_draw(struct screen *out, const struct state *s, const struct ui *u);
+
+void view_overview(struct screen *out, const struct state *s, const struct ui *u,
+	const struct roster *r, const struct layout *l);
+
+/* Each fills the rectangle; the first row is its title. h < 2: nothing is drawn. */
+void panel_header(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void panel_pipeline(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
+	const struct roster *r);
+void panel_timeline(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
+	const struct roster *r);
+void panel_motion(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void panel_follow(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void panel_collisions(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void panel_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void panel_receipts(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void panel_alerts(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void panel_journal(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void panel_prompt(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void panel_keys(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+
+/* The node whose cell of the pipeline panel is at (x, y), -1 none. */
+int panel_pipeline_hit(struct rect at, const struct roster *r, const struct ui *u, int x, int y);
+
+/* Above everything. */
+void overlay_dialog(struct screen *out, const struct state *s, const struct ui *u);
+void overlay_help(struct screen *out, const struct ui *u);
+void overlay_palette(struct screen *out, const struct ui *u);
+
+#endif
