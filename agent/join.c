@@ -218,7 +218,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	log_line(a->options.log, LOG_INFO, "welcome: node %u of %u, %u stages, %u slots, "
 		 "time scale %g", w->node, w->n_nodes, setup.config.n_stages, w->slots,
 		 w->time_scale);
-	a->beat_us = a->links_us = now_us;
+	a->links_us = now_us;
 }
 
 /* ---- the other nodes ---- */

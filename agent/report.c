@@ -98,11 +98,13 @@ static void beat(struct agent *a, int64_t now_us)
 	h->committed = a->committed;
 	h->hash = a->hash;
 	h->stage = a->standing == STAND_READY ? a->stage : NO_STAGE;
-	h->slots = (uint8_t)queue_slots_held(a->queue);
-	h->running = queue_running(a->queue) != NULL;
-	h->blocked = queue_blocked(a->queue);
-	h->queued = queue_waiting(a->queue);
-	h->in_flight = in_flight(a);
+	if (a->queue) {
+		h->slots = (uint8_t)queue_slots_held(a->queue);
+		h->running = queue_running(a->queue) != NULL;
+		h->blocked = queue_blocked(a->queue);
+		h->queued = queue_waiting(a->queue);
+		h->in_flight = in_flight(a);
+	}
 	h->tasks_done = a->tasks_done;
 	h->rss_bytes = a->rss_bytes;
 	h->sent_bytes = control.sent_bytes + tensors.sent_bytes;
@@ -157,10 +159,9 @@ static void tell_links(struct agent *a, int64_t now_us)
 
 void report_turn(struct agent *a, int64_t now_us)
 {
-	if (!a->welcomed)
-		return;
 	if (now_us >= a->report_by_us)
 		report_flush(a, now_us);
+	/* Also before the welcome: it says that we wait for it. */
 	if (now_us >= a->beat_us) {
 		beat(a, now_us);
 		/* Beats that were missed stay missed. */
@@ -168,7 +169,7 @@ void report_turn(struct agent *a, int64_t now_us)
 		if (a->beat_us <= now_us)
 			a->beat_us = now_us + BEAT_US;
 	}
-	if (now_us >= a->links_us && !a->leaving) {
+	if (a->welcomed && now_us >= a->links_us && !a->leaving) {
 		tell_links(a, now_us);
 		a->links_us = now_us + LINKS_US;
 	}
