@@ -214,6 +214,8 @@ void members_welcome(struct controller *c);
 void members_check(struct controller *c); /* silence, pings, joiners that hang, peers lists */
 void members_gone(struct controller *c, struct member *m, const char *why);
 void members_assign(struct controller *c, struct member *m, int stage, bool fetch);
+/* Between iterations: a stage with one copy of its weights left gets a node of the richest one. */
+void members_balance(struct controller *c);
 void members_set(struct controller *c, struct member *m, enum node_state state, const char *why);
 struct member *member_of_peer(struct controller *c, post_peer_id peer);
 bool member_alive(const struct member *m);   /* answers, whatever its weights */

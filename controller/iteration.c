@@ -201,6 +201,7 @@ static void boundary(struct controller *c)
 		return;
 	}
 	c->step = false;
+	members_balance(c);
 	begin(c);
 }
 

@@ -282,6 +282,62 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 	m->changed = true;
 }
 
+/* ---- balance ---- */
+
+static struct member *one_of_stage(struct controller *c, int stage, bool alive)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (member_stage(c, m) == stage && (alive ? m->state == NODE_LIVE && m->replica && !m->marked :
+							    !member_alive(m) || m->marked))
+			return m;
+	}
+	return NULL;
+}
+
+/* The stage's replicas and those on their way to it. */
+static uint32_t stage_strength(const struct controller *c, int stage)
+{
+	uint32_t n = stage_replicas(c, stage, NULL);
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		n += member_stage(c, m) == stage && !m->replica && !m->marked && member_alive(m);
+	}
+	return n;
+}
+
+void members_balance(struct controller *c)
+{
+	int poor = 0, rich = 0, was;
+	struct member *from, *gone;
+
+	for (int s = 1; s < c->cluster->n_stages; s++) {
+		if (stage_strength(c, s) < stage_strength(c, poor))
+			poor = s;
+		if (stage_replicas(c, s, NULL) > stage_replicas(c, rich, NULL))
+			rich = s;
+	}
+	if (stage_strength(c, poor) > 1 || stage_replicas(c, rich, NULL) < 3)
+		return;
+	from = one_of_stage(c, rich, true);
+	gone = one_of_stage(c, poor, false);
+	if (!from || !gone)
+		return;
+	/* They exchange places, so that every stage keeps its size: should the lost one come back,
+	 * it takes the place that was given up for it. */
+	was = member_stage(c, from);
+	note(c, NOTE_EVENT, from->id, 0, "S%d is down to one copy: n%02u moves there from S%d", poor,
+	     from->id, was);
+	c->cluster->nodes[gone->id].stage = was;
+	gone->changed = true;
+	members_assign(c, from, poor, c->committed > 0);
+	resume_save(c);
+	replan(c, "a node moved to a stage that was down to one copy");
+}
+
 /* ---- hearing ---- */
 
 static void learn_clock(struct controller *c, struct member *m, const struct msg_heartbeat *h)
