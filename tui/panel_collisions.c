@@ -8,7 +8,7 @@ static void draw_wait(struct screen *out, struct rect at, int y, const struct st
 {
 	bool stands = w->to_us == INT64_MAX;
 	unsigned style = stands ? STYLE_BLOCKED : STYLE_FAINT;
-	char wait[16], ago[16], blocker[16] = "queue";
+	char wait[16], ago[16], blocker[16] = "a slot";
 
 	look_age(state_plan_s(s, (stands ? u->now_us : w->to_us) - w->from_us), wait);
 	look_age(state_plan_s(s, u->now_us - w->to_us), ago);

@@ -162,6 +162,9 @@ static void draw_short(struct screen *out, struct rect at, const struct state *s
 		else if (f->phase == FLIGHT_TRAVELLING)
 			chips_add(&go, 4, STYLE_TRAVEL, "m%02u n%02u>n%02u", f->microbatch, node,
 				  (unsigned)state_chain_node(f, f->position + 1));
+		else if (f->chain[f->position].blocker == STATE_NOBODY)
+			chips_add(&wait, 5, STYLE_BLOCKED, "m%02u waits at n%02u for a slot", f->microbatch,
+				  node);
 		else
 			chips_add(&wait, 5, STYLE_BLOCKED, "m%02u waits at n%02u for m%02u", f->microbatch,
 				  node, f->chain[f->position].blocker);

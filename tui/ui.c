@@ -520,10 +520,9 @@ void ui_key(struct ui *u, const struct state *s, uint32_t key)
 		return;
 	}
 	a = keymap_action(&u->map, key);
-	if (u->help && a != ACTION_QUIT && a != ACTION_THEME) {
+	if (u->help) { /* whatever closes the help does nothing else */
 		u->help = false;
-		if (a == ACTION_HELP || a == ACTION_BACK || a == ACTION_NONE)
-			return;
+		return;
 	}
 	ui_act(u, s, a);
 }
