@@ -1,0 +1,110 @@
+/* skippipe-console: the operator's screen. One thread, one poll loop; it talks to the controller by
+ * messages only, so that it can come, go and die without harm to the run. */
+#include <errno.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tui/console.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000 };
+
+/* INT, TERM and HUP end the loop in order; ncurses keeps WINCH, the terminal's module the crashes. */
+static int hold_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* Waits for the terminal, the controller, a signal or the next thing to do. True: time to end. */
+static bool wait_for_news(struct console *c, int signals)
+{
+	struct pollfd fds[3] = { { signals, POLLIN, 0 }, { -1, POLLIN, 0 }, { -1, POLLIN, 0 } };
+	int64_t left = console_deadline_us(c) - clock_monotonic_us();
+	struct signalfd_siginfo info;
+
+	if (c->terminal)
+		fds[1].fd = STDIN_FILENO;
+	if (c->connection)
+		fds[2].fd = connection_fd(c->connection);
+	left = left < 0 ? 0 : left > 1000000 ? 1000000 : left;
+	poll(fds, 3, (int)((left + 999) / 1000));
+	c->now_us = clock_monotonic_us();
+	if (c->terminal && (fds[1].revents & (POLLHUP | POLLERR | POLLNVAL)))
+		c->hung_up = true;
+	return read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info);
+}
+
+/* What was just asked for (the end of the run, a lease given back) should still arrive. */
+static void linger(struct console *c)
+{
+	int64_t until = clock_monotonic_us() + LINGER_US;
+
+	if (!c->connection || c->hung_up)
+		return;
+	console_send_commands(c);
+	while (!connection_idle(c->connection) && clock_monotonic_us() < until) {
+		struct pollfd fd = { connection_fd(c->connection), POLLIN, 0 };
+
+		poll(&fd, 1, 10);
+		c->now_us = clock_monotonic_us();
+		console_read_messages(c);
+	}
+}
+
+static void run(struct console *c, int signals)
+{
+	while (!c->ui.want_quit && !c->hung_up) {
+		bool ended = wait_for_news(c, signals);
+
+		ui_tick(&c->ui, c->state, c->now_us, clock_wall_us());
+		console_read_keys(c);
+		console_read_messages(c);
+		console_send_commands(c);
+		console_do_wishes(c);
+		console_draw(c);
+		if (ended)
+			break;
+	}
+	linger(c);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct console console;
+	struct error err = { "" };
+	int signals, rc;
+
+	setlocale(LC_ALL, "");
+	setlocale(LC_NUMERIC, "C");
+	if (options_parse(&options, argc, argv, &err) != 0) {
+		fprintf(stderr, "skippipe console: %s\n", err.text);
+		return EXIT_USAGE;
+	}
+	if (options.help || options.version) {
+		fputs(options.help ? options_help : "skippipe console " SKIPPIPE_VERSION "\n", stdout);
+		return EXIT_DONE;
+	}
+	signals = hold_signals();
+	rc = console_open(&console, &options, &err);
+	if (rc != 0) {
+		fprintf(stderr, "skippipe console: %s\n", err.text[0] ? err.text : strerror(-rc));
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	run(&console, signals);
+	console_close(&console);
+	return EXIT_DONE;
+}
