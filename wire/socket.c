@@ -8,6 +8,7 @@
 
 #include <nanomsg/nn.h>
 #include <nanomsg/reqrep.h>
+#include <nanomsg/tcp.h>
 #include <sodium.h>
 
 #include "wire/link.h"
@@ -42,6 +43,8 @@ static int open_raw(struct socket *s, bool listens, size_t frame_most, struct er
 		rc = set(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
 	if (rc == 0)
 		rc = set(nn, NN_SOL_SOCKET, NN_MAXTTL, 1);
+	if (rc == 0) /* else small messages wait 40 ms for the other side's delayed ACK */
+		rc = set(nn, NN_TCP, NN_TCP_NODELAY, 1);
 	if (rc < 0) {
 		nn_close(nn);
 		return error_set(err, rc, "a socket's option: %s", nn_strerror(-rc));

@@ -1,0 +1,260 @@
+/* Measures wire between two processes on this machine: sealed throughput by message size, both
+ * ways, round trips of small messages, and many small ones in a row.
+ *
+ *     build/bench/wire [tcp|ipc] [SECONDS]
+ *
+ * One line of JSON for each figure. The processes part before nanomsg is touched.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "wire/post.h"
+
+/* First byte of every message: what the other end is to do with it. */
+enum { SINK = 1, ECHO, SOURCE, STOP };
+
+
+static struct keys_identity *ids[2];
+static char address[LINK_ADDRESS_SIZE];
+
+static void wait_turn(struct post *post)
+{
+	struct pollfd fd = {.fd = post_fd(post), .events = POLLIN};
+	int64_t left = post_deadline_us(post) - clock_monotonic_us();
+	if (left > 0)
+		poll(&fd, 1, left > 100000 ? 100 : (int)(left / 1000) + 1);
+	post_tick(post, clock_monotonic_us());
+}
+
+static void send_whole(struct post *post, post_peer_id peer, const uint8_t *data, size_t size)
+{
+	const struct post_part part = {data, size};
+	while (post_send(post, peer, &part, 1, POST_RELIABLE, clock_monotonic_us()) != 0) {
+		struct post_message m;
+		wait_turn(post);
+		while (post_receive(post, clock_monotonic_us(), &m) == 0)
+			;
+	}
+}
+
+/* ---- the listening process ---- */
+
+static void serve(struct post *post)
+{
+	uint8_t *data = calloc(1, 64 << 20);
+	for (;;) {
+		struct post_message m;
+		wait_turn(post);
+		while (post_receive(post, clock_monotonic_us(), &m) == 0) {
+			const struct post_part part = {m.data, m.size};
+			if (m.kind != POST_DATA)
+				continue;
+			if (m.data[0] == STOP) {
+				free(data);
+				return;
+			}
+			if (m.data[0] == ECHO)
+				post_send(post, m.peer, &part, 1, POST_RELIABLE, clock_monotonic_us());
+			if (m.data[0] == SOURCE) {
+				uint64_t size, count;
+				post_peer_id peer = m.peer;
+				memcpy(&size, m.data + 1, 8);
+				memcpy(&count, m.data + 9, 8);
+				for (uint64_t i = 0; i < count; i++)
+					send_whole(post, peer, data, size);
+			}
+		}
+	}
+}
+
+/* ---- the dialing process ---- */
+
+static double cpu_s(int who)
+{
+	struct rusage u;
+	getrusage(who, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+static void drain(struct post *post, unsigned *data_seen)
+{
+	struct post_message m;
+	while (post_receive(post, clock_monotonic_us(), &m) == 0)
+		*data_seen += m.kind == POST_DATA;
+}
+
+/* Messages of one size pushed for so long; the time runs until all are acknowledged. */
+static void push(struct post *post, post_peer_id peer, size_t size, double seconds)
+{
+	uint8_t *data = calloc(1, size);
+	const struct post_part part = {data, size};
+	unsigned seen = 0;
+	uint64_t n = 0;
+	data[0] = SINK;
+	double cpu = cpu_s(RUSAGE_SELF);
+	int64_t start = clock_monotonic_us(), until = start + (int64_t)(seconds * 1e6);
+	while (clock_monotonic_us() < until) {
+		for (int i = 0; i < 256 && post_room(post, peer) > (size_t)224 << 20; i++)
+			n += post_send(post, peer, &part, 1, POST_RELIABLE, clock_monotonic_us()) == 0;
+		wait_turn(post);
+		drain(post, &seen);
+	}
+	while (!post_idle(post, peer)) {
+		wait_turn(post);
+		drain(post, &seen);
+	}
+	double took = (double)(clock_monotonic_us() - start) * 1e-6;
+	printf("{\"bench\":\"wire\",\"what\":\"push\",\"message_bytes\":%zu,\"messages_per_s\":%.0f,"
+	       "\"MB_per_s\":%.1f,\"sender_cpu_s_per_GB\":%.2f}\n",
+		size, (double)n / took, (double)n * (double)size / took * 1e-6,
+		(cpu_s(RUSAGE_SELF) - cpu) / ((double)n * (double)size * 1e-9));
+	free(data);
+}
+
+/* The slow direction: from the listener to us. */
+static void pull(struct post *post, post_peer_id peer, uint64_t size, uint64_t count)
+{
+	uint8_t ask[17] = {SOURCE};
+	unsigned seen = 0;
+	memcpy(ask + 1, &size, 8);
+	memcpy(ask + 9, &count, 8);
+	int64_t start = clock_monotonic_us();
+	send_whole(post, peer, ask, sizeof(ask));
+	while (seen < count) {
+		wait_turn(post);
+		drain(post, &seen);
+	}
+	double took = (double)(clock_monotonic_us() - start) * 1e-6;
+	printf("{\"bench\":\"wire\",\"what\":\"pull\",\"message_bytes\":%llu,\"messages_per_s\":%.0f,"
+	       "\"MB_per_s\":%.1f}\n",
+		(unsigned long long)size, (double)count / took,
+		(double)count * (double)size / took * 1e-6);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static void ping(struct post *post, post_peer_id peer, size_t size, size_t count)
+{
+	uint8_t *data = calloc(1, size);
+	int64_t *us = calloc(count, sizeof(*us));
+	data[0] = ECHO;
+	for (size_t i = 0; i < count; i++) {
+		unsigned seen = 0;
+		int64_t start = clock_monotonic_us();
+		send_whole(post, peer, data, size);
+		while (seen == 0) {
+			wait_turn(post);
+			drain(post, &seen);
+		}
+		us[i] = clock_monotonic_us() - start;
+	}
+	qsort(us, count, sizeof(*us), by_value);
+	printf("{\"bench\":\"wire\",\"what\":\"round_trip\",\"message_bytes\":%zu,\"p50_us\":%lld,"
+	       "\"p99_us\":%lld}\n",
+		size, (long long)us[count / 2], (long long)us[count * 99 / 100]);
+	free(us);
+	free(data);
+}
+
+static void dial(double seconds)
+{
+	static const size_t sizes[] = {64, 1024, 65536, 1 << 20, 4 << 20, 16 << 20};
+	const struct post_options options = {.identity = ids[1]};
+	struct post *post;
+	post_peer_id peer;
+	unsigned seen = 0;
+	uint8_t stop = STOP;
+	if (post_open(&post, &options, NULL) != 0 ||
+	    post_dial(post, address, keys_public_of(ids[0]), &peer, NULL) != 0)
+		exit(1);
+	ping(post, peer, 64, 100);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		push(post, peer, sizes[i], seconds);
+	pull(post, peer, 1024, 20000);
+	pull(post, peer, 1 << 20, 200);
+	ping(post, peer, 64, 5000);
+	ping(post, peer, 65536, 1000);
+	ping(post, peer, 1 << 20, 200);
+	struct post_counters c;
+	post_count(post, &c);
+	printf("{\"bench\":\"wire\",\"what\":\"counters\",\"resent_frames\":%llu,\"blocked\":%llu,"
+	       "\"gap_frames\":%llu,\"duplicate_frames\":%llu}\n",
+		(unsigned long long)c.resent_frames, (unsigned long long)c.link.blocked,
+		(unsigned long long)c.gap_frames, (unsigned long long)c.duplicate_frames);
+	send_whole(post, peer, &stop, 1);
+	while (!post_idle(post, peer)) {
+		wait_turn(post);
+		drain(post, &seen);
+	}
+	post_close(post);
+}
+
+static int listen_and_serve(const char *transport, int to_parent)
+{
+	struct keys_list *list;
+	struct post *post;
+	struct error err = {""};
+	char wanted[LINK_ADDRESS_SIZE];
+	if (strcmp(transport, "ipc") == 0)
+		snprintf(wanted, sizeof(wanted), "ipc:///tmp/skippipe-bench.%d", (int)getpid());
+	else
+		snprintf(wanted, sizeof(wanted), "tcp://127.0.0.1:0");
+	if (keys_list_new(&list) != 0 ||
+	    keys_list_admit(list, keys_public_of(ids[1]), KEYS_AGENT, "bench", &err) != 0)
+		return 1;
+	const struct post_options options = {.identity = ids[0], .admitted = list};
+	if (post_open(&post, &options, &err) != 0 ||
+	    post_listen(post, wanted, address, &err) != 0) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	if (write(to_parent, address, sizeof(address)) != sizeof(address))
+		return 1;
+	serve(post);
+	/* The last acknowledgement is on its way. */
+	usleep(100000);
+	struct post_counters c;
+	post_count(post, &c);
+	fprintf(stderr, "listener: resent %llu, gaps %llu, duplicates %llu, cpu %.2f s\n",
+		(unsigned long long)c.resent_frames, (unsigned long long)c.gap_frames,
+		(unsigned long long)c.duplicate_frames, cpu_s(RUSAGE_SELF));
+	post_close(post);
+	keys_list_free(list);
+	if (strcmp(transport, "ipc") == 0)
+		unlink(address + 6);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *transport = argc > 1 ? argv[1] : "tcp";
+	double seconds = argc > 2 ? atof(argv[2]) : 2.0;
+	int channel[2], status = 1;
+	link_tune_malloc();
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (keys_generate(&ids[0], NULL) != 0 || keys_generate(&ids[1], NULL) != 0 ||
+	    pipe(channel) != 0)
+		return 1;
+	pid_t child = fork();
+	if (child == 0)
+		_exit(listen_and_serve(transport, channel[1]));
+	close(channel[1]);
+	if (child > 0 && read(channel[0], address, sizeof(address)) == sizeof(address)) {
+		dial(seconds);
+		waitpid(child, &status, 0);
+	}
+	keys_free(ids[0]);
+	keys_free(ids[1]);
+	return status;
+}
