@@ -27,7 +27,9 @@ struct keys_list {
 	struct keys_entry *entries;
 	size_t n, room;
 	uint64_t version;
-	struct stamp read, complained; /* what was last read; what an error was last reported for */
+	struct stamp read;       /* what was last read */
+	struct stamp complained; /* what an error was last reported for, */
+	bool has_complained;     /* if one was */
 };
 
 int keys_list_new(struct keys_list **out)
@@ -262,11 +264,12 @@ int keys_list_refresh(struct keys_list *list, struct error *err)
 	if (list->path == NULL)
 		return 0;
 	struct stamp now = stamp_of(list->path);
-	if (stamp_equal(&now, &list->read) || stamp_equal(&now, &list->complained))
+	if (stamp_equal(&now, &list->read) ||
+	    (list->has_complained && stamp_equal(&now, &list->complained)))
 		return 0;
 	int rc = reread(list, err);
-	if (rc < 0)
-		list->complained = now;
+	list->has_complained = rc < 0;
+	list->complained = now;
 	return rc;
 }
 

@@ -140,6 +140,7 @@ void frame_put_offer(uint8_t out[FRAME_OFFER], const struct frame_offer *offer)
 	frame_put_u32(out + 8, offer->frame_most);
 	frame_put_u32(out + 12, offer->ciphers);
 	frame_put_u32(out + 16, offer->session);
+	frame_put_u32(out + 20, offer->silence_ms);
 }
 
 int frame_get_offer(const uint8_t bytes[FRAME_OFFER], struct frame_offer *out)
@@ -149,8 +150,9 @@ int frame_get_offer(const uint8_t bytes[FRAME_OFFER], struct frame_offer *out)
 		.frame_most = frame_get_u32(bytes + 8),
 		.ciphers = frame_get_u32(bytes + 12),
 		.session = frame_get_u32(bytes + 16),
+		.silence_ms = frame_get_u32(bytes + 20),
 	};
-	if (o.instance == 0 || o.frame_most < FRAME_LEAST_MOST || frame_get_u32(bytes + 20) != 0)
+	if (o.instance == 0 || o.frame_most < FRAME_LEAST_MOST || o.silence_ms == 0)
 		return -EBADMSG;
 	*out = o;
 	return 0;

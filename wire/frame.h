@@ -70,6 +70,7 @@ struct frame_offer {
 	uint32_t frame_most;  /* longest frame it takes */
 	uint32_t ciphers;     /* bit 1 << seal_cipher; the response holds exactly one */
 	uint32_t session;     /* RESPONSE: where the listener wants DATA; INIT: 0 */
+	uint32_t silence_ms;  /* it takes us for gone when it hears nothing for so long */
 };
 void frame_put_offer(uint8_t out[FRAME_OFFER], const struct frame_offer *offer);
 int frame_get_offer(const uint8_t bytes[FRAME_OFFER], struct frame_offer *out); /* -EBADMSG */

@@ -8,6 +8,7 @@
 #define ANSWER_WAIT_US   INT64_C(1000000)  /* for a COOKIE or RESPONSE, at first */
 #define BACKOFF_US       INT64_C(250000)   /* after a refusal or silence, doubling to */
 #define BACKOFF_MOST_US  INT64_C(4000000)
+#define KEEP_ALIVE_LEAST_US INT64_C(25000)
 #define RETRY_LEAST_US   INT64_C(100000)   /* between two handshakes begun */
 
 static void send_small(struct link *link, const struct socket_route *route, const uint8_t *bytes,
@@ -143,6 +144,19 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+static uint32_t own_silence_ms(const struct link *link)
+{
+	int64_t ms = link->options.silence_us / 1000;
+	return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
+}
+
+/* Four times within the other end's patience, but not at any rate it may ask for. */
+static int64_t keep_alive_of(const struct frame_offer *offer)
+{
+	int64_t us = (int64_t)offer->silence_ms * 1000 / 4;
+	return us < KEEP_ALIVE_LEAST_US ? KEEP_ALIVE_LEAST_US : us;
+}
+
 /* A half-open session and its RESPONSE. */
 static enum link_reason answer(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry *entry, const struct frame_offer *offer,
@@ -165,11 +179,13 @@ static enum link_reason answer(struct link *link, const struct frame *f, struct 
 	s->instance = offer->instance;
 	s->own_instance = own_instance;
 	s->frame_most = smaller(offer->frame_most, link->options.frame_most);
+	s->keep_alive_us = keep_alive_of(offer);
 	s->route = *route;
 	s->since_us = now_us;
 
 	frame_put_offer(payload, &(struct frame_offer){.instance = s->own_instance,
-		.frame_most = link->options.frame_most, .ciphers = 1u << cipher, .session = s->id});
+		.frame_most = link->options.frame_most, .ciphers = 1u << cipher, .session = s->id,
+		.silence_ms = own_silence_ms(link)});
 	size_t head = frame_put_response_head(bytes, f->session);
 	randombytes_buf(ephemeral, sizeof(ephemeral));
 	int rc = noise_write_second(noise, ephemeral, payload, sizeof(payload), bytes + head);
@@ -272,7 +288,8 @@ void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_u
 	size_t head = frame_put_init_head(frame, d->reserved_id, f->cookie);
 	frame_put_offer(payload, &(struct frame_offer){.instance = d->instance,
 		.frame_most = link->options.frame_most,
-		.ciphers = 1u << SEAL_XCHACHA20 | (link->aes ? 1u << SEAL_AES256_GCM : 0u)});
+		.ciphers = 1u << SEAL_XCHACHA20 | (link->aes ? 1u << SEAL_AES256_GCM : 0u),
+		.silence_ms = own_silence_ms(link)});
 	noise_init(&d->noise, true, link->options.identity, &d->key, frame, head);
 	randombytes_buf(ephemeral, sizeof(ephemeral));
 	int rc = noise_write_first(&d->noise, ephemeral, payload, sizeof(payload), frame + head);
@@ -324,6 +341,7 @@ void handshake_on_response(struct link *link, const struct frame *f, int64_t now
 	s->instance = offer.instance;
 	s->own_instance = d->instance;
 	s->frame_most = smaller(offer.frame_most, link->options.frame_most);
+	s->keep_alive_us = keep_alive_of(&offer);
 	set_keys(s, &d->noise, aes ? SEAL_AES256_GCM : SEAL_XCHACHA20);
 	noise_wipe(&d->noise);
 	d->wanted = false;

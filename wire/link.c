@@ -451,8 +451,10 @@ static void scan(struct link *link, int64_t now_us)
 			handshake_want(link, now_us);
 			continue;
 		}
-		if (now_us - s->spoke_us >= silence / 4)
+		if (now_us - s->spoke_us >= s->keep_alive_us)
 			keep_alive(link, s, now_us);
+		if (now_us + s->keep_alive_us / 2 < link->scan_us)
+			link->scan_us = now_us + s->keep_alive_us / 2;
 		if (now_us - s->since_us > REKEY_US)
 			handshake_want(link, now_us);
 	}

@@ -33,6 +33,7 @@ struct session {
 	uint64_t counter;         /* of the next frame sent */
 	uint64_t sent_bytes, received_bytes;
 	int64_t since_us, heard_us, spoke_us;
+	int64_t keep_alive_us;    /* we speak at least so often */
 };
 
 /* What a listener remembers of an admitted key beyond its sessions. */

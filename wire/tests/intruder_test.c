@@ -1,0 +1,480 @@
+/* Those who do not belong: nothing of theirs is accepted, nothing of the others' is lost, memory
+ * stays where it was, and every attempt is counted. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sodium.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "wire/frame.h"
+#include "wire/post_frame.h"
+#include "wire/socket.h"
+#include "wire/tests/pair.h"
+
+static const struct post_options defaults;
+
+static uint64_t refused(const struct end *e, enum link_reason reason)
+{
+	return counters_of(e->post).link.refused[reason];
+}
+
+/* The pair still works, in both directions, and nothing unexpected came. */
+static void still_well(struct pair *p)
+{
+	unsigned a = p->a.seen.data, b = p->b.seen.data;
+	assert_int_equal(send_text(p->b.post, p->to_a, "still there?", POST_RELIABLE), 0);
+	PAIR_UNTIL(p, p->a.seen.data == a + 1 && post_idle(p->b.post, 0));
+	assert_int_equal(send_text(p->a.post, p->a.seen.peer, "yes", POST_RELIABLE), 0);
+	PAIR_UNTIL(p, p->b.seen.data == b + 1 && post_idle(p->a.post, 0));
+	assert_int_equal(p->a.seen.restarted + p->b.seen.restarted, 0);
+	assert_int_equal(p->a.seen.lost + p->b.seen.lost, 0);
+}
+
+static void turn_for(struct pair *p, int64_t us)
+{
+	int64_t until = clock_monotonic_us() + us;
+	while (clock_monotonic_us() < until)
+		pair_turn(p);
+}
+
+/* ---- wrong keys ---- */
+
+static void stranger(struct pair *p, struct end *s, const struct keys_public *key)
+{
+	post_peer_id peer;
+	assert_int_equal(post_dial(s->post, p->address, key, &peer, NULL), 0);
+	send_text(s->post, peer, "let me in", POST_RELIABLE);
+	int64_t until = clock_monotonic_us() + 20000000;
+	while (s->seen.refused == 0 && clock_monotonic_us() < until) {
+		pair_turn(p);
+		end_turn(s);
+	}
+	assert_true(s->seen.refused > 0);
+	assert_int_equal(s->seen.up, 0);
+}
+
+static void without_an_admitted_key(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct end s;
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	end_new(&s, defaults);
+	stranger(&p, &s, keys_public_of(p.a.id));
+	assert_int_equal(s.seen.reason, LINK_NOT_ADMITTED);
+	assert_true(refused(&p.a, LINK_NOT_ADMITTED) > 0);
+	assert_int_equal(counters_of(p.a.post).peers, 1);
+	still_well(&p);
+	end_free(&s);
+	pair_close(&p);
+}
+
+static void believing_in_another_listener(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct end s;
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	end_new(&s, defaults);
+	assert_int_equal(
+		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
+	stranger(&p, &s, keys_public_of(p.b.id)); /* a cannot prove to be b */
+	assert_int_equal(s.seen.reason, LINK_BAD_SEAL);
+	still_well(&p);
+	end_free(&s);
+	pair_close(&p);
+}
+
+static void in_the_wrong_role(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct end s;
+	struct post_options agents = {.roles = KEYS_ROLE_BIT(KEYS_AGENT)};
+	pair_open(&p, agents, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	end_new(&s, defaults);
+	assert_int_equal(
+		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_WATCHER, "s", NULL), 0);
+	stranger(&p, &s, keys_public_of(p.a.id));
+	assert_int_equal(s.seen.reason, LINK_ROLE);
+	still_well(&p);
+	end_free(&s);
+	pair_close(&p);
+}
+
+static void an_expelled_key_is_cut_at_once(void **state)
+{
+	(void)state;
+	struct pair p;
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	assert_int_equal(keys_list_expel(p.a.list, "b", NULL), 0);
+	end_turn(&p.a);
+	assert_int_equal(p.a.seen.down, 1);
+	assert_int_equal(p.a.seen.reason, LINK_NOT_ADMITTED);
+	send_text(p.b.post, p.to_a, "hello?", POST_RELIABLE);
+	PAIR_UNTIL(&p, p.b.seen.refused > 0);
+	assert_int_equal(p.b.seen.reason, LINK_NOT_ADMITTED);
+	turn_for(&p, 300000);
+	assert_int_equal(p.a.seen.data, 0);
+	/* Admitted again, it goes on where it was. */
+	assert_int_equal(keys_list_admit(p.a.list, keys_public_of(p.b.id), KEYS_AGENT, "b", NULL), 0);
+	PAIR_UNTIL(&p, p.a.seen.data == 1);
+	assert_int_equal(p.b.seen.lost, 0);
+	pair_close(&p);
+}
+
+static void of_two_with_one_key_the_newer_stays(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct end s;
+	post_peer_id peer;
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1 && p.a.seen.up == 1);
+	memset(&s, 0, sizeof(s));
+	struct post_options o = {.identity = p.b.id};
+	assert_int_equal(post_open(&s.post, &o, NULL), 0);
+	assert_int_equal(post_dial(s.post, p.address, keys_public_of(p.a.id), &peer, NULL), 0);
+	int64_t until = clock_monotonic_us() + 20000000;
+	while ((s.seen.up == 0 || p.b.seen.refused == 0) && clock_monotonic_us() < until) {
+		send_text(p.b.post, p.to_a, "I was first", POST_LOSSY);
+		pair_turn(&p);
+		end_turn(&s);
+	}
+	assert_int_equal(p.b.seen.reason, LINK_SUPERSEDED);
+	assert_int_equal(counters_of(p.a.post).peers, 1);
+	unsigned ups = s.seen.up;
+	until = clock_monotonic_us() + 600000;
+	while (clock_monotonic_us() < until) {
+		pair_turn(&p);
+		end_turn(&s);
+	}
+	assert_int_equal(s.seen.up, ups); /* no tug of war */
+	assert_int_equal(s.seen.down, 0);
+	post_close(s.post);
+	pair_close(&p);
+}
+
+static void consoles_may_share_a_key(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct end s;
+	post_peer_id peer;
+	pair_open(&p, (struct post_options){.silence_us = 300000}, defaults);
+	assert_int_equal(keys_list_admit(p.a.list, keys_public_of(p.b.id), KEYS_CONSOLE, "b", NULL),
+		0);
+	PAIR_UNTIL(&p, p.b.seen.up == 1 && p.a.seen.up == 1);
+	memset(&s, 0, sizeof(s));
+	struct post_options o = {.identity = p.b.id, .silence_us = 300000};
+	assert_int_equal(post_open(&s.post, &o, NULL), 0);
+	assert_int_equal(post_dial(s.post, p.address, keys_public_of(p.a.id), &peer, NULL), 0);
+	int64_t until = clock_monotonic_us() + 20000000;
+	while (p.a.seen.up < 2 && clock_monotonic_us() < until) {
+		pair_turn(&p);
+		end_turn(&s);
+	}
+	assert_int_equal(counters_of(p.a.post).peers_up, 2);
+	assert_int_equal(p.a.seen.down, 0);
+	/* One leaves: its number is gone once that was told. */
+	post_close(s.post);
+	PAIR_UNTIL(&p, p.a.seen.down == 1);
+	PAIR_UNTIL(&p, counters_of(p.a.post).peers == 1);
+	pair_close(&p);
+}
+
+/* ---- a recorded stream ---- */
+
+struct tape {
+	uint8_t *frames[512];
+	size_t sizes[512];
+	size_t n;
+};
+
+static int record(void *context, uint8_t *frame, size_t size)
+{
+	struct tape *t = context;
+	if (t->n < 512) {
+		t->frames[t->n] = malloc(size);
+		memcpy(t->frames[t->n], frame, size);
+		t->sizes[t->n++] = size;
+	}
+	return 1;
+}
+
+static void inject(struct socket *s, const uint8_t *bytes, size_t size)
+{
+	uint8_t *frame = socket_frame(size);
+	memcpy(frame, bytes, size);
+	(void)socket_send(s, NULL, frame);
+}
+
+static void replayed_and_bit_flipped(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct tape tape = {.n = 0};
+	struct link_hook hook = {record, &tape};
+	struct socket wire;
+	struct rng r;
+	rng_init(&r, 5);
+	pair_open(&p, defaults, (struct post_options){.hook = &hook});
+	for (int i = 0; i < 20; i++)
+		send_text(p.b.post, p.to_a, "secret", POST_RELIABLE);
+	PAIR_UNTIL(&p, p.a.seen.data == 20 && post_idle(p.b.post, 0));
+	size_t n = tape.n;
+	assert_true(n > 20);
+	for (size_t i = 0; i < n; i++) { /* nothing readable on the wire */
+		assert_null(memmem(tape.frames[i], tape.sizes[i], "secret", 6));
+		assert_null(memmem(tape.frames[i], tape.sizes[i],
+			keys_public_of(p.b.id)->bytes, KEYS_BYTES));
+	}
+	assert_int_equal(socket_dial(&wire, p.address, 65536, NULL), 0);
+	turn_for(&p, 200000);
+	for (int round = 0; round < 50; round++) {
+		for (size_t i = 0; i < n; i++) {
+			uint8_t copy[4096];
+			memcpy(copy, tape.frames[i], tape.sizes[i]);
+			if (round > 0)
+				copy[rng_below(&r, (uint32_t)tape.sizes[i])] ^=
+					(uint8_t)(1u << rng_below(&r, 8));
+			inject(&wire, copy, tape.sizes[i]);
+		}
+		turn_for(&p, 2000);
+	}
+	PAIR_UNTIL(&p, refused(&p.a, LINK_BAD_SEAL) > 10 && refused(&p.a, LINK_REPLAY) > 20 &&
+		refused(&p.a, LINK_MALFORMED) > 0 && refused(&p.a, LINK_UNKNOWN_SESSION) > 0);
+	assert_int_equal(p.a.seen.data, 20);
+	assert_int_equal(p.a.seen.up, 1);
+	assert_int_equal(p.a.seen.down, 0);
+	still_well(&p);
+	socket_close(&wire);
+	pair_close(&p);
+	for (size_t i = 0; i < tape.n; i++)
+		free(tape.frames[i]);
+}
+
+/* ---- floods and noise ---- */
+
+static long resident_kib(void)
+{
+	long pages = 0, skip;
+	FILE *f = fopen("/proc/self/statm", "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld %ld", &skip, &pages), 2);
+	fclose(f);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void greetings_without_end(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct socket wire;
+	uint8_t hello[FRAME_HELLO_SIZE], nonce[FRAME_NONCE] = {1}, init[FRAME_INIT_SIZE] = {0};
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	assert_int_equal(socket_dial(&wire, p.address, 65536, NULL), 0);
+	turn_for(&p, 200000);
+	frame_put_hello(hello, nonce);
+	frame_put_init_head(init, 7, init);
+	long before = resident_kib();
+	for (int i = 0; i < 20000; i++) {
+		struct socket_route route;
+		uint8_t *frame;
+		size_t size;
+		inject(&wire, hello, sizeof(hello));
+		inject(&wire, init, sizeof(init));
+		while (socket_receive(&wire, &route, &frame, &size) == 0)
+			socket_frame_free(frame);
+		if (i % 20 == 0)
+			pair_turn(&p);
+	}
+	PAIR_UNTIL(&p, refused(&p.a, LINK_REPLAY) > 1000);
+	assert_int_equal(counters_of(p.a.post).peers, 1);
+	/* b's session at a, and a's at b. */
+	assert_int_equal(counters_of(p.a.post).link.sessions, 1);
+	assert_true(resident_kib() - before < 32 * 1024);
+	hello[2] = LINK_VERSION + 1;
+	inject(&wire, hello, sizeof(hello));
+	PAIR_UNTIL(&p, refused(&p.a, LINK_VERSION_OTHER) == 1);
+	still_well(&p);
+	socket_close(&wire);
+	pair_close(&p);
+}
+
+static int plain_connect(const char *address)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1))};
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	assert_true(fd >= 0);
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
+		assert_int_equal(errno, EINPROGRESS);
+	return fd;
+}
+
+/* nanomsg's own greeting for a REQ socket, then a message said to be `length` bytes long. */
+static size_t sp_greeting(uint8_t out[16], uint64_t length)
+{
+	static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+	memcpy(out, greeting, 8);
+	for (int i = 0; i < 8; i++)
+		out[8 + i] = (uint8_t)(length >> (8 * (7 - i)));
+	return 16;
+}
+
+static void oversized_and_endless(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct socket wire;
+	static uint8_t block[65536];
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	assert_int_equal(socket_dial(&wire, p.address, 65536, NULL), 0);
+	turn_for(&p, 200000);
+	long before = resident_kib();
+	/* Longer than a frame may be, by a proper nanomsg peer: the connection is cut. */
+	for (int i = 0; i < 10; i++) {
+		uint8_t *frame = socket_frame(3 << 20);
+		memset(frame, 1, 3 << 20);
+		(void)socket_send(&wire, NULL, frame);
+		turn_for(&p, 20000);
+	}
+	/* Lengths up to 2^64 - 1, and then bytes for as long as anyone takes them. */
+	static const uint64_t lengths[] = {UINT64_MAX, UINT64_C(1) << 62, UINT64_C(1) << 40,
+		(1 << 20) + 100, 0, 3};
+	for (int i = 0; i < 60; i++) {
+		uint8_t greeting[16];
+		int fd = plain_connect(p.address);
+		turn_for(&p, 2000);
+		sp_greeting(greeting, lengths[i % 6]);
+		(void)!send(fd, greeting, 16, MSG_NOSIGNAL);
+		for (int k = 0; k < 64; k++)
+			if (send(fd, block, sizeof(block), MSG_NOSIGNAL) < 0)
+				break;
+		turn_for(&p, 2000);
+		close(fd);
+	}
+	assert_true(resident_kib() - before < 64 * 1024);
+	assert_int_equal(counters_of(p.a.post).peers, 1);
+	still_well(&p);
+	socket_close(&wire);
+	pair_close(&p);
+}
+
+static void noise_on_the_port(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct rng r;
+	rng_init(&r, 11);
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	int fds[100];
+	for (int i = 0; i < 100; i++) {
+		uint8_t bytes[512];
+		fds[i] = plain_connect(p.address);
+		pair_turn(&p);
+		size_t n = i % 2 == 0 ? 0 : sp_greeting(bytes, rng_below(&r, 300));
+		for (; n < sizeof(bytes); n++)
+			bytes[n] = (uint8_t)rng_next(&r);
+		(void)!send(fds[i], bytes, sizeof(bytes), MSG_NOSIGNAL);
+		pair_turn(&p);
+	}
+	still_well(&p);
+	for (int i = 0; i < 100; i++)
+		close(fds[i]);
+	turn_for(&p, 100000);
+	still_well(&p);
+	pair_close(&p);
+}
+
+/* ---- an admitted process that misbehaves ---- */
+
+static void a_compromised_agent(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct end s;
+	struct link *link;
+	struct link_event e;
+	struct rng r;
+	uint32_t session = 0;
+	rng_init(&r, 3);
+	pair_open(&p, (struct post_options){.assembling_most_bytes = 4 << 20}, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	end_new(&s, defaults);
+	assert_int_equal(
+		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
+	struct link_options o = {.identity = s.id, .frame_most = 1 << 20, .silence_us = 5000000};
+	assert_int_equal(link_dial(&link, &o, p.address, keys_public_of(p.a.id), 99, NULL), 0);
+	int64_t until = clock_monotonic_us() + 20000000;
+	while (session == 0 && clock_monotonic_us() < until) {
+		link_tick(link, clock_monotonic_us());
+		if (link_receive(link, clock_monotonic_us(), &e) == 0 && e.kind == LINK_UP)
+			session = e.session;
+		pair_turn(&p);
+	}
+	assert_true(session != 0);
+	long before = resident_kib();
+	for (int i = 0; i < 20000; i++) {
+		struct post_frame f = {.kind = POST_FRAME_CHUNK, .ack = rng_next(&r) % 3,
+			.gap = i % 2 == 0,
+			.chunk = {.number = rng_next(&r) % 4,
+				.total = i % 3 == 0 ? UINT64_MAX : rng_next(&r) % (200 << 20),
+				.offset = i % 5 == 0 ? rng_next(&r) : 0}};
+		uint8_t *content = link_buffer(POST_FRAME_HEAD + 1);
+		post_frame_put_head(content, &f);
+		if (i % 7 == 0)
+			content[rng_below(&r, 4)] = (uint8_t)rng_next(&r);
+		content[POST_FRAME_HEAD] = 0;
+		(void)link_send(link, session, content, POST_FRAME_HEAD + 1, clock_monotonic_us());
+		if (i % 20 == 0)
+			pair_turn(&p);
+		while (link_receive(link, clock_monotonic_us(), &e) == 0)
+			link_release(e.owner);
+	}
+	PAIR_UNTIL(&p, refused(&p.a, LINK_MALFORMED) > 100);
+	assert_true(counters_of(p.a.post).assembling_bytes <= 256 << 20);
+	assert_true(resident_kib() - before < 64 * 1024);
+	p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
+	still_well(&p);
+	link_close(link);
+	end_free(&s);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_an_admitted_key),
+		cmocka_unit_test(believing_in_another_listener),
+		cmocka_unit_test(in_the_wrong_role),
+		cmocka_unit_test(an_expelled_key_is_cut_at_once),
+		cmocka_unit_test(of_two_with_one_key_the_newer_stays),
+		cmocka_unit_test(consoles_may_share_a_key),
+		cmocka_unit_test(replayed_and_bit_flipped),
+		cmocka_unit_test(greetings_without_end),
+		cmocka_unit_test(oversized_and_endless),
+		cmocka_unit_test(noise_on_the_port),
+		cmocka_unit_test(a_compromised_agent),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/* Key files and the list of the admitted. */
+#include "wire/keys.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+
+struct place {
+	char folder[64], key[128], list[128];
+};
+
+static void place_make(struct place *p)
+{
+	snprintf(p->folder, sizeof(p->folder), "/tmp/skippipe-keys-test.XXXXXX");
+	assert_non_null(mkdtemp(p->folder));
+	snprintf(p->key, sizeof(p->key), "%s/key", p->folder);
+	snprintf(p->list, sizeof(p->list), "%s/admitted", p->folder);
+}
+
+static void place_clear(struct place *p)
+{
+	char lock[160];
+	snprintf(lock, sizeof(lock), "%s.lock", p->list);
+	unlink(p->key);
+	unlink(p->list);
+	unlink(lock);
+	assert_int_equal(rmdir(p->folder), 0);
+}
+
+static void write_text(const char *path, const char *text, mode_t mode)
+{
+	assert_int_equal(file_write(path, text, strlen(text), mode, NULL), 0);
+	assert_int_equal(chmod(path, mode), 0);
+}
+
+static void a_key_survives_its_file(void **state)
+{
+	(void)state;
+	struct place p;
+	struct keys_identity *a, *b;
+	struct stat st;
+	struct error err;
+	place_make(&p);
+	assert_int_equal(keys_load_or_make(&a, p.key, &err), 0);
+	assert_int_equal(stat(p.key, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(keys_load_or_make(&b, p.key, &err), 0);
+	assert_true(keys_equal(keys_public_of(a), keys_public_of(b)));
+	assert_int_equal(keys_save(a, p.key, &err), -EEXIST);
+	assert_non_null(strstr(err.text, p.key));
+	keys_free(a);
+	keys_free(b);
+	assert_int_equal(chmod(p.key, 0640), 0);
+	assert_int_equal(keys_load(&a, p.key, &err), -EACCES);
+	place_clear(&p);
+}
+
+static void expect_bad_key(const struct place *p, const char *text, const char *where)
+{
+	struct keys_identity *id;
+	struct error err = {""};
+	write_text(p->key, text, 0600);
+	assert_int_equal(keys_load(&id, p->key, &err), -EINVAL);
+	if (strstr(err.text, where) == NULL || strstr(err.text, p->key) == NULL)
+		fail_msg("\"%s\" does not name %s", err.text, where);
+	assert_null(strstr(err.text, "1111")); /* no part of a secret */
+}
+
+#define ONES "1111111111111111111111111111111111111111111111111111111111111111"
+
+static void broken_key_files_are_named(void **state)
+{
+	(void)state;
+	struct place p;
+	place_make(&p);
+	expect_bad_key(&p, "", ":1:");
+	expect_bad_key(&p, "skippipe-key 2\n", ":1:");
+	expect_bad_key(&p, "skippipe-key 1\n", ":2:");
+	expect_bad_key(&p, "skippipe-key 1\npublic 12\n", ":2:");
+	expect_bad_key(&p, "skippipe-key 1\npublic " ONES "\n", ":3:");
+	expect_bad_key(&p, "skippipe-key 1\npublic " ONES "\nsecret " ONES "2\n", ":3:");
+	expect_bad_key(&p, "skippipe-key 1\npublic " ONES "\nsecret " ONES "\n", "not the secret");
+	place_clear(&p);
+}
+
+static void the_list_is_edited_and_reread(void **state)
+{
+	(void)state;
+	struct place p;
+	struct keys_list *one, *two;
+	struct error err = {""};
+	struct keys_public a = {{1}}, b = {{2}};
+	char hex[KEYS_TEXT_SIZE];
+	place_make(&p);
+	assert_int_equal(keys_list_open(&one, p.list, &err), 0);
+	assert_int_equal(keys_list_open(&two, p.list, &err), 0);
+	assert_int_equal(keys_list_admit(one, &a, KEYS_AGENT, "node1", &err), 0);
+	assert_int_equal(keys_list_refresh(two, &err), 1);
+	assert_int_equal(keys_list_refresh(two, &err), 0);
+	assert_string_equal(keys_list_find(two, &a)->name, "node1");
+	/* An edit through a list that is behind keeps what the other wrote. */
+	assert_int_equal(keys_list_admit(one, &b, KEYS_CONSOLE, "desk", &err), 0);
+	uint64_t version = keys_list_version(two);
+	assert_int_equal(keys_list_expel(two, "node1", &err), 0);
+	assert_true(keys_list_version(two) > version);
+	assert_int_equal(keys_list_count(two), 1);
+	assert_int_equal(keys_list_refresh(one, &err), 1);
+	assert_null(keys_list_find(one, &a));
+	assert_int_equal(keys_list_find(one, &b)->role, KEYS_CONSOLE);
+	keys_text(&b, hex);
+	assert_int_equal(keys_list_expel(one, hex, &err), 0);
+	assert_int_equal(keys_list_expel(one, hex, &err), -ENOENT);
+	/* Refusals change nothing. */
+	assert_int_equal(keys_list_admit(one, &a, KEYS_AGENT, "x", &err), 0);
+	assert_int_equal(keys_list_admit(one, &b, KEYS_AGENT, "x", &err), -EEXIST);
+	assert_int_equal(keys_list_admit(one, &b, KEYS_AGENT, "a b", &err), -EINVAL);
+	assert_int_equal(keys_list_admit(one, &b, KEYS_AGENT, "--role", &err), -EINVAL);
+	assert_int_equal(keys_list_admit(one, &b, (enum keys_role)9, "y", &err), -EINVAL);
+	assert_int_equal(keys_list_admit(one, &a, KEYS_WATCHER, "z", &err), 0); /* replaces */
+	assert_int_equal(keys_list_count(one), 1);
+	assert_string_equal(keys_list_at(one, 0)->name, "z");
+	/* A file taken away admits nobody. */
+	unlink(p.list);
+	assert_int_equal(keys_list_refresh(one, &err), 1);
+	assert_int_equal(keys_list_count(one), 0);
+	keys_list_free(one);
+	keys_list_free(two);
+	place_clear(&p);
+}
+
+static void expect_bad_list(const struct place *p, const char *text, const char *where)
+{
+	struct keys_list *list;
+	struct error err = {""};
+	write_text(p->list, text, 0600);
+	assert_int_equal(keys_list_open(&list, p->list, &err), -EINVAL);
+	if (strstr(err.text, where) == NULL || strstr(err.text, p->list) == NULL)
+		fail_msg("\"%s\" does not name %s", err.text, where);
+}
+
+static void broken_lists_are_named(void **state)
+{
+	(void)state;
+	struct place p;
+	struct keys_list *list;
+	struct error err;
+	place_make(&p);
+	expect_bad_list(&p, "", ":1:");
+	expect_bad_list(&p, "skippipe-admitted 2\n", ":1:");
+	expect_bad_list(&p, "skippipe-admitted 1\n12 agent x\n", ":2:");
+	expect_bad_list(&p, "skippipe-admitted 1\n\n" ONES " agnet x\n", ":3:");
+	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent\n", ":2:");
+	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent x y\n", ":2:");
+	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent x\n" ONES " agent y\n", ":3:");
+	/* A list in force stays in force when its file breaks, and that is said once. */
+	write_text(p.list, "skippipe-admitted 1\n# c\n" ONES " agent x\n", 0600);
+	assert_int_equal(keys_list_open(&list, p.list, &err), 0);
+	write_text(p.list, "skippipe-admitted 1\nrubbish\n", 0600);
+	assert_int_equal(keys_list_refresh(list, &err), -EINVAL);
+	assert_int_equal(keys_list_refresh(list, &err), 0);
+	assert_int_equal(keys_list_count(list), 1);
+	assert_int_equal(keys_list_expel(list, "x", &err), -EINVAL); /* it would overwrite the edit */
+	keys_list_free(list);
+	place_clear(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_key_survives_its_file),
+		cmocka_unit_test(broken_key_files_are_named),
+		cmocka_unit_test(the_list_is_edited_and_reread),
+		cmocka_unit_test(broken_lists_are_named),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
