@@ -372,6 +372,8 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 		members_set(c, m, NODE_LIVE, "");
 	} else if (m->state == NODE_DEAD && m->marked) {
 		members_set(c, m, NODE_FAILED, "marked failed");
+	} else if (m->state == NODE_DEAD && c->phase == PHASE_GATHERING && member_stage(c, m) < 0) {
+		members_set(c, m, NODE_JOINING, "");
 	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m)) {
 		note(c, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
@@ -436,7 +438,7 @@ static void check_silence(struct controller *c, struct member *m)
 {
 	int64_t quiet = c->now_us - m->heard_us;
 
-	if (!member_alive(m))
+	if (!member_alive(m) || !m->welcomed)
 		return;
 	if (quiet > c->options.silence_us) {
 		char why[96];
