@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "controller/see.h"
 
 /* A thing done. */
 struct act {
@@ -490,26 +491,31 @@ static void answer_now(struct controller *c, struct console *to, const struct ms
 	console_send(c, to, &out);
 }
 
-/* The planner's question for "what if this were done", in q and excluded (MSG_NODES); false, with
- * the reason, when there is no such thing to do. */
-static bool what_if(const struct controller *c, const struct msg_command *m, struct planner_request *q,
-		    bool *excluded, struct outcome *o)
+/* The planner's question for a plan like today's, in q and excluded (MSG_NODES). */
+static void as_things_are(const struct controller *c, struct planner_request *q, bool *excluded)
 {
-	bool leaves_out = m->node >= 0 && m->verb != COMMAND_SKIP;
-
 	*q = (struct planner_request){ .kind = PLANNER_PREVIEW, .path_length = (int)c->path_length,
 				       .algorithm = PLAN_BEST, .excluded = excluded,
 				       .from = c->current->plan, .budget_s = 0.15, .threads = 1,
 				       .seed = c->options.seed, .reason = "preview" };
 	for (uint32_t i = 0; i < c->n_members; i++)
 		excluded[i] = !c->members[i].replica || c->members[i].marked;
+}
+
+/* The same, if this were done; false, with the reason, when there is no such thing to do. */
+static bool what_if(const struct controller *c, const struct msg_command *m, struct planner_request *q,
+		    bool *excluded, struct outcome *o)
+{
+	bool leaves_out = m->node >= 0 && m->verb != COMMAND_SKIP;
+
+	as_things_are(c, q, excluded);
 	if (leaves_out && (uint32_t)m->node >= c->n_members) {
 		outcome_set(o, -EINVAL, "there is no node %d", m->node);
 		return false;
 	}
 	if (leaves_out)
 		excluded[m->node] = m->verb != COMMAND_RECOVER;
-	if (m->verb != COMMAND_SKIP && m->verb != COMMAND_COMPARE)
+	if (m->verb != COMMAND_SKIP)
 		return true;
 	if (m->value < 0 || m->value >= c->cluster->n_stages) {
 		outcome_set(o, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
@@ -570,24 +576,17 @@ static void candidate(struct controller *c, struct console *to, const struct msg
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q;
-	char name[128];
-	enum plan_algorithm a = PLAN_BEST;
+	char name[32];
+	struct error err;
 
-	while (plan_algorithm_name(a) && strcmp(plan_algorithm_name(a), m->text) != 0)
-		a++;
-	if (!plan_algorithm_name(a)) {
-		outcome_set(o, -EINVAL, "no algorithm \"%.60s\"", m->text);
-	} else if (!c->current) {
+	if (!c->current) {
 		outcome_set(o, -EAGAIN, "there is no plan yet");
-	} else if (what_if(c, m, &q, excluded, o)) {
-		q.kind = PLANNER_COMPARE;
-		q.algorithm = a;
-		q.from = a == PLAN_BEST ? q.from : NULL;
-		q.budget_s = 1;
-		if (a == PLAN_DTFM)
-			q.path_length = c->cluster->n_stages;
-		snprintf(name, sizeof(name), "%.40s %d/%d", m->text, c->cluster->n_stages - q.path_length,
-			 c->cluster->n_stages);
+		return;
+	}
+	as_things_are(c, &q, excluded);
+	if (see_compare(m, c->cluster->n_stages, c->n_members, excluded, &q, name, sizeof(name), &err) != 0) {
+		outcome_set(o, -EINVAL, "%.180s", err.text);
+	} else {
 		await(c, to, m, &q, name);
 		outcome_set(o, 0, "planning %s", name);
 	}

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "controller/names.h"
+#include "controller/see.h"
 
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
@@ -24,21 +25,18 @@ struct console *console_of_peer(struct controller *c, post_peer_id peer)
 	return NULL;
 }
 
-/* The sequence sits in the envelope: one encoding serves every console, restamped. */
 void console_send(struct controller *c, struct console *to, struct msg *m)
 {
-	size_t size = msg_size(m);
-	unsigned char *data = size ? malloc(size) : NULL;
-	struct post_part part = { data, size };
+	int rc;
 
 	m->sequence = ++to->sequence;
-	if (!data || msg_encode(m, data, size) < 0) {
+	rc = see_send(c->post, to->peer, m, c->now_us);
+	if (rc == -EINVAL || rc == -ENOMEM) {
 		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(m->type));
-	} else if (post_send(c->post, to->peer, &part, 1, POST_RELIABLE, c->now_us) != 0) {
+	} else if (rc != 0) {
 		to->dropped++;
 		to->lagging = true;
 	}
-	free(data);
 }
 
 void consoles_tell(struct controller *c, struct msg *m)
@@ -157,79 +155,19 @@ static void fill_fault(const struct fault *f, struct msg *m)
 						 f->peer, f->factor, f->ends_us };
 }
 
-/* The trace as the events that agents would report, in real microseconds from the start. */
-static uint32_t planned_events(const struct controller *c, const struct planned *p,
-			       struct msg_task_event *out)
-{
-	static const uint8_t kinds[] = { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_BACKWARD };
-	uint32_t n = 0;
-
-	for (int i = 0; i < p->trace->n_tasks; i++) {
-		const struct sim_task *t = &p->trace->tasks[i];
-		struct msg_task_event e = {
-			.type = WORK_STARTS, .kind = kinds[t->kind & 3], .node = (uint16_t)t->node,
-			.blocker_node = (uint16_t)t->node, .microbatch = (uint32_t)t->microbatch,
-			.blocker = UINT32_MAX, .at_us = (int64_t)(t->start_s * c->unit_s * 1e6),
-			.arrived_us = (int64_t)(t->arrival_s * c->unit_s * 1e6),
-		};
-
-		if (t->collided && t->waited_for >= 0)
-			e.blocker = (uint32_t)p->trace->tasks[t->waited_for].microbatch;
-		out[n++] = e;
-		e.type = WORK_ENDS;
-		e.at_us = (int64_t)(t->end_s * c->unit_s * 1e6);
-		out[n++] = e;
-	}
-	return n;
-}
-
 static void tell_plan(struct controller *c, const struct planned *p, const char *candidate,
 		      struct console *only)
 {
-	const struct plan_predicted *predicted = &p->plan->predicted;
-	uint32_t n = c->routes.n, visits[MSG_STAGES] = { 0 };
-	struct msg_route *routes = calloc(n, sizeof(*routes));
-	struct msg_task_event *events = calloc(2 * (size_t)p->trace->n_tasks + 1, sizeof(*events));
-	struct routes view;
-	struct msg m = { .type = MSG_SEE_PLAN };
-	struct msg_see_plan *s = &m.u.see_plan;
+	struct see_run run = { c->n_members, c->n_shards, c->per_shard, c->shard_of, c->unit_s };
+	struct see_plan s;
 
-	if (!routes || !events || routes_init(&view, n, c->n_members) != 0) {
-		free(routes);
-		free(events);
+	if (see_plan_init(&s, &run, p, candidate) != 0)
 		return;
-	}
-	if (routes_from_plan(&view, p->plan, c->shard_of, c->n_shards, c->per_shard, 0, NULL) == 0) {
-		*s = (struct msg_see_plan){
-			.epoch = p->epoch, .iteration = p->iteration,
-			.path_length = (uint32_t)p->plan->path_length,
-			.n_stages = (uint32_t)p->plan->n_stages,
-			.iteration_s = (float)predicted->iteration_s, .sync_s = (float)predicted->sync_s,
-			.wait_s = (float)predicted->collision_wait_s,
-			.lower_bound_s = (float)predicted->lower_bound_s,
-			.idle_fraction = (float)predicted->idle_fraction,
-			.collisions = (uint32_t)predicted->collisions, .elapsed_s = (float)p->elapsed_s,
-			.n_visits = (uint32_t)p->plan->n_stages, .visits = visits, .n_routes = n,
-			.routes = routes, .planned = events,
-		};
-		for (uint32_t i = 0; i < n; i++)
-			routes[i] = view.microbatches[i].route;
-		for (int i = 0; i < p->trace->n_stages && i < MSG_STAGES; i++)
-			visits[i] = (uint32_t)p->trace->exposure[i];
-		s->n_planned = planned_events(c, p, events);
-		snprintf(s->algorithm, sizeof(s->algorithm), "%s",
-			 p->plan->search.algorithm ? p->plan->search.algorithm : "");
-		snprintf(s->reason, sizeof(s->reason), "%s", p->reason);
-		s->candidate = candidate != NULL;
-		snprintf(s->name, sizeof(s->name), "%s", candidate ? candidate : "");
-		if (only)
-			console_send(c, only, &m);
-		else
-			consoles_tell(c, &m);
-	}
-	routes_fini(&view);
-	free(routes);
-	free(events);
+	if (only)
+		console_send(c, only, &s.message);
+	else
+		consoles_tell(c, &s.message);
+	see_plan_fini(&s);
 }
 
 void consoles_plan(struct controller *c, const struct planned *p)
