@@ -1,0 +1,150 @@
+/* bench/model: training speed of a preset on the CPU, and beside it PyTorch's on the same
+ * shapes, threads and machine, taking turns.
+ *
+ *   build/bench/model [PRESET [THREADS [SECONDS [ROUNDS]]]]      default: 30m 2 15 2
+ *
+ * A step is one microbatch, forward, backward and AdamW. PyTorch's part is left out, aloud,
+ * where it cannot be imported; SKIPPIPE_PYTHON names the interpreter. Tokens per second of wall
+ * time mean little on a busy machine; those per second of CPU time hold better: both are
+ * printed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "model/trainer.h"
+
+struct speed {
+	double wall, cpu; /* tokens per second */
+};
+
+static double cpu_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+struct session {
+	struct trainer *trainer;
+	struct model_config config;
+	struct recipe recipe;
+	int32_t *tokens, *targets; /* (B, T) */
+	uint64_t iteration;
+};
+
+static int step(struct session *s)
+{
+	size_t n = (size_t)s->recipe.batch * s->recipe.sequence;
+	uint32_t path[1024];
+	struct rng rng;
+	double norm;
+	float loss;
+	int rc;
+
+	rng_init(&rng, ++s->iteration);
+	for (size_t i = 0; i < n; i++) {
+		s->tokens[i] = (int32_t)rng_below(&rng, s->config.vocab);
+		s->targets[i] = (int32_t)rng_below(&rng, s->config.vocab);
+	}
+	for (uint32_t i = 1; i < s->config.n_stages; i++)
+		path[i - 1] = i;
+	rc = trainer_microbatch(s->trainer, path, s->config.n_stages - 1, s->tokens, s->targets,
+				&loss);
+	return rc ? rc : trainer_step(s->trainer, s->iteration, GRAD_NORM_MICROBATCHES, &norm);
+}
+
+static int measure(struct session *s, double seconds, struct speed *out)
+{
+	size_t n = (size_t)s->recipe.batch * s->recipe.sequence, steps = 0;
+	int64_t begin = clock_monotonic_us();
+	double cpu = cpu_seconds(), took;
+
+	do {
+		if (step(s))
+			return -1;
+		steps++;
+		took = (double)(clock_monotonic_us() - begin) / 1e6;
+	} while (took < seconds);
+	out->wall = (double)(n * steps) / took;
+	out->cpu = (double)(n * steps) / (cpu_seconds() - cpu);
+	return 0;
+}
+
+/* type: "float32" or "bfloat16". */
+static int measure_torch(const struct session *s, unsigned threads, double seconds,
+			 const char *type, struct speed *out)
+{
+	const struct model_config *c = &s->config;
+	const char *python = getenv("SKIPPIPE_PYTHON");
+	char command[512];
+	FILE *p;
+	int got;
+
+	snprintf(command, sizeof(command),
+		 "%s bench/model_torch.py %u %u %u %u %u %u %u %d %u %u %u %.0f %s 2>/dev/null",
+		 python ? python : "python3", c->vocab, c->dim, c->n_layers, c->n_heads,
+		 c->n_kv_heads, c->ffn_dim, c->context, (int)c->tied, s->recipe.batch,
+		 s->recipe.sequence, threads, seconds, type);
+	p = popen(command, "r");
+	if (!p)
+		return -1;
+	got = fscanf(p, "%lf %lf", &out->wall, &out->cpu);
+	pclose(p);
+	return got == 2 ? 0 : -1;
+}
+
+static void show(const char *who, const struct speed *s)
+{
+	printf("%-18s %9.0f tokens/s   %9.0f tokens per CPU second\n", who, s->wall, s->cpu);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct session s = { .iteration = 0 };
+	struct stage_options o = { .seed = 1 };
+	double seconds = argc > 3 ? atof(argv[3]) : 15;
+	int rounds = argc > 4 ? atoi(argv[4]) : 2;
+	struct error err = { "" };
+	struct speed speed;
+
+	if (model_preset(argc > 1 ? argv[1] : "30m", &s.config, &s.recipe, &err)) {
+		fprintf(stderr, "bench/model: %s\n", err.text);
+		return 2;
+	}
+	o.threads = argc > 2 ? (uint32_t)atoi(argv[2]) : 2;
+	o.batch = s.recipe.batch;
+	o.sequence = s.recipe.sequence;
+	s.tokens = calloc((size_t)o.batch * o.sequence, sizeof(*s.tokens));
+	s.targets = calloc((size_t)o.batch * o.sequence, sizeof(*s.targets));
+	if (!s.tokens || !s.targets ||
+	    trainer_new(&s.trainer, &s.config, &s.recipe, &o, &err)) {
+		fprintf(stderr, "bench/model: %s\n", err.text);
+		return 1;
+	}
+	printf("%zu parameters, microbatches of %u x %u tokens, %u threads\n",
+	       trainer_parameters(s.trainer), o.batch, o.sequence, o.threads);
+	if (step(&s)) /* warm up */
+		return 1;
+	for (int i = 0; i < rounds; i++) {
+		if (measure(&s, seconds, &speed))
+			return 1;
+		show("skippipe float32", &speed);
+		if (measure_torch(&s, o.threads, seconds, "float32", &speed)) {
+			printf("PyTorch cannot be imported: left out (SKIPPIPE_PYTHON names an "
+			       "interpreter)\n");
+			continue;
+		}
+		show("PyTorch float32", &speed);
+		if (measure_torch(&s, o.threads, seconds, "bfloat16", &speed) == 0)
+			show("PyTorch bfloat16", &speed);
+	}
+	trainer_free(s.trainer);
+	free(s.tokens);
+	free(s.targets);
+	return 0;
+}

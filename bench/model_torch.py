@@ -1,0 +1,85 @@
+"""PyTorch's side of bench/model: the same model and step in eager mode with its fused attention.
+
+Prints tokens per second of wall time and of CPU time.
+"""
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+(vocab, dim, layers, heads, kv_heads, ffn, context, tied, batch, sequence, threads,
+ seconds) = map(int, sys.argv[1:13])
+dtype = getattr(torch, sys.argv[13])
+torch.set_num_threads(threads)
+torch.manual_seed(1)
+head = dim // heads
+angles = torch.outer(torch.arange(sequence).float(),
+                     10000.0 ** (-torch.arange(0, head, 2).float() / head))
+cosines, sines = torch.cat([angles, angles], -1).cos(), torch.cat([angles, angles], -1).sin()
+
+
+def rotate(x):
+    a, b = x.chunk(2, -1)
+    return x * cosines.to(x.dtype) + torch.cat([-b, a], -1) * sines.to(x.dtype)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = (torch.nn.RMSNorm(dim, 1e-5) for _ in range(2))
+        self.qkv = torch.nn.Linear(dim, (heads + 2 * kv_heads) * head, bias=False)
+        self.o = torch.nn.Linear(dim, dim, bias=False)
+        self.gate_up = torch.nn.Linear(dim, 2 * ffn, bias=False)
+        self.down = torch.nn.Linear(ffn, dim, bias=False)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(b, t, -1, head).transpose(1, 2).split(
+            [heads, kv_heads, kv_heads], 1)
+        a = F.scaled_dot_product_attention(rotate(q), rotate(k), v, is_causal=True,
+                                           enable_gqa=heads != kv_heads)
+        x = x + self.o(a.transpose(1, 2).reshape(b, t, dim))
+        gate, up = self.gate_up(self.norm2(x)).chunk(2, -1)
+        return x + self.down(F.silu(gate) * up)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(vocab, dim)
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(layers))
+        self.norm = torch.nn.RMSNorm(dim, 1e-5)
+        self.head = torch.nn.Linear(dim, vocab, bias=False)
+        if tied:
+            self.head.weight = self.embed.weight
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x))
+
+
+model = Model()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+
+
+def step():
+    tokens = torch.randint(vocab, (batch, sequence))
+    targets = torch.randint(vocab, (batch, sequence))
+    with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+        loss = F.cross_entropy(model(tokens).flatten(0, 1).float(), targets.flatten())
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+step()
+steps, wall, cpu = 0, time.monotonic(), time.process_time()
+while time.monotonic() - wall < seconds:
+    step()
+    steps += 1
+tokens = steps * batch * sequence
+print(tokens / (time.monotonic() - wall), tokens / (time.process_time() - cpu))

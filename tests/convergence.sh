@@ -1,0 +1,43 @@
+#!/bin/bash
+# What leaving stages out does to training: docs/convergence.md says what is measured and why.
+#
+#   tests/convergence.sh FOLDER [ITERATIONS [RUN...]]
+#
+# Trains one small model for each RUN (default: all), a validation curve in FOLDER/RUN.jsonl, a
+# checkpoint in FOLDER/RUN, and the model with stages left out in FOLDER/RUN.eval; then
+# FOLDER/convergence.svg and a table on stdout. SHAPE changes the model, TRAIN the training.
+set -eu
+cd "$(dirname "$0")/.."
+folder=$1
+iterations=${2:-400}
+shift $(($# < 2 ? $# : 2))
+model=${SKIPPIPE_BUILD:-$PWD/build}/bin/skippipe-model
+# Twelve stages of one layer each. The first of them stands for stage 0, which every microbatch
+# visits; the real stage 0 holds only embedding and head here, so that even this can be broken.
+SHAPE=${SHAPE:---preset tiny --set dim=64 --set n_heads=4 --set n_kv_heads=2 --set ffn_dim=176 --set n_stages=13}
+TRAIN=${TRAIN:---microbatches 10 --validate-every 20 --set lr=0.003 --set warmup=20 --set final_lr=0.1}
+mkdir -p "$folder"
+
+rules() { # rules RUN: its paths
+	case $1 in
+	full) echo "--skip 0" ;;
+	skip25) echo "--skip 3 --always 1 --swap 0.25" ;;
+	skip33) echo "--skip 4 --always 1 --swap 0.25" ;;
+	skip50) echo "--skip 6 --always 1 --swap 0.25" ;;
+	first-skipped) echo "--skip 4 --swap 0.25" ;;
+	any-order) echo "--skip 4 --always 1 --break order" ;;
+	unequal) echo "--skip 4 --always 1 --swap 0.25 --break exposure" ;;
+	*) echo "convergence: no run called $1" >&2; return 1 ;;
+	esac
+}
+
+[ $# -gt 0 ] || set -- full skip25 skip33 skip50 first-skipped any-order unequal
+for run in "$@"; do
+	paths=$(rules "$run")
+	"$model" train $SHAPE $TRAIN $paths --set iterations="$iterations" --iterations "$iterations" \
+		--out "$folder/$run" --format jsonl >"$folder/$run.jsonl"
+	"$model" eval "$folder/$run" --table --batches 32 >"$folder/$run.eval"
+	printf '%-14s validation loss %s\n' "$run" \
+		"$(sed -n 's/.*"validation":\([0-9.]*\).*/\1/p' "$folder/$run.jsonl" | tail -n 1)"
+done
+tests/convergence_plot.sh "$folder" "$@" >"$folder/convergence.svg"

@@ -1,0 +1,38 @@
+#!/bin/bash
+# convergence_plot.sh FOLDER RUN...: the validation curves of FOLDER/RUN.jsonl as one SVG.
+set -eu
+folder=$1
+shift
+for run in "$@"; do
+	sed -n 's/.*"n":\([0-9]*\).*"validation":\([0-9.]*\).*/'"$run"' \1 \2/p' "$folder/$run.jsonl"
+done | awk '
+BEGIN {
+	width = 640; height = 400; left = 56; right = 130; top = 16; bottom = 44
+	split("#1b6ca8 #2a9d5c #d9822b #b83280 #7a7a7a #8c6d31 #c0392b", colour, " ")
+}
+{
+	if (!($1 in seen)) { seen[$1] = ++runs; name[runs] = $1 }
+	k = seen[$1]; n[k]++; x[k, n[k]] = $2; y[k, n[k]] = $3
+	if ($2 > most) most = $2
+	if ($2 > 0 && $3 > high) high = $3
+	if (low == "" || $3 < low) low = $3
+}
+function px(v) { return left + v / most * (width - left - right) }
+function py(v) { if (v > high) v = high; return top + (high - v) / (high - low) * (height - top - bottom) }
+END {
+	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n", width, height
+	printf "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+	for (i = 0; i <= 4; i++) {
+		v = low + (high - low) * i / 4
+		printf "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.2f</text>\n", left, py(v), width - right, py(v), left - 6, py(v) + 4, v
+		printf "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", px(most * i / 4), height - bottom + 18, most * i / 4
+	}
+	printf "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">iteration</text>\n", (left + width - right) / 2, height - 8
+	printf "<text x=\"14\" y=\"%d\" transform=\"rotate(-90 14 %d)\" text-anchor=\"middle\">validation loss (nats a byte)</text>\n", height / 2, height / 2
+	for (k = 1; k <= runs; k++) {
+		printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"", colour[(k - 1) % 7 + 1]
+		for (i = 1; i <= n[k]; i++) printf "%.1f,%.1f ", px(x[k, i]), py(y[k, i])
+		printf "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", width - right + 8, top + 16 * k, colour[(k - 1) % 7 + 1], name[k]
+	}
+	print "</svg>"
+}'
