@@ -101,6 +101,7 @@ static void announce(struct controller *c, const struct msg *m, const struct msg
 		if (!r->replica)
 			continue;
 		r->holds = c->committed;
+		r->held_stage = (uint8_t)member_stage(c, r);
 		r->hash_agrees = true;
 		r->hash = 0; /* told by MSG_COMMITTED */
 		member_send(c, r, m);
@@ -175,8 +176,8 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 	const struct member *other;
 
 	record_hash(c, m, r->iteration, r->hash);
-	if (r->iteration != c->committed)
-		return;
+	if (r->iteration != c->committed || (!m->replica && !c->resumed))
+		return; /* not the newest, or it moves to another stage */
 	if (c->phase == PHASE_GATHERING && c->resumed) { /* told again, and it had the sum */
 		m->ready = true;
 		m->holds = r->iteration;

@@ -47,6 +47,7 @@ struct member {
 	bool welcomed;
 	bool ready;          /* answered it */
 	uint64_t holds;      /* committed iterations its weights hold */
+	uint8_t held_stage;  /* of the last commit it was told */
 	uint64_t hash;
 	bool hash_agrees;
 	double measured_forward_s, measured_backward_s, measured_loss_s;

@@ -359,7 +359,7 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 
 void record_hash(struct controller *c, const struct member *m, uint64_t iteration, uint64_t hash)
 {
-	struct store_hash h = { iteration, hash, m->id, (uint8_t)member_stage(c, m) };
+	struct store_hash h = { iteration, hash, m->id, m->held_stage };
 	struct error err = { "" };
 
 	if (store_hashes(c->store, &h, 1, &err) != 0)

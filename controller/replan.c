@@ -65,6 +65,16 @@ static void measured_times(struct controller *c)
 	}
 }
 
+/* A plan from before somebody changed stages is no place to start from. */
+static bool as_pinned(const struct controller *c, const struct plan *p)
+{
+	for (int s = 0; s < p->n_stages; s++)
+		for (int i = p->stage_start[s]; i < p->stage_start[s + 1]; i++)
+			if (c->cluster->nodes[p->assigned[i]].stage != s)
+				return false;
+	return true;
+}
+
 static void ask(struct controller *c, double budget_s, const struct plan *from)
 {
 	bool excluded[MSG_NODES];
@@ -75,6 +85,8 @@ static void ask(struct controller *c, double budget_s, const struct plan *from)
 
 	for (uint32_t i = 0; i < c->n_members; i++)
 		excluded[i] = !c->members[i].replica || c->members[i].marked;
+	if (from && !as_pinned(c, from))
+		q.from = NULL;
 	measured_times(c);
 	c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
 }

@@ -177,6 +177,7 @@ void resume_member(struct controller *c, struct member *m)
 
 	if (!c->resumed || h->run != c->run || h->stage != member_stage(c, m))
 		return;
+	m->held_stage = h->stage;
 	if (h->committed + 1 == c->committed)
 		member_send(c, m, &again); /* it answers MSG_COMMITTED if it has that sum */
 	if (h->committed != c->committed)

@@ -29,6 +29,8 @@ struct chain {
 	uint32_t left;             /* hops whose backward is to come; n_hops before the loss too */
 	bool lost;                 /* the loss is done */
 	float loss;
+	float *entering;           /* (n_hops, activation) once unwound: [h] the gradient that its
+	                            * backward takes in; NULL before */
 };
 
 /* One node's sum of one stage. */
@@ -139,6 +141,7 @@ static void chain_clear(struct chain *m)
 	free(m->tokens);
 	free(m->inputs);
 	free(m->gradient);
+	free(m->entering);
 }
 
 static int chain_make(const struct replay *r, struct chain *m, const struct store_route *route,
@@ -210,34 +213,26 @@ static bool ready(const struct chain *m, const struct sum *s, char kind)
 {
 	if (kind == 'L')
 		return !m->lost;
+	if (m->entering)
+		return true;
 	return m->lost && m->left > 0 && m->route->stages[m->left - 1] == s->order->stage;
 }
 
 static int run_loss(struct replay *r, struct chain *m)
 {
 	int rc = stage_loss(r->stages[0], 0, m->inputs + m->route->n_hops * r->activation, m->targets,
-			    &m->loss, m->gradient, true);
+			    &m->loss, m->entering ? r->spare : m->gradient, true);
 
 	m->lost = rc == 0;
 	return rc;
 }
 
-static int run_backward(struct replay *r, struct chain *m)
+static int backward(struct replay *r, const struct chain *m, uint32_t hop, const float *in, float *out,
+		    bool count)
 {
-	uint32_t hop = m->left - 1;
-	float *done = m->gradient;
 	int rc = forward(r, m, hop, r->scratch);
 
-	if (rc == 0)
-		rc = stage_backward(r->stages[m->route->stages[hop]], 0, m->gradient,
-				    hop == 0 ? NULL : r->spare, true);
-	if (rc != 0)
-		return rc;
-	/* The gradient made becomes the chain's; the one used up is spare. */
-	m->gradient = r->spare;
-	r->spare = done;
-	m->left--;
-	return 0;
+	return rc ? rc : stage_backward(r->stages[m->route->stages[hop]], 0, in, hop ? out : NULL, count);
 }
 
 static struct chain *find_chain(struct iteration *it, uint32_t microbatch)
@@ -255,6 +250,82 @@ static struct chain *find_chain(struct iteration *it, uint32_t microbatch)
 	return &it->chains[low];
 }
 
+/* A microbatch that ran again was counted by some nodes in its first attempt and by others in a later
+ * one: seen together their orders may contradict one chain of computation. Its gradients are the same
+ * in every attempt, so they are worked out here once, uncounted; then any hop may count at any time. */
+static int unwind(struct replay *r, struct chain *m)
+{
+	size_t bytes = r->activation * sizeof(float);
+	float *entering = malloc(m->route->n_hops * bytes);
+	float unused;
+	int rc = 0;
+
+	if (!entering)
+		return -ENOMEM;
+	if (!m->lost)
+		rc = stage_loss(r->stages[0], 0, m->inputs + m->route->n_hops * r->activation,
+				m->targets, &unused, m->gradient, false);
+	if (m->left > 0)
+		memcpy(entering + (m->left - 1) * r->activation, m->gradient, bytes);
+	for (uint32_t h = m->left; rc == 0 && h-- > 1;)
+		rc = backward(r, m, h, entering + h * r->activation, entering + (h - 1) * r->activation,
+			      false);
+	if (rc != 0) {
+		free(entering);
+		return rc;
+	}
+	m->entering = entering;
+	return 0;
+}
+
+static int unwind_blocked(struct replay *r, struct iteration *it, bool *any, struct error *err)
+{
+	*any = false;
+	for (size_t i = 0; i < it->c->n_orders && !*any; i++) {
+		const struct sum *s = &it->sums[i];
+		struct chain *m;
+		int rc;
+
+		if (s->done == s->order->n_counted)
+			continue;
+		m = find_chain(it, s->order->counted[s->done].microbatch);
+		if (m->entering || ready(m, s, s->order->counted[s->done].kind))
+			continue;
+		rc = unwind(r, m);
+		if (rc != 0)
+			return error_set(err, rc, "microbatch %u fails: %s", m->route->microbatch,
+					 strerror(-rc));
+		*any = true;
+	}
+	return 0;
+}
+
+static int run_unwound(struct replay *r, const struct chain *m, uint8_t stage)
+{
+	for (uint32_t h = 0; h < m->route->n_hops; h++)
+		if (m->route->stages[h] == stage)
+			return backward(r, m, h, m->entering + h * r->activation, r->spare, true);
+	return -EPROTO;
+}
+
+static int run_backward(struct replay *r, struct chain *m, uint8_t stage)
+{
+	uint32_t hop = m->left - 1;
+	float *done = m->gradient;
+	int rc;
+
+	if (m->entering)
+		return run_unwound(r, m, stage);
+	rc = backward(r, m, hop, m->gradient, r->spare, true);
+	if (rc != 0)
+		return rc;
+	/* The gradient made becomes the chain's; the one used up is spare. */
+	m->gradient = r->spare;
+	r->spare = done;
+	m->left--;
+	return 0;
+}
+
 /* As much of one node's list as can be done now. Adds what it did to *progress. */
 static int run_sum(struct replay *r, struct iteration *it, struct sum *s, size_t *progress,
 		   struct error *err)
@@ -269,7 +340,7 @@ static int run_sum(struct replay *r, struct iteration *it, struct sum *s, size_t
 		rc = hold(r, it, s, err);
 		if (rc != 0)
 			return rc;
-		rc = what->kind == 'L' ? run_loss(r, m) : run_backward(r, m);
+		rc = what->kind == 'L' ? run_loss(r, m) : run_backward(r, m, s->order->stage);
 		if (rc != 0)
 			return error_set(err, rc, "microbatch %u: its %s in stage %u fails: %s",
 					 what->microbatch, what->kind == 'L' ? "loss" : "backward",
@@ -292,9 +363,17 @@ static int run_counted(struct replay *r, struct iteration *it, struct error *err
 			if (rc != 0)
 				return rc;
 		}
-		if (progress == 0)
+		if (progress == 0) {
+			bool any;
+			int rc = unwind_blocked(r, it, &any, err);
+
+			if (rc != 0)
+				return rc;
+			if (any)
+				continue;
 			return error_set(err, -EPROTO,
 					 "the nodes' recorded orders contradict one another");
+		}
 		left -= progress;
 	}
 	return 0;
