@@ -76,7 +76,7 @@ void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages)
 	c->n_nodes = n_nodes;
 	c->config = (struct model_config) { .vocab = 256, .dim = 16, .n_heads = 2,
 					    .n_kv_heads = 1, .ffn_dim = 24, .context = 32,
-					    .rope_theta = 10000, .norm_eps = 1e-5f };
+					    .rope_theta = 10000, .norm_eps = 1e-5f, .init_std = 0.02f };
 	for (uint32_t i = 0; i < n_nodes; i++) {
 		c->nodes[i].stage = stages[i];
 		c->n_shards += stages[i] == 0;

@@ -30,7 +30,7 @@ static const uint8_t stage_of[NODES] = { 0, 1, 2, 0, 2, 1, 2 };
 static const struct model_config shape = { .vocab = 256, .dim = 16, .n_layers = 3, .n_heads = 2,
 					   .n_kv_heads = 1, .ffn_dim = 24, .context = SEQUENCE,
 					   .n_stages = STAGES, .rope_theta = 10000,
-					   .norm_eps = 1e-5f };
+					   .norm_eps = 1e-5f, .init_std = 0.02f };
 static const struct adamw adamw = { 3e-3f, 0.9f, 0.95f, 1e-8f, 0.1f };
 
 struct cluster {
