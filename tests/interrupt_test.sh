@@ -17,7 +17,7 @@ for signal in INT TERM KILL; do
 	kill -$signal $demo
 	for _ in $(seq 200); do kill -0 $demo 2>/dev/null || break; sleep 0.05; done
 	kill -0 $demo 2>/dev/null && die "SIG$signal did not end it in 10 s"
-	wait $demo
+	wait $demo 2>/dev/null
 	status=$?
 	started=()
 	[ $signal = KILL ] && sleep 2

@@ -58,7 +58,7 @@ field() { sed -n "s/.*\"$1\":\\(\"[^\"]*\"\\|[-+0-9.eE]*\\).*/\\1/p"; } # field 
 # Waits until the iteration stands in the events: wait_for EVENTS N PID SECONDS
 wait_for() {
 	local end=$((SECONDS + $4))
-	until grep -q "\"event\":\"iteration\",\"n\":$2," "$1"; do
+	until grep -qs "\"event\":\"iteration\",\"n\":$2," "$1"; do
 		kill -0 "$3" 2>/dev/null || die "it ended before iteration $2"
 		[ $SECONDS -lt $end ] || die "no iteration $2 within $4 s"
 		sleep 0.05
