@@ -1,5 +1,6 @@
 #include "cli/children.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -96,6 +97,20 @@ int child_exit_status(const struct child *c)
 	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);
 }
 
+/* Past "HH:MM:SS.mmm level who: " of base/log.h, where the line begins so. */
+static const char *message_of(const char *line)
+{
+	const char *colon;
+
+	for (int i = 0; i < 8; i++)
+		if (i % 3 == 2 ? line[i] != ':' : !isdigit((unsigned char)line[i]))
+			return line;
+	if (line[8] != '.' || strlen(line) < 14)
+		return line;
+	colon = strstr(line + 13, ": ");
+	return colon ? colon + 2 : line;
+}
+
 void child_last_words(const struct child *c, char *text, size_t room)
 {
 	char tail[TAIL_BYTES + 1], *line;
@@ -115,7 +130,7 @@ void child_last_words(const struct child *c, char *text, size_t room)
 		return;
 	tail[n] = '\0';
 	line = strrchr(tail, '\n');
-	snprintf(text, room, "%s", line ? line + 1 : tail);
+	snprintf(text, room, "%s", message_of(line ? line + 1 : tail));
 }
 
 void child_free(struct child *c)

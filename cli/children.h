@@ -39,7 +39,7 @@ bool child_ended(struct child *c, pid_t pid, int status);
 void child_how_it_ended(const struct child *c, char *text, size_t room);
 /* The exit status as a shell gives it. */
 int child_exit_status(const struct child *c);
-/* The last line of its log that says something; "" when there is none. */
+/* The last line of its log that says something, without time and level; "" when there is none. */
 void child_last_words(const struct child *c, char *text, size_t room);
 void child_free(struct child *c);
 

@@ -233,11 +233,12 @@ static void agents_that_all_give_up_end_it(void **state)
 	int status = -1;
 
 	part(f, &f->cast.controller, "controller", "exec sleep 60");
-	agent(f, "echo agent: no such device >&2; exit 1");
+	agent(f, "echo 12:34:56.789 error agent: no such device >&2; exit 1");
 	agent(f, "exit 1");
 	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), -ECHILD);
 	assert_non_null(strstr(err.text, "exit status 1"));
-	assert_non_null(strstr(err.text, "no such device"));
+	assert_non_null(strstr(err.text, ": no such device"));
+	assert_null(strstr(err.text, "12:34"));
 	assert_int_equal(alive(f), 0);
 }
 
