@@ -37,6 +37,8 @@ static const char usage[] =
 	"Leaves on SIGTERM, SIGINT or when the controller says so. Exit status: 0 left as told,\n"
 	"1 failed, 2 bad usage.\n";
 
+enum { WAIT_MOST_US = 1000000 };
+
 struct options {
 	struct agent_options agent;
 	const char *controller_key, *key;
@@ -206,17 +208,15 @@ static int catch_signals(void)
 static void wait_for_something(const struct agent *a, int signals, int64_t now)
 {
 	struct pollfd p[1 + AGENT_FDS] = { { .fd = signals, .events = POLLIN } };
-	int64_t us = agent_deadline_us(a) - now;
+	int64_t deadline = agent_deadline_us(a), us = 0;
 	int fds[AGENT_FDS];
 	struct timespec t;
 
 	agent_fds(a, fds);
 	for (int i = 0; i < AGENT_FDS; i++)
 		p[1 + i] = (struct pollfd) { .fd = fds[i], .events = POLLIN };
-	if (us < 0)
-		us = 0;
-	if (us > 1000000)
-		us = 1000000;
+	if (deadline > now) /* it may be long past: subtracting could overflow */
+		us = deadline - now < WAIT_MOST_US ? deadline - now : WAIT_MOST_US;
 	t.tv_sec = us / 1000000;
 	t.tv_nsec = us % 1000000 * 1000;
 	ppoll(p, 1 + AGENT_FDS, &t, NULL);
