@@ -190,8 +190,8 @@ static void fill(struct lines *l, const struct state *s, const struct ui *u)
 		else
 			add(l, STYLE_TEXT, "The run goes on without this console.");
 		if (s->n_faults > 0)
-			add(l, STYLE_WARNING, "%u injected failure%s active, and will heal by themselves.",
-			    s->n_faults, s->n_faults == 1 ? " is" : "s are");
+			add(l, STYLE_WARNING, s->n_faults == 1 ? "%u injected failure is active and heals by itself." :
+			    "%u injected failures are active and heal by themselves.", s->n_faults);
 		break;
 	default:
 		break;
@@ -301,51 +301,72 @@ void overlay_dialog(struct screen *out, const struct state *s, const struct ui *
 
 /* ---- help ---- */
 
-static int help_group(struct screen *out, const struct ui *u, enum keymap_group g, int x, int y, int w,
-	int end)
+/* The whole help as numbered lines, of which [first, first + rows) are drawn; groups stay together
+ * in neither, so that a page is always full. Returns how many lines there are. */
+static int help_lines(struct screen *out, const struct ui *u, struct rect at, int first)
 {
-	if (y < end)
-		screen_text(out, x, y++, w, STYLE_TITLE, keymap_group_name(g));
-	for (int a = 1; a < ACTIONS && y < end; a++) {
-		const struct keymap_entry *e = keymap_find((enum action)a);
-		char keys[40] = "", key[16];
+	int line = 0;
 
-		if (!e || e->group != g || u->map.keys[a][0] == 0)
-			continue;
-		for (int k = 0; k < KEYMAP_EACH && u->map.keys[a][k] && k < 2; k++) {
-			keymap_show(u->map.keys[a][k], key);
-			snprintf(keys + strlen(keys), sizeof(keys) - strlen(keys), "%s%s", k ? " " : "", key);
+	for (int g = 0; g < GROUPS; g++) {
+		int y = at.y + line++ - first;
+
+		if (y >= at.y && y < at.y + at.h)
+			screen_text(out, at.x, y, at.w, STYLE_TITLE, keymap_group_name((enum keymap_group)g));
+		for (int a = 1; a < ACTIONS; a++) {
+			const struct keymap_entry *e = keymap_find((enum action)a);
+			char keys[40] = "", key[16];
+
+			if (!e || e->group != (enum keymap_group)g || u->map.keys[a][0] == 0)
+				continue;
+			for (int k = 0; k < 2 && u->map.keys[a][k]; k++) {
+				keymap_show(u->map.keys[a][k], key);
+				snprintf(keys + strlen(keys), sizeof(keys) - strlen(keys), "%s%s",
+					 k ? " " : "", key);
+			}
+			y = at.y + line++ - first;
+			if (y < at.y || y >= at.y + at.h)
+				continue;
+			screen_text(out, at.x + 1, y, 8, STYLE_KEY, keys);
+			screen_text(out, at.x + 10, y, at.w - 10, STYLE_TEXT, e->help);
 		}
-		screen_text(out, x + 1, y, 7, STYLE_KEY, keys);
-		screen_text(out, x + 9, y++, w - 9, STYLE_TEXT, e->help);
 	}
-	return y + 1;
+	return line;
+}
+
+static int help_pages(const struct screen *out, const struct ui *u)
+{
+	struct screen *scratch;
+	int columns = screen_width(out) >= 150 ? 2 : 1, rows = screen_height(out) - 2, lines;
+
+	if (rows < 1 || screen_new(&scratch, 1, 1, true) != 0)
+		return 1;
+	lines = help_lines(scratch, u, (struct rect){ 0, 0, 1, 1 }, 0);
+	screen_free(scratch);
+	return (lines + rows * columns - 1) / (rows * columns);
 }
 
 void overlay_help(struct screen *out, const struct ui *u)
 {
-	static const enum keymap_group left[] = { GROUP_ACT, GROUP_VIEWS, GROUP_CONSOLE };
-	static const enum keymap_group right[] = { GROUP_TIME, GROUP_MOVE, GROUP_FIND };
 	struct rect box = screen_whole(out);
-	int half, y = 1, end;
+	int columns = box.w >= 150 ? 2 : 1, pages = help_pages(out, u), page;
+	char title[96];
 
-	if (box.w > 150) {
-		box.x = (box.w - 150) / 2;
-		box.w = 150;
+	if (box.w > 160) {
+		box.x = (box.w - 160) / 2;
+		box.w = 160;
 	}
-	if (box.h > 40) {
-		box.y = (box.h - 40) / 2;
-		box.h = 40;
+	page = (u->help - 1) % pages;
+	if (pages > 1)
+		snprintf(title, sizeof(title), "Help %d/%d: ? turns the page, any other key closes", page + 1, pages);
+	else
+		snprintf(title, sizeof(title), "Help: any key closes");
+	screen_box(out, box, title);
+	for (int k = 0; k < columns; k++) {
+		struct rect at = { box.x + 2 + k * (box.w - 4) / columns, box.y + 1, (box.w - 4) / columns - 1,
+			box.h - 2 };
+
+		help_lines(out, u, at, (page * columns + k) * at.h);
 	}
-	screen_box(out, box, "Help: any key closes");
-	half = (box.w - 4) / 2;
-	end = box.y + box.h - 1;
-	y = box.y + 1;
-	for (int i = 0; i < 3; i++)
-		y = help_group(out, u, left[i], box.x + 2, y, half - 1, end);
-	y = box.y + 1;
-	for (int i = 0; i < 3; i++)
-		y = help_group(out, u, right[i], box.x + 2 + half, y, half - 1, end);
 }
 
 /* ---- palette ---- */

@@ -191,7 +191,8 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 	(void)s;
 	if (at.h < 1)
 		return;
-	chips_add(&c, 6, STYLE_FAINT, "1-8 views");
+	chips_add(&c, 6, STYLE_FAINT, at.w >= 150 ? "1Over 2Nodes 3Links 4Time 5Mbs 6Loss 7Comp 8Journal" :
+		  "1-8 views");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
 		const struct keymap_entry *e = keymap_find(shown[i].action);
 		char key[16];

@@ -106,7 +106,7 @@ static char joint(const struct state_flight *f, uint32_t p, enum style *style)
 	return forward ? '=' : '#';
 }
 
-static int draw_lane(struct screen *out, int x, int y, int w, const struct state *s,
+int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
 	const struct state_flight *f, int64_t now_us, int digits)
 {
 	char words[64];
@@ -195,7 +195,7 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 	for (uint32_t i = 0; i < s->n_flights && k < columns * (at.h - 1); i++) {
 		if (!moving(&s->flights[i]))
 			continue;
-		draw_lane(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1), w - 1, s,
+		view_lane(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1), w - 1, s,
 			  &s->flights[i], u->now_us, digits);
 		k++;
 	}

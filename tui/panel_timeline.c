@@ -129,12 +129,10 @@ static void draw_column(struct screen *out, int x, int y, const struct window *w
 			   waited ? STYLE_BAR_CONTENDED : look_bar_style((enum work_kind)kind));
 }
 
-/* The plan right of now: '-' forward, ':' backward. */
+/* The plan right of column `now`: '-' forward, ':' backward. */
 static void draw_plan(struct screen *out, int x, int y, const struct window *w, const struct state *s,
-	uint16_t node)
+	uint16_t node, int now)
 {
-	int now = column_of(w, w->now_us);
-
 	for (uint32_t i = s->plan.first[node]; i < s->plan.first[node + 1]; i++) {
 		const struct state_segment *g = &s->plan.tasks[i];
 		int a = column_of(w, w->origin_us + g->start_us);
@@ -155,7 +153,7 @@ static void draw_row(struct screen *out, int x, int y, const struct window *w, c
 	int gone = away ? column_of(w, n->see.since_us) : COLUMNS;
 
 	if (w->plan && !away)
-		draw_plan(out, x, y, w, s, n->see.node);
+		draw_plan(out, x, y, w, s, n->see.node, now);
 	gather(w, &row, n);
 	for (int c = 0; c < w->columns && c <= now; c++) {
 		if (c >= gone)
@@ -165,7 +163,7 @@ static void draw_row(struct screen *out, int x, int y, const struct window *w, c
 	}
 }
 
-static int busy_percent(const struct state_node *n, int64_t from, int64_t to)
+int view_busy_percent(const struct state_node *n, int64_t from, int64_t to)
 {
 	const struct state_segment *g;
 	int64_t busy = 0;
@@ -263,7 +261,7 @@ static uint32_t first_row(const struct roster *r, const struct state *s, const s
 void panel_timeline(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
 	const struct roster *r)
 {
-	int rows = at.h - 2, lead = at.w >= 95 ? r->digits + 9 : r->digits + 2, columns;
+	int rows = at.h - 2, lead = at.w >= 95 ? r->digits + 9 : r->digits + 2, columns, each;
 	uint32_t first, shown;
 	struct window w;
 
@@ -272,6 +270,8 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s, c
 	columns = at.w - lead - 6;
 	if (columns > COLUMNS)
 		columns = COLUMNS;
+	each = u->view == VIEW_TIMELINE && rows >= 2 * (int)r->n ? 2 : 1;
+	rows /= each;
 	first = first_row(r, s, u, rows);
 	shown = r->n - first < (uint32_t)rows ? r->n - first : (uint32_t)rows;
 	draw_title(out, at, s, shown, r->n);
@@ -280,7 +280,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s, c
 	w = window_of(s, u, columns);
 	for (uint32_t i = 0; i < shown; i++) {
 		const struct state_node *n = &s->nodes[r->nodes[first + i]];
-		int y = at.y + 1 + (int)i, x = at.x + lead;
+		int y = at.y + 1 + (int)i * each, x = at.x + lead;
 		unsigned mark = n->see.node == u->selected ? STYLE_REVERSE : 0;
 
 		screen_print(out, at.x, y, r->digits + 1, STYLE_TEXT | mark, "%c%0*u", mark ? '>' : ' ',
@@ -290,12 +290,17 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s, c
 				     (unsigned)n->see.stage, n->see.location);
 		screen_put(out, x - 1, y, 0x2502, STYLE_RULE);
 		draw_row(out, x, y, &w, s, n);
+		if (each == 2) {
+			screen_text(out, x - 6, y + 1, 5, STYLE_FAINT, at.w >= 95 ? " plan" : "");
+			screen_put(out, x - 1, y + 1, 0x2502, STYLE_RULE);
+			draw_plan(out, x, y + 1, &w, s, n->see.node, -1);
+		}
 		screen_put(out, x + columns, y, 0x2502, STYLE_RULE);
 		if (n->see.state >= NODE_FAILED)
 			screen_text(out, x + columns + 1, y, 5, STYLE_FAILED, "dead");
 		else
 			screen_print(out, x + columns + 1, y, 5, STYLE_FAINT, "%3d%%",
-				     busy_percent(n, w.from_us, w.now_us));
+				     view_busy_percent(n, w.from_us, w.now_us));
 	}
-	draw_axis(out, at.x + lead, at.y + 1 + (int)shown, &w, s);
+	draw_axis(out, at.x + lead, at.y + 1 + (int)shown * each, &w, s);
 }

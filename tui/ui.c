@@ -47,8 +47,8 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 	since = local_us - u->status_local_us;
 	if (u->frozen || since < 0)
 		since = 0;
-	if (since > 1000000 && (u->link != UI_LIVE || since > 5000000))
-		since = 1000000;
+	if (since > 1000000)
+		since = u->link == UI_LIVE ? 1000000 : 250000;
 	u->now_us = u->status_seen_us + since;
 }
 
@@ -118,6 +118,27 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	return post(u, c);
 }
 
+/* The controller plans every number of skipped stages; a few at a time, it has a run to look after. */
+static void ask_candidates(struct ui *u, const struct state *s, bool anew)
+{
+	uint32_t waiting = 0;
+
+	if (anew || u->candidates_epoch != s->plan.see.epoch)
+		memset(u->candidates, 0, sizeof(u->candidates));
+	u->candidates_epoch = s->plan.see.epoch;
+	for (uint32_t k = 0; k + 1 < s->run.n_stages; k++)
+		waiting += u->candidates[k].id && !u->candidates[k].have;
+	for (uint32_t k = 0; k + 1 < s->run.n_stages && waiting < 2; k++) {
+		struct msg_command c = { .verb = COMMAND_SKIP, .node = -1, .peer = -1, .value = k,
+			.text = "preview" };
+
+		if (u->candidates[k].id)
+			continue;
+		u->candidates[k].id = ui_send(u, s, c);
+		waiting += u->candidates[k].id != 0;
+	}
+}
+
 static void heard_reply(struct ui *u, const struct msg_see_reply *r)
 {
 	bool arming = u->arming && r->command == u->arming, had = arming && u->has_waiting;
@@ -141,9 +162,20 @@ static void heard_reply(struct ui *u, const struct msg_see_reply *r)
 void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 {
 	u->heard_us = u->local_us;
-	if (m->type == MSG_SEE_PREVIEW)
+	if (m->type == MSG_SEE_PREVIEW) {
 		dialog_heard(u, s, &m->u.see_preview);
-	else if (m->type == MSG_SEE_REPLY)
+		for (uint32_t k = 0; k < MSG_STAGES; k++) {
+			if (u->candidates[k].id != m->u.see_preview.command || u->candidates[k].id == 0)
+				continue;
+			u->candidates[k].preview = m->u.see_preview;
+			u->candidates[k].have = true;
+		}
+		if (u->view == VIEW_COMPARE)
+			ask_candidates(u, s, false);
+	}
+	if (m->type == MSG_SEE_PLAN && u->view == VIEW_COMPARE)
+		ask_candidates(u, s, false);
+	if (m->type == MSG_SEE_REPLY)
 		heard_reply(u, &m->u.see_reply);
 	if (m->type == MSG_SEE_STATUS && u->armed && *m->u.see_status.lease) {
 		snprintf(u->name, sizeof(u->name), "%s", m->u.see_status.lease);
@@ -269,9 +301,7 @@ static void quit(struct ui *u, const struct state *s)
 
 static void back(struct ui *u)
 {
-	if (u->help)
-		u->help = false;
-	else if (*u->filter)
+	if (*u->filter)
 		u->filter[0] = '\0';
 	else if (u->following)
 		u->following = false;
@@ -288,8 +318,30 @@ static void open_prompt(struct ui *u, enum prompt prompt)
 		snprintf(u->typed, sizeof(u->typed), "%s", u->filter);
 }
 
+/* Views whose rows are no nodes: the chosen microbatch, or how far it is scrolled. */
+static bool move_rows(struct ui *u, const struct state *s, enum action a)
+{
+	int by = a == ACTION_UP || a == ACTION_PREVIOUS || a == ACTION_FIND_PREVIOUS ? -1 :
+		 a == ACTION_PAGE_UP ? -10 : a == ACTION_PAGE_DOWN ? 10 : a == ACTION_FIRST ? -1000000 :
+		 a == ACTION_LAST_ROW ? 1000000 : 1;
+	int64_t n = u->view == VIEW_MICROBATCHES ? s->n_flights : (int64_t)s->n_notes;
+	int64_t at = (u->view == VIEW_MICROBATCHES ? (int64_t)u->follow : u->scroll[u->view]) + by;
+
+	if ((u->view != VIEW_MICROBATCHES && u->view != VIEW_JOURNAL) || a == ACTION_LEFT || a == ACTION_RIGHT)
+		return false;
+	at = at >= n ? n - 1 : at;
+	at = at < 0 ? 0 : at;
+	if (u->view == VIEW_MICROBATCHES)
+		u->follow = (uint32_t)at;
+	else
+		u->scroll[u->view] = (int)at;
+	return true;
+}
+
 static void act_move(struct ui *u, const struct state *s, enum action a)
 {
+	if (move_rows(u, s, a))
+		return;
 	switch (a) {
 	case ACTION_NEXT:
 	case ACTION_DOWN:
@@ -353,6 +405,26 @@ static void act_run(struct ui *u, const struct state *s, enum action a)
 	}
 }
 
+void ui_show(struct ui *u, const struct state *s, enum view view)
+{
+	u->view = view;
+	if (view == VIEW_COMPARE)
+		ask_candidates(u, s, false);
+}
+
+/* Looking closer: at a node from the whole, at a microbatch from its list. */
+static void drill(struct ui *u, const struct state *s)
+{
+	if (u->view == VIEW_COMPARE)
+		ask_candidates(u, s, true);
+	else if (u->view == VIEW_OVERVIEW)
+		ui_show(u, s, VIEW_NODES);
+	else if (u->view == VIEW_MICROBATCHES) {
+		u->following = true;
+		ui_show(u, s, VIEW_OVERVIEW);
+	}
+}
+
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -381,7 +453,7 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		open_prompt(u, PROMPT_COMMAND);
 		break;
 	case ACTION_HELP:
-		u->help = !u->help;
+		u->help = 1;
 		break;
 	case ACTION_THEME:
 		u->want_theme = true;
@@ -402,6 +474,9 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 	case ACTION_BACK:
 		back(u);
 		break;
+	case ACTION_DRILL:
+		drill(u, s);
+		break;
 	case ACTION_LIVE:
 		u->frozen = false;
 		break;
@@ -413,7 +488,7 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 void ui_act(struct ui *u, const struct state *s, enum action a)
 {
 	if (a >= ACTION_VIEW_OVERVIEW && a <= ACTION_VIEW_JOURNAL)
-		u->view = (enum view)(VIEW_OVERVIEW + (a - ACTION_VIEW_OVERVIEW));
+		ui_show(u, s, (enum view)(VIEW_OVERVIEW + (a - ACTION_VIEW_OVERVIEW)));
 	else if ((a >= ACTION_NEXT && a <= ACTION_LAST_ROW) || a == ACTION_FIND_NEXT ||
 		 a == ACTION_FIND_PREVIOUS)
 		act_move(u, s, a);
@@ -521,7 +596,7 @@ void ui_key(struct ui *u, const struct state *s, uint32_t key)
 	}
 	a = keymap_action(&u->map, key);
 	if (u->help) { /* whatever closes the help does nothing else */
-		u->help = false;
+		u->help = a == ACTION_HELP ? u->help + 1 : 0;
 		return;
 	}
 	ui_act(u, s, a);

@@ -31,7 +31,7 @@ enum dialog_kind {
 	DIALOG_HEAL, DIALOG_UNDO, DIALOG_QUIT
 };
 
-enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16, UI_LINES = 12 };
+enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16 };
 
 enum field_unit { FIELD_NUMBER, FIELD_STAGES, FIELD_NODE, FIELD_SECONDS, FIELD_TIMES, FIELD_PERCENT };
 
@@ -62,6 +62,13 @@ struct dialog {
 	char undo_text[96];
 };
 
+/* What another skip ratio would give, asked for by the Compare view. */
+struct ui_candidate {
+	uint64_t id; /* of the command that asked; 0 not asked */
+	bool have;
+	struct msg_see_preview preview;
+};
+
 struct ui {
 	char name[64];             /* what the lease calls us, once it was ours; "" not known yet */
 	uint64_t arming;           /* our COMMAND_ARM that is not answered; 0 none */
@@ -73,7 +80,7 @@ struct ui {
 	enum graph graph;
 	bool readonly;             /* no command leaves this console */
 	bool owner;                /* quitting ends the run */
-	bool help;
+	int help;                  /* 0 closed; else its page, counted on for ever */
 	bool mouse;
 	bool frozen;
 	uint16_t selected;
@@ -86,6 +93,8 @@ struct ui {
 	char typed[128];
 	uint32_t palette;          /* the line chosen while a command is typed */
 	struct dialog dialog;
+	struct ui_candidate candidates[MSG_STAGES]; /* by stages skipped */
+	uint64_t candidates_epoch; /* the plan they were compared with */
 	char toast[224];           /* the message line */
 	enum style toast_style;
 	int64_t toast_until_us;    /* our clock */
@@ -124,6 +133,7 @@ void ui_paste(struct ui *u, const char *text);
 void ui_act(struct ui *u, const struct state *s, enum action a);
 /* A typed command: "skip 3", "arm 10m". Says in the message line what is wrong with it. */
 void ui_command(struct ui *u, const struct state *s, const char *text);
+void ui_show(struct ui *u, const struct state *s, enum view view);
 /* A click on a node's cell. */
 void ui_select(struct ui *u, const struct state *s, uint16_t node);
 

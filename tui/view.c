@@ -3,6 +3,36 @@
 /* Older than this the picture is no longer the present: it greys, and the header says so. */
 enum { STALE_US = 2000000 };
 
+static void draw_view(struct screen *out, const struct state *s, const struct ui *u, const struct roster *r,
+	const struct layout *l)
+{
+	switch (l->tiny ? VIEW_OVERVIEW : u->view) {
+	case VIEW_NODES:
+		view_nodes(out, l->body, s, u, r);
+		break;
+	case VIEW_LINKS:
+		view_links(out, l->body, s, u, r);
+		break;
+	case VIEW_TIMELINE:
+		panel_timeline(out, l->body, s, u, r);
+		break;
+	case VIEW_MICROBATCHES:
+		view_microbatches(out, l->body, s, u);
+		break;
+	case VIEW_LOSS:
+		view_loss(out, l->body, s, u);
+		break;
+	case VIEW_COMPARE:
+		view_compare(out, l->body, s, u);
+		break;
+	case VIEW_JOURNAL:
+		view_journal(out, l->body, s, u);
+		break;
+	default:
+		view_overview(out, s, u, r, l);
+	}
+}
+
 void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 {
 	struct roster r;
@@ -11,7 +41,7 @@ void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 	screen_clear(out);
 	roster_make(&r, s, u->filter);
 	layout_make(&l, screen_width(out), screen_height(out), r.n, r.largest, u->following);
-	view_overview(out, s, u, &r, &l);
+	draw_view(out, s, u, &r, &l);
 	if (u->link != UI_RECORDED && (u->link != UI_LIVE || u->local_us - u->heard_us > STALE_US))
 		screen_restyle(out, l.body, ~(unsigned)STYLE_MEANING, STYLE_STALE);
 	panel_header(out, l.header, s, u);

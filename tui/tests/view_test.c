@@ -34,6 +34,121 @@ static void overview(void **unused)
 	state_free(s);
 }
 
+/* Views 2 to 8 at the same instant, then with more nodes than rows. */
+static void other_views(void **unused)
+{
+	static const char *const names[] = { NULL, NULL, "nodes", "links", "timeline", "microbatches", "loss",
+		"compare", "journal" };
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	(void)unused;
+	stream_defaults(&o);
+	o.dead = 9;
+	s = golden_state(&o, 4600000);
+	golden_ui(&u, s, 4600000);
+	u.selected = 12;
+	u.follow = 3;
+	for (uint32_t k = 0; k < 5; k++) {
+		u.candidates[k].id = 100 + k;
+		u.candidates[k].have = k != 4;
+		u.candidates[k].preview = (struct msg_see_preview){ .feasible = k != 3, .memory = 3,
+			.after_iteration_s = 60 - 9 * (float)k, .after_wait_s = 4 - (float)k,
+			.after_peak_slots = 3, .least_stage = 5, .after_least_visits = 30 - 5 * k,
+			.paths_changed = 28, .elapsed_s = 0.15f };
+	}
+	for (int v = VIEW_NODES; v < VIEWS; v++) {
+		u.view = (enum view)v;
+		for (int i = 0; i < SIZES; i++)
+			golden_check(s, &u, names[v], sizes[i][0], sizes[i][1]);
+	}
+	state_free(s);
+}
+
+static void many_nodes(void **unused)
+{
+	static const uint32_t counts[] = { 200, 1000 };
+	static const char *const names[] = { "overview-200", "overview-1000" };
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	(void)unused;
+	for (int k = 0; k < 2; k++) {
+		stream_defaults(&o);
+		o.nodes = counts[k];
+		o.waves = 3;
+		o.live = 1;
+		s = golden_state(&o, 1300000);
+		golden_ui(&u, s, 1300000);
+		u.selected = 150;
+		golden_check(s, &u, names[k], 80, 24);
+		golden_check(s, &u, names[k], 160, 48);
+		u.view = VIEW_LINKS;
+		golden_check(s, &u, k ? "links-1000" : "links-200", 160, 48);
+		state_free(s);
+	}
+}
+
+/* What lies above a view, and what is said when things are not well. */
+static void overlays(void **unused)
+{
+	static const char *const dialogs[] = { "dialog-skip", "dialog-fail", "dialog-kill", "dialog-quit" };
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+	struct msg m = { .type = MSG_SEE_PREVIEW };
+
+	(void)unused;
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	s->n_faults = 1;
+	s->faults[0] = (struct msg_see_fault){ 31, FAULT_SLOW_LINK, 1, 6, 12, 4, s->status.now_us + 41000000 };
+	for (int k = 0; k < 4; k++) {
+		golden_ui(&u, s, 1700000);
+		u.selected = 9;
+		if (k == 0)
+			ui_key(&u, s, 's');
+		else if (k == 1)
+			ui_key(&u, s, 'F');
+		else if (k == 2)
+			ui_command(&u, s, "inject kill 9 90s");
+		else
+			ui_key(&u, s, 'q');
+		if (k == 0)
+			ui_key(&u, s, '+');
+		m.u.see_preview = (struct msg_see_preview){ .command = u.dialog.preview_id, .feasible = 1,
+			.iteration = 43, .before_iteration_s = 33.3f, .after_iteration_s = 28.9f,
+			.before_wait_s = 2.1f, .after_wait_s = 0.6f, .before_peak_slots = 3,
+			.after_peak_slots = 3, .memory = 3, .least_stage = 5, .before_least_visits = 9,
+			.after_least_visits = 5, .paths_changed = 30, .median_error = 0.02f,
+			.n_predictions = 31 };
+		ui_heard(&u, s, &m);
+		golden_check(s, &u, dialogs[k], 80, 24);
+	}
+	golden_ui(&u, s, 1700000);
+	ui_key(&u, s, '?');
+	golden_check(s, &u, "help", 80, 24);
+	golden_check(s, &u, "help", 160, 48);
+	ui_key(&u, s, 'q');
+	assert_false(u.help || u.want_quit);
+	ui_key(&u, s, ':');
+	ui_key(&u, s, 'h');
+	golden_check(s, &u, "palette", 80, 24);
+	ui_key(&u, s, PRESS_ESCAPE);
+	ui_key(&u, s, 'f');
+	golden_check(s, &u, "follow", 80, 24);
+	golden_check(s, &u, "follow", 160, 48);
+	golden_check(s, &u, "tiny", 60, 12);
+	golden_check(s, &u, "tiny", 20, 5);
+	golden_check(s, &u, "tiny", 1, 1);
+	ui_link_is(&u, UI_LOST, "the controller is silent; reconnecting goes on by itself");
+	ui_tick(&u, s, u.local_us + 9000000, u.wall_us + 9000000);
+	golden_check(s, &u, "lost", 80, 24);
+	state_free(s);
+}
+
 static void keep(void *context, int64_t at_us, const struct msg *m)
 {
 	size_t size = msg_size(m);
@@ -92,7 +207,8 @@ static void recorded(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(overview), cmocka_unit_test(recorded),
+	cmocka_unit_test(overview), cmocka_unit_test(other_views),
+	cmocka_unit_test(many_nodes), cmocka_unit_test(overlays), cmocka_unit_test(recorded),
 };
 
 int main(void)
