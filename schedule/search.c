@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schedule/anneal.h"
+#include "schedule/bound.h"
 #include "schedule/construct.h"
 #include "schedule/problem.h"
 #include "schedule/progress.h"
@@ -39,25 +40,64 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 	return rc;
 }
 
+/* The bound belongs to an assignment. Where that is given, it grows while the search goes on, and
+ * ends it when it is met; else it is worked out for the answer. Large clusters have many data
+ * nodes: those that finish late come first, and after a while the rest is left out. */
+#define BOUND_STEPS_AT_END 100
+#define MET 1.000000001
+
+static void bound_answer(struct progress *g, const struct anneal *a)
+{
+	struct bound *b = bound_new(g->p, &a->best, a->engine.finish_s);
+
+	for (int i = 0; b && i < BOUND_STEPS_AT_END && bound_step(b); i++)
+		;
+	if (b)
+		g->lower_bound_s = bound_s(b);
+	bound_free(b);
+}
+
+static int anneal_until_over(struct progress *g, struct anneal *a, struct bound *b,
+			     struct error *err)
+{
+	int small = g->p->n_mb > 500 ? 1 : 32, rc = 0;
+
+	for (int64_t i = 0; rc == 0; i++) {
+		if (b && bound_step(b))
+			g->lower_bound_s = bound_s(b);
+		if (i % small == 0 && progress_over(g))
+			break;
+		if (a->best_s <= g->lower_bound_s * MET)
+			break;
+		g->evaluations++;
+		if (anneal_step(a))
+			rc = progress_note(g, &a->best, a->best_iteration_s, err);
+	}
+	return rc;
+}
+
 static int improve(struct progress *g, const struct solution *first, struct error *err)
 {
+	bool given = g->p->n_movable == 0;
+	struct bound *b = NULL;
 	struct anneal a;
-	int rc = anneal_init(&a, g->p, first, g->p->q->seed, 1), between = 0;
-	int check_every = g->p->n_mb > 500 ? 1 : 32;
+	int rc = anneal_init(&a, g->p, first, g->p->q->seed, 1);
 
 	if (rc != 0)
 		return error_set(err, rc, rc == -ENOMEM ? "out of memory" : "standstill");
 	g->evaluations += a.evaluations;
 	rc = progress_note(g, &a.best, a.best_iteration_s, err);
-	while (rc == 0) {
-		if (between++ % check_every == 0 && progress_over(g))
-			break;
-		g->evaluations++;
-		if (anneal_step(&a))
-			rc = progress_note(g, &a.best, a.best_iteration_s, err);
+	if (rc == 0 && given) {
+		b = bound_new(g->p, &a.best, a.engine.finish_s);
+		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
 	}
 	if (rc == 0)
+		rc = anneal_until_over(g, &a, b, err);
+	if (rc == 0 && !given)
+		bound_answer(g, &a);
+	if (rc == 0)
 		rc = progress_finish(g, &a.best, err);
+	bound_free(b);
 	anneal_fini(&a);
 	return rc;
 }
