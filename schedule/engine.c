@@ -89,6 +89,7 @@ static void start(struct engine *e, struct engine_node *n, int mb, double now_s)
 		return;
 	}
 	e->finish_s[mb] = end_s;
+	e->late = e->late || end_s > e->limit_s;
 	e->square_sum += end_s * end_s;
 	e->makespan_s = end_s > e->makespan_s ? end_s : e->makespan_s;
 	e->done++;
@@ -239,7 +240,7 @@ bool engine_run(struct engine *e, double limit_s)
 		else
 			take_many(e, list, now_s);
 	}
-	if (e->done < e->n_mb) {
+	if (e->late || e->done < e->n_mb) {
 		e->makespan_s = INFINITY;
 		return false;
 	}

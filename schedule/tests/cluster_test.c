@@ -1,0 +1,195 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schedule/regions.h"
+#include "schedule/tests/fixture.h"
+
+/* A small valid file, cut in two so that a test can put something in between. */
+static const char *const small =
+	"{\"format\":\"skippipe.cluster/1\",\"name\":\"two\",\"stages\":[1,1],\"nodes\":["
+	"{\"id\":0,\"location\":\"a\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":2,\"stage\":0},"
+	"{\"id\":1,\"location\":\"b\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":2,"
+	"\"address\":\"h:1\",\"device\":\"cuda\"}],"
+	"\"delay_s\":[[0,0.25],[null,0]],\"microbatches_per_data_node\":3}";
+
+static int parse(const char *text, struct cluster **c, struct error *err)
+{
+	err->text[0] = '\0';
+	return cluster_parse(text, strlen(text), c, err);
+}
+
+static void reads_all_keys(void **state)
+{
+	struct cluster *c;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(parse(small, &c, &err), 0);
+	assert_int_equal(c->n_nodes, 2);
+	assert_int_equal(c->nodes[0].stage, 0);
+	assert_true(c->nodes[1].stage < 0);
+	assert_string_equal(c->nodes[1].address, "h:1");
+	assert_string_equal(c->nodes[1].device, "cuda");
+	assert_true(c->delay_s[1] == 0.25);
+	assert_true(c->delay_s[2] < 0);
+	assert_true(c->dispatch_overhead_s == 0);
+	cluster_free(c);
+}
+
+/* Replaces the first `from` in the small file by `to`, and expects a complaint with `word`. */
+static void refuse(const char *from, const char *to, const char *word)
+{
+	char text[2048];
+	const char *at = strstr(small, from);
+	struct cluster *c = NULL;
+	struct error err;
+
+	assert_non_null(at);
+	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - small), small, to, at + strlen(from));
+	assert_int_equal(parse(text, &c, &err), -EINVAL);
+	if (!strstr(err.text, word))
+		fail_msg("\"%s\" does not name %s", err.text, word);
+}
+
+static void refuses_by_name(void **state)
+{
+	(void)state;
+	refuse("\"name\"", "\"nom\"", "nom");
+	refuse("cluster/1", "cluster/2", "format");
+	refuse("\"id\":1", "\"id\":7", "nodes[1].id");
+	refuse("\"forward_s\":1", "\"forward_s\":\"x\"", "nodes[0].forward_s");
+	refuse("\"memory\":2", "\"memory\":-1", "nodes[0].memory");
+	refuse("\"memory\":2", "\"memory\":1.5", "nodes[0].memory");
+	refuse("\"stage\":0", "\"stage\":2", "nodes[0].stage");
+	refuse("[1,1]", "[1,2]", "stages");
+	refuse("[1,1]", "[]", "stages");
+	refuse("[0,0.25]", "[0]", "delay_s[0]");
+	refuse("[0,0.25]", "[0,true]", "delay_s[0][1]");
+	refuse("\"microbatches_per_data_node\":3", "\"microbatches_per_data_node\":0",
+	       "microbatches_per_data_node");
+	refuse("\"loss_s\":0.5", "\"loss_s\":0.5,\"los\":1", "nodes[0].los");
+	refuse("\"delay_s\":[[0,0.25],[null,0]],", "", "delay_s");
+	refuse("\"name\":\"two\"", "\"name\":\"two\",\"activation_bytes\":1", "activation_bytes");
+	refuse("\"name\":\"two\"", "\"name\":\"two\",\"name\":\"two\"", "name");
+}
+
+static void links_make_delays(void **state)
+{
+	const char *text =
+		"{\"format\":\"skippipe.cluster/1\",\"name\":\"l\",\"stages\":[1,1],\"nodes\":["
+		"{\"id\":0,\"location\":\"a\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":2},"
+		"{\"id\":1,\"location\":\"b\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":2}],"
+		"\"links\":{\"latency_s\":[[0,0.5],[0.25,0]],\"bandwidth_bytes_per_s\":[[0,100],[null,0]]},"
+		"\"activation_bytes\":1000,\"transfer_overhead_s\":0.125,\"weights_bytes_per_stage\":50,"
+		"\"microbatches_per_data_node\":3}";
+	struct cluster *c;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(parse(text, &c, &err), 0);
+	assert_true(c->delay_s[1] == 0.5 + 10 + 0.125);
+	assert_true(c->delay_s[2] < 0);
+	assert_true(c->sync_pair_s[1] == 1.0);
+	cluster_free(c);
+}
+
+static void written_is_read_back(void **state)
+{
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 7);
+	for (int i = 0; i < 50; i++) {
+		struct fixture_shape shape = { .most_stages = 5, .most_replicas = 3,
+					       .most_microbatches = 4, .most_memory = 3,
+					       .absent = 0.2, .unpinned = true };
+		struct cluster *c = fixture_random_cluster(&r, &shape), *again;
+		struct error err;
+		char *text = cluster_format(c);
+
+		assert_non_null(text);
+		assert_int_equal(parse(text, &again, &err), 0);
+		for (int k = 0; k < c->n_nodes * c->n_nodes; k++) {
+			bool diagonal = k % (c->n_nodes + 1) == 0;
+
+			assert_true(diagonal || c->delay_s[k] == again->delay_s[k]);
+		}
+		for (int k = 0; k < c->n_nodes; k++) {
+			assert_true(c->nodes[k].backward_s == again->nodes[k].backward_s);
+			assert_int_equal(c->nodes[k].stage < 0 ? -1 : c->nodes[k].stage,
+					 again->nodes[k].stage);
+		}
+		free(text);
+		cluster_free(again);
+		again = cluster_copy(c);
+		assert_memory_equal(again->delay_s, c->delay_s,
+				    (size_t)(c->n_nodes * c->n_nodes) * sizeof(double));
+		cluster_free(again);
+		cluster_free(c);
+	}
+}
+
+/* The regions' facts give the delays that were published for the same 20 places. */
+static void regions_reproduce_the_published_delays(void **state)
+{
+	struct cluster *published = fixture_cluster("shipped20.json"), *made;
+	struct regions *regions;
+	struct error err = { "" };
+
+	(void)state;
+	assert_int_equal(regions_read("deploy/regions.json", &regions, &err), 0);
+	for (int i = 0; i < 20; i++) {
+		for (int j = 0; j < 20; j++) {
+			double latency, speed, delay, sync;
+
+			if (i == j)
+				continue;
+			assert_int_equal(regions_link(regions, published->nodes[i].location,
+						      published->nodes[j].location, &latency, &speed,
+						      &err), 0);
+			/* As published: activations of 33554648 bytes, weights of 4 layers of 4 * 16779264. */
+			delay = latency + 33554648.0 / speed + 0.35;
+			sync = latency + 268468224.0 / speed;
+			assert_true(fabs(delay - published->delay_s[i * 20 + j]) < 1e-9);
+			assert_true(fabs(sync - published->sync_pair_s[i * 20 + j]) < 1e-9);
+		}
+	}
+	struct regions_request q;
+
+	regions_request_init(&q, 4, 2);
+	assert_true(fabs(q.forward_s - 0.44) < 1e-12 && fabs(q.backward_s - 0.66) < 1e-12);
+	q.n_nodes = 20;
+	q.n_stages = 6;
+	q.path_length = 4;
+	assert_int_equal(regions_cluster(regions, &q, &made, &err), 0);
+	assert_int_equal(made->stages[0], 5);
+	assert_int_equal(made->stages[5], 3);
+	cluster_free(made);
+	q.setting = "moon";
+	assert_int_equal(regions_cluster(regions, &q, &made, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "geo-distributed"));
+	regions_free(regions);
+	cluster_free(published);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_all_keys),
+		cmocka_unit_test(refuses_by_name),
+		cmocka_unit_test(links_make_delays),
+		cmocka_unit_test(written_is_read_back),
+		cmocka_unit_test(regions_reproduce_the_published_delays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

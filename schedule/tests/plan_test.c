@@ -1,0 +1,190 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schedule/check.h"
+#include "schedule/simulate.h"
+#include "schedule/tests/fixture.h"
+
+static const char *const small =
+	"{\"format\":\"skippipe.plan/1\",\"assignment\":[[0],[1]],\"path_length\":2,"
+	"\"microbatches\":[{\"id\":4,\"data_node\":0,\"path\":[0,1]},"
+	"{\"id\":2,\"data_node\":0,\"path\":[0,1],\"release_s\":1.5}],"
+	"\"order\":{\"1\":[[2,\"F\"],[4,\"B\"]]},"
+	"\"predicted\":{\"iteration_s\":3,\"sync_s\":1,\"collisions\":2,\"collision_wait_s\":1,"
+	"\"lower_bound_s\":2,\"idle_fraction\":0.5,\"exposure\":[2,2]},"
+	"\"search\":{\"algorithm\":\"best\",\"seed\":9,\"evaluations\":7,\"elapsed_s\":0.25,"
+	"\"history\":[[0.1,4],[0.2,3]]}}";
+
+static int parse(const char *text, struct plan **p, struct error *err)
+{
+	err->text[0] = '\0';
+	return plan_parse(text, strlen(text), p, err);
+}
+
+static void reads_all_keys_and_writes_them_back(void **state)
+{
+	struct plan *p, *again;
+	struct error err;
+	char *text;
+
+	(void)state;
+	assert_int_equal(parse(small, &p, &err), 0);
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(p->n_microbatches, 2);
+		assert_int_equal(p->microbatches[0].id, 2); /* sorted */
+		assert_true(p->microbatches[0].release_s == 1.5);
+		assert_int_equal(p->orders[0].n_tasks, 2);
+		assert_int_equal(p->orders[0].tasks[1].kind, TASK_BACKWARD);
+		assert_int_equal(p->predicted.exposure[1], 2);
+		assert_int_equal(p->search.seed, 9);
+		assert_true(p->search.history[1][0] == 0.2);
+		if (round == 0) {
+			text = plan_format(p);
+			assert_non_null(text);
+			assert_int_equal(parse(text, &again, &err), 0);
+			free(text);
+		} else {
+			again = plan_copy(p);
+			assert_non_null(again);
+		}
+		plan_free(p);
+		p = again;
+	}
+	plan_free(p);
+}
+
+static void refuse(const char *from, const char *to, const char *word)
+{
+	char text[2048];
+	const char *at = strstr(small, from);
+	struct plan *p = NULL;
+	struct error err;
+
+	assert_non_null(at);
+	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - small), small, to, at + strlen(from));
+	assert_int_equal(parse(text, &p, &err), -EINVAL);
+	if (!strstr(err.text, word))
+		fail_msg("\"%s\" does not name %s", err.text, word);
+}
+
+static void refuses_by_name(void **state)
+{
+	(void)state;
+	refuse("plan/1", "plan/2", "format");
+	refuse("\"path_length\":2", "\"path_length\":0", "path_length");
+	refuse("\"path_length\":2", "\"path\":2", "path");
+	refuse("[[0],[1]]", "[[0],1]", "assignment[1]");
+	refuse("[[0],[1]]", "[[0],[\"a\"]]", "assignment[1]");
+	refuse("\"id\":4", "\"id\":2", "twice");
+	refuse("\"path\":[0,1]", "\"path\":[]", "microbatches[0].path");
+	refuse("\"release_s\":1.5", "\"release_s\":-1", "microbatches[1].release_s");
+	refuse("[2,\"F\"]", "[2,\"X\"]", "order.1[0]");
+	refuse("{\"1\":", "{\"one\":", "order");
+	refuse("\"sync_s\"", "\"sink_s\"", "predicted.sink_s");
+	refuse("[0.2,3]", "[0.2]", "search.history[1]");
+}
+
+/* Each rule, broken on purpose, is named. */
+static void breaches(const struct cluster *c, const struct plan *p, const char *name)
+{
+	struct simulation *s = NULL;
+	struct check_report report;
+	bool found = false;
+	int rc = simulate(c, p, &s, NULL);
+
+	assert_int_equal(check_plan(c, p, rc == 0 ? s : NULL, NULL, &report), 0);
+	for (int i = 0; i < report.n_breaches; i++)
+		found = found || strncmp(report.breaches[i], name, strlen(name)) == 0;
+	if (!found)
+		fail_msg("%s is not among the %d breaches", name, report.n_breaches);
+	check_report_fini(&report);
+	simulation_free(s);
+}
+
+static int count_breaches(const struct cluster *c, const struct plan *p)
+{
+	struct simulation *s = NULL;
+	struct check_report report;
+	int n;
+
+	assert_int_equal(simulate(c, p, &s, NULL), 0);
+	assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
+	n = report.n_breaches;
+	check_report_fini(&report);
+	simulation_free(s);
+	return n;
+}
+
+/* The published plan: the first microbatch goes 0-14-6-12, through stages 0, 1, 2, 3. */
+static void each_broken_rule_is_named(void **state)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	struct plan *p = fixture_plan("published_ca.json");
+	int *path = p->microbatches[0].path, was[4], memory = c->nodes[14].memory;
+
+	(void)state;
+	memcpy(was, path, sizeof(was));
+	assert_int_equal(count_breaches(c, p), 0);
+	memcpy(path, (int[]){ 0, 6, 14, 12 }, sizeof(was)); /* an exchange is legal */
+	assert_int_equal(count_breaches(c, p), 0);
+	memcpy(path, (int[]){ 0, 12, 6, 14 }, sizeof(was)); /* two that overlap are not */
+	breaches(c, p, "CC2");
+	memcpy(path, (int[]){ 0, 12, 14, 6 }, sizeof(was)); /* nor 3 before 1 */
+	breaches(c, p, "CC2");
+	memcpy(path, (int[]){ 3, 14, 6, 12 }, sizeof(was)); /* another's data node */
+	breaches(c, p, "CC1");
+	memcpy(path, (int[]){ 14, 0, 6, 12 }, sizeof(was));
+	breaches(c, p, "CC1");
+	memcpy(path, (int[]){ 0, 14, 6, 5 }, sizeof(was)); /* stage 4 for stage 3 */
+	breaches(c, p, "CC3");
+	memcpy(path, (int[]){ 0, 14, 15, 12 }, sizeof(was)); /* stage 1 twice */
+	breaches(c, p, "shape");
+	memcpy(path, was, sizeof(was));
+	c->delay_s[6 * 20 + 14] = -1; /* only the way back is missing */
+	breaches(c, p, "shape: microbatch 0: no link from node 6 to node 14");
+	c->delay_s[6 * 20 + 14] = 1;
+	p->microbatches[0].length = 3;
+	breaches(c, p, "shape");
+	p->microbatches[0].length = 4;
+	p->n_microbatches--;
+	breaches(c, p, "batch");
+	p->n_microbatches++;
+	p->assigned[0] = 3;
+	breaches(c, p, "shape: node 3 is assigned twice");
+	p->assigned[0] = 0;
+	assert_int_equal(count_breaches(c, p), 0);
+	/* A trace in which the node had more memory than it has. */
+	struct simulation *s;
+	struct check_report report;
+
+	assert_int_equal(simulate(c, p, &s, NULL), 0);
+	c->nodes[14].memory = 1;
+	assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
+	assert_int_equal(report.n_breaches, 1);
+	assert_non_null(strstr(report.breaches[0], "TC1: node 14"));
+	check_report_fini(&report);
+	c->nodes[14].memory = memory;
+	simulation_free(s);
+	plan_free(p);
+	cluster_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_all_keys_and_writes_them_back),
+		cmocka_unit_test(refuses_by_name),
+		cmocka_unit_test(each_broken_rule_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schedule/check.h"
+#include "schedule/search.h"
+#include "schedule/simulate.h"
+#include "schedule/tests/fixture.h"
+
+/* The plan keeps every rule by the independent checker, and says what the simulator says. */
+static void assert_good(const struct cluster *c, const struct plan *p, const bool *excluded,
+			bool pins)
+{
+	struct check_options options = { .excluded = excluded, .pins = pins };
+	struct check_report report;
+	struct simulation *s = NULL;
+	struct error err = { "" };
+
+	if (simulate(c, p, &s, &err) != 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(check_plan(c, p, s, &options, &report), 0);
+	if (report.n_breaches > 0)
+		fail_msg("%s", report.breaches[0]);
+	assert_true(s->iteration_s == p->predicted.iteration_s);
+	assert_true(s->sync_s == p->predicted.sync_s);
+	assert_true(p->predicted.lower_bound_s <= s->iteration_s * (1 + 1e-9));
+	check_report_fini(&report);
+	simulation_free(s);
+}
+
+static struct plan *search(const struct cluster *c, const struct plan_request *q)
+{
+	struct plan *p = NULL;
+	struct error err = { "" };
+
+	if (plan_search(c, q, &p, &err) != 0)
+		fail_msg("%s", err.text);
+	return p;
+}
+
+/* As good as the search has been seen to reach in so many evaluations; a worse search fails. */
+static void reaches_what_it_should(void **state)
+{
+	static const struct {
+		const char *name;
+		double given_s;
+	} want[] = { { "shipped20.json", 33.7 }, { "geo18_s4.json", 32.3 },
+		     { "geo20_s8.json", 67.2 }, { "one20_s16.json", 106 } };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct cluster *c = fixture_cluster(want[i].name);
+		struct plan_request q;
+		struct plan *p;
+
+		plan_request_init(&q);
+		q.evaluations = 20000;
+		p = search(c, &q);
+		assert_good(c, p, NULL, true);
+		if (p->predicted.iteration_s > want[i].given_s)
+			fail_msg("%s: %f", want[i].name, p->predicted.iteration_s);
+		plan_free(p);
+		cluster_free(c);
+	}
+}
+
+static void same_seed_same_plan(void **state)
+{
+	struct cluster *c = fixture_cluster("geo20_s8.json");
+	struct plan_request q;
+
+	(void)state;
+	for (int free_assignment = 0; free_assignment < 2; free_assignment++) {
+		struct plan *a, *b;
+
+		plan_request_init(&q);
+		q.evaluations = 3000;
+		q.seed = 17;
+		q.free_assignment = free_assignment;
+		a = search(c, &q);
+		b = search(c, &q);
+		assert_memory_equal(a->visits, b->visits, (size_t)(30 * 4) * sizeof(int));
+		assert_int_equal(a->search.evaluations, b->search.evaluations);
+		plan_free(b);
+		q.seed = 18;
+		b = search(c, &q);
+		assert_int_not_equal(memcmp(a->visits, b->visits, (size_t)(30 * 4) * sizeof(int)), 0);
+		assert_good(c, a, NULL, !free_assignment);
+		plan_free(a);
+		plan_free(b);
+	}
+	cluster_free(c);
+}
+
+static void free_is_better_than_given(void **state)
+{
+	struct cluster *c = fixture_cluster("geo18_s4.json");
+	struct plan_request q;
+	struct plan *given, *placed;
+
+	(void)state;
+	plan_request_init(&q);
+	q.evaluations = 10000;
+	given = search(c, &q);
+	q.free_assignment = true;
+	placed = search(c, &q);
+	assert_good(c, placed, NULL, false);
+	assert_true(placed->predicted.iteration_s + placed->predicted.sync_s <
+		    given->predicted.iteration_s + given->predicted.sync_s);
+	plan_free(given);
+	plan_free(placed);
+	cluster_free(c);
+}
+
+static void excluded_nodes_are_not_used(void **state)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	bool excluded[20] = { false };
+	struct plan_request q;
+	struct plan *p, *whole;
+	struct error err = { "" };
+
+	(void)state;
+	plan_request_init(&q);
+	q.evaluations = 500;
+	whole = search(c, &q);
+	q.excluded = excluded;
+	q.from = whole;
+	excluded[11] = excluded[14] = true; /* a data node and one of stage 1 */
+	p = search(c, &q);
+	assert_good(c, p, excluded, true);
+	assert_int_equal(p->n_microbatches, 24);
+	plan_free(p);
+	q.keep_batch = true;
+	p = search(c, &q);
+	assert_good(c, p, excluded, true);
+	assert_int_equal(p->n_microbatches, 30);
+	plan_free(p);
+	excluded[8] = excluded[15] = true; /* all of stage 1 */
+	p = NULL;
+	assert_int_equal(plan_search(c, &q, &p, &err), PLAN_INFEASIBLE);
+	assert_null(p);
+	assert_non_null(strstr(err.text, "stage 1"));
+	plan_free(whole);
+	cluster_free(c);
+}
+
+static void cancelled_search_gives_what_it_has(void **state)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	atomic_bool cancel = true;
+	struct plan_request q;
+	struct plan *p;
+
+	(void)state;
+	plan_request_init(&q);
+	q.cancel = &cancel;
+	p = search(c, &q);
+	assert_good(c, p, NULL, true);
+	plan_free(p);
+	cluster_free(c);
+}
+
+static void told(void *arg, const struct plan *plan)
+{
+	int *calls = arg;
+
+	assert_true(plan->predicted.iteration_s > 0);
+	++*calls;
+}
+
+/* Unequal nodes, missing links, nodes without a stage: every answer is a valid plan or says
+ * that there is none. */
+static void random_clusters_are_planned_or_refused(void **state)
+{
+	int planned = 0, calls = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 23);
+	for (int round = 0; round < 600; round++) {
+		struct fixture_shape shape = { .most_stages = 6, .most_replicas = 4,
+					       .most_microbatches = 5, .most_memory = 3,
+					       .absent = round % 3 ? 0 : 0.08,
+					       .grid = round % 2, .unpinned = round % 5 == 0 };
+		struct cluster *c = fixture_random_cluster(&r, &shape);
+		struct plan_request q;
+		struct plan *p = NULL;
+		struct error err = { "" };
+		int rc;
+
+		plan_request_init(&q);
+		q.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages);
+		q.free_assignment = round % 7 == 0;
+		q.evaluations = 200;
+		q.seed = (uint64_t)round;
+		q.on_improvement = told;
+		q.on_improvement_arg = &calls;
+		rc = plan_search(c, &q, &p, &err);
+		if (rc == 0) {
+			assert_good(c, p, NULL, !q.free_assignment);
+			planned++;
+		} else {
+			assert_int_equal(rc, PLAN_INFEASIBLE);
+			assert_true(shape.absent > 0);
+			assert_true(err.text[0] != '\0');
+		}
+		plan_free(p);
+		cluster_free(c);
+	}
+	assert_true(planned >= 400);
+	assert_true(calls >= planned);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reaches_what_it_should),
+		cmocka_unit_test(same_seed_same_plan),
+		cmocka_unit_test(free_is_better_than_given),
+		cmocka_unit_test(excluded_nodes_are_not_used),
+		cmocka_unit_test(cancelled_search_gives_what_it_has),
+		cmocka_unit_test(random_clusters_are_planned_or_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schedule/check.h"
+#include "schedule/simulate.h"
+#include "schedule/tests/fixture.h"
+
+static struct simulation *run(const struct cluster *c, const struct plan *p)
+{
+	struct simulation *s = NULL;
+	struct error err = { "" };
+
+	if (simulate(c, p, &s, &err) != 0)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+static void published_schedules_take_what_was_published(void **state)
+{
+	static const struct {
+		const char *name;
+		double seconds;
+	} published[] = { { "published_ca.json", 33.03 }, { "published_nonca.json", 35.89 },
+			  { "published_random.json", 48.76 } };
+	struct cluster *c = fixture_cluster("shipped20.json");
+
+	(void)state;
+	c->dispatch_overhead_s = 0.11;
+	for (int i = 0; i < 3; i++) {
+		struct plan *p = fixture_plan(published[i].name);
+		struct simulation *s = run(c, p);
+		struct check_report report;
+
+		assert_true(fabs(s->iteration_s - published[i].seconds) < 0.005);
+		assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
+		assert_int_equal(report.n_breaches, 0);
+		check_report_fini(&report);
+		simulation_free(s);
+		plan_free(p);
+	}
+	cluster_free(c);
+}
+
+/* Two nodes, one microbatch: the times by hand. */
+static struct cluster *pair(int memory, int each)
+{
+	struct cluster *c = cluster_alloc(2, 2, false);
+
+	assert_non_null(c);
+	c->stages[0] = c->stages[1] = 1;
+	for (int i = 0; i < 2; i++) {
+		c->nodes[i] = (struct cluster_node){ c->nodes[i].location, NULL, NULL, i, 1, 2, 0.5,
+						     memory };
+	}
+	c->delay_s[1] = 0.25;
+	c->delay_s[2] = 0.75;
+	c->microbatches_per_data_node = each;
+	c->dispatch_overhead_s = 0.125;
+	return c;
+}
+
+static struct plan *pair_plan(int n)
+{
+	struct plan *p = plan_alloc(2, 2, n, 2);
+
+	assert_non_null(p);
+	p->stage_start[1] = 1;
+	p->assigned[1] = 1;
+	for (int i = 0; i < n; i++)
+		p->microbatches[i].path[1] = 1;
+	return p;
+}
+
+static void one_microbatch_by_hand(void **state)
+{
+	struct cluster *c = pair(1, 1);
+	struct plan *p = pair_plan(1);
+	struct simulation *s = run(c, p);
+
+	(void)state;
+	/* F 0-1, travel .25, F 1.25-2.25, travel .75, L 3-3.5, travel .25, B 3.75-5.75,
+	 * travel .75, B 6.5-8.5 */
+	assert_int_equal(s->n_tasks, 5);
+	assert_true(s->iteration_s == 8.5);
+	assert_true(s->tasks[2].start_s == 3 && s->tasks[2].kind == TASK_LOSS);
+	assert_int_equal(s->collisions, 0);
+	simulation_free(s);
+	plan_free(p);
+	cluster_free(c);
+}
+
+static void waits_are_collisions_and_say_for_whom(void **state)
+{
+	struct cluster *c = pair(1, 2);
+	struct plan *p = pair_plan(2);
+	struct simulation *s = run(c, p);
+
+	(void)state;
+	/* One slot: the second starts when the first is back, at 8.5 + 0.125. */
+	assert_true(s->iteration_s == 8.625 + 8.5);
+	assert_int_equal(s->collisions, 0); /* a first F that waits is not one */
+	simulation_free(s);
+	c->nodes[0].memory = 2;
+	s = run(c, p);
+	/* The second's F arrives at node 1 at 1.125 + 1 + 0.25 = 2.375, just as node 1 is free
+	 * again, but node 1 has one slot, given back at the end of B0. */
+	assert_int_equal(s->peak_slots[0], 2);
+	assert_int_equal(s->peak_slots[1], 1);
+	for (int i = 0; i < s->n_tasks; i++) {
+		const struct sim_task *t = &s->tasks[i];
+
+		if (t->microbatch == 1 && t->node == 1 && t->kind == TASK_FORWARD) {
+			assert_true(t->collided);
+			assert_true(t->arrival_s == 2.375);
+			assert_true(t->start_s == 3.75 + 2 + 0.125);
+			assert_int_equal(s->tasks[t->waited_for].microbatch, 0);
+		}
+	}
+	simulation_free(s);
+	plan_free(p);
+	cluster_free(c);
+}
+
+/* A holds a slot of stage 1 and waits for stage 2, B the other way round. */
+static void a_circle_is_a_standstill(void **state)
+{
+	struct cluster *c = cluster_alloc(4, 3, false);
+	struct plan *p = plan_alloc(3, 4, 2, 3);
+	struct simulation *s = NULL;
+	struct error err = { "" };
+
+	(void)state;
+	assert_true(c && p);
+	c->stages[0] = 2;
+	c->stages[1] = c->stages[2] = 1;
+	for (int i = 0; i < 16; i++)
+		c->delay_s[i] = 0.5;
+	for (int i = 0; i < 4; i++)
+		c->nodes[i].forward_s = c->nodes[i].backward_s = 1;
+	memcpy(p->stage_start, (int[]){ 0, 2, 3, 4 }, 4 * sizeof(int));
+	memcpy(p->assigned, (int[]){ 0, 1, 2, 3 }, 4 * sizeof(int));
+	memcpy(p->visits, (int[]){ 0, 2, 3, 1, 3, 2 }, 6 * sizeof(int));
+	p->microbatches[1].data_node = 1;
+	assert_int_equal(simulate(c, p, &s, &err), -EDEADLK);
+	assert_non_null(strstr(err.text, "standstill"));
+	c->nodes[2].memory = 2;
+	assert_int_equal(simulate(c, p, &s, &err), 0);
+	simulation_free(s);
+	plan_free(p);
+	cluster_free(c);
+}
+
+static void impossible_plans_are_refused(void **state)
+{
+	struct cluster *c = pair(1, 1);
+	struct plan *p = pair_plan(1);
+	struct simulation *s = NULL;
+	struct error err = { "" };
+
+	(void)state;
+	p->microbatches[0].path[1] = 9;
+	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "9"));
+	p->microbatches[0].path[1] = 1;
+	c->delay_s[2] = -1;
+	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "no link from node 1 to node 0"));
+	plan_free(p);
+	cluster_free(c);
+}
+
+/* What must be true of any trace, checked task by task on random plans. */
+static void traces_keep_the_model(void **state)
+{
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 11);
+	for (int round = 0; round < 300; round++) {
+		struct fixture_shape shape = { .most_stages = 5, .most_replicas = 3,
+					       .most_microbatches = 4, .most_memory = 3,
+					       .grid = round % 2 };
+		struct cluster *c = fixture_random_cluster(&r, &shape);
+		struct plan *p = fixture_random_plan(&r, c, 1 + (int)rng_below(&r, (uint32_t)c->n_stages));
+		struct simulation *s = NULL;
+		double last = 0;
+		int rc = simulate(c, p, &s, NULL);
+
+		assert_true(rc == 0 || rc == -EDEADLK);
+		for (int i = 0; rc == 0 && i < s->n_tasks; i++) {
+			const struct sim_task *t = &s->tasks[i];
+
+			assert_true(t->start_s >= t->arrival_s && t->start_s >= last);
+			last = t->start_s;
+			for (int k = i + 1; k < s->n_tasks; k++) {
+				if (s->tasks[k].node == t->node) {
+					assert_true(s->tasks[k].start_s >=
+						    t->end_s + c->dispatch_overhead_s);
+					break;
+				}
+			}
+			if (t->start_s > t->arrival_s)
+				assert_in_range(t->waited_for, 0, s->n_tasks - 1);
+		}
+		simulation_free(s);
+		plan_free(p);
+		cluster_free(c);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(published_schedules_take_what_was_published),
+		cmocka_unit_test(one_microbatch_by_hand),
+		cmocka_unit_test(waits_are_collisions_and_say_for_whom),
+		cmocka_unit_test(a_circle_is_a_standstill),
+		cmocka_unit_test(impossible_plans_are_refused),
+		cmocka_unit_test(traces_keep_the_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
