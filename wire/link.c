@@ -53,9 +53,10 @@ static int link_new(struct link **out, const struct link_options *options, bool 
 	if (options->identity == NULL || options->frame_most < FRAME_LEAST_MOST ||
 	    n_slots == 0 || n_slots > 0xffff || (listens && options->admitted == NULL))
 		return error_set(err, -EINVAL, "a link's options are contradictory");
-	struct link *link = calloc(1, sizeof(*link));
+	struct link *link = sodium_malloc(sizeof(*link)); /* outside core dumps, as sessions are */
 	if (link == NULL)
 		return error_set(err, -ENOMEM, "out of memory");
+	memset(link, 0, sizeof(*link));
 	link->options = *options;
 	link->counters = options->counters != NULL ? options->counters : &link->own_counters;
 	link->socket.nn = -1;
@@ -129,12 +130,10 @@ void link_close(struct link *link)
 	if (link->held != NULL)
 		socket_frame_free(link->held);
 	socket_close(&link->socket);
-	noise_wipe(&link->dial.noise);
-	sodium_memzero(link->cookie_key, sizeof(link->cookie_key));
 	free(link->slots);
 	free(link->uses);
 	free(link->records);
-	free(link);
+	sodium_free(link); /* wipes */
 }
 
 /* ---- sending ---- */

@@ -33,8 +33,8 @@ struct session *session_new(struct link *link, uint32_t id)
 		id = session_reserve(link);
 	if (id == 0 || link->slots[id & SLOT_MASK] != NULL)
 		return NULL;
-	/* The expanded AES key wants its alignment. */
-	struct session *s = aligned_alloc(_Alignof(struct session), sizeof(*s));
+	/* Locked, outside core dumps; ends at a page's end, so aligned as its size is. */
+	struct session *s = sodium_malloc(sizeof(*s));
 	if (s == NULL)
 		return NULL;
 	memset(s, 0, sizeof(*s));
@@ -52,8 +52,7 @@ void session_free(struct link *link, struct session *s)
 	link->counters->sessions--;
 	if (s->state == SESSION_ENDING)
 		link->n_ending--;
-	sodium_memzero(s, sizeof(*s));
-	free(s);
+	sodium_free(s); /* wipes */
 }
 
 void session_end(struct link *link, struct session *s, enum link_reason reason)

@@ -236,6 +236,10 @@ static void replayed_and_bit_flipped(void **state)
 	for (int i = 0; i < 20; i++)
 		send_text(p.b.post, p.to_a, "secret", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.data == 20 && post_idle(p.b.post, 0));
+	/* Nothing above the seal would notice these a second time. */
+	for (int i = 0; i < 10; i++)
+		send_text(p.b.post, p.to_a, "secret", POST_LOSSY);
+	PAIR_UNTIL(&p, p.a.seen.data == 30);
 	size_t n = tape.n;
 	assert_true(n > 20);
 	for (size_t i = 0; i < n; i++) { /* nothing readable on the wire */
@@ -258,7 +262,7 @@ static void replayed_and_bit_flipped(void **state)
 	}
 	PAIR_UNTIL(&p, refused(&p.a, LINK_BAD_SEAL) > 10 && refused(&p.a, LINK_REPLAY) > 20 &&
 		refused(&p.a, LINK_MALFORMED) > 0 && refused(&p.a, LINK_UNKNOWN_SESSION) > 0);
-	assert_int_equal(p.a.seen.data, 20);
+	assert_int_equal(p.a.seen.data, 30);
 	assert_int_equal(p.a.seen.up, 1);
 	assert_int_equal(p.a.seen.down, 0);
 	still_well(&p);
@@ -266,6 +270,26 @@ static void replayed_and_bit_flipped(void **state)
 	pair_close(&p);
 	for (size_t i = 0; i < tape.n; i++)
 		free(tape.frames[i]);
+}
+
+static int double_inits(void *context, uint8_t *frame, size_t size)
+{
+	(void)context;
+	return size == FRAME_INIT_SIZE && frame[3] == FRAME_INIT ? 2 : 1;
+}
+
+/* Replayed on the connection it was made for, where its cookie is good. */
+static void a_handshake_counts_once(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct link_hook hook = {double_inits, NULL};
+	pair_open(&p, defaults, (struct post_options){.hook = &hook});
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	PAIR_UNTIL(&p, refused(&p.a, LINK_REPLAY) == 1);
+	assert_int_equal(counters_of(p.a.post).link.sessions, 1);
+	still_well(&p);
+	pair_close(&p);
 }
 
 /* ---- floods and noise ---- */
@@ -286,12 +310,13 @@ static void greetings_without_end(void **state)
 	struct pair p;
 	struct socket wire;
 	uint8_t hello[FRAME_HELLO_SIZE], nonce[FRAME_NONCE] = {1}, init[FRAME_INIT_SIZE] = {0};
-	static const uint8_t forged[FRAME_COOKIE];
+	uint8_t forged[FRAME_COOKIE] = {0}; /* fresh by its date */
 	pair_open(&p, defaults, defaults);
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
 	assert_int_equal(socket_dial(&wire, p.address, 65536, NULL), 0);
 	turn_for(&p, 200000);
 	frame_put_hello(hello, nonce);
+	frame_put_u64(forged, (uint64_t)clock_monotonic_us() + 5000000);
 	frame_put_init_head(init, 7, forged);
 	long before = resident_kib();
 	for (int i = 0; i < 20000; i++) {
@@ -472,6 +497,7 @@ int main(void)
 		cmocka_unit_test(of_two_with_one_key_the_newer_stays),
 		cmocka_unit_test(consoles_may_share_a_key),
 		cmocka_unit_test(replayed_and_bit_flipped),
+		cmocka_unit_test(a_handshake_counts_once),
 		cmocka_unit_test(greetings_without_end),
 		cmocka_unit_test(oversized_and_endless),
 		cmocka_unit_test(noise_on_the_port),

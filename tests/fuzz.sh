@@ -1,0 +1,54 @@
+#!/bin/sh
+# tests/fuzz.sh SECONDS [NAME...]: builds every <folder>/tests/<name>_fuzz.c with libFuzzer, ASan and
+# UBSan and the sources its folder may use, and runs each for so long on the inputs kept in
+# <folder>/tests/corpus/<name>/. New inputs and findings land in build/fuzz/<name>/. Exits 1 at the
+# first finding, 77 where clang or its libFuzzer is missing.
+set -eu
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+[ $# -gt 0 ] && shift
+only=" $* "
+clang=${CLANG:-clang}
+out=${BUILD:-build}/fuzz
+mkdir -p "$out"
+
+echo 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n);
+int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { return d == 0 && n == 1; }' >"$out/probe.c"
+if ! "$clang" -fsanitize=fuzzer,address,undefined -o "$out/probe" "$out/probe.c" 2>"$out/probe.log"; then
+	echo "fuzz: skipped: needs clang with libFuzzer (Debian: clang and libclang-rt-dev)"
+	exit 77
+fi
+
+variable() { # variable NAME: its value in the Makefile
+	sed -n "s/^$1 *:= *//p" Makefile | head -1
+}
+
+failed=0
+for source in */tests/*_fuzz.c; do
+	[ -e "$source" ] || continue
+	folder=${source%%/*}
+	name=$(basename "$source" _fuzz.c)
+	case "$only" in "  " | *" $name "*) ;; *) continue ;; esac
+	code= libs=
+	for used in $(variable "uses_$folder"); do
+		code="$code $(find "$used" -name '*.c' ! -path '*/tests/*' ! -name main.c)"
+		libs="$libs $(variable "libs_$used")"
+	done
+	place=$out/$name
+	corpus=$folder/tests/corpus/$name
+	mkdir -p "$place/corpus" "$corpus"
+	echo "fuzz: $name, $seconds s"
+	# shellcheck disable=SC2086
+	"$clang" -std=c11 -g -O1 -I. -D_GNU_SOURCE -DSKIPPIPE_VERSION='"fuzz"' -DSKIPPIPE_PREFIX='"/usr/local"' \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+		-o "$place/fuzz" "$source" $code $libs
+	if "$place/fuzz" -max_total_time="$seconds" -artifact_prefix="$place/" -print_final_stats=1 \
+		-rss_limit_mb=2048 -timeout=10 "$place/corpus" "$corpus" >"$place/log" 2>&1; then
+		sed -n 's/^stat::number_of_executed_units: */fuzz: '"$name"': executions /p' "$place/log"
+	else
+		tail -40 "$place/log"
+		echo "fuzz: $name FAILED: the input is in $place/"
+		failed=1
+	fi
+done
+exit $failed
