@@ -1,0 +1,45 @@
+#!/bin/bash
+# The demo on a terminal: the console is there soon and shows the run; after it, whichever way it
+# ends, the terminal is as it was and no process is left.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
+socket=skippipe-test-$$
+undo+=("tmux -L $socket kill-server")
+tm() { tmux -L "$socket" "$@"; }
+screen() { tm capture-pane -p 2>/dev/null; }
+see() { # see SECONDS REGEX: waits for it on the screen
+	local end=$((SECONDS + $1))
+	until screen | grep -qE -- "$2"; do
+		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s"; }
+		sleep 0.1
+	done
+}
+
+unset TMUX
+tm -f /dev/null new-session -d -x 80 -y 24 "env PS1='ready> ' XDG_RUNTIME_DIR= bash --norc" || skip "tmux cannot start here"
+see 10 'ready>'
+
+for end in key signal kill-console; do
+	run=$dir/run-$end
+	tm send-keys "clear; stty -a >$dir/before; $bin/skippipe demo --agents 8 --time-scale 0 --run-dir $run; echo status=\$?" Enter
+	see 30 'it +[0-9]+ .*nodes 8/8'
+	demo=$(pgrep -f -x "$bin/skippipe demo .*--run-dir $run" | head -n 1)
+	case $end in
+	key)
+		tm send-keys q
+		see 5 'ends the run'
+		tm send-keys Right
+		sleep 0.3
+		tm send-keys Enter ;;
+	signal) kill -TERM "$demo" ;;
+	kill-console) kill -KILL "$(pgrep -P "$demo" -f skippipe-console)" ;;
+	esac
+	see 20 'status=0'
+	tm send-keys "stty -a >$dir/after" Enter
+	sleep 0.5
+	cmp -s "$dir/before" "$dir/after" || { diff "$dir/before" "$dir/after"; die "the terminal has changed ($end)"; }
+	[ "$(tm display-message -p '#{alternate_on} #{cursor_flag}')" = '0 1' ] || die "the screen was not put back ($end)"
+	check_gone "$run"
+	kill -0 "$demo" 2>/dev/null && die "the demo is left ($end)"
+done
+echo "key, signal and a killed console leave nothing behind"

@@ -1,0 +1,23 @@
+#!/bin/bash
+# With nothing skipped, the cluster trains what one process trains: same weights at the start, same
+# data in every iteration, so the same loss, up to the order of additions and of exchanged
+# neighbours.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-model
+n=12
+
+"$bin/skippipe" demo --headless --format jsonl --agents 8 --skip 0/6 --iterations $n --time-scale 0 \
+	--seed 3 --run-dir "$dir/run" >"$dir/events" 2>"$dir/demo.err" || die "demo: exit status $?"
+grep '"event":"iteration"' "$dir/events" | field loss >"$dir/cluster"
+microbatches=$(grep '"event":"plan"' "$dir/events" | head -n 1 | grep -o '"data_node"' | wc -l)
+
+"$bin/skippipe" train --skip 0 --microbatches "$microbatches" --iterations $n --seed 3 --format jsonl \
+	--validate-every 0 >"$dir/train" 2>"$dir/train.err" || die "train: exit status $?"
+grep '"event":"iteration"' "$dir/train" | field loss >"$dir/plain"
+
+[ "$(wc -l <"$dir/cluster")" = $n ] && [ "$(wc -l <"$dir/plain")" = $n ] || die "not $n losses"
+paste "$dir/cluster" "$dir/plain" | awk '
+	{ off = ($1 - $2) / $2; if (off < 0) off = -off; if (off > worst) worst = off; last = $1
+	  if (NR == 1) first = $1 }
+	END { printf "loss %s -> %s, at most %.2f%% from the plain model\n", first, last, 100 * worst
+	      exit !(worst < 0.01 && first - last > 1) }' || { paste "$dir/cluster" "$dir/plain"; die "the curves differ"; }
