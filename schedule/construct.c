@@ -250,7 +250,92 @@ static void order_microbatches(const struct problem *p, int *order, struct rng *
 	}
 }
 
-static bool build_all(struct builder *b, const int *order)
+/* Legal as it stands, with nodes that are in and links that are there. */
+static bool is_whole(const struct builder *b, const struct plan_microbatch *m)
+{
+	const struct problem *p = b->p;
+	const int *stage_of = b->s->stage_of;
+	int last = 0;
+
+	if (m->length != p->length)
+		return false;
+	for (int h = 0; h < m->length; h++) {
+		int v = m->path[h], to = m->path[(h + 1) % m->length];
+
+		if (v < 0 || v >= p->n_nodes || to < 0 || to >= p->n_nodes || stage_of[v] < 0 ||
+		    (h > 0 && p->c->nodes[v].memory < 1) ||
+		    isinf(p->round[(size_t)v * (size_t)p->n_nodes + (size_t)to]))
+			return false;
+	}
+	for (int h = 1; h < m->length; h++) {
+		int a = stage_of[m->path[h]];
+		int next = h + 1 < m->length ? stage_of[m->path[h + 1]] : -1;
+
+		if ((next > 0 && next == a - 1 ? next : a) <= last)
+			return false;
+		h += next > 0 && next == a - 1;
+		last = a;
+	}
+	return true;
+}
+
+/* May this microbatch keep the path it had, with `left` still to come (itself included)? The
+ * quotas of the others must stay within reach. */
+static bool may_keep(const struct builder *b, const int *path, int left)
+{
+	const struct problem *p = b->p;
+
+	for (int s = 1; s < p->n_stages; s++) {
+		int quota = b->quota[s];
+
+		for (int h = 1; h < p->length; h++)
+			quota -= b->s->stage_of[path[h]] == s;
+		if (quota < 0 || quota > left - 1)
+			return false;
+	}
+	return true;
+}
+
+/* The paths of the plan to start from that are still whole, for microbatches of the same data
+ * node: into kept (n_mb), NULL where there is none. */
+static void find_kept(const struct builder *b, const int **kept)
+{
+	const struct problem *p = b->p;
+	const struct plan *from = p->q->from;
+	int next = 0, last = -1;
+
+	for (int i = 0; i < p->n_mb; i++) {
+		int node = b->s->members[p->mb_slot[i]];
+
+		kept[i] = NULL;
+		if (node != last)
+			next = 0;
+		last = node;
+		while (next < from->n_microbatches && (from->microbatches[next].data_node != node ||
+						       !is_whole(b, &from->microbatches[next])))
+			next++;
+		if (next < from->n_microbatches)
+			kept[i] = from->microbatches[next++].path;
+	}
+}
+
+static bool build_one(struct builder *b, int mb, const int *keep, int left)
+{
+	const struct problem *p = b->p;
+	int *path = b->s->path + (size_t)mb * (size_t)p->length;
+
+	if (keep && may_keep(b, keep, left))
+		memcpy(path, keep, (size_t)p->length * sizeof(*path));
+	else if (!build_path(b, b->s->members[p->mb_slot[mb]], left, path))
+		return false;
+	for (int h = 1; h < p->length; h++) {
+		b->load[path[h]] += work_of(p, path[h]);
+		b->quota[b->s->stage_of[path[h]]]--;
+	}
+	return true;
+}
+
+static bool build_all(struct builder *b, const int *order, const int **kept)
 {
 	const struct problem *p = b->p;
 
@@ -258,39 +343,44 @@ static bool build_all(struct builder *b, const int *order)
 		if (b->s->stage_of[i] >= 0)
 			find_nearest(b, i);
 	}
-	for (int i = 0; i < p->n_mb; i++) {
-		int mb = order[i], *path = b->s->path + (size_t)mb * (size_t)p->length;
+	/* First those that keep their path, as far as exposure allows; then the rest. */
+	for (int pass = kept ? 0 : 1, left = p->n_mb; pass < 2; pass++) {
+		for (int i = 0; i < p->n_mb; i++) {
+			const int *keep = kept ? kept[order[i]] : NULL;
 
-		if (!build_path(b, b->s->members[p->mb_slot[mb]], p->n_mb - i, path))
-			return false;
-		for (int h = 1; h < p->length; h++) {
-			b->load[path[h]] += work_of(p, path[h]);
-			b->quota[b->s->stage_of[path[h]]]--;
+			if (kept && (pass == 0) != (keep != NULL))
+				continue;
+			if (!build_one(b, order[i], keep, left--))
+				return false;
 		}
 	}
 	return true;
 }
 
-int construct_paths(struct solution *s, const struct problem *p, int attempt, struct rng *rng,
-		    struct error *err)
+int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
+		    struct rng *rng, struct error *err)
 {
 	int near = NEAR, rc = 0;
 	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order));
+	const int **kept = malloc((size_t)p->n_mb * sizeof(*kept));
 	struct builder b;
 
 	for (int stage = 1; attempt > 0 && stage < p->n_stages; stage++)
 		near = p->sizes[stage] > near ? p->sizes[stage] : near;
-	if (builder_init(&b, s, p, near) != 0 || !order) {
+	if (builder_init(&b, s, p, near) != 0 || !order || !kept) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_builder;
 	}
 	set_quotas(&b, attempt > 1 ? rng : NULL);
 	order_microbatches(p, order, attempt > 1 ? rng : NULL);
-	if (!build_all(&b, order))
+	if (repair)
+		find_kept(&b, kept);
+	if (!build_all(&b, order, repair ? kept : NULL))
 		rc = error_set(err, PLAN_INFEASIBLE,
 			       "no legal paths with every stage visited equally often");
 free_builder:
 	builder_fini(&b);
 	free(order);
+	free(kept);
 	return rc;
 }

@@ -15,9 +15,10 @@
  * PLAN_INFEASIBLE, -ENOMEM. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err);
 
-/* The paths, for the assignment given. attempt 0 looks at near nodes only; later ones at all
+/* The paths, for the assignment given. repair: microbatches keep the paths of the plan to start
+ * from where they are still whole and exposure allows. attempt 0 looks at near nodes only; later ones at all
  * nodes, in an order drawn from rng. PLAN_INFEASIBLE: this attempt found no legal paths; -ENOMEM. */
-int construct_paths(struct solution *s, const struct problem *p, int attempt, struct rng *rng,
-		    struct error *err);
+int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
+		    struct rng *rng, struct error *err);
 
 #endif

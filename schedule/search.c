@@ -1,12 +1,14 @@
 #include "schedule/search.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "schedule/anneal.h"
 #include "schedule/bound.h"
 #include "schedule/construct.h"
+#include "schedule/engine.h"
 #include "schedule/problem.h"
 #include "schedule/progress.h"
 
@@ -24,20 +26,60 @@ void plan_request_init(struct plan_request *q)
 	*q = (struct plan_request){ .algorithm = PLAN_BEST, .seed = 1, .threads = 1 };
 }
 
-static int first_solution(struct solution *s, const struct problem *p, struct error *err)
+static int build(struct solution *s, const struct problem *p, bool repair, struct error *err)
 {
 	struct rng rng;
-	int rc = construct_assignment(s, p, err);
+	int rc = PLAN_INFEASIBLE;
 
 	rng_init_stream(&rng, p->q->seed, 0);
+	for (int attempt = 0; attempt < CONSTRUCT_ATTEMPTS && rc == PLAN_INFEASIBLE; attempt++)
+		rc = construct_paths(s, p, attempt, repair && attempt < 2, &rng, err);
+	return rc;
+}
+
+/* What a solution costs, INFINITY where it stands still. Kept paths may have exchanges in them,
+ * and those can. */
+static double time_of(struct engine *e, const struct solution *s)
+{
+	engine_set_paths(e, s);
+	return engine_run(e, INFINITY) ? e->makespan_s : INFINITY;
+}
+
+/* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better. */
+static int mend(struct solution *s, const struct problem *p, struct error *err)
+{
+	struct solution kept;
+	struct engine e;
+	int rc = engine_init(&e, p);
+
+	if (rc == 0 && (rc = solution_init(&kept, p)) != 0)
+		engine_fini(&e);
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
+	solution_copy(&kept, s, p);
+	if (build(&kept, p, true, err) == 0) {
+		double kept_s = time_of(&e, &kept);
+
+		rc = build(s, p, false, err);
+		if ((rc != 0 && kept_s < INFINITY) || (rc == 0 && kept_s <= time_of(&e, s))) {
+			solution_copy(s, &kept, p);
+			rc = 0;
+		}
+	} else {
+		rc = build(s, p, false, err);
+	}
+	solution_fini(&kept);
+	engine_fini(&e);
+	return rc;
+}
+
+static int first_solution(struct solution *s, const struct problem *p, struct error *err)
+{
+	int rc = construct_assignment(s, p, err);
+
 	if (rc != 0)
 		return rc;
-	for (int attempt = 0; attempt < CONSTRUCT_ATTEMPTS; attempt++) {
-		rc = construct_paths(s, p, attempt, &rng, err);
-		if (rc != PLAN_INFEASIBLE)
-			break;
-	}
-	return rc;
+	return p->q->from ? mend(s, p, err) : build(s, p, false, err);
 }
 
 /* The bound belongs to an assignment. Where that is given, it grows while the search goes on, and
