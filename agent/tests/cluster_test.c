@@ -43,13 +43,18 @@ static void free_cluster(struct cluster *c)
 	free(c);
 }
 
-static void iterate(struct cluster *c)
+static void finish(struct cluster *c)
 {
-	cluster_start(c);
 	cluster_until(c, cluster_all_through, "all microbatches");
 	cluster_reduce(c, 1);
 	cluster_check_twins(c);
 	cluster_commit(c, 1);
+}
+
+static void iterate(struct cluster *c)
+{
+	cluster_start(c);
+	finish(c);
 }
 
 static uint32_t troubles(const struct cluster *c)
@@ -137,18 +142,12 @@ static void test_death_and_join(void **state)
 	cluster_until(c, three_has_counted, "node 3 to count");
 	cluster_kill(c, 3);
 	cluster_reroute(c, without_three(c), 3);
-	cluster_until(c, cluster_all_through, "the rerun");
-	cluster_reduce(c, 1);
-	cluster_check_twins(c);
-	cluster_commit(c, 1);
+	finish(c);
 	iterate(c);
 	join_three(c);
 	/* It takes part with no gradient of its own, then with work. */
 	cluster_start(c);
-	cluster_until(c, cluster_all_through, "all microbatches");
-	cluster_reduce(c, 1);
-	cluster_check_twins(c);
-	cluster_commit(c, 1);
+	finish(c);
 	route_six(c);
 	iterate(c);
 	free_cluster(c);
@@ -270,6 +269,10 @@ static void test_controller_restart(void **state)
 	iterate(c);
 	cluster_start(c);
 	cluster_until(c, three_has_counted, "some work");
+	/* What is under way from now on arrives after the new start. */
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_fault(c, i, 1, FAULT_PARTITION, -1, 0);
+	cluster_turns(c, 20);
 	cluster_restart_controller(c);
 	cluster_until(c, all_hello, "hello to the new controller");
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
@@ -284,7 +287,11 @@ static void test_controller_restart(void **state)
 	c->iteration--;
 	for (uint32_t m = 0; m < c->n_batches; m++)
 		c->routes[m].attempt += 1 << 16;
-	iterate(c);
+	cluster_start(c);
+	cluster_turns(c, 20);
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_fault(c, i, 1, FAULT_NONE, -1, 0);
+	finish(c);
 	iterate(c);
 	free_cluster(c);
 }
@@ -416,10 +423,7 @@ static void test_partition(void **state)
 	assert_false(c->through[3]);
 	assert_true(c->nodes[2].beat.in_flight > 0);
 	cluster_fault(c, 2, 8, FAULT_NONE, -1, 0);
-	cluster_until(c, cluster_all_through, "what was cut off");
-	cluster_reduce(c, 1);
-	cluster_check_twins(c);
-	cluster_commit(c, 1);
+	finish(c);
 	free_cluster(c);
 }
 
@@ -447,9 +451,9 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	struct msg_tensor t;
 
 	route_write(&route, &c->routes[3]); /* 1 -> 2 -> 5 */
-	bad = route;
-	t = good, t.from = 0;
-	send_tensor(p, to, &t, body); /* another's name */
+	route_write(&bad, &c->routes[0]); /* 0 -> 2 */
+	t = good, t.from = 0, t.routes = &bad;
+	send_tensor(p, to, &t, body); /* in another's name, all else as it should be */
 	t = good;
 	send_tensor(p, to, &t, body - 4); /* a size */
 	send_tensor(p, to, &t, 0);
@@ -465,6 +469,7 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	send_tensor(p, to, &t, body);
 	t = good, t.kind = TENSOR_STATE;
 	send_tensor(p, to, &t, body); /* nobody asked */
+	bad = route;
 	bad.n_hops = 1;
 	t = good, t.routes = &bad;
 	send_tensor(p, to, &t, body);
