@@ -34,7 +34,7 @@ struct awaited {
 	char text[128];
 };
 
-enum { AWAITED_MOST = 16, FAULT_TTL_MS = 60000, LEASE_MOST_S = 86400 };
+enum { AWAITED_MOST = 16, FAULT_TTL_MS = 60000, SCRIPTED_TTL_MS = 10000, LEASE_MOST_S = 86400 };
 
 static const char *const verb_names[] = { "skip", "fail", "recover", "inject", "heal", "heal-all",
 					  "pause", "resume", "step", "arm", "ack", "undo", "stop", "compare",
@@ -718,7 +718,9 @@ void command_scripted(struct controller *c)
 	for (uint32_t i = 0; i < c->options.n_acts; i++) {
 		struct scripted_act *a = &c->options.acts[i];
 		struct msg_command m = { .verb = (uint8_t)a->verb, .node = a->node, .peer = -1,
-					 .value = a->value, .fault = (uint8_t)a->fault };
+					 .value = a->value, .fault = (uint8_t)a->fault,
+					 .factor = a->fault == FAULT_LOSS ? 0.2f : 4,
+					 .ttl_ms = SCRIPTED_TTL_MS };
 		struct outcome o = { 0, "" };
 
 		if (a->done || a->iteration > c->committed + 1)

@@ -379,4 +379,5 @@ void consoles_fini(struct controller *c)
 	free(c->history);
 	free(c->validations);
 	free(c->links);
+	free(c->link_strikes);
 }

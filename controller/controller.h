@@ -64,6 +64,10 @@ struct member {
 	int64_t round_trip_us;   /* of the sample the offset comes from */
 	int64_t offset_at_us;
 	uint8_t slots;
+	/* drift.c: this iteration's tasks */
+	int64_t task_started_us;
+	double task_took_s, task_planned_s;
+	uint32_t n_tasks, strikes;
 	bool changed;       /* consoles have not been told */
 	int64_t told_us;    /* numbers go out twice a second; a new state at once (0) */
 };
@@ -188,8 +192,10 @@ struct controller {
 	uint32_t n_faults, room_faults;
 	uint32_t first_fault; /* ids go on from an earlier controller's: faults[i] has first_fault + i + 1 */
 	struct msg_link *links; /* latest of each pair seen */
+	uint8_t *link_strikes; /* (room_links) */
 	uint32_t n_links, room_links;
 	bool links_changed;
+	bool drifted; /* the cluster was corrected since the plan was made */
 	uint64_t last_note;
 
 	/* Operators. */
@@ -254,10 +260,17 @@ void iteration_fini(struct controller *c);
 /* ---- replan.c ---- */
 /* Asks for a plan for today's replicas, marks and path length; the newest answer wins. */
 void replan(struct controller *c, const char *reason);
+/* The same, but what is in force stays unless the answer is better by a few percent. */
+void replan_if_better(struct controller *c, const char *reason);
 void replan_turn(struct controller *c); /* takes the planner's answers */
 bool replan_usable(const struct controller *c, const struct planned *p);
 bool planned_uses(const struct planned *p, uint16_t node);
 uint32_t plan_peak_slots(const struct planned *p);
+
+/* ---- drift.c ---- */
+void drift_link(struct controller *c, const struct msg_link *l, uint8_t *strikes);
+void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e);
+void drift_turn(struct controller *c); /* between iterations */
 
 /* ---- resume.c ---- */
 /* Takes over a run whose controller ended or died: fills the run's state from its store. */

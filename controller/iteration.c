@@ -202,6 +202,7 @@ static void boundary(struct controller *c)
 	}
 	c->step = false;
 	members_balance(c);
+	drift_turn(c);
 	begin(c);
 }
 
@@ -275,6 +276,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		c->progress.collisions++;
 		c->progress.wait_s += (double)(e.at_us - e.arrived_us) * 1e-6;
 	}
+	drift_task(c, m, &e);
 	if (e.type == WORK_ENDS)
 		task_ended(c, mb, &e);
 	keep_event(c, &e);

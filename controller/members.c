@@ -421,15 +421,21 @@ void members_links(struct controller *c, struct member *m, const struct msg_link
 			if (c->n_links == c->room_links) {
 				uint32_t room = c->room_links ? 2 * c->room_links : 256;
 				struct msg_link *list = realloc(c->links, room * sizeof(*list));
+				uint8_t *strikes;
 
 				if (!list)
 					return;
 				c->links = list;
+				strikes = realloc(c->link_strikes, room);
+				if (!strikes)
+					return;
+				c->link_strikes = strikes;
 				c->room_links = room;
 			}
-			c->n_links++;
+			c->link_strikes[c->n_links++] = 0;
 		}
 		c->links[at] = link;
+		drift_link(c, &link, &c->link_strikes[at]);
 		c->links_changed = true;
 	}
 }

@@ -41,8 +41,9 @@ static const char help[] =
 	"\n"
 "\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
-	"  --at N:ACT            before iteration N: kill:NODE, fail:NODE, recover:NODE, skip:K,\n"
-	"                        pause, stop (repeatable)\n"
+	"  --at N:ACT            before iteration N: kill:NODE, fail:NODE, recover:NODE, skip:K, pause,\n"
+	"                        stop; or for 10 s hang:NODE, slow-node:NODE, slow-link:NODE (4 times),\n"
+	"                        loss:NODE (20%), partition:NODE (from all)  (repeatable)\n"
 	"  --silence-ms N        an agent not heard for so long is dead  [450]\n"
 	"  --gather-s N          wait so long for all agents  [30]\n"
 	"  --budget S            seconds for the first plan  [0.5]\n"
@@ -114,6 +115,11 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 		bool argument;
 	} acts[] = {
 		{ "kill", COMMAND_INJECT, FAULT_KILL, true },
+		{ "hang", COMMAND_INJECT, FAULT_HANG, true },
+		{ "slow-node", COMMAND_INJECT, FAULT_SLOW_NODE, true },
+		{ "slow-link", COMMAND_INJECT, FAULT_SLOW_LINK, true },
+		{ "loss", COMMAND_INJECT, FAULT_LOSS, true },
+		{ "partition", COMMAND_INJECT, FAULT_PARTITION, true },
 		{ "fail", COMMAND_FAIL, FAULT_NONE, true },
 		{ "recover", COMMAND_RECOVER, FAULT_NONE, true },
 		{ "skip", COMMAND_SKIP, FAULT_NONE, true },

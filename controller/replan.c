@@ -11,6 +11,7 @@
 #include <string.h>
 
 static const double quick_s = 0.06, refine_s = 1.0;
+static const double worth = 0.985; /* a refinement is adopted when it takes less than this */
 
 bool planned_uses(const struct planned *p, uint16_t node)
 {
@@ -98,6 +99,13 @@ void replan(struct controller *c, const char *reason)
 	ask(c, quick_s, c->current ? c->current->plan : NULL);
 }
 
+void replan_if_better(struct controller *c, const char *reason)
+{
+	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
+	c->refine_wanted = false;
+	ask(c, refine_s, c->current->plan);
+}
+
 static void infeasible(struct controller *c, const struct planned *a)
 {
 	note(c, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);
@@ -130,7 +138,7 @@ static void take_run(struct controller *c, struct planned *a)
 		return;
 	}
 	if (refined && c->current && replan_usable(c, c->current) && !c->pending &&
-	    a->plan->path_length == c->current->plan->path_length && cost(a) >= cost(c->current) * 0.995) {
+	    a->plan->path_length == c->current->plan->path_length && cost(a) >= cost(c->current) * worth) {
 		planned_free(a); /* what runs is as good */
 		return;
 	}

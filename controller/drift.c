@@ -1,0 +1,102 @@
+/* drift.c - the plan's assumptions against what is measured.
+ *
+ * Agents tell how long their links take; task events tell how long their compute takes. Where that
+ * is off by more than a quarter, and stays so, the cluster planned against is corrected. The plan in
+ * force is then predicted anew, and another one is adopted only when it gains more than a few
+ * percent: noise does not make plans flap.
+ */
+#include "controller/controller.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
+static const double least_s = 0.02; /* real seconds: what is quicker is noise */
+enum { STRIKES = 2, TASKS = 3 };
+
+static bool differs(double measured, double believed)
+{
+	return measured > believed * off || measured < believed / off;
+}
+
+void drift_link(struct controller *c, const struct msg_link *l, uint8_t *strikes)
+{
+	double *believed;
+
+	if (l->from >= c->n_members || l->to >= c->n_members || l->from == l->to ||
+	    !(l->measured_delay_s > 0))
+		return;
+	believed = &c->cluster->delay_s[l->from * c->cluster->n_nodes + l->to];
+	if (*believed < 0 || !differs((double)l->measured_delay_s, *believed) ||
+	    fabs((double)l->measured_delay_s - *believed) * c->unit_s < least_s) {
+		*strikes = 0;
+		return;
+	}
+	if (++*strikes < STRIKES)
+		return;
+	*strikes = 0;
+	note(c, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from,
+	     l->to, (double)l->measured_delay_s, *believed);
+	*believed = (double)l->measured_delay_s;
+	c->drifted = true;
+}
+
+/* A task that ended: what its node needed for it, and what was believed. */
+void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e)
+{
+	const struct cluster_node *n = &c->cluster->nodes[m->id];
+
+	if (e->type == WORK_STARTS) {
+		m->task_started_us = e->at_us;
+	} else if (e->type == WORK_ENDS && m->task_started_us) {
+		m->task_took_s += (double)(e->at_us - m->task_started_us) * 1e-6;
+		m->task_planned_s += c->unit_s * (e->kind == WORK_FORWARD ? n->forward_s :
+						  e->kind == WORK_LOSS	  ? n->loss_s :
+									    n->backward_s);
+		m->n_tasks++;
+		m->task_started_us = 0;
+	}
+}
+
+static void judge_node(struct controller *c, struct member *m)
+{
+	struct cluster_node *n = &c->cluster->nodes[m->id];
+	double ratio = m->task_planned_s > 0 ? m->task_took_s / m->task_planned_s : 1;
+	bool is_off = m->n_tasks >= TASKS && differs(ratio, 1) &&
+		      fabs(m->task_took_s - m->task_planned_s) / m->n_tasks * 4 > least_s;
+
+	m->task_took_s = m->task_planned_s = 0;
+	m->n_tasks = 0;
+	m->strikes = is_off ? m->strikes + 1 : 0;
+	if (m->strikes < STRIKES)
+		return;
+	m->strikes = 0;
+	note(c, NOTE_WARNING, m->id, 0, "n%02u computes %.1f times as long as the plan said", m->id, ratio);
+	n->forward_s *= ratio;
+	n->backward_s *= ratio;
+	n->loss_s *= ratio;
+	m->changed = true;
+	c->drifted = true;
+}
+
+void drift_turn(struct controller *c)
+{
+	struct simulation *s;
+	struct error err;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		judge_node(c, &c->members[i]);
+	if (!c->drifted || !c->current || c->plan_wanted)
+		return;
+	c->drifted = false;
+	if (simulate(c->cluster, c->current->plan, &s, &err) != 0) {
+		replan(c, "the links have changed");
+		return;
+	}
+	note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.1f s expected, now %.1f s",
+	     c->current->plan->predicted.iteration_s, s->iteration_s);
+	c->current->plan->predicted.iteration_s = s->iteration_s;
+	simulation_free(c->current->trace);
+	c->current->trace = s;
+	replan_if_better(c, "links or compute have changed");
+}
