@@ -9,6 +9,8 @@
 
 #include "agent/state.h"
 
+enum { LATE_MOST_US = 20000 };
+
 void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, bool evaluate,
 		  float *input, int64_t arrived_us)
 {
@@ -44,6 +46,19 @@ static uint64_t data_position(const struct agent *a, const struct task *t)
 	return (a->iteration - 1) * a->per_shard + t->route.wave;
 }
 
+/* When a task that is started now was free to start. In an emulated run the loop's own lateness
+ * (other processes had the processor) must not add up from task to task: a task begins when the
+ * node became free or the task came, whichever was later, unless that is too long ago to be
+ * lateness. */
+static int64_t began_us(const struct agent *a, const struct task *t, int64_t now_us)
+{
+	int64_t free_us = a->busy_until_us > t->arrived_us ? a->busy_until_us : t->arrived_us;
+
+	if (!(a->run.time_scale > 0) || now_us - free_us > LATE_MOST_US)
+		return now_us;
+	return free_us < now_us ? free_us : now_us;
+}
+
 bool tasks_next_job(struct agent *a, int64_t now_us)
 {
 	static const enum job_kind kinds[] = { JOB_FORWARD, JOB_LOSS, JOB_BACKWARD };
@@ -63,9 +78,9 @@ bool tasks_next_job(struct agent *a, int64_t now_us)
 			.position = data_position(a, t),
 			.in = t->input,
 		};
-		a->task_began_us = now_us;
+		a->task_began_us = began_us(a, t, now_us);
 		if (!t->evaluate)
-			report_event(a, WORK_STARTS, t, now_us, 0);
+			report_event(a, WORK_STARTS, t, a->task_began_us, 0);
 	}
 	return t != NULL;
 }
