@@ -54,6 +54,7 @@ void agent_trouble(struct agent *a, bool fatal, const char *format, ...)
 	vsnprintf(m.u.trouble.text, sizeof(m.u.trouble.text), format, ap);
 	va_end(ap);
 	m.u.trouble.fatal = fatal;
+	m.u.trouble.accused = -1;
 	log_line(a->options.log, fatal ? LOG_ERROR : LOG_WARN, "%s", m.u.trouble.text);
 	agent_tell(a, &m, POST_RELIABLE, clock_monotonic_us());
 	if (fatal)
@@ -62,7 +63,7 @@ void agent_trouble(struct agent *a, bool fatal, const char *format, ...)
 
 void agent_leave(struct agent *a, const char *why, int64_t now_us)
 {
-	struct msg m = { .type = MSG_TROUBLE };
+	struct msg m = { .type = MSG_TROUBLE, .u.trouble.accused = -1 };
 
 	if (a->leaving)
 		return;
@@ -72,6 +73,17 @@ void agent_leave(struct agent *a, const char *why, int64_t now_us)
 	if (a->welcomed)
 		agent_tell(a, &m, POST_RELIABLE, now_us);
 	agent_exit(a, 0, now_us);
+}
+
+void agent_accuse(struct agent *a, uint16_t node, const char *of, int64_t now_us)
+{
+	struct msg m = { .type = MSG_TROUBLE };
+
+	m.u.trouble.accused = node;
+	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s that no computation gives",
+		 node, of);
+	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
+	agent_tell(a, &m, POST_RELIABLE, now_us);
 }
 
 bool agent_over(const struct agent *a, int *status, int64_t now_us)

@@ -21,6 +21,7 @@ static bool sensible(const struct msg_fault *m)
 	case FAULT_LOSS:
 		return m->factor >= 0.0f && m->factor <= 0.99f;
 	case FAULT_PARTITION:
+	case FAULT_CORRUPT:
 		return true;
 	default:
 		return false;
@@ -82,6 +83,14 @@ double fault_node_factor(const struct faults *f)
 		if (f->active[i].kind == FAULT_SLOW_NODE)
 			factor *= (double)f->active[i].factor;
 	return fmin(factor, 1e6);
+}
+
+bool fault_corrupt(const struct faults *f)
+{
+	for (uint32_t i = 0; i < f->n; i++)
+		if (f->active[i].kind == FAULT_CORRUPT)
+			return true;
+	return false;
 }
 
 double fault_link_factor(const struct faults *f, uint16_t to)

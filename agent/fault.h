@@ -32,6 +32,7 @@ int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us);
 bool fault_expire(struct faults *f, int64_t now_us);
 int64_t fault_deadline_us(const struct faults *f); /* INT64_MAX none */
 
+bool fault_corrupt(const struct faults *f);                    /* outputs are spoilt */
 double fault_node_factor(const struct faults *f);              /* of task durations, >= 1 */
 double fault_link_factor(const struct faults *f, uint16_t to); /* of delays, >= 1 */
 double fault_loss(const struct faults *f, uint16_t to);        /* probability that a try is lost */

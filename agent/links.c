@@ -4,6 +4,7 @@
  * delays, losses and partitions act, and where a peer without room is waited for.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,8 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 		.due_us = ended_us,
 	};
 
+	if (fault_corrupt(&a->faults))
+		body[a->activation / 2] = NAN;
 	if (!evaluate) {
 		if (a->run.serialise > 0 && peer->link_free_us > p.due_us)
 			p.due_us = peer->link_free_us;

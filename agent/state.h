@@ -165,6 +165,8 @@ struct agent {
 };
 
 /* agent.c */
+/* Tells the controller that another node sent numbers that are not finite, or absurdly large. */
+void agent_accuse(struct agent *a, uint16_t node, const char *of, int64_t now_us);
 void agent_trouble(struct agent *a, bool fatal, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Encodes and sends to the controller. */

@@ -2,6 +2,7 @@
  * here, its size. What does not fit is counted and dropped; what is only too early is kept.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,20 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	return TAKEN;
 }
 
+/* Finite, and of a size that a computation that is any good can have. */
+static bool plausible(const void *body, size_t size)
+{
+	const char *at = body;
+	float x;
+
+	for (size_t i = 0; i + sizeof(x) <= size; i += sizeof(x)) {
+		memcpy(&x, at + i, sizeof(x));
+		if (!(fabsf(x) < 1e15f))
+			return false;
+	}
+	return true;
+}
+
 static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
@@ -80,6 +95,11 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_u
 
 	if (a->standing != STAND_READY)
 		return EARLY;
+	if (!plausible(m->body, m->body_size)) {
+		agent_accuse(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation" : "a gradient",
+			     now_us);
+		return REFUSED;
+	}
 	switch (t->kind) {
 	case TENSOR_ACTIVATION:
 	case TENSOR_GRADIENT:

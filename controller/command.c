@@ -40,7 +40,7 @@ static const char *const verb_names[] = { "skip", "fail", "recover", "inject", "
 					  "pause", "resume", "step", "arm", "ack", "undo", "stop", "compare",
 					  "seek", "speed" };
 static const char *const fault_words[] = { "nothing", "kill", "hang", "slow node", "slow link",
-					   "packet loss", "partition" };
+					   "packet loss", "partition", "corruption" };
 
 float prediction_error(const struct controller *c)
 {

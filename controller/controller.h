@@ -147,6 +147,8 @@ struct controller {
 	uint32_t n_members;
 	uint64_t assignments;   /* MSG_ASSIGN numbers given out */
 	uint64_t corpus_hash;
+	uint64_t accused_in; /* the iteration of the last accusation */
+	uint32_t n_accused;  /* in it */
 	bool peers_changed;
 	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us;
 
@@ -214,6 +216,7 @@ struct controller {
 void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *m);
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r);
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h);
+void members_suspect(struct controller *c, struct member *m, const char *why);
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t);
 void members_links(struct controller *c, struct member *m, const struct msg_links *l);
 /* Tells everyone gathered what the run is, once the first plan says how fast time goes. */

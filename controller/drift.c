@@ -84,7 +84,8 @@ void drift_turn(struct controller *c)
 	struct simulation *s;
 	struct error err;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
+	/* Agents side by side without emulation take turns on the cores: that is no drift. */
+	for (uint32_t i = 0; i < c->n_members && !(c->options.embedded && c->options.time_scale == 0); i++)
 		judge_node(c, &c->members[i]);
 	if (!c->drifted || !c->current || c->plan_wanted)
 		return;

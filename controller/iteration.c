@@ -11,6 +11,7 @@
 #include "controller/controller.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,6 +277,10 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		c->progress.collisions++;
 		c->progress.wait_s += (double)(e.at_us - e.arrived_us) * 1e-6;
 	}
+	if (e.type == WORK_ENDS && e.kind == WORK_LOSS && !isfinite(e.loss)) {
+		members_suspect(c, m, "computed a loss that is not finite");
+		return;
+	}
 	drift_task(c, m, &e);
 	if (e.type == WORK_ENDS)
 		task_ended(c, mb, &e);
@@ -286,7 +291,7 @@ void iteration_report(struct controller *c, struct member *m, const struct msg_r
 {
 	if (r->iteration != c->iteration || !m->replica || c->iteration != c->committed + 1)
 		return; /* of an iteration that is over */
-	for (uint32_t i = 0; i < r->n_events; i++)
+	for (uint32_t i = 0; i < r->n_events && m->replica; i++)
 		take_event(c, m, r->events[i]);
 	if (c->phase == PHASE_COMPUTING && c->routes.done == c->routes.n)
 		begin_reduction(c);
@@ -467,6 +472,10 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 	if (c->phase != PHASE_REDUCING || r->iteration != c->iteration ||
 	    r->attempt != c->reduce_attempt || !m->replica)
 		return;
+	if (!isfinite(r->sum_squares)) { /* what others sent was checked: it is this one's own */
+		members_suspect(c, m, "summed a gradient that is not finite");
+		return;
+	}
 	m->reduced = true;
 	m->sum_squares = r->sum_squares;
 	commit_when_reduced(c);

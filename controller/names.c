@@ -7,7 +7,7 @@ static const char *const phases[] = { "gathering", "planning", "computing", "red
 static const char *const states[] = { "absent", "joining", "syncing", "live", "suspect", "failed",
 				      "dead" };
 static const char *const faults[] = { "none", "kill", "hang", "slow-node", "slow-link", "loss",
-				      "partition" };
+				      "partition", "corrupt" };
 static const char *const notes[] = { "log", "event", "command", "prediction", "warning", "alert" };
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))

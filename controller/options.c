@@ -43,7 +43,7 @@ static const char help[] =
 	"  --format jsonl        events as JSON lines on stdout\n"
 	"  --at N:ACT            before iteration N: kill:NODE, fail:NODE, recover:NODE, skip:K, pause,\n"
 	"                        stop; or for 10 s hang:NODE, slow-node:NODE, slow-link:NODE (4 times),\n"
-	"                        loss:NODE (20%), partition:NODE (from all)  (repeatable)\n"
+	"                        loss:NODE (20%), partition:NODE (from all), corrupt:NODE\n"
 	"  --silence-ms N        an agent not heard for so long is dead  [450]\n"
 	"  --gather-s N          wait so long for all agents  [30]\n"
 	"  --budget S            seconds for the first plan  [0.5]\n"
@@ -120,6 +120,7 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 		{ "slow-link", COMMAND_INJECT, FAULT_SLOW_LINK, true },
 		{ "loss", COMMAND_INJECT, FAULT_LOSS, true },
 		{ "partition", COMMAND_INJECT, FAULT_PARTITION, true },
+		{ "corrupt", COMMAND_INJECT, FAULT_CORRUPT, true },
 		{ "fail", COMMAND_FAIL, FAULT_NONE, true },
 		{ "recover", COMMAND_RECOVER, FAULT_NONE, true },
 		{ "skip", COMMAND_SKIP, FAULT_NONE, true },

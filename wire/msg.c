@@ -109,7 +109,7 @@ static const struct field msg_evaluated_fields[] = {
 LAYOUT(msg_evaluated);
 
 static const struct field msg_trouble_fields[] = {
-	NMAX(U8, msg_trouble, fatal, 1), TXT(msg_trouble, text),
+	NMAX(U8, msg_trouble, fatal, 1), N(U32, msg_trouble, accused), TXT(msg_trouble, text),
 };
 LAYOUT(msg_trouble);
 
@@ -193,7 +193,7 @@ static const struct field msg_evaluate_fields[] = {
 LAYOUT(msg_evaluate);
 
 static const struct field msg_fault_fields[] = {
-	N(U32, msg_fault, fault), NMAX(U8, msg_fault, kind, FAULT_PARTITION), N(U32, msg_fault, peer),
+	N(U32, msg_fault, fault), NMAX(U8, msg_fault, kind, FAULT_CORRUPT), N(U32, msg_fault, peer),
 	N(F32, msg_fault, factor), N(U32, msg_fault, ttl_ms),
 };
 LAYOUT(msg_fault);
@@ -224,7 +224,7 @@ LAYOUT(msg_attach);
 
 static const struct field msg_command_fields[] = {
 	N(U64, msg_command, id), NMAX(U8, msg_command, verb, COMMAND_SPEED), N(U32, msg_command, node),
-	N(U32, msg_command, peer), N(U64, msg_command, value), NMAX(U8, msg_command, fault, FAULT_PARTITION),
+	N(U32, msg_command, peer), N(U64, msg_command, value), NMAX(U8, msg_command, fault, FAULT_CORRUPT),
 	N(F32, msg_command, factor), N(U32, msg_command, ttl_ms), TXT(msg_command, text),
 };
 LAYOUT(msg_command);
@@ -309,7 +309,7 @@ static const struct field msg_see_note_fields[] = {
 LAYOUT(msg_see_note);
 
 static const struct field msg_see_fault_fields[] = {
-	N(U32, msg_see_fault, fault), NMAX(U8, msg_see_fault, kind, FAULT_PARTITION),
+	N(U32, msg_see_fault, fault), NMAX(U8, msg_see_fault, kind, FAULT_CORRUPT),
 	NMAX(U8, msg_see_fault, active, 1), N(U32, msg_see_fault, node), N(U32, msg_see_fault, peer),
 	N(F32, msg_see_fault, factor), N(U64, msg_see_fault, ends_us),
 };

@@ -181,6 +181,7 @@ struct msg_evaluated {
 
 struct msg_trouble {
 	uint8_t fatal;
+	int32_t accused;   /* the node that sent what no computation gives; -1 none */
 	char text[256];
 };
 
@@ -287,7 +288,8 @@ struct msg_evaluate {
 };
 
 enum fault_kind {
-	FAULT_NONE, FAULT_KILL, FAULT_HANG, FAULT_SLOW_NODE, FAULT_SLOW_LINK, FAULT_LOSS, FAULT_PARTITION
+	FAULT_NONE, FAULT_KILL, FAULT_HANG, FAULT_SLOW_NODE, FAULT_SLOW_LINK, FAULT_LOSS, FAULT_PARTITION,
+	FAULT_CORRUPT /* what it sends is not finite */
 };
 
 struct msg_fault {
