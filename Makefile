@@ -141,6 +141,10 @@ check: deps
 check-unit: $(TESTS)
 	@tests/run.sh --unit $(BUILD) $(TESTS)
 
+# A real GPU against the CPU; without one it says so.
+check-gpu: $(BUILD)/model/tests/gpu_test
+	@$<
+
 layers:
 	@tests/layers.sh
 
@@ -167,5 +171,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all deps demo tests check check-unit layers bench fuzz install fmt tidy clean
+.PHONY: all deps demo tests check check-unit check-gpu layers bench fuzz install fmt tidy clean
 .SECONDARY:

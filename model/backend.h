@@ -61,8 +61,6 @@ struct stage;
 const struct stage_layout *stage_layout(const struct stage *s);
 
 extern const struct backend backend_cpu;
-#ifdef SKIPPIPE_CUDA
-extern const struct backend backend_cuda;
-#endif
+extern const struct backend backend_cuda; /* to be linked where the program has CUDA */
 
 #endif

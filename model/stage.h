@@ -87,8 +87,9 @@ size_t stage_activation(const struct stage *s);
 const struct tensor *stage_tensors(const struct stage *s, size_t *n);
 
 /* The flat arrays (P), in the order of tensor.h: for sums between replicas, transfers and
- * checkpoints. On a device the call copies it to host memory first; after writing through any
- * of them call stage_changed, which carries all four back (on the CPU it does nothing). */
+ * checkpoints. On a device the call copies the array to host memory first, and the pointer is
+ * good until the stage's next backward, loss or step. After writing through any of them call
+ * stage_changed, which carries back those asked for (on the CPU it does nothing). */
 float *stage_weights(struct stage *s);
 float *stage_gradient(struct stage *s);
 float *stage_moment1(struct stage *s);

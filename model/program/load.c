@@ -7,6 +7,22 @@
 #include "model/checkpoint.h"
 #include "model/huggingface.h"
 
+int open_trainer(struct trainer **out, struct options *o, struct error *err)
+{
+	struct stage_options so = { .batch = o->recipe.batch,
+				    .sequence = o->recipe.sequence,
+				    .threads = o->threads,
+				    .seed = o->seed,
+				    .device = o->device };
+	int rc = trainer_new(out, &o->config, &o->recipe, &so, err);
+
+	if (rc != -ENODEV)
+		return rc;
+	fprintf(stderr, "skippipe: %s: using the CPU instead\n", err->text);
+	o->device = so.device = "cpu";
+	return trainer_new(out, &o->config, &o->recipe, &so, err);
+}
+
 static int read_config(const char *folder, bool huggingface, struct options *o,
 		       uint32_t n_stages, struct error *err)
 {
@@ -35,7 +51,6 @@ int load_model_folder(struct trainer **out, const char *folder, struct options *
 		      uint32_t n_stages, struct error *err)
 {
 	char path[4096];
-	struct stage_options so = { .seed = 1, .threads = o->threads, .device = o->device };
 	struct trainer *t;
 	bool huggingface;
 	int rc;
@@ -45,9 +60,7 @@ int load_model_folder(struct trainer **out, const char *folder, struct options *
 	rc = read_config(folder, huggingface, o, n_stages, err);
 	if (rc)
 		return rc;
-	so.batch = o->recipe.batch;
-	so.sequence = o->recipe.sequence;
-	rc = trainer_new(&t, &o->config, &o->recipe, &so, err);
+	rc = open_trainer(&t, o, err);
 	if (rc)
 		return rc;
 	if (huggingface)

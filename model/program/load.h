@@ -4,6 +4,9 @@
 
 #include "model/program/options.h"
 
+/* trainer_new for o's model; where its device is not there, the CPU, and stderr says so. */
+int open_trainer(struct trainer **out, struct options *o, struct error *err);
+
 /* folder: a checkpoint, or a model of the transformers library (config.json). Sets o->config,
  * and o->recipe's batch and sequence where the folder knows them; n_stages != 0 cuts the latter
  * into that many. */

@@ -9,6 +9,7 @@
 #include "model/corpus.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
+#include "model/program/load.h"
 #include "model/program/options.h"
 #include "model/program/plan_paths.h"
 
@@ -94,16 +95,11 @@ static int load_checkpoint(struct session *s, struct error *err)
 static int session_init(struct session *s, struct error *err)
 {
 	const struct recipe *r = &s->o.recipe;
-	struct stage_options so = { .batch = r->batch,
-				    .sequence = r->sequence,
-				    .threads = s->o.threads,
-				    .seed = s->o.seed,
-				    .device = s->o.device };
 	size_t n = (size_t)r->batch * r->sequence;
 	int rc = open_plan(s, err);
 
 	if (!rc)
-		rc = trainer_new(&s->trainer, &s->o.config, r, &so, err);
+		rc = open_trainer(&s->trainer, &s->o, err);
 	if (!rc)
 		rc = load_checkpoint(s, err);
 	if (!rc)
