@@ -46,24 +46,24 @@ static void run_block(void)
 	/* Whatever an earlier block left must not be relied upon. */
 	for (size_t i = 0; i < block.shared_size; i++)
 		block.shared[i] = NAN;
-	for (unsigned t = 0; t < block.threads; t++) {
-		ucontext_t *c = &block.fiber[t];
+	for (block.thread = 0; block.thread < block.threads; block.thread++) {
+		ucontext_t *c = &block.fiber[block.thread];
 
 		getcontext(c);
-		c->uc_stack.ss_sp = block.stacks + (size_t)t * STACK;
+		c->uc_stack.ss_sp = block.stacks + (size_t)block.thread * STACK;
 		c->uc_stack.ss_size = STACK;
 		c->uc_link = &block.scheduler;
 		makecontext(c, fiber_main, 0);
-		block.done[t] = false;
+		block.done[block.thread] = false;
 	}
+	/* The turn is kept outside: a switch of context may lose what is in registers. */
 	block.running = block.threads;
 	while (block.running > 0)
-		for (unsigned t = 0; t < block.threads; t++) {
-			if (block.done[t])
+		for (block.thread = 0; block.thread < block.threads; block.thread++) {
+			if (block.done[block.thread])
 				continue;
-			block.thread = t;
-			swapcontext(&block.scheduler, &block.fiber[t]);
-			block.running -= block.done[t];
+			swapcontext(&block.scheduler, &block.fiber[block.thread]);
+			block.running -= block.done[block.thread];
 		}
 }
 
