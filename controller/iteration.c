@@ -263,8 +263,8 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 {
 	struct microbatch *mb;
 
-	if (e.microbatch >= c->routes.n)
-		return;
+	if (e.microbatch >= c->routes.n || e.attempt < c->first_attempt)
+		return; /* of an earlier controller's try at this iteration: void */
 	mb = &c->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;

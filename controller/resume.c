@@ -158,6 +158,8 @@ int resume_begin(struct controller *c, struct error *err)
 		rc = store_each_note(c->store, see_note, c, err);
 	if (rc != 0)
 		return rc;
+	for (uint32_t i = 0; i < c->options.n_acts; i++) /* the predecessor did those */
+		c->options.acts[i].done = c->options.acts[i].iteration <= c->committed + 1;
 	c->resumed = true;
 	c->iteration = c->committed + 1;
 	c->first_attempt = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);
