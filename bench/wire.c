@@ -2,10 +2,13 @@
  * ways, round trips of small messages, and many small ones in a row.
  *
  *     build/bench/wire [tcp|ipc] [SECONDS]
+ *     build/bench/wire many [PEERS] [SECONDS]    the listener's cost of that many peers, each with
+ *                                                ten LOSSY heartbeats of 200 bytes a second
  *
  * One line of JSON for each figure. The processes part before nanomsg is touched.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +44,13 @@ static void send_whole(struct post *post, post_peer_id peer, const uint8_t *data
 		while (post_receive(post, clock_monotonic_us(), &m) == 0)
 			;
 	}
+}
+
+static void drain(struct post *post, unsigned *data_seen)
+{
+	struct post_message m;
+	while (post_receive(post, clock_monotonic_us(), &m) == 0)
+		*data_seen += m.kind == POST_DATA;
 }
 
 /* ---- the listening process ---- */
@@ -83,12 +93,6 @@ static double cpu_s(int who)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-static void drain(struct post *post, unsigned *data_seen)
-{
-	struct post_message m;
-	while (post_receive(post, clock_monotonic_us(), &m) == 0)
-		*data_seen += m.kind == POST_DATA;
-}
 
 /* Messages of one size pushed for so long; the time runs until all are acknowledged. */
 static void push(struct post *post, post_peer_id peer, size_t size, double seconds)
@@ -222,8 +226,12 @@ static int listen_and_serve(const char *transport, int to_parent)
 	if (write(to_parent, address, sizeof(address)) != sizeof(address))
 		return 1;
 	serve(post);
-	/* The last acknowledgement is on its way. */
-	usleep(100000);
+	/* The last acknowledgement goes out. */
+	for (int64_t until = clock_monotonic_us() + 200000; clock_monotonic_us() < until;) {
+		unsigned seen = 0;
+		wait_turn(post);
+		drain(post, &seen);
+	}
 	struct post_counters c;
 	post_count(post, &c);
 	fprintf(stderr, "listener: resent %llu, gaps %llu, duplicates %llu, cpu %.2f s\n",
@@ -236,8 +244,133 @@ static int listen_and_serve(const char *transport, int to_parent)
 	return 0;
 }
 
+/* ---- many peers ---- */
+
+#define PER_PROCESS 400 /* nanomsg has 512 sockets a process */
+
+/* A process that plays n agents: identities first..first+n-1. */
+static int play(struct keys_identity **agents, size_t n, double seconds)
+{
+	static uint8_t beat[200] = {SINK};
+	const struct post_part part = {beat, sizeof(beat)};
+	struct post **posts = calloc(n, sizeof(struct post *));
+	post_peer_id *peers = calloc(n, sizeof(*peers));
+	for (size_t i = 0; i < n; i++) {
+		const struct post_options options = {.identity = agents[i]};
+		if (post_open(&posts[i], &options, NULL) != 0 ||
+		    post_dial(posts[i], address, keys_public_of(ids[0]), &peers[i], NULL) != 0)
+			return 1;
+	}
+	int64_t until = clock_monotonic_us() + (int64_t)(seconds * 1e6);
+	for (uint64_t turn = 0; clock_monotonic_us() < until; turn++) {
+		/* A tenth of them in every hundredth of a second. */
+		for (size_t i = turn % 10; i < n; i += 10) {
+			unsigned seen = 0;
+			post_tick(posts[i], clock_monotonic_us());
+			drain(posts[i], &seen);
+			(void)post_send(posts[i], peers[i], &part, 1, POST_LOSSY, clock_monotonic_us());
+		}
+		usleep(10000);
+	}
+	return 0;
+}
+
+static long resident_mib(void)
+{
+	long pages = 0, skip = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	if (f != NULL) {
+		if (fscanf(f, "%ld %ld", &skip, &pages) != 2)
+			pages = 0;
+		fclose(f);
+	}
+	return pages * (sysconf(_SC_PAGESIZE) / 1024) / 1024;
+}
+
+/* Waits for all to be up, then watches. */
+static void watch_many(struct post *post, size_t n, double seconds)
+{
+	unsigned seen = 0;
+	struct post_counters c = {0};
+	int64_t start = clock_monotonic_us(), limit = start + 25000000;
+	double cpu_before = cpu_s(RUSAGE_SELF);
+	while (c.peers_up < n && clock_monotonic_us() < limit) {
+		wait_turn(post);
+		drain(post, &seen);
+		post_count(post, &c);
+	}
+	printf("{\"bench\":\"wire\",\"what\":\"joined\",\"peers\":%u,\"seconds\":%.2f,"
+	       "\"cpu_s\":%.2f}\n",
+		c.peers_up, (double)(clock_monotonic_us() - start) * 1e-6,
+		cpu_s(RUSAGE_SELF) - cpu_before);
+	start = clock_monotonic_us();
+	cpu_before = cpu_s(RUSAGE_SELF);
+	seen = 0;
+	while (clock_monotonic_us() < start + (int64_t)(seconds * 1e6)) {
+		wait_turn(post);
+		drain(post, &seen);
+	}
+	double took = (double)(clock_monotonic_us() - start) * 1e-6;
+	post_count(post, &c);
+	printf("{\"bench\":\"wire\",\"what\":\"heartbeats\",\"peers\":%u,\"messages_per_s\":%.0f,"
+	       "\"cpu_share\":%.3f,\"resident_MiB\":%ld}\n",
+		c.peers_up, seen / took, (cpu_s(RUSAGE_SELF) - cpu_before) / took, resident_mib());
+}
+
+static int many(size_t n, double seconds)
+{
+	struct keys_identity **agents = calloc(n, sizeof(struct keys_identity *));
+	struct keys_list *list;
+	struct post *post;
+	pid_t children[16];
+	size_t n_children = 0;
+	int channel[2];
+	if (n > PER_PROCESS * 16 || agents == NULL || pipe(channel) != 0 || keys_list_new(&list) != 0)
+		return 1;
+	for (size_t i = 0; i < n; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "agent%zu", i);
+		if (keys_generate(&agents[i], NULL) != 0 ||
+		    keys_list_admit(list, keys_public_of(agents[i]), KEYS_AGENT, name, NULL) != 0)
+			return 1;
+	}
+	for (size_t i = 0; i < n; i += PER_PROCESS) {
+		children[n_children] = fork();
+		if (children[n_children++] == 0) {
+			close(channel[1]);
+			if (read(channel[0], address, sizeof(address)) != sizeof(address))
+				_exit(1);
+			_exit(play(agents + i, n - i < PER_PROCESS ? n - i : PER_PROCESS, 3600.0));
+		}
+	}
+	const struct post_options options = {.identity = ids[0], .admitted = list};
+	if (post_open(&post, &options, NULL) != 0 ||
+	    post_listen(post, "tcp://127.0.0.1:0", address, NULL) != 0)
+		return 1;
+	for (size_t i = 0; i < n; i += PER_PROCESS)
+		if (write(channel[1], address, sizeof(address)) != sizeof(address))
+			return 1;
+	watch_many(post, n, seconds);
+	while (n_children > 0)
+		kill(children[--n_children], SIGKILL);
+	while (wait(NULL) > 0)
+		;
+	post_close(post);
+	keys_list_free(list);
+	for (size_t i = 0; i < n; i++)
+		keys_free(agents[i]);
+	free(agents);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "many") == 0) {
+		link_raise_files(20000);
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		return keys_generate(&ids[0], NULL) != 0 ||
+		       many(argc > 2 ? (size_t)atoi(argv[2]) : 800, argc > 3 ? atof(argv[3]) : 5.0);
+	}
 	const char *transport = argc > 1 ? argv[1] : "tcp";
 	double seconds = argc > 2 ? atof(argv[2]) : 2.0;
 	int channel[2], status = 1;

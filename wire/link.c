@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "wire/session.h"
 
@@ -41,6 +42,20 @@ void link_tune_malloc(void)
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	mallopt(M_TRIM_THRESHOLD, INT32_MAX);
 	mallopt(M_TOP_PAD, 256 << 20);
+}
+
+uint64_t link_raise_files(uint64_t wanted)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	rlim_t to = limit.rlim_max < wanted ? limit.rlim_max : (rlim_t)wanted;
+	if (to > limit.rlim_cur) {
+		limit.rlim_cur = to;
+		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+			(void)getrlimit(RLIMIT_NOFILE, &limit);
+	}
+	return limit.rlim_cur;
 }
 
 /* ---- opening and closing ---- */

@@ -150,5 +150,8 @@ int64_t link_deadline_us(const struct link *link);
 /* glibc hands big buffers back to the kernel at every free and faults them in again, which costs
  * two thirds of the throughput. Programs that move tensors call this once, first thing. */
 void link_tune_malloc(void);
+/* Raises the limit of open files as far as it may go, at most to `wanted`; returns what it is then.
+ * A dialed peer takes 4 files, a connected one 1, a listener 3. */
+uint64_t link_raise_files(uint64_t wanted);
 
 #endif

@@ -78,6 +78,8 @@ struct post {
 	struct post_counters counters;
 };
 
+static void flush_acks(struct post *p, int64_t now_us);
+
 /* ---- opening and closing ---- */
 
 static void fill(size_t *value, size_t otherwise)
@@ -177,6 +179,7 @@ void post_close(struct post *p)
 {
 	if (p == NULL)
 		return;
+	flush_acks(p, 0); /* as far as they leave at once */
 	link_release(p->lent);
 	for (uint32_t i = 0; i < p->options.peers_most; i++) {
 		if (p->slots[i] != NULL)
