@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/near.h"
+
 #define NEAR 8 /* candidates a stage that the first attempt looks at */
 
 static void place(struct solution *s, const struct problem *p, int *room, int node, int stage)
@@ -64,8 +66,7 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 struct builder {
 	const struct problem *p;
 	struct solution *s;
-	int near;          /* candidates a stage; members beyond are not looked at */
-	int32_t *nearest;  /* (n_nodes, n_stages, near) by round trip; -1: no more */
+	struct near near;  /* members that are not listed are not looked at */
 	double *load;      /* (n_nodes) seconds of work given out already */
 	int *quota;        /* (n_stages) visits still to give */
 	double *cost;      /* (length, n_nodes) */
@@ -73,36 +74,6 @@ struct builder {
 	int32_t *reached;  /* (length, n_nodes) lists of states */
 	int *n_reached;    /* (length) */
 };
-
-static void find_nearest(struct builder *b, int node)
-{
-	const struct problem *p = b->p;
-	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
-
-	for (int stage = 1; stage < p->n_stages; stage++) {
-		int32_t *list = b->nearest + ((size_t)node * (size_t)p->n_stages + (size_t)stage) *
-						     (size_t)b->near;
-		int n = 0;
-
-		for (int i = b->s->start[stage]; i < b->s->start[stage + 1]; i++) {
-			int v = b->s->members[i], at = n;
-
-			if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
-				continue;
-			if (n == b->near && round[v] >= round[list[n - 1]])
-				continue;
-			if (n < b->near)
-				n++;
-			else
-				at--;
-			for (; at > 0 && round[list[at - 1]] > round[v]; at--)
-				list[at] = list[at - 1];
-			list[at] = v;
-		}
-		if (n < b->near)
-			list[n] = -1;
-	}
-}
 
 static double work_of(const struct problem *p, int node)
 {
@@ -131,10 +102,9 @@ static void extend(struct builder *b, int visits, int u, int left)
 	const struct problem *p = b->p;
 
 	for (int stage = b->s->stage_of[u] + 1; stage < p->n_stages; stage++) {
-		const int32_t *list = b->nearest + ((size_t)u * (size_t)p->n_stages + (size_t)stage) *
-							   (size_t)b->near;
+		const int *list = near_list(&b->near, u, stage);
 
-		for (int k = 0; b->quota[stage] > 0 && k < b->near && list[k] >= 0; k++)
+		for (int k = 0; b->quota[stage] > 0 && k < b->near.most && list[k] >= 0; k++)
 			reach(b, visits, u, list[k]);
 		if (b->quota[stage] == left)
 			return;
@@ -203,21 +173,23 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 {
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, length = (size_t)p->length;
 
-	*b = (struct builder){ .p = p, .s = s, .near = near };
-	b->nearest = malloc(n * stages * (size_t)near * sizeof(*b->nearest));
+	*b = (struct builder){ .p = p, .s = s };
+	if (near_init(&b->near, p, near) != 0)
+		return -ENOMEM;
+	near_fill(&b->near, p, s);
 	b->load = calloc(n, sizeof(*b->load));
 	b->quota = calloc(stages, sizeof(*b->quota));
 	b->cost = malloc(length * n * sizeof(*b->cost));
 	b->from = malloc(length * n * sizeof(*b->from));
 	b->reached = malloc(length * n * sizeof(*b->reached));
 	b->n_reached = calloc(length, sizeof(*b->n_reached));
-	return b->nearest && b->load && b->quota && b->cost && b->from && b->reached &&
+	return b->load && b->quota && b->cost && b->from && b->reached &&
 	       b->n_reached ? 0 : -ENOMEM;
 }
 
 static void builder_fini(struct builder *b)
 {
-	free(b->nearest);
+	near_fini(&b->near);
 	free(b->load);
 	free(b->quota);
 	free(b->cost);
@@ -339,10 +311,6 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 {
 	const struct problem *p = b->p;
 
-	for (int i = 0; i < p->n_nodes; i++) {
-		if (b->s->stage_of[i] >= 0)
-			find_nearest(b, i);
-	}
 	/* First those that keep their path, as far as exposure allows; then the rest. */
 	for (int pass = kept ? 0 : 1, left = p->n_mb; pass < 2; pass++) {
 		for (int i = 0; i < p->n_mb; i++) {
@@ -360,13 +328,11 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err)
 {
-	int near = NEAR, rc = 0;
+	int near = attempt == 0 ? NEAR : p->n_nodes, rc = 0;
 	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order));
 	const int **kept = malloc((size_t)p->n_mb * sizeof(*kept));
 	struct builder b;
 
-	for (int stage = 1; attempt > 0 && stage < p->n_stages; stage++)
-		near = p->sizes[stage] > near ? p->sizes[stage] : near;
 	if (builder_init(&b, s, p, near) != 0 || !order || !kept) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_builder;

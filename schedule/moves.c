@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR 8
+#define NEAR 8 /* candidates a stage, where stages are larger */
 
 static int *path_of(const struct moves *m, int mb)
 {
@@ -104,11 +104,9 @@ static bool any_memory(const struct moves *m, int node)
 static int pick_node(struct moves *m, int stage, int by)
 {
 	int first = m->s->start[stage], size = m->s->start[stage + 1] - first;
-	int near = size < m->near ? size : m->near;
 
-	if (size > m->near && below(m, 8) > 0) {
-		int v = m->nearest[((size_t)by * (size_t)m->p->n_stages + (size_t)stage) *
-					   (size_t)m->near + (size_t)below(m, near)];
+	if (size > m->near.most && below(m, 8) > 0) {
+		int v = near_list(&m->near, by, stage)[below(m, m->near.most)];
 
 		if (v >= 0 && m->s->stage_of[v] == stage)
 			return v;
@@ -432,34 +430,6 @@ void moves_undo(struct moves *m)
 	moves_keep(m);
 }
 
-static void list_nearest(struct moves *m, int node)
-{
-	const struct problem *p = m->p;
-	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
-
-	for (int stage = 1; stage < p->n_stages; stage++) {
-		int *list = m->nearest + ((size_t)node * (size_t)p->n_stages + (size_t)stage) *
-						 (size_t)m->near;
-		int n = 0;
-
-		for (int i = m->s->start[stage]; i < m->s->start[stage + 1]; i++) {
-			int v = m->s->members[i], at = n;
-
-			if (n == m->near && round[v] >= round[list[n - 1]])
-				continue;
-			if (n < m->near)
-				n++;
-			else
-				at--;
-			for (; at > 0 && round[list[at - 1]] > round[v]; at--)
-				list[at] = list[at - 1];
-			list[at] = v;
-		}
-		for (; n < m->near; n++)
-			list[n] = -1;
-	}
-}
-
 void moves_refresh(struct moves *m)
 {
 	const struct problem *p = m->p;
@@ -469,25 +439,23 @@ void moves_refresh(struct moves *m)
 	for (int i = 0; i < p->n_mb * p->length; i++)
 		m->visits[m->s->stage_of[m->s->path[i]]]++;
 	for (int s = 1; s < p->n_stages; s++)
-		large = large || p->sizes[s] > m->near;
-	for (int i = 0; large && i < p->n_nodes; i++) {
-		if (m->s->stage_of[i] >= 0)
-			list_nearest(m, i);
-	}
+		large = large || p->sizes[s] > m->near.most;
+	if (large)
+		near_fill(&m->near, p, m->s);
 }
 
 int moves_init(struct moves *m, const struct problem *p, struct solution *s, struct rng rng)
 {
 	size_t n = (size_t)p->n_mb;
 
-	*m = (struct moves){ .p = p, .s = s, .rng = rng, .near = NEAR };
+	*m = (struct moves){ .p = p, .s = s, .rng = rng };
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
 	m->visits = calloc((size_t)p->n_stages, sizeof(*m->visits));
 	m->touched = calloc(n, sizeof(*m->touched));
 	m->is_touched = calloc(n, sizeof(*m->is_touched));
 	m->saved = calloc(n * (size_t)p->length, sizeof(*m->saved));
-	m->nearest = malloc((size_t)p->n_nodes * (size_t)p->n_stages * NEAR * sizeof(*m->nearest));
-	if (!m->visits || !m->touched || !m->is_touched || !m->saved || !m->nearest) {
+	if (!m->visits || !m->touched || !m->is_touched || !m->saved ||
+	    near_init(&m->near, p, NEAR) != 0) {
 		moves_fini(m);
 		return -ENOMEM;
 	}
@@ -501,6 +469,6 @@ void moves_fini(struct moves *m)
 	free(m->touched);
 	free(m->is_touched);
 	free(m->saved);
-	free(m->nearest);
+	near_fini(&m->near);
 	*m = (struct moves){ 0 };
 }

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 
 #include "base/rng.h"
+#include "schedule/near.h"
 #include "schedule/problem.h"
 
 struct moves {
@@ -35,9 +36,7 @@ struct moves {
 	int *saved;         /* (n_mb, length) their paths before, in the order of touched */
 	int left_stage, joined_stage; /* exposure moved from, to; -1: none */
 	int role_a, role_b; /* nodes that exchanged roles; -1: none */
-	/* Near nodes: (n_nodes, n_stages, near), by round trip when they were listed. */
-	int near;
-	int *nearest;
+	struct near near;   /* as of the last moves_refresh */
 };
 
 int moves_init(struct moves *m, const struct problem *p, struct solution *s, struct rng rng);

@@ -93,7 +93,7 @@ static int size_stages(struct problem *p, struct error *err)
 	shrink_stages(p, stage_of);
 	free(stage_of);
 	for (int s = 0; s < p->n_stages; s++) {
-		int slots = 0, pinned = 0;
+		int slots = 0;
 
 		if (p->sizes[s] < 1)
 			return error_set(err, PLAN_INFEASIBLE, "stage %d has no node left", s);
@@ -102,7 +102,6 @@ static int size_stages(struct problem *p, struct error *err)
 
 			if (!p->out[i] && (here || p->movable[i]))
 				slots += p->c->nodes[i].memory;
-			pinned += !p->out[i] && here;
 		}
 		if (slots == 0)
 			return error_set(err, PLAN_INFEASIBLE,

@@ -5,12 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/allocate.h"
 #include "schedule/anneal.h"
 #include "schedule/bound.h"
+#include "schedule/conflict_search.h"
 #include "schedule/construct.h"
 #include "schedule/engine.h"
 #include "schedule/problem.h"
 #include "schedule/progress.h"
+#include "schedule/straight.h"
 
 #define CONSTRUCT_ATTEMPTS 40
 
@@ -144,27 +147,93 @@ static int improve(struct progress *g, const struct solution *first, struct erro
 	return rc;
 }
 
-int plan_search(const struct cluster *c, const struct plan_request *q, struct plan **out,
+/* The published methods. dtfm goes through all stages, whatever the request says. */
+#define GENETIC_TRIALS 8000
+
+static int baseline_paths(struct progress *g, struct solution *s, struct error *err)
+{
+	const struct problem *p = g->p;
+	struct rng rng;
+
+	rng_init_stream(&rng, p->q->seed, 3);
+	switch (p->q->algorithm) {
+	case PLAN_DTFM:
+		return straight_paths(s, p, err);
+	case PLAN_DTFM_SKIP:
+		return random_paths(s, p, &rng, err);
+	default:
+		return build(s, p, false, err);
+	}
+}
+
+static int baseline(struct progress *g, struct solution *s, struct error *err)
+{
+	const struct problem *p = g->p;
+	enum plan_algorithm algorithm = p->q->algorithm;
+	struct engine e;
+	struct bound *b;
+	int64_t most = p->q->evaluations;
+	int trials = most > 0 && most < GENETIC_TRIALS ? (int)most : GENETIC_TRIALS;
+	int rc = construct_assignment(s, p, err);
+
+	if (rc == 0 && p->n_movable > 1 && allocate_genetic(s, p, g, trials) != 0)
+		rc = error_set(err, -ENOMEM, "out of memory");
+	if (rc == 0)
+		rc = baseline_paths(g, s, err);
+	if (rc == 0 && (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2)) {
+		rc = conflict_search(s, p, algorithm == PLAN_CBS, g, err);
+	} else if (rc == 0) {
+		rc = engine_init(&e, p);
+		if (rc != 0)
+			return error_set(err, rc, "out of memory");
+		rc = progress_note(g, s, time_of(&e, s), err);
+		g->evaluations++;
+		engine_fini(&e);
+	}
+	if (rc != 0)
+		return rc;
+	b = bound_new(p, s, NULL);
+	for (int i = 0; b && i < BOUND_STEPS_AT_END && bound_step(b); i++)
+		;
+	g->lower_bound_s = b ? bound_s(b) : 0;
+	bound_free(b);
+	return progress_finish(g, s, err);
+}
+
+static int search_best(struct progress *g, struct solution *s, struct error *err)
+{
+	int rc = first_solution(s, g->p, err);
+
+	return rc == 0 ? improve(g, s, err) : rc;
+}
+
+int plan_search(const struct cluster *c, const struct plan_request *request, struct plan **out,
 		struct error *err)
 {
-	int64_t start_us = q->clock_us ? q->clock_us(q->clock_arg) : 0;
+	struct plan_request q = *request;
+	int64_t start_us = q.clock_us ? q.clock_us(q.clock_arg) : 0;
+	struct solution s = { 0 };
 	struct progress g;
 	struct problem p;
-	struct solution first;
-	int rc = problem_init(&p, c, q, err);
+	int rc;
 
+	if (q.algorithm == PLAN_DTFM)
+		q.path_length = c->n_stages;
+	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
+		q.budget_s = 1;
+	rc = problem_init(&p, c, &q, err);
 	if (rc != 0)
 		return rc;
 	progress_init(&g, &p, start_us);
-	if (solution_init(&first, &p) != 0)
+	if (solution_init(&s, &p) != 0)
 		rc = error_set(err, -ENOMEM, "out of memory");
+	else if (q.algorithm == PLAN_BEST)
+		rc = search_best(&g, &s, err);
 	else
-		rc = first_solution(&first, &p, err);
-	if (rc == 0)
-		rc = improve(&g, &first, err);
+		rc = baseline(&g, &s, err);
 	if (rc == 0)
 		rc = progress_take(&g, out, err);
-	solution_fini(&first);
+	solution_fini(&s);
 	progress_fini(&g);
 	problem_fini(&p);
 	return rc;

@@ -220,6 +220,72 @@ static void random_clusters_are_planned_or_refused(void **state)
 	assert_true(calls >= planned);
 }
 
+/* The published methods keep the rules too, each by its own. */
+static void baselines_are_valid(void **state)
+{
+	static const char *const instances[] = { "shipped20.json", "geo18_s4.json",
+						 "geo20_s8.json", "one20_s16.json" };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct cluster *c = fixture_cluster(instances[i]);
+		double seconds[5];
+
+		for (int a = PLAN_CBS; a <= PLAN_DTFM_SKIP; a++) {
+			struct plan_request q;
+			struct plan *p;
+
+			plan_request_init(&q);
+			q.algorithm = (enum plan_algorithm)a;
+			q.evaluations = 2000;
+			p = search(c, &q);
+			assert_good(c, p, NULL, true);
+			assert_string_equal(p->search.algorithm, plan_algorithm_name(q.algorithm));
+			if (a == PLAN_DTFM)
+				assert_int_equal(p->path_length, c->n_stages);
+			seconds[a] = p->predicted.iteration_s;
+			plan_free(p);
+			q.free_assignment = true;
+			q.evaluations = 30;
+			p = search(c, &q);
+			assert_good(c, p, NULL, false);
+			plan_free(p);
+		}
+		assert_true(seconds[PLAN_CBS] <= seconds[PLAN_NO_TC2]);
+		assert_true(seconds[PLAN_NO_TC2] < seconds[PLAN_DTFM]);
+		cluster_free(c);
+	}
+}
+
+static void baselines_keep_the_rules_on_random_clusters(void **state)
+{
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 29);
+	for (int round = 0; round < 200; round++) {
+		struct fixture_shape shape = { .most_stages = 6, .most_replicas = 4,
+					       .most_microbatches = 5, .most_memory = 3,
+					       .grid = round % 2 };
+		struct cluster *c = fixture_random_cluster(&r, &shape);
+		struct plan_request q;
+
+		plan_request_init(&q);
+		q.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages);
+		q.free_assignment = round % 4 == 0;
+		q.evaluations = 100;
+		for (int a = PLAN_CBS; a <= PLAN_DTFM_SKIP; a++) {
+			struct plan *p;
+
+			q.algorithm = (enum plan_algorithm)a;
+			p = search(c, &q);
+			assert_good(c, p, NULL, !q.free_assignment);
+			plan_free(p);
+		}
+		cluster_free(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +295,8 @@ int main(void)
 		cmocka_unit_test(excluded_nodes_are_not_used),
 		cmocka_unit_test(cancelled_search_gives_what_it_has),
 		cmocka_unit_test(random_clusters_are_planned_or_refused),
+		cmocka_unit_test(baselines_are_valid),
+		cmocka_unit_test(baselines_keep_the_rules_on_random_clusters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

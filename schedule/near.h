@@ -1,0 +1,25 @@
+/* near.h - of each stage, the nodes nearest to a node by round trip: candidates for its next hop.
+ * Internal to schedule/.
+ */
+#ifndef SCHEDULE_NEAR_H
+#define SCHEDULE_NEAR_H
+
+#include "schedule/problem.h"
+
+struct near {
+	int n_stages, most; /* most: nodes listed of each stage */
+	int *list;          /* (n_nodes, n_stages, most) nearest first; -1 after the last */
+};
+
+/* most is cut to the largest stage. The lists are empty until near_fill. -ENOMEM. */
+int near_init(struct near *n, const struct problem *p, int most);
+void near_fini(struct near *n);
+/* Lists anew for the assignment of s: linked nodes with memory, of stages 1 and up. */
+void near_fill(struct near *n, const struct problem *p, const struct solution *s);
+
+static inline const int *near_list(const struct near *n, int node, int stage)
+{
+	return n->list + ((size_t)node * (size_t)n->n_stages + (size_t)stage) * (size_t)n->most;
+}
+
+#endif
