@@ -13,7 +13,6 @@
 
 #define FRAMES_PER_CALL   64
 #define PENDING_LIFE_US   INT64_C(5000000)
-#define REKEY_US          INT64_C(3600000000)
 #define INITS_PER_S       2000.0 /* curve work a listener will do */
 #define REFUSALS_PER_S    2000.0
 #define PEEK_BYTES        16384  /* from here on, look before sealing whether it can leave */
@@ -152,6 +151,14 @@ void link_close(struct link *link)
 }
 
 /* ---- sending ---- */
+
+void link_count_connections(const struct link *link, struct link_counters *into)
+{
+	uint64_t now = 0, broken = 0;
+	socket_connections(&link->socket, &now, &broken);
+	into->connections += (uint32_t)now;
+	into->broken += broken;
+}
 
 int link_read_fd(const struct link *link)
 {
@@ -469,8 +476,10 @@ static void scan(struct link *link, int64_t now_us)
 			keep_alive(link, s, now_us);
 		if (now_us + s->keep_alive_us / 2 < link->scan_us)
 			link->scan_us = now_us + s->keep_alive_us / 2;
-		if (now_us - s->since_us > REKEY_US)
+		if (now_us - s->since_us > link->options.rekey_us)
 			handshake_want(link, now_us);
+		if (link->options.rekey_us < link->scan_us - now_us)
+			link->scan_us = now_us + link->options.rekey_us;
 	}
 }
 

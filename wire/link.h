@@ -57,7 +57,8 @@ struct link_counters {
 	uint64_t refused[LINK_REASON_COUNT];
 	uint64_t handshakes;  /* completed */
 	uint64_t blocked;     /* times nanomsg's buffer was full */
-	uint32_t sessions;    /* now */
+	uint64_t broken;      /* connections that ended, those cut for oversize among them */
+	uint32_t sessions, connections; /* now */
 };
 
 /* Tests only: decides the fate of a frame about to leave. May change its bytes. Returns how many
@@ -78,6 +79,7 @@ struct link_options {
 	uint32_t sessions_most;   /* of a listener, half open ones included */
 	uint32_t frame_most;      /* longest frame taken, at least FRAME_LEAST_MOST */
 	int64_t silence_us;
+	int64_t rekey_us;         /* a session is replaced when it is so old; by the dialer */
 	bool no_aes;              /* as on a CPU without it */
 	const struct link_hook *hook;
 	/* The instance number under which this process knows the process `instance` of that key, or 0
@@ -94,6 +96,9 @@ int link_listen(struct link **out, const struct link_options *options, const cha
 int link_dial(struct link **out, const struct link_options *options, const char *address,
 	const struct keys_public *key, uint64_t instance, struct error *err);
 void link_close(struct link *link); /* NULL is allowed */
+
+/* Adds this link's connections to the counters, which link itself does not keep. */
+void link_count_connections(const struct link *link, struct link_counters *into);
 
 int link_read_fd(const struct link *link);
 /* To poll for POLLIN while link_blocked; then call link_tick. -1 on listeners. */

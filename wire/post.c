@@ -100,6 +100,8 @@ static int check_options(struct post_options *o, struct error *err)
 		o->peers_most = 1100;
 	if (o->silence_us == 0)
 		o->silence_us = 5000000;
+	if (o->rekey_us == 0)
+		o->rekey_us = INT64_C(3600000000);
 	if (o->chunk_bytes < LINK_CHUNK_LEAST || o->chunk_bytes > CHUNK_MOST)
 		return error_set(err, -EINVAL, "chunk_bytes is %zu: expected %d to %zu", o->chunk_bytes,
 			LINK_CHUNK_LEAST, CHUNK_MOST);
@@ -285,6 +287,7 @@ static struct link_options link_options_of(struct post *p)
 		.sessions_most = p->options.peers_most + 128,
 		.frame_most = (uint32_t)(p->options.chunk_bytes + POST_FRAME_HEAD + LINK_OVERHEAD),
 		.silence_us = p->options.silence_us,
+		.rekey_us = p->options.rekey_us,
 		.no_aes = p->options.no_aes,
 		.hook = p->options.hook,
 		.known = known_instance,
@@ -929,4 +932,6 @@ void post_count(const struct post *p, struct post_counters *out)
 {
 	*out = p->counters;
 	out->assembling_bytes = p->assembling_bytes;
+	for (uint32_t i = 0; i < p->n_lines; i++)
+		link_count_connections(p->lines[i]->link, &out->link);
 }

@@ -50,6 +50,7 @@ struct post_options {
 	size_t retained_most_bytes;   /* per peer, unacknowledged: 256 MiB */
 	size_t assembling_most_bytes; /* all unfinished arriving messages together: 1 GiB */
 	int64_t silence_us;           /* a peer not heard for so long is down: 5 s */
+	int64_t rekey_us;             /* a session's keys serve so long: 1 h */
 	bool no_aes;                  /* as on a CPU without AES */
 	const struct link_hook *hook; /* tests only: loses, doubles, delays, corrupts frames */
 };
@@ -159,6 +160,6 @@ struct post_counters {
 	size_t retained_bytes, assembling_bytes;
 	uint32_t peers, peers_up;
 };
-void post_count(const struct post *p, struct post_counters *out);
+void post_count(const struct post *p, struct post_counters *out); /* asks each socket */
 
 #endif

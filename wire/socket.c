@@ -149,6 +149,12 @@ int socket_write_fd(const struct socket *s)
 	return s->listens ? -1 : get_fd(s, NN_SNDFD);
 }
 
+void socket_connections(const struct socket *s, uint64_t *now, uint64_t *broken)
+{
+	*now = nn_get_statistic(s->nn, NN_STAT_CURRENT_CONNECTIONS);
+	*broken = nn_get_statistic(s->nn, NN_STAT_BROKEN_CONNECTIONS);
+}
+
 uint8_t *socket_frame(size_t size)
 {
 	return nn_allocmsg(size, 0);

@@ -34,6 +34,9 @@ void socket_close(struct socket *s);
 int socket_read_fd(const struct socket *s);  /* poll for POLLIN only; never read */
 int socket_write_fd(const struct socket *s); /* likewise POLLIN; says nothing for a listener */
 
+/* Connections now, and those that ended. */
+void socket_connections(const struct socket *s, uint64_t *now, uint64_t *broken);
+
 /* Frames live in nanomsg's own memory. NULL when out of memory. */
 uint8_t *socket_frame(size_t size);
 void socket_frame_free(void *frame); /* NULL is allowed */

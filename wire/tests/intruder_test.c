@@ -383,6 +383,7 @@ static void oversized_and_endless(void **state)
 		(void)socket_send(&wire, NULL, frame);
 		turn_for(&p, 20000);
 	}
+	assert_true(counters_of(p.a.post).link.broken >= 1);
 	/* Lengths up to 2^64 - 1, and then bytes for as long as anyone takes them. */
 	static const uint64_t lengths[] = {UINT64_MAX, UINT64_C(1) << 62, UINT64_C(1) << 40,
 		(1 << 20) + 100, 0, 3};
@@ -449,7 +450,8 @@ static void a_compromised_agent(void **state)
 	end_new(&s, defaults);
 	assert_int_equal(
 		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
-	struct link_options o = {.identity = s.id, .frame_most = 1 << 20, .silence_us = 5000000};
+	struct link_options o = {.identity = s.id, .frame_most = 1 << 20, .silence_us = 5000000,
+		.rekey_us = 5000000};
 	assert_int_equal(link_dial(&link, &o, p.address, keys_public_of(p.a.id), 99, NULL), 0);
 	int64_t until = clock_monotonic_us() + 20000000;
 	while (session == 0 && clock_monotonic_us() < until) {

@@ -2,6 +2,7 @@
 #include "wire/post.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -378,6 +379,58 @@ static void silence_ends_a_session(void **state)
 	pair_close(&p);
 }
 
+static void new_keys_lose_nothing(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct checker ca = {.size = mixed_size}, cb = {.size = mixed_size};
+	struct post_options often = {.rekey_us = 20000};
+	pair_open(&p, defaults, often);
+	p.a.on_data = p.b.on_data = check_message;
+	p.a.context = &ca;
+	p.b.context = &cb;
+	PAIR_UNTIL(&p, p.a.seen.up == 1);
+	post_peer_id to_b = p.a.seen.peer;
+	uint64_t sent = 0;
+	while (counters_of(p.a.post).link.handshakes < 6) {
+		send_message(p.b.post, p.to_a, mixed_size(sent), sent);
+		send_message(p.a.post, to_b, mixed_size(sent), sent);
+		sent++;
+		PAIR_UNTIL(&p, counters_of(p.a.post).retained_bytes < 32 << 20);
+	}
+	PAIR_UNTIL(&p, ca.next == sent && cb.next == sent);
+	assert_int_equal(p.a.seen.up + p.b.seen.up, 2);
+	assert_int_equal(p.a.seen.down + p.b.seen.down, 0);
+	assert_int_equal(counters_of(p.a.post).link.sessions, 1);
+	free(ca.expect);
+	free(cb.expect);
+	pair_close(&p);
+}
+
+static void an_absent_peer_costs_nothing(void **state)
+{
+	(void)state;
+	struct end e;
+	post_peer_id peer;
+	unsigned turns = 0;
+	end_new(&e, defaults);
+	assert_int_equal(
+		post_dial(e.post, "tcp://127.0.0.1:1", keys_public_of(e.id), &peer, NULL), 0);
+	send_text(e.post, peer, "waits", POST_RELIABLE);
+	int64_t until = clock_monotonic_us() + 500000;
+	while (clock_monotonic_us() < until) {
+		struct pollfd fd = {.fd = post_fd(e.post), .events = POLLIN};
+		int64_t left = post_deadline_us(e.post) - clock_monotonic_us();
+		if (left > 0)
+			poll(&fd, 1, left > 100000 ? 100 : (int)(left / 1000) + 1);
+		end_turn(&e);
+		turns++;
+	}
+	assert_true(turns < 100);
+	assert_int_equal(post_send(e.post, peer, NULL, 0, POST_LOSSY, 0), -ENOTCONN);
+	end_free(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -393,6 +446,8 @@ int main(void)
 		cmocka_unit_test(forgetting_drops_everything),
 		cmocka_unit_test(addresses_are_checked),
 		cmocka_unit_test(silence_ends_a_session),
+		cmocka_unit_test(new_keys_lose_nothing),
+		cmocka_unit_test(an_absent_peer_costs_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
