@@ -72,6 +72,8 @@ static bool measure_values(struct axes *a, const struct series series[2], bool f
 	}
 	if (low > high)
 		return false;
+	low = fmax(low, -1e9);
+	high = fmin(high, 1e9);
 	if (from_zero && low > 0)
 		low = 0;
 	step = step_of(high - low);
@@ -98,14 +100,14 @@ static bool measure(struct axes *a, const struct series series[2], const struct 
 	}
 	if (a->from > a->last)
 		return false;
-	span = a->last - a->from + 1;
+	span = a->last - a->from;
 	a->w = c->w;
 	a->h = c->h;
 	a->per = 1;
 	a->wide = 1;
-	while (span > a->per * (uint64_t)a->w)
+	while (span / a->per >= (uint64_t)a->w)
 		a->per *= 2;
-	while (a->per == 1 && span * (uint64_t)a->wide * 2 <= (uint64_t)a->w && a->wide < 8)
+	while (a->per == 1 && (span + 1) * (uint64_t)a->wide * 2 <= (uint64_t)a->w && a->wide < 8)
 		a->wide *= 2;
 	return measure_values(a, series, from_zero);
 }

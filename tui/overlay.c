@@ -305,18 +305,21 @@ void overlay_dialog(struct screen *out, const struct state *s, const struct ui *
  * in neither, so that a page is always full. Returns how many lines there are. */
 static int help_lines(struct screen *out, const struct ui *u, struct rect at, int first)
 {
+	static const enum keymap_group order[GROUPS] = { GROUP_ACT, GROUP_VIEWS, GROUP_TIME, GROUP_FIND,
+		GROUP_CONSOLE, GROUP_MOVE };
 	int line = 0;
 
-	for (int g = 0; g < GROUPS; g++) {
+	for (int i = 0; i < GROUPS; i++) {
+		enum keymap_group g = order[i];
 		int y = at.y + line++ - first;
 
 		if (y >= at.y && y < at.y + at.h)
-			screen_text(out, at.x, y, at.w, STYLE_TITLE, keymap_group_name((enum keymap_group)g));
+			screen_text(out, at.x, y, at.w, STYLE_TITLE, keymap_group_name(g));
 		for (int a = 1; a < ACTIONS; a++) {
 			const struct keymap_entry *e = keymap_find((enum action)a);
 			char keys[40] = "", key[16];
 
-			if (!e || e->group != (enum keymap_group)g || u->map.keys[a][0] == 0)
+			if (!e || e->group != g || u->map.keys[a][0] == 0)
 				continue;
 			for (int k = 0; k < 2 && u->map.keys[a][k]; k++) {
 				keymap_show(u->map.keys[a][k], key);

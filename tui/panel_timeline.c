@@ -177,7 +177,7 @@ int view_busy_percent(const struct state_node *n, int64_t from, int64_t to)
 		if (b > a)
 			busy += b - a;
 	}
-	return to > from ? (int)(busy * 100 / (to - from)) : 0;
+	return to > from ? (int)((double)busy * 100 / (double)(to - from)) : 0;
 }
 
 /* The iteration under way, or the one before while none has begun. Its width is what the plan
@@ -187,7 +187,7 @@ static struct window window_of(const struct state *s, const struct ui *u, int co
 	struct window w = { .columns = columns, .plan = true };
 	double predicted = s->plan.known ? s->plan.see.iteration_s * (s->run.time_scale > 0 ?
 		s->run.time_scale : 1) * 1e6 : 0;
-	int64_t span = predicted > 1e4 ? (int64_t)(predicted * 1.04) : 2000000, elapsed;
+	int64_t span = predicted > 1e4 && predicted < 1e12 ? (int64_t)(predicted * 1.04) : 2000000, elapsed;
 
 	w.origin_us = s->iteration_us ? s->iteration_us : s->last_iteration_us;
 	w.now_us = u->now_us;
@@ -196,6 +196,8 @@ static struct window window_of(const struct state *s, const struct ui *u, int co
 	elapsed = w.now_us - w.origin_us;
 	if (elapsed > 60 * span)
 		elapsed = 60 * span;
+	if (elapsed < 0)
+		elapsed = 0;
 	while (span < elapsed)
 		span += span / 4;
 	for (int z = 0; z < u->zoom; z++)
@@ -223,7 +225,7 @@ static void draw_axis(struct screen *out, int x, int y, const struct window *w, 
 	}
 	if (now >= 0 && now < w->columns) {
 		screen_put(out, x + now, y, '^', STYLE_STRONG);
-		screen_text(out, x + now + 1, y, w->columns - now - 1 < 3 ? 0 : 3, STYLE_STRONG, "now");
+		screen_text(out, x + now + 1, y, w->columns - now - 1 < 4 ? 0 : 4, STYLE_STRONG, "now ");
 	}
 }
 
@@ -297,7 +299,8 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s, c
 		}
 		screen_put(out, x + columns, y, 0x2502, STYLE_RULE);
 		if (n->see.state >= NODE_FAILED)
-			screen_text(out, x + columns + 1, y, 5, STYLE_FAILED, "dead");
+			screen_text(out, x + columns + 1, y, 5, STYLE_FAILED,
+				    n->see.state == NODE_DEAD ? "dead" : "fail");
 		else
 			screen_print(out, x + columns + 1, y, 5, STYLE_FAINT, "%3d%%",
 				     view_busy_percent(n, w.from_us, w.now_us));

@@ -103,7 +103,14 @@ static int grow(void **array, size_t *n, size_t *room, size_t size, size_t most)
 	return 0;
 }
 
-/* ---- one message each ---- */
+/* ---- one message each ----
+ *
+ * Times from outside are brought into a range whose differences and sums cannot overflow. */
+
+static int64_t sane(int64_t t_us)
+{
+	return t_us < 0 ? 0 : t_us > INT64_C(1) << 58 ? INT64_C(1) << 58 : t_us;
+}
 
 /* A new run starts from nothing; the same run (a console that attaches again) keeps what it has,
  * and the snapshot overwrites it piece by piece. */
@@ -137,6 +144,8 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 
 	node->known = true;
 	node->see = *n;
+	node->see.heard_us = sane(n->heard_us);
+	node->see.since_us = sane(n->since_us);
 	node->slots = n->slots;
 	if (n->node >= s->n_nodes)
 		s->n_nodes = n->node + 1u;
@@ -146,7 +155,7 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 			struct state_segment *g =
 				&node->segments[(node->n_segments - 1) % STATE_SEGMENTS];
 
-			g->end_us = n->since_us > g->start_us ? n->since_us : g->start_us;
+			g->end_us = node->see.since_us > g->start_us ? node->see.since_us : g->start_us;
 			node->running = false;
 		}
 		node->n_queue = 0;
@@ -177,10 +186,10 @@ static int take_planned(struct state_plan *p, const struct msg_task_event *e, ui
 		uint32_t node = e[i].node;
 
 		if (e[i].type == WORK_STARTS)
-			tasks[at[node]++] = (struct state_segment){ e[i].at_us, e[i].at_us, 0,
+			tasks[at[node]++] = (struct state_segment){ sane(e[i].at_us), sane(e[i].at_us), 0,
 				e[i].microbatch, e[i].kind };
 		else if (e[i].type == WORK_ENDS && at[node] > p->first[node])
-			tasks[at[node] - 1].end_us = e[i].at_us;
+			tasks[at[node] - 1].end_us = sane(e[i].at_us);
 	}
 	free(p->tasks);
 	p->tasks = tasks;
@@ -275,11 +284,14 @@ static int apply_validation(struct state *s, const struct msg_see_validation *v)
 static void apply_note(struct state *s, const struct msg_see_note *n)
 {
 	size_t i = s->n_notes;
+	struct msg_see_note note = *n;
 
+	note.at_us = sane(n->at_us);
+	note.wall_us = sane(n->wall_us);
 	while (i > 0 && s->notes[i - 1].id > n->id)
 		i--;
 	if (i > 0 && s->notes[i - 1].id == n->id) {
-		s->notes[i - 1] = *n;
+		s->notes[i - 1] = note;
 		return;
 	}
 	if (s->n_notes == STATE_NOTES) {
@@ -290,7 +302,7 @@ static void apply_note(struct state *s, const struct msg_see_note *n)
 		i--;
 	}
 	memmove(&s->notes[i + 1], &s->notes[i], (s->n_notes - i) * sizeof(*s->notes));
-	s->notes[i] = *n;
+	s->notes[i] = note;
 	s->n_notes++;
 }
 
@@ -309,6 +321,7 @@ static void apply_fault(struct state *s, const struct msg_see_fault *f)
 	if (i == STATE_FAULTS)
 		return;
 	s->faults[i] = *f;
+	s->faults[i].ends_us = sane(f->ends_us);
 	if (i == s->n_faults)
 		s->n_faults++;
 }
@@ -356,9 +369,10 @@ static int apply_links(struct state *s, const struct msg_see_links *l)
 
 static void apply_status(struct state *s, const struct msg_see_status *t)
 {
-	if (s->status.now_us == 0)
-		s->first_status = *t;
 	s->status = *t;
+	s->status.now_us = sane(t->now_us);
+	s->status.iteration_started_us = sane(t->iteration_started_us);
+	s->status.lease_us = sane(t->lease_us);
 }
 
 /* A number too high: messages are missing. A lower one: the controller, or our attachment, is a

@@ -105,7 +105,6 @@ struct state {
 	bool have_run, synced;
 	struct msg_see_run run;
 	struct msg_see_status status;
-	struct msg_see_status first_status; /* the first of this attachment */
 	uint64_t sequence;  /* of the last message */
 	uint64_t gaps;      /* messages that never came */
 	bool resync;        /* one is missing: attach again */

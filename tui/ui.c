@@ -10,7 +10,7 @@
 #include "tui/command.h"
 #include "tui/roster.h"
 
-enum { TOAST_US = 6000000, LEASE_S = 600 };
+enum { TOAST_US = 6000000, LEASE_S = 600, CANDIDATE_US = 3000000 };
 
 void ui_init(struct ui *u, enum graph graph)
 {
@@ -32,6 +32,8 @@ void ui_say(struct ui *u, enum style style, const char *format, ...)
 	u->toast_until_us = u->local_us + TOAST_US;
 }
 
+static void ask_candidates(struct ui *u, const struct state *s, bool anew);
+
 /* The controller's clock runs on between its messages; when it is silent for long, or frozen in
  * the display, so is the picture. */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us)
@@ -50,6 +52,8 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 	if (since > 1000000)
 		since = u->link == UI_LIVE ? 1000000 : 250000;
 	u->now_us = u->status_seen_us + since;
+	if (u->view == VIEW_COMPARE && u->link == UI_LIVE)
+		ask_candidates(u, s, false);
 }
 
 void ui_link_is(struct ui *u, enum ui_link link, const char *why)
@@ -118,24 +122,25 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	return post(u, c);
 }
 
-/* The controller plans every number of skipped stages; a few at a time, it has a run to look after. */
+/* The controller plans every number of skipped stages, one after another: it has a run to look
+ * after, and answers only the newest of several questions. */
 static void ask_candidates(struct ui *u, const struct state *s, bool anew)
 {
-	uint32_t waiting = 0;
-
 	if (anew || u->candidates_epoch != s->plan.see.epoch)
 		memset(u->candidates, 0, sizeof(u->candidates));
 	u->candidates_epoch = s->plan.see.epoch;
-	for (uint32_t k = 0; k + 1 < s->run.n_stages; k++)
-		waiting += u->candidates[k].id && !u->candidates[k].have;
-	for (uint32_t k = 0; k + 1 < s->run.n_stages && waiting < 2; k++) {
+	for (uint32_t k = 0; k + 1 < s->run.n_stages; k++) {
+		struct ui_candidate *one = &u->candidates[k];
 		struct msg_command c = { .verb = COMMAND_SKIP, .node = -1, .peer = -1, .value = k,
 			.text = "preview" };
 
-		if (u->candidates[k].id)
+		if (one->have)
 			continue;
-		u->candidates[k].id = ui_send(u, s, c);
-		waiting += u->candidates[k].id != 0;
+		if (!one->id || u->local_us - one->asked_us > CANDIDATE_US) {
+			one->id = ui_send(u, s, c);
+			one->asked_us = u->local_us;
+		}
+		return;
 	}
 }
 
@@ -170,11 +175,7 @@ void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 			u->candidates[k].preview = m->u.see_preview;
 			u->candidates[k].have = true;
 		}
-		if (u->view == VIEW_COMPARE)
-			ask_candidates(u, s, false);
 	}
-	if (m->type == MSG_SEE_PLAN && u->view == VIEW_COMPARE)
-		ask_candidates(u, s, false);
 	if (m->type == MSG_SEE_REPLY)
 		heard_reply(u, &m->u.see_reply);
 	if (m->type == MSG_SEE_STATUS && u->armed && *m->u.see_status.lease) {
@@ -405,11 +406,9 @@ static void act_run(struct ui *u, const struct state *s, enum action a)
 	}
 }
 
-void ui_show(struct ui *u, const struct state *s, enum view view)
+void ui_show(struct ui *u, enum view view)
 {
 	u->view = view;
-	if (view == VIEW_COMPARE)
-		ask_candidates(u, s, false);
 }
 
 /* Looking closer: at a node from the whole, at a microbatch from its list. */
@@ -418,10 +417,10 @@ static void drill(struct ui *u, const struct state *s)
 	if (u->view == VIEW_COMPARE)
 		ask_candidates(u, s, true);
 	else if (u->view == VIEW_OVERVIEW)
-		ui_show(u, s, VIEW_NODES);
+		ui_show(u, VIEW_NODES);
 	else if (u->view == VIEW_MICROBATCHES) {
 		u->following = true;
-		ui_show(u, s, VIEW_OVERVIEW);
+		ui_show(u, VIEW_OVERVIEW);
 	}
 }
 
@@ -488,7 +487,7 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 void ui_act(struct ui *u, const struct state *s, enum action a)
 {
 	if (a >= ACTION_VIEW_OVERVIEW && a <= ACTION_VIEW_JOURNAL)
-		ui_show(u, s, (enum view)(VIEW_OVERVIEW + (a - ACTION_VIEW_OVERVIEW)));
+		ui_show(u, (enum view)(VIEW_OVERVIEW + (a - ACTION_VIEW_OVERVIEW)));
 	else if ((a >= ACTION_NEXT && a <= ACTION_LAST_ROW) || a == ACTION_FIND_NEXT ||
 		 a == ACTION_FIND_PREVIOUS)
 		act_move(u, s, a);

@@ -65,6 +65,7 @@ struct dialog {
 /* What another skip ratio would give, asked for by the Compare view. */
 struct ui_candidate {
 	uint64_t id; /* of the command that asked; 0 not asked */
+	int64_t asked_us;
 	bool have;
 	struct msg_see_preview preview;
 };
@@ -133,7 +134,7 @@ void ui_paste(struct ui *u, const char *text);
 void ui_act(struct ui *u, const struct state *s, enum action a);
 /* A typed command: "skip 3", "arm 10m". Says in the message line what is wrong with it. */
 void ui_command(struct ui *u, const struct state *s, const char *text);
-void ui_show(struct ui *u, const struct state *s, enum view view);
+void ui_show(struct ui *u, enum view view);
 /* A click on a node's cell. */
 void ui_select(struct ui *u, const struct state *s, uint16_t node);
 

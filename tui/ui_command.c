@@ -113,14 +113,14 @@ static void arm(struct ui *u, const struct state *s, const char *word)
 	ui_send(u, s, c);
 }
 
-static void view(struct ui *u, const struct state *s, const char *word)
+static void view(struct ui *u, const char *word)
 {
 	static const char *const names[] = { "overview", "nodes", "links", "timeline", "microbatches",
 		"loss", "compare", "journal" };
 
 	for (int i = 0; word && i < 8; i++) {
 		if (strcmp(word, names[i]) == 0 || (word[0] == '1' + i && !word[1])) {
-			ui_show(u, s, (enum view)(VIEW_OVERVIEW + i));
+			ui_show(u, (enum view)(VIEW_OVERVIEW + i));
 			return;
 		}
 	}
@@ -184,7 +184,7 @@ static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 	else if (strcmp(name, "node") == 0)
 		node_of(u, s, one);
 	else if (strcmp(name, "view") == 0)
-		view(u, s, one);
+		view(u, one);
 	else if (strcmp(name, "find") == 0)
 		snprintf(u->filter, sizeof(u->filter), "%.40s", one ? one : "");
 	else if (strcmp(name, "stop") == 0)

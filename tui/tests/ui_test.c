@@ -1,0 +1,315 @@
+/* What keys do: acts ask first, nothing leaves without a lease, and no event breaks the picture. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "tui/tests/golden.h"
+#include "tui/view.h"
+
+static struct state *running(void)
+{
+	struct stream_options o;
+
+	stream_defaults(&o);
+	return golden_state(&o, 1700000);
+}
+
+static void reply(struct ui *u, const struct state *s, uint64_t id, int status, const char *text)
+{
+	struct msg m = { .type = MSG_SEE_REPLY };
+
+	m.u.see_reply.command = id;
+	m.u.see_reply.status = status;
+	snprintf(m.u.see_reply.text, sizeof(m.u.see_reply.text), "%s", text);
+	ui_heard(u, s, &m);
+}
+
+static void keys(struct ui *u, const struct state *s, const char *text)
+{
+	for (; *text; text++)
+		ui_key(u, s, (uint32_t)(unsigned char)*text);
+}
+
+/* The first act asks for the lease and waits for it; once the lease is known to be ours, acts
+ * leave at once. */
+static void lease(void **unused)
+{
+	struct state *s = running();
+	struct msg m = { .type = MSG_SEE_STATUS };
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	keys(&u, s, "P");
+	assert_int_equal(u.n_outbox, 1);
+	assert_int_equal(u.outbox[0].verb, COMMAND_ARM);
+	reply(&u, s, u.outbox[0].id, 0, "armed");
+	assert_int_equal(u.n_outbox, 2);
+	assert_int_equal(u.outbox[1].verb, COMMAND_PAUSE);
+	snprintf(s->status.lease, sizeof(s->status.lease), "operator");
+	s->status.lease_us = 600000000;
+	m.u.see_status = s->status;
+	ui_heard(&u, s, &m);
+	assert_true(ui_lease_is_ours(&u, s));
+	u.n_outbox = 0;
+	keys(&u, s, "X");
+	assert_int_equal(u.n_outbox, 1);
+	assert_int_equal(u.outbox[0].verb, COMMAND_HEAL_ALL);
+	state_free(s);
+}
+
+static void lease_refused(void **unused)
+{
+	struct state *s = running();
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	snprintf(s->status.lease, sizeof(s->status.lease), "other");
+	s->status.lease_us = 600000000;
+	keys(&u, s, "X");
+	assert_int_equal(u.n_outbox, 1);
+	assert_int_equal(u.outbox[0].verb, COMMAND_ARM);
+	reply(&u, s, u.outbox[0].id, -EBUSY, "other holds the lease for another 600 s");
+	assert_int_equal(u.n_outbox, 1); /* the act itself never left */
+	assert_non_null(strstr(u.toast, "other holds"));
+	assert_false(u.has_waiting);
+	u.n_outbox = 0;
+	u.readonly = true;
+	keys(&u, s, "XP.sFRIHu");
+	for (uint32_t i = 0; i < u.n_outbox; i++)
+		assert_string_equal(u.outbox[i].text, "preview");
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
+	u.readonly = false;
+	ui_link_is(&u, UI_LOST, "");
+	u.n_outbox = 0;
+	keys(&u, s, "XP.");
+	assert_int_equal(u.n_outbox, 0);
+	state_free(s);
+}
+
+/* Enter right after opening a dialog does nothing, whichever it is. */
+static void cancel_is_first(void **unused)
+{
+	struct state *s = running();
+	struct ui u;
+	static const char opens[] = "sFu";
+
+	(void)unused;
+	for (const char *k = opens; *k; k++) {
+		golden_ui(&u, s, 1700000);
+		ui_key(&u, s, (uint32_t)*k);
+		assert_int_not_equal(u.dialog.kind, DIALOG_NONE);
+		ui_key(&u, s, PRESS_ENTER);
+		assert_int_equal(u.dialog.kind, DIALOG_NONE);
+		for (uint32_t i = 0; i < u.n_outbox; i++)
+			assert_string_equal(u.outbox[i].text, "preview");
+	}
+	golden_ui(&u, s, 1700000);
+	ui_command(&u, s, "inject hang 3");
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.n_outbox, 0);
+	u.owner = true;
+	keys(&u, s, "q");
+	ui_key(&u, s, PRESS_ENTER);
+	assert_false(u.want_quit);
+	state_free(s);
+}
+
+static void skip_ratio(void **unused)
+{
+	struct state *s = running();
+	struct msg m = { .type = MSG_SEE_PREVIEW };
+	struct ui u;
+	uint64_t first;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	ui_command(&u, s, "skip 4");
+	assert_int_equal(u.dialog.fields[0].value, 4);
+	first = u.dialog.preview_id;
+	ui_key(&u, s, PRESS_ARROW_DOWN);
+	assert_int_equal(u.dialog.fields[0].value, 3);
+	assert_int_equal(u.outbox[u.n_outbox - 1].value, 3);
+	assert_string_equal(u.outbox[u.n_outbox - 1].text, "preview");
+	m.u.see_preview.command = first; /* an answer to what is no longer asked */
+	ui_heard(&u, s, &m);
+	assert_false(u.dialog.have_preview);
+	m.u.see_preview.command = u.dialog.preview_id;
+	ui_heard(&u, s, &m);
+	assert_true(u.dialog.have_preview);
+	u.n_outbox = 0;
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.outbox[0].verb, COMMAND_ARM);
+	assert_int_equal(u.waiting.verb, COMMAND_SKIP);
+	assert_int_equal(u.waiting.value, 3);
+	assert_string_equal(u.waiting.text, "");
+	state_free(s);
+}
+
+/* A kill needs the node's number; the wrong one does nothing. */
+static void kill_needs_typing(void **unused)
+{
+	struct state *s = running();
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	ui_command(&u, s, "inject kill 12 90s");
+	assert_int_equal(u.dialog.kind, DIALOG_INJECT);
+	assert_int_equal(u.dialog.fields[1].value, 90);
+	ui_key(&u, s, PRESS_TAB); /* Inject */
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.n_outbox, 0);
+	keys(&u, s, "13");
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.n_outbox, 0);
+	ui_key(&u, s, PRESS_DELETE_BACK);
+	keys(&u, s, "2");
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.outbox[0].verb, COMMAND_ARM);
+	assert_int_equal(u.waiting.verb, COMMAND_INJECT);
+	assert_int_equal(u.waiting.fault, FAULT_KILL);
+	assert_int_equal(u.waiting.node, 12);
+	assert_int_equal(u.waiting.ttl_ms, 90000);
+	state_free(s);
+}
+
+static void last_copy(void **unused)
+{
+	struct state *s = running();
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	s->nodes[5].see.state = s->nodes[6].see.state = NODE_DEAD;
+	u.selected = 7; /* S1 has 5, 6, 7 */
+	keys(&u, s, "F");
+	assert_true(u.dialog.forbidden);
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.n_outbox, 0);
+	state_free(s);
+}
+
+static void typing(void **unused)
+{
+	struct state *s = running();
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	keys(&u, s, ":node 17");
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.selected, 17);
+	keys(&u, s, ":foll 4");
+	ui_key(&u, s, PRESS_ENTER);
+	assert_non_null(strstr(u.toast, "no such command"));
+	keys(&u, s, ":fol");
+	ui_key(&u, s, PRESS_TAB);
+	keys(&u, s, "4");
+	ui_key(&u, s, PRESS_ENTER);
+	assert_true(u.following && u.follow == 4);
+	ui_paste(&u, "q\nX"); /* nowhere to put it: nothing happens */
+	assert_false(u.want_quit);
+	keys(&u, s, "/S3");
+	ui_key(&u, s, PRESS_ENTER);
+	assert_true(s->nodes[u.selected].see.stage == 3);
+	keys(&u, s, ":arm 10parsecs");
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.n_outbox, 0);
+	keys(&u, s, ":arm 5m");
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.outbox[0].value, 300);
+	state_free(s);
+}
+
+/* ---- fuzz ---- */
+
+static uint32_t any_key(struct rng *r)
+{
+	static const uint32_t special[] = { PRESS_TAB, PRESS_ENTER, PRESS_ESCAPE, PRESS_DELETE_BACK,
+		PRESS_ARROW_UP, PRESS_ARROW_DOWN, PRESS_ARROW_LEFT, PRESS_ARROW_RIGHT, PRESS_PAGE_UP,
+		PRESS_PAGE_DOWN, PRESS_TO_START, PRESS_TO_END, PRESS_BACK_TAB, 0, 16, 0xe9, 0x4e2d };
+
+	return rng_below(r, 3) ? ' ' + rng_below(r, 95) : special[rng_below(r, 17)];
+}
+
+/* Hostile numbers in any message a controller could send: what the codec lets pass must be drawn. */
+static void any_message(struct rng *r, struct state *s, struct ui *u)
+{
+	static const enum msg_type types[] = { MSG_SEE_RUN, MSG_SEE_STATUS, MSG_SEE_NODE, MSG_SEE_PLAN,
+		MSG_SEE_TASKS, MSG_SEE_ITERATION, MSG_SEE_VALIDATION, MSG_SEE_NOTE, MSG_SEE_FAULT,
+		MSG_SEE_PREVIEW, MSG_SEE_REPLY, MSG_SEE_LINKS };
+	unsigned char data[2048], *from = data;
+	struct msg m = { .type = types[rng_below(r, 12)] }, back;
+	long size = msg_encode(&m, data, sizeof(data));
+
+	assert_true(size > 0);
+	for (uint32_t i = 0, n = 1 + rng_below(r, 12); i < n && size > 16; i++)
+		from[16 + rng_below(r, (uint32_t)size - 16)] = (unsigned char)rng_next(r);
+	if (msg_decode(&back, data, (size_t)size) != 0)
+		return;
+	state_apply(s, &back);
+	ui_heard(u, s, &back);
+	msg_clear(&back);
+}
+
+static void fuzz(void **unused)
+{
+	const char *many = getenv("FUZZ_EVENTS");
+	int events = many ? atoi(many) : 3000;
+	struct state *s = running();
+	struct screen *screen;
+	struct rng r;
+	struct ui u;
+
+	(void)unused;
+	rng_init(&r, getenv("FUZZ_SEED") ? (uint64_t)atoll(getenv("FUZZ_SEED")) : 11);
+	golden_ui(&u, s, 1700000);
+	assert_int_equal(screen_new(&screen, 80, 24, false), 0);
+	for (int i = 0; i < events; i++) {
+		uint32_t what = rng_below(&r, 10);
+
+		if (what < 6)
+			ui_key(&u, s, any_key(&r));
+		else if (what < 8)
+			any_message(&r, s, &u);
+		else
+			assert_int_equal(screen_resize(screen, 1 + (int)rng_below(&r, rng_below(&r, 2) ? 300 : 40),
+				1 + (int)rng_below(&r, rng_below(&r, 2) ? 90 : 12)), 0);
+		u.n_outbox = 0;
+		u.want_quit = false;
+		u.graph = (enum graph)rng_below(&r, 3);
+		if (rng_below(&r, 50) == 0)
+			ui_link_is(&u, (enum ui_link)rng_below(&r, 5), "why");
+		ui_tick(&u, s, u.local_us + rng_below(&r, 400000), u.wall_us + 1000);
+		view_draw(screen, s, &u);
+	}
+	screen_free(screen);
+	state_free(s);
+}
+
+static const struct CMUnitTest all[] = {
+	cmocka_unit_test(lease), cmocka_unit_test(lease_refused), cmocka_unit_test(cancel_is_first),
+	cmocka_unit_test(skip_ratio), cmocka_unit_test(kill_needs_typing), cmocka_unit_test(last_copy),
+	cmocka_unit_test(typing), cmocka_unit_test(fuzz),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
