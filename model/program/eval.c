@@ -32,10 +32,11 @@ struct session {
 	int32_t *tokens, *targets; /* (B, T) */
 };
 
-/* Which stages a microbatch visits: those not in `out`, less `more` drawn at random. */
+/* Which stages a microbatch visits: those not in `out`, less `more` of those after `always`
+ * drawn at random. */
 struct omission {
 	bool out[1024];
-	uint32_t more;
+	uint32_t more, always;
 };
 
 static uint32_t visited(const struct omission *m, uint32_t n_stages, struct rng *r,
@@ -46,10 +47,10 @@ static uint32_t visited(const struct omission *m, uint32_t n_stages, struct rng 
 
 	for (uint32_t s = 1; s < n_stages; s++) {
 		out[s] = m->out[s];
-		left += !out[s];
+		left += s > m->always && !out[s];
 	}
 	for (uint32_t k = 0; k < m->more && left > 0; k++, left--) {
-		uint32_t which = rng_below(r, left), s = 1;
+		uint32_t which = rng_below(r, left), s = m->always + 1;
 
 		while (out[s] || which-- > 0)
 			s++;
@@ -120,13 +121,17 @@ static int parse_omit(struct session *s, struct omission *m, struct error *err)
 				 s->o.exit_after, s->o.config.n_stages - 1);
 	for (uint32_t i = s->o.exit_after + 1; s->o.exit_after && i < s->o.config.n_stages; i++)
 		m->out[i] = true;
+	if (s->o.visits.always >= s->o.config.n_stages)
+		return error_set(err, -1, "--always %" PRIu32 ": the last stage is %" PRIu32,
+				 s->o.visits.always, s->o.config.n_stages - 1);
+	m->always = s->o.visits.always;
 	m->more = (uint32_t)lrintf(s->o.omit_fraction * (float)(s->o.config.n_stages - 1));
 	return 0;
 }
 
 static int show_table(struct session *s)
 {
-	uint32_t others = s->o.config.n_stages - 1;
+	uint32_t others = s->o.config.n_stages - 1, always = s->o.visits.always;
 	char what[64];
 	int rc = show(s, "nothing omitted", &(struct omission){ .more = 0 });
 
@@ -137,9 +142,10 @@ static int show_table(struct session *s)
 		snprintf(what, sizeof(what), "stage %" PRIu32, i);
 		rc = show(s, what, &m);
 	}
-	for (uint32_t i = 1; i <= others && !rc; i++) {
-		snprintf(what, sizeof(what), "%" PRIu32 " of %" PRIu32 " at random", i, others);
-		rc = show(s, what, &(struct omission){ .more = i });
+	for (uint32_t i = 1; i <= others - always && !rc; i++) {
+		snprintf(what, sizeof(what), "%" PRIu32 " of %" PRIu32 " at random", i,
+			 others - always);
+		rc = show(s, what, &(struct omission){ .more = i, .always = always });
 	}
 	for (uint32_t i = others; i-- > 1 && !rc;) {
 		struct omission m = { .more = 0 };
