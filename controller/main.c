@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "controller/controller.h"
+#include "controller/replay_serve.h"
 #include "controller/setup.h"
 #include "wire/link.h"
 
@@ -165,6 +166,12 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	c.log = (struct log){ stderr, c.options.level, "controller" };
+	if (c.options.replay) {
+		rc = replay_serve(&c.options, &c.log, signals, &err);
+		if (rc != 0)
+			fprintf(stderr, "skippipe controller: %s\n", err.text);
+		return rc != 0;
+	}
 	rc = controller_init(&c, &err);
 	if (rc == 0) {
 		loop(&c, signals);

@@ -14,6 +14,8 @@ static const char help[] =
 	"\n"
 	"  --run-dir DIR         where the run is recorded (made; must not hold a run)\n"
 	"  --resume DIR          go on with the run recorded there; its agents come back by themselves\n"
+	"  --replay DIR          show the run recorded there to consoles, as if it ran\n"
+	"  --speed X             of a replay, times real; 0: stopped  [1]\n"
 	"  --key FILE            this controller's key (skippipe keygen)\n"
 	"  --admitted FILE       who may join (skippipe admit)\n"
 	"  --listen ADDRESS      tcp://HOST:PORT or ipc://PATH   [tcp://127.0.0.1:0]\n"
@@ -165,7 +167,7 @@ static int choice(const char *name, const char *text, const char *const *of, int
 }
 
 enum {
-	O_RUN_DIR = 256, O_RESUME, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
+	O_RUN_DIR = 256, O_RESUME, O_REPLAY, O_SPEED, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
 	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
 	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_THREADS, O_CORPUS, O_FORMAT,
 	O_SERIALISE, O_ASSIGNMENT, O_AT, O_SILENCE, O_GATHER, O_BUDGET, O_LOG, O_HELP
@@ -173,6 +175,7 @@ enum {
 
 static const struct option longs[] = {
 	{ "run-dir", 1, NULL, O_RUN_DIR }, { "resume", 1, NULL, O_RESUME },
+	{ "replay", 1, NULL, O_REPLAY }, { "speed", 1, NULL, O_SPEED },
 	 { "listen", 1, NULL, O_LISTEN }, { "key", 1, NULL, O_KEY },
 	{ "admitted", 1, NULL, O_ADMITTED }, { "cluster", 1, NULL, O_CLUSTER },
 	{ "regions", 1, NULL, O_REGIONS }, { "model", 1, NULL, O_MODEL }, { "name", 1, NULL, O_NAME },
@@ -200,7 +203,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 		{ O_SCALE, 0, 1e6 }, { O_SEED, 0, 9e15 }, { O_BATCH, 1, 1 << 16 },
 		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 },
 		{ O_EVAL_BATCHES, 1, 4096 }, { O_THREADS, 1, 1024 }, { O_SILENCE, 50, 1e7 },
-		{ O_GATHER, 0, 1e7 }, { O_BUDGET, 0, 3600 },
+		{ O_GATHER, 0, 1e7 }, { O_BUDGET, 0, 3600 }, { O_SPEED, 0, 10000 },
 	};
 	double v = 0, least = 0, most = 0;
 
@@ -217,6 +220,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 	case O_AGENTS: o->agents = (uint32_t)v; break;
 	case O_ITERATIONS: o->iterations = (uint64_t)v; break;
 	case O_SCALE: o->time_scale = v; break;
+	case O_SPEED: o->speed = v; break;
 	case O_SEED: o->seed = (uint64_t)v; break;
 	case O_BATCH: o->batch = (uint32_t)v; break;
 	case O_SEQUENCE: o->sequence = (uint32_t)v; break;
@@ -252,6 +256,10 @@ static int take(struct options *o, int option, const char *text, int argc, char 
 	case O_RESUME:
 		o->run_dir = text;
 		o->resume = true;
+		break;
+	case O_REPLAY:
+		o->run_dir = text;
+		o->replay = true;
 		break;
 	case O_LISTEN: o->listen = text; break;
 	case O_KEY: o->key = text; break;
@@ -297,7 +305,9 @@ static int check(struct options *o, struct error *err)
 	if (!o->run_dir || !o->key || !o->admitted)
 		return error_set(err, -EINVAL, "--%s is needed",
 				 !o->run_dir ? "run-dir" : !o->key ? "key" : "admitted");
-	if (o->cluster || o->resume)
+	if (o->replay && o->resume)
+		return error_set(err, -EINVAL, "--replay shows a run, --resume goes on with it: one of them");
+	if (o->cluster || o->resume || o->replay)
 		return 0;
 	for (int s = 0; s < o->n_stages; s++)
 		sum += (uint32_t)o->stages[s];
@@ -319,7 +329,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 			       .supervisor = -1, .agents = 20, .time_scale = -1, .seed = 1,
 			       .eval_every = 5, .eval_batches = 8, .threads = 1,
 			       .silence_us = 450000, .gather_us = 30000000, .budget_s = 0.5,
-			       .level = LOG_INFO };
+			       .level = LOG_INFO, .speed = 1 };
 	optind = 1;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":", longs, NULL)) != -1) {

@@ -24,6 +24,8 @@ struct scripted_act {
 struct options {
 	const char *run_dir;   /* needed */
 	bool resume;           /* run_dir holds a run: take it over */
+	bool replay;           /* run_dir holds a run: serve it to consoles */
+	double speed;          /* of a replay, times real; 1 */
 	const char *listen;    /* tcp://127.0.0.1:0 */
 	const char *key;       /* needed */
 	const char *admitted;  /* needed */

@@ -24,7 +24,7 @@
 #include "wire/msg.h"
 
 enum happening_kind { /* at one instant they are told in this order */
-	HAPPENED_NODE, HAPPENED_PLAN, HAPPENED_PHASE, HAPPENED_COMMIT, HAPPENED_VALIDATION, HAPPENED_NOTE,
+	HAPPENED_COMMIT, HAPPENED_NODE, HAPPENED_PLAN, HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE,
 	HAPPENED_FAULT, HAPPENED_HEAL
 };
 
@@ -93,9 +93,7 @@ int recording_grew(const struct recording *r, struct error *err);
  * free. An iteration without any has none. */
 int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_task_event **out,
 		    uint32_t *n, struct error *err);
-/* A plan with its trace (planned_free). measured: (n_nodes) the newest state of each node, NULL
- * where there is none: their times are what an unemulated run was planned against. */
-int recording_planned(const struct recording *r, size_t plan, const struct recorded_node *const *measured,
-		      struct planned **out, struct error *err);
+/* A plan with its trace (planned_free). */
+int recording_planned(const struct recording *r, size_t plan, struct planned **out, struct error *err);
 
 #endif

@@ -7,6 +7,16 @@
 
 #include "controller/routes.h"
 
+/* ---- the model ---- */
+
+uint64_t see_parameters(const struct model_config *m)
+{
+	uint64_t dim = m->dim, kv = (uint64_t)m->n_kv_heads * (m->dim / m->n_heads);
+	uint64_t layer = 2 * dim + 2 * dim * dim + 2 * dim * kv + 3 * dim * m->ffn_dim;
+
+	return (m->tied ? 1 : 2) * (uint64_t)m->vocab * dim + m->n_layers * layer + dim;
+}
+
 /* ---- plans ---- */
 
 /* The trace as the events that agents would report, in real microseconds from the start. */

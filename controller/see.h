@@ -6,8 +6,11 @@
 #include <stdint.h>
 
 #include "controller/planner.h"
+#include "model/config.h"
 #include "wire/msg.h"
 #include "wire/post.h"
+
+uint64_t see_parameters(const struct model_config *m);
 
 /* What a plan does not say of the run it is for. Borrowed. */
 struct see_run {

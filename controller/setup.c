@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "controller/see.h"
 #include "schedule/regions.h"
 
 /* ---- the model ---- */
@@ -65,14 +66,6 @@ static int load_model(struct controller *c, struct error *err)
 	if (strlen(c->model_json) >= sizeof(((struct msg_welcome *)0)->model))
 		return error_set(err, -EINVAL, "%s: the model's description is too long", o->model);
 	return 0;
-}
-
-static uint64_t count_parameters(const struct model_config *m)
-{
-	uint64_t dim = m->dim, kv = (uint64_t)m->n_kv_heads * (m->dim / m->n_heads);
-	uint64_t layer = 2 * dim + 2 * dim * dim + 2 * dim * kv + 3 * dim * m->ffn_dim;
-
-	return (m->tied ? 1 : 2) * (uint64_t)m->vocab * dim + m->n_layers * layer + dim;
 }
 
 /* ---- the cluster ---- */
@@ -173,28 +166,30 @@ static int load_cluster(struct controller *c, struct error *err)
 
 /* ---- the rest ---- */
 
-static int open_network(struct controller *c, struct error *err)
+int setup_network(const struct options *o, uint32_t roles, const struct log *log,
+		  struct keys_identity **identity, struct keys_list **admitted, struct post **post,
+		  struct error *err)
 {
 	struct post_options po = { 0 };
 	char bound[LINK_ADDRESS_SIZE], key[KEYS_TEXT_SIZE];
-	int rc = keys_load(&c->identity, c->options.key, err);
+	int rc = keys_load(identity, o->key, err);
 
 	if (rc == 0)
-		rc = keys_list_open(&c->admitted, c->options.admitted, err);
+		rc = keys_list_open(admitted, o->admitted, err);
 	if (rc != 0)
 		return rc;
-	po.identity = c->identity;
-	po.admitted = c->admitted;
-	po.roles = KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER);
+	po.identity = *identity;
+	po.admitted = *admitted;
+	po.roles = roles;
 	po.message_most_bytes = 64u << 20;
 	po.retained_most_bytes = 64u << 20;
-	rc = post_open(&c->post, &po, err);
+	rc = post_open(post, &po, err);
 	if (rc == 0)
-		rc = post_listen(c->post, c->options.listen, bound, err);
+		rc = post_listen(*post, o->listen, bound, err);
 	if (rc != 0)
 		return rc;
-	keys_text(keys_public_of(c->identity), key);
-	log_line(&c->log, LOG_INFO, "listening at %s with key %s", bound, key);
+	keys_text(keys_public_of(*identity), key);
+	log_line(log, LOG_INFO, "listening at %s with key %s", bound, key);
 	return 0;
 }
 
@@ -255,7 +250,9 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = make_members(c, err);
 	if (rc == 0)
-		rc = open_network(c, err);
+		rc = setup_network(&c->options, KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
+				   KEYS_ROLE_BIT(KEYS_WATCHER), &c->log, &c->identity, &c->admitted,
+				   &c->post, err);
 	if (rc == 0)
 		rc = c->options.resume ? resume_begin(c, err) : record_begin(c, err);
 	if (rc == 0)
@@ -263,7 +260,7 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc != 0)
 		return rc;
 	record_phase(c);
-	c->parameters = count_parameters(&c->model);
+	c->parameters = see_parameters(&c->model);
 	if (c->options.time_scale < 0 && c->options.cluster)
 		c->options.time_scale = 0;
 	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;

@@ -1,0 +1,216 @@
+/* recording_tasks.c - what nodes did in an iteration, and what its plan said they would. */
+#include "controller/recording.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gathering {
+	const struct recording *r;
+	struct msg_task_event *events;
+	uint32_t n;
+	size_t room;
+	int64_t shift_us;
+};
+
+static int kind_of(char kind)
+{
+	return kind == 'F' ? WORK_FORWARD : kind == 'L' ? WORK_LOSS : kind == 'B' ? WORK_BACKWARD :
+	       kind == 'E' ? WORK_EVALUATE : -1;
+}
+
+/* A task that never ended is stored with its start for its end. */
+static int see_task(void *context, const struct store_task *t)
+{
+	struct gathering *g = context;
+	int kind = kind_of(t->kind);
+	struct msg_task_event e = {
+		.kind = (uint8_t)kind, .node = t->node, .blocker_node = t->node,
+		.microbatch = t->microbatch, .attempt = t->attempt,
+		.blocker = t->waited_for < 0 ? UINT32_MAX : (uint32_t)t->waited_for,
+		.arrived_us = t->arrived_us + g->shift_us,
+	};
+
+	if (kind < 0 || t->node >= g->r->n_nodes || t->microbatch >= MSG_MICROBATCHES)
+		return -EBADMSG;
+	if (g->n + 3 > g->room) {
+		size_t more = g->room ? 2 * g->room : 1024;
+		struct msg_task_event *list = realloc(g->events, more * sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		g->events = list;
+		g->room = more;
+	}
+	if (t->waited_for >= 0 && t->arrived_us < t->start_us) {
+		e.type = WORK_WAITS;
+		e.at_us = e.arrived_us;
+		g->events[g->n++] = e;
+	}
+	e.type = WORK_STARTS;
+	e.at_us = t->start_us + g->shift_us;
+	g->events[g->n++] = e;
+	if (t->end_us > t->start_us) {
+		e.type = WORK_ENDS;
+		e.at_us = t->end_us + g->shift_us;
+		e.blocker = UINT32_MAX;
+		e.counted = t->counted;
+		g->events[g->n++] = e;
+	}
+	return 0;
+}
+
+/* At one instant a node first ends a task, then sees arrivals, then starts the next. */
+static int by_time(const void *a, const void *b)
+{
+	static const int turn[] = { [WORK_WAITS] = 1, [WORK_STARTS] = 2, [WORK_ENDS] = 0 };
+	const struct msg_task_event *x = a, *y = b;
+
+	if (x->at_us != y->at_us)
+		return x->at_us < y->at_us ? -1 : 1;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	if (x->type != y->type)
+		return turn[x->type] - turn[y->type];
+	if (x->microbatch != y->microbatch)
+		return x->microbatch < y->microbatch ? -1 : 1;
+	return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+/* Slots after each event: a microbatch is held from the start of its F to the end of its B, and
+ * let go everywhere when it is begun again. */
+static int count_slots(const struct recording *r, struct msg_task_event *events, uint32_t n)
+{
+	size_t microbatches = (size_t)r->run->n_shards * r->run->per_shard;
+	uint8_t *held = calloc(microbatches * r->n_nodes + 1, 1);
+	uint32_t *attempt = calloc(microbatches + 1, sizeof(*attempt));
+	uint8_t *slots = calloc(r->n_nodes + 1, 1);
+	int rc = held && attempt && slots ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		struct msg_task_event *e = &events[i];
+		uint8_t *row;
+
+		if (e->microbatch >= microbatches) {
+			rc = -EBADMSG;
+			break;
+		}
+		row = &held[e->microbatch * (size_t)r->n_nodes];
+		for (uint32_t k = 0; e->attempt > attempt[e->microbatch] && k < r->n_nodes; k++) {
+			slots[k] = (uint8_t)(slots[k] - row[k]);
+			row[k] = 0;
+		}
+		if (e->attempt > attempt[e->microbatch])
+			attempt[e->microbatch] = e->attempt;
+		if (e->kind == WORK_FORWARD && e->type == WORK_STARTS && !row[e->node]) {
+			row[e->node] = 1;
+			slots[e->node]++;
+		} else if (e->kind == WORK_BACKWARD && e->type == WORK_ENDS && row[e->node]) {
+			row[e->node] = 0;
+			slots[e->node]--;
+		}
+		e->slots = slots[e->node];
+	}
+	free(held);
+	free(attempt);
+	free(slots);
+	return rc;
+}
+
+int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_task_event **out,
+		    uint32_t *n, struct error *err)
+{
+	struct gathering g = { .r = r };
+	int rc = 0;
+
+	if (iteration >= 1 && iteration <= r->n_iterations) {
+		g.shift_us = r->shifts[iteration - 1];
+		rc = store_each_task(r->store, iteration, see_task, &g, err);
+	}
+	if (rc == 0 && g.n > 0) {
+		qsort(g.events, g.n, sizeof(*g.events), by_time);
+		rc = count_slots(r, g.events, g.n);
+	}
+	if (rc != 0) {
+		free(g.events);
+		return rc == -ENOMEM  ? error_set(err, rc, "out of memory") :
+		       rc == -EBADMSG ? error_set(err, rc, "the tasks of iteration %llu are damaged",
+						  (unsigned long long)iteration) : rc;
+	}
+	*out = g.events;
+	*n = g.n;
+	return 0;
+}
+
+/* ---- plans ---- */
+
+/* Nodes as measured when the plan took effect. */
+static void as_measured(const struct recording *r, size_t plan, struct cluster *c)
+{
+	for (size_t i = 0; i < r->n_happenings; i++) {
+		const struct happening *h = &r->happenings[i];
+		const struct recorded_node *n;
+
+		if (h->kind == HAPPENED_PLAN && h->index == plan)
+			return;
+		if (h->kind != HAPPENED_NODE || r->nodes[h->index].forward_s <= 0)
+			continue;
+		n = &r->nodes[h->index];
+		c->nodes[n->node].forward_s = n->forward_s;
+		c->nodes[n->node].backward_s = n->backward_s;
+		if (n->loss_s > 0)
+			c->nodes[n->node].loss_s = n->loss_s;
+	}
+}
+
+/* The trace nearest to what was predicted: an unemulated run was planned with what had been measured
+ * by then, except perhaps its first plan. */
+static int trace(const struct recording *r, size_t plan, struct planned *p, struct error *err)
+{
+	struct simulation *other;
+	struct cluster *c;
+	double predicted = p->plan->predicted.iteration_s;
+	int rc = simulate(r->cluster, p->plan, &p->trace, err);
+
+	if (rc != 0 || r->time_scale != 0)
+		return rc;
+	c = cluster_copy(r->cluster);
+	if (!c)
+		return error_set(err, -ENOMEM, "out of memory");
+	as_measured(r, plan, c);
+	if (simulate(c, p->plan, &other, err) == 0) {
+		if (fabs(other->iteration_s - predicted) < fabs(p->trace->iteration_s - predicted)) {
+			simulation_free(p->trace);
+			p->trace = other;
+		} else {
+			simulation_free(other);
+		}
+	}
+	cluster_free(c);
+	return 0;
+}
+
+int recording_planned(const struct recording *r, size_t plan, struct planned **out, struct error *err)
+{
+	const struct recorded_plan *from = &r->plans[plan];
+	struct planned *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (!p)
+		return error_set(err, -ENOMEM, "out of memory");
+	rc = plan_parse(from->text, strlen(from->text), &p->plan, err);
+	if (rc == 0)
+		rc = trace(r, plan, p, err);
+	if (rc != 0) {
+		planned_free(p);
+		return error_prefix(err, rc, "plan %llu", (unsigned long long)from->epoch);
+	}
+	p->epoch = from->epoch;
+	p->iteration = from->iteration;
+	p->elapsed_s = p->plan->search.elapsed_s;
+	snprintf(p->reason, sizeof(p->reason), "%s", from->reason);
+	*out = p;
+	return 0;
+}
