@@ -67,8 +67,8 @@ static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, v
 		.state = (uint8_t)state_of(r, s), .slots = alive ? s->slots : 0,
 		.memory = (uint8_t)(n->memory > 255 ? 255 : n->memory), .running = alive && s->running,
 		.queued = alive ? s->queued : 0, .heard_us = alive ? r->cursor_us : s->since_us,
-		.since_us = s->since_us, .committed = alive ? r->committed : 0, .hash = s->hash,
-		.hash_agrees = s->hash_agrees, .forward_s = (float)n->forward_s,
+		.since_us = s->since_us, .committed = alive ? r->committed : 0,
+		.hash = alive ? s->hash : 0, .hash_agrees = !alive || s->hash_agrees, .forward_s = (float)n->forward_s,
 		.backward_s = (float)n->backward_s, .loss_s = (float)n->loss_s,
 	};
 	if (measured) {

@@ -1,0 +1,233 @@
+#include "controller/tests/recorded.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/config.h"
+#include "schedule/search.h"
+
+static const int64_t wall_ahead_us = INT64_C(1700000000000000); /* wall - the first clock */
+static const int64_t other_clock_us = -INT64_C(9000000);        /* the second machine's - the first */
+
+/* m00 goes n00 n01, m01 goes n00 n02 (n01 once n02 is dead: only times matter here). */
+const struct store_task recorded_tasks[RECORDED_TASKS] = {
+	{ .microbatch = 0, .node = 0, .kind = 'F', .waited_for = -1, .arrived_us = 0, .start_us = 0, .end_us = 100 },
+	{ .microbatch = 1, .node = 0, .kind = 'F', .waited_for = 0, .arrived_us = 0, .start_us = 100, .end_us = 200 },
+	{ .microbatch = 0, .node = 1, .kind = 'F', .waited_for = -1, .arrived_us = 150, .start_us = 150, .end_us = 250 },
+	{ .microbatch = 1, .node = 1, .kind = 'F', .waited_for = 0, .arrived_us = 230, .start_us = 250, .end_us = 350 },
+	{ .microbatch = 0, .node = 0, .kind = 'L', .waited_for = -1, .arrived_us = 300, .start_us = 300, .end_us = 320 },
+	{ .microbatch = 0, .node = 1, .kind = 'B', .counted = true, .waited_for = -1, .arrived_us = 370, .start_us = 370, .end_us = 470 },
+	{ .microbatch = 1, .node = 0, .kind = 'L', .waited_for = -1, .arrived_us = 400, .start_us = 400, .end_us = 420 },
+	{ .microbatch = 1, .node = 1, .kind = 'B', .counted = true, .waited_for = 0, .arrived_us = 460, .start_us = 470, .end_us = 570 },
+	{ .microbatch = 0, .node = 0, .kind = 'B', .counted = true, .waited_for = -1, .arrived_us = 520, .start_us = 520, .end_us = 620 },
+	{ .microbatch = 1, .node = 0, .kind = 'B', .counted = true, .waited_for = -1, .arrived_us = 650, .start_us = 650, .end_us = 750 },
+};
+
+int64_t recorded_start_ms(uint64_t iteration)
+{
+	static const int64_t starts[] = { 2000, 3200, 4500 };
+
+	return starts[iteration - 1];
+}
+
+static bool second(const struct recorded_options *o, uint64_t iteration)
+{
+	return o->other_machine && iteration >= 3;
+}
+
+static void moment(struct store *s, const struct recorded_options *o, uint64_t iteration, int64_t ms,
+		   const char *kind, const char *word, int node, int stage, int64_t value)
+{
+	int64_t at_us = ms * 1000;
+	struct store_moment m = { .iteration = iteration,
+				  .at_us = at_us + (second(o, iteration) ? other_clock_us : 0),
+				  .wall_us = at_us + wall_ahead_us, .kind = kind, .node = node,
+				  .stage = stage, .value = value, .word = word,
+				  .text = strcmp(word, "dead") == 0 ? "heartbeat lost" : "",
+				  .device = "cpu", .host = "here" };
+
+	if (!o->without_moments)
+		assert_int_equal(store_moment(s, &m, NULL), 0);
+}
+
+static void note(struct store *s, uint64_t iteration, int64_t ms, const char *kind, char mark, int node,
+		 const char *text)
+{
+	struct store_note n = { .iteration = iteration, .wall_us = ms * 1000 + wall_ahead_us,
+				.kind = kind, .mark = mark, .node = node, .text = text };
+
+	assert_int_equal(store_note(s, &n, NULL), 0);
+}
+
+static struct cluster *make_cluster(void)
+{
+	struct cluster *c = cluster_alloc(RECORDED_NODES, 2, false);
+
+	assert_non_null(c);
+	c->microbatches_per_data_node = RECORDED_MICROBATCHES;
+	c->stages[0] = 1;
+	c->stages[1] = 3;
+	for (int i = 0; i < RECORDED_NODES; i++) {
+		c->nodes[i].stage = i > 0;
+		c->nodes[i].forward_s = 0.1;
+		c->nodes[i].backward_s = 0.1;
+		c->nodes[i].loss_s = 0.02;
+		c->nodes[i].memory = 3;
+	}
+	for (int i = 0; i < RECORDED_NODES * RECORDED_NODES; i++)
+		c->delay_s[i] = 0.05;
+	return c;
+}
+
+static void put_plan(struct store *s, uint64_t epoch, uint64_t iteration, int without)
+{
+	struct cluster *c = make_cluster();
+	bool excluded[RECORDED_NODES] = { false };
+	struct plan_request q;
+	struct plan *p;
+	struct store_plan sp = { epoch, iteration, "a reason", 2, NULL, 0, 0 };
+	char *text;
+
+	plan_request_init(&q);
+	q.path_length = 2;
+	q.evaluations = 20;
+	q.excluded = excluded;
+	excluded[3] = true;
+	if (without >= 0)
+		excluded[without] = true;
+	assert_int_equal(plan_search(c, &q, &p, NULL), 0);
+	text = plan_format(p);
+	assert_non_null(text);
+	sp.plan = text;
+	sp.iteration_s = p->predicted.iteration_s;
+	assert_int_equal(store_plan(s, &sp, NULL), 0);
+	free(text);
+	plan_free(p);
+	cluster_free(c);
+}
+
+static void put_commit(struct store *s, const struct recorded_options *o, uint64_t k, int64_t ms)
+{
+	struct store_task tasks[RECORDED_TASKS];
+	struct store_commit c = { .iteration = k, .epoch = k < 3 ? 1 : 2, .scale = 0.5f, .lr = 1e-3f,
+				  .loss = 5 - (float)k, .iteration_s = 0.75, .predicted_s = 0.7,
+				  .sync_s = 0.1, .real_s = 1.2, .collisions = 2, .wait_s = 0.03,
+				  .alive = 3, .path_length = 2, .wall_us = ms * 1000 + wall_ahead_us };
+	int64_t shift = recorded_start_ms(k) * 1000 + (second(o, k) ? other_clock_us : 0);
+	struct store_hash hashes[] = { { k, 10 * k, 0, 0 }, { k, 10 * k + 1, 1, 1 },
+				       { k, 10 * k + (k == 1 ? 1 : 2), 2, 1 } };
+
+	assert_int_equal(store_commit(s, &c, NULL), 0);
+	for (int i = 0; i < RECORDED_TASKS; i++) {
+		tasks[i] = recorded_tasks[i];
+		tasks[i].iteration = k;
+		tasks[i].arrived_us = tasks[i].arrived_us * 1000 + shift;
+		tasks[i].start_us = tasks[i].start_us * 1000 + shift;
+		tasks[i].end_us = tasks[i].end_us * 1000 + shift;
+	}
+	assert_int_equal(store_tasks(s, tasks, RECORDED_TASKS, NULL), 0);
+	assert_int_equal(store_hashes(s, hashes, k == 1 ? 3 : 2, NULL), 0);
+	moment(s, o, k, ms, "commit", "", -1, -1, 900000);
+	moment(s, o, k, ms, "phase", "planning", -1, -1, 0);
+}
+
+void recorded_iteration(struct store *s, uint64_t k, const struct recorded_options *o)
+{
+	struct store_validation v = { 1, 4.25, 3100000 + wall_ahead_us };
+	struct store_fault f = { 1, 3, "slow-node", 1, -1, 4, 200, 4600000 + wall_ahead_us,
+				 4800000 + wall_ahead_us };
+
+	if (k == 1) {
+		put_plan(s, 1, 1, -1);
+		moment(s, o, 1, 2000, "plan", "", -1, -1, 1);
+		moment(s, o, 1, 2000, "phase", "computing", -1, -1, 0);
+		moment(s, o, 1, 2800, "phase", "reducing", -1, -1, 0);
+		put_commit(s, o, 1, 3000);
+		assert_int_equal(store_validation(s, &v, NULL), 0);
+	} else if (k == 2) {
+		moment(s, o, 2, 3200, "phase", "computing", -1, -1, 0);
+		moment(s, o, 2, 3450, "node", "dead", 2, 1, 0);
+		note(s, 1, 3450, "alert", 'F', 2, "n02 heartbeat lost");
+		put_commit(s, o, 2, 4400);
+	} else {
+		put_plan(s, 2, 3, 2);
+		moment(s, o, 3, 4500, "plan", "", -1, -1, 2);
+		if (second(o, 3))
+			for (int n = 0; n < 2; n++)
+				moment(s, o, 3, 4500, "node", "live", n, n, 0);
+		moment(s, o, 3, 4500, "phase", "computing", -1, -1, 0);
+		assert_int_equal(store_fault(s, &f, NULL), 0);
+		moment(s, o, 3, 4700, "node", "live", 3, 1, 0);
+		put_commit(s, o, 3, 5500);
+		note(s, 3, 5600, "event", 0, -1, "the run ends: done");
+		moment(s, o, 3, 5600, "phase", "finished", -1, -1, 0);
+	}
+}
+
+static void create(const char *folder, struct store **out)
+{
+	struct model_config model;
+	struct recipe recipe;
+	struct cluster *c = make_cluster();
+	struct store_run run = { .name = "by hand", .version = "0", .optimizer = "{}", .id = 77, .seed = 5,
+				 .started_wall_us = 1000000 + wall_ahead_us, .batch = 1, .sequence = 64,
+				 .n_shards = 1, .per_shard = RECORDED_MICROBATCHES, .threads = 1 };
+	char *model_text, *cluster_text = cluster_format(c);
+
+	assert_int_equal(model_preset("tiny", &model, &recipe, NULL), 0);
+	model.n_stages = 2;
+	model_text = model_config_print(&model, &recipe);
+	run.model = model_text;
+	run.cluster = cluster_text;
+	assert_int_equal(store_create(out, folder, &run, NULL), 0);
+	free(model_text);
+	free(cluster_text);
+	cluster_free(c);
+}
+
+void recorded_make(char *folder, const struct recorded_options *o, struct store **writer)
+{
+	struct store *s;
+
+	assert_non_null(mkdtemp(folder));
+	create(folder, &s);
+	assert_int_equal(store_set(s, "controller", "{\"time_scale\":1.0,\"path_length\":2,\"iterations\":3,"
+				   "\"eval_every\":5,\"eval_batches\":1,\"stages\":[0,1,1,1],"
+				   "\"shards\":[0,-1,-1,-1]}", NULL), 0);
+	moment(s, o, 1, 1000, "phase", "gathering", -1, -1, 0);
+	for (int n = 0; n < 3; n++)
+		moment(s, o, 1, 1500, "node", "live", n, n > 0, 0);
+	note(s, 0, 1900, "event", 0, -1, "3 of 4 agents are here");
+	for (uint64_t k = 1; k <= (o->until ? o->until : 3); k++) {
+		if (second(o, k)) {
+			store_close(s);
+			assert_int_equal(store_resume(&s, folder, NULL), 0);
+		}
+		recorded_iteration(s, k, o);
+	}
+	if (writer)
+		*writer = s;
+	else
+		store_close(s);
+}
+
+void recorded_remove(const char *folder)
+{
+	static const char *const files[] = { "run.db", "run.db-wal", "run.db-shm", "run.lock", "a.key",
+					     "b.key", "admitted" };
+	char path[256];
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+		unlink(path);
+	}
+	rmdir(folder);
+}

@@ -1,0 +1,36 @@
+/* recorded.h - a run made by hand, row by row, for tests of replays. Times in it are milliseconds of
+ * the first controller's clock.
+ *
+ * Two stages: n00 holds the first; n01, n02 (and n03, which joins late) the second. Two microbatches.
+ *
+ *     1000 gathering   1500 all but n03 live   1900 note 1   2000 plan 1, it1 computes
+ *     2800 it1 reduces   3000 commit 1   3100 validated   3200 it2 computes   3450 n02 dies, note 2
+ *     4400 commit 2   4500 plan 2, it3 computes   4600..4800 fault 1   4700 n03 lives
+ *     5500 commit 3   5600 the run ends, note 3
+ */
+#ifndef CONTROLLER_TESTS_RECORDED_H
+#define CONTROLLER_TESTS_RECORDED_H
+
+#include "store/store.h"
+
+enum { RECORDED_NODES = 4, RECORDED_MICROBATCHES = 2, RECORDED_TASKS = 10 };
+
+struct recorded_options {
+	bool without_moments;    /* as runs were before there were moments */
+	uint64_t until;          /* stop writing after this commit and leave the rest for recorded_more */
+	bool other_machine;      /* a second controller, with another clock, wrote it3 */
+};
+
+/* Times of it1's tasks relative to the iteration's start, in milliseconds; every iteration has the
+ * same. In the order in which they are stored. */
+extern const struct store_task recorded_tasks[RECORDED_TASKS];
+/* When iteration k (from 1) began. */
+int64_t recorded_start_ms(uint64_t iteration);
+
+/* folder: is made, "/tmp/...XXXXXX". The store is open for writing (NULL: it was closed). */
+void recorded_make(char *folder, const struct recorded_options *o, struct store **writer);
+/* Writes iteration k and what follows it up to the next one's start. */
+void recorded_iteration(struct store *s, uint64_t k, const struct recorded_options *o);
+void recorded_remove(const char *folder);
+
+#endif
