@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -433,6 +434,42 @@ static void noise_on_the_port(void **state)
 	pair_close(&p);
 }
 
+/* More connections than the process may have files. */
+static void connections_without_end(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct rlimit limit, low;
+	int fds[60], top = 0;
+	pair_open(&p, defaults, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1 && p.a.seen.up == 1);
+	struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)atoi(strrchr(p.address, ':') + 1))};
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (int i = 0; i < 60; i++) {
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		assert_true(fds[i] >= 0);
+		top = fds[i] > top ? fds[i] : top;
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = limit;
+	low.rlim_cur = (rlim_t)top + 6;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	for (int i = 0; i < 60; i++)
+		(void)!connect(fds[i], (struct sockaddr *)&to, sizeof(to));
+	turn_for(&p, 200000);
+	still_well(&p);
+	for (int i = 0; i < 60; i++)
+		close(fds[i]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	turn_for(&p, 200000);
+	still_well(&p);
+	/* And newcomers come in again. */
+	pair_restart_b(&p, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 2);
+	pair_close(&p);
+}
+
 /* ---- an admitted process that misbehaves ---- */
 
 static void a_compromised_agent(void **state)
@@ -503,6 +540,7 @@ int main(void)
 		cmocka_unit_test(greetings_without_end),
 		cmocka_unit_test(oversized_and_endless),
 		cmocka_unit_test(noise_on_the_port),
+		cmocka_unit_test(connections_without_end),
 		cmocka_unit_test(a_compromised_agent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
