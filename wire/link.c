@@ -119,7 +119,7 @@ int link_dial(struct link **out, const struct link_options *options, const char 
 	link->dial.key = *key;
 	link->dial.instance = instance;
 	link->dial.state = DIAL_REST;
-	link->dial.deadline_us = INT64_MIN;
+	link->dial.deadline_us = 0;
 	link->dial.backoff_us = 250000;
 	link->dial.wanted = true;
 	rc = socket_dial(&link->socket, address, options->frame_most, err);
@@ -499,7 +499,7 @@ int64_t link_deadline_us(const struct link *link)
 {
 	int64_t at = INT64_MAX;
 	if (link->n_queue > 0 || link->n_ending > 0)
-		return INT64_MIN;
+		return 0;
 	if (link->n_sessions > 0)
 		at = link->scan_us;
 	if (!link->listens && link->dial.wanted && link->dial.deadline_us < at)

@@ -73,7 +73,7 @@ int post_dial(struct post *p, const char *address, const struct keys_public *key
 
 /* The one descriptor to poll for POLLIN. Never read it. */
 int post_fd(const struct post *p);
-/* When post_tick next has something to do; INT64_MAX never. May be in the past. */
+/* When post_tick or post_receive next has something to do; INT64_MAX never, 0 now. */
 int64_t post_deadline_us(const struct post *p);
 /* Handshakes, acknowledgements, sending again, silence. Cheap; call it every turn. */
 void post_tick(struct post *p, int64_t now_us);

@@ -1,0 +1,193 @@
+/* post_receive.c - what a post makes of its links' events. */
+#include <string.h>
+
+#include "wire/post_frame.h"
+#include "wire/post_private.h"
+
+/* Chunks towards a dialer: below the least buffer a system gives (post_peer.c). */
+#define TAKEN_CHUNK ((size_t)65536)
+
+static void tell(struct post *p, const struct post_message *m)
+{
+	if (p->n_queue < POST_QUEUE)
+		p->queue[p->n_queue++] = *m;
+}
+
+/* The peer a new session belongs to. A key with one process at a time keeps its peer when the
+ * process is a new one; each process of a console's key is a peer of its own. */
+static struct peer *peer_for(struct post *p, struct line *line, const struct link_event *e)
+{
+	if (line->peer != NULL)
+		return line->peer;
+	bool many = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER;
+	struct peer *peer = post_peer_of_key(p, &e->key, many ? e->instance : 0);
+	if (peer == NULL) {
+		peer = post_peer_new(p, line, false);
+		if (peer != NULL)
+			peer->ephemeral = many;
+	}
+	return peer;
+}
+
+static void drop_retained(struct post *p, struct peer *peer)
+{
+	p->counters.retained_bytes -= channel_retained(peer->channel);
+	uint64_t lost = channel_drop(peer->channel);
+	p->counters.lost_messages += lost;
+	if (lost > 0)
+		tell(p, &(struct post_message){.kind = POST_LOST, .peer = peer->id, .lost = lost});
+}
+
+static void on_up(struct post *p, struct line *line, const struct link_event *e, int64_t now_us)
+{
+	struct peer *peer = peer_for(p, line, e);
+	if (peer == NULL) {
+		p->counters.link.refused[LINK_TOO_MANY]++;
+		link_drop(line->link, e->session);
+		return;
+	}
+	bool same = peer->known && peer->info.incarnation == e->instance &&
+		    peer->own_instance == e->own_instance;
+	bool restarted = peer->known && !same, was_up = peer->session != 0;
+	size_t room = e->frame_most - POST_FRAME_HEAD - LINK_OVERHEAD;
+
+	if (peer->line != line && was_up)
+		link_drop(peer->line->link, peer->session);
+	peer->line = line;
+	peer->session = e->session;
+	peer->own_instance = e->own_instance;
+	peer->info.key = e->key;
+	peer->info.role = e->role;
+	memcpy(peer->info.name, e->name, sizeof(peer->info.name));
+	peer->info.incarnation = e->instance;
+	peer->info.heard_us = now_us;
+	peer->lossy_most = room;
+	peer->known = true;
+	link_set_tag(line->link, e->session, peer->id);
+	if (restarted)
+		drop_retained(p, peer);
+	if (same)
+		channel_resume(peer->channel);
+	else
+		channel_start(peer->channel, peer->info.dialed || room < TAKEN_CHUNK ? room : TAKEN_CHUNK);
+	if (!was_up)
+		p->counters.peers_up++;
+	if (!was_up || restarted)
+		tell(p, &(struct post_message){.kind = POST_UP, .peer = peer->id,
+			.restarted = restarted});
+	post_pump(p, peer, now_us);
+}
+
+static struct peer *peer_of_session(struct post *p, struct line *line, const struct link_event *e)
+{
+	struct peer *peer = line->peer != NULL ? line->peer : post_peer_find(p, (post_peer_id)e->tag);
+	/* The frame that made a session live was queued before its tag was set. */
+	for (uint32_t i = 0; peer == NULL && i < p->options.peers_most; i++) {
+		struct peer *other = p->slots[i];
+		if (other != NULL && other->line == line && other->session == e->session)
+			peer = other;
+	}
+	return peer != NULL && peer->line == line && peer->session == e->session ? peer : NULL;
+}
+
+static void on_down(struct post *p, struct line *line, const struct link_event *e)
+{
+	struct peer *peer = peer_of_session(p, line, e);
+	if (peer == NULL)
+		return; /* it has another session already */
+	peer->session = 0;
+	p->counters.peers_up--;
+	channel_pause(peer->channel);
+	tell(p, &(struct post_message){.kind = POST_DOWN, .peer = peer->id, .reason = e->reason});
+}
+
+/* What the frame's data becomes: a message for the caller, or nothing yet. */
+static bool on_content(struct post *p, struct peer *peer, const struct post_frame *f,
+	struct link_event *e, int64_t now_us, struct post_message *out)
+{
+	uint8_t *message = NULL;
+	*out = (struct post_message){.kind = POST_DATA, .peer = peer->id, .data = f->chunk.data,
+		.size = f->chunk.size, .owner = e->owner};
+	if (f->kind == POST_FRAME_ACK)
+		return false;
+	if (f->kind == POST_FRAME_LOSSY) {
+		out->lossy = true;
+		e->owner = NULL;
+		return true;
+	}
+	enum channel_taken taken = channel_take(peer->channel, &f->chunk, &message);
+	peer->gap = peer->gap || taken == CHANNEL_GAP;
+	if (taken == CHANNEL_BAD)
+		p->counters.link.refused[LINK_MALFORMED]++;
+	else
+		post_owe_ack(p, peer, f->chunk.size, now_us);
+	p->counters.gap_frames += taken == CHANNEL_GAP;
+	p->counters.duplicate_frames += taken == CHANNEL_DUPLICATE;
+	peer->info.duplicate_frames += taken == CHANNEL_DUPLICATE;
+	p->counters.deferred_frames += taken == CHANNEL_DEFERRED;
+	if (taken == CHANNEL_COMPLETE) {
+		out->data = message;
+		out->size = (size_t)f->chunk.total;
+		out->owner = message - LINK_BUFFER_HEAD;
+		return true;
+	}
+	if (taken != CHANNEL_WHOLE)
+		return false;
+	e->owner = NULL;
+	return true;
+}
+
+/* True when *out is to be told. */
+static bool on_data(struct post *p, struct line *line, struct link_event *e, int64_t now_us,
+	struct post_message *out)
+{
+	struct peer *peer = peer_of_session(p, line, e);
+	struct post_frame f;
+	bool told = false;
+	if (peer == NULL)
+		goto release;
+	if (post_frame_parse(e->data, e->size, &f) < 0) {
+		p->counters.link.refused[LINK_MALFORMED]++;
+		goto release;
+	}
+	peer->info.heard_us = now_us;
+	size_t retained = channel_retained(peer->channel);
+	channel_acked(peer->channel, f.ack, f.gap, now_us);
+	p->counters.retained_bytes -= retained - channel_retained(peer->channel);
+	told = on_content(p, peer, &f, e, now_us, out);
+	post_pump(p, peer, now_us);
+	if (told) {
+		peer->info.received_messages++;
+		peer->info.received_bytes += out->size;
+		p->counters.received_messages++;
+		p->counters.received_bytes += out->size;
+	}
+release:
+	link_release(e->owner);
+	return told;
+}
+
+/* What a link's event means. True when *out is to be told at once. */
+bool post_on_event(struct post *p, struct line *line, struct link_event *e, int64_t now_us,
+	struct post_message *out)
+{
+	switch (e->kind) {
+	case LINK_UP:
+		on_up(p, line, e, now_us);
+		break;
+	case LINK_DOWN:
+		on_down(p, line, e);
+		break;
+	case LINK_DATA:
+		if (!on_data(p, line, e, now_us, out))
+			return false;
+		p->lent = out->owner;
+		return true;
+	case LINK_NO:
+		if (line->peer != NULL)
+			tell(p, &(struct post_message){.kind = POST_REFUSED, .peer = line->peer->id,
+				.reason = e->reason});
+		break;
+	}
+	return false;
+}
