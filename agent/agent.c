@@ -311,6 +311,9 @@ static void take_control(struct agent *a, struct msg *m, int64_t now_us)
 	} else if (m->type == MSG_WELCOME) {
 		forget_deferred(a);
 		join_welcome(a, &m->u.welcome, now_us);
+	} else if (m->type == MSG_PING) {
+		a->ping_us = m->u.ping.now_us;
+		a->ping_at_us = now_us;
 	} else if (!a->welcomed) {
 		a->refused++;
 		log_line(a->options.log, LOG_WARN, "%s before a welcome", msg_name(m->type));
@@ -323,9 +326,6 @@ static void take_control(struct agent *a, struct msg *m, int64_t now_us)
 		iteration_plan(a, &m->u.plan);
 	} else if (m->type == MSG_FAULT) {
 		take_fault(a, &m->u.fault, now_us);
-	} else if (m->type == MSG_PING) {
-		a->ping_us = m->u.ping.now_us;
-		a->ping_at_us = now_us;
 	} else if (deferrable(m->type)) {
 		defer(a, m);
 		return; /* it keeps the arrays */

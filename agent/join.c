@@ -237,6 +237,7 @@ void join_forget_peer(struct agent *a, uint16_t node)
 		post_forget(a->tensors, p->dial);
 	p->dial = 0;
 	p->link_free_us = 0;
+	links_forget_big(a, p);
 }
 
 static void take_peer(struct agent *a, const struct msg_peer *m)

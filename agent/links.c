@@ -15,7 +15,8 @@ enum {
 	RESEND_US = 200000,      /* an injected loss costs so long */
 	LOSSES_MOST = 50,
 	SLOW_LINK_US = 5000,     /* what a slow link slows down where nothing is emulated */
-	PUMP_MOST = 64           /* tensors a turn */
+	PUMP_MOST = 64,          /* tensors a turn */
+	BIG_BYTES = 256 << 10    /* long enough on its way to tell the bandwidth */
 };
 
 bool links_dial(struct agent *a, uint16_t node)
@@ -166,14 +167,53 @@ static bool chained(const struct parcel *p)
 	return p->head.kind == TENSOR_ACTIVATION || p->head.kind == TENSOR_GRADIENT;
 }
 
+/* ---- bandwidth: a big tensor, sent while nothing else is, until it is acknowledged ---- */
+
+static void begin_big(struct agent *a, struct peer *peer, size_t bytes, int64_t now_us)
+{
+	peer->big_bytes = bytes;
+	peer->big_from_us = now_us;
+	a->n_big++;
+}
+
+void links_forget_big(struct agent *a, struct peer *p)
+{
+	if (p->big_bytes)
+		a->n_big--;
+	p->big_bytes = 0;
+}
+
+static void measure_big(struct agent *a, int64_t now_us)
+{
+	struct post_peer_info info;
+
+	for (uint32_t i = 0; a->n_big && i < a->run.n_nodes; i++) {
+		struct peer *p = &a->peers[i];
+		int64_t us;
+
+		if (!p->big_bytes || !post_idle(a->tensors, p->dial))
+			continue;
+		us = now_us - p->big_from_us;
+		if (post_peer(a->tensors, p->dial, &info) == 0)
+			us -= info.round_trip_us / 2;
+		if (us > 0)
+			p->bandwidth = (float)((double)p->big_bytes * 1e6 / (double)us);
+		links_forget_big(a, p);
+	}
+}
+
 /* Sends it, or puts it back for later. */
 static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 {
 	struct peer *peer = &a->peers[p->to];
+	size_t bytes = p->floats * sizeof(float);
+	bool alone = false;
 	int rc = -EAGAIN;
 
-	if (!fault_partitioned(&a->faults, p->to) && links_dial(a, p->to))
+	if (!fault_partitioned(&a->faults, p->to) && links_dial(a, p->to)) {
+		alone = !peer->big_bytes && post_idle(a->tensors, peer->dial);
 		rc = send_now(a, p, now_us);
+	}
 	if (rc == -EAGAIN) {
 		p->due_us = now_us + RETRY_US;
 		put(a, p);
@@ -187,6 +227,8 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 		return;
 	}
 	peer->used = true;
+	if (alone && bytes >= BIG_BYTES)
+		begin_big(a, peer, bytes, now_us);
 	if (chained(p) && !p->head.evaluate) {
 		peer->held_s += (double)(now_us - p->ready_us) * 1e-6;
 		peer->n_held++;
@@ -197,6 +239,7 @@ void links_pump(struct agent *a, int64_t now_us)
 {
 	struct parcel p;
 
+	measure_big(a, now_us);
 	for (int i = 0; i < PUMP_MOST && hold_take(a->hold, now_us, &p) == 0; i++)
 		depart(a, &p, now_us);
 }

@@ -186,7 +186,7 @@ enum queue_verdict queue_arrive(struct queue *q, struct task *t)
 		return verdict;
 	if (q->n_waiting == q->room) {
 		size_t room = q->room ? 2 * q->room : 64;
-		struct task **w = realloc(q->waiting, room * sizeof(w[0]));
+		struct task **w = realloc(q->waiting, room * sizeof(struct task *));
 
 		if (!w)
 			return QUEUE_FULL;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/state.h"
 #include "base/clock.h"
@@ -116,8 +117,9 @@ static void send_sums(struct agent *a, int64_t now_us)
 			continue;
 		bodies[k] = malloc(floats * sizeof(float) + 1);
 		complete = complete && bodies[k];
-		for (size_t i = 0; bodies[k] && i < floats; i++)
-			bodies[k][i] = reduce_staging(a->reduce)[from + i];
+		if (bodies[k])
+			memcpy(bodies[k], reduce_staging(a->reduce) + from,
+			       floats * sizeof(float));
 	}
 	if (complete) {
 		send_slices(a, TENSOR_SUM, bodies, now_us);
@@ -180,12 +182,11 @@ int reduction_put(struct agent *a, const struct msg *m)
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
-	if (t->iteration <= a->committed)
-		rc = -EALREADY;
-	else if (!a->reduce || t->iteration != reduce_iteration(a->reduce) ||
-		 t->attempt > reduce_attempt(a->reduce))
+	if (t->iteration > a->committed &&
+	    (!a->reduce || t->iteration != reduce_iteration(a->reduce) ||
+	     t->attempt > reduce_attempt(a->reduce)))
 		return -EAGAIN;
-	else if (t->attempt < reduce_attempt(a->reduce))
+	if (t->iteration <= a->committed || t->attempt < reduce_attempt(a->reduce))
 		rc = -EALREADY;
 	else if (t->kind == TENSOR_PART)
 		rc = reduce_put_part(a->reduce, t->from, t->index, m->body, m->body_size);

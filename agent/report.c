@@ -47,15 +47,16 @@ void report_event(struct agent *a, enum work_event type, const struct task *t, i
 
 static uint64_t resident_bytes(void)
 {
-	unsigned long long total, resident = 0;
+	char text[64] = "", *at;
 	FILE *f = fopen("/proc/self/statm", "r");
 
 	if (!f)
 		return 0;
-	if (fscanf(f, "%llu %llu", &total, &resident) != 2)
-		resident = 0;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = 0;
 	fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	strtoull(text, &at, 10); /* the whole size stands first */
+	return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Tensors on their way: held here, or sent and not yet known to have come. */
@@ -127,6 +128,7 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 	l->from = a->run.node;
 	l->to = to;
 	l->latency_s = (float)latency;
+	l->bandwidth_bytes_per_s = p->bandwidth;
 	if (info.sent_messages)
 		l->loss = (float)((double)info.resent_frames /
 				  (double)(info.sent_messages + info.resent_frames));

@@ -50,6 +50,9 @@ struct peer {
 	int64_t link_free_us; /* emulated link that carries one tensor at a time */
 	double held_s;        /* activations and gradients: time from task's end to departure */
 	uint64_t n_held;
+	size_t big_bytes;     /* a big tensor on its way, alone; 0 none */
+	int64_t big_from_us;
+	float bandwidth;      /* bytes per second of the last such; 0 not known */
 };
 
 struct plan {
@@ -153,6 +156,7 @@ struct agent {
 	struct msg_commit commit;
 
 	struct hold *hold;
+	uint32_t n_big; /* peers with big_bytes */
 	struct faults faults;
 	struct rng rng; /* which tries an injected loss takes */
 
@@ -228,6 +232,7 @@ void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, flo
 int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);
 void links_fetch(struct agent *a, int64_t now_us);
 void links_pump(struct agent *a, int64_t now_us);
+void links_forget_big(struct agent *a, struct peer *p);
 /* Drops held tensors of iterations up to this one. */
 void links_drop_old(struct agent *a, uint64_t iteration);
 bool links_dial(struct agent *a, uint16_t node);

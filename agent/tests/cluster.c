@@ -121,10 +121,10 @@ void cluster_start_agent(struct cluster *c, uint32_t node)
 {
 	struct node *n = &c->nodes[node];
 	struct error err = { "" };
-	struct agent_options o = { .join = c->address, .controller = *keys_public_of(c->identity),
-				   .identity = n->identity, .listen = "tcp://127.0.0.1:0",
-				   .device = "cpu", .node = (int32_t)node, .orphan_s = 60,
-				   .log = &n->log };
+	struct agent_options o = { .join = c->address, .identity = n->identity,
+				   .controller = *keys_public_of(c->identity),
+				   .listen = "tcp://127.0.0.1:0", .device = "cpu",
+				   .node = (int32_t)node, .orphan_s = 60, .log = &n->log };
 
 	n->log.to = getenv("AGENT_TEST_LOG") ? stderr : NULL;
 	n->log.least = LOG_DEBUG;
@@ -408,7 +408,7 @@ void cluster_start(struct cluster *c)
 		c->through[i] = false;
 		route_write(&routes[i], &c->routes[i]);
 	}
-	m.u.plan = (struct msg_plan) { c->epoch, c->n_batches, routes, 0, NULL };
+	m.u.plan = (struct msg_plan) { c->epoch, c->n_batches, routes, c->n_ranks, c->ranks };
 	send_living(c, &m);
 	m.type = MSG_START;
 	m.u.start = (struct msg_start) { c->iteration, c->epoch, c->per_shard };

@@ -64,6 +64,8 @@ struct cluster {
 	uint64_t iteration, epoch;
 	uint32_t per_shard, n_batches;
 	struct route routes[CLUSTER_BATCHES];
+	struct msg_rank ranks[3 * CLUSTER_BATCHES]; /* every node's; n_ranks 0: none */
+	uint32_t n_ranks;
 	struct msg_task_event events[CLUSTER_EVENTS]; /* all, in the order they came; node is set */
 	uint32_t n_events;
 	bool through[CLUSTER_BATCHES];

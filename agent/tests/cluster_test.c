@@ -408,6 +408,41 @@ static void test_emulation(void **state)
 	free_cluster(c);
 }
 
+static void test_slow_node_and_ranks(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+	uint32_t last = UINT32_MAX;
+
+	(void)state;
+	c->time_scale = 0.01;
+	c->task_s = 0.3;
+	cluster_gather(c);
+	route_six(c);
+	/* Data node 0 has four microbatches at once, and slots for two: the ranks say which. */
+	for (uint32_t i = 0; i < 8; i++)
+		c->ranks[c->n_ranks++] = (struct msg_rank) { 7 - i, WORK_FORWARD };
+	cluster_fault(c, 0, 1, FAULT_SLOW_NODE, -1, 3);
+	iterate(c);
+	for (uint32_t i = 0; i < c->n_events; i++) {
+		const struct msg_task_event *e = &c->events[i], *s = e;
+
+		if (e->node != 0)
+			continue;
+		if (e->type == WORK_STARTS && e->kind == WORK_FORWARD) {
+			assert_true(e->microbatch < last);
+			last = e->microbatch;
+		}
+		if (e->type != WORK_ENDS)
+			continue;
+		while (s->node != 0 || s->type != WORK_STARTS || s->kind != e->kind ||
+		       s->microbatch != e->microbatch)
+			s--;
+		assert_true(e->at_us - s->at_us >= 9000 * (e->kind == WORK_BACKWARD ? 2 : 1));
+	}
+	assert_int_equal(last, 0);
+	free_cluster(c);
+}
+
 static void test_partition(void **state)
 {
 	struct cluster *c = new_cluster(6, six);
@@ -535,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_reduction_retry),
 		cmocka_unit_test(test_controller_restart),
 		cmocka_unit_test(test_emulation),
+		cmocka_unit_test(test_slow_node_and_ranks),
 		cmocka_unit_test(test_partition),
 		cmocka_unit_test(test_nonsense_is_refused),
 	};
