@@ -61,6 +61,6 @@ struct stage;
 const struct stage_layout *stage_layout(const struct stage *s);
 
 extern const struct backend backend_cpu;
-extern const struct backend backend_cuda; /* to be linked where the program has CUDA */
+extern const struct backend backend_cuda; /* make gives -ENODEV in programs without CUDA */
 
 #endif

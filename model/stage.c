@@ -125,14 +125,8 @@ static int find_backend(const char *device, const struct backend **backend, uint
 		if (device[4] == ':')
 			*number = (uint32_t)strtoul(device + 5, &end, 10);
 		if (*end == 0 && (device[4] == 0 || end > device + 5)) {
-#ifdef SKIPPIPE_CUDA
 			*backend = &backend_cuda;
 			return 0;
-#else
-			return error_set(err, -ENODEV,
-					 "device %s: this program was built without CUDA",
-					 device);
-#endif
 		}
 	}
 	return error_set(err, -EINVAL, "device \"%s\": expected cpu, cuda or cuda:N", device);
