@@ -52,9 +52,11 @@ int replay_seek(struct replay *r, int64_t cursor_us, struct error *err);
 /* When the next iteration after the cursor was committed; the end when none was. */
 int64_t replay_next_commit(const struct replay *r);
 
-/* What the run is: alone after recording_read found more of it, and when its baseline is known. */
-void replay_run(struct replay *r, replay_emit emit, void *context);
-/* From MSG_SEE_RUN to MSG_SEE_SYNCED. */
+/* What the run is, told again when it grew or its baseline became known; and the faults that are
+ * active, which consoles then expect anew. */
+void replay_run(const struct replay *r, replay_emit emit, void *context);
+/* From MSG_SEE_RUN to MSG_SEE_SYNCED. Each snapshot is of a run with a new number: a console that
+ * followed the cursor elsewhere starts from nothing. */
 int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct error *err);
 /* Moves on and tells what happened since. A cursor behind the present one moves nothing. */
 int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context, struct error *err);

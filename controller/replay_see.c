@@ -11,14 +11,14 @@ enum { SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
 
 /* ---- what the messages say ---- */
 
-void replay_run(struct replay *r, replay_emit emit, void *context)
+static void emit_run(const struct replay *r, replay_emit emit, void *context)
 {
 	const struct recording *rec = r->rec;
 	uint64_t n = (uint64_t)rec->run->n_shards * rec->run->per_shard;
 	struct msg m = { .type = MSG_SEE_RUN };
 
 	m.u.see_run = (struct msg_see_run){
-		.run = rec->run->id, .parameters = rec->parameters, .n_nodes = rec->n_nodes,
+		.run = rec->run->id + r->showing, .parameters = rec->parameters, .n_nodes = rec->n_nodes,
 		.n_stages = (uint32_t)rec->cluster->n_stages, .microbatches = (uint32_t)n,
 		.per_data_node = rec->run->per_shard,
 		.tokens_per_iteration = n * rec->run->batch * rec->run->sequence,
@@ -176,6 +176,19 @@ static void emit_fault(const struct replay *r, size_t index, replay_emit emit, v
 	emit(context, &m);
 }
 
+static void emit_faults(const struct replay *r, replay_emit emit, void *context)
+{
+	for (size_t i = 0; i < r->rec->n_faults; i++)
+		if (r->active[i])
+			emit_fault(r, i, emit, context);
+}
+
+void replay_run(const struct replay *r, replay_emit emit, void *context)
+{
+	emit_run(r, emit, context);
+	emit_faults(r, emit, context);
+}
+
 static void doing(const struct replay *r, char *out, size_t room)
 {
 	static const char *const words[] = { "gathering agents", "planning", "computing",
@@ -285,7 +298,8 @@ int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct er
 	struct msg m = { .type = MSG_SEE_ITERATION };
 	int rc = learn_hashes(r, err), told = 0;
 
-	replay_run(r, emit, context);
+	r->showing++;
+	emit_run(r, emit, context);
 	for (uint32_t i = 0; i < rec->n_nodes; i++)
 		emit_node(r, i, emit, context);
 	if (r->plan != NOBODY)
@@ -301,9 +315,7 @@ int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct er
 	}
 	for (size_t i = newest(r->n_notes, SNAPSHOT_NOTES); i < r->n_notes; i++)
 		emit_note(r, i, emit, context);
-	for (size_t i = 0; i < rec->n_faults; i++)
-		if (r->active[i])
-			emit_fault(r, i, emit, context);
+	emit_faults(r, emit, context);
 	replay_tell_tasks(r, 0, r->at_event, emit, context);
 	replay_status(r, emit, context);
 	m = (struct msg){ .type = MSG_SEE_SYNCED };

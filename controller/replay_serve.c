@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "controller/network.h"
 #include "controller/replay.h"
 #include "controller/see.h"
-#include "controller/setup.h"
 
 enum {
 	MESSAGES_A_TURN = 256, MOVE_EVERY_US = 50000, STATUS_EVERY_US = 200000, NODES_EVERY_US = 500000,
@@ -93,7 +93,6 @@ static void snapshot(struct theatre *t, struct viewer *v)
 	struct error err = { "" };
 
 	v->lagging = false;
-	v->sequence = 0;
 	v->status_us = v->nodes_us = t->now_us;
 	note_pace(v);
 	complain(t, replay_snapshot(v->replay, send, &seat, &err), &err);
@@ -481,8 +480,8 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 			error_prefix(err, rc, "%s", o->run_dir);
 	}
 	if (rc == 0)
-		rc = setup_network(o, KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER), log,
-				   &t.identity, &t.admitted, &t.post, err);
+		rc = network_open(o, KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER), log,
+				  &t.identity, &t.admitted, &t.post, err);
 	if (rc == 0)
 		rc = planner_start(&t.planner, err);
 	if (rc == 0) {

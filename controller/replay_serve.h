@@ -1,9 +1,7 @@
 /* replay_serve.h - skippipe-controller --replay: a recorded run, served to consoles as if it ran.
  *
  * Every console has a cursor of its own, so that two people can look at different moments; it moves
- * by COMMAND_SEEK, SPEED, PAUSE, RESUME and STEP (to the next commit). Each snapshot begins with
- * sequence 1: what a console derived from earlier messages is void then. A message of what the run
- * is that comes alone tells of a run that grew. Candidates are planned from the plan in force at the
+ * by COMMAND_SEEK, SPEED, PAUSE, RESUME and STEP (to the next commit). Candidates are planned from the plan in force at the
  * asker's cursor. Every other act is refused: the past stays as it was.
  */
 #ifndef CONTROLLER_REPLAY_SERVE_H

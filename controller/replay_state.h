@@ -48,6 +48,7 @@ struct replay {
 	uint64_t *acknowledged;
 	size_t n_acknowledged;
 
+	uint64_t showing;        /* rises with every snapshot */
 	double pace;
 	uint64_t dropped;
 };

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "controller/network.h"
 #include "controller/see.h"
 #include "schedule/regions.h"
 
@@ -166,33 +167,6 @@ static int load_cluster(struct controller *c, struct error *err)
 
 /* ---- the rest ---- */
 
-int setup_network(const struct options *o, uint32_t roles, const struct log *log,
-		  struct keys_identity **identity, struct keys_list **admitted, struct post **post,
-		  struct error *err)
-{
-	struct post_options po = { 0 };
-	char bound[LINK_ADDRESS_SIZE], key[KEYS_TEXT_SIZE];
-	int rc = keys_load(identity, o->key, err);
-
-	if (rc == 0)
-		rc = keys_list_open(admitted, o->admitted, err);
-	if (rc != 0)
-		return rc;
-	po.identity = *identity;
-	po.admitted = *admitted;
-	po.roles = roles;
-	po.message_most_bytes = 64u << 20;
-	po.retained_most_bytes = 64u << 20;
-	rc = post_open(post, &po, err);
-	if (rc == 0)
-		rc = post_listen(*post, o->listen, bound, err);
-	if (rc != 0)
-		return rc;
-	keys_text(keys_public_of(*identity), key);
-	log_line(log, LOG_INFO, "listening at %s with key %s", bound, key);
-	return 0;
-}
-
 static void ask_first_plans(struct controller *c, bool run)
 {
 	struct planner_request q = { .kind = PLANNER_RUN, .path_length = (int)c->path_length,
@@ -250,7 +224,7 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = make_members(c, err);
 	if (rc == 0)
-		rc = setup_network(&c->options, KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
+		rc = network_open(&c->options, KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
 				   KEYS_ROLE_BIT(KEYS_WATCHER), &c->log, &c->identity, &c->admitted,
 				   &c->post, err);
 	if (rc == 0)

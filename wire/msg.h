@@ -387,7 +387,8 @@ enum node_state {
 struct msg_see_run {
 	char name[64];
 	char model[64];       /* e.g. "llama-tiny 1.3M" */
-	uint64_t run;
+	uint64_t run;                   /* another one: all that was told before is void. In a
+					 * replay every jump makes it another one */
 	uint64_t parameters;
 	uint32_t n_nodes, n_stages;
 	uint32_t microbatches;          /* an iteration */

@@ -19,7 +19,8 @@ enum { EVENTS = 3 * RECORDED_TASKS, FIRST_MS = 1000, LAST_MS = 5600 };
 
 /* What a console would know. */
 struct seen {
-	struct msg_see_run run;
+	struct msg_see_run run; /* but for its number */
+	uint64_t number;
 	struct msg_see_status status;
 	struct msg_see_node nodes[RECORDED_NODES];
 	uint64_t plan_epoch;
@@ -40,7 +41,9 @@ static void see(void *context, struct msg *m)
 	assert_true(msg_size(m) > 0); /* it can be sent */
 	switch (m->type) {
 	case MSG_SEE_RUN:
+		s->number = m->u.see_run.run;
 		s->run = m->u.see_run;
+		s->run.run = 0;
 		s->n_iterations = s->n_validations = s->n_notes = s->n_active = s->n_events = 0;
 		memset(s->events, 0, sizeof(s->events));
 		s->events_of = 0;
@@ -543,6 +546,26 @@ static void what_cannot_be_replayed(void **state)
 	strike(&g);
 }
 
+static void every_snapshot_is_of_another_run(void **state)
+{
+	struct stage g;
+	struct seen *a, *b;
+	uint64_t number;
+
+	(void)state;
+	set(&g, NULL);
+	a = shown(g.replay, 4650);
+	b = shown(g.replay, 4650);
+	assert_int_not_equal(a->number, b->number);
+	number = b->number;
+	replay_run(g.replay, see, b); /* it is still that run, and its faults are told again */
+	assert_int_equal(b->number, number);
+	assert_int_equal(b->n_active, 1);
+	free(a);
+	free(b);
+	strike(&g);
+}
+
 /* ---- what may be done ---- */
 
 static void alerts_are_acknowledged(void **state)
@@ -620,6 +643,7 @@ int main(void)
 		cmocka_unit_test(another_machine_took_over),
 		cmocka_unit_test(a_run_from_before_moments),
 		cmocka_unit_test(a_run_that_goes_on),
+		cmocka_unit_test(every_snapshot_is_of_another_run),
 		cmocka_unit_test(what_cannot_be_replayed),
 		cmocka_unit_test(alerts_are_acknowledged),
 		cmocka_unit_test(the_present_can_be_planned_from),

@@ -1,0 +1,314 @@
+/* A recorded run served to real consoles, over sealed messages: attach, jump, be refused, ask what
+ * if. The server runs on a thread of its own; nothing here depends on how fast. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "controller/replay_serve.h"
+#include "controller/see.h"
+#include "controller/tests/recorded.h"
+#include "wire/keys.h"
+#include "wire/post.h"
+
+enum { PATIENCE_US = 30000000 };
+
+struct server {
+	char folder[64], listen[96], key[96], admitted[96];
+	struct options options;
+	struct log log;
+	struct keys_public public;
+	pthread_t thread;
+	int quit[2];
+	int result;
+	struct error err;
+};
+
+struct client {
+	struct keys_identity *identity;
+	struct post *post;
+	post_peer_id server;
+	uint64_t commands;
+	struct msg last; /* msg_clear before the next */
+};
+
+static void *serve(void *arg)
+{
+	struct server *s = arg;
+
+	s->result = replay_serve(&s->options, &s->log, s->quit[0], &s->err);
+	return NULL;
+}
+
+static void admit(const struct server *s, const struct keys_identity *who, enum keys_role role,
+		  const char *name)
+{
+	struct keys_list *list;
+
+	assert_int_equal(keys_list_open(&list, s->admitted, NULL), 0);
+	assert_int_equal(keys_list_admit(list, keys_public_of(who), role, name, NULL), 0);
+	keys_list_free(list);
+}
+
+static void start(struct server *s, struct client *c, int n_clients)
+{
+	static const struct recorded_options whole = { 0 };
+	struct keys_identity *identity;
+
+	memset(s, 0, sizeof(*s));
+	strcpy(s->folder, "/tmp/skippipe-serve-XXXXXX");
+	recorded_make(s->folder, &whole, NULL);
+	snprintf(s->listen, sizeof(s->listen), "ipc://%s/socket", s->folder);
+	snprintf(s->key, sizeof(s->key), "%s/a.key", s->folder);
+	snprintf(s->admitted, sizeof(s->admitted), "%s/admitted", s->folder);
+	assert_int_equal(keys_generate(&identity, NULL), 0);
+	assert_int_equal(keys_save(identity, s->key, NULL), 0);
+	s->public = *keys_public_of(identity);
+	keys_free(identity);
+	for (int i = 0; i < n_clients; i++) {
+		struct post_options po = { 0 };
+		char name[16];
+
+		memset(&c[i], 0, sizeof(c[i]));
+		snprintf(name, sizeof(name), "console%d", i);
+		assert_int_equal(keys_generate(&c[i].identity, NULL), 0);
+		admit(s, c[i].identity, i == 0 ? KEYS_CONSOLE : KEYS_WATCHER, name);
+		po.identity = c[i].identity;
+		assert_int_equal(post_open(&c[i].post, &po, NULL), 0);
+	}
+	s->options = (struct options){ .replay = true, .run_dir = s->folder, .listen = s->listen,
+				       .key = s->key, .admitted = s->admitted, .speed = 0 };
+	assert_int_equal(pipe(s->quit), 0);
+	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+	for (int i = 0; i < n_clients; i++)
+		assert_int_equal(post_dial(c[i].post, s->listen, &s->public, &c[i].server, NULL), 0);
+}
+
+static void stop(struct server *s, struct client *c, int n_clients)
+{
+	char path[128];
+
+	assert_int_equal(write(s->quit[1], "q", 1), 1);
+	assert_int_equal(pthread_join(s->thread, NULL), 0);
+	assert_int_equal(s->result, 0);
+	for (int i = 0; i < n_clients; i++) {
+		msg_clear(&c[i].last);
+		post_close(c[i].post);
+		keys_free(c[i].identity);
+	}
+	close(s->quit[0]);
+	close(s->quit[1]);
+	snprintf(path, sizeof(path), "%s/socket", s->folder);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/admitted.lock", s->folder);
+	unlink(path);
+	recorded_remove(s->folder);
+}
+
+static void tell(struct client *c, const struct msg *m)
+{
+	assert_int_equal(see_send(c->post, c->server, m, clock_monotonic_us()), 0);
+}
+
+static uint64_t ask(struct client *c, struct msg_command command)
+{
+	struct msg m = { .type = MSG_COMMAND };
+
+	command.id = ++c->commands;
+	m.u.command = command;
+	tell(c, &m);
+	return command.id;
+}
+
+/* The next message of this type, in c->last; others pass by. */
+static const struct msg *expect(struct client *c, enum msg_type type)
+{
+	int64_t until = clock_monotonic_us() + PATIENCE_US;
+
+	for (;;) {
+		struct pollfd fd = { post_fd(c->post), POLLIN, 0 };
+		int64_t now = clock_monotonic_us();
+		struct post_message p;
+
+		assert_true(now < until);
+		poll(&fd, 1, 10);
+		post_tick(c->post, now);
+		while (post_receive(c->post, now, &p) == 0) {
+			if (p.kind != POST_DATA)
+				continue;
+			msg_clear(&c->last);
+			assert_int_equal(msg_decode(&c->last, p.data, p.size), 0);
+			if (c->last.type == type)
+				return &c->last;
+		}
+	}
+}
+
+static const struct msg_see_reply *reply_to(struct client *c, uint64_t id)
+{
+	const struct msg_see_reply *r;
+
+	do
+		r = &expect(c, MSG_SEE_REPLY)->u.see_reply;
+	while (r->command != id);
+	return r;
+}
+
+static void attach(struct client *c)
+{
+	struct msg m = { .type = MSG_ATTACH };
+
+	tell(c, &m);
+}
+
+static void jumps_and_pace(void **state)
+{
+	struct server s;
+	struct client c;
+	uint64_t run, id;
+
+	(void)state;
+	start(&s, &c, 1);
+	attach(&c);
+	run = expect(&c, MSG_SEE_RUN)->u.see_run.run;
+	assert_int_equal(c.last.u.see_run.replay, 1);
+	assert_int_equal(c.last.u.see_run.first_us, 1000000);
+	assert_int_equal(c.last.u.see_run.last_us, 5600000);
+	assert_int_equal(expect(&c, MSG_SEE_STATUS)->u.see_status.now_us, 1000000);
+	assert_int_equal(c.last.u.see_status.paused, 1);
+	expect(&c, MSG_SEE_SYNCED);
+	assert_int_equal(c.last.u.see_synced.sequence + 1, c.last.sequence);
+
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3450000 });
+	assert_int_not_equal(expect(&c, MSG_SEE_RUN)->u.see_run.run, run);
+	assert_int_equal(expect(&c, MSG_SEE_TASKS)->u.see_tasks.iteration, 2);
+	assert_int_equal(expect(&c, MSG_SEE_STATUS)->u.see_status.now_us, 3450000);
+	assert_int_equal(c.last.u.see_status.alive, 2);
+	assert_int_equal(reply_to(&c, id)->status, 0);
+
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_STEP });
+	assert_int_equal(reply_to(&c, id)->status, 0);
+	assert_int_equal(expect(&c, MSG_SEE_STATUS)->u.see_status.now_us, 4400000);
+	assert_int_equal(c.last.u.see_status.committed, 2);
+
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_SPEED, .factor = -1 });
+	assert_int_equal(reply_to(&c, id)->status, -EINVAL);
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_SPEED, .factor = 100 });
+	assert_int_equal(reply_to(&c, id)->status, 0);
+	assert_int_equal(expect(&c, MSG_SEE_ITERATION)->u.see_iteration.iteration, 3); /* it goes on */
+	do
+		expect(&c, MSG_SEE_STATUS);
+	while (c.last.u.see_status.now_us != 5600000);
+	assert_int_equal(c.last.u.see_status.phase, PHASE_FINISHED);
+	assert_int_equal(c.last.u.see_status.paused, 0);
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_PAUSE });
+	assert_int_equal(reply_to(&c, id)->status, 0);
+	assert_int_equal(expect(&c, MSG_SEE_STATUS)->u.see_status.paused, 1);
+	stop(&s, &c, 1);
+}
+
+static void the_past_stays_as_it_was(void **state)
+{
+	static const enum command_verb off[] = { COMMAND_SKIP, COMMAND_FAIL, COMMAND_RECOVER, COMMAND_INJECT,
+						 COMMAND_HEAL, COMMAND_HEAL_ALL, COMMAND_ARM, COMMAND_UNDO,
+						 COMMAND_STOP };
+	struct server s;
+	struct client c;
+	uint64_t id;
+
+	(void)state;
+	start(&s, &c, 1);
+	attach(&c);
+	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
+		id = ask(&c, (struct msg_command){ .verb = (uint8_t)off[i], .value = 1, .factor = 1 });
+		assert_int_equal(reply_to(&c, id)->status, -EPERM);
+		assert_string_equal(c.last.u.see_reply.text, "a recorded run: commands are off");
+	}
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_SKIP, .value = 1, .text = "preview" });
+	assert_int_equal(expect(&c, MSG_SEE_PREVIEW)->u.see_preview.command, id);
+	assert_int_equal(c.last.u.see_preview.feasible, 0);
+	stop(&s, &c, 1);
+}
+
+static void what_if(void **state)
+{
+	struct server s;
+	struct client c;
+	uint64_t id;
+
+	(void)state;
+	start(&s, &c, 1);
+	attach(&c);
+	expect(&c, MSG_SEE_SYNCED);
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_COMPARE, .node = -1, .text = "best" });
+	assert_int_equal(reply_to(&c, id)->status, -EAGAIN); /* before the first plan */
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3300000 });
+	assert_int_equal(reply_to(&c, id)->status, 0);
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_COMPARE, .node = 2, .value = 0, .text = "best" });
+	assert_int_equal(reply_to(&c, id)->status, 0);
+	do
+		expect(&c, MSG_SEE_PLAN);
+	while (!c.last.u.see_plan.candidate);
+	assert_string_equal(c.last.u.see_plan.name, "best 0/2 -n02");
+	assert_int_equal(c.last.u.see_plan.n_routes, RECORDED_MICROBATCHES);
+	for (uint32_t i = 0; i < c.last.u.see_plan.n_routes; i++) {
+		const struct msg_route *r = &c.last.u.see_plan.routes[i];
+
+		assert_int_equal(r->n_hops, 2);
+		assert_int_equal(r->nodes[0], 0);
+		assert_int_equal(r->nodes[1], 1); /* n02 is left out, n03 was not there yet */
+	}
+	stop(&s, &c, 1);
+}
+
+/* Two people, two moments; one of them may only watch, and looks around all the same. */
+static void each_has_a_cursor(void **state)
+{
+	struct server s;
+	struct client c[2];
+	uint64_t id;
+
+	(void)state;
+	start(&s, c, 2);
+	for (int i = 0; i < 2; i++) {
+		attach(&c[i]);
+		id = ask(&c[i], (struct msg_command){ .verb = COMMAND_SEEK, .value = 2000000 + 1000000 * i });
+		assert_int_equal(reply_to(&c[i], id)->status, 0);
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(expect(&c[i], MSG_SEE_STATUS)->u.see_status.now_us, 2000000 + 1000000 * i);
+	stop(&s, c, 2);
+}
+
+static void no_run_is_said(void **state)
+{
+	struct options o = { .replay = true, .run_dir = "/nonexistent", .listen = "tcp://127.0.0.1:0" };
+	struct log log = { 0 };
+	struct error err = { "" };
+
+	(void)state;
+	assert_int_equal(replay_serve(&o, &log, -1, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "/nonexistent"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jumps_and_pace),
+		cmocka_unit_test(the_past_stays_as_it_was),
+		cmocka_unit_test(what_if),
+		cmocka_unit_test(each_has_a_cursor),
+		cmocka_unit_test(no_run_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
