@@ -1,6 +1,7 @@
 /* channel.c - see channel.h. */
 #include "wire/channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,7 @@ static void go_back(struct channel *c)
 
 void channel_start(struct channel *c, size_t chunk_bytes)
 {
+	assert(chunk_bytes > 0);
 	drop_partial(c);
 	c->chunk_bytes = chunk_bytes;
 	c->una = c->next = c->sent_most = c->end = c->expected = 0;

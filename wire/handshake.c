@@ -28,8 +28,10 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 {
 	uint8_t bytes[FRAME_REFUSE_SIZE];
 	link_refused(link, reason);
-	if (link->listens && bucket_take(&link->refusals, now_us))
-		send_small(link, route, bytes, frame_put_refuse(bytes, reason, echo));
+	if (!link->listens || !bucket_take(&link->refusals, now_us))
+		return;
+	size_t size = frame_put_refuse(bytes, reason, echo);
+	send_small(link, route, bytes, size);
 }
 
 /* A cookie is the time it was issued, never twice the same, and a seal over that and the
@@ -54,7 +56,8 @@ void handshake_on_hello(struct link *link, const struct frame *f,
 		issue = link->last_issue + 1;
 	link->last_issue = issue;
 	cookie_seal(link, issue, route, cookie);
-	send_small(link, route, bytes, frame_put_cookie(bytes, f->nonce, cookie));
+	size_t size = frame_put_cookie(bytes, f->nonce, cookie);
+	send_small(link, route, bytes, size);
 }
 
 static bool cookie_good(const struct link *link, const uint8_t *cookie,

@@ -70,7 +70,7 @@ static int parse_hex(const char *text, size_t length, uint8_t out[KEYS_BYTES])
 
 int keys_parse(const char *text, struct keys_public *out, struct error *err)
 {
-	struct keys_public key;
+	struct keys_public key = {{0}};
 	if (parse_hex(text, strlen(text), key.bytes) < 0)
 		return error_set(err, -EINVAL, "\"%.80s\" is not a public key: expected %d hex digits",
 			text, 2 * KEYS_BYTES);

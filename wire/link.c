@@ -95,7 +95,7 @@ static int link_new(struct link **out, const struct link_options *options, bool 
 int link_listen(struct link **out, const struct link_options *options, const char *address,
 	char *bound, struct error *err)
 {
-	struct link *link;
+	struct link *link = NULL;
 	int rc = link_new(&link, options, true, options->sessions_most, err);
 	if (rc < 0)
 		return rc;
@@ -112,7 +112,7 @@ int link_listen(struct link **out, const struct link_options *options, const cha
 int link_dial(struct link **out, const struct link_options *options, const char *address,
 	const struct keys_public *key, uint64_t instance, struct error *err)
 {
-	struct link *link;
+	struct link *link = NULL;
 	int rc = link_new(&link, options, false, 4, err);
 	if (rc < 0)
 		return rc;

@@ -175,7 +175,7 @@ static int line_add(struct post *p, struct line *line, struct error *err)
 
 int post_listen(struct post *p, const char *address, char *bound, struct error *err)
 {
-	struct line *line;
+	struct line *line = NULL;
 	struct link_options options = link_options_of(p);
 	if (p->options.admitted == NULL)
 		return error_set(err, -EINVAL, "to listen, a post needs a list of the admitted");
@@ -195,7 +195,7 @@ int post_listen(struct post *p, const char *address, char *bound, struct error *
 int post_dial(struct post *p, const char *address, const struct keys_public *key,
 	post_peer_id *out, struct error *err)
 {
-	struct line *line;
+	struct line *line = NULL;
 	struct link_options options = link_options_of(p);
 	int rc = line_new(p, &line, err);
 	if (rc < 0)

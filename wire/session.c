@@ -33,7 +33,8 @@ struct session *session_new(struct link *link, uint32_t id)
 		id = session_reserve(link);
 	if (id == 0 || link->slots[id & SLOT_MASK] != NULL)
 		return NULL;
-	/* Locked, outside core dumps; ends at a page's end, so aligned as its size is. */
+	/* Locked, outside core dumps; ends at a page's end, so aligned as its size is, and a
+	 * struct's size is a multiple of its alignment. */
 	struct session *s = sodium_malloc(sizeof(*s));
 	if (s == NULL)
 		return NULL;

@@ -65,8 +65,6 @@ struct dial {
 	bool wanted;              /* a handshake is needed */
 };
 
-_Static_assert(sizeof(struct session) % _Alignof(struct session) == 0, "session.c relies on it");
-
 #define LINK_QUEUE 4
 
 struct link {
