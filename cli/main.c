@@ -7,6 +7,7 @@
 
 #include "cli/args.h"
 #include "cli/demo.h"
+#include "cli/drill.h"
 #include "cli/verbs.h"
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -54,7 +55,9 @@ static int run(const char *name, char **argv)
 
 	if (!verb)
 		return unknown(name);
-	return verb->program ? become(verb, argv) : demo_main(argv);
+	if (verb->program)
+		return become(verb, argv);
+	return strcmp(verb->name, "drill") == 0 ? drill_main(argv) : demo_main(argv);
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@ static const struct verb table[] = {
 	{ "controller", "skippipe-controller", false, "plan a run, command its agents, record it" },
 	{ "agent", "skippipe-agent", false, "run one stage replica for a controller" },
 	{ "console", "skippipe-console", false, "watch and steer a run from a terminal" },
+	{ "drill", NULL, false, "run recorded acts and faults again, within limits" },
 	{ "plan", "skippipe-plan", true, "schedule a cluster's microbatches" },
 	{ "simulate", "skippipe-plan", true, "check and time a plan" },
 	{ "train", "skippipe-model", true, "train a model in one process" },

@@ -473,6 +473,8 @@ static void remember(struct controller *c, const char *who, const struct msg_com
 				    .status = o->status, .reply = o->text };
 	struct error err = { "" };
 
+	if (o->status == 0)
+		drill_add(c, m);
 	if (store_command(c->store, &sc, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 }

@@ -209,6 +209,7 @@ struct controller {
 	uint32_t n_acts, room_acts;
 	struct awaited *awaited; /* command.c: previews under way */
 	uint32_t n_awaited;
+	struct json_t *drill; /* drill.c: the acts so far; NULL none */
 	uint64_t commands;
 };
 
@@ -320,6 +321,11 @@ void command_scripted(struct controller *c); /* --at: acts due before the next i
 void command_turn(struct controller *c); /* leases and faults that end */
 void command_fini(struct controller *c);
 float prediction_error(const struct controller *c); /* median */
+
+/* ---- drill.c ---- */
+void drill_add(struct controller *c, const struct msg_command *m); /* an act that was done */
+void drill_save(struct controller *c); /* RUN-DIR/drill.json, if there was any act */
+void drill_fini(struct controller *c);
 
 /* ---- main.c ---- */
 void controller_finish(struct controller *c, int status, const char *why);

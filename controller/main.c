@@ -95,6 +95,7 @@ void controller_finish(struct controller *c, int status, const char *why)
 	if (c->phase == PHASE_FINISHED)
 		return;
 	set_phase(c, PHASE_FINISHED);
+	drill_save(c);
 	c->exit_status = status;
 	c->finished_us = c->now_us;
 	if (status != 0)
@@ -108,10 +109,11 @@ void controller_finish(struct controller *c, int status, const char *why)
 
 static int timeout_ms(const struct controller *c)
 {
-	int64_t until = post_deadline_us(c->post), soon = c->now_us + 20000;
-	int64_t left = (until < soon ? until : soon) - clock_monotonic_us();
+	int64_t until = post_deadline_us(c->post), soon = c->now_us + 20000, now = clock_monotonic_us();
 
-	return left <= 0 ? 0 : (int)((left + 999) / 1000);
+	if (until > soon)
+		until = soon;
+	return until <= now ? 0 : (int)((until - now + 999) / 1000);
 }
 
 static void take_signal(struct controller *c, int fd)

@@ -423,7 +423,7 @@ void members_trouble(struct controller *c, struct member *m, const struct msg_tr
 	note(c, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
 	if (t->accused >= 0 && (uint32_t)t->accused < c->n_members && m->replica)
 		members_suspect(c, &c->members[t->accused], "sent what no computation gives");
-	if (c->phase == PHASE_GATHERING && t->fatal)
+	if (c->phase == PHASE_GATHERING && t->fatal && strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(c, 1, t->text);
 	else if (t->fatal && member_alive(m))
 		members_gone(c, m, "gave up");

@@ -254,6 +254,7 @@ void controller_fini(struct controller *c)
 	iteration_fini(c);
 	consoles_fini(c);
 	command_fini(c);
+	drill_fini(c);
 	cluster_free(c->cluster);
 	free(c->members);
 	free(c->shard_of);

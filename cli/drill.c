@@ -1,0 +1,350 @@
+#include "cli/drill.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/args.h"
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, FILE_MOST = 1 << 20 };
+
+static const char help[] =
+	"usage: skippipe drill FILE [--headless] [--run-dir DIR]\n"
+	"\n"
+	"Runs the acts and faults of a drill again on an embedded cluster and holds the run to the\n"
+	"drill's limits. Exit status 0: within them; 1: not, or the run failed; 2: a bad file or usage.\n"
+	"Every run with acts leaves such a file: RUN-DIR/drill.json (skippipe.drill/1).\n";
+
+static const char *const limit_names[] = { "iteration_s", "slowest_s", "loss", "recovery_s" };
+enum { LIMIT_ITERATION, LIMIT_SLOWEST, LIMIT_LOSS, LIMIT_RECOVERY, LIMITS };
+
+struct drill {
+	json_t *file;
+	double limits[LIMITS]; /* NAN: none */
+	double seen[LIMITS];   /* NAN: nothing of it was seen */
+	double *iterations;    /* iteration_s of each */
+	size_t n_iterations, room;
+	int64_t lost_us;       /* when a node went last, until the next commit; 0 none */
+	uint64_t commits;
+};
+
+/* ---- the file ---- */
+
+static int known(const json_t *o, const char *where, const char *const *keys, size_t n, struct error *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)o, key, value) {
+		size_t i = 0;
+
+		while (i < n && strcmp(keys[i], key) != 0)
+			i++;
+		if (i == n)
+			return error_set(err, -EINVAL, "%s%s: unknown key", where, key);
+	}
+	return 0;
+}
+
+static int check_run(const json_t *run, struct error *err)
+{
+	static const char *const keys[] = { "agents", "stages", "skip", "iterations", "time_scale",
+					    "seed" };
+	const char *key;
+	json_t *value;
+
+	if (known(run, "run.", keys, 6, err) != 0)
+		return -EINVAL;
+	json_object_foreach((json_t *)run, key, value) {
+		bool list = strcmp(key, "stages") == 0, fraction = strcmp(key, "time_scale") == 0;
+
+		if (list ? !json_is_array(value) : fraction ? !json_is_number(value) : !json_is_integer(value))
+			return error_set(err, -EINVAL, "run.%s: expected %s", key,
+					 list ? "an array of numbers" : "a number");
+	}
+	return 0;
+}
+
+static int check_limits(struct drill *d, const json_t *limits, struct error *err)
+{
+	if (known(limits, "limits.", limit_names, LIMITS, err) != 0)
+		return -EINVAL;
+	for (int i = 0; i < LIMITS; i++) {
+		const json_t *v = json_object_get(limits, limit_names[i]);
+
+		d->limits[i] = d->seen[i] = NAN;
+		if (!v)
+			continue;
+		if (!json_is_number(v) || json_number_value(v) <= 0)
+			return error_set(err, -EINVAL, "limits.%s: expected a number above 0",
+					 limit_names[i]);
+		d->limits[i] = json_number_value(v);
+	}
+	return 0;
+}
+
+static int check_file(struct drill *d, struct error *err)
+{
+	static const char *const keys[] = { "format", "name", "run", "acts", "limits" };
+	const json_t *format = json_object_get(d->file, "format"), *act;
+	const json_t *acts = json_object_get(d->file, "acts"), *run = json_object_get(d->file, "run");
+	size_t i;
+
+	if (!json_is_object(d->file) || !json_is_string(format) ||
+	    strcmp(json_string_value(format), "skippipe.drill/1") != 0)
+		return error_set(err, -EINVAL, "format: expected \"skippipe.drill/1\"");
+	if (known(d->file, "", keys, 5, err) != 0)
+		return -EINVAL;
+	if (!json_is_array(acts))
+		return error_set(err, -EINVAL, "acts: expected an array of texts like \"10:kill:4\"");
+	json_array_foreach((json_t *)acts, i, act)
+		if (!json_is_string(act))
+			return error_set(err, -EINVAL, "acts[%zu]: expected a text like \"10:kill:4\"", i);
+	if (run && !json_is_object(run))
+		return error_set(err, -EINVAL, "run: expected an object");
+	if (run && check_run(run, err) != 0)
+		return -EINVAL;
+	return check_limits(d, json_object_get(d->file, "limits"), err);
+}
+
+static int load(struct drill *d, const char *path, struct error *err)
+{
+	json_error_t where;
+	char *text;
+	size_t size;
+	int rc = file_read(path, FILE_MOST, &text, &size, err);
+
+	if (rc != 0)
+		return rc;
+	d->file = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
+	free(text);
+	if (!d->file)
+		return error_set(err, -EINVAL, "%s:%d: %s", path, where.line, where.text);
+	rc = check_file(d, err);
+	return rc ? error_prefix(err, rc, "%s", path) : 0;
+}
+
+/* ---- the run ---- */
+
+static void add_stages(struct args *a, const json_t *stages)
+{
+	char text[512] = "--stages=";
+	size_t i, at = strlen(text);
+	json_t *n;
+
+	json_array_foreach((json_t *)stages, i, n)
+		if (at + 16 < sizeof(text))
+			at += (size_t)sprintf(text + at, i ? ",%d" : "%d", (int)json_integer_value(n));
+	args_add(a, text);
+}
+
+static void command_line(const struct drill *d, const char *self, const char *run_dir, struct args *a)
+{
+	const json_t *run = json_object_get(d->file, "run"), *acts = json_object_get(d->file, "acts");
+	const json_t *v, *act;
+	size_t i;
+
+	args_add(a, self);
+	args_add(a, "demo");
+	args_add(a, "--headless");
+	args_add(a, "--format=jsonl");
+	for (size_t k = 0; k < 3; k++) {
+		static const char *const numbers[] = { "agents", "iterations", "seed" };
+
+		v = json_object_get(run, numbers[k]);
+		if (v)
+			args_addf(a, "--%s=%lld", numbers[k], (long long)json_integer_value(v));
+	}
+	if ((v = json_object_get(run, "stages")))
+		add_stages(a, v);
+	if ((v = json_object_get(run, "skip")))
+		args_addf(a, "--skip=%d", (int)json_integer_value(v));
+	if ((v = json_object_get(run, "time_scale")))
+		args_addf(a, "--time-scale=%.17g", json_number_value(v));
+	if (run_dir)
+		args_addf(a, "--run-dir=%s", run_dir);
+	json_array_foreach((json_t *)acts, i, act)
+		args_addf(a, "--at=%s", json_string_value(act));
+}
+
+static void keep_iteration(struct drill *d, double s)
+{
+	if (d->n_iterations == d->room) {
+		size_t room = d->room ? 2 * d->room : 256;
+		double *list = realloc(d->iterations, room * sizeof(*list));
+
+		if (!list)
+			return;
+		d->iterations = list;
+		d->room = room;
+	}
+	d->iterations[d->n_iterations++] = s;
+}
+
+static void most(double *seen, double v)
+{
+	if (isnan(*seen) || v > *seen)
+		*seen = v;
+}
+
+static void take_event(struct drill *d, const json_t *e)
+{
+	const char *kind = json_string_value(json_object_get(e, "event"));
+	const char *state = json_string_value(json_object_get(e, "state"));
+
+	if (!kind)
+		return;
+	if (strcmp(kind, "commit") == 0) {
+		d->commits++;
+		if (d->lost_us)
+			most(&d->seen[LIMIT_RECOVERY], (double)(clock_monotonic_us() - d->lost_us) * 1e-6);
+		d->lost_us = 0;
+	} else if (strcmp(kind, "iteration") == 0) {
+		keep_iteration(d, json_number_value(json_object_get(e, "iteration_s")));
+		most(&d->seen[LIMIT_SLOWEST], json_number_value(json_object_get(e, "real_s")));
+	} else if (strcmp(kind, "validation") == 0) {
+		d->seen[LIMIT_LOSS] = json_number_value(json_object_get(e, "loss"));
+	} else if (strcmp(kind, "node") == 0 && state &&
+		   (strcmp(state, "dead") == 0 || strcmp(state, "failed") == 0) && !d->lost_us) {
+		d->lost_us = clock_monotonic_us();
+	}
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int judge(struct drill *d)
+{
+	int over = 0;
+
+	if (d->n_iterations > 0) {
+		qsort(d->iterations, d->n_iterations, sizeof(double), by_size);
+		d->seen[LIMIT_ITERATION] = d->iterations[d->n_iterations / 2];
+	}
+	printf("%llu iterations committed\n", (unsigned long long)d->commits);
+	for (int i = 0; i < LIMITS; i++) {
+		bool held = isnan(d->limits[i]) || isnan(d->seen[i]) || d->seen[i] <= d->limits[i];
+
+		if (isnan(d->seen[i]))
+			continue;
+		printf("%-4s %-12s %10.3f", held ? "ok" : "OVER", limit_names[i], d->seen[i]);
+		if (isnan(d->limits[i]))
+			printf("\n");
+		else
+			printf("  limit %.3f\n", d->limits[i]);
+		over += !held;
+	}
+	return over || d->commits == 0 ? EXIT_FAILED : 0;
+}
+
+static int run_demo(struct drill *d, const struct args *a, int *status)
+{
+	int pipes[2];
+	char *line = NULL;
+	size_t room = 0;
+	FILE *events;
+	pid_t pid;
+
+	if (a->failed || pipe(pipes) != 0)
+		return -ENOMEM;
+	pid = fork();
+	if (pid == 0) {
+		dup2(pipes[1], STDOUT_FILENO);
+		close(pipes[0]);
+		close(pipes[1]);
+		execv(a->list[0], a->list);
+		_exit(127);
+	}
+	close(pipes[1]);
+	events = fdopen(pipes[0], "r");
+	while (pid > 0 && events && getline(&line, &room, events) > 0) {
+		json_t *e = json_loads(line, 0, NULL);
+
+		take_event(d, e);
+		json_decref(e);
+	}
+	free(line);
+	if (events)
+		fclose(events);
+	if (pid < 0 || !events)
+		return -ENOMEM;
+	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+static int run(struct drill *d, const char *run_dir)
+{
+	struct args args = { 0 };
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int status = 0, rc;
+
+	if (n <= 0)
+		return EXIT_FAILED;
+	self[n] = '\0';
+	command_line(d, self, run_dir, &args);
+	rc = run_demo(d, &args, &status);
+	args_free(&args);
+	if (rc != 0) {
+		fprintf(stderr, "skippipe drill: the demo cannot be started\n");
+		return EXIT_FAILED;
+	}
+	rc = judge(d);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		fprintf(stderr, "skippipe drill: the run failed\n");
+		return EXIT_FAILED;
+	}
+	return rc;
+}
+
+int drill_main(char **argv)
+{
+	const char *path = NULL, *run_dir = NULL;
+	struct drill d = { 0 };
+	struct error err = { "" };
+	int status;
+
+	for (; *argv; argv++) {
+		if (strcmp(*argv, "--help") == 0) {
+			fputs(help, stdout);
+			return 0;
+		}
+		if (strcmp(*argv, "--run-dir") == 0 && argv[1])
+			run_dir = *++argv;
+		else if (**argv != '-' && !path)
+			path = *argv;
+		else if (strcmp(*argv, "--headless") != 0) {
+			fprintf(stderr, "skippipe drill: %s: unexpected (see --help)\n", *argv);
+			return EXIT_USAGE;
+		}
+	}
+	if (!path) {
+		fputs(help, stderr);
+		return EXIT_USAGE;
+	}
+	if (load(&d, path, &err) != 0) {
+		fprintf(stderr, "skippipe drill: %s\n", err.text);
+		status = EXIT_USAGE;
+	} else {
+		status = run(&d, run_dir);
+	}
+	json_decref(d.file);
+	free(d.iterations);
+	return status;
+}

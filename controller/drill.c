@@ -1,0 +1,103 @@
+/* drill.c - what the operator did, kept as a drill: RUN-DIR/drill.json replays this run's acts from a
+ * script (skippipe drill FILE), against limits taken from what was seen, with some room. */
+#include "controller/controller.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "controller/names.h"
+
+static const double room = 1.25; /* a limit is what was seen, and a quarter more */
+
+/* An act as --at has it; "" when a script cannot give it. */
+static void act_text(const struct controller *c, const struct msg_command *m, char out[48])
+{
+	unsigned long long n = c->committed + 1;
+
+	out[0] = '\0';
+	switch (m->verb) {
+	case COMMAND_SKIP:
+		snprintf(out, 48, "%llu:skip:%lld", n, (long long)m->value);
+		break;
+	case COMMAND_FAIL:
+		snprintf(out, 48, "%llu:fail:%d", n, m->node);
+		break;
+	case COMMAND_RECOVER:
+		snprintf(out, 48, "%llu:recover:%d", n, m->node);
+		break;
+	case COMMAND_INJECT:
+		snprintf(out, 48, "%llu:%s:%d", n, fault_name((enum fault_kind)m->fault), m->node);
+		break;
+	default:
+		break;
+	}
+}
+
+static json_t *limits(const struct controller *c)
+{
+	double slowest = 0;
+	json_t *o = json_object();
+
+	for (uint32_t i = 0; i < c->n_history; i++)
+		if ((double)c->history[i].real_s > slowest)
+			slowest = (double)c->history[i].real_s;
+	if (c->n_history > 1)
+		json_object_set_new(o, "slowest_s", json_real(slowest * room));
+	if (c->n_validations > 0)
+		json_object_set_new(o, "loss",
+				    json_real((double)c->validations[c->n_validations - 1].loss * 1.05));
+	return o;
+}
+
+static json_t *stages(const struct controller *c)
+{
+	json_t *list = json_array();
+
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		json_array_append_new(list, json_integer(c->cluster->stages[s]));
+	return list;
+}
+
+void drill_save(struct controller *c)
+{
+	char path[PATH_MAX], *text;
+	struct error err;
+	json_t *o;
+
+	if (!c->drill || !c->options.embedded)
+		return;
+	o = json_pack("{s:s, s:s, s:{s:i, s:o, s:i, s:I, s:f, s:I}, s:O, s:o}", "format",
+		      "skippipe.drill/1", "name", c->options.name, "run", "agents", (int)c->n_members,
+		      "stages", stages(c), "skip", (int)c->options.skip, "iterations",
+		      (json_int_t)c->committed + 1, "time_scale", c->options.time_scale, "seed",
+		      (json_int_t)c->options.seed, "acts", c->drill, "limits", limits(c));
+	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
+	snprintf(path, sizeof(path), "%s/drill.json", c->options.run_dir);
+	if (!text || file_write(path, text, strlen(text), 0600, &err) != 0)
+		log_line(&c->log, LOG_WARN, "%s", text ? err.text : "out of memory");
+	free(text);
+	json_decref(o);
+}
+
+void drill_add(struct controller *c, const struct msg_command *m)
+{
+	char text[48];
+
+	act_text(c, m, text);
+	if (!text[0])
+		return;
+	if (!c->drill)
+		c->drill = json_array();
+	json_array_append_new(c->drill, json_string(text));
+	drill_save(c);
+}
+
+void drill_fini(struct controller *c)
+{
+	json_decref(c->drill);
+}

@@ -1,0 +1,26 @@
+#!/bin/bash
+# A run's acts are kept as a drill; a drill runs again headless, and its limits bind.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key
+drill() { timeout -k 5 120 "$bin/skippipe" drill "$@" >"$dir/drill.out" 2>"$dir/drill.err"; }
+
+cat >"$dir/a.json" <<'END'
+{"format": "skippipe.drill/1", "name": "a node dies", "run": {"agents": 9, "stages": [3, 3, 3], "skip": 1,
+ "iterations": 6, "time_scale": 0}, "acts": ["2:kill:4", "4:recover:4"], "limits": {"slowest_s": 60, "loss": 5.5}}
+END
+drill "$dir/a.json" --headless --run-dir "$dir/run" || die "exit status $?: $(cat "$dir/drill.out")"
+grep -q '^6 iterations committed' "$dir/drill.out" || die "$(cat "$dir/drill.out")"
+grep -q '^ok .*recovery_s' "$dir/drill.out" || die "no recovery was seen"
+grep -q '"2:kill:4"' "$dir/run/drill.json" || die "the run did not keep its acts"
+grep -q '"4:recover:4"' "$dir/run/drill.json" || die "the run did not keep its acts"
+
+sed 's/"loss": 5.5/"loss": 0.5/' "$dir/a.json" >"$dir/b.json"
+drill "$dir/b.json" && die "a limit that is broken is not told"
+grep -q '^OVER loss' "$dir/drill.out" || die "$(cat "$dir/drill.out")"
+
+sed 's/slowest_s/slowness/' "$dir/a.json" >"$dir/c.json"
+expect 2 'limits.slowness: unknown key' "$bin/skippipe" drill "$dir/c.json"
+echo '{' >"$dir/d.json"
+expect 2 'd.json:' "$bin/skippipe" drill "$dir/d.json"
+expect 2 'usage' "$bin/skippipe" drill
+echo "drills run again, and their limits bind"
