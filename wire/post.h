@@ -60,7 +60,8 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 /* Cuts everything; nothing is flushed (see post_idle). NULL is allowed. */
 void post_close(struct post *p);
 
-/* "tcp://ADDRESS:PORT" (port 0: a free one is found by trying) or "ipc://PATH". The address that
+/* "tcp://ADDRESS:PORT" (IPv6 in brackets; port 0: a free one is found by trying) or
+ * "ipc://PATH". The address that
  * others dial is written to bound (LINK_ADDRESS_SIZE), which may be NULL. Several may be open.
  * -EADDRINUSE, -EADDRNOTAVAIL, -EINVAL, each said in words. */
 int post_listen(struct post *p, const char *address, char *bound, struct error *err);

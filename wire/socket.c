@@ -25,7 +25,8 @@ static int set(int nn, int level, int option, int value)
 	return nn_setsockopt(nn, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-static int open_raw(struct socket *s, bool listens, size_t frame_most, struct error *err)
+static int open_raw(struct socket *s, bool listens, const char *address, size_t frame_most,
+	struct error *err)
 {
 	int nn = nn_socket(AF_SP_RAW, listens ? NN_REP : NN_REQ);
 	if (nn < 0)
@@ -43,6 +44,8 @@ static int open_raw(struct socket *s, bool listens, size_t frame_most, struct er
 		rc = set(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
 	if (rc == 0)
 		rc = set(nn, NN_SOL_SOCKET, NN_MAXTTL, 1);
+	if (rc == 0 && strchr(address, '[') != NULL)
+		rc = set(nn, NN_SOL_SOCKET, NN_IPV4ONLY, 0); /* tcp://[::1]:4000 */
 	if (rc == 0) /* else small messages wait 40 ms for the other side's delayed ACK */
 		rc = set(nn, NN_TCP, NN_TCP_NODELAY, 1);
 	if (rc < 0) {
@@ -91,7 +94,7 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	size_t length = strlen(address);
 	if (length >= LINK_ADDRESS_SIZE - 8)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
-	int rc = open_raw(s, true, frame_most, err);
+	int rc = open_raw(s, true, address, frame_most, err);
 	if (rc < 0)
 		return rc;
 	if (strncmp(address, "tcp://", 6) == 0 && strcmp(address + length - 2, ":0") == 0) {
@@ -113,7 +116,7 @@ int socket_dial(struct socket *s, const char *address, size_t frame_most, struct
 {
 	if (strlen(address) >= LINK_ADDRESS_SIZE)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
-	int rc = open_raw(s, false, frame_most, err);
+	int rc = open_raw(s, false, address, frame_most, err);
 	if (rc < 0)
 		return rc;
 	if (nn_connect(s->nn, address) < 0) {
