@@ -156,7 +156,7 @@ int compare_run(struct store *s, const struct compare_options *o, struct compare
 		return error_set(err, -ENODATA,
 				 "nothing to compare: the last committed iteration is %" PRIu64,
 				 result.last);
-	rc = replay_new(&x.replay, store_run_of(s), o->device, err);
+	rc = replay_new(&x.replay, store_run_of(s), o->device, o->workers, err);
 	if (rc != 0)
 		return rc;
 	rc = compare_range(&x, to, err);

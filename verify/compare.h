@@ -15,6 +15,7 @@ struct compare_options {
 	uint64_t from, to;   /* iterations compared; to 0: the last. Those before are replayed too:
 	                      * weights come from the beginning */
 	const char *device;  /* as in model/stage.h */
+	unsigned workers;    /* threads; 0 counts as 1 */
 	/* Told after every iteration; NULL: nobody. */
 	void (*progress)(void *context, uint64_t iteration, uint64_t last);
 	void *context;

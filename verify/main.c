@@ -173,6 +173,14 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 	return rc;
 }
 
+/* A processor each; a GPU is kept busy by one. */
+static unsigned workers(const char *device)
+{
+	long n = strcmp(device, "cpu") == 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
+
+	return n < 1 ? 1 : (unsigned)n;
+}
+
 static int run(const struct options *o, struct error *err)
 {
 	struct compare_options compare = o->compare;
@@ -184,6 +192,7 @@ static int run(const struct options *o, struct error *err)
 
 	if (rc != 0)
 		return rc;
+	compare.workers = workers(compare.device);
 	if (isatty(STDERR_FILENO))
 		compare.progress = show_progress;
 	rc = compare_run(s, &compare, &result, err);

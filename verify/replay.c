@@ -7,6 +7,7 @@
 
 #include "model/corpus.h"
 #include "model/stage.h"
+#include "verify/crew.h"
 
 struct replay {
 	const struct store_run *run;
@@ -14,8 +15,9 @@ struct replay {
 	struct corpus *corpus;
 	struct stage **stages; /* (n_stages) one slot each */
 	size_t activation;     /* floats: B * T * C */
-	float *scratch;        /* (activation) outputs nobody wants */
-	float *spare;          /* (activation) the gradient a backward makes */
+	unsigned workers;
+	float *scratch[CREW_MOST]; /* (workers) (activation) outputs nobody wants */
+	float *spare[CREW_MOST];   /* (workers) (activation) the gradient a backward makes */
 };
 
 /* One microbatch's computation. Its chain is the loss and then the backward of every hop, from the
@@ -26,6 +28,7 @@ struct chain {
 	float *inputs;             /* (n_hops + 1, activation) [h] enters hop h; the last the loss.
 	                            * [0] is not used */
 	float *gradient;           /* (activation) of what the last done hop took in */
+	uint32_t forwarded;        /* hops */
 	uint32_t left;             /* hops whose backward is to come; n_hops before the loss too */
 	bool lost;                 /* the loss is done */
 	float loss;
@@ -40,11 +43,22 @@ struct sum {
 	float *gradient; /* (P) when it is not in the stage itself */
 };
 
+/* One piece of work: a hop's forward, or (sum) what a node counted next. */
+struct piece {
+	struct chain *chain;
+	struct sum *sum; /* NULL: a forward */
+	uint8_t stage;
+	char kind;       /* of what was counted */
+};
+
 struct iteration {
 	const struct store_commit *c;
 	struct chain *chains; /* (n_routes) in order of microbatch */
 	struct sum *sums;     /* (n_orders) */
 	struct sum **held;    /* (n_stages) whose sum is in the stage now; NULL nobody's */
+	struct replay *replay;
+	bool *busy;           /* (n_stages) a worker is at it */
+	struct piece pieces[CREW_MOST]; /* what each worker does */
 };
 
 void replay_free(struct replay *r)
@@ -55,8 +69,10 @@ void replay_free(struct replay *r)
 		stage_free(r->stages[s]);
 	free(r->stages);
 	corpus_free(r->corpus);
-	free(r->scratch);
-	free(r->spare);
+	for (unsigned w = 0; w < r->workers; w++) {
+		free(r->scratch[w]);
+		free(r->spare[w]);
+	}
 	free(r);
 }
 
@@ -96,13 +112,17 @@ static int make_stages(struct replay *r, const char *device, struct error *err)
 	if (rc != 0)
 		return rc;
 	r->activation = stage_activation(r->stages[0]);
-	r->scratch = malloc(r->activation * sizeof(float));
-	r->spare = malloc(r->activation * sizeof(float));
-	return r->scratch && r->spare ? 0 : no_memory(err);
+	for (unsigned w = 0; w < r->workers; w++) {
+		r->scratch[w] = malloc(r->activation * sizeof(float));
+		r->spare[w] = malloc(r->activation * sizeof(float));
+		if (!r->scratch[w] || !r->spare[w])
+			return no_memory(err);
+	}
+	return 0;
 }
 
 int replay_new(struct replay **out, const struct store_run *run, const char *device,
-	       struct error *err)
+	       unsigned workers, struct error *err)
 {
 	struct replay *r = calloc(1, sizeof(*r));
 	int rc;
@@ -110,6 +130,7 @@ int replay_new(struct replay **out, const struct store_run *run, const char *dev
 	if (!r)
 		return no_memory(err);
 	r->run = run;
+	r->workers = workers < 1 ? 1 : workers > CREW_MOST ? CREW_MOST : workers;
 	rc = model_config_parse(&r->config, NULL, run->model, strlen(run->model),
 				"the run's model", err);
 	if (rc == 0)
@@ -168,16 +189,9 @@ static int forward(struct replay *r, const struct chain *m, uint32_t hop, float 
 			     hop == 0 ? NULL : m->inputs + hop * r->activation, out, true);
 }
 
-static int run_forwards(struct replay *r, struct chain *m, struct error *err)
+static int run_forward(struct replay *r, struct chain *m)
 {
-	for (uint32_t h = 0; h < m->route->n_hops; h++) {
-		int rc = forward(r, m, h, m->inputs + (h + 1) * r->activation);
-
-		if (rc != 0)
-			return error_set(err, rc, "microbatch %u: its forward in stage %u fails: %s",
-					 m->route->microbatch, m->route->stages[h], strerror(-rc));
-	}
-	return 0;
+	return forward(r, m, m->forwarded, m->inputs + (m->forwarded + 1) * r->activation);
 }
 
 /* ---- what was counted ---- */
@@ -211,6 +225,8 @@ static int hold(struct replay *r, struct iteration *it, struct sum *s, struct er
 /* Whether the chain has come to what the node counted next. */
 static bool ready(const struct chain *m, const struct sum *s, char kind)
 {
+	if (m->forwarded < m->route->n_hops)
+		return false;
 	if (kind == 'L')
 		return !m->lost;
 	if (m->entering)
@@ -218,19 +234,16 @@ static bool ready(const struct chain *m, const struct sum *s, char kind)
 	return m->lost && m->left > 0 && m->route->stages[m->left - 1] == s->order->stage;
 }
 
-static int run_loss(struct replay *r, struct chain *m)
+static int run_loss(struct replay *r, struct chain *m, float *spare)
 {
-	int rc = stage_loss(r->stages[0], 0, m->inputs + m->route->n_hops * r->activation, m->targets,
-			    &m->loss, m->entering ? r->spare : m->gradient, true);
-
-	m->lost = rc == 0;
-	return rc;
+	return stage_loss(r->stages[0], 0, m->inputs + m->route->n_hops * r->activation, m->targets,
+			  &m->loss, m->entering ? spare : m->gradient, true);
 }
 
 static int backward(struct replay *r, const struct chain *m, uint32_t hop, const float *in, float *out,
-		    bool count)
+		    unsigned worker, bool count)
 {
-	int rc = forward(r, m, hop, r->scratch);
+	int rc = forward(r, m, hop, r->scratch[worker]);
 
 	return rc ? rc : stage_backward(r->stages[m->route->stages[hop]], 0, in, hop ? out : NULL, count);
 }
@@ -269,7 +282,7 @@ static int unwind(struct replay *r, struct chain *m)
 		memcpy(entering + (m->left - 1) * r->activation, m->gradient, bytes);
 	for (uint32_t h = m->left; rc == 0 && h-- > 1;)
 		rc = backward(r, m, h, entering + h * r->activation, entering + (h - 1) * r->activation,
-			      false);
+			      0, false);
 	if (rc != 0) {
 		free(entering);
 		return rc;
@@ -278,10 +291,12 @@ static int unwind(struct replay *r, struct chain *m)
 	return 0;
 }
 
-static int unwind_blocked(struct replay *r, struct iteration *it, bool *any, struct error *err)
+/* Nobody is at work: every forward is done, and no list can go on. */
+static int unwind_blocked(void *context, struct error *err)
 {
-	*any = false;
-	for (size_t i = 0; i < it->c->n_orders && !*any; i++) {
+	struct iteration *it = context;
+
+	for (size_t i = 0; i < it->c->n_orders; i++) {
 		const struct sum *s = &it->sums[i];
 		struct chain *m;
 		int rc;
@@ -289,94 +304,132 @@ static int unwind_blocked(struct replay *r, struct iteration *it, bool *any, str
 		if (s->done == s->order->n_counted)
 			continue;
 		m = find_chain(it, s->order->counted[s->done].microbatch);
-		if (m->entering || ready(m, s, s->order->counted[s->done].kind))
+		if (m->entering)
 			continue;
-		rc = unwind(r, m);
+		rc = unwind(it->replay, m);
 		if (rc != 0)
 			return error_set(err, rc, "microbatch %u fails: %s", m->route->microbatch,
 					 strerror(-rc));
-		*any = true;
+		return 0;
 	}
-	return 0;
+	return error_set(err, -EPROTO, "the nodes' recorded orders contradict one another");
 }
 
-static int run_unwound(struct replay *r, const struct chain *m, uint8_t stage)
+static int run_unwound(struct replay *r, const struct chain *m, uint8_t stage, unsigned worker)
 {
 	for (uint32_t h = 0; h < m->route->n_hops; h++)
 		if (m->route->stages[h] == stage)
-			return backward(r, m, h, m->entering + h * r->activation, r->spare, true);
+			return backward(r, m, h, m->entering + h * r->activation, r->spare[worker],
+					worker, true);
 	return -EPROTO;
 }
 
-static int run_backward(struct replay *r, struct chain *m, uint8_t stage)
+static int run_backward(struct replay *r, struct chain *m, uint8_t stage, unsigned worker)
 {
-	uint32_t hop = m->left - 1;
-	float *done = m->gradient;
-	int rc;
-
 	if (m->entering)
-		return run_unwound(r, m, stage);
-	rc = backward(r, m, hop, m->gradient, r->spare, true);
+		return run_unwound(r, m, stage, worker);
+	return backward(r, m, m->left - 1, m->gradient, r->spare[worker], worker, true);
+}
+
+/* ---- the crew's part ---- */
+
+static int run_piece(void *context, unsigned worker, struct error *err)
+{
+	struct iteration *it = context;
+	struct replay *r = it->replay;
+	const struct piece *p = &it->pieces[worker];
+	const char *what = !p->sum ? "forward" : p->kind == 'L' ? "loss" : "backward";
+	int rc = p->sum ? hold(r, it, p->sum, err) : 0;
+
 	if (rc != 0)
 		return rc;
-	/* The gradient made becomes the chain's; the one used up is spare. */
-	m->gradient = r->spare;
-	r->spare = done;
-	m->left--;
+	if (!p->sum)
+		rc = run_forward(r, p->chain);
+	else if (p->kind == 'L')
+		rc = run_loss(r, p->chain, r->spare[worker]);
+	else
+		rc = run_backward(r, p->chain, p->stage, worker);
+	if (rc != 0)
+		return error_set(err, rc, "microbatch %u: its %s in stage %u fails: %s",
+				 p->chain->route->microbatch, what, p->stage, strerror(-rc));
 	return 0;
 }
 
-/* As much of one node's list as can be done now. Adds what it did to *progress. */
-static int run_sum(struct replay *r, struct iteration *it, struct sum *s, size_t *progress,
-		   struct error *err)
+static void finish_piece(void *context, unsigned worker)
 {
-	for (; s->done < s->order->n_counted; s->done++, ++*progress) {
+	struct iteration *it = context;
+	struct piece *p = &it->pieces[worker];
+	struct chain *m = p->chain;
+
+	it->busy[p->stage] = false;
+	if (p->sum)
+		p->sum->done++;
+	if (!p->sum) {
+		m->forwarded++;
+	} else if (p->kind == 'L') {
+		m->lost = true;
+	} else if (!m->entering) {
+		/* The gradient made becomes the chain's; the one used up is spare. */
+		float *used = m->gradient;
+
+		m->gradient = it->replay->spare[worker];
+		it->replay->spare[worker] = used;
+		m->left--;
+	}
+}
+
+static enum crew_finding find_counted(struct iteration *it, struct piece *p)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < it->c->n_orders; i++) {
+		struct sum *s = &it->sums[i];
 		const struct store_counted *what = &s->order->counted[s->done];
-		struct chain *m = find_chain(it, what->microbatch);
-		int rc;
+		struct chain *m;
 
+		if (s->done == s->order->n_counted)
+			continue;
+		all = false;
+		if (it->busy[s->order->stage])
+			continue;
+		m = find_chain(it, what->microbatch);
 		if (!ready(m, s, what->kind))
-			return 0;
-		rc = hold(r, it, s, err);
-		if (rc != 0)
-			return rc;
-		rc = what->kind == 'L' ? run_loss(r, m) : run_backward(r, m, s->order->stage);
-		if (rc != 0)
-			return error_set(err, rc, "microbatch %u: its %s in stage %u fails: %s",
-					 what->microbatch, what->kind == 'L' ? "loss" : "backward",
-					 s->order->stage, strerror(-rc));
+			continue;
+		*p = (struct piece){ m, s, s->order->stage, what->kind };
+		return CREW_FOUND;
 	}
-	return 0;
+	return all ? CREW_ALL_DONE : CREW_NOTHING_NOW;
 }
 
-static int run_counted(struct replay *r, struct iteration *it, struct error *err)
+static enum crew_finding find_forward(struct iteration *it, struct piece *p)
 {
-	size_t left = 0, progress;
+	for (size_t i = 0; i < it->c->n_routes; i++) {
+		struct chain *m = &it->chains[i];
+		uint8_t stage;
 
-	for (size_t i = 0; i < it->c->n_orders; i++)
-		left += it->sums[i].order->n_counted;
-	while (left > 0) {
-		progress = 0;
-		for (size_t i = 0; i < it->c->n_orders; i++) {
-			int rc = run_sum(r, it, &it->sums[i], &progress, err);
-
-			if (rc != 0)
-				return rc;
-		}
-		if (progress == 0) {
-			bool any;
-			int rc = unwind_blocked(r, it, &any, err);
-
-			if (rc != 0)
-				return rc;
-			if (any)
-				continue;
-			return error_set(err, -EPROTO,
-					 "the nodes' recorded orders contradict one another");
-		}
-		left -= progress;
+		if (m->forwarded == m->route->n_hops)
+			continue;
+		stage = m->route->stages[m->forwarded];
+		if (it->busy[stage])
+			continue;
+		*p = (struct piece){ m, NULL, stage, 'F' };
+		return CREW_FOUND;
 	}
-	return 0;
+	return CREW_NOTHING_NOW;
+}
+
+/* A stage is one worker's at a time. All is done when all was counted: every visit is (audit.h). */
+static enum crew_finding find_piece(void *context, unsigned worker)
+{
+	struct iteration *it = context;
+	struct piece *p = &it->pieces[worker];
+	enum crew_finding found = find_counted(it, p);
+
+	if (found == CREW_NOTHING_NOW)
+		found = find_forward(it, p);
+	if (found == CREW_FOUND)
+		it->busy[p->stage] = true;
+	return found;
 }
 
 /* ---- the step ---- */
@@ -450,18 +503,16 @@ static float mean_loss(const struct iteration *it)
 
 static int compute(struct replay *r, struct iteration *it, struct error *err)
 {
+	static const struct crew_work work = { find_piece, run_piece, finish_piece, unwind_blocked };
 	const struct store_commit *c = it->c;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < c->n_routes; i++) {
+	for (size_t i = 0; rc == 0 && i < c->n_routes; i++)
 		rc = chain_make(r, &it->chains[i], &c->routes[i], c->iteration, err);
-		if (rc == 0)
-			rc = run_forwards(r, &it->chains[i], err);
-	}
 	for (size_t i = 0; i < c->n_orders; i++)
 		it->sums[i].order = &c->orders[i];
 	if (rc == 0)
-		rc = run_counted(r, it, err);
+		rc = crew_run(&work, it, r->workers, err);
 	for (size_t i = 0; rc == 0 && i < c->n_reductions; i++)
 		rc = step(r, it, &c->reductions[i], err);
 	return rc;
@@ -469,13 +520,14 @@ static int compute(struct replay *r, struct iteration *it, struct error *err)
 
 int replay_commit(struct replay *r, const struct store_commit *c, float *loss, struct error *err)
 {
-	struct iteration it = { .c = c };
+	struct iteration it = { .c = c, .replay = r };
 	int rc;
 
 	it.chains = calloc(c->n_routes + 1, sizeof(*it.chains));
 	it.sums = calloc(c->n_orders + 1, sizeof(*it.sums));
 	it.held = calloc(r->config.n_stages, sizeof(*it.held));
-	if (it.chains && it.sums && it.held)
+	it.busy = calloc(r->config.n_stages, sizeof(*it.busy));
+	if (it.chains && it.sums && it.held && it.busy)
 		rc = compute(r, &it, err);
 	else
 		rc = no_memory(err);
@@ -485,6 +537,7 @@ int replay_commit(struct replay *r, const struct store_commit *c, float *loss, s
 		chain_clear(&it.chains[i]);
 	for (size_t i = 0; it.sums && i < c->n_orders; i++)
 		free(it.sums[i].gradient);
+	free(it.busy);
 	free(it.held);
 	free(it.sums);
 	free(it.chains);

@@ -7,10 +7,12 @@
  *     node's sum:   its contributions, in the order in which it counted them, from zero
  *     stage's sum:  the nodes' sums, by ascending node, element by element
  *
- * So every node has a sum of its own here. All forwards run first, keeping every hop's input;
- * then what the nodes counted is done in an order that respects every node's list and every
- * microbatch's chain (such an order exists: it happened). Only a hop's input is kept, and its
- * forward is run again before its backward: memory stays small.
+ * So every node has a sum of its own here. Forwards keep every hop's input; what the nodes
+ * counted is done in an order that respects every node's list and every
+ * microbatch's chain where there is such an order. There may be none
+ * for a microbatch that ran again, counted by some nodes in one attempt and by others in the next:
+ * its gradients, which are the same in every attempt, are then worked out ahead. Only a hop's
+ * input is kept, and its forward is run again before its backward: memory stays small.
  */
 #ifndef VERIFY_REPLAY_H
 #define VERIFY_REPLAY_H
@@ -24,10 +26,11 @@
 struct replay; /* opaque */
 
 /* The run's model with the weights it started from, and its corpus, which must be the same bytes
- * still (-ESTALE; a run that ended before its nodes had read it does not say). device as in stage.h. Gives *out to the caller (replay_free). run is borrowed
+ * still (-ESTALE; a run that ended before its nodes had read it does not say). device as in stage.h; workers:
+ * threads that work on different stages at the same time (the bits do not depend on how many). Gives *out to the caller (replay_free). run is borrowed
  * until then. */
 int replay_new(struct replay **out, const struct store_run *run, const char *device,
-	       struct error *err);
+	       unsigned workers, struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
 
 const struct model_config *replay_config(const struct replay *r);

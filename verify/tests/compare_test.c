@@ -49,6 +49,7 @@ struct journey {
 	uint32_t step;
 	int32_t tokens[BATCH * SEQUENCE], targets[BATCH * SEQUENCE];
 	float *x, *y; /* activation or gradient under way; the next */
+	float *kept[2 * STAGES + 2]; /* what step t took in, once set aside */
 	float loss;
 };
 
@@ -125,10 +126,11 @@ static void swap(struct journey *j)
 	j->y = x;
 }
 
-/* The microbatch's next task on its node; its slot is its number. */
-static void run_task(struct cluster *c, struct record *r, struct journey *j, uint32_t slot)
+/* The microbatch's task t on its node; its slot is its number. */
+static void run_task(struct cluster *c, struct record *r, struct journey *j, uint32_t slot, uint32_t t,
+		     bool count)
 {
-	uint32_t n = j->route.n_hops, t = j->step++, hop = t < n ? t : t == n ? 0 : 2 * n - t;
+	uint32_t n = j->route.n_hops, hop = t < n ? t : t == n ? 0 : 2 * n - t;
 	uint16_t node = j->nodes[hop];
 	struct stage *s = c->nodes[node];
 
@@ -136,19 +138,19 @@ static void run_task(struct cluster *c, struct record *r, struct journey *j, uin
 		assert_int_equal(stage_forward(s, slot, t == 0 ? j->tokens : NULL,
 					       t == 0 ? NULL : j->x, j->y, true), 0);
 	} else if (t == n) {
-		assert_int_equal(stage_loss(s, slot, j->x, j->targets, &j->loss, j->y, true), 0);
-		note_counted(r, node, j->route.microbatch, 'L');
+		assert_int_equal(stage_loss(s, slot, j->x, j->targets, &j->loss, j->y, count), 0);
 	} else {
-		assert_int_equal(stage_backward(s, slot, j->x, hop ? j->y : NULL, true), 0);
-		note_counted(r, node, j->route.microbatch, 'B');
+		assert_int_equal(stage_backward(s, slot, j->x, hop ? j->y : NULL, count), 0);
 	}
+	if (count && t >= n)
+		note_counted(r, node, j->route.microbatch, t == n ? 'L' : 'B');
 	swap(j);
 }
 
-static void run_tasks(struct cluster *c, struct record *r, uint64_t iteration)
+static uint32_t begin_journeys(struct cluster *c, struct record *r, uint64_t iteration)
 {
 	size_t floats = stage_activation(c->nodes[0]);
-	uint32_t left = 0;
+	uint32_t tasks = 0;
 
 	for (uint32_t m = 0; m < MICROBATCHES; m++) {
 		struct journey *j = &r->journeys[m];
@@ -159,17 +161,61 @@ static void run_tasks(struct cluster *c, struct record *r, uint64_t iteration)
 		j->y = malloc(floats * sizeof(float));
 		corpus_batch(c->corpus, j->route.shard, SHARDS,
 			     (iteration - 1) * PER_SHARD + j->route.wave, BATCH, j->tokens, j->targets);
-		left += 2 * j->route.n_hops + 1;
+		tasks += 2 * j->route.n_hops + 1;
 	}
+	return tasks;
+}
+
+static void run_tasks(struct cluster *c, struct record *r, uint64_t iteration)
+{
+	uint32_t left = begin_journeys(c, r, iteration);
+
 	while (left > 0) {
 		uint32_t m = rng_below(&c->rng, MICROBATCHES);
 		struct journey *j = &r->journeys[m];
 
 		if (j->step <= 2 * j->route.n_hops) {
-			run_task(c, r, j, m);
+			run_task(c, r, j, m, j->step++, true);
 			left--;
 		}
 	}
+}
+
+/* As if every microbatch had run again and again: what a node counts comes in any order at all, one
+ * that no single attempt could give. */
+static void run_tasks_again(struct cluster *c, struct record *r, uint64_t iteration)
+{
+	size_t bytes = stage_activation(c->nodes[0]) * sizeof(float);
+	uint32_t left = begin_journeys(c, r, iteration), counting = 0;
+
+	for (uint32_t m = 0; m < MICROBATCHES; m++) {
+		struct journey *j = &r->journeys[m];
+
+		for (uint32_t t = 0; t <= 2 * j->route.n_hops; t++) {
+			j->kept[t] = malloc(bytes);
+			memcpy(j->kept[t], j->x, bytes);
+			run_task(c, r, j, m, t, false);
+			left--;
+		}
+		counting += j->route.n_hops + 1;
+	}
+	assert_int_equal(left, 0);
+	while (counting > 0) {
+		uint32_t m = rng_below(&c->rng, MICROBATCHES), t;
+		struct journey *j = &r->journeys[m];
+
+		t = j->route.n_hops + rng_below(&c->rng, j->route.n_hops + 1);
+		if (!j->kept[t])
+			continue;
+		memcpy(j->x, j->kept[t], bytes);
+		free(j->kept[t]);
+		j->kept[t] = NULL;
+		run_task(c, r, j, m, t, true);
+		counting--;
+	}
+	for (uint32_t m = 0; m < MICROBATCHES; m++)
+		for (uint32_t t = 0; t < r->journeys[m].route.n_hops; t++)
+			free(r->journeys[m].kept[t]);
 }
 
 /* Sums a stage's gradient by slices, as replicas do, then steps every replica. */
@@ -222,7 +268,7 @@ static void make_commit(struct cluster *c, struct record *r, uint64_t iteration)
 }
 
 /* One iteration of the played cluster; tamper may change the record, not what happened. */
-static void play(struct cluster *c, uint64_t iteration, void (*tamper)(struct record *r))
+static void play(struct cluster *c, uint64_t iteration, bool again, void (*tamper)(struct record *r))
 {
 	struct record *r = calloc(1, sizeof(*r));
 	struct store_hash hashes[NODES];
@@ -231,7 +277,10 @@ static void play(struct cluster *c, uint64_t iteration, void (*tamper)(struct re
 		stage_zero_gradient(c->nodes[n]);
 		r->orders[n] = (struct store_order){ n, stage_of[n], 0, r->counted[n] };
 	}
-	run_tasks(c, r, iteration);
+	if (again)
+		run_tasks_again(c, r, iteration);
+	else
+		run_tasks(c, r, iteration);
 	make_commit(c, r, iteration);
 	if (tamper && iteration == 2)
 		tamper(r);
@@ -285,17 +334,22 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct compare_result played(struct cluster *c, void (*tamper)(struct record *r))
+static struct compare_result played_how(struct cluster *c, bool again, void (*tamper)(struct record *r))
 {
-	struct compare_options o = { .from = 1 };
+	struct compare_options o = { .from = 1, .workers = 4 };
 	struct compare_result result;
 	struct error err = { "" };
 
 	for (uint64_t i = 1; i <= ITERATIONS; i++)
-		play(c, i, tamper);
+		play(c, i, again, tamper);
 	if (compare_run(c->store, &o, &result, &err) != 0)
 		fail_msg("%s", err.text);
 	return result;
+}
+
+static struct compare_result played(struct cluster *c, void (*tamper)(struct record *r))
+{
+	return played_how(c, false, tamper);
 }
 
 static void what_happened_replays_bit_for_bit(void **state)
@@ -309,6 +363,16 @@ static void what_happened_replays_bit_for_bit(void **state)
 	assert_int_equal(r.unannounced, 0);
 	assert_int_equal(r.nodes, NODES);
 	assert_int_equal(r.losses_equal, ITERATIONS);
+}
+
+static void what_ran_again_replays_bit_for_bit(void **state)
+{
+	struct compare_result r = played_how(*state, true, NULL);
+
+	assert_string_equal(r.broken.text, "");
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.replayed, ITERATIONS);
+	assert_int_equal(r.announced, ITERATIONS * NODES);
 }
 
 /* The same sums in another order: floats notice. On a data node every L comes before its own B;
@@ -462,7 +526,7 @@ static void another_corpus_is_refused(void **state)
 	struct error err = { "" };
 
 	assert_int_equal(compare_run(c->store, &o, &result, &err), -ENODATA);
-	play(c, 1, NULL);
+	play(c, 1, false, NULL);
 	make_text(c);
 	assert_int_equal(compare_run(c->store, &o, &result, &err), -ESTALE);
 	assert_non_null(strstr(err.text, "has changed"));
@@ -477,6 +541,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_happened_replays_bit_for_bit),
+		TEST(what_ran_again_replays_bit_for_bit),
 		TEST(another_order_is_found),
 		TEST(other_data_is_found),
 		TEST(one_bit_of_the_learning_rate_is_found),
