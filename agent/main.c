@@ -257,6 +257,7 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	link_tune_malloc();
+	link_raise_files(8192);
 	signals = catch_signals();
 	o.agent.log = &o.log;
 	status = 1;

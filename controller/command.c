@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "controller/see.h"
+#include "controller/list.h"
 
 /* A thing done. */
 struct act {
@@ -61,15 +62,8 @@ float prediction_error(const struct controller *c)
 static struct act *journal(struct controller *c, const char *who, enum command_verb verb, int node,
 			   int64_t value, int64_t before)
 {
-	if (c->n_acts == c->room_acts) {
-		uint32_t room = c->room_acts ? 2 * c->room_acts : 64;
-		struct act *list = realloc(c->acts, room * sizeof(*list));
-
-		if (!list)
-			return NULL;
-		c->acts = list;
-		c->room_acts = room;
-	}
+	if (!list_grow(&c->acts, c->n_acts, &c->room_acts, sizeof(*c->acts)))
+		return NULL;
 	c->acts[c->n_acts] = (struct act){ c->n_acts + 1, verb, node, value, before, false, "" };
 	snprintf(c->acts[c->n_acts].who, sizeof(c->acts[0].who), "%s", who);
 	return &c->acts[c->n_acts++];
@@ -217,15 +211,8 @@ static void heal(struct controller *c, struct fault *f, const char *why)
 
 static struct fault *fault_new(struct controller *c)
 {
-	if (c->n_faults == c->room_faults) {
-		uint32_t room = c->room_faults ? 2 * c->room_faults : 16;
-		struct fault *list = realloc(c->faults, room * sizeof(*list));
-
-		if (!list)
-			return NULL;
-		c->faults = list;
-		c->room_faults = room;
-	}
+	if (!list_grow(&c->faults, c->n_faults, &c->room_faults, sizeof(*c->faults)))
+		return NULL;
 	return &c->faults[c->n_faults++];
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "controller/names.h"
 #include "controller/see.h"
+#include "controller/list.h"
 
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
@@ -189,6 +190,29 @@ void consoles_run(struct controller *c)
 	consoles_tell(c, &m);
 }
 
+static void tell_links(struct controller *c, struct console *only)
+{
+	struct msg m = { .type = MSG_SEE_LINKS };
+	struct msg_link *links;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		n += c->members[i].n_links;
+	links = n && (only || c->n_consoles) ? malloc(n * sizeof(*links)) : NULL;
+	if (!links)
+		return;
+	n = 0;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		for (uint32_t k = 0; k < c->members[i].n_links; k++)
+			links[n++] = c->members[i].links[k].link;
+	m.u.see_links = (struct msg_see_links){ n, links };
+	if (only)
+		console_send(c, only, &m);
+	else
+		consoles_tell(c, &m);
+	free(links);
+}
+
 /* ---- snapshots ---- */
 
 static void snapshot(struct controller *c, struct console *to)
@@ -229,11 +253,7 @@ static void snapshot(struct controller *c, struct console *to)
 		if (c->faults[i].active)
 			console_send(c, to, &m);
 	}
-	if (c->n_links > 0) {
-		m.type = MSG_SEE_LINKS;
-		m.u.see_links = (struct msg_see_links){ c->n_links, c->links };
-		console_send(c, to, &m);
-	}
+	tell_links(c, to);
 	fill_status(c, to, &m);
 	console_send(c, to, &m);
 	m.type = MSG_SEE_SYNCED;
@@ -250,15 +270,8 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 	    (info.role != KEYS_CONSOLE && info.role != KEYS_WATCHER))
 		return;
 	if (!to) {
-		if (c->n_consoles == c->room_consoles) {
-			uint32_t room = c->room_consoles + 8;
-			struct console *list = realloc(c->consoles, room * sizeof(*list));
-
-			if (!list)
-				return;
-			c->consoles = list;
-			c->room_consoles = room;
-		}
+		if (!list_grow(&c->consoles, c->n_consoles, &c->room_consoles, sizeof(*c->consoles)))
+			return;
 		to = &c->consoles[c->n_consoles++];
 		*to = (struct console){ .peer = peer };
 		/* An admitted name is unique; what the console says of itself is not proven. */
@@ -331,9 +344,7 @@ void consoles_turn(struct controller *c)
 	if (c->links_changed && c->now_us >= c->next_links_us) {
 		c->next_links_us = c->now_us + 1000000;
 		c->links_changed = false;
-		m.type = MSG_SEE_LINKS;
-		m.u.see_links = (struct msg_see_links){ c->n_links, c->links };
-		consoles_tell(c, &m);
+		tell_links(c, NULL);
 	}
 }
 
@@ -358,15 +369,8 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
 	if (c->store && store_note(c->store, &sn, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	if (c->n_notes == c->room_notes) {
-		uint32_t room = c->room_notes ? 2 * c->room_notes : 256;
-		struct msg_see_note *list = realloc(c->notes, room * sizeof(*list));
-
-		if (!list)
-			return n->id;
-		c->notes = list;
-		c->room_notes = room;
-	}
+	if (!list_grow(&c->notes, c->n_notes, &c->room_notes, sizeof(*c->notes)))
+		return n->id;
 	c->notes[c->n_notes++] = *n;
 	consoles_tell(c, &m);
 	return n->id;
@@ -378,6 +382,4 @@ void consoles_fini(struct controller *c)
 	free(c->notes);
 	free(c->history);
 	free(c->validations);
-	free(c->links);
-	free(c->link_strikes);
 }

@@ -32,6 +32,11 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
+struct seen_link {
+	struct msg_link link; /* as its sender last told */
+	uint8_t strikes;      /* drift.c: reports in a row that contradict the plan */
+};
+
 struct member {
 	uint16_t id;
 	enum node_state state;
@@ -64,6 +69,8 @@ struct member {
 	int64_t round_trip_us;   /* of the sample the offset comes from */
 	int64_t offset_at_us;
 	uint8_t slots;
+	struct seen_link *links; /* from here to others */
+	uint32_t n_links, room_links;
 	/* drift.c: this iteration's tasks */
 	int64_t task_started_us;
 	double task_took_s, task_planned_s;
@@ -193,9 +200,6 @@ struct controller {
 	struct fault *faults;
 	uint32_t n_faults, room_faults;
 	uint32_t first_fault; /* ids go on from an earlier controller's: faults[i] has first_fault + i + 1 */
-	struct msg_link *links; /* latest of each pair seen */
-	uint8_t *link_strikes; /* (room_links) */
-	uint32_t n_links, room_links;
 	bool links_changed;
 	bool drifted; /* the cluster was corrected since the plan was made */
 	uint64_t last_note;
@@ -272,7 +276,7 @@ bool planned_uses(const struct planned *p, uint16_t node);
 uint32_t plan_peak_slots(const struct planned *p);
 
 /* ---- drift.c ---- */
-void drift_link(struct controller *c, const struct msg_link *l, uint8_t *strikes);
+void drift_link(struct controller *c, struct seen_link *s);
 void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e);
 void drift_turn(struct controller *c); /* between iterations */
 

@@ -19,25 +19,25 @@ static bool differs(double measured, double believed)
 	return measured > believed * off || measured < believed / off;
 }
 
-void drift_link(struct controller *c, const struct msg_link *l, uint8_t *strikes)
+void drift_link(struct controller *c, struct seen_link *s)
 {
-	double *believed;
+	const struct msg_link *l = &s->link;
+	double *believed = &c->cluster->delay_s[l->from * c->cluster->n_nodes + l->to];
+	double measured = (double)l->measured_delay_s;
 
-	if (l->from >= c->n_members || l->to >= c->n_members || l->from == l->to ||
-	    !(l->measured_delay_s > 0))
+	if (l->from == l->to || !(measured > 0))
 		return;
-	believed = &c->cluster->delay_s[l->from * c->cluster->n_nodes + l->to];
-	if (*believed < 0 || !differs((double)l->measured_delay_s, *believed) ||
-	    fabs((double)l->measured_delay_s - *believed) * c->unit_s < least_s) {
-		*strikes = 0;
+	if (*believed < 0 || !differs(measured, *believed) ||
+	    fabs(measured - *believed) * c->unit_s < least_s) {
+		s->strikes = 0;
 		return;
 	}
-	if (++*strikes < STRIKES)
+	if (++s->strikes < STRIKES)
 		return;
-	*strikes = 0;
+	s->strikes = 0;
 	note(c, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from,
-	     l->to, (double)l->measured_delay_s, *believed);
-	*believed = (double)l->measured_delay_s;
+	     l->to, measured, *believed);
+	*believed = measured;
 	c->drifted = true;
 }
 

@@ -9,6 +9,7 @@
  * the survivors commit, whoever dies.
  */
 #include "controller/controller.h"
+#include "controller/list.h"
 
 #include <errno.h>
 #include <math.h>
@@ -213,15 +214,8 @@ static void keep_event(struct controller *c, const struct msg_task_event *e)
 {
 	struct progress *p = &c->progress;
 
-	if (p->n_events == p->room_events) {
-		uint32_t room = p->room_events ? 2 * p->room_events : 1024;
-		struct msg_task_event *list = realloc(p->events, room * sizeof(*list));
-
-		if (!list)
-			return;
-		p->events = list;
-		p->room_events = room;
-	}
+	if (!list_grow(&p->events, p->n_events, &p->room_events, sizeof(*p->events)))
+		return;
 	p->events[p->n_events++] = *e;
 }
 

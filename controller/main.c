@@ -160,6 +160,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	link_tune_malloc();
+	link_raise_files(8192);
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);

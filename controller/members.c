@@ -7,6 +7,7 @@
  * A dead member's session is kept: if its process only slept, its heartbeats come back by it.
  */
 #include "controller/controller.h"
+#include "controller/list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -429,34 +430,27 @@ void members_trouble(struct controller *c, struct member *m, const struct msg_tr
 		members_gone(c, m, "gave up");
 }
 
+static struct seen_link *seen(struct member *m, uint16_t to)
+{
+	for (uint32_t i = 0; i < m->n_links; i++)
+		if (m->links[i].link.to == to)
+			return &m->links[i];
+	if (!list_grow(&m->links, m->n_links, &m->room_links, sizeof(*m->links)))
+		return NULL;
+	m->links[m->n_links] = (struct seen_link){ .strikes = 0 };
+	return &m->links[m->n_links++];
+}
+
 void members_links(struct controller *c, struct member *m, const struct msg_links *l)
 {
 	for (uint32_t i = 0; i < l->n_links; i++) {
-		struct msg_link link = l->links[i];
-		uint32_t at = 0;
+		struct seen_link *s = l->links[i].to < c->n_members ? seen(m, l->links[i].to) : NULL;
 
-		link.from = m->id;
-		while (at < c->n_links && (c->links[at].from != link.from || c->links[at].to != link.to))
-			at++;
-		if (at == c->n_links) {
-			if (c->n_links == c->room_links) {
-				uint32_t room = c->room_links ? 2 * c->room_links : 256;
-				struct msg_link *list = realloc(c->links, room * sizeof(*list));
-				uint8_t *strikes;
-
-				if (!list)
-					return;
-				c->links = list;
-				strikes = realloc(c->link_strikes, room);
-				if (!strikes)
-					return;
-				c->link_strikes = strikes;
-				c->room_links = room;
-			}
-			c->link_strikes[c->n_links++] = 0;
-		}
-		c->links[at] = link;
-		drift_link(c, &link, &c->link_strikes[at]);
+		if (!s)
+			return;
+		s->link = l->links[i];
+		s->link.from = m->id;
+		drift_link(c, s);
 		c->links_changed = true;
 	}
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "controller/names.h"
+#include "controller/list.h"
 
 /* ---- JSON lines ---- */
 
@@ -40,29 +41,16 @@ void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 
 void record_keep(struct controller *c, const struct msg_see_iteration *see)
 {
-	if (c->n_history == c->room_history) {
-		uint32_t room = c->room_history ? 2 * c->room_history : 1024;
-		struct msg_see_iteration *list = realloc(c->history, room * sizeof(*list));
-
-		if (!list)
-			return;
-		c->history = list;
-		c->room_history = room;
-	}
+	if (!list_grow(&c->history, c->n_history, &c->room_history, sizeof(*c->history)))
+		return;
 	c->history[c->n_history++] = *see;
 }
 
 void record_keep_validation(struct controller *c, const struct msg_see_validation *v)
 {
-	if (c->n_validations == c->room_validations) {
-		uint32_t room = c->room_validations ? 2 * c->room_validations : 256;
-		struct msg_see_validation *list = realloc(c->validations, room * sizeof(*list));
-
-		if (!list)
-			return;
-		c->validations = list;
-		c->room_validations = room;
-	}
+	if (!list_grow(&c->validations, c->n_validations, &c->room_validations,
+		       sizeof(*c->validations)))
+		return;
 	c->validations[c->n_validations++] = *v;
 }
 

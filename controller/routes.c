@@ -1,4 +1,5 @@
 #include "controller/routes.h"
+#include "controller/list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -239,15 +240,8 @@ int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t k
 {
 	struct counts *c = &r->counts[node];
 
-	if (c->n == c->room) {
-		uint32_t room = c->room ? 2 * c->room : 64;
-		struct counted *list = realloc(c->list, room * sizeof(*list));
-
-		if (!list)
-			return -ENOMEM;
-		c->list = list;
-		c->room = room;
-	}
+	if (!list_grow(&c->list, c->n, &c->room, sizeof(*c->list)))
+		return -ENOMEM;
 	c->list[c->n++] = (struct counted){ microbatch, kind };
 	return 0;
 }

@@ -256,6 +256,8 @@ void controller_fini(struct controller *c)
 	command_fini(c);
 	drill_fini(c);
 	cluster_free(c->cluster);
+	for (uint32_t i = 0; c->members && i < c->n_members; i++)
+		free(c->members[i].links);
 	free(c->members);
 	free(c->shard_of);
 	free(c->model_json);
