@@ -50,6 +50,8 @@ struct member {
 	int64_t assigned_us;
 	uint16_t source;     /* of the state it was told to fetch */
 	bool welcomed;
+	uint64_t arrival;      /* the number of its hello */
+	uint64_t told_arrival; /* it knows of arrivals up to this one */
 	bool ready;          /* answered it */
 	uint64_t holds;      /* committed iterations its weights hold */
 	uint8_t held_stage;  /* of the last commit it was told */
@@ -157,6 +159,7 @@ struct controller {
 	uint64_t accused_in; /* the iteration of the last accusation */
 	uint32_t n_accused;  /* in it */
 	bool peers_changed;
+	uint64_t arrivals;
 	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us;
 
 	/* Planning. */

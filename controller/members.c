@@ -213,6 +213,8 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	m->ready = false;
 	members_set(c, m, NODE_JOINING, "");
 	m->welcomed = false;
+	m->arrival = ++c->arrivals;
+	m->told_arrival = 0;
 	c->peers_changed = true;
 	if (c->phase == PHASE_GATHERING && !c->resumed && c->assignments == 0)
 		return; /* the first plan says where, and how fast time goes */
@@ -486,7 +488,8 @@ static void check_joiner(struct controller *c, struct member *m)
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
 }
 
-static void send_peers(struct controller *c)
+/* What this one has not been told yet of the others' keys and addresses. */
+static void send_peers_to(struct controller *c, struct member *to)
 {
 	struct msg_peer peers[MSG_NODES];
 	struct msg p = { .type = MSG_PEERS };
@@ -495,7 +498,7 @@ static void send_peers(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (m->peer == 0)
+		if (m->peer == 0 || m->arrival <= to->told_arrival)
 			continue;
 		peers[n].node = m->id;
 		memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
@@ -503,9 +506,15 @@ static void send_peers(struct controller *c)
 		n++;
 	}
 	p.u.peers = (struct msg_peers){ n, peers };
+	if (n == 0 || member_send(c, to, &p) == 0)
+		to->told_arrival = c->arrivals;
+}
+
+static void send_peers(struct controller *c)
+{
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (member_alive(&c->members[i]) && c->members[i].welcomed)
-			member_send(c, &c->members[i], &p);
+			send_peers_to(c, &c->members[i]);
 	c->peers_changed = false;
 }
 
