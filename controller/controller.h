@@ -137,7 +137,7 @@ struct controller {
 	struct planner *planner;
 	FILE *jsonl; /* NULL: not asked for */
 	int supervisor; /* fd; -1 none */
-	int64_t now_us, finished_us, next_refresh_us;
+	int64_t now_us, started_us, finished_us, next_refresh_us;
 
 	/* The run. */
 	uint64_t run;

@@ -18,6 +18,7 @@
 static void put(struct controller *c, json_t *o)
 {
 	if (o && c->jsonl) {
+		json_object_set_new(o, "at_s", json_real((double)(c->now_us - c->started_us) * 1e-6));
 		json_dumpf(o, c->jsonl, JSON_COMPACT | JSON_REAL_PRECISION(9));
 		fputc('\n', c->jsonl);
 		fflush(c->jsonl);

@@ -206,7 +206,7 @@ int controller_init(struct controller *c, struct error *err)
 	int rc;
 
 	c->now_us = clock_monotonic_us();
-	c->committed_us = c->now_us;
+	c->started_us = c->committed_us = c->now_us;
 	c->started_wall_us = clock_wall_us();
 	c->supervisor = c->options.supervisor;
 	c->jsonl = c->options.jsonl ? stdout : NULL;
