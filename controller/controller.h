@@ -297,6 +297,9 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 		  const struct msg_see_iteration *see, struct error *err);
 void record_node(struct controller *c, const struct member *m); /* its state is a new one */
 void record_phase(struct controller *c);
+/* What is planned against was corrected: a node's times, a link's delay. */
+void record_compute(struct controller *c, uint16_t node);
+void record_link(struct controller *c, uint16_t from, uint16_t to);
 void record_fault(struct controller *c, const struct fault *f);
 void record_iteration(struct controller *c, const struct msg_see_iteration *see);
 void record_validation(struct controller *c, const struct msg_see_validation *v);

@@ -38,6 +38,7 @@ void drift_link(struct controller *c, struct seen_link *s)
 	note(c, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from,
 	     l->to, measured, *believed);
 	*believed = measured;
+	record_link(c, l->from, l->to);
 	c->drifted = true;
 }
 
@@ -75,6 +76,7 @@ static void judge_node(struct controller *c, struct member *m)
 	n->forward_s *= ratio;
 	n->backward_s *= ratio;
 	n->loss_s *= ratio;
+	record_compute(c, m->id);
 	m->changed = true;
 	c->drifted = true;
 }

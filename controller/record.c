@@ -86,6 +86,25 @@ void record_phase(struct controller *c)
 	record_moment(c, &m);
 }
 
+void record_compute(struct controller *c, uint16_t node)
+{
+	const struct cluster_node *n = &c->cluster->nodes[node];
+	struct store_moment m = { .kind = "compute", .node = node, .stage = -1, .word = "", .text = "",
+				  .forward_s = n->forward_s, .backward_s = n->backward_s,
+				  .loss_s = n->loss_s, .device = "", .host = "" };
+
+	record_moment(c, &m);
+}
+
+void record_link(struct controller *c, uint16_t from, uint16_t to)
+{
+	struct store_moment m = { .kind = "link", .node = from, .stage = -1, .value = to, .word = "",
+				  .text = "", .device = "", .host = "",
+				  .forward_s = c->cluster->delay_s[from * c->cluster->n_nodes + to] };
+
+	record_moment(c, &m);
+}
+
 void record_node(struct controller *c, const struct member *m)
 {
 	struct store_moment moment = {

@@ -159,6 +159,7 @@ void recording_free(struct recording *r)
 	free(r->plans);
 	free(r->nodes);
 	free(r->phases);
+	free(r->beliefs);
 	free(r->shifts);
 	free(r->happenings);
 	free(r);

@@ -24,7 +24,7 @@
 #include "wire/msg.h"
 
 enum happening_kind { /* at one instant they are told in this order */
-	HAPPENED_COMMIT, HAPPENED_NODE, HAPPENED_PLAN, HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE,
+	HAPPENED_COMMIT, HAPPENED_BELIEF, HAPPENED_NODE, HAPPENED_PLAN, HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE,
 	HAPPENED_FAULT, HAPPENED_HEAL
 };
 
@@ -40,6 +40,12 @@ struct recorded_node { /* a new state of a node */
 	enum node_state state;
 	double forward_s, backward_s, loss_s; /* measured; 0 not yet */
 	char why[96], device[32], host[64];
+};
+
+struct recorded_belief { /* a correction of what is planned against, seconds of the plan */
+	uint16_t node;
+	int32_t to;       /* -1: the node's times; else the delay of that link is forward_s */
+	double forward_s, backward_s, loss_s;
 };
 
 struct recorded_plan {
@@ -66,7 +72,8 @@ struct recording {
 	int *shard_of;               /* (n_nodes) */
 	double baseline_s;           /* 0; whoever knows it may set it */
 
-	size_t n_iterations, n_validations, n_notes, n_faults, n_plans, n_nodes_states, n_phases;
+	size_t n_iterations, n_validations, n_notes, n_faults, n_plans, n_nodes_states, n_phases,
+		n_beliefs;
 	struct msg_see_iteration *iterations;
 	struct msg_see_validation *validations;
 	struct msg_see_note *notes;
@@ -74,6 +81,7 @@ struct recording {
 	struct recorded_plan *plans;
 	struct recorded_node *nodes;  /* (n_nodes_states) */
 	struct recorded_phase *phases;
+	struct recorded_belief *beliefs;
 	int64_t *shifts;              /* (n_iterations) tasks' clock + this = the timeline */
 
 	size_t n_happenings;
@@ -93,6 +101,9 @@ int recording_grew(const struct recording *r, struct error *err);
  * free. An iteration without any has none. */
 int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_task_event **out,
 		    uint32_t *n, struct error *err);
+/* The cluster as it was planned against when the happenings before number `upto` were past
+ * (cluster_free). NULL: out of memory. */
+struct cluster *recording_cluster(const struct recording *r, size_t upto);
 /* A plan with its trace (planned_free). */
 int recording_planned(const struct recording *r, size_t plan, struct planned **out, struct error *err);
 

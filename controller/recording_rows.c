@@ -141,6 +141,23 @@ static int take_commit_moment(struct reading *g, const struct store_moment *m, i
 	return 0;
 }
 
+static int take_belief(struct reading *g, const struct store_moment *m, bool link, int64_t at_us)
+{
+	struct recording *r = g->r;
+	int64_t n = r->n_nodes;
+	bool sane = m->forward_s >= 0 && m->backward_s >= 0 && m->loss_s >= 0;
+
+	if (!sane || m->node < 0 || m->node >= n || (link && (m->value < 0 || m->value >= n)))
+		return error_set(g->err, -EINVAL, "moment %llu: no such correction of node %d",
+				 (unsigned long long)m->id, m->node);
+	if (room(&r->beliefs, r->n_beliefs, sizeof(*r->beliefs)) != 0)
+		return -ENOMEM;
+	r->beliefs[r->n_beliefs] = (struct recorded_belief){ (uint16_t)m->node,
+							     link ? (int32_t)m->value : -1, m->forward_s,
+							     m->backward_s, m->loss_s };
+	return happened(r, at_us, HAPPENED_BELIEF, r->n_beliefs++);
+}
+
 static int see_moment(void *context, const struct store_moment *m)
 {
 	struct reading *g = context;
@@ -160,6 +177,8 @@ static int see_moment(void *context, const struct store_moment *m)
 		return take_plan_moment(g, m, at_us);
 	if (strcmp(m->kind, "commit") == 0)
 		return take_commit_moment(g, m, at_us);
+	if (strcmp(m->kind, "compute") == 0 || strcmp(m->kind, "link") == 0)
+		return take_belief(g, m, m->kind[0] == 'l', at_us);
 	phase = phase_named(m->word);
 	return strcmp(m->kind, "phase") == 0 && phase >= 0 ?
 		       add_phase(g, (enum run_phase)phase, m->iteration, at_us) : 0;

@@ -2,7 +2,6 @@
 #include "controller/recording.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,63 +145,63 @@ int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_ta
 
 /* ---- plans ---- */
 
-/* Nodes as measured when the plan took effect. */
-static void as_measured(const struct recording *r, size_t plan, struct cluster *c)
+static void believe(struct cluster *c, const struct recorded_belief *b)
 {
-	for (size_t i = 0; i < r->n_happenings; i++) {
-		const struct happening *h = &r->happenings[i];
-		const struct recorded_node *n;
+	struct cluster_node *n = &c->nodes[b->node];
 
-		if (h->kind == HAPPENED_PLAN && h->index == plan)
-			return;
-		if (h->kind != HAPPENED_NODE || r->nodes[h->index].forward_s <= 0)
-			continue;
-		n = &r->nodes[h->index];
-		c->nodes[n->node].forward_s = n->forward_s;
-		c->nodes[n->node].backward_s = n->backward_s;
-		if (n->loss_s > 0)
-			c->nodes[n->node].loss_s = n->loss_s;
+	if (b->to >= 0) {
+		c->delay_s[b->node * c->n_nodes + b->to] = b->forward_s;
+		return;
 	}
+	n->forward_s = b->forward_s;
+	n->backward_s = b->backward_s;
+	n->loss_s = b->loss_s;
 }
 
-/* The trace nearest to what was predicted: an unemulated run was planned with what had been measured
- * by then, except perhaps its first plan. */
-static int trace(const struct recording *r, size_t plan, struct planned *p, struct error *err)
+/* A controller that takes over begins with the cluster as it was described. */
+struct cluster *recording_cluster(const struct recording *r, size_t upto)
 {
-	struct simulation *other;
-	struct cluster *c;
-	double predicted = p->plan->predicted.iteration_s;
-	int rc = simulate(r->cluster, p->plan, &p->trace, err);
+	struct cluster *c = cluster_copy(r->cluster);
+	uint64_t writer = 0;
 
-	if (rc != 0 || r->time_scale != 0)
-		return rc;
-	c = cluster_copy(r->cluster);
-	if (!c)
-		return error_set(err, -ENOMEM, "out of memory");
-	as_measured(r, plan, c);
-	if (simulate(c, p->plan, &other, err) == 0) {
-		if (fabs(other->iteration_s - predicted) < fabs(p->trace->iteration_s - predicted)) {
-			simulation_free(p->trace);
-			p->trace = other;
-		} else {
-			simulation_free(other);
+	for (size_t i = 0; c && i < upto; i++) {
+		const struct happening *h = &r->happenings[i];
+
+		if (h->kind == HAPPENED_BELIEF)
+			believe(c, &r->beliefs[h->index]);
+		if (h->kind != HAPPENED_PHASE || r->phases[h->index].writer == writer)
+			continue;
+		if (writer != 0) {
+			cluster_free(c);
+			c = cluster_copy(r->cluster);
 		}
+		writer = r->phases[h->index].writer;
 	}
-	cluster_free(c);
-	return 0;
+	return c;
+}
+
+static size_t when_planned(const struct recording *r, size_t plan)
+{
+	size_t i = 0;
+
+	while (i < r->n_happenings &&
+	       (r->happenings[i].kind != HAPPENED_PLAN || r->happenings[i].index != plan))
+		i++;
+	return i;
 }
 
 int recording_planned(const struct recording *r, size_t plan, struct planned **out, struct error *err)
 {
 	const struct recorded_plan *from = &r->plans[plan];
 	struct planned *p = calloc(1, sizeof(*p));
-	int rc;
+	struct cluster *c = recording_cluster(r, when_planned(r, plan));
+	int rc = p && c ? 0 : error_set(err, -ENOMEM, "out of memory");
 
-	if (!p)
-		return error_set(err, -ENOMEM, "out of memory");
-	rc = plan_parse(from->text, strlen(from->text), &p->plan, err);
 	if (rc == 0)
-		rc = trace(r, plan, p, err);
+		rc = plan_parse(from->text, strlen(from->text), &p->plan, err);
+	if (rc == 0)
+		rc = simulate(c, p->plan, &p->trace, err);
+	cluster_free(c);
 	if (rc != 0) {
 		planned_free(p);
 		return error_prefix(err, rc, "plan %llu", (unsigned long long)from->epoch);

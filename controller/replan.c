@@ -59,10 +59,13 @@ static void measured_times(struct controller *c)
 
 		if (!m->replica || m->measured_forward_s <= 0)
 			continue;
+		if (n->forward_s == m->measured_forward_s && n->backward_s == m->measured_backward_s)
+			continue;
 		n->forward_s = m->measured_forward_s;
 		n->backward_s = m->measured_backward_s;
 		if (m->measured_loss_s > 0)
 			n->loss_s = m->measured_loss_s;
+		record_compute(c, m->id);
 	}
 }
 

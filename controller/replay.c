@@ -35,10 +35,14 @@ static void forget_tasks(struct replay *r)
 
 static void forget_nodes(struct replay *r)
 {
-	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
+	for (uint32_t i = 0; i < r->rec->n_nodes; i++) {
+		const struct cluster_node *n = &r->rec->cluster->nodes[i];
+
 		r->stands[i] = (struct stand){ .state = NOBODY, .since_us = r->rec->first_us,
-					       .stage = r->rec->cluster->nodes[i].stage,
+					       .stage = n->stage, .forward_s = n->forward_s,
+					       .backward_s = n->backward_s, .loss_s = n->loss_s,
 					       .hash_agrees = true };
+	}
 	r->hashes_of = 0;
 }
 
@@ -92,6 +96,17 @@ static void fold_node(struct replay *r, const struct happening *h)
 		s->stage = n->stage;
 }
 
+static void fold_belief(struct replay *r, const struct recorded_belief *b)
+{
+	struct stand *s = &r->stands[b->node];
+
+	if (b->to >= 0)
+		return; /* a link: asked of the recording when needed */
+	s->forward_s = b->forward_s;
+	s->backward_s = b->backward_s;
+	s->loss_s = b->loss_s;
+}
+
 static void fold(struct replay *r, const struct happening *h)
 {
 	switch ((enum happening_kind)h->kind) {
@@ -99,6 +114,9 @@ static void fold(struct replay *r, const struct happening *h)
 		r->committed = r->rec->iterations[h->index].iteration;
 		r->n_iterations = h->index + 1;
 		r->closed = r->closed || r->committed == r->events_of;
+		break;
+	case HAPPENED_BELIEF:
+		fold_belief(r, &r->rec->beliefs[h->index]);
 		break;
 	case HAPPENED_NODE:
 		fold_node(r, h);
@@ -332,7 +350,7 @@ int replay_present(struct replay *r, const struct plan **plan, bool *excluded, s
 	rc = replay_plan(r, err);
 	if (rc != 0)
 		return rc;
-	c = cluster_copy(r->rec->cluster);
+	c = recording_cluster(r->rec, r->at);
 	if (!c)
 		return error_set(err, -ENOMEM, "out of memory");
 	pin(r, c);

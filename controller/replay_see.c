@@ -68,17 +68,12 @@ static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, v
 		.memory = (uint8_t)(n->memory > 255 ? 255 : n->memory), .running = alive && s->running,
 		.queued = alive ? s->queued : 0, .heard_us = alive ? r->cursor_us : s->since_us,
 		.since_us = s->since_us, .committed = alive ? r->committed : 0,
-		.hash = alive ? s->hash : 0, .hash_agrees = !alive || s->hash_agrees, .forward_s = (float)n->forward_s,
-		.backward_s = (float)n->backward_s, .loss_s = (float)n->loss_s,
+		.hash = alive ? s->hash : 0, .hash_agrees = !alive || s->hash_agrees, .forward_s = (float)s->forward_s,
+		.backward_s = (float)s->backward_s, .loss_s = (float)s->loss_s,
 	};
 	if (measured) {
 		to->measured_forward_s = (float)state->forward_s;
 		to->measured_backward_s = (float)state->backward_s;
-	}
-	if (measured && r->rec->time_scale == 0) {
-		to->forward_s = (float)state->forward_s;
-		to->backward_s = (float)state->backward_s;
-		to->loss_s = (float)state->loss_s;
 	}
 	snprintf(to->location, sizeof(to->location), "%s", n->location ? n->location : "");
 	if (state) {
@@ -246,6 +241,12 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 	int rc = 0;
 
 	switch ((enum happening_kind)h->kind) {
+	case HAPPENED_BELIEF:
+		if (r->rec->beliefs[h->index].to < 0) {
+			rc = learn_hashes(r, err);
+			emit_node(r, r->rec->beliefs[h->index].node, emit, context);
+		}
+		break;
 	case HAPPENED_NODE:
 		rc = learn_hashes(r, err);
 		emit_node(r, r->rec->nodes[h->index].node, emit, context);

@@ -15,6 +15,7 @@ struct stand {
 	uint8_t slots;
 	bool running;
 	uint32_t queued;
+	double forward_s, backward_s, loss_s; /* as planned against */
 	uint64_t hash;      /* after the last commit; 0 not known */
 	bool hash_agrees;
 };

@@ -191,12 +191,14 @@ struct store_moment {
 	int64_t wall_us;
 	const char *kind;  /* "phase", "node": word says which state began; "plan": `value` is the
 			    * epoch that took effect; "commit": `value` is the microseconds that nodes
-			    * spent in the iteration's tasks */
+			    * spent in the iteration's tasks; "compute", "link": what is planned
+			    * against was corrected, a node's times or the delay (forward_s) from
+			    * `node` to `value` */
 	int32_t node, stage; /* -1 none */
 	int64_t value;
 	const char *word;
 	const char *text;  /* node: why it is in that state */
-	double forward_s, backward_s, loss_s; /* node: as measured there; 0 not yet */
+	double forward_s, backward_s, loss_s; /* node: as measured there; 0 not yet. compute, link */
 	const char *device, *host;            /* node */
 };
 

@@ -58,6 +58,24 @@ static void moment(struct store *s, const struct recorded_options *o, uint64_t i
 		assert_int_equal(store_moment(s, &m, NULL), 0);
 }
 
+/* n01 computes slower than was believed, and its way back to n00 is longer. */
+static void correct(struct store *s, const struct recorded_options *o, int64_t ms)
+{
+	struct store_moment m = { .iteration = 3,
+				  .at_us = ms * 1000 + (second(o, 3) ? other_clock_us : 0),
+				  .wall_us = ms * 1000 + wall_ahead_us, .kind = "compute", .node = 1,
+				  .stage = -1, .word = "", .text = "", .forward_s = 0.3,
+				  .backward_s = 0.1, .loss_s = 0.02, .device = "", .host = "" };
+
+	if (o->without_moments)
+		return;
+	assert_int_equal(store_moment(s, &m, NULL), 0);
+	m.kind = "link";
+	m.value = 0;
+	m.forward_s = 0.5;
+	assert_int_equal(store_moment(s, &m, NULL), 0);
+}
+
 static void note(struct store *s, uint64_t iteration, int64_t ms, const char *kind, char mark, int node,
 		 const char *text)
 {
@@ -159,10 +177,12 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 		put_commit(s, o, 2, 4400);
 	} else {
 		put_plan(s, 2, 3, 2);
-		moment(s, o, 3, 4500, "plan", "", -1, -1, 2);
 		if (second(o, 3))
-			for (int n = 0; n < 2; n++)
-				moment(s, o, 3, 4500, "node", "live", n, n, 0);
+			moment(s, o, 3, 4420, "phase", "gathering", -1, -1, 0);
+		for (int n = 0; second(o, 3) && n < 2; n++)
+			moment(s, o, 3, 4430, "node", "live", n, n, 0);
+		correct(s, o, 4450);
+		moment(s, o, 3, 4500, "plan", "", -1, -1, 2);
 		moment(s, o, 3, 4500, "phase", "computing", -1, -1, 0);
 		assert_int_equal(store_fault(s, &f, NULL), 0);
 		moment(s, o, 3, 4700, "node", "live", 3, 1, 0);

@@ -5,7 +5,7 @@
  *
  *     1000 gathering   1500 all but n03 live   1900 note 1   2000 plan 1, it1 computes
  *     2800 it1 reduces   3000 commit 1   3100 validated   3200 it2 computes   3450 n02 dies, note 2
- *     4400 commit 2   4500 plan 2, it3 computes   4600..4800 fault 1   4700 n03 lives
+ *     4400 commit 2   4450 n01 and a link of its are slower   4500 plan 2, it3 computes   4600..4800 fault 1   4700 n03 lives
  *     5500 commit 3   5600 the run ends, note 3
  */
 #ifndef CONTROLLER_TESTS_RECORDED_H

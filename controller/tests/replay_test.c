@@ -25,6 +25,7 @@ struct seen {
 	struct msg_see_node nodes[RECORDED_NODES];
 	uint64_t plan_epoch;
 	uint32_t plan_routes, plan_tasks;
+	int64_t plan_end_us;
 	uint32_t n_iterations, n_validations, n_notes, n_active, n_events;
 	struct msg_see_iteration iterations[8];
 	struct msg_see_validation validations[8];
@@ -54,6 +55,10 @@ static void see(void *context, struct msg *m)
 		s->plan_epoch = m->u.see_plan.epoch;
 		s->plan_routes = m->u.see_plan.n_routes;
 		s->plan_tasks = m->u.see_plan.n_planned;
+		s->plan_end_us = 0;
+		for (uint32_t i = 0; i < s->plan_tasks; i++)
+			if (m->u.see_plan.planned[i].at_us > s->plan_end_us)
+				s->plan_end_us = m->u.see_plan.planned[i].at_us;
 		break;
 	case MSG_SEE_ITERATION: s->iterations[s->n_iterations++] = m->u.see_iteration; break;
 	case MSG_SEE_VALIDATION: s->validations[s->n_validations++] = m->u.see_validation; break;
@@ -244,6 +249,15 @@ static void numbers_are_the_rows(void **state)
 	assert_int_equal(s->notes[1].mark, 'F');
 	assert_int_equal(s->notes[1].at_us, 3450000);
 	assert_int_equal(s->status.iteration_started_us, 3200000);
+	assert_true(s->nodes[1].forward_s == 0.1f);
+	/* By hand: F 0.1 .. 0.2, F 0.25 .. 0.35, L 0.4 .. 0.42, B 0.47 .. 0.57, B 0.62 .. 0.72. */
+	assert_in_range(s->plan_end_us, 719999, 720001);
+	free(s);
+	/* Corrected, and both on n01: F 0.1 .. 0.2, F 0.45 .. 0.75, L 1.25 .. 1.27, B 1.32 .. 1.42,
+	 * B 1.92 .. 2.02. */
+	s = shown(g.replay, 4500);
+	assert_true(s->nodes[1].forward_s == 0.3f);
+	assert_in_range(s->plan_end_us, 2019999, 2020001);
 	free(s);
 	strike(&g);
 }
@@ -456,6 +470,7 @@ static void another_machine_took_over(void **state)
 			assert_true(same_event(&s->events[i], &same->events[i]));
 		for (uint32_t i = 0; i < s->n_iterations; i++)
 			assert_int_equal(s->iterations[i].at_us, same->iterations[i].at_us);
+		assert_int_equal(s->nodes[0].state, NODE_LIVE);
 		assert_int_equal(s->nodes[2].state, NODE_ABSENT); /* the new controller has not seen it */
 		assert_int_equal(same->nodes[2].state, NODE_DEAD);
 		free(s);
@@ -612,6 +627,7 @@ static void the_present_can_be_planned_from(void **state)
 	assert_int_equal(cluster_validate(c, &err), 0);
 	assert_int_equal(c->nodes[0].stage, 0);
 	assert_int_equal(c->nodes[3].stage, 1);
+	assert_true(c->nodes[1].forward_s == 0.3 && c->delay_s[1 * RECORDED_NODES] == 0.5);
 	q.from = plan;
 	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
 	assert_true(excluded[1]);
