@@ -72,7 +72,8 @@ static void judge_node(struct controller *c, struct member *m)
 	if (m->strikes < STRIKES)
 		return;
 	m->strikes = 0;
-	note(c, NOTE_WARNING, m->id, 0, "n%02u computes %.1f times as long as the plan said", m->id, ratio);
+	note(c, ratio > 1.5 ? NOTE_WARNING : NOTE_EVENT, m->id, 0,
+	     "n%02u computes %.1f times as long as the plan said", m->id, ratio);
 	n->forward_s *= ratio;
 	n->backward_s *= ratio;
 	n->loss_s *= ratio;
