@@ -90,6 +90,19 @@ static void remember_prediction(struct controller *c, const struct msg_see_itera
 		r->n++;
 }
 
+static void settle_receipt(struct controller *c, const struct msg_see_iteration *see)
+{
+	struct receipt *r = &c->receipt;
+	double off = r->said_s > 0 ? (double)see->iteration_s / r->said_s - 1 : 0;
+
+	if (!r->due || see->rerun > 0)
+		return;
+	r->due = false;
+	note(c, NOTE_PREDICTION, -1, 0, "%.80s: %.1f > %.1f s said, %.1f s took (%+.0f%%) %s", r->what,
+	     r->before_s, r->said_s, (double)see->iteration_s, 100 * off,
+	     fabs(off) < 0.05 ? "ok" : fabs(off) < 0.15 ? "WARN" : "MISS");
+}
+
 static void announce(struct controller *c, const struct msg *m, const struct msg_see_iteration *see)
 {
 	struct msg told = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
@@ -115,6 +128,7 @@ static void announce(struct controller *c, const struct msg *m, const struct msg
 	record_iteration(c, see);
 	consoles_tell(c, &told);
 	remember_prediction(c, see);
+	settle_receipt(c, see);
 	c->committed_us = c->now_us;
 }
 

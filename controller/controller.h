@@ -127,6 +127,13 @@ struct prediction_record {
 	uint32_t n, next;
 };
 
+/* What a new plan promised, until an undisturbed iteration has shown what it keeps. */
+struct receipt {
+	bool due;
+	char what[96];
+	double before_s, said_s; /* plan seconds */
+};
+
 struct controller {
 	struct options options;
 	struct log log;
@@ -192,6 +199,7 @@ struct controller {
 	uint64_t stall_tasks;
 	double last_validation;
 	struct prediction_record record;
+	struct receipt receipt;
 
 	/* What happened. */
 	struct msg_see_iteration *history; /* every iteration */

@@ -141,6 +141,11 @@ static bool take_pending(struct controller *c)
 	struct planned *p = c->pending;
 
 	if (p && replan_usable(c, p)) {
+		c->receipt = (struct receipt){
+			.due = c->current != NULL, .said_s = p->plan->predicted.iteration_s,
+			.before_s = c->current ? c->current->plan->predicted.iteration_s : 0,
+		};
+		snprintf(c->receipt.what, sizeof(c->receipt.what), "%s", p->reason);
 		planned_free(c->current);
 		c->current = p;
 		c->pending = NULL;
