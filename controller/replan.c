@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char refined_words[] = ", refined";
 static const double quick_s = 0.06, refine_s = 1.0;
 static const double worth = 0.985; /* a refinement is adopted when it takes less than this */
 
@@ -153,6 +154,9 @@ static void take_run(struct controller *c, struct planned *a)
 	}
 	if (c->refine_wanted && c->phase != PHASE_GATHERING) {
 		c->refine_wanted = false;
+		if (!strstr(c->plan_reason, refined_words))
+			strncat(c->plan_reason, refined_words,
+				sizeof(c->plan_reason) - strlen(c->plan_reason) - 1);
 		ask(c, refine_s, c->pending->plan);
 		/* A refinement is welcome, not waited for: the loop may start without it. */
 	}
