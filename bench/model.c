@@ -29,14 +29,14 @@ static double cpu_seconds(void)
 }
 
 struct session {
-	struct trainer *trainer;
+	struct trainer *trainer, *bf16; /* bf16 NULL where the CPU has none */
 	struct model_config config;
 	struct recipe recipe;
 	int32_t *tokens, *targets; /* (B, T) */
 	uint64_t iteration;
 };
 
-static int step(struct session *s)
+static int step(struct session *s, struct trainer *t)
 {
 	size_t n = (size_t)s->recipe.batch * s->recipe.sequence;
 	uint32_t path[1024];
@@ -52,19 +52,18 @@ static int step(struct session *s)
 	}
 	for (uint32_t i = 1; i < s->config.n_stages; i++)
 		path[i - 1] = i;
-	rc = trainer_microbatch(s->trainer, path, s->config.n_stages - 1, s->tokens, s->targets,
-				&loss);
-	return rc ? rc : trainer_step(s->trainer, s->iteration, GRAD_NORM_MICROBATCHES, &norm);
+	rc = trainer_microbatch(t, path, s->config.n_stages - 1, s->tokens, s->targets, &loss);
+	return rc ? rc : trainer_step(t, s->iteration, GRAD_NORM_MICROBATCHES, &norm);
 }
 
-static int measure(struct session *s, double seconds, struct speed *out)
+static int measure(struct session *s, struct trainer *t, double seconds, struct speed *out)
 {
 	size_t n = (size_t)s->recipe.batch * s->recipe.sequence, steps = 0;
 	int64_t begin = clock_monotonic_us();
 	double cpu = cpu_seconds(), took;
 
 	do {
-		if (step(s))
+		if (step(s, t))
 			return -1;
 		steps++;
 		took = (double)(clock_monotonic_us() - begin) / 1e6;
@@ -126,14 +125,21 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench/model: %s\n", err.text);
 		return 1;
 	}
+	o.device = "cpu:bf16";
+	if (trainer_new(&s.bf16, &s.config, &s.recipe, &o, &err))
+		printf("no bfloat16: %s\n", err.text);
 	printf("%zu parameters, microbatches of %u x %u tokens, %u threads\n",
 	       trainer_parameters(s.trainer), o.batch, o.sequence, o.threads);
-	if (step(&s)) /* warm up */
+	if (step(&s, s.trainer) || (s.bf16 && step(&s, s.bf16))) /* warm up */
 		return 1;
 	for (int i = 0; i < rounds; i++) {
-		if (measure(&s, seconds, &speed))
+		if (measure(&s, s.trainer, seconds, &speed))
 			return 1;
 		show("skippipe float32", &speed);
+		if (s.bf16 && measure(&s, s.bf16, seconds, &speed))
+			return 1;
+		if (s.bf16)
+			show("skippipe bfloat16", &speed);
 		if (measure_torch(&s, o.threads, seconds, "float32", &speed)) {
 			printf("PyTorch cannot be imported: left out (SKIPPIPE_PYTHON names an "
 			       "interpreter)\n");
@@ -143,6 +149,7 @@ int main(int argc, char **argv)
 		if (measure_torch(&s, o.threads, seconds, "bfloat16", &speed) == 0)
 			show("PyTorch bfloat16", &speed);
 	}
+	trainer_free(s.bf16);
 	trainer_free(s.trainer);
 	free(s.tokens);
 	free(s.targets);

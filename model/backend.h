@@ -24,6 +24,7 @@ struct stage_layout {
 	struct model_config config;
 	uint32_t index;
 	uint32_t slots, batch, sequence, threads;
+	bool bf16;
 	uint32_t n_layers;             /* of this stage */
 	struct layer_offsets *layers;  /* (n_layers) */
 	size_t embed, last_norm, head; /* stage 0; head == embed when tied */

@@ -112,10 +112,11 @@ static int check_options(const struct model_config *c, uint32_t index,
 
 /* "cpu", "cuda" or "cuda:N". */
 static int find_backend(const char *device, const struct backend **backend, uint32_t *number,
-			struct error *err)
+			bool *bf16, struct error *err)
 {
 	*number = 0;
-	if (!device || strcmp(device, "cpu") == 0) {
+	*bf16 = device && strcmp(device, "cpu:bf16") == 0;
+	if (!device || *bf16 || strcmp(device, "cpu") == 0) {
 		*backend = &backend_cpu;
 		return 0;
 	}
@@ -129,7 +130,8 @@ static int find_backend(const char *device, const struct backend **backend, uint
 			return 0;
 		}
 	}
-	return error_set(err, -EINVAL, "device \"%s\": expected cpu, cuda or cuda:N", device);
+	return error_set(err, -EINVAL, "device \"%s\": expected cpu, cpu:bf16, cuda or cuda:N",
+			 device);
 }
 
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
@@ -138,6 +140,7 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	uint32_t number;
 	struct stage *s;
 	float *weights;
+	bool bf16;
 	int rc = model_config_check(c, err);
 
 	if (!rc)
@@ -147,9 +150,10 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return error_set(err, -ENOMEM, "no memory for a stage");
-	rc = find_backend(o->device, &s->backend, &number, err);
+	rc = find_backend(o->device, &s->backend, &number, &bf16, err);
 	if (!rc)
 		rc = lay_out(s, c, index, o, err);
+	s->layout.bf16 = bf16;
 	if (!rc)
 		rc = s->backend->make(&s->self, &s->layout, number, err);
 	if (rc) {

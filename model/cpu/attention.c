@@ -73,7 +73,7 @@ static struct score_tile tile_at(const struct head *h, size_t q0, size_t k0)
 		.scale = h->scale,
 	};
 
-	product_nt(t.rows, t.cols, h->size, h->q + q0 * h->stride, h->stride,
+	product_nt(NULL, t.rows, t.cols, h->size, h->q + q0 * h->stride, h->stride,
 		   h->k + k0 * h->stride, h->stride, 0, t.scores, t.cols);
 	return t;
 }
@@ -93,8 +93,9 @@ static void forward_rows(const struct head *h, size_t q0, float *out, float *lse
 		h->v->softmax_tile(&t, h->most, h->sum, h->shrink);
 		if (k0 > 0)
 			h->v->scale_rows(to, h->out_stride, rows, h->size, h->shrink);
-		product_nn(rows, h->size, t.cols, t.scores, t.cols, h->values + k0 * h->stride,
-			   h->stride, k0 > 0 ? 1 : 0, to, h->out_stride);
+		product_nn(NULL, rows, h->size, t.cols, t.scores, t.cols,
+			   h->values + k0 * h->stride, h->stride, k0 > 0 ? 1 : 0, to,
+			   h->out_stride);
 	}
 	for (size_t r = 0; r < rows; r++) {
 		lse[q0 + r] = h->most[r] + logf(h->sum[r]);
@@ -138,15 +139,15 @@ static void backward_rows(const struct head *h, const struct head_gradient *g, s
 	for (size_t k0 = 0; k0 <= q0; k0 += TILE) {
 		struct score_tile t = tile_at(h, q0, k0);
 
-		product_nt(rows, t.cols, d, dout, h->out_stride, h->values + k0 * h->stride,
-			   h->stride, 0, h->dp, t.cols);
+		product_nt(NULL, rows, t.cols, d, dout, h->out_stride,
+			   h->values + k0 * h->stride, h->stride, 0, h->dp, t.cols);
 		h->v->softmax_tile_backward(&t, h->dp, g->lse + q0, h->dot);
-		product_tn(t.cols, d, rows, t.scores, t.cols, dout, h->out_stride, 1,
+		product_tn(NULL, t.cols, d, rows, t.scores, t.cols, dout, h->out_stride, 1,
 			   g->dv + k0 * h->stride, h->stride);
-		product_nn(rows, d, t.cols, h->dp, t.cols, h->k + k0 * h->stride, h->stride, 1,
-			   g->dq + q0 * h->stride, h->stride);
-		product_tn(t.cols, d, rows, h->dp, t.cols, h->q + q0 * h->stride, h->stride, 1,
-			   g->dk + k0 * h->stride, h->stride);
+		product_nn(NULL, rows, d, t.cols, h->dp, t.cols, h->k + k0 * h->stride,
+			   h->stride, 1, g->dq + q0 * h->stride, h->stride);
+		product_tn(NULL, t.cols, d, rows, h->dp, t.cols, h->q + q0 * h->stride,
+			   h->stride, 1, g->dk + k0 * h->stride, h->stride);
 	}
 }
 

@@ -153,10 +153,10 @@ static void attend(struct decoder *d, const struct decoder_layer *l, uint32_t he
 	float most = -INFINITY, sum = 0, shrink;
 	float *out = d->att + head * size;
 
-	product_nt(1, t, size, d->qkv + head * size, size, l->keys + kv, d->kv, 0, d->scores,
-		   t);
+	product_nt(NULL, 1, t, size, d->qkv + head * size, size, l->keys + kv, d->kv, 0,
+		   d->scores, t);
 	d->v->softmax_tile(&tile, &most, &sum, &shrink);
-	product_nn(1, size, t, d->scores, t, l->values + kv, d->kv, 0, out, size);
+	product_nn(NULL, 1, size, t, d->scores, t, l->values + kv, d->kv, 0, out, size);
 	sum = 1 / sum;
 	d->v->scale_rows(out, size, 1, size, &sum);
 }
@@ -168,7 +168,7 @@ static void run_layer(struct decoder *d, const struct decoder_layer *l)
 	float rstd;
 
 	d->v->norm(d->xn, &rstd, d->x, l->weights + l->at->norm1, 1, dim, c->norm_eps);
-	product_nt(1, d->packed, dim, d->xn, dim, l->weights + l->at->qkv, dim, 0, d->qkv,
+	product_nt(NULL, 1, d->packed, dim, d->xn, dim, l->weights + l->at->qkv, dim, 0, d->qkv,
 		   d->packed);
 	d->v->rotate(d->qkv, d->packed, 1, c->n_heads + c->n_kv_heads, model_head_size(c) / 2,
 		     d->cosines, d->sines, d->taken, d->length, 1);
@@ -176,12 +176,12 @@ static void run_layer(struct decoder *d, const struct decoder_layer *l)
 	memcpy(l->values + d->taken * d->kv, d->qkv + dim + d->kv, d->kv * sizeof(float));
 	for (uint32_t h = 0; h < c->n_heads; h++)
 		attend(d, l, h);
-	product_nt(1, dim, dim, d->att, dim, l->weights + l->at->o, dim, 1, d->x, dim);
+	product_nt(NULL, 1, dim, dim, d->att, dim, l->weights + l->at->o, dim, 1, d->x, dim);
 	d->v->norm(d->xn, &rstd, d->x, l->weights + l->at->norm2, 1, dim, c->norm_eps);
-	product_nt(1, 2 * f, dim, d->xn, dim, l->weights + l->at->gate_up, dim, 0, d->gu,
+	product_nt(NULL, 1, 2 * f, dim, d->xn, dim, l->weights + l->at->gate_up, dim, 0, d->gu,
 		   2 * f);
 	d->v->swiglu(d->h, d->gu, 1, f);
-	product_nt(1, dim, f, d->h, f, l->weights + l->at->down, f, 1, d->x, dim);
+	product_nt(NULL, 1, dim, f, d->h, f, l->weights + l->at->down, f, 1, d->x, dim);
 }
 
 int decoder_next(struct decoder *d, int32_t token, const float **logits)
@@ -201,8 +201,8 @@ int decoder_next(struct decoder *d, int32_t token, const float **logits)
 	d->taken++;
 	d->v->norm(d->xn, &rstd, d->x, d->first_weights + d->first->last_norm, 1, dim,
 		   c->norm_eps);
-	product_nt(1, c->vocab, dim, d->xn, dim, d->first_weights + d->first->head, dim, 0,
-		   d->logits, c->vocab);
+	product_nt(NULL, 1, c->vocab, dim, d->xn, dim, d->first_weights + d->first->head, dim,
+		   0, d->logits, c->vocab);
 	*logits = d->logits;
 	return 0;
 }

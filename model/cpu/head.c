@@ -28,7 +28,7 @@ static void slice(const struct job *j, uint32_t part, uint32_t parts, size_t *fr
 }
 
 /* Rows of one thread: in -> norm -> logits. from is counted within the chunk. */
-static void logits_of(const struct job *j, size_t from, size_t n)
+static void logits_of(const struct job *j, uint32_t part, size_t from, size_t n)
 {
 	struct cpu_stage *s = j->s;
 	const float *w = s->array[ARRAY_WEIGHTS];
@@ -36,7 +36,7 @@ static void logits_of(const struct job *j, size_t from, size_t n)
 
 	s->v->norm(s->scratch.xn + row * c, s->scratch.rstd + row, j->in + row * c,
 		   w + s->l->last_norm, n, c, s->l->config.norm_eps);
-	product_nt(n, v, c, s->scratch.xn + row * c, c, w + s->l->head, c, 0,
+	product_nt(s->products[part], n, v, c, s->scratch.xn + row * c, c, w + s->l->head, c, 0,
 		   j->logits + from * v, v);
 }
 
@@ -47,7 +47,7 @@ static void forward_rows(void *arg, uint32_t part, uint32_t parts)
 
 	slice(j, part, parts, &from, &n);
 	if (n > 0)
-		logits_of(j, from, n);
+		logits_of(j, part, from, n);
 }
 
 static void loss_rows(void *arg, uint32_t part, uint32_t parts)
@@ -60,14 +60,14 @@ static void loss_rows(void *arg, uint32_t part, uint32_t parts)
 	slice(j, part, parts, &from, &n);
 	if (n == 0)
 		return;
-	logits_of(j, from, n);
+	logits_of(j, part, from, n);
 	row = j->first + from;
 	for (size_t i = 0; i < n; i++)
 		s->scratch.losses[row + i] = s->v->cross_entropy(
 			j->logits + (from + i) * v, v, j->targets[row + i], j->grad_scale);
 	if (!j->grad)
 		return;
-	product_nn(n, c, v, j->logits + from * v, v, w + s->l->head, c, 0,
+	product_nn(s->products[part], n, c, v, j->logits + from * v, v, w + s->l->head, c, 0,
 		   s->scratch.dxn + row * c, c);
 	memset(j->grad + row * c, 0, n * c * sizeof(*j->grad));
 	s->v->norm_backward(j->grad + row * c, j->g ? s->scratch.norm_sums + part * c : NULL,
@@ -83,7 +83,7 @@ static void gradient_rows(void *arg, uint32_t part, uint32_t parts)
 
 	pool_slice(v, GRAIN, part, parts, &from, &to);
 	if (to > from)
-		product_tn(to - from, c, j->count, j->logits + from, v,
+		product_tn(s->products[part], to - from, c, j->count, j->logits + from, v,
 			   s->scratch.xn + j->first * c, c, 1, j->g + s->l->head + from * c, c);
 }
 

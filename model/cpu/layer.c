@@ -54,8 +54,8 @@ static void forward_qkv(void *arg, uint32_t part, uint32_t parts)
 		return;
 	s->v->norm(s->scratch.xn + from * c, k->rstd1 + from, k->x + from * c,
 		   j->w + j->at->norm1, n, c, s->l->config.norm_eps);
-	product_nt(n, s->packed, c, s->scratch.xn + from * c, c, j->w + j->at->qkv, c, 0,
-		   k->qkv + from * s->packed, s->packed);
+	product_nt(s->products[part], n, s->packed, c, s->scratch.xn + from * c, c,
+		   j->w + j->at->qkv, c, 0, k->qkv + from * s->packed, s->packed);
 	rotate(s, k->qkv, from, n, 1);
 }
 
@@ -88,12 +88,14 @@ static void forward_ffn(void *arg, uint32_t part, uint32_t parts)
 	gu = k->gu + from * 2 * f;
 	out = j->out + from * c;
 	memcpy(mid, k->x + from * c, n * c * sizeof(*mid));
-	product_nt(n, c, c, k->att + from * c, c, j->w + j->at->o, c, 1, mid, c);
+	product_nt(s->products[part], n, c, c, k->att + from * c, c, j->w + j->at->o, c, 1, mid,
+		   c);
 	s->v->norm(xn, k->rstd2 + from, mid, j->w + j->at->norm2, n, c, s->l->config.norm_eps);
-	product_nt(n, 2 * f, c, xn, c, j->w + j->at->gate_up, c, 0, gu, 2 * f);
+	product_nt(s->products[part], n, 2 * f, c, xn, c, j->w + j->at->gate_up, c, 0, gu,
+		   2 * f);
 	s->v->swiglu(h, gu, n, f);
 	memcpy(out, mid, n * c * sizeof(*out));
-	product_nt(n, c, f, h, f, j->w + j->at->down, f, 1, out, c);
+	product_nt(s->products[part], n, c, f, h, f, j->w + j->at->down, f, 1, out, c);
 }
 
 void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *out)
@@ -120,11 +122,12 @@ static void backward_ffn(void *arg, uint32_t part, uint32_t parts)
 	slice_rows(s, part, parts, &from, &n);
 	if (n == 0)
 		return;
-	product_nn(n, f, c, j->dx + from * c, c, j->w + j->at->down, f, 0, t->dh + from * f, f);
+	product_nn(s->products[part], n, f, c, j->dx + from * c, c, j->w + j->at->down, f, 0,
+		   t->dh + from * f, f);
 	s->v->swiglu_backward(t->dgu + from * 2 * f, t->h + from * f, t->dh + from * f,
 			      j->k->gu + from * 2 * f, n, f);
-	product_nn(n, c, 2 * f, t->dgu + from * 2 * f, 2 * f, j->w + j->at->gate_up, c, 0,
-		   t->dxn + from * c, c);
+	product_nn(s->products[part], n, c, 2 * f, t->dgu + from * 2 * f, 2 * f,
+		   j->w + j->at->gate_up, c, 0, t->dxn + from * c, c);
 	s->v->norm_again(t->xn + from * c, j->k->rstd2 + from, j->k->mid + from * c,
 			 j->w + j->at->norm2, n, c);
 }
@@ -137,7 +140,8 @@ static void weight_gradient(const struct cpu_stage *s, float *g, const float *a,
 
 	pool_slice(m, GRAIN, part, parts, &from, &to);
 	if (to > from)
-		product_tn(to - from, n, s->rows, a + from, m, b, n, 1, g + from * n, n);
+		product_tn(s->products[part], to - from, n, s->rows, a + from, m, b, n, 1,
+			   g + from * n, n);
 }
 
 static void gradient_ffn(void *arg, uint32_t part, uint32_t parts)
@@ -165,7 +169,8 @@ static void backward_o(void *arg, uint32_t part, uint32_t parts)
 	s->v->norm_backward(j->dx + from * c, j->g ? t->norm_sums + part * c : NULL,
 			    t->dxn + from * c, j->k->mid + from * c, j->w + j->at->norm2,
 			    j->k->rstd2 + from, n, c);
-	product_nn(n, c, c, j->dx + from * c, c, j->w + j->at->o, c, 0, t->datt + from * c, c);
+	product_nn(s->products[part], n, c, c, j->dx + from * c, c, j->w + j->at->o, c, 0,
+		   t->datt + from * c, c);
 }
 
 static void backward_attention(void *arg, uint32_t part, uint32_t parts)
@@ -193,8 +198,8 @@ static void backward_qkv(void *arg, uint32_t part, uint32_t parts)
 	if (n == 0)
 		return;
 	rotate(s, t->dqkv, from, n, -1);
-	product_nn(n, c, s->packed, t->dqkv + from * s->packed, s->packed, j->w + j->at->qkv, c,
-		   0, t->dxn + from * c, c);
+	product_nn(s->products[part], n, c, s->packed, t->dqkv + from * s->packed, s->packed,
+		   j->w + j->at->qkv, c, 0, t->dxn + from * c, c);
 	s->v->norm_again(t->xn + from * c, j->k->rstd1 + from, j->k->x + from * c,
 			 j->w + j->at->norm1, n, c);
 	s->v->norm_backward(j->dx + from * c, j->g ? t->norm_sums + part * c : NULL,

@@ -1,20 +1,29 @@
 /* product.h - matrix products, by oneDNN, in the calling thread alone.
  *
  * Row-major; ld* are floats between rows. beta 0 overwrites c, 1 adds to it. M, N, K > 0.
+ * With a product_thread the factors are rounded to bf16 first and summed in fp32, by oneDNN's
+ * matmul primitives, which are made once for each shape and kept; without (NULL) all is fp32.
  */
 #ifndef MODEL_CPU_PRODUCT_H
 #define MODEL_CPU_PRODUCT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+struct product_thread; /* opaque: what one thread keeps for products in bf16 */
+
+bool product_has_bf16(void);                        /* whether this CPU multiplies bf16 */
+struct product_thread *product_thread_new(void);    /* NULL without memory */
+void product_thread_free(struct product_thread *t); /* NULL is allowed */
+
 /* c (M, N) = a (M, K) b (N, K)^T + beta c */
-void product_nt(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b,
-		size_t ldb, float beta, float *c, size_t ldc);
+void product_nt(struct product_thread *t, size_t m, size_t n, size_t k, const float *a,
+		size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc);
 /* c (M, N) = a (M, K) b (K, N) + beta c */
-void product_nn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b,
-		size_t ldb, float beta, float *c, size_t ldc);
+void product_nn(struct product_thread *t, size_t m, size_t n, size_t k, const float *a,
+		size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc);
 /* c (M, N) = a (K, M)^T b (K, N) + beta c */
-void product_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b,
-		size_t ldb, float beta, float *c, size_t ldc);
+void product_tn(struct product_thread *t, size_t m, size_t n, size_t k, const float *a,
+		size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc);
 
 #endif

@@ -124,9 +124,27 @@ static void cpu_free(void *self)
 	struct cpu_stage *s = self;
 
 	pool_free(s->pool);
+	for (uint32_t i = 0; s->products && i < s->l->threads; i++)
+		product_thread_free(s->products[i]);
+	free(s->products);
 	free(s->arena);
 	free(s->saved);
 	free(s);
+}
+
+static int make_products(struct cpu_stage *s, struct error *err)
+{
+	if (s->l->bf16 && !product_has_bf16())
+		return error_set(err, -ENOTSUP, "this CPU has no bf16 products");
+	s->products = calloc(s->l->threads, sizeof(struct product_thread *));
+	if (!s->products)
+		return error_set(err, -ENOMEM, "no memory for a stage");
+	for (uint32_t i = 0; s->l->bf16 && i < s->l->threads; i++) {
+		s->products[i] = product_thread_new();
+		if (!s->products[i])
+			return error_set(err, -ENOMEM, "no memory for products in bf16");
+	}
+	return 0;
 }
 
 static int cpu_make(void **self, const struct stage_layout *l, uint32_t device,
@@ -159,6 +177,8 @@ static int cpu_make(void **self, const struct stage_layout *l, uint32_t device,
 		memset(s->array[i], 0, l->parameters * sizeof(float));
 	fill_angles(s);
 	rc = pool_new(&s->pool, l->threads, err);
+	if (!rc)
+		rc = make_products(s, err);
 	if (rc) {
 		cpu_free(s);
 		return rc;

@@ -8,6 +8,7 @@
 #include "model/backend.h"
 #include "model/cpu/attention.h"
 #include "model/cpu/pool.h"
+#include "model/cpu/product.h"
 #include "model/cpu/vector.h"
 
 /* What a layer's backward pass needs of its forward pass. The norms' and the activation's
@@ -44,10 +45,11 @@ struct cpu_stage {
 	const struct vector_ops *v;
 	struct attention_shape shape;
 	struct pool *pool;
-	size_t rows;   /* R */
-	size_t kv;     /* width of all keys */
-	size_t packed; /* C + 2 kv */
-	size_t chunk;  /* rows of logits at a time */
+	struct product_thread **products; /* (threads) each NULL, or for bf16 */
+	size_t rows;                      /* R */
+	size_t kv;                        /* width of all keys */
+	size_t packed;                    /* C + 2 kv */
+	size_t chunk;                     /* rows of logits at a time */
 
 	float *array[ARRAY_COUNT]; /* (P) each */
 	float *cosines, *sines;    /* (T, D / 2) */

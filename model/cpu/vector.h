@@ -70,6 +70,10 @@ struct vector_ops {
 	 * (softmax - onehot) * grad_scale, or 0 for target -1. */
 	float (*cross_entropy)(float *logits, size_t n, int32_t target, float grad_scale);
 
+	/* to (rows, n; no gaps) = x (rows, n; stride) rounded to the nearest bf16, halves to
+	 * even. */
+	void (*to_bf16)(uint16_t *to, const float *x, size_t stride, size_t rows, size_t n);
+
 	void (*add)(float *to, const float *from, size_t n);
 	/* AdamW number t; decay = h->weight_decay or 0. */
 	void (*adamw)(float *w, float *m, float *v, const float *g, size_t n, float scale,

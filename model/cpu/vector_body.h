@@ -307,6 +307,21 @@ static float cross_entropy(float *logits, size_t n, int32_t target, float grad_s
 	return loss;
 }
 
+static void to_bf16(uint16_t *to, const float *x, size_t stride, size_t rows, size_t n)
+{
+	for (size_t r = 0; r < rows; r++) {
+		const float *restrict from = x + r * stride;
+		uint16_t *restrict at = to + r * n;
+
+		for (size_t i = 0; i < n; i++) {
+			uint32_t bits;
+
+			memcpy(&bits, &from[i], sizeof(bits));
+			at[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+		}
+	}
+}
+
 static void add(float *to, const float *from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -344,6 +359,7 @@ const struct vector_ops VECTOR_SET = {
 	.scale_rows = scale_rows,
 	.row_dots = row_dots,
 	.cross_entropy = cross_entropy,
+	.to_bf16 = to_bf16,
 	.add = add,
 	.adamw = adamw,
 };

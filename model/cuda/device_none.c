@@ -62,8 +62,8 @@ void device_clear(struct device *d, void *to, size_t size)
 }
 
 void device_product(struct device *d, enum device_product kind, size_t m, size_t n, size_t k,
-		    const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
-		    size_t ldc)
+		    const float *a, size_t lda, const float *b, size_t ldb, float beta,
+		    float *c, size_t ldc)
 {
 	(void)d;
 	(void)kind;
@@ -79,8 +79,8 @@ void device_product(struct device *d, enum device_product kind, size_t m, size_t
 	(void)ldc;
 }
 
-void device_launch(struct device *d, enum device_kernel kernel, size_t blocks_x, size_t blocks_y,
-		   unsigned threads, size_t shared, const void *args)
+void device_launch(struct device *d, enum device_kernel kernel, size_t blocks_x,
+		   size_t blocks_y, unsigned threads, size_t shared, const void *args)
 {
 	(void)d;
 	(void)kernel;

@@ -30,7 +30,8 @@ static const char help[] =
 	"  --checkpoint-every N    and every N iterations\n"
 	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
 	"  --batches N             validation microbatches (default 16)\n"
-	"  --threads N --seed N --device cpu|cuda[:N] --format text|jsonl\n";
+	"it)\n"
+	"  --threads N --seed N --device cpu[:bf16]|cuda[:N] --format text|jsonl\n";
 
 struct session {
 	struct options o;

@@ -224,7 +224,9 @@ struct pair {
 static void pair_init(struct pair *p, const struct model_config *c, uint32_t index,
 		      uint32_t batch, uint32_t sequence)
 {
-	struct stage_options o = { 2, batch, sequence, 1, 5, "cpu" };
+	struct stage_options o = {
+		.slots = 2, .batch = batch, .sequence = sequence, .seed = 5
+	};
 	struct error err = { "" };
 	struct rng r;
 	float *w, *to;
@@ -425,7 +427,7 @@ static void logits_agree(void **state)
 static void failures_are_reported(void **state)
 {
 	struct model_config c = config;
-	struct stage_options o = { 1, 1, 4, 1, 5, "cpu" };
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4 };
 	struct error err = { "" };
 	struct stage *s;
 	void *gpu = NULL;

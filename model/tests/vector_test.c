@@ -143,6 +143,26 @@ static void softmax_in_tiles(void **state)
 	}
 }
 
+static void bf16_rounds_to_even(void **state)
+{
+	/* 1, 1 + half a step (down to even), 1 + one and a half (up), a little over half (up)
+	 */
+	static const float x[2][4] = { { 1, 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f },
+				       { -2.5f, 0, 0x1p-126f, 3e38f } };
+	static const uint16_t want[2][3] = { { 0x3f80, 0x3f80, 0x3f82 },
+					     { 0xc020, 0, 0x0080 } };
+	uint16_t got[2][3];
+
+	(void)state;
+	for (size_t set = 0; vector_ops_at(set); set++) {
+		memset(got, 0xff, sizeof(got));
+		vector_ops_at(set)->to_bf16(&got[0][0], &x[0][0], 4, 2, 3);
+		assert_memory_equal(got, want, sizeof(got));
+		vector_ops_at(set)->to_bf16(&got[0][0], &x[0][3], 1, 1, 1);
+		assert_int_equal(got[0][0], 0x3f81);
+	}
+}
+
 static void the_best_comes_first(void **state)
 {
 	(void)state;
@@ -157,6 +177,7 @@ int main(void)
 		cmocka_unit_test(activation_far_from_zero),
 		cmocka_unit_test(norms),
 		cmocka_unit_test(softmax_in_tiles),
+		cmocka_unit_test(bf16_rounds_to_even),
 		cmocka_unit_test(the_best_comes_first),
 	};
 
