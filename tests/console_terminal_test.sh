@@ -1,0 +1,101 @@
+#!/bin/bash
+# The console on every kind of terminal, locale and size; however it ends, the terminal is as it was.
+. "$(dirname "$0")/lib.sh"
+need skippipe-console tmux
+maker=${SKIPPIPE_BUILD:-$PWD/build}/tui/tests/view_test
+[ -x "$maker" ] || skip "tui/tests/view_test is not built"
+STREAM_KEEP=$dir/run.rec "$maker" >"$dir/maker.out" 2>&1 || die "no stream was made"
+
+socket=skippipe-console-$$
+undo+=("tmux -L $socket kill-server")
+tm() { tmux -u -L "$socket" "$@"; }
+screen() { tm capture-pane -p 2>/dev/null; }
+see() { # see SECONDS REGEX
+	local end=$((SECONDS + $1))
+	until screen | grep -qE -- "$2"; do
+		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s ($case)"; }
+		sleep 0.1
+	done
+}
+unset TMUX
+case=start
+tm -f /dev/null new-session -d -x 80 -y 24 "env PS1='ready> ' bash --norc" || skip "tmux cannot start here"
+see 10 'ready>'
+tm send-keys "stty -a >$dir/before" Enter
+
+back() { # the shell is there again, nothing is left of the console
+	see 10 'status='
+	tm resize-window -x 80 -y 24
+	sleep 0.2
+	tm send-keys "clear; stty -a >$dir/after" Enter
+	sleep 0.3
+	diff <(sed 's/rows [0-9]*; columns [0-9]*//' "$dir/before") <(sed 's/rows [0-9]*; columns [0-9]*//' "$dir/after") >"$dir/stty" ||
+		{ cat "$dir/stty"; die "the terminal's settings have changed ($case)"; }
+	[ "$(tm display-message -p '#{alternate_on} #{cursor_flag}')" = '0 1' ] || die "the screen was not put back ($case)"
+}
+start() { # start ENVIRONMENT OPTIONS: the console plays
+	tm send-keys "clear; env XDG_CONFIG_HOME=$dir/config $1 $bin/skippipe-console --play $dir/run.rec $2; echo status=\$?" Enter
+}
+
+for term in xterm-256color tmux-256color screen linux vt100; do
+	infocmp "$term" >/dev/null 2>&1 || continue
+	for locale in C C.UTF-8; do
+		case="$term $locale"
+		start "TERM=$term LC_ALL=$locale" ""
+		see 5 'it +4[0-9]'
+		see 5 'Pipeline'
+		tm send-keys '?'
+		see 5 'Help'
+		tm send-keys q
+		for key in 2 3 4 5 6 7 8; do tm send-keys $key; sleep 0.05; done
+		see 5 'Journal'
+		tm send-keys 1 q
+		back
+	done
+done
+
+# Sizes, changed under its feet.
+case=sizes
+start "TERM=tmux-256color LC_ALL=C.UTF-8" "--fps 60"
+see 5 'Pipeline'
+for size in 1x1 20x5 300x90 2x40 200x2 80x24 160x48 79x23 40x10; do
+	tm resize-window -x "${size%x*}" -y "${size#*x}"
+	tm send-keys Tab s Escape
+	sleep 0.1
+done
+for _ in $(seq 20); do tm resize-window -x $((RANDOM % 200 + 1)) -y $((RANDOM % 60 + 1)); done
+tm resize-window -x 120 -y 36
+see 5 'Pipeline'
+tm send-keys q
+back
+
+# Ended from outside, in order or not.
+for signal in TERM INT HUP SEGV ABRT BUS FPE ILL QUIT; do
+	case="signal $signal"
+	start "TERM=tmux-256color LC_ALL=C.UTF-8" ""
+	see 5 'Pipeline'
+	pid=$(pgrep -f -x "$bin/skippipe-console --play $dir/run.rec ?") || die "no console runs"
+	kill -"$signal" "$pid"
+	back
+done
+
+# No cursor, no colours, no terminal: lines.
+case=dumb
+start "TERM=dumb" "" && see 5 'iteration 40: loss'
+tm send-keys C-c
+see 5 'status=0'
+timeout 2 "$bin/skippipe-console" --play "$dir/run.rec" --speed 1000 >"$dir/plain.out" 2>"$dir/plain.err" </dev/null
+grep -q '^iteration 41: loss' "$dir/plain.out" || die "no lines where there is no terminal"
+grep -q $'\033' "$dir/plain.out" && die "an escape sequence among the plain lines"
+case=NO_COLOR
+start "TERM=tmux-256color LC_ALL=C.UTF-8 NO_COLOR=1" "" && see 5 'Pipeline'
+tm capture-pane -p -e | grep -qE $'\033\\[[0-9;]*(3[0-7]|4[0-7]|38|48)[;m]' && die "colours in spite of NO_COLOR"
+tm send-keys q
+back
+
+expect 2 'unknown option --nonsense' "$bin/skippipe-console" --nonsense
+expect 2 'is needed' "$bin/skippipe-console"
+expect 1 'No such file' "$bin/skippipe-console" --play "$dir/nothing.rec"
+expect 1 'no theme "nothing"' "$bin/skippipe-console" --play "$dir/run.rec" --theme nothing
+expect 2 'braille, block or ascii' "$bin/skippipe-console" --play "$dir/run.rec" --graph crayon
+echo "every terminal, locale, size and signal leaves the terminal as it was"
