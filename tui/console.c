@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "tui/export.h"
 #include "tui/plain.h"
 #include "tui/view.h"
 
@@ -51,19 +52,50 @@ static void find_folders(struct console *c)
 	c->folders[i] = NULL;
 }
 
+/* The command line's theme must be there; the config's should, and is only warned about. */
 static int choose_theme(struct console *c, struct error *err)
 {
-	int rc;
+	int rc = -ENOENT;
 
 	theme_plain(&c->theme);
-	if (c->options.theme)
+	if (c->options.theme) {
 		rc = theme_find(&c->theme, c->options.theme, c->folders, err);
-	else
-		rc = theme_find(&c->theme, "default", c->folders, err);
-	if (rc == -ENOENT && !c->options.theme)
+	} else {
+		if (*c->config.theme) {
+			rc = theme_find(&c->theme, c->config.theme, c->folders, err);
+			if (rc != 0)
+				ui_say(&c->ui, STYLE_WARNING, "config.json: %s", err->text);
+		}
+		if (rc != 0)
+			theme_find(&c->theme, "default", c->folders, err);
 		rc = 0; /* no themes installed: attributes only */
+	}
 	snprintf(c->ui.theme, sizeof(c->ui.theme), "%s", c->theme.name);
 	return rc;
+}
+
+static void read_config(struct console *c)
+{
+	char path[4096], *text;
+	struct error err = { "" };
+	size_t size;
+	int rc;
+
+	config_default(&c->config);
+	config_folder(path, "config.json");
+	rc = file_read(path, 1 << 20, &text, &size, &err);
+	if (rc == 0) {
+		rc = config_parse(&c->config, path, text, &err);
+		free(text);
+	}
+	if (rc != 0 && rc != -ENOENT)
+		ui_say(&c->ui, STYLE_WARNING, "%s", err.text);
+	if (c->options.graph < 0)
+		c->options.graph = c->config.graph;
+	if (c->options.fps == 0)
+		c->options.fps = c->config.fps;
+	c->options.no_color |= c->config.no_color;
+	c->ui.mouse = c->ui.want_mouse = c->config.mouse;
 }
 
 static void read_keys(struct console *c)
@@ -153,6 +185,8 @@ int console_open(struct console *c, const struct options *o, struct error *err)
 	c->ui.owner = o->owner;
 	c->ui.local_us = c->ui.link_since_us = c->now_us;
 	find_folders(c);
+	read_config(c);
+	read_keys(c);
 	rc = choose_theme(c, err);
 	if (rc == 0)
 		rc = state_new(&c->state);
@@ -169,7 +203,6 @@ int console_open(struct console *c, const struct options *o, struct error *err)
 		console_close(c);
 		return rc;
 	}
-	read_keys(c);
 	if (c->play)
 		ui_link_is(&c->ui, UI_RECORDED, "");
 	return 0;
@@ -397,19 +430,51 @@ static void change_theme(struct console *c)
 		terminal_theme(c->terminal, &c->theme);
 }
 
+static const struct {
+	const char *name, *suffix;
+} exports[] = { { "text", "txt" }, { "svg", "svg" }, { "jsonl", "jsonl" }, { "csv", "csv" },
+	{ "trace", "trace.json" } };
+
+static char *exported(struct console *c, int what)
+{
+	switch (what) {
+	case 0:
+		return screen_dump(c->screen);
+	case 1:
+		return export_svg(c->screen, &c->theme, strcmp(c->theme.name, "light") != 0);
+	case 2:
+		return export_jsonl(c->state);
+	case 3:
+		return export_csv(c->state);
+	default:
+		return export_trace(c->state);
+	}
+}
+
+/* In the folder the console was started in, named after the moment. */
 static void export_view(struct console *c)
 {
+	const char *name = *c->ui.want_export_name ? c->ui.want_export_name : "text";
 	struct error err = { "" };
-	char path[64], *text;
+	char stem[64], path[96], *text;
 	time_t now = time(NULL);
+	int what = 0;
 	struct tm tm;
 
-	localtime_r(&now, &tm);
-	strftime(path, sizeof(path), "skippipe-view-%Y%m%d-%H%M%S.txt", &tm);
+	while (what < 5 && strcmp(exports[what].name, name) != 0)
+		what++;
+	if (what == 5) {
+		ui_say(&c->ui, STYLE_ALERT, "export what? text, svg, jsonl, csv or trace");
+		return;
+	}
 	if (!c->screen)
 		return;
+	localtime_r(&now, &tm);
+	strftime(stem, sizeof(stem), "skippipe-%Y%m%d-%H%M%S", &tm);
+	snprintf(path, sizeof(path), "%s.%s", stem, exports[what].suffix);
+	c->ui.toast[0] = '\0';
 	view_draw(c->screen, c->state, &c->ui);
-	text = screen_dump(c->screen);
+	text = exported(c, what);
 	if (!text || file_write(path, text, strlen(text), 0644, &err) != 0)
 		ui_say(&c->ui, STYLE_ALERT, "%s", text ? err.text : "out of memory");
 	else

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "tui/config.h"
 #include "tui/connection.h"
 #include "tui/options.h"
 #include "tui/record.h"
@@ -12,6 +13,7 @@
 
 struct console {
 	struct options options;
+	struct config config;
 	char name[64];
 	struct ui ui;
 	struct state *state;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/json_line.h"
+
 static const struct keymap_entry entries[] = {
 	{ ACTION_VIEW_OVERVIEW, GROUP_VIEWS, "view-overview", "1", NULL, "Overview: the whole run on one screen" },
 	{ ACTION_VIEW_NODES, GROUP_VIEWS, "view-nodes", "2", NULL, "Nodes: device, slots, heartbeat, compute, weights" },
@@ -180,19 +182,6 @@ enum action keymap_action(const struct keymap *map, uint32_t key)
 	return ACTION_NONE;
 }
 
-static int line_of(const char *json, const char *key)
-{
-	char quoted[80];
-	const char *at;
-	int line = 1;
-
-	snprintf(quoted, sizeof(quoted), "\"%s\"", key);
-	at = strstr(json, quoted);
-	for (const char *p = json; at && p < at; p++)
-		line += *p == '\n';
-	return line;
-}
-
 static int bind_json(struct keymap *map, const char *name, const char *json, const char *key,
 	const json_t *v, struct error *err)
 {
@@ -205,9 +194,9 @@ static int bind_json(struct keymap *map, const char *name, const char *json, con
 			a = entries[i].action;
 	if (a == ACTION_NONE)
 		return error_set(err, -EINVAL, "%s:%d: %s: there is no such action", name,
-				 line_of(json, key), key);
+				 json_line(json, key), key);
 	if (n > KEYMAP_EACH)
-		return error_set(err, -EINVAL, "%s:%d: %s: at most %d keys", name, line_of(json, key),
+		return error_set(err, -EINVAL, "%s:%d: %s: at most %d keys", name, json_line(json, key),
 				 key, KEYMAP_EACH);
 	for (size_t i = 0; i < n; i++) {
 		const char *text = json_string_value(json_is_array(v) ? json_array_get(v, i) : v);
@@ -215,7 +204,7 @@ static int bind_json(struct keymap *map, const char *name, const char *json, con
 		if (!text || keymap_parse_key(text, &keys[i]) != 0)
 			return error_set(err, -EINVAL, "%s:%d: %s: expected a key such as \"x\", "
 				"\"ctrl-x\", \"space\", \"pageup\", or a list of them", name,
-				line_of(json, key), key);
+				json_line(json, key), key);
 	}
 	bind(map, a, keys, (int)n);
 	return 0;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "tui/console.h"
+#include "tui/manual.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000 };
 
@@ -94,8 +95,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "skippipe console: %s\n", err.text);
 		return EXIT_USAGE;
 	}
-	if (options.help || options.version) {
-		fputs(options.help ? options_help : "skippipe console " SKIPPIPE_VERSION "\n", stdout);
+	if (options.help || options.version || options.manual || options.keys) {
+		if (options.manual)
+			manual_page(stdout);
+		else if (options.keys)
+			manual_keys(stdout);
+		else
+			fputs(options.help ? options_help : "skippipe console " SKIPPIPE_VERSION "\n", stdout);
 		return EXIT_DONE;
 	}
 	signals = hold_signals();

@@ -28,7 +28,8 @@ const char options_help[] =
 	"\n"
 	"  --record FILE         keep what the controller says\n"
 	"  --play FILE           show a kept stream, without a controller; --speed X times faster\n"
-	"  --help --version\n";
+	"  --help --version\n"
+	"  --manual              the manual page, for man -l -; --keys: the keys as a table\n";
 
 static int parse_number(const char *name, const char *text, double least, double most, double *out,
 	struct error *err)
@@ -104,7 +105,7 @@ static int check(const struct options *o, int argc, char **argv, struct error *e
 {
 	if (optind < argc)
 		return error_set(err, -EINVAL, "unexpected \"%s\"", argv[optind]);
-	if (o->help || o->version)
+	if (o->help || o->version || o->manual || o->keys)
 		return 0;
 	if (!o->play && !o->connect)
 		return error_set(err, -EINVAL, "--connect ADDRESS is needed (or --play FILE); --help says more");
@@ -118,7 +119,7 @@ static int check(const struct options *o, int argc, char **argv, struct error *e
 
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
-	enum { READONLY = 256, PLAIN, NO_COLOR, OWNER, HELP, VERSION };
+	enum { READONLY = 256, PLAIN, NO_COLOR, OWNER, HELP, VERSION, MANUAL, KEYS };
 	static const struct option longs[] = {
 		{ "connect", 1, NULL, 'c' }, { "controller-key", 1, NULL, 'C' }, { "key", 1, NULL, 'k' },
 		{ "name", 1, NULL, 'n' }, { "theme", 1, NULL, 't' }, { "play", 1, NULL, 'p' },
@@ -126,7 +127,8 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		{ "speed", 1, NULL, 's' }, { "readonly", 0, NULL, READONLY },
 		{ "plain", 0, NULL, PLAIN }, { "no-color", 0, NULL, NO_COLOR },
 		{ "owner", 0, NULL, OWNER }, { "help", 0, NULL, HELP },
-		{ "version", 0, NULL, VERSION }, { NULL, 0, NULL, 0 },
+		{ "version", 0, NULL, VERSION },
+		{ "manual", 0, NULL, MANUAL }, { "keys", 0, NULL, KEYS }, { NULL, 0, NULL, 0 },
 	};
 	int option, rc;
 
@@ -140,6 +142,8 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		o->owner |= option == OWNER;
 		o->help |= option == HELP;
 		o->version |= option == VERSION;
+		o->manual |= option == MANUAL;
+		o->keys |= option == KEYS;
 		if (option == ':')
 			return error_set(err, -EINVAL, "%s needs a value", argv[optind - 1]);
 		if (option == '?')

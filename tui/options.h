@@ -12,7 +12,7 @@ struct options {
 	int graph;      /* enum graph; -1: what the terminal can show */
 	int fps;        /* 0: by itself */
 	double speed;   /* of --play */
-	bool readonly, plain, no_color, owner, help, version;
+	bool readonly, plain, no_color, owner, help, version, manual, keys;
 };
 
 extern const char options_help[];

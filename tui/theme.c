@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "tui/json_line.h"
 
 static const char *const colour_names[16] = {
 	"black", "red", "green", "yellow", "blue", "magenta", "cyan", "white", "bright-black",
@@ -34,20 +35,6 @@ void theme_plain(struct theme *out)
 	for (size_t i = 0; i < sizeof(bold); i++)
 		out->styles[bold[i]].attributes = THEME_BOLD;
 	out->styles[STYLE_LOST].attributes = THEME_REVERSE;
-}
-
-/* jansson tells the line of a broken file only: the line of a key is looked for in the text. */
-static int line_of(const char *json, const char *key)
-{
-	char quoted[80];
-	const char *at;
-	int line = 1;
-
-	snprintf(quoted, sizeof(quoted), "\"%s\"", key);
-	at = strstr(json, quoted);
-	for (const char *p = json; at && p < at; p++)
-		line += *p == '\n';
-	return line;
 }
 
 /* The nearest of the 6x6x6 cube and the 24 greys. */
@@ -135,7 +122,7 @@ static int parse_style(struct theme_style *out, const char *file, const char *js
 
 	if (!json_is_object(v))
 		return error_set(err, -EINVAL, "%s:%d: styles.%s: an object was expected", file,
-				 line_of(json, style), style);
+				 json_line(json, style), style);
 	json_object_foreach((json_t *)(uintptr_t)v, key, one) {
 		int rc;
 
@@ -147,10 +134,10 @@ static int parse_style(struct theme_style *out, const char *file, const char *js
 			rc = parse_attributes(one, &out->attributes);
 		else
 			return error_set(err, -EINVAL, "%s:%d: styles.%s.%s: unknown key (fg, bg, attributes)",
-					 file, line_of(json, style), style, key);
+					 file, json_line(json, style), style, key);
 		if (rc != 0)
 			return error_set(err, rc, "%s:%d: styles.%s.%s: expected %s", file,
-					 line_of(json, style), style, key, key[0] == 'a' ?
+					 json_line(json, style), style, key, key[0] == 'a' ?
 					 "a list of bold, dim, underline, reverse, italic" :
 					 "default, a colour's name, 0..255 or \"#rrggbb\"");
 	}
@@ -171,7 +158,7 @@ static int parse_styles(struct theme *t, const char *file, const char *json, con
 
 		if (style_parse(key, &which) != 0)
 			return error_set(err, -EINVAL, "%s:%d: styles.%s: there is no such style", file,
-					 line_of(json, key), key);
+					 json_line(json, key), key);
 		rc = parse_style(&t->styles[which], file, json, key, one, err);
 		if (rc != 0)
 			return rc;
@@ -190,7 +177,7 @@ static int parse_root(struct theme *t, const char *file, const char *json, const
 	json_object_foreach((json_t *)(uintptr_t)root, key, one)
 		if (strcmp(key, "format") != 0 && strcmp(key, "name") != 0 && strcmp(key, "styles") != 0)
 			return error_set(err, -EINVAL, "%s:%d: %s: unknown key (format, name, styles)",
-					 file, line_of(json, key), key);
+					 file, json_line(json, key), key);
 	if (!format || strcmp(format, "skippipe.theme/1") != 0)
 		return error_set(err, -EINVAL, "%s: format: \"skippipe.theme/1\" was expected", file);
 	if (!name || !*name || strlen(name) >= sizeof(t->name))

@@ -466,6 +466,7 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		break;
 	case ACTION_EXPORT:
 		u->want_export = true;
+		u->want_export_name[0] = '\0';
 		break;
 	case ACTION_QUIT:
 		quit(u, s);

@@ -120,6 +120,7 @@ struct ui {
 	uint64_t last_id;          /* of our commands */
 	bool want_quit, want_theme, want_export, want_redraw, want_mouse;
 	char want_theme_name[64];  /* "" the next one */
+	char want_export_name[16]; /* "" text */
 };
 
 void ui_init(struct ui *u, enum graph graph);

@@ -189,7 +189,10 @@ static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 		snprintf(u->filter, sizeof(u->filter), "%.40s", one ? one : "");
 	else if (strcmp(name, "stop") == 0)
 		stop(u, s);
-	else if (strcmp(name, "theme") == 0) {
+	else if (strcmp(name, "export") == 0) {
+		u->want_export = true;
+		snprintf(u->want_export_name, sizeof(u->want_export_name), "%.15s", one ? one : "");
+	} else if (strcmp(name, "theme") == 0) {
 		u->want_theme = true;
 		snprintf(u->want_theme_name, sizeof(u->want_theme_name), "%.60s", one ? one : "");
 	} else

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tui/command.h"
+#include "tui/config.h"
 #include "tui/keymap.h"
 #include "tui/layout.h"
 #include "tui/look.h"
@@ -176,6 +177,27 @@ static void keys(void **unused)
 	assert_memory_equal(&same, &map, sizeof(map));
 }
 
+static void configs(void **unused)
+{
+	struct error err = { "" };
+	struct config c;
+
+	(void)unused;
+	config_default(&c);
+	assert_int_equal(config_parse(&c, "c.json", "{\"theme\": \"light\", \"graph\": \"block\", \"fps\": 4,"
+		" \"mouse\": true, \"color\": false}", &err), 0);
+	assert_string_equal(c.theme, "light");
+	assert_true(c.graph == 1 && c.fps == 4 && c.mouse && c.no_color);
+	config_default(&c);
+	assert_int_equal(config_parse(&c, "c.json", "{\n\"fbs\": 4,\n\"theme\": \"mono\"}", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "c.json:2: fbs"));
+	assert_string_equal(c.theme, "mono"); /* the rest of the file holds */
+	assert_int_equal(config_parse(&c, "c.json", "{\"fps\": 0}", &err), -EINVAL);
+	assert_int_equal(config_parse(&c, "c.json", "[]", &err), -EINVAL);
+	assert_int_equal(config_parse(&c, "c.json", "{", &err), -EINVAL);
+	assert_int_equal(c.fps, 0);
+}
+
 static void words(void **unused)
 {
 	char text[16];
@@ -236,7 +258,7 @@ static void records(void **unused)
 
 static const struct CMUnitTest all[] = {
 	cmocka_unit_test(screen_clips), cmocka_unit_test(screen_is_safe), cmocka_unit_test(layout_holds),
-	cmocka_unit_test(themes), cmocka_unit_test(keys), cmocka_unit_test(words),
+	cmocka_unit_test(themes), cmocka_unit_test(keys), cmocka_unit_test(words), cmocka_unit_test(configs),
 	cmocka_unit_test(records),
 };
 

@@ -1,0 +1,137 @@
+#!/bin/bash
+# The operator's acts, by keys, on a live run: each is previewed, done, seen, and undone where it can
+# be. A second console cannot act while the first holds the lease.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
+socket=skippipe-acts-$$
+undo+=("tmux -L $socket kill-server")
+tm() { tmux -u -L "$socket" "$@"; }
+screen() { tm capture-pane -p -t "$pane" 2>/dev/null; }
+see() { # see SECONDS REGEX
+	local end=$((SECONDS + $1))
+	until screen | grep -qE -- "$2"; do
+		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s"; }
+		sleep 0.1
+	done
+}
+keys() { local k; for k in "$@"; do tm send-keys -t "$pane" "$k"; sleep 0.2; done; }
+type() { tm send-keys -t "$pane" -l "$1"; sleep 0.2; tm send-keys -t "$pane" Enter; sleep 0.2; }
+number() { screen | sed -n "s/.*$1 *\([0-9]*\).*/\1/p" | head -n 1; }
+
+unset TMUX
+run=$dir/run
+pane=one:0
+tm -f /dev/null new-session -d -s one -x 160 -y 48 \
+	"env XDG_RUNTIME_DIR= XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe demo --agents 12 --stages 3,3,3,3 --skip 1/4 --run-dir $run 2>$dir/demo.err; echo status=\$?; sleep 100" ||
+	skip "tmux cannot start here"
+see 40 'LIVE .*nodes 12/12'
+see 40 'it[0-9]+ said'
+
+# The skip ratio: a preview, then another plan, whose prediction is scored.
+before=$(number 'plan')
+keys s +
+see 5 'iteration +[0-9.]+ -> [0-9.]+ s'
+keys Enter
+see 2 '1Over 2Nodes'
+[ "$(number 'plan')" = "$before" ] || die "Enter on a fresh dialog applied it"
+keys s +
+see 5 'iteration +[0-9.]+ -> '
+keys Tab Enter
+see 5 'ARMED'
+see 20 'skip 2/4='
+[ "$(number plan)" -gt "$before" ] || die "no new plan"
+see 20 'skip 1/4 -> 2/4'
+after=$(number ' it')
+see 30 "it($((after + 1))|$((after + 2))|$((after + 3))) said"
+
+# A node is marked failed and comes back.
+keys :
+type 'node 5'
+keys F
+see 5 'other cop'
+keys Tab Enter
+see 10 '05!FAIL'
+see 20 'nodes 11/12'
+keys R
+see 5 'Recover n05'
+keys Tab Enter
+see 40 'nodes 12/12'
+
+# Undo brings the skip ratio or the node back, whatever came last.
+keys u
+see 5 'undo #'
+keys Escape
+
+# Every fault that heals: injected, seen, healed.
+for fault in hang slow-node slow-link loss partition; do
+	see 60 "nodes 12/12"
+	keys :
+	type "inject $fault 7 300s"
+	see 5 "Inject: $fault"
+	[ $fault = partition ] && { tm send-keys -t "$pane" 7; sleep 0.2; keys Tab; }
+	keys Tab Enter
+	see 10 "fault#[0-9]+ $fault n07"
+	keys X
+	see 10 'healed|0 faults|all is well|heals'
+	end=$((SECONDS + 20))
+	while screen | grep -q "fault#[0-9]* $fault"; do [ $SECONDS -lt $end ] || { screen; die "$fault was not healed"; }; sleep 0.2; done
+done
+
+# A kill is asked for by the node's number.
+see 60 'nodes 12/12'
+keys :
+type 'inject kill 9 300s'
+see 5 'type the node'
+keys Tab Enter
+see 5 'type the node'
+keys 9 Tab Tab Enter
+see 15 '09!DEAD'
+see 20 'nodes 11/12'
+
+# Pause, step, go on.
+keys P
+see 20 'PAUSED'
+at=$(number ' it')
+keys .
+sleep 2
+see 20 'PAUSED'
+[ "$(number ' it')" -gt "$at" ] || die "a step made no iteration"
+keys P
+see 20 ' LIVE '
+
+# A second console watches, and may not act while the first holds the lease.
+"$bin/skippipe" keygen --help >/dev/null 2>&1
+controller=$(sed -n 's/.*--connect \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))
+key=$(sed -n 's/.*--controller-key \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))
+"$bin/skippipe-console" --connect "$controller" --controller-key "$key" --key "$dir/other.key" --plain \
+	>"$dir/other.out" 2>&1 </dev/null &
+other=$!
+started+=($other)
+end=$((SECONDS + 10))
+until grep -q 'not admitted' "$dir/other.out"; do
+	[ $SECONDS -lt $end ] || { cat "$dir/other.out"; die "a stranger was not told that it is not admitted"; }
+	sleep 0.2
+done
+public=$(sed -n 's/.*admit ADMITTED \([0-9a-f]*\) .*/\1/p' "$dir/other.out" | head -n 1)
+"$bin/skippipe" admit "$run/keys/admitted" "$public" console second >"$dir/admit.out" 2>&1 || { cat "$dir/admit.out"; die "cannot admit"; }
+end=$((SECONDS + 20))
+until grep -q '^iteration' "$dir/other.out"; do
+	[ $SECONDS -lt $end ] || { cat "$dir/other.out"; die "the admitted console sees nothing"; }
+	sleep 0.2
+done
+kill -TERM $other
+pane=two:0
+tm new-session -d -s two -x 80 -y 24 \
+	"env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe-console --connect $controller --controller-key $key --key $dir/other.key; sleep 100"
+see 10 'held by'
+keys X
+see 5 'refused: .*lease'
+keys q
+
+pane=one:0
+keys q
+see 5 'ends the run'
+keys Tab Enter
+see 30 'status=0'
+check_gone "$run"
+echo "every act was previewed, done and seen; a second console was kept from acting"

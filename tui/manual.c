@@ -1,0 +1,103 @@
+#include "tui/manual.h"
+
+#include <string.h>
+
+#include "tui/command.h"
+#include "tui/keymap.h"
+#include "tui/options.h"
+
+/* roff reads a leading dot or quote, hyphens and backslashes its own way. */
+static void escape(FILE *to, const char *text)
+{
+	bool start = true;
+
+	for (; *text; text++) {
+		if (start && (*text == '.' || *text == '\''))
+			fputs("\\&", to);
+		if (*text == '\\')
+			fputs("\\e", to);
+		else if (*text == '-')
+			fputs("\\-", to);
+		else
+			fputc(*text, to);
+		start = *text == '\n';
+	}
+}
+
+static void keys_of(const struct keymap *map, enum action a, char out[64])
+{
+	char key[16];
+
+	out[0] = '\0';
+	for (int k = 0; k < KEYMAP_EACH && map->keys[a][k]; k++) {
+		keymap_show(map->keys[a][k], key);
+		snprintf(out + strlen(out), 64 - strlen(out), "%s%s", k ? " " : "", key);
+	}
+}
+
+void manual_page(FILE *to)
+{
+	struct keymap map;
+	char keys[64];
+
+	keymap_default(&map);
+	fprintf(to, ".TH SKIPPIPE\\-CONSOLE 1 \"\" \"skippipe %s\" \"User Commands\"\n.SH NAME\n"
+		"skippipe\\-console \\- watch and steer a training run from a terminal\n.SH SYNOPSIS\n.nf\n",
+		SKIPPIPE_VERSION);
+	escape(to, options_help);
+	fputs(".fi\n.SH KEYS\n", to);
+	for (int g = 0; g < GROUPS; g++) {
+		fprintf(to, ".SS %s\n", keymap_group_name((enum keymap_group)g));
+		for (int a = 1; a < ACTIONS; a++) {
+			const struct keymap_entry *e = keymap_find((enum action)a);
+
+			if (!e || e->group != (enum keymap_group)g)
+				continue;
+			keys_of(&map, (enum action)a, keys);
+			fputs(".TP\n.B \"", to);
+			escape(to, keys);
+			fprintf(to, "\"\n");
+			escape(to, e->help);
+			fprintf(to, " (");
+			escape(to, e->name);
+			fputs(")\n", to);
+		}
+	}
+	fputs(".SH COMMANDS\nTyped after a colon.\n", to);
+	for (size_t i = 0; i < command_count(); i++) {
+		const struct command_entry *e = command_at(i);
+
+		fputs(".TP\n.B \"", to);
+		escape(to, e->name);
+		fputs(*e->arguments ? " " : "", to);
+		escape(to, e->arguments);
+		fputs("\"\n", to);
+		escape(to, e->help);
+		fputc('\n', to);
+	}
+	fputs(".SH FILES\n.TP\n.I ~/.config/skippipe/config.json\ntheme, graph, fps, mouse, color\n.TP\n"
+	      ".I ~/.config/skippipe/keys.json\naction: key, or a list of keys\n.TP\n"
+	      ".I ~/.config/skippipe/themes/*.json\nthemes of your own\n.TP\n"
+	      ".I ~/.config/skippipe/console.key\nthis console's key, made when it is missing\n"
+	      ".SH ENVIRONMENT\nNO_COLOR, XDG_CONFIG_HOME, TERM, LC_ALL, SSH_CONNECTION (fewer pictures a second)\n"
+	      ".SH SEE ALSO\n.BR skippipe (1)\n", to);
+}
+
+void manual_keys(FILE *to)
+{
+	struct keymap map;
+	char keys[64];
+
+	keymap_default(&map);
+	fputs("| key | does | name in keys.json |\n|---|---|---|\n", to);
+	for (int g = 0; g < GROUPS; g++) {
+		for (int a = 1; a < ACTIONS; a++) {
+			const struct keymap_entry *e = keymap_find((enum action)a);
+
+			if (!e || e->group != (enum keymap_group)g)
+				continue;
+			keys_of(&map, (enum action)a, keys);
+			fprintf(to, "| `%s` | %s | `%s` |\n", keys, e->help, e->name);
+		}
+	}
+}
