@@ -14,7 +14,7 @@
 #include "tui/plain.h"
 #include "tui/view.h"
 
-enum { MESSAGES_A_TURN = 256, HELD_MOST = 32 << 20 };
+enum { MESSAGES_A_TURN = 256, HISTORY_MOST = 64 << 20 };
 
 static const char *const shipped[] = { "default", "light", "mono", "colour-blind-safe", "solarized",
 	"high-contrast" };
@@ -191,6 +191,8 @@ int console_open(struct console *c, const struct options *o, struct error *err)
 	if (rc == 0)
 		rc = state_new(&c->state);
 	if (rc == 0)
+		rc = history_new(&c->history, HISTORY_MOST);
+	if (rc == 0)
 		rc = open_source(c, err);
 	if (rc == 0 && o->record) {
 		c->record = fopen(o->record, "we");
@@ -217,83 +219,118 @@ void console_close(struct console *c)
 	if (c->record)
 		fclose(c->record);
 	state_free(c->state);
-	free(c->held);
+	history_free(c->history);
 	memset(c, 0, sizeof(*c));
 }
 
 /* ---- messages ---- */
 
-static void apply(struct console *c, const void *data, size_t size)
+static void say_plain(struct console *c, const struct msg *m)
 {
 	char line[1024];
-	struct msg m;
 
-	if (msg_decode(&m, data, size) != 0)
-		return; /* sealed and yet malformed: another version; what it says is not for us */
-	state_apply(c->state, &m);
-	ui_heard(&c->ui, c->state, &m);
-	if (c->options.plain && plain_line(c->state, &m, line, sizeof(line))) {
-		puts(line);
-		fflush(stdout);
-		c->hung_up |= ferror(stdout) != 0;
-	}
-	msg_clear(&m);
-	c->stale = true;
-}
-
-/* Frozen: kept for later. Too much to keep: thrown away, and a snapshot asked for at the thaw. */
-static void hold(struct console *c, const void *data, size_t size)
-{
-	uint32_t n = (uint32_t)size;
-	unsigned char *more;
-	struct msg m;
-
-	if (msg_decode(&m, data, size) == 0) {
-		if (m.type == MSG_SEE_PREVIEW || m.type == MSG_SEE_REPLY)
-			ui_heard(&c->ui, c->state, &m);
-		msg_clear(&m);
-	}
-	if (c->n_held + size + sizeof(n) > HELD_MOST)
+	if (!c->options.plain || !plain_line(c->state, m, line, sizeof(line)))
 		return;
-	if (c->n_held + size + sizeof(n) > c->room_held) {
-		size_t room = 2 * (c->n_held + size) + 65536;
-
-		more = realloc(c->held, room);
-		if (!more)
-			return;
-		c->held = more;
-		c->room_held = room;
-	}
-	memcpy(c->held + c->n_held, &n, sizeof(n));
-	memcpy(c->held + c->n_held + sizeof(n), data, size);
-	c->n_held += sizeof(n) + size;
+	puts(line);
+	fflush(stdout);
+	c->hung_up |= ferror(stdout) != 0;
 }
 
-static void thaw(struct console *c)
+/* The history is full: it begins anew with a snapshot, at once or, while the picture is still, at
+ * the thaw. Without a controller to ask (a recorded stream) the picture goes on, but not back. */
+static void history_is_full(struct console *c, const struct msg *m)
 {
-	for (size_t at = 0; at < c->n_held;) {
-		uint32_t n;
-
-		memcpy(&n, c->held + at, sizeof(n));
-		apply(c, c->held + at + sizeof(n), n);
-		at += sizeof(n) + n;
+	if (c->ui.frozen) {
+		c->missed = true;
+		return;
 	}
-	c->n_held = 0;
+	history_clear(c->history);
+	c->applied = 0;
+	state_apply(c->state, m);
+	c->state->resync = true;
 }
 
-static void take(struct console *c, const void *data, size_t size)
+/* at_us: when it came, on the clock of the history. */
+static void take(struct console *c, int64_t at_us, const void *data, size_t size)
 {
+	struct msg m;
+
 	c->ui.heard_us = c->now_us;
 	if (c->record && record_write(c->record, c->now_us, data, size) != 0) {
 		ui_say(&c->ui, STYLE_ALERT, "%s: cannot write: recording stops", c->options.record);
 		fclose(c->record);
 		c->record = NULL;
 	}
-	if (c->ui.frozen)
-		hold(c, data, size);
-	else
-		apply(c, data, size);
+	if (msg_decode(&m, data, size) != 0)
+		return; /* sealed and yet malformed: another version; what it says is not for us */
+	if (history_append(c->history, at_us, data, size) != 0) {
+		history_is_full(c, &m);
+	} else if (!c->ui.frozen) {
+		state_apply(c->state, &m);
+		c->applied = history_count(c->history);
+		say_plain(c, &m);
+	}
+	ui_heard(&c->ui, c->state, &m);
+	msg_clear(&m);
+	c->stale = true;
 }
+
+/* ---- the cursor ---- */
+
+static void to_live(struct console *c)
+{
+	while (c->applied < history_count(c->history))
+		history_apply(c->history, c->applied++, c->state);
+	if (c->missed)
+		c->state->resync = true;
+	c->missed = false;
+	c->ui.frozen = false;
+	c->ui.behind_us = 0;
+}
+
+/* A twentieth of an iteration. */
+static int64_t scrub_step_us(const struct console *c)
+{
+	double scale = c->state->run.time_scale > 0 ? c->state->run.time_scale : 1;
+	double us = (double)c->state->plan.see.iteration_s * scale * 1e6 / 20;
+
+	return us > 20000 && us < 60e6 ? (int64_t)us : 100000;
+}
+
+static void scrub(struct console *c)
+{
+	int64_t last = history_last_us(c->history), first = history_first_us(c->history), status_at, to;
+
+	if (c->ui.want_scrub == SCRUB_LIVE || history_count(c->history) == 0) {
+		to_live(c);
+		return;
+	}
+	if (!c->ui.frozen || c->ui.behind_us == 0) /* frozen by hand: from what it holds */
+		c->cursor_us = c->applied > 0 ? history_at(c->history, c->applied - 1) : last;
+	to = c->cursor_us + (c->ui.want_scrub == SCRUB_BACK ? -1 : 1) * scrub_step_us(c);
+	if (c->ui.want_scrub == SCRUB_EVENT_BACK || c->ui.want_scrub == SCRUB_EVENT_ON) {
+		to = history_event(c->history, c->cursor_us, c->ui.want_scrub == SCRUB_EVENT_ON ? 1 : -1);
+		if (to < 0) {
+			ui_say(&c->ui, STYLE_TEXT, "no event that way");
+			return;
+		}
+	}
+	if (to >= last) {
+		to_live(c);
+		return;
+	}
+	to = to < first ? first : to;
+	if (history_seek(c->history, to, &c->state, &c->applied, &status_at) != 0)
+		return;
+	c->cursor_us = to;
+	c->ui.frozen = true;
+	c->ui.still_us = c->state->status.now_us + (to - status_at);
+	c->ui.behind_us = last - to;
+	c->ui.span_us = last - first;
+	c->ui.toast[0] = '\0';
+}
+
+/* ---- where messages come from ---- */
 
 static void play(struct console *c)
 {
@@ -310,7 +347,7 @@ static void play(struct console *c)
 	upto = c->play_base_us + (int64_t)((double)(c->now_us - c->play_local_us) * c->options.speed);
 	for (int i = 0; i < 4096 && record_next_at(c->play, &at) == 0 && at <= upto; i++)
 		if (record_next(c->play, &at, &data, &size) == 0)
-			take(c, data, size);
+			take(c, at, data, size);
 }
 
 static void link_news(struct console *c, const struct connection_news *news)
@@ -334,8 +371,6 @@ void console_read_messages(struct console *c)
 {
 	struct connection_news news;
 
-	if (!c->ui.frozen && c->n_held > 0)
-		thaw(c);
 	if (c->play) {
 		play(c);
 		return;
@@ -345,7 +380,7 @@ void console_read_messages(struct console *c)
 		if (news.event == CONNECTION_NOTHING)
 			break;
 		if (news.event == CONNECTION_MESSAGE)
-			take(c, news.data, news.size);
+			take(c, c->now_us, news.data, news.size);
 		else
 			link_news(c, &news);
 	}
@@ -484,6 +519,9 @@ static void export_view(struct console *c)
 
 void console_do_wishes(struct console *c)
 {
+	if (c->ui.want_scrub != SCRUB_NONE)
+		scrub(c);
+	c->ui.want_scrub = SCRUB_NONE;
 	if (c->ui.want_theme)
 		change_theme(c);
 	if (c->ui.want_export)

@@ -6,6 +6,7 @@
 
 #include "tui/config.h"
 #include "tui/connection.h"
+#include "tui/history.h"
 #include "tui/options.h"
 #include "tui/record.h"
 #include "tui/terminal.h"
@@ -30,8 +31,10 @@ struct console {
 	bool stale;                  /* something changed since it was drawn */
 	bool hung_up;                /* the terminal is gone */
 	bool refused;
-	unsigned char *held;         /* frozen: messages as record.h writes them */
-	size_t n_held, room_held;
+	struct history *history;
+	size_t applied;              /* messages of it that the state holds */
+	int64_t cursor_us;           /* while frozen: the moment shown, on the history's clock */
+	bool missed;                 /* messages came that the history had no room for */
 	char theme_folders[3][4096];
 	const char *folders[4];
 };

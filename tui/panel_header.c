@@ -19,7 +19,10 @@ static void add_link(struct chips *c, const struct state *s, const struct ui *u)
 		chips_add(c, 9, STYLE_LOST, " REFUSED ");
 	else if (u->link == UI_LOST)
 		chips_add(c, 9, STYLE_LOST, " LOST %s ", age);
-	else if (u->frozen)
+	else if (u->frozen && u->behind_us > 0) {
+		look_age((double)u->behind_us / 1e6, age);
+		chips_add(c, 9, STYLE_LOST, " REPLAY -%s ", age);
+	} else if (u->frozen)
 		chips_add(c, 9, STYLE_LOST, " FROZEN ");
 	else if (s->status.phase == PHASE_STALLED)
 		chips_add(c, 9, STYLE_LOST, " STALLED ");
@@ -148,6 +151,23 @@ void panel_header(struct screen *out, struct rect at, const struct state *s, con
 		second_line(out, at, s, u);
 }
 
+/* Where the cursor stands in what can be shown, and the keys that move it. */
+static void draw_scrub(struct screen *out, struct rect at, const struct ui *u)
+{
+	static const char keys[] = "[ ] scrub  { } event  L live";
+	int n = (int)sizeof(keys) - 1, w = at.w - n - 8, x;
+
+	if (w < 10 || u->span_us <= 0) {
+		screen_text(out, at.x, at.y, at.w, STYLE_FAINT, keys);
+		return;
+	}
+	x = screen_text(out, at.x, at.y, 6, STYLE_FAINT, "time ");
+	screen_fill(out, (struct rect){ at.x + x, at.y, w, 1 }, 0x2500, STYLE_RULE);
+	screen_put(out, at.x + x + (int)((double)(w - 1) * (1 - (double)u->behind_us / (double)u->span_us)), at.y,
+		   '^', STYLE_MARK);
+	screen_text(out, at.x + at.w - n, at.y, n, STYLE_FAINT, keys);
+}
+
 void panel_prompt(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	const struct msg_see_note *last = s->n_notes ? &s->notes[s->n_notes - 1] : NULL;
@@ -164,6 +184,8 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	}
 	if (*u->toast && u->local_us < u->toast_until_us)
 		screen_text(out, at.x, at.y, at.w, u->toast_style, u->toast);
+	else if (u->behind_us > 0)
+		draw_scrub(out, at, u);
 	else if (u->link != UI_LIVE && *u->link_text)
 		screen_text(out, at.x, at.y, at.w, STYLE_WARNING, u->link_text);
 	else if (*u->filter)

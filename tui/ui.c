@@ -47,7 +47,11 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 		u->status_local_us = local_us;
 	}
 	since = local_us - u->status_local_us;
-	if (u->frozen || since < 0)
+	if (u->frozen) {
+		u->now_us = u->still_us;
+		return;
+	}
+	if (since < 0)
 		since = 0;
 	if (since > 1000000)
 		since = u->link == UI_LIVE ? 1000000 : 250000;
@@ -102,6 +106,11 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING, "not sent: %s", u->link == UI_RECORDED ?
 			       "this is a recorded run" : "the controller cannot be reached");
+		return 0;
+	}
+	if (u->behind_us > 0) {
+		if (!*c.text)
+			ui_say(u, STYLE_WARNING, "not sent: the picture is of the past; L goes to now");
 		return 0;
 	}
 	if (strcmp(c.text, "preview") == 0)
@@ -428,9 +437,13 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
 	case ACTION_FREEZE:
-		u->frozen = !u->frozen;
-		ui_say(u, STYLE_TEXT, u->frozen ? "the picture is frozen, the training goes on" :
-		       "live again");
+		if (u->frozen) {
+			u->want_scrub = SCRUB_LIVE;
+			break;
+		}
+		u->frozen = true;
+		u->still_us = u->now_us;
+		ui_say(u, STYLE_TEXT, "the picture is frozen, the training goes on");
 		break;
 	case ACTION_FOLLOW:
 	case ACTION_WHY:
@@ -478,7 +491,19 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		drill(u, s);
 		break;
 	case ACTION_LIVE:
-		u->frozen = false;
+		u->want_scrub = SCRUB_LIVE;
+		break;
+	case ACTION_SCRUB_BACK:
+		u->want_scrub = SCRUB_BACK;
+		break;
+	case ACTION_SCRUB_ON:
+		u->want_scrub = SCRUB_ON;
+		break;
+	case ACTION_EVENT_BACK:
+		u->want_scrub = SCRUB_EVENT_BACK;
+		break;
+	case ACTION_EVENT_ON:
+		u->want_scrub = SCRUB_EVENT_ON;
 		break;
 	default:
 		break;

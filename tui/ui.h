@@ -24,6 +24,8 @@ enum ui_link { UI_CONNECTING, UI_LIVE, UI_LOST, UI_REFUSED, UI_RECORDED };
 
 enum graph { GRAPH_BRAILLE, GRAPH_BLOCK, GRAPH_ASCII };
 
+enum scrub { SCRUB_NONE, SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK, SCRUB_EVENT_ON, SCRUB_LIVE };
+
 enum prompt { PROMPT_NONE, PROMPT_COMMAND, PROMPT_FILTER };
 
 enum dialog_kind {
@@ -112,13 +114,16 @@ struct ui {
 	int32_t utc_offset_s;
 	int64_t status_seen_us;    /* the last status's now_us, and our clock then */
 	int64_t status_local_us;
-	double replay_speed;       /* UI_RECORDED */
+	int64_t still_us;          /* frozen: the controller's clock at the cursor */
+	int64_t behind_us;         /* the cursor is so far from now; 0: it is at now */
+	int64_t span_us;           /* how far back it can go, from now */
 
 	/* for main.c */
 	struct msg_command outbox[UI_OUTBOX];
 	uint32_t n_outbox;
 	uint64_t last_id;          /* of our commands */
 	bool want_quit, want_theme, want_export, want_redraw, want_mouse;
+	enum scrub want_scrub;
 	char want_theme_name[64];  /* "" the next one */
 	char want_export_name[16]; /* "" text */
 };

@@ -5,9 +5,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tui/history.h"
 #include "tui/record.h"
 #include "tui/tests/golden.h"
 #include "tui/view.h"
@@ -159,6 +161,74 @@ static void keep(void *context, int64_t at_us, const struct msg *m)
 	free(data);
 }
 
+static void remember(void *context, int64_t at_us, const struct msg *m)
+{
+	size_t size = msg_size(m);
+	void *data = malloc(size);
+
+	assert_int_equal(msg_encode(m, data, size), (long)size);
+	assert_int_equal(history_append(context, at_us, data, size), 0);
+	free(data);
+}
+
+/* Going back in time gives the very picture that was shown then, whichever way one comes. */
+static void history(void **unused)
+{
+	struct stream_options o;
+	struct history *h;
+	struct state *s;
+	struct ui u;
+	size_t applied = 0;
+	int64_t status_at, event;
+
+	(void)unused;
+	stream_defaults(&o);
+	o.dead = -1;
+	assert_int_equal(history_new(&h, 64 << 20), 0);
+	assert_true(stream_run(&o, remember, h) > 0);
+	assert_int_equal(state_new(&s), 0);
+	for (int i = 0; i < 3; i++) { /* from before, from the end, from just before */
+		static const int64_t by_way_of[] = { 0, INT64_MAX, STREAM_START_US + 1200000 };
+
+		assert_int_equal(history_seek(h, by_way_of[i], &s, &applied, &status_at), 0);
+		assert_int_equal(history_seek(h, STREAM_START_US + 1700000, &s, &applied, &status_at), 0);
+		golden_ui(&u, s, 1700000);
+		u.selected = 6;
+		golden_check(s, &u, "overview", 80, 24);
+		if (i == 0)
+			u.frozen = true, u.still_us = u.now_us, u.behind_us = 4200000, u.span_us = 9000000;
+		if (i == 0)
+			golden_check(s, &u, "replay", 80, 24);
+	}
+	assert_int_equal(history_event(h, INT64_MAX, -1), -1); /* the snapshot's notes are no events */
+	history_free(h);
+	o.dead = 9;
+	assert_int_equal(history_new(&h, 64 << 20), 0);
+	assert_true(stream_run(&o, remember, h) > 0);
+	event = history_event(h, INT64_MAX, -1);
+	assert_true(event > STREAM_START_US && event < history_last_us(h));
+	assert_int_equal(history_event(h, event, -1), -1);
+	assert_int_equal(history_event(h, STREAM_START_US, 1), event);
+	history_free(h);
+	state_free(s);
+}
+
+static void bounded_history(void **unused)
+{
+	struct history *h;
+	char data[100] = "";
+
+	(void)unused;
+	assert_int_equal(history_new(&h, 1000), 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(history_append(h, i, data, 100), 0);
+	assert_int_equal(history_append(h, 10, data, 100), -ENOSPC);
+	assert_int_equal(history_count(h), 10);
+	history_clear(h);
+	assert_int_equal(history_append(h, 10, data, 100), 0);
+	history_free(h);
+}
+
 /* Through the codec and a recorded stream the picture is the same. STREAM_KEEP=FILE keeps the
  * stream for `skippipe-console --play FILE`, of STREAM_NODES nodes. */
 static void recorded(void **unused)
@@ -209,6 +279,7 @@ static void recorded(void **unused)
 static const struct CMUnitTest all[] = {
 	cmocka_unit_test(overview), cmocka_unit_test(other_views),
 	cmocka_unit_test(many_nodes), cmocka_unit_test(overlays), cmocka_unit_test(recorded),
+	cmocka_unit_test(history), cmocka_unit_test(bounded_history),
 };
 
 int main(void)
