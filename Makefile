@@ -148,6 +148,11 @@ check-gpu: $(BUILD)/model/tests/gpu_test
 layers:
 	@tests/layers.sh
 
+# The console's golden screens, drawn anew and copied into docs/console.md.
+screens: $(BUILD)/bin/skippipe-console $(BUILD)/tui/tests/view_test
+	@GOLDEN_UPDATE=1 $(BUILD)/tui/tests/view_test
+	@tui/tests/screens.sh $(BUILD)
+
 bench: $(BENCHES)
 
 # libFuzzer needs clang. FUZZ_SECONDS each; the corpora live in <folder>/tests/corpus/.
@@ -171,5 +176,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all deps demo tests check check-unit check-gpu layers bench fuzz install fmt tidy clean
+.PHONY: screens all deps demo tests check check-unit check-gpu layers bench fuzz install fmt tidy clean
 .SECONDARY:

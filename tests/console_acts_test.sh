@@ -71,6 +71,7 @@ for fault in hang slow-node slow-link loss partition; do
 	[ $fault = partition ] && { tm send-keys -t "$pane" 7; sleep 0.2; keys Tab; }
 	keys Tab Enter
 	see 10 "fault#[0-9]+ $fault n07"
+	sleep 1 # a hang is noticed in half a second
 	keys X
 	see 10 'healed|0 faults|all is well|heals'
 	end=$((SECONDS + 20))
