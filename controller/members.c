@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ACCUSED = 3, PING_EVERY_US = 500000, OFFSET_AGE_US = 20000000, ASSIGN_PATIENCE_US = 20000000 };
+enum { GATHER_SILENCE_US = 5000000, MOST_ACCUSED = 3, PING_EVERY_US = 500000, OFFSET_AGE_US = 20000000, ASSIGN_PATIENCE_US = 20000000 };
 
 bool member_alive(const struct member *m)
 {
@@ -460,15 +460,17 @@ void members_links(struct controller *c, struct member *m, const struct msg_link
 static void check_silence(struct controller *c, struct member *m)
 {
 	int64_t quiet = c->now_us - m->heard_us;
+	/* Nothing waits for anyone while agents gather, and starting up is heavy work. */
+	int64_t most = c->phase == PHASE_GATHERING ? GATHER_SILENCE_US : c->options.silence_us;
 
 	if (!member_alive(m) || !m->welcomed)
 		return;
-	if (quiet > c->options.silence_us) {
+	if (quiet > most) {
 		char why[96];
 
 		snprintf(why, sizeof(why), "heartbeat lost for %.2f s", (double)quiet * 1e-6);
 		members_gone(c, m, why);
-	} else if (quiet > c->options.silence_us * 6 / 10 && m->state == NODE_LIVE) {
+	} else if (quiet > most * 6 / 10 && m->state == NODE_LIVE) {
 		members_set(c, m, NODE_SUSPECT, "quiet");
 	}
 }

@@ -7,7 +7,9 @@
  */
 #include "controller/controller.h"
 
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char refined_words[] = ", refined";
@@ -50,23 +52,49 @@ uint32_t plan_peak_slots(const struct planned *p)
 	return (uint32_t)most;
 }
 
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median over replicas of one measured time, found at `offset` in struct member; 0: none. */
+static double median(const struct controller *c, size_t offset)
+{
+	double seen[MSG_NODES], v;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		memcpy(&v, (const char *)&c->members[i] + offset, sizeof(v));
+		if (c->members[i].replica && v > 0)
+			seen[n++] = v;
+	}
+	qsort(seen, n, sizeof(*seen), by_size);
+	return n ? seen[n / 2] : 0;
+}
+
+/* Without emulation things take what they take on the agents' devices. Agents of an embedded cluster
+ * share one: what differs between them is who had the processor while measuring. */
 static void measured_times(struct controller *c)
 {
+	double forward = median(c, offsetof(struct member, measured_forward_s));
+	double backward = median(c, offsetof(struct member, measured_backward_s));
+	double loss = median(c, offsetof(struct member, measured_loss_s));
+
 	if (c->options.time_scale != 0)
-		return; /* emulated: the cluster says how long things take */
+		return;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 		struct cluster_node *n = &c->cluster->nodes[i];
 
 		if (!m->replica || m->measured_forward_s <= 0)
 			continue;
-		if (n->forward_s == m->measured_forward_s && n->backward_s == m->measured_backward_s)
-			continue;
-		n->forward_s = m->measured_forward_s;
-		n->backward_s = m->measured_backward_s;
-		if (m->measured_loss_s > 0)
-			n->loss_s = m->measured_loss_s;
-		record_compute(c, m->id);
+		n->forward_s = c->options.embedded ? forward : m->measured_forward_s;
+		n->backward_s = c->options.embedded ? backward : m->measured_backward_s;
+		if (loss > 0)
+			n->loss_s = c->options.embedded || m->measured_loss_s <= 0 ? loss :
+										     m->measured_loss_s;
 	}
 }
 
