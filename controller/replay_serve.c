@@ -14,7 +14,8 @@
 
 enum {
 	MESSAGES_A_TURN = 256, MOVE_EVERY_US = 50000, STATUS_EVERY_US = 200000, NODES_EVERY_US = 500000,
-	GROW_EVERY_US = 1000000, REFRESH_US = 300000, VIEWERS_MOST = 64, AWAITED_MOST = 16
+	GROW_EVERY_US = 1000000, REFRESH_US = 300000, VIEWERS_MOST = 64, AWAITED_MOST = 16,
+	LEASE_MOST_S = 86400
 };
 static const double speed_most = 10000;
 
@@ -26,6 +27,7 @@ struct viewer {
 	struct replay_pace pace;
 	bool lagging;           /* lost messages; gets a snapshot when there is room */
 	uint64_t sequence, dropped;
+	int64_t lease_ends_us;  /* consoles take a lease before they send anything */
 	int64_t moved_us, status_us, nodes_us; /* when that was last done */
 };
 
@@ -69,6 +71,10 @@ static void send(void *context, struct msg *m)
 		return;
 	if (m->type == MSG_SEE_SYNCED)
 		m->u.see_synced.sequence = v->sequence;
+	if (m->type == MSG_SEE_STATUS && v->lease_ends_us > seat->t->now_us) {
+		memcpy(m->u.see_status.lease, v->name, sizeof(v->name));
+		m->u.see_status.lease_us = v->lease_ends_us - seat->t->now_us;
+	}
 	m->sequence = ++v->sequence;
 	if (see_send(seat->t->post, v->peer, m, seat->t->now_us) != 0) {
 		v->dropped++;
@@ -236,6 +242,15 @@ static void run_at(struct theatre *t, struct viewer *v, const struct msg_command
 	reply(t, v, m->id, 0, "%g times real", speed);
 }
 
+/* Each console's cursor is its own: nobody can hold it against another. */
+static void arm(struct theatre *t, struct viewer *v, const struct msg_command *m)
+{
+	int64_t seconds = m->value < 0 ? 0 : m->value > LEASE_MOST_S ? LEASE_MOST_S : m->value;
+
+	v->lease_ends_us = t->now_us + seconds * 1000000;
+	reply(t, v, m->id, 0, seconds ? "the cursor is yours" : "locked");
+}
+
 static void compare(struct theatre *t, struct viewer *v, const struct msg_command *m)
 {
 	bool excluded[MSG_NODES];
@@ -300,6 +315,9 @@ static void command(struct theatre *t, struct viewer *v, const struct msg_comman
 	case COMMAND_STEP:
 		v->pace.stopped = true;
 		jump(t, v, m->id, replay_next_commit(v->replay));
+		break;
+	case COMMAND_ARM:
+		arm(t, v, m);
 		break;
 	case COMMAND_ACK:
 		reply(t, v, m->id, 0, "%u alerts acknowledged",

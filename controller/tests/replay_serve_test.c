@@ -219,8 +219,7 @@ static void jumps_and_pace(void **state)
 static void the_past_stays_as_it_was(void **state)
 {
 	static const enum command_verb off[] = { COMMAND_SKIP, COMMAND_FAIL, COMMAND_RECOVER, COMMAND_INJECT,
-						 COMMAND_HEAL, COMMAND_HEAL_ALL, COMMAND_ARM, COMMAND_UNDO,
-						 COMMAND_STOP };
+						 COMMAND_HEAL, COMMAND_HEAL_ALL, COMMAND_UNDO, COMMAND_STOP };
 	struct server s;
 	struct client c;
 	uint64_t id;
@@ -270,6 +269,29 @@ static void what_if(void **state)
 	stop(&s, &c, 1);
 }
 
+/* A console that does not know of replays takes a lease before it stops or steps: it gets one. */
+static void a_lease_is_had_for_the_asking(void **state)
+{
+	struct server s;
+	struct client c[2];
+	uint64_t id;
+
+	(void)state;
+	start(&s, c, 2);
+	for (int i = 0; i < 2; i++) {
+		attach(&c[i]);
+		assert_string_equal(expect(&c[i], MSG_SEE_STATUS)->u.see_status.lease, "");
+		id = ask(&c[i], (struct msg_command){ .verb = COMMAND_ARM, .value = 600 });
+		assert_int_equal(reply_to(&c[i], id)->status, 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		expect(&c[i], MSG_SEE_STATUS);
+		assert_string_equal(c[i].last.u.see_status.lease, i ? "console1" : "console0");
+		assert_in_range(c[i].last.u.see_status.lease_us, 1, 600000000);
+	}
+	stop(&s, c, 2);
+}
+
 /* Two people, two moments; one of them may only watch, and looks around all the same. */
 static void each_has_a_cursor(void **state)
 {
@@ -306,6 +328,7 @@ int main(void)
 		cmocka_unit_test(jumps_and_pace),
 		cmocka_unit_test(the_past_stays_as_it_was),
 		cmocka_unit_test(what_if),
+		cmocka_unit_test(a_lease_is_had_for_the_asking),
 		cmocka_unit_test(each_has_a_cursor),
 		cmocka_unit_test(no_run_is_said),
 	};
