@@ -88,6 +88,8 @@ static void measured_times(struct controller *c)
 		const struct member *m = &c->members[i];
 		struct cluster_node *n = &c->cluster->nodes[i];
 
+		struct cluster_node was = *n;
+
 		if (!m->replica || m->measured_forward_s <= 0)
 			continue;
 		n->forward_s = c->options.embedded ? forward : m->measured_forward_s;
@@ -95,6 +97,8 @@ static void measured_times(struct controller *c)
 		if (loss > 0)
 			n->loss_s = c->options.embedded || m->measured_loss_s <= 0 ? loss :
 										     m->measured_loss_s;
+		if (was.forward_s != n->forward_s || was.backward_s != n->backward_s)
+			record_compute(c, m->id);
 	}
 }
 
