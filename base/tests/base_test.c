@@ -1,0 +1,139 @@
+/* base: messages that never overrun, files that are whole or not there, reproducible numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/rng.h"
+
+static void messages_are_cut_not_overrun(void **state)
+{
+	struct error e;
+	char big[2000];
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	assert_int_equal(error_set(&e, -EINVAL, "%s", big), -EINVAL);
+	assert_int_equal(strlen(e.text), sizeof(e.text) - 1);
+	assert_int_equal(error_prefix(&e, -EIO, "file %d", 7), -EIO);
+	assert_int_equal(strncmp(e.text, "file 7: xxx", 11), 0);
+	assert_int_equal(strlen(e.text), sizeof(e.text) - 1);
+	error_set(&e, 0, "why");
+	error_prefix(&e, 0, "%s", "where");
+	assert_string_equal(e.text, "where: why");
+	assert_int_equal(error_set(NULL, -1, "nobody listens"), -1);
+}
+
+/* Values of xoshiro256** seeded by splitmix64(0), worked out apart from this code. */
+static void numbers_are_the_same_everywhere(void **state)
+{
+	static const uint64_t seeds[] = { 0xe220a8397b1dcdafu, 0x6e789e6aa1b965f4u, 0x06c45d188009454fu,
+					  0xf88bb8a8724c81ecu };
+	struct rng r, again;
+
+	(void)state;
+	rng_init(&r, 0);
+	for (int i = 0; i < 4; i++)
+		assert_true(r.state[i] == seeds[i]);
+	assert_true(rng_next(&r) == 0x99ec5f36cb75f2b4u);
+	rng_init_stream(&r, 5, 1);
+	rng_init_stream(&again, 5, 2);
+	assert_true(rng_next(&r) != rng_next(&again));
+}
+
+static void numbers_are_spread_as_they_should(void **state)
+{
+	struct rng r;
+	uint32_t seen[7] = { 0 };
+	double sum = 0, squares = 0;
+
+	(void)state;
+	rng_init(&r, 42);
+	for (int i = 0; i < 70000; i++) {
+		double x = rng_normal(&r), u = rng_uniform(&r);
+
+		seen[rng_below(&r, 7)]++;
+		sum += x;
+		squares += x * x;
+		assert_true(u >= 0 && u < 1);
+	}
+	for (int i = 0; i < 7; i++)
+		assert_in_range(seen[i], 9500, 10500);
+	assert_true(fabs(sum / 70000) < 0.02 && fabs(squares / 70000 - 1) < 0.03);
+	assert_int_equal(rng_below(&r, 1), 0);
+}
+
+static void files_are_whole_or_as_they_were(void **state)
+{
+	char folder[] = "/tmp/skippipe-base-XXXXXX", path[128], deep[160], *data;
+	struct error e = { "" };
+	struct stat st;
+	size_t size;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	assert_int_equal(file_read(path, 100, &data, &size, &e), -ENOENT);
+	assert_non_null(strstr(e.text, path));
+	assert_int_equal(file_write(path, "first", 5, 0600, &e), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(file_read(path, 4, &data, &size, &e), -EFBIG);
+	assert_int_equal(file_read(path, 5, &data, &size, &e), 0);
+	assert_string_equal(data, "first");
+	free(data);
+	assert_int_equal(file_read(folder, 100, &data, &size, &e), -EINVAL);
+	/* Where it cannot be written, what was there stays, and nothing half-written is left. */
+	snprintf(deep, sizeof(deep), "%s/not/there", folder);
+	assert_int_equal(file_write(deep, "x", 1, 0600, &e), -ENOENT);
+	assert_int_equal(file_make_folder(deep, &e), 0);
+	assert_int_equal(file_make_folder(deep, &e), 0);
+	assert_true(file_write(deep, "x", 1, 0600, &e) < 0); /* it is a folder */
+	assert_int_equal(stat(deep, &st), 0);
+	assert_true(S_ISDIR(st.st_mode));
+	rmdir(deep);
+	snprintf(deep, sizeof(deep), "%s/not", folder);
+	assert_int_equal(rmdir(deep), 0); /* so nothing was left in it */
+	unlink(path);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+static void time_does_not_go_back(void **state)
+{
+	int64_t t = clock_monotonic_us();
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		int64_t now = clock_monotonic_us();
+
+		assert_true(now >= t);
+		t = now;
+	}
+	assert_true(clock_wall_us() > 1700000000000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_are_cut_not_overrun),
+		cmocka_unit_test(numbers_are_the_same_everywhere),
+		cmocka_unit_test(numbers_are_spread_as_they_should),
+		cmocka_unit_test(files_are_whole_or_as_they_were),
+		cmocka_unit_test(time_does_not_go_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
