@@ -160,10 +160,19 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	@tests/fuzz.sh $(FUZZ_SECONDS)
 
-install: all
+# Manual pages and completion, from the programs' own help.
+manual: all
+	@deploy/manual.sh $(BUILD)/bin $(BUILD)/manual
+
+install: all manual
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/skippipe/themes $(DESTDIR)$(PREFIX)/share/doc/skippipe
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 themes/*.json $(DESTDIR)$(PREFIX)/share/skippipe/themes
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	install -m 644 $(BUILD)/manual/man1/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 $(BUILD)/manual/skippipe.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/skippipe
+	install -m 644 $(BUILD)/manual/_skippipe $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	install -m 644 deploy/*.json $(DESTDIR)$(PREFIX)/share/skippipe
 	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/skippipe
 
@@ -176,5 +185,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: screens all deps demo tests check check-unit check-gpu layers bench fuzz install fmt tidy clean
+.PHONY: screens all deps demo tests check check-unit check-gpu layers bench fuzz manual install fmt tidy clean
 .SECONDARY:

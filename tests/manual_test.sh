@@ -1,0 +1,19 @@
+#!/bin/bash
+# Every verb has a manual page and its options complete; pages are made from the help, so they agree.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-console skippipe-model
+deploy/manual.sh "$bin" "$dir/m" || die "the pages cannot be made"
+for v in $("$bin/skippipe" --help | sed -n 's/^  \([a-z][a-z]*\)  *[a-z].*/\1/p'); do
+	page=$dir/m/man1/skippipe-$v.1
+	[ -s "$page" ] || die "no page for $v"
+	head -n 1 "$page" | grep -q '^\.TH\|^\.\\"' || die "$v: not a manual page"
+	grep -q "$v" "$dir/m/_skippipe" || die "$v: zsh does not know it"
+done
+. "$dir/m/skippipe.bash"
+COMP_WORDS=(skippipe demo --itera) COMP_CWORD=2 COMPREPLY=()
+_skippipe
+[ "${COMPREPLY[*]}" = --iterations ] || die "demo --itera completes to ${COMPREPLY[*]}"
+COMP_WORDS=(skippipe veri) COMP_CWORD=1
+_skippipe
+[ "${COMPREPLY[*]}" = verify ] || die "veri completes to ${COMPREPLY[*]}"
+echo "$(ls "$dir/m/man1" | wc -l) pages"
