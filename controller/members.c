@@ -336,6 +336,7 @@ void members_balance(struct controller *c)
 	     from->id, was);
 	c->cluster->nodes[gone->id].stage = was;
 	gone->changed = true;
+	record_node(c, gone);
 	members_assign(c, from, poor, c->committed > 0);
 	resume_save(c);
 	replan(c, "a node moved to a stage that was down to one copy");

@@ -5,7 +5,7 @@ set -eu
 bin=$1/skippipe
 out=$2
 mkdir -p "$out/man1"
-verbs=$("$bin" --help | sed -n 's/^  \([a-z][a-z]*\)  *[a-z].*/\1/p')
+verbs=$("$bin" --help | sed -n 's/^  \([a-z][a-z]*\)   *[a-z].*/\1/p')
 summary() { "$bin" --help | sed -n "s/^  $1  *\([a-z].*\)/\1/p"; }
 escape() { sed -e 's/\\/\\e/g' -e "s/^[.']/\\\\\&&/" -e 's/-/\\-/g'; }
 

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-console skippipe-model
 deploy/manual.sh "$bin" "$dir/m" || die "the pages cannot be made"
-for v in $("$bin/skippipe" --help | sed -n 's/^  \([a-z][a-z]*\)  *[a-z].*/\1/p'); do
+for v in $("$bin/skippipe" --help | sed -n 's/^  \([a-z][a-z]*\)   *[a-z].*/\1/p'); do
 	page=$dir/m/man1/skippipe-$v.1
 	[ -s "$page" ] || die "no page for $v"
 	head -n 1 "$page" | grep -q '^\.TH\|^\.\\"' || die "$v: not a manual page"

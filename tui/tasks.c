@@ -341,6 +341,7 @@ static void begin_iteration(struct state *s, uint64_t iteration)
 	for (uint32_t i = 0; i < s->n_flights; i++) {
 		ground(&s->flights[i]);
 		s->flights[i].begun = false;
+		s->flights[i].attempt = 0; /* of an iteration: the next begins anew */
 		s->flights[i].reruns = 0;
 	}
 	for (uint32_t i = 0; i < s->n_nodes; i++) {
