@@ -8,7 +8,7 @@ for run in "$@"; do
 done | awk '
 BEGIN {
 	width = 640; height = 400; left = 56; right = 130; top = 16; bottom = 44
-	split("#1b6ca8 #2a9d5c #d9822b #b83280 #7a7a7a #8c6d31 #c0392b", colour, " ")
+	split("#1b6ca8 #2a9d5c #d9822b #b83280 #7a7a7a #8c6d31 #c0392b #111111", colour, " ")
 }
 {
 	if (!($1 in seen)) { seen[$1] = ++runs; name[runs] = $1 }
@@ -30,9 +30,9 @@ END {
 	printf "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">iteration</text>\n", (left + width - right) / 2, height - 8
 	printf "<text x=\"14\" y=\"%d\" transform=\"rotate(-90 14 %d)\" text-anchor=\"middle\">validation loss (nats a byte)</text>\n", height / 2, height / 2
 	for (k = 1; k <= runs; k++) {
-		printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"", colour[(k - 1) % 7 + 1]
+		printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"", colour[(k - 1) % 8 + 1]
 		for (i = 1; i <= n[k]; i++) printf "%.1f,%.1f ", px(x[k, i]), py(y[k, i])
-		printf "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", width - right + 8, top + 16 * k, colour[(k - 1) % 7 + 1], name[k]
+		printf "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", width - right + 8, top + 16 * k, colour[(k - 1) % 8 + 1], name[k]
 	}
 	print "</svg>"
 }'

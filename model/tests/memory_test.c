@@ -1,0 +1,269 @@
+/* Allocation failing at call N, for every N until the whole succeeds: a code, a message,
+ * nothing leaked. The C library's functions are replaced in this program; sanitizers have
+ * replaced them already, and there the test is skipped. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "model/checkpoint.h"
+#include "model/corpus.h"
+#include "model/decoder.h"
+#include "model/huggingface.h"
+#include "model/sample.h"
+#include "model/tensor.h"
+#include "model/trainer.h"
+#include "model/visits.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define REPLACED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define REPLACED 0
+#endif
+#endif
+#ifndef REPLACED
+#define REPLACED 1
+#endif
+
+static long until_failure = -1; /* -1: none to come */
+static long live;
+
+#if REPLACED
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+extern void __libc_free(void *);
+
+static int fails(void)
+{
+	return until_failure >= 0 && until_failure-- == 0;
+}
+
+static void *counted(void *p)
+{
+	live += p != NULL;
+	return p;
+}
+
+void *malloc(size_t n)
+{
+	return fails() ? NULL : counted(__libc_malloc(n));
+}
+
+void *calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : counted(__libc_calloc(n, size));
+}
+
+void *realloc(void *p, size_t n)
+{
+	if (fails())
+		return NULL;
+	live -= p != NULL;
+	return counted(__libc_realloc(p, n));
+}
+
+void *aligned_alloc(size_t align, size_t n)
+{
+	return fails() ? NULL : counted(__libc_memalign(align, n));
+}
+
+void free(void *p)
+{
+	live -= p != NULL;
+	__libc_free(p);
+}
+
+static void *steady(size_t n)
+{
+	return counted(__libc_malloc(n));
+}
+
+/* jansson 2.14 itself crashes when its scanner runs out of memory: its allocations succeed. */
+static void spare_jansson(void)
+{
+	json_set_alloc_funcs(steady, free);
+}
+#else
+static void spare_jansson(void)
+{
+}
+#endif
+
+static const struct model_config config = { .vocab = 40,
+					    .dim = 8,
+					    .n_layers = 2,
+					    .n_heads = 2,
+					    .n_kv_heads = 1,
+					    .ffn_dim = 6,
+					    .context = 8,
+					    .n_stages = 2,
+					    .rope_theta = 10000,
+					    .norm_eps = 1e-5f,
+					    .init_std = 0.02f };
+
+static struct recipe recipe;
+static const struct stage_options options = { .slots = 2, .batch = 1, .sequence = 4 };
+static struct trainer *made; /* before failures begin */
+static char folder[] = "/tmp/memory_test.XXXXXX";
+
+/* One thing to try: 0 or a negative code; frees what it was given. */
+
+static int try_trainer(struct error *err)
+{
+	struct trainer *t;
+	int rc = trainer_new(&t, &config, &recipe, &options, err);
+
+	if (!rc)
+		trainer_free(t);
+	return rc;
+}
+
+static int try_corpus(struct error *err)
+{
+	char text[2000];
+	struct corpus *c;
+	int rc;
+
+	memset(text, 'a', sizeof(text));
+	rc = corpus_from_text(&c, text, sizeof(text), 8, 1, err);
+	if (!rc)
+		corpus_free(c);
+	return rc;
+}
+
+static int try_decoder(struct error *err)
+{
+	struct decoder *d;
+	int rc = decoder_new(&d, trainer_stages(made), (uint32_t[]){ 1 }, 1, 8, err);
+
+	if (!rc)
+		decoder_free(d);
+	return rc;
+}
+
+static int try_config(struct error *err)
+{
+	struct model_config c;
+	struct recipe r;
+	char *text = model_config_print(&config, &recipe);
+	int rc;
+
+	if (!text)
+		return error_set(err, -ENOMEM, "no memory to print");
+	rc = model_config_parse(&c, &r, text, strlen(text), "test", err);
+	free(text);
+	return rc;
+}
+
+static int try_write(struct error *err)
+{
+	struct checkpoint c = { .config = config, .recipe = recipe };
+
+	return checkpoint_write(folder, &c, trainer_stages(made), err);
+}
+
+static int try_read(struct error *err)
+{
+	struct checkpoint c;
+	int rc = checkpoint_read(folder, &c, err);
+
+	return rc ? rc : checkpoint_read_stage(folder, trainer_stages(made)[1], err);
+}
+
+static int try_export(struct error *err)
+{
+	struct model_config c;
+	int rc = huggingface_export(folder, trainer_stages(made), err);
+
+	if (!rc)
+		rc = huggingface_read_config(folder, &c, err);
+	return rc ? rc : huggingface_read_weights(folder, trainer_stages(made), err);
+}
+
+static int try_small(struct error *err)
+{
+	struct visit_rules rules = { .skip = 1 };
+	uint32_t paths[3 * 4];
+	struct sampler *s = sampler_new(9);
+
+	sampler_free(s);
+	if (!s || visits_draw(&rules, 4, 3, 1, 1, paths))
+		return error_set(err, -ENOMEM, "no memory");
+	return 0;
+}
+
+static void survives(const char *what, int (*attempt)(struct error *), uint64_t *hash)
+{
+	for (long n = 0;; n++) {
+		struct error err = { "" };
+		long before = live;
+		int rc;
+
+		assert_true(n < 5000);
+		until_failure = n;
+		rc = attempt(&err);
+		if (until_failure >= 0) { /* it never came to the failure */
+			until_failure = -1;
+			assert_int_equal(rc, 0);
+			break;
+		}
+		until_failure = -1;
+		/* What a library did without is no failure. */
+		if (rc == 0)
+			continue;
+		if (rc > 0 || !err.text[0] || live != before)
+			fail_msg("%s, failing at %ld: %d \"%s\", %ld blocks lost", what, n, rc,
+				 err.text, live - before);
+		assert_true(stage_hash(trainer_stages(made)[1]) == *hash);
+	}
+}
+
+static void every_allocation_may_fail(void **state)
+{
+	static const struct {
+		const char *what;
+		int (*attempt)(struct error *);
+	} attempts[] = {
+		{ "trainer", try_trainer }, { "corpus", try_corpus },
+		{ "decoder", try_decoder }, { "config", try_config },
+		{ "write", try_write },     { "read", try_read },
+		{ "export", try_export },   { "small", try_small },
+	};
+	char command[64];
+	uint64_t hash;
+
+	(void)state;
+	if (!REPLACED)
+		skip();
+	spare_jansson();
+	model_preset("tiny", NULL, &recipe, NULL);
+	recipe.batch = 1;
+	recipe.sequence = 4;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(trainer_new(&made, &config, &recipe, &options, NULL), 0);
+	hash = stage_hash(trainer_stages(made)[1]);
+	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
+		survives(attempts[i].what, attempts[i].attempt, &hash);
+	trainer_free(made);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_allocation_may_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
