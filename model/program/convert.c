@@ -1,7 +1,9 @@
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "model/checkpoint.h"
+#include "model/gguf.h"
 #include "model/huggingface.h"
 #include "model/program/commands.h"
 #include "model/program/load.h"
@@ -22,18 +24,22 @@ static int export_model(struct options *o, struct error *err)
 {
 	struct trainer *t;
 	int rc;
+	bool gguf = o->format && strcmp(o->format, "gguf") == 0;
 
-	if (o->format && strcmp(o->format, "hf") != 0)
-		return error_set(err, -1, "--format %s: expected hf", o->format);
+	if (o->format && !gguf && strcmp(o->format, "hf") != 0)
+		return error_set(err, -1, "--format %s: expected hf or gguf", o->format);
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
 	o->recipe_set = true;
 	rc = load_model_folder(&t, o->files[0], o, 0, err);
 	if (rc)
 		return rc;
-	rc = huggingface_export(o->out, trainer_stages(t), err);
+	rc = gguf ? gguf_export(o->out, trainer_stages(t), err)
+		  : huggingface_export(o->out, trainer_stages(t), err);
 	trainer_free(t);
-	if (!rc)
+	if (!rc && gguf)
+		printf("%s written\n", o->out);
+	else if (!rc)
 		printf("%s/config.json and %s/model.safetensors written\n", o->out, o->out);
 	return rc;
 }

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "model/checkpoint.h"
 #include "model/decoder.h"
+#include "model/gguf.h"
 #include "model/huggingface.h"
 #include "model/safetensors.h"
 #include "model/trainer.h"
@@ -310,6 +311,38 @@ static void huggingface_keeps_the_model(void **state)
 	trainer_free(other);
 }
 
+/* The header and where it says things are: 24 keys, then tensors that fill the file. The parity
+ * tests have another program read one. */
+static void gguf_is_laid_out(void **state)
+{
+	struct fixture *f = *state;
+	struct model_config c = config;
+	struct trainer *bytes;
+	struct recipe r;
+	struct error err = { "" };
+	char path[128], *data;
+	size_t size;
+	uint64_t tensors, keys;
+
+	snprintf(path, sizeof(path), "%s/x.gguf", f->folder);
+	assert_int_equal(gguf_export(path, trainer_stages(f->trainer), &err), -EINVAL);
+	assert_non_null(strstr(err.text, "vocab is 31"));
+	c.vocab = 256;
+	bytes = trainer_of(&c, &r, 3);
+	assert_int_equal(gguf_export(path, trainer_stages(bytes), &err), 0);
+	assert_int_equal(file_read(path, 1 << 24, &data, &size, &err), 0);
+	assert_memory_equal(data, "GGUF\3\0\0\0", 8);
+	memcpy(&tensors, data + 8, 8);
+	memcpy(&keys, data + 16, 8);
+	assert_int_equal(tensors, 3 * 9 + 3);
+	assert_int_equal(keys, 24);
+	assert_int_equal(size % 32, 0);
+	assert_true(size > trainer_parameters(bytes) * sizeof(float));
+	assert_true(size < trainer_parameters(bytes) * sizeof(float) + 16384);
+	free(data);
+	trainer_free(bytes);
+}
+
 /* One token at a time, with keys and values kept, gives the logits of all at once. */
 static void decoding_agrees_with_the_whole(void **state)
 {
@@ -351,6 +384,7 @@ int main(void)
 		TEST(bad_safetensors_are_refused),
 		cmocka_unit_test(halves_are_read),
 		TEST(huggingface_keeps_the_model),
+		TEST(gguf_is_laid_out),
 		TEST(decoding_agrees_with_the_whole),
 	};
 
