@@ -270,7 +270,7 @@ static void change(struct ui *u, const struct state *s, uint32_t field, int64_t 
 static void list_key(struct ui *u, const struct state *s, uint32_t key)
 {
 	struct dialog *d = &u->dialog;
-	uint32_t n = d->kind == DIALOG_FAULT ? FAULT_PARTITION : s->n_faults;
+	uint32_t n = d->kind == DIALOG_FAULT ? FAULT_CORRUPT : s->n_faults;
 
 	if (key == PRESS_ARROW_DOWN || key == 'j' || key == PRESS_TAB)
 		d->choice = n ? (d->choice + 1) % n : 0;

@@ -203,11 +203,11 @@ static void fill_list(struct lines *l, const struct state *s, const struct ui *u
 	static const char *const faults[] = { "kill       the agent's process dies",
 		"hang       it stops answering", "slow-node  it computes more slowly",
 		"slow-link  what it sends takes longer", "loss       what it sends is lost at times",
-		"partition  it cannot reach the others" };
+		"partition  it cannot reach the others", "corrupt    what it sends is not finite" };
 	const struct dialog *d = &u->dialog;
 
 	if (d->kind == DIALOG_FAULT) {
-		for (uint32_t i = 0; i < 6; i++)
+		for (uint32_t i = 0; i < 7; i++)
 			add(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT, "%c %s",
 			    i == d->choice ? '>' : ' ', faults[i]);
 	} else {

@@ -24,6 +24,8 @@ static void add_link(struct chips *c, const struct state *s, const struct ui *u)
 		chips_add(c, 9, STYLE_LOST, " REPLAY -%s ", age);
 	} else if (u->frozen)
 		chips_add(c, 9, STYLE_LOST, " FROZEN ");
+	else if (s->run.replay)
+		chips_add(c, 9, STYLE_LIVE, s->status.paused ? " REPLAY, stopped " : " REPLAY ");
 	else if (s->status.phase == PHASE_STALLED)
 		chips_add(c, 9, STYLE_LOST, " STALLED ");
 	else if (s->status.phase == PHASE_FINISHED)
@@ -152,19 +154,20 @@ void panel_header(struct screen *out, struct rect at, const struct state *s, con
 }
 
 /* Where the cursor stands in what can be shown, and the keys that move it. */
-static void draw_scrub(struct screen *out, struct rect at, const struct ui *u)
+static void draw_scrub(struct screen *out, struct rect at, int64_t behind_us, int64_t span_us)
 {
 	static const char keys[] = "[ ] scrub  { } event  L live";
 	int n = (int)sizeof(keys) - 1, w = at.w - n - 8, x;
 
-	if (w < 10 || u->span_us <= 0) {
+	if (w < 10 || span_us <= 0) {
 		screen_text(out, at.x, at.y, at.w, STYLE_FAINT, keys);
 		return;
 	}
 	x = screen_text(out, at.x, at.y, 6, STYLE_FAINT, "time ");
 	screen_fill(out, (struct rect){ at.x + x, at.y, w, 1 }, 0x2500, STYLE_RULE);
-	screen_put(out, at.x + x + (int)((double)(w - 1) * (1 - (double)u->behind_us / (double)u->span_us)), at.y,
-		   '^', STYLE_MARK);
+	behind_us = behind_us < 0 ? 0 : behind_us > span_us ? span_us : behind_us;
+	screen_put(out, at.x + x + (int)((double)(w - 1) * (1 - (double)behind_us / (double)span_us)), at.y, '^',
+		   STYLE_MARK);
 	screen_text(out, at.x + at.w - n, at.y, n, STYLE_FAINT, keys);
 }
 
@@ -185,7 +188,9 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	if (*u->toast && u->local_us < u->toast_until_us)
 		screen_text(out, at.x, at.y, at.w, u->toast_style, u->toast);
 	else if (u->behind_us > 0)
-		draw_scrub(out, at, u);
+		draw_scrub(out, at, u->behind_us, u->span_us);
+	else if (s->run.replay && u->link == UI_LIVE)
+		draw_scrub(out, at, s->run.last_us - u->now_us, s->run.last_us - s->run.first_us);
 	else if (u->link != UI_LIVE && *u->link_text)
 		screen_text(out, at.x, at.y, at.w, STYLE_WARNING, u->link_text);
 	else if (*u->filter)

@@ -5,6 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int plan_init(struct state_plan *p)
+{
+	p->first = calloc(MSG_NODES + 1, sizeof(*p->first));
+	return p->first ? 0 : -ENOMEM;
+}
+
+static void plan_fini(struct state_plan *p)
+{
+	free(p->first);
+	free(p->tasks);
+	memset(p, 0, sizeof(*p));
+}
+
 int state_new(struct state **out)
 {
 	struct state *s = calloc(1, sizeof(*s));
@@ -13,8 +26,7 @@ int state_new(struct state **out)
 		return -ENOMEM;
 	s->nodes = calloc(MSG_NODES, sizeof(*s->nodes));
 	s->notes = calloc(STATE_NOTES, sizeof(*s->notes));
-	s->plan.first = calloc(MSG_NODES + 1, sizeof(*s->plan.first));
-	if (!s->nodes || !s->notes || !s->plan.first) {
+	if (!s->nodes || !s->notes || plan_init(&s->plan) != 0) {
 		state_free(s);
 		return -ENOMEM;
 	}
@@ -28,55 +40,14 @@ void state_free(struct state *s)
 		return;
 	free(s->nodes);
 	free(s->flights);
-	free(s->plan.first);
-	free(s->plan.tasks);
+	plan_fini(&s->plan);
+	for (uint32_t i = 0; i < s->n_candidates; i++)
+		plan_fini(&s->candidates[i]);
 	free(s->iterations);
 	free(s->validations);
 	free(s->notes);
 	free(s->links);
 	free(s);
-}
-
-static void *duplicate(const void *from, size_t n, size_t size, bool *ok)
-{
-	void *to = malloc(n * size + 1);
-
-	if (!to)
-		*ok = false;
-	else if (n > 0)
-		memcpy(to, from, n * size);
-	return to;
-}
-
-int state_copy(const struct state *from, struct state **out)
-{
-	struct state *s = malloc(sizeof(*s));
-	bool ok = true;
-
-	if (!s)
-		return -ENOMEM;
-	*s = *from;
-	s->nodes = calloc(MSG_NODES, sizeof(*s->nodes));
-	if (s->nodes)
-		memcpy(s->nodes, from->nodes, from->n_nodes * sizeof(*s->nodes));
-	s->notes = calloc(STATE_NOTES, sizeof(*s->notes));
-	if (s->notes)
-		memcpy(s->notes, from->notes, from->n_notes * sizeof(*s->notes));
-	s->flights = duplicate(from->flights, from->n_flights, sizeof(*s->flights), &ok);
-	s->plan.first = duplicate(from->plan.first, MSG_NODES + 1, sizeof(*s->plan.first), &ok);
-	s->plan.tasks = duplicate(from->plan.tasks, from->plan.n_tasks, sizeof(*s->plan.tasks), &ok);
-	s->iterations = duplicate(from->iterations, from->n_iterations, sizeof(*s->iterations), &ok);
-	s->room_iterations = from->n_iterations;
-	s->validations = duplicate(from->validations, from->n_validations, sizeof(*s->validations), &ok);
-	s->room_validations = from->n_validations;
-	s->links = duplicate(from->links, from->n_links, sizeof(*s->links), &ok);
-	s->room_links = from->n_links;
-	if (!ok || !s->nodes || !s->notes) {
-		state_free(s);
-		return -ENOMEM;
-	}
-	*out = s;
-	return 0;
 }
 
 /* Room for one more element; the oldest half goes when `most` are there. */
@@ -126,6 +97,9 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 		s->plan.known = false;
 		s->plan.n_tasks = 0;
 		memset(s->plan.first, 0, (MSG_NODES + 1) * sizeof(*s->plan.first));
+		for (uint32_t i = 0; i < s->n_candidates; i++)
+			plan_fini(&s->candidates[i]);
+		s->n_candidates = 0;
 		s->n_collisions = 0;
 		s->iteration_collisions = 0;
 		s->iteration_wait_us = 0;
@@ -134,6 +108,8 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 	s->n_faults = 0; /* the snapshot names those that are active */
 	s->have_run = true;
 	s->run = *r;
+	s->run.first_us = sane(r->first_us);
+	s->run.last_us = sane(r->last_us);
 	if (s->n_nodes < r->n_nodes)
 		s->n_nodes = r->n_nodes;
 }
@@ -212,26 +188,67 @@ static uint32_t count_changed(const struct state *s, const struct msg_see_plan *
 	return changed;
 }
 
-static int apply_plan(struct state *s, const struct msg_see_plan *p)
+static int fill_plan(const struct state *s, struct state_plan *to, const struct msg_see_plan *p)
 {
 	uint32_t changed = count_changed(s, p);
-	int rc = take_planned(&s->plan, p->planned, p->n_planned);
+	int rc = take_planned(to, p->planned, p->n_planned);
 
 	if (rc != 0)
 		return rc;
-	if (!s->plan.known || s->plan.see.epoch != p->epoch)
-		s->plan.paths_changed = s->plan.known ? changed : 0;
-	s->plan.see = *p;
-	s->plan.see.visits = NULL;
-	s->plan.see.routes = NULL;
-	s->plan.see.planned = NULL;
-	s->plan.see.n_planned = s->plan.see.n_routes = 0;
-	s->plan.n_routes = p->n_routes;
-	memset(s->plan.visits, 0, sizeof(s->plan.visits));
+	if (p->candidate || !to->known || to->see.epoch != p->epoch)
+		to->paths_changed = to->known || p->candidate ? changed : 0;
+	to->see = *p;
+	to->see.visits = NULL;
+	to->see.routes = NULL;
+	to->see.planned = NULL;
+	to->see.n_planned = to->see.n_routes = to->see.n_visits = 0;
+	to->n_routes = p->n_routes;
+	memset(to->visits, 0, sizeof(to->visits));
 	if (p->n_visits)
-		memcpy(s->plan.visits, p->visits, p->n_visits * sizeof(*p->visits));
-	s->plan.known = true;
-	return state_take_routes(s, p->routes, p->n_routes);
+		memcpy(to->visits, p->visits, p->n_visits * sizeof(*p->visits));
+	to->known = true;
+	return 0;
+}
+
+const struct state_plan *state_candidate(const struct state *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->n_candidates; i++)
+		if (strcmp(s->candidates[i].see.name, name) == 0)
+			return &s->candidates[i];
+	return NULL;
+}
+
+/* The same question answered again takes its place; when there are too many the oldest goes. */
+static int apply_candidate(struct state *s, const struct msg_see_plan *p)
+{
+	uint32_t i = 0;
+	int rc;
+
+	while (i < s->n_candidates && strcmp(s->candidates[i].see.name, p->name) != 0)
+		i++;
+	if (i == STATE_CANDIDATES) {
+		plan_fini(&s->candidates[0]);
+		memmove(s->candidates, s->candidates + 1, (STATE_CANDIDATES - 1) * sizeof(*s->candidates));
+		memset(&s->candidates[--i], 0, sizeof(*s->candidates));
+		s->n_candidates--;
+	}
+	if (i == s->n_candidates) {
+		rc = plan_init(&s->candidates[i]);
+		if (rc != 0)
+			return rc;
+		s->n_candidates++;
+	}
+	return fill_plan(s, &s->candidates[i], p);
+}
+
+static int apply_plan(struct state *s, const struct msg_see_plan *p)
+{
+	int rc;
+
+	if (p->candidate)
+		return apply_candidate(s, p);
+	rc = fill_plan(s, &s->plan, p);
+	return rc != 0 ? rc : state_take_routes(s, p->routes, p->n_routes);
 }
 
 static int apply_iteration(struct state *s, const struct msg_see_iteration *it)
@@ -519,15 +536,15 @@ const char *state_node_name(enum node_state n)
 const char *state_fault_name(enum fault_kind k)
 {
 	static const char *const names[] = { "none", "kill", "hang", "slow-node", "slow-link", "loss",
-		"partition" };
+		"partition", "corrupt" };
 
-	return k <= FAULT_PARTITION ? names[k] : "?";
+	return k <= FAULT_CORRUPT ? names[k] : "?";
 }
 
 const char *state_verb_name(enum command_verb v)
 {
 	static const char *const names[] = { "skip", "fail", "recover", "inject", "heal", "heal-all",
-		"pause", "resume", "step", "arm", "acknowledge", "undo", "stop" };
+		"pause", "resume", "step", "arm", "acknowledge", "undo", "stop", "compare", "seek", "speed" };
 
-	return v <= COMMAND_STOP ? names[v] : "?";
+	return v <= COMMAND_SPEED ? names[v] : "?";
 }

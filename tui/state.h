@@ -23,6 +23,7 @@ enum {
 	STATE_COLLISIONS = 512,
 	STATE_NOTES = 4096,
 	STATE_FAULTS = 64,
+	STATE_CANDIDATES = 16,
 	STATE_CHAIN = 2 * MSG_STAGES + 1,
 	STATE_HISTORY = 1 << 18 /* iterations, validations */
 };
@@ -93,7 +94,7 @@ struct state_plan {
 	struct msg_see_plan see; /* its arrays are not kept here: all NULL, counts 0 */
 	uint32_t visits[MSG_STAGES];
 	uint32_t n_routes;
-	uint32_t paths_changed;  /* against the plan before */
+	uint32_t paths_changed;  /* against the plan before; a candidate's: against the one in force */
 	/* Predicted tasks by node: those of node i are [first[i], first[i + 1]). Times from the
 	 * iteration's start. */
 	uint32_t *first;         /* (MSG_NODES + 1) */
@@ -121,6 +122,8 @@ struct state {
 	struct state_flight *flights; /* (n_flights) by microbatch id */
 	uint32_t n_flights;
 	struct state_plan plan;
+	struct state_plan candidates[STATE_CANDIDATES]; /* not in force; each name once */
+	uint32_t n_candidates;
 
 	struct state_wait collisions[STATE_COLLISIONS]; /* ended ones, newest last, a ring */
 	uint64_t n_collisions;
@@ -145,7 +148,6 @@ struct state {
 
 int state_new(struct state **out); /* -ENOMEM */
 void state_free(struct state *s);
-int state_copy(const struct state *from, struct state **out); /* -ENOMEM */
 
 /* The controller's words. Other messages are ignored. 0, or -ENOMEM (the message is lost and a
  * resync wanted). The message stays the caller's. */
@@ -173,6 +175,7 @@ uint32_t state_waiting(const struct state *s);
 bool state_is_slow(const struct state *s, const struct state_node *n);
 /* Median of |measured/predicted - 1| over the newest `most` iterations; *n how many. */
 float state_prediction_error(const struct state *s, size_t most, uint32_t *n);
+const struct state_plan *state_candidate(const struct state *s, const char *name); /* NULL none */
 const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t to);
 /* Notes that stand: warnings and alerts not acknowledged. */
 uint32_t state_alerts(const struct state *s);

@@ -115,7 +115,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	}
 	if (strcmp(c.text, "preview") == 0)
 		return post(u, c);
-	if (u->readonly) {
+	if (u->readonly && c.verb != COMMAND_COMPARE && c.verb != COMMAND_SEEK) {
 		ui_say(u, STYLE_WARNING, "not sent: this console only watches (--readonly)");
 		return 0;
 	}
@@ -123,7 +123,9 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		u->arming = c.value > 0 ? post(u, c) : 0;
 		return u->arming ? u->arming : c.value > 0 ? 0 : post(u, c);
 	}
-	if (c.verb != COMMAND_ACK && (!ui_lease_is_ours(u, s) || s->status.lease_us < 5000000)) {
+	if (c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK)
+		return post(u, c);
+	if (c.verb != COMMAND_ACK && !s->run.replay && (!ui_lease_is_ours(u, s) || s->status.lease_us < 5000000)) {
 		ask_lease(u, s, c);
 		return 0;
 	}
@@ -131,24 +133,41 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	return post(u, c);
 }
 
-/* The controller plans every number of skipped stages, one after another: it has a run to look
- * after, and answers only the newest of several questions. */
+static void list_candidates(struct ui *u, const struct state *s)
+{
+	memset(u->candidates, 0, sizeof(u->candidates));
+	u->n_candidates = 0;
+	for (uint32_t k = 0; k + 1 < s->run.n_stages && k + 1 < STATE_CANDIDATES; k++)
+		snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name), "best %u/%u", k,
+			 s->run.n_stages);
+	snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name), "dtfm 0/%u",
+		 s->run.n_stages);
+	u->candidates_epoch = s->plan.see.epoch;
+}
+
+/* The controller plans them one after another, in the background: it has a run to look after. What
+ * is not possible gets no answer; it is asked for twice. */
 static void ask_candidates(struct ui *u, const struct state *s, bool anew)
 {
-	if (anew || u->candidates_epoch != s->plan.see.epoch)
-		memset(u->candidates, 0, sizeof(u->candidates));
-	u->candidates_epoch = s->plan.see.epoch;
-	for (uint32_t k = 0; k + 1 < s->run.n_stages; k++) {
+	if (anew || u->candidates_epoch != s->plan.see.epoch || u->n_candidates == 0)
+		list_candidates(u, s);
+	for (uint32_t k = 0; k < u->n_candidates; k++) {
 		struct ui_candidate *one = &u->candidates[k];
-		struct msg_command c = { .verb = COMMAND_SKIP, .node = -1, .peer = -1, .value = k,
-			.text = "preview" };
+		const struct state_plan *p = state_candidate(s, one->name);
+		struct msg_command c = { .verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = k };
 
-		if (one->have)
+		if (p && p->see.epoch == s->plan.see.epoch && one->id)
 			continue;
-		if (!one->id || u->local_us - one->asked_us > CANDIDATE_US) {
-			one->id = ui_send(u, s, c);
-			one->asked_us = u->local_us;
-		}
+		if (one->id && u->local_us - one->asked_us < CANDIDATE_US)
+			return;
+		if (one->asked == 2)
+			continue;
+		if (k + 1 == u->n_candidates)
+			c.value = 0;
+		snprintf(c.text, sizeof(c.text), "%.*s", (int)strcspn(one->name, " "), one->name);
+		one->id = ui_send(u, s, c);
+		one->asked_us = u->local_us;
+		one->asked++;
 		return;
 	}
 }
@@ -157,6 +176,9 @@ static void heard_reply(struct ui *u, const struct msg_see_reply *r)
 {
 	bool arming = u->arming && r->command == u->arming, had = arming && u->has_waiting;
 
+	for (uint32_t k = 0; k < u->n_candidates; k++)
+		if (u->candidates[k].id == r->command && r->command)
+			return; /* the answer itself is a plan */
 	if (arming) {
 		u->arming = 0;
 		u->has_waiting = false;
@@ -176,15 +198,8 @@ static void heard_reply(struct ui *u, const struct msg_see_reply *r)
 void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 {
 	u->heard_us = u->local_us;
-	if (m->type == MSG_SEE_PREVIEW) {
+	if (m->type == MSG_SEE_PREVIEW)
 		dialog_heard(u, s, &m->u.see_preview);
-		for (uint32_t k = 0; k < MSG_STAGES; k++) {
-			if (u->candidates[k].id != m->u.see_preview.command || u->candidates[k].id == 0)
-				continue;
-			u->candidates[k].preview = m->u.see_preview;
-			u->candidates[k].have = true;
-		}
-	}
 	if (m->type == MSG_SEE_REPLY)
 		heard_reply(u, &m->u.see_reply);
 	if (m->type == MSG_SEE_STATUS && u->armed && *m->u.see_status.lease) {
@@ -337,6 +352,11 @@ static bool move_rows(struct ui *u, const struct state *s, enum action a)
 	int64_t n = u->view == VIEW_MICROBATCHES ? s->n_flights : (int64_t)s->n_notes;
 	int64_t at = (u->view == VIEW_MICROBATCHES ? (int64_t)u->follow : u->scroll[u->view]) + by;
 
+	if (u->view == VIEW_COMPARE && u->n_candidates > 0) {
+		u->compare = (u->compare + u->n_candidates + (a == ACTION_LEFT || by < 0 ? -1u : 1u)) %
+			u->n_candidates;
+		return true;
+	}
 	if ((u->view != VIEW_MICROBATCHES && u->view != VIEW_JOURNAL) || a == ACTION_LEFT || a == ACTION_RIGHT)
 		return false;
 	at = at >= n ? n - 1 : at;
@@ -433,6 +453,40 @@ static void drill(struct ui *u, const struct state *s)
 	}
 }
 
+/* In a replay the controller holds the record: it is asked to jump. */
+static void seek(struct ui *u, const struct state *s, enum action a)
+{
+	struct msg_command c = { .verb = COMMAND_SEEK, .node = -1, .peer = -1 };
+	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1;
+	double step = (double)s->plan.see.iteration_s * scale * 1e6 / 20;
+
+	if (!(step > 20000 && step < 60e6))
+		step = 100000;
+	c.value = u->now_us + (int64_t)(a == ACTION_SCRUB_BACK ? -step : step);
+	if (a == ACTION_LIVE) {
+		c.value = s->run.last_us;
+	} else if (a == ACTION_EVENT_ON) { /* what comes is not known here: the next commit */
+		c.verb = COMMAND_STEP;
+	} else if (a == ACTION_EVENT_BACK) {
+		c.value = s->run.first_us;
+		for (size_t i = 0; i < s->n_notes; i++)
+			if (s->notes[i].kind != NOTE_LOG && s->notes[i].at_us < u->now_us - 50000)
+				c.value = s->notes[i].at_us;
+	}
+	ui_send(u, s, c);
+}
+
+static void act_time(struct ui *u, const struct state *s, enum action a)
+{
+	static const enum scrub wishes[] = { SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK, SCRUB_EVENT_ON,
+		SCRUB_LIVE };
+
+	if (s->run.replay && !u->frozen && u->link == UI_LIVE)
+		seek(u, s, a);
+	else
+		u->want_scrub = wishes[a - ACTION_SCRUB_BACK];
+}
+
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -490,21 +544,6 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 	case ACTION_DRILL:
 		drill(u, s);
 		break;
-	case ACTION_LIVE:
-		u->want_scrub = SCRUB_LIVE;
-		break;
-	case ACTION_SCRUB_BACK:
-		u->want_scrub = SCRUB_BACK;
-		break;
-	case ACTION_SCRUB_ON:
-		u->want_scrub = SCRUB_ON;
-		break;
-	case ACTION_EVENT_BACK:
-		u->want_scrub = SCRUB_EVENT_BACK;
-		break;
-	case ACTION_EVENT_ON:
-		u->want_scrub = SCRUB_EVENT_ON;
-		break;
 	default:
 		break;
 	}
@@ -519,6 +558,8 @@ void ui_act(struct ui *u, const struct state *s, enum action a)
 		act_move(u, s, a);
 	else if (a >= ACTION_SKIP && a <= ACTION_ACKNOWLEDGE)
 		act_run(u, s, a);
+	else if (a >= ACTION_SCRUB_BACK && a <= ACTION_LIVE)
+		act_time(u, s, a);
 	else
 		act_console(u, s, a);
 }

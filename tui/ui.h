@@ -64,12 +64,12 @@ struct dialog {
 	char undo_text[96];
 };
 
-/* What another skip ratio would give, asked for by the Compare view. */
+/* A plan that the Compare view asks for. */
 struct ui_candidate {
-	uint64_t id; /* of the command that asked; 0 not asked */
+	char name[32];  /* as the answer will be called: "best 2/6" */
+	uint64_t id;    /* of the command that asked; 0 not asked */
 	int64_t asked_us;
-	bool have;
-	struct msg_see_preview preview;
+	uint32_t asked; /* how often */
 };
 
 struct ui {
@@ -96,8 +96,10 @@ struct ui {
 	char typed[128];
 	uint32_t palette;          /* the line chosen while a command is typed */
 	struct dialog dialog;
-	struct ui_candidate candidates[MSG_STAGES]; /* by stages skipped */
-	uint64_t candidates_epoch; /* the plan they were compared with */
+	struct ui_candidate candidates[STATE_CANDIDATES]; /* every skip ratio, then a baseline */
+	uint32_t n_candidates;
+	uint64_t candidates_epoch; /* the plan they are compared with */
+	uint32_t compare;          /* the one that is drawn beside the live plan */
 	char toast[224];           /* the message line */
 	enum style toast_style;
 	int64_t toast_until_us;    /* our clock */

@@ -54,11 +54,11 @@ static void inject(struct ui *u, const struct state *s, char **word, int n)
 {
 	int kind = FAULT_NONE;
 
-	for (int k = FAULT_KILL; n > 1 && k <= FAULT_PARTITION; k++)
+	for (int k = FAULT_KILL; n > 1 && k <= FAULT_CORRUPT; k++)
 		if (strcmp(word[1], state_fault_name((enum fault_kind)k)) == 0)
 			kind = k;
 	if (kind == FAULT_NONE) {
-		ui_say(u, STYLE_ALERT, "inject what? kill, hang, slow-node, slow-link, loss or partition");
+		ui_say(u, STYLE_ALERT, "inject what? kill, hang, slow-node, slow-link, loss, partition or corrupt");
 		return;
 	}
 	if (!node_of(u, s, n > 2 ? word[2] : NULL))
@@ -157,6 +157,19 @@ static void stop(struct ui *u, const struct state *s)
 	dialog_open(u, s, DIALOG_QUIT);
 }
 
+static void speed(struct ui *u, const struct state *s, const char *word)
+{
+	struct msg_command c = { .verb = COMMAND_SPEED, .node = -1, .peer = -1 };
+
+	c.factor = word ? (float)atof(word) : 1;
+	if (!s->run.replay)
+		ui_say(u, STYLE_ALERT, "only a replay has a speed");
+	else if (!(c.factor >= 0 && c.factor <= 10000))
+		ui_say(u, STYLE_ALERT, "speed %s: a number from 0 to 10000 was expected", word);
+	else
+		ui_send(u, s, c);
+}
+
 static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 {
 	const char *name = word[0], *one = n > 1 ? word[1] : NULL;
@@ -187,6 +200,8 @@ static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 		view(u, one);
 	else if (strcmp(name, "find") == 0)
 		snprintf(u->filter, sizeof(u->filter), "%.40s", one ? one : "");
+	else if (strcmp(name, "speed") == 0)
+		speed(u, s, one);
 	else if (strcmp(name, "stop") == 0)
 		stop(u, s);
 	else if (strcmp(name, "export") == 0) {

@@ -23,7 +23,7 @@ static void draw_view(struct screen *out, const struct state *s, const struct ui
 		view_loss(out, l->body, s, u);
 		break;
 	case VIEW_COMPARE:
-		view_compare(out, l->body, s, u);
+		view_compare(out, l->body, s, u, r);
 		break;
 	case VIEW_JOURNAL:
 		view_journal(out, l->body, s, u);

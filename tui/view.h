@@ -24,7 +24,8 @@ void view_links(struct screen *out, struct rect at, const struct state *s, const
 	const struct roster *r);
 void view_microbatches(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
 void view_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
-void view_compare(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+void view_compare(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
+	const struct roster *r);
 void view_journal(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
 
 /* How much of [from, to) the node's tasks fill, in percent. */

@@ -1,106 +1,147 @@
-/* View 7: the plan in force against what else could be: every number of skipped stages, planned by
- * the controller when the view is opened (figures with * are predictions), and the full pipeline. */
+/* View 7: the plan in force against what else could be: every number of skipped stages and a
+ * published baseline, planned by the controller while the view is open. Below, the tasks that the
+ * live plan and the chosen one predict, node by node, on one time axis. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tui/table.h"
 #include "tui/view.h"
 
-enum row { ROW_ITERATION, ROW_CHANGE, ROW_BLOCKED, ROW_SLOTS, ROW_LEAST, ROW_PATHS, ROW_TOOK, ROWS };
+enum row { ROW_ITERATION, ROW_CHANGE, ROW_BLOCKED, ROW_COLLISIONS, ROW_IDLE, ROW_LEAST, ROW_PATHS, ROW_TOOK,
+	ROWS };
 
-static const char *const row_names[ROWS] = { "iteration, s", "against live", "blocked, s", "peak slots",
+static const char *const row_names[ROWS] = { "iteration, s", "against live", "blocked, s", "collisions", "idle",
 	"least visits", "paths changed", "planned in, s" };
 
-static void draw_candidate(const struct table *t, struct screen *out, int column, const struct state *s,
-	const struct ui_candidate *k)
+static void draw_plan_column(const struct table *t, struct screen *out, int column, const struct state *s,
+	const struct state_plan *p)
 {
-	const struct msg_see_preview *p = &k->preview;
+	const struct msg_see_plan *m = &p->see;
+	uint32_t least = 1 < m->n_stages ? 1 : 0;
 	char change[16];
 
-	if (!k->have) {
-		table_cell(t, out, ROW_ITERATION, column, STYLE_FAINT, k->id ? "planning" : "-");
-		return;
-	}
-	if (!p->feasible) {
-		table_cell(t, out, ROW_ITERATION, column, STYLE_WARNING, "none");
-		return;
-	}
-	look_change((double)s->plan.see.iteration_s, (double)p->after_iteration_s, change);
-	table_cell(t, out, ROW_ITERATION, column, STYLE_STRONG, "%.1f*", (double)p->after_iteration_s);
-	table_cell(t, out, ROW_CHANGE, column, p->after_iteration_s < s->plan.see.iteration_s ? STYLE_GOOD :
-		   STYLE_TEXT, "%s", change);
-	table_cell(t, out, ROW_BLOCKED, column, STYLE_TEXT, "%.1f*", (double)p->after_wait_s);
-	table_cell(t, out, ROW_SLOTS, column, p->after_peak_slots > p->memory ? STYLE_ALERT : STYLE_TEXT,
-		   "%u/%u*", p->after_peak_slots, p->memory);
-	table_cell(t, out, ROW_LEAST, column, STYLE_TEXT, "S%u %u*", p->least_stage, p->after_least_visits);
+	for (uint32_t i = 1; i < m->n_stages && i < MSG_STAGES; i++)
+		if (p->visits[i] < p->visits[least])
+			least = i;
+	look_change((double)s->plan.see.iteration_s, (double)m->iteration_s, change);
+	table_cell(t, out, ROW_ITERATION, column, STYLE_STRONG, "%.1f*", (double)m->iteration_s);
+	if (p != &s->plan)
+		table_cell(t, out, ROW_CHANGE, column, m->iteration_s < s->plan.see.iteration_s ? STYLE_GOOD :
+			   STYLE_TEXT, "%s", change);
+	table_cell(t, out, ROW_BLOCKED, column, STYLE_TEXT, "%.1f*", (double)m->wait_s);
+	table_cell(t, out, ROW_COLLISIONS, column, STYLE_TEXT, "%u*", m->collisions);
+	table_cell(t, out, ROW_IDLE, column, STYLE_TEXT, "%.0f%%*", (double)m->idle_fraction * 100);
+	table_cell(t, out, ROW_LEAST, column, STYLE_TEXT, "S%u %u", least, p->visits[least]);
 	table_cell(t, out, ROW_PATHS, column, STYLE_TEXT, "%u", p->paths_changed);
-	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)p->elapsed_s);
+	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)m->elapsed_s);
 }
 
-static void draw_live(const struct table *t, struct screen *out, const struct state *s)
+static void draw_table(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
+	struct table_column columns[TABLE_COLUMNS] = { { "", 13, 9, false }, { "LIVE", 9, 9, true } };
 	const struct msg_see_iteration *it = s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
-
-	for (int i = 0; i < ROWS; i++)
-		table_cell(t, out, i, 0, STYLE_FAINT, "%s", row_names[i]);
-	table_cell(t, out, ROW_ITERATION, 1, STYLE_STRONG, "%.1f*", (double)s->plan.see.iteration_s);
-	if (it)
-		table_cell(t, out, ROW_CHANGE, 1, STYLE_TEXT, "took %.1f", (double)it->iteration_s);
-	table_cell(t, out, ROW_BLOCKED, 1, STYLE_TEXT, "%.1f*", (double)s->plan.see.wait_s);
-	table_cell(t, out, ROW_PATHS, 1, STYLE_FAINT, "%u lately", s->plan.paths_changed);
-	table_cell(t, out, ROW_TOOK, 1, STYLE_FAINT, "%.2f", (double)s->plan.see.elapsed_s);
-}
-
-/* How often each stage is visited by the plan in force: skipping must spread evenly. */
-static void draw_visits(struct screen *out, struct rect at, const struct state *s)
-{
-	uint32_t most = 1;
-
-	screen_rule(out, at, "Visits of each stage in an iteration (plan in force)", NULL);
-	for (uint32_t i = 0; i < s->run.n_stages; i++)
-		if (s->plan.visits[i] > most)
-			most = s->plan.visits[i];
-	for (uint32_t i = 0; i < s->run.n_stages && (int)i + 1 < at.h; i++) {
-		int w = (at.w - 12) * (int)s->plan.visits[i] / (int)most, y = at.y + 1 + (int)i;
-
-		screen_print(out, at.x, y, 10, STYLE_TEXT, "S%-2u %5u ", i, s->plan.visits[i]);
-		screen_fill(out, (struct rect){ at.x + 10, y, w, 1 }, '=', STYLE_BAR_FORWARD);
-	}
-}
-
-void view_compare(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
-{
-	struct table_column columns[TABLE_COLUMNS] = { { "", 13, 9, false }, { "LIVE", 10, 9, true } };
-	char heads[TABLE_COLUMNS][32], title[96];
-	struct rect in = { at.x, at.y + 1, at.w, ROWS + 1 }, visits = at;
+	char heads[TABLE_COLUMNS][40];
 	struct table t;
 	int n = 2;
 
+	for (uint32_t k = 0; k < u->n_candidates && n < TABLE_COLUMNS - 1; k++, n++) {
+		bool chosen = k == u->compare;
+
+		snprintf(heads[n], sizeof(heads[n]), "%s%.9s", chosen ? ">" : "", u->candidates[k].name);
+		columns[n] = (struct table_column){ heads[n], 10, chosen ? 8 : 7 - (int)k / 3, true };
+	}
+	table_open(&t, out, at, columns, n);
+	for (int i = 0; i < ROWS; i++)
+		table_cell(&t, out, i, 0, STYLE_FAINT, "%s", row_names[i]);
+	draw_plan_column(&t, out, 1, s, &s->plan);
+	if (it)
+		table_cell(&t, out, ROW_CHANGE, 1, STYLE_TEXT, "took %.1f", (double)it->iteration_s);
+	for (int k = 2; k < n; k++) {
+		const struct ui_candidate *one = &u->candidates[k - 2];
+		const struct state_plan *p = state_candidate(s, one->name);
+
+		if (p)
+			draw_plan_column(&t, out, k, s, p);
+		else
+			table_cell(&t, out, ROW_ITERATION, k, STYLE_FAINT, one->asked >= 2 ? "none" :
+				   one->id ? "planning" : "-");
+	}
+}
+
+/* ---- both plans, node by node ---- */
+
+static int64_t end_of(const struct state_plan *p)
+{
+	int64_t end = 1;
+
+	for (uint32_t i = 0; i < p->n_tasks; i++)
+		if (p->tasks[i].end_us > end)
+			end = p->tasks[i].end_us;
+	return end;
+}
+
+static void draw_tasks(struct screen *out, int x, int y, int w, const struct state_plan *p, uint16_t node,
+	int64_t end_us)
+{
+	for (int c = 0; c < w; c++)
+		screen_put(out, x + c, y, '.', STYLE_IDLE);
+	for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++) {
+		const struct state_segment *g = &p->tasks[i];
+		int from = (int)((double)g->start_us / (double)end_us * w);
+		int to = (int)((double)g->end_us / (double)end_us * w);
+
+		for (int c = from; c < to || c == from; c++)
+			if (c >= 0 && c < w)
+				screen_put(out, x + c, y, (uint32_t)look_task_glyph(g->kind),
+					   look_bar_style(g->kind));
+	}
+}
+
+static void draw_gantts(struct screen *out, struct rect at, const struct state *s, const struct roster *r,
+	const struct ui *u, const struct state_plan *other)
+{
+	int half = at.w / 2 - 1, lead = r->digits + 2, w = half - lead - 1, first;
+	int64_t end = end_of(&s->plan);
+	char title[96], right[96];
+
+	if (other && end_of(other) > end)
+		end = end_of(other);
+	snprintf(title, sizeof(title), "Live plan, predicted %.1f s", (double)s->plan.see.iteration_s);
+	screen_rule(out, at, title, NULL);
+	if (other) {
+		snprintf(right, sizeof(right), "%s, predicted %.1f s", other->see.name, (double)other->see.iteration_s);
+		screen_rule(out, (struct rect){ at.x + half + 1, at.y, at.w - half - 1, 1 }, right, NULL);
+	}
+	first = table_first((int)r->n, at.h - 1, roster_find(r, u->selected));
+	for (int i = 0; i + 1 < at.h && first + i < (int)r->n && w > 4; i++) {
+		uint16_t node = r->nodes[first + i];
+		int y = at.y + 1 + i;
+
+		for (int k = 0; k < (other ? 2 : 1); k++) {
+			int x = at.x + k * (half + 1);
+
+			screen_print(out, x, y, lead, STYLE_TEXT, " %0*u", r->digits, (unsigned)node);
+			draw_tasks(out, x + lead, y, w, k ? other : &s->plan, node, end);
+		}
+	}
+}
+
+void view_compare(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
+	const struct roster *r)
+{
+	const struct state_plan *other = u->compare < u->n_candidates ?
+		state_candidate(s, u->candidates[u->compare].name) : NULL;
+	struct rect in = { at.x, at.y + 1, at.w, ROWS + 1 }, below = at;
+	char title[96];
+
 	snprintf(title, sizeof(title), "Compare: plan %llu (%s) and others", (unsigned long long)s->plan.see.epoch,
 		 s->plan.see.algorithm);
-	screen_rule(out, at, title, at.w >= 70 ? "* predicted; Enter plans them anew" : "* predicted");
-	for (uint32_t k = 0; k + 1 < s->run.n_stages && n < TABLE_COLUMNS - 1; k++, n++) {
-		bool now = s->status.n_stages - s->status.path_length == k;
-
-		snprintf(heads[n], sizeof(heads[n]), "%sskip%u/%u", now ? ">" : "", k, s->run.n_stages);
-		columns[n] = (struct table_column){ heads[n], 10, now ? 8 : 7 - (int)k / 2, true };
-	}
-	columns[n++] = (struct table_column){ "baseline", 10, 8, true };
+	screen_rule(out, at, title, at.w >= 76 ? "* predicted; arrows choose, Enter anew" : "* predicted");
 	if (in.h > at.h - 1)
 		in.h = at.h - 1;
-	table_open(&t, out, in, columns, n);
-	draw_live(&t, out, s);
-	for (int k = 2; k < n - 1; k++)
-		draw_candidate(&t, out, k, s, &u->candidates[k - 2]);
-	if (s->run.baseline_s > 0) {
-		char change[16];
-
-		look_change((double)s->plan.see.iteration_s, s->run.baseline_s, change);
-		table_cell(&t, out, ROW_ITERATION, n - 1, STYLE_STRONG, "%.1f*", s->run.baseline_s);
-		table_cell(&t, out, ROW_CHANGE, n - 1, STYLE_TEXT, "%s", change);
-	}
-	visits.y += in.h + 2;
-	visits.h -= in.h + 2;
-	if (visits.h >= 3)
-		draw_visits(out, visits, s);
+	draw_table(out, in, s, u);
+	below.y += in.h + 1;
+	below.h -= in.h + 1;
+	if (below.h >= 3 && s->plan.known)
+		draw_gantts(out, below, s, r, u, other);
 }

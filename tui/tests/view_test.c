@@ -36,6 +36,44 @@ static void overview(void **unused)
 	state_free(s);
 }
 
+/* Answers to what the Compare view asks: the plan in force, stretched. */
+static void compare_with(struct state *s, struct ui *u)
+{
+	static const char *const names[] = { "best 0/6", "best 1/6", "best 2/6", "best 3/6", "best 4/6", "dtfm 0/6" };
+	struct msg_task_event events[512];
+
+	u->n_candidates = 6;
+	u->candidates_epoch = s->plan.see.epoch;
+	u->compare = 1;
+	for (uint32_t k = 0; k < 6; k++) {
+		uint32_t visits[6] = { 30, 30 - 5 * k, 30 - 5 * k, 30 - 5 * k, 30 - 5 * k, 29 - 5 * k }, n = 0;
+		struct msg m = { .type = MSG_SEE_PLAN, .sequence = s->sequence + 1 };
+
+		snprintf(u->candidates[k].name, sizeof(u->candidates[k].name), "%s", names[k]);
+		u->candidates[k].id = 100 + k;
+		u->candidates[k].asked = k == 4 ? 2 : 1;
+		if (k == 4)
+			continue;
+		for (uint32_t i = 0; i < s->n_nodes; i++) {
+			for (uint32_t t = s->plan.first[i]; t < s->plan.first[i + 1] && n + 2 < 512; t++) {
+				struct msg_task_event e = { .type = WORK_STARTS, .kind = s->plan.tasks[t].kind,
+					.node = (uint16_t)i, .at_us = s->plan.tasks[t].start_us * 3 / 2 };
+
+				events[n++] = e;
+				e.type = WORK_ENDS;
+				e.at_us = s->plan.tasks[t].end_us * 3 / 2;
+				events[n++] = e;
+			}
+		}
+		m.u.see_plan = (struct msg_see_plan){ .epoch = s->plan.see.epoch, .candidate = 1, .n_stages = 6,
+			.iteration_s = 60 - 9 * (float)k, .wait_s = 4 - (float)k, .collisions = 40 - k,
+			.idle_fraction = 0.3f, .elapsed_s = 0.9f, .n_visits = 6, .visits = visits,
+			.n_planned = n, .planned = events };
+		snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "%s", names[k]);
+		assert_int_equal(state_apply(s, &m), 0);
+	}
+}
+
 /* Views 2 to 8 at the same instant, then with more nodes than rows. */
 static void other_views(void **unused)
 {
@@ -52,14 +90,7 @@ static void other_views(void **unused)
 	golden_ui(&u, s, 4600000);
 	u.selected = 12;
 	u.follow = 3;
-	for (uint32_t k = 0; k < 5; k++) {
-		u.candidates[k].id = 100 + k;
-		u.candidates[k].have = k != 4;
-		u.candidates[k].preview = (struct msg_see_preview){ .feasible = k != 3, .memory = 3,
-			.after_iteration_s = 60 - 9 * (float)k, .after_wait_s = 4 - (float)k,
-			.after_peak_slots = 3, .least_stage = 5, .after_least_visits = 30 - 5 * k,
-			.paths_changed = 28, .elapsed_s = 0.15f };
-	}
+	compare_with(s, &u);
 	for (int v = VIEW_NODES; v < VIEWS; v++) {
 		u.view = (enum view)v;
 		for (int i = 0; i < SIZES; i++)
