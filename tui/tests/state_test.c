@@ -145,6 +145,24 @@ static void reruns(void **unused)
 	state_free(s);
 }
 
+/* Attempts belong to an iteration: in the next one the first is 0 again. */
+static void the_next_iteration_begins_anew(void **unused)
+{
+	struct state *s = two();
+	const struct state_flight *f = state_flight(s, 0);
+	struct msg_task_event again = event(WORK_STARTS, WORK_FORWARD, 0, 0, 100);
+	struct msg_task_event next = event(WORK_STARTS, WORK_FORWARD, 0, 0, 900);
+
+	(void)unused;
+	again.attempt = 3;
+	tell(s, 4, &again, 1);
+	assert_true(f->begun);
+	tell(s, 5, &next, 1);
+	assert_true(f->begun);
+	assert_int_equal(s->iteration, 5);
+	state_free(s);
+}
+
 static void gaps(void **unused)
 {
 	struct state *s = two();
@@ -266,7 +284,7 @@ static void whole_run(void **unused)
 
 static const struct CMUnitTest all[] = {
 	cmocka_unit_test(positions), cmocka_unit_test(late_events), cmocka_unit_test(collisions),
-	cmocka_unit_test(reruns), cmocka_unit_test(gaps), cmocka_unit_test(dead_nodes),
+	cmocka_unit_test(reruns), cmocka_unit_test(the_next_iteration_begins_anew), cmocka_unit_test(gaps), cmocka_unit_test(dead_nodes),
 	cmocka_unit_test(histories), cmocka_unit_test(candidates),
 	cmocka_unit_test(whole_run),
 };
