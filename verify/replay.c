@@ -7,33 +7,15 @@
 
 #include "model/corpus.h"
 #include "model/stage.h"
+#include "verify/chain.h"
 #include "verify/crew.h"
 
 struct replay {
 	const struct store_run *run;
 	struct model_config config;
 	struct corpus *corpus;
-	struct stage **stages; /* (n_stages) one slot each */
-	size_t activation;     /* floats: B * T * C */
 	unsigned workers;
-	float *scratch[CREW_MOST]; /* (workers) (activation) outputs nobody wants */
-	float *spare[CREW_MOST];   /* (workers) (activation) the gradient a backward makes */
-};
-
-/* One microbatch's computation. Its chain is the loss and then the backward of every hop, from the
- * last to the first. */
-struct chain {
-	const struct store_route *route;
-	int32_t *tokens, *targets; /* (B, T) each */
-	float *inputs;             /* (n_hops + 1, activation) [h] enters hop h; the last the loss.
-	                            * [0] is not used */
-	float *gradient;           /* (activation) of what the last done hop took in */
-	uint32_t forwarded;        /* hops */
-	uint32_t left;             /* hops whose backward is to come; n_hops before the loss too */
-	bool lost;                 /* the loss is done */
-	float loss;
-	float *entering;           /* (n_hops, activation) once unwound: [h] the gradient that its
-	                            * backward takes in; NULL before */
+	struct chain_means means; /* the model, and room for each worker */
 };
 
 /* One node's sum of one stage. */
@@ -65,13 +47,13 @@ void replay_free(struct replay *r)
 {
 	if (!r)
 		return;
-	for (uint32_t s = 0; r->stages && s < r->config.n_stages; s++)
-		stage_free(r->stages[s]);
-	free(r->stages);
+	for (uint32_t s = 0; r->means.stages && s < r->config.n_stages; s++)
+		stage_free(r->means.stages[s]);
+	free(r->means.stages);
 	corpus_free(r->corpus);
 	for (unsigned w = 0; w < r->workers; w++) {
-		free(r->scratch[w]);
-		free(r->spare[w]);
+		free(r->means.scratch[w]);
+		free(r->means.spare[w]);
 	}
 	free(r);
 }
@@ -104,18 +86,18 @@ static int make_stages(struct replay *r, const char *device, struct error *err)
 				   .seed = r->run->seed, .device = device };
 	int rc = 0;
 
-	r->stages = calloc(r->config.n_stages, sizeof(*r->stages));
-	if (!r->stages)
+	r->means.stages = calloc(r->config.n_stages, sizeof(*r->means.stages));
+	if (!r->means.stages)
 		return no_memory(err);
 	for (uint32_t s = 0; rc == 0 && s < r->config.n_stages; s++)
-		rc = stage_new(&r->stages[s], &r->config, s, &o, err);
+		rc = stage_new(&r->means.stages[s], &r->config, s, &o, err);
 	if (rc != 0)
 		return rc;
-	r->activation = stage_activation(r->stages[0]);
+	r->means.activation = stage_activation(r->means.stages[0]);
 	for (unsigned w = 0; w < r->workers; w++) {
-		r->scratch[w] = malloc(r->activation * sizeof(float));
-		r->spare[w] = malloc(r->activation * sizeof(float));
-		if (!r->scratch[w] || !r->spare[w])
+		r->means.scratch[w] = malloc(r->means.activation * sizeof(float));
+		r->means.spare[w] = malloc(r->means.activation * sizeof(float));
+		if (!r->means.scratch[w] || !r->means.spare[w])
 			return no_memory(err);
 	}
 	return 0;
@@ -152,46 +134,20 @@ const struct model_config *replay_config(const struct replay *r)
 
 uint64_t replay_hash(const struct replay *r, uint32_t stage)
 {
-	return stage_hash(r->stages[stage]);
+	return stage_hash(r->means.stages[stage]);
 }
 
-/* ---- forwards ---- */
-
-static void chain_clear(struct chain *m)
-{
-	free(m->tokens);
-	free(m->inputs);
-	free(m->gradient);
-	free(m->entering);
-}
-
-static int chain_make(const struct replay *r, struct chain *m, const struct store_route *route,
+static int make_chain(const struct replay *r, struct chain *m, const struct store_route *route,
 		      uint64_t iteration, struct error *err)
 {
-	size_t n = (size_t)r->run->batch * r->run->sequence;
+	size_t tokens = (size_t)r->run->batch * r->run->sequence;
 
-	*m = (struct chain){ .route = route, .left = route->n_hops };
-	m->tokens = malloc(2 * n * sizeof(*m->tokens));
-	m->inputs = malloc((route->n_hops + 1) * r->activation * sizeof(float));
-	m->gradient = malloc(r->activation * sizeof(float));
-	if (!m->tokens || !m->inputs || !m->gradient)
+	if (chain_make(m, route, tokens, r->means.activation) != 0)
 		return no_memory(err);
-	m->targets = m->tokens + n;
 	corpus_batch(r->corpus, route->shard, r->run->n_shards,
 		     (iteration - 1) * r->run->per_shard + route->wave, r->run->batch, m->tokens,
 		     m->targets);
 	return 0;
-}
-
-static int forward(struct replay *r, const struct chain *m, uint32_t hop, float *out)
-{
-	return stage_forward(r->stages[m->route->stages[hop]], 0, hop == 0 ? m->tokens : NULL,
-			     hop == 0 ? NULL : m->inputs + hop * r->activation, out, true);
-}
-
-static int run_forward(struct replay *r, struct chain *m)
-{
-	return forward(r, m, m->forwarded, m->inputs + (m->forwarded + 1) * r->activation);
 }
 
 /* ---- what was counted ---- */
@@ -199,7 +155,7 @@ static int run_forward(struct replay *r, struct chain *m)
 /* Puts a node's sum in the stage's own gradient, where the stage adds to it. */
 static int hold(struct replay *r, struct iteration *it, struct sum *s, struct error *err)
 {
-	struct stage *stage = r->stages[s->order->stage];
+	struct stage *stage = r->means.stages[s->order->stage];
 	struct sum **held = &it->held[s->order->stage];
 	size_t bytes = stage_parameters(stage) * sizeof(float);
 
@@ -222,32 +178,6 @@ static int hold(struct replay *r, struct iteration *it, struct sum *s, struct er
 	return 0;
 }
 
-/* Whether the chain has come to what the node counted next. */
-static bool ready(const struct chain *m, const struct sum *s, char kind)
-{
-	if (m->forwarded < m->route->n_hops)
-		return false;
-	if (kind == 'L')
-		return !m->lost;
-	if (m->entering)
-		return true;
-	return m->lost && m->left > 0 && m->route->stages[m->left - 1] == s->order->stage;
-}
-
-static int run_loss(struct replay *r, struct chain *m, float *spare)
-{
-	return stage_loss(r->stages[0], 0, m->inputs + m->route->n_hops * r->activation, m->targets,
-			  &m->loss, m->entering ? spare : m->gradient, true);
-}
-
-static int backward(struct replay *r, const struct chain *m, uint32_t hop, const float *in, float *out,
-		    unsigned worker, bool count)
-{
-	int rc = forward(r, m, hop, r->scratch[worker]);
-
-	return rc ? rc : stage_backward(r->stages[m->route->stages[hop]], 0, in, hop ? out : NULL, count);
-}
-
 static struct chain *find_chain(struct iteration *it, uint32_t microbatch)
 {
 	size_t low = 0, high = it->c->n_routes;
@@ -265,33 +195,8 @@ static struct chain *find_chain(struct iteration *it, uint32_t microbatch)
 
 /* A microbatch that ran again was counted by some nodes in its first attempt and by others in a later
  * one: seen together their orders may contradict one chain of computation. Its gradients are the same
- * in every attempt, so they are worked out here once, uncounted; then any hop may count at any time. */
-static int unwind(struct replay *r, struct chain *m)
-{
-	size_t bytes = r->activation * sizeof(float);
-	float *entering = malloc(m->route->n_hops * bytes);
-	float unused;
-	int rc = 0;
-
-	if (!entering)
-		return -ENOMEM;
-	if (!m->lost)
-		rc = stage_loss(r->stages[0], 0, m->inputs + m->route->n_hops * r->activation,
-				m->targets, &unused, m->gradient, false);
-	if (m->left > 0)
-		memcpy(entering + (m->left - 1) * r->activation, m->gradient, bytes);
-	for (uint32_t h = m->left; rc == 0 && h-- > 1;)
-		rc = backward(r, m, h, entering + h * r->activation, entering + (h - 1) * r->activation,
-			      0, false);
-	if (rc != 0) {
-		free(entering);
-		return rc;
-	}
-	m->entering = entering;
-	return 0;
-}
-
-/* Nobody is at work: every forward is done, and no list can go on. */
+ * in every attempt, so they are worked out here once, uncounted; then any hop may count at any time.
+ * Nobody is at work: every forward is done, and no list can go on. */
 static int unwind_blocked(void *context, struct error *err)
 {
 	struct iteration *it = context;
@@ -306,29 +211,13 @@ static int unwind_blocked(void *context, struct error *err)
 		m = find_chain(it, s->order->counted[s->done].microbatch);
 		if (m->entering)
 			continue;
-		rc = unwind(it->replay, m);
+		rc = chain_unwind(m, &it->replay->means);
 		if (rc != 0)
 			return error_set(err, rc, "microbatch %u fails: %s", m->route->microbatch,
 					 strerror(-rc));
 		return 0;
 	}
 	return error_set(err, -EPROTO, "the nodes' recorded orders contradict one another");
-}
-
-static int run_unwound(struct replay *r, const struct chain *m, uint8_t stage, unsigned worker)
-{
-	for (uint32_t h = 0; h < m->route->n_hops; h++)
-		if (m->route->stages[h] == stage)
-			return backward(r, m, h, m->entering + h * r->activation, r->spare[worker],
-					worker, true);
-	return -EPROTO;
-}
-
-static int run_backward(struct replay *r, struct chain *m, uint8_t stage, unsigned worker)
-{
-	if (m->entering)
-		return run_unwound(r, m, stage, worker);
-	return backward(r, m, m->left - 1, m->gradient, r->spare[worker], worker, true);
 }
 
 /* ---- the crew's part ---- */
@@ -344,11 +233,11 @@ static int run_piece(void *context, unsigned worker, struct error *err)
 	if (rc != 0)
 		return rc;
 	if (!p->sum)
-		rc = run_forward(r, p->chain);
+		rc = chain_forward(p->chain, &r->means);
 	else if (p->kind == 'L')
-		rc = run_loss(r, p->chain, r->spare[worker]);
+		rc = chain_loss(p->chain, &r->means, worker);
 	else
-		rc = run_backward(r, p->chain, p->stage, worker);
+		rc = chain_backward(p->chain, &r->means, p->stage, worker);
 	if (rc != 0)
 		return error_set(err, rc, "microbatch %u: its %s in stage %u fails: %s",
 				 p->chain->route->microbatch, what, p->stage, strerror(-rc));
@@ -359,23 +248,16 @@ static void finish_piece(void *context, unsigned worker)
 {
 	struct iteration *it = context;
 	struct piece *p = &it->pieces[worker];
-	struct chain *m = p->chain;
 
 	it->busy[p->stage] = false;
 	if (p->sum)
 		p->sum->done++;
-	if (!p->sum) {
-		m->forwarded++;
-	} else if (p->kind == 'L') {
-		m->lost = true;
-	} else if (!m->entering) {
-		/* The gradient made becomes the chain's; the one used up is spare. */
-		float *used = m->gradient;
-
-		m->gradient = it->replay->spare[worker];
-		it->replay->spare[worker] = used;
-		m->left--;
-	}
+	if (!p->sum)
+		chain_forwarded(p->chain);
+	else if (p->kind == 'L')
+		chain_lost(p->chain);
+	else
+		chain_went_back(p->chain, &it->replay->means, worker);
 }
 
 static enum crew_finding find_counted(struct iteration *it, struct piece *p)
@@ -393,7 +275,7 @@ static enum crew_finding find_counted(struct iteration *it, struct piece *p)
 		if (it->busy[s->order->stage])
 			continue;
 		m = find_chain(it, what->microbatch);
-		if (!ready(m, s, what->kind))
+		if (!chain_ready(m, what->kind, s->order->stage))
 			continue;
 		*p = (struct piece){ m, s, s->order->stage, what->kind };
 		return CREW_FOUND;
@@ -447,7 +329,7 @@ static const struct sum *find_sum(const struct iteration *it, uint16_t node, uin
 static int add_up(struct replay *r, const struct iteration *it, const struct store_reduction *red,
 		  float *to, struct error *err)
 {
-	struct stage *stage = r->stages[red->stage];
+	struct stage *stage = r->means.stages[red->stage];
 	size_t n = stage_parameters(stage);
 	float *zeros = calloc(n, sizeof(*zeros));
 
@@ -474,7 +356,7 @@ static int step(struct replay *r, const struct iteration *it, const struct store
 	const struct store_commit *c = it->c;
 	struct adamw h = { .lr = c->lr, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
 			   .weight_decay = c->weight_decay };
-	struct stage *stage = r->stages[red->stage];
+	struct stage *stage = r->means.stages[red->stage];
 	float *sum = malloc(stage_parameters(stage) * sizeof(*sum));
 	int rc;
 
@@ -508,7 +390,7 @@ static int compute(struct replay *r, struct iteration *it, struct error *err)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < c->n_routes; i++)
-		rc = chain_make(r, &it->chains[i], &c->routes[i], c->iteration, err);
+		rc = make_chain(r, &it->chains[i], &c->routes[i], c->iteration, err);
 	for (size_t i = 0; i < c->n_orders; i++)
 		it->sums[i].order = &c->orders[i];
 	if (rc == 0)

@@ -1,0 +1,65 @@
+/* chain.h - one microbatch's computation, step by step, on stages that others use too.
+ *
+ * Forward through its hops, the loss, and backward through them again. Every hop's input is kept;
+ * a stage has one slot, so a hop's forward is run again right before its backward.
+ *
+ * A chain is one thread's at a time, and so is a stage. What a step changes for later steps is
+ * noted by the caller in between (chain_forwarded and so on), under whatever lock it has.
+ */
+#ifndef VERIFY_CHAIN_H
+#define VERIFY_CHAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/stage.h"
+#include "store/store.h"
+#include "verify/crew.h"
+
+/* What chains are computed with. */
+struct chain_means {
+	struct stage **stages;     /* (n_stages) one slot each */
+	size_t activation;         /* floats: B * T * C */
+	float *scratch[CREW_MOST]; /* of each worker (activation): outputs nobody wants */
+	float *spare[CREW_MOST];   /* of each worker (activation): the gradient a backward makes */
+};
+
+struct chain {
+	const struct store_route *route;
+	int32_t *tokens, *targets; /* (B, T) each */
+	float *inputs;             /* (n_hops + 1, activation) [h] enters hop h; the last the loss.
+	                            * [0] is not used */
+	float *gradient;           /* (activation) of what the last done hop took in */
+	uint32_t forwarded;        /* hops */
+	uint32_t left;             /* hops whose backward is to come; n_hops before the loss too */
+	bool lost;                 /* the loss is done */
+	float loss;
+	float *entering;           /* (n_hops, activation) once unwound: [h] the gradient that its
+	                            * backward takes in; NULL before */
+};
+
+/* Takes memory for tokens and targets of B * T each; the caller fills them in. -ENOMEM; then clear
+ * it all the same. */
+int chain_make(struct chain *m, const struct store_route *route, size_t tokens, size_t activation);
+void chain_clear(struct chain *m);
+
+/* Whether it has come to where this may be counted: the loss ('L'), or the backward ('B') in a
+ * stage. */
+bool chain_ready(const struct chain *m, char kind, uint8_t stage);
+
+/* The steps, for the stage's gradient to be added to. Results are stage.h's. */
+int chain_forward(struct chain *m, const struct chain_means *t);
+int chain_loss(struct chain *m, const struct chain_means *t, unsigned worker);
+int chain_backward(struct chain *m, const struct chain_means *t, uint8_t stage, unsigned worker);
+
+/* A step was done. */
+void chain_forwarded(struct chain *m);
+void chain_lost(struct chain *m);
+void chain_went_back(struct chain *m, struct chain_means *t, unsigned worker);
+
+/* Works out the rest of its gradients ahead, uncounted: from then on any of its hops may be counted
+ * at any time. Every forward must be done and nobody else at work. */
+int chain_unwind(struct chain *m, const struct chain_means *t);
+
+#endif
