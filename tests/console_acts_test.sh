@@ -110,7 +110,7 @@ keys P
 see 20 ' LIVE '
 
 # A second console watches, and may not act while the first holds the lease.
-"$bin/skippipe" keygen --help >/dev/null 2>&1
+touch "$dir/other.out"
 controller=$(sed -n 's/.*--connect \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))
 key=$(sed -n 's/.*--controller-key \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))
 "$bin/skippipe-console" --connect "$controller" --controller-key "$key" --key "$dir/other.key" --plain \
@@ -122,8 +122,8 @@ until grep -q 'not admitted' "$dir/other.out"; do
 	[ $SECONDS -lt $end ] || { cat "$dir/other.out"; die "a stranger was not told that it is not admitted"; }
 	sleep 0.2
 done
-public=$(sed -n 's/.*admit ADMITTED \([0-9a-f]*\) .*/\1/p' "$dir/other.out" | head -n 1)
-"$bin/skippipe" admit "$run/keys/admitted" "$public" console second >"$dir/admit.out" 2>&1 || { cat "$dir/admit.out"; die "cannot admit"; }
+public=$(sed -n 's/.*admit LIST \([0-9a-f]*\) .*/\1/p' "$dir/other.out" | head -n 1)
+"$bin/skippipe" admit "$run/keys/admitted" "$public" --role console --name second >"$dir/admit.out" 2>&1 || { cat "$dir/admit.out"; die "cannot admit"; }
 end=$((SECONDS + 20))
 until grep -q '^iteration' "$dir/other.out"; do
 	[ $SECONDS -lt $end ] || { cat "$dir/other.out"; die "the admitted console sees nothing"; }

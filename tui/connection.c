@@ -137,8 +137,8 @@ static void explain(const struct connection *c, enum link_reason reason, char wh
 
 	if (reason == LINK_NOT_ADMITTED || reason == LINK_ROLE) {
 		keys_text(keys_public_of(c->identity), key);
-		snprintf(why, 160, "not admitted; on the controller: skippipe admit ADMITTED %s console %s",
-			 key, "NAME");
+		snprintf(why, 160, "not admitted; where the controller is: skippipe admit LIST %s --role console "
+			 "--name NAME", key);
 	} else {
 		snprintf(why, 160, "%s", link_reason_text(reason));
 	}

@@ -362,8 +362,10 @@ static void link_news(struct console *c, const struct connection_news *news)
 		c->refused = true;
 		ui_link_is(&c->ui, UI_REFUSED, news->why);
 	}
-	if (c->options.plain)
+	if (c->options.plain) {
 		printf("connection: %s\n", news->event == CONNECTION_UP ? "up" : news->why);
+		fflush(stdout);
+	}
 	c->stale = true;
 }
 

@@ -33,6 +33,25 @@ static void draw_view(struct screen *out, const struct state *s, const struct ui
 	}
 }
 
+/* Before anything is known of the run: what is being waited for, whole, over as many rows as it
+ * takes. */
+static void draw_waiting(struct screen *out, struct rect at, const struct ui *u)
+{
+	const char *text = *u->link_text ? u->link_text : "waiting for the controller";
+	int columns = screen_columns(text), w = at.w - 4, y = at.y + at.h / 3;
+
+	screen_fill(out, at, ' ', STYLE_TEXT);
+	if (w < 1)
+		return;
+	for (int from = 0; from < columns && y < at.y + at.h; from += w, y++) {
+		const char *rest = text;
+
+		for (int i = 0; i < from; i++)
+			utf8_next(&rest);
+		screen_text(out, at.x + 2, y, w, u->link == UI_REFUSED ? STYLE_ALERT : STYLE_TEXT, rest);
+	}
+}
+
 void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 {
 	struct roster r;
@@ -44,6 +63,8 @@ void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 	draw_view(out, s, u, &r, &l);
 	if (u->link != UI_RECORDED && (u->link != UI_LIVE || u->local_us - u->heard_us > STALE_US))
 		screen_restyle(out, l.body, ~(unsigned)STYLE_MEANING, STYLE_STALE);
+	if (!s->have_run)
+		draw_waiting(out, l.body, u);
 	panel_header(out, l.header, s, u);
 	panel_prompt(out, l.prompt, s, u);
 	panel_keys(out, l.keys, s, u);

@@ -180,6 +180,12 @@ static void overlays(void **unused)
 	ui_tick(&u, s, u.local_us + 9000000, u.wall_us + 9000000);
 	golden_check(s, &u, "lost", 80, 24);
 	state_free(s);
+	assert_int_equal(state_new(&s), 0);
+	golden_ui(&u, s, 1700000);
+	ui_link_is(&u, UI_REFUSED, "not admitted; where the controller is: skippipe admit LIST 0123456789abcdef"
+		"0123456789abcdef0123456789abcdef0123456789abcdef --role console --name NAME");
+	golden_check(s, &u, "refused", 80, 24);
+	state_free(s);
 }
 
 static void keep(void *context, int64_t at_us, const struct msg *m)
