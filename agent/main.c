@@ -200,6 +200,7 @@ static int catch_signals(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGCONT); /* ends an injected hang, and nothing else */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -231,13 +232,13 @@ static int loop(struct agent *a, int signals)
 
 	while (!agent_over(a, &status, now)) {
 		wait_for_something(a, signals, now);
-		if (read(signals, &info, sizeof(info)) == sizeof(info))
+		if (read(signals, &info, sizeof(info)) == sizeof(info) && info.ssi_signo != SIGCONT)
 			agent_leave(a, strsignal((int)info.ssi_signo), clock_monotonic_us());
 		agent_receive(a, clock_monotonic_us());
 		agent_work(a, clock_monotonic_us());
 		agent_send(a, clock_monotonic_us());
 		hang_ms = agent_hang_ms(a);
-		if (hang_ms) /* an injected fault; only a signal ends it early */
+		if (hang_ms) /* an injected fault; only a signal (SIGCONT) ends it early */
 			poll(&(struct pollfd) { .fd = signals, .events = POLLIN }, 1,
 			     (int)(hang_ms < INT32_MAX ? hang_ms : INT32_MAX));
 		now = clock_monotonic_us();

@@ -129,6 +129,8 @@ static void obey(struct play *p, const char *line)
 		start_agent(p, node);
 	else if (strcmp(verb, "kill") == 0)
 		child_signal(&p->cast->agents[node], SIGKILL);
+	else if (strcmp(verb, "wake") == 0)
+		child_signal(&p->cast->agents[node], SIGCONT);
 }
 
 /* A line too long to be an order is cut, and makes no sense. */

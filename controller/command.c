@@ -204,6 +204,8 @@ static void heal(struct controller *c, struct fault *f, const char *why)
 {
 	f->active = false;
 	send_fault(c, f, true);
+	if (f->kind == FAULT_HANG) /* it hears nothing */
+		tell_supervisor(c, "wake", f->node);
 	tell_fault(c, f);
 	note(c, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id, fault_words[f->kind],
 	     f->node, why);
