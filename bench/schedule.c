@@ -1,0 +1,304 @@
+/* bench/schedule: every algorithm on every instance, in one table.
+ *
+ *   build/bench/schedule [--budget SECONDS] [--seed N] [--threads N] [--most-nodes N] [--out STEM]
+ *
+ * The instances are the four of schedule/tests/data and clusters generated from the measured
+ * regions, dealt at random by the seed. Columns: seconds of an iteration and of the gradients'
+ * sum; gap to the lower bound; ratio to the published scheduler's schedule under the same
+ * execution model where there is one (below 1 is better); milliseconds to the first valid plan
+ * and to within 1% of the final one; evaluations a second. With --out the table is also written
+ * to STEM.csv and STEM.json.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "schedule/cluster.h"
+#include "schedule/regions.h"
+#include "schedule/search.h"
+
+struct options {
+	double budget_s;
+	uint64_t seed;
+	int threads, most_nodes;
+	const char *out;
+};
+
+struct row {
+	char instance[32];
+	int nodes;
+	const char *assignment, *algorithm;
+	double iteration_s, sync_s, bound_s, ratio; /* ratio: 0 where nothing was published */
+	double first_ms, within_ms, per_s;
+};
+
+/* Under our execution model with an overhead of 0.13 s: the published paths on shipped20, and what
+ * the published code gave when it was run on the others (one20_s16: nothing in ten minutes). */
+static const struct {
+	const char *name;
+	double seconds;
+} published[] = { { "shipped20", 33.13 }, { "geo18_s4", 36.13 }, { "geo20_s8", 78.01 },
+		  { "one20_s16", 0 } };
+
+static const struct {
+	int nodes, stages;
+} generated[] = { { 20, 6 }, { 50, 8 }, { 100, 8 }, { 300, 12 }, { 1000, 16 } };
+
+static int64_t read_clock(void *arg)
+{
+	(void)arg;
+	return clock_monotonic_us();
+}
+
+static double within_one_percent_ms(const struct plan *p)
+{
+	const struct plan_search *s = &p->search;
+
+	for (int i = 0; i < s->n_history; i++) {
+		if (s->history[i][1] <= 1.01 * p->predicted.iteration_s)
+			return 1e3 * s->history[i][0];
+	}
+	return 1e3 * s->elapsed_s;
+}
+
+static int measure(const struct cluster *c, const char *name, double published_s,
+		   enum plan_algorithm algorithm, bool placed, const struct options *o,
+		   struct row *row)
+{
+	struct plan_request q;
+	struct plan *p = NULL;
+	struct error err = { "" };
+
+	plan_request_init(&q);
+	q.algorithm = algorithm;
+	q.free_assignment = placed;
+	q.budget_s = o->budget_s;
+	q.seed = o->seed;
+	q.threads = o->threads;
+	q.clock_us = read_clock;
+	if (plan_search(c, &q, &p, &err) != 0) {
+		printf("%-12s %5d %-5s %-9s %s\n", name, c->n_nodes, placed ? "free" : "given",
+		       plan_algorithm_name(algorithm), err.text);
+		return -1;
+	}
+	*row = (struct row){
+		.nodes = c->n_nodes,
+		.assignment = placed ? "free" : "given",
+		.algorithm = plan_algorithm_name(algorithm),
+		.iteration_s = p->predicted.iteration_s,
+		.sync_s = p->predicted.sync_s,
+		.bound_s = p->predicted.lower_bound_s,
+		.ratio = placed || published_s <= 0 ? 0 : p->predicted.iteration_s / published_s,
+		.first_ms = p->search.n_history ? 1e3 * p->search.history[0][0] : 0,
+		.within_ms = within_one_percent_ms(p),
+		.per_s = p->search.elapsed_s > 0
+			? (double)p->search.evaluations / p->search.elapsed_s : 0,
+	};
+	snprintf(row->instance, sizeof(row->instance), "%s", name);
+	plan_free(p);
+	return 0;
+}
+
+static void print_row(const struct row *r)
+{
+	char ratio[16] = "-";
+
+	if (r->ratio > 0)
+		snprintf(ratio, sizeof(ratio), "%.3f", r->ratio);
+	printf("%-12s %5d %-5s %-9s %9.2f %8.2f %9.2f %6.1f%% %6s %9.2f %9.1f %9.0f\n", r->instance,
+	       r->nodes, r->assignment, r->algorithm, r->iteration_s, r->sync_s, r->bound_s,
+	       r->bound_s > 0 ? 100 * (r->iteration_s / r->bound_s - 1) : 0, ratio, r->first_ms,
+	       r->within_ms, r->per_s);
+	fflush(stdout);
+}
+
+struct table {
+	struct row rows[128];
+	int n;
+};
+
+static void run_instance(const struct cluster *c, const char *name, double published_s,
+			 const struct options *o, struct table *t)
+{
+	static const enum plan_algorithm algorithms[] = { PLAN_DTFM, PLAN_DTFM_SKIP, PLAN_NO_TC2,
+							  PLAN_CBS, PLAN_BEST, PLAN_BEST };
+
+	for (int a = 0; a < 6; a++) {
+		if (t->n == 128 || measure(c, name, published_s, algorithms[a], a == 5, o,
+					   &t->rows[t->n]) != 0)
+			continue;
+		print_row(&t->rows[t->n++]);
+	}
+}
+
+/* Stages are dealt at random, so that "given" means something here too. */
+static struct cluster *generate(const struct regions *regions, int nodes, int stages,
+				uint64_t seed, struct error *err)
+{
+	struct regions_request q;
+	struct cluster *c = NULL;
+	struct rng rng;
+	int at = 0;
+
+	regions_request_init(&q, 4, 8);
+	q.n_nodes = nodes;
+	q.n_stages = stages;
+	q.path_length = plan_default_path_length(stages);
+	q.shuffle = true;
+	q.seed = seed;
+	if (regions_cluster(regions, &q, &c, err) != 0)
+		return NULL;
+	for (int s = 0; s < stages; s++) {
+		for (int k = 0; k < c->stages[s]; k++)
+			c->nodes[at++].stage = s;
+	}
+	rng_init_stream(&rng, seed, 1);
+	for (int i = nodes - 1; i > 0; i--) {
+		int j = (int)rng_below(&rng, (uint32_t)i + 1), was = c->nodes[i].stage;
+
+		c->nodes[i].stage = c->nodes[j].stage;
+		c->nodes[j].stage = was;
+	}
+	return c;
+}
+
+static int write_csv(const struct table *t, const char *stem, struct error *err)
+{
+	char path[512], *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	int rc;
+
+	if (!f)
+		return error_set(err, -ENOMEM, "out of memory");
+	fprintf(f, "instance,nodes,assignment,algorithm,iteration_s,sync_s,lower_bound_s,"
+		   "ratio_to_published,first_ms,within_one_percent_ms,evaluations_per_s\n");
+	for (int i = 0; i < t->n; i++) {
+		const struct row *r = &t->rows[i];
+
+		fprintf(f, "%s,%d,%s,%s,%.6f,%.6f,%.6f,%.4f,%.3f,%.3f,%.0f\n", r->instance, r->nodes,
+			r->assignment, r->algorithm, r->iteration_s, r->sync_s, r->bound_s, r->ratio,
+			r->first_ms, r->within_ms, r->per_s);
+	}
+	fclose(f);
+	snprintf(path, sizeof(path), "%s.csv", stem);
+	rc = file_write(path, text, size, 0644, err);
+	free(text);
+	return rc;
+}
+
+static int write_json(const struct table *t, const char *stem, struct error *err)
+{
+	char path[512], *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	int rc;
+
+	if (!f)
+		return error_set(err, -ENOMEM, "out of memory");
+	fprintf(f, "[");
+	for (int i = 0; i < t->n; i++) {
+		const struct row *r = &t->rows[i];
+
+		fprintf(f, "%s\n{\"instance\":\"%s\",\"nodes\":%d,\"assignment\":\"%s\","
+			   "\"algorithm\":\"%s\",\"iteration_s\":%.6f,\"sync_s\":%.6f,"
+			   "\"lower_bound_s\":%.6f,\"ratio_to_published\":%.4f,\"first_ms\":%.3f,"
+			   "\"within_one_percent_ms\":%.3f,\"evaluations_per_s\":%.0f}", i ? "," : "",
+			r->instance, r->nodes, r->assignment, r->algorithm, r->iteration_s, r->sync_s,
+			r->bound_s, r->ratio, r->first_ms, r->within_ms, r->per_s);
+	}
+	fprintf(f, "\n]\n");
+	fclose(f);
+	snprintf(path, sizeof(path), "%s.json", stem);
+	rc = file_write(path, text, size, 0644, err);
+	free(text);
+	return rc;
+}
+
+static int run_all(const struct options *o, struct table *t, struct error *err)
+{
+	struct regions *regions;
+	struct cluster *c;
+	char name[64];
+	int rc = regions_read("deploy/regions.json", &regions, err);
+
+	if (rc != 0)
+		return rc;
+	printf("%-12s %5s %-5s %-9s %9s %8s %9s %7s %6s %9s %9s %9s\n", "instance", "nodes",
+	       "where", "algorithm", "iter_s", "sync_s", "bound_s", "gap", "ratio", "first_ms",
+	       "1%_ms", "evals/s");
+	for (int i = 0; rc == 0 && i < 4; i++) {
+		snprintf(name, sizeof(name), "schedule/tests/data/%s.json", published[i].name);
+		rc = cluster_read(name, &c, err);
+		if (rc == 0) {
+			run_instance(c, published[i].name, published[i].seconds, o, t);
+			cluster_free(c);
+		}
+	}
+	for (int i = 0; rc == 0 && i < 5 && generated[i].nodes <= o->most_nodes; i++) {
+		c = generate(regions, generated[i].nodes, generated[i].stages, o->seed, err);
+		rc = c ? 0 : -EINVAL;
+		snprintf(name, sizeof(name), "regions%d", generated[i].nodes);
+		if (c)
+			run_instance(c, name, 0, o, t);
+		cluster_free(c);
+	}
+	regions_free(regions);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "budget", required_argument, NULL, 'b' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "threads", required_argument, NULL, 't' },
+		{ "most-nodes", required_argument, NULL, 'n' },
+		{ "out", required_argument, NULL, 'o' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct options o = { .budget_s = 1, .seed = 1, .threads = 1, .most_nodes = 1000 };
+	struct table *t = calloc(1, sizeof(*t));
+	struct error err = { "out of memory" };
+	int option, rc = t ? 0 : -ENOMEM;
+
+	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (option) {
+		case 'b':
+			o.budget_s = atof(optarg);
+			break;
+		case 's':
+			o.seed = (uint64_t)atoll(optarg);
+			break;
+		case 't':
+			o.threads = atoi(optarg);
+			break;
+		case 'n':
+			o.most_nodes = atoi(optarg);
+			break;
+		case 'o':
+			o.out = optarg;
+			break;
+		default:
+			fprintf(stderr, "usage: schedule [--budget SECONDS] [--seed N] [--threads N] "
+					"[--most-nodes N] [--out STEM]\n");
+			free(t);
+			return 2;
+		}
+	}
+	if (rc == 0)
+		rc = run_all(&o, t, &err);
+	if (rc == 0 && o.out)
+		rc = write_csv(t, o.out, &err);
+	if (rc == 0 && o.out)
+		rc = write_json(t, o.out, &err);
+	free(t);
+	if (rc != 0)
+		fprintf(stderr, "schedule: %s\n", err.text);
+	return rc == 0 ? 0 : 1;
+}
