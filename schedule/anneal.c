@@ -8,6 +8,7 @@
 #define ROUND_GROWTH 1.4
 #define WARM 0.006  /* temperature at a round's start and end, of the makespan */
 #define COLD 0.0005
+#define LATE_OF 15  /* microbatches */
 #define TRIES 50    /* proposals that may come to nothing in one step */
 
 /* (mean of (finish / makespan)^8)^(1/8) */
@@ -73,6 +74,7 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 	a->cost = cost_of(&a->engine, a->sync_s);
 	a->round_size = (int64_t)(FIRST_ROUND * fmax(1, p->n_mb / 30.0));
 	a->round_left = a->round_size;
+	a->scale = fmin(1, pow(30.0 / p->n_mb, 1.5));
 	keep_best(a);
 	return 0;
 
@@ -93,6 +95,7 @@ static void next_round(struct anneal *a)
 {
 	solution_copy(&a->current, &a->best, a->p);
 	moves_refresh(&a->moves);
+	moves_list_trips(&a->moves);
 	engine_set_paths(&a->engine, &a->current);
 	engine_run(&a->engine, INFINITY);
 	a->sync_s = sync_of(a);
@@ -107,18 +110,21 @@ static double temperature(const struct anneal *a)
 {
 	double done = 1 - (double)a->round_left / (double)a->round_size;
 
-	return a->best_iteration_s * WARM * pow(COLD / WARM, done);
+	return a->best_iteration_s * a->scale * WARM * pow(COLD / WARM, done);
 }
 
-/* Mostly one of two at random that comes back later. finish_s may be of a run that was cut: it
- * only steers. */
+/* The latest of a few at random: of more, the more there are. finish_s may be of a run that was
+ * cut: it only steers. */
 static int pick_microbatch(struct anneal *a)
 {
 	uint32_t n = (uint32_t)a->p->n_mb;
-	int i = (int)rng_below(&a->moves.rng, n), j = (int)rng_below(&a->moves.rng, n);
+	int i = (int)rng_below(&a->moves.rng, n);
 
-	if (rng_below(&a->moves.rng, 2) && a->engine.finish_s[j] > a->engine.finish_s[i])
-		return j;
+	for (uint32_t k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2) {
+		int j = (int)rng_below(&a->moves.rng, n);
+
+		i = a->engine.finish_s[j] > a->engine.finish_s[i] ? j : i;
+	}
 	return i;
 }
 
@@ -156,6 +162,8 @@ bool anneal_step(struct anneal *a)
 {
 	double most, sync_s, cost, likely;
 
+	if (!a->moves.has_trips && a->evaluations > 1)
+		moves_list_trips(&a->moves); /* without them it goes on, with fewer moves */
 	if (a->round_left-- <= 0)
 		next_round(a);
 	a->evaluations++;

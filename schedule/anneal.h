@@ -28,6 +28,7 @@ struct anneal {
 	struct moves moves;
 	double cost, sync_s, current_s; /* of current; current_s: its makespan */
 	double best_cost;
+	double scale;             /* of the temperature: one of many microbatches moves the cost less */
 	double best_s;            /* objective of best: iteration_s, + sync_s where it counts */
 	double best_iteration_s;
 	int64_t evaluations;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TRIPS 40 /* a data node */
 #define NEAR 8 /* candidates a stage, where stages are larger */
 
 static int *path_of(const struct moves *m, int mb)
@@ -329,6 +330,26 @@ static bool move_copy(struct moves *m, int mb, bool all)
 	return true;
 }
 
+/* The shorter, the likelier. */
+static bool move_trip(struct moves *m, int mb)
+{
+	const int *mine = path_of(m, mb);
+	size_t size = (size_t)m->p->length * sizeof(int);
+	int path[PLAN_MOST_PATH], n, k, place = m->place_of[mine[0]];
+
+	if (!m->has_trips || place < 0)
+		return false;
+	n = m->trips.count[place];
+	if (n == 0)
+		return false;
+	k = below(m, n);
+	k = below(m, k + 1);
+	memcpy(path, m->trips.trips[(size_t)place * (size_t)m->trips.most + (size_t)k].path, size);
+	if (path[0] != mine[0] || memcmp(path, mine, size) == 0 || !keeps_cc2(m, path))
+		return false;
+	return force_path(m, mb, path, -1);
+}
+
 static void exchange_members(struct moves *m, int a, int b)
 {
 	struct solution *s = m->s;
@@ -366,6 +387,7 @@ static bool move_roles(struct moves *m)
 	exchange_members(m, a, b);
 	m->role_a = a;
 	m->role_b = b;
+	m->stale = true;
 	return true;
 }
 
@@ -388,8 +410,10 @@ static bool propose(struct moves *m, int mb)
 		return move_trade(m, mb);
 	case 4:
 		return move_paths(m, mb);
+	case 5:
+		return move_copy(m, mb, kind <= 21);
 	default:
-		return move_copy(m, mb, kind == 27);
+		return m->has_trips ? move_trip(m, mb) : move_copy(m, mb, false);
 	}
 }
 
@@ -444,6 +468,24 @@ void moves_refresh(struct moves *m)
 		near_fill(&m->near, p, m->s);
 }
 
+int moves_list_trips(struct moves *m)
+{
+	int rc;
+
+	if (m->has_trips && !m->stale)
+		return 0;
+	if (m->has_trips)
+		trips_fini(&m->trips);
+	rc = trips_init(&m->trips, m->p, m->s, TRIPS);
+	m->has_trips = rc == 0;
+	m->stale = false;
+	for (int i = 0; i < m->p->n_nodes; i++)
+		m->place_of[i] = -1;
+	for (int i = 0; i < m->p->sizes[0]; i++)
+		m->place_of[m->s->members[i]] = i;
+	return rc;
+}
+
 int moves_init(struct moves *m, const struct problem *p, struct solution *s, struct rng rng)
 {
 	size_t n = (size_t)p->n_mb;
@@ -454,7 +496,8 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s, str
 	m->touched = calloc(n, sizeof(*m->touched));
 	m->is_touched = calloc(n, sizeof(*m->is_touched));
 	m->saved = calloc(n * (size_t)p->length, sizeof(*m->saved));
-	if (!m->visits || !m->touched || !m->is_touched || !m->saved ||
+	m->place_of = malloc((size_t)p->n_nodes * sizeof(*m->place_of));
+	if (!m->visits || !m->touched || !m->is_touched || !m->saved || !m->place_of ||
 	    near_init(&m->near, p, NEAR) != 0) {
 		moves_fini(m);
 		return -ENOMEM;
@@ -469,6 +512,9 @@ void moves_fini(struct moves *m)
 	free(m->touched);
 	free(m->is_touched);
 	free(m->saved);
+	free(m->place_of);
+	if (m->has_trips)
+		trips_fini(&m->trips);
 	near_fini(&m->near);
 	*m = (struct moves){ 0 };
 }

@@ -10,6 +10,7 @@
  *   paths    two microbatches exchange all but their data nodes
  *   copy     a microbatch takes the path of another of its data node; those it pushes out take
  *            the places it left (ejection)
+ *   trip     the same with one of the data node's shortest trips
  *   unify    the same for all microbatches of a data node at once
  *   roles    two nodes exchange stages and all their visitors (where the assignment is free)
  *
@@ -23,6 +24,7 @@
 #include "base/rng.h"
 #include "schedule/near.h"
 #include "schedule/problem.h"
+#include "schedule/trips.h"
 
 struct moves {
 	const struct problem *p;
@@ -37,10 +39,17 @@ struct moves {
 	int left_stage, joined_stage; /* exposure moved from, to; -1: none */
 	int role_a, role_b; /* nodes that exchanged roles; -1: none */
 	struct near near;   /* as of the last moves_refresh */
+	struct trips trips; /* the same, once asked for */
+	int *place_of;      /* (n_nodes) in stage 0, when the trips were listed */
+	bool has_trips, stale; /* stale: roles were exchanged since */
 };
 
 int moves_init(struct moves *m, const struct problem *p, struct solution *s, struct rng rng);
 void moves_fini(struct moves *m);
+
+/* Lists the short trips, which takes a while with many nodes; without them there is no trip move.
+ * Again after a moves_refresh when roles were exchanged. -ENOMEM. */
+int moves_list_trips(struct moves *m);
 
 /* Counts exposure and lists near nodes anew: after the solution was changed from outside. */
 void moves_refresh(struct moves *m);
