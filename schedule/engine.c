@@ -248,13 +248,11 @@ bool engine_run(struct engine *e, double limit_s)
 	return true;
 }
 
-void engine_set_path(struct engine *e, int mb, const int *path)
+void engine_fill_chain(const struct problem *p, const int *path, struct engine_step *chain)
 {
-	const struct problem *p = e->p;
-	int length = p->length;
-	struct engine_step *chain = &e->chain[mb * e->steps];
+	int length = p->length, steps = 2 * length + 1;
 
-	for (int s = 0; s < e->steps; s++) {
+	for (int s = 0; s < steps; s++) {
 		int hop = s < length ? s : s == length ? 0 : 2 * length - s;
 		int after = s + 1 < length ? s + 1 : s + 1 == length ? 0 : 2 * length - s - 1;
 		int node = path[hop];
@@ -264,12 +262,17 @@ void engine_set_path(struct engine *e, int mb, const int *path)
 		chain[s].slots = s < length ? 1 : s == length ? 0 : -1;
 		chain[s].duration_s = s < length ? n->forward_s
 						 : s == length ? n->loss_s : n->backward_s;
-		chain[s].travel_s = s + 1 < e->steps
+		chain[s].travel_s = s + 1 < steps
 			? p->delay[(size_t)node * (size_t)p->n_nodes + (size_t)path[after]] : 0;
 	}
-	for (int s = e->steps - 1; s >= 0; s--)
+	for (int s = steps - 1; s >= 0; s--)
 		chain[s].rest_s = chain[s].duration_s + chain[s].travel_s +
-				  (s + 1 < e->steps ? chain[s + 1].rest_s : 0);
+				  (s + 1 < steps ? chain[s + 1].rest_s : 0);
+}
+
+void engine_set_path(struct engine *e, int mb, const int *path)
+{
+	engine_fill_chain(e->p, path, &e->chain[mb * e->steps]);
 }
 
 void engine_set_paths(struct engine *e, const struct solution *s)

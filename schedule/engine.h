@@ -62,6 +62,8 @@ struct engine_node {
 int engine_init(struct engine *e, const struct problem *p);
 void engine_fini(struct engine *e);
 
+/* The chain of tasks along a path (length node ids) into chain (2 * length + 1). */
+void engine_fill_chain(const struct problem *p, const int *path, struct engine_step *chain);
 /* path: (length) node ids. */
 void engine_set_path(struct engine *e, int mb, const int *path);
 void engine_set_paths(struct engine *e, const struct solution *s);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "schedule/delta.h"
 #include "schedule/engine.h"
 #include "schedule/simulate.h"
 #include "schedule/tests/fixture.h"
@@ -104,10 +105,123 @@ static void agrees_with_the_reference_event_for_event(void **state)
 	assert_true(standstills > 10); /* or the test would not have seen any */
 }
 
+/* Another path for a few microbatches, as fixture_random_plan draws them. */
+static int edit(struct rng *r, const struct plan *other, struct solution *s, int n_mb, int length,
+		int *mbs)
+{
+	int n = 1 + (int)rng_below(r, 3);
+
+	for (int i = 0; i < n; i++) {
+		mbs[i] = (int)rng_below(r, (uint32_t)n_mb);
+		for (int k = 0; k < i; k++) {
+			if (mbs[k] == mbs[i])
+				return i;
+		}
+		memcpy(s->path + mbs[i] * length, other->microbatches[mbs[i]].path,
+		       (size_t)length * sizeof(int));
+	}
+	return n;
+}
+
+struct edit_counts {
+	int kept, cut, standstills;
+};
+
+/* One trial against a whole run: the same answer, and every time the same. */
+static void try_edit(struct delta *d, struct engine *whole, const struct solution *s,
+		     const int *mbs, int n, double limit_s, struct edit_counts *counts)
+{
+	bool good = delta_try(d, mbs, n, s, limit_s);
+
+	engine_set_paths(whole, s);
+	assert_int_equal(engine_run(whole, limit_s), good);
+	if (!good) {
+		*(whole->late ? &counts->cut : &counts->standstills) += 1;
+		return;
+	}
+	assert_true(d->makespan_s == whole->makespan_s);
+	for (int i = 0; i < whole->n_mb; i++)
+		assert_true(delta_finish_s(d, i) == whole->finish_s[i]);
+	assert_int_equal(delta_commit(d), 0);
+	for (int i = 0; i < whole->n_mb * whole->steps; i++) {
+		assert_true(d->e->start_s[i] == whole->start_s[i]);
+		assert_true(d->e->arrival_s[i] == whole->arrival_s[i]);
+	}
+	counts->kept++;
+}
+
+static void random_edits(struct rng *r, const struct cluster *c, int length,
+			 struct edit_counts *counts)
+{
+	struct plan *plan = fixture_random_plan(r, c, length);
+	struct plan_request q;
+	struct solution s, base;
+	struct problem p;
+	struct engine e, whole;
+	struct delta d;
+	int mbs[3];
+
+	plan_request_init(&q);
+	q.path_length = length;
+	assert_int_equal(problem_init(&p, c, &q, NULL), 0);
+	assert_true(delta_usable(&p));
+	assert_int_equal(solution_init(&s, &p) | solution_init(&base, &p), 0);
+	assert_int_equal(engine_init(&e, &p) | engine_init(&whole, &p), 0);
+	for (int i = 0; i < p.n_nodes; i++)
+		base.stage_of[i] = c->nodes[i].stage;
+	solution_index(&base, &p);
+	memcpy(base.path, plan->visits, (size_t)(p.n_mb * length) * sizeof(int));
+	plan_free(plan);
+	engine_set_paths(&e, &base);
+	if (engine_run(&e, INFINITY)) {
+		assert_int_equal(delta_init(&d, &e), 0);
+		for (int k = 0; k < 25; k++) {
+			double limit_s = rng_below(r, 3) ? INFINITY : 1.05 * e.makespan_s;
+			int n, kept = counts->kept;
+
+			plan = fixture_random_plan(r, c, length);
+			solution_copy(&s, &base, &p);
+			n = edit(r, plan, &s, p.n_mb, length, mbs);
+			plan_free(plan);
+			try_edit(&d, &whole, &s, mbs, n, limit_s, counts);
+			if (counts->kept > kept)
+				solution_copy(&base, &s, &p);
+		}
+		delta_fini(&d);
+	}
+	engine_fini(&e);
+	engine_fini(&whole);
+	solution_fini(&s);
+	solution_fini(&base);
+	problem_fini(&p);
+}
+
+static void a_change_is_the_same_as_a_whole_run(void **state)
+{
+	struct edit_counts counts = { 0 };
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 31);
+	for (int round = 0; round < 1500; round++) {
+		struct fixture_shape shape = { .most_stages = 6, .most_replicas = 5,
+					       .most_microbatches = 8, .most_memory = 4,
+					       .grid = round % 2 };
+		struct cluster *c = fixture_random_cluster(&r, &shape);
+
+		for (int i = 0; i < c->n_nodes; i++)
+			c->nodes[i].loss_s += 0.25;
+		random_edits(&r, c, 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1), &counts);
+		cluster_free(c);
+	}
+	assert_true(counts.kept > 1000 && counts.cut > 100 && counts.standstills > 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_reference_event_for_event),
+		cmocka_unit_test(a_change_is_the_same_as_a_whole_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
