@@ -2,33 +2,39 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_ROUND 2000 /* evaluations, for 30 microbatches */
 #define ROUND_GROWTH 1.4
 #define WARM 0.006  /* temperature at a round's start and end, of the makespan */
 #define COLD 0.0005
+#define LIKELY 0.98 /* of its present share, the mean of the finish times keeps at least */
+#define INCREMENTAL_FROM 600 /* tasks; below, whole runs are always quicker */
+#define PROBES 16            /* increments at the start of a round, to see what they touch */
+#define WORTH_IT 0.1         /* of all tasks; when more are touched, whole runs are quicker */
 #define LATE_OF 15  /* microbatches */
 #define TRIES 50    /* proposals that may come to nothing in one step */
 
 /* (mean of (finish / makespan)^8)^(1/8) */
-static double fullness(const struct engine *e)
+static double fullness(const double *finish_s, int n, double makespan_s)
 {
-	double sum = 0, scale = 1 / e->makespan_s;
+	double sum = 0, scale = 1 / makespan_s;
 
-	for (int i = 0; i < e->n_mb; i++) {
-		double x = e->finish_s[i] * scale;
+	for (int i = 0; i < n; i++) {
+		double x = finish_s[i] * scale;
 
 		x *= x;
 		x *= x;
 		sum += x * x;
 	}
-	return sqrt(sqrt(sqrt(sum / e->n_mb)));
+	return sqrt(sqrt(sqrt(sum / n)));
 }
 
-static double cost_of(const struct engine *e, double sync_s)
+static double cost_of(const double *finish_s, int n, double makespan_s, double sync_s)
 {
-	return e->makespan_s > 0 ? e->makespan_s * (1 + fullness(e)) + sync_s : sync_s;
+	return makespan_s > 0 ? makespan_s * (1 + fullness(finish_s, n, makespan_s)) + sync_s
+			      : sync_s;
 }
 
 static double sync_of(const struct anneal *a)
@@ -40,8 +46,19 @@ static void keep_best(struct anneal *a)
 {
 	solution_copy(&a->best, &a->current, a->p);
 	a->best_cost = a->cost;
-	a->best_iteration_s = a->engine.makespan_s;
-	a->best_s = a->engine.makespan_s + a->sync_s;
+	a->best_iteration_s = a->current_s;
+	a->best_s = a->current_s + a->sync_s;
+}
+
+/* Runs what the engine has, which is current. */
+static int run_current(struct anneal *a)
+{
+	if (!engine_run(&a->engine, INFINITY))
+		return -EDEADLK;
+	a->sync_s = sync_of(a);
+	a->current_s = a->engine.makespan_s;
+	a->cost = cost_of(a->engine.finish_s, a->p->n_mb, a->current_s, a->sync_s);
+	return 0;
 }
 
 int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
@@ -64,14 +81,17 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 	if (rc != 0)
 		goto fini_anneal;
 	engine_set_paths(&a->engine, &a->current);
-	if (!engine_run(&a->engine, INFINITY)) {
-		rc = -EDEADLK;
-		goto fini_anneal;
+	rc = run_current(a);
+	if (rc == 0 && p->n_mb * a->engine.steps > INCREMENTAL_FROM && delta_usable(p)) {
+		rc = delta_init(&a->delta, &a->engine);
+		a->incremental = a->has_delta = rc == 0;
 	}
+	a->finish_s = calloc((size_t)p->n_mb, sizeof(*a->finish_s));
+	if (rc == 0 && !a->finish_s)
+		rc = -ENOMEM;
+	if (rc != 0)
+		goto fini_anneal;
 	a->evaluations = 1;
-	a->sync_s = sync_of(a);
-	a->current_s = a->engine.makespan_s;
-	a->cost = cost_of(&a->engine, a->sync_s);
 	a->round_size = (int64_t)(FIRST_ROUND * fmax(1, p->n_mb / 30.0));
 	a->round_left = a->round_size;
 	a->scale = fmin(1, pow(30.0 / p->n_mb, 1.5));
@@ -85,6 +105,9 @@ fini_anneal:
 
 void anneal_fini(struct anneal *a)
 {
+	if (a->has_delta)
+		delta_fini(&a->delta);
+	free(a->finish_s);
 	engine_fini(&a->engine);
 	moves_fini(&a->moves);
 	solution_fini(&a->current);
@@ -97,10 +120,10 @@ static void next_round(struct anneal *a)
 	moves_refresh(&a->moves);
 	moves_list_trips(&a->moves);
 	engine_set_paths(&a->engine, &a->current);
-	engine_run(&a->engine, INFINITY);
-	a->sync_s = sync_of(a);
-	a->current_s = a->engine.makespan_s;
-	a->cost = cost_of(&a->engine, a->sync_s);
+	run_current(a);
+	a->incremental = a->has_delta && delta_rebase(&a->delta) == 0;
+	a->probes = 0;
+	a->touched = 0;
 	a->round++;
 	a->round_size = (int64_t)((double)a->round_size * ROUND_GROWTH);
 	a->round_left = a->round_size;
@@ -147,20 +170,75 @@ static void tell_engine(struct anneal *a)
 	}
 }
 
-/* Takes the move back, also from the engine: the journal says which paths those are. */
-static void refuse(struct anneal *a)
+/* A whole run of the engine with the move. When it is refused the engine gets its paths back, and
+ * in incremental runs its times. */
+static bool try_whole(struct anneal *a, double most, double sync_s, double limit_s)
 {
+	double cost;
 	int n = a->moves.n_touched;
 
+	tell_engine(a);
+	if (engine_run(&a->engine, limit_s)) {
+		cost = cost_of(a->engine.finish_s, a->p->n_mb, a->engine.makespan_s, sync_s);
+		if (cost <= most) {
+			moves_keep(&a->moves);
+			a->cost = cost;
+			a->current_s = a->engine.makespan_s;
+			/* Out of memory for the base's lists: whole runs do as well. */
+			a->incremental = a->incremental && delta_rebase(&a->delta) == 0;
+			return true;
+		}
+	}
 	moves_undo(&a->moves);
-	a->moves.n_touched = n;
+	a->moves.n_touched = n; /* the journal still says which they were */
 	tell_engine(a);
 	a->moves.n_touched = 0;
+	if (a->incremental)
+		engine_run(&a->engine, INFINITY);
+	return false;
+}
+
+static bool try_increment(struct anneal *a, double most, double sync_s, double limit_s)
+{
+	int n = a->p->n_mb;
+	double cost;
+	bool good = delta_try(&a->delta, a->moves.touched, a->moves.n_touched, &a->current, limit_s);
+
+	a->probes++;
+	a->touched += a->delta.n_tasks;
+	if (!good) {
+		moves_undo(&a->moves);
+		return false;
+	}
+	for (int i = 0; i < n; i++)
+		a->finish_s[i] = delta_finish_s(&a->delta, i);
+	cost = cost_of(a->finish_s, n, a->delta.makespan_s, sync_s);
+	if (cost > most) {
+		moves_undo(&a->moves);
+		return false;
+	}
+	moves_keep(&a->moves);
+	a->cost = cost;
+	a->current_s = a->delta.makespan_s;
+	if (delta_commit(&a->delta) != 0) {
+		a->incremental = false;
+		engine_set_paths(&a->engine, &a->current);
+		run_current(a);
+	}
+	return true;
+}
+
+/* Increments start from the same data nodes. */
+static bool moves_data_node(const struct anneal *a)
+{
+	return a->moves.role_a >= 0 && (a->current.stage_of[a->moves.role_a] == 0 ||
+					a->current.stage_of[a->moves.role_b] == 0);
 }
 
 bool anneal_step(struct anneal *a)
 {
-	double most, sync_s, cost, likely;
+	double most, sync_s, limit_s;
+	bool kept;
 
 	if (!a->moves.has_trips && a->evaluations > 1)
 		moves_list_trips(&a->moves); /* without them it goes on, with fewer moves */
@@ -171,24 +249,16 @@ bool anneal_step(struct anneal *a)
 		return false;
 	most = a->cost - temperature(a) * log(1 - rng_uniform(&a->moves.rng));
 	sync_s = a->moves.role_a >= 0 ? sync_of(a) : a->sync_s;
-	likely = 0.98 * ((a->cost - a->sync_s) / a->current_s - 1);
-	tell_engine(a);
-	if (!engine_run(&a->engine, (most - sync_s) / (1 + likely))) {
-		refuse(a);
+	limit_s = (most - sync_s) / (1 + LIKELY * ((a->cost - a->sync_s) / a->current_s - 1));
+	if (a->probes == PROBES && a->touched > WORTH_IT * PROBES * a->p->n_mb * a->engine.steps)
+		a->incremental = false; /* until the next round */
+	kept = a->incremental && !moves_data_node(a) ? try_increment(a, most, sync_s, limit_s)
+						     : try_whole(a, most, sync_s, limit_s);
+	if (!kept)
 		return false;
-	}
-	cost = cost_of(&a->engine, sync_s);
-	if (cost > most) {
-		refuse(a);
-		return false;
-	}
-	moves_keep(&a->moves);
-	a->cost = cost;
 	a->sync_s = sync_s;
-	a->current_s = a->engine.makespan_s;
-	if (a->engine.makespan_s + sync_s < a->best_s - 1e-9) {
-		keep_best(a);
-		return true;
-	}
-	return false;
+	if (a->current_s + sync_s >= a->best_s - 1e-9)
+		return false;
+	keep_best(a);
+	return true;
 }

@@ -17,13 +17,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "schedule/delta.h"
 #include "schedule/engine.h"
 #include "schedule/moves.h"
 #include "schedule/problem.h"
 
 struct anneal {
 	const struct problem *p;
-	struct engine engine;
+	struct engine engine;     /* in incremental runs: always the run of current */
+	struct delta delta;
+	bool has_delta, incremental;
+	int64_t probes, touched;  /* of the round: increments, tasks they changed */
+	double *finish_s;         /* (n_mb) of the trial */
 	struct solution current, best;
 	struct moves moves;
 	double cost, sync_s, current_s; /* of current; current_s: its makespan */

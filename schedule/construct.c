@@ -7,7 +7,8 @@
 
 #include "schedule/near.h"
 
-#define NEAR 8 /* candidates a stage that the first attempt looks at */
+#define BEAM 24 /* states a level that the first attempt keeps */
+#define NEAR 32 /* candidates a stage that the first attempt looks at */
 
 static void place(struct solution *s, const struct problem *p, int *room, int node, int stage)
 {
@@ -67,8 +68,10 @@ struct builder {
 	const struct problem *p;
 	struct solution *s;
 	struct near near;  /* members that are not listed are not looked at */
+	int beam;          /* states kept after so many visits */
 	double *load;      /* (n_nodes) seconds of work given out already */
 	int *quota;        /* (n_stages) visits still to give */
+	int *open_after, *forced_after; /* (n_stages) later stages that may, must be visited */
 	double *cost;      /* (length, n_nodes) */
 	int32_t *from;     /* (length, n_nodes) */
 	int32_t *reached;  /* (length, n_nodes) lists of states */
@@ -101,14 +104,55 @@ static void extend(struct builder *b, int visits, int u, int left)
 {
 	const struct problem *p = b->p;
 
+	int more = p->length - 1 - visits; /* visits after this one */
+
 	for (int stage = b->s->stage_of[u] + 1; stage < p->n_stages; stage++) {
 		const int *list = near_list(&b->near, u, stage);
 
-		for (int k = 0; b->quota[stage] > 0 && k < b->near.most && list[k] >= 0; k++)
+		/* What remains must be able to fill the path, and to see all that must be seen. */
+		bool fits = b->quota[stage] > 0 && b->open_after[stage] >= more &&
+			    b->forced_after[stage] <= more;
+
+		for (int k = 0; fits && k < b->near.most && list[k] >= 0; k++)
 			reach(b, visits, u, list[k]);
 		if (b->quota[stage] == left)
 			return;
 	}
+}
+
+/* Keeps the cheapest states of a level. */
+static void thin_out(struct builder *b, int visits)
+{
+	const double *cost = b->cost + (size_t)visits * (size_t)b->p->n_nodes;
+	int32_t *list = b->reached + (size_t)visits * (size_t)b->p->n_nodes;
+	int low = 0, high = b->n_reached[visits] - 1;
+
+	if (b->n_reached[visits] <= b->beam)
+		return;
+	while (low < high) { /* quickselect */
+		double pivot = cost[list[(low + high) / 2]];
+		int i = low, j = high;
+
+		while (i <= j) {
+			while (cost[list[i]] < pivot)
+				i++;
+			while (cost[list[j]] > pivot)
+				j--;
+			if (i <= j) {
+				int32_t was = list[i];
+
+				list[i++] = list[j];
+				list[j--] = was;
+			}
+		}
+		if (b->beam <= j)
+			high = j;
+		else if (b->beam >= i)
+			low = i;
+		else
+			break;
+	}
+	b->n_reached[visits] = b->beam;
 }
 
 static bool all_forced_behind(const struct builder *b, int stage, int left)
@@ -128,6 +172,12 @@ static bool build_path(struct builder *b, int data_node, int left, int *path)
 	int last = -1, visits = p->length - 1;
 	double best = INFINITY;
 
+	for (int s = p->n_stages - 1, open = 0, forced = 0; s >= 1; s--) {
+		b->open_after[s] = open;
+		b->forced_after[s] = forced;
+		open += b->quota[s] > 0;
+		forced += b->quota[s] == left;
+	}
 	memset(b->from, 0xff, (size_t)p->length * n * sizeof(*b->from));
 	memset(b->n_reached, 0, (size_t)p->length * sizeof(*b->n_reached));
 	b->cost[data_node] = 0;
@@ -135,6 +185,7 @@ static bool build_path(struct builder *b, int data_node, int left, int *path)
 	for (int v = 0; v < visits; v++) {
 		for (int i = 0; i < b->n_reached[v]; i++)
 			extend(b, v + 1, b->reached[(size_t)v * n + (size_t)i], left);
+		thin_out(b, v + 1);
 	}
 	for (int i = 0; i < b->n_reached[visits]; i++) {
 		int v = b->reached[(size_t)visits * n + (size_t)i];
@@ -179,11 +230,13 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	near_fill(&b->near, p, s);
 	b->load = calloc(n, sizeof(*b->load));
 	b->quota = calloc(stages, sizeof(*b->quota));
+	b->open_after = calloc(stages, sizeof(*b->open_after));
+	b->forced_after = calloc(stages, sizeof(*b->forced_after));
 	b->cost = malloc(length * n * sizeof(*b->cost));
 	b->from = malloc(length * n * sizeof(*b->from));
 	b->reached = malloc(length * n * sizeof(*b->reached));
 	b->n_reached = calloc(length, sizeof(*b->n_reached));
-	return b->load && b->quota && b->cost && b->from && b->reached &&
+	return b->load && b->quota && b->open_after && b->forced_after && b->cost && b->from && b->reached &&
 	       b->n_reached ? 0 : -ENOMEM;
 }
 
@@ -192,6 +245,8 @@ static void builder_fini(struct builder *b)
 	near_fini(&b->near);
 	free(b->load);
 	free(b->quota);
+	free(b->open_after);
+	free(b->forced_after);
 	free(b->cost);
 	free(b->from);
 	free(b->reached);
@@ -337,6 +392,7 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_builder;
 	}
+	b.beam = attempt == 0 ? BEAM : p->n_nodes;
 	set_quotas(&b, attempt > 1 ? rng : NULL);
 	order_microbatches(p, order, attempt > 1 ? rng : NULL);
 	if (repair)

@@ -399,22 +399,19 @@ static bool propose(struct moves *m, int mb)
 		return kind >= 28 && move_roles(m);
 	if (kind >= 28)
 		return move_roles(m);
-	switch (kind / 4) {
-	case 0:
+	if (kind < 4)
 		return move_node(m, mb);
-	case 1:
+	if (kind < 8)
 		return move_stage(m, mb);
-	case 2:
+	if (kind < 11)
 		return move_exchange(m, mb);
-	case 3:
+	if (kind < 14)
 		return move_trade(m, mb);
-	case 4:
+	if (kind < 18)
 		return move_paths(m, mb);
-	case 5:
-		return move_copy(m, mb, kind <= 21);
-	default:
-		return m->has_trips ? move_trip(m, mb) : move_copy(m, mb, false);
-	}
+	if (kind < 25 || !m->has_trips)
+		return move_copy(m, mb, kind < 20);
+	return move_trip(m, mb);
 }
 
 bool moves_propose(struct moves *m, int mb)

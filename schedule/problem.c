@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TILE 32 /* rows and columns */
+
 int plan_default_path_length(int n_stages)
 {
 	return n_stages - n_stages / 3;
@@ -33,7 +35,7 @@ static int problem_alloc(struct problem *p)
 	p->out = calloc(n, sizeof(*p->out));
 	p->movable = calloc(n, sizeof(*p->movable));
 	p->delay = malloc(n * n * sizeof(*p->delay));
-	p->sync = malloc(n * n * sizeof(*p->sync));
+	p->sync = calloc(n * n, sizeof(*p->sync)); /* stays zero where it does not count */
 	p->round = malloc(n * n * sizeof(*p->round));
 	p->low = calloc(s, sizeof(*p->low));
 	p->high = calloc(s, sizeof(*p->high));
@@ -48,12 +50,23 @@ static void fill_matrices(struct problem *p)
 
 	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < n; j++) {
-			double d = c->delay_s[i * n + j], back = c->delay_s[j * n + i];
-			double sync = c->sync_pair_s ? c->sync_pair_s[i * n + j] : -1;
+			double d = c->delay_s[i * n + j];
 
 			p->delay[i * n + j] = i == j ? 0 : d < 0 ? INFINITY : d;
+		}
+		for (size_t j = 0; p->weigh_sync && j < n; j++) {
+			double sync = c->sync_pair_s[i * n + j];
+
 			p->sync[i * n + j] = i == j || sync < 0 ? 0 : sync;
-			p->round[i * n + j] = i == j ? 0 : d < 0 || back < 0 ? INFINITY : d + back;
+		}
+	}
+	/* In tiles: the way back is read down the columns. */
+	for (size_t row = 0; row < n; row += TILE) {
+		for (size_t column = 0; column < n; column += TILE) {
+			for (size_t i = row; i < row + TILE && i < n; i++) {
+				for (size_t j = column; j < column + TILE && j < n; j++)
+					p->round[i * n + j] = p->delay[i * n + j] + p->delay[j * n + i];
+			}
 		}
 	}
 }
