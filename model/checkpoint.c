@@ -240,17 +240,34 @@ static int number(const json_t *root, const char *key, uint64_t *to, const char 
 	return 0;
 }
 
+static int check_keys(json_t *root, const char *path, struct error *err)
+{
+	static const char *const known[] = { "format",   "model",  "iteration", "seed",
+					     "position", "corpus", "shards" };
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(root, key, value)
+	{
+		size_t i = 0;
+
+		while (i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], key) != 0)
+			i++;
+		if (i == sizeof(known) / sizeof(known[0]))
+			return error_set(err, -EINVAL, "%s: %s: unknown key", path, key);
+	}
+	return 0;
+}
+
 static int parse_manifest(json_t *root, const char *path, struct checkpoint *c,
 			  struct error *err)
 {
-	static const char *const known = "format model iteration seed position corpus shards";
-	const char *format = json_string_value(json_object_get(root, "format")), *key, *corpus;
-	json_t *value;
+	const char *format = json_string_value(json_object_get(root, "format")), *corpus;
 	char *model;
-	int rc;
+	int rc = check_keys(root, path, err);
 
-	json_object_foreach(root, key, value) if (!strstr(known, key)) return error_set(
-		err, -EINVAL, "%s: %s: unknown key", path, key);
+	if (rc)
+		return rc;
 	if (!format || strcmp(format, "skippipe.checkpoint/1") != 0)
 		return error_set(err, -EINVAL, "%s: format: expected \"skippipe.checkpoint/1\"",
 				 path);
@@ -268,7 +285,7 @@ static int parse_manifest(json_t *root, const char *path, struct checkpoint *c,
 	corpus = json_string_value(json_object_get(root, "corpus"));
 	if (!rc && !corpus)
 		rc = error_set(err, -EINVAL, "%s: corpus: expected a hash", path);
-	if (!rc)
+	if (!rc && corpus)
 		c->corpus = strtoull(corpus, NULL, 16);
 	if (!rc && json_array_size(json_object_get(root, "shards")) != c->config.n_stages)
 		rc = error_set(err, -EINVAL,

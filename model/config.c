@@ -231,8 +231,8 @@ static int document_read(json_t *root, struct model_config *c, struct recipe *r,
 int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
 		       const char *where, struct error *err)
 {
-	struct model_config config;
-	struct recipe recipe;
+	struct model_config config = { 0 };
+	struct recipe recipe = { 0 };
 	bool has_recipe = false;
 	json_error_t at;
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);

@@ -1,5 +1,6 @@
 #include "model/corpus.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -202,6 +203,7 @@ static int lay_out(struct corpus *c, struct error *err)
 	c->block = need * 2 > BLOCK ? need * 2 : BLOCK;
 	if (c->block > c->size / GROUP)
 		c->block = c->size / GROUP;
+	assert(c->block >= need);
 	c->groups = c->size / (GROUP * c->block);
 	c->per_run = ((GROUP - 1) * c->block - 1) / c->sequence;
 	c->per_validation = (c->block - 1) / c->sequence;

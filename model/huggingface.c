@@ -1,5 +1,6 @@
 #include "model/huggingface.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,6 +71,7 @@ int huggingface_export(const char *folder, struct stage *const *stages, struct e
 		stage_tensors(stages[s], &n);
 		all += n;
 	}
+	assert(all > 0);
 	entries = calloc(all, sizeof(*entries));
 	if (!entries)
 		return error_set(err, -ENOMEM, "no memory to export %zu tensors", all);

@@ -28,9 +28,9 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 		return error_set(err, -ENOMEM, "no memory for a model");
 	one.slots = 1;
 	t->recipe = *r;
-	t->stages = calloc(c->n_stages, sizeof(*t->stages));
+	t->stages = calloc(c->n_stages, sizeof(struct stage *));
 	t->visits = calloc(c->n_stages, sizeof(*t->visits));
-	t->x = calloc(c->n_stages, sizeof(*t->x));
+	t->x = calloc(c->n_stages, sizeof(float *));
 	if (!t->stages || !t->visits || !t->x)
 		goto no_memory;
 	t->n = c->n_stages;
@@ -62,7 +62,7 @@ void trainer_free(struct trainer *t)
 {
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < t->n; i++) {
+	for (uint32_t i = 0; i < t->n && t->stages && t->x; i++) {
 		stage_free(t->stages[i]);
 		free(t->x[i]);
 	}

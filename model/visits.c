@@ -1,5 +1,6 @@
 #include "model/visits.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -74,6 +75,7 @@ int visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t mic
 
 	if (!circle || !turn || !out)
 		goto free_all;
+	assert(rules->skip <= droppable);
 	rng_init_stream(&r, seed, iteration);
 	for (uint32_t i = 0; i < droppable; i++)
 		circle[i] = rules->always + 1 + i;
@@ -90,8 +92,8 @@ int visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t mic
 			draw_unequal(&r, n_stages, rules->always, rules->skip, out);
 		else
 			for (uint32_t k = 0; k < rules->skip; k++)
-				out[circle[((uint64_t)turn[m] * rules->skip + k) % droppable]] =
-					true;
+				out[circle[((uint64_t)turn[m] * rules->skip + k) %
+					   (droppable ? droppable : 1)]] = true;
 		for (uint32_t s = 1; s < n_stages; s++)
 			if (!out[s])
 				path[n++] = s;

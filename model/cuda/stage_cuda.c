@@ -103,8 +103,8 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 	if (!angles)
 		return error_set(err, -ENOMEM, "no memory for a table of angles");
 	for (size_t i = 0; i < n; i++) {
-		double angle =
-			(double)(i / half) * pow(theta, -(double)(i % half) / (double)half);
+		size_t position = i / half, pair = i % half;
+		double angle = (double)position * pow(theta, -(double)pair / (double)half);
 
 		angles[i] = (float)cos(angle);
 		angles[n + i] = (float)sin(angle);

@@ -42,7 +42,7 @@ struct omission {
 static uint32_t visited(const struct omission *m, uint32_t n_stages, struct rng *r,
 			uint32_t *path)
 {
-	bool out[1024];
+	bool out[1024] = { true };
 	uint32_t left = 0, n = 0;
 
 	for (uint32_t s = 1; s < n_stages; s++) {
@@ -166,7 +166,7 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 	      *tokens = malloc(n * sizeof(*tokens));
 	uint32_t path[1024];
 	struct rng r;
-	int rc = logits && tokens ? 0 : error_set(err, -1, "no memory for logits");
+	int rc = 0;
 	struct safetensors_entry entries[] = {
 		{ "logits",
 		  SAFETENSORS_F32,
@@ -178,15 +178,17 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 	};
 
 	rng_init(&r, s->o.seed);
-	if (!rc) {
+	if (!logits || !tokens) {
+		rc = error_set(err, -1, "no memory for logits");
+	} else {
 		uint32_t visits = visited(m, s->o.config.n_stages, &r, path);
 
 		corpus_validation_batch(s->corpus, 0, b->batch, s->tokens, s->targets);
 		if (trainer_logits(s->trainer, path, visits, s->tokens, logits))
 			rc = error_set(err, -1, "failed on the device");
+		for (size_t i = 0; i < n; i++)
+			tokens[i] = (float)s->tokens[i];
 	}
-	for (size_t i = 0; i < n && !rc; i++)
-		tokens[i] = (float)s->tokens[i];
 	if (!rc)
 		rc = safetensors_write(s->o.logits, entries, 2, NULL, err);
 	free(logits);

@@ -224,6 +224,7 @@ static void bad_manifests_are_refused(void **state)
 	refuse_manifest(f, "{\"format\":\"skippipe.checkpoint/9\"}", "skippipe.checkpoint/1");
 	refuse_manifest(f, "{\"format\":\"skippipe.checkpoint/1\",\"wrong\":1}",
 			"wrong: unknown");
+	refuse_manifest(f, "{\"format\":\"skippipe.checkpoint/1\",\"mod\":1}", "mod: unknown");
 	refuse_manifest(f, "{\"format\":\"skippipe.checkpoint/1\"}", "model");
 }
 
