@@ -96,6 +96,7 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 		s->iteration_us = s->iteration_end_us = s->last_iteration_us = 0;
 		s->plan.known = false;
 		s->plan.n_tasks = 0;
+		memset(&s->plan.see, 0, sizeof(s->plan.see));
 		memset(s->plan.first, 0, (MSG_NODES + 1) * sizeof(*s->plan.first));
 		for (uint32_t i = 0; i < s->n_candidates; i++)
 			plan_fini(&s->candidates[i]);
