@@ -5,19 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int plan_init(struct state_plan *p)
-{
-	p->first = calloc(MSG_NODES + 1, sizeof(*p->first));
-	return p->first ? 0 : -ENOMEM;
-}
-
-static void plan_fini(struct state_plan *p)
-{
-	free(p->first);
-	free(p->tasks);
-	memset(p, 0, sizeof(*p));
-}
-
 int state_new(struct state **out)
 {
 	struct state *s = calloc(1, sizeof(*s));
@@ -26,7 +13,7 @@ int state_new(struct state **out)
 		return -ENOMEM;
 	s->nodes = calloc(MSG_NODES, sizeof(*s->nodes));
 	s->notes = calloc(STATE_NOTES, sizeof(*s->notes));
-	if (!s->nodes || !s->notes || plan_init(&s->plan) != 0) {
+	if (!s->nodes || !s->notes || state_plan_init(&s->plan) != 0) {
 		state_free(s);
 		return -ENOMEM;
 	}
@@ -40,9 +27,9 @@ void state_free(struct state *s)
 		return;
 	free(s->nodes);
 	free(s->flights);
-	plan_fini(&s->plan);
+	state_plan_fini(&s->plan);
 	for (uint32_t i = 0; i < s->n_candidates; i++)
-		plan_fini(&s->candidates[i]);
+		state_plan_fini(&s->candidates[i]);
 	free(s->iterations);
 	free(s->validations);
 	free(s->notes);
@@ -78,11 +65,6 @@ static int grow(void **array, size_t *n, size_t *room, size_t size, size_t most)
  *
  * Times from outside are brought into a range whose differences and sums cannot overflow. */
 
-static int64_t sane(int64_t t_us)
-{
-	return t_us < 0 ? 0 : t_us > INT64_C(1) << 58 ? INT64_C(1) << 58 : t_us;
-}
-
 /* A new run starts from nothing; the same run (a console that attaches again) keeps what it has,
  * and the snapshot overwrites it piece by piece. */
 static void apply_run(struct state *s, const struct msg_see_run *r)
@@ -99,7 +81,7 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 		memset(&s->plan.see, 0, sizeof(s->plan.see));
 		memset(s->plan.first, 0, (MSG_NODES + 1) * sizeof(*s->plan.first));
 		for (uint32_t i = 0; i < s->n_candidates; i++)
-			plan_fini(&s->candidates[i]);
+			state_plan_fini(&s->candidates[i]);
 		s->n_candidates = 0;
 		s->n_collisions = 0;
 		s->iteration_collisions = 0;
@@ -109,8 +91,8 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 	s->n_faults = 0; /* the snapshot names those that are active */
 	s->have_run = true;
 	s->run = *r;
-	s->run.first_us = sane(r->first_us);
-	s->run.last_us = sane(r->last_us);
+	s->run.first_us = state_bound_us(r->first_us);
+	s->run.last_us = state_bound_us(r->last_us);
 	if (s->n_nodes < r->n_nodes)
 		s->n_nodes = r->n_nodes;
 }
@@ -121,8 +103,8 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 
 	node->known = true;
 	node->see = *n;
-	node->see.heard_us = sane(n->heard_us);
-	node->see.since_us = sane(n->since_us);
+	node->see.heard_us = state_bound_us(n->heard_us);
+	node->see.since_us = state_bound_us(n->since_us);
 	node->slots = n->slots;
 	if (n->node >= s->n_nodes)
 		s->n_nodes = n->node + 1u;
@@ -138,118 +120,6 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 		node->n_queue = 0;
 		node->queue_overflow = 0;
 	}
-}
-
-/* The predicted tasks, sorted by node (counting sort), each STARTS joined with its ENDS. Per node
- * they come in order, one at a time: the open one is the last of that node. */
-static int take_planned(struct state_plan *p, const struct msg_task_event *e, uint32_t n)
-{
-	struct state_segment *tasks = malloc(((size_t)n + 1) * sizeof(*tasks));
-	uint32_t *at = calloc(MSG_NODES + 1, sizeof(*at));
-
-	if (!tasks || !at) {
-		free(tasks);
-		free(at);
-		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		if (e[i].type == WORK_STARTS)
-			at[e[i].node + 1]++;
-	for (uint32_t i = 1; i <= MSG_NODES; i++)
-		at[i] += at[i - 1];
-	memcpy(p->first, at, (MSG_NODES + 1) * sizeof(*at));
-	p->n_tasks = at[MSG_NODES];
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t node = e[i].node;
-
-		if (e[i].type == WORK_STARTS)
-			tasks[at[node]++] = (struct state_segment){ sane(e[i].at_us), sane(e[i].at_us), 0,
-				e[i].microbatch, e[i].kind };
-		else if (e[i].type == WORK_ENDS && at[node] > p->first[node])
-			tasks[at[node] - 1].end_us = sane(e[i].at_us);
-	}
-	free(p->tasks);
-	p->tasks = tasks;
-	free(at);
-	return 0;
-}
-
-static uint32_t count_changed(const struct state *s, const struct msg_see_plan *p)
-{
-	uint32_t changed = 0;
-
-	for (uint32_t i = 0; i < p->n_routes; i++) {
-		const struct msg_route *r = &p->routes[i];
-		const struct state_flight *f = state_flight(s, r->microbatch);
-
-		if (!f || f->n_hops != r->n_hops ||
-		    memcmp(f->nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) != 0)
-			changed++;
-	}
-	return changed;
-}
-
-static int fill_plan(const struct state *s, struct state_plan *to, const struct msg_see_plan *p)
-{
-	uint32_t changed = count_changed(s, p);
-	int rc = take_planned(to, p->planned, p->n_planned);
-
-	if (rc != 0)
-		return rc;
-	if (p->candidate || !to->known || to->see.epoch != p->epoch)
-		to->paths_changed = to->known || p->candidate ? changed : 0;
-	to->see = *p;
-	to->see.visits = NULL;
-	to->see.routes = NULL;
-	to->see.planned = NULL;
-	to->see.n_planned = to->see.n_routes = to->see.n_visits = 0;
-	to->n_routes = p->n_routes;
-	memset(to->visits, 0, sizeof(to->visits));
-	if (p->n_visits)
-		memcpy(to->visits, p->visits, p->n_visits * sizeof(*p->visits));
-	to->known = true;
-	return 0;
-}
-
-const struct state_plan *state_candidate(const struct state *s, const char *name)
-{
-	for (uint32_t i = 0; i < s->n_candidates; i++)
-		if (strcmp(s->candidates[i].see.name, name) == 0)
-			return &s->candidates[i];
-	return NULL;
-}
-
-/* The same question answered again takes its place; when there are too many the oldest goes. */
-static int apply_candidate(struct state *s, const struct msg_see_plan *p)
-{
-	uint32_t i = 0;
-	int rc;
-
-	while (i < s->n_candidates && strcmp(s->candidates[i].see.name, p->name) != 0)
-		i++;
-	if (i == STATE_CANDIDATES) {
-		plan_fini(&s->candidates[0]);
-		memmove(s->candidates, s->candidates + 1, (STATE_CANDIDATES - 1) * sizeof(*s->candidates));
-		memset(&s->candidates[--i], 0, sizeof(*s->candidates));
-		s->n_candidates--;
-	}
-	if (i == s->n_candidates) {
-		rc = plan_init(&s->candidates[i]);
-		if (rc != 0)
-			return rc;
-		s->n_candidates++;
-	}
-	return fill_plan(s, &s->candidates[i], p);
-}
-
-static int apply_plan(struct state *s, const struct msg_see_plan *p)
-{
-	int rc;
-
-	if (p->candidate)
-		return apply_candidate(s, p);
-	rc = fill_plan(s, &s->plan, p);
-	return rc != 0 ? rc : state_take_routes(s, p->routes, p->n_routes);
 }
 
 static int apply_iteration(struct state *s, const struct msg_see_iteration *it)
@@ -304,8 +174,8 @@ static void apply_note(struct state *s, const struct msg_see_note *n)
 	size_t i = s->n_notes;
 	struct msg_see_note note = *n;
 
-	note.at_us = sane(n->at_us);
-	note.wall_us = sane(n->wall_us);
+	note.at_us = state_bound_us(n->at_us);
+	note.wall_us = state_bound_us(n->wall_us);
 	while (i > 0 && s->notes[i - 1].id > n->id)
 		i--;
 	if (i > 0 && s->notes[i - 1].id == n->id) {
@@ -339,7 +209,7 @@ static void apply_fault(struct state *s, const struct msg_see_fault *f)
 	if (i == STATE_FAULTS)
 		return;
 	s->faults[i] = *f;
-	s->faults[i].ends_us = sane(f->ends_us);
+	s->faults[i].ends_us = state_bound_us(f->ends_us);
 	if (i == s->n_faults)
 		s->n_faults++;
 }
@@ -388,9 +258,9 @@ static int apply_links(struct state *s, const struct msg_see_links *l)
 static void apply_status(struct state *s, const struct msg_see_status *t)
 {
 	s->status = *t;
-	s->status.now_us = sane(t->now_us);
-	s->status.iteration_started_us = sane(t->iteration_started_us);
-	s->status.lease_us = sane(t->lease_us);
+	s->status.now_us = state_bound_us(t->now_us);
+	s->status.iteration_started_us = state_bound_us(t->iteration_started_us);
+	s->status.lease_us = state_bound_us(t->lease_us);
 }
 
 /* A number too high: messages are missing. A lower one: the controller, or our attachment, is a
@@ -425,7 +295,7 @@ int state_apply(struct state *s, const struct msg *m)
 		apply_node(s, &m->u.see_node);
 		break;
 	case MSG_SEE_PLAN:
-		rc = apply_plan(s, &m->u.see_plan);
+		rc = state_apply_plan(s, &m->u.see_plan);
 		break;
 	case MSG_SEE_TASKS:
 		state_apply_tasks(s, &m->u.see_tasks);

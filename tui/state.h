@@ -5,7 +5,7 @@
  * but derived here, from task events and routes (tasks.c).
  *
  * Times are microseconds on the controller's clock. The struct is plain and read by every view;
- * only state.c and tasks.c write it. Everything is bounded: rings keep the newest.
+ * only state.c, plans.c and tasks.c write it. Everything is bounded: rings keep the newest.
  */
 #ifndef TUI_STATE_H
 #define TUI_STATE_H
@@ -156,6 +156,13 @@ int state_apply(struct state *s, const struct msg *m);
 void state_apply_tasks(struct state *s, const struct msg_see_tasks *t);
 /* Routes of the iteration under way: flights take their paths from them. */
 int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n);
+
+/* Plans alone, and their arrays. */
+int state_apply_plan(struct state *s, const struct msg_see_plan *p);
+int state_plan_init(struct state_plan *p);
+void state_plan_fini(struct state_plan *p);
+/* A time from outside, brought into a range whose differences and sums do not overflow. */
+int64_t state_bound_us(int64_t t_us);
 
 /* ---- questions ---- */
 

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in state.c: differences and sums of such times do not overflow. */
-static int64_t sane(int64_t t_us)
+int64_t state_bound_us(int64_t t_us)
 {
 	return t_us < 0 ? 0 : t_us > INT64_C(1) << 58 ? INT64_C(1) << 58 : t_us;
 }
@@ -365,8 +364,8 @@ void state_apply_tasks(struct state *s, const struct msg_see_tasks *t)
 	for (uint32_t i = 0; i < t->n_events; i++) {
 		struct msg_task_event e = t->events[i];
 
-		e.at_us = sane(e.at_us);
-		e.arrived_us = sane(e.arrived_us);
+		e.at_us = state_bound_us(e.at_us);
+		e.arrived_us = state_bound_us(e.arrived_us);
 		move_node(s, &e);
 		move_flight(s, &e);
 	}

@@ -1,16 +1,13 @@
 #include "tui/ui.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tui/command.h"
-#include "tui/roster.h"
 
-enum { TOAST_US = 6000000, LEASE_S = 600, CANDIDATE_US = 3000000 };
+enum { TOAST_US = 6000000, LEASE_S = 600 };
 
 void ui_init(struct ui *u, enum graph graph)
 {
@@ -31,8 +28,6 @@ void ui_say(struct ui *u, enum style style, const char *format, ...)
 	u->toast_style = style;
 	u->toast_until_us = u->local_us + TOAST_US;
 }
-
-static void ask_candidates(struct ui *u, const struct state *s, bool anew);
 
 /* The controller's clock runs on between its messages; when it is silent for long, or frozen in
  * the display, so is the picture. */
@@ -57,7 +52,7 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 		since = u->link == UI_LIVE ? 1000000 : 250000;
 	u->now_us = u->status_seen_us + since;
 	if (u->view == VIEW_COMPARE && u->link == UI_LIVE)
-		ask_candidates(u, s, false);
+		ui_ask_candidates(u, s, false);
 }
 
 void ui_link_is(struct ui *u, enum ui_link link, const char *why)
@@ -133,45 +128,6 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	return post(u, c);
 }
 
-static void list_candidates(struct ui *u, const struct state *s)
-{
-	memset(u->candidates, 0, sizeof(u->candidates));
-	u->n_candidates = 0;
-	for (uint32_t k = 0; k + 1 < s->run.n_stages && k + 1 < STATE_CANDIDATES; k++)
-		snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name), "best %u/%u", k,
-			 s->run.n_stages);
-	snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name), "dtfm 0/%u",
-		 s->run.n_stages);
-	u->candidates_epoch = s->plan.see.epoch;
-}
-
-/* The controller plans them one after another, in the background: it has a run to look after. What
- * is not possible gets no answer; it is asked for twice. */
-static void ask_candidates(struct ui *u, const struct state *s, bool anew)
-{
-	if (anew || u->candidates_epoch != s->plan.see.epoch || u->n_candidates == 0)
-		list_candidates(u, s);
-	for (uint32_t k = 0; k < u->n_candidates; k++) {
-		struct ui_candidate *one = &u->candidates[k];
-		const struct state_plan *p = state_candidate(s, one->name);
-		struct msg_command c = { .verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = k };
-
-		if (p && p->see.epoch == s->plan.see.epoch && one->id)
-			continue;
-		if (one->id && u->local_us - one->asked_us < CANDIDATE_US)
-			return;
-		if (one->asked == 2)
-			continue;
-		if (k + 1 == u->n_candidates)
-			c.value = 0;
-		snprintf(c.text, sizeof(c.text), "%.*s", (int)strcspn(one->name, " "), one->name);
-		one->id = ui_send(u, s, c);
-		one->asked_us = u->local_us;
-		one->asked++;
-		return;
-	}
-}
-
 static void heard_reply(struct ui *u, const struct msg_see_reply *r)
 {
 	bool arming = u->arming && r->command == u->arming, had = arming && u->has_waiting;
@@ -208,362 +164,6 @@ void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 	}
 }
 
-/* ---- moving ---- */
-
-void ui_select(struct ui *u, const struct state *s, uint16_t node)
-{
-	if (node < s->n_nodes && s->nodes[node].known)
-		u->selected = node;
-}
-
-static void move_along(struct ui *u, const struct state *s, int by)
-{
-	struct roster r;
-	int at;
-
-	roster_make(&r, s, u->filter);
-	if (r.n == 0)
-		return;
-	at = roster_find(&r, u->selected);
-	at = at < 0 ? 0 : ((at + by) % (int)r.n + (int)r.n) % (int)r.n;
-	u->selected = r.nodes[at];
-}
-
-/* To the same place in the next stage, or the one before. */
-static void move_across(struct ui *u, const struct state *s, int by)
-{
-	struct roster r;
-	uint32_t stage = 0, place;
-	int at;
-
-	roster_make(&r, s, u->filter);
-	at = roster_find(&r, u->selected);
-	if (at < 0 || r.n_stages == 0) {
-		move_along(u, s, 0);
-		return;
-	}
-	while (stage + 1 < r.n_stages && r.first[stage + 1] <= (uint32_t)at)
-		stage++;
-	place = (uint32_t)at - r.first[stage];
-	for (uint32_t i = 0; i < r.n_stages; i++) {
-		uint32_t n;
-
-		stage = (stage + (by > 0 ? 1 : r.n_stages - 1)) % r.n_stages;
-		n = r.first[stage + 1] - r.first[stage];
-		if (n > 0) {
-			u->selected = r.nodes[r.first[stage] + (place < n ? place : n - 1)];
-			return;
-		}
-	}
-}
-
-static void move_to_end(struct ui *u, const struct state *s, bool last)
-{
-	struct roster r;
-
-	roster_make(&r, s, u->filter);
-	if (r.n > 0)
-		u->selected = r.nodes[last ? r.n - 1 : 0];
-}
-
-static void next_collision(struct ui *u, const struct state *s)
-{
-	struct roster r;
-	int at;
-
-	roster_make(&r, s, "");
-	at = roster_find(&r, u->selected);
-	for (uint32_t i = 1; i <= r.n; i++) {
-		uint16_t node = r.nodes[((uint32_t)(at < 0 ? 0 : at) + i) % r.n];
-		const struct state_node *n = &s->nodes[node];
-
-		for (uint32_t q = 0; q < n->n_queue; q++) {
-			if (n->queue[q].first)
-				continue;
-			u->selected = node;
-			return;
-		}
-	}
-	ui_say(u, STYLE_TEXT, "nobody waits");
-}
-
-static void follow(struct ui *u, const struct state *s)
-{
-	const struct state_node *n = &s->nodes[u->selected];
-
-	if (u->following) {
-		u->following = false;
-	} else if (n->running && state_newest(n)->kind != WORK_EVALUATE) {
-		u->following = true;
-		u->follow = state_newest(n)->microbatch;
-	} else if (n->n_queue > 0) {
-		u->following = true;
-		u->follow = n->queue[0].microbatch;
-	} else if (state_newest(n)) {
-		u->following = true;
-		u->follow = state_newest(n)->microbatch;
-	} else {
-		ui_say(u, STYLE_TEXT, "n%02u has had no microbatch; :follow N follows any", u->selected);
-	}
-}
-
-/* ---- acts without a dialog ---- */
-
-static void act_simple(struct ui *u, const struct state *s, enum command_verb verb, int64_t value)
-{
-	struct msg_command c = { .verb = (uint8_t)verb, .node = -1, .peer = -1, .value = value };
-
-	ui_send(u, s, c);
-}
-
-static void quit(struct ui *u, const struct state *s)
-{
-	if (s->n_faults > 0 || (u->owner && s->status.phase != PHASE_FINISHED))
-		dialog_open(u, s, DIALOG_QUIT);
-	else
-		u->want_quit = true;
-}
-
-static void back(struct ui *u)
-{
-	if (*u->filter)
-		u->filter[0] = '\0';
-	else if (u->following)
-		u->following = false;
-	else
-		u->view = VIEW_OVERVIEW;
-}
-
-static void open_prompt(struct ui *u, enum prompt prompt)
-{
-	u->prompt = prompt;
-	u->typed[0] = '\0';
-	u->palette = 0;
-	if (prompt == PROMPT_FILTER)
-		snprintf(u->typed, sizeof(u->typed), "%s", u->filter);
-}
-
-/* Views whose rows are no nodes: the chosen microbatch, or how far it is scrolled. */
-static bool move_rows(struct ui *u, const struct state *s, enum action a)
-{
-	int by = a == ACTION_UP || a == ACTION_PREVIOUS || a == ACTION_FIND_PREVIOUS ? -1 :
-		 a == ACTION_PAGE_UP ? -10 : a == ACTION_PAGE_DOWN ? 10 : a == ACTION_FIRST ? -1000000 :
-		 a == ACTION_LAST_ROW ? 1000000 : 1;
-	int64_t n = u->view == VIEW_MICROBATCHES ? s->n_flights : (int64_t)s->n_notes;
-	int64_t at = (u->view == VIEW_MICROBATCHES ? (int64_t)u->follow : u->scroll[u->view]) + by;
-
-	if (u->view == VIEW_COMPARE && u->n_candidates > 0) {
-		u->compare = (u->compare + u->n_candidates + (a == ACTION_LEFT || by < 0 ? -1u : 1u)) %
-			u->n_candidates;
-		return true;
-	}
-	if ((u->view != VIEW_MICROBATCHES && u->view != VIEW_JOURNAL) || a == ACTION_LEFT || a == ACTION_RIGHT)
-		return false;
-	at = at >= n ? n - 1 : at;
-	at = at < 0 ? 0 : at;
-	if (u->view == VIEW_MICROBATCHES)
-		u->follow = (uint32_t)at;
-	else
-		u->scroll[u->view] = (int)at;
-	return true;
-}
-
-static void act_move(struct ui *u, const struct state *s, enum action a)
-{
-	if (move_rows(u, s, a))
-		return;
-	switch (a) {
-	case ACTION_NEXT:
-	case ACTION_DOWN:
-	case ACTION_FIND_NEXT:
-		move_along(u, s, 1);
-		break;
-	case ACTION_PREVIOUS:
-	case ACTION_UP:
-	case ACTION_FIND_PREVIOUS:
-		move_along(u, s, -1);
-		break;
-	case ACTION_LEFT:
-		move_across(u, s, -1);
-		break;
-	case ACTION_RIGHT:
-		move_across(u, s, 1);
-		break;
-	case ACTION_PAGE_UP:
-		move_along(u, s, -10);
-		break;
-	case ACTION_PAGE_DOWN:
-		move_along(u, s, 10);
-		break;
-	default:
-		move_to_end(u, s, a == ACTION_LAST_ROW);
-	}
-}
-
-static void act_run(struct ui *u, const struct state *s, enum action a)
-{
-	switch (a) {
-	case ACTION_SKIP:
-		dialog_open(u, s, DIALOG_SKIP);
-		break;
-	case ACTION_FAIL:
-		dialog_open(u, s, DIALOG_FAIL);
-		break;
-	case ACTION_RECOVER:
-		dialog_open(u, s, DIALOG_RECOVER);
-		break;
-	case ACTION_INJECT:
-		dialog_open(u, s, DIALOG_FAULT);
-		break;
-	case ACTION_HEAL:
-		dialog_open(u, s, DIALOG_HEAL);
-		break;
-	case ACTION_HEAL_ALL:
-		act_simple(u, s, COMMAND_HEAL_ALL, 0);
-		break;
-	case ACTION_PAUSE:
-		act_simple(u, s, s->status.paused ? COMMAND_RESUME : COMMAND_PAUSE, 0);
-		break;
-	case ACTION_STEP:
-		act_simple(u, s, COMMAND_STEP, 0);
-		break;
-	case ACTION_UNDO:
-		dialog_open(u, s, DIALOG_UNDO);
-		break;
-	default:
-		act_simple(u, s, COMMAND_ACK, 0);
-	}
-}
-
-void ui_show(struct ui *u, enum view view)
-{
-	u->view = view;
-}
-
-/* Looking closer: at a node from the whole, at a microbatch from its list. */
-static void drill(struct ui *u, const struct state *s)
-{
-	if (u->view == VIEW_COMPARE)
-		ask_candidates(u, s, true);
-	else if (u->view == VIEW_OVERVIEW)
-		ui_show(u, VIEW_NODES);
-	else if (u->view == VIEW_MICROBATCHES) {
-		u->following = true;
-		ui_show(u, VIEW_OVERVIEW);
-	}
-}
-
-/* In a replay the controller holds the record: it is asked to jump. */
-static void seek(struct ui *u, const struct state *s, enum action a)
-{
-	struct msg_command c = { .verb = COMMAND_SEEK, .node = -1, .peer = -1 };
-	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1;
-	double step = (double)s->plan.see.iteration_s * scale * 1e6 / 20;
-
-	if (!(step > 20000 && step < 60e6))
-		step = 100000;
-	c.value = u->now_us + (int64_t)(a == ACTION_SCRUB_BACK ? -step : step);
-	if (a == ACTION_LIVE) {
-		c.value = s->run.last_us;
-	} else if (a == ACTION_EVENT_ON) { /* what comes is not known here: the next commit */
-		c.verb = COMMAND_STEP;
-	} else if (a == ACTION_EVENT_BACK) {
-		c.value = s->run.first_us;
-		for (size_t i = 0; i < s->n_notes; i++)
-			if (s->notes[i].kind != NOTE_LOG && s->notes[i].at_us < u->now_us - 50000)
-				c.value = s->notes[i].at_us;
-	}
-	ui_send(u, s, c);
-}
-
-static void act_time(struct ui *u, const struct state *s, enum action a)
-{
-	static const enum scrub wishes[] = { SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK, SCRUB_EVENT_ON,
-		SCRUB_LIVE };
-
-	if (s->run.replay && !u->frozen && u->link == UI_LIVE)
-		seek(u, s, a);
-	else
-		u->want_scrub = wishes[a - ACTION_SCRUB_BACK];
-}
-
-static void act_console(struct ui *u, const struct state *s, enum action a)
-{
-	switch (a) {
-	case ACTION_FREEZE:
-		if (u->frozen) {
-			u->want_scrub = SCRUB_LIVE;
-			break;
-		}
-		u->frozen = true;
-		u->still_us = u->now_us;
-		ui_say(u, STYLE_TEXT, "the picture is frozen, the training goes on");
-		break;
-	case ACTION_FOLLOW:
-	case ACTION_WHY:
-		follow(u, s);
-		break;
-	case ACTION_ZOOM_IN:
-		u->zoom += u->zoom < 6;
-		break;
-	case ACTION_ZOOM_OUT:
-		u->zoom -= u->zoom > -4;
-		break;
-	case ACTION_NEXT_COLLISION:
-		next_collision(u, s);
-		break;
-	case ACTION_FILTER:
-		open_prompt(u, PROMPT_FILTER);
-		break;
-	case ACTION_PALETTE:
-		open_prompt(u, PROMPT_COMMAND);
-		break;
-	case ACTION_HELP:
-		u->help = 1;
-		break;
-	case ACTION_THEME:
-		u->want_theme = true;
-		u->want_theme_name[0] = '\0';
-		break;
-	case ACTION_MOUSE:
-		u->mouse = !u->mouse;
-		u->want_mouse = true;
-		ui_say(u, STYLE_TEXT, u->mouse ? "mouse on: a click selects a node (hold Shift to select text)" :
-		       "mouse off: the terminal selects text");
-		break;
-	case ACTION_EXPORT:
-		u->want_export = true;
-		u->want_export_name[0] = '\0';
-		break;
-	case ACTION_QUIT:
-		quit(u, s);
-		break;
-	case ACTION_BACK:
-		back(u);
-		break;
-	case ACTION_DRILL:
-		drill(u, s);
-		break;
-	default:
-		break;
-	}
-}
-
-void ui_act(struct ui *u, const struct state *s, enum action a)
-{
-	if (a >= ACTION_VIEW_OVERVIEW && a <= ACTION_VIEW_JOURNAL)
-		ui_show(u, (enum view)(VIEW_OVERVIEW + (a - ACTION_VIEW_OVERVIEW)));
-	else if ((a >= ACTION_NEXT && a <= ACTION_LAST_ROW) || a == ACTION_FIND_NEXT ||
-		 a == ACTION_FIND_PREVIOUS)
-		act_move(u, s, a);
-	else if (a >= ACTION_SKIP && a <= ACTION_ACKNOWLEDGE)
-		act_run(u, s, a);
-	else if (a >= ACTION_SCRUB_BACK && a <= ACTION_LIVE)
-		act_time(u, s, a);
-	else
-		act_console(u, s, a);
-}
-
 /* ---- typed text ---- */
 
 static void complete(struct ui *u)
@@ -590,7 +190,7 @@ static void enter_prompt(struct ui *u, const struct state *s)
 	}
 	snprintf(u->filter, sizeof(u->filter), "%.*s", (int)sizeof(u->filter) - 1, text);
 	if (*u->filter)
-		move_along(u, s, 0);
+		ui_reselect(u, s);
 }
 
 static void type(struct ui *u, uint32_t key)

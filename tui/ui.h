@@ -2,7 +2,7 @@
  *
  * Pure: keys and the clock come in as arguments; what should leave (commands for the controller,
  * wishes for the program) is put in the struct for main.c to take. So every dialog is tested by
- * feeding keys and messages. Views read it, ui.c and dialog.c write it.
+ * feeding keys and messages. Views read it; ui.c, ui_act.c, ui_command.c and dialog.c write it.
  */
 #ifndef TUI_UI_H
 #define TUI_UI_H
@@ -145,6 +145,11 @@ void ui_command(struct ui *u, const struct state *s, const char *text);
 void ui_show(struct ui *u, enum view view);
 /* A click on a node's cell. */
 void ui_select(struct ui *u, const struct state *s, uint16_t node);
+
+/* When the selected node is not among those listed, the first that is. */
+void ui_reselect(struct ui *u, const struct state *s);
+/* Asks for the next plan of the Compare view that is not there; anew: for all of them again. */
+void ui_ask_candidates(struct ui *u, const struct state *s, bool anew);
 
 void ui_say(struct ui *u, enum style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -1,0 +1,200 @@
+/* What a console is made of: configuration, theme, keys, the line to the controller, the terminal. */
+#include "tui/console.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+enum { HISTORY_MOST = 64 << 20 };
+
+static void config_folder(char out[4096], const char *below)
+{
+	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+	if (xdg && *xdg)
+		snprintf(out, 4096, "%s/skippipe/%s", xdg, below);
+	else
+		snprintf(out, 4096, "%s/.config/skippipe/%s", home ? home : ".", below);
+}
+
+/* A person's own themes first, then those installed, then those of the tree we were built in. */
+static void find_folders(struct console *c)
+{
+	char self[2048];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int i = 0;
+
+	config_folder(c->theme_folders[i++], "themes");
+	snprintf(c->theme_folders[i++], 4096, "%s/share/skippipe/themes", SKIPPIPE_PREFIX);
+	if (n > 0) {
+		self[n] = '\0';
+		for (int up = 0; up < 3 && strrchr(self, '/'); up++)
+			*strrchr(self, '/') = '\0';
+		snprintf(c->theme_folders[i++], 4096, "%s/themes", self);
+	}
+	for (int k = 0; k < i; k++)
+		c->folders[k] = c->theme_folders[k];
+	c->folders[i] = NULL;
+}
+
+/* The command line's theme must be there; the config's should, and is only warned about. */
+static int choose_theme(struct console *c, struct error *err)
+{
+	int rc = -ENOENT;
+
+	theme_plain(&c->theme);
+	if (c->options.theme) {
+		rc = theme_find(&c->theme, c->options.theme, c->folders, err);
+	} else {
+		if (*c->config.theme) {
+			rc = theme_find(&c->theme, c->config.theme, c->folders, err);
+			if (rc != 0)
+				ui_say(&c->ui, STYLE_WARNING, "config.json: %s", err->text);
+		}
+		if (rc != 0)
+			theme_find(&c->theme, "default", c->folders, err);
+		rc = 0; /* no themes installed: attributes only */
+	}
+	snprintf(c->ui.theme, sizeof(c->ui.theme), "%s", c->theme.name);
+	return rc;
+}
+
+static void read_config(struct console *c)
+{
+	char path[4096], *text;
+	struct error err = { "" };
+	size_t size;
+	int rc;
+
+	config_default(&c->config);
+	config_folder(path, "config.json");
+	rc = file_read(path, 1 << 20, &text, &size, &err);
+	if (rc == 0) {
+		rc = config_parse(&c->config, path, text, &err);
+		free(text);
+	}
+	if (rc != 0 && rc != -ENOENT)
+		ui_say(&c->ui, STYLE_WARNING, "%s", err.text);
+	if (c->options.graph < 0)
+		c->options.graph = c->config.graph;
+	if (c->options.fps == 0)
+		c->options.fps = c->config.fps;
+	c->options.no_color |= c->config.no_color;
+	c->ui.mouse = c->ui.want_mouse = c->config.mouse;
+}
+
+static void read_keys(struct console *c)
+{
+	char path[4096], *text;
+	struct error err = { "" };
+	size_t size;
+	int rc;
+
+	config_folder(path, "keys.json");
+	rc = file_read(path, 1 << 20, &text, &size, &err);
+	if (rc == 0) {
+		rc = keymap_parse_json(&c->ui.map, path, text, &err);
+		free(text);
+	}
+	if (rc != 0 && rc != -ENOENT)
+		ui_say(&c->ui, STYLE_WARNING, "keys as shipped: %s", err.text);
+}
+
+static int open_source(struct console *c, struct error *err)
+{
+	char key[4096], *slash;
+	struct connection_options o = { .address = c->options.connect,
+		.controller_key = c->options.controller_key, .key = c->options.key,
+		.name = c->name, .readonly = c->options.readonly };
+
+	if (c->options.play)
+		return record_open(&c->play, c->options.play, err);
+	if (!o.key) {
+		config_folder(key, "console.key");
+		slash = strrchr(key, '/');
+		*slash = '\0';
+		file_make_folder(key, err);
+		*slash = '/';
+		o.key = key;
+	}
+	return connection_open(&c->connection, &o, err);
+}
+
+static int open_screen(struct console *c, struct error *err)
+{
+	enum graph graph = terminal_shows_braille() ? GRAPH_BRAILLE : terminal_speaks_utf8() ? GRAPH_BLOCK :
+		GRAPH_ASCII;
+	const char *none = getenv("NO_COLOR");
+	int w, h, rc;
+
+	if (c->options.plain)
+		return 0;
+	if (c->options.graph >= 0 && (terminal_speaks_utf8() || c->options.graph == GRAPH_ASCII))
+		graph = (enum graph)c->options.graph;
+	c->ui.graph = graph;
+	rc = terminal_open(&c->terminal, &c->theme, !c->options.no_color && !(none && *none), err);
+	if (rc == -ENOTTY || rc == -ENOTSUP) {
+		fprintf(stderr, "skippipe console: %s: plain lines instead\n", err->text);
+		c->options.plain = true;
+		return 0;
+	}
+	if (rc != 0)
+		return rc;
+	terminal_size(c->terminal, &w, &h);
+	return screen_new(&c->screen, w, h, graph == GRAPH_ASCII);
+}
+
+static void name_ourselves(char out[64], const char *given)
+{
+	const char *user = getenv("USER");
+	char host[40] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	if (given)
+		snprintf(out, 64, "%s", given);
+	else
+		snprintf(out, 64, "%.20s@%.38s", user && *user ? user : "operator", host);
+}
+
+int console_open(struct console *c, const struct options *o, struct error *err)
+{
+	int rc;
+
+	memset(c, 0, sizeof(*c));
+	c->options = *o;
+	c->now_us = clock_monotonic_us();
+	name_ourselves(c->name, o->name);
+	ui_init(&c->ui, GRAPH_ASCII);
+	c->ui.last_id = (uint64_t)clock_wall_us();
+	c->ui.readonly = o->readonly;
+	c->ui.owner = o->owner;
+	c->ui.local_us = c->ui.link_since_us = c->now_us;
+	find_folders(c);
+	read_config(c);
+	read_keys(c);
+	rc = choose_theme(c, err);
+	if (rc == 0)
+		rc = state_new(&c->state);
+	if (rc == 0)
+		rc = history_new(&c->history, HISTORY_MOST);
+	if (rc == 0)
+		rc = open_source(c, err);
+	if (rc == 0 && o->record) {
+		c->record = fopen(o->record, "we");
+		if (!c->record)
+			rc = error_set(err, -errno, "%s: %s", o->record, strerror(errno));
+	}
+	if (rc == 0)
+		rc = open_screen(c, err);
+	if (rc != 0) {
+		console_close(c);
+		return rc;
+	}
+	if (c->play)
+		ui_link_is(&c->ui, UI_RECORDED, "");
+	return 0;
+}
