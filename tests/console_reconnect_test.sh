@@ -1,0 +1,69 @@
+#!/bin/bash
+# A console outlives its controller: it says LOST, greys, attaches again by itself, and shows the
+# run anew. Shown on a recorded run, served, stopped and served again; and the cursor is moved.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
+socket=skippipe-reconnect-$$
+undo+=("tmux -L $socket kill-server")
+tm() { tmux -u -L "$socket" "$@"; }
+screen() { tm capture-pane -p 2>/dev/null; }
+see() { # see SECONDS REGEX
+	local end=$((SECONDS + $1))
+	until screen | grep -qE -- "$2"; do
+		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s"; }
+		sleep 0.1
+	done
+}
+unset TMUX
+
+"$bin/skippipe" demo --headless --agents 6 --stages 2,2,2 --time-scale 0 --iterations 5 --run-dir "$dir/run" \
+	>"$dir/demo.out" 2>"$dir/demo.err" || die "no run was recorded"
+controller=$("$bin/skippipe" keygen "$dir/controller.key") || die "no key"
+console=$("$bin/skippipe" keygen "$dir/console.key") || die "no key"
+"$bin/skippipe" admit "$dir/list" "$console" --role console --name operator || die "cannot admit"
+serve() {
+	"$bin/skippipe" controller --replay "$dir/run" --listen "ipc://$dir/at" --key "$dir/controller.key" \
+		--admitted "$dir/list" >"$dir/serve.out" 2>>"$dir/serve.err" &
+	server=$!
+	started+=($server)
+}
+
+# The console is there before the controller.
+tm -f /dev/null new-session -d -x 80 -y 24 \
+	"env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe-console --connect ipc://$dir/at --controller-key $controller --key $dir/console.key; echo status=\$?; sleep 100" ||
+	skip "tmux cannot start here"
+see 10 'CONNECTING'
+serve
+see 20 ' REPLAY .*nodes [0-9]/6'
+tm send-keys '}'
+see 10 'REPLAY, stopped .*nodes 6/6'
+before=$(screen | sed -n 's/.*it \([0-9]*\)\/.*/\1/p' | head -n 1)
+tm send-keys '}' '}'
+end=$((SECONDS + 10))
+until [ "$(screen | sed -n 's/.*it \([0-9]*\)\/.*/\1/p' | head -n 1)" -gt "$before" ]; do
+	[ $SECONDS -lt $end ] || { screen; die "the cursor does not move"; }
+	sleep 0.1
+done
+
+for how in TERM KILL; do
+	kill -$how $server
+	see 10 ' LOST '
+	see 5 'reconnecting goes on by itself'
+	serve
+	see 20 ' REPLAY '
+	see 20 'nodes [0-9]/6'
+done
+kill -STOP $server
+see 10 ' LOST '
+kill -CONT $server
+see 20 ' REPLAY '
+screen | grep -q 'gaps' && die "a fresh snapshot was counted as a gap"
+
+# A console that is killed harms nothing: another one attaches.
+kill -KILL "$(pgrep -f "skippipe-console --connect ipc://$dir/at" | tail -n 1)"
+see 5 'status=137'
+kill -0 $server || die "the controller died with its console"
+timeout 5 "$bin/skippipe-console" --connect "ipc://$dir/at" --controller-key "$controller" --key "$dir/console.key" \
+	--plain >"$dir/plain.out" 2>&1 </dev/null
+grep -q '^run ' "$dir/plain.out" || { cat "$dir/plain.out"; die "the next console sees nothing"; }
+echo "lost, stopped and back: the console attaches again by itself"
