@@ -346,8 +346,11 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		ui_say(u, STYLE_TEXT, "the picture is frozen, the training goes on");
 		break;
 	case ACTION_FOLLOW:
-	case ACTION_WHY:
 		follow(u, s);
+		break;
+	case ACTION_WHY: /* stands below the ladder of the one that is followed */
+		if (!u->following)
+			follow(u, s);
 		break;
 	case ACTION_ZOOM_IN:
 		u->zoom += u->zoom < 6;
