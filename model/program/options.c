@@ -370,8 +370,10 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 		if (rc)
 			return rc;
 	}
-	if (model_config_check(&o->config, &err) || recipe_check(&o->recipe, &o->config, &err))
-		return options_fail(argv[0], &err);
+	if (model_config_check(&o->config, &err) || recipe_check(&o->recipe, &o->config, &err)) {
+		options_fail(argv[0], &err);
+		return EXIT_USAGE;
+	}
 	return 0;
 }
 
