@@ -1,4 +1,5 @@
-/* How long the console takes: per message applied and per picture drawn, over a recorded stream.
+/* How long the console takes: per message applied and per picture drawn, over a recorded
+ * stream.
  *
  *     STREAM_KEEP=run.rec STREAM_NODES=1000 build/tui/tests/view_test
  *     build/bench/tui run.rec [COLUMNS ROWS]
@@ -19,7 +20,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double draw(struct screen *screen, const struct state *s, struct ui *u, int64_t at_us, int view)
+static double draw(struct screen *screen, const struct state *s, struct ui *u, int64_t at_us,
+		   int view)
 {
 	int64_t start = clock_monotonic_us();
 
@@ -61,7 +63,8 @@ int main(int argc, char **argv)
 		msg_clear(&m);
 		apply_us += clock_monotonic_us() - start;
 		if (s->synced && at >= next && n < MOST) {
-			frames[n] = draw(screen, s, &u, at, n % 4 ? VIEW_OVERVIEW : 1 + n / 4 % 8);
+			frames[n] =
+				draw(screen, s, &u, at, n % 4 ? VIEW_OVERVIEW : 1 + n / 4 % 8);
 			n++;
 			next = at + FRAME_US;
 		}
@@ -71,8 +74,8 @@ int main(int argc, char **argv)
 	qsort(frames, (size_t)n, sizeof(*frames), compare);
 	printf("%zu messages, %zu events: %.2f us an event\n", messages, events,
 	       events ? (double)apply_us / (double)events : 0);
-	printf("%d pictures of %dx%d, %u nodes: p50 %.2f ms, p99 %.2f ms, most %.2f ms\n", n, w, h, s->n_nodes,
-	       frames[n / 2], frames[n * 99 / 100], frames[n - 1]);
+	printf("%d pictures of %dx%d, %u nodes: p50 %.2f ms, p99 %.2f ms, most %.2f ms\n", n, w,
+	       h, s->n_nodes, frames[n / 2], frames[n * 99 / 100], frames[n - 1]);
 	screen_free(screen);
 	state_free(s);
 	record_close(r);

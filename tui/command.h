@@ -1,4 +1,5 @@
-/* command.h - the commands that can be typed after ':', as a table for palette, help and manual. */
+/* command.h - the commands that can be typed after ':', as a table for palette, help and
+ * manual. */
 #ifndef TUI_COMMAND_H
 #define TUI_COMMAND_H
 
@@ -10,7 +11,7 @@ struct command_entry {
 	const char *name;
 	const char *arguments; /* "N", "KIND NODE [PEER] [xFACTOR|PERCENT%] [TIME]" */
 	const char *help;
-	enum action action;    /* whose key does the same; ACTION_NONE */
+	enum action action; /* whose key does the same; ACTION_NONE */
 };
 
 size_t command_count(void);

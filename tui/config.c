@@ -67,7 +67,8 @@ int config_parse(struct config *c, const char *name, const char *json, struct er
 	if (!json_is_object(root))
 		rc = error_set(err, -EINVAL, "%s:1: an object was expected", name);
 	else
-		json_object_foreach(root, key, v) {
+		json_object_foreach(root, key, v)
+		{
 			expected = take(c, key, v);
 			if (expected && rc == 0)
 				rc = error_set(err, -EINVAL, "%s:%d: %s: expected %s", name,

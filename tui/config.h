@@ -1,9 +1,10 @@
-/* config.h - what a person has chosen, from $XDG_CONFIG_HOME/skippipe/config.json. Never written.
+/* config.h - what a person has chosen, from $XDG_CONFIG_HOME/skippipe/config.json. Never
+ * written.
  *
  *     { "theme": "light", "graph": "block", "fps": 4, "mouse": true, "color": false }
  *
- * The command line overrides it. An unknown key or a wrong value is a warning that names file and
- * line; the rest of the file holds.
+ * The command line overrides it. An unknown key or a wrong value is a warning that names file
+ * and line; the rest of the file holds.
  */
 #ifndef TUI_CONFIG_H
 #define TUI_CONFIG_H

@@ -28,7 +28,8 @@ static int read_controller_key(const char *text, struct keys_public *out, struct
 	size_t size, n = 0;
 	int rc;
 
-	if (strlen(text) == KEYS_TEXT_SIZE - 1 && strspn(text, "0123456789abcdefABCDEF") == strlen(text))
+	if (strlen(text) == KEYS_TEXT_SIZE - 1 &&
+	    strspn(text, "0123456789abcdefABCDEF") == strlen(text))
 		return keys_parse(text, out, err);
 	rc = file_read(text, 4096, &file, &size, err);
 	if (rc != 0)
@@ -43,10 +44,12 @@ static int read_controller_key(const char *text, struct keys_public *out, struct
 	return rc == 0 ? 0 : error_prefix(err, rc, "--controller-key %s", text);
 }
 
-int connection_open(struct connection **out, const struct connection_options *o, struct error *err)
+int connection_open(struct connection **out, const struct connection_options *o,
+		    struct error *err)
 {
-	struct post_options options = { .peers_most = 1, .message_most_bytes = 256u << 20,
-		.silence_us = 2000000 };
+	struct post_options options = { .peers_most = 1,
+					.message_most_bytes = 256u << 20,
+					.silence_us = 2000000 };
 	struct connection *c = calloc(1, sizeof(*c));
 	struct keys_public controller;
 	int rc;
@@ -96,7 +99,8 @@ static int send_message(struct connection *c, const struct msg *m, int64_t now_u
 	long size = msg_encode(m, data, sizeof(data));
 	struct post_part part = { data, (size_t)size };
 
-	return size < 0 ? (int)size : post_send(c->post, c->peer, &part, 1, POST_RELIABLE, now_us);
+	return size < 0 ? (int)size
+			: post_send(c->post, c->peer, &part, 1, POST_RELIABLE, now_us);
 }
 
 static void attach(struct connection *c, int64_t now_us)
@@ -137,8 +141,11 @@ static void explain(const struct connection *c, enum link_reason reason, char wh
 
 	if (reason == LINK_NOT_ADMITTED || reason == LINK_ROLE) {
 		keys_text(keys_public_of(c->identity), key);
-		snprintf(why, 160, "not admitted; where the controller is: skippipe admit LIST %s --role console "
-			 "--name NAME", key);
+		snprintf(why, 160,
+			 "not admitted; where the controller is: skippipe admit LIST %s --role "
+			 "console "
+			 "--name NAME",
+			 key);
 	} else {
 		snprintf(why, 160, "%s", link_reason_text(reason));
 	}
@@ -167,7 +174,8 @@ void connection_next(struct connection *c, int64_t now_us, struct connection_new
 			out->event = m.kind == POST_DOWN ? CONNECTION_DOWN : CONNECTION_REFUSED;
 			explain(c, m.reason, out->why);
 			return;
-		default: /* what was lost was for a controller that is gone: its successor is attached to */
+		default: /* what was lost was for a controller that is gone: its successor is
+			    attached to */
 			break;
 		}
 	}

@@ -22,7 +22,8 @@ struct connection_options {
 };
 
 /* Succeeds when the address and keys are good; reaching the controller goes on by itself. */
-int connection_open(struct connection **out, const struct connection_options *o, struct error *err);
+int connection_open(struct connection **out, const struct connection_options *o,
+		    struct error *err);
 void connection_close(struct connection *c); /* NULL is allowed */
 
 int connection_fd(const struct connection *c); /* poll for POLLIN */
@@ -31,14 +32,16 @@ int64_t connection_deadline_us(const struct connection *c);
 enum connection_event {
 	CONNECTION_NOTHING, /* no more now */
 	CONNECTION_MESSAGE, /* data, size: borrowed until the next call */
-	CONNECTION_UP, CONNECTION_DOWN, CONNECTION_REFUSED
+	CONNECTION_UP,
+	CONNECTION_DOWN,
+	CONNECTION_REFUSED
 };
 
 struct connection_news {
 	enum connection_event event;
 	const void *data;
 	size_t size;
-	char why[160];      /* DOWN, REFUSED */
+	char why[160]; /* DOWN, REFUSED */
 };
 
 void connection_next(struct connection *c, int64_t now_us, struct connection_news *out);

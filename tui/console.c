@@ -14,8 +14,8 @@
 
 enum { MESSAGES_A_TURN = 256 };
 
-static const char *const shipped[] = { "default", "light", "mono", "colour-blind-safe", "solarized",
-	"high-contrast" };
+static const char *const shipped[] = { "default",           "light",     "mono",
+				       "colour-blind-safe", "solarized", "high-contrast" };
 enum { SHIPPED = sizeof(shipped) / sizeof(shipped[0]) };
 
 void console_close(struct console *c)
@@ -44,8 +44,9 @@ static void say_plain(struct console *c, const struct msg *m)
 	c->hung_up |= ferror(stdout) != 0;
 }
 
-/* The history is full: it begins anew with a snapshot, at once or, while the picture is still, at
- * the thaw. Without a controller to ask (a recorded stream) the picture goes on, but not back. */
+/* The history is full: it begins anew with a snapshot, at once or, while the picture is still,
+ * at the thaw. Without a controller to ask (a recorded stream) the picture goes on, but not
+ * back. */
 static void history_is_full(struct console *c, const struct msg *m)
 {
 	if (c->ui.frozen) {
@@ -65,12 +66,14 @@ static void take(struct console *c, int64_t at_us, const void *data, size_t size
 
 	c->ui.heard_us = c->now_us;
 	if (c->record && record_write(c->record, c->now_us, data, size) != 0) {
-		ui_say(&c->ui, STYLE_ALERT, "%s: cannot write: recording stops", c->options.record);
+		ui_say(&c->ui, STYLE_ALERT, "%s: cannot write: recording stops",
+		       c->options.record);
 		fclose(c->record);
 		c->record = NULL;
 	}
 	if (msg_decode(&m, data, size) != 0)
-		return; /* sealed and yet malformed: another version; what it says is not for us */
+		return; /* sealed and yet malformed: another version; what it says is not for us
+			 */
 	if (history_append(c->history, at_us, data, size) != 0) {
 		history_is_full(c, &m);
 	} else if (!c->ui.frozen) {
@@ -107,7 +110,8 @@ static int64_t scrub_step_us(const struct console *c)
 
 static void scrub(struct console *c)
 {
-	int64_t last = history_last_us(c->history), first = history_first_us(c->history), status_at, to;
+	int64_t last = history_last_us(c->history), first = history_first_us(c->history),
+		status_at, to;
 
 	if (c->ui.want_scrub == SCRUB_LIVE || history_count(c->history) == 0) {
 		to_live(c);
@@ -117,7 +121,8 @@ static void scrub(struct console *c)
 		c->cursor_us = c->applied > 0 ? history_at(c->history, c->applied - 1) : last;
 	to = c->cursor_us + (c->ui.want_scrub == SCRUB_BACK ? -1 : 1) * scrub_step_us(c);
 	if (c->ui.want_scrub == SCRUB_EVENT_BACK || c->ui.want_scrub == SCRUB_EVENT_ON) {
-		to = history_event(c->history, c->cursor_us, c->ui.want_scrub == SCRUB_EVENT_ON ? 1 : -1);
+		to = history_event(c->history, c->cursor_us,
+				   c->ui.want_scrub == SCRUB_EVENT_ON ? 1 : -1);
 		if (to < 0) {
 			ui_say(&c->ui, STYLE_TEXT, "no event that way");
 			return;
@@ -152,7 +157,8 @@ static void play(struct console *c)
 		c->play_local_us = c->now_us;
 		c->play_base_us = at;
 	}
-	upto = c->play_base_us + (int64_t)((double)(c->now_us - c->play_local_us) * c->options.speed);
+	upto = c->play_base_us +
+	       (int64_t)((double)(c->now_us - c->play_local_us) * c->options.speed);
 	for (int i = 0; i < 4096 && record_next_at(c->play, &at) == 0 && at <= upto; i++)
 		if (record_next(c->play, &at, &data, &size) == 0)
 			take(c, at, data, size);
@@ -164,8 +170,11 @@ static void link_news(struct console *c, const struct connection_news *news)
 		c->refused = false;
 		ui_link_is(&c->ui, UI_LIVE, "");
 	} else if (news->event == CONNECTION_DOWN) {
-		ui_link_is(&c->ui, c->refused ? UI_REFUSED : UI_LOST, c->refused ? news->why :
-			   "the controller is silent; reconnecting goes on by itself");
+		ui_link_is(
+			&c->ui, c->refused ? UI_REFUSED : UI_LOST,
+			c->refused
+				? news->why
+				: "the controller is silent; reconnecting goes on by itself");
 	} else if (c->ui.link != UI_LIVE) {
 		c->refused = true;
 		ui_link_is(&c->ui, UI_REFUSED, news->why);
@@ -201,8 +210,10 @@ void console_read_messages(struct console *c)
 void console_send_commands(struct console *c)
 {
 	for (uint32_t i = 0; i < c->ui.n_outbox; i++)
-		if (!c->connection || connection_command(c->connection, &c->ui.outbox[i], c->now_us) != 0)
-			ui_say(&c->ui, STYLE_ALERT, "not sent: the controller cannot be reached");
+		if (!c->connection ||
+		    connection_command(c->connection, &c->ui.outbox[i], c->now_us) != 0)
+			ui_say(&c->ui, STYLE_ALERT,
+			       "not sent: the controller cannot be reached");
 	c->ui.n_outbox = 0;
 }
 
@@ -215,8 +226,11 @@ static void click(struct console *c, int x, int y)
 	int node;
 
 	roster_make(&r, c->state, c->ui.filter);
-	layout_make(&l, screen_width(c->screen), screen_height(c->screen), r.n, r.largest, c->ui.following);
-	node = c->ui.view == VIEW_OVERVIEW && !l.tiny ? panel_pipeline_hit(l.pipeline, &r, &c->ui, x, y) : -1;
+	layout_make(&l, screen_width(c->screen), screen_height(c->screen), r.n, r.largest,
+		    c->ui.following);
+	node = c->ui.view == VIEW_OVERVIEW && !l.tiny
+		       ? panel_pipeline_hit(l.pipeline, &r, &c->ui, x, y)
+		       : -1;
 	if (node >= 0)
 		ui_select(&c->ui, c->state, (uint16_t)node);
 }
@@ -277,8 +291,11 @@ static void change_theme(struct console *c)
 
 static const struct {
 	const char *name, *suffix;
-} exports[] = { { "text", "txt" }, { "svg", "svg" }, { "jsonl", "jsonl" }, { "csv", "csv" },
-	{ "trace", "trace.json" } };
+} exports[] = { { "text", "txt" },
+		{ "svg", "svg" },
+		{ "jsonl", "jsonl" },
+		{ "csv", "csv" },
+		{ "trace", "trace.json" } };
 
 static char *exported(struct console *c, int what)
 {

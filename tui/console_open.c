@@ -1,4 +1,5 @@
-/* What a console is made of: configuration, theme, keys, the line to the controller, the terminal. */
+/* What a console is made of: configuration, theme, keys, the line to the controller, the
+ * terminal. */
 #include "tui/console.h"
 
 #include <errno.h>
@@ -21,7 +22,8 @@ static void config_folder(char out[4096], const char *below)
 		snprintf(out, 4096, "%s/.config/skippipe/%s", home ? home : ".", below);
 }
 
-/* A person's own themes first, then those installed, then those of the tree we were built in. */
+/* A person's own themes first, then those installed, then those of the tree we were built in.
+ */
 static void find_folders(struct console *c)
 {
 	char self[2048];
@@ -108,8 +110,10 @@ static int open_source(struct console *c, struct error *err)
 {
 	char key[4096], *slash;
 	struct connection_options o = { .address = c->options.connect,
-		.controller_key = c->options.controller_key, .key = c->options.key,
-		.name = c->name, .readonly = c->options.readonly };
+					.controller_key = c->options.controller_key,
+					.key = c->options.key,
+					.name = c->name,
+					.readonly = c->options.readonly };
 
 	if (c->options.play)
 		return record_open(&c->play, c->options.play, err);
@@ -126,17 +130,20 @@ static int open_source(struct console *c, struct error *err)
 
 static int open_screen(struct console *c, struct error *err)
 {
-	enum graph graph = terminal_shows_braille() ? GRAPH_BRAILLE : terminal_speaks_utf8() ? GRAPH_BLOCK :
-		GRAPH_ASCII;
+	enum graph graph = terminal_shows_braille() ? GRAPH_BRAILLE
+			   : terminal_speaks_utf8() ? GRAPH_BLOCK
+						    : GRAPH_ASCII;
 	const char *none = getenv("NO_COLOR");
 	int w, h, rc;
 
 	if (c->options.plain)
 		return 0;
-	if (c->options.graph >= 0 && (terminal_speaks_utf8() || c->options.graph == GRAPH_ASCII))
+	if (c->options.graph >= 0 &&
+	    (terminal_speaks_utf8() || c->options.graph == GRAPH_ASCII))
 		graph = (enum graph)c->options.graph;
 	c->ui.graph = graph;
-	rc = terminal_open(&c->terminal, &c->theme, !c->options.no_color && !(none && *none), err);
+	rc = terminal_open(&c->terminal, &c->theme, !c->options.no_color && !(none && *none),
+			   err);
 	if (rc == -ENOTTY || rc == -ENOTSUP) {
 		fprintf(stderr, "skippipe console: %s: plain lines instead\n", err->text);
 		c->options.plain = true;

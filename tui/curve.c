@@ -8,10 +8,10 @@
 
 struct axes {
 	uint64_t from, last;
-	uint64_t per;         /* iterations a dot column */
-	int wide;             /* dot columns an iteration, where per is 1 */
+	uint64_t per; /* iterations a dot column */
+	int wide;     /* dot columns an iteration, where per is 1 */
 	double low, high;
-	int w, h;             /* dots */
+	int w, h; /* dots */
 };
 
 static uint64_t x_of(const struct series *s, size_t i)
@@ -84,7 +84,8 @@ static bool measure_values(struct axes *a, const struct series series[2], bool f
 	return true;
 }
 
-static bool measure(struct axes *a, const struct series series[2], const struct canvas *c, bool from_zero)
+static bool measure(struct axes *a, const struct series series[2], const struct canvas *c,
+		    bool from_zero)
 {
 	uint64_t span;
 
@@ -107,13 +108,16 @@ static bool measure(struct axes *a, const struct series series[2], const struct 
 	a->wide = 1;
 	while (span / a->per >= (uint64_t)a->w)
 		a->per *= 2;
-	while (a->per == 1 && (span + 1) * (uint64_t)a->wide * 2 <= (uint64_t)a->w && a->wide < 8)
+	while (a->per == 1 && (span + 1) * (uint64_t)a->wide * 2 <= (uint64_t)a->w &&
+	       a->wide < 8)
 		a->wide *= 2;
 	return measure_values(a, series, from_zero);
 }
 
-/* Points that are far apart in a sparse series are marked alone where a line would hide the dense. */
-static void draw_series(struct canvas *c, const struct axes *a, const struct series *s, int which)
+/* Points that are far apart in a sparse series are marked alone where a line would hide the
+ * dense. */
+static void draw_series(struct canvas *c, const struct axes *a, const struct series *s,
+			int which)
 {
 	bool line = which == 0 || c->graph == GRAPH_BRAILLE;
 	int x0 = -1, y0 = 0;
@@ -135,7 +139,8 @@ static void draw_series(struct canvas *c, const struct axes *a, const struct ser
 	}
 }
 
-static void draw_marks(struct screen *out, struct rect plot, const struct axes *a, const struct state *s)
+static void draw_marks(struct screen *out, struct rect plot, const struct axes *a,
+		       const struct state *s)
 {
 	int dots = a->w / plot.w, y = plot.y + plot.h;
 	char end[48];
@@ -147,12 +152,13 @@ static void draw_marks(struct screen *out, struct rect plot, const struct axes *
 		const struct msg_see_note *n = &s->notes[i];
 
 		if (n->mark > ' ' && n->iteration >= a->from && n->iteration <= a->last)
-			screen_put(out, plot.x + dot_x(a, n->iteration) / dots, y, (uint32_t)n->mark, STYLE_MARK);
+			screen_put(out, plot.x + dot_x(a, n->iteration) / dots, y,
+				   (uint32_t)n->mark, STYLE_MARK);
 	}
 }
 
 void curve_draw(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
-	const struct series series[2], const enum style styles[2], bool from_zero)
+		const struct series series[2], const enum style styles[2], bool from_zero)
 {
 	struct rect plot = { at.x + 6, at.y, at.w - 7, at.h - 1 };
 	struct canvas c;
@@ -161,16 +167,18 @@ void curve_draw(struct screen *out, struct rect at, const struct state *s, const
 	if (plot.w < 4 || plot.h < 1 || canvas_open(&c, u->graph, plot) != 0)
 		return;
 	if (!measure(&a, series, &c, from_zero)) {
-		screen_text(out, at.x + 1, at.y, at.w - 1, STYLE_FAINT, "no iteration has ended yet");
+		screen_text(out, at.x + 1, at.y, at.w - 1, STYLE_FAINT,
+			    "no iteration has ended yet");
 		canvas_close(&c, out, styles);
 		return;
 	}
 	draw_series(&c, &a, &series[0], 0);
 	draw_series(&c, &a, &series[1], 1);
 	canvas_close(&c, out, styles);
-	screen_print(out, at.x, plot.y, 6, STYLE_FAINT, a.high >= 1000 ? "%5.0f" : "%5.2f", a.high);
+	screen_print(out, at.x, plot.y, 6, STYLE_FAINT, a.high >= 1000 ? "%5.0f" : "%5.2f",
+		     a.high);
 	if (plot.h > 1)
-		screen_print(out, at.x, plot.y + plot.h - 1, 6, STYLE_FAINT, a.low >= 1000 ? "%5.0f" : "%5.2f",
-			     a.low);
+		screen_print(out, at.x, plot.y + plot.h - 1, 6, STYLE_FAINT,
+			     a.low >= 1000 ? "%5.0f" : "%5.2f", a.low);
 	draw_marks(out, plot, &a, s);
 }

@@ -17,8 +17,8 @@ static uint32_t focus_cancel(const struct dialog *d)
 	return d->n_fields + (d->want_typed ? 1 : 0);
 }
 
-static void add_field(struct dialog *d, const char *label, enum field_unit unit, int64_t value, int64_t least,
-	int64_t most, int64_t step)
+static void add_field(struct dialog *d, const char *label, enum field_unit unit, int64_t value,
+		      int64_t least, int64_t most, int64_t step)
 {
 	struct dialog_field *f = &d->fields[d->n_fields++];
 
@@ -101,8 +101,10 @@ void dialog_heard(struct ui *u, const struct state *s, const struct msg_see_prev
 bool dialog_stage_has_others(const struct state *s, uint16_t node)
 {
 	for (uint32_t i = 0; i < s->n_nodes; i++)
-		if (i != node && s->nodes[i].known && s->nodes[i].see.stage == s->nodes[node].see.stage &&
-		    (s->nodes[i].see.state == NODE_LIVE || s->nodes[i].see.state == NODE_SUSPECT))
+		if (i != node && s->nodes[i].known &&
+		    s->nodes[i].see.stage == s->nodes[node].see.stage &&
+		    (s->nodes[i].see.state == NODE_LIVE ||
+		     s->nodes[i].see.state == NODE_SUSPECT))
 			return true;
 	return false;
 }
@@ -117,8 +119,10 @@ static void open_skip(struct ui *u, const struct state *s)
 		return;
 	}
 	add_field(d, "stages skipped", FIELD_STAGES,
-		  s->status.n_stages >= s->status.path_length ?
-		  s->status.n_stages - s->status.path_length : 0, 0, s->run.n_stages - 2, 1);
+		  s->status.n_stages >= s->status.path_length
+			  ? s->status.n_stages - s->status.path_length
+			  : 0,
+		  0, s->run.n_stages - 2, 1);
 }
 
 static void open_fail(struct ui *u, const struct state *s)
@@ -132,7 +136,8 @@ static void open_fail(struct ui *u, const struct state *s)
 		       state_node_name(n->state));
 	} else if (!dialog_stage_has_others(s, d->node)) {
 		d->forbidden = true;
-		snprintf(d->why, sizeof(d->why), "n%02u is the last copy of S%u: marking it would stop the run",
+		snprintf(d->why, sizeof(d->why),
+			 "n%02u is the last copy of S%u: marking it would stop the run",
 			 (unsigned)d->node, (unsigned)n->stage);
 	} else {
 		ask_preview(u, s);
@@ -145,7 +150,8 @@ static void open_recover(struct ui *u, const struct state *s)
 
 	if (n->state == NODE_LIVE) {
 		u->dialog.kind = DIALOG_NONE;
-		ui_say(u, STYLE_WARNING, "n%02u is live: there is nothing to recover", u->dialog.node);
+		ui_say(u, STYLE_WARNING, "n%02u is live: there is nothing to recover",
+		       u->dialog.node);
 	}
 }
 
@@ -154,7 +160,8 @@ static void open_inject(struct dialog *d, const struct state *s)
 	int64_t last = s->n_nodes > 0 ? s->n_nodes - 1 : 0;
 
 	add_field(d, "node", FIELD_NODE, d->node, 0, last, 1);
-	if (d->fault == FAULT_SLOW_LINK || d->fault == FAULT_LOSS || d->fault == FAULT_PARTITION)
+	if (d->fault == FAULT_SLOW_LINK || d->fault == FAULT_LOSS ||
+	    d->fault == FAULT_PARTITION)
 		add_field(d, "other end", FIELD_NODE, -1, -1, last, 1);
 	if (d->fault == FAULT_SLOW_NODE || d->fault == FAULT_SLOW_LINK)
 		add_field(d, "slower", FIELD_TIMES, 4, 2, 100, 1);
@@ -229,7 +236,8 @@ static bool typed_right(const struct dialog *d)
 	char *end;
 	long v = strtol(d->typed, &end, 10);
 
-	return *d->typed && !*end && v == (d->kind == DIALOG_INJECT ? (long)d->fields[0].value : d->node);
+	return *d->typed && !*end &&
+	       v == (d->kind == DIALOG_INJECT ? (long)d->fields[0].value : d->node);
 }
 
 static void apply(struct ui *u, const struct state *s)
@@ -245,7 +253,9 @@ static void apply(struct ui *u, const struct state *s)
 	}
 	if (d->kind == DIALOG_QUIT) {
 		if (u->owner && u->link == UI_LIVE)
-			ui_send(u, s, (struct msg_command){ .verb = COMMAND_STOP, .node = -1, .peer = -1 });
+			ui_send(u, s,
+				(struct msg_command){
+					.verb = COMMAND_STOP, .node = -1, .peer = -1 });
 		u->want_quit = true;
 	} else {
 		ui_send(u, s, command_of(u));
@@ -282,8 +292,11 @@ static void list_key(struct ui *u, const struct state *s, uint32_t key)
 		d->fault = (enum fault_kind)(FAULT_KILL + d->choice);
 		dialog_open(u, s, DIALOG_INJECT);
 	} else if (key == PRESS_ENTER && d->choice < s->n_faults) {
-		ui_send(u, s, (struct msg_command){ .verb = COMMAND_HEAL, .node = -1, .peer = -1,
-			.value = s->faults[d->choice].fault });
+		ui_send(u, s,
+			(struct msg_command){ .verb = COMMAND_HEAL,
+					      .node = -1,
+					      .peer = -1,
+					      .value = s->faults[d->choice].fault });
 		close_dialog(u);
 	}
 }

@@ -32,9 +32,10 @@ enum { CELL_W = 9, CELL_H = 18 };
 
 static void colour_text(int colour, const char *otherwise, char out[8])
 {
-	static const char *const first[16] = { "#000000", "#cc3333", "#33aa33", "#aa8800", "#3366cc", "#aa33aa",
-		"#22aaaa", "#cccccc", "#777777", "#ff5555", "#55ff55", "#ffff55", "#6699ff", "#ff55ff",
-		"#55ffff", "#ffffff" };
+	static const char *const first[16] = { "#000000", "#cc3333", "#33aa33", "#aa8800",
+					       "#3366cc", "#aa33aa", "#22aaaa", "#cccccc",
+					       "#777777", "#ff5555", "#55ff55", "#ffff55",
+					       "#6699ff", "#ff55ff", "#55ffff", "#ffffff" };
 	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
 
 	if (colour < 0)
@@ -43,10 +44,12 @@ static void colour_text(int colour, const char *otherwise, char out[8])
 		snprintf(out, 8, "%s", first[colour]);
 	else if (colour < 232)
 		snprintf(out, 8, "#%02x%02x%02x", (unsigned)steps[(colour - 16) / 36] & 255,
-			 (unsigned)steps[(colour - 16) / 6 % 6] & 255, (unsigned)steps[(colour - 16) % 6] & 255);
+			 (unsigned)steps[(colour - 16) / 6 % 6] & 255,
+			 (unsigned)steps[(colour - 16) % 6] & 255);
 	else
 		snprintf(out, 8, "#%02x%02x%02x", (8u + ((unsigned)colour - 232) * 10) & 255,
-			 (8u + ((unsigned)colour - 232) * 10) & 255, (8u + ((unsigned)colour - 232) * 10) & 255);
+			 (8u + ((unsigned)colour - 232) * 10) & 255,
+			 (8u + ((unsigned)colour - 232) * 10) & 255);
 }
 
 static void write_glyph(FILE *f, uint32_t g)
@@ -64,7 +67,8 @@ static void write_glyph(FILE *f, uint32_t g)
 }
 
 /* One run of cells of the same style: its background, then its text stretched over it. */
-static void write_run(FILE *f, const struct cell *c, int x, int y, int n, const struct theme *t, bool dark)
+static void write_run(FILE *f, const struct cell *c, int x, int y, int n, const struct theme *t,
+		      bool dark)
 {
 	const struct theme_style *s = &t->styles[(c->style & STYLE_MEANING) % STYLES];
 	bool reverse = !!(s->attributes & THEME_REVERSE) != !!(c->style & STYLE_REVERSE);
@@ -74,15 +78,19 @@ static void write_run(FILE *f, const struct cell *c, int x, int y, int n, const 
 	colour_text(s->fg, dark ? "#dddddd" : "#222222", fg);
 	colour_text(s->bg, dark ? "#101418" : "#ffffff", bg);
 	if (s->bg >= 0 || reverse)
-		fprintf(f, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\"/>\n", x * CELL_W,
-			y * CELL_H, n * CELL_W, CELL_H, reverse ? fg : bg);
+		fprintf(f, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\"/>\n",
+			x * CELL_W, y * CELL_H, n * CELL_W, CELL_H, reverse ? fg : bg);
 	while (blanks < n && c[blanks].glyph == ' ')
 		blanks++;
 	if (blanks == n)
 		return;
-	fprintf(f, "<text x=\"%d\" y=\"%d\" textLength=\"%d\" fill=\"%s\"%s%s xml:space=\"preserve\">", x * CELL_W,
-		y * CELL_H + 13, n * CELL_W, reverse ? bg : fg,
-		(s->attributes & THEME_BOLD) || (c->style & STYLE_BOLD) ? " font-weight=\"bold\"" : "",
+	fprintf(f,
+		"<text x=\"%d\" y=\"%d\" textLength=\"%d\" fill=\"%s\"%s%s "
+		"xml:space=\"preserve\">",
+		x * CELL_W, y * CELL_H + 13, n * CELL_W, reverse ? bg : fg,
+		(s->attributes & THEME_BOLD) || (c->style & STYLE_BOLD)
+			? " font-weight=\"bold\""
+			: "",
 		s->attributes & THEME_DIM ? " opacity=\"0.6\"" : "");
 	for (int i = 0; i < n; i++)
 		write_glyph(f, c[i].glyph);
@@ -98,9 +106,11 @@ char *export_svg(const struct screen *s, const struct theme *t, bool dark)
 
 	if (!f)
 		return NULL;
-	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"monospace\" "
-		"font-size=\"15\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n", w * CELL_W, h * CELL_H,
-		dark ? "#101418" : "#ffffff");
+	fprintf(f,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+		"font-family=\"monospace\" "
+		"font-size=\"15\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n",
+		w * CELL_W, h * CELL_H, dark ? "#101418" : "#ffffff");
 	for (int y = 0; y < h; y++) {
 		const struct cell *row = screen_cells(s) + y * w;
 
@@ -130,38 +140,47 @@ static void write_object(FILE *f, json_t *o)
 
 static json_t *iteration_object(const struct msg_see_iteration *it)
 {
-	return json_pack("{s:s,s:I,s:f,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i}", "event", "iteration", "n",
-		(json_int_t)it->iteration, "loss", plain_number(it->loss), "iteration_s", plain_number(it->iteration_s),
-		"predicted_s", plain_number(it->predicted_s), "collisions", (int)it->collisions, "wait_s",
-		plain_number(it->wait_s), "tokens_per_s", plain_number(it->tokens_per_s), "nodes_alive", (int)it->alive,
-		"path_length", (int)it->path_length, "rerun", (int)it->rerun);
+	return json_pack("{s:s,s:I,s:f,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i}", "event", "iteration",
+			 "n", (json_int_t)it->iteration, "loss", plain_number(it->loss),
+			 "iteration_s", plain_number(it->iteration_s), "predicted_s",
+			 plain_number(it->predicted_s), "collisions", (int)it->collisions,
+			 "wait_s", plain_number(it->wait_s), "tokens_per_s",
+			 plain_number(it->tokens_per_s), "nodes_alive", (int)it->alive,
+			 "path_length", (int)it->path_length, "rerun", (int)it->rerun);
 }
 
 char *export_jsonl(const struct state *s)
 {
-	static const char *const kinds[] = { "log", "event", "command", "prediction", "warning", "alert" };
+	static const char *const kinds[] = { "log",        "event",   "command",
+					     "prediction", "warning", "alert" };
 	char *text;
 	size_t size;
 	FILE *f = open_text(&text, &size);
 
 	if (!f)
 		return NULL;
-	write_object(f, json_pack("{s:s,s:s%,s:s%,s:i,s:i,s:i}", "event", "run", "name", s->run.name,
-		strnlen(s->run.name, sizeof(s->run.name)), "model", s->run.model,
-		strnlen(s->run.model, sizeof(s->run.model)), "nodes", (int)s->run.n_nodes, "stages",
-		(int)s->run.n_stages, "microbatches", (int)s->run.microbatches));
+	write_object(f,
+		     json_pack("{s:s,s:s%,s:s%,s:i,s:i,s:i}", "event", "run", "name",
+			       s->run.name, strnlen(s->run.name, sizeof(s->run.name)), "model",
+			       s->run.model, strnlen(s->run.model, sizeof(s->run.model)),
+			       "nodes", (int)s->run.n_nodes, "stages", (int)s->run.n_stages,
+			       "microbatches", (int)s->run.microbatches));
 	for (size_t i = 0; i < s->n_iterations; i++)
 		write_object(f, iteration_object(&s->iterations[i]));
 	for (size_t i = 0; i < s->n_validations; i++)
 		write_object(f, json_pack("{s:s,s:I,s:f}", "event", "validation", "n",
-			(json_int_t)s->validations[i].iteration, "loss", plain_number(s->validations[i].loss)));
+					  (json_int_t)s->validations[i].iteration, "loss",
+					  plain_number(s->validations[i].loss)));
 	for (size_t i = 0; i < s->n_notes; i++) {
 		const struct msg_see_note *n = &s->notes[i];
 
 		/* Text that is no UTF-8 makes no object, and then no line. */
-		write_object(f, json_pack("{s:s,s:I,s:s,s:I,s:I,s:i,s:s}", "event", "note", "id", (json_int_t)n->id,
-			"kind", kinds[n->kind <= NOTE_ALERT ? n->kind : 0], "n", (json_int_t)n->iteration,
-			"wall_us", (json_int_t)n->wall_us, "node", (int)n->node, "text", n->text));
+		write_object(f, json_pack("{s:s,s:I,s:s,s:I,s:I,s:i,s:s}", "event", "note",
+					  "id", (json_int_t)n->id, "kind",
+					  kinds[n->kind <= NOTE_ALERT ? n->kind : 0], "n",
+					  (json_int_t)n->iteration, "wall_us",
+					  (json_int_t)n->wall_us, "node", (int)n->node, "text",
+					  n->text));
 	}
 	return close_text(f, &text);
 }
@@ -174,15 +193,19 @@ char *export_csv(const struct state *s)
 
 	if (!f)
 		return NULL;
-	fputs("iteration,epoch,loss,iteration_s,predicted_s,collisions,wait_s,idle_fraction,tokens_per_s,"
-	      "nodes_alive,path_length,rerun\n", f);
+	fputs("iteration,epoch,loss,iteration_s,predicted_s,collisions,wait_s,idle_fraction,"
+	      "tokens_per_s,"
+	      "nodes_alive,path_length,rerun\n",
+	      f);
 	for (size_t i = 0; i < s->n_iterations; i++) {
 		const struct msg_see_iteration *it = &s->iterations[i];
 
 		fprintf(f, "%llu,%llu,%.6g,%.6g,%.6g,%u,%.6g,%.6g,%.6g,%u,%u,%u\n",
-			(unsigned long long)it->iteration, (unsigned long long)it->epoch, plain_number(it->loss),
-			plain_number(it->iteration_s), plain_number(it->predicted_s), it->collisions, plain_number(it->wait_s),
-			plain_number(it->idle_fraction), plain_number(it->tokens_per_s), it->alive, it->path_length, it->rerun);
+			(unsigned long long)it->iteration, (unsigned long long)it->epoch,
+			plain_number(it->loss), plain_number(it->iteration_s),
+			plain_number(it->predicted_s), it->collisions, plain_number(it->wait_s),
+			plain_number(it->idle_fraction), plain_number(it->tokens_per_s),
+			it->alive, it->path_length, it->rerun);
 	}
 	return close_text(f, &text);
 }
@@ -202,22 +225,27 @@ static void comma(struct trace *t)
 	t->first = false;
 }
 
-static void write_task(struct trace *t, int process, unsigned node, const struct state_segment *g,
-	int64_t offset_us)
+static void write_task(struct trace *t, int process, unsigned node,
+		       const struct state_segment *g, int64_t offset_us)
 {
 	comma(t);
-	fprintf(t->f, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"ts\":%lld,\"dur\":%lld,\"name\":\"%c m%02u\",\"cat\":\"%c\","
-		"\"args\":{\"microbatch\":%u,\"iteration\":%llu}}", process, node,
-		(long long)(g->start_us + offset_us), (long long)(g->end_us - g->start_us),
-		look_task_letter(g->kind), g->microbatch, look_task_letter(g->kind), g->microbatch,
-		(unsigned long long)g->iteration);
+	fprintf(t->f,
+		"{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"ts\":%lld,\"dur\":%lld,\"name\":\"%c "
+		"m%02u\",\"cat\":\"%c\","
+		"\"args\":{\"microbatch\":%u,\"iteration\":%llu}}",
+		process, node, (long long)(g->start_us + offset_us),
+		(long long)(g->end_us - g->start_us), look_task_letter(g->kind), g->microbatch,
+		look_task_letter(g->kind), g->microbatch, (unsigned long long)g->iteration);
 }
 
-static void write_name(struct trace *t, int process, unsigned node, const char *kind, const char *name)
+static void write_name(struct trace *t, int process, unsigned node, const char *kind,
+		       const char *name)
 {
 	comma(t);
-	fprintf(t->f, "{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"args\":{\"name\":\"%s\"}}", process, node,
-		kind, name);
+	fprintf(t->f,
+		"{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"args\":{\"name\":\"%s\"}"
+		"}",
+		process, node, kind, name);
 }
 
 /* An arrow: starts inside the first task, steps through the others. */
@@ -230,10 +258,15 @@ static void write_flow(struct trace *t, const struct state_flight *f)
 		if (!f->chain[p].started_us)
 			continue;
 		comma(t);
-		fprintf(t->f, "{\"ph\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":%lld,\"id\":%u,\"name\":\"m%02u\","
-			"\"cat\":\"flow\",\"bp\":\"e\"}", !begun ? "s" : p == last ? "f" : "t", TRACK_ACTUAL,
-			(unsigned)state_chain_node(f, p), (long long)f->chain[p].started_us, f->microbatch,
-			f->microbatch);
+		fprintf(t->f,
+			"{\"ph\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":%lld,\"id\":%u,\"name\":"
+			"\"m%02u\","
+			"\"cat\":\"flow\",\"bp\":\"e\"}",
+			!begun      ? "s"
+			: p == last ? "f"
+				    : "t",
+			TRACK_ACTUAL, (unsigned)state_chain_node(f, p),
+			(long long)f->chain[p].started_us, f->microbatch, f->microbatch);
 		begun = true;
 	}
 }

@@ -1,5 +1,5 @@
-/* export.h - what the console knows, in forms that other programs read. Each gives a text that the
- * caller frees, NULL when out of memory.
+/* export.h - what the console knows, in forms that other programs read. Each gives a text that
+ * the caller frees, NULL when out of memory.
  */
 #ifndef TUI_EXPORT_H
 #define TUI_EXPORT_H
@@ -15,7 +15,8 @@ char *export_jsonl(const struct state *s);
 /* The iterations, with a heading. */
 char *export_csv(const struct state *s);
 /* Chrome's trace format (Perfetto opens it): the tasks that are remembered and those planned, a
- * track a node; an arrow follows each microbatch of the iteration under way from task to task. */
+ * track a node; an arrow follows each microbatch of the iteration under way from task to task.
+ */
 char *export_trace(const struct state *s);
 
 #endif

@@ -1,6 +1,7 @@
 /* graph.h - curves in cells: braille (2 x 4 dots a cell), blocks (1 x 2) or ASCII (1 x 3).
  *
- * A canvas collects dots of two series; where both fall in one cell, the second one's style wins.
+ * A canvas collects dots of two series; where both fall in one cell, the second one's style
+ * wins.
  */
 #ifndef TUI_GRAPH_H
 #define TUI_GRAPH_H
@@ -10,9 +11,9 @@
 
 struct canvas {
 	enum graph graph;
-	struct rect at;      /* cells */
-	int w, h;            /* dots */
-	uint8_t *dots;       /* (h, w): 0, or 1 + the series */
+	struct rect at; /* cells */
+	int w, h;       /* dots */
+	uint8_t *dots;  /* (h, w): 0, or 1 + the series */
 };
 
 /* 0, -ENOMEM, -EINVAL (no room). */

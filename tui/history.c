@@ -112,7 +112,7 @@ void history_apply(const struct history *h, size_t i, struct state *s)
 }
 
 int history_seek(const struct history *h, int64_t at_us, struct state **s, size_t *applied,
-	int64_t *status_at_us)
+		 int64_t *status_at_us)
 {
 	if (*applied > h->n || (*applied > 0 && h->entries[*applied - 1].at_us > at_us)) {
 		struct state *fresh;

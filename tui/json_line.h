@@ -1,4 +1,5 @@
-/* json_line.h - where a key stands in a JSON text: jansson tells the line of broken syntax only. */
+/* json_line.h - where a key stands in a JSON text: jansson tells the line of broken syntax
+ * only. */
 #ifndef TUI_JSON_LINE_H
 #define TUI_JSON_LINE_H
 

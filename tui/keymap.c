@@ -8,14 +8,22 @@
 #include "tui/json_line.h"
 
 static const struct keymap_entry entries[] = {
-	{ ACTION_VIEW_OVERVIEW, GROUP_VIEWS, "view-overview", "1", NULL, "Overview: the whole run on one screen" },
-	{ ACTION_VIEW_NODES, GROUP_VIEWS, "view-nodes", "2", NULL, "Nodes: device, slots, heartbeat, compute, weights" },
-	{ ACTION_VIEW_LINKS, GROUP_VIEWS, "view-links", "3", NULL, "Links: measured against what the plan assumes" },
-	{ ACTION_VIEW_TIMELINE, GROUP_VIEWS, "view-timeline", "4", NULL, "Timeline: planned and actual, a row a node" },
-	{ ACTION_VIEW_MICROBATCHES, GROUP_VIEWS, "view-microbatches", "5", NULL, "Microbatches: where each is, its path, its attempts" },
-	{ ACTION_VIEW_LOSS, GROUP_VIEWS, "view-loss", "6", NULL, "Loss: training and validation, with marks" },
-	{ ACTION_VIEW_COMPARE, GROUP_VIEWS, "view-compare", "7", NULL, "Compare: the live plan against others" },
-	{ ACTION_VIEW_JOURNAL, GROUP_VIEWS, "view-journal", "8", NULL, "Journal: commands, alerts, events" },
+	{ ACTION_VIEW_OVERVIEW, GROUP_VIEWS, "view-overview", "1", NULL,
+	  "Overview: the whole run on one screen" },
+	{ ACTION_VIEW_NODES, GROUP_VIEWS, "view-nodes", "2", NULL,
+	  "Nodes: device, slots, heartbeat, compute, weights" },
+	{ ACTION_VIEW_LINKS, GROUP_VIEWS, "view-links", "3", NULL,
+	  "Links: measured against what the plan assumes" },
+	{ ACTION_VIEW_TIMELINE, GROUP_VIEWS, "view-timeline", "4", NULL,
+	  "Timeline: planned and actual, a row a node" },
+	{ ACTION_VIEW_MICROBATCHES, GROUP_VIEWS, "view-microbatches", "5", NULL,
+	  "Microbatches: where each is, its path, its attempts" },
+	{ ACTION_VIEW_LOSS, GROUP_VIEWS, "view-loss", "6", NULL,
+	  "Loss: training and validation, with marks" },
+	{ ACTION_VIEW_COMPARE, GROUP_VIEWS, "view-compare", "7", NULL,
+	  "Compare: the live plan against others" },
+	{ ACTION_VIEW_JOURNAL, GROUP_VIEWS, "view-journal", "8", NULL,
+	  "Journal: commands, alerts, events" },
 	{ ACTION_NEXT, GROUP_MOVE, "next", "tab", NULL, "select the next node" },
 	{ ACTION_PREVIOUS, GROUP_MOVE, "previous", "backtab", NULL, "select the node before" },
 	{ ACTION_UP, GROUP_MOVE, "up", "k up", NULL, "up" },
@@ -26,36 +34,50 @@ static const struct keymap_entry entries[] = {
 	{ ACTION_PAGE_DOWN, GROUP_MOVE, "page-down", "pagedown", NULL, "a page down" },
 	{ ACTION_FIRST, GROUP_MOVE, "first", "home g", NULL, "to the start" },
 	{ ACTION_LAST_ROW, GROUP_MOVE, "last", "end G", NULL, "to the end" },
-	{ ACTION_DRILL, GROUP_MOVE, "drill-in", "enter", NULL, "look closer at what is selected" },
+	{ ACTION_DRILL, GROUP_MOVE, "drill-in", "enter", NULL,
+	  "look closer at what is selected" },
 	{ ACTION_BACK, GROUP_MOVE, "back", "escape", NULL, "back; closes what is open" },
-	{ ACTION_SKIP, GROUP_ACT, "skip", "s", "skip", "change how many stages a microbatch skips, with a preview" },
-	{ ACTION_FAIL, GROUP_ACT, "fail", "F", "fail", "mark the selected node failed: the plan goes round it" },
+	{ ACTION_SKIP, GROUP_ACT, "skip", "s", "skip",
+	  "change how many stages a microbatch skips, with a preview" },
+	{ ACTION_FAIL, GROUP_ACT, "fail", "F", "fail",
+	  "mark the selected node failed: the plan goes round it" },
 	{ ACTION_RECOVER, GROUP_ACT, "recover", "R", "recover", "take the selected node back" },
-	{ ACTION_INJECT, GROUP_ACT, "inject", "I", "inject", "inject a failure that heals itself: kill, hang, slow, loss, partition" },
+	{ ACTION_INJECT, GROUP_ACT, "inject", "I", "inject",
+	  "inject a failure that heals itself: kill, hang, slow, loss, partition" },
 	{ ACTION_HEAL, GROUP_ACT, "heal", "H", "heal", "heal one injected failure" },
-	{ ACTION_HEAL_ALL, GROUP_ACT, "heal-all", "X", "HEAL ALL", "heal every injected failure, at once and unasked" },
-	{ ACTION_PAUSE, GROUP_ACT, "pause", "P", "pause", "pause the training at the iteration's end; again: go on" },
+	{ ACTION_HEAL_ALL, GROUP_ACT, "heal-all", "X", "HEAL ALL",
+	  "heal every injected failure, at once and unasked" },
+	{ ACTION_PAUSE, GROUP_ACT, "pause", "P", "pause",
+	  "pause the training at the iteration's end; again: go on" },
 	{ ACTION_STEP, GROUP_ACT, "step", ".", "step", "while paused: one iteration" },
-	{ ACTION_UNDO, GROUP_ACT, "undo", "u", "undo", "undo the last command that can be undone, with a preview" },
+	{ ACTION_UNDO, GROUP_ACT, "undo", "u", "undo",
+	  "undo the last command that can be undone, with a preview" },
 	{ ACTION_ACKNOWLEDGE, GROUP_ACT, "acknowledge", "a", "ack", "acknowledge the alerts" },
-	{ ACTION_FREEZE, GROUP_TIME, "freeze", "space", "freeze", "freeze the picture (the training goes on)" },
-	{ ACTION_FOLLOW, GROUP_TIME, "follow", "f", "follow", "follow the microbatch at the selected node; again: stop" },
+	{ ACTION_FREEZE, GROUP_TIME, "freeze", "space", "freeze",
+	  "freeze the picture (the training goes on)" },
+	{ ACTION_FOLLOW, GROUP_TIME, "follow", "f", "follow",
+	  "follow the microbatch at the selected node; again: stop" },
 	{ ACTION_WHY, GROUP_TIME, "why", "w", NULL, "why the followed microbatch waits" },
 	{ ACTION_ZOOM_IN, GROUP_TIME, "zoom-in", "+ =", NULL, "timeline: closer" },
 	{ ACTION_ZOOM_OUT, GROUP_TIME, "zoom-out", "-", NULL, "timeline: wider" },
-	{ ACTION_NEXT_COLLISION, GROUP_TIME, "next-collision", "c", NULL, "select the next node where somebody waits" },
+	{ ACTION_NEXT_COLLISION, GROUP_TIME, "next-collision", "c", NULL,
+	  "select the next node where somebody waits" },
 	{ ACTION_SCRUB_BACK, GROUP_TIME, "scrub-back", "[", NULL, "the cursor back" },
 	{ ACTION_SCRUB_ON, GROUP_TIME, "scrub-on", "]", NULL, "the cursor on" },
-	{ ACTION_EVENT_BACK, GROUP_TIME, "event-back", "{", NULL, "the cursor to the event before" },
+	{ ACTION_EVENT_BACK, GROUP_TIME, "event-back", "{", NULL,
+	  "the cursor to the event before" },
 	{ ACTION_EVENT_ON, GROUP_TIME, "event-on", "}", NULL, "the cursor to the next event" },
 	{ ACTION_LIVE, GROUP_TIME, "live", "L", NULL, "the cursor to now" },
-	{ ACTION_FILTER, GROUP_FIND, "filter", "/", "find", "list only the nodes that match: n12, S3, a place, slow, dead" },
+	{ ACTION_FILTER, GROUP_FIND, "filter", "/", "find",
+	  "list only the nodes that match: n12, S3, a place, slow, dead" },
 	{ ACTION_FIND_NEXT, GROUP_FIND, "find-next", "n", NULL, "the next match" },
 	{ ACTION_FIND_PREVIOUS, GROUP_FIND, "find-previous", "N", NULL, "the match before" },
-	{ ACTION_PALETTE, GROUP_FIND, "palette", ": ctrl-p", "cmd", "type a command; it completes and shows each one's key" },
+	{ ACTION_PALETTE, GROUP_FIND, "palette", ": ctrl-p", "cmd",
+	  "type a command; it completes and shows each one's key" },
 	{ ACTION_HELP, GROUP_CONSOLE, "help", "?", "help", "this help" },
 	{ ACTION_THEME, GROUP_CONSOLE, "theme", "t", NULL, "the next theme" },
-	{ ACTION_MOUSE, GROUP_CONSOLE, "mouse", "m", NULL, "mouse on or off (off: the terminal selects text)" },
+	{ ACTION_MOUSE, GROUP_CONSOLE, "mouse", "m", NULL,
+	  "mouse on or off (off: the terminal selects text)" },
 	{ ACTION_EXPORT, GROUP_CONSOLE, "export", "e", NULL, "save this view as text" },
 	{ ACTION_QUIT, GROUP_CONSOLE, "quit", "q", "quit", "leave the console" },
 };
@@ -66,13 +88,20 @@ static const struct {
 	const char *name, *shown;
 	uint32_t key;
 } named[] = {
-	{ "tab", "Tab", PRESS_TAB }, { "enter", "Enter", PRESS_ENTER },
-	{ "escape", "Esc", PRESS_ESCAPE }, { "space", "Spc", ' ' },
-	{ "backspace", "Bksp", PRESS_DELETE_BACK }, { "up", "Up", PRESS_ARROW_UP },
-	{ "down", "Down", PRESS_ARROW_DOWN }, { "left", "Left", PRESS_ARROW_LEFT },
-	{ "right", "Right", PRESS_ARROW_RIGHT }, { "pageup", "PgUp", PRESS_PAGE_UP },
-	{ "pagedown", "PgDn", PRESS_PAGE_DOWN }, { "home", "Home", PRESS_TO_START },
-	{ "end", "End", PRESS_TO_END }, { "backtab", "S-Tab", PRESS_BACK_TAB },
+	{ "tab", "Tab", PRESS_TAB },
+	{ "enter", "Enter", PRESS_ENTER },
+	{ "escape", "Esc", PRESS_ESCAPE },
+	{ "space", "Spc", ' ' },
+	{ "backspace", "Bksp", PRESS_DELETE_BACK },
+	{ "up", "Up", PRESS_ARROW_UP },
+	{ "down", "Down", PRESS_ARROW_DOWN },
+	{ "left", "Left", PRESS_ARROW_LEFT },
+	{ "right", "Right", PRESS_ARROW_RIGHT },
+	{ "pageup", "PgUp", PRESS_PAGE_UP },
+	{ "pagedown", "PgDn", PRESS_PAGE_DOWN },
+	{ "home", "Home", PRESS_TO_START },
+	{ "end", "End", PRESS_TO_END },
+	{ "backtab", "S-Tab", PRESS_BACK_TAB },
 };
 
 enum { N_NAMED = sizeof(named) / sizeof(named[0]) };
@@ -87,8 +116,8 @@ const struct keymap_entry *keymap_find(enum action a)
 
 const char *keymap_group_name(enum keymap_group g)
 {
-	static const char *const names[GROUPS] = { "Views", "Move", "Act on the run", "Time", "Find",
-		"Console" };
+	static const char *const names[GROUPS] = { "Views", "Move", "Act on the run",
+						   "Time",  "Find", "Console" };
 
 	return g < GROUPS ? names[g] : "?";
 }
@@ -108,7 +137,9 @@ int keymap_parse_key(const char *text, uint32_t *out)
 		*out = (uint32_t)(text[5] - 'a' + 1);
 		return 0;
 	}
-	g = (unsigned char)text[0] > ' ' && (unsigned char)text[0] < 0x7f ? (unsigned char)text[0] : 0;
+	g = (unsigned char)text[0] > ' ' && (unsigned char)text[0] < 0x7f
+		    ? (unsigned char)text[0]
+		    : 0;
 	at++;
 	if (!g || *at)
 		return -EINVAL;
@@ -183,7 +214,7 @@ enum action keymap_action(const struct keymap *map, uint32_t key)
 }
 
 static int bind_json(struct keymap *map, const char *name, const char *json, const char *key,
-	const json_t *v, struct error *err)
+		     const json_t *v, struct error *err)
 {
 	uint32_t keys[KEYMAP_EACH];
 	size_t n = json_is_array(v) ? json_array_size(v) : 1;
@@ -196,15 +227,17 @@ static int bind_json(struct keymap *map, const char *name, const char *json, con
 		return error_set(err, -EINVAL, "%s:%d: %s: there is no such action", name,
 				 json_line(json, key), key);
 	if (n > KEYMAP_EACH)
-		return error_set(err, -EINVAL, "%s:%d: %s: at most %d keys", name, json_line(json, key),
-				 key, KEYMAP_EACH);
+		return error_set(err, -EINVAL, "%s:%d: %s: at most %d keys", name,
+				 json_line(json, key), key, KEYMAP_EACH);
 	for (size_t i = 0; i < n; i++) {
-		const char *text = json_string_value(json_is_array(v) ? json_array_get(v, i) : v);
+		const char *text =
+			json_string_value(json_is_array(v) ? json_array_get(v, i) : v);
 
 		if (!text || keymap_parse_key(text, &keys[i]) != 0)
-			return error_set(err, -EINVAL, "%s:%d: %s: expected a key such as \"x\", "
-				"\"ctrl-x\", \"space\", \"pageup\", or a list of them", name,
-				json_line(json, key), key);
+			return error_set(err, -EINVAL,
+					 "%s:%d: %s: expected a key such as \"x\", "
+					 "\"ctrl-x\", \"space\", \"pageup\", or a list of them",
+					 name, json_line(json, key), key);
 	}
 	bind(map, a, keys, (int)n);
 	return 0;
@@ -221,11 +254,11 @@ int keymap_parse_json(struct keymap *map, const char *name, const char *json, st
 	if (!root)
 		return error_set(err, -EINVAL, "%s:%d: %s", name, where.line, where.text);
 	if (!json_is_object(root))
-		rc = error_set(err, -EINVAL, "%s: an object was expected: { \"action\": \"key\" }", name);
+		rc = error_set(err, -EINVAL,
+			       "%s: an object was expected: { \"action\": \"key\" }", name);
 	else
-		json_object_foreach(root, key, v)
-			if (rc == 0)
-				rc = bind_json(&changed, name, json, key, v, err);
+		json_object_foreach(root, key, v) if (rc == 0) rc =
+			bind_json(&changed, name, json, key, v, err);
 	json_decref(root);
 	if (rc == 0)
 		*map = changed;

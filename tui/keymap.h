@@ -1,5 +1,5 @@
-/* keymap.h - what can be asked of the console, and by which key. One table: the key map, the help
- * screen, the palette, the key line and the manual page are all made from it.
+/* keymap.h - what can be asked of the console, and by which key. One table: the key map, the
+ * help screen, the palette, the key line and the manual page are all made from it.
  */
 #ifndef TUI_KEYMAP_H
 #define TUI_KEYMAP_H
@@ -31,24 +31,69 @@ enum press {
 
 enum action {
 	ACTION_NONE,
-	ACTION_VIEW_OVERVIEW, ACTION_VIEW_NODES, ACTION_VIEW_LINKS, ACTION_VIEW_TIMELINE,
-	ACTION_VIEW_MICROBATCHES, ACTION_VIEW_LOSS, ACTION_VIEW_COMPARE, ACTION_VIEW_JOURNAL,
-	ACTION_NEXT, ACTION_PREVIOUS, ACTION_UP, ACTION_DOWN, ACTION_LEFT, ACTION_RIGHT,
-	ACTION_PAGE_UP, ACTION_PAGE_DOWN, ACTION_FIRST, ACTION_LAST_ROW,
-	ACTION_DRILL, ACTION_BACK,
-	ACTION_SKIP, ACTION_FAIL, ACTION_RECOVER, ACTION_INJECT, ACTION_HEAL, ACTION_HEAL_ALL,
-	ACTION_PAUSE, ACTION_STEP, ACTION_UNDO, ACTION_ACKNOWLEDGE,
-	ACTION_FREEZE, ACTION_FOLLOW, ACTION_WHY, ACTION_ZOOM_IN, ACTION_ZOOM_OUT,
+	ACTION_VIEW_OVERVIEW,
+	ACTION_VIEW_NODES,
+	ACTION_VIEW_LINKS,
+	ACTION_VIEW_TIMELINE,
+	ACTION_VIEW_MICROBATCHES,
+	ACTION_VIEW_LOSS,
+	ACTION_VIEW_COMPARE,
+	ACTION_VIEW_JOURNAL,
+	ACTION_NEXT,
+	ACTION_PREVIOUS,
+	ACTION_UP,
+	ACTION_DOWN,
+	ACTION_LEFT,
+	ACTION_RIGHT,
+	ACTION_PAGE_UP,
+	ACTION_PAGE_DOWN,
+	ACTION_FIRST,
+	ACTION_LAST_ROW,
+	ACTION_DRILL,
+	ACTION_BACK,
+	ACTION_SKIP,
+	ACTION_FAIL,
+	ACTION_RECOVER,
+	ACTION_INJECT,
+	ACTION_HEAL,
+	ACTION_HEAL_ALL,
+	ACTION_PAUSE,
+	ACTION_STEP,
+	ACTION_UNDO,
+	ACTION_ACKNOWLEDGE,
+	ACTION_FREEZE,
+	ACTION_FOLLOW,
+	ACTION_WHY,
+	ACTION_ZOOM_IN,
+	ACTION_ZOOM_OUT,
 	ACTION_NEXT_COLLISION,
 	/* these five together, in this order */
-	ACTION_SCRUB_BACK, ACTION_SCRUB_ON, ACTION_EVENT_BACK, ACTION_EVENT_ON,
+	ACTION_SCRUB_BACK,
+	ACTION_SCRUB_ON,
+	ACTION_EVENT_BACK,
+	ACTION_EVENT_ON,
 	ACTION_LIVE,
-	ACTION_FILTER, ACTION_FIND_NEXT, ACTION_FIND_PREVIOUS, ACTION_PALETTE, ACTION_HELP,
-	ACTION_THEME, ACTION_MOUSE, ACTION_EXPORT, ACTION_QUIT,
+	ACTION_FILTER,
+	ACTION_FIND_NEXT,
+	ACTION_FIND_PREVIOUS,
+	ACTION_PALETTE,
+	ACTION_HELP,
+	ACTION_THEME,
+	ACTION_MOUSE,
+	ACTION_EXPORT,
+	ACTION_QUIT,
 	ACTIONS
 };
 
-enum keymap_group { GROUP_VIEWS, GROUP_MOVE, GROUP_ACT, GROUP_TIME, GROUP_FIND, GROUP_CONSOLE, GROUPS };
+enum keymap_group {
+	GROUP_VIEWS,
+	GROUP_MOVE,
+	GROUP_ACT,
+	GROUP_TIME,
+	GROUP_FIND,
+	GROUP_CONSOLE,
+	GROUPS
+};
 
 struct keymap_entry {
 	enum action action;
@@ -77,7 +122,9 @@ int keymap_parse_key(const char *text, uint32_t *out);
 void keymap_show(uint32_t key, char text[16]);
 /* The first key of an action as text; "" when it has none. */
 void keymap_show_action(const struct keymap *map, enum action a, char text[16]);
-/* { "heal-all": "ctrl-x", "down": ["j", "down"] } over the map. On error the map is untouched. */
-int keymap_parse_json(struct keymap *map, const char *name, const char *json, struct error *err);
+/* { "heal-all": "ctrl-x", "down": ["j", "down"] } over the map. On error the map is untouched.
+ */
+int keymap_parse_json(struct keymap *map, const char *name, const char *json,
+		      struct error *err);
 
 #endif

@@ -41,7 +41,8 @@ static void tiny(struct layout *l, struct rect all)
 	l->pipeline = all;
 }
 
-static void narrow(struct layout *l, struct rect all, uint32_t nodes, uint32_t largest, bool follow)
+static void narrow(struct layout *l, struct rect all, uint32_t nodes, uint32_t largest,
+		   bool follow)
 {
 	int rows = all.h, grid = least(2 + (int)largest, most(4, rows * 2 / 5)), spare;
 	struct rect bottom;

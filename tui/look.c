@@ -18,14 +18,18 @@ char look_task_letter(enum work_kind k)
 
 enum style look_task_style(enum work_kind k)
 {
-	return k == WORK_FORWARD ? STYLE_FORWARD : k == WORK_BACKWARD ? STYLE_BACKWARD :
-	       k == WORK_LOSS ? STYLE_LOSS : STYLE_EVALUATE;
+	return k == WORK_FORWARD    ? STYLE_FORWARD
+	       : k == WORK_BACKWARD ? STYLE_BACKWARD
+	       : k == WORK_LOSS     ? STYLE_LOSS
+				    : STYLE_EVALUATE;
 }
 
 enum style look_bar_style(enum work_kind k)
 {
-	return k == WORK_FORWARD ? STYLE_BAR_FORWARD : k == WORK_BACKWARD ? STYLE_BAR_BACKWARD :
-	       k == WORK_LOSS ? STYLE_BAR_LOSS : STYLE_BAR_EVALUATE;
+	return k == WORK_FORWARD    ? STYLE_BAR_FORWARD
+	       : k == WORK_BACKWARD ? STYLE_BAR_BACKWARD
+	       : k == WORK_LOSS     ? STYLE_BAR_LOSS
+				    : STYLE_BAR_EVALUATE;
 }
 
 static bool look_away(struct look *l, const struct state_node *n)
@@ -42,7 +46,8 @@ static bool look_away(struct look *l, const struct state_node *n)
 		[NODE_DEAD] = { '!', STYLE_FAILED, "DEAD" },
 	};
 
-	if (n->see.state == NODE_LIVE || n->see.state == NODE_SUSPECT || n->see.state > NODE_DEAD)
+	if (n->see.state == NODE_LIVE || n->see.state == NODE_SUSPECT ||
+	    n->see.state > NODE_DEAD)
 		return false;
 	l->glyph = away[n->see.state].glyph;
 	l->style = away[n->see.state].style;
@@ -71,8 +76,10 @@ void look_node(struct look *l, const struct state *s, const struct state_node *n
 	} else {
 		l->glyph = slow ? '~' : '.';
 		l->style = slow ? STYLE_SLOW : STYLE_IDLE;
-		snprintf(l->word, sizeof(l->word), "%s", n->see.state == NODE_SUSPECT ? "suspect" :
-			 slow ? "slow" : "idle");
+		snprintf(l->word, sizeof(l->word), "%s",
+			 n->see.state == NODE_SUSPECT ? "suspect"
+			 : slow                       ? "slow"
+						      : "idle");
 	}
 }
 
@@ -125,7 +132,8 @@ void look_clock(int64_t wall_us, int32_t utc_offset_s, char text[16])
 
 	if (s < 0)
 		s += 86400;
-	snprintf(text, 16, "%02d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60), (int)(s % 60));
+	snprintf(text, 16, "%02d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60),
+		 (int)(s % 60));
 }
 
 void chips_add(struct chips *c, int rank, unsigned style, const char *format, ...)
@@ -166,7 +174,8 @@ int chips_draw(struct chips *c, struct screen *s, int x, int y, int w, const cha
 			continue;
 		if (taken)
 			taken += screen_text(s, x + taken, y, w - taken, STYLE_FAINT, gap);
-		taken += screen_text(s, x + taken, y, w - taken, c->chip[i].style, c->chip[i].text);
+		taken += screen_text(s, x + taken, y, w - taken, c->chip[i].style,
+				     c->chip[i].text);
 	}
 	return taken;
 }

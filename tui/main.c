@@ -1,5 +1,5 @@
-/* skippipe-console: the operator's screen. One thread, one poll loop; it talks to the controller by
- * messages only, so that it can come, go and die without harm to the run. */
+/* skippipe-console: the operator's screen. One thread, one poll loop; it talks to the
+ * controller by messages only, so that it can come, go and die without harm to the run. */
 #include <errno.h>
 #include <locale.h>
 #include <poll.h>
@@ -15,7 +15,8 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000 };
 
-/* INT, TERM and HUP end the loop in order; ncurses keeps WINCH, the terminal's module the crashes. */
+/* INT, TERM and HUP end the loop in order; ncurses keeps WINCH, the terminal's module the
+ * crashes. */
 static int hold_signals(void)
 {
 	sigset_t set;
@@ -29,7 +30,8 @@ static int hold_signals(void)
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Waits for the terminal, the controller, a signal or the next thing to do. True: time to end. */
+/* Waits for the terminal, the controller, a signal or the next thing to do. True: time to end.
+ */
 static bool wait_for_news(struct console *c, int signals)
 {
 	struct pollfd fds[3] = { { signals, POLLIN, 0 }, { -1, POLLIN, 0 }, { -1, POLLIN, 0 } };
@@ -101,13 +103,16 @@ int main(int argc, char **argv)
 		else if (options.keys)
 			manual_keys(stdout);
 		else
-			fputs(options.help ? options_help : "skippipe console " SKIPPIPE_VERSION "\n", stdout);
+			fputs(options.help ? options_help
+					   : "skippipe console " SKIPPIPE_VERSION "\n",
+			      stdout);
 		return EXIT_DONE;
 	}
 	signals = hold_signals();
 	rc = console_open(&console, &options, &err);
 	if (rc != 0) {
-		fprintf(stderr, "skippipe console: %s\n", err.text[0] ? err.text : strerror(-rc));
+		fprintf(stderr, "skippipe console: %s\n",
+			err.text[0] ? err.text : strerror(-rc));
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
 	run(&console, signals);

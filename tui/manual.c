@@ -41,8 +41,10 @@ void manual_page(FILE *to)
 	char keys[64];
 
 	keymap_default(&map);
-	fprintf(to, ".TH SKIPPIPE\\-CONSOLE 1 \"\" \"skippipe %s\" \"User Commands\"\n.SH NAME\n"
-		"skippipe\\-console \\- watch and steer a training run from a terminal\n.SH SYNOPSIS\n.nf\n",
+	fprintf(to,
+		".TH SKIPPIPE\\-CONSOLE 1 \"\" \"skippipe %s\" \"User Commands\"\n.SH NAME\n"
+		"skippipe\\-console \\- watch and steer a training run from a terminal\n.SH "
+		"SYNOPSIS\n.nf\n",
 		SKIPPIPE_VERSION);
 	escape(to, options_help);
 	fputs(".fi\n.SH KEYS\n", to);
@@ -75,12 +77,15 @@ void manual_page(FILE *to)
 		escape(to, e->help);
 		fputc('\n', to);
 	}
-	fputs(".SH FILES\n.TP\n.I ~/.config/skippipe/config.json\ntheme, graph, fps, mouse, color\n.TP\n"
+	fputs(".SH FILES\n.TP\n.I ~/.config/skippipe/config.json\ntheme, graph, fps, mouse, "
+	      "color\n.TP\n"
 	      ".I ~/.config/skippipe/keys.json\naction: key, or a list of keys\n.TP\n"
 	      ".I ~/.config/skippipe/themes/*.json\nthemes of your own\n.TP\n"
 	      ".I ~/.config/skippipe/console.key\nthis console's key, made when it is missing\n"
-	      ".SH ENVIRONMENT\nNO_COLOR, XDG_CONFIG_HOME, TERM, LC_ALL, SSH_CONNECTION (fewer pictures a second)\n"
-	      ".SH SEE ALSO\n.BR skippipe (1)\n", to);
+	      ".SH ENVIRONMENT\nNO_COLOR, XDG_CONFIG_HOME, TERM, LC_ALL, SSH_CONNECTION (fewer "
+	      "pictures a second)\n"
+	      ".SH SEE ALSO\n.BR skippipe (1)\n",
+	      to);
 }
 
 void manual_keys(FILE *to)

@@ -20,25 +20,29 @@ const char options_help[] =
 	"  --owner               quitting ends the run (used by skippipe demo)\n"
 	"  --name TEXT           what the controller's journal calls this console\n"
 	"\n"
-	"  --theme NAME|FILE     default, light, mono, colour-blind-safe, solarized, high-contrast\n"
+	"  --theme NAME|FILE     default, light, mono, colour-blind-safe, solarized, "
+	"high-contrast\n"
 	"  --graph braille|block|ascii  [what the terminal and locale can show]\n"
 	"  --no-color            attributes only; the environment's NO_COLOR does the same\n"
-	"  --plain               lines that are appended, never redrawn: for screen readers and pipes\n"
+	"  --plain               lines that are appended, never redrawn: for screen readers "
+	"and pipes\n"
 	"  --fps N               at most so many pictures a second  [10, over ssh 4]\n"
 	"\n"
 	"  --record FILE         keep what the controller says\n"
-	"  --play FILE           show a kept stream, without a controller; --speed X times faster\n"
+	"  --play FILE           show a kept stream, without a controller; --speed X times "
+	"faster\n"
 	"  --help --version\n"
 	"  --manual              the manual page, for man -l -; --keys: the keys as a table\n";
 
-static int parse_number(const char *name, const char *text, double least, double most, double *out,
-	struct error *err)
+static int parse_number(const char *name, const char *text, double least, double most,
+			double *out, struct error *err)
 {
 	char *end;
 	double v = strtod(text, &end);
 
 	if (end == text || *end || !isfinite(v) || v < least || v > most)
-		return error_set(err, -EINVAL, "--%s: expected a number from %g to %g, got \"%s\"", name,
+		return error_set(err, -EINVAL,
+				 "--%s: expected a number from %g to %g, got \"%s\"", name,
 				 least, most, text);
 	*out = v;
 	return 0;
@@ -54,7 +58,8 @@ static int parse_graph(struct options *o, const char *text, struct error *err)
 			return 0;
 		}
 	}
-	return error_set(err, -EINVAL, "--graph: expected braille, block or ascii, got \"%s\"", text);
+	return error_set(err, -EINVAL, "--graph: expected braille, block or ascii, got \"%s\"",
+			 text);
 }
 
 static int take(struct options *o, int option, struct error *err)
@@ -108,12 +113,15 @@ static int check(const struct options *o, int argc, char **argv, struct error *e
 	if (o->help || o->version || o->manual || o->keys)
 		return 0;
 	if (!o->play && !o->connect)
-		return error_set(err, -EINVAL, "--connect ADDRESS is needed (or --play FILE); --help says more");
+		return error_set(
+			err, -EINVAL,
+			"--connect ADDRESS is needed (or --play FILE); --help says more");
 	if (o->play && o->connect)
 		return error_set(err, -EINVAL, "--connect and --play exclude each other");
 	if (o->connect && !o->controller_key)
-		return error_set(err, -EINVAL, "--controller-key is needed: the 64 digits that `skippipe "
-			"keygen` printed for the controller, or a file with them");
+		return error_set(err, -EINVAL,
+				 "--controller-key is needed: the 64 digits that `skippipe "
+				 "keygen` printed for the controller, or a file with them");
 	return 0;
 }
 
@@ -121,14 +129,25 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	enum { READONLY = 256, PLAIN, NO_COLOR, OWNER, HELP, VERSION, MANUAL, KEYS };
 	static const struct option longs[] = {
-		{ "connect", 1, NULL, 'c' }, { "controller-key", 1, NULL, 'C' }, { "key", 1, NULL, 'k' },
-		{ "name", 1, NULL, 'n' }, { "theme", 1, NULL, 't' }, { "play", 1, NULL, 'p' },
-		{ "record", 1, NULL, 'r' }, { "graph", 1, NULL, 'g' }, { "fps", 1, NULL, 'f' },
-		{ "speed", 1, NULL, 's' }, { "readonly", 0, NULL, READONLY },
-		{ "plain", 0, NULL, PLAIN }, { "no-color", 0, NULL, NO_COLOR },
-		{ "owner", 0, NULL, OWNER }, { "help", 0, NULL, HELP },
+		{ "connect", 1, NULL, 'c' },
+		{ "controller-key", 1, NULL, 'C' },
+		{ "key", 1, NULL, 'k' },
+		{ "name", 1, NULL, 'n' },
+		{ "theme", 1, NULL, 't' },
+		{ "play", 1, NULL, 'p' },
+		{ "record", 1, NULL, 'r' },
+		{ "graph", 1, NULL, 'g' },
+		{ "fps", 1, NULL, 'f' },
+		{ "speed", 1, NULL, 's' },
+		{ "readonly", 0, NULL, READONLY },
+		{ "plain", 0, NULL, PLAIN },
+		{ "no-color", 0, NULL, NO_COLOR },
+		{ "owner", 0, NULL, OWNER },
+		{ "help", 0, NULL, HELP },
 		{ "version", 0, NULL, VERSION },
-		{ "manual", 0, NULL, MANUAL }, { "keys", 0, NULL, KEYS }, { NULL, 0, NULL, 0 },
+		{ "manual", 0, NULL, MANUAL },
+		{ "keys", 0, NULL, KEYS },
+		{ NULL, 0, NULL, 0 },
 	};
 	int option, rc;
 

@@ -9,9 +9,9 @@
 
 struct options {
 	const char *connect, *controller_key, *key, *theme, *play, *record, *name;
-	int graph;      /* enum graph; -1: what the terminal can show */
-	int fps;        /* 0: by itself */
-	double speed;   /* of --play */
+	int graph;    /* enum graph; -1: what the terminal can show */
+	int fps;      /* 0: by itself */
+	double speed; /* of --play */
 	bool readonly, plain, no_color, owner, help, version, manual, keys;
 };
 

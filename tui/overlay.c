@@ -44,7 +44,9 @@ static void add_preview(struct lines *l, const struct ui *u)
 	}
 	if (!d->have_preview) {
 		look_age((double)(u->local_us - d->asked_us) / 1e6, age);
-		add(l, STYLE_FAINT, u->local_us - d->asked_us > 300000 ? "planning... STALE %s" : "planning...%s",
+		add(l, STYLE_FAINT,
+		    u->local_us - d->asked_us > 300000 ? "planning... STALE %s"
+						       : "planning...%s",
 		    u->local_us - d->asked_us > 300000 ? age : "");
 		return;
 	}
@@ -57,14 +59,17 @@ static void add_preview(struct lines *l, const struct ui *u)
 		return;
 	}
 	look_change((double)p->before_iteration_s, (double)p->after_iteration_s, change);
-	add(l, STYLE_STRONG, "iteration %6.1f -> %.1f s  %s  (+-%.0f%%, n=%u)", (double)p->before_iteration_s,
-	    (double)p->after_iteration_s, change, (double)p->median_error * 100, p->n_predictions);
-	add(l, STYLE_TEXT, "blocked   %6.1f -> %.1f s", (double)p->before_wait_s, (double)p->after_wait_s);
-	add(l, p->after_peak_slots > p->memory ? STYLE_ALERT : STYLE_TEXT, "peak slots %5u -> %u of %u",
-	    p->before_peak_slots, p->after_peak_slots, p->memory);
+	add(l, STYLE_STRONG, "iteration %6.1f -> %.1f s  %s  (+-%.0f%%, n=%u)",
+	    (double)p->before_iteration_s, (double)p->after_iteration_s, change,
+	    (double)p->median_error * 100, p->n_predictions);
+	add(l, STYLE_TEXT, "blocked   %6.1f -> %.1f s", (double)p->before_wait_s,
+	    (double)p->after_wait_s);
+	add(l, p->after_peak_slots > p->memory ? STYLE_ALERT : STYLE_TEXT,
+	    "peak slots %5u -> %u of %u", p->before_peak_slots, p->after_peak_slots, p->memory);
 	add(l, p->after_least_visits < p->before_least_visits ? STYLE_WARNING : STYLE_TEXT,
-	    "least-trained S%u: %u -> %u visits an iteration%s", p->least_stage, p->before_least_visits,
-	    p->after_least_visits, p->after_least_visits < p->before_least_visits ? "  WARN" : "");
+	    "least-trained S%u: %u -> %u visits an iteration%s", p->least_stage,
+	    p->before_least_visits, p->after_least_visits,
+	    p->after_least_visits < p->before_least_visits ? "  WARN" : "");
 	add(l, STYLE_TEXT, "%u paths change, from iteration %llu", p->paths_changed,
 	    (unsigned long long)p->iteration);
 	if (*p->text)
@@ -84,14 +89,15 @@ static void add_blast(struct lines *l, const struct state *s, uint16_t node)
 	}
 	for (uint32_t i = 0; i < s->n_nodes; i++)
 		left += i != node && s->nodes[i].known && s->nodes[i].see.stage == stage &&
-			(s->nodes[i].see.state == NODE_LIVE || s->nodes[i].see.state == NODE_SUSPECT);
-	add(l, STYLE_TEXT, "%u of %u microbatches pass n%02u and must move", through, s->plan.n_routes,
-	    (unsigned)node);
+			(s->nodes[i].see.state == NODE_LIVE ||
+			 s->nodes[i].see.state == NODE_SUSPECT);
+	add(l, STYLE_TEXT, "%u of %u microbatches pass n%02u and must move", through,
+	    s->plan.n_routes, (unsigned)node);
 	if (left == 0)
 		add(l, STYLE_ALERT, "S%u: THE LAST COPY", stage);
 	else
-		add(l, left == 1 ? STYLE_WARNING : STYLE_TEXT, "S%u keeps %u other cop%s", stage, left,
-		    left == 1 ? "y" : "ies");
+		add(l, left == 1 ? STYLE_WARNING : STYLE_TEXT, "S%u keeps %u other cop%s",
+		    stage, left, left == 1 ? "y" : "ies");
 }
 
 static void show_value(const struct dialog_field *f, const struct state *s, char text[48])
@@ -160,7 +166,8 @@ static void fill(struct lines *l, const struct state *s, const struct ui *u)
 	switch (d->kind) {
 	case DIALOG_SKIP:
 		add_preview(l, u);
-		add(l, STYLE_FAINT, "undo: :skip %u", s->status.n_stages - s->status.path_length);
+		add(l, STYLE_FAINT, "undo: :skip %u",
+		    s->status.n_stages - s->status.path_length);
 		break;
 	case DIALOG_FAIL:
 		add_blast(l, s, d->node);
@@ -173,7 +180,8 @@ static void fill(struct lines *l, const struct state *s, const struct ui *u)
 	case DIALOG_RECOVER:
 		add(l, STYLE_TEXT, "n%02u is %s %.60s", (unsigned)d->node,
 		    state_node_name(s->nodes[d->node].see.state), s->nodes[d->node].see.why);
-		add(l, STYLE_TEXT, "it fetches S%u from a copy and enters at an iteration's end",
+		add(l, STYLE_TEXT,
+		    "it fetches S%u from a copy and enters at an iteration's end",
 		    (unsigned)s->nodes[d->node].see.stage);
 		break;
 	case DIALOG_INJECT:
@@ -190,8 +198,11 @@ static void fill(struct lines *l, const struct state *s, const struct ui *u)
 		else
 			add(l, STYLE_TEXT, "The run goes on without this console.");
 		if (s->n_faults > 0)
-			add(l, STYLE_WARNING, s->n_faults == 1 ? "%u injected failure is active and heals by itself." :
-			    "%u injected failures are active and heal by themselves.", s->n_faults);
+			add(l, STYLE_WARNING,
+			    s->n_faults == 1
+				    ? "%u injected failure is active and heals by itself."
+				    : "%u injected failures are active and heal by themselves.",
+			    s->n_faults);
 		break;
 	default:
 		break;
@@ -201,19 +212,22 @@ static void fill(struct lines *l, const struct state *s, const struct ui *u)
 static void fill_list(struct lines *l, const struct state *s, const struct ui *u)
 {
 	static const char *const faults[] = { "kill       the agent's process dies",
-		"hang       it stops answering", "slow-node  it computes more slowly",
-		"slow-link  what it sends takes longer", "loss       what it sends is lost at times",
-		"partition  it cannot reach the others", "corrupt    what it sends is not finite" };
+					      "hang       it stops answering",
+					      "slow-node  it computes more slowly",
+					      "slow-link  what it sends takes longer",
+					      "loss       what it sends is lost at times",
+					      "partition  it cannot reach the others",
+					      "corrupt    what it sends is not finite" };
 	const struct dialog *d = &u->dialog;
 
 	if (d->kind == DIALOG_FAULT) {
 		for (uint32_t i = 0; i < 7; i++)
-			add(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT, "%c %s",
-			    i == d->choice ? '>' : ' ', faults[i]);
+			add(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+			    "%c %s", i == d->choice ? '>' : ' ', faults[i]);
 	} else {
 		for (uint32_t i = 0; i < s->n_faults; i++)
-			add(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT, "%c #%u %s n%02d",
-			    i == d->choice ? '>' : ' ', s->faults[i].fault,
+			add(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+			    "%c #%u %s n%02d", i == d->choice ? '>' : ' ', s->faults[i].fault,
 			    state_fault_name(s->faults[i].kind), s->faults[i].node);
 	}
 	add(l, STYLE_FAINT, "Enter takes the line, Esc closes");
@@ -237,7 +251,8 @@ static const char *apply_name(const struct ui *u)
 	}
 }
 
-static void draw_fields(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+static void draw_fields(struct screen *out, struct rect at, const struct state *s,
+			const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
 	int y = at.y;
@@ -249,11 +264,12 @@ static void draw_fields(struct screen *out, struct rect at, const struct state *
 
 		show_value(&d->fields[i], s, value);
 		x = screen_print(out, at.x, y, at.w, STYLE_TEXT, "%-15s ", d->fields[i].label);
-		screen_print(out, at.x + x, y, at.w - x, STYLE_STRONG | mark, "%c < %s >", mark ? '>' : ' ',
-			     value);
+		screen_print(out, at.x + x, y, at.w - x, STYLE_STRONG | mark, "%c < %s >",
+			     mark ? '>' : ' ', value);
 	}
 	if (d->want_typed)
-		screen_print(out, at.x, y, at.w, STYLE_WARNING | (d->focus == d->n_fields ? STYLE_REVERSE : 0),
+		screen_print(out, at.x, y, at.w,
+			     STYLE_WARNING | (d->focus == d->n_fields ? STYLE_REVERSE : 0),
 			     "type the node's number to confirm: %s_", d->typed);
 }
 
@@ -264,11 +280,14 @@ static void draw_buttons(struct screen *out, struct rect at, const struct ui *u)
 	const char *name = d->kind == DIALOG_QUIT ? "Stay" : "Cancel";
 	int x = at.x + 2;
 
-	x += screen_print(out, x, at.y, at.x + at.w - x, d->focus == cancel ? STYLE_TEXT | STYLE_REVERSE :
-			  STYLE_TEXT, "%c[%s]", d->focus == cancel ? '>' : ' ', name) + 2;
-	screen_print(out, x, at.y, at.x + at.w - x, (d->forbidden ? STYLE_FAINT : STYLE_TEXT) |
-		     (d->focus == cancel + 1 ? STYLE_REVERSE : 0), "%c[%s]",
-		     d->focus == cancel + 1 ? '>' : ' ', apply_name(u));
+	x += screen_print(out, x, at.y, at.x + at.w - x,
+			  d->focus == cancel ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+			  "%c[%s]", d->focus == cancel ? '>' : ' ', name) +
+	     2;
+	screen_print(out, x, at.y, at.x + at.w - x,
+		     (d->forbidden ? STYLE_FAINT : STYLE_TEXT) |
+			     (d->focus == cancel + 1 ? STYLE_REVERSE : 0),
+		     "%c[%s]", d->focus == cancel + 1 ? '>' : ' ', apply_name(u));
 }
 
 void overlay_dialog(struct screen *out, const struct state *s, const struct ui *u)
@@ -301,12 +320,13 @@ void overlay_dialog(struct screen *out, const struct state *s, const struct ui *
 
 /* ---- help ---- */
 
-/* The whole help as numbered lines, of which [first, first + rows) are drawn; groups stay together
- * in neither, so that a page is always full. Returns how many lines there are. */
+/* The whole help as numbered lines, of which [first, first + rows) are drawn; groups stay
+ * together in neither, so that a page is always full. Returns how many lines there are. */
 static int help_lines(struct screen *out, const struct ui *u, struct rect at, int first)
 {
-	static const enum keymap_group order[GROUPS] = { GROUP_ACT, GROUP_VIEWS, GROUP_TIME, GROUP_FIND,
-		GROUP_CONSOLE, GROUP_MOVE };
+	static const enum keymap_group order[GROUPS] = {
+		GROUP_ACT, GROUP_VIEWS, GROUP_TIME, GROUP_FIND, GROUP_CONSOLE, GROUP_MOVE
+	};
 	int line = 0;
 
 	for (int i = 0; i < GROUPS; i++) {
@@ -323,8 +343,8 @@ static int help_lines(struct screen *out, const struct ui *u, struct rect at, in
 				continue;
 			for (int k = 0; k < 2 && u->map.keys[a][k]; k++) {
 				keymap_show(u->map.keys[a][k], key);
-				snprintf(keys + strlen(keys), sizeof(keys) - strlen(keys), "%s%s",
-					 k ? " " : "", key);
+				snprintf(keys + strlen(keys), sizeof(keys) - strlen(keys),
+					 "%s%s", k ? " " : "", key);
 			}
 			y = at.y + line++ - first;
 			if (y < at.y || y >= at.y + at.h)
@@ -360,13 +380,14 @@ void overlay_help(struct screen *out, const struct ui *u)
 	}
 	page = (u->help - 1) % pages;
 	if (pages > 1)
-		snprintf(title, sizeof(title), "Help %d/%d: ? turns the page, any other key closes", page + 1, pages);
+		snprintf(title, sizeof(title),
+			 "Help %d/%d: ? turns the page, any other key closes", page + 1, pages);
 	else
 		snprintf(title, sizeof(title), "Help: any key closes");
 	screen_box(out, box, title);
 	for (int k = 0; k < columns; k++) {
-		struct rect at = { box.x + 2 + k * (box.w - 4) / columns, box.y + 1, (box.w - 4) / columns - 1,
-			box.h - 2 };
+		struct rect at = { box.x + 2 + k * (box.w - 4) / columns, box.y + 1,
+				   (box.w - 4) / columns - 1, box.h - 2 };
 
 		help_lines(out, u, at, (page * columns + k) * at.h);
 	}
@@ -396,9 +417,10 @@ void overlay_palette(struct screen *out, const struct ui *u)
 		if (e->action != ACTION_NONE)
 			keymap_show_action(&u->map, e->action, key);
 		screen_fill(out, (struct rect){ x, y, box.w - 2, 1 }, ' ', STYLE_TEXT | mark);
-		screen_print(out, x, y, box.w - 2, STYLE_STRONG | mark, "%c%-12s", mark ? '>' : ' ', e->name);
+		screen_print(out, x, y, box.w - 2, STYLE_STRONG | mark, "%c%-12s",
+			     mark ? '>' : ' ', e->name);
 		screen_text(out, x + 14, y, 4, STYLE_KEY | mark, key);
-		screen_print(out, x + 19, y, box.w - 22, STYLE_TEXT | mark, "%s%s%s", e->arguments,
-			     *e->arguments ? ": " : "", e->help);
+		screen_print(out, x + 19, y, box.w - 22, STYLE_TEXT | mark, "%s%s%s",
+			     e->arguments, *e->arguments ? ": " : "", e->help);
 	}
 }

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-static void draw_wait(struct screen *out, struct rect at, int y, const struct state *s, const struct ui *u,
-	const struct state_wait *w)
+static void draw_wait(struct screen *out, struct rect at, int y, const struct state *s,
+		      const struct ui *u, const struct state_wait *w)
 {
 	bool stands = w->to_us == INT64_MAX;
 	unsigned style = stands ? STYLE_BLOCKED : STYLE_FAINT;
@@ -15,17 +15,21 @@ static void draw_wait(struct screen *out, struct rect at, int y, const struct st
 	if (w->blocker != STATE_NOBODY)
 		snprintf(blocker, sizeof(blocker), "m%02u", w->blocker);
 	if (stands)
-		screen_print(out, at.x, y, at.w, style, "x m%02u %c waits at n%02u for %s  %s", w->microbatch,
-			     look_task_letter(w->kind), (unsigned)w->node, blocker, wait);
+		screen_print(out, at.x, y, at.w, style, "x m%02u %c waits at n%02u for %s  %s",
+			     w->microbatch, look_task_letter(w->kind), (unsigned)w->node,
+			     blocker, wait);
 	else if (at.w >= 44)
-		screen_print(out, at.x, y, at.w, style, "  m%02u %c waited at n%02u for %s  %s, %s ago",
-			     w->microbatch, look_task_letter(w->kind), (unsigned)w->node, blocker, wait, ago);
+		screen_print(out, at.x, y, at.w, style,
+			     "  m%02u %c waited at n%02u for %s  %s, %s ago", w->microbatch,
+			     look_task_letter(w->kind), (unsigned)w->node, blocker, wait, ago);
 	else
-		screen_print(out, at.x, y, at.w, style, "  m%02u %c n%02u for %s %s", w->microbatch,
-			     look_task_letter(w->kind), (unsigned)w->node, blocker, wait);
+		screen_print(out, at.x, y, at.w, style, "  m%02u %c n%02u for %s %s",
+			     w->microbatch, look_task_letter(w->kind), (unsigned)w->node,
+			     blocker, wait);
 }
 
-void panel_collisions(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+void panel_collisions(struct screen *out, struct rect at, const struct state *s,
+		      const struct ui *u)
 {
 	char title[96], total[16];
 	int y = at.y + 1, end = at.y + at.h;

@@ -1,5 +1,5 @@
-/* The two lines on top, which must answer: which run, is it alive, how far, how fast, at what risk;
- * and the two at the bottom: what was just said, what can be pressed. */
+/* The two lines on top, which must answer: which run, is it alive, how far, how fast, at what
+ * risk; and the two at the bottom: what was just said, what can be pressed. */
 #include "tui/view.h"
 
 #include <math.h>
@@ -25,7 +25,8 @@ static void add_link(struct chips *c, const struct state *s, const struct ui *u)
 	} else if (u->frozen)
 		chips_add(c, 9, STYLE_LOST, " FROZEN ");
 	else if (s->run.replay)
-		chips_add(c, 9, STYLE_LIVE, s->status.paused ? " REPLAY, stopped " : " REPLAY ");
+		chips_add(c, 9, STYLE_LIVE,
+			  s->status.paused ? " REPLAY, stopped " : " REPLAY ");
 	else if (s->status.phase == PHASE_STALLED)
 		chips_add(c, 9, STYLE_LOST, " STALLED ");
 	else if (s->status.phase == PHASE_FINISHED)
@@ -55,7 +56,8 @@ static void add_lease(struct chips *c, const struct state *s, const struct ui *u
 		chips_add(c, 6, STYLE_WARNING, "held by %s %s", s->status.lease, left);
 }
 
-static void first_line(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+static void first_line(struct screen *out, struct rect at, const struct state *s,
+		       const struct ui *u)
 {
 	const struct msg_see_status *t = &s->status;
 	struct chips c = { .n = 0 };
@@ -69,12 +71,13 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	else
 		chips_add(&c, 8, STYLE_STRONG, "it %llu", (unsigned long long)t->iteration);
 	add_link(&c, s, u);
-	chips_add(&c, 7, t->alive < t->n_nodes ? STYLE_WARNING : STYLE_TEXT, "nodes %u/%u", t->alive,
-		  t->n_nodes);
+	chips_add(&c, 7, t->alive < t->n_nodes ? STYLE_WARNING : STYLE_TEXT, "nodes %u/%u",
+		  t->alive, t->n_nodes);
 	if (t->n_stages > 0)
-		chips_add(&c, 7, STYLE_TEXT, "skip %u/%u=%u%%", t->n_stages - t->path_length, t->n_stages,
-			  (t->n_stages - t->path_length) * 100 / t->n_stages);
-	chips_add(&c, 3, STYLE_FAINT, "plan %llu %s", (unsigned long long)t->epoch, s->plan.see.algorithm);
+		chips_add(&c, 7, STYLE_TEXT, "skip %u/%u=%u%%", t->n_stages - t->path_length,
+			  t->n_stages, (t->n_stages - t->path_length) * 100 / t->n_stages);
+	chips_add(&c, 3, STYLE_FAINT, "plan %llu %s", (unsigned long long)t->epoch,
+		  s->plan.see.algorithm);
 	if (t->faults)
 		chips_add(&c, 6, STYLE_WARNING, "faults %u", t->faults);
 	add_lease(&c, s, u);
@@ -101,8 +104,9 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 	double want = (double)s->plan.see.iteration_s, at;
 
 	if (s->status.phase != PHASE_COMPUTING || !s->iteration_us) {
-		chips_add(c, 6, STYLE_TEXT, "%s", *s->status.doing ? s->status.doing :
-			  state_phase_name(s->status.phase));
+		chips_add(c, 6, STYLE_TEXT, "%s",
+			  *s->status.doing ? s->status.doing
+					   : state_phase_name(s->status.phase));
 		return;
 	}
 	at = state_plan_s(s, u->now_us - s->iteration_us);
@@ -110,32 +114,39 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 		  "now %.1f of %.1fs", at, want);
 }
 
-static void second_line(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+static void second_line(struct screen *out, struct rect at, const struct state *s,
+			const struct ui *u)
 {
-	const struct msg_see_iteration *it = s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
+	const struct msg_see_iteration *it =
+		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
 	struct chips c = { .n = 0 };
 	char number[16], change[16];
 
 	if (it) {
 		look_change((double)it->predicted_s, (double)it->iteration_s, change);
-		chips_add(&c, 9, fabsf(it->iteration_s - it->predicted_s) > it->predicted_s * 0.1f ?
-			  STYLE_WARNING : STYLE_STRONG, at.w < 100 ? "iter %.1fs pred %.1f (%s)" :
-			  "iter %.1fs predicted %.1f (%s)", (double)it->iteration_s,
-			  (double)it->predicted_s, change);
+		chips_add(&c, 9,
+			  fabsf(it->iteration_s - it->predicted_s) > it->predicted_s * 0.1f
+				  ? STYLE_WARNING
+				  : STYLE_STRONG,
+			  at.w < 100 ? "iter %.1fs pred %.1f (%s)"
+				     : "iter %.1fs predicted %.1f (%s)",
+			  (double)it->iteration_s, (double)it->predicted_s, change);
 	}
 	add_progress(&c, s, u, at.w);
 	if (s->run.baseline_s > 0)
-		chips_add(&c, 5, STYLE_TEXT, at.w < 100 ? "base %.1f" : "baseline %.1f", s->run.baseline_s);
+		chips_add(&c, 5, STYLE_TEXT, at.w < 100 ? "base %.1f" : "baseline %.1f",
+			  s->run.baseline_s);
 	if (it) {
 		look_count((double)it->tokens_per_s, number);
 		chips_add(&c, 7, STYLE_TEXT, "%stok/s", number);
 		chips_add(&c, 8, STYLE_TEXT, "loss %.3f", (double)it->loss);
 	}
 	if (s->n_validations)
-		chips_add(&c, 4, STYLE_TEXT, "val %.3f", (double)s->validations[s->n_validations - 1].loss);
+		chips_add(&c, 4, STYLE_TEXT, "val %.3f",
+			  (double)s->validations[s->n_validations - 1].loss);
 	if (it)
-		chips_add(&c, 6, it->collisions ? STYLE_BLOCKED : STYLE_TEXT, "x%u wait %.1fs", it->collisions,
-			  (double)it->wait_s);
+		chips_add(&c, 6, it->collisions ? STYLE_BLOCKED : STYLE_TEXT, "x%u wait %.1fs",
+			  it->collisions, (double)it->wait_s);
 	if (it && at.w >= 100)
 		chips_add(&c, 3, STYLE_TEXT, "idle %.0f%%", (double)it->idle_fraction * 100);
 	if (it && at.w >= 120 && it->rerun)
@@ -166,8 +177,10 @@ static void draw_scrub(struct screen *out, struct rect at, int64_t behind_us, in
 	x = screen_text(out, at.x, at.y, 6, STYLE_FAINT, "time ");
 	screen_fill(out, (struct rect){ at.x + x, at.y, w, 1 }, 0x2500, STYLE_RULE);
 	behind_us = behind_us < 0 ? 0 : behind_us > span_us ? span_us : behind_us;
-	screen_put(out, at.x + x + (int)((double)(w - 1) * (1 - (double)behind_us / (double)span_us)), at.y, '^',
-		   STYLE_MARK);
+	screen_put(out,
+		   at.x + x +
+			   (int)((double)(w - 1) * (1 - (double)behind_us / (double)span_us)),
+		   at.y, '^', STYLE_MARK);
 	screen_text(out, at.x + at.w - n, at.y, n, STYLE_FAINT, keys);
 }
 
@@ -190,11 +203,13 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	else if (u->behind_us > 0)
 		draw_scrub(out, at, u->behind_us, u->span_us);
 	else if (s->run.replay && u->link == UI_LIVE)
-		draw_scrub(out, at, s->run.last_us - u->now_us, s->run.last_us - s->run.first_us);
+		draw_scrub(out, at, s->run.last_us - u->now_us,
+			   s->run.last_us - s->run.first_us);
 	else if (u->link != UI_LIVE && *u->link_text)
 		screen_text(out, at.x, at.y, at.w, STYLE_WARNING, u->link_text);
 	else if (*u->filter)
-		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "/%s  (Esc shows all)", u->filter);
+		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "/%s  (Esc shows all)",
+			     u->filter);
 	else if (last) {
 		look_clock(last->wall_us, u->utc_offset_s, clock);
 		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "%s %s", clock, last->text);
@@ -207,19 +222,21 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		enum action action;
 		int rank;
 	} shown[] = {
-		{ ACTION_SKIP, 8 }, { ACTION_FAIL, 7 }, { ACTION_RECOVER, 6 }, { ACTION_INJECT, 7 },
-		{ ACTION_HEAL, 3 }, { ACTION_HEAL_ALL, 4 }, { ACTION_PAUSE, 6 }, { ACTION_STEP, 2 },
-		{ ACTION_FOLLOW, 5 }, { ACTION_FREEZE, 4 }, { ACTION_UNDO, 4 },
-		{ ACTION_ACKNOWLEDGE, 2 }, { ACTION_FILTER, 2 }, { ACTION_PALETTE, 5 },
-		{ ACTION_HELP, 9 }, { ACTION_QUIT, 9 },
+		{ ACTION_SKIP, 8 },   { ACTION_FAIL, 7 },    { ACTION_RECOVER, 6 },
+		{ ACTION_INJECT, 7 }, { ACTION_HEAL, 3 },    { ACTION_HEAL_ALL, 4 },
+		{ ACTION_PAUSE, 6 },  { ACTION_STEP, 2 },    { ACTION_FOLLOW, 5 },
+		{ ACTION_FREEZE, 4 }, { ACTION_UNDO, 4 },    { ACTION_ACKNOWLEDGE, 2 },
+		{ ACTION_FILTER, 2 }, { ACTION_PALETTE, 5 }, { ACTION_HELP, 9 },
+		{ ACTION_QUIT, 9 },
 	};
 	struct chips c = { .n = 0 };
 
 	(void)s;
 	if (at.h < 1)
 		return;
-	chips_add(&c, 6, STYLE_FAINT, at.w >= 150 ? "1Over 2Nodes 3Links 4Time 5Mbs 6Loss 7Comp 8Journal" :
-		  "1-8 views");
+	chips_add(&c, 6, STYLE_FAINT,
+		  at.w >= 150 ? "1Over 2Nodes 3Links 4Time 5Mbs 6Loss 7Comp 8Journal"
+			      : "1-8 views");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
 		const struct keymap_entry *e = keymap_find(shown[i].action);
 		char key[16];
@@ -239,7 +256,8 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		if (i > 0 && space) {
 			int key = (int)(space - c.chip[i].text);
 
-			screen_restyle(out, (struct rect){ x + key, at.y, n - key, 1 }, 0, STYLE_TEXT);
+			screen_restyle(out, (struct rect){ x + key, at.y, n - key, 1 }, 0,
+				       STYLE_TEXT);
 		}
 		x += n + 2;
 	}

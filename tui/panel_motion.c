@@ -1,4 +1,5 @@
-/* Microbatches on their way. A lane is the whole chain of one microbatch, each hop at its place:
+/* Microbatches on their way. A lane is the whole chain of one microbatch, each hop at its
+ * place:
  *
  *     m03 00=15=06[12].LL.12.06.15.00   F n12 0.4s
  *
@@ -46,7 +47,8 @@ static enum style phase_style(const struct state_flight *f)
 }
 
 /* The state in words: "F n12 0.4s", "> n06 0.1s", "x n14 0.9s m11". */
-static void say_phase(const struct state *s, const struct state_flight *f, int64_t now_us, char text[64])
+static void say_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
+		      char text[64])
 {
 	char age[16];
 	unsigned node = state_chain_node(f, f->position);
@@ -54,15 +56,17 @@ static void say_phase(const struct state *s, const struct state_flight *f, int64
 	look_age(state_plan_s(s, now_us - f->since_us), age);
 	switch (f->phase) {
 	case FLIGHT_RUNNING:
-		snprintf(text, 64, "%c n%02u %s", look_task_letter(state_chain_kind(f, f->position)),
-			 node, age);
+		snprintf(text, 64, "%c n%02u %s",
+			 look_task_letter(state_chain_kind(f, f->position)), node, age);
 		break;
 	case FLIGHT_TRAVELLING:
-		snprintf(text, 64, "> n%02u %s", (unsigned)state_chain_node(f, f->position + 1), age);
+		snprintf(text, 64, "> n%02u %s", (unsigned)state_chain_node(f, f->position + 1),
+			 age);
 		break;
 	case FLIGHT_WAITING:
 		if (f->chain[f->position].blocker != STATE_NOBODY)
-			snprintf(text, 64, "x n%02u %s <m%02u", node, age, f->chain[f->position].blocker);
+			snprintf(text, 64, "x n%02u %s <m%02u", node, age,
+				 f->chain[f->position].blocker);
 		else
 			snprintf(text, 64, "x n%02u %s", node, age);
 		break;
@@ -107,7 +111,7 @@ static char joint(const struct state_flight *f, uint32_t p, enum style *style)
 }
 
 int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
-	const struct state_flight *f, int64_t now_us, int digits)
+	      const struct state_flight *f, int64_t now_us, int digits)
 {
 	char words[64];
 	int at = screen_print(out, x, y, w, STYLE_STRONG, "m%02u", f->microbatch);
@@ -120,13 +124,17 @@ int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
 		for (uint32_t p = 0; p < chain; p++) {
 			enum style style;
 			char sign = joint(f, p, &style);
-			unsigned text = p < f->position || f->phase == FLIGHT_DONE ? STYLE_TEXT : STYLE_FAINT;
+			unsigned text = p < f->position || f->phase == FLIGHT_DONE
+						? STYLE_TEXT
+						: STYLE_FAINT;
 
-			if (p == f->position && f->phase != FLIGHT_UNBORN && f->phase != FLIGHT_DONE)
+			if (p == f->position && f->phase != FLIGHT_UNBORN &&
+			    f->phase != FLIGHT_DONE)
 				text = phase_style(f);
 			screen_put(out, x + at++, y, (uint32_t)sign, style);
 			if (p == f->n_hops)
-				at += screen_print(out, x + at, y, w - at, text, "%.*s", digits, "LLL");
+				at += screen_print(out, x + at, y, w - at, text, "%.*s", digits,
+						   "LLL");
 			else
 				at += screen_print(out, x + at, y, w - at, text, "%0*u", digits,
 						   (unsigned)state_chain_node(f, p));
@@ -160,14 +168,14 @@ static void draw_short(struct screen *out, struct rect at, const struct state *s
 			chips_add(&go, 5, phase_style(f), "m%02u%cn%02u", f->microbatch,
 				  look_task_glyph(state_chain_kind(f, f->position)), node);
 		else if (f->phase == FLIGHT_TRAVELLING)
-			chips_add(&go, 4, STYLE_TRAVEL, "m%02u n%02u>n%02u", f->microbatch, node,
-				  (unsigned)state_chain_node(f, f->position + 1));
+			chips_add(&go, 4, STYLE_TRAVEL, "m%02u n%02u>n%02u", f->microbatch,
+				  node, (unsigned)state_chain_node(f, f->position + 1));
 		else if (f->chain[f->position].blocker == STATE_NOBODY)
-			chips_add(&wait, 5, STYLE_BLOCKED, "m%02u waits at n%02u for a slot", f->microbatch,
-				  node);
+			chips_add(&wait, 5, STYLE_BLOCKED, "m%02u waits at n%02u for a slot",
+				  f->microbatch, node);
 		else
-			chips_add(&wait, 5, STYLE_BLOCKED, "m%02u waits at n%02u for m%02u", f->microbatch,
-				  node, f->chain[f->position].blocker);
+			chips_add(&wait, 5, STYLE_BLOCKED, "m%02u waits at n%02u for m%02u",
+				  f->microbatch, node, f->chain[f->position].blocker);
 	}
 	chips_draw(&go, out, at.x, at.y + 1, at.w, "  ");
 	if (at.h < 3)
@@ -180,13 +188,15 @@ static void draw_short(struct screen *out, struct rect at, const struct state *s
 void panel_motion(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	struct summary m = sum_up(s);
-	int digits = s->n_nodes > 100 ? 3 : 2, columns = at.w >= 96 ? 2 : 1, w = at.w / columns, k = 0;
+	int digits = s->n_nodes > 100 ? 3 : 2, columns = at.w >= 96 ? 2 : 1, w = at.w / columns,
+	    k = 0;
 	char title[128];
 
 	if (at.h < 2)
 		return;
-	snprintf(title, sizeof(title), "Microbatches: %u run, %u travel, %u wait, %u of %u done",
-		 m.running, m.travelling, m.waiting, m.done, m.all);
+	snprintf(title, sizeof(title),
+		 "Microbatches: %u run, %u travel, %u wait, %u of %u done", m.running,
+		 m.travelling, m.waiting, m.done, m.all);
 	screen_rule(out, at, title, NULL);
 	if (at.h <= 4 && at.w < 96) {
 		draw_short(out, at, s);
@@ -204,8 +214,8 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 /* ---- one microbatch as a ladder ---- */
 
 /* "F1.6" for a task that ended, "F0.4.." for one that runs, "x0.9" in front for a wait. */
-static void draw_step(struct chips *c, const struct state *s, const struct state_flight *f, uint32_t p,
-	int64_t now_us)
+static void draw_step(struct chips *c, const struct state *s, const struct state_flight *f,
+		      uint32_t p, int64_t now_us)
 {
 	const struct state_hop *h = &f->chain[p];
 	enum work_kind kind = state_chain_kind(f, p);
@@ -217,20 +227,23 @@ static void draw_step(struct chips *c, const struct state *s, const struct state
 		snprintf(wait, sizeof(wait), "x%s ", age);
 	}
 	if (!h->arrived_us && !h->started_us) {
-		chips_add(c, 1, STYLE_FAINT, "n%02u/S%u", node, (unsigned)state_chain_stage(f, p));
+		chips_add(c, 1, STYLE_FAINT, "n%02u/S%u", node,
+			  (unsigned)state_chain_stage(f, p));
 	} else if (!h->started_us) {
 		look_age(state_plan_s(s, now_us - h->arrived_us), age);
-		chips_add(c, 9, STYLE_BLOCKED, "n%02u/S%u x%s", node, (unsigned)state_chain_stage(f, p), age);
+		chips_add(c, 9, STYLE_BLOCKED, "n%02u/S%u x%s", node,
+			  (unsigned)state_chain_stage(f, p), age);
 	} else {
-		look_age(state_plan_s(s, (h->ended_us ? h->ended_us : now_us) - h->started_us), age);
-		chips_add(c, h->ended_us ? 2 : 9, look_task_style(kind), "%sn%02u/S%u %c%c%s%s", wait, node,
-			  (unsigned)state_chain_stage(f, p), look_task_letter(kind),
+		look_age(state_plan_s(s, (h->ended_us ? h->ended_us : now_us) - h->started_us),
+			 age);
+		chips_add(c, h->ended_us ? 2 : 9, look_task_style(kind), "%sn%02u/S%u %c%c%s%s",
+			  wait, node, (unsigned)state_chain_stage(f, p), look_task_letter(kind),
 			  look_task_glyph(kind), age, h->ended_us ? "" : "..");
 	}
 }
 
-static void say_why(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
-	const struct state_flight *f)
+static void say_why(struct screen *out, struct rect at, const struct state *s,
+		    const struct ui *u, const struct state_flight *f)
 {
 	uint32_t blocker = f->chain[f->position].blocker;
 	unsigned node = state_chain_node(f, f->position);
@@ -241,14 +254,16 @@ static void say_why(struct screen *out, struct rect at, const struct state *s, c
 		say_phase(s, f, u->now_us, text);
 		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "now: %s", text);
 	} else if (n->running && state_newest(n)->microbatch == blocker) {
-		screen_print(out, at.x, at.y, at.w, STYLE_BLOCKED, "waits at n%02u: it runs m%02u (%c)", node,
-			     blocker, look_task_letter(state_newest(n)->kind));
+		screen_print(out, at.x, at.y, at.w, STYLE_BLOCKED,
+			     "waits at n%02u: it runs m%02u (%c)", node, blocker,
+			     look_task_letter(state_newest(n)->kind));
 	} else if (n->slots >= n->see.memory && n->see.memory > 0) {
 		screen_print(out, at.x, at.y, at.w, STYLE_BLOCKED,
-			     "waits at n%02u: all %u memory slots are held", node, (unsigned)n->see.memory);
+			     "waits at n%02u: all %u memory slots are held", node,
+			     (unsigned)n->see.memory);
 	} else {
-		screen_print(out, at.x, at.y, at.w, STYLE_BLOCKED, "waits at n%02u: %u are queued there", node,
-			     n->n_queue);
+		screen_print(out, at.x, at.y, at.w, STYLE_BLOCKED,
+			     "waits at n%02u: %u are queued there", node, n->n_queue);
 	}
 }
 
@@ -264,13 +279,14 @@ void panel_follow(struct screen *out, struct rect at, const struct state *s, con
 		return;
 	if (!f) {
 		screen_rule(out, at, "Follow", NULL);
-		screen_print(out, at.x, at.y + 1, at.w, STYLE_FAINT, "m%02u is not in this iteration's plan",
-			     u->follow);
+		screen_print(out, at.x, at.y + 1, at.w, STYLE_FAINT,
+			     "m%02u is not in this iteration's plan", u->follow);
 		return;
 	}
 	for (uint32_t h = 0; h < f->n_hops; h++)
 		skipped |= 1ull << f->stages[h];
-	n = snprintf(title, sizeof(title), "Follow m%02u from n%02u", f->microbatch, (unsigned)f->nodes[0]);
+	n = snprintf(title, sizeof(title), "Follow m%02u from n%02u", f->microbatch,
+		     (unsigned)f->nodes[0]);
 	if (f->n_hops < s->run.n_stages)
 		n += snprintf(title + n, sizeof(title) - (size_t)n, ", skips");
 	for (uint32_t i = 0; i < s->run.n_stages && n < (int)sizeof(title) - 8; i++)

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-void panel_receipts(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+void panel_receipts(struct screen *out, struct rect at, const struct state *s,
+		    const struct ui *u)
 {
 	uint32_t n;
 	float error = state_prediction_error(s, 100, &n);
@@ -13,21 +14,29 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s, c
 	if (at.h < 2)
 		return;
 	if (n > 0)
-		snprintf(title, sizeof(title), "Predicted and measured: median error %.0f%%, n=%u",
+		snprintf(title, sizeof(title),
+			 "Predicted and measured: median error %.0f%%, n=%u",
 			 (double)error * 100, n);
 	else
 		snprintf(title, sizeof(title), "Predicted and measured");
 	screen_rule(out, at, title, NULL);
 	for (int i = 0; i < at.h - 1 && (size_t)i < s->n_iterations; i++) {
-		const struct msg_see_iteration *it = &s->iterations[s->n_iterations - 1 - (size_t)i];
+		const struct msg_see_iteration *it =
+			&s->iterations[s->n_iterations - 1 - (size_t)i];
 		char change[16];
-		double off = it->predicted_s > 0 ? (double)it->iteration_s / (double)it->predicted_s - 1 : 0;
+		double off = it->predicted_s > 0
+				     ? (double)it->iteration_s / (double)it->predicted_s - 1
+				     : 0;
 
 		look_change((double)it->predicted_s, (double)it->iteration_s, change);
-		screen_print(out, at.x, at.y + 1 + i, at.w, off > 0.1 ? STYLE_WARNING : STYLE_TEXT,
-			     "it%llu said %.1fs, took %.1fs (%s) %s%s", (unsigned long long)it->iteration,
-			     (double)it->predicted_s, (double)it->iteration_s, change,
-			     off > 0.1 ? "SLOW" : off < -0.1 ? "fast" : "ok",
+		screen_print(out, at.x, at.y + 1 + i, at.w,
+			     off > 0.1 ? STYLE_WARNING : STYLE_TEXT,
+			     "it%llu said %.1fs, took %.1fs (%s) %s%s",
+			     (unsigned long long)it->iteration, (double)it->predicted_s,
+			     (double)it->iteration_s, change,
+			     off > 0.1    ? "SLOW"
+			     : off < -0.1 ? "fast"
+					  : "ok",
 			     it->rerun ? ", some ran again" : "");
 	}
 }
@@ -53,8 +62,9 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 		look_age((double)(f->ends_us - u->now_us) / 1e6, left);
 		if (f->peer >= 0)
 			snprintf(peer, sizeof(peer), ">n%02d", f->peer);
-		screen_print(out, at.x, y++, at.w, STYLE_WARNING, "*  fault#%u %s n%02d%s heals in %s",
-			     f->fault, state_fault_name(f->kind), f->node, peer, left);
+		screen_print(out, at.x, y++, at.w, STYLE_WARNING,
+			     "*  fault#%u %s n%02d%s heals in %s", f->fault,
+			     state_fault_name(f->kind), f->node, peer, left);
 	}
 	for (size_t i = s->n_notes; i > 0 && y < at.y + at.h; i--) {
 		const struct msg_see_note *n = &s->notes[i - 1];
@@ -63,18 +73,20 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 		if (n->kind < NOTE_WARNING || n->acknowledged)
 			continue;
 		look_age((double)(u->now_us - n->at_us) / 1e6, age);
-		screen_print(out, at.x, y++, at.w, n->kind == NOTE_ALERT ? STYLE_ALERT : STYLE_WARNING,
-			     "%s %s %s", n->kind == NOTE_ALERT ? "!!" : "! ", n->text, age);
+		screen_print(out, at.x, y++, at.w,
+			     n->kind == NOTE_ALERT ? STYLE_ALERT : STYLE_WARNING, "%s %s %s",
+			     n->kind == NOTE_ALERT ? "!!" : "! ", n->text, age);
 	}
 	if (y == at.y + 1)
 		screen_text(out, at.x, y, at.w, STYLE_GOOD, "all is well");
 }
 
-void panel_journal(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+void panel_journal(struct screen *out, struct rect at, const struct state *s,
+		   const struct ui *u)
 {
 	static const char *const kinds[] = { "log ", "EVNT", "CMD ", "PRED", "WARN", "ALRT" };
-	static const enum style styles[] = { STYLE_FAINT, STYLE_TEXT, STYLE_STRONG, STYLE_TITLE,
-		STYLE_WARNING, STYLE_ALERT };
+	static const enum style styles[] = { STYLE_FAINT, STYLE_TEXT,    STYLE_STRONG,
+					     STYLE_TITLE, STYLE_WARNING, STYLE_ALERT };
 
 	if (at.h < 2)
 		return;
@@ -86,7 +98,9 @@ void panel_journal(struct screen *out, struct rect at, const struct state *s, co
 
 		look_clock(n->wall_us, u->utc_offset_s, clock);
 		x = screen_text(out, at.x, at.y + 1 + i, at.w, STYLE_FAINT, clock) + 1;
-		x += screen_text(out, at.x + x, at.y + 1 + i, at.w - x, styles[kind], kinds[kind]) + 1;
+		x += screen_text(out, at.x + x, at.y + 1 + i, at.w - x, styles[kind],
+				 kinds[kind]) +
+		     1;
 		screen_text(out, at.x + x, at.y + 1 + i, at.w - x,
 			    kind == NOTE_LOG ? STYLE_FAINT : STYLE_TEXT, n->text);
 	}

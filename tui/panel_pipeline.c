@@ -6,9 +6,9 @@
 #include <string.h>
 
 struct grid {
-	int column;   /* cells of a stage's column */
-	int rows;     /* of nodes */
-	int across;   /* map: nodes a row; 0: one named node a row */
+	int column; /* cells of a stage's column */
+	int rows;   /* of nodes */
+	int across; /* map: nodes a row; 0: one named node a row */
 };
 
 static struct grid measure(struct rect at, const struct roster *r)
@@ -24,8 +24,8 @@ static struct grid measure(struct rect at, const struct roster *r)
 	return g;
 }
 
-static void named(struct screen *out, int x, int y, int w, const struct state *s, const struct ui *u,
-	const struct roster *r, uint16_t node)
+static void named(struct screen *out, int x, int y, int w, const struct state *s,
+		  const struct ui *u, const struct roster *r, uint16_t node)
 {
 	bool selected = node == u->selected;
 	unsigned mark = selected ? STYLE_REVERSE : 0;
@@ -35,16 +35,18 @@ static void named(struct screen *out, int x, int y, int w, const struct state *s
 	look_node(&l, s, &s->nodes[node]);
 	if (w >= 8)
 		at += screen_text(out, x, y, 1, STYLE_KEY | mark, selected ? ">" : " ");
-	at += screen_print(out, x + at, y, w - at, STYLE_TEXT | mark, "%0*u", r->digits, (unsigned)node);
+	at += screen_print(out, x + at, y, w - at, STYLE_TEXT | mark, "%0*u", r->digits,
+			   (unsigned)node);
 	screen_put(out, x + at, y, (uint32_t)l.glyph, l.style | mark);
 	at++;
 	at += screen_text(out, x + at, y, w - at, l.style | mark, l.word);
 	if (l.queued > 0 && at + 2 < w)
-		at += screen_print(out, x + at, y, w - at - 1, STYLE_BLOCKED | mark, "+%u", l.queued);
+		at += screen_print(out, x + at, y, w - at - 1, STYLE_BLOCKED | mark, "+%u",
+				   l.queued);
 }
 
 static void stage_head(struct screen *out, int x, int y, int w, const struct state *s,
-	const struct roster *r, uint32_t stage)
+		       const struct roster *r, uint32_t stage)
 {
 	uint32_t live = 0, n = r->first[stage + 1] - r->first[stage];
 	int at;
@@ -56,17 +58,19 @@ static void stage_head(struct screen *out, int x, int y, int w, const struct sta
 	}
 	at = screen_print(out, x, y, w, STYLE_STRONG, w >= 8 ? " S%u" : "S%u", stage);
 	if (w >= 10)
-		screen_print(out, x + at + 1, y, w - at - 2, live < n ? STYLE_WARNING : STYLE_FAINT,
-			     live < n ? "%u/%u" : "%u", live < n ? live : n, n);
+		screen_print(out, x + at + 1, y, w - at - 2,
+			     live < n ? STYLE_WARNING : STYLE_FAINT, live < n ? "%u/%u" : "%u",
+			     live < n ? live : n, n);
 }
 
-static void map_cell(struct screen *out, int x, int y, const struct state *s, const struct ui *u,
-	uint16_t node)
+static void map_cell(struct screen *out, int x, int y, const struct state *s,
+		     const struct ui *u, uint16_t node)
 {
 	struct look l;
 
 	look_node(&l, s, &s->nodes[node]);
-	screen_put(out, x, y, (uint32_t)l.glyph, l.style | (node == u->selected ? STYLE_REVERSE : 0));
+	screen_put(out, x, y, (uint32_t)l.glyph,
+		   l.style | (node == u->selected ? STYLE_REVERSE : 0));
 }
 
 /* The first map row shown: the page that holds the selection. */
@@ -76,12 +80,14 @@ static int map_top(const struct grid *g, const struct roster *r, const struct ui
 		for (uint32_t i = r->first[stage]; i < r->first[stage + 1]; i++)
 			if (r->nodes[i] == u->selected)
 				return g->rows > 0 ? (int)(i - r->first[stage]) / g->across /
-					g->rows * g->rows : 0;
+							     g->rows * g->rows
+						   : 0;
 	return 0;
 }
 
-static void draw_stage(struct screen *out, struct rect at, const struct grid *g, const struct state *s,
-	const struct ui *u, const struct roster *r, uint32_t stage)
+static void draw_stage(struct screen *out, struct rect at, const struct grid *g,
+		       const struct state *s, const struct ui *u, const struct roster *r,
+		       uint32_t stage)
 {
 	int x = at.x + (int)stage * g->column, top = g->across ? map_top(g, r, u) : 0;
 
@@ -98,8 +104,8 @@ static void draw_stage(struct screen *out, struct rect at, const struct grid *g,
 	}
 }
 
-void panel_pipeline(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
-	const struct roster *r)
+void panel_pipeline(struct screen *out, struct rect at, const struct state *s,
+		    const struct ui *u, const struct roster *r)
 {
 	struct grid g;
 	char title[96];
@@ -111,8 +117,9 @@ void panel_pipeline(struct screen *out, struct rect at, const struct state *s, c
 			 s->run.n_nodes, u->filter);
 	else
 		snprintf(title, sizeof(title), "Pipeline");
-	screen_rule(out, at, title, at.w >= 70 ? "= forward  # backward  L loss  x blocked  . idle" :
-		    "= fwd # bwd x blocked . idle");
+	screen_rule(out, at, title,
+		    at.w >= 70 ? "= forward  # backward  L loss  x blocked  . idle"
+			       : "= fwd # bwd x blocked . idle");
 	g = measure(at, r);
 	for (uint32_t stage = 0; stage < r->n_stages; stage++)
 		draw_stage(out, at, &g, s, u, r, stage);

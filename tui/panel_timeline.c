@@ -1,8 +1,9 @@
-/* Who does what when: a row a node, the iteration under way from its start. Left of now stands what
- * happened, right of it what the plan says will happen. A bar begins with its microbatch's number.
+/* Who does what when: a row a node, the iteration under way from its start. Left of now stands
+ * what happened, right of it what the plan says will happen. A bar begins with its microbatch's
+ * number.
  *
- * A column is a fixed stretch of time and shows what filled most of it; while somebody waits for
- * the node its bar alternates with x, and where it stands still x alone is seen.
+ * A column is a fixed stretch of time and shows what filled most of it; while somebody waits
+ * for the node its bar alternates with x, and where it stands still x alone is seen.
  */
 #include "tui/view.h"
 
@@ -18,7 +19,7 @@ struct window {
 	int64_t now_us;
 	int64_t origin_us; /* where the plan's times count from */
 	int columns;
-	bool plan;         /* what is ahead is drawn */
+	bool plan; /* what is ahead is drawn */
 };
 
 /* One row: for each column how long each kind ran, how long somebody waited. */
@@ -64,13 +65,15 @@ static int filling(const struct window *w, const struct row *row, int c)
 		if (row->busy[c][k] > row->busy[c][kind])
 			kind = k;
 	}
-	if (total == 0 || (total * 2 < w->column_us && w->from_us + (c + 1) * w->column_us <= w->now_us))
+	if (total == 0 ||
+	    (total * 2 < w->column_us && w->from_us + (c + 1) * w->column_us <= w->now_us))
 		return -1;
 	return kind;
 }
 
 /* The microbatch's number at the start of its bar, where the bar is long enough to stay one. */
-static void label(const struct window *w, struct row *row, int64_t a, int64_t b, const struct state_segment *g)
+static void label(const struct window *w, struct row *row, int64_t a, int64_t b,
+		  const struct state_segment *g)
 {
 	int first = column_of(w, a), last = column_of(w, b - 1);
 	char text[16];
@@ -101,9 +104,11 @@ static void gather(const struct window *w, struct row *row, const struct state_n
 			break;
 		spread(w, g->start_us, end, &row->busy[0][g->kind % KINDS], KINDS);
 	}
-	for (uint64_t i = 0; (g = state_segment_back(n, i)) != NULL && g->end_us >= w->from_us; i++)
+	for (uint64_t i = 0; (g = state_segment_back(n, i)) != NULL && g->end_us >= w->from_us;
+	     i++)
 		label(w, row, g->start_us, g->end_us < w->now_us ? g->end_us : w->now_us, g);
-	for (uint64_t i = 0; (wait = state_wait_back(n, i)) != NULL && wait->to_us >= w->from_us; i++)
+	for (uint64_t i = 0;
+	     (wait = state_wait_back(n, i)) != NULL && wait->to_us >= w->from_us; i++)
 		if (!wait->first)
 			spread(w, wait->from_us, wait->to_us, row->waited, 1);
 	for (uint32_t i = 0; i < n->n_queue; i++)
@@ -111,8 +116,8 @@ static void gather(const struct window *w, struct row *row, const struct state_n
 			spread(w, n->queue[i].from_us, w->now_us, row->waited, 1);
 }
 
-static void draw_column(struct screen *out, int x, int y, const struct window *w, const struct row *row,
-	int c)
+static void draw_column(struct screen *out, int x, int y, const struct window *w,
+			const struct row *row, int c)
 {
 	bool waited = row->waited[c] * 2 > w->column_us;
 	int kind = filling(w, row, c);
@@ -120,8 +125,10 @@ static void draw_column(struct screen *out, int x, int y, const struct window *w
 	if (kind < 0)
 		screen_put(out, x, y, waited ? 'x' : '.', waited ? STYLE_BLOCKED : STYLE_IDLE);
 	else if (row->label[c])
-		screen_put(out, x, y, (uint32_t)row->label[c],
-			   (waited ? STYLE_BAR_CONTENDED : look_bar_style((enum work_kind)kind)) | STYLE_BOLD);
+		screen_put(
+			out, x, y, (uint32_t)row->label[c],
+			(waited ? STYLE_BAR_CONTENDED : look_bar_style((enum work_kind)kind)) |
+				STYLE_BOLD);
 	else if (waited && c % 2)
 		screen_put(out, x, y, 'x', STYLE_BAR_CONTENDED);
 	else
@@ -130,8 +137,8 @@ static void draw_column(struct screen *out, int x, int y, const struct window *w
 }
 
 /* The plan right of column `now`: '-' forward, ':' backward. */
-static void draw_plan(struct screen *out, int x, int y, const struct window *w, const struct state *s,
-	uint16_t node, int now)
+static void draw_plan(struct screen *out, int x, int y, const struct window *w,
+		      const struct state *s, uint16_t node, int now)
 {
 	for (uint32_t i = s->plan.first[node]; i < s->plan.first[node + 1]; i++) {
 		const struct state_segment *g = &s->plan.tasks[i];
@@ -139,13 +146,16 @@ static void draw_plan(struct screen *out, int x, int y, const struct window *w, 
 		int b = column_of(w, w->origin_us + g->end_us - 1);
 
 		for (int c = a <= now ? now + 1 : a; c <= b && c < w->columns; c++)
-			screen_put(out, x + c, y, g->kind == WORK_BACKWARD ? ':' : g->kind == WORK_LOSS ?
-				   'l' : '-', STYLE_PLANNED);
+			screen_put(out, x + c, y,
+				   g->kind == WORK_BACKWARD ? ':'
+				   : g->kind == WORK_LOSS   ? 'l'
+							    : '-',
+				   STYLE_PLANNED);
 	}
 }
 
-static void draw_row(struct screen *out, int x, int y, const struct window *w, const struct state *s,
-	const struct state_node *n)
+static void draw_row(struct screen *out, int x, int y, const struct window *w,
+		     const struct state *s, const struct state_node *n)
 {
 	struct row row;
 	int now = column_of(w, w->now_us);
@@ -157,7 +167,8 @@ static void draw_row(struct screen *out, int x, int y, const struct window *w, c
 	gather(w, &row, n);
 	for (int c = 0; c < w->columns && c <= now; c++) {
 		if (c >= gone)
-			screen_put(out, x + c, y, c == gone ? '!' : '_', c == gone ? STYLE_FAILED : STYLE_IDLE);
+			screen_put(out, x + c, y, c == gone ? '!' : '_',
+				   c == gone ? STYLE_FAILED : STYLE_IDLE);
 		else
 			draw_column(out, x + c, y, w, &row, c);
 	}
@@ -185,13 +196,18 @@ int view_busy_percent(const struct state_node *n, int64_t from, int64_t to)
 static struct window window_of(const struct state *s, const struct ui *u, int columns)
 {
 	struct window w = { .columns = columns, .plan = true };
-	double predicted = s->plan.known ? s->plan.see.iteration_s * (s->run.time_scale > 0 ?
-		s->run.time_scale : 1) * 1e6 : 0;
-	int64_t span = predicted > 1e4 && predicted < 1e12 ? (int64_t)(predicted * 1.04) : 2000000, elapsed;
+	double predicted =
+		s->plan.known ? s->plan.see.iteration_s *
+					(s->run.time_scale > 0 ? s->run.time_scale : 1) * 1e6
+			      : 0;
+	int64_t span = predicted > 1e4 && predicted < 1e12 ? (int64_t)(predicted * 1.04)
+							   : 2000000,
+		elapsed;
 
 	w.origin_us = s->iteration_us ? s->iteration_us : s->last_iteration_us;
 	w.now_us = u->now_us;
-	if (s->iteration_end_us && s->status.phase != PHASE_COMPUTING && w.now_us > s->iteration_end_us)
+	if (s->iteration_end_us && s->status.phase != PHASE_COMPUTING &&
+	    w.now_us > s->iteration_end_us)
 		w.now_us = s->iteration_end_us;
 	elapsed = w.now_us - w.origin_us;
 	if (elapsed > 60 * span)
@@ -213,7 +229,8 @@ static struct window window_of(const struct state *s, const struct ui *u, int co
 	return w;
 }
 
-static void draw_axis(struct screen *out, int x, int y, const struct window *w, const struct state *s)
+static void draw_axis(struct screen *out, int x, int y, const struct window *w,
+		      const struct state *s)
 {
 	int step = w->columns >= 60 ? 10 : 8, now = column_of(w, w->now_us);
 
@@ -221,16 +238,18 @@ static void draw_axis(struct screen *out, int x, int y, const struct window *w, 
 		double at = state_plan_s(s, w->from_us + c * w->column_us - w->origin_us);
 		double range = state_plan_s(s, w->columns * w->column_us);
 
-		screen_print(out, x + c, y, 8, STYLE_FAINT, range < 8 ? "'%.1fs" : "'%.0fs", at);
+		screen_print(out, x + c, y, 8, STYLE_FAINT, range < 8 ? "'%.1fs" : "'%.0fs",
+			     at);
 	}
 	if (now >= 0 && now < w->columns) {
 		screen_put(out, x + now, y, '^', STYLE_STRONG);
-		screen_text(out, x + now + 1, y, w->columns - now - 1 < 4 ? 0 : 4, STYLE_STRONG, "now ");
+		screen_text(out, x + now + 1, y, w->columns - now - 1 < 4 ? 0 : 4, STYLE_STRONG,
+			    "now ");
 	}
 }
 
-static void draw_title(struct screen *out, struct rect at, const struct state *s, uint32_t shown,
-	uint32_t of)
+static void draw_title(struct screen *out, struct rect at, const struct state *s,
+		       uint32_t shown, uint32_t of)
 {
 	char title[96];
 
@@ -238,15 +257,18 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 		snprintf(title, sizeof(title), "Timeline: iteration %llu, %u of %u nodes",
 			 (unsigned long long)s->iteration, shown, of);
 	else
-		snprintf(title, sizeof(title), "Timeline: iteration %llu", (unsigned long long)s->iteration);
-	screen_rule(out, at, title, at.w >= 100 ?
-		    "= forward  # backward  L loss  =x somebody waits  x blocked  . idle  -: planned" :
-		    "=x somebody waits  -: planned");
+		snprintf(title, sizeof(title), "Timeline: iteration %llu",
+			 (unsigned long long)s->iteration);
+	screen_rule(out, at, title,
+		    at.w >= 100 ? "= forward  # backward  L loss  =x somebody waits  x blocked "
+				  " . idle  -: planned"
+				: "=x somebody waits  -: planned");
 }
 
-/* The first row: the page that holds the selected node, so that rows stay where they are; where a
- * stage fits it is shown from its start. */
-static uint32_t first_row(const struct roster *r, const struct state *s, const struct ui *u, int rows)
+/* The first row: the page that holds the selected node, so that rows stay where they are; where
+ * a stage fits it is shown from its start. */
+static uint32_t first_row(const struct roster *r, const struct state *s, const struct ui *u,
+			  int rows)
 {
 	int at = roster_find(r, u->selected);
 	uint32_t stage, start;
@@ -260,8 +282,8 @@ static uint32_t first_row(const struct roster *r, const struct state *s, const s
 	return start + (uint32_t)rows > r->n ? r->n - (uint32_t)rows : start;
 }
 
-void panel_timeline(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
-	const struct roster *r)
+void panel_timeline(struct screen *out, struct rect at, const struct state *s,
+		    const struct ui *u, const struct roster *r)
 {
 	int rows = at.h - 2, lead = at.w >= 95 ? r->digits + 9 : r->digits + 2, columns, each;
 	uint32_t first, shown;
@@ -285,15 +307,16 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s, c
 		int y = at.y + 1 + (int)i * each, x = at.x + lead;
 		unsigned mark = n->see.node == u->selected ? STYLE_REVERSE : 0;
 
-		screen_print(out, at.x, y, r->digits + 1, STYLE_TEXT | mark, "%c%0*u", mark ? '>' : ' ',
-			     r->digits, (unsigned)n->see.node);
+		screen_print(out, at.x, y, r->digits + 1, STYLE_TEXT | mark, "%c%0*u",
+			     mark ? '>' : ' ', r->digits, (unsigned)n->see.node);
 		if (at.w >= 95)
 			screen_print(out, at.x + r->digits + 1, y, 7, STYLE_FAINT, " S%u %.3s",
 				     (unsigned)n->see.stage, n->see.location);
 		screen_put(out, x - 1, y, 0x2502, STYLE_RULE);
 		draw_row(out, x, y, &w, s, n);
 		if (each == 2) {
-			screen_text(out, x - 6, y + 1, 5, STYLE_FAINT, at.w >= 95 ? " plan" : "");
+			screen_text(out, x - 6, y + 1, 5, STYLE_FAINT,
+				    at.w >= 95 ? " plan" : "");
 			screen_put(out, x - 1, y + 1, 0x2502, STYLE_RULE);
 			draw_plan(out, x, y + 1, &w, s, n->see.node, -1);
 		}

@@ -1,4 +1,5 @@
-/* plain.h - the run as lines, appended and never redrawn: for screen readers, dumb terminals, pipes.
+/* plain.h - the run as lines, appended and never redrawn: for screen readers, dumb terminals,
+ * pipes.
  */
 #ifndef TUI_PLAIN_H
 #define TUI_PLAIN_H

@@ -18,8 +18,8 @@ void state_plan_fini(struct state_plan *p)
 	memset(p, 0, sizeof(*p));
 }
 
-/* The predicted tasks, sorted by node (counting sort), each STARTS joined with its ENDS. Per node
- * they come in order, one at a time: the open one is the last of that node. */
+/* The predicted tasks, sorted by node (counting sort), each STARTS joined with its ENDS. Per
+ * node they come in order, one at a time: the open one is the last of that node. */
 static int take_planned(struct state_plan *p, const struct msg_task_event *e, uint32_t n)
 {
 	struct state_segment *tasks = malloc(((size_t)n + 1) * sizeof(*tasks));
@@ -41,8 +41,10 @@ static int take_planned(struct state_plan *p, const struct msg_task_event *e, ui
 		uint32_t node = e[i].node;
 
 		if (e[i].type == WORK_STARTS)
-			tasks[at[node]++] = (struct state_segment){ state_bound_us(e[i].at_us), state_bound_us(e[i].at_us), 0,
-				e[i].microbatch, e[i].kind };
+			tasks[at[node]++] =
+				(struct state_segment){ state_bound_us(e[i].at_us),
+							state_bound_us(e[i].at_us), 0,
+							e[i].microbatch, e[i].kind };
 		else if (e[i].type == WORK_ENDS && at[node] > p->first[node])
 			tasks[at[node] - 1].end_us = state_bound_us(e[i].at_us);
 	}
@@ -107,7 +109,8 @@ static int apply_candidate(struct state *s, const struct msg_see_plan *p)
 		i++;
 	if (i == STATE_CANDIDATES) {
 		state_plan_fini(&s->candidates[0]);
-		memmove(s->candidates, s->candidates + 1, (STATE_CANDIDATES - 1) * sizeof(*s->candidates));
+		memmove(s->candidates, s->candidates + 1,
+			(STATE_CANDIDATES - 1) * sizeof(*s->candidates));
 		memset(&s->candidates[--i], 0, sizeof(*s->candidates));
 		s->n_candidates--;
 	}

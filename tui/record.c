@@ -42,8 +42,9 @@ int record_open(struct record_reader **out, const char *path, struct error *err)
 	}
 	if (!S_ISREG(st.st_mode) || st.st_size < HEAD) {
 		close(fd);
-		return error_set(err, -EINVAL, "%s: no recorded stream (skippipe console --record makes them)",
-				 path);
+		return error_set(
+			err, -EINVAL,
+			"%s: no recorded stream (skippipe console --record makes them)", path);
 	}
 	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	code = errno;

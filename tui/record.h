@@ -1,8 +1,8 @@
 /* record.h - a controller's words kept in a file: what a console saw, to be seen again.
  *
- * The file is a row of (u32 length, i64 at_us, message bytes), little endian, nothing else; at_us
- * is the writing console's clock when the message came. A file that ends in the middle of a
- * message (a console that was killed) is read up to there.
+ * The file is a row of (u32 length, i64 at_us, message bytes), little endian, nothing else;
+ * at_us is the writing console's clock when the message came. A file that ends in the middle of
+ * a message (a console that was killed) is read up to there.
  */
 #ifndef TUI_RECORD_H
 #define TUI_RECORD_H

@@ -13,19 +13,42 @@ struct screen {
 };
 
 static const char *const names[STYLES] = {
-	[STYLE_TEXT] = "text", [STYLE_FAINT] = "faint", [STYLE_STRONG] = "strong",
-	[STYLE_TITLE] = "title", [STYLE_RULE] = "rule", [STYLE_KEY] = "key",
-	[STYLE_FORWARD] = "forward", [STYLE_BACKWARD] = "backward", [STYLE_LOSS] = "loss",
-	[STYLE_EVALUATE] = "evaluate", [STYLE_IDLE] = "idle", [STYLE_BLOCKED] = "blocked",
-	[STYLE_FAILED] = "failed", [STYLE_SLOW] = "slow", [STYLE_JOINING] = "joining",
-	[STYLE_PLANNED] = "planned", [STYLE_TRAVEL] = "travel", [STYLE_GOOD] = "good",
-	[STYLE_WARNING] = "warning", [STYLE_ALERT] = "alert", [STYLE_TRAIN] = "train",
-	[STYLE_VALIDATION] = "validation", [STYLE_MARK] = "mark", [STYLE_LIVE] = "live",
-	[STYLE_LOST] = "lost", [STYLE_BAR_FORWARD] = "bar-forward",
-	[STYLE_BAR_BACKWARD] = "bar-backward", [STYLE_BAR_LOSS] = "bar-loss",
-	[STYLE_BAR_EVALUATE] = "bar-evaluate", [STYLE_BAR_CONTENDED] = "bar-contended",
-	[STYLE_HEAT_0] = "heat-0", [STYLE_HEAT_1] = "heat-1", [STYLE_HEAT_2] = "heat-2",
-	[STYLE_HEAT_3] = "heat-3", [STYLE_HEAT_4] = "heat-4", [STYLE_STALE] = "stale",
+	[STYLE_TEXT] = "text",
+	[STYLE_FAINT] = "faint",
+	[STYLE_STRONG] = "strong",
+	[STYLE_TITLE] = "title",
+	[STYLE_RULE] = "rule",
+	[STYLE_KEY] = "key",
+	[STYLE_FORWARD] = "forward",
+	[STYLE_BACKWARD] = "backward",
+	[STYLE_LOSS] = "loss",
+	[STYLE_EVALUATE] = "evaluate",
+	[STYLE_IDLE] = "idle",
+	[STYLE_BLOCKED] = "blocked",
+	[STYLE_FAILED] = "failed",
+	[STYLE_SLOW] = "slow",
+	[STYLE_JOINING] = "joining",
+	[STYLE_PLANNED] = "planned",
+	[STYLE_TRAVEL] = "travel",
+	[STYLE_GOOD] = "good",
+	[STYLE_WARNING] = "warning",
+	[STYLE_ALERT] = "alert",
+	[STYLE_TRAIN] = "train",
+	[STYLE_VALIDATION] = "validation",
+	[STYLE_MARK] = "mark",
+	[STYLE_LIVE] = "live",
+	[STYLE_LOST] = "lost",
+	[STYLE_BAR_FORWARD] = "bar-forward",
+	[STYLE_BAR_BACKWARD] = "bar-backward",
+	[STYLE_BAR_LOSS] = "bar-loss",
+	[STYLE_BAR_EVALUATE] = "bar-evaluate",
+	[STYLE_BAR_CONTENDED] = "bar-contended",
+	[STYLE_HEAT_0] = "heat-0",
+	[STYLE_HEAT_1] = "heat-1",
+	[STYLE_HEAT_2] = "heat-2",
+	[STYLE_HEAT_3] = "heat-3",
+	[STYLE_HEAT_4] = "heat-4",
+	[STYLE_STALE] = "stale",
 };
 
 const char *style_name(enum style s)
@@ -46,7 +69,8 @@ int style_parse(const char *name, enum style *out)
 
 /* ---- glyphs ---- */
 
-/* Ranges whose glyphs take one column everywhere: what is not here is not worth a broken screen. */
+/* Ranges whose glyphs take one column everywhere: what is not here is not worth a broken
+ * screen. */
 static bool narrow(uint32_t g)
 {
 	return (g >= 0x20 && g < 0x7f) || (g >= 0xa1 && g <= 0x2ff && g != 0xad) ||

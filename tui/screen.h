@@ -1,10 +1,10 @@
 /* screen.h - a picture made of cells: what a view draws into, and what terminal.h shows.
  *
- * A cell is one glyph of one column and a style: a meaning (forward, alert, ...), never a colour;
- * a theme gives it colours at the very end. So views are tested without a terminal.
+ * A cell is one glyph of one column and a style: a meaning (forward, alert, ...), never a
+ * colour; a theme gives it colours at the very end. So views are tested without a terminal.
  *
- * Everything is clipped: drawing outside the picture does nothing. Text from elsewhere is safe to
- * draw: control characters and glyphs that are not one column wide become '?'.
+ * Everything is clipped: drawing outside the picture does nothing. Text from elsewhere is safe
+ * to draw: control characters and glyphs that are not one column wide become '?'.
  */
 #ifndef TUI_SCREEN_H
 #define TUI_SCREEN_H
@@ -15,37 +15,41 @@
 
 enum style {
 	STYLE_TEXT,
-	STYLE_FAINT,     /* labels, units, what matters less */
+	STYLE_FAINT, /* labels, units, what matters less */
 	STYLE_STRONG,
 	STYLE_TITLE,
-	STYLE_RULE,      /* lines between panels */
-	STYLE_KEY,       /* the name of a key */
+	STYLE_RULE, /* lines between panels */
+	STYLE_KEY,  /* the name of a key */
 	STYLE_FORWARD,
 	STYLE_BACKWARD,
-	STYLE_LOSS,      /* the loss task */
+	STYLE_LOSS, /* the loss task */
 	STYLE_EVALUATE,
 	STYLE_IDLE,
-	STYLE_BLOCKED,   /* somebody waits */
+	STYLE_BLOCKED, /* somebody waits */
 	STYLE_FAILED,
 	STYLE_SLOW,
 	STYLE_JOINING,
-	STYLE_PLANNED,   /* what the plan says will be */
-	STYLE_TRAVEL,    /* on a link between two nodes */
+	STYLE_PLANNED, /* what the plan says will be */
+	STYLE_TRAVEL,  /* on a link between two nodes */
 	STYLE_GOOD,
 	STYLE_WARNING,
 	STYLE_ALERT,
-	STYLE_TRAIN,     /* the training loss */
+	STYLE_TRAIN, /* the training loss */
 	STYLE_VALIDATION,
-	STYLE_MARK,      /* S F R under a curve */
-	STYLE_LIVE,      /* the word LIVE */
-	STYLE_LOST,      /* the words that say it is not */
+	STYLE_MARK,        /* S F R under a curve */
+	STYLE_LIVE,        /* the word LIVE */
+	STYLE_LOST,        /* the words that say it is not */
 	STYLE_BAR_FORWARD, /* timeline bars: a background where there are colours */
 	STYLE_BAR_BACKWARD,
 	STYLE_BAR_LOSS,
 	STYLE_BAR_EVALUATE,
 	STYLE_BAR_CONTENDED,
-	STYLE_HEAT_0, STYLE_HEAT_1, STYLE_HEAT_2, STYLE_HEAT_3, STYLE_HEAT_4, /* cold to hot */
-	STYLE_STALE,     /* all of it, when the controller is silent */
+	STYLE_HEAT_0,
+	STYLE_HEAT_1,
+	STYLE_HEAT_2,
+	STYLE_HEAT_3,
+	STYLE_HEAT_4, /* cold to hot */
+	STYLE_STALE,  /* all of it, when the controller is silent */
 	STYLES
 };
 
@@ -57,8 +61,8 @@ enum {
 	STYLE_MEANING = 0xff
 };
 
-const char *style_name(enum style s);                 /* "bar-forward" */
-int style_parse(const char *name, enum style *out);   /* -EINVAL */
+const char *style_name(enum style s);               /* "bar-forward" */
+int style_parse(const char *name, enum style *out); /* -EINVAL */
 
 struct rect {
 	int x, y, w, h;
@@ -93,7 +97,8 @@ int screen_print(struct screen *s, int x, int y, int w, unsigned style, const ch
 /* Changes styles, leaves glyphs: 'and' is kept of the old style, 'or' added. */
 void screen_restyle(struct screen *s, struct rect r, unsigned and, unsigned or);
 
-/* A line across the top of r with a title in it: -[title]-----. An optional second, at the right. */
+/* A line across the top of r with a title in it: -[title]-----. An optional second, at the
+ * right. */
 void screen_rule(struct screen *s, struct rect r, const char *title, const char *right);
 void screen_vertical(struct screen *s, int x, int y, int h); /* the line between two panels */
 void screen_box(struct screen *s, struct rect r, const char *title); /* cleared inside */

@@ -65,8 +65,8 @@ static int grow(void **array, size_t *n, size_t *room, size_t size, size_t most)
  *
  * Times from outside are brought into a range whose differences and sums cannot overflow. */
 
-/* A new run starts from nothing; the same run (a console that attaches again) keeps what it has,
- * and the snapshot overwrites it piece by piece. */
+/* A new run starts from nothing; the same run (a console that attaches again) keeps what it
+ * has, and the snapshot overwrites it piece by piece. */
 static void apply_run(struct state *s, const struct msg_see_run *r)
 {
 	if (s->have_run && s->run.run != r->run) {
@@ -114,7 +114,8 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 			struct state_segment *g =
 				&node->segments[(node->n_segments - 1) % STATE_SEGMENTS];
 
-			g->end_us = node->see.since_us > g->start_us ? node->see.since_us : g->start_us;
+			g->end_us = node->see.since_us > g->start_us ? node->see.since_us
+								     : g->start_us;
 			node->running = false;
 		}
 		node->n_queue = 0;
@@ -139,7 +140,8 @@ static int apply_iteration(struct state *s, const struct msg_see_iteration *it)
 		return rc;
 	if (i > s->n_iterations)
 		i = s->n_iterations;
-	memmove(&s->iterations[i + 1], &s->iterations[i], (s->n_iterations - i) * sizeof(*s->iterations));
+	memmove(&s->iterations[i + 1], &s->iterations[i],
+		(s->n_iterations - i) * sizeof(*s->iterations));
 	s->iterations[i] = *it;
 	s->n_iterations++;
 	return 0;
@@ -236,8 +238,9 @@ static int apply_links(struct state *s, const struct msg_see_links *l)
 	size_t known = s->n_links;
 
 	for (uint32_t i = 0; i < l->n_links; i++) {
-		struct msg_link *have = known == 0 ? NULL : bsearch(&l->links[i], s->links, known,
-			sizeof(*have), compare_link);
+		struct msg_link *have = known == 0 ? NULL
+						   : bsearch(&l->links[i], s->links, known,
+							     sizeof(*have), compare_link);
 		int rc;
 
 		if (have) {
@@ -390,32 +393,35 @@ double state_plan_s(const struct state *s, int64_t real_us)
 
 const char *state_phase_name(enum run_phase p)
 {
-	static const char *const names[] = { "gathering", "planning", "computing", "reducing",
-		"committing", "evaluating", "paused", "stalled", "finished" };
+	static const char *const names[] = { "gathering", "planning",   "computing",
+					     "reducing",  "committing", "evaluating",
+					     "paused",    "stalled",    "finished" };
 
 	return p <= PHASE_FINISHED ? names[p] : "?";
 }
 
 const char *state_node_name(enum node_state n)
 {
-	static const char *const names[] = { "absent", "joining", "syncing", "live", "suspect",
-		"FAILED", "DEAD" };
+	static const char *const names[] = { "absent",  "joining", "syncing", "live",
+					     "suspect", "FAILED",  "DEAD" };
 
 	return n <= NODE_DEAD ? names[n] : "?";
 }
 
 const char *state_fault_name(enum fault_kind k)
 {
-	static const char *const names[] = { "none", "kill", "hang", "slow-node", "slow-link", "loss",
-		"partition", "corrupt" };
+	static const char *const names[] = { "none",      "kill", "hang",      "slow-node",
+					     "slow-link", "loss", "partition", "corrupt" };
 
 	return k <= FAULT_CORRUPT ? names[k] : "?";
 }
 
 const char *state_verb_name(enum command_verb v)
 {
-	static const char *const names[] = { "skip", "fail", "recover", "inject", "heal", "heal-all",
-		"pause", "resume", "step", "arm", "acknowledge", "undo", "stop", "compare", "seek", "speed" };
+	static const char *const names[] = { "skip", "fail",     "recover",     "inject",
+					     "heal", "heal-all", "pause",       "resume",
+					     "step", "arm",      "acknowledge", "undo",
+					     "stop", "compare",  "seek",        "speed" };
 
 	return v <= COMMAND_SPEED ? names[v] : "?";
 }

@@ -1,8 +1,8 @@
 /* state.h - what the console knows of a run: the fold of the controller's messages.
  *
  * Pure: no clock, no screen, no socket. state_apply takes messages in the order they came; the
- * same messages give the same state. Microbatches' positions, queues and collisions are not told
- * but derived here, from task events and routes (tasks.c).
+ * same messages give the same state. Microbatches' positions, queues and collisions are not
+ * told but derived here, from task events and routes (tasks.c).
  *
  * Times are microseconds on the controller's clock. The struct is plain and read by every view;
  * only state.c, plans.c and tasks.c write it. Everything is bounded: rings keep the newest.
@@ -72,7 +72,13 @@ struct state_hop {
 	uint32_t blocker;
 };
 
-enum flight_phase { FLIGHT_UNBORN, FLIGHT_WAITING, FLIGHT_RUNNING, FLIGHT_TRAVELLING, FLIGHT_DONE };
+enum flight_phase {
+	FLIGHT_UNBORN,
+	FLIGHT_WAITING,
+	FLIGHT_RUNNING,
+	FLIGHT_TRAVELLING,
+	FLIGHT_DONE
+};
 
 /* One microbatch of the iteration under way. Chain positions are those of struct msg_route. */
 struct state_flight {
@@ -94,10 +100,11 @@ struct state_plan {
 	struct msg_see_plan see; /* its arrays are not kept here: all NULL, counts 0 */
 	uint32_t visits[MSG_STAGES];
 	uint32_t n_routes;
-	uint32_t paths_changed;  /* against the plan before; a candidate's: against the one in force */
+	uint32_t paths_changed; /* against the plan before; a candidate's: against the one in
+				   force */
 	/* Predicted tasks by node: those of node i are [first[i], first[i + 1]). Times from the
 	 * iteration's start. */
-	uint32_t *first;         /* (MSG_NODES + 1) */
+	uint32_t *first; /* (MSG_NODES + 1) */
 	struct state_segment *tasks;
 	uint32_t n_tasks;
 };
@@ -106,10 +113,10 @@ struct state {
 	bool have_run, synced;
 	struct msg_see_run run;
 	struct msg_see_status status;
-	uint64_t sequence;  /* of the last message */
-	uint64_t gaps;      /* messages that never came */
-	bool resync;        /* one is missing: attach again */
-	uint64_t applied;   /* messages ever */
+	uint64_t sequence; /* of the last message */
+	uint64_t gaps;     /* messages that never came */
+	bool resync;       /* one is missing: attach again */
+	uint64_t applied;  /* messages ever */
 
 	struct state_node *nodes; /* (MSG_NODES) */
 	uint32_t n_nodes;         /* 1 + the highest known id, at least run.n_nodes */
@@ -127,7 +134,8 @@ struct state {
 
 	struct state_wait collisions[STATE_COLLISIONS]; /* ended ones, newest last, a ring */
 	uint64_t n_collisions;
-	uint32_t iteration_collisions; /* of the iteration under way, those that stand included */
+	uint32_t iteration_collisions; /* of the iteration under way, those that stand included
+					*/
 	int64_t iteration_wait_us;     /* of those that have ended */
 
 	struct msg_see_iteration *iterations; /* ascending */
@@ -182,7 +190,8 @@ uint32_t state_waiting(const struct state *s);
 bool state_is_slow(const struct state *s, const struct state_node *n);
 /* Median of |measured/predicted - 1| over the newest `most` iterations; *n how many. */
 float state_prediction_error(const struct state *s, size_t most, uint32_t *n);
-const struct state_plan *state_candidate(const struct state *s, const char *name); /* NULL none */
+const struct state_plan *state_candidate(const struct state *s,
+					 const char *name); /* NULL none */
 const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t to);
 /* Notes that stand: warnings and alerts not acknowledged. */
 uint32_t state_alerts(const struct state *s);

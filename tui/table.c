@@ -13,13 +13,15 @@ static int width_of(const struct table *t, const bool *shown)
 	return w;
 }
 
-void table_open(struct table *t, struct screen *out, struct rect at, const struct table_column *columns,
-	int n)
+void table_open(struct table *t, struct screen *out, struct rect at,
+		const struct table_column *columns, int n)
 {
 	bool shown[TABLE_COLUMNS];
 	int x = at.x, last = 0;
 
-	*t = (struct table){ .columns = columns, .n = n < TABLE_COLUMNS ? n : TABLE_COLUMNS, .at = at };
+	*t = (struct table){ .columns = columns,
+			     .n = n < TABLE_COLUMNS ? n : TABLE_COLUMNS,
+			     .at = at };
 	for (int i = 0; i < t->n; i++)
 		shown[i] = true;
 	for (int rank = 0; rank < 9; rank++)
@@ -44,11 +46,12 @@ void table_open(struct table *t, struct screen *out, struct rect at, const struc
 void table_row(const struct table *t, struct screen *out, int row, unsigned style)
 {
 	if (row + 1 < t->at.h)
-		screen_fill(out, (struct rect){ t->at.x, t->at.y + 1 + row, t->at.w, 1 }, ' ', style);
+		screen_fill(out, (struct rect){ t->at.x, t->at.y + 1 + row, t->at.w, 1 }, ' ',
+			    style);
 }
 
 void table_cell(const struct table *t, struct screen *out, int row, int column, unsigned style,
-	const char *format, ...)
+		const char *format, ...)
 {
 	char text[256];
 	va_list args;
@@ -62,7 +65,8 @@ void table_cell(const struct table *t, struct screen *out, int row, int column, 
 	n = screen_columns(text);
 	if (t->columns[column].right && n < t->columns[column].width)
 		shift = t->columns[column].width - n;
-	screen_text(out, t->x[column] + shift, t->at.y + 1 + row, t->w[column] - shift, style, text);
+	screen_text(out, t->x[column] + shift, t->at.y + 1 + row, t->w[column] - shift, style,
+		    text);
 }
 
 int table_first(int n, int rows, int selected)

@@ -1,8 +1,9 @@
 /* Task events become: what each node runs and ran, who waits there, where each microbatch is.
  *
  * Events come in batches, merged from many agents: of one node in order, of different nodes not
- * quite. So a node's record simply follows its events, while a microbatch only ever moves forward
- * along its chain: an ENDS that comes after the next hop's STARTS still sets its time, no more.
+ * quite. So a node's record simply follows its events, while a microbatch only ever moves
+ * forward along its chain: an ENDS that comes after the next hop's STARTS still sets its time,
+ * no more.
  */
 #include "tui/state.h"
 
@@ -88,8 +89,8 @@ uint32_t state_waiting(const struct state *s)
 	return n;
 }
 
-/* A microbatch that runs again may do so on nodes of which nobody told: one of the same stage takes
- * the place of the one that was planned. */
+/* A microbatch that runs again may do so on nodes of which nobody told: one of the same stage
+ * takes the place of the one that was planned. */
 static void take_detour(const struct state *s, struct state_flight *f, uint16_t node)
 {
 	for (uint32_t h = 0; h < f->n_hops; h++)
@@ -178,7 +179,8 @@ int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t 
 }
 
 /* Moves a microbatch to (position, phase) unless it is further already. */
-static void advance(struct state_flight *f, uint32_t position, enum flight_phase phase, int64_t at_us)
+static void advance(struct state_flight *f, uint32_t position, enum flight_phase phase,
+		    int64_t at_us)
 {
 	if (position < f->position || (position == f->position && phase < f->phase))
 		return;
@@ -222,7 +224,8 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 		f->chain[p].ended_us = e->at_us;
 		if (e->kind == WORK_LOSS)
 			f->loss = e->loss;
-		advance(f, (uint32_t)p, (uint32_t)p == 2 * f->n_hops ? FLIGHT_DONE : FLIGHT_TRAVELLING,
+		advance(f, (uint32_t)p,
+			(uint32_t)p == 2 * f->n_hops ? FLIGHT_DONE : FLIGHT_TRAVELLING,
 			e->at_us);
 	}
 }
@@ -238,8 +241,8 @@ static bool is_first(const struct state *s, const struct msg_task_event *e)
 
 static void enqueue(struct state *s, struct state_node *n, const struct msg_task_event *e)
 {
-	struct state_wait w = { e->at_us, INT64_MAX, s->iteration, e->microbatch, e->blocker,
-		e->node, e->kind, is_first(s, e) };
+	struct state_wait w = { e->at_us,   INT64_MAX, s->iteration, e->microbatch,
+				e->blocker, e->node,   e->kind,      is_first(s, e) };
 
 	for (uint32_t i = 0; i < n->n_queue; i++)
 		if (n->queue[i].microbatch == e->microbatch && n->queue[i].kind == e->kind)
@@ -275,13 +278,14 @@ static void dequeue(struct state *s, struct state_node *n, const struct msg_task
 
 static void start_segment(struct state *s, struct state_node *n, const struct msg_task_event *e)
 {
-	struct state_segment *open = n->running ?
-		&n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
+	struct state_segment *open =
+		n->running ? &n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
 
 	if (open) /* its end was never told */
 		open->end_us = e->at_us > open->start_us ? e->at_us : open->start_us;
-	n->segments[n->n_segments++ % STATE_SEGMENTS] = (struct state_segment){ e->at_us, INT64_MAX,
-		s->iteration, e->microbatch, e->kind };
+	n->segments[n->n_segments++ % STATE_SEGMENTS] =
+		(struct state_segment){ e->at_us, INT64_MAX, s->iteration, e->microbatch,
+					e->kind };
 	n->running = true;
 }
 
@@ -345,8 +349,8 @@ static void begin_iteration(struct state *s, uint64_t iteration)
 	}
 	for (uint32_t i = 0; i < s->n_nodes; i++) {
 		struct state_node *n = &s->nodes[i];
-		struct state_segment *open = n->running ?
-			&n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
+		struct state_segment *open =
+			n->running ? &n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
 
 		n->n_queue = n->queue_overflow = 0;
 		if (open)

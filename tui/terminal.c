@@ -24,8 +24,8 @@ struct terminal {
 	bool colour, mouse, pasting;
 	int pairs[STYLES];
 	int w, h;
-	struct cell *shown;    /* (h, w) */
-	bool fresh;            /* nothing of what is shown is known */
+	struct cell *shown; /* (h, w) */
+	bool fresh;         /* nothing of what is shown is known */
 	char paste[PASTE_MOST];
 	size_t n_paste;
 };
@@ -104,13 +104,16 @@ bool terminal_shows_braille(void)
 
 /* ---- colours ---- */
 
-/* A colour of the 256 on a terminal that has fewer: the nearest of the first sixteen, or eight. */
+/* A colour of the 256 on a terminal that has fewer: the nearest of the first sixteen, or eight.
+ */
 static short fit(int colour)
 {
-	static const unsigned char rgb[16][3] = { { 0, 0, 0 }, { 170, 0, 0 }, { 0, 170, 0 },
-		{ 170, 130, 0 }, { 0, 0, 170 }, { 170, 0, 170 }, { 0, 170, 170 }, { 170, 170, 170 },
-		{ 85, 85, 85 }, { 255, 85, 85 }, { 85, 255, 85 }, { 255, 255, 85 }, { 85, 85, 255 },
-		{ 255, 85, 255 }, { 85, 255, 255 }, { 255, 255, 255 } };
+	static const unsigned char rgb[16][3] = {
+		{ 0, 0, 0 },     { 170, 0, 0 },    { 0, 170, 0 },    { 170, 130, 0 },
+		{ 0, 0, 170 },   { 170, 0, 170 },  { 0, 170, 170 },  { 170, 170, 170 },
+		{ 85, 85, 85 },  { 255, 85, 85 },  { 85, 255, 85 },  { 255, 255, 85 },
+		{ 85, 85, 255 }, { 255, 85, 255 }, { 85, 255, 255 }, { 255, 255, 255 }
+	};
 	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
 	int r, g, b, best = 0, least = 1 << 30, n = COLORS >= 16 ? 16 : 8;
 
@@ -145,7 +148,8 @@ void terminal_theme(struct terminal *t, const struct theme *theme)
 		const struct theme_style *s = &theme->styles[i];
 
 		t->pairs[i] = 0;
-		if (!t->colour || (s->fg == THEME_DEFAULT && s->bg == THEME_DEFAULT) || i + 1 >= COLOR_PAIRS)
+		if (!t->colour || (s->fg == THEME_DEFAULT && s->bg == THEME_DEFAULT) ||
+		    i + 1 >= COLOR_PAIRS)
 			continue;
 		if (init_extended_pair(i + 1, s->fg == THEME_DEFAULT ? -1 : fit(s->fg),
 				       s->bg == THEME_DEFAULT ? -1 : fit(s->bg)) == OK)
@@ -197,7 +201,8 @@ static void begin_curses(struct terminal *t)
 	}
 }
 
-int terminal_open(struct terminal **out, const struct theme *theme, bool colour, struct error *err)
+int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
+		  struct error *err)
 {
 	const char *term = getenv("TERM");
 	struct terminal *t;
@@ -218,7 +223,8 @@ int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 		endwin();
 		delscreen(t->curses);
 		free(t);
-		return error_set(err, -ENOTSUP, "TERM=%s cannot place the cursor", term ? term : "");
+		return error_set(err, -ENOTSUP, "TERM=%s cannot place the cursor",
+				 term ? term : "");
 	}
 	t->colour = colour;
 	arm_rescue();
@@ -252,7 +258,9 @@ void terminal_mouse(struct terminal *t, bool on)
 {
 	t->mouse = on;
 	mouseinterval(0);
-	mousemask(on ? BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
+	mousemask(on ? BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED
+		     : 0,
+		  NULL);
 }
 
 /* ---- showing ---- */

@@ -1,8 +1,8 @@
 /* terminal.h - the real screen, keyboard and mouse: the only file that knows ncurses.
  *
- * Whatever ends the program gives the terminal back: terminal_close on the ordinary ways out, and
- * on SEGV, FPE, ABRT, BUS, ILL and QUIT a handler that only writes a fixed string, resets the
- * line discipline and raises the signal again. One terminal a process.
+ * Whatever ends the program gives the terminal back: terminal_close on the ordinary ways out,
+ * and on SEGV, FPE, ABRT, BUS, ILL and QUIT a handler that only writes a fixed string, resets
+ * the line discipline and raises the signal again. One terminal a process.
  */
 #ifndef TUI_TERMINAL_H
 #define TUI_TERMINAL_H
@@ -22,7 +22,8 @@ bool terminal_shows_braille(void);
 
 /* colour false: attributes only (NO_COLOR). -ENOTTY: standard input or output is no terminal;
  * -ENOTSUP: TERM cannot place the cursor (use plain lines); -EINVAL: TERM is unknown. */
-int terminal_open(struct terminal **out, const struct theme *theme, bool colour, struct error *err);
+int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
+		  struct error *err);
 void terminal_close(struct terminal *t); /* NULL is allowed */
 void terminal_theme(struct terminal *t, const struct theme *theme);
 void terminal_mouse(struct terminal *t, bool on);

@@ -10,23 +10,25 @@
 #include "tui/json_line.h"
 
 static const char *const colour_names[16] = {
-	"black", "red", "green", "yellow", "blue", "magenta", "cyan", "white", "bright-black",
-	"bright-red", "bright-green", "bright-yellow", "bright-blue", "bright-magenta",
-	"bright-cyan", "bright-white",
+	"black",        "red",           "green",       "yellow",         "blue",
+	"magenta",      "cyan",          "white",       "bright-black",   "bright-red",
+	"bright-green", "bright-yellow", "bright-blue", "bright-magenta", "bright-cyan",
+	"bright-white",
 };
 
 static const struct {
 	const char *name;
 	uint8_t bit;
 } attribute_names[] = {
-	{ "bold", THEME_BOLD }, { "dim", THEME_DIM }, { "underline", THEME_UNDERLINE },
-	{ "reverse", THEME_REVERSE }, { "italic", THEME_ITALIC },
+	{ "bold", THEME_BOLD },           { "dim", THEME_DIM },
+	{ "underline", THEME_UNDERLINE }, { "reverse", THEME_REVERSE },
+	{ "italic", THEME_ITALIC },
 };
 
 void theme_plain(struct theme *out)
 {
-	static const uint8_t bold[] = { STYLE_STRONG, STYLE_TITLE, STYLE_KEY, STYLE_FAILED,
-		STYLE_BLOCKED, STYLE_ALERT, STYLE_LIVE, STYLE_MARK };
+	static const uint8_t bold[] = { STYLE_STRONG,  STYLE_TITLE, STYLE_KEY,  STYLE_FAILED,
+					STYLE_BLOCKED, STYLE_ALERT, STYLE_LIVE, STYLE_MARK };
 
 	memset(out, 0, sizeof(*out));
 	snprintf(out->name, sizeof(out->name), "plain");
@@ -83,9 +85,11 @@ static int parse_colour(const json_t *v, int16_t *out)
 			return 0;
 		}
 	}
-	if (text[0] == '#' && strlen(text) == 7 && strspn(text + 1, "0123456789abcdefABCDEF") == 6 &&
+	if (text[0] == '#' && strlen(text) == 7 &&
+	    strspn(text + 1, "0123456789abcdefABCDEF") == 6 &&
 	    sscanf(text + 1, "%x", &rgb) == 1) {
-		*out = (int16_t)nearest((int)(rgb >> 16), (int)(rgb >> 8 & 255), (int)(rgb & 255));
+		*out = (int16_t)nearest((int)(rgb >> 16), (int)(rgb >> 8 & 255),
+					(int)(rgb & 255));
 		return 0;
 	}
 	return -EINVAL;
@@ -99,11 +103,13 @@ static int parse_attributes(const json_t *v, uint8_t *out)
 
 	if (!json_is_array(v))
 		return -EINVAL;
-	json_array_foreach(v, i, one) {
+	json_array_foreach(v, i, one)
+	{
 		const char *text = json_string_value(one);
 		uint8_t bit = 0;
 
-		for (size_t a = 0; text && a < sizeof(attribute_names) / sizeof(attribute_names[0]); a++)
+		for (size_t a = 0;
+		     text && a < sizeof(attribute_names) / sizeof(attribute_names[0]); a++)
 			if (strcmp(text, attribute_names[a].name) == 0)
 				bit = attribute_names[a].bit;
 		if (!bit)
@@ -114,8 +120,8 @@ static int parse_attributes(const json_t *v, uint8_t *out)
 	return 0;
 }
 
-static int parse_style(struct theme_style *out, const char *file, const char *json, const char *style,
-	const json_t *v, struct error *err)
+static int parse_style(struct theme_style *out, const char *file, const char *json,
+		       const char *style, const json_t *v, struct error *err)
 {
 	const char *key;
 	const json_t *one;
@@ -123,7 +129,8 @@ static int parse_style(struct theme_style *out, const char *file, const char *js
 	if (!json_is_object(v))
 		return error_set(err, -EINVAL, "%s:%d: styles.%s: an object was expected", file,
 				 json_line(json, style), style);
-	json_object_foreach((json_t *)(uintptr_t)v, key, one) {
+	json_object_foreach((json_t *)(uintptr_t)v, key, one)
+	{
 		int rc;
 
 		if (strcmp(key, "fg") == 0)
@@ -133,31 +140,37 @@ static int parse_style(struct theme_style *out, const char *file, const char *js
 		else if (strcmp(key, "attributes") == 0)
 			rc = parse_attributes(one, &out->attributes);
 		else
-			return error_set(err, -EINVAL, "%s:%d: styles.%s.%s: unknown key (fg, bg, attributes)",
-					 file, json_line(json, style), style, key);
+			return error_set(
+				err, -EINVAL,
+				"%s:%d: styles.%s.%s: unknown key (fg, bg, attributes)", file,
+				json_line(json, style), style, key);
 		if (rc != 0)
-			return error_set(err, rc, "%s:%d: styles.%s.%s: expected %s", file,
-					 json_line(json, style), style, key, key[0] == 'a' ?
-					 "a list of bold, dim, underline, reverse, italic" :
-					 "default, a colour's name, 0..255 or \"#rrggbb\"");
+			return error_set(
+				err, rc, "%s:%d: styles.%s.%s: expected %s", file,
+				json_line(json, style), style, key,
+				key[0] == 'a'
+					? "a list of bold, dim, underline, reverse, italic"
+					: "default, a colour's name, 0..255 or \"#rrggbb\"");
 	}
 	return 0;
 }
 
-static int parse_styles(struct theme *t, const char *file, const char *json, const json_t *styles,
-	struct error *err)
+static int parse_styles(struct theme *t, const char *file, const char *json,
+			const json_t *styles, struct error *err)
 {
 	const char *key;
 	const json_t *one;
 
 	if (!json_is_object(styles))
 		return error_set(err, -EINVAL, "%s: styles: an object was expected", file);
-	json_object_foreach((json_t *)(uintptr_t)styles, key, one) {
+	json_object_foreach((json_t *)(uintptr_t)styles, key, one)
+	{
 		enum style which;
 		int rc;
 
 		if (style_parse(key, &which) != 0)
-			return error_set(err, -EINVAL, "%s:%d: styles.%s: there is no such style", file,
+			return error_set(err, -EINVAL,
+					 "%s:%d: styles.%s: there is no such style", file,
 					 json_line(json, key), key);
 		rc = parse_style(&t->styles[which], file, json, key, one, err);
 		if (rc != 0)
@@ -167,21 +180,25 @@ static int parse_styles(struct theme *t, const char *file, const char *json, con
 }
 
 static int parse_root(struct theme *t, const char *file, const char *json, const json_t *root,
-	struct error *err)
+		      struct error *err)
 {
 	const char *format = json_string_value(json_object_get(root, "format"));
 	const char *name = json_string_value(json_object_get(root, "name"));
 	const char *key;
 	const json_t *one;
 
-	json_object_foreach((json_t *)(uintptr_t)root, key, one)
-		if (strcmp(key, "format") != 0 && strcmp(key, "name") != 0 && strcmp(key, "styles") != 0)
-			return error_set(err, -EINVAL, "%s:%d: %s: unknown key (format, name, styles)",
-					 file, json_line(json, key), key);
+	json_object_foreach((json_t *)(uintptr_t)root, key, one) if (
+		strcmp(key, "format") != 0 && strcmp(key, "name") != 0 &&
+		strcmp(key, "styles") !=
+			0) return error_set(err, -EINVAL,
+					    "%s:%d: %s: unknown key (format, name, styles)",
+					    file, json_line(json, key), key);
 	if (!format || strcmp(format, "skippipe.theme/1") != 0)
-		return error_set(err, -EINVAL, "%s: format: \"skippipe.theme/1\" was expected", file);
+		return error_set(err, -EINVAL, "%s: format: \"skippipe.theme/1\" was expected",
+				 file);
 	if (!name || !*name || strlen(name) >= sizeof(t->name))
-		return error_set(err, -EINVAL, "%s: name: a text of 1 to %zu bytes was expected", file,
+		return error_set(err, -EINVAL,
+				 "%s: name: a text of 1 to %zu bytes was expected", file,
 				 sizeof(t->name) - 1);
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	return parse_styles(t, file, json, json_object_get(root, "styles"), err);
@@ -218,7 +235,8 @@ int theme_load(struct theme *out, const char *path, struct error *err)
 	return rc;
 }
 
-int theme_find(struct theme *out, const char *name, const char *const *folders, struct error *err)
+int theme_find(struct theme *out, const char *name, const char *const *folders,
+	       struct error *err)
 {
 	size_t n = strlen(name);
 
@@ -228,12 +246,15 @@ int theme_find(struct theme *out, const char *name, const char *const *folders, 
 		char path[4096];
 		int rc;
 
-		if (snprintf(path, sizeof(path), "%s/%s.json", *folders, name) >= (int)sizeof(path))
+		if (snprintf(path, sizeof(path), "%s/%s.json", *folders, name) >=
+		    (int)sizeof(path))
 			continue;
 		rc = theme_load(out, path, err);
 		if (rc != -ENOENT)
 			return rc;
 	}
-	return error_set(err, -ENOENT, "no theme \"%s\" (shipped: default, light, mono, "
-		"colour-blind-safe, solarized, high-contrast)", name);
+	return error_set(err, -ENOENT,
+			 "no theme \"%s\" (shipped: default, light, mono, "
+			 "colour-blind-safe, solarized, high-contrast)",
+			 name);
 }

@@ -81,11 +81,14 @@ static uint64_t post(struct ui *u, struct msg_command c)
 	return c.id;
 }
 
-/* The lease may be ours already without our knowing it (a console that was started again), so the
- * controller is asked even where somebody seems to hold it: it says no with a name and a time. */
+/* The lease may be ours already without our knowing it (a console that was started again), so
+ * the controller is asked even where somebody seems to hold it: it says no with a name and a
+ * time. */
 static void ask_lease(struct ui *u, const struct state *s, struct msg_command then)
 {
-	struct msg_command arm = { .verb = COMMAND_ARM, .node = -1, .peer = -1, .value = LEASE_S };
+	struct msg_command arm = {
+		.verb = COMMAND_ARM, .node = -1, .peer = -1, .value = LEASE_S
+	};
 
 	(void)s;
 	u->waiting = then;
@@ -99,13 +102,15 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 {
 	if (u->link != UI_LIVE) {
 		if (!*c.text)
-			ui_say(u, STYLE_WARNING, "not sent: %s", u->link == UI_RECORDED ?
-			       "this is a recorded run" : "the controller cannot be reached");
+			ui_say(u, STYLE_WARNING, "not sent: %s",
+			       u->link == UI_RECORDED ? "this is a recorded run"
+						      : "the controller cannot be reached");
 		return 0;
 	}
 	if (u->behind_us > 0) {
 		if (!*c.text)
-			ui_say(u, STYLE_WARNING, "not sent: the picture is of the past; L goes to now");
+			ui_say(u, STYLE_WARNING,
+			       "not sent: the picture is of the past; L goes to now");
 		return 0;
 	}
 	if (strcmp(c.text, "preview") == 0)
@@ -120,7 +125,8 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	}
 	if (c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK)
 		return post(u, c);
-	if (c.verb != COMMAND_ACK && !s->run.replay && (!ui_lease_is_ours(u, s) || s->status.lease_us < 5000000)) {
+	if (c.verb != COMMAND_ACK && !s->run.replay &&
+	    (!ui_lease_is_ours(u, s) || s->status.lease_us < 5000000)) {
 		ask_lease(u, s, c);
 		return 0;
 	}
@@ -141,9 +147,11 @@ static void heard_reply(struct ui *u, const struct msg_see_reply *r)
 		u->armed = r->status == 0;
 	}
 	if (r->status != 0) {
-		ui_say(u, STYLE_ALERT, "refused: %s", *r->text ? r->text : strerror(-r->status));
+		ui_say(u, STYLE_ALERT, "refused: %s",
+		       *r->text ? r->text : strerror(-r->status));
 	} else if (had) {
-		ui_say(u, STYLE_WARNING, "the operator's lease is ours (:arm off gives it back); %s sent",
+		ui_say(u, STYLE_WARNING,
+		       "the operator's lease is ours (:arm off gives it back); %s sent",
 		       state_verb_name(u->waiting.verb));
 		post(u, u->waiting);
 	} else if (*r->text) {

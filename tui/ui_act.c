@@ -1,4 +1,5 @@
-/* What an action does: moving the selection, acts on the run, the cursor in time, the console. */
+/* What an action does: moving the selection, acts on the run, the cursor in time, the console.
+ */
 #include "tui/ui.h"
 
 #include <stdio.h>
@@ -15,15 +16,15 @@ static void list_candidates(struct ui *u, const struct state *s)
 	memset(u->candidates, 0, sizeof(u->candidates));
 	u->n_candidates = 0;
 	for (uint32_t k = 0; k + 1 < s->run.n_stages && k + 1 < STATE_CANDIDATES; k++)
-		snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name), "best %u/%u", k,
-			 s->run.n_stages);
-	snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name), "dtfm 0/%u",
-		 s->run.n_stages);
+		snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name),
+			 "best %u/%u", k, s->run.n_stages);
+	snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name),
+		 "dtfm 0/%u", s->run.n_stages);
 	u->candidates_epoch = s->plan.see.epoch;
 }
 
-/* The controller plans them one after another, in the background: it has a run to look after. What
- * is not possible gets no answer; it is asked for twice. */
+/* The controller plans them one after another, in the background: it has a run to look after.
+ * What is not possible gets no answer; it is asked for twice. */
 void ui_ask_candidates(struct ui *u, const struct state *s, bool anew)
 {
 	if (anew || u->candidates_epoch != s->plan.see.epoch || u->n_candidates == 0)
@@ -31,7 +32,9 @@ void ui_ask_candidates(struct ui *u, const struct state *s, bool anew)
 	for (uint32_t k = 0; k < u->n_candidates; k++) {
 		struct ui_candidate *one = &u->candidates[k];
 		const struct state_plan *p = state_candidate(s, one->name);
-		struct msg_command c = { .verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = k };
+		struct msg_command c = {
+			.verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = k
+		};
 
 		if (p && p->see.epoch == s->plan.see.epoch && one->id)
 			continue;
@@ -41,7 +44,8 @@ void ui_ask_candidates(struct ui *u, const struct state *s, bool anew)
 			continue;
 		if (k + 1 == u->n_candidates)
 			c.value = 0;
-		snprintf(c.text, sizeof(c.text), "%.*s", (int)strcspn(one->name, " "), one->name);
+		snprintf(c.text, sizeof(c.text), "%.*s", (int)strcspn(one->name, " "),
+			 one->name);
 		one->id = ui_send(u, s, c);
 		one->asked_us = u->local_us;
 		one->asked++;
@@ -149,15 +153,19 @@ static void follow(struct ui *u, const struct state *s)
 		u->following = true;
 		u->follow = state_newest(n)->microbatch;
 	} else {
-		ui_say(u, STYLE_TEXT, "n%02u has had no microbatch; :follow N follows any", u->selected);
+		ui_say(u, STYLE_TEXT, "n%02u has had no microbatch; :follow N follows any",
+		       u->selected);
 	}
 }
 
 /* ---- acts without a dialog ---- */
 
-static void act_simple(struct ui *u, const struct state *s, enum command_verb verb, int64_t value)
+static void act_simple(struct ui *u, const struct state *s, enum command_verb verb,
+		       int64_t value)
 {
-	struct msg_command c = { .verb = (uint8_t)verb, .node = -1, .peer = -1, .value = value };
+	struct msg_command c = {
+		.verb = (uint8_t)verb, .node = -1, .peer = -1, .value = value
+	};
 
 	ui_send(u, s, c);
 }
@@ -192,18 +200,24 @@ static void open_prompt(struct ui *u, enum prompt prompt)
 /* Views whose rows are no nodes: the chosen microbatch, or how far it is scrolled. */
 static bool move_rows(struct ui *u, const struct state *s, enum action a)
 {
-	int by = a == ACTION_UP || a == ACTION_PREVIOUS || a == ACTION_FIND_PREVIOUS ? -1 :
-		 a == ACTION_PAGE_UP ? -10 : a == ACTION_PAGE_DOWN ? 10 : a == ACTION_FIRST ? -1000000 :
-		 a == ACTION_LAST_ROW ? 1000000 : 1;
+	int by = a == ACTION_UP || a == ACTION_PREVIOUS || a == ACTION_FIND_PREVIOUS ? -1
+		 : a == ACTION_PAGE_UP                                               ? -10
+		 : a == ACTION_PAGE_DOWN                                             ? 10
+		 : a == ACTION_FIRST                                                 ? -1000000
+		 : a == ACTION_LAST_ROW                                              ? 1000000
+										     : 1;
 	int64_t n = u->view == VIEW_MICROBATCHES ? s->n_flights : (int64_t)s->n_notes;
-	int64_t at = (u->view == VIEW_MICROBATCHES ? (int64_t)u->follow : u->scroll[u->view]) + by;
+	int64_t at =
+		(u->view == VIEW_MICROBATCHES ? (int64_t)u->follow : u->scroll[u->view]) + by;
 
 	if (u->view == VIEW_COMPARE && u->n_candidates > 0) {
-		u->compare = (u->compare + u->n_candidates + (a == ACTION_LEFT || by < 0 ? -1u : 1u)) %
-			u->n_candidates;
+		u->compare = (u->compare + u->n_candidates +
+			      (a == ACTION_LEFT || by < 0 ? -1u : 1u)) %
+			     u->n_candidates;
 		return true;
 	}
-	if ((u->view != VIEW_MICROBATCHES && u->view != VIEW_JOURNAL) || a == ACTION_LEFT || a == ACTION_RIGHT)
+	if ((u->view != VIEW_MICROBATCHES && u->view != VIEW_JOURNAL) || a == ACTION_LEFT ||
+	    a == ACTION_RIGHT)
 		return false;
 	at = at >= n ? n - 1 : at;
 	at = at < 0 ? 0 : at;
@@ -316,7 +330,8 @@ static void seek(struct ui *u, const struct state *s, enum action a)
 	} else if (a == ACTION_EVENT_BACK) {
 		c.value = s->run.first_us;
 		for (size_t i = 0; i < s->n_notes; i++)
-			if (s->notes[i].kind != NOTE_LOG && s->notes[i].at_us < u->now_us - 50000)
+			if (s->notes[i].kind != NOTE_LOG &&
+			    s->notes[i].at_us < u->now_us - 50000)
 				c.value = s->notes[i].at_us;
 	}
 	ui_send(u, s, c);
@@ -324,8 +339,8 @@ static void seek(struct ui *u, const struct state *s, enum action a)
 
 static void act_time(struct ui *u, const struct state *s, enum action a)
 {
-	static const enum scrub wishes[] = { SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK, SCRUB_EVENT_ON,
-		SCRUB_LIVE };
+	static const enum scrub wishes[] = { SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK,
+					     SCRUB_EVENT_ON, SCRUB_LIVE };
 
 	if (s->run.replay && !u->frozen && u->link == UI_LIVE)
 		seek(u, s, a);
@@ -377,8 +392,9 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 	case ACTION_MOUSE:
 		u->mouse = !u->mouse;
 		u->want_mouse = true;
-		ui_say(u, STYLE_TEXT, u->mouse ? "mouse on: a click selects a node (hold Shift to select text)" :
-		       "mouse off: the terminal selects text");
+		ui_say(u, STYLE_TEXT,
+		       u->mouse ? "mouse on: a click selects a node (hold Shift to select text)"
+				: "mouse off: the terminal selects text");
 		break;
 	case ACTION_EXPORT:
 		u->want_export = true;

@@ -1,4 +1,5 @@
-/* What was typed after ':'. Acts that a key opens with a preview open the same dialog, filled in. */
+/* What was typed after ':'. Acts that a key opens with a preview open the same dialog, filled
+ * in. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static void set_field(struct dialog *d, uint32_t i, long v)
 	d->fields[i].value = v;
 }
 
-/* inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]: opens the dialog with all that filled in. */
+/* inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]: opens the dialog with all that filled in.
+ */
 static void inject(struct ui *u, const struct state *s, char **word, int n)
 {
 	int kind = FAULT_NONE;
@@ -58,7 +60,9 @@ static void inject(struct ui *u, const struct state *s, char **word, int n)
 		if (strcmp(word[1], state_fault_name((enum fault_kind)k)) == 0)
 			kind = k;
 	if (kind == FAULT_NONE) {
-		ui_say(u, STYLE_ALERT, "inject what? kill, hang, slow-node, slow-link, loss, partition or corrupt");
+		ui_say(u, STYLE_ALERT,
+		       "inject what? kill, hang, slow-node, slow-link, loss, partition or "
+		       "corrupt");
 		return;
 	}
 	if (!node_of(u, s, n > 2 ? word[2] : NULL))
@@ -73,11 +77,13 @@ static void inject(struct ui *u, const struct state *s, char **word, int n)
 		for (uint32_t f = 0; f < d->n_fields; f++) {
 			if (d->fields[f].unit == FIELD_TIMES && word[i][0] == 'x')
 				set_field(d, f, atol(word[i] + 1));
-			else if (d->fields[f].unit == FIELD_PERCENT && word[i][length - 1] == '%')
+			else if (d->fields[f].unit == FIELD_PERCENT &&
+				 word[i][length - 1] == '%')
 				set_field(d, f, atol(word[i]));
 			else if (d->fields[f].unit == FIELD_NODE && f > 0 && word[i][0] == '>')
 				set_field(d, f, atol(word[i] + 1 + (word[i][1] == 'n')));
-			else if (d->fields[f].unit == FIELD_SECONDS && command_seconds(word[i], &v) == 0)
+			else if (d->fields[f].unit == FIELD_SECONDS &&
+				 command_seconds(word[i], &v) == 0)
 				set_field(d, f, v);
 		}
 	}
@@ -105,7 +111,8 @@ static void arm(struct ui *u, const struct state *s, const char *word)
 		c.value = 0;
 	} else if (word) {
 		if (command_seconds(word, &v) != 0 || v == 0) {
-			ui_say(u, STYLE_ALERT, "arm %s: a time such as 10m was expected, or off", word);
+			ui_say(u, STYLE_ALERT,
+			       "arm %s: a time such as 10m was expected, or off", word);
 			return;
 		}
 		c.value = v;
@@ -115,8 +122,8 @@ static void arm(struct ui *u, const struct state *s, const char *word)
 
 static void view(struct ui *u, const char *word)
 {
-	static const char *const names[] = { "overview", "nodes", "links", "timeline", "microbatches",
-		"loss", "compare", "journal" };
+	static const char *const names[] = { "overview",     "nodes", "links",   "timeline",
+					     "microbatches", "loss",  "compare", "journal" };
 
 	for (int i = 0; word && i < 8; i++) {
 		if (strcmp(word, names[i]) == 0 || (word[0] == '1' + i && !word[1])) {
@@ -127,7 +134,8 @@ static void view(struct ui *u, const char *word)
 	ui_say(u, STYLE_ALERT, "which view? 1 to 8, or its name");
 }
 
-static void one_number(struct ui *u, const struct state *s, enum command_verb verb, const char *word)
+static void one_number(struct ui *u, const struct state *s, enum command_verb verb,
+		       const char *word)
 {
 	struct msg_command c = { .verb = (uint8_t)verb, .node = -1, .peer = -1 };
 	long v;
@@ -185,9 +193,11 @@ static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 	else if (strcmp(name, "heal") == 0)
 		one_number(u, s, COMMAND_HEAL, one);
 	else if (strcmp(name, "resume") == 0)
-		ui_send(u, s, (struct msg_command){ .verb = COMMAND_RESUME, .node = -1, .peer = -1 });
+		ui_send(u, s,
+			(struct msg_command){ .verb = COMMAND_RESUME, .node = -1, .peer = -1 });
 	else if (strcmp(name, "pause") == 0)
-		ui_send(u, s, (struct msg_command){ .verb = COMMAND_PAUSE, .node = -1, .peer = -1 });
+		ui_send(u, s,
+			(struct msg_command){ .verb = COMMAND_PAUSE, .node = -1, .peer = -1 });
 	else if (strcmp(name, "undo") == 0 && one)
 		one_number(u, s, COMMAND_UNDO, one);
 	else if (strcmp(name, "arm") == 0)
@@ -206,10 +216,12 @@ static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 		stop(u, s);
 	else if (strcmp(name, "export") == 0) {
 		u->want_export = true;
-		snprintf(u->want_export_name, sizeof(u->want_export_name), "%.15s", one ? one : "");
+		snprintf(u->want_export_name, sizeof(u->want_export_name), "%.15s",
+			 one ? one : "");
 	} else if (strcmp(name, "theme") == 0) {
 		u->want_theme = true;
-		snprintf(u->want_theme_name, sizeof(u->want_theme_name), "%.60s", one ? one : "");
+		snprintf(u->want_theme_name, sizeof(u->want_theme_name), "%.60s",
+			 one ? one : "");
 	} else
 		return strcmp(name, "fail") == 0 || strcmp(name, "recover") == 0;
 	return true;

@@ -3,8 +3,8 @@
 /* Older than this the picture is no longer the present: it greys, and the header says so. */
 enum { STALE_US = 2000000 };
 
-static void draw_view(struct screen *out, const struct state *s, const struct ui *u, const struct roster *r,
-	const struct layout *l)
+static void draw_view(struct screen *out, const struct state *s, const struct ui *u,
+		      const struct roster *r, const struct layout *l)
 {
 	switch (l->tiny ? VIEW_OVERVIEW : u->view) {
 	case VIEW_NODES:
@@ -48,7 +48,8 @@ static void draw_waiting(struct screen *out, struct rect at, const struct ui *u)
 
 		for (int i = 0; i < from; i++)
 			utf8_next(&rest);
-		screen_text(out, at.x + 2, y, w, u->link == UI_REFUSED ? STYLE_ALERT : STYLE_TEXT, rest);
+		screen_text(out, at.x + 2, y, w,
+			    u->link == UI_REFUSED ? STYLE_ALERT : STYLE_TEXT, rest);
 	}
 }
 
@@ -61,7 +62,8 @@ void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 	roster_make(&r, s, u->filter);
 	layout_make(&l, screen_width(out), screen_height(out), r.n, r.largest, u->following);
 	draw_view(out, s, u, &r, &l);
-	if (u->link != UI_RECORDED && (u->link != UI_LIVE || u->local_us - u->heard_us > STALE_US))
+	if (u->link != UI_RECORDED &&
+	    (u->link != UI_LIVE || u->local_us - u->heard_us > STALE_US))
 		screen_restyle(out, l.body, ~(unsigned)STYLE_MEANING, STYLE_STALE);
 	if (!s->have_run)
 		draw_waiting(out, l.body, u);

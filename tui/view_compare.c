@@ -1,20 +1,30 @@
 /* View 7: the plan in force against what else could be: every number of skipped stages and a
- * published baseline, planned by the controller while the view is open. Below, the tasks that the
- * live plan and the chosen one predict, node by node, on one time axis. */
+ * published baseline, planned by the controller while the view is open. Below, the tasks that
+ * the live plan and the chosen one predict, node by node, on one time axis. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tui/table.h"
 #include "tui/view.h"
 
-enum row { ROW_ITERATION, ROW_CHANGE, ROW_BLOCKED, ROW_COLLISIONS, ROW_IDLE, ROW_LEAST, ROW_PATHS, ROW_TOOK,
-	ROWS };
+enum row {
+	ROW_ITERATION,
+	ROW_CHANGE,
+	ROW_BLOCKED,
+	ROW_COLLISIONS,
+	ROW_IDLE,
+	ROW_LEAST,
+	ROW_PATHS,
+	ROW_TOOK,
+	ROWS
+};
 
-static const char *const row_names[ROWS] = { "iteration, s", "against live", "blocked, s", "collisions", "idle",
-	"least visits", "paths changed", "planned in, s" };
+static const char *const row_names[ROWS] = { "iteration, s",  "against live", "blocked, s",
+					     "collisions",    "idle",         "least visits",
+					     "paths changed", "planned in, s" };
 
-static void draw_plan_column(const struct table *t, struct screen *out, int column, const struct state *s,
-	const struct state_plan *p)
+static void draw_plan_column(const struct table *t, struct screen *out, int column,
+			     const struct state *s, const struct state_plan *p)
 {
 	const struct msg_see_plan *m = &p->see;
 	uint32_t least = 1 < m->n_stages ? 1 : 0;
@@ -24,22 +34,28 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 		if (p->visits[i] < p->visits[least])
 			least = i;
 	look_change((double)s->plan.see.iteration_s, (double)m->iteration_s, change);
-	table_cell(t, out, ROW_ITERATION, column, STYLE_STRONG, "%.1f*", (double)m->iteration_s);
+	table_cell(t, out, ROW_ITERATION, column, STYLE_STRONG, "%.1f*",
+		   (double)m->iteration_s);
 	if (p != &s->plan)
-		table_cell(t, out, ROW_CHANGE, column, m->iteration_s < s->plan.see.iteration_s ? STYLE_GOOD :
-			   STYLE_TEXT, "%s", change);
+		table_cell(t, out, ROW_CHANGE, column,
+			   m->iteration_s < s->plan.see.iteration_s ? STYLE_GOOD : STYLE_TEXT,
+			   "%s", change);
 	table_cell(t, out, ROW_BLOCKED, column, STYLE_TEXT, "%.1f*", (double)m->wait_s);
 	table_cell(t, out, ROW_COLLISIONS, column, STYLE_TEXT, "%u*", m->collisions);
-	table_cell(t, out, ROW_IDLE, column, STYLE_TEXT, "%.0f%%*", (double)m->idle_fraction * 100);
+	table_cell(t, out, ROW_IDLE, column, STYLE_TEXT, "%.0f%%*",
+		   (double)m->idle_fraction * 100);
 	table_cell(t, out, ROW_LEAST, column, STYLE_TEXT, "S%u %u", least, p->visits[least]);
 	table_cell(t, out, ROW_PATHS, column, STYLE_TEXT, "%u", p->paths_changed);
 	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)m->elapsed_s);
 }
 
-static void draw_table(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+static void draw_table(struct screen *out, struct rect at, const struct state *s,
+		       const struct ui *u)
 {
-	struct table_column columns[TABLE_COLUMNS] = { { "", 13, 9, false }, { "LIVE", 9, 9, true } };
-	const struct msg_see_iteration *it = s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
+	struct table_column columns[TABLE_COLUMNS] = { { "", 13, 9, false },
+						       { "LIVE", 9, 9, true } };
+	const struct msg_see_iteration *it =
+		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
 	char heads[TABLE_COLUMNS][40];
 	struct table t;
 	int n = 2;
@@ -47,15 +63,18 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 	for (uint32_t k = 0; k < u->n_candidates && n < TABLE_COLUMNS - 1; k++, n++) {
 		bool chosen = k == u->compare;
 
-		snprintf(heads[n], sizeof(heads[n]), "%s%.9s", chosen ? ">" : "", u->candidates[k].name);
-		columns[n] = (struct table_column){ heads[n], 10, chosen ? 8 : 7 - (int)k / 3, true };
+		snprintf(heads[n], sizeof(heads[n]), "%s%.9s", chosen ? ">" : "",
+			 u->candidates[k].name);
+		columns[n] = (struct table_column){ heads[n], 10, chosen ? 8 : 7 - (int)k / 3,
+						    true };
 	}
 	table_open(&t, out, at, columns, n);
 	for (int i = 0; i < ROWS; i++)
 		table_cell(&t, out, i, 0, STYLE_FAINT, "%s", row_names[i]);
 	draw_plan_column(&t, out, 1, s, &s->plan);
 	if (it)
-		table_cell(&t, out, ROW_CHANGE, 1, STYLE_TEXT, "took %.1f", (double)it->iteration_s);
+		table_cell(&t, out, ROW_CHANGE, 1, STYLE_TEXT, "took %.1f",
+			   (double)it->iteration_s);
 	for (int k = 2; k < n; k++) {
 		const struct ui_candidate *one = &u->candidates[k - 2];
 		const struct state_plan *p = state_candidate(s, one->name);
@@ -63,8 +82,10 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 		if (p)
 			draw_plan_column(&t, out, k, s, p);
 		else
-			table_cell(&t, out, ROW_ITERATION, k, STYLE_FAINT, one->asked >= 2 ? "none" :
-				   one->id ? "planning" : "-");
+			table_cell(&t, out, ROW_ITERATION, k, STYLE_FAINT,
+				   one->asked >= 2 ? "none"
+				   : one->id       ? "planning"
+						   : "-");
 	}
 }
 
@@ -80,8 +101,8 @@ static int64_t end_of(const struct state_plan *p)
 	return end;
 }
 
-static void draw_tasks(struct screen *out, int x, int y, int w, const struct state_plan *p, uint16_t node,
-	int64_t end_us)
+static void draw_tasks(struct screen *out, int x, int y, int w, const struct state_plan *p,
+		       uint16_t node, int64_t end_us)
 {
 	for (int c = 0; c < w; c++)
 		screen_put(out, x + c, y, '.', STYLE_IDLE);
@@ -97,8 +118,9 @@ static void draw_tasks(struct screen *out, int x, int y, int w, const struct sta
 	}
 }
 
-static void draw_gantts(struct screen *out, struct rect at, const struct state *s, const struct roster *r,
-	const struct ui *u, const struct state_plan *other)
+static void draw_gantts(struct screen *out, struct rect at, const struct state *s,
+			const struct roster *r, const struct ui *u,
+			const struct state_plan *other)
 {
 	int half = at.w / 2 - 1, lead = r->digits + 2, w = half - lead - 1, first;
 	int64_t end = end_of(&s->plan);
@@ -106,11 +128,14 @@ static void draw_gantts(struct screen *out, struct rect at, const struct state *
 
 	if (other && end_of(other) > end)
 		end = end_of(other);
-	snprintf(title, sizeof(title), "Live plan, predicted %.1f s", (double)s->plan.see.iteration_s);
+	snprintf(title, sizeof(title), "Live plan, predicted %.1f s",
+		 (double)s->plan.see.iteration_s);
 	screen_rule(out, at, title, NULL);
 	if (other) {
-		snprintf(right, sizeof(right), "%s, predicted %.1f s", other->see.name, (double)other->see.iteration_s);
-		screen_rule(out, (struct rect){ at.x + half + 1, at.y, at.w - half - 1, 1 }, right, NULL);
+		snprintf(right, sizeof(right), "%s, predicted %.1f s", other->see.name,
+			 (double)other->see.iteration_s);
+		screen_rule(out, (struct rect){ at.x + half + 1, at.y, at.w - half - 1, 1 },
+			    right, NULL);
 	}
 	first = table_first((int)r->n, at.h - 1, roster_find(r, u->selected));
 	for (int i = 0; i + 1 < at.h && first + i < (int)r->n && w > 4; i++) {
@@ -120,23 +145,27 @@ static void draw_gantts(struct screen *out, struct rect at, const struct state *
 		for (int k = 0; k < (other ? 2 : 1); k++) {
 			int x = at.x + k * (half + 1);
 
-			screen_print(out, x, y, lead, STYLE_TEXT, " %0*u", r->digits, (unsigned)node);
+			screen_print(out, x, y, lead, STYLE_TEXT, " %0*u", r->digits,
+				     (unsigned)node);
 			draw_tasks(out, x + lead, y, w, k ? other : &s->plan, node, end);
 		}
 	}
 }
 
 void view_compare(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
-	const struct roster *r)
+		  const struct roster *r)
 {
-	const struct state_plan *other = u->compare < u->n_candidates ?
-		state_candidate(s, u->candidates[u->compare].name) : NULL;
+	const struct state_plan *other =
+		u->compare < u->n_candidates
+			? state_candidate(s, u->candidates[u->compare].name)
+			: NULL;
 	struct rect in = { at.x, at.y + 1, at.w, ROWS + 1 }, below = at;
 	char title[96];
 
-	snprintf(title, sizeof(title), "Compare: plan %llu (%s) and others", (unsigned long long)s->plan.see.epoch,
-		 s->plan.see.algorithm);
-	screen_rule(out, at, title, at.w >= 76 ? "* predicted; arrows choose, Enter anew" : "* predicted");
+	snprintf(title, sizeof(title), "Compare: plan %llu (%s) and others",
+		 (unsigned long long)s->plan.see.epoch, s->plan.see.algorithm);
+	screen_rule(out, at, title,
+		    at.w >= 76 ? "* predicted; arrows choose, Enter anew" : "* predicted");
 	if (in.h > at.h - 1)
 		in.h = at.h - 1;
 	draw_table(out, in, s, u);

@@ -4,7 +4,8 @@
 #include "tui/table.h"
 #include "tui/view.h"
 
-void view_microbatches(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+void view_microbatches(struct screen *out, struct rect at, const struct state *s,
+		       const struct ui *u)
 {
 	struct rect list = at, ladder = at;
 	int columns, w, rows, first, digits = s->n_nodes > 100 ? 3 : 2;
@@ -13,9 +14,11 @@ void view_microbatches(struct screen *out, struct rect at, const struct state *s
 	ladder.h = at.h >= 14 ? 4 : 0;
 	ladder.y = at.y + at.h - ladder.h;
 	list.h -= ladder.h;
-	snprintf(title, sizeof(title), "Microbatches of iteration %llu", (unsigned long long)s->iteration);
-	screen_rule(out, list, title, at.w >= 90 ? "=done F  #done B  [runs]  xwaits  >travels  .to come" :
-		    "[runs] xwaits >travels");
+	snprintf(title, sizeof(title), "Microbatches of iteration %llu",
+		 (unsigned long long)s->iteration);
+	screen_rule(out, list, title,
+		    at.w >= 90 ? "=done F  #done B  [runs]  xwaits  >travels  .to come"
+			       : "[runs] xwaits >travels");
 	rows = list.h - 1;
 	if (rows < 1)
 		return;

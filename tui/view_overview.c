@@ -1,7 +1,8 @@
 #include "tui/view.h"
 
 /* Below 80x24: the selected node, in words. */
-static void draw_selected(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+static void draw_selected(struct screen *out, struct rect at, const struct state *s,
+			  const struct ui *u)
 {
 	const struct state_node *n = &s->nodes[u->selected];
 	struct look l;
@@ -13,7 +14,8 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 	look_age((double)(u->now_us - n->see.heard_us) / 1e6, age);
 	screen_print(out, at.x, at.y, at.w, STYLE_STRONG, ">n%02u S%u", (unsigned)n->see.node,
 		     (unsigned)n->see.stage);
-	screen_print(out, at.x + 8, at.y, at.w - 8, l.style, "%c %s +%u", l.glyph, l.word, l.queued);
+	screen_print(out, at.x + 8, at.y, at.w - 8, l.style, "%c %s +%u", l.glyph, l.word,
+		     l.queued);
 	if (at.h >= 2)
 		screen_print(out, at.x, at.y + 1, at.w, STYLE_TEXT, "%s %s heard %s ago",
 			     state_node_name(n->see.state), n->see.location, age);
@@ -22,7 +24,7 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 }
 
 void view_overview(struct screen *out, const struct state *s, const struct ui *u,
-	const struct roster *r, const struct layout *l)
+		   const struct roster *r, const struct layout *l)
 {
 	if (l->tiny) {
 		panel_alerts(out, l->alerts, s, u);

@@ -33,7 +33,8 @@ static void trace(void **unused)
 	(void)unused;
 	assert_non_null(root);
 	events = json_object_get(root, "traceEvents");
-	json_array_foreach(events, i, e) {
+	json_array_foreach(events, i, e)
+	{
 		const char *ph = json_string_value(json_object_get(e, "ph"));
 		int pid = (int)json_integer_value(json_object_get(e, "pid"));
 
@@ -69,7 +70,8 @@ static void tables(void **unused)
 	(void)unused;
 	assert_int_equal(lines(csv), 1 + s->n_iterations);
 	assert_int_equal(lines(jsonl), 1 + s->n_iterations + s->n_validations + s->n_notes);
-	for (line = strtok_r(jsonl, "\n", &save); line; line = strtok_r(NULL, "\n", &save), n++) {
+	for (line = strtok_r(jsonl, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save), n++) {
 		json_t *o = json_loads(line, 0, NULL);
 
 		assert_non_null(o);
@@ -135,7 +137,10 @@ static void manual(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(trace), cmocka_unit_test(tables), cmocka_unit_test(picture), cmocka_unit_test(manual),
+	cmocka_unit_test(trace),
+	cmocka_unit_test(tables),
+	cmocka_unit_test(picture),
+	cmocka_unit_test(manual),
 };
 
 int main(void)

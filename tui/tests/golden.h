@@ -1,4 +1,5 @@
-/* golden.h - a state from the made-up run, a picture of it, and its comparison with a kept one. */
+/* golden.h - a state from the made-up run, a picture of it, and its comparison with a kept one.
+ */
 #ifndef TUI_TESTS_GOLDEN_H
 #define TUI_TESTS_GOLDEN_H
 
@@ -6,8 +7,8 @@
 #include "tui/tests/stream.h"
 #include "tui/ui.h"
 
-/* The run as told until `until_us` after its start (controller's clock). Fails the test when out
- * of memory. Free with state_free. */
+/* The run as told until `until_us` after its start (controller's clock). Fails the test when
+ * out of memory. Free with state_free. */
 struct state *golden_state(const struct stream_options *o, int64_t until_us);
 /* A console attached to it, its clocks at the same instant. */
 void golden_ui(struct ui *u, const struct state *s, int64_t until_us);

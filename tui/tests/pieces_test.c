@@ -40,7 +40,11 @@ static void screen_clips(void **unused)
 /* What an enemy could put into a journal line must not reach the terminal. */
 static void screen_is_safe(void **unused)
 {
-	static const char nasty[] = "a\033[2J\a\x7f\x9b" "b\xc2\x9b" "c\xe4\xb8\xad" "d\xff" "e\xc3\xa9\xe2\x80\xae";
+	static const char nasty[] = "a\033[2J\a\x7f\x9b"
+				    "b\xc2\x9b"
+				    "c\xe4\xb8\xad"
+				    "d\xff"
+				    "e\xc3\xa9\xe2\x80\xae";
 	struct screen *s;
 	char *text;
 
@@ -66,19 +70,22 @@ static void screen_is_safe(void **unused)
 
 static bool inside(struct rect r, int w, int h)
 {
-	return r.h == 0 || (r.x >= 0 && r.y >= 0 && r.w >= 0 && r.x + r.w <= w && r.y + r.h <= h);
+	return r.h == 0 ||
+	       (r.x >= 0 && r.y >= 0 && r.w >= 0 && r.x + r.w <= w && r.y + r.h <= h);
 }
 
 static bool apart(struct rect a, struct rect b)
 {
-	return a.h == 0 || b.h == 0 || a.w == 0 || b.w == 0 || a.x + a.w <= b.x || b.x + b.w <= a.x ||
-	       a.y + a.h <= b.y || b.y + b.h <= a.y;
+	return a.h == 0 || b.h == 0 || a.w == 0 || b.w == 0 || a.x + a.w <= b.x ||
+	       b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y;
 }
 
 /* Every size, small clusters and great: nothing overlaps, nothing leaves the screen. */
 static void layout_holds(void **unused)
 {
-	static const uint32_t nodes[][2] = { { 0, 0 }, { 1, 1 }, { 20, 5 }, { 200, 34 }, { 1000, 167 } };
+	static const uint32_t nodes[][2] = {
+		{ 0, 0 }, { 1, 1 }, { 20, 5 }, { 200, 34 }, { 1000, 167 }
+	};
 
 	(void)unused;
 	for (int w = 1; w <= 320; w += w < 100 ? 1 : 7) {
@@ -105,8 +112,9 @@ static void layout_holds(void **unused)
 
 static void themes(void **unused)
 {
-	static const char *const names[] = { "default", "light", "mono", "colour-blind-safe", "solarized",
-		"high-contrast" };
+	static const char *const names[] = {
+		"default", "light", "mono", "colour-blind-safe", "solarized", "high-contrast"
+	};
 	static const char *const folders[] = { "/nonexistent", "themes", NULL };
 	struct error err = { "" };
 	struct theme t, same;
@@ -119,25 +127,39 @@ static void themes(void **unused)
 		/* What must be told apart at a glance is. */
 		assert_memory_not_equal(&t.styles[STYLE_FORWARD], &t.styles[STYLE_BACKWARD],
 					sizeof(t.styles[0]));
-		assert_memory_not_equal(&t.styles[STYLE_LIVE], &t.styles[STYLE_LOST], sizeof(t.styles[0]));
-		assert_memory_not_equal(&t.styles[STYLE_IDLE], &t.styles[STYLE_FAILED], sizeof(t.styles[0]));
+		assert_memory_not_equal(&t.styles[STYLE_LIVE], &t.styles[STYLE_LOST],
+					sizeof(t.styles[0]));
+		assert_memory_not_equal(&t.styles[STYLE_IDLE], &t.styles[STYLE_FAILED],
+					sizeof(t.styles[0]));
 	}
 	theme_find(&t, "mono", folders, &err);
 	for (int i = 0; i < STYLES; i++)
 		assert_true(t.styles[i].fg == THEME_DEFAULT && t.styles[i].bg == THEME_DEFAULT);
 	same = t;
 	assert_int_equal(theme_find(&t, "nothing", folders, &err), -ENOENT);
-	assert_int_equal(theme_parse(&t, "x.json", "{\"format\": \"skippipe.theme/1\", \"name\": \"x\",\n"
-		"\"styles\": {\n\"forwards\": {}}}", &err), -EINVAL);
+	assert_int_equal(theme_parse(&t, "x.json",
+				     "{\"format\": \"skippipe.theme/1\", \"name\": \"x\",\n"
+				     "\"styles\": {\n\"forwards\": {}}}",
+				     &err),
+			 -EINVAL);
 	assert_non_null(strstr(err.text, "x.json:3: styles.forwards"));
-	assert_int_equal(theme_parse(&t, "x.json", "{\"format\": \"skippipe.theme/1\", \"name\": \"x\","
-		"\"styles\": {\"forward\": {\"fg\": 256}}}", &err), -EINVAL);
-	assert_int_equal(theme_parse(&t, "x.json", "{\"format\": \"skippipe.theme/2\", \"name\": \"x\"}", &err),
+	assert_int_equal(theme_parse(&t, "x.json",
+				     "{\"format\": \"skippipe.theme/1\", \"name\": \"x\","
+				     "\"styles\": {\"forward\": {\"fg\": 256}}}",
+				     &err),
+			 -EINVAL);
+	assert_int_equal(theme_parse(&t, "x.json",
+				     "{\"format\": \"skippipe.theme/2\", \"name\": \"x\"}",
+				     &err),
 			 -EINVAL);
 	assert_int_equal(theme_parse(&t, "x.json", "{", &err), -EINVAL);
 	assert_memory_equal(&same, &t, sizeof(t)); /* untouched by all of them */
-	assert_int_equal(theme_parse(&t, "x.json", "{\"format\": \"skippipe.theme/1\", \"name\": \"x\","
-		"\"styles\": {\"forward\": {\"fg\": \"#ff0000\", \"bg\": \"bright-blue\"}}}", &err), 0);
+	assert_int_equal(theme_parse(&t, "x.json",
+				     "{\"format\": \"skippipe.theme/1\", \"name\": \"x\","
+				     "\"styles\": {\"forward\": {\"fg\": \"#ff0000\", \"bg\": "
+				     "\"bright-blue\"}}}",
+				     &err),
+			 0);
 	assert_int_equal(t.styles[STYLE_FORWARD].fg, 196);
 	assert_int_equal(t.styles[STYLE_FORWARD].bg, 12);
 }
@@ -154,26 +176,33 @@ static void keys(void **unused)
 	for (int a = 1; a < ACTIONS; a++) {
 		for (int k = 0; k < KEYMAP_EACH && map.keys[a][k]; k++) {
 			for (int i = 0; i < n; i++)
-				assert_int_not_equal(seen[i], map.keys[a][k]); /* one key, one act */
+				assert_int_not_equal(seen[i],
+						     map.keys[a][k]); /* one key, one act */
 			seen[n++] = map.keys[a][k];
 			assert_int_equal(keymap_action(&map, map.keys[a][k]), a);
 		}
 	}
-	/* Nothing that changes the run for good is on a lowercase letter; those on one ask first. */
+	/* Nothing that changes the run for good is on a lowercase letter; those on one ask
+	 * first. */
 	assert_int_equal(keymap_action(&map, 'f'), ACTION_FOLLOW);
 	assert_int_equal(keymap_action(&map, 'x'), ACTION_NONE);
 	assert_int_equal(keymap_action(&map, 'F'), ACTION_FAIL);
-	assert_int_equal(keymap_parse_json(&map, "k", "{\"heal-all\": \"ctrl-x\", \"down\": [\"n\", \"down\"]}",
-		&err), 0);
+	assert_int_equal(
+		keymap_parse_json(&map, "k",
+				  "{\"heal-all\": \"ctrl-x\", \"down\": [\"n\", \"down\"]}",
+				  &err),
+		0);
 	assert_int_equal(keymap_action(&map, 'X' - '@'), ACTION_HEAL_ALL);
 	assert_int_equal(keymap_action(&map, 'X'), ACTION_NONE);
 	assert_int_equal(keymap_action(&map, 'n'), ACTION_DOWN); /* taken from find-next */
 	assert_int_equal(keymap_action(&map, 'j'), ACTION_NONE);
 	same = map;
-	assert_int_equal(keymap_parse_json(&map, "k.json", "{\n\"quit\": \"q\",\n\"nonsense\": \"x\"}", &err),
+	assert_int_equal(keymap_parse_json(&map, "k.json",
+					   "{\n\"quit\": \"q\",\n\"nonsense\": \"x\"}", &err),
 			 -EINVAL);
 	assert_non_null(strstr(err.text, "k.json:3: nonsense"));
-	assert_int_equal(keymap_parse_json(&map, "k.json", "{\"quit\": \"hyper-q\"}", &err), -EINVAL);
+	assert_int_equal(keymap_parse_json(&map, "k.json", "{\"quit\": \"hyper-q\"}", &err),
+			 -EINVAL);
 	assert_memory_equal(&same, &map, sizeof(map));
 }
 
@@ -184,12 +213,17 @@ static void configs(void **unused)
 
 	(void)unused;
 	config_default(&c);
-	assert_int_equal(config_parse(&c, "c.json", "{\"theme\": \"light\", \"graph\": \"block\", \"fps\": 4,"
-		" \"mouse\": true, \"color\": false}", &err), 0);
+	assert_int_equal(config_parse(&c, "c.json",
+				      "{\"theme\": \"light\", \"graph\": \"block\", \"fps\": 4,"
+				      " \"mouse\": true, \"color\": false}",
+				      &err),
+			 0);
 	assert_string_equal(c.theme, "light");
 	assert_true(c.graph == 1 && c.fps == 4 && c.mouse && c.no_color);
 	config_default(&c);
-	assert_int_equal(config_parse(&c, "c.json", "{\n\"fbs\": 4,\n\"theme\": \"mono\"}", &err), -EINVAL);
+	assert_int_equal(
+		config_parse(&c, "c.json", "{\n\"fbs\": 4,\n\"theme\": \"mono\"}", &err),
+		-EINVAL);
 	assert_non_null(strstr(err.text, "c.json:2: fbs"));
 	assert_string_equal(c.theme, "mono"); /* the rest of the file holds */
 	assert_int_equal(config_parse(&c, "c.json", "{\"fps\": 0}", &err), -EINVAL);
@@ -257,9 +291,10 @@ static void records(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(screen_clips), cmocka_unit_test(screen_is_safe), cmocka_unit_test(layout_holds),
-	cmocka_unit_test(themes), cmocka_unit_test(keys), cmocka_unit_test(words), cmocka_unit_test(configs),
-	cmocka_unit_test(records),
+	cmocka_unit_test(screen_clips), cmocka_unit_test(screen_is_safe),
+	cmocka_unit_test(layout_holds), cmocka_unit_test(themes),
+	cmocka_unit_test(keys),         cmocka_unit_test(words),
+	cmocka_unit_test(configs),      cmocka_unit_test(records),
 };
 
 int main(void)

@@ -12,10 +12,15 @@
 #include "tui/state.h"
 #include "tui/tests/golden.h"
 
-static struct msg_task_event event(uint8_t type, uint8_t kind, uint16_t node, uint32_t m, int64_t at)
+static struct msg_task_event event(uint8_t type, uint8_t kind, uint16_t node, uint32_t m,
+				   int64_t at)
 {
-	return (struct msg_task_event){ .type = type, .kind = kind, .node = node, .microbatch = m,
-		.blocker = UINT32_MAX, .at_us = at };
+	return (struct msg_task_event){ .type = type,
+					.kind = kind,
+					.node = node,
+					.microbatch = m,
+					.blocker = UINT32_MAX,
+					.at_us = at };
 }
 
 static void tell(struct state *s, uint64_t iteration, struct msg_task_event *e, uint32_t n)
@@ -31,7 +36,8 @@ static struct state *two(void)
 {
 	static const uint16_t nodes[2] = { 0, 1 };
 	static const uint8_t stages[2] = { 0, 1 };
-	struct msg_route routes[2] = { { 0, 0, 0, 0, 2, nodes, stages }, { 1, 0, 0, 1, 2, nodes, stages } };
+	struct msg_route routes[2] = { { 0, 0, 0, 0, 2, nodes, stages },
+				       { 1, 0, 0, 1, 2, nodes, stages } };
 	struct msg m = { .type = MSG_SEE_RUN, .sequence = 1 };
 	struct state *s;
 
@@ -40,7 +46,9 @@ static struct state *two(void)
 	assert_int_equal(state_apply(s, &m), 0);
 	for (uint16_t i = 0; i < 3; i++) {
 		m = (struct msg){ .type = MSG_SEE_NODE, .sequence = s->sequence + 1 };
-		m.u.see_node = (struct msg_see_node){ .node = i, .stage = i > 0, .state = NODE_LIVE, .memory = 2 };
+		m.u.see_node = (struct msg_see_node){
+			.node = i, .stage = i > 0, .state = NODE_LIVE, .memory = 2
+		};
 		assert_int_equal(state_apply(s, &m), 0);
 	}
 	m = (struct msg){ .type = MSG_SEE_PLAN, .sequence = s->sequence + 1 };
@@ -54,15 +62,22 @@ static void positions(void **unused)
 	struct state *s = two();
 	const struct state_flight *f = state_flight(s, 0);
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100), event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200), event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
-		event(WORK_STARTS, WORK_LOSS, 0, 0, 300), event(WORK_ENDS, WORK_LOSS, 0, 0, 310),
-		event(WORK_STARTS, WORK_BACKWARD, 1, 0, 400), event(WORK_ENDS, WORK_BACKWARD, 1, 0, 460),
-		event(WORK_STARTS, WORK_BACKWARD, 0, 0, 500), event(WORK_ENDS, WORK_BACKWARD, 0, 0, 560),
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
+		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
+		event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
+		event(WORK_STARTS, WORK_LOSS, 0, 0, 300),
+		event(WORK_ENDS, WORK_LOSS, 0, 0, 310),
+		event(WORK_STARTS, WORK_BACKWARD, 1, 0, 400),
+		event(WORK_ENDS, WORK_BACKWARD, 1, 0, 460),
+		event(WORK_STARTS, WORK_BACKWARD, 0, 0, 500),
+		event(WORK_ENDS, WORK_BACKWARD, 0, 0, 560),
 	};
-	static const uint8_t phases[] = { FLIGHT_RUNNING, FLIGHT_TRAVELLING, FLIGHT_RUNNING,
-		FLIGHT_TRAVELLING, FLIGHT_RUNNING, FLIGHT_TRAVELLING, FLIGHT_RUNNING, FLIGHT_TRAVELLING,
-		FLIGHT_RUNNING, FLIGHT_DONE };
+	static const uint8_t phases[] = { FLIGHT_RUNNING, FLIGHT_TRAVELLING,
+					  FLIGHT_RUNNING, FLIGHT_TRAVELLING,
+					  FLIGHT_RUNNING, FLIGHT_TRAVELLING,
+					  FLIGHT_RUNNING, FLIGHT_TRAVELLING,
+					  FLIGHT_RUNNING, FLIGHT_DONE };
 
 	(void)unused;
 	for (uint32_t i = 0; i < 10; i++) {
@@ -85,7 +100,8 @@ static void late_events(void **unused)
 	struct state *s = two();
 	const struct state_flight *f = state_flight(s, 0);
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100), event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
 		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
 	};
 
@@ -102,8 +118,10 @@ static void collisions(void **unused)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200), event(WORK_WAITS, WORK_FORWARD, 1, 1, 220),
-		event(WORK_WAITS, WORK_FORWARD, 0, 1, 90), event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
+		event(WORK_WAITS, WORK_FORWARD, 1, 1, 220),
+		event(WORK_WAITS, WORK_FORWARD, 0, 1, 90),
+		event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
 		event(WORK_STARTS, WORK_FORWARD, 1, 1, 270),
 	};
 
@@ -130,8 +148,10 @@ static void reruns(void **unused)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100), event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200), event(WORK_STARTS, WORK_FORWARD, 2, 0, 300),
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
+		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
+		event(WORK_STARTS, WORK_FORWARD, 2, 0, 300),
 		event(WORK_ENDS, WORK_FORWARD, 1, 0, 310),
 	};
 
@@ -172,7 +192,8 @@ static void gaps(void **unused)
 	assert_int_equal(state_apply(s, &m), 0);
 	assert_int_equal(s->gaps, 2);
 	assert_true(s->resync);
-	m = (struct msg){ .type = MSG_SEE_SYNCED, .sequence = 1 }; /* a new controller counts afresh */
+	m = (struct msg){ .type = MSG_SEE_SYNCED,
+			  .sequence = 1 }; /* a new controller counts afresh */
 	assert_int_equal(state_apply(s, &m), 0);
 	assert_int_equal(s->gaps, 2);
 	assert_false(s->resync);
@@ -188,7 +209,9 @@ static void dead_nodes(void **unused)
 	(void)unused;
 	tell(s, 1, &e, 1);
 	m.sequence = s->sequence + 1;
-	m.u.see_node = (struct msg_see_node){ .node = 1, .stage = 1, .state = NODE_DEAD, .since_us = 230 };
+	m.u.see_node = (struct msg_see_node){
+		.node = 1, .stage = 1, .state = NODE_DEAD, .since_us = 230
+	};
 	assert_int_equal(state_apply(s, &m), 0);
 	assert_false(s->nodes[1].running);
 	assert_int_equal(state_newest(&s->nodes[1])->end_us, 230);
@@ -205,8 +228,10 @@ static void histories(void **unused)
 	for (size_t i = 0; i < 6; i++) {
 		struct msg m = { .type = MSG_SEE_ITERATION, .sequence = s->sequence + 1 };
 
-		m.u.see_iteration = (struct msg_see_iteration){ .iteration = order[i], .iteration_s = 11,
-			.predicted_s = 10, .loss = (float)i };
+		m.u.see_iteration = (struct msg_see_iteration){ .iteration = order[i],
+								.iteration_s = 11,
+								.predicted_s = 10,
+								.loss = (float)i };
 		assert_int_equal(state_apply(s, &m), 0);
 	}
 	assert_int_equal(s->n_iterations, 5);
@@ -236,7 +261,9 @@ static void candidates(void **unused)
 	(void)unused;
 	for (int i = 0; i < STATE_CANDIDATES + 3; i++) {
 		m.sequence = s->sequence + 1;
-		m.u.see_plan = (struct msg_see_plan){ .epoch = 1, .candidate = 1, .iteration_s = (float)i };
+		m.u.see_plan = (struct msg_see_plan){ .epoch = 1,
+						      .candidate = 1,
+						      .iteration_s = (float)i };
 		snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "c%d", i / 2 * 2);
 		assert_int_equal(state_apply(s, &m), 0);
 	}
@@ -283,9 +310,15 @@ static void whole_run(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(positions), cmocka_unit_test(late_events), cmocka_unit_test(collisions),
-	cmocka_unit_test(reruns), cmocka_unit_test(the_next_iteration_begins_anew), cmocka_unit_test(gaps), cmocka_unit_test(dead_nodes),
-	cmocka_unit_test(histories), cmocka_unit_test(candidates),
+	cmocka_unit_test(positions),
+	cmocka_unit_test(late_events),
+	cmocka_unit_test(collisions),
+	cmocka_unit_test(reruns),
+	cmocka_unit_test(the_next_iteration_begins_anew),
+	cmocka_unit_test(gaps),
+	cmocka_unit_test(dead_nodes),
+	cmocka_unit_test(histories),
+	cmocka_unit_test(candidates),
 	cmocka_unit_test(whole_run),
 };
 

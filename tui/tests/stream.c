@@ -7,8 +7,9 @@
 
 #include "base/rng.h"
 
-static const char *const places[12] = { "Australia", "Belgium", "Canada", "Germany", "Iowa", "Japan",
-	"LA", "NL", "Oregon", "Singapore", "Taiwan", "London" };
+static const char *const places[12] = { "Australia", "Belgium",   "Canada", "Germany",
+					"Iowa",      "Japan",     "LA",     "NL",
+					"Oregon",    "Singapore", "Taiwan", "London" };
 
 struct route {
 	uint16_t nodes[MSG_STAGES];
@@ -22,7 +23,7 @@ struct arrival {
 };
 
 struct worker {
-	int busy;         /* microbatch + 1 */
+	int busy; /* microbatch + 1 */
 	uint32_t position;
 	uint32_t held;
 	struct arrival queue[256];
@@ -50,8 +51,15 @@ struct run {
 
 void stream_defaults(struct stream_options *o)
 {
-	*o = (struct stream_options){ .nodes = 20, .stages = 6, .path_length = 4, .waves = 6, .past = 40,
-		.live = 4, .time_scale = 0.07, .seed = 7, .dead = -1 };
+	*o = (struct stream_options){ .nodes = 20,
+				      .stages = 6,
+				      .path_length = 4,
+				      .waves = 6,
+				      .past = 40,
+				      .live = 4,
+				      .time_scale = 0.07,
+				      .seed = 7,
+				      .dead = -1 };
 }
 
 static void tell(struct run *r, struct msg *m)
@@ -85,7 +93,8 @@ static void make_routes(struct run *r)
 				p->nodes[h] = (uint16_t)(r->first[s] + (m / 2 + s + 1) % n);
 			p->stages[h++] = (uint8_t)s;
 		}
-		r->told[m] = (struct msg_route){ m, 0, m % r->n_data, m / r->n_data, h, p->nodes, p->stages };
+		r->told[m] = (struct msg_route){ m, 0,        m % r->n_data, m / r->n_data,
+						 h, p->nodes, p->stages };
 	}
 }
 
@@ -137,15 +146,26 @@ static uint8_t kind_at(const struct run *r, uint32_t m, uint32_t p)
 	return p < n ? WORK_FORWARD : p == n ? WORK_LOSS : WORK_BACKWARD;
 }
 
-static void note(struct run *r, uint8_t type, const struct arrival *a, uint32_t node, int64_t at,
-	uint32_t blocker)
+static void note(struct run *r, uint8_t type, const struct arrival *a, uint32_t node,
+		 int64_t at, uint32_t blocker)
 {
 	uint8_t kind = kind_at(r, a->microbatch, a->position);
 
 	if (r->n_events < r->most_events)
-		r->events[r->n_events++] = (struct msg_task_event){ type, kind, (uint16_t)node,
-			(uint16_t)node, a->microbatch, 0, blocker, at, a->at, type == WORK_ENDS &&
-			kind == WORK_LOSS ? 3.2f : 0, 0, (uint8_t)r->workers[node].held };
+		r->events[r->n_events++] =
+			(struct msg_task_event){ type,
+						 kind,
+						 (uint16_t)node,
+						 (uint16_t)node,
+						 a->microbatch,
+						 0,
+						 blocker,
+						 at,
+						 a->at,
+						 type == WORK_ENDS && kind == WORK_LOSS ? 3.2f
+											: 0,
+						 0,
+						 (uint8_t)r->workers[node].held };
 }
 
 static int64_t cost(struct run *r, uint32_t node, uint8_t kind)
@@ -153,7 +173,9 @@ static int64_t cost(struct run *r, uint32_t node, uint8_t kind)
 	double s = kind == WORK_FORWARD ? 0.44 : kind == WORK_LOSS ? 0.11 : 0.66;
 
 	s *= 1 + 0.05 * (node % 7);
-	return (int64_t)(s * (1 + r->jitter * (rng_uniform(&r->rng) - 0.3)) * r->o.time_scale * 1e6) + 1;
+	return (int64_t)(s * (1 + r->jitter * (rng_uniform(&r->rng) - 0.3)) * r->o.time_scale *
+			 1e6) +
+	       1;
 }
 
 static int64_t delay(struct run *r, uint32_t a, uint32_t b)
@@ -178,7 +200,8 @@ static void begin(struct run *r, uint32_t node, int64_t at)
 		w->position = a.position;
 		w->held += kind == WORK_FORWARD;
 		note(r, WORK_STARTS, &a, node, at, UINT32_MAX);
-		push(r, (struct arrival){ at + cost(r, node, kind), a.microbatch, UINT32_MAX, node });
+		push(r, (struct arrival){ at + cost(r, node, kind), a.microbatch, UINT32_MAX,
+					  node });
 	}
 }
 
@@ -191,7 +214,8 @@ static void arrive(struct run *r, struct arrival a)
 	begin(r, node, a.at);
 	if (w->n > 0 && w->queue[w->n - 1].microbatch == a.microbatch &&
 	    w->queue[w->n - 1].position == a.position)
-		note(r, WORK_WAITS, &a, node, a.at, w->busy ? (uint32_t)w->busy - 1 : UINT32_MAX);
+		note(r, WORK_WAITS, &a, node, a.at,
+		     w->busy ? (uint32_t)w->busy - 1 : UINT32_MAX);
 }
 
 static void finish(struct run *r, struct arrival e)
@@ -205,8 +229,10 @@ static void finish(struct run *r, struct arrival e)
 		w->held--;
 	note(r, WORK_ENDS, &a, e.node, e.at, UINT32_MAX);
 	if (a.position < last)
-		push(r, (struct arrival){ e.at + delay(r, e.node, node_at(r, a.microbatch, a.position + 1)),
-			a.microbatch, a.position + 1, 0 });
+		push(r,
+		     (struct arrival){
+			     e.at + delay(r, e.node, node_at(r, a.microbatch, a.position + 1)),
+			     a.microbatch, a.position + 1, 0 });
 	begin(r, e.node, e.at);
 }
 
@@ -264,7 +290,8 @@ static void tell_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 	tell(r, &m);
 }
 
-static void tell_status(struct run *r, uint64_t iteration, int64_t started, uint8_t phase, uint32_t alive)
+static void tell_status(struct run *r, uint64_t iteration, int64_t started, uint8_t phase,
+			uint32_t alive)
 {
 	struct msg m = { .type = MSG_SEE_STATUS };
 	struct msg_see_status *t = &m.u.see_status;
@@ -284,7 +311,7 @@ static void tell_status(struct run *r, uint64_t iteration, int64_t started, uint
 }
 
 static void tell_note(struct run *r, uint64_t id, uint8_t kind, char mark, uint64_t iteration,
-	uint64_t command, const char *text)
+		      uint64_t command, const char *text)
 {
 	struct msg m = { .type = MSG_SEE_NOTE };
 	struct msg_see_note *n = &m.u.see_note;
@@ -301,8 +328,8 @@ static void tell_note(struct run *r, uint64_t id, uint8_t kind, char mark, uint6
 	tell(r, &m);
 }
 
-static void tell_iteration(struct run *r, uint64_t i, double took, double predicted, uint32_t collisions,
-	uint32_t alive)
+static void tell_iteration(struct run *r, uint64_t i, double took, double predicted,
+			   uint32_t collisions, uint32_t alive)
 {
 	struct msg m = { .type = MSG_SEE_ITERATION };
 	struct msg_see_iteration *t = &m.u.see_iteration;
@@ -327,8 +354,9 @@ static void tell_iteration(struct run *r, uint64_t i, double took, double predic
 	if (i % 5 == 0) {
 		struct msg v = { .type = MSG_SEE_VALIDATION };
 
-		v.u.see_validation = (struct msg_see_validation){ i,
-			(float)(2.2 + 2.35 * exp(-(double)i / 18)), 0 };
+		v.u.see_validation = (struct msg_see_validation){
+			i, (float)(2.2 + 2.35 * exp(-(double)i / 18)), 0
+		};
 		tell(r, &v);
 	}
 }
@@ -374,8 +402,13 @@ static void tell_links(struct run *r)
 		for (uint32_t b = 0; b < a && n < 190; b++) {
 			float d = (float)(0.35 + 0.13 * ((a * 7 + b * 13) % 11));
 
-			links[n] = (struct msg_link){ (uint16_t)a, (uint16_t)b, d * 0.1f, 1e7f / d, 0, d,
-				d * (1 + 0.1f * (float)(n % 9)) };
+			links[n] = (struct msg_link){ (uint16_t)a,
+						      (uint16_t)b,
+						      d * 0.1f,
+						      1e7f / d,
+						      0,
+						      d,
+						      d * (1 + 0.1f * (float)(n % 9)) };
 			if (n == 60)
 				links[n].measured_delay_s = d * 4.1f;
 			if (n == 60)
@@ -408,7 +441,8 @@ static double tell_snapshot(struct run *r)
 		tell_node(r, i, NODE_LIVE, "");
 	predicted = tell_plan(r);
 	for (uint32_t i = 1; i <= r->o.past; i++)
-		tell_iteration(r, i, predicted * (1 + 0.03 * sin((double)i)), predicted, 3 + i % 4, r->o.nodes);
+		tell_iteration(r, i, predicted * (1 + 0.03 * sin((double)i)), predicted,
+			       3 + i % 4, r->o.nodes);
 	tell_note(r, 1, NOTE_EVENT, 0, 1, 0, "the run began: 20 agents on this machine");
 	tell_note(r, 2, NOTE_COMMAND, 'S', 12, 1, "skip 0 > 2 of 6 from iteration 12");
 	tell_note(r, 3, NOTE_PREDICTION, 0, 12, 0, "skip 0 > 2: said 33.3s, took 34.1s (2%)");
@@ -447,7 +481,8 @@ static void lose_node(struct run *r, uint64_t iteration)
 	char text[96];
 
 	tell_node(r, (uint32_t)r->o.dead, NODE_DEAD, "no heartbeat for 0.5 s");
-	snprintf(text, sizeof(text), "n%02d heartbeat lost; 4 microbatches run again", r->o.dead);
+	snprintf(text, sizeof(text), "n%02d heartbeat lost; 4 microbatches run again",
+		 r->o.dead);
 	tell_note(r, 5, NOTE_ALERT, 'F', iteration, 0, text);
 	make_routes(r);
 }
@@ -466,7 +501,10 @@ static int allocate(struct run *r)
 	r->events = calloc(r->most_events, sizeof(*r->events));
 	r->heap = calloc(M * 2 + r->o.nodes, sizeof(*r->heap));
 	r->workers = calloc(r->o.nodes, sizeof(*r->workers));
-	return r->stage_of && r->first && r->routes && r->told && r->events && r->heap && r->workers ? 0 : -1;
+	return r->stage_of && r->first && r->routes && r->told && r->events && r->heap &&
+			       r->workers
+		       ? 0
+		       : -1;
 }
 
 int64_t stream_run(const struct stream_options *o, stream_sink *sink, void *context)
@@ -499,8 +537,8 @@ int64_t stream_run(const struct stream_options *o, stream_sink *sink, void *cont
 		for (uint32_t e = 0; e < r.n_events; e++)
 			waits += r.events[e].type == WORK_WAITS;
 		tell_live(&r, iteration, started, alive);
-		tell_iteration(&r, iteration, (double)(done - started) / 1e6 / o->time_scale, predicted, waits,
-			       alive);
+		tell_iteration(&r, iteration, (double)(done - started) / 1e6 / o->time_scale,
+			       predicted, waits, alive);
 		tell_status(&r, iteration, started, PHASE_COMMITTING, alive);
 		r.now += 100000;
 	}

@@ -1,4 +1,5 @@
-/* stream.h - a made-up run, told as a controller tells it: for tests and for trying the console.
+/* stream.h - a made-up run, told as a controller tells it: for tests and for trying the
+ * console.
  *
  * Deterministic. Microbatches run on paths under the execution model (first come, first served,
  * memory slots), once with the planned times and once with jitter, so that what is planned and
@@ -14,12 +15,12 @@
 
 struct stream_options {
 	uint32_t nodes, stages, path_length; /* 20, 6, 4 */
-	uint32_t waves;         /* microbatches a data node */
-	uint32_t past;          /* iterations that ended before the console came */
-	uint32_t live;          /* iterations told task by task */
+	uint32_t waves;                      /* microbatches a data node */
+	uint32_t past;                       /* iterations that ended before the console came */
+	uint32_t live;                       /* iterations told task by task */
 	double time_scale;
 	uint64_t seed;
-	int dead;               /* this node dies in the second live iteration; -1 none */
+	int dead; /* this node dies in the second live iteration; -1 none */
 };
 
 /* Told in order; m and its arrays are the stream's. */

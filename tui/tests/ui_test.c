@@ -1,4 +1,5 @@
-/* What keys do: acts ask first, nothing leaves without a lease, and no event breaks the picture. */
+/* What keys do: acts ask first, nothing leaves without a lease, and no event breaks the
+ * picture. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ static struct state *running(void)
 	return golden_state(&o, 1700000);
 }
 
-static void reply(struct ui *u, const struct state *s, uint64_t id, int status, const char *text)
+static void reply(struct ui *u, const struct state *s, uint64_t id, int status,
+		  const char *text)
 {
 	struct msg m = { .type = MSG_SEE_REPLY };
 
@@ -241,19 +243,36 @@ static void typing(void **unused)
 
 static uint32_t any_key(struct rng *r)
 {
-	static const uint32_t special[] = { PRESS_TAB, PRESS_ENTER, PRESS_ESCAPE, PRESS_DELETE_BACK,
-		PRESS_ARROW_UP, PRESS_ARROW_DOWN, PRESS_ARROW_LEFT, PRESS_ARROW_RIGHT, PRESS_PAGE_UP,
-		PRESS_PAGE_DOWN, PRESS_TO_START, PRESS_TO_END, PRESS_BACK_TAB, 0, 16, 0xe9, 0x4e2d };
+	static const uint32_t special[] = { PRESS_TAB,
+					    PRESS_ENTER,
+					    PRESS_ESCAPE,
+					    PRESS_DELETE_BACK,
+					    PRESS_ARROW_UP,
+					    PRESS_ARROW_DOWN,
+					    PRESS_ARROW_LEFT,
+					    PRESS_ARROW_RIGHT,
+					    PRESS_PAGE_UP,
+					    PRESS_PAGE_DOWN,
+					    PRESS_TO_START,
+					    PRESS_TO_END,
+					    PRESS_BACK_TAB,
+					    0,
+					    16,
+					    0xe9,
+					    0x4e2d };
 
 	return rng_below(r, 3) ? ' ' + rng_below(r, 95) : special[rng_below(r, 17)];
 }
 
-/* Hostile numbers in any message a controller could send: what the codec lets pass must be drawn. */
+/* Hostile numbers in any message a controller could send: what the codec lets pass must be
+ * drawn. */
 static void any_message(struct rng *r, struct state *s, struct ui *u)
 {
-	static const enum msg_type types[] = { MSG_SEE_RUN, MSG_SEE_STATUS, MSG_SEE_NODE, MSG_SEE_PLAN,
-		MSG_SEE_TASKS, MSG_SEE_ITERATION, MSG_SEE_VALIDATION, MSG_SEE_NOTE, MSG_SEE_FAULT,
-		MSG_SEE_PREVIEW, MSG_SEE_REPLY, MSG_SEE_LINKS };
+	static const enum msg_type types[] = {
+		MSG_SEE_RUN,   MSG_SEE_STATUS,    MSG_SEE_NODE,       MSG_SEE_PLAN,
+		MSG_SEE_TASKS, MSG_SEE_ITERATION, MSG_SEE_VALIDATION, MSG_SEE_NOTE,
+		MSG_SEE_FAULT, MSG_SEE_PREVIEW,   MSG_SEE_REPLY,      MSG_SEE_LINKS
+	};
 	unsigned char data[2048], *from = data;
 	struct msg m = { .type = types[rng_below(r, 12)] }, back;
 	long size = msg_encode(&m, data, sizeof(data));
@@ -289,8 +308,12 @@ static void fuzz(void **unused)
 		else if (what < 8)
 			any_message(&r, s, &u);
 		else
-			assert_int_equal(screen_resize(screen, 1 + (int)rng_below(&r, rng_below(&r, 2) ? 300 : 40),
-				1 + (int)rng_below(&r, rng_below(&r, 2) ? 90 : 12)), 0);
+			assert_int_equal(
+				screen_resize(
+					screen,
+					1 + (int)rng_below(&r, rng_below(&r, 2) ? 300 : 40),
+					1 + (int)rng_below(&r, rng_below(&r, 2) ? 90 : 12)),
+				0);
 		u.n_outbox = 0;
 		u.want_quit = false;
 		u.graph = (enum graph)rng_below(&r, 3);
@@ -304,9 +327,14 @@ static void fuzz(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(lease), cmocka_unit_test(lease_refused), cmocka_unit_test(cancel_is_first),
-	cmocka_unit_test(skip_ratio), cmocka_unit_test(kill_needs_typing), cmocka_unit_test(last_copy),
-	cmocka_unit_test(typing), cmocka_unit_test(fuzz),
+	cmocka_unit_test(lease),
+	cmocka_unit_test(lease_refused),
+	cmocka_unit_test(cancel_is_first),
+	cmocka_unit_test(skip_ratio),
+	cmocka_unit_test(kill_needs_typing),
+	cmocka_unit_test(last_copy),
+	cmocka_unit_test(typing),
+	cmocka_unit_test(fuzz),
 };
 
 int main(void)

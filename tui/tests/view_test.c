@@ -39,14 +39,17 @@ static void overview(void **unused)
 /* Answers to what the Compare view asks: the plan in force, stretched. */
 static void compare_with(struct state *s, struct ui *u)
 {
-	static const char *const names[] = { "best 0/6", "best 1/6", "best 2/6", "best 3/6", "best 4/6", "dtfm 0/6" };
+	static const char *const names[] = { "best 0/6", "best 1/6", "best 2/6",
+					     "best 3/6", "best 4/6", "dtfm 0/6" };
 	struct msg_task_event events[512];
 
 	u->n_candidates = 6;
 	u->candidates_epoch = s->plan.see.epoch;
 	u->compare = 1;
 	for (uint32_t k = 0; k < 6; k++) {
-		uint32_t visits[6] = { 30, 30 - 5 * k, 30 - 5 * k, 30 - 5 * k, 30 - 5 * k, 29 - 5 * k }, n = 0;
+		uint32_t visits[6] = { 30,         30 - 5 * k, 30 - 5 * k,
+				       30 - 5 * k, 30 - 5 * k, 29 - 5 * k },
+			 n = 0;
 		struct msg m = { .type = MSG_SEE_PLAN, .sequence = s->sequence + 1 };
 
 		snprintf(u->candidates[k].name, sizeof(u->candidates[k].name), "%s", names[k]);
@@ -55,9 +58,13 @@ static void compare_with(struct state *s, struct ui *u)
 		if (k == 4)
 			continue;
 		for (uint32_t i = 0; i < s->n_nodes; i++) {
-			for (uint32_t t = s->plan.first[i]; t < s->plan.first[i + 1] && n + 2 < 512; t++) {
-				struct msg_task_event e = { .type = WORK_STARTS, .kind = s->plan.tasks[t].kind,
-					.node = (uint16_t)i, .at_us = s->plan.tasks[t].start_us * 3 / 2 };
+			for (uint32_t t = s->plan.first[i];
+			     t < s->plan.first[i + 1] && n + 2 < 512; t++) {
+				struct msg_task_event e = { .type = WORK_STARTS,
+							    .kind = s->plan.tasks[t].kind,
+							    .node = (uint16_t)i,
+							    .at_us = s->plan.tasks[t].start_us *
+								     3 / 2 };
 
 				events[n++] = e;
 				e.type = WORK_ENDS;
@@ -65,10 +72,18 @@ static void compare_with(struct state *s, struct ui *u)
 				events[n++] = e;
 			}
 		}
-		m.u.see_plan = (struct msg_see_plan){ .epoch = s->plan.see.epoch, .candidate = 1, .n_stages = 6,
-			.iteration_s = 60 - 9 * (float)k, .wait_s = 4 - (float)k, .collisions = 40 - k,
-			.idle_fraction = 0.3f, .elapsed_s = 0.9f, .n_visits = 6, .visits = visits,
-			.n_planned = n, .planned = events };
+		m.u.see_plan = (struct msg_see_plan){ .epoch = s->plan.see.epoch,
+						      .candidate = 1,
+						      .n_stages = 6,
+						      .iteration_s = 60 - 9 * (float)k,
+						      .wait_s = 4 - (float)k,
+						      .collisions = 40 - k,
+						      .idle_fraction = 0.3f,
+						      .elapsed_s = 0.9f,
+						      .n_visits = 6,
+						      .visits = visits,
+						      .n_planned = n,
+						      .planned = events };
 		snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "%s", names[k]);
 		assert_int_equal(state_apply(s, &m), 0);
 	}
@@ -77,8 +92,9 @@ static void compare_with(struct state *s, struct ui *u)
 /* Views 2 to 8 at the same instant, then with more nodes than rows. */
 static void other_views(void **unused)
 {
-	static const char *const names[] = { NULL, NULL, "nodes", "links", "timeline", "microbatches", "loss",
-		"compare", "journal" };
+	static const char *const names[] = { NULL,    NULL,       "nodes",
+					     "links", "timeline", "microbatches",
+					     "loss",  "compare",  "journal" };
 	struct stream_options o;
 	struct state *s;
 	struct ui u;
@@ -127,7 +143,8 @@ static void many_nodes(void **unused)
 /* What lies above a view, and what is said when things are not well. */
 static void overlays(void **unused)
 {
-	static const char *const dialogs[] = { "dialog-skip", "dialog-fail", "dialog-kill", "dialog-quit" };
+	static const char *const dialogs[] = { "dialog-skip", "dialog-fail", "dialog-kill",
+					       "dialog-quit" };
 	struct stream_options o;
 	struct state *s;
 	struct ui u;
@@ -137,7 +154,9 @@ static void overlays(void **unused)
 	stream_defaults(&o);
 	s = golden_state(&o, 1700000);
 	s->n_faults = 1;
-	s->faults[0] = (struct msg_see_fault){ 31, FAULT_SLOW_LINK, 1, 6, 12, 4, s->status.now_us + 41000000 };
+	s->faults[0] = (struct msg_see_fault){
+		31, FAULT_SLOW_LINK, 1, 6, 12, 4, s->status.now_us + 41000000
+	};
 	for (int k = 0; k < 4; k++) {
 		golden_ui(&u, s, 1700000);
 		u.selected = 9;
@@ -151,12 +170,22 @@ static void overlays(void **unused)
 			ui_key(&u, s, 'q');
 		if (k == 0)
 			ui_key(&u, s, '+');
-		m.u.see_preview = (struct msg_see_preview){ .command = u.dialog.preview_id, .feasible = 1,
-			.iteration = 43, .before_iteration_s = 33.3f, .after_iteration_s = 28.9f,
-			.before_wait_s = 2.1f, .after_wait_s = 0.6f, .before_peak_slots = 3,
-			.after_peak_slots = 3, .memory = 3, .least_stage = 5, .before_least_visits = 9,
-			.after_least_visits = 5, .paths_changed = 30, .median_error = 0.02f,
-			.n_predictions = 31 };
+		m.u.see_preview = (struct msg_see_preview){ .command = u.dialog.preview_id,
+							    .feasible = 1,
+							    .iteration = 43,
+							    .before_iteration_s = 33.3f,
+							    .after_iteration_s = 28.9f,
+							    .before_wait_s = 2.1f,
+							    .after_wait_s = 0.6f,
+							    .before_peak_slots = 3,
+							    .after_peak_slots = 3,
+							    .memory = 3,
+							    .least_stage = 5,
+							    .before_least_visits = 9,
+							    .after_least_visits = 5,
+							    .paths_changed = 30,
+							    .median_error = 0.02f,
+							    .n_predictions = 31 };
 		ui_heard(&u, s, &m);
 		golden_check(s, &u, dialogs[k], 80, 24);
 	}
@@ -182,7 +211,9 @@ static void overlays(void **unused)
 	state_free(s);
 	assert_int_equal(state_new(&s), 0);
 	golden_ui(&u, s, 1700000);
-	ui_link_is(&u, UI_REFUSED, "not admitted; where the controller is: skippipe admit LIST 0123456789abcdef"
+	ui_link_is(
+		&u, UI_REFUSED,
+		"not admitted; where the controller is: skippipe admit LIST 0123456789abcdef"
 		"0123456789abcdef0123456789abcdef0123456789abcdef --role console --name NAME");
 	golden_check(s, &u, "refused", 80, 24);
 	state_free(s);
@@ -228,16 +259,20 @@ static void history(void **unused)
 		static const int64_t by_way_of[] = { 0, INT64_MAX, STREAM_START_US + 1200000 };
 
 		assert_int_equal(history_seek(h, by_way_of[i], &s, &applied, &status_at), 0);
-		assert_int_equal(history_seek(h, STREAM_START_US + 1700000, &s, &applied, &status_at), 0);
+		assert_int_equal(
+			history_seek(h, STREAM_START_US + 1700000, &s, &applied, &status_at),
+			0);
 		golden_ui(&u, s, 1700000);
 		u.selected = 6;
 		golden_check(s, &u, "overview", 80, 24);
 		if (i == 0)
-			u.frozen = true, u.still_us = u.now_us, u.behind_us = 4200000, u.span_us = 9000000;
+			u.frozen = true, u.still_us = u.now_us, u.behind_us = 4200000,
+			u.span_us = 9000000;
 		if (i == 0)
 			golden_check(s, &u, "replay", 80, 24);
 	}
-	assert_int_equal(history_event(h, INT64_MAX, -1), -1); /* the snapshot's notes are no events */
+	assert_int_equal(history_event(h, INT64_MAX, -1),
+			 -1); /* the snapshot's notes are no events */
 	history_free(h);
 	o.dead = 9;
 	assert_int_equal(history_new(&h, 64 << 20), 0);
@@ -314,9 +349,10 @@ static void recorded(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(overview), cmocka_unit_test(other_views),
-	cmocka_unit_test(many_nodes), cmocka_unit_test(overlays), cmocka_unit_test(recorded),
-	cmocka_unit_test(history), cmocka_unit_test(bounded_history),
+	cmocka_unit_test(overview),        cmocka_unit_test(other_views),
+	cmocka_unit_test(many_nodes),      cmocka_unit_test(overlays),
+	cmocka_unit_test(recorded),        cmocka_unit_test(history),
+	cmocka_unit_test(bounded_history),
 };
 
 int main(void)
