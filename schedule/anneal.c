@@ -1,6 +1,7 @@
 #include "schedule/anneal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #define WARM 0.006  /* temperature at a round's start and end, of the makespan */
 #define COLD 0.0005
 #define LIKELY 0.98 /* of its present share, the mean of the finish times keeps at least */
-#define INCREMENTAL_FROM 600 /* tasks; below, whole runs are always quicker */
+#define INCREMENTAL_FROM INT_MAX /* tasks; whole runs were quicker on every cluster measured */
 #define PROBES 16            /* increments at the start of a round, to see what they touch */
 #define WORTH_IT 0.1         /* of all tasks; when more are touched, whole runs are quicker */
 #define LATE_OF 15  /* microbatches */
