@@ -253,7 +253,9 @@ static void take_base_arrivals(struct delta *d, int node, double t)
 	while (n->arrived < n->n && d->e->arrival_s[n->by_arrival[n->arrived]] <= t) {
 		int task = n->by_arrival[n->arrived++], mb = task / d->steps;
 
-		if (stray_of(d, mb) > task % d->steps)
+		/* One started in this instant at another node, as the base has it, is back on course
+		 * but does not come here. */
+		if (stray_of(d, mb) > task % d->steps && d->task_stamp[task] != d->trial)
 			wait_at(d, n, mb, task % d->steps, d->e->arrival_s[task]);
 	}
 	if (n->arrived > first && n->arrived < n->n)
