@@ -251,7 +251,7 @@ bool anneal_step(struct anneal *a)
 	most = a->cost - temperature(a) * log(1 - rng_uniform(&a->moves.rng));
 	sync_s = a->moves.role_a >= 0 ? sync_of(a) : a->sync_s;
 	limit_s = (most - sync_s) / (1 + LIKELY * ((a->cost - a->sync_s) / a->current_s - 1));
-	if (a->probes == PROBES && a->touched > WORTH_IT * PROBES * a->p->n_mb * a->engine.steps)
+	if (a->probes == PROBES && (double)a->touched > WORTH_IT * PROBES * a->p->n_mb * a->engine.steps)
 		a->incremental = false; /* until the next round */
 	kept = a->incremental && !moves_data_node(a) ? try_increment(a, most, sync_s, limit_s)
 						     : try_whole(a, most, sync_s, limit_s);
