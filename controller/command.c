@@ -639,7 +639,7 @@ static void forget_awaited(struct controller *c, uint32_t i)
 
 void command_previewed(struct controller *c, struct planned *a)
 {
-	struct msg m = { .type = MSG_SEE_PREVIEW };
+	struct msg m = { .type = MSG_SEE_PREVIEW }, no = { .type = MSG_SEE_REPLY };
 	struct msg_see_preview *s = &m.u.see_preview;
 	uint32_t i = 0;
 	struct console *to;
@@ -652,8 +652,13 @@ void command_previewed(struct controller *c, struct planned *a)
 	}
 	to = console_of_peer(c, c->awaited[i].console);
 	if (c->awaited[i].verb == COMMAND_COMPARE) {
+		no.u.see_reply = (struct msg_see_reply){ .command = c->awaited[i].command,
+							 .status = -ENOENT };
+		snprintf(no.u.see_reply.text, sizeof(no.u.see_reply.text), "%.180s", a->infeasible);
 		if (to && a->plan)
 			console_candidate(c, to, a, c->awaited[i].text);
+		else if (to)
+			console_send(c, to, &no);
 		forget_awaited(c, i);
 		planned_free(a);
 		return;

@@ -360,7 +360,9 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 
 	*n = (struct msg_see_note){ .id = ++c->last_note, .at_us = c->now_us, .wall_us = clock_wall_us(),
 				    .iteration = c->committed, .kind = (uint8_t)kind, .mark = mark,
-				    .node = node };
+				    .node = node,
+				    /* The act just journalled, for undo. */
+				    .command = kind == NOTE_COMMAND ? c->n_acts : 0 };
 	va_start(ap, format);
 	vsnprintf(n->text, sizeof(n->text), format, ap);
 	va_end(ap);
