@@ -265,10 +265,15 @@ void members_assign(struct controller *c, struct member *m, int stage, bool fetc
 
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r)
 {
+	struct error err;
+
 	if (r->assignment != m->assignment || m->state == NODE_DEAD)
 		return;
-	if (r->stage == 0 && c->corpus_hash == 0)
+	if (r->stage == 0 && c->corpus_hash == 0) {
 		c->corpus_hash = r->corpus_hash;
+		if (store_corpus(c->store, c->corpus_hash, &err) != 0)
+			log_line(&c->log, LOG_ERROR, "%s", err.text);
+	}
 	if (r->stage == 0 && r->corpus_hash != c->corpus_hash) {
 		note(c, NOTE_ALERT, m->id, 0, "n%02u reads another corpus than the run: kept out", m->id);
 		m->marked = true;

@@ -99,6 +99,7 @@ static void run(struct planner *p, struct job *j)
 	q.seed = j->request.seed;
 	q.excluded = j->excluded;
 	q.keep_batch = true;
+	q.ascending = q.path_length == j->cluster->n_stages; /* nothing skipped: the plain model */
 	q.from = j->from;
 	q.clock_us = monotonic;
 	q.cancel = &p->cancel;

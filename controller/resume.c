@@ -160,6 +160,7 @@ int resume_begin(struct controller *c, struct error *err)
 		return rc;
 	for (uint32_t i = 0; i < c->options.n_acts; i++) /* the predecessor did those */
 		c->options.acts[i].done = c->options.acts[i].iteration <= c->committed + 1;
+	c->corpus_hash = store_run_of(c->store)->corpus_hash;
 	c->resumed = true;
 	c->iteration = c->committed + 1;
 	c->first_attempt = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);

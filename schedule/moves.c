@@ -70,7 +70,7 @@ static bool keeps_cc2(const struct moves *m, const int *path)
 		int b = h + 1 < m->p->length ? m->s->stage_of[path[h + 1]] : -1;
 
 		if (b > 0 && b == a - 1) {
-			if (b <= last)
+			if (b <= last || m->p->q->ascending)
 				return false;
 			h += 2;
 		} else {

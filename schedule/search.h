@@ -41,6 +41,8 @@ struct plan_request {
 	uint64_t seed;
 	int threads;                   /* most to use; <= 1: the caller's alone */
 	const bool *excluded;          /* (n_nodes) borrowed: nodes that are out; NULL: none */
+	bool ascending;                /* no stages exchanged: every path computes what a plain
+					* pipeline does */
 	bool keep_batch;               /* with data nodes out, the others take their microbatches
 					* over; else the iteration has fewer */
 	const struct plan *from;       /* borrowed: where to start; its nodes keep their stages as

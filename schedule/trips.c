@@ -96,7 +96,7 @@ static void extend(struct finder *f, int n, int top, double seconds)
 	if (f->looked_at++ > MOST_LOOKED_AT && f->t->count[f->place] > 0)
 		return;
 	/* The stage under the last, if that was entered from below it. */
-	if (n > 1 && stage == top && stage > 1 && s->stage_of[f->path[n - 2]] < stage - 1) {
+	if (!p->q->ascending && n > 1 && stage == top && stage > 1 && s->stage_of[f->path[n - 2]] < stage - 1) {
 		bool after_exchange = n > 2 && s->stage_of[f->path[n - 3]] == s->stage_of[f->path[n - 2]] + 1;
 		int below = after_exchange ? s->stage_of[f->path[n - 3]] : s->stage_of[f->path[n - 2]];
 

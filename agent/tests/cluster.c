@@ -221,9 +221,10 @@ static void take_post(struct cluster *c, const struct post_message *p)
 		return;
 	assert_int_equal(msg_decode(&m, p->data, p->size), 0);
 	if (m.type == MSG_HELLO) {
-		struct node *n = &c->nodes[m.u.hello.node];
+		struct node *n;
 
 		assert_true(m.u.hello.node >= 0 && m.u.hello.node < (int)c->n_nodes);
+		n = &c->nodes[m.u.hello.node];
 		n->peer = p->peer;
 		n->hello = m.u.hello;
 		n->said_hello = true;

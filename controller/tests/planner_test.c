@@ -87,6 +87,10 @@ static void excluded_nodes_stay_out(void **state)
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		for (int h = 0; h < a->plan->microbatches[i].length; h++)
 			assert_false(excluded[a->plan->microbatches[i].path[h]]);
+	/* Nothing is skipped: the plain model, its stages in their order. */
+	for (int i = 0; i < a->plan->n_microbatches; i++)
+		for (int h = 1; h < a->plan->microbatches[i].length; h++)
+			assert_int_equal(a->plan->microbatches[i].path[h] / 3, h);
 	planned_free(a);
 	for (int i = 3; i < 6; i++)
 		excluded[i] = true; /* a whole stage: nothing can be planned, and it says so */
