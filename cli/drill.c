@@ -97,7 +97,7 @@ static int check_limits(struct drill *d, const json_t *limits, struct error *err
 static int check_file(struct drill *d, struct error *err)
 {
 	static const char *const keys[] = { "format", "name", "run", "acts", "limits" };
-	const json_t *format = json_object_get(d->file, "format"), *act;
+	const json_t *format = json_object_get(d->file, "format");
 	const json_t *acts = json_object_get(d->file, "acts"), *run = json_object_get(d->file, "run");
 	size_t i;
 
@@ -108,8 +108,8 @@ static int check_file(struct drill *d, struct error *err)
 		return -EINVAL;
 	if (!json_is_array(acts))
 		return error_set(err, -EINVAL, "acts: expected an array of texts like \"10:kill:4\"");
-	json_array_foreach((json_t *)acts, i, act)
-		if (!json_is_string(act))
+	for (i = 0; i < json_array_size(acts); i++)
+		if (!json_is_string(json_array_get(acts, i)))
 			return error_set(err, -EINVAL, "acts[%zu]: expected a text like \"10:kill:4\"", i);
 	if (run && !json_is_object(run))
 		return error_set(err, -EINVAL, "run: expected an object");
@@ -141,18 +141,17 @@ static void add_stages(struct args *a, const json_t *stages)
 {
 	char text[512] = "--stages=";
 	size_t i, at = strlen(text);
-	json_t *n;
 
-	json_array_foreach((json_t *)stages, i, n)
-		if (at + 16 < sizeof(text))
-			at += (size_t)sprintf(text + at, i ? ",%d" : "%d", (int)json_integer_value(n));
+	for (i = 0; i < json_array_size(stages) && at + 16 < sizeof(text); i++)
+		at += (size_t)sprintf(text + at, i ? ",%d" : "%d",
+				      (int)json_integer_value(json_array_get(stages, i)));
 	args_add(a, text);
 }
 
 static void command_line(const struct drill *d, const char *self, const char *run_dir, struct args *a)
 {
 	const json_t *run = json_object_get(d->file, "run"), *acts = json_object_get(d->file, "acts");
-	const json_t *v, *act;
+	const json_t *v;
 	size_t i;
 
 	args_add(a, self);
@@ -174,8 +173,8 @@ static void command_line(const struct drill *d, const char *self, const char *ru
 		args_addf(a, "--time-scale=%.17g", json_number_value(v));
 	if (run_dir)
 		args_addf(a, "--run-dir=%s", run_dir);
-	json_array_foreach((json_t *)acts, i, act)
-		args_addf(a, "--at=%s", json_string_value(act));
+	for (i = 0; i < json_array_size(acts); i++)
+		args_addf(a, "--at=%s", json_string_value(json_array_get(acts, i)));
 }
 
 static void keep_iteration(struct drill *d, double s)

@@ -128,10 +128,10 @@ static double nearest_tour(struct herd *h)
 
 	h->tour[0] = 0;
 	for (int k = 1; k < n; k++) {
-		int best = -1;
+		int best = 0; /* the start itself: none yet */
 
 		for (int t = 1; t < n; t++) {
-			if ((left >> t & 1) && (best < 0 || h->between[at * n + t] <
+			if ((left >> t & 1) && (best == 0 || h->between[at * n + t] <
 							     h->between[at * n + best]))
 				best = t;
 		}

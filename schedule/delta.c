@@ -230,7 +230,7 @@ static void choose(struct delta *d, int node, double now_s)
 		if (n->slots <= 0 && step_of(d, mb, d->step[mb])->slots > 0)
 			continue;
 		if (!best || d->due_s[mb] < d->due_s[*best] ||
-		    (d->due_s[mb] == d->due_s[*best] && mb < *best))
+		    (mb < *best && d->due_s[mb] == d->due_s[*best]))
 			best = at;
 	}
 	if (best) {

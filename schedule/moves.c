@@ -1,5 +1,6 @@
 #include "schedule/moves.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -360,6 +361,7 @@ static void exchange_members(struct moves *m, int a, int b)
 		at_a = s->members[i] == a ? &s->members[i] : at_a;
 	for (int i = s->start[s->stage_of[b]]; i < s->start[s->stage_of[b] + 1]; i++)
 		at_b = s->members[i] == b ? &s->members[i] : at_b;
+	assert(at_a && at_b);
 	*at_a = b;
 	*at_b = a;
 	s->stage_of[a] = s->stage_of[b];
