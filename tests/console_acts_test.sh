@@ -22,7 +22,7 @@ unset TMUX
 run=$dir/run
 pane=one:0
 tm -f /dev/null new-session -d -s one -x 160 -y 48 \
-	"env XDG_RUNTIME_DIR= XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe demo --agents 8 --stages 2,2,2,2 --skip 1/4 --silence-ms 3000 --run-dir $run 2>$dir/demo.err; s=\$?; echo; echo status=\$s; sleep 100" ||
+	"env XDG_RUNTIME_DIR= XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe demo --agents 8 --stages 2,2,2,2 --skip 1/4 --silence-ms 3000 --run-dir $run 2>$dir/demo.err; s=\$?; printf '\r\nstatus=%s\r\n' \$s; sleep 100" ||
 	skip "tmux cannot start here"
 see 40 'LIVE .*nodes 8/8'
 see 40 'it[0-9]+ said'

@@ -30,7 +30,7 @@ serve() {
 
 # The console is there before the controller.
 tm -f /dev/null new-session -d -x 80 -y 24 \
-	"env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe-console --connect ipc://$dir/at --controller-key $controller --key $dir/console.key; s=\$?; echo; echo status=\$s; sleep 100" ||
+	"env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe-console --connect ipc://$dir/at --controller-key $controller --key $dir/console.key; s=\$?; printf '\r\nstatus=%s\r\n' \$s; sleep 100" ||
 	skip "tmux cannot start here"
 see 10 'CONNECTING'
 serve

@@ -34,7 +34,7 @@ back() { # the shell is there again, nothing is left of the console
 	[ "$(tm display-message -p '#{alternate_on} #{cursor_flag}')" = '0 1' ] || die "the screen was not put back ($case)"
 }
 start() { # start ENVIRONMENT OPTIONS: the console plays
-	tm send-keys "clear; env XDG_CONFIG_HOME=$dir/config $1 $bin/skippipe-console --play $dir/run.rec $2; s=\$?; echo; echo status=\$s" Enter
+	tm send-keys "clear; env XDG_CONFIG_HOME=$dir/config $1 $bin/skippipe-console --play $dir/run.rec $2; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
 }
 
 for term in xterm-256color tmux-256color screen linux vt100; do

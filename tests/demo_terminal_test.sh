@@ -21,7 +21,7 @@ see 10 'ready>'
 
 for end in key signal kill-console; do
 	run=$dir/run-$end
-	tm send-keys "clear; stty -a >$dir/before; $bin/skippipe demo --agents 8 --time-scale 0 --run-dir $run; s=\$?; echo; echo status=\$s" Enter
+	tm send-keys "clear; stty -a >$dir/before; $bin/skippipe demo --agents 8 --time-scale 0 --run-dir $run; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
 	see 30 'it +[0-9]+ .*nodes 8/8'
 	demo=$(pgrep -f -x "$bin/skippipe demo .*--run-dir $run" | head -n 1)
 	case $end in
