@@ -27,8 +27,13 @@ back() { # the shell is there again, nothing is left of the console
 	see 10 'status='
 	tm resize-window -x 80 -y 24
 	sleep 0.2
-	tm send-keys "clear; stty -a >$dir/after" Enter
-	sleep 0.3
+	rm -f "$dir/after"
+	tm send-keys "clear; stty -a >$dir/after.new; mv $dir/after.new $dir/after" Enter
+	local end=$((SECONDS + 10))
+	until [ -s "$dir/after" ]; do
+		[ $SECONDS -lt $end ] || die "the shell does not answer ($case)"
+		sleep 0.05
+	done
 	diff <(sed 's/rows [0-9]*; columns [0-9]*//' "$dir/before") <(sed 's/rows [0-9]*; columns [0-9]*//' "$dir/after") >"$dir/stty" ||
 		{ cat "$dir/stty"; die "the terminal's settings have changed ($case)"; }
 	[ "$(tm display-message -p '#{alternate_on} #{cursor_flag}')" = '0 1' ] || die "the screen was not put back ($case)"
