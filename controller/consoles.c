@@ -59,7 +59,7 @@ static void fill_run(const struct controller *c, struct msg *m)
 		.n_stages = (uint32_t)c->cluster->n_stages, .microbatches = c->routes.n,
 		.per_data_node = c->per_shard,
 		.tokens_per_iteration = (uint64_t)c->routes.n * c->recipe.batch * c->recipe.sequence,
-		.iterations = c->options.iterations, .time_scale = c->options.time_scale,
+		.iterations = c->options.iterations, .time_scale = c->unit_s,
 		.started_wall_us = c->started_wall_us, .baseline_s = c->baseline_s,
 		.embedded = c->options.embedded,
 	};
@@ -156,14 +156,19 @@ static void fill_fault(const struct fault *f, struct msg *m)
 						 f->peer, f->factor, f->ends_us };
 }
 
+/* While an iteration is under way its routes are told as they are by now, not as planned. */
 static void tell_plan(struct controller *c, const struct planned *p, const char *candidate,
 		      struct console *only)
 {
 	struct see_run run = { c->n_members, c->n_shards, c->per_shard, c->shard_of, c->unit_s };
 	struct see_plan s;
+	bool under_way;
 
 	if (see_plan_init(&s, &run, p, candidate) != 0)
 		return;
+	under_way = !candidate && (c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING);
+	for (uint32_t i = 0; under_way && i < c->routes.n; i++)
+		s.routes[i] = c->routes.microbatches[i].route;
 	if (only)
 		console_send(c, only, &s.message);
 	else
@@ -188,6 +193,11 @@ void consoles_run(struct controller *c)
 
 	fill_run(c, &m);
 	consoles_tell(c, &m);
+	for (uint32_t i = 0; i < c->n_faults; i++) { /* after a run consoles expect them anew */
+		fill_fault(&c->faults[i], &m);
+		if (c->faults[i].active)
+			consoles_tell(c, &m);
+	}
 }
 
 static void tell_links(struct controller *c, struct console *only)
@@ -257,7 +267,8 @@ static void snapshot(struct controller *c, struct console *to)
 	fill_status(c, to, &m);
 	console_send(c, to, &m);
 	m.type = MSG_SEE_SYNCED;
-	m.u.see_synced.sequence = to->sequence;
+	m.u.see_synced = (struct msg_see_synced){ .sequence = to->sequence, .watches = !to->may_command };
+	memcpy(m.u.see_synced.name, to->name, sizeof(to->name));
 	console_send(c, to, &m);
 }
 

@@ -109,6 +109,7 @@ struct progress {
 	struct msg_task_event *events; /* of the iteration, for the store */
 	uint32_t n_events, room_events;
 	uint32_t told; /* of them, consoles were told */
+	bool rerouted; /* routes are no longer those of the plan */
 };
 
 struct evaluation {
@@ -281,6 +282,8 @@ void iteration_fini(struct controller *c);
 void replan(struct controller *c, const char *reason);
 /* The same, but what is in force stays unless the answer is better by a few percent. */
 void replan_if_better(struct controller *c, const char *reason);
+/* Asks what the plain pipeline would take, for consoles to compare with. */
+void replan_baseline(struct controller *c);
 void replan_turn(struct controller *c); /* takes the planner's answers */
 bool replan_usable(const struct controller *c, const struct planned *p);
 bool planned_uses(const struct planned *p, uint16_t node);

@@ -28,6 +28,7 @@ static void choose_time_scale(struct controller *c)
 	if (c->options.time_scale < 0)
 		c->options.time_scale = watchable_s / (p->iteration_s + p->sync_s);
 	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
+	consoles_run(c);
 }
 
 static void gather(struct controller *c)
@@ -70,6 +71,8 @@ static void gather(struct controller *c)
 	c->committed_us = c->now_us;
 	if (here < c->n_members || c->options.time_scale == 0)
 		replan(c, here < c->n_members ? "not all agents came" : "compute was measured");
+	if (c->options.time_scale == 0)
+		replan_baseline(c);
 	c->evaluation.wanted = c->options.eval_every > 0;
 	set_phase(c, PHASE_PLANNING);
 }

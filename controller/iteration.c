@@ -136,6 +136,13 @@ static int send_plan(struct controller *c)
 	return 0;
 }
 
+/* Consoles hear which ways the microbatches of this iteration take. */
+static void tell_routes(struct controller *c)
+{
+	c->progress.rerouted = true;
+	consoles_plan(c, c->current);
+}
+
 static bool take_pending(struct controller *c)
 {
 	struct planned *p = c->pending;
@@ -188,6 +195,9 @@ static void begin(struct controller *c)
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
 	c->reduce_attempt = c->first_attempt;
 	c->stall_rounds = 0;
+	if (c->progress.rerouted)
+		tell_routes(c);
+	c->progress.rerouted = false;
 	start.u.start = (struct msg_start){ c->iteration, c->epoch, c->per_shard };
 	send_replicas(c, &start);
 	set_phase(c, PHASE_COMPUTING);
@@ -331,6 +341,7 @@ static void check_standstill(struct controller *c)
 	m.u.reroute = (struct msg_reroute){ .iteration = c->iteration, .epoch = c->epoch, .n_routes = 1,
 					    .routes = &c->routes.microbatches[id].route };
 	send_replicas(c, &m);
+	tell_routes(c);
 	note(c, NOTE_WARNING, -1, 0, "slots waited in a circle: m%02lld starts again, unswapped",
 	     (long long)id);
 }
@@ -401,6 +412,7 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 		routes[i] = c->routes.microbatches[changed[i]].route;
 	m.u.reroute = (struct msg_reroute){ c->iteration, c->epoch, (uint32_t)n, routes, 1, &gone->id };
 	send_replicas(c, &m);
+	tell_routes(c);
 	if (n > 0)
 		note(c, NOTE_EVENT, gone->id, 0, "%d microbatches of it%llu run again without n%02u", n,
 		     (unsigned long long)c->iteration, gone->id);

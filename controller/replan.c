@@ -142,6 +142,18 @@ void replan_if_better(struct controller *c, const char *reason)
 	ask(c, refine_s, c->current->plan);
 }
 
+void replan_baseline(struct controller *c)
+{
+	struct planner_request q = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM,
+				     .path_length = c->cluster->n_stages,
+				     .free_assignment = !c->options.given,
+				     .budget_s = c->options.budget_s, .threads = 1,
+				     .seed = c->options.seed,
+				     .reason = "baseline: every stage, straight pipelines" };
+
+	planner_ask(c->planner, c->cluster, &q);
+}
+
 static void infeasible(struct controller *c, const struct planned *a)
 {
 	note(c, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);

@@ -22,7 +22,7 @@ static void emit_run(const struct replay *r, replay_emit emit, void *context)
 		.n_stages = (uint32_t)rec->cluster->n_stages, .microbatches = (uint32_t)n,
 		.per_data_node = rec->run->per_shard,
 		.tokens_per_iteration = n * rec->run->batch * rec->run->sequence,
-		.iterations = rec->iterations_wanted, .time_scale = rec->time_scale,
+		.iterations = rec->iterations_wanted, .time_scale = rec->unit_s,
 		.started_wall_us = rec->run->started_wall_us, .baseline_s = rec->baseline_s,
 		.replay = 1, .first_us = rec->first_us, .last_us = rec->last_us,
 	};

@@ -69,8 +69,10 @@ static void send(void *context, struct msg *m)
 
 	if (v->lagging)
 		return;
-	if (m->type == MSG_SEE_SYNCED)
+	if (m->type == MSG_SEE_SYNCED) {
 		m->u.see_synced.sequence = v->sequence;
+		memcpy(m->u.see_synced.name, v->name, sizeof(v->name));
+	}
 	if (m->type == MSG_SEE_STATUS && v->lease_ends_us > seat->t->now_us) {
 		memcpy(m->u.see_status.lease, v->name, sizeof(v->name));
 		m->u.see_status.lease_us = v->lease_ends_us - seat->t->now_us;

@@ -176,11 +176,7 @@ static void ask_first_plans(struct controller *c, bool run)
 
 	if (run)
 		c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
-	q.kind = PLANNER_BASELINE;
-	q.algorithm = PLAN_DTFM;
-	q.path_length = c->cluster->n_stages;
-	q.reason = "baseline: every stage, straight pipelines";
-	planner_ask(c->planner, c->cluster, &q);
+	replan_baseline(c);
 }
 
 static int make_members(struct controller *c, struct error *err)

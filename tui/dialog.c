@@ -200,8 +200,8 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 	struct dialog *d = &u->dialog;
 
 	memset(d, 0, sizeof(*d));
-	if (u->readonly && kind != DIALOG_QUIT) {
-		ui_say(u, STYLE_WARNING, "this console only watches (--readonly)");
+	if (ui_only_watches(u) && kind != DIALOG_QUIT) {
+		ui_say(u, STYLE_WARNING, "%s", ui_only_watches(u));
 		return;
 	}
 	d->kind = kind;

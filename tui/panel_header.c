@@ -46,8 +46,8 @@ static void add_lease(struct chips *c, const struct state *s, const struct ui *u
 	char left[16];
 
 	look_age((double)s->status.lease_us / 1e6, left);
-	if (u->readonly)
-		chips_add(c, 5, STYLE_FAINT, "READ-ONLY");
+	if (ui_only_watches(u))
+		chips_add(c, 5, STYLE_FAINT, "WATCHING");
 	else if (!*s->status.lease)
 		chips_add(c, 4, STYLE_FAINT, "locked");
 	else if (ui_lease_is_ours(u, s))

@@ -164,6 +164,7 @@ int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t 
 			continue;
 		f->known = true;
 		f->microbatch = r->microbatch;
+		f->reruns += f->begun && f->attempt < r->attempt;
 		if (f->attempt < r->attempt)
 			f->attempt = r->attempt;
 		f->shard = r->shard;

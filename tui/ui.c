@@ -61,13 +61,20 @@ void ui_link_is(struct ui *u, enum ui_link link, const char *why)
 		u->link_since_us = u->local_us;
 	u->link = link;
 	if (link != UI_LIVE)
-		u->arming = u->has_waiting = u->armed = false;
+		u->arming = u->has_waiting = false;
 	snprintf(u->link_text, sizeof(u->link_text), "%s", why);
 }
 
 bool ui_lease_is_ours(const struct ui *u, const struct state *s)
 {
 	return *s->status.lease && *u->name && strcmp(s->status.lease, u->name) == 0;
+}
+
+const char *ui_only_watches(const struct ui *u)
+{
+	return u->readonly  ? "this console only watches (--readonly)"
+	       : u->watches ? "this console was admitted to watch only"
+			    : NULL;
 }
 
 static uint64_t post(struct ui *u, struct msg_command c)
@@ -115,8 +122,8 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	}
 	if (strcmp(c.text, "preview") == 0)
 		return post(u, c);
-	if (u->readonly && c.verb != COMMAND_COMPARE && c.verb != COMMAND_SEEK) {
-		ui_say(u, STYLE_WARNING, "not sent: this console only watches (--readonly)");
+	if (ui_only_watches(u) && c.verb != COMMAND_COMPARE && c.verb != COMMAND_SEEK) {
+		ui_say(u, STYLE_WARNING, "not sent: %s", ui_only_watches(u));
 		return 0;
 	}
 	if (c.verb == COMMAND_ARM) {
@@ -144,7 +151,6 @@ static void heard_reply(struct ui *u, const struct msg_see_reply *r)
 	if (arming) {
 		u->arming = 0;
 		u->has_waiting = false;
-		u->armed = r->status == 0;
 	}
 	if (r->status != 0) {
 		ui_say(u, STYLE_ALERT, "refused: %s",
@@ -166,9 +172,9 @@ void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 		dialog_heard(u, s, &m->u.see_preview);
 	if (m->type == MSG_SEE_REPLY)
 		heard_reply(u, &m->u.see_reply);
-	if (m->type == MSG_SEE_STATUS && u->armed && *m->u.see_status.lease) {
-		snprintf(u->name, sizeof(u->name), "%s", m->u.see_status.lease);
-		u->armed = false;
+	if (m->type == MSG_SEE_SYNCED) {
+		snprintf(u->name, sizeof(u->name), "%s", m->u.see_synced.name);
+		u->watches = m->u.see_synced.watches;
 	}
 }
 

@@ -95,9 +95,9 @@ struct ui_candidate {
 };
 
 struct ui {
-	char name[64];    /* what the lease calls us, once it was ours; "" not known yet */
+	char name[64];    /* what the lease calls us; "" not known yet */
+	bool watches;     /* we were admitted to look only */
 	uint64_t arming;  /* our COMMAND_ARM that is not answered; 0 none */
-	bool armed;       /* it was granted: the next status says our name */
 	bool has_waiting; /* an act that leaves when the lease is granted */
 	struct msg_command waiting;
 	struct keymap map;
@@ -180,6 +180,8 @@ void ui_say(struct ui *u, enum style style, const char *format, ...)
  * the operator's lease, which is asked for first. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c);
 bool ui_lease_is_ours(const struct ui *u, const struct state *s);
+/* Why this console may not act; NULL: it may. */
+const char *ui_only_watches(const struct ui *u);
 
 /* dialog.c */
 void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);

@@ -339,7 +339,9 @@ static const struct field msg_see_links_fields[] = {
 };
 LAYOUT(msg_see_links);
 
-static const struct field msg_see_synced_fields[] = { N(U64, msg_see_synced, sequence) };
+static const struct field msg_see_synced_fields[] = {
+	N(U64, msg_see_synced, sequence), TXT(msg_see_synced, name), NMAX(U8, msg_see_synced, watches, 1),
+};
 LAYOUT(msg_see_synced);
 
 static const struct {

@@ -395,7 +395,7 @@ struct msg_see_run {
 	uint32_t per_data_node;
 	uint64_t tokens_per_iteration;
 	uint64_t iterations;            /* wanted; 0: no end */
-	double time_scale;
+	double time_scale;              /* real seconds of one plan second */
 	int64_t started_wall_us;
 	double baseline_s;              /* full pipeline, predicted; 0 unknown */
 	uint32_t embedded;              /* a supervisor started the agents on this machine */
@@ -543,6 +543,8 @@ struct msg_see_links {
 
 struct msg_see_synced {
 	uint64_t sequence;    /* the snapshot before this is complete up to here */
+	char name[64];        /* what the console was admitted as: the lease calls it so */
+	uint8_t watches;      /* it may only look */
 };
 
 /* ---- codec ---- */

@@ -165,6 +165,37 @@ static void reruns(void **unused)
 	state_free(s);
 }
 
+/* Told anew while it is under way, with the attempt: the microbatch starts again, there. */
+static void rerouted(void **unused)
+{
+	struct state *s = two();
+	struct msg_task_event e[] = {
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
+		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
+	};
+	const uint16_t nodes[] = { 0, 2 };
+	const uint8_t stages[] = { 0, 1 };
+	struct msg_route r = {
+		.microbatch = 0, .attempt = 1, .n_hops = 2, .nodes = nodes, .stages = stages
+	};
+
+	(void)unused;
+	tell(s, 1, e, 3);
+	assert_int_equal(state_take_routes(s, &r, 1), 0);
+	assert_int_equal(state_flight(s, 0)->reruns, 1);
+	assert_int_equal(state_flight(s, 0)->nodes[1], 2);
+	assert_int_equal(state_flight(s, 0)->phase, FLIGHT_UNBORN);
+	e[2].type = WORK_ENDS; /* of the attempt that is over */
+	tell(s, 1, &e[2], 1);
+	assert_int_equal(state_flight(s, 0)->phase, FLIGHT_UNBORN);
+	e[0].attempt = 1;
+	tell(s, 1, e, 1);
+	assert_int_equal(state_flight(s, 0)->phase, FLIGHT_RUNNING);
+	assert_int_equal(state_flight(s, 0)->reruns, 1);
+	state_free(s);
+}
+
 /* Attempts belong to an iteration: in the next one the first is 0 again. */
 static void the_next_iteration_begins_anew(void **unused)
 {
@@ -310,15 +341,11 @@ static void whole_run(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(positions),
-	cmocka_unit_test(late_events),
-	cmocka_unit_test(collisions),
-	cmocka_unit_test(reruns),
-	cmocka_unit_test(the_next_iteration_begins_anew),
-	cmocka_unit_test(gaps),
-	cmocka_unit_test(dead_nodes),
-	cmocka_unit_test(histories),
-	cmocka_unit_test(candidates),
+	cmocka_unit_test(positions),  cmocka_unit_test(late_events),
+	cmocka_unit_test(collisions), cmocka_unit_test(reruns),
+	cmocka_unit_test(rerouted),   cmocka_unit_test(the_next_iteration_begins_anew),
+	cmocka_unit_test(gaps),       cmocka_unit_test(dead_nodes),
+	cmocka_unit_test(histories),  cmocka_unit_test(candidates),
 	cmocka_unit_test(whole_run),
 };
 

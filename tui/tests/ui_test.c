@@ -45,11 +45,13 @@ static void keys(struct ui *u, const struct state *s, const char *text)
 static void lease(void **unused)
 {
 	struct state *s = running();
-	struct msg m = { .type = MSG_SEE_STATUS };
+	struct msg m = { .type = MSG_SEE_SYNCED };
 	struct ui u;
 
 	(void)unused;
 	golden_ui(&u, s, 1700000);
+	snprintf(m.u.see_synced.name, sizeof(m.u.see_synced.name), "operator");
+	ui_heard(&u, s, &m);
 	keys(&u, s, "P");
 	assert_int_equal(u.n_outbox, 1);
 	assert_int_equal(u.outbox[0].verb, COMMAND_ARM);
@@ -58,8 +60,6 @@ static void lease(void **unused)
 	assert_int_equal(u.outbox[1].verb, COMMAND_PAUSE);
 	snprintf(s->status.lease, sizeof(s->status.lease), "operator");
 	s->status.lease_us = 600000000;
-	m.u.see_status = s->status;
-	ui_heard(&u, s, &m);
 	assert_true(ui_lease_is_ours(&u, s));
 	u.n_outbox = 0;
 	keys(&u, s, "X");
@@ -71,6 +71,7 @@ static void lease(void **unused)
 static void lease_refused(void **unused)
 {
 	struct state *s = running();
+	struct msg m = { .type = MSG_SEE_SYNCED };
 	struct ui u;
 
 	(void)unused;
@@ -85,12 +86,17 @@ static void lease_refused(void **unused)
 	assert_non_null(strstr(u.toast, "other holds"));
 	assert_false(u.has_waiting);
 	u.n_outbox = 0;
-	u.readonly = true;
-	keys(&u, s, "XP.sFRIHu");
-	for (uint32_t i = 0; i < u.n_outbox; i++)
-		assert_string_equal(u.outbox[i].text, "preview");
-	assert_int_equal(u.dialog.kind, DIALOG_NONE);
-	u.readonly = false;
+	for (int k = 0; k < 2; k++) { /* asked to only look, or admitted to no more */
+		u.readonly = k == 0;
+		m.u.see_synced.watches = k == 1;
+		ui_heard(&u, s, &m);
+		keys(&u, s, "XP.asFRIHu");
+		assert_int_equal(u.n_outbox, 0);
+		assert_int_equal(u.dialog.kind, DIALOG_NONE);
+		assert_non_null(strstr(u.toast, "watch"));
+	}
+	m.u.see_synced.watches = 0;
+	ui_heard(&u, s, &m);
 	ui_link_is(&u, UI_LOST, "");
 	u.n_outbox = 0;
 	keys(&u, s, "XP.");
