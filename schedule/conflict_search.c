@@ -5,35 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/conflict_tree.h"
 #include "schedule/engine.h"
-#include "schedule/trips.h"
+#include "schedule/path_search.h"
 
-#define MOST_TRIPS 600
 #define CANDIDATES 32
 #define ENOUGH_SOLUTIONS 8
 #define GOOD_ENOUGH 0.88
-#define MOST_NODES 4000 /* of the tree in one phase */
+#define MOST_NODES 10000 /* of the tree in one phase */
 #define PER_OVERRUN 0.01 /* of the cost, a visit */
-
-enum forbids { FORBIDS_STAGE, FORBIDS_NODE, FORBIDS_TIME };
-
-struct constraint {
-	enum forbids kind;
-	int agent, what; /* a stage, or a node */
-	double from_s, to_s;
-};
-
-/* One node of the tree: its parent's constraints and its own. */
-struct branch {
-	struct branch *parent; /* borrowed; all live in one list until the end */
-	struct branch *older;  /* that list */
-	int n_own;
-	struct constraint *own;
-	int *trip;             /* (n_agents) index into the data node's trips */
-	double *home_s;        /* (n_agents) when it is back, by its own timeline */
-	double cost_s;
-	int conflicts;
-};
 
 struct agent {
 	int place;      /* of its data node in stage 0 */
@@ -44,159 +24,21 @@ struct cbs {
 	const struct problem *p;
 	struct solution *s;
 	struct progress *g;
-	struct trips trips;
+	struct path_search *paths;
+	struct conflict_tree tree;
 	struct engine engine;
 	int n_agents;
 	struct agent *agents;
 	int *agent_of;    /* (n_mb) */
 	int *stage_cap;   /* (n_stages) agents that may visit */
 	int repeats;      /* microbatches an agent stands for */
-	struct branch *all;
-	struct branch **open; /* heap */
-	int n_open, room, expanded;
+	int expanded;     /* branches of this phase */
 	struct solution trial;
 	double first_s, best_s;
-	/* For one agent, gathered from a branch up to the root. */
-	uint64_t barred_stages;
-	bool *barred;     /* (n_nodes) */
 	int *visits;      /* (n_nodes or n_stages) */
-	struct constraint *times; /* (n_times) */
-	int n_times, times_room;
+	int *company;     /* (n_nodes) visits by all agents but one */
+	int spare[PLAN_MOST_PATH];
 };
-
-static const struct trip *trip_of(const struct cbs *c, const struct branch *b, int agent)
-{
-	return &c->trips.trips[(size_t)c->agents[agent].place * (size_t)c->trips.most +
-			       (size_t)b->trip[agent]];
-}
-
-static bool before(const struct branch *a, const struct branch *b)
-{
-	return a->cost_s != b->cost_s ? a->cost_s < b->cost_s : a->conflicts < b->conflicts;
-}
-
-static int open_push(struct cbs *c, struct branch *b)
-{
-	int i = c->n_open;
-
-	if (c->n_open == c->room) {
-		int room = c->room ? 2 * c->room : 256;
-		struct branch **more = realloc(c->open, (size_t)room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		c->open = more;
-		c->room = room;
-	}
-	c->n_open++;
-	for (; i > 0 && before(b, c->open[(i - 1) / 2]); i = (i - 1) / 2)
-		c->open[i] = c->open[(i - 1) / 2];
-	c->open[i] = b;
-	return 0;
-}
-
-static struct branch *open_pop(struct cbs *c)
-{
-	struct branch *top = c->open[0], *last = c->open[--c->n_open];
-	int i = 0;
-
-	for (int child; (child = 2 * i + 1) < c->n_open; i = child) {
-		if (child + 1 < c->n_open && before(c->open[child + 1], c->open[child]))
-			child++;
-		if (!before(c->open[child], last))
-			break;
-		c->open[i] = c->open[child];
-	}
-	c->open[i] = last;
-	return top;
-}
-
-static struct branch *branch_new(struct cbs *c, struct branch *parent, int n_own)
-{
-	struct branch *b = calloc(1, sizeof(*b));
-	size_t n = (size_t)c->n_agents;
-
-	if (!b)
-		return NULL;
-	b->parent = parent;
-	b->older = c->all;
-	c->all = b;
-	b->n_own = n_own;
-	b->own = calloc((size_t)n_own + 1, sizeof(*b->own));
-	b->trip = calloc(n, sizeof(*b->trip));
-	b->home_s = calloc(n, sizeof(*b->home_s));
-	if (!b->own || !b->trip || !b->home_s)
-		return NULL; /* freed with the list */
-	if (parent) {
-		memcpy(b->trip, parent->trip, n * sizeof(*b->trip));
-		memcpy(b->home_s, parent->home_s, n * sizeof(*b->home_s));
-	}
-	return b;
-}
-
-static void free_branches(struct cbs *c)
-{
-	while (c->all) {
-		struct branch *b = c->all;
-
-		c->all = b->older;
-		free(b->own);
-		free(b->trip);
-		free(b->home_s);
-		free(b);
-	}
-	free(c->open);
-	c->open = NULL;
-	c->n_open = c->room = 0;
-}
-
-static int gather(struct cbs *c, const struct branch *b, int agent)
-{
-	c->barred_stages = 0;
-	c->n_times = 0;
-	memset(c->barred, 0, (size_t)c->p->n_nodes * sizeof(*c->barred));
-	for (; b; b = b->parent) {
-		for (int i = 0; i < b->n_own; i++) {
-			const struct constraint *k = &b->own[i];
-
-			if (k->agent != agent)
-				continue;
-			if (k->kind == FORBIDS_STAGE)
-				c->barred_stages |= (uint64_t)1 << k->what;
-			else if (k->kind == FORBIDS_NODE)
-				c->barred[k->what] = true;
-			else if (c->n_times == c->times_room) {
-				int room = 2 * c->times_room + 16;
-				struct constraint *more = realloc(c->times, (size_t)room * sizeof(*more));
-
-				if (!more)
-					return -ENOMEM;
-				c->times = more;
-				c->times_room = room;
-			}
-			if (k->kind == FORBIDS_TIME)
-				c->times[c->n_times++] = *k;
-		}
-	}
-	return 0;
-}
-
-/* When a task that could start at t may start, with the times at which the node is taken. */
-static double wait_for(const struct cbs *c, int node, double t, double duration)
-{
-	for (bool again = true; again;) {
-		again = false;
-		for (int i = 0; i < c->n_times; i++) {
-			const struct constraint *k = &c->times[i];
-
-			if (k->what == node && t < k->to_s && t + duration > k->from_s) {
-				t = k->to_s;
-				again = true;
-			}
-		}
-	}
-	return t;
-}
 
 /* Agents of one wave that a node may see. */
 static int node_cap(const struct cbs *c, int v)
@@ -208,64 +50,34 @@ static int node_cap(const struct cbs *c, int v)
 	return cap;
 }
 
-struct stay {
-	int agent, node;
-	double from_s, to_s;
-};
-
-/* Walks a trip under the gathered constraints; stays (2 * length + 1) may be NULL. */
-static double walk(const struct cbs *c, int agent, const int *path, struct stay *stays)
+static int query_of(struct cbs *c, const struct branch *b, int agent, struct path_query *q)
 {
-	const struct problem *p = c->p;
-	double t = c->agents[agent].start_s;
-	int steps = 2 * p->length + 1;
+	int rc = conflict_tree_gather(&c->tree, b, agent);
 
-	for (int s = 0; s < steps; s++) {
-		int hop = s < p->length ? s : s == p->length ? 0 : 2 * p->length - s;
-		int next = s + 1 < p->length ? s + 1 : s + 1 == p->length ? 0 : 2 * p->length - s - 1;
-		const struct cluster_node *n = &p->c->nodes[path[hop]];
-		double duration = s < p->length ? n->forward_s
-						: s == p->length ? n->loss_s : n->backward_s;
-		double start = wait_for(c, path[hop], t, duration);
-
-		t = start + duration;
-		if (stays)
-			stays[s] = (struct stay){ agent, path[hop], start, t };
-		if (s + 1 < steps)
-			t += p->delay[(size_t)path[hop] * (size_t)p->n_nodes + (size_t)path[next]];
-	}
-	return t;
+	*q = (struct path_query){
+		.data_node = c->s->members[c->agents[agent].place],
+		.start_s = c->agents[agent].start_s,
+		.barred_stages = c->tree.barred_stages,
+		.barred = c->tree.barred,
+		.taken = c->tree.taken,
+		.n_taken = c->tree.n_taken,
+		.visits = c->company,
+	};
+	return rc;
 }
 
-/* The low level: the trip that is back first. False: none is left. */
+/* The low level. False: no path is left. */
 static bool replan(struct cbs *c, struct branch *b, int agent)
 {
-	const struct problem *p = c->p;
-	int place = c->agents[agent].place, found = -1;
-	const struct trip *list = c->trips.trips + (size_t)place * (size_t)c->trips.most;
-	double best = INFINITY;
+	struct path_query q;
 
-	if (gather(c, b, agent) != 0)
-		return false;
-	for (int i = 0; i < c->trips.count[place]; i++) {
-		bool barred = (list[i].stages & c->barred_stages) != 0;
-		double home;
-
-		if (c->agents[agent].start_s + list[i].seconds >= best)
-			break;
-		for (int h = 1; h < p->length && !barred; h++)
-			barred = c->barred[list[i].path[h]];
-		if (barred)
-			continue;
-		home = walk(c, agent, list[i].path, NULL);
-		if (home < best) {
-			best = home;
-			found = i;
-		}
+	memset(c->company, 0, (size_t)c->p->n_nodes * sizeof(*c->company));
+	for (int a = 0; a < c->n_agents; a++) {
+		for (int h = 1; a != agent && b->home_s[a] > 0 && h < c->p->length; h++)
+			c->company[branch_path(&c->tree, b, a)[h]]++;
 	}
-	b->trip[agent] = found;
-	b->home_s[agent] = best;
-	return found >= 0;
+	return query_of(c, b, agent, &q) == 0 &&
+	       path_search_run(c->paths, &q, branch_path(&c->tree, b, agent), &b->home_s[agent]);
 }
 
 /* Visits beyond what stages, or nodes, take. */
@@ -275,7 +87,7 @@ static int overrun(struct cbs *c, const struct branch *b, enum forbids kind)
 
 	memset(c->visits, 0, (size_t)n * sizeof(*c->visits));
 	for (int a = 0; a < c->n_agents; a++) {
-		const int *path = trip_of(c, b, a)->path;
+		const int *path = branch_path(&c->tree, b, a);
 
 		for (int h = 1; h < c->p->length; h++)
 			c->visits[kind == FORBIDS_STAGE ? c->s->stage_of[path[h]] : path[h]]++;
@@ -298,19 +110,25 @@ static void sum_up(struct cbs *c, struct branch *b, enum forbids kind)
 	b->cost_s *= 1 + PER_OVERRUN * b->conflicts;
 }
 
-/* Agents whose trip shows `stage` (or node, when stage < 0), quickest first, into who. */
-static int visitors(const struct cbs *c, const struct branch *b, int stage, int node, int *who)
+static bool visits(const struct cbs *c, const int *path, enum forbids kind, int what)
+{
+	for (int h = 1; h < c->p->length; h++) {
+		if ((kind == FORBIDS_STAGE ? c->s->stage_of[path[h]] : path[h]) == what)
+			return true;
+	}
+	return false;
+}
+
+/* Agents that visit a stage or a node, quickest first, into who. */
+static int visitors(const struct cbs *c, const struct branch *b, enum forbids kind, int what,
+		    int *who)
 {
 	int n = 0;
 
 	for (int a = 0; a < c->n_agents; a++) {
-		const struct trip *t = trip_of(c, b, a);
-		bool here = stage >= 0 && (t->stages >> stage & 1);
 		int at;
 
-		for (int h = 1; stage < 0 && h < c->p->length; h++)
-			here = here || t->path[h] == node;
-		if (!here)
+		if (!visits(c, branch_path(&c->tree, b, a), kind, what))
 			continue;
 		for (at = n++; at > 0 && b->home_s[who[at - 1]] > b->home_s[a]; at--)
 			who[at] = who[at - 1];
@@ -319,27 +137,20 @@ static int visitors(const struct cbs *c, const struct branch *b, int stage, int 
 	return n;
 }
 
-/* Is there a trip left for the agent when it may not visit `what` either? */
+/* Is there a path left for the agent when it may not visit `what` either? */
 static bool can_turn(struct cbs *c, const struct branch *b, int agent, enum forbids kind, int what)
 {
-	int place = c->agents[agent].place;
-	const struct trip *list = c->trips.trips + (size_t)place * (size_t)c->trips.most;
+	struct path_query q;
+	double home_s;
 
-	if (gather(c, b, agent) != 0)
+	if (query_of(c, b, agent, &q) != 0)
 		return false;
+	q.n_taken = 0;
 	if (kind == FORBIDS_STAGE)
-		c->barred_stages |= (uint64_t)1 << what;
+		q.barred_stages |= (uint64_t)1 << what;
 	else
-		c->barred[what] = true;
-	for (int i = 0; i < c->trips.count[place]; i++) {
-		bool barred = (list[i].stages & c->barred_stages) != 0;
-
-		for (int h = 1; h < c->p->length && !barred; h++)
-			barred = c->barred[list[i].path[h]];
-		if (!barred)
-			return true;
-	}
-	return false;
+		c->tree.barred[what] = true;
+	return path_search_run(c->paths, &q, c->spare, &home_s);
 }
 
 /* A child for each of up to `ways` choices of `excess` agents among the n of who: the quickest,
@@ -355,10 +166,10 @@ static int turn_away(struct cbs *c, struct branch *b, enum forbids kind, int wha
 	}
 	n = able;
 	for (int way = 0; way < ways && excess + way <= n; way++) {
-		struct branch *child = branch_new(c, b, excess);
+		struct branch *child = branch_new(&c->tree, b, excess);
 		bool possible = child != NULL;
 
-		if (!child || !child->home_s)
+		if (!child)
 			return -ENOMEM;
 		for (int i = 0; i < excess; i++)
 			child->own[i] = (struct constraint){ .kind = kind, .what = what,
@@ -368,7 +179,7 @@ static int turn_away(struct cbs *c, struct branch *b, enum forbids kind, int wha
 		if (!possible)
 			continue;
 		sum_up(c, child, kind);
-		if (open_push(c, child) != 0)
+		if (conflict_tree_push(&c->tree, child) != 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -380,7 +191,7 @@ static int overrun_stage(const struct cbs *c, const struct branch *b, int *who, 
 	int worst = -1, most = 0;
 
 	for (int s = 1; s < c->p->n_stages; s++) {
-		int count = visitors(c, b, s, -1, who);
+		int count = visitors(c, b, FORBIDS_STAGE, s, who);
 
 		if (count - c->stage_cap[s] > most) {
 			most = count - c->stage_cap[s];
@@ -388,7 +199,7 @@ static int overrun_stage(const struct cbs *c, const struct branch *b, int *who, 
 		}
 	}
 	if (worst >= 0)
-		*n = visitors(c, b, worst, -1, who);
+		*n = visitors(c, b, FORBIDS_STAGE, worst, who);
 	return worst;
 }
 
@@ -399,7 +210,7 @@ static int overrun_node(const struct cbs *c, const struct branch *b, int *who, i
 
 		if (c->s->stage_of[v] <= 0)
 			continue;
-		*n = visitors(c, b, -1, v, who);
+		*n = visitors(c, b, FORBIDS_NODE, v, who);
 		if (*n > cap)
 			return v;
 	}
@@ -408,7 +219,7 @@ static int overrun_node(const struct cbs *c, const struct branch *b, int *who, i
 
 static bool tree_is_over(const struct cbs *c)
 {
-	return c->n_open == 0 || c->expanded > MOST_NODES || progress_over(c->g);
+	return c->tree.n_open == 0 || c->expanded > MOST_NODES || progress_over(c->g);
 }
 
 /* Phase 1. Candidates keep exactly the stages they have. */
@@ -418,7 +229,7 @@ static int settle_exposure(struct cbs *c, struct branch **candidates, int *n_can
 
 	c->expanded = 0;
 	while (rc == 0 && *n_candidates < CANDIDATES && !tree_is_over(c)) {
-		struct branch *b = open_pop(c);
+		struct branch *b = conflict_tree_pop(&c->tree);
 		int stage = overrun_stage(c, b, who, &n);
 
 		c->expanded++;
@@ -427,17 +238,17 @@ static int settle_exposure(struct cbs *c, struct branch **candidates, int *n_can
 		else
 			rc = turn_away(c, b, FORBIDS_STAGE, stage, who, n, n - c->stage_cap[stage], 3);
 	}
-	c->n_open = 0;
+	c->tree.n_open = 0;
 	return rc;
 }
 
 /* The agents' stages as they are, forbidding all others. */
 static struct branch *fix_stages(struct cbs *c, struct branch *b, const uint64_t *stages)
 {
-	struct branch *fixed = branch_new(c, b, c->n_agents * c->p->n_stages);
+	struct branch *fixed = branch_new(&c->tree, b, c->n_agents * c->p->n_stages);
 	int n = 0;
 
-	if (!fixed || !fixed->home_s)
+	if (!fixed)
 		return NULL;
 	for (int a = 0; a < c->n_agents; a++) {
 		for (int s = 1; s < c->p->n_stages; s++) {
@@ -461,7 +272,7 @@ static void take_paths(struct cbs *c, const struct branch *b)
 
 	for (int mb = 0; mb < c->p->n_mb; mb++)
 		memcpy(c->trial.path + (size_t)mb * length,
-		       trip_of(c, b, c->agent_of[mb])->path, length * sizeof(int));
+		       branch_path(&c->tree, b, c->agent_of[mb]), length * sizeof(int));
 }
 
 /* Times a branch by the execution model, and keeps it if it is the best. */
@@ -489,7 +300,7 @@ static int settle_memory(struct cbs *c, struct branch **found, int *who)
 	*found = NULL;
 	c->expanded = 0;
 	while (rc == 0 && !tree_is_over(c)) {
-		struct branch *b = open_pop(c);
+		struct branch *b = conflict_tree_pop(&c->tree);
 		int v = overrun_node(c, b, who, &n), cap;
 
 		c->expanded++;
@@ -503,58 +314,73 @@ static int settle_memory(struct cbs *c, struct branch **found, int *who)
 	return rc;
 }
 
+struct use {
+	struct stay at;
+	int agent;
+};
+
 static int by_node_and_time(const void *a, const void *b)
 {
-	const struct stay *x = a, *y = b;
+	const struct use *x = a, *y = b;
 
-	if (x->node != y->node)
-		return x->node - y->node;
-	return (x->from_s > y->from_s) - (x->from_s < y->from_s);
+	if (x->at.node != y->at.node)
+		return x->at.node - y->at.node;
+	return (x->at.from_s > y->at.from_s) - (x->at.from_s < y->at.from_s);
 }
 
-/* The first two stays that overlap (by time), into a and b; false: none do. */
-static bool first_collision(struct cbs *c, const struct branch *b, struct stay *stays,
-			    struct stay *one, struct stay *other, int *conflicts)
+/* The tasks of every agent, by node and time. uses: (n_agents * (2 * length + 1)). */
+static int lay_out(struct cbs *c, const struct branch *b, struct use *uses)
 {
-	int steps = 2 * c->p->length + 1, n = c->n_agents * steps;
-	double first = INFINITY;
+	int steps = 2 * c->p->length + 1;
+	struct stay stays[2 * PLAN_MOST_PATH + 1];
 
 	for (int a = 0; a < c->n_agents; a++) {
-		gather(c, b, a);
-		walk(c, a, trip_of(c, b, a)->path, stays + (size_t)a * (size_t)steps);
+		struct path_query q;
+		int rc = query_of(c, b, a, &q);
+
+		if (rc != 0)
+			return rc;
+		path_walk(c->p, &q, branch_path(&c->tree, b, a), stays);
+		for (int i = 0; i < steps; i++)
+			uses[a * steps + i] = (struct use){ stays[i], a };
 	}
-	qsort(stays, (size_t)n, sizeof(*stays), by_node_and_time);
+	qsort(uses, (size_t)(c->n_agents * steps), sizeof(*uses), by_node_and_time);
+	return 0;
+}
+
+/* Of n uses laid out, where the first two in time overlap; -1: none do. */
+static int first_collision(const struct use *uses, int n, int *conflicts)
+{
+	int first = -1;
+
 	*conflicts = 0;
 	for (int i = 0; i + 1 < n; i++) {
-		if (stays[i].node != stays[i + 1].node || stays[i].agent == stays[i + 1].agent ||
-		    stays[i + 1].from_s >= stays[i].to_s)
+		if (uses[i].at.node != uses[i + 1].at.node || uses[i].agent == uses[i + 1].agent ||
+		    uses[i + 1].at.from_s >= uses[i].at.to_s)
 			continue;
 		++*conflicts;
-		if (stays[i + 1].from_s < first) {
-			first = stays[i + 1].from_s;
-			*one = stays[i];
-			*other = stays[i + 1];
-		}
+		if (first < 0 || uses[i + 1].at.from_s < uses[first + 1].at.from_s)
+			first = i;
 	}
-	return *conflicts > 0;
+	return first;
 }
 
 /* waits: the agent that lets the other through. */
-static int let_wait(struct cbs *c, struct branch *b, const struct stay *waits,
-		    const struct stay *goes, struct error *err)
+static int let_wait(struct cbs *c, struct branch *b, const struct use *waits,
+		    const struct use *goes, struct error *err)
 {
-	struct branch *child = branch_new(c, b, 1);
+	struct branch *child = branch_new(&c->tree, b, 1);
 	int rc;
 
-	if (!child || !child->home_s)
+	if (!child)
 		return error_set(err, -ENOMEM, "out of memory");
-	child->own[0] = (struct constraint){ FORBIDS_TIME, waits->agent, waits->node, goes->from_s,
-					     goes->to_s + c->p->c->dispatch_overhead_s };
+	child->own[0] = (struct constraint){ FORBIDS_TIME, waits->agent, waits->at.node, goes->at.from_s,
+					     goes->at.to_s + c->p->c->dispatch_overhead_s };
 	if (!replan(c, child, waits->agent))
 		return 0;
 	child->conflicts = b->conflicts;
 	rc = judge(c, child, &child->cost_s, err);
-	if (rc == 0 && child->cost_s < INFINITY && open_push(c, child) != 0)
+	if (rc == 0 && child->cost_s < INFINITY && conflict_tree_push(&c->tree, child) != 0)
 		rc = error_set(err, -ENOMEM, "out of memory");
 	return rc;
 }
@@ -562,26 +388,30 @@ static int let_wait(struct cbs *c, struct branch *b, const struct stay *waits,
 /* Phase 3. */
 static int settle_collisions(struct cbs *c, struct error *err)
 {
-	struct stay *stays = calloc((size_t)c->n_agents * (2 * (size_t)c->p->length + 1),
-				    sizeof(*stays));
-	int solved = 0, rc = stays ? 0 : error_set(err, -ENOMEM, "out of memory");
+	int n = c->n_agents * (2 * c->p->length + 1), solved = 0;
+	struct use *uses = calloc((size_t)n, sizeof(*uses));
+	int rc = uses ? 0 : error_set(err, -ENOMEM, "out of memory");
 
 	c->expanded = 0;
 	while (rc == 0 && !tree_is_over(c) && solved < ENOUGH_SOLUTIONS &&
 	       c->best_s > GOOD_ENOUGH * c->first_s) {
-		struct branch *b = open_pop(c);
-		struct stay one = { 0 }, other = { 0 };
+		struct branch *b = conflict_tree_pop(&c->tree);
+		int at = -1;
 
 		c->expanded++;
-		if (!first_collision(c, b, stays, &one, &other, &b->conflicts)) {
-			solved++;
-			continue;
-		}
-		rc = let_wait(c, b, &other, &one, err);
+		rc = lay_out(c, b, uses);
 		if (rc == 0)
-			rc = let_wait(c, b, &one, &other, err);
+			at = first_collision(uses, n, &b->conflicts);
+		else
+			error_set(err, rc, "out of memory");
+		if (rc == 0 && at < 0)
+			solved++;
+		if (at >= 0)
+			rc = let_wait(c, b, &uses[at + 1], &uses[at], err);
+		if (rc == 0 && at >= 0)
+			rc = let_wait(c, b, &uses[at], &uses[at + 1], err);
 	}
-	free(stays);
+	free(uses);
 	return rc;
 }
 
@@ -625,9 +455,9 @@ static int cbs_init(struct cbs *c, struct solution *s, const struct problem *p,
 	c->agents = calloc((size_t)p->n_mb, sizeof(*c->agents));
 	c->agent_of = calloc((size_t)p->n_mb, sizeof(*c->agent_of));
 	c->stage_cap = calloc((size_t)p->n_stages, sizeof(*c->stage_cap));
-	c->barred = calloc((size_t)p->n_nodes, sizeof(*c->barred));
+	c->company = calloc((size_t)p->n_nodes, sizeof(*c->company));
 	c->visits = calloc((size_t)(p->n_nodes + p->n_stages), sizeof(*c->visits));
-	if (!c->agents || !c->agent_of || !c->stage_cap || !c->barred || !c->visits)
+	if (!c->agents || !c->agent_of || !c->stage_cap || !c->visits || !c->company)
 		return -ENOMEM;
 	name_agents(c);
 	rc = solution_init(&c->trial, p);
@@ -635,31 +465,42 @@ static int cbs_init(struct cbs *c, struct solution *s, const struct problem *p,
 		solution_copy(&c->trial, s, p);
 	if (rc == 0)
 		rc = engine_init(&c->engine, p);
-	return rc == 0 ? trips_init(&c->trips, p, s, MOST_TRIPS) : rc;
+	if (rc == 0)
+		rc = conflict_tree_init(&c->tree, c->n_agents, p->length, p->n_nodes);
+	c->paths = path_search_new(p, s);
+	return rc == 0 && !c->paths ? -ENOMEM : rc;
 }
 
 static void cbs_fini(struct cbs *c)
 {
-	free_branches(c);
-	trips_fini(&c->trips);
+	conflict_tree_fini(&c->tree);
+	path_search_free(c->paths);
 	engine_fini(&c->engine);
 	solution_fini(&c->trial);
 	free(c->agents);
 	free(c->agent_of);
 	free(c->stage_cap);
-	free(c->barred);
 	free(c->visits);
-	free(c->times);
+	free(c->company);
 }
 
 /* Exact exposure: the caps hold, and no stage is left short. */
 static bool exposure_is_right(const struct cbs *c, const struct branch *b, int *who)
 {
 	for (int s = 1; s < c->p->n_stages; s++) {
-		if (visitors(c, b, s, -1, who) * c->repeats < c->p->low[s])
+		if (visitors(c, b, FORBIDS_STAGE, s, who) * c->repeats < c->p->low[s])
 			return false;
 	}
 	return true;
+}
+
+static uint64_t stages_of(const struct cbs *c, const int *path)
+{
+	uint64_t stages = 0;
+
+	for (int h = 0; h < c->p->length; h++)
+		stages |= (uint64_t)1 << c->s->stage_of[path[h]];
+	return stages;
 }
 
 /* Fixed candidates into the open list for the second phase. */
@@ -674,10 +515,10 @@ static int open_candidates(struct cbs *c, struct branch **candidates, int n, int
 		if (!exposure_is_right(c, candidates[i], who))
 			continue;
 		for (int a = 0; a < c->n_agents; a++)
-			stages[a] = trip_of(c, candidates[i], a)->stages;
+			stages[a] = stages_of(c, branch_path(&c->tree, candidates[i], a));
 		fixed = fix_stages(c, candidates[i], stages);
 		if (fixed)
-			rc = open_push(c, fixed);
+			rc = conflict_tree_push(&c->tree, fixed);
 	}
 	free(stages);
 	return rc;
@@ -688,7 +529,7 @@ static int run_phases(struct cbs *c, struct branch *root, bool collisions, int *
 {
 	struct branch *candidates[CANDIDATES], *best = NULL;
 	double seconds;
-	int n = 0, rc = open_push(c, root);
+	int n = 0, rc = conflict_tree_push(&c->tree, root);
 
 	if (rc == 0)
 		rc = settle_exposure(c, candidates, &n, who);
@@ -703,7 +544,7 @@ static int run_phases(struct cbs *c, struct branch *root, bool collisions, int *
 	rc = judge(c, best, &seconds, err);
 	if (rc == 0 && collisions && seconds < INFINITY) {
 		best->cost_s = seconds;
-		if (open_push(c, best) != 0)
+		if (conflict_tree_push(&c->tree, best) != 0)
 			return error_set(err, -ENOMEM, "out of memory");
 		rc = settle_collisions(c, err);
 	}
@@ -719,8 +560,8 @@ int conflict_search(struct solution *s, const struct problem *p, bool collisions
 	bool possible = true;
 
 	if (rc == 0)
-		root = branch_new(&c, NULL, 0);
-	if (rc != 0 || !who || !root || !root->home_s) {
+		root = branch_new(&c.tree, NULL, 0);
+	if (rc != 0 || !who || !root) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto fini_cbs;
 	}
