@@ -73,79 +73,44 @@ static int pick_heads(const struct solution *s, const struct problem *p, int n, 
 	return 0;
 }
 
-/* The pipeline that brings a microbatch of this data node back first, with what is dealt to it
- * already ahead of it. */
-static int choose_pipe(const struct problem *p, const int *pipes, const double *load_s, int n,
-		       int data_node)
+/* A data node sends all its microbatches down one pipeline, which serves no more data nodes than
+ * its share: the bottleneck matching of data nodes to places in pipelines. */
+static int deal(struct solution *s, const struct problem *p, const int *pipes, int n)
 {
-	int last = p->length - 1, best = -1;
-	double least = INFINITY;
+	int heads = p->sizes[0], share = (heads + n - 1) / n, places = n * share, last = p->length - 1;
+	double *cost = malloc((size_t)heads * (size_t)places * sizeof(*cost)), worst = -1;
+	int *match = malloc((size_t)heads * sizeof(*match));
 
-	for (int i = 0; i < n; i++) {
-		const int *pipe = pipes + (size_t)i * (size_t)p->length;
-		size_t row = (size_t)data_node * (size_t)p->n_nodes;
-		double back = p->round[row + (size_t)pipe[1]] + p->round[row + (size_t)pipe[last]] +
-			      load_s[i];
+	for (int i = 0; cost && i < heads * places; i++) {
+		const int *pipe = pipes + (size_t)(i % places / share) * (size_t)p->length;
+		size_t row = (size_t)s->members[i / places] * (size_t)p->n_nodes;
 
-		if (back < least) {
-			least = back;
-			best = i;
-		}
+		cost[i] = p->round[row + (size_t)pipe[1]] + p->round[row + (size_t)pipe[last]];
 	}
-	return best;
-}
+	if (cost && match)
+		worst = allocate_match(cost, heads, places, match);
+	for (int mb = 0; mb < p->n_mb && isfinite(worst) && worst >= 0; mb++) {
+		int *path = s->path + (size_t)mb * (size_t)p->length;
 
-/* What one more microbatch costs those behind it: the work of the slowest node. */
-static double work_of_pipe(const struct problem *p, const int *pipe)
-{
-	double most = 0;
-
-	for (int h = 1; h < p->length; h++) {
-		const struct cluster_node *n = &p->c->nodes[pipe[h]];
-
-		most = fmax(most, n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s);
+		memcpy(path, pipes + (size_t)(match[p->mb_slot[mb]] / share) * (size_t)p->length,
+		       (size_t)p->length * sizeof(*path));
+		path[0] = s->members[p->mb_slot[mb]];
 	}
-	return most;
-}
-
-/* In turn, one microbatch of each data node. */
-static int deal(struct solution *s, const struct problem *p, const int *pipes, int n,
-		double *load_s)
-{
-	int most = (p->n_mb + p->sizes[0] - 1) / p->sizes[0];
-
-	for (int wave = 0; wave < most; wave++) {
-		for (int mb = 0, rank = 0; mb < p->n_mb; mb++) {
-			int data_node = s->members[p->mb_slot[mb]], pipe;
-			int *path = s->path + (size_t)mb * (size_t)p->length;
-
-			rank = mb > 0 && p->mb_slot[mb] == p->mb_slot[mb - 1] ? rank + 1 : 0;
-			if (rank != wave)
-				continue;
-			pipe = choose_pipe(p, pipes, load_s, n, data_node);
-			if (pipe < 0)
-				return PLAN_INFEASIBLE;
-			memcpy(path, pipes + (size_t)pipe * (size_t)p->length,
-			       (size_t)p->length * sizeof(*path));
-			path[0] = data_node;
-			load_s[pipe] += work_of_pipe(p, path);
-		}
-	}
-	return 0;
+	free(cost);
+	free(match);
+	return worst < 0 ? -ENOMEM : isfinite(worst) ? 0 : PLAN_INFEASIBLE;
 }
 
 int straight_paths(struct solution *s, const struct problem *p, struct error *err)
 {
 	int n = p->sizes[0], rc, *pipes, *ends, *next;
-	double *load_s;
 
 	for (int k = 1; k < p->n_stages; k++)
 		n = p->sizes[k] < n ? p->sizes[k] : n;
 	pipes = calloc((size_t)n * (size_t)p->length, sizeof(int));
-	load_s = calloc((size_t)n, sizeof(double));
 	ends = calloc((size_t)n, sizeof(int));
 	next = calloc((size_t)n, sizeof(int));
-	rc = pipes && load_s && ends && next ? 0 : -ENOMEM;
+	rc = pipes && ends && next ? 0 : -ENOMEM;
 	if (rc == 0 && p->n_stages > 1)
 		rc = pick_heads(s, p, n, ends);
 	else if (rc == 0)
@@ -159,11 +124,10 @@ int straight_paths(struct solution *s, const struct problem *p, struct error *er
 			pipes[(size_t)i * (size_t)p->length + (size_t)k] = ends[i];
 	}
 	if (rc == 0 && p->n_stages > 1)
-		rc = deal(s, p, pipes, n, load_s);
+		rc = deal(s, p, pipes, n);
 	for (int mb = 0; rc == 0 && p->n_stages == 1 && mb < p->n_mb; mb++)
 		s->path[mb] = s->members[p->mb_slot[mb]];
 	free(pipes);
-	free(load_s);
 	free(ends);
 	free(next);
 	if (rc == PLAN_INFEASIBLE)

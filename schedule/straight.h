@@ -8,8 +8,9 @@
 #include "schedule/problem.h"
 
 /* Pipelines by bottleneck matching from stage to stage, as many as the smallest stage has nodes,
- * starting at as many of stage 0's; each microbatch takes the pipeline that brings it back first,
- * what was dealt before it counted. p->length must be all stages. -ENOMEM, or PLAN_INFEASIBLE: no link. */
+ * starting at as many of stage 0's; each data node sends all its microbatches down one of them,
+ * each of which serves its share of data nodes. p->length must be all stages. -ENOMEM, or
+ * PLAN_INFEASIBLE: no link. */
 int straight_paths(struct solution *s, const struct problem *p, struct error *err);
 
 /* Legal paths drawn at random: exposure exact, the visits of a stage spread evenly over its
