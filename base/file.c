@@ -3,11 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define FIRST_READ ((size_t)1 << 16) /* of what does not tell its size */
 
 static int fail(struct error *err, const char *path)
 {
@@ -34,48 +38,67 @@ static ssize_t read_all(int fd, char *to, size_t size)
 	return (ssize_t)got;
 }
 
+/* Up to `most` bytes and one more, so that what is too large is known to be. */
+static int read_growing(int fd, const char *name, size_t most, size_t room, char **out,
+			size_t *size, struct error *err)
+{
+	char *data = NULL, *more;
+	size_t held = 0;
+	ssize_t got;
+
+	for (room = room < most ? room : most;; room = room < most / 2 ? 2 * room : most) {
+		more = realloc(data, room + 2);
+		if (!more) {
+			free(data);
+			return error_set(err, -ENOMEM, "%s: out of memory", name);
+		}
+		data = more;
+		got = read_all(fd, data + held, room + 1 - held);
+		if (got < 0) {
+			int rc = fail(err, name);
+
+			free(data);
+			return rc;
+		}
+		held += (size_t)got;
+		if (held <= room)
+			break;
+		if (room == most) {
+			free(data);
+			return error_set(err, -EFBIG, "%s: more than the %zu bytes allowed",
+					 name, most);
+		}
+	}
+	data[held] = '\0';
+	*out = data;
+	*size = held;
+	return 0;
+}
+
 int file_read(const char *path, size_t most, char **out, size_t *size, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	bool standard = strcmp(path, "-") == 0;
+	const char *name = standard ? "standard input" : path;
+	int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), rc;
+	size_t room = FIRST_READ;
 	struct stat st;
-	char *data = NULL;
-	ssize_t got;
 
 	if (fd < 0)
 		return fail(err, path);
 	if (fstat(fd, &st) != 0) {
-		rc = fail(err, path);
-		goto close_fd;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		rc = error_set(err, -EINVAL, "%s: not a regular file", path);
-		goto close_fd;
-	}
-	if ((size_t)st.st_size > most) {
-		rc = error_set(err, -EFBIG, "%s: %lld bytes, more than the %zu allowed", path,
+		rc = fail(err, name);
+	} else if (S_ISDIR(st.st_mode)) {
+		rc = error_set(err, -EINVAL, "%s: a folder, not a file", name);
+	} else if (S_ISREG(st.st_mode) && st.st_size > 0 && (uintmax_t)st.st_size > most) {
+		rc = error_set(err, -EFBIG, "%s: %lld bytes, more than the %zu allowed", name,
 			       (long long)st.st_size, most);
-		goto close_fd;
+	} else {
+		if (S_ISREG(st.st_mode) && st.st_size > 0)
+			room = (size_t)st.st_size;
+		rc = read_growing(fd, name, most, room, out, size, err);
 	}
-	data = malloc((size_t)st.st_size + 1);
-	if (!data) {
-		rc = error_set(err, -ENOMEM, "%s: out of memory", path);
-		goto close_fd;
-	}
-	got = read_all(fd, data, (size_t)st.st_size);
-	if (got < 0) {
-		rc = fail(err, path);
-		goto free_data;
-	}
-	data[got] = '\0';
-	*out = data;
-	*size = (size_t)got;
-	close(fd);
-	return 0;
-
-free_data:
-	free(data);
-close_fd:
-	close(fd);
+	if (!standard)
+		close(fd);
 	return rc;
 }
 
@@ -119,7 +142,8 @@ int file_write(const char *path, const void *data, size_t size, mode_t mode, str
 	char aside[PATH_MAX];
 	int fd, rc;
 
-	if (snprintf(aside, sizeof(aside), "%s.tmp.%ld", path, (long)getpid()) >= (int)sizeof(aside))
+	if (snprintf(aside, sizeof(aside), "%s.tmp.%ld", path, (long)getpid()) >=
+	    (int)sizeof(aside))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 	if (fd < 0)

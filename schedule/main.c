@@ -24,9 +24,9 @@ static const char usage_text[] =
 	"           [--from PLAN] [--without NODE,...] [--keep-batch] [-o plan.json]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
 	"\n"
-	"plan writes a plan as JSON to stdout, or to the file given with -o. Without a budget it\n"
-	"searches for one second; without --skip a third of the stages are skipped; nodes with a\n"
-	"stage in CLUSTER keep it unless --assignment free is given.\n"
+	"plan writes a plan as JSON to stdout, or to the file given with -o; - as a file to read is\n"
+	"standard input. Without a budget it searches for one second; without --skip a third of the\n"
+	"stages are skipped; nodes with a stage in CLUSTER keep it unless --assignment free is given.\n"
 	"simulate predicts what a plan does on a cluster and checks the rules.\n"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
 
@@ -223,7 +223,7 @@ static int write_plan(const struct plan *plan, const char *path)
 	struct error err = { "out of memory" };
 	int rc = text ? 0 : -ENOMEM;
 
-	if (rc == 0 && path) {
+	if (rc == 0 && path && strcmp(path, "-") != 0) {
 		rc = file_write(path, text, strlen(text), 0644, &err);
 	} else if (rc == 0 && (puts(text) < 0 || fflush(stdout) != 0)) {
 		rc = error_set(&err, -errno, "stdout: %s", strerror(errno));

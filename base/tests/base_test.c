@@ -1,4 +1,5 @@
-/* base: messages that never overrun, files that are whole or not there, reproducible numbers. */
+/* base: messages that never overrun, files that are whole or not there, reproducible numbers.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,10 +8,12 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -40,8 +43,8 @@ static void messages_are_cut_not_overrun(void **state)
 /* Values of xoshiro256** seeded by splitmix64(0), worked out apart from this code. */
 static void numbers_are_the_same_everywhere(void **state)
 {
-	static const uint64_t seeds[] = { 0xe220a8397b1dcdafu, 0x6e789e6aa1b965f4u, 0x06c45d188009454fu,
-					  0xf88bb8a8724c81ecu };
+	static const uint64_t seeds[] = { 0xe220a8397b1dcdafu, 0x6e789e6aa1b965f4u,
+					  0x06c45d188009454fu, 0xf88bb8a8724c81ecu };
 	struct rng r, again;
 
 	(void)state;
@@ -96,7 +99,8 @@ static void files_are_whole_or_as_they_were(void **state)
 	assert_string_equal(data, "first");
 	free(data);
 	assert_int_equal(file_read(folder, 100, &data, &size, &e), -EINVAL);
-	/* Where it cannot be written, what was there stays, and nothing half-written is left. */
+	/* Where it cannot be written, what was there stays, and nothing half-written is left.
+	 */
 	snprintf(deep, sizeof(deep), "%s/not/there", folder);
 	assert_int_equal(file_write(deep, "x", 1, 0600, &e), -ENOENT);
 	assert_int_equal(file_make_folder(deep, &e), 0);
@@ -109,6 +113,59 @@ static void files_are_whole_or_as_they_were(void **state)
 	assert_int_equal(rmdir(deep), 0); /* so nothing was left in it */
 	unlink(path);
 	assert_int_equal(rmdir(folder), 0);
+}
+
+/* What a child writes into a pipe, in pieces, read as /dev/fd/N. */
+static int read_from_pipe(size_t bytes, size_t most, char **data, size_t *size, struct error *e)
+{
+	int ends[2], rc, status;
+	char path[32];
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		close(ends[0]);
+		for (size_t i = 0; i < bytes; i++) {
+			char c = (char)('a' + i % 26);
+
+			if (write(ends[1], &c, 1) != 1)
+				_exit(0); /* the reader has had enough */
+		}
+		_exit(0);
+	}
+	close(ends[1]);
+	snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+	rc = file_read(path, most, data, size, e);
+	close(ends[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return rc;
+}
+
+static void pipes_are_read_to_their_end(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 65536, 65537, 200000 };
+	struct error e = { "" };
+	size_t size = 0;
+	char *data = NULL;
+
+	(void)state;
+	signal(SIGPIPE, SIG_IGN);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(read_from_pipe(sizes[i], 200000, &data, &size, &e), 0);
+		assert_int_equal(size, sizes[i]);
+		assert_int_equal(data[size], '\0');
+		for (size_t k = 0; k < size; k++)
+			assert_int_equal(data[k], 'a' + k % 26);
+		free(data);
+		if (sizes[i] > 0)
+			assert_int_equal(
+				read_from_pipe(sizes[i], sizes[i] - 1, &data, &size, &e),
+				-EFBIG);
+	}
+	/* One that never ends is left alone as soon as it holds too much. */
+	assert_int_equal(file_read("/dev/zero", 1 << 20, &data, &size, &e), -EFBIG);
 }
 
 static void time_does_not_go_back(void **state)
@@ -132,6 +189,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_the_same_everywhere),
 		cmocka_unit_test(numbers_are_spread_as_they_should),
 		cmocka_unit_test(files_are_whole_or_as_they_were),
+		cmocka_unit_test(pipes_are_read_to_their_end),
 		cmocka_unit_test(time_does_not_go_back),
 	};
 
