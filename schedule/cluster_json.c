@@ -207,15 +207,11 @@ int cluster_parse(const char *text, size_t size, struct cluster **out, struct er
 	const json_t *stages, *nodes;
 	struct cluster *c = NULL;
 	json_t *root;
-	int rc = json_parse(text, size, &root, err);
+	int rc = json_parse(text, size, FORMAT, keys, &root, err);
 
 	if (rc != 0)
 		return rc;
-	rc = json_format(root, FORMAT, err);
-	if (rc == 0)
-		rc = json_known_keys(root, "", keys, err);
-	if (rc == 0)
-		rc = json_list(root, "", "stages", -1, &stages, err);
+	rc = json_list(root, "", "stages", -1, &stages, err);
 	if (rc == 0)
 		rc = json_list(root, "", "nodes", -1, &nodes, err);
 	if (rc != 0)

@@ -5,22 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-int json_parse(const char *text, size_t size, json_t **out, struct error *err)
-{
-	json_error_t why;
-	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
-
-	if (!root)
-		return error_set(err, -EINVAL, "line %d, column %d: %s", why.line, why.column,
-				 why.text);
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return error_set(err, -EINVAL, "expected a JSON object");
-	}
-	*out = root;
-	return 0;
-}
-
 static const char *kind_of(const json_t *v)
 {
 	if (!v)
@@ -157,7 +141,7 @@ int json_list(const json_t *object, const char *where, const char *key, int size
 	return 0;
 }
 
-int json_format(const json_t *object, const char *name, struct error *err)
+static int check_format(const json_t *object, const char *name, struct error *err)
 {
 	const json_t *v = json_object_get(object, "format");
 	char what[64];
@@ -166,4 +150,27 @@ int json_format(const json_t *object, const char *name, struct error *err)
 		return 0;
 	snprintf(what, sizeof(what), "\"%s\"", name);
 	return json_expected(v, "", "format", what, err);
+}
+
+int json_parse(const char *text, size_t size, const char *format, const char *const *keys,
+	       json_t **out, struct error *err)
+{
+	json_error_t why;
+	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+	int rc;
+
+	if (!root)
+		return error_set(err, -EINVAL, "line %d, column %d: %s", why.line, why.column,
+				 why.text);
+	if (json_is_object(root))
+		rc = check_format(root, format, err);
+	else
+		rc = error_set(err, -EINVAL, "expected a JSON object");
+	if (rc == 0)
+		rc = json_known_keys(root, "", keys, err);
+	if (rc == 0)
+		*out = root;
+	else
+		json_decref(root);
+	return rc;
 }

@@ -10,8 +10,10 @@
 
 #include "base/error.h"
 
-/* Parses text; refuses duplicate keys and anything after the value. */
-int json_parse(const char *text, size_t size, json_t **out, struct error *err);
+/* Parses text into an object whose "format" is exactly that and whose keys are all among keys
+ * (NULL-terminated); refuses duplicate keys and anything after the object. */
+int json_parse(const char *text, size_t size, const char *format, const char *const *keys,
+	       json_t **out, struct error *err);
 
 /* Refuses a key that is not among keys (NULL-terminated), by name. */
 int json_known_keys(const json_t *object, const char *where, const char *const *keys,
@@ -32,7 +34,5 @@ int json_text(const json_t *object, const char *where, const char *key, bool req
 /* An array of `size` members (any number when size < 0). */
 int json_list(const json_t *object, const char *where, const char *key, int size,
 	      const json_t **out, struct error *err);
-/* Checks that "format" is exactly `name`. */
-int json_format(const json_t *object, const char *name, struct error *err);
 
 #endif

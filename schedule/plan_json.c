@@ -310,15 +310,11 @@ int plan_parse(const char *text, size_t size, struct plan **out, struct error *e
 	const json_t *stages, *list;
 	struct plan *p = NULL;
 	json_t *root;
-	int rc = json_parse(text, size, &root, err);
+	int rc = json_parse(text, size, FORMAT, keys, &root, err);
 
 	if (rc != 0)
 		return rc;
-	rc = json_format(root, FORMAT, err);
-	if (rc == 0)
-		rc = json_known_keys(root, "", keys, err);
-	if (rc == 0)
-		rc = json_list(root, "", "assignment", -1, &stages, err);
+	rc = json_list(root, "", "assignment", -1, &stages, err);
 	if (rc == 0)
 		rc = json_list(root, "", "microbatches", -1, &list, err);
 	for (size_t s = 0; rc == 0 && s < json_array_size(stages); s++) {

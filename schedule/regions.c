@@ -117,12 +117,9 @@ int regions_read(const char *path, struct regions **out, struct error *err)
 	if (rc != 0)
 		return rc;
 	r = calloc(1, sizeof(*r));
-	rc = r ? json_parse(text, size, &r->root, err) : error_set(err, -ENOMEM, "out of memory");
+	rc = r ? json_parse(text, size, "facts", keys, &r->root, err)
+	       : error_set(err, -ENOMEM, "out of memory");
 	free(text);
-	if (rc == 0)
-		rc = json_format(r->root, "facts", err);
-	if (rc == 0)
-		rc = json_known_keys(r->root, "", keys, err);
 	if (rc == 0)
 		rc = read_speed(json_object_get(r->root, "same_region"), "same_region",
 				&r->same_latency_s, &r->same_bandwidth, err);
