@@ -6,8 +6,12 @@
 
 #define MOST_STEPS 2000000
 
-/* The search: which of F, L, B the machine does next, each for the microbatch whose turn it is,
- * as early as can be. */
+/* The search: which of F, L, B (and W) the machine does next, each for the microbatch whose
+ * turn it is, as early as can be. */
+struct done {
+	int f, l, b, w; /* tasks of each kind; without a split w is b */
+};
+
 struct sequence {
 	const struct bound_machine *m;
 	double *sent_s, *lost_s; /* (n) ends of the F and the L done so far */
@@ -17,61 +21,85 @@ struct sequence {
 
 /* What remains takes at least this long: the machine's own work, and the chain of the microbatch
  * that starts last. */
-static double least_end(const struct sequence *q, int f, int l, int b, double free_s)
+static double least_end(const struct sequence *q, struct done d, double free_s)
 {
 	const struct bound_machine *m = q->m;
-	int tasks = (m->n - f) + (m->n - l) + (m->n - b);
-	double chain_s = m->lag_loss_s + m->loss_s + m->lag_back_s + m->backward_s;
-	double work_s = free_s + (m->n - f) * m->forward_s + (m->n - l) * m->loss_s +
-			(m->n - b) * m->backward_s + (tasks - 1) * m->overhead_s;
+	int weights = m->split ? m->n - d.w : 0;
+	int tasks = (m->n - d.f) + (m->n - d.l) + (m->n - d.b) + weights;
+	double tail_s = m->split ? m->overhead_s + m->weights_s : 0;
+	double chain_s = m->lag_loss_s + m->loss_s + m->lag_back_s + m->backward_s + tail_s;
+	double work_s = free_s + (m->n - d.f) * m->forward_s + (m->n - d.l) * m->loss_s +
+			(m->n - d.b) * m->backward_s + weights * m->weights_s +
+			(tasks - 1) * m->overhead_s;
 
-	if (f < m->n)
-		chain_s += free_s + (m->n - f) * m->forward_s + (m->n - f - 1) * m->overhead_s;
+	if (d.b == m->n)
+		return work_s;
+	if (d.f < m->n)
+		chain_s +=
+			free_s + (m->n - d.f) * m->forward_s + (m->n - d.f - 1) * m->overhead_s;
 	else
 		chain_s += q->sent_s[m->n - 1];
-	if (l == m->n)
-		chain_s = q->lost_s[m->n - 1] + m->lag_back_s + m->backward_s;
+	if (d.l == m->n)
+		chain_s = q->lost_s[m->n - 1] + m->lag_back_s + m->backward_s + tail_s;
 	return work_s > chain_s ? work_s : chain_s;
 }
 
-static void sequence(struct sequence *q, int f, int l, int b, double free_s, double end_s)
+static void sequence(struct sequence *q, struct done d, double free_s, double end_s)
 {
 	const struct bound_machine *m = q->m;
+	struct done next = d;
 	double was, start_s;
 
-	if (b == m->n) {
+	if (d.w == m->n) {
 		q->best_s = end_s < q->best_s ? end_s : q->best_s;
 		return;
 	}
-	if (q->steps_left-- <= 0 || least_end(q, f, l, b, free_s) >= q->best_s)
+	if (q->steps_left-- <= 0 || least_end(q, d, free_s) >= q->best_s)
 		return;
-	if (b < l) {
-		start_s = fmax(free_s, q->lost_s[b] + m->lag_back_s);
+	if (d.b < d.l) {
+		start_s = fmax(free_s, q->lost_s[d.b] + m->lag_back_s);
 		end_s = start_s + m->backward_s;
-		sequence(q, f, l, b + 1, end_s + m->overhead_s, end_s);
+		next.b++;
+		next.w += !m->split;
+		sequence(q, next, end_s + m->overhead_s, end_s);
+		next = d;
 	}
-	if (l < f) {
-		start_s = fmax(free_s, q->sent_s[l] + m->lag_loss_s);
-		was = q->lost_s[l];
-		q->lost_s[l] = start_s + m->loss_s;
-		sequence(q, f, l + 1, b, q->lost_s[l] + m->overhead_s, q->lost_s[l]);
-		q->lost_s[l] = was;
+	if (d.w < d.b) {
+		end_s = free_s + m->weights_s;
+		next.w++;
+		sequence(q, next, end_s + m->overhead_s, end_s);
+		next = d;
 	}
-	if (f < m->n && f - b < m->slots) {
-		was = q->sent_s[f];
-		q->sent_s[f] = free_s + m->forward_s;
-		sequence(q, f + 1, l, b, q->sent_s[f] + m->overhead_s, q->sent_s[f]);
-		q->sent_s[f] = was;
+	if (d.l < d.f) {
+		start_s = fmax(free_s, q->sent_s[d.l] + m->lag_loss_s);
+		was = q->lost_s[d.l];
+		q->lost_s[d.l] = start_s + m->loss_s;
+		next.l++;
+		sequence(q, next, q->lost_s[d.l] + m->overhead_s, q->lost_s[d.l]);
+		q->lost_s[d.l] = was;
+		next = d;
+	}
+	if (d.f < m->n && d.f - d.w < m->slots) {
+		was = q->sent_s[d.f];
+		q->sent_s[d.f] = free_s + m->forward_s;
+		next.f++;
+		sequence(q, next, q->sent_s[d.f] + m->overhead_s, q->sent_s[d.f]);
+		q->sent_s[d.f] = was;
 	}
 }
 
+/* Slots must hold every round trip, less what they cannot use while the first F and the last
+ * tasks that give them back queue up. */
 static double formula(const struct bound_machine *m, int slots)
 {
-	double trip_s = m->forward_s + m->lag_loss_s + m->loss_s + m->lag_back_s + m->backward_s;
-	double work_s = m->n * (m->forward_s + m->loss_s + m->backward_s) +
+	double tail_s = m->split ? m->overhead_s + m->weights_s : 0;
+	double trip_s = m->forward_s + m->lag_loss_s + m->loss_s + m->lag_back_s +
+			m->backward_s + tail_s;
+	double work_s = m->n * (m->forward_s + m->loss_s + m->backward_s + tail_s) +
 			(3 * m->n - 1) * m->overhead_s;
-	double edges = slots * (slots - 1) / 2.0 *
-		       (m->forward_s + m->backward_s + 2 * m->overhead_s);
+	double edges =
+		slots * (slots - 1) / 2.0 *
+		(m->forward_s + (m->split ? m->weights_s : m->backward_s) + 2 * m->overhead_s);
 	double slots_s = (m->n * trip_s + (m->n - slots) * m->overhead_s + edges) / slots;
 
 	return fmax(work_s, fmax(slots_s, trip_s));
@@ -91,7 +119,7 @@ double bound_machine_s(const struct bound_machine *m, long most_steps, bool *exa
 	q.sent_s = calloc((size_t)m->n, sizeof(double));
 	q.lost_s = calloc((size_t)m->n, sizeof(double));
 	if (q.sent_s && q.lost_s && m->n <= 64) {
-		sequence(&q, 0, 0, 0, 0, 0);
+		sequence(&q, (struct done){ 0 }, 0, 0);
 		*exact = q.steps_left > 0 && q.best_s < INFINITY;
 	}
 	free(q.sent_s);
@@ -263,6 +291,8 @@ static void bound_data_node(struct bound *b, int place)
 		.lag_back_s = fastest_lag(b, node, true),
 		.n = b->sent[place],
 		.slots = n->memory,
+		.split = b->p->q->split_backward,
+		.weights_s = n->weight_gradient_s,
 	};
 	bool exact;
 	double s;

@@ -5,12 +5,15 @@
  * L, a lag of at least the fastest way of the gradient, B, on one machine that also pays the
  * dispatch overhead, with as many under way as it has memory. Everything else is taken as free
  * of contention. With equal lags the microbatches are interchangeable, so some best schedule
- * takes them in turn at F, at L and at B, and a search over the order of the three kinds is
+ * takes them in turn at F, at L and at B, and a search over the order of the kinds is
  * exact; beyond a limit of steps a formula stands in: slots times the iteration must hold every
  * round trip, less what the slots cannot use at both ends.
  *
- * One stage alone. Its nodes have to serve the visits that exposure demands, between the earliest
- * arrival and the latest departure that leaves time for the way home.
+ * One stage alone. Its nodes have to serve the visits that exposure demands, between the
+ * earliest arrival and the latest departure that leaves time for the way home.
+ *
+ * With the backward pass split the data node's own weight gradients are a fourth kind of task,
+ * which gives the slot back; those of other nodes are left out, which keeps the bound valid.
  *
  * The bound is the largest of all these. Internal to schedule/.
  */
@@ -24,6 +27,8 @@ struct bound_machine {
 	double forward_s, loss_s, backward_s, overhead_s;
 	double lag_loss_s, lag_back_s; /* F end to L arrival, L end to B arrival */
 	int n, slots;
+	bool split; /* a W after each B; else a microbatch ends with its B */
+	double weights_s;
 };
 
 /* The least makespan of the machine; *exact says whether by search (else by formula, below it).

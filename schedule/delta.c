@@ -12,6 +12,8 @@ enum { ARRIVES, MISSES, LOOKS, FORKS };
 
 bool delta_usable(const struct problem *p)
 {
+	if (p->q->split_backward)
+		return false;
 	for (int i = 0; i < p->n_nodes; i++) {
 		const struct cluster_node *n = &p->c->nodes[i];
 

@@ -3,8 +3,8 @@
  * The base is a whole run: when each task arrived and started, and for each node its tasks in
  * order. A trial gives some microbatches other paths and finds out what is different:
  *
- *   - A node is followed ("live") only from the moment something arrives there that the base does
- *     not have, or does not arrive that the base has. Its state then is what the base says.
+ *   - A node is followed ("live") only from the moment something arrives there that the base
+ * does not have, or does not arrive that the base has. Its state then is what the base says.
  *   - A live node decides for itself. What it starts at another time than the base sends a
  *     microbatch on at another time: that microbatch has strayed, and the nodes it will reach,
  *     as those it would have reached, become live in turn.
@@ -14,7 +14,8 @@
  *
  * Times are formed as in engine.h, so the two agree event for event; tests hold them together.
  * Tasks must take time (no duration of 0), else one instant could hold a chain of events: see
- * delta_usable. First come, first served. Internal to schedule/.
+ * delta_usable, which also refuses a split backward pass. First come, first served. Internal to
+ * schedule/.
  */
 #ifndef SCHEDULE_DELTA_H
 #define SCHEDULE_DELTA_H

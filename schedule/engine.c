@@ -70,6 +70,28 @@ static void wake_later(struct engine *e, int node)
 	}
 }
 
+/* A task of the microbatch ends after which the node has no other of it. Until the first of
+ * them finish_s is an earlier run's: a run that is cut leaves a guess. */
+static void finish(struct engine *e, int mb, double end_s)
+{
+	if (end_s <= e->finish_s[mb])
+		return;
+	e->finish_s[mb] = end_s;
+	e->late = e->late || end_s > e->limit_s;
+	e->makespan_s = end_s > e->makespan_s ? end_s : e->makespan_s;
+}
+
+/* A W waits from the end of its B; the node is not free before that, so it needs no event. */
+static void add_weights(struct engine *e, struct engine_node *n, int mb, int step)
+{
+	int length = e->p->length, w = mb * length + 2 * length - step;
+
+	if (step == length + 1)
+		e->finish_s[mb] = 0;
+	e->next_weights[w] = n->weights;
+	n->weights = w;
+}
+
 static void start(struct engine *e, struct engine_node *n, int mb, double now_s)
 {
 	int step = e->step[mb], at = mb * e->steps + step;
@@ -86,13 +108,65 @@ static void start(struct engine *e, struct engine_node *n, int mb, double now_s)
 		e->arrival_s[at + 1] = arrival_s;
 		e->late = e->late || arrival_s + task[1].rest_s > e->limit_s;
 		queue_add(e, mb, arrival_s);
-		return;
+	} else {
+		if (!e->split)
+			e->finish_s[mb] = 0;
+		finish(e, mb, end_s);
+		e->done++;
 	}
-	e->finish_s[mb] = end_s;
-	e->late = e->late || end_s > e->limit_s;
-	e->square_sum += end_s * end_s;
-	e->makespan_s = end_s > e->makespan_s ? end_s : e->makespan_s;
-	e->done++;
+	if (e->split && step > e->p->length + 1)
+		add_weights(e, n, mb, step - 1);
+}
+
+static double weights_arrival_s(const struct engine *e, int w)
+{
+	int length = e->p->length, at = w / length * e->steps + 2 * length - w % length;
+
+	return e->start_s[at] + e->chain[at].duration_s;
+}
+
+static int weights_priority(const struct engine *e, int w)
+{
+	return e->weights_priority ? e->weights_priority[w] : ENGINE_NO_PRIORITY;
+}
+
+static bool weights_go_first(const struct engine *e, int a, int b)
+{
+	int pa = weights_priority(e, a), pb = weights_priority(e, b);
+	double at_a = weights_arrival_s(e, a), at_b = weights_arrival_s(e, b);
+
+	if (pa != pb)
+		return pa < pb;
+	return at_a != at_b ? at_a < at_b : a < b;
+}
+
+/* The best W that waits at the node, in its list; NULL: none. */
+static int32_t *best_weights(const struct engine *e, struct engine_node *n)
+{
+	int32_t *best = NULL;
+
+	for (int32_t *at = &n->weights; *at >= 0; at = &e->next_weights[*at]) {
+		if (!best || weights_go_first(e, *at, *best))
+			best = at;
+	}
+	return best;
+}
+
+static void start_weights(struct engine *e, struct engine_node *n, int32_t *place, double now_s)
+{
+	int w = *place;
+	double end_s = now_s + e->p->c->nodes[n - e->nodes].weight_gradient_s;
+
+	*place = e->next_weights[w];
+	e->weights_start_s[w] = now_s;
+	n->slots++;
+	n->free_s = end_s + e->overhead_s;
+	finish(e, w / e->p->length, end_s);
+}
+
+static int priority_of(const struct engine *e, int mb)
+{
+	return e->priority ? e->priority[mb * e->steps + e->step[mb]] : ENGINE_NO_PRIORITY;
 }
 
 static bool goes_first(const struct engine *e, int a, int b)
@@ -104,6 +178,12 @@ static bool goes_first(const struct engine *e, int a, int b)
 	if (e->arrival_s[at_a] != e->arrival_s[at_b])
 		return e->arrival_s[at_a] < e->arrival_s[at_b];
 	return a < b;
+}
+
+static void wake_if_waited_for(struct engine *e, int node)
+{
+	if (e->nodes[node].waiting >= 0 || e->nodes[node].weights >= 0)
+		wake_later(e, node);
 }
 
 /* The node is free now: start the best that may start. */
@@ -120,13 +200,21 @@ static void choose(struct engine *e, int node, double now_s)
 		if (!best || goes_first(e, mb, *best))
 			best = at;
 	}
+	if (e->split && n->weights >= 0) {
+		int32_t *w = best_weights(e, n);
+
+		if (!best || weights_priority(e, *w) < priority_of(e, *best)) {
+			start_weights(e, n, w, now_s);
+			wake_if_waited_for(e, node);
+			return;
+		}
+	}
 	if (best) {
 		int mb = *best;
 
 		*best = e->next[mb];
 		start(e, n, mb, now_s);
-		if (n->waiting >= 0)
-			wake_later(e, node);
+		wake_if_waited_for(e, node);
 	}
 }
 
@@ -146,8 +234,11 @@ static void take_one(struct engine *e, int what, double now_s)
 
 	node = task->node;
 	n = &e->nodes[node];
-	if (n->waiting < 0 && n->free_s <= now_s && (task->slots <= 0 || n->slots > 0)) {
+	if (n->waiting < 0 && n->weights < 0 && n->free_s <= now_s &&
+	    (task->slots <= 0 || n->slots > 0)) {
 		start(e, n, what, now_s);
+		if (n->weights >= 0)
+			wake_later(e, node);
 		return;
 	}
 	e->next[what] = n->waiting;
@@ -186,15 +277,14 @@ static void take_many(struct engine *e, int list, double now_s)
 		n->dirty = false;
 		if (n->free_s <= now_s)
 			choose(e, e->dirty[i], now_s);
-		else if (n->waiting >= 0)
-			wake_later(e, e->dirty[i]);
+		else
+			wake_if_waited_for(e, e->dirty[i]);
 	}
 }
 
 static void reset(struct engine *e)
 {
 	e->makespan_s = 0;
-	e->square_sum = 0;
 	e->done = 0;
 	e->late = false;
 	for (int w = 0; w < e->n_buckets >> 6; w++) { /* only a run that was cut leaves any */
@@ -206,7 +296,7 @@ static void reset(struct engine *e)
 		struct engine_node *n = &e->nodes[i];
 
 		n->free_s = 0;
-		n->waiting = -1;
+		n->waiting = n->weights = -1;
 		n->slots = n->memory;
 		n->wakes = n->dirty = false;
 	}
@@ -251,6 +341,9 @@ bool engine_run(struct engine *e, double limit_s)
 void engine_fill_chain(const struct problem *p, const int *path, struct engine_step *chain)
 {
 	int length = p->length, steps = 2 * length + 1;
+	double last_s = p->q->split_backward ? p->c->dispatch_overhead_s +
+						       p->c->nodes[path[0]].weight_gradient_s
+					     : 0;
 
 	for (int s = 0; s < steps; s++) {
 		int hop = s < length ? s : s == length ? 0 : 2 * length - s;
@@ -259,7 +352,7 @@ void engine_fill_chain(const struct problem *p, const int *path, struct engine_s
 		const struct cluster_node *n = &p->c->nodes[node];
 
 		chain[s].node = node;
-		chain[s].slots = s < length ? 1 : s == length ? 0 : -1;
+		chain[s].slots = s < length ? 1 : s == length || p->q->split_backward ? 0 : -1;
 		chain[s].duration_s = s < length ? n->forward_s
 						 : s == length ? n->loss_s : n->backward_s;
 		chain[s].travel_s = s + 1 < steps
@@ -267,7 +360,7 @@ void engine_fill_chain(const struct problem *p, const int *path, struct engine_s
 	}
 	for (int s = steps - 1; s >= 0; s--)
 		chain[s].rest_s = chain[s].duration_s + chain[s].travel_s +
-				  (s + 1 < steps ? chain[s + 1].rest_s : 0);
+				  (s + 1 < steps ? chain[s + 1].rest_s : last_s);
 }
 
 void engine_set_path(struct engine *e, int mb, const int *path)
@@ -305,8 +398,13 @@ int engine_init(struct engine *e, const struct problem *p)
 
 	while (buckets < 4 * m * steps && buckets < 65536)
 		buckets *= 2;
-	*e = (struct engine){ .p = p, .n_mb = p->n_mb, .n_nodes = p->n_nodes, .steps = (int)steps,
-			      .overhead_s = p->c->dispatch_overhead_s, .n_buckets = (int)buckets };
+	*e = (struct engine){ .p = p,
+			      .n_mb = p->n_mb,
+			      .n_nodes = p->n_nodes,
+			      .steps = (int)steps,
+			      .overhead_s = p->c->dispatch_overhead_s,
+			      .split = p->q->split_backward,
+			      .n_buckets = (int)buckets };
 	e->per_s = (double)buckets / guess_horizon(p);
 	e->chain = calloc(m * steps, sizeof(*e->chain));
 	e->release_s = calloc(m, sizeof(*e->release_s));
@@ -320,9 +418,13 @@ int engine_init(struct engine *e, const struct problem *p)
 	e->dirty = calloc(n, sizeof(*e->dirty));
 	e->bucket = calloc(buckets, sizeof(*e->bucket));
 	e->filled = calloc(buckets / 64, sizeof(*e->filled));
+	if (e->split) {
+		e->weights_start_s = calloc(m * (size_t)p->length, sizeof(*e->weights_start_s));
+		e->next_weights = calloc(m * (size_t)p->length, sizeof(*e->next_weights));
+	}
 	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s ||
 	    !e->step || !e->due_s || !e->next || !e->nodes || !e->dirty || !e->bucket ||
-	    !e->filled) {
+	    !e->filled || (e->split && (!e->weights_start_s || !e->next_weights))) {
 		engine_fini(e);
 		return -ENOMEM;
 	}
@@ -336,6 +438,9 @@ void engine_fini(struct engine *e)
 {
 	free(e->chain);
 	free(e->priority);
+	free(e->weights_priority);
+	free(e->weights_start_s);
+	free(e->next_weights);
 	free(e->release_s);
 	free(e->arrival_s);
 	free(e->start_s);

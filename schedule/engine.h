@@ -17,28 +17,33 @@
 struct engine_step {
 	double duration_s;
 	double travel_s;  /* from its end to the arrival at the next; 0 for the last */
-	double rest_s;    /* from its arrival to the end of the chain, if nothing waits */
+	double rest_s;    /* from its arrival to the microbatch's end, if nothing waits */
 	int32_t node;
-	int32_t slots;    /* +1: F, takes a slot; -1: B, gives it back; 0: L */
+	int32_t slots; /* +1: F, takes a slot; -1: B, gives it back; 0: L, and B where W does */
 };
 
 struct engine {
 	const struct problem *p;
 	int n_mb, n_nodes, steps;  /* steps: 2 * length + 1 */
 	double overhead_s;
+	bool split;                /* every B is followed by a W on its node */
 	struct engine_step *chain; /* (n_mb, steps) */
 	int32_t *priority;         /* (n_mb, steps) smaller first; NULL: first come, first served */
+	int32_t *weights_priority; /* (n_mb, length) of the W by hop; NULL: when nothing else
+				      may start */
 	double *release_s;         /* (n_mb) */
 	/* Results of the last run. */
 	double *arrival_s, *start_s; /* (n_mb, steps) */
-	double *finish_s;          /* (n_mb) end of the last B */
+	double *weights_start_s;     /* (n_mb, length) of the W, by hop; NULL unless split */
+	double *finish_s;            /* (n_mb) end of its last task */
 	double makespan_s;
-	double square_sum;         /* of finish_s */
 	int done;                  /* microbatches that came back; fewer than n_mb: standstill */
 	/* State of a run. */
 	int32_t *step;             /* (n_mb) */
 	double *due_s;             /* (n_mb + n_nodes) when its event is: arrival, or node free */
 	int32_t *next;             /* (n_mb + n_nodes) in a bucket, or in a node's waiting list */
+	int32_t *next_weights; /* (n_mb, length) W = microbatch * length + hop, in a node's list
+				*/
 	struct engine_node *nodes; /* (n_nodes) */
 	int32_t *dirty;
 	int32_t *bucket;           /* (n_buckets) first of each bucket; -1: empty */
@@ -52,6 +57,7 @@ struct engine {
 struct engine_node {
 	double free_s;
 	int32_t waiting;  /* first; -1: none */
+	int32_t weights;  /* first W that waits; -1: none */
 	int32_t slots;    /* free ones */
 	int32_t memory;
 	bool wakes;       /* its event is in the queue */

@@ -104,6 +104,17 @@ int json_int(const json_t *object, const char *where, const char *key, int least
 	return 0;
 }
 
+int json_bool(const json_t *object, const char *where, const char *key, bool fallback,
+	      bool *out, struct error *err)
+{
+	const json_t *v = json_object_get(object, key);
+
+	if (v && !json_is_boolean(v))
+		return json_expected(v, where, key, "true or false", err);
+	*out = v ? json_is_true(v) : fallback;
+	return 0;
+}
+
 int json_text(const json_t *object, const char *where, const char *key, bool required,
 	      char **out, struct error *err)
 {

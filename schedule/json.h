@@ -28,6 +28,9 @@ int json_number(const json_t *object, const char *where, const char *key, double
 		const double *fallback, double *out, struct error *err);
 int json_int(const json_t *object, const char *where, const char *key, int least, int most,
 	     const int *fallback, int *out, struct error *err);
+/* true or false; fallback when the key is missing. */
+int json_bool(const json_t *object, const char *where, const char *key, bool fallback,
+	      bool *out, struct error *err);
 /* A copy in *out (free it); an absent optional text gives NULL. */
 int json_text(const json_t *object, const char *where, const char *key, bool required,
 	      char **out, struct error *err);

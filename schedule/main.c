@@ -20,13 +20,15 @@ static const char usage_text[] =
 	"usage: skippipe plan CLUSTER [--skip K | --path-length L]\n"
 	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
-	"           [--assignment free|given] [--order free|fifo]\n"
+	"           [--assignment free|given] [--order free|fifo] [--split-backward]\n"
 	"           [--from PLAN] [--without NODE,...] [--keep-batch] [-o plan.json]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
 	"\n"
 	"plan writes a plan as JSON to stdout, or to the file given with -o; - as a file to read is\n"
 	"standard input. Without a budget it searches for one second; without --skip a third of the\n"
 	"stages are skipped; nodes with a stage in CLUSTER keep it unless --assignment free is given.\n"
+	"--split-backward makes the weight gradients tasks of their own, done when a node has nothing\n"
+	"else to do.\n"
 	"simulate predicts what a plan does on a cluster and checks the rules.\n"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
 
@@ -87,8 +89,23 @@ static bool parse_choice(const char *text, const char *yes, const char *no, bool
 	return *out || strcmp(text, no) == 0;
 }
 
-enum { SKIP = 256, LENGTH, ALGORITHM, BUDGET, EVALUATIONS, SEED, THREADS, ASSIGNMENT, ORDER,
-       FROM, WITHOUT, KEEP_BATCH, TRACE, FORMAT };
+enum {
+	SKIP = 256,
+	LENGTH,
+	ALGORITHM,
+	BUDGET,
+	EVALUATIONS,
+	SEED,
+	THREADS,
+	ASSIGNMENT,
+	ORDER,
+	FROM,
+	WITHOUT,
+	KEEP_BATCH,
+	SPLIT_BACKWARD,
+	TRACE,
+	FORMAT
+};
 
 static const struct option plan_long[] = {
 	{ "skip", required_argument, NULL, SKIP },
@@ -103,6 +120,7 @@ static const struct option plan_long[] = {
 	{ "from", required_argument, NULL, FROM },
 	{ "without", required_argument, NULL, WITHOUT },
 	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
+	{ "split-backward", no_argument, NULL, SPLIT_BACKWARD },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -161,6 +179,9 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		return NULL;
 	case KEEP_BATCH:
 		q->keep_batch = true;
+		return NULL;
+	case SPLIT_BACKWARD:
+		q->split_backward = true;
 		return NULL;
 	case 'o':
 		o->output = optarg;

@@ -101,6 +101,7 @@ struct plan *plan_copy(const struct plan *p)
 		return NULL;
 	free(to->visits);
 	to->path_length = p->path_length;
+	to->split_backward = p->split_backward;
 	to->visits = calloc(visits + 1, sizeof(*to->visits));
 	if (!to->visits)
 		goto free_copy;

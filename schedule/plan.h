@@ -61,6 +61,7 @@ struct plan {
 			   * stage_start[s + 1]) */
 	int *assigned;    /* (stage_start[n_stages]) node ids */
 	int path_length;
+	bool split_backward; /* B gives the input gradients, W the weight gradients */
 	int n_microbatches;
 	struct plan_microbatch *microbatches; /* (n_microbatches) ids ascending */
 	int *visits;      /* the paths, one after the other */

@@ -12,8 +12,9 @@
 #define FORMAT "skippipe.plan/1"
 #define MOST_BYTES ((size_t)1 << 28)
 
-static const char *const keys[] = { "format", "assignment", "path_length", "microbatches",
-				    "order", "predicted", "search", NULL };
+static const char *const keys[] = { "format",         "assignment",   "path_length",
+				    "split_backward", "microbatches", "order",
+				    "predicted",      "search",       NULL };
 static const char *const microbatch_keys[] = { "id", "data_node", "path", "release_s", NULL };
 static const char *const predicted_keys[] = { "iteration_s", "sync_s", "collisions",
 					      "collision_wait_s", "lower_bound_s",
@@ -295,6 +296,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 	if (rc == 0)
 		rc = json_int(root, "", "path_length", 1, PLAN_MOST_PATH, NULL, &p->path_length, err);
 	if (rc == 0)
+		rc = json_bool(root, "", "split_backward", false, &p->split_backward, err);
+	if (rc == 0)
 		rc = read_microbatches(list, p, err);
 	if (rc == 0)
 		rc = read_order(json_object_get(root, "order"), p, err);
@@ -430,6 +433,8 @@ char *plan_format(const struct plan *p)
 	     json_object_set_new(root, "assignment", stages) == 0 &&
 	     json_object_set_new(root, "path_length", json_integer(p->path_length)) == 0 &&
 	     json_object_set_new(root, "microbatches", microbatches_to_json(p)) == 0;
+	if (ok && p->split_backward)
+		ok = json_object_set_new(root, "split_backward", json_true()) == 0;
 	if (ok && p->n_orders > 0)
 		ok = json_object_set_new(root, "order", orders_to_json(p)) == 0;
 	if (ok && p->predicted.exposure)

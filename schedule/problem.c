@@ -150,16 +150,38 @@ static int deal_microbatches(struct problem *p, struct error *err)
 	return 0;
 }
 
+/* Weight gradients are nobody's wait: to all but the engine their tasks are not there. */
+static int split_chain(struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes;
+
+	p->chain = *p->whole;
+	p->chain.nodes = malloc(n * sizeof(*p->chain.nodes));
+	if (!p->chain.nodes)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct cluster_node *to = &p->chain.nodes[i];
+
+		*to = p->whole->nodes[i];
+		to->weight_gradient_s = cluster_weights_s(to);
+		to->backward_s = cluster_inputs_s(to);
+	}
+	p->c = &p->chain;
+	return 0;
+}
+
 int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
 		 struct error *err)
 {
 	int rc = check_request(c, q, err);
 
-	*p = (struct problem){ .c = c, .q = q, .n_nodes = c->n_nodes, .n_stages = c->n_stages };
+	*p = (struct problem){
+		.c = c, .whole = c, .q = q, .n_nodes = c->n_nodes, .n_stages = c->n_stages
+	};
 	if (rc != 0)
 		return rc;
 	p->length = q->path_length ? q->path_length : plan_default_path_length(c->n_stages);
-	if (problem_alloc(p) != 0) {
+	if (problem_alloc(p) != 0 || (q->split_backward && split_chain(p) != 0)) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto fini_problem;
 	}
@@ -192,6 +214,7 @@ void problem_fini(struct problem *p)
 	free(p->high);
 	free(p->mb_id);
 	free(p->mb_slot);
+	free(p->chain.nodes);
 	*p = (struct problem){ 0 };
 }
 
@@ -272,6 +295,7 @@ struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
 
 	if (!plan)
 		return NULL;
+	plan->split_backward = p->q->split_backward;
 	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));
 	memcpy(plan->assigned, s->members, (size_t)s->start[p->n_stages] * sizeof(*s->members));
 	memcpy(plan->visits, s->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));

@@ -34,6 +34,7 @@ struct plan_request {
 	enum plan_algorithm algorithm;
 	bool free_assignment;          /* place nodes anew, whatever stage they are pinned to;
 					* else pinned nodes stay and only the others are placed */
+	bool split_backward; /* B gives the input gradients, W later the weight gradients */
 	bool fifo;                     /* no order at the nodes: first come, first served */
 	double budget_s;               /* <= 0: no limit in time */
 	int64_t evaluations;           /* <= 0: no limit in evaluations. Without either limit

@@ -16,19 +16,21 @@ struct event {
 	int what; /* >= 0: that microbatch reaches its next task; < 0: node -1 - what is free */
 };
 
+/* A task that has arrived. */
+struct waiting {
+	int mb, step;
+	double arrival_s;
+	int in_the_way; /* as sim_task.waited_for; -1: not known yet */
+};
+
 struct node_state {
 	bool busy, dirty;  /* dirty: it may choose at this instant */
 	int last;          /* the task it runs or ran last; -1: none yet */
 	int n_waiting;
-	int *waiting;      /* microbatches, in no order; room for all that visit it */
+	struct waiting *waiting; /* in no order; room for all microbatches that visit it: of
+				  * each at most one task waits here */
 	int n_holding;
 	int *holding;      /* the F tasks whose slot is taken, oldest first */
-};
-
-struct microbatch_state {
-	int step;         /* 0 .. 2 * length: which task of the chain comes next */
-	double arrival_s; /* of that task */
-	int in_the_way;   /* as sim_task.waited_for; -1: not known yet */
 };
 
 struct run {
@@ -37,20 +39,25 @@ struct run {
 	struct simulation *s;
 	double now_s;
 	struct node_state *nodes;
-	struct microbatch_state *mbs;
-	int *rooms;        /* backing of waiting and holding */
+	int *step; /* (n_microbatches) 0 .. 2 * length: which task of the chain comes next */
+	struct waiting *waiting_rooms;
+	int *holding_rooms;
 	struct event *heap;
 	int n_heap;
 	int *dirty, n_dirty;
-	int steps;         /* most steps of a chain */
+	int steps;         /* most tasks of a microbatch */
 	int32_t *priority; /* (n_microbatches, steps); NULL: first come, first served */
 	int done;
 };
 
+/* The tasks of a microbatch by step: its chain 0 .. 2 * length, then the weight gradients, by
+ * hop. */
 static int step_hop(const struct plan_microbatch *m, int step)
 {
 	if (step < m->length)
 		return step;
+	if (step > 2 * m->length)
+		return step - 2 * m->length - 1;
 	return step == m->length ? 0 : 2 * m->length - step;
 }
 
@@ -58,6 +65,8 @@ static enum task_kind step_kind(const struct plan_microbatch *m, int step)
 {
 	if (step < m->length)
 		return TASK_FORWARD;
+	if (step > 2 * m->length)
+		return TASK_WEIGHTS;
 	return step == m->length ? TASK_LOSS : TASK_BACKWARD;
 }
 
@@ -66,13 +75,20 @@ static int step_node(const struct plan_microbatch *m, int step)
 	return m->path[step_hop(m, step)];
 }
 
-static double duration(const struct cluster *c, int node, enum task_kind kind)
+static double duration(const struct run *r, int node, enum task_kind kind)
 {
-	const struct cluster_node *n = &c->nodes[node];
+	const struct cluster_node *n = &r->c->nodes[node];
 
-	if (kind == TASK_FORWARD)
+	switch (kind) {
+	case TASK_FORWARD:
 		return n->forward_s;
-	return kind == TASK_LOSS ? n->loss_s : n->backward_s;
+	case TASK_LOSS:
+		return n->loss_s;
+	case TASK_BACKWARD:
+		return r->p->split_backward ? cluster_inputs_s(n) : n->backward_s;
+	default:
+		return cluster_weights_s(n);
+	}
 }
 
 static void heap_push(struct run *r, double at_s, int what)
@@ -102,26 +118,35 @@ static struct event heap_pop(struct run *r)
 	return top;
 }
 
-static int32_t priority_of(const struct run *r, int mb)
+static int32_t priority_of(const struct run *r, const struct waiting *w)
 {
-	return r->priority ? r->priority[mb * r->steps + r->mbs[mb].step] : NO_PRIORITY;
+	return r->priority ? r->priority[w->mb * r->steps + w->step] : NO_PRIORITY;
+}
+
+static enum task_kind kind_of(const struct run *r, const struct waiting *w)
+{
+	return step_kind(&r->p->microbatches[w->mb], w->step);
 }
 
 /* Microbatches are sorted by id, so the index stands for it. */
-static bool goes_first(const struct run *r, int a, int b)
+static bool goes_first(const struct run *r, const struct waiting *a, const struct waiting *b)
 {
 	int32_t pa = priority_of(r, a), pb = priority_of(r, b);
+	bool weights_a = kind_of(r, a) == TASK_WEIGHTS,
+	     weights_b = kind_of(r, b) == TASK_WEIGHTS;
 
 	if (pa != pb)
 		return pa < pb;
-	if (r->mbs[a].arrival_s != r->mbs[b].arrival_s)
-		return r->mbs[a].arrival_s < r->mbs[b].arrival_s;
-	return a < b;
+	if (weights_a != weights_b)
+		return weights_b;
+	if (a->arrival_s != b->arrival_s)
+		return a->arrival_s < b->arrival_s;
+	return a->mb < b->mb;
 }
 
-static bool may_start(const struct run *r, int node, int mb)
+static bool may_start(const struct run *r, int node, const struct waiting *w)
 {
-	return step_kind(&r->p->microbatches[mb], r->mbs[mb].step) != TASK_FORWARD ||
+	return kind_of(r, w) != TASK_FORWARD ||
 	       r->nodes[node].n_holding < r->c->nodes[node].memory;
 }
 
@@ -141,10 +166,11 @@ static void release_slot(struct node_state *n, const struct sim_task *tasks, int
 
 static void note_collision(struct run *r, struct sim_task *task, int in_the_way)
 {
-	bool first = task->kind == TASK_FORWARD && task->hop == 0;
+	bool counts =
+		task->kind != TASK_WEIGHTS && !(task->kind == TASK_FORWARD && task->hop == 0);
 
 	task->waited_for = task->start_s > task->arrival_s ? in_the_way : -1;
-	task->collided = task->start_s > task->arrival_s && !first;
+	task->collided = task->start_s > task->arrival_s && counts;
 	if (task->collided) {
 		r->s->collisions++;
 		r->s->collision_wait_s += task->start_s - task->arrival_s;
@@ -154,12 +180,10 @@ static void note_collision(struct run *r, struct sim_task *task, int in_the_way)
 static void send_on(struct run *r, int mb, int node, double end_s)
 {
 	const struct plan_microbatch *m = &r->p->microbatches[mb];
-	int next = ++r->mbs[mb].step, to;
+	int next = ++r->step[mb], to;
 
 	if (next > 2 * m->length) {
 		r->done++;
-		if (end_s > r->s->iteration_s)
-			r->s->iteration_s = end_s;
 		return;
 	}
 	to = step_node(m, next);
@@ -167,34 +191,50 @@ static void send_on(struct run *r, int mb, int node, double end_s)
 								 (size_t)to], mb);
 }
 
-static void start_task(struct run *r, int node, int mb)
+/* A slot is given back when the task that ends the microbatch's stay here starts: nothing else
+ * starts before that task's end. */
+static bool ends_stay(const struct run *r, enum task_kind kind)
 {
-	const struct plan_microbatch *m = &r->p->microbatches[mb];
-	struct microbatch_state *state = &r->mbs[mb];
+	return kind == (r->p->split_backward ? TASK_WEIGHTS : TASK_BACKWARD);
+}
+
+static void start_task(struct run *r, int node, const struct waiting *w)
+{
+	const struct plan_microbatch *m = &r->p->microbatches[w->mb];
 	struct node_state *n = &r->nodes[node];
 	struct sim_task *task = &r->s->tasks[r->s->n_tasks];
 
 	*task = (struct sim_task){
-		.microbatch = mb,
-		.hop = step_hop(m, state->step),
-		.kind = step_kind(m, state->step),
+		.microbatch = w->mb,
+		.hop = step_hop(m, w->step),
+		.kind = step_kind(m, w->step),
 		.node = node,
-		.arrival_s = state->arrival_s,
+		.arrival_s = w->arrival_s,
 		.start_s = r->now_s,
 	};
-	task->end_s = task->start_s + duration(r->c, node, task->kind);
-	note_collision(r, task, state->in_the_way);
+	task->end_s = task->start_s + duration(r, node, task->kind);
+	note_collision(r, task, w->in_the_way);
 	if (task->kind == TASK_FORWARD)
 		n->holding[n->n_holding++] = r->s->n_tasks;
-	else if (task->kind == TASK_BACKWARD)
-		release_slot(n, r->s->tasks, mb, task->hop);
+	else if (ends_stay(r, task->kind))
+		release_slot(n, r->s->tasks, w->mb, task->hop);
 	if (n->n_holding > r->s->peak_slots[node])
 		r->s->peak_slots[node] = n->n_holding;
 	r->s->busy_s[node] += task->end_s - task->start_s;
+	if (task->end_s > r->s->iteration_s)
+		r->s->iteration_s = task->end_s;
 	n->last = r->s->n_tasks++;
 	n->busy = true;
 	heap_push(r, task->end_s + r->c->dispatch_overhead_s, -1 - node);
-	send_on(r, mb, node, task->end_s);
+	if (task->kind != TASK_WEIGHTS)
+		send_on(r, w->mb, node, task->end_s);
+	if (task->kind == TASK_BACKWARD &&
+	    r->p->split_backward) /* the node is busy until then */
+		n->waiting[n->n_waiting++] =
+			(struct waiting){ .mb = w->mb,
+					  .step = 2 * m->length + 1 + task->hop,
+					  .arrival_s = task->end_s,
+					  .in_the_way = n->last };
 }
 
 /* The node is free: start the best of what waits there and may start. The rest learn what they
@@ -205,20 +245,20 @@ static void choose(struct run *r, int node)
 	int best = -1, why;
 
 	for (int i = 0; i < n->n_waiting; i++) {
-		if (may_start(r, node, n->waiting[i]) &&
-		    (best < 0 || goes_first(r, n->waiting[i], n->waiting[best])))
+		if (may_start(r, node, &n->waiting[i]) &&
+		    (best < 0 || goes_first(r, &n->waiting[i], &n->waiting[best])))
 			best = i;
 	}
 	if (best >= 0) {
-		int mb = n->waiting[best];
+		struct waiting w = n->waiting[best];
 
 		n->waiting[best] = n->waiting[--n->n_waiting];
-		start_task(r, node, mb);
+		start_task(r, node, &w);
 	}
 	why = best >= 0 ? n->last : n->n_holding > 0 ? n->holding[0] : -1;
 	for (int i = 0; i < n->n_waiting; i++) {
-		if (r->mbs[n->waiting[i]].in_the_way < 0)
-			r->mbs[n->waiting[i]].in_the_way = why;
+		if (n->waiting[i].in_the_way < 0)
+			n->waiting[i].in_the_way = why;
 	}
 }
 
@@ -232,16 +272,18 @@ static void mark(struct run *r, int node)
 
 static void take_in(struct run *r, struct event e)
 {
-	int node = e.what < 0 ? -1 - e.what : step_node(&r->p->microbatches[e.what],
-							r->mbs[e.what].step);
+	int node = e.what < 0 ? -1 - e.what
+			      : step_node(&r->p->microbatches[e.what], r->step[e.what]);
 	struct node_state *n = &r->nodes[node];
 
 	if (e.what < 0) {
 		n->busy = false;
 	} else {
-		r->mbs[e.what].arrival_s = e.at_s;
-		r->mbs[e.what].in_the_way = n->busy ? n->last : -1;
-		n->waiting[n->n_waiting++] = e.what;
+		n->waiting[n->n_waiting++] =
+			(struct waiting){ .mb = e.what,
+					  .step = r->step[e.what],
+					  .arrival_s = e.at_s,
+					  .in_the_way = n->busy ? n->last : -1 };
 	}
 	mark(r, node);
 }
@@ -299,6 +341,11 @@ static int check_runnable(const struct cluster *c, const struct plan *p, struct 
 	return 0;
 }
 
+static int task_count(const struct plan *p, const struct plan_microbatch *m)
+{
+	return (p->split_backward ? 3 : 2) * m->length + 1;
+}
+
 static int find_microbatch(const struct plan *p, int id)
 {
 	int low = 0, high = p->n_microbatches;
@@ -326,7 +373,7 @@ static void fill_priorities(struct run *r)
 			int mb = find_microbatch(r->p, order->tasks[t].microbatch);
 			const struct plan_microbatch *m = &r->p->microbatches[mb < 0 ? 0 : mb];
 
-			for (int step = 0; mb >= 0 && step <= 2 * m->length; step++) {
+			for (int step = 0; mb >= 0 && step < task_count(r->p, m); step++) {
 				int32_t *at = &r->priority[mb * r->steps + step];
 
 				if (step_kind(m, step) == order->tasks[t].kind &&
@@ -340,19 +387,22 @@ static void fill_priorities(struct run *r)
 static int run_alloc(struct run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
-	int *room;
+	struct waiting *waiting;
+	int *holding;
 
 	for (size_t i = 0; i < m; i++) {
 		visits += (size_t)r->p->microbatches[i].length;
-		if (2 * r->p->microbatches[i].length + 1 > r->steps)
-			r->steps = 2 * r->p->microbatches[i].length + 1;
+		if (task_count(r->p, &r->p->microbatches[i]) > r->steps)
+			r->steps = task_count(r->p, &r->p->microbatches[i]);
 	}
 	r->nodes = calloc(n, sizeof(*r->nodes));
-	r->mbs = calloc(m + 1, sizeof(*r->mbs));
-	r->rooms = calloc(2 * visits + 1, sizeof(*r->rooms));
+	r->step = calloc(m + 1, sizeof(*r->step));
+	r->waiting_rooms = calloc(visits + 1, sizeof(*r->waiting_rooms));
+	r->holding_rooms = calloc(visits + 1, sizeof(*r->holding_rooms));
 	r->heap = calloc(m + n + 1, sizeof(*r->heap));
 	r->dirty = calloc(n, sizeof(*r->dirty));
-	if (!r->nodes || !r->mbs || !r->rooms || !r->heap || !r->dirty)
+	if (!r->nodes || !r->step || !r->waiting_rooms || !r->holding_rooms || !r->heap ||
+	    !r->dirty)
 		return -ENOMEM;
 	if (r->p->n_orders > 0) {
 		r->priority = malloc((m * (size_t)r->steps + 1) * sizeof(*r->priority));
@@ -364,14 +414,17 @@ static int run_alloc(struct run *r)
 		for (int h = 0; h < r->p->microbatches[i].length; h++)
 			r->nodes[r->p->microbatches[i].path[h]].n_waiting++;
 	}
-	room = r->rooms;
+	waiting = r->waiting_rooms;
+	holding = r->holding_rooms;
 	for (size_t i = 0; i < n; i++) {
 		struct node_state *node = &r->nodes[i];
 		int visits_here = node->n_waiting;
 
-		*node = (struct node_state){ .last = -1, .waiting = room,
-					     .holding = room + visits_here };
-		room += 2 * visits_here;
+		*node = (struct node_state){ .last = -1,
+					     .waiting = waiting,
+					     .holding = holding };
+		waiting += visits_here;
+		holding += visits_here;
 	}
 	return 0;
 }
@@ -379,8 +432,9 @@ static int run_alloc(struct run *r)
 static void run_free(struct run *r)
 {
 	free(r->nodes);
-	free(r->mbs);
-	free(r->rooms);
+	free(r->step);
+	free(r->waiting_rooms);
+	free(r->holding_rooms);
 	free(r->heap);
 	free(r->dirty);
 	free(r->priority);
@@ -399,8 +453,9 @@ static int standstill(const struct run *r, struct error *err)
 
 		if (n->n_waiting == 0)
 			continue;
-		snprintf(who + used, sizeof(who) - used, "%s microbatch %d waits for a slot of node %d",
-			 named++ ? ";" : "", r->p->microbatches[n->waiting[0]].id, node);
+		snprintf(who + used, sizeof(who) - used,
+			 "%s microbatch %d waits for a slot of node %d", named++ ? ";" : "",
+			 r->p->microbatches[n->waiting[0].mb].id, node);
 		used = strlen(who);
 		if (holder >= 0)
 			snprintf(who + used, sizeof(who) - used, " (held by %d)",
@@ -418,7 +473,7 @@ static struct simulation *simulation_alloc(const struct cluster *c, const struct
 	if (!s)
 		return NULL;
 	for (int i = 0; i < p->n_microbatches; i++)
-		tasks += 2 * (size_t)p->microbatches[i].length + 1;
+		tasks += (size_t)task_count(p, &p->microbatches[i]);
 	s->n_stages = c->n_stages;
 	s->n_nodes = c->n_nodes;
 	s->tasks = calloc(tasks + 1, sizeof(*s->tasks));

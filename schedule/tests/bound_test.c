@@ -28,13 +28,15 @@ static void all_orders(const struct bound_machine *m, int *step, double *ready, 
 	if (end_s >= *best)
 		return;
 	for (int i = 0; i < m->n; i++)
-		under_way += step[i] == 1 || step[i] == 2;
+		under_way += step[i] > 0 && step[i] < (m->split ? 4 : 3);
 	for (int i = 0; i < m->n; i++) {
-		double duration = step[i] == 0 ? m->forward_s : step[i] == 1 ? m->loss_s : m->backward_s;
+		const double durations[] = { m->forward_s, m->loss_s, m->backward_s,
+					     m->weights_s, 0 };
+		double duration = durations[step[i]];
 		double lag = step[i] == 0 ? m->lag_loss_s : step[i] == 1 ? m->lag_back_s : 0;
 		double start = free_s > ready[i] ? free_s : ready[i], was = ready[i];
 
-		if (step[i] == 3 || (step[i] == 0 && under_way == m->slots))
+		if (step[i] == (m->split ? 4 : 3) || (step[i] == 0 && under_way == m->slots))
 			continue;
 		step[i]++;
 		ready[i] = start + duration + lag;
@@ -53,10 +55,16 @@ static void one_machine_is_exact(void **state)
 	rng_init(&r, 3);
 	for (int round = 0; round < 150; round++) {
 		struct bound_machine m = {
-			.forward_s = rng_uniform(&r), .loss_s = rng_uniform(&r) / 2,
-			.backward_s = 2 * rng_uniform(&r), .overhead_s = rng_uniform(&r) / 4,
-			.lag_loss_s = 4 * rng_uniform(&r), .lag_back_s = 4 * rng_uniform(&r),
-			.n = 1 + (int)rng_below(&r, 3), .slots = 1 + (int)rng_below(&r, 3),
+			.forward_s = rng_uniform(&r),
+			.loss_s = rng_uniform(&r) / 2,
+			.backward_s = 2 * rng_uniform(&r),
+			.overhead_s = rng_uniform(&r) / 4,
+			.lag_loss_s = 4 * rng_uniform(&r),
+			.lag_back_s = 4 * rng_uniform(&r),
+			.split = round % 3 == 0,
+			.weights_s = rng_uniform(&r),
+			.n = 1 + (int)rng_below(&r, 3),
+			.slots = 1 + (int)rng_below(&r, 3),
 		};
 		int step[4] = { 0 };
 		double ready[4] = { 0 }, best = INFINITY, s;
@@ -64,7 +72,7 @@ static void one_machine_is_exact(void **state)
 
 		s = bound_machine_s(&m, 1000000, &exact);
 		assert_true(exact);
-		all_orders(&m, step, ready, 0, 0, 3 * m.n, &best);
+		all_orders(&m, step, ready, 0, 0, (m.split ? 4 : 3) * m.n, &best);
 		assert_true(fabs(s - best) < 1e-9);
 		/* The formula stays below. */
 		s = bound_machine_s(&m, 0, &exact);
@@ -94,6 +102,7 @@ static void no_plan_is_below(void **state)
 
 		plan_request_init(&q);
 		q.path_length = length;
+		q.split_backward = round % 3 == 0;
 		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
 		assert_int_equal(solution_init(&s, &p), 0);
 		assert_int_equal(engine_init(&e, &p), 0);

@@ -17,8 +17,31 @@
 
 /* The plan's paths, priorities and releases into an engine, and its state after a run compared
  * with the reference, event for event. */
+static void load_order(struct engine *e, const struct plan_order *o)
+{
+	int length = e->p->length;
+
+	for (int t = o->n_tasks - 1; t >= 0; t--) {
+		int mb = o->tasks[t].microbatch;
+
+		for (int s = 0; s < e->steps; s++) {
+			enum task_kind kind = s < length    ? TASK_FORWARD
+					      : s == length ? TASK_LOSS
+							    : TASK_BACKWARD;
+			bool here = e->chain[mb * e->steps + s].node == o->node;
+
+			if (here && kind == o->tasks[t].kind)
+				e->priority[mb * e->steps + s] = t;
+			if (here && s < length && e->split && o->tasks[t].kind == TASK_WEIGHTS)
+				e->weights_priority[mb * length + s] = t;
+		}
+	}
+}
+
 static void load(struct engine *e, const struct plan *p)
 {
+	int n_weights = e->n_mb * e->p->length;
+
 	for (int i = 0; i < p->n_microbatches; i++) {
 		engine_set_path(e, i, p->microbatches[i].path);
 		e->release_s[i] = p->microbatches[i].release_s;
@@ -26,24 +49,14 @@ static void load(struct engine *e, const struct plan *p)
 	if (p->n_orders == 0)
 		return;
 	e->priority = malloc((size_t)(e->n_mb * e->steps) * sizeof(*e->priority));
-	assert_non_null(e->priority);
+	e->weights_priority = malloc((size_t)n_weights * sizeof(*e->weights_priority));
+	assert_true(e->priority && e->weights_priority);
 	for (int i = 0; i < e->n_mb * e->steps; i++)
 		e->priority[i] = ENGINE_NO_PRIORITY;
-	for (int o = 0; o < p->n_orders; o++) {
-		for (int t = p->orders[o].n_tasks - 1; t >= 0; t--) {
-			int mb = p->orders[o].tasks[t].microbatch;
-
-			for (int s = 0; s < e->steps; s++) {
-				static const enum task_kind kinds[] = { TASK_BACKWARD, TASK_LOSS,
-									TASK_FORWARD };
-				const struct engine_step *step = &e->chain[mb * e->steps + s];
-
-				if (kinds[step->slots + 1] == p->orders[o].tasks[t].kind &&
-				    step->node == p->orders[o].node)
-					e->priority[mb * e->steps + s] = t;
-			}
-		}
-	}
+	for (int i = 0; e->split && i < n_weights; i++)
+		e->weights_priority[i] = ENGINE_NO_PRIORITY;
+	for (int o = 0; o < p->n_orders; o++)
+		load_order(e, &p->orders[o]);
 }
 
 static void compare(const struct engine *e, const struct simulation *s, int length)
@@ -55,7 +68,11 @@ static void compare(const struct engine *e, const struct simulation *s, int leng
 						   : t->kind == TASK_LOSS ? length
 									  : 2 * length - t->hop;
 
-		assert_true(e->start_s[t->microbatch * e->steps + step] == t->start_s);
+		if (t->kind == TASK_WEIGHTS)
+			assert_true(e->weights_start_s[t->microbatch * length + t->hop] ==
+				    t->start_s);
+		else
+			assert_true(e->start_s[t->microbatch * e->steps + step] == t->start_s);
 	}
 }
 
@@ -79,14 +96,18 @@ static void agrees_with_the_reference_event_for_event(void **state)
 
 		plan_request_init(&q);
 		q.path_length = length;
+		q.split_backward = round % 4 > 1;
 		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
 		assert_int_equal(engine_init(&e, &p), 0);
 		for (int again = 0; again < 3; again++) {
 			struct plan *plan = fixture_random_plan(&r, c, length);
-			int rc = simulate(c, plan, &s, NULL);
+			int rc;
 
+			plan->split_backward = q.split_backward;
+			rc = simulate(c, plan, &s, NULL);
 			free(e.priority);
-			e.priority = NULL;
+			free(e.weights_priority);
+			e.priority = e.weights_priority = NULL;
 			load(&e, plan);
 			assert_int_equal(engine_run(&e, INFINITY), rc == 0);
 			standstills += rc != 0;

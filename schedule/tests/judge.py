@@ -24,13 +24,21 @@ def simulate(c, p):
     delay, nodes, over = delays(c), c["nodes"], c.get("dispatch_overhead_s", 0)
     order = {int(n): {(m, k): i for i, (m, k) in reversed(list(enumerate(tasks)))}
              for n, tasks in p.get("order", {}).items()}
+    split = p.get("split_backward", False)
     chains = {}
     for m in p["microbatches"]:
         path = m["path"]
         chains[m["id"]] = ([("F", n) for n in path] + [("L", path[0])] + [("B", n) for n in path[::-1]])
-    seconds = {"F": "forward_s", "L": "loss_s", "B": "backward_s"}
+
+    def lasts(kind, node):
+        joint = node["backward_s"]
+        weights = node.get("weight_gradient_s", joint / 2)
+        return {"F": node["forward_s"], "L": node["loss_s"], "W": weights,
+                "B": joint - weights if split else joint}[kind]
+
+    home = "W" if split else "B"           # what gives the slot back
     at = {m: 0 for m in chains}
-    waiting = [[] for _ in nodes]          # (arrival, microbatch)
+    waiting = [[] for _ in nodes]          # (arrival, microbatch, kind)
     busy = [False] * len(nodes)
     held = [0] * len(nodes)
     events = [(m.get("release_s", 0), 0, m["id"]) for m in p["microbatches"]]
@@ -42,27 +50,33 @@ def simulate(c, p):
             _, what, who = heapq.heappop(events)
             if what == 0:
                 node = chains[who][at[who]][1]
-                waiting[node].append((now, who))
+                waiting[node].append((now, who, chains[who][at[who]][0]))
                 touched.add(node)
             elif what == 1:
                 busy[who] = False
                 touched.add(who)
+            else:
+                waiting[who[1]].append((now, who[0], "W"))
+                touched.add(who[1])
         for node in touched:
             if busy[node]:
                 continue
-            ready = [(order.get(node, {}).get((m, chains[m][at[m]][0]), float("inf")), arrival, m)
-                     for arrival, m in waiting[node]
-                     if chains[m][at[m]][0] != "F" or held[node] < nodes[node]["memory"]]
+            ready = [(order.get(node, {}).get((m, k), float("inf")), k == "W", arrival, m, k)
+                     for arrival, m, k in waiting[node]
+                     if k != "F" or held[node] < nodes[node]["memory"]]
             if not ready:
                 continue
-            _, arrival, m = min(ready)
-            waiting[node].remove((arrival, m))
-            kind = chains[m][at[m]][0]
-            end = now + nodes[node][seconds[kind]]
-            held[node] += {"F": 1, "L": 0, "B": -1}[kind]
+            _, _, arrival, m, kind = min(ready)
+            waiting[node].remove((arrival, m, kind))
+            end = now + lasts(kind, nodes[node])
+            held[node] += (kind == "F") - (kind == home)
             tasks.append((m, kind, node, arrival, now, end))
             busy[node] = True
             heapq.heappush(events, (end + over, 1, node))
+            if kind == "W":
+                continue
+            if kind == "B" and split:
+                heapq.heappush(events, (end, 2, (m, node)))
             at[m] += 1
             if at[m] < len(chains[m]):
                 to = chains[m][at[m]][1]
@@ -128,8 +142,9 @@ def rules(c, p, tasks, unfinished):
     full = len(p["microbatches"]) == each * c["stages"][0]
     if any(n != each for n in counts) and not (full and max(counts) - min(counts) <= 1):
         broken.append(f"batch: {counts}")
+    home = "W" if p.get("split_backward") else "B"
     for n, node in enumerate(c["nodes"]):
-        changes = sorted([(t[5], -1) for t in tasks if t[2] == n and t[1] == "B"] +
+        changes = sorted([(t[5], -1) for t in tasks if t[2] == n and t[1] == home] +
                          [(t[4], 1) for t in tasks if t[2] == n and t[1] == "F"])
         held = 0
         for _, by in changes:
@@ -151,7 +166,7 @@ def main(argv):
             print(t[0], t[1], t[2], *(repr(x) for x in t[3:]))
         return 0
     broken = rules(c, p, tasks, unfinished)
-    waits = [t[4] - t[3] for t in tasks if t[4] > t[3] and not (t[1] == "F" and t[2] == next(
+    waits = [t[4] - t[3] for t in tasks if t[4] > t[3] and t[1] != "W" and not (t[1] == "F" and t[2] == next(
         m["path"][0] for m in p["microbatches"] if m["id"] == t[0]))]
     print(json.dumps({"iteration_s": max((t[5] for t in tasks), default=0), "sync_s": sync(c, p),
                       "collisions": len(waits), "collision_wait_s": sum(waits), "broken": broken}))

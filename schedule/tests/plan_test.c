@@ -15,10 +15,11 @@
 #include "schedule/tests/fixture.h"
 
 static const char *const small =
-	"{\"format\":\"skippipe.plan/1\",\"assignment\":[[0],[1]],\"path_length\":2,"
+	"{\"format\":\"skippipe.plan/"
+	"1\",\"assignment\":[[0],[1]],\"path_length\":2,\"split_backward\":true,"
 	"\"microbatches\":[{\"id\":4,\"data_node\":0,\"path\":[0,1]},"
 	"{\"id\":2,\"data_node\":0,\"path\":[0,1],\"release_s\":1.5}],"
-	"\"order\":{\"1\":[[2,\"F\"],[4,\"B\"]]},"
+	"\"order\":{\"1\":[[2,\"F\"],[4,\"B\"],[2,\"W\"]]},"
 	"\"predicted\":{\"iteration_s\":3,\"sync_s\":1,\"collisions\":2,\"collision_wait_s\":1,"
 	"\"lower_bound_s\":2,\"idle_fraction\":0.5,\"exposure\":[2,2]},"
 	"\"search\":{\"algorithm\":\"best\",\"seed\":9,\"evaluations\":7,\"elapsed_s\":0.25,"
@@ -42,8 +43,10 @@ static void reads_all_keys_and_writes_them_back(void **state)
 		assert_int_equal(p->n_microbatches, 2);
 		assert_int_equal(p->microbatches[0].id, 2); /* sorted */
 		assert_true(p->microbatches[0].release_s == 1.5);
-		assert_int_equal(p->orders[0].n_tasks, 2);
+		assert_true(p->split_backward);
+		assert_int_equal(p->orders[0].n_tasks, 3);
 		assert_int_equal(p->orders[0].tasks[1].kind, TASK_BACKWARD);
+		assert_int_equal(p->orders[0].tasks[2].kind, TASK_WEIGHTS);
 		assert_int_equal(p->predicted.exposure[1], 2);
 		assert_int_equal(p->search.seed, 9);
 		assert_true(p->search.history[1][0] == 0.2);
@@ -82,6 +85,7 @@ static void refuses_by_name(void **state)
 	refuse("plan/1", "plan/2", "format");
 	refuse("\"path_length\":2", "\"path_length\":0", "path_length");
 	refuse("\"path_length\":2", "\"path\":2", "path");
+	refuse("\"split_backward\":true", "\"split_backward\":1", "split_backward");
 	refuse("[[0],[1]]", "[[0],1]", "assignment[1]");
 	refuse("[[0],[1]]", "[[0],[\"a\"]]", "assignment[1]");
 	refuse("\"id\":4", "\"id\":2", "twice");
