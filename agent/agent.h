@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "model/stage.h"
 #include "wire/keys.h"
 
 struct agent; /* opaque */
@@ -31,6 +32,7 @@ struct agent_options {
 	const char *listen;    /* where the tensor plane listens */
 	const char *advertise; /* as others dial it; NULL: where it listens */
 	const char *device;    /* "cpu", "cuda:0" */
+	enum recompute recompute;
 	int32_t node;          /* the node it would be; -1: any */
 	uint32_t orphan_s;     /* leaves after so long without a controller */
 	struct log *log;       /* its `who` is set to the node's name */

@@ -92,8 +92,13 @@ static int open_corpus(struct compute *c, struct error *err)
 
 static int prepare(struct compute *c, struct job *j)
 {
-	struct stage_options o = { c->setup.slots, c->setup.batch, c->setup.sequence,
-				   c->setup.threads, c->setup.seed, c->setup.device };
+	struct stage_options o = { .slots = c->setup.slots,
+				   .batch = c->setup.batch,
+				   .sequence = c->setup.sequence,
+				   .threads = c->setup.threads,
+				   .seed = c->setup.seed,
+				   .device = c->setup.device,
+				   .recompute = c->setup.recompute };
 	bool other = !c->stage || stage_index(c->stage) != j->stage;
 	int rc = 0;
 

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "model/adamw.h"
 #include "model/config.h"
+#include "model/stage.h"
 
 struct compute; /* opaque */
 
@@ -22,6 +23,7 @@ struct compute_setup {
 	uint32_t batch, sequence, slots, threads, n_shards;
 	uint64_t seed;
 	char device[32];
+	enum recompute recompute;
 	char *corpus;       /* n_corpus paths, one after another, each ended by NUL; copied */
 	uint32_t n_corpus;  /* 0: the default corpus */
 	size_t corpus_size; /* bytes of corpus */

@@ -198,6 +198,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	setup.n_shards = w->n_shards;
 	setup.seed = w->seed;
 	snprintf(setup.device, sizeof(setup.device), "%s", a->options.device);
+	setup.recompute = a->options.recompute;
 	setup.corpus_size = w->n_corpus;
 	setup.corpus = (char *)w->corpus;
 	setup.n_corpus = count_paths(w->corpus, w->n_corpus);

@@ -30,6 +30,8 @@ static const char usage[] =
 	"  --advertise ADDRESS   the address they are told, when it is not the one above\n"
 	"  --node I              the node to be; otherwise the controller says\n"
 	"  --device DEVICE       cpu (the default), cuda, cuda:N\n"
+	"  --recompute LEVEL     what a backward pass computes again to save memory: norms (the\n"
+	"                        default), none, block\n"
 	"  --orphan-s N          leave after N seconds without a controller (60)\n"
 	"  --log LEVEL           debug, info (the default), warn, error\n"
 	"  --help, --version\n"
@@ -105,6 +107,10 @@ static int read_option(struct options *o, int option, const char *value)
 	case 'd':
 		o->agent.device = value;
 		return strlen(value) < 32 ? -1 : misuse("--device %s: too long", value);
+	case 'r':
+		return recompute_parse(value, &o->agent.recompute) == 0
+			       ? -1
+			       : misuse("--recompute %s: expected none, norms or block", value);
 	case 'n':
 		if (!number(value, 999, &n))
 			return misuse("--node %s: expected a number from 0 to 999", value);
@@ -139,6 +145,7 @@ static int read_options(struct options *o, int argc, char **argv)
 		{ "controller-key", required_argument, NULL, 'c' },
 		{ "key", required_argument, NULL, 'k' },
 		{ "device", required_argument, NULL, 'd' },
+		{ "recompute", required_argument, NULL, 'r' },
 		{ "node", required_argument, NULL, 'n' },
 		{ "orphan-s", required_argument, NULL, 'o' },
 		{ "log", required_argument, NULL, 'L' },

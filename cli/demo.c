@@ -174,6 +174,8 @@ static int cast_agents(struct demo *d, struct error *err)
 		args_addf(a, "--node=%u", i);
 		if (d->options.device)
 			args_addf(a, "--device=%s", d->options.device);
+		if (d->options.recompute)
+			args_addf(a, "--recompute=%s", d->options.recompute);
 		set_log(d, &d->cast.agents[i], name);
 	}
 	return 0;

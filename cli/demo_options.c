@@ -20,6 +20,7 @@ const char demo_help[] =
 	"                        [so that an iteration takes 2 to 3 s]\n"
 	"  --corpus FILE...      text to train on  [Debian's fortunes]\n"
 	"  --device cpu|cuda     what agents compute on  [cpu]\n"
+	"  --recompute none|norms|block  what a backward pass computes again  [norms]\n"
 	"  --seed N              [1]\n"
 	"  --run-dir DIR         where the run is recorded  [a new folder in\n"
 	"                        ~/.local/state/skippipe/runs]\n"
@@ -173,9 +174,9 @@ static int one_of(const char *name, const char *text, const char *a, const char 
 
 static int take_own(struct demo_options *o, struct raw *raw, char ***argv, struct error *err)
 {
-	enum { AGENTS, STAGES, SKIP, CORPUS, DEVICE, RUN_DIR, FORMAT, THEME };
-	static const char *const own[] = { "agents", "stages", "skip", "corpus", "device", "run-dir",
-					   "format", "theme" };
+	enum { AGENTS, STAGES, SKIP, CORPUS, DEVICE, RECOMPUTE, RUN_DIR, FORMAT, THEME };
+	static const char *const own[] = { "agents", "stages", "skip", "corpus", "device", "recompute",
+					   "run-dir", "format", "theme" };
 	const char *arg = **argv, *value;
 	size_t which, length = 0;
 
@@ -201,6 +202,9 @@ static int take_own(struct demo_options *o, struct raw *raw, char ***argv, struc
 	case DEVICE:
 		o->device = value;
 		return 0; /* the agent knows its devices */
+	case RECOMPUTE:
+		o->recompute = value;
+		return 0; /* and these */
 	case RUN_DIR:
 		o->run_dir = value;
 		return 0;

@@ -20,6 +20,7 @@ struct demo_options {
 	bool help;
 	const char *format;     /* of a headless run: "text", "jsonl" */
 	const char *device;     /* NULL: the agent's default */
+	const char *recompute;  /* likewise */
 	const char *run_dir;    /* NULL: made */
 	const char *theme;      /* NULL: the console's default */
 	struct args controller; /* passed on as they are */

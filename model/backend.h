@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "model/adamw.h"
 #include "model/config.h"
+#include "model/stage.h"
 #include "model/tensor.h"
 
 /* Where the tensors of one layer begin in the flat array. qkv is q, k and v as one matrix
@@ -25,6 +26,8 @@ struct stage_layout {
 	uint32_t index;
 	uint32_t slots, batch, sequence, threads;
 	bool bf16;
+	enum recompute recompute;
+	size_t memory_bytes;           /* 0: what is free */
 	uint32_t n_layers;             /* of this stage */
 	struct layer_offsets *layers;  /* (n_layers) */
 	size_t embed, last_norm, head; /* stage 0; head == embed when tied */
@@ -51,6 +54,7 @@ struct backend {
 	int (*backward)(void *self, uint32_t slot, const float *grad_out, float *grad_in,
 			bool count);
 	int (*zero_gradient)(void *self);
+	size_t (*memory)(const void *self); /* bytes taken of the device */
 	float *(*array)(void *self, enum stage_array which);
 	void (*changed)(void *self);
 	int (*step)(void *self, const float *gradient, float scale, const struct adamw *h,

@@ -35,6 +35,8 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		.batch = o->batch,
 		.sequence = o->sequence,
 		.threads = o->threads ? o->threads : 1,
+		.recompute = o->recompute,
+		.memory_bytes = o->memory_bytes,
 		.n_layers = model_layer_count(c, index),
 		.parameters = tensor_table_parameters(&s->table, index),
 	};
@@ -257,6 +259,28 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
 }
 
 /* Looking. */
+
+static const char *const recompute_names[] = { "norms", "none", "block" };
+
+int recompute_parse(const char *name, enum recompute *out)
+{
+	for (size_t i = 0; i < sizeof(recompute_names) / sizeof(recompute_names[0]); i++)
+		if (strcmp(name, recompute_names[i]) == 0) {
+			*out = (enum recompute)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+const char *recompute_name(enum recompute level)
+{
+	return recompute_names[level];
+}
+
+size_t stage_memory_bytes(const struct stage *s)
+{
+	return s->backend->memory(s->self);
+}
 
 uint32_t stage_index(const struct stage *s)
 {

@@ -18,8 +18,8 @@
  * machine give the same bits. Not thread-safe: one stage, one caller at a time; different
  * stages are independent.
  *
- * cpu:bf16 rounds the factors of products with weights to bf16 and sums in fp32, which CPUs that
- * have it do about twice as fast; weights, activations and everything else stay fp32.
+ * cpu:bf16 rounds the factors of products with weights to bf16 and sums in fp32, which CPUs
+ * that have it do about twice as fast; weights, activations and everything else stay fp32.
  */
 #ifndef MODEL_STAGE_H
 #define MODEL_STAGE_H
@@ -35,6 +35,14 @@
 
 struct stage; /* opaque */
 
+/* What of a layer's forward pass is not held for its backward pass but computed again there.
+ * The results are the same bits on the CPU. */
+enum recompute {
+	RECOMPUTE_NORMS, /* outputs of norms and activation: nearly free */
+	RECOMPUTE_NONE,
+	RECOMPUTE_BLOCK /* all but the layer's input: a third more work */
+};
+
 struct stage_options {
 	uint32_t slots;     /* microbatches whose activations can be held at once */
 	uint32_t batch;     /* B */
@@ -42,12 +50,15 @@ struct stage_options {
 	uint32_t threads;   /* 0 counts as 1; with 1 nothing runs outside the caller's thread */
 	uint64_t seed;      /* of the initial weights */
 	const char *device; /* "cpu", "cpu:bf16", "cuda", "cuda:N"; NULL is "cpu" */
+	enum recompute recompute;
+	size_t memory_bytes; /* most that may be taken; 0: what the device has free */
 };
 
 /* Stage `index` of the model with initial weights that depend on the seed and the tensors'
- * names alone. All memory is taken here. Gives *out to the caller (stage_free). -EINVAL,
- * -ENOMEM (how much was wanted), -ENODEV (no such device), -ENOTSUP (bf16 where there is none).
- * On error *out is untouched. */
+ * names alone. All memory for weights, optimizer, gradients and the activations of all slots is
+ * taken and touched here. Gives *out to the caller (stage_free). -EINVAL, -ENOMEM (how much is
+ * needed and how much is missing), -ENODEV (no such device), -ENOTSUP (bf16 where there is
+ * none). On error *out is untouched. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err);
 void stage_free(struct stage *s); /* NULL is allowed */
@@ -81,7 +92,12 @@ void stage_release(struct stage *s, uint32_t slot);
 
 int stage_zero_gradient(struct stage *s);
 
+/* "none", "norms" or "block". -EINVAL: something else. */
+int recompute_parse(const char *name, enum recompute *out);
+const char *recompute_name(enum recompute level);
+
 uint32_t stage_index(const struct stage *s);
+size_t stage_memory_bytes(const struct stage *s); /* all that was taken */
 const struct model_config *stage_config(const struct stage *s);
 size_t stage_parameters(const struct stage *s); /* P */
 /* Floats of one activation, B * T * C. */

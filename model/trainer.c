@@ -88,6 +88,15 @@ size_t trainer_parameters(const struct trainer *t)
 	return sum;
 }
 
+size_t trainer_memory_bytes(const struct trainer *t)
+{
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		sum += stage_memory_bytes(t->stages[i]);
+	return sum;
+}
+
 /* Leaves the last activation in x[n]. */
 static int forward(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		   bool keep)

@@ -27,6 +27,7 @@ void trainer_free(struct trainer *t); /* NULL is allowed */
 
 struct stage *const *trainer_stages(const struct trainer *t); /* (n_stages), the trainer's */
 size_t trainer_parameters(const struct trainer *t);
+size_t trainer_memory_bytes(const struct trainer *t); /* of all stages */
 
 /* One microbatch, (B, T) tokens and targets, through stage 0 and then the stages of path (n):
  * forward, loss, backward. Its gradients are added up. -EINVAL: a stage that is not there, or

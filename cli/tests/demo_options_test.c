@@ -49,7 +49,7 @@ static void options_reach_whom_they_are_for(void **state)
 	struct demo_options o;
 	char line[] = "--agents 8 --skip 1/4 --headless --format=jsonl --iterations 40 "
 		      "--time-scale=0 --at 20:fail:3 --serialise --corpus a.txt b.txt --seed 7 "
-		      "--run-dir /x --device cuda";
+		      "--run-dir /x --device cuda --recompute block";
 
 	(void)state;
 	assert_int_equal(parse(&o, line, NULL), 0);
@@ -61,6 +61,7 @@ static void options_reach_whom_they_are_for(void **state)
 	assert_string_equal(o.format, "jsonl");
 	assert_string_equal(o.run_dir, "/x");
 	assert_string_equal(o.device, "cuda");
+	assert_string_equal(o.recompute, "block");
 	assert_int_equal(o.controller.n, sizeof(passed) / sizeof(passed[0]));
 	for (size_t i = 0; i < o.controller.n; i++)
 		assert_string_equal(o.controller.list[i], passed[i]);

@@ -52,10 +52,10 @@ static void forward_qkv(void *arg, uint32_t part, uint32_t parts)
 	slice_rows(s, part, parts, &from, &n);
 	if (n == 0)
 		return;
-	s->v->norm(s->scratch.xn + from * c, k->rstd1 + from, k->x + from * c,
-		   j->w + j->at->norm1, n, c, s->l->config.norm_eps);
-	product_nt(s->products[part], n, s->packed, c, s->scratch.xn + from * c, c,
-		   j->w + j->at->qkv, c, 0, k->qkv + from * s->packed, s->packed);
+	s->v->norm(k->xn1 + from * c, k->rstd1 + from, k->x + from * c, j->w + j->at->norm1, n,
+		   c, s->l->config.norm_eps);
+	product_nt(s->products[part], n, s->packed, c, k->xn1 + from * c, c, j->w + j->at->qkv,
+		   c, 0, k->qkv + from * s->packed, s->packed);
 	rotate(s, k->qkv, from, n, 1);
 }
 
@@ -77,16 +77,15 @@ static void forward_ffn(void *arg, uint32_t part, uint32_t parts)
 	struct cpu_stage *s = j->s;
 	const struct saved_layer *k = j->k;
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, from, n;
-	float *mid, *xn, *h, *gu, *out;
+	float *mid, *xn, *h, *gu;
 
 	slice_rows(s, part, parts, &from, &n);
 	if (n == 0)
 		return;
 	mid = k->mid + from * c;
-	xn = s->scratch.xn + from * c;
-	h = s->scratch.h + from * f;
+	xn = k->xn2 + from * c;
+	h = k->h + from * f;
 	gu = k->gu + from * 2 * f;
-	out = j->out + from * c;
 	memcpy(mid, k->x + from * c, n * c * sizeof(*mid));
 	product_nt(s->products[part], n, c, c, k->att + from * c, c, j->w + j->at->o, c, 1, mid,
 		   c);
@@ -94,8 +93,11 @@ static void forward_ffn(void *arg, uint32_t part, uint32_t parts)
 	product_nt(s->products[part], n, 2 * f, c, xn, c, j->w + j->at->gate_up, c, 0, gu,
 		   2 * f);
 	s->v->swiglu(h, gu, n, f);
-	memcpy(out, mid, n * c * sizeof(*out));
-	product_nt(s->products[part], n, c, f, h, f, j->w + j->at->down, f, 1, out, c);
+	if (!j->out)
+		return;
+	memcpy(j->out + from * c, mid, n * c * sizeof(*mid));
+	product_nt(s->products[part], n, c, f, h, f, j->w + j->at->down, f, 1,
+		   j->out + from * c, c);
 }
 
 void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *out)
@@ -118,18 +120,20 @@ static void backward_ffn(void *arg, uint32_t part, uint32_t parts)
 	struct cpu_stage *s = j->s;
 	const struct scratch *t = &s->scratch;
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, from, n;
+	bool again = s->l->recompute != RECOMPUTE_NONE;
 
 	slice_rows(s, part, parts, &from, &n);
 	if (n == 0)
 		return;
 	product_nn(s->products[part], n, f, c, j->dx + from * c, c, j->w + j->at->down, f, 0,
 		   t->dh + from * f, f);
-	s->v->swiglu_backward(t->dgu + from * 2 * f, t->h + from * f, t->dh + from * f,
-			      j->k->gu + from * 2 * f, n, f);
+	s->v->swiglu_backward(t->dgu + from * 2 * f, again ? j->k->h + from * f : NULL,
+			      t->dh + from * f, j->k->gu + from * 2 * f, n, f);
 	product_nn(s->products[part], n, c, 2 * f, t->dgu + from * 2 * f, 2 * f,
 		   j->w + j->at->gate_up, c, 0, t->dxn + from * c, c);
-	s->v->norm_again(t->xn + from * c, j->k->rstd2 + from, j->k->mid + from * c,
-			 j->w + j->at->norm2, n, c);
+	if (again)
+		s->v->norm_again(j->k->xn2 + from * c, j->k->rstd2 + from, j->k->mid + from * c,
+				 j->w + j->at->norm2, n, c);
 }
 
 /* g (m, n) += a (R, m)^T b (R, n), this thread's share of m */
@@ -151,8 +155,8 @@ static void gradient_ffn(void *arg, uint32_t part, uint32_t parts)
 	const struct scratch *t = &s->scratch;
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim;
 
-	weight_gradient(s, j->g + j->at->down, j->dx, c, t->h, f, part, parts);
-	weight_gradient(s, j->g + j->at->gate_up, t->dgu, 2 * f, t->xn, c, part, parts);
+	weight_gradient(s, j->g + j->at->down, j->dx, c, j->k->h, f, part, parts);
+	weight_gradient(s, j->g + j->at->gate_up, t->dgu, 2 * f, j->k->xn2, c, part, parts);
 }
 
 /* dx becomes the gradient of mid, and through o that of attention's output. */
@@ -200,8 +204,9 @@ static void backward_qkv(void *arg, uint32_t part, uint32_t parts)
 	rotate(s, t->dqkv, from, n, -1);
 	product_nn(s->products[part], n, c, s->packed, t->dqkv + from * s->packed, s->packed,
 		   j->w + j->at->qkv, c, 0, t->dxn + from * c, c);
-	s->v->norm_again(t->xn + from * c, j->k->rstd1 + from, j->k->x + from * c,
-			 j->w + j->at->norm1, n, c);
+	if (s->l->recompute != RECOMPUTE_NONE)
+		s->v->norm_again(j->k->xn1 + from * c, j->k->rstd1 + from, j->k->x + from * c,
+				 j->w + j->at->norm1, n, c);
 	s->v->norm_backward(j->dx + from * c, j->g ? t->norm_sums + part * c : NULL,
 			    t->dxn + from * c, j->k->x + from * c, j->w + j->at->norm1,
 			    j->k->rstd1 + from, n, c);
@@ -212,7 +217,7 @@ static void gradient_qkv(void *arg, uint32_t part, uint32_t parts)
 	const struct job *j = arg;
 	struct cpu_stage *s = j->s;
 
-	weight_gradient(s, j->g + j->at->qkv, s->scratch.dqkv, s->packed, s->scratch.xn,
+	weight_gradient(s, j->g + j->at->qkv, s->scratch.dqkv, s->packed, j->k->xn1,
 			s->l->config.dim, part, parts);
 }
 

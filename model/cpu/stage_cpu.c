@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/cpu/arena.h"
+
 enum {
-	ALIGN = 64,            /* bytes: a cache line, an AVX-512 register */
+	ALIGN = ARENA_ALIGN,
 	LOGITS_MOST = 8 << 20, /* floats held at a time */
 };
 
@@ -29,9 +31,11 @@ static float *take_floats(struct carver *c, size_t n)
 	return take(c, n * sizeof(float));
 }
 
-static void carve_saved(const struct cpu_stage *s, struct carver *c, struct saved_layer *k)
+static void carve_saved(const struct cpu_stage *s, struct carver *c, struct saved_layer *k,
+			bool all)
 {
 	const struct model_config *m = &s->l->config;
+	const struct scratch *t = &s->scratch;
 	size_t r = s->rows;
 
 	*k = (struct saved_layer){
@@ -43,7 +47,26 @@ static void carve_saved(const struct cpu_stage *s, struct carver *c, struct save
 		.mid = take_floats(c, r * m->dim),
 		.rstd2 = take_floats(c, r),
 		.gu = take_floats(c, r * 2 * m->ffn_dim),
+		.xn1 = all ? take_floats(c, r * m->dim) : t->xn,
+		.xn2 = all ? take_floats(c, r * m->dim) : t->xn,
+		.h = all ? take_floats(c, r * m->ffn_dim) : t->h,
 	};
+}
+
+/* Of the slots, and last the set that keeps nothing. */
+static void carve_slots(struct cpu_stage *s, struct carver *c)
+{
+	size_t n = (size_t)s->l->slots * s->l->n_layers;
+
+	carve_saved(s, c, &s->saved[n], false);
+	for (size_t i = 0; i < n; i++) {
+		if (s->l->recompute != RECOMPUTE_BLOCK) {
+			carve_saved(s, c, &s->saved[i], s->l->recompute == RECOMPUTE_NONE);
+		} else {
+			s->saved[i] = s->saved[n];
+			s->saved[i].x = take_floats(c, s->rows * s->l->config.dim);
+		}
+	}
 }
 
 static void carve_scratch(struct cpu_stage *s, struct carver *c)
@@ -72,17 +95,16 @@ static void carve_scratch(struct cpu_stage *s, struct carver *c)
 static size_t carve(struct cpu_stage *s, char *base)
 {
 	struct carver c = { .base = base };
-	size_t half = s->shape.head_size / 2, layers = s->l->n_layers;
+	size_t half = s->shape.head_size / 2;
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		s->array[i] = take_floats(&c, s->l->parameters);
 	s->cosines = take_floats(&c, s->l->sequence * half);
 	s->sines = take_floats(&c, s->l->sequence * half);
-	for (size_t i = 0; i < s->l->slots * layers + 1; i++)
-		carve_saved(s, &c, &s->saved[i]);
+	carve_scratch(s, &c);
+	carve_slots(s, &c);
 	if (s->l->index == 0)
 		s->tokens = take(&c, s->l->slots * s->rows * sizeof(*s->tokens));
-	carve_scratch(s, &c);
 	return c.used;
 }
 
@@ -127,7 +149,7 @@ static void cpu_free(void *self)
 	for (uint32_t i = 0; s->products && i < s->l->threads; i++)
 		product_thread_free(s->products[i]);
 	free(s->products);
-	free(s->arena);
+	arena_free(s->arena);
 	free(s->saved);
 	free(s);
 }
@@ -147,11 +169,40 @@ static int make_products(struct cpu_stage *s, struct error *err)
 	return 0;
 }
 
+/* What the stage would need with the least kept. */
+static size_t least_bytes(const struct cpu_stage *s)
+{
+	struct stage_layout l = *s->l;
+	struct cpu_stage other = *s;
+
+	l.recompute = RECOMPUTE_BLOCK;
+	other.l = &l;
+	return carve(&other, NULL);
+}
+
+static int take_arena(struct cpu_stage *s, struct error *err)
+{
+	const struct stage_layout *l = s->l;
+	size_t least = least_bytes(s);
+	int rc;
+
+	s->arena_bytes = carve(s, NULL); /* after least_bytes: it places the slots */
+	rc = arena_new(&s->arena, s->arena_bytes, l->memory_bytes, err);
+	if (rc)
+		return error_prefix(
+			err, rc,
+			"stage %u, %u slots of %u x %u tokens, recompute %s (block: "
+			"%.1f MiB)",
+			l->index, l->slots, l->batch, l->sequence, recompute_name(l->recompute),
+			(double)least / 0x1p20);
+	carve(s, s->arena);
+	return 0;
+}
+
 static int cpu_make(void **self, const struct stage_layout *l, uint32_t device,
 		    struct error *err)
 {
 	struct cpu_stage *s = calloc(1, sizeof(*s));
-	size_t size;
 	int rc;
 
 	(void)device;
@@ -163,28 +214,25 @@ static int cpu_make(void **self, const struct stage_layout *l, uint32_t device,
 		free(s);
 		return error_set(err, -ENOMEM, "no memory for the slots of a stage");
 	}
-	size = carve(s, NULL);
-	s->arena = aligned_alloc(ALIGN, size);
-	if (!s->arena) {
-		cpu_free(s);
-		return error_set(err, -ENOMEM,
-				 "stage %u needs %.1f MiB for weights, optimizer and %u slots; "
-				 "there is not so much memory",
-				 l->index, (double)size / 0x1p20, l->slots);
-	}
-	carve(s, s->arena);
-	for (int i = 0; i < ARRAY_COUNT; i++)
-		memset(s->array[i], 0, l->parameters * sizeof(float));
-	fill_angles(s);
-	rc = pool_new(&s->pool, l->threads, err);
+	rc = take_arena(s, err);
+	if (!rc)
+		rc = pool_new(&s->pool, l->threads, err);
 	if (!rc)
 		rc = make_products(s, err);
 	if (rc) {
 		cpu_free(s);
 		return rc;
 	}
+	fill_angles(s);
 	*self = s;
 	return 0;
+}
+
+static size_t cpu_memory(const void *self)
+{
+	const struct cpu_stage *s = self;
+
+	return s->arena_bytes;
 }
 
 static void embed(const struct cpu_stage *s, const int32_t *tokens, float *out)
@@ -242,8 +290,13 @@ static int cpu_backward(void *self, uint32_t slot, const float *grad_out, float 
 	float *dx = grad_in ? grad_in : s->scratch.dx;
 
 	memcpy(dx, grad_out, size);
-	for (uint32_t i = (uint32_t)layers; i-- > 0;)
-		layer_backward(s, i, &s->saved[slot * layers + i], dx, count);
+	for (uint32_t i = (uint32_t)layers; i-- > 0;) {
+		struct saved_layer *kept = &s->saved[slot * layers + i];
+
+		if (s->l->recompute == RECOMPUTE_BLOCK)
+			layer_forward(s, i, kept, NULL);
+		layer_backward(s, i, kept, dx, count);
+	}
 	if (s->l->index == 0 && count)
 		embed_backward(s, s->tokens + slot * s->rows, dx);
 	return 0;
@@ -325,6 +378,7 @@ const struct backend backend_cpu = {
 	.logits = cpu_logits,
 	.backward = cpu_backward,
 	.zero_gradient = cpu_zero_gradient,
+	.memory = cpu_memory,
 	.array = cpu_array,
 	.changed = cpu_changed,
 	.step = cpu_step,

@@ -11,17 +11,21 @@
 #include "model/cpu/product.h"
 #include "model/cpu/vector.h"
 
-/* What a layer's backward pass needs of its forward pass. The norms' and the activation's
- * outputs are not kept: they are cheaper to compute again than to hold. */
+/* What a layer's backward pass needs of its forward pass. Which of it is a slot's own depends
+ * on the level of recomputation: xn1, xn2 and h only where nothing is computed again, else they
+ * are in scratch; and where whole blocks are, x alone, and the rest is one set for all. */
 struct saved_layer {
 	float *x;     /* (R, C) the layer's input */
+	float *xn1;   /* (R, C) the first norm's output */
 	float *rstd1; /* (R) */
 	float *qkv;   /* (R, C + 2 kv) rotated */
 	float *att;   /* (R, C) attention's output, before o */
 	float *lse;   /* (B, H, T) */
 	float *mid;   /* (R, C) after attention */
 	float *rstd2; /* (R) */
+	float *xn2;   /* (R, C) the second norm's output */
 	float *gu;    /* (R, 2F) gate and up */
+	float *h;     /* (R, F) the activation's output */
 };
 
 struct scratch {
@@ -57,9 +61,11 @@ struct cpu_stage {
 	int32_t *tokens;           /* (slots, R), stage 0 */
 	struct scratch scratch;
 	void *arena;
+	size_t arena_bytes;
 };
 
-/* layer.c: x of the saved layer holds the input; out (R, C) may not be any of its buffers. */
+/* layer.c: x of the saved layer holds the input; out (R, C) may not be any of its buffers, and
+ * may be NULL: all that the backward pass needs, and no more. */
 void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *out);
 /* dx (R, C): the gradient of the output comes in, that of the input goes out. */
 void layer_backward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *dx,

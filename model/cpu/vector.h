@@ -43,8 +43,8 @@ struct vector_ops {
 
 	/* h (rows, f) = silu(gate) * up; gu (rows, 2f) holds gate then up in each row. */
 	void (*swiglu)(float *h, const float *gu, size_t rows, size_t f);
-	/* dgu (rows, 2f) from dh; also h again, as the gradient of the next matrix needs it.
-	 * dgu may be gu. */
+	/* dgu (rows, 2f) from dh; also, unless NULL, h again, to the bit, as the gradient of
+	 * the next matrix needs it. dgu may be gu. */
 	void (*swiglu_backward)(float *dgu, float *h, const float *dh, const float *gu,
 				size_t rows, size_t f);
 

@@ -167,8 +167,9 @@ static void swiglu(float *h, const float *gu, size_t rows, size_t f)
 
 		for (size_t i = 0; i < f; i += LANES) {
 			lanes g = load(gate + i, f - i), u = load(up + i, f - i);
+			lanes sigma = splat(1) / (splat(1) + exponential(-g));
 
-			store(h + r * f + i, g * u / (splat(1) + exponential(-g)), f - i);
+			store(h + r * f + i, g * sigma * u, f - i);
 		}
 	}
 }
@@ -187,7 +188,8 @@ static void swiglu_backward(float *dgu, float *h, const float *dh, const float *
 			lanes sigma = splat(1) / (splat(1) + exponential(-g));
 			lanes silu = g * sigma;
 
-			store(h + r * f + i, silu * u, left);
+			if (h)
+				store(h + r * f + i, silu * u, left);
 			store(dgate + i, d * u * (sigma + silu * (splat(1) - sigma)), left);
 			store(dup + i, d * silu, left);
 		}

@@ -72,7 +72,7 @@ struct swiglu_args {
 
 struct swiglu_backward_args {
 	const float *gu, *dh;
-	float *dgu, *h;
+	float *dgu, *h; /* h again, unless NULL */
 	unsigned f;
 };
 

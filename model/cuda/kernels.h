@@ -130,8 +130,11 @@ KERNEL(swiglu, swiglu_args)
 {
 	const float *gate = a.gu + (size_t)BLOCK_X * 2 * a.f;
 
-	for (unsigned i = THREAD; i < a.f; i += THREADS)
-		a.h[(size_t)BLOCK_X * a.f + i] = gate[i] * gate[a.f + i] / (1 + expf(-gate[i]));
+	for (unsigned i = THREAD; i < a.f; i += THREADS) {
+		float sigma = 1 / (1 + expf(-gate[i]));
+
+		a.h[(size_t)BLOCK_X * a.f + i] = gate[i] * sigma * gate[a.f + i];
+	}
 }
 
 KERNEL(swiglu_backward, swiglu_backward_args)
@@ -143,7 +146,8 @@ KERNEL(swiglu_backward, swiglu_backward_args)
 		float d = a.dh[(size_t)BLOCK_X * a.f + i];
 		float sigma = 1 / (1 + expf(-g)), silu = g * sigma;
 
-		a.h[(size_t)BLOCK_X * a.f + i] = silu * u;
+		if (a.h)
+			a.h[(size_t)BLOCK_X * a.f + i] = silu * u;
 		a.dgu[at + i] = d * u * (sigma + silu * (1 - sigma));
 		a.dgu[at + a.f + i] = d * silu;
 	}

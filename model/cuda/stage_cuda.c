@@ -12,8 +12,9 @@
 
 enum { ALIGN = 256, LOGITS_MOST = 64 << 20 /* floats */ };
 
+/* As model/cpu/stage_cpu.h's. */
 struct saved_layer {
-	float *x, *rstd1, *qkv, *att, *lse, *mid, *rstd2, *gu;
+	float *x, *xn1, *rstd1, *qkv, *att, *lse, *mid, *rstd2, *xn2, *gu, *h;
 };
 
 struct cuda_stage {
@@ -31,6 +32,7 @@ struct cuda_stage {
 	int32_t *targets;          /* (R) */
 	float *xn, *h, *dgu, *dh, *dqkv, *datt, *dxn, *dx, *dot, *logits, *losses, *rstd;
 	float *host_losses; /* (R) pinned */
+	size_t bytes;       /* of device memory */
 };
 
 struct carver {
@@ -46,6 +48,43 @@ static void *take(struct carver *c, size_t n)
 	return at;
 }
 
+static void carve_saved(const struct cuda_stage *s, struct carver *c, struct saved_layer *k,
+			bool all)
+{
+	const struct model_config *m = &s->l->config;
+	size_t r = s->rows;
+
+	*k = (struct saved_layer){
+		.x = take(c, r * m->dim),
+		.rstd1 = take(c, r),
+		.qkv = take(c, r * s->packed),
+		.att = take(c, r * m->dim),
+		.lse = take(c, r * m->n_heads),
+		.mid = take(c, r * m->dim),
+		.rstd2 = take(c, r),
+		.gu = take(c, r * 2 * m->ffn_dim),
+		.xn1 = all ? take(c, r * m->dim) : s->xn,
+		.xn2 = all ? take(c, r * m->dim) : s->xn,
+		.h = all ? take(c, r * m->ffn_dim) : s->h,
+	};
+}
+
+/* Of the slots, and last the set that keeps nothing. */
+static void carve_slots(struct cuda_stage *s, struct carver *c)
+{
+	size_t n = (size_t)s->l->slots * s->l->n_layers;
+
+	carve_saved(s, c, &s->saved[n], false);
+	for (size_t i = 0; i < n; i++) {
+		if (s->l->recompute != RECOMPUTE_BLOCK) {
+			carve_saved(s, c, &s->saved[i], s->l->recompute == RECOMPUTE_NONE);
+		} else {
+			s->saved[i] = s->saved[n];
+			s->saved[i].x = take(c, s->rows * s->l->config.dim);
+		}
+	}
+}
+
 static size_t carve(struct cuda_stage *s, char *base)
 {
 	const struct model_config *m = &s->l->config;
@@ -57,17 +96,6 @@ static size_t carve(struct cuda_stage *s, char *base)
 	s->gradient = take(&c, s->l->parameters);
 	s->cosines = take(&c, s->l->sequence * half);
 	s->sines = take(&c, s->l->sequence * half);
-	for (size_t i = 0; i < (size_t)s->l->slots * s->l->n_layers + 1; i++)
-		s->saved[i] = (struct saved_layer){
-			take(&c, r * m->dim),
-			take(&c, r),
-			take(&c, r * s->packed),
-			take(&c, r * m->dim),
-			take(&c, r * m->n_heads),
-			take(&c, r * m->dim),
-			take(&c, r),
-			take(&c, r * 2 * m->ffn_dim),
-		};
 	s->xn = take(&c, r * m->dim);
 	s->h = take(&c, r * m->ffn_dim);
 	s->dgu = take(&c, r * 2 * m->ffn_dim);
@@ -77,6 +105,7 @@ static size_t carve(struct cuda_stage *s, char *base)
 	s->dxn = take(&c, r * m->dim);
 	s->dx = take(&c, r * m->dim);
 	s->dot = take(&c, r * m->n_heads);
+	carve_slots(s, &c);
 	s->tokens = take(&c, last * (s->l->slots + 1) * r);
 	s->targets = take(&c, last * r);
 	s->logits = take(&c, last * s->chunk * m->vocab);
@@ -121,7 +150,14 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 static int allocate(struct cuda_stage *s, struct error *err)
 {
 	void *memory;
-	int rc = device_allocate(s->d, carve(s, NULL), &memory, err);
+	int rc;
+
+	s->bytes = carve(s, NULL);
+	if (s->l->memory_bytes && s->bytes > s->l->memory_bytes)
+		rc = error_set(err, -ENOMEM, "needs %.1f MiB, may take %.1f",
+			       (double)s->bytes / 0x1p20, (double)s->l->memory_bytes / 0x1p20);
+	else
+		rc = device_allocate(s->d, s->bytes, &memory, err);
 
 	for (int i = 0; i < ARRAY_COUNT && !rc; i++) {
 		void *host;
@@ -138,8 +174,8 @@ static int allocate(struct cuda_stage *s, struct error *err)
 			s->host_losses = losses;
 	}
 	if (rc)
-		return error_prefix(err, rc, "stage %u with %u slots", s->l->index,
-				    s->l->slots);
+		return error_prefix(err, rc, "stage %u with %u slots, recompute %s",
+				    s->l->index, s->l->slots, recompute_name(s->l->recompute));
 	carve(s, memory);
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		device_clear(s->d, s->array[i], s->l->parameters * sizeof(float));
@@ -293,7 +329,7 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 		      TILE_THREADS, 4 * TILE * a.size + 2 * TILE * TILE, &a);
 }
 
-/* Passes. */
+/* Passes. Those of a layer are cpu/layer.c's; out NULL: all that the backward pass needs. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)
@@ -301,19 +337,21 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	const struct layer_offsets *at = &s->l->layers[layer];
 	const float *w = s->array[ARRAY_WEIGHTS];
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, r = s->rows;
-	struct swiglu_args a = { k->gu, s->h, (unsigned)f };
+	struct swiglu_args a = { k->gu, k->h, (unsigned)f };
 
-	norm(s, s->xn, k->rstd1, k->x, w + at->norm1, r, false);
-	apply(s, k->qkv, s->xn, w + at->qkv, r, s->packed, c, 0);
+	norm(s, k->xn1, k->rstd1, k->x, w + at->norm1, r, false);
+	apply(s, k->qkv, k->xn1, w + at->qkv, r, s->packed, c, 0);
 	rotate(s, k->qkv, 1);
 	attention_forward(s, k);
 	device_copy(s->d, k->mid, k->x, r * c * sizeof(float));
 	apply(s, k->mid, k->att, w + at->o, r, c, c, 1);
-	norm(s, s->xn, k->rstd2, k->mid, w + at->norm2, r, false);
-	apply(s, k->gu, s->xn, w + at->gate_up, r, 2 * f, c, 0);
+	norm(s, k->xn2, k->rstd2, k->mid, w + at->norm2, r, false);
+	apply(s, k->gu, k->xn2, w + at->gate_up, r, 2 * f, c, 0);
 	row_kernel(s, KERNEL_SWIGLU, r, &a);
+	if (!out)
+		return;
 	device_copy(s->d, out, k->mid, r * c * sizeof(float));
-	apply(s, out, s->h, w + at->down, r, c, f, 1);
+	apply(s, out, k->h, w + at->down, r, c, f, 1);
 }
 
 /* dx: the gradient of the output comes in, that of the input goes out. g NULL: only pass on. */
@@ -323,15 +361,18 @@ static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct sa
 	const struct layer_offsets *at = &s->l->layers[layer];
 	const float *w = s->array[ARRAY_WEIGHTS];
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, r = s->rows;
-	struct swiglu_backward_args a = { k->gu, s->dh, s->dgu, s->h, (unsigned)f };
+	bool again = s->l->recompute != RECOMPUTE_NONE;
+	struct swiglu_backward_args a = { k->gu, s->dh, s->dgu, again ? k->h : NULL,
+					  (unsigned)f };
 
 	apply_back(s, s->dh, dx, w + at->down, r, c, f);
 	row_kernel(s, KERNEL_SWIGLU_BACKWARD, r, &a);
 	apply_back(s, s->dxn, s->dgu, w + at->gate_up, r, 2 * f, c);
+	if (g && again)
+		norm(s, k->xn2, k->rstd2, k->mid, w + at->norm2, r, true);
 	if (g) {
-		norm(s, s->xn, k->rstd2, k->mid, w + at->norm2, r, true);
-		weight_gradient(s, g + at->down, dx, s->h, r, c, f);
-		weight_gradient(s, g + at->gate_up, s->dgu, s->xn, r, 2 * f, c);
+		weight_gradient(s, g + at->down, dx, k->h, r, c, f);
+		weight_gradient(s, g + at->gate_up, s->dgu, k->xn2, r, 2 * f, c);
 	}
 	norm_backward(s, dx, g ? g + at->norm2 : NULL, s->dxn, k->mid, w + at->norm2, k->rstd2,
 		      r);
@@ -341,10 +382,10 @@ static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct sa
 	attention_backward(s, k);
 	rotate(s, s->dqkv, -1);
 	apply_back(s, s->dxn, s->dqkv, w + at->qkv, r, s->packed, c);
-	if (g) {
-		norm(s, s->xn, k->rstd1, k->x, w + at->norm1, r, true);
-		weight_gradient(s, g + at->qkv, s->dqkv, s->xn, r, s->packed, c);
-	}
+	if (g && again)
+		norm(s, k->xn1, k->rstd1, k->x, w + at->norm1, r, true);
+	if (g)
+		weight_gradient(s, g + at->qkv, s->dqkv, k->xn1, r, s->packed, c);
 	norm_backward(s, dx, g ? g + at->norm1 : NULL, s->dxn, k->x, w + at->norm1, k->rstd1,
 		      r);
 }
@@ -389,8 +430,13 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 
 	take_back(s);
 	device_put(s->d, s->dx, grad_out, size);
-	for (uint32_t i = (uint32_t)layers; i-- > 0;)
-		layer_backward(s, i, &s->saved[slot * layers + i], s->dx, g);
+	for (uint32_t i = (uint32_t)layers; i-- > 0;) {
+		const struct saved_layer *k = &s->saved[slot * layers + i];
+
+		if (s->l->recompute == RECOMPUTE_BLOCK)
+			layer_forward(s, i, k, NULL);
+		layer_backward(s, i, k, s->dx, g);
+	}
 	if (grad_in)
 		device_get(s->d, grad_in, s->dx, size);
 	if (s->l->index == 0 && count) {
@@ -489,6 +535,13 @@ static int cuda_zero_gradient(void *self)
 	return device_status(s->d);
 }
 
+static size_t cuda_memory(const void *self)
+{
+	const struct cuda_stage *s = self;
+
+	return s->bytes;
+}
+
 static float *cuda_array(void *self, enum stage_array which)
 {
 	struct cuda_stage *s = self;
@@ -551,6 +604,7 @@ const struct backend backend_cuda = {
 	.logits = cuda_logits,
 	.backward = cuda_backward,
 	.zero_gradient = cuda_zero_gradient,
+	.memory = cuda_memory,
 	.array = cuda_array,
 	.changed = cuda_changed,
 	.step = cuda_step,

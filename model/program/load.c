@@ -13,7 +13,8 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err)
 				    .sequence = o->recipe.sequence,
 				    .threads = o->threads,
 				    .seed = o->seed,
-				    .device = o->device };
+				    .device = o->device,
+				    .recompute = o->recompute };
 	int rc = trainer_new(out, &o->config, &o->recipe, &so, err);
 
 	if (rc != -ENODEV)

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,81 +10,12 @@
 #include "base/file.h"
 #include "model/checkpoint.h"
 
-enum { SETS = 64, MODEL_FILE_MOST = 1 << 20 };
-
-enum option_code {
-	OPT_FILE = 1, /* getopt's own number for what is no option */
-	OPT_PRESET = 256,
-	OPT_MODEL,
-	OPT_FROM,
-	OPT_SET,
-	OPT_CORPUS,
-	OPT_PLAN,
-	OPT_OUT,
-	OPT_FORMAT,
-	OPT_PROMPT,
-	OPT_OMIT,
-	OPT_OMIT_FRACTION,
-	OPT_LOGITS,
-	OPT_EXIT_AFTER,
-	OPT_TABLE,
-	OPT_SKIP,
-	OPT_SWAP,
-	OPT_ALWAYS,
-	OPT_BREAK,
-	OPT_GRAD_NORM,
-	OPT_ITERATIONS,
-	OPT_MICROBATCHES,
-	OPT_THREADS,
-	OPT_CHECKPOINT_EVERY,
-	OPT_VALIDATE_EVERY,
-	OPT_BATCHES,
-	OPT_TOKENS,
-	OPT_TEMPERATURE,
-	OPT_TOP_P,
-	OPT_SEED,
-	OPT_DEVICE,
-	OPT_HELP,
-};
-
-static const struct option table[] = {
-	{ "preset", required_argument, NULL, OPT_PRESET },
-	{ "model", required_argument, NULL, OPT_MODEL },
-	{ "from", required_argument, NULL, OPT_FROM },
-	{ "set", required_argument, NULL, OPT_SET },
-	{ "corpus", required_argument, NULL, OPT_CORPUS },
-	{ "plan", required_argument, NULL, OPT_PLAN },
-	{ "out", required_argument, NULL, OPT_OUT },
-	{ "format", required_argument, NULL, OPT_FORMAT },
-	{ "prompt", required_argument, NULL, OPT_PROMPT },
-	{ "omit", required_argument, NULL, OPT_OMIT },
-	{ "omit-fraction", required_argument, NULL, OPT_OMIT_FRACTION },
-	{ "logits", required_argument, NULL, OPT_LOGITS },
-	{ "exit-after", required_argument, NULL, OPT_EXIT_AFTER },
-	{ "table", no_argument, NULL, OPT_TABLE },
-	{ "skip", required_argument, NULL, OPT_SKIP },
-	{ "swap", required_argument, NULL, OPT_SWAP },
-	{ "always", required_argument, NULL, OPT_ALWAYS },
-	{ "break", required_argument, NULL, OPT_BREAK },
-	{ "grad-norm", required_argument, NULL, OPT_GRAD_NORM },
-	{ "iterations", required_argument, NULL, OPT_ITERATIONS },
-	{ "microbatches", required_argument, NULL, OPT_MICROBATCHES },
-	{ "threads", required_argument, NULL, OPT_THREADS },
-	{ "checkpoint-every", required_argument, NULL, OPT_CHECKPOINT_EVERY },
-	{ "validate-every", required_argument, NULL, OPT_VALIDATE_EVERY },
-	{ "batches", required_argument, NULL, OPT_BATCHES },
-	{ "tokens", required_argument, NULL, OPT_TOKENS },
-	{ "temperature", required_argument, NULL, OPT_TEMPERATURE },
-	{ "top-p", required_argument, NULL, OPT_TOP_P },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "device", required_argument, NULL, OPT_DEVICE },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ 0 },
-};
+enum { MODEL_FILE_MOST = 1 << 20 };
 
 struct parser {
 	struct options *o;
-	const char *verb, *option, *value;
+	const char *verb, *option;
+	char *value;         /* getopt's */
 	bool corpus_goes_on; /* the last option was --corpus: further words are its files */
 };
 
@@ -164,11 +95,6 @@ static int seed(const struct parser *p)
 	return p->value[0] < '0' || p->value[0] > '9' || *end ? wrong(p, "a whole number") : 0;
 }
 
-static void corpus_file(struct options *o, char *path)
-{
-	o->corpus[o->n_corpus++] = path;
-}
-
 static int set(const struct parser *p)
 {
 	char name[64];
@@ -186,120 +112,173 @@ static int set(const struct parser *p)
 	return 0;
 }
 
-static int format(struct parser *p)
+static int format(const struct parser *p)
 {
 	p->o->format = p->value;
 	p->o->jsonl = strcmp(p->value, "jsonl") == 0;
 	return 0;
 }
 
-static int one(struct parser *p, int option, char *value)
+static int grad_norm(const struct parser *p)
 {
-	struct options *o = p->o;
-	bool second = false;
-	int rc;
+	bool visits = false;
+	int rc = choose(p, "microbatches", "visits", &visits);
 
-	p->corpus_goes_on = option == OPT_CORPUS || (option == OPT_FILE && p->corpus_goes_on);
-	switch (option) {
-	case OPT_FILE:
-		if (p->corpus_goes_on) {
-			corpus_file(o, value);
-			return 0;
-		}
-		if (o->n_files == 2) {
-			fprintf(stderr, "skippipe %s: %s: one word too many\n", p->verb, value);
-			return EXIT_USAGE;
-		}
-		o->files[o->n_files++] = value;
-		return 0;
-	case OPT_PRESET: /* seen to beforehand, as --from and --model: --set changes what they
-			    say */
-	case OPT_MODEL:
-	case OPT_FROM:
-		return 0;
-	case OPT_SET:
-		return set(p);
-	case OPT_CORPUS:
-		corpus_file(o, value);
-		return 0;
-	case OPT_PLAN:
-		o->plan = value;
-		return 0;
-	case OPT_OUT:
-		o->out = value;
-		return 0;
-	case OPT_FORMAT:
-		return format(p);
-	case OPT_PROMPT:
-		o->prompt = value;
-		return 0;
-	case OPT_OMIT:
-		o->omit = value;
-		return 0;
-	case OPT_OMIT_FRACTION:
-		return real(p, 0, 1, &o->omit_fraction);
-	case OPT_LOGITS:
-		o->logits = value;
-		return 0;
-	case OPT_EXIT_AFTER:
-		return whole(p, &o->exit_after);
-	case OPT_TABLE:
-		o->table = true;
-		return 0;
-	case OPT_SKIP:
-		return skip(p);
-	case OPT_SWAP:
-		return real(p, 0, 1, &o->visits.swap);
-	case OPT_ALWAYS:
-		return whole(p, &o->visits.always);
-	case OPT_BREAK:
-		return break_rule(p);
-	case OPT_GRAD_NORM:
-		rc = choose(p, "microbatches", "visits", &second);
-		o->grad_norm = second ? GRAD_NORM_VISITS : GRAD_NORM_MICROBATCHES;
-		return rc;
-	case OPT_ITERATIONS:
-		return whole(p, &o->iterations);
-	case OPT_MICROBATCHES:
-		return whole(p, &o->microbatches);
-	case OPT_THREADS:
-		return whole(p, &o->threads);
-	case OPT_CHECKPOINT_EVERY:
-		return whole(p, &o->checkpoint_every);
-	case OPT_VALIDATE_EVERY:
-		return whole(p, &o->validate_every);
-	case OPT_BATCHES:
-		return whole(p, &o->batches);
-	case OPT_TOKENS:
-		return whole(p, &o->tokens);
-	case OPT_TEMPERATURE:
-		return real(p, 0, 100, &o->temperature);
-	case OPT_TOP_P:
-		return real(p, 0, 1, &o->top_p);
-	case OPT_SEED:
-		return seed(p);
-	case OPT_DEVICE:
-		o->device = value;
-		return 0;
-	default:
-		return EXIT_USAGE; /* getopt has said which */
+	p->o->grad_norm = visits ? GRAD_NORM_VISITS : GRAD_NORM_MICROBATCHES;
+	return rc;
+}
+
+static int recompute(const struct parser *p)
+{
+	return recompute_parse(p->value, &p->o->recompute) ? wrong(p, "none, norms or block")
+							   : 0;
+}
+
+static int corpus(const struct parser *p)
+{
+	p->o->corpus[p->o->n_corpus++] = p->value;
+	return 0;
+}
+
+/* What an option's value is: text as it stands, a number, or what `take` makes of it. MODEL
+ * says where the model comes from and HELP that only help is wanted: find_model has seen to
+ * both. */
+enum kind { MODEL, HELP, FLAG, TEXT, WHOLE, FRACTION, NUMBER, TAKEN };
+
+static const struct setting {
+	const char *name;
+	enum kind kind;
+	size_t at; /* in struct options */
+	int (*take)(const struct parser *p);
+} settings[] = {
+#define AT(field) offsetof(struct options, field)
+	{ "preset", MODEL, AT(preset), NULL },
+	{ "model", MODEL, AT(model_file), NULL },
+	{ "from", MODEL, AT(from), NULL },
+	{ "help", HELP, 0, NULL },
+	{ "table", FLAG, AT(table), NULL },
+	{ "plan", TEXT, AT(plan), NULL },
+	{ "out", TEXT, AT(out), NULL },
+	{ "prompt", TEXT, AT(prompt), NULL },
+	{ "omit", TEXT, AT(omit), NULL },
+	{ "logits", TEXT, AT(logits), NULL },
+	{ "device", TEXT, AT(device), NULL },
+	{ "always", WHOLE, AT(visits.always), NULL },
+	{ "exit-after", WHOLE, AT(exit_after), NULL },
+	{ "iterations", WHOLE, AT(iterations), NULL },
+	{ "microbatches", WHOLE, AT(microbatches), NULL },
+	{ "threads", WHOLE, AT(threads), NULL },
+	{ "checkpoint-every", WHOLE, AT(checkpoint_every), NULL },
+	{ "validate-every", WHOLE, AT(validate_every), NULL },
+	{ "batches", WHOLE, AT(batches), NULL },
+	{ "tokens", WHOLE, AT(tokens), NULL },
+	{ "omit-fraction", FRACTION, AT(omit_fraction), NULL },
+	{ "swap", FRACTION, AT(visits.swap), NULL },
+	{ "top-p", FRACTION, AT(top_p), NULL },
+	{ "temperature", NUMBER, AT(temperature), NULL },
+	{ "corpus", TAKEN, 0, corpus },
+	{ "set", TAKEN, 0, set },
+	{ "format", TAKEN, 0, format },
+	{ "skip", TAKEN, 0, skip },
+	{ "break", TAKEN, 0, break_rule },
+	{ "grad-norm", TAKEN, 0, grad_norm },
+	{ "recompute", TAKEN, 0, recompute },
+	{ "seed", TAKEN, 0, seed },
+#undef AT
+};
+
+enum {
+	SETTINGS = sizeof(settings) / sizeof(settings[0]),
+	WORD = 1,    /* getopt's own number for what is no option */
+	FIRST = 256, /* settings[i] is option FIRST + i */
+};
+
+static void fill_table(struct option table[SETTINGS + 1])
+{
+	memset(table, 0, (SETTINGS + 1) * sizeof(*table));
+	for (int i = 0; i < SETTINGS; i++) {
+		bool bare = settings[i].kind == FLAG || settings[i].kind == HELP;
+
+		table[i].name = settings[i].name;
+		table[i].has_arg = bare ? no_argument : required_argument;
+		table[i].val = FIRST + i;
 	}
 }
 
-/* Where the model comes from decides what --set changes, wherever it stands on the line. */
-static int find_model(struct options *o, int argc, char **argv)
+static int take(const struct parser *p, const struct setting *s)
+{
+	void *at = (char *)p->o + s->at;
+
+	switch (s->kind) {
+	case MODEL:
+	case HELP:
+		return 0;
+	case FLAG:
+		*(bool *)at = true;
+		return 0;
+	case TEXT:
+		*(const char **)at = p->value;
+		return 0;
+	case WHOLE:
+		return whole(p, at);
+	case FRACTION:
+		return real(p, 0, 1, at);
+	case NUMBER:
+		return real(p, 0, 100, at);
+	case TAKEN:
+		return s->take(p);
+	}
+	return 0;
+}
+
+static int take_word(const struct parser *p)
+{
+	struct options *o = p->o;
+
+	if (p->corpus_goes_on)
+		return corpus(p);
+	if (o->n_files == sizeof(o->files) / sizeof(o->files[0])) {
+		fprintf(stderr, "skippipe %s: %s: one word too many\n", p->verb, p->value);
+		return EXIT_USAGE;
+	}
+	o->files[o->n_files++] = p->value;
+	return 0;
+}
+
+static int take_all(struct parser *p, int argc, char **argv, const struct option *table)
+{
+	int option;
+
+	while ((option = getopt_long(argc, argv, "-", table, NULL)) != -1) {
+		int rc = EXIT_USAGE; /* getopt has said why */
+
+		p->value = optarg ? optarg : "";
+		if (option == WORD) {
+			rc = take_word(p);
+		} else if (option >= FIRST) {
+			p->option = settings[option - FIRST].name;
+			p->corpus_goes_on = settings[option - FIRST].take == corpus;
+			rc = take(p, &settings[option - FIRST]);
+		}
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* Where the model comes from decides what --set changes, wherever it stands on the line. -1:
+ * help is wanted. */
+static int find_model(struct options *o, int argc, char **argv, const struct option *table)
 {
 	int option;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "-", table, NULL)) != -1) {
-		if (option == OPT_PRESET)
-			o->preset = optarg;
-		if (option == OPT_MODEL)
-			o->model_file = optarg;
-		if (option == OPT_FROM)
-			o->from = optarg;
-		if (option == OPT_HELP)
+		const struct setting *s = option >= FIRST ? &settings[option - FIRST] : NULL;
+
+		if (s && s->kind == MODEL)
+			*(const char **)((char *)o + s->at) = optarg;
+		if (s && s->kind == HELP)
 			return -1;
 	}
 	opterr = 1;
@@ -340,8 +319,9 @@ static int load_model(struct options *o, struct error *err)
 int options_parse(struct options *o, int argc, char **argv, const char *help)
 {
 	struct parser p = { .o = o, .verb = argv[0] };
+	struct option table[SETTINGS + 1];
 	struct error err = { "" };
-	int option, which = 0, rc;
+	int rc;
 
 	*o = (struct options){ .iterations = 40,
 			       .microbatches = 30,
@@ -356,21 +336,19 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 	o->corpus = calloc((size_t)argc, sizeof(*o->corpus));
 	if (!o->corpus)
 		return options_fail(argv[0], &(struct error){ "no memory" });
-	if (find_model(o, argc, argv)) {
+	fill_table(table);
+	if (find_model(o, argc, argv, table)) {
 		fputs(help, stdout);
 		return -1;
 	}
 	rc = load_model(o, &err);
 	if (rc)
 		return options_fail(argv[0], &err);
-	while ((option = getopt_long(argc, argv, "-", table, &which)) != -1) {
-		p.option = option == OPT_FILE ? "" : table[which].name;
-		p.value = optarg ? optarg : "";
-		rc = one(&p, option, optarg);
-		if (rc)
-			return rc;
-	}
-	if (model_config_check(&o->config, &err) || recipe_check(&o->recipe, &o->config, &err)) {
+	rc = take_all(&p, argc, argv, table);
+	if (rc)
+		return rc;
+	if (model_config_check(&o->config, &err) ||
+	    recipe_check(&o->recipe, &o->config, &err)) {
 		options_fail(argv[0], &err);
 		return EXIT_USAGE;
 	}

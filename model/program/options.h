@@ -28,6 +28,7 @@ struct options {
 	float temperature, top_p, omit_fraction;
 	uint64_t seed;
 	const char *device;
+	enum recompute recompute;
 	bool jsonl, table;
 	char *files[2]; /* what is neither option nor corpus */
 	uint32_t n_files;

@@ -30,7 +30,7 @@ static const char help[] =
 	"  --checkpoint-every N    and every N iterations\n"
 	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
 	"  --batches N             validation microbatches (default 16)\n"
-	"it)\n"
+	"  --recompute none|norms|block   what a backward pass computes again to save memory\n"
 	"  --threads N --seed N --device cpu[:bf16]|cuda[:N] --format text|jsonl\n";
 
 struct session {
@@ -312,11 +312,12 @@ static void summary(const struct session *s)
 
 	if (s->o.jsonl || s->iteration == s->started_at)
 		return;
-	printf("%zu parameters, %" PRIu64
+	printf("%zu parameters, %.1f MiB for the stages, %" PRIu64
 	       " tokens in %.1f s: %.0f tokens/s, %.1f model GFLOP/s\n"
 	       "(6 FLOP a weight visited and 12 * layers * dim * T for attention, each "
 	       "token)\n",
-	       trainer_parameters(s->trainer), s->tokens_trained, seconds,
+	       trainer_parameters(s->trainer),
+	       (double)trainer_memory_bytes(s->trainer) / 0x1p20, s->tokens_trained, seconds,
 	       (double)s->tokens_trained / seconds, s->flops / seconds / 1e9);
 	if (s->o.out)
 		printf("checkpoint of iteration %" PRIu64 " in %s\n", s->iteration, s->o.out);

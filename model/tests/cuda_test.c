@@ -221,11 +221,13 @@ struct pair {
 	float *in, *grad, *out[2], *grad_in[2];
 };
 
+static enum recompute level; /* of both */
+
 static void pair_init(struct pair *p, const struct model_config *c, uint32_t index,
 		      uint32_t batch, uint32_t sequence)
 {
 	struct stage_options o = {
-		.slots = 2, .batch = batch, .sequence = sequence, .seed = 5
+		.slots = 2, .batch = batch, .sequence = sequence, .seed = 5, .recompute = level
 	};
 	struct error err = { "" };
 	struct rng r;
@@ -375,6 +377,14 @@ static void stages_agree(void **state)
 	check(&config, 1, 2, 7);
 }
 
+static void stages_agree_at_other_levels_of_recomputation(void **state)
+{
+	(void)state;
+	for (level = RECOMPUTE_NONE; level <= RECOMPUTE_BLOCK; level++)
+		check(&config, 1, 2, 7);
+	level = RECOMPUTE_NORMS;
+}
+
 static void stages_agree_over_tiles(void **state)
 {
 	struct model_config c = config;
@@ -438,7 +448,8 @@ static void failures_are_reported(void **state)
 	fail_next = true;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), 0, &err), -12);
 	fail_next = false;
-	assert_non_null(strstr(err.text, "stage 0 with 1 slots: 0.0 MiB free"));
+	assert_non_null(
+		strstr(err.text, "stage 0 with 1 slots, recompute norms: 0.0 MiB free"));
 	stage_free(s);
 	c.dim = 320;
 	c.n_heads = c.n_kv_heads = 2;
@@ -467,6 +478,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_agree),
+		cmocka_unit_test(stages_agree_at_other_levels_of_recomputation),
 		cmocka_unit_test(stages_agree_over_tiles),
 		cmocka_unit_test(stages_agree_at_full_head_size),
 		cmocka_unit_test(stages_agree_when_tied),

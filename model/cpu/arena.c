@@ -1,0 +1,102 @@
+#include "model/cpu/arena.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The number after `key` at the beginning of a line of a file, or missing. */
+static uint64_t number_in(const char *path, const char *key, uint64_t missing)
+{
+	char line[256];
+	uint64_t value = missing;
+	size_t n = strlen(key);
+	FILE *f = fopen(path, "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, key, n) == 0 && line[n] && strchr(" 0123456789", line[n])) {
+			value = strtoull(line + n, NULL, 10);
+			break;
+		}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+/* What the group at path may still take: its limit less what it uses, not counting files that
+ * the kernel would drop. */
+static uint64_t group_free(const char *path)
+{
+	char file[512];
+	uint64_t most, used, dropped;
+
+	snprintf(file, sizeof(file), "%s/memory.max", path);
+	most = number_in(file, "", UINT64_MAX); /* "max" is no number */
+	snprintf(file, sizeof(file), "%s/memory.current", path);
+	used = number_in(file, "", 0);
+	snprintf(file, sizeof(file), "%s/memory.stat", path);
+	dropped = number_in(file, "inactive_file", 0);
+	used = used > dropped ? used - dropped : 0;
+	if (most == UINT64_MAX)
+		return most;
+	return most > used ? most - used : 0;
+}
+
+/* The least of this process's group and those above it. */
+static uint64_t groups_free(void)
+{
+	static const char root[] = "/sys/fs/cgroup";
+	char line[256] = "", path[sizeof(root) + sizeof(line)];
+	uint64_t least = UINT64_MAX;
+	FILE *f = fopen("/proc/self/cgroup", "re");
+
+	while (f && fgets(line, sizeof(line), f) && strncmp(line, "0::", 3) != 0)
+		line[0] = 0;
+	if (f)
+		fclose(f);
+	if (strncmp(line, "0::", 3) != 0)
+		return least;
+	line[strcspn(line, "\n")] = 0;
+	snprintf(path, sizeof(path), "%s%s", root, line + 3);
+	for (;;) {
+		uint64_t here = group_free(path);
+
+		least = here < least ? here : least;
+		if (strlen(path) < sizeof(root))
+			return least;
+		*strrchr(path, '/') = 0;
+	}
+}
+
+size_t arena_free_bytes(void)
+{
+	uint64_t kib = number_in("/proc/meminfo", "MemAvailable:", UINT64_MAX >> 10);
+	uint64_t group = groups_free();
+
+	return kib << 10 < group ? kib << 10 : group;
+}
+
+int arena_new(void **out, size_t size, size_t most, struct error *err)
+{
+	size_t room = (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+	size_t left = most ? most : arena_free_bytes();
+	void *arena = room <= left ? aligned_alloc(ARENA_ALIGN, room) : NULL;
+
+	if (!arena && room <= left)
+		return error_set(err, -ENOMEM, "needs %.1f MiB, which the system does not give",
+				 (double)room / 0x1p20);
+	if (!arena)
+		return error_set(err, -ENOMEM,
+				 "needs %.1f MiB, %.1f are free: %.1f are missing",
+				 (double)room / 0x1p20, (double)left / 0x1p20,
+				 (double)(room - left) / 0x1p20);
+	memset(arena, 0, room);
+	*out = arena;
+	return 0;
+}
+
+void arena_free(void *arena)
+{
+	free(arena);
+}

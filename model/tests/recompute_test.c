@@ -1,0 +1,187 @@
+/* What is kept for the backward pass and what is computed again changes memory, never a bit;
+ * and memory that is not there is missed at the start. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "model/cpu/arena.h"
+#include "model/stage.h"
+
+enum { B = 2, T = 70, C = 24, ROWS = B * T * C };
+
+static const struct model_config config = { .vocab = 37,
+					    .dim = C,
+					    .n_layers = 4,
+					    .n_heads = 4,
+					    .n_kv_heads = 2,
+					    .ffn_dim = 20,
+					    .context = 80,
+					    .n_stages = 2,
+					    .rope_theta = 10000,
+					    .norm_eps = 1e-5f,
+					    .init_std = 0.2f };
+
+static const enum recompute levels[] = { RECOMPUTE_NORMS, RECOMPUTE_NONE, RECOMPUTE_BLOCK };
+
+/* Two microbatches in flight, an evaluation between, backward in the other order. */
+struct result {
+	float out[2][ROWS], up[2][ROWS];
+	float *gradient;
+	size_t bytes;
+};
+
+static struct stage *stage_at(enum recompute level, uint32_t threads, const char *device)
+{
+	struct stage_options o = { .slots = 2,
+				   .batch = B,
+				   .sequence = T,
+				   .threads = threads,
+				   .seed = 4,
+				   .device = device,
+				   .recompute = level };
+	struct error err = { "" };
+	struct stage *s = NULL;
+	int rc = stage_new(&s, &config, 1, &o, &err);
+
+	if (rc && rc != -ENOTSUP)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+static struct result *run(enum recompute level, uint32_t threads, const char *device)
+{
+	static float in[2][ROWS], passing[ROWS];
+	struct stage *s = stage_at(level, threads, device);
+	struct result *r;
+
+	if (!s)
+		return NULL;
+	r = calloc(1, sizeof(*r));
+	for (int i = 0; i < ROWS; i++) {
+		in[0][i] = sinf((float)i);
+		in[1][i] = cosf(0.7f * (float)i);
+	}
+	for (uint32_t slot = 0; slot < 2; slot++) {
+		assert_int_equal(stage_forward(s, slot, NULL, in[slot], r->out[slot], true), 0);
+		assert_int_equal(stage_forward(s, 0, NULL, in[1], passing, false), 0);
+	}
+	for (uint32_t slot = 2; slot-- > 0;)
+		assert_int_equal(stage_backward(s, slot, in[slot], r->up[slot], true), 0);
+	/* And once more, only passing on. */
+	assert_int_equal(stage_backward(s, 1, in[1], passing, false), 0);
+	assert_memory_equal(passing, r->up[1], sizeof(passing));
+	r->gradient = calloc(stage_parameters(s), sizeof(float));
+	memcpy(r->gradient, stage_gradient(s), stage_parameters(s) * sizeof(float));
+	r->bytes = stage_memory_bytes(s);
+	stage_free(s);
+	return r;
+}
+
+static void result_free(struct result *r)
+{
+	free(r->gradient);
+	free(r);
+}
+
+static void check(uint32_t threads, const char *device)
+{
+	struct result *first = run(RECOMPUTE_NORMS, threads, device);
+	struct tensor_table table;
+
+	if (!first)
+		skip();
+	assert_int_equal(tensor_table_new(&table, &config, NULL), 0);
+	for (size_t i = 1; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		struct result *r = run(levels[i], threads, device);
+
+		assert_memory_equal(r->out, first->out, sizeof(r->out));
+		assert_memory_equal(r->up, first->up, sizeof(r->up));
+		assert_memory_equal(r->gradient, first->gradient,
+				    tensor_table_parameters(&table, 1) * sizeof(float));
+		if (levels[i] == RECOMPUTE_NONE)
+			assert_true(r->bytes > first->bytes);
+		else
+			assert_true(r->bytes < first->bytes);
+		result_free(r);
+	}
+	tensor_table_free(&table);
+	result_free(first);
+}
+
+static void every_level_gives_the_same_bits(void **state)
+{
+	(void)state;
+	check(1, "cpu");
+	check(3, "cpu");
+}
+
+static void every_level_gives_the_same_bits_in_bf16(void **state)
+{
+	(void)state;
+	check(1, "cpu:bf16");
+}
+
+static void memory_that_is_missing_is_missed_at_the_start(void **state)
+{
+	struct stage_options o = { .slots = 2, .batch = B, .sequence = T };
+	struct stage *s = stage_at(RECOMPUTE_NORMS, 1, "cpu"), *none = NULL;
+	struct error err = { "" };
+
+	(void)state;
+	o.memory_bytes = stage_memory_bytes(s);
+	stage_free(s);
+	assert_int_equal(stage_new(&s, &config, 1, &o, &err), 0);
+	stage_free(s);
+	o.memory_bytes -= 100 << 10;
+	assert_int_equal(stage_new(&none, &config, 1, &o, &err), -ENOMEM);
+	assert_null(none);
+	assert_non_null(strstr(err.text, "stage 1, 2 slots of 2 x 70 tokens, recompute norms"));
+	assert_non_null(strstr(err.text, ": 0.1 are missing"));
+	o.recompute = RECOMPUTE_BLOCK;
+	assert_int_equal(stage_new(&s, &config, 1, &o, &err), 0);
+	stage_free(s);
+}
+
+/* More than any machine has: the kernel would promise it. */
+static void memory_is_not_promised_but_there(void **state)
+{
+	struct stage_options o = { .slots = 2, .batch = 1 << 25, .sequence = 80 };
+	struct error err = { "" };
+	struct stage *s = NULL;
+
+	(void)state;
+	assert_true(arena_free_bytes() > 0 && arena_free_bytes() < (size_t)1 << 50);
+	assert_int_equal(stage_new(&s, &config, 1, &o, &err), -ENOMEM);
+	assert_non_null(strstr(err.text, "are missing"));
+	assert_null(s);
+}
+
+static void levels_have_names(void **state)
+{
+	enum recompute level;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		assert_int_equal(recompute_parse(recompute_name(levels[i]), &level), 0);
+		assert_int_equal(level, levels[i]);
+	}
+	assert_int_equal(recompute_parse("all", &level), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_level_gives_the_same_bits),
+		cmocka_unit_test(every_level_gives_the_same_bits_in_bf16),
+		cmocka_unit_test(memory_that_is_missing_is_missed_at_the_start),
+		cmocka_unit_test(memory_is_not_promised_but_there),
+		cmocka_unit_test(levels_have_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
