@@ -388,31 +388,38 @@ static bool inverse(const struct controller *c, const struct act *a, struct msg_
 
 static void act(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
 
-static struct act *undoable(struct controller *c, int64_t id)
+/* id 0: the last that was not undone. NULL with the reason. */
+static struct act *undoable(struct controller *c, int64_t id, struct outcome *o)
 {
-	for (uint32_t i = c->n_acts; i-- > 0;)
-		if (!c->acts[i].undone && (id == 0 || c->acts[i].id == (uint64_t)id))
+	outcome_set(o, -ENOENT, "nothing to undo");
+	for (uint32_t i = c->n_acts; i-- > 0;) {
+		if (id != 0 && c->acts[i].id != (uint64_t)id)
+			continue;
+		if (!c->acts[i].undone) {
+			o->status = 0;
 			return &c->acts[i];
+		}
+		if (id != 0)
+			outcome_set(o, -EALREADY, "#%lld is undone already, or is an undoing",
+				    (long long)id);
+	}
 	return NULL;
 }
 
 static void do_undo(struct controller *c, const char *who, int64_t id, struct outcome *o)
 {
-	struct act *a = undoable(c, id);
+	struct act *a = undoable(c, id, o);
 	struct msg_command back;
-	uint32_t at;
+	uint32_t at, had = c->n_acts;
 
-	if (!a) {
-		outcome_set(o, -ENOENT, "nothing to undo");
+	if (!a || !inverse(c, a, &back, o))
 		return;
-	}
 	at = (uint32_t)(a - c->acts);
-	if (!inverse(c, a, &back, o))
-		return;
 	act(c, who, &back, o); /* journals, so the list may move */
 	if (o->status == 0) {
 		c->acts[at].undone = true;
-		c->acts[c->n_acts - 1].undone = true; /* undoing the undoing is acting again */
+		if (c->n_acts > had) /* undoing the undoing is acting again */
+			c->acts[c->n_acts - 1].undone = true;
 	}
 }
 
@@ -542,12 +549,10 @@ static void preview(struct controller *c, struct console *to, const struct msg_c
 	struct outcome o = { 0, "" };
 
 	if (m->verb == COMMAND_UNDO) {
-		struct act *last = undoable(c, m->value);
+		struct act *chosen = undoable(c, m->value, &o);
 
-		if (!last)
-			outcome_set(&o, -ENOENT, "nothing to undo");
-		else
-			inverse(c, last, &back, &o);
+		if (chosen)
+			inverse(c, chosen, &back, &o);
 	}
 	if (!c->current)
 		answer_now(c, to, m, false, "there is no plan yet");
@@ -655,9 +660,10 @@ void command_previewed(struct controller *c, struct planned *a)
 		no.u.see_reply = (struct msg_see_reply){ .command = c->awaited[i].command,
 							 .status = -ENOENT };
 		snprintf(no.u.see_reply.text, sizeof(no.u.see_reply.text), "%.180s", a->infeasible);
-		if (to && a->plan)
-			console_candidate(c, to, a, c->awaited[i].text);
-		else if (to)
+		if (a->plan)
+			snprintf(no.u.see_reply.text, sizeof(no.u.see_reply.text),
+				 "it has another number of microbatches than the run");
+		if (to && (!a->plan || console_candidate(c, to, a, c->awaited[i].text) != 0))
 			console_send(c, to, &no);
 		forget_awaited(c, i);
 		planned_free(a);

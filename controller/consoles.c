@@ -157,15 +157,17 @@ static void fill_fault(const struct fault *f, struct msg *m)
 }
 
 /* While an iteration is under way its routes are told as they are by now, not as planned. */
-static void tell_plan(struct controller *c, const struct planned *p, const char *candidate,
+static int tell_plan(struct controller *c, const struct planned *p, const char *candidate,
 		      struct console *only)
 {
 	struct see_run run = { c->n_members, c->n_shards, c->per_shard, c->shard_of, c->unit_s };
 	struct see_plan s;
 	bool under_way;
+	int rc;
 
-	if (see_plan_init(&s, &run, p, candidate) != 0)
-		return;
+	rc = see_plan_init(&s, &run, p, candidate);
+	if (rc != 0)
+		return rc;
 	under_way = !candidate && (c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING);
 	for (uint32_t i = 0; under_way && i < c->routes.n; i++)
 		s.routes[i] = c->routes.microbatches[i].route;
@@ -174,6 +176,7 @@ static void tell_plan(struct controller *c, const struct planned *p, const char 
 	else
 		consoles_tell(c, &s.message);
 	see_plan_fini(&s);
+	return 0;
 }
 
 void consoles_plan(struct controller *c, const struct planned *p)
@@ -181,10 +184,10 @@ void consoles_plan(struct controller *c, const struct planned *p)
 	tell_plan(c, p, NULL, NULL);
 }
 
-void console_candidate(struct controller *c, struct console *to, const struct planned *p,
-		       const char *name)
+int console_candidate(struct controller *c, struct console *to, const struct planned *p,
+		      const char *name)
 {
-	tell_plan(c, p, name, to);
+	return tell_plan(c, p, name, to);
 }
 
 void consoles_run(struct controller *c)

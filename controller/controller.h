@@ -331,7 +331,8 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	__attribute__((format(printf, 5, 6)));
 void consoles_plan(struct controller *c, const struct planned *p);
 void consoles_run(struct controller *c); /* what the run is, told again */
-void console_candidate(struct controller *c, struct console *to, const struct planned *p,
+/* -EINVAL: it does not fit the run. */
+int console_candidate(struct controller *c, struct console *to, const struct planned *p,
 		       const char *name);
 void consoles_fini(struct controller *c);
 

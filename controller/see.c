@@ -132,13 +132,37 @@ int see_send(struct post *post, post_peer_id to, const struct msg *m, int64_t no
 
 /* ---- what if ---- */
 
+/* " 3,7", " -"; "" leaves it as it is. */
+static int take_away(const char *list, uint32_t n_nodes, bool *excluded, struct error *err)
+{
+	bool away[MSG_NODES] = { false };
+	const char *at = list;
+	char *end;
+
+	if (!*list)
+		return 0;
+	for (at++; strcmp(list, " -") != 0; at = end + 1) {
+		unsigned long node = strtoul(at, &end, 10);
+
+		if (*at < '0' || *at > '9' || node >= n_nodes || (*end && *end != ','))
+			return error_set(err, -EINVAL, "no list of nodes: \"%.60s\"", list + 1);
+		away[node] = true;
+		if (!*end)
+			break;
+	}
+	memcpy(excluded, away, n_nodes * sizeof(*away));
+	return 0;
+}
+
 int see_compare(const struct msg_command *m, int n_stages, uint32_t n_nodes, bool *excluded,
 		struct planner_request *q, char *name, size_t room, struct error *err)
 {
 	enum plan_algorithm a = PLAN_BEST;
 	char without[16] = "";
+	int word = (int)strcspn(m->text, " ");
+	bool branch = word == 6 && memcmp(m->text, "branch", 6) == 0;
 
-	while (plan_algorithm_name(a) && strcmp(plan_algorithm_name(a), m->text) != 0)
+	while (!branch && plan_algorithm_name(a) && strcmp(plan_algorithm_name(a), m->text) != 0)
 		a++;
 	if (!plan_algorithm_name(a))
 		return error_set(err, -EINVAL, "no algorithm \"%.60s\"", m->text);
@@ -147,6 +171,8 @@ int see_compare(const struct msg_command *m, int n_stages, uint32_t n_nodes, boo
 	if (m->value < 0 || m->value >= n_stages)
 		return error_set(err, -EINVAL, "stage 0 is never skipped: 0 to %d of %d", n_stages - 1,
 				 n_stages);
+	if (branch && take_away(m->text + word, n_nodes, excluded, err) != 0)
+		return -EINVAL;
 	if (m->node >= 0) {
 		excluded[m->node] = true;
 		snprintf(without, sizeof(without), " -n%02d", m->node);
@@ -156,6 +182,6 @@ int see_compare(const struct msg_command *m, int n_stages, uint32_t n_nodes, boo
 	q->path_length = a == PLAN_DTFM ? n_stages : n_stages - (int)m->value;
 	q->from = a == PLAN_BEST ? q->from : NULL;
 	q->budget_s = 1;
-	snprintf(name, room, "%s %d/%d%s", m->text, n_stages - q->path_length, n_stages, without);
+	snprintf(name, room, "%.*s %d/%d%s", word, m->text, n_stages - q->path_length, n_stages, without);
 	return 0;
 }

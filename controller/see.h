@@ -40,7 +40,9 @@ int see_send(struct post *post, post_peer_id to, const struct msg *m, int64_t no
 /* "What if so many stages were skipped, and that node left out?" Fills q's algorithm, path length,
  * budget and kind (PLANNER_COMPARE) from a MSG_COMMAND of COMMAND_COMPARE, the node in excluded
  * (n_nodes), and the candidate's name. q->from must be the plan in force, excluded who is out
- * already. -EINVAL with the reason. */
+ * already. The text is an algorithm's name, or "branch", the best one under that name; a list may
+ * follow of the nodes that are out instead of those in excluded: "branch 3,7", "branch -" nobody.
+ * -EINVAL with the reason. */
 int see_compare(const struct msg_command *m, int n_stages, uint32_t n_nodes, bool *excluded,
 		struct planner_request *q, char *name, size_t room, struct error *err);
 

@@ -90,7 +90,7 @@ done
 # A kill is asked for by the node's number.
 see 60 'nodes 8/8'
 keys :
-type 'inject kill 6 300s'
+type 'inject kill 6'
 see 5 'type the node'
 keys Tab Enter
 see 5 'type the node'

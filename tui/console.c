@@ -7,16 +7,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "tui/export.h"
 #include "tui/plain.h"
 #include "tui/view.h"
 
 enum { MESSAGES_A_TURN = 256 };
-
-static const char *const shipped[] = { "default",           "light",     "mono",
-				       "colour-blind-safe", "solarized", "high-contrast" };
-enum { SHIPPED = sizeof(shipped) / sizeof(shipped[0]) };
 
 void console_close(struct console *c)
 {
@@ -26,6 +20,7 @@ void console_close(struct console *c)
 	record_close(c->play);
 	if (c->record)
 		fclose(c->record);
+	ui_fini(&c->ui);
 	state_free(c->state);
 	history_free(c->history);
 	memset(c, 0, sizeof(*c));
@@ -108,11 +103,13 @@ static int64_t scrub_step_us(const struct console *c)
 	return us > 20000 && us < 60e6 ? (int64_t)us : 100000;
 }
 
-static void scrub(struct console *c)
+void console_scrub(struct console *c)
 {
 	int64_t last = history_last_us(c->history), first = history_first_us(c->history),
 		status_at, to;
 
+	if (c->ui.want_scrub == SCRUB_NONE)
+		return;
 	if (c->ui.want_scrub == SCRUB_LIVE || history_count(c->history) == 0) {
 		to_live(c);
 		return;
@@ -263,99 +260,6 @@ void console_read_keys(struct console *c)
 		c->stale = true;
 		c->drawn_us = 0;
 	}
-}
-
-/* ---- wishes ---- */
-
-static void change_theme(struct console *c)
-{
-	const char *name = c->ui.want_theme_name;
-	struct error err = { "" };
-	int at = 0;
-
-	if (!*name) {
-		for (int i = 0; i < SHIPPED; i++)
-			if (strcmp(shipped[i], c->theme.name) == 0)
-				at = (i + 1) % SHIPPED;
-		name = shipped[at];
-	}
-	if (theme_find(&c->theme, name, c->folders, &err) != 0) {
-		ui_say(&c->ui, STYLE_ALERT, "%s", err.text);
-		return;
-	}
-	snprintf(c->ui.theme, sizeof(c->ui.theme), "%s", c->theme.name);
-	ui_say(&c->ui, STYLE_TEXT, "theme %s", c->theme.name);
-	if (c->terminal)
-		terminal_theme(c->terminal, &c->theme);
-}
-
-static const struct {
-	const char *name, *suffix;
-} exports[] = { { "text", "txt" },
-		{ "svg", "svg" },
-		{ "jsonl", "jsonl" },
-		{ "csv", "csv" },
-		{ "trace", "trace.json" } };
-
-static char *exported(struct console *c, int what)
-{
-	switch (what) {
-	case 0:
-		return screen_dump(c->screen);
-	case 1:
-		return export_svg(c->screen, &c->theme, strcmp(c->theme.name, "light") != 0);
-	case 2:
-		return export_jsonl(c->state);
-	case 3:
-		return export_csv(c->state);
-	default:
-		return export_trace(c->state);
-	}
-}
-
-/* In the folder the console was started in, named after the moment. */
-static void export_view(struct console *c)
-{
-	const char *name = *c->ui.want_export_name ? c->ui.want_export_name : "text";
-	struct error err = { "" };
-	char stem[64], path[96], *text;
-	time_t now = time(NULL);
-	int what = 0;
-	struct tm tm;
-
-	while (what < 5 && strcmp(exports[what].name, name) != 0)
-		what++;
-	if (what == 5) {
-		ui_say(&c->ui, STYLE_ALERT, "export what? text, svg, jsonl, csv or trace");
-		return;
-	}
-	if (!c->screen)
-		return;
-	localtime_r(&now, &tm);
-	strftime(stem, sizeof(stem), "skippipe-%Y%m%d-%H%M%S", &tm);
-	snprintf(path, sizeof(path), "%s.%s", stem, exports[what].suffix);
-	c->ui.toast[0] = '\0';
-	view_draw(c->screen, c->state, &c->ui);
-	text = exported(c, what);
-	if (!text || file_write(path, text, strlen(text), 0644, &err) != 0)
-		ui_say(&c->ui, STYLE_ALERT, "%s", text ? err.text : "out of memory");
-	else
-		ui_say(&c->ui, STYLE_GOOD, "saved as %s", path);
-	free(text);
-}
-
-void console_do_wishes(struct console *c)
-{
-	if (c->ui.want_scrub != SCRUB_NONE)
-		scrub(c);
-	c->ui.want_scrub = SCRUB_NONE;
-	if (c->ui.want_theme)
-		change_theme(c);
-	if (c->ui.want_export)
-		export_view(c);
-	if (c->ui.want_mouse && c->terminal)
-		terminal_mouse(c->terminal, c->ui.mouse);
-	c->ui.want_theme = c->ui.want_export = c->ui.want_mouse = false;
 }
 
 /* ---- drawing ---- */

@@ -47,7 +47,8 @@ void console_close(struct console *c);
 void console_read_keys(struct console *c);
 void console_read_messages(struct console *c); /* a bounded number */
 void console_send_commands(struct console *c);
-void console_do_wishes(struct console *c); /* theme, export, mouse */
+void console_do_wishes(struct console *c); /* cursor, theme, export, copy, mouse */
+void console_scrub(struct console *c);     /* the cursor alone */
 void console_draw(struct console *c);      /* when it is time */
 /* When the next turn has something to do. */
 int64_t console_deadline_us(const struct console *c);

@@ -2,6 +2,9 @@
  * do stands beside the buttons, and the focus is on Cancel. */
 #include "tui/ui.h"
 
+#include "tui/branch.h"
+#include "tui/notes.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +128,20 @@ static void open_skip(struct ui *u, const struct state *s)
 		  0, s->run.n_stages - 2, 1);
 }
 
+static void open_branch(struct ui *u, const struct state *s)
+{
+	struct dialog *d = &u->dialog;
+
+	if (!s->plan.known || s->run.n_stages < 2) {
+		d->kind = DIALOG_NONE;
+		ui_say(u, STYLE_WARNING, "there is no plan yet to branch from");
+		return;
+	}
+	add_field(d, "stages skipped", FIELD_STAGES,
+		  s->plan.see.n_stages - s->plan.see.path_length, 0, s->run.n_stages - 1, 1);
+	add_field(d, "node left out", FIELD_NODE, -1, -1, s->n_nodes - 1, 1);
+}
+
 static void open_fail(struct ui *u, const struct state *s)
 {
 	struct dialog *d = &u->dialog;
@@ -167,30 +184,25 @@ static void open_inject(struct dialog *d, const struct state *s)
 		add_field(d, "slower", FIELD_TIMES, 4, 2, 100, 1);
 	if (d->fault == FAULT_LOSS)
 		add_field(d, "lost", FIELD_PERCENT, 5, 1, 100, 1);
-	add_field(d, "heals after", FIELD_SECONDS, 60, 5, 3600, 5);
+	if (d->fault != FAULT_KILL) /* that is for good */
+		add_field(d, "heals after", FIELD_SECONDS, 60, 5, 3600, 5);
 	d->want_typed = d->fault == FAULT_KILL || d->fault == FAULT_PARTITION;
 }
 
-/* The newest command of the journal; its id 0 lets the controller choose the last one. */
-static const struct msg_see_note *last_undoable(const struct state *s)
-{
-	for (size_t i = s->n_notes; i > 0; i--)
-		if (s->notes[i - 1].kind == NOTE_COMMAND)
-			return &s->notes[i - 1];
-	return NULL;
-}
-
+/* What is chosen in the journal; else the last act that is not undone yet, which the controller
+ * knows. */
 static void open_undo(struct ui *u, const struct state *s)
 {
-	const struct msg_see_note *n = last_undoable(s);
+	const struct msg_see_note *n = u->view == VIEW_JOURNAL ? notes_find(s, u->note) : NULL;
 
-	if (!n) {
+	if (n && (n->kind != NOTE_COMMAND || n->command == 0)) {
 		u->dialog.kind = DIALOG_NONE;
-		ui_say(u, STYLE_WARNING, "nothing in the journal can be undone");
+		ui_say(u, STYLE_WARNING, "that entry is no command that can be undone");
 		return;
 	}
-	u->dialog.undo = n->command;
-	snprintf(u->dialog.undo_text, sizeof(u->dialog.undo_text), "%.95s", n->text);
+	u->dialog.undo = n ? n->command : 0;
+	snprintf(u->dialog.undo_text, sizeof(u->dialog.undo_text), "%.95s",
+		 n ? n->text : "the last command");
 	ask_preview(u, s);
 }
 
@@ -200,7 +212,7 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 	struct dialog *d = &u->dialog;
 
 	memset(d, 0, sizeof(*d));
-	if (ui_only_watches(u) && kind != DIALOG_QUIT) {
+	if (ui_only_watches(u) && kind != DIALOG_QUIT && kind != DIALOG_BRANCH) {
 		ui_say(u, STYLE_WARNING, "%s", ui_only_watches(u));
 		return;
 	}
@@ -217,11 +229,13 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 		open_inject(d, s);
 	else if (kind == DIALOG_UNDO)
 		open_undo(u, s);
+	else if (kind == DIALOG_BRANCH)
+		open_branch(u, s);
 	if (kind == DIALOG_HEAL && s->n_faults == 0) {
 		d->kind = DIALOG_NONE;
 		ui_say(u, STYLE_GOOD, "no injected failure is active");
 	}
-	d->focus = focus_cancel(d);
+	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d); /* it harms nobody */
 }
 
 /* ---- keys ---- */
@@ -257,6 +271,8 @@ static void apply(struct ui *u, const struct state *s)
 				(struct msg_command){
 					.verb = COMMAND_STOP, .node = -1, .peer = -1 });
 		u->want_quit = true;
+	} else if (d->kind == DIALOG_BRANCH) {
+		branch_ask(u, s, (uint32_t)d->fields[0].value, (int32_t)d->fields[1].value);
 	} else {
 		ui_send(u, s, command_of(u));
 	}
@@ -346,7 +362,8 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		list_key(u, s, key);
 	else if (key == PRESS_ESCAPE)
 		close_dialog(u);
-	else if (key == PRESS_ENTER && d->focus == focus_cancel(d) + 1)
+	else if (key == PRESS_ENTER &&
+		 (d->focus == focus_cancel(d) + 1 || (d->kind == DIALOG_BRANCH && !buttons)))
 		apply(u, s);
 	else if (key == PRESS_ENTER && d->focus == focus_cancel(d))
 		close_dialog(u);
@@ -356,9 +373,10 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		move_focus(d, -1);
 	else if (key == PRESS_DELETE_BACK && d->want_typed)
 		d->typed[n > 0 ? n - 1 : 0] = '\0';
-	else if (stepper && (key == PRESS_ARROW_UP || key == '+' || key == '='))
+	else if (stepper && (key == PRESS_ARROW_UP || key == PRESS_ARROW_RIGHT || key == '+' ||
+			     key == '='))
 		change(u, s, 0, 1);
-	else if (stepper && (key == PRESS_ARROW_DOWN || key == '-'))
+	else if (stepper && (key == PRESS_ARROW_DOWN || key == PRESS_ARROW_LEFT || key == '-'))
 		change(u, s, 0, -1);
 	else if (key == PRESS_ARROW_UP)
 		move_focus(d, -1);

@@ -82,7 +82,8 @@ void manual_page(FILE *to)
 	      ".I ~/.config/skippipe/keys.json\naction: key, or a list of keys\n.TP\n"
 	      ".I ~/.config/skippipe/themes/*.json\nthemes of your own\n.TP\n"
 	      ".I ~/.config/skippipe/console.key\nthis console's key, made when it is missing\n"
-	      ".SH ENVIRONMENT\nNO_COLOR, XDG_CONFIG_HOME, TERM, LC_ALL, SSH_CONNECTION (fewer "
+	      ".SH ENVIRONMENT\nNO_COLOR, XDG_CONFIG_HOME, XDG_CACHE_HOME, TERM, LC_ALL, "
+	      "SSH_CONNECTION (fewer "
 	      "pictures a second)\n"
 	      ".SH SEE ALSO\n.BR skippipe (1)\n",
 	      to);

@@ -71,6 +71,8 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	else
 		chips_add(&c, 8, STYLE_STRONG, "it %llu", (unsigned long long)t->iteration);
 	add_link(&c, s, u);
+	if (u->branch.wanted)
+		chips_add(&c, 8, STYLE_LOST, " WHAT IF ");
 	chips_add(&c, 7, t->alive < t->n_nodes ? STYLE_WARNING : STYLE_TEXT, "nodes %u/%u",
 		  t->alive, t->n_nodes);
 	if (t->n_stages > 0)
@@ -227,7 +229,7 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		{ ACTION_PAUSE, 6 },  { ACTION_STEP, 2 },    { ACTION_FOLLOW, 5 },
 		{ ACTION_FREEZE, 4 }, { ACTION_UNDO, 4 },    { ACTION_ACKNOWLEDGE, 2 },
 		{ ACTION_FILTER, 2 }, { ACTION_PALETTE, 5 }, { ACTION_HELP, 9 },
-		{ ACTION_QUIT, 9 },
+		{ ACTION_QUIT, 9 },   { ACTION_BRANCH, 3 },
 	};
 	struct chips c = { .n = 0 };
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/why.h"
+
 struct summary {
 	uint32_t running, travelling, waiting, done, all;
 };
@@ -245,26 +247,16 @@ static void draw_step(struct chips *c, const struct state *s, const struct state
 static void say_why(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u, const struct state_flight *f)
 {
-	uint32_t blocker = f->chain[f->position].blocker;
-	unsigned node = state_chain_node(f, f->position);
-	const struct state_node *n = &s->nodes[node];
-	char text[64];
+	char text[160], phase[64];
+	struct why w;
 
-	if (f->phase != FLIGHT_WAITING) {
-		say_phase(s, f, u->now_us, text);
-		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "now: %s", text);
-	} else if (n->running && state_newest(n)->microbatch == blocker) {
-		screen_print(out, at.x, at.y, at.w, STYLE_BLOCKED,
-			     "waits at n%02u: it runs m%02u (%c)", node, blocker,
-			     look_task_letter(state_newest(n)->kind));
-	} else if (n->slots >= n->see.memory && n->see.memory > 0) {
-		screen_print(out, at.x, at.y, at.w, STYLE_BLOCKED,
-			     "waits at n%02u: all %u memory slots are held", node,
-			     (unsigned)n->see.memory);
-	} else {
-		screen_print(out, at.x, at.y, at.w, STYLE_BLOCKED,
-			     "waits at n%02u: %u are queued there", node, n->n_queue);
-	}
+	why_make(&w, s, f, u->now_us);
+	why_say(&w, text);
+	say_phase(s, f, u->now_us, phase);
+	if (w.waits)
+		screen_text(out, at.x, at.y, at.w, STYLE_BLOCKED, text);
+	else
+		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "now: %s", phase);
 }
 
 void panel_follow(struct screen *out, struct rect at, const struct state *s, const struct ui *u)

@@ -5,6 +5,7 @@
  * A column is a fixed stretch of time and shows what filled most of it; while somebody waits
  * for the node its bar alternates with x, and where it stands still x alone is seen.
  */
+#include "tui/branch.h"
 #include "tui/view.h"
 
 #include <stdio.h>
@@ -136,12 +137,12 @@ static void draw_column(struct screen *out, int x, int y, const struct window *w
 			   waited ? STYLE_BAR_CONTENDED : look_bar_style((enum work_kind)kind));
 }
 
-/* The plan right of column `now`: '-' forward, ':' backward. */
+/* A plan right of column `now`: '-' forward, ':' backward. */
 static void draw_plan(struct screen *out, int x, int y, const struct window *w,
-		      const struct state *s, uint16_t node, int now)
+		      const struct state_plan *p, uint16_t node, int now)
 {
-	for (uint32_t i = s->plan.first[node]; i < s->plan.first[node + 1]; i++) {
-		const struct state_segment *g = &s->plan.tasks[i];
+	for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++) {
+		const struct state_segment *g = &p->tasks[i];
 		int a = column_of(w, w->origin_us + g->start_us);
 		int b = column_of(w, w->origin_us + g->end_us - 1);
 
@@ -163,7 +164,7 @@ static void draw_row(struct screen *out, int x, int y, const struct window *w,
 	int gone = away ? column_of(w, n->see.since_us) : COLUMNS;
 
 	if (w->plan && !away)
-		draw_plan(out, x, y, w, s, n->see.node, now);
+		draw_plan(out, x, y, w, &s->plan, n->see.node, now);
 	gather(w, &row, n);
 	for (int c = 0; c < w->columns && c <= now; c++) {
 		if (c >= gone)
@@ -196,14 +197,14 @@ int view_busy_percent(const struct state_node *n, int64_t from, int64_t to)
 static struct window window_of(const struct state *s, const struct ui *u, int columns)
 {
 	struct window w = { .columns = columns, .plan = true };
-	double predicted =
-		s->plan.known ? s->plan.see.iteration_s *
-					(s->run.time_scale > 0 ? s->run.time_scale : 1) * 1e6
-			      : 0;
-	int64_t span = predicted > 1e4 && predicted < 1e12 ? (int64_t)(predicted * 1.04)
-							   : 2000000,
-		elapsed;
+	const struct state_plan *other = branch_plan(u);
+	double longest = s->plan.known ? (double)s->plan.see.iteration_s : 0, predicted;
+	int64_t span, elapsed;
 
+	if (other && (double)other->see.iteration_s > longest)
+		longest = (double)other->see.iteration_s;
+	predicted = longest * (s->run.time_scale > 0 ? s->run.time_scale : 1) * 1e6;
+	span = predicted > 1e4 && predicted < 1e12 ? (int64_t)(predicted * 1.04) : 2000000;
 	w.origin_us = s->iteration_us ? s->iteration_us : s->last_iteration_us;
 	w.now_us = u->now_us;
 	if (s->iteration_end_us && s->status.phase != PHASE_COMPUTING &&
@@ -249,10 +250,17 @@ static void draw_axis(struct screen *out, int x, int y, const struct window *w,
 }
 
 static void draw_title(struct screen *out, struct rect at, const struct state *s,
-		       uint32_t shown, uint32_t of)
+		       const struct ui *u, uint32_t shown, uint32_t of)
 {
-	char title[96];
+	char title[128], key[16];
 
+	if (u->branch.wanted) {
+		keymap_show_action(&u->map, ACTION_BRANCH, key);
+		branch_title(u, s, title);
+		screen_rule(out, at, title, NULL);
+		screen_print(out, at.x + at.w - 10, at.y, 10, STYLE_KEY, " %s: back ", key);
+		return;
+	}
 	if (shown < of)
 		snprintf(title, sizeof(title), "Timeline: iteration %llu, %u of %u nodes",
 			 (unsigned long long)s->iteration, shown, of);
@@ -282,23 +290,42 @@ static uint32_t first_row(const struct roster *r, const struct state *s, const s
 	return start + (uint32_t)rows > r->n ? r->n - (uint32_t)rows : start;
 }
 
+/* Under what a node does: what it should, or what it would. */
+static void draw_second(struct screen *out, struct rect at, int x, int y,
+			const struct window *w, const struct state_plan *p, const struct ui *u,
+			const struct state_node *n)
+{
+	bool what_if = u->branch.wanted;
+
+	screen_text(out, at.x, y, x - at.x - 1, what_if ? STYLE_WARNING : STYLE_FAINT,
+		    at.w < 95 ? (what_if ? "  ?" : "")
+		    : what_if ? "   what if"
+			      : "      plan");
+	screen_put(out, x - 1, y, 0x2502, STYLE_RULE);
+	draw_plan(out, x, y, w, p, n->see.node, -1);
+}
+
 void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u, const struct roster *r)
 {
-	int rows = at.h - 2, lead = at.w >= 95 ? r->digits + 9 : r->digits + 2, columns, each;
+	const struct state_plan *other = branch_plan(u);
+	int rows = at.h - 2 - (u->branch.wanted && at.h > 5),
+	    lead = at.w >= 95 ? r->digits + 9 : r->digits + 2, columns, each;
 	uint32_t first, shown;
 	struct window w;
+	char effects[192];
 
 	if (at.h < 3)
 		return;
 	columns = at.w - lead - 6;
 	if (columns > COLUMNS)
 		columns = COLUMNS;
-	each = u->view == VIEW_TIMELINE && rows >= 2 * (int)r->n ? 2 : 1;
+	each = other || (u->view == VIEW_TIMELINE && rows >= 2 * (int)r->n) ? 2 : 1;
+	each = rows < each ? 1 : each;
 	rows /= each;
 	first = first_row(r, s, u, rows);
 	shown = r->n - first < (uint32_t)rows ? r->n - first : (uint32_t)rows;
-	draw_title(out, at, s, shown, r->n);
+	draw_title(out, at, s, u, shown, r->n);
 	if (columns < 8 || !s->have_run)
 		return;
 	w = window_of(s, u, columns);
@@ -314,12 +341,8 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 				     (unsigned)n->see.stage, n->see.location);
 		screen_put(out, x - 1, y, 0x2502, STYLE_RULE);
 		draw_row(out, x, y, &w, s, n);
-		if (each == 2) {
-			screen_text(out, x - 6, y + 1, 5, STYLE_FAINT,
-				    at.w >= 95 ? " plan" : "");
-			screen_put(out, x - 1, y + 1, 0x2502, STYLE_RULE);
-			draw_plan(out, x, y + 1, &w, s, n->see.node, -1);
-		}
+		if (each == 2)
+			draw_second(out, at, x, y + 1, &w, other ? other : &s->plan, u, n);
 		screen_put(out, x + columns, y, 0x2502, STYLE_RULE);
 		if (n->see.state >= NODE_FAILED)
 			screen_text(out, x + columns + 1, y, 5, STYLE_FAILED,
@@ -329,4 +352,9 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 				     view_busy_percent(n, w.from_us, w.now_us));
 	}
 	draw_axis(out, at.x + lead, at.y + 1 + (int)shown * each, &w, s);
+	if (u->branch.wanted && at.h > 5) {
+		branch_effects(u, s, effects);
+		screen_text(out, at.x + 1, at.y + 2 + (int)shown * each, at.w - 1,
+			    *u->branch.refused ? STYLE_ALERT : STYLE_STRONG, effects);
+	}
 }

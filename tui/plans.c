@@ -69,7 +69,7 @@ static uint32_t count_changed(const struct state *s, const struct msg_see_plan *
 	return changed;
 }
 
-static int fill_plan(const struct state *s, struct state_plan *to, const struct msg_see_plan *p)
+int state_plan_fill(const struct state *s, struct state_plan *to, const struct msg_see_plan *p)
 {
 	uint32_t changed = count_changed(s, p);
 	int rc = take_planned(to, p->planned, p->n_planned);
@@ -120,7 +120,7 @@ static int apply_candidate(struct state *s, const struct msg_see_plan *p)
 			return rc;
 		s->n_candidates++;
 	}
-	return fill_plan(s, &s->candidates[i], p);
+	return state_plan_fill(s, &s->candidates[i], p);
 }
 
 int state_apply_plan(struct state *s, const struct msg_see_plan *p)
@@ -129,6 +129,6 @@ int state_apply_plan(struct state *s, const struct msg_see_plan *p)
 
 	if (p->candidate)
 		return apply_candidate(s, p);
-	rc = fill_plan(s, &s->plan, p);
+	rc = state_plan_fill(s, &s->plan, p);
 	return rc != 0 ? rc : state_take_routes(s, p->routes, p->n_routes);
 }

@@ -169,6 +169,8 @@ int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t 
 int state_apply_plan(struct state *s, const struct msg_see_plan *p);
 int state_plan_init(struct state_plan *p);
 void state_plan_fini(struct state_plan *p);
+/* What the message says; paths_changed is counted against the routes in s. -ENOMEM. */
+int state_plan_fill(const struct state *s, struct state_plan *to, const struct msg_see_plan *p);
 /* A time from outside, brought into a range whose differences and sums do not overflow. */
 int64_t state_bound_us(int64_t t_us);
 

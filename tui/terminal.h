@@ -28,6 +28,10 @@ void terminal_close(struct terminal *t); /* NULL is allowed */
 void terminal_theme(struct terminal *t, const struct theme *theme);
 void terminal_mouse(struct terminal *t, bool on);
 
+/* Gives the text to the terminal's clipboard (OSC 52). False: this TERM has none, or the text
+ * is longer than terminals take. Whether it did is not known. */
+bool terminal_copy(struct terminal *t, const char *text);
+
 void terminal_size(const struct terminal *t, int *w, int *h);
 /* Sends what differs from the picture shown before. */
 void terminal_show(struct terminal *t, const struct screen *s);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/branch.h"
 #include "tui/command.h"
 
 enum { TOAST_US = 6000000, LEASE_S = 600 };
@@ -16,6 +17,11 @@ void ui_init(struct ui *u, enum graph graph)
 	u->view = VIEW_OVERVIEW;
 	u->graph = graph;
 	u->link = UI_CONNECTING;
+}
+
+void ui_fini(struct ui *u)
+{
+	state_plan_fini(&u->branch.plan);
 }
 
 void ui_say(struct ui *u, enum style style, const char *format, ...)
@@ -114,7 +120,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 						      : "the controller cannot be reached");
 		return 0;
 	}
-	if (u->behind_us > 0) {
+	if (u->behind_us > 0 && strncmp(c.text, "branch", 6) != 0) {
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING,
 			       "not sent: the picture is of the past; L goes to now");
@@ -170,6 +176,8 @@ void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 	u->heard_us = u->local_us;
 	if (m->type == MSG_SEE_PREVIEW)
 		dialog_heard(u, s, &m->u.see_preview);
+	if (branch_heard(u, s, m))
+		return;
 	if (m->type == MSG_SEE_REPLY)
 		heard_reply(u, &m->u.see_reply);
 	if (m->type == MSG_SEE_SYNCED) {

@@ -45,6 +45,7 @@ enum dialog_kind {
 	DIALOG_INJECT,
 	DIALOG_HEAL,
 	DIALOG_UNDO,
+	DIALOG_BRANCH,
 	DIALOG_QUIT
 };
 
@@ -82,7 +83,7 @@ struct dialog {
 	bool have_preview;
 	struct msg_see_preview preview;
 	int64_t asked_us; /* our clock */
-	uint64_t undo;    /* journal id */
+	uint64_t undo;    /* the act, by its journal id; 0: the last */
 	char undo_text[96];
 };
 
@@ -92,6 +93,19 @@ struct ui_candidate {
 	uint64_t id;   /* of the command that asked; 0 not asked */
 	int64_t asked_us;
 	uint32_t asked; /* how often */
+};
+
+/* A what-if beside the iteration that is shown (branch.h). */
+struct ui_branch {
+	bool wanted, have;
+	char name[32]; /* as the answer is called */
+	uint64_t id;   /* of the command that asked */
+	uint32_t skip;
+	int32_t without;  /* a node; -1 none */
+	int64_t asked_us; /* our clock */
+	char refused[96];
+	enum view back;         /* the view before it */
+	struct state_plan plan; /* ui_fini frees it */
 };
 
 struct ui {
@@ -111,8 +125,8 @@ struct ui {
 	uint16_t selected;
 	bool following;
 	uint32_t follow;
-	int zoom;          /* timeline: 0 an iteration; each step halves or doubles */
-	int scroll[VIEWS]; /* first row, each view's own meaning */
+	int zoom;      /* timeline: 0 an iteration; each step halves or doubles */
+	uint64_t note; /* chosen in the journal; 0: the newest */
 	char filter[48];
 	enum prompt prompt;
 	char typed[128];
@@ -123,7 +137,8 @@ struct ui {
 	uint32_t n_candidates;
 	uint64_t candidates_epoch; /* the plan they are compared with */
 	uint32_t compare;          /* the one that is drawn beside the live plan */
-	char toast[224];           /* the message line */
+	struct ui_branch branch;
+	char toast[224]; /* the message line */
 	enum style toast_style;
 	int64_t toast_until_us; /* our clock */
 	char theme[32];
@@ -147,13 +162,14 @@ struct ui {
 	struct msg_command outbox[UI_OUTBOX];
 	uint32_t n_outbox;
 	uint64_t last_id; /* of our commands */
-	bool want_quit, want_theme, want_export, want_redraw, want_mouse;
+	bool want_quit, want_theme, want_export, want_copy, want_redraw, want_mouse;
 	enum scrub want_scrub;
 	char want_theme_name[64];  /* "" the next one */
 	char want_export_name[16]; /* "" text */
 };
 
 void ui_init(struct ui *u, enum graph graph);
+void ui_fini(struct ui *u);
 /* Before a frame: the clocks. */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us);
 void ui_link_is(struct ui *u, enum ui_link link, const char *why);

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/branch.h"
+#include "tui/notes.h"
 #include "tui/roster.h"
+#include "tui/why.h"
 
 enum { CANDIDATE_US = 3000000 };
 
@@ -158,6 +161,29 @@ static void follow(struct ui *u, const struct state *s)
 	}
 }
 
+/* Of the one that is followed, else of whoever waits first at the selected node. */
+static void why(struct ui *u, const struct state *s)
+{
+	const struct state_node *n = &s->nodes[u->selected];
+	const struct state_flight *f;
+	char text[160];
+	struct why w;
+
+	if (!u->following && n->n_queue > 0) {
+		u->following = true;
+		u->follow = n->queue[0].microbatch;
+	}
+	f = u->following ? state_flight(s, u->follow) : NULL;
+	if (!f) {
+		ui_say(u, STYLE_TEXT, "nobody waits at n%02u; c goes to the next collision",
+		       u->selected);
+		return;
+	}
+	why_make(&w, s, f, u->now_us);
+	why_say(&w, text);
+	ui_say(u, STYLE_TEXT, "m%02u %s", u->follow, w.waits ? text : "does not wait");
+}
+
 /* ---- acts without a dialog ---- */
 
 static void act_simple(struct ui *u, const struct state *s, enum command_verb verb,
@@ -168,6 +194,14 @@ static void act_simple(struct ui *u, const struct state *s, enum command_verb ve
 	};
 
 	ui_send(u, s, c);
+}
+
+/* The alert that is chosen in the journal; else all. */
+static void acknowledge(struct ui *u, const struct state *s)
+{
+	const struct msg_see_note *n = u->view == VIEW_JOURNAL ? notes_find(s, u->note) : NULL;
+
+	act_simple(u, s, COMMAND_ACK, n && n->kind >= NOTE_WARNING ? (int64_t)n->id : 0);
 }
 
 static void quit(struct ui *u, const struct state *s)
@@ -184,6 +218,8 @@ static void back(struct ui *u)
 		u->filter[0] = '\0';
 	else if (u->following)
 		u->following = false;
+	else if (u->branch.wanted)
+		branch_leave(u);
 	else
 		u->view = VIEW_OVERVIEW;
 }
@@ -197,34 +233,48 @@ static void open_prompt(struct ui *u, enum prompt prompt)
 		snprintf(u->typed, sizeof(u->typed), "%s", u->filter);
 }
 
-/* Views whose rows are no nodes: the chosen microbatch, or how far it is scrolled. */
+static int rows_of(enum action a)
+{
+	return a == ACTION_UP || a == ACTION_PREVIOUS || a == ACTION_FIND_PREVIOUS ? -1
+	       : a == ACTION_PAGE_UP                                               ? -10
+	       : a == ACTION_PAGE_DOWN                                             ? 10
+	       : a == ACTION_FIRST                                                 ? -1000000
+	       : a == ACTION_LAST_ROW                                              ? 1000000
+										   : 1;
+}
+
+/* An entry stays chosen while others come; the newest does not, it is whichever that is. */
+static void move_note(struct ui *u, const struct state *s, int by)
+{
+	const struct msg_see_note *list[STATE_NOTES];
+	int64_t n = (int64_t)notes_list(s, u->filter, list);
+	int64_t at = (int64_t)notes_place(list, (size_t)n, u->note) + by;
+
+	at = at >= n ? n - 1 : at;
+	u->note = at <= 0 ? 0 : list[at]->id;
+}
+
+/* Views whose rows are no nodes: a microbatch, a candidate or a journal entry is chosen. */
 static bool move_rows(struct ui *u, const struct state *s, enum action a)
 {
-	int by = a == ACTION_UP || a == ACTION_PREVIOUS || a == ACTION_FIND_PREVIOUS ? -1
-		 : a == ACTION_PAGE_UP                                               ? -10
-		 : a == ACTION_PAGE_DOWN                                             ? 10
-		 : a == ACTION_FIRST                                                 ? -1000000
-		 : a == ACTION_LAST_ROW                                              ? 1000000
-										     : 1;
-	int64_t n = u->view == VIEW_MICROBATCHES ? s->n_flights : (int64_t)s->n_notes;
-	int64_t at =
-		(u->view == VIEW_MICROBATCHES ? (int64_t)u->follow : u->scroll[u->view]) + by;
+	int64_t at;
+	int by = rows_of(a);
 
+	if (u->view == VIEW_JOURNAL && a != ACTION_LEFT && a != ACTION_RIGHT) {
+		move_note(u, s, by);
+		return true;
+	}
 	if (u->view == VIEW_COMPARE && u->n_candidates > 0) {
 		u->compare = (u->compare + u->n_candidates +
 			      (a == ACTION_LEFT || by < 0 ? -1u : 1u)) %
 			     u->n_candidates;
 		return true;
 	}
-	if ((u->view != VIEW_MICROBATCHES && u->view != VIEW_JOURNAL) || a == ACTION_LEFT ||
-	    a == ACTION_RIGHT)
+	if (u->view != VIEW_MICROBATCHES || a == ACTION_LEFT || a == ACTION_RIGHT)
 		return false;
-	at = at >= n ? n - 1 : at;
-	at = at < 0 ? 0 : at;
-	if (u->view == VIEW_MICROBATCHES)
-		u->follow = (uint32_t)at;
-	else
-		u->scroll[u->view] = (int)at;
+	at = (int64_t)u->follow + by;
+	at = at >= s->n_flights ? (int64_t)s->n_flights - 1 : at;
+	u->follow = (uint32_t)(at < 0 ? 0 : at);
 	return true;
 }
 
@@ -291,12 +341,16 @@ static void act_run(struct ui *u, const struct state *s, enum action a)
 		dialog_open(u, s, DIALOG_UNDO);
 		break;
 	default:
-		act_simple(u, s, COMMAND_ACK, 0);
+		acknowledge(u, s);
 	}
 }
 
 void ui_show(struct ui *u, enum view view)
 {
+	enum action a = (enum action)(ACTION_VIEW_OVERVIEW + (view - VIEW_OVERVIEW));
+
+	if (view != u->view)
+		ui_say(u, STYLE_FAINT, "%s", keymap_find(a)->help);
 	u->view = view;
 }
 
@@ -360,12 +414,17 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		u->still_us = u->now_us;
 		ui_say(u, STYLE_TEXT, "the picture is frozen, the training goes on");
 		break;
+	case ACTION_BRANCH:
+		if (u->branch.wanted)
+			branch_leave(u);
+		else
+			dialog_open(u, s, DIALOG_BRANCH);
+		break;
 	case ACTION_FOLLOW:
 		follow(u, s);
 		break;
-	case ACTION_WHY: /* stands below the ladder of the one that is followed */
-		if (!u->following)
-			follow(u, s);
+	case ACTION_WHY:
+		why(u, s);
 		break;
 	case ACTION_ZOOM_IN:
 		u->zoom += u->zoom < 6;
@@ -399,6 +458,9 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 	case ACTION_EXPORT:
 		u->want_export = true;
 		u->want_export_name[0] = '\0';
+		break;
+	case ACTION_COPY:
+		u->want_copy = true;
 		break;
 	case ACTION_QUIT:
 		quit(u, s);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/branch.h"
 #include "tui/command.h"
 #include "tui/ui.h"
 
@@ -100,6 +101,17 @@ static void skip(struct ui *u, const struct state *s, const char *word)
 		set_field(&u->dialog, 0, v - 1);
 		dialog_key(u, s, '+'); /* asks for the preview */
 	}
+}
+
+static void branch(struct ui *u, const struct state *s, const char *stages, const char *node)
+{
+	long skip, n = -1;
+
+	if (!stages)
+		ui_act(u, s, ACTION_BRANCH);
+	else if (number(u, stages, (long)s->run.n_stages - 1, &skip) &&
+		 (!node || number(u, node, (long)s->n_nodes - 1, &n)))
+		branch_ask(u, s, (uint32_t)skip, (int32_t)n);
 }
 
 static void arm(struct ui *u, const struct state *s, const char *word)
@@ -202,6 +214,8 @@ static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 		one_number(u, s, COMMAND_UNDO, one);
 	else if (strcmp(name, "arm") == 0)
 		arm(u, s, one);
+	else if (strcmp(name, "branch") == 0)
+		branch(u, s, one, n > 2 ? word[2] : NULL);
 	else if (strcmp(name, "follow") == 0)
 		follow(u, one);
 	else if (strcmp(name, "node") == 0)

@@ -1,40 +1,47 @@
-/* View 8: everything that was said, newest first, from where it is scrolled to. */
+/* View 8: everything that was said, newest first; what is chosen can be undone or copied. */
 #include <stdio.h>
-#include <string.h>
 
+#include "tui/notes.h"
+#include "tui/table.h"
 #include "tui/view.h"
+
+static void draw_note(struct screen *out, struct rect at, const struct msg_see_note *n,
+		      const struct ui *u, bool chosen)
+{
+	static const enum style styles[] = { STYLE_FAINT, STYLE_TEXT,    STYLE_STRONG,
+					     STYLE_TITLE, STYLE_WARNING, STYLE_ALERT };
+	enum style style = styles[n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG];
+	char clock[16];
+	int x = 1;
+
+	look_clock(n->wall_us, u->utc_offset_s, clock);
+	if (chosen)
+		screen_put(out, at.x, at.y, '>', STYLE_KEY);
+	x += screen_print(out, at.x + x, at.y, at.w - x, STYLE_FAINT, "%s it%-5llu ", clock,
+			  (unsigned long long)n->iteration);
+	x += screen_print(out, at.x + x, at.y, at.w - x, n->acknowledged ? STYLE_FAINT : style,
+			  "%-7s %c ", notes_kind(n), n->mark > ' ' ? n->mark : ' ');
+	screen_text(out, at.x + x, at.y, at.w - x,
+		    n->kind == NOTE_LOG ? STYLE_FAINT : STYLE_TEXT, n->text);
+	if (chosen)
+		screen_restyle(out, at, ~0u, STYLE_REVERSE);
+}
 
 void view_journal(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
-	static const char *const kinds[] = { "log    ", "event  ", "COMMAND",
-					     "predict", "WARNING", "ALERT  " };
-	static const enum style styles[] = { STYLE_FAINT, STYLE_TEXT,    STYLE_STRONG,
-					     STYLE_TITLE, STYLE_WARNING, STYLE_ALERT };
-	int top = u->scroll[VIEW_JOURNAL], row = 0, skipped = 0;
-	char title[96], clock[16];
+	const struct msg_see_note *list[STATE_NOTES];
+	size_t n = notes_list(s, u->filter, list), chosen = notes_place(list, n, u->note);
+	int rows = at.h - 1, first;
+	char title[96];
 
-	snprintf(title, sizeof(title), "Journal: %zu entries, %u alerts stand", s->n_notes,
+	if (rows < 1)
+		return;
+	snprintf(title, sizeof(title), "Journal: %zu entries, %u alerts stand", n,
 		 state_alerts(s));
-	screen_rule(out, at, title, at.w >= 70 ? "arrows scroll  / filters  u undoes" : NULL);
-	for (size_t i = s->n_notes; i > 0 && row + 1 < at.h; i--) {
-		const struct msg_see_note *n = &s->notes[i - 1];
-		int kind = n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG, x, y = at.y + 1 + row;
-
-		if (*u->filter && !strcasestr(n->text, u->filter) &&
-		    !strcasestr(kinds[kind], u->filter))
-			continue;
-		if (skipped++ < top)
-			continue;
-		look_clock(n->wall_us, u->utc_offset_s, clock);
-		x = screen_text(out, at.x, y, at.w, STYLE_FAINT, clock) + 1;
-		x += screen_print(out, at.x + x, y, at.w - x, STYLE_FAINT, "it%-5llu ",
-				  (unsigned long long)n->iteration);
-		x += screen_print(out, at.x + x, y, at.w - x,
-				  n->acknowledged ? STYLE_FAINT : styles[kind], "%s %c",
-				  kinds[kind], n->mark > ' ' ? n->mark : ' ') +
-		     1;
-		screen_text(out, at.x + x, y, at.w - x,
-			    kind == NOTE_LOG ? STYLE_FAINT : STYLE_TEXT, n->text);
-		row++;
-	}
+	screen_rule(out, at, title,
+		    at.w >= 76 ? "arrows choose  u undoes  y copies  / filters" : NULL);
+	first = table_first((int)n, rows, (int)chosen);
+	for (int i = 0; i < rows && (size_t)(first + i) < n; i++)
+		draw_note(out, (struct rect){ at.x, at.y + 1 + i, at.w, 1 }, list[first + i], u,
+			  (size_t)(first + i) == chosen);
 }

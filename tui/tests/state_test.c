@@ -11,6 +11,7 @@
 
 #include "tui/state.h"
 #include "tui/tests/golden.h"
+#include "tui/why.h"
 
 static struct msg_task_event event(uint8_t type, uint8_t kind, uint16_t node, uint32_t m,
 				   int64_t at)
@@ -214,6 +215,56 @@ static void the_next_iteration_begins_anew(void **unused)
 	state_free(s);
 }
 
+/* m1 waits at node 1 behind m0; node 2, of the same stage, is free. */
+static void why_it_waits(void **unused)
+{
+	struct state *s = two();
+	struct msg_task_event e[] = {
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 1000000),
+		event(WORK_ENDS, WORK_FORWARD, 0, 0, 1500000),
+		event(WORK_STARTS, WORK_FORWARD, 0, 1, 1500000),
+		event(WORK_ENDS, WORK_FORWARD, 0, 1, 2000000),
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 2000000),
+		event(WORK_WAITS, WORK_FORWARD, 1, 1, 2500000),
+	};
+	struct msg_link links[] = { { .from = 0, .to = 1, .planned_delay_s = 1 },
+				    { .from = 0, .to = 2, .measured_delay_s = 1.5f } };
+	struct msg m = { .type = MSG_SEE_LINKS, .u.see_links = { 2, links } };
+	const struct state_flight *f = state_flight(s, 1);
+	char text[160];
+	struct why w;
+
+	(void)unused;
+	for (int i = 0; i < 3; i++)
+		s->nodes[i].see.forward_s = 2;
+	tell(s, 1, e, 6);
+	why_make(&w, s, f, 3000000);
+	assert_true(w.waits && w.busy && w.choice && !w.full);
+	assert_int_equal(w.node, 1);
+	assert_int_equal(w.runs, 0);
+	assert_float_equal(w.waited_s, 0.5, 1e-6);
+	assert_float_equal(w.left_s, 1, 1e-6); /* of two seconds one is over */
+	assert_false(w.alternative);           /* nobody knows how far the others are */
+	m.sequence = s->sequence + 1;
+	assert_int_equal(state_apply(s, &m), 0);
+	why_make(&w, s, f, 3000000);
+	assert_true(w.alternative);
+	assert_int_equal(w.other, 2);
+	assert_float_equal(w.link_s, 0.5, 1e-6);
+	assert_float_equal(w.change_s, -1, 1e-6); /* half a second more way, 1.5 less wait */
+	why_say(&w, text);
+	assert_string_equal(text, "waits 0.5s at n01: it runs m00 F, ~1.0s more; by n02: link "
+				  "+0.5s, -1.0s in all");
+	s->nodes[2].see.state = NODE_DEAD;
+	why_make(&w, s, f, 3000000);
+	assert_false(w.alternative);
+	e[5].type = WORK_STARTS;
+	tell(s, 1, &e[5], 1);
+	why_make(&w, s, f, 3000000);
+	assert_false(w.waits);
+	state_free(s);
+}
+
 static void gaps(void **unused)
 {
 	struct state *s = two();
@@ -341,11 +392,17 @@ static void whole_run(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(positions),  cmocka_unit_test(late_events),
-	cmocka_unit_test(collisions), cmocka_unit_test(reruns),
-	cmocka_unit_test(rerouted),   cmocka_unit_test(the_next_iteration_begins_anew),
-	cmocka_unit_test(gaps),       cmocka_unit_test(dead_nodes),
-	cmocka_unit_test(histories),  cmocka_unit_test(candidates),
+	cmocka_unit_test(positions),
+	cmocka_unit_test(late_events),
+	cmocka_unit_test(collisions),
+	cmocka_unit_test(reruns),
+	cmocka_unit_test(rerouted),
+	cmocka_unit_test(why_it_waits),
+	cmocka_unit_test(the_next_iteration_begins_anew),
+	cmocka_unit_test(gaps),
+	cmocka_unit_test(dead_nodes),
+	cmocka_unit_test(histories),
+	cmocka_unit_test(candidates),
 	cmocka_unit_test(whole_run),
 };
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "tui/branch.h"
 #include "tui/tests/golden.h"
 #include "tui/view.h"
 
@@ -164,6 +165,137 @@ static void skip_ratio(void **unused)
 	state_free(s);
 }
 
+/* Any key that means more or less changes it; going back to what is asks nothing. */
+static void skip_arrows(void **unused)
+{
+	static const uint32_t more[] = { PRESS_ARROW_RIGHT, PRESS_ARROW_UP, '+' };
+	static const uint32_t less[] = { PRESS_ARROW_LEFT, PRESS_ARROW_DOWN, '-' };
+	struct state *s = running();
+	struct ui u;
+
+	(void)unused;
+	for (int i = 0; i < 3; i++) {
+		golden_ui(&u, s, 1700000);
+		keys(&u, s, "s");
+		assert_int_equal(u.n_outbox, 0);
+		ui_key(&u, s, more[i]);
+		assert_int_equal(u.dialog.fields[0].value, 3);
+		assert_int_equal(u.n_outbox, 1);
+		ui_key(&u, s, less[i]);
+		assert_int_equal(u.dialog.fields[0].value, 2);
+	}
+	state_free(s);
+}
+
+static void answer_branch(struct ui *u, const struct state *s, const char *name, float took)
+{
+	struct msg_task_event e[] = { { .type = WORK_STARTS, .node = 3, .at_us = 5 },
+				      { .type = WORK_ENDS, .node = 3, .at_us = 9 } };
+	struct msg m = { .type = MSG_SEE_PLAN };
+
+	m.u.see_plan = (struct msg_see_plan){
+		.candidate = 1, .n_stages = 6, .iteration_s = took, .n_planned = 2, .planned = e
+	};
+	snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "%s", name);
+	ui_heard(u, s, &m);
+}
+
+/* A what-if is asked for without a lease, even by who may only watch, over the past too; only
+ * its own answer is taken; one key leads back. */
+static void branching(void **unused)
+{
+	struct state *s = running();
+	struct msg m = { .type = MSG_SEE_REPLY };
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	u.readonly = true;
+	u.view = VIEW_LINKS;
+	keys(&u, s, "B");
+	ui_key(&u, s, PRESS_ARROW_RIGHT);
+	ui_key(&u, s, PRESS_TAB);
+	keys(&u, s, "9");
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.n_outbox, 1);
+	assert_int_equal(u.outbox[0].verb, COMMAND_COMPARE);
+	assert_int_equal(u.outbox[0].value, 3);
+	assert_int_equal(u.outbox[0].node, 9);
+	assert_string_equal(u.outbox[0].text, "branch");
+	assert_int_equal(u.view, VIEW_TIMELINE);
+	answer_branch(&u, s, "branch 3/6", 20);
+	assert_null(branch_plan(&u));
+	answer_branch(&u, s, "branch 3/6 -n09", 30);
+	assert_non_null(branch_plan(&u));
+	assert_int_equal(branch_plan(&u)->n_tasks, 1);
+	keys(&u, s, "B");
+	assert_null(branch_plan(&u));
+	assert_int_equal(u.view, VIEW_LINKS);
+
+	u.behind_us = 5000000;
+	s->nodes[4].see.state = NODE_DEAD;
+	ui_command(&u, s, "branch 1");
+	assert_int_equal(u.n_outbox, 2);
+	assert_string_equal(u.outbox[1].text, "branch 4");
+	m.u.see_reply = (struct msg_see_reply){ .command = u.outbox[1].id, .status = -EINVAL };
+	snprintf(m.u.see_reply.text, sizeof(m.u.see_reply.text), "stage 2 has nobody");
+	ui_heard(&u, s, &m);
+	assert_string_equal(u.branch.refused, "stage 2 has nobody");
+	ui_key(&u, s, PRESS_ESCAPE);
+	assert_false(u.branch.wanted);
+	s->nodes[4].see.state = NODE_LIVE;
+	ui_command(&u, s, "branch 1");
+	assert_string_equal(u.outbox[2].text, "branch -");
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		s->nodes[i].see.state = NODE_DEAD;
+	for (uint32_t i = s->n_nodes; i < 60; i++)
+		s->nodes[i].known = true;
+	s->n_nodes = 60;
+	ui_command(&u, s, "branch 1");
+	assert_int_equal(u.n_outbox, 3); /* does not fit a command */
+	ui_fini(&u);
+	state_free(s);
+}
+
+/* What is chosen in the journal stays chosen while more is said, and is what `u` undoes. */
+static void journal(void **unused)
+{
+	struct state *s = running();
+	struct msg m = { .type = MSG_SEE_NOTE };
+	struct msg_see_note *n = &m.u.see_note;
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	for (uint64_t id = 1001; id <= 1004; id++) {
+		*n = (struct msg_see_note){ .id = id, .kind = NOTE_EVENT };
+		if (id == 1002)
+			n->kind = NOTE_COMMAND, n->command = 7;
+		snprintf(n->text, sizeof(n->text), "note %d", (int)id);
+		assert_int_equal(state_apply(s, &m), 0);
+	}
+	keys(&u, s, "8jj");
+	assert_int_equal(u.note, 1002);
+	n->id = 1005;
+	assert_int_equal(state_apply(s, &m), 0);
+	keys(&u, s, "u");
+	assert_int_equal(u.dialog.kind, DIALOG_UNDO);
+	assert_int_equal(u.outbox[0].value, 7);
+	assert_string_equal(u.dialog.undo_text, "note 1002");
+	ui_key(&u, s, PRESS_ESCAPE);
+	keys(&u, s, "ku");
+	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* an event */
+	keys(&u, s, "1u");
+	assert_int_equal(u.outbox[1].value, 0); /* elsewhere: the last command */
+	ui_key(&u, s, PRESS_ESCAPE);
+	keys(&u, s, "8g");
+	assert_int_equal(u.note, 0);
+	snprintf(u.filter, sizeof(u.filter), "command");
+	keys(&u, s, "j");
+	assert_int_not_equal(u.note, 1004); /* only what matches */
+	state_free(s);
+}
+
 /* A kill needs the node's number; the wrong one does nothing. */
 static void kill_needs_typing(void **unused)
 {
@@ -172,10 +304,13 @@ static void kill_needs_typing(void **unused)
 
 	(void)unused;
 	golden_ui(&u, s, 1700000);
-	ui_command(&u, s, "inject kill 12 90s");
-	assert_int_equal(u.dialog.kind, DIALOG_INJECT);
+	ui_command(&u, s, "inject hang 12 90s");
 	assert_int_equal(u.dialog.fields[1].value, 90);
-	ui_key(&u, s, PRESS_TAB); /* Inject */
+	ui_key(&u, s, PRESS_ESCAPE);
+	ui_command(&u, s, "inject kill 12");
+	assert_int_equal(u.dialog.kind, DIALOG_INJECT);
+	assert_int_equal(u.dialog.n_fields, 1); /* a kill does not end */
+	ui_key(&u, s, PRESS_TAB);               /* Inject */
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.n_outbox, 0);
 	keys(&u, s, "13");
@@ -192,7 +327,7 @@ static void kill_needs_typing(void **unused)
 	assert_int_equal(u.waiting.verb, COMMAND_INJECT);
 	assert_int_equal(u.waiting.fault, FAULT_KILL);
 	assert_int_equal(u.waiting.node, 12);
-	assert_int_equal(u.waiting.ttl_ms, 90000);
+
 	state_free(s);
 }
 
@@ -320,6 +455,9 @@ static void fuzz(void **unused)
 					1 + (int)rng_below(&r, rng_below(&r, 2) ? 300 : 40),
 					1 + (int)rng_below(&r, rng_below(&r, 2) ? 90 : 12)),
 				0);
+		if (u.branch.wanted && rng_below(&r, 8) == 0)
+			answer_branch(&u, s, u.branch.name, (float)rng_below(&r, 100));
+		u.behind_us = rng_below(&r, 4) ? 0 : rng_below(&r, 1u << 31);
 		u.n_outbox = 0;
 		u.want_quit = false;
 		u.graph = (enum graph)rng_below(&r, 3);
@@ -329,6 +467,7 @@ static void fuzz(void **unused)
 		view_draw(screen, s, &u);
 	}
 	screen_free(screen);
+	ui_fini(&u);
 	state_free(s);
 }
 
@@ -337,6 +476,9 @@ static const struct CMUnitTest all[] = {
 	cmocka_unit_test(lease_refused),
 	cmocka_unit_test(cancel_is_first),
 	cmocka_unit_test(skip_ratio),
+	cmocka_unit_test(skip_arrows),
+	cmocka_unit_test(branching),
+	cmocka_unit_test(journal),
 	cmocka_unit_test(kill_needs_typing),
 	cmocka_unit_test(last_copy),
 	cmocka_unit_test(typing),

@@ -36,56 +36,61 @@ static void overview(void **unused)
 	state_free(s);
 }
 
-/* Answers to what the Compare view asks: the plan in force, stretched. */
+/* The plan in force, stretched, as an answer of that name. */
+static void answer(struct state *s, struct ui *u, uint32_t k, const char *name)
+{
+	uint32_t visits[6] = { 30, 30 - 5 * k, 30 - 5 * k, 30 - 5 * k, 30 - 5 * k, 29 - 5 * k };
+	struct msg m = { .type = MSG_SEE_PLAN, .sequence = s->sequence + 1 };
+	struct msg_task_event events[512];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_nodes; i++) {
+		for (uint32_t t = s->plan.first[i]; t < s->plan.first[i + 1] && n + 2 < 512;
+		     t++) {
+			struct msg_task_event e = { .type = WORK_STARTS,
+						    .kind = s->plan.tasks[t].kind,
+						    .node = (uint16_t)i,
+						    .at_us =
+							    s->plan.tasks[t].start_us * 3 / 2 };
+
+			events[n++] = e;
+			e.type = WORK_ENDS;
+			e.at_us = s->plan.tasks[t].end_us * 3 / 2;
+			events[n++] = e;
+		}
+	}
+	m.u.see_plan = (struct msg_see_plan){ .epoch = s->plan.see.epoch,
+					      .candidate = 1,
+					      .n_stages = 6,
+					      .iteration_s = 60 - 9 * (float)k,
+					      .wait_s = 4 - (float)k,
+					      .collisions = 40 - k,
+					      .idle_fraction = 0.3f,
+					      .elapsed_s = 0.9f,
+					      .n_visits = 6,
+					      .visits = visits,
+					      .n_planned = n,
+					      .planned = events };
+	snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "%s", name);
+	assert_int_equal(state_apply(s, &m), 0);
+	ui_heard(u, s, &m);
+}
+
+/* Answers to what the Compare view asks. */
 static void compare_with(struct state *s, struct ui *u)
 {
 	static const char *const names[] = { "best 0/6", "best 1/6", "best 2/6",
 					     "best 3/6", "best 4/6", "dtfm 0/6" };
-	struct msg_task_event events[512];
 
 	u->n_candidates = 6;
 	u->candidates_epoch = s->plan.see.epoch;
 	u->compare = 1;
 	for (uint32_t k = 0; k < 6; k++) {
-		uint32_t visits[6] = { 30,         30 - 5 * k, 30 - 5 * k,
-				       30 - 5 * k, 30 - 5 * k, 29 - 5 * k },
-			 n = 0;
-		struct msg m = { .type = MSG_SEE_PLAN, .sequence = s->sequence + 1 };
-
 		snprintf(u->candidates[k].name, sizeof(u->candidates[k].name), "%s", names[k]);
 		u->candidates[k].id = 100 + k;
 		u->candidates[k].asked = k == 4 ? 2 : 1;
-		if (k == 4)
-			continue;
-		for (uint32_t i = 0; i < s->n_nodes; i++) {
-			for (uint32_t t = s->plan.first[i];
-			     t < s->plan.first[i + 1] && n + 2 < 512; t++) {
-				struct msg_task_event e = { .type = WORK_STARTS,
-							    .kind = s->plan.tasks[t].kind,
-							    .node = (uint16_t)i,
-							    .at_us = s->plan.tasks[t].start_us *
-								     3 / 2 };
-
-				events[n++] = e;
-				e.type = WORK_ENDS;
-				e.at_us = s->plan.tasks[t].end_us * 3 / 2;
-				events[n++] = e;
-			}
-		}
-		m.u.see_plan = (struct msg_see_plan){ .epoch = s->plan.see.epoch,
-						      .candidate = 1,
-						      .n_stages = 6,
-						      .iteration_s = 60 - 9 * (float)k,
-						      .wait_s = 4 - (float)k,
-						      .collisions = 40 - k,
-						      .idle_fraction = 0.3f,
-						      .elapsed_s = 0.9f,
-						      .n_visits = 6,
-						      .visits = visits,
-						      .n_planned = n,
-						      .planned = events };
-		snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "%s", names[k]);
-		assert_int_equal(state_apply(s, &m), 0);
+		if (k != 4)
+			answer(s, u, k, names[k]);
 	}
 }
 
@@ -112,6 +117,29 @@ static void other_views(void **unused)
 		for (int i = 0; i < SIZES; i++)
 			golden_check(s, &u, names[v], sizes[i][0], sizes[i][1]);
 	}
+	state_free(s);
+}
+
+/* The iteration as it went, and under it as it would have been planned. */
+static void what_if(void **unused)
+{
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	(void)unused;
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	golden_ui(&u, s, 1700000);
+	ui_key(&u, s, 'B');
+	ui_key(&u, s, PRESS_ARROW_RIGHT);
+	golden_check(s, &u, "dialog-branch", 80, 24);
+	ui_key(&u, s, PRESS_ENTER);
+	golden_check(s, &u, "branch-asked", 80, 24);
+	answer(s, &u, 3, "branch 3/6");
+	for (int i = 0; i < SIZES; i++)
+		golden_check(s, &u, "branch", sizes[i][0], sizes[i][1]);
+	ui_fini(&u);
 	state_free(s);
 }
 
@@ -143,8 +171,8 @@ static void many_nodes(void **unused)
 /* What lies above a view, and what is said when things are not well. */
 static void overlays(void **unused)
 {
-	static const char *const dialogs[] = { "dialog-skip", "dialog-fail", "dialog-kill",
-					       "dialog-quit" };
+	static const char *const dialogs[] = { "dialog-skip", "dialog-fail",  "dialog-kill",
+					       "dialog-quit", "dialog-fault", "dialog-undo" };
 	struct stream_options o;
 	struct state *s;
 	struct ui u;
@@ -157,7 +185,7 @@ static void overlays(void **unused)
 	s->faults[0] = (struct msg_see_fault){
 		31, FAULT_SLOW_LINK, 1, 6, 12, 4, s->status.now_us + 41000000
 	};
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < 6; k++) {
 		golden_ui(&u, s, 1700000);
 		u.selected = 9;
 		if (k == 0)
@@ -165,9 +193,9 @@ static void overlays(void **unused)
 		else if (k == 1)
 			ui_key(&u, s, 'F');
 		else if (k == 2)
-			ui_command(&u, s, "inject kill 9 90s");
+			ui_command(&u, s, "inject kill 9");
 		else
-			ui_key(&u, s, 'q');
+			ui_key(&u, s, (uint32_t) "   qIu"[k]);
 		if (k == 0)
 			ui_key(&u, s, '+');
 		m.u.see_preview = (struct msg_see_preview){ .command = u.dialog.preview_id,
@@ -201,6 +229,7 @@ static void overlays(void **unused)
 	ui_key(&u, s, PRESS_ESCAPE);
 	ui_key(&u, s, 'f');
 	golden_check(s, &u, "follow", 80, 24);
+	golden_check(s, &u, "follow", 120, 36);
 	golden_check(s, &u, "follow", 160, 48);
 	golden_check(s, &u, "tiny", 60, 12);
 	golden_check(s, &u, "tiny", 20, 5);
@@ -349,10 +378,10 @@ static void recorded(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(overview),        cmocka_unit_test(other_views),
-	cmocka_unit_test(many_nodes),      cmocka_unit_test(overlays),
-	cmocka_unit_test(recorded),        cmocka_unit_test(history),
-	cmocka_unit_test(bounded_history),
+	cmocka_unit_test(overview),   cmocka_unit_test(other_views),
+	cmocka_unit_test(many_nodes), cmocka_unit_test(overlays),
+	cmocka_unit_test(what_if),    cmocka_unit_test(recorded),
+	cmocka_unit_test(history),    cmocka_unit_test(bounded_history),
 };
 
 int main(void)
