@@ -16,8 +16,11 @@
 #include "schedule/cluster.h"
 #include "schedule/plan.h"
 
-/* plan_search returns this when no plan can exist; err says why. */
+/* plan_search returns one of these when there is no plan: none can exist; or none was found, and
+ * the cluster is too large, or its assignment too free, to be sure. err says why, and the nearest
+ * skip ratio with which there is a plan. */
 #define PLAN_INFEASIBLE 1
+#define PLAN_NOT_FOUND 2
 
 enum plan_algorithm {
 	PLAN_BEST,      /* everything optimised together */
@@ -62,7 +65,7 @@ struct plan_request {
 /* best, given assignment, one thread, seed 1, and no limit, clock or callback. */
 void plan_request_init(struct plan_request *q);
 
-/* 0 and a plan (plan_free); PLAN_INFEASIBLE; -EINVAL: the request does not fit the cluster;
+/* 0 and a plan (plan_free); PLAN_INFEASIBLE, PLAN_NOT_FOUND; -EINVAL: the request does not fit the cluster;
  * -ECANCELED: cancelled before there was a plan; -ENOMEM. */
 int plan_search(const struct cluster *c, const struct plan_request *q, struct plan **out,
 		struct error *err);
