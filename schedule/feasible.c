@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_WORK 40000000L /* hops looked at */
-#define MOST_WAYS 60000     /* sets of stages, over all data nodes */
-#define MOST_STATES 100000  /* failures remembered */
+#define MOST_WORK 40000000L     /* hops looked at */
+#define MOST_WAYS 60000         /* sets of stages, over all data nodes */
+#define MOST_STATES 100000      /* failures remembered */
 #define MOST_MICROBATCHES 10000 /* the choice is as deep */
-#define EXCHANGE_COST 1e12  /* seconds: an exchange is a last resort */
+#define EXCHANGE_COST 1e12      /* seconds: an exchange is a last resort */
 
 /* A set of stages that a data node can send a microbatch through. */
 struct way {
 	uint64_t stages; /* one bit each */
 	double cost;
-	int path;        /* offset into paths */
+	int path; /* offset into paths */
 };
 
 struct feasible {
@@ -26,18 +26,19 @@ struct feasible {
 	int *first_way; /* (sizes[0] + 1) by place in stage 0 */
 	int *paths;     /* (n_ways, length) */
 	long work_left;
-	/* The walk from one data node: cheapest cost of being at each node of the layer's stage. */
+	/* The walk from one data node: cheapest cost of being at each node of the layer's
+	 * stage. */
 	int place, data_node;
-	double *cost;   /* (length, n_nodes) */
-	int32_t *from;  /* (length, n_nodes) */
+	double *cost;  /* (length, n_nodes) */
+	int32_t *from; /* (length, n_nodes) */
 	int stage[PLAN_MOST_PATH];
 	/* The choice of sets. */
-	int *visits;    /* (n_stages) so far */
-	int *can, *must; /* (n_mb + 1, n_stages) of the microbatches from i on: those that may visit a
-			  * stage, those that have to */
-	int *choice;    /* (n_mb) */
-	uint16_t *keys; /* (MOST_STATES, n_stages) i and the visits */
-	int32_t *table; /* (TABLE) into keys; -1: empty */
+	int *visits;     /* (n_stages) so far */
+	int *can, *must; /* (n_mb + 1, n_stages) of the microbatches from i on: those that may
+			  * visit a stage, those that have to */
+	int *choice;     /* (n_mb) */
+	uint16_t *keys;  /* (MOST_STATES, n_stages) i and the visits */
+	int32_t *table;  /* (TABLE) into keys; -1: empty */
 	int n_keys;
 };
 
@@ -56,7 +57,8 @@ static int feasible_init(struct feasible *f, struct solution *s, const struct pr
 	f->must = calloc(mb * stages, sizeof(*f->must));
 	f->choice = calloc(mb, sizeof(*f->choice));
 	return f->first_way && f->cost && f->from && f->visits && f->can && f->must && f->choice
-		       ? 0 : -ENOMEM;
+		       ? 0
+		       : -ENOMEM;
 }
 
 static void feasible_fini(struct feasible *f)
@@ -188,8 +190,9 @@ static int walk(struct feasible *f, int h, int top)
 	for (int stage = top + 1; rc == 0 && stage <= p->n_stages - (p->length - h); stage++) {
 		if (reach_layer(f, h, stage, 0))
 			rc = walk(f, h + 1, stage);
-		if (rc == 0 && !p->q->ascending && h + 1 < p->length && stage + 1 < p->n_stages &&
-		    reach_layer(f, h, stage + 1, EXCHANGE_COST) && reach_layer(f, h + 1, stage, 0))
+		if (rc == 0 && !p->q->ascending && h + 1 < p->length &&
+		    stage + 1 < p->n_stages && reach_layer(f, h, stage + 1, EXCHANGE_COST) &&
+		    reach_layer(f, h + 1, stage, 0))
 			rc = walk(f, h + 2, stage + 1);
 	}
 	return rc;
@@ -211,11 +214,12 @@ static int find_ways(struct feasible *f, struct error *err)
 		if (p->c->nodes[f->data_node].memory > 0)
 			rc = walk(f, 1, 0);
 		if (rc == 0 && f->n_ways == f->first_way[place])
-			return error_set(err, PLAN_INFEASIBLE,
-					 p->c->nodes[f->data_node].memory > 0
-						 ? "data node %d has no way through %d stages and back"
-						 : "data node %d has no memory: 1 slot short",
-					 f->data_node, p->length - 1);
+			return error_set(
+				err, PLAN_INFEASIBLE,
+				p->c->nodes[f->data_node].memory > 0
+					? "data node %d has no way through %d stages and back"
+					: "data node %d has no memory: 1 slot short",
+				f->data_node, p->length - 1);
 	}
 	f->first_way[p->sizes[0]] = f->n_ways;
 	return rc;
@@ -251,11 +255,13 @@ static int check_stages(const struct feasible *f, struct error *err)
 	for (int s = 1; s < p->n_stages; s++) {
 		if (f->can[s] < p->low[s])
 			return error_set(err, PLAN_INFEASIBLE,
-					 "stage %d: exposure asks for %d visits, links and memory allow %d: %d short",
+					 "stage %d: exposure asks for %d visits, links and "
+					 "memory allow %d: %d short",
 					 s, p->low[s], f->can[s], p->low[s] - f->can[s]);
 		if (f->must[s] > p->high[s])
 			return error_set(err, PLAN_INFEASIBLE,
-					 "stage %d: %d microbatches have no way around it, exposure allows %d visits",
+					 "stage %d: %d microbatches have no way around it, "
+					 "exposure allows %d visits",
 					 s, f->must[s], p->high[s]);
 	}
 	return 0;
@@ -381,7 +387,9 @@ static int choose(struct feasible *f, struct error *err)
 	memset(f->table, 0xff, (size_t)TABLE * sizeof(*f->table));
 	rc = choose_sets(f, 0);
 	if (rc == PLAN_INFEASIBLE)
-		error_set(err, rc, "the links allow no paths that visit every stage equally often (CC3)");
+		error_set(
+			err, rc,
+			"the links allow no paths that visit every stage equally often (CC3)");
 	for (int i = 0; rc == 0 && i < p->n_mb; i++)
 		memcpy(f->s->path + (size_t)i * (size_t)p->length,
 		       f->paths + f->ways[f->choice[i]].path, (size_t)p->length * sizeof(int));
@@ -405,6 +413,8 @@ int feasible_paths(struct solution *s, const struct problem *p, struct error *er
 	if (rc == -ENOMEM)
 		error_set(err, rc, "out of memory");
 	else if (rc == PLAN_NOT_FOUND)
-		error_set(err, rc, "no legal paths found, and too many nodes to be sure that there are none");
+		error_set(err, rc,
+			  "no legal paths found, and too many nodes to be sure that there are "
+			  "none");
 	return rc;
 }

@@ -285,8 +285,9 @@ static int search_and_write(const struct cluster *c, struct plan_options *o)
 	rc = plan_search(c, q, &plan, &err);
 	if (progress)
 		fputc('\n', stderr);
-	if (rc == PLAN_INFEASIBLE) {
-		fprintf(stderr, "skippipe: infeasible: %s\n", err.text);
+	if (rc == PLAN_INFEASIBLE || rc == PLAN_NOT_FOUND) {
+		fprintf(stderr, "skippipe: %s: %s\n",
+			rc == PLAN_INFEASIBLE ? "infeasible" : "no plan found", err.text);
 		return BROKEN;
 	}
 	if (rc != 0)

@@ -106,17 +106,24 @@ static int size_stages(struct problem *p, struct error *err)
 	shrink_stages(p, stage_of);
 	free(stage_of);
 	for (int s = 0; s < p->n_stages; s++) {
-		int slots = 0;
-
 		if (p->sizes[s] < 1)
 			return error_set(err, PLAN_INFEASIBLE, "stage %d has no node left", s);
-		for (int i = 0; i < p->n_nodes; i++) {
-			bool here = !p->movable[i] && p->c->nodes[i].stage == s;
+	}
+	return 0;
+}
 
-			if (!p->out[i] && (here || p->movable[i]))
-				slots += p->c->nodes[i].memory;
+/* A stage that must be visited must be able to hold something. */
+static int check_memory(const struct problem *p, struct error *err)
+{
+	for (int s = 0; s < p->n_stages; s++) {
+		long slots = 0;
+
+		for (int i = 0; i < p->n_nodes; i++) {
+			bool here = p->movable[i] || p->c->nodes[i].stage == s;
+
+			slots += !p->out[i] && here ? p->c->nodes[i].memory : 0;
 		}
-		if (slots == 0)
+		if (slots == 0 && (s == 0 || p->low[s] > 0))
 			return error_set(err, PLAN_INFEASIBLE,
 					 "stage %d has no memory for even one microbatch: 1 slot short", s);
 	}
@@ -191,10 +198,13 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 		p->n_movable += p->movable[i];
 	}
 	p->weigh_sync = p->n_movable > 0 && c->sync_pair_s;
-	fill_matrices(p);
 	rc = size_stages(p, err);
 	if (rc == 0)
 		rc = deal_microbatches(p, err);
+	if (rc == 0)
+		rc = check_memory(p, err);
+	if (rc == 0)
+		fill_matrices(p);
 	if (rc == 0)
 		return 0;
 fini_problem:

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +12,13 @@
 #include "schedule/conflict_search.h"
 #include "schedule/construct.h"
 #include "schedule/engine.h"
+#include "schedule/feasible.h"
 #include "schedule/problem.h"
 #include "schedule/progress.h"
 #include "schedule/straight.h"
 
 #define CONSTRUCT_ATTEMPTS 40
+#define DEALS 20 /* assignments tried */
 
 static const char *const names[] = { "best", "cbs", "no-tc2", "dtfm", "dtfm-skip" };
 
@@ -29,14 +32,22 @@ void plan_request_init(struct plan_request *q)
 	*q = (struct plan_request){ .algorithm = PLAN_BEST, .seed = 1, .threads = 1 };
 }
 
+/* The greedy construction first; where links are missing it may fail, and then it is found out
+ * whether there are legal paths at all. */
 static int build(struct solution *s, const struct problem *p, bool repair, struct error *err)
 {
 	struct rng rng;
 	int rc = PLAN_INFEASIBLE;
 
 	rng_init_stream(&rng, p->q->seed, 0);
-	for (int attempt = 0; attempt < CONSTRUCT_ATTEMPTS && rc == PLAN_INFEASIBLE; attempt++)
-		rc = construct_paths(s, p, attempt, repair && attempt < 2, &rng, err);
+	for (int attempt = 0; attempt < 2 && rc == PLAN_INFEASIBLE; attempt++)
+		rc = construct_paths(s, p, attempt, repair, &rng, err);
+	if (rc == PLAN_INFEASIBLE)
+		rc = feasible_paths(s, p, err);
+	for (int attempt = 2; attempt < CONSTRUCT_ATTEMPTS && rc == PLAN_NOT_FOUND; attempt++) {
+		if (construct_paths(s, p, attempt, false, &rng, NULL) == 0)
+			rc = 0;
+	}
 	return rc;
 }
 
@@ -76,13 +87,39 @@ static int mend(struct solution *s, const struct problem *p, struct error *err)
 	return rc;
 }
 
+/* Deals the nodes without a fixed stage anew, at random. */
+static void deal_again(struct solution *s, const struct problem *p, struct rng *rng)
+{
+	for (int i = p->n_nodes - 1; i > 0; i--) {
+		int j = (int)rng_below(rng, (uint32_t)i + 1), was = s->stage_of[i];
+
+		while (j >= 0 && !p->movable[j])
+			j--;
+		if (!p->movable[i] || j < 0)
+			continue;
+		s->stage_of[i] = s->stage_of[j];
+		s->stage_of[j] = was;
+	}
+	solution_index(s, p);
+}
+
 static int first_solution(struct solution *s, const struct problem *p, struct error *err)
 {
+	struct rng rng;
 	int rc = construct_assignment(s, p, err);
 
 	if (rc != 0)
 		return rc;
-	return p->q->from ? mend(s, p, err) : build(s, p, false, err);
+	rc = p->q->from ? mend(s, p, err) : build(s, p, false, err);
+	rng_init_stream(&rng, p->q->seed, 4);
+	for (int deal = 1; rc > 0 && p->n_movable > 0 && deal < DEALS; deal++) {
+		deal_again(s, p, &rng);
+		rc = build(s, p, false, err);
+	}
+	if (rc > 0 && p->n_movable > 0) /* other assignments there may be */
+		return error_prefix(err, PLAN_NOT_FOUND,
+				    "of %d assignments none will do, the last", DEALS);
+	return rc;
 }
 
 /* The bound belongs to an assignment. Where that is given, it grows while the search goes on, and
@@ -128,8 +165,10 @@ static int improve(struct progress *g, const struct solution *first, struct erro
 	struct anneal a;
 	int rc = anneal_init(&a, g->p, first, g->p->q->seed, 1);
 
-	if (rc != 0)
-		return error_set(err, rc, rc == -ENOMEM ? "out of memory" : "standstill");
+	if (rc == -ENOMEM)
+		return error_set(err, rc, "out of memory");
+	if (rc != 0) /* only exchanged stages can, and only those were found */
+		return error_set(err, PLAN_NOT_FOUND, "the paths found come to a standstill");
 	g->evaluations += a.evaluations;
 	rc = progress_note(g, &a.best, a.best_iteration_s, err);
 	if (rc == 0 && given) {
@@ -180,6 +219,8 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 		rc = error_set(err, -ENOMEM, "out of memory");
 	if (rc == 0)
 		rc = baseline_paths(g, s, err);
+	if (rc == PLAN_INFEASIBLE)
+		rc = feasible_paths(s, p, err);
 	if (rc == 0 && (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2)) {
 		rc = conflict_search(s, p, algorithm == PLAN_CBS, g, err);
 	} else if (rc == 0) {
@@ -207,27 +248,20 @@ static int search_best(struct progress *g, struct solution *s, struct error *err
 	return rc == 0 ? improve(g, s, err) : rc;
 }
 
-int plan_search(const struct cluster *c, const struct plan_request *request, struct plan **out,
-		struct error *err)
+static int search_once(const struct cluster *c, const struct plan_request *q, int64_t start_us,
+		       struct plan **out, struct error *err)
 {
-	struct plan_request q = *request;
-	int64_t start_us = q.clock_us ? q.clock_us(q.clock_arg) : 0;
 	struct solution s = { 0 };
 	struct progress g;
 	struct problem p;
-	int rc;
+	int rc = problem_init(&p, c, q, err);
 
-	if (q.algorithm == PLAN_DTFM)
-		q.path_length = c->n_stages;
-	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
-		q.budget_s = 1;
-	rc = problem_init(&p, c, &q, err);
 	if (rc != 0)
 		return rc;
 	progress_init(&g, &p, start_us);
 	if (solution_init(&s, &p) != 0)
 		rc = error_set(err, -ENOMEM, "out of memory");
-	else if (q.algorithm == PLAN_BEST)
+	else if (q->algorithm == PLAN_BEST)
 		rc = search_best(&g, &s, err);
 	else
 		rc = baseline(&g, &s, err);
@@ -236,5 +270,63 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 	solution_fini(&s);
 	progress_fini(&g);
 	problem_fini(&p);
+	return rc;
+}
+
+static bool has_plan(const struct cluster *c, const struct plan_request *q, int length)
+{
+	struct plan_request once = *q;
+	struct plan *plan = NULL;
+	int rc;
+
+	once.algorithm = PLAN_BEST;
+	once.path_length = length;
+	once.evaluations = 1;
+	once.on_improvement = NULL;
+	rc = search_once(c, &once, 0, &plan, NULL);
+	plan_free(plan);
+	return rc == 0;
+}
+
+/* There is no plan: is there one with more stages skipped, or fewer? The nearest number first.
+ * Time and cancellation are heeded between one and the next. */
+static void suggest_skip(const struct cluster *c, const struct plan_request *q,
+			 int64_t start_us, struct error *err)
+{
+	int length = q->path_length ? q->path_length : plan_default_path_length(c->n_stages);
+	char why[sizeof(err->text)];
+
+	for (int by = 1; err && by < c->n_stages; by++) {
+		for (int sign = 1; sign >= -1; sign -= 2) {
+			int near = length + sign * by;
+			bool late = q->budget_s > 0 && (double)(q->clock_us(q->clock_arg) -
+								start_us) >= q->budget_s * 1e6;
+
+			if (late || (q->cancel && atomic_load((atomic_bool *)q->cancel)))
+				return;
+			if (near < 1 || near > c->n_stages || !has_plan(c, q, near))
+				continue;
+			snprintf(why, sizeof(why), "%s", err->text);
+			error_set(err, 0, "%s; a skip of %d/%d would do", why,
+				  c->n_stages - near, c->n_stages);
+			return;
+		}
+	}
+}
+
+int plan_search(const struct cluster *c, const struct plan_request *request, struct plan **out,
+		struct error *err)
+{
+	struct plan_request q = *request;
+	int64_t start_us = q.clock_us ? q.clock_us(q.clock_arg) : 0;
+	int rc;
+
+	if (q.algorithm == PLAN_DTFM)
+		q.path_length = c->n_stages;
+	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
+		q.budget_s = 1;
+	rc = search_once(c, &q, start_us, out, err);
+	if (rc > 0 && q.algorithm != PLAN_DTFM)
+		suggest_skip(c, &q, start_us, err);
 	return rc;
 }

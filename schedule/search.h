@@ -16,9 +16,9 @@
 #include "schedule/cluster.h"
 #include "schedule/plan.h"
 
-/* plan_search returns one of these when there is no plan: none can exist; or none was found, and
- * the cluster is too large, or its assignment too free, to be sure. err says why, and the nearest
- * skip ratio with which there is a plan. */
+/* plan_search returns one of these when there is no plan: none can exist; or none was found,
+ * and the cluster is too large, or its assignment too free, to be sure. err says why, and the
+ * nearest skip ratio with which there is a plan. */
 #define PLAN_INFEASIBLE 1
 #define PLAN_NOT_FOUND 2
 
@@ -65,8 +65,8 @@ struct plan_request {
 /* best, given assignment, one thread, seed 1, and no limit, clock or callback. */
 void plan_request_init(struct plan_request *q);
 
-/* 0 and a plan (plan_free); PLAN_INFEASIBLE, PLAN_NOT_FOUND; -EINVAL: the request does not fit the cluster;
- * -ECANCELED: cancelled before there was a plan; -ENOMEM. */
+/* 0 and a plan (plan_free); PLAN_INFEASIBLE, PLAN_NOT_FOUND; -EINVAL: the request does not fit
+ * the cluster; -ECANCELED: cancelled before there was a plan; -ENOMEM. */
 int plan_search(const struct cluster *c, const struct plan_request *q, struct plan **out,
 		struct error *err);
 

@@ -1,0 +1,147 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schedule/check.h"
+#include "schedule/feasible.h"
+#include "schedule/search.h"
+#include "schedule/simulate.h"
+#include "schedule/tests/fixture.h"
+#include "schedule/tests/oracle.h"
+
+/* At most 5 stages, 15 microbatches: what the oracle can count. */
+static struct cluster *sparse_cluster(struct rng *r)
+{
+	struct fixture_shape shape = { .most_stages = 5,
+				       .most_replicas = 3,
+				       .most_microbatches = 5,
+				       .most_memory = 2,
+				       .absent = 0.5 * rng_uniform(r) };
+	struct cluster *c = fixture_random_cluster(r, &shape);
+
+	for (int i = 0; i < c->n_nodes; i++)
+		c->nodes[i].memory -= rng_below(r, 8) == 0;
+	for (int i = 0; i < c->n_nodes; i++)
+		c->nodes[i].memory += c->nodes[i].memory < 0;
+	return c;
+}
+
+static void assert_legal(const struct cluster *c, const struct plan *plan)
+{
+	struct check_report report;
+
+	assert_int_equal(check_plan(c, plan, NULL, NULL, &report), 0);
+	if (report.n_breaches > 0)
+		fail_msg("%s", report.breaches[0]);
+	check_report_fini(&report);
+}
+
+/* Paths are found exactly where they exist, and what is found is legal. */
+static void paths_are_found_where_they_exist(void **state)
+{
+	int found = 0, none = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 41);
+	for (int round = 0; round < 1500; round++) {
+		struct cluster *c = sparse_cluster(&r);
+		struct error err = { "" };
+		struct plan_request q;
+		struct problem p;
+		struct solution s;
+		struct plan *plan;
+		int rc;
+
+		plan_request_init(&q);
+		q.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages);
+		q.ascending = round % 3 == 0;
+		rc = problem_init(&p, c, &q, &err);
+		if (rc == 0) {
+			assert_int_equal(solution_init(&s, &p), 0);
+			for (int i = 0; i < p.n_nodes; i++)
+				s.stage_of[i] = c->nodes[i].stage;
+			solution_index(&s, &p);
+			rc = feasible_paths(&s, &p, &err);
+			if (rc == 0) {
+				plan = solution_to_plan(&s, &p);
+				assert_non_null(plan);
+				assert_legal(c, plan);
+				plan_free(plan);
+			}
+			solution_fini(&s);
+			problem_fini(&p);
+		}
+		if (oracle_paths_exist(c, q.path_length, q.ascending) != (rc == 0))
+			fail_msg("round %d: %d %s", round, rc, err.text);
+		assert_true(rc == 0 || (rc == PLAN_INFEASIBLE && err.text[0] != '\0'));
+		found += rc == 0;
+		none += rc != 0;
+		cluster_free(c);
+	}
+	assert_true(found > 300 && none > 300);
+}
+
+/* The search says the same, and the skip ratio it offers instead is one with a plan. */
+static void refusals_are_true_and_offer_what_would_do(void **state)
+{
+	int offered = 0, refused = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 43);
+	for (int round = 0; round < 400; round++) {
+		struct cluster *c = sparse_cluster(&r);
+		struct error err = { "" };
+		struct plan *plan = NULL;
+		struct plan_request q;
+		const char *offer;
+		int rc, skip, of;
+
+		plan_request_init(&q);
+		q.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages);
+		q.evaluations = 20;
+		rc = plan_search(c, &q, &plan, &err);
+		plan_free(plan);
+		plan = NULL;
+		if (rc == PLAN_INFEASIBLE)
+			assert_false(oracle_paths_exist(c, q.path_length, false));
+		else if (rc ==
+			 PLAN_NOT_FOUND) /* paths there are, but the ones tried stand still */
+			assert_false(oracle_paths_exist(c, q.path_length, true));
+		else
+			assert_int_equal(rc, 0);
+		refused += rc != 0;
+		offer = strstr(err.text, "a skip of ");
+		if (rc != 0 && offer) {
+			assert_int_equal(sscanf(offer, "a skip of %d/%d would do", &skip, &of),
+					 2);
+			assert_int_equal(of, c->n_stages);
+			q.path_length = of - skip;
+			assert_int_equal(plan_search(c, &q, &plan, NULL), 0);
+			plan_free(plan);
+			offered++;
+		} else if (rc != 0) {
+			for (int length = 1; length <= c->n_stages; length++)
+				assert_false(oracle_paths_exist(c, length, true));
+		}
+		cluster_free(c);
+	}
+	assert_true(refused > 50 && offered > 30);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(paths_are_found_where_they_exist),
+		cmocka_unit_test(refusals_are_true_and_offer_what_would_do),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
