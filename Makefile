@@ -12,6 +12,9 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 CC     ?= cc
+ifeq ($(origin CXX),default)
+CXX    := $(if $(findstring clang,$(CC)),clang++,c++)
+endif
 ARGS   ?=
 
 # Which archives a folder's code may use (itself first), in link order. The include
@@ -64,14 +67,23 @@ CUDA_SRC := $(wildcard model/cuda/*.cu)
 NVCCFLAGS ?= -O3 -std=c++17 -arch=native
 ifneq ($(NVCC),)
 ifneq ($(CUDA_SRC),)
-HAVE_CUDA := 1
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 # Without a device to ask, build for the chips the code was written for.
 CUDA_ARCH ?= $(if $(wildcard /dev/nvidia0),native,sm_90)
 NVCCFLAGS := -O3 -std=c++17 -arch=$(CUDA_ARCH) -I. --compiler-options -fPIC
 CPPFLAGS += -DSKIPPIPE_CUDA=1
+extra_model += $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
 libs_model += -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcublas -lcudart -lstdc++
 endif
+endif
+
+# SentencePiece is optional: without it only bytes and ready token shards can be read.
+ifeq ($(shell pkg-config --exists sentencepiece 2>/dev/null && command -v $(CXX) 2>/dev/null),)
+WITHOUT += SentencePiece (libsentencepiece-dev, g++)
+else
+CPPFLAGS += -DSKIPPIPE_SENTENCEPIECE=1
+libs_model += $(shell pkg-config --libs sentencepiece) -lstdc++
+extra_model += $(BUILD)/model/pieces.o
 endif
 
 sources  = $(filter-out $(1)/main.c,$(wildcard $(1)/*.c $(1)/*/*.c))
@@ -86,9 +98,10 @@ TESTS    := $(foreach f,$(FOLDERS),$(patsubst %.c,$(BUILD)/%,$(call test_src,$(f
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 
 all: $(PROGRAMS)
+	@$(if $(WITHOUT),echo "skippipe: built without $(WITHOUT)",:)
 
 define folder_rules
-$(BUILD)/lib$(1).a: $(call objects,$(1)) $(if $(and $(HAVE_CUDA),$(filter model,$(1))),$(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC)))
+$(BUILD)/lib$(1).a: $(call objects,$(1)) $(extra_$(1))
 	@mkdir -p $$(@D)
 	@rm -f $$@
 	ar rcs $$@ $$^
@@ -117,6 +130,10 @@ endif
 $(BUILD)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.o: %.cc Makefile
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) -std=c++17 -Wall -Wextra -Werror $(OPT) -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.o: %.cu Makefile
 	@mkdir -p $(@D)

@@ -121,13 +121,17 @@ static int append_file(struct corpus *c, const char *path, struct error *err)
 /* A single shard is not copied but mapped: it may be larger than memory. 1: not a shard. */
 static int map_shard(struct corpus *c, const char *path, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 1;
 	struct stat st;
+	int fd, rc = 1;
 	void *map;
 
+	/* A pipe can be opened but once, and is no shard. */
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+		return 1;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= SHARD_HEADER) {
+	if (fstat(fd, &st) == 0 && st.st_size >= SHARD_HEADER) {
 		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 		if (map == MAP_FAILED) {
 			rc = error_set(err, -errno, "corpus: %s: %s", path, strerror(errno));

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,121 +10,170 @@
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
 #include "model/sample.h"
+#include "model/tokenizer.h"
 
 static const char help[] =
-	"usage: skippipe generate MODEL [--prompt TEXT]\n"
-	"Continues the text with a byte-level model (vocab 256).\n"
+	"usage: skippipe generate MODEL [--prompt TEXT] [--tokenizer FILE.model]\n"
+	"Continues the text. Without --tokenizer, a SentencePiece model, tokens are bytes.\n"
 	"  --tokens N          how many (default 200; the text keeps within the context)\n"
 	"  --temperature X     0 is the likeliest token each time (default 0.8)\n"
 	"  --top-p P           of the likeliest tokens that make up P (default 0.95)\n"
 	"  --exit-after S      without the stages after S\n"
 	"  --seed N\n";
 
-/* The window slides by half when the context is full: its second half is read again. */
-static int slide(struct decoder *d, unsigned char *text, uint32_t *n, const float **logits)
+struct session {
+	struct options o;
+	struct trainer *trainer;
+	struct tokenizer *tokenizer;
+	struct decoder *decoder;
+	struct sampler *sampler;
+	int32_t *tokens; /* (length) the window */
+	uint32_t n, length;
+	const float *logits;
+};
+
+static int read_token(struct session *s, int32_t token)
 {
-	uint32_t half = *n / 2;
-
-	memmove(text, text + *n - half, half);
-	*n = half;
-	decoder_rewind(d, 0);
-	for (uint32_t i = 0; i < half; i++) {
-		int rc = decoder_next(d, text[i], logits);
-
-		if (rc)
-			return rc;
-	}
-	return 0;
+	s->tokens[s->n++] = token;
+	return decoder_next(s->decoder, token, &s->logits);
 }
 
-static int continue_text(const struct options *o, struct decoder *d, struct sampler *s,
-			 unsigned char *text, uint32_t length)
+/* The window slides by half when the context is full: its second half is read again. */
+static int slide(struct session *s)
 {
-	const char *prompt = o->prompt ? o->prompt : "\n";
-	const float *logits = NULL;
-	uint32_t n = 0;
-	struct rng r;
+	uint32_t half = s->n / 2;
 	int rc = 0;
 
-	rng_init(&r, o->seed);
-	if (strlen(prompt) >= length)
-		prompt += strlen(prompt) - length + 1;
-	for (; prompt[n] && !rc; n++) {
-		text[n] = (unsigned char)prompt[n];
-		rc = decoder_next(d, text[n], &logits);
-	}
-	fwrite(text, 1, n, stdout);
-	for (uint32_t i = 0; i < o->tokens && !rc && !interrupt_seen(); i++) {
-		if (n == length)
-			rc = slide(d, text, &n, &logits);
-		if (rc)
-			break;
-		text[n] = (unsigned char)sampler_draw(s, logits, o->temperature, o->top_p, &r);
-		putchar(text[n]);
+	memmove(s->tokens, s->tokens + s->n - half, half * sizeof(*s->tokens));
+	s->n = 0;
+	decoder_rewind(s->decoder, 0);
+	for (uint32_t i = 0; i < half && !rc; i++)
+		rc = read_token(s, s->tokens[i]);
+	return rc;
+}
+
+/* Prints what the last token adds to the text of the window: a piece alone may be a part of a
+ * character, or begin with a space that the text does not. */
+static int print_last(struct session *s)
+{
+	char *before, *after;
+	size_t n, m;
+	int rc = tokenizer_decode(s->tokenizer, s->tokens, s->n - 1, &before, &n);
+
+	if (rc)
+		return rc;
+	rc = tokenizer_decode(s->tokenizer, s->tokens, s->n, &after, &m);
+	if (!rc) {
+		size_t same = 0;
+
+		while (same < n && same < m && before[same] == after[same])
+			same++;
+		fwrite(after + same, 1, m - same, stdout);
 		fflush(stdout);
-		rc = decoder_next(d, text[n++], &logits);
+		free(after);
+	}
+	free(before);
+	return rc;
+}
+
+/* As much of its end as the window holds. */
+static int read_prompt(struct session *s)
+{
+	const char *prompt = s->o.prompt ? s->o.prompt : s->o.tokenizer ? "" : "\n";
+	int32_t *tokens, begin = tokenizer_begin(s->tokenizer);
+	size_t n, from;
+	int rc = tokenizer_encode(s->tokenizer, prompt, strlen(prompt), &tokens, &n);
+
+	if (rc)
+		return rc;
+	from = n >= s->length - 1 ? n - (s->length - 2) : 0;
+	if (begin >= 0)
+		rc = read_token(s, begin);
+	for (size_t i = from; i < n && !rc; i++)
+		rc = read_token(s, tokens[i]);
+	free(tokens);
+	fputs(prompt, stdout);
+	return s->n > 0 ? rc : -EINVAL;
+}
+
+static int continue_text(struct session *s)
+{
+	struct rng r;
+	int rc = read_prompt(s);
+
+	rng_init(&r, s->o.seed);
+	for (uint32_t i = 0; i < s->o.tokens && !rc && !interrupt_seen(); i++) {
+		if (s->n == s->length)
+			rc = slide(s);
+		if (!rc)
+			rc = read_token(s, sampler_draw(s->sampler, s->logits, s->o.temperature,
+							s->o.top_p, &r));
+		if (!rc)
+			rc = print_last(s);
 	}
 	putchar('\n');
 	return rc;
 }
 
-static int run(struct options *o, struct error *err)
+static int open_decoder(struct session *s, struct error *err)
 {
-	uint32_t path[1024], n = 0, length;
-	struct trainer *t = NULL;
-	struct decoder *d = NULL;
-	struct sampler *s = NULL;
-	unsigned char *text = NULL;
-	int rc = load_model_folder(&t, o->files[0], o, 0, err);
+	uint32_t path[1024], n = 0;
 
+	for (uint32_t i = 1; i < s->o.config.n_stages; i++)
+		if (!s->o.exit_after || i <= s->o.exit_after)
+			path[n++] = i;
+	return decoder_new(&s->decoder, trainer_stages(s->trainer), path, n, s->length, err);
+}
+
+static int run(struct session *s, struct error *err)
+{
+	int rc = tokenizer_open(&s->tokenizer, s->o.tokenizer, err);
+
+	if (!rc)
+		rc = load_model_folder(&s->trainer, s->o.files[0], &s->o, 0, err);
 	if (rc)
 		return rc;
-	length = o->config.context;
-	if (o->config.vocab != 256 || length < 2) {
-		rc = error_set(err, -1,
-			       "vocab is %" PRIu32 ": only byte-level models can be "
-			       "given text",
-			       o->config.vocab);
-		goto free_all;
-	}
-	for (uint32_t i = 1; i < o->config.n_stages; i++)
-		if (!o->exit_after || i <= o->exit_after)
-			path[n++] = i;
-	rc = decoder_new(&d, trainer_stages(t), path, n, length, err);
+	s->length = s->o.config.context;
+	if (s->o.config.vocab != tokenizer_vocab(s->tokenizer) || s->length < 4)
+		return error_set(
+			err, -EINVAL,
+			"the model's vocab is %" PRIu32 ", %s has %" PRIu32 " tokens%s",
+			s->o.config.vocab, s->o.tokenizer ? s->o.tokenizer : "text in bytes",
+			tokenizer_vocab(s->tokenizer),
+			s->o.tokenizer ? "" : "; --tokenizer names another tokenizer");
+	rc = open_decoder(s, err);
 	if (rc)
-		goto free_all;
-	s = sampler_new(o->config.vocab);
-	text = malloc(length);
-	if (!s || !text)
-		rc = error_set(err, -1, "no memory");
-	else if (continue_text(o, d, s, text, length))
-		rc = error_set(err, -1, "decoding failed");
-free_all:
-	free(text);
-	sampler_free(s);
-	decoder_free(d);
-	trainer_free(t);
-	return rc;
+		return rc;
+	s->sampler = sampler_new(s->o.config.vocab);
+	s->tokens = malloc(s->length * sizeof(*s->tokens));
+	if (!s->sampler || !s->tokens)
+		return error_set(err, -ENOMEM, "no memory");
+	return continue_text(s) ? error_set(err, -EIO, "decoding failed") : 0;
 }
 
 int command_generate(int argc, char **argv)
 {
-	struct options o;
+	struct session s = { .trainer = NULL };
 	struct error err = { "" };
-	int rc = options_parse(&o, argc, argv, help);
+	int rc = options_parse(&s.o, argc, argv, help);
 
-	if (!rc && o.n_files != 1) {
+	if (!rc && s.o.n_files != 1) {
 		fputs(help, stderr);
 		rc = EXIT_USAGE;
 	}
 	interrupt_catch();
 	if (!rc) {
-		rc = run(&o, &err);
+		rc = run(&s, &err);
 		if (rc)
 			rc = options_fail("generate", &err);
 		else if (interrupt_seen())
 			rc = EXIT_INTERRUPTED;
 	}
-	options_fini(&o);
+	free(s.tokens);
+	sampler_free(s.sampler);
+	decoder_free(s.decoder);
+	trainer_free(s.trainer);
+	tokenizer_free(s.tokenizer);
+	options_fini(&s.o);
 	return rc < 0 ? 0 : rc;
 }

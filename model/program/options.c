@@ -163,6 +163,7 @@ static const struct setting {
 	{ "omit", TEXT, AT(omit), NULL },
 	{ "logits", TEXT, AT(logits), NULL },
 	{ "device", TEXT, AT(device), NULL },
+	{ "tokenizer", TEXT, AT(tokenizer), NULL },
 	{ "always", WHOLE, AT(visits.always), NULL },
 	{ "exit-after", WHOLE, AT(exit_after), NULL },
 	{ "iterations", WHOLE, AT(iterations), NULL },

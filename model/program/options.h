@@ -20,7 +20,7 @@ struct options {
 
 	char **corpus; /* (n_corpus), borrowed from argv */
 	uint32_t n_corpus;
-	const char *plan, *out, *format, *prompt, *omit, *logits;
+	const char *plan, *out, *format, *prompt, *omit, *logits, *tokenizer;
 	struct visit_rules visits;
 	enum grad_norm grad_norm;
 	uint32_t iterations, microbatches, threads, checkpoint_every, validate_every, batches;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -11,26 +12,77 @@
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/options.h"
+#include "model/tokenizer.h"
 
 static const char help[] =
-	"usage: skippipe tokenize --out SHARD.bin --corpus FILE...\n"
-	"Turns texts into a token shard that training maps into memory: byte-level tokens, in "
-	"the\n"
-	"layout of llm.c's .bin files. A file named .jsonl gives the \"text\" of each line.\n";
+	"usage: skippipe tokenize --out SHARD.bin [--tokenizer FILE.model] --corpus FILE...\n"
+	"Turns texts into a token shard that training maps into memory, in the layout of "
+	"llm.c's\n"
+	".bin files: the pieces of a SentencePiece model, or without --tokenizer bytes. A "
+	"file\n"
+	"named .jsonl gives the \"text\" of each line, each a document; token shards (.bin) "
+	"are\n"
+	"joined as they are.\n";
+
+enum {
+	BLOCK = 1 << 20,      /* bytes of text encoded at once */
+	VOCAB_MOST = 1 << 16, /* a token has 16 bits */
+};
 
 struct shard {
 	FILE *out;
+	struct tokenizer *tokenizer;
 	uint64_t tokens;
-	int failed; /* errno of the first write that failed */
+	int failed;             /* errno of the first write that failed */
+	uint64_t done, all;     /* bytes read, and of all files */
+	uint32_t texts, shards; /* files of each kind */
+	bool bar;
 };
 
-static void put(struct shard *s, unsigned char byte)
+static void put(struct shard *s, int32_t token)
 {
-	unsigned char token[2] = { byte, 0 };
+	unsigned char bytes[2] = { (unsigned char)token, (unsigned char)(token >> 8) };
 
-	if (fwrite(token, 1, 2, s->out) != 2 && !s->failed)
+	if (fwrite(bytes, 1, 2, s->out) != 2 && !s->failed)
 		s->failed = errno;
 	s->tokens++;
+}
+
+static void show(const struct shard *s, bool last)
+{
+	enum { WIDTH = 24 };
+	double part = s->all ? (double)s->done / (double)s->all : 0;
+	int full = last ? WIDTH : (int)(part < 1 ? part * WIDTH : WIDTH);
+
+	if (s->bar)
+		fprintf(stderr,
+			"\r[%.*s%.*s] %" PRIu64 " of %" PRIu64 " MiB, %" PRIu64 " tokens%s",
+			full, "########################", WIDTH - full,
+			"                        ", s->done >> 20, s->all >> 20, s->tokens,
+			last ? "\n" : "");
+}
+
+static void begin_document(struct shard *s)
+{
+	int32_t token = tokenizer_begin(s->tokenizer);
+
+	if (token >= 0)
+		put(s, token);
+}
+
+static int put_encoded(struct shard *s, const char *path, const char *text, size_t size,
+		       struct error *err)
+{
+	int32_t *tokens;
+	size_t n;
+	int rc = tokenizer_encode(s->tokenizer, text, size, &tokens, &n);
+
+	if (rc)
+		return error_set(err, rc, "%s: a text that cannot be encoded", path);
+	for (size_t i = 0; i < n; i++)
+		put(s, tokens[i]);
+	free(tokens);
+	return 0;
 }
 
 static int put_line(struct shard *s, const char *path, const char *line, size_t size,
@@ -38,17 +90,21 @@ static int put_line(struct shard *s, const char *path, const char *line, size_t 
 {
 	json_error_t at;
 	json_t *json = json_loadb(line, size, 0, &at);
-	const char *text = json_string_value(json_object_get(json, "text"));
+	json_t *text = json_object_get(json, "text");
+	int rc;
 
-	for (const char *p = text; p && *p; p++)
-		put(s, (unsigned char)*p);
-	if (text)
-		put(s, '\n');
+	if (!json_is_string(text)) {
+		json_decref(json);
+		return error_set(err, -EINVAL,
+				 "%s: line %" PRIu64 ": expected an object with a \"text\"",
+				 path, number);
+	}
+	begin_document(s);
+	rc = put_encoded(s, path, json_string_value(text), json_string_length(text), err);
+	if (tokenizer_begin(s->tokenizer) < 0)
+		put(s, '\n'); /* bytes have no other way to say where a document ends */
 	json_decref(json);
-	return text ? 0
-		    : error_set(err, -EINVAL,
-				"%s: line %" PRIu64 ": expected an object with a \"text\"",
-				path, number);
+	return rc;
 }
 
 static int put_jsonl(struct shard *s, FILE *in, const char *path, struct error *err)
@@ -59,49 +115,148 @@ static int put_jsonl(struct shard *s, FILE *in, const char *path, struct error *
 	ssize_t n;
 	int rc = 0;
 
-	while (!rc && !interrupt_seen() && (n = getline(&line, &room, in)) > 0)
+	while (!rc && !interrupt_seen() && (n = getline(&line, &room, in)) > 0) {
+		if (s->done >> 20 != (s->done + (uint64_t)n) >> 20)
+			show(s, false);
+		s->done += (uint64_t)n;
 		rc = put_line(s, path, line, (size_t)n, ++number, err);
+	}
 	free(line);
 	return rc;
 }
 
-static void show(const struct shard *s, uint32_t done, uint32_t files)
+/* How much of a block is encoded now: to the end of its last line, so that no piece is cut, or
+ * all of it. */
+static size_t whole_lines(const char *block, size_t n, bool last)
 {
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%" PRIu32 " of %" PRIu32 " files, %" PRIu64 " tokens%s",
-			done, files, s->tokens, done == files ? "\n" : "");
+	const char *end = last ? NULL : memrchr(block, '\n', n);
+
+	return end ? (size_t)(end - block) + 1 : n;
 }
 
-static int put_text(struct shard *s, FILE *in, uint32_t done, uint32_t files)
+static int put_text(struct shard *s, FILE *in, const char *path, struct error *err)
 {
-	unsigned char block[65536];
+	char *block = malloc(BLOCK);
+	size_t held = 0, n;
+	int rc = 0;
+
+	if (!block)
+		return error_set(err, -ENOMEM, "no memory to read %s", path);
+	begin_document(s);
+	do {
+		size_t now;
+
+		n = fread(block + held, 1, BLOCK - held, in);
+		s->done += n;
+		held += n;
+		now = whole_lines(block, held, n == 0);
+		if (now > 0)
+			rc = put_encoded(s, path, block, now, err);
+		held -= now;
+		memmove(block, block + now, held);
+		show(s, false);
+	} while (!rc && !interrupt_seen() && n > 0);
+	free(block);
+	return rc;
+}
+
+/* The tokens of another shard; its header has been read. */
+static int put_shard(struct shard *s, FILE *in, const char *path, const uint32_t header[3],
+		     struct error *err)
+{
+	unsigned char bytes[2];
+	uint64_t n = 0;
+
+	if (header[1] != 1)
+		return error_set(err, -EINVAL,
+				 "%s: token shard of version %" PRIu32 ", expected 1", path,
+				 header[1]);
+	for (; fread(bytes, 1, 2, in) == 2 && !interrupt_seen(); n++) {
+		put(s, bytes[0] | bytes[1] << 8);
+		s->done += 2;
+		if (n % BLOCK == 0)
+			show(s, false);
+	}
+	if (n != header[2] && !interrupt_seen())
+		return error_set(err, -EINVAL,
+				 "%s: %" PRIu64 " tokens where its header promises %" PRIu32,
+				 path, n, header[2]);
+	return 0;
+}
+
+static bool ends_in(const char *path, const char *end)
+{
+	size_t n = strlen(path), m = strlen(end);
+
+	return n >= m && strcmp(path + n - m, end) == 0;
+}
+
+static int put_kind(struct shard *s, FILE *in, const char *path, struct error *err)
+{
+	uint32_t header[256];
 	size_t n;
 
-	while (!interrupt_seen() && (n = fread(block, 1, sizeof(block), in)) > 0) {
-		for (size_t i = 0; i < n; i++)
-			put(s, block[i]);
-		show(s, done, files);
+	if (ends_in(path, ".jsonl")) {
+		s->texts++;
+		return put_jsonl(s, in, path, err);
 	}
-	return 0;
+	if (!ends_in(path, ".bin")) {
+		s->texts++;
+		return put_text(s, in, path, err);
+	}
+	s->shards++;
+	n = fread(header, 1, sizeof(header), in);
+	s->done += n;
+	if (n != sizeof(header) || header[0] != CORPUS_SHARD_MAGIC)
+		return error_set(err, -EINVAL, "%s: not a token shard", path);
+	return put_shard(s, in, path, header, err);
 }
 
 static int put_file(struct shard *s, const struct options *o, uint32_t i, struct error *err)
 {
-	const char *path = o->corpus[i], *dot = strrchr(path, '.');
+	const char *path = o->corpus[i];
 	FILE *in = fopen(path, "rb");
 	int rc;
 
 	if (!in)
 		return error_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (dot && strcmp(dot, ".jsonl") == 0)
-		rc = put_jsonl(s, in, path, err);
-	else
-		rc = put_text(s, in, i, o->n_corpus);
+	rc = put_kind(s, in, path, err);
 	if (!rc && ferror(in))
 		rc = error_set(err, -EIO, "%s: cannot be read", path);
 	fclose(in);
+	if (!rc && s->shards && (s->texts || o->tokenizer))
+		rc = error_set(
+			err, -EINVAL,
+			"%s: a token shard is joined with others alone, not with texts or "
+			"a tokenizer",
+			path);
 	if (!rc && s->failed)
 		rc = error_set(err, -s->failed, "%s: %s", o->out, strerror(s->failed));
+	return rc;
+}
+
+/* Bytes of all files, for the bar. */
+static uint64_t total(const struct options *o)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < o->n_corpus; i++) {
+		struct stat st;
+
+		if (stat(o->corpus[i], &st) == 0 && S_ISREG(st.st_mode))
+			sum += (uint64_t)st.st_size;
+	}
+	return sum;
+}
+
+static int open_tokenizer(struct shard *s, const struct options *o, struct error *err)
+{
+	int rc = tokenizer_open(&s->tokenizer, o->tokenizer, err);
+
+	if (!rc && tokenizer_vocab(s->tokenizer) > VOCAB_MOST)
+		rc = error_set(err, -EINVAL,
+			       "%s: %" PRIu32 " pieces; a shard's tokens have 16 bits",
+			       o->tokenizer, tokenizer_vocab(s->tokenizer));
 	return rc;
 }
 
@@ -113,36 +268,47 @@ static int write_header(struct shard *s)
 	       fflush(s->out) || fsync(fileno(s->out));
 }
 
-static int tokenize(const struct options *o, struct error *err)
+/* To a file beside the shard's name, which it gets when it is whole. */
+static int write_shard(struct shard *s, const struct options *o, struct error *err)
 {
 	char aside[4096];
-	struct shard s = { .tokens = 0 };
 	int rc = 0;
 
 	snprintf(aside, sizeof(aside), "%s.tmp.%ld", o->out, (long)getpid());
-	s.out = fopen(aside, "wb");
-	if (!s.out)
+	s->out = fopen(aside, "wb");
+	if (!s->out)
 		return error_set(err, -errno, "%s: %s", aside, strerror(errno));
-	if (write_header(&s))
-		s.failed = errno;
+	if (write_header(s))
+		s->failed = errno;
 	for (uint32_t i = 0; i < o->n_corpus && !rc; i++)
-		rc = put_file(&s, o, i, err);
-	show(&s, o->n_corpus, o->n_corpus);
+		rc = put_file(s, o, i, err);
 	if (!rc && interrupt_seen())
 		rc = error_set(err, -EINTR, "interrupted: nothing written");
-	if (!rc && s.tokens > UINT32_MAX)
+	show(s, true);
+	if (!rc && s->tokens > UINT32_MAX)
 		rc = error_set(err, -EFBIG, "%s: more than 2^32 tokens; make several shards",
 			       o->out);
-	if (!rc && write_header(&s))
+	if (!rc && write_header(s))
 		rc = error_set(err, -errno, "%s: %s", o->out, strerror(errno));
-	if (fclose(s.out) && !rc)
+	if (fclose(s->out) && !rc)
 		rc = error_set(err, -errno, "%s: %s", o->out, strerror(errno));
 	if (!rc && rename(aside, o->out))
 		rc = error_set(err, -errno, "%s: %s", o->out, strerror(errno));
 	if (rc)
 		unlink(aside);
-	else
+	return rc;
+}
+
+static int tokenize(const struct options *o, struct error *err)
+{
+	struct shard s = { .all = total(o), .bar = isatty(STDERR_FILENO) };
+	int rc = open_tokenizer(&s, o, err);
+
+	if (!rc)
+		rc = write_shard(&s, o, err);
+	if (!rc)
 		printf("%" PRIu64 " tokens in %s\n", s.tokens, o->out);
+	tokenizer_free(s.tokenizer);
 	return rc;
 }
 
