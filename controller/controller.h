@@ -66,6 +66,7 @@ struct member {
 	uint64_t plan_epoch; /* the newest plan it was sent */
 
 	int64_t heard_us;
+	int64_t gap_us;      /* the longest lately between two words of it: silence.h */
 	struct msg_heartbeat beat;
 	int64_t clock_offset_us; /* its clock + this = ours */
 	int64_t round_trip_us;   /* of the sample the offset comes from */

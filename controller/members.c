@@ -8,6 +8,7 @@
  */
 #include "controller/controller.h"
 #include "controller/list.h"
+#include "controller/silence.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	m->key = info.key;
 	m->hello = *hello;
 	m->heard_us = c->now_us;
+	m->gap_us = 0;
 	m->round_trip_us = 0;
 	m->plan_epoch = 0;
 	m->ready = false;
@@ -372,6 +374,8 @@ static void learn_clock(struct controller *c, struct member *m, const struct msg
 
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h)
 {
+	if (c->phase != PHASE_GATHERING)
+		m->gap_us = silence_learn(m->gap_us, c->now_us - m->heard_us, c->options.silence_us);
 	m->heard_us = c->now_us;
 	if (m->beat.slots != h->slots || m->beat.running != h->running || m->beat.queued != h->queued)
 		m->changed = true;
@@ -463,11 +467,24 @@ void members_links(struct controller *c, struct member *m, const struct msg_link
 	}
 }
 
-static void check_silence(struct controller *c, struct member *m)
+static int64_t usual_gap_us(const struct controller *c)
+{
+	int64_t gaps[MSG_NODES];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		if (member_alive(&c->members[i]))
+			gaps[n++] = c->members[i].gap_us;
+	}
+	return silence_usual(gaps, n);
+}
+
+static void check_silence(struct controller *c, struct member *m, int64_t usual_us)
 {
 	int64_t quiet = c->now_us - m->heard_us;
 	/* Nothing waits for anyone while agents gather, and starting up is heavy work. */
-	int64_t most = c->phase == PHASE_GATHERING ? GATHER_SILENCE_US : c->options.silence_us;
+	int64_t most = c->phase == PHASE_GATHERING ? GATHER_SILENCE_US :
+			silence_allowed(m->gap_us, usual_us, c->options.silence_us);
 
 	if (!member_alive(m) || !m->welcomed)
 		return;
@@ -540,7 +557,7 @@ static void ping_all(struct controller *c)
 
 void members_check(struct controller *c)
 {
-	int64_t gap = c->now_us - c->next_beat_check_us;
+	int64_t gap = c->now_us - c->next_beat_check_us, usual_us;
 
 	if (c->peers_changed)
 		send_peers(c);
@@ -550,8 +567,9 @@ void members_check(struct controller *c)
 	if (c->next_beat_check_us != 0 && gap > 100000)
 		for (uint32_t i = 0; i < c->n_members; i++)
 			c->members[i].heard_us += gap;
+	usual_us = usual_gap_us(c);
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		check_silence(c, &c->members[i]);
+		check_silence(c, &c->members[i], usual_us);
 		check_joiner(c, &c->members[i]);
 	}
 	c->next_beat_check_us = c->now_us + 20000;

@@ -1,0 +1,36 @@
+#include "controller/silence.h"
+
+#include <stdlib.h>
+
+#define FADES_AFTER 30 /* words */
+
+int64_t silence_learn(int64_t longest_us, int64_t gap_us, int64_t limit_us)
+{
+	if (gap_us > longest_us && gap_us < SILENCE_PATIENCE * limit_us)
+		return gap_us;
+	return longest_us - longest_us / FADES_AFTER;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+int64_t silence_usual(int64_t *gaps_us, size_t n)
+{
+	if (n == 0)
+		return 0;
+	qsort(gaps_us, n, sizeof(*gaps_us), ascending);
+	return gaps_us[(n - 1) / 2];
+}
+
+int64_t silence_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us)
+{
+	int64_t allowed = 2 * (longest_us > usual_us ? longest_us : usual_us);
+
+	if (allowed < limit_us)
+		return limit_us;
+	return allowed < SILENCE_PATIENCE * limit_us ? allowed : SILENCE_PATIENCE * limit_us;
+}

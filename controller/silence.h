@@ -1,0 +1,27 @@
+/* silence.h - how long an agent may be quiet before it is dead.
+ *
+ * An agent says a word ten times a second, so on machines that have time a short limit finds a dead
+ * one soon. On an overloaded machine words come late from everyone; the limit then follows the gaps
+ * seen lately, or healthy agents would be declared dead in turn. An accrual detector in its simplest
+ * form (Hayashibara et al., SRDS 2004, has the idea). Pure: times come in, microseconds.
+ */
+#ifndef CONTROLLER_SILENCE_H
+#define CONTROLLER_SILENCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SILENCE_PATIENCE 4 /* times the limit, at most */
+
+/* The longest gap lately, once a word has come after `gap_us`. A silence past all patience was no
+ * delay but a hang, and teaches nothing. */
+int64_t silence_learn(int64_t longest_us, int64_t gap_us, int64_t limit_us);
+
+/* Half of the n gaps are at most this; 0 for none. Sorts them. */
+int64_t silence_usual(int64_t *gaps_us, size_t n);
+
+/* What this agent is allowed: twice the longest gap that it, or half of all, had lately, but at
+ * least the limit and at most SILENCE_PATIENCE times that. */
+int64_t silence_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us);
+
+#endif

@@ -1,0 +1,64 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "controller/silence.h"
+
+#define LIMIT 450000
+
+static void punctual_agents_get_the_limit(void **state)
+{
+	int64_t longest = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		longest = silence_learn(longest, 100000 + i % 7 * 1000, LIMIT);
+	assert_true(longest > 95000 && longest < 107000);
+	assert_int_equal(silence_allowed(longest, longest, LIMIT), LIMIT);
+}
+
+static void late_words_earn_patience_which_fades(void **state)
+{
+	int64_t longest = silence_learn(100000, 400000, LIMIT);
+	int words = 0;
+
+	(void)state;
+	assert_int_equal(longest, 400000);
+	assert_int_equal(silence_allowed(longest, 100000, LIMIT), 800000);
+	for (; silence_allowed(longest, 100000, LIMIT) > LIMIT; words++)
+		longest = silence_learn(longest, 100000, LIMIT);
+	assert_in_range(words, 10, 30); /* two seconds or so */
+}
+
+static void a_hang_teaches_nothing_and_patience_ends(void **state)
+{
+	(void)state;
+	assert_true(silence_learn(100000, 5000000, LIMIT) < 100000);
+	assert_int_equal(silence_allowed(1700000, 0, LIMIT), SILENCE_PATIENCE * LIMIT);
+}
+
+static void what_half_of_all_suffer_is_granted_to_each(void **state)
+{
+	int64_t gaps[] = { 900000, 100000, 500000, 100000, 600000 };
+
+	(void)state;
+	assert_int_equal(silence_usual(gaps, 5), 500000);
+	assert_int_equal(silence_usual(gaps, 4), 100000); /* sorted by now; one of two late is not half of all */
+	assert_int_equal(silence_usual(gaps, 0), 0);
+	assert_int_equal(silence_allowed(100000, 500000, LIMIT), 1000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(punctual_agents_get_the_limit),
+		cmocka_unit_test(late_words_earn_patience_which_fades),
+		cmocka_unit_test(a_hang_teaches_nothing_and_patience_ends),
+		cmocka_unit_test(what_half_of_all_suffer_is_granted_to_each),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
