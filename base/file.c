@@ -137,11 +137,28 @@ static void sync_folder(const char *path)
 	}
 }
 
+/* A pipe or a device: what stands there is written to, not replaced. */
+static int write_through(const char *path, const void *data, size_t size, struct error *err)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return fail(err, path);
+	if (write_all(fd, data, size) != 0)
+		rc = fail(err, path);
+	if (close(fd) != 0 && rc == 0)
+		rc = fail(err, path);
+	return rc;
+}
+
 int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err)
 {
 	char aside[PATH_MAX];
+	struct stat st;
 	int fd, rc;
 
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return write_through(path, data, size, err);
 	if (snprintf(aside, sizeof(aside), "%s.tmp.%ld", path, (long)getpid()) >=
 	    (int)sizeof(aside))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);

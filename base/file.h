@@ -15,7 +15,7 @@
 int file_read(const char *path, size_t most, char **out, size_t *size, struct error *err);
 
 /* Writes path.tmp.PID beside it, fsyncs, renames over path, fsyncs the folder. Nothing
- * half-written ever stands at path. */
+ * half-written ever stands at path. A pipe or a device is written to instead. */
 int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err);
 
 /* mkdir -p with mode 0700 for what it makes. */

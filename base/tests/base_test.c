@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,27 @@ static void time_does_not_go_back(void **state)
 	assert_true(clock_wall_us() > 1700000000000000);
 }
 
+static void what_is_no_plain_file_is_written_to_not_replaced(void **state)
+{
+	char folder[] = "/tmp/skippipe-base-XXXXXX", path[64], got[8] = "";
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/pipe", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDWR);
+	assert_int_equal(file_write(path, "words", 5, 0600, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_int_equal(read(fd, got, sizeof(got)), 5);
+	assert_string_equal(got, "words");
+	close(fd);
+	unlink(path);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +212,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_spread_as_they_should),
 		cmocka_unit_test(files_are_whole_or_as_they_were),
 		cmocka_unit_test(pipes_are_read_to_their_end),
+		cmocka_unit_test(what_is_no_plain_file_is_written_to_not_replaced),
 		cmocka_unit_test(time_does_not_go_back),
 	};
 
