@@ -124,11 +124,10 @@ static int add_history(struct progress *g, double iteration_s, struct error *err
 	return 0;
 }
 
-static int publish(struct progress *g, const struct solution *s, struct error *err)
+int progress_publish(struct progress *g, struct plan *plan, struct error *err)
 {
 	const struct plan_request *q = g->p->q;
-	struct plan *plan = solution_to_plan(s, g->p);
-	int rc = plan ? predict(g, plan, err) : error_set(err, -ENOMEM, "out of memory");
+	int rc = predict(g, plan, err);
 
 	if (rc == 0)
 		rc = record(g, plan, err);
@@ -142,6 +141,13 @@ static int publish(struct progress *g, const struct solution *s, struct error *e
 		q->on_improvement(q->on_improvement_arg, plan);
 	g->told_us = now_us(g);
 	return 0;
+}
+
+static int publish(struct progress *g, const struct solution *s, struct error *err)
+{
+	struct plan *plan = solution_to_plan(s, g->p);
+
+	return plan ? progress_publish(g, plan, err) : error_set(err, -ENOMEM, "out of memory");
 }
 
 int progress_note(struct progress *g, const struct solution *s, double iteration_s,

@@ -12,6 +12,7 @@
 #include "schedule/conflict_search.h"
 #include "schedule/construct.h"
 #include "schedule/engine.h"
+#include "schedule/exact.h"
 #include "schedule/feasible.h"
 #include "schedule/problem.h"
 #include "schedule/progress.h"
@@ -140,11 +141,11 @@ static void bound_answer(struct progress *g, const struct anneal *a)
 }
 
 static int anneal_until_over(struct progress *g, struct anneal *a, struct bound *b,
-			     struct error *err)
+			     int64_t most, struct error *err)
 {
 	int small = g->p->n_mb > 500 ? 1 : 32, rc = 0;
 
-	for (int64_t i = 0; rc == 0; i++) {
+	for (int64_t i = 0; rc == 0 && i < most; i++) {
 		if (b && bound_step(b))
 			g->lower_bound_s = bound_s(b);
 		if (i % small == 0 && progress_over(g))
@@ -158,30 +159,90 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 	return rc;
 }
 
-static int improve(struct progress *g, const struct solution *first, struct error *err)
+/* Small instances are solved, once the annealing has found something to beat; with few
+ * evaluations asked for that would be out of proportion. */
+#define EXACT_AFTER 500
+
+static bool stop_exact(void *arg)
+{
+	return progress_over(arg);
+}
+
+static bool worth_solving(const struct problem *p)
+{
+	return exact_is_small(p) &&
+	       (p->q->evaluations <= 0 || p->q->evaluations >= 2 * EXACT_AFTER);
+}
+
+/* 0: g->plan is a best plan. PLAN_NOT_FOUND: not proved, though g->plan may be better now.
+ * PLAN_INFEASIBLE: every plan stands still. best_s: of g->plan; INFINITY where there is none.
+ */
+static int solve(struct progress *g, const struct solution *s, double best_s, struct error *err)
+{
+	struct exact_request q = { .below_s = best_s,
+				   .most_steps = EXACT_MOST_STEPS,
+				   .stop = stop_exact,
+				   .stop_arg = g };
+	struct plan *plan = NULL;
+	int rc = exact_search(g->p, s, &q, &plan);
+
+	if (rc == -ENOMEM)
+		return error_set(err, rc, "out of memory");
+	if (plan && progress_publish(g, plan, err) != 0)
+		return -ENOMEM;
+	if (rc == PLAN_NOT_FOUND)
+		return error_set(err, rc, "the paths found come to a standstill");
+	if (!g->plan)
+		return error_set(err, PLAN_INFEASIBLE, "every plan comes to a standstill");
+	g->lower_bound_s = g->plan->predicted.iteration_s;
+	return 0;
+}
+
+static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
 {
 	bool given = g->p->n_movable == 0;
 	struct bound *b = NULL;
+	int rc = 0;
+
+	if (given) {
+		b = bound_new(g->p, &a->best, a->engine.finish_s);
+		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
+	}
+	if (rc == 0 && worth_solving(g->p)) {
+		rc = anneal_until_over(g, a, b, EXACT_AFTER, err);
+		if (rc == 0)
+			rc = progress_finish(g, &a->best, err);
+		if (rc == 0)
+			rc = solve(g, &a->best, a->best_iteration_s, err);
+		if (rc != PLAN_NOT_FOUND) /* solved, or out of memory */
+			goto free_bound;
+		rc = 0;
+	}
+	if (rc == 0)
+		rc = anneal_until_over(g, a, b, INT64_MAX, err);
+	if (rc == 0 && !given)
+		bound_answer(g, a);
+	/* What solve left behind may be better. */
+	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
+		rc = progress_finish(g, &a->best, err);
+free_bound:
+	bound_free(b);
+	return rc;
+}
+
+static int improve(struct progress *g, const struct solution *first, struct error *err)
+{
 	struct anneal a;
 	int rc = anneal_init(&a, g->p, first, g->p->q->seed, 1);
 
 	if (rc == -ENOMEM)
 		return error_set(err, rc, "out of memory");
 	if (rc != 0) /* only exchanged stages can, and only those were found */
-		return error_set(err, PLAN_NOT_FOUND, "the paths found come to a standstill");
+		return solve(g, first, INFINITY, err);
 	g->evaluations += a.evaluations;
 	rc = progress_note(g, &a.best, a.best_iteration_s, err);
-	if (rc == 0 && given) {
-		b = bound_new(g->p, &a.best, a.engine.finish_s);
-		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
-	}
 	if (rc == 0)
-		rc = anneal_until_over(g, &a, b, err);
-	if (rc == 0 && !given)
-		bound_answer(g, &a);
-	if (rc == 0)
-		rc = progress_finish(g, &a.best, err);
-	bound_free(b);
+		rc = anneal_and_finish(g, &a, err);
 	anneal_fini(&a);
 	return rc;
 }
