@@ -3,7 +3,7 @@
 #   make          everything there is the means to build (CUDA parts when nvcc is there)
 #   make demo     install what is missing, build, open the console on an embedded cluster
 #   make check    install what is missing, build, run every test
-#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | check-gpu
+#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | crash-points | check-gpu
 #
 # Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
 # A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
@@ -148,7 +148,12 @@ demo: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@$(BUILD)/bin/skippipe demo $(ARGS)
 
-tests: all $(TESTS)
+# Kills the program it is loaded into at its k-th durable step; not for sanitizers.
+$(BUILD)/tests/crash.so: tests/crash.c Makefile
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=c11 $(WARN) -Wno-missing-prototypes $(OPT) -fPIC -shared -o $@ $<
+
+tests: all $(TESTS) $(BUILD)/tests/crash.so
 
 check: deps
 	@$(MAKE) --no-print-directory -j2 layers tests
@@ -161,6 +166,10 @@ check-unit: $(TESTS)
 # A real GPU against the CPU; without one it says so.
 check-gpu: $(BUILD)/model/tests/gpu_test
 	@$<
+
+# Dies at every durable step of every program, one after another.
+crash-points: tests
+	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all
 
 layers:
 	@tests/layers.sh
@@ -202,5 +211,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: screens all deps demo tests check check-unit check-gpu layers bench fuzz manual install fmt tidy clean
+.PHONY: crash-points screens all deps demo tests check check-unit check-gpu layers bench fuzz manual install fmt tidy clean
 .SECONDARY:

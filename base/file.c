@@ -151,6 +151,14 @@ static int write_through(const char *path, const void *data, size_t size, struct
 	return rc;
 }
 
+int file_move(const char *from, const char *to, struct error *err)
+{
+	if (rename(from, to) != 0)
+		return fail(err, to);
+	sync_folder(to);
+	return 0;
+}
+
 int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err)
 {
 	char aside[PATH_MAX];
@@ -170,12 +178,9 @@ int file_write(const char *path, const void *data, size_t size, mode_t mode, str
 		close(fd);
 		goto unlink_aside;
 	}
-	if (close(fd) != 0 || rename(aside, path) != 0) {
-		rc = fail(err, path);
-		goto unlink_aside;
-	}
-	sync_folder(path);
-	return 0;
+	rc = close(fd) == 0 ? file_move(aside, path, err) : fail(err, aside);
+	if (rc == 0)
+		return 0;
 
 unlink_aside:
 	unlink(aside);

@@ -18,6 +18,9 @@ int file_read(const char *path, size_t most, char **out, size_t *size, struct er
  * half-written ever stands at path. A pipe or a device is written to instead. */
 int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err);
 
+/* Renames a file that is durable already, over what stands at `to`, durably. */
+int file_move(const char *from, const char *to, struct error *err);
+
 /* mkdir -p with mode 0700 for what it makes. */
 int file_make_folder(const char *path, struct error *err);
 

@@ -21,8 +21,9 @@ struct demo {
 	struct place place;
 	struct cast cast;
 	char controller_key[KEY_TEXT + 1];
-	char address[96];   /* the controller's */
-	char *admitted;     /* text of the list under way */
+	char address[96]; /* the controller's */
+	char *admitted;   /* text of the list under way */
+	char record[PATH_MAX + 8];
 };
 
 /* ---- keys ---- */
@@ -43,8 +44,10 @@ static int make_key(const struct demo *d, const char *tool, const char *name,
 	if (rc != 0)
 		return rc;
 	if (strlen(said) != KEY_TEXT || strspn(said, "0123456789abcdef") != KEY_TEXT)
-		return error_set(err, -EPROTO, "%s keygen: expected a public key of %d hex digits, got \"%s\"",
-				 tool, KEY_TEXT, said);
+		return error_set(
+			err, -EPROTO,
+			"%s keygen: expected a public key of %d hex digits, got \"%s\"", tool,
+			KEY_TEXT, said);
 	strcpy(public, said);
 	return 0;
 }
@@ -54,8 +57,8 @@ static int admit(struct demo *d, const char *key, const char *role, const char *
 {
 	char *longer;
 
-	if (asprintf(&longer, "%s%s %s %s\n", d->admitted ? d->admitted : "skippipe-admitted 1\n", key,
-		     role, name) < 0)
+	if (asprintf(&longer, "%s%s %s %s\n",
+		     d->admitted ? d->admitted : "skippipe-admitted 1\n", key, role, name) < 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	free(d->admitted);
 	d->admitted = longer;
@@ -102,7 +105,8 @@ static void key_of(const struct demo *d, struct args *a, const char *name)
 }
 
 /* What a controller is told whether it starts the run or goes on with it. */
-static void controller_args(const struct demo *d, struct args *a, const char *program, bool resume)
+static void controller_args(const struct demo *d, struct args *a, const char *program,
+			    bool resume)
 {
 	const struct demo_options *o = &d->options;
 	char stages[DEMO_STAGES_MOST * 5 + 1], *to = stages;
@@ -137,6 +141,8 @@ static int cast_controller(struct demo *d, struct error *err)
 		return rc;
 	controller_args(d, &d->cast.controller.args, path, false);
 	controller_args(d, &d->cast.resume, path, true);
+	snprintf(d->record, sizeof(d->record), "%s/run.db", d->place.run);
+	d->cast.record = d->record;
 	set_log(d, &d->cast.controller, "controller");
 	d->cast.headless = d->options.headless;
 	d->cast.echo = d->options.headless && strcmp(d->options.format, "text") == 0;
@@ -242,7 +248,8 @@ static void tell_end(const struct demo *d, int status)
 
 	if (status != 0) {
 		child_last_words(&d->cast.controller, words, sizeof(words));
-		fprintf(stderr, "skippipe: %s\n", *words ? words : "the controller failed and said nothing");
+		fprintf(stderr, "skippipe: %s\n",
+			*words ? words : "the controller failed and said nothing");
 		fprintf(stderr, "skippipe: logs are in %s/log\n", d->place.run);
 		return;
 	}
@@ -260,8 +267,8 @@ static FILE *open_log(const struct demo *d)
 /* Before anything is made: a half-built tree should leave no folders behind. */
 static int check_programs(const struct demo *d, struct error *err)
 {
-	static const char *const needed[] = { "skippipe-key", "skippipe-controller", "skippipe-agent",
-					      "skippipe-console" };
+	static const char *const needed[] = { "skippipe-key", "skippipe-controller",
+					      "skippipe-agent", "skippipe-console" };
 	char path[PATH_MAX];
 	int rc = 0;
 
@@ -279,7 +286,8 @@ static int prepare(struct demo *d, struct error *err)
 	if (rc != 0)
 		return rc;
 	if (d->place.why_moved[0])
-		fprintf(stderr, "skippipe: recording in %s: %s\n", d->place.run, d->place.why_moved);
+		fprintf(stderr, "skippipe: recording in %s: %s\n", d->place.run,
+			d->place.why_moved);
 	else if (d->options.headless)
 		fprintf(stderr, "skippipe: recording in %s\n", d->place.run);
 	rc = make_keys(d, err); /* first: command lines carry the controller's key */
@@ -324,7 +332,8 @@ int demo_main(char **argv)
 		return 0;
 	}
 	if (!d.options.headless && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))) {
-		fputs("skippipe demo: no terminal here, so no console: going on as with --headless\n",
+		fputs("skippipe demo: no terminal here, so no console: going on as with "
+		      "--headless\n",
 		      stderr);
 		d.options.headless = true;
 	}

@@ -24,7 +24,12 @@ enum {
 	RESUME_US = 30000000
 };
 
-enum act { PLAYING, LEAVING /* controller asked to end */, PARTING /* controller gone */, TERMINATING };
+enum act {
+	PLAYING,
+	LEAVING /* controller asked to end */,
+	PARTING /* controller gone */,
+	TERMINATING
+};
 
 struct play {
 	struct cast *cast;
@@ -35,13 +40,13 @@ struct play {
 	sigset_t was;            /* mask before */
 	struct termios terminal; /* as it was */
 	bool has_terminal;
-	char line[64];           /* an order half read */
+	char line[64]; /* an order half read */
 	size_t line_length;
 	bool orders_open;
-	int echo;                /* the controller's log; -1 */
-	unsigned resumed;        /* times in a row */
+	int echo;         /* the controller's log; -1 */
+	unsigned resumed; /* times in a row */
 	int64_t resumed_us;
-	struct error gave_up;    /* text "" unless every agent ended by itself */
+	struct error gave_up; /* text "" unless every agent ended by itself */
 };
 
 static const struct child_start agent_start = { .pass_fd = -1, .dies_by = SIGKILL };
@@ -62,7 +67,8 @@ static void start_agent(struct play *p, uint32_t i)
 static int start_controller(struct play *p, struct error *err)
 {
 	struct cast *c = p->cast;
-	struct child_start how = { .keep_stdout = c->headless, .pass_fd = c->orders_to,
+	struct child_start how = { .keep_stdout = c->headless,
+				   .pass_fd = c->orders_to,
 				   .dies_by = SIGTERM };
 	int rc = child_start(&c->controller, &how, err);
 
@@ -72,8 +78,8 @@ static int start_controller(struct play *p, struct error *err)
 	return rc;
 }
 
-/* After kill -9, a crash, the memory's end: what is committed is in the store, and agents wait. One
- * that keeps crashing is let go. */
+/* After kill -9, a crash, the memory's end: what is committed is in the store, and agents wait.
+ * One that keeps crashing is let go. */
 static void resume_controller(struct play *p)
 {
 	struct cast *c = p->cast;
@@ -85,10 +91,12 @@ static void resume_controller(struct play *p)
 	p->resumed = now - p->resumed_us < RESUME_US ? p->resumed + 1 : 1;
 	p->resumed_us = now;
 	if (p->resumed > RESUME_MOST) {
-		log_line(p->log, LOG_ERROR, "the controller was killed %d times in a row", RESUME_MOST);
+		log_line(p->log, LOG_ERROR, "the controller was killed %d times in a row",
+			 RESUME_MOST);
 		return;
 	}
-	if (c->controller.args.list != c->resume.list) {
+	if (c->controller.args.list != c->resume.list &&
+	    (!c->record || access(c->record, F_OK) == 0)) {
 		args_free(&c->controller.args);
 		c->controller.args = c->resume;
 	}
@@ -121,7 +129,8 @@ static void obey(struct play *p, const char *line)
 	char verb[8], rest;
 
 	if (sscanf(line, "%7s %u%c", verb, &node, &rest) != 2 || node >= p->cast->n_agents) {
-		log_line(p->log, LOG_WARN, "the controller's order \"%s\" makes no sense", line);
+		log_line(p->log, LOG_WARN, "the controller's order \"%s\" makes no sense",
+			 line);
 		return;
 	}
 	log_line(p->log, LOG_INFO, "ordered: %s", line);
@@ -219,8 +228,8 @@ static void advance(struct play *p)
 	}
 }
 
-/* All agents ended by themselves and with an error: something is wrong with all of them alike (a
- * library, the device), and nobody is left who could train. */
+/* All agents ended by themselves and with an error: something is wrong with all of them alike
+ * (a library, the device), and nobody is left who could train. */
 static void check_gave_up(struct play *p)
 {
 	struct cast *c = p->cast;
@@ -274,7 +283,8 @@ static void take_signals(struct play *p)
 	int status;
 	pid_t pid;
 
-	if (read(p->signals, &info, sizeof(info)) == sizeof(info) && info.ssi_signo != SIGCHLD) {
+	if (read(p->signals, &info, sizeof(info)) == sizeof(info) &&
+	    info.ssi_signo != SIGCHLD) {
 		log_line(p->log, LOG_INFO, "%s", strsignal((int)info.ssi_signo));
 		/* A person who asks twice is in a hurry. */
 		if (p->act == PLAYING)
@@ -337,11 +347,12 @@ static int begin(struct play *p, struct error *err)
 	return 0;
 }
 
-/* A console that was killed could not put the screen back. The sequences leave the other screen,
- * show the cursor, and end colours, mouse reports and bracketed paste. */
+/* A console that was killed could not put the screen back. The sequences leave the other
+ * screen, show the cursor, and end colours, mouse reports and bracketed paste. */
 static void finish(struct play *p)
 {
-	static const char reset[] = "\033[?1049l\033[?25h\033[0m\033[?1000l\033[?1006l\033[?2004l\r\n";
+	static const char reset[] =
+		"\033[?1049l\033[?25h\033[0m\033[?1000l\033[?1006l\033[?2004l\r\n";
 	const struct child *console = &p->cast->console;
 
 	if (p->has_terminal && console->started) {
@@ -359,7 +370,8 @@ static void finish(struct play *p)
 static void turn(struct play *p)
 {
 	struct pollfd fds[] = { { .fd = p->signals, .events = POLLIN },
-				{ .fd = p->orders_open ? p->cast->orders : -1, .events = POLLIN } };
+				{ .fd = p->orders_open ? p->cast->orders : -1,
+				  .events = POLLIN } };
 	int wait_ms = p->echo >= 0 ? ECHO_MS : -1;
 
 	if (p->act != PLAYING) {

@@ -48,19 +48,19 @@ struct member {
 	struct msg_hello hello;
 	uint64_t assignment; /* the last MSG_ASSIGN sent; 0 none */
 	int64_t assigned_us;
-	uint16_t source;     /* of the state it was told to fetch */
+	uint16_t source; /* of the state it was told to fetch */
 	bool welcomed;
 	uint64_t arrival;      /* the number of its hello */
 	uint64_t told_arrival; /* it knows of arrivals up to this one */
-	bool ready;          /* answered it */
-	uint64_t holds;      /* committed iterations its weights hold */
-	uint8_t held_stage;  /* of the last commit it was told */
+	bool ready;            /* answered it */
+	uint64_t holds;        /* committed iterations its weights hold */
+	uint8_t held_stage;    /* of the last commit it was told */
 	uint64_t hash;
 	bool hash_agrees;
 	double measured_forward_s, measured_backward_s, measured_loss_s;
 
-	bool replica;  /* takes part in reductions and commits */
-	bool marked;   /* the operator wants it out */
+	bool replica; /* takes part in reductions and commits */
+	bool marked;  /* the operator wants it out */
 	bool reduced;
 	double sum_squares;
 	uint64_t plan_epoch; /* the newest plan it was sent */
@@ -78,8 +78,8 @@ struct member {
 	int64_t task_started_us;
 	double task_took_s, task_planned_s;
 	uint32_t n_tasks, strikes;
-	bool changed;       /* consoles have not been told */
-	int64_t told_us;    /* numbers go out twice a second; a new state at once (0) */
+	bool changed;    /* consoles have not been told */
+	int64_t told_us; /* numbers go out twice a second; a new state at once (0) */
 };
 
 struct console {
@@ -87,7 +87,8 @@ struct console {
 	char name[64];
 	bool may_command;
 	bool live;    /* has its snapshot, gets the stream */
-	bool lagging; /* lost messages for want of room; gets a fresh snapshot when there is some */
+	bool lagging; /* lost messages for want of room; gets a fresh snapshot when there is
+			 some */
 	uint64_t sequence;
 	uint64_t dropped;
 };
@@ -106,7 +107,7 @@ struct fault {
 struct progress {
 	int64_t started_us, last_backward_us, reduce_us, reduced_us;
 	uint32_t collisions;
-	double wait_s, busy_s; /* real seconds */
+	double wait_s, busy_s;         /* real seconds */
 	struct msg_task_event *events; /* of the iteration, for the store */
 	uint32_t n_events, room_events;
 	uint32_t told; /* of them, consoles were told */
@@ -144,7 +145,7 @@ struct controller {
 	struct keys_list *admitted;
 	struct store *store;
 	struct planner *planner;
-	FILE *jsonl; /* NULL: not asked for */
+	FILE *jsonl;    /* NULL: not asked for */
 	int supervisor; /* fd; -1 none */
 	int64_t now_us, started_us, finished_us, next_refresh_us;
 
@@ -157,13 +158,13 @@ struct controller {
 	struct cluster *cluster; /* as planned against; shape never changes */
 	double unit_s;           /* real seconds of one plan second */
 	uint32_t n_shards, per_shard;
-	int *shard_of;           /* (n_nodes) -1: not a data node when the run began */
+	int *shard_of; /* (n_nodes) -1: not a data node when the run began */
 	double baseline_s;
 	int64_t started_wall_us;
 
 	struct member *members; /* (n_nodes) */
 	uint32_t n_members;
-	uint64_t assignments;   /* MSG_ASSIGN numbers given out */
+	uint64_t assignments; /* MSG_ASSIGN numbers given out */
 	uint64_t corpus_hash;
 	uint64_t accused_in; /* the iteration of the last accusation */
 	uint32_t n_accused;  /* in it */
@@ -186,9 +187,10 @@ struct controller {
 	uint64_t iteration; /* under way; committed + 1 */
 	struct routes routes;
 	struct progress progress;
-	uint32_t first_attempt; /* of microbatches and reductions: above any earlier controller's */
+	uint32_t first_attempt; /* of microbatches and reductions: above any earlier
+				   controller's */
 	uint32_t reduce_attempt;
-	bool resumed;           /* this controller took the run over */
+	bool resumed;                  /* this controller took the run over */
 	struct msg_commit last_commit; /* as announced: told again to whom it may have missed */
 	struct evaluation evaluation;
 	int64_t committed_us; /* when the last commit was decided */
@@ -212,7 +214,8 @@ struct controller {
 	uint32_t n_notes, room_notes;
 	struct fault *faults;
 	uint32_t n_faults, room_faults;
-	uint32_t first_fault; /* ids go on from an earlier controller's: faults[i] has first_fault + i + 1 */
+	uint32_t first_fault; /* ids go on from an earlier controller's: faults[i] has
+				 first_fault + i + 1 */
 	bool links_changed;
 	bool drifted; /* the cluster was corrected since the plan was made */
 	uint64_t last_note;
@@ -242,11 +245,13 @@ void members_welcome(struct controller *c);
 void members_check(struct controller *c); /* silence, pings, joiners that hang, peers lists */
 void members_gone(struct controller *c, struct member *m, const char *why);
 void members_assign(struct controller *c, struct member *m, int stage, bool fetch);
-/* Between iterations: a stage with one copy of its weights left gets a node of the richest one. */
+/* Between iterations: a stage with one copy of its weights left gets a node of the richest one.
+ */
 void members_balance(struct controller *c);
-void members_set(struct controller *c, struct member *m, enum node_state state, const char *why);
+void members_set(struct controller *c, struct member *m, enum node_state state,
+		 const char *why);
 struct member *member_of_peer(struct controller *c, post_peer_id peer);
-bool member_alive(const struct member *m);   /* answers, whatever its weights */
+bool member_alive(const struct member *m);         /* answers, whatever its weights */
 uint32_t members_live(const struct controller *c); /* in state NODE_LIVE */
 uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without);
 int member_send(struct controller *c, struct member *m, const struct msg *message);
@@ -273,8 +278,8 @@ void iteration_turn(struct controller *c); /* whatever the phase can do now */
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r);
 void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r);
 void iteration_lost(struct controller *c, struct member *m); /* a replica died */
-/* A silent node is heard again: true when it holds the last copy of its stage and the run goes on
- * with it as if it had never slept. */
+/* A silent node is heard again: true when it holds the last copy of its stage and the run goes
+ * on with it as if it had never slept. */
 bool iteration_resumes(struct controller *c, struct member *m);
 void iteration_fini(struct controller *c);
 
@@ -304,6 +309,9 @@ void resume_member(struct controller *c, struct member *m);
 
 /* ---- record.c ---- */
 int record_begin(struct controller *c, struct error *err);
+/* What RUN-DIR holds beside the store: a predecessor may have died before it was written. */
+int record_folder(struct controller *c, struct error *err);
+int record_plan_file(struct controller *c, const struct store_plan *p, struct error *err);
 void record_plan(struct controller *c, const struct planned *p);
 int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
 		  const struct msg_see_iteration *see, struct error *err);
@@ -318,7 +326,8 @@ void record_validation(struct controller *c, const struct msg_see_validation *v)
 /* Into the curves that consoles are shown; nothing is written. */
 void record_keep(struct controller *c, const struct msg_see_iteration *see);
 void record_keep_validation(struct controller *c, const struct msg_see_validation *v);
-void record_hash(struct controller *c, const struct member *m, uint64_t iteration, uint64_t hash);
+void record_hash(struct controller *c, const struct member *m, uint64_t iteration,
+		 uint64_t hash);
 
 /* ---- consoles.c ---- */
 void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_attach *m);
@@ -328,8 +337,8 @@ void consoles_turn(struct controller *c); /* status, changed nodes, tasks, lagga
 void consoles_tell(struct controller *c, struct msg *m); /* to all that are live */
 void console_send(struct controller *c, struct console *to, struct msg *m);
 /* A line of the journal: told, stored, kept. Returns its id. */
-uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
+uint64_t note(struct controller *c, enum note_kind kind, int node, char mark,
+	      const char *format, ...) __attribute__((format(printf, 5, 6)));
 void consoles_plan(struct controller *c, const struct planned *p);
 void consoles_run(struct controller *c); /* what the run is, told again */
 /* -EINVAL: it does not fit the run. */
@@ -341,7 +350,7 @@ void consoles_fini(struct controller *c);
 void command_receive(struct controller *c, struct console *from, const struct msg_command *m);
 void command_previewed(struct controller *c, struct planned *answer); /* takes it */
 void command_scripted(struct controller *c); /* --at: acts due before the next iteration */
-void command_turn(struct controller *c); /* leases and faults that end */
+void command_turn(struct controller *c);     /* leases and faults that end */
 void command_fini(struct controller *c);
 float prediction_error(const struct controller *c); /* median */
 

@@ -1,4 +1,5 @@
-/* gather.c - before the first iteration, and after a takeover: who is here, and in which stage. */
+/* gather.c - before the first iteration, and after a takeover: who is here, and in which stage.
+ */
 #include "controller/controller.h"
 
 enum { REGATHER_US = 1200000 };
@@ -64,7 +65,8 @@ static void gather(struct controller *c)
 		members_set(c, m, NODE_LIVE, "");
 	}
 	if (!replicas_everywhere(c)) {
-		controller_finish(c, 1, "some stage has no agent: start more, or fewer --stages");
+		controller_finish(c, 1,
+				  "some stage has no agent: start more, or fewer --stages");
 		return;
 	}
 	note(c, NOTE_EVENT, -1, 0, "%u of %u agents are here", here, c->n_members);
@@ -77,12 +79,17 @@ static void gather(struct controller *c)
 	set_phase(c, PHASE_PLANNING);
 }
 
-/* After a takeover: with everyone back, or when time is up and every stage is held by somebody. */
+/* After a takeover: with everyone back, or when time is up and every stage is held by somebody.
+ */
 static void gather_again(struct controller *c)
 {
 	int64_t waited = c->now_us - c->committed_us;
 	uint32_t ready = 0;
 
+	if (c->options.iterations && c->committed >= c->options.iterations) {
+		controller_finish(c, 0, "done"); /* the predecessor died telling the agents */
+		return;
+	}
 	for (uint32_t i = 0; i < c->n_members; i++)
 		ready += member_alive(&c->members[i]) && c->members[i].ready;
 	if (ready == 0 || (ready < c->n_members && waited < REGATHER_US))
@@ -100,7 +107,8 @@ static void gather_again(struct controller *c)
 		for (uint32_t i = 0; i < c->n_members; i++)
 			c->members[i].replica = false;
 		if (waited > c->options.gather_us)
-			controller_finish(c, 1, "some stage has no agent with the run's weights");
+			controller_finish(c, 1,
+					  "some stage has no agent with the run's weights");
 		return;
 	}
 	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
@@ -110,7 +118,6 @@ static void gather_again(struct controller *c)
 	replan(c, "the run was taken over");
 	set_phase(c, PHASE_PLANNING);
 }
-
 
 void gather_turn(struct controller *c)
 {

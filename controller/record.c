@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -18,7 +19,8 @@
 static void put(struct controller *c, json_t *o)
 {
 	if (o && c->jsonl) {
-		json_object_set_new(o, "at_s", json_real((double)(c->now_us - c->started_us) * 1e-6));
+		json_object_set_new(o, "at_s",
+				    json_real((double)(c->now_us - c->started_us) * 1e-6));
 		json_dumpf(o, c->jsonl, JSON_COMPACT | JSON_REAL_PRECISION(9));
 		fputc('\n', c->jsonl);
 		fflush(c->jsonl);
@@ -28,12 +30,14 @@ static void put(struct controller *c, json_t *o)
 
 void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 {
-	put(c, json_pack("{s:s, s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:I}",
-			 "event", "iteration", "n", (json_int_t)s->iteration, "loss", (double)s->loss,
-			 "iteration_s", (double)s->iteration_s, "predicted_s", (double)s->predicted_s,
-			 "collisions", (int)s->collisions, "nodes_alive", (int)s->alive, "path_length",
-			 (int)s->path_length, "collision_wait_s", (double)s->wait_s, "sync_s",
-			 (double)s->sync_s, "predicted_sync_s", (double)s->predicted_sync_s, "real_s",
+	put(c, json_pack("{s:s, s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
+			 "s:i, s:I}",
+			 "event", "iteration", "n", (json_int_t)s->iteration, "loss",
+			 (double)s->loss, "iteration_s", (double)s->iteration_s, "predicted_s",
+			 (double)s->predicted_s, "collisions", (int)s->collisions,
+			 "nodes_alive", (int)s->alive, "path_length", (int)s->path_length,
+			 "collision_wait_s", (double)s->wait_s, "sync_s", (double)s->sync_s,
+			 "predicted_sync_s", (double)s->predicted_sync_s, "real_s",
 			 (double)s->real_s, "tokens_per_s", (double)s->tokens_per_s, "rerun",
 			 (int)s->rerun, "epoch", (json_int_t)s->epoch));
 }
@@ -63,8 +67,8 @@ void record_validation(struct controller *c, const struct msg_see_validation *v)
 	if (store_validation(c->store, &sv, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 	record_keep_validation(c, v);
-	put(c, json_pack("{s:s, s:I, s:f}", "event", "validation", "n", (json_int_t)v->iteration, "loss",
-			 (double)v->loss));
+	put(c, json_pack("{s:s, s:I, s:f}", "event", "validation", "n",
+			 (json_int_t)v->iteration, "loss", (double)v->loss));
 }
 
 static void record_moment(struct controller *c, struct store_moment *m)
@@ -80,8 +84,13 @@ static void record_moment(struct controller *c, struct store_moment *m)
 
 void record_phase(struct controller *c)
 {
-	struct store_moment m = { .kind = "phase", .node = -1, .stage = -1,
-				  .word = phase_name(c->phase), .text = "", .device = "", .host = "" };
+	struct store_moment m = { .kind = "phase",
+				  .node = -1,
+				  .stage = -1,
+				  .word = phase_name(c->phase),
+				  .text = "",
+				  .device = "",
+				  .host = "" };
 
 	record_moment(c, &m);
 }
@@ -89,18 +98,33 @@ void record_phase(struct controller *c)
 void record_compute(struct controller *c, uint16_t node)
 {
 	const struct cluster_node *n = &c->cluster->nodes[node];
-	struct store_moment m = { .kind = "compute", .node = node, .stage = -1, .word = "", .text = "",
-				  .forward_s = n->forward_s, .backward_s = n->backward_s,
-				  .loss_s = n->loss_s, .device = "", .host = "" };
+	struct store_moment m = { .kind = "compute",
+				  .node = node,
+				  .stage = -1,
+				  .word = "",
+				  .text = "",
+				  .forward_s = n->forward_s,
+				  .backward_s = n->backward_s,
+				  .loss_s = n->loss_s,
+				  .device = "",
+				  .host = "" };
 
 	record_moment(c, &m);
 }
 
 void record_link(struct controller *c, uint16_t from, uint16_t to)
 {
-	struct store_moment m = { .kind = "link", .node = from, .stage = -1, .value = to, .word = "",
-				  .text = "", .device = "", .host = "",
-				  .forward_s = c->cluster->delay_s[from * c->cluster->n_nodes + to] };
+	struct store_moment m = {
+		.kind = "link",
+		.node = from,
+		.stage = -1,
+		.value = to,
+		.word = "",
+		.text = "",
+		.device = "",
+		.host = "",
+		.forward_s = c->cluster->delay_s[from * c->cluster->n_nodes + to]
+	};
 
 	record_moment(c, &m);
 }
@@ -108,60 +132,97 @@ void record_link(struct controller *c, uint16_t from, uint16_t to)
 void record_node(struct controller *c, const struct member *m)
 {
 	struct store_moment moment = {
-		.kind = "node", .node = m->id, .stage = member_stage(c, m),
-		.word = node_state_name(m->state), .text = m->why,
-		.forward_s = m->measured_forward_s, .backward_s = m->measured_backward_s,
-		.loss_s = m->measured_loss_s, .device = m->hello.device, .host = m->hello.host,
+		.kind = "node",
+		.node = m->id,
+		.stage = member_stage(c, m),
+		.word = node_state_name(m->state),
+		.text = m->why,
+		.forward_s = m->measured_forward_s,
+		.backward_s = m->measured_backward_s,
+		.loss_s = m->measured_loss_s,
+		.device = m->hello.device,
+		.host = m->hello.host,
 	};
 
 	record_moment(c, &moment);
-	put(c, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node", (int)m->id, "stage",
-			 member_stage(c, m), "state", node_state_name(m->state), "why", m->why, "iteration",
-			 (json_int_t)c->committed));
+	put(c, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node", (int)m->id,
+			 "stage", member_stage(c, m), "state", node_state_name(m->state), "why",
+			 m->why, "iteration", (json_int_t)c->committed));
 }
 
 void record_fault(struct controller *c, const struct fault *f)
 {
-	struct store_fault sf = { .id = f->id, .iteration = c->iteration, .kind = fault_name(f->kind),
-				  .node = f->node, .peer = f->peer, .factor = (double)f->factor,
-				  .ttl_ms = f->ttl_ms, .started_wall_us = f->started_wall_us,
+	struct store_fault sf = { .id = f->id,
+				  .iteration = c->iteration,
+				  .kind = fault_name(f->kind),
+				  .node = f->node,
+				  .peer = f->peer,
+				  .factor = (double)f->factor,
+				  .ttl_ms = f->ttl_ms,
+				  .started_wall_us = f->started_wall_us,
 				  .ended_wall_us = f->active ? 0 : clock_wall_us() };
 	struct error err = { "" };
 
 	if (store_fault(c->store, &sf, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	put(c, json_pack("{s:s, s:i, s:s, s:i, s:i, s:b}", "event", "fault", "fault", (int)f->id, "kind",
-			 fault_name(f->kind), "node", f->node, "peer", f->peer, "active", f->active));
+	put(c, json_pack("{s:s, s:i, s:s, s:i, s:i, s:b}", "event", "fault", "fault",
+			 (int)f->id, "kind", fault_name(f->kind), "node", f->node, "peer",
+			 f->peer, "active", f->active));
 }
 
 /* ---- plans ---- */
 
+static int write_plan(struct controller *c, uint64_t epoch, const char *text,
+		      char path[PATH_MAX], struct error *err)
+{
+	snprintf(path, PATH_MAX, "%s/plans/%04llu.json", c->options.run_dir,
+		 (unsigned long long)epoch);
+	return access(path, F_OK) == 0 ? 0 : file_write(path, text, strlen(text), 0600, err);
+}
+
+int record_plan_file(struct controller *c, const struct store_plan *p, struct error *err)
+{
+	char path[PATH_MAX];
+
+	return write_plan(c, p->epoch, p->plan, path, err);
+}
+
 void record_plan(struct controller *c, const struct planned *p)
 {
 	char path[PATH_MAX], *text = plan_format(p->plan);
-	struct store_plan sp = { p->epoch, p->iteration, p->reason, (uint32_t)p->plan->path_length, text,
-				 p->plan->predicted.iteration_s, p->plan->predicted.sync_s };
-	struct store_moment moment = { .kind = "plan", .node = -1, .stage = -1,
-				       .value = (int64_t)p->epoch, .word = "", .text = "",
-				       .device = "", .host = "" };
+	struct store_plan sp = { p->epoch,
+				 p->iteration,
+				 p->reason,
+				 (uint32_t)p->plan->path_length,
+				 text,
+				 p->plan->predicted.iteration_s,
+				 p->plan->predicted.sync_s };
+	struct store_moment moment = { .kind = "plan",
+				       .node = -1,
+				       .stage = -1,
+				       .value = (int64_t)p->epoch,
+				       .word = "",
+				       .text = "",
+				       .device = "",
+				       .host = "" };
 	struct error err = { "" };
 
 	if (!text) {
 		controller_finish(c, 1, "out of memory");
 		return;
 	}
-	snprintf(path, sizeof(path), "%s/plans/%04llu.json", c->options.run_dir,
-		 (unsigned long long)p->epoch);
-	if (store_plan(c->store, &sp, &err) != 0 || file_write(path, text, strlen(text), 0600, &err) != 0)
+	if (store_plan(c->store, &sp, &err) != 0 ||
+	    write_plan(c, p->epoch, text, path, &err) != 0)
 		controller_finish(c, 1, err.text);
 	record_moment(c, &moment);
 	if (c->jsonl)
-		put(c, json_pack("{s:s, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:s, s:o}", "event", "plan",
-				 "epoch", (json_int_t)p->epoch, "iteration", (json_int_t)p->iteration,
-				 "reason", p->reason, "path_length", p->plan->path_length, "predicted_s",
+		put(c, json_pack("{s:s, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:s, s:o}", "event",
+				 "plan", "epoch", (json_int_t)p->epoch, "iteration",
+				 (json_int_t)p->iteration, "reason", p->reason, "path_length",
+				 p->plan->path_length, "predicted_s",
 				 p->plan->predicted.iteration_s, "predicted_sync_s",
-				 p->plan->predicted.sync_s, "elapsed_s", p->elapsed_s, "file", path, "plan",
-				 json_loads(text, 0, NULL)));
+				 p->plan->predicted.sync_s, "elapsed_s", p->elapsed_s, "file",
+				 path, "plan", json_loads(text, 0, NULL)));
 	free(text);
 }
 
@@ -169,27 +230,53 @@ void record_plan(struct controller *c, const struct planned *p)
 
 static char *optimizer_json(const struct recipe *r)
 {
-	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:f}", "kind", "adamw", "lr",
-			      (double)r->adamw.lr, "beta1", (double)r->adamw.beta1, "beta2",
-			      (double)r->adamw.beta2, "eps", (double)r->adamw.eps, "weight_decay",
-			      (double)r->adamw.weight_decay, "clip", (double)r->clip, "warmup",
-			      (int)r->warmup, "iterations", (int)r->iterations, "final_lr",
-			      (double)r->final_lr);
+	json_t *o =
+		json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:f}", "kind", "adamw",
+			  "lr", (double)r->adamw.lr, "beta1", (double)r->adamw.beta1, "beta2",
+			  (double)r->adamw.beta2, "eps", (double)r->adamw.eps, "weight_decay",
+			  (double)r->adamw.weight_decay, "clip", (double)r->clip, "warmup",
+			  (int)r->warmup, "iterations", (int)r->iterations, "final_lr",
+			  (double)r->final_lr);
 	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 
 	json_decref(o);
 	return text;
 }
 
+/* For other tools; all of it stands in the store too. */
+int record_folder(struct controller *c, struct error *err)
+{
+	const char *cluster = store_run_of(c->store)->cluster;
+	char path[PATH_MAX];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/plans", c->options.run_dir);
+	rc = file_make_folder(path, err);
+	if (rc != 0)
+		return rc;
+	snprintf(path, sizeof(path), "%s/cluster.json", c->options.run_dir);
+	return file_write(path, cluster, strlen(cluster), 0600, err);
+}
+
 int record_begin(struct controller *c, struct error *err)
 {
-	char path[PATH_MAX], *cluster = cluster_format(c->cluster), *optimizer = optimizer_json(&c->recipe);
+	char *cluster = cluster_format(c->cluster), *optimizer = optimizer_json(&c->recipe);
 	struct store_run run = {
-		.name = c->options.name, .version = SKIPPIPE_VERSION, .model = c->model_json,
-		.cluster = cluster, .optimizer = optimizer, .id = c->run, .seed = c->options.seed,
-		.corpus_hash = 0, .started_wall_us = c->started_wall_us, .batch = c->recipe.batch,
-		.sequence = c->recipe.sequence, .n_shards = c->n_shards, .per_shard = c->per_shard,
-		.threads = c->options.threads, .n_corpus = c->options.n_corpus,
+		.name = c->options.name,
+		.version = SKIPPIPE_VERSION,
+		.model = c->model_json,
+		.cluster = cluster,
+		.optimizer = optimizer,
+		.id = c->run,
+		.seed = c->options.seed,
+		.corpus_hash = 0,
+		.started_wall_us = c->started_wall_us,
+		.batch = c->recipe.batch,
+		.sequence = c->recipe.sequence,
+		.n_shards = c->n_shards,
+		.per_shard = c->per_shard,
+		.threads = c->options.threads,
+		.n_corpus = c->options.n_corpus,
 		.corpus = c->options.corpus,
 	};
 	int rc = -ENOMEM;
@@ -198,14 +285,8 @@ int record_begin(struct controller *c, struct error *err)
 		error_set(err, rc, "out of memory");
 	else
 		rc = store_create(&c->store, c->options.run_dir, &run, err);
-	if (rc == 0) {
-		snprintf(path, sizeof(path), "%s/plans", c->options.run_dir);
-		rc = file_make_folder(path, err);
-	}
-	if (rc == 0) {
-		snprintf(path, sizeof(path), "%s/cluster.json", c->options.run_dir);
-		rc = file_write(path, cluster, strlen(cluster), 0600, err);
-	}
+	if (rc == 0)
+		rc = record_folder(c, err);
 	free(cluster);
 	free(optimizer);
 	return rc;
@@ -240,9 +321,10 @@ static void audit_orders(const struct controller *c, struct audit *a)
 
 		if (!c->members[i].replica || k->n == 0)
 			continue;
-		a->orders[a->n_orders++] = (struct store_order){
-			(uint16_t)i, (uint8_t)member_stage(c, &c->members[i]), k->n, a->counted + at
-		};
+		a->orders[a->n_orders++] =
+			(struct store_order){ (uint16_t)i,
+					      (uint8_t)member_stage(c, &c->members[i]), k->n,
+					      a->counted + at };
 		for (uint32_t n = 0; n < k->n; n++)
 			a->counted[at++] = (struct store_counted){
 				k->list[n].microbatch, k->list[n].kind == WORK_LOSS ? 'L' : 'B'
@@ -284,8 +366,9 @@ static int audit_init(const struct controller *c, struct audit *a)
 	for (uint32_t i = 0; i < c->routes.n; i++) {
 		const struct msg_route *r = &c->routes.microbatches[i].route;
 
-		a->routes[i] = (struct store_route){ r->microbatch, r->shard, r->wave, r->attempt,
-						     r->n_hops, r->nodes, r->stages };
+		a->routes[i] =
+			(struct store_route){ r->microbatch, r->shard, r->wave,  r->attempt,
+					      r->n_hops,     r->nodes, r->stages };
 	}
 	audit_orders(c, a);
 	audit_reductions(c, a);
@@ -309,10 +392,16 @@ static void record_tasks(struct controller *c)
 
 		if (e->type == WORK_STARTS) {
 			tasks[n] = (struct store_task){
-				.iteration = c->iteration, .microbatch = e->microbatch,
-				.attempt = e->attempt, .node = e->node, .kind = kinds[e->kind & 3],
-				.waited_for = e->blocker == UINT32_MAX ? -1 : (int64_t)e->blocker,
-				.arrived_us = e->arrived_us, .start_us = e->at_us, .end_us = e->at_us,
+				.iteration = c->iteration,
+				.microbatch = e->microbatch,
+				.attempt = e->attempt,
+				.node = e->node,
+				.kind = kinds[e->kind & 3],
+				.waited_for =
+					e->blocker == UINT32_MAX ? -1 : (int64_t)e->blocker,
+				.arrived_us = e->arrived_us,
+				.start_us = e->at_us,
+				.end_us = e->at_us,
 			};
 			open[e->node] = (int64_t)n++;
 		} else if (e->type == WORK_ENDS && open[e->node] >= 0) {
@@ -333,19 +422,43 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 	struct audit a;
 	int rc = audit_init(c, &a);
 	struct store_commit sc = {
-		.iteration = m->iteration, .epoch = c->epoch, .attempt = m->attempt, .scale = m->scale,
-		.lr = m->lr, .beta1 = m->beta1, .beta2 = m->beta2, .eps = m->eps,
-		.weight_decay = m->weight_decay, .loss = see->loss, .gradient_norm = see->gradient_norm,
-		.clip = c->recipe.clip, .iteration_s = see->iteration_s, .predicted_s = see->predicted_s,
-		.sync_s = see->sync_s, .real_s = see->real_s, .collisions = see->collisions,
-		.wait_s = see->wait_s, .alive = see->alive, .path_length = see->path_length,
-		.rerun = see->rerun, .wall_us = clock_wall_us(), .n_routes = c->routes.n,
-		.n_orders = a.n_orders, .n_reductions = a.n_reductions, .routes = a.routes,
-		.orders = a.orders, .reductions = a.reductions,
+		.iteration = m->iteration,
+		.epoch = c->epoch,
+		.attempt = m->attempt,
+		.scale = m->scale,
+		.lr = m->lr,
+		.beta1 = m->beta1,
+		.beta2 = m->beta2,
+		.eps = m->eps,
+		.weight_decay = m->weight_decay,
+		.loss = see->loss,
+		.gradient_norm = see->gradient_norm,
+		.clip = c->recipe.clip,
+		.iteration_s = see->iteration_s,
+		.predicted_s = see->predicted_s,
+		.sync_s = see->sync_s,
+		.real_s = see->real_s,
+		.collisions = see->collisions,
+		.wait_s = see->wait_s,
+		.alive = see->alive,
+		.path_length = see->path_length,
+		.rerun = see->rerun,
+		.wall_us = clock_wall_us(),
+		.n_routes = c->routes.n,
+		.n_orders = a.n_orders,
+		.n_reductions = a.n_reductions,
+		.routes = a.routes,
+		.orders = a.orders,
+		.reductions = a.reductions,
 	};
-	struct store_moment moment = { .kind = "commit", .node = -1, .stage = -1,
-				       .value = (int64_t)(c->progress.busy_s * 1e6), .word = "",
-				       .text = "", .device = "", .host = "" };
+	struct store_moment moment = { .kind = "commit",
+				       .node = -1,
+				       .stage = -1,
+				       .value = (int64_t)(c->progress.busy_s * 1e6),
+				       .word = "",
+				       .text = "",
+				       .device = "",
+				       .host = "" };
 
 	(void)sum_squares;
 	if (rc != 0)
@@ -365,7 +478,8 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 	return 0;
 }
 
-void record_hash(struct controller *c, const struct member *m, uint64_t iteration, uint64_t hash)
+void record_hash(struct controller *c, const struct member *m, uint64_t iteration,
+		 uint64_t hash)
 {
 	struct store_hash h = { iteration, hash, m->id, m->held_stage };
 	struct error err = { "" };

@@ -1,10 +1,11 @@
 /* resume.c - taking over a run: after the controller's end, or its death at any moment.
  *
  * The store says what was committed; agents say what they hold. An agent that holds the last
- * commit goes on as it is. One that missed its announcement, but has the sum that was committed,
- * is told the commit again. Any other fetches the weights from those. The iteration that was under
- * way starts over, with attempts above every earlier one, so that what still travels is known as
- * old. The writer's epoch in the store fences off a predecessor that only slept.
+ * commit goes on as it is. One that missed its announcement, but has the sum that was
+ * committed, is told the commit again. Any other fetches the weights from those. The iteration
+ * that was under way starts over, with attempts above every earlier one, so that what still
+ * travels is known as old. The writer's epoch in the store fences off a predecessor that only
+ * slept.
  */
 #include "controller/controller.h"
 
@@ -29,10 +30,11 @@ int resume_save(struct controller *c)
 		json_array_append_new(stages, json_integer(c->cluster->nodes[i].stage));
 		json_array_append_new(shards, json_integer(c->shard_of[i]));
 	}
-	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale", c->options.time_scale,
-		      "path_length", (int)c->path_length, "iterations",
-		      (json_int_t)c->options.iterations, "eval_every", (int)c->options.eval_every,
-		      "eval_batches", (int)c->options.eval_batches, "stages", stages, "shards", shards);
+	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale",
+		      c->options.time_scale, "path_length", (int)c->path_length, "iterations",
+		      (json_int_t)c->options.iterations, "eval_every",
+		      (int)c->options.eval_every, "eval_batches", (int)c->options.eval_batches,
+		      "stages", stages, "shards", shards);
 	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
 	if (text)
 		rc = store_set(c->store, "controller", text, &err);
@@ -62,14 +64,15 @@ static int load_saved(struct controller *c, struct error *err)
 	double scale;
 
 	if (rc != 0)
-		return rc == -ENOENT ? error_set(err, -ENOENT, "%s: the run never got under way",
-						 c->options.run_dir) : rc;
+		return rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
 	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale", &scale,
-			      "path_length", &path_length, "iterations", &iterations, "eval_every",
-			      &every, "eval_batches", &batches, "stages", &st, "shards", &sh) == 0 ?
-		     0 : -EINVAL;
+			      "path_length", &path_length, "iterations", &iterations,
+			      "eval_every", &every, "eval_batches", &batches, "stages", &st,
+			      "shards", &sh) == 0
+		     ? 0
+		     : -EINVAL;
 	if (rc == 0)
 		rc = load_numbers(stages, c->n_members, st);
 	if (rc == 0)
@@ -92,7 +95,8 @@ static int load_saved(struct controller *c, struct error *err)
 	}
 	json_decref(o);
 	return rc ? error_set(err, rc, "%s: the controller's own record is damaged",
-			      c->options.run_dir) : 0;
+			      c->options.run_dir)
+		  : 0;
 }
 
 /* ---- the history, as consoles see it ---- */
@@ -101,17 +105,27 @@ static int see_commit(void *context, const struct store_commit *s)
 {
 	struct controller *c = context;
 	struct msg_see_iteration see = {
-		.iteration = s->iteration, .epoch = s->epoch, .loss = s->loss,
-		.iteration_s = (float)s->iteration_s, .predicted_s = (float)s->predicted_s,
-		.sync_s = (float)s->sync_s, .real_s = (float)s->real_s, .collisions = s->collisions,
-		.wait_s = (float)s->wait_s, .gradient_norm = (float)s->gradient_norm, .lr = s->lr,
-		.alive = s->alive, .path_length = s->path_length, .rerun = s->rerun,
+		.iteration = s->iteration,
+		.epoch = s->epoch,
+		.loss = s->loss,
+		.iteration_s = (float)s->iteration_s,
+		.predicted_s = (float)s->predicted_s,
+		.sync_s = (float)s->sync_s,
+		.real_s = (float)s->real_s,
+		.collisions = s->collisions,
+		.wait_s = (float)s->wait_s,
+		.gradient_norm = (float)s->gradient_norm,
+		.lr = s->lr,
+		.alive = s->alive,
+		.path_length = s->path_length,
+		.rerun = s->rerun,
 		.at_us = c->now_us,
 	};
 
 	record_keep(c, &see);
-	c->last_commit = (struct msg_commit){ s->iteration, s->attempt, s->scale, s->lr, s->beta1,
-					      s->beta2, s->eps, s->weight_decay };
+	c->last_commit =
+		(struct msg_commit){ s->iteration, s->attempt, s->scale, s->lr,
+				     s->beta1,     s->beta2,   s->eps,   s->weight_decay };
 	return 0;
 }
 
@@ -127,9 +141,14 @@ static int see_plan(void *context, const struct store_plan *p)
 {
 	struct controller *c = context;
 
+	struct error err;
+	int rc = record_plan_file(c, p, &err);
+
+	if (rc != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
 	if (p->epoch > c->epoch)
 		c->epoch = p->epoch;
-	return 0;
+	return rc;
 }
 
 static int see_note(void *context, const struct store_note *n)
@@ -144,8 +163,15 @@ static int see_note(void *context, const struct store_note *n)
 int resume_begin(struct controller *c, struct error *err)
 {
 	uint64_t generation = store_writer_epoch(c->store) - 1;
-	int rc = load_saved(c, err);
+	int rc = record_folder(c, err);
 
+	if (rc != 0)
+		return rc;
+	rc = load_saved(c, err);
+	if (rc == -ENOENT) { /* it died before any agent was told its stage */
+		note(c, NOTE_EVENT, -1, 0, "the run never got under way: it begins");
+		return 0;
+	}
 	if (rc == 0)
 		rc = store_last_commit(c->store, &c->committed, err);
 	if (rc == 0)
@@ -178,8 +204,13 @@ void resume_member(struct controller *c, struct member *m)
 	const struct msg_hello *h = &m->hello;
 	struct msg again = { .type = MSG_COMMIT, .u.commit = c->last_commit };
 
-	if (!c->resumed || h->run != c->run || h->stage != member_stage(c, m))
+	if (!c->resumed)
 		return;
+	if (h->run != c->run || h->stage != member_stage(c, m)) {
+		if (c->committed == 0) /* weights of the seed are nobody's to lose */
+			members_assign(c, m, member_stage(c, m), false);
+		return;
+	}
 	m->held_stage = h->stage;
 	if (h->committed + 1 == c->committed)
 		member_send(c, m, &again); /* it answers MSG_COMMITTED if it has that sum */

@@ -34,8 +34,8 @@ static int load_model(struct controller *c, struct error *err)
 			o->corpus[i] = run->corpus[i];
 		rc = model_preset("tiny", &c->model, &c->recipe, err);
 		if (rc == 0)
-			rc = model_config_parse(&c->model, &c->recipe, run->model, strlen(run->model),
-						o->run_dir, err);
+			rc = model_config_parse(&c->model, &c->recipe, run->model,
+						strlen(run->model), o->run_dir, err);
 	} else {
 		rc = model_preset(o->model, &c->model, &c->recipe, err);
 	}
@@ -65,7 +65,8 @@ static int load_model(struct controller *c, struct error *err)
 	if (!c->model_json)
 		return error_set(err, -ENOMEM, "out of memory");
 	if (strlen(c->model_json) >= sizeof(((struct msg_welcome *)0)->model))
-		return error_set(err, -EINVAL, "%s: the model's description is too long", o->model);
+		return error_set(err, -EINVAL, "%s: the model's description is too long",
+				 o->model);
 	return 0;
 }
 
@@ -115,8 +116,8 @@ static int regions_default(struct controller *c, struct error *err)
 	return rc;
 }
 
-/* Without emulation the embedded cluster is what it is: processes side by side. Compute is measured
- * by the agents before the first iteration; a message takes about this long. */
+/* Without emulation the embedded cluster is what it is: processes side by side. Compute is
+ * measured by the agents before the first iteration; a message takes about this long. */
 static void near_cluster(struct cluster *c)
 {
 	static const double message_s = 0.0005, gradient_s = 0.002;
@@ -138,14 +139,15 @@ static int load_cluster(struct controller *c, struct error *err)
 {
 	struct options *o = &c->options;
 	const struct store_run *run = c->store ? store_run_of(c->store) : NULL;
-	int rc = run	    ? cluster_parse(run->cluster, strlen(run->cluster), &c->cluster, err) :
-		 o->cluster ? cluster_read(o->cluster, &c->cluster, err) : regions_default(c, err);
+	int rc = run ? cluster_parse(run->cluster, strlen(run->cluster), &c->cluster, err)
+		 : o->cluster ? cluster_read(o->cluster, &c->cluster, err)
+			      : regions_default(c, err);
 
 	if (rc != 0)
 		return rc;
 	if (c->cluster->n_nodes > MSG_NODES || c->cluster->n_stages > MSG_STAGES)
-		return error_set(err, -E2BIG, "a run takes at most %d nodes and %d stages", MSG_NODES,
-				 MSG_STAGES);
+		return error_set(err, -E2BIG, "a run takes at most %d nodes and %d stages",
+				 MSG_NODES, MSG_STAGES);
 	if (o->microbatches)
 		c->cluster->microbatches_per_data_node = (int)o->microbatches;
 	for (int i = 0; i < c->cluster->n_nodes; i++)
@@ -154,10 +156,12 @@ static int load_cluster(struct controller *c, struct error *err)
 	c->per_shard = (uint32_t)c->cluster->microbatches_per_data_node;
 	c->n_shards = (uint32_t)c->cluster->stages[0];
 	if ((uint64_t)c->per_shard * c->n_shards > MSG_MICROBATCHES)
-		return error_set(err, -E2BIG, "a run takes at most %d microbatches an iteration",
+		return error_set(err, -E2BIG,
+				 "a run takes at most %d microbatches an iteration",
 				 MSG_MICROBATCHES);
 	if ((int)o->skip >= c->cluster->n_stages)
-		return error_set(err, -EINVAL, "--skip %u: there are only %d stages, and stage 0 stays",
+		return error_set(err, -EINVAL,
+				 "--skip %u: there are only %d stages, and stage 0 stays",
 				 o->skip, c->cluster->n_stages);
 	c->path_length = (uint32_t)c->cluster->n_stages - o->skip;
 	if (o->time_scale == 0 && !o->cluster && !run)
@@ -169,10 +173,14 @@ static int load_cluster(struct controller *c, struct error *err)
 
 static void ask_first_plans(struct controller *c, bool run)
 {
-	struct planner_request q = { .kind = PLANNER_RUN, .path_length = (int)c->path_length,
-				     .algorithm = PLAN_BEST, .free_assignment = !c->options.given,
-				     .budget_s = c->options.budget_s, .threads = 1,
-				     .seed = c->options.seed, .reason = "the run's first plan" };
+	struct planner_request q = { .kind = PLANNER_RUN,
+				     .path_length = (int)c->path_length,
+				     .algorithm = PLAN_BEST,
+				     .free_assignment = !c->options.given,
+				     .budget_s = c->options.budget_s,
+				     .threads = 1,
+				     .seed = c->options.seed,
+				     .reason = "the run's first plan" };
 
 	if (run)
 		c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
@@ -220,9 +228,10 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = make_members(c, err);
 	if (rc == 0)
-		rc = network_open(&c->options, KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
-				   KEYS_ROLE_BIT(KEYS_WATCHER), &c->log, &c->identity, &c->admitted,
-				   &c->post, err);
+		rc = network_open(&c->options,
+				  KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
+					  KEYS_ROLE_BIT(KEYS_WATCHER),
+				  &c->log, &c->identity, &c->admitted, &c->post, err);
 	if (rc == 0)
 		rc = c->options.resume ? resume_begin(c, err) : record_begin(c, err);
 	if (rc == 0)
@@ -234,7 +243,7 @@ int controller_init(struct controller *c, struct error *err)
 	if (c->options.time_scale < 0 && c->options.cluster)
 		c->options.time_scale = 0;
 	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
-	ask_first_plans(c, !c->options.resume);
+	ask_first_plans(c, !c->resumed);
 	return 0;
 }
 

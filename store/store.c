@@ -16,7 +16,7 @@
 
 enum {
 	APPLICATION = 0x534b5052, /* "SKPR": says in the file's header whose it is */
-	BUSY_MS = 2000            /* how long another program's moment with the file is waited for */
+	BUSY_MS = 2000 /* how long another program's moment with the file is waited for */
 };
 
 static void free_run(struct store_run *r)
@@ -67,13 +67,14 @@ static int lock_refused(const char *path, int lock, struct error *err)
 
 	pid[n < 0 ? 0 : n] = '\0';
 	pid[strcspn(pid, "\n")] = '\0';
-	return error_set(err, -EBUSY,
-			 "%s: the run has a controller already (process %s); there can be only one", path,
-			 *pid ? pid : "unknown");
+	return error_set(
+		err, -EBUSY,
+		"%s: the run has a controller already (process %s); there can be only one",
+		path, *pid ? pid : "unknown");
 }
 
-/* The kernel lets go of the lock when its holder dies, however it dies. The file stays: removing
- * it would let two processes hold two files of one name. */
+/* The kernel lets go of the lock when its holder dies, however it dies. The file stays:
+ * removing it would let two processes hold two files of one name. */
 static int take_lock(struct store *s, const char *folder, struct error *err)
 {
 	char *path;
@@ -85,8 +86,9 @@ static int take_lock(struct store *s, const char *folder, struct error *err)
 	if (lock < 0)
 		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
 	else if (flock(lock, LOCK_EX | LOCK_NB) != 0)
-		rc = errno == EWOULDBLOCK ? lock_refused(path, lock, err)
-					  : error_set(err, -errno, "%s: %s", path, strerror(errno));
+		rc = errno == EWOULDBLOCK
+			     ? lock_refused(path, lock, err)
+			     : error_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (rc != 0) {
 		if (lock >= 0)
 			close(lock);
@@ -112,9 +114,10 @@ static int pragma_number(struct store *s, const char *sql, int64_t *out, struct 
 		sqlite3_finalize(q);
 		return 0;
 	}
-	result = result == SQLITE_DONE ? error_set(err, -EBADMSG, "%s: is damaged: %s gave nothing",
-						   s->path, sql)
-				       : db_error(s, result, err);
+	result = result == SQLITE_DONE
+			 ? error_set(err, -EBADMSG, "%s: is damaged: %s gave nothing", s->path,
+				     sql)
+			 : db_error(s, result, err);
 	sqlite3_finalize(q);
 	return result;
 }
@@ -143,8 +146,8 @@ static int check_schema(struct store *s, struct error *err)
 		return error_set(err, -EINVAL, "%s: is not a run of skippipe", s->path);
 	if (version != STORE_VERSION)
 		return error_set(err, -EPROTONOSUPPORT,
-				 "%s: has schema version %lld, this program reads version %d", s->path,
-				 (long long)version, STORE_VERSION);
+				 "%s: has schema version %lld, this program reads version %d",
+				 s->path, (long long)version, STORE_VERSION);
 	return 0;
 }
 
@@ -190,8 +193,8 @@ static int read_run(struct store *s, struct error *err)
 	if (rc == 0)
 		rc = db_row(s, q, err);
 	if (rc == 0)
-		return error_set(err, -EBADMSG, "%s: is damaged: it does not say what run it is of",
-				 s->path);
+		return error_set(err, -EBADMSG,
+				 "%s: is damaged: it does not say what run it is of", s->path);
 	if (rc < 0)
 		return rc;
 	r->name = column_copy(q, 0);
@@ -233,12 +236,13 @@ static int read_epoch(struct store *s, struct error *err)
 
 static int write_run(struct store *s, const struct store_run *r, struct error *err)
 {
-	struct db_value v[] = { db_text(r->name), db_text(r->version), db_text(r->model),
-				db_text(r->cluster), db_text(r->optimizer), db_u64(r->id),
-				db_u64(r->seed), db_u64(r->corpus_hash),
-				db_int(r->started_wall_us), db_int(r->batch),
-				db_int(r->sequence), db_int(r->n_shards), db_int(r->per_shard),
-				db_int(r->threads) };
+	struct db_value v[] = {
+		db_text(r->name),     db_text(r->version),    db_text(r->model),
+		db_text(r->cluster),  db_text(r->optimizer),  db_u64(r->id),
+		db_u64(r->seed),      db_u64(r->corpus_hash), db_int(r->started_wall_us),
+		db_int(r->batch),     db_int(r->sequence),    db_int(r->n_shards),
+		db_int(r->per_shard), db_int(r->threads)
+	};
 	int rc = db_run(s, DB_PUT_RUN, v, DB_COUNT(v), err);
 
 	for (size_t i = 0; rc == 0 && i < r->n_corpus; i++) {
@@ -249,7 +253,7 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 	return rc;
 }
 
-/* Schema and run in one transaction, the header's marks last: a file without them is no run. */
+/* Schema and run, in a file that nobody knows yet. */
 static int make_schema(struct store *s, const struct store_run *run, struct error *err)
 {
 	char marks[96];
@@ -257,11 +261,9 @@ static int make_schema(struct store *s, const struct store_run *run, struct erro
 
 	snprintf(marks, sizeof(marks), "PRAGMA application_id = %d; PRAGMA user_version = %d",
 		 APPLICATION, STORE_VERSION);
-	rc = db_script(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
-		       err);
+	rc = db_script(s, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE", err);
 	if (rc != 0)
 		return rc;
-	s->sync_full = true;
 	rc = db_script(s, db_schema, err);
 	if (rc == 0)
 		rc = db_script(s, db_schema_moment, err);
@@ -274,22 +276,54 @@ static int make_schema(struct store *s, const struct store_run *run, struct erro
 	return db_end(s, rc, err);
 }
 
-/* What a creation that failed has left; the lock is still ours. */
-static void remove_file(struct store *s)
+static void close_file(struct store *s)
 {
-	static const char *const tails[] = { "", "-wal", "-shm" };
-
 	db_finalize(s);
 	sqlite3_close(s->db);
 	s->db = NULL;
+}
+
+/* What a creation that failed or died has left at this name; the lock is ours. */
+static void remove_file(struct store *s, const char *name)
+{
+	static const char *const tails[] = { "", "-journal", "-wal", "-shm" };
+
+	close_file(s);
 	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
 		char *path;
 
-		if (asprintf(&path, "%s%s", s->path, tails[i]) < 0)
+		if (asprintf(&path, "%s%s", name, tails[i]) < 0)
 			continue;
 		unlink(path);
 		free(path);
 	}
+}
+
+/* Made aside, whole, then renamed: run.db is there when, and only when, the run is. */
+static int make_file(struct store *s, const char *aside, const struct store_run *run,
+		     struct error *err)
+{
+	char *name = s->path;
+	int rc;
+
+	s->path = (char *)aside; /* what errors name */
+	rc = open_file(s, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
+	if (rc == 0)
+		rc = make_schema(s, run, err);
+	close_file(s);
+	s->path = name;
+	return rc == 0 ? file_move(aside, name, err) : rc;
+}
+
+static int open_to_write(struct store *s, struct error *err)
+{
+	int rc = open_file(s, SQLITE_OPEN_READWRITE, err);
+
+	if (rc == 0)
+		rc = check_schema(s, err);
+	if (rc == 0)
+		rc = db_script(s, "PRAGMA journal_mode = WAL", err);
+	return rc;
 }
 
 int store_create(struct store **out, const char *folder, const struct store_run *run,
@@ -297,6 +331,7 @@ int store_create(struct store **out, const char *folder, const struct store_run 
 {
 	struct store *s;
 	struct stat st;
+	char *aside = NULL;
 	int rc = file_make_folder(folder, err);
 
 	if (rc == 0)
@@ -306,26 +341,37 @@ int store_create(struct store **out, const char *folder, const struct store_run 
 	rc = take_lock(s, folder, err);
 	if (rc != 0)
 		goto close;
-	/* An empty file is what a crash before the first transaction leaves. */
-	if (stat(s->path, &st) == 0 && st.st_size > 0) {
-		rc = error_set(err, -EEXIST, "%s: there is a run in this folder already", s->path);
+	if (stat(s->path, &st) == 0) {
+		rc = error_set(err, -EEXIST, "%s: there is a run in this folder already",
+			       s->path);
 		goto close;
 	}
-	rc = open_file(s, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
-	if (rc == 0)
-		rc = make_schema(s, run, err);
+	if (asprintf(&aside, "%s.new", s->path) < 0) {
+		aside = NULL;
+		rc = error_set(err, -ENOMEM, "%s: out of memory", s->path);
+		goto close;
+	}
+	remove_file(s, aside);
+	rc = make_file(s, aside, run, err);
+	if (rc != 0)
+		goto remove;
+	rc = open_to_write(s, err);
 	if (rc == 0)
 		rc = read_epoch(s, err);
 	if (rc == 0)
 		rc = read_run(s, err);
-	if (rc != 0)
-		goto remove;
+	if (rc != 0) {
+		remove_file(s, s->path);
+		goto close;
+	}
+	free(aside);
 	*out = s;
 	return 0;
 
 remove:
-	remove_file(s);
+	remove_file(s, aside);
 close:
+	free(aside);
 	store_close(s);
 	return rc;
 }
@@ -368,9 +414,7 @@ int store_resume(struct store **out, const char *folder, struct error *err)
 	if (rc == 0)
 		rc = take_lock(s, folder, err);
 	if (rc == 0)
-		rc = open_file(s, SQLITE_OPEN_READWRITE, err);
-	if (rc == 0)
-		rc = check_schema(s, err);
+		rc = open_to_write(s, err);
 	if (rc == 0)
 		rc = take_epoch(s, err);
 	if (rc == 0)
@@ -413,7 +457,8 @@ static int open_immutable(struct store *s, struct error *err)
 		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 	if (stat(wal, &st) == 0 && st.st_size > 0) {
 		rc = error_set(err, -EROFS,
-			       "%s: the run was not closed and its folder is read-only here; copy the folder",
+			       "%s: the run was not closed and its folder is read-only here; "
+			       "copy the folder",
 			       s->path);
 		goto free_wal;
 	}

@@ -1,0 +1,278 @@
+/* crash.c - kills a process at its k-th durable step, for tests/crash_points_test.sh and the
+ * store's own test. Loaded with LD_PRELOAD; it stands between a program (SQLite included) and
+ * the calls that change files: every place where a crash could leave something half done is one
+ * of them.
+ *
+ *     CRASH_UNDER    a folder: only steps on files in it count
+ *     CRASH_PROGRAM  only in the program of this name; the others run on
+ *     CRASH_AT       the step to die at, from 1; 0 or none: never
+ *     CRASH_LIST     a file to which every step is appended, one line each
+ *     CRASH_MARK     a file made when it kills; while it is there nobody is killed, so that a
+ *                    successor with the same environment lives
+ *
+ * A write counts twice: killed before it, and with half of it written.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static atomic_long steps;
+
+static bool ours(void)
+{
+	const char *program = getenv("CRASH_PROGRAM");
+
+	return getenv("CRASH_UNDER") &&
+	       (!program || strcmp(program, program_invocation_short_name) == 0);
+}
+
+static bool path_counts(const char *path)
+{
+	const char *under = getenv("CRASH_UNDER");
+	char full[PATH_MAX];
+
+	if (!ours())
+		return false;
+	if (path[0] != '/') {
+		char here[PATH_MAX / 2];
+
+		if (!getcwd(here, sizeof(here)) ||
+		    snprintf(full, sizeof(full), "%s/%s", here, path) >= (int)sizeof(full))
+			return false;
+		path = full;
+	}
+	/* A log is no promise. */
+	return strncmp(path, under, strlen(under)) == 0 &&
+	       !strstr(path + strlen(under), "/log/");
+}
+
+static bool file_counts(int fd, char path[PATH_MAX])
+{
+	char link[64];
+	struct stat st;
+	ssize_t n;
+
+	if (!ours() || fstat(fd, &st) != 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+		return false;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, PATH_MAX - 1);
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	return path_counts(path);
+}
+
+/* One step. True: this is the one to die at. */
+static bool step(const char *what, const char *path)
+{
+	const char *at = getenv("CRASH_AT"), *list = getenv("CRASH_LIST"),
+		   *mark = getenv("CRASH_MARK");
+	long n = atomic_fetch_add(&steps, 1) + 1;
+
+	if (list) {
+		char line[PATH_MAX + 64];
+		int size = snprintf(line, sizeof(line), "%s %s\n", what, path);
+		int fd = (int)syscall(SYS_openat, AT_FDCWD, list, O_WRONLY | O_APPEND | O_CREAT,
+				      0600);
+
+		if (fd >= 0) {
+			syscall(SYS_write, fd, line, size);
+			syscall(SYS_close, fd);
+		}
+	}
+	return at && n == atol(at) && !(mark && access(mark, F_OK) == 0);
+}
+
+static void die(void)
+{
+	const char *mark = getenv("CRASH_MARK");
+
+	if (mark)
+		syscall(SYS_close,
+			syscall(SYS_openat, AT_FDCWD, mark, O_WRONLY | O_CREAT, 0600));
+	kill(getpid(), SIGKILL);
+	for (;;)
+		pause();
+}
+
+static void before(const char *what, const char *path)
+{
+	if (step(what, path))
+		die();
+}
+
+#define REAL(result, name, ...) \
+	static result (*real)(__VA_ARGS__); \
+	if (!real) \
+	*(void **)&real = dlsym(RTLD_NEXT, name)
+
+static ssize_t written(int fd, const void *data, size_t size, off_t at, bool has_at)
+{
+	char path[PATH_MAX];
+
+	if (file_counts(fd, path)) {
+		before("write", path);
+		if (step("half a write", path)) {
+			if (has_at)
+				syscall(SYS_pwrite64, fd, data, size / 2, at);
+			else
+				syscall(SYS_write, fd, data, size / 2);
+			die();
+		}
+	}
+	return has_at ? syscall(SYS_pwrite64, fd, data, size, at)
+		      : syscall(SYS_write, fd, data, size);
+}
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+	return written(fd, data, size, 0, false);
+}
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
+{
+	return written(fd, data, size, at, true);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at)
+{
+	return written(fd, data, size, at, true);
+}
+
+int fsync(int fd)
+{
+	char path[PATH_MAX];
+
+	if (file_counts(fd, path))
+		before("fsync", path);
+	return (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+	char path[PATH_MAX];
+
+	if (file_counts(fd, path))
+		before("fdatasync", path);
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+int ftruncate(int fd, off_t size)
+{
+	char path[PATH_MAX];
+
+	if (file_counts(fd, path))
+		before("ftruncate", path);
+	return (int)syscall(SYS_ftruncate, fd, size);
+}
+
+int ftruncate64(int fd, off64_t size)
+{
+	return ftruncate(fd, size);
+}
+
+int rename(const char *from, const char *to)
+{
+	if (path_counts(to))
+		before("rename", to);
+	return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int link(const char *from, const char *to)
+{
+	if (path_counts(to))
+		before("link", to);
+	return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int unlink(const char *path)
+{
+	if (path_counts(path))
+		before("unlink", path);
+	return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	if (path_counts(path))
+		before("mkdir", path);
+	return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list ap;
+
+	va_start(ap, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(ap, mode_t);
+	va_end(ap);
+	if ((flags & (O_CREAT | O_TRUNC)) && path_counts(path))
+		before("create", path);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list ap;
+
+	va_start(ap, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(ap, mode_t);
+	va_end(ap);
+	return open(path, flags, mode);
+}
+
+/* stdio's own calls do not pass here: its buffer's way out does. */
+int fflush(FILE *f)
+{
+	char path[PATH_MAX];
+	REAL(int, "fflush", FILE *);
+
+	if (f && file_counts(fileno(f), path))
+		before("fflush", path);
+	return real(f);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+	REAL(FILE *, "fopen", const char *, const char *);
+
+	if (mode[0] != 'r' && path_counts(path))
+		before("create", path);
+	return real(path, mode);
+}
+
+FILE *fopen64(const char *path, const char *mode)
+{
+	return fopen(path, mode);
+}
+
+size_t fwrite(const void *data, size_t size, size_t n, FILE *f)
+{
+	char path[PATH_MAX];
+	REAL(size_t, "fwrite", const void *, size_t, size_t, FILE *);
+
+	if (file_counts(fileno(f), path)) {
+		before("fwrite", path);
+		if (step("half an fwrite", path)) {
+			real(data, size, n / 2, f);
+			fflush(f);
+			die();
+		}
+	}
+	return real(data, size, n, f);
+}

@@ -1,0 +1,166 @@
+#!/bin/bash
+# Dies at every durable step, one after another: tests/crash_points_test.sh [POINTS|all]. A first run of
+# each program lists its steps (tests/crash.c: every create, write, half a write, sync, rename, link and
+# removal); then, for each k, a run is killed at the k-th and what it left is used:
+#
+#     keygen, admit, expel   the old file or the new one, whole, and 0600; doing it again works
+#     train                  a checkpoint that can be gone on from, to the same bits; or none yet
+#     export                 no half file under its own name; doing it again gives the same bytes
+#     controller             started again by the supervisor, the run ends as asked and verify agrees
+#
+# Of the long lists POINTS are taken, spread evenly (6; the gate's). `all` takes of train and export
+# the first, middle and last step on every file, and of the controller every step: about an hour.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-model skippipe-verify
+points=${1:-6}
+sk=$bin/skippipe shim=$bin/../tests/crash.so
+[ -e "$shim" ] || skip "crash.so is not there"
+work=$dir/work died=0 tried=0
+
+# Runs a command with the shim: crash_at K PROGRAM COMMAND...  (K 0: only lists the steps)
+crash_at() {
+	local k=$1 program=$2
+	shift 2
+	rm -f "$dir/list" "$dir/mark"
+	{ # the shell's own word about who was killed is not for the log
+		LD_PRELOAD=$shim CRASH_UNDER=$work CRASH_PROGRAM=$program CRASH_AT=$k CRASH_LIST=$dir/list \
+			CRASH_MARK=$dir/mark "$@" >"$dir/out" 2>"$dir/crash.err" </dev/null
+	} 2>/dev/null
+}
+
+spread() { # of the numbers on stdin POINTS, evenly
+	[ "$points" = all ] && { cat; return; }
+	awk -v most="$points" '{ k[NR] = $1 }
+		END { step = NR > most ? NR / most : 1; for (i = 1; i <= NR; i += step) print k[int(i)] }'
+}
+# The first, middle and last of every run of steps on one file.
+pick() {
+	sed 's/.* //' "$dir/list" | awk '
+		function close_group() {
+			print first
+			print int((first + last) / 2)
+			print last
+		}
+		$0 != was { if (last) close_group(); first = NR; was = $0 }
+		{ last = NR }
+		END { close_group() }' | sort -n -u | spread
+}
+all_steps() { seq "$(wc -l <"$dir/list")"; }
+
+reach() { # a killed process must have died at our hand
+	tried=$((tried + 1))
+	[ -e "$dir/mark" ] && died=$((died + 1))
+}
+private() { [ -z "$(find "$work" -type f -perm /077)" ] || die "others may read what a crash left"; }
+
+# ---- keys
+crash_at 0 skippipe-key "$sk" keygen "$work/k" && die "keygen made a folder"
+mkdir -m 700 "$work"
+crash_at 0 skippipe-key "$sk" keygen "$work/k" || die "keygen"
+cp "$work/k" "$dir/other.key"
+for k in $(all_steps); do
+	rm -rf "$work"; mkdir -m 700 "$work"
+	crash_at "$k" skippipe-key "$sk" keygen "$work/k" && die "keygen lives on after step $k"
+	reach
+	private
+	[ -e "$work/k" ] || "$sk" keygen "$work/k" >/dev/null || die "keygen again after step $k"
+	"$bin/skippipe-key" public "$work/k" >/dev/null || die "keygen left a bad key at step $k"
+done
+
+# ---- the admitted list
+key=$("$bin/skippipe-key" public "$dir/other.key")
+other=$("$sk" keygen "$dir/second.key")
+rm -rf "$work"; mkdir -m 700 "$work"
+"$sk" admit "$work/list" "$other" --role agent --name first || die "admit"
+cp "$work/list" "$dir/before"
+for act in admit expel; do
+	if [ $act = admit ]; then
+		command=("$sk" admit "$work/list" "$key" --role console --name second)
+	else
+		cp "$work/list" "$dir/before"
+		command=("$sk" expel "$work/list" second)
+	fi
+	crash_at 0 skippipe-key "${command[@]}" || die "$act"
+	cp "$work/list" "$dir/after"
+	cmp -s "$dir/before" "$dir/after" && die "$act changed nothing"
+	for k in $(all_steps); do
+		rm -rf "$work"; mkdir -m 700 "$work"; cp "$dir/before" "$work/list"
+		crash_at "$k" skippipe-key "${command[@]}"
+		reach
+		private
+		cmp -s "$work/list" "$dir/before" || cmp -s "$work/list" "$dir/after" ||
+			die "$act left neither list at step $k"
+		"${command[@]}" 2>/dev/null
+		cmp -s "$work/list" "$dir/after" || die "$act again after step $k"
+	done
+done
+echo "keys: $died of $tried killed"
+
+# ---- checkpoints: three iterations with one after each, killed, and gone on from
+rest=(--microbatches 2 --validate-every 0 --iterations 3 --checkpoint-every 1 --out "$work/checkpoint")
+train() { crash_at "$1" skippipe-model "$sk" train --preset tiny --seed 3 "${rest[@]}"; } # train K
+manifest() { sed -n "s/.*\"$1\": *\"*\([0-9a-f]*\).*/\1/p" "$work/checkpoint/manifest.json"; }
+rm -rf "$work"; mkdir "$work"
+train 0 || die "train"
+want=$(manifest hash)
+[ "$(wc -w <<<"$want")" = 6 ] || die "six stages have not six hashes"
+for k in $(pick); do
+	rm -rf "$work"; mkdir "$work"
+	train "$k" && die "train lives on after step $k"
+	reach
+	if [ ! -e "$work/checkpoint/manifest.json" ]; then
+		train 0 || die "train begins no more after step $k"
+	else
+		[ "$(manifest iteration)" = 3 ] || "$sk" train --from "$work/checkpoint" "${rest[@]}" >"$dir/out" \
+			2>"$dir/train.err" || die "train does not go on after step $k"
+		"$sk" eval "$work/checkpoint" --batches 1 >"$dir/out" 2>"$dir/eval.err" || die "eval after step $k"
+	fi
+	[ "$(manifest hash)" = "$want" ] || die "train went on to other bits after step $k"
+done
+
+# ---- exports
+rm -rf "$work"; mkdir "$work"
+"$sk" train --preset tiny --seed 3 --microbatches 1 --validate-every 0 --iterations 1 --out "$dir/model" \
+	>"$dir/out" 2>"$dir/train.err" || die "train"
+for form in hf; do
+	crash_at 0 skippipe-model "$sk" export "$dir/model" --out "$work/$form" --format $form || die "export $form"
+	rm -rf "$dir/whole"; cp -r "$work/$form" "$dir/whole"
+	for k in $(pick); do
+		rm -rf "$work"; mkdir "$work"
+		crash_at "$k" skippipe-model "$sk" export "$dir/model" --out "$work/$form" --format $form &&
+			die "export lives on after step $k"
+		reach
+		for file in "$work/$form"/*; do
+			case $file in *.tmp.* | *\*) continue ;; esac
+			cmp "$file" "$dir/whole/${file##*/}" || die "export left half a file at step $k"
+		done
+		"$sk" export "$dir/model" --out "$work/$form" --format $form >"$dir/out" || die "export again after step $k"
+		diff -r -x '*.tmp.*' "$work/$form" "$dir/whole" || die "export again gave other bytes after step $k"
+	done
+done
+echo "keys, checkpoints, exports: $died of $tried killed"
+
+# ---- the controller
+run=$work/run
+demo() { # demo K
+	crash_at "$1" skippipe-controller "$sk" demo --headless --format jsonl --agents 4 --stages 2,2 --skip 0 \
+		--iterations 3 --microbatches 2 --time-scale 0 --eval-every 2 --eval-batches 1 --budget 0.05 \
+		--silence-ms 3000 --gather-s 60 --run-dir "$run"
+}
+rm -rf "$work"; mkdir "$work"
+demo 0 || die "demo"
+late=0
+for k in $([ "$points" = all ] && all_steps || all_steps | spread); do
+	rm -rf "$work"; mkdir "$work"
+	demo "$k" || { tail -n 3 "$dir/crash.err"; die "the run does not end well after step $k"; }
+	reach
+	[ -e "$dir/mark" ] || late=$((late + 1)) # this time there were fewer steps
+	[ ! -e "$dir/mark" ] || [ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] ||
+		die "the controller was not started again after step $k"
+	"$sk" verify "$run" --format json >"$dir/verify.json" 2>"$dir/verify.err" || die "verify after step $k"
+	[ "$(field committed <"$dir/verify.json")" = 3 ] || die "commits are missing after step $k"
+	check_plans "$run" >"$dir/out"
+	check_gone "$run"
+done
+[ $late -le $((tried / 10 + 1)) ] || die "$late of the steps did not come again"
+echo "all: $died of $tried killed"
