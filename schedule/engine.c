@@ -152,10 +152,19 @@ static int32_t *best_weights(const struct engine *e, struct engine_node *n)
 	return best;
 }
 
+static double weights_s(const struct engine *e, int node, int w)
+{
+	double s = e->p->c->nodes[node].weight_gradient_s;
+	int length = e->p->length, mb = w / length;
+
+	return e->factors ? s * e->factors[mb * (2 * e->steps + length) + 2 * e->steps + w % length]
+			  : s;
+}
+
 static void start_weights(struct engine *e, struct engine_node *n, int32_t *place, double now_s)
 {
 	int w = *place;
-	double end_s = now_s + e->p->c->nodes[n - e->nodes].weight_gradient_s;
+	double end_s = now_s + weights_s(e, (int)(n - e->nodes), w);
 
 	*place = e->next_weights[w];
 	e->weights_start_s[w] = now_s;
@@ -338,6 +347,17 @@ bool engine_run(struct engine *e, double limit_s)
 	return true;
 }
 
+/* last_s: what follows the chain at its own node. */
+static void add_up(struct engine_step *chain, int steps, double last_s)
+{
+	double rest_s = last_s;
+
+	for (int s = steps - 1; s >= 0; s--) {
+		rest_s = chain[s].duration_s + chain[s].travel_s + rest_s;
+		chain[s].rest_s = rest_s;
+	}
+}
+
 void engine_fill_chain(const struct problem *p, const int *path, struct engine_step *chain)
 {
 	int length = p->length, steps = 2 * length + 1;
@@ -358,14 +378,25 @@ void engine_fill_chain(const struct problem *p, const int *path, struct engine_s
 		chain[s].travel_s = s + 1 < steps
 			? p->delay[(size_t)node * (size_t)p->n_nodes + (size_t)path[after]] : 0;
 	}
-	for (int s = steps - 1; s >= 0; s--)
-		chain[s].rest_s = chain[s].duration_s + chain[s].travel_s +
-				  (s + 1 < steps ? chain[s + 1].rest_s : last_s);
+	add_up(chain, steps, last_s);
 }
 
 void engine_set_path(struct engine *e, int mb, const int *path)
 {
-	engine_fill_chain(e->p, path, &e->chain[mb * e->steps]);
+	struct engine_step *chain = &e->chain[mb * e->steps];
+	const double *factors = e->factors;
+	double last_s;
+
+	engine_fill_chain(e->p, path, chain);
+	if (!factors)
+		return;
+	factors += mb * (2 * e->steps + e->p->length);
+	for (int s = 0; s < e->steps; s++) {
+		chain[s].duration_s *= factors[s];
+		chain[s].travel_s *= factors[e->steps + s];
+	}
+	last_s = e->split ? e->overhead_s + weights_s(e, path[0], mb * e->p->length) : 0;
+	add_up(chain, e->steps, last_s);
 }
 
 void engine_set_paths(struct engine *e, const struct solution *s)

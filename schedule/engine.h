@@ -28,6 +28,9 @@ struct engine {
 	double overhead_s;
 	bool split;                /* every B is followed by a W on its node */
 	struct engine_step *chain; /* (n_mb, steps) */
+	const double *factors;     /* (n_mb, 2 * steps + length) borrowed: of the tasks of the chain,
+				    * of the transfers after them, of W by hop; NULL: all 1. What
+				    * engine_set_path sets is multiplied */
 	int32_t *priority;         /* (n_mb, steps) smaller first; NULL: first come, first served */
 	int32_t *weights_priority; /* (n_mb, length) of the W by hop; NULL: when nothing else
 				      may start */

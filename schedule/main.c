@@ -11,6 +11,7 @@
 #include "schedule/check.h"
 #include "schedule/cluster.h"
 #include "schedule/plan.h"
+#include "schedule/robust.h"
 #include "schedule/search.h"
 #include "schedule/simulate.h"
 
@@ -21,15 +22,19 @@ static const char usage_text[] =
 	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
 	"           [--assignment free|given] [--order free|fifo] [--split-backward]\n"
-	"           [--from PLAN] [--without NODE,...] [--keep-batch] [-o plan.json]\n"
+	"           [--robust JITTER[,SAMPLES]] [--from PLAN] [--without NODE,...] [--keep-batch]\n"
+	"           [-o plan.json]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
+	"           [--robust JITTER[,SAMPLES]] [--seed N]\n"
 	"\n"
 	"plan writes a plan as JSON to stdout, or to the file given with -o; - as a file to read is\n"
 	"standard input. Without a budget it searches for one second; without --skip a third of the\n"
 	"stages are skipped; nodes with a stage in CLUSTER keep it unless --assignment free is given.\n"
 	"--split-backward makes the weight gradients tasks of their own, done when a node has nothing\n"
-	"else to do.\n"
-	"simulate predicts what a plan does on a cluster and checks the rules.\n"
+	"else to do. --robust looks for the plan that is shortest on average where every task and\n"
+	"transfer takes a random factor around 1, JITTER the deviation of its logarithm.\n"
+	"simulate predicts what a plan does on a cluster and checks the rules; with --robust also what\n"
+	"it does on average where times vary so.\n"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
 
 static int usage(const char *why)
@@ -103,9 +108,27 @@ enum {
 	WITHOUT,
 	KEEP_BATCH,
 	SPLIT_BACKWARD,
+	ROBUST,
 	TRACE,
 	FORMAT
 };
+
+static const char robust_usage[] =
+	"--robust: expected a jitter above 0, at most 2, and after a comma 1 to 1000 samples";
+
+static bool parse_robust(const char *text, double *jitter, int *samples)
+{
+	char *end;
+	long n = 0;
+
+	*jitter = strtod(text, &end);
+	if (end == text || !(*jitter > 0 && *jitter <= NOISE_MOST_JITTER) ||
+	    (*end && (*end != ',' || !parse_long(end + 1, 1, NOISE_MOST_SAMPLES, &n))))
+		return false;
+	if (n > 0)
+		*samples = (int)n;
+	return true;
+}
 
 static const struct option plan_long[] = {
 	{ "skip", required_argument, NULL, SKIP },
@@ -121,6 +144,7 @@ static const struct option plan_long[] = {
 	{ "without", required_argument, NULL, WITHOUT },
 	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
 	{ "split-backward", no_argument, NULL, SPLIT_BACKWARD },
+	{ "robust", required_argument, NULL, ROBUST },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -183,6 +207,9 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	case SPLIT_BACKWARD:
 		q->split_backward = true;
 		return NULL;
+	case ROBUST:
+		return parse_robust(optarg, &q->jitter, &q->samples)
+			? NULL : robust_usage;
 	case 'o':
 		o->output = optarg;
 		return NULL;
@@ -334,7 +361,8 @@ free_cluster:
 	return status;
 }
 
-static void print_text(const struct simulation *s, const struct check_report *r, const char *stop)
+static void print_text(const struct simulation *s, const struct check_report *r,
+		       const struct robust_outcome *noisy, const char *stop)
 {
 	if (s) {
 		printf("iteration_s %.6f\nsync_s %.6f\ncollisions %d\ncollision_wait_s %.6f\n",
@@ -344,6 +372,9 @@ static void print_text(const struct simulation *s, const struct check_report *r,
 			printf(" %d", s->exposure[i]);
 		putchar('\n');
 	}
+	if (noisy)
+		printf("expected_s %.6f\np95_s %.6f\nstandstills %d\n", noisy->mean_s,
+		       noisy->p95_s, noisy->standstills);
 	if (stop)
 		printf("broken TC1: %s\n", stop);
 	for (int i = 0; i < r->n_breaches; i++)
@@ -362,7 +393,7 @@ static void print_json_text(const char *text)
 }
 
 static void print_json(const struct simulation *s, const struct check_report *r,
-		       const char *stop)
+		       const struct robust_outcome *noisy, const char *stop)
 {
 	bool comma = false;
 
@@ -379,6 +410,9 @@ static void print_json(const struct simulation *s, const struct check_report *r,
 			printf("%s%d", i ? "," : "", s->peak_slots[i]);
 		printf("],");
 	}
+	if (noisy)
+		printf("\"expected_s\":%.17g,\"p95_s\":%.17g,\"standstills\":%d,", noisy->mean_s,
+		       noisy->p95_s, noisy->standstills);
 	printf("\"valid\":%s,\"broken\":[", r->n_breaches == 0 && !stop ? "true" : "false");
 	if (stop) {
 		char text[600];
@@ -395,8 +429,18 @@ static void print_json(const struct simulation *s, const struct check_report *r,
 	printf("]}\n");
 }
 
-static int judge(const struct cluster *c, const struct plan *p, const char *trace, bool text)
+struct simulate_options {
+	const char *trace;
+	bool text;
+	double jitter; /* 0: none */
+	int samples;
+	uint64_t seed;
+};
+
+static int judge(const struct cluster *c, const struct plan *p,
+		 const struct simulate_options *options)
 {
+	struct robust_outcome noisy = { 0 };
 	struct simulation *s = NULL;
 	struct check_report report;
 	struct error err = { "" };
@@ -411,19 +455,26 @@ static int judge(const struct cluster *c, const struct plan *p, const char *trac
 		status = fail(&err, FAILED);
 		goto fini_report;
 	}
-	if (text)
-		print_text(s, &report, standstill ? err.text : NULL);
+	if (options->jitter > 0 && s &&
+	    robust_expect(c, p, options->jitter, options->seed, options->samples, &noisy, &err) != 0) {
+		status = fail(&err, FAILED);
+		goto fini_report;
+	}
+	if (options->text)
+		print_text(s, &report, options->jitter > 0 ? &noisy : NULL,
+			   standstill ? err.text : NULL);
 	else
-		print_json(s, &report, standstill ? err.text : NULL);
+		print_json(s, &report, options->jitter > 0 ? &noisy : NULL,
+			   standstill ? err.text : NULL);
 	for (int i = 0; i < report.n_breaches; i++)
 		fprintf(stderr, "skippipe: %s\n", report.breaches[i]);
 	if (standstill)
 		fprintf(stderr, "skippipe: TC1: %s\n", err.text);
 	status = standstill || report.n_breaches > 0 ? BROKEN : DONE;
-	if (trace && s) {
+	if (options->trace && s) {
 		char *json = simulation_trace(c, p, s);
 
-		if (!json || file_write(trace, json, strlen(json), 0644, &err) != 0)
+		if (!json || file_write(options->trace, json, strlen(json), 0644, &err) != 0)
 			status = fail(&err, FAILED);
 		free(json);
 	}
@@ -437,20 +488,46 @@ fini_report:
 	return status;
 }
 
+/* NULL when the option is understood, else what is wrong. */
+static const char *take_simulate_option(struct simulate_options *o, int option)
+{
+	long seed;
+
+	switch (option) {
+	case TRACE:
+		o->trace = optarg;
+		return NULL;
+	case FORMAT:
+		return parse_choice(optarg, "text", "json", &o->text)
+			? NULL : "--format: expected text or json";
+	case ROBUST:
+		return parse_robust(optarg, &o->jitter, &o->samples) ? NULL : robust_usage;
+	case SEED:
+		if (!parse_long(optarg, 0, INT64_MAX, &seed))
+			return "--seed: expected a whole number, 0 or more";
+		o->seed = (uint64_t)seed;
+		return NULL;
+	default:
+		return "simulate: an option that is not known, or lacks its value";
+	}
+}
+
 static int simulate_command(int argc, char **argv)
 {
 	static const struct option longs[] = {
 		{ "trace", required_argument, NULL, TRACE },
 		{ "format", required_argument, NULL, FORMAT },
+		{ "robust", required_argument, NULL, ROBUST },
+		{ "seed", required_argument, NULL, SEED },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char *trace = NULL;
+	struct simulate_options options = { .text = true, .samples = 200, .seed = 1 };
 	struct cluster *c = NULL;
 	struct plan *p = NULL;
 	struct error err = { "" };
-	bool text = true;
 	int option, status;
+	const char *why;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
@@ -458,10 +535,9 @@ static int simulate_command(int argc, char **argv)
 			fputs(usage_text, stdout);
 			return DONE;
 		}
-		if (option == TRACE)
-			trace = optarg;
-		else if (option != FORMAT || !parse_choice(optarg, "text", "json", &text))
-			return usage("simulate: an option that is not known, or lacks its value");
+		why = take_simulate_option(&options, option);
+		if (why)
+			return usage(why);
 	}
 	if (argc - optind != 2)
 		return usage("simulate: expected a cluster file and a plan file");
@@ -471,7 +547,7 @@ static int simulate_command(int argc, char **argv)
 		cluster_free(c);
 		return fail(&err, FAILED);
 	}
-	status = judge(c, p, trace, text);
+	status = judge(c, p, &options);
 	plan_free(p);
 	cluster_free(c);
 	return status;

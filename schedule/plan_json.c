@@ -18,7 +18,8 @@ static const char *const keys[] = { "format",         "assignment",   "path_leng
 static const char *const microbatch_keys[] = { "id", "data_node", "path", "release_s", NULL };
 static const char *const predicted_keys[] = { "iteration_s", "sync_s", "collisions",
 					      "collision_wait_s", "lower_bound_s",
-					      "idle_fraction", "exposure", NULL };
+					      "idle_fraction", "exposure", "jitter",
+					      "expected_s", "p95_s", "standstills", NULL };
 static const char *const search_keys[] = { "algorithm", "seed", "evaluations", "elapsed_s",
 					   "history", NULL };
 
@@ -205,6 +206,15 @@ static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 		rc = json_number(v, "predicted", "lower_bound_s", 0, &zero, &d->lower_bound_s, err);
 	if (rc == 0)
 		rc = json_number(v, "predicted", "idle_fraction", -1, &zero, &d->idle_fraction, err);
+	if (rc == 0)
+		rc = json_number(v, "predicted", "jitter", 0, &zero, &d->jitter, err);
+	if (rc == 0)
+		rc = json_number(v, "predicted", "expected_s", 0, &zero, &d->expected_s, err);
+	if (rc == 0)
+		rc = json_number(v, "predicted", "p95_s", 0, &zero, &d->p95_s, err);
+	if (rc == 0)
+		rc = json_int(v, "predicted", "standstills", 0, INT_MAX, &none, &d->standstills,
+			      err);
 	if (rc != 0 || !json_object_get(v, "exposure"))
 		return rc;
 	rc = json_list(v, "predicted", "exposure", p->n_stages, &list, err);
@@ -401,10 +411,18 @@ static json_t *predicted_to_json(const struct plan *p)
 {
 	const struct plan_predicted *d = &p->predicted;
 
-	return json_pack("{s:f, s:f, s:i, s:f, s:f, s:f, s:o}", "iteration_s", d->iteration_s,
+	json_t *o = json_pack("{s:f, s:f, s:i, s:f, s:f, s:f, s:o}", "iteration_s", d->iteration_s,
 			 "sync_s", d->sync_s, "collisions", d->collisions, "collision_wait_s",
 			 d->collision_wait_s, "lower_bound_s", d->lower_bound_s, "idle_fraction",
 			 d->idle_fraction, "exposure", ids_to_json(d->exposure, p->n_stages));
+
+	if (o && d->jitter > 0) {
+		json_object_set_new(o, "jitter", json_real(d->jitter));
+		json_object_set_new(o, "expected_s", json_real(d->expected_s));
+		json_object_set_new(o, "p95_s", json_real(d->p95_s));
+		json_object_set_new(o, "standstills", json_integer(d->standstills));
+	}
+	return o;
 }
 
 static json_t *search_to_json(const struct plan_search *s)

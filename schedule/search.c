@@ -16,6 +16,7 @@
 #include "schedule/feasible.h"
 #include "schedule/problem.h"
 #include "schedule/progress.h"
+#include "schedule/robust.h"
 #include "schedule/straight.h"
 
 #define CONSTRUCT_ATTEMPTS 40
@@ -386,6 +387,8 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 		q.path_length = c->n_stages;
 	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
 		q.budget_s = 1;
+	if (q.jitter > 0)
+		return robust_search(c, &q, out, err);
 	rc = search_once(c, &q, start_us, out, err);
 	if (rc > 0 && q.algorithm != PLAN_DTFM)
 		suggest_skip(c, &q, start_us, err);

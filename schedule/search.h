@@ -32,6 +32,8 @@ enum plan_algorithm {
 /* "best", "cbs", "no-tc2", "dtfm", "dtfm-skip"; NULL past the last. */
 const char *plan_algorithm_name(enum plan_algorithm a);
 
+#define ROBUST_SAMPLES 16
+
 struct plan_request {
 	int path_length;               /* 0: skip a third of the stages */
 	enum plan_algorithm algorithm;
@@ -39,6 +41,10 @@ struct plan_request {
 					* else pinned nodes stay and only the others are placed */
 	bool split_backward; /* B gives the input gradients, W later the weight gradients */
 	bool fifo;                     /* no order at the nodes: first come, first served */
+	double jitter;                 /* > 0: a plan that is short on average where tasks and
+					* transfers vary by so much (noise.h); first come, first
+					* served */
+	int samples;                   /* to try each candidate on; 0: ROBUST_SAMPLES */
 	double budget_s;               /* <= 0: no limit in time */
 	int64_t evaluations;           /* <= 0: no limit in evaluations. Without either limit
 					* plan_search takes one second */

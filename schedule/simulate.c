@@ -36,6 +36,7 @@ struct node_state {
 struct run {
 	const struct cluster *c;
 	const struct plan *p;
+	const struct noise *noise; /* NULL: none */
 	struct simulation *s;
 	double now_s;
 	struct node_state *nodes;
@@ -187,8 +188,12 @@ static void send_on(struct run *r, int mb, int node, double end_s)
 		return;
 	}
 	to = step_node(m, next);
-	heap_push(r, to == node ? end_s : end_s + r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes +
-								 (size_t)to], mb);
+	if (to != node) {
+		double delay_s = r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes + (size_t)to];
+
+		end_s += r->noise ? delay_s * noise_factor(r->noise, mb, next - 1, true) : delay_s;
+	}
+	heap_push(r, end_s, mb);
 }
 
 /* A slot is given back when the task that ends the microbatch's stay here starts: nothing else
@@ -203,6 +208,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 	const struct plan_microbatch *m = &r->p->microbatches[w->mb];
 	struct node_state *n = &r->nodes[node];
 	struct sim_task *task = &r->s->tasks[r->s->n_tasks];
+	double lasts_s;
 
 	*task = (struct sim_task){
 		.microbatch = w->mb,
@@ -212,7 +218,10 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 		.arrival_s = w->arrival_s,
 		.start_s = r->now_s,
 	};
-	task->end_s = task->start_s + duration(r, node, task->kind);
+	lasts_s = duration(r, node, task->kind);
+	if (r->noise)
+		lasts_s *= noise_factor(r->noise, w->mb, w->step, false);
+	task->end_s = task->start_s + lasts_s;
 	note_collision(r, task, w->in_the_way);
 	if (task->kind == TASK_FORWARD)
 		n->holding[n->n_holding++] = r->s->n_tasks;
@@ -528,10 +537,10 @@ static int summarise(struct run *r, struct error *err)
 	return 0;
 }
 
-int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
-	     struct error *err)
+int simulate_noisy(const struct cluster *c, const struct plan *p, const struct noise *noise,
+		   struct simulation **out, struct error *err)
 {
-	struct run r = { .c = c, .p = p };
+	struct run r = { .c = c, .p = p, .noise = noise };
 	int rc = check_runnable(c, p, err);
 
 	if (rc != 0)
@@ -552,6 +561,12 @@ free_run:
 	else
 		simulation_free(r.s);
 	return rc;
+}
+
+int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
+	     struct error *err)
+{
+	return simulate_noisy(c, p, NULL, out, err);
 }
 
 double plan_sync_s(const struct cluster *c, const struct plan *p)

@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "schedule/cluster.h"
+#include "schedule/noise.h"
 #include "schedule/plan.h"
 
 struct sim_task {
@@ -51,6 +52,9 @@ struct simulation {
  * -EDEADLK: standstill, the message tells who waits for whom; -ENOMEM. */
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
 	     struct error *err);
+/* The same where nothing takes quite its time (noise.h). */
+int simulate_noisy(const struct cluster *c, const struct plan *p, const struct noise *noise,
+		   struct simulation **out, struct error *err);
 void simulation_free(struct simulation *s); /* NULL is allowed */
 
 /* Seconds to sum the gradients of every stage among its replicas: the largest over stages of

@@ -21,7 +21,8 @@ static const char *const small =
 	"{\"id\":2,\"data_node\":0,\"path\":[0,1],\"release_s\":1.5}],"
 	"\"order\":{\"1\":[[2,\"F\"],[4,\"B\"],[2,\"W\"]]},"
 	"\"predicted\":{\"iteration_s\":3,\"sync_s\":1,\"collisions\":2,\"collision_wait_s\":1,"
-	"\"lower_bound_s\":2,\"idle_fraction\":0.5,\"exposure\":[2,2]},"
+	"\"lower_bound_s\":2,\"idle_fraction\":0.5,\"exposure\":[2,2],"
+	"\"jitter\":0.5,\"expected_s\":4,\"p95_s\":5,\"standstills\":1},"
 	"\"search\":{\"algorithm\":\"best\",\"seed\":9,\"evaluations\":7,\"elapsed_s\":0.25,"
 	"\"history\":[[0.1,4],[0.2,3]]}}";
 
@@ -48,6 +49,8 @@ static void reads_all_keys_and_writes_them_back(void **state)
 		assert_int_equal(p->orders[0].tasks[1].kind, TASK_BACKWARD);
 		assert_int_equal(p->orders[0].tasks[2].kind, TASK_WEIGHTS);
 		assert_int_equal(p->predicted.exposure[1], 2);
+		assert_true(p->predicted.jitter == 0.5 && p->predicted.expected_s == 4);
+		assert_true(p->predicted.p95_s == 5 && p->predicted.standstills == 1);
 		assert_int_equal(p->search.seed, 9);
 		assert_true(p->search.history[1][0] == 0.2);
 		if (round == 0) {
