@@ -12,38 +12,50 @@
 
 #include "schedule/bound.h"
 #include "schedule/engine.h"
+#include "schedule/machine.h"
 #include "schedule/tests/fixture.h"
 
-/* Every order of the machine's tasks, with microbatches free to overtake one another: what the
- * search leaves out by symmetry. step[i] is how far microbatch i is. */
-static void all_orders(const struct bound_machine *m, int *step, double *ready, double free_s,
-		       double end_s, int left, double *best)
-{
-	int under_way = 0;
+/* One microbatch in the plain enumeration. */
+struct job {
+	const struct machine_lag *lag;
+	int step; /* how far it is */
+	double ready_s, sent_s;
+};
 
-	if (left == 0) {
+/* Every order of the machine's tasks, with microbatches free to overtake one another: what the
+ * search leaves out by symmetry. */
+static void all_orders(const struct machine *m, struct job *jobs, int n, double free_s,
+		       double end_s, double *best)
+{
+	int under_way = 0, left = 0, last = m->split ? 4 : 3;
+
+	for (int i = 0; i < n; i++) {
+		left += last - jobs[i].step;
+		under_way += jobs[i].step > 0 && jobs[i].step < last;
+	}
+	if (left == 0 || end_s >= *best) {
 		*best = end_s < *best ? end_s : *best;
 		return;
 	}
-	if (end_s >= *best)
-		return;
-	for (int i = 0; i < m->n; i++)
-		under_way += step[i] > 0 && step[i] < (m->split ? 4 : 3);
-	for (int i = 0; i < m->n; i++) {
-		const double durations[] = { m->forward_s, m->loss_s, m->backward_s,
-					     m->weights_s, 0 };
-		double duration = durations[step[i]];
-		double lag = step[i] == 0 ? m->lag_loss_s : step[i] == 1 ? m->lag_back_s : 0;
-		double start = free_s > ready[i] ? free_s : ready[i], was = ready[i];
+	for (int i = 0; i < n; i++) {
+		const double seconds[] = { m->forward_s, m->loss_s, m->backward_s,
+					   m->weights_s };
+		struct job was = jobs[i], *j = &jobs[i];
+		double start = free_s > j->ready_s ? free_s : j->ready_s, end;
 
-		if (step[i] == (m->split ? 4 : 3) || (step[i] == 0 && under_way == m->slots))
+		if (j->step == last || (j->step == 0 && under_way == m->slots))
 			continue;
-		step[i]++;
-		ready[i] = start + duration + lag;
-		all_orders(m, step, ready, start + duration + m->overhead_s, start + duration, left - 1,
-			   best);
-		step[i]--;
-		ready[i] = was;
+		end = start + seconds[j->step];
+		j->ready_s = end + (j->step == 0   ? j->lag->loss_s
+				    : j->step == 1 ? j->lag->back_s
+						   : 0);
+		if (j->step == 0)
+			j->sent_s = end;
+		if (j->step == 1)
+			j->ready_s = fmax(j->ready_s, j->sent_s + j->lag->round_s + m->loss_s);
+		j->step++;
+		all_orders(m, jobs, n, end + m->overhead_s, end, best);
+		*j = was;
 	}
 }
 
@@ -53,29 +65,39 @@ static void one_machine_is_exact(void **state)
 
 	(void)state;
 	rng_init(&r, 3);
-	for (int round = 0; round < 150; round++) {
-		struct bound_machine m = {
+	for (int round = 0; round < 300; round++) {
+		struct machine m = {
 			.forward_s = rng_uniform(&r),
 			.loss_s = rng_uniform(&r) / 2,
 			.backward_s = 2 * rng_uniform(&r),
 			.overhead_s = rng_uniform(&r) / 4,
-			.lag_loss_s = 4 * rng_uniform(&r),
-			.lag_back_s = 4 * rng_uniform(&r),
 			.split = round % 3 == 0,
 			.weights_s = rng_uniform(&r),
-			.n = 1 + (int)rng_below(&r, 3),
 			.slots = 1 + (int)rng_below(&r, 3),
+			.n_lags = 1 + round % 2,
 		};
-		int step[4] = { 0 };
-		double ready[4] = { 0 }, best = INFINITY, s;
+		struct job jobs[4] = { 0 };
+		double best = INFINITY, s;
 		bool exact;
+		int n = 0;
 
-		s = bound_machine_s(&m, 1000000, &exact);
+		for (int k = 0; k < m.n_lags; k++) {
+			m.lags[k] = (struct machine_lag){ .loss_s = 4 * rng_uniform(&r),
+							  .back_s = 4 * rng_uniform(&r),
+							  .round_s = 8 * rng_uniform(&r),
+							  .n = 1 + (int)rng_below(&r, 2) };
+			for (int i = 0; i < m.lags[k].n && n < 3; i++)
+				jobs[n++].lag = &m.lags[k];
+		}
+		if (m.n_lags == 2 && m.lags[0].n + m.lags[1].n > 3)
+			m.lags[1].n = 1;
+		s = machine_least_s(&m, INFINITY, 1000000, &exact);
 		assert_true(exact);
-		all_orders(&m, step, ready, 0, 0, (m.split ? 4 : 3) * m.n, &best);
+		all_orders(&m, jobs, n, 0, 0, &best);
 		assert_true(fabs(s - best) < 1e-9);
+		assert_true(machine_least_s(&m, 0.9 * best, 1000000, &exact) == 0.9 * best);
 		/* The formula stays below. */
-		s = bound_machine_s(&m, 0, &exact);
+		s = machine_least_s(&m, INFINITY, 0, &exact);
 		assert_false(exact);
 		assert_true(s <= best + 1e-9);
 	}
