@@ -1,46 +1,105 @@
 #!/bin/bash
-# A storm: tests/chaos.sh ITERATIONS SEED. About every fourth iteration (some two seconds) a fault:
-# kill -9, SIGSTOP and SIGCONT, a hang, a slow node, slow or lossy or cut links, a node that sends
-# what is not finite, the controller killed. Lost nodes come back a few iterations later.
+# A storm: tests/chaos.sh ITERATIONS [SEED] [emulated]. A fault every fourth iteration as fast as the machine
+# goes; or, emulated (2.5 s an iteration), one every two seconds, and the speed is compared with that of a
+# run without faults.
+#
+# Faults: kill -9, SIGSTOP and SIGCONT, a hang, a slow node, slow or lossy or cut links, a node that sends
+# what is not finite, the controller killed. Lost nodes come back a few iterations later. Which faults come
+# and when depends on the seed alone, except that the last copy of a stage is spared from outside as it is
+# from operators' acts.
 #
 # At the end every iteration is committed once, the weights are bit for bit what one process
-# computes from the record, and no process is left. The choice of faults depends on the seed alone.
+# computes from the record, and no process is left. CHAOS_ARGS go to `skippipe demo`.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
-iterations=${1:-100} RANDOM=${2:-1}
+iterations=${1:-100} RANDOM=${2:-1} pace=${3:-}
 events=$dir/events run=$dir/run
-acts=() outside=()
+args=(--headless --format jsonl --eval-every 20) tenths=40 # of an iteration, from fault to fault
+[ "$pace" = emulated ] && tenths=8 || args+=(--time-scale 0)
+read -r -a more <<<"${CHAOS_ARGS:-}"
 
-for ((n = 4; n < iterations - 8; n += 2 + RANDOM % 5)); do
-	node=$((RANDOM % 20))
+# ---- what happens when
+acts=() outside=()
+for ((at = 40; at < (iterations - 6) * 10; at += 1 + RANDOM % (2 * tenths))); do
+	node=$((RANDOM % 20)) n=$((at / 10)) back=$((at / 10 + 4)) moment=$((RANDOM % 20))
 	case $((RANDOM % 10)) in
-	0 | 1) outside+=("$n kill $node"); acts+=(--at "$((n + 7)):recover:$node") ;;
-	2) acts+=(--at "$n:kill:$node" --at "$((n + 6)):recover:$node") ;;
-	3) outside+=("$n stop $node") ;;
+	0 | 1) outside+=("$n kill $node $moment"); acts+=(--at "$back:recover:$node") ;;
+	2) acts+=(--at "$n:kill:$node" --at "$back:recover:$node") ;;
+	3) outside+=("$n stop $node $moment") ;;
 	4) acts+=(--at "$n:hang:$node") ;;
 	5) acts+=(--at "$n:slow-node:$node") ;;
 	6) acts+=(--at "$n:slow-link:$node") ;;
 	7) acts+=(--at "$n:loss:$node" --at "$((n + 1)):partition:$(((node + 7) % 20))") ;;
-	8) acts+=(--at "$n:corrupt:$node" --at "$((n + 6)):recover:$node") ;;
-	9) outside+=("$n controller 0") ;;
+	8) acts+=(--at "$n:corrupt:$node" --at "$back:recover:$node") ;;
+	9) outside+=("$n controller 0 $moment") ;;
 	esac
 done
 
-"$bin/skippipe" demo --headless --format jsonl --iterations "$iterations" --time-scale 0 --eval-every 20 \
-	--run-dir "$run" "${acts[@]}" >"$events" 2>"$dir/demo.err" &
-demo=$!
-started+=($demo)
+# ---- what the events say
 committed() { grep '"event":"commit"' "$events" | tail -n 1 | field n; }
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
-last=$SECONDS before=
-for fault in "${outside[@]}"; do
-	read -r n what node <<<"$fault"
-	until [ "$(committed || true)" -ge "$n" ] 2>/dev/null; do
-		kill -0 $demo 2>/dev/null || break 2
-		[ "$(committed)" = "$before" ] || { before=$(committed); last=$SECONDS; }
-		[ $((SECONDS - last)) -lt 60 ] || die "no commit for a minute after ${before:-0}"
+# Of the node's stage, as last told: is another node live?
+spare() {
+	grep '"event":"node"' "$events" | sed 's/.*"node":\([0-9]*\),"stage":\([-0-9]*\),"state":"\([a-z]*\)".*/\1 \2 \3/' |
+		awk -v node="$1" '{ stage[$1] = $2; state[$1] = $3 }
+			END { for (i in stage) if (i != node && stage[i] == stage[node] && state[i] == "live") n++; exit n < 2 }'
+}
+resident() { # kilobytes of the controller and of the largest agent
+	local pid
+	for pid in $(controller_pid); do sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\).*/controller \1/p' "/proc/$pid/status"; done
+	for pid in $(seq 0 19); do
+		pid=$(agent_pid "$run" "$pid")
+		sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\).*/agent \1/p' "/proc/$pid/status"
+	done 2>/dev/null | sort -k2n | tail -n 1
+}
+seconds_of() { # of an iteration, from the first commit told to the last
+	awk -v from="$1" -v to="$2" -v n="$3" 'BEGIN { printf "%.3f\n", (to - from) / n }'
+}
+now() { printf '%s\n' "$EPOCHREALTIME"; }
+begin() { # begin ITERATIONS ARGS...: an embedded cluster; its plans are not for the events
+	local n=$1
+	shift
+	rm -f "$events"
+	"$bin/skippipe" demo "${args[@]}" --iterations "$n" --run-dir "$run" "${more[@]}" "$@" 2>"$dir/demo.err" \
+		> >(grep --line-buffered -v '"event":"plan"' >"$events") &
+	demo=$!
+	started+=($demo)
+	last=$SECONDS before=
+}
+until_committed() { # until_committed N: or the run's end (1)
+	local at
+	until at=$(committed) && [ "${at:-0}" -ge "$1" ]; do
+		kill -0 $demo 2>/dev/null || return 1
+		[ "$at" = "$before" ] || { before=$at; last=$SECONDS; }
+		[ $((SECONDS - last)) -lt 120 ] || die "no commit for two minutes after ${before:-0}"
 		sleep 0.1
 	done
+}
+
+# ---- without faults, for comparison
+if [ "$pace" = emulated ]; then
+	calm=30
+	begin $calm
+	until_committed 3 && from=$(now)
+	wait $demo || die "demo without faults: exit status $?"
+	calm_s=$(seconds_of "$from" "$(now)" $((calm - 3)))
+	rm -rf "$run"
+	started=()
+fi
+
+# ---- the storm
+begin "$iterations" "${acts[@]}"
+spared=0 done_outside=0
+until_committed 3 && from=$(now) small=$(resident)
+for fault in "${outside[@]}"; do
+	read -r n what node moment <<<"$fault"
+	until_committed "$n" || break
+	sleep "$((moment / 10)).$((moment % 10))"
+	if [ "$what" != controller ] && ! spare "$node"; then
+		spared=$((spared + 1))
+		continue
+	fi
+	done_outside=$((done_outside + 1))
 	case $what in
 	kill) kill -KILL "$(agent_pid "$run" "$node")" 2>/dev/null ;;
 	stop) pid=$(agent_pid "$run" "$node")
@@ -49,12 +108,25 @@ for fault in "${outside[@]}"; do
 	controller) kill -KILL "$(controller_pid)" 2>/dev/null ;;
 	esac
 done
+until_committed $((iterations - 1)) && large=$(resident)
 wait $demo || die "demo: exit status $?"
+storm_s=$(seconds_of "$from" "$(now)" $((iterations - 3)))
 started=()
 
-echo "${#outside[@]} faults from outside, $((${#acts[@]} / 2)) acts; $(grep -c 'controller started' "$run/log/demo.log") controllers, $(grep -c 'agent .* started' "$run/log/demo.log") agents started"
+# ---- what is left of it
+echo "$done_outside faults from outside ($spared spared), $(grep -c '"active":true\|"kind":"kill"' "$events") acts; $(grep -c 'controller started' "$run/log/demo.log") controllers, $(grep -c 'agent .* started' "$run/log/demo.log") agents started"
+echo "resident kB: after 3 iterations" $small ", before the last" ${large:-?}
 grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . && die "committed twice"
 check_verify "$run" 20
 [ "$(field committed <"$dir/verify.json")" = "$iterations" ] ||
 	die "$(field committed <"$dir/verify.json") commits of $iterations"
 check_gone "$run"
+[ "$pace" = emulated ] && grep '"event":"iteration"' "$events" | awk -v calm="$calm_s" -v storm="$storm_s" '
+	function value(key) { match($0, "\"" key "\":[0-9.]+"); return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) }
+	{ alive += value("nodes_alive"); again += value("rerun"); n++ }
+	END {
+		raw = calm / storm; lost = again / (30 * n + again); here = alive / n / 20
+		printf "an iteration: %.2f s, without faults %.2f s: %.0f%% of the speed\n", storm, calm, 100 * raw
+		printf "computed again %.1f%%, nodes there %.1f%%: net of both %.0f%%\n", 100 * lost, 100 * here, 100 * raw / (1 - lost) / here
+	}'
+exit 0
