@@ -1,10 +1,12 @@
 #!/bin/bash
 # How quickly a killed agent is noticed, and the run goes on: bench/kills.sh [KILLS]. Kills agents of an
 # embedded cluster one after another with SIGKILL, in mid-iteration, and brings each back; prints the
-# median and the worst of: kill to notice, kill to the next commit. Times are the controller's own.
+# median and the worst of the steps. Times are the controller's own; an agent's start is on its clock,
+# translated. Arguments after KILLS go to `skippipe demo`.
 set -eu
 cd "$(dirname "$0")/.."
 kills=${1:-50}
+[ $# -gt 0 ] && shift
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 acts=()
@@ -12,15 +14,27 @@ for ((i = 0; i < kills; i++)); do
 	acts+=(--at "$((3 + 4 * i)):kill:$((i * 7 % 20))" --at "$((5 + 4 * i)):recover:$((i * 7 % 20))")
 done
 build/bin/skippipe demo --headless --format jsonl --iterations $((6 + 4 * kills)) --time-scale 0 --eval-every 0 \
-	--run-dir "$dir/run" "${acts[@]}" >"$dir/events" 2>/dev/null
+	--run-dir "$dir/run" "${acts[@]}" "$@" 2>/dev/null >"$dir/events"
 awk '
-	function at() { match($0, /"at_s":[0-9.]+/); return substr($0, RSTART + 7, RLENGTH - 7) + 0 }
-	/"event":"fault"/ && /"kind":"kill"/ { killed = at(); seen = 0; done = 0 }
-	/"event":"node"/ && /"state":"dead"/ && killed && !seen { seen = 1; print "notice", at() - killed }
-	/"event":"commit"/ && seen && !done { done = 1; print "commit", at() - killed }
-' "$dir/events" | sort -k1,1 -k2,2n >"$dir/times"
-for what in notice commit; do
-	grep "^$what" "$dir/times" | awk -v what="$what" '{ t[NR] = $2 }
-		END { printf "kill to %s: median %.3f s, worst %.3f s, of %d\n", what, t[int((NR + 1) / 2)], t[NR], NR }'
-done
-grep -E "run again without|replan" "$dir/run/log/controller.log" | wc -l | xargs echo "reruns announced:"
+	function value(key) {
+		match($0, "\"" key "\":[0-9.]+")
+		return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) + 0
+	}
+	/"event":"plan"/ { next }
+	/"event":"fault"/ && /"kind":"kill"/ { killed = value("at_s"); noticed = started = done = 0 }
+	/"event":"node"/ && /"state":"dead"/ && killed && !noticed {
+		noticed = value("at_s"); print "1 noticed, after the kill", noticed - killed
+	}
+	/"step":"rerun"/ && noticed { print "2 told to run again, after that", value("step_at_s") - noticed }
+	/"step":"planned"/ && noticed { print "3 replanned, after that", value("step_at_s") - noticed }
+	/"step":"started"/ && noticed && !started {
+		started = 1; print "4 first microbatch runs again, after the kill", value("step_at_s") - killed
+	}
+	/"event":"commit"/ && noticed && !done { done = 1; print "5 next commit, after the kill", value("at_s") - killed }
+' "$dir/events" | sort -k1,1n -s | awk '
+	function tell() { if (n) { asort_(n); printf "%-45s median %.3f s, worst %.3f s, of %d\n", what, t[int((n + 1) / 2)], t[n], n } }
+	function asort_(n,   i, k, x) { for (i = 2; i <= n; i++) { x = t[i]; for (k = i; k > 1 && t[k - 1] > x; k--) t[k] = t[k - 1]; t[k] = x } }
+	{ v = $NF; name = $0; sub(/^[0-9] /, "", name); sub(/ [-0-9.e]+$/, "", name) }
+	name != what { tell(); n = 0; what = name }
+	{ t[++n] = v }
+	END { tell() }'

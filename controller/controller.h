@@ -66,7 +66,7 @@ struct member {
 	uint64_t plan_epoch; /* the newest plan it was sent */
 
 	int64_t heard_us;
-	int64_t gap_us;      /* the longest lately between two words of it: silence.h */
+	int64_t gap_us; /* the longest lately between two words of it: silence.h */
 	struct msg_heartbeat beat;
 	int64_t clock_offset_us; /* its clock + this = ours */
 	int64_t round_trip_us;   /* of the sample the offset comes from */
@@ -201,6 +201,8 @@ struct controller {
 	int64_t stall_checked_us;
 	uint32_t stall_rounds;
 	uint64_t stall_tasks;
+	int64_t rerun_us; /* when microbatches were told to run again, until one starts; 0 */
+	uint64_t recovery_plan; /* the request for a plan without who died last; 0 answered */
 	double last_validation;
 	struct prediction_record record;
 	struct receipt receipt;
@@ -320,6 +322,11 @@ void record_phase(struct controller *c);
 /* What is planned against was corrected: a node's times, a link's delay. */
 void record_compute(struct controller *c, uint16_t node);
 void record_link(struct controller *c, uint16_t from, uint16_t to);
+/* What a death led to, step by step: "rerun" (value: microbatches told to run again), "planned"
+ * (value: microseconds the planner took), "started" (value: the first of them to start, at_us).
+ */
+void record_recovery(struct controller *c, const char *step, int node, int64_t value,
+		     int64_t at_us);
 void record_fault(struct controller *c, const struct fault *f);
 void record_iteration(struct controller *c, const struct msg_see_iteration *see);
 void record_validation(struct controller *c, const struct msg_see_validation *v);
@@ -343,7 +350,7 @@ void consoles_plan(struct controller *c, const struct planned *p);
 void consoles_run(struct controller *c); /* what the run is, told again */
 /* -EINVAL: it does not fit the run. */
 int console_candidate(struct controller *c, struct console *to, const struct planned *p,
-		       const char *name);
+		      const char *name);
 void consoles_fini(struct controller *c);
 
 /* ---- command.c ---- */

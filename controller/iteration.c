@@ -1,12 +1,12 @@
 /* iteration.c - the phases of an iteration, and what happens when a node dies in one.
  *
- *     begin -> COMPUTING -> (every microbatch done) REDUCING -> (every replica has the sum) decide:
- *     write the commit durably, then announce it -> EVALUATING now and then -> begin
+ *     begin -> COMPUTING -> (every microbatch done) REDUCING -> (every replica has the sum)
+ * decide: write the commit durably, then announce it -> EVALUATING now and then -> begin
  *
  * A death while COMPUTING or REDUCING: the microbatches whose gradients died with the node run
- * again over other replicas of its stage; what others counted stays counted. A death after every
- * survivor of its stage has the sum changes nothing: the sum holds its part. After the decision
- * the survivors commit, whoever dies.
+ * again over other replicas of its stage; what others counted stays counted. A death after
+ * every survivor of its stage has the sum changes nothing: the sum holds its part. After the
+ * decision the survivors commit, whoever dies.
  */
 #include "controller/controller.h"
 #include "controller/list.h"
@@ -51,14 +51,15 @@ static void admit_joiners(struct controller *c, bool computing)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->state != NODE_SYNCING || !m->ready || m->marked || m->holds != c->committed)
+		if (m->state != NODE_SYNCING || !m->ready || m->marked ||
+		    m->holds != c->committed)
 			continue;
 		m->replica = true;
 		if (computing)
 			continue; /* LIVE once it has committed */
 		members_set(c, m, NODE_LIVE, "");
-		note(c, NOTE_EVENT, m->id, 'R', "n%02u S%d joined with the weights of it%llu", m->id,
-		     member_stage(c, m), (unsigned long long)c->committed);
+		note(c, NOTE_EVENT, m->id, 'R', "n%02u S%d joined with the weights of it%llu",
+		     m->id, member_stage(c, m), (unsigned long long)c->committed);
 		any = true;
 	}
 	if (any)
@@ -80,7 +81,8 @@ static void retire_marked(struct controller *c)
 	}
 }
 
-/* A node's order, in the run's microbatch numbers (a plan's ids are any; ours are their ranks). */
+/* A node's order, in the run's microbatch numbers (a plan's ids are any; ours are their ranks).
+ */
 static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t *n)
 {
 	const struct plan_order *order = NULL;
@@ -95,12 +97,13 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 		const struct plan_task *t = &order->tasks[k];
 		uint32_t at = 0;
 
-		while (at < (uint32_t)p->n_microbatches && p->microbatches[at].id != t->microbatch)
+		while (at < (uint32_t)p->n_microbatches &&
+		       p->microbatches[at].id != t->microbatch)
 			at++;
 		ranks[k].microbatch = at;
-		ranks[k].kind = t->kind == TASK_FORWARD ? WORK_FORWARD :
-				t->kind == TASK_LOSS    ? WORK_LOSS :
-							  WORK_BACKWARD;
+		ranks[k].kind = t->kind == TASK_FORWARD ? WORK_FORWARD
+				: t->kind == TASK_LOSS  ? WORK_LOSS
+							: WORK_BACKWARD;
 	}
 	return ranks;
 }
@@ -149,7 +152,8 @@ static bool take_pending(struct controller *c)
 
 	if (p && replan_usable(c, p)) {
 		c->receipt = (struct receipt){
-			.due = c->current != NULL, .said_s = p->plan->predicted.iteration_s,
+			.due = c->current != NULL,
+			.said_s = p->plan->predicted.iteration_s,
 			.before_s = c->current ? c->current->plan->predicted.iteration_s : 0,
 		};
 		snprintf(c->receipt.what, sizeof(c->receipt.what), "%s", p->reason);
@@ -180,8 +184,8 @@ static void begin(struct controller *c)
 		return;
 	}
 	c->iteration = c->committed + 1;
-	if (routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards, c->per_shard,
-			     c->first_attempt, &err) != 0) {
+	if (routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards,
+			     c->per_shard, c->first_attempt, &err) != 0) {
 		controller_finish(c, 1, err.text);
 		return;
 	}
@@ -246,7 +250,8 @@ static uint8_t chain_position(const struct microbatch *m, const struct msg_task_
 	return 0;
 }
 
-static void task_ended(struct controller *c, struct microbatch *mb, const struct msg_task_event *e)
+static void task_ended(struct controller *c, struct microbatch *mb,
+		       const struct msg_task_event *e)
 {
 	uint8_t position = chain_position(mb, e);
 
@@ -289,6 +294,11 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	if (e.type == WORK_ENDS && e.kind == WORK_LOSS && !isfinite(e.loss)) {
 		members_suspect(c, m, "computed a loss that is not finite");
 		return;
+	}
+	if (c->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
+	    e.attempt > c->first_attempt && e.at_us >= c->rerun_us) {
+		c->rerun_us = 0;
+		record_recovery(c, "started", m->id, e.microbatch, e.at_us);
 	}
 	drift_task(c, m, &e);
 	if (e.type == WORK_ENDS)
@@ -334,16 +344,19 @@ static void check_standstill(struct controller *c)
 	c->stall_rounds = 0;
 	id = routes_unswap(&c->routes);
 	if (id < 0) {
-		note(c, NOTE_ALERT, -1, 0, "it%llu stands still and no swapped microbatch waits",
+		note(c, NOTE_ALERT, -1, 0,
+		     "it%llu stands still and no swapped microbatch waits",
 		     (unsigned long long)c->iteration);
 		return;
 	}
-	m.u.reroute = (struct msg_reroute){ .iteration = c->iteration, .epoch = c->epoch, .n_routes = 1,
+	m.u.reroute = (struct msg_reroute){ .iteration = c->iteration,
+					    .epoch = c->epoch,
+					    .n_routes = 1,
 					    .routes = &c->routes.microbatches[id].route };
 	send_replicas(c, &m);
 	tell_routes(c);
-	note(c, NOTE_WARNING, -1, 0, "slots waited in a circle: m%02lld starts again, unswapped",
-	     (long long)id);
+	note(c, NOTE_WARNING, -1, 0,
+	     "slots waited in a circle: m%02lld starts again, unswapped", (long long)id);
 }
 
 /* ---- recovering ---- */
@@ -357,8 +370,8 @@ static bool stage_has_sum(const struct controller *c, int stage)
 	return true;
 }
 
-/* Its weights are nowhere else among the living. If its process only slept they come back with it
- * (iteration_resumed); until then nothing can go on. */
+/* Its weights are nowhere else among the living. If its process only slept they come back with
+ * it (iteration_resumed); until then nothing can go on. */
 static void stall(struct controller *c, const struct member *gone)
 {
 	if (c->phase != PHASE_STALLED)
@@ -402,19 +415,26 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 		usable[i] = c->members[i].replica && c->members[i].state != NODE_SYNCING;
 		stage_of[i] = member_stage(c, &c->members[i]);
 	}
-	n = changed && routes ? routes_replace(&c->routes, gone->id, usable, stage_of, c->cluster,
-					       changed) : -ENOMEM;
+	n = changed && routes ? routes_replace(&c->routes, gone->id, usable, stage_of,
+					       c->cluster, changed)
+			      : -ENOMEM;
 	if (n < 0) {
 		stall(c, gone);
 		goto done;
 	}
 	for (int i = 0; i < n; i++)
 		routes[i] = c->routes.microbatches[changed[i]].route;
-	m.u.reroute = (struct msg_reroute){ c->iteration, c->epoch, (uint32_t)n, routes, 1, &gone->id };
+	m.u.reroute = (struct msg_reroute){ c->iteration, c->epoch, (uint32_t)n,
+					    routes,       1,        &gone->id };
 	send_replicas(c, &m);
 	tell_routes(c);
+	if (n > 0) {
+		c->rerun_us = c->now_us;
+		record_recovery(c, "rerun", gone->id, n, c->now_us);
+	}
 	if (n > 0)
-		note(c, NOTE_EVENT, gone->id, 0, "%d microbatches of it%llu run again without n%02u", n,
+		note(c, NOTE_EVENT, gone->id, 0,
+		     "%d microbatches of it%llu run again without n%02u", n,
 		     (unsigned long long)c->iteration, gone->id);
 	set_phase(c, PHASE_COMPUTING);
 	if (c->routes.done == c->routes.n)
@@ -451,6 +471,7 @@ void iteration_lost(struct controller *c, struct member *m)
 		break;
 	}
 	replan(c, "a node was lost");
+	c->recovery_plan = c->plan_wanted;
 }
 
 /* ---- reducing ---- */
@@ -483,7 +504,8 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 	if (c->phase != PHASE_REDUCING || r->iteration != c->iteration ||
 	    r->attempt != c->reduce_attempt || !m->replica)
 		return;
-	if (!isfinite(r->sum_squares)) { /* what others sent was checked: it is this one's own */
+	if (!isfinite(
+		    r->sum_squares)) { /* what others sent was checked: it is this one's own */
 		members_suspect(c, m, "summed a gradient that is not finite");
 		return;
 	}
@@ -517,7 +539,8 @@ void iteration_turn(struct controller *c)
 		if (c->stopping)
 			controller_finish(c, c->exit_status, "stopped");
 		else if (c->jsonl && c->now_us - c->stalled_us > LOST_STAGE_PATIENCE_US)
-			controller_finish(c, 1, "a stage lost its last copy, and nobody brought it back");
+			controller_finish(
+				c, 1, "a stage lost its last copy, and nobody brought it back");
 		break;
 	default:
 		break;

@@ -150,6 +150,24 @@ void record_node(struct controller *c, const struct member *m)
 			 m->why, "iteration", (json_int_t)c->committed));
 }
 
+void record_recovery(struct controller *c, const char *step, int node, int64_t value,
+		     int64_t at_us)
+{
+	struct store_moment m = { .kind = "recovery",
+				  .node = node,
+				  .stage = -1,
+				  .value = value,
+				  .word = step,
+				  .text = "",
+				  .device = "",
+				  .host = "" };
+
+	record_moment(c, &m);
+	put(c, json_pack("{s:s, s:s, s:i, s:I, s:f}", "event", "recovery", "step", step, "node",
+			 node, "value", (json_int_t)value, "step_at_s",
+			 (double)(at_us - c->started_us) * 1e-6));
+}
+
 void record_fault(struct controller *c, const struct fault *f)
 {
 	struct store_fault sf = { .id = f->id,

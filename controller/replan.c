@@ -1,9 +1,9 @@
 /* replan.c - what to ask the planner, and what to do with its answers.
  *
  * A change (a node lost, found or marked, another skip ratio) asks for a plan quickly; it takes
- * over when the next iteration starts. When that is in hand the planner is asked once more, with
- * more time, from the plan it just made. Node ids stay the cluster's; who cannot be used is
- * excluded, and the data nodes that remain take over the microbatches of those that are out.
+ * over when the next iteration starts. When that is in hand the planner is asked once more,
+ * with more time, from the plan it just made. Node ids stay the cluster's; who cannot be used
+ * is excluded, and the data nodes that remain take over the microbatches of those that are out.
  */
 #include "controller/controller.h"
 
@@ -59,7 +59,8 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median over replicas of one measured time, found at `offset` in struct member; 0: none. */
+/* The median over replicas of one measured time, found at `offset` in struct member; 0: none.
+ */
 static double median(const struct controller *c, size_t offset)
 {
 	double seen[MSG_NODES], v;
@@ -74,8 +75,8 @@ static double median(const struct controller *c, size_t offset)
 	return n ? seen[n / 2] : 0;
 }
 
-/* Without emulation things take what they take on the agents' devices. Agents of an embedded cluster
- * share one: what differs between them is who had the processor while measuring. */
+/* Without emulation things take what they take on the agents' devices. Agents of an embedded
+ * cluster share one: what differs between them is who had the processor while measuring. */
 static void measured_times(struct controller *c)
 {
 	double forward = median(c, offsetof(struct member, measured_forward_s));
@@ -95,8 +96,9 @@ static void measured_times(struct controller *c)
 		n->forward_s = c->options.embedded ? forward : m->measured_forward_s;
 		n->backward_s = c->options.embedded ? backward : m->measured_backward_s;
 		if (loss > 0)
-			n->loss_s = c->options.embedded || m->measured_loss_s <= 0 ? loss :
-										     m->measured_loss_s;
+			n->loss_s = c->options.embedded || m->measured_loss_s <= 0
+					    ? loss
+					    : m->measured_loss_s;
 		if (was.forward_s != n->forward_s || was.backward_s != n->backward_s)
 			record_compute(c, m->id);
 	}
@@ -115,9 +117,14 @@ static bool as_pinned(const struct controller *c, const struct plan *p)
 static void ask(struct controller *c, double budget_s, const struct plan *from)
 {
 	bool excluded[MSG_NODES];
-	struct planner_request q = { .kind = PLANNER_RUN, .path_length = (int)c->path_length,
-				     .algorithm = PLAN_BEST, .excluded = excluded, .from = from,
-				     .budget_s = budget_s, .threads = 1, .seed = c->options.seed,
+	struct planner_request q = { .kind = PLANNER_RUN,
+				     .path_length = (int)c->path_length,
+				     .algorithm = PLAN_BEST,
+				     .excluded = excluded,
+				     .from = from,
+				     .budget_s = budget_s,
+				     .threads = 1,
+				     .seed = c->options.seed,
 				     .reason = c->plan_reason };
 
 	for (uint32_t i = 0; i < c->n_members; i++)
@@ -144,10 +151,12 @@ void replan_if_better(struct controller *c, const char *reason)
 
 void replan_baseline(struct controller *c)
 {
-	struct planner_request q = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM,
+	struct planner_request q = { .kind = PLANNER_BASELINE,
+				     .algorithm = PLAN_DTFM,
 				     .path_length = c->cluster->n_stages,
 				     .free_assignment = !c->options.given,
-				     .budget_s = c->options.budget_s, .threads = 1,
+				     .budget_s = c->options.budget_s,
+				     .threads = 1,
 				     .seed = c->options.seed,
 				     .reason = "baseline: every stage, straight pipelines" };
 
@@ -180,17 +189,23 @@ static void take_run(struct controller *c, struct planned *a)
 		return; /* overtaken */
 	}
 	c->plan_wanted = 0;
+	if (a->request == c->recovery_plan) {
+		c->recovery_plan = 0;
+		record_recovery(c, "planned", -1, (int64_t)(a->elapsed_s * 1e6), c->now_us);
+	}
 	if (!a->plan) {
 		infeasible(c, a);
 		planned_free(a);
 		return;
 	}
 	if (refined && c->current && replan_usable(c, c->current) && !c->pending &&
-	    a->plan->path_length == c->current->plan->path_length && cost(a) >= cost(c->current) * worth) {
+	    a->plan->path_length == c->current->plan->path_length &&
+	    cost(a) >= cost(c->current) * worth) {
 		planned_free(a); /* what runs is as good */
 		return;
 	}
-	if (!refined || !c->pending || !replan_usable(c, c->pending) || cost(a) < cost(c->pending)) {
+	if (!refined || !c->pending || !replan_usable(c, c->pending) ||
+	    cost(a) < cost(c->pending)) {
 		planned_free(c->pending);
 		c->pending = a;
 	} else {

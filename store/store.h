@@ -43,13 +43,13 @@ struct store_run {
 	const char *optimizer; /* JSON */
 	uint64_t id;
 	uint64_t seed;
-	uint64_t corpus_hash;  /* 0: not known yet (store_corpus) */
+	uint64_t corpus_hash; /* 0: not known yet (store_corpus) */
 	int64_t started_wall_us;
 	uint32_t batch, sequence;
-	uint32_t n_shards;     /* data shards; shard k is read by whoever runs its microbatches */
-	uint32_t per_shard;    /* microbatches a shard gives an iteration */
-	uint32_t threads;      /* of an agent's arithmetic: part of what makes the bits */
-	size_t n_corpus;       /* 0: the default corpus */
+	uint32_t n_shards;  /* data shards; shard k is read by whoever runs its microbatches */
+	uint32_t per_shard; /* microbatches a shard gives an iteration */
+	uint32_t threads;   /* of an agent's arithmetic: part of what makes the bits */
+	size_t n_corpus;    /* 0: the default corpus */
 	const char *const *corpus; /* (n_corpus) paths */
 };
 
@@ -58,7 +58,7 @@ struct store_plan {
 	uint64_t iteration; /* the first it holds for */
 	const char *reason;
 	uint32_t path_length;
-	const char *plan;   /* skippipe.plan/1 JSON */
+	const char *plan;           /* skippipe.plan/1 JSON */
 	double iteration_s, sync_s; /* predicted */
 };
 
@@ -66,7 +66,8 @@ struct store_plan {
  * that finished. */
 struct store_route {
 	uint32_t microbatch;
-	uint32_t shard, wave; /* its data: position (iteration - 1) * per_shard + wave of the shard */
+	uint32_t shard,
+		wave; /* its data: position (iteration - 1) * per_shard + wave of the shard */
 	uint32_t attempt;
 	uint32_t n_hops;
 	const uint16_t *nodes; /* (n_hops) the data node first */
@@ -99,17 +100,18 @@ struct store_commit {
 	uint64_t iteration; /* from 1; each the one before plus 1 */
 	uint64_t epoch;     /* the plan's */
 	uint32_t attempt;   /* of the reduction */
-	/* The step, as announced: the summed gradient times scale, then AdamW number `iteration`. */
+	/* The step, as announced: the summed gradient times scale, then AdamW number
+	 * `iteration`. */
 	float scale, lr, beta1, beta2, eps, weight_decay;
-	float loss;         /* mean over the microbatches */
+	float loss; /* mean over the microbatches */
 	double gradient_norm, clip;
 	double iteration_s, predicted_s; /* plan seconds */
 	double sync_s;
-	double real_s;      /* wall time, commit to commit */
+	double real_s; /* wall time, commit to commit */
 	uint32_t collisions;
 	double wait_s;
 	uint32_t alive, path_length;
-	uint32_t rerun;     /* microbatches run again */
+	uint32_t rerun; /* microbatches run again */
 	int64_t wall_us;
 	size_t n_routes, n_orders, n_reductions;
 	const struct store_route *routes;         /* (n_routes) */
@@ -130,9 +132,9 @@ struct store_task {
 	uint64_t iteration;
 	uint32_t microbatch, attempt;
 	uint16_t node;
-	char kind;           /* 'F', 'L', 'B', 'E' evaluation */
+	char kind; /* 'F', 'L', 'B', 'E' evaluation */
 	bool counted;
-	int64_t waited_for;  /* the microbatch it had to wait for; -1 none */
+	int64_t waited_for;                   /* the microbatch it had to wait for; -1 none */
 	int64_t arrived_us, start_us, end_us; /* controller's clock */
 };
 
@@ -169,37 +171,40 @@ struct store_command {
 	uint64_t id;
 	uint64_t iteration; /* it took effect with */
 	int64_t wall_us;
-	const char *who;    /* the console's name */
+	const char *who; /* the console's name */
 	const char *verb;
 	int32_t node, peer; /* -1 none */
 	int64_t value;
 	const char *text;
-	int32_t status;     /* 0 done; 1 under way; else a negative errno */
+	int32_t status; /* 0 done; 1 under way; else a negative errno */
 	const char *reply;
-	const char *undo;   /* what undoes it, in the controller's own words; NULL: nothing does */
+	const char
+		*undo; /* what undoes it, in the controller's own words; NULL: nothing does */
 	uint64_t undone_by; /* command id; 0 */
 };
 
-/* An instant of the run, on both clocks: what a replay needs beside the rows above, to show each
- * of them at its time. */
+/* An instant of the run, on both clocks: what a replay needs beside the rows above, to show
+ * each of them at its time. */
 struct store_moment {
-	uint64_t id;       /* rises; of one that was read, ignored when written */
-	uint64_t writer;   /* the same: store_writer_epoch of who wrote it. at_us compares within one
-			    * writer only: another may have run on another machine */
+	uint64_t id;     /* rises; of one that was read, ignored when written */
+	uint64_t writer; /* the same: store_writer_epoch of who wrote it. at_us compares within
+			  * one writer only: another may have run on another machine */
 	uint64_t iteration; /* under way */
-	int64_t at_us;     /* the controller's clock, as in store_task */
+	int64_t at_us;      /* the controller's clock, as in store_task */
 	int64_t wall_us;
-	const char *kind;  /* "phase", "node": word says which state began; "plan": `value` is the
-			    * epoch that took effect; "commit": `value` is the microseconds that nodes
-			    * spent in the iteration's tasks; "compute", "link": what is planned
-			    * against was corrected, a node's times or the delay (forward_s) from
-			    * `node` to `value` */
+	const char
+		*kind; /* "phase", "node": word says which state began; "plan": `value` is the
+			* epoch that took effect; "commit": `value` is the microseconds that
+			* nodes spent in the iteration's tasks; "compute", "link": what is
+			* planned against was corrected, a node's times or the delay (forward_s)
+			* from `node` to `value`; "recovery": a step after a node's death */
 	int32_t node, stage; /* -1 none */
 	int64_t value;
 	const char *word;
-	const char *text;  /* node: why it is in that state */
-	double forward_s, backward_s, loss_s; /* node: as measured there; 0 not yet. compute, link */
-	const char *device, *host;            /* node */
+	const char *text; /* node: why it is in that state */
+	double forward_s, backward_s,
+		loss_s;            /* node: as measured there; 0 not yet. compute, link */
+	const char *device, *host; /* node */
 };
 
 /* ---- opening ---- */
@@ -211,7 +216,8 @@ int store_create(struct store **out, const char *folder, const struct store_run 
 /* The writer of a run that exists: after a controller's end, or its crash. -EBUSY: it has a
  * writer; the message says which process. */
 int store_resume(struct store **out, const char *folder, struct error *err);
-/* A reader. Works beside a writer and on read-only file systems; writes are refused (-EROFS). */
+/* A reader. Works beside a writer and on read-only file systems; writes are refused (-EROFS).
+ */
 int store_open(struct store **out, const char *folder, struct error *err);
 void store_close(struct store *s); /* NULL is allowed */
 
@@ -268,8 +274,8 @@ int store_each_note(struct store *s, int (*visit)(void *context, const struct st
 int store_each_fault(struct store *s, int (*visit)(void *context, const struct store_fault *f),
 		     void *context, struct error *err);
 int store_each_command(struct store *s,
-		       int (*visit)(void *context, const struct store_command *c), void *context,
-		       struct error *err);
+		       int (*visit)(void *context, const struct store_command *c),
+		       void *context, struct error *err);
 int store_each_moment(struct store *s, uint64_t after,
 		      int (*visit)(void *context, const struct store_moment *m), void *context,
 		      struct error *err); /* ids above `after`, as written */

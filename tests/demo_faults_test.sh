@@ -20,5 +20,8 @@ alive=$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)
 [ "$alive" -le 19 ] || die "$alive nodes alive at the end"
 grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"dead"' || die "nobody noticed node 7"
 grep '"event":"node"' "$events" | grep -q '"node":11,.*"state":"failed"' || die "node 11 is not marked"
+steps() { grep -c "\"event\":\"recovery\",\"step\":\"$1\"" "$events"; }
+[ "$(steps planned)" -ge 1 ] || die "no plan without node 7"
+[ "$(steps rerun)" = 0 ] || [ "$(steps started)" -ge 1 ] || die "no microbatch of node 7 ran again"
 check_verify "$run" 20
 check_gone "$run"
