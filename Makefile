@@ -3,7 +3,7 @@
 #   make          everything there is the means to build (CUDA parts when nvcc is there)
 #   make demo     install what is missing, build, open the console on an embedded cluster
 #   make check    install what is missing, build, run every test
-#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | crash-points | check-gpu
+#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | crash-points | storm | check-gpu
 #
 # Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
 # A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
@@ -171,6 +171,10 @@ check-gpu: $(BUILD)/model/tests/gpu_test
 crash-points: tests
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all
 
+# An hour of faults, one every two seconds, and what it costs.
+storm: all
+	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/chaos.sh 1300 1 emulated
+
 layers:
 	@tests/layers.sh
 
@@ -211,5 +215,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: crash-points screens all deps demo tests check check-unit check-gpu layers bench fuzz manual install fmt tidy clean
+.PHONY: crash-points storm screens all deps demo tests check check-unit check-gpu layers bench fuzz manual install fmt tidy clean
 .SECONDARY:
