@@ -646,10 +646,43 @@ static void the_present_can_be_planned_from(void **state)
 	strike(&g);
 }
 
+/* "branch" may say who is out instead. */
+static void who_is_out_can_be_said(void **state)
+{
+	static const char *const wrong[] = { "branch ",   "branch 1,", "branch x", "branch 1 2",
+					     "branch 1,,2", "branch 99", "branch --", "branchy 1" };
+	bool excluded[RECORDED_NODES] = { true };
+	struct planner_request q = { .excluded = excluded };
+	struct msg_command m = { .verb = COMMAND_COMPARE, .node = -1, .value = 1, .text = "branch" };
+	char name[32];
+	struct error err;
+
+	(void)state;
+	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_true(excluded[0]);
+	assert_int_equal(q.algorithm, PLAN_BEST);
+	assert_string_equal(name, "branch 1/2");
+	strcpy(m.text, "branch 1,2");
+	m.node = 3;
+	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_true(!excluded[0] && excluded[1] && excluded[2] && excluded[3]);
+	assert_string_equal(name, "branch 1/2 -n03");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		strcpy(m.text, wrong[i]);
+		assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name),
+					     &err), -EINVAL);
+	}
+	m.node = -1;
+	strcpy(m.text, "branch -");
+	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_true(!excluded[1] && !excluded[2] && !excluded[3]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_snapshot_tells_the_moment),
+		cmocka_unit_test(who_is_out_can_be_said),
 		cmocka_unit_test(numbers_are_the_rows),
 		cmocka_unit_test(tasks_are_those_of_the_rows),
 		cmocka_unit_test(back_and_forth_is_the_same),
