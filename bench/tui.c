@@ -1,17 +1,29 @@
-/* How long the console takes: per message applied and per picture drawn, over a recorded
- * stream.
+/* What the console costs.
  *
- *     STREAM_KEEP=run.rec STREAM_NODES=1000 build/tui/tests/view_test
- *     build/bench/tui run.rec [COLUMNS ROWS]
+ *     STREAM_KEEP=run.rec STREAM_NODES=1000 build/tui/tests/view_test     makes a stream
+ *     build/bench/tui run.rec [COLUMNS ROWS]        an event applied, a picture drawn, in
+ * memory build/bench/tui COLUMNSxROWS SECONDS PROGRAM ARGUMENTS...
+ *
+ * The last runs a program on a terminal of its own (TERM as it is here) and tells: when its
+ * first picture stood, how long a key takes to the screen, bytes a second to the terminal and
+ * CPU time after that. Give it `build/bin/skippipe-console --play run.rec`, or one that is
+ * connected.
  */
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tui/record.h"
 #include "tui/view.h"
 
-enum { MOST = 100000, FRAME_US = 100000 };
+enum { MOST = 100000, FRAME_US = 100000, KEYS = 20, QUIET_US = 60000, TAIL = 31 };
 
 static int compare(const void *a, const void *b)
 {
@@ -20,19 +32,30 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Our own, so that a busy machine does not count. */
+static int64_t cpu_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * INT64_C(1000000) + t.tv_nsec / 1000;
+}
+
+/* ---- in memory ---- */
+
 static double draw(struct screen *screen, const struct state *s, struct ui *u, int64_t at_us,
 		   int view)
 {
-	int64_t start = clock_monotonic_us();
+	int64_t start = cpu_us();
 
 	u->view = (enum view)view;
 	ui_tick(u, s, at_us, at_us);
 	u->heard_us = at_us;
 	view_draw(screen, s, u);
-	return (double)(clock_monotonic_us() - start) / 1e3;
+	return (double)(cpu_us() - start) / 1e3;
 }
 
-int main(int argc, char **argv)
+static int pictures(const char *path, int w, int h)
 {
 	static double frames[MOST];
 	struct record_reader *r;
@@ -43,25 +66,27 @@ int main(int argc, char **argv)
 	struct msg m;
 	const void *data;
 	size_t size, messages = 0, events = 0;
-	int64_t at, next = 0, apply_us = 0, start;
-	int n = 0, w = argc > 3 ? atoi(argv[2]) : 160, h = argc > 3 ? atoi(argv[3]) : 48;
+	int64_t at, first = 0, last = 0, next = 0, apply_us = 0, start;
+	int n = 0;
 
-	if (argc < 2 || record_open(&r, argv[1], &err) != 0 || state_new(&s) != 0 ||
+	if (record_open(&r, path, &err) != 0 || state_new(&s) != 0 ||
 	    screen_new(&screen, w, h, false) != 0) {
-		fprintf(stderr, "usage: tui FILE [COLUMNS ROWS] %s\n", err.text);
-		return 2;
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
 	}
 	ui_init(&u, GRAPH_BRAILLE);
 	ui_link_is(&u, UI_LIVE, "");
 	while (record_next(r, &at, &data, &size) == 0) {
-		start = clock_monotonic_us();
+		start = cpu_us();
 		if (msg_decode(&m, data, size) != 0)
 			continue;
 		state_apply(s, &m);
 		messages++;
 		events += m.type == MSG_SEE_TASKS ? m.u.see_tasks.n_events : 0;
 		msg_clear(&m);
-		apply_us += clock_monotonic_us() - start;
+		apply_us += cpu_us() - start;
+		first = first ? first : at;
+		last = at;
 		if (s->synced && at >= next && n < MOST) {
 			frames[n] =
 				draw(screen, s, &u, at, n % 4 ? VIEW_OVERVIEW : 1 + n / 4 % 8);
@@ -72,7 +97,8 @@ int main(int argc, char **argv)
 	if (n == 0)
 		return 1;
 	qsort(frames, (size_t)n, sizeof(*frames), compare);
-	printf("%zu messages, %zu events: %.2f us an event\n", messages, events,
+	printf("%zu messages, %zu events, %.0f a second: %.2f us an event\n", messages, events,
+	       last > first ? (double)events * 1e6 / (double)(last - first) : 0,
 	       events ? (double)apply_us / (double)events : 0);
 	printf("%d pictures of %dx%d, %u nodes: p50 %.2f ms, p99 %.2f ms, most %.2f ms\n", n, w,
 	       h, s->n_nodes, frames[n / 2], frames[n * 99 / 100], frames[n - 1]);
@@ -80,4 +106,148 @@ int main(int argc, char **argv)
 	state_free(s);
 	record_close(r);
 	return 0;
+}
+
+/* ---- on a terminal ---- */
+
+struct reader {
+	int fd;
+	uint64_t bytes;
+	char tail[TAIL + 1]; /* the end of what was read, to find words across reads */
+	bool ended;
+};
+
+/* Reads what comes until `until_us`, `want` has been seen (NULL: anything) or the end; true
+ * when it was. */
+static bool read_on(struct reader *r, int64_t until_us, const char *want)
+{
+	char data[65536 + sizeof(r->tail)];
+
+	while (!r->ended) {
+		int64_t left = until_us - clock_monotonic_us();
+		struct pollfd p = { r->fd, POLLIN, 0 };
+		size_t kept = strlen(r->tail), all;
+		ssize_t n;
+
+		if (left <= 0)
+			return false;
+		if (poll(&p, 1, (int)((left + 999) / 1000)) <= 0)
+			continue;
+		memcpy(data, r->tail, kept);
+		n = read(r->fd, data + kept, 65535);
+		if (n <= 0) {
+			r->ended = true;
+			return false;
+		}
+		r->bytes += (uint64_t)n;
+		data[kept + (size_t)n] = '\0';
+		all = kept + (size_t)n;
+		kept = all < TAIL ? all : TAIL;
+		memcpy(r->tail, data + all - kept, kept);
+		r->tail[kept] = '\0';
+		if (!want || strstr(data, want))
+			return true;
+	}
+	return false;
+}
+
+/* Of its first thread, in nanoseconds. */
+static double cpu_ns(pid_t pid)
+{
+	char path[64];
+	double ns = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%lf", &ns) != 1)
+		ns = 0;
+	if (f)
+		fclose(f);
+	return ns;
+}
+
+static bool becomes_quiet(struct reader *r)
+{
+	int64_t until = clock_monotonic_us() + 3000000;
+
+	while (clock_monotonic_us() < until && !r->ended)
+		if (!read_on(r, clock_monotonic_us() + QUIET_US, NULL))
+			return !r->ended;
+	return false;
+}
+
+/* Help is opened and closed again, each time when all is quiet: whatever comes is the answer.
+ */
+static void keys(struct reader *r)
+{
+	double took[KEYS];
+	int n = 0;
+
+	for (; n < KEYS; n++) {
+		int64_t start;
+
+		if (!becomes_quiet(r) || write(r->fd, n % 2 ? "q" : "?", 1) != 1)
+			break;
+		start = clock_monotonic_us();
+		if (!read_on(r, start + 1000000, NULL))
+			break;
+		took[n] = (double)(clock_monotonic_us() - start) / 1e3;
+	}
+	if (n == 0) {
+		puts("a key to the screen: not measured, it never is quiet");
+		return;
+	}
+	qsort(took, (size_t)n, sizeof(*took), compare);
+	printf("a key to the screen: median %.1f ms, most %.1f ms of %d\n", took[n / 2],
+	       took[n - 1], n);
+}
+
+static int on_terminal(int w, int h, int seconds, char **program)
+{
+	struct winsize size = { .ws_row = (unsigned short)h, .ws_col = (unsigned short)w };
+	struct reader r = { .tail = "" };
+	int64_t start = clock_monotonic_us();
+	pid_t pid = forkpty(&r.fd, NULL, NULL, &size);
+	double cpu;
+
+	if (pid < 0)
+		return 1;
+	if (pid == 0) {
+		execvp(program[0], program);
+		_exit(127);
+	}
+	if (!read_on(&r, start + 10000000, "quit")) {
+		puts("no picture came");
+		kill(pid, SIGKILL);
+		return 1;
+	}
+	printf("%dx%d: first picture after %.1f ms, %llu bytes\n", w, h,
+	       (double)(clock_monotonic_us() - start) / 1e3, (unsigned long long)r.bytes);
+	read_on(&r, clock_monotonic_us() + 2000000, "\1");
+	r.bytes = 0;
+	cpu = cpu_ns(pid);
+	read_on(&r, clock_monotonic_us() + seconds * INT64_C(1000000), "\1");
+	printf("%.1f KB a second to the terminal, CPU %.2f%% of a core, over %d s\n",
+	       (double)r.bytes / 1e3 / seconds, (cpu_ns(pid) - cpu) / 1e7 / seconds, seconds);
+	keys(&r);
+	kill(pid, SIGTERM);
+	while (!r.ended)
+		read_on(&r, clock_monotonic_us() + 1000000, "\1");
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int w = 160, h = 48;
+
+	if (argc > 3 && sscanf(argv[1], "%dx%d", &w, &h) == 2 && w > 0 && h > 0)
+		return on_terminal(w, h, atoi(argv[2]), argv + 3);
+	if (argc == 2 || argc == 4)
+		return pictures(argv[1], argc > 3 ? atoi(argv[2]) : w,
+				argc > 3 ? atoi(argv[3]) : h);
+	fputs("usage: tui FILE [COLUMNS ROWS] | COLUMNSxROWS SECONDS PROGRAM ARGUMENTS...\n",
+	      stderr);
+	return 2;
 }

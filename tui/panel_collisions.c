@@ -8,10 +8,14 @@ static void draw_wait(struct screen *out, struct rect at, int y, const struct st
 {
 	bool stands = w->to_us == INT64_MAX;
 	unsigned style = stands ? STYLE_BLOCKED : STYLE_FAINT;
-	char wait[16], ago[16], blocker[16] = "a slot";
+	char wait[16], when[24], blocker[16] = "a slot";
 
 	look_age(state_plan_s(s, (stands ? u->now_us : w->to_us) - w->from_us), wait);
-	look_age(state_plan_s(s, u->now_us - w->to_us), ago);
+	if (w->iteration == s->iteration)
+		snprintf(when, sizeof(when), "at %.1fs",
+			 state_plan_s(s, w->from_us - s->iteration_us));
+	else
+		snprintf(when, sizeof(when), "in it%llu", (unsigned long long)w->iteration);
 	if (w->blocker != STATE_NOBODY)
 		snprintf(blocker, sizeof(blocker), "m%02u", w->blocker);
 	if (stands)
@@ -20,8 +24,8 @@ static void draw_wait(struct screen *out, struct rect at, int y, const struct st
 			     blocker, wait);
 	else if (at.w >= 44)
 		screen_print(out, at.x, y, at.w, style,
-			     "  m%02u %c waited at n%02u for %s  %s, %s ago", w->microbatch,
-			     look_task_letter(w->kind), (unsigned)w->node, blocker, wait, ago);
+			     "  m%02u %c waited at n%02u for %s  %s %s", w->microbatch,
+			     look_task_letter(w->kind), (unsigned)w->node, blocker, wait, when);
 	else
 		screen_print(out, at.x, y, at.w, style, "  m%02u %c n%02u for %s %s",
 			     w->microbatch, look_task_letter(w->kind), (unsigned)w->node,

@@ -148,12 +148,6 @@ int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
 	return at + screen_text(out, x + at, y, w - at, phase_style(f), words);
 }
 
-static bool moving(const struct state_flight *f)
-{
-	return f->known && f->phase != FLIGHT_UNBORN && f->phase != FLIGHT_DONE &&
-	       !(f->phase == FLIGHT_WAITING && f->position == 0);
-}
-
 /* Two rows: those that move, then those that wait. */
 static void draw_short(struct screen *out, struct rect at, const struct state *s)
 {
@@ -163,7 +157,7 @@ static void draw_short(struct screen *out, struct rect at, const struct state *s
 		const struct state_flight *f = &s->flights[i];
 		unsigned node;
 
-		if (!moving(f))
+		if (!state_flight_moves(f))
 			continue;
 		node = state_chain_node(f, f->position);
 		if (f->phase == FLIGHT_RUNNING)
@@ -190,8 +184,7 @@ static void draw_short(struct screen *out, struct rect at, const struct state *s
 void panel_motion(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	struct summary m = sum_up(s);
-	int digits = s->n_nodes > 100 ? 3 : 2, columns = at.w >= 96 ? 2 : 1, w = at.w / columns,
-	    k = 0;
+	int digits = s->n_nodes > 100 ? 3 : 2, columns = at.w >= 96 ? 2 : 1, w = at.w / columns;
 	char title[128];
 
 	if (at.h < 2)
@@ -204,12 +197,13 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 		draw_short(out, at, s);
 		return;
 	}
-	for (uint32_t i = 0; i < s->n_flights && k < columns * (at.h - 1); i++) {
-		if (!moving(&s->flights[i]))
-			continue;
-		view_lane(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1), w - 1, s,
-			  &s->flights[i], u->now_us, digits);
-		k++;
+	for (int k = 0; k < UI_LANES && k < columns * (at.h - 1); k++) {
+		const struct state_flight *f =
+			u->lanes[k] ? state_flight(s, u->lanes[k] - 1) : NULL;
+
+		if (f)
+			view_lane(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1),
+				  w - 1, s, f, u->now_us, digits);
 	}
 }
 

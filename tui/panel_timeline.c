@@ -8,6 +8,7 @@
 #include "tui/branch.h"
 #include "tui/view.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,7 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 		       const struct ui *u, uint32_t shown, uint32_t of)
 {
 	char title[128], key[16];
+	int n;
 
 	if (u->branch.wanted) {
 		keymap_show_action(&u->map, ACTION_BRANCH, key);
@@ -261,12 +263,14 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 		screen_print(out, at.x + at.w - 10, at.y, 10, STYLE_KEY, " %s: back ", key);
 		return;
 	}
+	n = snprintf(title, sizeof(title), "Timeline: iteration %llu",
+		     (unsigned long long)s->iteration);
 	if (shown < of)
-		snprintf(title, sizeof(title), "Timeline: iteration %llu, %u of %u nodes",
-			 (unsigned long long)s->iteration, shown, of);
-	else
-		snprintf(title, sizeof(title), "Timeline: iteration %llu",
-			 (unsigned long long)s->iteration);
+		n += snprintf(title + n, sizeof(title) - (size_t)n, ", %u of %u nodes", shown,
+			      of);
+	if (s->run.time_scale > 0 && fabs(s->run.time_scale - 1) > 1e-6 && at.w >= 100)
+		snprintf(title + n, sizeof(title) - (size_t)n, ", plan seconds (1 = %.2g real)",
+			 s->run.time_scale);
 	screen_rule(out, at, title,
 		    at.w >= 100 ? "= forward  # backward  L loss  =x somebody waits  x blocked "
 				  " . idle  -: planned"

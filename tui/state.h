@@ -183,6 +183,8 @@ const struct state_segment *state_segment_back(const struct state_node *n, uint6
 const struct state_wait *state_wait_back(const struct state_node *n, uint64_t i);
 const struct state_wait *state_collision_back(const struct state *s, uint64_t i);
 const struct state_flight *state_flight(const struct state *s, uint32_t microbatch);
+/* On its way: not where it begins, not done. */
+bool state_flight_moves(const struct state_flight *f);
 /* The node at which a chain position's task runs, its kind, its stage. */
 uint16_t state_chain_node(const struct state_flight *f, uint32_t position);
 enum work_kind state_chain_kind(const struct state_flight *f, uint32_t position);

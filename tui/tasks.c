@@ -51,6 +51,12 @@ const struct state_flight *state_flight(const struct state *s, uint32_t microbat
 	return &s->flights[microbatch];
 }
 
+bool state_flight_moves(const struct state_flight *f)
+{
+	return f->known && f->phase != FLIGHT_UNBORN && f->phase != FLIGHT_DONE &&
+	       !(f->phase == FLIGHT_WAITING && f->position == 0);
+}
+
 static uint32_t hop_of(const struct state_flight *f, uint32_t position)
 {
 	uint32_t n = f->n_hops;

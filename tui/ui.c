@@ -35,6 +35,32 @@ void ui_say(struct ui *u, enum style style, const char *format, ...)
 	u->toast_until_us = u->local_us + TOAST_US;
 }
 
+/* Whoever moves gets the first free row and keeps it to its end, so that rows do not jump. */
+static void keep_lanes(struct ui *u, const struct state *s)
+{
+	uint8_t shown[MSG_MICROBATCHES] = { 0 };
+	int k = 0;
+
+	for (int i = 0; i < UI_LANES; i++) {
+		const struct state_flight *f =
+			u->lanes[i] ? state_flight(s, u->lanes[i] - 1) : NULL;
+
+		if (!f || !state_flight_moves(f))
+			u->lanes[i] = 0;
+		else
+			shown[u->lanes[i] - 1] = 1;
+	}
+	for (uint32_t m = 0; m < s->n_flights; m++) {
+		if (shown[m] || !state_flight_moves(&s->flights[m]))
+			continue;
+		while (k < UI_LANES && u->lanes[k])
+			k++;
+		if (k == UI_LANES)
+			return;
+		u->lanes[k] = m + 1;
+	}
+}
+
 /* The controller's clock runs on between its messages; when it is silent for long, or frozen in
  * the display, so is the picture. */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us)
@@ -43,6 +69,7 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 
 	u->local_us = local_us;
 	u->wall_us = wall_us;
+	keep_lanes(u, s);
 	if (s->status.now_us != u->status_seen_us) {
 		u->status_seen_us = s->status.now_us;
 		u->status_local_us = local_us;

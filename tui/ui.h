@@ -49,7 +49,7 @@ enum dialog_kind {
 	DIALOG_QUIT
 };
 
-enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16 };
+enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16, UI_LANES = 128 };
 
 enum field_unit {
 	FIELD_NUMBER,
@@ -138,7 +138,8 @@ struct ui {
 	uint64_t candidates_epoch; /* the plan they are compared with */
 	uint32_t compare;          /* the one that is drawn beside the live plan */
 	struct ui_branch branch;
-	char toast[224]; /* the message line */
+	uint32_t lanes[UI_LANES]; /* a moving microbatch + 1 keeps its row; 0 free */
+	char toast[224];          /* the message line */
 	enum style toast_style;
 	int64_t toast_until_us; /* our clock */
 	char theme[32];
