@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 512, KINDS = 4 };
+enum { COLUMNS = 512, KINDS = 4, STEADY_US = 500000 };
 
 struct window {
 	int64_t from_us;   /* controller's clock, of the first column */
@@ -317,6 +317,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	    lead = at.w >= 95 ? r->digits + 9 : r->digits + 2, columns, each;
 	uint32_t first, shown;
 	struct window w;
+	int64_t steady;
 	char effects[192];
 
 	if (at.h < 3)
@@ -333,6 +334,10 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	if (columns < 8 || !s->have_run)
 		return;
 	w = window_of(s, u, columns);
+	/* Numbers that change with every picture can be read by nobody. */
+	steady = w.now_us - w.from_us < STEADY_US
+			 ? w.now_us
+			 : w.now_us - (w.now_us - w.from_us) % STEADY_US;
 	for (uint32_t i = 0; i < shown; i++) {
 		const struct state_node *n = &s->nodes[r->nodes[first + i]];
 		int y = at.y + 1 + (int)i * each, x = at.x + lead;
@@ -353,7 +358,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 				    n->see.state == NODE_DEAD ? "dead" : "fail");
 		else
 			screen_print(out, x + columns + 1, y, 5, STYLE_FAINT, "%3d%%",
-				     view_busy_percent(n, w.from_us, w.now_us));
+				     view_busy_percent(n, w.from_us, steady));
 	}
 	draw_axis(out, at.x + lead, at.y + 1 + (int)shown * each, &w, s);
 	if (u->branch.wanted && at.h > 5) {

@@ -308,6 +308,13 @@ void terminal_redraw(struct terminal *t)
 	clearok(stdscr, TRUE);
 }
 
+static bool background(const struct terminal *t, unsigned style)
+{
+	const struct theme_style *s = &t->theme.styles[(style & STYLE_MEANING) % STYLES];
+
+	return s->bg != THEME_DEFAULT || s->attributes & (THEME_REVERSE | THEME_UNDERLINE);
+}
+
 static void put_cell(const struct terminal *t, int x, int y, const struct cell *c)
 {
 	wchar_t text[2] = { (wchar_t)c->glyph, 0 };
@@ -316,6 +323,23 @@ static void put_cell(const struct terminal *t, int x, int y, const struct cell *
 
 	if (setcchar(&out, text, attributes(t, c->style), (short)pair, NULL) == OK)
 		mvadd_wch(y, x, &out);
+}
+
+/* A blank of any colour is a blank, unless it is a background: between two styles it takes that of
+ * the cell before, which saves the terminal changing twice. */
+static struct cell plain_blank(const struct terminal *t, const struct cell *row, int x)
+{
+	struct cell c = row[x];
+	bool seen = c.style & (STYLE_REVERSE | STYLE_UNDERLINE) || background(t, c.style);
+
+	if (c.glyph != ' ' || seen)
+		return c;
+	c.style = STYLE_TEXT;
+	if (x > 0 && row[x - 1].glyph != ' ' &&
+	    !(row[x - 1].style & (STYLE_REVERSE | STYLE_UNDERLINE)) &&
+	    !background(t, row[x - 1].style))
+		c.style = row[x - 1].style;
+	return c;
 }
 
 static int make_room(struct terminal *t, int w, int h)
@@ -346,13 +370,13 @@ void terminal_show(struct terminal *t, const struct screen *s)
 		erase();
 	for (int y = 0; y < h; y++) {
 		for (int x = 0; x < w; x++) {
-			const struct cell *c = &cells[y * w + x];
+			struct cell c = plain_blank(t, &cells[y * w], x);
 			struct cell *was = &t->shown[y * w + x];
 
-			if (!t->fresh && c->glyph == was->glyph && c->style == was->style)
+			if (!t->fresh && c.glyph == was->glyph && c.style == was->style)
 				continue;
-			put_cell(t, x, y, c);
-			*was = *c;
+			put_cell(t, x, y, &c);
+			*was = c;
 			changed = true;
 		}
 	}
