@@ -1,6 +1,7 @@
 #!/bin/bash
 # The operator's acts, by keys, on a live run: each is previewed, done, seen, and undone where it can
-# be. A second console cannot act while the first holds the lease.
+# be; a what-if changes nothing. A second console cannot act while the first holds the lease, and one
+# that may only watch never can.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
 socket=skippipe-acts-$$
@@ -22,10 +23,11 @@ unset TMUX
 run=$dir/run
 pane=one:0
 tm -f /dev/null new-session -d -s one -x 160 -y 48 \
-	"env XDG_RUNTIME_DIR= XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe demo --agents 8 --stages 2,2,2,2 --skip 1/4 --silence-ms 3000 --run-dir $run 2>$dir/demo.err; s=\$?; printf '\r\nstatus=%s\r\n' \$s; sleep 100" ||
+	"env XDG_RUNTIME_DIR= XDG_CONFIG_HOME=$dir/config XDG_CACHE_HOME=$dir/cache LC_ALL=C.UTF-8 $bin/skippipe demo --agents 8 --stages 2,2,2,2 --skip 1/4 --silence-ms 3000 --run-dir $run 2>$dir/demo.err; s=\$?; printf '\r\nstatus=%s\r\n' \$s; sleep 100" ||
 	skip "tmux cannot start here"
 see 40 'LIVE .*nodes 8/8'
 see 40 'it[0-9]+ said'
+see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in the plan's seconds, as all beside it
 
 # The skip ratio: a preview, then another plan, whose prediction is scored.
 before=$(number 'plan')
@@ -57,10 +59,36 @@ see 5 'Recover n05'
 keys Tab Enter
 see 40 'nodes 8/8'
 
-# Undo brings the skip ratio or the node back, whatever came last.
+# What if: planned and drawn beside what happens, now and from a moment that is over.
+keys B Right
+see 5 'stages skipped .* 3 of 4'
+keys Enter
+see 10 'WHAT IF skip 3/4: [0-9.]+s instead of [0-9.]+'
+see 2 'what if'
+keys '[' '[' '['
+see 5 'REPLAY'
+keys B
+type ':branch 1 6'
+see 10 'WHAT IF skip 1/4 without n06: [0-9.]+s instead of'
+keys B L
+see 5 ' LIVE '
+screen | grep -q 'WHAT IF' && die "the what-if stays"
+screen | grep -q 'skip 2/4=' || die "a what-if changed the run"
+
+# The journal: its oldest command is copied, and undone though others came after it.
+keys 8 /
+type COMMAND
+keys End y
+see 5 'copied to'
+grep -q '^COMMAND it.* skip 1/4 -> 2/4' "$dir/cache/skippipe/copied.txt" || die "the entry was not copied"
 keys u
-see 5 'undo #'
-keys Escape
+see 5 'undo #1: skip 2/4 -> 1/4'
+see 5 'iteration +[0-9.]+ -> '
+keys Tab Enter
+see 20 'skip 1/4='
+keys u
+see 5 'is undone already'
+keys Escape Escape 1
 
 # A hang ends by itself when its time is up.
 keys :
@@ -137,6 +165,27 @@ see 10 'held by'
 keys X
 see 5 'refused: .*lease'
 keys q
+other() { # other NAME OPTIONS: the second console again
+	pane=$1:0
+	tm new-session -d -s "$1" -x 100 -y 30 \
+		"env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe-console --connect $controller --controller-key $key --key $dir/other.key $2; sleep 100"
+	see 10 'WATCHING'
+	keys X
+}
+other readonly --readonly
+see 5 'only watches'
+keys q
+"$bin/skippipe" expel "$run/keys/admitted" second && "$bin/skippipe" admit "$run/keys/admitted" "$public" --role watcher --name second >"$dir/admit.out" ||
+	die "cannot admit a watcher"
+sleep 1
+other watcher ""
+see 5 'admitted to watch only'
+keys B Right Enter
+see 10 'WHAT IF .* instead of'
+watcher=$(pgrep -f "skippipe-console .*--key $dir/other.key" | tail -n 1)
+tm kill-session -t watcher # its terminal is gone, and so is it
+for _ in $(seq 50); do kill -0 "$watcher" 2>/dev/null || break; sleep 0.1; done
+kill -0 "$watcher" 2>/dev/null && die "a console without a terminal goes on"
 
 pane=one:0
 keys q

@@ -45,6 +45,17 @@ until [ "$(screen | sed -n 's/.*it \([0-9]*\)\/.*/\1/p' | head -n 1)" -gt "$befo
 	sleep 0.1
 done
 
+
+# From a moment of the record: what if.
+tm send-keys B Left Enter
+see 10 'WHAT IF skip ./3: [0-9.]+s instead of'
+tm send-keys '{'
+see 5 'REPLAY, stopped'
+see 2 'WHAT IF skip ./3: [0-9.]+s instead of' # it stays while the cursor moves
+tm send-keys B
+sleep 0.5
+screen | grep -q 'WHAT IF' && { screen; die "the what-if stays"; }
+
 for how in TERM KILL; do
 	kill -$how $server
 	see 10 ' LOST '

@@ -6,30 +6,45 @@
 #include <string.h>
 #include <time.h>
 
+/* All that a kind of task looks like. */
+static const struct {
+	char glyph, planned, letter;
+	enum style style, bar;
+} tasks[] = {
+	[WORK_FORWARD] = { '=', '-', 'F', STYLE_FORWARD, STYLE_BAR_FORWARD },
+	[WORK_LOSS] = { 'L', 'l', 'L', STYLE_LOSS, STYLE_BAR_LOSS },
+	[WORK_BACKWARD] = { '#', ':', 'B', STYLE_BACKWARD, STYLE_BAR_BACKWARD },
+	[WORK_EVALUATE] = { 'v', 'v', 'V', STYLE_EVALUATE, STYLE_BAR_EVALUATE },
+};
+
+static unsigned task(enum work_kind k)
+{
+	return (unsigned)k < sizeof(tasks) / sizeof(tasks[0]) ? (unsigned)k : WORK_EVALUATE;
+}
+
 char look_task_glyph(enum work_kind k)
 {
-	return k == WORK_FORWARD ? '=' : k == WORK_BACKWARD ? '#' : k == WORK_LOSS ? 'L' : 'v';
+	return tasks[task(k)].glyph;
+}
+
+char look_task_planned(enum work_kind k)
+{
+	return tasks[task(k)].planned;
 }
 
 char look_task_letter(enum work_kind k)
 {
-	return k == WORK_FORWARD ? 'F' : k == WORK_BACKWARD ? 'B' : k == WORK_LOSS ? 'L' : 'V';
+	return tasks[task(k)].letter;
 }
 
 enum style look_task_style(enum work_kind k)
 {
-	return k == WORK_FORWARD    ? STYLE_FORWARD
-	       : k == WORK_BACKWARD ? STYLE_BACKWARD
-	       : k == WORK_LOSS     ? STYLE_LOSS
-				    : STYLE_EVALUATE;
+	return tasks[task(k)].style;
 }
 
 enum style look_bar_style(enum work_kind k)
 {
-	return k == WORK_FORWARD    ? STYLE_BAR_FORWARD
-	       : k == WORK_BACKWARD ? STYLE_BAR_BACKWARD
-	       : k == WORK_LOSS     ? STYLE_BAR_LOSS
-				    : STYLE_BAR_EVALUATE;
+	return tasks[task(k)].bar;
 }
 
 static bool look_away(struct look *l, const struct state_node *n)

@@ -19,7 +19,8 @@ struct look {
 
 void look_node(struct look *out, const struct state *s, const struct state_node *n);
 char look_task_glyph(enum work_kind k);
-char look_task_letter(enum work_kind k); /* F B L V */
+char look_task_planned(enum work_kind k); /* - : */
+char look_task_letter(enum work_kind k);  /* F B L V */
 enum style look_task_style(enum work_kind k);
 enum style look_bar_style(enum work_kind k);
 

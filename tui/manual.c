@@ -81,6 +81,7 @@ void manual_page(FILE *to)
 	      "color\n.TP\n"
 	      ".I ~/.config/skippipe/keys.json\naction: key, or a list of keys\n.TP\n"
 	      ".I ~/.config/skippipe/themes/*.json\nthemes of your own\n.TP\n"
+	      ".I ~/.cache/skippipe/copied.txt\nwhat y copied last\n.TP\n"
 	      ".I ~/.config/skippipe/console.key\nthis console's key, made when it is missing\n"
 	      ".SH ENVIRONMENT\nNO_COLOR, XDG_CONFIG_HOME, XDG_CACHE_HOME, TERM, LC_ALL, "
 	      "SSH_CONNECTION (fewer "

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 512, KINDS = 4, STEADY_US = 500000 };
+enum { COLUMNS = 512, KINDS = WORK_EVALUATE + 1, STEADY_US = 500000 };
 
 struct window {
 	int64_t from_us;   /* controller's clock, of the first column */
@@ -149,9 +149,7 @@ static void draw_plan(struct screen *out, int x, int y, const struct window *w,
 
 		for (int c = a <= now ? now + 1 : a; c <= b && c < w->columns; c++)
 			screen_put(out, x + c, y,
-				   g->kind == WORK_BACKWARD ? ':'
-				   : g->kind == WORK_LOSS   ? 'l'
-							    : '-',
+				   (uint32_t)look_task_planned((enum work_kind)g->kind),
 				   STYLE_PLANNED);
 	}
 }
@@ -240,7 +238,10 @@ static void draw_axis(struct screen *out, int x, int y, const struct window *w,
 		double at = state_plan_s(s, w->from_us + c * w->column_us - w->origin_us);
 		double range = state_plan_s(s, w->columns * w->column_us);
 
-		screen_print(out, x + c, y, 8, STYLE_FAINT, range < 8 ? "'%.1fs" : "'%.0fs",
+		screen_print(out, x + c, y, 8, STYLE_FAINT,
+			     range < 1   ? "'%.2fs"
+			     : range < 8 ? "'%.1fs"
+					 : "'%.0fs",
 			     at);
 	}
 	if (now >= 0 && now < w->columns) {
