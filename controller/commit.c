@@ -98,7 +98,7 @@ static void settle_receipt(struct controller *c, const struct msg_see_iteration 
 	if (!r->due || see->rerun > 0)
 		return;
 	r->due = false;
-	note(c, NOTE_PREDICTION, -1, 0, "%.80s: %.1f > %.1f s said, %.1f s took (%+.0f%%) %s", r->what,
+	note(c, NOTE_PREDICTION, -1, 0, "%.80s: %.3g > %.3g s said, %.3g s took (%+.0f%%) %s", r->what,
 	     r->before_s, r->said_s, (double)see->iteration_s, 100 * off,
 	     fabs(off) < 0.05 ? "ok" : fabs(off) < 0.15 ? "WARN" : "MISS");
 }

@@ -97,7 +97,7 @@ void drift_turn(struct controller *c)
 		replan(c, "the links have changed");
 		return;
 	}
-	note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.1f s expected, now %.1f s",
+	note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.3g s expected, now %.3g s",
 	     c->current->plan->predicted.iteration_s, s->iteration_s);
 	c->current->plan->predicted.iteration_s = s->iteration_s;
 	simulation_free(c->current->trace);

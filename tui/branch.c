@@ -100,6 +100,7 @@ void branch_title(const struct ui *u, const struct state *s, char text[128])
 	const struct ui_branch *b = &u->branch;
 	const struct state_plan *p = branch_plan(u);
 	char change[16];
+	int d = look_decimals((double)s->plan.see.iteration_s);
 	int n = snprintf(text, 128, "WHAT IF skip %u/%u", b->skip, s->run.n_stages);
 
 	if (b->without >= 0)
@@ -107,8 +108,9 @@ void branch_title(const struct ui *u, const struct state *s, char text[128])
 	if (p) {
 		look_change((double)s->plan.see.iteration_s, (double)p->see.iteration_s,
 			    change);
-		snprintf(text + n, 128 - (size_t)n, ": %.1fs instead of %.1f (%s)",
-			 (double)p->see.iteration_s, (double)s->plan.see.iteration_s, change);
+		snprintf(text + n, 128 - (size_t)n, ": %.*fs instead of %.*f (%s)", d,
+			 (double)p->see.iteration_s, d, (double)s->plan.see.iteration_s,
+			 change);
 	} else if (*b->refused) {
 		snprintf(text + n, 128 - (size_t)n, ": not possible");
 	} else {
@@ -130,6 +132,7 @@ static uint32_t least_visited(const struct state_plan *p)
 void branch_effects(const struct ui *u, const struct state *s, char text[192])
 {
 	const struct state_plan *p = branch_plan(u), *now = &s->plan;
+	int d = look_decimals((double)now->see.iteration_s);
 	uint32_t least;
 
 	if (!p) {
@@ -138,9 +141,9 @@ void branch_effects(const struct ui *u, const struct state *s, char text[192])
 	}
 	least = least_visited(p);
 	snprintf(text, 192,
-		 "blocked %.1f>%.1fs  collisions %u>%u  idle %.0f>%.0f%%  S%u %u>%u visits  "
+		 "blocked %.*f>%.*fs  collisions %u>%u  idle %.0f>%.0f%%  S%u %u>%u visits  "
 		 "%u paths change",
-		 (double)now->see.wait_s, (double)p->see.wait_s, now->see.collisions,
+		 d, (double)now->see.wait_s, d, (double)p->see.wait_s, now->see.collisions,
 		 p->see.collisions, (double)now->see.idle_fraction * 100,
 		 (double)p->see.idle_fraction * 100, least, now->visits[least],
 		 p->visits[least], p->paths_changed);

@@ -113,13 +113,20 @@ void look_count(double v, char text[16])
 		snprintf(text, 16, "%.*f%c", fabs(v) < 99.95 ? 1 : 0, v, units[u]);
 }
 
+int look_decimals(double s)
+{
+	return s < 0.095 ? 3 : s < 0.95 ? 2 : 1;
+}
+
 void look_age(double s, char text[16])
 {
 	if (!(s >= 0))
 		s = 0;
 	if (s > 1e7)
 		s = 1e7;
-	if (s < 9.95)
+	if (s > 0 && s < 0.0995)
+		snprintf(text, 16, "%.0fms", s * 1e3);
+	else if (s < 9.95)
 		snprintf(text, 16, "%.1fs", s);
 	else if (s < 99.5)
 		snprintf(text, 16, "%.0fs", s);

@@ -26,7 +26,9 @@ enum style look_bar_style(enum work_kind k);
 
 /* Short numbers: "1.3M", "14.4k", "812". */
 void look_count(double v, char text[16]);
-/* Seconds as people read them: "0.9s", "14s", "3m07", "2h15". */
+/* Digits behind the point for seconds of this size: 24.3, 0.24, 0.024. */
+int look_decimals(double seconds);
+/* Seconds as people read them: "24ms", "0.9s", "14s", "3m07", "2h15". */
 void look_age(double seconds, char text[16]);
 /* "+2%", "-13%"; "?" when base is 0. */
 void look_change(double base, double now, char text[16]);

@@ -35,6 +35,7 @@ static void add_preview(struct lines *l, const struct ui *u)
 	const struct dialog *d = &u->dialog;
 	const struct msg_see_preview *p = &d->preview;
 	char change[16], age[16];
+	int digits = look_decimals((double)p->before_iteration_s);
 
 	if (d->preview_id == 0) {
 		add(l, STYLE_WARNING, "no preview: %s",
@@ -59,11 +60,11 @@ static void add_preview(struct lines *l, const struct ui *u)
 		return;
 	}
 	look_change((double)p->before_iteration_s, (double)p->after_iteration_s, change);
-	add(l, STYLE_STRONG, "iteration %6.1f -> %.1f s  %s  (+-%.0f%%, n=%u)",
-	    (double)p->before_iteration_s, (double)p->after_iteration_s, change,
+	add(l, STYLE_STRONG, "iteration %6.*f -> %.*f s  %s  (+-%.0f%%, n=%u)", digits,
+	    (double)p->before_iteration_s, digits, (double)p->after_iteration_s, change,
 	    (double)p->median_error * 100, p->n_predictions);
-	add(l, STYLE_TEXT, "blocked   %6.1f -> %.1f s", (double)p->before_wait_s,
-	    (double)p->after_wait_s);
+	add(l, STYLE_TEXT, "blocked   %6.*f -> %.*f s", digits, (double)p->before_wait_s,
+	    digits, (double)p->after_wait_s);
 	add(l, p->after_peak_slots > p->memory ? STYLE_ALERT : STYLE_TEXT,
 	    "peak slots %5u -> %u of %u", p->before_peak_slots, p->after_peak_slots, p->memory);
 	add(l, p->after_least_visits < p->before_least_visits ? STYLE_WARNING : STYLE_TEXT,

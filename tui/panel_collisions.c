@@ -12,7 +12,8 @@ static void draw_wait(struct screen *out, struct rect at, int y, const struct st
 
 	look_age(state_plan_s(s, (stands ? u->now_us : w->to_us) - w->from_us), wait);
 	if (w->iteration == s->iteration)
-		snprintf(when, sizeof(when), "at %.1fs",
+		snprintf(when, sizeof(when), "at %.*fs",
+			 look_decimals((double)s->plan.see.iteration_s),
 			 state_plan_s(s, w->from_us - s->iteration_us));
 	else
 		snprintf(when, sizeof(when), "in it%llu", (unsigned long long)w->iteration);

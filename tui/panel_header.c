@@ -104,6 +104,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 static void add_progress(struct chips *c, const struct state *s, const struct ui *u, int w)
 {
 	double want = (double)s->plan.see.iteration_s, at;
+	int d = look_decimals(want);
 
 	if (s->status.phase != PHASE_COMPUTING || !s->iteration_us) {
 		chips_add(c, 6, STYLE_TEXT, "%s",
@@ -113,7 +114,7 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 	}
 	at = state_plan_s(s, u->now_us - s->iteration_us);
 	chips_add(c, w >= 120 ? 6 : 3, at > want * 1.1 && want > 0 ? STYLE_WARNING : STYLE_TEXT,
-		  "now %.1f of %.1fs", at, want);
+		  "now %.*f of %.*fs", d, at, d, want);
 }
 
 static void second_line(struct screen *out, struct rect at, const struct state *s,
@@ -121,6 +122,7 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 {
 	const struct msg_see_iteration *it =
 		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
+	int d = look_decimals((double)s->plan.see.iteration_s);
 	struct chips c = { .n = 0 };
 	char number[16], change[16];
 
@@ -130,13 +132,13 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 			  fabsf(it->iteration_s - it->predicted_s) > it->predicted_s * 0.1f
 				  ? STYLE_WARNING
 				  : STYLE_STRONG,
-			  at.w < 100 ? "iter %.1fs pred %.1f (%s)"
-				     : "iter %.1fs predicted %.1f (%s)",
-			  (double)it->iteration_s, (double)it->predicted_s, change);
+			  at.w < 100 ? "iter %.*fs pred %.*f (%s)"
+				     : "iter %.*fs predicted %.*f (%s)",
+			  d, (double)it->iteration_s, d, (double)it->predicted_s, change);
 	}
 	add_progress(&c, s, u, at.w);
 	if (s->run.baseline_s > 0)
-		chips_add(&c, 5, STYLE_TEXT, at.w < 100 ? "base %.1f" : "baseline %.1f",
+		chips_add(&c, 5, STYLE_TEXT, at.w < 100 ? "base %.*f" : "baseline %.*f", d,
 			  s->run.baseline_s);
 	if (it) {
 		look_count((double)it->tokens_per_s, number);
@@ -147,14 +149,15 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 		chips_add(&c, 4, STYLE_TEXT, "val %.3f",
 			  (double)s->validations[s->n_validations - 1].loss);
 	if (it)
-		chips_add(&c, 6, it->collisions ? STYLE_BLOCKED : STYLE_TEXT, "x%u wait %.1fs",
-			  it->collisions, (double)it->wait_s);
+		chips_add(&c, 6, it->collisions ? STYLE_BLOCKED : STYLE_TEXT, "x%u wait %.*fs",
+			  it->collisions, d, (double)it->wait_s);
 	if (it && at.w >= 100)
 		chips_add(&c, 3, STYLE_TEXT, "idle %.0f%%", (double)it->idle_fraction * 100);
 	if (it && at.w >= 120 && it->rerun)
 		chips_add(&c, 3, STYLE_WARNING, "%u ran again", it->rerun);
 	if (s->plan.known && s->plan.see.lower_bound_s > 0 && at.w >= 120)
-		chips_add(&c, 2, STYLE_FAINT, "bound %.1f", (double)s->plan.see.lower_bound_s);
+		chips_add(&c, 2, STYLE_FAINT, "bound %.*f", d,
+			  (double)s->plan.see.lower_bound_s);
 	chips_draw(&c, out, at.x, at.y + 1, at.w, " | ");
 }
 

@@ -51,13 +51,14 @@ static void panel_seconds(struct screen *out, struct rect at, const struct state
 	const struct msg_see_iteration *it =
 		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
 	char title[128] = "Seconds an iteration";
+	int d = look_decimals((double)s->plan.see.iteration_s);
 
 	if (at.h < 2)
 		return;
 	if (it)
 		snprintf(title, sizeof(title),
-			 "Seconds an iteration: took %.1f, predicted %.1f",
-			 (double)it->iteration_s, (double)it->predicted_s);
+			 "Seconds an iteration: took %.*f, predicted %.*f", d,
+			 (double)it->iteration_s, d, (double)it->predicted_s);
 	screen_rule(out, at, title, NULL);
 	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, u, series, styles,
 		   true);

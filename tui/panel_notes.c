@@ -24,6 +24,7 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 		const struct msg_see_iteration *it =
 			&s->iterations[s->n_iterations - 1 - (size_t)i];
 		char change[16];
+		int d = look_decimals((double)it->predicted_s);
 		double off = it->predicted_s > 0
 				     ? (double)it->iteration_s / (double)it->predicted_s - 1
 				     : 0;
@@ -31,8 +32,8 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 		look_change((double)it->predicted_s, (double)it->iteration_s, change);
 		screen_print(out, at.x, at.y + 1 + i, at.w,
 			     off > 0.1 ? STYLE_WARNING : STYLE_TEXT,
-			     "it%llu said %.1fs, took %.1fs (%s) %s%s",
-			     (unsigned long long)it->iteration, (double)it->predicted_s,
+			     "it%llu said %.*fs, took %.*fs (%s) %s%s",
+			     (unsigned long long)it->iteration, d, (double)it->predicted_s, d,
 			     (double)it->iteration_s, change,
 			     off > 0.1    ? "SLOW"
 			     : off < -0.1 ? "fast"

@@ -325,8 +325,8 @@ static void put_cell(const struct terminal *t, int x, int y, const struct cell *
 		mvadd_wch(y, x, &out);
 }
 
-/* A blank of any colour is a blank, unless it is a background: between two styles it takes that of
- * the cell before, which saves the terminal changing twice. */
+/* A blank of any colour is a blank, unless it is a background: between two styles it takes that
+ * of the cell before, which saves the terminal changing twice. */
 static struct cell plain_blank(const struct terminal *t, const struct cell *row, int x)
 {
 	struct cell c = row[x];

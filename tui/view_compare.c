@@ -29,18 +29,19 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 	const struct msg_see_plan *m = &p->see;
 	uint32_t least = 1 < m->n_stages ? 1 : 0;
 	char change[16];
+	int d = look_decimals((double)s->plan.see.iteration_s);
 
 	for (uint32_t i = 1; i < m->n_stages && i < MSG_STAGES; i++)
 		if (p->visits[i] < p->visits[least])
 			least = i;
 	look_change((double)s->plan.see.iteration_s, (double)m->iteration_s, change);
-	table_cell(t, out, ROW_ITERATION, column, STYLE_STRONG, "%.1f*",
+	table_cell(t, out, ROW_ITERATION, column, STYLE_STRONG, "%.*f*", d,
 		   (double)m->iteration_s);
 	if (p != &s->plan)
 		table_cell(t, out, ROW_CHANGE, column,
 			   m->iteration_s < s->plan.see.iteration_s ? STYLE_GOOD : STYLE_TEXT,
 			   "%s", change);
-	table_cell(t, out, ROW_BLOCKED, column, STYLE_TEXT, "%.1f*", (double)m->wait_s);
+	table_cell(t, out, ROW_BLOCKED, column, STYLE_TEXT, "%.*f*", d, (double)m->wait_s);
 	table_cell(t, out, ROW_COLLISIONS, column, STYLE_TEXT, "%u*", m->collisions);
 	table_cell(t, out, ROW_IDLE, column, STYLE_TEXT, "%.0f%%*",
 		   (double)m->idle_fraction * 100);
@@ -73,8 +74,8 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 		table_cell(&t, out, i, 0, STYLE_FAINT, "%s", row_names[i]);
 	draw_plan_column(&t, out, 1, s, &s->plan);
 	if (it)
-		table_cell(&t, out, ROW_CHANGE, 1, STYLE_TEXT, "took %.1f",
-			   (double)it->iteration_s);
+		table_cell(&t, out, ROW_CHANGE, 1, STYLE_TEXT, "took %.*f",
+			   look_decimals((double)it->iteration_s), (double)it->iteration_s);
 	for (int k = 2; k < n; k++) {
 		const struct ui_candidate *one = &u->candidates[k - 2];
 		const struct state_plan *p = state_candidate(s, one->name);
@@ -128,11 +129,13 @@ static void draw_gantts(struct screen *out, struct rect at, const struct state *
 
 	if (other && end_of(other) > end)
 		end = end_of(other);
-	snprintf(title, sizeof(title), "Live plan, predicted %.1f s",
+	snprintf(title, sizeof(title), "Live plan, predicted %.*f s",
+		 look_decimals((double)s->plan.see.iteration_s),
 		 (double)s->plan.see.iteration_s);
 	screen_rule(out, at, title, NULL);
 	if (other) {
-		snprintf(right, sizeof(right), "%s, predicted %.1f s", other->see.name,
+		snprintf(right, sizeof(right), "%s, predicted %.*f s", other->see.name,
+			 look_decimals((double)other->see.iteration_s),
 			 (double)other->see.iteration_s);
 		screen_rule(out, (struct rect){ at.x + half + 1, at.y, at.w - half - 1, 1 },
 			    right, NULL);
