@@ -347,7 +347,7 @@ static void digit(struct ui *u, const struct state *s, uint32_t key)
 
 static void move_focus(struct dialog *d, int by)
 {
-	uint32_t n = focus_cancel(d) + 2;
+	uint32_t n = focus_cancel(d) + (d->kind == DIALOG_SKIP ? 3 : 2);
 
 	d->focus = (d->focus + n + (uint32_t)by) % n;
 }
@@ -367,7 +367,10 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		apply(u, s);
 	else if (key == PRESS_ENTER && d->focus == focus_cancel(d))
 		close_dialog(u);
-	else if (key == PRESS_TAB || (key == PRESS_ENTER && !buttons))
+	else if (key == PRESS_ENTER && d->focus == focus_cancel(d) + 2) { /* of a skip */
+		close_dialog(u);
+		branch_ask(u, s, (uint32_t)d->fields[0].value, -1);
+	} else if (key == PRESS_TAB || (key == PRESS_ENTER && !buttons))
 		move_focus(d, 1);
 	else if (key == PRESS_BACK_TAB)
 		move_focus(d, -1);

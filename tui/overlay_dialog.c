@@ -317,10 +317,15 @@ static void draw_buttons(struct screen *out, struct rect at, const struct ui *u)
 			  d->focus == cancel ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
 			  "%c[%s]", d->focus == cancel ? '>' : ' ', name) +
 	     2;
-	screen_print(out, x, at.y, at.x + at.w - x,
-		     (d->forbidden ? STYLE_FAINT : STYLE_TEXT) |
-			     (d->focus == cancel + 1 ? STYLE_REVERSE : 0),
-		     "%c[%s]", d->focus == cancel + 1 ? '>' : ' ', apply_name(u));
+	x += screen_print(out, x, at.y, at.x + at.w - x,
+			  (d->forbidden ? STYLE_FAINT : STYLE_TEXT) |
+				  (d->focus == cancel + 1 ? STYLE_REVERSE : 0),
+			  "%c[%s]", d->focus == cancel + 1 ? '>' : ' ', apply_name(u)) +
+	     2;
+	if (d->kind == DIALOG_SKIP)
+		screen_print(out, x, at.y, at.x + at.w - x,
+			     d->focus == cancel + 2 ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+			     "%c[Draw as what-if]", d->focus == cancel + 2 ? '>' : ' ');
 }
 
 /* How it is worked, on the lower border. */

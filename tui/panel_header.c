@@ -87,7 +87,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 		chips_add(&c, 2, STYLE_WARNING, "gaps %llu", (unsigned long long)s->gaps);
 	if (at.w >= 120)
 		chips_add(&c, 1, STYLE_FAINT, "%s", s->run.model);
-	if (at.w >= 120)
+	if (at.w >= 120 && (t->resent || t->refused || t->dropped))
 		chips_add(&c, 0, STYLE_FAINT, "resent %llu refused %llu dropped %llu",
 			  (unsigned long long)t->resent, (unsigned long long)t->refused,
 			  (unsigned long long)t->dropped);
@@ -137,9 +137,12 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 			  d, (double)it->iteration_s, d, (double)it->predicted_s, change);
 	}
 	add_progress(&c, s, u, at.w);
-	if (s->run.baseline_s > 0)
-		chips_add(&c, 5, STYLE_TEXT, at.w < 100 ? "base %.*f" : "baseline %.*f", d,
-			  s->run.baseline_s);
+	if (s->run.baseline_s > 0 && at.w >= 120 && it && it->iteration_s > 0)
+		chips_add(&c, 5, STYLE_TEXT, "plain pipeline %.*f (%.1fx)", d,
+			  s->run.baseline_s, s->run.baseline_s / (double)it->iteration_s);
+	else if (s->run.baseline_s > 0)
+		chips_add(&c, 5, STYLE_TEXT, at.w < 100 ? "base %.*f" : "plain pipeline %.*f",
+			  d, s->run.baseline_s);
 	if (it) {
 		look_count((double)it->tokens_per_s, number);
 		chips_add(&c, 7, STYLE_TEXT, "%stok/s", number);
@@ -149,7 +152,8 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 		chips_add(&c, 4, STYLE_TEXT, "val %.3f",
 			  (double)s->validations[s->n_validations - 1].loss);
 	if (it)
-		chips_add(&c, 6, it->collisions ? STYLE_BLOCKED : STYLE_TEXT, "x%u wait %.*fs",
+		chips_add(&c, 6, it->collisions ? STYLE_BLOCKED : STYLE_TEXT,
+			  at.w < 120 ? "x%u wait %.*fs" : "%u collisions, wait %.*fs",
 			  it->collisions, d, (double)it->wait_s);
 	if (it && at.w >= 100)
 		chips_add(&c, 3, STYLE_TEXT, "idle %.0f%%", (double)it->idle_fraction * 100);
@@ -169,10 +173,12 @@ void panel_header(struct screen *out, struct rect at, const struct state *s, con
 		second_line(out, at, s, u);
 }
 
-/* Where the cursor stands in what can be shown, and the keys that move it. */
-static void draw_scrub(struct screen *out, struct rect at, int64_t behind_us, int64_t span_us)
+/* Where the cursor stands in what can be shown, what happened up to it (S F R), and the keys
+ * that move it. */
+static void draw_scrub(struct screen *out, struct rect at, const struct state *s,
+		       int64_t last_us, int64_t behind_us, int64_t span_us)
 {
-	static const char keys[] = "[ ] scrub  { } event  L live";
+	static const char keys[] = "[ ] scrub  { } event  L live  B what if";
 	int n = (int)sizeof(keys) - 1, w = at.w - n - 8, x;
 
 	if (w < 10 || span_us <= 0) {
@@ -181,6 +187,16 @@ static void draw_scrub(struct screen *out, struct rect at, int64_t behind_us, in
 	}
 	x = screen_text(out, at.x, at.y, 6, STYLE_FAINT, "time ");
 	screen_fill(out, (struct rect){ at.x + x, at.y, w, 1 }, 0x2500, STYLE_RULE);
+	for (size_t i = 0; i < s->n_notes; i++) {
+		int64_t ago = last_us - s->notes[i].at_us;
+
+		if (s->notes[i].mark > ' ' && ago >= 0 && ago <= span_us)
+			screen_put(out,
+				   at.x + x +
+					   (int)((double)(w - 1) *
+						 (1 - (double)ago / (double)span_us)),
+				   at.y, (uint32_t)s->notes[i].mark, STYLE_MARK);
+	}
 	behind_us = behind_us < 0 ? 0 : behind_us > span_us ? span_us : behind_us;
 	screen_put(out,
 		   at.x + x +
@@ -206,9 +222,9 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	if (*u->toast && u->local_us < u->toast_until_us)
 		screen_text(out, at.x, at.y, at.w, u->toast_style, u->toast);
 	else if (u->behind_us > 0)
-		draw_scrub(out, at, u->behind_us, u->span_us);
+		draw_scrub(out, at, s, u->now_us + u->behind_us, u->behind_us, u->span_us);
 	else if (s->run.replay && u->link == UI_LIVE)
-		draw_scrub(out, at, s->run.last_us - u->now_us,
+		draw_scrub(out, at, s, s->run.last_us, s->run.last_us - u->now_us,
 			   s->run.last_us - s->run.first_us);
 	else if (u->link != UI_LIVE && *u->link_text)
 		screen_text(out, at.x, at.y, at.w, STYLE_WARNING, u->link_text);

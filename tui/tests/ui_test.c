@@ -187,6 +187,27 @@ static void skip_arrows(void **unused)
 	state_free(s);
 }
 
+/* From the skip dialog its what-if is one button further. */
+static void skip_as_what_if(void **unused)
+{
+	struct state *s = running();
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	keys(&u, s, "s+");
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
+	assert_int_equal(u.n_outbox, 2); /* the preview, and that; no act */
+	assert_int_equal(u.outbox[1].verb, COMMAND_COMPARE);
+	assert_int_equal(u.outbox[1].value, 3);
+	assert_true(u.branch.wanted);
+	ui_fini(&u);
+	state_free(s);
+}
+
 static void answer_branch(struct ui *u, const struct state *s, const char *name, float took)
 {
 	struct msg_task_event e[] = { { .type = WORK_STARTS, .node = 3, .at_us = 5 },
@@ -477,6 +498,7 @@ static const struct CMUnitTest all[] = {
 	cmocka_unit_test(cancel_is_first),
 	cmocka_unit_test(skip_ratio),
 	cmocka_unit_test(skip_arrows),
+	cmocka_unit_test(skip_as_what_if),
 	cmocka_unit_test(branching),
 	cmocka_unit_test(journal),
 	cmocka_unit_test(kill_needs_typing),
