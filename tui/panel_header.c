@@ -46,7 +46,9 @@ static void add_lease(struct chips *c, const struct state *s, const struct ui *u
 	char left[16];
 
 	look_age((double)s->status.lease_us / 1e6, left);
-	if (ui_only_watches(u))
+	if (s->run.replay)
+		chips_add(c, 4, STYLE_FAINT, "acts are off");
+	else if (ui_only_watches(u))
 		chips_add(c, 5, STYLE_FAINT, "WATCHING");
 	else if (!*s->status.lease)
 		chips_add(c, 4, STYLE_FAINT, "locked");
@@ -237,6 +239,12 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	}
 }
 
+/* What a recorded run cannot be asked. */
+static bool acts_on_run(enum action a)
+{
+	return (a >= ACTION_SKIP && a <= ACTION_HEAL_ALL) || a == ACTION_UNDO;
+}
+
 void panel_keys(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	static const struct {
@@ -248,11 +256,11 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		{ ACTION_PAUSE, 6 },  { ACTION_STEP, 2 },    { ACTION_FOLLOW, 5 },
 		{ ACTION_FREEZE, 4 }, { ACTION_UNDO, 4 },    { ACTION_ACKNOWLEDGE, 2 },
 		{ ACTION_FILTER, 2 }, { ACTION_PALETTE, 5 }, { ACTION_HELP, 9 },
-		{ ACTION_QUIT, 9 },   { ACTION_BRANCH, 3 },
+		{ ACTION_BRANCH, 4 }, { ACTION_QUIT, 9 },
 	};
 	struct chips c = { .n = 0 };
+	bool past = s->run.replay || u->link == UI_RECORDED;
 
-	(void)s;
 	if (at.h < 1)
 		return;
 	chips_add(&c, 6, STYLE_FAINT,
@@ -262,6 +270,8 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		const struct keymap_entry *e = keymap_find(shown[i].action);
 		char key[16];
 
+		if (past && acts_on_run(shown[i].action))
+			continue;
 		keymap_show_action(&u->map, shown[i].action, key);
 		if (*key && e && e->label)
 			chips_add(&c, shown[i].rank, STYLE_KEY, "%s %s", key, e->label);
