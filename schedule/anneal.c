@@ -1,21 +1,19 @@
 #include "schedule/anneal.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_ROUND 2000 /* evaluations, for 30 microbatches */
+#define FIRST_ROUND 500 /* evaluations, for 30 microbatches */
 #define ROUND_GROWTH 1.4
-#define WARM 0.006  /* temperature at a round's start and end, of the makespan */
+#define WARM 0.003 /* temperature at a round's start and end, of the makespan */
 #define COLD 0.0005
-#define LIKELY 0.98 /* of its present share, the mean of the finish times keeps at least */
-#define INCREMENTAL_FROM INT_MAX /* tasks; whole runs were quicker on every cluster measured */
-#define PROBES 16            /* increments at the start of a round, to see what they touch */
-#define WORTH_IT 0.1         /* of all tasks; when more are touched, whole runs are quicker */
-#define LATE_OF 15  /* microbatches */
-#define TRIES 50    /* proposals that may come to nothing in one step */
+#define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
+#define LATE_OF 15       /* microbatches */
+#define ESTIMATE_FROM 60 /* microbatches */
+#define MOST_ESTIMATED 8 /* of a move */
+#define TRIES 50         /* proposals that may come to nothing in one step */
 
 /* (mean of (finish / makespan)^8)^(1/8) */
 static double fullness(const double *finish_s, int n, double makespan_s)
@@ -59,6 +57,7 @@ static int run_current(struct anneal *a)
 	a->sync_s = sync_of(a);
 	a->current_s = a->engine.makespan_s;
 	a->cost = cost_of(a->engine.finish_s, a->p->n_mb, a->current_s, a->sync_s);
+	timetable_fill(&a->table, &a->engine);
 	return 0;
 }
 
@@ -70,12 +69,14 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 
 	*a = (struct anneal){ .p = p };
 	rng_init_stream(&rng, seed, stream);
-	rc = solution_init(&a->current, p);
+	rc = timetable_init(&a->table, p);
+	if (rc == 0)
+		rc = solution_init(&a->current, p);
 	if (rc == 0)
 		rc = solution_init(&a->best, p);
 	if (rc == 0) {
 		solution_copy(&a->current, from, p);
-		rc = moves_init(&a->moves, p, &a->current, rng);
+		rc = moves_init(&a->moves, p, &a->current, &a->table, rng);
 	}
 	if (rc == 0)
 		rc = engine_init(&a->engine, p);
@@ -83,13 +84,6 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 		goto fini_anneal;
 	engine_set_paths(&a->engine, &a->current);
 	rc = run_current(a);
-	if (rc == 0 && p->n_mb * a->engine.steps > INCREMENTAL_FROM && delta_usable(p)) {
-		rc = delta_init(&a->delta, &a->engine);
-		a->incremental = a->has_delta = rc == 0;
-	}
-	a->finish_s = calloc((size_t)p->n_mb, sizeof(*a->finish_s));
-	if (rc == 0 && !a->finish_s)
-		rc = -ENOMEM;
 	if (rc != 0)
 		goto fini_anneal;
 	a->evaluations = 1;
@@ -106,11 +100,9 @@ fini_anneal:
 
 void anneal_fini(struct anneal *a)
 {
-	if (a->has_delta)
-		delta_fini(&a->delta);
-	free(a->finish_s);
 	engine_fini(&a->engine);
 	moves_fini(&a->moves);
+	timetable_fini(&a->table);
 	solution_fini(&a->current);
 	solution_fini(&a->best);
 }
@@ -122,9 +114,6 @@ static void next_round(struct anneal *a)
 	moves_list_trips(&a->moves);
 	engine_set_paths(&a->engine, &a->current);
 	run_current(a);
-	a->incremental = a->has_delta && delta_rebase(&a->delta) == 0;
-	a->probes = 0;
-	a->touched = 0;
 	a->round++;
 	a->round_size = (int64_t)((double)a->round_size * ROUND_GROWTH);
 	a->round_left = a->round_size;
@@ -137,8 +126,7 @@ static double temperature(const struct anneal *a)
 	return a->best_iteration_s * a->scale * WARM * pow(COLD / WARM, done);
 }
 
-/* The latest of a few at random: of more, the more there are. finish_s may be of a run that was
- * cut: it only steers. */
+/* The latest of a few at random: of more, the more there are. */
 static int pick_microbatch(struct anneal *a)
 {
 	uint32_t n = (uint32_t)a->p->n_mb;
@@ -147,16 +135,50 @@ static int pick_microbatch(struct anneal *a)
 	for (uint32_t k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2) {
 		int j = (int)rng_below(&a->moves.rng, n);
 
-		i = a->engine.finish_s[j] > a->engine.finish_s[i] ? j : i;
+		i = a->table.home_s[j] > a->table.home_s[i] ? j : i;
 	}
 	return i;
 }
 
-static bool propose(struct anneal *a)
+static double power8(double x)
+{
+	x *= x;
+	x *= x;
+	return x * x;
+}
+
+/* Whether the move may stay below the cost, as far as the way home of its own microbatches
+ * tells. Where runs are long, most moves are seen to be bad this way without one; where they
+ * are short nodes are few and crowded, and the estimate turns away too much that is good. */
+static bool is_promising(struct anneal *a, double most)
+{
+	const struct moves *m = &a->moves;
+	double scale = 1 / a->current_s, q = (a->cost - a->sync_s) * scale - 1;
+	double room = a->p->n_mb * (power8((most - a->sync_s) * scale - 1) - power8(q));
+	double put_off_s = 0;
+
+	if (a->p->n_mb < ESTIMATE_FROM || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
+		return true;
+	for (int i = 0; i < m->n_touched; i++) {
+		int mb = m->touched[i];
+		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
+		double home_s = timetable_estimate(&a->table, mb, path, &put_off_s);
+
+		room -= power8(home_s * scale) - power8(a->table.home_s[mb] * scale);
+	}
+	return room >= 0;
+}
+
+/* A move, and the cost up to which it is accepted. */
+static bool propose(struct anneal *a, double *most)
 {
 	for (int i = 0; i < TRIES; i++) {
-		if (moves_propose(&a->moves, pick_microbatch(a)))
+		if (!moves_propose(&a->moves, pick_microbatch(a)))
+			continue;
+		*most = a->cost - temperature(a) * log(1 - rng_uniform(&a->moves.rng));
+		if (is_promising(a, *most))
 			return true;
+		moves_undo(&a->moves);
 	}
 	return false;
 }
@@ -171,9 +193,8 @@ static void tell_engine(struct anneal *a)
 	}
 }
 
-/* A whole run of the engine with the move. When it is refused the engine gets its paths back, and
- * in incremental runs its times. */
-static bool try_whole(struct anneal *a, double most, double sync_s, double limit_s)
+/* Runs the engine with the move; keeps it or takes it back. */
+static bool try_move(struct anneal *a, double most, double sync_s, double limit_s)
 {
 	double cost;
 	int n = a->moves.n_touched;
@@ -183,10 +204,9 @@ static bool try_whole(struct anneal *a, double most, double sync_s, double limit
 		cost = cost_of(a->engine.finish_s, a->p->n_mb, a->engine.makespan_s, sync_s);
 		if (cost <= most) {
 			moves_keep(&a->moves);
+			timetable_fill(&a->table, &a->engine);
 			a->cost = cost;
 			a->current_s = a->engine.makespan_s;
-			/* Out of memory for the base's lists: whole runs do as well. */
-			a->incremental = a->incremental && delta_rebase(&a->delta) == 0;
 			return true;
 		}
 	}
@@ -194,68 +214,23 @@ static bool try_whole(struct anneal *a, double most, double sync_s, double limit
 	a->moves.n_touched = n; /* the journal still says which they were */
 	tell_engine(a);
 	a->moves.n_touched = 0;
-	if (a->incremental)
-		engine_run(&a->engine, INFINITY);
 	return false;
-}
-
-static bool try_increment(struct anneal *a, double most, double sync_s, double limit_s)
-{
-	int n = a->p->n_mb;
-	double cost;
-	bool good = delta_try(&a->delta, a->moves.touched, a->moves.n_touched, &a->current, limit_s);
-
-	a->probes++;
-	a->touched += a->delta.n_tasks;
-	if (!good) {
-		moves_undo(&a->moves);
-		return false;
-	}
-	for (int i = 0; i < n; i++)
-		a->finish_s[i] = delta_finish_s(&a->delta, i);
-	cost = cost_of(a->finish_s, n, a->delta.makespan_s, sync_s);
-	if (cost > most) {
-		moves_undo(&a->moves);
-		return false;
-	}
-	moves_keep(&a->moves);
-	a->cost = cost;
-	a->current_s = a->delta.makespan_s;
-	if (delta_commit(&a->delta) != 0) {
-		a->incremental = false;
-		engine_set_paths(&a->engine, &a->current);
-		run_current(a);
-	}
-	return true;
-}
-
-/* Increments start from the same data nodes. */
-static bool moves_data_node(const struct anneal *a)
-{
-	return a->moves.role_a >= 0 && (a->current.stage_of[a->moves.role_a] == 0 ||
-					a->current.stage_of[a->moves.role_b] == 0);
 }
 
 bool anneal_step(struct anneal *a)
 {
 	double most, sync_s, limit_s;
-	bool kept;
 
 	if (!a->moves.has_trips && a->evaluations > 1)
 		moves_list_trips(&a->moves); /* without them it goes on, with fewer moves */
 	if (a->round_left-- <= 0)
 		next_round(a);
 	a->evaluations++;
-	if (!propose(a))
+	if (!propose(a, &most))
 		return false;
-	most = a->cost - temperature(a) * log(1 - rng_uniform(&a->moves.rng));
 	sync_s = a->moves.role_a >= 0 ? sync_of(a) : a->sync_s;
 	limit_s = (most - sync_s) / (1 + LIKELY * ((a->cost - a->sync_s) / a->current_s - 1));
-	if (a->probes == PROBES && (double)a->touched > WORTH_IT * PROBES * a->p->n_mb * a->engine.steps)
-		a->incremental = false; /* until the next round */
-	kept = a->incremental && !moves_data_node(a) ? try_increment(a, most, sync_s, limit_s)
-						     : try_whole(a, most, sync_s, limit_s);
-	if (!kept)
+	if (!try_move(a, most, sync_s, limit_s))
 		return false;
 	a->sync_s = sync_s;
 	if (a->current_s + sync_s >= a->best_s - 1e-9)

@@ -1,13 +1,15 @@
 /* anneal.h - improves a solution by simulated annealing in rounds over the moves of moves.h.
  *
- * Cost: makespan * (1 + q), q the 8-norm mean of the finish times over the makespan; the makespan
- * alone is too flat to climb. With a free assignment the seconds of the gradients' sum are added.
- * Each round starts from the best solution so far, warm enough to leave it and cooled to where
- * little is accepted; rounds grow. What happens depends on the seed and the number of
- * evaluations only.
+ * Cost: makespan * (1 + q), q the 8-norm mean of the finish times over the makespan; the
+ * makespan alone is too flat to climb. With a free assignment the seconds of the gradients' sum
+ * are added. Each round starts from the best solution so far, warm enough to leave it and
+ * cooled to where little is accepted; rounds grow. What happens depends on the seed and the
+ * number of evaluations only.
  *
- * A proposal is accepted when its cost stays below a threshold drawn beforehand (Metropolis, the
- * other way round), so a run can be cut as soon as it must miss the threshold.
+ * Most proposals are seen to be bad by what the timetable says of them, without a run; only
+ * runs count as evaluations. A proposal is accepted when its cost stays below a threshold drawn
+ * beforehand (Metropolis, the other way round), so a run can be cut as soon as it must miss the
+ * threshold.
  *
  * Internal to schedule/.
  */
@@ -17,24 +19,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schedule/delta.h"
 #include "schedule/engine.h"
 #include "schedule/moves.h"
 #include "schedule/problem.h"
+#include "schedule/timetable.h"
 
 struct anneal {
 	const struct problem *p;
-	struct engine engine;     /* in incremental runs: always the run of current */
-	struct delta delta;
-	bool has_delta, incremental;
-	int64_t probes, touched;  /* of the round: increments, tasks they changed */
-	double *finish_s;         /* (n_mb) of the trial */
+	struct engine engine;
 	struct solution current, best;
 	struct moves moves;
+	struct timetable table;         /* of current */
 	double cost, sync_s, current_s; /* of current; current_s: its makespan */
 	double best_cost;
-	double scale;             /* of the temperature: one of many microbatches moves the cost less */
-	double best_s;            /* objective of best: iteration_s, + sync_s where it counts */
+	double scale;  /* of the temperature: one of many microbatches moves the cost less */
+	double best_s; /* objective of best: iteration_s, + sync_s where it counts */
 	double best_iteration_s;
 	int64_t evaluations;
 	int64_t round_left, round_size;

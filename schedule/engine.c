@@ -99,6 +99,7 @@ static void start(struct engine *e, struct engine_node *n, int mb, double now_s)
 	double end_s = now_s + task->duration_s;
 
 	e->start_s[at] = now_s;
+	e->started[e->n_started++] = at;
 	n->slots -= task->slots;
 	n->free_s = end_s + e->overhead_s;
 	e->step[mb] = ++step;
@@ -294,7 +295,7 @@ static void take_many(struct engine *e, int list, double now_s)
 static void reset(struct engine *e)
 {
 	e->makespan_s = 0;
-	e->done = 0;
+	e->done = e->n_started = 0;
 	e->late = false;
 	for (int w = 0; w < e->n_buckets >> 6; w++) { /* only a run that was cut leaves any */
 		for (; e->filled[w]; e->filled[w] &= e->filled[w] - 1)
@@ -441,6 +442,7 @@ int engine_init(struct engine *e, const struct problem *p)
 	e->release_s = calloc(m, sizeof(*e->release_s));
 	e->arrival_s = calloc(m * steps, sizeof(*e->arrival_s));
 	e->start_s = calloc(m * steps, sizeof(*e->start_s));
+	e->started = calloc(m * steps, sizeof(*e->started));
 	e->finish_s = calloc(m, sizeof(*e->finish_s));
 	e->step = calloc(m, sizeof(*e->step));
 	e->due_s = calloc(m + n, sizeof(*e->due_s));
@@ -453,7 +455,7 @@ int engine_init(struct engine *e, const struct problem *p)
 		e->weights_start_s = calloc(m * (size_t)p->length, sizeof(*e->weights_start_s));
 		e->next_weights = calloc(m * (size_t)p->length, sizeof(*e->next_weights));
 	}
-	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s ||
+	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s || !e->started ||
 	    !e->step || !e->due_s || !e->next || !e->nodes || !e->dirty || !e->bucket ||
 	    !e->filled || (e->split && (!e->weights_start_s || !e->next_weights))) {
 		engine_fini(e);
@@ -476,6 +478,7 @@ void engine_fini(struct engine *e)
 	free(e->arrival_s);
 	free(e->start_s);
 	free(e->finish_s);
+	free(e->started);
 	free(e->step);
 	free(e->due_s);
 	free(e->next);

@@ -39,6 +39,8 @@ struct engine {
 	double *arrival_s, *start_s; /* (n_mb, steps) */
 	double *weights_start_s;     /* (n_mb, length) of the W, by hop; NULL unless split */
 	double *finish_s;            /* (n_mb) end of its last task */
+	int32_t *started;            /* (n_mb * steps) tasks in the order they started */
+	int n_started;
 	double makespan_s;
 	int done;                  /* microbatches that came back; fewer than n_mb: standstill */
 	/* State of a run. */

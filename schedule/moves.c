@@ -191,6 +191,28 @@ static bool move_stage(struct moves *m, int mb)
 	return true;
 }
 
+static bool reroute(struct moves *m, int mb, int banned)
+{
+	return timetable_route(m->table, m->s, &m->near, mb, banned, 2 * rng_uniform(&m->rng),
+			       path_of(m, mb));
+}
+
+/* Never by the same nodes as before. */
+static bool move_reroute(struct moves *m, int mb)
+{
+	touch(m, mb);
+	return reroute(m, mb, path_of(m, mb)[1 + below(m, m->p->length - 1)]);
+}
+
+static bool move_stage_reroute(struct moves *m, int mb)
+{
+	bool good = move_stage(m, mb);
+
+	for (int i = 0; good && i < m->n_touched; i++)
+		good = reroute(m, m->touched[i], -1);
+	return good;
+}
+
 static bool move_exchange(struct moves *m, int mb)
 {
 	int *path = path_of(m, mb), h, was;
@@ -395,11 +417,11 @@ static bool move_roles(struct moves *m)
 
 static bool propose(struct moves *m, int mb)
 {
-	int kind = below(m, m->p->n_movable > 1 ? 32 : 28);
+	int kind = below(m, m->p->n_movable > 1 ? 53 : 49);
 
 	if (m->p->length < 2)
-		return kind >= 28 && move_roles(m);
-	if (kind >= 28)
+		return kind >= 49 && move_roles(m);
+	if (kind >= 49)
 		return move_roles(m);
 	if (kind < 4)
 		return move_node(m, mb);
@@ -411,8 +433,12 @@ static bool propose(struct moves *m, int mb)
 		return move_trade(m, mb);
 	if (kind < 18)
 		return move_paths(m, mb);
-	if (kind < 25 || !m->has_trips)
-		return move_copy(m, mb, kind < 20);
+	if (kind < 30 && m->table)
+		return move_reroute(m, mb);
+	if (kind < 35 && m->table)
+		return move_stage_reroute(m, mb);
+	if (kind < 45 || !m->has_trips)
+		return move_copy(m, mb, kind < 38);
 	return move_trip(m, mb);
 }
 
@@ -485,11 +511,12 @@ int moves_list_trips(struct moves *m)
 	return rc;
 }
 
-int moves_init(struct moves *m, const struct problem *p, struct solution *s, struct rng rng)
+int moves_init(struct moves *m, const struct problem *p, struct solution *s,
+	       struct timetable *table, struct rng rng)
 {
 	size_t n = (size_t)p->n_mb;
 
-	*m = (struct moves){ .p = p, .s = s, .rng = rng };
+	*m = (struct moves){ .p = p, .s = s, .table = table, .rng = rng };
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
 	m->visits = calloc((size_t)p->n_stages, sizeof(*m->visits));
 	m->touched = calloc(n, sizeof(*m->touched));

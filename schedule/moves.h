@@ -1,17 +1,17 @@
 /* moves.h - small changes of a solution that keep every rule, and taking them back.
  *
- * Exposure is tight (as many visits as there are places), so a single path can rarely change its
- * stages alone: what one microbatch leaves, another takes. The moves:
+ * Exposure is tight (as many visits as there are places), so a single path can rarely change
+ * its stages alone: what one microbatch leaves, another takes. The moves:
  *
  *   node     one visit goes to another node of the same stage
- *   stage    two microbatches exchange a stage that only one of each visits
+ *   stage    two microbatches exchange a stage that only one of each visits; both are then
+ *            rerouted, or not
  *   exchange two neighbours in a path change places, where CC2 allows
- *   trade    two microbatches exchange their nodes of one stage
- *   paths    two microbatches exchange all but their data nodes
- *   copy     a microbatch takes the path of another of its data node; those it pushes out take
- *            the places it left (ejection)
- *   trip     the same with one of the data node's shortest trips
- *   unify    the same for all microbatches of a data node at once
+ *   reroute  the nodes that bring the microbatch back first, everyone else's times taken as
+ * given trade    two microbatches exchange their nodes of one stage paths    two microbatches
+ * exchange all but their data nodes copy     a microbatch takes the path of another of its data
+ * node; those it pushes out take the places it left (ejection) trip     the same with one of
+ * the data node's shortest trips unify    the same for all microbatches of a data node at once
  *   roles    two nodes exchange stages and all their visitors (where the assignment is free)
  *
  * Internal to schedule/.
@@ -24,38 +24,41 @@
 #include "base/rng.h"
 #include "schedule/near.h"
 #include "schedule/problem.h"
+#include "schedule/timetable.h"
 #include "schedule/trips.h"
 
 struct moves {
 	const struct problem *p;
-	struct solution *s; /* borrowed; changed in place */
+	struct solution *s;      /* borrowed; changed in place */
+	struct timetable *table; /* borrowed: of the run of s; NULL: no reroutes */
 	struct rng rng;
-	int *visits;        /* (n_stages) exposure */
+	int *visits; /* (n_stages) exposure */
 	/* The journal of the move in progress. */
 	int n_touched;
-	int *touched;       /* (n_mb) microbatches */
-	bool *is_touched;   /* (n_mb) */
-	int *saved;         /* (n_mb, length) their paths before, in the order of touched */
+	int *touched;     /* (n_mb) microbatches */
+	bool *is_touched; /* (n_mb) */
+	int *saved;       /* (n_mb, length) their paths before, in the order of touched */
 	int left_stage, joined_stage; /* exposure moved from, to; -1: none */
-	int role_a, role_b; /* nodes that exchanged roles; -1: none */
-	struct near near;   /* as of the last moves_refresh */
-	struct trips trips; /* the same, once asked for */
-	int *place_of;      /* (n_nodes) in stage 0, when the trips were listed */
-	bool has_trips, stale; /* stale: roles were exchanged since */
+	int role_a, role_b;           /* nodes that exchanged roles; -1: none */
+	struct near near;             /* as of the last moves_refresh */
+	struct trips trips;           /* the same, once asked for */
+	int *place_of;                /* (n_nodes) in stage 0, when the trips were listed */
+	bool has_trips, stale;        /* stale: roles were exchanged since */
 };
 
-int moves_init(struct moves *m, const struct problem *p, struct solution *s, struct rng rng);
+int moves_init(struct moves *m, const struct problem *p, struct solution *s,
+	       struct timetable *table, struct rng rng);
 void moves_fini(struct moves *m);
 
-/* Lists the short trips, which takes a while with many nodes; without them there is no trip move.
- * Again after a moves_refresh when roles were exchanged. -ENOMEM. */
+/* Lists the short trips, which takes a while with many nodes; without them there is no trip
+ * move. Again after a moves_refresh when roles were exchanged. -ENOMEM. */
 int moves_list_trips(struct moves *m);
 
 /* Counts exposure and lists near nodes anew: after the solution was changed from outside. */
 void moves_refresh(struct moves *m);
 
-/* Tries to change the solution, preferring microbatch mb; false: this try came to nothing and the
- * solution is as before. After true the caller keeps or undoes. */
+/* Tries to change the solution, preferring microbatch mb; false: this try came to nothing and
+ * the solution is as before. After true the caller keeps or undoes. */
 bool moves_propose(struct moves *m, int mb);
 void moves_keep(struct moves *m);
 void moves_undo(struct moves *m);

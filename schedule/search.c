@@ -61,7 +61,8 @@ static double time_of(struct engine *e, const struct solution *s)
 	return engine_run(e, INFINITY) ? e->makespan_s : INFINITY;
 }
 
-/* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better. */
+/* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better.
+ */
 static int mend(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
@@ -124,10 +125,11 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 	return rc;
 }
 
-/* The bound belongs to an assignment. Where that is given, it grows while the search goes on, and
- * ends it when it is met; else it is worked out for the answer. Large clusters have many data
- * nodes: those that finish late come first, and after a while the rest is left out. */
+/* The bound belongs to an assignment. Where that is given, it grows while the search goes on,
+ * and ends it when it is met; else it is worked out for the answer. Large clusters have many
+ * data nodes: those that finish late come first, and after a while the rest is left out. */
 #define BOUND_STEPS_AT_END 100
+#define BOUND_NODES_APART 4 /* a step takes as long as runs, one for each so many nodes */
 #define MET 1.000000001
 
 static void bound_answer(struct progress *g, const struct anneal *a)
@@ -145,9 +147,10 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 			     int64_t most, struct error *err)
 {
 	int small = g->p->n_mb > 500 ? 1 : 32, rc = 0;
+	int apart = g->p->n_nodes / BOUND_NODES_APART + 1;
 
 	for (int64_t i = 0; rc == 0 && i < most; i++) {
-		if (b && bound_step(b))
+		if (b && i % apart == 0 && bound_step(b))
 			g->lower_bound_s = bound_s(b);
 		if (i % small == 0 && progress_over(g))
 			break;

@@ -1,0 +1,57 @@
+/* timetable.h - when each node is busy in the run of a solution, what another path would do to
+ * its microbatch, and which path through the gaps brings it back first.
+ *
+ * These are estimates, a few dozen times cheaper than a run: everyone else keeps their times. A
+ * task that is put in between puts off those after it; that is weighed, not followed. The run
+ * of the engine judges. Weight gradients of a split backward pass are left out.
+ *
+ * Internal to schedule/.
+ */
+#ifndef SCHEDULE_TIMETABLE_H
+#define SCHEDULE_TIMETABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "schedule/engine.h"
+#include "schedule/near.h"
+#include "schedule/problem.h"
+
+struct timetable_entry {
+	double arrival_s, start_s, free_s; /* free_s: from when the node may start another */
+	double weight;                     /* of its microbatch */
+	int32_t next;                      /* task the node starts next; -1: none */
+	int32_t slots;                     /* +1: F, -1: B, 0: L */
+};
+
+struct timetable_state; /* of the search for a path */
+
+struct timetable {
+	const struct problem *p;
+	int steps;      /* tasks of a microbatch: 2 * length + 1 */
+	double *home_s; /* (n_mb) end of the last B */
+	double *weight; /* (n_mb) what a second more costs: (home / makespan)^7 */
+	struct timetable_entry *entry;  /* (n_mb, steps) */
+	int32_t *first;                 /* (n_nodes) task the node starts first; -1: none */
+	struct timetable_state *states; /* (length, n_nodes) */
+	int *place; /* (n_nodes) among the states of a level; -1: not there */
+};
+
+/* Empty until timetable_fill. -ENOMEM. */
+int timetable_init(struct timetable *t, const struct problem *p);
+void timetable_fini(struct timetable *t);
+/* From the engine's last run, which must have come to its end. */
+void timetable_fill(struct timetable *t, const struct engine *e);
+
+/* When the microbatch would be home by this path; adds the seconds by which others are put off,
+ * by weight, to *put_off_s. */
+double timetable_estimate(const struct timetable *t, int mb, const int *path,
+			  double *put_off_s);
+
+/* A good way for the microbatch through the stages its path has, in their order: other nodes
+ * into path. `banned` is not visited; `charge` multiplies what others are put off. False: no
+ * way. */
+bool timetable_route(struct timetable *t, const struct solution *s, const struct near *near,
+		     int mb, int banned, double charge, int *path);
+
+#endif
