@@ -69,7 +69,7 @@ struct builder {
 	struct solution *s;
 	struct near near;  /* members that are not listed are not looked at */
 	int beam;          /* states kept after so many visits */
-	double *load;      /* (n_nodes) seconds of work given out already */
+	double *load;      /* (n_nodes) seconds of work: given out already, and one visit */
 	int *quota;        /* (n_stages) visits still to give */
 	int *open_after, *forced_after; /* (n_stages) later stages that may, must be visited */
 	double *cost;      /* (length, n_nodes) */
@@ -85,11 +85,9 @@ static double work_of(const struct problem *p, int node)
 	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
 }
 
-static void reach(struct builder *b, int visits, int u, int v)
+static void reach(struct builder *b, int visits, int u, int v, double cost)
 {
 	size_t n = (size_t)b->p->n_nodes, to = (size_t)visits * n + (size_t)v;
-	double cost = b->cost[to - n - (size_t)v + (size_t)u] + b->p->round[(size_t)u * n + (size_t)v] +
-		      work_of(b->p, v) + b->load[v];
 
 	if (b->from[to] < 0)
 		b->reached[(size_t)visits * n + (size_t)b->n_reached[visits]++] = v;
@@ -105,16 +103,18 @@ static void extend(struct builder *b, int visits, int u, int left)
 	const struct problem *p = b->p;
 
 	int more = p->length - 1 - visits; /* visits after this one */
+	double cost = b->cost[(size_t)(visits - 1) * (size_t)p->n_nodes + (size_t)u];
 
 	for (int stage = b->s->stage_of[u] + 1; stage < p->n_stages; stage++) {
 		const int *list = near_list(&b->near, u, stage);
+		const double *round_s = near_round_s(&b->near, u, stage);
 
 		/* What remains must be able to fill the path, and to see all that must be seen. */
 		bool fits = b->quota[stage] > 0 && b->open_after[stage] >= more &&
 			    b->forced_after[stage] <= more;
 
 		for (int k = 0; fits && k < b->near.most && list[k] >= 0; k++)
-			reach(b, visits, u, list[k]);
+			reach(b, visits, u, list[k], cost + round_s[k] + b->load[list[k]]);
 		if (b->quota[stage] == left)
 			return;
 	}
@@ -236,6 +236,8 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	b->from = malloc(length * n * sizeof(*b->from));
 	b->reached = malloc(length * n * sizeof(*b->reached));
 	b->n_reached = calloc(length, sizeof(*b->n_reached));
+	for (int i = 0; b->load && i < p->n_nodes; i++)
+		b->load[i] = work_of(p, i);
 	return b->load && b->quota && b->open_after && b->forced_after && b->cost && b->from && b->reached &&
 	       b->n_reached ? 0 : -ENOMEM;
 }

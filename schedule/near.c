@@ -7,39 +7,49 @@
 int near_init(struct near *n, const struct problem *p, int most)
 {
 	int largest = 1;
+	size_t cells;
 
 	for (int s = 1; s < p->n_stages; s++)
 		largest = p->sizes[s] > largest ? p->sizes[s] : largest;
 	*n = (struct near){ .n_stages = p->n_stages, .most = most < largest ? most : largest };
-	n->list = malloc((size_t)p->n_nodes * (size_t)p->n_stages * (size_t)n->most *
-			 sizeof(*n->list));
-	return n->list ? 0 : -ENOMEM;
+	cells = (size_t)p->n_nodes * (size_t)p->n_stages * (size_t)n->most;
+	n->list = malloc(cells * sizeof(*n->list));
+	n->round_s = malloc(cells * sizeof(*n->round_s));
+	if (n->list && n->round_s)
+		return 0;
+	near_fini(n);
+	return -ENOMEM;
 }
 
 void near_fini(struct near *n)
 {
 	free(n->list);
+	free(n->round_s);
 	*n = (struct near){ 0 };
 }
 
 /* Insertion into a short sorted list. */
-static void fill_one(struct near *n, const struct problem *p, const struct solution *s, int node,
-		     int stage)
+static void fill_one(struct near *n, const struct problem *p, const struct solution *s,
+		     int node, int stage)
 {
 	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
-	int *list = (int *)near_list(n, node, stage), count = 0;
+	int *list = n->list + near_at(n, node, stage), count = 0;
+	double *round_s = n->round_s + near_at(n, node, stage);
 
 	for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
 		int v = s->members[i], at;
 
 		if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
 			continue;
-		if (count == n->most && round[v] >= round[list[count - 1]])
+		if (count == n->most && round[v] >= round_s[count - 1])
 			continue;
 		at = count < n->most ? count++ : count - 1;
-		for (; at > 0 && round[list[at - 1]] > round[v]; at--)
+		for (; at > 0 && round_s[at - 1] > round[v]; at--) {
 			list[at] = list[at - 1];
+			round_s[at] = round_s[at - 1];
+		}
 		list[at] = v;
+		round_s[at] = round[v];
 	}
 	for (; count < n->most; count++)
 		list[count] = -1;
