@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/routes.h"
 #include "schedule/simulate.h"
 
 #define MOST_MB 12
@@ -86,42 +87,6 @@ static int add_hop(struct exact *e, int node, int parent)
 	return 0;
 }
 
-static int grow(struct exact *e, int at, int visits, int top, int under);
-
-/* The hops from `at` to the nodes of a stage. under: a stage that must come
- * next, since this one was exchanged with it. */
-static int grow_stage(struct exact *e, int at, int visits, int stage, int top, int under)
-{
-	const struct problem *p = e->p;
-	int rc = 0;
-
-	for (int i = e->s->start[stage]; rc == 0 && i < e->s->start[stage + 1]; i++) {
-		int v = e->s->members[i], u = e->hops[at].node, kept = e->n_hops;
-
-		if (p->c->nodes[v].memory < 1 ||
-		    isinf(p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v]))
-			continue;
-		rc = add_hop(e, v, at);
-		if (rc == 0)
-			rc = grow(e, kept, visits + 1, top, under);
-		if (rc == 0 && isinf(e->hops[kept].rest_s)) {
-			e->n_hops = kept; /* no way home from there */
-		} else if (rc == 0) {
-			int32_t *link = &e->hops[at].child;
-			double rest_s = delay(p, u, v) + p->c->nodes[v].forward_s +
-					e->hops[kept].rest_s;
-
-			/* The shortest first. */
-			while (*link >= 0 && e->hops[*link].rest_s <= e->hops[kept].rest_s)
-				link = &e->hops[*link].sibling;
-			e->hops[kept].sibling = *link;
-			*link = kept;
-			e->hops[at].rest_s = fmin(e->hops[at].rest_s, rest_s);
-		}
-	}
-	return rc;
-}
-
 /* Home, L, and the way back through all hops. */
 static double home_s(const struct exact *e, int at)
 {
@@ -141,24 +106,58 @@ static double home_s(const struct exact *e, int at)
 	return rest_s + p->c->nodes[data].loss_s + p->c->nodes[data].backward_s;
 }
 
-static int grow(struct exact *e, int at, int visits, int top, int under)
+struct growing {
+	struct exact *e;
+	int root;
+};
+
+/* A path into the tree. */
+static int add_path(void *arg, const int *path)
+{
+	struct growing *g = arg;
+	struct exact *e = g->e;
+	int at = g->root, rc = 0;
+
+	for (int h = 1; rc == 0 && h < e->p->length; h++) {
+		int child = e->hops[at].child;
+
+		while (child >= 0 && e->hops[child].node != path[h])
+			child = e->hops[child].sibling;
+		if (child < 0) {
+			child = e->n_hops;
+			rc = add_hop(e, path[h], at);
+			if (rc != 0)
+				return rc;
+			e->hops[child].sibling = e->hops[at].child;
+			e->hops[at].child = child;
+		}
+		at = child;
+	}
+	e->hops[at].rest_s = home_s(e, at);
+	return 0;
+}
+
+/* The least rests, from the leaves up, and the shortest child first. */
+static double find_rests(struct exact *e, int at)
 {
 	const struct problem *p = e->p;
-	int rc = 0;
+	int32_t sorted = -1;
 
-	if (visits == p->length) {
-		e->hops[at].rest_s = home_s(e, at);
-		return 0;
+	for (int32_t child = e->hops[at].child, next; child >= 0; child = next) {
+		int v = e->hops[child].node;
+		int32_t *link = &sorted;
+		double rest_s = delay(p, e->hops[at].node, v) + p->c->nodes[v].forward_s +
+				find_rests(e, child);
+
+		next = e->hops[child].sibling;
+		e->hops[at].rest_s = fmin(e->hops[at].rest_s, rest_s);
+		while (*link >= 0 && e->hops[*link].rest_s <= e->hops[child].rest_s)
+			link = &e->hops[*link].sibling;
+		e->hops[child].sibling = *link;
+		*link = child;
 	}
-	if (under > 0)
-		return grow_stage(e, at, visits, under, top, -1);
-	for (int stage = top + 1; rc == 0 && stage < p->n_stages; stage++) {
-		rc = grow_stage(e, at, visits, stage, stage, -1);
-		if (rc == 0 && !p->q->ascending && stage + 1 < p->n_stages &&
-		    visits + 1 < p->length)
-			rc = grow_stage(e, at, visits, stage + 1, stage + 1, stage);
-	}
-	return rc;
+	e->hops[at].child = sorted;
+	return e->hops[at].rest_s;
 }
 
 static int node_of(const struct exact *e, const struct moment *m, int mb)
@@ -406,7 +405,11 @@ static int find_paths(struct exact *e, struct moment *m)
 			e->root[place] = e->n_hops;
 			rc = add_hop(e, e->s->members[place], -1);
 			if (rc == 0)
-				rc = grow(e, e->root[place], 1, 0, -1);
+				rc = routes_each(p, e->s, e->s->members[place], MOST_HOPS * 10L,
+						 add_path,
+						 &(struct growing){ e, e->root[place] });
+			if (rc == 0)
+				find_rests(e, e->root[place]);
 		}
 		m->at[i] = e->root[place];
 		m->waiting[i] = true;
