@@ -7,8 +7,7 @@
 #include "schedule/machine.h"
 #include "schedule/ways.h"
 
-#define MOST_STEPS 2000000
-
+#define MOST_WAYS 100        /* of a data node's machine */
 #define MOST_HOPS 300000000L /* looked at for ways; data nodes left after that are left out */
 
 struct bound {
@@ -85,16 +84,15 @@ static void bound_data_node(struct bound *b, int place)
 		.slots = n->memory,
 		.split = b->p->q->split_backward,
 		.weights_s = n->weight_gradient_s,
-		.n_lags = 1,
-		.lags = { { .loss_s = ways_fastest_s(b->ways, node, WAY_OUT),
-			    .back_s = ways_fastest_s(b->ways, node, WAY_BACK),
-			    .round_s = ways_fastest_s(b->ways, node, WAY_ROUND),
-			    .n = b->sent[place] } },
+		.lag_loss_s = ways_fastest_s(b->ways, node, WAY_OUT),
+		.lag_back_s = ways_fastest_s(b->ways, node, WAY_BACK),
+		.lag_round_s = ways_fastest_s(b->ways, node, WAY_ROUND),
+		.n = b->sent[place],
 	};
 	bool exact;
 
-	if (isfinite(m.lags[0].round_s))
-		b->best_s = fmax(b->best_s, machine_least_s(&m, INFINITY, MOST_STEPS, &exact));
+	if (isfinite(m.lag_round_s))
+		b->best_s = fmax(b->best_s, machine_least_s(&m, MOST_WAYS, &exact));
 }
 
 /* One that is like another already looked at, and sends no more, says nothing new. */

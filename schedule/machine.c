@@ -1,169 +1,216 @@
 #include "schedule/machine.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* Microbatches of one kind of lag: how many are through with F, L and B. */
-struct turn {
+/* The microbatches under way, oldest first: those with L done have the time their B can start,
+ * the others the end of their F. */
+struct way {
+	double free_s; /* of the machine, the overhead paid */
+	double at_s[MACHINE_MOST_SLOTS];
+};
+
+/* Tasks done, as numbers beyond those microbatches that have given their slot back. */
+struct done {
 	int f, l, b;
-	double sent_s[MACHINE_MOST_MB], lost_s[MACHINE_MOST_MB]; /* ends of their F, L */
 };
 
-struct sequence {
+struct walk {
 	const struct machine *m;
-	struct turn turns[MACHINE_MOST_LAGS];
-	int f, b, w, n; /* over all kinds; without a split w is b */
-	double tail_s;  /* after the last B of a microbatch */
-	double best_s;
-	long steps_left;
+	int slots, width, n_cells, most;
+	/* Two layers: so many tasks done, and one more. (n_cells) lists of (most) ways. */
+	struct way *now, *next;
+	int *n_now, *n_next;
+	bool exact;
 };
 
-static double round_s(const struct machine *m, const struct machine_lag *lag)
+static int cell_of(const struct walk *w, struct done d)
 {
-	return fmax(lag->loss_s + m->loss_s + lag->back_s, lag->round_s + m->loss_s);
+	return (d.f * w->width + d.l) * w->width + d.b;
 }
 
-/* The chains under way and to come end after this, at the least. */
-static double least_chain(const struct sequence *q, double free_s)
+static bool no_worse(const struct way *a, const struct way *b, int under_way)
 {
-	const struct machine *m = q->m;
-	double least = 0, rest_s = m->backward_s + q->tail_s;
-	int unsent = q->n - q->f;
-
-	for (int k = 0; k < m->n_lags; k++) {
-		const struct machine_lag *lag = &m->lags[k];
-		const struct turn *t = &q->turns[k];
-		int left = lag->n - t->f;
-		double sent =
-			left > 0     ? free_s + left * m->forward_s + (left - 1) * m->overhead_s
-			: lag->n > 0 ? t->sent_s[lag->n - 1]
-				     : 0;
-
-		if (t->b == lag->n)
-			continue;
-		least = fmax(least, sent + round_s(m, lag) + rest_s);
-		if (t->l == lag->n)
-			least = fmax(least, t->lost_s[lag->n - 1] + lag->back_s + rest_s);
+	if (a->free_s > b->free_s)
+		return false;
+	for (int i = 0; i < under_way; i++) {
+		if (a->at_s[i] > b->at_s[i])
+			return false;
 	}
-	if (unsent > 0) { /* of all, some kind is sent last */
-		double shortest = INFINITY;
+	return true;
+}
 
-		for (int k = 0; k < m->n_lags; k++) {
-			if (q->turns[k].f < m->lags[k].n)
-				shortest = fmin(shortest, round_s(m, &m->lags[k]));
+/* Into the one it is closest to, the earlier of each time. */
+static void merge(struct way *list, int n, const struct way *way, int under_way)
+{
+	double closest = INFINITY;
+	int into = 0;
+
+	for (int i = 0; i < n; i++) {
+		double apart = fabs(list[i].free_s - way->free_s);
+
+		for (int k = 0; k < under_way; k++)
+			apart += fabs(list[i].at_s[k] - way->at_s[k]);
+		if (apart < closest) {
+			closest = apart;
+			into = i;
 		}
-		least = fmax(least, free_s + unsent * m->forward_s +
-					    (unsent - 1) * m->overhead_s + shortest + rest_s);
 	}
-	return least;
+	list[into].free_s = fmin(list[into].free_s, way->free_s);
+	for (int k = 0; k < under_way; k++)
+		list[into].at_s[k] = fmin(list[into].at_s[k], way->at_s[k]);
 }
 
-static double least_end(const struct sequence *q, double free_s)
+static void reach(struct walk *w, struct done d, const struct way *way)
 {
-	const struct machine *m = q->m;
-	int lost = 0, weights = m->split ? q->n - q->w : 0, tasks;
-	double work_s;
+	int cell = cell_of(w, d), *n = &w->n_next[cell], kept = 0;
+	struct way *list = w->next + (size_t)cell * (size_t)w->most;
 
-	for (int k = 0; k < m->n_lags; k++)
-		lost += q->turns[k].l;
-	tasks = (q->n - q->f) + (q->n - lost) + (q->n - q->b) + weights;
-	work_s = free_s + (q->n - q->f) * m->forward_s + (q->n - lost) * m->loss_s +
-		 (q->n - q->b) * m->backward_s + weights * m->weights_s +
-		 (tasks - 1) * m->overhead_s;
-	return fmax(work_s, least_chain(q, free_s));
+	for (int i = 0; i < *n; i++) {
+		if (no_worse(&list[i], way, d.f))
+			return;
+	}
+	for (int i = 0; i < *n; i++) {
+		if (!no_worse(way, &list[i], d.f))
+			list[kept++] = list[i];
+	}
+	*n = kept;
+	if (kept < w->most) {
+		list[(*n)++] = *way;
+	} else {
+		merge(list, kept, way, d.f);
+		w->exact = false;
+	}
 }
 
-static void sequence(struct sequence *q, double free_s, double end_s);
-
-/* The next task with the lags of kind k: B, then L, then F. */
-static void next_of_kind(struct sequence *q, int k, double free_s)
+/* The oldest has given its slot back. */
+static void reach_without_oldest(struct walk *w, struct done d, struct way *way)
 {
-	const struct machine *m = q->m;
-	const struct machine_lag *lag = &m->lags[k];
-	struct turn *t = &q->turns[k];
-	double start_s, end_s;
-
-	if (t->b < t->l) {
-		start_s = fmax(t->lost_s[t->b] + lag->back_s,
-			       t->sent_s[t->b] + lag->round_s + m->loss_s);
-		end_s = fmax(free_s, start_s) + m->backward_s;
-		t->b++;
-		q->b++;
-		q->w += !m->split;
-		sequence(q, end_s + m->overhead_s, end_s);
-		t->b--;
-		q->b--;
-		q->w -= !m->split;
-	}
-	if (t->l < t->f) {
-		end_s = fmax(free_s, t->sent_s[t->l] + lag->loss_s) + m->loss_s;
-		t->lost_s[t->l++] = end_s;
-		sequence(q, end_s + m->overhead_s, end_s);
-		t->l--;
-	}
-	if (t->f < lag->n && q->f - q->w < m->slots) {
-		end_s = free_s + m->forward_s;
-		t->sent_s[t->f++] = end_s;
-		q->f++;
-		sequence(q, end_s + m->overhead_s, end_s);
-		t->f--;
-		q->f--;
-	}
+	memmove(way->at_s, way->at_s + 1, sizeof(way->at_s) - sizeof(way->at_s[0]));
+	reach(w, (struct done){ d.f - 1, d.l - 1, d.b - 1 }, way);
 }
 
-static void sequence(struct sequence *q, double free_s, double end_s)
+/* All that the machine may do next; `sent` microbatches have had their F. */
+static void go_on(struct walk *w, struct done d, const struct way *from, int sent)
 {
-	if (q->w == q->n) {
-		q->best_s = fmin(q->best_s, end_s);
-		return;
+	const struct machine *m = w->m;
+	struct way way = *from;
+
+	if (d.b < d.l) { /* B */
+		way.free_s =
+			fmax(from->free_s, from->at_s[d.b]) + m->backward_s + m->overhead_s;
+		if (m->split) {
+			way.at_s[d.b] = 0; /* its W can start at any time */
+			reach(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
+		} else {
+			reach_without_oldest(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
+		}
 	}
-	if (q->steps_left-- <= 0 || least_end(q, free_s) >= q->best_s)
-		return;
-	for (int k = 0; k < q->m->n_lags; k++)
-		next_of_kind(q, k, free_s);
-	if (q->w < q->b) { /* only with a split */
-		end_s = free_s + q->m->weights_s;
-		q->w++;
-		sequence(q, end_s + q->m->overhead_s, end_s);
-		q->w--;
+	if (d.l < d.f) { /* L */
+		double end_s = fmax(from->free_s, from->at_s[d.l] + m->lag_loss_s) + m->loss_s;
+
+		way = *from;
+		way.free_s = end_s + m->overhead_s;
+		way.at_s[d.l] = fmax(end_s + m->lag_back_s,
+				     from->at_s[d.l] + m->loss_s + m->lag_round_s);
+		reach(w, (struct done){ d.f, d.l + 1, d.b }, &way);
+	}
+	if (d.f < w->slots && sent < m->n) { /* F */
+		way = *from;
+		way.at_s[d.f] = from->free_s + m->forward_s;
+		way.free_s = way.at_s[d.f] + m->overhead_s;
+		reach(w, (struct done){ d.f + 1, d.l, d.b }, &way);
+	}
+	if (m->split && d.b > 0) { /* W */
+		way = *from;
+		way.free_s += m->weights_s + m->overhead_s;
+		reach_without_oldest(w, d, &way);
 	}
 }
 
-static double formula(const struct machine *m, int n, int slots)
+/* From so many tasks done to one more. A cell and the number of tasks tell how many
+ * microbatches are through, since each is as many tasks. */
+static void take_layer(struct walk *w, int tasks)
+{
+	int each = w->m->split ? 4 : 3;
+
+	memset(w->n_next, 0, (size_t)w->n_cells * sizeof(*w->n_next));
+	for (int cell = 0; cell < w->n_cells; cell++) {
+		struct done d = { cell / w->width / w->width, cell / w->width % w->width,
+				  cell % w->width };
+		int through = (tasks - d.f - d.l - d.b) / each;
+
+		for (int i = 0; i < w->n_now[cell]; i++)
+			go_on(w, d, &w->now[(size_t)cell * (size_t)w->most + (size_t)i],
+			      through + d.f);
+	}
+}
+
+/* INFINITY: out of memory. */
+static double walk_all(struct walk *w)
+{
+	size_t ways = (size_t)w->n_cells * (size_t)w->most;
+	int last = (w->m->split ? 4 : 3) * w->m->n;
+	double best = INFINITY;
+
+	w->now = calloc(ways, sizeof(*w->now));
+	w->next = calloc(ways, sizeof(*w->next));
+	w->n_now = calloc((size_t)w->n_cells, sizeof(*w->n_now));
+	w->n_next = calloc((size_t)w->n_cells, sizeof(*w->n_next));
+	if (w->now && w->next && w->n_now && w->n_next) {
+		w->n_now[0] = 1; /* at time 0, nothing done */
+		for (int tasks = 0; tasks < last; tasks++) {
+			struct way *ways_were = w->now;
+			int *n_were = w->n_now;
+
+			take_layer(w, tasks);
+			w->now = w->next;
+			w->n_now = w->n_next;
+			w->next = ways_were;
+			w->n_next = n_were;
+		}
+		for (int i = 0; i < w->n_now[0]; i++)
+			best = fmin(best, w->now[i].free_s - w->m->overhead_s);
+	}
+	free(w->now);
+	free(w->next);
+	free(w->n_now);
+	free(w->n_next);
+	return best;
+}
+
+static double formula(const struct machine *m, int slots)
 {
 	double tail_s = m->split ? m->overhead_s + m->weights_s : 0;
-	double own_s = m->forward_s + m->backward_s + tail_s, trips_s = 0, longest_s = 0;
-	double work_s = n * (own_s + m->loss_s) + (3 * n - 1) * m->overhead_s;
+	double own_s = m->forward_s + m->loss_s + m->backward_s + tail_s;
+	double trip_s = own_s + fmax(m->lag_loss_s + m->lag_back_s, m->lag_round_s);
+	double work_s = m->n * own_s + (3 * m->n - 1) * m->overhead_s;
 	double last_s = m->split ? m->weights_s : m->backward_s;
 	double edges_s =
 		slots * (slots - 1) / 2.0 * (m->forward_s + last_s + 2 * m->overhead_s);
+	double slots_s = (m->n * trip_s + (m->n - slots) * m->overhead_s + edges_s) / slots;
 
-	for (int k = 0; k < m->n_lags; k++) {
-		double trip_s = own_s + round_s(m, &m->lags[k]);
-
-		trips_s += m->lags[k].n * trip_s;
-		if (m->lags[k].n > 0)
-			longest_s = fmax(longest_s, trip_s);
-	}
-	return fmax(fmax(work_s, longest_s),
-		    (trips_s + (n - slots) * m->overhead_s + edges_s) / slots);
+	return fmax(work_s, fmax(slots_s, trip_s));
 }
 
-double machine_least_s(const struct machine *m, double below_s, long most_steps, bool *exact)
+double machine_least_s(const struct machine *m, int most_ways, bool *exact)
 {
-	struct sequence q = { .m = m,
-			      .best_s = below_s,
-			      .steps_left = most_steps,
-			      .tail_s = m->split ? m->overhead_s + m->weights_s : 0 };
-	int slots = m->slots;
+	int slots = m->slots < m->n ? m->slots : m->n;
+	struct walk w = {
+		.m = m, .slots = slots, .width = slots + 1, .most = most_ways, .exact = true
+	};
+	double least_s;
 
-	for (int k = 0; k < m->n_lags; k++)
-		q.n += m->lags[k].n;
-	slots = slots < q.n ? slots : q.n;
 	*exact = true;
 	if (slots < 1)
 		return 0;
-	if (q.n <= MACHINE_MOST_MB)
-		sequence(&q, 0, 0);
-	*exact = q.n <= MACHINE_MOST_MB && q.steps_left > 0;
-	return *exact ? q.best_s : fmin(formula(m, q.n, slots), below_s);
+	least_s = formula(m, slots);
+	*exact = false;
+	if (slots > MACHINE_MOST_SLOTS || m->n > MACHINE_MOST_MB || most_ways < 1)
+		return least_s;
+	w.n_cells = w.width * w.width * w.width;
+	least_s = fmax(least_s, walk_all(&w));
+	*exact = w.exact && isfinite(least_s);
+	return isfinite(least_s) ? least_s : formula(m, slots);
 }

@@ -3,39 +3,38 @@
  *
  * Each microbatch is F, a lag out, L, a lag back, B (and W where the backward pass is split) on
  * one machine that also pays the dispatch overhead, with as many under way as there are slots.
- * The lags are the least that a way through the other stages takes. Microbatches with the same
- * lags are interchangeable: in some best schedule they take their turns in the same order at F,
- * at L and at B, since sorting the times of each keeps every lag. So a branch and bound over
- * which kind of task comes next, and with which lags, is exact. Beyond a limit of steps a
- * formula stands in: the slots must hold every round trip, less what they cannot use while the
- * first F and the last tasks queue up. Internal to schedule/.
+ * The lags are the least that a way through the other stages takes. Microbatches are
+ * interchangeable: in some best schedule they take their turns in the same order at F, at L and
+ * at B, since sorting the times of each keeps every lag. So only the order of the kinds of task
+ * is open.
+ *
+ * That is a walk through the numbers of F, L, B (and W) done so far. Of two ways to the same
+ * numbers one is no worse if the machine is free no later and no microbatch under way is later;
+ * the worse is dropped. What is left at the end is exact. Where too many ways are left, two are
+ * taken as one with the earlier of each of their times: that is no longer exact, but nothing is
+ * below it. Internal to schedule/.
  */
 #ifndef SCHEDULE_MACHINE_H
 #define SCHEDULE_MACHINE_H
 
 #include <stdbool.h>
 
-#define MACHINE_MOST_LAGS 4
-#define MACHINE_MOST_MB 64
-
-/* Microbatches with the same lags. */
-struct machine_lag {
-	double loss_s, back_s; /* F end to L arrival, L end to B arrival */
-	double round_s;        /* both together, at least: no way need have both least lags */
-	int n;
-};
+/* Beyond these: a formula. */
+#define MACHINE_MOST_SLOTS 8
+#define MACHINE_MOST_MB 256
 
 struct machine {
 	double forward_s, loss_s, backward_s, overhead_s;
-	int slots;
-	bool split; /* a W after each B gives the slot back; else the B does */
+	double lag_loss_s, lag_back_s; /* F end to L arrival, L end to B arrival */
+	double lag_round_s; /* both together, at least: no way need have both least lags */
+	int n, slots;       /* microbatches; those under way at once */
+	bool split;         /* a W after each B gives the slot back; else the B does */
 	double weights_s;
-	int n_lags;
-	struct machine_lag lags[MACHINE_MOST_LAGS];
 };
 
-/* The least makespan, or below_s where that is not less. *exact says whether by search (else by
- * formula, below it). most_steps limits the search. */
-double machine_least_s(const struct machine *m, double below_s, long most_steps, bool *exact);
+/* The least makespan. *exact says whether it is that, or only below it. most_ways: kept for
+ * each set of numbers; 0: by formula alone: the slots must hold every round trip, less what
+ * they cannot use while the first F and the last tasks queue up. */
+double machine_least_s(const struct machine *m, int most_ways, bool *exact);
 
 #endif

@@ -15,21 +15,20 @@
 #include "schedule/machine.h"
 #include "schedule/tests/fixture.h"
 
-/* One microbatch in the plain enumeration. */
+/* One microbatch in the plain enumeration: how far it is. */
 struct job {
-	const struct machine_lag *lag;
-	int step; /* how far it is */
+	int step;
 	double ready_s, sent_s;
 };
 
 /* Every order of the machine's tasks, with microbatches free to overtake one another: what the
- * search leaves out by symmetry. */
-static void all_orders(const struct machine *m, struct job *jobs, int n, double free_s,
-		       double end_s, double *best)
+ * machine's walk leaves out by symmetry. */
+static void all_orders(const struct machine *m, struct job *jobs, double free_s, double end_s,
+		       double *best)
 {
 	int under_way = 0, left = 0, last = m->split ? 4 : 3;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < m->n; i++) {
 		left += last - jobs[i].step;
 		under_way += jobs[i].step > 0 && jobs[i].step < last;
 	}
@@ -37,7 +36,7 @@ static void all_orders(const struct machine *m, struct job *jobs, int n, double 
 		*best = end_s < *best ? end_s : *best;
 		return;
 	}
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < m->n; i++) {
 		const double seconds[] = { m->forward_s, m->loss_s, m->backward_s,
 					   m->weights_s };
 		struct job was = jobs[i], *j = &jobs[i];
@@ -46,17 +45,34 @@ static void all_orders(const struct machine *m, struct job *jobs, int n, double 
 		if (j->step == last || (j->step == 0 && under_way == m->slots))
 			continue;
 		end = start + seconds[j->step];
-		j->ready_s = end + (j->step == 0   ? j->lag->loss_s
-				    : j->step == 1 ? j->lag->back_s
+		j->ready_s = end + (j->step == 0   ? m->lag_loss_s
+				    : j->step == 1 ? m->lag_back_s
 						   : 0);
 		if (j->step == 0)
 			j->sent_s = end;
 		if (j->step == 1)
-			j->ready_s = fmax(j->ready_s, j->sent_s + j->lag->round_s + m->loss_s);
+			j->ready_s = fmax(j->ready_s, j->sent_s + m->lag_round_s + m->loss_s);
 		j->step++;
-		all_orders(m, jobs, n, end + m->overhead_s, end, best);
+		all_orders(m, jobs, end + m->overhead_s, end, best);
 		*j = was;
 	}
+}
+
+static struct machine random_machine(struct rng *r, int most_mb)
+{
+	return (struct machine){
+		.forward_s = rng_uniform(r),
+		.loss_s = rng_uniform(r) / 2,
+		.backward_s = 2 * rng_uniform(r),
+		.overhead_s = rng_uniform(r) / 4,
+		.lag_loss_s = 4 * rng_uniform(r),
+		.lag_back_s = 4 * rng_uniform(r),
+		.lag_round_s = 8 * rng_uniform(r),
+		.split = rng_below(r, 3) == 0,
+		.weights_s = rng_uniform(r),
+		.n = 1 + (int)rng_below(r, (uint32_t)most_mb),
+		.slots = 1 + (int)rng_below(r, 4),
+	};
 }
 
 static void one_machine_is_exact(void **state)
@@ -65,42 +81,42 @@ static void one_machine_is_exact(void **state)
 
 	(void)state;
 	rng_init(&r, 3);
-	for (int round = 0; round < 300; round++) {
-		struct machine m = {
-			.forward_s = rng_uniform(&r),
-			.loss_s = rng_uniform(&r) / 2,
-			.backward_s = 2 * rng_uniform(&r),
-			.overhead_s = rng_uniform(&r) / 4,
-			.split = round % 3 == 0,
-			.weights_s = rng_uniform(&r),
-			.slots = 1 + (int)rng_below(&r, 3),
-			.n_lags = 1 + round % 2,
-		};
-		struct job jobs[4] = { 0 };
-		double best = INFINITY, s;
+	for (int round = 0; round < 400; round++) {
+		struct machine m = random_machine(&r, 3);
+		struct job jobs[3] = { { 0 } };
+		double best = INFINITY;
 		bool exact;
-		int n = 0;
 
-		for (int k = 0; k < m.n_lags; k++) {
-			m.lags[k] = (struct machine_lag){ .loss_s = 4 * rng_uniform(&r),
-							  .back_s = 4 * rng_uniform(&r),
-							  .round_s = 8 * rng_uniform(&r),
-							  .n = 1 + (int)rng_below(&r, 2) };
-			for (int i = 0; i < m.lags[k].n && n < 3; i++)
-				jobs[n++].lag = &m.lags[k];
-		}
-		if (m.n_lags == 2 && m.lags[0].n + m.lags[1].n > 3)
-			m.lags[1].n = 1;
-		s = machine_least_s(&m, INFINITY, 1000000, &exact);
+		all_orders(&m, jobs, 0, 0, &best);
+		assert_true(fabs(machine_least_s(&m, 1000, &exact) - best) < 1e-9);
 		assert_true(exact);
-		all_orders(&m, jobs, n, 0, 0, &best);
-		assert_true(fabs(s - best) < 1e-9);
-		assert_true(machine_least_s(&m, 0.9 * best, 1000000, &exact) == 0.9 * best);
-		/* The formula stays below. */
-		s = machine_least_s(&m, INFINITY, 0, &exact);
+		/* What stands in for it stays below. */
+		assert_true(machine_least_s(&m, 1, &exact) <= best + 1e-9);
+		assert_true(machine_least_s(&m, 0, &exact) <= best + 1e-9);
 		assert_false(exact);
-		assert_true(s <= best + 1e-9);
 	}
+}
+
+/* With few ways kept the result is never above the exact one, nor below the formula. */
+static void merged_ways_stay_below(void **state)
+{
+	int rounded = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 5);
+	for (int round = 0; round < 100; round++) {
+		struct machine m = random_machine(&r, 12);
+		bool exact, few;
+		double least = machine_least_s(&m, 3000, &exact);
+		double merged = machine_least_s(&m, 2, &few);
+
+		assert_true(!exact || merged <= least + 1e-9);
+		assert_true(!few || fabs(merged - least) < 1e-9);
+		assert_true(merged >= machine_least_s(&m, 0, &few));
+		rounded += exact && merged < least - 1e-9;
+	}
+	assert_true(rounded > 5);
 }
 
 /* No plan whatever beats the bound: random ones, with random orders and releases. */
@@ -158,6 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_machine_is_exact),
+		cmocka_unit_test(merged_ways_stay_below),
 		cmocka_unit_test(no_plan_is_below),
 	};
 
