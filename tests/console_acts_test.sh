@@ -115,6 +115,18 @@ for fault in slow-node slow-link loss partition; do
 	see 60 'nodes 8/8'
 done
 
+# Wrong numbers: whoever sends them is marked failed, and comes back when asked.
+keys :
+type 'inject corrupt 7 5s'
+see 5 'marked failed at its first wrong number'
+keys Tab Enter
+see 20 '07!FAIL'
+sleep 5
+keys R
+see 5 'Recover n07'
+keys Tab Enter
+see 40 'nodes 8/8'
+
 # A kill is asked for by the node's number.
 see 60 'nodes 8/8'
 keys :

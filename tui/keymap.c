@@ -71,7 +71,7 @@ static const struct keymap_entry entries[] = {
 	{ ACTION_EVENT_ON, GROUP_TIME, "event-on", "}", NULL, "the cursor to the next event" },
 	{ ACTION_LIVE, GROUP_TIME, "live", "L", NULL, "the cursor to now" },
 	{ ACTION_BRANCH, GROUP_TIME, "branch", "B", "what if",
-	  "what if: this iteration with another skip ratio or without a node; again: back" },
+	  "what if: this iteration skipping more, or without a node; again: back" },
 	{ ACTION_FILTER, GROUP_FIND, "filter", "/", "find",
 	  "list only the nodes that match: n12, S3, a place, slow, dead" },
 	{ ACTION_FIND_NEXT, GROUP_FIND, "find-next", "n", NULL, "the next match" },

@@ -310,6 +310,27 @@ static void draw_second(struct screen *out, struct rect at, int x, int y,
 	draw_plan(out, x, y, w, p, n->see.node, -1);
 }
 
+/* Before the first task: what is waited for, and what can be done then. */
+static void draw_welcome(struct screen *out, struct rect at, const struct state *s,
+			 const struct ui *u)
+{
+	static const enum action shown[] = { ACTION_SKIP, ACTION_FAIL, ACTION_INJECT,
+					     ACTION_BRANCH, ACTION_HELP };
+	int y = at.y + 2;
+	char key[16];
+
+	screen_print(out, at.x + 2, y++, at.w - 2, STYLE_STRONG, "No task has run yet: %s",
+		     *s->status.doing ? s->status.doing : state_phase_name(s->status.phase));
+	screen_text(out, at.x + 2, y++, at.w - 2, STYLE_FAINT,
+		    "A row a node: left of now what it did, right of now what the plan says.");
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && ++y < at.y + at.h; i++) {
+		keymap_show_action(&u->map, shown[i], key);
+		screen_text(out, at.x + 2, y, 3, STYLE_KEY, key);
+		screen_text(out, at.x + 5, y, at.w - 5, STYLE_TEXT,
+			    keymap_find(shown[i])->help);
+	}
+}
+
 void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u, const struct roster *r)
 {
@@ -334,6 +355,10 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	draw_title(out, at, s, u, shown, r->n);
 	if (columns < 8 || !s->have_run)
 		return;
+	if (!s->iteration_us && !s->last_iteration_us) {
+		draw_welcome(out, at, s, u);
+		return;
+	}
 	w = window_of(s, u, columns);
 	/* Numbers that change with every picture can be read by nobody. */
 	steady = w.now_us - w.from_us < STEADY_US

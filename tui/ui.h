@@ -2,8 +2,8 @@
  *
  * Pure: keys and the clock come in as arguments; what should leave (commands for the
  * controller, wishes for the program) is put in the struct for main.c to take. So every dialog
- * is tested by feeding keys and messages. Views read it; ui.c, ui_act.c, ui_command.c and
- * dialog.c write it.
+ * is tested by feeding keys and messages. Views read it; ui.c, ui_act.c, ui_move.c,
+ * ui_command.c and dialog.c write it.
  */
 #ifndef TUI_UI_H
 #define TUI_UI_H
@@ -183,6 +183,10 @@ void ui_act(struct ui *u, const struct state *s, enum action a);
 /* A typed command: "skip 3", "arm 10m". Says in the message line what is wrong with it. */
 void ui_command(struct ui *u, const struct state *s, const char *text);
 void ui_show(struct ui *u, enum view view);
+/* ui_move.c: ACTION_NEXT to ACTION_LAST_ROW, ACTION_FIND_NEXT, ACTION_FIND_PREVIOUS. */
+void ui_move(struct ui *u, const struct state *s, enum action a);
+/* The next node where somebody waits. */
+void ui_next_collision(struct ui *u, const struct state *s);
 /* A click on a node's cell. */
 void ui_select(struct ui *u, const struct state *s, uint16_t node);
 

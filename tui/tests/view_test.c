@@ -237,6 +237,12 @@ static void overlays(void **unused)
 	ui_link_is(&u, UI_LOST, "the controller is silent; reconnecting goes on by itself");
 	ui_tick(&u, s, u.local_us + 9000000, u.wall_us + 9000000);
 	golden_check(s, &u, "lost", 80, 24);
+	s->iteration_us = s->last_iteration_us = 0;
+	s->n_collisions = 0;
+	snprintf(s->status.doing, sizeof(s->status.doing), "gathering agents: 7 of 20 ready");
+	golden_ui(&u, s, 1700000);
+	for (int i = 0; i < SIZES; i++)
+		golden_check(s, &u, "gathering", sizes[i][0], sizes[i][1]);
 	state_free(s);
 	assert_int_equal(state_new(&s), 0);
 	golden_ui(&u, s, 1700000);
