@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 512, KINDS = WORK_EVALUATE + 1, STEADY_US = 500000 };
+enum { COLUMNS = 512, MOMENT = 5, KINDS = WORK_EVALUATE + 1, STEADY_US = 500000 };
 
 struct window {
 	int64_t from_us;   /* controller's clock, of the first column */
@@ -229,26 +229,44 @@ static struct window window_of(const struct state *s, const struct ui *u, int co
 	return w;
 }
 
+/* A moment on the axis: a sign and, where there is room, its word. */
+static void draw_moment(struct screen *out, int x, int y, const struct window *w, int c,
+			char sign, const char *word, enum style style)
+{
+	if (c < 0 || c >= w->columns)
+		return;
+	screen_put(out, x + c, y, (uint32_t)sign, style);
+	screen_text(out, x + c + 1, y, w->columns - c - 1 < 4 ? 0 : 4, style, word);
+}
+
+static int end_column(const struct window *w, const struct state *s, const struct state_plan *p)
+{
+	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1;
+	double end = p ? (double)p->see.iteration_s * scale * 1e6 : 0;
+
+	return end > 0 && end < 1e12 ? column_of(w, w->origin_us + (int64_t)end) : -MOMENT;
+}
+
+/* Where now is, and where a what-if ends; times where there is room between. */
 static void draw_axis(struct screen *out, int x, int y, const struct window *w,
-		      const struct state *s)
+		      const struct state *s, const struct state_plan *other)
 {
 	int step = w->columns >= 60 ? 10 : 8, now = column_of(w, w->now_us);
+	int end = end_column(w, s, other);
 
 	for (int c = 0; c + 4 < w->columns; c += step) {
 		double at = state_plan_s(s, w->from_us + c * w->column_us - w->origin_us);
 		double range = state_plan_s(s, w->columns * w->column_us);
 
-		screen_print(out, x + c, y, 8, STYLE_FAINT,
-			     range < 1   ? "'%.2fs"
-			     : range < 8 ? "'%.1fs"
-					 : "'%.0fs",
-			     at);
+		if (abs(c - now) >= MOMENT && abs(c - end) >= MOMENT)
+			screen_print(out, x + c, y, 8, STYLE_FAINT,
+				     range < 1   ? "'%.2fs"
+				     : range < 8 ? "'%.1fs"
+						 : "'%.0fs",
+				     at);
 	}
-	if (now >= 0 && now < w->columns) {
-		screen_put(out, x + now, y, '^', STYLE_STRONG);
-		screen_text(out, x + now + 1, y, w->columns - now - 1 < 4 ? 0 : 4, STYLE_STRONG,
-			    "now ");
-	}
+	draw_moment(out, x, y, w, end, '?', "end ", STYLE_WARNING);
+	draw_moment(out, x, y, w, now, '^', "now ", STYLE_STRONG);
 }
 
 static void draw_title(struct screen *out, struct rect at, const struct state *s,
@@ -386,7 +404,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 			screen_print(out, x + columns + 1, y, 5, STYLE_FAINT, "%3d%%",
 				     view_busy_percent(n, w.from_us, steady));
 	}
-	draw_axis(out, at.x + lead, at.y + 1 + (int)shown * each, &w, s);
+	draw_axis(out, at.x + lead, at.y + 1 + (int)shown * each, &w, s, other);
 	if (u->branch.wanted && at.h > 5) {
 		branch_effects(u, s, effects);
 		screen_text(out, at.x + 1, at.y + 2 + (int)shown * each, at.w - 1,
