@@ -3,7 +3,7 @@
 #   make          everything there is the means to build (CUDA parts when nvcc is there)
 #   make demo     install what is missing, build, open the console on an embedded cluster
 #   make check    install what is missing, build, run every test
-#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | crash-points | storm | check-gpu
+#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | crash-points | storm | check-gpu | bench-gpu
 #
 # Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
 # A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
@@ -73,7 +73,7 @@ CUDA_ARCH ?= $(if $(wildcard /dev/nvidia0),native,sm_90)
 NVCCFLAGS := -O3 -std=c++17 -arch=$(CUDA_ARCH) -I. --compiler-options -fPIC
 CPPFLAGS += -DSKIPPIPE_CUDA=1
 extra_model += $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
-libs_model += -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcublas -lcudart -lstdc++
+libs_model += -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart -lstdc++
 endif
 endif
 
@@ -163,9 +163,22 @@ check: deps
 check-unit: $(TESTS)
 	@tests/run.sh --unit $(BUILD) $(TESTS)
 
-# A real GPU against the CPU; without one it says so.
-check-gpu: $(BUILD)/model/tests/gpu_test
-	@$<
+# A real GPU against the CPU, and its speed; without one they say so. They need nvcc and the C library,
+# no package besides.
+GPU_SRC := $(wildcard base/error.c base/rng.c base/clock.c model/stage.c model/tensor.c model/trainer.c model/config.c \
+	model/tests/kernel_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c))
+$(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
+	$(CC) $(LDFLAGS) -o $@ $^ -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart -lstdc++ -lm -lpthread
+ifneq ($(NVCC),)
+check-gpu bench-gpu: WARN := -Wall
+check-gpu: $(BUILD)/gpu
+	@$< check || [ $$? = 77 ]
+bench-gpu: $(BUILD)/gpu
+	@$< bench || [ $$? = 77 ]
+else
+check-gpu bench-gpu:
+	@echo "no nvcc: nothing to check or measure on a GPU"
+endif
 
 # Dies at every durable step of every program, one after another.
 crash-points: tests
@@ -215,5 +228,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: crash-points storm screens all deps demo tests check check-unit check-gpu layers bench fuzz manual install fmt tidy clean
+.PHONY: crash-points storm screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
 .SECONDARY:

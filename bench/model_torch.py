@@ -1,4 +1,5 @@
-"""PyTorch's side of bench/model: the same model and step in eager mode with its fused attention.
+"""PyTorch's side of bench/model and of `make bench-gpu`: the same model and step in eager mode with
+its fused attention.
 
 Prints tokens per second of wall time and of CPU time.
 """
@@ -11,8 +12,11 @@ import torch.nn.functional as F
 (vocab, dim, layers, heads, kv_heads, ffn, context, tied, batch, sequence, threads,
  seconds) = map(int, sys.argv[1:13])
 dtype = getattr(torch, sys.argv[13])
+device = sys.argv[14] if len(sys.argv) > 14 else "cpu"
+microbatches = int(sys.argv[15]) if len(sys.argv) > 15 else 1
 torch.set_num_threads(threads)
 torch.manual_seed(1)
+torch.set_default_device(device)
 head = dim // heads
 angles = torch.outer(torch.arange(sequence).float(),
                      10000.0 ** (-torch.arange(0, head, 2).float() / head))
@@ -66,20 +70,28 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
 
 def step():
-    tokens = torch.randint(vocab, (batch, sequence))
-    targets = torch.randint(vocab, (batch, sequence))
-    with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
-        loss = F.cross_entropy(model(tokens).flatten(0, 1).float(), targets.flatten())
-    loss.backward()
+    for _ in range(microbatches):
+        tokens = torch.randint(vocab, (batch, sequence))
+        targets = torch.randint(vocab, (batch, sequence))
+        with torch.autocast(device, dtype, enabled=dtype != torch.float32):
+            loss = F.cross_entropy(model(tokens).flatten(0, 1).float(), targets.flatten())
+        loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad()
 
 
+def wait():
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
 step()
+wait()
 steps, wall, cpu = 0, time.monotonic(), time.process_time()
 while time.monotonic() - wall < seconds:
     step()
     steps += 1
-tokens = steps * batch * sequence
+    wait()
+tokens = steps * microbatches * batch * sequence
 print(tokens / (time.monotonic() - wall), tokens / (time.process_time() - cpu))

@@ -57,6 +57,8 @@ struct backend {
 	size_t (*memory)(const void *self); /* bytes taken of the device */
 	float *(*array)(void *self, enum stage_array which);
 	void (*changed)(void *self);
+	int (*squares)(void *self, double *sum); /* of the gradient */
+	/* gradient NULL: the stage's own. */
 	int (*step)(void *self, const float *gradient, float scale, const struct adamw *h,
 		    uint64_t t);
 };

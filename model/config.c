@@ -1,4 +1,4 @@
-#include "model/config.h"
+#include "model/config_fields.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,24 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
-/* One row a field drives checking of ranges, reading and printing. */
-enum kind { KIND_U32, KIND_FLOAT, KIND_BOOL };
-
-struct field {
-	const char *name;
-	enum kind kind;
-	size_t offset;
-	double low, high; /* allowed, both ends included */
-};
-
 #define FIELD(type, member, kind, low, high) \
 	{ \
 #member, kind, offsetof(type, member), low, high \
 	}
 
-static const struct field model_fields[] = {
+static const struct field of_model[] = {
 	FIELD(struct model_config, vocab, KIND_U32, 2, 1 << 20),
 	FIELD(struct model_config, dim, KIND_U32, 2, 1 << 16),
 	FIELD(struct model_config, n_layers, KIND_U32, 1, 1024),
@@ -39,7 +27,7 @@ static const struct field model_fields[] = {
 	FIELD(struct model_config, tied, KIND_BOOL, 0, 1),
 };
 
-static const struct field recipe_fields[] = {
+static const struct field of_recipe[] = {
 	FIELD(struct recipe, batch, KIND_U32, 1, 1 << 16),
 	FIELD(struct recipe, sequence, KIND_U32, 1, 1 << 20),
 	FIELD(struct recipe, adamw.lr, KIND_FLOAT, 0, 10),
@@ -55,15 +43,17 @@ static const struct field recipe_fields[] = {
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The name as people write it: without the struct it lies in. */
-static const char *field_name(const struct field *f)
+const struct fields model_fields = { of_model, COUNT(of_model) };
+const struct fields recipe_fields = { of_recipe, COUNT(of_recipe) };
+
+const char *field_name(const struct field *f)
 {
 	const char *dot = strchr(f->name, '.');
 
 	return dot ? dot + 1 : f->name;
 }
 
-static double field_value(const struct field *f, const void *object)
+double field_value(const struct field *f, const void *object)
 {
 	const char *at = (const char *)object + f->offset;
 
@@ -84,24 +74,23 @@ static double field_value(const struct field *f, const void *object)
 	return *(const bool *)at ? 1 : 0;
 }
 
-static int check_ranges(const struct field *fields, size_t n, const void *object,
-			struct error *err)
+static int check_ranges(const struct fields *fields, const void *object, struct error *err)
 {
-	for (size_t i = 0; i < n; i++) {
-		double v = field_value(&fields[i], object);
+	for (size_t i = 0; i < fields->n; i++) {
+		const struct field *f = &fields->of[i];
+		double v = field_value(f, object);
 
 		/* Single precision rounds the ends as it rounds the values. */
-		if (!(v >= (double)(float)fields[i].low && v <= fields[i].high))
+		if (!(v >= (double)(float)f->low && v <= f->high))
 			return error_set(err, -EINVAL, "%s is %g, expected %g to %g",
-					 field_name(&fields[i]), v, fields[i].low,
-					 fields[i].high);
+					 field_name(f), v, f->low, f->high);
 	}
 	return 0;
 }
 
 int model_config_check(const struct model_config *c, struct error *err)
 {
-	int rc = check_ranges(model_fields, COUNT(model_fields), c, err);
+	int rc = check_ranges(&model_fields, c, err);
 
 	if (rc)
 		return rc;
@@ -127,197 +116,12 @@ int model_config_check(const struct model_config *c, struct error *err)
 
 int recipe_check(const struct recipe *r, const struct model_config *c, struct error *err)
 {
-	int rc = check_ranges(recipe_fields, COUNT(recipe_fields), r, err);
+	int rc = check_ranges(&recipe_fields, r, err);
 
 	if (!rc && r->sequence > c->context)
 		rc = error_set(err, -EINVAL,
 			       "sequence is %" PRIu32 ", longer than the context %" PRIu32,
 			       r->sequence, c->context);
-	return rc;
-}
-
-/* Reading and writing. */
-
-static int field_read(const struct field *f, void *object, const json_t *value,
-		      struct error *err)
-{
-	char *at = (char *)object + f->offset;
-
-	if (f->kind == KIND_BOOL) {
-		if (!json_is_boolean(value))
-			return error_set(err, -EINVAL, "%s: expected true or false",
-					 field_name(f));
-		*(bool *)at = json_is_true(value);
-	} else if (f->kind == KIND_U32) {
-		json_int_t v = json_is_integer(value) ? json_integer_value(value) : -1;
-		uint32_t u = (uint32_t)v;
-
-		if (v < 0 || v > UINT32_MAX)
-			return error_set(err, -EINVAL,
-					 "%s: expected a whole number from 0 to %u",
-					 field_name(f), UINT32_MAX);
-		memcpy(at, &u, sizeof(u));
-	} else {
-		float v = (float)json_number_value(value);
-
-		if (!json_is_number(value))
-			return error_set(err, -EINVAL, "%s: expected a number", field_name(f));
-		memcpy(at, &v, sizeof(v));
-	}
-	return 0;
-}
-
-static int object_read(const struct field *fields, size_t n, void *object, json_t *json,
-		       const char *what, struct error *err)
-{
-	const char *key;
-	json_t *value;
-
-	if (!json_is_object(json))
-		return error_set(err, -EINVAL, "%s: expected an object", what);
-	json_object_foreach(json, key, value)
-	{
-		size_t i = 0;
-
-		while (i < n && strcmp(field_name(&fields[i]), key) != 0)
-			i++;
-		if (i == n)
-			return error_set(err, -EINVAL, "%s.%s: unknown key", what, key);
-	}
-	for (size_t i = 0; i < n; i++) {
-		int rc;
-
-		value = json_object_get(json, field_name(&fields[i]));
-		if (!value)
-			return error_set(err, -EINVAL, "%s.%s: missing", what,
-					 field_name(&fields[i]));
-		rc = field_read(&fields[i], object, value, err);
-		if (rc)
-			return error_prefix(err, rc, "%s", what);
-	}
-	return 0;
-}
-
-static int document_read(json_t *root, struct model_config *c, struct recipe *r,
-			 bool *has_recipe, struct error *err)
-{
-	const char *key, *format = json_string_value(json_object_get(root, "format"));
-	json_t *value, *recipe = json_object_get(root, "recipe");
-	int rc;
-
-	if (!json_is_object(root))
-		return error_set(err, -EINVAL, "expected an object");
-	json_object_foreach(root, key, value)
-	{
-		if (strcmp(key, "format") != 0 && strcmp(key, "model") != 0 &&
-		    strcmp(key, "recipe") != 0)
-			return error_set(err, -EINVAL, "%s: unknown key", key);
-	}
-	if (!format || strcmp(format, "skippipe.model/1") != 0)
-		return error_set(err, -EINVAL, "format: expected \"skippipe.model/1\"");
-	rc = object_read(model_fields, COUNT(model_fields), c, json_object_get(root, "model"),
-			 "model", err);
-	if (!rc)
-		rc = model_config_check(c, err);
-	*has_recipe = recipe != NULL;
-	if (!rc && recipe) {
-		rc = object_read(recipe_fields, COUNT(recipe_fields), r, recipe, "recipe", err);
-		if (!rc)
-			rc = recipe_check(r, c, err);
-	}
-	return rc;
-}
-
-int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
-		       const char *where, struct error *err)
-{
-	struct model_config config = { 0 };
-	struct recipe recipe = { 0 };
-	bool has_recipe = false;
-	json_error_t at;
-	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
-	int rc;
-
-	if (!root)
-		return error_set(err, -EINVAL, "%s: line %d: %s", where, at.line, at.text);
-	rc = document_read(root, &config, &recipe, &has_recipe, err);
-	json_decref(root);
-	if (rc)
-		return error_prefix(err, rc, "%s", where);
-	*c = config;
-	if (r && has_recipe)
-		*r = recipe;
-	return 0;
-}
-
-/* A float is printed with the fewest digits that read back as the same float. */
-static json_t *shortest(float v)
-{
-	for (int digits = 1; digits < 10; digits++) {
-		char text[32];
-
-		snprintf(text, sizeof(text), "%.*g", digits, (double)v);
-		if (strtof(text, NULL) == v)
-			return json_real(strtod(text, NULL));
-	}
-	return json_real((double)v);
-}
-
-static json_t *object_print(const struct field *fields, size_t n, const void *object)
-{
-	json_t *json = json_object();
-
-	for (size_t i = 0; json && i < n; i++) {
-		double v = field_value(&fields[i], object);
-		json_t *value = fields[i].kind == KIND_U32     ? json_integer((json_int_t)v)
-				: fields[i].kind == KIND_FLOAT ? shortest((float)v)
-							       : json_boolean(v != 0);
-
-		if (json_object_set_new(json, field_name(&fields[i]), value) < 0) {
-			json_decref(json);
-			return NULL;
-		}
-	}
-	return json;
-}
-
-char *model_config_print(const struct model_config *c, const struct recipe *r)
-{
-	json_t *root = json_object();
-	char *text = NULL;
-
-	if (root && json_object_set_new(root, "format", json_string("skippipe.model/1")) == 0 &&
-	    json_object_set_new(root, "model",
-				object_print(model_fields, COUNT(model_fields), c)) == 0 &&
-	    (!r ||
-	     json_object_set_new(root, "recipe",
-				 object_print(recipe_fields, COUNT(recipe_fields), r)) == 0))
-		text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9));
-	json_decref(root);
-	return text;
-}
-
-static int set_field(const struct field *fields, size_t n, void *object, const char *name,
-		     const json_t *value, struct error *err)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(field_name(&fields[i]), name) == 0)
-			return field_read(&fields[i], object, value, err);
-	return -ENOENT;
-}
-
-int model_config_set(struct model_config *c, struct recipe *r, const char *name,
-		     const char *text, struct error *err)
-{
-	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-	int rc = set_field(model_fields, COUNT(model_fields), c, name, value, err);
-
-	if (rc == -ENOENT)
-		rc = set_field(recipe_fields, COUNT(recipe_fields), r, name, value, err);
-	json_decref(value);
-	if (rc == -ENOENT)
-		return error_set(err, -EINVAL, "%s: no such field of a model or a recipe",
-				 name);
 	return rc;
 }
 

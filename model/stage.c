@@ -112,28 +112,26 @@ static int check_options(const struct model_config *c, uint32_t index,
 	return 0;
 }
 
-/* "cpu", "cuda" or "cuda:N". */
+/* "cpu", "cpu:bf16", "cuda", "cuda:N", "cuda:bf16" or "cuda:N:bf16". */
 static int find_backend(const char *device, const struct backend **backend, uint32_t *number,
 			bool *bf16, struct error *err)
 {
-	*number = 0;
-	*bf16 = device && strcmp(device, "cpu:bf16") == 0;
-	if (!device || *bf16 || strcmp(device, "cpu") == 0) {
-		*backend = &backend_cpu;
-		return 0;
-	}
-	if (strncmp(device, "cuda", 4) == 0 && (device[4] == 0 || device[4] == ':')) {
-		char *end = (char *)device + 4;
+	const char *at = device ? device : "cpu";
+	bool cuda = strncmp(at, "cuda", 4) == 0, cpu = strncmp(at, "cpu", 3) == 0;
 
-		if (device[4] == ':')
-			*number = (uint32_t)strtoul(device + 5, &end, 10);
-		if (*end == 0 && (device[4] == 0 || end > device + 5)) {
-			*backend = &backend_cuda;
-			return 0;
-		}
-	}
-	return error_set(err, -EINVAL, "device \"%s\": expected cpu, cpu:bf16, cuda or cuda:N",
-			 device);
+	*number = 0;
+	*backend = cuda ? &backend_cuda : &backend_cpu;
+	at += cuda ? 4 : cpu ? 3 : 0;
+	if (cuda && at[0] == ':' && at[1] >= '0' && at[1] <= '9')
+		*number = (uint32_t)strtoul(at + 1, (char **)&at, 10);
+	*bf16 = strcmp(at, ":bf16") == 0;
+	if (!(cpu || cuda) || (*at && !*bf16))
+		return error_set(
+			err, -EINVAL,
+			"device \"%s\": expected cpu, cpu:bf16, cuda, cuda:N, cuda:bf16 "
+			"or cuda:N:bf16",
+			device);
+	return 0;
 }
 
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
@@ -248,6 +246,11 @@ void stage_release(struct stage *s, uint32_t slot)
 int stage_zero_gradient(struct stage *s)
 {
 	return s->backend->zero_gradient(s->self);
+}
+
+int stage_gradient_squares(struct stage *s, double *sum)
+{
+	return s->backend->squares(s->self, sum);
 }
 
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,

@@ -18,8 +18,9 @@
  * machine give the same bits. Not thread-safe: one stage, one caller at a time; different
  * stages are independent.
  *
- * cpu:bf16 rounds the factors of products with weights to bf16 and sums in fp32, which CPUs
- * that have it do about twice as fast; weights, activations and everything else stay fp32.
+ * In bf16 (cpu:bf16, cuda:bf16) the factors of products are rounded to bf16 and summed in fp32;
+ * the weights, their gradients and the optimizer stay fp32. On the CPU so do activations; a GPU
+ * holds all but the residual stream in bf16, and rounds its copy of the weights stochastically.
  */
 #ifndef MODEL_STAGE_H
 #define MODEL_STAGE_H
@@ -49,7 +50,8 @@ struct stage_options {
 	uint32_t sequence;  /* T <= context */
 	uint32_t threads;   /* 0 counts as 1; with 1 nothing runs outside the caller's thread */
 	uint64_t seed;      /* of the initial weights */
-	const char *device; /* "cpu", "cpu:bf16", "cuda", "cuda:N"; NULL is "cpu" */
+	const char *device; /* "cpu" (also NULL) or "cuda", then ":N", the GPU's number, then
+			       ":bf16" */
 	enum recompute recompute;
 	size_t memory_bytes; /* most that may be taken; 0: what the device has free */
 };
@@ -121,8 +123,11 @@ double stage_sum_squares(const float *g, size_t n);
 /* to += from, element by element, in order. */
 void stage_add(float *to, const float *from, size_t n);
 
-/* AdamW number t (from 1) with gradient * scale; gradient (P) is host memory and may be the
- * stage's own. The stage's gradient is not zeroed. -EINVAL: t is 0. */
+/* stage_sum_squares of the stage's gradient, computed where it lies: on a GPU in another order,
+ * the same each time. */
+int stage_gradient_squares(struct stage *s, double *sum);
+/* AdamW number t (from 1) with gradient * scale; gradient (P) is host memory, or NULL: the
+ * stage's own, where it lies. The stage's gradient is not zeroed. -EINVAL: t is 0. */
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 

@@ -169,16 +169,19 @@ int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, doubl
 
 	if (t->visits[0] == 0 || iteration == 0)
 		return -EINVAL;
-	for (uint32_t i = 0; i < t->n; i++)
-		sum += stage_sum_squares(stage_gradient(t->stages[i]),
-					 stage_parameters(t->stages[i])) /
-		       (divisor(t, i, by) * divisor(t, i, by));
+	for (uint32_t i = 0; i < t->n; i++) {
+		double squares;
+		int rc = stage_gradient_squares(t->stages[i], &squares);
+
+		if (rc)
+			return rc;
+		sum += squares / (divisor(t, i, by) * divisor(t, i, by));
+	}
 	h.lr = recipe_lr(&t->recipe, iteration);
 	coefficient = (double)recipe_scale(&t->recipe, sum, 1);
 	for (uint32_t i = 0; i < t->n; i++) {
 		float scale = (float)(coefficient / divisor(t, i, by));
-		int rc = stage_step(t->stages[i], stage_gradient(t->stages[i]), scale, &h,
-				    iteration);
+		int rc = stage_step(t->stages[i], NULL, scale, &h, iteration);
 
 		if (!rc)
 			rc = stage_zero_gradient(t->stages[i]);

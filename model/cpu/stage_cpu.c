@@ -360,11 +360,21 @@ static void step_part(void *arg, uint32_t part, uint32_t parts)
 	}
 }
 
+static int cpu_squares(void *self, double *sum)
+{
+	struct cpu_stage *s = self;
+
+	*sum = stage_sum_squares(s->array[ARRAY_GRADIENT], s->l->parameters);
+	return 0;
+}
+
 static int cpu_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		    uint64_t t)
 {
 	struct step j = { self, gradient, scale, h, t };
 
+	if (!gradient)
+		j.gradient = j.s->array[ARRAY_GRADIENT];
 	pool_run(j.s->pool, step_part, &j);
 	return 0;
 }
@@ -381,5 +391,6 @@ const struct backend backend_cpu = {
 	.memory = cpu_memory,
 	.array = cpu_array,
 	.changed = cpu_changed,
+	.squares = cpu_squares,
 	.step = cpu_step,
 };

@@ -8,30 +8,90 @@ extern "C" {
 #include <stdlib.h>
 #include <string.h>
 
-#include <cublas_v2.h>
+#include <type_traits>
+
+#include <cuda_bf16.h>
 #include <cuda_runtime.h>
+#include <mma.h>
+
+#include "model/cuda/product.cuh"
 
 #define DEVICE static __device__ __forceinline__
-#define KERNEL(name, args) __global__ void name##_kernel(struct args a)
+#define KERNEL(name, args) KERNEL_(name, args)
+#define KERNEL_(name, args) __global__ void name##_kernel(struct args a)
 #define THREAD threadIdx.x
 #define THREADS blockDim.x
 #define BLOCK_X blockIdx.x
 #define BLOCK_Y blockIdx.y
 #define BARRIER() __syncthreads()
 #define SHARED block_shared
+#define BITS(x) __float_as_uint(x)
+#define FROM_BITS(x) __uint_as_float(x)
+#define TILE_PRODUCT(a_turned, b_turned, ...) tile_product<a_turned, b_turned>(__VA_ARGS__)
 
-extern __shared__ float block_shared[];
+extern __shared__ __align__(128) float block_shared[];
+
+/* Warp w makes rows 16 (w + i warps) .. + 16 of c, all columns: at most 8 x 16 of them. */
+template <bool A_TURNED, bool B_TURNED>
+static __device__ void tile_product(float *c, unsigned ldc, unsigned m, unsigned n, unsigned k,
+				    const uint16_t *a, unsigned lda, const uint16_t *b,
+				    unsigned ldb, bool add)
+{
+	using namespace nvcuda::wmma;
+	typedef typename std::conditional<A_TURNED, col_major, row_major>::type a_order;
+	typedef typename std::conditional<B_TURNED, col_major, row_major>::type b_order;
+	const unsigned MOST = 8;
+	const __nv_bfloat16 *as = (const __nv_bfloat16 *)a, *bs = (const __nv_bfloat16 *)b;
+	fragment<accumulator, 16, 16, 16, float> sum[MOST];
+	fragment<matrix_a, 16, 16, 16, __nv_bfloat16, a_order> left;
+	fragment<matrix_b, 16, 16, 16, __nv_bfloat16, b_order> right;
+
+	for (unsigned i = threadIdx.x / 32 * 16; i < m; i += blockDim.x / 32 * 16) {
+#pragma unroll
+		for (unsigned j = 0; j < MOST; j++) {
+			if (j * 16 >= n)
+				continue;
+			if (add)
+				load_matrix_sync(sum[j], c + i * ldc + j * 16, ldc,
+						 mem_row_major);
+			else
+				fill_fragment(sum[j], 0);
+		}
+		for (unsigned l = 0; l < k; l += 16) {
+			load_matrix_sync(left, as + (A_TURNED ? l * lda + i : i * lda + l), lda);
+#pragma unroll
+			for (unsigned j = 0; j < MOST; j++) {
+				if (j * 16 >= n)
+					continue;
+				load_matrix_sync(right,
+						 bs + (B_TURNED ? j * 16 * ldb + l
+								: l * ldb + j * 16),
+						 ldb);
+				mma_sync(sum[j], left, right, sum[j]);
+			}
+		}
+#pragma unroll
+		for (unsigned j = 0; j < MOST; j++)
+			if (j * 16 < n)
+				store_matrix_sync(c + i * ldc + j * 16, sum[j], ldc,
+						  mem_row_major);
+	}
+}
 
 #include "model/cuda/kernels.h"
 
-enum { ALLOCATIONS = 16 };
+enum { ALLOCATIONS = 16, SHARED_MOST = 227 << 10 /* bytes of a block, sm_90 */ };
 
 struct device {
 	cudaStream_t stream;
-	cublasHandle_t cublas;
+	struct products *products;
 	void *memory[ALLOCATIONS], *host[ALLOCATIONS];
 	int n_memory, n_host;
 	bool failed;
+};
+
+struct device_graph {
+	cudaGraphExec_t exec;
 };
 
 static void note(struct device *d, cudaError_t e)
@@ -50,7 +110,7 @@ static void start(struct device *d, void (*kernel)(A), dim3 blocks, unsigned thr
 	if (bytes > 48 << 10)
 		note(d,
 		     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-					  (int)bytes));
+					  SHARED_MOST));
 	kernel<<<blocks, threads, bytes, d->stream>>>(*(const A *)args);
 	note(d, cudaGetLastError());
 }
@@ -73,10 +133,9 @@ int device_open(struct device **out, uint32_t number, struct error *err)
 		return error_set(err, -ENOMEM, "no memory for a device");
 	note(d, cudaSetDevice((int)number));
 	note(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking));
-	if (cublasCreate(&d->cublas) != CUBLAS_STATUS_SUCCESS ||
-	    cublasSetStream(d->cublas, d->stream) != CUBLAS_STATUS_SUCCESS)
-		d->failed = true;
-	if (d->failed) {
+	if (!d->failed)
+		d->products = products_new();
+	if (!d->products) {
 		device_close(d);
 		return error_set(err, -ENODEV, "device cuda:%u cannot be used", number);
 	}
@@ -92,8 +151,7 @@ void device_close(struct device *d)
 		cudaFree(d->memory[i]);
 	for (int i = 0; i < d->n_host; i++)
 		cudaFreeHost(d->host[i]);
-	if (d->cublas)
-		cublasDestroy(d->cublas);
+	products_free(d->products);
 	if (d->stream)
 		cudaStreamDestroy(d->stream);
 	free(d);
@@ -113,10 +171,10 @@ int device_allocate(struct device *d, size_t size, void **out, struct error *err
 		cudaGetLastError();
 		cudaMemGetInfo(&left, &all);
 		return error_set(err, -ENOMEM,
-				 "the device has %.1f of %.1f MiB free, %.1f MiB less than are "
-				 "wanted",
-				 (double)left / 0x1p20, (double)all / 0x1p20,
-				 ((double)size - (double)left) / 0x1p20);
+				 "needs %.1f MiB, the device has %.1f of %.1f free: %.1f are "
+				 "missing",
+				 (double)size / 0x1p20, (double)left / 0x1p20,
+				 (double)all / 0x1p20, ((double)size - (double)left) / 0x1p20);
 	}
 	d->memory[d->n_memory++] = *out;
 	return 0;
@@ -154,49 +212,79 @@ void device_clear(struct device *d, void *to, size_t size)
 	note(d, cudaMemsetAsync(to, 0, size, d->stream));
 }
 
-/* cuBLAS counts columns first: a row-major product is the product of the transposes, the other
- * way round. */
-void device_product(struct device *d, enum device_product kind, size_t m, size_t n, size_t k,
-		    const float *a, size_t lda, const float *b, size_t ldb, float beta,
-		    float *c, size_t ldc)
+void device_product(struct device *d, const struct device_product *p)
 {
-	cublasOperation_t first = kind == PRODUCT_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
-	cublasOperation_t second = kind == PRODUCT_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
-	float one = 1;
-
-	if (cublasSgemm(d->cublas, first, second, (int)n, (int)m, (int)k, &one, b, (int)ldb, a,
-			(int)lda, &beta, c, (int)ldc) != CUBLAS_STATUS_SUCCESS)
+	if (!products_run(d->products, p, d->stream))
 		d->failed = true;
 }
 
-void device_launch(struct device *d, enum device_kernel kernel, size_t blocks_x,
+void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,
 		   size_t blocks_y, unsigned threads, size_t shared, const void *args)
 {
 	dim3 blocks((unsigned)blocks_x, (unsigned)blocks_y);
 
 	switch (kernel) {
-#define CASE(NUMBER, name) \
+#define START(name) start(d, name##_kernel, blocks, threads, shared, args)
+#define CASE(NUMBER, of_float, of_bf16) \
 	case NUMBER: \
-		start(d, name##_kernel, blocks, threads, shared, args); \
+		bf16 ? START(of_bf16) : START(of_float); \
 		break
-		CASE(KERNEL_EMBED, embed);
-		CASE(KERNEL_EMBED_BACKWARD, embed_backward);
-		CASE(KERNEL_NORM, norm);
-		CASE(KERNEL_NORM_BACKWARD, norm_backward);
-		CASE(KERNEL_NORM_WEIGHT, norm_weight);
-		CASE(KERNEL_ROTATE, rotate);
-		CASE(KERNEL_SWIGLU, swiglu);
-		CASE(KERNEL_SWIGLU_BACKWARD, swiglu_backward);
-		CASE(KERNEL_CROSS_ENTROPY, cross_entropy);
-		CASE(KERNEL_ATTENTION, attention);
-		CASE(KERNEL_ATTENTION_DOT, attention_dot);
-		CASE(KERNEL_ATTENTION_DQ, attention_dq);
-		CASE(KERNEL_ATTENTION_DKV, attention_dkv);
-		CASE(KERNEL_ADAMW, adamw);
+		CASE(KERNEL_NORM, norm_float, norm_bf16);
+		CASE(KERNEL_NORM_BACKWARD, norm_backward_float, norm_backward_bf16);
+		CASE(KERNEL_NORM_WEIGHT, norm_weight_float, norm_weight_bf16);
+		CASE(KERNEL_ROTATE, rotate_float, rotate_bf16);
+		CASE(KERNEL_SWIGLU, swiglu_float, swiglu_bf16);
+		CASE(KERNEL_SWIGLU_BACKWARD, swiglu_backward_float, swiglu_backward_bf16);
+		CASE(KERNEL_CROSS_ENTROPY, cross_entropy_float, cross_entropy_bf16);
+		CASE(KERNEL_ATTENTION, attention, flash_forward);
+		CASE(KERNEL_ATTENTION_DOT, attention_dot_float, attention_dot_bf16);
+		CASE(KERNEL_ATTENTION_DQ, attention_dq, flash_dq);
+		CASE(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv);
+		CASE(KERNEL_CAST, cast_float, cast_bf16);
+		CASE(KERNEL_EMBED, embed, embed);
+		CASE(KERNEL_EMBED_BACKWARD, embed_backward, embed_backward);
+		CASE(KERNEL_ADAMW, adamw, adamw);
+		CASE(KERNEL_ROUND, round, round);
+		CASE(KERNEL_SQUARES, squares, squares);
 #undef CASE
+#undef START
 	case KERNEL_COUNT:
 		break;
 	}
+}
+
+void device_record(struct device *d)
+{
+	note(d, cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal));
+}
+
+struct device_graph *device_recorded(struct device *d)
+{
+	struct device_graph *g = (struct device_graph *)calloc(1, sizeof(*g));
+	cudaGraph_t graph = NULL;
+
+	if (cudaStreamEndCapture(d->stream, &graph) == cudaSuccess && g &&
+	    cudaGraphInstantiate(&g->exec, graph, 0) == cudaSuccess) {
+		cudaGraphDestroy(graph);
+		return g;
+	}
+	cudaGetLastError();
+	if (graph)
+		cudaGraphDestroy(graph);
+	free(g);
+	return NULL;
+}
+
+void device_replay(struct device *d, struct device_graph *g)
+{
+	note(d, cudaGraphLaunch(g->exec, d->stream));
+}
+
+void device_graph_free(struct device_graph *g)
+{
+	if (g)
+		cudaGraphExecDestroy(g->exec);
+	free(g);
 }
 
 } /* extern "C" */

@@ -35,18 +35,25 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size);
 void device_copy(struct device *d, void *to, const void *from, size_t size);
 void device_clear(struct device *d, void *to, size_t size);
 
-/* Row-major products, fp32; beta 0 overwrites c, 1 adds. nt: a (M, K) b (N, K)^T;
- * nn: a (M, K) b (K, N); tn: a (K, M)^T b (K, N). */
-enum device_product { PRODUCT_NT, PRODUCT_NN, PRODUCT_TN };
+/* Row-major products summed in float; nt: a (M, K) b (N, K)^T; nn: a (M, K) b (K, N);
+ * tn: a (K, M)^T b (K, N). Both factors are floats, or both bf16; what is added to is float. */
+enum device_product_kind { PRODUCT_NT, PRODUCT_NN, PRODUCT_TN };
 
-void device_product(struct device *d, enum device_product kind, size_t m, size_t n, size_t k,
-		    const float *a, size_t lda, const float *b, size_t ldb, float beta,
-		    float *c, size_t ldc);
+struct device_product {
+	enum device_product_kind kind;
+	size_t m, n, k;
+	const void *a, *b;
+	void *c;
+	size_t lda, ldb, ldc; /* numbers between rows */
+	bool bf16, c_bf16;    /* the factors; c */
+	bool add;             /* to c; otherwise over it */
+};
+
+void device_product(struct device *d, const struct device_product *p);
 
 /* The kernels of kernels.h: args points to the kernel's struct; shared is in floats. */
 enum device_kernel {
-	KERNEL_EMBED,
-	KERNEL_EMBED_BACKWARD,
+	/* over reals: float, or bf16 */
 	KERNEL_NORM,
 	KERNEL_NORM_BACKWARD,
 	KERNEL_NORM_WEIGHT,
@@ -58,12 +65,28 @@ enum device_kernel {
 	KERNEL_ATTENTION_DOT,
 	KERNEL_ATTENTION_DQ,
 	KERNEL_ATTENTION_DKV,
+	KERNEL_CAST,
+	/* bf16 says nothing */
+	KERNEL_EMBED,
+	KERNEL_EMBED_BACKWARD,
 	KERNEL_ADAMW,
+	KERNEL_ROUND,
+	KERNEL_SQUARES,
 	KERNEL_COUNT
 };
 
-void device_launch(struct device *d, enum device_kernel kernel, size_t blocks_x,
+void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,
 		   size_t blocks_y, unsigned threads, size_t shared, const void *args);
+
+/* Copies on the device, products and kernels queued after device_record are not done but
+ * remembered, with their arguments, until device_recorded gives them; device_replay does them
+ * at the cost of one launch. NULL: they could not be remembered, and have not been done. Freed
+ * before device_close. */
+struct device_graph;
+void device_record(struct device *d);
+struct device_graph *device_recorded(struct device *d);
+void device_replay(struct device *d, struct device_graph *g);
+void device_graph_free(struct device_graph *g); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

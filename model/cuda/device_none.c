@@ -61,34 +61,45 @@ void device_clear(struct device *d, void *to, size_t size)
 	device_put(d, to, NULL, size);
 }
 
-void device_product(struct device *d, enum device_product kind, size_t m, size_t n, size_t k,
-		    const float *a, size_t lda, const float *b, size_t ldb, float beta,
-		    float *c, size_t ldc)
+void device_product(struct device *d, const struct device_product *p)
 {
 	(void)d;
-	(void)kind;
-	(void)m;
-	(void)n;
-	(void)k;
-	(void)a;
-	(void)lda;
-	(void)b;
-	(void)ldb;
-	(void)beta;
-	(void)c;
-	(void)ldc;
+	(void)p;
 }
 
-void device_launch(struct device *d, enum device_kernel kernel, size_t blocks_x,
+void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,
 		   size_t blocks_y, unsigned threads, size_t shared, const void *args)
 {
 	(void)d;
 	(void)kernel;
+	(void)bf16;
 	(void)blocks_x;
 	(void)blocks_y;
 	(void)threads;
 	(void)shared;
 	(void)args;
+}
+
+void device_record(struct device *d)
+{
+	(void)d;
+}
+
+struct device_graph *device_recorded(struct device *d)
+{
+	(void)d;
+	return NULL;
+}
+
+void device_replay(struct device *d, struct device_graph *g)
+{
+	(void)d;
+	(void)g;
+}
+
+void device_graph_free(struct device_graph *g)
+{
+	(void)g;
 }
 
 #endif

@@ -1,10 +1,16 @@
-/* kernel_args.h - the arguments of the kernels of kernels.h, and their sizes of blocks. */
+/* kernel_args.h - the arguments of the GPU's kernels, and their sizes of blocks.
+ *
+ * A `real` is a number of the precision that a launch says: float, or bf16 in 16 bits. Sums are
+ * in float whichever it is, and so is all that is declared so.
+ */
 #ifndef MODEL_CUDA_KERNEL_ARGS_H
 #define MODEL_CUDA_KERNEL_ARGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+typedef void real;
 
 enum {
 	ROW_THREADS = 128,  /* a power of two: kernels of one block a row */
@@ -14,6 +20,9 @@ enum {
 	HEAD_MOST = 128, /* head size */
 	COLUMNS = 32,
 	GROUPS = 8, /* norm_weight: columns a block, rows at a time */
+	FLASH = 64, /* queries or keys of a tile on tensor cores */
+	FLASH_THREADS = 128,
+	SQUARES_BLOCKS = 1024,
 };
 
 /* One block a row: out (rows, c) = table[tokens]. */
@@ -35,7 +44,8 @@ struct embed_backward_args {
 /* One block a row. again: rstd is known. */
 struct norm_args {
 	const float *x, *w;
-	float *y, *rstd;
+	real *y;
+	float *rstd;
 	unsigned n;
 	float eps;
 	bool again;
@@ -43,21 +53,23 @@ struct norm_args {
 
 /* One block a row: dx += the gradient of x. */
 struct norm_backward_args {
-	const float *dy, *x, *w, *rstd;
+	const real *dy;
+	const float *x, *w, *rstd;
 	float *dx;
 	unsigned n;
 };
 
 /* COLUMNS columns a block: dw += the sum over rows of dy x rstd. */
 struct norm_weight_args {
-	const float *dy, *x, *rstd;
+	const real *dy;
+	const float *x, *rstd;
 	float *dw;
 	unsigned rows, n;
 };
 
 /* One block a row: rotates the heads of q and k by the row's position. */
 struct rotate_args {
-	float *x;                     /* (rows, stride) */
+	real *x;                      /* (rows, stride) */
 	const float *cosines, *sines; /* (period, half) */
 	unsigned stride, heads, half, period;
 	float sign;
@@ -65,20 +77,22 @@ struct rotate_args {
 
 /* One block a row of gu (rows, 2f), gate then up. */
 struct swiglu_args {
-	const float *gu;
-	float *h; /* (rows, f) */
+	const real *gu;
+	real *h; /* (rows, f) */
 	unsigned f;
 };
 
 struct swiglu_backward_args {
-	const float *gu, *dh;
-	float *dgu, *h; /* h again, unless NULL */
+	const real *gu, *dh;
+	real *dgu, *h; /* h again, unless NULL */
 	unsigned f;
 };
 
-/* One block a row of logits (rows, vocab), which become their gradient where scale is not 0. */
+/* One block a row of logits (rows, vocab). gradient, which may be logits, is written where
+ * scale is not 0. */
 struct cross_entropy_args {
-	float *logits;
+	const float *logits;
+	real *gradient;
 	const int32_t *targets;
 	float *losses; /* (rows) */
 	unsigned vocab;
@@ -88,19 +102,20 @@ struct cross_entropy_args {
 /* Causal attention with grouped heads, in tiles (FlashAttention, Dao et al., 2022). qkv
  * (B, T, stride): queries of `heads`, keys of `kv_heads`, values; out (B, T, heads * size). */
 struct attention_args {
-	const float *qkv;
-	float *out;
-	float *lse;              /* (B, heads, T) */
-	const float *dout, *dot; /* backward: like out; (B, heads, T) sums of dout * out */
-	float *dqkv;             /* backward: like qkv */
+	const real *qkv;
+	real *out;
+	float *lse;       /* (B, heads, T) */
+	const real *dout; /* backward: like out */
+	const float *dot; /* backward: (B, heads, T) sums of dout * out */
+	real *dqkv;       /* backward: like qkv */
 	unsigned length, heads, kv_heads, size, stride;
 	float scale;
 };
 
 /* One block a row (b, t), a thread a head. */
 struct attention_dot_args {
-	const float *out, *dout; /* (B, T, heads * size) */
-	float *dot;              /* (B, heads, T) */
+	const real *out, *dout; /* (B, T, heads * size) */
+	float *dot;             /* (B, heads, T) */
 	unsigned length, heads, size;
 };
 
@@ -110,6 +125,29 @@ struct adamw_args {
 	const float *g;
 	size_t n;
 	float scale, lr, beta1, beta2, eps, keep, unbias1, unbias2;
+};
+
+/* y (n) = x (n), THREADS a block. */
+struct cast_args {
+	const float *x;
+	real *y;
+	size_t n;
+};
+
+/* The weights as bf16, rounded up or down by a chance that makes the mean exact. The chance is
+ * drawn from the weight and its place, so that it is the same on every replica and after a
+ * restart. */
+struct round_args {
+	const float *w;
+	uint16_t *to;
+	size_t n;
+};
+
+/* SQUARES_BLOCKS blocks, each the sum of its share: to (SQUARES_BLOCKS). */
+struct squares_args {
+	const float *x;
+	double *to;
+	size_t n;
 };
 
 #endif

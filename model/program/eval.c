@@ -22,7 +22,7 @@ static const char help[] =
 	"  --logits FILE        write the first microbatch's tokens and logits, as "
 	"safetensors\n"
 	"  --batches N          validation microbatches (default 16)\n"
-	"  --set batch=B --set sequence=T --threads N --seed N --device cpu[:bf16]|cuda[:N]\n"
+	"  --set batch=B --set sequence=T --threads N --seed N --device cpu|cuda[:N][:bf16]\n"
 	"  --format text|jsonl\n";
 
 struct session {

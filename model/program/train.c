@@ -31,7 +31,7 @@ static const char help[] =
 	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
 	"  --batches N             validation microbatches (default 16)\n"
 	"  --recompute none|norms|block   what a backward pass computes again to save memory\n"
-	"  --threads N --seed N --device cpu[:bf16]|cuda[:N] --format text|jsonl\n";
+	"  --threads N --seed N --device cpu|cuda[:N][:bf16] --format text|jsonl\n";
 
 struct session {
 	struct options o;

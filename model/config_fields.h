@@ -1,0 +1,28 @@
+/* config_fields.h - one row a field of a model's config and recipe drives the checking of
+ * ranges, reading and printing. Inside model/ only. */
+#ifndef MODEL_CONFIG_FIELDS_H
+#define MODEL_CONFIG_FIELDS_H
+
+#include "model/config.h"
+
+enum kind { KIND_U32, KIND_FLOAT, KIND_BOOL };
+
+struct field {
+	const char *name;
+	enum kind kind;
+	size_t offset;
+	double low, high; /* allowed, both ends included */
+};
+
+struct fields {
+	const struct field *of;
+	size_t n;
+};
+
+extern const struct fields model_fields, recipe_fields;
+
+/* The name as people write it: without the struct it lies in. */
+const char *field_name(const struct field *f);
+double field_value(const struct field *f, const void *object);
+
+#endif

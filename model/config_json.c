@@ -1,0 +1,189 @@
+#include "model/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "model/config_fields.h"
+
+static int field_read(const struct field *f, void *object, const json_t *value,
+		      struct error *err)
+{
+	char *at = (char *)object + f->offset;
+
+	if (f->kind == KIND_BOOL) {
+		if (!json_is_boolean(value))
+			return error_set(err, -EINVAL, "%s: expected true or false",
+					 field_name(f));
+		*(bool *)at = json_is_true(value);
+	} else if (f->kind == KIND_U32) {
+		json_int_t v = json_is_integer(value) ? json_integer_value(value) : -1;
+		uint32_t u = (uint32_t)v;
+
+		if (v < 0 || v > UINT32_MAX)
+			return error_set(err, -EINVAL,
+					 "%s: expected a whole number from 0 to %u",
+					 field_name(f), UINT32_MAX);
+		memcpy(at, &u, sizeof(u));
+	} else {
+		float v = (float)json_number_value(value);
+
+		if (!json_is_number(value))
+			return error_set(err, -EINVAL, "%s: expected a number", field_name(f));
+		memcpy(at, &v, sizeof(v));
+	}
+	return 0;
+}
+
+static int object_read(const struct fields *fields, void *object, json_t *json,
+		       const char *what, struct error *err)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(json))
+		return error_set(err, -EINVAL, "%s: expected an object", what);
+	json_object_foreach(json, key, value)
+	{
+		size_t i = 0;
+
+		while (i < fields->n && strcmp(field_name(&fields->of[i]), key) != 0)
+			i++;
+		if (i == fields->n)
+			return error_set(err, -EINVAL, "%s.%s: unknown key", what, key);
+	}
+	for (size_t i = 0; i < fields->n; i++) {
+		int rc;
+
+		value = json_object_get(json, field_name(&fields->of[i]));
+		if (!value)
+			return error_set(err, -EINVAL, "%s.%s: missing", what,
+					 field_name(&fields->of[i]));
+		rc = field_read(&fields->of[i], object, value, err);
+		if (rc)
+			return error_prefix(err, rc, "%s", what);
+	}
+	return 0;
+}
+
+static int document_read(json_t *root, struct model_config *c, struct recipe *r,
+			 bool *has_recipe, struct error *err)
+{
+	const char *key, *format = json_string_value(json_object_get(root, "format"));
+	json_t *value, *recipe = json_object_get(root, "recipe");
+	int rc;
+
+	if (!json_is_object(root))
+		return error_set(err, -EINVAL, "expected an object");
+	json_object_foreach(root, key, value)
+	{
+		if (strcmp(key, "format") != 0 && strcmp(key, "model") != 0 &&
+		    strcmp(key, "recipe") != 0)
+			return error_set(err, -EINVAL, "%s: unknown key", key);
+	}
+	if (!format || strcmp(format, "skippipe.model/1") != 0)
+		return error_set(err, -EINVAL, "format: expected \"skippipe.model/1\"");
+	rc = object_read(&model_fields, c, json_object_get(root, "model"), "model", err);
+	if (!rc)
+		rc = model_config_check(c, err);
+	*has_recipe = recipe != NULL;
+	if (!rc && recipe) {
+		rc = object_read(&recipe_fields, r, recipe, "recipe", err);
+		if (!rc)
+			rc = recipe_check(r, c, err);
+	}
+	return rc;
+}
+
+int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
+		       const char *where, struct error *err)
+{
+	struct model_config config = { 0 };
+	struct recipe recipe = { 0 };
+	bool has_recipe = false;
+	json_error_t at;
+	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
+	int rc;
+
+	if (!root)
+		return error_set(err, -EINVAL, "%s: line %d: %s", where, at.line, at.text);
+	rc = document_read(root, &config, &recipe, &has_recipe, err);
+	json_decref(root);
+	if (rc)
+		return error_prefix(err, rc, "%s", where);
+	*c = config;
+	if (r && has_recipe)
+		*r = recipe;
+	return 0;
+}
+
+/* A float is printed with the fewest digits that read back as the same float. */
+static json_t *shortest(float v)
+{
+	for (int digits = 1; digits < 10; digits++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%.*g", digits, (double)v);
+		if (strtof(text, NULL) == v)
+			return json_real(strtod(text, NULL));
+	}
+	return json_real((double)v);
+}
+
+static json_t *object_print(const struct fields *fields, const void *object)
+{
+	json_t *json = json_object();
+
+	for (size_t i = 0; json && i < fields->n; i++) {
+		double v = field_value(&fields->of[i], object);
+		json_t *value = fields->of[i].kind == KIND_U32     ? json_integer((json_int_t)v)
+				: fields->of[i].kind == KIND_FLOAT ? shortest((float)v)
+								   : json_boolean(v != 0);
+
+		if (json_object_set_new(json, field_name(&fields->of[i]), value) < 0) {
+			json_decref(json);
+			return NULL;
+		}
+	}
+	return json;
+}
+
+char *model_config_print(const struct model_config *c, const struct recipe *r)
+{
+	json_t *root = json_object();
+	char *text = NULL;
+
+	if (root && json_object_set_new(root, "format", json_string("skippipe.model/1")) == 0 &&
+	    json_object_set_new(root, "model", object_print(&model_fields, c)) == 0 &&
+	    (!r || json_object_set_new(root, "recipe", object_print(&recipe_fields, r)) == 0))
+		text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(9));
+	json_decref(root);
+	return text;
+}
+
+static int set_field(const struct fields *fields, void *object, const char *name,
+		     const json_t *value, struct error *err)
+{
+	for (size_t i = 0; i < fields->n; i++)
+		if (strcmp(field_name(&fields->of[i]), name) == 0)
+			return field_read(&fields->of[i], object, value, err);
+	return -ENOENT;
+}
+
+int model_config_set(struct model_config *c, struct recipe *r, const char *name,
+		     const char *text, struct error *err)
+{
+	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+	int rc = set_field(&model_fields, c, name, value, err);
+
+	if (rc == -ENOENT)
+		rc = set_field(&recipe_fields, r, name, value, err);
+	json_decref(value);
+	if (rc == -ENOENT)
+		return error_set(err, -EINVAL, "%s: no such field of a model or a recipe",
+				 name);
+	return rc;
+}

@@ -1,0 +1,292 @@
+/* A real GPU against the CPU, and its speed. Needs nvcc, cuBLASLt and the C library alone:
+ *
+ *   build/gpu check                   every kernel against plain loops, every gradient of a
+ * model against the CPU's, the same bits twice build/gpu bench [SECONDS [PRESET...]]   tokens
+ * per second and MFU of each preset (default: 5 s each, 30m 124m 500m 1.5b), PyTorch's beside
+ * it where it can be imported (SKIPPIPE_PYTHON names the interpreter)
+ *
+ * Exit status 0, 1 when something differs, 77 where there is no GPU.
+ *
+ * MFU: (6 N + 12 layers dim T) FLOP a token, N all weights but a table of embeddings that is
+ * only looked up, over the H200's 989 TFLOP/s of dense bf16. A step is MICROBATCHES
+ * microbatches, forward and backward, and AdamW. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "model/tests/kernel_check.h"
+#include "model/trainer.h"
+
+enum { B = 2, T = 96, ROWS = B * T, MICROBATCHES = 8, NO_GPU = 77 };
+
+static const double peak = 989e12; /* FLOP/s, dense bf16, by the datasheet */
+
+static const struct model_config configs[] = {
+	{ 300, 192, 4, 3, 1, 160, 128, 2, 10000, 1e-5f, 0.02f, false },
+	{ 500, 256, 2, 2, 2, 320, 128, 2, 10000, 1e-5f, 0.02f, true },
+};
+
+static int failures;
+
+static void report(const char *what, bool bf16, double error, double most)
+{
+	bool ok = error <= most;
+
+	failures += !ok;
+	printf("%-4s %-32s %s  error %.2e of %.0e\n", ok ? "ok" : "FAIL", what,
+	       bf16 ? "bf16" : "fp32", error, most);
+	fflush(stdout);
+}
+
+static void fill(const struct model_config *c, uint64_t seed, size_t n, int32_t *tokens,
+		 int32_t *targets)
+{
+	struct rng r;
+
+	rng_init(&r, seed);
+	for (size_t i = 0; i < n; i++) {
+		tokens[i] = (int32_t)rng_below(&r, c->vocab);
+		targets[i] = (int32_t)rng_below(&r, c->vocab);
+	}
+}
+
+static struct trainer *trainer_on(const char *device, const struct model_config *c,
+				  enum recompute level)
+{
+	struct recipe recipe = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 1 };
+	struct stage_options o = { .batch = B,
+				   .sequence = T,
+				   .threads = 2,
+				   .seed = 3,
+				   .device = device,
+				   .recompute = level };
+	struct trainer *t = NULL;
+	struct error err = { "" };
+	int rc = trainer_new(&t, c, &recipe, &o, &err);
+
+	if (rc)
+		printf("%s: %s\n", device, err.text);
+	if (rc == -ENODEV)
+		exit(NO_GPU);
+	failures += rc != 0;
+	return t;
+}
+
+/* The largest relative error of any tensor. */
+static double furthest(struct trainer *gpu, struct trainer *cpu, uint32_t stages,
+		       float *(*array)(struct stage *))
+{
+	double worst = 0;
+
+	for (uint32_t s = 0; s < stages; s++) {
+		size_t n;
+		const struct tensor *t = stage_tensors(trainer_stages(cpu)[s], &n);
+		const float *g = array(trainer_stages(gpu)[s]);
+		const float *c = array(trainer_stages(cpu)[s]);
+
+		for (size_t i = 0; i < n; i++) {
+			double difference = 0, size = 0;
+
+			for (size_t k = t[i].offset; k < t[i].offset + t[i].count; k++) {
+				double d = (double)g[k] - (double)c[k];
+
+				difference += d * d;
+				size += (double)c[k] * (double)c[k];
+			}
+			worst = fmax(worst, sqrt(difference / (size + 1e-300)));
+		}
+	}
+	return worst;
+}
+
+/* Three microbatches, so that the passes are run, recorded and replayed. */
+static double train(struct trainer *t, const struct model_config *c)
+{
+	static int32_t tokens[ROWS], targets[ROWS];
+	uint32_t path[] = { 1 };
+	double sum = 0;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		float loss = NAN;
+
+		fill(c, i, ROWS, tokens, targets);
+		targets[5] = -1;
+		failures += trainer_microbatch(t, path, 1, tokens, targets, &loss) != 0;
+		sum += (double)loss;
+	}
+	return sum;
+}
+
+static void check_model(const struct model_config *c, bool bf16, enum recompute level)
+{
+	struct trainer *gpu = trainer_on(bf16 ? "cuda:bf16" : "cuda", c, level);
+	struct trainer *again = trainer_on(bf16 ? "cuda:bf16" : "cuda", c, level);
+	struct trainer *cpu = trainer_on("cpu", c, level);
+	double most = bf16 ? 3e-2 : 1e-4, loss[2], norm, differing = 0;
+
+	if (!gpu || !again || !cpu)
+		return;
+	loss[0] = train(gpu, c);
+	loss[1] = train(cpu, c);
+	report("model, loss", bf16, fabs(loss[0] - loss[1]) / loss[1], most / 10);
+	report("model, gradients", bf16, furthest(gpu, cpu, c->n_stages, stage_gradient), most);
+	failures += trainer_step(gpu, 1, GRAD_NORM_MICROBATCHES, &norm) != 0;
+	failures += trainer_step(cpu, 1, GRAD_NORM_MICROBATCHES, &norm) != 0;
+	report("model, first moments", bf16, furthest(gpu, cpu, c->n_stages, stage_moment1),
+	       most);
+	train(again, c);
+	failures += trainer_step(again, 1, GRAD_NORM_MICROBATCHES, &norm) != 0;
+	for (uint32_t s = 0; s < c->n_stages; s++)
+		differing += stage_hash(trainer_stages(gpu)[s]) !=
+			     stage_hash(trainer_stages(again)[s]);
+	report("model, stages that differ twice", bf16, differing, 0);
+	trainer_free(gpu);
+	trainer_free(again);
+	trainer_free(cpu);
+}
+
+static int check(void)
+{
+	static const struct kernel_sizes sizes[] = {
+		{ 37, 200, 2, 200, 4, 2, 64 },
+		{ 64, 129, 1, 129, 2, 1, 128 },
+		{ 33, 64, 1, 65, 3, 3, 16 },
+	};
+
+	for (int bf16 = 0; bf16 < 2; bf16++) {
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			if (!kernel_check(&sizes[i], bf16, report)) {
+				printf("no GPU, or it failed\n");
+				return i == 0 && bf16 == 0 ? NO_GPU : 1;
+			}
+		for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++)
+			for (enum recompute l = RECOMPUTE_NORMS; l <= RECOMPUTE_BLOCK; l++)
+				check_model(&configs[i], bf16, l);
+	}
+	printf("%d failures\n", failures);
+	return failures ? 1 : 0;
+}
+
+/* Speed. */
+
+static double flops_a_token(const struct model_config *c, size_t parameters, uint32_t sequence)
+{
+	double looked_up = c->tied ? 0 : (double)c->vocab * c->dim;
+
+	return 6 * ((double)parameters - looked_up) + 12.0 * c->n_layers * c->dim * sequence;
+}
+
+static int step(struct trainer *t, const struct model_config *c, size_t n, int32_t *tokens,
+		int32_t *targets, uint64_t number)
+{
+	uint32_t path[1024];
+	double norm;
+	float loss;
+
+	for (uint32_t i = 1; i < c->n_stages; i++)
+		path[i - 1] = i;
+	for (int m = 0; m < MICROBATCHES; m++) {
+		fill(c, number * MICROBATCHES + (uint64_t)m, n, tokens, targets);
+		if (trainer_microbatch(t, path, c->n_stages - 1, tokens, targets, &loss))
+			return -1;
+	}
+	return trainer_step(t, number, GRAD_NORM_MICROBATCHES, &norm);
+}
+
+static void torch_beside(const struct model_config *c, const struct recipe *r, double seconds)
+{
+	const char *python = getenv("SKIPPIPE_PYTHON");
+	char command[512];
+
+	snprintf(
+		command, sizeof(command),
+		"%s bench/model_torch.py %u %u %u %u %u %u %u %d %u %u 1 %.0f bfloat16 cuda %d",
+		python ? python : "python3", c->vocab, c->dim, c->n_layers, c->n_heads,
+		c->n_kv_heads, c->ffn_dim, c->context, (int)c->tied, r->batch, r->sequence,
+		seconds, (int)MICROBATCHES);
+	printf("  PyTorch, tokens per second of wall time and of CPU time: ");
+	fflush(stdout);
+	if (system(command) != 0)
+		printf("not to be had\n");
+}
+
+static int bench_preset(const char *name, double seconds)
+{
+	struct stage_options o = { .seed = 1, .device = "cuda:bf16" };
+	struct model_config c;
+	struct recipe r;
+	struct error err = { "" };
+	struct trainer *t;
+	int32_t *tokens, *targets;
+	int64_t begin;
+	uint64_t done = 0;
+	double took, rate;
+	size_t n;
+	int rc = model_preset(name, &c, &r, &err);
+
+	c.n_stages = 1; /* one GPU holds it all: activations stay there between layers */
+	o.batch = r.batch;
+	o.sequence = r.sequence = c.context;
+	n = (size_t)o.batch * o.sequence;
+	if (!rc)
+		rc = trainer_new(&t, &c, &r, &o, &err);
+	if (rc) {
+		printf("%s: %s\n", name, err.text);
+		return rc == -ENODEV ? NO_GPU : 1;
+	}
+	tokens = calloc(n, sizeof(*tokens));
+	targets = calloc(n, sizeof(*targets));
+	for (uint64_t i = 1; i <= 2 && !rc; i++) /* warm up, and record */
+		rc = step(t, &c, n, tokens, targets, i);
+	begin = clock_monotonic_us();
+	do {
+		rc = rc ? rc : step(t, &c, n, tokens, targets, 3 + done++);
+		took = (double)(clock_monotonic_us() - begin) / 1e6;
+	} while (!rc && took < seconds);
+	rate = (double)(n * MICROBATCHES * done) / took;
+	printf("%-5s %11zu weights, %u x %u tokens: %9.0f tokens/s, MFU %.1f%%%s\n", name,
+	       trainer_parameters(t), o.batch, o.sequence, rate,
+	       100 * rate * flops_a_token(&c, trainer_parameters(t), o.sequence) / peak,
+	       rc ? " (FAILED)" : "");
+	fflush(stdout);
+	trainer_free(t);
+	free(tokens);
+	free(targets);
+	if (!rc)
+		torch_beside(&c, &r, seconds);
+	return rc ? 1 : 0;
+}
+
+static int bench(int n, char **presets, double seconds)
+{
+	static char *all[] = { "30m", "124m", "500m", "1.5b" };
+	int worst = 0;
+
+	printf("MFU: (6 N + 12 layers dim T) FLOP a token over %.0f TFLOP/s; a step is %d "
+	       "microbatches and AdamW\n",
+	       peak / 1e12, (int)MICROBATCHES);
+	if (n == 0) {
+		n = sizeof(all) / sizeof(all[0]);
+		presets = all;
+	}
+	for (int i = 0; i < n && worst != NO_GPU; i++) {
+		int rc = bench_preset(presets[i], seconds);
+
+		worst = rc > worst ? rc : worst;
+	}
+	return worst;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "check") == 0)
+		return check();
+	if (argc >= 2 && strcmp(argv[1], "bench") == 0)
+		return bench(argc > 3 ? argc - 3 : 0, argv + 3, argc > 2 ? atof(argv[2]) : 5);
+	fprintf(stderr, "usage: gpu check | gpu bench [SECONDS [PRESET...]]\n");
+	return 2;
+}

@@ -1,0 +1,61 @@
+/* model/cpu/product.h by plain loops: the GPU's check needs no library for its reference. */
+#include "model/cpu/product.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool product_has_bf16(void)
+{
+	return false;
+}
+
+struct product_thread *product_thread_new(void)
+{
+	return NULL;
+}
+
+void product_thread_free(struct product_thread *t)
+{
+	(void)t;
+}
+
+void product_nt(struct product_thread *t, size_t m, size_t n, size_t k, const float *a,
+		size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc)
+{
+	(void)t;
+	for (size_t i = 0; i < m; i++)
+		for (size_t j = 0; j < n; j++) {
+			double sum = beta != 0 ? (double)c[i * ldc + j] : 0;
+
+			for (size_t l = 0; l < k; l++)
+				sum += (double)a[i * lda + l] * (double)b[j * ldb + l];
+			c[i * ldc + j] = (float)sum;
+		}
+}
+
+/* c (m, n) += the sum over l of a's (i, l) times b's row l. */
+static void add_rows(size_t m, size_t n, size_t k, const float *a, size_t by_row, size_t by_k,
+		     const float *b, size_t ldb, float beta, float *c, size_t ldc)
+{
+	for (size_t i = 0; i < m; i++) {
+		if (beta == 0)
+			memset(c + i * ldc, 0, n * sizeof(*c));
+		for (size_t l = 0; l < k; l++)
+			for (size_t j = 0; j < n; j++)
+				c[i * ldc + j] += a[i * by_row + l * by_k] * b[l * ldb + j];
+	}
+}
+
+void product_nn(struct product_thread *t, size_t m, size_t n, size_t k, const float *a,
+		size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc)
+{
+	(void)t;
+	add_rows(m, n, k, a, lda, 1, b, ldb, beta, c, ldc);
+}
+
+void product_tn(struct product_thread *t, size_t m, size_t n, size_t k, const float *a,
+		size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc)
+{
+	(void)t;
+	add_rows(m, n, k, a, 1, lda, b, ldb, beta, c, ldc);
+}

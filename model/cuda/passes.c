@@ -1,0 +1,341 @@
+#include "model/cuda/stage_cuda.h"
+
+/* Kernels and products by name. */
+
+void cuda_rows(struct cuda_stage *s, enum device_kernel kernel, size_t rows, const void *args)
+{
+	device_launch(s->d, kernel, s->l->bf16, rows, 1, ROW_THREADS, ROW_THREADS, args);
+}
+
+void cuda_each(struct cuda_stage *s, enum device_kernel kernel, size_t n, const void *args)
+{
+	device_launch(s->d, kernel, s->l->bf16, (n + ROW_THREADS - 1) / ROW_THREADS, 1,
+		      ROW_THREADS, ROW_THREADS, args);
+}
+
+/* The weights at offset, as factors. */
+static const real *factor(const struct cuda_stage *s, size_t offset)
+{
+	return s->rounded ? (const real *)(s->rounded + offset)
+			  : s->array[ARRAY_WEIGHTS] + offset;
+}
+
+static void norm(struct cuda_stage *s, real *y, float *rstd, const float *x, size_t weight,
+		 size_t rows, bool again)
+{
+	struct norm_args a = { .x = x,
+			       .w = s->array[ARRAY_WEIGHTS] + weight,
+			       .y = y,
+			       .rstd = rstd,
+			       .n = s->l->config.dim,
+			       .eps = s->l->config.norm_eps,
+			       .again = again };
+
+	cuda_rows(s, KERNEL_NORM, rows, &a);
+}
+
+/* dx += the gradient of x; where count, that of the weight is added too. dy is in t.dxn. */
+static void norm_backward(struct cuda_stage *s, float *dx, const real *dy, const float *x,
+			  size_t weight, const float *rstd, size_t rows, bool count)
+{
+	unsigned n = s->l->config.dim;
+	struct norm_backward_args a = { .dy = dy,
+					.x = x,
+					.w = s->array[ARRAY_WEIGHTS] + weight,
+					.rstd = rstd,
+					.dx = dx,
+					.n = n };
+	struct norm_weight_args b = { .dy = dy,
+				      .x = x,
+				      .rstd = rstd,
+				      .dw = s->array[ARRAY_GRADIENT] + weight,
+				      .rows = (unsigned)rows,
+				      .n = n };
+
+	cuda_rows(s, KERNEL_NORM_BACKWARD, rows, &a);
+	if (count)
+		device_launch(s->d, KERNEL_NORM_WEIGHT, s->l->bf16, (n + COLUMNS - 1) / COLUMNS,
+			      1, COLUMNS * GROUPS, COLUMNS * GROUPS, &b);
+}
+
+/* y (rows, n) = x (rows, k) w (n, k)^T. */
+static void apply(struct cuda_stage *s, real *y, const real *x, size_t weight, size_t rows,
+		  size_t n, size_t k)
+{
+	struct device_product p = { .kind = PRODUCT_NT,
+				    .m = rows,
+				    .n = n,
+				    .k = k,
+				    .a = x,
+				    .lda = k,
+				    .b = factor(s, weight),
+				    .ldb = k,
+				    .c = y,
+				    .ldc = n,
+				    .bf16 = s->l->bf16,
+				    .c_bf16 = s->l->bf16 };
+
+	device_product(s->d, &p);
+}
+
+/* The same to floats, which it may be added to. */
+static void apply_float(struct cuda_stage *s, float *y, const real *x, size_t weight,
+			size_t rows, size_t n, size_t k, bool add)
+{
+	struct device_product p = { .kind = PRODUCT_NT,
+				    .m = rows,
+				    .n = n,
+				    .k = k,
+				    .a = x,
+				    .lda = k,
+				    .b = factor(s, weight),
+				    .ldb = k,
+				    .c = y,
+				    .ldc = n,
+				    .bf16 = s->l->bf16,
+				    .add = add };
+
+	device_product(s->d, &p);
+}
+
+/* dx (rows, k) = dy (rows, n) w (n, k) */
+static void apply_back(struct cuda_stage *s, real *dx, const real *dy, size_t weight,
+		       size_t rows, size_t n, size_t k)
+{
+	struct device_product p = { .kind = PRODUCT_NN,
+				    .m = rows,
+				    .n = k,
+				    .k = n,
+				    .a = dy,
+				    .lda = n,
+				    .b = factor(s, weight),
+				    .ldb = k,
+				    .c = dx,
+				    .ldc = k,
+				    .bf16 = s->l->bf16,
+				    .c_bf16 = s->l->bf16 };
+
+	device_product(s->d, &p);
+}
+
+/* The weight's gradient (n, k) += dy (rows, n)^T x (rows, k) */
+static void weight_gradient(struct cuda_stage *s, size_t weight, const real *dy, const real *x,
+			    size_t rows, size_t n, size_t k)
+{
+	struct device_product p = { .kind = PRODUCT_TN,
+				    .m = n,
+				    .n = k,
+				    .k = rows,
+				    .a = dy,
+				    .lda = n,
+				    .b = x,
+				    .ldb = k,
+				    .c = s->array[ARRAY_GRADIENT] + weight,
+				    .ldc = k,
+				    .bf16 = s->l->bf16,
+				    .add = true };
+
+	device_product(s->d, &p);
+}
+
+static void rotate(struct cuda_stage *s, real *qkv, float sign)
+{
+	const struct model_config *c = &s->l->config;
+	struct rotate_args a = { .x = qkv,
+				 .cosines = s->cosines,
+				 .sines = s->sines,
+				 .stride = (unsigned)s->packed,
+				 .heads = c->n_heads + c->n_kv_heads,
+				 .half = model_head_size(c) / 2,
+				 .period = s->l->sequence,
+				 .sign = sign };
+
+	cuda_rows(s, KERNEL_ROTATE, s->rows, &a);
+}
+
+/* t.dx as a factor. */
+static const real *dx_factor(struct cuda_stage *s)
+{
+	size_t n = s->rows * s->l->config.dim;
+	struct cast_args a = { .x = s->t.dx, .y = s->t.dx_real, .n = n };
+
+	if (s->l->bf16)
+		cuda_each(s, KERNEL_CAST, n, &a);
+	return s->t.dx_real;
+}
+
+/* Attention. Floats of shared memory: tiles of queries, keys and so on, of scores, of sums. */
+
+static struct attention_args attention_of(const struct cuda_stage *s,
+					  const struct saved_layer *k)
+{
+	const struct model_config *c = &s->l->config;
+
+	return (struct attention_args){
+		.qkv = k->qkv,
+		.out = k->att,
+		.lse = k->lse,
+		.dout = s->t.datt,
+		.dot = s->t.dot,
+		.dqkv = s->t.dqkv,
+		.length = s->l->sequence,
+		.heads = c->n_heads,
+		.kv_heads = c->n_kv_heads,
+		.size = model_head_size(c),
+		.stride = (unsigned)s->packed,
+		.scale = s->scale,
+	};
+}
+
+static void launch_attention(struct cuda_stage *s, enum device_kernel kernel,
+			     const struct attention_args *a)
+{
+	size_t heads = kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads;
+	unsigned tile = s->l->bf16 ? FLASH : TILE;
+
+	device_launch(s->d, kernel, s->l->bf16, (a->length + tile - 1) / tile,
+		      s->l->batch * heads, s->l->bf16 ? FLASH_THREADS : TILE_THREADS,
+		      attention_shared(kernel, s->l->bf16, a->size), a);
+}
+
+size_t attention_shared(enum device_kernel kernel, bool bf16, unsigned size)
+{
+	size_t reals = kernel == KERNEL_ATTENTION ? 3 : 4;
+	size_t weights = kernel == KERNEL_ATTENTION ? 1 : 2;
+	size_t sums = kernel == KERNEL_ATTENTION_DKV ? 2 : 1;
+
+	if (!bf16)
+		return reals * TILE * size + sums * TILE * TILE;
+	return FLASH * (reals * (size + 8) / 2 + weights * (FLASH + 8) / 2 +
+			weights * (FLASH + 4) + sums * (size + 4)) +
+	       FLASH_THREADS;
+}
+
+static void attention_backward(struct cuda_stage *s, const struct saved_layer *k)
+{
+	struct attention_args a = attention_of(s, k);
+	struct attention_dot_args dot = { .out = k->att,
+					  .dout = s->t.datt,
+					  .dot = s->t.dot,
+					  .length = a.length,
+					  .heads = a.heads,
+					  .size = a.size };
+
+	cuda_rows(s, KERNEL_ATTENTION_DOT, s->rows, &dot);
+	launch_attention(s, KERNEL_ATTENTION_DQ, &a);
+	launch_attention(s, KERNEL_ATTENTION_DKV, &a);
+}
+
+/* Passes. Those of a layer are cpu/layer.c's; out NULL: all that the backward pass needs. */
+
+static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
+			  float *out)
+{
+	const struct layer_offsets *at = &s->l->layers[layer];
+	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, r = s->rows;
+	struct swiglu_args swiglu = { .gu = k->gu, .h = k->h, .f = (unsigned)f };
+	struct attention_args attention = attention_of(s, k);
+
+	norm(s, k->xn1, k->rstd1, k->x, at->norm1, r, false);
+	apply(s, k->qkv, k->xn1, at->qkv, r, s->packed, c);
+	rotate(s, k->qkv, 1);
+	launch_attention(s, KERNEL_ATTENTION, &attention);
+	device_copy(s->d, k->mid, k->x, r * c * sizeof(float));
+	apply_float(s, k->mid, k->att, at->o, r, c, c, true);
+	norm(s, k->xn2, k->rstd2, k->mid, at->norm2, r, false);
+	apply(s, k->gu, k->xn2, at->gate_up, r, 2 * f, c);
+	cuda_rows(s, KERNEL_SWIGLU, r, &swiglu);
+	if (!out)
+		return;
+	device_copy(s->d, out, k->mid, r * c * sizeof(float));
+	apply_float(s, out, k->h, at->down, r, c, f, true);
+}
+
+/* t.dx: the gradient of the output comes in, that of the input goes out. */
+static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
+			   bool count)
+{
+	const struct layer_offsets *at = &s->l->layers[layer];
+	const struct cuda_scratch *t = &s->t;
+	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, r = s->rows;
+	bool again = s->l->recompute != RECOMPUTE_NONE;
+	struct swiglu_backward_args swiglu = { .gu = k->gu,
+					       .dh = t->dh,
+					       .dgu = t->dgu,
+					       .h = again ? k->h : NULL,
+					       .f = (unsigned)f };
+	const real *dx = dx_factor(s);
+
+	apply_back(s, t->dh, dx, at->down, r, c, f);
+	cuda_rows(s, KERNEL_SWIGLU_BACKWARD, r, &swiglu);
+	apply_back(s, t->dxn, t->dgu, at->gate_up, r, 2 * f, c);
+	if (count && again)
+		norm(s, k->xn2, k->rstd2, k->mid, at->norm2, r, true);
+	if (count) {
+		weight_gradient(s, at->down, dx, k->h, r, c, f);
+		weight_gradient(s, at->gate_up, t->dgu, k->xn2, r, 2 * f, c);
+	}
+	norm_backward(s, t->dx, t->dxn, k->mid, at->norm2, k->rstd2, r, count);
+	dx = dx_factor(s);
+	apply_back(s, t->datt, dx, at->o, r, c, c);
+	if (count)
+		weight_gradient(s, at->o, dx, k->att, r, c, c);
+	attention_backward(s, k);
+	rotate(s, t->dqkv, -1);
+	apply_back(s, t->dxn, t->dqkv, at->qkv, r, s->packed, c);
+	if (count && again)
+		norm(s, k->xn1, k->rstd1, k->x, at->norm1, r, true);
+	if (count)
+		weight_gradient(s, at->qkv, t->dqkv, k->xn1, r, s->packed, c);
+	norm_backward(s, t->dx, t->dxn, k->x, at->norm1, k->rstd1, r, count);
+}
+
+void cuda_layers_forward(struct cuda_stage *s, uint32_t slot, bool keep)
+{
+	size_t layers = s->l->n_layers, size = s->rows * s->l->config.dim * sizeof(float);
+	const struct saved_layer *kept = s->saved + slot * layers;
+	const struct saved_layer *passing = s->saved + s->l->slots * layers;
+
+	for (uint32_t i = 0; i < layers; i++) {
+		const struct saved_layer *k = keep ? &kept[i] : passing;
+		bool last = i + 1 == layers;
+
+		layer_forward(s, i, k, keep && !last ? kept[i + 1].x : s->t.dx);
+		if (!keep && !last)
+			device_copy(s->d, passing->x, s->t.dx, size);
+	}
+}
+
+void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count)
+{
+	size_t layers = s->l->n_layers;
+
+	for (uint32_t i = (uint32_t)layers; i-- > 0;) {
+		const struct saved_layer *k = &s->saved[slot * layers + i];
+
+		if (s->l->recompute == RECOMPUTE_BLOCK)
+			layer_forward(s, i, k, NULL);
+		layer_backward(s, i, k, count);
+	}
+}
+
+void cuda_head(struct cuda_stage *s, size_t first, size_t n)
+{
+	size_t c = s->l->config.dim;
+	char *xn = (char *)s->t.xn + first * c * s->width;
+
+	norm(s, xn, s->t.rstd + first, s->t.in + first * c, s->l->last_norm, n, false);
+	apply_float(s, s->t.logits, xn, s->l->head, n, s->l->config.vocab, c, false);
+}
+
+void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count)
+{
+	size_t c = s->l->config.dim, v = s->l->config.vocab, at = first * c * s->width;
+	char *dxn = (char *)s->t.dxn + at, *xn = (char *)s->t.xn + at;
+
+	apply_back(s, dxn, s->t.dlogits, s->l->head, n, v, c);
+	if (count)
+		weight_gradient(s, s->l->head, s->t.dlogits, xn, n, v, c);
+	norm_backward(s, s->t.dx + first * c, dxn, s->t.in + first * c, s->l->last_norm,
+		      s->t.rstd + first, n, count);
+}

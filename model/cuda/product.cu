@@ -1,0 +1,192 @@
+extern "C" {
+#include "base/error.h" /* C's, and not written for C++ */
+}
+
+#include "model/cuda/product.cuh"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <cublasLt.h>
+
+/* cuBLASLt is asked once for each shape: descriptors and the algorithm it would take are kept. */
+
+enum { WORKSPACE = 32 << 20 };
+
+struct shape {
+	enum device_product_kind kind;
+	bool bf16, c_bf16, add;
+	size_t m, n, k, lda, ldb, ldc;
+	uint32_t align_a, align_b, align_c; /* bytes: an algorithm may need 16 */
+};
+
+struct plan {
+	struct shape shape;
+	cublasLtMatmulDesc_t matmul;
+	cublasLtMatrixLayout_t a, b, c;
+	cublasLtMatmulAlgo_t algorithm;
+	bool usable;
+	struct plan *next;
+};
+
+struct products {
+	cublasLtHandle_t handle;
+	void *workspace;
+	struct plan *plans;
+};
+
+struct products *products_new(void)
+{
+	struct products *p = (struct products *)calloc(1, sizeof(*p));
+
+	if (p && cublasLtCreate(&p->handle) == CUBLAS_STATUS_SUCCESS &&
+	    cudaMalloc(&p->workspace, WORKSPACE) == cudaSuccess)
+		return p;
+	products_free(p);
+	return NULL;
+}
+
+void products_free(struct products *p)
+{
+	if (!p)
+		return;
+	for (struct plan *l = p->plans, *next; l; l = next) {
+		next = l->next;
+		cublasLtMatrixLayoutDestroy(l->a);
+		cublasLtMatrixLayoutDestroy(l->b);
+		cublasLtMatrixLayoutDestroy(l->c);
+		cublasLtMatmulDescDestroy(l->matmul);
+		free(l);
+	}
+	cudaFree(p->workspace);
+	if (p->handle)
+		cublasLtDestroy(p->handle);
+	free(p);
+}
+
+static uint32_t alignment(const void *p)
+{
+	uintptr_t at = (uintptr_t)p;
+	uint32_t align = 256;
+
+	while (at % align)
+		align /= 2;
+	return align;
+}
+
+/* Every byte is set, so that shapes can be compared as bytes. */
+static void shape_of(struct shape *s, const struct device_product *p)
+{
+	memset(s, 0, sizeof(*s));
+	s->kind = p->kind;
+	s->bf16 = p->bf16;
+	s->c_bf16 = p->c_bf16;
+	s->add = p->add;
+	s->m = p->m;
+	s->n = p->n;
+	s->k = p->k;
+	s->lda = p->lda;
+	s->ldb = p->ldb;
+	s->ldc = p->ldc;
+	s->align_a = alignment(p->a);
+	s->align_b = alignment(p->b);
+	s->align_c = alignment(p->c);
+}
+
+/* A row-major (rows, columns) is a column-major (columns, rows). */
+static bool layout(cublasLtMatrixLayout_t *l, bool bf16, size_t rows, size_t columns, size_t ld)
+{
+	return cublasLtMatrixLayoutCreate(l, bf16 ? CUDA_R_16BF : CUDA_R_32F, columns, rows,
+					  (int64_t)ld) == CUBLAS_STATUS_SUCCESS;
+}
+
+static bool prefer(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what,
+		   const void *value, size_t size)
+{
+	return cublasLtMatmulPreferenceSetAttribute(p, what, value, size) ==
+	       CUBLAS_STATUS_SUCCESS;
+}
+
+/* The first that cuBLASLt proposes. Parts of a sum are added in workspace by a kernel of their own,
+ * never in place, so that their order is fixed. Its first factor is our second. */
+static bool choose(struct products *p, struct plan *l)
+{
+	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+			      CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+	size_t workspace = WORKSPACE;
+	cublasLtMatmulPreference_t preference;
+	cublasLtMatmulHeuristicResult_t result;
+	int found = 0;
+	bool ok;
+
+	if (cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS)
+		return false;
+	ok = prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+		    sizeof(workspace)) &&
+	     prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+		    sizeof(reductions)) &&
+	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &l->shape.align_b,
+		    sizeof(uint32_t)) &&
+	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &l->shape.align_a,
+		    sizeof(uint32_t)) &&
+	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &l->shape.align_c,
+		    sizeof(uint32_t)) &&
+	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &l->shape.align_c,
+		    sizeof(uint32_t)) &&
+	     cublasLtMatmulAlgoGetHeuristic(p->handle, l->matmul, l->b, l->a, l->c, l->c,
+					    preference, 1, &result,
+					    &found) == CUBLAS_STATUS_SUCCESS &&
+	     found == 1 && result.state == CUBLAS_STATUS_SUCCESS;
+	cublasLtMatmulPreferenceDestroy(preference);
+	if (ok)
+		l->algorithm = result.algo;
+	return ok;
+}
+
+static bool describe(struct plan *l)
+{
+	const struct shape *s = &l->shape;
+	cublasOperation_t first = s->kind == PRODUCT_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
+	cublasOperation_t second = s->kind == PRODUCT_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
+	bool a_turned = s->kind == PRODUCT_TN, b_turned = s->kind == PRODUCT_NT;
+
+	return cublasLtMatmulDescCreate(&l->matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
+		       CUBLAS_STATUS_SUCCESS &&
+	       cublasLtMatmulDescSetAttribute(l->matmul, CUBLASLT_MATMUL_DESC_TRANSA, &first,
+					      sizeof(first)) == CUBLAS_STATUS_SUCCESS &&
+	       cublasLtMatmulDescSetAttribute(l->matmul, CUBLASLT_MATMUL_DESC_TRANSB, &second,
+					      sizeof(second)) == CUBLAS_STATUS_SUCCESS &&
+	       layout(&l->a, s->bf16, a_turned ? s->k : s->m, a_turned ? s->m : s->k, s->lda) &&
+	       layout(&l->b, s->bf16, b_turned ? s->n : s->k, b_turned ? s->k : s->n, s->ldb) &&
+	       layout(&l->c, s->c_bf16, s->m, s->n, s->ldc);
+}
+
+static struct plan *find(struct products *p, const struct device_product *what)
+{
+	struct shape shape;
+	struct plan *l;
+
+	shape_of(&shape, what);
+	for (l = p->plans; l; l = l->next)
+		if (memcmp(&l->shape, &shape, sizeof(shape)) == 0)
+			return l;
+	l = (struct plan *)calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	memcpy(&l->shape, &shape, sizeof(shape));
+	l->usable = describe(l) && choose(p, l);
+	l->next = p->plans;
+	p->plans = l;
+	return l;
+}
+
+bool products_run(struct products *p, const struct device_product *what, cudaStream_t stream)
+{
+	struct plan *l = find(p, what);
+	float one = 1, beta = what->add ? 1.0f : 0.0f;
+
+	return l && l->usable &&
+	       cublasLtMatmul(p->handle, l->matmul, &one, what->b, l->b, what->a, l->a, &beta,
+			      what->c, l->c, what->c, l->c, &l->algorithm, p->workspace,
+			      WORKSPACE, stream) == CUBLAS_STATUS_SUCCESS;
+}

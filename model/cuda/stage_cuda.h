@@ -1,0 +1,94 @@
+/* stage_cuda.h - a stage on a GPU: its arrays and the buffers of its layers.
+ *
+ * The same passes in the same order as the CPU's (model/cpu/layer.c). In bf16 the factors of
+ * products are bf16 (`real` below), and so is what only products, attention and SwiGLU read;
+ * the residual stream, its gradient, norms' sums, the gradients of weights and the optimizer
+ * stay float. The weights are float, and a bf16 copy of them is made after each change. R = B *
+ * T rows. All device memory is one allocation.
+ */
+#ifndef MODEL_CUDA_STAGE_CUDA_H
+#define MODEL_CUDA_STAGE_CUDA_H
+
+#include "model/backend.h"
+#include "model/cuda/device.h"
+#include "model/cuda/kernel_args.h"
+
+/* As model/cpu/stage_cpu.h's. */
+struct saved_layer {
+	float *x;     /* (R, C) */
+	real *xn1;    /* (R, C) */
+	float *rstd1; /* (R) */
+	real *qkv;    /* (R, C + 2 kv) */
+	real *att;    /* (R, C) */
+	float *lse;   /* (B, H, T) */
+	float *mid;   /* (R, C) */
+	float *rstd2; /* (R) */
+	real *xn2;    /* (R, C) */
+	real *gu;     /* (R, 2F) */
+	real *h;      /* (R, F) */
+};
+
+struct cuda_scratch {
+	real *xn, *h, *dgu, *dh, *dqkv, *datt, *dxn;
+	float *dx;       /* (R, C) the gradient on its way down, or what goes out */
+	real *dx_real;   /* dx as a factor; in float dx itself */
+	float *dot;      /* (B, H, T) */
+	double *squares; /* (SQUARES_BLOCKS) */
+	/* stage 0 */
+	float *in;        /* (R, C) of the loss */
+	float *logits;    /* (chunk, vocab) */
+	real *dlogits;    /* (chunk, vocab); in float logits itself */
+	float *losses;    /* (R) */
+	float *rstd;      /* (R) */
+	int32_t *targets; /* (R) */
+};
+
+/* A pass that is remembered after it has been run once: at every later call it is one launch.
+ */
+struct pass {
+	struct device_graph *graph;
+	enum { PASS_NEW, PASS_RUN, PASS_REMEMBERED, PASS_PLAIN } state;
+};
+
+struct cuda_stage {
+	const struct stage_layout *l;
+	struct device *d;
+	size_t rows, kv, packed, chunk;
+	size_t width; /* bytes of a real */
+	float scale;  /* of attention scores */
+
+	float *array[ARRAY_COUNT]; /* (P) */
+	uint16_t *rounded;         /* (P) the weights as bf16, or NULL */
+	float *gradient;           /* (P) what stage_step is given */
+	float *cosines, *sines;    /* (T, D / 2) */
+	struct saved_layer *saved; /* (slots, n_layers), then one for evaluation */
+	int32_t *tokens;           /* (slots, R), stage 0, then one more */
+	struct cuda_scratch t;
+	struct pass *forward;     /* (slots + 1), the last of evaluation */
+	struct pass *backward[2]; /* (slots) only passing on; counting */
+	size_t bytes;             /* of device memory */
+
+	/* Pinned host memory. */
+	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like */
+	bool lent[ARRAY_COUNT];   /* host[] is what the device has, or newer */
+	float *host_rows;         /* (R, C) on its way in or out */
+	float *host_losses;       /* (R) */
+};
+
+/* passes.c. Layers' inputs lie in their x; the last output, and what backward begins with and
+ * ends with, in t.dx. */
+void cuda_layers_forward(struct cuda_stage *s, uint32_t slot, bool keep);
+void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count);
+/* Rows [first, first + n) of t.in: their logits. */
+void cuda_head(struct cuda_stage *s, size_t first, size_t n);
+/* From t.dlogits of those rows: adds to their rows of t.dx, and where count to the gradients.
+ */
+void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
+/* Floats of shared memory that an attention kernel takes for heads of that size. */
+size_t attention_shared(enum device_kernel kernel, bool bf16, unsigned size);
+/* One block of ROW_THREADS a row. */
+void cuda_rows(struct cuda_stage *s, enum device_kernel kernel, size_t rows, const void *args);
+/* One thread for each of n numbers. */
+void cuda_each(struct cuda_stage *s, enum device_kernel kernel, size_t n, const void *args);
+
+#endif

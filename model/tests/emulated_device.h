@@ -1,0 +1,356 @@
+/* emulated_device.h - model/cuda/device.h on the CPU, for cuda_test.c, which includes it once:
+ * a block's threads are run in turn from barrier to barrier, products are plain loops, and what
+ * is recorded is done at the replay. */
+#include <ucontext.h>
+
+#include "model/cuda/device.h"
+
+/* One block at a time. */
+enum { THREADS_MOST = 256, STACK = 64 << 10, SHARED_MOST = 64 << 10 };
+
+static struct {
+	unsigned thread, threads, block_x, block_y, running;
+	_Alignas(128) float shared[SHARED_MOST];
+	size_t shared_size;
+	ucontext_t scheduler, fiber[THREADS_MOST];
+	bool done[THREADS_MOST];
+	char *stacks;
+	void (*entry)(const void *args);
+	const void *args;
+} block;
+
+static void barrier(void)
+{
+	swapcontext(&block.fiber[block.thread], &block.scheduler);
+}
+
+static void fiber_main(void)
+{
+	block.entry(block.args);
+	block.done[block.thread] = true;
+}
+
+static void run_block(void)
+{
+	/* Whatever an earlier block left must not be relied upon. */
+	for (size_t i = 0; i < block.shared_size; i++)
+		block.shared[i] = NAN;
+	for (block.thread = 0; block.thread < block.threads; block.thread++) {
+		ucontext_t *c = &block.fiber[block.thread];
+
+		getcontext(c);
+		c->uc_stack.ss_sp = block.stacks + (size_t)block.thread * STACK;
+		c->uc_stack.ss_size = STACK;
+		c->uc_link = &block.scheduler;
+		makecontext(c, fiber_main, 0);
+		block.done[block.thread] = false;
+	}
+	/* The turn is kept outside: a switch of context may lose what is in registers. */
+	block.running = block.threads;
+	while (block.running > 0)
+		for (block.thread = 0; block.thread < block.threads; block.thread++) {
+			if (block.done[block.thread])
+				continue;
+			swapcontext(&block.scheduler, &block.fiber[block.thread]);
+			block.running -= block.done[block.thread];
+		}
+}
+
+static uint32_t bits_of(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/* A warp's part of the product, by its first thread. What is neither a product nor a sum of the
+ * warp's own rows it may not touch. */
+static void tile_product(bool a_turned, bool b_turned, float *c, unsigned ldc, unsigned m,
+			 unsigned n, unsigned k, const uint16_t *a, unsigned lda,
+			 const uint16_t *b, unsigned ldb, bool add)
+{
+	unsigned warp = block.thread / 32, warps = block.threads / 32;
+
+	assert_true(m % 16 == 0 && n % 16 == 0 && k % 16 == 0 && n <= 128);
+	assert_true((uintptr_t)a % 32 == 0 && (uintptr_t)b % 32 == 0 && (uintptr_t)c % 32 == 0);
+	assert_true(lda % 8 == 0 && ldb % 8 == 0 && ldc % 4 == 0);
+	for (unsigned i = 0; i < m && block.thread % 32 == 0; i++)
+		for (unsigned j = 0; j < n && i / 16 % warps == warp; j++) {
+			float sum = add ? c[i * ldc + j] : 0;
+
+			for (unsigned l = 0; l < k; l++) {
+				uint16_t x = a_turned ? a[l * lda + i] : a[i * lda + l];
+				uint16_t y = b_turned ? b[j * ldb + l] : b[l * ldb + j];
+
+				sum += float_of((uint32_t)x << 16) *
+				       float_of((uint32_t)y << 16);
+			}
+			c[i * ldc + j] = sum;
+		}
+}
+
+#define DEVICE static
+#define THREAD block.thread
+#define THREADS block.threads
+#define BLOCK_X block.block_x
+#define BLOCK_Y block.block_y
+#define BARRIER() barrier()
+#define SHARED block.shared
+#define BITS(x) bits_of(x)
+#define FROM_BITS(x) float_of(x)
+#define TILE_PRODUCT tile_product
+#define KERNEL(name, arguments) KERNEL_(name, arguments)
+#define KERNEL_(name, arguments) \
+	static void name##_kernel(struct arguments a); \
+	static void name##_entry(const void *args) \
+	{ \
+		name##_kernel(*(const struct arguments *)args); \
+	} \
+	static void name##_kernel(struct arguments a)
+
+#include "model/cuda/kernels.h"
+
+#define BOTH(name, of_float, of_bf16, arguments) \
+	[name] = { { of_float##_entry, of_bf16##_entry }, sizeof(struct arguments) }
+#define TWICE(name, kernel, arguments) BOTH(name, kernel##_float, kernel##_bf16, arguments)
+#define ONCE(name, kernel, arguments) BOTH(name, kernel, kernel, arguments)
+
+static const struct {
+	void (*entry[2])(const void *); /* float, bf16 */
+	size_t size;                    /* of the arguments */
+} kernels[KERNEL_COUNT] = {
+	TWICE(KERNEL_NORM, norm, norm_args),
+	TWICE(KERNEL_NORM_BACKWARD, norm_backward, norm_backward_args),
+	TWICE(KERNEL_NORM_WEIGHT, norm_weight, norm_weight_args),
+	TWICE(KERNEL_ROTATE, rotate, rotate_args),
+	TWICE(KERNEL_SWIGLU, swiglu, swiglu_args),
+	TWICE(KERNEL_SWIGLU_BACKWARD, swiglu_backward, swiglu_backward_args),
+	TWICE(KERNEL_CROSS_ENTROPY, cross_entropy, cross_entropy_args),
+	TWICE(KERNEL_ATTENTION_DOT, attention_dot, attention_dot_args),
+	TWICE(KERNEL_CAST, cast, cast_args),
+	BOTH(KERNEL_ATTENTION, attention, flash_forward, attention_args),
+	BOTH(KERNEL_ATTENTION_DQ, attention_dq, flash_dq, attention_args),
+	BOTH(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv, attention_args),
+	ONCE(KERNEL_EMBED, embed, embed_args),
+	ONCE(KERNEL_EMBED_BACKWARD, embed_backward, embed_backward_args),
+	ONCE(KERNEL_ADAMW, adamw, adamw_args),
+	ONCE(KERNEL_ROUND, round, round_args),
+	ONCE(KERNEL_SQUARES, squares, squares_args),
+};
+
+/* The device. */
+
+struct op {
+	enum { OP_COPY, OP_PRODUCT, OP_LAUNCH } kind;
+	void *to;
+	const void *from;
+	size_t size;
+	struct device_product product;
+	enum device_kernel kernel;
+	bool bf16;
+	size_t blocks_x, blocks_y, shared;
+	unsigned threads;
+	char args[256];
+};
+
+struct device_graph {
+	struct op *ops;
+	size_t n;
+};
+
+struct device {
+	void *memory[16];
+	int n;
+	bool fails;                /* from the next allocation on */
+	struct device_graph *open; /* being recorded */
+};
+
+static bool fail_next, cannot_record;
+static long replays;
+
+int device_open(struct device **out, uint32_t number, struct error *err)
+{
+	if (number != 0)
+		return error_set(err, -19, "no device %u", number);
+	*out = calloc(1, sizeof(**out));
+	(*out)->fails = fail_next;
+	return 0;
+}
+
+void device_close(struct device *d)
+{
+	if (!d)
+		return;
+	for (int i = 0; i < d->n; i++)
+		free(d->memory[i]);
+	free(d);
+}
+
+int device_status(struct device *d)
+{
+	(void)d;
+	return 0;
+}
+
+int device_allocate(struct device *d, size_t size, void **out, struct error *err)
+{
+	unsigned char *bytes;
+
+	if (d->fails)
+		return error_set(err, -12, "0.0 MiB free");
+	bytes = aligned_alloc(256, (size + 255) / 256 * 256);
+	/* A GPU does not clear memory either. */
+	memset(bytes, 0xff, size);
+	d->memory[d->n++] = *out = bytes;
+	return 0;
+}
+
+int device_allocate_host(struct device *d, size_t size, void **out, struct error *err)
+{
+	return device_allocate(d, size, out, err);
+}
+
+/* Not while recording: these have a host's memory, which a replay would not see. */
+void device_put(struct device *d, void *to, const void *from_host, size_t size)
+{
+	assert_null(d->open);
+	memcpy(to, from_host, size);
+}
+
+void device_get(struct device *d, void *to_host, const void *from, size_t size)
+{
+	assert_null(d->open);
+	memcpy(to_host, from, size);
+}
+
+void device_clear(struct device *d, void *to, size_t size)
+{
+	assert_null(d->open);
+	memset(to, 0, size);
+}
+
+static float number_at(const void *array, bool bf16, size_t i)
+{
+	return bf16 ? float_of((uint32_t)((const uint16_t *)array)[i] << 16)
+		    : ((const float *)array)[i];
+}
+
+static void do_product(const struct device_product *p)
+{
+	bool tn = p->kind == PRODUCT_TN, nt = p->kind == PRODUCT_NT;
+	float *c = p->c;
+
+	assert_false(p->add && p->c_bf16);
+	for (size_t i = 0; i < p->m; i++)
+		for (size_t j = 0; j < p->n; j++) {
+			size_t at = i * p->ldc + j;
+			double sum = p->add ? (double)c[at] : 0;
+
+			for (size_t l = 0; l < p->k; l++)
+				sum += (double)number_at(p->a, p->bf16,
+							 tn ? l * p->lda + i : i * p->lda + l) *
+				       (double)number_at(p->b, p->bf16,
+							 nt ? j * p->ldb + l : l * p->ldb + j);
+			if (p->c_bf16)
+				((uint16_t *)p->c)[at] = to_bf16((float)sum);
+			else
+				c[at] = (float)sum;
+		}
+}
+
+static void do_op(const struct op *o)
+{
+	if (o->kind == OP_COPY)
+		memcpy(o->to, o->from, o->size);
+	if (o->kind == OP_PRODUCT)
+		do_product(&o->product);
+	if (o->kind != OP_LAUNCH)
+		return;
+	assert_true(o->threads <= THREADS_MOST && o->shared <= SHARED_MOST);
+	block.threads = o->threads;
+	block.shared_size = o->shared;
+	block.entry = kernels[o->kernel].entry[o->bf16];
+	block.args = o->args;
+	for (block.block_y = 0; block.block_y < o->blocks_y; block.block_y++)
+		for (block.block_x = 0; block.block_x < o->blocks_x; block.block_x++)
+			run_block();
+}
+
+static void queue(struct device *d, const struct op *o)
+{
+	struct device_graph *g = d->open;
+
+	if (!g) {
+		do_op(o);
+		return;
+	}
+	g->ops = realloc(g->ops, (g->n + 1) * sizeof(*o));
+	g->ops[g->n++] = *o;
+}
+
+void device_copy(struct device *d, void *to, const void *from, size_t size)
+{
+	queue(d, &(struct op){ .kind = OP_COPY, .to = to, .from = from, .size = size });
+}
+
+void device_product(struct device *d, const struct device_product *p)
+{
+	queue(d, &(struct op){ .kind = OP_PRODUCT, .product = *p });
+}
+
+void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,
+		   size_t blocks_y, unsigned threads, size_t shared, const void *args)
+{
+	struct op o = { .kind = OP_LAUNCH,
+			.kernel = kernel,
+			.bf16 = bf16,
+			.blocks_x = blocks_x,
+			.blocks_y = blocks_y,
+			.threads = threads,
+			.shared = shared };
+
+	assert_true(kernels[kernel].size <= sizeof(o.args));
+	memcpy(o.args, args, kernels[kernel].size);
+	queue(d, &o);
+}
+
+void device_record(struct device *d)
+{
+	assert_null(d->open);
+	d->open = calloc(1, sizeof(*d->open));
+}
+
+struct device_graph *device_recorded(struct device *d)
+{
+	struct device_graph *g = d->open;
+
+	d->open = NULL;
+	if (!cannot_record)
+		return g;
+	device_graph_free(g);
+	return NULL;
+}
+
+void device_replay(struct device *d, struct device_graph *g)
+{
+	assert_null(d->open);
+	for (size_t i = 0; i < g->n; i++)
+		do_op(&g->ops[i]);
+	replays++;
+}
+
+void device_graph_free(struct device_graph *g)
+{
+	if (g)
+		free(g->ops);
+	free(g);
+}

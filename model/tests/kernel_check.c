@@ -1,0 +1,553 @@
+#include "model/tests/kernel_check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "model/cuda/stage_cuda.h"
+
+enum { ROOM = 64 << 20, ALIGN = 256, ARRAYS = 32 };
+
+/* One array, on both sides. */
+struct array {
+	size_t n;
+	bool bf16;
+	double *is; /* (n) what it holds, then what it should hold */
+	char *at;   /* on the device */
+};
+
+struct check {
+	struct device *d;
+	const struct kernel_sizes *s;
+	bool bf16;
+	kernel_report *report;
+	struct rng rng;
+	char *memory;
+	size_t used;
+	double *held[ARRAYS];
+	int n_held;
+};
+
+static uint16_t half_of(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float float_of_half(uint16_t x)
+{
+	uint32_t bits = (uint32_t)x << 16;
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+
+static void upload(struct check *c, const struct array *a)
+{
+	void *host = malloc(a->n * sizeof(float));
+
+	for (size_t i = 0; i < a->n; i++)
+		if (a->bf16)
+			((uint16_t *)host)[i] = half_of((float)a->is[i]);
+		else
+			((float *)host)[i] = (float)a->is[i];
+	device_put(c->d, a->at, host, a->n * (a->bf16 ? sizeof(uint16_t) : sizeof(float)));
+	device_status(c->d); /* the host's memory is wanted until then */
+	free(host);
+}
+
+/* Random numbers, exactly what the device gets. spread 0: zeros. */
+static struct array array_of(struct check *c, size_t n, bool bf16, double spread)
+{
+	struct array a = { .n = n, .bf16 = bf16, .at = c->memory + c->used };
+
+	c->used += (n * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
+	if (c->used > ROOM || c->n_held == ARRAYS)
+		abort(); /* too small for this check: our own mistake */
+	a.is = c->held[c->n_held++] = calloc(n, sizeof(*a.is));
+	for (size_t i = 0; i < n; i++) {
+		float x = (float)(spread * rng_normal(&c->rng));
+
+		a.is[i] = (double)(bf16 ? float_of_half(half_of(x)) : x);
+	}
+	upload(c, &a);
+	return a;
+}
+
+static float *floats(const struct array *a)
+{
+	return (float *)(void *)a->at;
+}
+
+static void compare(struct check *c, const char *kernel, const struct array *a)
+{
+	size_t size = a->n * (a->bf16 ? sizeof(uint16_t) : sizeof(float));
+	double difference = 0, norm = 0, most = c->bf16 ? 1e-2 : 1e-5;
+	void *host = malloc(size);
+
+	device_get(c->d, host, a->at, size);
+	for (size_t i = 0; i < a->n; i++) {
+		double got = a->bf16 ? (double)float_of_half(((uint16_t *)host)[i])
+				     : (double)((float *)host)[i];
+
+		difference += (got - a->is[i]) * (got - a->is[i]);
+		norm += a->is[i] * a->is[i];
+	}
+	free(host);
+	c->report(kernel, c->bf16, sqrt(difference / (norm + 1e-300)), most);
+}
+
+/* Forgets the arrays. */
+static void again(struct check *c)
+{
+	while (c->n_held > 0)
+		free(c->held[--c->n_held]);
+	c->used = 0;
+}
+
+static void launch_rows(struct check *c, enum device_kernel kernel, const void *args)
+{
+	device_launch(c->d, kernel, c->bf16, c->s->rows, 1, ROW_THREADS, ROW_THREADS, args);
+}
+
+static void launch_each(struct check *c, enum device_kernel kernel, size_t n, const void *args)
+{
+	device_launch(c->d, kernel, c->bf16, (n + ROW_THREADS - 1) / ROW_THREADS, 1,
+		      ROW_THREADS, ROW_THREADS, args);
+}
+
+/* By rows. */
+
+static void check_norm(struct check *c)
+{
+	size_t rows = c->s->rows, n = c->s->width;
+	struct array x = array_of(c, rows * n, false, 1), w = array_of(c, n, false, 1);
+	struct array y = array_of(c, rows * n, c->bf16, 0), rstd = array_of(c, rows, false, 0);
+	struct array dy = array_of(c, rows * n, c->bf16, 1);
+	struct array dx = array_of(c, rows * n, false, 1), dw = array_of(c, n, false, 1);
+	struct norm_args a = { floats(&x),  floats(&w), y.at, floats(&rstd),
+			       (unsigned)n, 1e-5f,      false };
+	struct norm_backward_args b = { dy.at,         floats(&x),  floats(&w),
+					floats(&rstd), floats(&dx), (unsigned)n };
+	struct norm_weight_args g = { dy.at,       floats(&x),     floats(&rstd),
+				      floats(&dw), (unsigned)rows, (unsigned)n };
+
+	launch_rows(c, KERNEL_NORM, &a);
+	launch_rows(c, KERNEL_NORM_BACKWARD, &b);
+	device_launch(c->d, KERNEL_NORM_WEIGHT, c->bf16, (n + COLUMNS - 1) / COLUMNS, 1,
+		      COLUMNS * GROUPS, COLUMNS * GROUPS, &g);
+	for (size_t r = 0; r < rows; r++) {
+		double squares = 0, along = 0, k;
+
+		for (size_t i = r * n; i < (r + 1) * n; i++) {
+			squares += x.is[i] * x.is[i];
+			along += dy.is[i] * w.is[i - r * n] * x.is[i];
+		}
+		k = rstd.is[r] = 1 / sqrt(squares / (double)n + 1e-5);
+		for (size_t i = r * n; i < (r + 1) * n; i++) {
+			y.is[i] = x.is[i] * k * w.is[i - r * n];
+			dx.is[i] += k * w.is[i - r * n] * dy.is[i] -
+				    along * k * k * k / (double)n * x.is[i];
+			dw.is[i - r * n] += dy.is[i] * x.is[i] * k;
+		}
+	}
+	compare(c, "norm", &y);
+	compare(c, "norm, 1 / deviation", &rstd);
+	compare(c, "norm_backward", &dx);
+	compare(c, "norm_weight", &dw);
+	again(c);
+}
+
+static void check_rotate(struct check *c)
+{
+	size_t rows = c->s->rows, half = c->s->head_size / 2, period = rows - 1;
+	size_t heads = c->s->heads, stride = (heads + 1) * 2 * half;
+	struct array x = array_of(c, rows * stride, c->bf16, 1);
+	struct array cosines = array_of(c, period * half, false, 1);
+	struct array sines = array_of(c, period * half, false, 1);
+	struct rotate_args a = { x.at,
+				 floats(&cosines),
+				 floats(&sines),
+				 (unsigned)stride,
+				 (unsigned)heads,
+				 (unsigned)half,
+				 (unsigned)period,
+				 -1 };
+
+	launch_rows(c, KERNEL_ROTATE, &a);
+	for (size_t r = 0; r < rows; r++)
+		for (size_t i = 0; i < heads * half; i++) {
+			double *p = x.is + r * stride + i / half * 2 * half + i % half;
+			size_t at = r % period * half + i % half;
+			double low = p[0], high = p[half];
+
+			p[0] = low * cosines.is[at] + high * sines.is[at];
+			p[half] = high * cosines.is[at] - low * sines.is[at];
+		}
+	compare(c, "rotate", &x);
+	again(c);
+}
+
+static void check_swiglu(struct check *c)
+{
+	size_t rows = c->s->rows, f = c->s->width;
+	struct array gu = array_of(c, rows * 2 * f, c->bf16, 1);
+	struct array dh = array_of(c, rows * f, c->bf16, 1);
+	struct array h = array_of(c, rows * f, c->bf16, 0),
+		     h2 = array_of(c, rows * f, c->bf16, 0);
+	struct array dgu = array_of(c, rows * 2 * f, c->bf16, 0);
+	struct swiglu_args a = { gu.at, h.at, (unsigned)f };
+	struct swiglu_backward_args b = { gu.at, dh.at, dgu.at, h2.at, (unsigned)f };
+
+	launch_rows(c, KERNEL_SWIGLU, &a);
+	launch_rows(c, KERNEL_SWIGLU_BACKWARD, &b);
+	for (size_t i = 0; i < rows * f; i++) {
+		size_t gate = i / f * 2 * f + i % f, up = gate + f;
+		double g = gu.is[gate], sigma = 1 / (1 + exp(-g));
+
+		h.is[i] = h2.is[i] = g * sigma * gu.is[up];
+		dgu.is[gate] = dh.is[i] * gu.is[up] * (sigma + g * sigma * (1 - sigma));
+		dgu.is[up] = dh.is[i] * g * sigma;
+	}
+	compare(c, "swiglu", &h);
+	compare(c, "swiglu_backward", &dgu);
+	compare(c, "swiglu_backward, h again", &h2);
+	again(c);
+}
+
+static void check_cross_entropy(struct check *c)
+{
+	size_t rows = c->s->rows, v = c->s->width;
+	struct array logits = array_of(c, rows * v, false, 3);
+	struct array g = array_of(c, rows * v, c->bf16, 0),
+		     losses = array_of(c, rows, false, 0);
+	struct array room = array_of(c, rows, false, 0);
+	int32_t *targets = calloc(rows, sizeof(*targets));
+	struct cross_entropy_args a = {
+		floats(&logits), g.at,        (int32_t *)(void *)room.at,
+		floats(&losses), (unsigned)v, 0.25f
+	};
+
+	for (size_t r = 0; r < rows; r++) {
+		double sum = 0;
+
+		targets[r] = r == 1 ? -1 : (int32_t)rng_below(&c->rng, (uint32_t)v);
+		for (size_t i = 0; i < v; i++)
+			sum += exp(logits.is[r * v + i]);
+		if (r == 1)
+			continue;
+		losses.is[r] = log(sum) - logits.is[r * v + (size_t)targets[r]];
+		for (size_t i = 0; i < v; i++)
+			g.is[r * v + i] = 0.25 * (exp(logits.is[r * v + i]) / sum -
+						  (i == (size_t)targets[r]));
+	}
+	device_put(c->d, room.at, targets, rows * sizeof(*targets));
+	launch_rows(c, KERNEL_CROSS_ENTROPY, &a);
+	compare(c, "cross_entropy", &losses);
+	compare(c, "cross_entropy, gradient", &g);
+	free(targets);
+	again(c);
+}
+
+static void check_embed(struct check *c)
+{
+	size_t rows = c->s->rows, n = c->s->width, vocab = 7;
+	struct array table = array_of(c, vocab * n, false, 1),
+		     out = array_of(c, rows * n, false, 0);
+	struct array dx = array_of(c, rows * n, false, 1), g = array_of(c, vocab * n, false, 1);
+	struct array room = array_of(c, rows, false, 0);
+	int32_t *tokens = calloc(rows, sizeof(*tokens)), *at = (int32_t *)(void *)room.at;
+	struct embed_args a = { at, floats(&table), floats(&out), (unsigned)n };
+	struct embed_backward_args b = { at, floats(&dx), floats(&g), (unsigned)rows,
+					 (unsigned)n };
+
+	for (size_t i = 0; i < rows * n; i++) {
+		size_t token = i / n % vocab;
+
+		tokens[i / n] = (int32_t)token;
+		out.is[i] = table.is[token * n + i % n];
+		g.is[token * n + i % n] += dx.is[i];
+	}
+	device_put(c->d, at, tokens, rows * sizeof(*tokens));
+	launch_rows(c, KERNEL_EMBED, &a);
+	device_launch(c->d, KERNEL_EMBED_BACKWARD, c->bf16, vocab, 1, ROW_THREADS, ROW_THREADS,
+		      &b);
+	compare(c, "embed", &out);
+	compare(c, "embed_backward", &g);
+	free(tokens);
+	again(c);
+}
+
+/* One by one. */
+
+static void check_adamw(struct check *c)
+{
+	size_t n = c->s->rows * c->s->width;
+	struct array w = array_of(c, n, false, 1), m = array_of(c, n, false, 0.1);
+	struct array v = array_of(c, n, false, 0.1), g = array_of(c, n, false, 1);
+	struct adamw_args a = { floats(&w), floats(&m), floats(&v), floats(&g), n,
+				0.5f,       0.01f,      0.9f,       0.95f,      1e-8f,
+				0.999f,     1.1f,       1.2f };
+
+	for (size_t i = 0; i < n; i++) {
+		double gi = g.is[i] * 0.5;
+
+		v.is[i] = fabs(v.is[i]);
+		m.is[i] = (double)0.9f * m.is[i] + (1 - (double)0.9f) * gi;
+		g.is[i] = gi;
+	}
+	upload(c, &v);
+	launch_each(c, KERNEL_ADAMW, n, &a);
+	for (size_t i = 0; i < n; i++) {
+		v.is[i] = (double)0.95f * v.is[i] + (1 - (double)0.95f) * g.is[i] * g.is[i];
+		w.is[i] = w.is[i] * (double)0.999f -
+			  (double)0.01f * m.is[i] * (double)1.1f /
+				  (sqrt(v.is[i] * (double)1.2f) + 1e-8);
+	}
+	compare(c, "adamw", &w);
+	compare(c, "adamw, first moment", &m);
+	compare(c, "adamw, second moment", &v);
+	again(c);
+}
+
+static void check_squares(struct check *c)
+{
+	size_t n = c->s->rows * c->s->width;
+	struct array x = array_of(c, n, false, 1);
+	struct array room = array_of(c, 2 * SQUARES_BLOCKS, false, 0);
+	struct squares_args a = { floats(&x), (double *)(void *)room.at, n };
+	double *sums = calloc(SQUARES_BLOCKS, sizeof(*sums)), sum = 0, is = 0;
+
+	device_launch(c->d, KERNEL_SQUARES, c->bf16, SQUARES_BLOCKS, 1, ROW_THREADS,
+		      2 * ROW_THREADS, &a);
+	device_get(c->d, sums, room.at, SQUARES_BLOCKS * sizeof(*sums));
+	for (int i = 0; i < SQUARES_BLOCKS; i++)
+		sum += sums[i];
+	for (size_t i = 0; i < n; i++)
+		is += x.is[i] * x.is[i];
+	c->report("squares", c->bf16, fabs(sum - is) / is, 1e-12);
+	free(sums);
+	again(c);
+}
+
+static void check_cast(struct check *c)
+{
+	size_t n = c->s->rows * c->s->width + 3;
+	struct array x = array_of(c, n, false, 1), y = array_of(c, n, c->bf16, 0);
+	struct cast_args a = { floats(&x), y.at, n };
+
+	launch_each(c, KERNEL_CAST, n, &a);
+	memcpy(y.is, x.is, n * sizeof(*y.is));
+	compare(c, "cast", &y);
+	again(c);
+}
+
+/* Rounding by chance: each value goes to one of its two neighbours, and the mean of many is
+ * exact where rounding to the nearest is not. */
+static void check_round(struct check *c)
+{
+	size_t n = 1 << 14;
+	struct array x = array_of(c, n, false, 0), y = array_of(c, n, true, 0);
+	struct round_args a = { floats(&x), (uint16_t *)(void *)y.at, n };
+	uint16_t *host = calloc(n, sizeof(*host));
+	double mean = 0, is = 1 + 0.25 / 128, worst = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		x.is[i] = is;
+		y.is[i] = is;
+	}
+	upload(c, &x);
+	launch_each(c, KERNEL_ROUND, n, &a);
+	device_get(c->d, host, y.at, n * sizeof(*host));
+	for (size_t i = 0; i < n; i++) {
+		double got = (double)float_of_half(host[i]);
+
+		mean += got / (double)n;
+		worst = fmax(worst, fmin(fabs(got - 1), fabs(got - 1 - 1.0 / 128)));
+	}
+	c->report("round, to a neighbour", c->bf16, worst, 0);
+	/* Nearest would be off by 0.25 of a step; four deviations of the mean are 0.014. */
+	c->report("round, mean in steps", c->bf16, fabs(mean - is) * 128, 0.014);
+	free(host);
+	again(c);
+}
+
+/* Attention. */
+
+struct heads {
+	const struct kernel_sizes *s;
+	size_t stride; /* of qkv */
+	const double *qkv;
+	double scale;
+};
+
+static const double *row_of(const struct heads *h, size_t b, size_t t, size_t head)
+{
+	return h->qkv + (b * h->s->length + t) * h->stride + head * h->s->head_size;
+}
+
+static double dot(const double *a, const double *b, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
+/* Probabilities of query t over keys 0 .. t; gives the log of their sum. */
+static double attend(const struct heads *h, size_t b, size_t head, size_t t, double *p)
+{
+	size_t kv = h->s->heads + head / (h->s->heads / h->s->kv_heads);
+	double sum = 0;
+
+	for (size_t j = 0; j <= t; j++) {
+		p[j] = exp(h->scale *
+			   dot(row_of(h, b, t, head), row_of(h, b, j, kv), h->s->head_size));
+		sum += p[j];
+	}
+	for (size_t j = 0; j <= t; j++)
+		p[j] /= sum;
+	return log(sum);
+}
+
+/* One query: its output, and from dout its part of dqkv. */
+static void attention_row(const struct heads *h, size_t b, size_t head, size_t t, double *p,
+			  double *out, const double *dout, double *dqkv)
+{
+	size_t d = h->s->head_size, key = h->s->heads + head / (h->s->heads / h->s->kv_heads);
+	size_t value = key + h->s->kv_heads;
+	double along;
+
+	for (size_t j = 0; j <= t; j++)
+		for (size_t i = 0; i < d; i++)
+			out[i] += p[j] * row_of(h, b, j, value)[i];
+	along = dot(out, dout, d);
+	for (size_t j = 0; j <= t; j++) {
+		double dp = dot(dout, row_of(h, b, j, value), d);
+		double ds = p[j] * (dp - along) * h->scale;
+		double *dq = dqkv + (row_of(h, b, t, head) - h->qkv);
+		double *dk = dqkv + (row_of(h, b, j, key) - h->qkv);
+		double *dv = dqkv + (row_of(h, b, j, value) - h->qkv);
+
+		for (size_t i = 0; i < d; i++) {
+			dq[i] += ds * row_of(h, b, j, key)[i];
+			dk[i] += ds * row_of(h, b, t, head)[i];
+			dv[i] += p[j] * dout[i];
+		}
+	}
+}
+
+static void launch_attention(struct check *c, enum device_kernel kernel,
+			     const struct attention_args *a)
+{
+	unsigned tile = c->bf16 ? FLASH : TILE;
+	size_t heads = kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads;
+
+	device_launch(c->d, kernel, c->bf16, (a->length + tile - 1) / tile, c->s->batch * heads,
+		      c->bf16 ? FLASH_THREADS : TILE_THREADS,
+		      attention_shared(kernel, c->bf16, a->size), a);
+}
+
+static void check_attention(struct check *c)
+{
+	const struct kernel_sizes *s = c->s;
+	size_t d = s->head_size, rows = (size_t)s->batch * s->length, small = rows * s->heads;
+	size_t stride = (s->heads + 2 * s->kv_heads) * d;
+	struct array qkv = array_of(c, rows * stride, c->bf16, 1);
+	struct array dout = array_of(c, small * d, c->bf16, 1);
+	struct array out = array_of(c, small * d, c->bf16, 0),
+		     lse = array_of(c, small, false, 0);
+	struct array dots = array_of(c, small, false, 0);
+	struct array dqkv = array_of(c, rows * stride, c->bf16, 0);
+	struct heads h = { s, stride, qkv.is, 1 / sqrt((double)d) };
+	struct attention_args a = { qkv.at,       out.at,           floats(&lse),
+				    dout.at,      floats(&dots),    dqkv.at,
+				    s->length,    s->heads,         s->kv_heads,
+				    s->head_size, (unsigned)stride, (float)h.scale };
+	struct attention_dot_args ad = { out.at,    dout.at,  floats(&dots),
+					 s->length, s->heads, s->head_size };
+	double *p = calloc(s->length, sizeof(*p));
+
+	launch_attention(c, KERNEL_ATTENTION, &a);
+	device_launch(c->d, KERNEL_ATTENTION_DOT, c->bf16, rows, 1, ROW_THREADS, ROW_THREADS,
+		      &ad);
+	launch_attention(c, KERNEL_ATTENTION_DQ, &a);
+	launch_attention(c, KERNEL_ATTENTION_DKV, &a);
+	for (size_t i = 0; i < small; i++) {
+		size_t b = i / s->length / s->heads, head = i / s->length % s->heads;
+		size_t t = i % s->length, at = ((b * s->length + t) * s->heads + head) * d;
+
+		lse.is[i] = attend(&h, b, head, t, p);
+		attention_row(&h, b, head, t, p, out.is + at, dout.is + at, dqkv.is);
+		dots.is[i] = dot(out.is + at, dout.is + at, d);
+	}
+	compare(c, "attention", &out);
+	compare(c, "attention, log of sums", &lse);
+	compare(c, "attention_dot", &dots);
+	compare(c, "attention_dq and dkv", &dqkv);
+	free(p);
+	again(c);
+}
+
+/* Products. */
+
+static void check_product(struct check *c, enum device_product_kind kind, bool add)
+{
+	static const char *const names[] = { "product nt", "product nn", "product tn" };
+	size_t m = c->s->rows, n = c->s->width, k = c->s->head_size;
+	bool tn = kind == PRODUCT_TN, nt = kind == PRODUCT_NT, c_bf16 = c->bf16 && !add;
+	struct array a = array_of(c, m * k, c->bf16, 1), b = array_of(c, k * n, c->bf16, 1);
+	struct array to = array_of(c, m * n, c_bf16, 1);
+	struct device_product p = { kind,       m,          n, k,       a.at,   b.at, to.at,
+				    tn ? m : k, nt ? k : n, n, c->bf16, c_bf16, add };
+
+	device_product(c->d, &p);
+	for (size_t i = 0; i < m; i++)
+		for (size_t j = 0; j < n; j++) {
+			double sum = add ? to.is[i * n + j] : 0;
+
+			for (size_t l = 0; l < k; l++)
+				sum += a.is[tn ? l * m + i : i * k + l] *
+				       b.is[nt ? j * k + l : l * n + j];
+			to.is[i * n + j] = sum;
+		}
+	compare(c, names[kind], &to);
+	again(c);
+}
+
+bool kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report)
+{
+	struct check c = { .s = s, .bf16 = bf16, .report = report };
+	void *memory;
+	bool ok;
+
+	if (device_open(&c.d, 0, NULL))
+		return false;
+	rng_init(&c.rng, 11);
+	ok = device_allocate(c.d, ROOM, &memory, NULL) == 0;
+	if (ok) {
+		c.memory = memory;
+		check_norm(&c);
+		check_rotate(&c);
+		check_swiglu(&c);
+		check_cross_entropy(&c);
+		check_embed(&c);
+		check_adamw(&c);
+		check_squares(&c);
+		check_cast(&c);
+		check_round(&c);
+		check_attention(&c);
+		for (int kind = PRODUCT_NT; kind <= PRODUCT_TN; kind++) {
+			check_product(&c, (enum device_product_kind)kind, false);
+			check_product(&c, (enum device_product_kind)kind, true);
+		}
+		ok = device_status(c.d) == 0;
+	}
+	device_close(c.d);
+	return ok;
+}

@@ -1,0 +1,21 @@
+/* kernel_check.h - every kernel of a GPU, and its products, against plain loops in double. */
+#ifndef MODEL_TESTS_KERNEL_CHECK_H
+#define MODEL_TESTS_KERNEL_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kernel_sizes {
+	uint32_t rows, width;   /* of what works by rows */
+	uint32_t batch, length; /* B, T of attention */
+	uint32_t heads, kv_heads, head_size;
+};
+
+/* Called with each result's relative error, in the L2 norm, and what is allowed. */
+typedef void kernel_report(const char *kernel, bool bf16, double error, double most);
+
+/* On device 0, as device.h gives it. False: there is none, or it failed. */
+bool kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report);
+
+#endif
