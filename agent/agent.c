@@ -427,6 +427,7 @@ static void finish_job(struct agent *a, int64_t now_us)
 	case JOB_FORWARD:
 	case JOB_LOSS:
 	case JOB_BACKWARD:
+	case JOB_WEIGHTS:
 		tasks_job_done(a, now_us);
 		break;
 	case JOB_ZERO:

@@ -205,10 +205,22 @@ static void read_data(struct compute *c, const struct job *j)
 			     c->setup.batch, c->tokens, c->targets);
 }
 
+/* Stage 0 passes no gradient on: with its weights left for later nothing remains to be done. */
+static int backward(struct compute *c, const struct job *j)
+{
+	bool first = stage_index(c->stage) == 0;
+
+	if (j->kind == JOB_WEIGHTS)
+		return stage_backward_weights(c->stage, j->slot, j->in);
+	return first && j->follows
+		       ? 0
+		       : stage_backward(c->stage, j->slot, j->in, j->out, j->count);
+}
+
 static int task(struct compute *c, struct job *j)
 {
 	bool first = stage_index(c->stage) == 0;
-	bool out = j->kind != JOB_BACKWARD || !first;
+	bool out = j->kind != JOB_WEIGHTS && (j->kind != JOB_BACKWARD || !first);
 	int rc = -EINVAL;
 
 	if (j->kind == JOB_LOSS && j->evaluate)
@@ -218,7 +230,7 @@ static int task(struct compute *c, struct job *j)
 		if (!j->out)
 			return error_set(&j->err, -ENOMEM, "no memory for an activation");
 	}
-	if (first && j->kind != JOB_BACKWARD)
+	if (first && (j->kind == JOB_FORWARD || j->kind == JOB_LOSS))
 		read_data(c, j);
 	if (j->kind == JOB_FORWARD)
 		rc = stage_forward(c->stage, j->slot, first ? c->tokens : NULL, j->in, j->out,
@@ -226,12 +238,12 @@ static int task(struct compute *c, struct job *j)
 	else if (j->kind == JOB_LOSS)
 		rc = stage_loss(c->stage, j->slot, j->in, c->targets, &j->loss, j->out,
 				j->count);
-	else if (j->kind == JOB_BACKWARD)
-		rc = stage_backward(c->stage, j->slot, j->in, j->out, j->count);
+	else
+		rc = backward(c, j);
 	if (rc)
 		return error_set(&j->err, rc, "stage %u: a task failed: %s",
 				 stage_index(c->stage), strerror(-rc));
-	if (j->kind == JOB_BACKWARD)
+	if (j->kind == JOB_WEIGHTS || (j->kind == JOB_BACKWARD && !j->follows))
 		stage_release(c->stage, j->slot);
 	return 0;
 }
@@ -292,6 +304,7 @@ static int perform(struct compute *c, struct job *j)
 	case JOB_FORWARD:
 	case JOB_LOSS:
 	case JOB_BACKWARD:
+	case JOB_WEIGHTS:
 		return task(c, j);
 	case JOB_ZERO:
 		stage_zero_gradient(c->stage);

@@ -36,6 +36,7 @@ enum job_kind {
 	JOB_FORWARD,
 	JOB_LOSS,
 	JOB_BACKWARD,
+	JOB_WEIGHTS,  /* what a BACKWARD left to `follows` */
 	JOB_ZERO,     /* gradient to zero */
 	JOB_GRADIENT, /* a copy of the gradient in the slices of `reduce`: bodies */
 	JOB_SUM,      /* reduce_sum */
@@ -51,8 +52,9 @@ struct job {
 	bool from_seed;
 	/* LOAD */
 	const void *bytes;
-	/* FORWARD, LOSS, BACKWARD. in (B, T, C), NULL for tokens. */
+	/* FORWARD, LOSS, BACKWARD, WEIGHTS. in (B, T, C), NULL for tokens. */
 	bool evaluate, count;
+	bool follows;       /* BACKWARD: a WEIGHTS comes for the slot */
 	uint32_t slot, shard;
 	uint64_t position;  /* in the shard's data; evaluate: of the validation part */
 	const float *in;

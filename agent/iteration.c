@@ -37,7 +37,8 @@ static struct plan *place_for_plan(struct agent *a, uint64_t epoch)
 
 void iteration_plan(struct agent *a, const struct msg_plan *m)
 {
-	struct plan new = { .known = true, .epoch = m->epoch, .n_ranks = m->n_ranks };
+	struct plan new = { .known = true, .epoch = m->epoch, .n_ranks = m->n_ranks,
+			    .split_backward = m->split_backward };
 	const char *fault = NULL;
 	struct plan *to;
 
@@ -104,6 +105,7 @@ static void start(struct agent *a, const struct msg_start *m, int64_t now_us)
 	a->iteration = m->iteration;
 	a->epoch = m->epoch;
 	a->per_shard = m->per_shard;
+	queue_split(a->queue, p->split_backward);
 	queue_rank(a->queue, p->ranks, p->n_ranks);
 	for (uint32_t i = 0; i < p->n_routes; i++) {
 		a->routes[p->routes[i].microbatch] = p->routes[i];

@@ -5,6 +5,9 @@
  * those without rank by (arrival, microbatch). A microbatch holds one of the node's slots from
  * the start of its F to the end of its B, and no F starts without one.
  *
+ * With the backward pass split, a B whose gradient is still to be added here is followed by its W
+ * (queue_follow), which adds it and ends with the slot. A W without a rank goes after all else.
+ *
  * Each microbatch's newest attempt is the only one that counts: older tasks are dropped, and a
  * slot the older attempt held is free again (after the task that is using it, if one is). A
  * gradient is added at most once an iteration for the loss and once for the backward pass,
@@ -37,6 +40,8 @@ struct task {
 	bool announced;     /* queue_waiter has returned it */
 	int slot;           /* the slot its microbatch holds; -1 evaluation */
 	bool count;         /* its gradient is to be added */
+	bool split;         /* B: computes input gradients only */
+	bool follows;       /* B: a W is to follow, and keeps the slot */
 	bool stale;         /* superseded while it ran: nobody wants its output */
 };
 
@@ -54,6 +59,8 @@ void queue_clear(struct queue *q);
 void queue_clear_evaluations(struct queue *q);
 /* The node's order for the iteration: earlier in the array, sooner. Entries that name no
  * possible microbatch are passed over; of two equal ones the first counts. */
+/* For the tasks that start from here on. */
+void queue_split(struct queue *q, bool split);
 void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n);
 
 enum queue_verdict {
@@ -74,8 +81,11 @@ enum queue_verdict queue_judge(const struct queue *q, const struct task *t);
 /* Starts the best task that may start, unless one is running: NULL none. Borrowed; it runs until
  * queue_end. */
 struct task *queue_start(struct queue *q, int64_t now_us);
-/* The running task has ended: given to the caller (task_free). Its slot is free after a B. */
+/* The running task has ended: given to the caller (task_free). Its slot is free after a B, or
+ * the W that follows one. */
 struct task *queue_end(struct queue *q);
+/* An ended B whose W follows becomes that W: true, the task is the queue's again, input and all. */
+bool queue_follow(struct queue *q, struct task *t, int64_t now_us);
 const struct task *queue_running(const struct queue *q); /* NULL none */
 
 /* The next waiting task that arrived from elsewhere and could not start at once, each once:

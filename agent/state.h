@@ -62,6 +62,7 @@ struct plan {
 	uint32_t n_routes;
 	struct msg_rank *ranks;
 	uint32_t n_ranks;
+	bool split_backward;
 };
 
 enum standing {

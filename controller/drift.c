@@ -42,6 +42,20 @@ void drift_link(struct controller *c, struct seen_link *s)
 	c->drifted = true;
 }
 
+static double planned_s(const struct controller *c, const struct cluster_node *n, uint8_t kind)
+{
+	switch (kind) {
+	case WORK_FORWARD:
+		return n->forward_s;
+	case WORK_LOSS:
+		return n->loss_s;
+	case WORK_WEIGHTS:
+		return cluster_weights_s(n);
+	default:
+		return c->current->plan->split_backward ? cluster_inputs_s(n) : n->backward_s;
+	}
+}
+
 /* A task that ended: what its node needed for it, and what was believed. */
 void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e)
 {
@@ -51,9 +65,7 @@ void drift_task(struct controller *c, struct member *m, const struct msg_task_ev
 		m->task_started_us = e->at_us;
 	} else if (e->type == WORK_ENDS && m->task_started_us) {
 		m->task_took_s += (double)(e->at_us - m->task_started_us) * 1e-6;
-		m->task_planned_s += c->unit_s * (e->kind == WORK_FORWARD ? n->forward_s :
-						  e->kind == WORK_LOSS	  ? n->loss_s :
-									    n->backward_s);
+		m->task_planned_s += c->unit_s * planned_s(c, n, e->kind);
 		m->n_tasks++;
 		m->task_started_us = 0;
 	}
@@ -76,6 +88,7 @@ static void judge_node(struct controller *c, struct member *m)
 	     "n%02u computes %.1f times as long as the plan said", m->id, ratio);
 	n->forward_s *= ratio;
 	n->backward_s *= ratio;
+	n->weight_gradient_s *= ratio;
 	n->loss_s *= ratio;
 	record_compute(c, m->id);
 	m->changed = true;

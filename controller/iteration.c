@@ -103,6 +103,7 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 		ranks[k].microbatch = at;
 		ranks[k].kind = t->kind == TASK_FORWARD ? WORK_FORWARD
 				: t->kind == TASK_LOSS  ? WORK_LOSS
+				: t->kind == TASK_WEIGHTS ? WORK_WEIGHTS
 							: WORK_BACKWARD;
 	}
 	return ranks;
@@ -130,7 +131,8 @@ static int send_plan(struct controller *c)
 			free(routes);
 			return -ENOMEM;
 		}
-		m.u.plan = (struct msg_plan){ c->epoch, c->routes.n, routes, n, ranks };
+		m.u.plan = (struct msg_plan){ c->epoch, c->routes.n, routes, n, ranks,
+					      c->current->plan->split_backward };
 		if (member_send(c, w, &m) == 0)
 			w->plan_epoch = c->epoch;
 		free(ranks);
@@ -254,23 +256,35 @@ static void task_ended(struct controller *c, struct microbatch *mb,
 		       const struct msg_task_event *e)
 {
 	uint8_t position = chain_position(mb, e);
+	uint8_t counts_as = e->kind == WORK_WEIGHTS ? WORK_BACKWARD : e->kind;
 
-	if (e->counted && routes_count(&c->routes, e->node, e->microbatch, e->kind) != 0)
+	if (e->counted && routes_count(&c->routes, e->node, e->microbatch, counts_as) != 0)
 		controller_finish(c, 1, "out of memory");
+	if ((e->kind == WORK_BACKWARD || e->kind == WORK_WEIGHTS) &&
+	    e->at_us > c->progress.last_backward_us)
+		c->progress.last_backward_us = e->at_us;
 	if (e->kind == WORK_LOSS) {
 		mb->loss = e->loss;
 		mb->has_loss = true;
 	}
-	if (e->attempt != mb->route.attempt)
+	if (e->attempt != mb->route.attempt || e->kind == WORK_WEIGHTS)
 		return;
 	if (position > mb->position)
 		mb->position = position;
-	if (e->kind == WORK_BACKWARD && e->node == mb->nodes[0] && !mb->done) {
-		mb->done = true;
-		c->routes.done++;
-		if (e->at_us > c->progress.last_backward_us)
-			c->progress.last_backward_us = e->at_us;
-	}
+	if (e->kind == WORK_BACKWARD && e->node == mb->nodes[0])
+		mb->home = true;
+}
+
+/* Without a split the gradients that are home have been counted all the way; a W may be counted
+ * later, and by an older attempt too. */
+static void look_whether_done(struct controller *c, struct microbatch *mb, uint32_t id)
+{
+	bool split = c->current->plan->split_backward;
+
+	if (mb->done || !mb->home || (split && !routes_counted(&c->routes, id)))
+		return;
+	mb->done = true;
+	c->routes.done++;
 }
 
 static void take_event(struct controller *c, struct member *m, struct msg_task_event e)
@@ -301,8 +315,10 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		record_recovery(c, "started", m->id, e.microbatch, e.at_us);
 	}
 	drift_task(c, m, &e);
-	if (e.type == WORK_ENDS)
+	if (e.type == WORK_ENDS) {
 		task_ended(c, mb, &e);
+		look_whether_done(c, mb, e.microbatch);
+	}
 	keep_event(c, &e);
 }
 

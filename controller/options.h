@@ -48,6 +48,7 @@ struct options {
 	uint32_t n_corpus;
 	bool jsonl;
 	bool serialise;
+	bool split_backward;   /* plans have B and W */
 	bool given;            /* assignment: as the cluster pins it */
 	int64_t silence_us;    /* a member not heard for so long is dead */
 	int64_t gather_us;     /* wait so long for all agents, then go with those there */

@@ -94,6 +94,8 @@ static void run(struct planner *p, struct job *j)
 	q.path_length = j->request.path_length;
 	q.algorithm = j->request.algorithm;
 	q.free_assignment = j->request.free_assignment;
+	q.split_backward = j->request.split_backward;
+	q.jitter = j->request.jitter;
 	q.budget_s = j->request.budget_s;
 	q.threads = j->request.threads;
 	q.seed = j->request.seed;

@@ -396,7 +396,7 @@ static int audit_init(const struct controller *c, struct audit *a)
 /* A task's start and end, joined; arrivals and waits come with the start. */
 static void record_tasks(struct controller *c)
 {
-	static const char kinds[] = { 'F', 'L', 'B', 'E' };
+	static const char kinds[] = { 'F', 'L', 'B', 'E', 'W' };
 	const struct progress *p = &c->progress;
 	struct store_task *tasks = calloc(p->n_events + 1, sizeof(*tasks));
 	int64_t *open = malloc(c->n_members * sizeof(*open));
@@ -414,7 +414,7 @@ static void record_tasks(struct controller *c)
 				.microbatch = e->microbatch,
 				.attempt = e->attempt,
 				.node = e->node,
-				.kind = kinds[e->kind & 3],
+				.kind = kinds[e->kind],
 				.waited_for =
 					e->blocker == UINT32_MAX ? -1 : (int64_t)e->blocker,
 				.arrived_us = e->arrived_us,

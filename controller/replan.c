@@ -122,6 +122,7 @@ static void ask(struct controller *c, double budget_s, const struct plan *from)
 				     .algorithm = PLAN_BEST,
 				     .excluded = excluded,
 				     .from = from,
+				     .split_backward = c->options.split_backward,
 				     .budget_s = budget_s,
 				     .threads = 1,
 				     .seed = c->options.seed,

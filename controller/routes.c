@@ -114,7 +114,7 @@ static void restart(struct routes *r, struct microbatch *m)
 	m->route.attempt++;
 	if (m->done)
 		r->done--;
-	m->done = false;
+	m->done = m->home = false;
 	m->position = 0;
 	r->rerun++;
 }
@@ -253,6 +253,16 @@ static uint32_t times_counted(const struct counts *c, uint32_t microbatch, uint8
 	for (uint32_t i = 0; i < c->n; i++)
 		n += c->list[i].microbatch == microbatch && c->list[i].kind == kind;
 	return n;
+}
+
+bool routes_counted(const struct routes *r, uint32_t microbatch)
+{
+	const struct microbatch *m = &r->microbatches[microbatch];
+
+	for (uint32_t h = 0; h < m->route.n_hops; h++)
+		if (times_counted(&r->counts[m->nodes[h]], microbatch, WORK_BACKWARD) == 0)
+			return false;
+	return true;
 }
 
 int routes_audit(const struct routes *r, const bool *alive, struct error *err)

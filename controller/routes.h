@@ -22,7 +22,8 @@ struct microbatch {
 	struct msg_route route; /* its nodes and stages point to the arrays below */
 	uint16_t nodes[MSG_STAGES];
 	uint8_t stages[MSG_STAGES];
-	bool done;          /* the last backward of the newest attempt ended */
+	bool home;          /* the last backward of the newest attempt ended */
+	bool done;          /* and every gradient of it has been counted */
 	bool has_loss;
 	float loss;
 	uint8_t position;   /* furthest chain position that ended in the newest attempt */
@@ -71,6 +72,9 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 int64_t routes_unswap(struct routes *r);
 
 int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind); /* -ENOMEM */
+
+/* The microbatch's gradient is counted at every node of its route. */
+bool routes_counted(const struct routes *r, uint32_t microbatch);
 
 /* Each microbatch counted once by each node of its route and by no other living node, the loss
  * once by its data node. alive: (n_nodes). The message names the first breach. */

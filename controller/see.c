@@ -23,13 +23,13 @@ uint64_t see_parameters(const struct model_config *m)
 static uint32_t planned_events(const struct see_run *run, const struct planned *p,
 			       struct msg_task_event *out)
 {
-	static const uint8_t kinds[] = { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_BACKWARD };
+	static const uint8_t kinds[] = { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_WEIGHTS };
 	uint32_t n = 0;
 
 	for (int i = 0; i < p->trace->n_tasks; i++) {
 		const struct sim_task *t = &p->trace->tasks[i];
 		struct msg_task_event e = {
-			.type = WORK_STARTS, .kind = kinds[t->kind & 3], .node = (uint16_t)t->node,
+			.type = WORK_STARTS, .kind = kinds[t->kind], .node = (uint16_t)t->node,
 			.blocker_node = (uint16_t)t->node, .microbatch = (uint32_t)t->microbatch,
 			.blocker = UINT32_MAX, .at_us = (int64_t)(t->start_s * run->unit_s * 1e6),
 			.arrived_us = (int64_t)(t->arrival_s * run->unit_s * 1e6),

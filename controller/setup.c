@@ -177,6 +177,7 @@ static void ask_first_plans(struct controller *c, bool run)
 				     .path_length = (int)c->path_length,
 				     .algorithm = PLAN_BEST,
 				     .free_assignment = !c->options.given,
+				     .split_backward = c->options.split_backward,
 				     .budget_s = c->options.budget_s,
 				     .threads = 1,
 				     .seed = c->options.seed,

@@ -51,6 +51,7 @@ struct backend {
 	int (*loss)(void *self, const float *in, const int32_t *targets, float *loss,
 		    float *grad, bool count);
 	int (*logits)(void *self, const float *in, float *logits);
+	/* grad_in NULL: not wanted. */
 	int (*backward)(void *self, uint32_t slot, const float *grad_out, float *grad_in,
 			bool count);
 	int (*zero_gradient)(void *self);

@@ -1,6 +1,6 @@
 /* look.h - how a node, a task, a time looks: the one place that chooses glyph, word and style.
  *
- * `=` forward, `#` backward, `L` loss, `v` evaluation, `.` idle, `x` blocked, `!` failed or
+ * `=` forward, `#` backward, `L` loss, `v` evaluation, `+` weight gradients, `.` idle, `x` blocked, `!` failed or
  * dead,
  * `~` slow, `^` joining, `-` absent, `+N` queued.
  */

@@ -72,10 +72,11 @@ enum msg_type {
 
 /* ---- shared pieces ---- */
 
-enum work_kind { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_EVALUATE };
+enum work_kind { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_EVALUATE, WORK_WEIGHTS };
 
 /* One microbatch's way through the nodes. Chain position t of a path of n hops: F of hop t for
- * t < n, the loss at hop 0 for t = n, then B of hop 2n - t for n < t <= 2n. */
+ * t < n, the loss at hop 0 for t = n, then B of hop 2n - t for n < t <= 2n. With the backward
+ * pass split, W (WORK_WEIGHTS) follows B at the same node and is no part of the chain. */
 struct msg_route {
 	uint32_t microbatch;
 	uint32_t attempt;   /* rises with every rerun within an iteration, and with every controller */
@@ -213,6 +214,7 @@ struct msg_welcome {
 	uint32_t slots;          /* memory: microbatches held at once */
 	double time_scale;       /* emulated seconds become this many real ones; 0: no emulation */
 	double forward_s, backward_s, loss_s, dispatch_overhead_s; /* emulated, before the scale */
+	double weight_gradient_s; /* the part of backward_s that a W takes */
 	double serialise;        /* 1: a link carries one tensor at a time */
 	uint32_t n_delays;
 	const float *delay_s;    /* (n_nodes) to each node, before the scale; < 0 no link */
@@ -250,6 +252,7 @@ struct msg_plan {
 	const struct msg_route *routes;
 	uint32_t n_ranks;
 	const struct msg_rank *ranks; /* this node's order; none: first come, first served */
+	uint8_t split_backward; /* 1: B and W are two tasks */
 };
 
 struct msg_start {

@@ -309,6 +309,7 @@ void cluster_welcome(struct cluster *c, uint32_t node)
 		.batch = CLUSTER_BATCH, .sequence = CLUSTER_SEQUENCE, .n_shards = c->n_shards,
 		.threads = 1, .slots = CLUSTER_SLOTS, .time_scale = c->time_scale,
 		.forward_s = c->task_s, .backward_s = 2 * c->task_s, .loss_s = c->task_s,
+		.weight_gradient_s = c->task_s,
 		.dispatch_overhead_s = c->overhead_s, .serialise = c->serialise,
 		.n_delays = c->n_nodes, .delay_s = c->delay_s, .n_syncs = c->n_nodes,
 		.sync_s = c->sync_s, .corpus = c->corpus_path,
@@ -409,7 +410,8 @@ void cluster_start(struct cluster *c)
 		c->through[i] = false;
 		route_write(&routes[i], &c->routes[i]);
 	}
-	m.u.plan = (struct msg_plan) { c->epoch, c->n_batches, routes, c->n_ranks, c->ranks };
+	m.u.plan = (struct msg_plan) { c->epoch,   c->n_batches, routes,
+					 c->n_ranks, c->ranks,	   c->split };
 	send_living(c, &m);
 	m.type = MSG_START;
 	m.u.start = (struct msg_start) { c->iteration, c->epoch, c->per_shard };
@@ -442,10 +444,24 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 	send_living(c, &m);
 }
 
+/* A W may end after the microbatch is home. */
+static bool counted_everywhere(const struct cluster *c, uint32_t m)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_events; i++) {
+		const struct msg_task_event *e = &c->events[i];
+
+		n += e->counted && e->microbatch == m && e->kind != WORK_LOSS &&
+		     c->nodes[e->node].ready;
+	}
+	return n == c->routes[m].n_hops;
+}
+
 bool cluster_all_through(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_batches; i++)
-		if (!c->through[i])
+		if (!c->through[i] || (c->split && !counted_everywhere(c, i)))
 			return false;
 	return true;
 }
@@ -630,7 +646,8 @@ static void check_exactly_once(const struct cluster *c)
 			if (!e->counted || e->microbatch != m || !c->nodes[e->node].ready)
 				continue;
 			losses += e->kind == WORK_LOSS;
-			backs[c->nodes[e->node].stage] += e->kind == WORK_BACKWARD;
+			backs[c->nodes[e->node].stage] +=
+				e->kind == (c->split ? WORK_WEIGHTS : WORK_BACKWARD);
 		}
 		assert_int_equal(losses, 1);
 		for (uint8_t s = 0; s < c->n_stages; s++) {

@@ -51,6 +51,7 @@ struct cluster {
 	char corpus_path[64];
 	struct corpus *corpus;
 	double time_scale, task_s, overhead_s, serialise;
+	bool split;            /* the backward pass is two tasks */
 	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* the same from every node */
 
 	struct keys_identity *identity;

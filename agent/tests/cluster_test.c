@@ -153,6 +153,33 @@ static void test_death_and_join(void **state)
 	free_cluster(c);
 }
 
+/* The twins compute each backward pass in one call: in two it gives the same bits, in the order in
+ * which the weights' parts were done, whoever dies. */
+static void test_split_backward(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+	uint32_t weights = 0;
+
+	(void)state;
+	c->split = true;
+	cluster_gather(c);
+	route_six(c);
+	iterate(c);
+	for (uint32_t i = 0; i < c->n_events; i++)
+		weights += c->events[i].type == WORK_ENDS && c->events[i].kind == WORK_WEIGHTS;
+	assert_true(weights >= c->n_batches);
+	cluster_start(c);
+	cluster_until(c, three_has_counted, "node 3 to count");
+	cluster_kill(c, 3);
+	cluster_reroute(c, without_three(c), 3);
+	finish(c);
+	join_three(c);
+	route_six(c);
+	iterate(c);
+	assert_int_equal(troubles(c), 0);
+	free_cluster(c);
+}
+
 /* In the middle of an iteration: the joiner hears of it by the reduction, or by a reroute. */
 static void test_join_in_between(void **state)
 {
@@ -565,6 +592,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_death_and_join),
+		cmocka_unit_test(test_split_backward),
 		cmocka_unit_test(test_join_in_between),
 		cmocka_unit_test(test_random_reroutes),
 		cmocka_unit_test(test_reduction_retry),

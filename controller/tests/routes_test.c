@@ -100,18 +100,28 @@ struct agents {
 	bool loss[NODES][N], backward[NODES][N];
 };
 
+static bool all_counted(const struct agents *a, const struct microbatch *m, uint32_t id)
+{
+	for (uint32_t h = 0; h < m->route.n_hops; h++)
+		if (!a->backward[m->nodes[h]][id])
+			return false;
+	return true;
+}
+
 static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 {
 	struct microbatch *m = &r->microbatches[id];
 
 	if (!a->loss[m->nodes[0]][id])
 		assert_int_equal(routes_count(r, m->nodes[0], id, WORK_LOSS), 0);
+	assert_true(routes_counted(r, id) == all_counted(a, m, id));
 	a->loss[m->nodes[0]][id] = true;
 	for (uint32_t h = m->route.n_hops; h-- > 0;) {
 		if (!a->backward[m->nodes[h]][id])
 			assert_int_equal(routes_count(r, m->nodes[h], id, WORK_BACKWARD), 0);
 		a->backward[m->nodes[h]][id] = true;
 	}
+	assert_true(routes_counted(r, id));
 	m->done = true;
 	r->done++;
 }
