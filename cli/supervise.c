@@ -20,8 +20,8 @@ enum {
 	PART_US = 2000000,  /* for agents to end as the controller told them */
 	TERM_US = 1000000,  /* between SIGTERM and SIGKILL */
 	ECHO_MS = 200,      /* between looks at the controller's log */
-	RESUME_MOST = 5,    /* times in a row, each within */
-	RESUME_US = 30000000
+	RESUME_MOST = 5,    /* times in a row, each having lived less than */
+	RESUME_US = 5000000
 };
 
 enum act {
