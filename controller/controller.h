@@ -3,6 +3,7 @@
  * One thread runs the loop (main.c); one worker thread plans (planner.h). The parts:
  *
  *     members.c    who is there: joining, heartbeats, death, coming back
+ *     door.c       who is refused, barred, expelled
  *     gather.c     the run's beginning, and its going on after a takeover (resume.c)
  *     iteration.c  the phases of an iteration, recovery when a node dies in one
  *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
@@ -170,6 +171,8 @@ struct controller {
 	uint32_t n_accused;  /* in it */
 	bool peers_changed;
 	uint64_t arrivals;
+	int64_t next_door_us;
+	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
 	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us;
 
 	/* Planning. */
@@ -258,6 +261,11 @@ uint32_t members_live(const struct controller *c); /* in state NODE_LIVE */
 uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without);
 int member_send(struct controller *c, struct member *m, const struct msg *message);
 int member_stage(const struct controller *c, const struct member *m); /* -1 none */
+
+/* ---- door.c ---- */
+void door_charge(struct controller *c, post_peer_id from, const struct msg *m); /* NULL: malformed */
+void door_down(struct controller *c, post_peer_id peer, enum link_reason reason);
+void door_turn(struct controller *c);
 
 /* ---- gather.c ---- */
 void gather_turn(struct controller *c);

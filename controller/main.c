@@ -54,6 +54,7 @@ static void take_message(struct controller *c, const struct post_message *p)
 	struct msg msg;
 	int rc = msg_decode(&msg, p->data, p->size);
 
+	door_charge(c, p->peer, rc == 0 ? &msg : NULL);
 	if (rc != 0) {
 		log_line(&c->log, LOG_WARN, "a malformed message: %s", strerror(-rc));
 		return;
@@ -78,9 +79,12 @@ static void receive(struct controller *c)
 	for (int i = 0; i < MESSAGES_A_TURN && post_receive(c->post, c->now_us, &p) == 0; i++) {
 		if (p.kind == POST_DATA)
 			take_message(c, &p);
-		else if (p.kind == POST_DOWN)
+		else if (p.kind == POST_DOWN) {
+			door_down(c, p.peer, p.reason);
 			consoles_down(c, p.peer);
+		}
 	}
+	door_turn(c);
 	if (c->now_us >= c->next_refresh_us) {
 		c->next_refresh_us = c->now_us + 300000;
 		if (keys_list_refresh(c->admitted, &err) < 0)

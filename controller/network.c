@@ -17,6 +17,7 @@ int network_open(const struct options *o, uint32_t roles, const struct log *log,
 	po.roles = roles;
 	po.message_most_bytes = 64u << 20;
 	po.retained_most_bytes = 64u << 20;
+	po.charge_per_s = NETWORK_CHARGE_PER_S;
 	rc = post_open(post, &po, err);
 	if (rc == 0)
 		rc = post_listen(*post, o->listen, bound, err);

@@ -8,6 +8,9 @@
 #include "wire/keys.h"
 #include "wire/post.h"
 
+/* What one peer may cost in a second (post.h): a busy agent sends some hundred small frames. */
+#define NETWORK_CHARGE_PER_S 2000
+
 /* Keys, who may connect (roles: a KEYS_ROLE_BIT mask) and the listening socket, as o says. What was
  * made before an error is the caller's to free: keys_free, keys_list_free, post_close. */
 int network_open(const struct options *o, uint32_t roles, const struct log *log,

@@ -36,7 +36,7 @@ for ((at = 40; at < (iterations - 6) * 10; at += 1 + RANDOM % (2 * tenths))); do
 done
 
 # ---- what the events say
-committed() { grep '"event":"commit"' "$events" | tail -n 1 | field n; }
+committed() { grep -s '"event":"commit"' "$events" | tail -n 1 | field n; }
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
 # Of the node's stage, as last told: is another node live?
 spare() {

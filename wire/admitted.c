@@ -66,13 +66,34 @@ uint64_t keys_list_version(const struct keys_list *list)
 	return list->version;
 }
 
-const struct keys_entry *keys_list_find(const struct keys_list *list, const struct keys_public *key)
+static struct keys_entry *find_key(const struct keys_list *list, const struct keys_public *key)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		if (keys_equal(&list->entries[i].key, key))
 			return &list->entries[i];
 	}
 	return NULL;
+}
+
+const struct keys_entry *keys_list_find(const struct keys_list *list, const struct keys_public *key)
+{
+	const struct keys_entry *found = find_key(list, key);
+	return found != NULL && !found->barred ? found : NULL;
+}
+
+void keys_list_bar(struct keys_list *list, const struct keys_public *key)
+{
+	struct keys_entry *found = find_key(list, key);
+	if (found != NULL && !found->barred) {
+		found->barred = true;
+		list->version++;
+	}
+}
+
+bool keys_list_barred(const struct keys_list *list, const struct keys_public *key)
+{
+	const struct keys_entry *found = find_key(list, key);
+	return found != NULL && found->barred;
 }
 
 static struct keys_entry *find_name(const struct keys_list *list, const char *name)
@@ -112,7 +133,7 @@ static int put(struct keys_list *list, const struct keys_entry *entry, struct er
 	struct keys_entry *same_name = find_name(list, entry->name);
 	if (same_name != NULL && !keys_equal(&same_name->key, &entry->key))
 		return error_set(err, -EEXIST, "the name \"%s\" belongs to another key", entry->name);
-	struct keys_entry *old = (struct keys_entry *)keys_list_find(list, &entry->key);
+	struct keys_entry *old = find_key(list, &entry->key);
 	if (old != NULL) {
 		*old = *entry;
 		return 0;
@@ -165,7 +186,7 @@ static int parse_text(const char *path, char *text, struct keys_list *into, stru
 				return error_set(err, -EINVAL, "%s:1: expected \"%s\"", path, magic);
 		} else if (line[0] != '\0' && line[0] != '#') {
 			int rc = parse_entry(line, &entry, err);
-			if (rc == 0 && keys_list_find(into, &entry.key) != NULL)
+			if (rc == 0 && find_key(into, &entry.key) != NULL)
 				rc = error_set(err, -EINVAL, "the key stands here twice");
 			if (rc == 0)
 				rc = put(into, &entry, err);
@@ -381,7 +402,7 @@ static int take_off(struct keys_list *list, const char *who, struct error *err)
 	struct keys_public key;
 	const struct keys_entry *found = find_name(list, who);
 	if (found == NULL && keys_parse(who, &key, NULL) == 0)
-		found = keys_list_find(list, &key);
+		found = find_key(list, &key);
 	if (found == NULL)
 		return error_set(err, -ENOENT, "nobody called \"%.80s\" is on the list", who);
 	size_t i = (size_t)(found - list->entries);

@@ -83,7 +83,7 @@ static enum link_reason examine(struct link *link, const struct frame *f, struct
 		return LINK_BAD_SEAL;
 	*entry = keys_list_find(link->options.admitted, &noise->peer);
 	if (*entry == NULL)
-		return LINK_NOT_ADMITTED;
+		return session_not_admitted(link, &noise->peer);
 	if (link->options.roles != 0 && (link->options.roles & KEYS_ROLE_BIT((*entry)->role)) == 0)
 		return LINK_ROLE;
 	if (noise_read_first_payload(noise, f->body, f->body_size, payload) < 0)

@@ -70,6 +70,7 @@ struct keys_entry {
 	struct keys_public key;
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE];
+	bool barred; /* keys_list_bar */
 };
 
 /* An empty list, in memory only. Gives *out (keys_list_free). */
@@ -91,7 +92,12 @@ int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum 
 /* By name or by 64 hex digits. -ENOENT. */
 int keys_list_expel(struct keys_list *list, const char *who, struct error *err);
 
-/* Borrowed until the list next changes. NULL: not admitted. */
+/* Refuses a key from now on, in this process, as if it were not on the list: until the list is
+ * changed, so that a person has looked. Nothing is written. */
+void keys_list_bar(struct keys_list *list, const struct keys_public *key);
+bool keys_list_barred(const struct keys_list *list, const struct keys_public *key);
+
+/* Borrowed until the list next changes. NULL: not admitted, or barred. */
 const struct keys_entry *keys_list_find(const struct keys_list *list, const struct keys_public *key);
 size_t keys_list_count(const struct keys_list *list);
 const struct keys_entry *keys_list_at(const struct keys_list *list, size_t i); /* in file order */

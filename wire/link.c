@@ -32,6 +32,7 @@ const char *link_reason_text(enum link_reason reason)
 		[LINK_UNKNOWN_SESSION] = "no such session (the listener restarted, or dropped it)",
 		[LINK_OVERSIZE] = "longer than agreed",
 		[LINK_SILENT] = "nothing heard for too long",
+		[LINK_FLOOD] = "it sent more than it may",
 	};
 	return reason < LINK_REASON_COUNT ? texts[reason] : "?";
 }

@@ -48,6 +48,7 @@ enum link_reason {
 	LINK_UNKNOWN_SESSION, /* the listener restarted, or dropped the session */
 	LINK_OVERSIZE,     /* longer than agreed */
 	LINK_SILENT,       /* nothing heard for too long */
+	LINK_FLOOD,        /* it sent more than it may: barred until the list changes */
 	LINK_REASON_COUNT
 };
 const char *link_reason_text(enum link_reason reason); /* for people */

@@ -49,6 +49,9 @@ struct post_options {
 	size_t message_most_bytes;    /* one message, sent or received: 256 MiB */
 	size_t retained_most_bytes;   /* per peer, unacknowledged: 256 MiB */
 	size_t assembling_most_bytes; /* all unfinished arriving messages together: 1 GiB */
+	double charge_per_s;          /* what a peer that connected may cost in a second, in frames of up
+	                               * to 4 KiB (more bytes count for more frames), and ten times that
+	                               * at once; above it its key is barred (keys_list_bar): no limit */
 	int64_t silence_us;           /* a peer not heard for so long is down: 5 s */
 	int64_t rekey_us;             /* a session's keys serve so long: 1 h */
 	bool no_aes;                  /* as on a CPU without AES */
@@ -121,6 +124,9 @@ struct post_message {
 	enum link_reason reason; /* POST_DOWN, POST_REFUSED */
 	void *owner;          /* the post's own */
 };
+
+/* Counts so many frames more against a peer's limit: for messages that make much work. */
+void post_charge(struct post *p, post_peer_id peer, double frames, int64_t now_us);
 
 /* The next message or event. 0, or -EAGAIN when there is none now. */
 int post_receive(struct post *p, int64_t now_us, struct post_message *out);

@@ -22,6 +22,8 @@ struct peer {
 	size_t unacked_bytes;
 	size_t lossy_most;     /* bytes a LOSSY message may have */
 	uint64_t own_instance;
+	double spent;          /* of its limit, forgotten as time goes */
+	int64_t spent_us;
 	struct channel *channel;
 	struct peer *next_ack; /* list of those with ack_due */
 	struct post_peer_info info;

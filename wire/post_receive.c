@@ -7,6 +7,30 @@
 /* Chunks towards a dialer: below the least buffer a system gives (post_peer.c). */
 #define TAKEN_CHUNK ((size_t)65536)
 
+#define CHARGE_BYTES   4096.0 /* a frame's worth */
+#define CHARGE_BURST_S 10.0
+
+static void charge(struct post *p, struct peer *peer, double frames, int64_t now_us)
+{
+	const double per_s = p->options.charge_per_s;
+	if (per_s <= 0 || peer->info.dialed)
+		return;
+	peer->spent -= (double)(now_us - peer->spent_us) * 1e-6 * per_s;
+	peer->spent = (peer->spent > 0 ? peer->spent : 0) + frames;
+	peer->spent_us = now_us;
+	if (peer->spent <= CHARGE_BURST_S * per_s)
+		return;
+	p->counters.link.refused[LINK_FLOOD]++;
+	keys_list_bar(p->options.admitted, &peer->info.key);
+}
+
+void post_charge(struct post *p, post_peer_id id, double frames, int64_t now_us)
+{
+	struct peer *peer = post_peer_find(p, id);
+	if (peer != NULL)
+		charge(p, peer, frames, now_us);
+}
+
 static void tell(struct post *p, const struct post_message *m)
 {
 	if (p->n_queue < POST_QUEUE)
@@ -151,6 +175,7 @@ static bool on_data(struct post *p, struct line *line, struct link_event *e, int
 		goto release;
 	}
 	peer->info.heard_us = now_us;
+	charge(p, peer, 1.0 + (double)e->size / CHARGE_BYTES, now_us);
 	size_t retained = channel_retained(peer->channel);
 	channel_acked(peer->channel, f.ack, f.gap, now_us);
 	p->counters.retained_bytes -= retained - channel_retained(peer->channel);

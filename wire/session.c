@@ -159,6 +159,11 @@ struct record *record_of(struct link *link, const struct keys_public *key)
 	return fresh;
 }
 
+enum link_reason session_not_admitted(const struct link *link, const struct keys_public *key)
+{
+	return keys_list_barred(link->options.admitted, key) ? LINK_FLOOD : LINK_NOT_ADMITTED;
+}
+
 /* Sessions of those no longer on the list, or there in another role, end; so does the memory. */
 void session_check_admitted(struct link *link)
 {
@@ -171,7 +176,7 @@ void session_check_admitted(struct link *link)
 			continue;
 		const struct keys_entry *entry = keys_list_find(link->options.admitted, &s->key);
 		if (entry == NULL || entry->role != s->role)
-			session_end(link, s, LINK_NOT_ADMITTED);
+			session_end(link, s, session_not_admitted(link, &s->key));
 		else
 			memcpy(s->name, entry->name, sizeof(s->name));
 	}

@@ -103,6 +103,8 @@ bool session_next_ending(struct link *link, struct link_event *out);
 void session_live(struct link *link, struct session *s, int64_t now_us);
 struct record *record_of(struct link *link, const struct keys_public *key); /* NULL: no memory */
 void session_check_admitted(struct link *link);
+/* Why a key that the list does not give is refused. */
+enum link_reason session_not_admitted(const struct link *link, const struct keys_public *key);
 bool bucket_take(struct bucket *b, int64_t now_us);
 
 /* ---- handshake.c: each handles one parsed frame ---- */

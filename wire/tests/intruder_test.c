@@ -537,6 +537,55 @@ static void a_compromised_agent(void **state)
 	pair_close(&p);
 }
 
+/* Properly sealed, well formed, and far too many: cut and refused, and the others do not notice. */
+static void a_flood(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct end s;
+	post_peer_id to_a;
+	pair_open(&p, (struct post_options){.charge_per_s = 50}, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	end_new(&s, defaults);
+	assert_int_equal(
+		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
+	assert_int_equal(post_dial(s.post, p.address, keys_public_of(p.a.id), &to_a, NULL), 0);
+	int64_t until = clock_monotonic_us() + 20000000;
+	while (s.seen.refused == 0 && clock_monotonic_us() < until) {
+		for (int i = 0; i < 20; i++)
+			(void)send_text(s.post, to_a, "again", POST_LOSSY);
+		pair_turn(&p);
+		end_turn(&s);
+	}
+	assert_true(s.seen.refused > 0);
+	assert_int_equal(s.seen.reason, LINK_FLOOD);
+	assert_true(refused(&p.a, LINK_FLOOD) > 0);
+	assert_true(p.a.seen.data <= 50 * 10 + 256); /* the burst, and what was taken before the cut */
+	assert_int_equal(p.b.seen.down, 0);
+	unsigned taken = p.a.seen.data;
+	for (int i = 0; i < 50; i++) {
+		(void)send_text(s.post, to_a, "again", POST_LOSSY);
+		end_turn(&s);
+		pair_turn(&p);
+	}
+	assert_int_equal(p.a.seen.data, taken);
+	p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
+	still_well(&p);
+	/* A person who changes the list has looked. */
+	assert_int_equal(
+		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
+	taken = p.a.seen.data;
+	assert_int_equal(send_text(s.post, to_a, "sorry", POST_RELIABLE), 0);
+	until = clock_monotonic_us() + 20000000;
+	while (p.a.seen.data == taken && clock_monotonic_us() < until) {
+		pair_turn(&p);
+		end_turn(&s);
+	}
+	assert_int_equal(p.a.seen.data, taken + 1);
+	end_free(&s);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -553,6 +602,7 @@ int main(void)
 		cmocka_unit_test(noise_on_the_port),
 		cmocka_unit_test(connections_without_end),
 		cmocka_unit_test(a_compromised_agent),
+		cmocka_unit_test(a_flood),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,74 @@
+/* door.c - who may not come in, or no more: what was refused is told in the journal, what costs the
+ * controller more than a message's usual work is charged to its sender, and an agent whose key was
+ * expelled or barred is out at once.
+ *
+ * Everything that a refused sender can repeat is told at most every TELL_EVERY_US, as a number.
+ */
+#include "controller/controller.h"
+
+#include <string.h>
+
+enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000 };
+
+/* In frames (post.h, charge_per_s): a greeting sets up a node, an attaching console gets all the
+ * curves, a trouble is journalled on disk, and commands plan or are recorded. */
+void door_charge(struct controller *c, post_peer_id from, const struct msg *m)
+{
+	double cost = 0;
+
+	if (!m)
+		cost = 100; /* malformed: a line in the log */
+	else if (m->type == MSG_HELLO || m->type == MSG_TROUBLE)
+		cost = 200;
+	else if (m->type == MSG_ATTACH)
+		cost = 1000;
+	else if (m->type == MSG_COMMAND)
+		cost = 100;
+	if (cost > 0)
+		post_charge(c->post, from, cost, c->now_us);
+}
+
+void door_down(struct controller *c, post_peer_id peer, enum link_reason reason)
+{
+	struct member *m = member_of_peer(c, peer);
+
+	if (reason == LINK_FLOOD)
+		note(c, NOTE_ALERT, m ? m->id : -1, 0,
+		     "%s sent more than it may: shut out until the list of the admitted changes",
+		     m ? "an agent" : "a console");
+	if (!m || !member_alive(m))
+		return;
+	if (reason == LINK_FLOOD || reason == LINK_NOT_ADMITTED)
+		members_gone(c, m, reason == LINK_FLOOD ? "was shut out" : "its key was expelled");
+}
+
+static bool told_of(enum link_reason reason)
+{
+	return reason != LINK_REASON_NONE && reason != LINK_UNKNOWN_SESSION &&
+	       reason != LINK_SILENT && reason != LINK_SUPERSEDED;
+}
+
+void door_turn(struct controller *c)
+{
+	struct post_counters now;
+	char text[160] = "";
+	size_t at = 0;
+
+	if (c->now_us < c->next_door_us)
+		return;
+	c->next_door_us = c->now_us + LOOK_EVERY_US;
+	post_count(c->post, &now);
+	for (int i = 0; i < LINK_REASON_COUNT; i++) {
+		uint64_t more = now.link.refused[i] - c->refused_told[i];
+
+		if (!told_of((enum link_reason)i) || more == 0 || at >= sizeof(text))
+			continue;
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%llu times: %s", at ? "; " : "",
+				       (unsigned long long)more, link_reason_text((enum link_reason)i));
+	}
+	if (at == 0)
+		return;
+	memcpy(c->refused_told, now.link.refused, sizeof(c->refused_told));
+	c->next_door_us = c->now_us + TELL_EVERY_US;
+	note(c, NOTE_WARNING, -1, 0, "refused at the door %.*s", (int)sizeof(text) - 1, text);
+}
