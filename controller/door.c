@@ -1,6 +1,6 @@
-/* door.c - who may not come in, or no more: what was refused is told in the journal, what costs the
- * controller more than a message's usual work is charged to its sender, and an agent whose key was
- * expelled or barred is out at once.
+/* door.c - who may not come in, or no more: what was refused is told in the journal, what costs
+ * the controller more than a message's usual work is charged to its sender, and an agent whose
+ * key was expelled or barred is out at once.
  *
  * Everything that a refused sender can repeat is told at most every TELL_EVERY_US, as a number.
  */
@@ -10,8 +10,8 @@
 
 enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000 };
 
-/* In frames (post.h, charge_per_s): a greeting sets up a node, an attaching console gets all the
- * curves, a trouble is journalled on disk, and commands plan or are recorded. */
+/* In frames (post.h, charge_per_s): a greeting sets up a node, an attaching console gets all
+ * the curves, a trouble is journalled on disk, and commands plan or are recorded. */
 void door_charge(struct controller *c, post_peer_id from, const struct msg *m)
 {
 	double cost = 0;
@@ -34,12 +34,14 @@ void door_down(struct controller *c, post_peer_id peer, enum link_reason reason)
 
 	if (reason == LINK_FLOOD)
 		note(c, NOTE_ALERT, m ? m->id : -1, 0,
-		     "%s sent more than it may: shut out until the list of the admitted changes",
+		     "%s sent more than it may: shut out until the list of the admitted "
+		     "changes",
 		     m ? "an agent" : "a console");
 	if (!m || !member_alive(m))
 		return;
 	if (reason == LINK_FLOOD || reason == LINK_NOT_ADMITTED)
-		members_gone(c, m, reason == LINK_FLOOD ? "was shut out" : "its key was expelled");
+		members_gone(c, m,
+			     reason == LINK_FLOOD ? "was shut out" : "its key was expelled");
 }
 
 static bool told_of(enum link_reason reason)
@@ -63,8 +65,9 @@ void door_turn(struct controller *c)
 
 		if (!told_of((enum link_reason)i) || more == 0 || at >= sizeof(text))
 			continue;
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%llu times: %s", at ? "; " : "",
-				       (unsigned long long)more, link_reason_text((enum link_reason)i));
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%llu times: %s",
+				       at ? "; " : "", (unsigned long long)more,
+				       link_reason_text((enum link_reason)i));
 	}
 	if (at == 0)
 		return;

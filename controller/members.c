@@ -93,21 +93,28 @@ void members_set(struct controller *c, struct member *m, enum node_state state, 
 
 /* ---- joining ---- */
 
+/* The place of a node that is gone goes to another key, as when an agent's key was changed: nobody can
+ * tell whether the old process sleeps, and if so it finds its place taken. */
+static bool vacant(const struct member *m)
+{
+	return m->peer == 0 || m->state == NODE_DEAD;
+}
+
 static struct member *place(struct controller *c, const struct keys_public *key, int32_t wish)
 {
-	struct member *free_one = NULL;
+	struct member *best = NULL;
 
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
 		if (m->peer != 0 && keys_equal(&m->key, key))
 			return m;
-		if (m->peer == 0 && !free_one)
-			free_one = m;
+		if (vacant(m) && (!best || (best->peer != 0 && m->peer == 0)))
+			best = m;
 	}
 	if (wish < 0)
-		return free_one;
-	if ((uint32_t)wish >= c->n_members || c->members[wish].peer != 0)
+		return best;
+	if ((uint32_t)wish >= c->n_members || !vacant(&c->members[wish]))
 		return NULL;
 	return &c->members[wish];
 }
@@ -206,6 +213,8 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	}
 	if (m->replica && m->hello.incarnation != hello->incarnation)
 		members_gone(c, m, "its process was replaced");
+	if (m->peer != 0 && m->peer != peer)
+		post_forget(c->post, m->peer);
 	m->peer = peer;
 	m->key = info.key;
 	m->hello = *hello;

@@ -173,6 +173,68 @@ static void broken_lists_are_named(void **state)
 	place_clear(&p);
 }
 
+/* The flags of the mapping that holds `at`, as /proc/self/smaps has them. */
+static void mapping_flags(const void *at, char *flags, size_t room)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	char line[512];
+	unsigned long from, to;
+	bool here = false;
+
+	assert_non_null(f);
+	*flags = '\0';
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = (unsigned long)at >= from && (unsigned long)at < to;
+		if (here && strncmp(line, "VmFlags:", 8) == 0)
+			snprintf(flags, room, "%s", line + 8);
+	}
+	fclose(f);
+}
+
+/* "dd": MADV_DONTDUMP. */
+static void secrets_stay_out_of_core_dumps(void **state)
+{
+	(void)state;
+	struct keys_identity *id;
+	char flags[512], plain[64];
+	assert_int_equal(keys_generate(&id, NULL), 0);
+	mapping_flags(id, flags, sizeof(flags));
+	assert_non_null(strstr(flags, " dd"));
+	mapping_flags(plain, flags, sizeof(flags)); /* the test can tell the difference */
+	assert_null(strstr(flags, " dd"));
+	keys_free(id);
+}
+
+static void a_barred_key_is_off_until_the_list_changes(void **state)
+{
+	(void)state;
+	struct place p;
+	struct keys_identity *a, *b;
+	struct keys_list *list, *editor;
+	place_make(&p);
+	assert_int_equal(keys_generate(&a, NULL), 0);
+	assert_int_equal(keys_generate(&b, NULL), 0);
+	assert_int_equal(keys_list_open(&list, p.list, NULL), 0);
+	assert_int_equal(keys_list_admit(list, keys_public_of(a), KEYS_AGENT, "a", NULL), 0);
+	uint64_t version = keys_list_version(list);
+	keys_list_bar(list, keys_public_of(a));
+	assert_true(keys_list_version(list) > version);
+	assert_true(keys_list_barred(list, keys_public_of(a)));
+	assert_null(keys_list_find(list, keys_public_of(a)));
+	assert_int_equal(keys_list_refresh(list, NULL), 0); /* nobody has touched the file */
+	assert_true(keys_list_barred(list, keys_public_of(a)));
+	assert_int_equal(keys_list_open(&editor, p.list, NULL), 0);
+	assert_int_equal(keys_list_admit(editor, keys_public_of(b), KEYS_AGENT, "b", NULL), 0);
+	assert_int_equal(keys_list_refresh(list, NULL), 1);
+	assert_non_null(keys_list_find(list, keys_public_of(a)));
+	keys_list_free(editor);
+	keys_list_free(list);
+	keys_free(a);
+	keys_free(b);
+	place_clear(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +242,8 @@ int main(void)
 		cmocka_unit_test(broken_key_files_are_named),
 		cmocka_unit_test(the_list_is_edited_and_reread),
 		cmocka_unit_test(broken_lists_are_named),
+		cmocka_unit_test(secrets_stay_out_of_core_dumps),
+		cmocka_unit_test(a_barred_key_is_off_until_the_list_changes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
