@@ -163,8 +163,11 @@ check: deps
 	@tests/run.sh $(BUILD) $(TESTS)
 
 # Unit tests alone, under whatever SANITIZE= says: quick, no processes, no network.
-check-unit: $(TESTS)
-	@tests/run.sh --unit $(BUILD) $(TESTS)
+# FOLDER=schedule: that folder's only.
+FOLDER ?=
+UNIT := $(if $(FOLDER),$(filter $(BUILD)/$(FOLDER)/%,$(TESTS)),$(TESTS))
+check-unit: $(UNIT)
+	@tests/run.sh --unit $(BUILD) $(UNIT)
 
 # A real GPU against the CPU, and its speed; without one they say so. They need nvcc and the C library,
 # no package besides.

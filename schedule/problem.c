@@ -71,31 +71,51 @@ static void fill_matrices(struct problem *p)
 	}
 }
 
-/* Stages shrink by the excluded nodes that belong to them: by pin, or by the plan to start
- * from; what belongs nowhere is taken from the largest stage. */
-static void shrink_stages(struct problem *p, const int *stage_of)
+/* Which stage an excluded node leaves: its own, by pin, or by the plan to start from; what
+ * belongs nowhere leaves the stage with most room for nodes that may be placed. room:
+ * (n_stages). */
+static int stage_left(const struct problem *p, int node, const int *stage_of, const int *room)
 {
-	for (int s = 0; s < p->n_stages; s++)
-		p->sizes[s] = p->c->stages[s];
+	int stage = p->q->free_assignment ? -1 : p->c->nodes[node].stage, most = 0;
+
+	if (stage >= 0)
+		return stage;
+	if (stage_of && stage_of[node] >= 0 && room[stage_of[node]] > 0)
+		return stage_of[node];
+	for (int s = 1; s < p->n_stages; s++)
+		most = room[s] > room[most] ? s : most;
+	return most;
+}
+
+static int shrink_stages(struct problem *p, const int *stage_of)
+{
+	int *room = malloc((size_t)p->n_stages * sizeof(*room));
+
+	if (!room)
+		return -ENOMEM;
+	memcpy(room, p->c->stages, (size_t)p->n_stages * sizeof(*room));
+	memcpy(p->sizes, p->c->stages, (size_t)p->n_stages * sizeof(*room));
 	for (int i = 0; i < p->n_nodes; i++) {
-		int s = stage_of ? stage_of[i] : -1;
+		if (!p->q->free_assignment && p->c->nodes[i].stage >= 0)
+			room[p->c->nodes[i].stage]--;
+	}
+	for (int i = 0; i < p->n_nodes; i++) {
+		bool pinned = !p->q->free_assignment && p->c->nodes[i].stage >= 0;
+		int stage;
 
 		if (!p->out[i])
 			continue;
-		if (s < 0 && !p->q->free_assignment)
-			s = p->c->nodes[i].stage;
-		if (s < 0) {
-			s = 0;
-			for (int k = 1; k < p->n_stages; k++)
-				s = p->sizes[k] > p->sizes[s] ? k : s;
-		}
-		p->sizes[s]--;
+		stage = stage_left(p, i, stage_of, room);
+		p->sizes[stage]--;
+		room[stage] -= !pinned;
 	}
+	free(room);
+	return 0;
 }
 
 static int size_stages(struct problem *p, struct error *err)
 {
-	int *stage_of = NULL;
+	int *stage_of = NULL, rc;
 
 	if (p->q->from) {
 		stage_of = malloc((size_t)p->n_nodes * sizeof(*stage_of));
@@ -103,8 +123,10 @@ static int size_stages(struct problem *p, struct error *err)
 			return error_set(err, -ENOMEM, "out of memory");
 		plan_stages(p->q->from, p->n_nodes, stage_of);
 	}
-	shrink_stages(p, stage_of);
+	rc = shrink_stages(p, stage_of);
 	free(stage_of);
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
 	for (int s = 0; s < p->n_stages; s++) {
 		if (p->sizes[s] < 1)
 			return error_set(err, PLAN_INFEASIBLE, "stage %d has no node left", s);

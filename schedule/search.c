@@ -276,6 +276,7 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 	enum plan_algorithm algorithm = p->q->algorithm;
 	struct engine e;
 	struct bound *b;
+	double first_s;
 	int64_t most = p->q->evaluations;
 	int trials = most > 0 && most < GENETIC_TRIALS ? (int)most : GENETIC_TRIALS;
 	int rc = construct_assignment(s, p, err);
@@ -286,15 +287,20 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 		rc = baseline_paths(g, s, err);
 	if (rc == PLAN_INFEASIBLE)
 		rc = feasible_paths(s, p, err);
-	if (rc == 0 && (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2)) {
+	if (rc != 0)
+		return rc;
+	rc = engine_init(&e, p);
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
+	first_s = time_of(&e, s);
+	engine_fini(&e);
+	if (isinf(first_s))
+		return solve(g, s, INFINITY, err);
+	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {
 		rc = conflict_search(s, p, algorithm == PLAN_CBS, g, err);
-	} else if (rc == 0) {
-		rc = engine_init(&e, p);
-		if (rc != 0)
-			return error_set(err, rc, "out of memory");
-		rc = progress_note(g, s, time_of(&e, s), err);
+	} else {
+		rc = progress_note(g, s, first_s, err);
 		g->evaluations++;
-		engine_fini(&e);
 	}
 	if (rc != 0)
 		return rc;

@@ -1,0 +1,270 @@
+/* Whatever it is asked, the search gives a plan that the checker passes, or refuses truly. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "schedule/check.h"
+#include "schedule/search.h"
+#include "schedule/simulate.h"
+#include "schedule/tests/fixture.h"
+#include "schedule/tests/oracle.h"
+
+struct question {
+	struct cluster *cluster;
+	struct plan_request q;
+	bool excluded[32];
+	int n_excluded;
+};
+
+/* Anything: unequal, with links missing, nodes unpinned, without memory, excluded. */
+static void draw_question(struct rng *r, int round, struct question *x)
+{
+	struct fixture_shape shape = { .most_stages = 5,
+				       .most_replicas = 4,
+				       .most_microbatches = 3,
+				       .most_memory = 3,
+				       .absent = round % 3 ? 0 : 0.4 * rng_uniform(r),
+				       .grid = round % 2,
+				       .unpinned = round % 5 == 0 };
+	struct cluster *c = fixture_random_cluster(r, &shape);
+
+	*x = (struct question){ .cluster = c };
+	plan_request_init(&x->q);
+	for (int i = 0; i < c->n_nodes; i++) {
+		if (round % 4 == 1 && rng_below(r, 6) == 0)
+			c->nodes[i].memory = 0;
+		x->excluded[i] = round % 7 == 2 && rng_below(r, 5) == 0;
+		x->n_excluded += x->excluded[i];
+	}
+	x->q.excluded = x->excluded;
+	x->q.path_length = (int)rng_below(r, (uint32_t)c->n_stages + 1);
+	x->q.algorithm =
+		(enum plan_algorithm)(rng_below(r, 10) < 5 ? PLAN_BEST : rng_below(r, 5));
+	x->q.free_assignment = rng_below(r, 6) == 0;
+	x->q.fifo = rng_below(r, 2);
+	x->q.split_backward = rng_below(r, 5) == 0;
+	x->q.ascending = rng_below(r, 4) == 0;
+	x->q.keep_batch = rng_below(r, 2);
+	x->q.seed = (uint64_t)round;
+	x->q.evaluations = 1 + (int)rng_below(r, 60);
+}
+
+static void assert_good(const struct question *x, const struct plan *p)
+{
+	struct check_options options = { .excluded = x->excluded,
+					 .pins = !x->q.free_assignment };
+	struct check_report report;
+	struct simulation *s = NULL;
+	struct error err = { "" };
+
+	if (simulate(x->cluster, p, &s, &err) != 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(check_plan(x->cluster, p, s, &options, &report), 0);
+	if (report.n_breaches > 0)
+		fail_msg("%s", report.breaches[0]);
+	assert_true(s->iteration_s == p->predicted.iteration_s);
+	assert_true(p->predicted.lower_bound_s <= s->iteration_s * (1 + 1e-9));
+	check_report_fini(&report);
+	simulation_free(s);
+}
+
+/* What the oracle says of it: 1: there are legal paths, 0: there are none, -1: it cannot say.
+ * With a data node out the batch is another; a node without a stage may go anywhere. */
+static int paths_exist(const struct question *x)
+{
+	struct cluster *c = cluster_copy(x->cluster);
+	int length = x->q.path_length, answer = -1;
+	bool known = cluster_all_pinned(c) && !x->q.free_assignment;
+
+	assert_non_null(c);
+	if (x->q.algorithm == PLAN_DTFM)
+		length = c->n_stages;
+	else if (length == 0)
+		length = plan_default_path_length(c->n_stages);
+	for (int i = 0; i < c->n_nodes; i++) {
+		known = known && !(x->excluded[i] && c->nodes[i].stage == 0);
+		c->nodes[i].memory = x->excluded[i] ? 0 : c->nodes[i].memory;
+	}
+	if (known)
+		answer = oracle_paths_exist(c, length, x->q.ascending);
+	cluster_free(c);
+	return answer;
+}
+
+static bool a_stage_is_empty(const struct question *x)
+{
+	int left[64] = { 0 };
+	bool empty = false;
+
+	for (int i = 0; i < x->cluster->n_nodes; i++) {
+		if (x->cluster->nodes[i].stage >= 0)
+			left[x->cluster->nodes[i].stage] += !x->excluded[i];
+	}
+	for (int s = 0; s < x->cluster->n_stages; s++)
+		empty = empty || left[s] == 0;
+	return empty;
+}
+
+static void every_answer_is_good_or_a_true_refusal(void **state)
+{
+	int planned = 0, refused = 0, not_found = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 71);
+	for (int round = 0; round < 3000; round++) {
+		struct question x;
+		struct plan *p = NULL;
+		struct error err = { "" };
+		int rc, exist;
+
+		draw_question(&r, round, &x);
+		rc = plan_search(x.cluster, &x.q, &p, &err);
+		exist = paths_exist(&x);
+		if (rc == 0) {
+			assert_good(&x, p);
+			planned++;
+		} else {
+			assert_null(p);
+			assert_true(err.text[0] != '\0');
+			if (rc == PLAN_INFEASIBLE && exist == 1 && !a_stage_is_empty(&x) &&
+			    !strstr(err.text, "every plan comes to a standstill"))
+				fail_msg("round %d: there are paths: %s", round, err.text);
+			if (rc != PLAN_INFEASIBLE && rc != PLAN_NOT_FOUND)
+				fail_msg("round %d: %d %s, algorithm %d free %d excluded %d",
+					 round, rc, err.text, (int)x.q.algorithm,
+					 x.q.free_assignment, x.n_excluded);
+			refused += rc == PLAN_INFEASIBLE;
+			not_found += rc == PLAN_NOT_FOUND;
+		}
+		plan_free(p);
+		cluster_free(x.cluster);
+	}
+	print_message("%d planned, %d refused, %d not found\n", planned, refused, not_found);
+	assert_true(planned > 1500 && refused > 200);
+}
+
+static void assert_same(const struct plan *a, const struct plan *b)
+{
+	int visits = a->n_microbatches * a->path_length;
+
+	assert_int_equal(a->n_microbatches, b->n_microbatches);
+	assert_int_equal(a->search.evaluations, b->search.evaluations);
+	assert_int_equal(a->n_orders, b->n_orders);
+	assert_memory_equal(a->visits, b->visits, (size_t)visits * sizeof(int));
+	assert_memory_equal(a->assigned, b->assigned,
+			    (size_t)a->stage_start[a->n_stages] * sizeof(int));
+	assert_true(a->predicted.iteration_s == b->predicted.iteration_s);
+	assert_true(a->predicted.lower_bound_s == b->predicted.lower_bound_s);
+	for (int i = 0; i < a->n_orders; i++) {
+		assert_int_equal(a->orders[i].n_tasks, b->orders[i].n_tasks);
+		for (int t = 0; t < a->orders[i].n_tasks; t++) {
+			assert_int_equal(a->orders[i].tasks[t].microbatch,
+					 b->orders[i].tasks[t].microbatch);
+			assert_int_equal(a->orders[i].tasks[t].kind,
+					 b->orders[i].tasks[t].kind);
+		}
+	}
+}
+
+static void same_question_same_answer(void **state)
+{
+	struct rng r;
+	int same = 0;
+
+	(void)state;
+	rng_init(&r, 73);
+	for (int round = 0; round < 150; round++) {
+		struct plan *a = NULL, *b = NULL;
+		struct question x;
+		int rc;
+
+		draw_question(&r, round, &x);
+		x.q.evaluations = round % 10 ? 100 : 3000; /* the latter are solved, if small */
+		rc = plan_search(x.cluster, &x.q, &a, NULL);
+		x.q.threads = 4;
+		assert_int_equal(plan_search(x.cluster, &x.q, &b, NULL), rc);
+		if (rc == 0)
+			assert_same(a, b);
+		same += rc == 0;
+		plan_free(a);
+		plan_free(b);
+		cluster_free(x.cluster);
+	}
+	assert_true(same > 75);
+}
+
+struct searcher {
+	const struct question *x;
+	struct plan *plan;
+	int rc;
+};
+
+static void *search(void *arg)
+{
+	struct searcher *s = arg;
+
+	s->rc = plan_search(s->x->cluster, &s->x->q, &s->plan, NULL);
+	return NULL;
+}
+
+/* At any moment, from another thread, with another search beside it: what there is comes out
+ * whole, and nothing is lost (under a leak checker). */
+static void cancelled_at_any_moment(void **state)
+{
+	int planned = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 79);
+	for (int round = 0; round < 120; round++) {
+		struct timespec moment = { 0, (long)rng_below(&r, 3000000) };
+		struct searcher two[2] = { { 0 } };
+		pthread_t threads[2];
+		atomic_bool cancel = false;
+		struct question x;
+
+		draw_question(&r, round, &x);
+		x.q.evaluations = 0; /* no limit but this one */
+		x.q.cancel = &cancel;
+		x.q.threads = 1 + round % 3;
+		for (int i = 0; i < 2; i++) {
+			two[i].x = &x;
+			assert_int_equal(pthread_create(&threads[i], NULL, search, &two[i]), 0);
+		}
+		nanosleep(&moment, NULL);
+		atomic_store(&cancel, true);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(pthread_join(threads[i], NULL), 0);
+			if (two[i].rc == 0)
+				assert_good(&x, two[i].plan);
+			else
+				assert_true(two[i].rc > 0 || two[i].rc == -ECANCELED);
+			planned += two[i].rc == 0;
+			plan_free(two[i].plan);
+		}
+		cluster_free(x.cluster);
+	}
+	assert_true(planned > 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_answer_is_good_or_a_true_refusal),
+		cmocka_unit_test(same_question_same_answer),
+		cmocka_unit_test(cancelled_at_any_moment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
