@@ -137,20 +137,6 @@ static void sync_folder(const char *path)
 	}
 }
 
-/* A pipe or a device: what stands there is written to, not replaced. */
-static int write_through(const char *path, const void *data, size_t size, struct error *err)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
-
-	if (fd < 0)
-		return fail(err, path);
-	if (write_all(fd, data, size) != 0)
-		rc = fail(err, path);
-	if (close(fd) != 0 && rc == 0)
-		rc = fail(err, path);
-	return rc;
-}
-
 int file_move(const char *from, const char *to, struct error *err)
 {
 	if (rename(from, to) != 0)
@@ -159,32 +145,49 @@ int file_move(const char *from, const char *to, struct error *err)
 	return 0;
 }
 
+int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct error *err)
+{
+	struct stat st;
+	int n;
+
+	a->through = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+	n = snprintf(a->path, sizeof(a->path), "%s", path);
+	if (n < (int)sizeof(a->path))
+		n = a->through ? snprintf(a->aside, sizeof(a->aside), "%s", path)
+			       : snprintf(a->aside, sizeof(a->aside), "%s.tmp.%ld", path, (long)getpid());
+	if (n >= (int)sizeof(a->aside))
+		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
+	a->fd = open(a->aside, a->through ? O_WRONLY | O_CLOEXEC
+					  : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	return a->fd < 0 ? fail(err, a->aside) : 0;
+}
+
+int file_aside_write(struct file_aside *a, const void *data, size_t size, struct error *err)
+{
+	return write_all(a->fd, data, size) == 0 ? 0 : fail(err, a->aside);
+}
+
+int file_aside_close(struct file_aside *a, int rc, struct error *err)
+{
+	if (rc == 0 && !a->through && fsync(a->fd) != 0)
+		rc = fail(err, a->aside);
+	if (close(a->fd) != 0 && rc == 0)
+		rc = fail(err, a->aside);
+	if (a->through)
+		return rc;
+	if (rc == 0)
+		rc = file_move(a->aside, a->path, err);
+	if (rc != 0)
+		unlink(a->aside);
+	return rc;
+}
+
 int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err)
 {
-	char aside[PATH_MAX];
-	struct stat st;
-	int fd, rc;
+	struct file_aside a;
+	int rc = file_aside_open(&a, path, mode, err);
 
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return write_through(path, data, size, err);
-	if (snprintf(aside, sizeof(aside), "%s.tmp.%ld", path, (long)getpid()) >=
-	    (int)sizeof(aside))
-		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
-	fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-	if (fd < 0)
-		return fail(err, aside);
-	if (write_all(fd, data, size) != 0 || fsync(fd) != 0) {
-		rc = fail(err, aside);
-		close(fd);
-		goto unlink_aside;
-	}
-	rc = close(fd) == 0 ? file_move(aside, path, err) : fail(err, aside);
-	if (rc == 0)
-		return 0;
-
-unlink_aside:
-	unlink(aside);
-	return rc;
+	return rc == 0 ? file_aside_close(&a, file_aside_write(&a, data, size, err), err) : rc;
 }
 
 int file_make_folder(const char *path, struct error *err)

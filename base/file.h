@@ -3,6 +3,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -14,8 +15,21 @@
  * untouched. */
 int file_read(const char *path, size_t most, char **out, size_t *size, struct error *err);
 
-/* Writes path.tmp.PID beside it, fsyncs, renames over path, fsyncs the folder. Nothing
- * half-written ever stands at path. A pipe or a device is written to instead. */
+/* A file in the making: written beside its name, which it gets when it is whole and durable, so
+ * that nothing half-written ever stands there. A pipe or a device is written to instead. */
+struct file_aside {
+	int fd;
+	bool through;     /* path is no plain file */
+	char path[4096], aside[4096];
+};
+
+int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct error *err);
+int file_aside_write(struct file_aside *a, const void *data, size_t size, struct error *err);
+/* Closes. With rc 0 it fsyncs, renames and fsyncs the folder, and returns what came of that; with
+ * another nothing is left and rc is returned, err as it was. */
+int file_aside_close(struct file_aside *a, int rc, struct error *err);
+
+/* All of these in one. */
 int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err);
 
 /* Renames a file that is durable already, over what stands at `to`, durably. */

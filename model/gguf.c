@@ -8,11 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 /* The file: magic, version, counts; keys and values; a description of each tensor, with its
  * place in the data; the data, each tensor at a multiple of 32 bytes. All little-endian,
  * strings with their length in front. */
 
-enum { VERSION = 3, ALIGNMENT = 32, BYTES = 256, PATH = 4096 };
+enum { VERSION = 3, ALIGNMENT = 32, BYTES = 256 };
 
 enum value { UINT32 = 4, INT32 = 5, FLOAT32 = 6, BOOL = 7, STRING = 8, ARRAY = 9 };
 
@@ -250,26 +252,24 @@ int gguf_export(const char *path, struct stage *const *stages, struct error *err
 {
 	const struct model_config *c = stage_config(stages[0]);
 	struct writer w = { .written = 0 };
-	char aside[PATH];
+	struct file_aside a;
+	int rc;
 
 	if (c->vocab != BYTES)
 		return error_set(err, -EINVAL,
 				 "vocab is %" PRIu32
 				 ": only byte-level models (256) go to GGUF",
 				 c->vocab);
-	snprintf(aside, sizeof(aside), "%s.tmp.%ld", path, (long)getpid());
-	w.out = fopen(aside, "wb");
+	rc = file_aside_open(&a, path, 0644, err);
+	if (rc)
+		return rc;
+	w.out = fdopen(dup(a.fd), "wb");
 	if (!w.out)
-		return error_set(err, -errno, "%s: %s", aside, strerror(errno));
+		return file_aside_close(&a, error_set(err, -errno, "%s: %s", path, strerror(errno)), err);
 	put_model(&w, stages);
-	if (!w.failed && (fflush(w.out) || fsync(fileno(w.out))))
-		w.failed = errno;
 	if (fclose(w.out) && !w.failed)
 		w.failed = errno;
-	if (!w.failed && rename(aside, path))
-		w.failed = errno;
-	if (!w.failed)
-		return 0;
-	unlink(aside);
-	return error_set(err, -w.failed, "%s: %s", path, strerror(w.failed));
+	if (w.failed)
+		rc = error_set(err, -w.failed, "%s: %s", path, strerror(w.failed));
+	return file_aside_close(&a, rc, err);
 }

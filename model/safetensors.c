@@ -13,6 +13,8 @@
 
 #include <jansson.h>
 
+#include "base/file.h"
+
 static const struct {
 	const char *name;
 	size_t size;
@@ -338,69 +340,24 @@ static char *header_text(const struct safetensors_entry *entries, size_t n,
 	return padded;
 }
 
-static int write_all(int fd, const void *data, size_t size)
-{
-	const char *at = data;
-
-	while (size > 0) {
-		ssize_t n = write(fd, at, size > 1 << 30 ? 1 << 30 : size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		at += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-static int sync_folder(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char folder[4096];
-	int fd, rc = 0;
-
-	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1,
-		 slash ? path : ".");
-	fd = open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) != 0)
-		rc = -errno;
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
 int safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
 		      const char *const *metadata, struct error *err)
 {
 	size_t size = 0;
-	char *header = header_text(entries, n, metadata, &size), aside[4096];
-	int fd, rc;
+	char *header = header_text(entries, n, metadata, &size);
+	struct file_aside a;
+	int rc;
 
 	if (!header)
 		return error_set(err, -ENOMEM, "%s: no memory for its header", path);
-	snprintf(aside, sizeof(aside), "%s.tmp.%ld", path, (long)getpid());
-	fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0) {
-		rc = -errno;
-		goto free_header;
+	rc = file_aside_open(&a, path, 0644, err);
+	if (!rc) {
+		rc = file_aside_write(&a, header, size, err);
+		for (size_t i = 0; i < n && !rc; i++)
+			rc = file_aside_write(&a, entries[i].data,
+					      entries[i].count * types[entries[i].type].size, err);
+		rc = file_aside_close(&a, rc, err);
 	}
-	rc = write_all(fd, header, size);
-	for (size_t i = 0; i < n && !rc; i++)
-		rc = write_all(fd, entries[i].data,
-			       entries[i].count * types[entries[i].type].size);
-	if (!rc && fsync(fd) != 0)
-		rc = -errno;
-	if (close(fd) != 0 && !rc)
-		rc = -errno;
-	if (!rc && rename(aside, path) != 0)
-		rc = -errno;
-	if (!rc)
-		rc = sync_folder(path);
-	else
-		unlink(aside);
-free_header:
 	free(header);
-	return rc ? error_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+	return rc;
 }

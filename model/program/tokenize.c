@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "base/file.h"
 #include "model/corpus.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
@@ -265,19 +266,20 @@ static int write_header(struct shard *s)
 	uint32_t words[256] = { CORPUS_SHARD_MAGIC, 1, (uint32_t)s->tokens };
 
 	return fseek(s->out, 0, SEEK_SET) || fwrite(words, sizeof(words), 1, s->out) != 1 ||
-	       fflush(s->out) || fsync(fileno(s->out));
+	       fflush(s->out);
 }
 
 /* To a file beside the shard's name, which it gets when it is whole. */
 static int write_shard(struct shard *s, const struct options *o, struct error *err)
 {
-	char aside[4096];
-	int rc = 0;
+	struct file_aside a;
+	int rc = file_aside_open(&a, o->out, 0644, err);
 
-	snprintf(aside, sizeof(aside), "%s.tmp.%ld", o->out, (long)getpid());
-	s->out = fopen(aside, "wb");
+	if (rc)
+		return rc;
+	s->out = fdopen(dup(a.fd), "wb");
 	if (!s->out)
-		return error_set(err, -errno, "%s: %s", aside, strerror(errno));
+		return file_aside_close(&a, error_set(err, -errno, "%s: %s", o->out, strerror(errno)), err);
 	if (write_header(s))
 		s->failed = errno;
 	for (uint32_t i = 0; i < o->n_corpus && !rc; i++)
@@ -292,11 +294,7 @@ static int write_shard(struct shard *s, const struct options *o, struct error *e
 		rc = error_set(err, -errno, "%s: %s", o->out, strerror(errno));
 	if (fclose(s->out) && !rc)
 		rc = error_set(err, -errno, "%s: %s", o->out, strerror(errno));
-	if (!rc && rename(aside, o->out))
-		rc = error_set(err, -errno, "%s: %s", o->out, strerror(errno));
-	if (rc)
-		unlink(aside);
-	return rc;
+	return file_aside_close(&a, rc, err);
 }
 
 static int tokenize(const struct options *o, struct error *err)
