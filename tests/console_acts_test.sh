@@ -92,7 +92,7 @@ keys Escape Escape 1
 
 # A hang ends by itself when its time is up.
 keys :
-type 'inject hang 7 8s'
+type 'inject hang 7 5s'
 see 5 'Inject: hang'
 keys Tab Enter
 see 20 '07!DEAD'
@@ -117,11 +117,12 @@ done
 
 # Wrong numbers: whoever sends them is marked failed, and comes back when asked.
 keys :
-type 'inject corrupt 7 5s'
+type 'inject corrupt 7 300s'
 see 5 'marked failed at its first wrong number'
 keys Tab Enter
 see 20 '07!FAIL'
-sleep 5
+keys X
+see 5 'faults healed'
 keys R
 see 5 'Recover n07'
 keys Tab Enter

@@ -74,6 +74,19 @@ see 5 'Pipeline'
 tm send-keys q
 back
 
+# What is copied is on the terminal's clipboard, and in the file, byte for byte.
+case=copy
+tm set -s set-clipboard on
+start "TERM=tmux-256color LC_ALL=C.UTF-8 XDG_CACHE_HOME=$dir/cache" ""
+see 5 'Pipeline'
+tm send-keys y
+see 5 "copied to the terminal's clipboard and"
+tm show-buffer >"$dir/clipboard" || die "nothing is on the clipboard"
+grep -q 'Pipeline' "$dir/clipboard" || die "the view is not on the clipboard"
+cmp "$dir/clipboard" "$dir/cache/skippipe/copied.txt" || die "clipboard and file differ"
+tm send-keys q
+back
+
 # Ended from outside, in order or not.
 for signal in TERM INT HUP SEGV ABRT BUS FPE ILL QUIT; do
 	case="signal $signal"

@@ -187,6 +187,7 @@ static void jumps_and_pace(void **state)
 	assert_int_equal(c.last.u.see_status.paused, 1);
 	expect(&c, MSG_SEE_SYNCED);
 	assert_int_equal(c.last.u.see_synced.sequence + 1, c.last.sequence);
+	assert_string_equal(c.last.u.see_synced.name, "console0"); /* as admitted */
 
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3450000 });
 	assert_int_not_equal(expect(&c, MSG_SEE_RUN)->u.see_run.run, run);
