@@ -203,6 +203,8 @@ static void tell_fault(struct controller *c, const struct fault *f)
 static void heal(struct controller *c, struct fault *f, const char *why)
 {
 	f->active = false;
+	for (uint32_t i = 0; i < c->n_acts; i++) /* nothing is left of it to undo */
+		c->acts[i].undone |= c->acts[i].verb == COMMAND_INJECT && c->acts[i].value == f->id;
 	send_fault(c, f, true);
 	if (f->kind == FAULT_HANG) /* it hears nothing */
 		tell_supervisor(c, "wake", f->node);
@@ -282,7 +284,7 @@ static void do_heal(struct controller *c, int64_t id, struct outcome *o)
 	if (n == 0 && id != 0)
 		outcome_set(o, -ENOENT, "no active fault #%lld", (long long)id);
 	else
-		outcome_set(o, 0, "%u faults healed", n);
+		outcome_set(o, 0, "%u fault%s healed", n, n == 1 ? "" : "s");
 }
 
 /* ---- the rest ---- */
@@ -400,7 +402,7 @@ static struct act *undoable(struct controller *c, int64_t id, struct outcome *o)
 			return &c->acts[i];
 		}
 		if (id != 0)
-			outcome_set(o, -EALREADY, "#%lld is undone already, or is an undoing",
+			outcome_set(o, -EALREADY, "#%lld is over or undone already, or is an undoing",
 				    (long long)id);
 	}
 	return NULL;

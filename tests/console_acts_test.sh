@@ -87,7 +87,7 @@ see 5 'iteration +[0-9.]+ -> '
 keys Tab Enter
 see 20 'skip 1/4='
 keys u
-see 5 'is undone already'
+see 5 'undone already'
 keys Escape Escape 1
 
 # A hang ends by itself when its time is up.
@@ -122,7 +122,7 @@ see 5 'marked failed at its first wrong number'
 keys Tab Enter
 see 20 '07!FAIL'
 keys X
-see 5 'faults healed'
+see 5 'faults? healed'
 keys R
 see 5 'Recover n07'
 keys Tab Enter

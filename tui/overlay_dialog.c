@@ -77,8 +77,8 @@ static void add_preview(struct lines *l, const struct ui *u)
 		add(l, STYLE_WARNING, "%.90s", p->text);
 }
 
-/* What stops or moves when the node is gone, counted here. */
-static void add_blast(struct lines *l, const struct state *s, uint16_t node)
+/* What passes the node, and who is left when it is gone; counted here. */
+static void add_blast(struct lines *l, const struct state *s, uint16_t node, bool gone)
 {
 	uint32_t through = 0, left = 0, stage = s->nodes[node].see.stage;
 
@@ -92,8 +92,10 @@ static void add_blast(struct lines *l, const struct state *s, uint16_t node)
 		left += i != node && s->nodes[i].known && s->nodes[i].see.stage == stage &&
 			(s->nodes[i].see.state == NODE_LIVE ||
 			 s->nodes[i].see.state == NODE_SUSPECT);
-	add(l, STYLE_TEXT, "%u of %u microbatches pass n%02u and must move", through,
-	    s->plan.n_routes, (unsigned)node);
+	add(l, STYLE_TEXT, "%u of %u microbatches pass n%02u%s", through, s->plan.n_routes,
+	    (unsigned)node, gone ? " and must move" : "");
+	if (!gone)
+		return;
 	if (left == 0)
 		add(l, STYLE_ALERT, "S%u: THE LAST COPY", stage);
 	else
@@ -203,7 +205,7 @@ static void fill(struct lines *l, const struct state *s, const struct ui *u)
 		    s->status.n_stages - s->status.path_length);
 		break;
 	case DIALOG_FAIL:
-		add_blast(l, s, d->node);
+		add_blast(l, s, d->node, true);
 		if (d->forbidden)
 			add(l, STYLE_ALERT, "%s", d->why);
 		else
@@ -218,7 +220,9 @@ static void fill(struct lines *l, const struct state *s, const struct ui *u)
 		    (unsigned)s->nodes[d->node].see.stage);
 		break;
 	case DIALOG_INJECT:
-		add_blast(l, s, (uint16_t)d->fields[0].value);
+		add_blast(l, s, (uint16_t)d->fields[0].value,
+			  d->fault != FAULT_SLOW_NODE && d->fault != FAULT_SLOW_LINK &&
+				  d->fault != FAULT_LOSS);
 		add(l, STYLE_FAINT, "%s", ending_of(s, d->fault));
 		break;
 	case DIALOG_UNDO:
