@@ -15,8 +15,8 @@ see() { # see SECONDS REGEX
 		sleep 0.1
 	done
 }
-keys() { local k; for k in "$@"; do tm send-keys -t "$pane" "$k"; sleep 0.2; done; }
-type() { tm send-keys -t "$pane" -l "$1"; sleep 0.2; tm send-keys -t "$pane" Enter; sleep 0.2; }
+keys() { local k; for k in "$@"; do tm send-keys -t "$pane" "$k"; sleep 0.1; done; }
+type() { tm send-keys -t "$pane" -l "$1"; sleep 0.1; tm send-keys -t "$pane" Enter; sleep 0.1; }
 number() { screen | sed -n "s/.*$1 *\([0-9]*\).*/\1/p" | head -n 1; }
 
 unset TMUX
