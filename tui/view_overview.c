@@ -1,3 +1,4 @@
+#include "tui/branch.h"
 #include "tui/view.h"
 
 /* Below 80x24: the selected node, in words. */
@@ -6,8 +7,13 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 {
 	const struct state_node *n = &s->nodes[u->selected];
 	struct look l;
-	char age[16];
+	char age[16], what_if[128];
 
+	if (u->branch.wanted && at.h > 0) { /* the timeline has no room here */
+		branch_title(u, s, what_if);
+		screen_text(out, at.x, at.y + at.h - 1, at.w, STYLE_WARNING, what_if);
+		at.h--;
+	}
 	if (at.h < 1 || !n->known)
 		return;
 	look_node(&l, s, n);

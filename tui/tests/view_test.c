@@ -139,6 +139,7 @@ static void what_if(void **unused)
 	answer(s, &u, 3, "branch 3/6");
 	for (int i = 0; i < SIZES; i++)
 		golden_check(s, &u, "branch", sizes[i][0], sizes[i][1]);
+	golden_check(s, &u, "branch-tiny", 60, 12);
 	ui_fini(&u);
 	state_free(s);
 }
