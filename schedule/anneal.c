@@ -107,6 +107,15 @@ void anneal_fini(struct anneal *a)
 	solution_fini(&a->best);
 }
 
+void anneal_adopt(struct anneal *a, const struct anneal *from)
+{
+	solution_copy(&a->best, &from->best, a->p);
+	a->best_cost = from->best_cost;
+	a->best_s = from->best_s;
+	a->best_iteration_s = from->best_iteration_s;
+	a->round_left = 0;
+}
+
 static void next_round(struct anneal *a)
 {
 	solution_copy(&a->current, &a->best, a->p);

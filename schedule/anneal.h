@@ -45,6 +45,9 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 		uint64_t seed, uint64_t stream);
 void anneal_fini(struct anneal *a);
 
+/* Takes over the best of another, as its own; its next step begins a round from there. */
+void anneal_adopt(struct anneal *a, const struct anneal *from);
+
 /* One proposal. True when best improved. */
 bool anneal_step(struct anneal *a);
 

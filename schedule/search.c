@@ -9,6 +9,7 @@
 #include "schedule/allocate.h"
 #include "schedule/anneal.h"
 #include "schedule/bound.h"
+#include "schedule/chains.h"
 #include "schedule/conflict_search.h"
 #include "schedule/construct.h"
 #include "schedule/engine.h"
@@ -222,8 +223,11 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 			goto free_bound;
 		rc = 0;
 	}
+	/* One chain is quickest at first. */
 	if (rc == 0)
-		rc = anneal_until_over(g, a, b, INT64_MAX, err);
+		rc = anneal_until_over(g, a, b, a->round_left, err);
+	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * MET)
+		rc = chains_run(g, a, b, err);
 	if (rc == 0 && !given)
 		bound_answer(g, a);
 	/* What solve left behind may be better. */

@@ -2,6 +2,8 @@
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -78,8 +80,10 @@ static void reaches_what_it_should(void **state)
 	static const struct {
 		const char *name;
 		double given_s;
-	} want[] = { { "shipped20.json", 34.6 }, { "geo18_s4.json", 32.6 },
-		     { "geo20_s8.json", 67.8 }, { "one20_s16.json", 106 } };
+	} want[] = { { "shipped20.json", 34.6 },
+		     { "geo18_s4.json", 32.6 },
+		     { "geo20_s8.json", 67.8 },
+		     { "one20_s16.json", 106 } };
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
@@ -118,11 +122,88 @@ static void same_seed_same_plan(void **state)
 		plan_free(b);
 		q.seed = 18;
 		b = search(c, &q);
-		assert_int_not_equal(memcmp(a->visits, b->visits, (size_t)(30 * 4) * sizeof(int)), 0);
+		assert_int_not_equal(
+			memcmp(a->visits, b->visits, (size_t)(30 * 4) * sizeof(int)), 0);
 		assert_good(c, a, NULL, !free_assignment);
 		plan_free(a);
 		plan_free(b);
 	}
+	cluster_free(c);
+}
+
+/* Chains are dealt to threads as they come; what they find is the same. */
+static void threads_do_not_change_the_plan(void **state)
+{
+	struct cluster *c = fixture_cluster("geo20_s8.json");
+	struct plan *alone = NULL;
+	struct plan_request q;
+
+	(void)state;
+	plan_request_init(&q);
+	q.evaluations = 6000;
+	for (int threads = 1; threads <= 5; threads += 2) {
+		struct plan *p;
+
+		q.threads = threads;
+		p = search(c, &q);
+		assert_good(c, p, NULL, true);
+		assert_int_equal(p->search.evaluations, 6000);
+		if (!alone) {
+			alone = p;
+			continue;
+		}
+		assert_memory_equal(alone->visits, p->visits, (size_t)(30 * 4) * sizeof(int));
+		plan_free(p);
+	}
+	plan_free(alone);
+	cluster_free(c);
+}
+
+struct canceller {
+	atomic_bool *cancel;
+	pthread_t thread;
+	int calls;
+};
+
+static void cancel_at_the_third(void *arg, const struct plan *plan)
+{
+	struct canceller *x = arg;
+
+	assert_true(plan->predicted.iteration_s > 0);
+	assert_true(pthread_equal(pthread_self(), x->thread));
+	if (++x->calls == 3)
+		atomic_store(x->cancel, true);
+}
+
+/* Every look is a second later, so that each improvement is told. */
+static int64_t steps_of_a_second(void *arg)
+{
+	static int64_t now_us;
+
+	(void)arg;
+	return now_us += 1000000;
+}
+
+static void threads_are_cancelled_and_the_caller_alone_is_told(void **state)
+{
+	struct cluster *c = fixture_cluster("geo20_s8.json");
+	atomic_bool cancel = false;
+	struct canceller x = { .cancel = &cancel, .thread = pthread_self() };
+	struct plan_request q;
+	struct plan *p;
+
+	(void)state;
+	plan_request_init(&q);
+	q.evaluations = INT64_MAX / 2;
+	q.threads = 4;
+	q.cancel = &cancel;
+	q.on_improvement = cancel_at_the_third;
+	q.on_improvement_arg = &x;
+	q.clock_us = steps_of_a_second;
+	p = search(c, &q);
+	assert_good(c, p, NULL, true);
+	assert_true(x.calls >= 3);
+	plan_free(p);
 	cluster_free(c);
 }
 
@@ -213,10 +294,13 @@ static void random_clusters_are_planned_or_refused(void **state)
 	(void)state;
 	rng_init(&r, 23);
 	for (int round = 0; round < 600; round++) {
-		struct fixture_shape shape = { .most_stages = 6, .most_replicas = 4,
-					       .most_microbatches = 5, .most_memory = 3,
+		struct fixture_shape shape = { .most_stages = 6,
+					       .most_replicas = 4,
+					       .most_microbatches = 5,
+					       .most_memory = 3,
 					       .absent = round % 3 ? 0 : 0.08,
-					       .grid = round % 2, .unpinned = round % 5 == 0 };
+					       .grid = round % 2,
+					       .unpinned = round % 5 == 0 };
 		struct cluster *c = fixture_random_cluster(&r, &shape);
 		struct plan_request q;
 		struct plan *p = NULL;
@@ -268,7 +352,8 @@ static void baselines_are_valid(void **state)
 			q.evaluations = 2000;
 			p = search(c, &q);
 			assert_good(c, p, NULL, true);
-			assert_string_equal(p->search.algorithm, plan_algorithm_name(q.algorithm));
+			assert_string_equal(p->search.algorithm,
+					    plan_algorithm_name(q.algorithm));
 			if (a == PLAN_DTFM)
 				assert_int_equal(p->path_length, c->n_stages);
 			seconds[a] = p->predicted.iteration_s;
@@ -292,8 +377,10 @@ static void baselines_keep_the_rules_on_random_clusters(void **state)
 	(void)state;
 	rng_init(&r, 29);
 	for (int round = 0; round < 200; round++) {
-		struct fixture_shape shape = { .most_stages = 6, .most_replicas = 4,
-					       .most_microbatches = 5, .most_memory = 3,
+		struct fixture_shape shape = { .most_stages = 6,
+					       .most_replicas = 4,
+					       .most_microbatches = 5,
+					       .most_memory = 3,
 					       .grid = round % 2 };
 		struct cluster *c = fixture_random_cluster(&r, &shape);
 		struct plan_request q;
@@ -320,6 +407,8 @@ int main(void)
 		cmocka_unit_test(reaches_what_it_should),
 		cmocka_unit_test(a_split_backward_pass_is_shorter),
 		cmocka_unit_test(same_seed_same_plan),
+		cmocka_unit_test(threads_do_not_change_the_plan),
+		cmocka_unit_test(threads_are_cancelled_and_the_caller_alone_is_told),
 		cmocka_unit_test(free_is_better_than_given),
 		cmocka_unit_test(excluded_nodes_are_not_used),
 		cmocka_unit_test(cancelled_search_gives_what_it_has),
