@@ -1,13 +1,12 @@
 #include "schedule/moves.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TRIPS 40 /* a data node */
-#define NEAR 8 /* candidates a stage, where stages are larger */
+#define NEAR 8   /* candidates a stage, where stages are larger */
 
 static int *path_of(const struct moves *m, int mb)
 {
@@ -337,7 +336,8 @@ static bool move_copy(struct moves *m, int mb, bool all)
 	for (int k = 0; k < n && source < 0; k++) {
 		int y = first + k < n ? first + k : first + k - n;
 
-		if (path_of(m, y)[0] == data_node && memcmp(path_of(m, y), path_of(m, mb), size))
+		if (path_of(m, y)[0] == data_node &&
+		    memcmp(path_of(m, y), path_of(m, mb), size))
 			source = y;
 	}
 	if (source < 0)
@@ -367,34 +367,23 @@ static bool move_trip(struct moves *m, int mb)
 		return false;
 	k = below(m, n);
 	k = below(m, k + 1);
-	memcpy(path, m->trips.trips[(size_t)place * (size_t)m->trips.most + (size_t)k].path, size);
+	memcpy(path, m->trips.trips[(size_t)place * (size_t)m->trips.most + (size_t)k].path,
+	       size);
 	if (path[0] != mine[0] || memcmp(path, mine, size) == 0 || !keeps_cc2(m, path))
 		return false;
 	return force_path(m, mb, path, -1);
 }
 
-static void exchange_members(struct moves *m, int a, int b)
-{
-	struct solution *s = m->s;
-	int stage = s->stage_of[a];
-	int *at_a = NULL, *at_b = NULL;
-
-	for (int i = s->start[stage]; i < s->start[stage + 1]; i++)
-		at_a = s->members[i] == a ? &s->members[i] : at_a;
-	for (int i = s->start[s->stage_of[b]]; i < s->start[s->stage_of[b] + 1]; i++)
-		at_b = s->members[i] == b ? &s->members[i] : at_b;
-	assert(at_a && at_b);
-	*at_a = b;
-	*at_b = a;
-	s->stage_of[a] = s->stage_of[b];
-	s->stage_of[b] = stage;
-}
-
 static bool move_roles(struct moves *m)
 {
 	const struct problem *p = m->p;
-	int a = below(m, p->n_nodes), b = below(m, p->n_nodes);
+	int a = below(m, p->n_nodes), b = below(m, p->n_nodes), other = a;
 
+	/* Often one of the pair that keeps all waiting. */
+	if (p->weigh_sync && below(m, 4) == 0)
+		solution_slowest_pair(m->s, p, &a, &other);
+	if (below(m, 2))
+		a = other;
 	if (!p->movable[a] || !p->movable[b] || m->s->stage_of[a] == m->s->stage_of[b] ||
 	    (any_memory(m, a) != any_memory(m, b)))
 		return false;
@@ -408,7 +397,7 @@ static bool move_roles(struct moves *m)
 			}
 		}
 	}
-	exchange_members(m, a, b);
+	solution_exchange(m->s, a, b);
 	m->role_a = a;
 	m->role_b = b;
 	m->stale = true;
@@ -468,7 +457,7 @@ void moves_undo(struct moves *m)
 	size_t length = (size_t)m->p->length;
 
 	if (m->role_a >= 0)
-		exchange_members(m, m->role_a, m->role_b);
+		solution_exchange(m->s, m->role_a, m->role_b);
 	if (m->left_stage >= 0) {
 		m->visits[m->left_stage]++;
 		m->visits[m->joined_stage]--;

@@ -1,5 +1,6 @@
 #include "schedule/problem.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -297,28 +298,65 @@ void solution_index(struct solution *s, const struct problem *p)
 	s->start[p->n_stages] = at;
 }
 
-double solution_sync_s(const struct solution *s, const struct problem *p)
+/* The slowest of a stage, in seconds. */
+static double slowest_of(const struct solution *s, const struct problem *p, int stage, int *a, int *b)
+{
+	const int *nodes = s->members + s->start[stage];
+	int r = s->start[stage + 1] - s->start[stage];
+	double slowest = 0;
+
+	for (int i = 0; i < r; i++) {
+		const double *row = p->sync + (size_t)nodes[i] * (size_t)p->n_nodes;
+
+		for (int j = 0; j < r; j++) {
+			if (row[nodes[j]] > slowest) {
+				slowest = row[nodes[j]];
+				*a = nodes[i];
+				*b = nodes[j];
+			}
+		}
+	}
+	return slowest;
+}
+
+double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b)
 {
 	double most = 0;
 
 	for (int stage = 0; stage < p->n_stages; stage++) {
-		int r = s->start[stage + 1] - s->start[stage];
-		const int *nodes = s->members + s->start[stage];
-		double slowest = 0;
+		int r = s->start[stage + 1] - s->start[stage], i = -1, j = -1;
+		double t = r > 1 ? 2.0 * (r - 1) / r * slowest_of(s, p, stage, &i, &j) : 0;
 
-		for (int i = 0; i < r; i++) {
-			for (int j = 0; j < r; j++) {
-				double t = p->sync[(size_t)nodes[i] * (size_t)p->n_nodes +
-						   (size_t)nodes[j]];
-
-				if (t > slowest)
-					slowest = t;
-			}
+		if (t > most) {
+			most = t;
+			*a = i;
+			*b = j;
 		}
-		if (r > 1 && 2.0 * (r - 1) / r * slowest > most)
-			most = 2.0 * (r - 1) / r * slowest;
 	}
 	return most;
+}
+
+double solution_sync_s(const struct solution *s, const struct problem *p)
+{
+	int a, b;
+
+	return solution_slowest_pair(s, p, &a, &b);
+}
+
+void solution_exchange(struct solution *s, int a, int b)
+{
+	int stage = s->stage_of[a];
+	int *at_a = NULL, *at_b = NULL;
+
+	for (int i = s->start[stage]; i < s->start[stage + 1]; i++)
+		at_a = s->members[i] == a ? &s->members[i] : at_a;
+	for (int i = s->start[s->stage_of[b]]; i < s->start[s->stage_of[b] + 1]; i++)
+		at_b = s->members[i] == b ? &s->members[i] : at_b;
+	assert(at_a && at_b);
+	*at_a = b;
+	*at_b = a;
+	s->stage_of[a] = s->stage_of[b];
+	s->stage_of[b] = stage;
 }
 
 struct plan *solution_to_plan(const struct solution *s, const struct problem *p)

@@ -54,6 +54,10 @@ void solution_copy(struct solution *to, const struct solution *from, const struc
 /* members and start from stage_of, nodes ascending within a stage. */
 void solution_index(struct solution *s, const struct problem *p);
 double solution_sync_s(const struct solution *s, const struct problem *p);
+/* The same, and the pair of nodes that makes it so long; without one a and b stay as they are. */
+double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b);
+/* Two nodes exchange stages; paths are not looked at. */
+void solution_exchange(struct solution *s, int a, int b);
 /* A plan with this solution's assignment and paths; NULL: out of memory. */
 struct plan *solution_to_plan(const struct solution *s, const struct problem *p);
 

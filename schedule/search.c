@@ -15,6 +15,7 @@
 #include "schedule/engine.h"
 #include "schedule/exact.h"
 #include "schedule/feasible.h"
+#include "schedule/place.h"
 #include "schedule/problem.h"
 #include "schedule/progress.h"
 #include "schedule/robust.h"
@@ -107,6 +108,29 @@ static void deal_again(struct solution *s, const struct problem *p, struct rng *
 	solution_index(s, p);
 }
 
+/* The same with stages that sum their gradients quickly: kept where that is better altogether.
+ */
+static int try_placed(struct solution *s, const struct problem *p, struct error *err)
+{
+	struct solution placed;
+	struct engine e;
+	int rc = engine_init(&e, p);
+
+	if (rc == 0 && (rc = solution_init(&placed, p)) != 0)
+		engine_fini(&e);
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
+	solution_copy(&placed, s, p);
+	place_by_sync(&placed, p);
+	rc = build(&placed, p, false, NULL);
+	if (rc == 0 && time_of(&e, &placed) + solution_sync_s(&placed, p) <
+			       time_of(&e, s) + solution_sync_s(s, p))
+		solution_copy(s, &placed, p);
+	solution_fini(&placed);
+	engine_fini(&e);
+	return rc == -ENOMEM ? error_set(err, rc, "out of memory") : 0;
+}
+
 static int first_solution(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct rng rng;
@@ -120,6 +144,8 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 		deal_again(s, p, &rng);
 		rc = build(s, p, false, err);
 	}
+	if (rc == 0 && p->weigh_sync && !p->q->from)
+		rc = try_placed(s, p, err);
 	if (rc > 0 && p->n_movable > 0) /* other assignments there may be */
 		return error_prefix(err, PLAN_NOT_FOUND,
 				    "of %d assignments none will do, the last", DEALS);
