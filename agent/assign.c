@@ -83,6 +83,8 @@ bool assign_next_job(struct agent *a, int64_t now_us)
 
 static void prepared(struct agent *a, int64_t now_us)
 {
+	if (a->job.err.text[0])
+		log_line(a->options.log, LOG_WARN, "%s: on the CPU instead", a->job.err.text);
 	a->parameters = a->job.parameters;
 	a->activation = a->job.activation;
 	if (a->job.from_seed || a->stage != a->job.stage)

@@ -109,6 +109,10 @@ static int prepare(struct compute *c, struct job *j)
 		c->stage = NULL;
 		c->measured = false;
 		rc = stage_new(&c->stage, &c->setup.config, j->stage, &o, &j->err);
+		if (rc == -ENODEV) { /* said by whoever reads err */
+			o.device = "cpu";
+			rc = stage_new(&c->stage, &c->setup.config, j->stage, &o, &j->err);
+		}
 		c->pristine = true;
 	}
 	if (rc)

@@ -66,7 +66,7 @@ struct job {
 
 	/* ---- outputs ---- */
 	int rc;             /* 0, or what failed; then err says so */
-	struct error err;
+	struct error err;   /* PREPARE may succeed and say why on the CPU */
 	int64_t began_us, ended_us; /* monotonic clock */
 	float *out;         /* (B, T, C), or STATE's; malloc, given; NULL none */
 	float loss;

@@ -1,0 +1,75 @@
+/* What the worker is told to prepare: on the device asked for, or on the CPU, with the reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/compute.h"
+
+static struct compute *compute_on(const char *device)
+{
+	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1 };
+	struct compute *c;
+
+	assert_int_equal(model_preset("tiny", &setup.config, NULL, NULL), 0);
+	snprintf(setup.device, sizeof(setup.device), "%s", device);
+	assert_int_equal(compute_new(&c, &setup), 0);
+	return c;
+}
+
+static struct job prepare(struct compute *c)
+{
+	struct job j = { .kind = JOB_PREPARE, .stage = 1, .from_seed = true };
+
+	compute_run(c, &j);
+	return j;
+}
+
+static void test_falls_back(void **state)
+{
+	struct compute *c = compute_on("cuda:900");
+	struct job j = prepare(c);
+
+	(void)state;
+	assert_int_equal(j.rc, 0);
+	assert_non_null(strstr(j.err.text, "cuda:900"));
+	assert_true(j.parameters > 0);
+	compute_free(c);
+}
+
+static void test_says_nothing_of_what_went_well(void **state)
+{
+	struct compute *c = compute_on("cpu");
+	struct job j = prepare(c);
+
+	(void)state;
+	assert_int_equal(j.rc, 0);
+	assert_string_equal(j.err.text, "");
+	compute_free(c);
+}
+
+static void test_does_not_guess(void **state)
+{
+	struct compute *c = compute_on("tpu");
+	struct job j = prepare(c);
+
+	(void)state;
+	assert_true(j.rc < 0);
+	assert_non_null(strstr(j.err.text, "tpu"));
+	compute_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_falls_back),
+		cmocka_unit_test(test_says_nothing_of_what_went_well),
+		cmocka_unit_test(test_does_not_guess),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
