@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -57,11 +58,28 @@ bool product_has_bf16(void)
 	return isa == dnnl_cpu_isa_avx512_core_bf16 || isa == dnnl_cpu_isa_avx512_core_amx;
 }
 
-struct product_thread *product_thread_new(void)
+/* Touched, so that they are there when they are wanted. */
+static uint16_t *room_for(size_t n)
+{
+	size_t size = (n * sizeof(uint16_t) + 63) / 64 * 64;
+	uint16_t *room = aligned_alloc(64, size);
+
+	if (room)
+		memset(room, 0, size);
+	return room;
+}
+
+struct product_thread *product_thread_new(size_t a_room, size_t b_room)
 {
 	struct product_thread *t = calloc(1, sizeof(*t));
 
-	if (t && dnnl_engine_create(&t->engine, dnnl_cpu, 0) == dnnl_success &&
+	if (t) {
+		t->a_room = a_room;
+		t->b_room = b_room;
+		t->a = room_for(a_room);
+		t->b = room_for(b_room);
+	}
+	if (t && t->a && t->b && dnnl_engine_create(&t->engine, dnnl_cpu, 0) == dnnl_success &&
 	    dnnl_stream_create(&t->stream, t->engine, dnnl_stream_default_flags) ==
 		    dnnl_success)
 		return t;
@@ -161,21 +179,6 @@ static struct kept *find(struct product_thread *t, const struct shape *s)
 	return make(t, s);
 }
 
-static bool make_room(uint16_t **buffer, size_t *room, size_t n)
-{
-	uint16_t *grown;
-
-	if (n <= *room)
-		return true;
-	grown = aligned_alloc(64, (n * sizeof(*grown) + 63) / 64 * 64);
-	if (!grown)
-		return false;
-	free(*buffer);
-	*buffer = grown;
-	*room = n;
-	return true;
-}
-
 /* false: not possible here, and fp32 must do. */
 static bool product_bf16(struct product_thread *t, const struct shape *s, const float *a,
 			 size_t lda, const float *b, size_t ldb, float *c)
@@ -184,8 +187,8 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 	struct kept *k = find(t, s);
 	dnnl_exec_arg_t args[3];
 
-	if (!k || !k->primitive || !make_room(&t->a, &t->a_room, s->m * s->k) ||
-	    !make_room(&t->b, &t->b_room, s->n * s->k))
+	assert(s->m * s->k <= t->a_room && s->n * s->k <= t->b_room);
+	if (!k || !k->primitive)
 		return false;
 	v->to_bf16(t->a, a, lda, s->ta == 'T' ? s->k : s->m, s->ta == 'T' ? s->m : s->k);
 	v->to_bf16(t->b, b, ldb, s->tb == 'T' ? s->n : s->k, s->tb == 'T' ? s->k : s->n);

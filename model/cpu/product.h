@@ -12,8 +12,9 @@
 
 struct product_thread; /* opaque: what one thread keeps for products in bf16 */
 
-bool product_has_bf16(void);                        /* whether this CPU multiplies bf16 */
-struct product_thread *product_thread_new(void);    /* NULL without memory */
+bool product_has_bf16(void); /* whether this CPU multiplies bf16 */
+/* For factors of at most so many numbers. NULL without memory. */
+struct product_thread *product_thread_new(size_t a_room, size_t b_room);
 void product_thread_free(struct product_thread *t); /* NULL is allowed */
 
 /* c (M, N) = a (M, K) b (N, K)^T + beta c */

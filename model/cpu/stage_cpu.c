@@ -154,15 +154,27 @@ static void cpu_free(void *self)
 	free(s);
 }
 
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
 static int make_products(struct cpu_stage *s, struct error *err)
 {
+	const struct model_config *m = &s->l->config;
+	size_t wide = larger(larger(2 * m->ffn_dim, s->packed), m->dim);
+	size_t vocab = s->l->index == 0 ? m->vocab : 0;
+
 	if (s->l->bf16 && !product_has_bf16())
 		return error_set(err, -ENOTSUP, "this CPU has no bf16 products");
 	s->products = calloc(s->l->threads, sizeof(struct product_thread *));
 	if (!s->products)
 		return error_set(err, -ENOMEM, "no memory for a stage");
 	for (uint32_t i = 0; s->l->bf16 && i < s->l->threads; i++) {
-		s->products[i] = product_thread_new();
+		/* Activations or weights times weights, activations times activations. */
+		s->products[i] = product_thread_new(
+			larger(s->rows * wide, s->chunk * vocab),
+			larger(m->dim * larger(wide, vocab), s->rows * wide));
 		if (!s->products[i])
 			return error_set(err, -ENOMEM, "no memory for products in bf16");
 	}
