@@ -328,6 +328,11 @@ static int check_runnable(const struct cluster *c, const struct plan *p, struct 
 	if (p->n_stages != c->n_stages)
 		return error_set(err, -EINVAL, "assignment: expected %d stages, found %d",
 				 c->n_stages, p->n_stages);
+	for (int i = 0; i < p->stage_start[p->n_stages]; i++) {
+		if (p->assigned[i] < 0 || p->assigned[i] >= c->n_nodes)
+			return error_set(err, -EINVAL, "assignment: unknown node %d",
+					 p->assigned[i]);
+	}
 	for (int i = 0; i < p->n_microbatches; i++) {
 		const struct plan_microbatch *m = &p->microbatches[i];
 		int rc = 0;

@@ -207,6 +207,10 @@ static void impossible_plans_are_refused(void **state)
 	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "9"));
 	p->microbatches[0].path[1] = 1;
+	p->assigned[0] = 9; /* visited by nobody, yet it is looked up for the gradients' sum */
+	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "unknown node 9"));
+	p->assigned[0] = 0;
 	c->delay_s[2] = -1;
 	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "no link from node 1 to node 0"));
