@@ -147,7 +147,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	if (!a)
 		return error_set(err, -ENOMEM, "no memory for the agent");
 	a->options = *options;
-	a->stage = NO_STAGE;
+	a->stage = a->keep.stage = a->keep.order.stage = MSG_NO_STAGE;
 	a->report_by_us = INT64_MAX;
 	a->events = calloc(EVENTS_MOST, sizeof(a->events[0]));
 	a->early = calloc(EARLY_MOST, sizeof(a->early[0]));
@@ -192,7 +192,8 @@ void agent_free(struct agent *a)
 	free(a->events);
 	free(a->early);
 	free(a->routes);
-	free(a->deferred);
+	free(a->deferred.list);
+	free(a->keep_deferred.list);
 	if (a->options.log->who == a->who)
 		a->options.log->who = "agent";
 	free(a);
@@ -220,8 +221,8 @@ int64_t agent_deadline_us(const struct agent *a)
 	at = sooner(at, sooner(a->beat_us, a->report_by_us));
 	if (a->leaving)
 		at = sooner(at, a->leave_from_us);
-	if (a->standing == STAND_FETCHING)
-		at = sooner(at, a->fetch_by_us);
+	if (a->keep.standing == KEEP_FETCHING)
+		at = sooner(at, fetch_deadline_us(&a->keep.fetch));
 	if (a->computed)
 		at = sooner(at, a->task_ends_us);
 	else if (a->queue && queue_waiting(a->queue) > 0 && !worker_busy(a->worker) &&
@@ -243,39 +244,50 @@ static bool settled(const struct agent *a)
 		    a->job.kind == JOB_BACKWARD || a->job.kind == JOB_STATE;
 
 	return !assign_under_way(a) && !a->step_wanted && !a->zero_wanted &&
-	       (!worker_busy(a->worker) || task);
+	       (!worker_busy(a->worker) || task || a->job.kind == JOB_KEEP ||
+		a->job.kind == JOB_FOLLOW);
 }
 
-static void defer(struct agent *a, struct msg *m)
+static void defer(struct agent *a, struct deferred *to, struct msg *m)
 {
-	if (a->n_deferred == a->deferred_room) {
-		size_t room = a->deferred_room ? 2 * a->deferred_room : 16;
-		struct msg *d = realloc(a->deferred, room * sizeof(d[0]));
+	if (to->n == to->room) {
+		size_t room = to->room ? 2 * to->room : 16;
+		struct msg *d = realloc(to->list, room * sizeof(d[0]));
 
 		if (!d) {
 			agent_trouble(a, true, "no memory for the controller's messages");
 			msg_clear(m);
 			return;
 		}
-		a->deferred = d;
-		a->deferred_room = room;
+		to->list = d;
+		to->room = room;
 	}
-	a->deferred[a->n_deferred++] = *m;
+	to->list[to->n++] = *m;
+}
+
+static size_t do_list(struct agent *a, struct deferred *d, bool (*ready)(const struct agent *a),
+		      void (*act)(struct agent *a, const struct msg *m, int64_t now_us),
+		      int64_t now_us)
+{
+	size_t done = 0;
+
+	while (done < d->n && ready(a)) {
+		act(a, &d->list[done], now_us);
+		msg_clear(&d->list[done++]);
+	}
+	if (done == 0)
+		return 0;
+	d->n -= done;
+	memmove(d->list, d->list + done, d->n * sizeof(d->list[0]));
+	return done;
 }
 
 static void do_deferred(struct agent *a, int64_t now_us)
 {
-	size_t done = 0;
-
-	while (done < a->n_deferred && settled(a)) {
-		iteration_control(a, &a->deferred[done], now_us);
-		msg_clear(&a->deferred[done++]);
-	}
-	if (done == 0)
-		return;
-	a->n_deferred -= done;
-	memmove(a->deferred, a->deferred + done, a->n_deferred * sizeof(a->deferred[0]));
-	tensors_look_again(a, now_us);
+	if (do_list(a, &a->deferred, settled, iteration_control, now_us) +
+		    do_list(a, &a->keep_deferred, keep_settled, keep_control, now_us) >
+	    0)
+		tensors_look_again(a, now_us);
 }
 
 static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_us)
@@ -290,11 +302,25 @@ static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_u
 		agent_trouble(a, false, "fault %u makes no sense here", m->fault);
 }
 
-static void forget_deferred(struct agent *a)
+void agent_forget_deferred(struct deferred *d)
 {
-	for (size_t i = 0; i < a->n_deferred; i++)
-		msg_clear(&a->deferred[i]);
-	a->n_deferred = 0;
+	for (size_t i = 0; i < d->n; i++)
+		msg_clear(&d->list[i]);
+	d->n = 0;
+}
+
+/* A commit is for the own stage and for the copy; a sum for one of them. */
+static void sort_out(struct agent *a, struct msg *m)
+{
+	const struct msg_reduce *r = &m->u.reduce;
+	bool copy = m->type == MSG_KEEP;
+
+	for (uint32_t i = 0; m->type == MSG_REDUCE && i < r->n_copies; i++)
+		copy = copy || r->copies[i] == a->run.node;
+	if (m->type == MSG_COMMIT &&
+	    (a->keep.order.stage != MSG_NO_STAGE || a->keep_deferred.n > 0))
+		defer(a, &a->keep_deferred, &(struct msg){ .type = m->type, .u = m->u });
+	defer(a, copy ? &a->keep_deferred : &a->deferred, m);
 }
 
 /* Takes over what it keeps of *m. */
@@ -309,7 +335,8 @@ static void take_control(struct agent *a, struct msg *m, int64_t now_us)
 		log_line(a->options.log, LOG_INFO, "told to stop: %s", m->u.stop.reason);
 		agent_exit(a, 0, now_us);
 	} else if (m->type == MSG_WELCOME) {
-		forget_deferred(a);
+		agent_forget_deferred(&a->deferred);
+		agent_forget_deferred(&a->keep_deferred);
 		join_welcome(a, &m->u.welcome, now_us);
 	} else if (m->type == MSG_PING) {
 		a->ping_us = m->u.ping.now_us;
@@ -320,14 +347,14 @@ static void take_control(struct agent *a, struct msg *m, int64_t now_us)
 	} else if (m->type == MSG_PEERS) {
 		join_peers(a, &m->u.peers, now_us);
 	} else if (m->type == MSG_ASSIGN) {
-		forget_deferred(a);
+		agent_forget_deferred(&a->deferred);
 		assign_begin(a, &m->u.assign);
 	} else if (m->type == MSG_PLAN) {
 		iteration_plan(a, &m->u.plan);
 	} else if (m->type == MSG_FAULT) {
 		take_fault(a, &m->u.fault, now_us);
-	} else if (deferrable(m->type)) {
-		defer(a, m);
+	} else if (deferrable(m->type) || m->type == MSG_KEEP) {
+		sort_out(a, m);
 		return; /* it keeps the arrays */
 	} else {
 		a->refused++;
@@ -412,7 +439,7 @@ static void finish_job(struct agent *a, int64_t now_us)
 {
 	if (!worker_finished(a->worker))
 		return;
-	if (a->job.rc < 0) {
+	if (a->job.rc < 0 && a->job.kind != JOB_KEEP) {
 		agent_trouble(a, true, "%s", a->job.err.text);
 		job_clear(&a->job);
 		return;
@@ -420,9 +447,16 @@ static void finish_job(struct agent *a, int64_t now_us)
 	switch (a->job.kind) {
 	case JOB_PREPARE:
 	case JOB_LOAD:
+	case JOB_MIX:
 	case JOB_MEASURE:
-	case JOB_STATE:
 		assign_job_done(a, now_us);
+		break;
+	case JOB_STATE:
+		serve_job_done(a, now_us);
+		break;
+	case JOB_KEEP:
+	case JOB_FOLLOW:
+		keep_job_done(a, now_us);
 		break;
 	case JOB_FORWARD:
 	case JOB_LOSS:
@@ -434,9 +468,14 @@ static void finish_job(struct agent *a, int64_t now_us)
 	case JOB_STEP:
 		iteration_job_done(a, now_us);
 		break;
+	case JOB_NORM:
+		if (a->job.kept) {
+			keep_job_done(a, now_us);
+			break;
+		}
+		/* fall through */
 	case JOB_GRADIENT:
 	case JOB_SUM:
-	case JOB_NORM:
 		reduction_job_done(a, now_us);
 		break;
 	}
@@ -454,12 +493,11 @@ void agent_work(struct agent *a, int64_t now_us)
 	fault_expire(&a->faults, now_us);
 	finish_job(a, now_us);
 	tasks_end_due(a, now_us);
-	assign_check_time(a, now_us);
 	do_deferred(a, now_us);
 	/* A step under way comes before what forgets it; changes of weights before tasks. */
 	if (!worker_busy(a->worker) && !a->leaving &&
-	    (iteration_next_job(a) || assign_next_job(a, now_us) || reduction_next_job(a) ||
-	     tasks_next_job(a, now_us)))
+	    (iteration_next_job(a) || keep_next_job(a) || assign_next_job(a, now_us) ||
+	     reduction_next_job(a) || serve_next_job(a) || tasks_next_job(a, now_us)))
 		worker_start(a->worker, compute_run, a->compute, &a->job);
 	while ((waiter = queue_waiter(a->queue)))
 		report_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
@@ -482,8 +520,11 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 
 void agent_send(struct agent *a, int64_t now_us)
 {
-	if (a->welcomed)
+	if (a->welcomed) {
+		keep_turn(a, now_us);
+		serve_turn(a, now_us);
 		links_pump(a, now_us);
+	}
 	report_turn(a, now_us);
 	check_orphaned(a, now_us);
 	post_tick(a->control, now_us);

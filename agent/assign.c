@@ -1,4 +1,5 @@
-/* A stage of the model: built from the seed, or with a replica's weights. */
+/* A stage of the model: built from the seed, or with the weights of the copy that was fetched.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +17,13 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 		a->dropped++;
 		return;
 	}
-	if (m->stage >= a->limits.n_stages || (m->fetch && m->source >= a->run.n_nodes)) {
-		agent_trouble(a, false, "assignment %" PRIu64 ": stage %u from node %u: there is "
-			      "no such stage or node", m->assignment, m->stage, m->source);
+	if (m->stage >= a->limits.n_stages) {
+		agent_trouble(a, false, "assignment %" PRIu64 ": there is no stage %u",
+			      m->assignment, m->stage);
 		return;
 	}
 	log_line(a->options.log, LOG_INFO, "assigned stage %u, %s", m->stage,
-		 m->fetch ? "weights of a replica" : "weights of the seed");
+		 m->fetch ? "weights that are here" : "weights of the seed");
 	a->assign = *m;
 	a->standing = STAND_WAITING;
 }
@@ -34,78 +35,60 @@ static void prepare(struct agent *a, int64_t now_us)
 	queue_clear_evaluations(a->queue);
 	tasks_drop_running(a);
 	tensors_forget_early(a);
-	post_release(&a->state);
-	a->state_body = NULL;
-	memset(a->fetchers, 0, a->run.n_nodes * sizeof(a->fetchers[0]));
+	serve_forget(a);
 	a->zero_wanted = false; /* measuring leaves it zero */
 	a->job = (struct job) { .kind = JOB_PREPARE, .stage = a->assign.stage,
 				.from_seed = !a->assign.fetch };
 	a->standing = STAND_PREPARING;
 }
 
-/* The first node that waits for my weights; false none. */
-static bool next_fetcher(const struct agent *a, uint16_t *node)
+static void no_copy(struct agent *a)
 {
-	for (uint16_t i = 0; i < a->run.n_nodes; i++)
-		if (a->fetchers[i]) {
-			*node = i;
-			return true;
-		}
-	return false;
+	agent_trouble(a, false, "no copy of stage %u is here", a->stage);
+	a->standing = STAND_UNASSIGNED;
 }
 
 bool assign_next_job(struct agent *a, int64_t now_us)
 {
-	uint16_t node;
-
 	switch (a->standing) {
 	case STAND_WAITING:
 		prepare(a, now_us);
 		return true;
-	case STAND_FETCHING:
-		if (!a->state_body)
+	case STAND_LOADING:
+		if (a->keep.standing != KEEP_WHOLE || a->keep.stage != a->stage) {
+			no_copy(a);
 			return false;
-		a->job = (struct job) { .kind = JOB_LOAD, .bytes = a->state_body };
-		a->standing = STAND_LOADING;
+		}
+		a->loading = a->keep.iteration;
+		a->job = (struct job){ .kind = JOB_LOAD };
 		return true;
 	case STAND_MEASURING:
 		a->job = (struct job) { .kind = JOB_MEASURE };
-		return true;
-	case STAND_READY:
-		if (!next_fetcher(a, &node))
-			return false;
-		a->job = (struct job) { .kind = JOB_STATE };
 		return true;
 	default:
 		return false;
 	}
 }
 
-static void prepared(struct agent *a, int64_t now_us)
+static void prepared(struct agent *a)
 {
+	bool same = !a->job.from_seed && a->stage == a->job.stage;
+
 	if (a->job.err.text[0])
 		log_line(a->options.log, LOG_WARN, "%s: on the CPU instead", a->job.err.text);
 	a->parameters = a->job.parameters;
 	a->activation = a->job.activation;
-	if (a->job.from_seed || a->stage != a->job.stage)
+	if (!same)
 		a->committed = 0;
 	a->stage = a->job.stage;
 	if (a->standing == STAND_WAITING) /* assigned anew meanwhile */
 		return;
-	/* From oneself: keep what is held. */
-	if (!a->assign.fetch || a->assign.source == a->run.node) {
-		a->standing = STAND_MEASURING;
-		return;
+	a->standing = STAND_MEASURING;
+	if (a->assign.fetch && a->keep.standing == KEEP_WHOLE && a->keep.stage == a->stage) {
+		a->standing = STAND_LOADING;
+	} else if (a->assign.fetch && !same) {
+		no_copy(a);
 	}
-	if (3 * a->parameters * sizeof(float) + 4096 > TENSOR_MOST_BYTES) {
-		agent_trouble(a, true, "stage %u is too large to be fetched", a->stage);
-		return;
-	}
-	a->standing = STAND_FETCHING;
-	a->fetch_by_us = now_us + FETCH_WAIT_US +
-			 (int64_t)(3 * a->parameters * sizeof(float)) * 1000000 /
-				 FETCH_BYTES_PER_S;
-	links_fetch(a, now_us);
 }
 
 static void ready(struct agent *a, int64_t now_us)
@@ -132,63 +115,18 @@ static void ready(struct agent *a, int64_t now_us)
 	tensors_look_again(a, now_us);
 }
 
-/* One copy of the weights serves one fetcher: they are rare. */
-static void send_state(struct agent *a, int64_t now_us)
-{
-	struct msg_tensor head = { .kind = TENSOR_STATE, .from = a->run.node,
-				   .iteration = a->committed, .index = a->stage };
-	uint16_t node;
-
-	if (a->standing != STAND_READY || !next_fetcher(a, &node))
-		return;
-	a->fetchers[node] = false;
-	log_line(a->options.log, LOG_INFO, "weights of stage %u for node %u", a->stage, node);
-	links_send(a, node, &head, a->job.out, 3 * a->parameters, now_us, now_us);
-	a->job.out = NULL;
-}
-
 void assign_job_done(struct agent *a, int64_t now_us)
 {
 	switch (a->job.kind) {
 	case JOB_PREPARE:
-		prepared(a, now_us);
+		prepared(a);
 		break;
 	case JOB_LOAD:
-		post_release(&a->state);
-		a->state_body = NULL;
-		a->committed = a->state_iteration;
+		a->committed = a->loading;
 		if (a->standing == STAND_LOADING)
 			a->standing = STAND_MEASURING;
 		break;
-	case JOB_MEASURE:
-		ready(a, now_us);
-		break;
 	default:
-		send_state(a, now_us);
+		ready(a, now_us);
 	}
-}
-
-/* Takes the message over when it is the state that was asked for. */
-void assign_state_arrived(struct agent *a, struct post_message *m, const struct msg *t)
-{
-	const struct msg_tensor *head = &t->u.tensor;
-
-	if (a->standing != STAND_FETCHING || a->state_body || head->from != a->assign.source ||
-	    head->index != a->stage || t->body_size != 3 * a->parameters * sizeof(float)) {
-		a->refused++;
-		return;
-	}
-	post_keep(a->tensors, m);
-	a->state = *m;
-	a->state_body = t->body;
-	a->state_iteration = head->iteration;
-}
-
-void assign_check_time(struct agent *a, int64_t now_us)
-{
-	if (a->standing != STAND_FETCHING || a->state_body || now_us < a->fetch_by_us)
-		return;
-	agent_trouble(a, false, "node %u did not send the weights of stage %u",
-		      a->assign.source, a->stage);
-	a->standing = STAND_UNASSIGNED;
 }

@@ -5,16 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/fetch.h"
 #include "base/clock.h"
+#include "model/average.h"
 #include "model/corpus.h"
 #include "model/stage.h"
+#include "wire/msg.h"
 
 enum { MEASURE_TIMES = 3 };
 
 struct compute {
 	struct compute_setup setup;
 	struct stage *stage;
-	bool pristine; /* its weights are those of the seed */
+	struct stage *kept; /* a copy for others; NULL none */
+	bool pristine;      /* the stage's weights are those of the seed */
 	bool measured;
 	double forward_s, backward_s, loss_s;
 	struct corpus *corpus;     /* stage 0 */
@@ -47,6 +51,7 @@ void compute_free(struct compute *c)
 	if (!c)
 		return;
 	stage_free(c->stage);
+	stage_free(c->kept);
 	corpus_free(c->corpus);
 	free(c->setup.corpus);
 	free(c->tokens);
@@ -122,16 +127,99 @@ static int prepare(struct compute *c, struct job *j)
 	return 0;
 }
 
-static int load(struct compute *c, const struct job *j)
+/* ---- copies ---- */
+
+enum { KINDS = 3 };
+
+/* What a copy of a stage is: weights and both moments. */
+static void arrays_of(struct stage *s, float *arrays[KINDS])
 {
-	size_t bytes = stage_parameters(c->stage) * sizeof(float);
-	const char *from = j->bytes;
+	arrays[0] = stage_weights(s);
+	arrays[1] = stage_moment1(s);
+	arrays[2] = stage_moment2(s);
+}
+
+static int load(struct compute *c, struct job *j)
+{
+	float *to[KINDS], *from[KINDS];
+
+	if (!c->kept || stage_index(c->kept) != stage_index(c->stage))
+		return error_set(&j->err, -EINVAL, "no copy of stage %u is kept here",
+				 stage_index(c->stage));
+	c->pristine = false;
+	arrays_of(c->stage, to);
+	arrays_of(c->kept, from);
+	for (int k = 0; k < KINDS; k++)
+		memcpy(to[k], from[k], stage_parameters(c->stage) * sizeof(float));
+	stage_changed(c->stage);
+	return 0;
+}
+
+static int mix(struct compute *c, const struct job *j)
+{
+	size_t n = stage_parameters(c->stage);
+	float *to[KINDS];
 
 	c->pristine = false;
-	memcpy(stage_weights(c->stage), from, bytes);
-	memcpy(stage_moment1(c->stage), from + bytes, bytes);
-	memcpy(stage_moment2(c->stage), from + 2 * bytes, bytes);
+	arrays_of(c->stage, to);
+	for (int k = 0; k < KINDS; k++)
+		average_add(to[k], j->state + (size_t)k * n, n, j->weight, j->first);
 	stage_changed(c->stage);
+	return 0;
+}
+
+/* One slot of the smallest batch: the copy is stepped, never computed with. */
+static int keep(struct compute *c, struct job *j)
+{
+	struct stage_options o = { .slots = 1,
+				   .batch = 1,
+				   .sequence = 1,
+				   .threads = c->setup.threads,
+				   .seed = c->setup.seed,
+				   .device = c->setup.device };
+	int rc;
+
+	stage_free(c->kept);
+	c->kept = NULL;
+	if (j->stage == MSG_NO_STAGE)
+		return 0;
+	rc = stage_new(&c->kept, &c->setup.config, j->stage, &o, &j->err);
+	if (rc == -ENODEV) { /* as the stage itself */
+		o.device = "cpu";
+		rc = stage_new(&c->kept, &c->setup.config, j->stage, &o, &j->err);
+	}
+	if (rc == 0)
+		j->parameters = stage_parameters(c->kept);
+	return rc;
+}
+
+static void put_fresh(struct stage *s, const struct job *j)
+{
+	size_t n = stage_parameters(s), at, floats;
+	float *to[KINDS];
+
+	arrays_of(s, to);
+	for (uint32_t i = 0; fetch_piece(n, i, &at, &floats); i++)
+		for (int k = 0; k < KINDS && j->fresh[i]; k++)
+			memcpy(to[k] + at, j->state + (size_t)k * n + at,
+			       floats * sizeof(float));
+	stage_changed(s);
+}
+
+static int follow(struct compute *c, struct job *j)
+{
+	int rc = 0;
+
+	if (j->fresh)
+		put_fresh(c->kept, j);
+	if (j->reduce)
+		rc = stage_step(c->kept, reduce_staging(j->reduce), j->scale, &j->adamw,
+				j->iteration);
+	if (rc)
+		return error_set(&j->err, rc, "the copy of stage %u: step: %s",
+				 stage_index(c->kept), strerror(-rc));
+	if (j->whole)
+		j->hash = stage_hash(c->kept);
 	return 0;
 }
 
@@ -285,14 +373,16 @@ static int step(struct compute *c, struct job *j)
 
 static int copy_state(struct compute *c, struct job *j)
 {
-	size_t n = stage_parameters(c->stage);
+	struct stage *s = j->kept ? c->kept : c->stage;
+	size_t n = stage_parameters(s);
+	float *from[KINDS];
 
-	j->out = malloc(3 * n * sizeof(float));
+	j->out = malloc(KINDS * n * sizeof(float));
 	if (!j->out)
 		return error_set(&j->err, -ENOMEM, "no memory for a copy of the weights");
-	memcpy(j->out, stage_weights(c->stage), n * sizeof(float));
-	memcpy(j->out + n, stage_moment1(c->stage), n * sizeof(float));
-	memcpy(j->out + 2 * n, stage_moment2(c->stage), n * sizeof(float));
+	arrays_of(s, from);
+	for (int k = 0; k < KINDS; k++)
+		memcpy(j->out + (size_t)k * n, from[k], n * sizeof(float));
 	return 0;
 }
 
@@ -303,6 +393,12 @@ static int perform(struct compute *c, struct job *j)
 		return prepare(c, j);
 	case JOB_LOAD:
 		return load(c, j);
+	case JOB_MIX:
+		return mix(c, j);
+	case JOB_KEEP:
+		return keep(c, j);
+	case JOB_FOLLOW:
+		return follow(c, j);
 	case JOB_MEASURE:
 		return measure(c, j);
 	case JOB_FORWARD:
@@ -319,7 +415,7 @@ static int perform(struct compute *c, struct job *j)
 		reduce_sum(j->reduce);
 		return 0;
 	case JOB_NORM: {
-		size_t n = stage_parameters(c->stage);
+		size_t n = stage_parameters(j->kept ? c->kept : c->stage);
 
 		j->sum_squares = stage_sum_squares(reduce_staging(j->reduce), n);
 		return 0;

@@ -30,9 +30,10 @@ struct compute_setup {
 };
 
 enum job_kind {
-	JOB_PREPARE,  /* have stage `stage`; from_seed: with its initial weights */
-	JOB_LOAD,     /* weights and moments from `bytes` (3P floats, unaligned) */
-	JOB_MEASURE,  /* gradient to zero; measured seconds, hash */
+	JOB_PREPARE, /* have stage `stage`; from_seed: with its initial weights */
+	JOB_LOAD,    /* weights and moments of the copy of that stage */
+	JOB_MIX,     /* weights and moments += `weight` x `state`; `first`: = */
+	JOB_MEASURE, /* gradient to zero; measured seconds, hash */
 	JOB_FORWARD,
 	JOB_LOSS,
 	JOB_BACKWARD,
@@ -42,7 +43,11 @@ enum job_kind {
 	JOB_SUM,      /* reduce_sum */
 	JOB_NORM,     /* sum of squares of reduce's staging buffer */
 	JOB_STEP,     /* AdamW with reduce's staging buffer, gradient to zero, hash */
-	JOB_STATE     /* a copy of weights and moments: out, 3P floats */
+	JOB_STATE,    /* weights and moments, of the copy if `kept`: out (3, P); hash */
+	/* The copy of a stage that is kept for others. */
+	JOB_KEEP,  /* room for stage `stage`; MSG_NO_STAGE: free it */
+	JOB_FOLLOW /* the `fresh` pieces of `state` (3, P) into it; with `reduce` a step;
+		    * `whole`: hash */
 };
 
 struct job {
@@ -50,15 +55,18 @@ struct job {
 	/* PREPARE */
 	uint8_t stage;
 	bool from_seed;
-	/* LOAD */
-	const void *bytes;
+	/* MIX, FOLLOW, STATE, NORM */
+	const float *state;
+	float weight;
+	bool first, kept, whole;
+	const bool *fresh; /* (pieces) */
 	/* FORWARD, LOSS, BACKWARD, WEIGHTS. in (B, T, C), NULL for tokens. */
 	bool evaluate, count;
 	bool follows;       /* BACKWARD: a WEIGHTS comes for the slot */
 	uint32_t slot, shard;
 	uint64_t position;  /* in the shard's data; evaluate: of the validation part */
 	const float *in;
-	/* GRADIENT, SUM, NORM, STEP */
+	/* GRADIENT, SUM, NORM, STEP, FOLLOW */
 	struct reduce *reduce;
 	float scale;
 	struct adamw adamw;
@@ -75,7 +83,7 @@ struct job {
 	uint64_t hash;
 	double forward_s, backward_s, loss_s; /* MEASURE */
 	uint64_t corpus_hash;                 /* MEASURE; 0 without a corpus */
-	size_t parameters, activation;        /* PREPARE: P, B * T * C */
+	size_t parameters, activation;        /* PREPARE, KEEP: P; PREPARE: B * T * C */
 };
 
 /* Copies the setup. -ENOMEM. */

@@ -156,15 +156,18 @@ static void commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
 	if (m->iteration <= a->committed) {
 		/* Done before: whoever asks again did not hear of it. */
 		done.u.committed.iteration = a->committed;
+		done.u.committed.stage = a->stage;
 		done.u.committed.hash = a->hash;
 		agent_tell(a, &done, POST_RELIABLE, now_us);
 		return;
 	}
-	if (!reduction_ready(a, m->iteration, m->attempt) ||
-	    m->iteration != a->committed + 1) {
-		agent_trouble(a, false, "commit of iteration %" PRIu64 " by reduction %u, which "
-			      "is not complete here; %" PRIu64 " committed", m->iteration,
-			      m->attempt, a->committed);
+	if (!a->reduce && a->keep.standing != KEEP_NONE)
+		return; /* it was for the copy */
+	if (!reduction_ready(a, m->iteration, m->attempt) || m->iteration != a->committed + 1) {
+		agent_trouble(a, false,
+			      "commit of iteration %" PRIu64 " by reduction %u, which "
+			      "is not complete here; %" PRIu64 " committed",
+			      m->iteration, m->attempt, a->committed);
 		return;
 	}
 	if (!isfinite(m->scale) || !isfinite(m->lr) || !isfinite(m->beta1) ||
@@ -213,6 +216,7 @@ void iteration_job_done(struct agent *a, int64_t now_us)
 	queue_clear_evaluations(a->queue); /* of the weights before */
 	links_drop_old(a, a->committed);
 	m.u.committed.iteration = a->committed;
+	m.u.committed.stage = a->stage;
 	m.u.committed.hash = a->hash;
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 	tensors_look_again(a, now_us);
@@ -241,6 +245,9 @@ static void evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_
 
 void iteration_control(struct agent *a, const struct msg *m, int64_t now_us)
 {
+	if (a->standing != STAND_READY && m->type == MSG_COMMIT &&
+	    a->keep.standing != KEEP_NONE)
+		return;
 	if (a->standing != STAND_READY) {
 		agent_trouble(a, false, "%s for an agent without a stage", msg_name(m->type));
 		return;

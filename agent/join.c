@@ -8,6 +8,21 @@
 
 #include "agent/state.h"
 
+/* What the machine could still give, bytes; 0: it does not say. */
+static uint64_t memory_available(void)
+{
+	FILE *f = fopen("/proc/meminfo", "r");
+	unsigned long long kib = 0;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return (uint64_t)kib * 1024;
+}
+
 void join_hello(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_HELLO };
@@ -26,6 +41,13 @@ void join_hello(struct agent *a, int64_t now_us)
 		h->stage = a->stage;
 		h->committed = a->committed;
 		h->hash = a->hash;
+	}
+	h->keeps = MSG_NO_STAGE;
+	h->memory_bytes = memory_available();
+	if (a->keep.standing == KEEP_WHOLE) {
+		h->run = a->run.run;
+		h->keeps = a->keep.stage;
+		h->kept = a->keep.iteration;
 	}
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 }
@@ -97,12 +119,11 @@ void join_forget_run(struct agent *a)
 	a->computed = false;
 	if (a->queue)
 		iteration_forget(a);
+	keep_forget(a);
+	serve_forget(a);
 	tensors_forget_early(a);
-	post_release(&a->state);
-	a->state_body = NULL;
-	for (size_t i = 0; i < a->n_deferred; i++)
-		msg_clear(&a->deferred[i]);
-	a->n_deferred = 0;
+	agent_forget_deferred(&a->deferred);
+	agent_forget_deferred(&a->keep_deferred);
 	plan_free(&a->plans[0]);
 	plan_free(&a->plans[1]);
 	queue_free(a->queue);
@@ -113,14 +134,12 @@ void join_forget_run(struct agent *a)
 		if (a->peers[i].known)
 			join_forget_peer(a, (uint16_t)i);
 	free(a->peers);
-	free(a->fetchers);
 	free(a->delay_s);
 	free(a->sync_s);
 	a->peers = NULL;
-	a->fetchers = NULL;
 	a->delay_s = a->sync_s = NULL;
 	a->standing = STAND_UNASSIGNED;
-	a->stage = NO_STAGE;
+	a->stage = MSG_NO_STAGE;
 	a->committed = a->hash = 0;
 	a->n_events = 0;
 	a->welcomed = false;
@@ -170,8 +189,7 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	if (rc)
 		return rc;
 	a->peers = calloc(w->n_nodes, sizeof(a->peers[0]));
-	a->fetchers = calloc(w->n_nodes, sizeof(a->fetchers[0]));
-	if (!a->peers || !a->fetchers || compute_new(&a->compute, setup) < 0 ||
+	if (!a->peers || compute_new(&a->compute, setup) < 0 ||
 	    queue_new(&a->queue, w->slots) < 0 || take_times(a, w) < 0)
 		return error_set(err, -ENOMEM, "no memory for the run");
 	return 0;
@@ -213,8 +231,8 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 		agent_trouble(a, true, "%s", err.text[0] ? err.text : "no memory for the run");
 		return;
 	}
-	a->limits = (struct route_limits) { w->n_nodes, setup.config.n_stages, w->n_shards };
-	a->assign.assignment = 0; /* a new controller counts anew */
+	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
+	a->assign.assignment = a->keep.order.assignment = 0; /* a new controller counts anew */
 	a->welcomed = true;
 	snprintf(a->who, sizeof(a->who), "agent %u", w->node);
 	log_line(a->options.log, LOG_INFO, "welcome: node %u of %u, %u stages, %u slots, "

@@ -120,22 +120,34 @@ void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, flo
 	put(a, &p);
 }
 
+void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
+		      size_t floats, size_t parameters, int64_t now_us)
+{
+	struct peer *peer = &a->peers[to];
+	double part = (double)floats / (double)parameters;
+	int64_t due = peer->piece_free_us > now_us ? peer->piece_free_us : now_us;
+
+	due += (int64_t)(part * (double)links_sync_us(a, to, 1));
+	peer->piece_free_us = due;
+	links_send(a, to, head, body, floats, now_us, due);
+}
+
 /* Not held: it carries nothing, and a cut link keeps the answer. */
-void links_fetch(struct agent *a, int64_t now_us)
+void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us)
 {
 	struct msg m = { .type = MSG_FETCH };
-	uint16_t from = a->assign.source;
 	struct post_part part;
 	char bytes[128];
 	long size;
 
 	m.u.fetch.from = a->run.node;
-	m.u.fetch.assignment = a->assign.assignment;
+	m.u.fetch.stage = stage;
+	m.u.fetch.piece = piece;
 	m.sequence = ++a->sequence;
 	size = msg_encode(&m, bytes, sizeof(bytes));
 	if (size < 0 || !links_dial(a, from))
-		return; /* the time for it runs out, and that is told */
-	part = (struct post_part) { bytes, (size_t)size };
+		return; /* asked for again when nothing comes */
+	part = (struct post_part){ bytes, (size_t)size };
 	if (post_send(a->tensors, a->peers[from].dial, &part, 1, POST_RELIABLE, now_us) < 0)
 		a->dropped++;
 }

@@ -28,11 +28,10 @@ static uint32_t index_of(const struct reduce *r, uint16_t node)
 	return UINT32_MAX;
 }
 
-int reduce_new(struct reduce **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
-	       uint32_t n, uint16_t me, size_t floats)
+static int make(struct reduce **out, uint64_t iteration, uint32_t attempt,
+		const uint16_t *nodes, uint32_t n, size_t floats)
 {
 	struct reduce *r;
-	size_t from;
 
 	for (uint32_t i = 1; i < n; i++)
 		if (nodes[i] <= nodes[i - 1])
@@ -46,18 +45,42 @@ int reduce_new(struct reduce **out, uint64_t iteration, uint32_t attempt, const 
 	r->attempt = attempt;
 	r->n = n;
 	r->floats = floats;
+	r->mine = UINT32_MAX;
 	memcpy(r->nodes, nodes, n * sizeof(nodes[0]));
+	r->staging = malloc(floats * sizeof(float) + 1);
+	r->part_in = calloc(n, sizeof(bool));
+	r->sum_in = calloc(n, sizeof(bool));
+	if (!r->staging || !r->part_in || !r->sum_in) {
+		reduce_free(r);
+		return -ENOMEM;
+	}
+	*out = r;
+	return 0;
+}
+
+int reduce_watch(struct reduce **out, uint64_t iteration, uint32_t attempt,
+		 const uint16_t *nodes, uint32_t n, size_t floats)
+{
+	return make(out, iteration, attempt, nodes, n, floats);
+}
+
+int reduce_new(struct reduce **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
+	       uint32_t n, uint16_t me, size_t floats)
+{
+	struct reduce *r;
+	size_t from;
+	int rc = make(&r, iteration, attempt, nodes, n, floats);
+
+	if (rc)
+		return rc;
 	r->mine = index_of(r, me);
 	if (r->mine == UINT32_MAX) {
 		reduce_free(r);
 		return -EINVAL;
 	}
 	reduce_slice(r, r->mine, &from, &r->slice);
-	r->staging = malloc(floats * sizeof(float) + 1);
 	r->parts = malloc(n * r->slice * sizeof(float) + 1);
-	r->part_in = calloc(n, sizeof(bool));
-	r->sum_in = calloc(n, sizeof(bool));
-	if (!r->staging || !r->parts || !r->part_in || !r->sum_in) {
+	if (!r->parts) {
 		reduce_free(r);
 		return -ENOMEM;
 	}

@@ -22,6 +22,9 @@ struct reduce; /* opaque */
 /* nodes (n), copied: ascending, `me` among them; floats: P. -EINVAL they are not; -ENOMEM. */
 int reduce_new(struct reduce **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
 	       uint32_t n, uint16_t me, size_t floats);
+/* As seen by one that only gets the sums: all slices come with reduce_put_sum. */
+int reduce_watch(struct reduce **out, uint64_t iteration, uint32_t attempt,
+		 const uint16_t *nodes, uint32_t n, size_t floats);
 void reduce_free(struct reduce *r); /* NULL is allowed */
 
 uint64_t reduce_iteration(const struct reduce *r);

@@ -26,6 +26,7 @@ static void tell(struct agent *a, int64_t now_us)
 
 	m.u.reduced.iteration = reduce_iteration(a->reduce);
 	m.u.reduced.attempt = reduce_attempt(a->reduce);
+	m.u.reduced.stage = a->stage;
 	m.u.reduced.sum_squares = a->sum_squares;
 	m.u.reduced.elapsed_us = now_us - a->reduce_began_us;
 	report_flush(a, now_us);
@@ -74,60 +75,68 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 		return;
 	}
 	reduction_forget(a);
+	a->n_copies = 0;
+	for (uint32_t i = 0; i < m->n_copies; i++)
+		if (m->copies[i] < a->run.n_nodes && m->copies[i] != a->run.node)
+			a->copies[a->n_copies++] = m->copies[i];
 	a->reduce = r;
 	a->reducing = REDUCE_GRADIENT;
 	a->reduce_began_us = now_us;
 	a->dropped += hold_drop(a->hold, older_slice, r);
 }
 
-/* Sends one slice to each of the other replicas in turn, mine first after me so that not all
- * begin with the same one: a node's sends of a phase go one after another. */
-static void send_slices(struct agent *a, enum tensor_kind kind, float **bodies, int64_t now_us)
+/* Sends a slice; body is given. A node's sends of a phase go one after another: *due. */
+static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, uint16_t to,
+		       float *body, int64_t now_us, int64_t *due)
+{
+	struct msg_tensor head = { .kind = (uint8_t)kind,
+				   .from = a->run.node,
+				   .stage = a->stage,
+				   .iteration = reduce_iteration(a->reduce),
+				   .attempt = reduce_attempt(a->reduce),
+				   .index = slice };
+	size_t from, floats;
+
+	reduce_slice(a->reduce, slice, &from, &floats);
+	*due += links_sync_us(a, to, reduce_count(a->reduce));
+	links_send(a, to, &head, body, floats, now_us, *due);
+}
+
+/* To each of the other replicas its part, beginning after me so that not all begin with the
+ * same one. */
+static void send_parts(struct agent *a, float **bodies, int64_t now_us)
 {
 	uint32_t n = reduce_count(a->reduce), mine = reduce_mine(a->reduce);
-	struct msg_tensor head = { .kind = (uint8_t)kind, .from = a->run.node,
-				   .iteration = reduce_iteration(a->reduce),
-				   .attempt = reduce_attempt(a->reduce) };
 	int64_t due = now_us;
-	size_t from, floats;
 
 	for (uint32_t i = 1; i < n; i++) {
 		uint32_t k = (mine + i) % n;
-		uint16_t to = reduce_node(a->reduce, k);
 
-		head.index = kind == TENSOR_PART ? k : mine;
-		reduce_slice(a->reduce, head.index, &from, &floats);
-		due += links_sync_us(a, to, n);
-		links_send(a, to, &head, bodies[k], floats, now_us, due);
+		send_slice(a, TENSOR_PART, k, reduce_node(a->reduce, k), bodies[k], now_us,
+			   &due);
 		bodies[k] = NULL;
 	}
 }
 
-/* The sum of my slice, once for each of the others. */
+/* The sum of my slice, to each of the others and to those that keep a copy. */
 static void send_sums(struct agent *a, int64_t now_us)
 {
 	uint32_t n = reduce_count(a->reduce), mine = reduce_mine(a->reduce);
-	float *bodies[MSG_NODES] = { NULL };
-	bool complete = true;
+	int64_t due = now_us;
 	size_t from, floats;
 
 	reduce_slice(a->reduce, mine, &from, &floats);
-	for (uint32_t k = 0; k < n; k++) {
-		if (k == mine)
-			continue;
-		bodies[k] = malloc(floats * sizeof(float) + 1);
-		complete = complete && bodies[k];
-		if (bodies[k])
-			memcpy(bodies[k], reduce_staging(a->reduce) + from,
-			       floats * sizeof(float));
+	for (uint32_t i = 1; i < n + a->n_copies; i++) {
+		uint16_t to = i < n ? reduce_node(a->reduce, (mine + i) % n) : a->copies[i - n];
+		float *body = malloc(floats * sizeof(float) + 1);
+
+		if (!body) {
+			agent_trouble(a, true, "no memory for the sums");
+			return;
+		}
+		memcpy(body, reduce_staging(a->reduce) + from, floats * sizeof(float));
+		send_slice(a, TENSOR_SUM, mine, to, body, now_us, &due);
 	}
-	if (complete) {
-		send_slices(a, TENSOR_SUM, bodies, now_us);
-		return;
-	}
-	for (uint32_t k = 0; k < n; k++)
-		free(bodies[k]);
-	agent_trouble(a, true, "no memory for the sums");
 }
 
 bool reduction_next_job(struct agent *a)
@@ -162,7 +171,7 @@ void reduction_job_done(struct agent *a, int64_t now_us)
 		reduce_slice(a->reduce, mine, &from, &floats);
 		reduce_put_part(a->reduce, a->run.node, mine, a->job.bodies[mine],
 				floats * sizeof(float));
-		send_slices(a, TENSOR_PART, a->job.bodies, now_us);
+		send_parts(a, a->job.bodies, now_us);
 		a->reducing = REDUCE_PARTS;
 		tensors_look_again(a, now_us);
 	} else if (a->job.kind == JOB_SUM) {

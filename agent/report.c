@@ -98,7 +98,7 @@ static void beat(struct agent *a, int64_t now_us)
 	h->iteration = a->iteration;
 	h->committed = a->committed;
 	h->hash = a->hash;
-	h->stage = a->standing == STAND_READY ? a->stage : NO_STAGE;
+	h->stage = a->standing == STAND_READY ? a->stage : MSG_NO_STAGE;
 	if (a->queue) {
 		h->slots = (uint8_t)queue_slots_held(a->queue);
 		h->running = queue_running(a->queue) != NULL;

@@ -4,7 +4,8 @@
  *     join.c       hello, welcome, peers               tasks.c      arrivals, starts, ends
  *     assign.c     a stage, from the seed or a peer    reduction.c  the sum over replicas
  *     tensors.c    what peers send                     links.c      what is sent to peers
- *     report.c     events, heartbeats, links
+ *     report.c     events, heartbeats, links       keep.c       a copy of a stage, for others
+ * or to join serve.c      pieces of weights for those who ask
  *
  * The agent stands somewhere between UNASSIGNED and READY. Control messages that need a READY
  * agent whose weights are not just being changed wait in `deferred`, in order; tensors that are
@@ -20,6 +21,7 @@
 #include "agent/agent.h"
 #include "agent/compute.h"
 #include "agent/fault.h"
+#include "agent/fetch.h"
 #include "agent/hold.h"
 #include "agent/queue.h"
 #include "agent/reduce.h"
@@ -30,15 +32,13 @@
 #include "wire/post.h"
 
 enum {
-	DIAL_ALL = 64,          /* nodes: up to here all peers are dialed at once */
-	EARLY_MOST = 4096,      /* tensors held for later, and bytes of them */
-	EVENTS_MOST = 4096,     /* of one report */
-	FETCH_WAIT_US = 5000000,
-	FETCH_BYTES_PER_S = 10000000, /* a slow link still may bring the weights in time */
-	NO_STAGE = 255
+	DIAL_ALL = 64,      /* nodes: up to here all peers are dialed at once */
+	EARLY_MOST = 4096,  /* tensors held for later, and bytes of them */
+	EVENTS_MOST = 4096, /* of one report */
+	SERVE_MOST = 256    /* pieces asked for and not yet sent */
 };
-#define EARLY_MOST_BYTES   ((size_t)1 << 30)
-#define TENSOR_MOST_BYTES  ((size_t)1 << 30) /* one tensor, weights and moments included */
+#define EARLY_MOST_BYTES ((size_t)1 << 30)
+#define TENSOR_MOST_BYTES ((size_t)1 << 30) /* one tensor */
 
 /* Another node. */
 struct peer {
@@ -47,8 +47,9 @@ struct peer {
 	char address[128];
 	post_peer_id dial;    /* our connection to it, for sending; 0 none */
 	bool used;
-	int64_t link_free_us; /* emulated link that carries one tensor at a time */
-	double held_s;        /* activations and gradients: time from task's end to departure */
+	int64_t link_free_us;  /* emulated link that carries one tensor at a time */
+	int64_t piece_free_us; /* the same for pieces of weights */
+	double held_s; /* activations and gradients: time from task's end to departure */
 	uint64_t n_held;
 	size_t big_bytes;     /* a big tensor on its way, alone; 0 none */
 	int64_t big_from_us;
@@ -69,8 +70,7 @@ enum standing {
 	STAND_UNASSIGNED,
 	STAND_WAITING,   /* assigned; the worker is still busy with what was before */
 	STAND_PREPARING,
-	STAND_FETCHING,
-	STAND_LOADING,
+	STAND_LOADING, /* from the copy that is kept here */
 	STAND_MEASURING,
 	STAND_READY
 };
@@ -84,6 +84,47 @@ enum reducing {
 	REDUCE_SUMS,     /* until all other slices are in */
 	REDUCE_NORMING,
 	REDUCE_DONE      /* told; may be committed */
+};
+
+/* keep.c: a copy of a stage, beside the own one. */
+enum keep_standing {
+	KEEP_NONE,
+	KEEP_WANTED,   /* ordered */
+	KEEP_MAKING,   /* the worker makes room */
+	KEEP_FETCHING, /* pieces come; those that are there follow the commits */
+	KEEP_WHOLE
+};
+
+struct keeping {
+	enum keep_standing standing;
+	struct msg_keep order;    /* the newest */
+	uint8_t stage;            /* MSG_NO_STAGE */
+	size_t parameters;        /* P */
+	uint64_t iteration, hash; /* once it is whole */
+	struct fetch fetch;
+	bool *taken; /* pieces that the job under way puts in */
+	struct reduce *reduce;
+	enum reducing reducing; /* NONE, SUMS, NORMING, DONE */
+	double sum_squares;
+	bool step_wanted, following;
+	struct msg_commit commit;
+};
+
+/* serve.c */
+struct serving {
+	struct msg_fetch asked[SERVE_MOST];
+	uint32_t n_asked;
+	float *state; /* (3, P) NULL: none; with parameters 0 it is being made */
+	uint8_t stage;
+	uint64_t iteration;
+	size_t parameters;
+	int64_t used_us;
+};
+
+/* Control messages that wait for the right moment, in order. */
+struct deferred {
+	struct msg *list;
+	size_t n, room;
 };
 
 /* A tensor that came too early. */
@@ -112,22 +153,20 @@ struct agent {
 	struct msg_welcome run; /* its arrays: delay_s and sync_s below, no corpus */
 	float *delay_s, *sync_s; /* (n_nodes) */
 	struct route_limits limits;
-	struct peer *peers;      /* (n_nodes) */
-	bool *fetchers;          /* (n_nodes) they wait for my state */
+	struct peer *peers; /* (n_nodes) */
 	struct compute *compute;
 	struct worker *worker;
 	struct job job;          /* the worker's */
 
 	enum standing standing;
-	struct msg_assign assign; /* the newest */
-	uint8_t stage;            /* NO_STAGE */
+	struct msg_assign assign;      /* the newest */
+	uint8_t stage;                 /* MSG_NO_STAGE */
 	size_t parameters, activation; /* P, B * T * C: floats */
 	uint64_t committed, hash;
 	double forward_s, backward_s, loss_s; /* measured */
-	int64_t fetch_by_us;
-	struct post_message state; /* kept: the weights to load */
-	const void *state_body;
-	uint64_t state_iteration;
+	uint64_t loading;                     /* iterations that what is being loaded holds */
+	struct keeping keep;
+	struct serving serve;
 
 	struct plan plans[2];
 	uint64_t iteration; /* under way: committed + 1; 0 none */
@@ -143,14 +182,16 @@ struct agent {
 	int64_t task_began_us, task_ends_us;
 	int64_t busy_until_us; /* dispatch overhead */
 
-	struct msg *deferred;
-	size_t n_deferred, deferred_room;
+	struct deferred deferred;      /* until the own stage is settled */
+	struct deferred keep_deferred; /* until the copy is */
 	struct early *early;
 	size_t n_early, early_bytes;
 	bool early_told;
 
 	struct reduce *reduce;
 	enum reducing reducing;
+	uint16_t copies[MSG_NODES]; /* (n_copies) who gets the sum besides */
+	uint32_t n_copies;
 	int64_t reduce_began_us;
 	double sum_squares;
 	bool step_wanted;
@@ -170,7 +211,9 @@ struct agent {
 };
 
 /* agent.c */
-/* Tells the controller that another node sent numbers that are not finite, or absurdly large. */
+void agent_forget_deferred(struct deferred *d);
+/* Tells the controller that another node sent numbers that are not finite, or absurdly large.
+ */
 void agent_accuse(struct agent *a, uint16_t node, const char *of, int64_t now_us);
 void agent_trouble(struct agent *a, bool fatal, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -189,8 +232,6 @@ void join_forget_run(struct agent *a);
 void assign_begin(struct agent *a, const struct msg_assign *m);
 bool assign_next_job(struct agent *a, int64_t now_us); /* whether a->job is now one to start */
 void assign_job_done(struct agent *a, int64_t now_us);
-void assign_state_arrived(struct agent *a, struct post_message *m, const struct msg *tensor);
-void assign_check_time(struct agent *a, int64_t now_us);
 bool assign_under_way(const struct agent *a);
 
 /* iteration.c */
@@ -218,6 +259,24 @@ bool reduction_next_job(struct agent *a);
 void reduction_job_done(struct agent *a, int64_t now_us);
 int reduction_put(struct agent *a, const struct msg *m);
 
+/* keep.c */
+void keep_control(struct agent *a, const struct msg *m, int64_t now_us); /* when settled */
+bool keep_settled(const struct agent *a);
+void keep_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us);
+bool keep_wants(const struct agent *a, const struct msg_tensor *t);
+bool keep_sum_arrived(struct agent *a, const struct msg *m, int *rc);
+void keep_turn(struct agent *a, int64_t now_us); /* asks for pieces */
+bool keep_next_job(struct agent *a);
+void keep_job_done(struct agent *a, int64_t now_us);
+void keep_forget(struct agent *a); /* the worker must not be at it */
+
+/* serve.c */
+void serve_ask(struct agent *a, const struct msg_fetch *m);
+bool serve_next_job(struct agent *a);
+void serve_job_done(struct agent *a, int64_t now_us);
+void serve_turn(struct agent *a, int64_t now_us);
+void serve_forget(struct agent *a);
+
 /* tensors.c */
 void tensors_arrived(struct agent *a, struct post_message *message, int64_t now_us);
 void tensors_look_again(struct agent *a, int64_t now_us); /* at those that came early */
@@ -231,7 +290,10 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
 		size_t floats, int64_t ready_us, int64_t due_us);
 int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);
-void links_fetch(struct agent *a, int64_t now_us);
+/* A piece of a stage of so many parameters; an emulated link carries one after another. */
+void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
+		      size_t floats, size_t parameters, int64_t now_us);
+void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us);
 void links_pump(struct agent *a, int64_t now_us);
 void links_forget_big(struct agent *a, struct peer *p);
 /* Drops held tensors of iterations up to this one. */

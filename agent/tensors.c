@@ -93,8 +93,15 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_u
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
+	if (keep_sum_arrived(a, m, &rc))
+		return rc < 0 ? REFUSED : TAKEN;
 	if (a->standing != STAND_READY)
 		return EARLY;
+	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->stage) {
+		/* For the copy, whose reduction is yet to come; or too late for it. */
+		a->dropped += t->iteration <= a->committed;
+		return t->iteration <= a->committed ? TAKEN : EARLY;
+	}
 	if (!plausible(m->body, m->body_size)) {
 		agent_accuse(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation" : "a gradient",
 			     now_us);
@@ -134,15 +141,6 @@ static void refuse(struct agent *a, const struct msg *m)
 		 msg_name(m->type), m->type == MSG_TENSOR ? m->u.tensor.from : m->u.fetch.from);
 }
 
-static void take_fetch(struct agent *a, const struct msg *m)
-{
-	if (a->standing != STAND_READY) {
-		a->refused++;
-		return;
-	}
-	a->fetchers[m->u.fetch.from] = true;
-}
-
 void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 {
 	enum fate fate = TAKEN;
@@ -157,9 +155,9 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 	if ((m.type != MSG_FETCH && m.type != MSG_TENSOR) || !sender_fits(a, p->peer, from))
 		fate = REFUSED;
 	else if (m.type == MSG_FETCH)
-		take_fetch(a, &m);
+		serve_ask(a, &m.u.fetch);
 	else if (m.u.tensor.kind == TENSOR_STATE)
-		assign_state_arrived(a, p, &m);
+		keep_piece_arrived(a, &m, now_us);
 	else
 		fate = take_tensor(a, &m, now_us);
 	if (fate == REFUSED)
@@ -197,10 +195,27 @@ void tensors_look_again(struct agent *a, int64_t now_us)
 		a->early_told = false;
 }
 
+/* Those for the copy stay: it is not the copy that begins anew. */
 void tensors_forget_early(struct agent *a)
 {
-	for (size_t i = 0; i < a->n_early; i++)
-		post_release(&a->early[i].message);
-	a->dropped += a->n_early;
-	a->n_early = a->early_bytes = 0;
+	size_t kept = 0, n = a->n_early;
+	struct msg m;
+
+	for (size_t i = 0; i < n; i++) {
+		struct post_message *p = &a->early[i].message;
+		bool wanted = false;
+
+		if (msg_decode(&m, p->data, p->size) == 0) {
+			wanted = keep_wants(a, &m.u.tensor);
+			msg_clear(&m);
+		}
+		if (wanted) {
+			a->early[kept++] = a->early[i];
+			continue;
+		}
+		a->early_bytes -= p->size;
+		a->dropped++;
+		post_release(p);
+	}
+	a->n_early = kept;
 }

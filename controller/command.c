@@ -142,7 +142,7 @@ static void do_fail(struct controller *c, const char *who, int node, struct outc
 	}
 }
 
-static bool tell_supervisor(struct controller *c, const char *what, int node)
+bool supervisor_tell(struct controller *c, const char *what, int node)
 {
 	char line[32];
 	int n = snprintf(line, sizeof(line), "%s %d\n", what, node);
@@ -160,8 +160,9 @@ static void do_recover(struct controller *c, const char *who, int node, struct o
 		outcome_set(o, -EALREADY, "n%02d is in use", node);
 		return;
 	}
-	if (!member_alive(m) && !tell_supervisor(c, "start", node)) {
-		outcome_set(o, -EHOSTDOWN, "n%02d has no process: start its agent, and it joins", node);
+	if (!member_alive(m) && !supervisor_tell(c, "start", node)) {
+		outcome_set(o, -EHOSTDOWN,
+			    "n%02d has no process: start its agent, and it joins", node);
 		return;
 	}
 	journal(c, who, COMMAND_RECOVER, node, 0, 0);
@@ -207,7 +208,7 @@ static void heal(struct controller *c, struct fault *f, const char *why)
 		c->acts[i].undone |= c->acts[i].verb == COMMAND_INJECT && c->acts[i].value == f->id;
 	send_fault(c, f, true);
 	if (f->kind == FAULT_HANG) /* it hears nothing */
-		tell_supervisor(c, "wake", f->node);
+		supervisor_tell(c, "wake", f->node);
 	tell_fault(c, f);
 	note(c, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id, fault_words[f->kind],
 	     f->node, why);
@@ -264,7 +265,7 @@ static void do_inject(struct controller *c, const char *who, const struct msg_co
 	journal(c, who, COMMAND_INJECT, m->node, f->id, 0);
 	send_fault(c, f, false);
 	if (f->kind == FAULT_KILL)
-		tell_supervisor(c, "kill", m->node);
+		supervisor_tell(c, "kill", m->node);
 	tell_fault(c, f);
 	note(c, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id, fault_words[f->kind],
 	     m->node, f->kind == FAULT_KILL ? "" : ", heals by itself", who);

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The replicas of a stage must have got the same sum, to the bit. */
+/* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit.
+ */
 static int stage_sums(struct controller *c, double *total)
 {
 	*total = 0;
@@ -27,6 +28,16 @@ static int stage_sums(struct controller *c, double *total)
 		}
 		if (!first)
 			return -EAGAIN; /* stalled */
+		for (uint32_t i = 0; i < c->n_members; i++) {
+			const struct member *m = &c->members[i];
+
+			if (!m->copies || m->keeps != s)
+				continue;
+			if (!m->copy_reduced)
+				return -EAGAIN;
+			if (memcmp(&first->sum_squares, &m->copy_squares, sizeof(double)) != 0)
+				return -EPROTO;
+		}
 		*total += first->sum_squares;
 	}
 	return 0;
@@ -111,6 +122,8 @@ static void announce(struct controller *c, const struct msg *m, const struct msg
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *r = &c->members[i];
 
+		if (r->copies && !r->replica)
+			member_send(c, r, m);
 		if (!r->replica)
 			continue;
 		r->holds = c->committed;
@@ -189,9 +202,13 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 {
 	const struct member *other;
 
-	record_hash(c, m, r->iteration, r->hash);
-	if (r->iteration != c->committed || (!m->replica && !c->resumed))
-		return; /* not the newest, or it moves to another stage */
+	record_hash(c, m, r->stage, r->iteration, r->hash);
+	if (r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
+		copies_committed(c, m, r);
+		return;
+	}
+	if (r->iteration != c->committed)
+		return;                                  /* not the newest */
 	if (c->phase == PHASE_GATHERING && c->resumed) { /* told again, and it had the sum */
 		m->ready = true;
 		m->holds = r->iteration;

@@ -4,6 +4,8 @@
  *
  *     members.c    who is there: joining, heartbeats, death, coming back
  *     door.c       who is refused, barred, expelled
+ *     copies.c     every stage in two places after every commit; moves
+ *     recover.c    a stage that has lost its last replica
  *     gather.c     the run's beginning, and its going on after a takeover (resume.c)
  *     iteration.c  the phases of an iteration, recovery when a node dies in one
  *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
@@ -49,7 +51,15 @@ struct member {
 	struct msg_hello hello;
 	uint64_t assignment; /* the last MSG_ASSIGN sent; 0 none */
 	int64_t assigned_us;
-	uint16_t source; /* of the state it was told to fetch */
+	uint16_t source;     /* of the state it was told to fetch */
+	int keeps;           /* stage of the copy it keeps or fetches (copies.c); -1 none */
+	uint64_t keeping;    /* the MSG_KEEP that says so */
+	bool kept;           /* the copy is whole */
+	uint64_t kept_holds; /* committed iterations it holds */
+	bool copies;         /* gets this reduction's sum for it */
+	bool copy_reduced;   /* has got it */
+	double copy_squares;
+	int64_t refused_copy_us; /* it could not; 0 never */
 	bool welcomed;
 	uint64_t arrival;      /* the number of its hello */
 	uint64_t told_arrival; /* it knows of arrivals up to this one */
@@ -155,6 +165,7 @@ struct controller {
 	struct model_config model;
 	struct recipe recipe;
 	uint64_t parameters;
+	uint64_t stage_parameters[MSG_STAGES];
 	char *model_json;
 	struct cluster *cluster; /* as planned against; shape never changes */
 	double unit_s;           /* real seconds of one plan second */
@@ -173,7 +184,8 @@ struct controller {
 	uint64_t arrivals;
 	int64_t next_door_us;
 	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
-	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us;
+	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us,
+		next_copies_us, next_ask_us;
 
 	/* Planning. */
 	uint32_t path_length;    /* what the operator wants */
@@ -199,6 +211,8 @@ struct controller {
 	int64_t committed_us; /* when the last commit was decided */
 	bool pause, step, stopping;
 	int exit_status;
+	bool redo;                 /* the iteration begins anew, by another plan */
+	bool taken_over;           /* while stalled: somebody takes the lost stage over */
 	enum run_phase stalled_in; /* the phase a lost stage interrupted */
 	int64_t stalled_us;
 	int64_t stall_checked_us;
@@ -250,9 +264,6 @@ void members_welcome(struct controller *c);
 void members_check(struct controller *c); /* silence, pings, joiners that hang, peers lists */
 void members_gone(struct controller *c, struct member *m, const char *why);
 void members_assign(struct controller *c, struct member *m, int stage, bool fetch);
-/* Between iterations: a stage with one copy of its weights left gets a node of the richest one.
- */
-void members_balance(struct controller *c);
 void members_set(struct controller *c, struct member *m, enum node_state state,
 		 const char *why);
 struct member *member_of_peer(struct controller *c, post_peer_id peer);
@@ -266,6 +277,27 @@ int member_stage(const struct controller *c, const struct member *m); /* -1 none
 void door_charge(struct controller *c, post_peer_id from, const struct msg *m); /* NULL: malformed */
 void door_down(struct controller *c, post_peer_id peer, enum link_reason reason);
 void door_turn(struct controller *c);
+
+/* ---- copies.c ---- */
+/* Fetches a copy of the stage in the background, and keeps it: false when nobody has it. */
+bool copies_fetch(struct controller *c, struct member *m, int stage);
+void copies_release(struct controller *c, struct member *m);
+void copies_forget(struct member *m); /* its process is gone */
+void copies_kept(struct controller *c, struct member *m, const struct msg_kept *k);
+void copies_committed(struct controller *c, struct member *m, const struct msg_committed *r);
+bool copy_usable(const struct controller *c, const struct member *m,
+		 int stage);                                   /* whole, of the last commit */
+struct member *copies_holder(struct controller *c, int stage); /* of a usable one; NULL */
+/* Who gets the stage's sum without being a replica: marks them, fills nodes (n_members). */
+uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes);
+void copies_turn(struct controller *c); /* appoints keepers, lets them go */
+void copies_balance(
+	struct controller *c); /* between iterations: keepers that can be spared move over */
+void copies_move(struct controller *c, struct member *m, int stage);
+
+/* ---- recover.c ---- */
+void recover_turn(struct controller *c); /* while stalled */
+void recover_restart(struct controller *c, const char *why);
 
 /* ---- gather.c ---- */
 void gather_turn(struct controller *c);
@@ -341,8 +373,8 @@ void record_validation(struct controller *c, const struct msg_see_validation *v)
 /* Into the curves that consoles are shown; nothing is written. */
 void record_keep(struct controller *c, const struct msg_see_iteration *see);
 void record_keep_validation(struct controller *c, const struct msg_see_validation *v);
-void record_hash(struct controller *c, const struct member *m, uint64_t iteration,
-		 uint64_t hash);
+void record_hash(struct controller *c, const struct member *m, uint8_t stage,
+		 uint64_t iteration, uint64_t hash);
 
 /* ---- consoles.c ---- */
 void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_attach *m);
@@ -368,6 +400,9 @@ void command_scripted(struct controller *c); /* --at: acts due before the next i
 void command_turn(struct controller *c);     /* leases and faults that end */
 void command_fini(struct controller *c);
 float prediction_error(const struct controller *c); /* median */
+
+/* An order to the embedded cluster's supervisor: false when there is none. */
+bool supervisor_tell(struct controller *c, const char *what, int node);
 
 /* ---- drill.c ---- */
 void drill_add(struct controller *c, const struct msg_command *m); /* an act that was done */

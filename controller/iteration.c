@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STALL_CHECK_US = 250000, STALL_ROUNDS = 4, LOST_STAGE_PATIENCE_US = 30000000 };
+enum { STALL_CHECK_US = 250000, STALL_ROUNDS = 4 };
 
 void set_phase(struct controller *c, enum run_phase phase)
 {
@@ -55,6 +55,7 @@ static void admit_joiners(struct controller *c, bool computing)
 		    m->holds != c->committed)
 			continue;
 		m->replica = true;
+		copies_release(c, m);
 		if (computing)
 			continue; /* LIVE once it has committed */
 		members_set(c, m, NODE_LIVE, "");
@@ -152,6 +153,9 @@ static bool take_pending(struct controller *c)
 {
 	struct planned *p = c->pending;
 
+	if (c->redo && !(p && replan_usable(c, p)))
+		return false; /* the same epoch would be taken for the same try */
+	c->redo = false;
 	if (p && replan_usable(c, p)) {
 		c->receipt = (struct receipt){
 			.due = c->current != NULL,
@@ -224,7 +228,7 @@ static void boundary(struct controller *c)
 		return;
 	}
 	c->step = false;
-	members_balance(c);
+	copies_balance(c);
 	drift_turn(c);
 	begin(c);
 }
@@ -393,22 +397,25 @@ static void stall(struct controller *c, const struct member *gone)
 	if (c->phase != PHASE_STALLED)
 		c->stalled_in = c->phase;
 	c->stalled_us = c->now_us;
-	note(c, NOTE_ALERT, gone->id, 0, "S%d has lost its last copy: the run waits for n%02u",
-	     member_stage(c, gone), gone->id);
+	c->next_ask_us = 0;
+	note(c, NOTE_ALERT, gone->id, 0, "S%d has lost its last replica%s",
+	     member_stage(c, gone),
+	     copies_holder(c, member_stage(c, gone)) ? "" : ": the run waits for it");
 	set_phase(c, PHASE_STALLED);
 }
 
 bool iteration_resumes(struct controller *c, struct member *m)
 {
 	if (c->phase != PHASE_STALLED || m->holds != c->committed ||
+	    m->held_stage != member_stage(c, m) ||
 	    stage_replicas(c, member_stage(c, m), NULL) > 0)
 		return false;
 	m->replica = true;
 	members_set(c, m, NODE_LIVE, "");
 	note(c, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id,
 	     member_stage(c, m));
-	if (!replicas_everywhere(c))
-		return true;
+	if (!replicas_everywhere(c) || c->taken_over)
+		return true; /* recover_turn goes on */
 	set_phase(c, c->stalled_in);
 	if (c->stalled_in == PHASE_REDUCING)
 		begin_reduction(c);
@@ -431,9 +438,11 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 		usable[i] = c->members[i].replica && c->members[i].state != NODE_SYNCING;
 		stage_of[i] = member_stage(c, &c->members[i]);
 	}
-	n = changed && routes ? routes_replace(&c->routes, gone->id, usable, stage_of,
-					       c->cluster, changed)
-			      : -ENOMEM;
+	n = stage_replicas(c, member_stage(c, gone), NULL) == 0 ? -ENOENT : 0;
+	if (n == 0)
+		n = changed && routes ? routes_replace(&c->routes, gone->id, usable, stage_of,
+						       c->cluster, changed)
+				      : -ENOMEM;
 	if (n < 0) {
 		stall(c, gone);
 		goto done;
@@ -486,8 +495,10 @@ void iteration_lost(struct controller *c, struct member *m)
 			stall(c, m);
 		break;
 	}
-	replan(c, "a node was lost");
-	c->recovery_plan = c->plan_wanted;
+	if (replicas_everywhere(c)) {
+		replan(c, "a node was lost");
+		c->recovery_plan = c->plan_wanted;
+	}
 }
 
 /* ---- reducing ---- */
@@ -495,18 +506,24 @@ void iteration_lost(struct controller *c, struct member *m)
 void begin_reduction(struct controller *c)
 {
 	struct msg m = { .type = MSG_REDUCE };
-	uint16_t nodes[MSG_NODES];
+	uint16_t nodes[MSG_NODES], copies[MSG_NODES];
 
 	admit_joiners(c, true);
 	c->reduce_attempt++;
-	c->progress.reduce_us = c->now_us;
+	c->progress.reduce_us = c->progress.reduced_us = c->now_us;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->members[i].copies = false;
 	for (int s = 0; s < c->cluster->n_stages; s++) {
-		uint32_t n = 0;
+		uint32_t n = 0, k = copies_of(c, s, copies);
 
 		for (uint32_t i = 0; i < c->n_members; i++)
 			if (c->members[i].replica && member_stage(c, &c->members[i]) == s)
 				nodes[n++] = (uint16_t)i;
-		m.u.reduce = (struct msg_reduce){ c->iteration, c->reduce_attempt, n, nodes };
+		m.u.reduce = (struct msg_reduce){
+			c->iteration, c->reduce_attempt, (uint8_t)s, n, nodes, k, copies
+		};
+		for (uint32_t i = 0; i < k; i++)
+			member_send(c, &c->members[copies[i]], &m);
 		for (uint32_t i = 0; i < n; i++) {
 			c->members[nodes[i]].reduced = false;
 			member_send(c, &c->members[nodes[i]], &m);
@@ -518,7 +535,15 @@ void begin_reduction(struct controller *c)
 void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r)
 {
 	if (c->phase != PHASE_REDUCING || r->iteration != c->iteration ||
-	    r->attempt != c->reduce_attempt || !m->replica)
+	    r->attempt != c->reduce_attempt)
+		return;
+	if (m->copies && r->stage == m->keeps) {
+		m->copy_reduced = true;
+		m->copy_squares = r->sum_squares;
+		commit_when_reduced(c);
+		return;
+	}
+	if (!m->replica || r->stage != member_stage(c, m))
 		return;
 	if (!isfinite(
 		    r->sum_squares)) { /* what others sent was checked: it is this one's own */
@@ -526,6 +551,7 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	}
 	m->reduced = true;
+	c->progress.reduced_us = c->now_us;
 	m->sum_squares = r->sum_squares;
 	commit_when_reduced(c);
 }
@@ -554,9 +580,8 @@ void iteration_turn(struct controller *c)
 	case PHASE_STALLED:
 		if (c->stopping)
 			controller_finish(c, c->exit_status, "stopped");
-		else if (c->jsonl && c->now_us - c->stalled_us > LOST_STAGE_PATIENCE_US)
-			controller_finish(
-				c, 1, "a stage lost its last copy, and nobody brought it back");
+		else
+			recover_turn(c);
 		break;
 	default:
 		break;

@@ -27,6 +27,9 @@ static void from_agent(struct controller *c, struct member *m, const struct msg 
 	case MSG_REPORT:
 		iteration_report(c, m, &msg->u.report);
 		break;
+	case MSG_KEPT:
+		copies_kept(c, m, &msg->u.kept);
+		break;
 	case MSG_REDUCED:
 		iteration_reduced(c, m, &msg->u.reduced);
 		break;
@@ -143,6 +146,7 @@ static void loop(struct controller *c, int signals)
 		if (c->phase != PHASE_FINISHED) {
 			replan_turn(c);
 			members_check(c);
+			copies_turn(c);
 			command_turn(c);
 			iteration_turn(c);
 		}

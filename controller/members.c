@@ -13,7 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GATHER_SILENCE_US = 5000000, MOST_ACCUSED = 3, PING_EVERY_US = 500000, OFFSET_AGE_US = 20000000, ASSIGN_PATIENCE_US = 20000000 };
+enum {
+	GATHER_SILENCE_US = 5000000,
+	MOST_ACCUSED = 3,
+	PING_EVERY_US = 500000,
+	OFFSET_AGE_US = 20000000,
+	ASSIGN_PATIENCE_US = 60000000
+};
 
 bool member_alive(const struct member *m)
 {
@@ -223,6 +229,8 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	m->round_trip_us = 0;
 	m->plan_epoch = 0;
 	m->ready = false;
+	copies_forget(m);
+	m->refused_copy_us = 0;
 	members_set(c, m, NODE_JOINING, "");
 	m->welcomed = false;
 	m->arrival = ++c->arrivals;
@@ -239,39 +247,25 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 		       c->committed > 0);
 }
 
-static struct member *source_for(struct controller *c, int stage, const struct member *to)
-{
-	struct member *best = NULL;
-
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-
-		if (m == to || !m->replica || m->state != NODE_LIVE || member_stage(c, m) != stage)
-			continue;
-		if (!best || c->cluster->delay_s[m->id * c->cluster->n_nodes + to->id] <
-				     c->cluster->delay_s[best->id * c->cluster->n_nodes + to->id])
-			best = m;
-	}
-	return best;
-}
-
 void members_assign(struct controller *c, struct member *m, int stage, bool fetch)
 {
 	struct msg a = { .type = MSG_ASSIGN };
-	struct member *source = fetch ? source_for(c, stage, m) : NULL;
 
 	m->replica = false;
 	m->ready = false;
 	m->assigned_us = c->now_us;
 	c->cluster->nodes[m->id].stage = stage;
-	if (fetch && !source) {
-		members_set(c, m, NODE_JOINING, "its stage has no living copy of the weights");
+	if (fetch && !copy_usable(c, m, stage)) {
+		if (copies_fetch(c, m, stage))
+			members_set(c, m, NODE_SYNCING, "fetching weights");
+		else
+			members_set(c, m, NODE_JOINING,
+				    "its stage has no living copy of the weights");
 		return;
 	}
 	m->assignment = ++c->assignments;
-	m->source = source ? source->id : m->id;
-	a.u.assign = (struct msg_assign){ m->assignment, (uint8_t)stage, fetch, m->source };
-	members_set(c, m, NODE_SYNCING, fetch ? "fetching weights" : "building its stage");
+	a.u.assign = (struct msg_assign){ m->assignment, (uint8_t)stage, fetch };
+	members_set(c, m, NODE_SYNCING, fetch ? "loading weights" : "building its stage");
 	member_send(c, m, &a);
 }
 
@@ -300,63 +294,6 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 	m->measured_backward_s = r->backward_s;
 	m->measured_loss_s = r->loss_s;
 	m->changed = true;
-}
-
-/* ---- balance ---- */
-
-static struct member *one_of_stage(struct controller *c, int stage, bool alive)
-{
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-
-		if (member_stage(c, m) == stage && (alive ? m->state == NODE_LIVE && m->replica && !m->marked :
-							    !member_alive(m) || m->marked))
-			return m;
-	}
-	return NULL;
-}
-
-/* The stage's replicas and those on their way to it. */
-static uint32_t stage_strength(const struct controller *c, int stage)
-{
-	uint32_t n = stage_replicas(c, stage, NULL);
-
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
-
-		n += member_stage(c, m) == stage && !m->replica && !m->marked && member_alive(m);
-	}
-	return n;
-}
-
-void members_balance(struct controller *c)
-{
-	int poor = 0, rich = 0, was;
-	struct member *from, *gone;
-
-	for (int s = 1; s < c->cluster->n_stages; s++) {
-		if (stage_strength(c, s) < stage_strength(c, poor))
-			poor = s;
-		if (stage_replicas(c, s, NULL) > stage_replicas(c, rich, NULL))
-			rich = s;
-	}
-	if (stage_strength(c, poor) > 1 || stage_replicas(c, rich, NULL) < 3)
-		return;
-	from = one_of_stage(c, rich, true);
-	gone = one_of_stage(c, poor, false);
-	if (!from || !gone)
-		return;
-	/* They exchange places, so that every stage keeps its size: should the lost one come back,
-	 * it takes the place that was given up for it. */
-	was = member_stage(c, from);
-	note(c, NOTE_EVENT, from->id, 0, "S%d is down to one copy: n%02u moves there from S%d", poor,
-	     from->id, was);
-	c->cluster->nodes[gone->id].stage = was;
-	gone->changed = true;
-	record_node(c, gone);
-	members_assign(c, from, poor, c->committed > 0);
-	resume_save(c);
-	replan(c, "a node moved to a stage that was down to one copy");
 }
 
 /* ---- hearing ---- */
@@ -417,9 +354,12 @@ void members_gone(struct controller *c, struct member *m, const char *why)
 	m->replica = false;
 	m->ready = false;
 	m->slots = 0;
+	copies_forget(m);
 	note(c, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(c, m), why);
 	if (was_replica)
 		iteration_lost(c, m);
+	else if (c->phase == PHASE_REDUCING)
+		commit_when_reduced(c); /* it may have waited for its copy */
 }
 
 /* Out until the operator says otherwise. One after another in the same iteration means that the
@@ -508,18 +448,32 @@ static void check_silence(struct controller *c, struct member *m, int64_t usual_
 	}
 }
 
+static bool source_lost(const struct controller *c, const struct member *m)
+{
+	const struct member *source = &c->members[m->source];
+
+	return m->keeps >= 0 && !m->kept &&
+	       !(source->replica && member_stage(c, source) == m->keeps) &&
+	       !(source->keeps == m->keeps && source->kept);
+}
+
 /* A joiner whose weights are of an older iteration, or whose source died, starts over. */
 static void check_joiner(struct controller *c, struct member *m)
 {
 	bool late = c->now_us - m->assigned_us > ASSIGN_PATIENCE_US;
 
-	if (c->phase == PHASE_GATHERING || m->marked || !member_alive(m) || m->replica)
+	if (c->phase == PHASE_GATHERING || m->marked || !member_alive(m))
 		return;
+	if (m->replica) {
+		if (source_lost(c, m))
+			copies_release(c, m);
+		return;
+	}
 	if (m->state == NODE_JOINING && c->now_us - m->assigned_us > 1000000)
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
 	else if (m->state == NODE_SYNCING &&
-		 ((m->ready && m->holds < c->committed) || (!m->ready && late) ||
-		  (!m->ready && m->source != m->id && !c->members[m->source].replica)))
+		 ((m->ready && m->holds < c->committed) || source_lost(c, m) ||
+		  (!m->ready && late && (m->kept || m->keeps < 0))))
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
 }
 

@@ -496,10 +496,10 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 	return 0;
 }
 
-void record_hash(struct controller *c, const struct member *m, uint64_t iteration,
-		 uint64_t hash)
+void record_hash(struct controller *c, const struct member *m, uint8_t stage,
+		 uint64_t iteration, uint64_t hash)
 {
-	struct store_hash h = { iteration, hash, m->id, m->held_stage };
+	struct store_hash h = { iteration, hash, m->id, stage };
 	struct error err = { "" };
 
 	if (store_hashes(c->store, &h, 1, &err) != 0)

@@ -206,15 +206,21 @@ void resume_member(struct controller *c, struct member *m)
 
 	if (!c->resumed)
 		return;
-	if (h->run != c->run || h->stage != member_stage(c, m)) {
-		if (c->committed == 0) /* weights of the seed are nobody's to lose */
-			members_assign(c, m, member_stage(c, m), false);
+	if (c->committed == 0 && (h->run != c->run || h->stage != member_stage(c, m))) {
+		members_assign(c, m, member_stage(c, m), false); /* the seed's weights */
 		return;
 	}
-	m->held_stage = h->stage;
-	if (h->committed + 1 == c->committed)
+	if (h->run != c->run)
+		return;
+	if (h->keeps < c->cluster->n_stages && h->kept + 1 >= c->committed) {
+		m->keeps = h->keeps;
+		m->kept = true;
+		m->kept_holds = h->kept;
+	}
+	if (h->committed + 1 == c->committed || h->kept + 1 == c->committed)
 		member_send(c, m, &again); /* it answers MSG_COMMITTED if it has that sum */
-	if (h->committed != c->committed)
+	m->held_stage = h->stage;
+	if (!h->hash || h->committed != c->committed || h->stage != member_stage(c, m))
 		return;
 	m->ready = true;
 	m->assignment = 0;

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "controller/network.h"
 #include "controller/see.h"
+#include "model/tensor.h"
 #include "schedule/regions.h"
 
 /* ---- the model ---- */
@@ -190,9 +191,18 @@ static void ask_first_plans(struct controller *c, bool run)
 
 static int make_members(struct controller *c, struct error *err)
 {
+	struct tensor_table table;
+	int rc;
+
 	c->n_members = (uint32_t)c->cluster->n_nodes;
 	c->members = calloc(c->n_members, sizeof(*c->members));
 	c->shard_of = calloc(c->n_members, sizeof(*c->shard_of));
+	rc = tensor_table_new(&table, &c->model, err);
+	if (rc != 0)
+		return rc;
+	for (uint32_t s = 0; s < c->model.n_stages; s++)
+		c->stage_parameters[s] = tensor_table_parameters(&table, s);
+	tensor_table_free(&table);
 	if (!c->members || !c->shard_of ||
 	    routes_init(&c->routes, c->n_shards * c->per_shard, c->n_members) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
@@ -200,6 +210,7 @@ static int make_members(struct controller *c, struct error *err)
 		c->members[i].id = (uint16_t)i;
 		c->members[i].since_us = c->now_us;
 		c->members[i].hash_agrees = true;
+		c->members[i].keeps = -1;
 		c->members[i].changed = true;
 	}
 	return 0;

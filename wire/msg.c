@@ -66,6 +66,10 @@ static const struct field msg_hello_fields[] = {
 	TXT(msg_hello, address), TXT(msg_hello, device), TXT(msg_hello, host), N(U64, msg_hello, pid),
 	N(U64, msg_hello, run), NMAX(U8, msg_hello, stage, MSG_STAGES - 1), N(U64, msg_hello, committed),
 	N(U64, msg_hello, hash),
+	N(U8, msg_hello, keeps),
+	N(U64, msg_hello, kept),
+	NMAX(U8, msg_hello, saves, 1),
+	N(U64, msg_hello, memory_bytes),
 };
 LAYOUT(msg_hello);
 
@@ -93,15 +97,40 @@ static const struct field msg_report_fields[] = {
 LAYOUT(msg_report);
 
 static const struct field msg_reduced_fields[] = {
-	N(U64, msg_reduced, iteration), N(U32, msg_reduced, attempt), N(F64, msg_reduced, sum_squares),
+	N(U64, msg_reduced, iteration),
+	N(U32, msg_reduced, attempt),
+	NMAX(U8, msg_reduced, stage, MSG_STAGES - 1),
+	N(F64, msg_reduced, sum_squares),
 	N(U64, msg_reduced, elapsed_us),
 };
 LAYOUT(msg_reduced);
 
 static const struct field msg_committed_fields[] = {
-	N(U64, msg_committed, iteration), N(U64, msg_committed, hash),
+	N(U64, msg_committed, iteration),
+	NMAX(U8, msg_committed, stage, MSG_STAGES - 1),
+	N(U64, msg_committed, hash),
 };
 LAYOUT(msg_committed);
+
+static const struct field msg_kept_fields[] = {
+	N(U64, msg_kept, assignment), NMAX(U8, msg_kept, stage, MSG_STAGES - 1),
+	N(U64, msg_kept, iteration),  N(U64, msg_kept, hash),
+	TXT(msg_kept, text),
+};
+LAYOUT(msg_kept);
+
+static const struct field msg_saved_fields[] = {
+	N(U64, msg_saved, iteration), NMAX(U8, msg_saved, stage, MSG_STAGES - 1),
+	N(U64, msg_saved, hash),      N(U64, msg_saved, bytes),
+	TXT(msg_saved, text),
+};
+LAYOUT(msg_saved);
+
+static const struct field msg_unready_fields[] = {
+	N(U64, msg_unready, assignment),
+	TXT(msg_unready, text),
+};
+LAYOUT(msg_unready);
 
 static const struct field msg_evaluated_fields[] = {
 	N(U64, msg_evaluated, iteration), N(U32, msg_evaluated, microbatch), N(F32, msg_evaluated, loss),
@@ -152,10 +181,34 @@ static const struct field msg_peers_fields[] = {
 LAYOUT(msg_peers);
 
 static const struct field msg_assign_fields[] = {
-	N(U64, msg_assign, assignment), NMAX(U8, msg_assign, stage, MSG_STAGES - 1),
-	NMAX(U8, msg_assign, fetch, 1), NMAX(U16, msg_assign, source, MSG_NODES - 1),
+	N(U64, msg_assign, assignment),
+	NMAX(U8, msg_assign, stage, MSG_STAGES - 1),
+	NMAX(U8, msg_assign, fetch, 1),
 };
 LAYOUT(msg_assign);
+
+static const struct field msg_keep_fields[] = {
+	N(U64, msg_keep, assignment),
+	N(U8, msg_keep, stage),
+	NMAX(U16, msg_keep, source, MSG_NODES - 1),
+};
+LAYOUT(msg_keep);
+
+static const struct field msg_save_fields[] = { N(U64, msg_save, iteration),
+						N(U64, msg_save, oldest) };
+LAYOUT(msg_save);
+
+static const struct field msg_restore_fields[] = {
+	N(U64, msg_restore, assignment),
+	NMAX(U8, msg_restore, stage, MSG_STAGES - 1),
+	NMAX(U8, msg_restore, kind, RESTORE_AVERAGE),
+	N(U64, msg_restore, iteration),
+	N(U64, msg_restore, hash),
+	ARR(msg_restore, n_from, nodes, U16, 2),
+	SHR(msg_restore, n_from, stages, U8, 2),
+	SHR(msg_restore, n_from, weights, F32, 2),
+};
+LAYOUT(msg_restore);
 
 static const struct field msg_plan_fields[] = {
 	N(U64, msg_plan, epoch), SUB(msg_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
@@ -177,8 +230,11 @@ static const struct field msg_reroute_fields[] = {
 LAYOUT(msg_reroute);
 
 static const struct field msg_reduce_fields[] = {
-	N(U64, msg_reduce, iteration), N(U32, msg_reduce, attempt),
+	N(U64, msg_reduce, iteration),
+	N(U32, msg_reduce, attempt),
+	NMAX(U8, msg_reduce, stage, MSG_STAGES - 1),
 	ARR(msg_reduce, n_nodes, nodes, U16, MSG_NODES),
+	ARR(msg_reduce, n_copies, copies, U16, MSG_NODES),
 };
 LAYOUT(msg_reduce);
 
@@ -207,15 +263,23 @@ static const struct field msg_stop_fields[] = { TXT(msg_stop, reason) };
 LAYOUT(msg_stop);
 
 static const struct field msg_tensor_fields[] = {
-	NMAX(U8, msg_tensor, kind, TENSOR_STATE), NMAX(U8, msg_tensor, evaluate, 1),
-	NMAX(U16, msg_tensor, from, MSG_NODES - 1), N(U64, msg_tensor, iteration), N(U32, msg_tensor, attempt),
-	N(U32, msg_tensor, index), N(U64, msg_tensor, sent_us),
+	NMAX(U8, msg_tensor, kind, TENSOR_STATE),
+	NMAX(U8, msg_tensor, evaluate, 1),
+	NMAX(U16, msg_tensor, from, MSG_NODES - 1),
+	N(U64, msg_tensor, iteration),
+	N(U32, msg_tensor, attempt),
+	N(U32, msg_tensor, index),
+	NMAX(U8, msg_tensor, stage, MSG_STAGES - 1),
+	N(U64, msg_tensor, hash),
+	N(U64, msg_tensor, sent_us),
 	SUB(msg_tensor, n_routes, routes, msg_route_layout, 1),
 };
 LAYOUT(msg_tensor);
 
 static const struct field msg_fetch_fields[] = {
-	NMAX(U16, msg_fetch, from, MSG_NODES - 1), N(U64, msg_fetch, assignment),
+	NMAX(U16, msg_fetch, from, MSG_NODES - 1),
+	NMAX(U8, msg_fetch, stage, MSG_STAGES - 1),
+	N(U32, msg_fetch, piece),
 };
 LAYOUT(msg_fetch);
 
@@ -361,6 +425,9 @@ static const struct {
 	{ MSG_EVALUATED, "evaluated", &msg_evaluated_layout, false },
 	{ MSG_TROUBLE, "trouble", &msg_trouble_layout, false },
 	{ MSG_LINKS, "links", &msg_links_layout, false },
+	{ MSG_KEPT, "kept", &msg_kept_layout, false },
+	{ MSG_SAVED, "saved", &msg_saved_layout, false },
+	{ MSG_UNREADY, "unready", &msg_unready_layout, false },
 	{ MSG_WELCOME, "welcome", &msg_welcome_layout, false },
 	{ MSG_REFUSED, "refused", &msg_refused_layout, false },
 	{ MSG_PEERS, "peers", &msg_peers_layout, false },
@@ -374,6 +441,9 @@ static const struct {
 	{ MSG_FAULT, "fault", &msg_fault_layout, false },
 	{ MSG_PING, "ping", &msg_ping_layout, false },
 	{ MSG_STOP, "stop", &msg_stop_layout, false },
+	{ MSG_KEEP, "keep", &msg_keep_layout, false },
+	{ MSG_SAVE, "save", &msg_save_layout, false },
+	{ MSG_RESTORE, "restore", &msg_restore_layout, false },
 	{ MSG_TENSOR, "tensor", &msg_tensor_layout, true },
 	{ MSG_FETCH, "fetch", &msg_fetch_layout, false },
 	{ MSG_ATTACH, "attach", &msg_attach_layout, false },

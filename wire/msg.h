@@ -18,9 +18,10 @@
 
 #define MSG_VERSION 1
 enum {
-	MSG_NODES = 1000,       /* most nodes of a cluster */
-	MSG_STAGES = 64,        /* most stages, so most hops of a path */
-	MSG_MICROBATCHES = 8192 /* most microbatches of an iteration */
+	MSG_NODES = 1000,        /* most nodes of a cluster */
+	MSG_STAGES = 64,         /* most stages, so most hops of a path */
+	MSG_MICROBATCHES = 8192, /* most microbatches of an iteration */
+	MSG_NO_STAGE = 255
 };
 
 enum msg_type {
@@ -34,6 +35,9 @@ enum msg_type {
 	MSG_EVALUATED,
 	MSG_TROUBLE,
 	MSG_LINKS,
+	MSG_KEPT,
+	MSG_SAVED,
+	MSG_UNREADY,
 	/* controller -> agent */
 	MSG_WELCOME = 32,
 	MSG_REFUSED,
@@ -48,6 +52,9 @@ enum msg_type {
 	MSG_FAULT,
 	MSG_PING,
 	MSG_STOP,
+	MSG_KEEP,
+	MSG_SAVE,
+	MSG_RESTORE,
 	/* agent -> agent */
 	MSG_TENSOR = 64,
 	MSG_FETCH,
@@ -125,6 +132,10 @@ struct msg_hello {
 	uint8_t stage;
 	uint64_t committed;     /* iterations those weights hold */
 	uint64_t hash;
+	uint8_t keeps; /* a stage it holds a whole copy of beside its own; MSG_NO_STAGE none */
+	uint64_t kept; /* iterations that copy holds */
+	uint8_t saves; /* 1: has a folder for checkpoints */
+	uint64_t memory_bytes; /* available on its machine */
 };
 
 struct msg_ready {
@@ -165,13 +176,40 @@ struct msg_report {
 struct msg_reduced {
 	uint64_t iteration;
 	uint32_t attempt;
+	uint8_t stage;      /* its own, or the one it keeps a copy of */
 	double sum_squares; /* of the stage's summed gradient, unscaled */
 	int64_t elapsed_us; /* from MSG_REDUCE's arrival */
 };
 
 struct msg_committed {
 	uint64_t iteration; /* committed iterations, this one included */
+	uint8_t stage;      /* its own, or the one it keeps a copy of */
 	uint64_t hash;
+};
+
+/* The copy that MSG_KEEP asked for is whole. hash 0: it cannot be had, and `text` says why. */
+struct msg_kept {
+	uint64_t assignment;
+	uint8_t stage;
+	uint64_t iteration;
+	uint64_t hash; /* of its weights */
+	char text[160];
+};
+
+/* A stage's file of a checkpoint is on this machine's disk. bytes 0: it is not, and `text` says
+ * why. */
+struct msg_saved {
+	uint64_t iteration;
+	uint8_t stage;
+	uint64_t hash; /* of the file's data */
+	uint64_t bytes;
+	char text[160];
+};
+
+/* MSG_RESTORE failed; the agent is without a stage. */
+struct msg_unready {
+	uint64_t assignment;
+	char text[160];
 };
 
 struct msg_evaluated {
@@ -242,8 +280,41 @@ struct msg_peers {
 struct msg_assign {
 	uint64_t assignment; /* rises */
 	uint8_t stage;
-	uint8_t fetch;       /* take weights and moments from `source`; else from the seed */
-	uint16_t source;
+	uint8_t fetch; /* keep the weights and moments that are here (of the copy it keeps of
+			* that stage, else its own); 0: those of the seed */
+};
+
+/* Hold a copy of a stage beside the own one: fetched from `source` in the background, then kept
+ * up with every commit (docs/reliability.md). */
+struct msg_keep {
+	uint64_t assignment;
+	uint8_t stage;   /* MSG_NO_STAGE: drop it; not before MSG_READY where it is being loaded
+			  */
+	uint16_t source; /* a replica, or another that keeps it */
+};
+
+/* Write the own stage into this machine's checkpoint folder. */
+struct msg_save {
+	uint64_t iteration; /* the committed one */
+	uint64_t oldest;    /* files of earlier iterations may go */
+};
+
+enum restore_kind { RESTORE_FILE, RESTORE_AVERAGE };
+
+/* Have a stage again that no process holds any more. FILE: from the checkpoint of `iteration`
+ * on this machine, whose hash must be as said. AVERAGE: from the n_from other stages, each
+ * weighed, as model/average.h has it; `iteration` is theirs. Answered by MSG_READY or
+ * MSG_UNREADY. */
+struct msg_restore {
+	uint64_t assignment;
+	uint8_t stage;
+	uint8_t kind; /* enum restore_kind */
+	uint64_t iteration;
+	uint64_t hash;
+	uint32_t n_from;
+	const uint16_t *nodes; /* (n_from) */
+	const uint8_t *stages; /* (n_from) */
+	const float *weights;  /* (n_from) */
 };
 
 struct msg_plan {
@@ -273,8 +344,11 @@ struct msg_reroute {
 struct msg_reduce {
 	uint64_t iteration;
 	uint32_t attempt;
+	uint8_t stage;
 	uint32_t n_nodes;
-	const uint16_t *nodes; /* the stage's replicas, ascending, this one among them */
+	const uint16_t *nodes; /* the stage's replicas, ascending */
+	uint32_t n_copies;
+	const uint16_t *copies; /* who keeps a copy: gets the sum, and adds nothing to it */
 };
 
 struct msg_commit {
@@ -315,24 +389,32 @@ struct msg_stop {
 
 enum tensor_kind { TENSOR_ACTIVATION, TENSOR_GRADIENT, TENSOR_PART, TENSOR_SUM, TENSOR_STATE };
 
-/* The body is float data. ACTIVATION, GRADIENT: (batch, sequence, dim). PART: the sender's slice
- * `index` of its gradient; SUM: slice `index` summed over the replicas. STATE: (3, P) weights,
- * first and second moments. */
+/* The body is float data. ACTIVATION, GRADIENT: (batch, sequence, dim). PART: the sender's
+ * slice `index` of its gradient; SUM: slice `index` summed over the replicas. STATE: piece
+ * `index` of weights, first and second moments, (3, n). */
 struct msg_tensor {
 	uint8_t kind;       /* enum tensor_kind */
 	uint8_t evaluate;   /* 1: belongs to an evaluation */
 	uint16_t from;
 	uint64_t iteration; /* STATE: committed iterations it holds */
 	uint32_t attempt;   /* PART, SUM: of the reduction */
-	uint32_t index;     /* PART, SUM: the slice; ACTIVATION, GRADIENT: chain position it is for */
-	int64_t sent_us;    /* sender's clock */
-	uint32_t n_routes;  /* ACTIVATION, GRADIENT: 1 */
+	uint32_t index; /* PART, SUM: the slice; ACTIVATION, GRADIENT: chain position it is for;
+			 * STATE: the piece */
+	uint8_t stage;  /* PART, SUM, STATE: whose; else 0 */
+	uint64_t hash;  /* STATE: of the body; else 0 */
+	int64_t sent_us;   /* sender's clock */
+	uint32_t n_routes; /* ACTIVATION, GRADIENT: 1 */
 	const struct msg_route *routes;
 };
 
+enum {
+	MSG_PIECE_FLOATS = 1 << 17
+}; /* of each of the three arrays; the last piece has the rest */
+
 struct msg_fetch {
 	uint16_t from;
-	uint64_t assignment;
+	uint8_t stage;
+	uint32_t piece;
 };
 
 /* ---- console -> controller ---- */
@@ -565,6 +647,9 @@ struct msg {
 		struct msg_evaluated evaluated;
 		struct msg_trouble trouble;
 		struct msg_links links;
+		struct msg_kept kept;
+		struct msg_saved saved;
+		struct msg_unready unready;
 		struct msg_welcome welcome;
 		struct msg_refused refused;
 		struct msg_peers peers;
@@ -578,6 +663,9 @@ struct msg {
 		struct msg_fault fault;
 		struct msg_ping ping;
 		struct msg_stop stop;
+		struct msg_keep keep;
+		struct msg_save save;
+		struct msg_restore restore;
 		struct msg_tensor tensor;
 		struct msg_fetch fetch;
 		struct msg_attach attach;

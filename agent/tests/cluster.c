@@ -79,6 +79,7 @@ void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages)
 					    .rope_theta = 10000, .norm_eps = 1e-5f, .init_std = 0.02f };
 	for (uint32_t i = 0; i < n_nodes; i++) {
 		c->nodes[i].stage = stages[i];
+		c->nodes[i].keeps = -1;
 		c->n_shards += stages[i] == 0;
 		if (stages[i] >= c->n_stages)
 			c->n_stages = stages[i] + 1u;
@@ -180,6 +181,8 @@ static void take(struct cluster *c, uint16_t node, const struct msg *m)
 	case MSG_READY:
 		n->ready_said = m->u.ready;
 		n->ready = true;
+		if (n->keeps == n->stage) /* the copy has served */
+			cluster_keep(c, node, -1, 0);
 		break;
 	case MSG_HEARTBEAT:
 		n->beat = m->u.heartbeat;
@@ -188,11 +191,23 @@ static void take(struct cluster *c, uint16_t node, const struct msg *m)
 		take_events(c, node, &m->u.report);
 		break;
 	case MSG_REDUCED:
+		if (m->u.reduced.stage != n->stage) {
+			n->copy_reduced_said = m->u.reduced;
+			n->copy_reduced = true;
+			break;
+		}
 		n->reduced_said = m->u.reduced;
 		n->reduced = true;
 		break;
 	case MSG_COMMITTED:
-		n->committed = m->u.committed;
+		if (m->u.committed.stage != n->stage)
+			n->copy_committed = m->u.committed;
+		else
+			n->committed = m->u.committed;
+		break;
+	case MSG_KEPT:
+		n->kept_said = m->u.kept;
+		n->kept = true;
 		break;
 	case MSG_EVALUATED:
 		assert_true(m->u.evaluated.microbatch < M);
@@ -334,13 +349,35 @@ void cluster_peers(struct cluster *c)
 			cluster_send(c, i, &m);
 }
 
+void cluster_keep(struct cluster *c, uint32_t node, int stage, uint16_t source)
+{
+	struct msg m = { .type = MSG_KEEP };
+
+	c->nodes[node].keeps = stage;
+	c->nodes[node].kept = false;
+	m.u.keep = (struct msg_keep){ ++c->assignments,
+				      stage < 0 ? MSG_NO_STAGE : (uint8_t)stage, source };
+	cluster_send(c, node, &m);
+}
+
+static bool all_kept(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].agent && c->nodes[i].keeps >= 0 && !c->nodes[i].kept)
+			return false;
+	return true;
+}
+
 void cluster_assign(struct cluster *c, uint32_t node, int source)
 {
 	struct msg m = { .type = MSG_ASSIGN };
 
 	c->nodes[node].ready = false;
-	m.u.assign = (struct msg_assign) { ++c->assignments, c->nodes[node].stage, source >= 0,
-					   source >= 0 ? (uint16_t)source : 0 };
+	if (source >= 0) {
+		cluster_keep(c, node, c->nodes[node].stage, (uint16_t)source);
+		cluster_until(c, all_kept, "the copy");
+	}
+	m.u.assign = (struct msg_assign){ ++c->assignments, c->nodes[node].stage, source >= 0 };
 	cluster_send(c, node, &m);
 }
 
@@ -479,23 +516,32 @@ static uint32_t stage_nodes(const struct cluster *c, uint8_t stage, uint16_t *no
 static bool all_reduced(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
-		if (c->nodes[i].ready && !c->nodes[i].reduced)
+		if ((c->nodes[i].ready && !c->nodes[i].reduced) ||
+		    (c->nodes[i].keeps >= 0 && !c->nodes[i].copy_reduced))
 			return false;
 	return true;
 }
 
 void cluster_reduce(struct cluster *c, uint32_t attempt)
 {
-	uint16_t nodes[CLUSTER_NODES];
+	uint16_t nodes[CLUSTER_NODES], copies[CLUSTER_NODES];
 	struct msg m = { .type = MSG_REDUCE };
 
 	for (uint8_t s = 0; s < c->n_stages; s++) {
-		uint32_t n = stage_nodes(c, s, nodes);
+		uint32_t n = stage_nodes(c, s, nodes), k = 0;
 
-		m.u.reduce = (struct msg_reduce) { c->iteration, attempt, n, nodes };
+		for (uint16_t i = 0; i < c->n_nodes; i++)
+			if (c->nodes[i].agent && c->nodes[i].keeps == s)
+				copies[k++] = i;
+		m.u.reduce =
+			(struct msg_reduce){ c->iteration, attempt, s, n, nodes, k, copies };
 		for (uint32_t i = 0; i < n; i++) {
 			c->nodes[nodes[i]].reduced = false;
 			cluster_send(c, nodes[i], &m);
+		}
+		for (uint32_t i = 0; i < k; i++) {
+			c->nodes[copies[i]].copy_reduced = false;
+			cluster_send(c, copies[i], &m);
 		}
 	}
 	cluster_until(c, all_reduced, "reduced");
@@ -509,7 +555,10 @@ void cluster_reduce(struct cluster *c, uint32_t attempt)
 static bool all_committed(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
-		if (c->nodes[i].ready && c->nodes[i].committed.iteration != c->iteration)
+		if ((c->nodes[i].ready && c->nodes[i].committed.iteration != c->iteration) ||
+		    (c->nodes[i].kept && c->nodes[i].keeps >= 0 &&
+		     c->nodes[i].keeps != c->nodes[i].stage &&
+		     c->nodes[i].copy_committed.iteration != c->iteration))
 			return false;
 	return true;
 }

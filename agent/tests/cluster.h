@@ -39,6 +39,11 @@ struct node {
 	struct msg_heartbeat beat;
 	struct msg_reduced reduced_said;
 	struct msg_committed committed;
+	int keeps; /* stage it keeps a copy of; -1 none */
+	bool kept, copy_reduced;
+	struct msg_kept kept_said;
+	struct msg_committed copy_committed;
+	struct msg_reduced copy_reduced_said;
 	uint32_t troubles;
 	char trouble[256];
 	uint8_t stage;
@@ -94,7 +99,10 @@ void cluster_restart_controller(struct cluster *c);
 void cluster_send(struct cluster *c, uint32_t node, const struct msg *m);
 void cluster_welcome(struct cluster *c, uint32_t node);
 void cluster_peers(struct cluster *c); /* to all */
-void cluster_assign(struct cluster *c, uint32_t node, int source); /* -1: from the seed */
+/* -1: from the seed; else it fetches a copy, waits for it, and loads it. */
+void cluster_assign(struct cluster *c, uint32_t node, int source);
+/* Keeps a copy of the stage from then on; -1: drops it. Not waited for. */
+void cluster_keep(struct cluster *c, uint32_t node, int stage, uint16_t source);
 /* Hello, welcome, peers, assign, ready: all of them. */
 void cluster_gather(struct cluster *c);
 

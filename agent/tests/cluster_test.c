@@ -93,6 +93,14 @@ static bool three_has_counted(struct cluster *c)
 	return false;
 }
 
+static bool all_are_ready(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].agent && !c->nodes[i].ready)
+			return false;
+	return true;
+}
+
 static bool three_is_back(struct cluster *c)
 {
 	return c->nodes[3].said_hello;
@@ -210,6 +218,66 @@ static void test_join_in_between(void **state)
 	free_cluster(c);
 }
 
+/* ---- a copy of another stage ---- */
+
+static bool two_keeps(struct cluster *c)
+{
+	return c->nodes[2].kept;
+}
+
+/* Node 2 of stage 1 keeps stage 2, fetched from its one replica while an iteration runs; it
+ * follows every commit, and takes the stage over when that replica is gone. */
+static void test_copy_takes_over(void **state)
+{
+	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
+	struct cluster *c = new_cluster(5, five);
+	struct stage *twin;
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route(c, 0, 3, (uint16_t[]){ 0, 2, 4 });
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
+	cluster_route(c, 2, 3, (uint16_t[]){ 0, 4, 3 });
+	cluster_route(c, 3, 2, (uint16_t[]){ 1, 4 });
+	iterate(c);
+	cluster_start(c);
+	cluster_keep(c, 2, 2, 4);
+	finish(c);
+	cluster_until(c, two_keeps, "the copy of stage 2");
+	for (int i = 0; i < 2; i++) {
+		iterate(c);
+		assert_true(c->nodes[2].copy_reduced_said.sum_squares ==
+			    c->nodes[4].reduced_said.sum_squares);
+		assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
+	}
+	/* Node 4 dies in the middle of an iteration, which begins anew with node 2 in its
+	 * place. */
+	cluster_start(c);
+	cluster_turns(c, 3);
+	cluster_kill(c, 4);
+	twin = c->twins[2];
+	c->twins[2] = c->twins[4];
+	c->twins[4] = twin;
+	c->nodes[2].stage = 2;
+	c->nodes[4].stage = 1;
+	c->nodes[2].ready = false;
+	cluster_send(
+		c, 2,
+		&(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 2, 1 } });
+	cluster_until(c, all_are_ready, "node 2 to have stage 2");
+	assert_true(c->nodes[2].ready_said.hash == stage_hash(c->twins[2]));
+	c->iteration--;
+	cluster_route(c, 0, 3, (uint16_t[]){ 0, 3, 2 });
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 2 });
+	cluster_route(c, 2, 3, (uint16_t[]){ 0, 2, 3 });
+	cluster_route(c, 3, 2, (uint16_t[]){ 1, 2 });
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		c->routes[m].attempt++;
+	iterate(c);
+	iterate(c);
+	free_cluster(c);
+}
+
 /* ---- reruns that need not be ---- */
 
 static void test_random_reroutes(void **state)
@@ -255,7 +323,9 @@ static void test_reduction_retry(void **state)
 	cluster_start(c);
 	cluster_until(c, cluster_all_through, "all microbatches");
 	/* Node 4 alone is told of attempt 1; a commit by it must be refused. */
-	m.u.reduce = (struct msg_reduce) { 1, 1, 2, both };
+	m.u.reduce = (struct msg_reduce){
+		.iteration = 1, .attempt = 1, .stage = 2, .n_nodes = 2, .nodes = both
+	};
 	cluster_send(c, 4, &m);
 	cluster_turns(c, 20);
 	m.type = MSG_COMMIT;
@@ -593,6 +663,7 @@ int main(void)
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_death_and_join),
 		cmocka_unit_test(test_split_backward),
+		cmocka_unit_test(test_copy_takes_over),
 		cmocka_unit_test(test_join_in_between),
 		cmocka_unit_test(test_random_reroutes),
 		cmocka_unit_test(test_reduction_retry),

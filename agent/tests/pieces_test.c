@@ -1,4 +1,4 @@
-/* Routes, faults, held tensors, reductions: each against a plain restatement. */
+/* Routes, faults, held tensors, reductions, fetches: each against a plain restatement. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/fault.h"
+#include "agent/fetch.h"
 #include "agent/hold.h"
 #include "agent/reduce.h"
 #include "agent/route.h"
@@ -265,6 +266,115 @@ static void test_reduce_refuses(void **state)
 	reduce_free(r);
 }
 
+/* ---- fetch ---- */
+
+enum { P = 40 * MSG_PIECE_FLOATS + 17, PIECES = 41 };
+
+/* Element i of array k at an iteration: a step adds 1. */
+static float value(size_t k, size_t i, uint64_t iteration)
+{
+	return (float)((i * 7 + k) % 1000) + (float)iteration;
+}
+
+static int give(struct fetch *f, uint32_t piece, uint64_t iteration, int64_t now_us)
+{
+	float *body;
+	size_t from, n;
+	int rc;
+
+	assert_true(fetch_piece(P, piece, &from, &n));
+	body = malloc(3 * n * sizeof(float));
+	assert_non_null(body);
+	for (size_t k = 0; k < 3; k++)
+		for (size_t i = 0; i < n; i++)
+			body[k * n + i] = value(k, from + i, iteration);
+	rc = fetch_take(f, piece, iteration, body, 3 * n * sizeof(float), now_us);
+	free(body);
+	return rc;
+}
+
+/* What keep.c does with a commit: what is held steps, whatever else is there is worth nothing.
+ */
+static void step_held(struct fetch *f)
+{
+	size_t from, n;
+
+	for (uint32_t p = 0; fetch_piece(P, p, &from, &n); p++)
+		for (size_t k = 0; k < 3 && f->held[p]; k++)
+			for (size_t i = 0; i < n; i++)
+				f->state[k * P + from + i] += 1;
+	f->iteration++;
+}
+
+/* Pieces of several iterations, out of order, some lost, commits in between: the whole is of
+ * the last one, and no more than the window was ever under way. */
+static void test_fetch_while_the_run_goes_on(void **state)
+{
+	struct fetch f = { .n = 0 };
+	uint32_t asked[FETCH_WINDOW], n = 0, piece;
+	uint64_t source = 5, commits = 0;
+	int64_t now = 1000;
+	struct rng g;
+
+	(void)state;
+	rng_init(&g, 11);
+	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
+	assert_int_equal(f.n, PIECES);
+	while (!fetch_whole(&f)) {
+		now += 1 + (int64_t)rng_below(&g, 30000);
+		while (fetch_next(&f, now, &piece) == 0) {
+			assert_true(n < FETCH_WINDOW);
+			asked[n++] = piece;
+		}
+		if (n == 0) { /* all were lost: asked again after a silence */
+			now += 5000001;
+			continue;
+		}
+		piece = (uint32_t)rng_below(&g, n);
+		if (rng_below(&g, 8) != 0)
+			assert_int_not_equal(give(&f, asked[piece], source, now), -EINVAL);
+		asked[piece] = asked[--n];
+		if (f.n_held > 0 && rng_below(&g, 4) == 0) {
+			source++; /* the source steps first, then we do */
+			if (n > 0)
+				assert_int_equal(give(&f, asked[0], source, now), -EAGAIN);
+			if (n > 0)
+				asked[0] = asked[--n];
+			step_held(&f);
+			commits++;
+		}
+	}
+	assert_true(commits > 3);
+	assert_int_equal(f.iteration, source);
+	for (size_t k = 0; k < 3; k++)
+		for (size_t i = 0; i < P; i++)
+			assert_true(f.state[k * P + i] == value(k, i, source));
+	fetch_end(&f);
+}
+
+static void test_fetch_refuses(void **state)
+{
+	struct fetch f = { .n = 0 };
+	float body[3] = { 0 };
+	uint32_t piece;
+
+	(void)state;
+	assert_int_equal(fetch_next(&f, 1, &piece), -EAGAIN);
+	assert_int_equal(fetch_take(&f, 0, 1, body, sizeof(body), 1), -EINVAL);
+	assert_int_equal(fetch_begin(&f, 3, 1, P, 1), 0);
+	assert_int_equal(fetch_take(&f, PIECES, 1, body, sizeof(body), 1), -EINVAL);
+	assert_int_equal(fetch_take(&f, 0, 1, body, sizeof(body), 1), -EINVAL);
+	assert_int_equal(give(&f, 2, 4, 1), 0);
+	assert_int_equal(give(&f, 2, 4, 1), -EALREADY);
+	assert_int_equal(give(&f, 3, 3, 1), -ESTALE);
+	assert_int_equal(give(&f, 3, 5, 1), -EAGAIN);
+	fetch_void(&f); /* a commit was missed: only what is of now counts */
+	assert_int_equal(give(&f, 3, 5, 1), 0);
+	assert_int_equal(give(&f, 2, 4, 1), -ESTALE);
+	assert_int_equal(give(&f, 2, 5, 1), 0);
+	fetch_end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +384,8 @@ int main(void)
 		cmocka_unit_test(test_hold_order),
 		cmocka_unit_test(test_reduce),
 		cmocka_unit_test(test_reduce_refuses),
+		cmocka_unit_test(test_fetch_while_the_run_goes_on),
+		cmocka_unit_test(test_fetch_refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,12 +13,15 @@
 #include "wire/msg.h"
 
 static const enum msg_type all[] = {
-	MSG_HELLO, MSG_READY, MSG_HEARTBEAT, MSG_REPORT, MSG_REDUCED, MSG_COMMITTED, MSG_EVALUATED,
-	MSG_TROUBLE, MSG_LINKS, MSG_WELCOME, MSG_REFUSED, MSG_PEERS, MSG_ASSIGN, MSG_PLAN, MSG_START,
-	MSG_REROUTE, MSG_REDUCE, MSG_COMMIT, MSG_EVALUATE, MSG_FAULT, MSG_PING, MSG_STOP, MSG_TENSOR,
-	MSG_FETCH, MSG_ATTACH, MSG_COMMAND, MSG_SEE_RUN, MSG_SEE_STATUS, MSG_SEE_NODE, MSG_SEE_PLAN,
-	MSG_SEE_TASKS, MSG_SEE_ITERATION, MSG_SEE_VALIDATION, MSG_SEE_NOTE, MSG_SEE_FAULT,
-	MSG_SEE_PREVIEW, MSG_SEE_REPLY, MSG_SEE_LINKS, MSG_SEE_SYNCED
+	MSG_HELLO,     MSG_READY,       MSG_HEARTBEAT,     MSG_REPORT,         MSG_REDUCED,
+	MSG_COMMITTED, MSG_EVALUATED,   MSG_TROUBLE,       MSG_LINKS,          MSG_KEPT,
+	MSG_SAVED,     MSG_UNREADY,     MSG_KEEP,          MSG_SAVE,           MSG_RESTORE,
+	MSG_WELCOME,   MSG_REFUSED,     MSG_PEERS,         MSG_ASSIGN,         MSG_PLAN,
+	MSG_START,     MSG_REROUTE,     MSG_REDUCE,        MSG_COMMIT,         MSG_EVALUATE,
+	MSG_FAULT,     MSG_PING,        MSG_STOP,          MSG_TENSOR,         MSG_FETCH,
+	MSG_ATTACH,    MSG_COMMAND,     MSG_SEE_RUN,       MSG_SEE_STATUS,     MSG_SEE_NODE,
+	MSG_SEE_PLAN,  MSG_SEE_TASKS,   MSG_SEE_ITERATION, MSG_SEE_VALIDATION, MSG_SEE_NOTE,
+	MSG_SEE_FAULT, MSG_SEE_PREVIEW, MSG_SEE_REPLY,     MSG_SEE_LINKS,      MSG_SEE_SYNCED
 };
 
 static size_t encode(const struct msg *m, unsigned char **out)
@@ -142,7 +145,7 @@ static void limits_are_kept(void **state)
 	assert_int_equal(msg_decode(&back, ok, n), -EBADMSG);
 	free(ok);
 	/* A number out of its range. */
-	m = (struct msg){ .type = MSG_ASSIGN, .u.assign = { 1, MSG_STAGES, 0, 0 } };
+	m = (struct msg){ .type = MSG_ASSIGN, .u.assign = { 1, MSG_STAGES, 0 } };
 	n = encode(&m, &ok);
 	assert_int_equal(msg_decode(&back, ok, n), -EBADMSG);
 	free(ok);

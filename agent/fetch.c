@@ -1,0 +1,149 @@
+#include "agent/fetch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/msg.h"
+
+enum {
+	FETCH_SILENCE_US = 5000000,
+	FETCH_AGAIN_US = 20000 /* after a piece of another iteration: a commit is on its way */
+};
+
+bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats)
+{
+	*from = (size_t)i * MSG_PIECE_FLOATS;
+	if (*from >= parameters)
+		return false;
+	*floats = parameters - *from < MSG_PIECE_FLOATS ? parameters - *from : MSG_PIECE_FLOATS;
+	return true;
+}
+
+int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t parameters,
+		int64_t now_us)
+{
+	uint32_t n = (uint32_t)((parameters + MSG_PIECE_FLOATS - 1) / MSG_PIECE_FLOATS);
+
+	fetch_end(f);
+	f->source = source;
+	f->stage = stage;
+	f->parameters = parameters;
+	f->state = malloc(3 * parameters * sizeof(float));
+	f->held = calloc(n, sizeof(f->held[0]));
+	f->fresh = calloc(n, sizeof(f->fresh[0]));
+	f->asked_us = calloc(n, sizeof(f->asked_us[0]));
+	if (!f->state || !f->held || !f->fresh || !f->asked_us) {
+		fetch_end(f);
+		return -ENOMEM;
+	}
+	f->n = n;
+	f->heard_us = now_us;
+	return 0;
+}
+
+void fetch_end(struct fetch *f)
+{
+	free(f->state);
+	free(f->held);
+	free(f->fresh);
+	free(f->asked_us);
+	memset(f, 0, sizeof(*f));
+}
+
+void fetch_void(struct fetch *f)
+{
+	memset(f->held, 0, f->n * sizeof(f->held[0]));
+	memset(f->fresh, 0, f->n * sizeof(f->fresh[0]));
+	f->n_held = 0;
+}
+
+static void forget_asked(struct fetch *f)
+{
+	memset(f->asked_us, 0, f->n * sizeof(f->asked_us[0]));
+	f->n_asked = 0;
+}
+
+int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece)
+{
+	if (f->n_asked > 0 && now_us - f->heard_us > FETCH_SILENCE_US) {
+		forget_asked(f);
+		f->heard_us = now_us;
+	}
+	if (f->n_asked >= FETCH_WINDOW || f->n_held + f->n_asked >= f->n || now_us < f->ask_us)
+		return -EAGAIN;
+	for (uint32_t i = 0; i < f->n; i++)
+		if (!f->held[i] && !f->asked_us[i]) {
+			if (f->n_asked == 0)
+				f->heard_us = now_us;
+			f->asked_us[i] = now_us;
+			f->n_asked++;
+			*piece = i;
+			return 0;
+		}
+	return -EAGAIN;
+}
+
+uint64_t fetch_hash(const float *body, size_t floats)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	uint32_t word;
+
+	for (size_t i = 0; i < floats; i++) {
+		memcpy(&word, (const char *)body + i * sizeof(word), sizeof(word));
+		h = (h ^ word) * UINT64_C(0x100000001b3);
+	}
+	return h;
+}
+
+void fetch_refuse(struct fetch *f, uint32_t piece, int64_t now_us)
+{
+	f->ask_us = now_us + FETCH_AGAIN_US;
+	if (piece >= f->n || !f->asked_us[piece])
+		return;
+	f->asked_us[piece] = 0;
+	f->n_asked--;
+}
+
+int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *body,
+	       size_t bytes, int64_t now_us)
+{
+	size_t from, floats;
+
+	if (piece >= f->n || !fetch_piece(f->parameters, piece, &from, &floats) ||
+	    bytes != 3 * floats * sizeof(float))
+		return -EINVAL;
+	f->heard_us = now_us;
+	if (f->held[piece])
+		return -EALREADY;
+	if (f->n_held == 0 && iteration > f->iteration)
+		f->iteration = iteration;
+	if (iteration != f->iteration) {
+		fetch_refuse(f, piece, now_us);
+		return iteration < f->iteration ? -ESTALE : -EAGAIN;
+	}
+	if (f->asked_us[piece]) {
+		f->asked_us[piece] = 0;
+		f->n_asked--;
+	}
+	for (size_t k = 0; k < 3; k++)
+		memcpy(f->state + k * f->parameters + from,
+		       (const char *)body + k * floats * sizeof(float), floats * sizeof(float));
+	f->held[piece] = f->fresh[piece] = true;
+	f->n_held++;
+	return 0;
+}
+
+bool fetch_whole(const struct fetch *f)
+{
+	return f->n > 0 && f->n_held == f->n;
+}
+
+int64_t fetch_deadline_us(const struct fetch *f)
+{
+	if (f->n == 0 || f->n_held == f->n)
+		return INT64_MAX;
+	if (f->n_asked < FETCH_WINDOW && f->n_held + f->n_asked < f->n)
+		return f->ask_us;
+	return f->heard_us + FETCH_SILENCE_US;
+}

@@ -1,0 +1,130 @@
+/* Pieces of this node's stage, or of the copy it keeps, for those who ask.
+ *
+ * They are cut from a snapshot that the worker makes when the first one is asked for after a
+ * commit: the weights themselves are the worker's. It is dropped when nobody has asked for a
+ * while.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+
+enum { SERVE_LINGER_US = 3000000, SERVE_TURN = 16 };
+
+void serve_forget(struct agent *a)
+{
+	struct serving *s = &a->serve;
+
+	free(s->state);
+	memset(s, 0, sizeof(*s));
+}
+
+/* Whose weights answer for that stage now, and of which iteration. */
+static bool held(const struct agent *a, uint8_t stage, bool *kept, uint64_t *iteration,
+		 size_t *parameters)
+{
+	const struct keeping *k = &a->keep;
+
+	*kept = !(a->standing == STAND_READY && a->stage == stage);
+	if (*kept && (k->standing != KEEP_WHOLE || k->stage != stage))
+		return false;
+	*iteration = *kept ? k->iteration : a->committed;
+	*parameters = *kept ? k->parameters : a->parameters;
+	return true;
+}
+
+void serve_ask(struct agent *a, const struct msg_fetch *m)
+{
+	struct serving *s = &a->serve;
+	uint64_t iteration;
+	size_t parameters;
+	bool kept;
+
+	if (!held(a, m->stage, &kept, &iteration, &parameters) || s->n_asked == SERVE_MOST) {
+		a->refused++; /* the one who asks will ask again */
+		return;
+	}
+	for (uint32_t i = 0; i < s->n_asked; i++)
+		if (memcmp(&s->asked[i], m, sizeof(*m)) == 0)
+			return;
+	s->asked[s->n_asked++] = *m;
+}
+
+/* The snapshot that the first asker needs is not there, and can be made now. */
+bool serve_next_job(struct agent *a)
+{
+	struct serving *s = &a->serve;
+	uint64_t iteration;
+	size_t parameters;
+	bool kept;
+
+	if (s->n_asked == 0 || !held(a, s->asked[0].stage, &kept, &iteration, &parameters) ||
+	    (s->state && s->stage == s->asked[0].stage && s->iteration == iteration))
+		return false;
+	free(s->state);
+	s->state = NULL;
+	s->stage = s->asked[0].stage;
+	s->iteration = iteration;
+	s->parameters = parameters;
+	a->job = (struct job){ .kind = JOB_STATE, .kept = kept };
+	return true;
+}
+
+void serve_job_done(struct agent *a, int64_t now_us)
+{
+	a->serve.state = a->job.out;
+	a->serve.used_us = now_us;
+	a->job.out = NULL;
+}
+
+static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_us)
+{
+	const struct serving *s = &a->serve;
+	struct msg_tensor head = { .kind = TENSOR_STATE,
+				   .from = a->run.node,
+				   .stage = s->stage,
+				   .iteration = s->iteration,
+				   .index = m->piece };
+	size_t from, n;
+	float *body;
+
+	if (!fetch_piece(s->parameters, m->piece, &from, &n)) {
+		a->refused++;
+		return;
+	}
+	body = malloc(3 * n * sizeof(float));
+	if (!body) {
+		a->dropped++;
+		return;
+	}
+	for (size_t k = 0; k < 3; k++)
+		memcpy(body + k * n, s->state + k * s->parameters + from, n * sizeof(float));
+	head.hash = fetch_hash(body, 3 * n);
+	links_send_piece(a, m->from, &head, body, 3 * n, s->parameters, now_us);
+}
+
+void serve_turn(struct agent *a, int64_t now_us)
+{
+	struct serving *s = &a->serve;
+	uint64_t iteration = 0;
+	uint32_t done = 0, kept_back = 0;
+	size_t parameters;
+	bool kept, fits = s->state && held(a, s->stage, &kept, &iteration, &parameters) &&
+			  iteration == s->iteration;
+
+	for (uint32_t i = 0; i < s->n_asked; i++) {
+		if (fits && done < SERVE_TURN && s->asked[i].stage == s->stage) {
+			send_piece(a, &s->asked[i], now_us);
+			s->used_us = now_us;
+			done++;
+		} else if (held(a, s->asked[i].stage, &kept, &iteration, &parameters)) {
+			s->asked[kept_back++] = s->asked[i];
+		}
+	}
+	s->n_asked = kept_back;
+	if (s->state && now_us - s->used_us > SERVE_LINGER_US) {
+		free(s->state);
+		s->state = NULL;
+	}
+}

@@ -1,0 +1,343 @@
+/* copies.c - every stage in two places after every commit.
+ *
+ * A stage with one replica has a keeper: a node of another stage that holds a copy of the
+ * weights and moments, fetched in the background, and gets the summed gradient with every
+ * reduction. The commit is decided when the keepers have it too, so what is committed is never
+ * in one place only. Joiners come the same way: they keep a copy of their stage until it is
+ * whole, and then load it.
+ *
+ * Who keeps: first a node whose own stage has three replicas or more, and it moves over once
+ * its copy is whole; else the node to which the replica sends a gradient fastest. It must have
+ * memory for twice the copy, and keeps one stage at most.
+ */
+#include "controller/controller.h"
+
+#include <string.h>
+
+enum {
+	LOOK_EVERY_US = 100000,
+	COPY_PATIENCE_US =
+		5000000, /* beyond the replicas' sums; and thrice the predicted sync */
+	COPY_FLOATS = 5  /* of each parameter: weights, gradient, moments, the sum */
+};
+
+bool copy_usable(const struct controller *c, const struct member *m, int stage)
+{
+	return m->keeps == stage && m->kept && m->kept_holds == c->committed &&
+	       member_alive(m) && !m->marked;
+}
+
+struct member *copies_holder(struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (copy_usable(c, &c->members[i], stage))
+			return &c->members[i];
+	return NULL;
+}
+
+/* Seconds to move a gradient, or an activation where that is not known; < 0: no link. */
+static double distance(const struct controller *c, const struct member *from,
+		       const struct member *to)
+{
+	const double *table =
+		c->cluster->sync_pair_s ? c->cluster->sync_pair_s : c->cluster->delay_s;
+
+	return table[from->id * c->cluster->n_nodes + to->id];
+}
+
+/* The nearest that can give the stage's weights: a replica, or one that keeps them. */
+static struct member *source_for(struct controller *c, int stage, const struct member *to)
+{
+	struct member *best = NULL;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+		bool replica =
+			m->replica && m->state == NODE_LIVE && member_stage(c, m) == stage;
+
+		if (m == to || (!replica && !copy_usable(c, m, stage)))
+			continue;
+		if (!best || distance(c, m, to) < distance(c, best, to))
+			best = m;
+	}
+	return best;
+}
+
+static bool keep(struct controller *c, struct member *m, int stage, const struct member *source)
+{
+	struct msg k = { .type = MSG_KEEP };
+
+	m->keeps = stage;
+	m->kept = false;
+	m->copies = false;
+	m->keeping = ++c->assignments;
+	m->source = source->id;
+	k.u.keep = (struct msg_keep){ m->keeping, (uint8_t)stage, source->id };
+	return member_send(c, m, &k) == 0;
+}
+
+bool copies_fetch(struct controller *c, struct member *m, int stage)
+{
+	const struct member *source = source_for(c, stage, m);
+
+	return source && keep(c, m, stage, source);
+}
+
+void copies_forget(struct member *m)
+{
+	m->keeps = -1;
+	m->kept = m->copies = false;
+}
+
+void copies_release(struct controller *c, struct member *m)
+{
+	struct msg k = { .type = MSG_KEEP };
+
+	if (m->keeps < 0)
+		return;
+	copies_forget(m);
+	k.u.keep = (struct msg_keep){ ++c->assignments, MSG_NO_STAGE, 0 };
+	member_send(c, m, &k);
+}
+
+/* What the replicas of the stage announced for that iteration; 0: nothing yet. */
+static uint64_t stage_hash_of(const struct controller *c, int stage, uint64_t iteration)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (m->replica && member_stage(c, m) == stage && m->holds == iteration &&
+		    m->hash)
+			return m->hash;
+	}
+	return 0;
+}
+
+static void check_hash(struct controller *c, struct member *m, uint64_t iteration,
+		       uint64_t hash)
+{
+	uint64_t right = stage_hash_of(c, m->keeps, iteration);
+
+	if (!right || right == hash)
+		return;
+	note(c, NOTE_ALERT, m->id, 0,
+	     "n%02u: its copy of S%d differs after it%llu: fetched again", m->id, m->keeps,
+	     (unsigned long long)iteration);
+	if (!copies_fetch(c, m, m->keeps))
+		copies_release(c, m);
+}
+
+void copies_kept(struct controller *c, struct member *m, const struct msg_kept *k)
+{
+	if (m->keeps < 0 || k->assignment != m->keeping || m->state == NODE_DEAD)
+		return;
+	if (!k->hash) {
+		note(c, NOTE_WARNING, m->id, 0, "n%02u has no copy of S%d: %.100s", m->id,
+		     m->keeps, k->text);
+		m->refused_copy_us = c->now_us;
+		copies_forget(m);
+		if (m->state == NODE_SYNCING && !m->ready)
+			members_set(c, m, NODE_JOINING, "fetching the weights failed");
+		return;
+	}
+	m->kept = true;
+	m->kept_holds = k->iteration;
+	if (!m->replica && member_stage(c, m) == m->keeps)
+		members_assign(c, m, m->keeps, true);
+	else
+		note(c, NOTE_EVENT, m->id, 0, "n%02u holds a copy of S%d, of it%llu", m->id,
+		     m->keeps, (unsigned long long)k->iteration);
+	check_hash(c, m, k->iteration, k->hash);
+}
+
+void copies_committed(struct controller *c, struct member *m, const struct msg_committed *r)
+{
+	if (m->keeps != r->stage || !m->kept)
+		return;
+	m->kept_holds = r->iteration;
+	check_hash(c, m, r->iteration, r->hash);
+}
+
+/* ---- in a reduction ---- */
+
+uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->keeps != stage || !member_alive(m) ||
+		    (m->replica && member_stage(c, m) == stage))
+			continue;
+		m->copies = true;
+		m->copy_reduced = false;
+		nodes[n++] = m->id;
+	}
+	return n;
+}
+
+/* The replicas have the sum and wait for a copy: not for ever. */
+static void overdue(struct controller *c)
+{
+	int64_t patience = COPY_PATIENCE_US;
+
+	patience += (int64_t)(3e6 * c->current->plan->predicted.sync_s * c->unit_s);
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].replica && !c->members[i].reduced)
+			return;
+	if (c->now_us - c->progress.reduced_us < patience)
+		return;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!m->copies || m->copy_reduced)
+			continue;
+		note(c, NOTE_WARNING, m->id, 0,
+		     "n%02u: its copy of S%d is overdue and left behind", m->id, m->keeps);
+		m->refused_copy_us = c->now_us;
+		if (m->replica)
+			copies_release(c, m);
+		m->copies = false;
+	}
+	commit_when_reduced(c);
+}
+
+/* ---- who keeps what ---- */
+
+static bool has_room(const struct controller *c, const struct member *m, int stage)
+{
+	uint64_t bytes = c->stage_parameters[stage] * sizeof(float) * COPY_FLOATS;
+
+	return m->hello.memory_bytes == 0 || m->hello.memory_bytes >= 2 * bytes;
+}
+
+static bool may_keep(const struct controller *c, const struct member *m, int stage)
+{
+	return m->replica && m->state == NODE_LIVE && !m->marked && m->keeps < 0 &&
+	       member_stage(c, m) != stage && has_room(c, m, stage) &&
+	       (m->refused_copy_us == 0 || c->now_us - m->refused_copy_us > 30000000);
+}
+
+static bool better(const struct controller *c, const struct member *source,
+		   const struct member *m, const struct member *best)
+{
+	bool rich, best_rich;
+
+	if (distance(c, source, m) < 0)
+		return false;
+	if (!best)
+		return true;
+	rich = stage_replicas(c, member_stage(c, m), NULL) >= 3;
+	best_rich = stage_replicas(c, member_stage(c, best), NULL) >= 3;
+	if (rich != best_rich)
+		return rich;
+	return distance(c, source, m) < distance(c, source, best);
+}
+
+static void appoint(struct controller *c, int stage)
+{
+	const struct member *source = NULL;
+	struct member *best = NULL;
+
+	for (uint32_t i = 0; i < c->n_members && !source; i++)
+		if (c->members[i].replica && c->members[i].state == NODE_LIVE &&
+		    member_stage(c, &c->members[i]) == stage)
+			source = &c->members[i];
+	for (uint32_t i = 0; source && i < c->n_members; i++)
+		if (may_keep(c, &c->members[i], stage) &&
+		    better(c, source, &c->members[i], best))
+			best = &c->members[i];
+	if (!best || !keep(c, best, stage, source))
+		return;
+	note(c, NOTE_EVENT, best->id, 0,
+	     "S%d has one replica: n%02u, %.3g s away, keeps a copy", stage, best->id,
+	     distance(c, source, best));
+}
+
+static uint32_t keepers_of(const struct controller *c, int stage)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		n += c->members[i].keeps == stage && member_alive(&c->members[i]) &&
+		     !c->members[i].marked;
+	return n;
+}
+
+/* Copies that nobody needs any more; not those of joiners. */
+static void release_idle(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->keeps < 0 || !member_alive(m))
+			continue;
+		if (m->marked || (m->replica && member_stage(c, m) == m->keeps) ||
+		    (m->replica && stage_replicas(c, m->keeps, NULL) >= 2))
+			copies_release(c, m);
+	}
+}
+
+void copies_turn(struct controller *c)
+{
+	if (c->now_us < c->next_copies_us || c->phase == PHASE_GATHERING)
+		return;
+	c->next_copies_us = c->now_us + LOOK_EVERY_US;
+	if (c->phase == PHASE_REDUCING) {
+		overdue(c);
+		return; /* who takes part in it is settled */
+	}
+	release_idle(c);
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		if (stage_replicas(c, s, NULL) == 1 && keepers_of(c, s) == 0)
+			appoint(c, s);
+}
+
+/* ---- moving ---- */
+
+static struct member *place_of_stage(struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (member_stage(c, m) == stage && (!member_alive(m) || m->marked))
+			return m;
+	}
+	return NULL;
+}
+
+/* They exchange places, so that every stage keeps its size: should the lost one come back, it
+ * takes the place that was given up for it. */
+void copies_move(struct controller *c, struct member *m, int stage)
+{
+	struct member *gone = place_of_stage(c, stage);
+	int was = member_stage(c, m);
+
+	if (gone) {
+		c->cluster->nodes[gone->id].stage = was;
+		gone->changed = true;
+		record_node(c, gone);
+	}
+	members_assign(c, m, stage, c->committed > 0);
+	resume_save(c);
+}
+
+void copies_balance(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+		int stage = m->keeps;
+
+		if (!m->replica || stage < 0 || !copy_usable(c, m, stage) ||
+		    stage_replicas(c, stage, NULL) > 1 ||
+		    stage_replicas(c, member_stage(c, m), NULL) < 3 ||
+		    !place_of_stage(c, stage))
+			continue;
+		note(c, NOTE_EVENT, m->id, 0,
+		     "S%d is down to one replica: n%02u moves there from S%d", stage, m->id,
+		     member_stage(c, m));
+		copies_move(c, m, stage);
+		replan(c, "a node moved to a stage that was down to one replica");
+	}
+}

@@ -1,0 +1,38 @@
+#!/bin/bash
+# The last replica of a stage is killed with -9. A neighbour keeps a copy that is of the last commit,
+# and the run goes on from it: with a node that is started again, or with one that another stage
+# can spare. Nothing committed is lost; verify compares the keepers' copies too.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+
+# lose NAME DEMO-OPTIONS...: kills the node of the last stage around iteration 6 of 16
+lose() {
+	local name=$1 demo pid
+	shift
+	events=$dir/$name.events run=$dir/$name
+	"$bin/skippipe" demo --headless --format jsonl --iterations 16 --time-scale 0 --silence-ms 1500 \
+		--eval-every 0 --run-dir "$run" "$@" >"$events" 2>"$dir/$name.err" &
+	demo=$!
+	started+=($demo)
+	wait_for "$events" 6 $demo 120
+	victim=$(grep '"event":"plan"' "$events" | head -n 1 | sed 's/.*"assignment":\[[^:]*\[\([0-9]*\)\]\],.*/\1/')
+	pid=$(agent_pid "$run" "$victim")
+	kill -KILL "$pid" || die "agent $victim (process $pid) was not there"
+	wait $demo || die "$name: exit status $?"
+	started=()
+	[ "$(grep '"event":"commit"' "$events" | field n | sort -nu | wc -l)" = 16 ] || die "$name: lost commits"
+	grep -q "n0$victim S[0-9]* heartbeat lost" "$run/log/controller.log" || die "$name: nobody noticed"
+	grep -q "has lost its last replica" "$run/log/controller.log" || die "$name: it was not the last"
+	check_verify "$run" 4
+	check_gone "$run"
+}
+
+lose alone --agents 4 --stages 1,1,1,1 --skip 1/4
+# Every stage twice after every commit: a replica and a keeper, all of them the same bits.
+[ "$(field hashes <"$dir/verify.json")" -ge $((15 * 4 * 2 - 8)) ] || die "copies were not announced"
+grep -q "n0$victim is started again" "$run/log/controller.log" || die "it was not started again"
+
+lose spare --agents 6 --stages 2,1,1,1,1 --skip 2/5
+grep -q "takes S4 over, from the copy" "$run/log/controller.log" || die "nobody took S4 over"
+grep -q "is started again" "$run/log/controller.log" && die "it was started again in vain"
+exit 0
