@@ -167,6 +167,8 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	a->options.log->who = a->who;
 	rc = worker_new(&a->worker, err);
 	if (rc == 0)
+		rc = worker_new(&a->save.worker, err);
+	if (rc == 0)
 		rc = open_posts(a, now_us, err);
 	if (rc)
 		goto fail;
@@ -185,6 +187,7 @@ void agent_free(struct agent *a)
 	worker_free(a->worker); /* first: it may be computing with what follows */
 	a->worker = NULL;
 	join_forget_run(a);
+	worker_free(a->save.worker);
 	post_close(a->tensors);
 	post_close(a->control);
 	keys_list_free(a->admitted);
@@ -206,6 +209,7 @@ void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 	fds[0] = post_fd(a->control);
 	fds[1] = post_fd(a->tensors);
 	fds[2] = worker_fd(a->worker);
+	fds[3] = worker_fd(a->save.worker);
 }
 
 static int64_t sooner(int64_t x, int64_t y)
@@ -223,6 +227,7 @@ int64_t agent_deadline_us(const struct agent *a)
 		at = sooner(at, a->leave_from_us);
 	if (a->keep.standing == KEEP_FETCHING)
 		at = sooner(at, fetch_deadline_us(&a->keep.fetch));
+	at = sooner(at, fetch_deadline_us(&a->restore.fetch));
 	if (a->computed)
 		at = sooner(at, a->task_ends_us);
 	else if (a->queue && queue_waiting(a->queue) > 0 && !worker_busy(a->worker) &&
@@ -235,7 +240,7 @@ int64_t agent_deadline_us(const struct agent *a)
 static bool deferrable(enum msg_type type)
 {
 	return type == MSG_START || type == MSG_REROUTE || type == MSG_REDUCE ||
-	       type == MSG_COMMIT || type == MSG_EVALUATE;
+	       type == MSG_COMMIT || type == MSG_EVALUATE || type == MSG_SAVE;
 }
 
 static bool settled(const struct agent *a)
@@ -243,7 +248,8 @@ static bool settled(const struct agent *a)
 	bool task = a->job.kind == JOB_FORWARD || a->job.kind == JOB_LOSS ||
 		    a->job.kind == JOB_BACKWARD || a->job.kind == JOB_STATE;
 
-	return !assign_under_way(a) && !a->step_wanted && !a->zero_wanted &&
+	return !assign_under_way(a) && !a->step_wanted && !a->zero_wanted && !a->save.wanted &&
+
 	       (!worker_busy(a->worker) || task || a->job.kind == JOB_KEEP ||
 		a->job.kind == JOB_FOLLOW);
 }
@@ -349,6 +355,9 @@ static void take_control(struct agent *a, struct msg *m, int64_t now_us)
 	} else if (m->type == MSG_ASSIGN) {
 		agent_forget_deferred(&a->deferred);
 		assign_begin(a, &m->u.assign);
+	} else if (m->type == MSG_RESTORE) {
+		agent_forget_deferred(&a->deferred);
+		restore_begin(a, &m->u.restore);
 	} else if (m->type == MSG_PLAN) {
 		iteration_plan(a, &m->u.plan);
 	} else if (m->type == MSG_FAULT) {
@@ -439,7 +448,8 @@ static void finish_job(struct agent *a, int64_t now_us)
 {
 	if (!worker_finished(a->worker))
 		return;
-	if (a->job.rc < 0 && a->job.kind != JOB_KEEP) {
+	if (a->job.rc < 0 && a->job.kind != JOB_KEEP && a->job.kind != JOB_RESTORE &&
+	    !a->job.save) {
 		agent_trouble(a, true, "%s", a->job.err.text);
 		job_clear(&a->job);
 		return;
@@ -447,12 +457,16 @@ static void finish_job(struct agent *a, int64_t now_us)
 	switch (a->job.kind) {
 	case JOB_PREPARE:
 	case JOB_LOAD:
+	case JOB_RESTORE:
 	case JOB_MIX:
 	case JOB_MEASURE:
 		assign_job_done(a, now_us);
 		break;
 	case JOB_STATE:
-		serve_job_done(a, now_us);
+		if (a->job.save)
+			save_job_done(a, now_us);
+		else
+			serve_job_done(a, now_us);
 		break;
 	case JOB_KEEP:
 	case JOB_FOLLOW:
@@ -496,8 +510,9 @@ void agent_work(struct agent *a, int64_t now_us)
 	do_deferred(a, now_us);
 	/* A step under way comes before what forgets it; changes of weights before tasks. */
 	if (!worker_busy(a->worker) && !a->leaving &&
-	    (iteration_next_job(a) || keep_next_job(a) || assign_next_job(a, now_us) ||
-	     reduction_next_job(a) || serve_next_job(a) || tasks_next_job(a, now_us)))
+	    (iteration_next_job(a) || save_next_job(a) || keep_next_job(a) ||
+	     assign_next_job(a, now_us) || reduction_next_job(a) || serve_next_job(a) ||
+	     tasks_next_job(a, now_us)))
 		worker_start(a->worker, compute_run, a->compute, &a->job);
 	while ((waiter = queue_waiter(a->queue)))
 		report_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
@@ -522,6 +537,8 @@ void agent_send(struct agent *a, int64_t now_us)
 {
 	if (a->welcomed) {
 		keep_turn(a, now_us);
+		restore_turn(a, now_us);
+		save_turn(a, now_us);
 		serve_turn(a, now_us);
 		links_pump(a, now_us);
 	}

@@ -22,7 +22,7 @@
 
 struct agent; /* opaque */
 
-enum { AGENT_FDS = 3 };
+enum { AGENT_FDS = 4 };
 
 /* Borrowed until agent_free. */
 struct agent_options {
@@ -33,9 +33,10 @@ struct agent_options {
 	const char *advertise; /* as others dial it; NULL: where it listens */
 	const char *device;    /* "cpu", "cuda:0" */
 	enum recompute recompute;
-	int32_t node;          /* the node it would be; -1: any */
-	uint32_t orphan_s;     /* leaves after so long without a controller */
-	struct log *log;       /* its `who` is set to the node's name */
+	int32_t node;        /* the node it would be; -1: any */
+	const char *run_dir; /* for checkpoints of the stage it holds; NULL: none are written */
+	uint32_t orphan_s;   /* leaves after so long without a controller */
+	struct log *log;     /* its `who` is set to the node's name */
 };
 
 /* Listens, dials the controller, starts the compute thread. Gives *out (agent_free). Errors are

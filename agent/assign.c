@@ -22,6 +22,7 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 			      m->assignment, m->stage);
 		return;
 	}
+	a->restore.wanted = false;
 	log_line(a->options.log, LOG_INFO, "assigned stage %u, %s", m->stage,
 		 m->fetch ? "weights that are here" : "weights of the seed");
 	a->assign = *m;
@@ -36,6 +37,7 @@ static void prepare(struct agent *a, int64_t now_us)
 	tasks_drop_running(a);
 	tensors_forget_early(a);
 	serve_forget(a);
+	restore_forget(a);
 	a->zero_wanted = false; /* measuring leaves it zero */
 	a->job = (struct job) { .kind = JOB_PREPARE, .stage = a->assign.stage,
 				.from_seed = !a->assign.fetch };
@@ -62,6 +64,8 @@ bool assign_next_job(struct agent *a, int64_t now_us)
 		a->loading = a->keep.iteration;
 		a->job = (struct job){ .kind = JOB_LOAD };
 		return true;
+	case STAND_RESTORING:
+		return restore_next_job(a, now_us);
 	case STAND_MEASURING:
 		a->job = (struct job) { .kind = JOB_MEASURE };
 		return true;
@@ -83,6 +87,10 @@ static void prepared(struct agent *a)
 	a->stage = a->job.stage;
 	if (a->standing == STAND_WAITING) /* assigned anew meanwhile */
 		return;
+	if (a->restore.wanted) {
+		a->standing = STAND_RESTORING;
+		return;
+	}
 	a->standing = STAND_MEASURING;
 	if (a->assign.fetch && a->keep.standing == KEEP_WHOLE && a->keep.stage == a->stage) {
 		a->standing = STAND_LOADING;
@@ -125,6 +133,10 @@ void assign_job_done(struct agent *a, int64_t now_us)
 		a->committed = a->loading;
 		if (a->standing == STAND_LOADING)
 			a->standing = STAND_MEASURING;
+		break;
+	case JOB_RESTORE:
+	case JOB_MIX:
+		restore_job_done(a, now_us);
 		break;
 	default:
 		ready(a, now_us);

@@ -8,6 +8,7 @@
 #include "agent/fetch.h"
 #include "base/clock.h"
 #include "model/average.h"
+#include "model/checkpoint.h"
 #include "model/corpus.h"
 #include "model/stage.h"
 #include "wire/msg.h"
@@ -153,6 +154,12 @@ static int load(struct compute *c, struct job *j)
 		memcpy(to[k], from[k], stage_parameters(c->stage) * sizeof(float));
 	stage_changed(c->stage);
 	return 0;
+}
+
+static int restore(struct compute *c, struct job *j)
+{
+	c->pristine = false;
+	return checkpoint_load_stage(j->folder, c->stage, j->iteration, j->wanted, &j->err);
 }
 
 static int mix(struct compute *c, const struct job *j)
@@ -393,6 +400,8 @@ static int perform(struct compute *c, struct job *j)
 		return prepare(c, j);
 	case JOB_LOAD:
 		return load(c, j);
+	case JOB_RESTORE:
+		return restore(c, j);
 	case JOB_MIX:
 		return mix(c, j);
 	case JOB_KEEP:

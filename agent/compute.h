@@ -32,6 +32,7 @@ struct compute_setup {
 enum job_kind {
 	JOB_PREPARE, /* have stage `stage`; from_seed: with its initial weights */
 	JOB_LOAD,    /* weights and moments of the copy of that stage */
+	JOB_RESTORE, /* weights and moments from the checkpoint of `iteration` in `folder` */
 	JOB_MIX,     /* weights and moments += `weight` x `state`; `first`: = */
 	JOB_MEASURE, /* gradient to zero; measured seconds, hash */
 	JOB_FORWARD,
@@ -55,10 +56,13 @@ struct job {
 	/* PREPARE */
 	uint8_t stage;
 	bool from_seed;
+	/* RESTORE */
+	const char *folder; /* of the run */
+	uint64_t wanted;    /* the file's hash */
 	/* MIX, FOLLOW, STATE, NORM */
 	const float *state;
 	float weight;
-	bool first, kept, whole;
+	bool first, kept, whole, save;
 	const bool *fresh; /* (pieces) */
 	/* FORWARD, LOSS, BACKWARD, WEIGHTS. in (B, T, C), NULL for tokens. */
 	bool evaluate, count;

@@ -265,6 +265,9 @@ void iteration_control(struct agent *a, const struct msg *m, int64_t now_us)
 	case MSG_COMMIT:
 		commit(a, &m->u.commit, now_us);
 		break;
+	case MSG_SAVE:
+		save_begin(a, &m->u.save, now_us);
+		break;
 	case MSG_EVALUATE:
 		evaluate(a, &m->u.evaluate, now_us);
 		break;

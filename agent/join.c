@@ -43,6 +43,7 @@ void join_hello(struct agent *a, int64_t now_us)
 		h->hash = a->hash;
 	}
 	h->keeps = MSG_NO_STAGE;
+	h->saves = a->options.run_dir != NULL;
 	h->memory_bytes = memory_available();
 	if (a->keep.standing == KEEP_WHOLE) {
 		h->run = a->run.run;
@@ -121,6 +122,9 @@ void join_forget_run(struct agent *a)
 		iteration_forget(a);
 	keep_forget(a);
 	serve_forget(a);
+	restore_forget(a);
+	a->restore.wanted = false;
+	save_forget(a);
 	tensors_forget_early(a);
 	agent_forget_deferred(&a->deferred);
 	agent_forget_deferred(&a->keep_deferred);
@@ -231,6 +235,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 		agent_trouble(a, true, "%s", err.text[0] ? err.text : "no memory for the run");
 		return;
 	}
+	a->config = setup.config;
 	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
 	a->assign.assignment = a->keep.order.assignment = 0; /* a new controller counts anew */
 	a->welcomed = true;

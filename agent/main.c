@@ -33,6 +33,8 @@ static const char usage[] =
 	"                        without such a GPU the CPU\n"
 	"  --recompute LEVEL     what a backward pass computes again to save memory: norms (the\n"
 	"                        default), none, block\n"
+	"  --run-dir DIR         where checkpoints of the stage it holds are written, in\n"
+	"                        DIR/checkpoints; without it none are\n"
 	"  --orphan-s N          leave after N seconds without a controller (60)\n"
 	"  --log LEVEL           debug, info (the default), warn, error\n"
 	"  --help, --version\n"
@@ -117,6 +119,9 @@ static int read_option(struct options *o, int option, const char *value)
 			return misuse("--node %s: expected a number from 0 to 999", value);
 		o->agent.node = (int32_t)n;
 		return -1;
+	case 'D':
+		o->agent.run_dir = value;
+		return -1;
 	case 'o':
 		if (!number(value, 1000000, &n) || n == 0)
 			return misuse("--orphan-s %s: expected seconds, 1 or more", value);
@@ -149,6 +154,7 @@ static int read_options(struct options *o, int argc, char **argv)
 		{ "recompute", required_argument, NULL, 'r' },
 		{ "node", required_argument, NULL, 'n' },
 		{ "orphan-s", required_argument, NULL, 'o' },
+		{ "run-dir", required_argument, NULL, 'D' },
 		{ "log", required_argument, NULL, 'L' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'v' },

@@ -1,11 +1,12 @@
 /* state.h - the state of an agent, and what its files call of one another. Inside agent/ only.
  *
- *     agent.c      the turn, leaving, troubles         iteration.c  plan, start, reroute, commit
- *     join.c       hello, welcome, peers               tasks.c      arrivals, starts, ends
- *     assign.c     a stage, from the seed or a peer    reduction.c  the sum over replicas
- *     tensors.c    what peers send                     links.c      what is sent to peers
- *     report.c     events, heartbeats, links       keep.c       a copy of a stage, for others
- * or to join serve.c      pieces of weights for those who ask
+ *     agent.c      the turn, leaving, troubles     iteration.c  plan, start, reroute, commit
+ *     join.c       hello, welcome, peers            tasks.c      arrivals, starts, ends
+ *     assign.c     a stage, from the seed or here   reduction.c  the sum over replicas
+ *     tensors.c    what peers send                  links.c      what is sent to peers
+ *     report.c     events, heartbeats, links        save.c       checkpoints
+ *     keep.c       a copy of a stage                serve.c      pieces for those who fetch
+ *     restore.c    a stage that nobody holds
  *
  * The agent stands somewhere between UNASSIGNED and READY. Control messages that need a READY
  * agent whose weights are not just being changed wait in `deferred`, in order; tensors that are
@@ -70,7 +71,8 @@ enum standing {
 	STAND_UNASSIGNED,
 	STAND_WAITING,   /* assigned; the worker is still busy with what was before */
 	STAND_PREPARING,
-	STAND_LOADING, /* from the copy that is kept here */
+	STAND_LOADING,   /* from the copy that is kept here */
+	STAND_RESTORING, /* restore.c: from a file, or from its neighbours */
 	STAND_MEASURING,
 	STAND_READY
 };
@@ -108,6 +110,28 @@ struct keeping {
 	double sum_squares;
 	bool step_wanted, following;
 	struct msg_commit commit;
+};
+
+/* restore.c: what MSG_RESTORE ordered. */
+struct restoring {
+	bool wanted;
+	struct msg_restore order;
+	uint16_t nodes[2]; /* the order's arrays */
+	uint8_t stages[2];
+	float weights[2];
+	uint32_t done; /* of order.n_from */
+	struct fetch fetch;
+	bool loading; /* the worker is at it */
+};
+
+/* save.c: the one checkpoint that is being written. */
+struct saving {
+	struct worker *worker; /* a thread of its own: disks are slow */
+	bool wanted;           /* a copy of the stage, before it steps again */
+	bool copying;          /* by the other worker */
+	bool writing;
+	struct msg_save order;
+	struct save_job *job;
 };
 
 /* serve.c */
@@ -167,6 +191,9 @@ struct agent {
 	uint64_t loading;                     /* iterations that what is being loaded holds */
 	struct keeping keep;
 	struct serving serve;
+	struct restoring restore;
+	struct saving save;
+	struct model_config config;
 
 	struct plan plans[2];
 	uint64_t iteration; /* under way: committed + 1; 0 none */
@@ -269,6 +296,22 @@ void keep_turn(struct agent *a, int64_t now_us); /* asks for pieces */
 bool keep_next_job(struct agent *a);
 void keep_job_done(struct agent *a, int64_t now_us);
 void keep_forget(struct agent *a); /* the worker must not be at it */
+
+/* restore.c */
+void restore_begin(struct agent *a, const struct msg_restore *m);
+bool restore_next_job(struct agent *a, int64_t now_us);
+void restore_job_done(struct agent *a, int64_t now_us);
+bool restore_piece_arrived(struct agent *a, const struct msg *m,
+			   int64_t now_us); /* was it its? */
+void restore_turn(struct agent *a, int64_t now_us);
+void restore_forget(struct agent *a);
+
+/* save.c */
+void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us);
+bool save_next_job(struct agent *a);
+void save_job_done(struct agent *a, int64_t now_us); /* the copy is made */
+void save_turn(struct agent *a, int64_t now_us);     /* looks after the writer */
+void save_forget(struct agent *a);                   /* waits for what is being written */
 
 /* serve.c */
 void serve_ask(struct agent *a, const struct msg_fetch *m);

@@ -178,6 +178,7 @@ static int cast_agents(struct demo *d, struct error *err)
 		args_add(a, "--listen");
 		args_addf(a, "ipc://%s/a%u", d->place.sockets, i);
 		args_addf(a, "--node=%u", i);
+		args_addf(a, "--run-dir=%s", d->place.run);
 		if (d->options.device)
 			args_addf(a, "--device=%s", d->options.device);
 		if (d->options.recompute)

@@ -29,8 +29,8 @@ const char demo_help[] =
 	"  --theme NAME          of the console\n"
 	"\n"
 	"Passed to the controller as they are (skippipe help controller): --model --batch\n"
-	"--sequence --microbatches --eval-every --eval-batches --at --serialise --threads --name\n"
-	"--silence-ms --gather-s --budget --log --regions --split-backward\n";
+	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --at --serialise\n"
+	"--threads --name --silence-ms --gather-s --budget --log --regions --split-backward\n";
 
 /* What the controller understands and demo has no opinion on; values follow unless it is a flag. */
 static const struct {
@@ -39,7 +39,7 @@ static const struct {
 } passed[] = {
 	{ "iterations", false }, { "time-scale", false }, { "seed", false }, { "model", false },
 	{ "batch", false }, { "sequence", false }, { "microbatches", false },
-	{ "eval-every", false }, { "eval-batches", false }, { "at", false },
+	{ "eval-every", false }, { "checkpoint-every", false }, { "eval-batches", false }, { "at", false },
 	{ "serialise", true }, { "split-backward", true }, { "threads", false }, { "name", false }, { "silence-ms", false },
 	{ "gather-s", false }, { "budget", false }, { "log", false }, { "regions", false },
 };

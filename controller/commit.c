@@ -39,6 +39,7 @@ static int stage_sums(struct controller *c, double *total)
 				return -EPROTO;
 		}
 		*total += first->sum_squares;
+		c->stage_squares[s] = first->sum_squares;
 	}
 	return 0;
 }
@@ -173,9 +174,10 @@ static void commit(struct controller *c, double sum_squares)
 		return;
 	}
 	announce(c, &m, &see);
-	c->evaluation.wanted = c->options.eval_every > 0 &&
-			       (c->committed % c->options.eval_every == 0 ||
-				c->committed == c->options.iterations);
+	checkpoint_when_due(c);
+	c->evaluation.wanted =
+		c->options.eval_every > 0 && (c->committed % c->options.eval_every == 0 ||
+					      c->committed == c->options.iterations);
 	set_phase(c, PHASE_COMMITTING);
 }
 

@@ -55,8 +55,11 @@ static void fill_run(const struct controller *c, struct msg *m)
 
 	m->type = MSG_SEE_RUN;
 	*r = (struct msg_see_run){
-		.run = c->run, .parameters = c->parameters, .n_nodes = c->n_members,
-		.n_stages = (uint32_t)c->cluster->n_stages, .microbatches = c->routes.n,
+		.run = c->run + c->n_rewinds,
+		.parameters = c->parameters,
+		.n_nodes = c->n_members,
+		.n_stages = (uint32_t)c->cluster->n_stages,
+		.microbatches = c->routes.n,
 		.per_data_node = c->per_shard,
 		.tokens_per_iteration = (uint64_t)c->routes.n * c->recipe.batch * c->recipe.sequence,
 		.iterations = c->options.iterations, .time_scale = c->unit_s,

@@ -60,6 +60,8 @@ struct member {
 	bool copy_reduced;   /* has got it */
 	double copy_squares;
 	int64_t refused_copy_us; /* it could not; 0 never */
+	bool restoring;          /* it puts its stage back (restore.c) */
+	uint64_t failed_restore; /* the checkpoint that it could not read; 0 none */
 	bool welcomed;
 	uint64_t arrival;      /* the number of its hello */
 	uint64_t told_arrival; /* it knows of arrivals up to this one */
@@ -112,6 +114,38 @@ struct fault {
 	uint32_t ttl_ms;
 	int64_t started_us, ends_us, started_wall_us;
 	bool active;
+};
+
+/* checkpoints.c: the one being written. */
+struct checkpointing {
+	uint64_t iteration; /* 0 none */
+	bool saved[MSG_STAGES];
+	uint64_t hashes[MSG_STAGES];
+	uint32_t n_saved; /* stages */
+	uint64_t bytes;
+	uint64_t last, before_last; /* whole ones; 0 none */
+};
+
+/* restore.c: a stage, or all, are being put back. */
+struct kept_shard {
+	uint64_t iteration, hash;
+	uint8_t stage;
+	char host[64];
+};
+
+struct restoring {
+	bool active;
+	uint64_t iteration;
+	uint64_t below; /* checkpoints from here on are of no use; 0 none */
+	int who[MSG_STAGES];
+	struct kept_shard *shards;
+	uint32_t n_shards;
+	bool average; /* of the stages below, for `stage` */
+	int stage;
+	uint32_t n_from;
+	uint16_t from_nodes[2];
+	uint8_t from[2];
+	float weights[2];
 };
 
 /* The iteration under way, as measured. */
@@ -208,6 +242,10 @@ struct controller {
 	bool resumed;                  /* this controller took the run over */
 	struct msg_commit last_commit; /* as announced: told again to whom it may have missed */
 	struct evaluation evaluation;
+	double stage_squares[MSG_STAGES]; /* of the last commit's gradient */
+	struct checkpointing saving;
+	struct restoring restore;
+	uint32_t n_rewinds;   /* how often the run went back: another run, for consoles */
 	int64_t committed_us; /* when the last commit was decided */
 	bool pause, step, stopping;
 	int exit_status;
@@ -294,6 +332,19 @@ void copies_turn(struct controller *c); /* appoints keepers, lets them go */
 void copies_balance(
 	struct controller *c); /* between iterations: keepers that can be spared move over */
 void copies_move(struct controller *c, struct member *m, int stage);
+void copies_exchange(struct controller *c, struct member *m,
+		     int stage); /* places, nothing else */
+
+/* ---- checkpoints.c ---- */
+void checkpoint_when_due(struct controller *c); /* after a commit */
+void checkpoint_saved(struct controller *c, struct member *m, const struct msg_saved *r);
+
+/* ---- restore.c ---- */
+bool restore_checkpoint(struct controller *c); /* begins; false: there is none */
+/* Begins; false: nothing can stand in the stage's place. */
+bool restore_average(struct controller *c, int stage, struct member *taker);
+void restore_failed(struct controller *c, struct member *m, const struct msg_unready *u);
+void restore_turn(struct controller *c); /* while one is active */
 
 /* ---- recover.c ---- */
 void recover_turn(struct controller *c); /* while stalled */

@@ -235,7 +235,7 @@ static bool better(const struct controller *c, const struct member *source,
 	return distance(c, source, m) < distance(c, source, best);
 }
 
-static void appoint(struct controller *c, int stage)
+static bool appoint(struct controller *c, int stage)
 {
 	const struct member *source = NULL;
 	struct member *best = NULL;
@@ -249,10 +249,11 @@ static void appoint(struct controller *c, int stage)
 		    better(c, source, &c->members[i], best))
 			best = &c->members[i];
 	if (!best || !keep(c, best, stage, source))
-		return;
+		return false;
 	note(c, NOTE_EVENT, best->id, 0,
 	     "S%d has one replica: n%02u, %.3g s away, keeps a copy", stage, best->id,
 	     distance(c, source, best));
+	return true;
 }
 
 static uint32_t keepers_of(const struct controller *c, int stage)
@@ -279,8 +280,46 @@ static void release_idle(struct controller *c)
 	}
 }
 
+static bool has_second(const struct controller *c, const struct member *m)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (&c->members[i] != m && copy_usable(c, &c->members[i], m->keeps))
+			return true;
+	return false;
+}
+
+/* Who is free to keep something is of the stage that lacks a keeper itself: it takes over what
+ * another keeps, and that one is free then. */
+static void make_room(struct controller *c, int lacking)
+{
+	struct member *m, *f;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		m = &c->members[i];
+		if (!m->replica || m->keeps < 0 || member_stage(c, m) == lacking ||
+		    !copy_usable(c, m, m->keeps) || !has_room(c, m, lacking))
+			continue;
+		if (has_second(c, m)) {
+			copies_release(c, m);
+			return;
+		}
+		for (uint32_t k = 0; k < c->n_members && keepers_of(c, m->keeps) == 1; k++) {
+			f = &c->members[k];
+			if (member_stage(c, f) != lacking || !may_keep(c, f, m->keeps) ||
+			    !copies_fetch(c, f, m->keeps))
+				continue;
+			note(c, NOTE_LOG, f->id, 0,
+			     "n%02u keeps S%d instead of n%02u, which is to keep S%d", f->id,
+			     m->keeps, m->id, lacking);
+			return;
+		}
+	}
+}
+
 void copies_turn(struct controller *c)
 {
+	int lacking = -1;
+
 	if (c->now_us < c->next_copies_us || c->phase == PHASE_GATHERING)
 		return;
 	c->next_copies_us = c->now_us + LOOK_EVERY_US;
@@ -290,8 +329,10 @@ void copies_turn(struct controller *c)
 	}
 	release_idle(c);
 	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (stage_replicas(c, s, NULL) == 1 && keepers_of(c, s) == 0)
-			appoint(c, s);
+		if (stage_replicas(c, s, NULL) == 1 && keepers_of(c, s) == 0 && !appoint(c, s))
+			lacking = s;
+	if (lacking >= 0)
+		make_room(c, lacking);
 }
 
 /* ---- moving ---- */
@@ -309,7 +350,7 @@ static struct member *place_of_stage(struct controller *c, int stage)
 
 /* They exchange places, so that every stage keeps its size: should the lost one come back, it
  * takes the place that was given up for it. */
-void copies_move(struct controller *c, struct member *m, int stage)
+void copies_exchange(struct controller *c, struct member *m, int stage)
 {
 	struct member *gone = place_of_stage(c, stage);
 	int was = member_stage(c, m);
@@ -319,6 +360,12 @@ void copies_move(struct controller *c, struct member *m, int stage)
 		gone->changed = true;
 		record_node(c, gone);
 	}
+	c->cluster->nodes[m->id].stage = stage;
+}
+
+void copies_move(struct controller *c, struct member *m, int stage)
+{
+	copies_exchange(c, m, stage);
 	members_assign(c, m, stage, c->committed > 0);
 	resume_save(c);
 }

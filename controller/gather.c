@@ -79,20 +79,42 @@ static void gather(struct controller *c)
 	set_phase(c, PHASE_PLANNING);
 }
 
+/* Some stage is held by nobody who came: a copy of it may be, or a checkpoint. */
+static void gather_without(struct controller *c, bool all)
+{
+	if (!all) {
+		for (uint32_t i = 0; i < c->n_members; i++)
+			c->members[i].replica = false;
+		return;
+	}
+	note(c, NOTE_ALERT, -1, 0, "not every stage has an agent with its weights of it%llu",
+	     (unsigned long long)c->committed);
+	c->stalled_us = c->committed_us = c->now_us;
+	c->stalled_in = PHASE_PLANNING;
+	c->peers_changed = true;
+	set_phase(c, PHASE_STALLED);
+}
+
 /* After a takeover: with everyone back, or when time is up and every stage is held by somebody.
  */
 static void gather_again(struct controller *c)
 {
 	int64_t waited = c->now_us - c->committed_us;
-	uint32_t ready = 0;
+	uint32_t ready = 0, here = 0;
 
 	if (c->options.iterations && c->committed >= c->options.iterations) {
 		controller_finish(c, 0, "done"); /* the predecessor died telling the agents */
 		return;
 	}
-	for (uint32_t i = 0; i < c->n_members; i++)
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		here += member_alive(&c->members[i]) && c->members[i].welcomed;
 		ready += member_alive(&c->members[i]) && c->members[i].ready;
-	if (ready == 0 || (ready < c->n_members && waited < REGATHER_US))
+	}
+	if (here == 0 && waited > c->options.gather_us)
+		controller_finish(c, 1, "no agent came");
+	if (here == 0 || (here < c->n_members && waited < REGATHER_US))
+		return;
+	if (ready < here && waited < REGATHER_US)
 		return;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
@@ -104,11 +126,7 @@ static void gather_again(struct controller *c)
 			members_set(c, m, NODE_DEAD, "did not come back");
 	}
 	if (!replicas_everywhere(c)) {
-		for (uint32_t i = 0; i < c->n_members; i++)
-			c->members[i].replica = false;
-		if (waited > c->options.gather_us)
-			controller_finish(c, 1,
-					  "some stage has no agent with the run's weights");
+		gather_without(c, here == c->n_members || waited > c->options.gather_us);
 		return;
 	}
 	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,

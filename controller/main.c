@@ -27,6 +27,12 @@ static void from_agent(struct controller *c, struct member *m, const struct msg 
 	case MSG_REPORT:
 		iteration_report(c, m, &msg->u.report);
 		break;
+	case MSG_SAVED:
+		checkpoint_saved(c, m, &msg->u.saved);
+		break;
+	case MSG_UNREADY:
+		restore_failed(c, m, &msg->u.unready);
+		break;
 	case MSG_KEPT:
 		copies_kept(c, m, &msg->u.kept);
 		break;

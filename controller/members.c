@@ -231,6 +231,8 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	m->ready = false;
 	copies_forget(m);
 	m->refused_copy_us = 0;
+	m->restoring = false;
+	m->failed_restore = 0;
 	members_set(c, m, NODE_JOINING, "");
 	m->welcomed = false;
 	m->arrival = ++c->arrivals;
@@ -355,6 +357,7 @@ void members_gone(struct controller *c, struct member *m, const char *why)
 	m->ready = false;
 	m->slots = 0;
 	copies_forget(m);
+	m->restoring = false;
 	note(c, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(c, m), why);
 	if (was_replica)
 		iteration_lost(c, m);
@@ -462,7 +465,8 @@ static void check_joiner(struct controller *c, struct member *m)
 {
 	bool late = c->now_us - m->assigned_us > ASSIGN_PATIENCE_US;
 
-	if (c->phase == PHASE_GATHERING || m->marked || !member_alive(m))
+	if (c->phase == PHASE_GATHERING || m->marked || !member_alive(m) || m->restoring ||
+	    (c->restore.active && !c->restore.average))
 		return;
 	if (m->replica) {
 		if (source_lost(c, m))

@@ -40,6 +40,7 @@ static const char help[] =
 	"  --seed N              [1]\n"
 	"  --eval-every N        iterations between validations; 0: never  [5]\n"
 	"  --eval-batches N      [8]\n"
+	"  --checkpoint-every N  commits between checkpoints on the agents' disks; 0: never  [50]\n"
 	"  --threads N           of an agent's arithmetic  [1]\n"
 	"\n"
 "\n"
@@ -170,7 +171,7 @@ static int choice(const char *name, const char *text, const char *const *of, int
 enum {
 	O_RUN_DIR = 256, O_RESUME, O_REPLAY, O_SPEED, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
 	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
-	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_THREADS, O_CORPUS, O_FORMAT,
+	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_CHECKPOINT, O_THREADS, O_CORPUS, O_FORMAT,
 	O_SERIALISE, O_SPLIT, O_ASSIGNMENT, O_AT, O_SILENCE, O_GATHER, O_BUDGET, O_LOG, O_HELP
 };
 
@@ -185,6 +186,7 @@ static const struct option longs[] = {
 	{ "iterations", 1, NULL, O_ITERATIONS }, { "time-scale", 1, NULL, O_SCALE },
 	{ "seed", 1, NULL, O_SEED }, { "batch", 1, NULL, O_BATCH }, { "sequence", 1, NULL, O_SEQUENCE },
 	{ "microbatches", 1, NULL, O_MICROBATCHES }, { "eval-every", 1, NULL, O_EVAL_EVERY },
+	{ "checkpoint-every", 1, NULL, O_CHECKPOINT },
 	{ "eval-batches", 1, NULL, O_EVAL_BATCHES }, { "threads", 1, NULL, O_THREADS },
 	{ "corpus", 1, NULL, O_CORPUS }, { "format", 1, NULL, O_FORMAT },
 	{ "serialise", 0, NULL, O_SERIALISE }, { "split-backward", 0, NULL, O_SPLIT },
@@ -203,7 +205,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 	} ranges[] = {
 		{ O_SUPERVISOR, 0, 1 << 20 }, { O_AGENTS, 2, MSG_NODES }, { O_ITERATIONS, 0, 1e15 },
 		{ O_SCALE, 0, 1e6 }, { O_SEED, 0, 9e15 }, { O_BATCH, 1, 1 << 16 },
-		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 },
+		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 }, { O_CHECKPOINT, 0, 1e9 },
 		{ O_EVAL_BATCHES, 1, 4096 }, { O_THREADS, 1, 1024 }, { O_SILENCE, 50, 1e7 },
 		{ O_GATHER, 0, 1e7 }, { O_BUDGET, 0, 3600 }, { O_SPEED, 0, 10000 },
 	};
@@ -227,6 +229,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 	case O_BATCH: o->batch = (uint32_t)v; break;
 	case O_SEQUENCE: o->sequence = (uint32_t)v; break;
 	case O_MICROBATCHES: o->microbatches = (uint32_t)v; break;
+	case O_CHECKPOINT: o->checkpoint_every = (uint32_t)v; break;
 	case O_EVAL_EVERY: o->eval_every = (uint32_t)v; break;
 	case O_EVAL_BATCHES: o->eval_batches = (uint32_t)v; break;
 	case O_THREADS: o->threads = (uint32_t)v; break;
@@ -330,7 +333,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 
 	*o = (struct options){ .listen = "tcp://127.0.0.1:0", .model = "tiny", .name = "skippipe",
 			       .supervisor = -1, .agents = 20, .time_scale = -1, .seed = 1,
-			       .eval_every = 5, .eval_batches = 8, .threads = 1,
+			       .eval_every = 5, .checkpoint_every = 50, .eval_batches = 8, .threads = 1,
 			       .silence_us = 450000, .gather_us = 30000000, .budget_s = 0.5,
 			       .level = LOG_INFO, .speed = 1 };
 	optind = 1;

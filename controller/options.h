@@ -43,7 +43,8 @@ struct options {
 	uint64_t seed;
 	uint32_t batch, sequence, microbatches; /* 0: the recipe's, the cluster's */
 	uint32_t eval_every, eval_batches;
-	uint32_t threads;      /* of an agent */
+	uint32_t checkpoint_every; /* commits; 0: never */
+	uint32_t threads;          /* of an agent */
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
 	bool jsonl;

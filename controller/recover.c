@@ -5,20 +5,25 @@
  * replica; else a node of the richest stage fetches it from the keeper; where no stage can
  * spare a node the run waits for one (the supervisor of an embedded cluster is told to start
  * it).
+ *
+ * Without a copy the run waits a while for a node that only slept; then all go back to the last
+ * checkpoint, and where there is none the stage is made of its neighbours (restore.c).
  */
 #include "controller/controller.h"
 
-enum { ASK_AGAIN_US = 10000000, LOST_STAGE_PATIENCE_US = 30000000 };
+enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
 
-static bool coming(const struct controller *c, int stage)
+/* Somebody who holds nothing yet has this stage as its place. */
+static struct member *coming(struct controller *c, int stage)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+		struct member *m = &c->members[i];
 
-		if (member_alive(m) && !m->marked && !m->replica && member_stage(c, m) == stage)
-			return true;
+		if (member_alive(m) && m->welcomed && !m->marked && !m->replica &&
+		    member_stage(c, m) == stage)
+			return m;
 	}
-	return false;
+	return NULL;
 }
 
 static bool can_spare(const struct controller *c, const struct member *m)
@@ -44,13 +49,12 @@ static struct member *spare(struct controller *c)
 	return best;
 }
 
-static void ask_for_node(struct controller *c, int stage, const struct member *holder)
+static void ask_for_node(struct controller *c, int stage)
 {
 	if (c->now_us < c->next_ask_us)
 		return;
 	c->next_ask_us = c->now_us + ASK_AGAIN_US;
-	note(c, NOTE_ALERT, -1, 0, "S%d is kept by n%02u, and no stage can spare a node for it",
-	     stage, holder->id);
+	note(c, NOTE_ALERT, -1, 0, "S%d needs a node, and no stage can spare one", stage);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
@@ -61,26 +65,60 @@ static void ask_for_node(struct controller *c, int stage, const struct member *h
 	}
 }
 
-/* false: nobody has it. */
-static bool take_over(struct controller *c, int stage)
+static void take_over(struct controller *c, int stage, struct member *holder)
 {
-	struct member *holder = copies_holder(c, stage), *taker;
+	struct member *taker;
 
-	if (!holder)
-		return false;
 	if (coming(c, stage))
-		return true;
+		return; /* it fetches from the keeper */
 	taker = can_spare(c, holder) ? holder : spare(c);
 	if (!taker) {
-		ask_for_node(c, stage, holder);
-		return true;
+		ask_for_node(c, stage);
+		return;
 	}
 	c->taken_over = true;
 	note(c, NOTE_EVENT, taker->id, 'R',
 	     "n%02u takes S%d over, from the copy of it%llu at n%02u", taker->id, stage,
 	     (unsigned long long)c->committed, holder->id);
 	copies_move(c, taker, stage);
+}
+
+/* Every node of the stage is a new process: there is nobody to wait for. */
+static bool nobody_sleeps(const struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (member_stage(c, &c->members[i]) == stage && !member_alive(&c->members[i]))
+			return false;
 	return true;
+}
+
+static void make_anew(struct controller *c, int stage)
+{
+	struct member *taker = coming(c, stage);
+
+	if (!taker)
+		taker = spare(c);
+	if (!taker) {
+		ask_for_node(c, stage);
+		return;
+	}
+	if (member_stage(c, taker) != stage)
+		copies_exchange(c, taker, stage);
+	if (!restore_average(c, stage, taker) && c->now_us - c->stalled_us > LOST_PATIENCE_US &&
+	    c->jsonl)
+		controller_finish(c, 1,
+				  "a stage is lost: nobody has a copy, there is no checkpoint, "
+				  "and no other can stand in its place");
+}
+
+static void bring_back(struct controller *c, int stage)
+{
+	int64_t waited = c->now_us - c->stalled_us;
+
+	if (waited < SLEEPER_PATIENCE_US && !nobody_sleeps(c, stage))
+		return;
+	if (!restore_checkpoint(c))
+		make_anew(c, stage);
 }
 
 static void admit(struct controller *c)
@@ -88,7 +126,7 @@ static void admit(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->state != NODE_SYNCING || !m->ready || m->marked ||
+		if (m->state != NODE_SYNCING || !m->ready || m->marked || m->restoring ||
 		    m->holds != c->committed)
 			continue;
 		m->replica = true;
@@ -108,7 +146,8 @@ void recover_restart(struct controller *c, const char *why)
 	for (uint32_t i = 0; i < c->routes.n; i++)
 		if (c->routes.microbatches[i].route.attempt > most)
 			most = c->routes.microbatches[i].route.attempt;
-	c->first_attempt = most + 1;
+	if (most >= c->first_attempt)
+		c->first_attempt = most + 1;
 	c->redo = true;
 	c->taken_over = false;
 	set_phase(c, PHASE_PLANNING);
@@ -117,20 +156,26 @@ void recover_restart(struct controller *c, const char *why)
 
 void recover_turn(struct controller *c)
 {
-	bool all = true, hope = true;
+	bool all = true;
 
+	if (c->restore.active) {
+		restore_turn(c);
+		return;
+	}
 	admit(c);
-	for (int s = 0; s < c->cluster->n_stages; s++) {
+	for (int s = 0;
+	     s < c->cluster->n_stages && c->phase == PHASE_STALLED && !c->restore.active; s++) {
+		struct member *holder;
+
 		if (stage_replicas(c, s, NULL) > 0)
 			continue;
 		all = false;
-		hope = take_over(c, s) && hope;
+		holder = copies_holder(c, s);
+		if (holder)
+			take_over(c, s, holder);
+		else if (c->committed > 0 || !coming(c, s))
+			bring_back(c, s);
 	}
-	if (all)
+	if (all && c->phase == PHASE_STALLED)
 		recover_restart(c, "a stage was taken over");
-	else if (hope)
-		c->stalled_us = c->now_us;
-	else if (c->jsonl && c->now_us - c->stalled_us > LOST_STAGE_PATIENCE_US)
-		controller_finish(c, 1,
-				  "a stage lost its last copy, and nobody brought it back");
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -27,20 +28,18 @@ static void arrays_of(struct stage *s, float *arrays[KINDS])
 
 /* Shards. */
 
-int checkpoint_write_shard(const char *path, struct stage *s, struct error *err)
+static int write_arrays(const char *path, const struct tensor *tensors, size_t n,
+			const float *const arrays[KINDS], struct error *err)
 {
-	size_t n, at = 0;
-	const struct tensor *tensors = stage_tensors(s, &n);
+	size_t at = 0;
 	struct safetensors_entry *entries = calloc(KINDS * n, sizeof(*entries));
 	char(*names)[NAME] = calloc(KINDS * n, sizeof(*names));
-	float *arrays[KINDS];
 	int rc = -ENOMEM;
 
 	if (!entries || !names) {
 		error_set(err, rc, "%s: no memory", path);
 		goto free_all;
 	}
-	arrays_of(s, arrays);
 	for (int kind = 0; kind < KINDS; kind++)
 		for (size_t i = 0; i < n; i++, at++) {
 			const struct tensor *t = &tensors[i];
@@ -60,6 +59,16 @@ free_all:
 	free(names);
 	free(entries);
 	return rc;
+}
+
+int checkpoint_write_shard(const char *path, struct stage *s, struct error *err)
+{
+	size_t n;
+	const struct tensor *tensors = stage_tensors(s, &n);
+	float *arrays[KINDS];
+
+	arrays_of(s, arrays);
+	return write_arrays(path, tensors, n, (const float *const *)arrays, err);
 }
 
 static int check_entry(const struct safetensors *file, const char *path, const char *name,
@@ -199,6 +208,20 @@ static void remove_old(const char *folder, const json_t *shards)
 		closedir(d);
 }
 
+static void shard_name(char name[64], uint32_t stage, uint64_t iteration)
+{
+	snprintf(name, 64, "stage-%03" PRIu32 ".%08" PRIu64 ".safetensors", stage, iteration);
+}
+
+static int note_shard(json_t *shards, const char *name, uint64_t hash)
+{
+	char text[20];
+
+	hex(text, hash);
+	return json_array_append_new(shards,
+				     json_pack("{s:s, s:s}", "file", name, "hash", text));
+}
+
 int checkpoint_write(const char *folder, const struct checkpoint *c,
 		     struct stage *const *stages, struct error *err)
 {
@@ -207,18 +230,15 @@ int checkpoint_write(const char *folder, const struct checkpoint *c,
 			: error_set(err, -ENOMEM, "%s: no memory", folder);
 
 	for (uint32_t i = 0; i < c->config.n_stages && !rc; i++) {
-		char name[64], path[PATH], text[20];
+		char name[64], path[PATH];
 		uint64_t hash = 0;
 
-		snprintf(name, sizeof(name), "stage-%03" PRIu32 ".%08" PRIu64 ".safetensors", i,
-			 c->iteration);
+		shard_name(name, i, c->iteration);
 		snprintf(path, sizeof(path), "%s/%s", folder, name);
 		rc = checkpoint_write_shard(path, stages[i], err);
 		if (!rc)
 			rc = shard_hash(path, &hash, err);
-		hex(text, hash);
-		if (!rc && json_array_append_new(shards, json_pack("{s:s, s:s}", "file", name,
-								   "hash", text)) < 0)
+		if (!rc && note_shard(shards, name, hash) < 0)
 			rc = error_set(err, -ENOMEM, "%s: no memory", folder);
 	}
 	if (!rc)
@@ -365,4 +385,132 @@ int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err
 free_root:
 	json_decref(root);
 	return rc;
+}
+
+/* ---- of a run: a folder for each, shards and manifest by different processes ---- */
+
+static void save_folder(char path[PATH], const char *run, uint64_t iteration)
+{
+	snprintf(path, PATH, "%s/checkpoints/%08" PRIu64, run, iteration);
+}
+
+int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
+			  uint64_t iteration, const float *state, uint64_t *hash,
+			  uint64_t *bytes, struct error *err)
+{
+	struct tensor_table table;
+	char folder[PATH], name[64], path[PATH + 64];
+	const float *arrays[KINDS];
+	size_t first = 0, n = 0, parameters;
+	struct stat st;
+	int rc = tensor_table_new(&table, c, err);
+
+	if (rc)
+		return rc;
+	save_folder(folder, run, iteration);
+	shard_name(name, stage, iteration);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	parameters = tensor_table_parameters(&table, stage);
+	for (size_t k = 0; k < KINDS; k++)
+		arrays[k] = state + k * parameters;
+	while (table.tensors[first].stage != stage)
+		first++;
+	while (first + n < table.n && table.tensors[first + n].stage == stage)
+		n++;
+	rc = file_make_folder(folder, err);
+	if (!rc)
+		rc = write_arrays(path, &table.tensors[first], n, arrays, err);
+	if (!rc)
+		rc = shard_hash(path, hash, err);
+	if (!rc && stat(path, &st) != 0)
+		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!rc)
+		*bytes = (uint64_t)st.st_size;
+	tensor_table_free(&table);
+	return rc;
+}
+
+int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, uint64_t hash,
+			  struct error *err)
+{
+	struct safetensors *file;
+	char folder[PATH], name[64], path[PATH + 64];
+	int rc;
+
+	save_folder(folder, run, iteration);
+	shard_name(name, stage_index(s), iteration);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	rc = safetensors_open(&file, path, err);
+	if (rc)
+		return rc;
+	if (safetensors_hash(file) != hash)
+		rc = error_set(err, -EINVAL, "%s: damaged: it is not what was written", path);
+	else
+		rc = read_shard(file, path, s, err);
+	safetensors_close(file);
+	return rc;
+}
+
+int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
+			     const uint64_t *hashes, struct error *err)
+{
+	json_t *shards = json_array();
+	char folder[PATH], name[64];
+	int rc = shards ? 0 : -ENOMEM;
+
+	save_folder(folder, run, c->iteration);
+	for (uint32_t i = 0; i < c->config.n_stages && !rc; i++) {
+		shard_name(name, i, c->iteration);
+		if (note_shard(shards, name, hashes[i]) < 0)
+			rc = -ENOMEM;
+	}
+	if (rc)
+		error_set(err, rc, "%s: no memory", folder);
+	if (!rc)
+		rc = file_make_folder(folder, err);
+	if (!rc)
+		rc = write_manifest(folder, c, shards, err);
+	json_decref(shards);
+	return rc;
+}
+
+/* Only what was written here: shards and the manifest. The folder goes when nothing else is in.
+ */
+static void remove_saved(const char *folder)
+{
+	DIR *d = opendir(folder);
+	char path[PATH + 256];
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		const char *dot = strrchr(e->d_name, '.');
+		bool shard = strncmp(e->d_name, "stage-", 6) == 0 && dot &&
+			     strcmp(dot, ".safetensors") == 0;
+
+		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+		if (shard || strcmp(e->d_name, "manifest.json") == 0)
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
+	rmdir(folder);
+}
+
+void checkpoint_prune(const char *run, uint64_t oldest)
+{
+	char folder[PATH], path[PATH];
+	DIR *d;
+
+	snprintf(folder, sizeof(folder), "%s/checkpoints", run);
+	d = opendir(folder);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		char *end;
+		unsigned long long iteration = strtoull(e->d_name, &end, 10);
+
+		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || iteration >= oldest)
+			continue;
+		save_folder(path, run, iteration);
+		remove_saved(path);
+	}
+	if (d)
+		closedir(d);
 }

@@ -34,6 +34,28 @@ int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
  * overwritten. -EINVAL names the file and the tensor. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err);
 
+/* ---- of a run ----
+ *
+ *     RUN/checkpoints/00000040/manifest.json, stage-000.00000040.safetensors ...
+ *
+ * One folder for each, in the same form. Every agent writes its stage on its own machine; the
+ * manifest is written where the controller runs, once every stage was. On one machine that
+ * makes it a checkpoint like any other. */
+
+/* state: (3, P) weights, first and second moments. Durable when it returns 0; then *hash of the
+ * file's data, and its bytes. */
+int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
+			  uint64_t iteration, const float *state, uint64_t *hash,
+			  uint64_t *bytes, struct error *err);
+/* -EINVAL: it is not the file with that hash; -ENOENT. The stage is untouched then. */
+int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, uint64_t hash,
+			  struct error *err);
+/* hashes: (n_stages) */
+int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
+			     const uint64_t *hashes, struct error *err);
+/* Removes those of earlier iterations. What cannot be removed stays. */
+void checkpoint_prune(const char *run, uint64_t oldest);
+
 /* One stage's file alone, without a manifest: what an agent keeps. */
 int checkpoint_write_shard(const char *path, struct stage *s, struct error *err);
 int checkpoint_read_shard(const char *path, struct stage *s, struct error *err);

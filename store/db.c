@@ -53,12 +53,19 @@ const char db_schema[] =
 	"INSERT INTO state VALUES('writer-epoch', 0);";
 
 /* Came later: runs begun without it get it from their next writer, and readers do without. */
-const char db_schema_moment[] =
+const char db_schema_later[] =
 	"CREATE TABLE IF NOT EXISTS moment(id INTEGER PRIMARY KEY, writer INTEGER NOT NULL,"
 	" iteration INTEGER NOT NULL, at_us INTEGER NOT NULL, wall_us INTEGER NOT NULL,"
 	" kind TEXT NOT NULL, node INTEGER, stage INTEGER, value INTEGER, word TEXT NOT NULL,"
 	" text TEXT NOT NULL, forward_s REAL, backward_s REAL, loss_s REAL,"
-	" device TEXT NOT NULL, host TEXT NOT NULL);";
+	" device TEXT NOT NULL, host TEXT NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS shard(iteration INTEGER, stage INTEGER, node INTEGER,"
+	" host TEXT NOT NULL, hash INTEGER NOT NULL, bytes INTEGER NOT NULL,"
+	" wall_us INTEGER NOT NULL, PRIMARY KEY(iteration, stage, node)) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS restore(id INTEGER PRIMARY KEY, iteration INTEGER NOT NULL,"
+	" last INTEGER NOT NULL, stage INTEGER NOT NULL, node INTEGER NOT NULL,"
+	" hash INTEGER NOT NULL, wall_us INTEGER NOT NULL, from1 INTEGER, weight1 REAL,"
+	" from2 INTEGER, weight2 REAL);";
 
 static const char *const texts[DB_STATEMENTS] = {
 	[DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -108,7 +115,23 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_FAULTS] = "SELECT * FROM fault ORDER BY id",
 	[DB_PUT_COMMAND] = "INSERT OR REPLACE INTO command VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[DB_GET_COMMANDS] = "SELECT * FROM command ORDER BY id",
-	[DB_HAVE_MOMENTS] = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'moment'",
+	[DB_HAVE_TABLE] = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?",
+	[DB_PUT_SHARD] = "INSERT OR REPLACE INTO shard VALUES(?,?,?,?,?,?,?)",
+	[DB_GET_SHARDS] = "SELECT * FROM shard ORDER BY iteration DESC, stage, node",
+	[DB_PUT_RESTORE] = "INSERT INTO restore VALUES(NULL,?,?,?,?,?,?,?,?,?,?)",
+	[DB_GET_RESTORES] =
+		"SELECT iteration, last, stage, node, hash, wall_us, from1, weight1,"
+		" from2, weight2 FROM restore ORDER BY id",
+	[DB_DROP_COMMITS] = "DELETE FROM commits WHERE iteration > ?",
+	[DB_DROP_ROUTES] = "DELETE FROM route WHERE iteration > ?",
+	[DB_DROP_ORDERS] = "DELETE FROM counted WHERE iteration > ?",
+	[DB_DROP_REDUCTIONS] = "DELETE FROM reduction WHERE iteration > ?",
+	[DB_DROP_HASHES] = "DELETE FROM hash WHERE iteration > ?",
+	[DB_DROP_TASKS] = "DELETE FROM task WHERE iteration > ?",
+	[DB_DROP_VALIDATIONS] = "DELETE FROM validation WHERE iteration > ?",
+	[DB_DROP_MOMENTS] = "DELETE FROM moment WHERE iteration > ? AND kind = 'commit'",
+	[DB_DROP_RESTORES] = "DELETE FROM restore WHERE iteration > ?",
+	[DB_DROP_SHARDS] = "DELETE FROM shard WHERE iteration >= ?",
 	[DB_PUT_MOMENT] = "INSERT INTO moment VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[DB_GET_MOMENTS] = "SELECT * FROM moment WHERE id > ? ORDER BY id",
 	[DB_PUT_STATE] = "INSERT OR REPLACE INTO state VALUES('=' || ?, ?)",
@@ -308,6 +331,20 @@ int db_script(struct store *s, const char *sql, struct error *err)
 	int result = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
 
 	return result == SQLITE_OK ? 0 : db_error(s, result, err);
+}
+
+/* Tables came with time; readers do without those that a run has not. */
+int db_have_table(struct store *s, const char *name, struct error *err)
+{
+	struct db_value v[] = { db_text(name) };
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_HAVE_TABLE, v, 1, &q, err);
+
+	if (rc == 0)
+		rc = db_row(s, q, err);
+	if (rc == 1)
+		db_done(q);
+	return rc;
 }
 
 void db_finalize(struct store *s)

@@ -13,20 +13,62 @@
 #include "store/store.h"
 
 enum db_statement {
-	DB_BEGIN, DB_COMMIT, DB_ROLLBACK, DB_SYNC_FULL, DB_SYNC_NORMAL,
-	DB_EPOCH, DB_NEXT_EPOCH,
-	DB_PUT_RUN, DB_PUT_CORPUS, DB_GET_RUN, DB_GET_CORPUS, DB_SET_HASH,
-	DB_PUT_PLAN, DB_GET_PLANS,
-	DB_PUT_COMMIT, DB_PUT_ROUTE, DB_PUT_ORDER, DB_PUT_REDUCTION, DB_LAST_COMMIT,
-	DB_GET_COMMIT, DB_GET_COMMITS, DB_GET_ROUTES, DB_GET_ORDERS, DB_GET_REDUCTIONS,
-	DB_PUT_HASH, DB_GET_HASHES,
-	DB_PUT_TASK, DB_GET_TASKS,
-	DB_PUT_VALIDATION, DB_GET_VALIDATIONS,
-	DB_PUT_NOTE, DB_GET_NOTES,
-	DB_PUT_FAULT, DB_GET_FAULTS,
-	DB_PUT_COMMAND, DB_GET_COMMANDS,
-	DB_HAVE_MOMENTS, DB_PUT_MOMENT, DB_GET_MOMENTS,
-	DB_PUT_STATE, DB_DROP_STATE, DB_GET_STATE,
+	DB_BEGIN,
+	DB_COMMIT,
+	DB_ROLLBACK,
+	DB_SYNC_FULL,
+	DB_SYNC_NORMAL,
+	DB_EPOCH,
+	DB_NEXT_EPOCH,
+	DB_PUT_RUN,
+	DB_PUT_CORPUS,
+	DB_GET_RUN,
+	DB_GET_CORPUS,
+	DB_SET_HASH,
+	DB_PUT_PLAN,
+	DB_GET_PLANS,
+	DB_PUT_COMMIT,
+	DB_PUT_ROUTE,
+	DB_PUT_ORDER,
+	DB_PUT_REDUCTION,
+	DB_LAST_COMMIT,
+	DB_GET_COMMIT,
+	DB_GET_COMMITS,
+	DB_GET_ROUTES,
+	DB_GET_ORDERS,
+	DB_GET_REDUCTIONS,
+	DB_PUT_HASH,
+	DB_GET_HASHES,
+	DB_PUT_TASK,
+	DB_GET_TASKS,
+	DB_PUT_VALIDATION,
+	DB_GET_VALIDATIONS,
+	DB_PUT_NOTE,
+	DB_GET_NOTES,
+	DB_PUT_FAULT,
+	DB_GET_FAULTS,
+	DB_PUT_COMMAND,
+	DB_GET_COMMANDS,
+	DB_HAVE_TABLE,
+	DB_PUT_SHARD,
+	DB_GET_SHARDS,
+	DB_PUT_RESTORE,
+	DB_GET_RESTORES,
+	DB_DROP_COMMITS,
+	DB_DROP_ROUTES,
+	DB_DROP_ORDERS,
+	DB_DROP_REDUCTIONS,
+	DB_DROP_HASHES,
+	DB_DROP_TASKS,
+	DB_DROP_VALIDATIONS,
+	DB_DROP_MOMENTS,
+	DB_DROP_RESTORES,
+	DB_DROP_SHARDS,
+	DB_PUT_MOMENT,
+	DB_GET_MOMENTS,
+	DB_PUT_STATE,
+	DB_DROP_STATE,
+	DB_GET_STATE,
 	DB_STATEMENTS
 };
 
@@ -90,10 +132,12 @@ int db_write(struct store *s, bool durable, enum db_statement which,
 
 /* Runs several statements from text, as the schema is. */
 int db_script(struct store *s, const char *sql, struct error *err);
+/* 1, 0 or an error. */
+int db_have_table(struct store *s, const char *name, struct error *err);
 void db_finalize(struct store *s); /* all statements */
 
 #define DB_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-extern const char db_schema[], db_schema_moment[];
+extern const char db_schema[], db_schema_later[];
 
 #endif

@@ -408,26 +408,13 @@ int store_each_command(struct store *s,
 	return rc;
 }
 
-/* 1: runs from before there were moments have none. */
-static int have_moments(struct store *s, struct error *err)
-{
-	sqlite3_stmt *q;
-	int rc = db_query(s, DB_HAVE_MOMENTS, NULL, 0, &q, err);
-
-	if (rc == 0)
-		rc = db_row(s, q, err);
-	if (rc == 1)
-		db_done(q);
-	return rc;
-}
-
 int store_each_moment(struct store *s, uint64_t after,
 		      int (*visit)(void *context, const struct store_moment *m), void *context,
 		      struct error *err)
 {
 	struct db_value v[] = { db_u64(after) };
 	sqlite3_stmt *q;
-	int rc = have_moments(s, err);
+	int rc = db_have_table(s, "moment", err);
 
 	if (rc != 1)
 		return rc;

@@ -266,7 +266,7 @@ static int make_schema(struct store *s, const struct store_run *run, struct erro
 		return rc;
 	rc = db_script(s, db_schema, err);
 	if (rc == 0)
-		rc = db_script(s, db_schema_moment, err);
+		rc = db_script(s, db_schema_later, err);
 	if (rc == 0)
 		rc = write_run(s, run, err);
 	if (rc == 0)
@@ -399,7 +399,7 @@ static int take_epoch(struct store *s, struct error *err)
 	if (rc == 0)
 		rc = read_epoch(s, err);
 	if (rc == 0)
-		rc = db_script(s, db_schema_moment, err);
+		rc = db_script(s, db_schema_later, err);
 	return db_end(s, rc, err);
 }
 

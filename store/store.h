@@ -207,6 +207,32 @@ struct store_moment {
 	const char *device, *host; /* node */
 };
 
+/* A stage's file of a checkpoint: on that host's disk, whole. A checkpoint is an iteration of
+ * which every stage has one. */
+struct store_shard {
+	uint64_t iteration;
+	uint8_t stage;
+	uint16_t node;    /* who wrote it */
+	const char *host; /* and where */
+	uint64_t hash;    /* of the file's data */
+	uint64_t bytes;
+	int64_t wall_us;
+};
+
+/* A stage that was put back when nobody held it any more. */
+struct store_restore {
+	uint64_t iteration; /* its weights are of this one; what was committed after it is gone
+			     */
+	uint64_t last;      /* the last committed one before that */
+	uint8_t stage;
+	uint16_t node; /* who has it now */
+	uint64_t hash; /* of the weights as put back */
+	int64_t wall_us;
+	uint32_t n_from; /* 0: read from a checkpoint; else the weighed average of */
+	uint8_t from[2]; /* (n_from) these stages after that iteration */
+	float weight[2]; /* (n_from) */
+};
+
 /* ---- opening ---- */
 
 /* A new run: makes the folder where needed, the file and the lock. -EEXIST: there is a run in
@@ -241,6 +267,11 @@ int store_note(struct store *s, const struct store_note *note, struct error *err
 int store_fault(struct store *s, const struct store_fault *fault, struct error *err);
 int store_command(struct store *s, const struct store_command *command, struct error *err);
 int store_moment(struct store *s, const struct store_moment *moment, struct error *err);
+int store_shard(struct store *s, const struct store_shard *k, struct error *err);
+/* All of one event, n >= 1, of one iteration: recorded, and what the store holds of later
+ * iterations removed, in one durable transaction. The next commit is iteration + 1. */
+int store_restore(struct store *s, const struct store_restore *rows, size_t n,
+		  struct error *err);
 /* The controller's own odds and ends, by key. value NULL removes it. */
 int store_set(struct store *s, const char *key, const char *value, struct error *err);
 
@@ -279,6 +310,12 @@ int store_each_command(struct store *s,
 int store_each_moment(struct store *s, uint64_t after,
 		      int (*visit)(void *context, const struct store_moment *m), void *context,
 		      struct error *err); /* ids above `after`, as written */
+int store_each_shard(struct store *s, int (*visit)(void *context, const struct store_shard *k),
+		     void *context,
+		     struct error *err); /* by iteration, newest first, then stage */
+int store_each_restore(struct store *s,
+		       int (*visit)(void *context, const struct store_restore *r),
+		       void *context, struct error *err); /* as written */
 /* The value for the caller to free; -ENOENT. */
 int store_get(struct store *s, const char *key, char **value, struct error *err);
 

@@ -20,22 +20,28 @@ struct hashes {
 	bool *told; /* (n_stages) */
 };
 
+static void compare_hash(const struct replay *replay, const struct store_hash *h,
+			 struct compare_result *out)
+{
+	uint64_t here = replay_hash(replay, h->stage);
+
+	out->announced++;
+	if (h->hash == here)
+		return;
+	if (out->differing++ == 0) {
+		out->first = *h;
+		out->first_here = here;
+	}
+}
+
 static int see_hash(void *context, const struct store_hash *h)
 {
 	struct hashes *x = context;
-	uint64_t here;
 
 	if (h->stage >= replay_config(x->replay)->n_stages)
 		return 0;
-	here = replay_hash(x->replay, h->stage);
 	x->told[h->stage] = true;
-	x->result->announced++;
-	if (h->hash == here)
-		return 0;
-	if (x->result->differing++ == 0) {
-		x->result->first = *h;
-		x->result->first_here = here;
-	}
+	compare_hash(x->replay, h, x->result);
 	return 0;
 }
 
@@ -80,7 +86,9 @@ struct comparison {
 	struct replay *replay;
 	const struct compare_options *options;
 	struct compare_result *result;
-	bool counted[UINT16_MAX + 1]; /* nodes that have */
+	bool counted[UINT16_MAX + 1];   /* nodes that have */
+	struct store_restore *restores; /* (n_restores) as they happened */
+	size_t n_restores;
 };
 
 static void see_nodes(struct comparison *x, const struct store_commit *c)
@@ -93,6 +101,48 @@ static void see_nodes(struct comparison *x, const struct store_commit *c)
 		*counted = true;
 		x->result->nodes++;
 	}
+}
+
+/* ---- stages that were put back ---- */
+
+static int see_restore(void *context, const struct store_restore *r)
+{
+	struct comparison *x = context;
+	struct store_restore *more;
+
+	if (r->stage >= replay_config(x->replay)->n_stages)
+		return 0;
+	more = realloc(x->restores, (x->n_restores + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	x->restores = more;
+	x->restores[x->n_restores++] = *r;
+	return 0;
+}
+
+/* Between an iteration and the next: what came from a checkpoint must be what is here; what was
+ * made of neighbours is made of them again. */
+static int compare_restores(struct comparison *x, uint64_t iteration, struct error *err)
+{
+	for (size_t i = 0; i < x->n_restores; i++) {
+		const struct store_restore *r = &x->restores[i];
+		const struct store_hash h = { iteration, r->hash, r->node, r->stage };
+		int rc = 0;
+
+		if (r->iteration != iteration)
+			continue;
+		if (r->n_from > 0)
+			rc = replay_average(x->replay, r, err);
+		if (rc != 0)
+			return rc;
+		if (r->n_from > 0)
+			x->result->averaged++;
+		else
+			x->result->restored++;
+		if (iteration >= x->options->from || x->options->from == 1)
+			compare_hash(x->replay, &h, x->result);
+	}
+	return 0;
 }
 
 static int compare_iteration(struct comparison *x, uint64_t iteration, struct error *err)
@@ -125,17 +175,19 @@ static int compare_range(struct comparison *x, uint64_t to, struct error *err)
 	const struct compare_options *o = x->options;
 	int rc = 0;
 
-	for (uint64_t i = 1; rc == 0 && i <= to; i++) {
+	for (uint64_t i = 0; rc == 0 && i <= to; i++) {
 		struct error why = { "" };
 
-		rc = compare_iteration(x, i, &why);
+		rc = i > 0 ? compare_iteration(x, i, &why) : 0;
+		if (rc == 0)
+			rc = compare_restores(x, i, &why);
 		if (rc == -EPROTO) {
 			x->result->broken = why;
 			return 0;
 		}
 		if (rc != 0)
 			return error_set(err, rc, "%s", why.text);
-		if (o->progress)
+		if (o->progress && i > 0)
 			o->progress(o->context, i, to);
 	}
 	return rc;
@@ -159,7 +211,10 @@ int compare_run(struct store *s, const struct compare_options *o, struct compare
 	rc = replay_new(&x.replay, store_run_of(s), o->device, o->workers, err);
 	if (rc != 0)
 		return rc;
-	rc = compare_range(&x, to, err);
+	rc = store_each_restore(s, see_restore, &x, err);
+	if (rc == 0)
+		rc = compare_range(&x, to, err);
+	free(x.restores);
 	replay_free(x.replay);
 	if (rc == 0 && !result.broken.text[0] && result.announced == 0)
 		rc = error_set(err, -ENODATA, "nothing to compare: no node announced its weights");

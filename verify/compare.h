@@ -22,15 +22,19 @@ struct compare_options {
 };
 
 struct compare_result {
-	uint64_t last;       /* committed in the store */
-	uint64_t replayed;   /* iterations */
-	uint64_t announced;  /* hashes that were compared */
-	uint32_t nodes;      /* that counted a gradient in the compared iterations */
-	uint64_t unannounced;/* stages of compared iterations that no node told of */
-	uint64_t differing;  /* hashes */
-	uint64_t losses, losses_equal, losses_off; /* compared; equal to the bit; beyond the limit */
-	double worst_loss;   /* largest relative difference */
-	struct store_hash first; /* the first hash that differs, as announced; iteration 0: none */
+	uint64_t last;        /* committed in the store */
+	uint64_t replayed;    /* iterations */
+	uint64_t announced;   /* hashes that were compared */
+	uint32_t nodes;       /* that counted a gradient in the compared iterations */
+	uint64_t unannounced; /* stages of compared iterations that no node told of */
+	uint64_t restored,
+		averaged;   /* stages put back from checkpoints, made of their neighbours */
+	uint64_t differing; /* hashes */
+	uint64_t losses, losses_equal,
+		losses_off; /* compared; equal to the bit; beyond the limit */
+	double worst_loss;  /* largest relative difference */
+	struct store_hash
+		first;       /* the first hash that differs, as announced; iteration 0: none */
 	uint64_t first_here; /* what the replay has instead */
 	uint64_t first_loss_iteration; /* the first beyond the limit; 0: none */
 	double first_loss_recorded, first_loss_here;

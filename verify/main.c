@@ -116,6 +116,10 @@ static void print_text(const struct compare_result *r, double elapsed_s)
 		printf(" (bit for bit)");
 	if (r->unannounced)
 		printf("; %" PRIu64 " stages were not announced", r->unannounced);
+	if (r->restored || r->averaged)
+		printf("\nput back: %" PRIu64 " stages from checkpoints, %" PRIu64
+		       " made of their neighbours",
+		       r->restored, r->averaged);
 	printf("\nnodes: %u counted gradients\n", r->nodes);
 	printf("losses: %" PRIu64 " compared, %" PRIu64 " equal to the bit, largest difference %.3g\n",
 	       r->losses, r->losses_equal, r->worst_loss);
@@ -156,15 +160,17 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 		loss = json_pack("{sI so so}", "iteration", (json_int_t)r->first_loss_iteration,
 				 "recorded", real(r->first_loss_recorded), "replayed",
 				 real(r->first_loss_here));
-	o = json_pack("{ss sb sI sI sI sI sI sI sI sI so so so so sf}", "format", "skippipe.verify/1",
-		      "same", compare_equal(r), "committed", (json_int_t)r->last, "replayed",
-		      (json_int_t)r->replayed, "nodes", (json_int_t)r->nodes, "hashes", (json_int_t)r->announced, "differing",
-		      (json_int_t)r->differing, "unannounced", (json_int_t)r->unannounced, "losses",
-		      (json_int_t)r->losses, "losses_bit_equal", (json_int_t)r->losses_equal,
-		      "loss_difference", real(r->worst_loss), "first_difference", first,
-		      "first_differing_loss", loss, "broken_rule",
-		      r->broken.text[0] ? json_string(r->broken.text) : json_null(), "elapsed_s",
-		      elapsed_s);
+	o = json_pack("{ss sb sI sI sI sI sI sI sI sI sI sI so so so so sf}", "format",
+		      "skippipe.verify/1", "same", compare_equal(r), "committed",
+		      (json_int_t)r->last, "replayed", (json_int_t)r->replayed, "nodes",
+		      (json_int_t)r->nodes, "hashes", (json_int_t)r->announced, "differing",
+		      (json_int_t)r->differing, "unannounced", (json_int_t)r->unannounced,
+		      "restored", (json_int_t)r->restored, "averaged", (json_int_t)r->averaged,
+		      "losses", (json_int_t)r->losses, "losses_bit_equal",
+		      (json_int_t)r->losses_equal, "loss_difference", real(r->worst_loss),
+		      "first_difference", first, "first_differing_loss", loss, "broken_rule",
+		      r->broken.text[0] ? json_string(r->broken.text) : json_null(),
+		      "elapsed_s", elapsed_s);
 	if (!o)
 		return -ENOMEM;
 	rc = json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));

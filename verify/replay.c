@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/average.h"
 #include "model/corpus.h"
 #include "model/stage.h"
 #include "verify/chain.h"
@@ -130,6 +131,31 @@ int replay_new(struct replay **out, const struct store_run *run, const char *dev
 const struct model_config *replay_config(const struct replay *r)
 {
 	return &r->config;
+}
+
+static void average_of(struct stage *to, struct stage *from, float weight, bool first)
+{
+	size_t n = stage_parameters(to);
+
+	average_add(stage_weights(to), stage_weights(from), n, weight, first);
+	average_add(stage_moment1(to), stage_moment1(from), n, weight, first);
+	average_add(stage_moment2(to), stage_moment2(from), n, weight, first);
+	stage_changed(to);
+}
+
+int replay_average(struct replay *r, const struct store_restore *how, struct error *err)
+{
+	for (uint32_t i = 0; i < how->n_from; i++)
+		if (how->from[i] == how->stage ||
+		    !average_fits(&r->config, how->stage, how->from[i]))
+			return error_set(err, -EPROTO,
+					 "iteration %" PRIu64
+					 ": stage %u cannot be made of stage %u",
+					 how->iteration, how->stage, how->from[i]);
+	for (uint32_t i = 0; i < how->n_from; i++)
+		average_of(r->means.stages[how->stage], r->means.stages[how->from[i]],
+			   how->weight[i], i == 0);
+	return 0;
 }
 
 uint64_t replay_hash(const struct replay *r, uint32_t stage)

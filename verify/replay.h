@@ -35,10 +35,14 @@ void replay_free(struct replay *r); /* NULL is allowed */
 
 const struct model_config *replay_config(const struct replay *r);
 
-/* One iteration: c must have passed audit_commit and follow the last one. *loss is the mean over
- * the microbatches, summed in their order in double. -EPROTO: the recorded orders contradict one
- * another; -ENOMEM. */
-int replay_commit(struct replay *r, const struct store_commit *c, float *loss, struct error *err);
+/* One iteration: c must have passed audit_commit and follow the last one. *loss is the mean
+ * over the microbatches, summed in their order in double. -EPROTO: the recorded orders
+ * contradict one another; -ENOMEM. */
+int replay_commit(struct replay *r, const struct store_commit *c, float *loss,
+		  struct error *err);
+/* A stage that nobody held any more was made of its neighbours (model/average.h). -EPROTO: of
+ * stages that cannot stand in its place. */
+int replay_average(struct replay *r, const struct store_restore *how, struct error *err);
 uint64_t replay_hash(const struct replay *r, uint32_t stage); /* of the weights now */
 
 #endif

@@ -1,0 +1,144 @@
+/* A stage that no process holds any more: from this machine's checkpoint, or the weighed
+ * average of its neighbours. What happens to the stage before and after is assign.c's. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/state.h"
+
+void restore_forget(struct agent *a)
+{
+	fetch_end(&a->restore.fetch);
+	a->restore.done = 0;
+	a->restore.loading = false;
+}
+
+static void tell_unready(struct agent *a, const char *why, int64_t now_us)
+{
+	struct msg m = { .type = MSG_UNREADY };
+
+	m.u.unready.assignment = a->restore.order.assignment;
+	snprintf(m.u.unready.text, sizeof(m.u.unready.text), "%s", why);
+	log_line(a->options.log, LOG_WARN, "stage %u cannot be restored: %s",
+		 a->restore.order.stage, why);
+	agent_tell(a, &m, POST_RELIABLE, now_us);
+	fetch_end(&a->restore.fetch);
+	a->restore.wanted = false;
+	a->standing = STAND_UNASSIGNED;
+}
+
+static bool makes_sense(const struct agent *a, const struct msg_restore *m)
+{
+	if (m->stage >= a->limits.n_stages || m->n_from > 2 ||
+	    (m->kind == RESTORE_AVERAGE && m->n_from == 0))
+		return false;
+	for (uint32_t i = 0; i < m->n_from; i++)
+		if (m->nodes[i] >= a->run.n_nodes || m->stages[i] >= a->limits.n_stages)
+			return false;
+	return true;
+}
+
+void restore_begin(struct agent *a, const struct msg_restore *m)
+{
+	struct restoring *r = &a->restore;
+
+	if (m->assignment < a->assign.assignment) {
+		a->dropped++;
+		return;
+	}
+	if (!makes_sense(a, m)) {
+		agent_trouble(a, false, "stage %u cannot be restored in this way", m->stage);
+		return;
+	}
+	r->wanted = true; /* the rest is forgotten when the worker is done with it: assign.c */
+	r->order = *m;
+	memcpy(r->nodes, m->nodes, m->n_from * sizeof(r->nodes[0]));
+	memcpy(r->stages, m->stages, m->n_from * sizeof(r->stages[0]));
+	memcpy(r->weights, m->weights, m->n_from * sizeof(r->weights[0]));
+	a->assign = (struct msg_assign){ m->assignment, m->stage, 1 };
+	a->standing = STAND_WAITING;
+	log_line(a->options.log, LOG_INFO, "stage %u is to be restored as of it %" PRIu64,
+		 m->stage, m->iteration);
+}
+
+static bool next_file(struct agent *a, int64_t now_us)
+{
+	struct restoring *r = &a->restore;
+
+	if (!a->options.run_dir) {
+		tell_unready(a, "this agent has no --run-dir", now_us);
+		return false;
+	}
+	a->job = (struct job){ .kind = JOB_RESTORE,
+			       .folder = a->options.run_dir,
+			       .iteration = r->order.iteration,
+			       .wanted = r->order.hash };
+	r->loading = true;
+	return true;
+}
+
+bool restore_next_job(struct agent *a, int64_t now_us)
+{
+	struct restoring *r = &a->restore;
+
+	if (r->loading)
+		return false;
+	if (r->order.kind == RESTORE_FILE)
+		return next_file(a, now_us);
+	if (r->fetch.n == 0 && fetch_begin(&r->fetch, r->nodes[r->done], r->stages[r->done],
+					   a->parameters, now_us) < 0) {
+		tell_unready(a, "no memory", now_us);
+		return false;
+	}
+	if (!fetch_whole(&r->fetch))
+		return false;
+	a->job = (struct job){ .kind = JOB_MIX,
+			       .state = r->fetch.state,
+			       .weight = r->weights[r->done],
+			       .first = r->done == 0 };
+	r->loading = true;
+	return true;
+}
+
+void restore_job_done(struct agent *a, int64_t now_us)
+{
+	struct restoring *r = &a->restore;
+
+	r->loading = false;
+	if (a->standing != STAND_RESTORING)
+		return; /* ordered anew meanwhile */
+	if (a->job.rc < 0) {
+		tell_unready(a, a->job.err.text, now_us);
+		return;
+	}
+	fetch_end(&r->fetch);
+	if (++r->done < r->order.n_from)
+		return;
+	r->wanted = false;
+	a->committed = r->order.iteration;
+	a->standing = STAND_MEASURING;
+}
+
+bool restore_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
+{
+	const struct msg_tensor *t = &m->u.tensor;
+	struct restoring *r = &a->restore;
+
+	if (a->standing != STAND_RESTORING || r->fetch.n == 0 || t->from != r->fetch.source ||
+	    t->stage != r->fetch.stage)
+		return false;
+	if (t->iteration != r->order.iteration ||
+	    t->hash != fetch_hash(m->body, m->body_size / sizeof(float)) ||
+	    fetch_take(&r->fetch, t->index, t->iteration, m->body, m->body_size, now_us) < 0)
+		a->refused++;
+	return true;
+}
+
+void restore_turn(struct agent *a, int64_t now_us)
+{
+	struct fetch *f = &a->restore.fetch;
+	uint32_t piece;
+
+	while (a->standing == STAND_RESTORING && f->n > 0 && fetch_next(f, now_us, &piece) == 0)
+		links_fetch(a, f->source, f->stage, piece, now_us);
+}

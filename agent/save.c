@@ -1,0 +1,144 @@
+/* Checkpoints: the own stage, durably on this machine's disk.
+ *
+ * The worker copies the stage before its next step, and a thread of its own writes the copy:
+ * training goes on meanwhile. One is written at a time; an order that comes too soon is
+ * answered with a no.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+#include "model/checkpoint.h"
+
+struct save_job {
+	const char *run_dir;
+	struct model_config config;
+	uint8_t stage;
+	struct msg_save order;
+	float *state; /* (3, P) */
+	int rc;
+	struct error err;
+	uint64_t hash, bytes;
+};
+
+static void write_job(void *context, void *job)
+{
+	struct save_job *j = job;
+
+	(void)context;
+	j->rc = checkpoint_save_stage(j->run_dir, &j->config, j->stage, j->order.iteration,
+				      j->state, &j->hash, &j->bytes, &j->err);
+	if (j->rc == 0)
+		checkpoint_prune(j->run_dir, j->order.oldest);
+}
+
+static void tell_saved(struct agent *a, const struct msg_saved *s, int64_t now_us)
+{
+	struct msg m = { .type = MSG_SAVED, .u.saved = *s };
+
+	agent_tell(a, &m, POST_RELIABLE, now_us);
+}
+
+static void tell_not_saved(struct agent *a, const struct msg_save *order, const char *why,
+			   int64_t now_us)
+{
+	struct msg_saved s = { .iteration = order->iteration, .stage = a->stage };
+
+	snprintf(s.text, sizeof(s.text), "%s", why);
+	tell_saved(a, &s, now_us);
+}
+
+void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us)
+{
+	struct saving *s = &a->save;
+
+	if (!a->options.run_dir || m->iteration != a->committed) {
+		tell_not_saved(a, m,
+			       a->options.run_dir ? "it holds another iteration"
+						  : "it has no --run-dir",
+			       now_us);
+	} else if (s->wanted || s->copying || s->writing) {
+		tell_not_saved(a, m, "the one before is still being written", now_us);
+	} else {
+		s->order = *m;
+		s->wanted = true;
+	}
+}
+
+bool save_next_job(struct agent *a)
+{
+	struct saving *s = &a->save;
+
+	if (!s->wanted || a->standing != STAND_READY)
+		return false;
+	s->wanted = false;
+	s->copying = true;
+	a->job = (struct job){ .kind = JOB_STATE, .save = true };
+	return true;
+}
+
+void save_job_done(struct agent *a, int64_t now_us)
+{
+	struct saving *s = &a->save;
+	struct save_job *j = a->job.rc == 0 ? calloc(1, sizeof(*j)) : NULL;
+
+	s->copying = false;
+	if (!j) {
+		tell_not_saved(a, &s->order, "no memory for a copy of the stage", now_us);
+		return;
+	}
+	*j = (struct save_job){ .run_dir = a->options.run_dir,
+				.config = a->config,
+				.stage = a->stage,
+				.order = s->order,
+				.state = a->job.out };
+	a->job.out = NULL;
+	s->job = j;
+	s->writing = true;
+	worker_start(s->worker, write_job, NULL, j);
+}
+
+static void free_job(struct saving *s)
+{
+	free(s->job->state);
+	free(s->job);
+	s->job = NULL;
+	s->writing = false;
+}
+
+void save_turn(struct agent *a, int64_t now_us)
+{
+	struct saving *s = &a->save;
+	struct msg_saved told = { .iteration = 0 };
+
+	if (!s->writing || !worker_finished(s->worker))
+		return;
+	told.iteration = s->job->order.iteration;
+	told.stage = s->job->stage;
+	if (s->job->rc == 0) {
+		told.hash = s->job->hash;
+		told.bytes = s->job->bytes;
+	} else {
+		snprintf(told.text, sizeof(told.text), "%.*s", (int)sizeof(told.text) - 1,
+			 s->job->err.text);
+	}
+	free_job(s);
+	tell_saved(a, &told, now_us);
+}
+
+void save_forget(struct agent *a)
+{
+	struct saving *s = &a->save;
+	struct error err;
+
+	s->wanted = s->copying = false;
+	if (!s->writing)
+		return;
+	worker_free(s->worker); /* waits */
+	s->worker = NULL;
+	free_job(s);
+	if (worker_new(&s->worker, &err) < 0)
+		agent_trouble(a, true, "%s", err.text);
+}

@@ -1,0 +1,399 @@
+/* restore.c - a stage that no process holds any more: all go back to a checkpoint; where there
+ * is none, the stage is made of its neighbours.
+ *
+ * Going back is decided last: first one node of every stage reads its file and says so; then
+ * the store forgets what was committed after the checkpoint, in one durable transaction with
+ * the record of who has what again; then the run goes on from there. A file that is damaged is
+ * said, and an older checkpoint taken. The other replicas fetch from those.
+ */
+#include "controller/controller.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "controller/list.h"
+#include "model/average.h"
+
+/* ---- which checkpoint ---- */
+
+struct shards {
+	struct kept_shard *list;
+	uint32_t n, room;
+};
+
+static int see_shard(void *context, const struct store_shard *k)
+{
+	struct shards *s = context;
+
+	if (!list_grow(&s->list, s->n, &s->room, sizeof(*s->list)))
+		return -ENOMEM;
+	s->list[s->n].iteration = k->iteration;
+	s->list[s->n].stage = k->stage;
+	s->list[s->n].hash = k->hash;
+	snprintf(s->list[s->n].host, sizeof(s->list[s->n].host), "%s", k->host);
+	s->n++;
+	return 0;
+}
+
+/* The newest whole one before `below`; 0 none. */
+static uint64_t newest(const struct controller *c, const struct kept_shard *list, uint32_t n,
+		       uint64_t below)
+{
+	uint64_t iteration = 0;
+	uint64_t stages = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (list[i].iteration >= below || list[i].stage >= c->cluster->n_stages)
+			continue;
+		if (list[i].iteration != iteration)
+			stages = 0;
+		iteration = list[i].iteration;
+		stages |= UINT64_C(1) << list[i].stage;
+		if (stages == (c->cluster->n_stages == 64
+				       ? UINT64_MAX
+				       : (UINT64_C(1) << c->cluster->n_stages) - 1))
+			return iteration;
+	}
+	return 0;
+}
+
+/* ---- who reads it ---- */
+
+static bool tried(const struct restoring *r, const struct member *m)
+{
+	return m->failed_restore == r->iteration;
+}
+
+static uint32_t alive_in(const struct controller *c, int stage)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		n += member_alive(&c->members[i]) && !c->members[i].marked &&
+		     member_stage(c, &c->members[i]) == stage;
+	return n;
+}
+
+static bool on_host(const struct restoring *r, const struct member *m, int stage,
+		    uint64_t *hash)
+{
+	for (uint32_t i = 0; i < r->n_shards; i++) {
+		const struct kept_shard *k = &r->shards[i];
+
+		if (k->iteration != r->iteration || k->stage != stage)
+			continue;
+		*hash = k->hash;
+		if (strcmp(k->host, m->hello.host) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A node of the stage whose machine has the file; else one of a stage that has others; else
+ * (the folder may be shared) any of the stage. */
+static struct member *reader(struct controller *c, int stage, uint64_t *hash)
+{
+	const struct restoring *r = &c->restore;
+	struct member *best = NULL;
+	int rank = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+		bool own = member_stage(c, m) == stage, has;
+		int mine;
+
+		if (!member_alive(m) || m->marked || !m->welcomed || !m->hello.saves ||
+		    tried(r, m))
+			continue;
+		has = on_host(r, m, stage, hash);
+		mine = own && has ? 3 : has && alive_in(c, member_stage(c, m)) > 1 ? 2 : own;
+		if (mine > rank) {
+			best = m;
+			rank = mine;
+		}
+	}
+	return best;
+}
+
+static void order(struct controller *c, struct member *m, struct msg *msg)
+{
+	m->replica = false;
+	m->ready = false;
+	m->assignment = msg->u.restore.assignment = ++c->assignments;
+	m->assigned_us = c->now_us;
+	m->restoring = true;
+	copies_release(c, m);
+	members_set(c, m, NODE_SYNCING,
+		    msg->u.restore.kind == RESTORE_FILE ? "reading a checkpoint"
+							: "made of its neighbours");
+	member_send(c, m, msg);
+}
+
+static bool read_stage(struct controller *c, int stage)
+{
+	struct restoring *r = &c->restore;
+	struct msg m = { .type = MSG_RESTORE };
+	uint64_t hash = 0;
+	struct member *who = reader(c, stage, &hash);
+
+	r->who[stage] = -1;
+	if (!who)
+		return false;
+	if (member_stage(c, who) != stage)
+		copies_exchange(c, who, stage);
+	r->who[stage] = who->id;
+	m.u.restore = (struct msg_restore){ .stage = (uint8_t)stage,
+					    .kind = RESTORE_FILE,
+					    .iteration = r->iteration,
+					    .hash = hash };
+	order(c, who, &m);
+	return true;
+}
+
+/* ---- going back ---- */
+
+static void give_up(struct controller *c)
+{
+	struct restoring *r = &c->restore;
+
+	free(r->shards);
+	*r = (struct restoring){ .below = r->below };
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->members[i].restoring = false;
+}
+
+/* Everybody leaves what it was doing: what is held is of iterations that will not have been. */
+static void leave_all(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		m->replica = false;
+		m->ready = false;
+		copies_release(c, m);
+		if (member_alive(m) && !m->marked)
+			members_set(c, m, NODE_JOINING, "the run goes back to a checkpoint");
+		m->assigned_us = c->now_us;
+	}
+}
+
+bool restore_checkpoint(struct controller *c)
+{
+	struct restoring *r = &c->restore;
+	struct shards s = { NULL, 0, 0 };
+	struct error err = { "" };
+	uint64_t k;
+	bool all = true;
+
+	if (store_each_shard(c->store, see_shard, &s, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	k = newest(c, s.list, s.n, r->below ? r->below : UINT64_MAX);
+	if (k == 0) {
+		free(s.list);
+		return false;
+	}
+	give_up(c);
+	r->active = true;
+	r->iteration = k;
+	r->shards = s.list;
+	r->n_shards = s.n;
+	note(c, NOTE_ALERT, -1, 0, "the run goes back from it%llu to the checkpoint of it%llu",
+	     (unsigned long long)c->committed, (unsigned long long)k);
+	leave_all(c);
+	for (int st = 0; all && st < c->cluster->n_stages; st++)
+		all = read_stage(c, st);
+	if (!all) {
+		r->below = k;
+		note(c, NOTE_WARNING, -1, 0,
+		     "the checkpoint of it%llu cannot be read: a stage has no node "
+		     "with its file",
+		     (unsigned long long)k);
+		give_up(c);
+	}
+	return true;
+}
+
+static void trim_history(struct controller *c)
+{
+	while (c->n_history > 0 && c->history[c->n_history - 1].iteration > c->committed)
+		c->n_history--;
+	while (c->n_validations > 0 &&
+	       c->validations[c->n_validations - 1].iteration > c->committed)
+		c->n_validations--;
+	c->n_rewinds++;
+	consoles_run(c);
+}
+
+static void admit(struct controller *c, struct member *m)
+{
+	m->replica = true;
+	m->restoring = false;
+	m->held_stage = (uint8_t)member_stage(c, m);
+	members_set(c, m, NODE_LIVE, "");
+}
+
+static void go_back(struct controller *c)
+{
+	struct restoring *r = &c->restore;
+	struct store_restore rows[MSG_STAGES];
+	struct error err = { "" };
+
+	for (int s = 0; s < c->cluster->n_stages; s++) {
+		const struct member *m = &c->members[r->who[s]];
+
+		rows[s] = (struct store_restore){ .iteration = r->iteration,
+						  .last = c->committed,
+						  .stage = (uint8_t)s,
+						  .node = m->id,
+						  .hash = m->hash,
+						  .wall_us = clock_wall_us() };
+	}
+	if (store_restore(c->store, rows, (size_t)c->cluster->n_stages, &err) != 0) {
+		controller_finish(c, 1, err.text);
+		return;
+	}
+	note(c, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are computed again",
+	     (unsigned long long)r->iteration + 1, (unsigned long long)c->committed);
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		admit(c, &c->members[r->who[s]]);
+	c->committed = r->iteration;
+	c->last_commit = (struct msg_commit){ .iteration = 0 };
+	c->saving = (struct checkpointing){ .last = r->iteration };
+	c->evaluation.wanted = false;
+	c->committed_us = c->now_us;
+	c->peers_changed = true;
+	r->below = 0;
+	give_up(c);
+	trim_history(c);
+	resume_save(c);
+	recover_restart(c, "restored from a checkpoint");
+}
+
+/* ---- the average of the neighbours ---- */
+
+static bool neighbour(struct controller *c, int stage, int other, struct msg_restore *m,
+		      double *squares, uint16_t *nodes, uint8_t *stages)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *o = &c->members[i];
+
+		if (other < 0 || !average_fits(&c->model, (uint32_t)stage, (uint32_t)other) ||
+		    !o->replica || o->state != NODE_LIVE || member_stage(c, o) != other ||
+		    o->holds != c->committed)
+			continue;
+		squares[m->n_from] = c->stage_squares[other];
+		nodes[m->n_from] = o->id;
+		stages[m->n_from++] = (uint8_t)other;
+		return true;
+	}
+	return false;
+}
+
+bool restore_average(struct controller *c, int stage, struct member *taker)
+{
+	struct restoring *r = &c->restore;
+	struct msg m = { .type = MSG_RESTORE };
+	struct msg_restore *o = &m.u.restore;
+	double squares[2] = { 0, 0 };
+
+	o->stage = (uint8_t)stage;
+	o->kind = RESTORE_AVERAGE;
+	o->iteration = c->committed;
+	neighbour(c, stage, stage - 1, o, squares, r->from_nodes, r->from);
+	neighbour(c, stage, stage + 1, o, squares, r->from_nodes, r->from);
+	if (o->n_from == 0)
+		return false;
+	r->weights[0] = r->weights[1] = 1.0f / (float)o->n_from;
+	if (o->n_from == 2 && squares[0] + squares[1] > 0) {
+		r->weights[0] = (float)(squares[0] / (squares[0] + squares[1]));
+		r->weights[1] = 1 - r->weights[0];
+	}
+	o->nodes = r->from_nodes;
+	o->stages = r->from;
+	o->weights = r->weights;
+	r->active = true;
+	r->average = true;
+	r->iteration = c->committed;
+	r->stage = stage;
+	r->n_from = o->n_from;
+	r->who[stage] = taker->id;
+	note(c, NOTE_ALERT, taker->id, 0,
+	     "S%d is lost: no copy, no checkpoint. n%02u makes it of %.2f S%u%s", stage,
+	     taker->id, (double)r->weights[0], r->from[0],
+	     o->n_from == 2 ? " and its other neighbour" : "");
+	order(c, taker, &m);
+	return true;
+}
+
+static void averaged(struct controller *c)
+{
+	struct restoring *r = &c->restore;
+	struct member *m = &c->members[r->who[r->stage]];
+	struct store_restore row = { .iteration = c->committed,
+				     .last = c->committed,
+				     .stage = (uint8_t)r->stage,
+				     .node = m->id,
+				     .hash = m->hash,
+				     .wall_us = clock_wall_us(),
+				     .n_from = r->n_from };
+	struct error err = { "" };
+
+	memcpy(row.from, r->from, sizeof(row.from));
+	memcpy(row.weight, r->weights, sizeof(row.weight));
+	if (store_restore(c->store, &row, 1, &err) != 0) {
+		controller_finish(c, 1, err.text);
+		return;
+	}
+	note(c, NOTE_WARNING, m->id, 'R',
+	     "n%02u holds S%d, made of its neighbours after it%llu", m->id, r->stage,
+	     (unsigned long long)c->committed);
+	c->saving = (struct checkpointing){ .iteration = 0 };
+	admit(c, m);
+	give_up(c);
+}
+
+/* ---- under way ---- */
+
+void restore_failed(struct controller *c, struct member *m, const struct msg_unready *u)
+{
+	if (!m->restoring || u->assignment != m->assignment)
+		return;
+	m->failed_restore = c->restore.iteration;
+	m->restoring = false;
+	members_set(c, m, NODE_JOINING, "could not restore its stage");
+	note(c, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
+}
+
+void restore_turn(struct controller *c)
+{
+	struct restoring *r = &c->restore;
+	bool all = true;
+
+	for (int s = 0; s < c->cluster->n_stages; s++) {
+		const struct member *m;
+
+		if (r->average && s != r->stage)
+			continue;
+		m = &c->members[r->who[s]];
+		if (!m->restoring || !member_alive(m) || m->marked) {
+			if (!r->average && read_stage(c, s))
+				return;
+			if (!r->average) {
+				r->below = r->iteration;
+				note(c, NOTE_WARNING, -1, 0,
+				     "the checkpoint of it%llu is of no use: "
+				     "an older one is looked for",
+				     (unsigned long long)r->iteration);
+			}
+			give_up(c);
+			return;
+		}
+		all = all && m->ready && m->holds == r->iteration;
+	}
+	if (all && r->average)
+		averaged(c);
+	else if (all)
+		go_back(c);
+}
