@@ -100,7 +100,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 	};
 
 	if (fault_corrupt(&a->faults))
-		body[a->activation / 2] = NAN;
+		body[a->activation / 2] = a->run.node % 2 ? 1e30f : NAN; /* both are to be found */
 	if (!evaluate) {
 		if (a->run.serialise > 0 && peer->link_free_us > p.due_us)
 			p.due_us = peer->link_free_us;

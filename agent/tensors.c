@@ -74,7 +74,10 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	return TAKEN;
 }
 
-/* Finite, and of a size that a computation that is any good can have. */
+/* Finite, and of a size that a computation that is any good can have: parts and sums of gradients are
+ * held to it too, so that who made an absurd one is told before it is in anybody's sum. */
+static const float absurd = 1e9f;
+
 static bool plausible(const void *body, size_t size)
 {
 	const char *at = body;
@@ -82,7 +85,7 @@ static bool plausible(const void *body, size_t size)
 
 	for (size_t i = 0; i + sizeof(x) <= size; i += sizeof(x)) {
 		memcpy(&x, at + i, sizeof(x));
-		if (!(fabsf(x) < 1e15f))
+		if (!(fabsf(x) < absurd))
 			return false;
 	}
 	return true;

@@ -18,6 +18,12 @@
 
 enum { STALL_CHECK_US = 250000, STALL_ROUNDS = 4 };
 
+/* A cross entropy is not negative (but for rounding); a model that guesses among a million
+ * tokens has 14. The sum of squares of a gradient that any training survives is far below the
+ * last. */
+static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
+static const double MOST_SQUARES = 1e20;
+
 void set_phase(struct controller *c, enum run_phase phase)
 {
 	bool changed = c->phase != phase;
@@ -102,10 +108,10 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 		       p->microbatches[at].id != t->microbatch)
 			at++;
 		ranks[k].microbatch = at;
-		ranks[k].kind = t->kind == TASK_FORWARD ? WORK_FORWARD
-				: t->kind == TASK_LOSS  ? WORK_LOSS
+		ranks[k].kind = t->kind == TASK_FORWARD   ? WORK_FORWARD
+				: t->kind == TASK_LOSS    ? WORK_LOSS
 				: t->kind == TASK_WEIGHTS ? WORK_WEIGHTS
-							: WORK_BACKWARD;
+							  : WORK_BACKWARD;
 	}
 	return ranks;
 }
@@ -132,8 +138,9 @@ static int send_plan(struct controller *c)
 			free(routes);
 			return -ENOMEM;
 		}
-		m.u.plan = (struct msg_plan){ c->epoch, c->routes.n, routes, n, ranks,
-					      c->current->plan->split_backward };
+		m.u.plan = (struct msg_plan){ c->epoch, c->routes.n,
+					      routes,   n,
+					      ranks,    c->current->plan->split_backward };
 		if (member_send(c, w, &m) == 0)
 			w->plan_epoch = c->epoch;
 		free(ranks);
@@ -309,8 +316,9 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		c->progress.collisions++;
 		c->progress.wait_s += (double)(e.at_us - e.arrived_us) * 1e-6;
 	}
-	if (e.type == WORK_ENDS && e.kind == WORK_LOSS && !isfinite(e.loss)) {
-		members_suspect(c, m, "computed a loss that is not finite");
+	if (e.type == WORK_ENDS && e.kind == WORK_LOSS &&
+	    !(e.loss > LEAST_LOSS && e.loss < MOST_LOSS)) {
+		members_suspect(c, m, "computed a loss that cannot be");
 		return;
 	}
 	if (c->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
@@ -545,9 +553,9 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 	}
 	if (!m->replica || r->stage != member_stage(c, m))
 		return;
-	if (!isfinite(
-		    r->sum_squares)) { /* what others sent was checked: it is this one's own */
-		members_suspect(c, m, "summed a gradient that is not finite");
+	/* What others sent was checked: it is this one's own. */
+	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
+		members_suspect(c, m, "summed a gradient that cannot be");
 		return;
 	}
 	m->reduced = true;
