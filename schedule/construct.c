@@ -8,7 +8,7 @@
 #include "schedule/near.h"
 
 #define BEAM 24 /* states a level that the first attempt keeps */
-#define NEAR 32 /* candidates a stage that the first attempt looks at */
+#define NEAR 24 /* candidates a stage that the first attempt looks at */
 
 static void place(struct solution *s, const struct problem *p, int *room, int node, int stage)
 {

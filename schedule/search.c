@@ -65,9 +65,13 @@ static double time_of(struct engine *e, const struct solution *s)
 
 /* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better.
  */
+#define FRESH_TOO \
+	200 /* nodes: with more a fresh one takes long, and what is gone is a small part */
+
 static int mend(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
+	double kept_s = INFINITY;
 	struct engine e;
 	int rc = engine_init(&e, p);
 
@@ -76,16 +80,14 @@ static int mend(struct solution *s, const struct problem *p, struct error *err)
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
 	solution_copy(&kept, s, p);
-	if (build(&kept, p, true, err) == 0) {
-		double kept_s = time_of(&e, &kept);
-
+	if (build(&kept, p, true, err) == 0)
+		kept_s = time_of(&e, &kept);
+	if (kept_s == INFINITY || p->n_nodes <= FRESH_TOO)
 		rc = build(s, p, false, err);
-		if ((rc != 0 && kept_s < INFINITY) || (rc == 0 && kept_s <= time_of(&e, s))) {
-			solution_copy(s, &kept, p);
-			rc = 0;
-		}
-	} else {
-		rc = build(s, p, false, err);
+	if (kept_s < INFINITY &&
+	    (p->n_nodes > FRESH_TOO || rc != 0 || kept_s <= time_of(&e, s))) {
+		solution_copy(s, &kept, p);
+		rc = 0;
 	}
 	solution_fini(&kept);
 	engine_fini(&e);
@@ -176,6 +178,8 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 	int small = g->p->n_mb > 500 ? 1 : 32, rc = 0;
 	int apart = g->p->n_nodes / BOUND_NODES_APART + 1;
 
+	if (g->p->q->evaluations > 0 && most > g->p->q->evaluations - g->evaluations)
+		most = g->p->q->evaluations - g->evaluations;
 	for (int64_t i = 0; rc == 0 && i < most; i++) {
 		if (b && i % apart == 0 && bound_step(b))
 			g->lower_bound_s = bound_s(b);
@@ -229,8 +233,11 @@ static int solve(struct progress *g, const struct solution *s, double best_s, st
 	return 0;
 }
 
+#define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
+
 static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
 {
+	int64_t tasks = (int64_t)g->p->n_mb * a->engine.steps;
 	bool given = g->p->n_movable == 0;
 	struct bound *b = NULL;
 	int rc = 0;
@@ -251,7 +258,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	}
 	/* One chain is quickest at first. */
 	if (rc == 0)
-		rc = anneal_until_over(g, a, b, a->round_left, err);
+		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * MET)
 		rc = chains_run(g, a, b, err);
 	if (rc == 0 && !given)
