@@ -19,6 +19,12 @@ int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct err
 	return 0;
 }
 
+uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations)
+{
+	return iteration < r->whole_first || iteration + r->whole_last >= iterations ? 0
+										     : r->skip;
+}
+
 static void shuffle(struct rng *r, uint32_t *x, uint32_t n)
 {
 	for (uint32_t i = n; i > 1; i--) {

@@ -18,10 +18,14 @@ struct visit_rules {
 	float swap; /* chance that two neighbours standing next to each other are exchanged */
 	bool any_order; /* breaks the second rule: a path is shuffled */
 	bool unequal;   /* breaks the third: the later a stage, the more often it is left out */
+	uint32_t whole_first, whole_last; /* iterations in which nothing is left out */
 };
 
 /* -EINVAL: more stages to leave out than may be. */
 int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err);
+
+/* Stages each microbatch leaves out in an iteration (from 0) of `iterations`: skip, or 0. */
+uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations);
 
 /* Paths of `microbatches` microbatches, stage 0 not written: paths (M, n_stages), each of
  * n_stages - 1 - skip stages. Depends on the arguments alone. -ENOMEM. */

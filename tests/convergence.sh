@@ -3,7 +3,8 @@
 #
 #   tests/convergence.sh FOLDER [ITERATIONS [RUN...]]
 #
-# RUN is one of: full, skip25, skip33, skip50; ordered33 (no swaps); and, each with a rule broken,
+# RUN is one of: full, skip25, skip33, skip50; ordered33 (no swaps); whole33 (no swaps, and nothing left
+# out in the first and last 15% of the iterations); and, each with a rule broken,
 # first-skipped, any-order, unequal.
 #
 # Trains one small model for each RUN (default: all), a validation curve in FOLDER/RUN.jsonl, a
@@ -32,6 +33,7 @@ rules() { # rules RUN: its paths
 	skip33) echo "--skip $third --always 1 --swap 0.25" ;;
 	ordered33) echo "--skip $third --always 1" ;;
 	skip50) echo "--skip $half --always 1 --swap 0.25" ;;
+	whole33) echo "--skip $third --always 1 --whole-first $((iterations * 15 / 100)) --whole-last $((iterations * 15 / 100))" ;;
 	first-skipped) echo "--skip $third --swap 0.25" ;;
 	any-order) echo "--skip $third --always 1 --break order" ;;
 	unequal) echo "--skip $third --always 1 --swap 0.25 --break exposure" ;;

@@ -165,6 +165,8 @@ static const struct setting {
 	{ "device", TEXT, AT(device), NULL },
 	{ "tokenizer", TEXT, AT(tokenizer), NULL },
 	{ "always", WHOLE, AT(visits.always), NULL },
+	{ "whole-first", WHOLE, AT(visits.whole_first), NULL },
+	{ "whole-last", WHOLE, AT(visits.whole_last), NULL },
 	{ "exit-after", WHOLE, AT(exit_after), NULL },
 	{ "iterations", WHOLE, AT(iterations), NULL },
 	{ "microbatches", WHOLE, AT(microbatches), NULL },

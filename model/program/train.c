@@ -21,6 +21,9 @@ static const char help[] =
 	"  --iterations N          stop after iteration N (default 40)\n"
 	"  --microbatches M        an iteration (default 30; a plan brings its own)\n"
 	"  --skip K                stages each microbatch leaves out, evenly (K or K/STAGES)\n"
+	"  --whole-first N, --whole-last N   iterations at the beginning and at the end that "
+	"leave "
+	"nothing out\n"
 	"  --swap P                chance that neighbouring stages are exchanged (default 0)\n"
 	"  --always N              stages 1..N are never left out\n"
 	"  --break order|exposure  break a rule of convergence, to see what it is for\n"
@@ -155,19 +158,21 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 		*n = s->plan.lengths[m];
 	} else {
 		*path = s->paths + (size_t)m * stages;
-		*n = stages - 1 - o->visits.skip;
+		*n = stages - 1 - visits_skip(&o->visits, s->iteration, o->iterations);
 	}
 }
 
 static int train_iteration(struct session *s, double *loss, double *norm, struct error *err)
 {
 	const struct options *o = &s->o;
+	struct visit_rules rules = o->visits;
 	int64_t begin = clock_monotonic_us();
 	int rc = 0;
 
 	*loss = 0;
+	rules.skip = visits_skip(&rules, s->iteration, o->iterations);
 	if (!o->plan)
-		rc = visits_draw(&o->visits, o->config.n_stages, o->microbatches, o->seed,
+		rc = visits_draw(&rules, o->config.n_stages, o->microbatches, o->seed,
 				 s->iteration, s->paths);
 	for (uint32_t m = 0; m < o->microbatches && !rc; m++) {
 		const uint32_t *path;

@@ -181,6 +181,16 @@ static void rules_are_broken_only_on_purpose(void **state)
 			 -EINVAL);
 }
 
+static void nothing_is_left_out_at_the_ends(void **state)
+{
+	struct visit_rules r = { .skip = 2, .whole_first = 3, .whole_last = 1 };
+
+	(void)state;
+	for (uint64_t it = 0; it < 10; it++)
+		assert_int_equal(visits_skip(&r, it, 10), it < 3 || it == 9 ? 0 : 2);
+	assert_int_equal(visits_skip(&(struct visit_rules){ .skip = 2 }, 9, 10), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +198,7 @@ int main(void)
 		cmocka_unit_test(wrong_paths_are_refused),
 		cmocka_unit_test(drawn_paths_keep_the_rules),
 		cmocka_unit_test(rules_are_broken_only_on_purpose),
+		cmocka_unit_test(nothing_is_left_out_at_the_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
