@@ -80,7 +80,7 @@ static __device__ void tile_product(float *c, unsigned ldc, unsigned m, unsigned
 
 #include "model/cuda/kernels.h"
 
-enum { ALLOCATIONS = 16, SHARED_MOST = 227 << 10 /* bytes of a block, sm_90 */ };
+enum { ALLOCATIONS = 16 };
 
 struct device {
 	cudaStream_t stream;
@@ -110,7 +110,7 @@ static void start(struct device *d, void (*kernel)(A), dim3 blocks, unsigned thr
 	if (bytes > 48 << 10)
 		note(d,
 		     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-					  SHARED_MOST));
+					  (int)bytes));
 	kernel<<<blocks, threads, bytes, d->stream>>>(*(const A *)args);
 	note(d, cudaGetLastError());
 }
