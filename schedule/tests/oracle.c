@@ -9,6 +9,7 @@
 #define MOST_LENGTH 6
 #define MOST_NODES 16
 #define MOST_CHOICES 256
+#define MOST_SETS 16
 #define COUNTS ((uint32_t)1 << 16) /* 4 stages, 15 visits each */
 
 struct oracle {
@@ -19,7 +20,8 @@ struct oracle {
 	int visits[64], low, high;
 	/* The order: at the k-th moment with more than one task to choose from, which. */
 	int choice[MOST_CHOICES], n_choices, options[MOST_CHOICES];
-	bool *before, *after; /* (COUNTS) counts of visits that can be */
+	bool can_visit[MOST_SETS]; /* sets of stages */
+	bool *before, *after;      /* (COUNTS) counts of visits that can be */
 };
 
 static double delay(const struct oracle *o, int from, int to)
@@ -242,38 +244,52 @@ static void oracle_init(struct oracle *o, const struct cluster *c,
 	o->high = others ? (total + others - 1) / others : 0;
 }
 
-/* Adds the path's stages to every count there is. Counts are numbers in base 16, a digit a
- * stage. */
-static void add_visits(struct oracle *o, int mb)
+/* Notes the path's stages. Counts of visits are numbers in base 16, a digit a stage. */
+static void note_stages(struct oracle *o, int mb)
 {
-	uint32_t by = 0;
+	int stages = 0;
 
 	for (int h = 1; h < o->q->path_length; h++)
-		by += (uint32_t)1 << 4 * (o->c->nodes[o->path[mb][h]].stage - 1);
-	for (uint32_t i = 0; i + by < COUNTS; i++)
-		o->after[i + by] = o->after[i + by] || o->before[i];
+		stages |= 1 << (o->c->nodes[o->path[mb][h]].stage - 1);
+	o->can_visit[stages] = true;
+}
+
+/* Adds each set of stages noted to every count there is. */
+static void add_visits(struct oracle *o, uint32_t counts)
+{
+	memset(o->after, 0, counts * sizeof(*o->after));
+	for (uint32_t stages = 0; stages < MOST_SETS; stages++) {
+		uint32_t by = 0;
+
+		for (int s = 0; s < 4; s++)
+			by += (stages >> s & 1) << 4 * s;
+		for (uint32_t i = 0; o->can_visit[stages] && i + by < counts; i++)
+			o->after[i + by] = o->after[i + by] || o->before[i];
+	}
+	memcpy(o->before, o->after, counts * sizeof(*o->before));
 }
 
 bool oracle_paths_exist(const struct cluster *c, int path_length, bool ascending)
 {
 	static bool before[COUNTS], after[COUNTS];
 	struct oracle_request q = { .path_length = path_length, .ascending = ascending };
+	uint32_t counts = (uint32_t)1 << 4 * (c->n_stages - 1);
 	struct oracle o;
 	bool exist = false;
 
 	oracle_init(&o, c, &q);
 	o.before = before;
 	o.after = after;
-	memset(before, 0, sizeof(before));
+	memset(before, 0, counts * sizeof(*before));
 	before[0] = true;
 	for (int i = 0; i < o.n_mb; i++) {
-		memset(after, 0, sizeof(after));
+		memset(o.can_visit, 0, sizeof(o.can_visit));
 		o.path[i][0] = o.data_node[i];
 		if (c->nodes[o.data_node[i]].memory > 0)
-			all_paths(&o, i, 1, add_visits);
-		memcpy(before, after, sizeof(before));
+			all_paths(&o, i, 1, note_stages);
+		add_visits(&o, counts);
 	}
-	for (uint32_t i = 0; i < COUNTS; i++) {
+	for (uint32_t i = 0; i < counts; i++) {
 		bool even = before[i];
 
 		for (int s = 1; s < c->n_stages; s++) {
