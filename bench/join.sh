@@ -1,0 +1,46 @@
+#!/bin/bash
+# How fast a joiner gets its weights over a link of its own: bench/join.sh [MBIT-A-SECOND]
+# The controller and three agents on one host (a network namespace), the fourth agent on another,
+# behind a veth pair that tc shapes. Prints the rate of the copy against the link's, and the
+# iterations' times before and while it came. Needs root.
+. "$(dirname "$0")/../tests/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key ip tc
+sk=$bin/skippipe rate=${1:-200} tag=skj$$ run=$dir/run
+ip netns add "$tag-a" && ip netns add "$tag-b" || die "no right to make a network namespace"
+undo+=("ip netns del $tag-a" "ip netns del $tag-b")
+ip link add "$tag" netns "$tag-a" type veth peer name "$tag" netns "$tag-b" || die "no veth pair"
+n=1
+for ns in a b; do
+	ip -n "$tag-$ns" addr add "10.78.0.$n/24" dev "$tag"
+	ip -n "$tag-$ns" link set "$tag" up
+	ip -n "$tag-$ns" link set lo up
+	ip netns exec "$tag-$ns" tc qdisc add dev "$tag" root tbf rate "${rate}mbit" burst 256k latency 200ms ||
+		die "tc cannot shape"
+	n=2
+done
+for who in controller 0 1 2 3; do "$sk" keygen "$dir/$who.key" >"$dir/$who.pub"; done
+for i in 0 1 2 3; do "$sk" admit "$dir/admitted" "$(cat "$dir/$i.pub")" --role agent --name "agent$i"; done
+ip netns exec "$tag-a" "$sk" controller --run-dir "$run" --listen tcp://10.78.0.1:7701 --key "$dir/controller.key" \
+	--admitted "$dir/admitted" --agents 4 --stages 2,2 --time-scale 0 --format jsonl --silence-ms 5000 --gather-s 8 \
+	--model "${MODEL:-30m}" --batch 1 --sequence 64 --microbatches 2 --eval-every 0 --iterations 60 >"$dir/events" 2>"$dir/controller.err" &
+controller=$!
+started+=($controller)
+join() { # join NAMESPACE HOST NODE
+	ip netns exec "$tag-$1" "$sk" agent --join tcp://10.78.0.1:7701 --controller-key "$(cat "$dir/controller.pub")" \
+		--key "$dir/$3.key" --node "$3" --listen "tcp://10.78.0.$2:$((7710 + $3))" 2>"$dir/agent$3.log" &
+	started+=($!)
+}
+for i in 0 1 2; do join a 1 $i; done
+wait_for "$dir/events" 6 $controller 200
+join b 2 3
+for _ in $(seq 1000); do grep -q "is whole" "$dir/agent3.log" && break; sleep 0.1; done
+seconds() { sed -n "s/^\([0-9:.]*\) .*$1.*/\1/p" "$dir/agent3.log" | head -n 1 | awk -F: '{ print $1 * 3600 + $2 * 60 + $3 }'; }
+from=$(seconds "copy of stage") to=$(seconds "is whole")
+bytes=$(sed -n 's/.*stage [01], \([0-9]*\) parameters.*/\1/p' "$dir"/agent*.log | sort -n | tail -n 1)
+sleep 1
+wait_for "$dir/events" $(($(grep -c '"event":"iteration"' "$dir/events") + 1)) $controller 100
+awk -v f="$from" -v t="$to" -v p="$bytes" -v r="$rate" 'BEGIN {
+	mb = 12 * p / 1e6; printf "%.1f MB of weights and moments in %.2f s: %.1f MB/s, %.0f%% of the link\n", mb, t - f, mb / (t - f), 100 * mb / (t - f) / (r / 8) }'
+grep -h "parameters" "$dir"/agent*.log | sed 's/^/  /'
+grep '"event":"iteration"' "$dir/events" | sed 's/.*"n":\([0-9]*\),.*"sync_s":\([0-9.e-]*\),.*"real_s":\([0-9.]*\),.*/  it\1 sync \2 s, \3 s/'
+grep -E "copy|join" "$dir/agent3.log" "$dir/controller.err" | sed 's/^[^:]*://; s/^/  /'

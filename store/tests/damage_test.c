@@ -1,0 +1,310 @@
+/* A commit is whole or absent, old state after a failure, and a plain word for every bad file.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store/store.h"
+#include "store/tests/sample.h"
+
+static void assert_integrity(const char *folder)
+{
+	char path[128];
+	sqlite3 *db;
+	sqlite3_stmt *q;
+
+	snprintf(path, sizeof(path), "%s/run.db", folder);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &q, NULL),
+			 SQLITE_OK);
+	assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+	assert_string_equal((const char *)sqlite3_column_text(q, 0), "ok");
+	sqlite3_finalize(q);
+	sqlite3_close(db);
+}
+
+/* Commits without end, telling each to the pipe once it is done. */
+static void commit_for_ever(const char *folder, int tell)
+{
+	struct sample *p = calloc(1, sizeof(*p));
+	struct store *s;
+	struct error err;
+	uint64_t last;
+
+	if (store_resume(&s, folder, &err) != 0 || store_last_commit(s, &last, &err) != 0)
+		_exit(1);
+	for (;;) {
+		last++;
+		if (store_commit(s, sample(p, last), &err) != 0)
+			_exit(2);
+		if (write(tell, &last, sizeof(last)) != sizeof(last))
+			_exit(3);
+	}
+}
+
+/* Kills a writer at a moment that depends on `round`. Returns the last commit it told of. */
+static uint64_t kill_a_writer(const char *folder, unsigned round)
+{
+	uint64_t told = 0, last = 0;
+	int pipes[2], status;
+	pid_t child;
+
+	assert_int_equal(pipe(pipes), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		close(pipes[0]);
+		commit_for_ever(folder, pipes[1]);
+	}
+	close(pipes[1]);
+	/* After one full commit, somewhere inside the next ones. */
+	assert_int_equal(read(pipes[0], &told, sizeof(told)), sizeof(told));
+	usleep(round * 37 % 5000);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	while (read(pipes[0], &last, sizeof(last)) == sizeof(last))
+		told = last;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	close(pipes[0]);
+	return told;
+}
+
+/* Killed between and inside commits, again and again: nothing told is lost, nothing is half. */
+static void kill_9_leaves_whole_commits(void **state)
+{
+	struct folder *f = *state;
+	struct sample *p = calloc(1, sizeof(*p));
+	struct store *s = create(f->path);
+	struct store_commit c;
+	struct error err;
+	uint64_t told, last = 0;
+
+	store_close(s);
+	for (unsigned round = 1; round <= 40; round++) {
+		uint64_t before = last;
+
+		told = kill_a_writer(f->path, round * 29);
+		assert_int_equal(store_resume(&s, f->path, &err), 0);
+		assert_int_equal(store_last_commit(s, &last, &err), 0);
+		/* At most the one whose word was not out yet. */
+		assert_true(last == told || last == told + 1);
+		for (uint64_t i = before + 1; i <= last; i++) {
+			assert_int_equal(store_read_commit(s, i, &c, &err), 0);
+			assert_same(sample(p, i), &c);
+			store_commit_clear(&c);
+		}
+		store_close(s);
+	}
+	assert_integrity(f->path);
+	free(p);
+}
+
+/* Fills the place, fails, makes room, goes on. */
+static void a_full_disk(struct store *s, const char *folder, bool (*make_room)(const char *))
+{
+	struct sample *p = calloc(1, sizeof(*p));
+	struct store_commit c;
+	struct error err = { "" };
+	uint64_t i = 1, last;
+	int rc;
+
+	while ((rc = store_commit(s, sample(p, i), &err)) == 0) {
+		i++;
+		assert_true(i < 5000);
+	}
+	if (rc != -ENOSPC)
+		fail_msg("%s", err.text);
+	assert_non_null(strstr(err.text, "run.db"));
+	assert_int_equal(store_last_commit(s, &last, &err), 0);
+	assert_int_equal(last, i - 1);
+	assert_int_equal(store_read_commit(s, last, &c, &err), 0);
+	assert_same(sample(p, last), &c);
+	store_commit_clear(&c);
+	assert_true(make_room(folder));
+	commit_one(s, i);
+	store_close(s);
+	assert_int_equal(store_open(&s, folder, &err), 0);
+	assert_int_equal(store_last_commit(s, &last, &err), 0);
+	assert_int_equal(last, i);
+	store_close(s);
+	free(p);
+}
+
+static bool grow_tmpfs(const char *folder)
+{
+	return mount("skippipe-test", folder, "tmpfs", MS_REMOUNT, "size=8m") == 0;
+}
+
+static void a_full_disk_is_said_and_survived(void **state)
+{
+	struct folder *f = *state;
+	struct store *s;
+
+	if (mount("skippipe-test", f->path, "tmpfs", 0, "size=512k") != 0) {
+		print_message("no right to mount: see the file-size limit's test\n");
+		skip();
+	}
+	s = create(f->path);
+	a_full_disk(s, f->path, grow_tmpfs);
+	assert_integrity(f->path);
+	assert_int_equal(umount(f->path), 0);
+}
+
+static bool lift_limit(const char *folder)
+{
+	struct rlimit r;
+
+	(void)folder;
+	getrlimit(RLIMIT_FSIZE, &r);
+	r.rlim_cur = r.rlim_max;
+	return setrlimit(RLIMIT_FSIZE, &r) == 0;
+}
+
+static void a_file_size_limit_is_said_and_survived(void **state)
+{
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct rlimit r;
+
+	getrlimit(RLIMIT_FSIZE, &r);
+	r.rlim_cur = 300 * 1024;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &r), 0);
+	a_full_disk(s, f->path, lift_limit);
+	assert_integrity(f->path);
+}
+
+static void a_read_only_file_system(void **state)
+{
+	struct folder *f = *state;
+	struct store *s;
+	struct error err;
+	uint64_t last;
+
+	if (mount("skippipe-test", f->path, "tmpfs", 0, "size=4m") != 0)
+		skip();
+	s = create(f->path);
+	commit_one(s, 1);
+	store_close(s);
+	assert_int_equal(mount("skippipe-test", f->path, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL),
+			 0);
+	assert_int_equal(store_resume(&s, f->path, &err), -EROFS);
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_last_commit(s, &last, &err), 0);
+	assert_int_equal(last, 1);
+	store_close(s);
+	assert_int_equal(umount(f->path), 0);
+}
+
+static void overwrite(const char *folder, long at, const char *bytes, size_t n)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/run.db", folder);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, bytes, n, at), n);
+	close(fd);
+}
+
+static void bad_files_are_told_apart(void **state)
+{
+	struct folder *f = *state;
+	struct store *s = NULL;
+	struct store_commit c;
+	struct error err;
+	char junk[4096];
+
+	assert_int_equal(store_open(&s, f->path, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "no run in this folder"));
+	assert_int_equal(store_resume(&s, "/nonexistent", &err), -ENOENT);
+	overwrite(f->path, 0, "This is a text file, not a run.", 31);
+	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "is not a run"));
+	remove_folder(state);
+	make_folder(state);
+	f = *state;
+
+	s = create(f->path);
+	commit_one(s, 1);
+	store_close(s);
+	sql(f->path, "UPDATE counted SET items = 'L3 X4' WHERE node = 5");
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "iteration 1"));
+	store_close(s);
+
+	sql(f->path, "PRAGMA user_version = 99");
+	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
+	assert_non_null(strstr(err.text, "version 99"));
+	sql(f->path, "PRAGMA user_version = 1; PRAGMA application_id = 5");
+	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
+	sql(f->path, "PRAGMA application_id = 1397444690"); /* back */
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	store_close(s);
+
+	memset(junk, 0xa5, sizeof(junk));
+	for (long page = 1; page < 20; page++)
+		overwrite(f->path, page * 4096, junk, sizeof(junk));
+	assert_int_equal(store_open(&s, f->path, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "is damaged"));
+}
+
+/* A writer must not trust lists either: what is not as printed is refused. */
+static void malformed_lists(void **state)
+{
+	static const char *const bad[] = { " ",    "1 ",  " 1",
+					   "1  2", "01",  "65536",
+					   "-1",   "1,2", "999999999999999999999",
+					   "0x1" };
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct store_commit c;
+	struct error err;
+	char text[128];
+
+	commit_one(s, 1);
+	store_close(s);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text),
+			 "UPDATE reduction SET nodes = '%s' WHERE stage = 0", bad[i]);
+		sql(f->path, text);
+		assert_int_equal(store_open(&s, f->path, &err), 0);
+		assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
+		store_close(s);
+	}
+}
+
+/* ---- moments ---- */
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(kill_9_leaves_whole_commits),
+		TEST(a_full_disk_is_said_and_survived),
+		TEST(a_file_size_limit_is_said_and_survived),
+		TEST(a_read_only_file_system),
+		TEST(bad_files_are_told_apart),
+		TEST(malformed_lists),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

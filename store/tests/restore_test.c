@@ -1,0 +1,189 @@
+/* Going back to a checkpoint: what was after it is gone, and what was done is recorded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/store.h"
+#include "store/tests/sample.h"
+
+static int count_shard(void *context, const struct store_shard *k)
+{
+	uint64_t *newest = context;
+
+	if (newest[0]++ == 0)
+		newest[1] = k->iteration;
+	assert_string_equal(k->host, "here");
+	assert_true(k->hash == UINT64_MAX - k->stage);
+	return 0;
+}
+
+static void save(struct store *s, uint64_t iteration)
+{
+	struct error err = { "" };
+
+	for (uint8_t stage = 0; stage < 3; stage++) {
+		struct store_shard k = { iteration,          stage, stage, "here",
+					 UINT64_MAX - stage, 9,     1 };
+
+		if (store_shard(s, &k, &err) != 0)
+			fail_msg("%s", err.text);
+	}
+}
+
+static void put_by_iteration(struct store *s, uint64_t iteration)
+{
+	struct store_task t = { iteration, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
+	struct store_hash h = { iteration, iteration, 1, 0 };
+	struct store_validation v = { iteration, 2.5, 1 };
+
+	commit_one(s, iteration);
+	assert_int_equal(store_tasks(s, &t, 1, NULL), 0);
+	assert_int_equal(store_hashes(s, &h, 1, NULL), 0);
+	assert_int_equal(store_validation(s, &v, NULL), 0);
+}
+
+static int count(void *context)
+{
+	++*(int *)context;
+	return 0;
+}
+
+static int see_hash(void *context, const struct store_hash *h)
+{
+	(void)h;
+	return count(context);
+}
+
+static int see_task(void *context, const struct store_task *t)
+{
+	(void)t;
+	return count(context);
+}
+
+static int see_validation(void *context, const struct store_validation *v)
+{
+	assert_true(v->iteration <= 4);
+	return count(context);
+}
+
+static int see_restore(void *context, const struct store_restore *r)
+{
+	int n = (*(int *)context)++;
+
+	assert_int_equal(r->iteration, 4);
+	assert_int_equal(r->last, n < 2 ? 6 : 4);
+	assert_int_equal(r->stage, n < 2 ? n : 1);
+	assert_int_equal(r->node, 7);
+	assert_true(r->hash == UINT64_MAX);
+	assert_int_equal(r->n_from, n < 2 ? 0 : 2);
+	if (n == 2) {
+		assert_int_equal(r->from[1], 2);
+		assert_true(r->weight[0] == 0.1f && r->weight[1] == 0.9f);
+	}
+	return 0;
+}
+
+static void what_came_after_is_gone(void **state)
+{
+	struct store_restore rows[] = {
+		{ .iteration = 4, .last = 6, .stage = 0, .node = 7, .hash = UINT64_MAX },
+		{ .iteration = 4, .last = 6, .stage = 1, .node = 7, .hash = UINT64_MAX },
+	};
+	struct store_restore mixed = { .iteration = 4,
+				       .last = 4,
+				       .stage = 1,
+				       .node = 7,
+				       .hash = UINT64_MAX,
+				       .n_from = 2,
+				       .from = { 0, 2 },
+				       .weight = { 0.1f, 0.9f } };
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct error err = { "" };
+	uint64_t shards[2] = { 0 }, last;
+	int n = 0;
+
+	for (uint64_t i = 1; i <= 6; i++)
+		put_by_iteration(s, i);
+	save(s, 2);
+	save(s, 4);
+	save(s, 6);
+	rows[1].iteration = 3;
+	assert_int_equal(store_restore(s, rows, 2, &err), -EINVAL);
+	assert_int_equal(store_restore(s, rows, 0, &err), -EINVAL);
+	assert_int_equal(store_last_commit(s, &last, &err), 0);
+	assert_int_equal(last, 6);
+	rows[1].iteration = 4;
+	assert_int_equal(store_restore(s, rows, 2, &err), 0);
+	assert_int_equal(store_last_commit(s, &last, &err), 0);
+	assert_int_equal(last, 4);
+	assert_int_equal(store_each_hash(s, 5, see_hash, &n, &err), 0);
+	assert_int_equal(store_each_task(s, 5, see_task, &n, &err), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(store_each_hash(s, 4, see_hash, &n, &err), 0);
+	assert_int_equal(store_each_task(s, 4, see_task, &n, &err), 0);
+	assert_int_equal(store_each_validation(s, see_validation, &n, &err), 0);
+	assert_int_equal(n, 6);
+	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
+	assert_int_equal(shards[0], 6);
+	assert_int_equal(shards[1], 4);
+	/* Made anew after 4: the checkpoint of 4 is of other weights. */
+	assert_int_equal(store_restore(s, &mixed, 1, &err), 0);
+	shards[0] = 0;
+	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
+	assert_int_equal(shards[0], 3);
+	assert_int_equal(shards[1], 2);
+	put_by_iteration(s, 5); /* the run goes on where it went back to */
+	store_close(s);
+
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	n = 0;
+	assert_int_equal(store_each_restore(s, see_restore, &n, &err), 0);
+	assert_int_equal(n, 3);
+	assert_int_equal(store_restore(s, rows, 2, &err), -EROFS);
+	store_close(s);
+}
+
+/* A run from before there were checkpoints has none, and gets the tables with its next writer.
+ */
+static void older_runs_have_none(void **state)
+{
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct error err = { "" };
+	uint64_t shards[2] = { 0 };
+	int n = 0;
+
+	store_close(s);
+	sql(f->path, "DROP TABLE shard; DROP TABLE restore");
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
+	assert_int_equal(store_each_restore(s, see_restore, &n, &err), 0);
+	assert_int_equal(shards[0] + (uint64_t)n, 0);
+	store_close(s);
+	assert_int_equal(store_resume(&s, f->path, &err), 0);
+	save(s, 2);
+	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
+	assert_int_equal(shards[0], 3);
+	store_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_came_after_is_gone),
+		TEST(older_runs_have_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

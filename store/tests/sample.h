@@ -1,0 +1,42 @@
+/* sample.h - what the store's tests share: a folder of their own, and a run to put in it. */
+#ifndef STORE_TESTS_SAMPLE_H
+#define STORE_TESTS_SAMPLE_H
+
+#include <stdint.h>
+
+#include "store/store.h"
+
+struct folder {
+	char path[64];
+};
+
+extern const char *const sample_corpus[2];
+extern const struct store_run a_run;
+
+/* cmocka's setup and teardown: *state is a struct folder. */
+int make_folder(void **state);
+int remove_folder(void **state);
+
+/* A commit whose every part can be told from its iteration. */
+enum { N_ROUTES = 30, N_HOPS = 4, N_NODES = 20 };
+
+struct sample {
+	uint16_t nodes[N_ROUTES][N_HOPS];
+	uint8_t stages[N_ROUTES][N_HOPS];
+	struct store_route routes[N_ROUTES];
+	struct store_counted counted[N_NODES][8];
+	struct store_order orders[N_NODES];
+	uint16_t replicas[2][3];
+	struct store_reduction reductions[2];
+	struct store_commit commit;
+};
+
+const struct store_commit *sample(struct sample *p, uint64_t iteration);
+void assert_same(const struct store_commit *a, const struct store_commit *b);
+struct store *create(const char *folder);
+void commit_one(struct store *s, uint64_t iteration);
+void sql(const char *folder, const char *text); /* behind the store's back */
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+#endif
