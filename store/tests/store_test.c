@@ -150,8 +150,7 @@ static void one_writer_many_readers(void **state)
 	store_close(second);
 }
 
-/* As on a file system where flock does not reach: the lock's file is another, the epoch is not.
- */
+/* As on a file system where flock does not reach: the lock's file is another, the epoch is not. */
 static void a_writer_that_was_overtaken_is_refused(void **state)
 {
 	struct folder *f = *state;
@@ -231,24 +230,13 @@ static void the_rest_comes_back(void **state)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
-	struct store_plan plan = { .epoch = 1,
-				   .iteration = 1,
-				   .reason = "because",
-				   .path_length = 4,
-				   .plan = "{\"p\":1}" };
-	struct store_note note = { .iteration = 4,
-				   .kind = "alert",
-				   .mark = 'F',
-				   .node = -1,
+	struct store_plan plan = { .epoch = 1, .iteration = 1, .reason = "because",
+				   .path_length = 4, .plan = "{\"p\":1}" };
+	struct store_note note = { .iteration = 4, .kind = "alert", .mark = 'F', .node = -1,
 				   .text = "n09 \xe2\x80\x94 lost" };
 	struct store_fault fault = { .id = 1, .kind = "kill", .node = 3, .peer = -1 };
-	struct store_command command = { .id = 9,
-					 .who = "me",
-					 .verb = "skip",
-					 .text = "",
-					 .status = 1,
-					 .reply = "",
-					 .undo = "skip 2" };
+	struct store_command command = { .id = 9, .who = "me", .verb = "skip", .text = "",
+					 .status = 1, .reply = "", .undo = "skip 2" };
 	struct store_validation none = { .iteration = 0, .loss = (double)NAN };
 	struct store_validation some = { .iteration = 5, .loss = 2.5 };
 	struct store_hash hashes[3];
@@ -346,22 +334,10 @@ static int see_moment(void *context, const struct store_moment *m)
 static void moments_in_turn(void **state)
 {
 	static const struct store_moment a_moment = {
-		.id = 99,
-		.writer = 99,
-		.iteration = 7,
-		.at_us = -5,
-		.wall_us = INT64_C(1) << 60,
-		.kind = "node",
-		.node = 19,
-		.stage = -1,
-		.value = -9,
-		.word = "dead",
-		.text = "heartbeat lost",
-		.forward_s = 0.25,
-		.backward_s = 0.5,
-		.loss_s = 0.125,
-		.device = "cpu",
-		.host = "here",
+		.id = 99, .writer = 99, .iteration = 7, .at_us = -5, .wall_us = INT64_C(1) << 60,
+		.kind = "node", .node = 19, .stage = -1, .value = -9, .word = "dead",
+		.text = "heartbeat lost", .forward_s = 0.25, .backward_s = 0.5, .loss_s = 0.125,
+		.device = "cpu", .host = "here",
 	};
 	struct folder *f = *state;
 	struct store *s = create(f->path);

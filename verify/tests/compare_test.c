@@ -586,7 +586,9 @@ static struct compare_result gone_back(struct cluster *c, bool wrong)
 	if (wrong)
 		stage_weights(c->nodes[node_of(1)])[7] += 1e-6f;
 	for (uint8_t s = 0; s < STAGES; s++)
-		rows[s] = (struct store_restore){ .iteration = 2, .last = 3, .stage = s,
+		rows[s] = (struct store_restore){ .iteration = 2,
+						  .last = 3,
+						  .stage = s,
 						  .node = (uint16_t)node_of(s),
 						  .hash = stage_hash(c->nodes[node_of(s)]) };
 	if (store_restore(c->store, rows, STAGES, &err) != 0)
@@ -618,8 +620,12 @@ static void another_checkpoint_is_found(void **state)
  * restatement. */
 static struct compare_result averaged(struct cluster *c, float recorded)
 {
-	struct store_restore row = { .iteration = 2, .last = 2, .stage = 2, .n_from = 1,
-				     .from = { 1 }, .weight = { recorded } };
+	struct store_restore row = { .iteration = 2,
+				     .last = 2,
+				     .stage = 2,
+				     .n_from = 1,
+				     .from = { 1 },
+				     .weight = { recorded } };
 	float *to[3], *from[3];
 	struct error err = { "" };
 
