@@ -265,7 +265,8 @@ int gguf_export(const char *path, struct stage *const *stages, struct error *err
 		return rc;
 	w.out = fdopen(dup(a.fd), "wb");
 	if (!w.out)
-		return file_aside_close(&a, error_set(err, -errno, "%s: %s", path, strerror(errno)), err);
+		return file_aside_close(
+			&a, error_set(err, -errno, "%s: %s", path, strerror(errno)), err);
 	put_model(&w, stages);
 	if (fclose(w.out) && !w.failed)
 		w.failed = errno;

@@ -355,7 +355,8 @@ int safetensors_write(const char *path, const struct safetensors_entry *entries,
 		rc = file_aside_write(&a, header, size, err);
 		for (size_t i = 0; i < n && !rc; i++)
 			rc = file_aside_write(&a, entries[i].data,
-					      entries[i].count * types[entries[i].type].size, err);
+					      entries[i].count * types[entries[i].type].size,
+					      err);
 		rc = file_aside_close(&a, rc, err);
 	}
 	free(header);

@@ -279,7 +279,8 @@ static int write_shard(struct shard *s, const struct options *o, struct error *e
 		return rc;
 	s->out = fdopen(dup(a.fd), "wb");
 	if (!s->out)
-		return file_aside_close(&a, error_set(err, -errno, "%s: %s", o->out, strerror(errno)), err);
+		return file_aside_close(
+			&a, error_set(err, -errno, "%s: %s", o->out, strerror(errno)), err);
 	if (write_header(s))
 		s->failed = errno;
 	for (uint32_t i = 0; i < o->n_corpus && !rc; i++)

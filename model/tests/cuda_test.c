@@ -1,7 +1,7 @@
 /* The GPU's stage and kernels without a GPU: the threads of a block are run in turn from
  * barrier to barrier, products are plain loops, and all must agree with the CPU's stage. What
- * this cannot show (that a GPU does the same, and how fast) gpu_test.c shows where there is
- * one. */
+ * this cannot show (that a GPU does the same, and how fast) model/cuda/check/gpu.c shows where
+ * there is one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

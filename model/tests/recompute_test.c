@@ -1,6 +1,6 @@
-/* What is kept for the backward pass and what is computed again changes memory, never a bit, and
- * nor does a backward pass in two calls;
- * and memory that is not there is missed at the start. */
+/* What is kept for the backward pass and what is computed again changes memory, never a bit,
+ * and nor does a backward pass in two calls; and memory that is not there is missed at the
+ * start. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -62,7 +62,8 @@ static void backward(struct stage *s, uint32_t slot, const float *grad, float *u
 		assert_int_equal(stage_backward_weights(s, slot, grad), 0);
 }
 
-static struct result *run(enum recompute level, uint32_t threads, const char *device, bool split)
+static struct result *run(enum recompute level, uint32_t threads, const char *device,
+			  bool split)
 {
 	static float in[2][ROWS], passing[ROWS];
 	struct stage *s = stage_at(level, threads, device);
