@@ -87,7 +87,7 @@ struct device {
 	struct products *products;
 	void *memory[ALLOCATIONS], *host[ALLOCATIONS];
 	int n_memory, n_host;
-	bool failed;
+	bool failed, failed_before; /* now, and when recording began */
 };
 
 struct device_graph {
@@ -255,6 +255,7 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 
 void device_record(struct device *d)
 {
+	d->failed_before = d->failed;
 	note(d, cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal));
 }
 
@@ -268,7 +269,9 @@ struct device_graph *device_recorded(struct device *d)
 		cudaGraphDestroy(graph);
 		return g;
 	}
+	/* Nothing was done, so nothing is lost. */
 	cudaGetLastError();
+	d->failed = d->failed_before;
 	if (graph)
 		cudaGraphDestroy(graph);
 	free(g);
