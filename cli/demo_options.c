@@ -30,7 +30,8 @@ const char demo_help[] =
 	"\n"
 	"Passed to the controller as they are (skippipe help controller): --model --batch\n"
 	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --at --serialise\n"
-	"--threads --name --silence-ms --gather-s --budget --log --regions --split-backward\n";
+	"--threads --name --silence-ms --gather-s --budget --log --regions --split-backward\n"
+	"--overlap-sync\n";
 
 /* What the controller understands and demo has no opinion on; values follow unless it is a flag. */
 static const struct {
@@ -40,7 +41,8 @@ static const struct {
 	{ "iterations", false }, { "time-scale", false }, { "seed", false }, { "model", false },
 	{ "batch", false }, { "sequence", false }, { "microbatches", false },
 	{ "eval-every", false }, { "checkpoint-every", false }, { "eval-batches", false }, { "at", false },
-	{ "serialise", true }, { "split-backward", true }, { "threads", false }, { "name", false }, { "silence-ms", false },
+	{ "serialise", true }, { "split-backward", true }, { "overlap-sync", true },
+	 { "threads", false }, { "name", false }, { "silence-ms", false },
 	{ "gather-s", false }, { "budget", false }, { "log", false }, { "regions", false },
 };
 

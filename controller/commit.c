@@ -60,7 +60,7 @@ static void fill_iteration(struct controller *c, const struct msg_commit *m, dou
 		.iteration_s = (float)(seconds / c->unit_s),
 		.predicted_s = (float)predicted->iteration_s,
 		.sync_s = (float)((double)(c->now_us - p->reduce_us) * 1e-6 / c->unit_s),
-		.predicted_sync_s = (float)predicted->sync_s,
+		.predicted_sync_s = (float)plan_visible_sync_s(c->current->plan),
 		.real_s = (float)((double)(c->now_us - c->committed_us) * 1e-6),
 		.collisions = p->collisions,
 		.wait_s = (float)(p->wait_s / c->unit_s),

@@ -239,6 +239,7 @@ struct controller {
 	uint32_t first_attempt; /* of microbatches and reductions: above any earlier
 				   controller's */
 	uint32_t reduce_attempt;
+	bool summing[MSG_STAGES]; /* told to sum in this attempt */
 	bool resumed;                  /* this controller took the run over */
 	struct msg_commit last_commit; /* as announced: told again to whom it may have missed */
 	struct evaluation evaluation;

@@ -50,9 +50,9 @@ void send_replicas(struct controller *c, const struct msg *m)
 }
 
 /* Joiners whose weights are of this very commit take part from here on. */
-static void admit_joiners(struct controller *c, bool computing)
+static bool admit_joiners(struct controller *c, bool computing)
 {
-	bool any = false;
+	bool any = false, live = false;
 
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
@@ -60,6 +60,7 @@ static void admit_joiners(struct controller *c, bool computing)
 		if (m->state != NODE_SYNCING || !m->ready || m->marked ||
 		    m->holds != c->committed)
 			continue;
+		any = any || !m->replica;
 		m->replica = true;
 		copies_release(c, m);
 		if (computing)
@@ -67,10 +68,69 @@ static void admit_joiners(struct controller *c, bool computing)
 		members_set(c, m, NODE_LIVE, "");
 		note(c, NOTE_EVENT, m->id, 'R', "n%02u S%d joined with the weights of it%llu",
 		     m->id, member_stage(c, m), (unsigned long long)c->committed);
-		any = true;
+		live = true;
 	}
-	if (any)
+	if (live)
 		replan(c, "a node joined");
+	return any;
+}
+
+/* ---- reducing ---- */
+
+/* Sums that were begun, or done, no longer count: the next have a higher attempt. */
+static void forget_sums(struct controller *c)
+{
+	c->reduce_attempt++;
+	memset(c->summing, 0, sizeof(c->summing));
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->members[i].copies = false;
+}
+
+static void reduce_stage(struct controller *c, int stage)
+{
+	struct msg m = { .type = MSG_REDUCE };
+	uint16_t nodes[MSG_NODES], copies[MSG_NODES];
+	uint32_t n = 0, k = copies_of(c, stage, copies);
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].replica && member_stage(c, &c->members[i]) == stage)
+			nodes[n++] = (uint16_t)i;
+	m.u.reduce = (struct msg_reduce){
+		c->iteration, c->reduce_attempt, (uint8_t)stage, n, nodes, k, copies
+	};
+	for (uint32_t i = 0; i < k; i++)
+		member_send(c, &c->members[copies[i]], &m);
+	for (uint32_t i = 0; i < n; i++) {
+		c->members[nodes[i]].reduced = false;
+		member_send(c, &c->members[nodes[i]], &m);
+	}
+	c->summing[stage] = true;
+}
+
+/* A stage in which every gradient has been counted need not wait for the others. */
+static void reduce_early(struct controller *c)
+{
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		if (!c->summing[s] && routes_stage_counted(&c->routes, (uint8_t)s))
+			reduce_stage(c, s);
+}
+
+/* All stages that do not sum yet. A joiner takes part from here on, so all begin anew with it. */
+static void reduce_rest(struct controller *c)
+{
+	if (admit_joiners(c, true))
+		forget_sums(c);
+	c->progress.reduce_us = c->progress.reduced_us = c->now_us;
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		if (!c->summing[s])
+			reduce_stage(c, s);
+	set_phase(c, PHASE_REDUCING);
+}
+
+void begin_reduction(struct controller *c)
+{
+	forget_sums(c);
+	reduce_rest(c);
 }
 
 /* ---- beginning ---- */
@@ -211,6 +271,7 @@ static void begin(struct controller *c)
 	c->progress.wait_s = c->progress.busy_s = 0;
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
 	c->reduce_attempt = c->first_attempt;
+	forget_sums(c);
 	c->stall_rounds = 0;
 	if (c->progress.rerouted)
 		tell_routes(c);
@@ -340,8 +401,12 @@ void iteration_report(struct controller *c, struct member *m, const struct msg_r
 		return; /* of an iteration that is over */
 	for (uint32_t i = 0; i < r->n_events && m->replica; i++)
 		take_event(c, m, r->events[i]);
-	if (c->phase == PHASE_COMPUTING && c->routes.done == c->routes.n)
-		begin_reduction(c);
+	if (c->phase != PHASE_COMPUTING)
+		return;
+	if (c->current->plan->overlap_sync)
+		reduce_early(c);
+	if (c->routes.done == c->routes.n)
+		reduce_rest(c);
 }
 
 /* Nothing runs, nothing travels, and not all is done: slots wait in a circle. */
@@ -441,6 +506,7 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 	int stage_of[MSG_NODES], n;
 	struct msg m = { .type = MSG_REROUTE };
 
+	forget_sums(c);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		/* A joiner that came for the reduction has not heard this iteration's start. */
 		usable[i] = c->members[i].replica && c->members[i].state != NODE_SYNCING;
@@ -509,46 +575,17 @@ void iteration_lost(struct controller *c, struct member *m)
 	}
 }
 
-/* ---- reducing ---- */
-
-void begin_reduction(struct controller *c)
-{
-	struct msg m = { .type = MSG_REDUCE };
-	uint16_t nodes[MSG_NODES], copies[MSG_NODES];
-
-	admit_joiners(c, true);
-	c->reduce_attempt++;
-	c->progress.reduce_us = c->progress.reduced_us = c->now_us;
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->members[i].copies = false;
-	for (int s = 0; s < c->cluster->n_stages; s++) {
-		uint32_t n = 0, k = copies_of(c, s, copies);
-
-		for (uint32_t i = 0; i < c->n_members; i++)
-			if (c->members[i].replica && member_stage(c, &c->members[i]) == s)
-				nodes[n++] = (uint16_t)i;
-		m.u.reduce = (struct msg_reduce){
-			c->iteration, c->reduce_attempt, (uint8_t)s, n, nodes, k, copies
-		};
-		for (uint32_t i = 0; i < k; i++)
-			member_send(c, &c->members[copies[i]], &m);
-		for (uint32_t i = 0; i < n; i++) {
-			c->members[nodes[i]].reduced = false;
-			member_send(c, &c->members[nodes[i]], &m);
-		}
-	}
-	set_phase(c, PHASE_REDUCING);
-}
-
 void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r)
 {
-	if (c->phase != PHASE_REDUCING || r->iteration != c->iteration ||
-	    r->attempt != c->reduce_attempt)
+	if ((c->phase != PHASE_REDUCING && c->phase != PHASE_COMPUTING) ||
+	    r->iteration != c->iteration || r->attempt != c->reduce_attempt ||
+	    r->stage >= MSG_STAGES || !c->summing[r->stage])
 		return;
 	if (m->copies && r->stage == m->keeps) {
 		m->copy_reduced = true;
 		m->copy_squares = r->sum_squares;
-		commit_when_reduced(c);
+		if (c->phase == PHASE_REDUCING)
+			commit_when_reduced(c);
 		return;
 	}
 	if (!m->replica || r->stage != member_stage(c, m))
@@ -561,7 +598,8 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 	m->reduced = true;
 	c->progress.reduced_us = c->now_us;
 	m->sum_squares = r->sum_squares;
-	commit_when_reduced(c);
+	if (c->phase == PHASE_REDUCING)
+		commit_when_reduced(c);
 }
 
 /* ---- every turn ---- */

@@ -28,6 +28,7 @@ static const char help[] =
 	"  --time-scale X        emulate the cluster's network and compute, X real seconds for one;\n"
 	"                        0: no emulation  [2.5 s an iteration; 0 with --cluster]\n"
 	"  --serialise           an emulated link carries one tensor at a time\n"
+	"  --overlap-sync        each stage sums its gradients as soon as all are there\n"
 	"  --split-backward      weight gradients are tasks of their own, for idle time\n"
 	"\n"
 	"The training\n"
@@ -172,7 +173,7 @@ enum {
 	O_RUN_DIR = 256, O_RESUME, O_REPLAY, O_SPEED, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
 	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
 	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_CHECKPOINT, O_THREADS, O_CORPUS, O_FORMAT,
-	O_SERIALISE, O_SPLIT, O_ASSIGNMENT, O_AT, O_SILENCE, O_GATHER, O_BUDGET, O_LOG, O_HELP
+	O_SERIALISE, O_SPLIT, O_OVERLAP, O_ASSIGNMENT, O_AT, O_SILENCE, O_GATHER, O_BUDGET, O_LOG, O_HELP
 };
 
 static const struct option longs[] = {
@@ -190,6 +191,7 @@ static const struct option longs[] = {
 	{ "eval-batches", 1, NULL, O_EVAL_BATCHES }, { "threads", 1, NULL, O_THREADS },
 	{ "corpus", 1, NULL, O_CORPUS }, { "format", 1, NULL, O_FORMAT },
 	{ "serialise", 0, NULL, O_SERIALISE }, { "split-backward", 0, NULL, O_SPLIT },
+	{ "overlap-sync", 0, NULL, O_OVERLAP },
 	 { "assignment", 1, NULL, O_ASSIGNMENT },
 	{ "at", 1, NULL, O_AT }, { "silence-ms", 1, NULL, O_SILENCE }, { "gather-s", 1, NULL, O_GATHER },
 	{ "budget", 1, NULL, O_BUDGET }, { "log", 1, NULL, O_LOG }, { "help", 0, NULL, O_HELP },
@@ -276,6 +278,7 @@ static int take(struct options *o, int option, const char *text, int argc, char 
 	case O_EMBEDDED: o->embedded = true; break;
 	case O_SERIALISE: o->serialise = true; break;
 	case O_SPLIT: o->split_backward = true; break;
+	case O_OVERLAP: o->overlap_sync = true; break;
 	case O_STAGES: rc = parse_stages(o, text, err); break;
 	case O_SKIP: rc = parse_skip(o, text, err); break;
 	case O_AT: rc = parse_act(o, text, err); break;

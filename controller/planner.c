@@ -95,6 +95,7 @@ static void run(struct planner *p, struct job *j)
 	q.algorithm = j->request.algorithm;
 	q.free_assignment = j->request.free_assignment;
 	q.split_backward = j->request.split_backward;
+	q.overlap_sync = j->request.overlap_sync;
 	q.jitter = j->request.jitter;
 	q.budget_s = j->request.budget_s;
 	q.threads = j->request.threads;

@@ -38,7 +38,7 @@ struct planner_request {
 	enum planner_kind kind;
 	int path_length;
 	enum plan_algorithm algorithm;
-	bool free_assignment, split_backward;
+	bool free_assignment, split_backward, overlap_sync;
 	double jitter;             /* > 0: a robust plan (schedule/robust.h) */
 	const bool *excluded;      /* (n_nodes) copied */
 	const struct plan *from;   /* copied; NULL */

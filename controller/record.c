@@ -214,7 +214,7 @@ void record_plan(struct controller *c, const struct planned *p)
 				 (uint32_t)p->plan->path_length,
 				 text,
 				 p->plan->predicted.iteration_s,
-				 p->plan->predicted.sync_s };
+				 plan_visible_sync_s(p->plan) };
 	struct store_moment moment = { .kind = "plan",
 				       .node = -1,
 				       .stage = -1,
@@ -239,7 +239,7 @@ void record_plan(struct controller *c, const struct planned *p)
 				 (json_int_t)p->iteration, "reason", p->reason, "path_length",
 				 p->plan->path_length, "predicted_s",
 				 p->plan->predicted.iteration_s, "predicted_sync_s",
-				 p->plan->predicted.sync_s, "elapsed_s", p->elapsed_s, "file",
+				 plan_visible_sync_s(p->plan), "elapsed_s", p->elapsed_s, "file",
 				 path, "plan", json_loads(text, 0, NULL)));
 	free(text);
 }

@@ -123,6 +123,7 @@ static void ask(struct controller *c, double budget_s, const struct plan *from)
 				     .excluded = excluded,
 				     .from = from,
 				     .split_backward = c->options.split_backward,
+				     .overlap_sync = c->options.overlap_sync,
 				     .budget_s = budget_s,
 				     .threads = 1,
 				     .seed = c->options.seed,

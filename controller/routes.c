@@ -265,6 +265,19 @@ bool routes_counted(const struct routes *r, uint32_t microbatch)
 	return true;
 }
 
+bool routes_stage_counted(const struct routes *r, uint8_t stage)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct microbatch *m = &r->microbatches[i];
+
+		for (uint32_t h = 0; h < m->route.n_hops; h++)
+			if (m->stages[h] == stage &&
+			    times_counted(&r->counts[m->nodes[h]], i, WORK_BACKWARD) == 0)
+				return false;
+	}
+	return true;
+}
+
 int routes_audit(const struct routes *r, const bool *alive, struct error *err)
 {
 	for (uint32_t i = 0; i < r->n; i++) {

@@ -76,6 +76,9 @@ int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t k
 /* The microbatch's gradient is counted at every node of its route. */
 bool routes_counted(const struct routes *r, uint32_t microbatch);
 
+/* And at every node of this stage, every microbatch's. */
+bool routes_stage_counted(const struct routes *r, uint8_t stage);
+
 /* Each microbatch counted once by each node of its route and by no other living node, the loss
  * once by its data node. alive: (n_nodes). The message names the first breach. */
 int routes_audit(const struct routes *r, const bool *alive, struct error *err);

@@ -53,7 +53,7 @@ static void describe(struct msg_see_plan *s, const struct planned *p, const char
 		.epoch = p->epoch, .iteration = p->iteration,
 		.path_length = (uint32_t)p->plan->path_length,
 		.n_stages = (uint32_t)p->plan->n_stages,
-		.iteration_s = (float)predicted->iteration_s, .sync_s = (float)predicted->sync_s,
+		.iteration_s = (float)predicted->iteration_s, .sync_s = (float)plan_visible_sync_s(p->plan),
 		.wait_s = (float)predicted->collision_wait_s,
 		.lower_bound_s = (float)predicted->lower_bound_s,
 		.idle_fraction = (float)predicted->idle_fraction,

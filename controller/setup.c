@@ -179,6 +179,7 @@ static void ask_first_plans(struct controller *c, bool run)
 				     .algorithm = PLAN_BEST,
 				     .free_assignment = !c->options.given,
 				     .split_backward = c->options.split_backward,
+				     .overlap_sync = c->options.overlap_sync,
 				     .budget_s = c->options.budget_s,
 				     .threads = 1,
 				     .seed = c->options.seed,

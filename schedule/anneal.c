@@ -36,8 +36,29 @@ static double cost_of(const double *finish_s, int n, double makespan_s, double s
 			      : sync_s;
 }
 
+/* How much longer than the run's last task the last stage's sum takes, where each begins with its
+ * own stage's last task. Of the engine's last run. */
+static double late_sync_s(const struct anneal *a)
+{
+	const struct solution *s = &a->current;
+	double total_s = a->engine.makespan_s;
+
+	for (int stage = 0; stage < a->p->n_stages; stage++) {
+		double free_s = 0;
+
+		for (int i = s->start[stage]; i < s->start[stage + 1]; i++)
+			free_s = fmax(free_s, a->engine.nodes[s->members[i]].free_s);
+		free_s -= a->p->c->dispatch_overhead_s;
+		total_s = fmax(total_s, free_s + solution_stage_sync_s(s, a->p, stage));
+	}
+	return total_s - a->engine.makespan_s;
+}
+
+/* Beyond the run; with overlap, of the engine's last. */
 static double sync_of(const struct anneal *a)
 {
+	if (a->p->weigh_sync && a->p->q->overlap_sync)
+		return late_sync_s(a);
 	return a->p->weigh_sync ? solution_sync_s(&a->current, a->p) : 0;
 }
 
@@ -203,14 +224,16 @@ static void tell_engine(struct anneal *a)
 }
 
 /* Runs the engine with the move; keeps it or takes it back. */
-static bool try_move(struct anneal *a, double most, double sync_s, double limit_s)
+static bool try_move(struct anneal *a, double most, double *sync_s, double limit_s)
 {
 	double cost;
 	int n = a->moves.n_touched;
 
 	tell_engine(a);
 	if (engine_run(&a->engine, limit_s)) {
-		cost = cost_of(a->engine.finish_s, a->p->n_mb, a->engine.makespan_s, sync_s);
+		if (a->p->q->overlap_sync)
+			*sync_s = sync_of(a);
+		cost = cost_of(a->engine.finish_s, a->p->n_mb, a->engine.makespan_s, *sync_s);
 		if (cost <= most) {
 			moves_keep(&a->moves);
 			timetable_fill(&a->table, &a->engine);
@@ -237,9 +260,12 @@ bool anneal_step(struct anneal *a)
 	a->evaluations++;
 	if (!propose(a, &most))
 		return false;
-	sync_s = a->moves.role_a >= 0 ? sync_of(a) : a->sync_s;
+	if (a->p->q->overlap_sync)
+		sync_s = 0; /* known after the run */
+	else
+		sync_s = a->moves.role_a >= 0 ? sync_of(a) : a->sync_s;
 	limit_s = (most - sync_s) / (1 + LIKELY * ((a->cost - a->sync_s) / a->current_s - 1));
-	if (!try_move(a, most, sync_s, limit_s))
+	if (!try_move(a, most, &sync_s, limit_s))
 		return false;
 	a->sync_s = sync_s;
 	if (a->current_s + sync_s >= a->best_s - 1e-9)

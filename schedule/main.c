@@ -21,7 +21,7 @@ static const char usage_text[] =
 	"usage: skippipe plan CLUSTER [--skip K | --path-length L]\n"
 	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
-	"           [--assignment free|given] [--order free|fifo] [--split-backward]\n"
+	"           [--assignment free|given] [--order free|fifo] [--split-backward] [--overlap-sync]\n"
 	"           [--robust JITTER[,SAMPLES]] [--from PLAN] [--without NODE,...] [--keep-batch]\n"
 	"           [-o plan.json]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
@@ -31,7 +31,8 @@ static const char usage_text[] =
 	"standard input. Without a budget it searches for one second; without --skip a third of the\n"
 	"stages are skipped; nodes with a stage in CLUSTER keep it unless --assignment free is given.\n"
 	"--split-backward makes the weight gradients tasks of their own, done when a node has nothing\n"
-	"else to do. --robust looks for the plan that is shortest on average where every task and\n"
+	"else to do. --overlap-sync lets each stage sum its gradients as soon as its own last task has\n"
+	"ended. --robust looks for the plan that is shortest on average where every task and\n"
 	"transfer takes a random factor around 1, JITTER the deviation of its logarithm.\n"
 	"simulate predicts what a plan does on a cluster and checks the rules; with --robust also what\n"
 	"it does on average where times vary so.\n"
@@ -109,6 +110,7 @@ enum {
 	KEEP_BATCH,
 	SPLIT_BACKWARD,
 	ROBUST,
+	OVERLAP_SYNC,
 	TRACE,
 	FORMAT
 };
@@ -145,6 +147,7 @@ static const struct option plan_long[] = {
 	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
 	{ "split-backward", no_argument, NULL, SPLIT_BACKWARD },
 	{ "robust", required_argument, NULL, ROBUST },
+	{ "overlap-sync", no_argument, NULL, OVERLAP_SYNC },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -206,6 +209,9 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		return NULL;
 	case SPLIT_BACKWARD:
 		q->split_backward = true;
+		return NULL;
+	case OVERLAP_SYNC:
+		q->overlap_sync = true;
 		return NULL;
 	case ROBUST:
 		return parse_robust(optarg, &q->jitter, &q->samples)

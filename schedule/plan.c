@@ -102,6 +102,7 @@ struct plan *plan_copy(const struct plan *p)
 	free(to->visits);
 	to->path_length = p->path_length;
 	to->split_backward = p->split_backward;
+	to->overlap_sync = p->overlap_sync;
 	to->visits = calloc(visits + 1, sizeof(*to->visits));
 	if (!to->visits)
 		goto free_copy;
@@ -134,6 +135,13 @@ struct plan *plan_copy(const struct plan *p)
 free_copy:
 	plan_free(to);
 	return NULL;
+}
+
+double plan_visible_sync_s(const struct plan *p)
+{
+	const struct plan_predicted *d = &p->predicted;
+
+	return p->overlap_sync ? d->total_s - d->iteration_s : d->sync_s;
 }
 
 void plan_stages(const struct plan *p, int n_nodes, int *stage_of)

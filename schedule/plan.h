@@ -41,6 +41,7 @@ struct plan_order {
 
 struct plan_predicted {
 	double iteration_s, sync_s;
+	double total_s; /* with overlap_sync: when every stage has its sum; else 0, not said */
 	int collisions;
 	double collision_wait_s, lower_bound_s, idle_fraction;
 	double jitter, expected_s, p95_s; /* iteration_s where times vary so (robust.h); jitter 0:
@@ -64,6 +65,7 @@ struct plan {
 			   * stage_start[s + 1]) */
 	int *assigned;    /* (stage_start[n_stages]) node ids */
 	int path_length;
+	bool overlap_sync; /* a stage's gradients are summed from its own last task on */
 	bool split_backward; /* B gives the input gradients, W the weight gradients */
 	int n_microbatches;
 	struct plan_microbatch *microbatches; /* (n_microbatches) ids ascending */
@@ -78,6 +80,8 @@ struct plan {
  * length, ids are 0, 1, ... NULL when memory runs out. */
 struct plan *plan_alloc(int n_stages, int n_assigned, int n_microbatches, int path_length);
 void plan_free(struct plan *p); /* NULL is allowed */
+/* What the sums of gradients add to iteration_s, as predicted. */
+double plan_visible_sync_s(const struct plan *p);
 struct plan *plan_copy(const struct plan *p);
 
 /* -EINVAL: not valid JSON, or not this format; the message names key and expectation.

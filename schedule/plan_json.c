@@ -13,13 +13,14 @@
 #define MOST_BYTES ((size_t)1 << 28)
 
 static const char *const keys[] = { "format",         "assignment",   "path_length",
-				    "split_backward", "microbatches", "order",
+				    "split_backward", "overlap_sync", "microbatches", "order",
 				    "predicted",      "search",       NULL };
 static const char *const microbatch_keys[] = { "id", "data_node", "path", "release_s", NULL };
 static const char *const predicted_keys[] = { "iteration_s", "sync_s", "collisions",
 					      "collision_wait_s", "lower_bound_s",
 					      "idle_fraction", "exposure", "jitter",
-					      "expected_s", "p95_s", "standstills", NULL };
+					      "expected_s", "p95_s", "standstills", "total_s",
+					      NULL };
 static const char *const search_keys[] = { "algorithm", "seed", "evaluations", "elapsed_s",
 					   "history", NULL };
 
@@ -215,6 +216,8 @@ static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 	if (rc == 0)
 		rc = json_int(v, "predicted", "standstills", 0, INT_MAX, &none, &d->standstills,
 			      err);
+	if (rc == 0)
+		rc = json_number(v, "predicted", "total_s", 0, &zero, &d->total_s, err);
 	if (rc != 0 || !json_object_get(v, "exposure"))
 		return rc;
 	rc = json_list(v, "predicted", "exposure", p->n_stages, &list, err);
@@ -307,6 +310,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 		rc = json_int(root, "", "path_length", 1, PLAN_MOST_PATH, NULL, &p->path_length, err);
 	if (rc == 0)
 		rc = json_bool(root, "", "split_backward", false, &p->split_backward, err);
+	if (rc == 0)
+		rc = json_bool(root, "", "overlap_sync", false, &p->overlap_sync, err);
 	if (rc == 0)
 		rc = read_microbatches(list, p, err);
 	if (rc == 0)
@@ -416,6 +421,8 @@ static json_t *predicted_to_json(const struct plan *p)
 			 d->collision_wait_s, "lower_bound_s", d->lower_bound_s, "idle_fraction",
 			 d->idle_fraction, "exposure", ids_to_json(d->exposure, p->n_stages));
 
+	if (o && d->total_s > 0)
+		json_object_set_new(o, "total_s", json_real(d->total_s));
 	if (o && d->jitter > 0) {
 		json_object_set_new(o, "jitter", json_real(d->jitter));
 		json_object_set_new(o, "expected_s", json_real(d->expected_s));
@@ -453,6 +460,8 @@ char *plan_format(const struct plan *p)
 	     json_object_set_new(root, "microbatches", microbatches_to_json(p)) == 0;
 	if (ok && p->split_backward)
 		ok = json_object_set_new(root, "split_backward", json_true()) == 0;
+	if (ok && p->overlap_sync)
+		ok = json_object_set_new(root, "overlap_sync", json_true()) == 0;
 	if (ok && p->n_orders > 0)
 		ok = json_object_set_new(root, "order", orders_to_json(p)) == 0;
 	if (ok && p->predicted.exposure)

@@ -319,6 +319,13 @@ static double slowest_of(const struct solution *s, const struct problem *p, int 
 	return slowest;
 }
 
+double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage)
+{
+	int r = s->start[stage + 1] - s->start[stage], a, b;
+
+	return r > 1 ? 2.0 * (r - 1) / r * slowest_of(s, p, stage, &a, &b) : 0;
+}
+
 double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b)
 {
 	double most = 0;
@@ -366,6 +373,7 @@ struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
 	if (!plan)
 		return NULL;
 	plan->split_backward = p->q->split_backward;
+	plan->overlap_sync = p->q->overlap_sync;
 	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));
 	memcpy(plan->assigned, s->members, (size_t)s->start[p->n_stages] * sizeof(*s->members));
 	memcpy(plan->visits, s->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));

@@ -31,7 +31,7 @@ struct problem {
 	int *low, *high; /* (n_stages) CC3: visits of each stage */
 	int *mb_id;      /* (n_mb) ids ascending */
 	int *mb_slot;    /* (n_mb) which of stage 0's members sends it */
-	bool weigh_sync; /* the objective is iteration_s + sync_s */
+	bool weigh_sync; /* the objective is iteration_s + sync_s, or total_s */
 };
 
 /* PLAN_INFEASIBLE when no plan can exist for reasons seen at once: a stage left without nodes or
@@ -53,6 +53,7 @@ void solution_fini(struct solution *s);
 void solution_copy(struct solution *to, const struct solution *from, const struct problem *p);
 /* members and start from stage_of, nodes ascending within a stage. */
 void solution_index(struct solution *s, const struct problem *p);
+double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage);
 double solution_sync_s(const struct solution *s, const struct problem *p);
 /* The same, and the pair of nodes that makes it so long; without one a and b stay as they are. */
 double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b);

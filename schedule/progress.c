@@ -66,6 +66,7 @@ static int predict(const struct progress *g, struct plan *plan, struct error *er
 		*d = (struct plan_predicted){
 			.iteration_s = s->iteration_s,
 			.sync_s = s->sync_s,
+			.total_s = plan->overlap_sync ? s->total_s : 0,
 			.collisions = s->collisions,
 			.collision_wait_s = s->collision_wait_s,
 			.idle_fraction = s->idle_fraction,

@@ -39,6 +39,8 @@ struct plan_request {
 	enum plan_algorithm algorithm;
 	bool free_assignment;          /* place nodes anew, whatever stage they are pinned to;
 					* else pinned nodes stay and only the others are placed */
+	bool overlap_sync;             /* a stage's sum begins with its own last task's end; a free
+					* assignment is then for the least total_s */
 	bool split_backward; /* B gives the input gradients, W later the weight gradients */
 	bool fifo;                     /* no order at the nodes: first come, first served */
 	double jitter;                 /* > 0: a plan that is short on average where tasks and

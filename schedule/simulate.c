@@ -513,6 +513,24 @@ void simulation_free(struct simulation *s)
 }
 
 /* Exposure counts visits by the assignment, idle time the nodes that have a stage. */
+static double total_s(const struct run *r)
+{
+	double most = 0;
+
+	for (int stage = 0; stage < r->p->n_stages; stage++) {
+		double end_s = 0;
+
+		for (int i = r->p->stage_start[stage]; i < r->p->stage_start[stage + 1]; i++) {
+			int last = r->nodes[r->p->assigned[i]].last;
+
+			if (last >= 0)
+				end_s = fmax(end_s, r->s->tasks[last].end_s);
+		}
+		most = fmax(most, end_s + plan_stage_sync_s(r->c, r->p, stage));
+	}
+	return most;
+}
+
 static int summarise(struct run *r, struct error *err)
 {
 	struct simulation *s = r->s;
@@ -538,6 +556,7 @@ static int summarise(struct run *r, struct error *err)
 	if (assigned > 0 && s->iteration_s > 0)
 		s->idle_fraction = 1 - busy / (assigned * s->iteration_s);
 	s->sync_s = plan_sync_s(r->c, r->p);
+	s->total_s = total_s(r);
 	free(stage_of);
 	return 0;
 }
@@ -574,26 +593,29 @@ int simulate(const struct cluster *c, const struct plan *p, struct simulation **
 	return simulate_noisy(c, p, NULL, out, err);
 }
 
+double plan_stage_sync_s(const struct cluster *c, const struct plan *p, int stage)
+{
+	const int *nodes = p->assigned + p->stage_start[stage];
+	int r = p->stage_start[stage + 1] - p->stage_start[stage];
+	double slowest = 0;
+
+	for (int i = 0; c->sync_pair_s && i < r * r; i++) {
+		int a = nodes[i / r], b = nodes[i % r];
+		double t = a == b ? 0
+				  : c->sync_pair_s[(size_t)a * (size_t)c->n_nodes + (size_t)b];
+
+		if (t > slowest)
+			slowest = t;
+	}
+	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
+}
+
 double plan_sync_s(const struct cluster *c, const struct plan *p)
 {
 	double most = 0;
 
-	for (int s = 0; c->sync_pair_s && s < p->n_stages; s++) {
-		const int *nodes = p->assigned + p->stage_start[s];
-		int r = p->stage_start[s + 1] - p->stage_start[s];
-		double slowest = 0;
-
-		for (int i = 0; i < r * r; i++) {
-			int a = nodes[i / r], b = nodes[i % r];
-			double t = a == b ? 0 : c->sync_pair_s[(size_t)a * (size_t)c->n_nodes +
-							       (size_t)b];
-
-			if (t > slowest)
-				slowest = t;
-		}
-		if (r > 1 && 2.0 * (r - 1) / r * slowest > most)
-			most = 2.0 * (r - 1) / r * slowest;
-	}
+	for (int s = 0; s < p->n_stages; s++)
+		most = fmax(most, plan_stage_sync_s(c, p, s));
 	return most;
 }
 

@@ -37,6 +37,7 @@ struct sim_task {
 
 struct simulation {
 	double iteration_s, sync_s;
+	double total_s; /* with each stage's sum from its own last task on: the end of the last */
 	int collisions;
 	double collision_wait_s;
 	double idle_fraction; /* 1 - task seconds / (nodes assigned * iteration_s) */
@@ -60,6 +61,9 @@ void simulation_free(struct simulation *s); /* NULL is allowed */
 /* Seconds to sum the gradients of every stage among its replicas: the largest over stages of
  * 2 (r - 1) / r times the slowest pair; pairs without a known time count as 0. */
 double plan_sync_s(const struct cluster *c, const struct plan *p);
+
+/* Of one stage alone. */
+double plan_stage_sync_s(const struct cluster *c, const struct plan *p, int stage);
 
 /* The trace as Chrome's trace-event JSON (chrome://tracing, Perfetto); free it. NULL: out of
  * memory. */

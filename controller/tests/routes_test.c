@@ -108,6 +108,16 @@ static bool all_counted(const struct agents *a, const struct microbatch *m, uint
 	return true;
 }
 
+static bool stage_counted(const struct agents *a, const struct routes *r, uint8_t stage)
+{
+	for (uint32_t id = 0; id < r->n; id++)
+		for (uint32_t h = 0; h < r->microbatches[id].route.n_hops; h++)
+			if (r->microbatches[id].stages[h] == stage &&
+			    !a->backward[r->microbatches[id].nodes[h]][id])
+				return false;
+	return true;
+}
+
 static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 {
 	struct microbatch *m = &r->microbatches[id];
@@ -122,6 +132,8 @@ static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 		a->backward[m->nodes[h]][id] = true;
 	}
 	assert_true(routes_counted(r, id));
+	for (uint8_t stage = 0; stage < STAGES; stage++)
+		assert_true(routes_stage_counted(r, stage) == stage_counted(a, r, stage));
 	m->done = true;
 	r->done++;
 }

@@ -93,6 +93,14 @@ def sync(c, p):
     return most
 
 
+def total(c, p, tasks):
+    most = 0
+    for s, stage in enumerate(p["assignment"]):
+        end = max((t[5] for t in tasks if t[2] in stage), default=0)
+        most = max(most, end + sync(c, {"assignment": [stage]}))
+    return most
+
+
 def legal_order(stages):
     """CC2 by search: can disjoint exchanges of neighbours make it ascend?"""
     if len(stages) < 2:
@@ -169,6 +177,7 @@ def main(argv):
     waits = [t[4] - t[3] for t in tasks if t[4] > t[3] and t[1] != "W" and not (t[1] == "F" and t[2] == next(
         m["path"][0] for m in p["microbatches"] if m["id"] == t[0]))]
     print(json.dumps({"iteration_s": max((t[5] for t in tasks), default=0), "sync_s": sync(c, p),
+                      **({"total_s": total(c, p, tasks)} if p.get("overlap_sync") else {}),
                       "collisions": len(waits), "collision_wait_s": sum(waits), "broken": broken}))
     return 3 if broken else 0
 

@@ -16,13 +16,13 @@
 
 static const char *const small =
 	"{\"format\":\"skippipe.plan/"
-	"1\",\"assignment\":[[0],[1]],\"path_length\":2,\"split_backward\":true,"
+	"1\",\"assignment\":[[0],[1]],\"path_length\":2,\"split_backward\":true,\"overlap_sync\":true,"
 	"\"microbatches\":[{\"id\":4,\"data_node\":0,\"path\":[0,1]},"
 	"{\"id\":2,\"data_node\":0,\"path\":[0,1],\"release_s\":1.5}],"
 	"\"order\":{\"1\":[[2,\"F\"],[4,\"B\"],[2,\"W\"]]},"
 	"\"predicted\":{\"iteration_s\":3,\"sync_s\":1,\"collisions\":2,\"collision_wait_s\":1,"
 	"\"lower_bound_s\":2,\"idle_fraction\":0.5,\"exposure\":[2,2],"
-	"\"jitter\":0.5,\"expected_s\":4,\"p95_s\":5,\"standstills\":1},"
+	"\"jitter\":0.5,\"expected_s\":4,\"p95_s\":5,\"standstills\":1,\"total_s\":6},"
 	"\"search\":{\"algorithm\":\"best\",\"seed\":9,\"evaluations\":7,\"elapsed_s\":0.25,"
 	"\"history\":[[0.1,4],[0.2,3]]}}";
 
@@ -44,7 +44,7 @@ static void reads_all_keys_and_writes_them_back(void **state)
 		assert_int_equal(p->n_microbatches, 2);
 		assert_int_equal(p->microbatches[0].id, 2); /* sorted */
 		assert_true(p->microbatches[0].release_s == 1.5);
-		assert_true(p->split_backward);
+		assert_true(p->split_backward && p->overlap_sync && p->predicted.total_s == 6);
 		assert_int_equal(p->orders[0].n_tasks, 3);
 		assert_int_equal(p->orders[0].tasks[1].kind, TASK_BACKWARD);
 		assert_int_equal(p->orders[0].tasks[2].kind, TASK_WEIGHTS);

@@ -74,6 +74,33 @@ static void a_split_backward_pass_is_shorter(void **state)
 	}
 }
 
+/* Placed for overlapping sums, the end of the last one is sooner than where it is not foreseen. */
+static void overlapping_sums_are_planned_for(void **state)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	struct plan *apart, *overlapped;
+	struct simulation *s = NULL;
+	struct plan_request q;
+
+	(void)state;
+	plan_request_init(&q);
+	q.evaluations = 20000;
+	q.free_assignment = true;
+	apart = search(c, &q);
+	q.overlap_sync = true;
+	overlapped = search(c, &q);
+	assert_good(c, overlapped, NULL, false);
+	assert_true(overlapped->overlap_sync && overlapped->predicted.total_s <=
+		    overlapped->predicted.iteration_s + overlapped->predicted.sync_s);
+	assert_int_equal(simulate(c, apart, &s, NULL), 0);
+	assert_true(apart->predicted.total_s == 0);
+	assert_true(overlapped->predicted.total_s < s->total_s);
+	simulation_free(s);
+	plan_free(apart);
+	plan_free(overlapped);
+	cluster_free(c);
+}
+
 /* As good as the search has been seen to reach in so many evaluations; a worse search fails. */
 static void reaches_what_it_should(void **state)
 {
@@ -406,6 +433,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reaches_what_it_should),
 		cmocka_unit_test(a_split_backward_pass_is_shorter),
+		cmocka_unit_test(overlapping_sums_are_planned_for),
 		cmocka_unit_test(same_seed_same_plan),
 		cmocka_unit_test(threads_do_not_change_the_plan),
 		cmocka_unit_test(threads_are_cancelled_and_the_caller_alone_is_told),

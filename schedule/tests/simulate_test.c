@@ -157,11 +157,44 @@ static void the_backward_pass_split_by_hand(void **state)
 	assert_true(s->tasks[9].kind == TASK_LOSS && s->tasks[9].start_s == 8.25);
 	assert_true(s->iteration_s == 13.375 && s->tasks[13].kind == TASK_WEIGHTS);
 	assert_int_equal(s->peak_slots[1], 1);
+	assert_true(s->total_s == s->iteration_s); /* nothing is known of the sums */
 	assert_true(s->collisions == 2);
 	assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
 	assert_int_equal(report.n_breaches, 0);
 	check_report_fini(&report);
 	simulation_free(s);
+	plan_free(p);
+	cluster_free(c);
+}
+
+/* Every stage's sum from its own last task on: by hand, two replicas in stage 1. */
+static void sums_overlap_the_last_tasks(void **state)
+{
+	struct cluster *c = cluster_alloc(3, 2, true);
+	struct plan *p = plan_alloc(2, 3, 1, 2);
+	struct simulation *s;
+
+	(void)state;
+	assert_true(c && p);
+	c->stages[0] = 1;
+	c->stages[1] = 2;
+	for (int i = 0; i < 9; i++)
+		c->delay_s[i] = c->sync_pair_s[i] = 0.5;
+	for (int i = 0; i < 3; i++)
+		c->nodes[i].forward_s = c->nodes[i].backward_s = c->nodes[i].loss_s = 1;
+	memcpy(p->stage_start, (int[]){ 0, 1, 3 }, 3 * sizeof(int));
+	memcpy(p->assigned, (int[]){ 0, 1, 2 }, 3 * sizeof(int));
+	p->microbatches[0].path[1] = 2;
+	/* F 0-1, F 1.5-2.5, L 3-4, B 4.5-5.5, B 6-7; the sum of stage 1 takes 0.5. */
+	s = run(c, p);
+	assert_true(s->iteration_s == 7 && s->sync_s == 0.5 && s->total_s == 7);
+	simulation_free(s);
+	c->sync_pair_s[1 * 3 + 2] = 4; /* now it takes 4, from 5.5 on */
+	s = run(c, p);
+	assert_true(s->iteration_s == 7 && s->sync_s == 4 && s->total_s == 9.5);
+	simulation_free(s);
+	p->assigned[1] = 9;
+	assert_int_equal(simulate(c, p, &s, NULL), -EINVAL);
 	plan_free(p);
 	cluster_free(c);
 }
@@ -266,6 +299,7 @@ int main(void)
 		cmocka_unit_test(one_microbatch_by_hand),
 		cmocka_unit_test(waits_are_collisions_and_say_for_whom),
 		cmocka_unit_test(the_backward_pass_split_by_hand),
+		cmocka_unit_test(sums_overlap_the_last_tasks),
 		cmocka_unit_test(a_circle_is_a_standstill),
 		cmocka_unit_test(impossible_plans_are_refused),
 		cmocka_unit_test(traces_keep_the_model),
