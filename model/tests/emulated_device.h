@@ -159,7 +159,7 @@ struct op {
 	bool bf16;
 	size_t blocks_x, blocks_y, shared;
 	unsigned threads;
-	char args[256];
+	_Alignas(16) char args[256];
 };
 
 struct device_graph {
