@@ -8,7 +8,10 @@
 
 enum {
 	FETCH_SILENCE_US = 5000000,
-	FETCH_AGAIN_US = 20000 /* after a piece of another iteration: a commit is on its way */
+	FETCH_AGAIN_US = 20000, /* after a piece of another iteration: a commit is on its way */
+	WINDOW_LEAST = 2,
+	QUEUE_LITTLE_US = 100000, /* beyond the least: the window grows; */
+	QUEUE_MUCH_US = 200000    /* shrinks */
 };
 
 bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats)
@@ -38,6 +41,8 @@ int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t paramete
 		return -ENOMEM;
 	}
 	f->n = n;
+	f->window = WINDOW_LEAST;
+	f->least_us = INT64_MAX;
 	f->heard_us = now_us;
 	return 0;
 }
@@ -70,7 +75,7 @@ int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece)
 		forget_asked(f);
 		f->heard_us = now_us;
 	}
-	if (f->n_asked >= FETCH_WINDOW || f->n_held + f->n_asked >= f->n || now_us < f->ask_us)
+	if (f->n_asked >= f->window || f->n_held + f->n_asked >= f->n || now_us < f->ask_us)
 		return -EAGAIN;
 	for (uint32_t i = 0; i < f->n; i++)
 		if (!f->held[i] && !f->asked_us[i]) {
@@ -105,6 +110,16 @@ void fetch_refuse(struct fetch *f, uint32_t piece, int64_t now_us)
 	f->n_asked--;
 }
 
+static void adapt(struct fetch *f, int64_t took_us)
+{
+	if (took_us < f->least_us)
+		f->least_us = took_us;
+	if (took_us < f->least_us + QUEUE_LITTLE_US && f->window < FETCH_WINDOW)
+		f->window++;
+	else if (took_us > f->least_us + QUEUE_MUCH_US && f->window > WINDOW_LEAST)
+		f->window--;
+}
+
 int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *body,
 	       size_t bytes, int64_t now_us)
 {
@@ -123,6 +138,7 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 		return iteration < f->iteration ? -ESTALE : -EAGAIN;
 	}
 	if (f->asked_us[piece]) {
+		adapt(f, now_us - f->asked_us[piece]);
 		f->asked_us[piece] = 0;
 		f->n_asked--;
 	}
@@ -143,7 +159,7 @@ int64_t fetch_deadline_us(const struct fetch *f)
 {
 	if (f->n == 0 || f->n_held == f->n)
 		return INT64_MAX;
-	if (f->n_asked < FETCH_WINDOW && f->n_held + f->n_asked < f->n)
+	if (f->n_asked < f->window && f->n_held + f->n_asked < f->n)
 		return f->ask_us;
 	return f->heard_us + FETCH_SILENCE_US;
 }

@@ -1,10 +1,12 @@
 /* fetch.h - a stage's weights and moments on their way from another node, piece by piece.
  *
- * The one who wants them asks for pieces, a window of them at a time: no more is ever under way
- * than the window, nothing is sent that nobody waits for, and after a break only what is
- * missing is asked for again. Each piece says of which iteration it is. All pieces held are of
- * one: the copy that is being made is stepped with every commit, so that later pieces fit the
- * earlier ones (keep.c), and a piece of another iteration is dropped and asked for again.
+ * The one who wants them asks for pieces, a window of them at a time: nothing is sent that
+ * nobody waits for, and after a break only what is missing is asked for again. The window
+ * follows the time a piece takes: it grows while the link has room, and shrinks when pieces
+ * queue up, so that a gradient's sum on the same link waits a fifth of a second for them, not
+ * more. Each piece says of which iteration it is. All pieces held are of one: the copy that is
+ * being made is stepped with every commit, so that later pieces fit the earlier ones (keep.c),
+ * and a piece of another iteration is dropped and asked for again.
  *
  * Bookkeeping and memory only: messages and stepping are the caller's.
  */
@@ -15,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FETCH_WINDOW = 16 }; /* pieces under way: 24 MiB, 1 Gbit/s over 200 ms */
+enum { FETCH_WINDOW = 16 }; /* most pieces under way: 24 MiB, 1 Gbit/s over 200 ms */
 
 /* Piece i of P floats: false when there is none. */
 bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats);
@@ -30,6 +32,8 @@ struct fetch {
 	size_t parameters; /* P */
 	uint32_t n;        /* pieces; 0: no fetch is under way */
 	uint32_t n_held, n_asked;
+	uint32_t window;    /* pieces that may be under way now */
+	int64_t least_us;   /* that a piece took from being asked for */
 	uint64_t iteration; /* of what is held */
 	float *state;       /* (3, P) */
 	bool *held, *fresh; /* (n) fresh: not yet in the copy */

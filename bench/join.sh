@@ -22,7 +22,7 @@ for who in controller 0 1 2 3; do "$sk" keygen "$dir/$who.key" >"$dir/$who.pub";
 for i in 0 1 2 3; do "$sk" admit "$dir/admitted" "$(cat "$dir/$i.pub")" --role agent --name "agent$i"; done
 ip netns exec "$tag-a" "$sk" controller --run-dir "$run" --listen tcp://10.78.0.1:7701 --key "$dir/controller.key" \
 	--admitted "$dir/admitted" --agents 4 --stages 2,2 --time-scale 0 --format jsonl --silence-ms 5000 --gather-s 8 \
-	--model "${MODEL:-30m}" --batch 1 --sequence 64 --microbatches 2 --eval-every 0 --iterations 60 >"$dir/events" 2>"$dir/controller.err" &
+	--model "${MODEL:-30m}" --batch 1 --sequence 64 --microbatches "${MICROBATCHES:-2}" --eval-every 0 --iterations 60 >"$dir/events" 2>"$dir/controller.err" &
 controller=$!
 started+=($controller)
 join() { # join NAMESPACE HOST NODE
@@ -32,15 +32,19 @@ join() { # join NAMESPACE HOST NODE
 }
 for i in 0 1 2; do join a 1 $i; done
 wait_for "$dir/events" 6 $controller 200
+first=$(grep -c '"event":"iteration"' "$dir/events")
 join b 2 3
-for _ in $(seq 1000); do grep -q "is whole" "$dir/agent3.log" && break; sleep 0.1; done
+for _ in $(seq 1000); do grep -qs "is whole" "$dir/agent3.log" && break; sleep 0.1; done
 seconds() { sed -n "s/^\([0-9:.]*\) .*$1.*/\1/p" "$dir/agent3.log" | head -n 1 | awk -F: '{ print $1 * 3600 + $2 * 60 + $3 }'; }
 from=$(seconds "copy of stage") to=$(seconds "is whole")
-bytes=$(sed -n 's/.*stage [01], \([0-9]*\) parameters.*/\1/p' "$dir"/agent*.log | sort -n | tail -n 1)
-sleep 1
+for _ in $(seq 300); do grep -q 'ready: stage' "$dir/agent3.log" && break; sleep 0.1; done
+bytes=$(sed -n 's/.*ready: stage [01], \([0-9]*\) parameters.*/\1/p' "$dir/agent3.log")
 wait_for "$dir/events" $(($(grep -c '"event":"iteration"' "$dir/events") + 1)) $controller 100
-awk -v f="$from" -v t="$to" -v p="$bytes" -v r="$rate" 'BEGIN {
-	mb = 12 * p / 1e6; printf "%.1f MB of weights and moments in %.2f s: %.1f MB/s, %.0f%% of the link\n", mb, t - f, mb / (t - f), 100 * mb / (t - f) / (r / 8) }'
+sums=$(($(grep -c '"event":"commit"' "$dir/events") - first))
+awk -v n="$sums" -v f="$from" -v t="$to" -v p="$bytes" -v r="$rate" 'BEGIN {
+	mb = 12 * p / 1e6; all = mb + n * 4 * p / 1e6
+	printf "%.0f MB of weights and moments in %.2f s, and about %d sums: %.1f MB/s, %.0f%% of the link\n",
+		mb, t - f, n, all / (t - f), 100 * all / (t - f) / (r / 8) }'
 grep -h "parameters" "$dir"/agent*.log | sed 's/^/  /'
 grep '"event":"iteration"' "$dir/events" | sed 's/.*"n":\([0-9]*\),.*"sync_s":\([0-9.e-]*\),.*"real_s":\([0-9.]*\),.*/  it\1 sync \2 s, \3 s/'
 grep -E "copy|join" "$dir/agent3.log" "$dir/controller.err" | sed 's/^[^:]*://; s/^/  /'

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,93 @@ static char *shard_path(const struct fixture *f, char path[128])
 }
 
 /* Every damaged byte and every cut is noticed, and nothing is overwritten. */
+/* One stage as an agent saves it: the arrays alone. */
+static void save_one(struct fixture *f, uint32_t stage, uint64_t iteration, uint64_t *hash)
+{
+	struct stage *s = trainer_stages(f->trainer)[stage];
+	size_t n = stage_parameters(s);
+	float *state = malloc(3 * n * sizeof(*state));
+	uint64_t bytes = 0;
+	struct error err = { "" };
+
+	memcpy(state, stage_weights(s), n * sizeof(*state));
+	memcpy(state + n, stage_moment1(s), n * sizeof(*state));
+	memcpy(state + 2 * n, stage_moment2(s), n * sizeof(*state));
+	if (checkpoint_save_stage(f->folder, &config, stage, iteration, state, hash, &bytes,
+				  &err))
+		fail_msg("%s", err.text);
+	assert_true(bytes > 3 * n * sizeof(*state));
+	free(state);
+}
+
+static bool there(struct fixture *f, const char *rest)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/checkpoints/%s", f->folder, rest);
+	return access(path, F_OK) == 0;
+}
+
+/* Stages saved one by one, each on its own, are a checkpoint like any other once there is a
+ * manifest; what is older goes when told. */
+static void a_run_is_saved_by_stages(void **state)
+{
+	struct fixture *f = *state;
+	struct checkpoint c = { config, f->recipe, 40, 4, 99, 7 };
+	uint64_t hashes[STAGES], other;
+	char folder[128];
+	struct recipe r;
+	struct trainer *t = trainer_of(&config, &r, 5);
+	struct error err = { "" };
+
+	for (uint32_t i = 0; i < STAGES; i++)
+		save_one(f, i, 40, &hashes[i]);
+	save_one(f, 0, 20, &other);
+	assert_int_equal(checkpoint_save_manifest(f->folder, &c, hashes, &err), 0);
+	snprintf(folder, sizeof(folder), "%s/checkpoints/00000040", f->folder);
+	for (uint32_t i = 0; i < STAGES; i++)
+		if (checkpoint_read_stage(folder, trainer_stages(t)[i], &err))
+			fail_msg("%s", err.text);
+	same_weights(f->trainer, t);
+	checkpoint_prune(f->folder, 20);
+	assert_true(there(f, "00000020/stage-000.00000020.safetensors"));
+	checkpoint_prune(f->folder, 40);
+	assert_false(there(f, "00000020"));
+	assert_true(there(f, "00000040/manifest.json"));
+	trainer_free(t);
+}
+
+/* The hash is the one that was told when it was written; else nothing of the file is taken. */
+static void another_file_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct recipe r;
+	struct trainer *t = trainer_of(&config, &r, 5);
+	struct stage *s = trainer_stages(t)[1];
+	uint64_t hash, before = stage_hash(s);
+	char path[160];
+	struct error err = { "" };
+	FILE *file;
+
+	save_one(f, 1, 40, &hash);
+	assert_int_equal(checkpoint_load_stage(f->folder, s, 40, hash + 1, &err), -EINVAL);
+	assert_int_equal(checkpoint_load_stage(f->folder, s, 41, hash, &err), -ENOENT);
+	snprintf(path, sizeof(path), "%s/checkpoints/00000040/stage-001.00000040.safetensors",
+		 f->folder);
+	file = fopen(path, "r+b");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, -100, SEEK_END), 0);
+	assert_true(fputc(0x55, file) != EOF);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(checkpoint_load_stage(f->folder, s, 40, hash, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "damaged"));
+	assert_true(stage_hash(s) == before);
+	save_one(f, 1, 40, &hash);
+	assert_int_equal(checkpoint_load_stage(f->folder, s, 40, hash, &err), 0);
+	assert_true(stage_hash(s) == stage_hash(trainer_stages(f->trainer)[1]));
+	trainer_free(t);
+}
+
 static void damage_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -380,6 +468,8 @@ int main(void)
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 		TEST(training_goes_on_as_if_it_had_not_stopped),
 		TEST(old_shards_are_removed),
+		TEST(a_run_is_saved_by_stages),
+		TEST(another_file_is_refused),
 		TEST(damage_is_refused),
 		TEST(bad_manifests_are_refused),
 		TEST(bad_safetensors_are_refused),
