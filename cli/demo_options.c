@@ -31,7 +31,7 @@ const char demo_help[] =
 	"Passed to the controller as they are (skippipe help controller): --model --batch\n"
 	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --at --serialise\n"
 	"--threads --name --silence-ms --gather-s --budget --log --regions --split-backward\n"
-	"--overlap-sync\n";
+	"--overlap-sync --robust\n";
 
 /* What the controller understands and demo has no opinion on; values follow unless it is a flag. */
 static const struct {
@@ -41,7 +41,7 @@ static const struct {
 	{ "iterations", false }, { "time-scale", false }, { "seed", false }, { "model", false },
 	{ "batch", false }, { "sequence", false }, { "microbatches", false },
 	{ "eval-every", false }, { "checkpoint-every", false }, { "eval-batches", false }, { "at", false },
-	{ "serialise", true }, { "split-backward", true }, { "overlap-sync", true },
+	{ "serialise", true }, { "split-backward", true }, { "overlap-sync", true }, { "robust", false },
 	 { "threads", false }, { "name", false }, { "silence-ms", false },
 	{ "gather-s", false }, { "budget", false }, { "log", false }, { "regions", false },
 };

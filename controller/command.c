@@ -500,6 +500,7 @@ static void as_things_are(const struct controller *c, struct planner_request *q,
 				       .from = c->current->plan, .budget_s = 0.15, .threads = 1,
 				       .split_backward = c->options.split_backward,
 				     .overlap_sync = c->options.overlap_sync,
+				     .jitter = c->options.jitter,
 				       .seed = c->options.seed, .reason = "preview" };
 	for (uint32_t i = 0; i < c->n_members; i++)
 		excluded[i] = !c->members[i].replica || c->members[i].marked;

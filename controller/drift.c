@@ -112,6 +112,8 @@ void drift_turn(struct controller *c)
 	}
 	note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.3g s expected, now %.3g s",
 	     c->current->plan->predicted.iteration_s, s->iteration_s);
+	c->current->plan->predicted.expected_s *=
+		s->iteration_s / c->current->plan->predicted.iteration_s;
 	c->current->plan->predicted.iteration_s = s->iteration_s;
 	c->current->plan->predicted.total_s = s->total_s;
 	simulation_free(c->current->trace);

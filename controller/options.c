@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/noise.h"
+
 static const char help[] =
 	"usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"
 	"\n"
@@ -29,6 +31,7 @@ static const char help[] =
 	"                        0: no emulation  [2.5 s an iteration; 0 with --cluster]\n"
 	"  --serialise           an emulated link carries one tensor at a time\n"
 	"  --overlap-sync        each stage sums its gradients as soon as all are there\n"
+	"  --robust JITTER       plans that are short on average where times vary so\n"
 	"  --split-backward      weight gradients are tasks of their own, for idle time\n"
 	"\n"
 	"The training\n"
@@ -173,7 +176,7 @@ enum {
 	O_RUN_DIR = 256, O_RESUME, O_REPLAY, O_SPEED, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
 	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
 	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_CHECKPOINT, O_THREADS, O_CORPUS, O_FORMAT,
-	O_SERIALISE, O_SPLIT, O_OVERLAP, O_ASSIGNMENT, O_AT, O_SILENCE, O_GATHER, O_BUDGET, O_LOG, O_HELP
+	O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST, O_ASSIGNMENT, O_AT, O_SILENCE, O_GATHER, O_BUDGET, O_LOG, O_HELP
 };
 
 static const struct option longs[] = {
@@ -191,7 +194,8 @@ static const struct option longs[] = {
 	{ "eval-batches", 1, NULL, O_EVAL_BATCHES }, { "threads", 1, NULL, O_THREADS },
 	{ "corpus", 1, NULL, O_CORPUS }, { "format", 1, NULL, O_FORMAT },
 	{ "serialise", 0, NULL, O_SERIALISE }, { "split-backward", 0, NULL, O_SPLIT },
-	{ "overlap-sync", 0, NULL, O_OVERLAP },
+	{ "overlap-sync", 0, NULL, O_OVERLAP }, { "robust", 1, NULL, O_ROBUST },
+	
 	 { "assignment", 1, NULL, O_ASSIGNMENT },
 	{ "at", 1, NULL, O_AT }, { "silence-ms", 1, NULL, O_SILENCE }, { "gather-s", 1, NULL, O_GATHER },
 	{ "budget", 1, NULL, O_BUDGET }, { "log", 1, NULL, O_LOG }, { "help", 0, NULL, O_HELP },
@@ -210,6 +214,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 }, { O_CHECKPOINT, 0, 1e9 },
 		{ O_EVAL_BATCHES, 1, 4096 }, { O_THREADS, 1, 1024 }, { O_SILENCE, 50, 1e7 },
 		{ O_GATHER, 0, 1e7 }, { O_BUDGET, 0, 3600 }, { O_SPEED, 0, 10000 },
+		{ O_ROBUST, 0, NOISE_MOST_JITTER },
 	};
 	double v = 0, least = 0, most = 0;
 
@@ -227,6 +232,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 	case O_ITERATIONS: o->iterations = (uint64_t)v; break;
 	case O_SCALE: o->time_scale = v; break;
 	case O_SPEED: o->speed = v; break;
+	case O_ROBUST: o->jitter = v; break;
 	case O_SEED: o->seed = (uint64_t)v; break;
 	case O_BATCH: o->batch = (uint32_t)v; break;
 	case O_SEQUENCE: o->sequence = (uint32_t)v; break;

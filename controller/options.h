@@ -51,6 +51,7 @@ struct options {
 	bool serialise;
 	bool split_backward;   /* plans have B and W */
 	bool overlap_sync;     /* each stage sums as soon as it can */
+	double jitter;         /* of robust plans (schedule/robust.h); 0: none */
 	bool given;            /* assignment: as the cluster pins it */
 	int64_t silence_us;    /* a member not heard for so long is dead */
 	int64_t gather_us;     /* wait so long for all agents, then go with those there */

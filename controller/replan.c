@@ -124,6 +124,7 @@ static void ask(struct controller *c, double budget_s, const struct plan *from)
 				     .from = from,
 				     .split_backward = c->options.split_backward,
 				     .overlap_sync = c->options.overlap_sync,
+				     .jitter = c->options.jitter,
 				     .budget_s = budget_s,
 				     .threads = 1,
 				     .seed = c->options.seed,
@@ -179,7 +180,9 @@ static void infeasible(struct controller *c, const struct planned *a)
 
 static double cost(const struct planned *p)
 {
-	return p->plan->predicted.iteration_s;
+	const struct plan_predicted *d = &p->plan->predicted;
+
+	return d->jitter > 0 ? d->expected_s : d->iteration_s;
 }
 
 static void take_run(struct controller *c, struct planned *a)

@@ -180,6 +180,7 @@ static void ask_first_plans(struct controller *c, bool run)
 				     .free_assignment = !c->options.given,
 				     .split_backward = c->options.split_backward,
 				     .overlap_sync = c->options.overlap_sync,
+				     .jitter = c->options.jitter,
 				     .budget_s = c->options.budget_s,
 				     .threads = 1,
 				     .seed = c->options.seed,
