@@ -127,6 +127,14 @@ static void check_hash(struct controller *c, struct member *m, uint64_t iteratio
 		copies_release(c, m);
 }
 
+/* A joiner's copy is whole, and of the last commit: it becomes its stage. If a commit was
+ * faster than its word, the copy's word of that commit comes next. */
+static void load_copy(struct controller *c, struct member *m)
+{
+	if (!m->replica && m->assignment < m->keeping && copy_usable(c, m, member_stage(c, m)))
+		members_assign(c, m, member_stage(c, m), true);
+}
+
 void copies_kept(struct controller *c, struct member *m, const struct msg_kept *k)
 {
 	if (m->keeps < 0 || k->assignment != m->keeping || m->state == NODE_DEAD)
@@ -143,7 +151,7 @@ void copies_kept(struct controller *c, struct member *m, const struct msg_kept *
 	m->kept = true;
 	m->kept_holds = k->iteration;
 	if (!m->replica && member_stage(c, m) == m->keeps)
-		members_assign(c, m, m->keeps, true);
+		load_copy(c, m);
 	else
 		note(c, NOTE_EVENT, m->id, 0, "n%02u holds a copy of S%d, of it%llu", m->id,
 		     m->keeps, (unsigned long long)k->iteration);
@@ -155,6 +163,7 @@ void copies_committed(struct controller *c, struct member *m, const struct msg_c
 	if (m->keeps != r->stage || !m->kept)
 		return;
 	m->kept_holds = r->iteration;
+	load_copy(c, m);
 	check_hash(c, m, r->iteration, r->hash);
 }
 
