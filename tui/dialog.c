@@ -365,9 +365,10 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 	else if (key == PRESS_ENTER &&
 		 (d->focus == focus_cancel(d) + 1 || (d->kind == DIALOG_BRANCH && !buttons)))
 		apply(u, s);
-	else if (key == PRESS_ENTER && d->focus == focus_cancel(d))
+	else if (key == PRESS_ENTER && d->focus == focus_cancel(d)) {
 		close_dialog(u);
-	else if (key == PRESS_ENTER && d->focus == focus_cancel(d) + 2) { /* of a skip */
+		ui_say(u, STYLE_TEXT, "cancelled: nothing has changed");
+	} else if (key == PRESS_ENTER && d->focus == focus_cancel(d) + 2) { /* of a skip */
 		close_dialog(u);
 		branch_ask(u, s, (uint32_t)d->fields[0].value, -1);
 	} else if (key == PRESS_TAB || (key == PRESS_ENTER && !buttons))

@@ -119,6 +119,7 @@ static void cancel_is_first(void **unused)
 		assert_int_not_equal(u.dialog.kind, DIALOG_NONE);
 		ui_key(&u, s, PRESS_ENTER);
 		assert_int_equal(u.dialog.kind, DIALOG_NONE);
+		assert_string_equal(u.toast, "cancelled: nothing has changed");
 		for (uint32_t i = 0; i < u.n_outbox; i++)
 			assert_string_equal(u.outbox[i].text, "preview");
 	}
