@@ -161,25 +161,29 @@ static void same_seed_same_plan(void **state)
 /* Chains are dealt to threads as they come; what they find is the same. */
 static void threads_do_not_change_the_plan(void **state)
 {
-	struct cluster *c = fixture_cluster("geo20_s8.json");
+	struct cluster *c = fixture_cluster("one20_s16.json");
 	struct plan *alone = NULL;
 	struct plan_request q;
 
 	(void)state;
 	plan_request_init(&q);
-	q.evaluations = 14000; /* the first 11,000 are one chain's */
+	q.evaluations = 30000; /* the first 11,000 are one chain's */
 	for (int threads = 1; threads <= 5; threads += 2) {
 		struct plan *p;
 
 		q.threads = threads;
 		p = search(c, &q);
 		assert_good(c, p, NULL, true);
-		assert_int_equal(p->search.evaluations, 14000);
+		assert_int_equal(p->search.evaluations, 30000);
 		if (!alone) {
 			alone = p;
 			continue;
 		}
-		assert_memory_equal(alone->visits, p->visits, (size_t)(30 * 4) * sizeof(int));
+		assert_memory_equal(alone->visits, p->visits,
+				    (size_t)(p->n_microbatches * p->path_length) * sizeof(int));
+		assert_int_equal(alone->search.n_history, p->search.n_history);
+		for (int i = 0; i < p->search.n_history; i++)
+			assert_true(alone->search.history[i][1] == p->search.history[i][1]);
 		plan_free(p);
 	}
 	plan_free(alone);
