@@ -1,15 +1,15 @@
 /* bench/schedule: every algorithm on every instance, in one table.
  *
  *   build/bench/schedule [--budget SECONDS] [--seed N] [--threads N] [--most-nodes N]
- * [--cpu-time]
- *                         [--out STEM]
+ *                        [--algorithm NAME] [--cpu-time] [--out STEM]
  *
  * The instances are the four of schedule/tests/data and clusters generated from the measured
  * regions, dealt at random by the seed. Columns: seconds of an iteration and of the gradients'
  * sum; gap to the lower bound; ratio to the published scheduler's schedule under the same
  * execution model where there is one (below 1 is better); milliseconds to the first valid plan
  * and to within 1% of the final one; evaluations a second. With --out the table is also written
- * to STEM.csv and STEM.json. With --cpu-time, for one thread, seconds of the budget and of the
+ * to STEM.csv and STEM.json. With --algorithm only that one
+ * runs. With --cpu-time, for one thread, seconds of the budget and of the
  * times are seconds on the processor, so that other work on the machine counts less.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@ struct options {
 	uint64_t seed;
 	int threads, most_nodes;
 	bool cpu_time;
-	const char *out;
+	const char *out, *algorithm; /* NULL: no files; all */
 };
 
 struct row {
@@ -145,6 +145,9 @@ static void run_instance(const struct cluster *c, const char *name, double publi
 							  PLAN_BEST,   PLAN_BEST };
 
 	for (int a = 0; a < 6; a++) {
+		if (o->algorithm &&
+		    strcmp(o->algorithm, plan_algorithm_name(algorithms[a])) != 0)
+			continue;
 		if (t->n == 128 || measure(c, name, published_s, algorithms[a], a == 5, o,
 					   &t->rows[t->n]) != 0)
 			continue;
@@ -278,6 +281,7 @@ int main(int argc, char **argv)
 		{ "threads", required_argument, NULL, 't' },
 		{ "most-nodes", required_argument, NULL, 'n' },
 		{ "cpu-time", no_argument, NULL, 'c' },
+		{ "algorithm", required_argument, NULL, 'a' },
 		{ "out", required_argument, NULL, 'o' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -300,6 +304,9 @@ int main(int argc, char **argv)
 		case 'n':
 			o.most_nodes = atoi(optarg);
 			break;
+		case 'a':
+			o.algorithm = optarg;
+			break;
 		case 'c':
 			o.cpu_time = true;
 			break;
@@ -307,9 +314,10 @@ int main(int argc, char **argv)
 			o.out = optarg;
 			break;
 		default:
-			fprintf(stderr,
-				"usage: schedule [--budget SECONDS] [--seed N] [--threads N] "
-				"[--most-nodes N] [--cpu-time] [--out STEM]\n");
+			fputs("usage: schedule [--budget SECONDS] [--seed N] [--threads N] "
+			      "[--most-nodes N]\n"
+			      "                [--algorithm NAME] [--cpu-time] [--out STEM]\n",
+			      stderr);
 			free(t);
 			return 2;
 		}
