@@ -110,29 +110,6 @@ static void deal_again(struct solution *s, const struct problem *p, struct rng *
 	solution_index(s, p);
 }
 
-/* The same with stages that sum their gradients quickly: kept where that is better altogether.
- */
-static int try_placed(struct solution *s, const struct problem *p, struct error *err)
-{
-	struct solution placed;
-	struct engine e;
-	int rc = engine_init(&e, p);
-
-	if (rc == 0 && (rc = solution_init(&placed, p)) != 0)
-		engine_fini(&e);
-	if (rc != 0)
-		return error_set(err, rc, "out of memory");
-	solution_copy(&placed, s, p);
-	place_by_sync(&placed, p);
-	rc = build(&placed, p, false, NULL);
-	if (rc == 0 && time_of(&e, &placed) + solution_sync_s(&placed, p) <
-			       time_of(&e, s) + solution_sync_s(s, p))
-		solution_copy(s, &placed, p);
-	solution_fini(&placed);
-	engine_fini(&e);
-	return rc == -ENOMEM ? error_set(err, rc, "out of memory") : 0;
-}
-
 static int first_solution(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct rng rng;
@@ -146,8 +123,6 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 		deal_again(s, p, &rng);
 		rc = build(s, p, false, err);
 	}
-	if (rc == 0 && p->weigh_sync && !p->q->from)
-		rc = try_placed(s, p, err);
 	if (rc > 0 && p->n_movable > 0) /* other assignments there may be */
 		return error_prefix(err, PLAN_NOT_FOUND,
 				    "of %d assignments none will do, the last", DEALS);
@@ -235,6 +210,35 @@ static int solve(struct progress *g, const struct solution *s, double best_s, st
 
 #define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
 
+/* Anneals for as long from stages that sum their gradients quickly, and goes on from there if
+ * that is better altogether. */
+static int try_placed(struct progress *g, struct anneal *a, int64_t steps, struct error *err)
+{
+	const struct problem *p = g->p;
+	struct solution placed;
+	struct anneal other;
+	int rc = solution_init(&placed, p);
+
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
+	solution_copy(&placed, &a->best, p);
+	place_by_sync(&placed, p);
+	rc = build(&placed, p, false, NULL);
+	if (rc == 0)
+		rc = anneal_init(&other, p, &placed, p->q->seed, 2);
+	solution_fini(&placed);
+	if (rc != 0)
+		return rc == -ENOMEM ? error_set(err, rc, "out of memory") : 0;
+	for (int64_t i = 0; i < steps && !progress_over(g); i++, g->evaluations++)
+		anneal_step(&other);
+	if (other.best_s < a->best_s) {
+		anneal_adopt(a, &other);
+		rc = progress_note(g, &a->best, a->best_iteration_s, err);
+	}
+	anneal_fini(&other);
+	return rc;
+}
+
 static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
 {
 	int64_t tasks = (int64_t)g->p->n_mb * a->engine.steps;
@@ -259,6 +263,8 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	/* One chain is quickest at first. */
 	if (rc == 0)
 		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
+	if (rc == 0 && g->p->weigh_sync && !g->p->q->from)
+		rc = try_placed(g, a, ALONE / tasks, err);
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * MET)
 		rc = chains_run(g, a, b, err);
 	if (rc == 0 && !given)
