@@ -36,8 +36,8 @@ static double cost_of(const double *finish_s, int n, double makespan_s, double s
 			      : sync_s;
 }
 
-/* How much longer than the run's last task the last stage's sum takes, where each begins with its
- * own stage's last task. Of the engine's last run. */
+/* How much longer than the run's last task the last stage's sum takes, where each begins with
+ * its own stage's last task. Of the engine's last run. */
 static double late_sync_s(const struct anneal *a)
 {
 	const struct solution *s = &a->current;

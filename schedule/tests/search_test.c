@@ -74,7 +74,8 @@ static void a_split_backward_pass_is_shorter(void **state)
 	}
 }
 
-/* Placed for overlapping sums, the end of the last one is sooner than where it is not foreseen. */
+/* Placed for overlapping sums, the end of the last one is sooner than where it is not foreseen.
+ */
 static void overlapping_sums_are_planned_for(void **state)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -90,8 +91,9 @@ static void overlapping_sums_are_planned_for(void **state)
 	q.overlap_sync = true;
 	overlapped = search(c, &q);
 	assert_good(c, overlapped, NULL, false);
-	assert_true(overlapped->overlap_sync && overlapped->predicted.total_s <=
-		    overlapped->predicted.iteration_s + overlapped->predicted.sync_s);
+	assert_true(overlapped->overlap_sync &&
+		    overlapped->predicted.total_s <=
+			    overlapped->predicted.iteration_s + overlapped->predicted.sync_s);
 	assert_int_equal(simulate(c, apart, &s, NULL), 0);
 	assert_true(apart->predicted.total_s == 0);
 	assert_true(overlapped->predicted.total_s < s->total_s);
