@@ -180,6 +180,17 @@ static void each_broken_rule_is_named(void **state)
 	assert_non_null(strstr(report.breaches[0], "TC1: node 14"));
 	check_report_fini(&report);
 	c->nodes[14].memory = memory;
+	/* And one in which a microbatch never came back to its data node, the first of them. */
+	for (int i = s->n_tasks - 1; i >= 0; i--) {
+		if (s->tasks[i].node == 0 && s->tasks[i].kind == TASK_BACKWARD) {
+			s->tasks[i].kind = TASK_LOSS;
+			break;
+		}
+	}
+	assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
+	assert_int_equal(report.n_breaches, 1);
+	assert_string_equal(report.breaches[0], "TC1: not every microbatch left node 0 again");
+	check_report_fini(&report);
 	simulation_free(s);
 	plan_free(p);
 	cluster_free(c);
