@@ -207,6 +207,8 @@ static void heal(struct controller *c, struct fault *f, const char *why)
 	for (uint32_t i = 0; i < c->n_acts; i++) /* nothing is left of it to undo */
 		c->acts[i].undone |= c->acts[i].verb == COMMAND_INJECT && c->acts[i].value == f->id;
 	send_fault(c, f, true);
+	if (f->kind == FAULT_HANG && f->node >= 0)
+		c->members[f->node].doomed = false;
 	if (f->kind == FAULT_HANG) /* it hears nothing */
 		supervisor_tell(c, "wake", f->node);
 	tell_fault(c, f);
@@ -235,6 +237,19 @@ static bool fault_sane(const struct msg_command *m, struct outcome *o)
 	return false;
 }
 
+/* Another replica of its stage that no injected death or sleep is under way to. */
+static bool survives(const struct controller *c, const struct member *w)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (m != w && m->replica && !m->marked && !m->doomed &&
+		    member_stage(c, m) == member_stage(c, w))
+			return true;
+	}
+	return false;
+}
+
 static void do_inject(struct controller *c, const char *who, const struct msg_command *m,
 		      struct outcome *o)
 {
@@ -248,7 +263,7 @@ static void do_inject(struct controller *c, const char *who, const struct msg_co
 		return;
 	}
 	if ((m->fault == FAULT_KILL || m->fault == FAULT_HANG) && w->replica &&
-	    stage_replicas(c, member_stage(c, w), w) == 0 && strcmp(m->text, "force") != 0) {
+	    !survives(c, w) && strcmp(m->text, "force") != 0) {
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", m->node, member_stage(c, w));
 		return;
 	}
@@ -266,6 +281,7 @@ static void do_inject(struct controller *c, const char *who, const struct msg_co
 	send_fault(c, f, false);
 	if (f->kind == FAULT_KILL)
 		supervisor_tell(c, "kill", m->node);
+	w->doomed = w->doomed || f->kind == FAULT_KILL || f->kind == FAULT_HANG;
 	tell_fault(c, f);
 	note(c, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id, fault_words[f->kind],
 	     m->node, f->kind == FAULT_KILL ? "" : ", heals by itself", who);

@@ -170,7 +170,7 @@ static void commit(struct controller *c, double sum_squares)
 	c->progress.busy_s = busy_seconds(&c->progress);
 	fill_iteration(c, &m.u.commit, sum_squares, &see);
 	if (record_commit(c, &m.u.commit, sum_squares, &see, &err) != 0) {
-		controller_finish(c, 1, err.text); /* nothing was announced: the last commit stands */
+		controller_unrecorded(c, err.text); /* nothing was announced: the last commit stands */
 		return;
 	}
 	announce(c, &m, &see);

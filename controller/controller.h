@@ -74,6 +74,7 @@ struct member {
 
 	bool replica; /* takes part in reductions and commits */
 	bool marked;  /* the operator wants it out */
+	bool doomed; /* a death or a sleep was injected, and is not noticed yet */
 	bool reduced;
 	double sum_squares;
 	uint64_t plan_epoch; /* the newest plan it was sent */
@@ -250,6 +251,7 @@ struct controller {
 	int64_t committed_us; /* when the last commit was decided */
 	bool pause, step, stopping;
 	int exit_status;
+	bool unrecorded; /* it ends because the run cannot be recorded */
 	bool redo;                 /* the iteration begins anew, by another plan */
 	bool taken_over;           /* while stalled: somebody takes the lost stage over */
 	enum run_phase stalled_in; /* the phase a lost stage interrupted */
@@ -463,5 +465,7 @@ void drill_fini(struct controller *c);
 
 /* ---- main.c ---- */
 void controller_finish(struct controller *c, int status, const char *why);
+/* The disk is full, or worse: ends, and leaves the agents to a controller that can write. */
+void controller_unrecorded(struct controller *c, const char *why);
 
 #endif

@@ -256,6 +256,8 @@ static void begin(struct controller *c)
 		}
 		return;
 	}
+	if (c->phase == PHASE_FINISHED)
+		return; /* the plan could not be recorded */
 	c->iteration = c->committed + 1;
 	if (routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards,
 			     c->per_shard, c->first_attempt, &err) != 0) {
@@ -437,9 +439,9 @@ static void check_standstill(struct controller *c)
 	c->stall_rounds = 0;
 	id = routes_unswap(&c->routes);
 	if (id < 0) {
-		note(c, NOTE_ALERT, -1, 0,
-		     "it%llu stands still and no swapped microbatch waits",
+		note(c, NOTE_ALERT, -1, 0, "it%llu stands still: it begins anew",
 		     (unsigned long long)c->iteration);
+		recover_restart(c, "an iteration stood still");
 		return;
 	}
 	m.u.reroute = (struct msg_reroute){ .iteration = c->iteration,
@@ -477,6 +479,16 @@ static void stall(struct controller *c, const struct member *gone)
 	set_phase(c, PHASE_STALLED);
 }
 
+/* Whoever has a part in the iteration is there: nobody else died while it was stalled. */
+static bool all_on_route(const struct controller *c)
+{
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		for (uint32_t h = 0; h < c->routes.microbatches[i].route.n_hops; h++)
+			if (!c->members[c->routes.microbatches[i].nodes[h]].replica)
+				return false;
+	return true;
+}
+
 bool iteration_resumes(struct controller *c, struct member *m)
 {
 	if (c->phase != PHASE_STALLED || m->holds != c->committed ||
@@ -487,6 +499,8 @@ bool iteration_resumes(struct controller *c, struct member *m)
 	members_set(c, m, NODE_LIVE, "");
 	note(c, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id,
 	     member_stage(c, m));
+	if (replicas_everywhere(c) && !all_on_route(c))
+		c->taken_over = true;
 	if (!replicas_everywhere(c) || c->taken_over)
 		return true; /* recover_turn goes on */
 	set_phase(c, c->stalled_in);

@@ -115,9 +115,17 @@ void controller_finish(struct controller *c, int status, const char *why)
 		fprintf(stderr, "skippipe: %s\n", why);
 	note(c, status ? NOTE_ALERT : NOTE_EVENT, -1, 0, "the run ends: %.150s", why);
 	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
+	if (c->unrecorded)
+		return; /* agents keep their weights, and wait for a controller that can write */
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (member_alive(&c->members[i]))
 			member_send(c, &c->members[i], &stop);
+}
+
+void controller_unrecorded(struct controller *c, const char *why)
+{
+	c->unrecorded = true;
+	controller_finish(c, 1, why);
 }
 
 static int timeout_ms(const struct controller *c)

@@ -352,6 +352,7 @@ void members_gone(struct controller *c, struct member *m, const char *why)
 {
 	bool was_replica = m->replica;
 
+	m->doomed = false;
 	members_set(c, m, NODE_DEAD, why);
 	m->replica = false;
 	m->ready = false;

@@ -231,7 +231,7 @@ void record_plan(struct controller *c, const struct planned *p)
 	}
 	if (store_plan(c->store, &sp, &err) != 0 ||
 	    write_plan(c, p->epoch, text, path, &err) != 0)
-		controller_finish(c, 1, err.text);
+		controller_unrecorded(c, err.text);
 	record_moment(c, &moment);
 	if (c->jsonl)
 		put(c, json_pack("{s:s, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:s, s:o}", "event",

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Several machines on one: the controller in one network namespace, agents in two others, a console
 # in a fourth, joined by veth pairs with addresses of their own. Everything is started by hand, as
-# on real machines; keys are admitted with `skippipe admit`.
+# on real machines; keys are admitted with `skippipe admit`. On the way wires are cut and mended.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip
 sk=$bin/skippipe
@@ -59,7 +59,20 @@ if [ -x "$bin/skippipe-console" ]; then
 	started+=($console)
 fi
 
+# A wire is cut for three seconds, at the controller's end and later at the agents': what the others
+# cannot do without them waits, and is done when they are back.
+cut() { # cut ITERATION DOWN... : brings a link down and up again
+	local n=$1
+	shift
+	wait_for "$dir/events" "$n" $controller 180
+	ip "$@" down && sleep 3 && ip "$@" up || die "the wire cannot be cut"
+}
+cut 3 -n "$tag-c" link set "$tag.1"
+cut 6 -n "$tag-2" link set eth0
+ip -n "$tag-2" route add default via 10.77.2.1
+
 wait $controller || die "controller: exit status $?"
+grep '"event":"node"' "$dir/events" | grep -q '"state":"dead"' || die "nobody noticed that a wire was cut"
 [ "$(count "$dir/events" commit)" = 10 ] || die "$(count "$dir/events" commit) commits"
 for i in $(seq 0 5); do
 	for _ in $(seq 100); do kill -0 "${agents[i]}" 2>/dev/null || break; sleep 0.1; done

@@ -8,6 +8,7 @@
 #include "wire/post.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -57,10 +58,28 @@ static int check_options(struct post_options *o, struct error *err)
 	return 0;
 }
 
+static void *nothing(void *context)
+{
+	return context;
+}
+
+/* nanomsg ends the process when its own thread cannot be started. */
+static int check_threads(struct error *err)
+{
+	pthread_t thread;
+	int rc = pthread_create(&thread, NULL, nothing, NULL);
+	if (rc != 0)
+		return error_set(err, -rc, "no memory for another thread: %s", strerror(rc));
+	pthread_join(thread, NULL);
+	return 0;
+}
+
 int post_open(struct post **out, const struct post_options *options, struct error *err)
 {
 	struct post_options o = *options;
 	int rc = check_options(&o, err);
+	if (rc == 0)
+		rc = check_threads(err);
 	if (rc < 0)
 		return rc;
 	if (sodium_init() < 0)
