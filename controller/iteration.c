@@ -411,6 +411,23 @@ void iteration_report(struct controller *c, struct member *m, const struct msg_r
 		reduce_rest(c);
 }
 
+/* Who holds the weights of another iteration cannot take part, whatever was believed of it: it
+ * fetches them anew once it is heard again. */
+static bool drop_strangers(struct controller *c)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < c->n_members && c->phase == PHASE_COMPUTING; i++) {
+		struct member *m = &c->members[i];
+
+		if (!m->replica || m->beat.committed == c->committed)
+			continue;
+		members_gone(c, m, "holds the weights of another iteration");
+		any = true;
+	}
+	return any;
+}
+
 /* Nothing runs, nothing travels, and not all is done: slots wait in a circle. */
 static void check_standstill(struct controller *c)
 {
@@ -426,8 +443,9 @@ static void check_standstill(struct controller *c)
 		const struct member *w = &c->members[i];
 
 		tasks += w->beat.tasks_done;
-		still = still && (!w->replica || (!w->beat.running && w->beat.in_flight == 0 &&
-						  w->beat.iteration == c->iteration));
+		still = still && (!w->replica || w->beat.committed != c->committed ||
+				  (!w->beat.running && w->beat.in_flight == 0 &&
+				   w->beat.iteration == c->iteration));
 	}
 	if (!still || tasks != c->stall_tasks) {
 		c->stall_tasks = tasks;
@@ -437,6 +455,8 @@ static void check_standstill(struct controller *c)
 	if (++c->stall_rounds < STALL_ROUNDS)
 		return;
 	c->stall_rounds = 0;
+	if (drop_strangers(c))
+		return;
 	id = routes_unswap(&c->routes);
 	if (id < 0) {
 		note(c, NOTE_ALERT, -1, 0, "it%llu stands still: it begins anew",
