@@ -91,7 +91,7 @@ expect 1 'too few' "$sk" demo --headless --agents 6 --iterations 1 --time-scale 
 	--run-dir "$dir/r2" --corpus "$dir/short.txt"
 expect 1 'file.*Not a directory|Not a directory' "$sk" demo --headless --run-dir "$dir/garbage/run"
 
-if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=400k tmpfs "$dir/small" 2>/dev/null; then
+if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=800k tmpfs "$dir/small" 2>/dev/null; then
 	undo+=("umount '$dir/small'")
 	expect 1 'run.db.*(No space|no space)|No space|no space' "$sk" demo --headless --agents 6 --iterations 200 \
 		--time-scale 0 --run-dir "$dir/small/run"
