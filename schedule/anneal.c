@@ -9,6 +9,9 @@
 #define ROUND_GROWTH 1.4
 #define WARM 0.003 /* temperature at a round's start and end, of the makespan */
 #define COLD 0.0005
+#define WARMER 0.012 /* the start of every second round, for so many microbatches: */
+#define WARMER_FROM 61
+#define WARMER_TO 200
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
 #define LATE_OF 15       /* microbatches */
 #define ESTIMATE_FROM 60 /* microbatches */
@@ -152,8 +155,10 @@ static void next_round(struct anneal *a)
 static double temperature(const struct anneal *a)
 {
 	double done = 1 - (double)a->round_left / (double)a->round_size;
+	bool warmer = a->round % 2 && a->p->n_mb >= WARMER_FROM && a->p->n_mb <= WARMER_TO;
+	double warm = warmer ? WARMER : WARM;
 
-	return a->best_iteration_s * a->scale * WARM * pow(COLD / WARM, done);
+	return a->best_iteration_s * a->scale * warm * pow(COLD / warm, done);
 }
 
 /* The latest of a few at random: of more, the more there are. */
