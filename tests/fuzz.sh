@@ -31,7 +31,7 @@ for source in */tests/*_fuzz.c; do
 	case "$only" in "  " | *" $name "*) ;; *) continue ;; esac
 	code= libs=
 	for used in $(variable "uses_$folder"); do
-		code="$code $(find "$used" -name '*.c' ! -path '*/tests/*' ! -name main.c)"
+		code="$code $(find "$used" -name '*.c' ! -path '*/tests/*' ! -path '*/check/*' ! -name main.c)"
 		libs="$libs $(variable "libs_$used")"
 	done
 	place=$out/$name
