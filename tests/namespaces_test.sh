@@ -36,7 +36,7 @@ done
 
 ip netns exec "$tag-c" "$sk" controller --run-dir "$dir/run" --listen tcp://10.77.1.1:7701 \
 	--key "$dir/controller.key" --admitted "$dir/admitted" \
-	--agents 6 --stages 2,2,2 --skip 1 --iterations 90 --time-scale 0 --format jsonl \
+	--agents 6 --stages 2,2,2 --skip 1 --iterations 60 --time-scale 0 --format jsonl \
 	>"$dir/events" 2>"$dir/controller.err" &
 controller=$!
 started+=($controller)
@@ -68,12 +68,12 @@ cut() { # cut ITERATION DOWN... : brings a link down and up again
 	ip "$@" down && sleep 3 && ip "$@" up || die "the wire cannot be cut"
 }
 cut 3 -n "$tag-c" link set "$tag.1"
-cut 35 -n "$tag-2" link set eth0
+cut 25 -n "$tag-2" link set eth0
 ip -n "$tag-2" route add default via 10.77.2.1
 
 wait $controller || die "controller: exit status $?"
 grep '"event":"node"' "$dir/events" | grep -q '"state":"dead"' || die "nobody noticed that a wire was cut"
-[ "$(count "$dir/events" commit)" = 90 ] || die "$(count "$dir/events" commit) commits"
+[ "$(count "$dir/events" commit)" = 60 ] || die "$(count "$dir/events" commit) commits"
 for i in $(seq 0 5); do
 	for _ in $(seq 100); do kill -0 "${agents[i]}" 2>/dev/null || break; sleep 0.1; done
 	kill -0 "${agents[i]}" 2>/dev/null && die "agent $i goes on without its controller"
