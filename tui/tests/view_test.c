@@ -37,9 +37,24 @@ static void overview(void **unused)
 }
 
 /* The plan in force, stretched, as an answer of that name. */
-static void answer(struct state *s, struct ui *u, uint32_t k, const char *name)
+/* What was answered: such as a planner says. */
+static const struct planned {
+	const char *name;
+	float iteration_s, wait_s, idle;
+	uint32_t collisions, visits;
+} planned[] = {
+	{ "best 0/6", 59.5f, 13.9f, 0.66f, 71, 30 },
+	{ "best 1/6", 45.2f, 8.1f, 0.68f, 55, 24 },
+	{ "best 2/6", 35.8f, 2.1f, 0.70f, 18, 18 },
+	{ "best 3/6", 27.9f, 1.2f, 0.72f, 11, 12 },
+	{ "best 4/6", 0, 0, 0, 0, 6 },
+	{ "dtfm 0/6", 81.4f, 46.0f, 0.74f, 103, 30 },
+};
+
+static void answer(struct state *s, struct ui *u, const struct planned *a)
 {
-	uint32_t visits[6] = { 30, 30 - 5 * k, 30 - 5 * k, 30 - 5 * k, 30 - 5 * k, 29 - 5 * k };
+	uint32_t visits[6] = { 30, a->visits, a->visits, a->visits, a->visits, a->visits };
+	float longer = a->iteration_s / 35.8f;
 	struct msg m = { .type = MSG_SEE_PLAN, .sequence = s->sequence + 1 };
 	struct msg_task_event events[512];
 	uint32_t n = 0;
@@ -47,31 +62,32 @@ static void answer(struct state *s, struct ui *u, uint32_t k, const char *name)
 	for (uint32_t i = 0; i < s->n_nodes; i++) {
 		for (uint32_t t = s->plan.first[i]; t < s->plan.first[i + 1] && n + 2 < 512;
 		     t++) {
-			struct msg_task_event e = { .type = WORK_STARTS,
-						    .kind = s->plan.tasks[t].kind,
-						    .node = (uint16_t)i,
-						    .at_us =
-							    s->plan.tasks[t].start_us * 3 / 2 };
+			struct msg_task_event e = {
+				.type = WORK_STARTS,
+				.kind = s->plan.tasks[t].kind,
+				.node = (uint16_t)i,
+				.at_us = (int64_t)((float)s->plan.tasks[t].start_us * longer)
+			};
 
 			events[n++] = e;
 			e.type = WORK_ENDS;
-			e.at_us = s->plan.tasks[t].end_us * 3 / 2;
+			e.at_us = (int64_t)((float)s->plan.tasks[t].end_us * longer);
 			events[n++] = e;
 		}
 	}
 	m.u.see_plan = (struct msg_see_plan){ .epoch = s->plan.see.epoch,
 					      .candidate = 1,
 					      .n_stages = 6,
-					      .iteration_s = 60 - 9 * (float)k,
-					      .wait_s = 4 - (float)k,
-					      .collisions = 40 - k,
-					      .idle_fraction = 0.3f,
+					      .iteration_s = a->iteration_s,
+					      .wait_s = a->wait_s,
+					      .collisions = a->collisions,
+					      .idle_fraction = a->idle,
 					      .elapsed_s = 0.9f,
 					      .n_visits = 6,
 					      .visits = visits,
 					      .n_planned = n,
 					      .planned = events };
-	snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "%s", name);
+	snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "%s", a->name);
 	assert_int_equal(state_apply(s, &m), 0);
 	ui_heard(u, s, &m);
 }
@@ -79,18 +95,16 @@ static void answer(struct state *s, struct ui *u, uint32_t k, const char *name)
 /* Answers to what the Compare view asks. */
 static void compare_with(struct state *s, struct ui *u)
 {
-	static const char *const names[] = { "best 0/6", "best 1/6", "best 2/6",
-					     "best 3/6", "best 4/6", "dtfm 0/6" };
-
 	u->n_candidates = 6;
 	u->candidates_epoch = s->plan.see.epoch;
 	u->compare = 1;
 	for (uint32_t k = 0; k < 6; k++) {
-		snprintf(u->candidates[k].name, sizeof(u->candidates[k].name), "%s", names[k]);
+		snprintf(u->candidates[k].name, sizeof(u->candidates[k].name), "%s",
+			 planned[k].name);
 		u->candidates[k].id = 100 + k;
 		u->candidates[k].asked = k == 4 ? 2 : 1;
 		if (k != 4)
-			answer(s, u, k, names[k]);
+			answer(s, u, &planned[k]);
 	}
 }
 
@@ -136,7 +150,7 @@ static void what_if(void **unused)
 	golden_check(s, &u, "dialog-branch", 80, 24);
 	ui_key(&u, s, PRESS_ENTER);
 	golden_check(s, &u, "branch-asked", 80, 24);
-	answer(s, &u, 3, "branch 3/6");
+	answer(s, &u, &(struct planned){ "branch 3/6", 27.9f, 1.2f, 0.72f, 11, 12 });
 	for (int i = 0; i < SIZES; i++)
 		golden_check(s, &u, "branch", sizes[i][0], sizes[i][1]);
 	golden_check(s, &u, "branch-tiny", 60, 12);
