@@ -58,23 +58,29 @@ static void norm_backward(struct cuda_stage *s, float *dx, const real *dy, const
 			      1, COLUMNS * GROUPS, COLUMNS * GROUPS, &b);
 }
 
-/* y (rows, n) = x (rows, k) w (n, k)^T. */
+/* x (rows, k) w (n, k)^T; to (rows, n) where the caller says. */
+static struct device_product forward_product(struct cuda_stage *s, const real *x, size_t weight,
+					     size_t rows, size_t n, size_t k)
+{
+	return (struct device_product){ .kind = PRODUCT_NT,
+					.m = rows,
+					.n = n,
+					.k = k,
+					.a = x,
+					.lda = k,
+					.b = factor(s, weight),
+					.ldb = k,
+					.ldc = n,
+					.bf16 = s->l->bf16 };
+}
+
 static void apply(struct cuda_stage *s, real *y, const real *x, size_t weight, size_t rows,
 		  size_t n, size_t k)
 {
-	struct device_product p = { .kind = PRODUCT_NT,
-				    .m = rows,
-				    .n = n,
-				    .k = k,
-				    .a = x,
-				    .lda = k,
-				    .b = factor(s, weight),
-				    .ldb = k,
-				    .c = y,
-				    .ldc = n,
-				    .bf16 = s->l->bf16,
-				    .c_bf16 = s->l->bf16 };
+	struct device_product p = forward_product(s, x, weight, rows, n, k);
 
+	p.c = y;
+	p.c_bf16 = s->l->bf16;
 	device_product(s->d, &p);
 }
 
@@ -82,19 +88,10 @@ static void apply(struct cuda_stage *s, real *y, const real *x, size_t weight, s
 static void apply_float(struct cuda_stage *s, float *y, const real *x, size_t weight,
 			size_t rows, size_t n, size_t k, bool add)
 {
-	struct device_product p = { .kind = PRODUCT_NT,
-				    .m = rows,
-				    .n = n,
-				    .k = k,
-				    .a = x,
-				    .lda = k,
-				    .b = factor(s, weight),
-				    .ldb = k,
-				    .c = y,
-				    .ldc = n,
-				    .bf16 = s->l->bf16,
-				    .add = add };
+	struct device_product p = forward_product(s, x, weight, rows, n, k);
 
+	p.c = y;
+	p.add = add;
 	device_product(s->d, &p);
 }
 
