@@ -262,6 +262,7 @@ void join_forget_peer(struct agent *a, uint16_t node)
 		post_forget(a->tensors, p->dial);
 	p->dial = 0;
 	p->link_free_us = 0;
+	p->probing = p->probed = false;
 	links_forget_big(a, p);
 }
 

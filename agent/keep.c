@@ -204,8 +204,7 @@ static void keep_commit(struct agent *a, const struct msg_commit *m, int64_t now
 		return;
 	}
 	if (k->standing == KEEP_WHOLE && (!mine || m->iteration != k->iteration + 1)) {
-		if (k->stage != a->stage || a->standing != STAND_READY)
-			tell_kept(a, "it missed a commit", now_us);
+		tell_kept(a, "it missed a commit", now_us);
 		keep_forget(a);
 		return;
 	}

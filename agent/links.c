@@ -171,7 +171,7 @@ static int send_now(struct agent *a, struct parcel *p, int64_t now_us)
 		return (int)size;
 	parts[0] = (struct post_part) { head, (size_t)size };
 	parts[1] = (struct post_part) { p->body, p->floats * sizeof(float) };
-	return post_send(a->tensors, a->peers[p->to].dial, parts, 2, POST_RELIABLE, now_us);
+	return post_send(a->tensors, a->peers[p->to].dial, parts, p->floats ? 2 : 1, POST_RELIABLE, now_us);
 }
 
 static bool chained(const struct parcel *p)
@@ -222,7 +222,8 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 	bool alone = false;
 	int rc = -EAGAIN;
 
-	if (!fault_partitioned(&a->faults, p->to) && links_dial(a, p->to)) {
+	peer->blocked = fault_partitioned(&a->faults, p->to); /* a cut wire acknowledges nothing */
+	if (!peer->blocked && links_dial(a, p->to)) {
 		alone = !peer->big_bytes && post_idle(a->tensors, peer->dial);
 		rc = send_now(a, p, now_us);
 	}
@@ -239,6 +240,7 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 		return;
 	}
 	peer->used = true;
+	peer->probed = peer->probed || p->head.kind == TENSOR_PROBE;
 	if (alone && bytes >= BIG_BYTES)
 		begin_big(a, peer, bytes, now_us);
 	if (chained(p) && !p->head.evaluate) {
@@ -260,7 +262,7 @@ static bool of_old(const struct parcel *p, const void *context)
 {
 	uint64_t iteration = *(const uint64_t *)context;
 
-	if (p->head.kind == TENSOR_STATE)
+	if (p->head.kind == TENSOR_STATE || p->head.kind == TENSOR_PROBE)
 		return false;
 	return p->head.evaluate ? p->head.iteration < iteration : p->head.iteration <= iteration;
 }

@@ -86,6 +86,7 @@ static void beat(struct agent *a, int64_t now_us)
 	struct msg m = { .type = MSG_HEARTBEAT };
 	struct msg_heartbeat *h = &m.u.heartbeat;
 	struct post_counters control, tensors;
+	struct msg_stuck stuck[MSG_STUCK];
 
 	post_count(a->control, &control);
 	post_count(a->tensors, &tensors);
@@ -112,6 +113,9 @@ static void beat(struct agent *a, int64_t now_us)
 	h->received_bytes = control.received_bytes + tensors.received_bytes;
 	h->resent = control.resent_frames + tensors.resent_frames;
 	h->refused = a->refused + refused(a, &control) + refused(a, &tensors);
+	if (a->welcomed && !a->leaving)
+		h->n_stuck = doubt_turn(a, stuck, now_us);
+	h->stuck = stuck;
 	agent_tell(a, &m, POST_LOSSY, now_us);
 }
 

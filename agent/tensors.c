@@ -159,6 +159,8 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 		fate = REFUSED;
 	else if (m.type == MSG_FETCH)
 		serve_ask(a, &m.u.fetch);
+	else if (m.u.tensor.kind == TENSOR_PROBE)
+		log_line(a->options.log, LOG_DEBUG, "a probe of node %u", from);
 	else if (m.u.tensor.kind != TENSOR_STATE)
 		fate = take_tensor(a, &m, now_us);
 	else if (!restore_piece_arrived(a, &m, now_us))

@@ -123,6 +123,8 @@ static void announce(struct controller *c, const struct msg *m, const struct msg
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *r = &c->members[i];
 
+		if (r->copies)
+			r->copy_told = c->committed;
 		if (r->copies && !r->replica)
 			member_send(c, r, m);
 		if (!r->replica)

@@ -4,6 +4,7 @@
  *
  *     members.c    who is there: joining, heartbeats, death, coming back
  *     door.c       who is refused, barred, expelled
+ *     cuts.c       links that are cut, and who is cut off
  *     copies.c     every stage in two places after every commit; moves
  *     recover.c    a stage that has lost its last replica
  *     gather.c     the run's beginning, and its going on after a takeover (resume.c)
@@ -57,6 +58,7 @@ struct member {
 	bool kept;           /* the copy is whole */
 	uint64_t kept_holds; /* committed iterations it holds */
 	bool copies;         /* gets this reduction's sum for it */
+	uint64_t copy_told;  /* the last commit that it was told of for it */
 	bool copy_reduced;   /* has got it */
 	double copy_squares;
 	int64_t refused_copy_us; /* it could not; 0 never */
@@ -80,6 +82,10 @@ struct member {
 	uint64_t plan_epoch; /* the newest plan it was sent */
 
 	int64_t heard_us;
+	struct msg_stuck stuck[MSG_STUCK]; /* links that it tells nothing moves on */
+	uint32_t n_stuck;
+	bool cut;            /* dead for that reason: comes back when its links do (cuts.c) */
+	int64_t cut_seen_us; /* a link of it was stuck */
 	int64_t gap_us; /* the longest lately between two words of it: silence.h */
 	struct msg_heartbeat beat;
 	int64_t clock_offset_us; /* its clock + this = ours */
@@ -220,7 +226,7 @@ struct controller {
 	int64_t next_door_us;
 	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
 	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us,
-		next_copies_us, next_ask_us;
+		next_copies_us, next_ask_us, cut_told_us;
 
 	/* Planning. */
 	uint32_t path_length;    /* what the operator wants */
@@ -313,6 +319,12 @@ uint32_t members_live(const struct controller *c); /* in state NODE_LIVE */
 uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without);
 int member_send(struct controller *c, struct member *m, const struct msg *message);
 int member_stage(const struct controller *c, const struct member *m); /* -1 none */
+
+/* ---- cuts.c ---- */
+void cuts_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
+void cuts_check(struct controller *c, int64_t usual_us); /* usual_us: silence_usual */
+/* Not cut off, or no more: it may take part again. */
+bool cuts_healed(const struct controller *c, const struct member *m);
 
 /* ---- door.c ---- */
 void door_charge(struct controller *c, post_peer_id from, const struct msg *m); /* NULL: malformed */

@@ -17,7 +17,7 @@
 enum {
 	LOOK_EVERY_US = 100000,
 	COPY_PATIENCE_US =
-		5000000, /* beyond the replicas' sums; and thrice the predicted sync */
+		2000000, /* beyond the replicas' sums; and thrice the predicted sync */
 	COPY_FLOATS = 5  /* of each parameter: weights, gradient, moments, the sum */
 };
 
@@ -146,6 +146,13 @@ void copies_kept(struct controller *c, struct member *m, const struct msg_kept *
 		copies_forget(m);
 		if (m->state == NODE_SYNCING && !m->ready)
 			members_set(c, m, NODE_JOINING, "fetching the weights failed");
+		if (c->phase == PHASE_REDUCING)
+			commit_when_reduced(c); /* it may have waited for it */
+		return;
+	}
+	if (k->iteration < c->committed && m->copy_told != c->committed) {
+		if (!copies_fetch(c, m, m->keeps)) /* a commit passed it by */
+			copies_release(c, m);
 		return;
 	}
 	m->kept = true;
@@ -205,9 +212,9 @@ static void overdue(struct controller *c)
 		note(c, NOTE_WARNING, m->id, 0,
 		     "n%02u: its copy of S%d is overdue and left behind", m->id, m->keeps);
 		m->refused_copy_us = c->now_us;
-		if (m->replica)
-			copies_release(c, m);
-		m->copies = false;
+		copies_release(c, m);
+		if (!m->replica)
+			members_set(c, m, NODE_JOINING, "its copy was overdue");
 	}
 	commit_when_reduced(c);
 }

@@ -226,6 +226,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	m->hello = *hello;
 	m->heard_us = c->now_us;
 	m->gap_us = 0;
+	m->n_stuck = 0;
 	m->round_trip_us = 0;
 	m->plan_epoch = 0;
 	m->ready = false;
@@ -329,6 +330,8 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 	if (m->beat.slots != h->slots || m->beat.running != h->running || m->beat.queued != h->queued)
 		m->changed = true;
 	m->beat = *h;
+	m->beat.stuck = NULL; /* of the message */
+	cuts_hear(c, m, h);
 	learn_clock(c, m, h);
 	if (m->state == NODE_SUSPECT) {
 		members_set(c, m, NODE_LIVE, "");
@@ -336,7 +339,7 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 		members_set(c, m, NODE_FAILED, "marked failed");
 	} else if (m->state == NODE_DEAD && c->phase == PHASE_GATHERING && member_stage(c, m) < 0) {
 		members_set(c, m, NODE_JOINING, "");
-	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m)) {
+	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m) && cuts_healed(c, m)) {
 		note(c, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
 	}
@@ -352,7 +355,7 @@ void members_gone(struct controller *c, struct member *m, const char *why)
 {
 	bool was_replica = m->replica;
 
-	m->doomed = false;
+	m->doomed = m->cut = false;
 	members_set(c, m, NODE_DEAD, why);
 	m->replica = false;
 	m->ready = false;
@@ -544,6 +547,7 @@ void members_check(struct controller *c)
 		check_silence(c, &c->members[i], usual_us);
 		check_joiner(c, &c->members[i]);
 	}
+	cuts_check(c, usual_us);
 	c->next_beat_check_us = c->now_us + 20000;
 	if (c->now_us >= c->next_ping_us) {
 		ping_all(c);

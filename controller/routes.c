@@ -2,6 +2,7 @@
 #include "controller/list.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,38 +130,50 @@ static uint32_t left_at(const struct routes *r, uint16_t node)
 	return n;
 }
 
-static double detour(const struct cluster *c, const struct microbatch *m, int hop, int node)
+/* There and, for the gradient, back; the last hop's output goes to the data node. INFINITY: no link. */
+static double way(const struct cluster *c, const struct microbatch *m, int hop, int node)
 {
-	int before = hop > 0 ? m->nodes[hop - 1] : -1;
-	int after = (uint32_t)hop + 1 < m->route.n_hops ? m->nodes[hop + 1] : -1;
+	uint32_t next = ((uint32_t)hop + 1) % m->route.n_hops;
+	int n = c->n_nodes, around[] = { hop > 0 ? m->nodes[hop - 1] : m->nodes[m->route.n_hops - 1],
+					 m->nodes[next] };
 	double d = 0;
 
-	if (before >= 0)
-		d += c->delay_s[before * c->n_nodes + node];
-	if (after >= 0)
-		d += c->delay_s[node * c->n_nodes + after];
+	for (int i = 0; i < 2; i++) {
+		double to = c->delay_s[around[i] * n + node], from = c->delay_s[node * n + around[i]];
+
+		if (around[i] == node)
+			continue;
+		if (to < 0 || from < 0)
+			return INFINITY;
+		d += to + from;
+	}
 	return d;
+}
+
+/* What is before the node if it takes one more, and the way of that one: seconds. */
+static double burden(const struct routes *r, const struct microbatch *m, int hop,
+		     const struct cluster *c, uint16_t node)
+{
+	const struct cluster_node *n = &c->nodes[node];
+
+	return (left_at(r, node) + 1) * (n->forward_s + n->backward_s) + way(c, m, hop, node);
 }
 
 static int choose(const struct routes *r, const struct microbatch *m, int hop, const bool *usable,
 		  const int *stage_of, const struct cluster *c)
 {
-	uint32_t best_left = UINT32_MAX;
-	double best_detour = 0;
+	double least = 0;
 	int best = -1;
 
 	for (uint32_t i = 0; i < r->n_nodes; i++) {
-		uint32_t left;
 		double d;
 
 		if (!usable[i] || stage_of[i] != m->stages[hop])
 			continue;
-		left = left_at(r, (uint16_t)i);
-		d = detour(c, m, hop, (int)i);
-		if (best < 0 || left < best_left || (left == best_left && d < best_detour)) {
+		d = burden(r, m, hop, c, (uint16_t)i);
+		if (best < 0 || d < least) {
 			best = (int)i;
-			best_left = left;
-			best_detour = d;
+			least = d;
 		}
 	}
 	return best;

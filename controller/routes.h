@@ -60,7 +60,8 @@ int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of
 		     uint32_t per_shard, uint32_t attempt, struct error *err);
 
 /* Node `gone` takes its counted gradients with it: every microbatch that visits it gets another
- * node of the same stage (the one with the least left to do, then the nearest) and a new attempt.
+ * node of the same stage and a new attempt: the node where what is left to do there and the
+ * way from and to its neighbours are shortest together.
  * usable: (n_nodes) nodes that hold this iteration's weights; stage_of: (n_nodes).
  * Fills changed (room n) with the ids; returns how many, or -ENOENT when the stage has no usable
  * node left: then nothing was changed. */

@@ -80,6 +80,11 @@ static const struct field msg_ready_fields[] = {
 };
 LAYOUT(msg_ready);
 
+static const struct field msg_stuck_fields[] = {
+	NMAX(U16, msg_stuck, to, MSG_NODES - 1), N(U32, msg_stuck, ms),
+};
+LAYOUT(msg_stuck);
+
 static const struct field msg_heartbeat_fields[] = {
 	N(U64, msg_heartbeat, beat), N(U64, msg_heartbeat, now_us), N(U64, msg_heartbeat, echo_us),
 	N(U64, msg_heartbeat, echo_age_us), N(U64, msg_heartbeat, iteration), N(U64, msg_heartbeat, committed),
@@ -87,7 +92,7 @@ static const struct field msg_heartbeat_fields[] = {
 	NMAX(U8, msg_heartbeat, running, 1), NMAX(U8, msg_heartbeat, blocked, 1), N(U32, msg_heartbeat, queued),
 	N(U32, msg_heartbeat, in_flight), N(U64, msg_heartbeat, tasks_done), N(U64, msg_heartbeat, rss_bytes),
 	N(U64, msg_heartbeat, sent_bytes), N(U64, msg_heartbeat, received_bytes), N(U64, msg_heartbeat, resent),
-	N(U64, msg_heartbeat, refused),
+	N(U64, msg_heartbeat, refused), SUB(msg_heartbeat, n_stuck, stuck, msg_stuck_layout, MSG_STUCK),
 };
 LAYOUT(msg_heartbeat);
 
@@ -263,7 +268,7 @@ static const struct field msg_stop_fields[] = { TXT(msg_stop, reason) };
 LAYOUT(msg_stop);
 
 static const struct field msg_tensor_fields[] = {
-	NMAX(U8, msg_tensor, kind, TENSOR_STATE),
+	NMAX(U8, msg_tensor, kind, TENSOR_PROBE),
 	NMAX(U8, msg_tensor, evaluate, 1),
 	NMAX(U16, msg_tensor, from, MSG_NODES - 1),
 	N(U64, msg_tensor, iteration),

@@ -21,6 +21,7 @@ enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
 	MSG_STAGES = 64,         /* most stages, so most hops of a path */
 	MSG_MICROBATCHES = 8192, /* most microbatches of an iteration */
+	MSG_STUCK = 16,          /* most links of a heartbeat */
 	MSG_NO_STAGE = 255
 };
 
@@ -147,6 +148,12 @@ struct msg_ready {
 	uint64_t corpus_hash; /* stage 0; else 0 */
 };
 
+/* A link on which something waits, and nothing has moved for so long. */
+struct msg_stuck {
+	uint16_t to;
+	uint32_t ms;
+};
+
 struct msg_heartbeat {
 	uint64_t beat;
 	int64_t now_us;       /* agent's clock */
@@ -165,6 +172,8 @@ struct msg_heartbeat {
 	uint64_t rss_bytes;
 	uint64_t sent_bytes, received_bytes;
 	uint64_t resent, refused; /* messages */
+	uint32_t n_stuck;         /* at most MSG_STUCK */
+	const struct msg_stuck *stuck;
 };
 
 struct msg_report {
@@ -387,7 +396,14 @@ struct msg_stop {
 
 /* ---- agent -> agent ---- */
 
-enum tensor_kind { TENSOR_ACTIVATION, TENSOR_GRADIENT, TENSOR_PART, TENSOR_SUM, TENSOR_STATE };
+enum tensor_kind {
+	TENSOR_ACTIVATION,
+	TENSOR_GRADIENT,
+	TENSOR_PART,
+	TENSOR_SUM,
+	TENSOR_STATE,
+	TENSOR_PROBE /* nothing: that it comes through is all */
+};
 
 /* The body is float data. ACTIVATION, GRADIENT: (batch, sequence, dim). PART: the sender's
  * slice `index` of its gradient; SUM: slice `index` summed over the replicas. STATE: piece

@@ -25,6 +25,8 @@ static struct cluster *make_cluster(void)
 	assert_non_null(c);
 	for (int i = 0; i < NODES * NODES; i++)
 		c->delay_s[i] = 0.01 * (1 + (i * 7) % 13);
+	for (int i = 0; i < NODES; i++)
+		c->nodes[i].forward_s = c->nodes[i].backward_s = 0.1;
 	return c;
 }
 
@@ -93,6 +95,40 @@ static void data_is_dealt_once(void **state)
 	}
 	routes_fini(&r);
 	plan_free(p);
+}
+
+/* A node with nothing to do behind a link of ten seconds, and one without a link, are no help. */
+static void who_takes_over_is_near(void **state)
+{
+	struct cluster *c = make_cluster();
+	bool usable[NODES];
+	uint32_t changed[N];
+	struct routes r;
+	struct plan *p;
+	int n;
+
+	(void)state;
+	setup(&r, &p, 3);
+	for (int i = 0; i < NODES; i++)
+		usable[i] = i != 3;
+	for (uint32_t i = 0; i < N; i++) {
+		struct microbatch *m = &r.microbatches[i];
+
+		m->nodes[m->stages[1] == 1 ? 1 : 2] = i % 2 ? 3 : 4; /* node 5 is idle */
+	}
+	c->delay_s[0 * NODES + 5] = c->delay_s[5 * NODES + 0] = 10;
+	c->delay_s[1 * NODES + 5] = -1;
+	n = routes_replace(&r, 3, usable, stage_of, c, changed);
+	assert_int_equal(n, N / 2);
+	for (int k = 0; k < n; k++) {
+		const struct microbatch *m = &r.microbatches[changed[k]];
+		int node = m->nodes[m->stages[1] == 1 ? 1 : 2];
+
+		assert_int_equal(node, m->nodes[0] == 2 ? 5 : 4);
+	}
+	routes_fini(&r);
+	plan_free(p);
+	cluster_free(c);
 }
 
 /* What an agent does: counts a microbatch's gradient once, whatever the attempt. */
@@ -257,6 +293,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(data_is_dealt_once),
+		cmocka_unit_test(who_takes_over_is_near),
 		cmocka_unit_test(every_gradient_counts_once_through_any_deaths),
 		cmocka_unit_test(the_audit_finds_what_is_wrong),
 		cmocka_unit_test(a_lost_stage_changes_nothing), cmocka_unit_test(unswapping_ends),

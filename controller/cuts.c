@@ -1,0 +1,112 @@
+/* cuts.c - links that are cut, and who is cut off.
+ *
+ * Agents tell on which of their links something waits and nothing moves (agent/doubt.c). When that
+ * lasts longer than the silence that either end is allowed, and both are heard here, the link
+ * between them is cut. One of them is then taken out like a dead node: the one with most cut links,
+ * and of two alike the one that told, so that who tells lies harms itself; but never the last
+ * replica of a stage. It comes back by itself once none of its links is stuck.
+ */
+#include "controller/controller.h"
+#include "controller/silence.h"
+
+#include <string.h>
+
+enum { HEALED_US = 400000, TELL_AGAIN_US = 10000000 };
+
+struct tally {
+	uint16_t cut, told; /* links of this member; those that it told of itself */
+	int other;          /* one that it is cut off from */
+};
+
+void cuts_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h)
+{
+	m->n_stuck = h->n_stuck;
+	if (h->n_stuck)
+		memcpy(m->stuck, h->stuck, h->n_stuck * sizeof(*h->stuck));
+	for (uint32_t i = 0; i < h->n_stuck; i++) {
+		if (h->stuck[i].to >= c->n_members)
+			continue;
+		m->cut_seen_us = c->now_us;
+		c->members[h->stuck[i].to].cut_seen_us = c->now_us;
+	}
+}
+
+bool cuts_healed(const struct controller *c, const struct member *m)
+{
+	return !m->cut || c->now_us - m->cut_seen_us > HEALED_US;
+}
+
+static bool takes_part(const struct member *m)
+{
+	return m->replica && member_alive(m);
+}
+
+static int64_t patience(const struct controller *c, const struct member *a,
+			const struct member *b, int64_t usual_us)
+{
+	int64_t gap = a->gap_us > b->gap_us ? a->gap_us : b->gap_us;
+
+	/* A node that is silent altogether is to be found so, sooner. */
+	return silence_allowed(gap, usual_us, c->options.silence_us) * 3 / 2;
+}
+
+static bool count_cuts(const struct controller *c, int64_t usual_us, struct tally *tallies)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		for (uint32_t k = 0; takes_part(m) && k < m->n_stuck; k++) {
+			uint16_t to = m->stuck[k].to;
+
+			if (to >= c->n_members || to == i || !takes_part(&c->members[to]) ||
+			    m->stuck[k].ms * (int64_t)1000 <
+				    patience(c, m, &c->members[to], usual_us))
+				continue;
+			tallies[i].cut++;
+			tallies[i].told++;
+			tallies[i].other = to;
+			tallies[to].cut++;
+			tallies[to].other = (int)i;
+			any = true;
+		}
+	}
+	return any;
+}
+
+static bool worse(const struct tally *x, const struct tally *y)
+{
+	return x->cut != y->cut ? x->cut > y->cut : x->told > y->told;
+}
+
+void cuts_check(struct controller *c, int64_t usual_us)
+{
+	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
+	int out = -1, waits = -1;
+	char why[96];
+
+	if (c->phase == PHASE_GATHERING || !count_cuts(c, usual_us, tallies))
+		return;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (!tallies[i].cut)
+			continue;
+		if (stage_replicas(c, member_stage(c, m), m) == 0)
+			waits = (int)i;
+		else if (out < 0 || worse(&tallies[i], &tallies[out]))
+			out = (int)i;
+	}
+	if (out >= 0) {
+		snprintf(why, sizeof(why), "is cut off from n%02d%s", tallies[out].other,
+			 tallies[out].cut > 1 ? " and others" : "");
+		members_gone(c, &c->members[out], why);
+		c->members[out].cut = true;
+	} else if (c->now_us - c->cut_told_us > TELL_AGAIN_US) {
+		c->cut_told_us = c->now_us;
+		note(c, NOTE_ALERT, waits, 0,
+		     "n%02d and n%02d are cut off from each other, and each is its stage's last: "
+		     "the run waits", waits, tallies[waits].other);
+	}
+}
