@@ -1,13 +1,14 @@
 #!/bin/bash
 # One agent killed with -9 around iteration 10, another marked failed at 20, one that sends NaN at 26 and
-# one that sends 1e30 at 31: both are found out and left out, 40 iterations are committed, each
-# microbatch counted once, and the weights are what one process computes.
+# one that sends 1e30 at 31: both are found out and left out; one is cut off from the others at 14 and left
+# out too. 40 iterations are committed, each microbatch counted once, and the weights are what one
+# process computes.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
 
 "$bin/skippipe" demo --headless --format jsonl --iterations 40 --time-scale 0 --run-dir "$run" \
-	--at 20:fail:11 --at 26:corrupt:4 --at 31:corrupt:1 >"$events" 2>"$dir/demo.err" &
+	--at 14:partition:9 --at 20:fail:11 --at 26:corrupt:4 --at 31:corrupt:1 >"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
 wait_for "$events" 10 $demo 120
@@ -25,6 +26,8 @@ for node in 4 1; do
 	grep '"event":"node"' "$events" | grep -q "\"node\":$node,.*\"state\":\"failed\",\"why\":\"sent what no computation gives" ||
 		die "node $node sent nonsense and is not found out"
 done
+grep '"event":"node"' "$events" | grep -q '"node":9,.*"state":"dead","why":"is cut off from' ||
+	die "node 9 is cut off and nobody noticed"
 steps() { grep -c "\"event\":\"recovery\",\"step\":\"$1\"" "$events"; }
 [ "$(steps planned)" -ge 1 ] || die "no plan without node 7"
 [ "$(steps rerun)" = 0 ] || [ "$(steps started)" -ge 1 ] || die "no microbatch of node 7 ran again"

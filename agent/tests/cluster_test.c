@@ -554,8 +554,16 @@ static void test_partition(void **state)
 	assert_false(c->through[0]);
 	assert_false(c->through[3]);
 	assert_true(c->nodes[2].beat.in_flight > 0);
+	/* It says so, and no longer once the link is well. */
+	for (int i = 0; i < 4000 && c->nodes[2].beat.n_stuck == 0; i++)
+		cluster_turns(c, 1);
+	assert_true(c->nodes[2].beat.n_stuck > 0);
+	assert_int_equal(c->nodes[1].beat.n_stuck, 0);
 	cluster_fault(c, 2, 8, FAULT_NONE, -1, 0);
 	finish(c);
+	for (int i = 0; i < 4000 && c->nodes[2].beat.n_stuck > 0; i++)
+		cluster_turns(c, 1);
+	assert_int_equal(c->nodes[2].beat.n_stuck, 0);
 	free_cluster(c);
 }
 
