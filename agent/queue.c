@@ -240,6 +240,8 @@ static bool before(const struct queue *q, const struct task *a, const struct tas
 		return ra < rb;
 	if ((a->kind == WORK_WEIGHTS) != (b->kind == WORK_WEIGHTS))
 		return b->kind == WORK_WEIGHTS;
+	if (a->route.attempt != b->route.attempt && !a->evaluate && !b->evaluate)
+		return a->route.attempt > b->route.attempt;
 	if (a->arrived_us != b->arrived_us)
 		return a->arrived_us < b->arrived_us;
 	return a->route.microbatch < b->route.microbatch;

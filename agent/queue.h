@@ -2,7 +2,8 @@
  *
  * The execution model of docs/formats.md for one node: one task at a time, never interrupted,
  * never idle while a task it may start is waiting. Among those the best rank goes first, then
- * those without rank by (arrival, microbatch). A microbatch holds one of the node's slots from
+ * those without rank by (attempt, arrival, microbatch): what runs again is late already and goes
+ * before the rest. A microbatch holds one of the node's slots from
  * the start of its F to the end of its B, and no F starts without one.
  *
  * With the backward pass split, a B whose gradient is still to be added here is followed by its W

@@ -1,7 +1,8 @@
 /* drift.c - the plan's assumptions against what is measured.
  *
  * Agents tell how long their links take; task events tell how long their compute takes. Where that
- * is off by more than a quarter, and stays so, the cluster planned against is corrected. The plan in
+ * is off by more than a quarter, and stays so, or is off by half at once, the cluster planned against
+ * is corrected. The plan in
  * force is then predicted anew, and another one is adopted only when it gains more than a few
  * percent: noise does not make plans flap.
  */
@@ -11,12 +12,18 @@
 #include <string.h>
 
 static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
+static const double far_off = 2;  /* no noise: believed at once */
 static const double least_s = 0.02; /* real seconds: what is quicker is noise */
 enum { STRIKES = 2, TASKS = 3 };
 
 static bool differs(double measured, double believed)
 {
 	return measured > believed * off || measured < believed / off;
+}
+
+static uint8_t strikes_for(double measured, double believed)
+{
+	return measured > believed * far_off || measured < believed / far_off ? STRIKES : 1;
 }
 
 void drift_link(struct controller *c, struct seen_link *s)
@@ -32,7 +39,8 @@ void drift_link(struct controller *c, struct seen_link *s)
 		s->strikes = 0;
 		return;
 	}
-	if (++s->strikes < STRIKES)
+	s->strikes += strikes_for(measured, *believed);
+	if (s->strikes < STRIKES)
 		return;
 	s->strikes = 0;
 	note(c, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from,
@@ -80,7 +88,7 @@ static void judge_node(struct controller *c, struct member *m)
 
 	m->task_took_s = m->task_planned_s = 0;
 	m->n_tasks = 0;
-	m->strikes = is_off ? m->strikes + 1 : 0;
+	m->strikes = is_off ? m->strikes + strikes_for(ratio, 1) : 0;
 	if (m->strikes < STRIKES)
 		return;
 	m->strikes = 0;

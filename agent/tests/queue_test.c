@@ -673,9 +673,34 @@ static void test_clear_keeps_what_runs(void **state)
 	queue_free(q);
 }
 
+/* What runs again is late: it goes before what has waited longer, but not before a rank. */
+static void what_runs_again_goes_first(void **state)
+{
+	struct route r = { .n_hops = 1 };
+	struct msg_rank rank = { 2, WORK_FORWARD };
+	const uint32_t order[] = { 2, 1, 0 };
+	struct queue *q;
+
+	(void)state;
+	assert_int_equal(queue_new(&q, 3), 0);
+	queue_rank(q, &rank, 1);
+	for (uint32_t id = 0; id < 3; id++) {
+		r.microbatch = id;
+		r.attempt = id == 1;
+		queue_supersede(q, id, r.attempt);
+		assert_int_equal(queue_arrive(q, new_task(&r, 0, id)), QUEUE_TAKEN);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(queue_start(q, 10)->route.microbatch, order[i]);
+		task_free(queue_end(q));
+	}
+	queue_free(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_runs_again_goes_first),
 		cmocka_unit_test(test_execution_model),
 		cmocka_unit_test(test_exactly_once),
 		cmocka_unit_test(test_weights_follow),
