@@ -396,6 +396,7 @@ void iteration_fini(struct controller *c);
 void replan(struct controller *c, const char *reason);
 /* The same, but what is in force stays unless the answer is better by a few percent. */
 void replan_if_better(struct controller *c, const char *reason);
+bool replan_awaited(const struct controller *c); /* an answer will come that the next iteration should have */
 /* Asks what the plain pipeline would take, for consoles to compare with. */
 void replan_baseline(struct controller *c);
 void replan_turn(struct controller *c); /* takes the planner's answers */

@@ -107,6 +107,7 @@ void drift_turn(struct controller *c)
 {
 	struct simulation *s;
 	struct error err;
+	bool much;
 
 	/* Agents side by side without emulation take turns on the cores: that is no drift. */
 	for (uint32_t i = 0; i < c->n_members && !(c->options.embedded && c->options.time_scale == 0); i++)
@@ -118,6 +119,7 @@ void drift_turn(struct controller *c)
 		replan(c, "the links have changed");
 		return;
 	}
+	much = differs(s->iteration_s, c->current->plan->predicted.iteration_s);
 	note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.3g s expected, now %.3g s",
 	     c->current->plan->predicted.iteration_s, s->iteration_s);
 	c->current->plan->predicted.expected_s *=
@@ -126,5 +128,8 @@ void drift_turn(struct controller *c)
 	c->current->plan->predicted.total_s = s->total_s;
 	simulation_free(c->current->trace);
 	c->current->trace = s;
-	replan_if_better(c, "links or compute have changed");
+	if (much)
+		replan(c, "links or compute have changed");
+	else
+		replan_if_better(c, "links or compute have changed");
 }

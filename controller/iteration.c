@@ -297,9 +297,13 @@ static void boundary(struct controller *c)
 			set_phase(c, PHASE_PAUSED);
 		return;
 	}
-	c->step = false;
 	copies_balance(c);
 	drift_turn(c);
+	if (replan_awaited(c)) {
+		set_phase(c, PHASE_PLANNING);
+		return;
+	}
+	c->step = false;
 	begin(c);
 }
 

@@ -15,6 +15,7 @@
 static const char refined_words[] = ", refined";
 static const double quick_s = 0.06, refine_s = 1.0;
 static const double worth = 0.985; /* a refinement is adopted when it takes less than this */
+static const double short_wait = 0.05; /* of an iteration */
 
 bool planned_uses(const struct planned *p, uint16_t node)
 {
@@ -143,6 +144,13 @@ void replan(struct controller *c, const char *reason)
 	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
 	c->refine_wanted = true;
 	ask(c, quick_s, c->current ? c->current->plan : NULL);
+}
+
+/* The first answer to a change is worth a short wait before the next iteration; what refines it is not. */
+bool replan_awaited(const struct controller *c)
+{
+	return c->plan_wanted && c->refine_wanted && c->current &&
+	       quick_s < short_wait * c->unit_s * c->current->plan->predicted.iteration_s;
 }
 
 void replan_if_better(struct controller *c, const char *reason)
