@@ -1,18 +1,19 @@
 /* drift.c - the plan's assumptions against what is measured.
  *
  * Agents tell how long their links take; task events tell how long their compute takes. Where that
- * is off by more than a quarter, and stays so, or is off by half at once, the cluster planned against
- * is corrected. The plan in
+ * is off by more than a quarter, and stays so, the cluster planned against is corrected; at once
+ * where one node takes twice as long as the plan and as the others. The plan in
  * force is then predicted anew, and another one is adopted only when it gains more than a few
  * percent: noise does not make plans flap.
  */
 #include "controller/controller.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
-static const double far_off = 2;  /* no noise: believed at once */
+static const double far_off = 2;  /* of one node alone: no noise */
 static const double least_s = 0.02; /* real seconds: what is quicker is noise */
 enum { STRIKES = 2, TASKS = 3 };
 
@@ -21,9 +22,37 @@ static bool differs(double measured, double believed)
 	return measured > believed * off || measured < believed / off;
 }
 
-static uint8_t strikes_for(double measured, double believed)
+static int ascending(const void *a, const void *b)
 {
-	return measured > believed * far_off || measured < believed / far_off ? STRIKES : 1;
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double ratio_of(const struct member *m)
+{
+	return m->task_planned_s > 0 ? m->task_took_s / m->task_planned_s : 1;
+}
+
+/* What the machine they may share does to all of them. */
+static double usual_ratio(const struct controller *c)
+{
+	double ratios[MSG_NODES];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].n_tasks >= TASKS)
+			ratios[n++] = ratio_of(&c->members[i]);
+	if (n == 0)
+		return 1;
+	qsort(ratios, n, sizeof(*ratios), ascending);
+	return ratios[n / 2];
+}
+
+static bool stands_out(double ratio, double usual)
+{
+	return (ratio > far_off && ratio > usual * far_off) ||
+	       (ratio < 1 / far_off && ratio < usual / far_off);
 }
 
 void drift_link(struct controller *c, struct seen_link *s)
@@ -39,8 +68,7 @@ void drift_link(struct controller *c, struct seen_link *s)
 		s->strikes = 0;
 		return;
 	}
-	s->strikes += strikes_for(measured, *believed);
-	if (s->strikes < STRIKES)
+	if (++s->strikes < STRIKES)
 		return;
 	s->strikes = 0;
 	note(c, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from,
@@ -79,16 +107,16 @@ void drift_task(struct controller *c, struct member *m, const struct msg_task_ev
 	}
 }
 
-static void judge_node(struct controller *c, struct member *m)
+static void judge_node(struct controller *c, struct member *m, double usual)
 {
 	struct cluster_node *n = &c->cluster->nodes[m->id];
-	double ratio = m->task_planned_s > 0 ? m->task_took_s / m->task_planned_s : 1;
+	double ratio = ratio_of(m);
 	bool is_off = m->n_tasks >= TASKS && differs(ratio, 1) &&
 		      fabs(m->task_took_s - m->task_planned_s) / m->n_tasks * 4 > least_s;
 
 	m->task_took_s = m->task_planned_s = 0;
 	m->n_tasks = 0;
-	m->strikes = is_off ? m->strikes + strikes_for(ratio, 1) : 0;
+	m->strikes = is_off ? m->strikes + (stands_out(ratio, usual) ? STRIKES : 1) : 0;
 	if (m->strikes < STRIKES)
 		return;
 	m->strikes = 0;
@@ -105,13 +133,14 @@ static void judge_node(struct controller *c, struct member *m)
 
 void drift_turn(struct controller *c)
 {
+	double usual = usual_ratio(c);
 	struct simulation *s;
 	struct error err;
 	bool much;
 
 	/* Agents side by side without emulation take turns on the cores: that is no drift. */
 	for (uint32_t i = 0; i < c->n_members && !(c->options.embedded && c->options.time_scale == 0); i++)
-		judge_node(c, &c->members[i]);
+		judge_node(c, &c->members[i], usual);
 	if (!c->drifted || !c->current || c->plan_wanted)
 		return;
 	c->drifted = false;
