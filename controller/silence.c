@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define FADES_AFTER 30 /* words */
+#define FADES_AFTER 100 /* words */
 
 int64_t silence_learn(int64_t longest_us, int64_t gap_us, int64_t limit_us)
 {
@@ -23,7 +23,7 @@ int64_t silence_usual(int64_t *gaps_us, size_t n)
 	if (n == 0)
 		return 0;
 	qsort(gaps_us, n, sizeof(*gaps_us), ascending);
-	return gaps_us[(n - 1) / 2];
+	return gaps_us[(n - 1) * 3 / 4];
 }
 
 int64_t silence_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us)

@@ -17,10 +17,11 @@
  * delay but a hang, and teaches nothing. */
 int64_t silence_learn(int64_t longest_us, int64_t gap_us, int64_t limit_us);
 
-/* Half of the n gaps are at most this; 0 for none. Sorts them. */
+/* A quarter of the n gaps are above this, no more; 0 for none. Sorts them. A machine that has too
+ * much to do makes now this and now that agent late. */
 int64_t silence_usual(int64_t *gaps_us, size_t n);
 
-/* What this agent is allowed: twice the longest gap that it, or half of all, had lately, but at
+/* What this agent is allowed: twice the longest gap that it, or a quarter of all, had lately, but at
  * least the limit and at most SILENCE_PATIENCE times that. */
 int64_t silence_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us);
 

@@ -30,7 +30,7 @@ static void late_words_earn_patience_which_fades(void **state)
 	assert_int_equal(silence_allowed(longest, 100000, LIMIT), 800000);
 	for (; silence_allowed(longest, 100000, LIMIT) > LIMIT; words++)
 		longest = silence_learn(longest, 100000, LIMIT);
-	assert_in_range(words, 10, 30); /* two seconds or so */
+	assert_in_range(words, 40, 80); /* six seconds or so */
 }
 
 static void a_hang_teaches_nothing_and_patience_ends(void **state)
@@ -40,14 +40,15 @@ static void a_hang_teaches_nothing_and_patience_ends(void **state)
 	assert_int_equal(silence_allowed(1700000, 0, LIMIT), SILENCE_PATIENCE * LIMIT);
 }
 
-static void what_half_of_all_suffer_is_granted_to_each(void **state)
+static void what_a_quarter_of_all_suffer_is_granted_to_each(void **state)
 {
-	int64_t gaps[] = { 900000, 100000, 500000, 100000, 600000 };
+	int64_t five[] = { 900000, 100000, 500000, 100000, 600000 };
+	int64_t nine[] = { 900000, 100000, 800000, 100000, 110000, 100000, 100000, 100000, 100000 };
 
 	(void)state;
-	assert_int_equal(silence_usual(gaps, 5), 500000);
-	assert_int_equal(silence_usual(gaps, 4), 100000); /* sorted by now; one of two late is not half of all */
-	assert_int_equal(silence_usual(gaps, 0), 0);
+	assert_int_equal(silence_usual(five, 5), 600000);
+	assert_int_equal(silence_usual(nine, 9), 110000); /* two late ones are fewer */
+	assert_int_equal(silence_usual(five, 0), 0);
 	assert_int_equal(silence_allowed(100000, 500000, LIMIT), 1000000);
 }
 
@@ -57,7 +58,7 @@ int main(void)
 		cmocka_unit_test(punctual_agents_get_the_limit),
 		cmocka_unit_test(late_words_earn_patience_which_fades),
 		cmocka_unit_test(a_hang_teaches_nothing_and_patience_ends),
-		cmocka_unit_test(what_half_of_all_suffer_is_granted_to_each),
+		cmocka_unit_test(what_a_quarter_of_all_suffer_is_granted_to_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
