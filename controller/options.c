@@ -138,7 +138,9 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 	char *end;
 	unsigned long long iteration = strtoull(text, &end, 10);
 
-	if (end == text || *end != ':' || o->n_acts == OPTIONS_MOST_ACTS)
+	if (o->n_acts == OPTIONS_MOST_ACTS)
+		return error_set(err, -E2BIG, "--at: at most %d acts", OPTIONS_MOST_ACTS);
+	if (end == text || *end != ':')
 		return error_set(err, -EINVAL, "--at: expected ITERATION:ACT[:NUMBER], got \"%s\"", text);
 	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
 		const char *arg = end + 1 + strlen(acts[i].name);

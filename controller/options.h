@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "wire/msg.h"
 
-enum { OPTIONS_MOST_ACTS = 1024, OPTIONS_MOST_CORPUS = 1024 };
+enum { OPTIONS_MOST_ACTS = 4096, OPTIONS_MOST_CORPUS = 1024 };
 
 /* --at ITERATION:VERB[:ARGUMENT]: an act given before that iteration starts. */
 struct scripted_act {
