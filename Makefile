@@ -114,8 +114,8 @@ $(BUILD)/$(1)/tests/%: $(BUILD)/$(1)/tests/%.o $(patsubst %.c,$(BUILD)/%.o,$(fil
 endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
 
-# It plays with a whole controller.
-$(BUILD)/controller/tests/door_test: | $(BUILD)/bin/skippipe-controller
+# They play with a whole controller.
+$(BUILD)/controller/tests/door_test $(BUILD)/controller/tests/liar_test: | $(BUILD)/bin/skippipe-controller
 
 # A bench is named after the folder it measures: bench/schedule.c links schedule's archives.
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)

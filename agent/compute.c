@@ -427,6 +427,7 @@ static int perform(struct compute *c, struct job *j)
 		size_t n = stage_parameters(j->kept ? c->kept : c->stage);
 
 		j->sum_squares = stage_sum_squares(reduce_staging(j->reduce), n);
+		reduce_hash(j->reduce);
 		return 0;
 	}
 	case JOB_STEP:

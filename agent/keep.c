@@ -182,7 +182,9 @@ static void tell_reduced(struct agent *a, int64_t now_us)
 	m.u.reduced = (struct msg_reduced){ .iteration = reduce_iteration(k->reduce),
 					    .attempt = reduce_attempt(k->reduce),
 					    .stage = k->stage,
-					    .sum_squares = k->sum_squares };
+					    .sum_squares = k->sum_squares,
+					    .n_slices = reduce_count(k->reduce),
+					    .slices = reduce_hashes(k->reduce) };
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 }
 

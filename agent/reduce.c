@@ -17,6 +17,7 @@ struct reduce {
 	bool *part_in;        /* (n) */
 	bool *sum_in;         /* (n) per slice */
 	uint32_t n_parts, n_sums;
+	uint64_t *hashes;     /* (n) of the slices' sums */
 	uint16_t nodes[];     /* (n) ascending */
 };
 
@@ -50,7 +51,8 @@ static int make(struct reduce **out, uint64_t iteration, uint32_t attempt,
 	r->staging = malloc(floats * sizeof(float) + 1);
 	r->part_in = calloc(n, sizeof(bool));
 	r->sum_in = calloc(n, sizeof(bool));
-	if (!r->staging || !r->part_in || !r->sum_in) {
+	r->hashes = calloc(n, sizeof(r->hashes[0]));
+	if (!r->staging || !r->part_in || !r->sum_in || !r->hashes) {
 		reduce_free(r);
 		return -ENOMEM;
 	}
@@ -96,6 +98,7 @@ void reduce_free(struct reduce *r)
 	free(r->parts);
 	free(r->part_in);
 	free(r->sum_in);
+	free(r->hashes);
 	free(r);
 }
 
@@ -191,6 +194,36 @@ int reduce_put_sum(struct reduce *r, uint16_t from, uint32_t slice, const void *
 bool reduce_complete(const struct reduce *r)
 {
 	return r->n_sums == r->n;
+}
+
+/* FNV-1a over the floats' bits. */
+static uint64_t hash_floats(const float *x, size_t n)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t bits;
+
+		memcpy(&bits, &x[i], sizeof(bits));
+		hash = (hash ^ bits) * 0x100000001b3u;
+	}
+	return hash;
+}
+
+void reduce_hash(struct reduce *r)
+{
+	size_t from, n;
+
+	assert(reduce_complete(r));
+	for (uint32_t j = 0; j < r->n; j++) {
+		reduce_slice(r, j, &from, &n);
+		r->hashes[j] = hash_floats(r->staging + from, n);
+	}
+}
+
+const uint64_t *reduce_hashes(const struct reduce *r)
+{
+	return r->hashes;
 }
 
 const float *reduce_staging(const struct reduce *r)

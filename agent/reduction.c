@@ -29,6 +29,8 @@ static void tell(struct agent *a, int64_t now_us)
 	m.u.reduced.stage = a->stage;
 	m.u.reduced.sum_squares = a->sum_squares;
 	m.u.reduced.elapsed_us = now_us - a->reduce_began_us;
+	m.u.reduced.n_slices = reduce_count(a->reduce);
+	m.u.reduced.slices = reduce_hashes(a->reduce);
 	report_flush(a, now_us);
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 }

@@ -6,13 +6,21 @@
 #include <math.h>
 #include <string.h>
 
+static bool same(const struct told_sum *a, const struct told_sum *b)
+{
+	return memcmp(&a->squares, &b->squares, sizeof(double)) == 0 && a->n == b->n &&
+	       memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0;
+}
+
 /* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit.
+ * -EPROTO: those of *stage have not.
  */
-static int stage_sums(struct controller *c, double *total)
+static int stage_sums(struct controller *c, double *total, int *stage)
 {
 	*total = 0;
-	for (int s = 0; s < c->cluster->n_stages; s++) {
-		const struct member *first = NULL;
+	for (int s = *stage = 0; s < c->cluster->n_stages; *stage = ++s) {
+		const struct told_sum *first = NULL;
+		bool differ = false;
 
 		for (uint32_t i = 0; i < c->n_members; i++) {
 			const struct member *m = &c->members[i];
@@ -21,10 +29,8 @@ static int stage_sums(struct controller *c, double *total)
 				continue;
 			if (!m->reduced)
 				return -EAGAIN;
-			if (!first)
-				first = m;
-			else if (memcmp(&first->sum_squares, &m->sum_squares, sizeof(double)) != 0)
-				return -EPROTO;
+			first = first ? first : &m->sum;
+			differ = differ || !same(first, &m->sum);
 		}
 		if (!first)
 			return -EAGAIN; /* stalled */
@@ -35,11 +41,12 @@ static int stage_sums(struct controller *c, double *total)
 				continue;
 			if (!m->copy_reduced)
 				return -EAGAIN;
-			if (memcmp(&first->sum_squares, &m->copy_squares, sizeof(double)) != 0)
-				return -EPROTO;
+			differ = differ || !same(first, &m->copy_sum);
 		}
-		*total += first->sum_squares;
-		c->stage_squares[s] = first->sum_squares;
+		if (differ)
+			return -EPROTO;
+		*total += first->squares;
+		c->stage_squares[s] = first->squares;
 	}
 	return 0;
 }
@@ -183,23 +190,32 @@ static void commit(struct controller *c, double sum_squares)
 	set_phase(c, PHASE_COMMITTING);
 }
 
+/* Once a bit may have flipped. */
+static void differing(struct controller *c, int stage)
+{
+	if (++c->n_differing > 1) {
+		doubt_sums(c, stage);
+		return;
+	}
+	note(c, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again", stage);
+	begin_reduction(c);
+}
+
 void commit_when_reduced(struct controller *c)
 {
 	double sum_squares;
-	int rc = stage_sums(c, &sum_squares);
+	int stage, rc = stage_sums(c, &sum_squares, &stage);
 
 	if (rc == -EAGAIN)
 		return;
-	if (rc != 0 || !isfinite(sum_squares)) {
-		note(c, NOTE_ALERT, -1, 0, rc ? "replicas got different sums: reduced again" :
-						"the gradient is not finite: the run stops");
-		if (rc == 0)
-			controller_finish(c, 1, "the gradient is not finite");
-		else
-			begin_reduction(c);
-		return;
+	if (rc != 0) {
+		differing(c, stage);
+	} else if (!isfinite(sum_squares)) {
+		note(c, NOTE_ALERT, -1, 0, "the gradient is not finite: the run stops");
+		controller_finish(c, 1, "the gradient is not finite");
+	} else {
+		commit(c, sum_squares);
 	}
-	commit(c, sum_squares);
 }
 
 void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)

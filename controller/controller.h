@@ -9,6 +9,7 @@
  *     recover.c    a stage that has lost its last replica
  *     gather.c     the run's beginning, and its going on after a takeover (resume.c)
  *     iteration.c  the phases of an iteration, recovery when a node dies in one
+ *     doubt.c      who is left out for what it said
  *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
  *     replan.c     what to ask the planner and what to do with its answers
  *     consoles.c   the state stream: snapshots and live messages
@@ -41,6 +42,13 @@ struct seen_link {
 	uint8_t strikes;      /* drift.c: reports in a row that contradict the plan */
 };
 
+/* A summed gradient as one agent has it. */
+struct told_sum {
+	double squares;
+	uint32_t n;
+	uint64_t *slices; /* (n) their hashes; malloc */
+};
+
 struct member {
 	uint16_t id;
 	enum node_state state;
@@ -60,7 +68,7 @@ struct member {
 	bool copies;         /* gets this reduction's sum for it */
 	uint64_t copy_told;  /* the last commit that it was told of for it */
 	bool copy_reduced;   /* has got it */
-	double copy_squares;
+	struct told_sum copy_sum;
 	int64_t refused_copy_us; /* it could not; 0 never */
 	bool restoring;          /* it puts its stage back (restore.c) */
 	uint64_t failed_restore; /* the checkpoint that it could not read; 0 none */
@@ -78,7 +86,9 @@ struct member {
 	bool marked;  /* the operator wants it out */
 	bool doomed; /* a death or a sleep was injected, and is not noticed yet */
 	bool reduced;
-	double sum_squares;
+	uint32_t slice; /* of the sum, that it adds up */
+	struct told_sum sum;
+	uint64_t unheard; /* an iteration of which it reported while it passed for dead */
 	uint64_t plan_epoch; /* the newest plan it was sent */
 
 	int64_t heard_us;
@@ -221,6 +231,8 @@ struct controller {
 	uint64_t corpus_hash;
 	uint64_t accused_in; /* the iteration of the last accusation */
 	uint32_t n_accused;  /* in it */
+	struct doubt *doubts; /* doubt.c: who contradicted whom */
+	uint32_t n_doubts, room_doubts;
 	bool peers_changed;
 	uint64_t arrivals;
 	int64_t next_door_us;
@@ -246,7 +258,9 @@ struct controller {
 	uint32_t first_attempt; /* of microbatches and reductions: above any earlier
 				   controller's */
 	uint32_t reduce_attempt;
-	bool summing[MSG_STAGES]; /* told to sum in this attempt */
+	uint32_t summing[MSG_STAGES]; /* replicas told to sum in this attempt; 0: not yet */
+	uint32_t n_differing;         /* sums of this iteration of which there were two */
+	uint64_t stood_still;         /* the last iteration that did */
 	bool resumed;                  /* this controller took the run over */
 	struct msg_commit last_commit; /* as announced: told again to whom it may have missed */
 	struct evaluation evaluation;
@@ -303,7 +317,6 @@ struct controller {
 void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *m);
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r);
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h);
-void members_suspect(struct controller *c, struct member *m, const char *why);
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t);
 void members_links(struct controller *c, struct member *m, const struct msg_links *l);
 /* Tells everyone gathered what the run is, once the first plan says how fast time goes. */
@@ -367,6 +380,20 @@ void recover_restart(struct controller *c, const char *why);
 
 /* ---- gather.c ---- */
 void gather_turn(struct controller *c);
+
+/* ---- doubt.c: who is left out until the operator says otherwise ---- */
+/* m has a number that cannot be. Many such in one iteration: the training has diverged, and ends. */
+void doubt_number(struct controller *c, struct member *m, const char *why);
+void doubt_accused(struct controller *c, struct member *accused, struct member *by);
+/* What m said cannot be: no sum of this iteration stands. */
+void doubt_proven(struct controller *c, struct member *m, const char *why);
+/* m has its stage's sum: was it through with all that it should have counted? If not, somebody is
+ * left out, and true. */
+bool doubt_counts(struct controller *c, struct member *m);
+/* The sums of the stage differ, and not for the first time. */
+void doubt_sums(struct controller *c, int stage);
+/* Nothing runs and not all is done. False: nobody's fault. */
+bool doubt_standstill(struct controller *c);
 
 /* ---- commit.c ---- */
 void commit_when_reduced(struct controller *c);

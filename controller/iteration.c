@@ -102,16 +102,17 @@ static void reduce_stage(struct controller *c, int stage)
 		member_send(c, &c->members[copies[i]], &m);
 	for (uint32_t i = 0; i < n; i++) {
 		c->members[nodes[i]].reduced = false;
+		c->members[nodes[i]].slice = i;
 		member_send(c, &c->members[nodes[i]], &m);
 	}
-	c->summing[stage] = true;
+	c->summing[stage] = n;
 }
 
 /* A stage in which every gradient has been counted need not wait for the others. */
 static void reduce_early(struct controller *c)
 {
 	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (!c->summing[s] && routes_stage_counted(&c->routes, (uint8_t)s))
+		if (c->summing[s] == 0 && routes_stage_counted(&c->routes, (uint8_t)s))
 			reduce_stage(c, s);
 }
 
@@ -122,7 +123,7 @@ static void reduce_rest(struct controller *c)
 		forget_sums(c);
 	c->progress.reduce_us = c->progress.reduced_us = c->now_us;
 	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (!c->summing[s])
+		if (c->summing[s] == 0)
 			reduce_stage(c, s);
 	set_phase(c, PHASE_REDUCING);
 }
@@ -274,7 +275,7 @@ static void begin(struct controller *c)
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
 	c->reduce_attempt = c->first_attempt;
 	forget_sums(c);
-	c->stall_rounds = 0;
+	c->stall_rounds = c->n_differing = 0;
 	if (c->progress.rerouted)
 		tell_routes(c);
 	c->progress.rerouted = false;
@@ -330,13 +331,18 @@ static uint8_t chain_position(const struct microbatch *m, const struct msg_task_
 	return 0;
 }
 
+static uint8_t counts_as(uint8_t kind)
+{
+	return kind == WORK_WEIGHTS ? WORK_BACKWARD : kind;
+}
+
 static void task_ended(struct controller *c, struct microbatch *mb,
 		       const struct msg_task_event *e)
 {
 	uint8_t position = chain_position(mb, e);
-	uint8_t counts_as = e->kind == WORK_WEIGHTS ? WORK_BACKWARD : e->kind;
 
-	if (e->counted && routes_count(&c->routes, e->node, e->microbatch, counts_as) != 0)
+	if (e->counted &&
+	    routes_count(&c->routes, e->node, e->microbatch, counts_as(e->kind)) != 0)
 		controller_finish(c, 1, "out of memory");
 	if ((e->kind == WORK_BACKWARD || e->kind == WORK_WEIGHTS) &&
 	    e->at_us > c->progress.last_backward_us)
@@ -385,13 +391,20 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	}
 	if (e.type == WORK_ENDS && e.kind == WORK_LOSS &&
 	    !(e.loss > LEAST_LOSS && e.loss < MOST_LOSS)) {
-		members_suspect(c, m, "computed a loss that cannot be");
+		doubt_number(c, m, "computed a loss that cannot be");
 		return;
 	}
 	if (c->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
 	    e.attempt > c->first_attempt && e.at_us >= c->rerun_us) {
 		c->rerun_us = 0;
 		record_recovery(c, "started", m->id, e.microbatch, e.at_us);
+	}
+	if (e.type == WORK_ENDS && e.counted &&
+	    !routes_may_count(&c->routes, m->id, e.microbatch, counts_as(e.kind))) {
+		note(c, NOTE_ALERT, m->id, 0, "n%02u says it counted m%02u, which is not its own to count%s",
+		     m->id, e.microbatch, routes_hop(mb, m->id) < 0 ? "" : " now");
+		doubt_proven(c, m, "counted what it must not");
+		return;
 	}
 	drift_task(c, m, &e);
 	if (e.type == WORK_ENDS) {
@@ -403,6 +416,8 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r)
 {
+	if (!m->replica)
+		m->unheard = r->iteration;
 	if (r->iteration != c->iteration || !m->replica || c->iteration != c->committed + 1)
 		return; /* of an iteration that is over */
 	for (uint32_t i = 0; i < r->n_events && m->replica; i++)
@@ -462,6 +477,8 @@ static void check_standstill(struct controller *c)
 	if (drop_strangers(c))
 		return;
 	id = routes_unswap(&c->routes);
+	if (id < 0 && doubt_standstill(c))
+		return;
 	if (id < 0) {
 		note(c, NOTE_ALERT, -1, 0, "it%llu stands still: it begins anew",
 		     (unsigned long long)c->iteration);
@@ -523,7 +540,7 @@ bool iteration_resumes(struct controller *c, struct member *m)
 	members_set(c, m, NODE_LIVE, "");
 	note(c, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id,
 	     member_stage(c, m));
-	if (replicas_everywhere(c) && !all_on_route(c))
+	if (replicas_everywhere(c) && (!all_on_route(c) || m->unheard == c->iteration))
 		c->taken_over = true;
 	if (!replicas_everywhere(c) || c->taken_over)
 		return true; /* recover_turn goes on */
@@ -613,15 +630,31 @@ void iteration_lost(struct controller *c, struct member *m)
 	}
 }
 
+static bool told_sum(struct told_sum *to, const struct msg_reduced *r)
+{
+	uint64_t *slices = realloc(to->slices, (r->n_slices + 1) * sizeof(*slices));
+
+	if (!slices)
+		return false;
+	if (r->n_slices > 0)
+		memcpy(slices, r->slices, r->n_slices * sizeof(*slices));
+	*to = (struct told_sum){ r->sum_squares, r->n_slices, slices };
+	return true;
+}
+
 void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r)
 {
 	if ((c->phase != PHASE_REDUCING && c->phase != PHASE_COMPUTING) ||
 	    r->iteration != c->iteration || r->attempt != c->reduce_attempt ||
-	    r->stage >= MSG_STAGES || !c->summing[r->stage])
+	    r->stage >= MSG_STAGES || c->summing[r->stage] == 0)
 		return;
+	if (r->n_slices != c->summing[r->stage]) {
+		if (m->replica)
+			doubt_proven(c, m, "has another sum than it was told to make");
+		return;
+	}
 	if (m->copies && r->stage == m->keeps) {
-		m->copy_reduced = true;
-		m->copy_squares = r->sum_squares;
+		m->copy_reduced = told_sum(&m->copy_sum, r);
 		if (c->phase == PHASE_REDUCING)
 			commit_when_reduced(c);
 		return;
@@ -630,12 +663,13 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	/* What others sent was checked: it is this one's own. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
-		members_suspect(c, m, "summed a gradient that cannot be");
+		doubt_number(c, m, "summed a gradient that cannot be");
 		return;
 	}
-	m->reduced = true;
+	if (doubt_counts(c, m))
+		return;
+	m->reduced = told_sum(&m->sum, r);
 	c->progress.reduced_us = c->now_us;
-	m->sum_squares = r->sum_squares;
 	if (c->phase == PHASE_REDUCING)
 		commit_when_reduced(c);
 }

@@ -15,7 +15,6 @@
 
 enum {
 	GATHER_SILENCE_US = 5000000,
-	MOST_ACCUSED = 3,
 	PING_EVERY_US = 500000,
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000
@@ -369,31 +368,12 @@ void members_gone(struct controller *c, struct member *m, const char *why)
 		commit_when_reduced(c); /* it may have waited for its copy */
 }
 
-/* Out until the operator says otherwise. One after another in the same iteration means that the
- * training itself has diverged: then nobody is to blame. */
-void members_suspect(struct controller *c, struct member *m, const char *why)
-{
-	if (!m->replica)
-		return;
-	if (c->accused_in == c->iteration && ++c->n_accused > MOST_ACCUSED) {
-		controller_finish(c, 1, "the training has diverged: numbers are not finite");
-		return;
-	}
-	if (c->accused_in != c->iteration)
-		c->n_accused = 1;
-	c->accused_in = c->iteration;
-	m->marked = true;
-	members_gone(c, m, why);
-	if (c->phase != PHASE_FINISHED)
-		members_set(c, m, NODE_FAILED, why);
-}
-
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
 	note(c, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
 	if (t->accused >= 0 && (uint32_t)t->accused < c->n_members && m->replica)
-		members_suspect(c, &c->members[t->accused], "sent what no computation gives");
-	if (c->phase == PHASE_GATHERING && t->fatal && strncmp(t->text, "leaving:", 8) != 0)
+		doubt_accused(c, &c->members[t->accused], m);
+	if (c->phase == PHASE_GATHERING && !c->resumed && t->fatal && strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(c, 1, t->text);
 	else if (t->fatal && member_alive(m))
 		members_gone(c, m, "gave up");

@@ -102,7 +102,7 @@ done:
 	return rc;
 }
 
-static int hop_of(const struct microbatch *m, uint16_t node)
+int routes_hop(const struct microbatch *m, uint16_t node)
 {
 	for (uint32_t h = 0; h < m->route.n_hops; h++)
 		if (m->nodes[h] == node)
@@ -126,7 +126,7 @@ static uint32_t left_at(const struct routes *r, uint16_t node)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < r->n; i++)
-		n += !r->microbatches[i].done && hop_of(&r->microbatches[i], node) >= 0;
+		n += !r->microbatches[i].done && routes_hop(&r->microbatches[i], node) >= 0;
 	return n;
 }
 
@@ -186,7 +186,7 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct microbatch *m = &r->microbatches[i];
-		int hop = hop_of(m, gone), node;
+		int hop = routes_hop(m, gone), node;
 
 		if (hop < 0)
 			continue;
@@ -268,6 +268,20 @@ static uint32_t times_counted(const struct counts *c, uint32_t microbatch, uint8
 	return n;
 }
 
+bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)
+{
+	int hop = routes_hop(&r->microbatches[microbatch], node);
+
+	return (kind == WORK_BACKWARD ? hop >= 0 : kind == WORK_LOSS && hop == 0) &&
+	       times_counted(&r->counts[node], microbatch, kind) == 0;
+}
+
+bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch)
+{
+	return routes_may_count(r, node, microbatch, WORK_BACKWARD) ||
+	       routes_may_count(r, node, microbatch, WORK_LOSS);
+}
+
 bool routes_counted(const struct routes *r, uint32_t microbatch)
 {
 	const struct microbatch *m = &r->microbatches[microbatch];
@@ -303,7 +317,7 @@ int routes_audit(const struct routes *r, const bool *alive, struct error *err)
 				continue;
 			b = times_counted(&r->counts[node], i, WORK_BACKWARD);
 			l = times_counted(&r->counts[node], i, WORK_LOSS);
-			want = hop_of(m, (uint16_t)node) >= 0;
+			want = routes_hop(m, (uint16_t)node) >= 0;
 			if (b != want || l != (node == m->nodes[0]))
 				return error_set(err, -EPROTO,
 						 "microbatch %u: node %u counted its gradient %u "

@@ -74,6 +74,14 @@ int64_t routes_unswap(struct routes *r);
 
 int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind); /* -ENOMEM */
 
+/* The node's place in the microbatch's route; -1 none. */
+int routes_hop(const struct microbatch *m, uint16_t node);
+
+/* Whether the route lets the node count this (WORK_LOSS, WORK_BACKWARD), and it has not yet. */
+bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind);
+/* Whether the node is on the route, and lacks a count that it should have made. */
+bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch);
+
 /* The microbatch's gradient is counted at every node of its route. */
 bool routes_counted(const struct routes *r, uint32_t microbatch);
 

@@ -275,9 +275,13 @@ void controller_fini(struct controller *c)
 	command_fini(c);
 	drill_fini(c);
 	cluster_free(c->cluster);
-	for (uint32_t i = 0; c->members && i < c->n_members; i++)
+	for (uint32_t i = 0; c->members && i < c->n_members; i++) {
 		free(c->members[i].links);
+		free(c->members[i].sum.slices);
+		free(c->members[i].copy_sum.slices);
+	}
 	free(c->members);
+	free(c->doubts);
 	free(c->shard_of);
 	free(c->model_json);
 }

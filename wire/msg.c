@@ -107,6 +107,7 @@ static const struct field msg_reduced_fields[] = {
 	NMAX(U8, msg_reduced, stage, MSG_STAGES - 1),
 	N(F64, msg_reduced, sum_squares),
 	N(U64, msg_reduced, elapsed_us),
+	ARR(msg_reduced, n_slices, slices, U64, MSG_NODES),
 };
 LAYOUT(msg_reduced);
 

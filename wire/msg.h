@@ -188,6 +188,8 @@ struct msg_reduced {
 	uint8_t stage;      /* its own, or the one it keeps a copy of */
 	double sum_squares; /* of the stage's summed gradient, unscaled */
 	int64_t elapsed_us; /* from MSG_REDUCE's arrival */
+	uint32_t n_slices;
+	const uint64_t *slices; /* hash of each slice's sum, as it is here */
 };
 
 struct msg_committed {

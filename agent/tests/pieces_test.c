@@ -235,8 +235,17 @@ static void test_reduce(void **state)
 					want += g[j][k];
 				assert_true(reduce_staging(r[i])[k] == want);
 			}
-			reduce_free(r[i]);
+			reduce_hash(r[i]);
+			for (uint32_t k = 0; k < n; k++)
+				assert_true(reduce_hashes(r[i])[k] == reduce_hashes(r[0])[k]);
 		}
+		/* A bit of the last slice's sum differs: its hash does, and no other. */
+		((float *)reduce_staging(r[0]))[FLOATS - 1] *= -1;
+		reduce_hash(r[0]);
+		for (uint32_t k = 0; n > 1 && k < n; k++)
+			assert_true((reduce_hashes(r[0])[k] != reduce_hashes(r[1])[k]) == (k == n - 1));
+		for (uint32_t i = 0; i < n; i++)
+			reduce_free(r[i]);
 	}
 }
 

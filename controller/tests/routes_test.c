@@ -158,11 +158,19 @@ static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 {
 	struct microbatch *m = &r->microbatches[id];
 
+	for (uint16_t node = 0; node < NODES; node++)
+		for (uint8_t kind = WORK_FORWARD; kind <= WORK_WEIGHTS; kind++)
+			assert_true(routes_may_count(r, node, id, kind) ==
+				    ((kind == WORK_LOSS && node == m->nodes[0] &&
+				      !a->loss[node][id]) ||
+				     (kind == WORK_BACKWARD && routes_hop(m, node) >= 0 &&
+				      !a->backward[node][id])));
 	if (!a->loss[m->nodes[0]][id])
 		assert_int_equal(routes_count(r, m->nodes[0], id, WORK_LOSS), 0);
 	assert_true(routes_counted(r, id) == all_counted(a, m, id));
 	a->loss[m->nodes[0]][id] = true;
 	for (uint32_t h = m->route.n_hops; h-- > 0;) {
+		assert_true(routes_lacks(r, m->nodes[h], id) == !a->backward[m->nodes[h]][id]);
 		if (!a->backward[m->nodes[h]][id])
 			assert_int_equal(routes_count(r, m->nodes[h], id, WORK_BACKWARD), 0);
 		a->backward[m->nodes[h]][id] = true;

@@ -1,0 +1,379 @@
+/* doubt.c - agents that contradict the routes, or one another: who is left out.
+ *
+ * What contradicts the routes, or the agent's own words, proves itself. Where two agents contradict
+ * each other, one of them is wrong, and their messages do not tell which: what was sealed for one
+ * proves nothing to another. Every such pair is remembered. Whoever is wrong stands in all of its
+ * pairs, the others in one each: who stands in more is left out, at first either. When the other of
+ * a pair is left out later, whoever was left out on its word comes back.
+ *
+ * Left out means marked, as by the operator: the iteration goes on without it, and what it counted
+ * runs again elsewhere.
+ */
+#include "controller/controller.h"
+#include "controller/list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	REMEMBERED = 200, /* iterations */
+	MOST_ACCUSED = 3, /* of numbers, in one iteration */
+	BAD_NEIGHBOURS = 2 /* that one may have, and rightly accuse */
+};
+
+struct doubt {
+	uint16_t ids[2];
+	int out; /* who was left out for it; -1 nobody */
+	uint64_t iteration;
+};
+
+static bool recent(const struct controller *c, const struct doubt *d)
+{
+	return d->iteration + REMEMBERED > c->iteration;
+}
+
+static uint32_t doubts_of(const struct controller *c, uint16_t id)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_doubts; i++)
+		n += recent(c, &c->doubts[i]) &&
+		     (c->doubts[i].ids[0] == id || c->doubts[i].ids[1] == id);
+	return n;
+}
+
+static struct doubt *doubt_of(struct controller *c, uint16_t a, uint16_t b)
+{
+	for (uint32_t i = 0; i < c->n_doubts; i++) {
+		struct doubt *d = &c->doubts[i];
+
+		if (recent(c, d) && ((d->ids[0] == a && d->ids[1] == b) ||
+				     (d->ids[0] == b && d->ids[1] == a)))
+			return d;
+	}
+	return NULL;
+}
+
+static void remember(struct controller *c, uint16_t a, uint16_t b)
+{
+	if (doubt_of(c, a, b) ||
+	    !list_grow(&c->doubts, c->n_doubts, &c->room_doubts, sizeof(*c->doubts)))
+		return;
+	c->doubts[c->n_doubts++] = (struct doubt){ { a, b }, -1, c->iteration };
+}
+
+static void come_back(struct controller *c, const struct member *liar)
+{
+	for (uint32_t i = 0; i < c->n_doubts; i++) {
+		struct doubt *d = &c->doubts[i];
+		struct member *m = d->out >= 0 ? &c->members[d->out] : NULL;
+
+		if (!m || m == liar || (d->ids[0] != liar->id && d->ids[1] != liar->id))
+			continue;
+		d->out = -1;
+		if (!m->marked)
+			continue;
+		m->marked = false;
+		note(c, NOTE_EVENT, m->id, 0, "n%02u comes back: it was n%02u that erred", m->id,
+		     liar->id);
+		if (member_alive(m))
+			members_assign(c, m, member_stage(c, m), c->committed > 0);
+	}
+}
+
+static void leave_out(struct controller *c, struct member *m, const char *why)
+{
+	m->marked = true;
+	members_gone(c, m, why);
+	if (c->phase == PHASE_FINISHED)
+		return;
+	members_set(c, m, NODE_FAILED, why);
+	come_back(c, m);
+}
+
+void doubt_number(struct controller *c, struct member *m, const char *why)
+{
+	if (!m->replica)
+		return;
+	if (c->accused_in == c->iteration && ++c->n_accused > MOST_ACCUSED) {
+		controller_finish(c, 1, "the training has diverged: numbers are not finite");
+		return;
+	}
+	if (c->accused_in != c->iteration)
+		c->n_accused = 1;
+	c->accused_in = c->iteration;
+	leave_out(c, m, why);
+}
+
+void doubt_proven(struct controller *c, struct member *m, const char *why)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->members[i].reduced = false;
+	leave_out(c, m, why);
+}
+
+/* One of a pair, on the word of the other. */
+static void left_out(struct controller *c, struct member *m, const struct member *other,
+		     const char *why)
+{
+	struct doubt *d = doubt_of(c, m->id, other->id);
+
+	if (d)
+		d->out = m->id;
+	doubt_proven(c, m, why);
+}
+
+void doubt_accused(struct controller *c, struct member *accused, struct member *by)
+{
+	struct doubt *d;
+
+	if (!accused->replica)
+		return;
+	if (accused != by)
+		remember(c, accused->id, by->id);
+	if (accused != by &&
+	    doubts_of(c, by->id) >= doubts_of(c, accused->id) + BAD_NEIGHBOURS) {
+		left_out(c, by, accused, "accused one after another");
+		return;
+	}
+	d = doubt_of(c, accused->id, by->id);
+	if (d)
+		d->out = accused->id;
+	doubt_number(c, accused, "sent what no computation gives");
+}
+
+/* ---- counts ---- */
+
+static bool ended_backward(const struct controller *c, uint16_t node, uint32_t microbatch)
+{
+	for (uint32_t i = 0; i < c->progress.n_events; i++) {
+		const struct msg_task_event *e = &c->progress.events[i];
+
+		if (e->node == node && e->microbatch == microbatch && e->type == WORK_ENDS &&
+		    e->kind == WORK_BACKWARD)
+			return true;
+	}
+	return false;
+}
+
+/* Who says it got the gradient that only m could have made; NULL: nobody. */
+static struct member *got_it_from(struct controller *c, const struct member *m,
+				  const struct microbatch *mb)
+{
+	int hop = routes_hop(mb, m->id);
+
+	while (--hop >= 0)
+		if (ended_backward(c, mb->nodes[hop], mb->route.microbatch))
+			return &c->members[mb->nodes[hop]];
+	return NULL;
+}
+
+bool doubt_counts(struct controller *c, struct member *m)
+{
+	struct member *other = NULL;
+
+	for (uint32_t i = 0; i < c->routes.n; i++) {
+		const struct microbatch *mb = &c->routes.microbatches[i];
+		struct member *next;
+
+		if (!routes_lacks(&c->routes, m->id, i))
+			continue;
+		next = got_it_from(c, m, mb);
+		if (!next || ended_backward(c, m->id, i)) {
+			note(c, NOTE_ALERT, m->id, 0, "n%02u has not counted m%02u, and says it is through",
+			     m->id, i);
+			doubt_proven(c, m, "left a gradient out");
+			return true;
+		}
+		remember(c, m->id, next->id);
+		if (!other || doubts_of(c, next->id) > doubts_of(c, other->id))
+			other = next;
+	}
+	if (!other)
+		return false;
+	note(c, NOTE_ALERT, m->id, 0, "n%02u has gradients that n%02u has not made", other->id, m->id);
+	if (doubts_of(c, other->id) > doubts_of(c, m->id))
+		left_out(c, other, m, "contradicts others about what was done");
+	else
+		left_out(c, m, other, "contradicts others about what was done");
+	return true;
+}
+
+/* ---- sums ---- */
+
+/* One's word of a stage's sum: a replica's, or a keeper's of its copy. */
+struct word {
+	struct member *m;
+	bool copy;
+	const struct told_sum *sum;
+};
+
+static uint32_t words_of(struct controller *c, int stage, struct word *words)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->replica && member_stage(c, m) == stage)
+			words[n++] = (struct word){ m, false, &m->sum };
+	}
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->copies && m->keeps == stage)
+			words[n++] = (struct word){ m, true, &m->copy_sum };
+	}
+	return n;
+}
+
+static const struct word *owner_of(const struct word *words, uint32_t n, uint32_t slice)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!words[i].copy && words[i].m->slice == slice)
+			return &words[i];
+	return NULL;
+}
+
+struct found {
+	const struct word *a, *b; /* a receiver and the slice's owner; NULL none */
+	uint32_t doubts;          /* of a, or of b if those are more */
+};
+
+static void consider(struct controller *c, struct found *f, const struct word *a,
+		     const struct word *b)
+{
+	uint32_t most;
+
+	remember(c, a->m->id, b->m->id);
+	most = doubts_of(c, a->m->id);
+	if (doubts_of(c, b->m->id) > most)
+		most = doubts_of(c, b->m->id);
+	if (f->a && most <= f->doubts)
+		return;
+	*f = (struct found){ a, b, most };
+}
+
+static void differing_slices(struct controller *c, struct found *f, const struct word *words,
+			     uint32_t n)
+{
+	for (uint32_t j = 0; n > 0 && j < words[0].sum->n; j++) {
+		const struct word *owner = owner_of(words, n, j);
+
+		for (uint32_t i = 0; owner && i < n; i++)
+			if (words[i].sum->slices[j] != owner->sum->slices[j])
+				consider(c, f, &words[i], owner);
+	}
+}
+
+static uint32_t agreeing(const struct word *words, uint32_t n, const struct word *with)
+{
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		k += memcmp(&words[i].sum->squares, &with->sum->squares, sizeof(double)) == 0;
+	return k;
+}
+
+/* The same slices, another square: it follows from them, so the most are right. */
+static void differing_squares(struct controller *c, struct found *f, const struct word *words,
+			      uint32_t n)
+{
+	const struct word *right = &words[0];
+
+	for (uint32_t i = 1; i < n; i++)
+		if (agreeing(words, n, &words[i]) > agreeing(words, n, right))
+			right = &words[i];
+	for (uint32_t i = 0; i < n; i++)
+		if (memcmp(&words[i].sum->squares, &right->sum->squares, sizeof(double)) != 0)
+			consider(c, f, &words[i], right);
+}
+
+void doubt_sums(struct controller *c, int stage)
+{
+	struct word words[2 * MSG_NODES];
+	struct found f = { 0 };
+	uint32_t n = words_of(c, stage, words);
+	const struct word *bad, *other;
+
+	differing_slices(c, &f, words, n);
+	if (!f.a && n > 0)
+		differing_squares(c, &f, words, n);
+	if (!f.a) {
+		begin_reduction(c);
+		return;
+	}
+	bad = doubts_of(c, f.b->m->id) > doubts_of(c, f.a->m->id) ? f.b : f.a;
+	other = bad == f.a ? f.b : f.a;
+	note(c, NOTE_ALERT, bad->m->id, 0, "n%02u and n%02u have different sums of S%d: without n%02u",
+	     f.a->m->id, f.b->m->id, stage, bad->m->id);
+	if (!bad->copy) {
+		left_out(c, bad->m, other->m, "contradicts others about a sum");
+		return;
+	}
+	bad->m->refused_copy_us = c->now_us;
+	if (bad->m->replica)
+		copies_release(c, bad->m);
+	bad->m->copies = false;
+	begin_reduction(c);
+}
+
+/* ---- standing still ---- */
+
+static uint16_t node_at(const struct microbatch *mb, uint32_t position)
+{
+	uint32_t n = mb->route.n_hops;
+
+	return mb->nodes[position < n ? position : position == n ? 0 : 2 * n - position];
+}
+
+/* What the node said of the microbatch's newest attempt in that pass. */
+static bool said(const struct controller *c, const struct microbatch *mb, uint32_t position, bool end)
+{
+	uint32_t n = mb->route.n_hops;
+	uint8_t kind = position < n ? WORK_FORWARD : position == n ? WORK_LOSS : WORK_BACKWARD;
+
+	for (uint32_t i = 0; i < c->progress.n_events; i++) {
+		const struct msg_task_event *e = &c->progress.events[i];
+
+		if (e->node == node_at(mb, position) && e->microbatch == mb->route.microbatch &&
+		    e->attempt == mb->route.attempt && e->kind == kind &&
+		    (e->type == WORK_ENDS) == end)
+			return true;
+	}
+	return false;
+}
+
+bool doubt_standstill(struct controller *c)
+{
+	struct member *bad = NULL, *other = NULL;
+	bool again = c->stood_still == c->iteration;
+
+	c->stood_still = c->iteration;
+	for (uint32_t i = 0; again && i < c->routes.n; i++) {
+		const struct microbatch *mb = &c->routes.microbatches[i];
+		uint32_t at = mb->position;
+		struct member *pair[2];
+
+		/* It has done its part, and the next has not got it. */
+		if (mb->done || at == 2 * mb->route.n_hops || !said(c, mb, at, true) ||
+		    said(c, mb, at + 1, false))
+			continue;
+		pair[0] = &c->members[node_at(mb, at)];
+		pair[1] = &c->members[node_at(mb, at + 1)];
+		if (pair[0] == pair[1])
+			continue;
+		remember(c, pair[0]->id, pair[1]->id);
+		for (int k = 0; k < 2; k++)
+			if (!bad || doubts_of(c, pair[k]->id) > doubts_of(c, bad->id)) {
+				bad = pair[k];
+				other = pair[!k];
+			}
+	}
+	if (!bad)
+		return false;
+	note(c, NOTE_ALERT, bad->id, 0, "nothing passes between n%02u and n%02u: without n%02u",
+	     bad->id, other->id, bad->id);
+	left_out(c, bad, other, "passes nothing on");
+	return true;
+}

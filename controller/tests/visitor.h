@@ -1,0 +1,68 @@
+/* visitor.h - for tests: a whole controller in a process of its own, and those who come to its door.
+ *
+ * Everything fails the running cmocka test when it goes wrong or takes 30 s.
+ */
+#ifndef CONTROLLER_TESTS_VISITOR_H
+#define CONTROLLER_TESTS_VISITOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wire/keys.h"
+#include "wire/msg.h"
+#include "wire/post.h"
+
+struct door {
+	char folder[64], admitted[96], key[96];
+	struct keys_identity *controller;
+	struct keys_list *list;
+	char address[LINK_ADDRESS_SIZE];
+	pid_t pid;
+};
+
+/* options: of the program, NULL last; --run-dir and keys are added. */
+struct door *door_new(const char *const *options);
+int door_free(struct door *d); /* ends the controller */
+bool door_alive(const struct door *d);
+
+struct visitor {
+	struct keys_identity *id;
+	struct post *post;
+	post_peer_id to;
+	bool up, synced, refused;
+	enum link_reason reason;
+	uint64_t answered;
+	int32_t status;
+	char journal[1 << 16]; /* notes told, one a line */
+	uint64_t committed;    /* as consoles are told */
+	void (*hear)(void *context, const struct msg *m); /* NULL, or every message */
+	void *context;
+};
+
+/* role 0: admitted as nothing. */
+void visitor_new(struct visitor *v, struct door *d, enum keys_role role, const char *name);
+void visitor_free(struct visitor *v);
+void visitor_turn(struct visitor *v);
+/* Until it is let in. other: gets its turns too; or NULL. */
+void visitor_come_in(struct visitor *v, struct visitor *other);
+void visitor_send(struct visitor *v, const struct msg *m, enum post_flags flags);
+void visitor_attach(struct visitor *v); /* as a console */
+/* The status the controller answers. */
+int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value);
+
+/* Turns v (and w, unless NULL) until the condition holds. */
+#define UNTIL(v, w, condition) \
+	do { \
+		int64_t give_up_ = clock_monotonic_us() + 30000000; \
+		struct visitor *w_ = (w); \
+		while (!(condition)) { \
+			visitor_turn(v); \
+			if (w_) \
+				visitor_turn(w_); \
+			if (clock_monotonic_us() > give_up_) \
+				fail_msg("never came: %s", #condition); \
+		} \
+	} while (0)
+
+#endif
