@@ -4,7 +4,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Of a gradient that any training survives it is far below. */
+static const double MOST_SQUARES = 1e20;
 
 static bool same(const struct told_sum *a, const struct told_sum *b)
 {
@@ -216,6 +220,52 @@ void commit_when_reduced(struct controller *c)
 	} else {
 		commit(c, sum_squares);
 	}
+}
+
+static bool told_sum(struct told_sum *to, const struct msg_reduced *r)
+{
+	uint64_t *slices = realloc(to->slices, (r->n_slices + 1) * sizeof(*slices));
+
+	if (!slices)
+		return false;
+	if (r->n_slices > 0)
+		memcpy(slices, r->slices, r->n_slices * sizeof(*slices));
+	to->slices = slices;
+	to->n = r->n_slices;
+	to->squares = r->sum_squares;
+	return true;
+}
+
+void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r)
+{
+	if ((c->phase != PHASE_REDUCING && c->phase != PHASE_COMPUTING) ||
+	    r->iteration != c->iteration || r->attempt != c->reduce_attempt ||
+	    r->stage >= MSG_STAGES || c->summing[r->stage] == 0)
+		return;
+	if (r->n_slices != c->summing[r->stage]) {
+		if (m->replica)
+			doubt_proven(c, m, "has another sum than it was told to make");
+		return;
+	}
+	if (m->copies && r->stage == m->keeps) {
+		m->copy_reduced = told_sum(&m->copy_sum, r);
+		if (c->phase == PHASE_REDUCING)
+			commit_when_reduced(c);
+		return;
+	}
+	if (!m->replica || r->stage != member_stage(c, m))
+		return;
+	/* What others sent was checked: it is this one's own. */
+	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
+		doubt_number(c, m, "summed a gradient that cannot be");
+		return;
+	}
+	if (doubt_counts(c, m))
+		return;
+	m->reduced = told_sum(&m->sum, r);
+	c->progress.reduced_us = c->now_us;
+	if (c->phase == PHASE_REDUCING)
+		commit_when_reduced(c);
 }
 
 void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)

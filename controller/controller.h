@@ -397,6 +397,7 @@ bool doubt_standstill(struct controller *c);
 
 /* ---- commit.c ---- */
 void commit_when_reduced(struct controller *c);
+void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r);
 void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r);
 
 /* ---- evaluate.c ---- */
@@ -411,7 +412,6 @@ void send_replicas(struct controller *c, const struct msg *m);
 void begin_reduction(struct controller *c);
 void iteration_turn(struct controller *c); /* whatever the phase can do now */
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r);
-void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r);
 void iteration_lost(struct controller *c, struct member *m); /* a replica died */
 /* A silent node is heard again: true when it holds the last copy of its stage and the run goes
  * on with it as if it had never slept. */

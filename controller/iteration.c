@@ -19,10 +19,8 @@
 enum { STALL_CHECK_US = 250000, STALL_ROUNDS = 4 };
 
 /* A cross entropy is not negative (but for rounding); a model that guesses among a million
- * tokens has 14. The sum of squares of a gradient that any training survives is far below the
- * last. */
+ * tokens has 14. */
 static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
-static const double MOST_SQUARES = 1e20;
 
 void set_phase(struct controller *c, enum run_phase phase)
 {
@@ -628,50 +626,6 @@ void iteration_lost(struct controller *c, struct member *m)
 		replan(c, "a node was lost");
 		c->recovery_plan = c->plan_wanted;
 	}
-}
-
-static bool told_sum(struct told_sum *to, const struct msg_reduced *r)
-{
-	uint64_t *slices = realloc(to->slices, (r->n_slices + 1) * sizeof(*slices));
-
-	if (!slices)
-		return false;
-	if (r->n_slices > 0)
-		memcpy(slices, r->slices, r->n_slices * sizeof(*slices));
-	*to = (struct told_sum){ r->sum_squares, r->n_slices, slices };
-	return true;
-}
-
-void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r)
-{
-	if ((c->phase != PHASE_REDUCING && c->phase != PHASE_COMPUTING) ||
-	    r->iteration != c->iteration || r->attempt != c->reduce_attempt ||
-	    r->stage >= MSG_STAGES || c->summing[r->stage] == 0)
-		return;
-	if (r->n_slices != c->summing[r->stage]) {
-		if (m->replica)
-			doubt_proven(c, m, "has another sum than it was told to make");
-		return;
-	}
-	if (m->copies && r->stage == m->keeps) {
-		m->copy_reduced = told_sum(&m->copy_sum, r);
-		if (c->phase == PHASE_REDUCING)
-			commit_when_reduced(c);
-		return;
-	}
-	if (!m->replica || r->stage != member_stage(c, m))
-		return;
-	/* What others sent was checked: it is this one's own. */
-	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
-		doubt_number(c, m, "summed a gradient that cannot be");
-		return;
-	}
-	if (doubt_counts(c, m))
-		return;
-	m->reduced = told_sum(&m->sum, r);
-	c->progress.reduced_us = c->now_us;
-	if (c->phase == PHASE_REDUCING)
-		commit_when_reduced(c);
 }
 
 /* ---- every turn ---- */

@@ -112,8 +112,9 @@ int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value
 	static uint64_t id;
 	struct msg m = { .type = MSG_COMMAND };
 
+	id++;
 	m.u.command = (struct msg_command){
-		.id = ++id, .verb = (uint8_t)verb, .node = -1, .peer = -1, .value = value
+		.id = id, .verb = (uint8_t)verb, .node = -1, .peer = -1, .value = value
 	};
 	visitor_send(v, &m, POST_RELIABLE);
 	UNTIL(v, NULL, v->answered == id);
