@@ -104,11 +104,12 @@ static void key_of(const struct demo *d, struct args *a, const char *name)
 	args_addf(a, "%s/keys/%s.key", d->place.run, name);
 }
 
-/* What a controller is told whether it starts the run or goes on with it. */
+/* One that goes on with the run knows from its record what it is. */
 static void controller_args(const struct demo *d, struct args *a, const char *program,
 			    bool resume)
 {
 	const struct demo_options *o = &d->options;
+	const struct args *passed = resume ? &o->again : &o->controller;
 	char stages[DEMO_STAGES_MOST * 5 + 1], *to = stages;
 
 	for (uint32_t s = 0; s < o->n_stages; s++)
@@ -123,11 +124,13 @@ static void controller_args(const struct demo *d, struct args *a, const char *pr
 	args_addf(a, "%s/keys/admitted", d->place.run);
 	args_add(a, "--embedded");
 	args_addf(a, "--supervisor-fd=%d", d->cast.orders_to);
-	args_addf(a, "--agents=%u", o->agents);
-	args_addf(a, "--stages=%s", stages);
-	args_addf(a, "--skip=%u", o->skip);
-	for (size_t i = 0; i < o->controller.n; i++)
-		args_add(a, o->controller.list[i]);
+	if (!resume) {
+		args_addf(a, "--agents=%u", o->agents);
+		args_addf(a, "--stages=%s", stages);
+		args_addf(a, "--skip=%u", o->skip);
+	}
+	for (size_t i = 0; i < passed->n; i++)
+		args_add(a, passed->list[i]);
 	if (o->headless)
 		args_addf(a, "--format=%s", o->format);
 }

@@ -33,17 +33,23 @@ const char demo_help[] =
 	"--threads --name --silence-ms --gather-s --budget --log --regions --split-backward\n"
 	"--overlap-sync --robust\n";
 
-/* What the controller understands and demo has no opinion on; values follow unless it is a flag. */
+/* What the controller understands and demo has no opinion on; values follow unless it is a flag. The
+ * record says most of it to a controller that goes on with the run; it is told the rest again. */
 static const struct {
 	const char *name;
-	bool flag;
+	bool flag, again;
 } passed[] = {
-	{ "iterations", false }, { "time-scale", false }, { "seed", false }, { "model", false },
-	{ "batch", false }, { "sequence", false }, { "microbatches", false },
-	{ "eval-every", false }, { "checkpoint-every", false }, { "eval-batches", false }, { "at", false },
-	{ "serialise", true }, { "split-backward", true }, { "overlap-sync", true }, { "robust", false },
-	 { "threads", false }, { "name", false }, { "silence-ms", false },
-	{ "gather-s", false }, { "budget", false }, { "log", false }, { "regions", false },
+	{ "iterations", false, false },	      { "time-scale", false, false },
+	{ "seed", false, false },	      { "model", false, false },
+	{ "batch", false, false },	      { "sequence", false, false },
+	{ "microbatches", false, false },     { "eval-every", false, false },
+	{ "checkpoint-every", false, false }, { "eval-batches", false, false },
+	{ "serialise", true, false },	      { "split-backward", true, false },
+	{ "overlap-sync", true, false },      { "robust", false, false },
+	{ "threads", false, false },	      { "name", false, false },
+	{ "regions", false, false },	      { "at", false, true },
+	{ "silence-ms", false, true },	      { "gather-s", false, true },
+	{ "budget", false, true },	      { "log", false, true },
 };
 
 static int whole(const char *name, const char *text, uint32_t least, uint32_t most, uint32_t *out,
@@ -138,6 +144,10 @@ static int take_passed(struct demo_options *o, char ***argv, struct error *err)
 		if (!value)
 			return error_set(err, -EINVAL, "--%s: needs a value", passed[i].name);
 		args_add(&o->controller, value);
+		if (passed[i].again) {
+			args_addf(&o->again, "--%s", passed[i].name);
+			args_add(&o->again, value);
+		}
 		return 1;
 	}
 	return 0;
@@ -291,7 +301,7 @@ int demo_options_parse(struct demo_options *o, char **argv, struct error *err)
 	}
 	if (rc == 0)
 		rc = settle(o, &raw, err);
-	if (rc == 0 && o->controller.failed)
+	if (rc == 0 && (o->controller.failed || o->again.failed))
 		rc = error_set(err, -ENOMEM, "out of memory");
 	if (rc != 0)
 		demo_options_free(o);
@@ -301,4 +311,5 @@ int demo_options_parse(struct demo_options *o, char **argv, struct error *err)
 void demo_options_free(struct demo_options *o)
 {
 	args_free(&o->controller);
+	args_free(&o->again);
 }

@@ -24,6 +24,7 @@ struct demo_options {
 	const char *run_dir;    /* NULL: made */
 	const char *theme;      /* NULL: the console's default */
 	struct args controller; /* passed on as they are */
+	struct args again;      /* those of them that a controller is told which goes on with the run */
 };
 
 /* Fills *o; demo_options_free what it holds. Pointers into argv. -EINVAL: usage. */

@@ -439,6 +439,9 @@ void drift_turn(struct controller *c); /* between iterations */
 /* ---- resume.c ---- */
 /* Takes over a run whose controller ended or died: fills the run's state from its store. */
 int resume_begin(struct controller *c, struct error *err);
+/* The options that such a run goes on with, as text to keep (free) and again from the store. */
+char *resume_options(const struct controller *c);
+int resume_options_again(struct controller *c, struct error *err);
 int resume_save(struct controller *c); /* what a successor must know beside the store */
 /* While gathering: agents that hold the run's weights go on with them. */
 void resume_member(struct controller *c, struct member *m);

@@ -15,7 +15,9 @@ static const char help[] =
 	"Plans a training run, commands its agents, records it and serves consoles.\n"
 	"\n"
 	"  --run-dir DIR         where the run is recorded (made; must not hold a run)\n"
-	"  --resume DIR          go on with the run recorded there; its agents come back by themselves\n"
+	"  --resume DIR          go on with the run recorded there, as it began; its agents come back by\n"
+	"                        themselves. --iterations, --eval-every, --eval-batches and\n"
+	"                        --checkpoint-every may be said anew\n"
 	"  --replay DIR          show the run recorded there to consoles, as if it ran\n"
 	"  --speed X             of a replay, times real; 0: stopped  [1]\n"
 	"  --key FILE            this controller's key (skippipe keygen)\n"
@@ -231,7 +233,10 @@ static int take_number(struct options *o, int option, const char *name, const ch
 	switch (option) {
 	case O_SUPERVISOR: o->supervisor = (int)v; break;
 	case O_AGENTS: o->agents = (uint32_t)v; break;
-	case O_ITERATIONS: o->iterations = (uint64_t)v; break;
+	case O_ITERATIONS:
+		o->iterations = (uint64_t)v;
+		o->said.iterations = true;
+		break;
 	case O_SCALE: o->time_scale = v; break;
 	case O_SPEED: o->speed = v; break;
 	case O_ROBUST: o->jitter = v; break;
@@ -239,9 +244,18 @@ static int take_number(struct options *o, int option, const char *name, const ch
 	case O_BATCH: o->batch = (uint32_t)v; break;
 	case O_SEQUENCE: o->sequence = (uint32_t)v; break;
 	case O_MICROBATCHES: o->microbatches = (uint32_t)v; break;
-	case O_CHECKPOINT: o->checkpoint_every = (uint32_t)v; break;
-	case O_EVAL_EVERY: o->eval_every = (uint32_t)v; break;
-	case O_EVAL_BATCHES: o->eval_batches = (uint32_t)v; break;
+	case O_CHECKPOINT:
+		o->checkpoint_every = (uint32_t)v;
+		o->said.checkpoint_every = true;
+		break;
+	case O_EVAL_EVERY:
+		o->eval_every = (uint32_t)v;
+		o->said.eval_every = true;
+		break;
+	case O_EVAL_BATCHES:
+		o->eval_batches = (uint32_t)v;
+		o->said.eval_batches = true;
+		break;
 	case O_THREADS: o->threads = (uint32_t)v; break;
 	case O_SILENCE: o->silence_us = (int64_t)(v * 1000); break;
 	case O_GATHER: o->gather_us = (int64_t)(v * 1e6); break;
@@ -337,9 +351,25 @@ static int check(struct options *o, struct error *err)
 	return 0;
 }
 
+/* What a run is begun with, and keeps: its record says it to whoever goes on with it. */
+static const char *kept(int option)
+{
+	static const int keeps[] = { O_CLUSTER, O_REGIONS, O_MODEL, O_NAME, O_AGENTS, O_STAGES, O_SKIP,
+				     O_SCALE, O_SEED, O_BATCH, O_SEQUENCE, O_MICROBATCHES, O_THREADS,
+				     O_CORPUS, O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST,
+				     O_ASSIGNMENT };
+
+	for (size_t i = 0; i < sizeof(keeps) / sizeof(keeps[0]); i++)
+		for (const struct option *l = longs; keeps[i] == option && l->name; l++)
+			if (l->val == option)
+				return l->name;
+	return NULL;
+}
+
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	static const int stages[] = { 5, 3, 3, 3, 3, 3 };
+	const char *first_kept = NULL;
 	int option, rc;
 
 	*o = (struct options){ .listen = "tcp://127.0.0.1:0", .model = "tiny", .name = "skippipe",
@@ -360,9 +390,13 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		rc = take(o, option, optarg, argc, argv, err);
 		if (rc != 0)
 			return rc;
+		first_kept = first_kept ? first_kept : kept(option);
 	}
 	if (optind < argc)
 		return error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[optind]);
+	if (o->resume && first_kept)
+		return error_set(err, -EINVAL, "--%s: a run that is gone on with keeps what it began with",
+				 first_kept);
 	if (o->n_stages == 0 && !o->cluster) {
 		memcpy(o->stages, stages, sizeof(stages));
 		o->n_stages = 6;

@@ -57,6 +57,10 @@ struct options {
 	int64_t gather_us;     /* wait so long for all agents, then go with those there */
 	double budget_s;       /* of the first plan */
 	enum log_level level;
+	/* Of a run that is gone on with: what was said anew. */
+	struct {
+		bool iterations, eval_every, eval_batches, checkpoint_every;
+	} said;
 	struct scripted_act acts[OPTIONS_MOST_ACTS];
 	uint32_t n_acts;
 };

@@ -279,6 +279,7 @@ int record_folder(struct controller *c, struct error *err)
 int record_begin(struct controller *c, struct error *err)
 {
 	char *cluster = cluster_format(c->cluster), *optimizer = optimizer_json(&c->recipe);
+	char *options = resume_options(c);
 	struct store_run run = {
 		.name = c->options.name,
 		.version = SKIPPIPE_VERSION,
@@ -296,10 +297,11 @@ int record_begin(struct controller *c, struct error *err)
 		.threads = c->options.threads,
 		.n_corpus = c->options.n_corpus,
 		.corpus = c->options.corpus,
+		.options = options,
 	};
 	int rc = -ENOMEM;
 
-	if (!cluster || !optimizer)
+	if (!cluster || !optimizer || !options)
 		error_set(err, rc, "out of memory");
 	else
 		rc = store_create(&c->store, c->options.run_dir, &run, err);
@@ -307,6 +309,7 @@ int record_begin(struct controller *c, struct error *err)
 		rc = record_folder(c, err);
 	free(cluster);
 	free(optimizer);
+	free(options);
 	return rc;
 }
 

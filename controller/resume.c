@@ -15,9 +15,85 @@
 
 #include <jansson.h>
 
+#include "schedule/noise.h"
+
 enum { ATTEMPTS_A_CONTROLLER = 1 << 16 };
 
 /* ---- what the store does not say ---- */
+
+/* But for what the command line says anew. */
+static void take_unsaid(struct options *o, json_int_t iterations, int eval_every,
+			int eval_batches, int checkpoint_every)
+{
+	if (!o->said.iterations)
+		o->iterations = (uint64_t)iterations;
+	if (!o->said.eval_every)
+		o->eval_every = (uint32_t)eval_every;
+	if (!o->said.eval_batches)
+		o->eval_batches = (uint32_t)eval_batches;
+	if (!o->said.checkpoint_every)
+		o->checkpoint_every = (uint32_t)checkpoint_every;
+}
+
+static bool said_anew(const struct options *o)
+{
+	return o->said.iterations || o->said.eval_every || o->said.eval_batches ||
+	       o->said.checkpoint_every;
+}
+
+char *resume_options(const struct controller *c)
+{
+	const struct options *p = &c->options;
+	json_t *o = json_pack("{s:i, s:f, s:I, s:i, s:i, s:i, s:b, s:b, s:b, s:f, s:b}", "skip",
+			      (int)p->skip, "time_scale", p->time_scale, "iterations",
+			      (json_int_t)p->iterations, "eval_every", (int)p->eval_every,
+			      "eval_batches", (int)p->eval_batches, "checkpoint_every",
+			      (int)p->checkpoint_every, "serialise", p->serialise,
+			      "split_backward", p->split_backward, "overlap_sync",
+			      p->overlap_sync, "robust", p->jitter, "given_assignment", p->given);
+	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+
+	json_decref(o);
+	return text;
+}
+
+int resume_options_again(struct controller *c, struct error *err)
+{
+	struct options *p = &c->options;
+	int skip, every, batches, checkpoint, serialise, split, overlap, given;
+	double scale, jitter;
+	json_int_t iterations;
+	char *text = NULL;
+	json_t *o;
+	int rc = store_get(c->store, "options", &text, err);
+
+	if (rc != 0)
+		return rc == -ENOENT ? 0 : rc;
+	o = json_loads(text, 0, NULL);
+	free(text);
+	rc = o && json_unpack(o, "{s:i, s:F, s:I, s:i, s:i, s:i, s:b, s:b, s:b, s:F, s:b}", "skip",
+			      &skip, "time_scale", &scale, "iterations", &iterations, "eval_every",
+			      &every, "eval_batches", &batches, "checkpoint_every", &checkpoint,
+			      "serialise", &serialise, "split_backward", &split, "overlap_sync",
+			      &overlap, "robust", &jitter, "given_assignment", &given) == 0 &&
+			     skip >= 0 && iterations >= 0 && every >= 0 && batches > 0 &&
+			     checkpoint >= 0 && scale <= 1e6 && jitter >= 0 &&
+			     jitter <= NOISE_MOST_JITTER
+		     ? 0
+		     : -EINVAL;
+	json_decref(o);
+	if (rc != 0)
+		return error_set(err, rc, "%s: the record of the run's options is damaged", p->run_dir);
+	p->skip = (uint32_t)skip;
+	p->time_scale = scale;
+	p->serialise = serialise != 0;
+	p->split_backward = split != 0;
+	p->overlap_sync = overlap != 0;
+	p->jitter = jitter;
+	p->given = given != 0;
+	take_unsaid(p, iterations, every, batches, checkpoint);
+	return 0;
+}
 
 int resume_save(struct controller *c)
 {
@@ -30,11 +106,11 @@ int resume_save(struct controller *c)
 		json_array_append_new(stages, json_integer(c->cluster->nodes[i].stage));
 		json_array_append_new(shards, json_integer(c->shard_of[i]));
 	}
-	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale",
+	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:i, s:o, s:o}", "time_scale",
 		      c->options.time_scale, "path_length", (int)c->path_length, "iterations",
 		      (json_int_t)c->options.iterations, "eval_every",
 		      (int)c->options.eval_every, "eval_batches", (int)c->options.eval_batches,
-		      "stages", stages, "shards", shards);
+		      "checkpoint_every", (int)c->options.checkpoint_every, "stages", stages, "shards", shards);
 	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
 	if (text)
 		rc = store_set(c->store, "controller", text, &err);
@@ -60,17 +136,17 @@ static int load_saved(struct controller *c, struct error *err)
 	int stages[MSG_NODES], rc = store_get(c->store, "controller", &text, err);
 	json_t *o, *st, *sh;
 	json_int_t iterations;
-	int path_length, every, batches;
+	int path_length, every, batches, checkpoint = (int)c->options.checkpoint_every;
 	double scale;
 
 	if (rc != 0)
 		return rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
-	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale", &scale,
+	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s?i, s:o, s:o}", "time_scale", &scale,
 			      "path_length", &path_length, "iterations", &iterations,
-			      "eval_every", &every, "eval_batches", &batches, "stages", &st,
-			      "shards", &sh) == 0
+			      "eval_every", &every, "eval_batches", &batches,
+			      "checkpoint_every", &checkpoint, "stages", &st, "shards", &sh) == 0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
@@ -88,10 +164,7 @@ static int load_saved(struct controller *c, struct error *err)
 		c->options.time_scale = scale;
 		c->unit_s = scale > 0 ? scale : 1;
 		c->path_length = (uint32_t)path_length;
-		if (!c->options.iterations)
-			c->options.iterations = (uint64_t)iterations;
-		c->options.eval_every = (uint32_t)every;
-		c->options.eval_batches = (uint32_t)batches;
+		take_unsaid(&c->options, iterations, every, batches, checkpoint);
 	}
 	json_decref(o);
 	return rc ? error_set(err, rc, "%s: the controller's own record is damaged",
@@ -194,7 +267,13 @@ int resume_begin(struct controller *c, struct error *err)
 	c->first_fault = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);
 	note(c, NOTE_EVENT, -1, 0, "the run was taken over after it%llu (controller %llu)",
 	     (unsigned long long)c->committed, (unsigned long long)generation + 1);
-	return 0;
+	if (!said_anew(&c->options))
+		return 0;
+	note(c, NOTE_EVENT, -1, 0,
+	     "said anew: iterations %llu, validations every %u, of %u, checkpoints every %u",
+	     (unsigned long long)c->options.iterations, c->options.eval_every,
+	     c->options.eval_batches, c->options.checkpoint_every);
+	return resume_save(c);
 }
 
 /* ---- agents that were here before ---- */

@@ -232,9 +232,13 @@ int controller_init(struct controller *c, struct error *err)
 	c->iteration = 1;
 	rng_init_stream(&rng, (uint64_t)c->started_wall_us, (uint64_t)getpid());
 	c->run = rng_next(&rng);
+	if (c->options.time_scale < 0 && c->options.cluster)
+		c->options.time_scale = 0;
 	rc = c->options.resume ? store_resume(&c->store, c->options.run_dir, err) : 0;
-	if (rc == 0 && c->options.resume)
+	if (rc == 0 && c->options.resume) {
 		c->run = store_run_of(c->store)->id;
+		rc = resume_options_again(c, err);
+	}
 	if (rc == 0)
 		rc = load_cluster(c, err);
 	if (rc == 0)
@@ -254,8 +258,6 @@ int controller_init(struct controller *c, struct error *err)
 		return rc;
 	record_phase(c);
 	c->parameters = see_parameters(&c->model);
-	if (c->options.time_scale < 0 && c->options.cluster)
-		c->options.time_scale = 0;
 	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
 	ask_first_plans(c, !c->resumed);
 	return 0;

@@ -250,6 +250,11 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 
 		rc = db_run(s, DB_PUT_CORPUS, c, DB_COUNT(c), err);
 	}
+	if (rc == 0 && r->options) {
+		struct db_value o[] = { db_text("options"), db_text(r->options) };
+
+		rc = db_run(s, DB_PUT_STATE, o, DB_COUNT(o), err);
+	}
 	return rc;
 }
 

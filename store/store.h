@@ -51,6 +51,9 @@ struct store_run {
 	uint32_t threads;   /* of an agent's arithmetic: part of what makes the bits */
 	size_t n_corpus;    /* 0: the default corpus */
 	const char *const *corpus; /* (n_corpus) paths */
+	/* What else its controller was told, kept under the key "options" (store_get); NULL nothing.
+	 * When the run is read it is NULL. */
+	const char *options;
 };
 
 struct store_plan {

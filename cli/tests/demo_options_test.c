@@ -65,6 +65,9 @@ static void options_reach_whom_they_are_for(void **state)
 	assert_int_equal(o.controller.n, sizeof(passed) / sizeof(passed[0]));
 	for (size_t i = 0; i < o.controller.n; i++)
 		assert_string_equal(o.controller.list[i], passed[i]);
+	assert_int_equal(o.again.n, 2);
+	assert_string_equal(o.again.list[0], "--at");
+	assert_string_equal(o.again.list[1], "20:fail:3");
 	demo_options_free(&o);
 }
 

@@ -53,8 +53,30 @@ static void refuse(char **argv, const char *says)
 		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
+static void what_a_run_may_go_on_with(void **state)
+{
+	char *argv[] = { "controller", "--resume", "d", "--key", "k", "--admitted", "a",
+			 "--iterations", "9", "--checkpoint-every", "0", "--silence-ms", "900", NULL };
+	struct options o;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(parse(&o, &err, argv), 0);
+	assert_true(o.resume && o.said.iterations && o.said.checkpoint_every);
+	assert_false(o.said.eval_every || o.said.eval_batches);
+}
+
 static void what_is_wrong_is_named(void **state)
 {
+	static const char *const kept[][2] = {
+		{ "--cluster", "f" },	   { "--regions", "f" },    { "--model", "30m" },
+		{ "--name", "n" },	   { "--agents", "20" },    { "--stages", "10,10" },
+		{ "--skip", "1" },	   { "--time-scale", "0" }, { "--seed", "1" },
+		{ "--batch", "4" },	   { "--sequence", "64" },  { "--microbatches", "6" },
+		{ "--threads", "2" },	   { "--corpus", "f" },	    { "--robust", "0.1" },
+		{ "--assignment", "free" },
+	};
+
 	(void)state;
 	refuse((char *[]){ "controller", "--key", "k", NULL }, "--run-dir");
 	refuse((char *[]){ NEEDED, "--agents", "twenty", NULL }, "--agents");
@@ -68,11 +90,18 @@ static void what_is_wrong_is_named(void **state)
 	refuse((char *[]){ NEEDED, "--bogus", NULL }, "--bogus");
 	refuse((char *[]){ NEEDED, "stray", NULL }, "stray");
 	refuse((char *[]){ NEEDED, "--time-scale", "nan", NULL }, "--time-scale");
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
+				   "--iterations", "9", (char *)kept[i][0], (char *)kept[i][1], NULL },
+		       kept[i][0]);
+	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
+			   "--split-backward", NULL }, "--split-backward");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_given_is_taken),
+					    cmocka_unit_test(what_a_run_may_go_on_with),
 					    cmocka_unit_test(what_is_wrong_is_named) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

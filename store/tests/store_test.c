@@ -55,6 +55,24 @@ static void the_corpus_is_learnt_once(void **state)
 	store_close(s);
 }
 
+static void what_its_controller_was_told_is_there_with_the_run(void **state)
+{
+	struct folder *f = *state;
+	struct store_run run = a_run;
+	struct store *s;
+	struct error err;
+	char *value;
+
+	run.options = "{\"robust\":0.1}";
+	assert_int_equal(store_create(&s, f->path, &run, &err), 0);
+	store_close(s);
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_get(s, "options", &value, &err), 0);
+	assert_string_equal(value, run.options);
+	free(value);
+	store_close(s);
+}
+
 static void a_commit_comes_back_whole(void **state)
 {
 	struct folder *f = *state;
@@ -377,6 +395,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_a_run_is_comes_back),
 		TEST(the_corpus_is_learnt_once),
+		TEST(what_its_controller_was_told_is_there_with_the_run),
 		TEST(a_commit_comes_back_whole),
 		TEST(an_iteration_is_committed_once_and_in_turn),
 		TEST(a_contradictory_commit_leaves_nothing),

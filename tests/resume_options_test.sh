@@ -1,0 +1,42 @@
+#!/bin/bash
+# A run goes on as it began, whatever the controller is told that goes on with it: the record says. One
+# is killed before any agent came, the next in mid-run; the embedded cluster tells the third nothing of the
+# plans' options, and the plans are of the same kind. What is the run's own cannot be said anew.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+events=$dir/events run=$dir/run
+
+controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
+
+"$bin/skippipe" demo --headless --format jsonl --agents 9 --stages 3,3,3 --skip 1/3 --iterations 14 --time-scale 0 \
+	--split-backward --overlap-sync --robust 0.2 --eval-every 7 --checkpoint-every 4 --run-dir "$run" \
+	>"$events" 2>"$dir/demo.err" &
+demo=$!
+started+=($demo)
+for _ in $(seq 600); do [ -e "$run/run.db" ] && break; sleep 0.02; done
+kill -KILL "$(controller_pid)" || die "no controller to kill"
+wait_for "$events" 5 $demo 120
+grep -q 'the run never got under way' "$run/log/controller.log" || die "the first controller lived too long"
+kill -KILL "$(controller_pid)" || die "no second controller to kill"
+wait $demo || die "demo: exit status $?"
+started=()
+
+[ "$(grep -c 'controller started' "$run/log/demo.log")" = 3 ] || die "it was not started three times"
+grep -q '"event":"plan".*the run was taken over' "$events" || die "no plan after the takeover"
+for plan in "$run"/plans/*.json; do
+	grep -q '"split_backward":true' "$plan" || die "${plan##*/} is not split"
+	grep -q '"overlap_sync":true' "$plan" || die "${plan##*/} does not overlap"
+	grep -q '"jitter":0.2' "$plan" || die "${plan##*/} is not robust"
+	grep -q '"path_length":2' "$plan" || die "${plan##*/} skips another number of stages"
+done
+for n in 4 8 12; do
+	grep -q "checkpoint of it$n: " "$run/log/controller.log" || die "no checkpoint of iteration $n"
+done
+[ "$(grep '"event":"validation"' "$events" | field n | sort -nu | tr '\n' ' ')" = "0 7 14 " ] ||
+	die "validations at other iterations"
+check_verify "$run" 9
+check_gone "$run"
+
+resume=("$bin/skippipe" controller --resume "$run" --key "$run/keys/controller.key" --admitted "$run/keys/admitted")
+expect 2 '--robust: a run that is gone on with keeps' "${resume[@]}" --robust 0.1
+expect 2 '--seed: a run that is gone on with keeps' "${resume[@]}" --iterations 20 --seed 3
