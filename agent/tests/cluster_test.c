@@ -278,6 +278,136 @@ static void test_copy_takes_over(void **state)
 	free_cluster(c);
 }
 
+/* ---- a commit that was missed ---- */
+
+static bool all_hello(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (!c->nodes[i].said_hello)
+			return false;
+	return true;
+}
+
+static bool two_keeps_none(struct cluster *c)
+{
+	return c->nodes[2].kept_said.hash == 0;
+}
+
+static bool three_complains(struct cluster *c)
+{
+	return c->nodes[3].troubles > 0;
+}
+
+/* Node 3 hears nothing of an iteration, as behind a cut link: it keeps its older weights, refuses to
+ * start the next iteration with them, and catches up from the other replica. */
+static void test_missed_commit(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+	uint64_t old;
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	iterate(c);
+	old = c->nodes[3].committed.hash;
+	without_three(c);
+	c->nodes[3].ready = false;
+	iterate(c);
+	assert_true(c->nodes[2].committed.hash != old);
+	c->nodes[3].ready = true;
+	cluster_start(c);
+	cluster_until(c, three_complains, "node 3 to say what it holds");
+	assert_non_null(strstr(c->nodes[3].trouble, "1 committed here"));
+	c->nodes[3].ready = false;
+	finish(c);
+	/* Its own stage again, and nothing fetched: it has what it had. */
+	cluster_send(c, 3, &(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 1, 1 } });
+	cluster_until(c, three_is_ready, "node 3 with its own weights");
+	assert_int_equal(c->nodes[3].ready_said.iteration, 1);
+	assert_true(c->nodes[3].ready_said.hash == old);
+	cluster_assign(c, 3, 2);
+	cluster_until(c, three_is_ready, "node 3 to have node 2's weights");
+	assert_int_equal(c->nodes[3].ready_said.iteration, 3);
+	assert_true(c->nodes[3].ready_said.hash == c->nodes[2].committed.hash);
+	route_six(c);
+	iterate(c);
+	iterate(c);
+	free_cluster(c);
+}
+
+/* A keeper that was left out of a sum has a copy that is of no use: it says so, and is given another. */
+static void test_copy_missed_commit(void **state)
+{
+	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
+	struct cluster *c = new_cluster(5, five);
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route(c, 0, 3, (uint16_t[]){ 0, 2, 4 });
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
+	iterate(c);
+	cluster_keep(c, 2, 2, 4);
+	cluster_until(c, two_keeps, "the copy of stage 2");
+	iterate(c);
+	assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
+	c->nodes[2].keeps = -1; /* nobody tells it of this one */
+	iterate(c);
+	cluster_until(c, two_keeps_none, "node 2 to say that its copy is old");
+	assert_non_null(strstr(c->nodes[2].kept_said.text, "missed a commit"));
+	cluster_keep(c, 2, 2, 4);
+	cluster_until(c, two_keeps, "another copy of stage 2");
+	iterate(c);
+	assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
+	free_cluster(c);
+}
+
+static bool all_but_three_committed(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (i != 3 && c->nodes[i].committed.iteration != c->iteration)
+			return false;
+	return true;
+}
+
+static bool three_has_committed(struct cluster *c)
+{
+	return c->nodes[3].committed.iteration == c->iteration;
+}
+
+/* The controller died telling a commit: node 3 never heard. It has the sum, and steps when the next
+ * controller tells it again. */
+static void test_commit_told_again(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+	struct msg m = { .type = MSG_COMMIT };
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	iterate(c);
+	cluster_start(c);
+	cluster_until(c, cluster_all_through, "all microbatches");
+	cluster_reduce(c, 1);
+	cluster_check_twins(c);
+	m.u.commit = (struct msg_commit){ c->iteration, 1, 1.0f / (float)c->n_batches, 0.01f, 0.9f,
+					  0.99f, 1e-8f, 0.1f };
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (i != 3)
+			cluster_send(c, i, &m);
+	cluster_until(c, all_but_three_committed, "all others to commit");
+	cluster_restart_controller(c);
+	cluster_until(c, all_hello, "hello to the new controller");
+	assert_int_equal(c->nodes[3].hello.committed + 1, c->nodes[2].hello.committed);
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_welcome(c, i);
+	cluster_peers(c);
+	cluster_send(c, 3, &m);
+	cluster_until(c, three_has_committed, "node 3 to commit");
+	assert_true(c->nodes[3].committed.hash == c->nodes[2].committed.hash);
+	iterate(c);
+	free_cluster(c);
+}
+
 /* ---- reruns that need not be ---- */
 
 static void test_random_reroutes(void **state)
@@ -347,14 +477,6 @@ static void test_reduction_retry(void **state)
 }
 
 /* ---- a controller that begins again ---- */
-
-static bool all_hello(struct cluster *c)
-{
-	for (uint32_t i = 0; i < c->n_nodes; i++)
-		if (!c->nodes[i].said_hello)
-			return false;
-	return true;
-}
 
 static void test_controller_restart(void **state)
 {
@@ -672,6 +794,9 @@ int main(void)
 		cmocka_unit_test(test_death_and_join),
 		cmocka_unit_test(test_split_backward),
 		cmocka_unit_test(test_copy_takes_over),
+		cmocka_unit_test(test_missed_commit),
+		cmocka_unit_test(test_copy_missed_commit),
+		cmocka_unit_test(test_commit_told_again),
 		cmocka_unit_test(test_join_in_between),
 		cmocka_unit_test(test_random_reroutes),
 		cmocka_unit_test(test_reduction_retry),

@@ -29,7 +29,8 @@ enum lie {
 	EQUIVOCATES_ONCE, /* to one of them */
 	OTHER_LENGTH,
 	ACCUSES,
-	PASSES_NOTHING_ON
+	PASSES_NOTHING_ON,
+	MISSES_A_COMMIT /* which is no lie */
 };
 
 struct way {
@@ -157,6 +158,8 @@ static bool reaches(const struct player *p, const struct way *w, int hop)
 	const struct world *world = p->world;
 	int at = hop_of(w, world->liar);
 
+	if (world->lie == MISSES_A_COMMIT && p->iteration == FROM + 1)
+		return at < 0 || hop < at;
 	return world->lie != PASSES_NOTHING_ON || p->iteration < FROM || at < 0 || hop <= at;
 }
 
@@ -225,6 +228,8 @@ static void start(struct player *p, const struct msg_start *m)
 {
 	struct msg trouble = { .type = MSG_TROUBLE };
 
+	if (m->iteration != p->committed + 1)
+		return;
 	p->iteration = m->iteration;
 	p->ways = p->plans[m->epoch % 2];
 	memset(p->counted, 0, sizeof(p->counted));
@@ -286,6 +291,8 @@ static void commit(struct player *p, const struct msg_commit *m)
 {
 	struct msg said = { .type = MSG_COMMITTED };
 
+	if (p->world->lie == MISSES_A_COMMIT && p->node == p->world->liar && m->iteration == FROM)
+		return;
 	p->committed = m->iteration;
 	if (p->world->committed < m->iteration)
 		p->world->committed = m->iteration;
@@ -415,6 +422,14 @@ static bool only_the_liar_is_out(const struct world *w)
 	return w->states[w->liar] == NODE_FAILED;
 }
 
+static bool all_live(const struct world *w)
+{
+	for (int i = 0; i < AGENTS; i++)
+		if (w->states[i] != NODE_LIVE)
+			return false;
+	return true;
+}
+
 static bool all_ready(const struct world *w)
 {
 	for (int i = 0; i < AGENTS; i++)
@@ -448,6 +463,27 @@ static void play(struct world *w, enum lie lie, uint8_t stage, const char *why)
 	assert_true(only_the_liar_is_out(w));
 	if (!strstr(w->console.journal, words))
 		fail_msg("no \"%s\" in the journal:\n%s", words, w->console.journal);
+}
+
+/* The iteration stands still for want of it; then it is taken out, and catches up. */
+static void who_missed_a_commit_catches_up(void **state)
+{
+	struct world *w = *state;
+	int64_t give_up = clock_monotonic_us() + 40000000;
+	uint64_t enough = 0;
+
+	w->lie = MISSES_A_COMMIT;
+	w->liar = 4;
+	while (!enough || w->console.committed < enough) {
+		world_turn(w);
+		if (!enough && all_live(w) && strstr(w->console.journal, "n04 is heard again"))
+			enough = w->console.committed + 5;
+		if (!door_alive(w->door) || clock_monotonic_us() > give_up)
+			fail_msg("iteration %d; the journal:\n%s", (int)w->console.committed,
+				 w->console.journal);
+	}
+	assert_non_null(strstr(w->console.journal, "holds the weights of another iteration"));
+	assert_true(w->players[4].committed >= enough - 1);
 }
 
 static void who_counts_twice(void **state)
@@ -527,6 +563,7 @@ int main(void)
 		TEST(who_sums_among_others_than_told),
 		TEST(who_accuses_one_after_another),
 		TEST(who_passes_nothing_on),
+		TEST(who_missed_a_commit_catches_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
