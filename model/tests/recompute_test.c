@@ -6,8 +6,10 @@
 #include <setjmp.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "model/cpu/arena.h"
@@ -159,7 +161,7 @@ static void memory_that_is_missing_is_missed_at_the_start(void **state)
 }
 
 /* More than any machine has: the kernel would promise it. */
-static void memory_is_not_promised_but_there(void **state)
+static void memory_that_no_machine_has_is_missing(void **state)
 {
 	struct stage_options o = { .slots = 2, .batch = 1 << 25, .sequence = 80 };
 	struct error err = { "" };
@@ -170,6 +172,33 @@ static void memory_is_not_promised_but_there(void **state)
 	assert_int_equal(stage_new(&s, &config, 1, &o, &err), -ENOMEM);
 	assert_non_null(strstr(err.text, "are missing"));
 	assert_null(s);
+}
+
+/* Bytes of this process that lie in memory. */
+static size_t resident(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	size_t pages = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*u %zu", &pages), 1);
+	fclose(f);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Nearly all of it is slots, which nothing has written to yet. */
+static void memory_is_there_and_not_only_promised(void **state)
+{
+	struct stage_options o = { .slots = 64, .batch = 16, .sequence = 80 };
+	struct error err = { "" };
+	size_t before = resident();
+	struct stage *s;
+
+	(void)state;
+	assert_int_equal(stage_new(&s, &config, 1, &o, &err), 0);
+	assert_true(stage_memory_bytes(s) > 64 << 20); /* mapped, not had before */
+	assert_true(resident() - before > stage_memory_bytes(s) * 9 / 10);
+	stage_free(s);
 }
 
 static void levels_have_names(void **state)
@@ -190,7 +219,8 @@ int main(void)
 		cmocka_unit_test(every_level_gives_the_same_bits),
 		cmocka_unit_test(every_level_gives_the_same_bits_in_bf16),
 		cmocka_unit_test(memory_that_is_missing_is_missed_at_the_start),
-		cmocka_unit_test(memory_is_not_promised_but_there),
+		cmocka_unit_test(memory_that_no_machine_has_is_missing),
+		cmocka_unit_test(memory_is_there_and_not_only_promised),
 		cmocka_unit_test(levels_have_names),
 	};
 
