@@ -62,18 +62,18 @@ CFLAGS   += -std=c11 $(WARN) $(OPT) -ffp-contract=off -fno-omit-frame-pointer $(
 LDFLAGS  += -rdynamic -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 # model/cpu is C with the CPU's own kernels; model/cuda needs nvcc.
-NVCC := $(shell command -v nvcc 2>/dev/null)
+NVCC := $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_SRC := $(wildcard model/cuda/*.cu)
-NVCCFLAGS ?= -O3 -std=c++17 -arch=native
 ifneq ($(NVCC),)
 ifneq ($(CUDA_SRC),)
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 # Without a device to ask, build for the chips the code was written for.
-CUDA_ARCH ?= $(if $(wildcard /dev/nvidia0),native,sm_90)
+CUDA_ARCH ?= $(if $(wildcard /dev/nvidia[0-9]*),native,sm_90)
 NVCCFLAGS := -O3 -std=c++17 -arch=$(CUDA_ARCH) -I. --compiler-options -fPIC
 CPPFLAGS += -DSKIPPIPE_CUDA=1
 extra_model += $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
-libs_model += -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart -lstdc++
+cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcublasLt -lcudart -lstdc++
+libs_model += $(cuda_libs)
 endif
 endif
 
@@ -174,7 +174,7 @@ check-unit: $(UNIT)
 GPU_SRC := $(wildcard base/error.c base/rng.c base/clock.c model/stage.c model/tensor.c model/trainer.c model/config.c \
 	model/tests/kernel_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c))
 $(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
-	$(CC) $(LDFLAGS) -o $@ $^ -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart -lstdc++ -lm -lpthread
+	$(CC) $(LDFLAGS) -o $@ $^ $(cuda_libs) -lm -lpthread
 ifneq ($(NVCC),)
 check-gpu bench-gpu: WARN := -Wall
 check-gpu: $(BUILD)/gpu

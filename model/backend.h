@@ -46,6 +46,10 @@ struct backend {
 	int (*make)(void **self, const struct stage_layout *l, uint32_t device,
 		    struct error *err);
 	void (*free)(void *self);
+	/* What failed first, "" while nothing has; room for an activation in the device's
+	 * memory, for as long as self, or NULL. Both NULL where the device is the host. */
+	const char *(*failure)(const void *self);
+	float *(*room)(void *self, struct error *err);
 	int (*forward)(void *self, uint32_t slot, const int32_t *tokens, const float *in,
 		       float *out, bool keep);
 	int (*loss)(void *self, const float *in, const int32_t *targets, float *loss,

@@ -195,6 +195,20 @@ uint32_t model_head_size(const struct model_config *c)
 	return c->dim / c->n_heads;
 }
 
+void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines)
+{
+	size_t half = model_head_size(c) / 2;
+
+	for (size_t t = 0; t < positions; t++)
+		for (size_t i = 0; i < half; i++) {
+			double angle = (double)t *
+				       pow((double)c->rope_theta, -(double)i / (double)half);
+
+			cosines[t * half + i] = (float)cos(angle);
+			sines[t * half + i] = (float)sin(angle);
+		}
+}
+
 float recipe_lr(const struct recipe *r, uint64_t t)
 {
 	double peak = (double)r->adamw.lr, low = (double)r->final_lr, along;

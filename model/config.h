@@ -69,6 +69,8 @@ int model_config_set(struct model_config *c, struct recipe *r, const char *name,
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
 uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
 uint32_t model_head_size(const struct model_config *c);
+/* cosines and sines (T, D / 2) of rotary positions 0 .. T - 1, computed in double. */
+void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);
 
 /* The learning rate of iteration t, counted from 1. */
 float recipe_lr(const struct recipe *r, uint64_t t);

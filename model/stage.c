@@ -250,6 +250,27 @@ void stage_release(struct stage *s, uint32_t slot)
 		s->kept[slot] = false;
 }
 
+float *stage_room(struct stage *s, struct error *err)
+{
+	float *room = s->backend->room ? s->backend->room(s->self, err)
+				       : malloc(stage_activation(s) * sizeof(*room));
+
+	if (!room && !s->backend->room)
+		error_set(err, -ENOMEM, "no memory for an activation");
+	return room;
+}
+
+void stage_room_free(struct stage *s, float *room)
+{
+	if (!s->backend->room)
+		free(room);
+}
+
+const char *stage_failure(const struct stage *s)
+{
+	return s->backend->failure ? s->backend->failure(s->self) : "";
+}
+
 int stage_zero_gradient(struct stage *s)
 {
 	return s->backend->zero_gradient(s->self);

@@ -97,6 +97,15 @@ int stage_backward_weights(struct stage *s, uint32_t slot, const float *grad_out
 /* The slot's activations are wanted no more: a backward there is refused from now on. */
 void stage_release(struct stage *s, uint32_t slot);
 
+/* Memory of one activation where the stage's passes reach it quickest, zero or not, for what
+ * goes from stage to stage of a process and is not looked at: a GPU's own. NULL without memory.
+ * To be freed before the stage. */
+float *stage_room(struct stage *s, struct error *err);
+void stage_room_free(struct stage *s, float *room); /* NULL is allowed */
+
+/* What the device said when a call first gave -EIO; "" before, and on the CPU. */
+const char *stage_failure(const struct stage *s);
+
 int stage_zero_gradient(struct stage *s);
 
 /* "none", "norms" or "block". -EINVAL: something else. */

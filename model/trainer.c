@@ -18,7 +18,6 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 {
 	struct stage_options one = *o;
 	struct trainer *t;
-	size_t size = (size_t)o->batch * o->sequence * c->dim * sizeof(float);
 	int rc = model_config_check(c, err);
 
 	if (rc)
@@ -28,50 +27,50 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 		return error_set(err, -ENOMEM, "no memory for a model");
 	one.slots = 1;
 	t->recipe = *r;
-	t->stages = calloc(c->n_stages, sizeof(struct stage *));
-	t->visits = calloc(c->n_stages, sizeof(*t->visits));
-	t->x = calloc(c->n_stages, sizeof(float *));
-	if (!t->stages || !t->visits || !t->x)
-		goto no_memory;
 	t->n = c->n_stages;
-	for (uint32_t i = 0; i < t->n; i++) {
-		t->x[i] = malloc(size);
-		if (!t->x[i])
-			goto no_memory;
-	}
-	for (int i = 0; i < 2; i++) {
-		t->grad[i] = malloc(size);
-		if (!t->grad[i])
-			goto no_memory;
-	}
-	for (uint32_t i = 0; i < t->n; i++) {
+	t->stages = calloc(t->n, sizeof(struct stage *));
+	t->visits = calloc(t->n, sizeof(*t->visits));
+	t->x = calloc(t->n, sizeof(float *));
+	if (!t->stages || !t->visits || !t->x)
+		rc = error_set(err, -ENOMEM, "no memory for a model");
+	for (uint32_t i = 0; i < t->n && !rc; i++) {
 		rc = stage_new(&t->stages[i], c, i, &one, err);
-		if (rc) {
-			trainer_free(t);
-			return rc;
-		}
+		if (!rc && !(t->x[i] = stage_room(t->stages[i], err)))
+			rc = -ENOMEM;
 	}
-	*out = t;
-	return 0;
-no_memory:
-	trainer_free(t);
-	return error_set(err, -ENOMEM, "no memory for a model's activations");
+	for (int i = 0; i < 2 && !rc; i++)
+		if (!(t->grad[i] = stage_room(t->stages[0], err)))
+			rc = -ENOMEM;
+	if (rc)
+		trainer_free(t);
+	else
+		*out = t;
+	return rc;
 }
 
 void trainer_free(struct trainer *t)
 {
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < t->n && t->stages && t->x; i++) {
+	for (int i = 0; i < 2 && t->stages && t->stages[0]; i++)
+		stage_room_free(t->stages[0], t->grad[i]);
+	for (uint32_t i = 0; t->stages && t->x && i < t->n && t->stages[i]; i++) {
+		stage_room_free(t->stages[i], t->x[i]);
 		stage_free(t->stages[i]);
-		free(t->x[i]);
 	}
-	free(t->grad[0]);
-	free(t->grad[1]);
 	free(t->x);
 	free(t->visits);
 	free(t->stages);
 	free(t);
+}
+
+/* Of the first stage that has failed. */
+const char *trainer_failure(const struct trainer *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if (stage_failure(t->stages[i])[0])
+			return stage_failure(t->stages[i]);
+	return "";
 }
 
 struct stage *const *trainer_stages(const struct trainer *t)

@@ -29,6 +29,9 @@ struct stage *const *trainer_stages(const struct trainer *t); /* (n_stages), the
 size_t trainer_parameters(const struct trainer *t);
 size_t trainer_memory_bytes(const struct trainer *t); /* of all stages */
 
+/* What a device said when a call first gave -EIO; "" before, and on the CPU. */
+const char *trainer_failure(const struct trainer *t);
+
 /* One microbatch, (B, T) tokens and targets, through stage 0 and then the stages of path (n):
  * forward, loss, backward. Its gradients are added up. -EINVAL: a stage that is not there, or
  * stage 0, in the path. */

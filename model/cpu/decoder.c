@@ -70,20 +70,6 @@ static size_t carve(struct decoder *d, float *base)
 	return used;
 }
 
-static void fill_angles(struct decoder *d)
-{
-	size_t half = model_head_size(d->c) / 2;
-	double theta = (double)d->c->rope_theta;
-
-	for (size_t t = 0; t < d->length; t++)
-		for (size_t i = 0; i < half; i++) {
-			double angle = (double)t * pow(theta, -(double)i / (double)half);
-
-			d->cosines[t * half + i] = (float)cos(angle);
-			d->sines[t * half + i] = (float)sin(angle);
-		}
-}
-
 static void add_stage(struct decoder *d, size_t *at, struct stage *s)
 {
 	const struct stage_layout *l = stage_layout(s);
@@ -130,7 +116,7 @@ int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_
 				 length);
 	}
 	carve(d, d->arena);
-	fill_angles(d);
+	model_angles(d->c, d->length, d->cosines, d->sines);
 	*out = d;
 	return 0;
 }

@@ -7,67 +7,7 @@
 
 #include "model/cpu/arena.h"
 
-enum {
-	ALIGN = ARENA_ALIGN,
-	LOGITS_MOST = 8 << 20, /* floats held at a time */
-};
-
-/* Carving: the same walk measures (base NULL) and then places. */
-struct carver {
-	char *base;
-	size_t used;
-};
-
-static void *take(struct carver *c, size_t size)
-{
-	void *at = c->base ? c->base + c->used : NULL;
-
-	c->used += (size + ALIGN - 1) / ALIGN * ALIGN;
-	return at;
-}
-
-static float *take_floats(struct carver *c, size_t n)
-{
-	return take(c, n * sizeof(float));
-}
-
-static void carve_saved(const struct cpu_stage *s, struct carver *c, struct saved_layer *k,
-			bool all)
-{
-	const struct model_config *m = &s->l->config;
-	const struct scratch *t = &s->scratch;
-	size_t r = s->rows;
-
-	*k = (struct saved_layer){
-		.x = take_floats(c, r * m->dim),
-		.rstd1 = take_floats(c, r),
-		.qkv = take_floats(c, r * s->packed),
-		.att = take_floats(c, r * m->dim),
-		.lse = take_floats(c, r * m->n_heads),
-		.mid = take_floats(c, r * m->dim),
-		.rstd2 = take_floats(c, r),
-		.gu = take_floats(c, r * 2 * m->ffn_dim),
-		.xn1 = all ? take_floats(c, r * m->dim) : t->xn,
-		.xn2 = all ? take_floats(c, r * m->dim) : t->xn,
-		.h = all ? take_floats(c, r * m->ffn_dim) : t->h,
-	};
-}
-
-/* Of the slots, and last the set that keeps nothing. */
-static void carve_slots(struct cpu_stage *s, struct carver *c)
-{
-	size_t n = (size_t)s->l->slots * s->l->n_layers;
-
-	carve_saved(s, c, &s->saved[n], false);
-	for (size_t i = 0; i < n; i++) {
-		if (s->l->recompute != RECOMPUTE_BLOCK) {
-			carve_saved(s, c, &s->saved[i], s->l->recompute == RECOMPUTE_NONE);
-		} else {
-			s->saved[i] = s->saved[n];
-			s->saved[i].x = take_floats(c, s->rows * s->l->config.dim);
-		}
-	}
-}
+enum { LOGITS_MOST = 8 << 20 /* floats held at a time */ };
 
 static void carve_scratch(struct cpu_stage *s, struct carver *c)
 {
@@ -76,51 +16,36 @@ static void carve_scratch(struct cpu_stage *s, struct carver *c)
 	bool first = s->l->index == 0;
 
 	s->scratch = (struct scratch){
-		.xn = take_floats(c, r * m->dim),
-		.h = take_floats(c, r * m->ffn_dim),
-		.dgu = take_floats(c, r * 2 * m->ffn_dim),
-		.dh = take_floats(c, r * m->ffn_dim),
-		.dqkv = take_floats(c, r * s->packed),
-		.datt = take_floats(c, r * m->dim),
-		.dxn = take_floats(c, r * m->dim),
-		.dx = take_floats(c, r * m->dim),
-		.norm_sums = take_floats(c, threads * m->dim),
-		.tile = take_floats(c, threads * attention_scratch(&s->shape)),
-		.logits = first ? take_floats(c, s->chunk * m->vocab) : NULL,
-		.losses = first ? take_floats(c, r) : NULL,
-		.rstd = first ? take_floats(c, r) : NULL,
+		.xn = carve_floats(c, r * m->dim),
+		.h = carve_floats(c, r * m->ffn_dim),
+		.dgu = carve_floats(c, r * 2 * m->ffn_dim),
+		.dh = carve_floats(c, r * m->ffn_dim),
+		.dqkv = carve_floats(c, r * s->packed),
+		.datt = carve_floats(c, r * m->dim),
+		.dxn = carve_floats(c, r * m->dim),
+		.dx = carve_floats(c, r * m->dim),
+		.norm_sums = carve_floats(c, threads * m->dim),
+		.tile = carve_floats(c, threads * attention_scratch(&s->shape)),
+		.logits = first ? carve_floats(c, s->chunk * m->vocab) : NULL,
+		.losses = first ? carve_floats(c, r) : NULL,
+		.rstd = first ? carve_floats(c, r) : NULL,
 	};
 }
 
 static size_t carve(struct cpu_stage *s, char *base)
 {
-	struct carver c = { .base = base };
+	struct carver c = { .base = base, .align = ARENA_ALIGN };
 	size_t half = s->shape.head_size / 2;
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		s->array[i] = take_floats(&c, s->l->parameters);
-	s->cosines = take_floats(&c, s->l->sequence * half);
-	s->sines = take_floats(&c, s->l->sequence * half);
+		s->array[i] = carve_floats(&c, s->l->parameters);
+	s->cosines = carve_floats(&c, s->l->sequence * half);
+	s->sines = carve_floats(&c, s->l->sequence * half);
 	carve_scratch(s, &c);
-	carve_slots(s, &c);
+	carve_slots(&c, s->l, sizeof(real), s->scratch.xn, s->scratch.h, s->saved);
 	if (s->l->index == 0)
-		s->tokens = take(&c, s->l->slots * s->rows * sizeof(*s->tokens));
+		s->tokens = carve_array(&c, s->l->slots * s->rows, sizeof(*s->tokens));
 	return c.used;
-}
-
-/* Angles in double, once: position * theta^(-2i / D). */
-static void fill_angles(struct cpu_stage *s)
-{
-	size_t half = s->shape.head_size / 2;
-	double theta = (double)s->l->config.rope_theta;
-
-	for (size_t t = 0; t < s->l->sequence; t++)
-		for (size_t i = 0; i < half; i++) {
-			double angle = (double)t * pow(theta, -(double)i / (double)half);
-
-			s->cosines[t * half + i] = (float)cos(angle);
-			s->sines[t * half + i] = (float)sin(angle);
-		}
 }
 
 static void measure(struct cpu_stage *s, const struct stage_layout *l)
@@ -235,7 +160,7 @@ static int cpu_make(void **self, const struct stage_layout *l, uint32_t device,
 		cpu_free(s);
 		return rc;
 	}
-	fill_angles(s);
+	model_angles(&l->config, l->sequence, s->cosines, s->sines);
 	*self = s;
 	return 0;
 }

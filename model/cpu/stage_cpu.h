@@ -11,22 +11,9 @@
 #include "model/cpu/product.h"
 #include "model/cpu/vector.h"
 
-/* What a layer's backward pass needs of its forward pass. Which of it is a slot's own depends
- * on the level of recomputation: xn1, xn2 and h only where nothing is computed again, else they
- * are in scratch; and where whole blocks are, x alone, and the rest is one set for all. */
-struct saved_layer {
-	float *x;     /* (R, C) the layer's input */
-	float *xn1;   /* (R, C) the first norm's output */
-	float *rstd1; /* (R) */
-	float *qkv;   /* (R, C + 2 kv) rotated */
-	float *att;   /* (R, C) attention's output, before o */
-	float *lse;   /* (B, H, T) */
-	float *mid;   /* (R, C) after attention */
-	float *rstd2; /* (R) */
-	float *xn2;   /* (R, C) the second norm's output */
-	float *gu;    /* (R, 2F) gate and up */
-	float *h;     /* (R, F) the activation's output */
-};
+typedef float real;
+
+#include "model/slots.h"
 
 struct scratch {
 	float *xn;        /* (R, C) a norm's output */

@@ -5,6 +5,7 @@ extern "C" {
 #include "model/cuda/device.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ extern "C" {
 #include <cuda_runtime.h>
 #include <mma.h>
 
+#include "model/cuda/kernel_args.h"
 #include "model/cuda/product.cuh"
 
 #define DEVICE static __device__ __forceinline__
@@ -27,54 +29,58 @@ extern "C" {
 #define SHARED block_shared
 #define BITS(x) __float_as_uint(x)
 #define FROM_BITS(x) __uint_as_float(x)
+#define COPY_EIGHT(to, from) (*(uint4 *)(to) = *(const uint4 *)(from))
+#define CLEAR_EIGHT(to) (*(uint4 *)(to) = make_uint4(0, 0, 0, 0))
 #define TILE_PRODUCT(a_turned, b_turned, ...) tile_product<a_turned, b_turned>(__VA_ARGS__)
 
 extern __shared__ __align__(128) float block_shared[];
 
-/* Warp w makes rows 16 (w + i warps) .. + 16 of c, all columns: at most 8 x 16 of them. */
+/* Warp w makes rows 16 (w % 4) .. + 16 of c and, of its columns, every FLASH_GROUPS-th 16: at most
+ * MOST of them. */
 template <bool A_TURNED, bool B_TURNED>
-static __device__ void tile_product(float *c, unsigned ldc, unsigned m, unsigned n, unsigned k,
+static __device__ void tile_product(float *c, unsigned ldc, unsigned n, unsigned k,
 				    const uint16_t *a, unsigned lda, const uint16_t *b,
 				    unsigned ldb, bool add)
 {
 	using namespace nvcuda::wmma;
 	typedef typename std::conditional<A_TURNED, col_major, row_major>::type a_order;
 	typedef typename std::conditional<B_TURNED, col_major, row_major>::type b_order;
-	const unsigned MOST = 8;
+	const unsigned MOST = HEAD_MOST / 16 / FLASH_GROUPS;
+	const unsigned i = threadIdx.x / 32 % (FLASH / 16) * 16;
+	const unsigned group = threadIdx.x / 32 / (FLASH / 16);
 	const __nv_bfloat16 *as = (const __nv_bfloat16 *)a, *bs = (const __nv_bfloat16 *)b;
 	fragment<accumulator, 16, 16, 16, float> sum[MOST];
 	fragment<matrix_a, 16, 16, 16, __nv_bfloat16, a_order> left;
 	fragment<matrix_b, 16, 16, 16, __nv_bfloat16, b_order> right;
 
-	for (unsigned i = threadIdx.x / 32 * 16; i < m; i += blockDim.x / 32 * 16) {
 #pragma unroll
-		for (unsigned j = 0; j < MOST; j++) {
-			if (j * 16 >= n)
+	for (unsigned t = 0; t < MOST; t++) {
+		unsigned j = (t * FLASH_GROUPS + group) * 16;
+
+		if (j < n && add)
+			load_matrix_sync(sum[t], c + i * ldc + j, ldc, mem_row_major);
+		else
+			fill_fragment(sum[t], 0);
+	}
+	for (unsigned l = 0; l < k; l += 16) {
+		load_matrix_sync(left, as + (A_TURNED ? l * lda + i : i * lda + l), lda);
+#pragma unroll
+		for (unsigned t = 0; t < MOST; t++) {
+			unsigned j = (t * FLASH_GROUPS + group) * 16;
+
+			if (j >= n)
 				continue;
-			if (add)
-				load_matrix_sync(sum[j], c + i * ldc + j * 16, ldc,
-						 mem_row_major);
-			else
-				fill_fragment(sum[j], 0);
+			load_matrix_sync(right, bs + (B_TURNED ? j * ldb + l : l * ldb + j),
+					 ldb);
+			mma_sync(sum[t], left, right, sum[t]);
 		}
-		for (unsigned l = 0; l < k; l += 16) {
-			load_matrix_sync(left, as + (A_TURNED ? l * lda + i : i * lda + l), lda);
+	}
 #pragma unroll
-			for (unsigned j = 0; j < MOST; j++) {
-				if (j * 16 >= n)
-					continue;
-				load_matrix_sync(right,
-						 bs + (B_TURNED ? j * 16 * ldb + l
-								: l * ldb + j * 16),
-						 ldb);
-				mma_sync(sum[j], left, right, sum[j]);
-			}
-		}
-#pragma unroll
-		for (unsigned j = 0; j < MOST; j++)
-			if (j * 16 < n)
-				store_matrix_sync(c + i * ldc + j * 16, sum[j], ldc,
-						  mem_row_major);
+	for (unsigned t = 0; t < MOST; t++) {
+		unsigned j = (t * FLASH_GROUPS + group) * 16;
+
+		if (j < n)
+			store_matrix_sync(c + i * ldc + j, sum[t], ldc, mem_row_major);
 	}
 }
 
@@ -83,26 +89,43 @@ static __device__ void tile_product(float *c, unsigned ldc, unsigned m, unsigned
 enum { ALLOCATIONS = 16 };
 
 struct device {
+	int number;
 	cudaStream_t stream;
 	struct products *products;
 	void *memory[ALLOCATIONS], *host[ALLOCATIONS];
 	int n_memory, n_host;
+	size_t shared_most; /* floats */
 	bool failed, failed_before; /* now, and when recording began */
+	char failure[256];
 };
 
 struct device_graph {
 	cudaGraphExec_t exec;
 };
 
-static void note(struct device *d, cudaError_t e)
+/* The first failure is the cause of the others. */
+static void fail(struct device *d, const char *what, const char *why)
+{
+	if (!d->failed)
+		snprintf(d->failure, sizeof(d->failure), "%s: %s", what, why);
+	d->failed = true;
+}
+
+static void note(struct device *d, cudaError_t e, const char *what)
 {
 	if (e != cudaSuccess)
-		d->failed = true;
+		fail(d, what, cudaGetErrorString(e));
+}
+
+/* Which device a thread's calls are for is the thread's own. */
+static void use(struct device *d)
+{
+	note(d, cudaSetDevice(d->number), "choosing the device");
 }
 
 template <typename A>
-static void start(struct device *d, void (*kernel)(A), dim3 blocks, unsigned threads,
-		  size_t shared, const void *args)
+static void start(struct device *d, const char *name, void (*kernel)(A), dim3 blocks,
+		  unsigned threads, size_t shared, const void *args)
 {
 	size_t bytes = shared * sizeof(float);
 
@@ -110,9 +133,28 @@ static void start(struct device *d, void (*kernel)(A), dim3 blocks, unsigned thr
 	if (bytes > 48 << 10)
 		note(d,
 		     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-					  (int)bytes));
+					  (int)bytes),
+		     name);
 	kernel<<<blocks, threads, bytes, d->stream>>>(*(const A *)args);
-	note(d, cudaGetLastError());
+	note(d, cudaGetLastError(), name);
+}
+
+/* A device that can be used, or what is the matter in d->failure. */
+static void prepare(struct device *d)
+{
+	int shared = 0;
+
+	use(d);
+	note(d,
+	     cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+				    d->number),
+	     "its shared memory");
+	d->shared_most = (size_t)shared / sizeof(float);
+	note(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "a stream");
+	if (!d->failed)
+		d->products = products_new();
+	if (!d->failed && !d->products)
+		fail(d, "cuBLASLt", "cannot be started, or has no memory to work in");
 }
 
 extern "C" {
@@ -120,7 +162,7 @@ extern "C" {
 int device_open(struct device **out, uint32_t number, struct error *err)
 {
 	struct device *d;
-	int n = 0;
+	int n = 0, rc = 0;
 	cudaError_t e = cudaGetDeviceCount(&n);
 
 	if (e != cudaSuccess)
@@ -131,13 +173,13 @@ int device_open(struct device **out, uint32_t number, struct error *err)
 	d = (struct device *)calloc(1, sizeof(*d));
 	if (!d)
 		return error_set(err, -ENOMEM, "no memory for a device");
-	note(d, cudaSetDevice((int)number));
-	note(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking));
-	if (!d->failed)
-		d->products = products_new();
-	if (!d->products) {
+	d->number = (int)number;
+	prepare(d);
+	if (d->failed) {
+		rc = error_set(err, -EIO, "device cuda:%u cannot be used: %s", number,
+			       d->failure);
 		device_close(d);
-		return error_set(err, -ENODEV, "device cuda:%u cannot be used", number);
+		return rc;
 	}
 	*out = d;
 	return 0;
@@ -147,6 +189,7 @@ void device_close(struct device *d)
 {
 	if (!d)
 		return;
+	use(d);
 	for (int i = 0; i < d->n_memory; i++)
 		cudaFree(d->memory[i]);
 	for (int i = 0; i < d->n_host; i++)
@@ -159,63 +202,95 @@ void device_close(struct device *d)
 
 int device_status(struct device *d)
 {
-	note(d, cudaStreamSynchronize(d->stream));
+	use(d);
+	note(d, cudaStreamSynchronize(d->stream), "on the device");
 	return d->failed ? -EIO : 0;
+}
+
+const char *device_failure(const struct device *d)
+{
+	return d->failure;
+}
+
+size_t device_shared_most(const struct device *d)
+{
+	return d->shared_most;
 }
 
 int device_allocate(struct device *d, size_t size, void **out, struct error *err)
 {
 	size_t left = 0, all = 0;
+	void *memory = NULL;
 
-	if (d->n_memory == ALLOCATIONS || cudaMalloc(out, size) != cudaSuccess) {
+	use(d);
+	if (d->n_memory == ALLOCATIONS || cudaMalloc(&memory, size) != cudaSuccess) {
 		cudaGetLastError();
 		cudaMemGetInfo(&left, &all);
 		return error_set(err, -ENOMEM,
 				 "needs %.1f MiB, the device has %.1f of %.1f free: %.1f are "
 				 "missing",
 				 (double)size / 0x1p20, (double)left / 0x1p20,
-				 (double)all / 0x1p20, ((double)size - (double)left) / 0x1p20);
+				 (double)all / 0x1p20,
+				 size > left ? (double)(size - left) / 0x1p20 : 0);
 	}
-	d->memory[d->n_memory++] = *out;
+	d->memory[d->n_memory++] = *out = memory;
 	return 0;
 }
 
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err)
 {
-	if (d->n_host == ALLOCATIONS || cudaMallocHost(out, size) != cudaSuccess) {
+	void *memory = NULL;
+
+	use(d);
+	if (d->n_host == ALLOCATIONS || cudaMallocHost(&memory, size) != cudaSuccess) {
 		cudaGetLastError();
 		return error_set(err, -ENOMEM, "no %.1f MiB of pinned host memory",
 				 (double)size / 0x1p20);
 	}
-	d->host[d->n_host++] = *out;
+	d->host[d->n_host++] = *out = memory;
 	return 0;
 }
 
+/* Which side is a host's is seen from the addresses. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size)
 {
-	note(d, cudaMemcpyAsync(to, from_host, size, cudaMemcpyHostToDevice, d->stream));
+	use(d);
+	note(d, cudaMemcpyAsync(to, from_host, size, cudaMemcpyDefault, d->stream),
+	     "a copy to the device");
 }
 
 void device_get(struct device *d, void *to_host, const void *from, size_t size)
 {
-	note(d, cudaMemcpyAsync(to_host, from, size, cudaMemcpyDeviceToHost, d->stream));
-	note(d, cudaStreamSynchronize(d->stream));
+	use(d);
+	note(d, cudaMemcpyAsync(to_host, from, size, cudaMemcpyDefault, d->stream),
+	     "a copy from the device");
+	note(d, cudaStreamSynchronize(d->stream), "on the device");
 }
 
 void device_copy(struct device *d, void *to, const void *from, size_t size)
 {
-	note(d, cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, d->stream));
+	use(d);
+	note(d, cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, d->stream),
+	     "a copy on the device");
 }
 
 void device_clear(struct device *d, void *to, size_t size)
 {
-	note(d, cudaMemsetAsync(to, 0, size, d->stream));
+	use(d);
+	note(d, cudaMemsetAsync(to, 0, size, d->stream), "clearing memory");
 }
 
 void device_product(struct device *d, const struct device_product *p)
 {
-	if (!products_run(d->products, p, d->stream))
-		d->failed = true;
+	static const char *const kinds[] = { "nt", "nn", "tn" };
+	char what[96];
+
+	use(d);
+	if (products_run(d->products, p, d->stream))
+		return;
+	snprintf(what, sizeof(what), "product %s %zu x %zu x %zu in %s%s", kinds[p->kind], p->m,
+		 p->n, p->k, p->bf16 ? "bf16" : "fp32", p->c_bf16 ? " to bf16" : "");
+	fail(d, what, "cuBLASLt has no algorithm, or failed");
 }
 
 void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,
@@ -223,8 +298,9 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 {
 	dim3 blocks((unsigned)blocks_x, (unsigned)blocks_y);
 
+	use(d);
 	switch (kernel) {
-#define START(name) start(d, name##_kernel, blocks, threads, shared, args)
+#define START(name) start(d, #name, name##_kernel, blocks, threads, shared, args)
 #define CASE(NUMBER, of_float, of_bf16) \
 	case NUMBER: \
 		bf16 ? START(of_bf16) : START(of_float); \
@@ -255,8 +331,10 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 
 void device_record(struct device *d)
 {
+	use(d);
 	d->failed_before = d->failed;
-	note(d, cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal));
+	note(d, cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal),
+	     "recording");
 }
 
 struct device_graph *device_recorded(struct device *d)
@@ -272,6 +350,8 @@ struct device_graph *device_recorded(struct device *d)
 	/* Nothing was done, so nothing is lost. */
 	cudaGetLastError();
 	d->failed = d->failed_before;
+	if (!d->failed)
+		d->failure[0] = 0;
 	if (graph)
 		cudaGraphDestroy(graph);
 	free(g);
@@ -280,7 +360,8 @@ struct device_graph *device_recorded(struct device *d)
 
 void device_replay(struct device *d, struct device_graph *g)
 {
-	note(d, cudaGraphLaunch(g->exec, d->stream));
+	use(d);
+	note(d, cudaGraphLaunch(g->exec, d->stream), "a recorded pass");
 }
 
 void device_graph_free(struct device_graph *g)

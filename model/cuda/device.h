@@ -1,7 +1,8 @@
 /* device.h - the little that a stage asks of a GPU: memory, copies, matrix products, kernels.
  *
  * Everything is queued in order on one stream. Calls without a result note the first failure;
- * device_status reports it. device.cu is the real one; tests have another, on the CPU.
+ * device_status reports it. Any thread may call, one at a time. device.cu is the real one;
+ * tests have another, on the CPU.
  */
 #ifndef MODEL_CUDA_DEVICE_H
 #define MODEL_CUDA_DEVICE_H
@@ -18,18 +19,24 @@ extern "C" {
 
 struct device; /* opaque */
 
-/* -ENODEV: no such device, or no driver. */
+/* -ENODEV: no such device, or no driver. -EIO: it is there and cannot be used. */
 int device_open(struct device **out, uint32_t number, struct error *err);
 void device_close(struct device *d); /* NULL is allowed */
 
 /* Waits for what is queued. 0, or -EIO after a failure: the device is of no more use. */
 int device_status(struct device *d);
+/* What failed first, in words, "" while nothing has. The device's. */
+const char *device_failure(const struct device *d);
+/* Floats of shared memory that a block may have. */
+size_t device_shared_most(const struct device *d);
 
 /* -ENOMEM says how much is missing. Freed by device_close. */
 int device_allocate(struct device *d, size_t size, void **out, struct error *err);
 /* Host memory that copies at full speed. Freed by device_close. */
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err);
 
+/* The other side may be a device's memory too, once its stream has been waited for. What is put
+ * may be changed on return, unless it is host memory of device_allocate_host. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
 void device_get(struct device *d, void *to_host, const void *from, size_t size); /* waits */
 void device_copy(struct device *d, void *to, const void *from, size_t size);

@@ -25,6 +25,18 @@ int device_status(struct device *d)
 	return -EIO;
 }
 
+const char *device_failure(const struct device *d)
+{
+	(void)d;
+	return "";
+}
+
+size_t device_shared_most(const struct device *d)
+{
+	(void)d;
+	return 0;
+}
+
 int device_allocate(struct device *d, size_t size, void **out, struct error *err)
 {
 	(void)d;

@@ -19,9 +19,10 @@ enum {
 	TILE_SHARE = TILE_THREADS / TILE,
 	HEAD_MOST = 128, /* head size */
 	COLUMNS = 32,
-	GROUPS = 8, /* norm_weight: columns a block, rows at a time */
-	FLASH = 64, /* queries or keys of a tile on tensor cores */
-	FLASH_THREADS = 128,
+	GROUPS = 32, /* norm_weight: columns a block, rows at a time */
+	FLASH = 64,  /* queries or keys of a tile on tensor cores */
+	FLASH_THREADS = 256,
+	FLASH_GROUPS = FLASH_THREADS / 32 / (FLASH / 16), /* warps that share 16 rows */
 	SQUARES_BLOCKS = 1024,
 };
 
@@ -33,11 +34,13 @@ struct embed_args {
 	unsigned c;
 };
 
-/* One block a token of the vocabulary, which looks for its rows in order: no atomics. */
+/* A block for each row in `order` and ROW_THREADS columns: that of a token's first row adds up
+ * all of the token's, in order: no atomics. */
 struct embed_backward_args {
 	const int32_t *tokens;
-	const float *dx; /* (rows, c) */
-	float *gradient; /* (vocab, c) += */
+	const int32_t *order; /* (rows) by token, a token's ascending */
+	const float *dx;      /* (rows, c) */
+	float *gradient;      /* (vocab, c) += */
 	unsigned rows, c;
 };
 

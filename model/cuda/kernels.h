@@ -7,7 +7,8 @@
  *
  * Whoever includes this defines KERNEL(name, struct of arguments), DEVICE, THREAD, BLOCK_X,
  * BLOCK_Y, THREADS, BARRIER(), SHARED (floats of the block's shared memory), BITS(float),
- * FROM_BITS(uint32_t), and TILE_PRODUCT, for which see kernels_flash.h.
+ * FROM_BITS(uint32_t), COPY_EIGHT and CLEAR_EIGHT of eight uint16_t that lie at multiples of 16
+ * bytes, and TILE_PRODUCT, for which see kernels_flash.h.
  */
 
 #include "model/cuda/kernel_args.h"
@@ -97,12 +98,15 @@ KERNEL(embed, embed_args)
 
 KERNEL(embed_backward, embed_backward_args)
 {
-	for (unsigned r = 0; r < a.rows; r++) {
-		if (a.tokens[r] != (int32_t)BLOCK_X)
-			continue;
-		for (unsigned i = THREAD; i < a.c; i += THREADS)
-			a.gradient[(size_t)BLOCK_X * a.c + i] += a.dx[(size_t)r * a.c + i];
-	}
+	unsigned i = BLOCK_Y * THREADS + THREAD;
+	int32_t token = a.tokens[a.order[BLOCK_X]];
+	float sum = 0;
+
+	if (i >= a.c || (BLOCK_X > 0 && a.tokens[a.order[BLOCK_X - 1]] == token))
+		return;
+	for (unsigned r = BLOCK_X; r < a.rows && a.tokens[a.order[r]] == token; r++)
+		sum += a.dx[(size_t)a.order[r] * a.c + i];
+	a.gradient[(size_t)token * a.c + i] += sum;
 }
 
 KERNEL(adamw, adamw_args)

@@ -4,12 +4,12 @@
  * A block works on FLASH queries (or keys) at a time, all in shared memory; a head's size is a
  * multiple of 16, at most HEAD_MOST. Products of tiles there are
  *
- *     TILE_PRODUCT(a_turned, b_turned, c, ldc, m, n, k, a, lda, b, ldb, add)
- *     c (m, n) = a (m, k) b (k, n) [+ c]
+ *     TILE_PRODUCT(a_turned, b_turned, c, ldc, n, k, a, lda, b, ldb, add)
+ *     c (FLASH, n) = a (FLASH, k) b (k, n) [+ c]
  *
- * of bf16 factors into floats, m, n, k multiples of 16; turned: the factor is stored
- * transposed. Each warp makes rows of c: what it reads must have passed a barrier before, and
- * what it wrote must pass one before it is read.
+ * of bf16 factors into floats, n and k multiples of 16, n at most HEAD_MOST; turned: the factor
+ * is stored transposed. Each warp makes a part of c: what it reads must have passed a barrier
+ * before, and what it wrote must pass one before it is read.
  *
  * Simple rather than fastest: scores and sums pass through shared memory, not from register to
  * register.
@@ -22,11 +22,16 @@ enum { SCORES = FLASH + 4, WEIGHTS = FLASH + 8, FLASH_SHARE = FLASH_THREADS / FL
 DEVICE void flash_load(uint16_t *tile, const uint16_t *from, unsigned stride, unsigned first,
 		       unsigned length, unsigned size)
 {
-	for (unsigned i = THREAD; i < FLASH * size; i += THREADS) {
-		unsigned r = i / size, c = i % size;
+	unsigned eights = size / 8;
 
-		tile[r * (size + 8) + c] =
-			first + r < length ? from[(size_t)(first + r) * stride + c] : 0;
+	for (unsigned i = THREAD; i < FLASH * eights; i += THREADS) {
+		unsigned r = i / eights, c = i % eights * 8;
+		uint16_t *to = tile + r * (size + 8) + c;
+
+		if (first + r < length)
+			COPY_EIGHT(to, from + (size_t)(first + r) * stride + c);
+		else
+			CLEAR_EIGHT(to);
 	}
 }
 
@@ -89,11 +94,15 @@ KERNEL(flash_forward, attention_args)
 		flash_load(keys, k, a.stride, k0, a.length, d);
 		flash_load(values, v, a.stride, k0, a.length, d);
 		BARRIER();
-		TILE_PRODUCT(false, true, scores, SCORES, FLASH, FLASH, d, queries, d + 8, keys,
-			     d + 8, false);
+		TILE_PRODUCT(false, true, scores, SCORES, FLASH, d, queries, d + 8, keys, d + 8,
+			     false);
 		BARRIER();
-		for (unsigned j = 0; j < FLASH && k0 + j <= row; j++)
+		for (unsigned j = share; j < FLASH && k0 + j <= row; j += FLASH_SHARE)
 			top = fmaxf(top, a.scale * scores[r * SCORES + j]);
+		partial[THREAD] = top;
+		BARRIER();
+		for (unsigned i = 0; i < FLASH_SHARE; i++)
+			top = fmaxf(top, partial[r * FLASH_SHARE + i]);
 		shrink = expf(most - top);
 		sum *= shrink;
 		for (unsigned j = share; j < FLASH; j += FLASH_SHARE) {
@@ -107,8 +116,8 @@ KERNEL(flash_forward, attention_args)
 			out[r * (d + 4) + i] *= shrink;
 		most = top;
 		BARRIER();
-		TILE_PRODUCT(false, false, out, d + 4, FLASH, d, FLASH, weights, WEIGHTS,
-			     values, d + 8, true);
+		TILE_PRODUCT(false, false, out, d + 4, d, FLASH, weights, WEIGHTS, values,
+			     d + 8, true);
 		BARRIER();
 	}
 	partial[THREAD] = sum;
@@ -125,53 +134,81 @@ KERNEL(flash_forward, attention_args)
 		a.lse[((size_t)b * a.heads + h) * a.length + row] = most + logf(sum);
 }
 
-/* What both backward kernels need of a pair of tiles: probabilities again, and the gradients of
- * the scores, as bf16. Of the row (q0 + r) of THREAD. */
-DEVICE void flash_gradients(const struct attention_args *a, unsigned q0, unsigned k0, float lse,
-			    float dot, const float *scores, const float *dp, uint16_t *p,
-			    uint16_t *ds)
+/* What both backward kernels hold in shared memory, besides their sums. */
+struct flash_tiles {
+	uint16_t *queries, *douts, *keys, *values; /* (FLASH, size + 8) */
+	uint16_t *p, *ds;                          /* (FLASH, WEIGHTS) */
+	float *scores; /* (FLASH, SCORES), then the gradients of the probabilities */
+};
+
+DEVICE struct flash_tiles flash_tiles(unsigned *used, unsigned size)
 {
-	unsigned r = THREAD / FLASH_SHARE, row = q0 + r;
+	struct flash_tiles t;
 
-	for (unsigned j = THREAD % FLASH_SHARE; j < FLASH; j += FLASH_SHARE) {
+	t.queries = flash_reals(used, size + 8);
+	t.douts = flash_reals(used, size + 8);
+	t.keys = flash_reals(used, size + 8);
+	t.values = flash_reals(used, size + 8);
+	t.p = flash_reals(used, WEIGHTS);
+	t.ds = flash_reals(used, WEIGHTS);
+	t.scores = flash_sums(used, SCORES);
+	return t;
+}
+
+/* The four tiles have been loaded, for queries of head h from q0 and keys from k0:
+ * probabilities again, into p, and the gradients of the scores, into ds. Passes barriers before
+ * and after. */
+DEVICE void flash_gradients(const struct attention_args *a, const struct flash_tiles *t,
+			    unsigned b, unsigned h, unsigned q0, unsigned k0)
+{
+	unsigned d = a->size, r = THREAD / FLASH_SHARE, share = THREAD % FLASH_SHARE;
+	unsigned row = q0 + r;
+	size_t at = ((size_t)b * a->heads + h) * a->length + (row < a->length ? row : 0);
+	float lse = a->lse[at], dot = a->dot[at], w[FLASH / FLASH_SHARE];
+
+	BARRIER();
+	TILE_PRODUCT(false, true, t->scores, SCORES, FLASH, d, t->queries, d + 8, t->keys,
+		     d + 8, false);
+	BARRIER();
+	for (unsigned i = 0; i < FLASH / FLASH_SHARE; i++) {
+		unsigned j = share + i * FLASH_SHARE;
 		bool seen = row < a->length && k0 + j <= row;
-		float w = seen ? expf(a->scale * scores[r * SCORES + j] - lse) : 0;
 
-		p[r * WEIGHTS + j] = to_bf16(w);
-		ds[r * WEIGHTS + j] = to_bf16(w * (dp[r * SCORES + j] - dot) * a->scale);
+		w[i] = seen ? expf(a->scale * t->scores[r * SCORES + j] - lse) : 0;
+		t->p[r * WEIGHTS + j] = to_bf16(w[i]);
 	}
+	BARRIER();
+	TILE_PRODUCT(false, true, t->scores, SCORES, FLASH, d, t->douts, d + 8, t->values,
+		     d + 8, false);
+	BARRIER();
+	for (unsigned i = 0; i < FLASH / FLASH_SHARE; i++) {
+		unsigned j = share + i * FLASH_SHARE;
+
+		t->ds[r * WEIGHTS + j] =
+			to_bf16(w[i] * (t->scores[r * SCORES + j] - dot) * a->scale);
+	}
+	BARRIER();
 }
 
 KERNEL(flash_dq, attention_args)
 {
 	unsigned d = a.size, q0 = BLOCK_X * FLASH, b = BLOCK_Y / a.heads, h = BLOCK_Y % a.heads;
-	unsigned row = q0 + THREAD / FLASH_SHARE, used = 0;
+	unsigned used = 0;
 	const uint16_t *q = (const uint16_t *)a.qkv + (size_t)b * a.length * a.stride;
 	const uint16_t *k = q + (size_t)(a.heads + h / (a.heads / a.kv_heads)) * d;
 	const uint16_t *v = k + (size_t)a.kv_heads * d;
 	size_t at = (size_t)b * a.length * a.heads * d + (size_t)h * d;
-	size_t small = ((size_t)b * a.heads + h) * a.length + (row < a.length ? row : 0);
-	uint16_t *queries = flash_reals(&used, d + 8), *douts = flash_reals(&used, d + 8);
-	uint16_t *keys = flash_reals(&used, d + 8), *values = flash_reals(&used, d + 8);
-	uint16_t *p = flash_reals(&used, WEIGHTS), *ds = flash_reals(&used, WEIGHTS);
-	float *scores = flash_sums(&used, SCORES), *dp = flash_sums(&used, SCORES);
+	struct flash_tiles t = flash_tiles(&used, d);
 	float *dq = flash_sums(&used, d + 4);
 
-	flash_load(queries, q + (size_t)h * d, a.stride, q0, a.length, d);
-	flash_load(douts, (const uint16_t *)a.dout + at, a.heads * d, q0, a.length, d);
+	flash_load(t.queries, q + (size_t)h * d, a.stride, q0, a.length, d);
+	flash_load(t.douts, (const uint16_t *)a.dout + at, a.heads * d, q0, a.length, d);
 	flash_clear(dq, FLASH * (d + 4));
 	for (unsigned k0 = 0; k0 <= q0; k0 += FLASH) {
-		flash_load(keys, k, a.stride, k0, a.length, d);
-		flash_load(values, v, a.stride, k0, a.length, d);
-		BARRIER();
-		TILE_PRODUCT(false, true, scores, SCORES, FLASH, FLASH, d, queries, d + 8, keys,
-			     d + 8, false);
-		TILE_PRODUCT(false, true, dp, SCORES, FLASH, FLASH, d, douts, d + 8, values,
-			     d + 8, false);
-		BARRIER();
-		flash_gradients(&a, q0, k0, a.lse[small], a.dot[small], scores, dp, p, ds);
-		BARRIER();
-		TILE_PRODUCT(false, false, dq, d + 4, FLASH, d, FLASH, ds, WEIGHTS, keys, d + 8,
+		flash_load(t.keys, k, a.stride, k0, a.length, d);
+		flash_load(t.values, v, a.stride, k0, a.length, d);
+		flash_gradients(&a, &t, b, h, q0, k0);
+		TILE_PRODUCT(false, false, dq, d + 4, d, FLASH, t.ds, WEIGHTS, t.keys, d + 8,
 			     true);
 		BARRIER();
 	}
@@ -189,36 +226,23 @@ KERNEL(flash_dkv, attention_args)
 	const uint16_t *dout = (const uint16_t *)a.dout + (size_t)b * a.length * a.heads * d;
 	size_t to = (size_t)b * a.length * a.stride + (size_t)(a.heads + kv) * d;
 	size_t value = (size_t)a.kv_heads * d; /* from a key to its value */
-	uint16_t *keys = flash_reals(&used, d + 8), *values = flash_reals(&used, d + 8);
-	uint16_t *queries = flash_reals(&used, d + 8), *douts = flash_reals(&used, d + 8);
-	uint16_t *p = flash_reals(&used, WEIGHTS), *ds = flash_reals(&used, WEIGHTS);
-	float *scores = flash_sums(&used, SCORES), *dp = flash_sums(&used, SCORES);
+	struct flash_tiles t = flash_tiles(&used, d);
 	float *dk = flash_sums(&used, d + 4), *dv = flash_sums(&used, d + 4);
 
-	flash_load(keys, q + (size_t)(a.heads + kv) * d, a.stride, k0, a.length, d);
-	flash_load(values, q + (size_t)(a.heads + kv) * d + value, a.stride, k0, a.length, d);
+	flash_load(t.keys, q + (size_t)(a.heads + kv) * d, a.stride, k0, a.length, d);
+	flash_load(t.values, q + (size_t)(a.heads + kv) * d + value, a.stride, k0, a.length, d);
 	flash_clear(dk, FLASH * (d + 4));
 	flash_clear(dv, FLASH * (d + 4));
 	for (unsigned i = 0; i < group * ((a.length - k0 + FLASH - 1) / FLASH); i++) {
 		unsigned h = kv * group + i % group, q0 = k0 + i / group * FLASH;
-		unsigned row = q0 + THREAD / FLASH_SHARE;
-		size_t small =
-			((size_t)b * a.heads + h) * a.length + (row < a.length ? row : 0);
 
-		flash_load(queries, q + (size_t)h * d, a.stride, q0, a.length, d);
-		flash_load(douts, dout + (size_t)h * d, a.heads * d, q0, a.length, d);
-		BARRIER();
-		TILE_PRODUCT(false, true, scores, SCORES, FLASH, FLASH, d, queries, d + 8, keys,
-			     d + 8, false);
-		TILE_PRODUCT(false, true, dp, SCORES, FLASH, FLASH, d, douts, d + 8, values,
-			     d + 8, false);
-		BARRIER();
-		flash_gradients(&a, q0, k0, a.lse[small], a.dot[small], scores, dp, p, ds);
-		BARRIER();
-		TILE_PRODUCT(true, false, dv, d + 4, FLASH, d, FLASH, p, WEIGHTS, douts, d + 8,
+		flash_load(t.queries, q + (size_t)h * d, a.stride, q0, a.length, d);
+		flash_load(t.douts, dout + (size_t)h * d, a.heads * d, q0, a.length, d);
+		flash_gradients(&a, &t, b, h, q0, k0);
+		TILE_PRODUCT(true, false, dv, d + 4, d, FLASH, t.p, WEIGHTS, t.douts, d + 8,
 			     true);
-		TILE_PRODUCT(true, false, dk, d + 4, FLASH, d, FLASH, ds, WEIGHTS, queries,
-			     d + 8, true);
+		TILE_PRODUCT(true, false, dk, d + 4, d, FLASH, t.ds, WEIGHTS, t.queries, d + 8,
+			     true);
 		BARRIER();
 	}
 	flash_store((uint16_t *)a.dqkv + to, dk, a.stride, k0, a.length, d);

@@ -200,12 +200,13 @@ size_t attention_shared(enum device_kernel kernel, bool bf16, unsigned size)
 	size_t reals = kernel == KERNEL_ATTENTION ? 3 : 4;
 	size_t weights = kernel == KERNEL_ATTENTION ? 1 : 2;
 	size_t sums = kernel == KERNEL_ATTENTION_DKV ? 2 : 1;
+	size_t partial = kernel == KERNEL_ATTENTION ? FLASH_THREADS : 0;
 
 	if (!bf16)
 		return reals * TILE * size + sums * TILE * TILE;
-	return FLASH * (reals * (size + 8) / 2 + weights * (FLASH + 8) / 2 +
-			weights * (FLASH + 4) + sums * (size + 4)) +
-	       FLASH_THREADS;
+	return FLASH * (reals * (size + 8) / 2 + weights * (FLASH + 8) / 2 + FLASH + 4 +
+			sums * (size + 4)) +
+	       partial;
 }
 
 static void attention_backward(struct cuda_stage *s, const struct saved_layer *k)

@@ -7,62 +7,7 @@
 
 enum { ALIGN = 256, LOGITS_MOST = 64 << 20 /* floats */ };
 
-/* Making. The same walk measures (base NULL) and places. */
-
-struct carver {
-	char *base;
-	size_t used;
-};
-
-static void *take(struct carver *c, size_t n, size_t width)
-{
-	void *at = c->base ? c->base + c->used : NULL;
-
-	c->used += (n * width + ALIGN - 1) / ALIGN * ALIGN;
-	return at;
-}
-
-static float *take_floats(struct carver *c, size_t n)
-{
-	return take(c, n, sizeof(float));
-}
-
-static void carve_saved(const struct cuda_stage *s, struct carver *c, struct saved_layer *k,
-			bool all)
-{
-	const struct model_config *m = &s->l->config;
-	size_t r = s->rows, w = s->width;
-
-	*k = (struct saved_layer){
-		.x = take_floats(c, r * m->dim),
-		.rstd1 = take_floats(c, r),
-		.qkv = take(c, r * s->packed, w),
-		.att = take(c, r * m->dim, w),
-		.lse = take_floats(c, r * m->n_heads),
-		.mid = take_floats(c, r * m->dim),
-		.rstd2 = take_floats(c, r),
-		.gu = take(c, r * 2 * m->ffn_dim, w),
-		.xn1 = all ? take(c, r * m->dim, w) : s->t.xn,
-		.xn2 = all ? take(c, r * m->dim, w) : s->t.xn,
-		.h = all ? take(c, r * m->ffn_dim, w) : s->t.h,
-	};
-}
-
-/* Of the slots, and last the set that keeps nothing. */
-static void carve_slots(struct cuda_stage *s, struct carver *c)
-{
-	size_t n = (size_t)s->l->slots * s->l->n_layers;
-
-	carve_saved(s, c, &s->saved[n], false);
-	for (size_t i = 0; i < n; i++) {
-		if (s->l->recompute != RECOMPUTE_BLOCK) {
-			carve_saved(s, c, &s->saved[i], s->l->recompute == RECOMPUTE_NONE);
-		} else {
-			s->saved[i] = s->saved[n];
-			s->saved[i].x = take_floats(c, s->rows * s->l->config.dim);
-		}
-	}
-}
+/* Making. */
 
 static void carve_scratch(struct cuda_stage *s, struct carver *c)
 {
@@ -71,41 +16,43 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 	struct cuda_scratch *t = &s->t;
 
 	*t = (struct cuda_scratch){
-		.xn = take(c, r * m->dim, w),
-		.h = take(c, r * m->ffn_dim, w),
-		.dgu = take(c, r * 2 * m->ffn_dim, w),
-		.dh = take(c, r * m->ffn_dim, w),
-		.dqkv = take(c, r * s->packed, w),
-		.datt = take(c, r * m->dim, w),
-		.dxn = take(c, r * m->dim, w),
-		.dx = take_floats(c, r * m->dim),
-		.dot = take_floats(c, r * m->n_heads),
-		.squares = take(c, SQUARES_BLOCKS, sizeof(double)),
-		.in = take_floats(c, last * r * m->dim),
-		.logits = take_floats(c, last * s->chunk * m->vocab),
-		.losses = take_floats(c, last * r),
-		.rstd = take_floats(c, last * r),
-		.targets = take(c, last * r, sizeof(int32_t)),
+		.xn = carve_array(c, r * m->dim, w),
+		.h = carve_array(c, r * m->ffn_dim, w),
+		.dgu = carve_array(c, r * 2 * m->ffn_dim, w),
+		.dh = carve_array(c, r * m->ffn_dim, w),
+		.dqkv = carve_array(c, r * s->packed, w),
+		.datt = carve_array(c, r * m->dim, w),
+		.dxn = carve_array(c, r * m->dim, w),
+		.dx = carve_floats(c, r * m->dim),
+		.dot = carve_floats(c, r * m->n_heads),
+		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
+		.in = carve_floats(c, last * r * m->dim),
+		.logits = carve_floats(c, last * s->chunk * m->vocab),
+		.losses = carve_floats(c, last * r),
+		.rstd = carve_floats(c, last * r),
+		.targets = carve_array(c, last * r, sizeof(int32_t)),
 	};
-	t->dx_real = s->l->bf16 ? take(c, r * m->dim, w) : t->dx;
-	t->dlogits = s->l->bf16 ? take(c, last * s->chunk * m->vocab, w) : t->logits;
+	t->dx_real = s->l->bf16 ? carve_array(c, r * m->dim, w) : t->dx;
+	t->dlogits = s->l->bf16 ? carve_array(c, last * s->chunk * m->vocab, w) : t->logits;
 }
 
 static size_t carve(struct cuda_stage *s, char *base)
 {
-	struct carver c = { .base = base };
+	struct carver c = { .base = base, .align = ALIGN };
 	size_t half = model_head_size(&s->l->config) / 2, n = s->l->parameters;
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		s->array[i] = take_floats(&c, n);
-	s->gradient = take_floats(&c, n);
-	s->rounded = s->l->bf16 ? take(&c, n, sizeof(uint16_t)) : NULL;
-	s->cosines = take_floats(&c, s->l->sequence * half);
-	s->sines = take_floats(&c, s->l->sequence * half);
+		s->array[i] = carve_floats(&c, n);
+	s->gradient = carve_floats(&c, n);
+	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
+	s->cosines = carve_floats(&c, s->l->sequence * half);
+	s->sines = carve_floats(&c, s->l->sequence * half);
 	carve_scratch(s, &c);
-	carve_slots(s, &c);
-	if (s->l->index == 0)
-		s->tokens = take(&c, (s->l->slots + 1) * s->rows, sizeof(int32_t));
+	carve_slots(&c, s->l, s->width, s->t.xn, s->t.h, s->saved);
+	if (s->l->index == 0) {
+		s->tokens = carve_array(&c, (s->l->slots + 1) * s->rows, sizeof(int32_t));
+		s->order = carve_array(&c, s->l->slots * s->rows, sizeof(int32_t));
+	}
 	return c.used;
 }
 
@@ -130,25 +77,20 @@ static void cuda_free(void *self)
 
 static int fill_angles(struct cuda_stage *s, struct error *err)
 {
-	size_t half = model_head_size(&s->l->config) / 2, n = s->l->sequence * half;
+	size_t n = s->l->sequence * model_head_size(&s->l->config) / 2;
 	float *angles = malloc(2 * n * sizeof(*angles));
-	double theta = (double)s->l->config.rope_theta;
 	int rc;
 
 	if (!angles)
 		return error_set(err, -ENOMEM, "no memory for a table of angles");
-	for (size_t i = 0; i < n; i++) {
-		size_t position = i / half, pair = i % half;
-		double angle = (double)position * pow(theta, -(double)pair / (double)half);
-
-		angles[i] = (float)cos(angle);
-		angles[n + i] = (float)sin(angle);
-	}
+	model_angles(&s->l->config, s->l->sequence, angles, angles + n);
 	device_put(s->d, s->cosines, angles, n * sizeof(*angles));
 	device_put(s->d, s->sines, angles + n, n * sizeof(*angles));
 	rc = device_status(s->d);
 	free(angles);
-	return rc ? error_set(err, rc, "the device failed at its first copy") : 0;
+	return rc ? error_set(err, rc, "the device failed at its first copy: %s",
+			      device_failure(s->d))
+		  : 0;
 }
 
 static int allocate_host(struct cuda_stage *s, float **to, size_t n, struct error *err)
@@ -163,7 +105,7 @@ static int allocate_host(struct cuda_stage *s, float **to, size_t n, struct erro
 
 static int allocate(struct cuda_stage *s, struct error *err)
 {
-	void *memory = NULL;
+	void *memory = NULL, *order = NULL;
 	int rc;
 
 	s->bytes = carve(s, NULL);
@@ -175,14 +117,17 @@ static int allocate(struct cuda_stage *s, struct error *err)
 	for (int i = 0; i < ARRAY_COUNT && !rc; i++)
 		rc = allocate_host(s, &s->host[i], s->l->parameters, err);
 	if (!rc)
-		rc = allocate_host(s, &s->host_rows, s->rows * s->l->config.dim, err);
-	if (!rc)
 		rc = allocate_host(s, &s->host_losses, s->rows + 2 * SQUARES_BLOCKS, err);
+	if (!rc && s->l->index == 0)
+		rc = device_allocate_host(
+			s->d, (s->rows + s->l->config.vocab + 1) * sizeof(*s->host_order),
+			&order, err);
 	if (rc)
 		return error_prefix(err, rc,
 				    "stage %u, %u slots of %u x %u tokens, recompute %s",
 				    s->l->index, s->l->slots, s->l->batch, s->l->sequence,
 				    recompute_name(s->l->recompute));
+	s->host_order = order;
 	carve(s, memory);
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		device_clear(s->d, s->array[i], s->l->parameters * sizeof(float));
@@ -200,6 +145,21 @@ static int check_heads(const struct stage_layout *l, struct error *err)
 		return error_set(err, -EINVAL,
 				 "head size %u: a multiple of 16 in bf16 on the GPU", size);
 	return 0;
+}
+
+/* The largest of the three kernels is that of keys and values. */
+static int check_shared(const struct cuda_stage *s, struct error *err)
+{
+	size_t needed = attention_shared(KERNEL_ATTENTION_DKV, s->l->bf16,
+					 model_head_size(&s->l->config));
+
+	if (needed <= device_shared_most(s->d))
+		return 0;
+	return error_set(
+		err, -EINVAL,
+		"head size %u%s: a block needs %zu KiB of shared memory, this GPU has %zu",
+		model_head_size(&s->l->config), s->l->bf16 ? " in bf16" : "",
+		needed * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
 }
 
 static int cuda_make(void **self, const struct stage_layout *l, uint32_t number,
@@ -228,6 +188,8 @@ static int cuda_make(void **self, const struct stage_layout *l, uint32_t number,
 	rc = s->saved && s->forward && s->backward[0] && s->backward[1]
 		     ? device_open(&s->d, number, err)
 		     : error_set(err, -ENOMEM, "no memory for the slots of a stage");
+	if (!rc)
+		rc = check_shared(s, err);
 	if (!rc)
 		rc = allocate(s, err);
 	if (rc)
@@ -278,6 +240,13 @@ static void cuda_changed(void *self)
 	device_status(s->d);
 }
 
+static const char *cuda_failure(const void *self)
+{
+	const struct cuda_stage *s = self;
+
+	return device_failure(s->d);
+}
+
 static size_t cuda_memory(const void *self)
 {
 	const struct cuda_stage *s = self;
@@ -314,20 +283,43 @@ static void run(struct cuda_stage *s, struct pass *p, uint32_t slot, bool which,
 		p->state = PASS_RUN;
 }
 
+/* The other side is the caller's: host memory, or what cuda_room gave for this or another
+ * stage. */
 static void put_rows(struct cuda_stage *s, float *to, const float *from)
 {
-	size_t size = s->rows * s->l->config.dim * sizeof(*from);
-
-	memcpy(s->host_rows, from, size);
-	device_put(s->d, to, s->host_rows, size);
+	device_put(s->d, to, from, s->rows * s->l->config.dim * sizeof(*from));
 }
 
 static void get_rows(struct cuda_stage *s, float *to, const float *from)
 {
-	size_t size = s->rows * s->l->config.dim * sizeof(*from);
+	device_get(s->d, to, from, s->rows * s->l->config.dim * sizeof(*from));
+}
 
-	device_get(s->d, s->host_rows, from, size);
-	memcpy(to, s->host_rows, size);
+static float *cuda_room(void *self, struct error *err)
+{
+	struct cuda_stage *s = self;
+	void *room = NULL;
+
+	if (device_allocate(s->d, s->rows * s->l->config.dim * sizeof(float), &room, err))
+		return NULL;
+	return room;
+}
+
+/* Rows by token, each token's in order: the backward pass adds up a token's rows without
+ * looking for them. From the host's tokens, by counting. */
+static void sort_rows(struct cuda_stage *s, const int32_t *tokens, int32_t *to)
+{
+	size_t vocab = s->l->config.vocab;
+	int32_t *from = s->host_order, *next = from + s->rows;
+
+	memset(next, 0, (vocab + 1) * sizeof(*next));
+	for (size_t r = 0; r < s->rows; r++)
+		next[tokens[r] + 1]++;
+	for (size_t v = 0; v < vocab; v++)
+		next[v + 1] += next[v];
+	for (size_t r = 0; r < s->rows; r++)
+		from[next[tokens[r]]++] = (int32_t)r;
+	device_put(s->d, to, from, s->rows * sizeof(*from));
 }
 
 static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const float *in,
@@ -346,6 +338,8 @@ static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const 
 
 		device_put(s->d, to, tokens, s->rows * sizeof(*tokens));
 		cuda_rows(s, KERNEL_EMBED, s->rows, &a);
+		if (keep)
+			sort_rows(s, tokens, s->order + slot * s->rows);
 	} else {
 		put_rows(s, x, in);
 	}
@@ -365,14 +359,18 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 	if (grad_in)
 		get_rows(s, grad_in, s->t.dx);
 	if (s->l->index == 0 && count) {
+		unsigned c = s->l->config.dim;
 		struct embed_backward_args a = { .tokens = s->tokens + slot * s->rows,
+						 .order = s->order + slot * s->rows,
 						 .dx = s->t.dx,
 						 .gradient =
 							 s->array[ARRAY_GRADIENT] + s->l->embed,
 						 .rows = (unsigned)s->rows,
-						 .c = s->l->config.dim };
+						 .c = c };
 
-		cuda_rows(s, KERNEL_EMBED_BACKWARD, s->l->config.vocab, &a);
+		device_launch(s->d, KERNEL_EMBED_BACKWARD, false, s->rows,
+			      (c + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, ROW_THREADS,
+			      &a);
 	}
 	return device_status(s->d);
 }
@@ -491,6 +489,8 @@ const struct backend backend_cuda = {
 	.name = "cuda",
 	.make = cuda_make,
 	.free = cuda_free,
+	.failure = cuda_failure,
+	.room = cuda_room,
 	.forward = cuda_forward,
 	.loss = cuda_loss,
 	.logits = cuda_logits,

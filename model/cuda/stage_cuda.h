@@ -12,21 +12,7 @@
 #include "model/backend.h"
 #include "model/cuda/device.h"
 #include "model/cuda/kernel_args.h"
-
-/* As model/cpu/stage_cpu.h's. */
-struct saved_layer {
-	float *x;     /* (R, C) */
-	real *xn1;    /* (R, C) */
-	float *rstd1; /* (R) */
-	real *qkv;    /* (R, C + 2 kv) */
-	real *att;    /* (R, C) */
-	float *lse;   /* (B, H, T) */
-	float *mid;   /* (R, C) */
-	float *rstd2; /* (R) */
-	real *xn2;    /* (R, C) */
-	real *gu;     /* (R, 2F) */
-	real *h;      /* (R, F) */
-};
+#include "model/slots.h"
 
 struct cuda_scratch {
 	real *xn, *h, *dgu, *dh, *dqkv, *datt, *dxn;
@@ -63,6 +49,7 @@ struct cuda_stage {
 	float *cosines, *sines;    /* (T, D / 2) */
 	struct saved_layer *saved; /* (slots, n_layers), then one for evaluation */
 	int32_t *tokens;           /* (slots, R), stage 0, then one more */
+	int32_t *order;            /* (slots, R), stage 0: rows by token */
 	struct cuda_scratch t;
 	struct pass *forward;     /* (slots + 1), the last of evaluation */
 	struct pass *backward[2]; /* (slots) only passing on; counting */
@@ -71,8 +58,8 @@ struct cuda_stage {
 	/* Pinned host memory. */
 	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like */
 	bool lent[ARRAY_COUNT];   /* host[] is what the device has, or newer */
-	float *host_rows;         /* (R, C) on its way in or out */
 	float *host_losses;       /* (R) */
+	int32_t *host_order; /* (R) order on its way in, (vocab + 1) where a token's begin */
 };
 
 /* passes.c. Layers' inputs lie in their x; the last output, and what backward begins with and

@@ -184,8 +184,9 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 		uint32_t visits = visited(m, s->o.config.n_stages, &r, path);
 
 		corpus_validation_batch(s->corpus, 0, b->batch, s->tokens, s->targets);
-		if (trainer_logits(s->trainer, path, visits, s->tokens, logits))
-			rc = error_set(err, -1, "failed on the device");
+		rc = trainer_logits(s->trainer, path, visits, s->tokens, logits);
+		if (rc)
+			error_set(err, rc, "logits failed: %s", load_failure(s->trainer, rc));
 		for (size_t i = 0; i < n; i++)
 			tokens[i] = (float)s->tokens[i];
 	}
@@ -236,8 +237,10 @@ static int run(struct session *s)
 			       m.more || s->o.omit || s->o.exit_after ? "as asked"
 								      : "nothing omitted",
 			       &m);
-	if (rc < 0)
-		return options_fail("eval", &(struct error){ "failed on the device" });
+	if (rc < 0) {
+		error_set(&err, rc, "evaluation failed: %s", load_failure(s->trainer, rc));
+		return options_fail("eval", &err);
+	}
 	return rc;
 }
 

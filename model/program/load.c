@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "model/checkpoint.h"
@@ -73,4 +74,11 @@ int load_model_folder(struct trainer **out, const char *folder, struct options *
 	else
 		*out = t;
 	return rc;
+}
+
+const char *load_failure(const struct trainer *t, int rc)
+{
+	const char *said = trainer_failure(t);
+
+	return said[0] ? said : strerror(-rc);
 }

@@ -13,4 +13,7 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err);
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
 		      uint32_t n_stages, struct error *err);
 
+/* Why a call of the trainer gave rc: what its device said, or what rc stands for. */
+const char *load_failure(const struct trainer *t, int rc);
+
 #endif

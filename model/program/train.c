@@ -187,8 +187,8 @@ static int train_iteration(struct session *s, double *loss, double *norm, struct
 	if (!rc)
 		rc = trainer_step(s->trainer, s->iteration + 1, o->grad_norm, norm);
 	if (rc)
-		return error_set(err, rc, "iteration %" PRIu64 " failed on the device",
-				 s->iteration + 1);
+		return error_set(err, rc, "iteration %" PRIu64 " failed: %s", s->iteration + 1,
+				 load_failure(s->trainer, rc));
 	if (!isfinite(*loss))
 		return error_set(err, -1,
 				 "iteration %" PRIu64 ": the loss is no longer finite; "
@@ -294,7 +294,8 @@ static int train(struct session *s, struct error *err)
 		if (due)
 			rc = validate(s, &validation);
 		if (rc)
-			return error_set(err, rc, "validation failed on the device");
+			return error_set(err, rc, "validation failed: %s",
+					 load_failure(s->trainer, rc));
 		if (due || s->iteration > s->started_at)
 			report(s, loss, norm, due ? &validation : NULL);
 		if (s->iteration >= s->o.iterations || interrupt_seen())

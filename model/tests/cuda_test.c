@@ -12,7 +12,7 @@
 
 #include "base/rng.h"
 #include "model/backend.h"
-#include "model/cuda/device.h"
+#include "model/cuda/stage_cuda.h"
 #include "model/stage.h"
 #include "model/tests/kernel_check.h"
 
@@ -277,6 +277,31 @@ static void stages_agree_when_tied(void **state)
 	check(&c, 0, 1, 9);
 }
 
+/* Logits of few rows at a time, the last time of fewer; activations in the device's memory. */
+static void losses_agree_in_pieces(void **state)
+{
+	struct error err;
+	struct pair p;
+	float *room[2], loss[2];
+	size_t size;
+
+	(void)state;
+	pair_init(&p, &config, 0, 2, 5);
+	((struct cuda_stage *)p.gpu)->chunk = 4;
+	for (int i = 0; i < 2; i++)
+		room[i] = backend_cuda.room(p.gpu, &err);
+	size = p.activation * sizeof(float);
+	assert_int_equal(stage_loss(p.cpu, 0, p.in, p.targets, &loss[0], p.grad_in[0], true),
+			 0);
+	memcpy(room[0], p.in, size);
+	assert_int_equal(backend_cuda.loss(p.gpu, room[0], p.targets, &loss[1], room[1], true),
+			 0);
+	assert_true(fabs((double)(loss[0] - loss[1])) <= tolerance * (double)loss[0]);
+	same("gradient of the loss", room[1], p.grad_in[0], p.activation);
+	same_array(&p, ARRAY_GRADIENT, stage_gradient(p.cpu));
+	pair_fini(&p);
+}
+
 static void logits_agree(void **state)
 {
 	struct pair p;
@@ -302,11 +327,18 @@ static void fail_above(const char *kernel, bool bf16, double error, double most)
 
 static void kernels_agree(void **state)
 {
-	static const struct kernel_sizes sizes = { 5, 40, 1, 70, 2, 1, 32 };
+	/* Tiles full, begun and of one row; more rows, columns and heads than threads side by
+	 * side. */
+	static const struct kernel_sizes sizes[] = {
+		{ 5, 40, 1, 70, 2, 1, 32 }, { 37, 129, 2, 65, 3, 3, 16 },
+		{ 2, 257, 1, 1, 4, 2, 48 }, { 3, 31, 1, 128, 1, 1, 80 },
+		{ 4, 33, 3, 2, 6, 2, 6 },
+	};
 
 	(void)state;
-	assert_true(kernel_check(&sizes, false, fail_above));
-	assert_true(kernel_check(&sizes, true, fail_above));
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (int bf16 = 0; bf16 < (sizes[i].head_size % 16 ? 1 : 2); bf16++)
+			assert_int_equal(kernel_check(&sizes[i], bf16, fail_above, NULL), 0);
 }
 
 static void failures_are_reported(void **state)
@@ -332,6 +364,19 @@ static void failures_are_reported(void **state)
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), 0, &err), -22);
 	assert_non_null(strstr(err.text, "head size 160"));
 	assert_null(gpu);
+	stage_free(s);
+	assert_int_equal(stage_new(&s, &config, 0, &o, &err), 0);
+	shared_most = 1000;
+	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), 0, &err), -22);
+	assert_non_null(
+		strstr(err.text, "a block needs 11 KiB of shared memory, this GPU has 3"));
+	shared_most = SHARED_MOST;
+	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), 0, &err), 0);
+	assert_string_equal(backend_cuda.failure(gpu), "");
+	((struct cuda_stage *)gpu)->d->failed = true;
+	assert_int_equal(backend_cuda.zero_gradient(gpu), -5);
+	assert_string_equal(backend_cuda.failure(gpu), "it was told to");
+	backend_cuda.free(gpu);
 	stage_free(s);
 }
 
@@ -359,6 +404,7 @@ int main(void)
 		cmocka_unit_test(stages_agree_when_nothing_can_be_recorded),
 		cmocka_unit_test(stages_agree_in_bf16),
 		cmocka_unit_test(stages_agree_when_tied),
+		cmocka_unit_test(losses_agree_in_pieces),
 		cmocka_unit_test(logits_agree),
 		cmocka_unit_test(kernels_agree),
 		cmocka_unit_test(failures_are_reported),

@@ -1,15 +1,19 @@
 /* emulated_device.h - model/cuda/device.h on the CPU, for cuda_test.c, which includes it once:
  * a block's threads are run in turn from barrier to barrier, products are plain loops, and what
- * is recorded is done at the replay. */
+ * is recorded is done at the replay. Between barriers threads run from the first to the last or
+ * the other way round, as it falls out: where a barrier is missing, one of the two reads what
+ * is not yet, or no longer, there. All threads must pass the same barriers. */
 #include <ucontext.h>
 
 #include "model/cuda/device.h"
+#include "model/cuda/kernel_args.h"
 
 /* One block at a time. */
-enum { THREADS_MOST = 256, STACK = 64 << 10, SHARED_MOST = 64 << 10 };
+enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 64 << 10 };
 
 static struct {
-	unsigned thread, threads, block_x, block_y, running;
+	unsigned thread, threads, block_x, block_y, running, turn;
+	uint32_t order; /* random: its bits say which way round */
 	_Alignas(128) float shared[SHARED_MOST];
 	size_t shared_size;
 	ucontext_t scheduler, fiber[THREADS_MOST];
@@ -46,14 +50,16 @@ static void run_block(void)
 		block.done[block.thread] = false;
 	}
 	/* The turn is kept outside: a switch of context may lose what is in registers. */
-	block.running = block.threads;
-	while (block.running > 0)
-		for (block.thread = 0; block.thread < block.threads; block.thread++) {
-			if (block.done[block.thread])
-				continue;
+	for (block.running = block.threads; block.running > 0;) {
+		block.order = block.order * 1664525 + 1013904223;
+		for (block.turn = 0; block.turn < block.threads; block.turn++) {
+			block.thread =
+				block.order >> 31 ? block.threads - 1 - block.turn : block.turn;
 			swapcontext(&block.scheduler, &block.fiber[block.thread]);
 			block.running -= block.done[block.thread];
 		}
+		assert_true(block.running == 0 || block.running == block.threads);
+	}
 }
 
 static uint32_t bits_of(float x)
@@ -72,21 +78,25 @@ static float float_of(uint32_t bits)
 	return x;
 }
 
-/* A warp's part of the product, by its first thread. What is neither a product nor a sum of the
- * warp's own rows it may not touch. */
-static void tile_product(bool a_turned, bool b_turned, float *c, unsigned ldc, unsigned m,
-			 unsigned n, unsigned k, const uint16_t *a, unsigned lda,
-			 const uint16_t *b, unsigned ldb, bool add)
+/* A warp's part of the product, by its first thread, cut as on the GPU. What is neither a
+ * product nor a sum of the warp's own part it may not touch. */
+static void tile_product(bool a_turned, bool b_turned, float *c, unsigned ldc, unsigned n,
+			 unsigned k, const uint16_t *a, unsigned lda, const uint16_t *b,
+			 unsigned ldb, bool add)
 {
-	unsigned warp = block.thread / 32, warps = block.threads / 32;
+	unsigned warp = block.thread / 32, first = warp % (FLASH / 16) * 16;
+	unsigned group = warp / (FLASH / 16);
 
-	assert_true(m % 16 == 0 && n % 16 == 0 && k % 16 == 0 && n <= 128);
+	assert_true(block.threads == FLASH_THREADS && group < FLASH_GROUPS);
+	assert_true(n % 16 == 0 && k % 16 == 0 && n <= HEAD_MOST);
 	assert_true((uintptr_t)a % 32 == 0 && (uintptr_t)b % 32 == 0 && (uintptr_t)c % 32 == 0);
 	assert_true(lda % 8 == 0 && ldb % 8 == 0 && ldc % 4 == 0);
-	for (unsigned i = 0; i < m && block.thread % 32 == 0; i++)
-		for (unsigned j = 0; j < n && i / 16 % warps == warp; j++) {
+	for (unsigned i = first; i < first + 16 && block.thread % 32 == 0; i++)
+		for (unsigned j = 0; j < n; j++) {
 			float sum = add ? c[i * ldc + j] : 0;
 
+			if (j / 16 % FLASH_GROUPS != group)
+				continue;
 			for (unsigned l = 0; l < k; l++) {
 				uint16_t x = a_turned ? a[l * lda + i] : a[i * lda + l];
 				uint16_t y = b_turned ? b[j * ldb + l] : b[l * ldb + j];
@@ -98,6 +108,14 @@ static void tile_product(bool a_turned, bool b_turned, float *c, unsigned ldc, u
 		}
 }
 
+static const _Alignas(16) uint16_t zeros[8];
+
+static void copy_eight(uint16_t *to, const uint16_t *from)
+{
+	assert_true((uintptr_t)to % 16 == 0 && (uintptr_t)from % 16 == 0);
+	memcpy(to, from, 8 * sizeof(*to));
+}
+
 #define DEVICE static
 #define THREAD block.thread
 #define THREADS block.threads
@@ -107,6 +125,8 @@ static void tile_product(bool a_turned, bool b_turned, float *c, unsigned ldc, u
 #define SHARED block.shared
 #define BITS(x) bits_of(x)
 #define FROM_BITS(x) float_of(x)
+#define COPY_EIGHT copy_eight
+#define CLEAR_EIGHT(to) copy_eight(to, zeros)
 #define TILE_PRODUCT tile_product
 #define KERNEL(name, arguments) KERNEL_(name, arguments)
 #define KERNEL_(name, arguments) \
@@ -170,11 +190,13 @@ struct device_graph {
 struct device {
 	void *memory[16];
 	int n;
-	bool fails;                /* from the next allocation on */
+	bool fails; /* from the next allocation on */
+	bool failed;
 	struct device_graph *open; /* being recorded */
 };
 
 static bool fail_next, cannot_record;
+static size_t shared_most = SHARED_MOST;
 static long replays;
 
 int device_open(struct device **out, uint32_t number, struct error *err)
@@ -197,8 +219,18 @@ void device_close(struct device *d)
 
 int device_status(struct device *d)
 {
+	return d->failed ? -5 : 0;
+}
+
+const char *device_failure(const struct device *d)
+{
+	return d->failed ? "it was told to" : "";
+}
+
+size_t device_shared_most(const struct device *d)
+{
 	(void)d;
-	return 0;
+	return shared_most;
 }
 
 int device_allocate(struct device *d, size_t size, void **out, struct error *err)

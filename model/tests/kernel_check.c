@@ -259,11 +259,12 @@ static void check_embed(struct check *c)
 	struct array table = array_of(c, vocab * n, false, 1),
 		     out = array_of(c, rows * n, false, 0);
 	struct array dx = array_of(c, rows * n, false, 1), g = array_of(c, vocab * n, false, 1);
-	struct array room = array_of(c, rows, false, 0);
-	int32_t *tokens = calloc(rows, sizeof(*tokens)), *at = (int32_t *)(void *)room.at;
+	struct array room = array_of(c, 2 * rows, false, 0);
+	int32_t *tokens = calloc(2 * rows, sizeof(*tokens)), *at = (int32_t *)(void *)room.at;
+	int32_t *order = tokens + rows;
 	struct embed_args a = { at, floats(&table), floats(&out), (unsigned)n };
-	struct embed_backward_args b = { at, floats(&dx), floats(&g), (unsigned)rows,
-					 (unsigned)n };
+	struct embed_backward_args b = { at,         at + rows,      floats(&dx),
+					 floats(&g), (unsigned)rows, (unsigned)n };
 
 	for (size_t i = 0; i < rows * n; i++) {
 		size_t token = i / n % vocab;
@@ -272,10 +273,13 @@ static void check_embed(struct check *c)
 		out.is[i] = table.is[token * n + i % n];
 		g.is[token * n + i % n] += dx.is[i];
 	}
-	device_put(c->d, at, tokens, rows * sizeof(*tokens));
+	for (size_t token = 0, i = 0; token < vocab; token++)
+		for (size_t r = token; r < rows; r += vocab)
+			order[i++] = (int32_t)r;
+	device_put(c->d, at, tokens, 2 * rows * sizeof(*tokens));
 	launch_rows(c, KERNEL_EMBED, &a);
-	device_launch(c->d, KERNEL_EMBED_BACKWARD, c->bf16, vocab, 1, ROW_THREADS, ROW_THREADS,
-		      &b);
+	device_launch(c->d, KERNEL_EMBED_BACKWARD, c->bf16, rows,
+		      (n + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, ROW_THREADS, &b);
 	compare(c, "embed", &out);
 	compare(c, "embed_backward", &g);
 	free(tokens);
@@ -520,34 +524,42 @@ static void check_product(struct check *c, enum device_product_kind kind, bool a
 	again(c);
 }
 
-bool kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report)
+static void check_kernels(struct check *c)
+{
+	check_norm(c);
+	check_rotate(c);
+	check_swiglu(c);
+	check_cross_entropy(c);
+	check_embed(c);
+	check_adamw(c);
+	check_squares(c);
+	check_cast(c);
+	check_round(c);
+	check_attention(c);
+	for (int kind = PRODUCT_NT; kind <= PRODUCT_TN; kind++) {
+		check_product(c, (enum device_product_kind)kind, false);
+		check_product(c, (enum device_product_kind)kind, true);
+	}
+}
+
+int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,
+		 struct error *err)
 {
 	struct check c = { .s = s, .bf16 = bf16, .report = report };
 	void *memory;
-	bool ok;
+	int rc = device_open(&c.d, 0, err);
 
-	if (device_open(&c.d, 0, NULL))
-		return false;
+	if (rc)
+		return rc;
 	rng_init(&c.rng, 11);
-	ok = device_allocate(c.d, ROOM, &memory, NULL) == 0;
-	if (ok) {
+	rc = device_allocate(c.d, ROOM, &memory, err);
+	if (!rc) {
 		c.memory = memory;
-		check_norm(&c);
-		check_rotate(&c);
-		check_swiglu(&c);
-		check_cross_entropy(&c);
-		check_embed(&c);
-		check_adamw(&c);
-		check_squares(&c);
-		check_cast(&c);
-		check_round(&c);
-		check_attention(&c);
-		for (int kind = PRODUCT_NT; kind <= PRODUCT_TN; kind++) {
-			check_product(&c, (enum device_product_kind)kind, false);
-			check_product(&c, (enum device_product_kind)kind, true);
-		}
-		ok = device_status(c.d) == 0;
+		check_kernels(&c);
+		rc = device_status(c.d);
+		if (rc)
+			error_set(err, rc, "%s", device_failure(c.d));
 	}
 	device_close(c.d);
-	return ok;
+	return rc;
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 struct kernel_sizes {
 	uint32_t rows, width;   /* of what works by rows */
 	uint32_t batch, length; /* B, T of attention */
@@ -15,7 +17,8 @@ struct kernel_sizes {
 /* Called with each result's relative error, in the L2 norm, and what is allowed. */
 typedef void kernel_report(const char *kernel, bool bf16, double error, double most);
 
-/* On device 0, as device.h gives it. False: there is none, or it failed. */
-bool kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report);
+/* On device 0, as device.h gives it. -ENODEV: there is none; -ENOMEM, -EIO: it failed. */
+int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,
+		 struct error *err);
 
 #endif

@@ -1,15 +1,19 @@
 /* A real GPU against the CPU, and its speed. Needs nvcc, cuBLASLt and the C library alone:
  *
- *   build/gpu check                   every kernel against plain loops, every gradient of a
- * model against the CPU's, the same bits twice build/gpu bench [SECONDS [PRESET...]]   tokens
- * per second and MFU of each preset (default: 5 s each, 30m 124m 500m 1.5b), PyTorch's beside
- * it where it can be imported (SKIPPIPE_PYTHON names the interpreter)
+ *     build/gpu check
+ *     build/gpu bench [SECONDS [PRESET...]]
  *
- * Exit status 0, 1 when something differs, 77 where there is no GPU.
+ * check: every kernel against plain loops, every gradient of a model against the CPU's, the
+ * same bits twice. bench: tokens per second and MFU of each preset (default: 5 s each of 30m
+ * 124m 500m 1.5b), PyTorch's beside it where it can be imported (SKIPPIPE_PYTHON names the
+ * interpreter).
+ *
+ * Exit status 0, 1 when something differs or fails, 77 where there is no GPU.
  *
  * MFU: (6 N + 12 layers dim T) FLOP a token, N all weights but a table of embeddings that is
- * only looked up, over the H200's 989 TFLOP/s of dense bf16. A step is MICROBATCHES
- * microbatches, forward and backward, and AdamW. */
+ * only looked up, over the H200's 989 TFLOP/s of dense bf16. A microbatch is as many whole
+ * contexts as make TOKENS tokens; a step is MICROBATCHES of them, forward and backward, and
+ * AdamW. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +25,7 @@
 #include "model/tests/kernel_check.h"
 #include "model/trainer.h"
 
-enum { B = 2, T = 96, ROWS = B * T, MICROBATCHES = 8, NO_GPU = 77 };
+enum { B = 2, T = 96, ROWS = B * T, TOKENS = 16384, MICROBATCHES = 8, NO_GPU = 77 };
 
 static const double peak = 989e12; /* FLOP/s, dense bf16, by the datasheet */
 
@@ -144,6 +148,8 @@ static void check_model(const struct model_config *c, bool bf16, enum recompute 
 		differing += stage_hash(trainer_stages(gpu)[s]) !=
 			     stage_hash(trainer_stages(again)[s]);
 	report("model, stages that differ twice", bf16, differing, 0);
+	if (trainer_failure(gpu)[0])
+		printf("the GPU failed: %s\n", trainer_failure(gpu));
 	trainer_free(gpu);
 	trainer_free(again);
 	trainer_free(cpu);
@@ -152,16 +158,18 @@ static void check_model(const struct model_config *c, bool bf16, enum recompute 
 static int check(void)
 {
 	static const struct kernel_sizes sizes[] = {
-		{ 37, 200, 2, 200, 4, 2, 64 },
-		{ 64, 129, 1, 129, 2, 1, 128 },
-		{ 33, 64, 1, 65, 3, 3, 16 },
+		{ 37, 200, 2, 200, 4, 2, 64 },    { 64, 129, 1, 129, 2, 1, 128 },
+		{ 33, 64, 1, 65, 3, 3, 16 },      { 2, 1030, 1, 1, 6, 2, 80 },
+		{ 2048, 768, 4, 512, 12, 4, 64 },
 	};
+	struct error err = { "" };
+	int rc;
 
 	for (int bf16 = 0; bf16 < 2; bf16++) {
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-			if (!kernel_check(&sizes[i], bf16, report)) {
-				printf("no GPU, or it failed\n");
-				return i == 0 && bf16 == 0 ? NO_GPU : 1;
+			if ((rc = kernel_check(&sizes[i], bf16, report, &err)) != 0) {
+				printf("%s\n", err.text);
+				return rc == -ENODEV ? NO_GPU : 1;
 			}
 		for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++)
 			for (enum recompute l = RECOMPUTE_NORMS; l <= RECOMPUTE_BLOCK; l++)
@@ -229,7 +237,7 @@ static int bench_preset(const char *name, double seconds)
 	int rc = model_preset(name, &c, &r, &err);
 
 	c.n_stages = 1; /* one GPU holds it all: activations stay there between layers */
-	o.batch = r.batch;
+	o.batch = r.batch = c.context < TOKENS ? TOKENS / c.context : 1;
 	o.sequence = r.sequence = c.context;
 	n = (size_t)o.batch * o.sequence;
 	if (!rc)
@@ -252,6 +260,8 @@ static int bench_preset(const char *name, double seconds)
 	       trainer_parameters(t), o.batch, o.sequence, rate,
 	       100 * rate * flops_a_token(&c, trainer_parameters(t), o.sequence) / peak,
 	       rc ? " (FAILED)" : "");
+	if (rc)
+		printf("%s\n", trainer_failure(t));
 	fflush(stdout);
 	trainer_free(t);
 	free(tokens);

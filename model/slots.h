@@ -1,0 +1,93 @@
+/* slots.h - where a stage's activations lie in its one piece of memory.
+ *
+ * For backends, each of which has made `real` the type of what a GPU may hold in bf16: float,
+ * or void. Sizes are of one microbatch: R = B * T rows.
+ */
+#ifndef MODEL_SLOTS_H
+#define MODEL_SLOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "model/backend.h"
+
+/* What a layer's backward pass needs of its forward pass. Which of it is a slot's own depends
+ * on the level of recomputation: xn1, xn2 and h only where nothing is computed again, else they
+ * are in scratch; and where whole blocks are, x alone, and the rest is one set for all. */
+struct saved_layer {
+	float *x;     /* (R, C) the layer's input */
+	real *xn1;    /* (R, C) the first norm's output */
+	float *rstd1; /* (R) */
+	real *qkv;    /* (R, C + 2 kv) rotated */
+	real *att;    /* (R, C) attention's output, before o */
+	float *lse;   /* (B, H, T) */
+	float *mid;   /* (R, C) after attention */
+	float *rstd2; /* (R) */
+	real *xn2;    /* (R, C) the second norm's output */
+	real *gu;     /* (R, 2F) gate and up */
+	real *h;      /* (R, F) the activation's output */
+};
+
+/* Pieces one after another. The same walk measures (base NULL: all pieces are NULL) and then
+ * places. */
+struct carver {
+	char *base;
+	size_t align, used; /* bytes */
+};
+
+static inline void *carve_array(struct carver *c, size_t n, size_t width)
+{
+	void *at = c->base ? c->base + c->used : NULL;
+
+	c->used += (n * width + c->align - 1) / c->align * c->align;
+	return at;
+}
+
+static inline float *carve_floats(struct carver *c, size_t n)
+{
+	return carve_array(c, n, sizeof(float));
+}
+
+/* One layer; xn and h: scratch for what is not its own. width: bytes of a real. */
+static inline struct saved_layer carve_layer(struct carver *c, const struct stage_layout *l,
+					     size_t width, real *xn, real *h, bool all)
+{
+	const struct model_config *m = &l->config;
+	size_t r = (size_t)l->batch * l->sequence;
+	size_t packed = m->dim + 2 * (size_t)m->n_kv_heads * model_head_size(m);
+
+	return (struct saved_layer){
+		.x = carve_floats(c, r * m->dim),
+		.rstd1 = carve_floats(c, r),
+		.qkv = carve_array(c, r * packed, width),
+		.att = carve_array(c, r * m->dim, width),
+		.lse = carve_floats(c, r * m->n_heads),
+		.mid = carve_floats(c, r * m->dim),
+		.rstd2 = carve_floats(c, r),
+		.gu = carve_array(c, r * 2 * m->ffn_dim, width),
+		.xn1 = all ? carve_array(c, r * m->dim, width) : xn,
+		.xn2 = all ? carve_array(c, r * m->dim, width) : xn,
+		.h = all ? carve_array(c, r * m->ffn_dim, width) : h,
+	};
+}
+
+/* saved (slots, n_layers), then the set of evaluation, which keeps nothing. */
+static inline void carve_slots(struct carver *c, const struct stage_layout *l, size_t width,
+			       real *xn, real *h, struct saved_layer *saved)
+{
+	size_t n = (size_t)l->slots * l->n_layers;
+
+	saved[n] = carve_layer(c, l, width, xn, h, false);
+	for (size_t i = 0; i < n; i++) {
+		if (l->recompute != RECOMPUTE_BLOCK) {
+			saved[i] =
+				carve_layer(c, l, width, xn, h, l->recompute == RECOMPUTE_NONE);
+		} else {
+			saved[i] = saved[n];
+			saved[i].x =
+				carve_floats(c, (size_t)l->batch * l->sequence * l->config.dim);
+		}
+	}
+}
+
+#endif
