@@ -1,6 +1,6 @@
 #!/bin/bash
 # Ctrl-C, SIGTERM and kill -9 of the demo leave no process behind and no socket, and a run that can
-# be read.
+# be read; training that is interrupted in the middle of a product writes its checkpoint.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 export XDG_RUNTIME_DIR=$dir/runtime
@@ -27,4 +27,19 @@ for signal in INT TERM KILL; do
 		[ -z "$(ls "$XDG_RUNTIME_DIR")" ] || die "sockets are left: $(ls -R "$XDG_RUNTIME_DIR")"
 	fi
 	check_verify "$run" 1
+done
+
+for threads in 1 1 1 1 2 2; do
+	"$bin/skippipe-model" train --iterations 1000000 --batches 1 --threads $threads --out "$dir/model" \
+		>"$dir/train.out" 2>&1 &
+	train=$!
+	started=($train)
+	for _ in $(seq 400); do grep -q 'iteration 0' "$dir/train.out" && break; sleep 0.05; done
+	sleep 0.3
+	kill -TERM $train
+	wait $train 2>/dev/null
+	status=$?
+	started=()
+	[ $status = 130 ] || die "training: exit status $status after SIGTERM: $(cat "$dir/train.out")"
+	grep -q 'checkpoint of iteration' "$dir/train.out" || die "interrupted training wrote no checkpoint"
 done

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -104,6 +105,19 @@ void pool_run(struct pool *p, pool_work *work, void *arg)
 	wait_end(p);
 }
 
+/* Signals are for the caller's thread: see program/interrupt.c. */
+static int start_deaf(pthread_t *thread, struct worker *w)
+{
+	sigset_t all, was;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	rc = pthread_create(thread, NULL, worker_main, w);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	return rc;
+}
+
 int pool_new(struct pool **out, uint32_t threads, struct error *err)
 {
 	struct pool *p = calloc(1, sizeof(*p));
@@ -124,7 +138,7 @@ int pool_new(struct pool **out, uint32_t threads, struct error *err)
 		int rc;
 
 		*w = (struct worker){ .pool = p, .part = i + 1 };
-		rc = pthread_create(&w->thread, NULL, worker_main, w);
+		rc = start_deaf(&w->thread, w);
 		if (rc) {
 			pool_free(p);
 			return error_set(err, -rc, "cannot start thread %u of %u: %s", i + 2,

@@ -11,10 +11,16 @@ static void note(int signal)
 	seen = 1;
 }
 
+/* On a stack of its own: oneDNN's products use the stack pointer for other memory, where a handler
+ * would write over what lies below. (Threads of a pool let no signal in.) */
 void interrupt_catch(void)
 {
-	struct sigaction a = { .sa_handler = note, .sa_flags = (int)SA_RESETHAND };
+	static char room[64 << 10];
+	stack_t stack = { .ss_sp = room, .ss_size = sizeof(room) };
+	struct sigaction a = { .sa_handler = note,
+			       .sa_flags = (int)(SA_RESETHAND | SA_ONSTACK) };
 
+	sigaltstack(&stack, NULL);
 	sigaction(SIGINT, &a, NULL);
 	sigaction(SIGTERM, &a, NULL);
 }
