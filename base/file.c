@@ -159,12 +159,12 @@ int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct 
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	a->fd = open(a->aside, a->through ? O_WRONLY | O_CLOEXEC
 					  : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-	return a->fd < 0 ? fail(err, a->aside) : 0;
+	return a->fd < 0 ? fail(err, path) : 0;
 }
 
 int file_aside_write(struct file_aside *a, const void *data, size_t size, struct error *err)
 {
-	return write_all(a->fd, data, size) == 0 ? 0 : fail(err, a->aside);
+	return write_all(a->fd, data, size) == 0 ? 0 : fail(err, a->path);
 }
 
 int file_aside_close(struct file_aside *a, int rc, struct error *err)

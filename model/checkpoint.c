@@ -79,15 +79,8 @@ static int check_entry(const struct safetensors *file, const char *path, const c
 
 	if (!e)
 		return error_set(err, -EINVAL, "%s: tensor %s is missing", path, name);
-	if (e->dims != t->dims || e->shape[0] != t->rows ||
-	    (t->dims == 2 && e->shape[1] != t->cols))
-		return error_set(
-			err, -EINVAL,
-			"%s: tensor %s: shape of %" PRIu32 " sides beginning with %" PRIu64
-			", expected %" PRIu32 " x %" PRIu32,
-			path, name, e->dims, e->dims ? e->shape[0] : 0, t->rows, t->cols);
 	*out = e;
-	return 0;
+	return tensor_check_shape(t, path, name, e->dims, e->shape, err);
 }
 
 static int read_shard(const struct safetensors *file, const char *path, struct stage *s,

@@ -94,7 +94,7 @@ static int check_shard(const char *path, const char *data, size_t size, struct e
 
 static bool is_shard(const char *data, size_t size)
 {
-	return size >= SHARD_HEADER && word_at(data, 0) == CORPUS_SHARD_MAGIC;
+	return size >= 12 && word_at(data, 0) == CORPUS_SHARD_MAGIC;
 }
 
 static int append_file(struct corpus *c, const char *path, struct error *err)
@@ -131,7 +131,7 @@ static int map_shard(struct corpus *c, const char *path, struct error *err)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 1;
-	if (fstat(fd, &st) == 0 && st.st_size >= SHARD_HEADER) {
+	if (fstat(fd, &st) == 0 && st.st_size > 0) {
 		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 		if (map == MAP_FAILED) {
 			rc = error_set(err, -errno, "corpus: %s: %s", path, strerror(errno));

@@ -266,19 +266,16 @@ static int files_open(struct files *f, const char *folder, struct error *err)
 static int find(const struct files *f, const char *folder, const struct tensor *t,
 		const struct safetensors_entry **out, struct error *err)
 {
+	char path[2 * PATH];
+
 	for (size_t i = 0; i < f->n; i++) {
 		const struct safetensors_entry *e = safetensors_find(f->open[i], t->name);
 
 		if (!e)
 			continue;
-		if (e->dims != t->dims || e->shape[0] != t->rows ||
-		    (t->dims == 2 && e->shape[1] != t->cols))
-			return error_set(err, -EINVAL,
-					 "%s/%s: tensor %s: expected a shape of %" PRIu32
-					 " x %" PRIu32,
-					 folder, f->names[i], t->name, t->rows, t->cols);
+		snprintf(path, sizeof(path), "%s/%s", folder, f->names[i]);
 		*out = e;
-		return 0;
+		return tensor_check_shape(t, path, t->name, e->dims, e->shape, err);
 	}
 	return error_set(err, -EINVAL, "%s: tensor %s is missing", folder, t->name);
 }
@@ -299,6 +296,11 @@ int huggingface_read_weights(const char *folder, struct stage *const *stages, st
 				const struct safetensors_entry *e = NULL;
 
 				rc = find(&f, folder, &t[i], &e, err);
+				if (!rc && !write && !safetensors_finite(e))
+					rc = error_set(err, -EINVAL,
+						       "%s: tensor %s: holds what is no finite "
+						       "number",
+						       folder, t[i].name);
 				if (!rc && write)
 					safetensors_read(e, w + t[i].offset);
 			}

@@ -279,6 +279,22 @@ void safetensors_read(const struct safetensors_entry *e, float *to)
 	}
 }
 
+/* Those have all bits of the exponent. */
+bool safetensors_finite(const struct safetensors_entry *e)
+{
+	const unsigned char *from = e->data;
+	size_t width = e->type == SAFETENSORS_F32 ? 4 : 2;
+	unsigned mask = e->type == SAFETENSORS_F16 ? 0x7c00 : 0x7f80; /* of the upper 16 */
+
+	for (size_t i = 0; i < e->count; i++) {
+		const unsigned char *upper = from + i * width + width - 2;
+
+		if (((upper[0] | (unsigned)upper[1] << 8) & mask) == mask)
+			return false;
+	}
+	return true;
+}
+
 uint64_t safetensors_hash(const struct safetensors *s)
 {
 	uint64_t hash = 0xcbf29ce484222325u, word;

@@ -9,6 +9,7 @@
 #ifndef MODEL_SAFETENSORS_H
 #define MODEL_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,8 @@ const struct safetensors_entry *safetensors_at(const struct safetensors *s, size
 const struct safetensors_entry *safetensors_find(const struct safetensors *s, const char *name);
 /* Values as floats, to (count). */
 void safetensors_read(const struct safetensors_entry *e, float *to);
+/* No infinity and nothing that is no number. */
+bool safetensors_finite(const struct safetensors_entry *e);
 /* FNV-1a over the file's 64-bit words, then its last bytes. */
 uint64_t safetensors_hash(const struct safetensors *s);
 

@@ -138,6 +138,31 @@ const struct tensor *tensor_find(const struct tensor_table *t, const char *name)
 	return NULL;
 }
 
+/* "256 x 96" */
+static void print_shape(char *to, size_t size, uint32_t dims, const uint64_t *shape)
+{
+	size_t at = 0;
+
+	snprintf(to, size, "one number");
+	for (uint32_t i = 0; i < dims && at < size; i++)
+		at += (size_t)snprintf(to + at, size - at, "%s%" PRIu64, i ? " x " : "",
+				       shape[i]);
+}
+
+int tensor_check_shape(const struct tensor *t, const char *path, const char *name,
+		       uint32_t dims, const uint64_t *shape, struct error *err)
+{
+	uint64_t wanted[2] = { t->rows, t->cols };
+	char is[96], should[96];
+
+	if (dims == t->dims && memcmp(shape, wanted, dims * sizeof(*shape)) == 0)
+		return 0;
+	print_shape(is, sizeof(is), dims, shape);
+	print_shape(should, sizeof(should), t->dims, wanted);
+	return error_set(err, -EINVAL, "%s: tensor %s: its shape is %s, expected %s", path,
+			 name, is, should);
+}
+
 void tensor_initialise(const struct tensor *t, float std, uint64_t seed, float *to)
 {
 	uint64_t stream = 0xcbf29ce484222325u; /* FNV-1a of the name */

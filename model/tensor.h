@@ -53,6 +53,11 @@ void tensor_table_free(struct tensor_table *t);
 size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage);     /* floats */
 const struct tensor *tensor_find(const struct tensor_table *t, const char *name); /* or NULL */
 
+/* Whether what a file calls by this tensor's name, or by `name`, has its shape (dims). -EINVAL:
+ * no; the message has both. */
+int tensor_check_shape(const struct tensor *t, const char *path, const char *name,
+		       uint32_t dims, const uint64_t *shape, struct error *err);
+
 /* Initial values of one tensor into to (count): N(0, std) for matrices, 1 for norms. They
  * depend on std, the seed and the name alone: however the model is cut, it starts the same. */
 void tensor_initialise(const struct tensor *t, float std, uint64_t seed, float *to);

@@ -50,6 +50,33 @@ rc=0
 "$sk" simulate "$dir/good.json" "$dir/bad.plan" >"$dir/out" 2>&1 || rc=$?
 [ $rc = 3 ] || [ $rc = 1 ] || die "a path that returns to its node: exit status $rc"
 
+# ---- models and texts: the file and the tensor are named, and nothing is written
+short=(--iterations 1 --microbatches 1 --batches 1)
+"$sk" train "${short[@]}" --out "$dir/model" >/dev/null || die "the good model is not made"
+"$sk" export "$dir/model" --out "$dir/hf" >/dev/null || die "the good model is not exported"
+"$sk" tokenize --out "$dir/text.bin" --corpus "$0" >/dev/null || die "the good text is not tokenized"
+stage=stage-001.00000001.safetensors
+damaged() { rm -rf "$dir/damaged-model" && cp -r "$1" "$dir/damaged-model"; } # damaged FOLDER: a copy to spoil
+damaged "$dir/model" && truncate -s 1000 "$dir/damaged-model/$stage"
+expect 1 "$stage.*cut short" "$sk" eval "$dir/damaged-model"
+damaged "$dir/model" && printf U | dd of="$dir/damaged-model/$stage" bs=1 seek=20000 conv=notrunc 2>/dev/null
+expect 1 "$stage.*damaged" "$sk" train --from "$dir/damaged-model" "${short[@]}" --out "$dir/none"
+damaged "$dir/model" && sed -i 's/"dim": *96/"dim":48/' "$dir/damaged-model/manifest.json"
+expect 1 'embed_tokens.weight: its shape is 256 x 96, expected 256 x 48' "$sk" eval "$dir/damaged-model"
+damaged "$dir/hf" && truncate -s -4 "$dir/damaged-model/model.safetensors"
+expect 1 'model.safetensors.*cut short' "$sk" import "$dir/damaged-model" --out "$dir/none"
+printf '\377\377\377\177' >>"$dir/damaged-model/model.safetensors"
+expect 1 'weight: holds what is no finite number' "$sk" import "$dir/damaged-model" --out "$dir/none"
+damaged "$dir/hf" && sed -i 's/"llama"/"gpt2"/' "$dir/damaged-model/config.json"
+expect 1 'config.json: model_type' "$sk" generate "$dir/damaged-model"
+expect 1 'empty --prompt' "$sk" generate "$dir/model" --prompt ''
+truncate -s 1000 "$dir/text.bin"
+expect 1 'text.bin: cut short' "$sk" train --corpus "$dir/text.bin" "${short[@]}" --out "$dir/none"
+expect 1 '--microbatches 0' "$sk" train --microbatches 0 --out "$dir/none"
+expect 1 "stranger.key: Not a directory" "$sk" train --iterations 1000000 --out "$dir/stranger.key"
+expect 1 '/nothing/text.bin: No such' "$sk" tokenize --corpus "$0" --out "$dir/nothing/text.bin"
+[ ! -e "$dir/none" ] || die "something was written in spite of an error"
+
 # ---- the controller's files and address
 expect 1 'nokey' "$sk" controller --run-dir "$dir/r" --key "$dir/nokey" --admitted "$dir/admitted"
 chmod 644 "$dir/stranger.key"

@@ -93,14 +93,19 @@ static int read_prompt(struct session *s)
 		rc = read_token(s, tokens[i]);
 	free(tokens);
 	fputs(prompt, stdout);
-	return s->n > 0 ? rc : -EINVAL;
+	return rc;
 }
 
-static int continue_text(struct session *s)
+static int continue_text(struct session *s, struct error *err)
 {
 	struct rng r;
 	int rc = read_prompt(s);
 
+	if (rc)
+		return error_set(err, rc, "the prompt cannot be read: %s", strerror(-rc));
+	if (s->n == 0)
+		return error_set(err, -EINVAL,
+				 "an empty --prompt: there is nothing to go on from");
 	rng_init(&r, s->o.seed);
 	for (uint32_t i = 0; i < s->o.tokens && !rc && !interrupt_seen(); i++) {
 		if (s->n == s->length)
@@ -112,7 +117,7 @@ static int continue_text(struct session *s)
 			rc = print_last(s);
 	}
 	putchar('\n');
-	return rc;
+	return rc ? error_set(err, rc, "decoding failed: %s", strerror(-rc)) : 0;
 }
 
 static int open_decoder(struct session *s, struct error *err)
@@ -148,7 +153,7 @@ static int run(struct session *s, struct error *err)
 	s->tokens = malloc(s->length * sizeof(*s->tokens));
 	if (!s->sampler || !s->tokens)
 		return error_set(err, -ENOMEM, "no memory");
-	return continue_text(s) ? error_set(err, -EIO, "decoding failed") : 0;
+	return continue_text(s, err);
 }
 
 int command_generate(int argc, char **argv)

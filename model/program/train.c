@@ -1,10 +1,13 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "model/checkpoint.h"
 #include "model/corpus.h"
 #include "model/program/commands.h"
@@ -96,6 +99,18 @@ static int load_checkpoint(struct session *s, struct error *err)
 	return 0;
 }
 
+/* Before the first iteration rather than after the last. */
+static int check_folder(const char *path, struct error *err)
+{
+	char inside[4096];
+	int rc = file_make_folder(path, err);
+
+	snprintf(inside, sizeof(inside), "%s/.", path);
+	if (!rc && access(inside, W_OK | X_OK) != 0)
+		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+	return rc;
+}
+
 static int session_init(struct session *s, struct error *err)
 {
 	const struct recipe *r = &s->o.recipe;
@@ -114,6 +129,10 @@ static int session_init(struct session *s, struct error *err)
 			       "the corpus has tokens up to %" PRIu32
 			       ", the model a vocab of %" PRIu32,
 			       corpus_vocab(s->corpus) - 1, s->o.config.vocab);
+	if (!rc && s->o.microbatches == 0)
+		rc = error_set(err, -EINVAL, "--microbatches 0: expected at least 1");
+	if (!rc && s->o.out)
+		rc = check_folder(s->o.out, err);
 	if (rc)
 		return rc;
 	s->tokens = calloc(n, sizeof(*s->tokens));
