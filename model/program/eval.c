@@ -17,6 +17,7 @@ static const char help[] =
 	"  --omit S,S,...       leave out these stages\n"
 	"  --omit-fraction F    leave out F of the stages but 0, drawn anew for each "
 	"microbatch\n"
+	"  --always N           never leave out stages 1..N at random\n"
 	"  --exit-after S       leave out every stage after S\n"
 	"  --table              each stage left out alone, every fraction, every early exit\n"
 	"  --logits FILE        write the first microbatch's tokens and logits, as "
