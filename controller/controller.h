@@ -76,6 +76,7 @@ struct member {
 	uint64_t arrival;      /* the number of its hello */
 	uint64_t told_arrival; /* it knows of arrivals up to this one */
 	bool ready;            /* answered it */
+	bool awaited;          /* after a takeover: it was there when the last commit was made */
 	uint64_t holds;        /* committed iterations its weights hold */
 	uint8_t held_stage;    /* of the last commit it was told */
 	uint64_t hash;

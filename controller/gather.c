@@ -95,8 +95,17 @@ static void gather_without(struct controller *c, bool all)
 	set_phase(c, PHASE_STALLED);
 }
 
-/* After a takeover: with everyone back, or when time is up and every stage is held by somebody.
- */
+static bool somebody_awaited(const struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].awaited &&
+		    !(member_alive(&c->members[i]) && c->members[i].ready))
+			return true;
+	return false;
+}
+
+/* After a takeover: once those are back who were there at the last commit, or when time is up and
+ * every stage is held by somebody. */
 static void gather_again(struct controller *c)
 {
 	int64_t waited = c->now_us - c->committed_us;
@@ -112,9 +121,7 @@ static void gather_again(struct controller *c)
 	}
 	if (here == 0 && waited > c->options.gather_us)
 		controller_finish(c, 1, "no agent came");
-	if (here == 0 || (here < c->n_members && waited < REGATHER_US))
-		return;
-	if (ready < here && waited < REGATHER_US)
+	if (here == 0 || (somebody_awaited(c) && waited < REGATHER_US))
 		return;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];

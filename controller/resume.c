@@ -233,6 +233,26 @@ static int see_note(void *context, const struct store_note *n)
 	return 0;
 }
 
+static int see_who_was_there(struct controller *c, struct error *err)
+{
+	struct store_commit last;
+	int rc;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->members[i].awaited = c->committed == 0;
+	if (c->committed == 0)
+		return 0;
+	rc = store_read_commit(c->store, c->committed, &last, err);
+	if (rc != 0)
+		return rc;
+	for (size_t r = 0; r < last.n_reductions; r++)
+		for (size_t i = 0; i < last.reductions[r].n_nodes; i++)
+			if (last.reductions[r].nodes[i] < c->n_members)
+				c->members[last.reductions[r].nodes[i]].awaited = true;
+	store_commit_clear(&last);
+	return 0;
+}
+
 int resume_begin(struct controller *c, struct error *err)
 {
 	uint64_t generation = store_writer_epoch(c->store) - 1;
@@ -249,6 +269,8 @@ int resume_begin(struct controller *c, struct error *err)
 		rc = store_last_commit(c->store, &c->committed, err);
 	if (rc == 0)
 		rc = store_each_commit(c->store, 1, UINT64_MAX >> 1, see_commit, c, err);
+	if (rc == 0)
+		rc = see_who_was_there(c, err);
 	if (rc == 0)
 		rc = store_each_validation(c->store, see_validation, c, err);
 	if (rc == 0)
