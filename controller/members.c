@@ -458,7 +458,8 @@ static void check_joiner(struct controller *c, struct member *m)
 		return;
 	}
 	/* Its copy follows; the word of the last commit is on its way. */
-	if (m->kept && m->keeps == member_stage(c, m) && m->kept_holds < c->committed && !late)
+	if (m->kept && m->keeps == member_stage(c, m) && m->kept_holds < c->committed &&
+	    m->copy_told == c->committed && !late)
 		return;
 	if (m->state == NODE_JOINING && c->now_us - m->assigned_us > 1000000)
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
