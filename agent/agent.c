@@ -321,6 +321,10 @@ static void sort_out(struct agent *a, struct msg *m)
 	const struct msg_reduce *r = &m->u.reduce;
 	bool copy = m->type == MSG_KEEP;
 
+	if (copy) { /* what waits is for the copy before it */
+		agent_forget_deferred(&a->keep_deferred);
+		keep_abandon(a);
+	}
 	for (uint32_t i = 0; m->type == MSG_REDUCE && i < r->n_copies; i++)
 		copy = copy || r->copies[i] == a->run.node;
 	if (m->type == MSG_COMMIT &&

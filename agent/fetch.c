@@ -8,7 +8,7 @@
 
 enum {
 	FETCH_SILENCE_US = 5000000,
-	FETCH_AGAIN_US = 20000, /* after a piece of another iteration: a commit is on its way */
+	FETCH_AGAIN_US = 20000, /* after a piece that came at the wrong moment */
 	WINDOW_LEAST = 2,
 	QUEUE_LITTLE_US = 100000, /* beyond the least: the window grows; */
 	QUEUE_MUCH_US = 200000    /* shrinks */
@@ -35,8 +35,9 @@ int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t paramete
 	f->state = malloc(3 * parameters * sizeof(float));
 	f->held = calloc(n, sizeof(f->held[0]));
 	f->fresh = calloc(n, sizeof(f->fresh[0]));
+	f->of = calloc(n, sizeof(f->of[0]));
 	f->asked_us = calloc(n, sizeof(f->asked_us[0]));
-	if (!f->state || !f->held || !f->fresh || !f->asked_us) {
+	if (!f->state || !f->held || !f->fresh || !f->of || !f->asked_us) {
 		fetch_end(f);
 		return -ENOMEM;
 	}
@@ -52,6 +53,7 @@ void fetch_end(struct fetch *f)
 	free(f->state);
 	free(f->held);
 	free(f->fresh);
+	free(f->of);
 	free(f->asked_us);
 	memset(f, 0, sizeof(*f));
 }
@@ -133,9 +135,9 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 		return -EALREADY;
 	if (f->n_held == 0 && iteration > f->iteration)
 		f->iteration = iteration;
-	if (iteration != f->iteration) {
+	if (iteration < f->iteration) {
 		fetch_refuse(f, piece, now_us);
-		return iteration < f->iteration ? -ESTALE : -EAGAIN;
+		return -ESTALE;
 	}
 	if (f->asked_us[piece]) {
 		adapt(f, now_us - f->asked_us[piece]);
@@ -146,13 +148,22 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 		memcpy(f->state + k * f->parameters + from,
 		       (const char *)body + k * floats * sizeof(float), floats * sizeof(float));
 	f->held[piece] = f->fresh[piece] = true;
+	f->of[piece] = iteration;
 	f->n_held++;
 	return 0;
 }
 
+bool fetch_fits(const struct fetch *f, uint32_t piece)
+{
+	return f->fresh[piece] && f->of[piece] <= f->iteration;
+}
+
 bool fetch_whole(const struct fetch *f)
 {
-	return f->n > 0 && f->n_held == f->n;
+	for (uint32_t i = 0; i < f->n; i++)
+		if (!f->held[i] || (f->fresh[i] && f->of[i] > f->iteration))
+			return false;
+	return f->n > 0;
 }
 
 int64_t fetch_deadline_us(const struct fetch *f)

@@ -4,9 +4,9 @@
  * nobody waits for, and after a break only what is missing is asked for again. The window
  * follows the time a piece takes: it grows while the link has room, and shrinks when pieces
  * queue up, so that a gradient's sum on the same link waits a fifth of a second for them, not
- * more. Each piece says of which iteration it is. All pieces held are of one: the copy that is
- * being made is stepped with every commit, so that later pieces fit the earlier ones (keep.c),
- * and a piece of another iteration is dropped and asked for again.
+ * more. Each piece says of which iteration it is. The copy that is being made is stepped with
+ * every commit, element by element (keep.c); a piece that is ahead of it waits here until the
+ * copy has come so far, and a piece of an iteration that is past is dropped and asked for again.
  *
  * Bookkeeping and memory only: messages and stepping are the caller's.
  */
@@ -34,9 +34,10 @@ struct fetch {
 	uint32_t n_held, n_asked;
 	uint32_t window;    /* pieces that may be under way now */
 	int64_t least_us;   /* that a piece took from being asked for */
-	uint64_t iteration; /* of what is held */
+	uint64_t iteration; /* of what is held and not ahead */
 	float *state;       /* (3, P) */
 	bool *held, *fresh; /* (n) fresh: not yet in the copy */
+	uint64_t *of;       /* (n) the iteration of a fresh piece */
 	int64_t *asked_us;  /* (n) 0: not under way */
 	int64_t ask_us;     /* not before this */
 	int64_t heard_us;   /* the last piece, or the beginning */
@@ -52,13 +53,14 @@ void fetch_void(struct fetch *f);
  * that is under way is asked for again. */
 int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece);
 /* A piece has come. 0: it is held; -EALREADY it was; -EINVAL the wrong size, or nobody's;
- * -ESTALE of an iteration before what is held, -EAGAIN of a later one: it will be asked for
- * again soon. */
+ * -ESTALE of an iteration before what is held: it will be asked for again soon. */
 int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *body,
 	       size_t bytes, int64_t now_us);
 /* A piece came at the wrong moment: asked for again soon. */
 void fetch_refuse(struct fetch *f, uint32_t piece, int64_t now_us);
-bool fetch_whole(const struct fetch *f);
+bool fetch_whole(const struct fetch *f); /* every piece is held, and none is ahead */
+/* Whether the fresh piece fits the copy as it is. */
+bool fetch_fits(const struct fetch *f, uint32_t piece);
 int64_t fetch_deadline_us(const struct fetch *f);
 
 #endif

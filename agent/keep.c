@@ -4,8 +4,10 @@
  * It is fetched while the run goes on, and follows the run from the first piece: it gets every
  * reduction's sum, as replicas do, and steps with every commit. AdamW works element by element,
  * so the pieces that are there can step without the others; a piece that comes later is of a
- * later iteration and fits. The controller commits when the sum is with the copies too: a stage
- * with one replica and one copy is in two places after every commit.
+ * later iteration and waits until the copy has come so far. The controller commits when the sum is
+ * with the whole copies too: a stage with one replica and one copy is in two places after every
+ * commit. For one that is still being fetched nobody waits: its sums may come after the commit, and
+ * what the controller orders meanwhile waits here in line.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +17,8 @@
 
 #include "agent/state.h"
 #include "base/clock.h"
+
+enum { SUM_PATIENCE_US = 5000000 };
 
 static void forget_reduce(struct keeping *k)
 {
@@ -32,6 +36,16 @@ void keep_forget(struct agent *a)
 	free(k->taken);
 	memset(k, 0, sizeof(*k));
 	k->stage = k->order.stage = MSG_NO_STAGE;
+}
+
+static uint64_t iteration_of(const struct keeping *k)
+{
+	return k->standing == KEEP_WHOLE ? k->iteration : k->fetch.iteration;
+}
+
+uint64_t keep_iteration(const struct agent *a)
+{
+	return iteration_of(&a->keep);
 }
 
 static void tell_kept(struct agent *a, const char *why, int64_t now_us)
@@ -75,11 +89,25 @@ static void keep_begin(struct agent *a, const struct msg_keep *m)
 		 m->source);
 	fetch_end(&k->fetch);
 	forget_reduce(k);
+	k->step_wanted = false;
 	k->order = *m;
 	k->standing = KEEP_WANTED;
 }
 
 /* ---- pieces ---- */
+
+/* The first piece says where in the row of sums the copy begins: those up to it are not needed, and
+ * one must not be missing. */
+static bool joins_the_sums(struct keeping *k, uint64_t iteration)
+{
+	if (!k->reduce || iteration + 1 == reduce_iteration(k->reduce))
+		return true;
+	if (iteration < reduce_iteration(k->reduce) || k->reducing == REDUCE_NORMING)
+		return false;
+	forget_reduce(k);
+	k->step_wanted = false;
+	return true;
+}
 
 void keep_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 {
@@ -93,23 +121,33 @@ void keep_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 		a->refused++;
 		return;
 	}
-	if (k->following) /* the copy is being stepped: which iteration is ours? */
-		fetch_refuse(f, t->index, now_us);
-	else
+	if (k->following || (f->n_held == 0 && !joins_the_sums(k, t->iteration))) {
+		fetch_refuse(f, t->index, now_us); /* which iteration will be ours? */
+	} else {
+		if (f->n_held > 0 && t->iteration > f->iteration && !k->step_wanted &&
+		    !(k->reduce && reduce_iteration(k->reduce) == f->iteration + 1))
+			fetch_void(f); /* a commit passed us by */
 		rc = fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
-	if (rc == -EAGAIN && !k->step_wanted &&
-	    !(k->reduce && reduce_iteration(k->reduce) == f->iteration + 1)) {
-		/* A commit passed us by: what is held is of no use any more. */
-		fetch_void(f);
-		fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
 	}
 	a->dropped += rc < 0;
+}
+
+/* The copy's sum of an iteration that is committed does not come: who had it is gone. */
+static void check_sum(struct agent *a, int64_t now_us)
+{
+	struct keeping *k = &a->keep;
+
+	if (!k->step_wanted || k->reducing != REDUCE_SUMS || now_us - k->heard_us < SUM_PATIENCE_US)
+		return;
+	tell_kept(a, "a sum does not come", now_us);
+	keep_forget(a);
 }
 
 void keep_turn(struct agent *a, int64_t now_us)
 {
 	uint32_t piece;
 
+	check_sum(a, now_us);
 	while (a->keep.standing == KEEP_FETCHING &&
 	       fetch_next(&a->keep.fetch, now_us, &piece) == 0)
 		links_fetch(a, a->keep.fetch.source, a->keep.fetch.stage, piece, now_us);
@@ -161,6 +199,7 @@ bool keep_sum_arrived(struct agent *a, const struct msg *m, int *rc)
 	    t->iteration != reduce_iteration(k->reduce) ||
 	    t->attempt != reduce_attempt(k->reduce))
 		return false;
+	k->heard_us = clock_monotonic_us();
 	*rc = reduce_put_sum(k->reduce, t->from, t->index, m->body, m->body_size);
 	a->dropped += *rc == -EALREADY;
 	if (*rc == -EALREADY)
@@ -190,16 +229,11 @@ static void tell_reduced(struct agent *a, int64_t now_us)
 
 /* ---- commits ---- */
 
-static uint64_t iteration_of(const struct keeping *k)
-{
-	return k->standing == KEEP_WHOLE ? k->iteration : k->fetch.iteration;
-}
-
 static void keep_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
 {
 	struct keeping *k = &a->keep;
 	bool mine = k->reduce && reduce_iteration(k->reduce) == m->iteration &&
-		    reduce_attempt(k->reduce) == m->attempt && k->reducing == REDUCE_DONE;
+		    reduce_attempt(k->reduce) == m->attempt;
 
 	if (k->standing == KEEP_WHOLE && m->iteration <= k->iteration) {
 		tell_committed(a, now_us);
@@ -210,14 +244,15 @@ static void keep_commit(struct agent *a, const struct msg_commit *m, int64_t now
 		keep_forget(a);
 		return;
 	}
-	if (mine && k->standing == KEEP_FETCHING &&
-	    (k->fetch.n_held == 0 || iteration_of(k) + 1 != m->iteration)) {
-		forget_reduce(k); /* nothing is held yet that could step */
+	if (mine && k->standing == KEEP_FETCHING && k->fetch.n_held > 0 &&
+	    iteration_of(k) + 1 != m->iteration) {
+		forget_reduce(k); /* what is held is newer, or cannot step */
 		return;
 	}
 	if (mine) {
 		k->commit = *m;
 		k->step_wanted = true;
+		k->heard_us = now_us;
 	}
 }
 
@@ -227,16 +262,19 @@ static bool begin_follow(struct agent *a)
 {
 	struct keeping *k = &a->keep;
 	const struct msg_commit *m = &k->commit;
+	bool step = k->step_wanted && k->reducing == REDUCE_DONE &&
+		    (k->standing == KEEP_WHOLE || k->fetch.n_held > 0);
 	bool whole = k->standing == KEEP_WHOLE || fetch_whole(&k->fetch);
 
-	if (!k->step_wanted && (k->standing == KEEP_WHOLE || !whole))
+	if (!step && (k->standing == KEEP_WHOLE || !whole))
 		return false;
 	a->job = (struct job){ .kind = JOB_FOLLOW, .state = k->fetch.state, .whole = whole };
 	if (k->standing == KEEP_FETCHING) {
-		memcpy(k->taken, k->fetch.fresh, k->fetch.n * sizeof(k->taken[0]));
+		for (uint32_t i = 0; i < k->fetch.n; i++)
+			k->taken[i] = fetch_fits(&k->fetch, i);
 		a->job.fresh = k->taken;
 	}
-	if (k->step_wanted) {
+	if (step) {
 		a->job.reduce = k->reduce;
 		a->job.scale = m->scale;
 		a->job.adamw =
@@ -254,6 +292,12 @@ bool keep_settled(const struct agent *a)
 
 	return k->standing != KEEP_WANTED && k->standing != KEEP_MAKING && !k->following &&
 	       !k->step_wanted && k->reducing != REDUCE_NORMING;
+}
+
+void keep_abandon(struct agent *a)
+{
+	if (!a->keep.following)
+		a->keep.step_wanted = false;
 }
 
 /* Orders that wait until then. */

@@ -16,6 +16,7 @@ enum {
 	LOSSES_MOST = 50,
 	SLOW_LINK_US = 5000,     /* what a slow link slows down where nothing is emulated */
 	PUMP_MOST = 64,          /* tensors a turn */
+	SUMS_BEHIND = 8,         /* iterations that a copy may be behind */
 	BIG_BYTES = 256 << 10    /* long enough on its way to tell the bandwidth */
 };
 
@@ -264,6 +265,9 @@ static bool of_old(const struct parcel *p, const void *context)
 
 	if (p->head.kind == TENSOR_STATE || p->head.kind == TENSOR_PROBE)
 		return false;
+	/* A copy that is being fetched may be behind with its sums. */
+	if (p->head.kind == TENSOR_SUM)
+		return p->head.iteration + SUMS_BEHIND <= iteration;
 	return p->head.evaluate ? p->head.iteration < iteration : p->head.iteration <= iteration;
 }
 

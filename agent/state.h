@@ -112,7 +112,9 @@ struct keeping {
 	struct reduce *reduce;
 	enum reducing reducing; /* NONE, SUMS, NORMING, DONE */
 	double sum_squares;
-	bool step_wanted, following;
+	bool step_wanted; /* once the sum is here */
+	bool following;   /* the worker is at it */
+	int64_t heard_us; /* of a sum */
 	struct msg_commit commit;
 };
 
@@ -293,8 +295,10 @@ int reduction_put(struct agent *a, const struct msg *m);
 /* keep.c */
 void keep_control(struct agent *a, const struct msg *m, int64_t now_us); /* when settled */
 bool keep_settled(const struct agent *a);
+void keep_abandon(struct agent *a); /* does not wait for a sum any more */
 void keep_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us);
 bool keep_wants(const struct agent *a, const struct msg_tensor *t);
+uint64_t keep_iteration(const struct agent *a); /* of the copy; 0: nothing of it is here */
 bool keep_sum_arrived(struct agent *a, const struct msg *m, int *rc);
 void keep_turn(struct agent *a, int64_t now_us); /* asks for pieces */
 bool keep_next_job(struct agent *a);

@@ -102,8 +102,10 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_u
 		return EARLY;
 	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->stage) {
 		/* For the copy, whose reduction is yet to come; or too late for it. */
-		a->dropped += t->iteration <= a->committed;
-		return t->iteration <= a->committed ? TAKEN : EARLY;
+		uint64_t past = keep_wants(a, t) ? keep_iteration(a) : a->committed;
+
+		a->dropped += t->iteration <= past;
+		return t->iteration <= past ? TAKEN : EARLY;
 	}
 	if (!plausible(m->body, m->body_size)) {
 		agent_accuse(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation" : "a gradient",

@@ -41,7 +41,7 @@ static int stage_sums(struct controller *c, double *total, int *stage)
 		for (uint32_t i = 0; i < c->n_members; i++) {
 			const struct member *m = &c->members[i];
 
-			if (!m->copies || m->keeps != s)
+			if (!copies_awaited(m) || m->keeps != s)
 				continue;
 			if (!m->copy_reduced)
 				return -EAGAIN;

@@ -193,6 +193,11 @@ uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes)
 	return n;
 }
 
+bool copies_awaited(const struct member *m)
+{
+	return m->copies && (m->replica || m->kept);
+}
+
 /* The replicas have the sum and wait for a copy: not for ever. */
 static void overdue(struct controller *c)
 {
@@ -207,7 +212,7 @@ static void overdue(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (!m->copies || m->copy_reduced)
+		if (!copies_awaited(m) || m->copy_reduced)
 			continue;
 		note(c, NOTE_WARNING, m->id, 0,
 		     "n%02u: its copy of S%d is overdue and left behind", m->id, m->keeps);

@@ -517,7 +517,7 @@ static bool all_reduced(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if ((c->nodes[i].ready && !c->nodes[i].reduced) ||
-		    (c->nodes[i].keeps >= 0 && !c->nodes[i].copy_reduced))
+		    (c->nodes[i].keeps >= 0 && !c->copies_lag && !c->nodes[i].copy_reduced))
 			return false;
 	return true;
 }
@@ -556,7 +556,7 @@ static bool all_committed(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if ((c->nodes[i].ready && c->nodes[i].committed.iteration != c->iteration) ||
-		    (c->nodes[i].kept && c->nodes[i].keeps >= 0 &&
+		    (c->nodes[i].kept && c->nodes[i].keeps >= 0 && !c->copies_lag &&
 		     c->nodes[i].keeps != c->nodes[i].stage &&
 		     c->nodes[i].copy_committed.iteration != c->iteration))
 			return false;

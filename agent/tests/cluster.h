@@ -57,6 +57,7 @@ struct cluster {
 	struct corpus *corpus;
 	double time_scale, task_s, overhead_s, serialise;
 	bool split;            /* the backward pass is two tasks */
+	bool copies_lag;       /* nobody waits for copies' sums and steps */
 	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* the same from every node */
 
 	struct keys_identity *identity;

@@ -405,6 +405,40 @@ static void test_commit_told_again(void **state)
 	cluster_until(c, three_has_committed, "node 3 to commit");
 	assert_true(c->nodes[3].committed.hash == c->nodes[2].committed.hash);
 	iterate(c);
+static bool two_has_caught_up(struct cluster *c)
+{
+	return c->nodes[2].kept && c->nodes[2].copy_committed.iteration == c->iteration;
+}
+
+/* Nobody waits for the copy at node 2: its pieces and sums come late, after commits, and it comes to
+ * the same weights all the same. */
+static void test_copy_lags(void **state)
+{
+	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
+	struct cluster *c = new_cluster(5, five);
+	bool behind = false;
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route(c, 0, 2, (uint16_t[]){ 0, 2 });
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
+	cluster_route(c, 2, 3, (uint16_t[]){ 0, 4, 3 });
+	cluster_route(c, 3, 2, (uint16_t[]){ 1, 4 });
+	iterate(c);
+	c->copies_lag = true;
+	cluster_fault(c, 4, 9, FAULT_LOSS, 2, 0.7f);
+	cluster_keep(c, 2, 2, 4);
+	for (int i = 0; i < 5; i++) {
+		iterate(c);
+		behind = behind || !two_has_caught_up(c);
+	}
+	assert_true(behind);
+	cluster_until(c, two_keeps, "the copy of stage 2");
+	iterate(c);
+	iterate(c);
+	cluster_fault(c, 4, 9, FAULT_NONE, 2, 0);
+	cluster_until(c, two_has_caught_up, "the copy to catch up");
+	assert_true(c->nodes[2].copy_committed.hash == stage_hash(c->twins[4]));
 	free_cluster(c);
 }
 
@@ -797,6 +831,7 @@ int main(void)
 		cmocka_unit_test(test_missed_commit),
 		cmocka_unit_test(test_copy_missed_commit),
 		cmocka_unit_test(test_commit_told_again),
+		cmocka_unit_test(test_copy_lags),
 		cmocka_unit_test(test_join_in_between),
 		cmocka_unit_test(test_random_reroutes),
 		cmocka_unit_test(test_reduction_retry),
