@@ -349,6 +349,8 @@ void door_turn(struct controller *c);
 /* Fetches a copy of the stage in the background, and keeps it: false when nobody has it. */
 bool copies_fetch(struct controller *c, struct member *m, int stage);
 void copies_release(struct controller *c, struct member *m);
+/* Its copy is of no use: another keeps one, or it joins anew. */
+void copies_refuse(struct controller *c, struct member *m, const char *why);
 /* The commit waits until it has the sum; not so a joiner that still fetches. */
 bool copies_awaited(const struct member *m);
 void copies_forget(struct member *m); /* its process is gone */

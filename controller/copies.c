@@ -193,6 +193,14 @@ uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes)
 	return n;
 }
 
+void copies_refuse(struct controller *c, struct member *m, const char *why)
+{
+	m->refused_copy_us = c->now_us;
+	copies_release(c, m);
+	if (!m->replica)
+		members_set(c, m, NODE_JOINING, why);
+}
+
 bool copies_awaited(const struct member *m)
 {
 	return m->copies && (m->replica || m->kept);
@@ -216,10 +224,7 @@ static void overdue(struct controller *c)
 			continue;
 		note(c, NOTE_WARNING, m->id, 0,
 		     "n%02u: its copy of S%d is overdue and left behind", m->id, m->keeps);
-		m->refused_copy_us = c->now_us;
-		copies_release(c, m);
-		if (!m->replica)
-			members_set(c, m, NODE_JOINING, "its copy was overdue");
+		copies_refuse(c, m, "its copy was overdue");
 	}
 	commit_when_reduced(c);
 }

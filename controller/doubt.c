@@ -221,7 +221,7 @@ static uint32_t words_of(struct controller *c, int stage, struct word *words)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->copies && m->keeps == stage)
+		if (copies_awaited(m) && m->keeps == stage)
 			words[n++] = (struct word){ m, true, &m->copy_sum };
 	}
 	return n;
@@ -311,10 +311,7 @@ void doubt_sums(struct controller *c, int stage)
 		left_out(c, bad->m, other->m, "contradicts others about a sum");
 		return;
 	}
-	bad->m->refused_copy_us = c->now_us;
-	if (bad->m->replica)
-		copies_release(c, bad->m);
-	bad->m->copies = false;
+	copies_refuse(c, bad->m, "its copy had another sum");
 	begin_reduction(c);
 }
 
