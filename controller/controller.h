@@ -4,7 +4,7 @@
  *
  *     members.c    who is there: joining, heartbeats, death, coming back
  *     door.c       who is refused, barred, expelled
- *     cuts.c       links that are cut, and who is cut off
+ *     cuts.c       links that are cut, and who is cut off;  places.c  who joins which stage
  *     copies.c     every stage in two places after every commit; moves
  *     recover.c    a stage that has lost its last replica
  *     gather.c     the run's beginning, and its going on after a takeover (resume.c)
@@ -333,6 +333,13 @@ uint32_t members_live(const struct controller *c); /* in state NODE_LIVE */
 uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without);
 int member_send(struct controller *c, struct member *m, const struct msg *message);
 int member_stage(const struct controller *c, const struct member *m); /* -1 none */
+
+/* ---- places.c ---- */
+/* Its links to the stage's replicas do not hold up the sums. */
+bool place_near(const struct controller *c, const struct member *m, int stage);
+/* The stage that m, which is to join this one, takes: this one, another (its place is exchanged
+ * with that of a node that is away), or -1 none. */
+int place_for(struct controller *c, struct member *m, int stage);
 
 /* ---- cuts.c ---- */
 void cuts_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);

@@ -7,7 +7,7 @@
  * whole, and then load it.
  *
  * Who keeps: first a node whose own stage has three replicas or more, and it moves over once
- * its copy is whole; else the node to which the replica sends a gradient fastest. It must have
+ * its copy is whole (unless its links to that stage are very slow); else the node to which the replica sends a gradient fastest. It must have
  * memory for twice the copy, and keeps one stage at most.
  */
 #include "controller/controller.h"
@@ -245,17 +245,21 @@ static bool may_keep(const struct controller *c, const struct member *m, int sta
 	       (m->refused_copy_us == 0 || c->now_us - m->refused_copy_us > 30000000);
 }
 
-static bool better(const struct controller *c, const struct member *source,
+static bool better(const struct controller *c, int stage, const struct member *source,
 		   const struct member *m, const struct member *best)
 {
-	bool rich, best_rich;
+	bool near, best_near, rich, best_rich;
 
 	if (distance(c, source, m) < 0)
 		return false;
 	if (!best)
 		return true;
+	near = place_near(c, m, stage);
+	best_near = place_near(c, best, stage);
 	rich = stage_replicas(c, member_stage(c, m), NULL) >= 3;
 	best_rich = stage_replicas(c, member_stage(c, best), NULL) >= 3;
+	if (near != best_near)
+		return near;
 	if (rich != best_rich)
 		return rich;
 	return distance(c, source, m) < distance(c, source, best);
@@ -272,7 +276,7 @@ static bool appoint(struct controller *c, int stage)
 			source = &c->members[i];
 	for (uint32_t i = 0; source && i < c->n_members; i++)
 		if (may_keep(c, &c->members[i], stage) &&
-		    better(c, source, &c->members[i], best))
+		    better(c, stage, source, &c->members[i], best))
 			best = &c->members[i];
 	if (!best || !keep(c, best, stage, source))
 		return false;
@@ -403,6 +407,7 @@ void copies_balance(struct controller *c)
 		int stage = m->keeps;
 
 		if (!m->replica || stage < 0 || !copy_usable(c, m, stage) ||
+		    !place_near(c, m, stage) ||
 		    stage_replicas(c, stage, NULL) > 1 ||
 		    stage_replicas(c, member_stage(c, m), NULL) < 3 ||
 		    !place_of_stage(c, stage))

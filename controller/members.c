@@ -256,6 +256,13 @@ void members_assign(struct controller *c, struct member *m, int stage, bool fetc
 	m->replica = false;
 	m->ready = false;
 	m->assigned_us = c->now_us;
+	if (fetch)
+		stage = place_for(c, m, stage);
+	if (stage < 0) {
+		copies_release(c, m);
+		members_set(c, m, NODE_JOINING, "its links to its stage are too slow");
+		return;
+	}
 	c->cluster->nodes[m->id].stage = stage;
 	if (fetch && !copy_usable(c, m, stage)) {
 		if (copies_fetch(c, m, stage))

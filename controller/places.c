@@ -1,0 +1,63 @@
+/* places.c - which stage a node takes that joins.
+ *
+ * A node has its place from the first plan; places are exchanged when a stage is taken over
+ * (copies.c). Among replicas to which its links are very slow a node would make every sum wait:
+ * it takes the place of another node that is away, or none.
+ */
+#include "controller/controller.h"
+
+#include <math.h>
+
+/* Of a sum's exchange with the replica that is farthest away, plan seconds. */
+static double farthest_s(const struct controller *c, const struct member *m, int stage)
+{
+	const double *pair = c->cluster->sync_pair_s;
+	uint32_t n = c->n_members;
+	double most = 0;
+
+	for (uint32_t i = 0; pair && i < n; i++) {
+		const struct member *r = &c->members[i];
+		double to = pair[m->id * n + i], from = pair[i * n + m->id];
+
+		if (r == m || !r->replica || member_stage(c, r) != stage)
+			continue;
+		if (to < 0 || from < 0)
+			return INFINITY;
+		most = fmax(most, fmax(to, from));
+	}
+	return most;
+}
+
+bool place_near(const struct controller *c, const struct member *m, int stage)
+{
+	const struct plan_predicted *p;
+
+	if (!c->current)
+		return true;
+	p = &c->current->plan->predicted;
+	return farthest_s(c, m, stage) <= fmax(p->sync_s, (p->iteration_s + p->sync_s) / 2);
+}
+
+int place_for(struct controller *c, struct member *m, int stage)
+{
+	if (place_near(c, m, stage))
+		return stage;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *away = &c->members[i];
+		int theirs = member_stage(c, away);
+
+		if (away == m || theirs < 0 || theirs == stage || away->replica ||
+		    (member_alive(away) && !away->marked) || !place_near(c, m, theirs))
+			continue;
+		note(c, NOTE_EVENT, m->id, 0,
+		     "n%02u takes the place of n%02u in S%d: its links to those of S%d are too slow",
+		     m->id, away->id, theirs, stage);
+		c->cluster->nodes[away->id].stage = stage;
+		c->cluster->nodes[m->id].stage = theirs;
+		away->changed = true;
+		record_node(c, away);
+		resume_save(c);
+		return theirs;
+	}
+	return -1;
+}
