@@ -14,7 +14,7 @@
  *     replan.c     what to ask the planner and what to do with its answers
  *     consoles.c   the state stream: snapshots and live messages
  *     command.c    the operator's acts, their previews and their undoing; faults
- *     record.c     the store and the JSON lines on stdout
+ *     record.c     the store and the JSON lines on stdout;  finish.c  the end
  *
  * Times are microseconds of this process's monotonic clock; agents' times are translated on
  * arrival. "Plan seconds" are the plan's own: real seconds / unit_s.
@@ -518,7 +518,7 @@ void drill_add(struct controller *c, const struct msg_command *m); /* an act tha
 void drill_save(struct controller *c); /* RUN-DIR/drill.json, if there was any act */
 void drill_fini(struct controller *c);
 
-/* ---- main.c ---- */
+/* ---- finish.c ---- */
 void controller_finish(struct controller *c, int status, const char *why);
 /* The disk is full, or worse: ends, and leaves the agents to a controller that can write. */
 void controller_unrecorded(struct controller *c, const char *why);

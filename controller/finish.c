@@ -1,0 +1,31 @@
+/* finish.c - the end of a run: said once, to everyone. */
+#include "controller/controller.h"
+
+#include <stdio.h>
+
+void controller_finish(struct controller *c, int status, const char *why)
+{
+	struct msg stop = { .type = MSG_STOP };
+
+	if (c->phase == PHASE_FINISHED)
+		return;
+	set_phase(c, PHASE_FINISHED);
+	drill_save(c);
+	c->exit_status = status;
+	c->finished_us = c->now_us;
+	if (status != 0)
+		fprintf(stderr, "skippipe: %s\n", why);
+	note(c, status ? NOTE_ALERT : NOTE_EVENT, -1, 0, "the run ends: %.150s", why);
+	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
+	if (c->unrecorded)
+		return; /* agents keep their weights, and wait for a controller that can write */
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (member_alive(&c->members[i]))
+			member_send(c, &c->members[i], &stop);
+}
+
+void controller_unrecorded(struct controller *c, const char *why)
+{
+	c->unrecorded = true;
+	controller_finish(c, 1, why);
+}
