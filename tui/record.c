@@ -76,6 +76,14 @@ static uint64_t little(const unsigned char *from, int n)
 	return v;
 }
 
+/* Whatever the file says: sums and differences of times do not overflow. */
+static int64_t bounded(int64_t at_us)
+{
+	return at_us < -RECORD_MOST_US ? -RECORD_MOST_US
+	       : at_us > RECORD_MOST_US ? RECORD_MOST_US
+					: at_us;
+}
+
 int record_next_at(const struct record_reader *r, int64_t *at_us)
 {
 	uint64_t size;
@@ -87,7 +95,7 @@ int record_next_at(const struct record_reader *r, int64_t *at_us)
 		return -EBADMSG;
 	if (r->size - r->at - HEAD < size)
 		return -ENODATA;
-	*at_us = (int64_t)little(r->data + r->at + 4, 8);
+	*at_us = bounded((int64_t)little(r->data + r->at + 4, 8));
 	return 0;
 }
 

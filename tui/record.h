@@ -15,6 +15,7 @@
 #include "base/error.h"
 
 enum { RECORD_MESSAGE_MOST = 256 << 20 };
+#define RECORD_MOST_US (INT64_C(1) << 58)
 
 struct record_reader; /* opaque: the whole file, mapped */
 
@@ -22,7 +23,7 @@ int record_open(struct record_reader **out, const char *path, struct error *err)
 /* Borrows bytes that live elsewhere until record_close. */
 int record_open_memory(struct record_reader **out, const void *data, size_t size);
 void record_close(struct record_reader *r);
-/* When the next message came; -ENODATA at the end; -EBADMSG: no recorded stream. */
+/* When the next message came, within +-RECORD_MOST_US; -ENODATA at the end; -EBADMSG: no recorded stream. */
 int record_next_at(const struct record_reader *r, int64_t *at_us);
 /* The next message, borrowed until record_close. */
 int record_next(struct record_reader *r, int64_t *at_us, const void **data, size_t *size);

@@ -282,6 +282,9 @@ static void records(void **unused)
 	assert_int_equal(record_open_memory(&r, data, size), 0);
 	assert_int_equal(record_next(r, &at, &bytes, &got), 0);
 	assert_true(at == -5 && got == 5 && memcmp(bytes, "hello", 5) == 0);
+	assert_int_equal(record_next(r, &at, &bytes, &got), 0);
+	assert_int_equal(record_next(r, &at, &bytes, &got), 0);
+	assert_true(at == RECORD_MOST_US && got == 3);
 	record_close(r);
 	memset(data, 0xff, size);
 	assert_int_equal(record_open_memory(&r, data, size), 0);

@@ -1,0 +1,90 @@
+/* libFuzzer: a recorded stream in which anything may stand, shown as the console shows one: folded to its
+ * end and told line by line, gone back in, a view and a dialog drawn at both moments. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "tui/history.h"
+#include "tui/plain.h"
+#include "tui/record.h"
+#include "tui/view.h"
+
+enum { MOST_MESSAGES = 512 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void draw(const struct state *s, struct ui *u, int w, int h)
+{
+	struct screen *screen;
+	char *text;
+
+	if (screen_new(&screen, w, h, u->graph == GRAPH_ASCII) != 0)
+		abort();
+	view_draw(screen, s, u);
+	text = screen_dump(screen);
+	free(text);
+	screen_free(screen);
+}
+
+/* A view and a dialog above it, or none: which is the length's to say. */
+static void draw_some(const struct state *s, struct ui *u, size_t which)
+{
+	ui_show(u, (enum view)(VIEW_OVERVIEW + which % 8));
+	dialog_open(u, s, (enum dialog_kind)(which / 8 % (DIALOG_QUIT + 1)));
+	draw(s, u, 80, 24);
+	u->dialog.kind = DIALOG_NONE;
+}
+
+/* As far as the stream can be read. */
+static void take_all(struct record_reader *r, struct history *h, struct state *s, struct ui *u)
+{
+	char line[256];
+	const void *message;
+	size_t size;
+	int64_t at;
+
+	for (int i = 0; i < MOST_MESSAGES && record_next(r, &at, &message, &size) == 0; i++) {
+		struct msg m;
+
+		if (msg_decode(&m, message, size) != 0)
+			continue;
+		if (history_append(h, at, message, size) == 0)
+			state_apply(s, &m);
+		plain_line(s, &m, line, sizeof(line));
+		ui_heard(u, s, &m);
+		msg_clear(&m);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct record_reader *r;
+	struct history *h;
+	struct state *s;
+	struct ui u;
+	size_t applied;
+	int64_t status_at;
+
+	if (record_open_memory(&r, data, size) != 0 || history_new(&h, 1 << 22) != 0 ||
+	    state_new(&s) != 0)
+		abort();
+	ui_init(&u, GRAPH_BRAILLE);
+	ui_link_is(&u, UI_RECORDED, "recorded");
+	take_all(r, h, s, &u);
+	applied = history_count(h);
+	ui_tick(&u, s, 5000000, 0);
+	draw_some(s, &u, size);
+	if (applied > 0 && history_seek(h, history_at(h, applied / 2), &s, &applied, &status_at) == 0) {
+		u.frozen = true;
+		u.still_us = s->status.now_us + (history_at(h, history_count(h) / 2) - status_at);
+		u.behind_us = history_last_us(h) - history_at(h, history_count(h) / 2);
+		u.span_us = history_last_us(h) - history_first_us(h);
+		history_event(h, history_last_us(h), -1);
+		ui_tick(&u, s, 6000000, 0);
+		draw_some(s, &u, size / 3);
+	}
+	ui_fini(&u);
+	state_free(s);
+	history_free(h);
+	record_close(r);
+	return 0;
+}
