@@ -162,6 +162,16 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 		needed * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
 }
 
+/* Rows of logits at a time: whole tiles of a product where they are more than one. */
+static size_t chunk_of(size_t rows, size_t vocab)
+{
+	size_t most = LOGITS_MOST / vocab;
+
+	if (most >= rows)
+		return rows;
+	return most > 128 ? most / 128 * 128 : most;
+}
+
 static int cuda_make(void **self, const struct stage_layout *l, uint32_t number,
 		     struct error *err)
 {
@@ -180,7 +190,7 @@ static int cuda_make(void **self, const struct stage_layout *l, uint32_t number,
 	s->packed = c->dim + 2 * s->kv;
 	s->width = l->bf16 ? sizeof(uint16_t) : sizeof(float);
 	s->scale = 1.0f / sqrtf((float)model_head_size(c));
-	s->chunk = LOGITS_MOST / c->vocab < s->rows ? LOGITS_MOST / c->vocab : s->rows;
+	s->chunk = chunk_of(s->rows, c->vocab);
 	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
 	s->forward = calloc((size_t)l->slots + 1, sizeof(*s->forward));
 	for (int i = 0; i < 2; i++)
