@@ -405,6 +405,9 @@ static void test_commit_told_again(void **state)
 	cluster_until(c, three_has_committed, "node 3 to commit");
 	assert_true(c->nodes[3].committed.hash == c->nodes[2].committed.hash);
 	iterate(c);
+	free_cluster(c);
+}
+
 static bool two_has_caught_up(struct cluster *c)
 {
 	return c->nodes[2].kept && c->nodes[2].copy_committed.iteration == c->iteration;
