@@ -128,10 +128,12 @@ check_gone "$run"
 	/"active":true/ { slow[value("node")]; next }
 	/"active":false/ { delete slow[value("node")]; next }
 	{ alive += value("nodes_alive"); again += value("rerun"); n++ }
+	{ said += value("predicted_s") + value("predicted_sync_s"); took += value("iteration_s") + value("sync_s") }
 	{ for (i in slow) alive -= 0.75 }
 	END {
 		raw = calm / storm; lost = again / (30 * n + again); here = alive / n / 20
 		printf "an iteration: %.2f s, without faults %.2f s: %.0f%% of the speed\n", storm, calm, 100 * raw
 		printf "computed again %.1f%%, of the nodes there %.1f%%: net of both %.0f%%\n", 100 * lost, 100 * here, 100 * raw / (1 - lost) / here
+		printf "%.0f%% of the speed that the plans in force said\n", 100 * said / took
 	}'
 exit 0
