@@ -96,6 +96,7 @@ struct device {
 	int n_memory, n_host;
 	size_t shared_most; /* floats */
 	bool failed, failed_before; /* now, and when recording began */
+	bool deaf; /* recording could not begin: what is queued meanwhile is not to be done */
 	char failure[256];
 };
 
@@ -129,6 +130,8 @@ static void start(struct device *d, const char *name, void (*kernel)(A), dim3 bl
 {
 	size_t bytes = shared * sizeof(float);
 
+	if (d->deaf)
+		return;
 	/* More than 48 KiB has to be asked for. */
 	if (bytes > 48 << 10)
 		note(d,
@@ -269,6 +272,8 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size)
 
 void device_copy(struct device *d, void *to, const void *from, size_t size)
 {
+	if (d->deaf)
+		return;
 	use(d);
 	note(d, cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, d->stream),
 	     "a copy on the device");
@@ -286,7 +291,7 @@ void device_product(struct device *d, const struct device_product *p)
 	char what[96];
 
 	use(d);
-	if (products_run(d->products, p, d->stream))
+	if (d->deaf || products_run(d->products, p, d->stream))
 		return;
 	snprintf(what, sizeof(what), "product %s %zu x %zu x %zu in %s%s", kinds[p->kind], p->m,
 		 p->n, p->k, p->bf16 ? "bf16" : "fp32", p->c_bf16 ? " to bf16" : "");
@@ -333,8 +338,8 @@ void device_record(struct device *d)
 {
 	use(d);
 	d->failed_before = d->failed;
-	note(d, cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal),
-	     "recording");
+	d->deaf = cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal) !=
+		  cudaSuccess;
 }
 
 struct device_graph *device_recorded(struct device *d)
@@ -342,13 +347,14 @@ struct device_graph *device_recorded(struct device *d)
 	struct device_graph *g = (struct device_graph *)calloc(1, sizeof(*g));
 	cudaGraph_t graph = NULL;
 
-	if (cudaStreamEndCapture(d->stream, &graph) == cudaSuccess && g &&
+	if (!d->deaf && cudaStreamEndCapture(d->stream, &graph) == cudaSuccess && g &&
 	    cudaGraphInstantiate(&g->exec, graph, 0) == cudaSuccess) {
 		cudaGraphDestroy(graph);
 		return g;
 	}
 	/* Nothing was done, so nothing is lost. */
 	cudaGetLastError();
+	d->deaf = false;
 	d->failed = d->failed_before;
 	if (!d->failed)
 		d->failure[0] = 0;
