@@ -82,6 +82,7 @@ static int run_current(struct anneal *a)
 	a->current_s = a->engine.makespan_s;
 	a->cost = cost_of(a->engine.finish_s, a->p->n_mb, a->current_s, a->sync_s);
 	timetable_fill(&a->table, &a->engine);
+	engine_keep(&a->engine);
 	return 0;
 }
 
@@ -218,30 +219,35 @@ static bool propose(struct anneal *a, double *most)
 	return false;
 }
 
-static void tell_engine(struct anneal *a)
+/* From when on the run changes. */
+static double tell_engine(struct anneal *a)
 {
+	double from_s = INFINITY;
+
 	for (int i = 0; i < a->moves.n_touched; i++) {
 		int mb = a->moves.touched[i];
+		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
 
-		engine_set_path(&a->engine, mb,
-				a->current.path + (size_t)mb * (size_t)a->p->length);
+		from_s = fmin(from_s, engine_changes_s(&a->engine, mb, path));
+		engine_set_path(&a->engine, mb, path);
 	}
+	return from_s;
 }
 
 /* Runs the engine with the move; keeps it or takes it back. */
 static bool try_move(struct anneal *a, double most, double *sync_s, double limit_s)
 {
-	double cost;
+	double cost, from_s = tell_engine(a);
 	int n = a->moves.n_touched;
 
-	tell_engine(a);
-	if (engine_run(&a->engine, limit_s)) {
+	if (engine_run_from(&a->engine, from_s, limit_s)) {
 		if (a->p->q->overlap_sync)
 			*sync_s = sync_of(a);
 		cost = cost_of(a->engine.finish_s, a->p->n_mb, a->engine.makespan_s, *sync_s);
 		if (cost <= most) {
 			moves_keep(&a->moves);
 			timetable_fill(&a->table, &a->engine);
+			engine_keep(&a->engine);
 			a->cost = cost;
 			a->current_s = a->engine.makespan_s;
 			return true;

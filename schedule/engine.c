@@ -321,17 +321,11 @@ static void fit_calendar(struct engine *e)
 		e->per_s = e->n_buckets / (1.1 * e->makespan_s);
 }
 
-bool engine_run(struct engine *e, double limit_s)
+/* Everything that is in the queue, and what follows from it. */
+static bool run(struct engine *e)
 {
 	int word = 0, list;
 
-	reset(e);
-	/* Sums in another order than the run's differ in the last bits. */
-	e->limit_s = limit_s * (1 + 1e-9);
-	for (int i = 0; i < e->n_mb; i++) {
-		e->arrival_s[i * e->steps] = e->release_s[i];
-		queue_add(e, i, e->release_s[i]);
-	}
 	while (!e->late && (list = queue_take(e, &word)) >= 0) {
 		double now_s = e->due_s[list];
 
@@ -346,6 +340,121 @@ bool engine_run(struct engine *e, double limit_s)
 	}
 	fit_calendar(e);
 	return true;
+}
+
+static void set_limit(struct engine *e, double limit_s)
+{
+	/* Sums in another order than the run's differ in the last bits. */
+	e->limit_s = limit_s * (1 + 1e-9);
+}
+
+bool engine_run(struct engine *e, double limit_s)
+{
+	reset(e);
+	set_limit(e, limit_s);
+	for (int i = 0; i < e->n_mb; i++) {
+		e->arrival_s[i * e->steps] = e->release_s[i];
+		queue_add(e, i, e->release_s[i]);
+	}
+	return run(e);
+}
+
+static void swap(double **a, double **b)
+{
+	double *was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+void engine_keep(struct engine *e)
+{
+	int32_t *started = e->kept_started;
+
+	if (e->split) /* W are not taken over */
+		return;
+	swap(&e->arrival_s, &e->kept_arrival_s);
+	swap(&e->start_s, &e->kept_start_s);
+	e->kept_started = e->started;
+	e->started = started;
+	e->n_kept = e->n_started;
+}
+
+double engine_changes_s(const struct engine *e, int mb, const int *path)
+{
+	const struct engine_step *chain = &e->chain[mb * e->steps];
+	int at = mb * e->steps, h = 1, length = e->p->length;
+	double end_s, delay_s;
+
+	if (e->n_kept == 0 || chain[0].node != path[0])
+		return 0;
+	while (h < length && chain[h].node == path[h])
+		h++;
+	if (h == length)
+		return INFINITY;
+	end_s = e->kept_start_s[at + h - 1] + chain[h - 1].duration_s;
+	delay_s = e->p->delay[(size_t)path[h - 1] * (size_t)e->n_nodes + (size_t)path[h]];
+	return fmin(e->kept_arrival_s[at + h], end_s + delay_s);
+}
+
+/* The tasks that started before from_s, as they did in the kept run. */
+static void replay(struct engine *e, double from_s)
+{
+	for (int i = 0; i < e->n_kept; i++) {
+		int at = e->kept_started[i], mb = at / e->steps;
+		const struct engine_step *task = &e->chain[at];
+		struct engine_node *n = &e->nodes[task->node];
+		double start_s = e->kept_start_s[at];
+
+		if (start_s >= from_s)
+			break;
+		e->arrival_s[at] = e->kept_arrival_s[at];
+		e->start_s[at] = start_s;
+		e->started[e->n_started++] = at;
+		n->slots -= task->slots;
+		n->free_s = start_s + task->duration_s + e->overhead_s;
+		if (++e->step[mb] == e->steps) {
+			e->finish_s[mb] = 0;
+			finish(e, mb, start_s + task->duration_s);
+			e->done++;
+		}
+	}
+}
+
+/* A microbatch between two tasks: still on its way at from_s, or waiting. */
+static void place(struct engine *e, int mb, double from_s)
+{
+	int step = e->step[mb], at = mb * e->steps + step;
+	const struct engine_step *task = &e->chain[at];
+	double arrival_s = e->release_s[mb];
+
+	if (step == e->steps)
+		return;
+	if (step > 0)
+		arrival_s = e->start_s[at - 1] + task[-1].duration_s + task[-1].travel_s;
+	e->arrival_s[at] = arrival_s;
+	e->late = e->late || arrival_s + task->rest_s > e->limit_s;
+	if (arrival_s >= from_s) {
+		queue_add(e, mb, arrival_s);
+		return;
+	}
+	e->next[mb] = e->nodes[task->node].waiting;
+	e->nodes[task->node].waiting = mb;
+	/* Where it waits for a slot instead, the task that gives it back wakes the node. */
+	if (e->nodes[task->node].free_s >= from_s)
+		wake_later(e, task->node);
+}
+
+bool engine_run_from(struct engine *e, double from_s, double limit_s)
+{
+	if (from_s <= 0 || e->n_kept == 0)
+		return engine_run(e, limit_s);
+	reset(e);
+	set_limit(e, limit_s);
+	replay(e, from_s);
+	for (int i = 0; i < e->n_mb; i++)
+		place(e, i, from_s);
+	return run(e);
 }
 
 /* last_s: what follows the chain at its own node. */
@@ -443,6 +552,9 @@ int engine_init(struct engine *e, const struct problem *p)
 	e->arrival_s = calloc(m * steps, sizeof(*e->arrival_s));
 	e->start_s = calloc(m * steps, sizeof(*e->start_s));
 	e->started = calloc(m * steps, sizeof(*e->started));
+	e->kept_arrival_s = calloc(m * steps, sizeof(*e->kept_arrival_s));
+	e->kept_start_s = calloc(m * steps, sizeof(*e->kept_start_s));
+	e->kept_started = calloc(m * steps, sizeof(*e->kept_started));
 	e->finish_s = calloc(m, sizeof(*e->finish_s));
 	e->step = calloc(m, sizeof(*e->step));
 	e->due_s = calloc(m + n, sizeof(*e->due_s));
@@ -456,6 +568,7 @@ int engine_init(struct engine *e, const struct problem *p)
 		e->next_weights = calloc(m * (size_t)p->length, sizeof(*e->next_weights));
 	}
 	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s || !e->started ||
+	    !e->kept_arrival_s || !e->kept_start_s || !e->kept_started ||
 	    !e->step || !e->due_s || !e->next || !e->nodes || !e->dirty || !e->bucket ||
 	    !e->filled || (e->split && (!e->weights_start_s || !e->next_weights))) {
 		engine_fini(e);
@@ -479,6 +592,9 @@ void engine_fini(struct engine *e)
 	free(e->start_s);
 	free(e->finish_s);
 	free(e->started);
+	free(e->kept_arrival_s);
+	free(e->kept_start_s);
+	free(e->kept_started);
 	free(e->step);
 	free(e->due_s);
 	free(e->next);

@@ -43,6 +43,10 @@ struct engine {
 	int n_started;
 	double makespan_s;
 	int done;                  /* microbatches that came back; fewer than n_mb: standstill */
+	/* The run that was kept; the arrays are like those of the last run. */
+	double *kept_arrival_s, *kept_start_s;
+	int32_t *kept_started;
+	int n_kept; /* of them; 0: none */
 	/* State of a run. */
 	int32_t *step;             /* (n_mb) */
 	double *due_s;             /* (n_mb + n_nodes) when its event is: arrival, or node free */
@@ -82,5 +86,13 @@ void engine_set_paths(struct engine *e, const struct solution *s);
 /* Runs everything from time 0. Stops as soon as some microbatch cannot be back by limit_s (which
  * may be INFINITY). Returns false then and on a standstill, with an infinite makespan. */
 bool engine_run(struct engine *e, double limit_s);
+
+/* Keeps the last run, which must have come to its end, for engine_run_from; its arrival_s, start_s
+ * and started are not to be read any more. */
+void engine_keep(struct engine *e);
+/* Until when the kept run stays as it is if mb takes the path instead of the one it has. */
+double engine_changes_s(const struct engine *e, int mb, const int *path);
+/* engine_run, where the kept run is the same before from_s: that part is taken from there. */
+bool engine_run_from(struct engine *e, double from_s, double limit_s);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define TRIPS 40 /* a data node */
+#define MOST_WAITS 16
 #define NEAR 8   /* candidates a stage, where stages are larger */
 
 static int *path_of(const struct moves *m, int mb)
@@ -201,6 +202,21 @@ static bool move_reroute(struct moves *m, int mb)
 {
 	touch(m, mb);
 	return reroute(m, mb, path_of(m, mb)[1 + below(m, m->p->length - 1)]);
+}
+
+/* What holds a microbatch up goes another way, or what waited there. */
+static bool move_unblock(struct moves *m, int mb)
+{
+	struct timetable_wait waits[MOST_WAITS];
+	int n = timetable_waits(m->table, mb, waits, MOST_WAITS), y;
+	const struct timetable_wait *w;
+
+	if (n == 0)
+		return false;
+	w = &waits[below(m, n)];
+	y = below(m, 2) ? w->blocking : w->waiting;
+	touch(m, y);
+	return reroute(m, y, w->node);
 }
 
 static bool move_stage_reroute(struct moves *m, int mb)
@@ -422,8 +438,10 @@ static bool propose(struct moves *m, int mb)
 		return move_trade(m, mb);
 	if (kind < 18)
 		return move_paths(m, mb);
-	if (kind < 30 && m->table)
+	if (kind < 24 && m->table)
 		return move_reroute(m, mb);
+	if (kind < 30 && m->table)
+		return move_unblock(m, mb);
 	if (kind < 35 && m->table)
 		return move_stage_reroute(m, mb);
 	if (kind < 45 || !m->has_trips)

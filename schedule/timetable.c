@@ -73,10 +73,14 @@ void timetable_fill(struct timetable *t, const struct engine *e)
 			.free_s = e->start_s[task] + step->duration_s + e->overhead_s,
 			.weight = t->weight[mb],
 			.next = t->first[step->node],
+			.before = -1,
+			.node = step->node,
 			.slots = kind < 0    ? 1
 				 : kind == 0 ? 0
 					     : -1,
 		};
+		if (t->first[step->node] >= 0)
+			t->entry[t->first[step->node]].before = task;
 		t->first[step->node] = task;
 	}
 }
@@ -152,6 +156,29 @@ double timetable_estimate(const struct timetable *t, int mb, const int *path, do
 			start_at(t, mb, path[hop], arrival_s, forward_s, true, put_off_s);
 	}
 	return follow_home(t, mb, path, end_s, put_off_s);
+}
+
+int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *list, int most)
+{
+	int task = mb * t->steps + t->steps - 1, n = 0;
+
+	while (n < most) {
+		const struct timetable_entry *e = &t->entry[task];
+
+		if (e->start_s > e->arrival_s && e->before >= 0) {
+			int y = e->before / t->steps;
+
+			if (t->entry[y * t->steps].node != e->node)
+				list[n++] = (struct timetable_wait){ task / t->steps, y,
+								     e->node };
+			task = e->before;
+		} else if (task % t->steps > 0) {
+			task--;
+		} else {
+			break;
+		}
+	}
+	return n;
 }
 
 static struct timetable_state *level_of(const struct timetable *t, int level)

@@ -20,7 +20,8 @@
 struct timetable_entry {
 	double arrival_s, start_s, free_s; /* free_s: from when the node may start another */
 	double weight;                     /* of its microbatch */
-	int32_t next;                      /* task the node starts next; -1: none */
+	int32_t next, before;              /* task the node starts next, before; -1: none */
+	int32_t node;
 	int32_t slots;                     /* +1: F, -1: B, 0: L */
 };
 
@@ -47,6 +48,15 @@ void timetable_fill(struct timetable *t, const struct engine *e);
  * by weight, to *put_off_s. */
 double timetable_estimate(const struct timetable *t, int mb, const int *path,
 			  double *put_off_s);
+
+/* One microbatch that had to wait at a node until it had done the task of another. */
+struct timetable_wait {
+	int waiting, blocking, node;
+};
+
+/* Where the microbatch, and those that kept it waiting before, had to wait at other than data
+ * nodes, latest first: what holds it up. Into list; how many, at most `most`. */
+int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *list, int most);
 
 /* A good way for the microbatch through the stages its path has, in their order: other nodes
  * into path. `banned` is not visited; `charge` multiplies what others are put off. False: no

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "schedule/delta.h"
 #include "schedule/engine.h"
 #include "schedule/simulate.h"
 #include "schedule/tests/fixture.h"
@@ -145,30 +144,71 @@ static int edit(struct rng *r, const struct plan *other, struct solution *s, int
 }
 
 struct edit_counts {
-	int kept, cut, standstills;
+	int kept, cut, standstills, from_within;
 };
 
-/* One trial against a whole run: the same answer, and every time the same. */
-static void try_edit(struct delta *d, struct engine *whole, const struct solution *s,
+/* The paths of s against a whole run of them; limit_s: as for engine_run. */
+static bool try_edit(struct engine *e, struct engine *whole, const struct solution *s,
 		     const int *mbs, int n, double limit_s, struct edit_counts *counts)
 {
-	bool good = delta_try(d, mbs, n, s, limit_s);
+	double from_s = INFINITY;
+	bool good;
 
+	for (int i = 0; i < n; i++) {
+		const int *path = s->path + mbs[i] * e->p->length;
+
+		from_s = fmin(from_s, engine_changes_s(e, mbs[i], path));
+		engine_set_path(e, mbs[i], path);
+	}
+	good = engine_run_from(e, from_s, limit_s);
 	engine_set_paths(whole, s);
 	assert_int_equal(engine_run(whole, limit_s), good);
 	if (!good) {
 		*(whole->late ? &counts->cut : &counts->standstills) += 1;
-		return;
+		return false;
 	}
-	assert_true(d->makespan_s == whole->makespan_s);
+	assert_true(e->makespan_s == whole->makespan_s);
+	assert_int_equal(e->n_started, whole->n_started);
 	for (int i = 0; i < whole->n_mb; i++)
-		assert_true(delta_finish_s(d, i) == whole->finish_s[i]);
-	assert_int_equal(delta_commit(d), 0);
+		assert_true(e->finish_s[i] == whole->finish_s[i]);
 	for (int i = 0; i < whole->n_mb * whole->steps; i++) {
-		assert_true(d->e->start_s[i] == whole->start_s[i]);
-		assert_true(d->e->arrival_s[i] == whole->arrival_s[i]);
+		assert_true(e->start_s[i] == whole->start_s[i]);
+		assert_true(e->arrival_s[i] == whole->arrival_s[i]);
 	}
 	counts->kept++;
+	counts->from_within += from_s > 0 && from_s < e->makespan_s;
+	return true;
+}
+
+/* Back to the paths of the kept run. */
+static void take_back(struct engine *e, const struct solution *base, const int *mbs, int n)
+{
+	for (int i = 0; i < n; i++)
+		engine_set_path(e, mbs[i], base->path + mbs[i] * e->p->length);
+}
+
+static void edit_often(struct rng *r, const struct cluster *c, struct engine *e,
+		       struct engine *whole, struct solution *base, struct solution *s,
+		       struct edit_counts *counts)
+{
+	const struct problem *p = e->p;
+	int mbs[3];
+
+	for (int k = 0; k < 25; k++) {
+		double limit_s = rng_below(r, 3) ? INFINITY : 1.05 * e->makespan_s;
+		struct plan *plan = fixture_random_plan(r, c, p->length);
+		int n;
+
+		solution_copy(s, base, p);
+		n = edit(r, plan, s, p->n_mb, p->length, mbs);
+		plan_free(plan);
+		if (try_edit(e, whole, s, mbs, n, limit_s, counts) && k % 2) {
+			engine_keep(e);
+			solution_copy(base, s, p);
+		} else {
+			take_back(e, base, mbs, n);
+		}
+	}
 }
 
 static void random_edits(struct rng *r, const struct cluster *c, int length,
@@ -179,13 +219,10 @@ static void random_edits(struct rng *r, const struct cluster *c, int length,
 	struct solution s, base;
 	struct problem p;
 	struct engine e, whole;
-	struct delta d;
-	int mbs[3];
 
 	plan_request_init(&q);
 	q.path_length = length;
 	assert_int_equal(problem_init(&p, c, &q, NULL), 0);
-	assert_true(delta_usable(&p));
 	assert_int_equal(solution_init(&s, &p) | solution_init(&base, &p), 0);
 	assert_int_equal(engine_init(&e, &p) | engine_init(&whole, &p), 0);
 	for (int i = 0; i < p.n_nodes; i++)
@@ -195,20 +232,8 @@ static void random_edits(struct rng *r, const struct cluster *c, int length,
 	plan_free(plan);
 	engine_set_paths(&e, &base);
 	if (engine_run(&e, INFINITY)) {
-		assert_int_equal(delta_init(&d, &e), 0);
-		for (int k = 0; k < 25; k++) {
-			double limit_s = rng_below(r, 3) ? INFINITY : 1.05 * e.makespan_s;
-			int n, kept = counts->kept;
-
-			plan = fixture_random_plan(r, c, length);
-			solution_copy(&s, &base, &p);
-			n = edit(r, plan, &s, p.n_mb, length, mbs);
-			plan_free(plan);
-			try_edit(&d, &whole, &s, mbs, n, limit_s, counts);
-			if (counts->kept > kept)
-				solution_copy(&base, &s, &p);
-		}
-		delta_fini(&d);
+		engine_keep(&e);
+		edit_often(r, c, &e, &whole, &base, &s, counts);
 	}
 	engine_fini(&e);
 	engine_fini(&whole);
@@ -244,6 +269,7 @@ static void a_change_is_the_same_as_a_whole_run(void **state)
 		cluster_free(c);
 	}
 	assert_true(counts.kept > 1000 && counts.cut > 100 && counts.standstills > 10);
+	assert_true(counts.from_within > 1000);
 }
 
 int main(void)
