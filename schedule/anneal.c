@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_ROUND 500 /* evaluations, for 30 microbatches */
+#define FIRST_ROUND 2000 /* evaluations, for 30 microbatches */
 #define ROUND_GROWTH 1.4
-#define WARM 0.003 /* temperature at a round's start and end, of the makespan */
-#define COLD 0.0005
-#define WARMER 0.012 /* the start of every second round, for so many microbatches: */
-#define WARMER_FROM 61
-#define WARMER_TO 200
+#define WARM 0.006 /* temperature at a round's start and end, of the makespan, for 30 */
+#define COLD 0.001 /* microbatches or fewer */
+#define LARGE_FROM 61 /* microbatches: one temperature, and long rounds */
+#define LARGE_ROUND 40000
+#define EVEN 0.0012
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
 #define LATE_OF 15       /* microbatches */
 #define ESTIMATE_FROM 60 /* microbatches */
@@ -86,6 +86,18 @@ static int run_current(struct anneal *a)
 	return 0;
 }
 
+/* One of many microbatches moves the cost less, so the temperature falls with their number. */
+static void set_schedule(struct anneal *a)
+{
+	double many = fmax(1, a->p->n_mb / 30.0);
+	bool large = a->p->n_mb >= LARGE_FROM;
+
+	a->warm = large ? EVEN * pow(many, -1.2) : WARM * pow(many, -1.5);
+	a->cold = large ? a->warm : COLD * pow(many, -1.5);
+	a->round_size = (int64_t)((large ? LARGE_ROUND : FIRST_ROUND) * many);
+	a->round_left = a->round_size;
+}
+
 int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
 		uint64_t seed, uint64_t stream)
 {
@@ -112,9 +124,7 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 	if (rc != 0)
 		goto fini_anneal;
 	a->evaluations = 1;
-	a->round_size = (int64_t)(FIRST_ROUND * fmax(1, p->n_mb / 30.0));
-	a->round_left = a->round_size;
-	a->scale = fmin(1, pow(30.0 / p->n_mb, 1.5));
+	set_schedule(a);
 	keep_best(a);
 	return 0;
 
@@ -148,7 +158,6 @@ static void next_round(struct anneal *a)
 	moves_list_trips(&a->moves);
 	engine_set_paths(&a->engine, &a->current);
 	run_current(a);
-	a->round++;
 	a->round_size = (int64_t)((double)a->round_size * ROUND_GROWTH);
 	a->round_left = a->round_size;
 }
@@ -156,10 +165,8 @@ static void next_round(struct anneal *a)
 static double temperature(const struct anneal *a)
 {
 	double done = 1 - (double)a->round_left / (double)a->round_size;
-	bool warmer = a->round % 2 && a->p->n_mb >= WARMER_FROM && a->p->n_mb <= WARMER_TO;
-	double warm = warmer ? WARMER : WARM;
 
-	return a->best_iteration_s * a->scale * warm * pow(COLD / warm, done);
+	return a->best_iteration_s * a->warm * pow(a->cold / a->warm, done);
 }
 
 /* The latest of a few at random: of more, the more there are. */

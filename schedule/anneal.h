@@ -2,8 +2,9 @@
  *
  * Cost: makespan * (1 + q), q the 8-norm mean of the finish times over the makespan; the
  * makespan alone is too flat to climb. With a free assignment the seconds of the gradients' sum
- * are added. Each round starts from the best solution so far, warm enough to leave it and
- * cooled to where little is accepted; rounds grow. What happens depends on the seed and the
+ * are added. Each round starts from the best solution so far, warm enough to leave it, and cools
+ * down; rounds grow. With many microbatches there is not the time for that: one temperature, at
+ * which about one run in fifty is accepted, and rounds of seconds. What happens depends on the seed and the
  * number of evaluations only.
  *
  * Most proposals are seen to be bad by what the timetable says of them, without a run; only
@@ -32,12 +33,11 @@ struct anneal {
 	struct timetable table;         /* of current */
 	double cost, sync_s, current_s; /* of current; current_s: its makespan */
 	double best_cost;
-	double scale;  /* of the temperature: one of many microbatches moves the cost less */
+	double warm, cold; /* temperature at a round's start and end, of the makespan */
 	double best_s; /* objective of best: iteration_s, + sync_s where it counts */
 	double best_iteration_s;
 	int64_t evaluations;
 	int64_t round_left, round_size;
-	int round;
 };
 
 /* From a solution that runs to its end (copied). -ENOMEM; -EDEADLK: it stands still. */

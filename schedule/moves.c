@@ -7,6 +7,7 @@
 
 #define TRIPS 40 /* a data node */
 #define MOST_WAITS 16
+#define PLAIN 18  /* of the draws of a move's kind */
 #define NEAR 8   /* candidates a stage, where stages are larger */
 
 static int *path_of(const struct moves *m, int mb)
@@ -420,14 +421,8 @@ static bool move_roles(struct moves *m)
 	return true;
 }
 
-static bool propose(struct moves *m, int mb)
+static bool propose_plain(struct moves *m, int mb, int kind)
 {
-	int kind = below(m, m->p->n_movable > 1 ? 53 : 49);
-
-	if (m->p->length < 2)
-		return kind >= 49 && move_roles(m);
-	if (kind >= 49)
-		return move_roles(m);
 	if (kind < 4)
 		return move_node(m, mb);
 	if (kind < 8)
@@ -436,9 +431,20 @@ static bool propose(struct moves *m, int mb)
 		return move_exchange(m, mb);
 	if (kind < 14)
 		return move_trade(m, mb);
-	if (kind < 18)
-		return move_paths(m, mb);
-	if (kind < 24 && m->table)
+	return move_paths(m, mb);
+}
+
+static bool propose(struct moves *m, int mb)
+{
+	int kind = below(m, m->p->n_movable > 1 ? 53 : 49);
+
+	if (kind >= 49)
+		return move_roles(m);
+	if (m->p->length < 2)
+		return false;
+	if (kind < PLAIN)
+		return propose_plain(m, mb, kind);
+	if (kind < 26 && m->table)
 		return move_reroute(m, mb);
 	if (kind < 30 && m->table)
 		return move_unblock(m, mb);
@@ -449,18 +455,31 @@ static bool propose(struct moves *m, int mb)
 	return move_trip(m, mb);
 }
 
-bool moves_propose(struct moves *m, int mb)
+static void begin(struct moves *m)
 {
-	bool good;
-
 	m->n_touched = 0;
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
-	good = propose(m, mb);
+}
+
+static bool settle(struct moves *m, bool good)
+{
 	for (int i = 0; good && i < m->n_touched; i++)
 		good = is_linked(m, path_of(m, m->touched[i]));
 	if (!good)
 		moves_undo(m);
 	return good;
+}
+
+bool moves_propose(struct moves *m, int mb)
+{
+	begin(m);
+	return settle(m, propose(m, mb));
+}
+
+bool moves_propose_plain(struct moves *m, int mb)
+{
+	begin(m);
+	return settle(m, propose_plain(m, mb, below(m, PLAIN)));
 }
 
 void moves_keep(struct moves *m)

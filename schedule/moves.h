@@ -60,6 +60,8 @@ void moves_refresh(struct moves *m);
 /* Tries to change the solution, preferring microbatch mb; false: this try came to nothing and
  * the solution is as before. After true the caller keeps or undoes. */
 bool moves_propose(struct moves *m, int mb);
+/* The same, only with the moves that take less than a microsecond, however large the cluster. */
+bool moves_propose_plain(struct moves *m, int mb);
 void moves_keep(struct moves *m);
 void moves_undo(struct moves *m);
 

@@ -19,6 +19,7 @@
 #include "schedule/problem.h"
 #include "schedule/progress.h"
 #include "schedule/robust.h"
+#include "schedule/sketch.h"
 #include "schedule/straight.h"
 
 #define CONSTRUCT_ATTEMPTS 40
@@ -277,6 +278,42 @@ free_bound:
 	return rc;
 }
 
+/* In large clusters paths annealed by an estimate are a better start, in most cases. */
+#define SKETCH_FROM 61        /* microbatches */
+#define SKETCH_STEPS 300000
+#define SKETCH_STEPS_EACH 100 /* as many as take one evaluation's time */
+
+static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
+{
+	const struct problem *p = g->p;
+	int64_t steps = SKETCH_STEPS, most = p->q->evaluations;
+	struct solution s;
+	struct anneal other;
+	int rc;
+
+	if (p->n_mb < SKETCH_FROM || p->q->from)
+		return 0;
+	if (most > 0 && most < steps / SKETCH_STEPS_EACH)
+		steps = most * SKETCH_STEPS_EACH;
+	rc = solution_init(&s, p);
+	if (rc == 0) {
+		solution_copy(&s, &a->best, p);
+		rc = sketch_paths(&s, g, steps);
+	}
+	if (rc == 0)
+		rc = anneal_init(&other, p, &s, p->q->seed, 1);
+	solution_fini(&s);
+	if (rc != 0)
+		return rc == -ENOMEM ? error_set(err, rc, "out of memory") : 0;
+	g->evaluations += other.evaluations;
+	if (other.best_s < a->best_s) {
+		anneal_adopt(a, &other);
+		rc = progress_note(g, &a->best, a->best_iteration_s, err);
+	}
+	anneal_fini(&other);
+	return rc;
+}
+
 static int improve(struct progress *g, const struct solution *first, struct error *err)
 {
 	struct anneal a;
@@ -288,6 +325,8 @@ static int improve(struct progress *g, const struct solution *first, struct erro
 		return solve(g, first, INFINITY, err);
 	g->evaluations += a.evaluations;
 	rc = progress_note(g, &a.best, a.best_iteration_s, err);
+	if (rc == 0)
+		rc = try_sketch(g, &a, err);
 	if (rc == 0)
 		rc = anneal_and_finish(g, &a, err);
 	anneal_fini(&a);

@@ -128,7 +128,7 @@ static void robust_plans_are_shorter_on_average(void **state)
 
 	(void)state;
 	plan_request_init(&q);
-	q.evaluations = 40000;
+	q.evaluations = 120000;
 	q.fifo = true;
 	a = search(c, &q);
 	q.jitter = 0.2;

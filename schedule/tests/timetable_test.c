@@ -153,8 +153,23 @@ static void banned_nodes_are_not_visited(void **state)
 	assert_true(ways > 50 && none > 50);
 }
 
-/* Two microbatches, one node a stage, everything takes 1 s and nothing between. The second's F
- * at the node of stage 1 waits for the first's; moved before it, it puts that off. */
+/* Two microbatches, nodes 1 and 2 in stage 1; everything takes 1 s, F at node 1 three, and
+ * nothing between. */
+static void make_five(struct setting *x, struct rng *r)
+{
+	do {
+		make(x, r, 2);
+		if (x->p.n_nodes != 5 || x->p.sizes[1] != 2)
+			unmake(x);
+	} while (x->p.n_nodes != 5 || x->p.sizes[1] != 2);
+	x->c->dispatch_overhead_s = x->e.overhead_s = 0;
+	for (int i = 0; i < 5; i++)
+		x->c->nodes[i].forward_s = x->c->nodes[i].backward_s = x->c->nodes[i].loss_s = 1;
+	x->c->nodes[1].forward_s = 3;
+	memset(x->p.delay, 0, 25 * sizeof(double));
+}
+
+/* The second by node 2; by node 1 it would wait for the first. */
 static void waiting_is_seen(void **state)
 {
 	double put_off_s = 0;
@@ -163,16 +178,7 @@ static void waiting_is_seen(void **state)
 
 	(void)state;
 	rng_init(&r, 47);
-	do {
-		make(&x, &r, 2);
-		if (x.p.n_nodes != 5 || x.p.sizes[1] != 2)
-			unmake(&x);
-	} while (x.p.n_nodes != 5 || x.p.sizes[1] != 2);
-	x.c->dispatch_overhead_s = x.e.overhead_s = 0;
-	for (int i = 0; i < 5; i++)
-		x.c->nodes[i].forward_s = x.c->nodes[i].backward_s = x.c->nodes[i].loss_s = 1;
-	x.c->nodes[1].forward_s = 3;
-	memset(x.p.delay, 0, 25 * sizeof(double));
+	make_five(&x, &r);
 	memcpy(x.s.path, (int[]){ 0, 1, 3, 4, 0, 2, 3, 4 }, 8 * sizeof(int));
 	run(&x);
 	timetable_fill(&x.t, &x.e);
@@ -185,12 +191,36 @@ static void waiting_is_seen(void **state)
 	unmake(&x);
 }
 
+/* The same setting, both by node 1: the second waits there for the first, from 2 to 4. */
+static void what_waits_for_what_is_known(void **state)
+{
+	struct timetable_wait waits[4] = { { 0 } };
+	struct setting x;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 47);
+	make_five(&x, &r);
+	memcpy(x.s.path, (int[]){ 0, 1, 3, 4, 0, 1, 3, 4 }, 8 * sizeof(int));
+	run(&x);
+	timetable_fill(&x.t, &x.e);
+	assert_true(x.t.entry[9 + 1].arrival_s == 2 && x.t.entry[9 + 1].start_s == 4);
+	assert_int_equal(timetable_waits(&x.t, 1, waits, 4), 1);
+	assert_int_equal(waits[0].waiting, 1);
+	assert_int_equal(waits[0].blocking, 0);
+	assert_int_equal(waits[0].node, 1);
+	assert_int_equal(timetable_waits(&x.t, 1, waits, 0), 0);
+	assert_int_equal(timetable_waits(&x.t, 0, waits, 4), 0);
+	unmake(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alone_it_is_exact),
 		cmocka_unit_test(banned_nodes_are_not_visited),
 		cmocka_unit_test(waiting_is_seen),
+		cmocka_unit_test(what_waits_for_what_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

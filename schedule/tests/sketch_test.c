@@ -1,0 +1,131 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schedule/check.h"
+#include "schedule/construct.h"
+#include "schedule/engine.h"
+#include "schedule/sketch.h"
+#include "schedule/straight.h"
+#include "schedule/tests/fixture.h"
+
+struct setting {
+	struct cluster *c;
+	struct plan_request q;
+	struct problem p;
+	struct progress g;
+	struct solution first, s;
+};
+
+/* geo20_s8 with legal paths drawn at random. */
+static void make(struct setting *x)
+{
+	struct rng r;
+
+	rng_init(&r, 3);
+	x->c = fixture_cluster("geo20_s8.json");
+	plan_request_init(&x->q);
+	assert_int_equal(problem_init(&x->p, x->c, &x->q, NULL), 0);
+	progress_init(&x->g, &x->p, 0);
+	assert_int_equal(solution_init(&x->first, &x->p), 0);
+	assert_int_equal(solution_init(&x->s, &x->p), 0);
+	assert_int_equal(construct_assignment(&x->first, &x->p, NULL), 0);
+	assert_int_equal(random_paths(&x->first, &x->p, &r, NULL), 0);
+	solution_copy(&x->s, &x->first, &x->p);
+}
+
+static void unmake(struct setting *x)
+{
+	solution_fini(&x->first);
+	solution_fini(&x->s);
+	progress_fini(&x->g);
+	problem_fini(&x->p);
+	cluster_free(x->c);
+}
+
+/* Of a run. */
+static double seconds(const struct setting *x, const struct solution *s)
+{
+	struct engine e;
+	double made_s;
+
+	assert_int_equal(engine_init(&e, &x->p), 0);
+	engine_set_paths(&e, s);
+	assert_true(engine_run(&e, INFINITY));
+	made_s = e.makespan_s;
+	engine_fini(&e);
+	return made_s;
+}
+
+static size_t paths_size(const struct setting *x)
+{
+	return (size_t)(x->p.n_mb * x->p.length) * sizeof(int);
+}
+
+/* Random paths take several times as long as the best known plan, 63.99 s. */
+static void it_makes_a_good_start_of_a_bad_one(void **state)
+{
+	struct check_report report;
+	struct setting x;
+	struct plan *plan;
+
+	(void)state;
+	make(&x);
+	assert_int_equal(sketch_paths(&x.s, &x.g, 50000), 0);
+	assert_true(seconds(&x, &x.first) > 150 && seconds(&x, &x.s) < 80);
+	plan = solution_to_plan(&x.s, &x.p);
+	assert_non_null(plan);
+	assert_int_equal(check_plan(x.c, plan, NULL, NULL, &report), 0);
+	assert_int_equal(report.n_breaches, 0);
+	check_report_fini(&report);
+	plan_free(plan);
+	unmake(&x);
+}
+
+static void the_same_seed_gives_the_same(void **state)
+{
+	struct setting x, y;
+
+	(void)state;
+	make(&x);
+	make(&y);
+	assert_int_equal(sketch_paths(&x.s, &x.g, 3000), 0);
+	assert_int_equal(sketch_paths(&y.s, &y.g, 3000), 0);
+	assert_memory_equal(x.s.path, y.s.path, paths_size(&x));
+	y.q.seed = 2;
+	solution_copy(&y.s, &y.first, &y.p);
+	assert_int_equal(sketch_paths(&y.s, &y.g, 3000), 0);
+	assert_memory_not_equal(x.s.path, y.s.path, paths_size(&x));
+	unmake(&x);
+	unmake(&y);
+}
+
+static void it_can_be_cancelled(void **state)
+{
+	atomic_bool cancel = true;
+	struct setting x;
+
+	(void)state;
+	make(&x);
+	x.q.cancel = &cancel;
+	assert_int_equal(sketch_paths(&x.s, &x.g, INT64_MAX), 0);
+	assert_memory_equal(x.s.path, x.first.path, paths_size(&x));
+	unmake(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_makes_a_good_start_of_a_bad_one),
+		cmocka_unit_test(the_same_seed_gives_the_same),
+		cmocka_unit_test(it_can_be_cancelled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
