@@ -102,6 +102,14 @@ static int64_t end_of(const struct state_plan *p)
 	return end;
 }
 
+/* Where it falls in w columns; -1 and w: beside them. */
+static int column(int64_t us, int64_t end_us, int w)
+{
+	double at = (double)us / (double)end_us;
+
+	return at < 0 ? -1 : at > 1 ? w : (int)(at * w);
+}
+
 static void draw_tasks(struct screen *out, int x, int y, int w, const struct state_plan *p,
 		       uint16_t node, int64_t end_us)
 {
@@ -109,8 +117,7 @@ static void draw_tasks(struct screen *out, int x, int y, int w, const struct sta
 		screen_put(out, x + c, y, '.', STYLE_IDLE);
 	for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++) {
 		const struct state_segment *g = &p->tasks[i];
-		int from = (int)((double)g->start_us / (double)end_us * w);
-		int to = (int)((double)g->end_us / (double)end_us * w);
+		int from = column(g->start_us, end_us, w), to = column(g->end_us, end_us, w);
 
 		for (int c = from; c < to || c == from; c++)
 			if (c >= 0 && c < w)
