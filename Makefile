@@ -3,7 +3,7 @@
 #   make          everything there is the means to build (CUDA parts when nvcc is there)
 #   make demo     install what is missing, build, open the console on an embedded cluster
 #   make check    install what is missing, build, run every test
-#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | crash-points | storm | check-gpu | bench-gpu
+#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | tsan | crash-points | storm | check-gpu | bench-gpu
 #
 # Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
 # A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
@@ -169,6 +169,12 @@ UNIT := $(if $(FOLDER),$(filter $(BUILD)/$(FOLDER)/%,$(TESTS)),$(TESTS))
 check-unit: $(UNIT)
 	@tests/run.sh --unit $(BUILD) $(UNIT)
 
+# Threads, under ThreadSanitizer, in a build of its own.
+tsan:
+	@$(MAKE) --no-print-directory SANITIZE=thread BUILD=build-tsan all \
+		$(patsubst $(BUILD)/%,build-tsan/%,$(foreach f,wire store agent controller verify,$(filter $(BUILD)/$(f)/%,$(TESTS))))
+	@tests/tsan.sh build-tsan
+
 # A real GPU against the CPU, and its speed; without one they say so. They need nvcc and the C library,
 # no package besides.
 GPU_SRC := $(wildcard base/error.c base/rng.c base/clock.c model/stage.c model/tensor.c model/trainer.c model/config.c \
@@ -234,5 +240,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: crash-points storm screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
+.PHONY: tsan crash-points storm screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
 .SECONDARY:
