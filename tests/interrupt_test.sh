@@ -41,5 +41,6 @@ for threads in 1 1 1 1 2 2; do
 	status=$?
 	started=()
 	[ $status = 130 ] || die "training: exit status $status after SIGTERM: $(cat "$dir/train.out")"
-	grep -q 'checkpoint of iteration' "$dir/train.out" || die "interrupted training wrote no checkpoint"
+	[ -s "$dir/model/manifest.json" ] || die "interrupted training wrote no checkpoint"
+	rm -r "$dir/model"
 done
