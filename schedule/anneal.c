@@ -5,13 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_ROUND 2000 /* evaluations, for 30 microbatches */
 #define ROUND_GROWTH 1.4
-#define WARM 0.006 /* temperature at a round's start and end, of the makespan, for 30 */
-#define COLD 0.001 /* microbatches or fewer */
-#define LARGE_FROM 61 /* microbatches: one temperature, and long rounds */
-#define LARGE_ROUND 40000
-#define EVEN 0.0012
+#define LARGE_FROM 61 /* microbatches */
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
 #define LATE_OF 15       /* microbatches */
 #define ESTIMATE_FROM 60 /* microbatches */
@@ -86,15 +81,29 @@ static int run_current(struct anneal *a)
 	return 0;
 }
 
-/* One of many microbatches moves the cost less, so the temperature falls with their number. */
+/* Evaluations of the first round and temperatures at a round's start and end, of the makespan,
+ * for 30 microbatches or fewer. One of many moves the cost less, so the temperature falls with
+ * their number, by a power. */
+struct schedule {
+	double round, warm, cold, power;
+};
+
+static const struct schedule usual = { 2000, 0.006, 0.001, 1.5 };
+static const struct schedule large = { 40000, 0.0012, 0.0012, 1.2 };
+/* What is there is to be mended soon, or nodes change places and paths follow. */
+static const struct schedule quick = { 500, 0.003, 0.0005, 1.5 };
+
 static void set_schedule(struct anneal *a)
 {
-	double many = fmax(1, a->p->n_mb / 30.0);
-	bool large = a->p->n_mb >= LARGE_FROM;
+	const struct problem *p = a->p;
+	bool many = p->n_mb >= LARGE_FROM;
+	const struct schedule *s = p->q->from || (many && p->weigh_sync) ? &quick
+				   : many ? &large : &usual;
+	double times = fmax(1, p->n_mb / 30.0), less = pow(times, -s->power);
 
-	a->warm = large ? EVEN * pow(many, -1.2) : WARM * pow(many, -1.5);
-	a->cold = large ? a->warm : COLD * pow(many, -1.5);
-	a->round_size = (int64_t)((large ? LARGE_ROUND : FIRST_ROUND) * many);
+	a->warm = s->warm * less;
+	a->cold = s->cold * less;
+	a->round_size = (int64_t)(s->round * times);
 	a->round_left = a->round_size;
 }
 

@@ -4,7 +4,7 @@
  * makespan alone is too flat to climb. With a free assignment the seconds of the gradients' sum
  * are added. Each round starts from the best solution so far, warm enough to leave it, and cools
  * down; rounds grow. With many microbatches there is not the time for that: one temperature, at
- * which about one run in fifty is accepted, and rounds of seconds. What happens depends on the seed and the
+ * which about one run in fifteen is accepted, and rounds of seconds. What happens depends on the seed and the
  * number of evaluations only.
  *
  * Most proposals are seen to be bad by what the timetable says of them, without a run; only

@@ -291,7 +291,7 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 	struct anneal other;
 	int rc;
 
-	if (p->n_mb < SKETCH_FROM || p->q->from)
+	if (p->n_mb < SKETCH_FROM || p->q->from || p->weigh_sync)
 		return 0;
 	if (most > 0 && most < steps / SKETCH_STEPS_EACH)
 		steps = most * SKETCH_STEPS_EACH;
