@@ -90,15 +90,24 @@ struct schedule {
 
 static const struct schedule usual = { 2000, 0.006, 0.001, 1.5 };
 static const struct schedule large = { 40000, 0.0012, 0.0012, 1.2 };
-/* What is there is to be mended soon, or nodes change places and paths follow. */
-static const struct schedule quick = { 500, 0.003, 0.0005, 1.5 };
+/* What is there is to be mended soon. */
+static const struct schedule mending = { 500, 0.003, 0.0005, 1.5 };
+/* Nodes change places, and paths follow. */
+static const struct schedule large_free = { 500, 0.008, 0.0005, 1.5 };
+
+static const struct schedule *schedule_of(const struct problem *p)
+{
+	if (p->q->from)
+		return &mending;
+	if (p->n_mb < LARGE_FROM)
+		return &usual;
+	return p->weigh_sync ? &large_free : &large;
+}
 
 static void set_schedule(struct anneal *a)
 {
 	const struct problem *p = a->p;
-	bool many = p->n_mb >= LARGE_FROM;
-	const struct schedule *s = p->q->from || (many && p->weigh_sync) ? &quick
-				   : many ? &large : &usual;
+	const struct schedule *s = schedule_of(p);
 	double times = fmax(1, p->n_mb / 30.0), less = pow(times, -s->power);
 
 	a->warm = s->warm * less;
