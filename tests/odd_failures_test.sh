@@ -60,8 +60,7 @@ for i in $(seq 0 3); do
 done
 controller() { # controller ARGS...
 	"$sk" controller --key "$dir/controller.key" --admitted "$dir/admitted" --listen "ipc://$dir/door" \
-		--agents 4 --stages 2,2 --skip 0 --microbatches 2 --time-scale 0 --eval-every 0 --format jsonl \
-		--gather-s 120 "$@"
+		--format jsonl --gather-s 120 "$@"
 }
 for i in $(seq 0 3); do
 	"$sk" agent --join "ipc://$dir/door" --controller-key "$(cat "$dir/controller.pub")" --key "$dir/agent$i.key" \
@@ -69,7 +68,8 @@ for i in $(seq 0 3); do
 	started+=($!)
 done
 rc=0
-controller --run-dir "$dir/small/run" --iterations 2000 >"$dir/events" 2>"$dir/full.err" || rc=$?
+controller --run-dir "$dir/small/run" --iterations 2000 --agents 4 --stages 2,2 --skip 0 --microbatches 2 \
+	--time-scale 0 --eval-every 0 >"$dir/events" 2>"$dir/full.err" || rc=$?
 [ $rc = 1 ] || die "a full disk: exit status $rc"
 grep -qE 'small/run.*([Nn]o space)' "$dir/full.err" || die "a full disk is not said"
 told=$(count "$dir/events" commit)
