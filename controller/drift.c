@@ -7,9 +7,9 @@
  * percent: noise does not make plans flap.
  */
 #include "controller/controller.h"
+#include "controller/list.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
@@ -20,13 +20,6 @@ enum { STRIKES = 2, TASKS = 3 };
 static bool differs(double measured, double believed)
 {
 	return measured > believed * off || measured < believed / off;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 static double ratio_of(const struct member *m)
@@ -43,10 +36,7 @@ static double usual_ratio(const struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (c->members[i].n_tasks >= TASKS)
 			ratios[n++] = ratio_of(&c->members[i]);
-	if (n == 0)
-		return 1;
-	qsort(ratios, n, sizeof(*ratios), ascending);
-	return ratios[n / 2];
+	return n ? list_median(ratios, n) : 1;
 }
 
 static bool stands_out(double ratio, double usual)

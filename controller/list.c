@@ -20,3 +20,16 @@ bool list_grow(void *list, uint32_t n, uint32_t *room, size_t size)
 	/* cppcheck-suppress memleak */
 	return true;
 }
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double list_median(double *x, size_t n)
+{
+	qsort(x, n, sizeof(*x), ascending);
+	return n ? x[n / 2] : 0;
+}

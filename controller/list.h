@@ -1,4 +1,4 @@
-/* list.h - arrays that grow. */
+/* list.h - arrays that grow; the median. */
 #ifndef CONTROLLER_LIST_H
 #define CONTROLLER_LIST_H
 
@@ -9,5 +9,8 @@
 /* Room for one more element of `size` bytes in an array that holds n of *room. list: the address of
  * the array's pointer. False when memory is out: then nothing changed. */
 bool list_grow(void *list, uint32_t n, uint32_t *room, size_t size);
+
+/* The middle one of x (n), the upper of two; sorts them. 0 for none. */
+double list_median(double *x, size_t n);
 
 #endif

@@ -6,6 +6,7 @@
  * is excluded, and the data nodes that remain take over the microbatches of those that are out.
  */
 #include "controller/controller.h"
+#include "controller/list.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -53,13 +54,6 @@ uint32_t plan_peak_slots(const struct planned *p)
 	return (uint32_t)most;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The median over replicas of one measured time, found at `offset` in struct member; 0: none.
  */
 static double median(const struct controller *c, size_t offset)
@@ -72,8 +66,7 @@ static double median(const struct controller *c, size_t offset)
 		if (c->members[i].replica && v > 0)
 			seen[n++] = v;
 	}
-	qsort(seen, n, sizeof(*seen), by_size);
-	return n ? seen[n / 2] : 0;
+	return list_median(seen, n);
 }
 
 /* Without emulation things take what they take on the agents' devices. Agents of an embedded

@@ -44,12 +44,7 @@ restored() { # restored RUN ITERATION: verify agrees, and it went back to there
 
 begin run --agents 4 --stages 1,1,1,1 --skip 1/4 --iterations 30 --checkpoint-every 4
 wait_for "$events" 10 $demo 120
-kill -KILL $demo
-wait $demo 2>/dev/null
-started=()
-for pid in $(sed -n 's/.* started, process \([0-9]*\)$/\1/p' "$run/log/demo.log"); do
-	for _ in $(seq 100); do grep -qs "$run" "/proc/$pid/cmdline" || break; sleep 0.1; done
-done
+kill_cluster "$run" $demo
 last=$(basename "$(ls -d "$run"/checkpoints/* | tail -n 1)")
 [ -f "$run/checkpoints/$last/manifest.json" ] || last=$(basename "$(ls -d "$run"/checkpoints/* | tail -n 2 | head -n 1)")
 [ "$((10#$last))" -ge 8 ] || die "no checkpoint of it8: $last"

@@ -69,6 +69,17 @@ wait_for() {
 # The process of an agent, as the supervisor's log has it: agent_pid RUN N
 agent_pid() { sed -n "s/.*agent $2 started, process \\([0-9]*\\)\$/\\1/p" "$1/log/demo.log" | tail -n 1; }
 
+# An embedded cluster ends at once, all its processes with it: kill_cluster RUN SUPERVISOR
+kill_cluster() {
+	local pid
+	kill -KILL "$2"
+	wait "$2" 2>/dev/null
+	started=()
+	for pid in $(sed -n 's/.* started, process \([0-9]*\)$/\1/p' "$1/log/demo.log"); do
+		for _ in $(seq 100); do grep -qs "$1" "/proc/$pid/cmdline" || break; sleep 0.1; done
+	done
+}
+
 # Every plan of the run obeys the rules: check_plans RUN
 check_plans() {
 	local plan n=0

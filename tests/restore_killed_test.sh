@@ -10,12 +10,7 @@ sk=$bin/skippipe run=$dir/run events=$dir/events agents=()
 demo=$!
 started+=($demo)
 wait_for "$events" 10 $demo 120
-kill -KILL $demo
-wait $demo 2>/dev/null
-started=()
-for pid in $(sed -n 's/.* started, process \([0-9]*\)$/\1/p' "$run/log/demo.log"); do
-	for _ in $(seq 100); do grep -qs "$run" "/proc/$pid/cmdline" || break; sleep 0.1; done
-done
+kill_cluster "$run" $demo
 
 key=$("$bin/skippipe-key" public "$run/keys/controller.key") || die "no key"
 begin() { # begin NAME: a controller that goes on with the run

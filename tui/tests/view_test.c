@@ -183,37 +183,27 @@ static void many_nodes(void **unused)
 	}
 }
 
-/* What lies above a view, and what is said when things are not well. */
-static void overlays(void **unused)
+/* The state and the console are the test's: what they remember shows in what is drawn after. */
+static void dialogs(struct state *s, struct ui *u)
 {
-	static const char *const dialogs[] = { "dialog-skip", "dialog-fail",  "dialog-kill",
-					       "dialog-quit", "dialog-fault", "dialog-undo" };
-	struct stream_options o;
-	struct state *s;
-	struct ui u;
+	static const char *const names[] = { "dialog-skip", "dialog-fail",  "dialog-kill",
+					     "dialog-quit", "dialog-fault", "dialog-undo" };
 	struct msg m = { .type = MSG_SEE_PREVIEW };
 
-	(void)unused;
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
-	s->n_faults = 1;
-	s->faults[0] = (struct msg_see_fault){
-		31, FAULT_SLOW_LINK, 1, 6, 12, 4, s->status.now_us + 41000000
-	};
 	for (int k = 0; k < 6; k++) {
-		golden_ui(&u, s, 1700000);
-		u.selected = 9;
+		golden_ui(u, s, 1700000);
+		u->selected = 9;
 		if (k == 0)
-			ui_key(&u, s, 's');
+			ui_key(u, s, 's');
 		else if (k == 1)
-			ui_key(&u, s, 'F');
+			ui_key(u, s, 'F');
 		else if (k == 2)
-			ui_command(&u, s, "inject kill 9");
+			ui_command(u, s, "inject kill 9");
 		else
-			ui_key(&u, s, (uint32_t) "   qIu"[k]);
+			ui_key(u, s, (uint32_t) "   qIu"[k]);
 		if (k == 0)
-			ui_key(&u, s, '+');
-		m.u.see_preview = (struct msg_see_preview){ .command = u.dialog.preview_id,
+			ui_key(u, s, '+');
+		m.u.see_preview = (struct msg_see_preview){ .command = u->dialog.preview_id,
 							    .feasible = 1,
 							    .iteration = 43,
 							    .before_iteration_s = 33.3f,
@@ -229,9 +219,26 @@ static void overlays(void **unused)
 							    .paths_changed = 30,
 							    .median_error = 0.02f,
 							    .n_predictions = 31 };
-		ui_heard(&u, s, &m);
-		golden_check(s, &u, dialogs[k], 80, 24);
+		ui_heard(u, s, &m);
+		golden_check(s, u, names[k], 80, 24);
 	}
+}
+
+/* What lies above a view, and what is said when things are not well. */
+static void overlays(void **unused)
+{
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	(void)unused;
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	s->n_faults = 1;
+	s->faults[0] = (struct msg_see_fault){
+		31, FAULT_SLOW_LINK, 1, 6, 12, 4, s->status.now_us + 41000000
+	};
+	dialogs(s, &u);
 	golden_ui(&u, s, 1700000);
 	ui_key(&u, s, '?');
 	golden_check(s, &u, "help", 80, 24);
