@@ -154,14 +154,19 @@ static void hear(struct actor *a, const struct msg *in, int64_t now)
 		break;
 	case MSG_REDUCE:
 		m.type = MSG_REDUCED;
-		m.u.reduced = (struct msg_reduced){ in->u.reduce.iteration,
-						    in->u.reduce.attempt, 1, 1000 };
+		m.u.reduced = (struct msg_reduced){ .iteration = in->u.reduce.iteration,
+						    .attempt = in->u.reduce.attempt,
+						    .stage = a->stage,
+						    .sum_squares = 1,
+						    .elapsed_us = 1000 };
 		send(a, &m, POST_RELIABLE);
 		break;
 	case MSG_COMMIT:
 		a->committed = in->u.commit.iteration;
 		m.type = MSG_COMMITTED;
-		m.u.committed = (struct msg_committed){ a->committed, a->committed + 1 };
+		m.u.committed = (struct msg_committed){ .iteration = a->committed,
+							 .stage = a->stage,
+							 .hash = a->committed + 1 };
 		send(a, &m, POST_RELIABLE);
 		break;
 	case MSG_PING:
