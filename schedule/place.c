@@ -1,8 +1,21 @@
 #include "schedule/place.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #define MOST_EXCHANGES 4 /* a node */
+#define LOOK_EVERY 16    /* exchanges, for whether there is time left */
+#define NO_LINK_S 1e6    /* as long as this takes a hop that there is not */
+
+/* What is looked up again and again; an exchange changes two stages of it. */
+struct place {
+	struct solution *s;
+	const struct problem *p;
+	double *cost;    /* (n_nodes, n_stages) of a node with a stage's other members */
+	double *slowest; /* (n_stages) seconds to sum its gradients */
+	int *pair;       /* (n_stages, 2) the two that make it so long; -1: none */
+};
 
 /* The slowest pair weighs most by far, but others count: a stage with two nodes here and two
  * there gets better by steps. */
@@ -14,18 +27,61 @@ static double pair_cost(const struct problem *p, int a, int b)
 	return t * t * t * t;
 }
 
-/* Of node v in a stage, in place of its member `out`. */
-static double cost_in(const struct solution *s, const struct problem *p, int v, int stage,
-		      int out)
+static double *cost_in(const struct place *w, int v, int stage)
 {
-	double sum = 0;
+	return &w->cost[(size_t)v * (size_t)w->p->n_stages + (size_t)stage];
+}
 
-	for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
-		int u = s->members[i];
+static void find_slowest(struct place *w, int stage)
+{
+	const struct solution *s = w->s;
+	int *pair = w->pair + 2 * (size_t)stage, first = s->start[stage];
+	int r = s->start[stage + 1] - first;
+	double most = 0;
 
-		sum += u == v || u == out ? 0 : pair_cost(p, u, v);
+	pair[0] = pair[1] = -1;
+	for (int i = first; i < first + r; i++) {
+		const double *row =
+			w->p->sync + (size_t)s->members[i] * (size_t)w->p->n_nodes;
+
+		for (int j = first; j < first + r; j++) {
+			if (row[s->members[j]] > most) {
+				most = row[s->members[j]];
+				pair[0] = s->members[i];
+				pair[1] = s->members[j];
+			}
+		}
 	}
-	return sum;
+	w->slowest[stage] = 2.0 * (r - 1) / r * most;
+}
+
+static int place_init(struct place *w, struct solution *s, const struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages;
+
+	*w = (struct place){ .s = s, .p = p };
+	w->cost = calloc(n * stages, sizeof(*w->cost));
+	w->slowest = calloc(stages, sizeof(*w->slowest));
+	w->pair = calloc(stages * 2, sizeof(*w->pair));
+	if (!w->cost || !w->slowest || !w->pair)
+		return -ENOMEM;
+	for (int v = 0; v < p->n_nodes; v++) {
+		for (int i = 0; i < s->start[p->n_stages]; i++) {
+			int u = s->members[i];
+
+			*cost_in(w, v, s->stage_of[u]) += u == v ? 0 : pair_cost(p, u, v);
+		}
+	}
+	for (int stage = 0; stage < p->n_stages; stage++)
+		find_slowest(w, stage);
+	return 0;
+}
+
+static void place_fini(struct place *w)
+{
+	free(w->cost);
+	free(w->slowest);
+	free(w->pair);
 }
 
 static bool may_move(const struct problem *p, int v)
@@ -33,23 +89,39 @@ static bool may_move(const struct problem *p, int v)
 	return p->movable[v] && p->c->nodes[v].memory > 0;
 }
 
-/* Finds node a the best partner in another stage. False: none helps. */
-static bool exchange(struct solution *s, const struct problem *p, int a)
+static void exchange(struct place *w, int a, int b)
 {
-	int best = -1, stage = s->stage_of[a];
-	double least = -1e-9 * cost_in(s, p, a, stage, -1), now;
+	int stage = w->s->stage_of[a], other = w->s->stage_of[b];
+
+	solution_exchange(w->s, a, b);
+	for (int v = 0; v < w->p->n_nodes; v++) {
+		double with_a = v == a ? 0 : pair_cost(w->p, v, a);
+		double with_b = v == b ? 0 : pair_cost(w->p, v, b);
+
+		*cost_in(w, v, stage) += with_b - with_a;
+		*cost_in(w, v, other) += with_a - with_b;
+	}
+	find_slowest(w, stage);
+	find_slowest(w, other);
+}
+
+/* Finds node a the best partner in another stage. False: none helps. */
+static bool exchange_best(struct place *w, int a)
+{
+	const struct problem *p = w->p;
+	int best = -1, stage = w->s->stage_of[a];
+	double now = *cost_in(w, a, stage), least = -1e-9 * now;
 
 	if (!may_move(p, a) || !(least < 0))
 		return false;
-	now = cost_in(s, p, a, stage, -1);
 	for (int b = 0; b < p->n_nodes; b++) {
-		int other = s->stage_of[b];
+		int other = w->s->stage_of[b];
 		double change;
 
 		if (other < 0 || other == stage || !may_move(p, b))
 			continue;
-		change = cost_in(s, p, a, other, b) - now + cost_in(s, p, b, stage, a) -
-			 cost_in(s, p, b, other, -1);
+		change = *cost_in(w, a, other) - now + *cost_in(w, b, stage) -
+			 *cost_in(w, b, other) - 2 * pair_cost(p, a, b);
 		if (change < least) {
 			least = change;
 			best = b;
@@ -57,17 +129,135 @@ static bool exchange(struct solution *s, const struct problem *p, int a)
 	}
 	if (best < 0)
 		return false;
-	solution_exchange(s, a, best);
+	exchange(w, a, best);
 	return true;
 }
 
-void place_by_sync(struct solution *s, const struct problem *p)
+/* One exchange. False: the slowest pair stays together. */
+static bool part_slowest(struct place *w)
 {
-	for (int i = 0; i < MOST_EXCHANGES * p->n_nodes; i++) {
-		int a, b;
+	int stage = 0, a, b;
 
-		if (solution_slowest_pair(s, p, &a, &b) <= 0 ||
-		    (!exchange(s, p, a) && !exchange(s, p, b)))
-			return;
+	for (int k = 1; k < w->p->n_stages; k++)
+		stage = w->slowest[k] > w->slowest[stage] ? k : stage;
+	a = w->pair[2 * stage];
+	b = w->pair[2 * stage + 1];
+	return w->slowest[stage] > 0 && (exchange_best(w, a) || exchange_best(w, b));
+}
+
+int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
+{
+	struct place w;
+	int rc = place_init(&w, s, p);
+
+	for (int i = 0; rc == 0 && i < MOST_EXCHANGES * p->n_nodes; i++) {
+		if ((g && i % LOOK_EVERY == 0 && progress_late(g)) || !part_slowest(&w))
+			break;
 	}
+	place_fini(&w);
+	return rc;
+}
+
+/* Between stages: the mean over the first one's nodes of the round trip to their nearest in the
+ * other. apart: (n_stages, n_stages). */
+static void measure(const struct solution *s, const struct problem *p, double *apart)
+{
+	for (int i = 0; i < s->start[p->n_stages]; i++) {
+		const double *round =
+			p->round + (size_t)s->members[i] * (size_t)p->n_nodes;
+		int from = s->stage_of[s->members[i]];
+
+		for (int to = 0; to < p->n_stages; to++) {
+			double least = INFINITY;
+
+			for (int k = s->start[to]; k < s->start[to + 1]; k++)
+				least = k != i ? fmin(least, round[s->members[k]]) : least;
+			apart[from * p->n_stages + to] +=
+				fmin(least, NO_LINK_S) / p->sizes[from];
+		}
+	}
+}
+
+/* What a path through the stages in this order takes, each hop the less likely the more it
+ * skips. order: (n_stages) stages of `apart`. */
+static double tour(const struct problem *p, const double *apart, const int *order)
+{
+	int n = p->n_stages;
+	double visited = n > 1 ? (p->length - 1.0) / (n - 1) : 1, sum = 0;
+
+	for (int s = 0; s < n; s++) {
+		double likely = s == 0 ? 1 : visited;
+
+		for (int t = s + 1; t <= n; t++) { /* n: home */
+			double stops = t == n ? 1 : visited;
+
+			sum += likely * stops * apart[order[s] * n + order[t % n]];
+			likely *= 1 - stops;
+		}
+	}
+	return sum;
+}
+
+/* Two stages of one size, all of whose nodes may move. */
+static bool may_swap(const struct solution *s, const struct problem *p, int a, int b)
+{
+	bool may = p->sizes[a] == p->sizes[b];
+
+	for (int k = 0; k < p->sizes[a] && may; k++)
+		may = may_move(p, s->members[s->start[a] + k]) &&
+		      may_move(p, s->members[s->start[b] + k]);
+	return may;
+}
+
+/* Exchanges while one helps. */
+static void shorten(const struct solution *s, const struct problem *p, const double *apart,
+		    int *order)
+{
+	double now = tour(p, apart, order), was;
+
+	do {
+		was = now;
+		for (int a = 0; a < p->n_stages; a++) {
+			for (int b = a + 1; b < p->n_stages; b++) {
+				int swapped = order[a];
+				double next;
+
+				if (!may_swap(s, p, a, b))
+					continue;
+				order[a] = order[b];
+				order[b] = swapped;
+				next = tour(p, apart, order);
+				if (next < now * (1 - 1e-9)) {
+					now = next;
+					continue;
+				}
+				order[b] = order[a];
+				order[a] = swapped;
+			}
+		}
+	} while (now < was);
+}
+
+int place_in_order(struct solution *s, const struct problem *p)
+{
+	size_t n = (size_t)p->n_stages;
+	double *apart = calloc(n * n, sizeof(*apart));
+	int *order = calloc(n, sizeof(*order)), *turn = calloc(n, sizeof(*turn));
+	int rc = apart && order && turn ? 0 : -ENOMEM;
+
+	if (rc == 0) {
+		measure(s, p, apart);
+		for (int k = 0; k < p->n_stages; k++)
+			order[k] = k;
+		shorten(s, p, apart, order);
+		for (int k = 0; k < p->n_stages; k++)
+			turn[order[k]] = k;
+		for (int i = 0; i < p->n_nodes; i++)
+			s->stage_of[i] = s->stage_of[i] < 0 ? -1 : turn[s->stage_of[i]];
+		solution_index(s, p);
+	}
+	free(apart);
+	free(order);
+	free(turn);
+	return rc;
 }

@@ -5,9 +5,14 @@
 #ifndef SCHEDULE_PLACE_H
 #define SCHEDULE_PLACE_H
 
-#include "schedule/problem.h"
+#include "schedule/progress.h"
 
-/* Changes stage_of, members and start of s: movable nodes only. Paths are not looked at. */
-void place_by_sync(struct solution *s, const struct problem *p);
+/* Changes stage_of, members and start of s: movable nodes only. Paths are not looked at. Ends
+ * early, with what it has, when g (NULL: none) has no time left. -ENOMEM: s is as it was. */
+int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g);
+
+/* Which of its stages of one size comes when, so that paths are short: whole stages exchange
+ * places, which leaves the sums of gradients as they are. -ENOMEM: s is as it was. */
+int place_in_order(struct solution *s, const struct problem *p);
 
 #endif

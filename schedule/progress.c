@@ -35,15 +35,19 @@ bool progress_cancelled(const struct progress *g)
 	return cancel && atomic_load_explicit((atomic_bool *)cancel, memory_order_relaxed);
 }
 
-bool progress_over(const struct progress *g)
+bool progress_late(const struct progress *g)
 {
 	const struct plan_request *q = g->p->q;
 
-	if (progress_cancelled(g))
-		return true;
-	if (q->evaluations > 0 && g->evaluations >= q->evaluations)
-		return true;
-	return q->budget_s > 0 && (double)(now_us(g) - g->start_us) >= q->budget_s * 1e6;
+	return progress_cancelled(g) ||
+	       (q->budget_s > 0 && (double)(now_us(g) - g->start_us) >= q->budget_s * 1e6);
+}
+
+bool progress_over(const struct progress *g)
+{
+	int64_t most = g->p->q->evaluations;
+
+	return (most > 0 && g->evaluations >= most) || progress_late(g);
 }
 
 /* Simulates and checks, and fills in what is predicted. A breach here is our own bug. */

@@ -27,6 +27,8 @@ void progress_fini(struct progress *g);
 
 /* Time, evaluations or patience have run out. */
 bool progress_over(const struct progress *g);
+/* Only whether time has, or the caller has cancelled. */
+bool progress_late(const struct progress *g);
 /* Only whether the caller has cancelled. */
 bool progress_cancelled(const struct progress *g);
 

@@ -209,6 +209,7 @@ static int solve(struct progress *g, const struct solution *s, double best_s, st
 	return 0;
 }
 
+#define LARGE_FROM 61 /* microbatches */
 #define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
 
 /* Anneals for as long from stages that sum their gradients quickly, and goes on from there if
@@ -223,8 +224,11 @@ static int try_placed(struct progress *g, struct anneal *a, int64_t steps, struc
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
 	solution_copy(&placed, &a->best, p);
-	place_by_sync(&placed, p);
-	rc = build(&placed, p, false, NULL);
+	rc = place_by_sync(&placed, p, g);
+	if (rc == 0 && p->n_mb >= LARGE_FROM)
+		rc = place_in_order(&placed, p);
+	if (rc == 0)
+		rc = build(&placed, p, false, NULL);
 	if (rc == 0)
 		rc = anneal_init(&other, p, &placed, p->q->seed, 2);
 	solution_fini(&placed);
@@ -243,7 +247,7 @@ static int try_placed(struct progress *g, struct anneal *a, int64_t steps, struc
 static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
 {
 	int64_t tasks = (int64_t)g->p->n_mb * a->engine.steps;
-	bool given = g->p->n_movable == 0;
+	bool given = g->p->n_movable == 0, placing = g->p->weigh_sync && !g->p->q->from;
 	struct bound *b = NULL;
 	int rc = 0;
 
@@ -261,10 +265,17 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 			goto free_bound;
 		rc = 0;
 	}
+	/* Where runs are long and it is better at once, no time is spent on what was given. */
+	if (rc == 0 && placing && g->p->n_mb >= LARGE_FROM) {
+		double given_s = a->best_s;
+
+		rc = try_placed(g, a, 0, err);
+		placing = a->best_s == given_s;
+	}
 	/* One chain is quickest at first. */
 	if (rc == 0)
 		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
-	if (rc == 0 && g->p->weigh_sync && !g->p->q->from)
+	if (rc == 0 && placing && !progress_late(g))
 		rc = try_placed(g, a, ALONE / tasks, err);
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * MET)
 		rc = chains_run(g, a, b, err);
@@ -279,7 +290,6 @@ free_bound:
 }
 
 /* In large clusters paths annealed by an estimate are a better start, in most cases. */
-#define SKETCH_FROM 61        /* microbatches */
 #define SKETCH_STEPS 300000
 #define SKETCH_STEPS_EACH 100 /* as many as take one evaluation's time */
 
@@ -291,7 +301,7 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 	struct anneal other;
 	int rc;
 
-	if (p->n_mb < SKETCH_FROM || p->q->from || p->weigh_sync)
+	if (p->n_mb < LARGE_FROM || p->q->from || p->weigh_sync)
 		return 0;
 	if (most > 0 && most < steps / SKETCH_STEPS_EACH)
 		steps = most * SKETCH_STEPS_EACH;

@@ -70,7 +70,7 @@ static void places_that_are_far_apart_share_no_stage(void **state)
 		deal(&s, &p, &r);
 		before_s = solution_sync_s(&s, &p);
 		mixed += before_s > 0.5;
-		place_by_sync(&s, &p);
+		assert_int_equal(place_by_sync(&s, &p, NULL), 0);
 		/* A pinned node may be alone in its stage with nobody to change with. */
 		assert_true(solution_sync_s(&s, &p) < (round % 2 ? before_s + 1e-9 : 0.05));
 		for (int stage = 0; stage < stages; stage++) {
@@ -87,10 +87,120 @@ static void places_that_are_far_apart_share_no_stage(void **state)
 	assert_true(mixed > 150);
 }
 
+/* Each stage in a place of its own along a line, 1 s from one to the next. */
+static struct cluster *make_line(int stages, struct rng *r)
+{
+	struct cluster *c = make(stages, 2, false);
+	int at[16];
+
+	for (int s = 0; s < stages; s++) {
+		int other = (int)rng_below(r, (uint32_t)s + 1);
+
+		at[s] = at[other];
+		at[other] = s;
+	}
+	c->nodes[1].stage = 1;
+	for (int i = 0; i < c->n_nodes; i++) {
+		for (int j = 0; j < c->n_nodes; j++)
+			c->delay_s[i * c->n_nodes + j] =
+				0.01 + abs(at[i % stages] - at[j % stages]);
+	}
+	return c;
+}
+
+/* Of a path through all stages. */
+static double trip_s(const struct solution *s, const struct problem *p)
+{
+	double sum_s = 0;
+
+	for (int k = 0; k < p->n_stages; k++) {
+		int u = s->members[s->start[k]];
+		int v = s->members[s->start[(k + 1) % p->n_stages]];
+
+		sum_s += p->delay[u * p->n_nodes + v];
+	}
+	return sum_s;
+}
+
+static void stages_come_in_an_order_that_makes_paths_short(void **state)
+{
+	int shorter = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 5);
+	for (int round = 0; round < 100; round++) {
+		int stages = 4 + (int)rng_below(&r, 6);
+		struct cluster *c = make_line(stages, &r);
+		struct plan_request q;
+		double before_s, sync_s;
+		struct solution s;
+		struct problem p;
+
+		plan_request_init(&q);
+		q.path_length = stages;
+		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
+		assert_int_equal(solution_init(&s, &p), 0);
+		for (int i = 0; i < p.n_nodes; i++)
+			s.stage_of[i] = i % stages;
+		solution_index(&s, &p);
+		before_s = trip_s(&s, &p);
+		sync_s = solution_sync_s(&s, &p);
+		assert_int_equal(place_in_order(&s, &p), 0);
+		assert_true(trip_s(&s, &p) < before_s + 1e-9);
+		assert_true(solution_sync_s(&s, &p) == sync_s);
+		shorter += trip_s(&s, &p) < before_s - 0.5;
+		assert_int_equal(s.stage_of[1], 1); /* pinned */
+		for (int i = 0; i < p.n_nodes; i++) {
+			assert_int_equal(s.stage_of[i], s.stage_of[i % stages]);
+			assert_int_equal(s.members[s.start[s.stage_of[i]] + i / stages], i);
+		}
+		solution_fini(&s);
+		problem_fini(&p);
+		cluster_free(c);
+	}
+	assert_true(shorter > 70);
+}
+
+/* With no time left nothing is exchanged. */
+static void it_can_be_cancelled(void **state)
+{
+	atomic_bool cancel = true;
+	struct plan_request q;
+	struct progress g;
+	struct solution s;
+	struct problem p;
+	struct cluster *c = make(4, 4, false);
+	struct rng r;
+	double before_s;
+
+	(void)state;
+	rng_init(&r, 7);
+	plan_request_init(&q);
+	q.cancel = &cancel;
+	assert_int_equal(problem_init(&p, c, &q, NULL), 0);
+	assert_int_equal(solution_init(&s, &p), 0);
+	progress_init(&g, &p, 0);
+	deal(&s, &p, &r);
+	before_s = solution_sync_s(&s, &p);
+	assert_true(before_s > 0.5);
+	assert_int_equal(place_by_sync(&s, &p, &g), 0);
+	assert_true(solution_sync_s(&s, &p) == before_s);
+	cancel = false;
+	assert_int_equal(place_by_sync(&s, &p, &g), 0);
+	assert_true(solution_sync_s(&s, &p) < 0.05);
+	progress_fini(&g);
+	solution_fini(&s);
+	problem_fini(&p);
+	cluster_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places_that_are_far_apart_share_no_stage),
+		cmocka_unit_test(stages_come_in_an_order_that_makes_paths_short),
+		cmocka_unit_test(it_can_be_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
