@@ -3,18 +3,16 @@
 # embedded cluster one after another with SIGKILL, in mid-iteration, and brings each back; prints the
 # median and the worst of the steps. Times are the controller's own; an agent's start is on its clock,
 # translated. Arguments after KILLS go to `skippipe demo`.
-set -eu
-cd "$(dirname "$0")/.."
+. "$(dirname "$0")/../tests/lib.sh"
+need skippipe skippipe-controller skippipe-agent
 kills=${1:-50}
 [ $# -gt 0 ] && shift
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
 acts=()
 for ((i = 0; i < kills; i++)); do
 	acts+=(--at "$((3 + 4 * i)):kill:$((i * 7 % 20))" --at "$((5 + 4 * i)):recover:$((i * 7 % 20))")
 done
-build/bin/skippipe demo --headless --format jsonl --iterations $((6 + 4 * kills)) --time-scale 0 --eval-every 0 \
-	--run-dir "$dir/run" "${acts[@]}" "$@" 2>/dev/null >"$dir/events"
+"$bin/skippipe" demo --headless --format jsonl --iterations $((6 + 4 * kills)) --time-scale 0 --eval-every 0 \
+	--run-dir "$dir/run" "${acts[@]}" "$@" 2>"$dir/demo.err" >"$dir/events" || die "demo: exit status $?"
 awk '
 	function value(key) {
 		match($0, "\"" key "\":[0-9.]+")

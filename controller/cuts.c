@@ -50,6 +50,17 @@ static int64_t patience(const struct controller *c, const struct member *a,
 	return silence_allowed(gap, usual_us, c->options.silence_us) * 3 / 2;
 }
 
+/* What waited for one that was away then tells nothing of the link as it is now. */
+static int64_t stuck_us(const struct controller *c, const struct member *m,
+			const struct msg_stuck *s)
+{
+	int64_t told = s->ms * (int64_t)1000, both = c->members[s->to].since_us;
+
+	if (m->since_us > both)
+		both = m->since_us;
+	return told < c->now_us - both ? told : c->now_us - both;
+}
+
 static bool count_cuts(const struct controller *c, int64_t usual_us, struct tally *tallies)
 {
 	bool any = false;
@@ -61,7 +72,7 @@ static bool count_cuts(const struct controller *c, int64_t usual_us, struct tall
 			uint16_t to = m->stuck[k].to;
 
 			if (to >= c->n_members || to == i || !takes_part(&c->members[to]) ||
-			    m->stuck[k].ms * (int64_t)1000 <
+			    stuck_us(c, m, &m->stuck[k]) <
 				    patience(c, m, &c->members[to], usual_us))
 				continue;
 			tallies[i].cut++;
