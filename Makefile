@@ -151,12 +151,12 @@ demo: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@$(BUILD)/bin/skippipe demo $(ARGS)
 
-# Loaded into programs by tests: crash.so kills one at its k-th durable step, jump.so has a clock that jumps.
+# Loaded into programs by tests: crash.so kills one at its k-th durable step, jump.so has a clock that jumps, stuck.so stops its arithmetic.
 $(BUILD)/tests/%.so: tests/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -std=c11 $(WARN) -Wno-missing-prototypes $(OPT) -fPIC -shared -o $@ $<
 
-tests: all $(TESTS) $(BUILD)/tests/crash.so $(BUILD)/tests/jump.so
+tests: all $(TESTS) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck)
 
 check: deps
 	@$(MAKE) --no-print-directory -j2 layers tests

@@ -12,7 +12,14 @@
 #include "agent/state.h"
 #include "base/clock.h"
 
-enum { TURN_MESSAGES = 64, LEAVE_US = 1000000, LINGER_US = 30000 };
+enum {
+	TURN_MESSAGES = 64,
+	LEAVE_US = 1000000,
+	LEAVE_JOB_US = 10000000, /* for the job under way to end */
+	LINGER_US = 30000,
+	STOPPED_US = 3000000,    /* between turns: the process itself stood still */
+	STUCK_TIMES = 20         /* the longest job so far */
+};
 
 void agent_tell(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
 {
@@ -91,7 +98,14 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 	if (!a->leaving || now_us < a->leave_from_us)
 		return false;
 	*status = a->status;
+	if (worker_busy(a->worker) && now_us < a->leave_by_us + LEAVE_JOB_US && !a->stuck)
+		return false;
 	return now_us >= a->leave_by_us || !a->welcomed || post_idle(a->control, 0);
+}
+
+bool agent_stuck(const struct agent *a)
+{
+	return worker_busy(a->worker);
 }
 
 uint32_t agent_hang_ms(struct agent *a)
@@ -448,10 +462,48 @@ void agent_receive(struct agent *a, int64_t now_us)
 		take_tensor_event(a, &p, now_us);
 }
 
+/* What an iteration waits for; the others may take as long as a stage's size makes them. */
+static bool job_is_short(enum job_kind kind)
+{
+	switch (kind) {
+	case JOB_PREPARE:
+	case JOB_LOAD:
+	case JOB_RESTORE:
+	case JOB_MIX:
+	case JOB_MEASURE:
+	case JOB_STATE:
+	case JOB_KEEP:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* A GPU that hangs leaves the heartbeats going: a job that does not come back ends the process. */
+static void check_stuck(struct agent *a, int64_t now_us)
+{
+	int64_t since_us = now_us - a->turn_us, took_us;
+
+	a->turn_us = now_us;
+	if (since_us > STOPPED_US)
+		a->job_from_us += since_us;
+	if (!worker_busy(a->worker) || !job_is_short(a->job.kind) || a->leaving)
+		return;
+	took_us = now_us - a->job_from_us;
+	if (took_us < (int64_t)a->options.stuck_s * 1000000 + STUCK_TIMES * a->longest_job_us)
+		return;
+	a->stuck = true;
+	agent_trouble(a, true, "its computing has not come back for %.0f s: it gives up",
+		      (double)took_us * 1e-6);
+}
+
 static void finish_job(struct agent *a, int64_t now_us)
 {
+	check_stuck(a, now_us);
 	if (!worker_finished(a->worker))
 		return;
+	if (job_is_short(a->job.kind) && now_us - a->job_from_us > a->longest_job_us)
+		a->longest_job_us = now_us - a->job_from_us;
 	if (a->job.rc < 0 && a->job.kind != JOB_KEEP && a->job.kind != JOB_RESTORE &&
 	    !a->job.save) {
 		agent_trouble(a, true, "%s", a->job.err.text);
@@ -516,8 +568,10 @@ void agent_work(struct agent *a, int64_t now_us)
 	if (!worker_busy(a->worker) && !a->leaving &&
 	    (iteration_next_job(a) || save_next_job(a) || keep_next_job(a) ||
 	     assign_next_job(a, now_us) || reduction_next_job(a) || serve_next_job(a) ||
-	     tasks_next_job(a, now_us)))
+	     tasks_next_job(a, now_us))) {
+		a->job_from_us = now_us;
 		worker_start(a->worker, compute_run, a->compute, &a->job);
+	}
 	while ((waiter = queue_waiter(a->queue)))
 		report_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
 }

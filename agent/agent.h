@@ -36,6 +36,7 @@ struct agent_options {
 	int32_t node;        /* the node it would be; -1: any */
 	const char *run_dir; /* for checkpoints of the stage it holds; NULL: none are written */
 	uint32_t orphan_s;   /* leaves after so long without a controller */
+	uint32_t stuck_s;    /* and when a task has not ended for so long */
 	struct log *log;     /* its `who` is set to the node's name */
 };
 
@@ -56,6 +57,8 @@ void agent_send(struct agent *a, int64_t now_us);
 void agent_leave(struct agent *a, const char *why, int64_t now_us);
 /* Whether it is over, and with which exit status. */
 bool agent_over(const struct agent *a, int *status, int64_t now_us);
+/* Once it is over: the compute thread is still at work, and agent_free would wait for it. */
+bool agent_stuck(const struct agent *a);
 /* An injected hang: milliseconds for which the process is to do nothing at all; 0 none. Said
  * once. */
 uint32_t agent_hang_ms(struct agent *a);

@@ -36,6 +36,8 @@ static const char usage[] =
 	"  --run-dir DIR         where checkpoints of the stage it holds are written, in\n"
 	"                        DIR/checkpoints; without it none are\n"
 	"  --orphan-s N          leave after N seconds without a controller (60)\n"
+	"  --stuck-s N           give up when a task has not ended for N seconds and 20 times the\n"
+	"                        longest so far (30)\n"
 	"  --log LEVEL           debug, info (the default), warn, error\n"
 	"  --help, --version\n"
 	"\n"
@@ -127,6 +129,11 @@ static int read_option(struct options *o, int option, const char *value)
 			return misuse("--orphan-s %s: expected seconds, 1 or more", value);
 		o->agent.orphan_s = (uint32_t)n;
 		return -1;
+	case 's':
+		if (!number(value, 1000000, &n) || n == 0)
+			return misuse("--stuck-s %s: expected seconds, 1 or more", value);
+		o->agent.stuck_s = (uint32_t)n;
+		return -1;
 	case 'L':
 		return level_of(value, &o->log.least)
 			       ? -1
@@ -154,6 +161,7 @@ static int read_options(struct options *o, int argc, char **argv)
 		{ "recompute", required_argument, NULL, 'r' },
 		{ "node", required_argument, NULL, 'n' },
 		{ "orphan-s", required_argument, NULL, 'o' },
+		{ "stuck-s", required_argument, NULL, 's' },
 		{ "run-dir", required_argument, NULL, 'D' },
 		{ "log", required_argument, NULL, 'L' },
 		{ "help", no_argument, NULL, 'h' },
@@ -262,7 +270,8 @@ static int loop(struct agent *a, int signals)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .agent = { .device = "cpu", .node = -1, .orphan_s = 60 },
+	struct options o = { .agent = { .device = "cpu", .node = -1, .orphan_s = 60,
+				      .stuck_s = 30 },
 			     .log = { .to = stderr, .least = LOG_INFO, .who = "agent" } };
 	struct keys_identity *identity = NULL;
 	struct agent *a = NULL;
@@ -286,6 +295,8 @@ int main(int argc, char **argv)
 	}
 	if (err.text[0])
 		fprintf(stderr, "skippipe-agent: %s\n", err.text);
+	if (a && agent_stuck(a))
+		_exit(status);
 	agent_free(a);
 	keys_free(identity);
 	if (signals >= 0)

@@ -169,7 +169,8 @@ void report_turn(struct agent *a, int64_t now_us)
 		report_flush(a, now_us);
 	/* Also before the welcome: it says that we wait for it. */
 	if (now_us >= a->beat_us) {
-		beat(a, now_us);
+		if (!a->leaving)
+			beat(a, now_us);
 		/* Beats that were missed stay missed. */
 		a->beat_us += BEAT_US;
 		if (a->beat_us <= now_us)

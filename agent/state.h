@@ -173,6 +173,9 @@ struct agent {
 	int64_t started_us;
 	enum link_reason refusal; /* last told */
 
+	int64_t job_from_us, longest_job_us; /* the worker's job; of those an iteration waits for */
+	int64_t turn_us;                     /* the last turn */
+	bool stuck;                          /* the job does not come back */
 	bool leaving;
 	int status;
 	int64_t leave_by_us, leave_from_us;

@@ -125,7 +125,8 @@ void cluster_start_agent(struct cluster *c, uint32_t node)
 	struct agent_options o = { .join = c->address, .identity = n->identity,
 				   .controller = *keys_public_of(c->identity),
 				   .listen = "tcp://127.0.0.1:0", .device = "cpu",
-				   .node = (int32_t)node, .orphan_s = 60, .log = &n->log };
+				   .node = (int32_t)node, .orphan_s = 60, .stuck_s = 60,
+				   .log = &n->log };
 
 	n->log.to = getenv("AGENT_TEST_LOG") ? stderr : NULL;
 	n->log.least = LOG_DEBUG;

@@ -1,0 +1,41 @@
+#!/bin/bash
+# A node whose computing hangs while its heartbeats go on: it gives up by itself, the run goes on without
+# it, and the process is gone. Another is told to end while it hangs.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+sk=$bin/skippipe stuck=$bin/../tests/stuck.so
+[ -e "$stuck" ] || skip "stuck.so is not there"
+"$sk" keygen "$dir/controller.key" >"$dir/controller.pub" || die "keygen"
+agents=()
+for i in $(seq 0 5); do
+	"$sk" keygen "$dir/agent$i.key" >"$dir/agent$i.pub" || die "keygen"
+	"$sk" admit "$dir/admitted" "$(cat "$dir/agent$i.pub")" --role agent --name "agent$i" || die "admit"
+	STUCK=$dir/stuck$i LD_PRELOAD=$stuck "$bin/skippipe-agent" --join "ipc://$dir/door" --node "$i" \
+		--controller-key "$(cat "$dir/controller.pub")" --key "$dir/agent$i.key" \
+		--listen "ipc://$dir/agent$i" --stuck-s $((i == 3 ? 1 : 100)) 2>"$dir/agent$i.err" &
+	agents[i]=$!
+	started+=($!)
+done
+"$sk" controller --run-dir "$dir/run" --key "$dir/controller.key" --admitted "$dir/admitted" \
+	--listen "ipc://$dir/door" --agents 6 --stages 2,2,2 --skip 0 --microbatches 3 --iterations 40 --time-scale 0 \
+	--eval-every 0 --format jsonl --at 8:fail:5 >"$dir/events" 2>"$dir/controller.err" &
+controller=$!
+started+=($controller)
+ended() { # ended PID SECONDS: sets rc
+	for _ in $(seq $(($2 * 10))); do kill -0 "$1" 2>/dev/null || { wait "$1"; rc=$?; return 0; }; sleep 0.1; done
+	return 1
+}
+wait_for "$dir/events" 3 $controller 60
+touch "$dir/stuck3"
+ended "${agents[3]}" 60 || die "the agent that hangs does not give up"
+[ "$rc" = 1 ] || die "the agent that hung: exit status $rc"
+grep -q 'its computing has not come back' "$dir/agent3.err" || die "it does not say why"
+grep -q '"node":3,.*"state":"dead"' "$dir/events" && grep -q 'n03: its computing has not come back' "$dir/controller.err" ||
+	die "nobody is told why"
+wait_for "$dir/events" 9 $controller 60 # n05 is left out: nothing waits for it any more
+touch "$dir/stuck5"
+kill -TERM "${agents[5]}"
+ended "${agents[5]}" 30 || die "an agent that hangs does not obey"
+wait $controller || die "controller: exit status $?"
+[ "$(count "$dir/events" commit)" = 40 ] || die "not 40 commits"
+check_verify "$dir/run" 3
