@@ -131,7 +131,7 @@ static void do_fail(struct controller *c, const char *who, int node, struct outc
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", node, member_stage(c, m));
 	} else {
 		journal(c, who, COMMAND_FAIL, node, 0, 0);
-		m->marked = true;
+		members_mark(c, m, true);
 		if (!m->replica)
 			members_set(c, m, member_alive(m) ? NODE_FAILED : m->state,
 				    "marked failed by the operator");
@@ -166,7 +166,7 @@ static void do_recover(struct controller *c, const char *who, int node, struct o
 		return;
 	}
 	journal(c, who, COMMAND_RECOVER, node, 0, 0);
-	m->marked = false;
+	members_mark(c, m, false);
 	if (m->replica)
 		replan(c, "a mark was taken back");
 	else if (member_alive(m))

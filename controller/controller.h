@@ -70,6 +70,8 @@ struct member {
 	bool copy_reduced;   /* has got it */
 	struct told_sum copy_sum;
 	int64_t refused_copy_us; /* it could not; 0 never */
+	int home;                /* stage of the first plan; -1 none (home.c) */
+	bool homing;             /* it keeps that copy to change places */
 	bool restoring;          /* it puts its stage back (restore.c) */
 	uint64_t failed_restore; /* the checkpoint that it could not read; 0 none */
 	bool welcomed;
@@ -241,6 +243,11 @@ struct controller {
 	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us,
 		next_copies_us, next_ask_us, cut_told_us;
 
+	/* home.c */
+	struct member *homing[2]; /* who are to change places; NULL nobody */
+	bool home_moving;         /* they have been told to */
+	int64_t home_moved_us, next_homing_us;
+
 	/* Planning. */
 	uint32_t path_length;    /* what the operator wants */
 	struct planned *current; /* in force */
@@ -324,6 +331,7 @@ void members_links(struct controller *c, struct member *m, const struct msg_link
 void members_welcome(struct controller *c);
 void members_check(struct controller *c); /* silence, pings, joiners that hang, peers lists */
 void members_gone(struct controller *c, struct member *m, const char *why);
+void members_mark(struct controller *c, struct member *m, bool out); /* it is to take no part */
 void members_assign(struct controller *c, struct member *m, int stage, bool fetch);
 void members_set(struct controller *c, struct member *m, enum node_state state,
 		 const char *why);
@@ -374,6 +382,13 @@ void copies_balance(
 void copies_move(struct controller *c, struct member *m, int stage);
 void copies_exchange(struct controller *c, struct member *m,
 		     int stage); /* places, nothing else */
+
+bool copies_room(const struct controller *c, const struct member *m, int stage); /* memory for one */
+
+/* ---- home.c ---- */
+void home_turn(struct controller *c); /* who stands where another belongs fetches that stage */
+/* Between iterations: two change places once both can. Whether the next is to wait for it. */
+bool home_awaited(struct controller *c);
 
 /* ---- checkpoints.c ---- */
 void checkpoint_when_due(struct controller *c); /* after a commit */

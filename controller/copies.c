@@ -86,7 +86,7 @@ bool copies_fetch(struct controller *c, struct member *m, int stage)
 void copies_forget(struct member *m)
 {
 	m->keeps = -1;
-	m->kept = m->copies = false;
+	m->kept = m->copies = m->homing = false;
 }
 
 void copies_release(struct controller *c, struct member *m)
@@ -203,7 +203,7 @@ void copies_refuse(struct controller *c, struct member *m, const char *why)
 
 bool copies_awaited(const struct member *m)
 {
-	return m->copies && (m->replica || m->kept);
+	return m->copies && (m->kept || (m->replica && !m->homing));
 }
 
 /* The replicas have the sum and wait for a copy: not for ever. */
@@ -231,7 +231,7 @@ static void overdue(struct controller *c)
 
 /* ---- who keeps what ---- */
 
-static bool has_room(const struct controller *c, const struct member *m, int stage)
+bool copies_room(const struct controller *c, const struct member *m, int stage)
 {
 	uint64_t bytes = c->stage_parameters[stage] * sizeof(float) * COPY_FLOATS;
 
@@ -241,7 +241,7 @@ static bool has_room(const struct controller *c, const struct member *m, int sta
 static bool may_keep(const struct controller *c, const struct member *m, int stage)
 {
 	return m->replica && m->state == NODE_LIVE && !m->marked && m->keeps < 0 &&
-	       member_stage(c, m) != stage && has_room(c, m, stage) &&
+	       member_stage(c, m) != stage && copies_room(c, m, stage) &&
 	       (m->refused_copy_us == 0 || c->now_us - m->refused_copy_us > 30000000);
 }
 
@@ -302,7 +302,7 @@ static void release_idle(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->keeps < 0 || !member_alive(m))
+		if (m->keeps < 0 || !member_alive(m) || m->homing)
 			continue;
 		if (m->marked || (m->replica && member_stage(c, m) == m->keeps) ||
 		    (m->replica && stage_replicas(c, m->keeps, NULL) >= 2))
@@ -327,7 +327,7 @@ static void make_room(struct controller *c, int lacking)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		m = &c->members[i];
 		if (!m->replica || m->keeps < 0 || member_stage(c, m) == lacking ||
-		    !copy_usable(c, m, m->keeps) || !has_room(c, m, lacking))
+		    !copy_usable(c, m, m->keeps) || !copies_room(c, m, lacking))
 			continue;
 		if (has_second(c, m)) {
 			copies_release(c, m);
@@ -363,6 +363,7 @@ void copies_turn(struct controller *c)
 			lacking = s;
 	if (lacking >= 0)
 		make_room(c, lacking);
+	home_turn(c);
 }
 
 /* ---- moving ---- */

@@ -73,7 +73,7 @@ static void come_back(struct controller *c, const struct member *liar)
 		d->out = -1;
 		if (!m->marked)
 			continue;
-		m->marked = false;
+		members_mark(c, m, false);
 		note(c, NOTE_EVENT, m->id, 0, "n%02u comes back: it was n%02u that erred", m->id,
 		     liar->id);
 		if (member_alive(m))
@@ -83,7 +83,7 @@ static void come_back(struct controller *c, const struct member *liar)
 
 static void leave_out(struct controller *c, struct member *m, const char *why)
 {
-	m->marked = true;
+	members_mark(c, m, true);
 	members_gone(c, m, why);
 	if (c->phase == PHASE_FINISHED)
 		return;

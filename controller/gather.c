@@ -12,7 +12,7 @@ static void first_assignments(struct controller *c)
 
 	plan_stages(c->pending->plan, c->cluster->n_nodes, stages);
 	for (uint32_t i = 0; i < c->n_members; i++)
-		c->cluster->nodes[i].stage = stages[i];
+		c->cluster->nodes[i].stage = c->members[i].home = stages[i];
 	for (uint32_t i = 0; i < c->n_members; i++)
 		c->shard_of[i] = stages[i] == 0 ? shard++ : -1;
 	resume_save(c);
@@ -131,6 +131,8 @@ static void gather_again(struct controller *c)
 			members_set(c, m, NODE_LIVE, "");
 		else if (!member_alive(m))
 			members_set(c, m, NODE_DEAD, "did not come back");
+		else if (m->marked)
+			members_set(c, m, NODE_FAILED, "marked failed");
 	}
 	if (!replicas_everywhere(c)) {
 		gather_without(c, here == c->n_members || waited > c->options.gather_us);

@@ -298,7 +298,7 @@ static void boundary(struct controller *c)
 	}
 	copies_balance(c);
 	drift_turn(c);
-	if (replan_awaited(c)) {
+	if (home_awaited(c) || replan_awaited(c)) {
 		set_phase(c, PHASE_PLANNING);
 		return;
 	}

@@ -249,6 +249,13 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 		       c->committed > 0);
 }
 
+/* A successor must know it too. */
+void members_mark(struct controller *c, struct member *m, bool out)
+{
+	m->marked = out;
+	resume_save(c);
+}
+
 void members_assign(struct controller *c, struct member *m, int stage, bool fetch)
 {
 	struct msg a = { .type = MSG_ASSIGN };
@@ -291,7 +298,7 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 	}
 	if (r->stage == 0 && r->corpus_hash != c->corpus_hash) {
 		note(c, NOTE_ALERT, m->id, 0, "n%02u reads another corpus than the run: kept out", m->id);
-		m->marked = true;
+		members_mark(c, m, true);
 		members_set(c, m, NODE_FAILED, "its corpus differs");
 		return;
 	}

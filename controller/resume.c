@@ -97,7 +97,8 @@ int resume_options_again(struct controller *c, struct error *err)
 
 int resume_save(struct controller *c)
 {
-	json_t *stages = json_array(), *shards = json_array(), *o;
+	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();
+	json_t *marked = json_array(), *o;
 	struct error err = { "" };
 	char *text;
 	int rc = -ENOMEM;
@@ -105,12 +106,15 @@ int resume_save(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		json_array_append_new(stages, json_integer(c->cluster->nodes[i].stage));
 		json_array_append_new(shards, json_integer(c->shard_of[i]));
+		json_array_append_new(homes, json_integer(c->members[i].home));
+		json_array_append_new(marked, json_integer(c->members[i].marked));
 	}
-	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:i, s:o, s:o}", "time_scale",
+	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "time_scale",
 		      c->options.time_scale, "path_length", (int)c->path_length, "iterations",
 		      (json_int_t)c->options.iterations, "eval_every",
 		      (int)c->options.eval_every, "eval_batches", (int)c->options.eval_batches,
-		      "checkpoint_every", (int)c->options.checkpoint_every, "stages", stages, "shards", shards);
+		      "checkpoint_every", (int)c->options.checkpoint_every, "stages", stages, "shards", shards,
+		      "homes", homes, "marked", marked);
 	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
 	if (text)
 		rc = store_set(c->store, "controller", text, &err);
@@ -133,8 +137,8 @@ static int load_numbers(int *to, uint32_t n, const json_t *from)
 static int load_saved(struct controller *c, struct error *err)
 {
 	char *text = NULL;
-	int stages[MSG_NODES], rc = store_get(c->store, "controller", &text, err);
-	json_t *o, *st, *sh;
+	int stages[MSG_NODES], homes[MSG_NODES], marked[MSG_NODES] = { 0 }, rc = store_get(c->store, "controller", &text, err);
+	json_t *o, *st, *sh, *ho = NULL, *ma = NULL;
 	json_int_t iterations;
 	int path_length, every, batches, checkpoint = (int)c->options.checkpoint_every;
 	double scale;
@@ -143,24 +147,32 @@ static int load_saved(struct controller *c, struct error *err)
 		return rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
-	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s?i, s:o, s:o}", "time_scale", &scale,
+	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s?i, s:o, s:o, s?o, s?o}", "time_scale", &scale,
 			      "path_length", &path_length, "iterations", &iterations,
 			      "eval_every", &every, "eval_batches", &batches,
-			      "checkpoint_every", &checkpoint, "stages", &st, "shards", &sh) == 0
+			      "checkpoint_every", &checkpoint, "stages", &st, "shards", &sh, "homes", &ho,
+			      "marked", &ma) == 0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
 		rc = load_numbers(stages, c->n_members, st);
 	if (rc == 0)
 		rc = load_numbers(c->shard_of, c->n_members, sh);
+	if (rc == 0) /* earlier records have none */
+		rc = load_numbers(homes, c->n_members, ho ? ho : st);
+	if (rc == 0 && ma)
+		rc = load_numbers(marked, c->n_members, ma);
 	if (rc == 0 && (path_length < 1 || path_length > c->cluster->n_stages))
 		rc = -EINVAL;
 	for (uint32_t i = 0; rc == 0 && i < c->n_members; i++)
-		if (stages[i] >= c->cluster->n_stages)
+		if (stages[i] >= c->cluster->n_stages || homes[i] >= c->cluster->n_stages)
 			rc = -EINVAL;
 	if (rc == 0) {
-		for (uint32_t i = 0; i < c->n_members; i++)
+		for (uint32_t i = 0; i < c->n_members; i++) {
 			c->cluster->nodes[i].stage = stages[i];
+			c->members[i].home = homes[i];
+			c->members[i].marked = marked[i] != 0;
+		}
 		c->options.time_scale = scale;
 		c->unit_s = scale > 0 ? scale : 1;
 		c->path_length = (uint32_t)path_length;

@@ -212,7 +212,7 @@ static int make_members(struct controller *c, struct error *err)
 		c->members[i].id = (uint16_t)i;
 		c->members[i].since_us = c->now_us;
 		c->members[i].hash_agrees = true;
-		c->members[i].keeps = -1;
+		c->members[i].keeps = c->members[i].home = -1;
 		c->members[i].changed = true;
 	}
 	return 0;
