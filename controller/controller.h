@@ -72,6 +72,7 @@ struct member {
 	int64_t refused_copy_us; /* it could not; 0 never */
 	int home;                /* stage of the first plan; -1 none (home.c) */
 	bool homing;             /* it keeps that copy to change places */
+	bool moving;             /* told between iterations to load its copy: the next waits a moment */
 	bool restoring;          /* it puts its stage back (restore.c) */
 	uint64_t failed_restore; /* the checkpoint that it could not read; 0 none */
 	bool welcomed;
@@ -241,12 +242,11 @@ struct controller {
 	int64_t next_door_us;
 	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
 	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us,
-		next_copies_us, next_ask_us, cut_told_us;
+		next_copies_us, moved_us, next_ask_us, cut_told_us;
 
 	/* home.c */
 	struct member *homing[2]; /* who are to change places; NULL nobody */
-	bool home_moving;         /* they have been told to */
-	int64_t home_moved_us, next_homing_us;
+	int64_t next_homing_us;
 
 	/* Planning. */
 	uint32_t path_length;    /* what the operator wants */
@@ -361,6 +361,7 @@ void door_down(struct controller *c, post_peer_id peer, enum link_reason reason)
 void door_turn(struct controller *c);
 
 /* ---- copies.c ---- */
+enum { COPY_SETTLE_US = 500000 }; /* so long the next iteration waits for copies to be loaded */
 /* Fetches a copy of the stage in the background, and keeps it: false when nobody has it. */
 bool copies_fetch(struct controller *c, struct member *m, int stage);
 void copies_release(struct controller *c, struct member *m);
@@ -371,14 +372,18 @@ bool copies_awaited(const struct member *m);
 void copies_forget(struct member *m); /* its process is gone */
 void copies_kept(struct controller *c, struct member *m, const struct msg_kept *k);
 void copies_committed(struct controller *c, struct member *m, const struct msg_committed *r);
+/* It is that, or will be once its word of the commit is here. */
+bool copy_coming(const struct controller *c, const struct member *m, int stage);
 bool copy_usable(const struct controller *c, const struct member *m,
 		 int stage);                                   /* whole, of the last commit */
 struct member *copies_holder(struct controller *c, int stage); /* of a usable one; NULL */
 /* Who gets the stage's sum without being a replica: marks them, fills nodes (n_members). */
 uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes);
 void copies_turn(struct controller *c); /* appoints keepers, lets them go */
-void copies_balance(
-	struct controller *c); /* between iterations: keepers that can be spared move over */
+/* Between iterations: keepers that can be spared move over. Whether the next one is to wait for that. */
+bool copies_balance(struct controller *c);
+/* Its copy of the stage, which is its place now, becomes its weights. */
+void copies_load(struct controller *c, struct member *m, int stage);
 void copies_move(struct controller *c, struct member *m, int stage);
 void copies_exchange(struct controller *c, struct member *m,
 		     int stage); /* places, nothing else */
@@ -387,7 +392,7 @@ bool copies_room(const struct controller *c, const struct member *m, int stage);
 
 /* ---- home.c ---- */
 void home_turn(struct controller *c); /* who stands where another belongs fetches that stage */
-/* Between iterations: two change places once both can. Whether the next is to wait for it. */
+/* Between iterations: two change places once both can. Whether the next is to wait for that. */
 bool home_awaited(struct controller *c);
 
 /* ---- checkpoints.c ---- */

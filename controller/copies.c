@@ -27,6 +27,13 @@ bool copy_usable(const struct controller *c, const struct member *m, int stage)
 	       member_alive(m) && !m->marked;
 }
 
+bool copy_coming(const struct controller *c, const struct member *m, int stage)
+{
+	return copy_usable(c, m, stage) ||
+	       (m->keeps == stage && m->kept && m->copy_told == c->committed && member_alive(m) &&
+		!m->marked);
+}
+
 struct member *copies_holder(struct controller *c, int stage)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)
@@ -401,22 +408,56 @@ void copies_move(struct controller *c, struct member *m, int stage)
 	resume_save(c);
 }
 
-void copies_balance(struct controller *c)
+void copies_load(struct controller *c, struct member *m, int stage)
 {
+	members_assign(c, m, stage, true);
+	m->moving = true;
+	c->moved_us = c->now_us;
+	resume_save(c);
+}
+
+static bool still_moving(struct controller *c)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		m->moving = m->moving && !m->replica && member_alive(m) &&
+			    c->now_us - c->moved_us < COPY_SETTLE_US;
+		any = any || m->moving;
+	}
+	return any;
+}
+
+/* It keeps the copy of a stage that is down to one, its own can spare it, and there is a place. */
+static bool should_move(struct controller *c, const struct member *m)
+{
+	return m->replica && m->keeps >= 0 && !m->homing && copy_coming(c, m, m->keeps) &&
+	       place_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) <= 1 &&
+	       stage_replicas(c, member_stage(c, m), NULL) >= 3 && place_of_stage(c, m->keeps);
+}
+
+bool copies_balance(struct controller *c)
+{
+	bool coming = false;
+
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 		int stage = m->keeps;
 
-		if (!m->replica || stage < 0 || !copy_usable(c, m, stage) ||
-		    !place_near(c, m, stage) ||
-		    stage_replicas(c, stage, NULL) > 1 ||
-		    stage_replicas(c, member_stage(c, m), NULL) < 3 ||
-		    !place_of_stage(c, stage))
+		if (!should_move(c, m))
 			continue;
+		if (!copy_usable(c, m, stage)) {
+			coming = c->now_us - c->committed_us < COPY_SETTLE_US;
+			continue;
+		}
 		note(c, NOTE_EVENT, m->id, 0,
 		     "S%d is down to one replica: n%02u moves there from S%d", stage, m->id,
 		     member_stage(c, m));
-		copies_move(c, m, stage);
+		copies_exchange(c, m, stage);
+		copies_load(c, m, stage);
 		replan(c, "a node moved to a stage that was down to one replica");
 	}
+	return still_moving(c) || coming;
 }

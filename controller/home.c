@@ -7,7 +7,7 @@
  */
 #include "controller/controller.h"
 
-enum { SETTLE_US = 500000, AGAIN_US = 5000000 };
+enum { AGAIN_US = 5000000 };
 
 static bool away(const struct controller *c, const struct member *m)
 {
@@ -81,7 +81,7 @@ static void look_for_two(struct controller *c)
 
 void home_turn(struct controller *c)
 {
-	if (c->home_moving || c->phase != PHASE_COMPUTING)
+	if (c->phase != PHASE_COMPUTING)
 		return;
 	if (!c->homing[0]) {
 		if (c->now_us >= c->next_homing_us)
@@ -100,60 +100,33 @@ void home_turn(struct controller *c)
 
 static void change_places(struct controller *c)
 {
-	struct member *m = c->homing[0], *x = c->homing[1];
-	int stage = member_stage(c, m), other = member_stage(c, x);
+	struct member *pair[2] = { c->homing[0], c->homing[1] };
+	int stages[2] = { member_stage(c, pair[0]), member_stage(c, pair[1]) };
 
-	note(c, NOTE_EVENT, m->id, 'R', "n%02u moves to S%d and n%02u to S%d", m->id, other, x->id,
-	     stage);
-	m->replica = x->replica = false; /* neither stands in the other's way */
-	c->cluster->nodes[m->id].stage = other;
-	c->cluster->nodes[x->id].stage = stage;
-	members_assign(c, m, other, true);
-	members_assign(c, x, stage, true);
-	resume_save(c);
-	c->home_moving = true;
-	c->home_moved_us = c->now_us;
-}
-
-/* Both copies are of the last commit, or are about to be. */
-static bool both_whole(const struct controller *c, bool *now)
-{
-	*now = true;
+	note(c, NOTE_EVENT, pair[0]->id, 'R', "n%02u moves to S%d and n%02u to S%d", pair[0]->id,
+	     stages[1], pair[1]->id, stages[0]);
 	for (int k = 0; k < 2; k++) {
-		const struct member *m = c->homing[k];
-
-		if (!at_work(c, m) || !m->kept || m->keeps != member_stage(c, c->homing[!k]))
-			return false;
-		if (copy_usable(c, m, m->keeps))
-			continue;
-		if (m->copy_told != c->committed)
-			return false;
-		*now = false;
+		c->homing[k] = NULL;
+		c->cluster->nodes[pair[k]->id].stage = stages[!k];
+		pair[k]->replica = false; /* neither stands in the other's way */
 	}
-	return true;
+	for (int k = 0; k < 2; k++)
+		copies_load(c, pair[k], stages[!k]);
 }
 
 bool home_awaited(struct controller *c)
 {
-	bool there = true, now;
+	bool now = true;
 
-	if (!c->homing[0])
-		return false;
-	if (!c->home_moving) {
-		if (!both_whole(c, &now))
+	for (int k = 0; k < 2; k++) {
+		const struct member *m = c->homing[k];
+		int stage = m ? member_stage(c, c->homing[!k]) : -1;
+
+		if (!m || !at_work(c, m) || !copy_coming(c, m, stage))
 			return false;
-		if (!now)
-			return c->now_us - c->committed_us < SETTLE_US;
-		change_places(c);
-		return true;
+		now = now && copy_usable(c, m, stage);
 	}
-	for (int k = 0; k < 2; k++)
-		there = there && c->homing[k]->replica;
-	if (!there && c->now_us - c->home_moved_us < SETTLE_US &&
-	    member_alive(c->homing[0]) && member_alive(c->homing[1]))
-		return true;
-	c->home_moving = false;
-	forget(c); /* whoever is not ready yet joins like any other */
-	c->next_homing_us = c->now_us;
-	return false;
+	if (now)
+		change_places(c);
+	return !now && c->now_us - c->committed_us < COPY_SETTLE_US;
 }

@@ -296,9 +296,12 @@ static void boundary(struct controller *c)
 			set_phase(c, PHASE_PAUSED);
 		return;
 	}
-	copies_balance(c);
+	if (home_awaited(c) || copies_balance(c)) {
+		set_phase(c, PHASE_PLANNING);
+		return;
+	}
 	drift_turn(c);
-	if (home_awaited(c) || replan_awaited(c)) {
+	if (replan_awaited(c)) {
 		set_phase(c, PHASE_PLANNING);
 		return;
 	}

@@ -245,6 +245,10 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 		resume_member(c, m);
 		return;
 	}
+	if (m->marked) {
+		members_set(c, m, NODE_FAILED, "marked failed");
+		return;
+	}
 	members_assign(c, m, member_stage(c, m) >= 0 ? member_stage(c, m) : poorest_stage(c),
 		       c->committed > 0);
 }
