@@ -18,7 +18,7 @@
 #include "agent/state.h"
 #include "base/clock.h"
 
-enum { SUM_PATIENCE_US = 5000000 };
+enum { SUM_PATIENCE_US = 5000000, PASSED_MOST = 4 };
 
 static void forget_reduce(struct keeping *k)
 {
@@ -90,6 +90,7 @@ static void keep_begin(struct agent *a, const struct msg_keep *m)
 	fetch_end(&k->fetch);
 	forget_reduce(k);
 	k->step_wanted = false;
+	k->passed = 0;
 	k->order = *m;
 	k->standing = KEEP_WANTED;
 }
@@ -106,6 +107,7 @@ static bool joins_the_sums(struct keeping *k, uint64_t iteration)
 		return false;
 	forget_reduce(k);
 	k->step_wanted = false;
+	k->passed++;
 	return true;
 }
 
@@ -125,18 +127,26 @@ void keep_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 		fetch_refuse(f, t->index, now_us); /* which iteration will be ours? */
 	} else {
 		if (f->n_held > 0 && t->iteration > f->iteration && !k->step_wanted &&
-		    !(k->reduce && reduce_iteration(k->reduce) == f->iteration + 1))
-			fetch_void(f); /* a commit passed us by */
+		    !(k->reduce && reduce_iteration(k->reduce) == f->iteration + 1)) {
+			fetch_void(f);
+			k->passed++;
+		}
 		rc = fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
 	}
 	a->dropped += rc < 0;
 }
 
-/* The copy's sum of an iteration that is committed does not come: who had it is gone. */
+/* The copy's sum of an iteration that is committed does not come: who had it is gone. Or sums come
+ * more slowly than commits, and what was fetched is of no use again and again. */
 static void check_sum(struct agent *a, int64_t now_us)
 {
 	struct keeping *k = &a->keep;
 
+	if (k->standing == KEEP_FETCHING && k->passed > PASSED_MOST) {
+		tell_kept(a, "commits come faster than its link carries their sums", now_us);
+		keep_forget(a);
+		return;
+	}
 	if (!k->step_wanted || k->reducing != REDUCE_SUMS || now_us - k->heard_us < SUM_PATIENCE_US)
 		return;
 	tell_kept(a, "a sum does not come", now_us);

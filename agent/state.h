@@ -115,6 +115,7 @@ struct keeping {
 	bool step_wanted; /* once the sum is here */
 	bool following;   /* the worker is at it */
 	int64_t heard_us; /* of a sum */
+	uint32_t passed;  /* times that a commit went by which it could not follow */
 	struct msg_commit commit;
 };
 

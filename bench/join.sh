@@ -1,11 +1,13 @@
 #!/bin/bash
-# How fast a joiner gets its weights over a link of its own: bench/join.sh [MBIT-A-SECOND]
+# How fast a joiner gets its weights over a link of its own: bench/join.sh [MBIT-A-SECOND [SECONDS]]
 # The controller and three agents on one host (a network namespace), the fourth agent on another,
 # behind a veth pair that tc shapes. Prints the rate of the copy against the link's, and the
-# iterations' times before and while it came. Needs root.
+# iterations' times before and while it came. SECONDS: of a forward pass, to which compute is drawn out
+# (a node that sleeps leaves the processor to the copy, as one that waits for its GPU does); 0: as fast as it goes.
+# Needs root.
 . "$(dirname "$0")/../tests/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key ip tc
-sk=$bin/skippipe rate=${1:-200} tag=skj$$ run=$dir/run
+sk=$bin/skippipe rate=${1:-200} forward=${2:-0.3} tag=skj$$ run=$dir/run
 ip netns add "$tag-a" && ip netns add "$tag-b" || die "no right to make a network namespace"
 undo+=("ip netns del $tag-a" "ip netns del $tag-b")
 ip link add "$tag" netns "$tag-a" type veth peer name "$tag" netns "$tag-b" || die "no veth pair"
@@ -20,9 +22,18 @@ for ns in a b; do
 done
 for who in controller 0 1 2 3; do "$sk" keygen "$dir/$who.key" >"$dir/$who.pub"; done
 for i in 0 1 2 3; do "$sk" admit "$dir/admitted" "$(cat "$dir/$i.pub")" --role agent --name "agent$i"; done
+awk -v f="$forward" 'BEGIN {
+	printf "{\"format\": \"skippipe.cluster/1\", \"name\": \"four\", \"stages\": [2, 2], \"nodes\": ["
+	for (i = 0; i < 4; i++)
+		printf "%s{\"id\": %d, \"location\": \"here\", \"forward_s\": %g, \"backward_s\": %g, \"loss_s\": %g, \"memory\": 3, \"stage\": %d}", i ? ", " : "", i, f, 2 * f, f / 4, i % 2
+	printf "], \"delay_s\": ["
+	for (i = 0; i < 4; i++) printf "%s[0.002, 0.002, 0.002, 0.002]", i ? ", " : ""
+	print "], \"microbatches_per_data_node\": 2}" }' >"$dir/cluster.json"
+pace=(--cluster "$dir/cluster.json" --assignment given --time-scale 1)
+[ "$forward" != 0 ] || pace=(--agents 4 --stages 2,2 --time-scale 0 --microbatches 2)
 ip netns exec "$tag-a" "$sk" controller --run-dir "$run" --listen tcp://10.78.0.1:7701 --key "$dir/controller.key" \
-	--admitted "$dir/admitted" --agents 4 --stages 2,2 --time-scale 0 --format jsonl --silence-ms 5000 --gather-s 8 \
-	--model "${MODEL:-30m}" --batch 1 --sequence 64 --microbatches "${MICROBATCHES:-2}" --eval-every 0 --iterations 60 >"$dir/events" 2>"$dir/controller.err" &
+	--admitted "$dir/admitted" "${pace[@]}" --format jsonl --silence-ms 5000 --gather-s 8 \
+	--model "${MODEL:-30m}" --batch 1 --sequence 64 --eval-every 0 --iterations 60 >"$dir/events" 2>"$dir/controller.err" &
 controller=$!
 started+=($controller)
 join() { # join NAMESPACE HOST NODE

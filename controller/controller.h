@@ -70,6 +70,7 @@ struct member {
 	bool copy_reduced;   /* has got it */
 	struct told_sum copy_sum;
 	int64_t refused_copy_us; /* it could not; 0 never */
+	uint32_t n_refused;      /* times, since it last was at work */
 	int home;                /* stage of the first plan; -1 none (home.c) */
 	bool homing;             /* it keeps that copy to change places */
 	bool moving;             /* told between iterations to load its copy: the next waits a moment */
@@ -344,6 +345,8 @@ int member_stage(const struct controller *c, const struct member *m); /* -1 none
 
 /* ---- places.c ---- */
 /* Its links to the stage's replicas do not hold up the sums. */
+/* Seconds to move a gradient, or an activation where that is not known; < 0: no link. */
+double place_distance_s(const struct controller *c, uint16_t from, uint16_t to);
 bool place_near(const struct controller *c, const struct member *m, int stage);
 /* The stage that m, which is to join this one, takes: this one, another (its place is exchanged
  * with that of a node that is away), or -1 none. */

@@ -42,14 +42,10 @@ struct member *copies_holder(struct controller *c, int stage)
 	return NULL;
 }
 
-/* Seconds to move a gradient, or an activation where that is not known; < 0: no link. */
 static double distance(const struct controller *c, const struct member *from,
 		       const struct member *to)
 {
-	const double *table =
-		c->cluster->sync_pair_s ? c->cluster->sync_pair_s : c->cluster->delay_s;
-
-	return table[from->id * c->cluster->n_nodes + to->id];
+	return place_distance_s(c, from->id, to->id);
 }
 
 /* The nearest that can give the stage's weights: a replica, or one that keeps them. */
@@ -150,9 +146,10 @@ void copies_kept(struct controller *c, struct member *m, const struct msg_kept *
 		note(c, NOTE_WARNING, m->id, 0, "n%02u has no copy of S%d: %.100s", m->id,
 		     m->keeps, k->text);
 		m->refused_copy_us = c->now_us;
+		m->n_refused++;
 		copies_forget(m);
 		if (m->state == NODE_SYNCING && !m->ready)
-			members_set(c, m, NODE_JOINING, "fetching the weights failed");
+			members_set(c, m, NODE_JOINING, k->text);
 		if (c->phase == PHASE_REDUCING)
 			commit_when_reduced(c); /* it may have waited for it */
 		return;

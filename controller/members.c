@@ -17,7 +17,8 @@ enum {
 	GATHER_SILENCE_US = 5000000,
 	PING_EVERY_US = 500000,
 	OFFSET_AGE_US = 20000000,
-	ASSIGN_PATIENCE_US = 60000000
+	ASSIGN_PATIENCE_US = 60000000,
+	JOIN_AGAIN_US = 1000000
 };
 
 bool member_alive(const struct member *m)
@@ -90,6 +91,8 @@ void members_set(struct controller *c, struct member *m, enum node_state state, 
 	if (!changed)
 		return;
 	m->state = state;
+	if (state == NODE_LIVE)
+		m->n_refused = 0;
 	m->since_us = c->now_us;
 	m->told_us = 0;
 	if (state != NODE_SUSPECT)
@@ -231,6 +234,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	m->ready = false;
 	copies_forget(m);
 	m->refused_copy_us = 0;
+	m->n_refused = 0;
 	m->restoring = false;
 	m->failed_restore = 0;
 	members_set(c, m, NODE_JOINING, "");
@@ -462,6 +466,12 @@ static bool source_lost(const struct controller *c, const struct member *m)
 	       !(source->keeps == m->keeps && source->kept);
 }
 
+/* Each time that it could not fetch its weights the next try comes later. */
+static int64_t again_us(const struct member *m)
+{
+	return (int64_t)JOIN_AGAIN_US << (m->n_refused < 6 ? m->n_refused : 6);
+}
+
 /* A joiner whose weights are of an older iteration, or whose source died, starts over. */
 static void check_joiner(struct controller *c, struct member *m)
 {
@@ -479,7 +489,7 @@ static void check_joiner(struct controller *c, struct member *m)
 	if (m->kept && m->keeps == member_stage(c, m) && m->kept_holds < c->committed &&
 	    m->copy_told == c->committed && !late)
 		return;
-	if (m->state == NODE_JOINING && c->now_us - m->assigned_us > 1000000)
+	if (m->state == NODE_JOINING && c->now_us - m->assigned_us > again_us(m))
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
 	else if (m->state == NODE_SYNCING &&
 		 ((m->ready && m->holds < c->committed) || source_lost(c, m) ||

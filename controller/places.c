@@ -8,16 +8,23 @@
 
 #include <math.h>
 
+double place_distance_s(const struct controller *c, uint16_t from, uint16_t to)
+{
+	size_t i = (size_t)from * (size_t)c->cluster->n_nodes + to;
+	const double *pair = c->cluster->sync_pair_s;
+
+	return pair && pair[i] >= 0 ? pair[i] : c->cluster->delay_s[i];
+}
+
 /* Of a sum's exchange with the replica that is farthest away, plan seconds. */
 static double farthest_s(const struct controller *c, const struct member *m, int stage)
 {
-	const double *pair = c->cluster->sync_pair_s;
-	uint32_t n = c->n_members;
 	double most = 0;
 
-	for (uint32_t i = 0; pair && i < n; i++) {
+	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *r = &c->members[i];
-		double to = pair[m->id * n + i], from = pair[i * n + m->id];
+		double to = place_distance_s(c, m->id, r->id);
+		double from = place_distance_s(c, r->id, m->id);
 
 		if (r == m || !r->replica || member_stage(c, r) != stage)
 			continue;

@@ -78,7 +78,10 @@ static void what_the_plan_takes_already_is_near(void **state)
 	assert_false(place_near(c, m, 1));
 	c->current->plan->predicted.sync_s = 16;
 	assert_true(place_near(c, m, 1));
-	c->cluster->sync_pair_s[3 * NODES + 5] = -1; /* no link */
+	c->cluster->sync_pair_s[3 * NODES + 5] = -1; /* not known: as far as an activation's way */
+	c->cluster->delay_s[3 * NODES + 5] = 0.1;
+	assert_true(place_near(c, m, 1));
+	c->cluster->delay_s[3 * NODES + 5] = -1; /* no link */
 	assert_false(place_near(c, m, 1));
 	unmake(c);
 }
