@@ -18,7 +18,7 @@
 #include "agent/state.h"
 #include "base/clock.h"
 
-enum { SUM_PATIENCE_US = 5000000, PASSED_MOST = 4 };
+enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000 };
 
 static void forget_reduce(struct keeping *k)
 {
@@ -90,7 +90,6 @@ static void keep_begin(struct agent *a, const struct msg_keep *m)
 	fetch_end(&k->fetch);
 	forget_reduce(k);
 	k->step_wanted = false;
-	k->passed = 0;
 	k->order = *m;
 	k->standing = KEEP_WANTED;
 }
@@ -107,7 +106,6 @@ static bool joins_the_sums(struct keeping *k, uint64_t iteration)
 		return false;
 	forget_reduce(k);
 	k->step_wanted = false;
-	k->passed++;
 	return true;
 }
 
@@ -127,10 +125,8 @@ void keep_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 		fetch_refuse(f, t->index, now_us); /* which iteration will be ours? */
 	} else {
 		if (f->n_held > 0 && t->iteration > f->iteration && !k->step_wanted &&
-		    !(k->reduce && reduce_iteration(k->reduce) == f->iteration + 1)) {
-			fetch_void(f);
-			k->passed++;
-		}
+		    !(k->reduce && reduce_iteration(k->reduce) == f->iteration + 1))
+			fetch_void(f); /* a commit passed us by */
 		rc = fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
 	}
 	a->dropped += rc < 0;
@@ -142,14 +138,19 @@ static void check_sum(struct agent *a, int64_t now_us)
 {
 	struct keeping *k = &a->keep;
 
-	if (k->standing == KEEP_FETCHING && k->passed > PASSED_MOST) {
+	if (k->standing == KEEP_FETCHING && k->fetch.n_held > k->most_held) {
+		k->most_held = k->fetch.n_held;
+		k->more_us = now_us;
+	}
+	if (k->standing == KEEP_FETCHING && !fetch_whole(&k->fetch) && !k->following &&
+	    k->reducing != REDUCE_NORMING && now_us - k->more_us > MORE_PATIENCE_US) {
 		tell_kept(a, "commits come faster than its link carries their sums", now_us);
 		keep_forget(a);
 		return;
 	}
 	if (!k->step_wanted || k->reducing != REDUCE_SUMS || now_us - k->heard_us < SUM_PATIENCE_US)
 		return;
-	tell_kept(a, "a sum does not come", now_us);
+	tell_kept(a, "its sums do not come, or too late", now_us);
 	keep_forget(a);
 }
 
@@ -189,7 +190,11 @@ static void keep_reduce(struct agent *a, const struct msg_reduce *m)
 {
 	struct keeping *k = &a->keep;
 
-	if (k->standing == KEEP_NONE || k->order.stage != m->stage) {
+	if (k->standing == KEEP_NONE) {
+		a->dropped++; /* given up, and the controller is told */
+		return;
+	}
+	if (k->order.stage != m->stage) {
 		agent_trouble(a, false,
 			      "a sum for the copy of stage %u, which is not kept here",
 			      m->stage);
@@ -359,6 +364,8 @@ static void made(struct agent *a, int64_t now_us)
 	k->parameters = a->job.parameters;
 	k->standing = KEEP_FETCHING;
 	k->iteration = 0;
+	k->most_held = 0;
+	k->more_us = now_us;
 	free(k->taken);
 	k->taken = NULL;
 	if (fetch_begin(&k->fetch, k->order.source, k->stage, k->parameters, now_us) == 0)

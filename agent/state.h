@@ -115,7 +115,8 @@ struct keeping {
 	bool step_wanted; /* once the sum is here */
 	bool following;   /* the worker is at it */
 	int64_t heard_us; /* of a sum */
-	uint32_t passed;  /* times that a commit went by which it could not follow */
+	uint32_t most_held; /* pieces at any time, */
+	int64_t more_us;    /* and when they became more */
 	struct msg_commit commit;
 };
 

@@ -46,6 +46,10 @@ wait_for "$dir/events" 6 $controller 200
 first=$(grep -c '"event":"iteration"' "$dir/events")
 join b 2 3
 for _ in $(seq 1000); do grep -qs "is whole" "$dir/agent3.log" && break; sleep 0.1; done
+grep -qs "is whole" "$dir/agent3.log" || {
+	grep '"node":3' "$dir/events" | tail -n 2
+	die "the joiner never had all of it"
+}
 seconds() { sed -n "s/^\([0-9:.]*\) .*$1.*/\1/p" "$dir/agent3.log" | head -n 1 | awk -F: '{ print $1 * 3600 + $2 * 60 + $3 }'; }
 from=$(seconds "copy of stage") to=$(seconds "is whole")
 for _ in $(seq 300); do grep -q 'ready: stage' "$dir/agent3.log" && break; sleep 0.1; done

@@ -469,7 +469,9 @@ static bool source_lost(const struct controller *c, const struct member *m)
 /* Each time that it could not fetch its weights the next try comes later. */
 static int64_t again_us(const struct member *m)
 {
-	return (int64_t)JOIN_AGAIN_US << (m->n_refused < 6 ? m->n_refused : 6);
+	int64_t last = m->assigned_us > m->refused_copy_us ? m->assigned_us : m->refused_copy_us;
+
+	return last + ((int64_t)JOIN_AGAIN_US << (m->n_refused < 6 ? m->n_refused : 6));
 }
 
 /* A joiner whose weights are of an older iteration, or whose source died, starts over. */
@@ -489,7 +491,7 @@ static void check_joiner(struct controller *c, struct member *m)
 	if (m->kept && m->keeps == member_stage(c, m) && m->kept_holds < c->committed &&
 	    m->copy_told == c->committed && !late)
 		return;
-	if (m->state == NODE_JOINING && c->now_us - m->assigned_us > again_us(m))
+	if (m->state == NODE_JOINING && c->now_us > again_us(m))
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
 	else if (m->state == NODE_SYNCING &&
 		 ((m->ready && m->holds < c->committed) || source_lost(c, m) ||
