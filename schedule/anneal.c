@@ -7,25 +7,36 @@
 
 #define ROUND_GROWTH 1.4
 #define LARGE_FROM 61 /* microbatches */
+#define STEEP_FROM 300   /* microbatches */
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
 #define LATE_OF 15       /* microbatches */
 #define ESTIMATE_FROM 60 /* microbatches */
 #define MOST_ESTIMATED 8 /* of a move */
 #define TRIES 50         /* proposals that may come to nothing in one step */
 
-/* (mean of (finish / makespan)^8)^(1/8) */
+/* To the 8th; with very many microbatches to the 32nd, or those that are long home before the last
+ * would weigh most together. */
+static double steep(double x, int n)
+{
+	x *= x;
+	x *= x;
+	x *= x;
+	if (n >= STEEP_FROM) {
+		x *= x;
+		x *= x;
+	}
+	return x;
+}
+
+/* The mean of finish / makespan, by that norm. */
 static double fullness(const double *finish_s, int n, double makespan_s)
 {
-	double sum = 0, scale = 1 / makespan_s;
+	double sum = 0, scale = 1 / makespan_s, mean;
 
-	for (int i = 0; i < n; i++) {
-		double x = finish_s[i] * scale;
-
-		x *= x;
-		x *= x;
-		sum += x * x;
-	}
-	return sqrt(sqrt(sqrt(sum / n)));
+	for (int i = 0; i < n; i++)
+		sum += steep(finish_s[i] * scale, n);
+	mean = sqrt(sqrt(sqrt(sum / n)));
+	return n >= STEEP_FROM ? sqrt(sqrt(mean)) : mean;
 }
 
 static double cost_of(const double *finish_s, int n, double makespan_s, double sync_s)
@@ -201,13 +212,6 @@ static int pick_microbatch(struct anneal *a)
 	return i;
 }
 
-static double power8(double x)
-{
-	x *= x;
-	x *= x;
-	return x * x;
-}
-
 /* Whether the move may stay below the cost, as far as the way home of its own microbatches
  * tells. Where runs are long, most moves are seen to be bad this way without one; where they
  * are short nodes are few and crowded, and the estimate turns away too much that is good. */
@@ -215,7 +219,8 @@ static bool is_promising(struct anneal *a, double most)
 {
 	const struct moves *m = &a->moves;
 	double scale = 1 / a->current_s, q = (a->cost - a->sync_s) * scale - 1;
-	double room = a->p->n_mb * (power8((most - a->sync_s) * scale - 1) - power8(q));
+	int n = a->p->n_mb;
+	double room = n * (steep((most - a->sync_s) * scale - 1, n) - steep(q, n));
 	double put_off_s = 0;
 
 	if (a->p->n_mb < ESTIMATE_FROM || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
@@ -225,7 +230,7 @@ static bool is_promising(struct anneal *a, double most)
 		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
 		double home_s = timetable_estimate(&a->table, mb, path, &put_off_s);
 
-		room -= power8(home_s * scale) - power8(a->table.home_s[mb] * scale);
+		room -= steep(home_s * scale, n) - steep(a->table.home_s[mb] * scale, n);
 	}
 	return room >= 0;
 }

@@ -1,6 +1,6 @@
 /* anneal.h - improves a solution by simulated annealing in rounds over the moves of moves.h.
  *
- * Cost: makespan * (1 + q), q the 8-norm mean of the finish times over the makespan; the
+ * Cost: makespan * (1 + q), q a mean of the finish times over the makespan, of a high norm; the
  * makespan alone is too flat to climb. With a free assignment the seconds of the gradients' sum
  * are added. Each round starts from the best solution so far, warm enough to leave it, and cools
  * down; rounds grow. With many microbatches there is not the time for that: one temperature, at
