@@ -6,7 +6,13 @@
 
 #include "agent/state.h"
 
-enum { REPORT_US = 5000, BEAT_US = 100000, LINKS_US = 2000000, RSS_BEATS = 10 };
+enum {
+	REPORT_US = 5000,
+	BEAT_US = 100000,
+	LINKS_US = 1000000,
+	LINKS_MANY_US = 2000000, /* of more than DIAL_ALL nodes */
+	RSS_BEATS = 10
+};
 
 void report_flush(struct agent *a, int64_t now_us)
 {
@@ -178,6 +184,6 @@ void report_turn(struct agent *a, int64_t now_us)
 	}
 	if (a->welcomed && now_us >= a->links_us && !a->leaving) {
 		tell_links(a, now_us);
-		a->links_us = now_us + LINKS_US;
+		a->links_us = now_us + (a->run.n_nodes > DIAL_ALL ? LINKS_MANY_US : LINKS_US);
 	}
 }

@@ -109,6 +109,8 @@ struct member {
 	uint8_t slots;
 	struct seen_link *links; /* from here to others */
 	uint32_t n_links, room_links;
+	double links_ratio; /* drift.c: all links from here, of what was planned */
+	uint32_t link_strikes;
 	/* drift.c: this iteration's tasks */
 	int64_t task_started_us;
 	double task_took_s, task_planned_s;
@@ -224,6 +226,7 @@ struct controller {
 	uint64_t stage_parameters[MSG_STAGES];
 	char *model_json;
 	struct cluster *cluster; /* as planned against; shape never changes */
+	struct cluster *planned; /* as it was said to be: delays only */
 	double unit_s;           /* real seconds of one plan second */
 	uint32_t n_shards, per_shard;
 	int *shard_of; /* (n_nodes) -1: not a data node when the run began */
@@ -467,7 +470,8 @@ bool planned_uses(const struct planned *p, uint16_t node);
 uint32_t plan_peak_slots(const struct planned *p);
 
 /* ---- drift.c ---- */
-void drift_link(struct controller *c, struct seen_link *s);
+void drift_links(struct controller *c, struct member *m, const struct msg_links *l); /* all of a node's, */
+void drift_link(struct controller *c, struct seen_link *s);                          /* then each */
 void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e);
 void drift_turn(struct controller *c); /* between iterations */
 

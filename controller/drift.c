@@ -15,7 +15,7 @@
 static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
 static const double far_off = 2;  /* of one node alone: no noise */
 static const double least_s = 0.02; /* real seconds: what is quicker is noise */
-enum { STRIKES = 2, TASKS = 3 };
+enum { STRIKES = 2, TASKS = 3, LINKS = 2, MANY_LINKS = 4 };
 
 static bool differs(double measured, double believed)
 {
@@ -45,16 +45,27 @@ static bool stands_out(double ratio, double usual)
 	       (ratio < 1 / far_off && ratio < usual / far_off);
 }
 
+static double *delay(const struct cluster *of, uint16_t from, uint16_t to)
+{
+	return &of->delay_s[from * of->n_nodes + to];
+}
+
+static void believe(struct controller *c, uint16_t from, uint16_t to, double s)
+{
+	*delay(c->cluster, from, to) = s;
+	record_link(c, from, to);
+	c->drifted = true;
+}
+
 void drift_link(struct controller *c, struct seen_link *s)
 {
 	const struct msg_link *l = &s->link;
-	double *believed = &c->cluster->delay_s[l->from * c->cluster->n_nodes + l->to];
-	double measured = (double)l->measured_delay_s;
+	double believed = *delay(c->cluster, l->from, l->to), measured = (double)l->measured_delay_s;
 
 	if (l->from == l->to || !(measured > 0))
 		return;
-	if (*believed < 0 || !differs(measured, *believed) ||
-	    fabs(measured - *believed) * c->unit_s < least_s) {
+	if (believed < 0 || !differs(measured, believed) ||
+	    fabs(measured - believed) * c->unit_s < least_s) {
 		s->strikes = 0;
 		return;
 	}
@@ -62,10 +73,62 @@ void drift_link(struct controller *c, struct seen_link *s)
 		return;
 	s->strikes = 0;
 	note(c, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from,
-	     l->to, measured, *believed);
-	*believed = measured;
-	record_link(c, l->from, l->to);
-	c->drifted = true;
+	     l->to, measured, believed);
+	believe(c, l->from, l->to, measured);
+}
+
+/* How many times as long as planned what the node has just measured takes, if that is the same for
+ * nearly all of it; 0: it is not. *n: so many links. */
+static double common_ratio(const struct controller *c, const struct member *m,
+			   const struct msg_links *l, size_t *n)
+{
+	double ratios[MSG_NODES], middle;
+	size_t alike = 0;
+
+	*n = 0;
+	for (uint32_t i = 0; i < l->n_links && *n < MSG_NODES; i++) {
+		uint16_t to = l->links[i].to;
+		double measured = (double)l->links[i].measured_delay_s;
+
+		if (to >= c->n_members || to == m->id || !(measured > 0) ||
+		    *delay(c->planned, m->id, to) * c->unit_s < least_s / 2)
+			continue;
+		ratios[(*n)++] = measured / *delay(c->planned, m->id, to);
+	}
+	if (*n < LINKS)
+		return 0;
+	middle = list_median(ratios, *n);
+	for (size_t i = 0; i < *n; i++)
+		alike += !differs(ratios[i], middle);
+	return alike * 4 >= *n * 3 ? middle : 0;
+}
+
+/* What slows one link of a node often slows them all. Those that the plan avoids are not measured: they
+ * follow the others, there and back. */
+void drift_links(struct controller *c, struct member *m, const struct msg_links *l)
+{
+	size_t n;
+	double ratio = common_ratio(c, m, l, &n), was = m->links_ratio;
+
+	if (ratio > 0 && !differs(ratio, 1))
+		ratio = 1;
+	if (ratio <= 0 || ratio == was ||
+	    (ratio != 1 && ratio < was * far_off && ratio > was / far_off)) {
+		m->link_strikes = 0;
+		return;
+	}
+	if (++m->link_strikes < STRIKES && n < MANY_LINKS)
+		return;
+	m->link_strikes = 0;
+	m->links_ratio = ratio;
+	if (ratio == 1)
+		note(c, NOTE_EVENT, m->id, 0, "n%02u's links take as long as planned again", m->id);
+	else
+		note(c, NOTE_WARNING, m->id, 0, "n%02u's links take %.1f times as long as planned",
+		     m->id, ratio);
+	for (uint16_t to = 0; to < c->n_members; to++)
+		if (to != m->id && *delay(c->planned, m->id, to) >= 0)
+			believe(c, m->id, to, *delay(c->planned, m->id, to) * ratio);
 }
 
 static double planned_s(const struct controller *c, const struct cluster_node *n, uint8_t kind)

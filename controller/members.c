@@ -414,6 +414,7 @@ static struct seen_link *seen(struct member *m, uint16_t to)
 
 void members_links(struct controller *c, struct member *m, const struct msg_links *l)
 {
+	drift_links(c, m, l);
 	for (uint32_t i = 0; i < l->n_links; i++) {
 		struct seen_link *s = l->links[i].to < c->n_members ? seen(m, l->links[i].to) : NULL;
 

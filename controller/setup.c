@@ -199,18 +199,20 @@ static int make_members(struct controller *c, struct error *err)
 	c->n_members = (uint32_t)c->cluster->n_nodes;
 	c->members = calloc(c->n_members, sizeof(*c->members));
 	c->shard_of = calloc(c->n_members, sizeof(*c->shard_of));
+	c->planned = cluster_copy(c->cluster);
 	rc = tensor_table_new(&table, &c->model, err);
 	if (rc != 0)
 		return rc;
 	for (uint32_t s = 0; s < c->model.n_stages; s++)
 		c->stage_parameters[s] = tensor_table_parameters(&table, s);
 	tensor_table_free(&table);
-	if (!c->members || !c->shard_of ||
+	if (!c->members || !c->shard_of || !c->planned ||
 	    routes_init(&c->routes, c->n_shards * c->per_shard, c->n_members) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		c->members[i].id = (uint16_t)i;
 		c->members[i].since_us = c->now_us;
+		c->members[i].links_ratio = 1;
 		c->members[i].hash_agrees = true;
 		c->members[i].keeps = c->members[i].home = -1;
 		c->members[i].changed = true;
@@ -277,6 +279,7 @@ void controller_fini(struct controller *c)
 	command_fini(c);
 	drill_fini(c);
 	cluster_free(c->cluster);
+	cluster_free(c->planned);
 	for (uint32_t i = 0; c->members && i < c->n_members; i++) {
 		free(c->members[i].links);
 		free(c->members[i].sum.slices);

@@ -1,0 +1,135 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/controller.h"
+
+enum { NODES = 8, FROM = 2 };
+
+/* Every link takes a second; there is none from FROM to the last. */
+static struct controller *made(void)
+{
+	struct controller *c = calloc(1, sizeof(*c));
+
+	assert_non_null(c);
+	c->cluster = cluster_alloc(NODES, 2, true);
+	c->members = calloc(NODES, sizeof(*c->members));
+	assert_true(c->cluster && c->members);
+	for (int i = 0; i < NODES * NODES; i++)
+		c->cluster->delay_s[i] = 1;
+	c->cluster->delay_s[FROM * NODES + NODES - 1] = -1;
+	c->planned = cluster_copy(c->cluster);
+	assert_non_null(c->planned);
+	c->n_members = NODES;
+	c->unit_s = 0.1;
+	for (uint16_t i = 0; i < NODES; i++) {
+		c->members[i].id = i;
+		c->members[i].links_ratio = 1;
+	}
+	return c;
+}
+
+static void unmake(struct controller *c)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		free(c->members[i].links);
+	free(c->notes);
+	free(c->members);
+	cluster_free(c->cluster);
+	cluster_free(c->planned);
+	free(c);
+}
+
+/* FROM tells of its links to the nodes 3, 4, ... */
+static void tell(struct controller *c, const double *measured, uint32_t n)
+{
+	struct msg_link links[NODES] = { { .from = 0 } };
+	struct msg_links l = { n, links };
+
+	for (uint32_t i = 0; i < n; i++) {
+		links[i].to = (uint16_t)(3 + i);
+		links[i].measured_delay_s = (float)measured[i];
+	}
+	members_links(c, &c->members[FROM], &l);
+}
+
+static double believed(const struct controller *c, uint16_t to)
+{
+	return c->cluster->delay_s[FROM * NODES + to];
+}
+
+static void links_that_nobody_uses_follow_the_others(void **state)
+{
+	struct controller *c = made();
+	const double slow[] = { 4, 4.2, 3.9, 4 }, normal[] = { 1, 1.1, 1, 0.95 };
+
+	(void)state;
+	tell(c, slow, 4);
+	assert_true(believed(c, 0) > 3.8 && believed(c, 0) < 4.3);
+	assert_true(believed(c, NODES - 1) < 0); /* no link is no link */
+	assert_true(c->cluster->delay_s[0 * NODES + FROM] == 1);
+	assert_true(c->drifted);
+	tell(c, normal, 4);
+	assert_true(believed(c, 0) == 1 && believed(c, 5) == 1);
+	unmake(c);
+}
+
+static void a_few_must_say_so_twice(void **state)
+{
+	struct controller *c = made();
+	const double slow[] = { 4, 4.2 };
+
+	(void)state;
+	tell(c, slow, 2);
+	assert_true(believed(c, 0) == 1);
+	tell(c, slow, 2);
+	assert_true(believed(c, 0) > 3.8);
+	unmake(c);
+}
+
+static void one_link_stands_for_itself(void **state)
+{
+	struct controller *c = made();
+	const double odd[] = { 4, 1, 1.1, 1 }, alone[] = { 4 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		tell(c, odd, 4);
+	assert_true(believed(c, 3) > 3.8 && believed(c, 0) == 1 && believed(c, 4) == 1);
+	for (int i = 0; i < 3; i++)
+		tell(c, alone, 1);
+	assert_true(believed(c, 0) == 1);
+	unmake(c);
+}
+
+static void nonsense_is_ignored(void **state)
+{
+	struct controller *c = made();
+	struct msg_link links[] = { { .to = NODES, .measured_delay_s = 9 },
+				    { .to = UINT16_MAX, .measured_delay_s = 9 } };
+	struct msg_links l = { 2, links };
+
+	(void)state;
+	members_links(c, &c->members[FROM], &l);
+	members_links(c, &c->members[FROM], &l);
+	assert_true(believed(c, 0) == 1 && !c->drifted);
+	unmake(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(links_that_nobody_uses_follow_the_others),
+		cmocka_unit_test(a_few_must_say_so_twice),
+		cmocka_unit_test(one_link_stands_for_itself),
+		cmocka_unit_test(nonsense_is_ignored),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
