@@ -156,7 +156,7 @@ $(BUILD)/tests/%.so: tests/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -std=c11 $(WARN) -Wno-missing-prototypes $(OPT) -fPIC -shared -o $@ $<
 
-tests: all $(TESTS) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck)
+tests: all $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck)
 
 check: deps
 	@$(MAKE) --no-print-directory -j2 layers tests
