@@ -9,6 +9,9 @@
 #define MOST_WAITS 16
 #define PLAIN 18  /* of the draws of a move's kind */
 #define NEAR 8   /* candidates a stage, where stages are larger */
+#define REINSERT_UP_TO 60 /* microbatches */
+#define TOGETHER 3        /* microbatches reinserted */
+#define CHARGE 4          /* most, for what others are put off by a reinsertion */
 
 static int *path_of(const struct moves *m, int mb)
 {
@@ -229,6 +232,79 @@ static bool move_stage_reroute(struct moves *m, int mb)
 	return good;
 }
 
+/* The next to leave the timetable with those of the list: one of its first's data node, one that
+ * kept it waiting, or any. */
+static int companion(struct moves *m, const int *list, int n, int kind)
+{
+	struct timetable_wait waits[MOST_WAITS];
+	int next = list[0] + n, n_waits;
+
+	if (kind == 0 && next < m->p->n_mb && path_of(m, next)[0] == path_of(m, list[0])[0])
+		return next;
+	n_waits = kind == 1 ? timetable_waits(m->table, list[0], waits, MOST_WAITS) : 0;
+	if (n_waits > 0) {
+		const struct timetable_wait *w = &waits[below(m, n_waits)];
+
+		return below(m, 2) ? w->blocking : w->waiting;
+	}
+	return below(m, m->p->n_mb);
+}
+
+/* Different ones, in an order drawn at random. */
+static int gather(struct moves *m, int mb, int *list)
+{
+	int want = 1 + below(m, TOGETHER), kind = below(m, 3), n = 1;
+
+	list[0] = mb;
+	for (int tries = 0; n < want && tries < 2 * TOGETHER; tries++) {
+		int y = companion(m, list, n, kind);
+		bool is_new = true;
+
+		for (int i = 0; i < n; i++)
+			is_new = is_new && list[i] != y;
+		if (is_new)
+			list[n++] = y;
+		else
+			kind = 2;
+	}
+	for (int i = n - 1; i > 0; i--) {
+		int j = below(m, i + 1), was = list[i];
+
+		list[i] = list[j];
+		list[j] = was;
+	}
+	return n;
+}
+
+static bool is_changed(const struct moves *m)
+{
+	size_t length = (size_t)m->p->length;
+
+	for (int i = 0; i < m->n_touched; i++) {
+		if (memcmp(path_of(m, m->touched[i]), m->saved + (size_t)i * length,
+			   length * sizeof(int)) != 0)
+			return true;
+	}
+	return false;
+}
+
+static bool move_reinsert(struct moves *m, int mb)
+{
+	int list[TOGETHER], n = gather(m, mb, list);
+	double charge = CHARGE * rng_uniform(&m->rng);
+	bool good = true;
+
+	for (int i = 0; i < n; i++)
+		reinsert_take_out(&m->reinsert, m->s, list[i]);
+	for (int i = 0; good && i < n; i++) {
+		touch(m, list[i]);
+		good = reinsert_put_in(&m->reinsert, m->s, list[i], charge,
+				       path_of(m, list[i]));
+	}
+	reinsert_undo(&m->reinsert);
+	return good && is_changed(m);
+}
+
 static bool move_exchange(struct moves *m, int mb)
 {
 	int *path = path_of(m, mb), h, was;
@@ -442,6 +518,8 @@ static bool propose(struct moves *m, int mb)
 		return move_roles(m);
 	if (m->p->length < 2)
 		return false;
+	if (m->reinserts && below(m, 2))
+		return move_reinsert(m, mb);
 	if (kind < PLAIN)
 		return propose_plain(m, mb, kind);
 	if (kind < 26 && m->table)
@@ -554,6 +632,11 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 		moves_fini(m);
 		return -ENOMEM;
 	}
+	m->reinserts = table && p->n_mb <= REINSERT_UP_TO && !p->weigh_sync;
+	if (m->reinserts && reinsert_init(&m->reinsert, table) != 0) {
+		moves_fini(m);
+		return -ENOMEM;
+	}
 	moves_refresh(m);
 	return 0;
 }
@@ -568,5 +651,6 @@ void moves_fini(struct moves *m)
 	if (m->has_trips)
 		trips_fini(&m->trips);
 	near_fini(&m->near);
+	reinsert_fini(&m->reinsert);
 	*m = (struct moves){ 0 };
 }

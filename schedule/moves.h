@@ -12,6 +12,8 @@
  * exchange all but their data nodes copy     a microbatch takes the path of another of its data
  * node; those it pushes out take the places it left (ejection) trip     the same with one of
  * the data node's shortest trips unify    the same for all microbatches of a data node at once
+ *   reinsert up to three leave the timetable and come back one after the other, by whatever
+ *            nodes, order and stages (of those that they left) bring each home first
  *   roles    two nodes exchange stages and all their visitors (where the assignment is free)
  *
  * Internal to schedule/.
@@ -24,6 +26,7 @@
 #include "base/rng.h"
 #include "schedule/near.h"
 #include "schedule/problem.h"
+#include "schedule/reinsert.h"
 #include "schedule/timetable.h"
 #include "schedule/trips.h"
 
@@ -32,6 +35,8 @@ struct moves {
 	struct solution *s;      /* borrowed; changed in place */
 	struct timetable *table; /* borrowed: of the run of s; NULL: no reroutes */
 	struct rng rng;
+	struct reinsert reinsert;
+	bool reinserts; /* where microbatches are few and the assignment is given; may be taken back */
 	int *visits; /* (n_stages) exposure */
 	/* The journal of the move in progress. */
 	int n_touched;

@@ -87,7 +87,7 @@ void timetable_fill(struct timetable *t, const struct engine *e)
 
 /* When a task that arrives at the node would start: behind those that came before it, and, if
  * it needs a slot, when one is free. */
-static double start_at(const struct timetable *t, int mb, int node, double arrival_s,
+double timetable_start_s(const struct timetable *t, int mb, int node, double arrival_s,
 		       double duration_s, bool needs_slot, double *put_off_s)
 {
 	int held = 0, own = mb * t->steps, memory = t->p->c->nodes[node].memory;
@@ -118,7 +118,7 @@ static double delay(const struct problem *p, int u, int v)
 }
 
 /* From the end of the last F: L, and the B in reverse. */
-static double follow_home(const struct timetable *t, int mb, const int *path, double end_s,
+double timetable_home_s(const struct timetable *t, int mb, const int *path, double end_s,
 			  double *put_off_s)
 {
 	const struct problem *p = t->p;
@@ -131,7 +131,7 @@ static double follow_home(const struct timetable *t, int mb, const int *path, do
 		double arrival_s = end_s + (v == at ? 0 : delay(p, at, v));
 
 		end_s = duration_s +
-			start_at(t, mb, v, arrival_s, duration_s, false, put_off_s);
+			timetable_start_s(t, mb, v, arrival_s, duration_s, false, put_off_s);
 		at = v;
 	}
 	return end_s;
@@ -153,9 +153,9 @@ double timetable_estimate(const struct timetable *t, int mb, const int *path, do
 		double arrival_s = end_s + delay(p, path[hop - 1], path[hop]);
 
 		end_s = forward_s +
-			start_at(t, mb, path[hop], arrival_s, forward_s, true, put_off_s);
+			timetable_start_s(t, mb, path[hop], arrival_s, forward_s, true, put_off_s);
 	}
-	return follow_home(t, mb, path, end_s, put_off_s);
+	return timetable_home_s(t, mb, path, end_s, put_off_s);
 }
 
 int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *list, int most)
@@ -201,7 +201,7 @@ static void reach(struct timetable *t, int level, int from, int mb, int v, doubl
 	if (isinf(arrival_s) || isinf(back_s) || node->memory < 1)
 		return;
 	end_s = node->forward_s +
-		start_at(t, mb, v, arrival_s, node->forward_s, true, &put_off_s);
+		timetable_start_s(t, mb, v, arrival_s, node->forward_s, true, &put_off_s);
 	cost = before->cost + end_s - before->end_s + back_s + node->backward_s +
 	       charge * put_off_s;
 	if (at >= 0 && list[at].cost <= cost)
@@ -279,7 +279,7 @@ bool timetable_route(struct timetable *t, const struct solution *s, const struct
 		double put_off_s = 0, cost;
 
 		trace(t, i, tried);
-		cost = follow_home(t, mb, tried, level_of(t, last)[i].end_s, &put_off_s);
+		cost = timetable_home_s(t, mb, tried, level_of(t, last)[i].end_s, &put_off_s);
 		cost += charge * put_off_s;
 		if (cost < best) {
 			best = cost;

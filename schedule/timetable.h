@@ -44,6 +44,14 @@ void timetable_fini(struct timetable *t);
 /* From the engine's last run, which must have come to its end. */
 void timetable_fill(struct timetable *t, const struct engine *e);
 
+/* When a task that arrives at the node would start: behind those that came before it, and, if
+ * it needs a slot, when one is free. Adds to *put_off_s as above. */
+double timetable_start_s(const struct timetable *t, int mb, int node, double arrival_s,
+			 double duration_s, bool needs_slot, double *put_off_s);
+/* From the end of the last F of the path: L, and the B in reverse. */
+double timetable_home_s(const struct timetable *t, int mb, const int *path, double end_s,
+			double *put_off_s);
+
 /* When the microbatch would be home by this path; adds the seconds by which others are put off,
  * by weight, to *put_off_s. */
 double timetable_estimate(const struct timetable *t, int mb, const int *path,

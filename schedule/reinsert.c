@@ -1,0 +1,344 @@
+#include "schedule/reinsert.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BEAM 4 /* states of a level that are followed */
+
+/* Where a path stands after a visit. Of two neighbours that are exchanged the later stage comes
+ * first: then the path owes the earlier one. */
+enum owing { NOTHING, EARLIER, PAID };
+
+/* A way to be done with the F of a node. */
+struct reinsert_state {
+	double end_s, cost; /* as in timetable.c */
+	int node, from;     /* from: place in the level before */
+	int top;            /* latest stage seen */
+	enum owing owing;
+};
+
+int reinsert_init(struct reinsert *r, struct timetable *t)
+{
+	const struct problem *p = t->p;
+	size_t n = 3 * (size_t)p->n_nodes, stages = (size_t)p->n_stages;
+
+	*r = (struct reinsert){ .p = p, .t = t };
+	r->need = calloc(stages, sizeof(*r->need));
+	r->saved = calloc(REINSERT_MOST * (size_t)t->steps, sizeof(*r->saved));
+	r->states = calloc((size_t)p->length * n, sizeof(*r->states));
+	r->place = malloc(n * sizeof(*r->place));
+	r->open_after = calloc(stages, sizeof(*r->open_after));
+	r->forced_after = calloc(stages, sizeof(*r->forced_after));
+	if (!r->need || !r->saved || !r->states || !r->place || !r->open_after ||
+	    !r->forced_after) {
+		reinsert_fini(r);
+		return -ENOMEM;
+	}
+	memset(r->place, 0xff, n * sizeof(*r->place));
+	return 0;
+}
+
+void reinsert_fini(struct reinsert *r)
+{
+	free(r->need);
+	free(r->saved);
+	free(r->states);
+	free(r->place);
+	free(r->open_after);
+	free(r->forced_after);
+	*r = (struct reinsert){ 0 };
+}
+
+/* Still out. */
+static int left_of(const struct reinsert *r)
+{
+	return r->n_out - r->n_in;
+}
+
+static void unlink_task(struct timetable *t, int task)
+{
+	const struct timetable_entry *e = &t->entry[task];
+
+	if (e->before >= 0)
+		t->entry[e->before].next = e->next;
+	else
+		t->first[e->node] = e->next;
+	if (e->next >= 0)
+		t->entry[e->next].before = e->before;
+}
+
+/* Between the two that it says it is between. */
+static void link_task(struct timetable *t, int task)
+{
+	const struct timetable_entry *e = &t->entry[task];
+
+	if (e->before >= 0)
+		t->entry[e->before].next = task;
+	else
+		t->first[e->node] = task;
+	if (e->next >= 0)
+		t->entry[e->next].before = task;
+}
+
+void reinsert_take_out(struct reinsert *r, const struct solution *s, int mb)
+{
+	struct timetable *t = r->t;
+	const int *path = s->path + (size_t)mb * (size_t)r->p->length;
+	int own = mb * t->steps;
+
+	assert(r->n_in == 0 && r->n_out < REINSERT_MOST);
+	for (int i = 0; i < t->steps; i++) {
+		unlink_task(t, own + i);
+		r->saved[r->n_out * t->steps + i] = t->entry[own + i];
+	}
+	for (int h = 1; h < r->p->length; h++)
+		r->need[s->stage_of[path[h]]]++;
+	r->out[r->n_out++] = mb;
+}
+
+void reinsert_undo(struct reinsert *r)
+{
+	struct timetable *t = r->t;
+
+	for (int k = 0; k < r->n_in; k++) {
+		for (int i = 0; i < t->steps; i++)
+			unlink_task(t, r->in[k] * t->steps + i);
+	}
+	for (int k = r->n_out - 1; k >= 0; k--) {
+		int own = r->out[k] * t->steps;
+
+		for (int i = t->steps - 1; i >= 0; i--) {
+			t->entry[own + i] = r->saved[k * t->steps + i];
+			link_task(t, own + i);
+		}
+	}
+	memset(r->need, 0, (size_t)r->p->n_stages * sizeof(*r->need));
+	r->n_out = r->n_in = 0;
+}
+
+/* What goes on below: the search for one path. */
+struct search {
+	struct reinsert *r;
+	const struct solution *s;
+	int mb, level, n; /* n: states of the level */
+	double charge;
+};
+
+static double delay(const struct problem *p, int u, int v)
+{
+	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
+}
+
+static struct reinsert_state *level_of(const struct reinsert *r, int level)
+{
+	return r->states + 3 * (size_t)level * (size_t)r->p->n_nodes;
+}
+
+static void reach(struct search *q, int from, int v, enum owing owing, int top)
+{
+	const struct problem *p = q->r->p;
+	const struct cluster_node *node = &p->c->nodes[v];
+	const struct reinsert_state *before = level_of(q->r, q->level - 1) + from;
+	struct reinsert_state *list = level_of(q->r, q->level);
+	double travel_s = delay(p, before->node, v), put_off_s = 0, start_s, cost;
+	int *place = &q->r->place[3 * v + (int)owing];
+
+	if (node->memory < 1)
+		return;
+	cost = before->cost + travel_s + node->forward_s + delay(p, v, before->node) +
+	       node->backward_s;
+	if (!(cost < INFINITY) || (*place >= 0 && list[*place].cost <= cost))
+		return;
+	travel_s += before->end_s; /* the arrival */
+	start_s = timetable_start_s(q->r->t, q->mb, v, travel_s, node->forward_s, true,
+				    &put_off_s);
+	cost += start_s - travel_s + q->charge * put_off_s;
+	if (*place >= 0 && list[*place].cost <= cost)
+		return;
+	if (*place < 0)
+		*place = q->n++;
+	list[*place] = (struct reinsert_state){
+		start_s + node->forward_s, cost, v, from, top, owing
+	};
+}
+
+static void reach_stage(struct search *q, int from, int stage, enum owing owing, int top)
+{
+	for (int i = q->s->start[stage]; i < q->s->start[stage + 1]; i++)
+		reach(q, from, q->s->members[i], owing, top);
+}
+
+/* May the path, seen up to this stage, still be filled by so many visits, and see all it must?
+ */
+static bool fits(const struct reinsert *r, int stage, int more)
+{
+	return r->need[stage] > 0 && r->open_after[stage] >= more &&
+	       r->forced_after[stage] <= more;
+}
+
+static void extend(struct search *q, int from)
+{
+	const struct reinsert *r = q->r;
+	const struct reinsert_state *before = level_of(r, q->level - 1) + from;
+	int more = r->p->length - 1 - q->level; /* visits after this one */
+
+	if (before->owing == EARLIER) {
+		reach_stage(q, from, before->top - 1, PAID, before->top);
+		return;
+	}
+	for (int stage = before->top + 1; stage < r->p->n_stages; stage++) {
+		if (fits(r, stage, more))
+			reach_stage(q, from, stage, NOTHING, stage);
+		if (more > 0 && !r->p->q->ascending && stage + 1 < r->p->n_stages &&
+		    r->need[stage] > 0 && fits(r, stage + 1, more - 1))
+			reach_stage(q, from, stage + 1, EARLIER, stage + 1);
+		if (r->need[stage] == left_of(r))
+			return;
+	}
+}
+
+/* The cheapest, in order, to the front; how many. */
+static int thin_out(struct reinsert_state *list, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct reinsert_state s = list[i];
+		int at = kept < BEAM ? kept++ : BEAM;
+
+		for (; at > 0 && list[at - 1].cost > s.cost; at--) {
+			if (at < BEAM)
+				list[at] = list[at - 1];
+		}
+		if (at < BEAM)
+			list[at] = s;
+	}
+	return kept;
+}
+
+static int fill_level(struct search *q, int n_before)
+{
+	struct reinsert_state *list = level_of(q->r, q->level);
+
+	q->n = 0;
+	for (int i = 0; i < n_before; i++)
+		extend(q, i);
+	for (int i = 0; i < q->n; i++)
+		q->r->place[3 * list[i].node + (int)list[i].owing] = -1;
+	return thin_out(list, q->n);
+}
+
+static void count_stages(struct reinsert *r)
+{
+	for (int s = r->p->n_stages - 1, open = 0, forced = 0; s >= 1; s--) {
+		r->open_after[s] = open;
+		r->forced_after[s] = forced;
+		open += r->need[s] > 0;
+		forced += r->need[s] == left_of(r);
+	}
+}
+
+static bool is_complete(const struct reinsert *r, const struct reinsert_state *last)
+{
+	for (int s = last->top + 1; s < r->p->n_stages; s++) {
+		if (r->need[s] == left_of(r))
+			return false;
+	}
+	return last->owing != EARLIER;
+}
+
+static void trace(const struct reinsert *r, int last, int *path)
+{
+	for (int level = r->p->length - 1; level > 0; level--) {
+		path[level] = level_of(r, level)[last].node;
+		last = level_of(r, level)[last].from;
+	}
+}
+
+/* The best of the ways found, followed home, into path. */
+static bool choose(const struct search *q, int n, int *path)
+{
+	const struct reinsert *r = q->r;
+	int last = r->p->length - 1, tried[PLAN_MOST_PATH];
+	double best = INFINITY;
+
+	tried[0] = path[0];
+	for (int i = 0; i < n; i++) {
+		const struct reinsert_state *end = level_of(r, last) + i;
+		double put_off_s = 0, cost;
+
+		if (!is_complete(r, end))
+			continue;
+		trace(r, i, tried);
+		cost = timetable_home_s(r->t, q->mb, tried, end->end_s, &put_off_s);
+		cost += q->charge * put_off_s;
+		if (cost < best) {
+			best = cost;
+			memcpy(path, tried, (size_t)r->p->length * sizeof(*path));
+		}
+	}
+	return best < INFINITY;
+}
+
+/* Its tasks along the path, each behind those that start before it. */
+static void put_tasks_in(struct reinsert *r, int mb, const int *path)
+{
+	struct timetable *t = r->t;
+	int own = mb * t->steps, length = r->p->length;
+	double end_s = 0, put_off_s = 0;
+
+	for (int i = 0; i < t->steps; i++) {
+		int hop = i < length ? i : i == length ? 0 : 2 * length - i;
+		int v = path[hop], by = i ? t->entry[own + i - 1].node : v;
+		const struct cluster_node *node = &r->p->c->nodes[v];
+		double duration_s = i < length	  ? node->forward_s
+				    : i == length ? node->loss_s
+						  : node->backward_s;
+		struct timetable_entry e = t->entry[own + i];
+
+		if (i > 0) { /* the first F stays when it is */
+			e.arrival_s = end_s + (v == by ? 0 : delay(r->p, by, v));
+			e.start_s = timetable_start_s(t, mb, v, e.arrival_s, duration_s,
+						      i < length, &put_off_s);
+		}
+		end_s = e.start_s + duration_s;
+		e.free_s = end_s + r->p->c->dispatch_overhead_s;
+		e.node = v;
+		e.slots = i < length ? 1 : i == length ? 0 : -1;
+		e.before = -1;
+		e.next = t->first[v];
+		while (e.next >= 0 && t->entry[e.next].start_s < e.start_s) {
+			e.before = e.next;
+			e.next = t->entry[e.next].next;
+		}
+		t->entry[own + i] = e;
+		link_task(t, own + i);
+	}
+}
+
+bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, double charge,
+		     int *path)
+{
+	const struct problem *p = r->p;
+	struct search q = { .r = r, .s = s, .mb = mb };
+	int n = 1;
+
+	q.charge = charge / (r->t->weight[mb] + 1e-9);
+	count_stages(r);
+	*level_of(r, 0) = (struct reinsert_state){
+		.end_s = r->t->entry[mb * r->t->steps].start_s + p->c->nodes[path[0]].forward_s,
+		.node = path[0]
+	};
+	for (q.level = 1; q.level < p->length; q.level++)
+		n = fill_level(&q, n);
+	if (!choose(&q, n, path))
+		return false;
+	for (int h = 1; h < p->length; h++)
+		r->need[s->stage_of[path[h]]]--;
+	put_tasks_in(r, mb, path);
+	r->in[r->n_in++] = mb;
+	return true;
+}
