@@ -18,7 +18,7 @@
 enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
 
 static const char usage_text[] =
-	"usage: skippipe plan CLUSTER [--skip K | --path-length L]\n"
+	"usage: skippipe plan CLUSTER [--skip K[/S] | --path-length L]\n"
 	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
 	"           [--assignment free|given] [--order free|fifo] [--split-backward] [--overlap-sync]\n"
@@ -54,7 +54,8 @@ static int fail(const struct error *err, int status)
 
 struct plan_options {
 	const char *cluster, *from, *without, *output;
-	int skip; /* -1: not said */
+	int skip;   /* -1: not said */
+	int stages; /* of which; 0: not said */
 	struct plan_request request;
 };
 
@@ -152,6 +153,23 @@ static const struct option plan_long[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+/* K or K/STAGES */
+static bool parse_skip(struct plan_options *o, const char *text)
+{
+	char *end;
+	long k, stages = 0;
+
+	errno = 0;
+	k = strtol(text, &end, 10);
+	if (errno || end == text || (*end && *end != '/') || k < 0 || k > CLUSTER_MOST_STAGES)
+		return false;
+	if (*end && !parse_long(end + 1, 1, CLUSTER_MOST_STAGES, &stages))
+		return false;
+	o->skip = (int)k;
+	o->stages = (int)stages;
+	return true;
+}
+
 /* NULL when the option is understood, else what is wrong. */
 static const char *take_plan_option(struct plan_options *o, int option)
 {
@@ -161,9 +179,8 @@ static const char *take_plan_option(struct plan_options *o, int option)
 
 	switch (option) {
 	case SKIP:
-		if (!parse_long(optarg, 0, CLUSTER_MOST_STAGES, &v) || q->path_length > 0)
-			return "--skip: expected a number of stages, and no --path-length";
-		o->skip = (int)v;
+		if (q->path_length > 0 || !parse_skip(o, optarg))
+			return "--skip: expected a number of stages, as 2 or 2/6, and no --path-length";
 		return NULL;
 	case LENGTH:
 		if (!parse_long(optarg, 1, CLUSTER_MOST_STAGES, &v) || o->skip >= 0)
@@ -302,6 +319,11 @@ static int search_and_write(const struct cluster *c, struct plan_options *o)
 	bool progress = isatty(STDERR_FILENO);
 	int rc;
 
+	if (o->stages && o->stages != c->n_stages) {
+		error_set(&err, 0, "--skip %d/%d: the cluster has %d stages", o->skip, o->stages,
+			  c->n_stages);
+		return fail(&err, USAGE);
+	}
 	if (o->skip >= c->n_stages) {
 		error_set(&err, 0, "--skip %d: the cluster has only %d stages", o->skip, c->n_stages);
 		return fail(&err, USAGE);

@@ -31,6 +31,7 @@ cat >"$dir/good.json" <<'END'
 END
 "$sk" plan "$dir/good.json" --skip 0 --budget 0.05 -o "$dir/good.plan" >/dev/null 2>&1 || die "the good cluster is refused"
 "$sk" simulate "$dir/good.json" "$dir/good.plan" >/dev/null || die "the good plan is refused"
+expect 2 '--skip 0/5: the cluster has 2 stages' "$sk" plan "$dir/good.json" --skip 0/5
 bad() { # bad NAME SED-EXPRESSION WORDS: the good cluster with one thing wrong
 	sed "$2" "$dir/good.json" >"$dir/$1.json"
 	cmp -s "$dir/good.json" "$dir/$1.json" && die "$1: nothing was changed"
