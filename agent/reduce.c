@@ -196,6 +196,16 @@ bool reduce_complete(const struct reduce *r)
 	return r->n_sums == r->n;
 }
 
+int reduce_awaits(const struct reduce *r)
+{
+	const bool *in = r->parts && !reduce_parts_in(r) ? r->part_in : r->sum_in;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		if (!in[i] && i != r->mine)
+			return r->nodes[i];
+	return -1;
+}
+
 /* FNV-1a over the floats' bits. */
 static uint64_t hash_floats(const float *x, size_t n)
 {

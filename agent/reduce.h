@@ -47,6 +47,8 @@ void reduce_summed(struct reduce *r);
 int reduce_put_sum(struct reduce *r, uint16_t from, uint32_t slice, const void *body,
 		   size_t bytes);
 bool reduce_complete(const struct reduce *r);
+/* Of those whose part or sum is not in, the first; -1: all is. */
+int reduce_awaits(const struct reduce *r);
 /* Hashes each slice's sum, once complete: owners and receivers must have the same. (r), borrowed. */
 void reduce_hash(struct reduce *r);
 const uint64_t *reduce_hashes(const struct reduce *r);

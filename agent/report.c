@@ -119,6 +119,8 @@ static void beat(struct agent *a, int64_t now_us)
 	h->received_bytes = control.received_bytes + tensors.received_bytes;
 	h->resent = control.resent_frames + tensors.resent_frames;
 	h->refused = a->refused + refused(a, &control) + refused(a, &tensors);
+	if (a->reducing == REDUCE_PARTS || a->reducing == REDUCE_SUMS)
+		h->awaits = (uint16_t)(reduce_awaits(a->reduce) + 1);
 	if (a->welcomed && !a->leaving)
 		h->n_stuck = doubt_turn(a, stuck, now_us);
 	h->stuck = stuck;

@@ -101,6 +101,8 @@ struct member {
 	uint32_t n_stuck;
 	bool cut;            /* dead for that reason: comes back when its links do (cuts.c) */
 	int64_t cut_seen_us; /* a link of it was stuck */
+	uint64_t sent_mark;   /* bytes it had sent when it last had sent much; */
+	int64_t sent_mark_us; /* and when that was */
 	int64_t gap_us; /* the longest lately between two words of it: silence.h */
 	struct msg_heartbeat beat;
 	int64_t clock_offset_us; /* its clock + this = ours */
@@ -430,6 +432,9 @@ void doubt_proven(struct controller *c, struct member *m, const char *why);
 bool doubt_counts(struct controller *c, struct member *m);
 /* The sums of the stage differ, and not for the first time. */
 void doubt_sums(struct controller *c, int stage);
+/* A sum does not come, and somebody for whom all wait sends nothing: it is left out. */
+void doubt_held_up(struct controller *c);
+void doubt_beat(struct controller *c, struct member *m); /* whether it sends anything */
 /* Nothing runs and not all is done. False: nobody's fault. */
 bool doubt_standstill(struct controller *c);
 

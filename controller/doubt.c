@@ -315,6 +315,70 @@ void doubt_sums(struct controller *c, int stage)
 	begin_reduction(c);
 }
 
+/* ---- sums that do not come ---- */
+
+/* Beyond six times the predicted sum: a big gradient is copied and added up meanwhile. */
+enum { HELD_UP_US = 10000000, MUCH_BYTES = 65536 };
+
+void doubt_beat(struct controller *c, struct member *m)
+{
+	if (m->sent_mark_us && m->beat.sent_bytes >= m->sent_mark &&
+	    m->beat.sent_bytes < m->sent_mark + MUCH_BYTES)
+		return;
+	m->sent_mark = m->beat.sent_bytes;
+	m->sent_mark_us = c->now_us;
+}
+
+static struct member *awaited_by(struct controller *c, const struct member *m)
+{
+	uint16_t awaits = m->beat.awaits;
+	struct member *other = awaits && awaits <= c->n_members ? &c->members[awaits - 1] : NULL;
+
+	return other && other->replica && member_stage(c, other) == member_stage(c, m) ? other : NULL;
+}
+
+/* Along the row of who waits for whom, to its end; in a circle, to somewhere. */
+static struct member *end_of_row(struct controller *c, struct member *m, struct member **before)
+{
+	struct member *next;
+
+	*before = NULL;
+	for (uint32_t i = 0; i < c->n_members && (next = awaited_by(c, m)) && next != m; i++) {
+		*before = m;
+		m = next;
+	}
+	return m;
+}
+
+void doubt_held_up(struct controller *c)
+{
+	int64_t patience =
+		HELD_UP_US + (int64_t)(6e6 * c->current->plan->predicted.sync_s * c->unit_s);
+
+	if (c->now_us - c->progress.reduced_us < patience)
+		return;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i], *by, *bad;
+
+		if (!m->replica || m->reduced)
+			continue;
+		bad = end_of_row(c, m, &by);
+		if (!by || c->now_us - bad->sent_mark_us < patience)
+			continue;
+		remember(c, bad->id, by->id);
+		if (doubts_of(c, by->id) > doubts_of(c, bad->id)) {
+			struct member *other = bad;
+
+			bad = by;
+			by = other;
+		}
+		note(c, NOTE_ALERT, bad->id, 0, "n%02u waits for n%02u's part of the sum of S%d: without n%02u",
+		     by->id, bad->id, member_stage(c, bad), bad->id);
+		left_out(c, bad, by, "holds a sum up");
+		return;
+	}
+}
+
 /* ---- standing still ---- */
 
 static uint16_t node_at(const struct microbatch *mb, uint32_t position)

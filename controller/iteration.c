@@ -652,6 +652,9 @@ void iteration_turn(struct controller *c)
 	case PHASE_COMPUTING:
 		check_standstill(c);
 		break;
+	case PHASE_REDUCING:
+		doubt_held_up(c);
+		break;
 	case PHASE_STALLED:
 		if (c->stopping)
 			controller_finish(c, c->exit_status, "stopped");

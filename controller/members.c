@@ -353,6 +353,7 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 	m->beat = *h;
 	m->beat.stuck = NULL; /* of the message */
 	cuts_hear(c, m, h);
+	doubt_beat(c, m);
 	learn_clock(c, m, h);
 	if (m->state == NODE_SUSPECT) {
 		members_set(c, m, NODE_LIVE, "");

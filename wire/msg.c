@@ -92,7 +92,7 @@ static const struct field msg_heartbeat_fields[] = {
 	NMAX(U8, msg_heartbeat, running, 1), NMAX(U8, msg_heartbeat, blocked, 1), N(U32, msg_heartbeat, queued),
 	N(U32, msg_heartbeat, in_flight), N(U64, msg_heartbeat, tasks_done), N(U64, msg_heartbeat, rss_bytes),
 	N(U64, msg_heartbeat, sent_bytes), N(U64, msg_heartbeat, received_bytes), N(U64, msg_heartbeat, resent),
-	N(U64, msg_heartbeat, refused), SUB(msg_heartbeat, n_stuck, stuck, msg_stuck_layout, MSG_STUCK),
+	N(U64, msg_heartbeat, refused), NMAX(U16, msg_heartbeat, awaits, MSG_NODES), SUB(msg_heartbeat, n_stuck, stuck, msg_stuck_layout, MSG_STUCK),
 };
 LAYOUT(msg_heartbeat);
 

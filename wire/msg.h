@@ -172,6 +172,7 @@ struct msg_heartbeat {
 	uint64_t rss_bytes;
 	uint64_t sent_bytes, received_bytes;
 	uint64_t resent, refused; /* messages */
+	uint16_t awaits;          /* 1 + the node whose part of a sum it waits for; 0 nobody */
 	uint32_t n_stuck;         /* at most MSG_STUCK */
 	const struct msg_stuck *stuck;
 };

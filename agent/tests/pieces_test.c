@@ -179,8 +179,9 @@ static void exchange(struct reduce **r, uint32_t n, const uint16_t *nodes, float
 
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < n; j++) {
-			uint32_t k = (i + j) % n;
+			uint32_t k = (i + j) % n, next = i == k ? i + 1 : i;
 
+			assert_int_equal(reduce_awaits(r[k]), next < n ? nodes[next] : -1);
 			reduce_slice(r[0], k, &from, &len);
 			assert_false(reduce_parts_in(r[k]));
 			assert_int_equal(reduce_put_part(r[k], nodes[i], k, g[i] + from,
@@ -199,6 +200,7 @@ static void exchange(struct reduce **r, uint32_t n, const uint16_t *nodes, float
 			if (i == k)
 				continue;
 			assert_false(reduce_complete(r[i]));
+			assert_int_equal(reduce_awaits(r[i]), nodes[k]);
 			assert_int_equal(reduce_put_sum(r[i], nodes[k], k,
 							reduce_staging(r[k]) + from,
 							len * sizeof(float)), 0);
@@ -228,6 +230,7 @@ static void test_reduce(void **state)
 		exchange(r, n, nodes, g);
 		for (uint32_t i = 0; i < n; i++) {
 			assert_true(reduce_complete(r[i]));
+			assert_int_equal(reduce_awaits(r[i]), -1);
 			for (int k = 0; k < FLOATS; k++) {
 				float want = g[0][k];
 

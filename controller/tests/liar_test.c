@@ -30,6 +30,8 @@ enum lie {
 	OTHER_LENGTH,
 	ACCUSES,
 	PASSES_NOTHING_ON,
+	HOLDS_A_SUM_UP,
+	HOLDS_AND_BLAMES, /* and says that it waits for another */
 	MISSES_A_COMMIT /* which is no lie */
 };
 
@@ -50,6 +52,7 @@ struct player {
 	uint64_t assignment, committed, iteration, beats;
 	int keeps; /* -1 none */
 	int64_t beat_us;
+	uint16_t awaits; /* 1 + the node; 0 nobody */
 	struct way plans[2][BATCHES]; /* of an even and an odd epoch */
 	uint32_t n_ways;
 	struct way *ways;
@@ -122,7 +125,8 @@ static void beat(struct player *p, int64_t now_us)
 	p->beat_us = now_us + 100000;
 	m.u.heartbeat = (struct msg_heartbeat){ .beat = ++p->beats, .now_us = now_us,
 						.iteration = p->iteration,
-						.committed = p->committed, .stage = p->stage };
+						.committed = p->committed, .stage = p->stage,
+						.awaits = p->awaits };
 	say(p, &m);
 }
 
@@ -270,12 +274,31 @@ static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, u
 	return right;
 }
 
+static bool sums_come(struct player *p, const struct msg_reduce *m)
+{
+	const struct world *w = p->world;
+	bool holds = w->lie == HOLDS_A_SUM_UP || w->lie == HOLDS_AND_BLAMES, with = false;
+
+	for (uint32_t i = 0; i < m->n_nodes; i++)
+		with = with || m->nodes[i] == w->liar;
+	p->awaits = 0;
+	if (!holds || !with || m->iteration < FROM)
+		return true;
+	if (p->node != w->liar)
+		p->awaits = w->liar + 1;
+	else if (w->lie == HOLDS_AND_BLAMES)
+		p->awaits = m->nodes[m->nodes[0] == w->liar] + 1;
+	return false;
+}
+
 static void reduce(struct player *p, const struct msg_reduce *m)
 {
 	uint64_t slices[AGENTS + 1] = { 0 };
 	struct msg said = { .type = MSG_REDUCED };
 	uint32_t n = m->n_nodes;
 
+	if (!sums_come(p, m))
+		return;
 	for (uint32_t j = 0; j < n; j++)
 		slices[j] = slice_hash(p, m, j);
 	said.u.reduced = (struct msg_reduced){ .iteration = m->iteration, .attempt = m->attempt,
@@ -536,6 +559,16 @@ static void who_sums_among_others_than_told(void **state)
 	play(*state, OTHER_LENGTH, 0, "has another sum than it was told to make");
 }
 
+static void who_holds_a_sum_up(void **state)
+{
+	play(*state, HOLDS_A_SUM_UP, 2, "holds a sum up");
+}
+
+static void who_holds_a_sum_up_and_blames_another(void **state)
+{
+	play(*state, HOLDS_AND_BLAMES, 1, "holds a sum up");
+}
+
 static void who_accuses_one_after_another(void **state)
 {
 	play(*state, ACCUSES, 1, "accused one after another");
@@ -563,6 +596,8 @@ int main(void)
 		TEST(who_sums_among_others_than_told),
 		TEST(who_accuses_one_after_another),
 		TEST(who_passes_nothing_on),
+		TEST(who_holds_a_sum_up),
+		TEST(who_holds_a_sum_up_and_blames_another),
 		TEST(who_missed_a_commit_catches_up),
 	};
 
