@@ -237,8 +237,9 @@ int64_t agent_deadline_us(const struct agent *a)
 
 	at = sooner(at, sooner(hold_deadline_us(a->hold), fault_deadline_us(&a->faults)));
 	at = sooner(at, sooner(a->beat_us, a->report_by_us));
-	if (a->leaving)
-		at = sooner(at, a->leave_from_us);
+	if (a->leaving) /* a job that ends wakes us */
+		at = sooner(at, worker_busy(a->worker) ? a->leave_by_us + LEAVE_JOB_US
+						       : a->leave_from_us);
 	if (a->keep.standing == KEEP_FETCHING)
 		at = sooner(at, fetch_deadline_us(&a->keep.fetch));
 	at = sooner(at, fetch_deadline_us(&a->restore.fetch));
