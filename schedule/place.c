@@ -4,8 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/rng.h"
+
 #define MOST_EXCHANGES 4 /* a node */
 #define LOOK_EVERY 16    /* exchanges, for whether there is time left */
+#define RESTARTS 32
+#define RESTARTS_UP_TO 64 /* nodes */
 #define NO_LINK_S 1e6    /* as long as this takes a hop that there is not */
 
 /* What is looked up again and again; an exchange changes two stages of it. */
@@ -145,7 +149,9 @@ static bool part_slowest(struct place *w)
 	return w->slowest[stage] > 0 && (exchange_best(w, a) || exchange_best(w, b));
 }
 
-int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
+/* How long the slowest stage takes, then. */
+static int descend(struct solution *s, const struct problem *p, const struct progress *g,
+		   double *slowest_s)
 {
 	struct place w;
 	int rc = place_init(&w, s, p);
@@ -154,8 +160,46 @@ int place_by_sync(struct solution *s, const struct problem *p, const struct prog
 		if ((g && i % LOOK_EVERY == 0 && progress_late(g)) || !part_slowest(&w))
 			break;
 	}
+	*slowest_s = 0;
+	for (int k = 0; rc == 0 && k < p->n_stages; k++)
+		*slowest_s = fmax(*slowest_s, w.slowest[k]);
 	place_fini(&w);
 	return rc;
+}
+
+static void shuffle(struct solution *s, const struct problem *p, struct rng *rng)
+{
+	for (int a = p->n_nodes - 1; a > 0; a--) {
+		int b = (int)rng_below(rng, (uint32_t)a + 1);
+
+		if (s->stage_of[a] >= 0 && s->stage_of[b] >= 0 &&
+		    s->stage_of[a] != s->stage_of[b] && may_move(p, a) && may_move(p, b))
+			solution_exchange(s, a, b);
+	}
+}
+
+int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
+{
+	struct solution other;
+	struct rng rng;
+	double least, now;
+	int rc = descend(s, p, g, &least);
+
+	if (rc != 0 || p->n_nodes > RESTARTS_UP_TO || solution_init(&other, p) != 0)
+		return rc;
+	/* One exchange after the other ends where no single one helps: often far from the best. */
+	rng_init(&rng, p->q->seed);
+	for (int i = 0; i < RESTARTS && rc == 0 && !(g && progress_late(g)); i++) {
+		solution_copy(&other, s, p);
+		shuffle(&other, p, &rng);
+		rc = descend(&other, p, g, &now);
+		if (rc == 0 && now < least * (1 - 1e-9)) {
+			least = now;
+			solution_copy(s, &other, p);
+		}
+	}
+	solution_fini(&other);
+	return 0;
 }
 
 /* Between stages: the mean over the first one's nodes of the round trip to their nearest in the

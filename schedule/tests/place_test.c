@@ -87,6 +87,62 @@ static void places_that_are_far_apart_share_no_stage(void **state)
 	assert_true(mixed > 150);
 }
 
+/* The least over all ways to deal the nodes from `node` on. */
+static double least_sync(struct solution *s, const struct problem *p, int node, int *room)
+{
+	double least = 1e9;
+
+	if (node == p->n_nodes) {
+		solution_index(s, p);
+		return solution_sync_s(s, p);
+	}
+	for (int stage = 0; stage < p->n_stages; stage++) {
+		double now;
+
+		if (room[stage] == 0)
+			continue;
+		room[stage]--;
+		s->stage_of[node] = stage;
+		now = least_sync(s, p, node + 1, room);
+		least = now < least ? now : least;
+		room[stage]++;
+	}
+	return least;
+}
+
+static void small_clusters_are_mostly_placed_best(void **state)
+{
+	int best = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 8);
+	for (int round = 0; round < 50; round++) {
+		struct cluster *c = make(3, 3, false);
+		int room[] = { 3, 3, 3 };
+		struct plan_request q;
+		struct solution s;
+		struct problem p;
+		double least, got;
+
+		for (int i = 0; i < 81; i++)
+			c->sync_pair_s[i] = 0.01 + rng_uniform(&r);
+		plan_request_init(&q);
+		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
+		assert_int_equal(solution_init(&s, &p), 0);
+		least = least_sync(&s, &p, 0, room);
+		deal(&s, &p, &r);
+		assert_int_equal(place_by_sync(&s, &p, NULL), 0);
+		got = solution_sync_s(&s, &p);
+		assert_true(got > least - 1e-9);
+		best += got < least + 1e-9;
+		solution_fini(&s);
+		problem_fini(&p);
+		cluster_free(c);
+	}
+	assert_true(best >= 30); /* one descent: 20 */
+}
+
 /* Each stage in a place of its own along a line, 1 s from one to the next. */
 static struct cluster *make_line(int stages, struct rng *r)
 {
@@ -198,6 +254,7 @@ static void it_can_be_cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_clusters_are_mostly_placed_best),
 		cmocka_unit_test(places_that_are_far_apart_share_no_stage),
 		cmocka_unit_test(stages_come_in_an_order_that_makes_paths_short),
 		cmocka_unit_test(it_can_be_cancelled),
