@@ -351,7 +351,8 @@ int member_stage(const struct controller *c, const struct member *m); /* -1 none
 /* ---- places.c ---- */
 /* Its links to the stage's replicas do not hold up the sums. */
 /* Seconds to move a gradient, or an activation where that is not known; < 0: no link. */
-double place_distance_s(const struct controller *c, uint16_t from, uint16_t to);
+double place_distance_s(const struct controller *c, const struct member *from,
+			const struct member *to);
 bool place_near(const struct controller *c, const struct member *m, int stage);
 /* The stage that m, which is to join this one, takes: this one, another (its place is exchanged
  * with that of a node that is away), or -1 none. */

@@ -21,17 +21,20 @@ enum {
 	COPY_FLOATS = 5  /* of each parameter: weights, gradient, moments, the sum */
 };
 
+static bool has_copy(const struct member *m, int stage)
+{
+	return m->keeps == stage && m->kept && member_alive(m) && !m->marked;
+}
+
 bool copy_usable(const struct controller *c, const struct member *m, int stage)
 {
-	return m->keeps == stage && m->kept && m->kept_holds == c->committed &&
-	       member_alive(m) && !m->marked;
+	return has_copy(m, stage) && m->kept_holds == c->committed;
 }
 
 bool copy_coming(const struct controller *c, const struct member *m, int stage)
 {
-	return copy_usable(c, m, stage) ||
-	       (m->keeps == stage && m->kept && m->copy_told == c->committed && member_alive(m) &&
-		!m->marked);
+	return has_copy(m, stage) &&
+	       (m->kept_holds == c->committed || m->copy_told == c->committed);
 }
 
 struct member *copies_holder(struct controller *c, int stage)
@@ -40,12 +43,6 @@ struct member *copies_holder(struct controller *c, int stage)
 		if (copy_usable(c, &c->members[i], stage))
 			return &c->members[i];
 	return NULL;
-}
-
-static double distance(const struct controller *c, const struct member *from,
-		       const struct member *to)
-{
-	return place_distance_s(c, from->id, to->id);
 }
 
 /* The nearest that can give the stage's weights: a replica, or one that keeps them. */
@@ -60,7 +57,7 @@ static struct member *source_for(struct controller *c, int stage, const struct m
 
 		if (m == to || (!replica && !copy_usable(c, m, stage)))
 			continue;
-		if (!best || distance(c, m, to) < distance(c, best, to))
+		if (!best || place_distance_s(c, m, to) < place_distance_s(c, best, to))
 			best = m;
 	}
 	return best;
@@ -254,7 +251,7 @@ static bool better(const struct controller *c, int stage, const struct member *s
 {
 	bool near, best_near, rich, best_rich;
 
-	if (distance(c, source, m) < 0)
+	if (place_distance_s(c, source, m) < 0)
 		return false;
 	if (!best)
 		return true;
@@ -266,7 +263,7 @@ static bool better(const struct controller *c, int stage, const struct member *s
 		return near;
 	if (rich != best_rich)
 		return rich;
-	return distance(c, source, m) < distance(c, source, best);
+	return place_distance_s(c, source, m) < place_distance_s(c, source, best);
 }
 
 static bool appoint(struct controller *c, int stage)
@@ -286,7 +283,7 @@ static bool appoint(struct controller *c, int stage)
 		return false;
 	note(c, NOTE_EVENT, best->id, 0,
 	     "S%d has one replica: n%02u, %.3g s away, keeps a copy", stage, best->id,
-	     distance(c, source, best));
+	     place_distance_s(c, source, best));
 	return true;
 }
 

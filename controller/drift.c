@@ -2,7 +2,8 @@
  *
  * Agents tell how long their links take; task events tell how long their compute takes. Where that
  * is off by more than a quarter, and stays so, the cluster planned against is corrected; at once
- * where one node takes twice as long as the plan and as the others. The plan in
+ * where one node takes twice as long as the plan and as the others, and for all links of a node where
+ * most of those that are used agree. The plan in
  * force is then predicted anew, and another one is adopted only when it gains more than a few
  * percent: noise does not make plans flap.
  */

@@ -8,9 +8,10 @@
 
 #include <math.h>
 
-double place_distance_s(const struct controller *c, uint16_t from, uint16_t to)
+double place_distance_s(const struct controller *c, const struct member *from,
+			const struct member *to)
 {
-	size_t i = (size_t)from * (size_t)c->cluster->n_nodes + to;
+	size_t i = (size_t)from->id * (size_t)c->cluster->n_nodes + to->id;
 	const double *pair = c->cluster->sync_pair_s;
 
 	return pair && pair[i] >= 0 ? pair[i] : c->cluster->delay_s[i];
@@ -23,8 +24,8 @@ static double farthest_s(const struct controller *c, const struct member *m, int
 
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *r = &c->members[i];
-		double to = place_distance_s(c, m->id, r->id);
-		double from = place_distance_s(c, r->id, m->id);
+		double to = place_distance_s(c, m, r);
+		double from = place_distance_s(c, r, m);
 
 		if (r == m || !r->replica || member_stage(c, r) != stage)
 			continue;
