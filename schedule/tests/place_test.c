@@ -48,6 +48,28 @@ static void deal(struct solution *s, const struct problem *p, struct rng *r)
 	}
 }
 
+struct setting {
+	struct cluster *c;
+	struct plan_request q;
+	struct problem p;
+	struct solution s;
+};
+
+/* Of x->q, which is initialized. Takes the cluster over. */
+static void begin(struct setting *x, struct cluster *c)
+{
+	x->c = c;
+	assert_int_equal(problem_init(&x->p, c, &x->q, NULL), 0);
+	assert_int_equal(solution_init(&x->s, &x->p), 0);
+}
+
+static void end(struct setting *x)
+{
+	solution_fini(&x->s);
+	problem_fini(&x->p);
+	cluster_free(x->c);
+}
+
 static void places_that_are_far_apart_share_no_stage(void **state)
 {
 	int mixed = 0;
@@ -59,30 +81,25 @@ static void places_that_are_far_apart_share_no_stage(void **state)
 		int stages = 2 * (1 + (int)rng_below(&r, 4)),
 		    replicas = 2 + (int)rng_below(&r, 4);
 		struct cluster *c = make(stages, replicas, round % 2);
-		struct plan_request q;
 		double before_s;
-		struct solution s;
-		struct problem p;
+		struct setting x;
 
-		plan_request_init(&q);
-		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
-		assert_int_equal(solution_init(&s, &p), 0);
-		deal(&s, &p, &r);
-		before_s = solution_sync_s(&s, &p);
+		plan_request_init(&x.q);
+		begin(&x, c);
+		deal(&x.s, &x.p, &r);
+		before_s = solution_sync_s(&x.s, &x.p);
 		mixed += before_s > 0.5;
-		assert_int_equal(place_by_sync(&s, &p, NULL), 0);
+		assert_int_equal(place_by_sync(&x.s, &x.p, NULL), 0);
 		/* A pinned node may be alone in its stage with nobody to change with. */
-		assert_true(solution_sync_s(&s, &p) < (round % 2 ? before_s + 1e-9 : 0.05));
+		assert_true(solution_sync_s(&x.s, &x.p) < (round % 2 ? before_s + 1e-9 : 0.05));
 		for (int stage = 0; stage < stages; stage++) {
-			assert_int_equal(s.start[stage + 1] - s.start[stage], replicas);
-			for (int i = s.start[stage]; i < s.start[stage + 1]; i++)
-				assert_int_equal(s.stage_of[s.members[i]], stage);
+			assert_int_equal(x.s.start[stage + 1] - x.s.start[stage], replicas);
+			for (int i = x.s.start[stage]; i < x.s.start[stage + 1]; i++)
+				assert_int_equal(x.s.stage_of[x.s.members[i]], stage);
 		}
 		if (round % 2)
-			assert_int_equal(s.stage_of[0], stages - 1);
-		solution_fini(&s);
-		problem_fini(&p);
-		cluster_free(c);
+			assert_int_equal(x.s.stage_of[0], stages - 1);
+		end(&x);
 	}
 	assert_true(mixed > 150);
 }
@@ -120,25 +137,20 @@ static void small_clusters_are_mostly_placed_best(void **state)
 	for (int round = 0; round < 50; round++) {
 		struct cluster *c = make(3, 3, false);
 		int room[] = { 3, 3, 3 };
-		struct plan_request q;
-		struct solution s;
-		struct problem p;
+		struct setting x;
 		double least, got;
 
 		for (int i = 0; i < 81; i++)
 			c->sync_pair_s[i] = 0.01 + rng_uniform(&r);
-		plan_request_init(&q);
-		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
-		assert_int_equal(solution_init(&s, &p), 0);
-		least = least_sync(&s, &p, 0, room);
-		deal(&s, &p, &r);
-		assert_int_equal(place_by_sync(&s, &p, NULL), 0);
-		got = solution_sync_s(&s, &p);
+		plan_request_init(&x.q);
+		begin(&x, c);
+		least = least_sync(&x.s, &x.p, 0, room);
+		deal(&x.s, &x.p, &r);
+		assert_int_equal(place_by_sync(&x.s, &x.p, NULL), 0);
+		got = solution_sync_s(&x.s, &x.p);
 		assert_true(got > least - 1e-9);
 		best += got < least + 1e-9;
-		solution_fini(&s);
-		problem_fini(&p);
-		cluster_free(c);
+		end(&x);
 	}
 	assert_true(best >= 30); /* one descent: 20 */
 }
@@ -188,32 +200,27 @@ static void stages_come_in_an_order_that_makes_paths_short(void **state)
 	for (int round = 0; round < 100; round++) {
 		int stages = 4 + (int)rng_below(&r, 6);
 		struct cluster *c = make_line(stages, &r);
-		struct plan_request q;
 		double before_s, sync_s;
-		struct solution s;
-		struct problem p;
+		struct setting x;
 
-		plan_request_init(&q);
-		q.path_length = stages;
-		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
-		assert_int_equal(solution_init(&s, &p), 0);
-		for (int i = 0; i < p.n_nodes; i++)
-			s.stage_of[i] = i % stages;
-		solution_index(&s, &p);
-		before_s = trip_s(&s, &p);
-		sync_s = solution_sync_s(&s, &p);
-		assert_int_equal(place_in_order(&s, &p), 0);
-		assert_true(trip_s(&s, &p) < before_s + 1e-9);
-		assert_true(solution_sync_s(&s, &p) == sync_s);
-		shorter += trip_s(&s, &p) < before_s - 0.5;
-		assert_int_equal(s.stage_of[1], 1); /* pinned */
-		for (int i = 0; i < p.n_nodes; i++) {
-			assert_int_equal(s.stage_of[i], s.stage_of[i % stages]);
-			assert_int_equal(s.members[s.start[s.stage_of[i]] + i / stages], i);
+		plan_request_init(&x.q);
+		x.q.path_length = stages;
+		begin(&x, c);
+		for (int i = 0; i < x.p.n_nodes; i++)
+			x.s.stage_of[i] = i % stages;
+		solution_index(&x.s, &x.p);
+		before_s = trip_s(&x.s, &x.p);
+		sync_s = solution_sync_s(&x.s, &x.p);
+		assert_int_equal(place_in_order(&x.s, &x.p), 0);
+		assert_true(trip_s(&x.s, &x.p) < before_s + 1e-9);
+		assert_true(solution_sync_s(&x.s, &x.p) == sync_s);
+		shorter += trip_s(&x.s, &x.p) < before_s - 0.5;
+		assert_int_equal(x.s.stage_of[1], 1); /* pinned */
+		for (int i = 0; i < x.p.n_nodes; i++) {
+			assert_int_equal(x.s.stage_of[i], x.s.stage_of[i % stages]);
+			assert_int_equal(x.s.members[x.s.start[x.s.stage_of[i]] + i / stages], i);
 		}
-		solution_fini(&s);
-		problem_fini(&p);
-		cluster_free(c);
+		end(&x);
 	}
 	assert_true(shorter > 70);
 }
@@ -222,33 +229,28 @@ static void stages_come_in_an_order_that_makes_paths_short(void **state)
 static void it_can_be_cancelled(void **state)
 {
 	atomic_bool cancel = true;
-	struct plan_request q;
 	struct progress g;
-	struct solution s;
-	struct problem p;
+	struct setting x;
 	struct cluster *c = make(4, 4, false);
 	struct rng r;
 	double before_s;
 
 	(void)state;
 	rng_init(&r, 7);
-	plan_request_init(&q);
-	q.cancel = &cancel;
-	assert_int_equal(problem_init(&p, c, &q, NULL), 0);
-	assert_int_equal(solution_init(&s, &p), 0);
-	progress_init(&g, &p, 0);
-	deal(&s, &p, &r);
-	before_s = solution_sync_s(&s, &p);
+	plan_request_init(&x.q);
+	x.q.cancel = &cancel;
+	begin(&x, c);
+	progress_init(&g, &x.p, 0);
+	deal(&x.s, &x.p, &r);
+	before_s = solution_sync_s(&x.s, &x.p);
 	assert_true(before_s > 0.5);
-	assert_int_equal(place_by_sync(&s, &p, &g), 0);
-	assert_true(solution_sync_s(&s, &p) == before_s);
+	assert_int_equal(place_by_sync(&x.s, &x.p, &g), 0);
+	assert_true(solution_sync_s(&x.s, &x.p) == before_s);
 	cancel = false;
-	assert_int_equal(place_by_sync(&s, &p, &g), 0);
-	assert_true(solution_sync_s(&s, &p) < 0.05);
+	assert_int_equal(place_by_sync(&x.s, &x.p, &g), 0);
+	assert_true(solution_sync_s(&x.s, &x.p) < 0.05);
 	progress_fini(&g);
-	solution_fini(&s);
-	problem_fini(&p);
-	cluster_free(c);
+	end(&x);
 }
 
 int main(void)
