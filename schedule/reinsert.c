@@ -3,8 +3,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "schedule/beam.h"
 
 #define BEAM 4 /* states of a level that are followed */
 
@@ -200,25 +203,6 @@ static void extend(struct search *q, int from)
 	}
 }
 
-/* The cheapest, in order, to the front; how many. */
-static int thin_out(struct reinsert_state *list, int n)
-{
-	int kept = 0;
-
-	for (int i = 0; i < n; i++) {
-		struct reinsert_state s = list[i];
-		int at = kept < BEAM ? kept++ : BEAM;
-
-		for (; at > 0 && list[at - 1].cost > s.cost; at--) {
-			if (at < BEAM)
-				list[at] = list[at - 1];
-		}
-		if (at < BEAM)
-			list[at] = s;
-	}
-	return kept;
-}
-
 static int fill_level(struct search *q, int n_before)
 {
 	struct reinsert_state *list = level_of(q->r, q->level);
@@ -228,7 +212,7 @@ static int fill_level(struct search *q, int n_before)
 		extend(q, i);
 	for (int i = 0; i < q->n; i++)
 		q->r->place[3 * list[i].node + (int)list[i].owing] = -1;
-	return thin_out(list, q->n);
+	return beam_cut(list, q->n, sizeof(*list), offsetof(struct reinsert_state, cost), BEAM);
 }
 
 static void count_stages(struct reinsert *r)

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "schedule/beam.h"
 
 #define BEAM 8          /* states of a level that are followed */
 #define FOLLOWED_HOME 4 /* of the last level */
@@ -211,25 +214,6 @@ static void reach(struct timetable *t, int level, int from, int mb, int v, doubl
 	list[at] = (struct timetable_state){ end_s, cost, v, from };
 }
 
-/* The cheapest, in order, to the front; how many. */
-static int thin_out(struct timetable_state *list, int n)
-{
-	int kept = 0;
-
-	for (int i = 0; i < n; i++) {
-		struct timetable_state s = list[i];
-		int at = kept < BEAM ? kept++ : BEAM;
-
-		for (; at > 0 && list[at - 1].cost > s.cost; at--) {
-			if (at < BEAM)
-				list[at] = list[at - 1];
-		}
-		if (at < BEAM)
-			list[at] = s;
-	}
-	return kept;
-}
-
 /* All states of a level, of which the number that is followed is returned. */
 static int fill_level(struct timetable *t, const struct solution *s, const struct near *near,
 		      int mb, int level, int stage, int n_before, int banned, double charge)
@@ -250,7 +234,7 @@ static int fill_level(struct timetable *t, const struct solution *s, const struc
 	}
 	for (int i = 0; i < n; i++)
 		t->place[list[i].node] = -1;
-	return thin_out(list, n);
+	return beam_cut(list, n, sizeof(*list), offsetof(struct timetable_state, cost), BEAM);
 }
 
 static void trace(const struct timetable *t, int last, int *path)
