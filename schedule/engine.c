@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The calendar queue. Time is cut into buckets of equal width; an event goes to the list of its
- * bucket, and a bit says which buckets hold any. The bucket number never falls as time grows, so
- * the first filled bucket holds the earliest event, however the rounding goes; the last bucket
- * takes all that lies beyond. */
+/* First come, first served: where a task arrives, those that came before it are known, so its start
+ * is known too, and it is booked at once. No node needs an event of its own. Only an F that finds no
+ * slot waits; it is booked behind the B that gives one back, and before all that came after it.
+ *
+ * The calendar queue holds the arrivals. Time is cut into buckets of equal width; an event goes to
+ * the list of its bucket, and a bit says which buckets hold any. The bucket number never falls as
+ * time grows, so the first filled bucket holds the earliest event, however the rounding goes; the
+ * last bucket takes all that lies beyond. */
 
 static int bucket_of(const struct engine *e, double at_s)
 {
@@ -27,16 +31,15 @@ static void queue_add(struct engine *e, int what, double at_s)
 	e->filled[b >> 6] |= (uint64_t)1 << (b & 63);
 }
 
-/* Takes out all events of the earliest instant, as a list by next; -1: the queue is empty. *word
- * is where the search for it begins. */
-static int queue_take(struct engine *e, int *word)
+/* Takes out all events of the earliest instant, as a list by next; -1: the queue is empty. */
+static int queue_take(struct engine *e)
 {
-	int w = *word, words = e->n_buckets >> 6, b, first, kept = -1, taken = -1;
+	int w = e->word, words = e->n_buckets >> 6, b, first, kept = -1, taken = -1;
 	double at_s;
 
 	while (w < words && !e->filled[w])
 		w++;
-	*word = w;
+	e->word = w;
 	if (w == words)
 		return -1;
 	b = (w << 6) + __builtin_ctzll(e->filled[w]);
@@ -62,61 +65,43 @@ static int queue_take(struct engine *e, int *word)
 	return taken;
 }
 
-static void wake_later(struct engine *e, int node)
+/* A W waits from the end of its B; the node is not free before that. */
+static void add_weights(struct engine *e, struct engine_node *n, int task)
 {
-	if (!e->nodes[node].wakes) {
-		e->nodes[node].wakes = true;
-		queue_add(e, e->n_mb + node, e->nodes[node].free_s);
-	}
-}
+	int length = e->p->length, mb = task / e->steps, step = task % e->steps;
+	int w = mb * length + 2 * length - step;
 
-/* A task of the microbatch ends after which the node has no other of it. Until the first of
- * them finish_s is an earlier run's: a run that is cut leaves a guess. */
-static void finish(struct engine *e, int mb, double end_s)
-{
-	if (end_s <= e->finish_s[mb])
+	if (step <= length)
 		return;
-	e->finish_s[mb] = end_s;
-	e->late = e->late || end_s > e->limit_s;
-	e->makespan_s = end_s > e->makespan_s ? end_s : e->makespan_s;
-}
-
-/* A W waits from the end of its B; the node is not free before that, so it needs no event. */
-static void add_weights(struct engine *e, struct engine_node *n, int mb, int step)
-{
-	int length = e->p->length, w = mb * length + 2 * length - step;
-
-	if (step == length + 1)
-		e->finish_s[mb] = 0;
 	e->next_weights[w] = n->weights;
 	n->weights = w;
 }
 
-static void start(struct engine *e, struct engine_node *n, int mb, double now_s)
+/* The task that the microbatch has arrived for starts when the node has done what is booked. */
+static void book(struct engine *e, struct engine_node *n, int mb, double arrival_s, double now_s)
 {
-	int step = e->step[mb], at = mb * e->steps + step;
+	int at = e->at[mb];
 	const struct engine_step *task = &e->chain[at];
-	double end_s = now_s + task->duration_s;
+	double start_s = arrival_s > n->free_s ? arrival_s : n->free_s;
+	double end_s = start_s + task->duration_s;
 
-	e->start_s[at] = now_s;
-	e->started[e->n_started++] = at;
-	n->slots -= task->slots;
+	e->booked[e->n_booked++] = (struct engine_booking){ now_s, at };
+	e->arrival_s[at] = arrival_s;
+	e->start_s[at] = start_s;
 	n->free_s = end_s + e->overhead_s;
-	e->step[mb] = ++step;
-	if (step < e->steps) {
-		double arrival_s = end_s + task->travel_s;
+	n->slots -= task->slots;
+	if (e->split)
+		add_weights(e, n, at);
+	if (!task->last) {
+		double next_s = end_s + task->travel_s;
 
-		e->arrival_s[at + 1] = arrival_s;
-		e->late = e->late || arrival_s + task[1].rest_s > e->limit_s;
-		queue_add(e, mb, arrival_s);
+		e->at[mb] = at + 1;
+		e->late = e->late || next_s + task[1].rest_s > e->limit_s;
+		queue_add(e, mb, next_s);
 	} else {
-		if (!e->split)
-			e->finish_s[mb] = 0;
-		finish(e, mb, end_s);
+		e->late = e->late || end_s > e->limit_s;
 		e->done++;
 	}
-	if (e->split && step > e->p->length + 1)
-		add_weights(e, n, mb, step - 1);
 }
 
 static double weights_arrival_s(const struct engine *e, int w)
@@ -126,31 +111,11 @@ static double weights_arrival_s(const struct engine *e, int w)
 	return e->start_s[at] + e->chain[at].duration_s;
 }
 
-static int weights_priority(const struct engine *e, int w)
-{
-	return e->weights_priority ? e->weights_priority[w] : ENGINE_NO_PRIORITY;
-}
-
 static bool weights_go_first(const struct engine *e, int a, int b)
 {
-	int pa = weights_priority(e, a), pb = weights_priority(e, b);
 	double at_a = weights_arrival_s(e, a), at_b = weights_arrival_s(e, b);
 
-	if (pa != pb)
-		return pa < pb;
 	return at_a != at_b ? at_a < at_b : a < b;
-}
-
-/* The best W that waits at the node, in its list; NULL: none. */
-static int32_t *best_weights(const struct engine *e, struct engine_node *n)
-{
-	int32_t *best = NULL;
-
-	for (int32_t *at = &n->weights; *at >= 0; at = &e->next_weights[*at]) {
-		if (!best || weights_go_first(e, *at, *best))
-			best = at;
-	}
-	return best;
 }
 
 static double weights_s(const struct engine *e, int node, int w)
@@ -162,153 +127,129 @@ static double weights_s(const struct engine *e, int node, int w)
 			  : s;
 }
 
-static void start_weights(struct engine *e, struct engine_node *n, int32_t *place, double now_s)
+/* The first of the W that wait at the node, as soon as it is free. */
+static void start_weights(struct engine *e, struct engine_node *n)
 {
-	int w = *place;
-	double end_s = now_s + weights_s(e, (int)(n - e->nodes), w);
+	int32_t *best = &n->weights;
+	double end_s;
+	int w;
 
-	*place = e->next_weights[w];
-	e->weights_start_s[w] = now_s;
-	n->slots++;
-	n->free_s = end_s + e->overhead_s;
-	finish(e, w / e->p->length, end_s);
-}
-
-static int priority_of(const struct engine *e, int mb)
-{
-	return e->priority ? e->priority[mb * e->steps + e->step[mb]] : ENGINE_NO_PRIORITY;
-}
-
-static bool goes_first(const struct engine *e, int a, int b)
-{
-	int at_a = a * e->steps + e->step[a], at_b = b * e->steps + e->step[b];
-
-	if (e->priority && e->priority[at_a] != e->priority[at_b])
-		return e->priority[at_a] < e->priority[at_b];
-	if (e->arrival_s[at_a] != e->arrival_s[at_b])
-		return e->arrival_s[at_a] < e->arrival_s[at_b];
-	return a < b;
-}
-
-static void wake_if_waited_for(struct engine *e, int node)
-{
-	if (e->nodes[node].waiting >= 0 || e->nodes[node].weights >= 0)
-		wake_later(e, node);
-}
-
-/* The node is free now: start the best that may start. */
-static void choose(struct engine *e, int node, double now_s)
-{
-	struct engine_node *n = &e->nodes[node];
-	int32_t *best = NULL;
-
-	for (int32_t *at = &n->waiting; *at >= 0; at = &e->next[*at]) {
-		int mb = *at;
-
-		if (n->slots <= 0 && e->chain[mb * e->steps + e->step[mb]].slots > 0)
-			continue;
-		if (!best || goes_first(e, mb, *best))
+	for (int32_t *at = &e->next_weights[*best]; *at >= 0; at = &e->next_weights[*at]) {
+		if (weights_go_first(e, *at, *best))
 			best = at;
 	}
-	if (e->split && n->weights >= 0) {
-		int32_t *w = best_weights(e, n);
+	w = *best;
+	*best = e->next_weights[w];
+	e->weights_start_s[w] = n->free_s;
+	end_s = n->free_s + weights_s(e, (int)(n - e->nodes), w);
+	e->late = e->late || end_s > e->limit_s;
+	n->slots++;
+	n->free_s = end_s + e->overhead_s;
+}
 
-		if (!best || weights_priority(e, *w) < priority_of(e, *best)) {
-			start_weights(e, n, w, now_s);
-			wake_if_waited_for(e, node);
-			return;
-		}
+/* Books those that wait for slots, as far as there are any. Where W give back the next ones, one
+ * starts when the node is free and nothing else has arrived: that is an event. */
+static void serve_waiting(struct engine *e, struct engine_node *n, double now_s)
+{
+	while (n->first >= 0 && n->slots > 0) {
+		int mb = n->first;
+
+		n->first = e->next[mb];
+		book(e, n, mb, e->due_s[mb], now_s);
 	}
-	if (best) {
-		int mb = *best;
-
-		*best = e->next[mb];
-		start(e, n, mb, now_s);
-		wake_if_waited_for(e, node);
+	if (n->first >= 0 && n->weights >= 0 && !n->wakes) {
+		n->wakes = true;
+		queue_add(e, e->n_mb + (int)(n - e->nodes), n->free_s);
 	}
 }
 
-/* One event alone at its instant, the usual case. */
+static void wake(struct engine *e, struct engine_node *n, double now_s)
+{
+	n->wakes = false;
+	if (n->first >= 0 && n->weights >= 0 && n->free_s <= now_s)
+		start_weights(e, n);
+	serve_waiting(e, n, now_s);
+}
+
+static bool is_F_without_slot(const struct engine_step *task, const struct engine_node *n)
+{
+	return task->slots > 0 && n->slots <= 0;
+}
+
+static void wait_for_slot(struct engine *e, struct engine_node *n, int mb)
+{
+	e->next[mb] = -1;
+	if (n->first < 0)
+		n->first = mb;
+	else
+		e->next[n->last] = mb;
+	n->last = mb;
+}
+
+/* W fill the time until something arrives. (Where an F waits for their slots there were events.) */
+static void fill_gap(struct engine *e, struct engine_node *n, double now_s)
+{
+	while (n->weights >= 0 && n->free_s < now_s)
+		start_weights(e, n);
+}
+
+/* One event, of its instant's those that are left being of larger microbatches, and of nodes. */
 static void take_one(struct engine *e, int what, double now_s)
 {
 	struct engine_node *n;
-	int node;
+	const struct engine_step *task;
 
 	if (what >= e->n_mb) {
-		node = what - e->n_mb;
-		e->nodes[node].wakes = false;
-		choose(e, node, now_s);
+		wake(e, &e->nodes[what - e->n_mb], now_s);
 		return;
 	}
-	const struct engine_step *task = &e->chain[what * e->steps + e->step[what]];
-
-	node = task->node;
-	n = &e->nodes[node];
-	if (n->waiting < 0 && n->weights < 0 && n->free_s <= now_s &&
-	    (task->slots <= 0 || n->slots > 0)) {
-		start(e, n, what, now_s);
-		if (n->weights >= 0)
-			wake_later(e, node);
-		return;
-	}
-	e->next[what] = n->waiting;
-	n->waiting = what;
-	if (n->free_s <= now_s)
-		choose(e, node, now_s);
+	task = &e->chain[e->at[what]];
+	n = &e->nodes[task->node];
+	if (e->split)
+		fill_gap(e, n, now_s);
+	if (is_F_without_slot(task, n))
+		wait_for_slot(e, n, what);
 	else
-		wake_later(e, node);
+		book(e, n, what, now_s, now_s);
+	if (n->first >= 0)
+		serve_waiting(e, n, now_s);
 }
 
-/* Several at one instant: all are taken in before any node chooses. */
+/* Several at one instant: a node takes the smallest microbatch first, and W when none has come. */
 static void take_many(struct engine *e, int list, double now_s)
 {
-	int n_dirty = 0;
+	int n = 0;
 
-	for (int what = list, after; what >= 0; what = after) {
-		int node;
+	for (int what = list; what >= 0; what = e->next[what]) {
+		int at = n++;
 
-		after = e->next[what];
-		if (what >= e->n_mb) {
-			node = what - e->n_mb;
-			e->nodes[node].wakes = false;
-		} else {
-			node = e->chain[what * e->steps + e->step[what]].node;
-			e->next[what] = e->nodes[node].waiting;
-			e->nodes[node].waiting = what;
-		}
-		if (!e->nodes[node].dirty) {
-			e->nodes[node].dirty = true;
-			e->dirty[n_dirty++] = node;
-		}
+		for (; at > 0 && e->batch[at - 1] > what; at--)
+			e->batch[at] = e->batch[at - 1];
+		e->batch[at] = what;
 	}
-	for (int i = 0; i < n_dirty; i++) {
-		struct engine_node *n = &e->nodes[e->dirty[i]];
-
-		n->dirty = false;
-		if (n->free_s <= now_s)
-			choose(e, e->dirty[i], now_s);
-		else
-			wake_if_waited_for(e, e->dirty[i]);
-	}
+	for (int i = 0; i < n; i++)
+		take_one(e, e->batch[i], now_s);
 }
 
-static void reset(struct engine *e)
+static void reset(struct engine *e, double limit_s)
 {
-	e->makespan_s = 0;
-	e->done = e->n_started = 0;
+	e->done = e->n_booked = e->n_replayed = 0;
 	e->late = false;
+	/* Sums in another order than the run's differ in the last bits. */
+	e->limit_s = limit_s * (1 + 1e-9);
 	for (int w = 0; w < e->n_buckets >> 6; w++) { /* only a run that was cut leaves any */
 		for (; e->filled[w]; e->filled[w] &= e->filled[w] - 1)
 			e->bucket[(w << 6) + __builtin_ctzll(e->filled[w])] = -1;
 	}
-	memset(e->step, 0, (size_t)e->n_mb * sizeof(*e->step));
+	for (int i = 0; i < e->n_mb; i++)
+		e->at[i] = i * e->steps;
 	for (int i = 0; i < e->n_nodes; i++) {
 		struct engine_node *n = &e->nodes[i];
 
-		n->free_s = 0;
-		n->waiting = n->weights = -1;
-		n->slots = n->memory;
-		n->wakes = n->dirty = false;
+		*n = (struct engine_node){ .slots = n->memory,
+					   .memory = n->memory,
+					   .first = -1,
+					   .weights = -1 };
 	}
 }
 
@@ -321,12 +262,47 @@ static void fit_calendar(struct engine *e)
 		e->per_s = e->n_buckets / (1.1 * e->makespan_s);
 }
 
+static double weights_end_s(const struct engine *e, int mb)
+{
+	int length = e->p->length;
+	double end_s = 0;
+
+	for (int w = mb * length; w < (mb + 1) * length; w++) {
+		int node = e->chain[mb * e->steps + w % length].node;
+
+		end_s = fmax(end_s, e->weights_start_s[w] + weights_s(e, node, w));
+	}
+	return end_s;
+}
+
+/* The results of a run that came to its end. */
+static void finish(struct engine *e)
+{
+	for (int i = 0; i < e->n_replayed; i++) {
+		int at = e->booked[i].task;
+
+		e->arrival_s[at] = e->kept_arrival_s[at];
+		e->start_s[at] = e->kept_start_s[at];
+	}
+	e->makespan_s = 0;
+	for (int i = 0; i < e->n_mb; i++) {
+		int last = (i + 1) * e->steps - 1;
+		double end_s = e->start_s[last] + e->chain[last].duration_s;
+
+		if (e->split)
+			end_s = fmax(end_s, weights_end_s(e, i));
+		e->finish_s[i] = end_s;
+		e->makespan_s = end_s > e->makespan_s ? end_s : e->makespan_s;
+	}
+	fit_calendar(e);
+}
+
 /* Everything that is in the queue, and what follows from it. */
 static bool run(struct engine *e)
 {
-	int word = 0, list;
+	int list;
 
-	while (!e->late && (list = queue_take(e, &word)) >= 0) {
+	while (!e->late && (list = queue_take(e)) >= 0) {
 		double now_s = e->due_s[list];
 
 		if (e->next[list] < 0)
@@ -334,28 +310,22 @@ static bool run(struct engine *e)
 		else
 			take_many(e, list, now_s);
 	}
+	for (int i = 0; e->split && !e->late && i < e->n_nodes; i++)
+		fill_gap(e, &e->nodes[i], INFINITY);
 	if (e->late || e->done < e->n_mb) {
 		e->makespan_s = INFINITY;
 		return false;
 	}
-	fit_calendar(e);
+	finish(e);
 	return true;
-}
-
-static void set_limit(struct engine *e, double limit_s)
-{
-	/* Sums in another order than the run's differ in the last bits. */
-	e->limit_s = limit_s * (1 + 1e-9);
 }
 
 bool engine_run(struct engine *e, double limit_s)
 {
-	reset(e);
-	set_limit(e, limit_s);
-	for (int i = 0; i < e->n_mb; i++) {
-		e->arrival_s[i * e->steps] = e->release_s[i];
+	reset(e, limit_s);
+	e->word = 0;
+	for (int i = 0; i < e->n_mb; i++)
 		queue_add(e, i, e->release_s[i]);
-	}
 	return run(e);
 }
 
@@ -369,15 +339,15 @@ static void swap(double **a, double **b)
 
 void engine_keep(struct engine *e)
 {
-	int32_t *started = e->kept_started;
+	struct engine_booking *booked = e->kept_booked;
 
 	if (e->split) /* W are not taken over */
 		return;
 	swap(&e->arrival_s, &e->kept_arrival_s);
 	swap(&e->start_s, &e->kept_start_s);
-	e->kept_started = e->started;
-	e->started = started;
-	e->n_kept = e->n_started;
+	e->kept_booked = e->booked;
+	e->booked = booked;
+	e->n_kept = e->n_booked;
 }
 
 double engine_changes_s(const struct engine *e, int mb, const int *path)
@@ -397,60 +367,69 @@ double engine_changes_s(const struct engine *e, int mb, const int *path)
 	return fmin(e->kept_arrival_s[at + h], end_s + delay_s);
 }
 
-/* The tasks that started before from_s, as they did in the kept run. */
+/* What was booked before from_s, as it was in the kept run. Times follow when the run has come to its
+ * end. */
 static void replay(struct engine *e, double from_s)
 {
-	for (int i = 0; i < e->n_kept; i++) {
-		int at = e->kept_started[i], mb = at / e->steps;
+	int i = 0;
+
+	for (; i < e->n_kept && e->kept_booked[i].at_s < from_s; i++) {
+		int at = e->kept_booked[i].task;
 		const struct engine_step *task = &e->chain[at];
 		struct engine_node *n = &e->nodes[task->node];
-		double start_s = e->kept_start_s[at];
+		double end_s = e->kept_start_s[at] + task->duration_s;
 
-		if (start_s >= from_s)
-			break;
-		e->arrival_s[at] = e->kept_arrival_s[at];
-		e->start_s[at] = start_s;
-		e->started[e->n_started++] = at;
+		e->at[at / e->steps] = at + 1;
 		n->slots -= task->slots;
-		n->free_s = start_s + task->duration_s + e->overhead_s;
-		if (++e->step[mb] == e->steps) {
-			e->finish_s[mb] = 0;
-			finish(e, mb, start_s + task->duration_s);
+		n->free_s = end_s + e->overhead_s;
+		if (task->last) {
+			e->late = e->late || end_s > e->limit_s;
 			e->done++;
 		}
 	}
+	memcpy(e->booked, e->kept_booked, (size_t)i * sizeof(*e->booked));
+	e->n_booked = e->n_replayed = i;
 }
 
-/* A microbatch between two tasks: still on its way at from_s, or waiting. */
+/* As they came. */
+static void wait_in_turn(struct engine *e, struct engine_node *n, int mb)
+{
+	int32_t *at = &n->first;
+
+	while (*at >= 0 && e->due_s[*at] <= e->due_s[mb])
+		at = &e->next[*at];
+	e->next[mb] = *at;
+	if (*at < 0)
+		n->last = mb;
+	*at = mb;
+}
+
+/* A microbatch between two tasks: still on its way at from_s, or waiting for a slot. */
 static void place(struct engine *e, int mb, double from_s)
 {
-	int step = e->step[mb], at = mb * e->steps + step;
+	int at = e->at[mb];
 	const struct engine_step *task = &e->chain[at];
 	double arrival_s = e->release_s[mb];
 
-	if (step == e->steps)
+	if (at == (mb + 1) * e->steps)
 		return;
-	if (step > 0)
-		arrival_s = e->start_s[at - 1] + task[-1].duration_s + task[-1].travel_s;
-	e->arrival_s[at] = arrival_s;
+	if (at > mb * e->steps)
+		arrival_s = e->kept_start_s[at - 1] + task[-1].duration_s + task[-1].travel_s;
 	e->late = e->late || arrival_s + task->rest_s > e->limit_s;
 	if (arrival_s >= from_s) {
 		queue_add(e, mb, arrival_s);
 		return;
 	}
-	e->next[mb] = e->nodes[task->node].waiting;
-	e->nodes[task->node].waiting = mb;
-	/* Where it waits for a slot instead, the task that gives it back wakes the node. */
-	if (e->nodes[task->node].free_s >= from_s)
-		wake_later(e, task->node);
+	e->due_s[mb] = arrival_s;
+	wait_in_turn(e, &e->nodes[task->node], mb);
 }
 
 bool engine_run_from(struct engine *e, double from_s, double limit_s)
 {
 	if (from_s <= 0 || e->n_kept == 0)
 		return engine_run(e, limit_s);
-	reset(e);
-	set_limit(e, limit_s);
+	reset(e, limit_s);
+	e->word = bucket_of(e, from_s) >> 6;
 	replay(e, from_s);
 	for (int i = 0; i < e->n_mb; i++)
 		place(e, i, from_s);
@@ -483,6 +462,7 @@ void engine_fill_chain(const struct problem *p, const int *path, struct engine_s
 
 		chain[s].node = node;
 		chain[s].slots = s < length ? 1 : s == length || p->q->split_backward ? 0 : -1;
+		chain[s].last = s + 1 == steps;
 		chain[s].duration_s = s < length ? n->forward_s
 						 : s == length ? n->loss_s : n->backward_s;
 		chain[s].travel_s = s + 1 < steps
@@ -551,25 +531,25 @@ int engine_init(struct engine *e, const struct problem *p)
 	e->release_s = calloc(m, sizeof(*e->release_s));
 	e->arrival_s = calloc(m * steps, sizeof(*e->arrival_s));
 	e->start_s = calloc(m * steps, sizeof(*e->start_s));
-	e->started = calloc(m * steps, sizeof(*e->started));
+	e->booked = calloc(m * steps, sizeof(*e->booked));
 	e->kept_arrival_s = calloc(m * steps, sizeof(*e->kept_arrival_s));
 	e->kept_start_s = calloc(m * steps, sizeof(*e->kept_start_s));
-	e->kept_started = calloc(m * steps, sizeof(*e->kept_started));
+	e->kept_booked = calloc(m * steps, sizeof(*e->kept_booked));
 	e->finish_s = calloc(m, sizeof(*e->finish_s));
-	e->step = calloc(m, sizeof(*e->step));
+	e->at = calloc(m, sizeof(*e->at));
 	e->due_s = calloc(m + n, sizeof(*e->due_s));
 	e->next = calloc(m + n, sizeof(*e->next));
 	e->nodes = calloc(n, sizeof(*e->nodes));
-	e->dirty = calloc(n, sizeof(*e->dirty));
+	e->batch = calloc(m + n, sizeof(*e->batch));
 	e->bucket = calloc(buckets, sizeof(*e->bucket));
 	e->filled = calloc(buckets / 64, sizeof(*e->filled));
 	if (e->split) {
 		e->weights_start_s = calloc(m * (size_t)p->length, sizeof(*e->weights_start_s));
 		e->next_weights = calloc(m * (size_t)p->length, sizeof(*e->next_weights));
 	}
-	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s || !e->started ||
-	    !e->kept_arrival_s || !e->kept_start_s || !e->kept_started ||
-	    !e->step || !e->due_s || !e->next || !e->nodes || !e->dirty || !e->bucket ||
+	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s || !e->booked ||
+	    !e->kept_arrival_s || !e->kept_start_s || !e->kept_booked ||
+	    !e->at || !e->due_s || !e->next || !e->nodes || !e->batch || !e->bucket ||
 	    !e->filled || (e->split && (!e->weights_start_s || !e->next_weights))) {
 		engine_fini(e);
 		return -ENOMEM;
@@ -583,23 +563,21 @@ int engine_init(struct engine *e, const struct problem *p)
 void engine_fini(struct engine *e)
 {
 	free(e->chain);
-	free(e->priority);
-	free(e->weights_priority);
 	free(e->weights_start_s);
 	free(e->next_weights);
 	free(e->release_s);
 	free(e->arrival_s);
 	free(e->start_s);
 	free(e->finish_s);
-	free(e->started);
+	free(e->booked);
 	free(e->kept_arrival_s);
 	free(e->kept_start_s);
-	free(e->kept_started);
-	free(e->step);
+	free(e->kept_booked);
+	free(e->at);
 	free(e->due_s);
 	free(e->next);
 	free(e->nodes);
-	free(e->dirty);
+	free(e->batch);
 	free(e->bucket);
 	free(e->filled);
 	*e = (struct engine){ 0 };

@@ -1,5 +1,7 @@
-/* engine.h - the execution model for the search: the same as simulate.h event for event, but with
- * flat arrays, a calendar queue and no trace, so that one run of 20 nodes takes microseconds.
+/* engine.h - the execution model for the search: the same as simulate.h event for event, but first
+ * come, first served, with flat arrays, a calendar queue and no trace, so that one run of 20 nodes
+ * takes microseconds. (Microbatches that come to a node at the same instant may differ in their
+ * order where a task takes no time and its output none to travel.)
  *
  * The caller keeps the paths; engine_set_path tells of each change. Internal to schedule/.
  */
@@ -11,15 +13,14 @@
 
 #include "schedule/problem.h"
 
-#define ENGINE_NO_PRIORITY INT32_MAX
-
 /* One task of a microbatch's chain. */
 struct engine_step {
 	double duration_s;
 	double travel_s;  /* from its end to the arrival at the next; 0 for the last */
 	double rest_s;    /* from its arrival to the microbatch's end, if nothing waits */
 	int32_t node;
-	int32_t slots; /* +1: F, takes a slot; -1: B, gives it back; 0: L, and B where W does */
+	int16_t slots; /* +1: F, takes a slot; -1: B, gives it back; 0: L, and B where W does */
+	bool last;
 };
 
 struct engine {
@@ -31,46 +32,50 @@ struct engine {
 	const double *factors;     /* (n_mb, 2 * steps + length) borrowed: of the tasks of the chain,
 				    * of the transfers after them, of W by hop; NULL: all 1. What
 				    * engine_set_path sets is multiplied */
-	int32_t *priority;         /* (n_mb, steps) smaller first; NULL: first come, first served */
-	int32_t *weights_priority; /* (n_mb, length) of the W by hop; NULL: when nothing else
-				      may start */
 	double *release_s;         /* (n_mb) */
-	/* Results of the last run. */
+	/* Results of the last run; of a run that was cut none but late. */
 	double *arrival_s, *start_s; /* (n_mb, steps) */
 	double *weights_start_s;     /* (n_mb, length) of the W, by hop; NULL unless split */
-	double *finish_s;            /* (n_mb) end of its last task */
-	int32_t *started;            /* (n_mb * steps) tasks in the order they started */
-	int n_started;
+	double *finish_s;            /* (n_mb) end of its last task; stays when a run is cut */
+	struct engine_booking *booked; /* (n_mb * steps) of one node in the order they start */
+	int n_booked;
 	double makespan_s;
 	int done;                  /* microbatches that came back; fewer than n_mb: standstill */
+	bool late;                 /* the limit is broken */
 	/* The run that was kept; the arrays are like those of the last run. */
 	double *kept_arrival_s, *kept_start_s;
-	int32_t *kept_started;
+	struct engine_booking *kept_booked;
 	int n_kept; /* of them; 0: none */
 	/* State of a run. */
-	int32_t *step;             /* (n_mb) */
-	double *due_s;             /* (n_mb + n_nodes) when its event is: arrival, or node free */
-	int32_t *next;             /* (n_mb + n_nodes) in a bucket, or in a node's waiting list */
-	int32_t *next_weights; /* (n_mb, length) W = microbatch * length + hop, in a node's list
-				*/
+	int n_replayed;            /* bookings that are the kept run's */
+	int32_t *at;               /* (n_mb) the task that is to arrive, of n_mb * steps */
+	double *due_s;             /* (n_mb + n_nodes) when its event is: arrival, or the node
+				    * may turn to its W */
+	int32_t *next;             /* (n_mb + n_nodes) in a bucket, or among those that wait */
+	int32_t *next_weights;     /* (n_mb, length) W = microbatch * length + hop, in a node's
+				    * list */
 	struct engine_node *nodes; /* (n_nodes) */
-	int32_t *dirty;
+	int32_t *batch;            /* (n_mb + n_nodes) events of one instant */
 	int32_t *bucket;           /* (n_buckets) first of each bucket; -1: empty */
 	uint64_t *filled;          /* one bit a bucket */
-	int n_buckets;
+	int n_buckets, word;       /* word: of filled, those before it are empty */
 	double per_s;              /* buckets a second */
 	double limit_s;            /* of the run */
-	bool late;                 /* the limit is broken */
+};
+
+/* A task whose start is settled, and the instant at which it was. */
+struct engine_booking {
+	double at_s;
+	int32_t task;
 };
 
 struct engine_node {
-	double free_s;
-	int32_t waiting;  /* first; -1: none */
-	int32_t weights;  /* first W that waits; -1: none */
-	int32_t slots;    /* free ones */
+	double free_s;     /* from when another task may start */
+	int32_t slots;     /* free ones, when all that is booked has been done */
 	int32_t memory;
-	bool wakes;       /* its event is in the queue */
-	bool dirty;
+	int32_t first, last; /* F that wait for a slot, as they came; first -1: none */
+	int32_t weights;   /* first W that waits; -1: none */
+	bool wakes;        /* its event is in the queue */
 };
 
 /* -ENOMEM. The paths are not set. */
@@ -88,7 +93,7 @@ void engine_set_paths(struct engine *e, const struct solution *s);
 bool engine_run(struct engine *e, double limit_s);
 
 /* Keeps the last run, which must have come to its end, for engine_run_from; its arrival_s, start_s
- * and started are not to be read any more. */
+ * and booked are not to be read any more. */
 void engine_keep(struct engine *e);
 /* Until when the kept run stays as it is if mb takes the path instead of the one it has. */
 double engine_changes_s(const struct engine *e, int mb, const int *path);

@@ -65,8 +65,8 @@ void timetable_fill(struct timetable *t, const struct engine *e)
 {
 	fill_weights(t, e);
 	memset(t->first, 0xff, (size_t)e->n_nodes * sizeof(*t->first));
-	for (int i = e->n_started - 1; i >= 0; i--) {
-		int task = e->started[i], mb = task / t->steps,
+	for (int i = e->n_booked - 1; i >= 0; i--) {
+		int task = e->booked[i].task, mb = task / t->steps,
 		    kind = task % t->steps - t->p->length;
 		const struct engine_step *step = &e->chain[task];
 
