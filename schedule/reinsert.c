@@ -30,12 +30,11 @@ int reinsert_init(struct reinsert *r, struct timetable *t)
 
 	*r = (struct reinsert){ .p = p, .t = t };
 	r->need = calloc(stages, sizeof(*r->need));
-	r->saved = calloc(REINSERT_MOST * (size_t)t->steps, sizeof(*r->saved));
 	r->states = calloc((size_t)p->length * n, sizeof(*r->states));
 	r->place = malloc(n * sizeof(*r->place));
 	r->open_after = calloc(stages, sizeof(*r->open_after));
 	r->forced_after = calloc(stages, sizeof(*r->forced_after));
-	if (!r->need || !r->saved || !r->states || !r->place || !r->open_after ||
+	if (!r->need || !r->states || !r->place || !r->open_after ||
 	    !r->forced_after) {
 		reinsert_fini(r);
 		return -ENOMEM;
@@ -47,7 +46,6 @@ int reinsert_init(struct reinsert *r, struct timetable *t)
 void reinsert_fini(struct reinsert *r)
 {
 	free(r->need);
-	free(r->saved);
 	free(r->states);
 	free(r->place);
 	free(r->open_after);
@@ -61,42 +59,12 @@ static int left_of(const struct reinsert *r)
 	return r->n_out - r->n_in;
 }
 
-static void unlink_task(struct timetable *t, int task)
-{
-	const struct timetable_entry *e = &t->entry[task];
-
-	if (e->before >= 0)
-		t->entry[e->before].next = e->next;
-	else
-		t->first[e->node] = e->next;
-	if (e->next >= 0)
-		t->entry[e->next].before = e->before;
-}
-
-/* Between the two that it says it is between. */
-static void link_task(struct timetable *t, int task)
-{
-	const struct timetable_entry *e = &t->entry[task];
-
-	if (e->before >= 0)
-		t->entry[e->before].next = task;
-	else
-		t->first[e->node] = task;
-	if (e->next >= 0)
-		t->entry[e->next].before = task;
-}
-
 void reinsert_take_out(struct reinsert *r, const struct solution *s, int mb)
 {
-	struct timetable *t = r->t;
 	const int *path = s->path + (size_t)mb * (size_t)r->p->length;
-	int own = mb * t->steps;
 
 	assert(r->n_in == 0 && r->n_out < REINSERT_MOST);
-	for (int i = 0; i < t->steps; i++) {
-		unlink_task(t, own + i);
-		r->saved[r->n_out * t->steps + i] = t->entry[own + i];
-	}
+	timetable_take_out(r->t, mb);
 	for (int h = 1; h < r->p->length; h++)
 		r->need[s->stage_of[path[h]]]++;
 	r->out[r->n_out++] = mb;
@@ -104,20 +72,9 @@ void reinsert_take_out(struct reinsert *r, const struct solution *s, int mb)
 
 void reinsert_undo(struct reinsert *r)
 {
-	struct timetable *t = r->t;
-
-	for (int k = 0; k < r->n_in; k++) {
-		for (int i = 0; i < t->steps; i++)
-			unlink_task(t, r->in[k] * t->steps + i);
-	}
-	for (int k = r->n_out - 1; k >= 0; k--) {
-		int own = r->out[k] * t->steps;
-
-		for (int i = t->steps - 1; i >= 0; i--) {
-			t->entry[own + i] = r->saved[k * t->steps + i];
-			link_task(t, own + i);
-		}
-	}
+	timetable_take_back(r->t);
+	for (int k = 0; k < r->n_out; k++)
+		timetable_put_back(r->t, r->out[k]);
 	memset(r->need, 0, (size_t)r->p->n_stages * sizeof(*r->need));
 	r->n_out = r->n_in = 0;
 }
@@ -156,8 +113,7 @@ static void reach(struct search *q, int from, int v, enum owing owing, int top)
 	if (!(cost < INFINITY) || (*place >= 0 && list[*place].cost <= cost))
 		return;
 	travel_s += before->end_s; /* the arrival */
-	start_s = timetable_start_s(q->r->t, q->mb, v, travel_s, node->forward_s, true,
-				    &put_off_s);
+	start_s = timetable_start_s(q->r->t, v, travel_s, node->forward_s, true, &put_off_s);
 	cost += start_s - travel_s + q->charge * put_off_s;
 	if (*place >= 0 && list[*place].cost <= cost)
 		return;
@@ -257,7 +213,7 @@ static bool choose(const struct search *q, int n, int *path)
 		if (!is_complete(r, end))
 			continue;
 		trace(r, i, tried);
-		cost = timetable_home_s(r->t, q->mb, tried, end->end_s, &put_off_s);
+		cost = timetable_home_s(r->t, tried, end->end_s, &put_off_s);
 		cost += q->charge * put_off_s;
 		if (cost < best) {
 			best = cost;
@@ -267,40 +223,35 @@ static bool choose(const struct search *q, int n, int *path)
 	return best < INFINITY;
 }
 
-/* Its tasks along the path, each behind those that start before it. */
+/* Its tasks along the path, each behind those that start before it. The first F stays when it is. */
 static void put_tasks_in(struct reinsert *r, int mb, const int *path)
 {
-	struct timetable *t = r->t;
-	int own = mb * t->steps, length = r->p->length;
-	double end_s = 0, put_off_s = 0;
+	const struct problem *p = r->p;
+	int own = mb * r->t->steps, length = p->length, at = path[0];
+	double arrival_s = 0, put_off_s = 0;
+	struct timetable_row rows[2 * PLAN_MOST_PATH + 1];
 
-	for (int i = 0; i < t->steps; i++) {
-		int hop = i < length ? i : i == length ? 0 : 2 * length - i;
-		int v = path[hop], by = i ? t->entry[own + i - 1].node : v;
-		const struct cluster_node *node = &r->p->c->nodes[v];
+	for (int i = 0; i < r->t->steps; i++) {
+		int v = path[i < length ? i : i == length ? 0 : 2 * length - i];
+		const struct cluster_node *node = &p->c->nodes[v];
 		double duration_s = i < length	  ? node->forward_s
 				    : i == length ? node->loss_s
 						  : node->backward_s;
-		struct timetable_entry e = t->entry[own + i];
+		struct timetable_row *row = &rows[i];
 
-		if (i > 0) { /* the first F stays when it is */
-			e.arrival_s = end_s + (v == by ? 0 : delay(r->p, by, v));
-			e.start_s = timetable_start_s(t, mb, v, e.arrival_s, duration_s,
-						      i < length, &put_off_s);
+		*row = *timetable_row(r->t, own + i);
+		if (i > 0) {
+			row->arrival_s = arrival_s + (v == at ? 0 : delay(p, at, v));
+			row->start_s = timetable_start_s(r->t, v, row->arrival_s, duration_s,
+							 i < length, &put_off_s);
 		}
-		end_s = e.start_s + duration_s;
-		e.free_s = end_s + r->p->c->dispatch_overhead_s;
-		e.node = v;
-		e.slots = i < length ? 1 : i == length ? 0 : -1;
-		e.before = -1;
-		e.next = t->first[v];
-		while (e.next >= 0 && t->entry[e.next].start_s < e.start_s) {
-			e.before = e.next;
-			e.next = t->entry[e.next].next;
-		}
-		t->entry[own + i] = e;
-		link_task(t, own + i);
+		arrival_s = row->start_s + duration_s;
+		row->free_s = arrival_s + p->c->dispatch_overhead_s;
+		at = v;
 	}
+	for (int i = 0; i < r->t->steps; i++)
+		timetable_put_in(r->t, path[i < length ? i : i == length ? 0 : 2 * length - i],
+				 &rows[i]);
 }
 
 bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, double charge,
@@ -313,7 +264,8 @@ bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, doubl
 	q.charge = charge / (r->t->weight[mb] + 1e-9);
 	count_stages(r);
 	*level_of(r, 0) = (struct reinsert_state){
-		.end_s = r->t->entry[mb * r->t->steps].start_s + p->c->nodes[path[0]].forward_s,
+		.end_s = timetable_row(r->t, mb * r->t->steps)->start_s +
+			 p->c->nodes[path[0]].forward_s,
 		.node = path[0]
 	};
 	for (q.level = 1; q.level < p->length; q.level++)
@@ -322,7 +274,8 @@ bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, doubl
 		return false;
 	for (int h = 1; h < p->length; h++)
 		r->need[s->stage_of[path[h]]]--;
-	put_tasks_in(r, mb, path);
-	r->in[r->n_in++] = mb;
+	r->n_in++;
+	if (left_of(r) > 0)
+		put_tasks_in(r, mb, path);
 	return true;
 }

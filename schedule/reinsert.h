@@ -11,16 +11,15 @@
 
 #include "schedule/timetable.h"
 
-#define REINSERT_MOST 4 /* microbatches out at a time */
+#define REINSERT_MOST TIMETABLE_MORE /* microbatches out at a time */
 
 struct reinsert_state; /* of the search for a path */
 
 struct reinsert {
 	const struct problem *p;
-	struct timetable *t;     /* borrowed; its entries and lists are as before after an undo */
-	int out[REINSERT_MOST], n_out;  /* taken out, in this order */
-	int in[REINSERT_MOST], n_in;    /* of them, put back */
-	struct timetable_entry *saved;  /* (REINSERT_MOST, steps) as they were when they left */
+	struct timetable *t;     /* borrowed; as before after an undo */
+	int out[REINSERT_MOST], n_out;  /* taken out */
+	int n_in;                       /* of them, put back */
 	int *need;                      /* (n_stages) visits of those still out */
 	int *open_after, *forced_after; /* (n_stages) later stages that may, must be visited */
 	struct reinsert_state *states;  /* (length, 3 * n_nodes) */
@@ -33,7 +32,8 @@ void reinsert_fini(struct reinsert *r);
 
 /* The path is the one that s has. REINSERT_MOST of them at most, all before the first is put back. */
 void reinsert_take_out(struct reinsert *r, const struct solution *s, int mb);
-/* Puts one of them back and writes its path; `charge` as for timetable_route. False: no way. */
+/* Puts one of them back and writes its path; `charge` as for timetable_route. False: no way. The
+ * last is not put into the timetable any more. */
 bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, double charge,
 		     int *path);
 /* The timetable is again as it was before the first was taken out. */

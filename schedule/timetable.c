@@ -1,5 +1,6 @@
 #include "schedule/timetable.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 
 #define BEAM 8          /* states of a level that are followed */
 #define FOLLOWED_HOME 4 /* of the last level */
+#define ROOM (3 * TIMETABLE_MORE) /* rows: a data node has three tasks of a microbatch */
 
 /* A way to be done with the F of a node. */
 struct timetable_state {
@@ -21,19 +23,24 @@ struct timetable_state {
 int timetable_init(struct timetable *t, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, m = (size_t)p->n_mb, steps = 2 * (size_t)p->length + 1;
+	size_t rows = m * steps + n * ROOM;
 
 	*t = (struct timetable){ .p = p, .steps = (int)steps };
 	t->home_s = calloc(m, sizeof(*t->home_s));
 	t->weight = calloc(m, sizeof(*t->weight));
-	t->entry = calloc(m * steps, sizeof(*t->entry));
-	t->first = malloc(n * sizeof(*t->first));
+	t->list = calloc(n, sizeof(*t->list));
+	t->row = calloc(rows, sizeof(*t->row));
+	t->whole = calloc(rows, sizeof(*t->whole));
+	t->row_of = calloc(m * steps, sizeof(*t->row_of));
+	t->node_of = calloc(m * steps, sizeof(*t->node_of));
+	t->more_at = calloc(TIMETABLE_MORE * steps, sizeof(*t->more_at));
 	t->states = calloc((size_t)p->length * n, sizeof(*t->states));
 	t->place = malloc(n * sizeof(*t->place));
-	if (!t->home_s || !t->weight || !t->entry || !t->first || !t->states || !t->place) {
+	if (!t->home_s || !t->weight || !t->list || !t->row || !t->whole || !t->row_of ||
+	    !t->node_of || !t->more_at || !t->states || !t->place) {
 		timetable_fini(t);
 		return -ENOMEM;
 	}
-	memset(t->first, 0xff, n * sizeof(*t->first));
 	memset(t->place, 0xff, n * sizeof(*t->place));
 	return 0;
 }
@@ -42,8 +49,12 @@ void timetable_fini(struct timetable *t)
 {
 	free(t->home_s);
 	free(t->weight);
-	free(t->entry);
-	free(t->first);
+	free(t->list);
+	free(t->row);
+	free(t->whole);
+	free(t->row_of);
+	free(t->node_of);
+	free(t->more_at);
 	free(t->states);
 	free(t->place);
 	*t = (struct timetable){ 0 };
@@ -61,56 +72,108 @@ static void fill_weights(struct timetable *t, const struct engine *e)
 	}
 }
 
-void timetable_fill(struct timetable *t, const struct engine *e)
+static void lay_out(struct timetable *t, const struct engine *e)
 {
-	fill_weights(t, e);
-	memset(t->first, 0xff, (size_t)e->n_nodes * sizeof(*t->first));
-	for (int i = e->n_booked - 1; i >= 0; i--) {
-		int task = e->booked[i].task, mb = task / t->steps,
-		    kind = task % t->steps - t->p->length;
-		const struct engine_step *step = &e->chain[task];
+	int32_t first = 0;
 
-		t->entry[task] = (struct timetable_entry){
-			.arrival_s = e->arrival_s[task],
-			.start_s = e->start_s[task],
-			.free_s = e->start_s[task] + step->duration_s + e->overhead_s,
-			.weight = t->weight[mb],
-			.next = t->first[step->node],
-			.before = -1,
-			.node = step->node,
-			.slots = kind < 0    ? 1
-				 : kind == 0 ? 0
-					     : -1,
-		};
-		if (t->first[step->node] >= 0)
-			t->entry[t->first[step->node]].before = task;
-		t->first[step->node] = task;
+	for (int v = 0; v < e->n_nodes; v++)
+		t->list[v] = (struct timetable_list){ .memory = e->nodes[v].memory };
+	for (int i = 0; i < e->n_booked; i++) {
+		int task = e->booked[i].task, v = e->chain[task].node;
+
+		t->node_of[task] = v;
+		t->row_of[task] = t->list[v].n++; /* of its list */
+	}
+	for (int v = 0; v < e->n_nodes; v++) {
+		t->list[v].first = first;
+		first += t->list[v].n + ROOM;
 	}
 }
 
-/* When a task that arrives at the node would start: behind those that came before it, and, if
- * it needs a slot, when one is free. */
-double timetable_start_s(const struct timetable *t, int mb, int node, double arrival_s,
-		       double duration_s, bool needs_slot, double *put_off_s)
+void timetable_fill(struct timetable *t, const struct engine *e)
 {
-	int held = 0, own = mb * t->steps, memory = t->p->c->nodes[node].memory;
+	fill_weights(t, e);
+	lay_out(t, e);
+	for (int task = 0; task < e->n_booked; task++) {
+		int mb = task / t->steps, kind = task % t->steps - t->p->length;
+		struct timetable_row row = {
+			.start_s = e->start_s[task],
+			.free_s = e->start_s[task] + e->chain[task].duration_s + e->overhead_s,
+			.arrival_s = e->arrival_s[task],
+			.weight = t->weight[mb],
+			.task = task,
+			.slots = kind < 0 ? 1 : kind == 0 ? 0 : -1,
+		};
+
+		t->row_of[task] += t->list[t->node_of[task]].first;
+		t->row[t->row_of[task]] = t->whole[t->row_of[task]] = row;
+	}
+	t->n_more = 0;
+}
+
+void timetable_take_out(struct timetable *t, int mb)
+{
+	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++) {
+		struct timetable_row *row = &t->row[t->row_of[task]];
+
+		row->free_s = row->arrival_s = -INFINITY;
+		row->slots = 0;
+	}
+}
+
+void timetable_put_back(struct timetable *t, int mb)
+{
+	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++)
+		t->row[t->row_of[task]] = t->whole[t->row_of[task]];
+}
+
+void timetable_put_in(struct timetable *t, int node, const struct timetable_row *row)
+{
+	struct timetable_list *list = &t->list[node];
+	struct timetable_row *at = t->row + list->first + list->n++;
+
+	assert(t->n_more < TIMETABLE_MORE * t->steps);
+	for (; at > t->row + list->first && at[-1].start_s >= row->start_s; at--)
+		*at = at[-1];
+	*at = *row;
+	t->more_at[t->n_more++] = node;
+}
+
+void timetable_take_back(struct timetable *t)
+{
+	for (int i = 0; i < t->n_more; i++)
+		t->list[t->more_at[i]].n--;
+	for (int i = 0; i < t->n_more; i++) {
+		const struct timetable_list *list = &t->list[t->more_at[i]];
+
+		memcpy(t->row + list->first, t->whole + list->first,
+		       (size_t)list->n * sizeof(*t->row));
+	}
+	t->n_more = 0;
+}
+
+double timetable_start_s(const struct timetable *t, int node, double arrival_s, double duration_s,
+			 bool needs_slot, double *put_off_s)
+{
+	const struct timetable_list *list = &t->list[node];
+	const struct timetable_row *row = t->row + list->first, *end = row + list->n;
+	int free_slots = needs_slot ? list->memory : INT32_MAX / 2;
 	double at_s = arrival_s;
 
-	for (int32_t task = t->first[node]; task >= 0; task = t->entry[task].next) {
-		const struct timetable_entry *e = &t->entry[task];
+	for (; row < end && row->start_s < arrival_s; row++) {
+		free_slots -= row->slots;
+		at_s = row->free_s > at_s ? row->free_s : at_s;
+	}
+	for (; row < end; row++) {
+		if (row->start_s >= at_s && row->arrival_s > arrival_s && free_slots > 0) {
+			double over_s = at_s + duration_s + t->p->c->dispatch_overhead_s -
+					row->start_s;
 
-		if (task >= own && task < own + t->steps)
-			continue;
-		if (e->start_s >= at_s && e->arrival_s > arrival_s &&
-		    !(needs_slot && held >= memory)) {
-			double over_s =
-				at_s + duration_s + t->p->c->dispatch_overhead_s - e->start_s;
-
-			*put_off_s += over_s > 0 ? over_s * e->weight : 0;
-			return at_s;
+			*put_off_s += over_s > 0 ? over_s * row->weight : 0;
+			break;
 		}
-		held += e->slots;
-		at_s = e->free_s > at_s ? e->free_s : at_s;
+		free_slots -= row->slots;
+		at_s = row->free_s > at_s ? row->free_s : at_s;
 	}
 	return at_s;
 }
@@ -121,8 +184,8 @@ static double delay(const struct problem *p, int u, int v)
 }
 
 /* From the end of the last F: L, and the B in reverse. */
-double timetable_home_s(const struct timetable *t, int mb, const int *path, double end_s,
-			  double *put_off_s)
+double timetable_home_s(const struct timetable *t, const int *path, double end_s,
+			double *put_off_s)
 {
 	const struct problem *p = t->p;
 	int at = path[p->length - 1];
@@ -134,7 +197,7 @@ double timetable_home_s(const struct timetable *t, int mb, const int *path, doub
 		double arrival_s = end_s + (v == at ? 0 : delay(p, at, v));
 
 		end_s = duration_s +
-			timetable_start_s(t, mb, v, arrival_s, duration_s, false, put_off_s);
+			timetable_start_s(t, v, arrival_s, duration_s, false, put_off_s);
 		at = v;
 	}
 	return end_s;
@@ -143,22 +206,25 @@ double timetable_home_s(const struct timetable *t, int mb, const int *path, doub
 /* The first F stays when it is. */
 static double sent_s(const struct timetable *t, int mb, int data_node)
 {
-	return t->entry[mb * t->steps].start_s + t->p->c->nodes[data_node].forward_s;
+	return timetable_row(t, mb * t->steps)->start_s + t->p->c->nodes[data_node].forward_s;
 }
 
-double timetable_estimate(const struct timetable *t, int mb, const int *path, double *put_off_s)
+double timetable_estimate(struct timetable *t, int mb, const int *path, double *put_off_s)
 {
 	const struct problem *p = t->p;
 	double end_s = sent_s(t, mb, path[0]);
 
+	timetable_take_out(t, mb);
 	for (int hop = 1; hop < p->length; hop++) {
 		double forward_s = p->c->nodes[path[hop]].forward_s;
 		double arrival_s = end_s + delay(p, path[hop - 1], path[hop]);
 
 		end_s = forward_s +
-			timetable_start_s(t, mb, path[hop], arrival_s, forward_s, true, put_off_s);
+			timetable_start_s(t, path[hop], arrival_s, forward_s, true, put_off_s);
 	}
-	return timetable_home_s(t, mb, path, end_s, put_off_s);
+	end_s = timetable_home_s(t, path, end_s, put_off_s);
+	timetable_put_back(t, mb);
+	return end_s;
 }
 
 int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *list, int most)
@@ -166,15 +232,17 @@ int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *li
 	int task = mb * t->steps + t->steps - 1, n = 0;
 
 	while (n < most) {
-		const struct timetable_entry *e = &t->entry[task];
+		const struct timetable_row *row = timetable_row(t, task);
+		int node = t->node_of[task];
 
-		if (e->start_s > e->arrival_s && e->before >= 0) {
-			int y = e->before / t->steps;
+		if (row->start_s > row->arrival_s &&
+		    t->row_of[task] > t->list[node].first) {
+			int before = row[-1].task, y = before / t->steps;
 
-			if (t->entry[y * t->steps].node != e->node)
+			if (t->node_of[y * t->steps] != node)
 				list[n++] = (struct timetable_wait){ task / t->steps, y,
-								     e->node };
-			task = e->before;
+								     node };
+			task = before;
 		} else if (task % t->steps > 0) {
 			task--;
 		} else {
@@ -190,8 +258,7 @@ static struct timetable_state *level_of(const struct timetable *t, int level)
 }
 
 /* From a state of the level before to node v; *n counts the level's states. */
-static void reach(struct timetable *t, int level, int from, int mb, int v, double charge,
-		  int *n)
+static void reach(struct timetable *t, int level, int from, int v, double charge, int *n)
 {
 	const struct problem *p = t->p;
 	const struct timetable_state *before = level_of(t, level - 1) + from;
@@ -204,7 +271,7 @@ static void reach(struct timetable *t, int level, int from, int mb, int v, doubl
 	if (isinf(arrival_s) || isinf(back_s) || node->memory < 1)
 		return;
 	end_s = node->forward_s +
-		timetable_start_s(t, mb, v, arrival_s, node->forward_s, true, &put_off_s);
+		timetable_start_s(t, v, arrival_s, node->forward_s, true, &put_off_s);
 	cost = before->cost + end_s - before->end_s + back_s + node->backward_s +
 	       charge * put_off_s;
 	if (at >= 0 && list[at].cost <= cost)
@@ -216,7 +283,7 @@ static void reach(struct timetable *t, int level, int from, int mb, int v, doubl
 
 /* All states of a level, of which the number that is followed is returned. */
 static int fill_level(struct timetable *t, const struct solution *s, const struct near *near,
-		      int mb, int level, int stage, int n_before, int banned, double charge)
+		      int level, int stage, int n_before, int banned, double charge)
 {
 	int size = s->start[stage + 1] - s->start[stage], n = 0;
 	struct timetable_state *list = level_of(t, level);
@@ -229,7 +296,7 @@ static int fill_level(struct timetable *t, const struct solution *s, const struc
 		for (int k = 0; k < size && k < near->most && to[k] >= 0; k++) {
 			/* The near lists may be of before an exchange of roles. */
 			if (to[k] != banned && s->stage_of[to[k]] == stage)
-				reach(t, level, i, mb, to[k], charge, &n);
+				reach(t, level, i, to[k], charge, &n);
 		}
 	}
 	for (int i = 0; i < n; i++)
@@ -253,22 +320,23 @@ bool timetable_route(struct timetable *t, const struct solution *s, const struct
 	double best = INFINITY;
 
 	charge /= t->weight[mb] + 1e-9; /* against a second of its own */
+	timetable_take_out(t, mb);
 	*level_of(t, 0) =
 		(struct timetable_state){ .end_s = sent_s(t, mb, path[0]), .node = path[0] };
 	for (int level = 1; level < p->length; level++)
-		n = fill_level(t, s, near, mb, level, s->stage_of[path[level]], n, banned,
-			       charge);
+		n = fill_level(t, s, near, level, s->stage_of[path[level]], n, banned, charge);
 	memcpy(tried, path, (size_t)p->length * sizeof(*path));
 	for (int i = 0; i < n && i < FOLLOWED_HOME; i++) {
 		double put_off_s = 0, cost;
 
 		trace(t, i, tried);
-		cost = timetable_home_s(t, mb, tried, level_of(t, last)[i].end_s, &put_off_s);
+		cost = timetable_home_s(t, tried, level_of(t, last)[i].end_s, &put_off_s);
 		cost += charge * put_off_s;
 		if (cost < best) {
 			best = cost;
 			memcpy(path, tried, (size_t)p->length * sizeof(*path));
 		}
 	}
+	timetable_put_back(t, mb);
 	return best < INFINITY;
 }

@@ -17,13 +17,22 @@
 #include "schedule/near.h"
 #include "schedule/problem.h"
 
-struct timetable_entry {
-	double arrival_s, start_s, free_s; /* free_s: from when the node may start another */
+/* A task where it is done. One that is taken out keeps its row, which then says nothing: no slots,
+ * and -INFINITY for arrival_s and free_s. */
+struct timetable_row {
+	double start_s, free_s, arrival_s; /* free_s: from when the node may start another */
 	double weight;                     /* of its microbatch */
-	int32_t next, before;              /* task the node starts next, before; -1: none */
-	int32_t node;
+	int32_t task;                      /* microbatch * steps + step */
 	int32_t slots;                     /* +1: F, -1: B, 0: L */
 };
+
+/* The rows of a node, ascending by start_s. */
+struct timetable_list {
+	int32_t first, n;
+	int32_t memory;
+};
+
+#define TIMETABLE_MORE 4 /* microbatches that may be put in at a time */
 
 struct timetable_state; /* of the search for a path */
 
@@ -32,8 +41,12 @@ struct timetable {
 	int steps;      /* tasks of a microbatch: 2 * length + 1 */
 	double *home_s; /* (n_mb) end of the last B */
 	double *weight; /* (n_mb) what a second more costs: (home / makespan)^7 */
-	struct timetable_entry *entry;  /* (n_mb, steps) */
-	int32_t *first;                 /* (n_nodes) task the node starts first; -1: none */
+	struct timetable_list *list; /* (n_nodes) */
+	struct timetable_row *row;   /* (n_mb * steps, and room for more at each node) */
+	struct timetable_row *whole; /* the same, as they were filled */
+	int32_t *row_of, *node_of;   /* (n_mb, steps) by task, as they were filled */
+	int n_more;
+	int32_t *more_at; /* (TIMETABLE_MORE * steps) nodes where a task was put in */
 	struct timetable_state *states; /* (length, n_nodes) */
 	int *place; /* (n_nodes) among the states of a level; -1: not there */
 };
@@ -44,18 +57,32 @@ void timetable_fini(struct timetable *t);
 /* From the engine's last run, which must have come to its end. */
 void timetable_fill(struct timetable *t, const struct engine *e);
 
-/* When a task that arrives at the node would start: behind those that came before it, and, if
- * it needs a slot, when one is free. Adds to *put_off_s as above. */
-double timetable_start_s(const struct timetable *t, int mb, int node, double arrival_s,
-			 double duration_s, bool needs_slot, double *put_off_s);
+/* The tasks of a microbatch leave the lists, and come back. */
+void timetable_take_out(struct timetable *t, int mb);
+void timetable_put_back(struct timetable *t, int mb);
+/* One task of a microbatch that is out, before those that start no earlier; of TIMETABLE_MORE
+ * microbatches at most. timetable_take_back takes all of these away. */
+void timetable_put_in(struct timetable *t, int node, const struct timetable_row *row);
+void timetable_take_back(struct timetable *t);
+
+/* As filled. */
+static inline const struct timetable_row *timetable_row(const struct timetable *t, int task)
+{
+	return &t->whole[t->row_of[task]];
+}
+
+/* When a task that arrives at the node, of a microbatch that is out, would start: behind those
+ * that came before it, and, if it needs a slot, when one is free. Adds the seconds by which
+ * others are put off, by weight, to *put_off_s. */
+double timetable_start_s(const struct timetable *t, int node, double arrival_s, double duration_s,
+			 bool needs_slot, double *put_off_s);
 /* From the end of the last F of the path: L, and the B in reverse. */
-double timetable_home_s(const struct timetable *t, int mb, const int *path, double end_s,
+double timetable_home_s(const struct timetable *t, const int *path, double end_s,
 			double *put_off_s);
 
 /* When the microbatch would be home by this path; adds the seconds by which others are put off,
  * by weight, to *put_off_s. */
-double timetable_estimate(const struct timetable *t, int mb, const int *path,
-			  double *put_off_s);
+double timetable_estimate(struct timetable *t, int mb, const int *path, double *put_off_s);
 
 /* One microbatch that had to wait at a node until it had done the task of another. */
 struct timetable_wait {

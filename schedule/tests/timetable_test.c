@@ -184,7 +184,8 @@ static void waiting_is_seen(void **state)
 	timetable_fill(&x.t, &x.e);
 	/* Microbatch 0 is sent at 1 and at node 1 until 4; 1 is sent at 2, and at 3, 4 and 5 at
 	 * the nodes after. */
-	assert_true(x.t.entry[1].start_s == 1 && x.t.entry[9 + 1].start_s == 2);
+	assert_true(timetable_row(&x.t, 1)->start_s == 1 &&
+		    timetable_row(&x.t, 9 + 1)->start_s == 2);
 	assert_true(x.t.home_s[0] == 11 && x.t.home_s[1] == 10);
 	/* By node 1 it would start there at 4, be done at 7 instead of 3, and home at 14. */
 	assert_true(timetable_estimate(&x.t, 1, (int[]){ 0, 1, 3, 4 }, &put_off_s) == 14);
@@ -204,7 +205,8 @@ static void what_waits_for_what_is_known(void **state)
 	memcpy(x.s.path, (int[]){ 0, 1, 3, 4, 0, 1, 3, 4 }, 8 * sizeof(int));
 	run(&x);
 	timetable_fill(&x.t, &x.e);
-	assert_true(x.t.entry[9 + 1].arrival_s == 2 && x.t.entry[9 + 1].start_s == 4);
+	assert_true(timetable_row(&x.t, 9 + 1)->arrival_s == 2 &&
+		    timetable_row(&x.t, 9 + 1)->start_s == 4);
 	assert_int_equal(timetable_waits(&x.t, 1, waits, 4), 1);
 	assert_int_equal(waits[0].waiting, 1);
 	assert_int_equal(waits[0].blocking, 0);
