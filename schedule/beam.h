@@ -1,40 +1,49 @@
-/* beam.h - a beam's cut: of the states that a level reached, the cheapest go on. Internal to
- * schedule/.
+/* beam.h - a beam: of the states that a level reached, the cheapest go on. Internal to schedule/.
+ *
+ * It is kept while the states come, so that one that is too dear for it is seen to be before its
+ * cost is known to the end.
  */
 #ifndef SCHEDULE_BEAM_H
 #define SCHEDULE_BEAM_H
 
-#include <stddef.h>
-#include <string.h>
+#include <math.h>
+#include <stdbool.h>
 
-enum { BEAM_STATE_MOST = 64 }; /* bytes */
+#define BEAM_MOST 8
 
-/* The `width` cheapest of n states, in order (of two alike the earlier first), to the front; how many.
- * A state has `size` bytes, at most BEAM_STATE_MOST, and its cost, a double, at cost_at. Inline, so that
- * both are constants where it counts. */
-static inline int beam_cut(void *list, int n, size_t size, size_t cost_at, int width)
+struct beam {
+	int width, n;         /* width: BEAM_MOST at most */
+	int at[BEAM_MOST];    /* places of the states in their level, cheapest first, of two alike
+			       * the earlier */
+	double cost[BEAM_MOST];
+};
+
+/* Whether a state that costs at least so much stays out, whatever comes. */
+static inline bool beam_excludes(const struct beam *b, double cost)
 {
-	char *states = list, state[BEAM_STATE_MOST];
-	int kept = 0;
+	return b->n == b->width && cost > b->cost[b->n - 1];
+}
 
-	for (int i = 0; i < n; i++) {
-		int at = kept < width ? kept++ : width;
-		double cost, other;
+/* A state's cost, when it is reached and when it falls. */
+static inline void beam_offer(struct beam *b, int place, double cost)
+{
+	int i = 0;
 
-		memcpy(state, states + (size_t)i * size, size);
-		memcpy(&cost, state + cost_at, sizeof(cost));
-		for (; at > 0; at--) {
-			memcpy(&other, states + (size_t)(at - 1) * size + cost_at, sizeof(other));
-			if (!(other > cost))
-				break;
-			if (at < width)
-				memcpy(states + (size_t)at * size,
-				       states + (size_t)(at - 1) * size, size);
-		}
-		if (at < width)
-			memcpy(states + (size_t)at * size, state, size);
+	while (i < b->n && b->at[i] != place)
+		i++;
+	if (i == b->n) {
+		if (b->n < b->width)
+			b->n++;
+		else if (cost > b->cost[--i] || (cost == b->cost[i] && place > b->at[i]))
+			return;
 	}
-	return kept;
+	for (; i > 0 && (b->cost[i - 1] > cost || (b->cost[i - 1] == cost && b->at[i - 1] > place));
+	     i--) {
+		b->at[i] = b->at[i - 1];
+		b->cost[i] = b->cost[i - 1];
+	}
+	b->at[i] = place;
+	b->cost[i] = cost;
 }
 
 #endif

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +82,8 @@ void reinsert_undo(struct reinsert *r)
 struct search {
 	struct reinsert *r;
 	const struct solution *s;
-	int mb, level, n; /* n: states of the level */
+	int level, n; /* n: states of the level */
+	struct beam beam; /* of them */
 	double charge;
 };
 
@@ -112,16 +112,22 @@ static void reach(struct search *q, int from, int v, enum owing owing, int top)
 	       node->backward_s;
 	if (!(cost < INFINITY) || (*place >= 0 && list[*place].cost <= cost))
 		return;
-	travel_s += before->end_s; /* the arrival */
-	start_s = timetable_start_s(q->r->t, v, travel_s, node->forward_s, true, &put_off_s);
-	cost += start_s - travel_s + q->charge * put_off_s;
-	if (*place >= 0 && list[*place].cost <= cost)
-		return;
+	if (beam_excludes(&q->beam, cost)) {
+		start_s = INFINITY;
+	} else {
+		travel_s += before->end_s; /* the arrival */
+		start_s = timetable_start_s(q->r->t, v, travel_s, node->forward_s, true,
+					    &put_off_s);
+		cost += start_s - travel_s + q->charge * put_off_s;
+		if (*place >= 0 && list[*place].cost <= cost)
+			return;
+	}
 	if (*place < 0)
 		*place = q->n++;
 	list[*place] = (struct reinsert_state){
 		start_s + node->forward_s, cost, v, from, top, owing
 	};
+	beam_offer(&q->beam, *place, cost);
 }
 
 static void reach_stage(struct search *q, int from, int stage, enum owing owing, int top)
@@ -159,16 +165,17 @@ static void extend(struct search *q, int from)
 	}
 }
 
-static int fill_level(struct search *q, int n_before)
+static void fill_level(struct search *q)
 {
 	struct reinsert_state *list = level_of(q->r, q->level);
+	struct beam before = q->beam;
 
 	q->n = 0;
-	for (int i = 0; i < n_before; i++)
-		extend(q, i);
+	q->beam = (struct beam){ .width = BEAM };
+	for (int i = 0; i < before.n; i++)
+		extend(q, before.at[i]);
 	for (int i = 0; i < q->n; i++)
 		q->r->place[3 * list[i].node + (int)list[i].owing] = -1;
-	return beam_cut(list, q->n, sizeof(*list), offsetof(struct reinsert_state, cost), BEAM);
 }
 
 static void count_stages(struct reinsert *r)
@@ -199,20 +206,20 @@ static void trace(const struct reinsert *r, int last, int *path)
 }
 
 /* The best of the ways found, followed home, into path. */
-static bool choose(const struct search *q, int n, int *path)
+static bool choose(const struct search *q, int *path)
 {
 	const struct reinsert *r = q->r;
 	int last = r->p->length - 1, tried[PLAN_MOST_PATH];
 	double best = INFINITY;
 
 	tried[0] = path[0];
-	for (int i = 0; i < n; i++) {
-		const struct reinsert_state *end = level_of(r, last) + i;
+	for (int i = 0; i < q->beam.n; i++) {
+		const struct reinsert_state *end = level_of(r, last) + q->beam.at[i];
 		double put_off_s = 0, cost;
 
 		if (!is_complete(r, end))
 			continue;
-		trace(r, i, tried);
+		trace(r, q->beam.at[i], tried);
 		cost = timetable_home_s(r->t, tried, end->end_s, &put_off_s);
 		cost += q->charge * put_off_s;
 		if (cost < best) {
@@ -258,8 +265,7 @@ bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, doubl
 		     int *path)
 {
 	const struct problem *p = r->p;
-	struct search q = { .r = r, .s = s, .mb = mb };
-	int n = 1;
+	struct search q = { .r = r, .s = s, .beam = { .width = 1, .n = 1 } };
 
 	q.charge = charge / (r->t->weight[mb] + 1e-9);
 	count_stages(r);
@@ -269,8 +275,8 @@ bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, doubl
 		.node = path[0]
 	};
 	for (q.level = 1; q.level < p->length; q.level++)
-		n = fill_level(&q, n);
-	if (!choose(&q, n, path))
+		fill_level(&q);
+	if (!choose(&q, path))
 		return false;
 	for (int h = 1; h < p->length; h++)
 		r->need[s->stage_of[path[h]]]--;

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,51 +256,67 @@ static struct timetable_state *level_of(const struct timetable *t, int level)
 	return t->states + (size_t)level * (size_t)t->p->n_nodes;
 }
 
-/* From a state of the level before to node v; *n counts the level's states. */
-static void reach(struct timetable *t, int level, int from, int v, double charge, int *n)
+/* What goes on below: the search for one path. */
+struct search {
+	struct timetable *t;
+	const struct solution *s;
+	const struct near *near;
+	int banned, level, n; /* n: states of the level */
+	struct beam beam;     /* of them */
+	double charge;
+};
+
+/* From a state of the level before to node v. */
+static void reach(struct search *q, int from, int v)
 {
-	const struct problem *p = t->p;
-	const struct timetable_state *before = level_of(t, level - 1) + from;
-	const struct cluster_node *node = &p->c->nodes[v];
-	double back_s = delay(p, v, before->node), put_off_s = 0, end_s, cost;
-	double arrival_s = before->end_s + delay(p, before->node, v);
-	struct timetable_state *list = level_of(t, level);
+	struct timetable *t = q->t;
+	const struct timetable_state *before = level_of(t, q->level - 1) + from;
+	const struct cluster_node *node = &t->p->c->nodes[v];
+	double back_s = delay(t->p, v, before->node), put_off_s = 0;
+	double arrival_s = before->end_s + delay(t->p, before->node, v);
+	double end_s = arrival_s + node->forward_s;
+	double cost = before->cost + end_s - before->end_s + back_s + node->backward_s;
+	struct timetable_state *list = level_of(t, q->level);
 	int at = t->place[v];
 
-	if (isinf(arrival_s) || isinf(back_s) || node->memory < 1)
+	if (isinf(arrival_s) || isinf(back_s) || node->memory < 1 ||
+	    (at >= 0 && list[at].cost <= cost))
 		return;
-	end_s = node->forward_s +
-		timetable_start_s(t, v, arrival_s, node->forward_s, true, &put_off_s);
-	cost = before->cost + end_s - before->end_s + back_s + node->backward_s +
-	       charge * put_off_s;
-	if (at >= 0 && list[at].cost <= cost)
-		return;
+	if (!beam_excludes(&q->beam, cost)) {
+		end_s = node->forward_s + timetable_start_s(t, v, arrival_s, node->forward_s,
+							     true, &put_off_s);
+		cost = before->cost + end_s - before->end_s + back_s + node->backward_s +
+		       q->charge * put_off_s;
+		if (at >= 0 && list[at].cost <= cost)
+			return;
+	}
 	if (at < 0)
-		at = t->place[v] = (*n)++;
+		at = t->place[v] = q->n++;
 	list[at] = (struct timetable_state){ end_s, cost, v, from };
+	beam_offer(&q->beam, at, cost);
 }
 
-/* All states of a level, of which the number that is followed is returned. */
-static int fill_level(struct timetable *t, const struct solution *s, const struct near *near,
-		      int level, int stage, int n_before, int banned, double charge)
+static void fill_level(struct search *q, int stage)
 {
-	int size = s->start[stage + 1] - s->start[stage], n = 0;
-	struct timetable_state *list = level_of(t, level);
+	int size = q->s->start[stage + 1] - q->s->start[stage];
+	struct timetable_state *list = level_of(q->t, q->level);
+	struct beam before = q->beam;
 
-	for (int i = 0; i < n_before; i++) {
-		int by = level_of(t, level - 1)[i].node;
-		const int *to = size > near->most ? near_list(near, by, stage)
-						  : s->members + s->start[stage];
+	q->n = 0;
+	q->beam = (struct beam){ .width = BEAM };
+	for (int i = 0; i < before.n; i++) {
+		int by = level_of(q->t, q->level - 1)[before.at[i]].node;
+		const int *to = size > q->near->most ? near_list(q->near, by, stage)
+						     : q->s->members + q->s->start[stage];
 
-		for (int k = 0; k < size && k < near->most && to[k] >= 0; k++) {
+		for (int k = 0; k < size && k < q->near->most && to[k] >= 0; k++) {
 			/* The near lists may be of before an exchange of roles. */
-			if (to[k] != banned && s->stage_of[to[k]] == stage)
-				reach(t, level, i, to[k], charge, &n);
+			if (to[k] != q->banned && q->s->stage_of[to[k]] == stage)
+				reach(q, before.at[i], to[k]);
 		}
 	}
-	for (int i = 0; i < n; i++)
-		t->place[list[i].node] = -1;
-	return beam_cut(list, n, sizeof(*list), offsetof(struct timetable_state, cost), BEAM);
+	for (int i = 0; i < q->n; i++)
+		q->t->place[list[i].node] = -1;
 }
 
 static void trace(const struct timetable *t, int last, int *path)
@@ -316,22 +331,25 @@ bool timetable_route(struct timetable *t, const struct solution *s, const struct
 		     int mb, int banned, double charge, int *path)
 {
 	const struct problem *p = t->p;
-	int tried[PLAN_MOST_PATH], n = 1, last = p->length - 1;
+	struct search q = { .t = t, .s = s, .near = near, .banned = banned };
+	int tried[PLAN_MOST_PATH], last = p->length - 1;
 	double best = INFINITY;
 
-	charge /= t->weight[mb] + 1e-9; /* against a second of its own */
+	q.charge = charge / (t->weight[mb] + 1e-9); /* against a second of its own */
+	q.beam = (struct beam){ .width = 1, .n = 1 };
 	timetable_take_out(t, mb);
 	*level_of(t, 0) =
 		(struct timetable_state){ .end_s = sent_s(t, mb, path[0]), .node = path[0] };
-	for (int level = 1; level < p->length; level++)
-		n = fill_level(t, s, near, level, s->stage_of[path[level]], n, banned, charge);
+	for (q.level = 1; q.level < p->length; q.level++)
+		fill_level(&q, s->stage_of[path[q.level]]);
 	memcpy(tried, path, (size_t)p->length * sizeof(*path));
-	for (int i = 0; i < n && i < FOLLOWED_HOME; i++) {
+	for (int i = 0; i < q.beam.n && i < FOLLOWED_HOME; i++) {
 		double put_off_s = 0, cost;
 
-		trace(t, i, tried);
-		cost = timetable_home_s(t, tried, level_of(t, last)[i].end_s, &put_off_s);
-		cost += charge * put_off_s;
+		trace(t, q.beam.at[i], tried);
+		cost = timetable_home_s(t, tried, level_of(t, last)[q.beam.at[i]].end_s,
+					&put_off_s);
+		cost += q.charge * put_off_s;
 		if (cost < best) {
 			best = cost;
 			memcpy(path, tried, (size_t)p->length * sizeof(*path));
