@@ -21,54 +21,63 @@ static int bucket_of(const struct engine *e, double at_s)
 	return b < e->n_buckets - 1 ? (int)b : e->n_buckets - 1;
 }
 
-static void queue_add(struct engine *e, int what, double at_s)
+static inline void queue_add(struct engine *e, int what, double at_s)
 {
 	int b = bucket_of(e, at_s);
+	uint64_t *word = &e->filled[b >> 6], bit = (uint64_t)1 << (b & 63);
+	struct engine_event *event = &e->event[what];
 
-	e->due_s[what] = at_s;
-	e->next[what] = e->bucket[b];
+	event->due_s = at_s;
+	event->next = *word & bit ? e->bucket[b] : -1;
 	e->bucket[b] = what;
-	e->filled[b >> 6] |= (uint64_t)1 << (b & 63);
+	*word |= bit;
 }
 
-/* Takes out all events of the earliest instant, as a list by next; -1: the queue is empty. */
-static int queue_take(struct engine *e)
+/* Of the bucket's list, those of the earliest instant, as a list; the others stay. */
+static int take_earliest(struct engine *e, int b)
 {
-	int w = e->word, words = e->n_buckets >> 6, b, first, kept = -1, taken = -1;
-	double at_s;
+	struct engine_event *event = e->event;
+	int first = e->bucket[b], kept = -1, taken = -1;
+	double at_s = event[first].due_s;
 
-	while (w < words && !e->filled[w])
-		w++;
-	e->word = w;
-	if (w == words)
-		return -1;
-	b = (w << 6) + __builtin_ctzll(e->filled[w]);
-	first = e->bucket[b];
-	if (e->next[first] < 0) {
-		e->bucket[b] = -1;
-		e->filled[w] &= e->filled[w] - 1;
-		return first;
-	}
-	at_s = e->due_s[first];
-	for (int i = e->next[first]; i >= 0; i = e->next[i])
-		at_s = e->due_s[i] < at_s ? e->due_s[i] : at_s;
+	for (int i = event[first].next; i >= 0; i = event[i].next)
+		at_s = event[i].due_s < at_s ? event[i].due_s : at_s;
 	for (int i = first, after; i >= 0; i = after) {
-		int *list = e->due_s[i] == at_s ? &taken : &kept;
+		int *list = event[i].due_s == at_s ? &taken : &kept;
 
-		after = e->next[i];
-		e->next[i] = *list;
+		after = event[i].next;
+		event[i].next = *list;
 		*list = i;
 	}
 	e->bucket[b] = kept;
 	if (kept < 0)
-		e->filled[w] &= e->filled[w] - 1;
+		e->filled[b >> 6] &= e->filled[b >> 6] - 1;
 	return taken;
 }
 
-/* A W waits from the end of its B; the node is not free before that. */
-static void add_weights(struct engine *e, struct engine_node *n, int task)
+/* Takes out all events of the earliest instant, as a list by next; -1: the queue is empty. */
+static inline int queue_take(struct engine *e)
 {
-	int length = e->p->length, mb = task / e->steps, step = task % e->steps;
+	uint64_t *word = e->filled + e->word;
+	int b, first;
+
+	while (*word == 0)
+		word++;
+	e->word = (int)(word - e->filled);
+	b = (e->word << 6) + __builtin_ctzll(*word);
+	if (b >= e->n_buckets)
+		return -1;
+	first = e->bucket[b];
+	if (e->event[first].next >= 0)
+		return take_earliest(e, b);
+	*word &= *word - 1;
+	return first;
+}
+
+/* A W waits from the end of its B; the node is not free before that. */
+static void add_weights(struct engine *e, struct engine_node *n, int mb, int task)
+{
+	int length = e->p->length, step = task - mb * e->steps;
 	int w = mb * length + 2 * length - step;
 
 	if (step <= length)
@@ -77,30 +86,27 @@ static void add_weights(struct engine *e, struct engine_node *n, int task)
 	n->weights = w;
 }
 
-/* The task that the microbatch has arrived for starts when the node has done what is booked. */
-static void book(struct engine *e, struct engine_node *n, int mb, double arrival_s, double now_s)
+/* What the microbatch has arrived for starts when the node has done what is booked. */
+static inline void book(struct engine *e, struct engine_node *n, int mb, double now_s)
 {
-	int at = e->at[mb];
-	const struct engine_step *task = &e->chain[at];
-	double start_s = arrival_s > n->free_s ? arrival_s : n->free_s;
-	double end_s = start_s + task->duration_s;
+	struct engine_event *event = &e->event[mb];
+	const struct engine_step *task = &e->chain[event->task];
+	double start_s = event->due_s > n->free_s ? event->due_s : n->free_s;
+	double end_s = start_s + task->duration_s, next_s = end_s + task->travel_s;
 
-	e->booked[e->n_booked++] = (struct engine_booking){ now_s, at };
-	e->arrival_s[at] = arrival_s;
-	e->start_s[at] = start_s;
+	e->booked[e->n_booked++] = (struct engine_booking){ now_s, event->task, mb };
+	e->start_s[event->task] = start_s;
 	n->free_s = end_s + e->overhead_s;
 	n->slots -= task->slots;
 	if (e->split)
-		add_weights(e, n, at);
-	if (!task->last) {
-		double next_s = end_s + task->travel_s;
-
-		e->at[mb] = at + 1;
-		e->late = e->late || next_s + task[1].rest_s > e->limit_s;
-		queue_add(e, mb, next_s);
-	} else {
-		e->late = e->late || end_s > e->limit_s;
+		add_weights(e, n, mb, event->task);
+	if (next_s + task->rest_s > e->limit_s)
+		e->late = true;
+	if (task->last) {
 		e->done++;
+	} else {
+		event->task++;
+		queue_add(e, mb, next_s);
 	}
 }
 
@@ -154,8 +160,8 @@ static void serve_waiting(struct engine *e, struct engine_node *n, double now_s)
 	while (n->first >= 0 && n->slots > 0) {
 		int mb = n->first;
 
-		n->first = e->next[mb];
-		book(e, n, mb, e->due_s[mb], now_s);
+		n->first = e->event[mb].next;
+		book(e, n, mb, now_s);
 	}
 	if (n->first >= 0 && n->weights >= 0 && !n->wakes) {
 		n->wakes = true;
@@ -171,18 +177,13 @@ static void wake(struct engine *e, struct engine_node *n, double now_s)
 	serve_waiting(e, n, now_s);
 }
 
-static bool is_F_without_slot(const struct engine_step *task, const struct engine_node *n)
-{
-	return task->slots > 0 && n->slots <= 0;
-}
-
 static void wait_for_slot(struct engine *e, struct engine_node *n, int mb)
 {
-	e->next[mb] = -1;
+	e->event[mb].next = -1;
 	if (n->first < 0)
 		n->first = mb;
 	else
-		e->next[n->last] = mb;
+		e->event[n->last].next = mb;
 	n->last = mb;
 }
 
@@ -194,24 +195,24 @@ static void fill_gap(struct engine *e, struct engine_node *n, double now_s)
 }
 
 /* One event, of its instant's those that are left being of larger microbatches, and of nodes. */
-static void take_one(struct engine *e, int what, double now_s)
+static inline void take_one(struct engine *e, int what, double now_s)
 {
-	struct engine_node *n;
 	const struct engine_step *task;
+	struct engine_node *n;
 
 	if (what >= e->n_mb) {
 		wake(e, &e->nodes[what - e->n_mb], now_s);
 		return;
 	}
-	task = &e->chain[e->at[what]];
+	task = &e->chain[e->event[what].task];
 	n = &e->nodes[task->node];
 	if (e->split)
 		fill_gap(e, n, now_s);
-	if (is_F_without_slot(task, n))
+	if (task->slots > 0 && n->slots <= 0)
 		wait_for_slot(e, n, what);
 	else
-		book(e, n, what, now_s, now_s);
-	if (n->first >= 0)
+		book(e, n, what, now_s);
+	if (n->first >= 0 && (n->slots > 0 || n->weights >= 0))
 		serve_waiting(e, n, now_s);
 }
 
@@ -220,7 +221,7 @@ static void take_many(struct engine *e, int list, double now_s)
 {
 	int n = 0;
 
-	for (int what = list; what >= 0; what = e->next[what]) {
+	for (int what = list; what >= 0; what = e->event[what].next) {
 		int at = n++;
 
 		for (; at > 0 && e->batch[at - 1] > what; at--)
@@ -237,12 +238,9 @@ static void reset(struct engine *e, double limit_s)
 	e->late = false;
 	/* Sums in another order than the run's differ in the last bits. */
 	e->limit_s = limit_s * (1 + 1e-9);
-	for (int w = 0; w < e->n_buckets >> 6; w++) { /* only a run that was cut leaves any */
-		for (; e->filled[w]; e->filled[w] &= e->filled[w] - 1)
-			e->bucket[(w << 6) + __builtin_ctzll(e->filled[w])] = -1;
-	}
+	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
 	for (int i = 0; i < e->n_mb; i++)
-		e->at[i] = i * e->steps;
+		e->event[i].task = i * e->steps;
 	for (int i = 0; i < e->n_nodes; i++) {
 		struct engine_node *n = &e->nodes[i];
 
@@ -275,15 +273,26 @@ static double weights_end_s(const struct engine *e, int mb)
 	return end_s;
 }
 
+static void fill_arrivals(struct engine *e, int mb)
+{
+	int task = mb * e->steps;
+
+	e->arrival_s[task] = e->release_s[mb];
+	for (int s = 1; s < e->steps; s++, task++)
+		e->arrival_s[task + 1] = e->start_s[task] + e->chain[task].duration_s +
+					 e->chain[task].travel_s;
+}
+
 /* The results of a run that came to its end. */
 static void finish(struct engine *e)
 {
 	for (int i = 0; i < e->n_replayed; i++) {
-		int at = e->booked[i].task;
+		int task = e->booked[i].task;
 
-		e->arrival_s[at] = e->kept_arrival_s[at];
-		e->start_s[at] = e->kept_start_s[at];
+		e->start_s[task] = e->kept_start_s[task];
 	}
+	for (int i = 0; i < e->n_mb; i++)
+		fill_arrivals(e, i);
 	e->makespan_s = 0;
 	for (int i = 0; i < e->n_mb; i++) {
 		int last = (i + 1) * e->steps - 1;
@@ -303,9 +312,9 @@ static bool run(struct engine *e)
 	int list;
 
 	while (!e->late && (list = queue_take(e)) >= 0) {
-		double now_s = e->due_s[list];
+		double now_s = e->event[list].due_s;
 
-		if (e->next[list] < 0)
+		if (e->event[list].next < 0)
 			take_one(e, list, now_s);
 		else
 			take_many(e, list, now_s);
@@ -379,7 +388,7 @@ static void replay(struct engine *e, double from_s)
 		struct engine_node *n = &e->nodes[task->node];
 		double end_s = e->kept_start_s[at] + task->duration_s;
 
-		e->at[at / e->steps] = at + 1;
+		e->event[e->kept_booked[i].mb].task = at + 1;
 		n->slots -= task->slots;
 		n->free_s = end_s + e->overhead_s;
 		if (task->last) {
@@ -396,9 +405,9 @@ static void wait_in_turn(struct engine *e, struct engine_node *n, int mb)
 {
 	int32_t *at = &n->first;
 
-	while (*at >= 0 && e->due_s[*at] <= e->due_s[mb])
-		at = &e->next[*at];
-	e->next[mb] = *at;
+	while (*at >= 0 && e->event[*at].due_s <= e->event[mb].due_s)
+		at = &e->event[*at].next;
+	e->event[mb].next = *at;
 	if (*at < 0)
 		n->last = mb;
 	*at = mb;
@@ -407,21 +416,23 @@ static void wait_in_turn(struct engine *e, struct engine_node *n, int mb)
 /* A microbatch between two tasks: still on its way at from_s, or waiting for a slot. */
 static void place(struct engine *e, int mb, double from_s)
 {
-	int at = e->at[mb];
-	const struct engine_step *task = &e->chain[at];
+	struct engine_event *event = &e->event[mb];
+	const struct engine_step *task = &e->chain[event->task];
 	double arrival_s = e->release_s[mb];
 
-	if (at == (mb + 1) * e->steps)
+	if (event->task == (mb + 1) * e->steps)
 		return;
-	if (at > mb * e->steps)
-		arrival_s = e->kept_start_s[at - 1] + task[-1].duration_s + task[-1].travel_s;
-	e->late = e->late || arrival_s + task->rest_s > e->limit_s;
+	if (event->task > mb * e->steps) {
+		task--;
+		arrival_s = e->kept_start_s[event->task - 1] + task->duration_s + task->travel_s;
+		e->late = e->late || arrival_s + task->rest_s > e->limit_s;
+	}
 	if (arrival_s >= from_s) {
 		queue_add(e, mb, arrival_s);
 		return;
 	}
-	e->due_s[mb] = arrival_s;
-	wait_in_turn(e, &e->nodes[task->node], mb);
+	event->due_s = arrival_s;
+	wait_in_turn(e, &e->nodes[e->chain[event->task].node], mb);
 }
 
 bool engine_run_from(struct engine *e, double from_s, double limit_s)
@@ -442,12 +453,13 @@ static void add_up(struct engine_step *chain, int steps, double last_s)
 	double rest_s = last_s;
 
 	for (int s = steps - 1; s >= 0; s--) {
-		rest_s = chain[s].duration_s + chain[s].travel_s + rest_s;
 		chain[s].rest_s = rest_s;
+		rest_s = chain[s].duration_s + chain[s].travel_s + rest_s;
 	}
 }
 
-void engine_fill_chain(const struct problem *p, const int *path, struct engine_step *chain)
+/* The tasks along a path into chain (2 * length + 1). */
+static void fill_chain(const struct problem *p, const int *path, struct engine_step *chain)
 {
 	int length = p->length, steps = 2 * length + 1;
 	double last_s = p->q->split_backward ? p->c->dispatch_overhead_s +
@@ -477,7 +489,7 @@ void engine_set_path(struct engine *e, int mb, const int *path)
 	const double *factors = e->factors;
 	double last_s;
 
-	engine_fill_chain(e->p, path, chain);
+	fill_chain(e->p, path, chain);
 	if (!factors)
 		return;
 	factors += mb * (2 * e->steps + e->p->length);
@@ -536,27 +548,25 @@ int engine_init(struct engine *e, const struct problem *p)
 	e->kept_start_s = calloc(m * steps, sizeof(*e->kept_start_s));
 	e->kept_booked = calloc(m * steps, sizeof(*e->kept_booked));
 	e->finish_s = calloc(m, sizeof(*e->finish_s));
-	e->at = calloc(m, sizeof(*e->at));
-	e->due_s = calloc(m + n, sizeof(*e->due_s));
-	e->next = calloc(m + n, sizeof(*e->next));
+	e->event = calloc(m + n, sizeof(*e->event));
 	e->nodes = calloc(n, sizeof(*e->nodes));
 	e->batch = calloc(m + n, sizeof(*e->batch));
 	e->bucket = calloc(buckets, sizeof(*e->bucket));
-	e->filled = calloc(buckets / 64, sizeof(*e->filled));
+	e->filled = calloc(buckets / 64 + 1, sizeof(*e->filled));
 	if (e->split) {
 		e->weights_start_s = calloc(m * (size_t)p->length, sizeof(*e->weights_start_s));
 		e->next_weights = calloc(m * (size_t)p->length, sizeof(*e->next_weights));
 	}
 	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s || !e->booked ||
 	    !e->kept_arrival_s || !e->kept_start_s || !e->kept_booked ||
-	    !e->at || !e->due_s || !e->next || !e->nodes || !e->batch || !e->bucket ||
+	    !e->event || !e->nodes || !e->batch || !e->bucket ||
 	    !e->filled || (e->split && (!e->weights_start_s || !e->next_weights))) {
 		engine_fini(e);
 		return -ENOMEM;
 	}
 	for (int i = 0; i < p->n_nodes; i++)
 		e->nodes[i].memory = p->c->nodes[i].memory;
-	memset(e->bucket, 0xff, buckets * sizeof(*e->bucket));
+	e->filled[buckets / 64] = 1;
 	return 0;
 }
 
@@ -573,9 +583,7 @@ void engine_fini(struct engine *e)
 	free(e->kept_arrival_s);
 	free(e->kept_start_s);
 	free(e->kept_booked);
-	free(e->at);
-	free(e->due_s);
-	free(e->next);
+	free(e->event);
 	free(e->nodes);
 	free(e->batch);
 	free(e->bucket);

@@ -17,7 +17,7 @@
 struct engine_step {
 	double duration_s;
 	double travel_s;  /* from its end to the arrival at the next; 0 for the last */
-	double rest_s;    /* from its arrival to the microbatch's end, if nothing waits */
+	double rest_s;    /* from that arrival to the microbatch's end, if nothing waits */
 	int32_t node;
 	int16_t slots; /* +1: F, takes a slot; -1: B, gives it back; 0: L, and B where W does */
 	bool last;
@@ -48,17 +48,14 @@ struct engine {
 	int n_kept; /* of them; 0: none */
 	/* State of a run. */
 	int n_replayed;            /* bookings that are the kept run's */
-	int32_t *at;               /* (n_mb) the task that is to arrive, of n_mb * steps */
-	double *due_s;             /* (n_mb + n_nodes) when its event is: arrival, or the node
-				    * may turn to its W */
-	int32_t *next;             /* (n_mb + n_nodes) in a bucket, or among those that wait */
+	struct engine_event *event; /* (n_mb + n_nodes) microbatches, then nodes */
 	int32_t *next_weights;     /* (n_mb, length) W = microbatch * length + hop, in a node's
 				    * list */
 	struct engine_node *nodes; /* (n_nodes) */
 	int32_t *batch;            /* (n_mb + n_nodes) events of one instant */
-	int32_t *bucket;           /* (n_buckets) first of each bucket; -1: empty */
-	uint64_t *filled;          /* one bit a bucket */
-	int n_buckets, word;       /* word: of filled, those before it are empty */
+	int32_t *bucket;           /* (n_buckets) first of each that is not empty */
+	uint64_t *filled;          /* one bit a bucket, 1: not empty; and a last word that is not 0 */
+	int n_buckets, word;       /* word: of filled, those before it are 0 */
 	double per_s;              /* buckets a second */
 	double limit_s;            /* of the run */
 };
@@ -66,24 +63,29 @@ struct engine {
 /* A task whose start is settled, and the instant at which it was. */
 struct engine_booking {
 	double at_s;
-	int32_t task;
+	int32_t task, mb;
+};
+
+/* A microbatch that is on its way, or waits for a slot; or a node that may turn to its W. */
+struct engine_event {
+	double due_s; /* the arrival */
+	int32_t task; /* that it is to arrive for, of n_mb * steps */
+	int32_t next; /* in a bucket, or of those that wait; -1: none */
 };
 
 struct engine_node {
-	double free_s;     /* from when another task may start */
-	int32_t slots;     /* free ones, when all that is booked has been done */
+	double free_s;       /* from when another task may start */
+	int32_t slots;       /* free ones, when all that is booked has been done */
 	int32_t memory;
 	int32_t first, last; /* F that wait for a slot, as they came; first -1: none */
-	int32_t weights;   /* first W that waits; -1: none */
-	bool wakes;        /* its event is in the queue */
+	int32_t weights;     /* first W that waits; -1: none */
+	bool wakes;          /* its event is in the queue */
 };
 
 /* -ENOMEM. The paths are not set. */
 int engine_init(struct engine *e, const struct problem *p);
 void engine_fini(struct engine *e);
 
-/* The chain of tasks along a path (length node ids) into chain (2 * length + 1). */
-void engine_fill_chain(const struct problem *p, const int *path, struct engine_step *chain);
 /* path: (length) node ids. */
 void engine_set_path(struct engine *e, int mb, const int *path);
 void engine_set_paths(struct engine *e, const struct solution *s);
