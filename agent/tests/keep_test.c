@@ -1,0 +1,211 @@
+/* A copy that is being fetched: where it joins the row of sums, and when it gives up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "agent/state.h"
+
+enum { STAGE = 2, SOURCE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS };
+
+static float zeros[3 * MSG_PIECE_FLOATS], sum[P];
+
+/* An agent without a worker: what it would be told to compute is done when the test says so. It fetches
+ * a copy of the stage, whose replicas are nodes 0 and 1; from there nothing comes by itself. */
+static struct agent *made(void)
+{
+	struct msg keep = { .type = MSG_KEEP, .u.keep = { 1, STAGE, SOURCE } };
+	struct agent *a = calloc(1, sizeof(*a));
+	struct post_options o = { 0 };
+	struct keys_identity *id;
+
+	assert_non_null(a);
+	assert_int_equal(keys_generate(&id, NULL), 0);
+	o.identity = id;
+	assert_int_equal(post_open(&a->control, &o, NULL), 0);
+	keys_free(id);
+	a->options.log = calloc(1, sizeof(struct log));
+	a->run.n_nodes = 3;
+	a->run.node = 2;
+	a->limits.n_stages = 3;
+	a->peers = calloc(a->run.n_nodes, sizeof(a->peers[0]));
+	assert_true(a->peers && a->options.log);
+	keep_control(a, &keep, 0);
+	assert_true(keep_next_job(a));
+	a->job.parameters = P;
+	keep_job_done(a, 0);
+	assert_int_equal(a->keep.standing, KEEP_FETCHING);
+	return a;
+}
+
+static void unmake(struct agent *a)
+{
+	keep_forget(a);
+	post_close(a->control);
+	free(a->options.log);
+	free(a->peers);
+	free(a);
+}
+
+static void sum_of(struct agent *a, uint64_t iteration)
+{
+	static const uint16_t nodes[] = { 0, 1 };
+	struct msg m = { .type = MSG_REDUCE };
+
+	m.u.reduce = (struct msg_reduce){ iteration, 1, STAGE, 2, nodes, 0, NULL };
+	keep_control(a, &m, 0);
+	assert_int_equal(a->keep.reducing, REDUCE_SUMS);
+}
+
+static void piece(struct agent *a, uint32_t index, uint64_t iteration, int64_t now_us)
+{
+	struct msg m = { .type = MSG_TENSOR, .body = (const void *)zeros,
+			 .body_size = sizeof(zeros) };
+
+	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_STATE, .from = SOURCE, .stage = STAGE,
+					  .iteration = iteration, .index = index,
+					  .hash = fetch_hash(zeros, 3 * MSG_PIECE_FLOATS) };
+	keep_piece_arrived(a, &m, now_us);
+}
+
+static bool holds(const struct agent *a, uint32_t pieces, uint64_t iteration)
+{
+	return a->keep.fetch.n_held == pieces && a->keep.fetch.iteration == iteration;
+}
+
+static void the_next_sum_fits(void **state)
+{
+	struct agent *a = made();
+
+	(void)state;
+	sum_of(a, 7);
+	piece(a, 0, 6, 1);
+	assert_true(holds(a, 1, 6));
+	assert_int_equal(reduce_iteration(a->keep.reduce), 7);
+	piece(a, 1, 7, 2); /* it waits for the sum */
+	assert_true(holds(a, 2, 6));
+	unmake(a);
+}
+
+/* The sum of 6 would be missing: what is before it cannot be brought to 7. */
+static void no_sum_is_left_out(void **state)
+{
+	struct agent *a = made();
+
+	(void)state;
+	sum_of(a, 7);
+	piece(a, 0, 5, 1);
+	assert_int_equal(a->keep.fetch.n_held, 0);
+	assert_int_equal(reduce_iteration(a->keep.reduce), 7);
+	piece(a, 0, 6, 2);
+	assert_true(holds(a, 1, 6));
+	unmake(a);
+}
+
+static void a_sum_that_is_past_is_not_needed(void **state)
+{
+	struct agent *a = made();
+
+	(void)state;
+	sum_of(a, 7);
+	a->keep.step_wanted = true;
+	piece(a, 0, 7, 1);
+	assert_true(holds(a, 1, 7));
+	assert_null(a->keep.reduce);
+	assert_false(a->keep.step_wanted);
+	sum_of(a, 8);
+	unmake(a);
+}
+
+static void put_sum(struct agent *a, uint16_t from)
+{
+	struct msg m = { .type = MSG_TENSOR, .body = (const void *)sum,
+			 .body_size = sizeof(sum) / 2 };
+	int rc;
+
+	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_SUM, .from = from, .stage = STAGE,
+					  .iteration = 7, .attempt = 1, .index = from };
+	assert_true(keep_sum_arrived(a, &m, &rc));
+	assert_int_equal(rc, 0);
+}
+
+/* The worker is at it: it cannot be forgotten. */
+static void a_sum_that_is_being_looked_at_stays(void **state)
+{
+	struct agent *a = made();
+
+	(void)state;
+	sum_of(a, 7);
+	put_sum(a, 0);
+	put_sum(a, 1);
+	assert_true(keep_next_job(a));
+	assert_int_equal(a->job.kind, JOB_NORM);
+	piece(a, 0, 7, 1);
+	assert_int_equal(a->keep.fetch.n_held, 0);
+	assert_non_null(a->keep.reduce);
+	keep_job_done(a, 2);
+	piece(a, 0, 7, 3);
+	assert_true(holds(a, 1, 7));
+	assert_null(a->keep.reduce);
+	unmake(a);
+}
+
+static bool gives_up(struct agent *a, int64_t s)
+{
+	uint64_t told = a->dropped; /* there is no controller to tell */
+
+	keep_turn(a, s * 1000000);
+	assert_int_equal(a->dropped > told, a->keep.standing == KEEP_NONE);
+	return a->keep.standing == KEEP_NONE;
+}
+
+static void a_copy_that_gets_no_further_gives_up(void **state)
+{
+	struct agent *a = made();
+
+	(void)state;
+	assert_false(gives_up(a, 19));
+	piece(a, 0, 6, 19000000);
+	assert_false(gives_up(a, 20));
+	assert_false(gives_up(a, 39));
+	/* A commit passed it by: it begins anew, and has no more than before. */
+	piece(a, 1, 7, 39000000);
+	assert_true(holds(a, 1, 7));
+	assert_false(gives_up(a, 40));
+	assert_true(gives_up(a, 41));
+	assert_int_equal(a->keep.fetch.n, 0);
+	unmake(a);
+}
+
+static void a_whole_copy_has_time(void **state)
+{
+	struct agent *a = made();
+
+	(void)state;
+	for (uint32_t i = 0; i < PIECES; i++)
+		piece(a, i, 6, 1000000);
+	assert_false(gives_up(a, 100)); /* the worker is to put it in */
+	assert_true(keep_next_job(a));
+	assert_int_equal(a->job.kind, JOB_FOLLOW);
+	keep_job_done(a, 100000000);
+	assert_int_equal(a->keep.standing, KEEP_WHOLE);
+	assert_false(gives_up(a, 200));
+	unmake(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_next_sum_fits),
+		cmocka_unit_test(no_sum_is_left_out),
+		cmocka_unit_test(a_sum_that_is_past_is_not_needed),
+		cmocka_unit_test(a_sum_that_is_being_looked_at_stays),
+		cmocka_unit_test(a_copy_that_gets_no_further_gives_up),
+		cmocka_unit_test(a_whole_copy_has_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
