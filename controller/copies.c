@@ -198,8 +198,10 @@ void copies_refuse(struct controller *c, struct member *m, const char *why)
 {
 	m->refused_copy_us = c->now_us;
 	copies_release(c, m);
-	if (!m->replica)
-		members_set(c, m, NODE_JOINING, why);
+	if (m->replica)
+		return;
+	m->n_refused++; /* the next try is later */
+	members_set(c, m, NODE_JOINING, why);
 }
 
 bool copies_awaited(const struct member *m)

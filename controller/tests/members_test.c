@@ -1,0 +1,309 @@
+/* Who is tried again and when, which links are taken for cut, which plans are waited for: at times
+ * that the test gives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/controller.h"
+
+enum { NODES = 6, SECOND = 1000000, START = 100 * SECOND };
+
+static void make_cluster(struct controller *c)
+{
+	c->cluster = cluster_alloc(NODES, 3, false);
+	assert_non_null(c->cluster);
+	c->cluster->microbatches_per_data_node = 2;
+	for (int s = 0; s < 3; s++)
+		c->cluster->stages[s] = 2;
+	for (int i = 0; i < NODES; i++) {
+		c->cluster->nodes[i].stage = i / 2;
+		c->cluster->nodes[i].forward_s = 0.1;
+		c->cluster->nodes[i].backward_s = 0.2;
+		c->cluster->nodes[i].loss_s = 0.05;
+		c->cluster->nodes[i].memory = 3;
+	}
+	for (int i = 0; i < NODES * NODES; i++)
+		c->cluster->delay_s[i] = 0.05;
+}
+
+/* All live, two a stage, between iterations. Who is sent something does not get it. */
+static struct controller *made(void)
+{
+	struct controller *c = calloc(1, sizeof(*c));
+	struct post_options o = { 0 };
+
+	assert_non_null(c);
+	make_cluster(c);
+	assert_int_equal(keys_generate(&c->identity, NULL), 0);
+	o.identity = c->identity;
+	assert_int_equal(post_open(&c->post, &o, NULL), 0);
+	assert_int_equal(planner_start(&c->planner, NULL), 0);
+	c->supervisor = -1;
+	c->phase = PHASE_PAUSED;
+	c->path_length = 2;
+	c->unit_s = c->options.time_scale = 1;
+	c->options.silence_us = 450000;
+	c->committed = 7;
+	c->now_us = START;
+	c->members = calloc(NODES, sizeof(*c->members));
+	c->n_members = NODES;
+	for (uint16_t i = 0; i < NODES; i++)
+		c->members[i] = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE,
+						 .replica = true, .keeps = -1, .welcomed = true };
+	return c;
+}
+
+static void unmake(struct controller *c)
+{
+	planner_stop(c->planner);
+	planned_free(c->pending);
+	planned_free(c->current);
+	post_close(c->post);
+	keys_free(c->identity);
+	consoles_fini(c);
+	cluster_free(c->cluster);
+	free(c->members);
+	free(c);
+}
+
+/* All are heard meanwhile. */
+static void at(struct controller *c, int64_t now_us)
+{
+	c->now_us = now_us;
+	for (uint32_t i = 0; i < NODES; i++)
+		c->members[i].heard_us = now_us;
+	c->next_beat_check_us = 0;
+	members_check(c);
+}
+
+/* ---- tried again ---- */
+
+/* Its stage has no living copy: every try fails. */
+static struct member *stranded(struct controller *c)
+{
+	struct member *m = &c->members[5];
+
+	c->members[4].replica = m->replica = false;
+	c->members[4].state = NODE_DEAD;
+	m->state = NODE_JOINING;
+	m->assigned_us = START;
+	return m;
+}
+
+static bool tried(struct controller *c, int64_t now_us)
+{
+	int64_t before = c->members[5].assigned_us;
+
+	at(c, now_us);
+	return c->members[5].assigned_us != before;
+}
+
+static void a_joiner_is_tried_every_second(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	stranded(c);
+	assert_false(tried(c, START + SECOND));
+	assert_true(tried(c, START + SECOND + 1));
+	assert_false(tried(c, START + 2 * SECOND + 1));
+	assert_true(tried(c, START + 2 * SECOND + 2));
+	unmake(c);
+}
+
+static void refuse_copy(struct controller *c, struct member *m)
+{
+	struct msg_kept k = { .assignment = 3, .stage = 2, .text = "too slow" };
+
+	m->state = NODE_SYNCING;
+	m->keeps = 2;
+	m->keeping = 3;
+	copies_kept(c, m, &k);
+	assert_int_equal(m->state, NODE_JOINING);
+}
+
+static void each_refused_copy_is_tried_later(void **state)
+{
+	struct controller *c = made();
+	struct member *m = stranded(c);
+	int64_t now = START, wait = SECOND;
+
+	(void)state;
+	for (int i = 1; i < 10; i++) {
+		c->now_us = now;
+		refuse_copy(c, m);
+		wait = i <= 6 ? 2 * wait : wait; /* a minute at most */
+		assert_false(tried(c, now + wait));
+		assert_true(tried(c, now + wait + 1));
+		now += wait + 1;
+	}
+	members_set(c, m, NODE_LIVE, ""); /* it was at work again */
+	members_set(c, m, NODE_JOINING, "");
+	m->assigned_us = now;
+	assert_true(tried(c, now + SECOND + 1));
+	unmake(c);
+}
+
+static void so_is_a_copy_that_was_left_behind(void **state)
+{
+	struct controller *c = made();
+	struct member *m = stranded(c);
+
+	(void)state;
+	m->state = NODE_SYNCING;
+	m->keeps = 2;
+	copies_refuse(c, m, "its copy was overdue");
+	assert_int_equal(m->keeps, -1);
+	assert_false(tried(c, START + 2 * SECOND));
+	assert_true(tried(c, START + 2 * SECOND + 1));
+	unmake(c);
+}
+
+/* ---- cut links ---- */
+
+static void says_stuck(struct controller *c, uint16_t from, uint16_t to, uint32_t ms)
+{
+	struct msg_stuck s = { to, ms };
+	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
+
+	cuts_hear(c, &c->members[from], &h);
+}
+
+static bool is_out(const struct controller *c, int node)
+{
+	return c->members[node].state == NODE_DEAD;
+}
+
+static void a_link_on_which_nothing_moves_is_cut(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	says_stuck(c, 1, 3, 675); /* 450 ms and half as much */
+	at(c, START);
+	assert_true(is_out(c, 1) && c->members[1].cut);
+	assert_false(is_out(c, 3));
+	unmake(c);
+}
+
+static void a_link_on_which_something_moved_lately_is_not(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	says_stuck(c, 1, 3, 674);
+	at(c, START);
+	assert_false(is_out(c, 1) || is_out(c, 3));
+	unmake(c);
+}
+
+static void what_waited_for_one_that_was_away_is_no_cut(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	for (int from = 1; from <= 3; from += 2) { /* whoever of the two was away */
+		c->members[1].since_us = c->members[3].since_us = 0;
+		c->members[from].since_us = START;
+		says_stuck(c, 1, 3, 60000);
+		at(c, START + 674999);
+		assert_false(is_out(c, 1) || is_out(c, 3));
+	}
+	at(c, START + 675000);
+	assert_true(is_out(c, 1));
+	unmake(c);
+}
+
+static void a_stage_s_last_replica_stays(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[0].replica = false;
+	says_stuck(c, 1, 3, 5000);
+	at(c, START);
+	assert_false(is_out(c, 1));
+	assert_true(is_out(c, 3));
+	unmake(c);
+}
+
+/* ---- plans ---- */
+
+/* To what was asked last; others may come before it. */
+static void answer(struct controller *c)
+{
+	struct pollfd fd = { planner_fd(c->planner), POLLIN, 0 };
+	uint64_t wanted = c->plan_wanted;
+
+	while (c->plan_wanted == wanted) {
+		assert_true(poll(&fd, 1, 20000) > 0);
+		replan_turn(c);
+	}
+}
+
+static void the_first_answer_is_waited_for(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_false(replan_awaited(c));
+	replan(c, "a test");
+	assert_false(replan_awaited(c)); /* the first iteration waits for its plan anyway */
+	answer(c);
+	c->current = c->pending;
+	c->pending = NULL;
+	assert_non_null(c->current);
+	c->unit_s = 1e3;
+	assert_true(c->plan_wanted && !replan_awaited(c)); /* it refines what is there */
+	replan(c, "a node was lost");
+	assert_true(replan_awaited(c));
+	answer(c);
+	assert_non_null(c->pending);
+	assert_false(replan_awaited(c));
+	unmake(c);
+}
+
+static void short_iterations_do_not_wait(void **state)
+{
+	struct controller *c = made();
+	double iteration_s;
+
+	(void)state;
+	replan(c, "a test");
+	answer(c);
+	c->current = c->pending;
+	c->pending = NULL;
+	iteration_s = c->current->plan->predicted.iteration_s;
+	replan(c, "a node was lost");
+	c->unit_s = 1.21 / iteration_s; /* the planner takes 0.06 s, a twentieth */
+	assert_true(replan_awaited(c));
+	c->unit_s = 1.19 / iteration_s;
+	assert_false(replan_awaited(c));
+	replan_if_better(c, "links have changed");
+	c->unit_s = 1e3;
+	assert_false(replan_awaited(c));
+	unmake(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_joiner_is_tried_every_second),
+		cmocka_unit_test(each_refused_copy_is_tried_later),
+		cmocka_unit_test(so_is_a_copy_that_was_left_behind),
+		cmocka_unit_test(a_link_on_which_nothing_moves_is_cut),
+		cmocka_unit_test(a_link_on_which_something_moved_lately_is_not),
+		cmocka_unit_test(what_waited_for_one_that_was_away_is_no_cut),
+		cmocka_unit_test(a_stage_s_last_replica_stays),
+		cmocka_unit_test(the_first_answer_is_waited_for),
+		cmocka_unit_test(short_iterations_do_not_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* After a takeover: who is waited for, and who is not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/controller.h"
+#include "controller/tests/recorded.h"
+
+enum { COMMITS = 4, N = RECORDED_NODES };
+
+struct taken_over {
+	char folder[64];
+	struct controller *c;
+};
+
+/* At the last commit n00 (alone in its stage), n01 and n03 summed: n02 was dead. */
+static void last_commit(struct store *s)
+{
+	static const uint16_t first[] = { 0 }, second[] = { 1, 3 };
+	static const struct store_reduction reductions[] = { { 0, 1, first }, { 1, 2, second } };
+	struct store_commit c = { .iteration = COMMITS, .epoch = 2, .scale = 0.5f, .lr = 1e-3f,
+				  .alive = 3, .path_length = 2, .n_reductions = 2,
+				  .reductions = reductions };
+
+	assert_int_equal(store_commit(s, &c, NULL), 0);
+	store_close(s);
+}
+
+static int take_over(void **state)
+{
+	struct taken_over *t = calloc(1, sizeof(*t));
+	struct controller *c = t->c = calloc(1, sizeof(*c));
+	struct recorded_options o = { 0 };
+	struct store *s;
+	const char *text;
+
+	strcpy(t->folder, "/tmp/skippipe-resume-XXXXXX");
+	recorded_make(t->folder, &o, &s);
+	last_commit(s);
+	assert_int_equal(store_resume(&c->store, t->folder, NULL), 0);
+	text = store_run_of(c->store)->cluster;
+	assert_int_equal(cluster_parse(text, strlen(text), &c->cluster, NULL), 0);
+	assert_int_equal(planner_start(&c->planner, NULL), 0);
+	c->options.run_dir = t->folder;
+	c->options.gather_us = 30000000;
+	c->options.iterations = 100;
+	c->options.said.iterations = true;
+	c->supervisor = -1;
+	c->n_members = N;
+	c->members = calloc(N, sizeof(*c->members));
+	c->shard_of = calloc(N, sizeof(*c->shard_of));
+	assert_true(c->members && c->shard_of);
+	for (uint16_t i = 0; i < N; i++)
+		c->members[i].id = i;
+	assert_int_equal(resume_begin(c, NULL), 0);
+	*state = t;
+	return 0;
+}
+
+static int let_go(void **state)
+{
+	struct taken_over *t = *state;
+	struct controller *c = t->c;
+	char command[128];
+
+	planner_stop(c->planner);
+	store_close(c->store);
+	cluster_free(c->cluster);
+	consoles_fini(c);
+	free(c->members);
+	free(c->shard_of);
+	free(c);
+	snprintf(command, sizeof(command), "rm -rf '%s'", t->folder);
+	free(t);
+	return system(command);
+}
+
+static void comes_back(struct controller *c, int node, bool with_weights)
+{
+	struct member *m = &c->members[node];
+
+	m->peer = (post_peer_id)node + 1;
+	m->state = NODE_JOINING;
+	m->welcomed = true;
+	m->ready = with_weights;
+}
+
+static bool goes_on(struct controller *c, int64_t now_us)
+{
+	c->now_us = now_us;
+	gather_turn(c);
+	return c->phase != PHASE_GATHERING;
+}
+
+static void those_of_the_last_commit_are_awaited(void **state)
+{
+	const struct controller *c = ((struct taken_over *)*state)->c;
+
+	assert_int_equal(c->committed, COMMITS);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(c->members[i].awaited, i != 2);
+}
+
+static void once_they_are_back_it_goes_on_without_the_others(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	assert_false(goes_on(c, 1));
+	comes_back(c, 0, true);
+	comes_back(c, 1, true);
+	assert_false(goes_on(c, 2));
+	comes_back(c, 3, false); /* another process: it has no weights */
+	assert_false(goes_on(c, 3));
+	c->members[3].ready = true;
+	assert_true(goes_on(c, 4)); /* n02 has not been heard of */
+	assert_int_equal(c->phase, PHASE_PLANNING);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(c->members[i].replica, i != 2);
+}
+
+static void not_for_ever(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	comes_back(c, 0, true);
+	comes_back(c, 1, true);
+	assert_false(goes_on(c, 1));
+	assert_true(goes_on(c, 10000000));
+	assert_true(c->members[1].replica);
+	assert_int_equal(c->members[3].state, NODE_DEAD);
+}
+
+/* As long as a stage is held by nobody it waits for whoever may still come. */
+static void for_a_stage_that_nobody_holds(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	comes_back(c, 1, true);
+	comes_back(c, 3, true);
+	assert_false(goes_on(c, 10000000));
+	assert_false(c->members[1].replica);
+	comes_back(c, 0, true);
+	assert_true(goes_on(c, 10000001));
+	assert_int_equal(c->phase, PHASE_PLANNING);
+}
+
+static void a_marked_one_stays_out(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	c->members[3].marked = true;
+	comes_back(c, 0, true);
+	comes_back(c, 1, true);
+	comes_back(c, 3, true);
+	assert_true(goes_on(c, 1));
+	assert_false(c->members[3].replica);
+	assert_int_equal(c->members[3].state, NODE_FAILED);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, take_over, let_go)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(those_of_the_last_commit_are_awaited),
+		TEST(once_they_are_back_it_goes_on_without_the_others),
+		TEST(not_for_ever),
+		TEST(for_a_stage_that_nobody_holds),
+		TEST(a_marked_one_stays_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
