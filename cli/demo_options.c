@@ -30,7 +30,7 @@ const char demo_help[] =
 	"\n"
 	"Passed to the controller as they are (skippipe help controller): --model --batch\n"
 	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --at --serialise\n"
-	"--threads --name --silence-ms --gather-s --budget --log --regions --split-backward\n"
+	"--threads --name --silence-ms --overdue-s --gather-s --budget --log --regions --split-backward\n"
 	"--overlap-sync --robust\n";
 
 /* What the controller understands and demo has no opinion on; values follow unless it is a flag. The
@@ -49,6 +49,7 @@ static const struct {
 	{ "threads", false, false },	      { "name", false, false },
 	{ "regions", false, false },	      { "at", false, true },
 	{ "silence-ms", false, true },	      { "gather-s", false, true },
+	{ "overdue-s", false, true },
 	{ "budget", false, true },	      { "log", false, true },
 };
 

@@ -264,6 +264,7 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	m->reduced = told_sum(&m->sum, r);
 	c->progress.reduced_us = c->now_us;
+	c->steps++;
 	if (c->phase == PHASE_REDUCING)
 		commit_when_reduced(c);
 }

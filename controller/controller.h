@@ -10,6 +10,7 @@
  *     gather.c     the run's beginning, and its going on after a takeover (resume.c)
  *     iteration.c  the phases of an iteration, recovery when a node dies in one
  *     doubt.c      who is left out for what it said
+ *     standstill.c iterations in which nothing goes on, and who is at fault
  *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
  *     replan.c     what to ask the planner and what to do with its answers
  *     consoles.c   the state stream: snapshots and live messages
@@ -47,6 +48,13 @@ struct told_sum {
 	double squares;
 	uint32_t n;
 	uint64_t *slices; /* (n) their hashes; malloc */
+};
+
+/* Bytes of a node, as it says. */
+struct flow {
+	uint64_t bytes;
+	int64_t since_us; /* when they were so many */
+	int64_t much_us;  /* when it last was much in a short time; 0 never */
 };
 
 struct member {
@@ -101,8 +109,10 @@ struct member {
 	uint32_t n_stuck;
 	bool cut;            /* dead for that reason: comes back when its links do (cuts.c) */
 	int64_t cut_seen_us; /* a link of it was stuck */
-	uint64_t sent_mark;   /* bytes it had sent when it last had sent much; */
-	int64_t sent_mark_us; /* and when that was */
+	struct flow sent, received;
+	uint64_t tasks_then; /* that it had ended when nothing had ended for a moment */
+	uint64_t overdue_in; /* the last iteration that it kept waiting; 0 none */
+	uint64_t accuses_in; /* the last in which it told of an impossible number */
 	int64_t gap_us; /* the longest lately between two words of it: silence.h */
 	struct msg_heartbeat beat;
 	int64_t clock_offset_us; /* its clock + this = ours */
@@ -196,6 +206,17 @@ struct evaluation {
 	uint32_t attempt;
 };
 
+/* standstill.c */
+struct standstill {
+	int64_t look_us;    /* the next look */
+	uint64_t tasks;     /* that agents said they had ended, at the last */
+	uint32_t rounds;    /* looks since in which all were at rest */
+	uint64_t steps;     /* controller.steps, at the last */
+	uint32_t hung;      /* looks since there were more, or data moved, */
+	int64_t hung_us;    /* and when that was */
+	uint64_t iteration; /* the last that stood still */
+};
+
 struct prediction_record {
 	float errors[64]; /* |measured - predicted| / measured, newest overwrites oldest */
 	uint32_t n, next;
@@ -274,7 +295,8 @@ struct controller {
 	uint32_t reduce_attempt;
 	uint32_t summing[MSG_STAGES]; /* replicas told to sum in this attempt; 0: not yet */
 	uint32_t n_differing;         /* sums of this iteration of which there were two */
-	uint64_t stood_still;         /* the last iteration that did */
+	uint64_t steps; /* tasks that ended and were begun, sums, answers: what brings the run on */
+	struct standstill still;
 	bool resumed;                  /* this controller took the run over */
 	struct msg_commit last_commit; /* as announced: told again to whom it may have missed */
 	struct evaluation evaluation;
@@ -290,9 +312,6 @@ struct controller {
 	bool taken_over;           /* while stalled: somebody takes the lost stage over */
 	enum run_phase stalled_in; /* the phase a lost stage interrupted */
 	int64_t stalled_us;
-	int64_t stall_checked_us;
-	uint32_t stall_rounds;
-	uint64_t stall_tasks;
 	int64_t rerun_us; /* when microbatches were told to run again, until one starts; 0 */
 	uint64_t recovery_plan; /* the request for a plan without who died last; 0 answered */
 	double last_validation;
@@ -428,6 +447,14 @@ void doubt_number(struct controller *c, struct member *m, const char *why);
 void doubt_accused(struct controller *c, struct member *accused, struct member *by);
 /* What m said cannot be: no sum of this iteration stands. */
 void doubt_proven(struct controller *c, struct member *m, const char *why);
+/* They contradict each other: remembered. Of how many such pairs a node is one. */
+void doubt_pair(struct controller *c, uint16_t a, uint16_t b);
+uint32_t doubts_of(const struct controller *c, uint16_t id);
+/* One of a pair, on the word of the other. */
+void doubt_left_out(struct controller *c, struct member *m, const struct member *other,
+		    const char *why);
+/* All wait for m: at first like a dead node, which may come back; the second time left out. */
+void doubt_overdue(struct controller *c, struct member *m, const char *why);
 /* m has its stage's sum: was it through with all that it should have counted? If not, somebody is
  * left out, and true. */
 bool doubt_counts(struct controller *c, struct member *m);
@@ -435,9 +462,17 @@ bool doubt_counts(struct controller *c, struct member *m);
 void doubt_sums(struct controller *c, int stage);
 /* A sum does not come, and somebody for whom all wait sends nothing: it is left out. */
 void doubt_held_up(struct controller *c);
-void doubt_beat(struct controller *c, struct member *m); /* whether it sends anything */
-/* Nothing runs and not all is done. False: nobody's fault. */
-bool doubt_standstill(struct controller *c);
+void doubt_beat(struct controller *c, struct member *m); /* whether data moves */
+
+/* ---- standstill.c ---- */
+void standstill_turn(struct controller *c); /* while computing */
+/* In other phases: whether it is time to look; then, whether nothing has brought the run on for so long,
+ * or for much longer than so many tasks, one after another, take. */
+bool standstill_look(struct controller *c);
+bool standstill_for(struct controller *c, int64_t most_us);
+bool standstill_hung(struct controller *c, uint32_t tasks);
+/* Then: who says that it is at work is taken out. False: nobody says so. */
+bool standstill_blame(struct controller *c);
 
 /* ---- commit.c ---- */
 void commit_when_reduced(struct controller *c);
@@ -446,6 +481,7 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 
 /* ---- evaluate.c ---- */
 void evaluation_begin(struct controller *c);
+void evaluation_turn(struct controller *c);
 void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *e);
 void evaluation_fini(struct controller *c);
 
@@ -454,6 +490,7 @@ void set_phase(struct controller *c, enum run_phase phase);
 bool replicas_everywhere(const struct controller *c);
 void send_replicas(struct controller *c, const struct msg *m);
 void begin_reduction(struct controller *c);
+void tell_routes(struct controller *c);
 void iteration_turn(struct controller *c); /* whatever the phase can do now */
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r);
 void iteration_lost(struct controller *c, struct member *m); /* a replica died */

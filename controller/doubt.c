@@ -17,7 +17,8 @@
 
 enum {
 	REMEMBERED = 200, /* iterations */
-	MOST_ACCUSED = 3, /* of numbers, in one iteration */
+	MOST_ACCUSED = 3, /* of numbers, in one iteration, */
+	MOST_LIARS = 2,   /* by more than these: the training has diverged */
 	BAD_NEIGHBOURS = 2 /* that one may have, and rightly accuse */
 };
 
@@ -32,7 +33,7 @@ static bool recent(const struct controller *c, const struct doubt *d)
 	return d->iteration + REMEMBERED > c->iteration;
 }
 
-static uint32_t doubts_of(const struct controller *c, uint16_t id)
+uint32_t doubts_of(const struct controller *c, uint16_t id)
 {
 	uint32_t n = 0;
 
@@ -54,7 +55,7 @@ static struct doubt *doubt_of(struct controller *c, uint16_t a, uint16_t b)
 	return NULL;
 }
 
-static void remember(struct controller *c, uint16_t a, uint16_t b)
+void doubt_pair(struct controller *c, uint16_t a, uint16_t b)
 {
 	if (doubt_of(c, a, b) ||
 	    !list_grow(&c->doubts, c->n_doubts, &c->room_doubts, sizeof(*c->doubts)))
@@ -91,18 +92,31 @@ static void leave_out(struct controller *c, struct member *m, const char *why)
 	come_back(c, m);
 }
 
-void doubt_number(struct controller *c, struct member *m, const char *why)
+static uint32_t accusers(const struct controller *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		n += c->members[i].accuses_in == c->iteration;
+	return n;
+}
+
+static void bad_number(struct controller *c, struct member *m, struct member *by, const char *why)
 {
 	if (!m->replica)
 		return;
-	if (c->accused_in == c->iteration && ++c->n_accused > MOST_ACCUSED) {
-		controller_finish(c, 1, "the training has diverged: numbers are not finite");
-		return;
-	}
-	if (c->accused_in != c->iteration)
-		c->n_accused = 1;
+	by->accuses_in = c->iteration;
+	c->n_accused = c->accused_in == c->iteration ? c->n_accused + 1 : 1;
 	c->accused_in = c->iteration;
-	leave_out(c, m, why);
+	if (c->n_accused > MOST_ACCUSED && accusers(c) > MOST_LIARS)
+		controller_finish(c, 1, "the training has diverged: numbers are not finite");
+	else
+		leave_out(c, m, why);
+}
+
+void doubt_number(struct controller *c, struct member *m, const char *why)
+{
+	bad_number(c, m, m, why);
 }
 
 void doubt_proven(struct controller *c, struct member *m, const char *why)
@@ -112,9 +126,8 @@ void doubt_proven(struct controller *c, struct member *m, const char *why)
 	leave_out(c, m, why);
 }
 
-/* One of a pair, on the word of the other. */
-static void left_out(struct controller *c, struct member *m, const struct member *other,
-		     const char *why)
+void doubt_left_out(struct controller *c, struct member *m, const struct member *other,
+		    const char *why)
 {
 	struct doubt *d = doubt_of(c, m->id, other->id);
 
@@ -130,16 +143,27 @@ void doubt_accused(struct controller *c, struct member *accused, struct member *
 	if (!accused->replica)
 		return;
 	if (accused != by)
-		remember(c, accused->id, by->id);
+		doubt_pair(c, accused->id, by->id);
 	if (accused != by &&
 	    doubts_of(c, by->id) >= doubts_of(c, accused->id) + BAD_NEIGHBOURS) {
-		left_out(c, by, accused, "accused one after another");
+		doubt_left_out(c, by, accused, "accused one after another");
 		return;
 	}
 	d = doubt_of(c, accused->id, by->id);
 	if (d)
 		d->out = accused->id;
-	doubt_number(c, accused, "sent what no computation gives");
+	bad_number(c, accused, by, "sent what no computation gives");
+}
+
+void doubt_overdue(struct controller *c, struct member *m, const char *why)
+{
+	bool again = m->overdue_in > 0 && m->overdue_in + REMEMBERED > c->iteration;
+
+	m->overdue_in = c->iteration;
+	if (again)
+		leave_out(c, m, why);
+	else
+		members_gone(c, m, why);
 }
 
 /* ---- counts ---- */
@@ -185,7 +209,7 @@ bool doubt_counts(struct controller *c, struct member *m)
 			doubt_proven(c, m, "left a gradient out");
 			return true;
 		}
-		remember(c, m->id, next->id);
+		doubt_pair(c, m->id, next->id);
 		if (!other || doubts_of(c, next->id) > doubts_of(c, other->id))
 			other = next;
 	}
@@ -193,9 +217,9 @@ bool doubt_counts(struct controller *c, struct member *m)
 		return false;
 	note(c, NOTE_ALERT, m->id, 0, "n%02u has gradients that n%02u has not made", other->id, m->id);
 	if (doubts_of(c, other->id) > doubts_of(c, m->id))
-		left_out(c, other, m, "contradicts others about what was done");
+		doubt_left_out(c, other, m, "contradicts others about what was done");
 	else
-		left_out(c, m, other, "contradicts others about what was done");
+		doubt_left_out(c, m, other, "contradicts others about what was done");
 	return true;
 }
 
@@ -245,7 +269,7 @@ static void consider(struct controller *c, struct found *f, const struct word *a
 {
 	uint32_t most;
 
-	remember(c, a->m->id, b->m->id);
+	doubt_pair(c, a->m->id, b->m->id);
 	most = doubts_of(c, a->m->id);
 	if (doubts_of(c, b->m->id) > most)
 		most = doubts_of(c, b->m->id);
@@ -308,7 +332,7 @@ void doubt_sums(struct controller *c, int stage)
 	note(c, NOTE_ALERT, bad->m->id, 0, "n%02u and n%02u have different sums of S%d: without n%02u",
 	     f.a->m->id, f.b->m->id, stage, bad->m->id);
 	if (!bad->copy) {
-		left_out(c, bad->m, other->m, "contradicts others about a sum");
+		doubt_left_out(c, bad->m, other->m, "contradicts others about a sum");
 		return;
 	}
 	copies_refuse(c, bad->m, "its copy had another sum");
@@ -317,16 +341,25 @@ void doubt_sums(struct controller *c, int stage)
 
 /* ---- sums that do not come ---- */
 
-/* Beyond six times the predicted sum: a big gradient is copied and added up meanwhile. */
-enum { HELD_UP_US = 10000000, MUCH_BYTES = 65536 };
+/* In so short a time heartbeats are few. */
+enum { MUCH_BYTES = 65536, SHORT_US = 10000000 };
+
+static void look_at(struct flow *f, uint64_t bytes, int64_t now_us)
+{
+	bool much = f->since_us && bytes > f->bytes && bytes - f->bytes > MUCH_BYTES;
+
+	if (f->since_us && !much && now_us - f->since_us < SHORT_US)
+		return;
+	if (much)
+		f->much_us = now_us;
+	f->bytes = bytes;
+	f->since_us = now_us;
+}
 
 void doubt_beat(struct controller *c, struct member *m)
 {
-	if (m->sent_mark_us && m->beat.sent_bytes >= m->sent_mark &&
-	    m->beat.sent_bytes < m->sent_mark + MUCH_BYTES)
-		return;
-	m->sent_mark = m->beat.sent_bytes;
-	m->sent_mark_us = c->now_us;
+	look_at(&m->sent, m->beat.sent_bytes, c->now_us);
+	look_at(&m->received, m->beat.received_bytes, c->now_us);
 }
 
 static struct member *awaited_by(struct controller *c, const struct member *m)
@@ -350,22 +383,39 @@ static struct member *end_of_row(struct controller *c, struct member *m, struct 
 	return m;
 }
 
+/* It has all that it needs, and has not said its sum. */
+static void says_no_sum(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!m->replica || m->reduced || awaited_by(c, m))
+			continue;
+		note(c, NOTE_ALERT, m->id, 0, "n%02u waits for nobody, and does not say its sum of S%d",
+		     m->id, member_stage(c, m));
+		doubt_overdue(c, m, "does not say its sum");
+		return;
+	}
+}
+
+/* A big gradient is copied and added up meanwhile: six times the predicted sum. */
 void doubt_held_up(struct controller *c)
 {
-	int64_t patience =
-		HELD_UP_US + (int64_t)(6e6 * c->current->plan->predicted.sync_s * c->unit_s);
+	int64_t patience = c->options.overdue_us +
+			   (int64_t)(6e6 * c->current->plan->predicted.sync_s * c->unit_s);
 
-	if (c->now_us - c->progress.reduced_us < patience)
+	if (!standstill_look(c) || !standstill_for(c, patience))
 		return;
+	c->steps++;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i], *by, *bad;
 
 		if (!m->replica || m->reduced)
 			continue;
 		bad = end_of_row(c, m, &by);
-		if (!by || c->now_us - bad->sent_mark_us < patience)
+		if (!by)
 			continue;
-		remember(c, bad->id, by->id);
+		doubt_pair(c, bad->id, by->id);
 		if (doubts_of(c, by->id) > doubts_of(c, bad->id)) {
 			struct member *other = bad;
 
@@ -374,67 +424,8 @@ void doubt_held_up(struct controller *c)
 		}
 		note(c, NOTE_ALERT, bad->id, 0, "n%02u waits for n%02u's part of the sum of S%d: without n%02u",
 		     by->id, bad->id, member_stage(c, bad), bad->id);
-		left_out(c, bad, by, "holds a sum up");
+		doubt_left_out(c, bad, by, "holds a sum up");
 		return;
 	}
-}
-
-/* ---- standing still ---- */
-
-static uint16_t node_at(const struct microbatch *mb, uint32_t position)
-{
-	uint32_t n = mb->route.n_hops;
-
-	return mb->nodes[position < n ? position : position == n ? 0 : 2 * n - position];
-}
-
-/* What the node said of the microbatch's newest attempt in that pass. */
-static bool said(const struct controller *c, const struct microbatch *mb, uint32_t position, bool end)
-{
-	uint32_t n = mb->route.n_hops;
-	uint8_t kind = position < n ? WORK_FORWARD : position == n ? WORK_LOSS : WORK_BACKWARD;
-
-	for (uint32_t i = 0; i < c->progress.n_events; i++) {
-		const struct msg_task_event *e = &c->progress.events[i];
-
-		if (e->node == node_at(mb, position) && e->microbatch == mb->route.microbatch &&
-		    e->attempt == mb->route.attempt && e->kind == kind &&
-		    (e->type == WORK_ENDS) == end)
-			return true;
-	}
-	return false;
-}
-
-bool doubt_standstill(struct controller *c)
-{
-	struct member *bad = NULL, *other = NULL;
-	bool again = c->stood_still == c->iteration;
-
-	c->stood_still = c->iteration;
-	for (uint32_t i = 0; again && i < c->routes.n; i++) {
-		const struct microbatch *mb = &c->routes.microbatches[i];
-		uint32_t at = mb->position;
-		struct member *pair[2];
-
-		/* It has done its part, and the next has not got it. */
-		if (mb->done || at == 2 * mb->route.n_hops || !said(c, mb, at, true) ||
-		    said(c, mb, at + 1, false))
-			continue;
-		pair[0] = &c->members[node_at(mb, at)];
-		pair[1] = &c->members[node_at(mb, at + 1)];
-		if (pair[0] == pair[1])
-			continue;
-		remember(c, pair[0]->id, pair[1]->id);
-		for (int k = 0; k < 2; k++)
-			if (!bad || doubts_of(c, pair[k]->id) > doubts_of(c, bad->id)) {
-				bad = pair[k];
-				other = pair[!k];
-			}
-	}
-	if (!bad)
-		return false;
-	note(c, NOTE_ALERT, bad->id, 0, "nothing passes between n%02u and n%02u: without n%02u",
-	     bad->id, other->id, bad->id);
-	left_out(c, bad, other, "passes nothing on");
-	return true;
+	says_no_sum(c);
 }

@@ -43,6 +43,7 @@ void evaluation_begin(struct controller *c)
 	e->loss = 0;
 	e->iteration = c->committed;
 	e->started_us = c->now_us;
+	c->steps++;
 	e->attempt++;
 	for (uint32_t i = 0; i < n; i++) {
 		struct microbatch *mb = &e->microbatches[i];
@@ -70,6 +71,7 @@ void iteration_evaluated(struct controller *c, struct member *m, const struct ms
 	    e->answered[r->microbatch])
 		return;
 	e->answered[r->microbatch] = true;
+	c->steps++;
 	e->loss += r->loss;
 	if (++e->done < e->n)
 		return;
@@ -80,6 +82,17 @@ void iteration_evaluated(struct controller *c, struct member *m, const struct ms
 	set_phase(c, PHASE_PLANNING);
 }
 
+/* Who keeps it waiting is taken out, or there is none this time. */
+void evaluation_turn(struct controller *c)
+{
+	const struct evaluation *e = &c->evaluation;
+
+	if (!standstill_look(c) || !standstill_hung(c, e->n) || standstill_blame(c))
+		return;
+	note(c, NOTE_WARNING, -1, 0, "no validation of it%llu: %u of %u answers came",
+	     (unsigned long long)e->iteration, e->done, e->n);
+	set_phase(c, PHASE_PLANNING);
+}
 
 void evaluation_fini(struct controller *c)
 {

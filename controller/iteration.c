@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STALL_CHECK_US = 250000, STALL_ROUNDS = 4 };
-
 /* A cross entropy is not negative (but for rounding); a model that guesses among a million
  * tokens has 14. */
 static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
@@ -119,6 +117,7 @@ static void reduce_rest(struct controller *c)
 {
 	if (admit_joiners(c, true))
 		forget_sums(c);
+	c->steps++;
 	c->progress.reduce_us = c->progress.reduced_us = c->now_us;
 	for (int s = 0; s < c->cluster->n_stages; s++)
 		if (c->summing[s] == 0)
@@ -209,7 +208,7 @@ static int send_plan(struct controller *c)
 }
 
 /* Consoles hear which ways the microbatches of this iteration take. */
-static void tell_routes(struct controller *c)
+void tell_routes(struct controller *c)
 {
 	c->progress.rerouted = true;
 	consoles_plan(c, c->current);
@@ -273,7 +272,8 @@ static void begin(struct controller *c)
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
 	c->reduce_attempt = c->first_attempt;
 	forget_sums(c);
-	c->stall_rounds = c->n_differing = 0;
+	c->n_differing = 0;
+	c->steps++;
 	if (c->progress.rerouted)
 		tell_routes(c);
 	c->progress.rerouted = false;
@@ -345,6 +345,7 @@ static void task_ended(struct controller *c, struct microbatch *mb,
 	if (e->counted &&
 	    routes_count(&c->routes, e->node, e->microbatch, counts_as(e->kind)) != 0)
 		controller_finish(c, 1, "out of memory");
+	c->steps += e->counted;
 	if ((e->kind == WORK_BACKWARD || e->kind == WORK_WEIGHTS) &&
 	    e->at_us > c->progress.last_backward_us)
 		c->progress.last_backward_us = e->at_us;
@@ -354,6 +355,7 @@ static void task_ended(struct controller *c, struct microbatch *mb,
 	}
 	if (e->attempt != mb->route.attempt || e->kind == WORK_WEIGHTS)
 		return;
+	c->steps += position > mb->position;
 	if (position > mb->position)
 		mb->position = position;
 	if (e->kind == WORK_BACKWARD && e->node == mb->nodes[0])
@@ -431,71 +433,6 @@ void iteration_report(struct controller *c, struct member *m, const struct msg_r
 		reduce_rest(c);
 }
 
-/* Who holds the weights of another iteration cannot take part, whatever was believed of it: it
- * fetches them anew once it is heard again. */
-static bool drop_strangers(struct controller *c)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < c->n_members && c->phase == PHASE_COMPUTING; i++) {
-		struct member *m = &c->members[i];
-
-		if (!m->replica || m->beat.committed == c->committed)
-			continue;
-		members_gone(c, m, "holds the weights of another iteration");
-		any = true;
-	}
-	return any;
-}
-
-/* Nothing runs, nothing travels, and not all is done: slots wait in a circle. */
-static void check_standstill(struct controller *c)
-{
-	uint64_t tasks = 0;
-	bool still = true;
-	int64_t id;
-	struct msg m = { .type = MSG_REROUTE };
-
-	if (c->now_us < c->stall_checked_us)
-		return;
-	c->stall_checked_us = c->now_us + STALL_CHECK_US;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *w = &c->members[i];
-
-		tasks += w->beat.tasks_done;
-		still = still && (!w->replica || w->beat.committed != c->committed ||
-				  (!w->beat.running && w->beat.in_flight == 0 &&
-				   w->beat.iteration == c->iteration));
-	}
-	if (!still || tasks != c->stall_tasks) {
-		c->stall_tasks = tasks;
-		c->stall_rounds = 0;
-		return;
-	}
-	if (++c->stall_rounds < STALL_ROUNDS)
-		return;
-	c->stall_rounds = 0;
-	if (drop_strangers(c))
-		return;
-	id = routes_unswap(&c->routes);
-	if (id < 0 && doubt_standstill(c))
-		return;
-	if (id < 0) {
-		note(c, NOTE_ALERT, -1, 0, "it%llu stands still: it begins anew",
-		     (unsigned long long)c->iteration);
-		recover_restart(c, "an iteration stood still");
-		return;
-	}
-	m.u.reroute = (struct msg_reroute){ .iteration = c->iteration,
-					    .epoch = c->epoch,
-					    .n_routes = 1,
-					    .routes = &c->routes.microbatches[id].route };
-	send_replicas(c, &m);
-	tell_routes(c);
-	note(c, NOTE_WARNING, -1, 0,
-	     "slots waited in a circle: m%02lld starts again, unswapped", (long long)id);
-}
-
 /* ---- recovering ---- */
 
 static bool stage_has_sum(const struct controller *c, int stage)
@@ -543,6 +480,7 @@ bool iteration_resumes(struct controller *c, struct member *m)
 	     member_stage(c, m));
 	if (replicas_everywhere(c) && (!all_on_route(c) || m->unheard == c->iteration))
 		c->taken_over = true;
+	c->steps++;
 	if (!replicas_everywhere(c) || c->taken_over)
 		return true; /* recover_turn goes on */
 	set_phase(c, c->stalled_in);
@@ -563,6 +501,7 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 	struct msg m = { .type = MSG_REROUTE };
 
 	forget_sums(c);
+	c->steps++;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		/* A joiner that came for the reduction has not heard this iteration's start. */
 		usable[i] = c->members[i].replica && c->members[i].state != NODE_SYNCING;
@@ -650,10 +589,13 @@ void iteration_turn(struct controller *c)
 		set_phase(c, PHASE_PLANNING);
 		break;
 	case PHASE_COMPUTING:
-		check_standstill(c);
+		standstill_turn(c);
 		break;
 	case PHASE_REDUCING:
 		doubt_held_up(c);
+		break;
+	case PHASE_EVALUATING:
+		evaluation_turn(c);
 		break;
 	case PHASE_STALLED:
 		if (c->stopping)

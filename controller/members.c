@@ -261,6 +261,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 void members_mark(struct controller *c, struct member *m, bool out)
 {
 	m->marked = out;
+	m->overdue_in = out ? m->overdue_in : 0;
 	resume_save(c);
 }
 

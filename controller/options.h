@@ -54,6 +54,7 @@ struct options {
 	double jitter;         /* of robust plans (schedule/robust.h); 0: none */
 	bool given;            /* assignment: as the cluster pins it */
 	int64_t silence_us;    /* a member not heard for so long is dead */
+	int64_t overdue_us;    /* so long nothing of an iteration may end, beside what tasks take */
 	int64_t gather_us;     /* wait so long for all agents, then go with those there */
 	double budget_s;       /* of the first plan */
 	enum log_level level;

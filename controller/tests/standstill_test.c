@@ -1,0 +1,248 @@
+/* How long nothing may end before those who say that they are at work are suspected; the looks are
+ * the test's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "controller/controller.h"
+
+enum { NODES = 6, LOOK_US = 250000, SECOND = 1000000 };
+
+/* Six replicas in two stages. The longest task takes 0.2 s, the longest way 0.05 s: patience ends after
+ * 10 s and 20 times as much, 15 s. */
+static struct controller *made(void)
+{
+	struct controller *c = calloc(1, sizeof(*c));
+	struct post_options o = { 0 };
+
+	assert_non_null(c);
+	c->cluster = cluster_alloc(NODES, 2, false);
+	c->members = calloc(NODES, sizeof(*c->members));
+	assert_true(c->cluster && c->members);
+	assert_int_equal(keys_generate(&c->identity, NULL), 0);
+	o.identity = c->identity;
+	assert_int_equal(post_open(&c->post, &o, NULL), 0);
+	assert_int_equal(planner_start(&c->planner, NULL), 0);
+	c->supervisor = -1;
+	c->phase = PHASE_EVALUATING;
+	c->path_length = 2;
+	c->unit_s = c->options.time_scale = 1;
+	c->options.overdue_us = 10 * SECOND;
+	c->options.eval_batches = 4;
+	c->n_members = NODES;
+	c->now_us = SECOND;
+	c->cluster->microbatches_per_data_node = 1;
+	for (int i = 0; i < NODES * NODES; i++)
+		c->cluster->delay_s[i] = 0.05;
+	for (uint16_t i = 0; i < NODES; i++) {
+		c->cluster->nodes[i].stage = i / 3;
+		c->cluster->stages[i / 3] = 3;
+		c->cluster->nodes[i].forward_s = 0.1;
+		c->cluster->nodes[i].backward_s = 0.2;
+		c->cluster->nodes[i].memory = 3;
+		c->members[i] = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE,
+						 .replica = true, .keeps = -1, .welcomed = true };
+	}
+	return c;
+}
+
+static void unmake(struct controller *c)
+{
+	planner_stop(c->planner);
+	post_close(c->post);
+	keys_free(c->identity);
+	evaluation_fini(c);
+	consoles_fini(c);
+	cluster_free(c->cluster);
+	free(c->members);
+	free(c->faults);
+	free(c);
+}
+
+/* Heartbeats: node 0 sends and node 1 gets so many bytes a second. */
+static void moves(struct controller *c, uint64_t sent, uint64_t got)
+{
+	for (uint32_t i = 0; i < NODES; i++) {
+		c->members[i].beat.sent_bytes += (i == 0 ? sent : 100) * LOOK_US / SECOND;
+		c->members[i].beat.received_bytes += (i == 1 ? got : 100) * LOOK_US / SECOND;
+		doubt_beat(c, &c->members[i]);
+	}
+}
+
+static bool hung_after(struct controller *c, int looks)
+{
+	bool hung = false;
+
+	for (int i = 0; i < looks && !hung; i++) {
+		c->now_us += LOOK_US;
+		assert_true(standstill_look(c));
+		assert_false(standstill_look(c));
+		hung = standstill_hung(c, 1);
+	}
+	return hung;
+}
+
+static void patience_is_much_longer_than_a_task(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_false(hung_after(c, 60));
+	assert_true(hung_after(c, 1));
+	unmake(c);
+}
+
+static void whatever_ends_gives_more_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_false(hung_after(c, 60));
+	c->steps++;
+	assert_false(hung_after(c, 60));
+	assert_true(hung_after(c, 1));
+	unmake(c);
+}
+
+static void slow_tasks_have_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[2].measured_forward_s = 1; /* a real second, whatever the plan says */
+	assert_false(hung_after(c, 120));
+	assert_true(hung_after(c, 1));
+	unmake(c);
+}
+
+static void injected_faults_have_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->faults = calloc(1, sizeof(*c->faults));
+	c->faults[0] = (struct fault){ .kind = FAULT_SLOW_NODE, .node = 2, .factor = 4, .active = true };
+	c->n_faults = 1;
+	assert_false(hung_after(c, 120));
+	assert_true(hung_after(c, 1));
+	unmake(c);
+}
+
+/* Ours is not an hour of silence from them. */
+static void sleep_is_no_standstill(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_false(hung_after(c, 50));
+	c->now_us += 3600 * (int64_t)SECOND;
+	assert_false(hung_after(c, 10));
+	unmake(c);
+}
+
+static bool hung_while(struct controller *c, uint64_t sent, uint64_t got)
+{
+	for (int i = 0; i < 200; i++) {
+		moves(c, sent, got);
+		if (hung_after(c, 1))
+			return true;
+	}
+	return false;
+}
+
+static void a_slow_transfer_has_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_false(hung_while(c, 10000, 10000));
+	unmake(c);
+}
+
+static void bytes_that_nobody_gets_are_words(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_true(hung_while(c, 1000000, 1000));
+	unmake(c);
+}
+
+static void heartbeats_are_not_data(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[2].measured_forward_s = 1;
+	assert_true(hung_while(c, 3000, 3000));
+	unmake(c);
+}
+
+static bool out(const struct controller *c, int node)
+{
+	return c->members[node].state == NODE_DEAD && !c->members[node].replica;
+}
+
+static void who_says_that_it_runs_is_taken_out(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[1].beat.in_flight = 2;
+	c->members[4].beat.running = 1;
+	assert_true(standstill_blame(c));
+	assert_true(out(c, 4));
+	assert_false(out(c, 1) || c->members[4].marked);
+	unmake(c);
+}
+
+static void what_waits_for_a_slot_may_wait(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[3].beat.queued = 2;
+	c->members[3].beat.blocked = 1;
+	assert_false(standstill_blame(c));
+	c->members[3].beat.blocked = 0;
+	assert_true(standstill_blame(c));
+	assert_true(out(c, 3));
+	unmake(c);
+}
+
+static void most_do_not_lie(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		c->members[i].beat.running = 1;
+	assert_true(standstill_blame(c)); /* they get as much time again */
+	for (int i = 0; i < NODES; i++)
+		assert_false(out(c, i));
+	assert_false(hung_after(c, 60));
+	unmake(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(patience_is_much_longer_than_a_task),
+		cmocka_unit_test(whatever_ends_gives_more_time),
+		cmocka_unit_test(slow_tasks_have_time),
+		cmocka_unit_test(injected_faults_have_time),
+		cmocka_unit_test(sleep_is_no_standstill),
+		cmocka_unit_test(a_slow_transfer_has_time),
+		cmocka_unit_test(bytes_that_nobody_gets_are_words),
+		cmocka_unit_test(heartbeats_are_not_data),
+		cmocka_unit_test(who_says_that_it_runs_is_taken_out),
+		cmocka_unit_test(what_waits_for_a_slot_may_wait),
+		cmocka_unit_test(most_do_not_lie),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
