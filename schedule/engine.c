@@ -21,19 +21,26 @@ static int bucket_of(const struct engine *e, double at_s)
 	return b < e->n_buckets - 1 ? (int)b : e->n_buckets - 1;
 }
 
+/* The bits that are read next are not in memory: the next arrival could not be looked up there
+ * before it is known where the last one went, and that is known last of all. */
 static inline void queue_add(struct engine *e, int what, double at_s)
 {
-	int b = bucket_of(e, at_s);
-	uint64_t *word = &e->filled[b >> 6], bit = (uint64_t)1 << (b & 63);
+	int b = bucket_of(e, at_s), next = e->bucket[b];
+	uint64_t bit = (uint64_t)1 << (b & 63);
 	struct engine_event *event = &e->event[what];
 
 	event->due_s = at_s;
-	event->next = *word & bit ? e->bucket[b] : -1;
+	if (b >> 6 == e->word) {
+		event->next = e->bits & bit ? next : -1;
+		e->bits |= bit;
+	} else {
+		event->next = e->filled[b >> 6] & bit ? next : -1;
+		e->filled[b >> 6] |= bit;
+	}
 	e->bucket[b] = what;
-	*word |= bit;
 }
 
-/* Of the bucket's list, those of the earliest instant, as a list; the others stay. */
+/* Of the first bucket's list, those of the earliest instant, as a list; the others stay. */
 static int take_earliest(struct engine *e, int b)
 {
 	struct engine_event *event = e->event;
@@ -51,26 +58,26 @@ static int take_earliest(struct engine *e, int b)
 	}
 	e->bucket[b] = kept;
 	if (kept < 0)
-		e->filled[b >> 6] &= e->filled[b >> 6] - 1;
+		e->bits &= e->bits - 1;
 	return taken;
 }
 
 /* Takes out all events of the earliest instant, as a list by next; -1: the queue is empty. */
 static inline int queue_take(struct engine *e)
 {
-	uint64_t *word = e->filled + e->word;
 	int b, first;
 
-	while (*word == 0)
-		word++;
-	e->word = (int)(word - e->filled);
-	b = (e->word << 6) + __builtin_ctzll(*word);
+	while (e->bits == 0) {
+		e->bits = e->filled[++e->word];
+		e->filled[e->word] = 0;
+	}
+	b = (e->word << 6) + __builtin_ctzll(e->bits);
 	if (b >= e->n_buckets)
 		return -1;
 	first = e->bucket[b];
 	if (e->event[first].next >= 0)
 		return take_earliest(e, b);
-	*word &= *word - 1;
+	e->bits &= e->bits - 1;
 	return first;
 }
 
@@ -239,6 +246,7 @@ static void reset(struct engine *e, double limit_s)
 	/* Sums in another order than the run's differ in the last bits. */
 	e->limit_s = limit_s * (1 + 1e-9);
 	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
+	e->filled[e->n_buckets >> 6] = 1;
 	for (int i = 0; i < e->n_mb; i++)
 		e->event[i].task = i * e->steps;
 	for (int i = 0; i < e->n_nodes; i++) {
@@ -333,6 +341,7 @@ bool engine_run(struct engine *e, double limit_s)
 {
 	reset(e, limit_s);
 	e->word = 0;
+	e->bits = 0;
 	for (int i = 0; i < e->n_mb; i++)
 		queue_add(e, i, e->release_s[i]);
 	return run(e);
@@ -441,6 +450,7 @@ bool engine_run_from(struct engine *e, double from_s, double limit_s)
 		return engine_run(e, limit_s);
 	reset(e, limit_s);
 	e->word = bucket_of(e, from_s) >> 6;
+	e->bits = 0;
 	replay(e, from_s);
 	for (int i = 0; i < e->n_mb; i++)
 		place(e, i, from_s);
@@ -529,7 +539,7 @@ int engine_init(struct engine *e, const struct problem *p)
 	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;
 	size_t buckets = 256;
 
-	while (buckets < 4 * m * steps && buckets < 65536)
+	while (buckets < 8 * m * steps && buckets < 65536)
 		buckets *= 2;
 	*e = (struct engine){ .p = p,
 			      .n_mb = p->n_mb,

@@ -55,7 +55,8 @@ struct engine {
 	int32_t *batch;            /* (n_mb + n_nodes) events of one instant */
 	int32_t *bucket;           /* (n_buckets) first of each that is not empty */
 	uint64_t *filled;          /* one bit a bucket, 1: not empty; and a last word that is not 0 */
-	int n_buckets, word;       /* word: of filled, those before it are 0 */
+	uint64_t bits;             /* what `filled` should have at `word`; there and before it has 0 */
+	int n_buckets, word;
 	double per_s;              /* buckets a second */
 	double limit_s;            /* of the run */
 };
