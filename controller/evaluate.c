@@ -66,9 +66,8 @@ void iteration_evaluated(struct controller *c, struct member *m, const struct ms
 	struct evaluation *e = &c->evaluation;
 	struct msg told = { .type = MSG_SEE_VALIDATION };
 
-	(void)m;
 	if (c->phase != PHASE_EVALUATING || r->iteration != e->iteration || r->microbatch >= e->n ||
-	    e->answered[r->microbatch])
+	    e->answered[r->microbatch] || m->id != e->microbatches[r->microbatch].nodes[0])
 		return;
 	e->answered[r->microbatch] = true;
 	c->steps++;

@@ -2,7 +2,7 @@
  */
 #include "controller/controller.h"
 
-enum { REGATHER_US = 1200000 };
+enum { REGATHER_US = 1200000, BUILD_US = 60000000 };
 
 static const double watchable_s = 2.5;
 
@@ -32,15 +32,26 @@ static void choose_time_scale(struct controller *c)
 	consoles_run(c);
 }
 
+/* It builds its stage: not for ever. */
+static bool builds(const struct controller *c, const struct member *m)
+{
+	int64_t most = BUILD_US > c->options.gather_us ? BUILD_US : c->options.gather_us;
+
+	return member_alive(m) && !m->marked && !m->ready && c->now_us - m->assigned_us < most;
+}
+
 static void gather(struct controller *c)
 {
-	uint32_t here = 0, ready = 0, assigned = 0;
+	uint32_t here = 0, ready = 0, building = 0, assigned = 0;
 	bool patient = c->now_us - c->committed_us < c->options.gather_us;
 
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		here += member_alive(&c->members[i]);
-		ready += member_alive(&c->members[i]) && c->members[i].ready;
-		assigned += c->members[i].assignment != 0;
+		const struct member *m = &c->members[i];
+
+		here += member_alive(m);
+		ready += member_alive(m) && !m->marked && m->ready;
+		building += builds(c, m);
+		assigned += m->assignment != 0;
 	}
 	if (!c->pending || (here < c->n_members && patient))
 		return;
@@ -51,7 +62,7 @@ static void gather(struct controller *c)
 		first_assignments(c);
 		return;
 	}
-	if (ready < here || here == 0) {
+	if (building > 0 || here == 0) {
 		if (here == 0 && !patient)
 			controller_finish(c, 1, "no agent came");
 		return;
@@ -59,7 +70,7 @@ static void gather(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (!member_alive(m) || m->marked)
+		if (!member_alive(m) || m->marked || !m->ready)
 			continue;
 		m->replica = true;
 		members_set(c, m, NODE_LIVE, "");
@@ -69,10 +80,10 @@ static void gather(struct controller *c)
 				  "some stage has no agent: start more, or fewer --stages");
 		return;
 	}
-	note(c, NOTE_EVENT, -1, 0, "%u of %u agents are here", here, c->n_members);
+	note(c, NOTE_EVENT, -1, 0, "%u of %u agents are here", ready, c->n_members);
 	c->committed_us = c->now_us;
-	if (here < c->n_members || c->options.time_scale == 0)
-		replan(c, here < c->n_members ? "not all agents came" : "compute was measured");
+	if (ready < c->n_members || c->options.time_scale == 0)
+		replan(c, ready < c->n_members ? "not all agents came" : "compute was measured");
 	if (c->options.time_scale == 0)
 		replan_baseline(c);
 	c->evaluation.wanted = c->options.eval_every > 0;

@@ -1,5 +1,5 @@
-/* Who is tried again and when, which links are taken for cut, which plans are waited for: at times
- * that the test gives. */
+/* Who is waited for, tried again and when, which links are taken for cut, which plans are waited for:
+ * at times that the test gives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -260,7 +260,7 @@ static void the_first_answer_is_waited_for(void **state)
 	c->pending = NULL;
 	assert_non_null(c->current);
 	c->unit_s = 1e3;
-	assert_true(c->plan_wanted && !replan_awaited(c)); /* it refines what is there */
+	assert_false(replan_awaited(c)); /* what refines it may come later */
 	replan(c, "a node was lost");
 	assert_true(replan_awaited(c));
 	answer(c);
@@ -291,6 +291,75 @@ static void short_iterations_do_not_wait(void **state)
 	unmake(c);
 }
 
+/* ---- at the beginning ---- */
+
+/* All but node 5 have built their stages. */
+static struct controller *gathering(void)
+{
+	struct controller *c = made();
+
+	replan(c, "the run's first plan");
+	answer(c);
+	c->phase = PHASE_GATHERING;
+	c->committed = 0;
+	c->options.gather_us = 30 * SECOND;
+	c->committed_us = START;
+	for (int i = 0; i < NODES; i++) {
+		struct member *m = &c->members[i];
+
+		m->state = NODE_SYNCING;
+		m->replica = false;
+		m->assignment = (uint64_t)i + 1;
+		m->assigned_us = START;
+		m->ready = i != 5;
+	}
+	return c;
+}
+
+static bool begins(struct controller *c, int64_t now_us)
+{
+	c->now_us = now_us;
+	gather_turn(c);
+	return c->phase != PHASE_GATHERING;
+}
+
+static void a_run_begins_once_all_are_ready(void **state)
+{
+	struct controller *c = gathering();
+
+	(void)state;
+	assert_false(begins(c, START + 1));
+	c->members[5].ready = true;
+	assert_true(begins(c, START + 2));
+	for (int i = 0; i < NODES; i++)
+		assert_true(c->members[i].replica);
+	unmake(c);
+}
+
+static void it_does_not_wait_for_ever(void **state)
+{
+	struct controller *c = gathering();
+
+	(void)state;
+	assert_false(begins(c, START + 60 * SECOND - 1));
+	assert_true(begins(c, START + 60 * SECOND));
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(c->members[i].replica, i != 5);
+	assert_int_equal(c->members[5].state, NODE_SYNCING); /* it joins when it can */
+	unmake(c);
+}
+
+static void nor_for_one_that_is_kept_out(void **state)
+{
+	struct controller *c = gathering();
+
+	(void)state;
+	c->members[5].marked = true;
+	assert_true(begins(c, START + 1));
+	assert_false(c->members[5].replica);
+	unmake(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +372,9 @@ int main(void)
 		cmocka_unit_test(a_stage_s_last_replica_stays),
 		cmocka_unit_test(the_first_answer_is_waited_for),
 		cmocka_unit_test(short_iterations_do_not_wait),
+		cmocka_unit_test(a_run_begins_once_all_are_ready),
+		cmocka_unit_test(it_does_not_wait_for_ever),
+		cmocka_unit_test(nor_for_one_that_is_kept_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
