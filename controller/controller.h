@@ -270,6 +270,9 @@ struct controller {
 	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
 	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us,
 		next_copies_us, moved_us, next_ask_us, cut_told_us;
+	uint64_t hung_up;    /* connections that have ended, and when the last did; */
+	int64_t hung_up_us;
+	uint32_t n_hung_up;  /* of them lately, whose is not known */
 
 	/* home.c */
 	struct member *homing[2]; /* who are to change places; NULL nobody */
@@ -436,7 +439,10 @@ void restore_turn(struct controller *c); /* while one is active */
 
 /* ---- recover.c ---- */
 void recover_turn(struct controller *c); /* while stalled */
+/* The iteration that was under way begins anew. */
 void recover_restart(struct controller *c, const char *why);
+/* So too where the plan that is pending ends it clearly sooner than what runs again does. */
+void recover_sooner(struct controller *c);
 
 /* ---- gather.c ---- */
 void gather_turn(struct controller *c);

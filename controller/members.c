@@ -441,19 +441,45 @@ static int64_t usual_gap_us(const struct controller *c)
 	return silence_usual(gaps, n);
 }
 
+/* The system tells that a connection has ended, not whose it was. */
+static void hear_hang_ups(struct controller *c)
+{
+	struct post_counters counters;
+
+	post_count(c->post, &counters);
+	if (counters.link.broken != c->hung_up) {
+		c->hung_up_us = c->now_us;
+		c->n_hung_up += (uint32_t)(counters.link.broken - c->hung_up);
+	} else if (c->now_us - c->hung_up_us > c->options.silence_us) {
+		c->n_hung_up = 0; /* a console's, or it is back */
+	}
+	c->hung_up = counters.link.broken;
+}
+
+static int64_t allowed_us(const struct controller *c, const struct member *m, int64_t usual_us)
+{
+	/* Nothing waits for anyone while agents gather, and starting up is heavy work. */
+	if (c->phase == PHASE_GATHERING)
+		return GATHER_SILENCE_US;
+	if (c->n_hung_up > 0 && m->heard_us < c->hung_up_us)
+		return silence_hung_up(m->gap_us, usual_us, c->options.silence_us);
+	return silence_allowed(m->gap_us, usual_us, c->options.silence_us);
+}
+
 static void check_silence(struct controller *c, struct member *m, int64_t usual_us)
 {
-	int64_t quiet = c->now_us - m->heard_us;
-	/* Nothing waits for anyone while agents gather, and starting up is heavy work. */
-	int64_t most = c->phase == PHASE_GATHERING ? GATHER_SILENCE_US :
-			silence_allowed(m->gap_us, usual_us, c->options.silence_us);
+	int64_t quiet = c->now_us - m->heard_us, most = allowed_us(c, m, usual_us);
 
 	if (!member_alive(m) || !m->welcomed)
 		return;
 	if (quiet > most) {
+		bool hung_up = c->n_hung_up > 0 && m->heard_us < c->hung_up_us;
 		char why[96];
 
-		snprintf(why, sizeof(why), "heartbeat lost for %.2f s", (double)quiet * 1e-6);
+		c->n_hung_up -= hung_up;
+		snprintf(why, sizeof(why), hung_up ? "hung up, heartbeat lost for %.2f s" :
+						     "heartbeat lost for %.2f s",
+			 (double)quiet * 1e-6);
 		members_gone(c, m, why);
 	} else if (quiet > most * 6 / 10 && m->state == NODE_LIVE) {
 		members_set(c, m, NODE_SUSPECT, "quiet");
@@ -557,6 +583,7 @@ void members_check(struct controller *c)
 		for (uint32_t i = 0; i < c->n_members; i++)
 			c->members[i].heard_us += gap;
 	usual_us = usual_gap_us(c);
+	hear_hang_ups(c);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		check_silence(c, &c->members[i], usual_us);
 		check_joiner(c, &c->members[i]);

@@ -188,14 +188,14 @@ static double cost(const struct planned *p)
 
 static void take_run(struct controller *c, struct planned *a)
 {
-	bool refined = !c->refine_wanted;
+	bool refined = !c->refine_wanted, recovers = a->request == c->recovery_plan;
 
 	if (a->request != c->plan_wanted) {
 		planned_free(a);
 		return; /* overtaken */
 	}
 	c->plan_wanted = 0;
-	if (a->request == c->recovery_plan) {
+	if (recovers) {
 		c->recovery_plan = 0;
 		record_recovery(c, "planned", -1, (int64_t)(a->elapsed_s * 1e6), c->now_us);
 	}
@@ -225,6 +225,8 @@ static void take_run(struct controller *c, struct planned *a)
 		ask(c, refine_s, c->pending->plan);
 		/* A refinement is welcome, not waited for: the loop may start without it. */
 	}
+	if (recovers)
+		recover_sooner(c);
 }
 
 void replan_turn(struct controller *c)

@@ -26,9 +26,24 @@ int64_t silence_usual(int64_t *gaps_us, size_t n)
 	return gaps_us[(n - 1) * 3 / 4];
 }
 
+static int64_t twice_longest(int64_t longest_us, int64_t usual_us)
+{
+	return 2 * (longest_us > usual_us ? longest_us : usual_us);
+}
+
+int64_t silence_hung_up(int64_t longest_us, int64_t usual_us, int64_t limit_us)
+{
+	int64_t allowed = twice_longest(longest_us, usual_us),
+		most = silence_allowed(longest_us, usual_us, limit_us);
+
+	if (allowed < 2 * SILENCE_BEAT_US)
+		allowed = 2 * SILENCE_BEAT_US;
+	return allowed < most ? allowed : most;
+}
+
 int64_t silence_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us)
 {
-	int64_t allowed = 2 * (longest_us > usual_us ? longest_us : usual_us);
+	int64_t allowed = twice_longest(longest_us, usual_us);
 
 	if (allowed < limit_us)
 		return limit_us;

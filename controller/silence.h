@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define SILENCE_PATIENCE 4 /* times the limit, at most */
+#define SILENCE_BEAT_US  100000 /* between two words */
 
 /* The longest gap lately, once a word has come after `gap_us`. A silence past all patience was no
  * delay but a hang, and teaches nothing. */
@@ -24,5 +25,10 @@ int64_t silence_usual(int64_t *gaps_us, size_t n);
 /* What this agent is allowed: twice the longest gap that it, or a quarter of all, had lately, but at
  * least the limit and at most SILENCE_PATIENCE times that. */
 int64_t silence_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us);
+
+/* And when some agent's connection has ended since it was last heard: twice the longest gap or
+ * SILENCE_BEAT_US, but no more than otherwise. Whose process ended says no more; a live one's next
+ * word comes by a new connection soon. */
+int64_t silence_hung_up(int64_t longest_us, int64_t usual_us, int64_t limit_us);
 
 #endif

@@ -52,11 +52,23 @@ static void what_a_quarter_of_all_suffer_is_granted_to_each(void **state)
 	assert_int_equal(silence_allowed(100000, 500000, LIMIT), 1000000);
 }
 
+/* Sooner than by silence alone, later where words come late, and never later than by silence. */
+static void a_hang_up_is_half_a_death(void **state)
+{
+	(void)state;
+	assert_int_equal(silence_hung_up(90000, 0, LIMIT), 2 * SILENCE_BEAT_US);
+	assert_int_equal(silence_hung_up(110000, 130000, LIMIT), 260000);
+	assert_int_equal(silence_hung_up(300000, 100000, LIMIT), 600000);
+	assert_int_equal(silence_hung_up(3000000, 0, LIMIT), SILENCE_PATIENCE * LIMIT);
+	assert_int_equal(silence_hung_up(0, 0, 150000), 150000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(punctual_agents_get_the_limit),
 		cmocka_unit_test(late_words_earn_patience_which_fades),
+		cmocka_unit_test(a_hang_up_is_half_a_death),
 		cmocka_unit_test(a_hang_teaches_nothing_and_patience_ends),
 		cmocka_unit_test(what_a_quarter_of_all_suffer_is_granted_to_each),
 	};

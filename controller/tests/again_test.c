@@ -1,0 +1,162 @@
+/* How long an iteration takes in which microbatches run again, by hand on a small cluster. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "controller/again.h"
+
+enum { NODES = 4, STAGES = 2, DATA = 2 };
+
+static const int stage_of[NODES] = { 0, 0, 1, 1 };
+static const int shard_of[NODES] = { 0, 1, -1, -1 };
+static const double TASK_S = 1, HOP_S = 0.5, FAR_S = 30;
+
+/* Nodes 0 and 1 have the data; node 3 is far from node 0. */
+static struct cluster *make_cluster(void)
+{
+	struct cluster *c = cluster_alloc(NODES, STAGES, false);
+
+	assert_non_null(c);
+	for (int i = 0; i < NODES * NODES; i++)
+		c->delay_s[i] = HOP_S;
+	c->delay_s[0 * NODES + 3] = c->delay_s[3 * NODES + 0] = FAR_S;
+	for (int i = 0; i < NODES; i++) {
+		c->nodes[i].forward_s = c->nodes[i].backward_s = c->nodes[i].loss_s = TASK_S;
+		c->nodes[i].memory = 2;
+	}
+	return c;
+}
+
+/* 0 > 2 and 1 > 3: each has a pipeline of its own. */
+static struct plan *make_plan(void)
+{
+	struct plan *p = plan_alloc(STAGES, NODES, DATA, 2);
+
+	assert_non_null(p);
+	p->path_length = 2;
+	for (int i = 0; i < NODES; i++)
+		p->assigned[i] = i;
+	p->stage_start[1] = 2;
+	p->stage_start[2] = NODES;
+	for (int i = 0; i < DATA; i++) {
+		p->microbatches[i].data_node = p->microbatches[i].path[0] = i;
+		p->microbatches[i].path[1] = 2 + i;
+	}
+	return p;
+}
+
+struct fixture {
+	struct cluster *c;
+	struct plan *p;
+	struct routes r;
+};
+
+static void begin(struct fixture *f)
+{
+	struct error err = { "" };
+
+	f->c = make_cluster();
+	f->p = make_plan();
+	assert_int_equal(routes_init(&f->r, DATA, NODES), 0);
+	assert_int_equal(routes_from_plan(&f->r, f->p, shard_of, DATA, 1, 5, &err), 0);
+}
+
+static void end(struct fixture *f)
+{
+	routes_fini(&f->r);
+	plan_free(f->p);
+	cluster_free(f->c);
+}
+
+static void lose(struct fixture *f, uint16_t gone)
+{
+	uint32_t changed[DATA];
+	bool usable[NODES];
+
+	for (int i = 0; i < NODES; i++)
+		usable[i] = i != gone;
+	assert_int_equal(routes_replace(&f->r, gone, usable, stage_of, f->c, changed), 1);
+}
+
+/* F, way, F, way, L, way, B, way, B. */
+static const double ALONE_S = 5 * TASK_S + 4 * HOP_S;
+
+static void as_planned(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 3), ALONE_S, 1e-9);
+	end(&f);
+}
+
+/* Node 2 is lost after two seconds: 0 goes by node 3, whose own is through with its F by then. */
+static void the_way_counts(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	lose(&f, 2);
+	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 2),
+			    2 + 5 * TASK_S + 4 * FAR_S, 1e-9);
+	end(&f);
+}
+
+/* Node 3 is lost: 1 goes by node 2 after four seconds, when 0 has its F there behind it. It asks for
+ * node 2 again at 4 + 1 + 0.5, and for its B at 9.5: nothing is in its way. */
+static void what_is_done_stays(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	lose(&f, 3);
+	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 4), 4 + ALONE_S, 1e-9);
+	f.r.microbatches[1].done = true;
+	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 4), ALONE_S, 1e-9);
+	end(&f);
+}
+
+/* At 1.5 both ask for node 2. What waits there loses a second, which 1 has not to lose: its last
+ * task takes three. */
+static void what_runs_again_goes_first(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	lose(&f, 3);
+	f.c->nodes[1].backward_s = 3 * TASK_S;
+	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 0), ALONE_S + 2 * TASK_S, 1e-9);
+	end(&f);
+}
+
+/* Where no microbatch can be run at all, nothing is said. */
+static void not_known(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	lose(&f, 2);
+	f.c->delay_s[0 * NODES + 3] = -1;
+	assert_true(again_until_s(f.c, f.p, &f.r, 5, 2) < 0);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_planned),
+		cmocka_unit_test(the_way_counts),
+		cmocka_unit_test(what_is_done_stays),
+		cmocka_unit_test(what_runs_again_goes_first),
+		cmocka_unit_test(not_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
