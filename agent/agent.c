@@ -90,6 +90,8 @@ void agent_accuse(struct agent *a, uint16_t node, const char *of, int64_t now_us
 	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s that no computation gives",
 		 node, of);
 	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
+	if (a->n_accused < ACCUSED_MOST)
+		a->accused[a->n_accused++] = m.u.trouble;
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 }
 
@@ -207,6 +209,7 @@ void agent_free(struct agent *a)
 	keys_list_free(a->admitted);
 	hold_free(a->hold);
 	free(a->events);
+	free(a->happened);
 	free(a->early);
 	free(a->routes);
 	free(a->deferred.list);
@@ -369,6 +372,8 @@ static void take_control(struct agent *a, struct msg *m, int64_t now_us)
 	} else if (!a->welcomed) {
 		a->refused++;
 		log_line(a->options.log, LOG_WARN, "%s before a welcome", msg_name(m->type));
+	} else if (m->type == MSG_RECALL) {
+		report_recall(a, &m->u.recall, now_us);
 	} else if (m->type == MSG_PEERS) {
 		join_peers(a, &m->u.peers, now_us);
 	} else if (m->type == MSG_ASSIGN) {

@@ -7,7 +7,8 @@
 #include "wire/msg.h"
 
 enum {
-	FETCH_SILENCE_US = 5000000,
+	SILENCE_US = 5000000,
+	FIRST_SILENCE_US = 1000000, /* before any piece: the source may have sent it to our predecessor */
 	FETCH_AGAIN_US = 20000, /* after a piece that came at the wrong moment */
 	WINDOW_LEAST = 2,
 	QUEUE_LITTLE_US = 100000, /* beyond the least: the window grows; */
@@ -45,6 +46,7 @@ int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t paramete
 	f->window = WINDOW_LEAST;
 	f->least_us = INT64_MAX;
 	f->heard_us = now_us;
+	f->patience_us = FIRST_SILENCE_US;
 	return 0;
 }
 
@@ -73,8 +75,9 @@ static void forget_asked(struct fetch *f)
 
 int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece)
 {
-	if (f->n_asked > 0 && now_us - f->heard_us > FETCH_SILENCE_US) {
+	if (f->n_asked > 0 && now_us - f->heard_us > f->patience_us) {
 		forget_asked(f);
+		f->patience_us = 2 * f->patience_us < SILENCE_US ? 2 * f->patience_us : SILENCE_US;
 		f->heard_us = now_us;
 	}
 	if (f->n_asked >= f->window || f->n_held + f->n_asked >= f->n || now_us < f->ask_us)
@@ -131,6 +134,7 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 	    bytes != 3 * floats * sizeof(float))
 		return -EINVAL;
 	f->heard_us = now_us;
+	f->patience_us = SILENCE_US;
 	if (f->held[piece])
 		return -EALREADY;
 	if (f->n_held == 0 && iteration > f->iteration)
@@ -172,5 +176,5 @@ int64_t fetch_deadline_us(const struct fetch *f)
 		return INT64_MAX;
 	if (f->n_asked < f->window && f->n_held + f->n_asked < f->n)
 		return f->ask_us;
-	return f->heard_us + FETCH_SILENCE_US;
+	return f->heard_us + f->patience_us;
 }

@@ -41,6 +41,7 @@ struct fetch {
 	int64_t *asked_us;  /* (n) 0: not under way */
 	int64_t ask_us;     /* not before this */
 	int64_t heard_us;   /* the last piece, or the beginning */
+	int64_t patience_us; /* short until the first piece is here */
 };
 
 /* A zeroed struct is an ended fetch. -ENOMEM. */
@@ -49,8 +50,8 @@ int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t paramete
 void fetch_end(struct fetch *f);
 /* What is held is of an iteration that is past: all of it is wanted again. */
 void fetch_void(struct fetch *f);
-/* The next piece to ask for, once: -EAGAIN none now. After FETCH_SILENCE_US without a piece all
- * that is under way is asked for again. */
+/* The next piece to ask for, once: -EAGAIN none now. After patience_us without a piece all that is
+ * under way is asked for again. */
 int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece);
 /* A piece has come. 0: it is held; -EALREADY it was; -EINVAL the wrong size, or nobody's;
  * -ESTALE of an iteration before what is held: it will be asked for again soon. */

@@ -73,6 +73,7 @@ void iteration_forget(struct agent *a)
 	reduction_forget(a);
 	a->step_wanted = false;
 	a->iteration = 0;
+	report_forget(a);
 }
 
 static void begin_microbatch(struct agent *a, const struct route *r, int64_t now_us)

@@ -28,6 +28,55 @@ void report_flush(struct agent *a, int64_t now_us)
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 }
 
+static void remember(struct agent *a, const struct msg_task_event *e)
+{
+	if (a->n_happened == a->room_happened) {
+		uint32_t room = a->room_happened ? 2 * a->room_happened : 256;
+		struct msg_task_event *grown = realloc(a->happened, room * sizeof(*grown));
+
+		if (!grown) {
+			a->forgot = true;
+			return;
+		}
+		a->happened = grown;
+		a->room_happened = room;
+	}
+	a->happened[a->n_happened++] = *e;
+}
+
+void report_forget(struct agent *a)
+{
+	a->n_happened = a->n_accused = 0;
+	a->forgot = false;
+}
+
+void report_recall(struct agent *a, const struct msg_recall *r, int64_t now_us)
+{
+	struct msg m = { .type = MSG_REPORT };
+	uint32_t at = 0;
+
+	if (r->iteration != a->iteration || a->forgot)
+		return;
+	a->n_events = 0; /* they are among them */
+	a->report_by_us = INT64_MAX;
+	m.u.report.iteration = a->iteration;
+	m.u.report.whole = 1;
+	do {
+		uint32_t left = a->n_happened - at;
+
+		m.u.report.n_events = left < EVENTS_MOST ? left : EVENTS_MOST;
+		m.u.report.events = a->happened + at;
+		agent_tell(a, &m, POST_RELIABLE, now_us);
+		at += m.u.report.n_events;
+		m.u.report.whole = 0;
+	} while (at < a->n_happened);
+	for (uint32_t i = 0; i < a->n_accused; i++) {
+		struct msg t = { .type = MSG_TROUBLE, .u.trouble = a->accused[i] };
+
+		agent_tell(a, &t, POST_RELIABLE, now_us);
+	}
+}
+
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
 		  float loss)
 {
@@ -47,6 +96,7 @@ void report_event(struct agent *a, enum work_event type, const struct task *t, i
 		.counted = type == WORK_ENDS && t->count,
 		.slots = (uint8_t)queue_slots_held(a->queue),
 	};
+	remember(a, &a->events[a->n_events - 1]);
 	if (a->n_events == EVENTS_MOST)
 		report_flush(a, at_us);
 }

@@ -36,6 +36,7 @@ enum {
 	DIAL_ALL = 64,      /* nodes: up to here all peers are dialed at once */
 	EARLY_MOST = 4096,  /* tensors held for later, and bytes of them */
 	EVENTS_MOST = 4096, /* of one report */
+	ACCUSED_MOST = 8,   /* remembered */
 	SERVE_MOST = 256    /* pieces asked for and not yet sent */
 };
 #define EARLY_MOST_BYTES ((size_t)1 << 30)
@@ -242,6 +243,11 @@ struct agent {
 
 	struct msg_task_event *events; /* (EVENTS_MOST) */
 	uint32_t n_events;
+	struct msg_task_event *happened; /* (n_happened) in this iteration, for another controller */
+	uint32_t n_happened, room_happened;
+	bool forgot; /* there was no memory for it */
+	struct msg_trouble accused[ACCUSED_MOST]; /* (n_accused) those of others, in this iteration */
+	uint32_t n_accused;
 	int64_t report_by_us, beat_us, links_us;
 	uint64_t beat, tasks_done, refused, dropped;
 	uint64_t rss_bytes;
@@ -364,6 +370,9 @@ uint32_t doubt_turn(struct agent *a, struct msg_stuck *out, int64_t now_us);
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
 		  float loss);
 void report_flush(struct agent *a, int64_t now_us);
+/* What of the iteration is remembered for another controller: forgets, tells it. */
+void report_forget(struct agent *a);
+void report_recall(struct agent *a, const struct msg_recall *r, int64_t now_us);
 void report_turn(struct agent *a, int64_t now_us); /* what is due */
 
 #endif

@@ -61,6 +61,7 @@ static void fill_iteration(struct controller *c, const struct msg_commit *m, dou
 	const struct plan_predicted *predicted = &c->current->plan->predicted;
 	const struct progress *p = &c->progress;
 	double loss = 0, seconds = (double)(p->last_backward_us - p->started_us) * 1e-6;
+	int64_t since_us = p->started_us < c->committed_us ? p->started_us : c->committed_us;
 
 	for (uint32_t i = 0; i < c->routes.n; i++)
 		loss += c->routes.microbatches[i].loss;
@@ -72,7 +73,7 @@ static void fill_iteration(struct controller *c, const struct msg_commit *m, dou
 		.predicted_s = (float)predicted->iteration_s,
 		.sync_s = (float)((double)(c->now_us - p->reduce_us) * 1e-6 / c->unit_s),
 		.predicted_sync_s = (float)plan_visible_sync_s(c->current->plan),
-		.real_s = (float)((double)(c->now_us - c->committed_us) * 1e-6),
+		.real_s = (float)((double)(c->now_us - since_us) * 1e-6),
 		.collisions = p->collisions,
 		.wait_s = (float)(p->wait_s / c->unit_s),
 		.gradient_norm = (float)(sqrt(sum_squares) / c->routes.n),

@@ -7,8 +7,10 @@
  *     cuts.c       links that are cut, and who is cut off;  places.c  who joins which stage
  *     copies.c     every stage in two places after every commit; moves
  *     recover.c    a stage that has lost its last replica
- *     gather.c     the run's beginning, and its going on after a takeover (resume.c)
+ *     gather.c     the run's beginning, and its going on after a takeover (resume.c);  carry.c  the
+ *                  iteration that was under way then
  *     iteration.c  the phases of an iteration, recovery when a node dies in one
+ *     reroute.c    other ways for what is under way
  *     doubt.c      who is left out for what it said
  *     standstill.c iterations in which nothing goes on, and who is at fault
  *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
@@ -89,6 +91,8 @@ struct member {
 	uint64_t told_arrival; /* it knows of arrivals up to this one */
 	bool ready;            /* answered it */
 	bool awaited;          /* after a takeover: it was there when the last commit was made */
+	bool recalling;        /* asked for all that happened; until then its reports are not heard */
+	bool lost_here;        /* what it did in this iteration was given up */
 	uint64_t holds;        /* committed iterations its weights hold */
 	uint8_t held_stage;    /* of the last commit it was told */
 	uint64_t hash;
@@ -193,6 +197,7 @@ struct progress {
 	uint32_t n_events, room_events;
 	uint32_t told; /* of them, consoles were told */
 	bool rerouted; /* routes are no longer those of the plan */
+	bool taken_up; /* from a controller that died: it began before we know */
 };
 
 struct evaluation {
@@ -295,6 +300,10 @@ struct controller {
 	struct progress progress;
 	uint32_t first_attempt; /* of microbatches and reductions: above any earlier
 				   controller's */
+	uint32_t own_attempt;   /* this controller's first */
+	char *carried_text;      /* carry.c: as the store has it; NULL */
+	struct planned *carried; /* the predecessor's plan; NULL none */
+	uint32_t carried_first;  /* its first attempt */
 	uint32_t reduce_attempt;
 	uint32_t summing[MSG_STAGES]; /* replicas told to sum in this attempt; 0: not yet */
 	uint32_t n_differing;         /* sums of this iteration of which there were two */
@@ -316,6 +325,7 @@ struct controller {
 	enum run_phase stalled_in; /* the phase a lost stage interrupted */
 	int64_t stalled_us;
 	int64_t rerun_us; /* when microbatches were told to run again, until one starts; 0 */
+	uint64_t sooner_plan;   /* a request whose answer may end the iteration sooner; 0 answered */
 	uint64_t recovery_plan; /* the request for a plan without who died last; 0 answered */
 	double last_validation;
 	struct prediction_record record;
@@ -444,6 +454,23 @@ void recover_restart(struct controller *c, const char *why);
 /* So too where the plan that is pending ends it clearly sooner than what runs again does. */
 void recover_sooner(struct controller *c);
 
+/* ---- reroute.c ---- */
+void reroute_show(struct controller *c); /* to consoles */
+/* Agents hear the new routes of `changed` (n ids), and who is gone (NULL nobody). */
+void reroute_tell(struct controller *c, const uint32_t *changed, uint32_t n, const struct member *gone);
+/* What visited it runs again elsewhere, and what has not begun may go elsewhere too. Returns how many run
+ * again; -ENOENT: nobody else is left of its stage; -ENOMEM. */
+int reroute_without(struct controller *c, struct member *gone);
+/* Compute or links are not what they were: what has not begun goes where it ends sooner. */
+void reroute_drifted(struct controller *c);
+
+/* ---- carry.c ---- */
+/* What a successor must know of the iteration's routes; before agents are told. */
+void carry_record(struct controller *c);
+void carry_read(struct controller *c); /* what the predecessor left; stages and commits are known */
+/* After a takeover, who is here being known: the predecessor's iteration goes on. False: it cannot. */
+bool carry_on(struct controller *c);
+
 /* ---- gather.c ---- */
 void gather_turn(struct controller *c);
 
@@ -496,7 +523,7 @@ void set_phase(struct controller *c, enum run_phase phase);
 bool replicas_everywhere(const struct controller *c);
 void send_replicas(struct controller *c, const struct msg *m);
 void begin_reduction(struct controller *c);
-void tell_routes(struct controller *c);
+void iteration_taken_up(struct controller *c); /* routes, plan and attempts are set */
 void iteration_turn(struct controller *c); /* whatever the phase can do now */
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r);
 void iteration_lost(struct controller *c, struct member *m); /* a replica died */

@@ -16,7 +16,7 @@
 static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
 static const double far_off = 2;  /* of one node alone: no noise */
 static const double least_s = 0.02; /* real seconds: what is quicker is noise */
-enum { STRIKES = 2, TASKS = 3, LINKS = 2, MANY_LINKS = 4 };
+enum { STRIKES = 2, TASKS = 3, SOON_TASKS = 2, LINKS = 2, MANY_LINKS = 4 };
 
 static bool differs(double measured, double believed)
 {
@@ -28,16 +28,16 @@ static double ratio_of(const struct member *m)
 	return m->task_planned_s > 0 ? m->task_took_s / m->task_planned_s : 1;
 }
 
-/* What the machine they may share does to all of them. */
-static double usual_ratio(const struct controller *c)
+/* What the machine they may share does to all of them; of those that ended so many tasks: *n. */
+static double usual_ratio(const struct controller *c, uint32_t tasks, size_t *n)
 {
 	double ratios[MSG_NODES];
-	size_t n = 0;
 
+	*n = 0;
 	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].n_tasks >= TASKS)
-			ratios[n++] = ratio_of(&c->members[i]);
-	return n ? list_median(ratios, n) : 1;
+		if (c->members[i].n_tasks >= tasks)
+			ratios[(*n)++] = ratio_of(&c->members[i]);
+	return *n ? list_median(ratios, *n) : 1;
 }
 
 static bool stands_out(double ratio, double usual)
@@ -130,6 +130,7 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 	for (uint16_t to = 0; to < c->n_members; to++)
 		if (to != m->id && *delay(c->planned, m->id, to) >= 0)
 			believe(c, m->id, to, *delay(c->planned, m->id, to) * ratio);
+	reroute_drifted(c);
 }
 
 static double planned_s(const struct controller *c, const struct cluster_node *n, uint8_t kind)
@@ -146,33 +147,19 @@ static double planned_s(const struct controller *c, const struct cluster_node *n
 	}
 }
 
-/* A task that ended: what its node needed for it, and what was believed. */
-void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e)
-{
-	const struct cluster_node *n = &c->cluster->nodes[m->id];
-
-	if (e->type == WORK_STARTS) {
-		m->task_started_us = e->at_us;
-	} else if (e->type == WORK_ENDS && m->task_started_us) {
-		m->task_took_s += (double)(e->at_us - m->task_started_us) * 1e-6;
-		m->task_planned_s += c->unit_s * planned_s(c, n, e->kind);
-		m->n_tasks++;
-		m->task_started_us = 0;
-	}
-}
-
-static void judge_node(struct controller *c, struct member *m, double usual)
+/* Whether it is believed to compute otherwise than before. */
+static bool judge_node(struct controller *c, struct member *m, double usual)
 {
 	struct cluster_node *n = &c->cluster->nodes[m->id];
 	double ratio = ratio_of(m);
-	bool is_off = m->n_tasks >= TASKS && differs(ratio, 1) &&
+	bool is_off = (m->n_tasks >= TASKS || stands_out(ratio, usual)) && differs(ratio, 1) &&
 		      fabs(m->task_took_s - m->task_planned_s) / m->n_tasks * 4 > least_s;
 
 	m->task_took_s = m->task_planned_s = 0;
 	m->n_tasks = 0;
 	m->strikes = is_off ? m->strikes + (stands_out(ratio, usual) ? STRIKES : 1) : 0;
 	if (m->strikes < STRIKES)
-		return;
+		return false;
 	m->strikes = 0;
 	note(c, ratio > 1.5 ? NOTE_WARNING : NOTE_EVENT, m->id, 0,
 	     "n%02u computes %.1f times as long as the plan said", m->id, ratio);
@@ -183,17 +170,47 @@ static void judge_node(struct controller *c, struct member *m, double usual)
 	record_compute(c, m->id);
 	m->changed = true;
 	c->drifted = true;
+	return true;
+}
+
+/* Agents side by side without emulation take turns on the cores: that is no drift. */
+static bool judges(const struct controller *c)
+{
+	return !(c->options.embedded && c->options.time_scale == 0);
+}
+
+/* A task that ended: what its node needed for it, and what was believed. */
+void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e)
+{
+	const struct cluster_node *n = &c->cluster->nodes[m->id];
+	size_t n_others;
+	double usual;
+
+	if (e->type == WORK_STARTS)
+		m->task_started_us = e->at_us;
+	if (e->type != WORK_ENDS || !m->task_started_us)
+		return;
+	m->task_took_s += (double)(e->at_us - m->task_started_us) * 1e-6;
+	m->task_planned_s += c->unit_s * planned_s(c, n, e->kind);
+	m->n_tasks++;
+	m->task_started_us = 0;
+	if (m->n_tasks < SOON_TASKS || !judges(c))
+		return;
+	usual = usual_ratio(c, 1, &n_others);
+	if (2 * n_others >= members_live(c) && stands_out(ratio_of(m), usual) &&
+	    judge_node(c, m, usual))
+		reroute_drifted(c);
 }
 
 void drift_turn(struct controller *c)
 {
-	double usual = usual_ratio(c);
+	size_t n;
+	double usual = usual_ratio(c, TASKS, &n);
 	struct simulation *s;
 	struct error err;
 	bool much;
 
-	/* Agents side by side without emulation take turns on the cores: that is no drift. */
-	for (uint32_t i = 0; i < c->n_members && !(c->options.embedded && c->options.time_scale == 0); i++)
+	for (uint32_t i = 0; i < c->n_members && judges(c); i++)
 		judge_node(c, &c->members[i], usual);
 	if (!c->drifted || !c->current || c->plan_wanted)
 		return;

@@ -108,10 +108,14 @@ static void gather_without(struct controller *c, bool all)
 
 static bool somebody_awaited(const struct controller *c)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].awaited &&
-		    !(member_alive(&c->members[i]) && c->members[i].ready))
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (m->awaited && !m->lost_here && !(member_alive(m) && m->ready))
 			return true;
+		if (member_alive(m) && m->ready && m->beat.beat == 0)
+			return true; /* its clock is not known yet */
+	}
 	return false;
 }
 
@@ -153,8 +157,10 @@ static void gather_again(struct controller *c)
 	     (unsigned long long)c->committed);
 	c->committed_us = c->now_us;
 	c->peers_changed = true;
-	replan(c, "the run was taken over");
-	set_phase(c, PHASE_PLANNING);
+	if (!carry_on(c))
+		set_phase(c, PHASE_PLANNING);
+	if (!c->plan_wanted)
+		replan(c, "the run was taken over");
 }
 
 void gather_turn(struct controller *c)

@@ -207,13 +207,6 @@ static int send_plan(struct controller *c)
 	return 0;
 }
 
-/* Consoles hear which ways the microbatches of this iteration take. */
-void tell_routes(struct controller *c)
-{
-	c->progress.rerouted = true;
-	consoles_plan(c, c->current);
-}
-
 static bool take_pending(struct controller *c)
 {
 	struct planned *p = c->pending;
@@ -241,6 +234,27 @@ static bool take_pending(struct controller *c)
 	return c->current && replan_usable(c, c->current);
 }
 
+static void begin_progress(struct controller *c)
+{
+	c->progress.n_events = c->progress.told = 0;
+	c->progress.collisions = 0;
+	c->progress.wait_s = c->progress.busy_s = 0;
+	c->progress.started_us = c->progress.last_backward_us = c->now_us;
+	c->progress.taken_up = false;
+	forget_sums(c);
+	c->n_differing = 0;
+	c->steps++;
+}
+
+void iteration_taken_up(struct controller *c)
+{
+	begin_progress(c);
+	c->progress.taken_up = true;
+	note(c, NOTE_EVENT, -1, 0, "it%llu goes on where it was", (unsigned long long)c->iteration);
+	reroute_show(c);
+	set_phase(c, PHASE_COMPUTING);
+}
+
 static void begin(struct controller *c)
 {
 	struct msg start = { .type = MSG_START };
@@ -257,25 +271,29 @@ static void begin(struct controller *c)
 	if (c->phase == PHASE_FINISHED)
 		return; /* the plan could not be recorded */
 	c->iteration = c->committed + 1;
+	if (c->first_attempt < c->own_attempt) { /* the one before was the predecessor's */
+		c->first_attempt = c->own_attempt;
+		for (uint32_t i = 0; i < c->n_members; i++)
+			c->members[i].plan_epoch = 0; /* the attempts are in it */
+	}
+	for (uint32_t i = 0; i < c->n_members; i++)
+		c->members[i].lost_here = c->members[i].recalling = false;
 	if (routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards,
 			     c->per_shard, c->first_attempt, &err) != 0) {
 		controller_finish(c, 1, err.text);
 		return;
 	}
+	carry_record(c);
+	if (c->phase == PHASE_FINISHED)
+		return;
 	if (send_plan(c) != 0) {
 		controller_finish(c, 1, "out of memory");
 		return;
 	}
-	c->progress.n_events = c->progress.told = 0;
-	c->progress.collisions = 0;
-	c->progress.wait_s = c->progress.busy_s = 0;
-	c->progress.started_us = c->progress.last_backward_us = c->now_us;
 	c->reduce_attempt = c->first_attempt;
-	forget_sums(c);
-	c->n_differing = 0;
-	c->steps++;
+	begin_progress(c);
 	if (c->progress.rerouted)
-		tell_routes(c);
+		reroute_show(c);
 	c->progress.rerouted = false;
 	start.u.start = (struct msg_start){ c->iteration, c->epoch, c->per_shard };
 	send_replicas(c, &start);
@@ -385,8 +403,12 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	e.blocker_node = m->id;
 	e.at_us += m->clock_offset_us;
 	e.arrived_us += m->clock_offset_us;
+	if (c->progress.taken_up && e.at_us < c->progress.started_us)
+		c->progress.started_us = e.at_us;
 	m->slots = e.slots;
 	m->changed = true;
+	if (e.type == WORK_STARTS && e.attempt == mb->route.attempt)
+		mb->begun = true;
 	if (e.type == WORK_STARTS && e.blocker != UINT32_MAX &&
 	    !(e.kind == WORK_FORWARD && m->id == mb->nodes[0]) && e.at_us > e.arrived_us) {
 		c->progress.collisions++;
@@ -404,6 +426,12 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	}
 	if (e.type == WORK_ENDS && e.counted &&
 	    !routes_may_count(&c->routes, m->id, e.microbatch, counts_as(e.kind))) {
+		if (mb->moved && e.attempt < mb->route.attempt && routes_hop(mb, m->id) < 0) {
+			note(c, NOTE_WARNING, m->id, 0, "n%02u had counted m%02u, which was taken for not begun",
+			     m->id, e.microbatch);
+			recover_restart(c, "what had been moved was counted");
+			return;
+		}
 		note(c, NOTE_ALERT, m->id, 0, "n%02u says it counted m%02u, which is not its own to count%s",
 		     m->id, e.microbatch, routes_hop(mb, m->id) < 0 ? "" : " now");
 		doubt_proven(c, m, "counted what it must not");
@@ -423,6 +451,9 @@ void iteration_report(struct controller *c, struct member *m, const struct msg_r
 		m->unheard = r->iteration;
 	if (r->iteration != c->iteration || !m->replica || c->iteration != c->committed + 1)
 		return; /* of an iteration that is over */
+	if (m->recalling && !r->whole)
+		return; /* it will be told again */
+	m->recalling = false;
 	for (uint32_t i = 0; i < r->n_events && m->replica; i++)
 		take_event(c, m, r->events[i]);
 	if (c->phase != PHASE_COMPUTING)
@@ -494,48 +525,24 @@ bool iteration_resumes(struct controller *c, struct member *m)
 
 static void rerun_what_died(struct controller *c, struct member *gone)
 {
-	uint32_t *changed = malloc(c->routes.n * sizeof(*changed));
-	struct msg_route *routes = malloc(c->routes.n * sizeof(*routes));
-	bool usable[MSG_NODES];
-	int stage_of[MSG_NODES], n;
-	struct msg m = { .type = MSG_REROUTE };
+	int n;
 
 	forget_sums(c);
 	c->steps++;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		/* A joiner that came for the reduction has not heard this iteration's start. */
-		usable[i] = c->members[i].replica && c->members[i].state != NODE_SYNCING;
-		stage_of[i] = member_stage(c, &c->members[i]);
-	}
-	n = stage_replicas(c, member_stage(c, gone), NULL) == 0 ? -ENOENT : 0;
-	if (n == 0)
-		n = changed && routes ? routes_replace(&c->routes, gone->id, usable, stage_of,
-						       c->cluster, changed)
-				      : -ENOMEM;
+	n = reroute_without(c, gone);
 	if (n < 0) {
 		stall(c, gone);
-		goto done;
+		return;
 	}
-	for (int i = 0; i < n; i++)
-		routes[i] = c->routes.microbatches[changed[i]].route;
-	m.u.reroute = (struct msg_reroute){ c->iteration, c->epoch, (uint32_t)n,
-					    routes,       1,        &gone->id };
-	send_replicas(c, &m);
-	tell_routes(c);
 	if (n > 0) {
 		c->rerun_us = c->now_us;
 		record_recovery(c, "rerun", gone->id, n, c->now_us);
+		note(c, NOTE_EVENT, gone->id, 0, "%d microbatches of it%llu run again without n%02u",
+		     n, (unsigned long long)c->iteration, gone->id);
 	}
-	if (n > 0)
-		note(c, NOTE_EVENT, gone->id, 0,
-		     "%d microbatches of it%llu run again without n%02u", n,
-		     (unsigned long long)c->iteration, gone->id);
 	set_phase(c, PHASE_COMPUTING);
 	if (c->routes.done == c->routes.n)
 		begin_reduction(c);
-done:
-	free(changed);
-	free(routes);
 }
 
 void iteration_lost(struct controller *c, struct member *m)
@@ -566,7 +573,7 @@ void iteration_lost(struct controller *c, struct member *m)
 	}
 	if (replicas_everywhere(c)) {
 		replan(c, "a node was lost");
-		c->recovery_plan = c->plan_wanted;
+		c->recovery_plan = c->sooner_plan = c->plan_wanted;
 	}
 }
 

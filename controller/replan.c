@@ -188,14 +188,15 @@ static double cost(const struct planned *p)
 
 static void take_run(struct controller *c, struct planned *a)
 {
-	bool refined = !c->refine_wanted, recovers = a->request == c->recovery_plan;
+	bool refined = !c->refine_wanted;
+	bool sooner = a->request == c->sooner_plan;
 
 	if (a->request != c->plan_wanted) {
 		planned_free(a);
 		return; /* overtaken */
 	}
 	c->plan_wanted = 0;
-	if (recovers) {
+	if (a->request == c->recovery_plan) {
 		c->recovery_plan = 0;
 		record_recovery(c, "planned", -1, (int64_t)(a->elapsed_s * 1e6), c->now_us);
 	}
@@ -225,8 +226,10 @@ static void take_run(struct controller *c, struct planned *a)
 		ask(c, refine_s, c->pending->plan);
 		/* A refinement is welcome, not waited for: the loop may start without it. */
 	}
-	if (recovers)
+	if (sooner) {
+		c->sooner_plan = 0;
 		recover_sooner(c);
+	}
 }
 
 void replan_turn(struct controller *c)

@@ -296,9 +296,10 @@ int resume_begin(struct controller *c, struct error *err)
 	c->corpus_hash = store_run_of(c->store)->corpus_hash;
 	c->resumed = true;
 	c->iteration = c->committed + 1;
-	c->first_attempt = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);
+	c->first_attempt = c->own_attempt = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);
 	c->assignments = c->commands = generation << 32;
 	c->first_fault = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);
+	carry_read(c);
 	note(c, NOTE_EVENT, -1, 0, "the run was taken over after it%llu (controller %llu)",
 	     (unsigned long long)c->committed, (unsigned long long)generation + 1);
 	if (!said_anew(&c->options))

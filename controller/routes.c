@@ -115,7 +115,7 @@ static void restart(struct routes *r, struct microbatch *m)
 	m->route.attempt++;
 	if (m->done)
 		r->done--;
-	m->done = m->home = false;
+	m->done = m->home = m->begun = false;
 	m->position = 0;
 	r->rerun++;
 }
@@ -194,6 +194,7 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 		if (node < 0)
 			return -ENOENT; /* the stage has nobody, so this was the first */
 		m->nodes[hop] = (uint16_t)node;
+		m->replaced = (uint8_t)hop;
 		restart(r, m);
 		changed[n++] = i;
 	}

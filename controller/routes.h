@@ -22,10 +22,13 @@ struct microbatch {
 	struct msg_route route; /* its nodes and stages point to the arrays below */
 	uint16_t nodes[MSG_STAGES];
 	uint8_t stages[MSG_STAGES];
+	bool begun;         /* its first task has started, in the newest attempt */
 	bool home;          /* the last backward of the newest attempt ended */
 	bool done;          /* and every gradient of it has been counted */
 	bool has_loss;
 	float loss;
+	bool moved;         /* given other nodes though none died: by what was known it had not begun */
+	uint8_t replaced;   /* the hop that got another node when its own died, last */
 	uint8_t position;   /* furthest chain position that ended in the newest attempt */
 };
 
@@ -61,7 +64,7 @@ int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of
 
 /* Node `gone` takes its counted gradients with it: every microbatch that visits it gets another
  * node of the same stage and a new attempt: the node where what is left to do there and the
- * way from and to its neighbours are shortest together.
+ * way from and to its neighbours are shortest together. That hop is its `replaced` then.
  * usable: (n_nodes) nodes that hold this iteration's weights; stage_of: (n_nodes).
  * Fills changed (room n) with the ids; returns how many, or -ENOENT when the stage has no usable
  * node left: then nothing was changed. */

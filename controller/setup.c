@@ -289,4 +289,6 @@ void controller_fini(struct controller *c)
 	free(c->doubts);
 	free(c->shard_of);
 	free(c->model_json);
+	free(c->carried_text);
+	planned_free(c->carried);
 }

@@ -185,17 +185,12 @@ static bool drop_strangers(struct controller *c)
 
 static bool unswap(struct controller *c)
 {
-	struct msg m = { .type = MSG_REROUTE };
 	int64_t id = routes_unswap(&c->routes);
+	uint32_t changed = (uint32_t)id;
 
 	if (id < 0)
 		return false;
-	m.u.reroute = (struct msg_reroute){ .iteration = c->iteration,
-					    .epoch = c->epoch,
-					    .n_routes = 1,
-					    .routes = &c->routes.microbatches[id].route };
-	send_replicas(c, &m);
-	tell_routes(c);
+	reroute_tell(c, &changed, 1, NULL);
 	c->steps++;
 	note(c, NOTE_WARNING, -1, 0,
 	     "slots waited in a circle: m%02lld starts again, unswapped", (long long)id);

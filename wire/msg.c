@@ -70,6 +70,8 @@ static const struct field msg_hello_fields[] = {
 	N(U64, msg_hello, kept),
 	NMAX(U8, msg_hello, saves, 1),
 	N(U64, msg_hello, memory_bytes),
+	N(U64, msg_hello, iteration),
+	N(U64, msg_hello, epoch),
 };
 LAYOUT(msg_hello);
 
@@ -97,7 +99,7 @@ static const struct field msg_heartbeat_fields[] = {
 LAYOUT(msg_heartbeat);
 
 static const struct field msg_report_fields[] = {
-	N(U64, msg_report, iteration), SUB(msg_report, n_events, events, msg_task_event_layout, 4096),
+	N(U64, msg_report, iteration), NMAX(U8, msg_report, whole, 1), SUB(msg_report, n_events, events, msg_task_event_layout, 4096),
 };
 LAYOUT(msg_report);
 
@@ -264,6 +266,9 @@ LAYOUT(msg_fault);
 
 static const struct field msg_ping_fields[] = { N(U64, msg_ping, now_us) };
 LAYOUT(msg_ping);
+
+static const struct field msg_recall_fields[] = { N(U64, msg_recall, iteration) };
+LAYOUT(msg_recall);
 
 static const struct field msg_stop_fields[] = { TXT(msg_stop, reason) };
 LAYOUT(msg_stop);
@@ -450,6 +455,7 @@ static const struct {
 	{ MSG_KEEP, "keep", &msg_keep_layout, false },
 	{ MSG_SAVE, "save", &msg_save_layout, false },
 	{ MSG_RESTORE, "restore", &msg_restore_layout, false },
+	{ MSG_RECALL, "recall", &msg_recall_layout, false },
 	{ MSG_TENSOR, "tensor", &msg_tensor_layout, true },
 	{ MSG_FETCH, "fetch", &msg_fetch_layout, false },
 	{ MSG_ATTACH, "attach", &msg_attach_layout, false },

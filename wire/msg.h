@@ -56,6 +56,7 @@ enum msg_type {
 	MSG_KEEP,
 	MSG_SAVE,
 	MSG_RESTORE,
+	MSG_RECALL,
 	/* agent -> agent */
 	MSG_TENSOR = 64,
 	MSG_FETCH,
@@ -137,6 +138,8 @@ struct msg_hello {
 	uint64_t kept; /* iterations that copy holds */
 	uint8_t saves; /* 1: has a folder for checkpoints */
 	uint64_t memory_bytes; /* available on its machine */
+	uint64_t iteration; /* under way here, by plan `epoch`; 0: none, or not all of it is remembered */
+	uint64_t epoch;
 };
 
 struct msg_ready {
@@ -179,6 +182,7 @@ struct msg_heartbeat {
 
 struct msg_report {
 	uint64_t iteration;
+	uint8_t whole; /* 1: from the iteration's beginning, as asked by MSG_RECALL */
 	uint32_t n_events;
 	const struct msg_task_event *events;
 };
@@ -391,6 +395,11 @@ struct msg_fault {
 
 struct msg_ping {
 	int64_t now_us;    /* controller's clock */
+};
+
+/* From a controller that took the run over: what has happened in this iteration, all of it? */
+struct msg_recall {
+	uint64_t iteration;
 };
 
 struct msg_stop {
@@ -685,6 +694,7 @@ struct msg {
 		struct msg_keep keep;
 		struct msg_save save;
 		struct msg_restore restore;
+		struct msg_recall recall;
 		struct msg_tensor tensor;
 		struct msg_fetch fetch;
 		struct msg_attach attach;

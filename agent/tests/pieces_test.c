@@ -381,6 +381,35 @@ static void test_fetch_waits_for_the_copy(void **state)
 	fetch_end(&f);
 }
 
+static uint32_t asks(struct fetch *f, int64_t now)
+{
+	uint32_t piece, n = 0;
+
+	while (fetch_next(f, now, &piece) == 0)
+		n++;
+	return n;
+}
+
+/* The first answer may have gone to a process before us; after it a slow link gets time. */
+static void test_patience_grows(void **state)
+{
+	struct fetch f = { .n = 0 };
+	int64_t now = 1;
+
+	(void)state;
+	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
+	assert_int_equal(asks(&f, now), 2);
+	assert_int_equal(asks(&f, now + 900000), 0);
+	assert_int_equal(asks(&f, now += 1100000), 2);
+	assert_int_equal(asks(&f, now + 1900000), 0);
+	assert_int_equal(asks(&f, now += 2100000), 2);
+	assert_int_equal(give(&f, 0, 5, now), 0);
+	assert_int_equal(asks(&f, now), 2);
+	assert_int_equal(asks(&f, now + 4900000), 0);
+	assert_true(asks(&f, now + 5100000) > 0);
+	fetch_end(&f);
+}
+
 static void test_fetch_refuses(void **state)
 {
 	struct fetch f = { .n = 0 };
@@ -417,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_reduce_refuses),
 		cmocka_unit_test(test_fetch_while_the_run_goes_on),
 		cmocka_unit_test(test_fetch_waits_for_the_copy),
+		cmocka_unit_test(test_patience_grows),
 		cmocka_unit_test(test_fetch_refuses),
 	};
 

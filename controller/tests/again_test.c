@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <string.h>
+
+#include "base/rng.h"
 #include "controller/again.h"
 
 enum { NODES = 4, STAGES = 2, DATA = 2 };
@@ -148,6 +151,120 @@ static void not_known(void **state)
 	end(&f);
 }
 
+/* ---- improving ---- */
+
+enum { MANY = 12, WIDE = 11, LAYERS = 4 };
+
+static const int wide_stage_of[WIDE] = { 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3 };
+static const int wide_shard_of[WIDE] = { 0, 1, 2, -1, -1, -1, -1, -1, -1, -1, -1 };
+
+static struct cluster *random_cluster(struct rng *rng)
+{
+	struct cluster *c = cluster_alloc(WIDE, LAYERS, false);
+
+	assert_non_null(c);
+	for (int i = 0; i < WIDE * WIDE; i++)
+		c->delay_s[i] = 0.2 + 2 * rng_uniform(rng);
+	for (int i = 0; i < WIDE; i++) {
+		c->nodes[i].forward_s = 0.5 + rng_uniform(rng);
+		c->nodes[i].backward_s = 2 * c->nodes[i].forward_s;
+		c->nodes[i].loss_s = 0.1;
+		c->nodes[i].memory = 4;
+	}
+	return c;
+}
+
+static struct plan *random_plan(struct rng *rng)
+{
+	struct plan *p = plan_alloc(LAYERS, WIDE, MANY, 3);
+
+	assert_non_null(p);
+	for (int i = 0, s = -1; i < WIDE; i++) {
+		while (s < wide_stage_of[i])
+			p->stage_start[++s] = i;
+		p->assigned[i] = i;
+	}
+	p->stage_start[LAYERS] = WIDE;
+	p->path_length = 3;
+	for (int i = 0; i < MANY; i++) {
+		struct plan_microbatch *m = &p->microbatches[i];
+
+		m->data_node = m->path[0] = i % 3;
+		m->path[1] = 3 + (int)rng_below(rng, 3);
+		m->path[2] = 6 + (int)rng_below(rng, 5);
+	}
+	return p;
+}
+
+/* Who may not move has not; what moved has a new attempt and is among the changed; and it is shorter,
+ * more often than not. */
+static void moves_are_legal_and_pay(void **state)
+{
+	int shorter = 0, moved = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		bool usable[WIDE], listed[MANY] = { false };
+		uint16_t before[MANY][3];
+		uint32_t changed[MANY], attempt[MANY];
+		struct error err = { "" };
+		struct routes r;
+		struct rng rng;
+		uint16_t gone;
+		double was, is;
+		int n, all;
+
+		rng_init(&rng, seed);
+		struct cluster *c = random_cluster(&rng);
+		struct plan *p = random_plan(&rng);
+
+		assert_int_equal(routes_init(&r, MANY, WIDE), 0);
+		assert_int_equal(routes_from_plan(&r, p, wide_shard_of, 3, 4, 7, &err), 0);
+		for (int i = 0; i < MANY; i++)
+			r.microbatches[i].begun = i % 4 < 2;
+		gone = (uint16_t)rng_below(&rng, WIDE);
+		for (int i = 0; i < WIDE; i++)
+			usable[i] = i != gone;
+		n = routes_replace(&r, gone, usable, wide_stage_of, c, changed);
+		assert_true(n >= 0);
+		for (uint32_t i = 0; i < MANY; i++) {
+			memcpy(before[i], r.microbatches[i].nodes, sizeof(before[i]));
+			attempt[i] = r.microbatches[i].route.attempt;
+		}
+		was = again_until_s(c, p, &r, 7, 2);
+		all = n > 0 ? again_improve(c, p, &r, 7, 2, usable, wide_stage_of, changed, n) : 0;
+		is = again_until_s(c, p, &r, 7, 2);
+		assert_true(is <= was);
+		shorter += is < was;
+		assert_true(all >= n);
+		moved += all - n;
+		for (int k = 0; k < all; k++) {
+			assert_true(changed[k] < MANY && !listed[changed[k]]);
+			listed[changed[k]] = true;
+		}
+		for (uint32_t i = 0; i < MANY; i++) {
+			const struct microbatch *m = &r.microbatches[i];
+			bool again = attempt[i] > 7;
+
+			assert_int_equal(m->nodes[0], again && m->replaced == 0 ? m->nodes[0] : before[i][0]);
+			for (int h = 0; h < 3; h++) {
+				assert_true(usable[m->nodes[h]]);
+				assert_int_equal(wide_stage_of[m->nodes[h]], m->stages[h]);
+				if (m->begun || (again && h != m->replaced))
+					assert_int_equal(m->nodes[h], before[i][h]);
+			}
+			assert_int_equal(m->route.attempt > 7, listed[i]);
+			assert_true(m->route.attempt <= 8);
+			assert_int_equal(m->moved, listed[i] && !again);
+		}
+		routes_fini(&r);
+		plan_free(p);
+		cluster_free(c);
+	}
+	assert_true(shorter > 30);
+	assert_true(moved > 60);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +273,7 @@ int main(void)
 		cmocka_unit_test(what_is_done_stays),
 		cmocka_unit_test(what_runs_again_goes_first),
 		cmocka_unit_test(not_known),
+		cmocka_unit_test(moves_are_legal_and_pay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

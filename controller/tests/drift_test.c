@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,9 +123,52 @@ static void nonsense_is_ignored(void **state)
 	unmake(c);
 }
 
+static void a_task(struct controller *c, uint16_t node, double took_s)
+{
+	struct member *m = &c->members[node];
+	struct msg_task_event e = { .type = WORK_STARTS, .kind = WORK_FORWARD };
+
+	c->now_us += 1000000;
+	e.at_us = c->now_us;
+	drift_task(c, m, &e);
+	e.type = WORK_ENDS;
+	e.at_us += (int64_t)(took_s * c->unit_s * 1e6);
+	drift_task(c, m, &e);
+}
+
+/* Within the iteration, once it is seen that the others are not slow. */
+static void who_stands_out_is_believed_at_once(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->options.time_scale = c->unit_s;
+	for (uint16_t i = 0; i < NODES; i++) {
+		c->cluster->nodes[i].forward_s = 1;
+		c->members[i].state = NODE_LIVE;
+	}
+	a_task(c, 1, 4);
+	a_task(c, 1, 4);
+	a_task(c, 1, 4);
+	assert_true(c->cluster->nodes[1].forward_s == 1); /* they might all be */
+	for (uint16_t i = 2; i < NODES; i++)
+		a_task(c, i, 1.1);
+	a_task(c, 1, 4);
+	assert_true(fabs(c->cluster->nodes[1].forward_s - 4) < 1e-9 && c->drifted);
+	c->drifted = false;
+	a_task(c, 2, 1.8);
+	a_task(c, 2, 1.8);
+	assert_true(c->cluster->nodes[2].forward_s == 1 && !c->drifted);
+	a_task(c, 1, 1);
+	a_task(c, 1, 1);
+	assert_true(fabs(c->cluster->nodes[1].forward_s - 1) < 1e-9 && c->drifted);
+	unmake(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_stands_out_is_believed_at_once),
 		cmocka_unit_test(links_that_nobody_uses_follow_the_others),
 		cmocka_unit_test(a_few_must_say_so_twice),
 		cmocka_unit_test(one_link_stands_for_itself),

@@ -253,9 +253,9 @@ static void report(struct player *p)
 	struct msg m = { .type = MSG_REPORT };
 
 	for (uint32_t i = 0; i < p->n_events; i += 16) { /* visitors send what is short */
-		m.u.report = (struct msg_report){ p->iteration,
-						  p->n_events - i < 16 ? p->n_events - i : 16,
-						  p->events + i };
+		m.u.report = (struct msg_report){ .iteration = p->iteration,
+						  .n_events = p->n_events - i < 16 ? p->n_events - i : 16,
+						  .events = p->events + i };
 		say(p, &m);
 	}
 	p->n_events = 0;

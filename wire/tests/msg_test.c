@@ -16,6 +16,7 @@ static const enum msg_type all[] = {
 	MSG_HELLO,     MSG_READY,       MSG_HEARTBEAT,     MSG_REPORT,         MSG_REDUCED,
 	MSG_COMMITTED, MSG_EVALUATED,   MSG_TROUBLE,       MSG_LINKS,          MSG_KEPT,
 	MSG_SAVED,     MSG_UNREADY,     MSG_KEEP,          MSG_SAVE,           MSG_RESTORE,
+	MSG_RECALL,
 	MSG_WELCOME,   MSG_REFUSED,     MSG_PEERS,         MSG_ASSIGN,         MSG_PLAN,
 	MSG_START,     MSG_REROUTE,     MSG_REDUCE,        MSG_COMMIT,         MSG_EVALUATE,
 	MSG_FAULT,     MSG_PING,        MSG_STOP,          MSG_TENSOR,         MSG_FETCH,

@@ -1,0 +1,304 @@
+/* carry.c - an iteration that outlives its controller.
+ *
+ * Agents go on computing while nobody leads them, and remember what happened. The store has the plan,
+ * and what became of its routes: written before agents are told. So a successor takes the iteration up
+ * where it is: it asks for all that happened, and from there on hears the rest. Whoever had a part in
+ * it and is not here is as one that died.
+ *
+ * Where anything does not fit (the start was told to some only, a part is not remembered) the iteration
+ * begins anew, as recover_restart has it.
+ */
+#include "controller/controller.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "schedule/simulate.h"
+
+/* ---- what the store knows ---- */
+
+static json_t *changed_routes(const struct controller *c)
+{
+	json_t *all = json_array();
+
+	for (uint32_t i = 0; all && i < c->routes.n; i++) {
+		const struct microbatch *m = &c->routes.microbatches[i];
+		json_t *nodes, *stages;
+
+		if (m->route.attempt == c->first_attempt)
+			continue;
+		nodes = json_array();
+		stages = json_array();
+		for (uint32_t h = 0; h < m->route.n_hops; h++) {
+			json_array_append_new(nodes, json_integer(m->nodes[h]));
+			json_array_append_new(stages, json_integer(m->stages[h]));
+		}
+		json_array_append_new(all, json_pack("{s:i, s:I, s:o, s:o}", "microbatch", (int)i,
+						     "attempt", (json_int_t)m->route.attempt,
+						     "nodes", nodes, "stages", stages));
+	}
+	return all;
+}
+
+static char *format(const struct controller *c)
+{
+	json_t *gone = json_array(), *routes = changed_routes(c), *o;
+	bool any = json_array_size(routes) > 0;
+	char *text;
+
+	for (uint32_t i = 0; gone && i < c->n_members; i++) {
+		if (!c->members[i].lost_here)
+			continue;
+		json_array_append_new(gone, json_integer((json_int_t)i));
+		any = true;
+	}
+	/* Most iterations go as planned: then there is nothing new to write. */
+	o = json_pack("{s:I, s:I, s:o, s:o}", "iteration", any ? (json_int_t)c->iteration : 0,
+		      "first_attempt", (json_int_t)c->first_attempt, "gone", gone, "routes", routes);
+	text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	json_decref(o);
+	return text;
+}
+
+void carry_record(struct controller *c)
+{
+	struct error err = { "out of memory" };
+	char *text = format(c);
+
+	if (!text || (c->carried_text && strcmp(text, c->carried_text) == 0)) {
+		free(text);
+		return;
+	}
+	if (store_set(c->store, "under_way", text, &err) != 0) {
+		controller_unrecorded(c, err.text);
+		free(text);
+		return;
+	}
+	free(c->carried_text);
+	c->carried_text = text;
+}
+
+/* ---- reading it ---- */
+
+static bool numbers(const json_t *from, uint32_t n, uint32_t below, uint16_t *to)
+{
+	if (json_array_size(from) != n)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		json_int_t v = json_integer_value(json_array_get(from, i));
+
+		if (!json_is_integer(json_array_get(from, i)) || v < 0 || v >= below)
+			return false;
+		to[i] = (uint16_t)v;
+	}
+	return true;
+}
+
+static bool take_route(struct controller *c, json_t *o)
+{
+	uint16_t nodes[MSG_STAGES], stages[MSG_STAGES];
+	json_t *n, *s;
+	json_int_t id, attempt;
+	struct microbatch *m;
+
+	if (json_unpack(o, "{s:I, s:I, s:o, s:o}", "microbatch", &id, "attempt", &attempt, "nodes", &n,
+			"stages", &s) != 0 || id < 0 || id >= c->routes.n ||
+	    attempt <= c->first_attempt || attempt > UINT32_MAX / 2)
+		return false;
+	m = &c->routes.microbatches[id];
+	if (!numbers(n, m->route.n_hops, c->n_members, nodes) ||
+	    !numbers(s, m->route.n_hops, (uint32_t)c->cluster->n_stages, stages))
+		return false;
+	for (uint32_t h = 0; h < m->route.n_hops; h++) {
+		if (c->cluster->nodes[nodes[h]].stage != stages[h])
+			return false;
+		m->nodes[h] = nodes[h];
+		m->stages[h] = (uint8_t)stages[h];
+	}
+	m->route.attempt = (uint32_t)attempt;
+	m->moved = true; /* for all we know */
+	c->routes.rerun++;
+	return true;
+}
+
+/* The routes as they were when the predecessor died. */
+static bool read_record(struct controller *c, const struct plan *p)
+{
+	json_t *o, *gone, *routes, *item;
+	json_int_t iteration, first;
+	struct error err;
+	char *text = NULL;
+	size_t i;
+	bool ok;
+
+	if (store_get(c->store, "under_way", &text, &err) != 0)
+		return false;
+	o = json_loads(text, 0, NULL);
+	free(text);
+	ok = o && json_unpack(o, "{s:I, s:I, s:o, s:o}", "iteration", &iteration, "first_attempt",
+			      &first, "gone", &gone, "routes", &routes) == 0 &&
+	     first >= 0 && first < c->first_attempt;
+	if (ok) {
+		c->first_attempt = (uint32_t)first;
+		ok = routes_from_plan(&c->routes, p, c->shard_of, c->n_shards, c->per_shard,
+				      c->first_attempt, &err) == 0;
+	}
+	if (ok && iteration == (json_int_t)c->iteration) {
+		json_array_foreach(routes, i, item)
+			ok = ok && take_route(c, item);
+		json_array_foreach(gone, i, item) {
+			json_int_t id = json_integer_value(item);
+
+			if (id >= 0 && id < c->n_members)
+				c->members[id].lost_here = true;
+		}
+	}
+	json_decref(o);
+	return ok;
+}
+
+static int last_plan(void *context, const struct store_plan *p)
+{
+	struct planned *to = context;
+	struct plan *plan;
+	struct error err;
+
+	if (plan_parse(p->plan, strlen(p->plan), &plan, &err) != 0)
+		return 0;
+	plan_free(to->plan);
+	to->plan = plan;
+	to->epoch = p->epoch;
+	to->iteration = p->iteration;
+	return 0;
+}
+
+static struct planned *read_plan(struct controller *c)
+{
+	struct planned *p = calloc(1, sizeof(*p));
+	struct error err;
+
+	if (!p)
+		return NULL;
+	snprintf(p->reason, sizeof(p->reason), "the run was taken over");
+	if (store_each_plan(c->store, last_plan, p, &err) != 0 || !p->plan ||
+	    p->epoch != c->epoch || p->iteration > c->iteration ||
+	    (uint32_t)p->plan->path_length != c->path_length ||
+	    simulate(c->cluster, p->plan, &p->trace, &err) != 0) {
+		planned_free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void carry_read(struct controller *c)
+{
+	uint32_t own = c->first_attempt;
+
+	c->carried = read_plan(c);
+	if (c->carried && !read_record(c, c->carried->plan)) {
+		planned_free(c->carried);
+		c->carried = NULL;
+	}
+	c->carried_first = c->first_attempt;
+	c->first_attempt = own;
+}
+
+/* ---- taking it up ---- */
+
+static bool on_route(const struct controller *c, const struct member *m)
+{
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		if (routes_hop(&c->routes.microbatches[i], m->id) >= 0)
+			return true;
+	return false;
+}
+
+static bool in_it(const struct controller *c, const struct member *m)
+{
+	return m->hello.iteration == c->iteration && m->hello.epoch == c->epoch && !m->lost_here;
+}
+
+static bool everybody_in_it(const struct controller *c)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (!m->replica || m->lost_here || !on_route(c, m))
+			continue;
+		if (!in_it(c, m))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* Who came in for the sum, or was taken for dead and is back, waits for the iteration's end. */
+static void set_apart(struct controller *c, struct member *m)
+{
+	m->replica = false;
+	if (m->lost_here)
+		members_assign(c, m, member_stage(c, m), c->committed > 0);
+	else
+		members_set(c, m, NODE_SYNCING, "");
+}
+
+static void ask_what_happened(struct controller *c)
+{
+	struct msg recall = { .type = MSG_RECALL, .u.recall = { c->iteration } };
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!m->replica)
+			continue;
+		m->plan_epoch = c->epoch;
+		m->recalling = true;
+		member_send(c, m, &recall);
+	}
+}
+
+/* The predecessor may have died before it told everyone; who knows them passes over them. */
+static void tell_changed(struct controller *c)
+{
+	uint32_t *changed = calloc(c->routes.n, sizeof(*changed)), n = 0;
+
+	for (uint32_t i = 0; changed && i < c->routes.n; i++)
+		if (c->routes.microbatches[i].route.attempt > c->first_attempt)
+			changed[n++] = i;
+	if (n > 0)
+		reroute_tell(c, changed, n, NULL);
+	free(changed);
+}
+
+bool carry_on(struct controller *c)
+{
+	struct planned *p = c->carried;
+
+	c->carried = NULL;
+	if (!p || !everybody_in_it(c)) {
+		planned_free(p);
+		return false;
+	}
+	planned_free(c->current);
+	c->current = p;
+	c->first_attempt = c->carried_first;
+	c->reduce_attempt = c->own_attempt;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].replica && !in_it(c, &c->members[i]))
+			set_apart(c, &c->members[i]);
+	ask_what_happened(c);
+	tell_changed(c);
+	iteration_taken_up(c);
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!m->replica && !m->lost_here && on_route(c, m) && c->phase == PHASE_COMPUTING)
+			iteration_lost(c, m);
+	}
+	return true;
+}

@@ -1,0 +1,114 @@
+/* reroute.c - other ways for microbatches of the iteration under way: around a node that died, and around
+ * one that has become slow.
+ */
+#include "controller/again.h"
+#include "controller/controller.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Consoles hear which ways the microbatches of this iteration take. */
+void reroute_show(struct controller *c)
+{
+	c->progress.rerouted = true;
+	consoles_plan(c, c->current);
+}
+
+void reroute_tell(struct controller *c, const uint32_t *changed, uint32_t n, const struct member *gone)
+{
+	struct msg_route *routes = malloc((n + 1) * sizeof(*routes));
+	struct msg m = { .type = MSG_REROUTE };
+
+	if (!routes) {
+		controller_finish(c, 1, "out of memory");
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		routes[i] = c->routes.microbatches[changed[i]].route;
+	m.u.reroute = (struct msg_reroute){ c->iteration, c->epoch,     n,
+					    routes,       gone != NULL, gone ? &gone->id : NULL };
+	carry_record(c);
+	send_replicas(c, &m);
+	reroute_show(c);
+	free(routes);
+}
+
+/* What has begun is not known yet. */
+static bool recalling(const struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].replica && c->members[i].recalling)
+			return true;
+	return false;
+}
+
+struct ways {
+	bool usable[MSG_NODES];
+	int stage_of[MSG_NODES];
+};
+
+static void who_is_there(const struct controller *c, struct ways *w)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		/* A joiner that came for the reduction has not heard this iteration's start. */
+		w->usable[i] = c->members[i].replica && c->members[i].state != NODE_SYNCING;
+		w->stage_of[i] = member_stage(c, &c->members[i]);
+	}
+}
+
+/* Returns how many ids `changed` has then; the first n are of those that run again. */
+static int improve(struct controller *c, const struct ways *w, uint32_t *changed, int n)
+{
+	double now_s = (double)(c->now_us - c->progress.started_us) * 1e-6 / c->unit_s;
+
+	if (recalling(c))
+		return n;
+	return again_improve(c->cluster, c->current->plan, &c->routes, c->first_attempt, now_s,
+			     w->usable, w->stage_of, changed, n);
+}
+
+int reroute_without(struct controller *c, struct member *gone)
+{
+	uint32_t *changed = malloc(c->routes.n * sizeof(*changed));
+	struct ways w;
+	int n, all;
+
+	who_is_there(c, &w);
+	if (!changed || stage_replicas(c, member_stage(c, gone), NULL) == 0) {
+		free(changed);
+		return changed ? -ENOENT : -ENOMEM;
+	}
+	n = all = routes_replace(&c->routes, gone->id, w.usable, w.stage_of, c->cluster, changed);
+	if (n > 0)
+		all = improve(c, &w, changed, n);
+	if (n >= 0) {
+		gone->lost_here = true;
+		reroute_tell(c, changed, (uint32_t)all, gone);
+	}
+	free(changed);
+	return n;
+}
+
+void reroute_drifted(struct controller *c)
+{
+	uint32_t *changed;
+	struct ways w;
+	int n;
+
+	if (c->phase != PHASE_COMPUTING || recalling(c))
+		return; /* the next iteration has the new figures */
+	changed = malloc(c->routes.n * sizeof(*changed));
+	if (!changed)
+		return;
+	who_is_there(c, &w);
+	n = improve(c, &w, changed, 0);
+	if (n > 0) {
+		note(c, NOTE_EVENT, -1, 0, "%d microbatches of it%llu that have not begun take other ways",
+		     n, (unsigned long long)c->iteration);
+		reroute_tell(c, changed, (uint32_t)n, NULL);
+	}
+	free(changed);
+	c->drifted = false;
+	replan(c, "links or compute have changed");
+	c->sooner_plan = c->plan_wanted;
+}
