@@ -89,6 +89,7 @@ static void comes_back(struct controller *c, int node, bool with_weights)
 	m->state = NODE_JOINING;
 	m->welcomed = true;
 	m->ready = with_weights;
+	m->beat.beat = 1;
 }
 
 static bool goes_on(struct controller *c, int64_t now_us)
@@ -122,6 +123,32 @@ static void once_they_are_back_it_goes_on_without_the_others(void **state)
 	assert_int_equal(c->phase, PHASE_PLANNING);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(c->members[i].replica, i != 2);
+}
+
+/* Its events are of a clock that only its beats tell. */
+static void until_each_clock_is_known(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	comes_back(c, 0, true);
+	comes_back(c, 1, true);
+	comes_back(c, 3, true);
+	c->members[1].beat.beat = 0;
+	assert_false(goes_on(c, 1));
+	c->members[1].beat.beat = 1;
+	assert_true(goes_on(c, 2));
+}
+
+/* The predecessor had given it up in this iteration. */
+static void not_for_one_that_was_given_up(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	comes_back(c, 0, true);
+	comes_back(c, 1, true);
+	assert_false(goes_on(c, 1));
+	c->members[3].lost_here = true;
+	assert_true(goes_on(c, 2));
 }
 
 static void not_for_ever(void **state)
@@ -170,6 +197,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(those_of_the_last_commit_are_awaited),
 		TEST(once_they_are_back_it_goes_on_without_the_others),
+		TEST(until_each_clock_is_known),
+		TEST(not_for_one_that_was_given_up),
 		TEST(not_for_ever),
 		TEST(for_a_stage_that_nobody_holds),
 		TEST(a_marked_one_stays_out),
