@@ -103,16 +103,12 @@ static const struct schedule usual = { 2000, 0.006, 0.001, 1.5 };
 static const struct schedule large = { 40000, 0.0012, 0.0012, 1.2 };
 /* What is there is to be mended soon. */
 static const struct schedule mending = { 500, 0.003, 0.0005, 1.5 };
-/* Nodes change places, and paths follow. */
-static const struct schedule large_free = { 500, 0.008, 0.0005, 1.5 };
 
 static const struct schedule *schedule_of(const struct problem *p)
 {
 	if (p->q->from)
 		return &mending;
-	if (p->n_mb < LARGE_FROM)
-		return &usual;
-	return p->weigh_sync ? &large_free : &large;
+	return p->n_mb < LARGE_FROM ? &usual : &large;
 }
 
 static void set_schedule(struct anneal *a)
@@ -180,15 +176,14 @@ void anneal_adopt(struct anneal *a, const struct anneal *from)
 	a->round_left = 0;
 }
 
-static void next_round(struct anneal *a)
+void anneal_begin_round(struct anneal *a, int64_t steps)
 {
 	solution_copy(&a->current, &a->best, a->p);
 	moves_refresh(&a->moves);
 	moves_list_trips(&a->moves);
 	engine_set_paths(&a->engine, &a->current);
 	run_current(a);
-	a->round_size = (int64_t)((double)a->round_size * ROUND_GROWTH);
-	a->round_left = a->round_size;
+	a->round_size = a->round_left = steps;
 }
 
 static double temperature(const struct anneal *a)
@@ -297,7 +292,7 @@ bool anneal_step(struct anneal *a)
 	if (!a->moves.has_trips && a->evaluations > 1)
 		moves_list_trips(&a->moves); /* without them it goes on, with fewer moves */
 	if (a->round_left-- <= 0)
-		next_round(a);
+		anneal_begin_round(a, (int64_t)((double)a->round_size * ROUND_GROWTH));
 	a->evaluations++;
 	if (!propose(a, &most))
 		return false;

@@ -48,6 +48,9 @@ void anneal_fini(struct anneal *a);
 /* Takes over the best of another, as its own; its next step begins a round from there. */
 void anneal_adopt(struct anneal *a, const struct anneal *from);
 
+/* The next steps are a round of so many, from the best so far. */
+void anneal_begin_round(struct anneal *a, int64_t steps);
+
 /* One proposal. True when best improved. */
 bool anneal_step(struct anneal *a);
 

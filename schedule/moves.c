@@ -632,7 +632,7 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 		moves_fini(m);
 		return -ENOMEM;
 	}
-	m->reinserts = table && p->n_mb <= REINSERT_UP_TO && !p->weigh_sync;
+	m->reinserts = table && p->n_mb <= REINSERT_UP_TO;
 	if (m->reinserts && reinsert_init(&m->reinsert, table) != 0) {
 		moves_fini(m);
 		return -ENOMEM;

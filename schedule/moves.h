@@ -36,7 +36,7 @@ struct moves {
 	struct timetable *table; /* borrowed: of the run of s; NULL: no reroutes */
 	struct rng rng;
 	struct reinsert reinsert;
-	bool reinserts; /* where microbatches are few and the assignment is given; may be taken back */
+	bool reinserts; /* where microbatches are few; may be taken back */
 	int *visits; /* (n_stages) exposure */
 	/* The journal of the move in progress. */
 	int n_touched;

@@ -149,20 +149,28 @@ static bool part_slowest(struct place *w)
 	return w->slowest[stage] > 0 && (exchange_best(w, a) || exchange_best(w, b));
 }
 
+static double slowest_s(const struct place *w)
+{
+	double most = 0;
+
+	for (int k = 0; k < w->p->n_stages; k++)
+		most = fmax(most, w->slowest[k]);
+	return most;
+}
+
 /* How long the slowest stage takes, then. */
 static int descend(struct solution *s, const struct problem *p, const struct progress *g,
-		   double *slowest_s)
+		   double enough_s, double *reached_s)
 {
 	struct place w;
 	int rc = place_init(&w, s, p);
 
 	for (int i = 0; rc == 0 && i < MOST_EXCHANGES * p->n_nodes; i++) {
-		if ((g && i % LOOK_EVERY == 0 && progress_late(g)) || !part_slowest(&w))
+		if ((g && i % LOOK_EVERY == 0 && progress_late(g)) ||
+		    slowest_s(&w) <= enough_s || !part_slowest(&w))
 			break;
 	}
-	*slowest_s = 0;
-	for (int k = 0; rc == 0 && k < p->n_stages; k++)
-		*slowest_s = fmax(*slowest_s, w.slowest[k]);
+	*reached_s = rc == 0 ? slowest_s(&w) : 0;
 	place_fini(&w);
 	return rc;
 }
@@ -178,21 +186,23 @@ static void shuffle(struct solution *s, const struct problem *p, struct rng *rng
 	}
 }
 
-int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
+static int place(struct solution *s, const struct problem *p, const struct progress *g,
+		 double enough_s, int restarts)
 {
 	struct solution other;
 	struct rng rng;
 	double least, now;
-	int rc = descend(s, p, g, &least);
+	int rc = descend(s, p, g, enough_s, &least);
 
 	if (rc != 0 || p->n_nodes > RESTARTS_UP_TO || solution_init(&other, p) != 0)
 		return rc;
 	/* One exchange after the other ends where no single one helps: often far from the best. */
 	rng_init(&rng, p->q->seed);
-	for (int i = 0; i < RESTARTS && rc == 0 && !(g && progress_late(g)); i++) {
+	for (int i = 0; i < restarts && rc == 0 && least > enough_s && !(g && progress_late(g));
+	     i++) {
 		solution_copy(&other, s, p);
 		shuffle(&other, p, &rng);
-		rc = descend(&other, p, g, &now);
+		rc = descend(&other, p, g, enough_s, &now);
 		if (rc == 0 && now < least * (1 - 1e-9)) {
 			least = now;
 			solution_copy(s, &other, p);
@@ -200,6 +210,19 @@ int place_by_sync(struct solution *s, const struct problem *p, const struct prog
 	}
 	solution_fini(&other);
 	return 0;
+}
+
+int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
+{
+	return place(s, p, g, 0, RESTARTS);
+}
+
+int place_at_random(struct solution *s, const struct problem *p, double enough_s, struct rng *rng)
+{
+	double reached_s;
+
+	shuffle(s, p, rng);
+	return descend(s, p, NULL, enough_s, &reached_s);
 }
 
 /* Between stages: the mean over the first one's nodes of the round trip to their nearest in the

@@ -5,11 +5,17 @@
 #ifndef SCHEDULE_PLACE_H
 #define SCHEDULE_PLACE_H
 
+#include "base/rng.h"
 #include "schedule/progress.h"
 
 /* Changes stage_of, members and start of s: movable nodes only. Paths are not looked at. Ends
  * early, with what it has, when g (NULL: none) has no time left. -ENOMEM: s is as it was. */
 int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g);
+
+/* The same once, from nodes dealt at random to the stages that s has, only until no sum takes
+ * longer than enough_s. */
+int place_at_random(struct solution *s, const struct problem *p, double enough_s,
+		    struct rng *rng);
 
 /* Which of its stages of one size comes when, so that paths are short: whole stages exchange
  * places, which leaves the sums of gradients as they are. -ENOMEM: s is as it was. */

@@ -20,6 +20,7 @@
 #include "schedule/progress.h"
 #include "schedule/robust.h"
 #include "schedule/sketch.h"
+#include "schedule/starts.h"
 #include "schedule/straight.h"
 
 #define CONSTRUCT_ATTEMPTS 40
@@ -212,20 +213,28 @@ static int solve(struct progress *g, const struct solution *s, double best_s, st
 #define LARGE_FROM 61 /* microbatches */
 #define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
 
-/* Anneals for as long from stages that sum their gradients quickly, and goes on from there if
- * that is better altogether. */
-static int try_placed(struct progress *g, struct anneal *a, int64_t steps, struct error *err)
+static bool is_placing(const struct problem *p)
+{
+	return p->n_movable > 1 && !p->q->from;
+}
+
+/* In large clusters: stages that sum their gradients quickly and follow each other near by, if
+ * that is better at once. */
+static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
 	struct solution placed;
 	struct anneal other;
-	int rc = solution_init(&placed, p);
+	int rc = 0;
 
-	if (rc != 0)
-		return error_set(err, rc, "out of memory");
+	if (p->n_mb < LARGE_FROM || !is_placing(p))
+		return 0;
+	if (solution_init(&placed, p) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
 	solution_copy(&placed, &a->best, p);
-	rc = place_by_sync(&placed, p, g);
-	if (rc == 0 && p->n_mb >= LARGE_FROM)
+	if (p->weigh_sync)
+		rc = place_by_sync(&placed, p, g);
+	if (rc == 0)
 		rc = place_in_order(&placed, p);
 	if (rc == 0)
 		rc = build(&placed, p, false, NULL);
@@ -234,58 +243,11 @@ static int try_placed(struct progress *g, struct anneal *a, int64_t steps, struc
 	solution_fini(&placed);
 	if (rc != 0)
 		return rc == -ENOMEM ? error_set(err, rc, "out of memory") : 0;
-	for (int64_t i = 0; i < steps && !progress_over(g); i++, g->evaluations++)
-		anneal_step(&other);
 	if (other.best_s < a->best_s) {
 		anneal_adopt(a, &other);
 		rc = progress_note(g, &a->best, a->best_iteration_s, err);
 	}
 	anneal_fini(&other);
-	return rc;
-}
-
-static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
-{
-	int64_t tasks = (int64_t)g->p->n_mb * a->engine.steps;
-	bool given = g->p->n_movable == 0, placing = g->p->weigh_sync && !g->p->q->from;
-	struct bound *b = NULL;
-	int rc = 0;
-
-	if (given) {
-		b = bound_new(g->p, &a->best, a->engine.finish_s);
-		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
-	}
-	if (rc == 0 && worth_solving(g->p)) {
-		rc = anneal_until_over(g, a, b, EXACT_AFTER, err);
-		if (rc == 0)
-			rc = progress_finish(g, &a->best, err);
-		if (rc == 0)
-			rc = solve(g, &a->best, a->best_iteration_s, err);
-		if (rc != PLAN_NOT_FOUND) /* solved, or out of memory */
-			goto free_bound;
-		rc = 0;
-	}
-	/* Where runs are long and it is better at once, no time is spent on what was given. */
-	if (rc == 0 && placing && g->p->n_mb >= LARGE_FROM) {
-		double given_s = a->best_s;
-
-		rc = try_placed(g, a, 0, err);
-		placing = a->best_s == given_s;
-	}
-	/* One chain is quickest at first. */
-	if (rc == 0)
-		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
-	if (rc == 0 && placing && !progress_late(g))
-		rc = try_placed(g, a, ALONE / tasks, err);
-	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * MET)
-		rc = chains_run(g, a, b, err);
-	if (rc == 0 && !given)
-		bound_answer(g, a);
-	/* What solve left behind may be better. */
-	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
-		rc = progress_finish(g, &a->best, err);
-free_bound:
-	bound_free(b);
 	return rc;
 }
 
@@ -301,7 +263,7 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 	struct anneal other;
 	int rc;
 
-	if (p->n_mb < LARGE_FROM || p->q->from || p->weigh_sync)
+	if (p->n_mb < LARGE_FROM || p->q->from)
 		return 0;
 	if (most > 0 && most < steps / SKETCH_STEPS_EACH)
 		steps = most * SKETCH_STEPS_EACH;
@@ -324,6 +286,44 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 	return rc;
 }
 
+static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
+{
+	const struct problem *p = g->p;
+	int64_t tasks = (int64_t)p->n_mb * a->engine.steps;
+	bool given = p->n_movable == 0;
+	struct bound *b = NULL;
+	int rc = 0;
+
+	if (given) {
+		b = bound_new(p, &a->best, a->engine.finish_s);
+		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
+	}
+	if (rc == 0 && worth_solving(p)) {
+		rc = anneal_until_over(g, a, b, EXACT_AFTER, err);
+		if (rc == 0)
+			rc = progress_finish(g, &a->best, err);
+		if (rc == 0)
+			rc = solve(g, &a->best, a->best_iteration_s, err);
+		if (rc != PLAN_NOT_FOUND) /* solved, or out of memory */
+			goto free_bound;
+		rc = 0;
+	}
+	if (rc == 0 && is_placing(p) && p->n_mb < LARGE_FROM)
+		rc = starts_run(g, a, err);
+	else if (rc == 0) /* one chain is quickest at first */
+		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
+	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * MET)
+		rc = chains_run(g, a, b, err);
+	if (rc == 0 && !given)
+		bound_answer(g, a);
+	/* What solve left behind may be better. */
+	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
+		rc = progress_finish(g, &a->best, err);
+free_bound:
+	bound_free(b);
+	return rc;
+}
+
 static int improve(struct progress *g, const struct solution *first, struct error *err)
 {
 	struct anneal a;
@@ -335,6 +335,8 @@ static int improve(struct progress *g, const struct solution *first, struct erro
 		return solve(g, first, INFINITY, err);
 	g->evaluations += a.evaluations;
 	rc = progress_note(g, &a.best, a.best_iteration_s, err);
+	if (rc == 0)
+		rc = try_placed(g, &a, err);
 	if (rc == 0)
 		rc = try_sketch(g, &a, err);
 	if (rc == 0)

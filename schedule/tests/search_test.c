@@ -242,22 +242,27 @@ static void threads_are_cancelled_and_the_caller_alone_is_told(void **state)
 
 static void free_is_better_than_given(void **state)
 {
-	struct cluster *c = fixture_cluster("geo18_s4.json");
-	struct plan_request q;
-	struct plan *given, *placed;
+	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "geo20_s8.json",
+					     "one20_s16.json" };
 
 	(void)state;
-	plan_request_init(&q);
-	q.evaluations = 10000;
-	given = search(c, &q);
-	q.free_assignment = true;
-	placed = search(c, &q);
-	assert_good(c, placed, NULL, false);
-	assert_true(placed->predicted.iteration_s + placed->predicted.sync_s <
-		    given->predicted.iteration_s + given->predicted.sync_s);
-	plan_free(given);
-	plan_free(placed);
-	cluster_free(c);
+	for (int i = 0; i < 4; i++) {
+		struct cluster *c = fixture_cluster(names[i]);
+		struct plan_request q;
+		struct plan *given, *placed;
+
+		plan_request_init(&q);
+		q.evaluations = 30000;
+		given = search(c, &q);
+		q.free_assignment = true;
+		placed = search(c, &q);
+		assert_good(c, placed, NULL, false);
+		assert_true(placed->predicted.iteration_s + placed->predicted.sync_s <
+			    given->predicted.iteration_s + given->predicted.sync_s);
+		plan_free(given);
+		plan_free(placed);
+		cluster_free(c);
+	}
 }
 
 static void excluded_nodes_are_not_used(void **state)
