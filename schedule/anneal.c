@@ -230,6 +230,17 @@ static bool is_promising(struct anneal *a, double most)
 	return room >= 0;
 }
 
+/* Whether the stages that two nodes have exchanged still sum their gradients in time. */
+static bool keeps_limit(const struct anneal *a)
+{
+	const struct moves *m = &a->moves;
+	const struct solution *s = &a->current;
+
+	return m->role_a < 0 || isinf(a->p->sync_limit_s) ||
+	       (solution_stage_sync_s(s, a->p, s->stage_of[m->role_a]) <= a->p->sync_limit_s &&
+		solution_stage_sync_s(s, a->p, s->stage_of[m->role_b]) <= a->p->sync_limit_s);
+}
+
 /* A move, and the cost up to which it is accepted. */
 static bool propose(struct anneal *a, double *most)
 {
@@ -237,7 +248,7 @@ static bool propose(struct anneal *a, double *most)
 		if (!moves_propose(&a->moves, pick_microbatch(a)))
 			continue;
 		*most = a->cost - temperature(a) * log(1 - rng_uniform(&a->moves.rng));
-		if (is_promising(a, *most))
+		if (keeps_limit(a) && is_promising(a, *most))
 			return true;
 		moves_undo(&a->moves);
 	}

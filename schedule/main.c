@@ -21,7 +21,8 @@ static const char usage_text[] =
 	"usage: skippipe plan CLUSTER [--skip K[/S] | --path-length L]\n"
 	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
-	"           [--assignment free|given] [--order free|fifo] [--split-backward] [--overlap-sync]\n"
+	"           [--assignment free|given] [--sync-limit SECONDS] [--order free|fifo]\n"
+	"           [--split-backward] [--overlap-sync]\n"
 	"           [--robust JITTER[,SAMPLES]] [--from PLAN] [--without NODE,...] [--keep-batch]\n"
 	"           [-o plan.json]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
@@ -30,6 +31,8 @@ static const char usage_text[] =
 	"plan writes a plan as JSON to stdout, or to the file given with -o; - as a file to read is\n"
 	"standard input. Without a budget it searches for one second; without --skip a third of the\n"
 	"stages are skipped; nodes with a stage in CLUSTER keep it unless --assignment free is given.\n"
+	"A free assignment is for the least iteration and sum of gradients together; with --sync-limit\n"
+	"for the shortest iteration among those whose sums take at most so long.\n"
 	"--split-backward makes the weight gradients tasks of their own, done when a node has nothing\n"
 	"else to do. --overlap-sync lets each stage sum its gradients as soon as its own last task has\n"
 	"ended. --robust looks for the plan that is shortest on average where every task and\n"
@@ -112,6 +115,7 @@ enum {
 	SPLIT_BACKWARD,
 	ROBUST,
 	OVERLAP_SYNC,
+	SYNC_LIMIT,
 	TRACE,
 	FORMAT
 };
@@ -149,6 +153,7 @@ static const struct option plan_long[] = {
 	{ "split-backward", no_argument, NULL, SPLIT_BACKWARD },
 	{ "robust", required_argument, NULL, ROBUST },
 	{ "overlap-sync", no_argument, NULL, OVERLAP_SYNC },
+	{ "sync-limit", required_argument, NULL, SYNC_LIMIT },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -230,6 +235,10 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	case OVERLAP_SYNC:
 		q->overlap_sync = true;
 		return NULL;
+	case SYNC_LIMIT:
+		q->sync_limit_s = strtod(optarg, &end);
+		return end != optarg && !*end && q->sync_limit_s > 0 && q->sync_limit_s < 1e9
+			? NULL : "--sync-limit: expected seconds, more than 0";
 	case ROBUST:
 		return parse_robust(optarg, &q->jitter, &q->samples)
 			? NULL : robust_usage;
@@ -266,6 +275,10 @@ static int parse_plan_options(int argc, char **argv, struct plan_options *o)
 		return usage("plan: expected one cluster file");
 	if (o->request.budget_s > 0 && o->request.evaluations > 0)
 		return usage("--budget and --evaluations exclude each other");
+	if (o->request.sync_limit_s > 0 && !o->request.free_assignment)
+		return usage("--sync-limit: only with --assignment free");
+	if (o->request.sync_limit_s > 0 && o->request.algorithm != PLAN_BEST)
+		return usage("--sync-limit: only with --algorithm best");
 	if (o->request.evaluations <= 0 && o->request.budget_s <= 0)
 		o->request.budget_s = 1;
 	o->cluster = argv[optind];

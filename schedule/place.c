@@ -9,6 +9,7 @@
 #define MOST_EXCHANGES 4 /* a node */
 #define LOOK_EVERY 16    /* exchanges, for whether there is time left */
 #define RESTARTS 32
+#define RESTARTS_WITHIN 1000
 #define RESTARTS_UP_TO 64 /* nodes */
 #define NO_LINK_S 1e6    /* as long as this takes a hop that there is not */
 
@@ -215,6 +216,11 @@ static int place(struct solution *s, const struct problem *p, const struct progr
 int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
 {
 	return place(s, p, g, 0, RESTARTS);
+}
+
+int place_within(struct solution *s, const struct problem *p, double enough_s)
+{
+	return place(s, p, NULL, enough_s, RESTARTS_WITHIN);
 }
 
 int place_at_random(struct solution *s, const struct problem *p, double enough_s, struct rng *rng)

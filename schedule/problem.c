@@ -22,6 +22,12 @@ static int check_request(const struct cluster *c, const struct plan_request *q,
 				 q->path_length, c->n_stages);
 	if (q->budget_s > 0 && !q->clock_us)
 		return error_set(err, -EINVAL, "a time budget needs a clock");
+	if (!(q->sync_limit_s >= 0))
+		return error_set(err, -EINVAL, "the sums' limit: expected seconds, more than 0");
+	if (q->sync_limit_s > 0 && (!q->free_assignment || q->algorithm != PLAN_BEST))
+		return error_set(err, -EINVAL, "a limit for the sums needs a free assignment and \"best\"");
+	if (q->sync_limit_s > 0 && !c->sync_pair_s)
+		return error_set(err, -EINVAL, "a limit for the sums needs sync_pair_s in the cluster");
 	if (q->from && q->from->n_stages != c->n_stages)
 		return error_set(err, -EINVAL, "the plan to start from has %d stages, the cluster %d",
 				 q->from->n_stages, c->n_stages);
@@ -48,6 +54,7 @@ static void fill_matrices(struct problem *p)
 {
 	const struct cluster *c = p->c;
 	size_t n = (size_t)p->n_nodes;
+	bool counts = p->weigh_sync || p->sync_limit_s < INFINITY;
 
 	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < n; j++) {
@@ -55,7 +62,7 @@ static void fill_matrices(struct problem *p)
 
 			p->delay[i * n + j] = i == j ? 0 : d < 0 ? INFINITY : d;
 		}
-		for (size_t j = 0; p->weigh_sync && j < n; j++) {
+		for (size_t j = 0; counts && j < n; j++) {
 			double sync = c->sync_pair_s[i * n + j];
 
 			p->sync[i * n + j] = i == j || sync < 0 ? 0 : sync;
@@ -220,7 +227,8 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 		p->movable[i] = !p->out[i] && (q->free_assignment || c->nodes[i].stage < 0);
 		p->n_movable += p->movable[i];
 	}
-	p->weigh_sync = p->n_movable > 0 && c->sync_pair_s;
+	p->sync_limit_s = q->sync_limit_s > 0 ? q->sync_limit_s : INFINITY;
+	p->weigh_sync = p->n_movable > 0 && c->sync_pair_s && isinf(p->sync_limit_s);
 	rc = size_stages(p, err);
 	if (rc == 0)
 		rc = deal_microbatches(p, err);

@@ -32,6 +32,7 @@ struct problem {
 	int *mb_id;      /* (n_mb) ids ascending */
 	int *mb_slot;    /* (n_mb) which of stage 0's members sends it */
 	bool weigh_sync; /* the objective is iteration_s + sync_s, or total_s */
+	double sync_limit_s; /* sync_s of every solution is at most this; INFINITY: no limit */
 };
 
 /* PLAN_INFEASIBLE when no plan can exist for reasons seen at once: a stage left without nodes or

@@ -66,6 +66,8 @@ static int predict(const struct progress *g, struct plan *plan, struct error *er
 		rc = error_set(err, -ENOMEM, "out of memory");
 	else if (report.n_breaches > 0)
 		rc = error_set(err, -EPROTO, "the search broke a rule: %s", report.breaches[0]);
+	else if (s->sync_s > p->sync_limit_s)
+		rc = error_set(err, -EPROTO, "the search broke the limit of the sums");
 	if (rc == 0) {
 		*d = (struct plan_predicted){
 			.iteration_s = s->iteration_s,

@@ -383,6 +383,7 @@ int robust_search(const struct cluster *c, const struct plan_request *request,
 	}
 	q.path_length = planned->path_length;
 	q.free_assignment = false;
+	q.sync_limit_s = 0; /* the stages found keep it */
 	q.from = planned;
 	rc = anneal_samples(pinned, &q, planned, start_us, &plan, err);
 	if (rc == 0) {

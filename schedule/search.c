@@ -112,18 +112,40 @@ static void deal_again(struct solution *s, const struct problem *p, struct rng *
 	solution_index(s, p);
 }
 
+/* No other path length mends that. */
+#define OVER_LIMIT (PLAN_NOT_FOUND + 1)
+
+static int keep_limit(struct solution *s, const struct problem *p, struct error *err)
+{
+	double sync_s;
+
+	if (isinf(p->sync_limit_s))
+		return 0;
+	if (place_within(s, p, p->sync_limit_s) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	sync_s = solution_sync_s(s, p);
+	if (sync_s > p->sync_limit_s)
+		return error_set(err, OVER_LIMIT, "no placement whose sums take %g s; %.2f s would do",
+				 p->sync_limit_s, ceil(sync_s * 100) / 100);
+	return 0;
+}
+
 static int first_solution(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct rng rng;
 	int rc = construct_assignment(s, p, err);
 
+	if (rc == 0)
+		rc = keep_limit(s, p, err);
 	if (rc != 0)
 		return rc;
 	rc = p->q->from ? mend(s, p, err) : build(s, p, false, err);
 	rng_init_stream(&rng, p->q->seed, 4);
 	for (int deal = 1; rc > 0 && p->n_movable > 0 && deal < DEALS; deal++) {
 		deal_again(s, p, &rng);
-		rc = build(s, p, false, err);
+		rc = keep_limit(s, p, err);
+		if (rc == 0)
+			rc = build(s, p, false, err);
 	}
 	if (rc > 0 && p->n_movable > 0) /* other assignments there may be */
 		return error_prefix(err, PLAN_NOT_FOUND,
@@ -493,6 +515,8 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 	if (q.jitter > 0)
 		return robust_search(c, &q, out, err);
 	rc = search_once(c, &q, start_us, out, err);
+	if (rc == OVER_LIMIT)
+		return PLAN_NOT_FOUND;
 	if (rc > 0 && q.algorithm != PLAN_DTFM)
 		suggest_skip(c, &q, start_us, err);
 	return rc;

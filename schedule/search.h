@@ -18,7 +18,8 @@
 
 /* plan_search returns one of these when there is no plan: none can exist; or none was found,
  * and the cluster is too large, or its assignment too free, to be sure. err says why, and the
- * nearest skip ratio with which there is a plan. */
+ * nearest skip ratio with which there is a plan, or the least sync_s found where that is over
+ * the limit. */
 #define PLAN_INFEASIBLE 1
 #define PLAN_NOT_FOUND 2
 
@@ -41,6 +42,10 @@ struct plan_request {
 					* else pinned nodes stay and only the others are placed */
 	bool overlap_sync;             /* a stage's sum begins with its own last task's end; a free
 					* assignment is then for the least total_s */
+	double sync_limit_s;           /* > 0: of the plans whose sync_s is at most this, the one
+					* with the least iteration_s, whatever overlaps; for
+					* PLAN_BEST, a free assignment and a cluster with
+					* sync_pair_s. 0: none */
 	bool split_backward; /* B gives the input gradients, W later the weight gradients */
 	bool fifo;                     /* no order at the nodes: first come, first served */
 	double jitter;                 /* > 0: a plan that is short on average where tasks and

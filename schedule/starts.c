@@ -1,7 +1,6 @@
 #include "schedule/starts.h"
 
 #include <errno.h>
-#include <math.h>
 
 #include "base/rng.h"
 #include "schedule/construct.h"
@@ -32,7 +31,7 @@ static int place(struct starts *t, struct solution *s, bool first)
 	return rc;
 }
 
-/* One more, unless there are no paths for it. -ENOMEM. */
+/* One more, unless there are no paths for it or its sums take too long. -ENOMEM. */
 static int add(struct starts *t, const struct solution *given, bool first)
 {
 	const struct problem *p = t->g->p;
@@ -44,6 +43,8 @@ static int add(struct starts *t, const struct solution *given, bool first)
 		return rc;
 	solution_copy(&s, given, p);
 	rc = place(t, &s, first);
+	if (rc == 0 && solution_sync_s(&s, p) > p->sync_limit_s)
+		rc = PLAN_NOT_FOUND;
 	if (rc == 0)
 		rc = construct_paths(&s, p, 0, false, &t->rng, NULL);
 	if (rc == 0)
@@ -90,7 +91,7 @@ int starts_run(struct progress *g, struct anneal *a, struct error *err)
 	int64_t round_size = a->round_size;
 	int rc = 0;
 
-	t.enough_s = INFINITY;
+	t.enough_s = g->p->sync_limit_s;
 	rng_init_stream(&t.rng, g->p->q->seed, 5);
 	for (int i = 1; i < STARTS && rc == 0 && !progress_over(g); i++)
 		rc = add(&t, &a->best, i == 1);

@@ -2,8 +2,8 @@
  * are annealed side by side for a moment, the better half of them for twice as long, and so on
  * until one is left. Exchanges of two nodes within an annealing change a placement but little.
  *
- * The others are random ones whose sums are soon done: as soon as a placement was found at all
- * (place.h). Internal to schedule/.
+ * The others are random ones whose sums are soon done: as soon as the limit asks for; without one,
+ * as soon as a placement was found at all (place.h). Internal to schedule/.
  */
 #ifndef SCHEDULE_STARTS_H
 #define SCHEDULE_STARTS_H

@@ -32,6 +32,10 @@ END
 "$sk" plan "$dir/good.json" --skip 0 --budget 0.05 -o "$dir/good.plan" >/dev/null 2>&1 || die "the good cluster is refused"
 "$sk" simulate "$dir/good.json" "$dir/good.plan" >/dev/null || die "the good plan is refused"
 expect 2 '--skip 0/5: the cluster has 2 stages' "$sk" plan "$dir/good.json" --skip 0/5
+expect 2 '--sync-limit: only with --assignment free' "$sk" plan "$dir/good.json" --sync-limit 5
+for limit in 0 -1 nan 5s; do
+	expect 2 '--sync-limit: expected seconds' "$sk" plan "$dir/good.json" --assignment free --sync-limit "$limit"
+done
 bad() { # bad NAME SED-EXPRESSION WORDS: the good cluster with one thing wrong
 	sed "$2" "$dir/good.json" >"$dir/$1.json"
 	cmp -s "$dir/good.json" "$dir/$1.json" && die "$1: nothing was changed"

@@ -129,7 +129,7 @@ static double least_sync(struct solution *s, const struct problem *p, int node, 
 
 static void small_clusters_are_mostly_placed_best(void **state)
 {
-	int best = 0;
+	int best = 0, kept = 0, early = 0;
 	struct rng r;
 
 	(void)state;
@@ -150,9 +150,20 @@ static void small_clusters_are_mostly_placed_best(void **state)
 		got = solution_sync_s(&x.s, &x.p);
 		assert_true(got > least - 1e-9);
 		best += got < least + 1e-9;
+		/* A limit that can just be kept, and one that leaves room. */
+		deal(&x.s, &x.p, &r);
+		assert_int_equal(place_within(&x.s, &x.p, least + 1e-9), 0);
+		kept += solution_sync_s(&x.s, &x.p) <= least + 1e-9;
+		deal(&x.s, &x.p, &r);
+		assert_int_equal(place_within(&x.s, &x.p, least + 0.2), 0);
+		got = solution_sync_s(&x.s, &x.p);
+		assert_true(got <= least + 0.2);
+		early += got > least + 1e-9;
 		end(&x);
 	}
 	assert_true(best >= 30); /* one descent: 20 */
+	assert_int_equal(kept, 50);
+	assert_true(early >= 25);
 }
 
 /* Each stage in a place of its own along a line, 1 s from one to the next. */

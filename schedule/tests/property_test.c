@@ -51,6 +51,8 @@ static void draw_question(struct rng *r, int round, struct question *x)
 	x->q.algorithm =
 		(enum plan_algorithm)(rng_below(r, 10) < 5 ? PLAN_BEST : rng_below(r, 5));
 	x->q.free_assignment = rng_below(r, 6) == 0;
+	if (x->q.free_assignment && x->q.algorithm == PLAN_BEST && rng_below(r, 2))
+		x->q.sync_limit_s = 4 * rng_uniform(r);
 	x->q.fifo = rng_below(r, 2);
 	x->q.split_backward = rng_below(r, 5) == 0;
 	x->q.ascending = rng_below(r, 4) == 0;
@@ -73,6 +75,7 @@ static void assert_good(const struct question *x, const struct plan *p)
 	if (report.n_breaches > 0)
 		fail_msg("%s", report.breaches[0]);
 	assert_true(s->iteration_s == p->predicted.iteration_s);
+	assert_true(x->q.sync_limit_s <= 0 || s->sync_s <= x->q.sync_limit_s);
 	assert_true(p->predicted.lower_bound_s <= s->iteration_s * (1 + 1e-9));
 	check_report_fini(&report);
 	simulation_free(s);

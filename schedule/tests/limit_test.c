@@ -1,0 +1,290 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "schedule/check.h"
+#include "schedule/search.h"
+#include "schedule/simulate.h"
+#include "schedule/tests/fixture.h"
+
+#define STAGES 3
+#define REPLICAS 2
+#define NODES (STAGES * REPLICAS)
+
+static struct plan *search(const struct cluster *c, const struct plan_request *q)
+{
+	struct plan *p = NULL;
+	struct error err = { "" };
+
+	if (plan_search(c, q, &p, &err) != 0)
+		fail_msg("%s", err.text);
+	return p;
+}
+
+/* The plan keeps every rule but the pins, and says what the simulator says. */
+static void assert_within(const struct cluster *c, const struct plan *p, double limit_s)
+{
+	struct check_options options = { .pins = false };
+	struct check_report report;
+	struct simulation *s = NULL;
+
+	assert_int_equal(simulate(c, p, &s, NULL), 0);
+	assert_int_equal(check_plan(c, p, s, &options, &report), 0);
+	assert_int_equal(report.n_breaches, 0);
+	assert_true(s->iteration_s == p->predicted.iteration_s);
+	assert_true(s->sync_s == p->predicted.sync_s);
+	assert_true(s->sync_s <= limit_s);
+	check_report_fini(&report);
+	simulation_free(s);
+}
+
+/* Unequal nodes, each pair with a delay and a sum of its own. */
+static struct cluster *make(struct rng *r)
+{
+	struct cluster *c = cluster_alloc(NODES, STAGES, true);
+
+	assert_non_null(c);
+	c->microbatches_per_data_node = 2;
+	for (int s = 0; s < STAGES; s++)
+		c->stages[s] = REPLICAS;
+	for (int i = 0; i < NODES; i++) {
+		c->nodes[i].stage = i / REPLICAS;
+		c->nodes[i].memory = 1 + (int)rng_below(r, 2);
+		c->nodes[i].forward_s = 0.5 + rng_uniform(r);
+		c->nodes[i].backward_s = 1 + rng_uniform(r);
+		c->nodes[i].loss_s = 0.1;
+		for (int j = 0; j < NODES; j++) {
+			c->delay_s[i * NODES + j] = 3 * rng_uniform(r);
+			c->sync_pair_s[i * NODES + j] = 0.1 + rng_uniform(r);
+		}
+	}
+	return c;
+}
+
+/* All ways to place the nodes, each planned by itself, which is exact at this size: the shortest
+ * iteration for each of the limits, INFINITY where no placement keeps it. */
+static void enumerate(struct cluster *c, int node, int *room, const double *limit_s, int n,
+		      double *least_s)
+{
+	struct plan_request q;
+	struct plan *p;
+
+	for (int s = 0; s < STAGES && node < NODES; s++) {
+		if (room[s] == 0)
+			continue;
+		room[s]--;
+		c->nodes[node].stage = s;
+		enumerate(c, node + 1, room, limit_s, n, least_s);
+		room[s]++;
+	}
+	if (node < NODES)
+		return;
+	plan_request_init(&q);
+	q.fifo = true;
+	q.path_length = 2;
+	q.evaluations = 1000;
+	p = search(c, &q);
+	for (int k = 0; k < n; k++) {
+		if (p->predicted.sync_s <= limit_s[k])
+			least_s[k] = fmin(least_s[k], p->predicted.iteration_s);
+	}
+	plan_free(p);
+}
+
+static void finds_what_plain_enumeration_finds(void **state)
+{
+	const double limit_s[] = { 0.3, 0.5, 0.7, 0.9, 5 };
+	int best = 0, kept = 0, refused = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 11);
+	for (int round = 0; round < 12; round++) {
+		double least_s[5] = { INFINITY, INFINITY, INFINITY, INFINITY, INFINITY };
+		struct cluster *c = make(&r);
+		int room[STAGES] = { REPLICAS, REPLICAS, REPLICAS };
+
+		enumerate(c, 0, room, limit_s, 5, least_s);
+		for (int k = 0; k < 5; k++) {
+			struct plan_request q;
+			struct plan *p = NULL;
+			struct error err = { "" };
+			int rc;
+
+			plan_request_init(&q);
+			q.free_assignment = q.fifo = true;
+			q.path_length = 2;
+			q.evaluations = 20000;
+			q.sync_limit_s = limit_s[k];
+			rc = plan_search(c, &q, &p, &err);
+			if (isinf(least_s[k])) {
+				assert_int_equal(rc, PLAN_NOT_FOUND);
+				refused++;
+				continue;
+			}
+			assert_int_equal(rc, 0);
+			assert_within(c, p, limit_s[k]);
+			assert_true(p->predicted.iteration_s > least_s[k] - 1e-9);
+			best += p->predicted.iteration_s < least_s[k] + 1e-9;
+			kept++;
+			plan_free(p);
+		}
+		cluster_free(c);
+	}
+	assert_true(refused >= 5 && kept >= 30);
+	assert_true(best >= kept - 1);
+}
+
+/* With the sums of the stages as given, the iteration gets shorter than those stages allow. */
+static void places_nodes_better_than_given(void **state)
+{
+	static const struct {
+		const char *name;
+		double limit_s, iteration_s; /* the best known with the stages given */
+	} want[] = { { "shipped20.json", 45.2, 33.134 },
+		     { "geo18_s4.json", 42.63, 29.0 },
+		     { "geo20_s8.json", 42.23, 66 },
+		     { "one20_s16.json", 0.21, 105.5 } };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct cluster *c = fixture_cluster(want[i].name);
+		struct plan_request q;
+		struct plan *p, *again;
+
+		plan_request_init(&q);
+		q.free_assignment = true;
+		q.sync_limit_s = want[i].limit_s;
+		q.evaluations = 30000;
+		p = search(c, &q);
+		assert_within(c, p, want[i].limit_s);
+		if (p->predicted.iteration_s > want[i].iteration_s)
+			fail_msg("%s: %f", want[i].name, p->predicted.iteration_s);
+		q.threads = 3;
+		again = search(c, &q);
+		assert_memory_equal(p->visits, again->visits,
+				    (size_t)(p->n_microbatches * p->path_length) * sizeof(int));
+		plan_free(again);
+		plan_free(p);
+		cluster_free(c);
+	}
+}
+
+static void what_cannot_be_kept_is_said(void **state)
+{
+	struct cluster *c = fixture_cluster("geo18_s4.json");
+	struct error err = { "" };
+	struct plan_request q;
+	struct plan *p = NULL;
+	const char *would;
+
+	(void)state;
+	plan_request_init(&q);
+	q.free_assignment = true;
+	q.evaluations = 100;
+	q.sync_limit_s = 5;
+	assert_int_equal(plan_search(c, &q, &p, &err), PLAN_NOT_FOUND);
+	assert_null(p);
+	would = strstr(err.text, "; ");
+	assert_non_null(would);
+	q.sync_limit_s = strtod(would + 2, NULL);
+	assert_true(q.sync_limit_s > 5);
+	p = search(c, &q);
+	assert_within(c, p, q.sync_limit_s);
+	plan_free(p);
+	cluster_free(c);
+}
+
+static void limits_without_sense_are_refused(void **state)
+{
+	struct cluster *c = fixture_cluster("geo18_s4.json");
+	double *sums = c->sync_pair_s;
+	struct plan_request q;
+	struct plan *p = NULL;
+
+	(void)state;
+	plan_request_init(&q);
+	q.evaluations = 10;
+	q.sync_limit_s = 40;
+	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL); /* stages as given */
+	q.free_assignment = true;
+	q.algorithm = PLAN_CBS;
+	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
+	q.algorithm = PLAN_BEST;
+	q.sync_limit_s = -1;
+	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
+	q.sync_limit_s = NAN;
+	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
+	q.sync_limit_s = 40;
+	c->sync_pair_s = NULL; /* nobody knows what sums take */
+	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
+	c->sync_pair_s = sums;
+	cluster_free(c);
+}
+
+/* A plan to start from may break the limit; what comes of it does not. */
+static void repairs_keep_the_limit(void **state)
+{
+	struct cluster *c = fixture_cluster("geo20_s8.json");
+	bool excluded[20] = { false };
+	struct plan_request q;
+	struct plan *whole, *p;
+
+	(void)state;
+	plan_request_init(&q);
+	q.evaluations = 500;
+	whole = search(c, &q);
+	assert_true(whole->predicted.sync_s > 42);
+	q.free_assignment = true;
+	q.from = whole;
+	q.sync_limit_s = 20;
+	q.excluded = excluded;
+	excluded[7] = true;
+	p = search(c, &q);
+	assert_true(p->predicted.sync_s <= 20);
+	plan_free(p);
+	plan_free(whole);
+	cluster_free(c);
+}
+
+static void robust_plans_keep_the_limit(void **state)
+{
+	struct cluster *c = fixture_cluster("geo18_s4.json");
+	struct plan_request q;
+	struct plan *p;
+
+	(void)state;
+	plan_request_init(&q);
+	q.free_assignment = true;
+	q.sync_limit_s = 30;
+	q.jitter = 0.1;
+	q.evaluations = 2000;
+	p = search(c, &q);
+	assert_within(c, p, q.sync_limit_s);
+	assert_true(p->predicted.expected_s > p->predicted.iteration_s);
+	plan_free(p);
+	cluster_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_what_plain_enumeration_finds),
+		cmocka_unit_test(places_nodes_better_than_given),
+		cmocka_unit_test(what_cannot_be_kept_is_said),
+		cmocka_unit_test(limits_without_sense_are_refused),
+		cmocka_unit_test(repairs_keep_the_limit),
+		cmocka_unit_test(robust_plans_keep_the_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
