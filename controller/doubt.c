@@ -398,11 +398,21 @@ static void says_no_sum(struct controller *c)
 	}
 }
 
-/* A big gradient is copied and added up meanwhile: six times the predicted sum. */
+/* Beside the way of the sum, a big gradient is copied, added up and hashed meanwhile. */
+static int64_t sum_patience_us(const struct controller *c)
+{
+	static const double sums = 6, parameter_us = 0.05;
+	uint64_t most = 0;
+
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		most = c->stage_parameters[s] > most ? c->stage_parameters[s] : most;
+	return c->options.overdue_us + (int64_t)(parameter_us * (double)most) +
+	       (int64_t)(sums * 1e6 * c->current->plan->predicted.sync_s * c->unit_s);
+}
+
 void doubt_held_up(struct controller *c)
 {
-	int64_t patience = c->options.overdue_us +
-			   (int64_t)(6e6 * c->current->plan->predicted.sync_s * c->unit_s);
+	int64_t patience = sum_patience_us(c);
 
 	if (!standstill_look(c) || !standstill_for(c, patience))
 		return;

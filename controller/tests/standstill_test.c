@@ -228,6 +228,28 @@ static void most_do_not_lie(void **state)
 	unmake(c);
 }
 
+static void a_big_sum_has_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->current = calloc(1, sizeof(*c->current));
+	c->current->plan = plan_alloc(2, NODES, 1, 2);
+	assert_non_null(c->current->plan);
+	c->current->plan->predicted.sync_s = 1; /* 6 s */
+	c->stage_parameters[1] = 100000000; /* 5 s */
+	for (int i = 0; i < NODES; i++)
+		c->members[i].reduced = i != 4;
+	for (int i = 0; i < 85; i++) {
+		assert_false(out(c, 4));
+		c->now_us += LOOK_US;
+		doubt_held_up(c);
+	}
+	assert_true(out(c, 4)); /* it waits for nobody */
+	planned_free(c->current);
+	unmake(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +264,7 @@ int main(void)
 		cmocka_unit_test(who_says_that_it_runs_is_taken_out),
 		cmocka_unit_test(what_waits_for_a_slot_may_wait),
 		cmocka_unit_test(most_do_not_lie),
+		cmocka_unit_test(a_big_sum_has_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
