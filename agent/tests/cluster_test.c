@@ -552,6 +552,59 @@ static void test_controller_restart(void **state)
 	free_cluster(c);
 }
 
+static bool all_told_all(struct cluster *c)
+{
+	bool told[6] = { false };
+
+	for (uint32_t i = 0; i < c->n_events; i++)
+		told[c->events[i].node] = true;
+	for (uint32_t i = 0; i < 6; i++)
+		if (!told[i])
+			return false;
+	return true;
+}
+
+/* Or takes the iteration up: whatever happened until then is told, once. */
+static void test_iteration_taken_up(void **state)
+{
+	struct cluster *c = new_cluster(6, six);
+	struct msg recall = { .type = MSG_RECALL };
+
+	(void)state;
+	cluster_gather(c);
+	route_six(c);
+	iterate(c);
+	cluster_start(c);
+	cluster_until(c, three_has_counted, "some work");
+	cluster_reroute(c, 1 << 2, -1); /* remembered with both attempts */
+	cluster_turns(c, 20);
+	cluster_restart_controller(c);
+	c->n_events = 0;
+	memset(c->through, 0, sizeof(c->through));
+	memset(c->loss, 0, sizeof(c->loss));
+	cluster_until(c, all_hello, "hello to the new controller");
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		assert_int_equal(c->nodes[i].hello.iteration, c->iteration);
+		assert_int_equal(c->nodes[i].hello.epoch, c->epoch);
+		cluster_welcome(c, i);
+	}
+	cluster_peers(c);
+	recall.u.recall.iteration = c->iteration + 1; /* there is no such */
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_send(c, i, &recall);
+	recall.u.recall.iteration = c->iteration;
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_send(c, i, &recall);
+	cluster_until(c, all_told_all, "what happened");
+	cluster_until(c, cluster_all_through, "all microbatches");
+	cluster_reduce(c, 1 << 16);
+	cluster_check_twins(c);
+	cluster_commit(c, 1 << 16);
+	assert_int_equal(troubles(c), 0);
+	iterate(c);
+	free_cluster(c);
+}
+
 /* ---- the emulated network ---- */
 
 static const struct msg_task_event *find_event(const struct cluster *c, uint8_t type, uint32_t m,
@@ -839,6 +892,7 @@ int main(void)
 		cmocka_unit_test(test_random_reroutes),
 		cmocka_unit_test(test_reduction_retry),
 		cmocka_unit_test(test_controller_restart),
+		cmocka_unit_test(test_iteration_taken_up),
 		cmocka_unit_test(test_emulation),
 		cmocka_unit_test(test_slow_node_and_ranks),
 		cmocka_unit_test(test_partition),
