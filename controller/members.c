@@ -219,8 +219,10 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 						   "every node of the cluster has its agent");
 		return;
 	}
-	if (m->replica && m->hello.incarnation != hello->incarnation)
+	if (m->replica && m->hello.incarnation != hello->incarnation) {
+		c->n_hung_up -= c->n_hung_up > 0; /* it was that one's */
 		members_gone(c, m, "its process was replaced");
+	}
 	if (m->peer != 0 && m->peer != peer)
 		post_forget(c->post, m->peer);
 	m->peer = peer;
