@@ -4,9 +4,6 @@
 
 #include "schedule/simulate.h"
 
-/* A simulated task takes a seventh of a microsecond: some 15 ms in all. */
-enum { MOST_TASKS = 100000 };
-
 static bool runs_again(const struct routes *r, uint32_t i, uint32_t first)
 {
 	return r->microbatches[i].route.attempt > first && !r->microbatches[i].done;
@@ -130,10 +127,11 @@ static bool move_any(struct look *l, uint32_t i)
 }
 
 int again_improve(const struct cluster *c, const struct plan *p, struct routes *r, uint32_t first,
-		  double at_s, const bool *usable, const int *stage_of, uint32_t *changed, int n)
+		  double at_s, const bool *usable, const int *stage_of, int64_t most_tasks,
+		  uint32_t *changed, int n)
 {
 	struct look l = { c, p, r, first, at_s, again_until_s(c, p, r, first, at_s), usable, stage_of,
-			  MOST_TASKS };
+			  most_tasks };
 	int n_again = n;
 	bool moved = l.until_s >= 0;
 

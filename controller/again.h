@@ -18,10 +18,11 @@ double again_until_s(const struct cluster *c, const struct plan *p, const struct
 		     uint32_t first, double at_s);
 
 /* After routes_replace: makes that shorter as far as single moves to other nodes of the same stage do,
- * within a bounded effort. What runs again moves where its node died only, for its other nodes may have
+ * while no more than most_tasks tasks were simulated. What runs again moves where its node died only, for its other nodes may have
  * counted it; what has not begun moves anywhere but from its data node, and gets a new attempt too.
  * changed (room r->n) has n ids, and gets those of the latter; returns how many there are then. */
 int again_improve(const struct cluster *c, const struct plan *p, struct routes *r, uint32_t first,
-		  double at_s, const bool *usable, const int *stage_of, uint32_t *changed, int n);
+		  double at_s, const bool *usable, const int *stage_of, int64_t most_tasks,
+		  uint32_t *changed, int n);
 
 #endif

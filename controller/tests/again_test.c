@@ -232,7 +232,8 @@ static void moves_are_legal_and_pay(void **state)
 			attempt[i] = r.microbatches[i].route.attempt;
 		}
 		was = again_until_s(c, p, &r, 7, 2);
-		all = n > 0 ? again_improve(c, p, &r, 7, 2, usable, wide_stage_of, changed, n) : 0;
+		all = n > 0 ? again_improve(c, p, &r, 7, 2, usable, wide_stage_of, 100000,
+					      changed, n) : 0;
 		is = again_until_s(c, p, &r, 7, 2);
 		assert_true(is <= was);
 		shorter += is < was;
