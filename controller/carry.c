@@ -221,20 +221,25 @@ static bool in_it(const struct controller *c, const struct member *m)
 	return m->hello.iteration == c->iteration && m->hello.epoch == c->epoch && !m->lost_here;
 }
 
+/* All who are here and have a part in it; and each stage has one of them that is in it. */
 static bool everybody_in_it(const struct controller *c)
 {
-	bool any = false;
+	bool held[MSG_STAGES] = { false };
 
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (!m->replica || m->lost_here || !on_route(c, m))
+		if (!m->replica || m->lost_here)
 			continue;
-		if (!in_it(c, m))
+		if (in_it(c, m))
+			held[member_stage(c, m)] = true;
+		else if (on_route(c, m))
 			return false;
-		any = true;
 	}
-	return any;
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		if (!held[s])
+			return false;
+	return true;
 }
 
 /* Who came in for the sum, or was taken for dead and is back, waits for the iteration's end. */
