@@ -15,7 +15,8 @@
 
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
-	SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096
+	SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096,
+	SNAPSHOT_EVENTS = 16384 /* of the iteration under way; of one with more, what follows */
 };
 
 struct console *console_of_peer(struct controller *c, post_peer_id peer)
@@ -229,6 +230,25 @@ static void tell_links(struct controller *c, struct console *only)
 	free(links);
 }
 
+/* The iteration's, from `at` to `end`; only: NULL all consoles. */
+static void tell_events(struct controller *c, uint32_t at, uint32_t end, bool whole,
+			struct console *only)
+{
+	while (at < end) {
+		struct msg m = { .type = MSG_SEE_TASKS };
+		uint32_t n = end - at < 1024 ? end - at : 1024;
+
+		m.u.see_tasks = (struct msg_see_tasks){ c->iteration, whole, n,
+							c->progress.events + at };
+		if (only)
+			console_send(c, only, &m);
+		else
+			consoles_tell(c, &m);
+		whole = false;
+		at += n;
+	}
+}
+
 /* ---- snapshots ---- */
 
 static void snapshot(struct controller *c, struct console *to)
@@ -270,6 +290,9 @@ static void snapshot(struct controller *c, struct console *to)
 			console_send(c, to, &m);
 	}
 	tell_links(c, to);
+	if (c->progress.told <= SNAPSHOT_EVENTS &&
+	    (c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING))
+		tell_events(c, 0, c->progress.told, true, to);
 	fill_status(c, to, &m);
 	console_send(c, to, &m);
 	m.type = MSG_SEE_SYNCED;
@@ -316,16 +339,9 @@ static void tell_tasks(struct controller *c)
 {
 	struct progress *p = &c->progress;
 
-	while (p->told < p->n_events) {
-		struct msg m = { .type = MSG_SEE_TASKS };
-		uint32_t n = p->n_events - p->told;
-
-		if (n > 1024)
-			n = 1024;
-		m.u.see_tasks = (struct msg_see_tasks){ c->iteration, n, p->events + p->told };
-		consoles_tell(c, &m);
-		p->told += n;
-	}
+	if (p->told < p->n_events)
+		tell_events(c, p->told, p->n_events, p->taken_up && p->told == 0, NULL);
+	p->told = p->n_events;
 }
 
 void consoles_turn(struct controller *c)

@@ -228,7 +228,7 @@ void replay_tell_tasks(const struct replay *r, uint32_t from, uint32_t to, repla
 		struct msg m = { .type = MSG_SEE_TASKS };
 		uint32_t n = to - from < TASKS_A_MESSAGE ? to - from : TASKS_A_MESSAGE;
 
-		m.u.see_tasks = (struct msg_see_tasks){ r->events_of, n, r->events + from };
+		m.u.see_tasks = (struct msg_see_tasks){ r->events_of, 0, n, r->events + from };
 		emit(context, &m);
 		from += n;
 	}

@@ -337,14 +337,11 @@ static void move_node(struct state *s, const struct msg_task_event *e)
 	}
 }
 
-/* Everything of the iteration before is over, whether its last events came or not. */
-static void begin_iteration(struct state *s, uint64_t iteration)
+/* Everything of it is over, whether its last events came or not. */
+static void end_iteration(struct state *s)
 {
 	int64_t end = s->iteration_end_us;
 
-	s->last_iteration = s->iteration;
-	s->last_iteration_us = s->iteration_us;
-	s->iteration = iteration;
 	s->iteration_us = s->iteration_end_us = 0;
 	s->iteration_collisions = 0;
 	s->iteration_wait_us = 0;
@@ -366,10 +363,39 @@ static void begin_iteration(struct state *s, uint64_t iteration)
 	}
 }
 
+static void begin_iteration(struct state *s, uint64_t iteration)
+{
+	s->last_iteration = s->iteration;
+	s->last_iteration_us = s->iteration_us;
+	end_iteration(s);
+	s->iteration = iteration;
+}
+
+/* As if nothing had been told of it yet. */
+static void forget_iteration(struct state *s)
+{
+	const struct state_segment *g;
+	const struct state_wait *w;
+
+	end_iteration(s);
+	for (uint32_t i = 0; i < s->n_nodes; i++) {
+		struct state_node *n = &s->nodes[i];
+
+		while ((g = state_newest(n)) && g->iteration == s->iteration)
+			n->n_segments--;
+		while ((w = state_wait_back(n, 0)) && w->iteration == s->iteration)
+			n->n_waits--;
+	}
+	while ((w = state_collision_back(s, 0)) && w->iteration == s->iteration)
+		s->n_collisions--;
+}
+
 void state_apply_tasks(struct state *s, const struct msg_see_tasks *t)
 {
 	if (t->iteration > s->iteration)
 		begin_iteration(s, t->iteration);
+	else if (t->iteration == s->iteration && t->whole)
+		forget_iteration(s);
 	if (t->iteration < s->iteration)
 		return;
 	for (uint32_t i = 0; i < t->n_events; i++) {

@@ -355,7 +355,7 @@ static const struct field msg_see_plan_fields[] = {
 LAYOUT(msg_see_plan);
 
 static const struct field msg_see_tasks_fields[] = {
-	N(U64, msg_see_tasks, iteration), SUB(msg_see_tasks, n_events, events, msg_task_event_layout, 4096),
+	N(U64, msg_see_tasks, iteration), NMAX(U8, msg_see_tasks, whole, 1), SUB(msg_see_tasks, n_events, events, msg_task_event_layout, 4096),
 };
 LAYOUT(msg_see_tasks);
 

@@ -576,6 +576,7 @@ struct msg_see_plan {
 
 struct msg_see_tasks {
 	uint64_t iteration;
+	uint8_t whole; /* 1: from the iteration's beginning; what was told of it before does not count */
 	uint32_t n_events;
 	const struct msg_task_event *events; /* controller's clock */
 };

@@ -110,7 +110,7 @@ static size_t written(const struct seen *s, unsigned char *out)
 		m = (struct msg){ .type = MSG_SEE_NOTE, .u.see_note = s->notes[i] };
 		n += put(&m, out + n);
 	}
-	m = (struct msg){ .type = MSG_SEE_TASKS, .u.see_tasks = { s->events_of, s->n_events, s->events } };
+	m = (struct msg){ .type = MSG_SEE_TASKS, .u.see_tasks = { s->events_of, 0, s->n_events, s->events } };
 	n += put(&m, out + n);
 	out[n++] = (unsigned char)s->plan_epoch;
 	out[n++] = (unsigned char)s->plan_routes;

@@ -28,7 +28,7 @@ static void tell(struct state *s, uint64_t iteration, struct msg_task_event *e, 
 {
 	struct msg m = { .type = MSG_SEE_TASKS, .sequence = s->sequence + 1 };
 
-	m.u.see_tasks = (struct msg_see_tasks){ iteration, n, e };
+	m.u.see_tasks = (struct msg_see_tasks){ iteration, 0, n, e };
 	assert_int_equal(state_apply(s, &m), 0);
 }
 
@@ -112,6 +112,48 @@ static void late_events(void **unused)
 	assert_int_equal(f->phase, FLIGHT_RUNNING);
 	assert_int_equal(f->chain[0].ended_us, 150);
 	assert_false(s->nodes[0].running);
+	state_free(s);
+}
+
+/* A console that comes back hears the iteration from its beginning: nothing is there twice, and
+ * what came in between is there. */
+static void told_whole(void **unused)
+{
+	struct state *s = two();
+	struct msg_task_event before[] = {
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 10),
+		event(WORK_ENDS, WORK_FORWARD, 0, 0, 20),
+	};
+	struct msg_task_event e[] = {
+		event(WORK_WAITS, WORK_FORWARD, 0, 0, 90),
+		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
+		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
+		event(WORK_WAITS, WORK_FORWARD, 1, 0, 180),
+		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
+		event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
+		event(WORK_STARTS, WORK_LOSS, 0, 0, 300),
+	};
+	struct msg m = { .type = MSG_SEE_TASKS };
+
+	(void)unused;
+	tell(s, 1, before, 2);
+	tell(s, 2, e, 5);
+	assert_int_equal(s->n_collisions, 1);
+	m.sequence = s->sequence + 1;
+	m.u.see_tasks = (struct msg_see_tasks){ 2, 1, 7, e };
+	assert_int_equal(state_apply(s, &m), 0);
+	assert_int_equal(s->nodes[0].n_segments, 3);
+	assert_int_equal(s->nodes[0].n_waits, 1);
+	assert_int_equal(s->nodes[1].n_segments, 1);
+	assert_int_equal(s->nodes[1].n_waits, 1);
+	assert_int_equal(state_newest(&s->nodes[1])->end_us, 260);
+	assert_false(s->nodes[1].running);
+	assert_true(s->nodes[0].running);
+	assert_int_equal(s->n_collisions, 1);
+	assert_int_equal(s->iteration_collisions, 1);
+	assert_int_equal(s->iteration_us, 100);
+	assert_int_equal(state_flight(s, 0)->position, 2);
+	assert_int_equal(s->last_iteration, 1);
 	state_free(s);
 }
 
@@ -395,6 +437,7 @@ static const struct CMUnitTest all[] = {
 	cmocka_unit_test(positions),
 	cmocka_unit_test(late_events),
 	cmocka_unit_test(collisions),
+	cmocka_unit_test(told_whole),
 	cmocka_unit_test(reruns),
 	cmocka_unit_test(rerouted),
 	cmocka_unit_test(why_it_waits),

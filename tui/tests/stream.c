@@ -467,7 +467,7 @@ static void tell_live(struct run *r, uint64_t iteration, int64_t started, uint32
 		r->now += 100000;
 		while (n < r->n_events && n - sent < 4096 && r->events[n].at_us <= r->now)
 			n++;
-		m.u.see_tasks = (struct msg_see_tasks){ iteration, n - sent, r->events + sent };
+		m.u.see_tasks = (struct msg_see_tasks){ iteration, 0, n - sent, r->events + sent };
 		if (n > sent)
 			tell(r, &m);
 		sent = n;
