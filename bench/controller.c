@@ -126,9 +126,9 @@ static void report(struct actor *a, int64_t now)
 		a->events[i].arrived_us = a->events[i].at_us;
 	}
 	for (uint32_t i = 0; i < a->n_events; i += 4) { /* in small pieces, as a real one */
-		m.u.report = (struct msg_report){ a->iteration,
-						  a->n_events - i < 4 ? a->n_events - i : 4,
-						  a->events + i };
+		m.u.report = (struct msg_report){ .iteration = a->iteration,
+						  .n_events = a->n_events - i < 4 ? a->n_events - i : 4,
+						  .events = a->events + i };
 		send(a, &m, POST_RELIABLE);
 	}
 	a->done_at_us = 0;

@@ -194,7 +194,8 @@ void drift_task(struct controller *c, struct member *m, const struct msg_task_ev
 	m->task_planned_s += c->unit_s * planned_s(c, n, e->kind);
 	m->n_tasks++;
 	m->task_started_us = 0;
-	if (m->n_tasks < SOON_TASKS || !judges(c))
+	/* Looking at all others is for the few that seem to stand out, and not for each of their tasks. */
+	if (m->n_tasks % SOON_TASKS != 0 || !judges(c) || !stands_out(ratio_of(m), 1))
 		return;
 	usual = usual_ratio(c, 1, &n_others);
 	if (2 * n_others >= members_live(c) && stands_out(ratio_of(m), usual) &&
