@@ -120,6 +120,13 @@ static void alone_it_is_exact(void **state)
 	}
 }
 
+static void assert_whole(const struct timetable *t)
+{
+	for (int task = 0; task < t->p->n_mb * t->steps; task++)
+		assert_memory_equal(&t->row[t->row_of[task]], timetable_row(t, task),
+				    sizeof(*t->row));
+}
+
 static void banned_nodes_are_not_visited(void **state)
 {
 	int ways = 0, none = 0;
@@ -148,6 +155,7 @@ static void banned_nodes_are_not_visited(void **state)
 			assert_int_equal(x.s.start[3] - x.s.start[2], 1);
 			none++;
 		}
+		assert_whole(&x.t);
 		unmake(&x);
 	}
 	assert_true(ways > 50 && none > 50);
@@ -189,6 +197,7 @@ static void waiting_is_seen(void **state)
 	assert_true(x.t.home_s[0] == 11 && x.t.home_s[1] == 10);
 	/* By node 1 it would start there at 4, be done at 7 instead of 3, and home at 14. */
 	assert_true(timetable_estimate(&x.t, 1, (int[]){ 0, 1, 3, 4 }, &put_off_s) == 14);
+	assert_whole(&x.t);
 	unmake(&x);
 }
 

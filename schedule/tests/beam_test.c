@@ -1,0 +1,67 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "schedule/beam.h"
+
+#define STATES 30
+
+/* How many states go before this one. */
+static int rank_of(const double *cost, int n, int place)
+{
+	int before = 0;
+
+	for (int i = 0; i < n; i++)
+		before += cost[i] < cost[place] || (cost[i] == cost[place] && i < place);
+	return before;
+}
+
+static void check(const struct beam *b, const double *cost, int n)
+{
+	assert_int_equal(b->n, n < b->width ? n : b->width);
+	for (int i = 0; i < b->n; i++) {
+		assert_int_equal(rank_of(cost, n, b->at[i]), i);
+		assert_true(b->cost[i] == cost[b->at[i]]);
+	}
+	for (int i = 0; i < n; i++) {
+		if (beam_excludes(b, cost[i]))
+			assert_true(rank_of(cost, n, i) >= b->width);
+	}
+}
+
+/* States come, and the costs of some fall; many cost the same. */
+static void it_holds_the_cheapest_in_order(void **state)
+{
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 3);
+	for (int round = 0; round < 500; round++) {
+		struct beam b = { .width = 1 + (int)rng_below(&r, BEAM_MOST) };
+		double cost[STATES];
+
+		for (int n = 0; n < STATES;) {
+			int place = n > 0 && rng_below(&r, 3) == 0 ? (int)rng_below(&r, (uint32_t)n) : n;
+
+			if (place < n && cost[place] == 0)
+				continue;
+			cost[place] = place < n ? cost[place] - 1 : rng_below(&r, 12);
+			n += place == n;
+			beam_offer(&b, place, cost[place]);
+			check(&b, cost, n);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_holds_the_cheapest_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
