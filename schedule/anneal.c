@@ -7,6 +7,7 @@
 
 #define ROUND_GROWTH 1.4
 #define LARGE_FROM 61 /* microbatches */
+#define MENDING_FROM 41 /* microbatches */
 #define STEEP_FROM 300   /* microbatches */
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
 #define LATE_OF 15       /* microbatches */
@@ -101,12 +102,12 @@ struct schedule {
 
 static const struct schedule usual = { 2000, 0.006, 0.001, 1.5 };
 static const struct schedule large = { 40000, 0.0012, 0.0012, 1.2 };
-/* What is there is to be mended soon. */
+/* What is there is to be mended soon. With few microbatches the usual rounds are soon done. */
 static const struct schedule mending = { 500, 0.003, 0.0005, 1.5 };
 
 static const struct schedule *schedule_of(const struct problem *p)
 {
-	if (p->q->from)
+	if (p->q->from && p->n_mb >= MENDING_FROM)
 		return &mending;
 	return p->n_mb < LARGE_FROM ? &usual : &large;
 }
