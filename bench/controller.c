@@ -23,7 +23,15 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-enum { AGENTS_A_PROCESS = 120, BEAT_US = 100000, COMPUTE_US = 2000000, STAGES = 10 };
+enum {
+	AGENTS_A_PROCESS = 120,
+	BEAT_US = 100000,
+	FORWARD_US = 10000,
+	BACKWARD_US = 20000,
+	LOSS_US = 1000,
+	COMPUTE_US = 2000000, /* of an iteration */
+	STAGES = 10
+};
 
 /* ---- an agent ---- */
 
@@ -75,9 +83,9 @@ static void ready(struct actor *a, const struct msg_assign *s)
 					.stage = s->stage,
 					.iteration = a->committed,
 					.hash = 1,
-					.forward_s = 0.01,
-					.backward_s = 0.02,
-					.loss_s = 0.001,
+					.forward_s = FORWARD_US * 1e-6,
+					.backward_s = BACKWARD_US * 1e-6,
+					.loss_s = LOSS_US * 1e-6,
 					.corpus_hash = s->stage == 0 };
 	send(a, &m, POST_RELIABLE);
 }
@@ -120,10 +128,14 @@ static void learn_plan(struct actor *a, const struct msg_plan *p)
 static void report(struct actor *a, int64_t now)
 {
 	struct msg m = { .type = MSG_REPORT };
+	int64_t at = now - COMPUTE_US;
 
 	for (uint32_t i = 0; i < a->n_events; i++) {
-		a->events[i].at_us = now - COMPUTE_US + (int64_t)i * 1000;
-		a->events[i].arrived_us = a->events[i].at_us;
+		struct msg_task_event *e = &a->events[i];
+
+		if (e->type == WORK_ENDS)
+			at += e->kind == WORK_FORWARD ? FORWARD_US : e->kind == WORK_LOSS ? LOSS_US : BACKWARD_US;
+		e->at_us = e->arrived_us = at;
 	}
 	for (uint32_t i = 0; i < a->n_events; i += 4) { /* in small pieces, as a real one */
 		m.u.report = (struct msg_report){ .iteration = a->iteration,
@@ -133,6 +145,9 @@ static void report(struct actor *a, int64_t now)
 	}
 	a->done_at_us = 0;
 }
+
+/* All have the same sum. */
+static const uint64_t no_slices[MSG_NODES];
 
 static void hear(struct actor *a, const struct msg *in, int64_t now)
 {
@@ -158,7 +173,9 @@ static void hear(struct actor *a, const struct msg *in, int64_t now)
 						    .attempt = in->u.reduce.attempt,
 						    .stage = a->stage,
 						    .sum_squares = 1,
-						    .elapsed_us = 1000 };
+						    .elapsed_us = 1000,
+						    .n_slices = in->u.reduce.n_nodes,
+						    .slices = no_slices };
 		send(a, &m, POST_RELIABLE);
 		break;
 	case MSG_COMMIT:

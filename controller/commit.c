@@ -16,12 +16,25 @@ static bool same(const struct told_sum *a, const struct told_sum *b)
 	       memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0;
 }
 
+static bool sum_missing(const struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if ((m->replica && !m->reduced) || (copies_awaited(m) && !m->copy_reduced))
+			return true;
+	}
+	return false;
+}
+
 /* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit.
  * -EPROTO: those of *stage have not.
  */
 static int stage_sums(struct controller *c, double *total, int *stage)
 {
 	*total = 0;
+	if (sum_missing(c)) /* asked after each sum that comes: comparing is for the last */
+		return -EAGAIN;
 	for (int s = *stage = 0; s < c->cluster->n_stages; *stage = ++s) {
 		const struct told_sum *first = NULL;
 		bool differ = false;
@@ -31,8 +44,6 @@ static int stage_sums(struct controller *c, double *total, int *stage)
 
 			if (!m->replica || member_stage(c, m) != s)
 				continue;
-			if (!m->reduced)
-				return -EAGAIN;
 			first = first ? first : &m->sum;
 			differ = differ || !same(first, &m->sum);
 		}
@@ -43,8 +54,6 @@ static int stage_sums(struct controller *c, double *total, int *stage)
 
 			if (!copies_awaited(m) || m->keeps != s)
 				continue;
-			if (!m->copy_reduced)
-				return -EAGAIN;
 			differ = differ || !same(first, &m->copy_sum);
 		}
 		if (differ)
