@@ -6,8 +6,8 @@
  * spare a node the run waits for one (the supervisor of an embedded cluster is told to start
  * it).
  *
- * Without a copy the run waits a while for a node that only slept; then all go back to the last
- * checkpoint, and where there is none the stage is made of its neighbours (restore.c).
+ * Without a copy the run waits a while for a node that only slept, the longer the more would be lost;
+ * then all go back to the last checkpoint, and where there is none the stage is made of its neighbours (restore.c).
  */
 #include "controller/again.h"
 #include "controller/controller.h"
@@ -115,11 +115,23 @@ static void make_anew(struct controller *c, int stage)
 				  "and no other can stand in its place");
 }
 
+/* Going back costs what was computed since the last checkpoint: to wait for half of that is worth it. */
+static int64_t sleeper_patience_us(const struct controller *c)
+{
+	uint64_t since = c->options.checkpoint_every ? c->committed % c->options.checkpoint_every : c->committed;
+	double each_s = c->n_history ? (double)c->history[c->n_history - 1].real_s : 0;
+	double us = (double)since * each_s * 1e6 / 2;
+
+	if (us < SLEEPER_PATIENCE_US)
+		return SLEEPER_PATIENCE_US;
+	return us < LOST_PATIENCE_US ? (int64_t)us : LOST_PATIENCE_US;
+}
+
 static void bring_back(struct controller *c, int stage)
 {
 	int64_t waited = c->now_us - c->stalled_us;
 
-	if (waited < SLEEPER_PATIENCE_US && !nobody_sleeps(c, stage))
+	if (waited < sleeper_patience_us(c) && !nobody_sleeps(c, stage))
 		return;
 	if (!restore_checkpoint(c))
 		make_anew(c, stage);
