@@ -126,4 +126,14 @@ void cluster_evaluate(struct cluster *c, uint32_t n);
 void cluster_check_twins(struct cluster *c);
 float cluster_twin_evaluation(struct cluster *c, uint32_t k);
 
+/* ---- six nodes ---- */
+
+extern const uint8_t cluster_six[6]; /* stages: two data nodes, two replicas of two more */
+void cluster_route_six(struct cluster *c); /* eight microbatches, of one to three hops, one swapped */
+struct cluster *cluster_make(uint32_t n, const uint8_t *stages); /* malloc and cluster_init */
+void cluster_unmake(struct cluster *c);
+void cluster_finish(struct cluster *c);  /* all through, summed, the twins agree, committed */
+void cluster_iterate(struct cluster *c); /* starts, and finishes */
+uint32_t cluster_troubles(const struct cluster *c); /* told by all */
+
 #endif

@@ -1,0 +1,192 @@
+/* The emulated network and compute: whole agents whose tasks and links take the time they are told to,
+ * with injected slowness, losses and cuts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/tests/cluster.h"
+
+static const struct msg_task_event *find_event(const struct cluster *c, uint8_t type, uint32_t m,
+					       uint32_t position)
+{
+	const struct route *r = &c->routes[m];
+
+	for (uint32_t i = 0; i < c->n_events; i++)
+		if (c->events[i].type == type && c->events[i].microbatch == m &&
+		    c->events[i].kind == route_kind(r, position) &&
+		    c->events[i].node == route_node(r, position))
+			return &c->events[i];
+	fail_msg("no event %u of microbatch %u at position %u", type, m, position);
+	return NULL;
+}
+
+/* What must hold however slow the machine is: nothing is sooner than the model says. */
+static void check_times(const struct cluster *c, double factor)
+{
+	int64_t task_us = (int64_t)(c->task_s * c->time_scale * 1e6);
+
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		for (uint32_t t = 0; t <= 2 * c->routes[m].n_hops; t++) {
+			const struct msg_task_event *s = find_event(c, WORK_STARTS, m, t);
+			const struct msg_task_event *e = find_event(c, WORK_ENDS, m, t);
+			int64_t back = route_kind(&c->routes[m], t) == WORK_BACKWARD ? 2 : 1;
+			uint16_t at = route_node(&c->routes[m], t), to;
+			int64_t delay_us;
+
+			assert_true(e->at_us - s->at_us >= back * task_us);
+			assert_true(s->at_us >= s->arrived_us);
+			if (t == 2 * c->routes[m].n_hops)
+				break;
+			to = route_node(&c->routes[m], t + 1);
+			delay_us = to == at ? 0
+					    : (int64_t)((double)c->delay_s[to] * c->time_scale *
+							factor * 1e6);
+			s = find_event(c, WORK_STARTS, m, t + 1);
+			assert_true(s->arrived_us >= e->at_us + delay_us);
+		}
+}
+
+/* One task at a time, and every wait said once with what it waited for. */
+static void check_order(const struct cluster *c)
+{
+	for (uint16_t node = 0; node < c->n_nodes; node++) {
+		int64_t free_at = 0;
+
+		for (uint32_t i = 0; i < c->n_events; i++) {
+			const struct msg_task_event *e = &c->events[i];
+
+			if (e->node != node || e->type == WORK_WAITS)
+				continue;
+			assert_true(e->at_us >= free_at);
+			free_at = e->at_us;
+			if (e->type == WORK_ENDS)
+				free_at += (int64_t)(c->overhead_s * c->time_scale * 1e6);
+		}
+	}
+	for (uint32_t i = 0; i < c->n_events; i++) {
+		const struct msg_task_event *e = &c->events[i], *w;
+
+		if (e->type == WORK_WAITS)
+			assert_true(e->blocker != UINT32_MAX);
+		if (e->type != WORK_STARTS || e->blocker == UINT32_MAX)
+			continue;
+		for (w = c->events; w < e; w++)
+			if (w->type == WORK_WAITS && w->node == e->node && w->kind == e->kind &&
+			    w->microbatch == e->microbatch)
+				break;
+		assert_true(w < e);
+		assert_true(w->blocker == e->blocker && w->at_us == e->arrived_us);
+	}
+}
+
+static void test_emulation(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	uint32_t waits = 0;
+
+	(void)state;
+	c->time_scale = 0.01;
+	c->task_s = 0.3;
+	c->overhead_s = 0.1;
+	for (uint32_t i = 0; i < 6; i++) {
+		c->delay_s[i] = 0.2f + 0.1f * (float)i;
+		c->sync_s[i] = 0.5f;
+	}
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	check_times(c, 1);
+	check_order(c);
+	for (uint32_t i = 0; i < c->n_events; i++)
+		waits += c->events[i].type == WORK_WAITS;
+	assert_true(waits > 0);
+	/* Twice as slow links everywhere; a loss now and then; one link at a time. */
+	for (uint32_t i = 0; i < 6; i++) {
+		cluster_fault(c, i, 1, FAULT_SLOW_LINK, -1, 2);
+		cluster_fault(c, i, 2, FAULT_LOSS, -1, 0.05f);
+	}
+	cluster_iterate(c);
+	check_times(c, 2);
+	check_order(c);
+	for (uint32_t i = 0; i < 6; i++) {
+		cluster_fault(c, i, 1, FAULT_NONE, -1, 0);
+		cluster_fault(c, i, 2, FAULT_NONE, -1, 0);
+	}
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_unmake(c);
+}
+
+static void test_slow_node_and_ranks(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	uint32_t last = UINT32_MAX;
+
+	(void)state;
+	c->time_scale = 0.01;
+	c->task_s = 0.3;
+	cluster_gather(c);
+	cluster_route_six(c);
+	/* Data node 0 has four microbatches at once, and slots for two: the ranks say which. */
+	for (uint32_t i = 0; i < 8; i++)
+		c->ranks[c->n_ranks++] = (struct msg_rank) { 7 - i, WORK_FORWARD };
+	cluster_fault(c, 0, 1, FAULT_SLOW_NODE, -1, 3);
+	cluster_iterate(c);
+	for (uint32_t i = 0; i < c->n_events; i++) {
+		const struct msg_task_event *e = &c->events[i], *s = e;
+
+		if (e->node != 0)
+			continue;
+		if (e->type == WORK_STARTS && e->kind == WORK_FORWARD) {
+			assert_true(e->microbatch < last);
+			last = e->microbatch;
+		}
+		if (e->type != WORK_ENDS)
+			continue;
+		while (s->node != 0 || s->type != WORK_STARTS || s->kind != e->kind ||
+		       s->microbatch != e->microbatch)
+			s--;
+		assert_true(e->at_us - s->at_us >= 9000 * (e->kind == WORK_BACKWARD ? 2 : 1));
+	}
+	assert_int_equal(last, 0);
+	cluster_unmake(c);
+}
+
+static void test_partition(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	/* Nothing leaves node 2 for its data nodes until healed. */
+	cluster_fault(c, 2, 8, FAULT_PARTITION, -1, 0);
+	cluster_start(c);
+	cluster_turns(c, 200);
+	assert_false(c->through[0]);
+	assert_false(c->through[3]);
+	assert_true(c->nodes[2].beat.in_flight > 0);
+	/* It says so, and no longer once the link is well. */
+	for (int i = 0; i < 4000 && c->nodes[2].beat.n_stuck == 0; i++)
+		cluster_turns(c, 1);
+	assert_true(c->nodes[2].beat.n_stuck > 0);
+	assert_int_equal(c->nodes[1].beat.n_stuck, 0);
+	cluster_fault(c, 2, 8, FAULT_NONE, -1, 0);
+	cluster_finish(c);
+	for (int i = 0; i < 4000 && c->nodes[2].beat.n_stuck > 0; i++)
+		cluster_turns(c, 1);
+	assert_int_equal(c->nodes[2].beat.n_stuck, 0);
+	cluster_unmake(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_emulation),
+		cmocka_unit_test(test_slow_node_and_ranks),
+		cmocka_unit_test(test_partition),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
