@@ -552,6 +552,49 @@ static void test_iteration_taken_up(void **state)
 	cluster_unmake(c);
 }
 
+static bool somebody_accuses(struct cluster *c)
+{
+	return cluster_troubles(c) > 0;
+}
+
+/* Who sent nonsense is said again: the predecessor may not have heard it. */
+static void test_accusations_are_told_again(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct msg recall = { .type = MSG_RECALL };
+	uint32_t said[6];
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_fault(c, 2, 5, FAULT_CORRUPT, -1, 0);
+	cluster_start(c);
+	cluster_until(c, somebody_accuses, "an accusation");
+	cluster_turns(c, 100); /* nothing moves any more */
+	cluster_restart_controller(c);
+	for (uint32_t i = 0; i < 6; i++) {
+		said[i] = c->nodes[i].troubles;
+		c->nodes[i].troubles = 0;
+	}
+	cluster_until(c, all_hello, "hello to the new controller");
+	for (uint32_t i = 0; i < 6; i++)
+		cluster_welcome(c, i);
+	cluster_peers(c);
+	cluster_turns(c, 50);
+	assert_int_equal(cluster_troubles(c), 0);
+	recall.u.recall.iteration = c->iteration;
+	for (uint32_t i = 0; i < 6; i++)
+		cluster_send(c, i, &recall);
+	cluster_until(c, somebody_accuses, "the accusation again");
+	cluster_turns(c, 50);
+	for (uint32_t i = 0; i < 6; i++) {
+		assert_int_equal(c->nodes[i].troubles > 0, said[i] > 0);
+		if (said[i] > 0)
+			assert_non_null(strstr(c->nodes[i].trouble, "n02"));
+	}
+	cluster_unmake(c);
+}
+
 /* ---- strangers' tensors ---- */
 
 static void send_tensor(struct post *p, post_peer_id to, const struct msg_tensor *t, size_t body)
@@ -666,6 +709,7 @@ int main(void)
 		cmocka_unit_test(test_reduction_retry),
 		cmocka_unit_test(test_controller_restart),
 		cmocka_unit_test(test_iteration_taken_up),
+		cmocka_unit_test(test_accusations_are_told_again),
 		cmocka_unit_test(test_nonsense_is_refused),
 	};
 
