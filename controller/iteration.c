@@ -309,7 +309,7 @@ static void boundary(struct controller *c)
 		controller_finish(c, c->exit_status, "done");
 		return;
 	}
-	if (c->pause && !c->step) {
+	if (c->pause && !c->step && !c->redo) { /* one that begins anew has not ended */
 		if (c->phase != PHASE_PAUSED)
 			set_phase(c, PHASE_PAUSED);
 		return;
@@ -323,7 +323,8 @@ static void boundary(struct controller *c)
 		set_phase(c, PHASE_PLANNING);
 		return;
 	}
-	c->step = false;
+	if (!c->redo)
+		c->step = false;
 	begin(c);
 }
 
