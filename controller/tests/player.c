@@ -1,0 +1,485 @@
+#include "controller/tests/player.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tasks take so long, as measured and as reported: plans have work for every node. */
+enum { DATA_US = 2000, STAGE_US = 6000 };
+
+static bool lies(const struct player *p, enum lie lie)
+{
+	return p->world->lies[p->node] == lie && p->iteration >= LIES_FROM;
+}
+
+static bool evaluates(const struct player *p, enum lie lie)
+{
+	return p->world->lies[p->node] == lie && p->committed >= LIES_FROM;
+}
+
+/* ---- saying ---- */
+
+static void say(struct player *p, const struct msg *m)
+{
+	visitor_send(&p->v, m, POST_RELIABLE);
+}
+
+static uint64_t weights_hash(uint8_t stage, uint64_t iteration)
+{
+	return 1 + stage + 1000 * iteration;
+}
+
+static void say_ready(struct player *p, const struct msg_assign *a)
+{
+	double task_s = 1e-6 * (a->stage == 0 ? DATA_US : STAGE_US);
+	struct msg m = { .type = MSG_READY };
+
+	p->stage = a->stage;
+	p->assignment = a->assignment;
+	p->committed = a->fetch ? p->world->committed : 0;
+	p->ready = true;
+	p->iteration = 0;
+	m.u.ready = (struct msg_ready){ a->assignment, a->stage, p->committed,
+					weights_hash(a->stage, p->committed), task_s, task_s, task_s,
+					a->stage == 0 ? 7 : 0 };
+	say(p, &m);
+}
+
+static void say_kept(struct player *p, const struct msg_keep *k)
+{
+	struct msg m = { .type = MSG_KEPT };
+
+	p->keeps = k->stage == MSG_NO_STAGE ? -1 : k->stage;
+	if (p->keeps < 0)
+		return;
+	m.u.kept = (struct msg_kept){ .assignment = k->assignment, .stage = k->stage,
+				      .iteration = p->world->committed,
+				      .hash = weights_hash(k->stage, p->world->committed) };
+	say(p, &m);
+}
+
+static void beat(struct player *p, int64_t now_us)
+{
+	struct msg m = { .type = MSG_HEARTBEAT };
+
+	if (now_us < p->beat_us)
+		return;
+	p->beat_us = now_us + 100000;
+	m.u.heartbeat = (struct msg_heartbeat){
+		.beat = ++p->beats, .now_us = now_us,
+		.iteration = lies(p, IS_ELSEWHERE) ? 0 : p->iteration,
+		.committed = p->committed, .stage = p->stage, .awaits = p->awaits,
+		.running = lies(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT),
+		.queued = lies(p, STARTS_NOTHING) ? 7 : 0,
+		.in_flight = lies(p, KEEPS_TENSORS),
+		.tasks_done = lies(p, COUNTS_TASKS) ? p->beats : 0,
+	};
+	say(p, &m);
+}
+
+/* ---- an iteration ---- */
+
+static void did(struct player *p, const struct way *w, enum work_kind kind, bool counts)
+{
+	struct msg_task_event e = { .kind = (uint8_t)kind, .node = p->node, .blocker_node = p->node,
+				    .microbatch = w->route.microbatch, .attempt = w->route.attempt,
+				    .blocker = UINT32_MAX, .at_us = clock_monotonic_us() };
+
+	assert_true(p->n_events + 2 < sizeof(p->events) / sizeof(p->events[0]));
+	e.arrived_us = e.at_us;
+	e.type = WORK_STARTS;
+	p->events[p->n_events++] = e;
+	e.type = WORK_ENDS;
+	e.at_us += p->stage == 0 ? DATA_US : STAGE_US;
+	e.counted = counts;
+	e.loss = kind == WORK_LOSS ? 3.0f : 0;
+	p->events[p->n_events++] = e;
+}
+
+static int hop_of(const struct way *w, uint16_t node)
+{
+	for (uint32_t h = 0; h < w->route.n_hops; h++)
+		if (w->nodes[h] == node)
+			return (int)h;
+	return -1;
+}
+
+static bool passes_on(const struct player *p, uint16_t node)
+{
+	switch (p->world->lies[node]) {
+	case MISSES_A_COMMIT:
+		return p->iteration != LIES_FROM + 1;
+	case PASSES_NOTHING_ON:
+	case ENDS_NOTHING:
+	case ENDS_IN_SECRET:
+	case STARTS_NOTHING:
+	case DOES_NOTHING:
+	case KEEPS_TENSORS:
+	case COUNTS_TASKS:
+	case IS_ELSEWHERE:
+		return p->iteration < LIES_FROM;
+	default:
+		return true;
+	}
+}
+
+/* Whether the microbatch gets to this hop. */
+static bool reaches(const struct player *p, const struct way *w, int hop)
+{
+	for (int h = 0; h < hop && h < (int)w->route.n_hops; h++)
+		if (!passes_on(p, w->nodes[h]))
+			return false;
+	return true;
+}
+
+static bool has_gradient(const struct player *p, const struct way *w)
+{
+	bool starts = p->world->lies[w->nodes[0]] == IS_HOME_EARLY && p->iteration >= LIES_FROM;
+
+	return !starts || p->node == w->nodes[0];
+}
+
+static void work_on(struct player *p, const struct way *w)
+{
+	bool missed = p->world->lies[p->node] == MISSES_A_COMMIT && p->iteration == LIES_FROM + 1;
+	uint32_t id = w->route.microbatch;
+	int hop = hop_of(w, p->node);
+	bool counts;
+
+	if (hop < 0 && lies(p, COUNTS_OTHERS))
+		did(p, w, WORK_BACKWARD, true);
+	if (hop < 0 || missed || !reaches(p, w, hop) || lies(p, STARTS_NOTHING) ||
+	    lies(p, DOES_NOTHING))
+		return;
+	did(p, w, WORK_FORWARD, false);
+	if (lies(p, ENDS_NOTHING) || lies(p, ENDS_IN_SECRET))
+		p->n_events--;
+	if (!reaches(p, w, 1 << 20)) /* nothing comes back */
+		return;
+	counts = (!p->counted[id] || lies(p, COUNTS_TWICE)) && !lies(p, COUNTS_NOT);
+	if (hop == 0)
+		did(p, w, WORK_LOSS, counts);
+	if (!has_gradient(p, w) || (lies(p, HIDES_WORK) && hop > 0))
+		return;
+	did(p, w, WORK_BACKWARD, counts);
+	if (lies(p, COUNTS_TWICE))
+		did(p, w, WORK_BACKWARD, counts);
+	p->counted[id] = true;
+}
+
+static void report(struct player *p)
+{
+	struct msg m = { .type = MSG_REPORT };
+
+	for (uint32_t i = 0; i < p->n_events; i += 16) { /* visitors send what is short */
+		m.u.report = (struct msg_report){ .iteration = p->iteration,
+						  .n_events = p->n_events - i < 16 ? p->n_events - i : 16,
+						  .events = p->events + i };
+		say(p, &m);
+	}
+	p->n_events = 0;
+}
+
+static void keep_way(struct way *w, const struct msg_route *r)
+{
+	w->route = *r;
+	memcpy(w->nodes, r->nodes, r->n_hops * sizeof(w->nodes[0]));
+	memcpy(w->stages, r->stages, r->n_hops);
+}
+
+static void plan(struct player *p, const struct msg_plan *m)
+{
+	assert_true(m->n_routes <= BATCHES);
+	p->n_ways = m->n_routes;
+	for (uint32_t i = 0; i < m->n_routes; i++)
+		keep_way(&p->plans[m->epoch % 2][m->routes[i].microbatch], &m->routes[i]);
+}
+
+static void accuse(struct player *p, int node)
+{
+	struct msg m = { .type = MSG_TROUBLE };
+
+	m.u.trouble.accused = node;
+	say(p, &m);
+}
+
+static void start(struct player *p, const struct msg_start *m)
+{
+	if (m->iteration != p->committed + 1)
+		return;
+	p->iteration = m->iteration;
+	p->ways = p->plans[m->epoch % 2];
+	memset(p->counted, 0, sizeof(p->counted));
+	for (uint32_t i = 0; i < p->n_ways; i++)
+		work_on(p, &p->ways[i]);
+	report(p);
+	if (lies(p, ACCUSES))
+		accuse(p, (p->node + 1 + (int)(p->iteration % (PLAYERS - 1))) % PLAYERS);
+	for (int i = 1; lies(p, ACCUSES_ALL) && i < PLAYERS; i++)
+		accuse(p, (p->node + i) % PLAYERS);
+}
+
+static void reroute(struct player *p, const struct msg_reroute *m)
+{
+	if (m->iteration != p->iteration)
+		return;
+	for (uint32_t i = 0; i < m->n_routes; i++) {
+		keep_way(&p->ways[m->routes[i].microbatch], &m->routes[i]);
+		work_on(p, &p->ways[m->routes[i].microbatch]);
+	}
+	report(p);
+}
+
+/* A slice's sum as p has it. */
+static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, uint32_t slice)
+{
+	const struct world *w = p->world;
+	uint64_t right = 1000 * m->iteration + slice;
+	uint16_t owner = m->nodes[slice];
+
+	if (m->iteration < LIES_FROM)
+		return right;
+	if (owner != p->node &&
+	    (w->lies[owner] == EQUIVOCATES ||
+	     (w->lies[owner] == EQUIVOCATES_ONCE && p->node == m->nodes[m->nodes[0] == owner])))
+		return right + 100000u * (1u + p->node);
+	if (lies(p, OTHER_SLICE) && m->nodes[slice] != p->node)
+		return right + 1;
+	return right;
+}
+
+/* Who of its stage holds the sum up, as the player sees it; PLAYERS: nobody. */
+static uint16_t holder(const struct player *p, const struct msg_reduce *m)
+{
+	for (uint32_t i = 0; m->iteration >= LIES_FROM && i < m->n_nodes; i++) {
+		enum lie lie = p->world->lies[m->nodes[i]];
+
+		if (lie == HOLDS_A_SUM_UP || lie == HOLDS_AND_BLAMES)
+			return m->nodes[i];
+	}
+	return PLAYERS;
+}
+
+static bool sums_come(struct player *p, const struct msg_reduce *m)
+{
+	uint16_t by = holder(p, m);
+
+	p->awaits = 0;
+	if (by == PLAYERS)
+		return !lies(p, SAYS_NO_SUM);
+	if (p->node != by)
+		p->awaits = by + 1;
+	else if (p->world->lies[by] == HOLDS_AND_BLAMES)
+		p->awaits = m->nodes[m->nodes[0] == by] + 1;
+	return false;
+}
+
+static void reduce(struct player *p, const struct msg_reduce *m)
+{
+	uint64_t slices[PLAYERS + 1] = { 0 };
+	struct msg said = { .type = MSG_REDUCED };
+	uint32_t n = m->n_nodes;
+
+	if (!sums_come(p, m))
+		return;
+	for (uint32_t j = 0; j < n; j++)
+		slices[j] = slice_hash(p, m, j);
+	said.u.reduced = (struct msg_reduced){ .iteration = m->iteration, .attempt = m->attempt,
+					       .stage = m->stage, .sum_squares = 2 + m->stage,
+					       .n_slices = lies(p, OTHER_LENGTH) ? n + 1 : n,
+					       .slices = slices };
+	if (lies(p, OTHER_SQUARES))
+		said.u.reduced.sum_squares++;
+	say(p, &said);
+}
+
+static void commit(struct player *p, const struct msg_commit *m)
+{
+	struct msg said = { .type = MSG_COMMITTED };
+
+	if (p->world->lies[p->node] == MISSES_A_COMMIT && m->iteration == LIES_FROM)
+		return;
+	p->committed = m->iteration;
+	if (p->world->committed < m->iteration)
+		p->world->committed = m->iteration;
+	said.u.committed = (struct msg_committed){ m->iteration, p->stage,
+						   weights_hash(p->stage, m->iteration) };
+	if (p->ready)
+		say(p, &said);
+	if (p->keeps < 0 || (p->ready && p->keeps == p->stage))
+		return;
+	said.u.committed.stage = (uint8_t)p->keeps;
+	said.u.committed.hash = weights_hash((uint8_t)p->keeps, m->iteration);
+	say(p, &said);
+}
+
+/* Whoever is not on its way sees to it that it comes back to the data node. */
+static void evaluate(struct player *p, const struct msg_evaluate *m)
+{
+	struct msg said = { .type = MSG_EVALUATED };
+
+	for (uint32_t i = 0; i < m->n_routes; i++) {
+		const struct msg_route *r = &m->routes[i];
+		bool through = r->nodes[0] == p->node;
+
+		for (uint32_t h = 0; h < r->n_hops && m->iteration >= LIES_FROM; h++) {
+			enum lie lie = p->world->lies[r->nodes[h]];
+
+			through = through && lie != EVALUATES_NOT && lie != EVALUATES_IN_SECRET;
+		}
+		said.u.evaluated = (struct msg_evaluated){ m->iteration, r->microbatch, 3 };
+		if (p->world->lies[p->node] == ANSWERS_FOR_OTHERS)
+			said.u.evaluated.loss = 1;
+		if (through || said.u.evaluated.loss < 3)
+			say(p, &said);
+	}
+}
+
+static void hear(void *context, const struct msg *m)
+{
+	struct player *p = context;
+
+	switch (m->type) {
+	case MSG_WELCOME:
+		p->node = m->u.welcome.node;
+		break;
+	case MSG_ASSIGN:
+		say_ready(p, &m->u.assign);
+		break;
+	case MSG_KEEP:
+		say_kept(p, &m->u.keep);
+		break;
+	case MSG_PLAN:
+		plan(p, &m->u.plan);
+		break;
+	case MSG_START:
+		start(p, &m->u.start);
+		break;
+	case MSG_REROUTE:
+		reroute(p, &m->u.reroute);
+		break;
+	case MSG_REDUCE:
+		reduce(p, &m->u.reduce);
+		break;
+	case MSG_COMMIT:
+		commit(p, &m->u.commit);
+		break;
+	case MSG_EVALUATE:
+		evaluate(p, &m->u.evaluate);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- the world ---- */
+
+static void watch(void *context, const struct msg *m)
+{
+	struct world *w = context;
+
+	if (m->type == MSG_SEE_NODE)
+		w->states[m->u.see_node.node] = (enum node_state)m->u.see_node.state;
+	if (m->type == MSG_SEE_VALIDATION) {
+		w->validations++;
+		w->validated = m->u.see_validation.loss;
+	}
+}
+
+static void say_hello(struct player *p, int32_t node)
+{
+	struct msg m = { .type = MSG_HELLO };
+
+	m.u.hello = (struct msg_hello){ .protocol = MSG_VERSION, .node = node,
+					.incarnation = 1 + (uint64_t)node,
+					.address = "tcp://127.0.0.1:9", .device = "none",
+					.keeps = MSG_NO_STAGE };
+	p->keeps = -1;
+	say(p, &m);
+}
+
+void world_turn(struct world *w)
+{
+	for (int i = 0; i < PLAYERS; i++) {
+		visitor_turn(&w->players[i].v);
+		beat(&w->players[i], clock_monotonic_us());
+	}
+	visitor_turn(&w->console);
+}
+
+static struct door *door_with(const char *const *more)
+{
+	const char *options[32] = { "--agents", "9", "--stages", "3,3,3", "--skip", "1", "--time-scale", "0",
+				    "--iterations", "1000", "--silence-ms", "3000", "--overdue-s", "1" };
+	size_t n = 0;
+
+	while (options[n])
+		n++;
+	while (*more)
+		options[n++] = *more++;
+	return door_new(options);
+}
+
+struct world *world_new(const char *const *options)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	w->players = calloc(PLAYERS, sizeof(*w->players));
+	w->door = door_with(options);
+	visitor_new(&w->console, w->door, KEYS_CONSOLE, "operator");
+	w->console.hear = watch;
+	w->console.context = w;
+	visitor_attach(&w->console);
+	for (int i = 0; i < PLAYERS; i++) {
+		struct player *p = &w->players[i];
+		char name[16];
+
+		snprintf(name, sizeof(name), "agent%d", i);
+		visitor_new(&p->v, w->door, KEYS_AGENT, name);
+		p->v.hear = hear;
+		p->v.context = p;
+		p->world = w;
+	}
+	for (int i = 0; i < PLAYERS; i++) { /* once all are on the list */
+		visitor_come_in(&w->players[i].v, NULL);
+		say_hello(&w->players[i], i);
+	}
+	return w;
+}
+
+int world_free(struct world *w)
+{
+	int status;
+
+	kill(w->door->pid, SIGKILL); /* nobody waits for its last words */
+	status = door_free(w->door);
+	for (int i = 0; i < PLAYERS; i++)
+		visitor_free(&w->players[i].v);
+	visitor_free(&w->console);
+	free(w->players);
+	free(w);
+	return status;
+}
+
+bool world_all_live(const struct world *w)
+{
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->states[i] != NODE_LIVE)
+			return false;
+	return true;
+}
+
+bool world_all_ready(const struct world *w)
+{
+	for (int i = 0; i < PLAYERS; i++)
+		if (!w->players[i].ready)
+			return false;
+	return true;
+}

@@ -1,0 +1,106 @@
+/* player.h - for tests: agents that are played, and the world they are in: a whole controller and a console.
+ *
+ * Players compute nothing. They say what honest agents would say of the work that they are told to do, but
+ * for those that lie, from an iteration on. A test gives out the lies and turns the world.
+ */
+#ifndef CONTROLLER_TESTS_PLAYER_H
+#define CONTROLLER_TESTS_PLAYER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "controller/tests/visitor.h"
+
+enum { PLAYERS = 9, BATCHES = 64, LIES_FROM = 4 /* the first iteration with a lie */ };
+
+enum lie {
+	HONEST,
+	COUNTS_TWICE,
+	COUNTS_OTHERS,
+	COUNTS_NOT,
+	IS_HOME_EARLY, /* says the gradient is back where nobody has made one */
+	HIDES_WORK,
+	OTHER_SQUARES,
+	OTHER_SLICE,      /* of another's sum, as if it had been sent that */
+	EQUIVOCATES,      /* sends each another sum of its slice */
+	EQUIVOCATES_ONCE, /* to one of them */
+	OTHER_LENGTH,
+	ACCUSES,     /* in every iteration another */
+	ACCUSES_ALL, /* at once */
+	PASSES_NOTHING_ON,
+	HOLDS_A_SUM_UP,
+	HOLDS_AND_BLAMES, /* and says that it waits for another */
+	SAYS_NO_SUM,      /* though all others have it */
+	ENDS_NOTHING,     /* and says that a task runs */
+	ENDS_IN_SECRET,   /* says that it begins one, and then that nothing runs */
+	STARTS_NOTHING,   /* and says that tasks wait */
+	DOES_NOTHING,     /* and says so */
+	KEEPS_TENSORS,    /* passes nothing on, and says that they are on their way */
+	COUNTS_TASKS,     /* passes nothing on, and says that it ends one task after another */
+	IS_ELSEWHERE,     /* passes nothing on, and says that it waits for the iteration */
+	EVALUATES_NOT,    /* and says that a task runs */
+	EVALUATES_IN_SECRET,
+	ANSWERS_FOR_OTHERS, /* with another loss */
+	MISSES_A_COMMIT /* which is no lie */
+};
+
+/* A microbatch's route, kept. */
+struct way {
+	struct msg_route route;
+	uint16_t nodes[MSG_STAGES];
+	uint8_t stages[MSG_STAGES];
+};
+
+struct world;
+
+struct player {
+	struct visitor v;
+	struct world *world;
+	uint16_t node;
+	uint8_t stage;
+	bool ready;
+	uint64_t assignment, committed, iteration, beats;
+	int keeps; /* -1 none */
+	int64_t beat_us;
+	uint16_t awaits; /* 1 + the node; 0 nobody */
+	struct way plans[2][BATCHES]; /* of an even and an odd epoch */
+	uint32_t n_ways;
+	struct way *ways;
+	bool counted[BATCHES];
+	struct msg_task_event events[4 * BATCHES];
+	uint32_t n_events;
+};
+
+struct world {
+	struct door *door;
+	struct visitor console;
+	struct player *players; /* (PLAYERS) */
+	enum lie lies[PLAYERS];
+	uint64_t committed;
+	enum node_state states[PLAYERS];
+	uint32_t validations;
+	float validated; /* the last */
+};
+
+/* Nine agents in three stages of three, that have come in. options: of the controller, beside those; NULL
+ * last. A microbatch's tasks take no time. */
+struct world *world_new(const char *const *options);
+int world_free(struct world *w); /* ends the controller */
+void world_turn(struct world *w); /* everybody's turn */
+bool world_all_live(const struct world *w);
+bool world_all_ready(const struct world *w); /* each has a stage, and has said so */
+
+/* Turns the world until the condition holds; fails with the journal when that takes 40 s. */
+#define WORLD_UNTIL(w, condition) \
+	do { \
+		int64_t give_up_ = clock_monotonic_us() + 40000000; \
+		while (!(condition)) { \
+			world_turn(w); \
+			if (!door_alive((w)->door) || clock_monotonic_us() > give_up_) \
+				fail_msg("%s: never, up to iteration %d; the journal:\n%s", #condition, \
+					 (int)(w)->console.committed, (w)->console.journal); \
+		} \
+	} while (0)
+
+#endif
