@@ -18,6 +18,8 @@
 
 #include "schedule/simulate.h"
 
+enum { RECALL_BEATS = 50 };
+
 /* ---- what the store knows ---- */
 
 static json_t *changed_routes(const struct controller *c)
@@ -263,6 +265,7 @@ static void ask_what_happened(struct controller *c)
 			continue;
 		m->plan_epoch = c->epoch;
 		m->recalling = true;
+		m->recalled_beat = m->beat.beat;
 		member_send(c, m, &recall);
 	}
 }
@@ -306,4 +309,32 @@ bool carry_on(struct controller *c)
 			iteration_lost(c, m);
 	}
 	return true;
+}
+
+bool carry_recalls(const struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].replica && c->members[i].recalling)
+			return true;
+	return false;
+}
+
+/* It has lived for so many heartbeats since, as it says itself: what it lacks is no time. */
+bool carry_turn(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!m->replica || !m->recalling || m->beat.beat - m->recalled_beat < RECALL_BEATS)
+			continue;
+		if (stage_replicas(c, member_stage(c, m), m) > 0) {
+			doubt_overdue(c, m, "does not say what it has done");
+		} else {
+			note(c, NOTE_ALERT, m->id, 0, "n%02u S%d does not say what it has done: it%llu begins anew",
+			     m->id, member_stage(c, m), (unsigned long long)c->iteration);
+			recover_restart(c, "what had been done is not known");
+		}
+		return true;
+	}
+	return false;
 }

@@ -92,6 +92,7 @@ struct member {
 	bool ready;            /* answered it */
 	bool awaited;          /* after a takeover: it was there when the last commit was made */
 	bool recalling;        /* asked for all that happened; until then its reports are not heard */
+	uint64_t recalled_beat; /* its last heartbeat then */
 	bool lost_here;        /* what it did in this iteration was given up */
 	uint64_t holds;        /* committed iterations its weights hold */
 	uint8_t held_stage;    /* of the last commit it was told */
@@ -180,6 +181,7 @@ struct restoring {
 	int who[MSG_STAGES];
 	struct kept_shard *shards;
 	uint32_t n_shards;
+	int64_t asked_us; /* the last time that a node was told to put its stage back */
 	bool average; /* of the stages below, for `stage` */
 	int stage;
 	uint32_t n_from;
@@ -446,6 +448,8 @@ bool restore_checkpoint(struct controller *c); /* begins; false: there is none *
 bool restore_average(struct controller *c, int stage, struct member *taker);
 void restore_failed(struct controller *c, struct member *m, const struct msg_unready *u);
 void restore_turn(struct controller *c); /* while one is active */
+/* A node is back with the stage's weights: they need not be made. False: the run goes back already. */
+bool restore_averted(struct controller *c, int stage);
 
 /* ---- recover.c ---- */
 void recover_turn(struct controller *c); /* while stalled */
@@ -470,6 +474,9 @@ void carry_record(struct controller *c);
 void carry_read(struct controller *c); /* what the predecessor left; stages and commits are known */
 /* After a takeover, who is here being known: the predecessor's iteration goes on. False: it cannot. */
 bool carry_on(struct controller *c);
+bool carry_recalls(const struct controller *c); /* not everybody has told it yet what happened */
+/* While computing: who does not say what happened is given up. True: somebody was. */
+bool carry_turn(struct controller *c);
 
 /* ---- gather.c ---- */
 void gather_turn(struct controller *c);
@@ -488,6 +495,8 @@ void doubt_left_out(struct controller *c, struct member *m, const struct member 
 		    const char *why);
 /* All wait for m: at first like a dead node, which may come back; the second time left out. */
 void doubt_overdue(struct controller *c, struct member *m, const char *why);
+/* Whether it lately kept all others waiting. */
+bool doubt_late(const struct controller *c, const struct member *m);
 /* m has its stage's sum: was it through with all that it should have counted? If not, somebody is
  * left out, and true. */
 bool doubt_counts(struct controller *c, struct member *m);

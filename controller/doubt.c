@@ -155,9 +155,14 @@ void doubt_accused(struct controller *c, struct member *accused, struct member *
 	bad_number(c, accused, by, "sent what no computation gives");
 }
 
+bool doubt_late(const struct controller *c, const struct member *m)
+{
+	return m->overdue_in > 0 && m->overdue_in + REMEMBERED > c->iteration;
+}
+
 void doubt_overdue(struct controller *c, struct member *m, const char *why)
 {
-	bool again = m->overdue_in > 0 && m->overdue_in + REMEMBERED > c->iteration;
+	bool again = doubt_late(c, m);
 
 	m->overdue_in = c->iteration;
 	if (again)

@@ -446,6 +446,12 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	keep_event(c, &e);
 }
 
+/* What somebody has not told yet would be missed in its sum. */
+static bool all_done(const struct controller *c)
+{
+	return c->routes.done == c->routes.n && !carry_recalls(c);
+}
+
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r)
 {
 	if (!m->replica)
@@ -461,7 +467,7 @@ void iteration_report(struct controller *c, struct member *m, const struct msg_r
 		return;
 	if (c->current->plan->overlap_sync)
 		reduce_early(c);
-	if (c->routes.done == c->routes.n)
+	if (all_done(c))
 		reduce_rest(c);
 }
 
@@ -504,7 +510,8 @@ bool iteration_resumes(struct controller *c, struct member *m)
 {
 	if (c->phase != PHASE_STALLED || m->holds != c->committed ||
 	    m->held_stage != member_stage(c, m) ||
-	    stage_replicas(c, member_stage(c, m), NULL) > 0)
+	    stage_replicas(c, member_stage(c, m), NULL) > 0 ||
+	    !restore_averted(c, member_stage(c, m)))
 		return false;
 	m->replica = true;
 	members_set(c, m, NODE_LIVE, "");
@@ -542,7 +549,7 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 		     n, (unsigned long long)c->iteration, gone->id);
 	}
 	set_phase(c, PHASE_COMPUTING);
-	if (c->routes.done == c->routes.n)
+	if (all_done(c))
 		begin_reduction(c);
 }
 
@@ -597,7 +604,8 @@ void iteration_turn(struct controller *c)
 		set_phase(c, PHASE_PLANNING);
 		break;
 	case PHASE_COMPUTING:
-		standstill_turn(c);
+		if (!carry_turn(c))
+			standstill_turn(c);
 		break;
 	case PHASE_REDUCING:
 		doubt_held_up(c);

@@ -313,6 +313,7 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 		members_set(c, m, NODE_FAILED, "its corpus differs");
 		return;
 	}
+	c->steps += m->restoring && !m->ready;
 	m->ready = true;
 	m->holds = r->iteration;
 	m->hash = r->hash;

@@ -171,6 +171,10 @@ static void begin_anew(struct controller *c)
 
 void recover_restart(struct controller *c, const char *why)
 {
+	if (c->phase == PHASE_STALLED && !replicas_everywhere(c)) {
+		c->taken_over = true; /* not before the lost stage is there */
+		return;
+	}
 	begin_anew(c);
 	replan(c, why);
 }

@@ -33,15 +33,6 @@ void reroute_tell(struct controller *c, const uint32_t *changed, uint32_t n, con
 	free(routes);
 }
 
-/* What has begun is not known yet. */
-static bool recalling(const struct controller *c)
-{
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].replica && c->members[i].recalling)
-			return true;
-	return false;
-}
-
 struct ways {
 	bool usable[MSG_NODES];
 	int stage_of[MSG_NODES];
@@ -69,7 +60,7 @@ static int improve(struct controller *c, const struct ways *w, uint32_t *changed
 {
 	double now_s = (double)(c->now_us - c->progress.started_us) * 1e-6 / c->unit_s;
 
-	if (recalling(c))
+	if (carry_recalls(c)) /* what has begun is not known yet */
 		return n;
 	return again_improve(c->cluster, c->current->plan, &c->routes, c->first_attempt, now_s,
 			     w->usable, w->stage_of, effort(c), changed, n);
@@ -103,7 +94,7 @@ void reroute_drifted(struct controller *c)
 	struct ways w;
 	int n;
 
-	if (c->phase != PHASE_COMPUTING || recalling(c))
+	if (c->phase != PHASE_COMPUTING || carry_recalls(c))
 		return; /* the next iteration has the new figures */
 	changed = malloc(c->routes.n * sizeof(*changed));
 	if (!changed)

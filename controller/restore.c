@@ -4,7 +4,8 @@
  * Going back is decided last: first one node of every stage reads its file and says so; then
  * the store forgets what was committed after the checkpoint, in one durable transaction with
  * the record of who has what again; then the run goes on from there. A file that is damaged is
- * said, and an older checkpoint taken. The other replicas fetch from those.
+ * said, and an older checkpoint taken. Who says nothing for much longer than the others took is given up,
+ * and asked again only where nobody else can read the file. The other replicas fetch from those.
  */
 #include "controller/controller.h"
 
@@ -92,7 +93,7 @@ static bool on_host(const struct restoring *r, const struct member *m, int stage
 }
 
 /* A node of the stage whose machine has the file; else one of a stage that has others; else
- * (the folder may be shared) any of the stage. */
+ * (the folder may be shared) any of the stage; at last one that kept all waiting. */
 static struct member *reader(struct controller *c, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &c->restore;
@@ -105,10 +106,12 @@ static struct member *reader(struct controller *c, int stage, uint64_t *hash)
 		int mine;
 
 		if (!member_alive(m) || m->marked || !m->welcomed || !m->hello.saves ||
-		    tried(r, m))
+		    m->restoring || tried(r, m))
 			continue;
 		has = on_host(r, m, stage, hash);
 		mine = own && has ? 3 : has && alive_in(c, member_stage(c, m)) > 1 ? 2 : own;
+		if (mine && !doubt_late(c, m))
+			mine += 3;
 		if (mine > rank) {
 			best = m;
 			rank = mine;
@@ -124,6 +127,8 @@ static void order(struct controller *c, struct member *m, struct msg *msg)
 	m->assignment = msg->u.restore.assignment = ++c->assignments;
 	m->assigned_us = c->now_us;
 	m->restoring = true;
+	c->restore.asked_us = c->now_us;
+	c->steps++;
 	copies_release(c, m);
 	members_set(c, m, NODE_SYNCING,
 		    msg->u.restore.kind == RESTORE_FILE ? "reading a checkpoint"
@@ -366,6 +371,76 @@ void restore_failed(struct controller *c, struct member *m, const struct msg_unr
 	note(c, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
 }
 
+bool restore_averted(struct controller *c, int stage)
+{
+	struct restoring *r = &c->restore;
+	struct member *taker;
+
+	if (!r->active || (r->average && r->stage != stage))
+		return true;
+	if (!r->average)
+		return false;
+	taker = &c->members[r->who[stage]];
+	give_up(c);
+	taker->assignment = ++c->assignments;
+	if (member_alive(taker) && !taker->marked)
+		members_set(c, taker, NODE_JOINING, "its stage is back");
+	return true;
+}
+
+static bool answered(const struct controller *c, const struct member *m)
+{
+	return m->ready && m->holds == c->restore.iteration;
+}
+
+/* So long after the last word of the others, counted in looks. A parameter has 12 bytes. */
+static int64_t patience_us(const struct controller *c, uint64_t parameters)
+{
+	static const double parameter_us = 1, times = 3;
+	int64_t others_us = c->still.hung_us - c->restore.asked_us;
+
+	return c->options.overdue_us + (int64_t)(parameter_us * (double)parameters) +
+	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
+}
+
+/* Where none of several answers it is what they read from: nobody is left out. */
+static void give_up_silent(struct controller *c)
+{
+	const struct restoring *r = &c->restore;
+	struct member *silent[MSG_STAGES];
+	uint32_t asked = 0, n = 0;
+	uint64_t most = 0;
+
+	for (int s = 0; s < c->cluster->n_stages; s++) {
+		struct member *m = &c->members[r->who[s]];
+
+		if (r->average && s != r->stage)
+			continue;
+		asked++;
+		if (answered(c, m))
+			continue;
+		silent[n++] = m;
+		most = c->stage_parameters[s] > most ? c->stage_parameters[s] : most;
+	}
+	if (!standstill_for(c, patience_us(c, most)))
+		return;
+	c->steps++;
+	for (uint32_t i = 0; i < n; i++) {
+		struct member *m = silent[i];
+		bool again = doubt_late(c, m) && (n < asked || asked == 1);
+
+		note(c, NOTE_ALERT, m->id, 0, "n%02u says nothing of S%d, which it is to put back", m->id,
+		     member_stage(c, m));
+		m->restoring = false;
+		m->assignment = ++c->assignments; /* what it says now comes too late */
+		m->overdue_in = c->iteration;
+		if (again)
+			doubt_proven(c, m, "does not put its stage back");
+		else
+			members_set(c, m, NODE_JOINING, "did not put its stage back");
+	}
+}
+
 void restore_turn(struct controller *c)
 {
 	struct restoring *r = &c->restore;
@@ -390,10 +465,14 @@ void restore_turn(struct controller *c)
 			give_up(c);
 			return;
 		}
-		all = all && m->ready && m->holds == r->iteration;
+		all = all && answered(c, m);
 	}
-	if (all && r->average)
+	if (!all) {
+		if (standstill_look(c))
+			give_up_silent(c);
+	} else if (r->average) {
 		averaged(c);
-	else if (all)
+	} else {
 		go_back(c);
+	}
 }

@@ -36,9 +36,14 @@ static uint64_t weights_hash(uint8_t stage, uint64_t iteration)
 	return 1 + stage + 1000 * iteration;
 }
 
+static double task_s(uint8_t stage)
+{
+	return 1e-6 * (stage == 0 ? DATA_US : STAGE_US);
+}
+
 static void say_ready(struct player *p, const struct msg_assign *a)
 {
-	double task_s = 1e-6 * (a->stage == 0 ? DATA_US : STAGE_US);
+	double each_s = task_s(a->stage);
 	struct msg m = { .type = MSG_READY };
 
 	p->stage = a->stage;
@@ -47,7 +52,7 @@ static void say_ready(struct player *p, const struct msg_assign *a)
 	p->ready = true;
 	p->iteration = 0;
 	m.u.ready = (struct msg_ready){ a->assignment, a->stage, p->committed,
-					weights_hash(a->stage, p->committed), task_s, task_s, task_s,
+					weights_hash(a->stage, p->committed), each_s, each_s, each_s,
 					a->stage == 0 ? 7 : 0 };
 	say(p, &m);
 }
@@ -57,7 +62,7 @@ static void say_kept(struct player *p, const struct msg_keep *k)
 	struct msg m = { .type = MSG_KEPT };
 
 	p->keeps = k->stage == MSG_NO_STAGE ? -1 : k->stage;
-	if (p->keeps < 0)
+	if (p->keeps < 0 || p->world->slow_copies)
 		return;
 	m.u.kept = (struct msg_kept){ .assignment = k->assignment, .stage = k->stage,
 				      .iteration = p->world->committed,
@@ -76,7 +81,7 @@ static void beat(struct player *p, int64_t now_us)
 		.beat = ++p->beats, .now_us = now_us,
 		.iteration = lies(p, IS_ELSEWHERE) ? 0 : p->iteration,
 		.committed = p->committed, .stage = p->stage, .awaits = p->awaits,
-		.running = lies(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT),
+		.running = lies(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT) || lies(p, RECALLS_NOT),
 		.queued = lies(p, STARTS_NOTHING) ? 7 : 0,
 		.in_flight = lies(p, KEEPS_TENSORS),
 		.tasks_done = lies(p, COUNTS_TASKS) ? p->beats : 0,
@@ -86,21 +91,28 @@ static void beat(struct player *p, int64_t now_us)
 
 /* ---- an iteration ---- */
 
+static void happens(struct player *p, const struct msg_task_event *e)
+{
+	assert_true(p->n_events < sizeof(p->events) / sizeof(p->events[0]));
+	assert_true(p->n_happened < sizeof(p->happened) / sizeof(p->happened[0]));
+	p->events[p->n_events++] = *e;
+	p->happened[p->n_happened++] = *e;
+}
+
 static void did(struct player *p, const struct way *w, enum work_kind kind, bool counts)
 {
 	struct msg_task_event e = { .kind = (uint8_t)kind, .node = p->node, .blocker_node = p->node,
 				    .microbatch = w->route.microbatch, .attempt = w->route.attempt,
 				    .blocker = UINT32_MAX, .at_us = clock_monotonic_us() };
 
-	assert_true(p->n_events + 2 < sizeof(p->events) / sizeof(p->events[0]));
 	e.arrived_us = e.at_us;
 	e.type = WORK_STARTS;
-	p->events[p->n_events++] = e;
+	happens(p, &e);
 	e.type = WORK_ENDS;
 	e.at_us += p->stage == 0 ? DATA_US : STAGE_US;
 	e.counted = counts;
 	e.loss = kind == WORK_LOSS ? 3.0f : 0;
-	p->events[p->n_events++] = e;
+	happens(p, &e);
 }
 
 static int hop_of(const struct way *w, uint16_t node)
@@ -174,17 +186,29 @@ static void work_on(struct player *p, const struct way *w)
 	p->counted[id] = true;
 }
 
-static void report(struct player *p)
+static void say_events(struct player *p, const struct msg_task_event *events, uint32_t n, bool whole)
 {
 	struct msg m = { .type = MSG_REPORT };
 
-	for (uint32_t i = 0; i < p->n_events; i += 16) { /* visitors send what is short */
-		m.u.report = (struct msg_report){ .iteration = p->iteration,
-						  .n_events = p->n_events - i < 16 ? p->n_events - i : 16,
-						  .events = p->events + i };
+	for (uint32_t i = 0; i < n || (i == 0 && whole); i += 16) { /* visitors send what is short */
+		m.u.report = (struct msg_report){ .iteration = p->iteration, .whole = whole && i == 0,
+						  .n_events = n - i < 16 ? n - i : 16, .events = events + i };
 		say(p, &m);
 	}
+}
+
+static void report(struct player *p)
+{
+	say_events(p, p->events, p->n_events, false);
 	p->n_events = 0;
+}
+
+static void recall(struct player *p, const struct msg_recall *m)
+{
+	if (m->iteration != p->iteration || lies(p, RECALLS_NOT))
+		return;
+	p->n_events = 0;
+	say_events(p, p->happened, p->n_happened, true);
 }
 
 static void keep_way(struct way *w, const struct msg_route *r)
@@ -210,16 +234,24 @@ static void accuse(struct player *p, int node)
 	say(p, &m);
 }
 
+static void work(struct player *p)
+{
+	for (uint32_t i = 0; i < p->n_ways; i++)
+		work_on(p, &p->ways[i]);
+	report(p);
+}
+
 static void start(struct player *p, const struct msg_start *m)
 {
 	if (m->iteration != p->committed + 1)
 		return;
 	p->iteration = m->iteration;
+	p->epoch = m->epoch;
 	p->ways = p->plans[m->epoch % 2];
+	p->n_happened = 0;
 	memset(p->counted, 0, sizeof(p->counted));
-	for (uint32_t i = 0; i < p->n_ways; i++)
-		work_on(p, &p->ways[i]);
-	report(p);
+	if (p->world->waits != m->iteration)
+		work(p);
 	if (lies(p, ACCUSES))
 		accuse(p, (p->node + 1 + (int)(p->iteration % (PLAYERS - 1))) % PLAYERS);
 	for (int i = 1; lies(p, ACCUSES_ALL) && i < PLAYERS; i++)
@@ -232,7 +264,8 @@ static void reroute(struct player *p, const struct msg_reroute *m)
 		return;
 	for (uint32_t i = 0; i < m->n_routes; i++) {
 		keep_way(&p->ways[m->routes[i].microbatch], &m->routes[i]);
-		work_on(p, &p->ways[m->routes[i].microbatch]);
+		if (p->world->waits != m->iteration)
+			work_on(p, &p->ways[m->routes[i].microbatch]);
 	}
 	report(p);
 }
@@ -342,6 +375,36 @@ static void evaluate(struct player *p, const struct msg_evaluate *m)
 	}
 }
 
+/* ---- what is kept beyond it ---- */
+
+static void save(struct player *p, const struct msg_save *m)
+{
+	struct msg said = { .type = MSG_SAVED };
+
+	said.u.saved = (struct msg_saved){ .iteration = m->iteration, .stage = p->stage, .bytes = 100,
+					   .hash = weights_hash(p->stage, m->iteration) };
+	say(p, &said);
+}
+
+static void restore(struct player *p, const struct msg_restore *m)
+{
+	struct msg said = { .type = MSG_READY };
+
+	p->ready = false;
+	p->iteration = 0;
+	p->stage = m->stage;
+	if (p->world->lies[p->node] == RESTORES_NOT)
+		return;
+	p->ready = true;
+	p->committed = p->world->committed = m->iteration;
+	said.u.ready = (struct msg_ready){ .assignment = m->assignment, .stage = m->stage,
+					   .iteration = m->iteration,
+					   .hash = weights_hash(m->stage, m->iteration),
+					   .corpus_hash = m->stage == 0 ? 7 : 0 };
+	said.u.ready.forward_s = said.u.ready.backward_s = said.u.ready.loss_s = task_s(m->stage);
+	say(p, &said);
+}
+
 static void hear(void *context, const struct msg *m)
 {
 	struct player *p = context;
@@ -349,6 +412,16 @@ static void hear(void *context, const struct msg *m)
 	switch (m->type) {
 	case MSG_WELCOME:
 		p->node = m->u.welcome.node;
+		p->run = m->u.welcome.run;
+		break;
+	case MSG_RECALL:
+		recall(p, &m->u.recall);
+		break;
+	case MSG_SAVE:
+		save(p, &m->u.save);
+		break;
+	case MSG_RESTORE:
+		restore(p, &m->u.restore);
 		break;
 	case MSG_ASSIGN:
 		say_ready(p, &m->u.assign);
@@ -393,25 +466,64 @@ static void watch(void *context, const struct msg *m)
 	}
 }
 
-static void say_hello(struct player *p, int32_t node)
+static void say_hello(struct player *p)
 {
 	struct msg m = { .type = MSG_HELLO };
+	struct msg_hello *h = &m.u.hello;
 
-	m.u.hello = (struct msg_hello){ .protocol = MSG_VERSION, .node = node,
-					.incarnation = 1 + (uint64_t)node,
-					.address = "tcp://127.0.0.1:9", .device = "none",
-					.keeps = MSG_NO_STAGE };
-	p->keeps = -1;
+	*h = (struct msg_hello){ .protocol = MSG_VERSION, .node = p->node,
+				 .incarnation = 1u + p->node + 100 * p->processes,
+				 .address = "tcp://127.0.0.1:9", .device = "none", .saves = 1,
+				 .keeps = p->keeps < 0 ? MSG_NO_STAGE : (uint8_t)p->keeps,
+				 .kept = p->committed };
+	if (p->ready) {
+		h->run = p->run;
+		h->stage = p->stage;
+		h->committed = p->committed;
+		h->hash = weights_hash(p->stage, p->committed);
+		h->iteration = p->iteration;
+		h->epoch = p->epoch;
+	}
 	say(p, &m);
+}
+
+void player_replace(struct player *p)
+{
+	p->processes++;
+	p->ready = false;
+	p->keeps = -1;
+	p->committed = p->iteration = 0;
+	say_hello(p);
+}
+
+static void player_turn(struct player *p)
+{
+	if (p->asleep)
+		return;
+	visitor_turn(&p->v);
+	if (p->restarts != p->v.restarts) {
+		p->restarts = p->v.restarts;
+		say_hello(p);
+	}
+	beat(p, clock_monotonic_us());
 }
 
 void world_turn(struct world *w)
 {
-	for (int i = 0; i < PLAYERS; i++) {
-		visitor_turn(&w->players[i].v);
-		beat(&w->players[i], clock_monotonic_us());
-	}
+	for (int i = 0; i < PLAYERS; i++)
+		player_turn(&w->players[i]);
 	visitor_turn(&w->console);
+	if (w->restarts != w->console.restarts) {
+		w->restarts = w->console.restarts;
+		visitor_attach(&w->console);
+	}
+}
+
+void world_work(struct world *w)
+{
+	w->waits = 0;
+	for (int i = 0; i < PLAYERS; i++)
+		work(&w->players[i]);
 }
 
 static struct door *door_with(const char *const *more)
@@ -446,10 +558,12 @@ struct world *world_new(const char *const *options)
 		p->v.hear = hear;
 		p->v.context = p;
 		p->world = w;
+		p->node = (uint16_t)i;
+		p->keeps = -1;
 	}
 	for (int i = 0; i < PLAYERS; i++) { /* once all are on the list */
 		visitor_come_in(&w->players[i].v, NULL);
-		say_hello(&w->players[i], i);
+		say_hello(&w->players[i]);
 	}
 	return w;
 }
@@ -466,6 +580,23 @@ int world_free(struct world *w)
 	free(w->players);
 	free(w);
 	return status;
+}
+
+static void fail_with_states(const struct world *w, const char *what)
+{
+	char states[8 * PLAYERS] = "";
+
+	for (int i = 0; i < PLAYERS; i++)
+		snprintf(states + strlen(states), sizeof(states) - strlen(states), " %d:%d", i, w->states[i]);
+	fail_msg("%s: never, up to iteration %d; the nodes' states%s; the journal:\n%s", what,
+		 (int)w->console.committed, states, w->console.journal);
+}
+
+void world_turn_before(struct world *w, int64_t give_up_us, const char *what)
+{
+	world_turn(w);
+	if (!door_alive(w->door) || clock_monotonic_us() > give_up_us)
+		fail_with_states(w, what);
 }
 
 bool world_all_live(const struct world *w)

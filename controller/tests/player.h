@@ -42,7 +42,9 @@ enum lie {
 	EVALUATES_NOT,    /* and says that a task runs */
 	EVALUATES_IN_SECRET,
 	ANSWERS_FOR_OTHERS, /* with another loss */
-	MISSES_A_COMMIT /* which is no lie */
+	MISSES_A_COMMIT, /* which is no lie */
+	RESTORES_NOT,    /* nor says anything when it is told to */
+	RECALLS_NOT      /* says that it is at work when asked what it has done */
 };
 
 /* A microbatch's route, kept. */
@@ -60,7 +62,9 @@ struct player {
 	uint16_t node;
 	uint8_t stage;
 	bool ready;
-	uint64_t assignment, committed, iteration, beats;
+	bool asleep; /* neither hears nor says anything */
+	uint32_t restarts, processes;
+	uint64_t run, assignment, committed, iteration, epoch, beats;
 	int keeps; /* -1 none */
 	int64_t beat_us;
 	uint16_t awaits; /* 1 + the node; 0 nobody */
@@ -70,6 +74,8 @@ struct player {
 	bool counted[BATCHES];
 	struct msg_task_event events[4 * BATCHES];
 	uint32_t n_events;
+	struct msg_task_event happened[8 * BATCHES]; /* in this iteration */
+	uint32_t n_happened;
 };
 
 struct world {
@@ -78,6 +84,9 @@ struct world {
 	struct player *players; /* (PLAYERS) */
 	enum lie lies[PLAYERS];
 	uint64_t committed;
+	bool slow_copies; /* no fetch ends */
+	uint64_t waits; /* in this iteration all wait; 0 none */
+	uint32_t restarts;
 	enum node_state states[PLAYERS];
 	uint32_t validations;
 	float validated; /* the last */
@@ -88,6 +97,10 @@ struct world {
 struct world *world_new(const char *const *options);
 int world_free(struct world *w); /* ends the controller */
 void world_turn(struct world *w); /* everybody's turn */
+/* Those who waited work. */
+void world_work(struct world *w);
+/* Its process is a new one, which holds nothing. */
+void player_replace(struct player *p);
 bool world_all_live(const struct world *w);
 bool world_all_ready(const struct world *w); /* each has a stage, and has said so */
 
@@ -95,12 +108,9 @@ bool world_all_ready(const struct world *w); /* each has a stage, and has said s
 #define WORLD_UNTIL(w, condition) \
 	do { \
 		int64_t give_up_ = clock_monotonic_us() + 40000000; \
-		while (!(condition)) { \
-			world_turn(w); \
-			if (!door_alive((w)->door) || clock_monotonic_us() > give_up_) \
-				fail_msg("%s: never, up to iteration %d; the journal:\n%s", #condition, \
-					 (int)(w)->console.committed, (w)->console.journal); \
-		} \
+		while (!(condition)) \
+			world_turn_before(w, give_up_, #condition); \
 	} while (0)
+void world_turn_before(struct world *w, int64_t give_up_us, const char *what);
 
 #endif

@@ -67,6 +67,7 @@ void visitor_turn(struct visitor *v)
 	post_tick(v->post, clock_monotonic_us());
 	for (int i = 0; i < 64 && post_receive(v->post, clock_monotonic_us(), &in) == 0; i++) {
 		v->up = v->up || in.kind == POST_UP;
+		v->restarts += in.kind == POST_UP && in.restarted;
 		if (in.kind == POST_REFUSED) {
 			v->refused = true;
 			v->reason = in.reason;
@@ -147,37 +148,27 @@ static void read_address(struct door *d, const char *log)
 	fail_msg("the controller does not listen");
 }
 
-struct door *door_new(const char *const *options)
+/* how: --run-dir or --resume. */
+static void start(struct door *d, const char *how, const char *const *options)
 {
-	struct door *d = calloc(1, sizeof(*d));
-	const char *build = getenv("SKIPPIPE_BUILD"), *args[32];
+	const char *build = getenv("SKIPPIPE_BUILD"), *args[48];
 	char program[512], run[96], log[96];
 	int n = 0, to;
 
-	assert_non_null(d);
-	strcpy(d->folder, "/tmp/skippipe-door-XXXXXX");
-	assert_non_null(mkdtemp(d->folder));
-	snprintf(d->admitted, sizeof(d->admitted), "%s/admitted", d->folder);
-	snprintf(d->key, sizeof(d->key), "%s/key", d->folder);
 	snprintf(run, sizeof(run), "%s/run", d->folder);
 	snprintf(program, sizeof(program), "%s/bin/skippipe-controller",
 		 build ? build : "build");
-	assert_int_equal(keys_generate(&d->controller, NULL), 0);
-	assert_int_equal(keys_save(d->controller, d->key, NULL), 0);
-	assert_int_equal(keys_list_open(&d->list, d->admitted, NULL), 0);
 	snprintf(log, sizeof(log), "%s/log", d->folder);
 	to = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	assert_true(to >= 0);
 	args[n++] = program;
-	args[n++] = "--run-dir";
+	args[n++] = how;
 	args[n++] = run;
 	args[n++] = "--key";
 	args[n++] = d->key;
 	args[n++] = "--admitted";
 	args[n++] = d->admitted;
-	args[n++] = "--gather-s";
-	args[n++] = "300";
-	while (*options && n < 31)
+	while (*options && n < 47)
 		args[n++] = *options++;
 	args[n] = NULL;
 	d->pid = fork();
@@ -189,6 +180,39 @@ struct door *door_new(const char *const *options)
 	}
 	close(to);
 	read_address(d, log);
+}
+
+void door_restart(struct door *d, const char *const *options)
+{
+	char address[LINK_ADDRESS_SIZE];
+	const char *all[40] = { "--listen", address };
+	int n = 2;
+
+	kill(d->pid, SIGKILL);
+	waitpid(d->pid, NULL, 0);
+	snprintf(address, sizeof(address), "%s", d->address);
+	while (*options && n < 39)
+		all[n++] = *options++;
+	start(d, "--resume", all);
+}
+
+struct door *door_new(const char *const *options)
+{
+	struct door *d = calloc(1, sizeof(*d));
+	const char *all[40] = { "--gather-s", "300" };
+	int n = 2;
+
+	assert_non_null(d);
+	strcpy(d->folder, "/tmp/skippipe-door-XXXXXX");
+	assert_non_null(mkdtemp(d->folder));
+	snprintf(d->admitted, sizeof(d->admitted), "%s/admitted", d->folder);
+	snprintf(d->key, sizeof(d->key), "%s/key", d->folder);
+	assert_int_equal(keys_generate(&d->controller, NULL), 0);
+	assert_int_equal(keys_save(d->controller, d->key, NULL), 0);
+	assert_int_equal(keys_list_open(&d->list, d->admitted, NULL), 0);
+	while (*options && n < 39)
+		all[n++] = *options++;
+	start(d, "--run-dir", all);
 	return d;
 }
 

@@ -24,6 +24,8 @@ struct door {
 /* options: of the program, NULL last; --run-dir and keys are added. */
 struct door *door_new(const char *const *options);
 int door_free(struct door *d); /* ends the controller */
+/* Kills it; another one goes on with its run, at the same address. options: as above. */
+void door_restart(struct door *d, const char *const *options);
 bool door_alive(const struct door *d);
 
 struct visitor {
@@ -31,6 +33,7 @@ struct visitor {
 	struct post *post;
 	post_peer_id to;
 	bool up, synced, refused;
+	uint32_t restarts; /* times that a new controller was found */
 	enum link_reason reason;
 	uint64_t answered;
 	int32_t status;

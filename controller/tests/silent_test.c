@@ -1,0 +1,220 @@
+/* A whole controller and played agents, of which some live and work and do not answer one thing: an order
+ * to put a stage back, or the question what they have done. The run does not wait for them for ever. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "controller/tests/player.h"
+
+static int world_open(void **state)
+{
+	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "5", NULL };
+
+	*state = world_new(options);
+	return 0;
+}
+
+static int world_open_unsaved(void **state)
+{
+	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "0", "--overdue-s", "60", NULL };
+
+	*state = world_new(options);
+	return 0;
+}
+
+static int world_close(void **state)
+{
+	return world_free(*state);
+}
+
+static bool says(const struct world *w, const char *words)
+{
+	return strstr(w->console.journal, words) != NULL;
+}
+
+static bool all_awake_live(const struct world *w)
+{
+	for (int i = 0; i < PLAYERS; i++)
+		if (!w->players[i].asleep && w->states[i] != NODE_LIVE)
+			return false;
+	return true;
+}
+
+static void goes_on(struct world *w)
+{
+	uint64_t enough = w->console.committed + 5;
+
+	WORLD_UNTIL(w, all_awake_live(w) && w->console.committed >= enough);
+}
+
+/* Once there is a checkpoint the processes of S2 are new ones: its weights are nowhere else. */
+static void lose_a_stage(struct world *w)
+{
+	WORLD_UNTIL(w, says(w, "checkpoint of it5"));
+	w->slow_copies = true;
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->players[i].stage == 2)
+			player_replace(&w->players[i]);
+	WORLD_UNTIL(w, says(w, "the run goes back"));
+	w->slow_copies = false;
+}
+
+static void another_reads_the_checkpoint(void **state)
+{
+	struct world *w = *state;
+	int silent = 0;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	while (w->players[silent].stage != 2)
+		silent++;
+	w->lies[silent] = RESTORES_NOT;
+	lose_a_stage(w);
+	WORLD_UNTIL(w, says(w, "says nothing of S2, which it is to put back"));
+	WORLD_UNTIL(w, says(w, "are computed again"));
+	goes_on(w);
+}
+
+static bool anyone_failed(const struct world *w)
+{
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->states[i] == NODE_FAILED)
+			return true;
+	return false;
+}
+
+/* It is what they read from, then. */
+static void all_are_asked_again(void **state)
+{
+	struct world *w = *state;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	for (int i = 0; i < PLAYERS; i++)
+		w->lies[i] = RESTORES_NOT;
+	lose_a_stage(w);
+	for (int i = 0; i < 4; i++) {
+		w->console.journal[0] = 0;
+		WORLD_UNTIL(w, says(w, "says nothing of S0, which it is to put back"));
+		assert_false(anyone_failed(w));
+	}
+	for (int i = 0; i < PLAYERS; i++)
+		w->lies[i] = HONEST;
+	WORLD_UNTIL(w, says(w, "are computed again"));
+	goes_on(w);
+}
+
+/* The others of all stages sleep: there is nobody else. */
+static void who_is_silent_twice_is_left_out(void **state)
+{
+	struct world *w = *state;
+	bool one[3] = { false };
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	WORLD_UNTIL(w, says(w, "checkpoint of it5"));
+	for (int i = 0; i < PLAYERS; i++) {
+		struct player *p = &w->players[i];
+
+		p->asleep = one[p->stage];
+		one[p->stage] = true;
+		if (!p->asleep && p->stage == 2)
+			w->lies[i] = RESTORES_NOT;
+	}
+	for (int i = 0; i < PLAYERS; i++)
+		WORLD_UNTIL(w, !w->players[i].asleep || w->states[i] == NODE_DEAD);
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->lies[i] == RESTORES_NOT)
+			player_replace(&w->players[i]);
+	WORLD_UNTIL(w, anyone_failed(w));
+	for (int i = 0; i < PLAYERS; i++)
+		assert_int_equal(w->states[i] == NODE_FAILED, w->lies[i] == RESTORES_NOT);
+	assert_true(says(w, "does not put its stage back"));
+}
+
+/* Nobody has a copy, there is no checkpoint: it is made of its neighbours, until those who slept are back. */
+static void who_slept_need_not_be_replaced(void **state)
+{
+	struct world *w = *state;
+
+	w->slow_copies = true;
+	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
+	for (int i = 0; i < PLAYERS; i++) {
+		w->players[i].asleep = w->players[i].stage == 1;
+		w->lies[i] = RESTORES_NOT;
+	}
+	WORLD_UNTIL(w, says(w, "S1 is lost: no copy, no checkpoint"));
+	w->slow_copies = false;
+	for (int i = 0; i < PLAYERS; i++)
+		w->players[i].asleep = false;
+	WORLD_UNTIL(w, says(w, "is back with the last copy of S1"));
+	goes_on(w);
+	assert_false(says(w, "made of its neighbours after"));
+}
+
+/* In mid-iteration another controller takes over; the first node of S1 does not tell it what it has
+ * done, and says that it is at work. Only the looks at heartbeats find it: nothing else is overdue for a minute. */
+static void take_over(struct world *w, bool others_sleep)
+{
+	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60", NULL };
+	uint64_t at;
+	int silent = 0;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	while (w->players[silent].stage != 1)
+		silent++;
+	w->slow_copies = others_sleep; /* it is the last */
+	for (int i = 0; i < PLAYERS; i++)
+		w->players[i].asleep = others_sleep && i != silent && w->players[i].stage == 1;
+	for (int i = 0; i < PLAYERS; i++)
+		WORLD_UNTIL(w, !w->players[i].asleep || w->states[i] == NODE_DEAD);
+	w->waits = at = w->console.committed + 10;
+	for (int i = 0; i < PLAYERS; i++)
+		WORLD_UNTIL(w, w->players[i].asleep || w->players[i].iteration == at);
+	w->lies[silent] = RECALLS_NOT;
+	door_restart(w->door, options);
+	WORLD_UNTIL(w, says(w, "goes on where it was"));
+	world_work(w);
+	WORLD_UNTIL(w, says(w, "does not say what it has done"));
+	w->lies[silent] = HONEST;
+	w->slow_copies = false;
+	goes_on(w);
+}
+
+static void what_it_does_not_tell_runs_again(void **state)
+{
+	struct world *w = *state;
+
+	take_over(w, false);
+	assert_true(says(w, "run again without"));
+	assert_false(says(w, "begins anew"));
+}
+
+static void the_last_of_a_stage_has_another_try(void **state)
+{
+	struct world *w = *state;
+
+	take_over(w, true);
+	assert_true(says(w, "begins anew"));
+	assert_false(says(w, "has lost its last replica"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
+
+/* silent_test [PATTERN]: of the tests, those with such names. */
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(another_reads_the_checkpoint),
+		TEST(all_are_asked_again),
+		TEST(who_is_silent_twice_is_left_out),
+		cmocka_unit_test_setup_teardown(who_slept_need_not_be_replaced, world_open_unsaved, world_close),
+		TEST(what_it_does_not_tell_runs_again),
+		TEST(the_last_of_a_stage_has_another_try),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
