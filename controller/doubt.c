@@ -4,7 +4,11 @@
  * each other, one of them is wrong, and their messages do not tell which: what was sealed for one
  * proves nothing to another. Every such pair is remembered. Whoever is wrong stands in all of its
  * pairs, the others in one each: who stands in more is left out, at first either. When the other of
- * a pair is left out later, whoever was left out on its word comes back.
+ * a pair is found out later, whoever was left out on its word comes back. Being left out for no more pairs than
+ * the other has finds nobody out.
+ *
+ * Of three that all contradict each other two are wrong, and nobody can tell which. One is left alone then:
+ * if it is wrong even by itself it is found out, and another has its turn.
  *
  * Left out means marked, as by the operator: the iteration goes on without it, and what it counted
  * runs again elsewhere.
@@ -24,7 +28,8 @@ enum {
 
 struct doubt {
 	uint16_t ids[2];
-	int out; /* who was left out for it; -1 nobody */
+	int out;      /* who was left out for it; -1 nobody */
+	bool settled; /* one of them was found out: it says nothing of the other */
 	uint64_t iteration;
 };
 
@@ -33,14 +38,27 @@ static bool recent(const struct controller *c, const struct doubt *d)
 	return d->iteration + REMEMBERED > c->iteration;
 }
 
+static bool is_of(const struct doubt *d, uint16_t id)
+{
+	return d->ids[0] == id || d->ids[1] == id;
+}
+
 uint32_t doubts_of(const struct controller *c, uint16_t id)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < c->n_doubts; i++)
-		n += recent(c, &c->doubts[i]) &&
-		     (c->doubts[i].ids[0] == id || c->doubts[i].ids[1] == id);
+		n += recent(c, &c->doubts[i]) && !c->doubts[i].settled && is_of(&c->doubts[i], id);
 	return n;
+}
+
+/* In a pair, settled or not. */
+static bool doubted(const struct controller *c, uint16_t id)
+{
+	for (uint32_t i = 0; i < c->n_doubts; i++)
+		if (recent(c, &c->doubts[i]) && is_of(&c->doubts[i], id))
+			return true;
+	return false;
 }
 
 static struct doubt *doubt_of(struct controller *c, uint16_t a, uint16_t b)
@@ -48,8 +66,7 @@ static struct doubt *doubt_of(struct controller *c, uint16_t a, uint16_t b)
 	for (uint32_t i = 0; i < c->n_doubts; i++) {
 		struct doubt *d = &c->doubts[i];
 
-		if (recent(c, d) && ((d->ids[0] == a && d->ids[1] == b) ||
-				     (d->ids[0] == b && d->ids[1] == a)))
+		if (recent(c, d) && is_of(d, a) && is_of(d, b))
 			return d;
 	}
 	return NULL;
@@ -57,10 +74,12 @@ static struct doubt *doubt_of(struct controller *c, uint16_t a, uint16_t b)
 
 void doubt_pair(struct controller *c, uint16_t a, uint16_t b)
 {
-	if (doubt_of(c, a, b) ||
-	    !list_grow(&c->doubts, c->n_doubts, &c->room_doubts, sizeof(*c->doubts)))
-		return;
-	c->doubts[c->n_doubts++] = (struct doubt){ { a, b }, -1, c->iteration };
+	struct doubt *d = doubt_of(c, a, b);
+
+	if (d)
+		d->settled = false; /* again */
+	else if (list_grow(&c->doubts, c->n_doubts, &c->room_doubts, sizeof(*c->doubts)))
+		c->doubts[c->n_doubts++] = (struct doubt){ { a, b }, -1, false, c->iteration };
 }
 
 static void come_back(struct controller *c, const struct member *liar)
@@ -69,7 +88,10 @@ static void come_back(struct controller *c, const struct member *liar)
 		struct doubt *d = &c->doubts[i];
 		struct member *m = d->out >= 0 ? &c->members[d->out] : NULL;
 
-		if (!m || m == liar || (d->ids[0] != liar->id && d->ids[1] != liar->id))
+		if (!is_of(d, liar->id))
+			continue;
+		d->settled = true;
+		if (!m || m == liar)
 			continue;
 		d->out = -1;
 		if (!m->marked)
@@ -77,19 +99,26 @@ static void come_back(struct controller *c, const struct member *liar)
 		members_mark(c, m, false);
 		note(c, NOTE_EVENT, m->id, 0, "n%02u comes back: it was n%02u that erred", m->id,
 		     liar->id);
-		if (member_alive(m))
+		if (member_alive(m) && !iteration_resumes(c, m))
 			members_assign(c, m, member_stage(c, m), c->committed > 0);
 	}
 }
 
-static void leave_out(struct controller *c, struct member *m, const char *why)
+/* found_out: those that were left out on its word come back. */
+static void leave_out(struct controller *c, struct member *m, bool found_out, const char *why)
 {
 	members_mark(c, m, true);
 	members_gone(c, m, why);
 	if (c->phase == PHASE_FINISHED)
 		return;
 	members_set(c, m, NODE_FAILED, why);
-	come_back(c, m);
+	if (found_out)
+		come_back(c, m);
+}
+
+static bool stands_in_more(const struct controller *c, const struct member *m, const struct member *other)
+{
+	return doubts_of(c, m->id) > doubts_of(c, other->id);
 }
 
 static uint32_t accusers(const struct controller *c)
@@ -111,7 +140,7 @@ static void bad_number(struct controller *c, struct member *m, struct member *by
 	if (c->n_accused > MOST_ACCUSED && accusers(c) > MOST_LIARS)
 		controller_finish(c, 1, "the training has diverged: numbers are not finite");
 	else
-		leave_out(c, m, why);
+		leave_out(c, m, m == by || stands_in_more(c, m, by), why);
 }
 
 void doubt_number(struct controller *c, struct member *m, const char *why)
@@ -119,11 +148,16 @@ void doubt_number(struct controller *c, struct member *m, const char *why)
 	bad_number(c, m, m, why);
 }
 
-void doubt_proven(struct controller *c, struct member *m, const char *why)
+static void forget_sums(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)
 		c->members[i].reduced = false;
-	leave_out(c, m, why);
+}
+
+void doubt_proven(struct controller *c, struct member *m, const char *why)
+{
+	forget_sums(c);
+	leave_out(c, m, true, why);
 }
 
 void doubt_left_out(struct controller *c, struct member *m, const struct member *other,
@@ -133,7 +167,8 @@ void doubt_left_out(struct controller *c, struct member *m, const struct member 
 
 	if (d)
 		d->out = m->id;
-	doubt_proven(c, m, why);
+	forget_sums(c);
+	leave_out(c, m, stands_in_more(c, m, other), why);
 }
 
 void doubt_accused(struct controller *c, struct member *accused, struct member *by)
@@ -166,7 +201,7 @@ void doubt_overdue(struct controller *c, struct member *m, const char *why)
 
 	m->overdue_in = c->iteration;
 	if (again)
-		leave_out(c, m, why);
+		leave_out(c, m, true, why);
 	else
 		members_gone(c, m, why);
 }
@@ -398,7 +433,10 @@ static void says_no_sum(struct controller *c)
 			continue;
 		note(c, NOTE_ALERT, m->id, 0, "n%02u waits for nobody, and does not say its sum of S%d",
 		     m->id, member_stage(c, m));
-		doubt_overdue(c, m, "does not say its sum");
+		if (doubted(c, m->id))
+			doubt_proven(c, m, "does not say its sum");
+		else
+			doubt_overdue(c, m, "does not say its sum");
 		return;
 	}
 }

@@ -60,16 +60,10 @@ static void said_of(const struct world *w, int node, const char *why)
 		fail_msg("no \"%s\" in the journal:\n%s", words, w->console.journal);
 }
 
-static void play_two(struct world *w, struct part a, struct part b)
+static void play_nodes(struct world *w, int one, struct part a, int two, struct part b)
 {
-	int one = 0, two = 0;
 	uint64_t enough;
 
-	WORLD_UNTIL(w, world_all_ready(w));
-	while (w->players[one].stage != a.stage)
-		one++;
-	while (w->players[two].stage != b.stage || two == one)
-		two++;
 	w->lies[one] = a.lie;
 	w->lies[two] = b.lie;
 	WORLD_UNTIL(w, w->console.committed >= LIES_FROM && only_liars_are_out(w));
@@ -79,6 +73,18 @@ static void play_two(struct world *w, struct part a, struct part b)
 	said_of(w, one, a.why);
 	if (b.lie)
 		said_of(w, two, b.why);
+}
+
+static void play_two(struct world *w, struct part a, struct part b)
+{
+	int one = 0, two = 0;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	while (w->players[one].stage != a.stage)
+		one++;
+	while (w->players[two].stage != b.stage || two == one)
+		two++;
+	play_nodes(w, one, a, two, b);
 }
 
 static void play(struct world *w, enum lie lie, uint8_t stage, const char *why)
@@ -279,6 +285,33 @@ static void two_that_hold_sums_up(void **state)
 		 (struct part){ HOLDS_AND_BLAMES, 2, "holds a sum up" });
 }
 
+/* Of three that contradict each other one is left alone, and has to sum by itself. */
+static void two_of_a_stage_that_hold_sums_up(void **state)
+{
+	play_two(*state, (struct part){ HOLDS_AND_BLAMES, 1, "holds a sum up" },
+		 (struct part){ HOLDS_AND_BLAMES, 1, "holds a sum up" });
+}
+
+static void two_of_a_stage_that_blame_the_first(void **state)
+{
+	const struct part part = { HOLDS_AND_BLAMES, 1, "" };
+	struct world *w = *state;
+	int one, two = PLAYERS - 1;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	while (w->players[two].stage != 1)
+		two--;
+	one = two - 1;
+	while (w->players[one].stage != 1)
+		one--;
+	play_nodes(w, one, part, two, part);
+}
+
+static void two_of_a_stage_of_which_one_blames(void **state)
+{
+	play_two(*state, (struct part){ HOLDS_A_SUM_UP, 2, "" }, (struct part){ HOLDS_AND_BLAMES, 2, "" });
+}
+
 static void two_that_count_what_they_must_not(void **state)
 {
 	play_two(*state, (struct part){ COUNTS_TWICE, 1, "counted what it must not" },
@@ -342,6 +375,9 @@ int main(int argc, char **argv)
 		TEST(two_that_tell_other_slices),
 		TEST(two_that_pass_nothing_on),
 		TEST(two_that_hold_sums_up),
+		TEST(two_of_a_stage_that_hold_sums_up),
+		TEST(two_of_a_stage_that_blame_the_first),
+		TEST(two_of_a_stage_of_which_one_blames),
 		TEST(two_that_count_what_they_must_not),
 		TEST(two_that_end_nothing),
 		TEST(one_that_ends_nothing_and_one_with_another_sum),
