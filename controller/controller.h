@@ -420,6 +420,8 @@ bool copy_coming(const struct controller *c, const struct member *m, int stage);
 bool copy_usable(const struct controller *c, const struct member *m,
 		 int stage);                                   /* whole, of the last commit */
 struct member *copies_holder(struct controller *c, int stage); /* of a usable one; NULL */
+/* It was left out, and its own weights are those of the stage's last commit. */
+bool copy_left_out(const struct controller *c, const struct member *m, int stage);
 /* Who gets the stage's sum without being a replica: marks them, fills nodes (n_members). */
 uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes);
 void copies_turn(struct controller *c); /* appoints keepers, lets them go */

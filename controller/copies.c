@@ -9,6 +9,9 @@
  * Who keeps: first a node whose own stage has three replicas or more, and it moves over once
  * its copy is whole (unless its links to that stage are very slow); else the node to which the replica sends a gradient fastest. It must have
  * memory for twice the copy, and keeps one stage at most.
+ *
+ * Where nobody else has a stage's weights, those of one that was left out since the last commit do: of
+ * that commit another has told the same hash, which what is fetched must have.
  */
 #include "controller/controller.h"
 
@@ -37,12 +40,34 @@ bool copy_coming(const struct controller *c, const struct member *m, int stage)
 	       (m->kept_holds == c->committed || m->copy_told == c->committed);
 }
 
+bool copy_left_out(const struct controller *c, const struct member *m, int stage)
+{
+	if (!m->marked || !member_alive(m) || m->held_stage != stage || c->committed == 0 ||
+	    m->holds != c->committed || m->beat.committed != c->committed || !m->hash)
+		return false;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *o = &c->members[i];
+
+		if (o != m && o->held_stage == stage && o->holds == c->committed && o->hash == m->hash)
+			return true;
+	}
+	return false;
+}
+
+static struct member *left_out_with(struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (copy_left_out(c, &c->members[i], stage))
+			return &c->members[i];
+	return NULL;
+}
+
 struct member *copies_holder(struct controller *c, int stage)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (copy_usable(c, &c->members[i], stage))
 			return &c->members[i];
-	return NULL;
+	return left_out_with(c, stage);
 }
 
 /* The nearest that can give the stage's weights: a replica, or one that keeps them. */
@@ -60,7 +85,7 @@ static struct member *source_for(struct controller *c, int stage, const struct m
 		if (!best || place_distance_s(c, m, to) < place_distance_s(c, best, to))
 			best = m;
 	}
-	return best;
+	return best ? best : left_out_with(c, stage);
 }
 
 static bool keep(struct controller *c, struct member *m, int stage, const struct member *source)
@@ -110,21 +135,45 @@ static uint64_t stage_hash_of(const struct controller *c, int stage, uint64_t it
 		    m->hash)
 			return m->hash;
 	}
+	for (uint32_t i = 0; i < c->n_members && iteration == c->committed; i++)
+		if (copy_left_out(c, &c->members[i], stage))
+			return c->members[i].hash;
 	return 0;
 }
 
-static void check_hash(struct controller *c, struct member *m, uint64_t iteration,
-		       uint64_t hash)
+/* Who was left out and has given nothing, or something else, is not asked again. */
+static void blame_source(struct controller *c, const struct member *m)
+{
+	struct member *source = &c->members[m->source];
+
+	if (!copy_left_out(c, source, m->keeps))
+		return;
+	note(c, NOTE_ALERT, source->id, 0, "n%02u, left out, does not give S%d", source->id, m->keeps);
+	source->hash = 0;
+}
+
+static void fetch_again(struct controller *c, struct member *m)
+{
+	if (copies_fetch(c, m, m->keeps))
+		return;
+	copies_release(c, m);
+	if (m->state == NODE_SYNCING && !m->ready)
+		members_set(c, m, NODE_JOINING, "its stage has no living copy of the weights");
+}
+
+/* False: its copy is not the stage's, and is fetched again. */
+static bool hash_right(struct controller *c, struct member *m, uint64_t iteration, uint64_t hash)
 {
 	uint64_t right = stage_hash_of(c, m->keeps, iteration);
 
 	if (!right || right == hash)
-		return;
+		return true;
 	note(c, NOTE_ALERT, m->id, 0,
 	     "n%02u: its copy of S%d differs after it%llu: fetched again", m->id, m->keeps,
 	     (unsigned long long)iteration);
-	if (!copies_fetch(c, m, m->keeps))
-		copies_release(c, m);
+	blame_source(c, m);
+	fetch_again(c, m);
+	return false;
 }
 
 /* A joiner's copy is whole, and of the last commit: it becomes its stage. If a commit was
@@ -144,6 +193,7 @@ void copies_kept(struct controller *c, struct member *m, const struct msg_kept *
 		     m->keeps, k->text);
 		m->refused_copy_us = c->now_us;
 		m->n_refused++;
+		blame_source(c, m);
 		copies_forget(m);
 		if (m->state == NODE_SYNCING && !m->ready)
 			members_set(c, m, NODE_JOINING, k->text);
@@ -152,10 +202,11 @@ void copies_kept(struct controller *c, struct member *m, const struct msg_kept *
 		return;
 	}
 	if (k->iteration < c->committed && m->copy_told != c->committed) {
-		if (!copies_fetch(c, m, m->keeps)) /* a commit passed it by */
-			copies_release(c, m);
+		fetch_again(c, m); /* a commit passed it by */
 		return;
 	}
+	if (!hash_right(c, m, k->iteration, k->hash))
+		return;
 	m->kept = true;
 	m->kept_holds = k->iteration;
 	if (!m->replica && member_stage(c, m) == m->keeps)
@@ -163,7 +214,6 @@ void copies_kept(struct controller *c, struct member *m, const struct msg_kept *
 	else
 		note(c, NOTE_EVENT, m->id, 0, "n%02u holds a copy of S%d, of it%llu", m->id,
 		     m->keeps, (unsigned long long)k->iteration);
-	check_hash(c, m, k->iteration, k->hash);
 }
 
 void copies_committed(struct controller *c, struct member *m, const struct msg_committed *r)
@@ -171,8 +221,8 @@ void copies_committed(struct controller *c, struct member *m, const struct msg_c
 	if (m->keeps != r->stage || !m->kept)
 		return;
 	m->kept_holds = r->iteration;
-	load_copy(c, m);
-	check_hash(c, m, r->iteration, r->hash);
+	if (hash_right(c, m, r->iteration, r->hash))
+		load_copy(c, m);
 }
 
 /* ---- in a reduction ---- */

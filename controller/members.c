@@ -495,7 +495,7 @@ static bool source_lost(const struct controller *c, const struct member *m)
 
 	return m->keeps >= 0 && !m->kept &&
 	       !(source->replica && member_stage(c, source) == m->keeps) &&
-	       !(source->keeps == m->keeps && source->kept);
+	       !(source->keeps == m->keeps && source->kept) && !copy_left_out(c, source, m->keeps);
 }
 
 /* Each time that it could not fetch its weights the next try comes later. */

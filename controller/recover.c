@@ -4,7 +4,7 @@
  * under way, which begins anew. The keeper takes the stage over itself when its own has another
  * replica; else a node of the richest stage fetches it from the keeper; where no stage can
  * spare a node the run waits for one (the supervisor of an embedded cluster is told to start
- * it).
+ * it). So too with the weights of a node that was left out since that commit.
  *
  * Without a copy the run waits a while for a node that only slept, the longer the more would be lost;
  * then all go back to the last checkpoint, and where there is none the stage is made of its neighbours (restore.c).
@@ -32,7 +32,7 @@ static struct member *coming(struct controller *c, int stage)
 
 static bool can_spare(const struct controller *c, const struct member *m)
 {
-	return !m->replica || stage_replicas(c, member_stage(c, m), NULL) >= 2;
+	return !m->marked && (!m->replica || stage_replicas(c, member_stage(c, m), NULL) >= 2);
 }
 
 /* A node of the richest stage; NULL: none has two. */

@@ -66,7 +66,7 @@ static void say_kept(struct player *p, const struct msg_keep *k)
 		return;
 	m.u.kept = (struct msg_kept){ .assignment = k->assignment, .stage = k->stage,
 				      .iteration = p->world->committed,
-				      .hash = weights_hash(k->stage, p->world->committed) };
+				      .hash = weights_hash(k->stage, p->world->committed) + p->world->forged };
 	say(p, &m);
 }
 

@@ -85,6 +85,7 @@ struct world {
 	enum lie lies[PLAYERS];
 	uint64_t committed;
 	bool slow_copies; /* no fetch ends */
+	uint64_t forged;  /* is added to the hash of what is fetched */
 	uint64_t waits; /* in this iteration all wait; 0 none */
 	uint32_t restarts;
 	enum node_state states[PLAYERS];

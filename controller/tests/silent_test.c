@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "controller/tests/player.h"
@@ -153,6 +154,56 @@ static void who_slept_need_not_be_replaced(void **state)
 	assert_false(says(w, "made of its neighbours after"));
 }
 
+/* One of S1 is left out on another's word, and the others fall asleep, all in one iteration. */
+static int leave_one(struct world *w)
+{
+	struct msg accusation = { .type = MSG_TROUBLE };
+	int left = 0;
+
+	w->slow_copies = true;
+	WORLD_UNTIL(w, world_all_ready(w));
+	while (w->players[left].stage != 1)
+		left++;
+	w->waits = w->console.committed + 10;
+	for (int i = 0; i < PLAYERS; i++)
+		WORLD_UNTIL(w, w->players[i].iteration == w->waits);
+	accusation.u.trouble.accused = left;
+	visitor_send(&w->players[left == 0].v, &accusation, POST_RELIABLE);
+	WORLD_UNTIL(w, w->states[left] == NODE_FAILED);
+	for (int i = 0; i < PLAYERS; i++)
+		w->players[i].asleep = w->players[i].stage == 1 && i != left;
+	WORLD_UNTIL(w, says(w, "S1 has lost its last replica"));
+	w->slow_copies = false;
+	w->waits = 0;
+	return left;
+}
+
+static void weights_of_one_left_out_are_used(void **state)
+{
+	struct world *w = *state;
+	char words[64];
+	int left = leave_one(w);
+
+	snprintf(words, sizeof(words), "from the copy of it9 at n%02d", left);
+	WORLD_UNTIL(w, says(w, words));
+	for (int i = 0; i < PLAYERS; i++)
+		w->players[i].asleep = w->players[i].asleep || i == left;
+	goes_on(w);
+	assert_false(says(w, "no checkpoint"));
+}
+
+/* What it gives has another hash: the stage is made of its neighbours, as if there were none. */
+static void other_weights_of_one_left_out_are_not(void **state)
+{
+	struct world *w = *state;
+
+	w->forged = 1;
+	leave_one(w);
+	WORLD_UNTIL(w, says(w, "left out, does not give S1"));
+	w->forged = 0;
+	WORLD_UNTIL(w, says(w, "made of its neighbours after it9"));
+}
+
 /* In mid-iteration another controller takes over; the first node of S1 does not tell it what it has
  * done, and says that it is at work. Only the looks at heartbeats find it: nothing else is overdue for a minute. */
 static void take_over(struct world *w, bool others_sleep)
@@ -201,6 +252,7 @@ static void the_last_of_a_stage_has_another_try(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
+#define UNSAVED(name) cmocka_unit_test_setup_teardown(name, world_open_unsaved, world_close)
 
 /* silent_test [PATTERN]: of the tests, those with such names. */
 int main(int argc, char **argv)
@@ -209,7 +261,9 @@ int main(int argc, char **argv)
 		TEST(another_reads_the_checkpoint),
 		TEST(all_are_asked_again),
 		TEST(who_is_silent_twice_is_left_out),
-		cmocka_unit_test_setup_teardown(who_slept_need_not_be_replaced, world_open_unsaved, world_close),
+		UNSAVED(who_slept_need_not_be_replaced),
+		UNSAVED(weights_of_one_left_out_are_used),
+		UNSAVED(other_weights_of_one_left_out_are_not),
 		TEST(what_it_does_not_tell_runs_again),
 		TEST(the_last_of_a_stage_has_another_try),
 	};
