@@ -455,6 +455,8 @@ bool restore_averted(struct controller *c, int stage);
 
 /* ---- recover.c ---- */
 void recover_turn(struct controller *c); /* while stalled */
+/* How long a node that may only sleep is waited for when its stage is lost. */
+int64_t recover_patience_us(const struct controller *c);
 /* The iteration that was under way begins anew. */
 void recover_restart(struct controller *c, const char *why);
 /* So too where the plan that is pending ends it clearly sooner than what runs again does. */

@@ -116,7 +116,7 @@ static void make_anew(struct controller *c, int stage)
 }
 
 /* Going back costs what was computed since the last checkpoint: to wait for half of that is worth it. */
-static int64_t sleeper_patience_us(const struct controller *c)
+int64_t recover_patience_us(const struct controller *c)
 {
 	uint64_t since = c->options.checkpoint_every ? c->committed % c->options.checkpoint_every : c->committed;
 	double each_s = c->n_history ? (double)c->history[c->n_history - 1].real_s : 0;
@@ -131,7 +131,7 @@ static void bring_back(struct controller *c, int stage)
 {
 	int64_t waited = c->now_us - c->stalled_us;
 
-	if (waited < sleeper_patience_us(c) && !nobody_sleeps(c, stage))
+	if (waited < recover_patience_us(c) && !nobody_sleeps(c, stage))
 		return;
 	if (!restore_checkpoint(c))
 		make_anew(c, stage);

@@ -1,0 +1,403 @@
+/* The iteration under way: what moves within it when a node is slow, a count that crosses such a move,
+ * and what a successor reads of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/controller.h"
+#include "schedule/search.h"
+
+enum { NODES = 6, DATA = 3, EACH = 4, N = DATA * EACH, SECOND = 1000000, FIRST = 5 };
+
+static const int shard_of[NODES] = { 0, 1, 2, -1, -1, -1 };
+
+/* Three data nodes and three of the second stage, all alike. */
+static struct cluster *make_cluster(void)
+{
+	struct cluster *c = cluster_alloc(NODES, 2, false);
+
+	assert_non_null(c);
+	c->microbatches_per_data_node = EACH;
+	for (int i = 0; i < NODES; i++) {
+		c->stages[i / DATA]++;
+		c->nodes[i].stage = i / DATA;
+		c->nodes[i].forward_s = c->nodes[i].backward_s = 0.1;
+		c->nodes[i].loss_s = 0.02;
+		c->nodes[i].memory = EACH;
+	}
+	for (int i = 0; i < NODES * NODES; i++)
+		c->delay_s[i] = 0.05;
+	return c;
+}
+
+static void create_store(struct controller *c)
+{
+	struct model_config model;
+	struct recipe recipe;
+	struct store_run run = { .name = "under way", .version = "0", .optimizer = "{}", .batch = 1,
+				 .sequence = 64, .n_shards = DATA, .per_shard = EACH, .threads = 1 };
+	char *model_text, *cluster_text = cluster_format(c->cluster);
+
+	assert_int_equal(model_preset("tiny", &model, &recipe, NULL), 0);
+	model.n_stages = 2;
+	model_text = model_config_print(&model, &recipe);
+	run.model = model_text;
+	run.cluster = cluster_text;
+	assert_int_equal(store_create(&c->store, c->options.run_dir, &run, NULL), 0);
+	free(model_text);
+	free(cluster_text);
+}
+
+static void make_plan(struct controller *c)
+{
+	struct plan_request q;
+	struct store_plan sp = { 1, 1, "a reason", 2, NULL, 0, 0 };
+	struct error err = { "" };
+	char *text;
+
+	plan_request_init(&q);
+	q.path_length = 2;
+	q.evaluations = 20;
+	c->current = calloc(1, sizeof(*c->current));
+	assert_int_equal(plan_search(c->cluster, &q, &c->current->plan, &err), 0);
+	assert_int_equal(simulate(c->cluster, c->current->plan, &c->current->trace, &err), 0);
+	sp.plan = text = plan_format(c->current->plan);
+	assert_int_equal(store_plan(c->store, &sp, NULL), 0);
+	free(text);
+}
+
+/* What a controller knows beside its store. */
+static struct controller *knowing(struct cluster *cluster)
+{
+	struct controller *c = calloc(1, sizeof(*c));
+	struct post_options o = { 0 };
+
+	assert_non_null(c);
+	c->cluster = cluster;
+	assert_int_equal(keys_generate(&c->identity, NULL), 0);
+	o.identity = c->identity;
+	assert_int_equal(post_open(&c->post, &o, NULL), 0);
+	assert_int_equal(planner_start(&c->planner, NULL), 0);
+	c->supervisor = -1;
+	c->unit_s = c->options.time_scale = 1;
+	c->path_length = 2;
+	c->epoch = c->iteration = 1;
+	c->n_shards = DATA;
+	c->per_shard = EACH;
+	c->shard_of = malloc(sizeof(shard_of));
+	memcpy(c->shard_of, shard_of, sizeof(shard_of));
+	c->n_members = NODES;
+	c->members = calloc(NODES, sizeof(*c->members));
+	for (uint16_t i = 0; i < NODES; i++)
+		c->members[i] = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE,
+						 .replica = true, .keeps = -1, .welcomed = true };
+	assert_int_equal(routes_init(&c->routes, N, NODES), 0);
+	return c;
+}
+
+static int begin(void **state)
+{
+	struct controller *c = knowing(make_cluster());
+	struct error err;
+	char *folder = strdup("/tmp/skippipe-under-way-XXXXXX");
+
+	assert_non_null(mkdtemp(folder));
+	c->options.run_dir = folder;
+	create_store(c);
+	make_plan(c);
+	c->phase = PHASE_COMPUTING;
+	c->first_attempt = c->own_attempt = FIRST;
+	c->now_us = c->progress.started_us = SECOND;
+	assert_int_equal(routes_from_plan(&c->routes, c->current->plan, shard_of, DATA, EACH, FIRST,
+					  &err), 0);
+	*state = c;
+	return 0;
+}
+
+static void forget(struct controller *c)
+{
+	planner_stop(c->planner);
+	planned_free(c->pending);
+	planned_free(c->current);
+	planned_free(c->carried);
+	post_close(c->post);
+	keys_free(c->identity);
+	iteration_fini(c);
+	consoles_fini(c);
+	free(c->carried_text);
+	free(c->members);
+	free(c->shard_of);
+	free(c);
+}
+
+static int end(void **state)
+{
+	struct controller *c = *state;
+	struct cluster *cluster = c->cluster;
+	char *folder = (char *)c->options.run_dir, command[128];
+
+	store_close(c->store);
+	forget(c);
+	cluster_free(cluster);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	free(folder);
+	return system(command);
+}
+
+/* The node tells that it did its pass of the microbatch. */
+static void does(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind,
+		 uint32_t attempt, double took_s)
+{
+	struct msg_task_event events[2] = {
+		{ .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = attempt,
+		  .blocker = UINT32_MAX, .at_us = c->now_us },
+		{ .type = WORK_ENDS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = attempt,
+		  .blocker = UINT32_MAX, .at_us = c->now_us + (int64_t)(took_s * SECOND),
+		  .counted = kind != WORK_FORWARD, .loss = 3 },
+	};
+	struct msg_report r = { .iteration = 1, .n_events = 2, .events = events };
+
+	iteration_report(c, &c->members[node], &r);
+}
+
+static uint16_t second_of(const struct controller *c, uint32_t microbatch)
+{
+	return c->routes.microbatches[microbatch].nodes[1];
+}
+
+/* ---- moving ---- */
+
+/* Each data node passes its first two on, and n03 takes six times as long as planned for what it gets of
+ * them; the others take what they should. Returns the first that it has not begun. */
+static uint32_t three_is_slow(struct controller *c)
+{
+	uint32_t begun[NODES] = { 0 }, others = 0;
+
+	for (uint32_t i = 0; i < N; i++) {
+		uint16_t data = c->routes.microbatches[i].nodes[0], next = second_of(c, i);
+
+		if (begun[data] == 2 || begun[next] == 2 || next == 3)
+			continue;
+		begun[data]++;
+		begun[next]++;
+		does(c, data, i, WORK_FORWARD, FIRST, 0.1);
+		does(c, next, i, WORK_FORWARD, FIRST, 0.1);
+		others++;
+	}
+	assert_true(others >= 3);
+	c->now_us += SECOND / 2;
+	for (uint32_t i = 0; i < N && begun[3] < 2; i++) {
+		if (second_of(c, i) != 3)
+			continue;
+		begun[3]++;
+		does(c, c->routes.microbatches[i].nodes[0], i, WORK_FORWARD, FIRST, 0.1);
+		does(c, 3, i, WORK_FORWARD, FIRST, 0.6);
+	}
+	for (uint32_t i = 0; i < N; i++)
+		if (c->routes.microbatches[i].moved)
+			return i;
+	return N;
+}
+
+static void what_has_not_begun_goes_around_a_slow_node(void **state)
+{
+	struct controller *c = *state;
+	uint32_t moved = 0;
+	uint16_t was[N];
+
+	for (uint32_t i = 0; i < N; i++)
+		was[i] = second_of(c, i);
+	assert_true(three_is_slow(c) < N);
+	for (uint32_t i = 0; i < N; i++) {
+		const struct microbatch *m = &c->routes.microbatches[i];
+
+		assert_int_equal(m->moved, m->route.attempt > FIRST);
+		if (m->moved)
+			assert_false(m->begun);
+		else
+			assert_int_equal(m->nodes[1], was[i]);
+		moved += was[i] == 3 && m->nodes[1] != 3;
+	}
+	assert_true(moved > 0);
+	assert_non_null(strstr(c->notes[c->n_notes - 1].text, "take other ways"));
+	assert_true(c->plan_wanted > 0);
+	assert_true(c->cluster->nodes[3].forward_s > 0.5);
+}
+
+/* The node from which it was taken had begun it after all, and says so. */
+static uint32_t a_count_crosses(struct controller *c, bool moved)
+{
+	uint32_t i = three_is_slow(c);
+	struct microbatch *m = &c->routes.microbatches[i];
+
+	assert_true(i < N && m->nodes[1] != 3);
+	m->moved = moved;
+	does(c, 3, i, WORK_BACKWARD, FIRST, 0.1);
+	return i;
+}
+
+static void a_count_that_crossed_a_move_begins_the_iteration_anew(void **state)
+{
+	struct controller *c = *state;
+
+	a_count_crosses(c, true);
+	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_true(c->redo);
+	assert_true(c->first_attempt > FIRST + 1); /* what was told so far is void */
+	assert_int_equal(c->members[3].state, NODE_LIVE);
+}
+
+static void without_a_move_it_is_a_lie(void **state)
+{
+	struct controller *c = *state;
+
+	a_count_crosses(c, false);
+	assert_int_equal(c->members[3].state, NODE_FAILED);
+	assert_false(c->redo);
+}
+
+/* Not before that stage is there again. */
+static void while_a_stage_is_lost_it_waits(void **state)
+{
+	struct controller *c = *state;
+	uint32_t i = three_is_slow(c);
+
+	c->phase = PHASE_STALLED;
+	for (int node = 0; node < DATA; node++)
+		c->members[node].replica = false;
+	does(c, 3, i, WORK_BACKWARD, FIRST, 0.1);
+	assert_int_equal(c->phase, PHASE_STALLED);
+	assert_true(c->taken_over);
+	for (int node = 0; node < DATA; node++)
+		c->members[node].replica = true;
+	recover_turn(c);
+	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_true(c->redo);
+}
+
+/* ---- what a successor reads ---- */
+
+static struct controller *successor(struct controller *c)
+{
+	struct controller *next = knowing(c->cluster);
+
+	next->store = c->store;
+	next->first_attempt = next->own_attempt = 1000;
+	carry_read(next);
+	return next;
+}
+
+static void a_successor_knows_the_changed_routes(void **state)
+{
+	struct controller *c = *state, *next;
+
+	three_is_slow(c);
+	members_gone(c, &c->members[4], "is gone");
+	next = successor(c);
+	assert_non_null(next->carried);
+	assert_int_equal(next->carried_first, FIRST);
+	assert_int_equal(next->first_attempt, 1000);
+	for (uint32_t i = 0; i < N; i++) {
+		const struct microbatch *a = &c->routes.microbatches[i], *b = &next->routes.microbatches[i];
+
+		assert_int_equal(a->route.attempt, b->route.attempt);
+		assert_int_equal(a->nodes[0], b->nodes[0]);
+		assert_int_equal(a->nodes[1], b->nodes[1]);
+		assert_true(b->nodes[1] != 4);
+		assert_int_equal(b->moved, b->route.attempt > FIRST);
+	}
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(next->members[i].lost_here, i == 4);
+	forget(next);
+}
+
+static void record(struct controller *c, const char *routes, int iteration)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "{\"iteration\":%d,\"first_attempt\":%d,\"gone\":[],\"routes\":[%s]}",
+		 iteration, FIRST, routes);
+	assert_int_equal(store_set(c->store, "under_way", text, NULL), 0);
+}
+
+static bool carries(struct controller *c)
+{
+	struct controller *next = successor(c);
+	bool any = next->carried != NULL;
+
+	forget(next);
+	return any;
+}
+
+static void what_does_not_fit_is_not_carried_on(void **state)
+{
+	static const char *const bad[] = {
+		"{\"microbatch\":12,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]}",
+		"{\"microbatch\":0,\"attempt\":5,\"nodes\":[0,3],\"stages\":[0,1]}",
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,6],\"stages\":[0,1]}",
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,2],\"stages\":[0,1]}",
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0],\"stages\":[0]}",
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,\"3\"],\"stages\":[0,1]}",
+		"{\"microbatch\":0,\"attempt\":6,\"stages\":[0,1]}",
+		"7",
+	};
+	struct controller *c = *state;
+
+	record(c, "{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]}", 1);
+	assert_true(carries(c));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		record(c, bad[i], 1);
+		assert_false(carries(c));
+		record(c, bad[i], 2); /* of another iteration: it is not looked at */
+		assert_true(carries(c));
+	}
+	assert_int_equal(store_set(c->store, "under_way", "{\"iteration\":1", NULL), 0);
+	assert_false(carries(c));
+}
+
+/* ---- waiting for a sleeper ---- */
+
+static void the_more_is_lost_the_longer_a_sleeper_is_awaited(void **state)
+{
+	struct controller *c = *state;
+
+	c->history = calloc(1, sizeof(*c->history));
+	assert_non_null(c->history);
+	c->history[0].real_s = 2;
+	c->n_history = 1;
+	c->options.checkpoint_every = 50;
+	c->committed = 102; /* two iterations are little */
+	assert_int_equal(recover_patience_us(c), 5 * SECOND);
+	c->committed = 112;
+	assert_int_equal(recover_patience_us(c), 12 * SECOND);
+	c->committed = 149;
+	assert_int_equal(recover_patience_us(c), 30 * SECOND);
+	c->options.checkpoint_every = 0; /* all would be lost */
+	c->committed = 100;
+	assert_int_equal(recover_patience_us(c), 30 * SECOND);
+	c->n_history = 0;
+	assert_int_equal(recover_patience_us(c), 5 * SECOND);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_has_not_begun_goes_around_a_slow_node),
+		TEST(a_count_that_crossed_a_move_begins_the_iteration_anew),
+		TEST(without_a_move_it_is_a_lie),
+		TEST(while_a_stage_is_lost_it_waits),
+		TEST(a_successor_knows_the_changed_routes),
+		TEST(what_does_not_fit_is_not_carried_on),
+		TEST(the_more_is_lost_the_longer_a_sleeper_is_awaited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
