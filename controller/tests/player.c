@@ -59,11 +59,12 @@ static void say_ready(struct player *p, const struct msg_assign *a)
 
 static void say_kept(struct player *p, const struct msg_keep *k)
 {
+	const struct player *source = &p->world->players[k->source];
 	struct msg m = { .type = MSG_KEPT };
 
 	p->keeps = k->stage == MSG_NO_STAGE ? -1 : k->stage;
-	if (p->keeps < 0 || p->world->slow_copies)
-		return;
+	if (p->keeps < 0 || p->world->slow_copies || !source->ready || source->asleep)
+		return; /* the fetch does not end */
 	m.u.kept = (struct msg_kept){ .assignment = k->assignment, .stage = k->stage,
 				      .iteration = p->world->committed,
 				      .hash = weights_hash(k->stage, p->world->committed) + p->world->forged };

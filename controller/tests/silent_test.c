@@ -56,12 +56,10 @@ static void goes_on(struct world *w)
 static void lose_a_stage(struct world *w)
 {
 	WORLD_UNTIL(w, says(w, "checkpoint of it5"));
-	w->slow_copies = true;
 	for (int i = 0; i < PLAYERS; i++)
 		if (w->players[i].stage == 2)
 			player_replace(&w->players[i]);
 	WORLD_UNTIL(w, says(w, "the run goes back"));
-	w->slow_copies = false;
 }
 
 static void another_reads_the_checkpoint(void **state)
@@ -139,14 +137,12 @@ static void who_slept_need_not_be_replaced(void **state)
 {
 	struct world *w = *state;
 
-	w->slow_copies = true;
 	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
 	for (int i = 0; i < PLAYERS; i++) {
 		w->players[i].asleep = w->players[i].stage == 1;
 		w->lies[i] = RESTORES_NOT;
 	}
 	WORLD_UNTIL(w, says(w, "S1 is lost: no copy, no checkpoint"));
-	w->slow_copies = false;
 	for (int i = 0; i < PLAYERS; i++)
 		w->players[i].asleep = false;
 	WORLD_UNTIL(w, says(w, "is back with the last copy of S1"));
@@ -160,7 +156,6 @@ static int leave_one(struct world *w)
 	struct msg accusation = { .type = MSG_TROUBLE };
 	int left = 0;
 
-	w->slow_copies = true;
 	WORLD_UNTIL(w, world_all_ready(w));
 	while (w->players[left].stage != 1)
 		left++;
@@ -173,7 +168,6 @@ static int leave_one(struct world *w)
 	for (int i = 0; i < PLAYERS; i++)
 		w->players[i].asleep = w->players[i].stage == 1 && i != left;
 	WORLD_UNTIL(w, says(w, "S1 has lost its last replica"));
-	w->slow_copies = false;
 	w->waits = 0;
 	return left;
 }
@@ -186,9 +180,7 @@ static void weights_of_one_left_out_are_used(void **state)
 
 	snprintf(words, sizeof(words), "from the copy of it9 at n%02d", left);
 	WORLD_UNTIL(w, says(w, words));
-	for (int i = 0; i < PLAYERS; i++)
-		w->players[i].asleep = w->players[i].asleep || i == left;
-	goes_on(w);
+	WORLD_UNTIL(w, w->console.committed >= 15);
 	assert_false(says(w, "no checkpoint"));
 }
 
