@@ -80,6 +80,15 @@ expect 1 'text.bin: cut short' "$sk" train --corpus "$dir/text.bin" "${short[@]}
 expect 1 '--microbatches 0' "$sk" train --microbatches 0 --out "$dir/none"
 expect 1 "stranger.key: Not a directory" "$sk" train --iterations 1000000 --out "$dir/stranger.key"
 expect 1 '/nothing/text.bin: No such' "$sk" tokenize --corpus "$0" --out "$dir/nothing/text.bin"
+before=$(cd "$dir/model" && cat manifest.json stage-* | sha256sum)
+expect 1 "$dir/model: there is a checkpoint already.*--force" "$sk" train "${short[@]}" --seed 9 --out "$dir/model"
+expect 1 "$dir/model: there is a checkpoint already.*--force" "$sk" import "$dir/hf" --out "$dir/model"
+[ "$(cd "$dir/model" && cat manifest.json stage-* | sha256sum)" = "$before" ] || die "a refused checkpoint was touched"
+cp -r "$dir/model" "$dir/mine"
+"$sk" train "${short[@]}" --iterations 2 --from "$dir/mine" --out "$dir/../${dir##*/}/mine" >/dev/null ||
+	die "training does not go on in its own folder"
+"$sk" train "${short[@]}" --seed 9 --out "$dir/mine" --force >/dev/null || die "train --force"
+"$sk" import "$dir/hf" --out "$dir/mine" --force >/dev/null || die "import --force"
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
 
 # ---- the controller's files and address

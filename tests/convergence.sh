@@ -51,7 +51,7 @@ rules() { # rules RUN: its paths
 for run in "$@"; do
 	paths=$(rules "$run")
 	"$model" train $SHAPE $TRAIN $paths --set iterations="$iterations" --iterations "$iterations" \
-		--out "$folder/$run" --format jsonl >"$folder/$run.jsonl"
+		--out "$folder/$run" --force --format jsonl >"$folder/$run.jsonl"
 	"$model" eval "$folder/$run" --table --always 1 --batches 64 >"$folder/$run.eval"
 	printf '%-14s validation loss %s\n' "$run" \
 		"$(sed -n 's/.*"validation":\([0-9.]*\).*/\1/p' "$folder/$run.jsonl" | tail -n 1)"

@@ -13,12 +13,13 @@ static const char export_help[] = "usage: skippipe export MODEL --out FOLDER [--
 				  "transformers library's LlamaForCausalLM\n"
 				  "reads them.\n";
 
-static const char import_help[] = "usage: skippipe import FOLDER --out CHECKPOINT [--set "
+static const char import_help[] = "usage: skippipe import FOLDER --out CHECKPOINT [--force] [--set "
 				  "n_stages=N] [--set FIELD=VALUE]\n"
 				  "Makes a checkpoint of a LLaMA model as the transformers "
 				  "library keeps it (F32, F16 or\n"
 				  "BF16), to evaluate or to train on. --set changes the "
-				  "recipe, and the cut into stages.\n";
+				  "recipe, and the cut into stages.\n"
+				  "--force replaces a checkpoint that is there.\n";
 
 static int export_model(struct options *o, struct error *err)
 {
@@ -55,7 +56,9 @@ static int import_model(struct options *o, struct error *err)
 	/* A tiny microbatch: only the weights are wanted. */
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
-	rc = load_model_folder(&t, o->files[0], o, n_stages, err);
+	rc = load_check_out(o, err);
+	if (!rc)
+		rc = load_model_folder(&t, o->files[0], o, n_stages, err);
 	if (rc)
 		return rc;
 	if (recipe.sequence > o->config.context)

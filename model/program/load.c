@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "model/checkpoint.h"
@@ -74,6 +75,24 @@ int load_model_folder(struct trainer **out, const char *folder, struct options *
 	else
 		*out = t;
 	return rc;
+}
+
+static bool same_folder(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int load_check_out(const struct options *o, struct error *err)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/manifest.json", o->out);
+	if (o->force || access(path, F_OK) != 0 || (o->from && same_folder(o->from, o->out)))
+		return 0;
+	return error_set(err, -EEXIST, "%s: there is a checkpoint already: choose another folder, or --force "
+				       "to replace it", o->out);
 }
 
 const char *load_failure(const struct trainer *t, int rc)

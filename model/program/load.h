@@ -13,6 +13,10 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err);
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
 		      uint32_t n_stages, struct error *err);
 
+/* Whether a checkpoint may be written to o->out. -EEXIST: there is one already, which is neither what training
+ * goes on from nor to be replaced (o->force). */
+int load_check_out(const struct options *o, struct error *err);
+
 /* Why a call of the trainer gave rc: what its device said, or what rc stands for. */
 const char *load_failure(const struct trainer *t, int rc);
 

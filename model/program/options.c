@@ -157,6 +157,7 @@ static const struct setting {
 	{ "from", MODEL, AT(from), NULL },
 	{ "help", HELP, 0, NULL },
 	{ "table", FLAG, AT(table), NULL },
+	{ "force", FLAG, AT(force), NULL },
 	{ "plan", TEXT, AT(plan), NULL },
 	{ "out", TEXT, AT(out), NULL },
 	{ "prompt", TEXT, AT(prompt), NULL },

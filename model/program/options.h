@@ -29,7 +29,7 @@ struct options {
 	uint64_t seed;
 	const char *device;
 	enum recompute recompute;
-	bool jsonl, table;
+	bool jsonl, table, force;
 	char *files[2]; /* what is neither option nor corpus */
 	uint32_t n_files;
 };

@@ -33,6 +33,7 @@ static const char help[] =
 	"  --plan PLAN             the paths of this plan\n"
 	"  --grad-norm microbatches|visits   what a stage's gradient sum is divided by\n"
 	"  --out DIR               write a checkpoint there at the end, and on Ctrl-C\n"
+	"  --force                 though there is one, which --from does not name\n"
 	"  --checkpoint-every N    and every N iterations\n"
 	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
 	"  --batches N             validation microbatches (default 16)\n"
@@ -131,6 +132,8 @@ static int session_init(struct session *s, struct error *err)
 			       corpus_vocab(s->corpus) - 1, s->o.config.vocab);
 	if (!rc && s->o.microbatches == 0)
 		rc = error_set(err, -EINVAL, "--microbatches 0: expected at least 1");
+	if (!rc && s->o.out)
+		rc = load_check_out(&s->o, err);
 	if (!rc && s->o.out)
 		rc = check_folder(s->o.out, err);
 	if (rc)
