@@ -308,6 +308,7 @@ struct controller {
 	uint32_t carried_first;  /* its first attempt */
 	uint32_t reduce_attempt;
 	uint32_t summing[MSG_STAGES]; /* replicas told to sum in this attempt; 0: not yet */
+	uint32_t copy_looks;          /* at copies that keep the replicas waiting, in this phase */
 	uint32_t n_differing;         /* sums of this iteration of which there were two */
 	uint64_t steps; /* tasks that ended and were begun, sums, answers: what brings the run on */
 	struct standstill still;

@@ -20,7 +20,7 @@
 enum {
 	LOOK_EVERY_US = 100000,
 	COPY_PATIENCE_US =
-		2000000, /* beyond the replicas' sums; and thrice the predicted sync */
+		2000000, /* beyond the replicas' sums; and thrice as long as these take, or should */
 	COPY_FLOATS = 5  /* of each parameter: weights, gradient, moments, the sum */
 };
 
@@ -259,17 +259,28 @@ bool copies_awaited(const struct member *m)
 	return m->copies && (m->kept || (m->replica && !m->homing));
 }
 
-/* The replicas have the sum and wait for a copy: not for ever. */
+/* On a slow machine the replicas' sums take longer too. */
+static int64_t patience_us(const struct controller *c)
+{
+	int64_t said = (int64_t)(1e6 * c->current->plan->predicted.sync_s * c->unit_s);
+	int64_t took = c->progress.reduced_us - c->progress.reduce_us;
+
+	return COPY_PATIENCE_US + 3 * (took > said ? took : said);
+}
+
+/* The replicas have the sum and wait for a copy: not for ever. Counted in looks: while this loop slept
+ * there were none. */
 static void overdue(struct controller *c)
 {
-	int64_t patience = COPY_PATIENCE_US;
-
-	patience += (int64_t)(3e6 * c->current->plan->predicted.sync_s * c->unit_s);
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].replica && !c->members[i].reduced)
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		if (c->members[i].replica && !c->members[i].reduced) {
+			c->copy_looks = 0;
 			return;
-	if (c->now_us - c->progress.reduced_us < patience)
+		}
+	}
+	if (++c->copy_looks * (int64_t)LOOK_EVERY_US < patience_us(c))
 		return;
+	c->copy_looks = 0;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
@@ -410,6 +421,7 @@ void copies_turn(struct controller *c)
 		overdue(c);
 		return; /* who takes part in it is settled */
 	}
+	c->copy_looks = 0;
 	release_idle(c);
 	for (int s = 0; s < c->cluster->n_stages; s++)
 		if (stage_replicas(c, s, NULL) == 1 && keepers_of(c, s) == 0 && !appoint(c, s))

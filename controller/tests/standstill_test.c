@@ -250,6 +250,56 @@ static void a_big_sum_has_time(void **state)
 	unmake(c);
 }
 
+/* All replicas have their sums, which took a second; n04 has none for its copy of the first stage. Those
+ * of n00 and n01 differ: without the copy the sums begin anew. */
+static struct controller *waiting_for_a_copy(void)
+{
+	struct controller *c = made();
+
+	c->current = calloc(1, sizeof(*c->current));
+	c->current->plan = plan_alloc(2, NODES, 1, 2);
+	assert_non_null(c->current->plan);
+	c->phase = PHASE_REDUCING;
+	c->progress.reduced_us = c->progress.reduce_us + SECOND;
+	for (int i = 0; i < NODES; i++)
+		c->members[i].reduced = true;
+	c->members[0].sum.squares = 1;
+	c->members[4].keeps = 0;
+	c->members[4].copies = c->members[4].kept = true;
+	return c;
+}
+
+/* Looks until it is left behind. */
+static int looks_for(struct controller *c, int64_t each_us)
+{
+	int looks = 0;
+
+	for (; c->members[4].keeps == 0 && looks < 1000; looks++) {
+		c->now_us += each_us;
+		copies_turn(c);
+	}
+	planned_free(c->current);
+	unmake(c);
+	return looks;
+}
+
+static void a_late_copy_has_thrice_the_time_of_the_sums(void **state)
+{
+	struct controller *c = waiting_for_a_copy();
+
+	(void)state;
+	assert_int_equal(looks_for(c, SECOND / 10), 50); /* 2 s and 3 s */
+	c = waiting_for_a_copy();
+	c->current->plan->predicted.sync_s = 2;
+	assert_int_equal(looks_for(c, SECOND / 10), 80);
+}
+
+static void sleep_makes_no_copy_late(void **state)
+{
+	(void)state;
+	assert_int_equal(looks_for(waiting_for_a_copy(), SECOND), 50);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +315,8 @@ int main(void)
 		cmocka_unit_test(what_waits_for_a_slot_may_wait),
 		cmocka_unit_test(most_do_not_lie),
 		cmocka_unit_test(a_big_sum_has_time),
+		cmocka_unit_test(a_late_copy_has_thrice_the_time_of_the_sums),
+		cmocka_unit_test(sleep_makes_no_copy_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
