@@ -172,7 +172,7 @@ static void beat(struct agent *a, int64_t now_us)
 	if (a->reducing == REDUCE_PARTS || a->reducing == REDUCE_SUMS)
 		h->awaits = (uint16_t)(reduce_awaits(a->reduce) + 1);
 	if (a->welcomed && !a->leaving)
-		h->n_stuck = doubt_turn(a, stuck, now_us);
+		h->n_stuck = probe_links(a, stuck, now_us);
 	h->stuck = stuck;
 	agent_tell(a, &m, POST_LOSSY, now_us);
 }

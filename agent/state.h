@@ -6,7 +6,7 @@
  *     tensors.c    what peers send                  links.c      what is sent to peers
  *     report.c     events, heartbeats, links        save.c       checkpoints
  *     keep.c       a copy of a stage                serve.c      pieces for those who fetch
- *     restore.c    a stage that nobody holds        doubt.c      links that may be cut
+ *     restore.c    a stage that nobody holds        probe.c      links that may be cut
  *
  * The agent stands somewhere between UNASSIGNED and READY. Control messages that need a READY
  * agent whose weights are not just being changed wait in `deferred`, in order; tensors that are
@@ -49,7 +49,7 @@ struct peer {
 	char address[128];
 	post_peer_id dial;    /* our connection to it, for sending; 0 none */
 	bool used;
-	bool blocked;         /* doubt.c: a tensor was due and could not leave, since the last look */
+	bool blocked;         /* probe.c: a tensor was due and could not leave, since the last look */
 	bool doubted;         /* until a probe has come through */
 	bool probing, probed; /* one is under way; it has left */
 	int64_t stuck_us;     /* nothing has moved since; 0: nothing waits */
@@ -362,9 +362,9 @@ void links_forget_big(struct agent *a, struct peer *p);
 void links_drop_old(struct agent *a, uint64_t iteration);
 bool links_dial(struct agent *a, uint16_t node);
 
-/* doubt.c */
+/* probe.c */
 /* Looks at all links; those that are stuck to out (MSG_STUCK). Returns how many. */
-uint32_t doubt_turn(struct agent *a, struct msg_stuck *out, int64_t now_us);
+uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us);
 
 /* report.c */
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,

@@ -1,6 +1,6 @@
 /* cuts.c - links that are cut, and who is cut off.
  *
- * Agents tell on which of their links something waits and nothing moves (agent/doubt.c). When that
+ * Agents tell on which of their links something waits and nothing moves (agent/probe.c). When that
  * lasts longer than the silence that either end is allowed, and both are heard here, the link
  * between them is cut. One of them is then taken out like a dead node: the one with most cut links,
  * and of two alike the one that told, so that who tells lies harms itself; but never the last

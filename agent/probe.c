@@ -52,7 +52,7 @@ static void look(struct agent *a, uint16_t to, int64_t now_us)
 		probe(a, to, now_us);
 }
 
-uint32_t doubt_turn(struct agent *a, struct msg_stuck *out, int64_t now_us)
+uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us)
 {
 	uint32_t n = 0;
 
