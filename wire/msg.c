@@ -1,496 +1,20 @@
-/* One table a struct says its fields in wire order; four small walkers (measure, write, check,
- * read) interpret the tables. A new message is a struct, a table and a line in `layouts`.
- *
- * Arrays: a u32 count field stands in the struct before its pointer; the count itself is written
- * once, as a field of the ARRAY kind. Two arrays may share a count (a route's nodes and stages).
- */
+/* Four small walkers (measure, write, check, read) interpret the tables of layouts.c. */
 #include "wire/msg.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { U8, U16, U32, U64, F32, F64, TEXT, RAW, ARRAY, SHARED };
-
-struct layout;
-
-struct field {
-	enum kind kind;
-	uint16_t offset;       /* in the struct */
-	uint16_t count_offset; /* ARRAY, SHARED: of the u32 count */
-	uint32_t most;         /* TEXT: the char array's size; RAW: bytes; ARRAY: elements; U8..U32: largest value, 0 any */
-	enum kind of;          /* ARRAY, SHARED of scalars */
-	const struct layout *sub; /* ARRAY of structs; NULL: scalars */
-};
-
-struct layout {
-	const struct field *fields;
-	uint16_t n;
-	uint16_t size; /* sizeof the struct */
-};
-
-#define N(k, s, f)          { k, offsetof(struct s, f), 0, 0, U8, NULL }
-#define NMAX(k, s, f, m)    { k, offsetof(struct s, f), 0, m, U8, NULL }
-#define TXT(s, f)           { TEXT, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL }
-#define BIN(s, f)           { RAW, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL }
-#define ARR(s, c, f, k, m)  { ARRAY, offsetof(struct s, f), offsetof(struct s, c), m, k, NULL }
-#define SHR(s, c, f, k, m)  { SHARED, offsetof(struct s, f), offsetof(struct s, c), m, k, NULL }
-#define SUB(s, c, f, l, m)  { ARRAY, offsetof(struct s, f), offsetof(struct s, c), m, U8, &l }
-#define LAYOUT(name) \
-	static const struct layout name##_layout = { name##_fields, \
-		sizeof(name##_fields) / sizeof(name##_fields[0]), sizeof(struct name) }
-
-static const struct field msg_route_fields[] = {
-	N(U32, msg_route, microbatch), NMAX(U32, msg_route, attempt, 1u << 30), N(U32, msg_route, shard),
-	N(U32, msg_route, wave), ARR(msg_route, n_hops, nodes, U16, MSG_STAGES),
-	SHR(msg_route, n_hops, stages, U8, MSG_STAGES),
-};
-LAYOUT(msg_route);
-
-static const struct field msg_rank_fields[] = {
-	N(U32, msg_rank, microbatch), NMAX(U8, msg_rank, kind, WORK_WEIGHTS),
-};
-LAYOUT(msg_rank);
-
-static const struct field msg_task_event_fields[] = {
-	NMAX(U8, msg_task_event, type, WORK_ENDS), NMAX(U8, msg_task_event, kind, WORK_WEIGHTS),
-	NMAX(U16, msg_task_event, node, MSG_NODES - 1), N(U16, msg_task_event, blocker_node),
-	N(U32, msg_task_event, microbatch), N(U32, msg_task_event, attempt),
-	N(U32, msg_task_event, blocker), N(U64, msg_task_event, at_us), N(U64, msg_task_event, arrived_us),
-	N(F32, msg_task_event, loss), NMAX(U8, msg_task_event, counted, 1), N(U8, msg_task_event, slots),
-};
-LAYOUT(msg_task_event);
-
-static const struct field msg_hello_fields[] = {
-	N(U32, msg_hello, protocol), N(U32, msg_hello, node), N(U64, msg_hello, incarnation),
-	TXT(msg_hello, address), TXT(msg_hello, device), TXT(msg_hello, host), N(U64, msg_hello, pid),
-	N(U64, msg_hello, run), NMAX(U8, msg_hello, stage, MSG_STAGES - 1), N(U64, msg_hello, committed),
-	N(U64, msg_hello, hash),
-	N(U8, msg_hello, keeps),
-	N(U64, msg_hello, kept),
-	NMAX(U8, msg_hello, saves, 1),
-	N(U64, msg_hello, memory_bytes),
-	N(U64, msg_hello, iteration),
-	N(U64, msg_hello, epoch),
-};
-LAYOUT(msg_hello);
-
-static const struct field msg_ready_fields[] = {
-	N(U64, msg_ready, assignment), NMAX(U8, msg_ready, stage, MSG_STAGES - 1), N(U64, msg_ready, iteration),
-	N(U64, msg_ready, hash), N(F64, msg_ready, forward_s), N(F64, msg_ready, backward_s),
-	N(F64, msg_ready, loss_s), N(U64, msg_ready, corpus_hash),
-};
-LAYOUT(msg_ready);
-
-static const struct field msg_stuck_fields[] = {
-	NMAX(U16, msg_stuck, to, MSG_NODES - 1), N(U32, msg_stuck, ms),
-};
-LAYOUT(msg_stuck);
-
-static const struct field msg_heartbeat_fields[] = {
-	N(U64, msg_heartbeat, beat), N(U64, msg_heartbeat, now_us), N(U64, msg_heartbeat, echo_us),
-	N(U64, msg_heartbeat, echo_age_us), N(U64, msg_heartbeat, iteration), N(U64, msg_heartbeat, committed),
-	N(U64, msg_heartbeat, hash), N(U8, msg_heartbeat, stage), N(U8, msg_heartbeat, slots),
-	NMAX(U8, msg_heartbeat, running, 1), NMAX(U8, msg_heartbeat, blocked, 1), N(U32, msg_heartbeat, queued),
-	N(U32, msg_heartbeat, in_flight), N(U64, msg_heartbeat, tasks_done), N(U64, msg_heartbeat, rss_bytes),
-	N(U64, msg_heartbeat, sent_bytes), N(U64, msg_heartbeat, received_bytes), N(U64, msg_heartbeat, resent),
-	N(U64, msg_heartbeat, refused), NMAX(U16, msg_heartbeat, awaits, MSG_NODES), SUB(msg_heartbeat, n_stuck, stuck, msg_stuck_layout, MSG_STUCK),
-};
-LAYOUT(msg_heartbeat);
-
-static const struct field msg_report_fields[] = {
-	N(U64, msg_report, iteration), NMAX(U8, msg_report, whole, 1), SUB(msg_report, n_events, events, msg_task_event_layout, 4096),
-};
-LAYOUT(msg_report);
-
-static const struct field msg_reduced_fields[] = {
-	N(U64, msg_reduced, iteration),
-	N(U32, msg_reduced, attempt),
-	NMAX(U8, msg_reduced, stage, MSG_STAGES - 1),
-	N(F64, msg_reduced, sum_squares),
-	N(U64, msg_reduced, elapsed_us),
-	ARR(msg_reduced, n_slices, slices, U64, MSG_NODES),
-};
-LAYOUT(msg_reduced);
-
-static const struct field msg_committed_fields[] = {
-	N(U64, msg_committed, iteration),
-	NMAX(U8, msg_committed, stage, MSG_STAGES - 1),
-	N(U64, msg_committed, hash),
-};
-LAYOUT(msg_committed);
-
-static const struct field msg_kept_fields[] = {
-	N(U64, msg_kept, assignment), NMAX(U8, msg_kept, stage, MSG_STAGES - 1),
-	N(U64, msg_kept, iteration),  N(U64, msg_kept, hash),
-	TXT(msg_kept, text),
-};
-LAYOUT(msg_kept);
-
-static const struct field msg_saved_fields[] = {
-	N(U64, msg_saved, iteration), NMAX(U8, msg_saved, stage, MSG_STAGES - 1),
-	N(U64, msg_saved, hash),      N(U64, msg_saved, bytes),
-	TXT(msg_saved, text),
-};
-LAYOUT(msg_saved);
-
-static const struct field msg_unready_fields[] = {
-	N(U64, msg_unready, assignment),
-	TXT(msg_unready, text),
-};
-LAYOUT(msg_unready);
-
-static const struct field msg_evaluated_fields[] = {
-	N(U64, msg_evaluated, iteration), N(U32, msg_evaluated, microbatch), N(F32, msg_evaluated, loss),
-};
-LAYOUT(msg_evaluated);
-
-static const struct field msg_trouble_fields[] = {
-	NMAX(U8, msg_trouble, fatal, 1), N(U32, msg_trouble, accused), TXT(msg_trouble, text),
-};
-LAYOUT(msg_trouble);
-
-static const struct field msg_link_fields[] = {
-	NMAX(U16, msg_link, from, MSG_NODES - 1), NMAX(U16, msg_link, to, MSG_NODES - 1),
-	N(F32, msg_link, latency_s), N(F32, msg_link, bandwidth_bytes_per_s), N(F32, msg_link, loss),
-	N(F32, msg_link, planned_delay_s), N(F32, msg_link, measured_delay_s),
-};
-LAYOUT(msg_link);
-
-static const struct field msg_links_fields[] = {
-	SUB(msg_links, n_links, links, msg_link_layout, MSG_NODES),
-};
-LAYOUT(msg_links);
-
-static const struct field msg_welcome_fields[] = {
-	NMAX(U16, msg_welcome, node, MSG_NODES - 1), NMAX(U32, msg_welcome, n_nodes, MSG_NODES),
-	N(U64, msg_welcome, run), N(U64, msg_welcome, seed), TXT(msg_welcome, model),
-	NMAX(U32, msg_welcome, batch, 1u << 16), NMAX(U32, msg_welcome, sequence, 1u << 20),
-	N(U32, msg_welcome, n_shards), NMAX(U32, msg_welcome, threads, 1024), NMAX(U32, msg_welcome, slots, 255),
-	N(F64, msg_welcome, time_scale), N(F64, msg_welcome, forward_s), N(F64, msg_welcome, backward_s),
-	N(F64, msg_welcome, loss_s), N(F64, msg_welcome, weight_gradient_s),
-	N(F64, msg_welcome, dispatch_overhead_s), N(F64, msg_welcome, serialise),
-	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES), ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
-	ARR(msg_welcome, n_corpus, corpus, U8, 1u << 16),
-};
-LAYOUT(msg_welcome);
-
-static const struct field msg_refused_fields[] = { TXT(msg_refused, reason) };
-LAYOUT(msg_refused);
-
-static const struct field msg_peer_fields[] = {
-	NMAX(U16, msg_peer, node, MSG_NODES - 1), BIN(msg_peer, key), TXT(msg_peer, address),
-};
-LAYOUT(msg_peer);
-
-static const struct field msg_peers_fields[] = {
-	SUB(msg_peers, n_peers, peers, msg_peer_layout, MSG_NODES),
-};
-LAYOUT(msg_peers);
-
-static const struct field msg_assign_fields[] = {
-	N(U64, msg_assign, assignment),
-	NMAX(U8, msg_assign, stage, MSG_STAGES - 1),
-	NMAX(U8, msg_assign, fetch, 1),
-};
-LAYOUT(msg_assign);
-
-static const struct field msg_keep_fields[] = {
-	N(U64, msg_keep, assignment),
-	N(U8, msg_keep, stage),
-	NMAX(U16, msg_keep, source, MSG_NODES - 1),
-};
-LAYOUT(msg_keep);
-
-static const struct field msg_save_fields[] = { N(U64, msg_save, iteration),
-						N(U64, msg_save, oldest) };
-LAYOUT(msg_save);
-
-static const struct field msg_restore_fields[] = {
-	N(U64, msg_restore, assignment),
-	NMAX(U8, msg_restore, stage, MSG_STAGES - 1),
-	NMAX(U8, msg_restore, kind, RESTORE_AVERAGE),
-	N(U64, msg_restore, iteration),
-	N(U64, msg_restore, hash),
-	ARR(msg_restore, n_from, nodes, U16, 2),
-	SHR(msg_restore, n_from, stages, U8, 2),
-	SHR(msg_restore, n_from, weights, F32, 2),
-};
-LAYOUT(msg_restore);
-
-static const struct field msg_plan_fields[] = {
-	N(U64, msg_plan, epoch), SUB(msg_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
-	SUB(msg_plan, n_ranks, ranks, msg_rank_layout, 4 * MSG_MICROBATCHES),
-	NMAX(U8, msg_plan, split_backward, 1),
-};
-LAYOUT(msg_plan);
-
-static const struct field msg_start_fields[] = {
-	N(U64, msg_start, iteration), N(U64, msg_start, epoch), N(U32, msg_start, per_shard),
-};
-LAYOUT(msg_start);
-
-static const struct field msg_reroute_fields[] = {
-	N(U64, msg_reroute, iteration), N(U64, msg_reroute, epoch),
-	SUB(msg_reroute, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
-	ARR(msg_reroute, n_gone, gone, U16, MSG_NODES),
-};
-LAYOUT(msg_reroute);
-
-static const struct field msg_reduce_fields[] = {
-	N(U64, msg_reduce, iteration),
-	N(U32, msg_reduce, attempt),
-	NMAX(U8, msg_reduce, stage, MSG_STAGES - 1),
-	ARR(msg_reduce, n_nodes, nodes, U16, MSG_NODES),
-	ARR(msg_reduce, n_copies, copies, U16, MSG_NODES),
-};
-LAYOUT(msg_reduce);
-
-static const struct field msg_commit_fields[] = {
-	N(U64, msg_commit, iteration), N(U32, msg_commit, attempt), N(F32, msg_commit, scale),
-	N(F32, msg_commit, lr), N(F32, msg_commit, beta1), N(F32, msg_commit, beta2), N(F32, msg_commit, eps),
-	N(F32, msg_commit, weight_decay),
-};
-LAYOUT(msg_commit);
-
-static const struct field msg_evaluate_fields[] = {
-	N(U64, msg_evaluate, iteration), SUB(msg_evaluate, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
-};
-LAYOUT(msg_evaluate);
-
-static const struct field msg_fault_fields[] = {
-	N(U32, msg_fault, fault), NMAX(U8, msg_fault, kind, FAULT_CORRUPT), N(U32, msg_fault, peer),
-	N(F32, msg_fault, factor), N(U32, msg_fault, ttl_ms),
-};
-LAYOUT(msg_fault);
-
-static const struct field msg_ping_fields[] = { N(U64, msg_ping, now_us) };
-LAYOUT(msg_ping);
-
-static const struct field msg_recall_fields[] = { N(U64, msg_recall, iteration) };
-LAYOUT(msg_recall);
-
-static const struct field msg_stop_fields[] = { TXT(msg_stop, reason) };
-LAYOUT(msg_stop);
-
-static const struct field msg_tensor_fields[] = {
-	NMAX(U8, msg_tensor, kind, TENSOR_PROBE),
-	NMAX(U8, msg_tensor, evaluate, 1),
-	NMAX(U16, msg_tensor, from, MSG_NODES - 1),
-	N(U64, msg_tensor, iteration),
-	N(U32, msg_tensor, attempt),
-	N(U32, msg_tensor, index),
-	NMAX(U8, msg_tensor, stage, MSG_STAGES - 1),
-	N(U64, msg_tensor, hash),
-	N(U64, msg_tensor, sent_us),
-	SUB(msg_tensor, n_routes, routes, msg_route_layout, 1),
-};
-LAYOUT(msg_tensor);
-
-static const struct field msg_fetch_fields[] = {
-	NMAX(U16, msg_fetch, from, MSG_NODES - 1),
-	NMAX(U8, msg_fetch, stage, MSG_STAGES - 1),
-	N(U32, msg_fetch, piece),
-};
-LAYOUT(msg_fetch);
-
-static const struct field msg_attach_fields[] = {
-	N(U32, msg_attach, protocol), TXT(msg_attach, name), NMAX(U8, msg_attach, readonly, 1),
-};
-LAYOUT(msg_attach);
-
-static const struct field msg_command_fields[] = {
-	N(U64, msg_command, id), NMAX(U8, msg_command, verb, COMMAND_SPEED), N(U32, msg_command, node),
-	N(U32, msg_command, peer), N(U64, msg_command, value), NMAX(U8, msg_command, fault, FAULT_CORRUPT),
-	N(F32, msg_command, factor), N(U32, msg_command, ttl_ms), TXT(msg_command, text),
-};
-LAYOUT(msg_command);
-
-static const struct field msg_see_run_fields[] = {
-	TXT(msg_see_run, name), TXT(msg_see_run, model), N(U64, msg_see_run, run), N(U64, msg_see_run, parameters),
-	NMAX(U32, msg_see_run, n_nodes, MSG_NODES), NMAX(U32, msg_see_run, n_stages, MSG_STAGES),
-	NMAX(U32, msg_see_run, microbatches, MSG_MICROBATCHES), N(U32, msg_see_run, per_data_node),
-	N(U64, msg_see_run, tokens_per_iteration), N(U64, msg_see_run, iterations), N(F64, msg_see_run, time_scale),
-	N(U64, msg_see_run, started_wall_us), N(F64, msg_see_run, baseline_s), N(U32, msg_see_run, embedded),
-	NMAX(U8, msg_see_run, replay, 1), N(U64, msg_see_run, first_us), N(U64, msg_see_run, last_us),
-};
-LAYOUT(msg_see_run);
-
-static const struct field msg_see_status_fields[] = {
-	NMAX(U8, msg_see_status, phase, PHASE_FINISHED), NMAX(U8, msg_see_status, paused, 1),
-	N(U64, msg_see_status, iteration), N(U64, msg_see_status, committed), N(U64, msg_see_status, epoch),
-	N(U32, msg_see_status, alive), N(U32, msg_see_status, n_nodes), N(U32, msg_see_status, path_length),
-	N(U32, msg_see_status, n_stages), N(U64, msg_see_status, now_us),
-	N(U64, msg_see_status, iteration_started_us), TXT(msg_see_status, lease), N(U64, msg_see_status, lease_us),
-	N(U64, msg_see_status, refused), N(U64, msg_see_status, resent), N(U64, msg_see_status, dropped),
-	N(U32, msg_see_status, faults), TXT(msg_see_status, doing),
-};
-LAYOUT(msg_see_status);
-
-static const struct field msg_see_node_fields[] = {
-	NMAX(U16, msg_see_node, node, MSG_NODES - 1), NMAX(U8, msg_see_node, stage, MSG_STAGES - 1),
-	NMAX(U8, msg_see_node, state, NODE_DEAD), N(U8, msg_see_node, slots), N(U8, msg_see_node, memory),
-	NMAX(U8, msg_see_node, running, 1), N(U32, msg_see_node, queued), N(U64, msg_see_node, heard_us),
-	N(U64, msg_see_node, since_us), N(U64, msg_see_node, committed), N(U64, msg_see_node, hash),
-	NMAX(U8, msg_see_node, hash_agrees, 1), N(F32, msg_see_node, forward_s), N(F32, msg_see_node, backward_s),
-	N(F32, msg_see_node, loss_s), N(F32, msg_see_node, measured_forward_s),
-	N(F32, msg_see_node, measured_backward_s), N(U64, msg_see_node, rss_bytes),
-	N(U64, msg_see_node, sent_bytes), N(U64, msg_see_node, received_bytes), N(U64, msg_see_node, resent),
-	N(U64, msg_see_node, pid), TXT(msg_see_node, location), TXT(msg_see_node, device), TXT(msg_see_node, host),
-	TXT(msg_see_node, why),
-};
-LAYOUT(msg_see_node);
-
-static const struct field msg_see_plan_fields[] = {
-	N(U64, msg_see_plan, epoch), N(U64, msg_see_plan, iteration),
-	NMAX(U32, msg_see_plan, path_length, MSG_STAGES), NMAX(U32, msg_see_plan, n_stages, MSG_STAGES),
-	N(F32, msg_see_plan, iteration_s), N(F32, msg_see_plan, sync_s), N(F32, msg_see_plan, wait_s),
-	N(F32, msg_see_plan, lower_bound_s), N(F32, msg_see_plan, idle_fraction), N(U32, msg_see_plan, collisions),
-	TXT(msg_see_plan, algorithm), TXT(msg_see_plan, reason), NMAX(U8, msg_see_plan, candidate, 1),
-	TXT(msg_see_plan, name), N(F32, msg_see_plan, elapsed_s),
-	ARR(msg_see_plan, n_visits, visits, U32, MSG_STAGES),
-	SUB(msg_see_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
-	SUB(msg_see_plan, n_planned, planned, msg_task_event_layout, 1u << 20),
-};
-LAYOUT(msg_see_plan);
-
-static const struct field msg_see_tasks_fields[] = {
-	N(U64, msg_see_tasks, iteration), NMAX(U8, msg_see_tasks, whole, 1), SUB(msg_see_tasks, n_events, events, msg_task_event_layout, 4096),
-};
-LAYOUT(msg_see_tasks);
-
-static const struct field msg_see_iteration_fields[] = {
-	N(U64, msg_see_iteration, iteration), N(U64, msg_see_iteration, epoch), N(F32, msg_see_iteration, loss),
-	N(F32, msg_see_iteration, iteration_s), N(F32, msg_see_iteration, predicted_s),
-	N(F32, msg_see_iteration, sync_s), N(F32, msg_see_iteration, predicted_sync_s),
-	N(F32, msg_see_iteration, real_s), N(U32, msg_see_iteration, collisions), N(F32, msg_see_iteration, wait_s),
-	N(F32, msg_see_iteration, idle_fraction), N(F32, msg_see_iteration, gradient_norm),
-	N(F32, msg_see_iteration, clip), N(F32, msg_see_iteration, lr), N(F32, msg_see_iteration, tokens_per_s),
-	N(U32, msg_see_iteration, alive), N(U32, msg_see_iteration, path_length), N(U32, msg_see_iteration, rerun),
-	N(U64, msg_see_iteration, at_us),
-};
-LAYOUT(msg_see_iteration);
-
-static const struct field msg_see_validation_fields[] = {
-	N(U64, msg_see_validation, iteration), N(F32, msg_see_validation, loss),
-	N(F32, msg_see_validation, accuracy),
-};
-LAYOUT(msg_see_validation);
-
-static const struct field msg_see_note_fields[] = {
-	N(U64, msg_see_note, id), N(U64, msg_see_note, at_us), N(U64, msg_see_note, wall_us),
-	N(U64, msg_see_note, iteration), NMAX(U8, msg_see_note, kind, NOTE_ALERT),
-	NMAX(U8, msg_see_note, acknowledged, 1), NMAX(U8, msg_see_note, mark, 127), N(U32, msg_see_note, node),
-	N(U64, msg_see_note, command), TXT(msg_see_note, text),
-};
-LAYOUT(msg_see_note);
-
-static const struct field msg_see_fault_fields[] = {
-	N(U32, msg_see_fault, fault), NMAX(U8, msg_see_fault, kind, FAULT_CORRUPT),
-	NMAX(U8, msg_see_fault, active, 1), N(U32, msg_see_fault, node), N(U32, msg_see_fault, peer),
-	N(F32, msg_see_fault, factor), N(U64, msg_see_fault, ends_us),
-};
-LAYOUT(msg_see_fault);
-
-static const struct field msg_see_preview_fields[] = {
-	N(U64, msg_see_preview, command), NMAX(U8, msg_see_preview, verb, COMMAND_SPEED),
-	NMAX(U8, msg_see_preview, feasible, 1), N(U64, msg_see_preview, iteration),
-	N(F32, msg_see_preview, before_iteration_s), N(F32, msg_see_preview, after_iteration_s),
-	N(F32, msg_see_preview, before_wait_s), N(F32, msg_see_preview, after_wait_s),
-	N(U32, msg_see_preview, before_peak_slots), N(U32, msg_see_preview, after_peak_slots),
-	N(U32, msg_see_preview, memory), N(U32, msg_see_preview, least_stage),
-	N(U32, msg_see_preview, before_least_visits), N(U32, msg_see_preview, after_least_visits),
-	N(U32, msg_see_preview, paths_changed), N(F32, msg_see_preview, median_error),
-	N(U32, msg_see_preview, n_predictions), N(U32, msg_see_preview, before_path_length),
-	N(U32, msg_see_preview, after_path_length), N(F32, msg_see_preview, elapsed_s), TXT(msg_see_preview, text),
-};
-LAYOUT(msg_see_preview);
-
-static const struct field msg_see_reply_fields[] = {
-	N(U64, msg_see_reply, command), N(U32, msg_see_reply, status), TXT(msg_see_reply, text),
-};
-LAYOUT(msg_see_reply);
-
-static const struct field msg_see_links_fields[] = {
-	SUB(msg_see_links, n_links, links, msg_link_layout, 1u << 20),
-};
-LAYOUT(msg_see_links);
-
-static const struct field msg_see_synced_fields[] = {
-	N(U64, msg_see_synced, sequence), TXT(msg_see_synced, name), NMAX(U8, msg_see_synced, watches, 1),
-};
-LAYOUT(msg_see_synced);
-
-static const struct {
-	enum msg_type type;
-	const char *name;
-	const struct layout *layout;
-	bool body;
-} layouts[] = {
-	{ MSG_HELLO, "hello", &msg_hello_layout, false },
-	{ MSG_READY, "ready", &msg_ready_layout, false },
-	{ MSG_HEARTBEAT, "heartbeat", &msg_heartbeat_layout, false },
-	{ MSG_REPORT, "report", &msg_report_layout, false },
-	{ MSG_REDUCED, "reduced", &msg_reduced_layout, false },
-	{ MSG_COMMITTED, "committed", &msg_committed_layout, false },
-	{ MSG_EVALUATED, "evaluated", &msg_evaluated_layout, false },
-	{ MSG_TROUBLE, "trouble", &msg_trouble_layout, false },
-	{ MSG_LINKS, "links", &msg_links_layout, false },
-	{ MSG_KEPT, "kept", &msg_kept_layout, false },
-	{ MSG_SAVED, "saved", &msg_saved_layout, false },
-	{ MSG_UNREADY, "unready", &msg_unready_layout, false },
-	{ MSG_WELCOME, "welcome", &msg_welcome_layout, false },
-	{ MSG_REFUSED, "refused", &msg_refused_layout, false },
-	{ MSG_PEERS, "peers", &msg_peers_layout, false },
-	{ MSG_ASSIGN, "assign", &msg_assign_layout, false },
-	{ MSG_PLAN, "plan", &msg_plan_layout, false },
-	{ MSG_START, "start", &msg_start_layout, false },
-	{ MSG_REROUTE, "reroute", &msg_reroute_layout, false },
-	{ MSG_REDUCE, "reduce", &msg_reduce_layout, false },
-	{ MSG_COMMIT, "commit", &msg_commit_layout, false },
-	{ MSG_EVALUATE, "evaluate", &msg_evaluate_layout, false },
-	{ MSG_FAULT, "fault", &msg_fault_layout, false },
-	{ MSG_PING, "ping", &msg_ping_layout, false },
-	{ MSG_STOP, "stop", &msg_stop_layout, false },
-	{ MSG_KEEP, "keep", &msg_keep_layout, false },
-	{ MSG_SAVE, "save", &msg_save_layout, false },
-	{ MSG_RESTORE, "restore", &msg_restore_layout, false },
-	{ MSG_RECALL, "recall", &msg_recall_layout, false },
-	{ MSG_TENSOR, "tensor", &msg_tensor_layout, true },
-	{ MSG_FETCH, "fetch", &msg_fetch_layout, false },
-	{ MSG_ATTACH, "attach", &msg_attach_layout, false },
-	{ MSG_COMMAND, "command", &msg_command_layout, false },
-	{ MSG_SEE_RUN, "see-run", &msg_see_run_layout, false },
-	{ MSG_SEE_STATUS, "see-status", &msg_see_status_layout, false },
-	{ MSG_SEE_NODE, "see-node", &msg_see_node_layout, false },
-	{ MSG_SEE_PLAN, "see-plan", &msg_see_plan_layout, false },
-	{ MSG_SEE_TASKS, "see-tasks", &msg_see_tasks_layout, false },
-	{ MSG_SEE_ITERATION, "see-iteration", &msg_see_iteration_layout, false },
-	{ MSG_SEE_VALIDATION, "see-validation", &msg_see_validation_layout, false },
-	{ MSG_SEE_NOTE, "see-note", &msg_see_note_layout, false },
-	{ MSG_SEE_FAULT, "see-fault", &msg_see_fault_layout, false },
-	{ MSG_SEE_PREVIEW, "see-preview", &msg_see_preview_layout, false },
-	{ MSG_SEE_REPLY, "see-reply", &msg_see_reply_layout, false },
-	{ MSG_SEE_LINKS, "see-links", &msg_see_links_layout, false },
-	{ MSG_SEE_SYNCED, "see-synced", &msg_see_synced_layout, false },
-};
+#include "wire/layouts.h"
 
 /* Envelope: "sp", version u8, 0, type u16, 0 u16, sequence u64. */
 enum { ENVELOPE = 16 };
 
-static int find(enum msg_type type)
-{
-	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
-		if (layouts[i].type == type)
-			return (int)i;
-	return -1;
-}
-
 const char *msg_name(enum msg_type type)
 {
-	int i = find(type);
+	const struct message *f = layouts_find(type);
 
-	return i < 0 ? "unknown" : layouts[i].name;
+	return f ? f->name : "unknown";
 }
 
 /* Width on the wire and in memory of a scalar; they are the same. */
@@ -664,8 +188,8 @@ static size_t write_struct(const struct layout *l, const char *s, unsigned char 
 
 size_t msg_size(const struct msg *m)
 {
-	int i = find(m->type);
-	size_t n = i < 0 ? 0 : write_struct(layouts[i].layout, (const char *)&m->u, NULL);
+	const struct message *f = layouts_find(m->type);
+	size_t n = f ? write_struct(f->layout, (const char *)&m->u, NULL) : 0;
 
 	return n == 0 ? 0 : ENVELOPE + n;
 }
@@ -686,7 +210,7 @@ long msg_encode(const struct msg *m, void *out, size_t room)
 	put(to + 4, &type, 2);
 	to[6] = to[7] = 0;
 	put(to + 8, &m->sequence, 8);
-	write_struct(layouts[find(m->type)].layout, (const char *)&m->u, to + ENVELOPE);
+	write_struct(layouts_find(m->type)->layout, (const char *)&m->u, to + ENVELOPE);
 	return (long)n;
 }
 
@@ -821,17 +345,17 @@ int msg_decode(struct msg *m, const void *data, size_t size)
 	const unsigned char *d = data;
 	struct reader r = { d, size, ENVELOPE, NULL, 0 };
 	char *pool = NULL;
-	int i;
+	const struct message *f;
 
 	memset(m, 0, sizeof(*m));
 	if (size < ENVELOPE || memcmp(d, "sp", 2) != 0)
 		return -EBADMSG;
 	if (d[2] != MSG_VERSION)
 		return -EPROTONOSUPPORT;
-	i = find((enum msg_type)get(d + 4, 2));
-	if (i < 0 || d[3] != 0 || get(d + 6, 2) != 0 || !read_struct(&r, layouts[i].layout, NULL))
+	f = layouts_find((enum msg_type)get(d + 4, 2));
+	if (!f || d[3] != 0 || get(d + 6, 2) != 0 || !read_struct(&r, f->layout, NULL))
 		return -EBADMSG;
-	if (r.at != size && !layouts[i].body)
+	if (r.at != size && !f->body)
 		return -EBADMSG;
 	if (r.pool_at > 0) {
 		pool = malloc(r.pool_at);
@@ -841,11 +365,11 @@ int msg_decode(struct msg *m, const void *data, size_t size)
 	r.at = ENVELOPE;
 	r.pool = pool;
 	r.pool_at = 0;
-	read_struct(&r, layouts[i].layout, (char *)&m->u);
-	m->type = layouts[i].type;
+	read_struct(&r, f->layout, (char *)&m->u);
+	m->type = f->type;
 	m->sequence = get(d + 8, 8);
 	m->owned = pool;
-	if (layouts[i].body) {
+	if (f->body) {
 		m->body = d + r.at;
 		m->body_size = size - r.at;
 	}

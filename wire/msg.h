@@ -1,7 +1,7 @@
 /* msg.h - every message that travels between the programs, and their one codec.
  *
  * A message is an envelope (magic, version, type, sequence) and the fields of its struct in the
- * order of its table in msg.c: fixed width, little endian, text and arrays behind their count.
+ * order of its table in layouts.c: fixed width, little endian, text and arrays behind their count.
  * Decoding checks every length and limit before use and accepts only what it would itself encode:
  * no trailing bytes (a `body` apart), no number out of its stated range, text without NUL.
  * Pure: no sockets, no clock. Sealing is link.h's, delivery post.h's.
