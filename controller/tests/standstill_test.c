@@ -254,6 +254,7 @@ static void a_big_sum_has_time(void **state)
  * of n00 and n01 differ: without the copy the sums begin anew. */
 static struct controller *waiting_for_a_copy(void)
 {
+	static uint64_t no_slices[1];
 	struct controller *c = made();
 
 	c->current = calloc(1, sizeof(*c->current));
@@ -261,8 +262,10 @@ static struct controller *waiting_for_a_copy(void)
 	assert_non_null(c->current->plan);
 	c->phase = PHASE_REDUCING;
 	c->progress.reduced_us = c->progress.reduce_us + SECOND;
-	for (int i = 0; i < NODES; i++)
+	for (int i = 0; i < NODES; i++) {
 		c->members[i].reduced = true;
+		c->members[i].sum.slices = no_slices;
+	}
 	c->members[0].sum.squares = 1;
 	c->members[4].keeps = 0;
 	c->members[4].copies = c->members[4].kept = true;
