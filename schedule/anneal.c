@@ -7,6 +7,8 @@
 
 #define ROUND_GROWTH 1.4
 #define LARGE_FROM 61 /* microbatches */
+#define LANES_FROM 41    /* microbatches */
+#define LANES_NODES 40
 #define MENDING_FROM 41 /* microbatches */
 #define STEEP_FROM 300   /* microbatches */
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
@@ -14,6 +16,7 @@
 #define ESTIMATE_FROM 60 /* microbatches */
 #define MOST_ESTIMATED 8 /* of a move */
 #define TRIES 50         /* proposals that may come to nothing in one step */
+#define LANES_TRIES 8    /* the same where lanes are planned */
 
 /* To the 8th; with very many microbatches to the 32nd, or those that are long home before the last
  * would weigh most together. */
@@ -80,6 +83,16 @@ static void keep_best(struct anneal *a)
 	a->best_s = a->current_s + a->sync_s;
 }
 
+/* From the engine's last run. */
+static void fill_tables(struct anneal *a)
+{
+	if (a->plans_lanes)
+		lanes_fill(&a->lanes, &a->engine);
+	else
+		timetable_fill(&a->table, &a->engine);
+	engine_keep(&a->engine);
+}
+
 /* Runs what the engine has, which is current. */
 static int run_current(struct anneal *a)
 {
@@ -88,8 +101,7 @@ static int run_current(struct anneal *a)
 	a->sync_s = sync_of(a);
 	a->current_s = a->engine.makespan_s;
 	a->cost = cost_of(a->engine.finish_s, a->p->n_mb, a->current_s, a->sync_s);
-	timetable_fill(&a->table, &a->engine);
-	engine_keep(&a->engine);
+	fill_tables(a);
 	return 0;
 }
 
@@ -101,15 +113,28 @@ struct schedule {
 };
 
 static const struct schedule usual = { 2000, 0.006, 0.001, 1.5 };
+/* Of the moves of lanes, which are large, so many more are accepted. */
+static const struct schedule large_lanes = { 40000, 0.004, 0.004, 1.2 };
 static const struct schedule large = { 40000, 0.0012, 0.0012, 1.2 };
 /* What is there is to be mended soon. With few microbatches the usual rounds are soon done. */
 static const struct schedule mending = { 500, 0.003, 0.0005, 1.5 };
+
+/* Few nodes are so crowded that nothing goes as promised. Of W, which give the slots back, lanes know
+ * nothing; and in large clusters, where they take long, exchanges of roles pay better. */
+static bool are_lanes_planned(const struct problem *p)
+{
+	return p->n_mb >= LANES_FROM && p->n_nodes >= LANES_NODES && p->length > 1 &&
+	       !p->q->split_backward &&
+	       (p->n_movable < 2 || p->n_mb < LARGE_FROM);
+}
 
 static const struct schedule *schedule_of(const struct problem *p)
 {
 	if (p->q->from && p->n_mb >= MENDING_FROM)
 		return &mending;
-	return p->n_mb < LARGE_FROM ? &usual : &large;
+	if (p->n_mb < LARGE_FROM)
+		return &usual;
+	return are_lanes_planned(p) ? &large_lanes : &large;
 }
 
 static void set_schedule(struct anneal *a)
@@ -132,14 +157,18 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 
 	*a = (struct anneal){ .p = p };
 	rng_init_stream(&rng, seed, stream);
-	rc = timetable_init(&a->table, p);
+	a->plans_lanes = are_lanes_planned(p);
+	rc = a->plans_lanes ? lanes_init(&a->lanes, p) : timetable_init(&a->table, p);
 	if (rc == 0)
 		rc = solution_init(&a->current, p);
 	if (rc == 0)
 		rc = solution_init(&a->best, p);
 	if (rc == 0) {
 		solution_copy(&a->current, from, p);
-		rc = moves_init(&a->moves, p, &a->current, &a->table, rng);
+		if (a->plans_lanes)
+			lanes_fill_hops(&a->lanes, &a->current);
+		rc = moves_init(&a->moves, p, &a->current, a->plans_lanes ? NULL : &a->table,
+				a->plans_lanes ? &a->lanes : NULL, rng);
 	}
 	if (rc == 0)
 		rc = engine_init(&a->engine, p);
@@ -164,6 +193,7 @@ void anneal_fini(struct anneal *a)
 	engine_fini(&a->engine);
 	moves_fini(&a->moves);
 	timetable_fini(&a->table);
+	lanes_fini(&a->lanes);
 	solution_fini(&a->current);
 	solution_fini(&a->best);
 }
@@ -182,6 +212,8 @@ void anneal_begin_round(struct anneal *a, int64_t steps)
 	solution_copy(&a->current, &a->best, a->p);
 	moves_refresh(&a->moves);
 	moves_list_trips(&a->moves);
+	if (a->plans_lanes)
+		lanes_fill_hops(&a->lanes, &a->current);
 	engine_set_paths(&a->engine, &a->current);
 	run_current(a);
 	a->round_size = a->round_left = steps;
@@ -194,6 +226,11 @@ static double temperature(const struct anneal *a)
 	return a->best_iteration_s * a->warm * pow(a->cold / a->warm, done);
 }
 
+static double home_s(const struct anneal *a, int mb)
+{
+	return a->plans_lanes ? (double)a->lanes.home_s[mb] : a->table.home_s[mb];
+}
+
 /* The latest of a few at random: of more, the more there are. */
 static int pick_microbatch(struct anneal *a)
 {
@@ -203,7 +240,7 @@ static int pick_microbatch(struct anneal *a)
 	for (uint32_t k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2) {
 		int j = (int)rng_below(&a->moves.rng, n);
 
-		i = a->table.home_s[j] > a->table.home_s[i] ? j : i;
+		i = home_s(a, j) > home_s(a, i) ? j : i;
 	}
 	return i;
 }
@@ -219,7 +256,11 @@ static bool is_promising(struct anneal *a, double most)
 	double room = n * (steep((most - a->sync_s) * scale - 1, n) - steep(q, n));
 	double put_off_s = 0;
 
-	if (a->p->n_mb < ESTIMATE_FROM || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
+	for (int i = 0; m->is_planned && i < m->lanes->n_back; i++)
+		room -= steep(m->lanes->back_s[i] * scale, n) - steep(m->lanes->was_s[i] * scale, n);
+	if (m->is_planned)
+		return room >= 0;
+	if (a->plans_lanes || a->p->n_mb < ESTIMATE_FROM || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
 		return true;
 	for (int i = 0; i < m->n_touched; i++) {
 		int mb = m->touched[i];
@@ -245,7 +286,9 @@ static bool keeps_limit(const struct anneal *a)
 /* A move, and the cost up to which it is accepted. */
 static bool propose(struct anneal *a, double *most)
 {
-	for (int i = 0; i < TRIES; i++) {
+	int tries = a->plans_lanes ? LANES_TRIES : TRIES;
+
+	for (int i = 0; i < tries; i++) {
 		if (!moves_propose(&a->moves, pick_microbatch(a)))
 			continue;
 		*most = a->cost - temperature(a) * log(1 - rng_uniform(&a->moves.rng));
@@ -283,8 +326,7 @@ static bool try_move(struct anneal *a, double most, double *sync_s, double limit
 		cost = cost_of(a->engine.finish_s, a->p->n_mb, a->engine.makespan_s, *sync_s);
 		if (cost <= most) {
 			moves_keep(&a->moves);
-			timetable_fill(&a->table, &a->engine);
-			engine_keep(&a->engine);
+			fill_tables(a);
 			a->cost = cost;
 			a->current_s = a->engine.makespan_s;
 			return true;

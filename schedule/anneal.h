@@ -3,8 +3,8 @@
  * Cost: makespan * (1 + q), q a mean of the finish times over the makespan, of a high norm; the
  * makespan alone is too flat to climb. With a free assignment the seconds of the gradients' sum
  * are added. Each round starts from the best solution so far, warm enough to leave it, and cools
- * down; rounds grow. With many microbatches there is not the time for that: one temperature, at
- * which about one run in fifteen is accepted, and rounds of seconds. What happens depends on the seed and the
+ * down; rounds grow. With many microbatches there is not the time for that: one temperature, and rounds
+ * of seconds. What happens depends on the seed and the
  * number of evaluations only.
  *
  * Most proposals are seen to be bad by what the timetable says of them, without a run; only
@@ -30,7 +30,9 @@ struct anneal {
 	struct engine engine;
 	struct solution current, best;
 	struct moves moves;
-	struct timetable table;         /* of current */
+	struct timetable table;         /* of current; empty where lanes are planned */
+	struct lanes lanes;             /* of current, where they are planned */
+	bool plans_lanes;
 	double cost, sync_s, current_s; /* of current; current_s: its makespan */
 	double best_cost;
 	double warm, cold; /* temperature at a round's start and end, of the makespan */

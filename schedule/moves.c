@@ -12,6 +12,10 @@
 #define REINSERT_UP_TO 60 /* microbatches */
 #define TOGETHER 3        /* microbatches reinserted */
 #define CHARGE 4          /* most, for what others are put off by a reinsertion */
+#define LANES_CHARGE 2    /* the same where lanes are planned */
+#define FIRST_CHARGE 0.5  /* most, where those in the way are planned anew as well */
+#define PUT_OFF 1.4       /* works: most that others are put off by planned lanes */
+#define LENT 3            /* fewer lanes go out for their stages alone */
 
 static int *path_of(const struct moves *m, int mb)
 {
@@ -305,6 +309,115 @@ static bool move_reinsert(struct moves *m, int mb)
 	return good && is_changed(m);
 }
 
+/* The microbatch or one before it, with those after it in the lane. */
+static void take_lane(struct moves *m, int mb)
+{
+	while (m->lanes->before[mb] >= 0 && below(m, 2))
+		mb = m->lanes->before[mb];
+	lanes_take_out(m->lanes, m->s, mb);
+}
+
+/* One that visits one of the nodes that this one does. */
+static int neighbour(struct moves *m, int mb)
+{
+	const struct gaps *g = &m->lanes->gaps;
+	int node = path_of(m, mb)[1 + below(m, m->p->length - 1)];
+	const struct gaps_list *list = &g->list[node];
+
+	return g->task[list->first + below(m, list->n)] / g->steps;
+}
+
+/* Lanes whose stages the first may want. */
+static void take_lenders(struct moves *m)
+{
+	for (int n = below(m, LENT); n > 0; n--)
+		take_lane(m, below(m, m->p->n_mb));
+}
+
+static void touch_out(struct moves *m)
+{
+	for (int i = 0; i < m->lanes->n_out; i++)
+		touch(m, m->lanes->out[i]);
+}
+
+/* The first lane goes its best way, nearly as if nobody else were there; those whom it puts off leave
+ * too. */
+static bool force_lane(struct moves *m, int n)
+{
+	float charge = (float)(FIRST_CHARGE * rng_uniform(&m->rng));
+
+	touch_out(m);
+	return lanes_put_in(m->lanes, m->s, n, true, charge, INFINITY) &&
+	       lanes_eject(m->lanes, m->s);
+}
+
+/* A lane alone; with any other; with those it meets; or pushing others out. */
+static bool gather_lanes(struct moves *m, int mb)
+{
+	int kind = below(m, 4), other = neighbour(m, mb), third = neighbour(m, mb), n;
+
+	take_lane(m, mb);
+	n = m->lanes->n_out;
+	if (kind == 1)
+		take_lane(m, below(m, m->p->n_mb));
+	if (kind == 2) {
+		take_lane(m, other);
+		if (below(m, 2))
+			take_lane(m, third);
+	}
+	if (kind == 3) {
+		take_lenders(m);
+		return force_lane(m, n);
+	}
+	return n > 0;
+}
+
+static void swap_paths(struct moves *m, int a, int b)
+{
+	size_t size = (size_t)m->p->length * sizeof(int);
+	int was[PLAN_MOST_PATH];
+
+	touch(m, a);
+	touch(m, b);
+	memcpy(was, path_of(m, a), size);
+	memcpy(path_of(m, a), path_of(m, b), size);
+	memcpy(path_of(m, b), was, size);
+}
+
+/* The microbatches of one data node are sent in the order of their ids. */
+static void relabel(struct moves *m, int mb)
+{
+	int first = mb, place = m->p->mb_slot[mb];
+	float *sent_s = m->lanes->sent_s;
+
+	while (first > 0 && m->p->mb_slot[first - 1] == place)
+		first--;
+	for (int y = first + 1; y < m->p->n_mb && m->p->mb_slot[y] == place; y++) {
+		for (int at = y; at > first && sent_s[at - 1] > sent_s[at]; at--) {
+			float was = sent_s[at];
+
+			sent_s[at] = sent_s[at - 1];
+			sent_s[at - 1] = was;
+			swap_paths(m, at, at - 1);
+		}
+	}
+}
+
+static bool move_lanes(struct moves *m, int mb)
+{
+	struct lanes *l = m->lanes;
+	bool good = gather_lanes(m, mb), in_turn = below(m, 2);
+
+	touch_out(m);
+	good = good && lanes_put_in(l, m->s, l->n_out, in_turn, LANES_CHARGE,
+				    (float)PUT_OFF * l->work_s) && is_changed(m);
+	for (int i = 0; good && i < l->n_out; i++)
+		relabel(m, l->out[i]);
+	lanes_restore(l);
+	m->is_planned = good;
+	return good;
+}
+
 static bool move_exchange(struct moves *m, int mb)
 {
 	int *path = path_of(m, mb), h, was;
@@ -518,6 +631,8 @@ static bool propose(struct moves *m, int mb)
 		return move_roles(m);
 	if (m->p->length < 2)
 		return false;
+	if (m->lanes)
+		return move_lanes(m, mb);
 	if (m->reinserts && below(m, 2))
 		return move_reinsert(m, mb);
 	if (kind < PLAIN)
@@ -536,6 +651,7 @@ static bool propose(struct moves *m, int mb)
 static void begin(struct moves *m)
 {
 	m->n_touched = 0;
+	m->is_planned = false;
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
 }
 
@@ -601,7 +717,7 @@ int moves_list_trips(struct moves *m)
 {
 	int rc;
 
-	if (m->has_trips && !m->stale)
+	if (m->lanes || (m->has_trips && !m->stale))
 		return 0;
 	if (m->has_trips)
 		trips_fini(&m->trips);
@@ -616,11 +732,11 @@ int moves_list_trips(struct moves *m)
 }
 
 int moves_init(struct moves *m, const struct problem *p, struct solution *s,
-	       struct timetable *table, struct rng rng)
+	       struct timetable *table, struct lanes *lanes, struct rng rng)
 {
 	size_t n = (size_t)p->n_mb;
 
-	*m = (struct moves){ .p = p, .s = s, .table = table, .rng = rng };
+	*m = (struct moves){ .p = p, .s = s, .table = table, .lanes = lanes, .rng = rng };
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
 	m->visits = calloc((size_t)p->n_stages, sizeof(*m->visits));
 	m->touched = calloc(n, sizeof(*m->touched));

@@ -14,6 +14,7 @@
  * the data node's shortest trips unify    the same for all microbatches of a data node at once
  *   reinsert up to three leave the timetable and come back one after the other, by whatever
  *            nodes, order and stages (of those that they left) bring each home first
+ *   lanes    in large clusters, in place of all these: whole lanes are planned anew (lanes.h)
  *   roles    two nodes exchange stages and all their visitors (where the assignment is free)
  *
  * Internal to schedule/.
@@ -24,6 +25,7 @@
 #include <stdbool.h>
 
 #include "base/rng.h"
+#include "schedule/lanes.h"
 #include "schedule/near.h"
 #include "schedule/problem.h"
 #include "schedule/reinsert.h"
@@ -34,6 +36,7 @@ struct moves {
 	const struct problem *p;
 	struct solution *s;      /* borrowed; changed in place */
 	struct timetable *table; /* borrowed: of the run of s; NULL: no reroutes */
+	struct lanes *lanes;     /* borrowed, the same; NULL: none are planned */
 	struct rng rng;
 	struct reinsert reinsert;
 	bool reinserts; /* where microbatches are few; may be taken back */
@@ -44,6 +47,7 @@ struct moves {
 	bool *is_touched; /* (n_mb) */
 	int *saved;       /* (n_mb, length) their paths before, in the order of touched */
 	int left_stage, joined_stage; /* exposure moved from, to; -1: none */
+	bool is_planned; /* lanes->was_s and back_s say when those it is about are home */
 	int role_a, role_b;           /* nodes that exchanged roles; -1: none */
 	struct near near;             /* as of the last moves_refresh */
 	struct trips trips;           /* the same, once asked for */
@@ -52,11 +56,12 @@ struct moves {
 };
 
 int moves_init(struct moves *m, const struct problem *p, struct solution *s,
-	       struct timetable *table, struct rng rng);
+	       struct timetable *table, struct lanes *lanes, struct rng rng);
 void moves_fini(struct moves *m);
 
 /* Lists the short trips, which takes a while with many nodes; without them there is no trip
- * move. Again after a moves_refresh when roles were exchanged. -ENOMEM. */
+ * move, and where lanes are planned there is none. Again after a moves_refresh when roles were
+ * exchanged. -ENOMEM. */
 int moves_list_trips(struct moves *m);
 
 /* Counts exposure and lists near nodes anew: after the solution was changed from outside. */

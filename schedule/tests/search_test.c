@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "schedule/check.h"
+#include "schedule/regions.h"
 #include "schedule/search.h"
 #include "schedule/simulate.h"
 #include "schedule/tests/fixture.h"
@@ -370,6 +371,103 @@ static void random_clusters_are_planned_or_refused(void **state)
 	assert_true(calls >= planned);
 }
 
+/* Many microbatches, so that whole lanes are planned: more than the slots of a data node, some links
+ * missing, little memory. */
+static void many_microbatches_are_planned_or_refused(void **state)
+{
+	int planned = 0, same = 0, large = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 31);
+	for (int round = 0; round < 150; round++) {
+		struct fixture_shape shape = { .most_stages = 6,
+					       .most_replicas = 16,
+					       .most_microbatches = 5,
+					       .most_memory = 1 + round % 4,
+					       .absent = round % 2 ? 0.15 : 0,
+					       .grid = round % 3 == 0,
+					       .unpinned = round % 5 == 0 };
+		struct cluster *c = fixture_random_cluster(&r, &shape);
+		struct error err = { "" };
+		struct plan *p = NULL, *again;
+		struct plan_request q;
+		int rc;
+
+		c->microbatches_per_data_node = (41 + round % 40) / c->stages[0] + 1;
+		plan_request_init(&q);
+		q.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages);
+		q.free_assignment = round % 7 == 0;
+		q.evaluations = 60;
+		q.seed = (uint64_t)round;
+		rc = plan_search(c, &q, &p, &err);
+		if (rc == 0) {
+			assert_good(c, p, NULL, !q.free_assignment);
+			again = search(c, &q);
+			same += again->predicted.iteration_s == p->predicted.iteration_s;
+			plan_free(again);
+			planned++;
+			large += c->n_nodes >= 40;
+		} else {
+			assert_true(rc == PLAN_INFEASIBLE || rc == PLAN_NOT_FOUND);
+			assert_true(shape.absent > 0);
+		}
+		plan_free(p);
+		cluster_free(c);
+	}
+	assert_true(large >= 50);
+	assert_int_equal(same, planned);
+}
+
+/* Nodes all over the world. */
+static struct cluster *large_cluster(int nodes)
+{
+	struct regions_request q;
+	struct regions *regions;
+	struct cluster *c = NULL;
+	int at = 0;
+
+	assert_int_equal(regions_read("deploy/regions.json", &regions, NULL), 0);
+	regions_request_init(&q, 4, 8);
+	q.n_nodes = nodes;
+	q.n_stages = 8;
+	q.path_length = 6;
+	q.shuffle = true;
+	q.seed = 1;
+	assert_int_equal(regions_cluster(regions, &q, &c, NULL), 0);
+	regions_free(regions);
+	for (int s = 0; s < c->n_stages; s++) {
+		for (int k = 0; k < c->stages[s]; k++)
+			c->nodes[at++].stage = s;
+	}
+	return c;
+}
+
+/* As good as the search has been seen to reach in so many evaluations, with lanes. */
+static void lanes_reach_what_they_should(void **state)
+{
+	static const struct {
+		int nodes;
+		double given_s;
+	} want[] = { { 50, 97 }, { 100, 88 } };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct cluster *c = large_cluster(want[i].nodes);
+		struct plan_request q;
+		struct plan *p;
+
+		plan_request_init(&q);
+		q.evaluations = 1500;
+		p = search(c, &q);
+		assert_good(c, p, NULL, true);
+		if (p->predicted.iteration_s > want[i].given_s)
+			fail_msg("%d: %f", want[i].nodes, p->predicted.iteration_s);
+		plan_free(p);
+		cluster_free(c);
+	}
+}
+
 /* The published methods keep the rules too, each by its own. */
 static void baselines_are_valid(void **state)
 {
@@ -452,6 +550,8 @@ int main(void)
 		cmocka_unit_test(excluded_nodes_are_not_used),
 		cmocka_unit_test(cancelled_search_gives_what_it_has),
 		cmocka_unit_test(random_clusters_are_planned_or_refused),
+		cmocka_unit_test(many_microbatches_are_planned_or_refused),
+		cmocka_unit_test(lanes_reach_what_they_should),
 		cmocka_unit_test(baselines_are_valid),
 		cmocka_unit_test(baselines_keep_the_rules_on_random_clusters),
 	};

@@ -1,0 +1,379 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schedule/construct.h"
+#include "schedule/engine.h"
+#include "schedule/lanes.h"
+#include "schedule/tests/fixture.h"
+
+struct setting {
+	struct cluster *c;
+	struct plan_request q;
+	struct problem p;
+	struct solution s;
+	struct engine e;
+	struct lanes l;
+};
+
+/* The first plan of a cluster. */
+static void make(struct setting *x, const char *name, int microbatches)
+{
+	x->c = fixture_cluster(name);
+	x->c->microbatches_per_data_node = microbatches;
+	plan_request_init(&x->q);
+	x->q.path_length = 4;
+	assert_int_equal(problem_init(&x->p, x->c, &x->q, NULL), 0);
+	assert_int_equal(solution_init(&x->s, &x->p), 0);
+	assert_int_equal(engine_init(&x->e, &x->p), 0);
+	assert_int_equal(lanes_init(&x->l, &x->p), 0);
+	assert_int_equal(construct_assignment(&x->s, &x->p, NULL), 0);
+	assert_int_equal(construct_paths(&x->s, &x->p, 0, false, NULL, NULL), 0);
+	lanes_fill_hops(&x->l, &x->s);
+}
+
+static void unmake(struct setting *x)
+{
+	lanes_fini(&x->l);
+	engine_fini(&x->e);
+	solution_fini(&x->s);
+	problem_fini(&x->p);
+	cluster_free(x->c);
+}
+
+static void run(struct setting *x)
+{
+	engine_set_paths(&x->e, &x->s);
+	assert_true(engine_run(&x->e, INFINITY));
+	lanes_fill(&x->l, &x->e);
+}
+
+static int *path_of(const struct setting *x, int mb)
+{
+	return x->s.path + (size_t)mb * (size_t)x->p.length;
+}
+
+static void count(const struct setting *x, int *visits)
+{
+	memset(visits, 0, (size_t)x->p.n_stages * sizeof(*visits));
+	for (int i = 0; i < x->p.n_mb * x->p.length; i++)
+		visits[x->s.stage_of[x->s.path[i]]]++;
+}
+
+/* Ascending, but for neighbours in number that are exchanged. */
+static bool is_legal(const struct setting *x, const int *path)
+{
+	int last = 0;
+
+	for (int h = 1; h < x->p.length; h++) {
+		int a = x->s.stage_of[path[h]];
+		int b = h + 1 < x->p.length ? x->s.stage_of[path[h + 1]] : -1;
+
+		if (b == a - 1 && b > last)
+			h++;
+		else if (a <= last)
+			return false;
+		last = a;
+	}
+	return true;
+}
+
+/* What the packed rows say of a node is what a walk over the run's tasks says. What waited for a slot
+ * counts as if it had come with those before it. */
+static void look(const struct setting *x, int node, double at_s, double until_s, double *free_s,
+		 double *next_s, bool *has_slot)
+{
+	double arrival_s = 0;
+	int held = 0;
+
+	*free_s = at_s;
+	*next_s = INFINITY;
+	*has_slot = true;
+	for (int i = 0; i < x->e.n_booked; i++) {
+		int task = x->e.booked[i].task, step = task % x->e.steps;
+		double end_s = x->e.start_s[task] + x->e.chain[task].duration_s + x->e.overhead_s;
+
+		if (x->e.chain[task].node != node)
+			continue;
+		arrival_s = fmax(arrival_s, x->e.arrival_s[task]);
+		if (arrival_s <= at_s)
+			*free_s = fmax(*free_s, end_s);
+		else
+			*next_s = fmin(*next_s, x->e.start_s[task]);
+		if (arrival_s > at_s)
+			*has_slot = *has_slot && held < x->c->nodes[node].memory;
+		if (arrival_s > until_s)
+			return;
+		held += (step < x->p.length) - (step > x->p.length);
+	}
+	*has_slot = *has_slot && held < x->c->nodes[node].memory;
+}
+
+static void gaps_are_those_of_the_run(void **state)
+{
+	int fits = 0, none = 0;
+	struct setting x;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 3);
+	make(&x, "geo20_s8.json", 6);
+	run(&x);
+	for (int round = 0; round < 20000; round++) {
+		int v = (int)rng_below(&r, (uint32_t)x.p.n_nodes), before, until;
+		const struct gaps_list *list = &x.l.gaps.list[v];
+		double at_s = rng_uniform(&r) * x.e.makespan_s, free_s, next_s;
+		double until_s = at_s + rng_uniform(&r) * 20;
+		float over_s = 0, start_s;
+		bool has_slot;
+
+		look(&x, v, at_s, until_s, &free_s, &next_s, &has_slot);
+		before = gaps_before(&x.l.gaps, list, (float)at_s);
+		until = gaps_before(&x.l.gaps, list, (float)until_s);
+		start_s = gaps_start_s(&x.l.gaps, list, before, (float)at_s, 2, &over_s);
+		next_s = fmax(0, free_s + 2 + x.e.overhead_s - next_s);
+		assert_true(fabs((double)start_s - free_s) < 1e-3);
+		assert_true(fabs((double)over_s - next_s) < 1e-3);
+		assert_int_equal(gaps_have_slot(list, before, until), has_slot);
+		fits += over_s == 0 && has_slot;
+		none += !has_slot;
+	}
+	assert_true(fits > 1000 && none > 1000);
+	unmake(&x);
+}
+
+/* Six microbatches and three slots: the fourth to sixth are sent when one of the first three is home. */
+static void lanes_are_found(void **state)
+{
+	struct setting x;
+	int n = 0;
+
+	(void)state;
+	make(&x, "geo20_s8.json", 6);
+	run(&x);
+	for (int i = 0; i < x.p.n_mb; i++) {
+		int next = x.l.next[i];
+
+		if (next >= 0) {
+			assert_int_equal(x.l.before[next], i);
+			assert_int_equal(path_of(&x, i)[0], path_of(&x, next)[0]);
+			assert_true(fabs(x.e.finish_s[i] + x.e.overhead_s -
+					 x.e.start_s[next * x.e.steps]) < 1e-6);
+			n++;
+		}
+		assert_int_equal(x.l.before[i] >= 0, i % 6 >= 3);
+	}
+	assert_int_equal(n, x.p.n_mb / 2);
+	unmake(&x);
+}
+
+/* A few lanes go out and come back, the first of them, half of the time, before those it puts off.
+ * Whether they could. */
+static bool plan_some(struct setting *x, struct rng *r)
+{
+	bool good = true;
+	int n;
+
+	lanes_take_out(&x->l, &x->s, (int)rng_below(r, (uint32_t)x->p.n_mb));
+	n = x->l.n_out;
+	for (int k = (int)rng_below(r, 3); k > 0; k--)
+		lanes_take_out(&x->l, &x->s, (int)rng_below(r, (uint32_t)x->p.n_mb));
+	if (rng_below(r, 2))
+		good = lanes_put_in(&x->l, &x->s, n, true, 0, INFINITY) &&
+		       lanes_eject(&x->l, &x->s);
+	return good && lanes_put_in(&x->l, &x->s, x->l.n_out, rng_below(r, 2), 1, INFINITY);
+}
+
+static void every_rule_is_kept(void **state)
+{
+	int before[PLAN_MOST_PATH], after[PLAN_MOST_PATH], planned = 0, exchanged = 0, more = 0;
+	struct setting x;
+	struct rng r;
+	int *was;
+
+	(void)state;
+	rng_init(&r, 5);
+	make(&x, "geo20_s8.json", 6);
+	was = malloc((size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
+	assert_non_null(was);
+	count(&x, before);
+	for (int round = 0; round < 600; round++) {
+		bool good;
+
+		run(&x);
+		memcpy(was, x.s.path, (size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
+		good = plan_some(&x, &r);
+		more += x.l.n_out > 6;
+		for (int i = 0; i < x.p.n_mb; i++) {
+			const int *path = path_of(&x, i);
+
+			assert_true(is_legal(&x, path));
+			assert_int_equal(path[0], was[i * x.p.length]);
+			for (int h = 1; h + 1 < x.p.length; h++)
+				exchanged += x.s.stage_of[path[h]] == x.s.stage_of[path[h + 1]] + 1;
+		}
+		lanes_restore(&x.l);
+		if (!good)
+			memcpy(x.s.path, was, (size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
+		planned += good;
+		count(&x, after);
+		assert_memory_equal(before, after, (size_t)x.p.n_stages * sizeof(*before));
+		engine_set_paths(&x.e, &x.s);
+		if (!engine_run(&x.e, INFINITY)) /* exchanged stages may lock */
+			memcpy(x.s.path, was, (size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
+	}
+	assert_true(planned > 300 && exchanged > 100 && more > 50);
+	free(was);
+	unmake(&x);
+}
+
+/* Of a list, what is looked at. */
+static void check_rows(const struct gaps *g, int node, const struct gaps *as, const struct gaps_list *was)
+{
+	const struct gaps_list *list = &g->list[node];
+	size_t first = (size_t)list->first, room = (size_t)list->room;
+
+	assert_memory_equal(list, was, sizeof(*was));
+	assert_memory_equal(g->arrival_s + first, as->kept_arrival_s + first,
+			    room * sizeof(*g->arrival_s));
+	assert_memory_equal(g->start_s + first, as->kept_start_s + first, room * sizeof(*g->start_s));
+	assert_memory_equal(g->free_s + first, as->kept_free_s + first, room * sizeof(*g->free_s));
+	assert_memory_equal(g->task + first, as->kept_task + first, room * sizeof(*g->task));
+}
+
+static void restored_all_is_as_before(void **state)
+{
+	struct setting x, y;
+	size_t paths, times;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 6);
+	make(&x, "geo20_s8.json", 6);
+	make(&y, "geo20_s8.json", 6);
+	run(&x);
+	run(&y);
+	paths = (size_t)(x.p.n_mb * x.p.length) * sizeof(int);
+	times = (size_t)x.p.n_mb * sizeof(float);
+	for (int round = 0; round < 200; round++) {
+		plan_some(&x, &r);
+		assert_true(x.l.gaps.n_changed > 0);
+		lanes_restore(&x.l);
+		for (int v = 0; v < x.p.n_nodes; v++)
+			check_rows(&x.l.gaps, v, &y.l.gaps, &y.l.gaps.list[v]);
+		assert_memory_equal(x.l.sent_s, y.l.sent_s, times);
+		assert_memory_equal(x.l.home_s, y.l.home_s, times);
+		memcpy(x.s.path, y.s.path, paths);
+	}
+	unmake(&x);
+	unmake(&y);
+}
+
+/* One microbatch a data node, four of them far out of the way: what is promised for the fifth is what
+ * a run then shows, and no other node in its place makes it shorter. */
+static void alone_it_is_exact(void **state)
+{
+	struct setting x;
+	int mb = 2, *path;
+	double promised_s;
+
+	(void)state;
+	make(&x, "geo20_s8.json", 1);
+	path = path_of(&x, mb);
+	for (int i = 0; i < x.p.n_mb; i++)
+		x.e.release_s[i] = i == mb ? 0 : 1000;
+	run(&x);
+	lanes_take_out(&x.l, &x.s, mb);
+	assert_true(lanes_put_in(&x.l, &x.s, 1, true, 1, 0));
+	promised_s = (double)x.l.home_s[mb];
+	lanes_restore(&x.l);
+	assert_true(x.l.back_s[0] == (float)promised_s);
+	run(&x);
+	assert_true(fabs(x.e.finish_s[mb] - promised_s) < 1e-3);
+	for (int h = 1; h < x.p.length; h++) {
+		int stage = x.s.stage_of[path[h]], was = path[h];
+
+		for (int i = x.s.start[stage]; i < x.s.start[stage + 1]; i++) {
+			path[h] = x.s.members[i];
+			run(&x);
+			assert_true(x.e.finish_s[mb] >= promised_s - 1e-3);
+		}
+		path[h] = was;
+	}
+	unmake(&x);
+}
+
+/* Whether a task of the rest starts while one of those that are back is done. */
+static bool overlaps(const struct setting *x, int n)
+{
+	const struct gaps *g = &x->l.gaps;
+
+	for (int v = 0; v < x->p.n_nodes; v++) {
+		const struct gaps_list *list = &g->list[v];
+
+		for (int i = list->first; i + 1 < list->first + list->n; i++) {
+			bool mine = false;
+
+			for (int k = 0; k < n; k++)
+				mine = mine || x->l.out[k] == g->task[i] / g->steps;
+			if (mine && g->start_s[i + 1] < g->free_s[i] - 0.01f)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A lane that goes as if nobody were there meets others; ejected, they no longer are in its way. */
+static void those_in_the_way_leave(void **state)
+{
+	int met = 0, left = 0;
+	struct setting x;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 7);
+	make(&x, "geo20_s8.json", 6);
+	run(&x);
+	for (int round = 0; round < 200; round++) {
+		int n;
+
+		lanes_take_out(&x.l, &x.s, (int)rng_below(&r, (uint32_t)x.p.n_mb));
+		n = x.l.n_out;
+		assert_true(lanes_put_in(&x.l, &x.s, n, true, 0, INFINITY));
+		if (overlaps(&x, n)) {
+			met++;
+			assert_true(x.l.over_s > 0);
+			if (lanes_eject(&x.l, &x.s)) {
+				assert_true(x.l.n_out > n && x.l.over_s == 0);
+				assert_false(overlaps(&x, n));
+				left++;
+			}
+		}
+		lanes_restore(&x.l);
+		engine_set_paths(&x.e, &x.s);
+		assert_true(engine_run(&x.e, INFINITY));
+		lanes_fill(&x.l, &x.e);
+	}
+	assert_true(met > 50 && left > 30);
+	unmake(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gaps_are_those_of_the_run),
+		cmocka_unit_test(lanes_are_found),
+		cmocka_unit_test(every_rule_is_kept),
+		cmocka_unit_test(restored_all_is_as_before),
+		cmocka_unit_test(alone_it_is_exact),
+		cmocka_unit_test(those_in_the_way_leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
