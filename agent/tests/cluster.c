@@ -264,6 +264,11 @@ static void take_post(struct cluster *c, const struct post_message *p)
 	msg_clear(&m);
 }
 
+static int64_t agents_now(const struct cluster *c)
+{
+	return c->stopped_us ? c->stopped_us : clock_monotonic_us();
+}
+
 void cluster_turn(struct cluster *c)
 {
 	struct post_message p;
@@ -278,9 +283,9 @@ void cluster_turn(struct cluster *c)
 
 		if (!a)
 			continue;
-		agent_receive(a, clock_monotonic_us());
-		agent_work(a, clock_monotonic_us());
-		agent_send(a, clock_monotonic_us());
+		agent_receive(a, agents_now(c));
+		agent_work(a, agents_now(c));
+		agent_send(a, agents_now(c));
 	}
 }
 

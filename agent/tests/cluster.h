@@ -57,6 +57,7 @@ struct cluster {
 	struct corpus *corpus;
 	double time_scale, task_s, overhead_s, serialise;
 	bool split;            /* the backward pass is two tasks */
+	int64_t stopped_us;    /* the agents' clocks stand there; 0: they go */
 	bool copies_lag;       /* nobody waits for copies' sums and steps */
 	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* the same from every node */
 

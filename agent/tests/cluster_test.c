@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/state.h"
 #include "agent/tests/cluster.h"
 #include "base/clock.h"
 #include "base/rng.h"
@@ -552,6 +553,54 @@ static void test_iteration_taken_up(void **state)
 	cluster_unmake(c);
 }
 
+static bool something_is_to_be_told(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].agent->n_events > 0)
+			return true;
+	return false;
+}
+
+static bool something_was_told(struct cluster *c)
+{
+	return c->n_events > 0;
+}
+
+static bool same_event(const struct msg_task_event *a, const struct msg_task_event *b)
+{
+	return a->node == b->node && a->microbatch == b->microbatch && a->attempt == b->attempt &&
+	       a->kind == b->kind && a->type == b->type;
+}
+
+/* What was about to be told is among what happened, and is not told again. */
+static void test_what_is_recalled_is_told_once(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct msg recall = { .type = MSG_RECALL };
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	c->stopped_us = clock_monotonic_us(); /* it is never time to tell */
+	cluster_start(c);
+	cluster_until(c, something_is_to_be_told, "work");
+	assert_int_equal(c->n_events, 0);
+	recall.u.recall.iteration = c->iteration;
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_send(c, i, &recall);
+	cluster_until(c, something_was_told, "what happened");
+	c->stopped_us = 0;
+	cluster_until(c, cluster_all_through, "all microbatches");
+	for (uint32_t i = 0; i < c->n_events; i++)
+		for (uint32_t j = 0; j < i; j++)
+			assert_false(same_event(&c->events[i], &c->events[j]));
+	cluster_reduce(c, 1);
+	cluster_check_twins(c);
+	cluster_commit(c, 1);
+	cluster_unmake(c);
+}
+
 static bool somebody_accuses(struct cluster *c)
 {
 	return cluster_troubles(c) > 0;
@@ -709,6 +758,7 @@ int main(void)
 		cmocka_unit_test(test_reduction_retry),
 		cmocka_unit_test(test_controller_restart),
 		cmocka_unit_test(test_iteration_taken_up),
+		cmocka_unit_test(test_what_is_recalled_is_told_once),
 		cmocka_unit_test(test_accusations_are_told_again),
 		cmocka_unit_test(test_nonsense_is_refused),
 	};
