@@ -16,6 +16,9 @@
 
 #include "schedule/problem.h"
 
+#define BOUND_NODES_APART 4 /* a step takes as long as runs, one for each so many nodes */
+#define BOUND_MET 1.000000001
+
 struct bound; /* opaque: work in progress */
 
 /* Both borrowed until bound_free; s gives the assignment and, by paths that finished late, which

@@ -11,8 +11,6 @@
 #define SLICE 600000 /* tasks that a chain's runs have in a slice, if none is cut */
 #define LOOK_EVERY 8 /* runs, for whether it is over */
 #define LOOK_NS 2000000
-#define BOUND_NODES_APART 4 /* a step takes as long as runs, one for each so many nodes */
-#define MET 1.000000001
 
 struct chains {
 	struct progress *g;
@@ -142,7 +140,7 @@ static int take_stock(struct chains *c, struct error *err)
 	}
 	if (c->b)
 		c->g->lower_bound_s = bound_s(c->b);
-	c->enough_s = c->g->lower_bound_s * MET;
+	c->enough_s = c->g->lower_bound_s * BOUND_MET;
 	if (best->best_s >= c->told_s)
 		return 0;
 	c->told_s = best->best_s;

@@ -408,3 +408,129 @@ free_builder:
 	free(kept);
 	return rc;
 }
+
+/* Microbatches of the data node that sends this one. */
+static int count_siblings(const struct problem *p, int mb)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->n_mb; i++)
+		n += p->mb_slot[i] == p->mb_slot[mb];
+	return n;
+}
+
+/* Quotas of the groups, as even as can be, into b; what they leave of all visits into rest. False:
+ * it cannot be dealt to so many microbatches. */
+static bool split_quotas(struct builder *b, int groups, int group, int *rest)
+{
+	const struct problem *p = b->p;
+	int others = p->n_stages - 1, visits = groups * (p->length - 1);
+	int left = p->n_mb - groups * group;
+	long extra = (long)p->n_mb * (p->length - 1);
+
+	for (int s = 1; s < p->n_stages; s++) {
+		b->quota[s] = visits / others + (s > others - visits % others);
+		rest[s] = p->low[s] - group * b->quota[s];
+		extra -= p->low[s];
+	}
+	for (; extra > 0; extra--) {
+		int least = 1;
+
+		for (int s = 2; s < p->n_stages; s++)
+			least = rest[s] < rest[least] ? s : least;
+		rest[least]++;
+	}
+	for (int s = 1; s < p->n_stages; s++) {
+		if (rest[s] < 0 || rest[s] > left || b->quota[s] > groups ||
+		    rest[s] + group * b->quota[s] > p->high[s])
+			return false;
+	}
+	return true;
+}
+
+/* The others of its group take the path. */
+static void copy_path(struct builder *b, int mb, int group, int apart)
+{
+	const struct problem *p = b->p;
+	size_t length = (size_t)p->length;
+	const int *path = b->s->path + (size_t)mb * length;
+
+	for (int k = 1; k < group; k++) {
+		memcpy(b->s->path + (size_t)(mb + k * apart) * length, path,
+		       length * sizeof(*path));
+		for (int h = 1; h < p->length; h++)
+			b->load[path[h]] += work_of(p, path[h]);
+	}
+}
+
+/* order and, behind it, rank: as order_microbatches left them. */
+static bool build_groups(struct builder *b, const int *order, int groups, int group,
+			 const int *rest)
+{
+	const struct problem *p = b->p;
+	const int *rank = order + p->n_mb;
+	int left = p->n_mb - groups * group;
+
+	for (int i = 0; i < p->n_mb; i++) {
+		int apart = count_siblings(p, order[i]) / group;
+
+		if (rank[order[i]] >= apart)
+			continue;
+		if (!build_one(b, order[i], NULL, groups--))
+			return false;
+		copy_path(b, order[i], group, apart);
+	}
+	memcpy(b->quota, rest, (size_t)p->n_stages * sizeof(*rest));
+	for (int i = 0; i < p->n_mb; i++) {
+		int apart = count_siblings(p, order[i]) / group;
+
+		if (rank[order[i]] >= apart * group && !build_one(b, order[i], NULL, left--))
+			return false;
+	}
+	return true;
+}
+
+int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng)
+{
+	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order)), groups = 0;
+	int *rest = calloc((size_t)p->n_stages, sizeof(*rest));
+	int rc = -ENOMEM;
+	struct builder b;
+
+	if (builder_init(&b, s, p, NEAR) != 0 || !order || !rest)
+		goto free_builder;
+	b.beam = BEAM;
+	order_microbatches(p, order, rng);
+	for (int i = 0; i < p->n_mb; i++)
+		groups += order[p->n_mb + i] < count_siblings(p, i) / group;
+	rc = split_quotas(&b, groups, group, rest) && build_groups(&b, order, groups, group, rest) ?
+		     0 :
+		     PLAN_INFEASIBLE;
+free_builder:
+	builder_fini(&b);
+	free(order);
+	free(rest);
+	return rc;
+}
+
+void construct_rings(int *ring, const struct solution *s, const struct problem *p, int group)
+{
+	size_t length = (size_t)p->length, size = length * sizeof(*s->path);
+
+	for (int i = 0, rank = 0; i < p->n_mb; i++) {
+		int n = count_siblings(p, i), apart = n / group;
+
+		rank = i > 0 && p->mb_slot[i] == p->mb_slot[i - 1] ? rank + 1 : 0;
+		ring[i] = i;
+		for (int k = 1; rank < apart * group && k * apart <= rank; k++) {
+			int y = i - k * apart;
+
+			if (memcmp(s->path + (size_t)i * length, s->path + (size_t)y * length,
+				   size) == 0) {
+				ring[i] = ring[y];
+				ring[y] = i;
+				break;
+			}
+		}
+	}
+}

@@ -655,8 +655,49 @@ static void begin(struct moves *m)
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
 }
 
+/* Whether the move leaves exposure as it was. */
+static bool is_balanced(const struct moves *m)
+{
+	int length = m->p->length, more[CLUSTER_MOST_STAGES] = { 0 };
+
+	for (int i = 0; i < m->n_touched; i++) {
+		const int *was = m->saved + (size_t)i * (size_t)length;
+		const int *path = path_of(m, m->touched[i]);
+
+		for (int h = 1; h < length; h++) {
+			more[m->s->stage_of[path[h]]]++;
+			more[m->s->stage_of[was[h]]]--;
+		}
+	}
+	for (int s = 0; s < m->p->n_stages; s++) {
+		if (more[s] != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Those tied to what has been touched follow. False: they cannot. */
+static bool pull_tied(struct moves *m)
+{
+	size_t size = (size_t)m->p->length * sizeof(int);
+	int n = m->n_touched;
+
+	for (int i = 0; i < n; i++) {
+		int y = m->touched[i];
+
+		for (int z = m->tied[y]; z != y; z = m->tied[z]) {
+			if (m->is_touched[z] && memcmp(path_of(m, y), path_of(m, z), size) != 0)
+				return false;
+			touch(m, z);
+			memcpy(path_of(m, z), path_of(m, y), size);
+		}
+	}
+	return m->role_a >= 0 || (m->left_stage < 0 && is_balanced(m));
+}
+
 static bool settle(struct moves *m, bool good)
 {
+	good = good && (!m->tied || pull_tied(m));
 	for (int i = 0; good && i < m->n_touched; i++)
 		good = is_linked(m, path_of(m, m->touched[i]));
 	if (!good)

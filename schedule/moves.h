@@ -17,6 +17,8 @@
  *   lanes    in large clusters, in place of all these: whole lanes are planned anew (lanes.h)
  *   roles    two nodes exchange stages and all their visitors (where the assignment is free)
  *
+ * Where microbatches are tied, those tied to the ones a move has changed take their new paths.
+ *
  * Internal to schedule/.
  */
 #ifndef SCHEDULE_MOVES_H
@@ -40,6 +42,8 @@ struct moves {
 	struct rng rng;
 	struct reinsert reinsert;
 	bool reinserts; /* where microbatches are few; may be taken back */
+	const int *tied; /* (n_mb) borrowed: the next in a ring of microbatches with the same path;
+			  * NULL: none are tied */
 	int *visits; /* (n_stages) exposure */
 	/* The journal of the move in progress. */
 	int n_touched;

@@ -157,8 +157,6 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
  * and ends it when it is met; else it is worked out for the answer. Large clusters have many
  * data nodes: those that finish late come first, and after a while the rest is left out. */
 #define BOUND_STEPS_AT_END 100
-#define BOUND_NODES_APART 4 /* a step takes as long as runs, one for each so many nodes */
-#define MET 1.000000001
 
 static void bound_answer(struct progress *g, const struct anneal *a)
 {
@@ -184,7 +182,7 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 			g->lower_bound_s = bound_s(b);
 		if (i % small == 0 && progress_over(g))
 			break;
-		if (a->best_s <= g->lower_bound_s * MET)
+		if (a->best_s <= g->lower_bound_s * BOUND_MET)
 			break;
 		g->evaluations++;
 		if (anneal_step(a))
@@ -330,11 +328,11 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 			goto free_bound;
 		rc = 0;
 	}
-	if (rc == 0 && is_placing(p) && p->n_mb < LARGE_FROM)
-		rc = starts_run(g, a, err);
-	else if (rc == 0) /* one chain is quickest at first */
+	if (rc == 0 && p->n_mb < LARGE_FROM)
+		rc = is_placing(p) ? starts_run(g, a, err) : starts_tied(g, a, b, err);
+	if (rc == 0 && !(is_placing(p) && p->n_mb < LARGE_FROM)) /* one chain is quickest at first */
 		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
-	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * MET)
+	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
 		rc = chains_run(g, a, b, err);
 	if (rc == 0 && !given)
 		bound_answer(g, a);

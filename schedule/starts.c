@@ -1,6 +1,7 @@
 #include "schedule/starts.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/rng.h"
 #include "schedule/construct.h"
@@ -8,6 +9,9 @@
 
 #define STARTS 16
 #define STEPS 500 /* of each at first */
+#define TIED_FROM 6     /* microbatches of each data node */
+#define TIED_UP_TO 1000 /* steps of each, where nodes may be placed */
+#define TIED_STARTS 4   /* where stages are given */
 
 struct starts {
 	struct progress *g;
@@ -16,7 +20,34 @@ struct starts {
 	struct anneal *in[STARTS], other[STARTS - 1];
 	int n, n_others;
 	double told_s; /* the best objective that g knows of */
+	bool ties;       /* microbatches at first */
+	struct bound *b; /* NULL: not asked for */
+	int *ring;       /* (n_mb) of those tied in the one that is annealed */
 };
+
+static bool is_over(const struct starts *t)
+{
+	return t->told_s <= t->g->lower_bound_s * BOUND_MET || progress_over(t->g);
+}
+
+/* Microbatches of the data node that sends the fewest. */
+static int least_siblings(const struct problem *p)
+{
+	int least = p->n_mb;
+
+	for (int i = 0, n = 0; i < p->n_mb; i++) {
+		n = i > 0 && p->mb_slot[i] == p->mb_slot[i - 1] ? n + 1 : 1;
+		if ((i + 1 == p->n_mb || p->mb_slot[i + 1] != p->mb_slot[i]) && n < least)
+			least = n;
+	}
+	return least;
+}
+
+/* Moves of lanes are not made for ties. */
+static bool may_tie(const struct anneal *a)
+{
+	return !a->plans_lanes && least_siblings(a->p) >= TIED_FROM;
+}
 
 /* Where sums count, the first has the shortest that can be found. */
 static int place(struct starts *t, struct solution *s, bool first)
@@ -45,8 +76,13 @@ static int add(struct starts *t, const struct solution *given, bool first)
 	rc = place(t, &s, first);
 	if (rc == 0 && solution_sync_s(&s, p) > p->sync_limit_s)
 		rc = PLAN_NOT_FOUND;
-	if (rc == 0)
-		rc = construct_paths(&s, p, 0, false, &t->rng, NULL);
+	if (rc == 0) {
+		rc = PLAN_INFEASIBLE;
+		if (t->ties)
+			rc = construct_tied(&s, p, 2, NULL);
+		if (rc == PLAN_INFEASIBLE)
+			rc = construct_paths(&s, p, 0, false, &t->rng, NULL);
+	}
 	if (rc == 0)
 		rc = anneal_init(to, p, &s, p->q->seed, (uint64_t)(200 + t->n));
 	solution_fini(&s);
@@ -58,18 +94,24 @@ static int add(struct starts *t, const struct solution *given, bool first)
 	return 0;
 }
 
-static int anneal(struct starts *t, struct anneal *a, int64_t steps, struct error *err)
+/* With ties in groups of so many. */
+static int anneal(struct starts *t, struct anneal *a, int group, int64_t steps, struct error *err)
 {
-	int rc = 0;
+	int apart = t->g->p->n_nodes / BOUND_NODES_APART + 1, rc = 0;
 
+	construct_rings(t->ring, &a->best, t->g->p, group);
+	a->moves.tied = group > 1 ? t->ring : NULL;
 	anneal_begin_round(a, steps);
-	for (int64_t i = 0; rc == 0 && i < steps && !progress_over(t->g); i++) {
+	for (int64_t i = 0; rc == 0 && i < steps && !is_over(t); i++) {
+		if (t->b && i % apart == 0 && bound_step(t->b))
+			t->g->lower_bound_s = bound_s(t->b);
 		t->g->evaluations++;
 		if (anneal_step(a) && a->best_s < t->told_s) {
 			t->told_s = a->best_s;
 			rc = progress_note(t->g, &a->best, a->best_iteration_s, err);
 		}
 	}
+	a->moves.tied = NULL;
 	return rc;
 }
 
@@ -85,30 +127,118 @@ static void sort(struct starts *t)
 	}
 }
 
+static int init(struct starts *t, const struct anneal *a, struct error *err)
+{
+	t->told_s = a->best_s;
+	t->ties = may_tie(a);
+	rng_init_stream(&t->rng, t->g->p->q->seed, 5);
+	t->ring = malloc((size_t)t->g->p->n_mb * sizeof(*t->ring));
+	return t->ring ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
+/* What is best goes on as a. */
+static void end(struct starts *t, struct anneal *a, int64_t round_size)
+{
+	if (t->n > 0 && t->in[0]->best_s < a->best_s)
+		anneal_adopt(a, t->in[0]);
+	a->round_size = round_size;
+	a->round_left = 0;
+	for (int i = 0; i < t->n_others; i++)
+		anneal_fini(&t->other[i]);
+	free(t->ring);
+}
+
 int starts_run(struct progress *g, struct anneal *a, struct error *err)
 {
-	struct starts t = { .g = g, .in = { a }, .n = 1, .told_s = a->best_s };
+	struct starts t = { .g = g, .in = { a }, .n = 1, .enough_s = g->p->sync_limit_s };
 	int64_t round_size = a->round_size;
-	int rc = 0;
+	int rc = init(&t, a, err);
 
-	t.enough_s = g->p->sync_limit_s;
-	rng_init_stream(&t.rng, g->p->q->seed, 5);
+	if (rc != 0)
+		return rc;
 	for (int i = 1; i < STARTS && rc == 0 && !progress_over(g); i++)
 		rc = add(&t, &a->best, i == 1);
 	if (rc != 0)
 		rc = error_set(err, rc, "out of memory");
 	for (int64_t steps = STEPS; rc == 0 && t.n > 1 && !progress_over(g); steps *= 2) {
 		for (int i = 0; i < t.n && rc == 0; i++)
-			rc = anneal(&t, t.in[i], steps, err);
+			rc = anneal(&t, t.in[i], t.ties && steps <= TIED_UP_TO ? 2 : 1, steps, err);
 		sort(&t);
 		t.n = (t.n + 1) / 2;
 	}
 	sort(&t);
-	if (t.in[0] != a)
-		anneal_adopt(a, t.in[0]);
-	a->round_size = round_size;
-	a->round_left = 0;
-	for (int i = 0; i < t.n_others; i++)
-		anneal_fini(&t.other[i]);
+	end(&t, a, round_size);
+	return rc;
+}
+
+/* One more, in which groups of so many are tied, of fewer where that cannot be. -ENOMEM. */
+static int add_tied(struct starts *t, const struct solution *given, int *group)
+{
+	const struct problem *p = t->g->p;
+	struct anneal *to = &t->other[t->n_others];
+	struct solution s;
+	int rc = solution_init(&s, p);
+
+	if (rc != 0)
+		return rc;
+	solution_copy(&s, given, p);
+	rc = PLAN_INFEASIBLE;
+	for (; rc == PLAN_INFEASIBLE && *group > 1; *group -= rc != 0)
+		rc = construct_tied(&s, p, *group, t->n_others > 0 ? &t->rng : NULL);
+	if (rc == 0)
+		rc = anneal_init(to, p, &s, p->q->seed, (uint64_t)(300 + t->n_others));
+	solution_fini(&s);
+	if (rc != 0)
+		return rc == -ENOMEM ? rc : 0;
+	t->g->evaluations++;
+	t->n_others++;
+	t->in[t->n++] = to;
+	return 0;
+}
+
+/* Half of them with all of a data node's microbatches tied, half with two and two. */
+static int add_all_tied(struct starts *t, const struct solution *given, int *most)
+{
+	int two = 2, rc = 0;
+
+	for (int i = 0; i < TIED_STARTS && rc == 0 && !is_over(t); i++)
+		rc = add_tied(t, given, i < TIED_STARTS / 2 ? most : &two);
+	return rc;
+}
+
+/* So many steps of each, with ties in groups of so many; the best go on. */
+static int anneal_tied(struct starts *t, int group, int64_t steps, int keep, struct error *err)
+{
+	int rc = 0;
+
+	for (int i = 0; i < t->n && rc == 0; i++)
+		rc = anneal(t, t->in[i], group, steps, err);
+	sort(t);
+	t->n = t->n < keep ? t->n : keep;
+	return rc;
+}
+
+int starts_tied(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
+{
+	struct starts t = { .g = g, .b = b };
+	int64_t round_size = a->round_size;
+	int most = least_siblings(g->p), rc;
+
+	if (!may_tie(a))
+		return 0;
+	rc = init(&t, a, err);
+	if (rc != 0)
+		return rc;
+	if (add_all_tied(&t, &a->best, &most) != 0)
+		rc = error_set(err, -ENOMEM, "out of memory");
+	if (rc == 0)
+		rc = anneal_tied(&t, most, STEPS, TIED_STARTS / 2, err);
+	if (rc == 0)
+		rc = anneal_tied(&t, 2, 2 * STEPS, TIED_STARTS / 2, err);
+	if (g->p->q->from)
+		t.in[t.n++] = a;
+	if (rc == 0)
+		rc = anneal_tied(&t, 1, 2 * STEPS, 1, err);
+	end(&t, a, round_size);
 	return rc;
 }

@@ -1,0 +1,176 @@
+/* Microbatches that take the same path: built so, and kept so by every move. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schedule/anneal.h"
+#include "schedule/construct.h"
+#include "schedule/tests/fixture.h"
+
+struct setting {
+	struct cluster *c;
+	struct plan_request q;
+	struct problem p;
+	struct solution s;
+	bool excluded[20];
+	int *ring;
+};
+
+/* without: a node that is out; -1: none. */
+static void make(struct setting *x, int microbatches, int without)
+{
+	*x = (struct setting){ .c = fixture_cluster("geo20_s8.json") };
+	x->c->microbatches_per_data_node = microbatches;
+	plan_request_init(&x->q);
+	x->q.path_length = 4;
+	x->q.excluded = x->excluded;
+	if (without >= 0)
+		x->excluded[without] = true;
+	assert_int_equal(problem_init(&x->p, x->c, &x->q, NULL), 0);
+	assert_int_equal(solution_init(&x->s, &x->p), 0);
+	assert_int_equal(construct_assignment(&x->s, &x->p, NULL), 0);
+	x->ring = calloc((size_t)x->p.n_mb, sizeof(*x->ring));
+	assert_non_null(x->ring);
+}
+
+static void unmake(struct setting *x)
+{
+	free(x->ring);
+	solution_fini(&x->s);
+	problem_fini(&x->p);
+	cluster_free(x->c);
+}
+
+static const int *path_of(const struct setting *x, const struct solution *s, int mb)
+{
+	return s->path + (size_t)mb * (size_t)x->p.length;
+}
+
+static bool same_path(const struct setting *x, const struct solution *s, int a, int b)
+{
+	return memcmp(path_of(x, s, a), path_of(x, s, b),
+		      (size_t)x->p.length * sizeof(int)) == 0;
+}
+
+static void assert_exposure(const struct setting *x, const struct solution *s)
+{
+	int visits[CLUSTER_MOST_STAGES] = { 0 };
+
+	for (int i = 0; i < x->p.n_mb * x->p.length; i++)
+		visits[s->stage_of[s->path[i]]]++;
+	for (int k = 1; k < x->p.n_stages; k++)
+		assert_in_range(visits[k], x->p.low[k], x->p.high[k]);
+}
+
+/* Those of a ring, mb included. */
+static int ring_size(const struct setting *x, int mb)
+{
+	int n = 1;
+
+	for (int i = x->ring[mb]; i != mb; i = x->ring[i]) {
+		assert_int_equal(x->p.mb_slot[i], x->p.mb_slot[mb]);
+		assert_true(same_path(x, &x->s, i, mb));
+		n++;
+	}
+	return n;
+}
+
+static void groups_take_the_same_path(void **state)
+{
+	(void)state;
+	for (int group = 2; group <= 6; group++) {
+		struct setting x;
+		struct rng rng;
+
+		make(&x, 6, -1);
+		rng_init(&rng, 3);
+		for (int deal = 0; deal < 5; deal++) {
+			assert_int_equal(construct_tied(&x.s, &x.p, group, deal ? &rng : NULL), 0);
+			assert_exposure(&x, &x.s);
+			construct_rings(x.ring, &x.s, &x.p, group);
+			for (int i = 0; i < x.p.n_mb; i++) {
+				int rank = i % 6, apart = 6 / group;
+
+				if (rank < apart * group)
+					assert_true(ring_size(&x, i) >= group);
+				else
+					assert_int_equal(ring_size(&x, i), 1);
+			}
+		}
+		unmake(&x);
+	}
+}
+
+/* One of two and two is of the first wave, the other of the second. */
+static void pairs_lie_half_of_all_apart(void **state)
+{
+	struct setting x;
+
+	(void)state;
+	make(&x, 6, -1);
+	assert_int_equal(construct_tied(&x.s, &x.p, 2, NULL), 0);
+	for (int i = 0; i < x.p.n_mb; i++)
+		assert_true(same_path(&x, &x.s, i, i % 6 < 3 ? i + 3 : i - 3));
+	unmake(&x);
+}
+
+/* 24 microbatches have 14 or 15 visits for each stage: six of each data node tied make 12 or 18. */
+static void what_cannot_be_tied_is_refused(void **state)
+{
+	struct setting x;
+
+	(void)state;
+	make(&x, 6, 0); /* a data node */
+	assert_int_equal(x.p.n_mb, 24);
+	assert_int_equal(construct_tied(&x.s, &x.p, 6, NULL), PLAN_INFEASIBLE);
+	assert_int_equal(construct_tied(&x.s, &x.p, 5, NULL), 0);
+	assert_exposure(&x, &x.s);
+	construct_rings(x.ring, &x.s, &x.p, 5);
+	for (int i = 0; i < x.p.n_mb; i++)
+		assert_int_equal(ring_size(&x, i), i % 6 < 5 ? 5 : 1);
+	unmake(&x);
+}
+
+static void moves_keep_ties(void **state)
+{
+	(void)state;
+	for (int group = 2; group <= 6; group += 2) {
+		struct setting x;
+		struct anneal a;
+		double first_s;
+
+		make(&x, 6, group == 4 ? 1 : -1);
+		assert_int_equal(construct_tied(&x.s, &x.p, group, NULL), 0);
+		construct_rings(x.ring, &x.s, &x.p, group);
+		assert_int_equal(anneal_init(&a, &x.p, &x.s, 1, 1), 0);
+		first_s = a.best_s;
+		a.moves.tied = x.ring;
+		for (int i = 0; i < 3000; i++) {
+			anneal_step(&a);
+			for (int mb = 0; mb < x.p.n_mb; mb++)
+				assert_true(same_path(&x, &a.current, mb, x.ring[mb]));
+			assert_exposure(&x, &a.current);
+		}
+		assert_true(a.best_s < first_s);
+		anneal_fini(&a);
+		unmake(&x);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(groups_take_the_same_path),
+		cmocka_unit_test(pairs_lie_half_of_all_apart),
+		cmocka_unit_test(what_cannot_be_tied_is_refused),
+		cmocka_unit_test(moves_keep_ties),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
