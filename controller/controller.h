@@ -432,6 +432,7 @@ bool copies_balance(struct controller *c);
 void copies_load(struct controller *c, struct member *m, int stage);
 void copies_move(struct controller *c, struct member *m, int stage);
 void copies_exchange(struct controller *c, struct member *m,
+struct member *copies_place(struct controller *c, int stage); /* of one that is away; NULL: none */
 		     int stage); /* places, nothing else */
 
 bool copies_room(const struct controller *c, const struct member *m, int stage); /* memory for one */

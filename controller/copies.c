@@ -312,7 +312,7 @@ static bool may_keep(const struct controller *c, const struct member *m, int sta
 static bool better(const struct controller *c, int stage, const struct member *source,
 		   const struct member *m, const struct member *best)
 {
-	bool near, best_near, rich, best_rich;
+	bool near, best_near, at_home, best_at_home, rich, best_rich;
 
 	if (place_distance_s(c, source, m) < 0)
 		return false;
@@ -320,12 +320,16 @@ static bool better(const struct controller *c, int stage, const struct member *s
 		return true;
 	near = place_near(c, m, stage);
 	best_near = place_near(c, best, stage);
+	at_home = m->home == stage;
+	best_at_home = best->home == stage;
 	rich = stage_replicas(c, member_stage(c, m), NULL) >= 3;
 	best_rich = stage_replicas(c, member_stage(c, best), NULL) >= 3;
 	if (near != best_near)
 		return near;
 	if (rich != best_rich)
 		return rich;
+	if (at_home != best_at_home)
+		return at_home;
 	return place_distance_s(c, source, m) < place_distance_s(c, source, best);
 }
 
@@ -433,7 +437,7 @@ void copies_turn(struct controller *c)
 
 /* ---- moving ---- */
 
-static struct member *place_of_stage(struct controller *c, int stage)
+struct member *copies_place(struct controller *c, int stage)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
@@ -448,7 +452,7 @@ static struct member *place_of_stage(struct controller *c, int stage)
  * takes the place that was given up for it. */
 void copies_exchange(struct controller *c, struct member *m, int stage)
 {
-	struct member *gone = place_of_stage(c, stage);
+	struct member *gone = copies_place(c, stage);
 	int was = member_stage(c, m);
 
 	if (gone) {
@@ -493,7 +497,7 @@ static bool should_move(struct controller *c, const struct member *m)
 {
 	return m->replica && m->keeps >= 0 && !m->homing && copy_coming(c, m, m->keeps) &&
 	       place_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) <= 1 &&
-	       stage_replicas(c, member_stage(c, m), NULL) >= 3 && place_of_stage(c, m->keeps);
+	       stage_replicas(c, member_stage(c, m), NULL) >= 3 && copies_place(c, m->keeps);
 }
 
 bool copies_balance(struct controller *c)

@@ -3,7 +3,8 @@
  * While nodes are away others take their places (copies.c, places.c), and the exchange stays when they
  * are back, though links to the other replicas may be far slower from there. So of two that work, one of which stands
  * where the other belongs, each fetches a copy of the other's stage beside its own. When both are
- * whole, between two iterations, they change places; the next iteration waits for that a moment.
+ * whole, between two iterations, they change places; the next iteration waits for that a moment. One alone changes
+ * with a node that is still away, where the stage that it leaves has others enough.
  */
 #include "controller/controller.h"
 
@@ -41,6 +42,19 @@ static struct member *partner(struct controller *c, const struct member *m)
 	return best;
 }
 
+static bool may_go_alone(struct controller *c, const struct member *m)
+{
+	return stage_replicas(c, member_stage(c, m), NULL) >= 3 && copies_place(c, m->home);
+}
+
+/* Where the k-th of the two goes. */
+static int bound_for(const struct controller *c, int k)
+{
+	const struct member *other = c->homing[!k];
+
+	return other ? member_stage(c, other) : c->homing[k]->home;
+}
+
 static void forget(struct controller *c)
 {
 	for (int k = 0; k < 2; k++) {
@@ -67,13 +81,20 @@ static void look_for_two(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i], *x;
 
-		if (!away(c, m) || !may_move(c, m, m->home) || !(x = partner(c, m)))
+		if (!away(c, m) || !may_move(c, m, m->home))
+			continue;
+		x = partner(c, m);
+		if (!x && !may_go_alone(c, m))
 			continue;
 		c->homing[0] = m;
 		c->homing[1] = x;
-		note(c, NOTE_EVENT, m->id, 0, "n%02u and n%02u are to change places: S%d and S%d", m->id,
-		     x->id, member_stage(c, m), member_stage(c, x));
-		if (!fetch(c, m, member_stage(c, x)) || !fetch(c, x, member_stage(c, m)))
+		if (x)
+			note(c, NOTE_EVENT, m->id, 0, "n%02u and n%02u are to change places: S%d and S%d",
+			     m->id, x->id, member_stage(c, m), member_stage(c, x));
+		else
+			note(c, NOTE_EVENT, m->id, 0, "n%02u is to go back from S%d to S%d", m->id,
+			     member_stage(c, m), m->home);
+		if (!fetch(c, m, m->home) || (x && !fetch(c, x, member_stage(c, m))))
 			forget(c);
 		return;
 	}
@@ -91,7 +112,8 @@ void home_turn(struct controller *c)
 	for (int k = 0; k < 2; k++) {
 		const struct member *m = c->homing[k];
 
-		if (at_work(c, m) && m->homing && m->keeps == member_stage(c, c->homing[!k]))
+		if (!m || (at_work(c, m) && m->homing && m->keeps == bound_for(c, k) &&
+			   (c->homing[!k] || may_go_alone(c, m))))
 			continue;
 		forget(c);
 		return;
@@ -101,30 +123,39 @@ void home_turn(struct controller *c)
 static void change_places(struct controller *c)
 {
 	struct member *pair[2] = { c->homing[0], c->homing[1] };
-	int stages[2] = { member_stage(c, pair[0]), member_stage(c, pair[1]) };
+	int stages[2] = { bound_for(c, 0), member_stage(c, pair[0]) };
 
-	note(c, NOTE_EVENT, pair[0]->id, 'R', "n%02u moves to S%d and n%02u to S%d", pair[0]->id,
-	     stages[1], pair[1]->id, stages[0]);
-	for (int k = 0; k < 2; k++) {
-		c->homing[k] = NULL;
-		c->cluster->nodes[pair[k]->id].stage = stages[!k];
-		pair[k]->replica = false; /* neither stands in the other's way */
+	c->homing[0] = c->homing[1] = NULL;
+	if (pair[1]) {
+		note(c, NOTE_EVENT, pair[0]->id, 'R', "n%02u moves to S%d and n%02u to S%d", pair[0]->id,
+		     stages[0], pair[1]->id, stages[1]);
+		for (int k = 0; k < 2; k++)
+			c->cluster->nodes[pair[k]->id].stage = stages[k];
+	} else {
+		note(c, NOTE_EVENT, pair[0]->id, 'R', "n%02u goes back to S%d", pair[0]->id, stages[0]);
+		copies_exchange(c, pair[0], stages[0]);
 	}
 	for (int k = 0; k < 2; k++)
-		copies_load(c, pair[k], stages[!k]);
+		if (pair[k])
+			pair[k]->replica = false; /* neither stands in the other's way */
+	for (int k = 0; k < 2; k++)
+		if (pair[k])
+			copies_load(c, pair[k], stages[k]);
 }
 
 bool home_awaited(struct controller *c)
 {
-	bool now = true;
+	bool now = c->homing[0] != NULL;
 
 	for (int k = 0; k < 2; k++) {
 		const struct member *m = c->homing[k];
-		int stage = m ? member_stage(c, c->homing[!k]) : -1;
 
-		if (!m || !at_work(c, m) || !copy_coming(c, m, stage))
+		if (k == 1 && !m)
+			break;
+		if (!m || !at_work(c, m) || !copy_coming(c, m, bound_for(c, k)) ||
+		    (!c->homing[!k] && !may_go_alone(c, m)))
 			return false;
-		now = now && copy_usable(c, m, stage);
+		now = now && copy_usable(c, m, bound_for(c, k));
 	}
 	if (now)
 		change_places(c);

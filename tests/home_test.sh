@@ -1,6 +1,6 @@
 #!/bin/bash
-# Two of three nodes of a stage die, one of another stage moves there, and the two come back: in the end
-# everyone is back in the place of the first plan. Meanwhile the controller is killed: its successor still knows
+# Two of three nodes of a stage die, one of another stage moves there, and the two come back, one after the
+# other or both at once: in the end everyone is back in the place of the first plan. Meanwhile the controller is killed: its successor still knows
 # those places, and that the operator has marked a node failed.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
@@ -16,6 +16,17 @@ places first "$events" >"$dir/first.places"
 of() { sed -n "s/ S$1\$//p" "$dir/first.places" | sed -n "$2p"; }
 marked=$(of 0 2)
 
+# One of the two comes back first: whoever took a place goes home alone as soon as that stage can spare it.
+events=$dir/alone.events
+"$bin/skippipe" demo "${args[@]}" --iterations 50 --run-dir "$dir/alone" \
+	--at "6:kill:$(of 1 1)" --at "6:kill:$(of 1 2)" --at "18:recover:$(of 1 2)" --at "40:recover:$(of 1 1)" \
+	>"$events" 2>"$dir/demo.err" || die "alone: exit status $?"
+grep -q "goes back to S" "$dir/alone/log/controller.log" || die "nobody goes home alone"
+places last "$events" >"$dir/last.places"
+sed "s/\$/ live/" "$dir/first.places" | diff - "$dir/last.places" || die "not all are where the first plan had them"
+check_verify "$dir/alone" 9
+
+events=$dir/events
 "$bin/skippipe" demo "${args[@]}" --iterations 60 --run-dir "$run" --at "3:fail:$marked" \
 	--at "6:kill:$(of 1 1)" --at "6:kill:$(of 1 2)" \
 	--at "24:recover:$(of 1 1)" --at "24:recover:$(of 1 2)" >"$events" 2>"$dir/demo.err" &
