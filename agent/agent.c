@@ -168,7 +168,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	a->events = calloc(EVENTS_MOST, sizeof(a->events[0]));
 	a->early = calloc(EARLY_MOST, sizeof(a->early[0]));
 	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
-	if (!a->events || !a->early || !a->routes || hold_new(&a->hold) < 0 ||
+	if (!a->events || !a->early || !a->routes || resend_init(a) < 0 || hold_new(&a->hold) < 0 ||
 	    keys_list_new(&a->admitted) < 0) {
 		error_set(err, rc, "no memory for the agent");
 		goto fail;
@@ -212,6 +212,8 @@ void agent_free(struct agent *a)
 	free(a->happened);
 	free(a->early);
 	free(a->routes);
+	resend_forget(a);
+	free(a->sent);
 	free(a->deferred.list);
 	free(a->keep_deferred.list);
 	if (a->options.log->who == a->who)

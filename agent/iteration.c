@@ -70,6 +70,7 @@ void iteration_forget(struct agent *a)
 {
 	queue_clear(a->queue);
 	memset(a->routes, 0, MSG_MICROBATCHES * sizeof(a->routes[0]));
+	resend_forget(a);
 	reduction_forget(a);
 	a->step_wanted = false;
 	a->iteration = 0;
@@ -118,8 +119,30 @@ static void start(struct agent *a, const struct msg_start *m, int64_t now_us)
 			begin_microbatch(a, &p->routes[i], now_us);
 }
 
+/* Only other nodes stand in: what is done here stays, and whoever is new gets what it needs of it. */
+static void go_on(struct agent *a, const struct route *r, int64_t now_us)
+{
+	struct route was = a->routes[r->microbatch];
+
+	if (!queue_go_on(a->queue, r))
+		return;
+	a->routes[r->microbatch] = *r;
+	resend_to_others(a, &was, r, now_us);
+}
+
+static void begin_again(struct agent *a, const struct route *r, int64_t now_us)
+{
+	if (!queue_supersede(a->queue, r->microbatch, r->attempt))
+		return;
+	a->routes[r->microbatch] = *r;
+	resend_drop(a, r->microbatch);
+	if (r->nodes[0] == a->run.node)
+		begin_microbatch(a, r, now_us);
+}
+
 static void reroute(struct agent *a, const struct msg_reroute *m, int64_t now_us)
 {
+	const struct route *was;
 	const char *fault;
 	struct route r;
 
@@ -140,11 +163,11 @@ static void reroute(struct agent *a, const struct msg_reroute *m, int64_t now_us
 			agent_trouble(a, false, "reroute: %s", fault);
 			continue;
 		}
-		if (!queue_supersede(a->queue, r.microbatch, r.attempt))
-			continue;
-		a->routes[r.microbatch] = r;
-		if (r.nodes[0] == a->run.node)
-			begin_microbatch(a, &r, now_us);
+		was = &a->routes[r.microbatch];
+		if (route_goes_on(was, &r) && route_find(was, a->run.node) == route_find(&r, a->run.node))
+			go_on(a, &r, now_us);
+		else
+			begin_again(a, &r, now_us);
 	}
 }
 

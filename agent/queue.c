@@ -1,8 +1,8 @@
 /* The microbatch table is an array by id: 8192 small entries are cheaper than being clever.
  * Waiting tasks are few (a node's share of one iteration), so picking one is a walk.
  *
- * Invariant: a slot's holder is a microbatch whose newest attempt is between its F's start and
- * its B's end here, or the stale running task's.
+ * Invariant: a slot's holder is a microbatch that, since it last began again, is between its F's start
+ * and its B's end here, or the stale running task's.
  */
 #include "agent/queue.h"
 
@@ -17,6 +17,7 @@ struct entry {
 	bool known;
 	uint32_t attempt; /* the newest */
 	uint8_t arrived;  /* bit per kind: its task of this attempt was taken */
+	uint8_t ended;    /* bit per kind: since it last began */
 	uint8_t counted;  /* bit per kind, whatever the attempt */
 	int slot;
 };
@@ -170,8 +171,28 @@ bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt)
 	}
 	e->known = true;
 	e->attempt = attempt;
-	e->arrived = 0;
+	e->arrived = e->ended = 0;
 	e->slot = NO_SLOT;
+	return true;
+}
+
+static void take_route(struct task *t, const struct route *r)
+{
+	if (!t->evaluate && !t->stale && t->route.microbatch == r->microbatch)
+		t->route = *r;
+}
+
+bool queue_go_on(struct queue *q, const struct route *r)
+{
+	struct entry *e = &q->entries[r->microbatch];
+
+	if (!e->known || r->attempt <= e->attempt)
+		return false;
+	e->attempt = r->attempt;
+	for (size_t i = 0; i < q->n_waiting; i++)
+		take_route(q->waiting[i], r);
+	if (q->running)
+		take_route(q->running, r);
 	return true;
 }
 
@@ -187,7 +208,7 @@ enum queue_verdict queue_judge(const struct queue *q, const struct task *t)
 		return QUEUE_OLD;
 	if (!newer && e->arrived >> kind & 1)
 		return QUEUE_TWICE;
-	if (kind != WORK_FORWARD && (newer || e->slot == NO_SLOT))
+	if (kind != WORK_FORWARD && newer)
 		return QUEUE_ORPHAN;
 	return QUEUE_TAKEN;
 }
@@ -207,6 +228,7 @@ enum queue_verdict queue_arrive(struct queue *q, struct task *t)
 		q->waiting = w;
 		q->room = room;
 	}
+	t->attempt = t->route.attempt;
 	t->kind = route_kind(&t->route, t->position);
 	t->blocker = QUEUE_NOBODY;
 	t->announced = t->first || t->evaluate;
@@ -225,9 +247,18 @@ static bool needs_slot(const struct task *t)
 	return !t->evaluate && t->kind == WORK_FORWARD;
 }
 
+/* Where a node stands in, inputs may come in any order. A data node's B waits for its loss too: with the B
+ * the slot goes. */
 static bool may_start(const struct queue *q, const struct task *t)
 {
-	return !needs_slot(t) || q->held < q->n_slots;
+	const struct entry *e = &q->entries[t->route.microbatch];
+
+	if (needs_slot(t))
+		return q->held < q->n_slots;
+	if (t->evaluate)
+		return true;
+	return e->slot != NO_SLOT && (t->kind != WORK_BACKWARD || t->position < 2 * t->route.n_hops ||
+				      e->ended >> WORK_LOSS & 1);
 }
 
 /* Whether a goes before b. */
@@ -309,6 +340,8 @@ struct task *queue_end(struct queue *q)
 	q->running = NULL;
 	if (t->evaluate)
 		return t;
+	if (!t->stale)
+		q->entries[t->route.microbatch].ended |= (uint8_t)(1u << t->kind);
 	if (t->stale) {
 		release(q, t->slot);
 	} else if (t->kind == WORK_WEIGHTS || (t->kind == WORK_BACKWARD && !t->follows)) {

@@ -9,10 +9,13 @@
  * With the backward pass split, a B whose gradient is still to be added here is followed by its W
  * (queue_follow), which adds it and ends with the slot. A W without a rank goes after all else.
  *
- * Each microbatch's newest attempt is the only one that counts: older tasks are dropped, and a
- * slot the older attempt held is free again (after the task that is using it, if one is). A
- * gradient is added at most once an iteration for the loss and once for the backward pass,
- * whatever the attempts: they compute the same bits.
+ * Each microbatch's newest attempt is the only one that counts. Where it goes on (queue_go_on)
+ * what is here stays: slot, waiting tasks, the running one. Where it begins again
+ * (queue_supersede) older tasks are dropped, and a slot the older attempt held is free again
+ * (after the task that is using it, if one is). A gradient is added at most once an iteration
+ * for the loss and once for the backward pass, whatever the attempts: they compute the same bits.
+ * A node that stands in for one that died may get the gradient before the activation: its B
+ * waits for its F.
  *
  * Pure: no clock, no threads. Evaluation tasks take turns with the others but hold no slot and
  * are never counted.
@@ -29,13 +32,14 @@
 #define QUEUE_NOBODY UINT32_MAX /* no microbatch */
 
 struct task {
-	struct route route;
+	struct route route; /* the newest that goes on */
 	uint32_t position;
 	bool evaluate;
 	bool first;         /* an F on its data node: was never on the way, so never waits */
 	int64_t arrived_us;
 	float *input;       /* owned (malloc); NULL where the task reads the corpus */
 	/* Set by the queue. */
+	uint32_t attempt;   /* in which it came */
 	enum work_kind kind;
 	uint32_t blocker;   /* microbatch it waited for; QUEUE_NOBODY: it did not wait */
 	bool announced;     /* queue_waiter has returned it */
@@ -68,7 +72,7 @@ enum queue_verdict {
 	QUEUE_TAKEN,  /* the queue owns the task now */
 	QUEUE_OLD,    /* a newer attempt is known */
 	QUEUE_TWICE,  /* this attempt's task was here before */
-	QUEUE_ORPHAN, /* L or B of a microbatch whose F did not run here */
+	QUEUE_ORPHAN, /* L or B of an attempt that nobody has told of */
 	QUEUE_FULL    /* out of memory, or more evaluations than any plan has */
 };
 /* A task that may run as soon as the node likes. Anything but QUEUE_TAKEN leaves it the
@@ -76,6 +80,9 @@ enum queue_verdict {
 enum queue_verdict queue_arrive(struct queue *q, struct task *t);
 /* The microbatch runs again: false when this attempt, or a newer one, is known already. */
 bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt);
+/* The microbatch goes on by this route, a newer attempt than what is known here, to which it is as
+ * route_goes_on says: false when it is not newer. */
+bool queue_go_on(struct queue *q, const struct route *r);
 /* What queue_arrive would say. */
 enum queue_verdict queue_judge(const struct queue *q, const struct task *t);
 

@@ -88,7 +88,7 @@ void report_event(struct agent *a, enum work_event type, const struct task *t, i
 		.node = a->run.node,
 		.blocker_node = a->run.node,
 		.microbatch = t->route.microbatch,
-		.attempt = t->route.attempt,
+		.attempt = t->attempt,
 		.blocker = type == WORK_ENDS ? QUEUE_NOBODY : t->blocker,
 		.at_us = at_us,
 		.arrived_us = t->arrived_us,

@@ -12,6 +12,8 @@ const char *route_read(struct route *to, const struct msg_route *from,
 		return "a route with no hop, or with more hops than there are stages";
 	if (from->microbatch >= MSG_MICROBATCHES)
 		return "a microbatch beyond the most there may be";
+	if (from->since > from->attempt)
+		return "a route that began after its attempt";
 	if (from->shard >= limits->n_shards)
 		return "a shard that does not exist";
 	if (from->stages[0] != 0)
@@ -30,6 +32,7 @@ const char *route_read(struct route *to, const struct msg_route *from,
 	memset(to, 0, sizeof(*to));
 	to->microbatch = from->microbatch;
 	to->attempt = from->attempt;
+	to->since = from->since;
 	to->shard = from->shard;
 	to->wave = from->wave;
 	to->n_hops = from->n_hops;
@@ -42,6 +45,7 @@ void route_write(struct msg_route *to, const struct route *from)
 {
 	to->microbatch = from->microbatch;
 	to->attempt = from->attempt;
+	to->since = from->since;
 	to->shard = from->shard;
 	to->wave = from->wave;
 	to->n_hops = from->n_hops;
@@ -51,10 +55,25 @@ void route_write(struct msg_route *to, const struct route *from)
 
 bool route_equal(const struct route *a, const struct route *b)
 {
-	return a->microbatch == b->microbatch && a->attempt == b->attempt &&
+	return a->microbatch == b->microbatch && a->attempt == b->attempt && a->since == b->since &&
 	       a->shard == b->shard && a->wave == b->wave && a->n_hops == b->n_hops &&
 	       memcmp(a->nodes, b->nodes, a->n_hops * sizeof(a->nodes[0])) == 0 &&
 	       memcmp(a->stages, b->stages, a->n_hops) == 0;
+}
+
+bool route_goes_on(const struct route *a, const struct route *b)
+{
+	return a->n_hops > 0 && a->attempt >= b->since && a->microbatch == b->microbatch &&
+	       a->shard == b->shard && a->wave == b->wave && a->n_hops == b->n_hops &&
+	       memcmp(a->stages, b->stages, a->n_hops) == 0;
+}
+
+int route_find(const struct route *r, uint16_t node)
+{
+	for (uint32_t h = 0; h < r->n_hops; h++)
+		if (r->nodes[h] == node)
+			return (int)h;
+	return -1;
 }
 
 uint32_t route_last(const struct route *r, bool evaluate)

@@ -20,6 +20,7 @@
 struct route {
 	uint32_t microbatch;
 	uint32_t attempt;
+	uint32_t since; /* the attempt in which it last began */
 	uint32_t shard; /* whose data */
 	uint32_t wave;  /* which microbatch of the shard's; evaluation: which validation batch */
 	uint32_t n_hops;
@@ -40,6 +41,10 @@ const char *route_read(struct route *to, const struct msg_route *from,
 void route_write(struct msg_route *to, const struct route *from);
 /* The same way through the same nodes with the same data, attempt included. */
 bool route_equal(const struct route *a, const struct route *b);
+/* Whether b only has other nodes stand in for some of a's: all that a's others have done stays good, for
+ * the bits are the same. */
+bool route_goes_on(const struct route *a, const struct route *b);
+int route_find(const struct route *r, uint16_t node); /* its hop; -1 none */
 
 uint32_t route_last(const struct route *r, bool evaluate); /* its last position */
 /* t <= route_last(r, false) for these three. */

@@ -7,6 +7,7 @@
  *     report.c     events, heartbeats, links        save.c       checkpoints
  *     keep.c       a copy of a stage                serve.c      pieces for those who fetch
  *     restore.c    a stage that nobody holds        probe.c      links that may be cut
+ *     resend.c     for those who stand in
  *
  * The agent stands somewhere between UNASSIGNED and READY. Control messages that need a READY
  * agent whose weights are not just being changed wait in `deferred`, in order; tensors that are
@@ -213,6 +214,7 @@ struct agent {
 	uint32_t per_shard;
 	struct queue *queue;
 	struct route *routes; /* (MSG_MICROBATCHES) by id; no hops: not known */
+	float **sent;         /* resend.c: by microbatch and kind; NULL: nothing */
 	bool zero_wanted;
 
 	/* The running task: computing (the worker has it), then until task_ends_us done. */
@@ -343,6 +345,14 @@ void serve_forget(struct agent *a);
 void tensors_arrived(struct agent *a, struct post_message *message, int64_t now_us);
 void tensors_look_again(struct agent *a, int64_t now_us); /* at those that came early */
 void tensors_forget_early(struct agent *a);
+
+/* resend.c */
+int resend_init(struct agent *a);
+void resend_forget(struct agent *a);
+void resend_drop(struct agent *a, uint32_t microbatch); /* it begins again, maybe by another order of stages */
+void resend_keep(struct agent *a, const struct task *t, const float *out); /* an ended task's output */
+/* To those who stand in by r for nodes of was, which went on. */
+void resend_to_others(struct agent *a, const struct route *was, const struct route *r, int64_t now_us);
 
 /* links.c */
 /* Sends the output of r's position t to position t + 1's node; body is given. */

@@ -140,6 +140,8 @@ static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 	} else if (route_node(&t->route, next) == a->run.node) {
 		tasks_arrive(a, &t->route, next, t->evaluate, out, ended_us);
 	} else {
+		if (!t->evaluate)
+			resend_keep(a, t, out);
 		links_send_output(a, &t->route, t->position, t->evaluate, out, ended_us);
 	}
 }

@@ -38,9 +38,14 @@ static json_t *changed_routes(const struct controller *c)
 			json_array_append_new(nodes, json_integer(m->nodes[h]));
 			json_array_append_new(stages, json_integer(m->stages[h]));
 		}
-		json_array_append_new(all, json_pack("{s:i, s:I, s:o, s:o}", "microbatch", (int)i,
-						     "attempt", (json_int_t)m->route.attempt,
-						     "nodes", nodes, "stages", stages));
+		json_array_append_new(
+			all, json_pack("{s:i, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "microbatch", (int)i,
+				       "attempt", (json_int_t)m->route.attempt,
+				       "since", (json_int_t)m->route.since,
+				       "owed_forward", (json_int_t)m->owed_forward,
+				       "owed_backward", (json_int_t)m->owed_backward,
+				       "owed_loss", m->owed_loss,
+				       "nodes", nodes, "stages", stages));
 	}
 	return all;
 }
@@ -103,14 +108,19 @@ static bool take_route(struct controller *c, json_t *o)
 {
 	uint16_t nodes[MSG_STAGES], stages[MSG_STAGES];
 	json_t *n, *s;
-	json_int_t id, attempt;
+	json_int_t id, attempt, since, forward, backward;
 	struct microbatch *m;
+	int loss;
 
-	if (json_unpack(o, "{s:I, s:I, s:o, s:o}", "microbatch", &id, "attempt", &attempt, "nodes", &n,
-			"stages", &s) != 0 || id < 0 || id >= c->routes.n ||
-	    attempt <= c->first_attempt || attempt > UINT32_MAX / 2)
+	if (json_unpack(o, "{s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "microbatch", &id, "attempt", &attempt,
+			"since", &since, "owed_forward", &forward, "owed_backward", &backward, "owed_loss",
+			&loss, "nodes", &n, "stages", &s) != 0 || id < 0 || id >= c->routes.n ||
+	    attempt <= c->first_attempt || attempt > UINT32_MAX / 2 || since < c->first_attempt ||
+	    since > attempt)
 		return false;
 	m = &c->routes.microbatches[id];
+	if ((uint64_t)(forward | backward) >> 1 >> (m->route.n_hops - 1) != 0)
+		return false;
 	if (!numbers(n, m->route.n_hops, c->n_members, nodes) ||
 	    !numbers(s, m->route.n_hops, (uint32_t)c->cluster->n_stages, stages))
 		return false;
@@ -121,6 +131,10 @@ static bool take_route(struct controller *c, json_t *o)
 		m->stages[h] = (uint8_t)stages[h];
 	}
 	m->route.attempt = (uint32_t)attempt;
+	m->route.since = (uint32_t)since;
+	m->owed_forward = (uint64_t)forward;
+	m->owed_backward = (uint64_t)backward;
+	m->owed_loss = loss;
 	m->moved = true; /* for all we know */
 	c->routes.rerun++;
 	return true;

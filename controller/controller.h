@@ -198,6 +198,7 @@ struct progress {
 	struct msg_task_event *events; /* of the iteration, for the store */
 	uint32_t n_events, room_events;
 	uint32_t told; /* of them, consoles were told */
+	uint32_t ended, voided; /* tasks; those of tries before, when the iteration began anew */
 	bool rerouted; /* routes are no longer those of the plan */
 	bool taken_up; /* from a controller that died: it began before we know */
 };
@@ -431,8 +432,8 @@ bool copies_balance(struct controller *c);
 /* Its copy of the stage, which is its place now, becomes its weights. */
 void copies_load(struct controller *c, struct member *m, int stage);
 void copies_move(struct controller *c, struct member *m, int stage);
-void copies_exchange(struct controller *c, struct member *m,
 struct member *copies_place(struct controller *c, int stage); /* of one that is away; NULL: none */
+void copies_exchange(struct controller *c, struct member *m,
 		     int stage); /* places, nothing else */
 
 bool copies_room(const struct controller *c, const struct member *m, int stage); /* memory for one */

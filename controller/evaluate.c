@@ -53,7 +53,7 @@ void evaluation_begin(struct controller *c)
 			mb->nodes[s] = evaluator(c, (int)s, i);
 			mb->stages[s] = (uint8_t)s;
 		}
-		routes[i] = (struct msg_route){ i, e->attempt, 0, i, stages, mb->nodes, mb->stages };
+		routes[i] = (struct msg_route){ i, e->attempt, 0, i, stages, mb->nodes, mb->stages, 0 };
 	}
 	m.u.evaluate = (struct msg_evaluate){ c->committed, n, routes };
 	send_replicas(c, &m);

@@ -236,7 +236,7 @@ static bool take_pending(struct controller *c)
 
 static void begin_progress(struct controller *c)
 {
-	c->progress.n_events = c->progress.told = 0;
+	c->progress.n_events = c->progress.told = c->progress.ended = 0;
 	c->progress.collisions = 0;
 	c->progress.wait_s = c->progress.busy_s = 0;
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
@@ -258,6 +258,7 @@ void iteration_taken_up(struct controller *c)
 static void begin(struct controller *c)
 {
 	struct msg start = { .type = MSG_START };
+	bool anew = c->redo;
 	struct error err;
 
 	if (!take_pending(c)) {
@@ -291,6 +292,7 @@ static void begin(struct controller *c)
 		return;
 	}
 	c->reduce_attempt = c->first_attempt;
+	c->progress.voided = anew ? c->progress.voided + c->progress.ended : 0;
 	begin_progress(c);
 	if (c->progress.rerouted)
 		reroute_show(c);
@@ -339,18 +341,6 @@ static void keep_event(struct controller *c, const struct msg_task_event *e)
 	p->events[p->n_events++] = *e;
 }
 
-static uint8_t chain_position(const struct microbatch *m, const struct msg_task_event *e)
-{
-	uint32_t n = m->route.n_hops;
-
-	if (e->kind == WORK_LOSS)
-		return (uint8_t)n;
-	for (uint32_t h = 0; h < n; h++)
-		if (m->nodes[h] == e->node)
-			return (uint8_t)(e->kind == WORK_FORWARD ? h : 2 * n - h);
-	return 0;
-}
-
 static uint8_t counts_as(uint8_t kind)
 {
 	return kind == WORK_WEIGHTS ? WORK_BACKWARD : kind;
@@ -359,8 +349,6 @@ static uint8_t counts_as(uint8_t kind)
 static void task_ended(struct controller *c, struct microbatch *mb,
 		       const struct msg_task_event *e)
 {
-	uint8_t position = chain_position(mb, e);
-
 	if (e->counted &&
 	    routes_count(&c->routes, e->node, e->microbatch, counts_as(e->kind)) != 0)
 		controller_finish(c, 1, "out of memory");
@@ -372,22 +360,15 @@ static void task_ended(struct controller *c, struct microbatch *mb,
 		mb->loss = e->loss;
 		mb->has_loss = true;
 	}
-	if (e->attempt != mb->route.attempt || e->kind == WORK_WEIGHTS)
-		return;
-	c->steps += position > mb->position;
-	if (position > mb->position)
-		mb->position = position;
-	if (e->kind == WORK_BACKWARD && e->node == mb->nodes[0])
-		mb->home = true;
 }
 
-/* Without a split the gradients that are home have been counted all the way; a W may be counted
- * later, and by an older attempt too. */
+/* Without a split a gradient that is home has been counted all the way, but by those that stand in;
+ * a W may be counted later, and by an older attempt too. */
 static void look_whether_done(struct controller *c, struct microbatch *mb, uint32_t id)
 {
 	bool split = c->current->plan->split_backward;
 
-	if (mb->done || !mb->home || (split && !routes_counted(&c->routes, id)))
+	if (mb->done || !mb->home || mb->owed_backward || (split && !routes_counted(&c->routes, id)))
 		return;
 	mb->done = true;
 	c->routes.done++;
@@ -408,8 +389,6 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		c->progress.started_us = e.at_us;
 	m->slots = e.slots;
 	m->changed = true;
-	if (e.type == WORK_STARTS && e.attempt == mb->route.attempt)
-		mb->begun = true;
 	if (e.type == WORK_STARTS && e.blocker != UINT32_MAX &&
 	    !(e.kind == WORK_FORWARD && m->id == mb->nodes[0]) && e.at_us > e.arrived_us) {
 		c->progress.collisions++;
@@ -421,7 +400,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		return;
 	}
 	if (c->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
-	    e.attempt > c->first_attempt && e.at_us >= c->rerun_us) {
+	    e.attempt > c->first_attempt && m->id == mb->nodes[mb->replaced] && e.at_us >= c->rerun_us) {
 		c->rerun_us = 0;
 		record_recovery(c, "started", m->id, e.microbatch, e.at_us);
 	}
@@ -439,7 +418,10 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		return;
 	}
 	drift_task(c, m, &e);
+	c->steps += routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum work_kind)e.kind,
+				(double)(e.at_us - c->progress.started_us) * 1e-6 / c->unit_s);
 	if (e.type == WORK_ENDS) {
+		c->progress.ended += e.kind != WORK_WEIGHTS;
 		task_ended(c, mb, &e);
 		look_whether_done(c, mb, e.microbatch);
 	}

@@ -30,8 +30,12 @@ static void put(struct controller *c, json_t *o)
 
 void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 {
+	json_int_t tasks = c->progress.ended + c->progress.voided, again = tasks;
+
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		again -= 2 * c->routes.microbatches[i].route.n_hops + 1;
 	put(c, json_pack("{s:s, s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
-			 "s:i, s:I}",
+			 "s:i, s:I, s:I, s:I}",
 			 "event", "iteration", "n", (json_int_t)s->iteration, "loss",
 			 (double)s->loss, "iteration_s", (double)s->iteration_s, "predicted_s",
 			 (double)s->predicted_s, "collisions", (int)s->collisions,
@@ -39,7 +43,8 @@ void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 			 "collision_wait_s", (double)s->wait_s, "sync_s", (double)s->sync_s,
 			 "predicted_sync_s", (double)s->predicted_sync_s, "real_s",
 			 (double)s->real_s, "tokens_per_s", (double)s->tokens_per_s, "rerun",
-			 (int)s->rerun, "epoch", (json_int_t)s->epoch));
+			 (int)s->rerun, "epoch", (json_int_t)s->epoch, "tasks", tasks,
+			 "tasks_again", again > 0 ? again : 0));
 }
 
 /* ---- the curves, kept for consoles ---- */

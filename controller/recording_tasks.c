@@ -79,15 +79,15 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Slots after each event: a microbatch is held from the start of its F to the end of its B, and
- * let go everywhere when it is begun again. */
+ * let go everywhere when a node begins it again. */
 static int count_slots(const struct recording *r, struct msg_task_event *events, uint32_t n)
 {
 	size_t microbatches = (size_t)r->run->n_shards * r->run->per_shard;
 	uint8_t *held = calloc(microbatches * r->n_nodes + 1, 1);
-	uint32_t *attempt = calloc(microbatches + 1, sizeof(*attempt));
 	uint8_t *slots = calloc(r->n_nodes + 1, 1);
 	bool *weights = calloc(microbatches * r->n_nodes + 1, sizeof(*weights));
-	int rc = held && attempt && slots && weights ? 0 : -ENOMEM;
+	bool *begun = calloc(microbatches * r->n_nodes + 1, sizeof(*begun));
+	int rc = held && slots && weights && begun ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < n && rc == 0; i++)
 		if (events[i].kind == WORK_WEIGHTS && events[i].microbatch < microbatches)
@@ -95,18 +95,21 @@ static int count_slots(const struct recording *r, struct msg_task_event *events,
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		struct msg_task_event *e = &events[i];
 		uint8_t *row;
+		bool *first, again;
 
 		if (e->microbatch >= microbatches) {
 			rc = -EBADMSG;
 			break;
 		}
 		row = &held[e->microbatch * (size_t)r->n_nodes];
-		for (uint32_t k = 0; e->attempt > attempt[e->microbatch] && k < r->n_nodes; k++) {
+		first = &begun[e->microbatch * (size_t)r->n_nodes];
+		again = e->kind == WORK_FORWARD && e->type == WORK_STARTS && first[e->node];
+		for (uint32_t k = 0; again && k < r->n_nodes; k++) {
 			slots[k] = (uint8_t)(slots[k] - row[k]);
-			row[k] = 0;
+			row[k] = first[k] = 0;
 		}
-		if (e->attempt > attempt[e->microbatch])
-			attempt[e->microbatch] = e->attempt;
+		if (e->kind == WORK_FORWARD && e->type == WORK_STARTS)
+			first[e->node] = true;
 		if (e->kind == WORK_FORWARD && e->type == WORK_STARTS && !row[e->node]) {
 			row[e->node] = 1;
 			slots[e->node]++;
@@ -120,7 +123,7 @@ static int count_slots(const struct recording *r, struct msg_task_event *events,
 	}
 	free(held);
 	free(weights);
-	free(attempt);
+	free(begun);
 	free(slots);
 	return rc;
 }

@@ -185,7 +185,7 @@ void recover_sooner(struct controller *c)
 
 	if (c->phase != PHASE_COMPUTING || !c->pending || !replan_usable(c, c->pending))
 		return;
-	until_s = again_until_s(c->cluster, c->current->plan, &c->routes, c->first_attempt, now_s);
+	until_s = again_until_s(c->cluster, &c->routes, c->first_attempt, now_s);
 	anew_s = now_s + c->pending->plan->predicted.iteration_s;
 	if (until_s < 0 || anew_s > WORTH_IT * until_s)
 		return;

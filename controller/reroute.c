@@ -62,8 +62,20 @@ static int improve(struct controller *c, const struct ways *w, uint32_t *changed
 
 	if (carry_recalls(c)) /* what has begun is not known yet */
 		return n;
-	return again_improve(c->cluster, c->current->plan, &c->routes, c->first_attempt, now_s,
+	return again_improve(c->cluster, &c->routes, c->first_attempt, now_s,
 			     w->usable, w->stage_of, effort(c), changed, n);
+}
+
+/* What stands in asks for slots where what goes on holds others further along. Those could wait in a circle:
+ * then all of these begin again. */
+static void no_circle(struct controller *c, const uint32_t *changed, int n)
+{
+	double now_s = (double)(c->now_us - c->progress.started_us) * 1e-6 / c->unit_s;
+
+	if (carry_recalls(c) || again_until_s(c->cluster, &c->routes, c->first_attempt, now_s) >= 0)
+		return;
+	for (int k = 0; k < n; k++)
+		routes_begin_again(&c->routes, changed[k]);
 }
 
 int reroute_without(struct controller *c, struct member *gone)
@@ -78,8 +90,10 @@ int reroute_without(struct controller *c, struct member *gone)
 		return changed ? -ENOENT : -ENOMEM;
 	}
 	n = all = routes_replace(&c->routes, gone->id, w.usable, w.stage_of, c->cluster, changed);
-	if (n > 0)
+	if (n > 0) {
+		no_circle(c, changed, n);
 		all = improve(c, &w, changed, n);
+	}
 	if (n >= 0) {
 		gone->lost_here = true;
 		reroute_tell(c, changed, (uint32_t)all, gone);

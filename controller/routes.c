@@ -34,7 +34,8 @@ static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
 {
 	memset(m, 0, sizeof(*m));
 	m->route.microbatch = id;
-	m->route.attempt = attempt;
+	m->route.attempt = m->route.since = attempt;
+	m->began_s = -1;
 	m->route.n_hops = (uint32_t)from->length;
 	m->route.nodes = m->nodes;
 	m->route.stages = m->stages;
@@ -110,14 +111,113 @@ int routes_hop(const struct microbatch *m, uint16_t node)
 	return -1;
 }
 
-static void restart(struct routes *r, struct microbatch *m)
+uint16_t routes_node_at(const struct microbatch *m, uint32_t t)
+{
+	uint32_t n = m->route.n_hops;
+
+	return m->nodes[t < n ? t : t == n ? 0 : 2 * n - t];
+}
+
+static uint64_t bit(uint32_t hop)
+{
+	return (uint64_t)1 << hop;
+}
+
+bool routes_owes(const struct microbatch *m, uint32_t t)
+{
+	uint32_t n = m->route.n_hops;
+
+	if (t == n)
+		return m->owed_loss;
+	return t < n ? m->owed_forward & bit(t) : m->owed_backward & bit(2 * n - t);
+}
+
+bool routes_ended(const struct microbatch *m, uint32_t t)
+{
+	return t < m->passed && !routes_owes(m, t);
+}
+
+void routes_stand_in(struct microbatch *m, uint32_t hop, uint16_t node)
+{
+	if (m->nodes[hop] == node)
+		return;
+	m->nodes[hop] = node;
+	m->owed_forward |= bit(hop);
+	m->owed_backward |= bit(hop);
+	m->owed_loss = m->owed_loss || hop == 0;
+	if (m->passed <= 2 * m->route.n_hops && routes_node_at(m, m->passed) == node)
+		m->began_s = -1;
+}
+
+static void run_again(struct routes *r, struct microbatch *m)
 {
 	m->route.attempt++;
 	if (m->done)
 		r->done--;
-	m->done = m->home = m->begun = false;
-	m->position = 0;
+	m->done = false;
 	r->rerun++;
+}
+
+void routes_begin_again(struct routes *r, uint32_t microbatch)
+{
+	struct microbatch *m = &r->microbatches[microbatch];
+
+	run_again(r, m);
+	m->route.since = m->route.attempt;
+	m->home = m->begun = false;
+	m->passed = 0;
+	m->passed_s = 0;
+	m->began_s = -1;
+	m->owed_forward = m->owed_backward = 0;
+	m->owed_loss = false;
+}
+
+/* The position of the chain; -1: it is no part of it. */
+static int position_of(const struct microbatch *m, uint16_t node, enum work_kind kind)
+{
+	int n = (int)m->route.n_hops, hop = routes_hop(m, node);
+
+	if (hop < 0 || kind == WORK_WEIGHTS || (kind == WORK_LOSS && hop > 0))
+		return -1;
+	return kind == WORK_FORWARD ? hop : kind == WORK_LOSS ? n : 2 * n - hop;
+}
+
+/* It need not be owed any more: whether it was. */
+static bool settle(struct microbatch *m, uint16_t node, enum work_kind kind)
+{
+	uint64_t *owed = kind == WORK_FORWARD ? &m->owed_forward : &m->owed_backward;
+	uint64_t hop = bit((uint32_t)routes_hop(m, node));
+	bool owes = kind == WORK_LOSS ? m->owed_loss : (*owed & hop) != 0;
+
+	if (kind == WORK_LOSS)
+		m->owed_loss = false;
+	else
+		*owed &= ~hop;
+	return owes;
+}
+
+bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what,
+		 enum work_kind kind, double at_s)
+{
+	int t = position_of(m, node, kind);
+	bool owed;
+
+	if (t < 0 || attempt < m->route.since)
+		return false;
+	m->begun = true;
+	if (what == WORK_STARTS && t == m->passed)
+		m->began_s = at_s;
+	if (what != WORK_ENDS)
+		return false;
+	owed = settle(m, node, kind);
+	if (t == 2 * (int)m->route.n_hops)
+		m->home = true;
+	if (t < m->passed)
+		return owed;
+	m->passed = (uint8_t)(t + 1);
+	m->passed_s = at_s;
+	m->began_s = -1;
+	return true;
 }
 
 /* Unfinished visits a node still has before it. */
@@ -193,9 +293,9 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 		node = choose(r, m, hop, usable, stage_of, c);
 		if (node < 0)
 			return -ENOENT; /* the stage has nobody, so this was the first */
-		m->nodes[hop] = (uint16_t)node;
 		m->replaced = (uint8_t)hop;
-		restart(r, m);
+		routes_stand_in(m, (uint32_t)hop, (uint16_t)node);
+		run_again(r, m);
 		changed[n++] = i;
 	}
 	r->counts[gone].n = 0;
@@ -240,11 +340,11 @@ int64_t routes_unswap(struct routes *r)
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct microbatch *m = &r->microbatches[i];
 
-		if (m->done || !swapped(m) || m->position >= m->route.n_hops ||
+		if (m->done || !swapped(m) || m->passed > m->route.n_hops ||
 		    counted_anywhere(r, i))
 			continue;
 		sort_stages(m);
-		restart(r, m);
+		routes_begin_again(r, i);
 		return i;
 	}
 	return -1;

@@ -20,14 +20,7 @@ enum { LOOK_US = 250000, ROUNDS = 4, MUCH_LONGER = 20, POSITIONS = 2 * MSG_STAGE
 
 /* ---- what is said ---- */
 
-static uint16_t node_at(const struct microbatch *mb, uint32_t position)
-{
-	uint32_t n = mb->route.n_hops;
-
-	return mb->nodes[position < n ? position : position == n ? 0 : 2 * n - position];
-}
-
-/* What was said of the microbatches' newest attempts: a bit for each kind of event, by microbatch and
+/* What was said of the microbatches since they last began: a bit for each kind of event, by microbatch and
  * position. */
 struct words {
 	uint8_t (*of)[POSITIONS];
@@ -42,7 +35,7 @@ static bool words_of(const struct controller *c, struct words *w)
 		uint32_t n = mb->route.n_hops;
 		int hop = routes_hop(mb, e->node);
 
-		if (e->attempt != mb->route.attempt || hop < 0 || e->kind == WORK_WEIGHTS)
+		if (e->attempt < mb->route.since || hop < 0 || e->kind == WORK_WEIGHTS)
 			continue;
 		w->of[e->microbatch][e->kind == WORK_FORWARD ? (uint32_t)hop
 				     : e->kind == WORK_LOSS  ? n
@@ -58,12 +51,13 @@ static bool said(const struct words *w, const struct microbatch *mb, uint32_t po
 	return w->of[mb->route.microbatch][position] >> what & 1;
 }
 
-/* The pass that is to end next; 2n + 1: the gradient is home. */
-static uint32_t next_position(const struct words *w, const struct microbatch *mb)
+/* The position that is to end next: what those owe who stand in, then the furthest; 2n + 1: all did. */
+static uint32_t next_position(const struct microbatch *mb)
 {
-	if (mb->home)
-		return 2 * mb->route.n_hops + 1;
-	return mb->position == 0 && !said(w, mb, 0, WORK_ENDS) ? 0 : mb->position + 1u;
+	for (uint32_t t = 0; t < mb->passed; t++)
+		if (!routes_ended(mb, t))
+			return t;
+	return mb->passed;
 }
 
 /* Microbatches that it has begun and not ended: one slot each. */
@@ -86,7 +80,7 @@ static int slots_held(const struct controller *c, const struct words *w, uint16_
 static const char *own_fault(const struct controller *c, const struct words *w,
 			     const struct microbatch *mb, uint16_t *who)
 {
-	uint32_t next = next_position(w, mb), n = mb->route.n_hops;
+	uint32_t next = next_position(mb), n = mb->route.n_hops;
 	bool has;
 
 	if (mb->done)
@@ -96,10 +90,10 @@ static const char *own_fault(const struct controller *c, const struct words *w,
 			return "left a gradient out";
 	if (next > 2 * n)
 		return NULL;
-	*who = node_at(mb, next);
+	*who = routes_node_at(mb, next);
 	if (said(w, mb, next, WORK_STARTS))
 		return "does not end a task";
-	has = next == 0 || *who == node_at(mb, next - 1) || said(w, mb, next, WORK_WAITS);
+	has = next == 0 || *who == routes_node_at(mb, next - 1) || said(w, mb, next, WORK_WAITS);
 	if (has && (next >= n || slots_held(c, w, *who) < c->cluster->nodes[*who].memory))
 		return "does not start a task";
 	return NULL;
@@ -113,15 +107,15 @@ static bool pass_between(struct controller *c, const struct words *w)
 
 	for (uint32_t i = 0; i < c->routes.n; i++) {
 		const struct microbatch *mb = &c->routes.microbatches[i];
-		uint32_t next = next_position(w, mb);
+		uint32_t next = next_position(mb);
 		struct member *pair[2];
 
 		/* One has done its part, and the other has not got it. */
 		if (mb->done || next == 0 || next > 2 * mb->route.n_hops ||
 		    said(w, mb, next, WORK_WAITS))
 			continue;
-		pair[0] = &c->members[node_at(mb, next - 1)];
-		pair[1] = &c->members[node_at(mb, next)];
+		pair[0] = &c->members[routes_node_at(mb, next - 1)];
+		pair[1] = &c->members[routes_node_at(mb, next)];
 		doubt_pair(c, pair[0]->id, pair[1]->id);
 		for (int k = 0; k < 2; k++)
 			if (!bad || doubts_of(c, pair[k]->id) > doubts_of(c, bad->id)) {
@@ -201,6 +195,8 @@ static bool at_rest(const struct controller *c, const struct member *m)
 {
 	const struct msg_heartbeat *b = &m->beat;
 
+	if (m->replica && c->now_us - m->heard_us > LOOK_US)
+		return false; /* its last word may be of before */
 	return !m->replica || b->committed != c->committed ||
 	       (!b->running && b->in_flight == 0 && (b->queued == 0 || b->blocked) &&
 		b->iteration == c->iteration);
@@ -302,9 +298,9 @@ static bool has_begun(const struct controller *c, const struct words *w, uint16_
 {
 	for (uint32_t i = 0; i < c->routes.n; i++) {
 		const struct microbatch *mb = &c->routes.microbatches[i];
-		uint32_t next = next_position(w, mb);
+		uint32_t next = next_position(mb);
 
-		if (!mb->done && next <= 2 * mb->route.n_hops && node_at(mb, next) == node &&
+		if (!mb->done && next <= 2 * mb->route.n_hops && routes_node_at(mb, next) == node &&
 		    said(w, mb, next, WORK_STARTS))
 			return true;
 	}

@@ -132,12 +132,12 @@ check_gone "$run"
 	{ at = value("at_s"); if (at < before) delete slow; before = at } # another controller
 	/"active":true/ { slow[value("node")]; next }
 	/"active":false/ { delete slow[value("node")]; next }
-	{ alive += value("nodes_alive"); again += value("rerun"); n++ }
+	{ alive += value("nodes_alive"); again += value("tasks_again"); tasks += value("tasks"); n++ }
 	{ said += value("predicted_s") + value("predicted_sync_s") }
 	n == 1 { first = said }
 	{ for (i in slow) alive -= 0.75 }
 	END {
-		raw = calm / storm; lost = again / (30 * n + again); here = alive / n / 20
+		raw = calm / storm; lost = again / tasks; here = alive / n / 20
 		printf "an iteration: %.2f s, without faults %.2f s: %.0f%% of the speed\n", storm, calm, 100 * raw
 		printf "computed again %.1f%%, of the nodes there %.1f%%: net of both %.0f%%\n", 100 * lost, 100 * here, 100 * raw / (1 - lost) / here
 		printf "by plan those take %.0f%% longer: net of that and of what was computed again %.0f%%\n", 100 * (said / n / first - 1), 100 * raw / (1 - lost) * said / n / first

@@ -85,6 +85,7 @@ struct state_flight {
 	bool known, begun; /* begun: events of this iteration came */
 	uint32_t reruns;   /* in this iteration; attempt itself need not begin at 0 */
 	uint32_t microbatch, attempt, shard, wave;
+	uint32_t since_attempt; /* in which it last began: its later ones only have others stand in */
 	uint32_t n_hops;
 	uint16_t nodes[MSG_STAGES];
 	uint8_t stages[MSG_STAGES];

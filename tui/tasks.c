@@ -95,6 +95,24 @@ uint32_t state_waiting(const struct state *s)
 	return n;
 }
 
+/* What the hop's node did before went with it. */
+static void stand_in(struct state_flight *f, uint32_t hop, uint16_t node)
+{
+	uint32_t n = f->n_hops, at = f->position;
+
+	if (f->nodes[hop] == node)
+		return;
+	f->nodes[hop] = node;
+	memset(&f->chain[hop], 0, sizeof(f->chain[hop]));
+	memset(&f->chain[2 * n - hop], 0, sizeof(f->chain[hop]));
+	if (hop == 0)
+		memset(&f->chain[n], 0, sizeof(f->chain[n]));
+	if (f->phase == FLIGHT_TRAVELLING || (at != hop && at != 2 * n - hop && (hop != 0 || at != n)))
+		return;
+	f->position -= at > 0;
+	f->phase = at > 0 ? FLIGHT_TRAVELLING : FLIGHT_UNBORN;
+}
+
 /* A microbatch that runs again may do so on nodes of which nobody told: one of the same stage
  * takes the place of the one that was planned. */
 static void take_detour(const struct state *s, struct state_flight *f, uint16_t node)
@@ -104,7 +122,7 @@ static void take_detour(const struct state *s, struct state_flight *f, uint16_t 
 			return;
 	for (uint32_t h = 0; s->nodes[node].known && h < f->n_hops; h++)
 		if (f->stages[h] == s->nodes[node].see.stage)
-			f->nodes[h] = node;
+			stand_in(f, h, node);
 }
 
 /* The chain position of (kind, node), or -1: a path visits a node once. */
@@ -144,6 +162,13 @@ static int flights_room(struct state *s, uint32_t n)
 	return 0;
 }
 
+/* Only some of its nodes have others stand in for them. */
+static bool goes_on(const struct state_flight *f, const struct msg_route *r)
+{
+	return f->known && f->n_hops > 0 && f->n_hops == r->n_hops && f->attempt < r->attempt &&
+	       f->attempt >= r->since && memcmp(f->stages, r->stages, r->n_hops) == 0;
+}
+
 int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n)
 {
 	uint32_t most = 0;
@@ -168,11 +193,18 @@ int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t 
 		       memcmp(f->nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) == 0;
 		if (same)
 			continue;
+		if (goes_on(f, r)) {
+			f->reruns += f->begun;
+			f->attempt = r->attempt;
+			for (uint32_t h = 0; h < r->n_hops; h++)
+				stand_in(f, h, r->nodes[h]);
+			continue;
+		}
 		f->known = true;
 		f->microbatch = r->microbatch;
 		f->reruns += f->begun && f->attempt < r->attempt;
 		if (f->attempt < r->attempt)
-			f->attempt = r->attempt;
+			f->attempt = f->since_attempt = r->attempt;
 		f->shard = r->shard;
 		f->wave = r->wave;
 		f->n_hops = r->n_hops;
@@ -199,21 +231,29 @@ static void advance(struct state_flight *f, uint32_t position, enum flight_phase
 static void move_flight(struct state *s, const struct msg_task_event *e)
 {
 	struct state_flight *f;
+	uint16_t before;
+	bool newer;
 	int p;
 
 	if (e->kind == WORK_EVALUATE || e->kind == WORK_WEIGHTS || !state_flight(s, e->microbatch))
 		return;
 	f = &s->flights[e->microbatch];
-	if (e->attempt < f->attempt)
+	if (e->attempt < f->since_attempt)
 		return;
-	if (e->attempt > f->attempt) {
+	before = f->nodes[0];
+	newer = e->attempt > f->attempt;
+	if (newer) {
 		f->attempt = e->attempt;
 		f->reruns += f->begun;
+	}
+	if (e->attempt == f->attempt)
+		take_detour(s, f, e->node);
+	p = position_of(f, e);
+	if (newer && p == 0 && e->node == before) { /* its data node begins it again */
+		f->since_attempt = e->attempt;
 		ground(f);
 	}
 	f->begun = true;
-	take_detour(s, f, e->node);
-	p = position_of(f, e);
 	if (p < 0)
 		return;
 	switch (e->type) {
@@ -348,7 +388,8 @@ static void end_iteration(struct state *s)
 	for (uint32_t i = 0; i < s->n_flights; i++) {
 		ground(&s->flights[i]);
 		s->flights[i].begun = false;
-		s->flights[i].attempt = 0; /* of an iteration: the next begins anew */
+		/* Of an iteration: the next begins anew. */
+		s->flights[i].attempt = s->flights[i].since_attempt = 0;
 		s->flights[i].reruns = 0;
 	}
 	for (uint32_t i = 0; i < s->n_nodes; i++) {

@@ -16,7 +16,7 @@
 static const struct field msg_route_fields[] = {
 	N(U32, msg_route, microbatch), NMAX(U32, msg_route, attempt, 1u << 30), N(U32, msg_route, shard),
 	N(U32, msg_route, wave), ARR(msg_route, n_hops, nodes, U16, MSG_STAGES),
-	SHR(msg_route, n_hops, stages, U8, MSG_STAGES),
+	SHR(msg_route, n_hops, stages, U8, MSG_STAGES), NMAX(U32, msg_route, since, 1u << 30),
 };
 LAYOUT(msg_route);
 

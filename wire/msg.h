@@ -94,6 +94,8 @@ struct msg_route {
 	uint32_t n_hops;
 	const uint16_t *nodes;  /* (n_hops) node ids, the data node first */
 	const uint8_t *stages;  /* (n_hops) the stage visited at each hop */
+	uint32_t since;     /* <= attempt: the one in which it last began. Later ones only have others stand in for
+			     * nodes that died: what all others have done since is good */
 };
 
 /* A node's priority list: ready tasks run in this order (formats.md, `order`). */

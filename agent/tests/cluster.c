@@ -180,9 +180,6 @@ static void take_events(struct cluster *c, uint16_t node, const struct msg_repor
 			continue;
 		if (e->kind == WORK_LOSS)
 			c->loss[e->microbatch] = e->loss;
-		if (e->kind == WORK_BACKWARD && node == c->routes[e->microbatch].nodes[0] &&
-		    e->attempt == c->routes[e->microbatch].attempt)
-			c->through[e->microbatch] = true;
 	}
 }
 
@@ -461,9 +458,12 @@ void cluster_start(struct cluster *c)
 	c->epoch++;
 	c->per_shard = (c->n_batches + c->n_shards - 1) / c->n_shards;
 	c->n_events = 0;
+	c->first_attempt = c->routes[0].attempt;
 	for (uint32_t i = 0; i < c->n_batches; i++) {
-		c->through[i] = false;
+		c->routes[i].since = c->routes[i].attempt;
 		route_write(&routes[i], &c->routes[i]);
+		if (c->routes[i].attempt < c->first_attempt)
+			c->first_attempt = c->routes[i].attempt;
 	}
 	m.u.plan = (struct msg_plan) { c->epoch,   c->n_batches, routes,
 					 c->n_ranks, c->ranks,	   c->split };
@@ -492,15 +492,14 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 	for (uint32_t i = 0; i < c->n_batches; i++)
 		if (which >> i & 1) {
 			c->routes[i].attempt++;
-			c->through[i] = false;
 			route_write(&routes[n++], &c->routes[i]);
 		}
 	m.u.reroute = (struct msg_reroute) { c->iteration, c->epoch, n, routes, gone >= 0, &g };
 	send_living(c, &m);
 }
 
-/* A W may end after the microbatch is home. */
-static bool counted_everywhere(const struct cluster *c, uint32_t m)
+/* A W may end after the microbatch is home, and so may what one that stands in has to do. */
+bool cluster_through(const struct cluster *c, uint32_t m)
 {
 	uint32_t n = 0;
 
@@ -508,7 +507,7 @@ static bool counted_everywhere(const struct cluster *c, uint32_t m)
 		const struct msg_task_event *e = &c->events[i];
 
 		n += e->counted && e->microbatch == m && e->kind != WORK_LOSS &&
-		     c->nodes[e->node].ready;
+		     e->attempt >= c->first_attempt && c->nodes[e->node].ready;
 	}
 	return n == c->routes[m].n_hops;
 }
@@ -516,7 +515,7 @@ static bool counted_everywhere(const struct cluster *c, uint32_t m)
 bool cluster_all_through(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_batches; i++)
-		if (!c->through[i] || (c->split && !counted_everywhere(c, i)))
+		if (!cluster_through(c, i))
 			return false;
 	return true;
 }
@@ -618,7 +617,7 @@ void cluster_evaluate(struct cluster *c, uint32_t n)
 		stages[s] = s;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		routes[i] = (struct msg_route) { i, 1, 0, i, c->n_stages, hops, stages };
+		routes[i] = (struct msg_route) { i, 1, 0, i, c->n_stages, hops, stages, 0 };
 	c->n_evaluated = 0;
 	c->wanted_evaluations = n;
 	m.u.evaluate = (struct msg_evaluate) { c->iteration, n, routes };

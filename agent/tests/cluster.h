@@ -76,7 +76,7 @@ struct cluster {
 	uint32_t n_ranks;
 	struct msg_task_event events[CLUSTER_EVENTS]; /* all, in the order they came; node is set */
 	uint32_t n_events;
-	bool through[CLUSTER_BATCHES];
+	uint32_t first_attempt; /* of the iteration's routes: the least */
 	float loss[CLUSTER_BATCHES];
 	uint32_t n_evaluated, wanted_evaluations;
 	float evaluated[CLUSTER_BATCHES];
@@ -115,6 +115,8 @@ void cluster_fault(struct cluster *c, uint32_t node, uint32_t fault, uint8_t kin
 		   float factor);
 /* Every microbatch in `which` (bits) begins again as its route now says. */
 void cluster_reroute(struct cluster *c, uint32_t which, int gone);
+/* Counted by all whom its route has. */
+bool cluster_through(const struct cluster *c, uint32_t m);
 bool cluster_all_through(struct cluster *c);
 /* The living of each stage sum up (attempt), and are waited for. */
 void cluster_reduce(struct cluster *c, uint32_t attempt);

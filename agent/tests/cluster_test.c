@@ -86,6 +86,19 @@ static void join_three(struct cluster *c)
 	assert_true(c->nodes[3].ready_said.hash == c->nodes[2].committed.hash);
 }
 
+/* Whoever is still there has ended no task twice. */
+static void nothing_was_done_twice(const struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_events; i++)
+		for (uint32_t k = 0; k < i; k++) {
+			const struct msg_task_event *a = &c->events[i], *b = &c->events[k];
+
+			assert_false(a->type == WORK_ENDS && b->type == WORK_ENDS && a->node == b->node &&
+				     a->microbatch == b->microbatch && a->kind == b->kind);
+		}
+}
+
+
 static void test_death_and_join(void **state)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -99,6 +112,7 @@ static void test_death_and_join(void **state)
 	cluster_kill(c, 3);
 	cluster_reroute(c, without_three(c), 3);
 	cluster_finish(c);
+	nothing_was_done_twice(c);
 	cluster_iterate(c);
 	join_three(c);
 	/* It takes part with no gradient of its own, then with work. */
@@ -528,7 +542,6 @@ static void test_iteration_taken_up(void **state)
 	cluster_turns(c, 20);
 	cluster_restart_controller(c);
 	c->n_events = 0;
-	memset(c->through, 0, sizeof(c->through));
 	memset(c->loss, 0, sizeof(c->loss));
 	cluster_until(c, all_hello, "hello to the new controller");
 	for (uint32_t i = 0; i < c->n_nodes; i++) {

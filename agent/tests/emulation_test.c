@@ -164,8 +164,8 @@ static void test_partition(void **state)
 	cluster_fault(c, 2, 8, FAULT_PARTITION, -1, 0);
 	cluster_start(c);
 	cluster_turns(c, 200);
-	assert_false(c->through[0]);
-	assert_false(c->through[3]);
+	assert_false(cluster_through(c, 0));
+	assert_false(cluster_through(c, 3));
 	assert_true(c->nodes[2].beat.in_flight > 0);
 	/* It says so, and no longer once the link is well. */
 	for (int i = 0; i < 4000 && c->nodes[2].beat.n_stuck == 0; i++)

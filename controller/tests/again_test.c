@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "controller/again.h"
+#include "schedule/simulate.h"
 
 enum { NODES = 4, STAGES = 2, DATA = 2 };
 
@@ -83,49 +84,111 @@ static void lose(struct fixture *f, uint16_t gone)
 	assert_int_equal(routes_replace(&f->r, gone, usable, stage_of, f->c, changed), 1);
 }
 
-/* F, way, F, way, L, way, B, way, B. */
+/* F, way, F, way, L, way, B, way, B: they end at 1, 2.5, 4, 5.5 and 7. */
 static const double ALONE_S = 5 * TASK_S + 4 * HOP_S;
 
-static void as_planned(void **state)
+/* Microbatch i has come so far on its own. */
+static void has_passed(struct fixture *f, uint32_t i, uint32_t tasks)
+{
+	struct microbatch *m = &f->r.microbatches[i];
+
+	for (uint32_t t = 0; t < tasks; t++) {
+		enum work_kind kind = t < 2 ? WORK_FORWARD : t == 2 ? WORK_LOSS : WORK_BACKWARD;
+
+		assert_true(routes_take(m, routes_node_at(m, t), 5, WORK_ENDS, kind,
+					(t + 1) * TASK_S + t * HOP_S));
+	}
+}
+
+static double until(const struct fixture *f, double at_s)
+{
+	return again_until_s(f->c, &f->r, 5, at_s);
+}
+
+static void nothing_has_begun(void **state)
 {
 	struct fixture f;
 
 	(void)state;
 	begin(&f);
-	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 3), ALONE_S, 1e-9);
+	assert_float_equal(until(&f, 0), ALONE_S, 1e-9);
+	assert_float_equal(until(&f, 3), 3 + ALONE_S, 1e-9);
 	end(&f);
 }
 
-/* Node 2 is lost after two seconds: 0 goes by node 3, whose own is through with its F by then. */
-static void the_way_counts(void **state)
-{
-	struct fixture f;
-
-	(void)state;
-	begin(&f);
-	lose(&f, 2);
-	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 2),
-			    2 + 5 * TASK_S + 4 * FAR_S, 1e-9);
-	end(&f);
-}
-
-/* Node 3 is lost: 1 goes by node 2 after four seconds, when 0 has its F there behind it. It asks for
- * node 2 again at 4 + 1 + 0.5, and for its B at 9.5: nothing is in its way. */
 static void what_is_done_stays(void **state)
 {
 	struct fixture f;
 
 	(void)state;
 	begin(&f);
-	lose(&f, 3);
-	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 4), 4 + ALONE_S, 1e-9);
-	f.r.microbatches[1].done = true;
-	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 4), ALONE_S, 1e-9);
+	has_passed(&f, 0, 3);
+	has_passed(&f, 1, 3);
+	assert_float_equal(until(&f, 4.25), ALONE_S, 1e-9);
+	f.r.microbatches[0].done = f.r.microbatches[1].done = true;
+	assert_float_equal(until(&f, 4.25), 4.25, 1e-9);
 	end(&f);
 }
 
-/* At 1.5 both ask for node 2. What waits there loses a second, which 1 has not to lose: its last
- * task takes three. */
+/* Node 2 is lost. Microbatch 0 goes by node 3, far away: from where it is. */
+static void the_way_of_what_stands_in(void **state)
+{
+	static const struct {
+		uint32_t passed;
+		double at_s, until_s;
+	} cases[] = {
+		{ 1, 2, 2 + 4 * FAR_S + 4 * TASK_S },          /* all but its first F */
+		{ 3, 4.25, 4.25 + 2 * FAR_S + 3 * TASK_S },    /* F there, then B and B: the loss stays */
+		{ 4, 5.75, 5.75 + 2 * FAR_S + 3 * TASK_S },    /* what was on its way from node 2 is lost */
+		{ 5, 7.5, 7.5 + FAR_S + 2 * TASK_S },          /* it is home */
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct fixture f;
+
+		begin(&f);
+		f.r.microbatches[1].done = true;
+		has_passed(&f, 0, cases[k].passed);
+		lose(&f, 2);
+		assert_float_equal(until(&f, cases[k].at_s), cases[k].until_s, 1e-9);
+		end(&f);
+	}
+}
+
+/* Node 0 is lost, and microbatch 0 goes on under node 1: F there, at once; its loss, for which node 2 has
+ * kept the input, then B. The gradient has been made before. */
+static void another_data_node(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	f.r.microbatches[1].done = true;
+	has_passed(&f, 0, 4);
+	lose(&f, 0);
+	assert_float_equal(until(&f, 6), 6 + 3 * TASK_S, 1e-9);
+	routes_begin_again(&f.r, 0);
+	assert_float_equal(until(&f, 6), 6 + ALONE_S, 1e-9);
+	end(&f);
+}
+
+/* What has been begun ends when it would have, and keeps its node until then. */
+static void what_runs_goes_on(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	f.r.microbatches[1].done = true;
+	has_passed(&f, 0, 1);
+	routes_take(&f.r.microbatches[0], 2, 5, WORK_STARTS, WORK_FORWARD, 1.5);
+	assert_float_equal(until(&f, 2), ALONE_S, 1e-9);
+	end(&f);
+}
+
+/* Node 3 is lost at once, and both ask for node 2 at 1.5. What waits there loses a second, which 1 has
+ * not to lose: its last task takes three. */
 static void what_runs_again_goes_first(void **state)
 {
 	struct fixture f;
@@ -134,7 +197,7 @@ static void what_runs_again_goes_first(void **state)
 	begin(&f);
 	lose(&f, 3);
 	f.c->nodes[1].backward_s = 3 * TASK_S;
-	assert_float_equal(again_until_s(f.c, f.p, &f.r, 5, 0), ALONE_S + 2 * TASK_S, 1e-9);
+	assert_float_equal(until(&f, 0), ALONE_S + 2 * TASK_S, 1e-9);
 	end(&f);
 }
 
@@ -147,7 +210,7 @@ static void not_known(void **state)
 	begin(&f);
 	lose(&f, 2);
 	f.c->delay_s[0 * NODES + 3] = -1;
-	assert_true(again_until_s(f.c, f.p, &f.r, 5, 2) < 0);
+	assert_true(until(&f, 2) < 0);
 	end(&f);
 }
 
@@ -196,11 +259,66 @@ static struct plan *random_plan(struct rng *rng)
 	return p;
 }
 
+/* What a run of the plan had done until then, told as agents tell it. */
+static void play_until(struct routes *r, const struct simulation *sim, double at_s)
+{
+	static const enum work_kind kinds[] = { [TASK_FORWARD] = WORK_FORWARD, [TASK_LOSS] = WORK_LOSS,
+						[TASK_BACKWARD] = WORK_BACKWARD };
+
+	for (int i = 0; i < sim->n_tasks; i++) {
+		const struct sim_task *t = &sim->tasks[i];
+		struct microbatch *m = &r->microbatches[t->microbatch];
+
+		if (t->start_s <= at_s)
+			routes_take(m, (uint16_t)t->node, 7, WORK_STARTS, kinds[t->kind], t->start_s);
+		if (t->end_s <= at_s)
+			routes_take(m, (uint16_t)t->node, 7, WORK_ENDS, kinds[t->kind], t->end_s);
+	}
+}
+
+/* From any moment of a run on, it ends when the reference says. */
+static void it_is_the_execution_model(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct simulation *sim = NULL;
+		struct error err = { "" };
+		struct routes r;
+		struct rng rng;
+
+		rng_init(&rng, seed);
+		struct cluster *c = random_cluster(&rng);
+		struct plan *p = random_plan(&rng);
+
+		for (int i = 0; i < WIDE; i++)
+			c->nodes[i].memory = 2 + (int)rng_below(&rng, 3);
+		if (simulate(c, p, &sim, &err) == 0) { /* slots may wait in a circle */
+			for (int k = 0; k < 5; k++) {
+				double at_s = k == 0 ? 0 : sim->iteration_s * rng_uniform(&rng);
+
+				assert_int_equal(routes_init(&r, MANY, WIDE), 0);
+				assert_int_equal(routes_from_plan(&r, p, wide_shard_of, 3, 4, 7, &err), 0);
+				if (k > 0)
+					play_until(&r, sim, at_s);
+				assert_float_equal(again_until_s(c, &r, 7, at_s), sim->iteration_s, 1e-6);
+				routes_fini(&r);
+				n++;
+			}
+		}
+		simulation_free(sim);
+		plan_free(p);
+		cluster_free(c);
+	}
+	assert_true(n > 500);
+}
+
 /* Who may not move has not; what moved has a new attempt and is among the changed; and it is shorter,
  * more often than not. */
 static void moves_are_legal_and_pay(void **state)
 {
-	int shorter = 0, moved = 0;
+	int shorter = 0, moved = 0, starts_elsewhere = 0;
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -220,8 +338,10 @@ static void moves_are_legal_and_pay(void **state)
 
 		assert_int_equal(routes_init(&r, MANY, WIDE), 0);
 		assert_int_equal(routes_from_plan(&r, p, wide_shard_of, 3, 4, 7, &err), 0);
-		for (int i = 0; i < MANY; i++)
-			r.microbatches[i].begun = i % 4 < 2;
+		for (uint32_t i = 0; i < MANY; i++)
+			if (i % 4 < 2)
+				routes_take(&r.microbatches[i], r.microbatches[i].nodes[0], 7, WORK_STARTS,
+					    WORK_FORWARD, 0);
 		gone = (uint16_t)rng_below(&rng, WIDE);
 		for (int i = 0; i < WIDE; i++)
 			usable[i] = i != gone;
@@ -231,10 +351,10 @@ static void moves_are_legal_and_pay(void **state)
 			memcpy(before[i], r.microbatches[i].nodes, sizeof(before[i]));
 			attempt[i] = r.microbatches[i].route.attempt;
 		}
-		was = again_until_s(c, p, &r, 7, 2);
-		all = n > 0 ? again_improve(c, p, &r, 7, 2, usable, wide_stage_of, 100000,
+		was = again_until_s(c, &r, 7, 2);
+		all = n > 0 ? again_improve(c, &r, 7, 2, usable, wide_stage_of, 100000,
 					      changed, n) : 0;
-		is = again_until_s(c, p, &r, 7, 2);
+		is = again_until_s(c, &r, 7, 2);
 		assert_true(is <= was);
 		shorter += is < was;
 		assert_true(all >= n);
@@ -247,11 +367,11 @@ static void moves_are_legal_and_pay(void **state)
 			const struct microbatch *m = &r.microbatches[i];
 			bool again = attempt[i] > 7;
 
-			assert_int_equal(m->nodes[0], again && m->replaced == 0 ? m->nodes[0] : before[i][0]);
+			starts_elsewhere += m->nodes[0] != before[i][0];
 			for (int h = 0; h < 3; h++) {
 				assert_true(usable[m->nodes[h]]);
 				assert_int_equal(wide_stage_of[m->nodes[h]], m->stages[h]);
-				if (m->begun || (again && h != m->replaced))
+				if (again ? h != m->replaced : m->begun)
 					assert_int_equal(m->nodes[h], before[i][h]);
 			}
 			assert_int_equal(m->route.attempt > 7, listed[i]);
@@ -264,16 +384,20 @@ static void moves_are_legal_and_pay(void **state)
 	}
 	assert_true(shorter > 30);
 	assert_true(moved > 60);
+	assert_true(starts_elsewhere > 20);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_planned),
-		cmocka_unit_test(the_way_counts),
+		cmocka_unit_test(nothing_has_begun),
 		cmocka_unit_test(what_is_done_stays),
+		cmocka_unit_test(the_way_of_what_stands_in),
+		cmocka_unit_test(another_data_node),
+		cmocka_unit_test(what_runs_goes_on),
 		cmocka_unit_test(what_runs_again_goes_first),
 		cmocka_unit_test(not_known),
+		cmocka_unit_test(it_is_the_execution_model),
 		cmocka_unit_test(moves_are_legal_and_pay),
 	};
 

@@ -282,7 +282,7 @@ static void unswapping_ends(void **state)
 
 	(void)state;
 	setup(&r, &p, 7);
-	r.microbatches[2].position = 3; /* at its loss: past the forward pass */
+	r.microbatches[2].passed = 4; /* at its loss: past the forward pass */
 	while ((id = routes_unswap(&r)) >= 0) {
 		const struct microbatch *m = &r.microbatches[id];
 

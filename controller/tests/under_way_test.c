@@ -253,6 +253,24 @@ static void a_count_that_crossed_a_move_begins_the_iteration_anew(void **state)
 	assert_int_equal(c->members[3].state, NODE_LIVE);
 }
 
+/* It has not ended, so neither a pause nor a step does. */
+static void a_pause_waits_for_what_begins_anew(void **state)
+{
+	struct controller *c = *state;
+
+	c->pause = c->step = true;
+	a_count_crosses(c, true);
+	iteration_turn(c);
+	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_true(c->step);
+	c->step = false;
+	iteration_turn(c);
+	assert_int_equal(c->phase, PHASE_PLANNING);
+	c->redo = false;
+	iteration_turn(c);
+	assert_int_equal(c->phase, PHASE_PAUSED);
+}
+
 static void without_a_move_it_is_a_lie(void **state)
 {
 	struct controller *c = *state;
@@ -311,6 +329,10 @@ static void a_successor_knows_the_changed_routes(void **state)
 		assert_int_equal(a->nodes[1], b->nodes[1]);
 		assert_true(b->nodes[1] != 4);
 		assert_int_equal(b->moved, b->route.attempt > FIRST);
+		assert_int_equal(a->route.since, b->route.since);
+		assert_int_equal(a->owed_forward, b->owed_forward);
+		assert_int_equal(a->owed_backward, b->owed_backward);
+		assert_int_equal(b->owed_forward != 0, b->moved);
 	}
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(next->members[i].lost_here, i == 4);
@@ -335,21 +357,29 @@ static bool carries(struct controller *c)
 	return any;
 }
 
+/* The rest of a route: hops as bits. */
+#define SINCE(attempt, hops)                                                                       \
+	",\"since\":" #attempt ",\"owed_forward\":" #hops ",\"owed_backward\":" #hops ",\"owed_loss\":false}"
+
 static void what_does_not_fit_is_not_carried_on(void **state)
 {
 	static const char *const bad[] = {
-		"{\"microbatch\":12,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]}",
-		"{\"microbatch\":0,\"attempt\":5,\"nodes\":[0,3],\"stages\":[0,1]}",
-		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,6],\"stages\":[0,1]}",
-		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,2],\"stages\":[0,1]}",
-		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0],\"stages\":[0]}",
-		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,\"3\"],\"stages\":[0,1]}",
-		"{\"microbatch\":0,\"attempt\":6,\"stages\":[0,1]}",
+		"{\"microbatch\":12,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]" SINCE(5, 2),
+		"{\"microbatch\":0,\"attempt\":5,\"nodes\":[0,3],\"stages\":[0,1]" SINCE(5, 2),
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,6],\"stages\":[0,1]" SINCE(5, 2),
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,2],\"stages\":[0,1]" SINCE(5, 2),
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0],\"stages\":[0]" SINCE(5, 2),
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,\"3\"],\"stages\":[0,1]" SINCE(5, 2),
+		"{\"microbatch\":0,\"attempt\":6,\"stages\":[0,1]" SINCE(5, 2),
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]" SINCE(4, 2),
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]" SINCE(7, 2),
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]" SINCE(5, 4),
+		"{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]}",
 		"7",
 	};
 	struct controller *c = *state;
 
-	record(c, "{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]}", 1);
+	record(c, "{\"microbatch\":0,\"attempt\":6,\"nodes\":[0,3],\"stages\":[0,1]" SINCE(5, 2), 1);
 	assert_true(carries(c));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		record(c, bad[i], 1);
@@ -392,6 +422,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_has_not_begun_goes_around_a_slow_node),
 		TEST(a_count_that_crossed_a_move_begins_the_iteration_anew),
+		TEST(a_pause_waits_for_what_begins_anew),
 		TEST(without_a_move_it_is_a_lie),
 		TEST(while_a_stage_is_lost_it_waits),
 		TEST(a_successor_knows_the_changed_routes),

@@ -37,8 +37,8 @@ static struct state *two(void)
 {
 	static const uint16_t nodes[2] = { 0, 1 };
 	static const uint8_t stages[2] = { 0, 1 };
-	struct msg_route routes[2] = { { 0, 0, 0, 0, 2, nodes, stages },
-				       { 1, 0, 0, 1, 2, nodes, stages } };
+	struct msg_route routes[2] = { { 0, 0, 0, 0, 2, nodes, stages, 0 },
+				       { 1, 0, 0, 1, 2, nodes, stages, 0 } };
 	struct msg m = { .type = MSG_SEE_RUN, .sequence = 1 };
 	struct state *s;
 
@@ -208,7 +208,8 @@ static void reruns(void **unused)
 	state_free(s);
 }
 
-/* Told anew while it is under way, with the attempt: the microbatch starts again, there. */
+/* Told anew while it is under way, with the attempt: the microbatch goes on from the other node, or
+ * starts again. */
 static void rerouted(void **unused)
 {
 	struct state *s = two();
@@ -217,25 +218,45 @@ static void rerouted(void **unused)
 		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
 		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
 	};
-	const uint16_t nodes[] = { 0, 2 };
+	const uint16_t nodes[] = { 0, 2 }, others[] = { 3, 2 };
 	const uint8_t stages[] = { 0, 1 };
 	struct msg_route r = {
 		.microbatch = 0, .attempt = 1, .n_hops = 2, .nodes = nodes, .stages = stages
 	};
+	const struct state_flight *f;
 
 	(void)unused;
 	tell(s, 1, e, 3);
 	assert_int_equal(state_take_routes(s, &r, 1), 0);
-	assert_int_equal(state_flight(s, 0)->reruns, 1);
-	assert_int_equal(state_flight(s, 0)->nodes[1], 2);
-	assert_int_equal(state_flight(s, 0)->phase, FLIGHT_UNBORN);
+	f = state_flight(s, 0);
+	assert_int_equal(f->reruns, 1);
+	assert_int_equal(f->nodes[1], 2);
+	assert_int_equal(f->phase, FLIGHT_TRAVELLING);
+	assert_int_equal(f->position, 0);
+	assert_int_equal(f->chain[0].ended_us, 150);
+	assert_int_equal(f->chain[1].started_us, 0);
+	e[2].type = WORK_ENDS; /* of the node that is gone */
+	tell(s, 1, &e[2], 1);
+	assert_int_equal(f->position, 0);
+	e[2] = event(WORK_STARTS, WORK_FORWARD, 2, 0, 400);
+	e[2].attempt = 1;
+	tell(s, 1, &e[2], 1);
+	assert_int_equal(f->position, 1);
+	assert_int_equal(f->phase, FLIGHT_RUNNING);
+	assert_int_equal(f->reruns, 1);
+	r.nodes = others;
+	r.attempt = r.since = 2;
+	assert_int_equal(state_take_routes(s, &r, 1), 0);
+	assert_int_equal(f->reruns, 2);
+	assert_int_equal(f->phase, FLIGHT_UNBORN);
 	e[2].type = WORK_ENDS; /* of the attempt that is over */
 	tell(s, 1, &e[2], 1);
-	assert_int_equal(state_flight(s, 0)->phase, FLIGHT_UNBORN);
-	e[0].attempt = 1;
+	assert_int_equal(f->phase, FLIGHT_UNBORN);
+	e[0] = event(WORK_STARTS, WORK_FORWARD, 3, 0, 500);
+	e[0].attempt = 2;
 	tell(s, 1, e, 1);
-	assert_int_equal(state_flight(s, 0)->phase, FLIGHT_RUNNING);
-	assert_int_equal(state_flight(s, 0)->reruns, 1);
+	assert_int_equal(f->phase, FLIGHT_RUNNING);
+	assert_int_equal(f->reruns, 2);
 	state_free(s);
 }
 

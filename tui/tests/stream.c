@@ -94,7 +94,7 @@ static void make_routes(struct run *r)
 			p->stages[h++] = (uint8_t)s;
 		}
 		r->told[m] = (struct msg_route){ m, 0,        m % r->n_data, m / r->n_data,
-						 h, p->nodes, p->stages };
+						 h, p->nodes, p->stages, 0 };
 	}
 }
 

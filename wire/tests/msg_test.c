@@ -59,7 +59,7 @@ static void fields_come_back(void **state)
 {
 	const uint16_t nodes[] = { 3, 15, 999 };
 	const uint8_t stages[] = { 0, 1, 63 };
-	struct msg_route routes[2] = { { 7, 2, 1, 5, 3, nodes, stages }, { 8, 0, 4, 0, 2, nodes, stages } };
+	struct msg_route routes[2] = { { 7, 2, 1, 5, 3, nodes, stages, 1 }, { 8, 0, 4, 0, 2, nodes, stages, 0 } };
 	struct msg_rank ranks[] = { { 7, WORK_BACKWARD }, { 8, WORK_FORWARD } };
 	struct msg m = { .type = MSG_PLAN, .u.plan = { 9, 2, routes, 2, ranks, 1 } }, back;
 	unsigned char *data;
