@@ -140,6 +140,7 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 	if (f->n_held == 0 && iteration > f->iteration)
 		f->iteration = iteration;
 	if (iteration < f->iteration) {
+		f->window = 1; /* what has no others before it comes sooner after its commit */
 		fetch_refuse(f, piece, now_us);
 		return -ESTALE;
 	}

@@ -142,6 +142,15 @@ size_t hold_drop(struct hold *h, bool (*unwanted)(const struct parcel *p, const 
 	return n - kept;
 }
 
+bool hold_any(const struct hold *h, bool (*wanted)(const struct parcel *p, const void *context),
+	      const void *context)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (wanted(h->heap[i].parcel, context))
+			return true;
+	return false;
+}
+
 size_t hold_count(const struct hold *h)
 {
 	return h->n;

@@ -35,6 +35,9 @@ int hold_take(struct hold *h, int64_t now_us, struct parcel *p);
 /* Drops those that `unwanted` says. Returns how many. */
 size_t hold_drop(struct hold *h, bool (*unwanted)(const struct parcel *p, const void *context),
 		 const void *context);
+/* Whether it holds one that `wanted` says. */
+bool hold_any(const struct hold *h, bool (*wanted)(const struct parcel *p, const void *context),
+	      const void *context);
 size_t hold_count(const struct hold *h);
 
 #endif

@@ -78,6 +78,14 @@ void serve_job_done(struct agent *a, int64_t now_us)
 	a->job.out = NULL;
 }
 
+static bool this_piece(const struct parcel *p, const void *context)
+{
+	const struct msg_fetch *m = context;
+
+	return p->head.kind == TENSOR_STATE && p->to == m->from && p->head.stage == m->stage &&
+	       p->head.index == m->piece;
+}
+
 static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_us)
 {
 	const struct serving *s = &a->serve;
@@ -93,6 +101,9 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 		a->refused++;
 		return;
 	}
+	/* Asked for again out of impatience: twice the pieces would take a slow link twice as long. */
+	if (hold_any(a->hold, this_piece, m))
+		return;
 	body = malloc(3 * n * sizeof(float));
 	if (!body) {
 		a->dropped++;

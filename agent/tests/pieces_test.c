@@ -410,6 +410,27 @@ static void test_patience_grows(void **state)
 	fetch_end(&f);
 }
 
+/* What others before it held up until it was of an older iteration has none before it the next time. */
+static void test_what_is_late_comes_alone(void **state)
+{
+	struct fetch f = { .n = 0 };
+	int64_t now = 1;
+
+	(void)state;
+	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
+	assert_int_equal(asks(&f, now), 2);
+	assert_int_equal(give(&f, 0, 5, now), 0);
+	step_held(&f);
+	assert_int_equal(asks(&f, now), 2);
+	now += 100000;
+	for (uint32_t i = 1; i <= 3; i++)
+		assert_int_equal(give(&f, i, 5, now), -ESTALE);
+	assert_int_equal(asks(&f, now += 100000), 1);
+	assert_int_equal(give(&f, 1, 6, now), 0);
+	assert_true(asks(&f, now) > 0);
+	fetch_end(&f);
+}
+
 static void test_fetch_refuses(void **state)
 {
 	struct fetch f = { .n = 0 };
@@ -447,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_fetch_while_the_run_goes_on),
 		cmocka_unit_test(test_fetch_waits_for_the_copy),
 		cmocka_unit_test(test_patience_grows),
+		cmocka_unit_test(test_what_is_late_comes_alone),
 		cmocka_unit_test(test_fetch_refuses),
 	};
 
