@@ -207,10 +207,48 @@ static int split_chain(struct problem *p)
 	return 0;
 }
 
+/* Every node could stand in every other's place: no placement is better than another. */
+static bool all_alike(const struct cluster *c)
+{
+	const struct cluster_node *a = &c->nodes[0];
+
+	for (int i = 0; i < c->n_nodes; i++) {
+		const struct cluster_node *b = &c->nodes[i];
+
+		if (b->forward_s != a->forward_s || b->backward_s != a->backward_s ||
+		    b->loss_s != a->loss_s || b->memory != a->memory ||
+		    cluster_weights_s(b) != cluster_weights_s(a))
+			return false;
+		for (int j = 0; j < c->n_nodes; j++) {
+			size_t at = (size_t)i * (size_t)c->n_nodes + (size_t)j;
+
+			if (i != j && (c->delay_s[at] != c->delay_s[1] ||
+				       (c->sync_pair_s && c->sync_pair_s[at] != c->sync_pair_s[1])))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The cluster says where each node is to be. */
+static bool all_placed(const struct cluster *c)
+{
+	int places = 0;
+
+	for (int s = 0; s < c->n_stages; s++)
+		places += c->stages[s];
+	for (int i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].stage < 0)
+			return false;
+	return places == c->n_nodes;
+}
+
 int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
 		 struct error *err)
 {
 	int rc = check_request(c, q, err);
+	bool stay = q->free_assignment && !q->from && !q->excluded && !(q->sync_limit_s > 0) &&
+		    all_placed(c) && all_alike(c);
 
 	*p = (struct problem){
 		.c = c, .whole = c, .q = q, .n_nodes = c->n_nodes, .n_stages = c->n_stages
@@ -224,7 +262,7 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 	}
 	for (int i = 0; i < p->n_nodes; i++) {
 		p->out[i] = q->excluded && q->excluded[i];
-		p->movable[i] = !p->out[i] && (q->free_assignment || c->nodes[i].stage < 0);
+		p->movable[i] = !p->out[i] && !stay && (q->free_assignment || c->nodes[i].stage < 0);
 		p->n_movable += p->movable[i];
 	}
 	p->sync_limit_s = q->sync_limit_s > 0 ? q->sync_limit_s : INFINITY;
