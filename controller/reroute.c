@@ -47,10 +47,10 @@ static void who_is_there(const struct controller *c, struct ways *w)
 	}
 }
 
-/* A simulated task takes some 0.15 us: half a percent of the iteration's time, 15 ms at most. */
+/* A simulated task takes some 0.1 us: half a percent of the iteration's time, 10 ms at most. */
 static int64_t effort(const struct controller *c)
 {
-	double tasks = c->current->plan->predicted.iteration_s * c->unit_s * 0.005 / 0.15e-6;
+	double tasks = c->current->plan->predicted.iteration_s * c->unit_s * 0.005 / 0.1e-6;
 
 	return tasks < 100000 ? (int64_t)tasks : 100000;
 }

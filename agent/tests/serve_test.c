@@ -1,0 +1,75 @@
+/* Pieces for those who fetch: each is on its way once, however often it is asked for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "agent/state.h"
+
+enum { STAGE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS, COMMITTED = 5, TO = 2 };
+
+/* An agent with a snapshot of its stage, and three other nodes. */
+static struct agent *made(void)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+
+	assert_non_null(a);
+	a->standing = STAND_READY;
+	a->stage = STAGE;
+	a->parameters = P;
+	a->committed = COMMITTED;
+	a->run.n_nodes = 4;
+	a->peers = calloc(a->run.n_nodes, sizeof(a->peers[0]));
+	a->serve = (struct serving){ .stage = STAGE, .iteration = COMMITTED, .parameters = P };
+	a->serve.state = calloc(3 * P, sizeof(float));
+	assert_true(a->peers && a->serve.state);
+	assert_int_equal(hold_new(&a->hold), 0);
+	return a;
+}
+
+static void unmake(struct agent *a)
+{
+	serve_forget(a);
+	hold_free(a->hold);
+	free(a->peers);
+	free(a);
+}
+
+static size_t after_asking(struct agent *a, uint16_t from, uint32_t piece)
+{
+	struct msg_fetch m = { .from = from, .stage = STAGE, .piece = piece };
+
+	serve_ask(a, &m);
+	serve_turn(a, 0);
+	assert_int_equal(a->serve.n_asked, 0);
+	return hold_count(a->hold);
+}
+
+static void a_piece_is_on_its_way_once(void **state)
+{
+	struct agent *a = made();
+	struct parcel p;
+
+	(void)state;
+	assert_int_equal(after_asking(a, TO, 0), 1);
+	assert_int_equal(after_asking(a, TO, 0), 1);
+	assert_int_equal(after_asking(a, TO, 1), 2);
+	assert_int_equal(after_asking(a, TO + 1, 0), 3);
+	assert_int_equal(hold_take(a->hold, INT64_MAX, &p), 0);
+	assert_int_equal(p.head.index, 0);
+	free(p.body);
+	assert_int_equal(after_asking(a, TO, 0), 3); /* it has left: it may have been lost, or late */
+	unmake(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_piece_is_on_its_way_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
