@@ -178,7 +178,7 @@ static void commit(struct controller *c, double sum_squares)
 	struct error err = { "" };
 
 	for (uint32_t i = 0; i < c->n_members; i++)
-		alive[i] = c->members[i].replica;
+		alive[i] = c->members[i].in_sum;
 	if (routes_audit(&c->routes, alive, &err) != 0) {
 		note(c, NOTE_ALERT, -1, 0, "not committed: %s", err.text);
 		controller_finish(c, 1, err.text);

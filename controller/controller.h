@@ -105,6 +105,7 @@ struct member {
 	bool doomed; /* a death or a sleep was injected, and is not noticed yet */
 	bool reduced;
 	uint32_t slice; /* of the sum, that it adds up */
+	bool in_sum;    /* of its stage: what it counted is in it, even if it has died since */
 	struct told_sum sum;
 	uint64_t unheard; /* an iteration of which it reported while it passed for dead */
 	uint64_t plan_epoch; /* the newest plan it was sent */

@@ -79,7 +79,7 @@ static void forget_sums(struct controller *c)
 	c->reduce_attempt++;
 	memset(c->summing, 0, sizeof(c->summing));
 	for (uint32_t i = 0; i < c->n_members; i++)
-		c->members[i].copies = false;
+		c->members[i].copies = c->members[i].in_sum = false;
 }
 
 static void reduce_stage(struct controller *c, int stage)
@@ -99,6 +99,7 @@ static void reduce_stage(struct controller *c, int stage)
 	for (uint32_t i = 0; i < n; i++) {
 		c->members[nodes[i]].reduced = false;
 		c->members[nodes[i]].slice = i;
+		c->members[nodes[i]].in_sum = true;
 		member_send(c, &c->members[nodes[i]], &m);
 	}
 	c->summing[stage] = n;

@@ -345,7 +345,7 @@ static void audit_orders(const struct controller *c, struct audit *a)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct counts *k = &c->routes.counts[i];
 
-		if (!c->members[i].replica || k->n == 0)
+		if (!c->members[i].in_sum || k->n == 0)
 			continue;
 		a->orders[a->n_orders++] =
 			(struct store_order){ (uint16_t)i,
@@ -367,7 +367,7 @@ static void audit_reductions(const struct controller *c, struct audit *a)
 
 		*r = (struct store_reduction){ (uint8_t)s, 0, a->nodes + at };
 		for (uint32_t i = 0; i < c->n_members; i++)
-			if (c->members[i].replica && member_stage(c, &c->members[i]) == s) {
+			if (c->members[i].in_sum && member_stage(c, &c->members[i]) == s) {
 				a->nodes[at++] = (uint16_t)i;
 				r->n_nodes++;
 			}
