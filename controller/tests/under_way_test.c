@@ -299,6 +299,58 @@ static void while_a_stage_is_lost_it_waits(void **state)
 	assert_true(c->redo);
 }
 
+/* ---- a sum that is there ---- */
+
+static void all_is_done(struct controller *c)
+{
+	for (uint32_t i = 0; i < N; i++) {
+		uint16_t data = c->routes.microbatches[i].nodes[0], next = second_of(c, i);
+
+		does(c, data, i, WORK_FORWARD, FIRST, 0.1);
+		does(c, next, i, WORK_FORWARD, FIRST, 0.1);
+		does(c, data, i, WORK_LOSS, FIRST, 0.02);
+		does(c, next, i, WORK_BACKWARD, FIRST, 0.1);
+		does(c, data, i, WORK_BACKWARD, FIRST, 0.1);
+	}
+	assert_int_equal(c->phase, PHASE_REDUCING);
+}
+
+static void tells_its_sum(struct controller *c, uint16_t node)
+{
+	uint64_t slices[DATA] = { 1, 2, 3 };
+	struct msg_reduced r = { .iteration = 1, .attempt = c->reduce_attempt, .stage = (uint8_t)(node / DATA),
+				 .sum_squares = 1, .n_slices = DATA, .slices = slices };
+
+	iteration_reduced(c, &c->members[node], &r);
+}
+
+/* What it had counted is in the others' sum: nothing runs again, and the record has it. */
+static void who_dies_after_its_sum_stays_in_the_record(void **state)
+{
+	struct controller *c = *state;
+	uint32_t counted[NODES] = { 0 }, summed = 0;
+	struct store_commit k;
+
+	all_is_done(c);
+	for (uint16_t node = DATA; node < NODES; node++)
+		tells_its_sum(c, node);
+	members_gone(c, &c->members[4], "is gone");
+	assert_int_equal(c->phase, PHASE_REDUCING);
+	for (uint16_t node = 0; node < DATA; node++)
+		tells_its_sum(c, node);
+	assert_int_equal(c->committed, 1);
+	assert_int_equal(store_read_commit(c->store, 1, &k, NULL), 0);
+	for (size_t i = 0; i < k.n_orders; i++)
+		counted[k.orders[i].node] = k.orders[i].n_counted;
+	for (size_t i = 0; i < k.n_reductions; i++)
+		summed += k.reductions[i].n_nodes;
+	store_commit_clear(&k);
+	assert_int_equal(summed, NODES);
+	for (uint16_t node = 0; node < NODES; node++)
+		assert_int_equal(counted[node], c->routes.counts[node].n);
+	assert_true(counted[4] > 0);
+}
+
 /* ---- what a successor reads ---- */
 
 static struct controller *successor(struct controller *c)
@@ -425,6 +477,7 @@ int main(void)
 		TEST(a_pause_waits_for_what_begins_anew),
 		TEST(without_a_move_it_is_a_lie),
 		TEST(while_a_stage_is_lost_it_waits),
+		TEST(who_dies_after_its_sum_stays_in_the_record),
 		TEST(a_successor_knows_the_changed_routes),
 		TEST(what_does_not_fit_is_not_carried_on),
 		TEST(the_more_is_lost_the_longer_a_sleeper_is_awaited),
