@@ -369,7 +369,7 @@ static void look_whether_done(struct controller *c, struct microbatch *mb, uint3
 {
 	bool split = c->current->plan->split_backward;
 
-	if (mb->done || !mb->home || mb->owed_backward || (split && !routes_counted(&c->routes, id)))
+	if (mb->done || !routes_home(mb) || mb->owed_backward || (split && !routes_counted(&c->routes, id)))
 		return;
 	mb->done = true;
 	c->routes.done++;

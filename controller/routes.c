@@ -137,6 +137,11 @@ bool routes_ended(const struct microbatch *m, uint32_t t)
 	return t < m->passed && !routes_owes(m, t);
 }
 
+bool routes_home(const struct microbatch *m)
+{
+	return m->passed > 2 * m->route.n_hops;
+}
+
 void routes_stand_in(struct microbatch *m, uint32_t hop, uint16_t node)
 {
 	if (m->nodes[hop] == node)
@@ -164,7 +169,7 @@ void routes_begin_again(struct routes *r, uint32_t microbatch)
 
 	run_again(r, m);
 	m->route.since = m->route.attempt;
-	m->home = m->begun = false;
+	m->begun = false;
 	m->passed = 0;
 	m->passed_s = 0;
 	m->began_s = -1;
@@ -210,8 +215,6 @@ bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum wor
 	if (what != WORK_ENDS)
 		return false;
 	owed = settle(m, node, kind);
-	if (t == 2 * (int)m->route.n_hops)
-		m->home = true;
 	if (t < m->passed)
 		return owed;
 	m->passed = (uint8_t)(t + 1);

@@ -23,7 +23,6 @@ struct microbatch {
 	uint16_t nodes[MSG_STAGES];
 	uint8_t stages[MSG_STAGES];
 	bool begun;         /* its first task has started, since it last began */
-	bool home;          /* the last backward ended */
 	bool done;          /* and every gradient of it has been counted */
 	bool has_loss;
 	float loss;
@@ -85,6 +84,7 @@ void routes_stand_in(struct microbatch *m, uint32_t hop, uint16_t node);
  * and has not. */
 bool routes_ended(const struct microbatch *m, uint32_t t);
 bool routes_owes(const struct microbatch *m, uint32_t t);
+bool routes_home(const struct microbatch *m); /* its last backward has ended, at whatever node */
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t);
 
 /* It has its whole way before it again, in a new attempt. */

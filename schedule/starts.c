@@ -62,11 +62,28 @@ static int place(struct starts *t, struct solution *s, bool first)
 	return rc;
 }
 
+/* The start that was made (rc 0; its memory goes) is annealed from here on; one that could not be made is left
+ * out. -ENOMEM. */
+static int let_in(struct starts *t, struct solution *s, int rc, int stream)
+{
+	const struct problem *p = t->g->p;
+	struct anneal *to = &t->other[t->n_others];
+
+	if (rc == 0)
+		rc = anneal_init(to, p, s, p->q->seed, (uint64_t)stream);
+	solution_fini(s);
+	if (rc != 0)
+		return rc == -ENOMEM ? rc : 0;
+	t->g->evaluations++;
+	t->n_others++;
+	t->in[t->n++] = to;
+	return 0;
+}
+
 /* One more, unless there are no paths for it or its sums take too long. -ENOMEM. */
 static int add(struct starts *t, const struct solution *given, bool first)
 {
 	const struct problem *p = t->g->p;
-	struct anneal *to = &t->other[t->n_others];
 	struct solution s;
 	int rc = solution_init(&s, p);
 
@@ -83,15 +100,7 @@ static int add(struct starts *t, const struct solution *given, bool first)
 		if (rc == PLAN_INFEASIBLE)
 			rc = construct_paths(&s, p, 0, false, &t->rng, NULL);
 	}
-	if (rc == 0)
-		rc = anneal_init(to, p, &s, p->q->seed, (uint64_t)(200 + t->n));
-	solution_fini(&s);
-	if (rc != 0)
-		return rc == -ENOMEM ? rc : 0;
-	t->g->evaluations++;
-	t->n_others++;
-	t->in[t->n++] = to;
-	return 0;
+	return let_in(t, &s, rc, 200 + t->n);
 }
 
 /* With ties in groups of so many. */
@@ -175,7 +184,6 @@ int starts_run(struct progress *g, struct anneal *a, struct error *err)
 static int add_tied(struct starts *t, const struct solution *given, int *group)
 {
 	const struct problem *p = t->g->p;
-	struct anneal *to = &t->other[t->n_others];
 	struct solution s;
 	int rc = solution_init(&s, p);
 
@@ -185,15 +193,7 @@ static int add_tied(struct starts *t, const struct solution *given, int *group)
 	rc = PLAN_INFEASIBLE;
 	for (; rc == PLAN_INFEASIBLE && *group > 1; *group -= rc != 0)
 		rc = construct_tied(&s, p, *group, t->n_others > 0 ? &t->rng : NULL);
-	if (rc == 0)
-		rc = anneal_init(to, p, &s, p->q->seed, (uint64_t)(300 + t->n_others));
-	solution_fini(&s);
-	if (rc != 0)
-		return rc == -ENOMEM ? rc : 0;
-	t->g->evaluations++;
-	t->n_others++;
-	t->in[t->n++] = to;
-	return 0;
+	return let_in(t, &s, rc, 300 + t->n_others);
 }
 
 /* Half of them with all of a data node's microbatches tied, half with two and two. */

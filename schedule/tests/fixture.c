@@ -167,3 +167,27 @@ struct plan *fixture_random_plan(struct rng *r, const struct cluster *c, int pat
 		draw_orders(r, p, c->n_nodes);
 	return p;
 }
+
+void fixture_visits(const struct problem *p, const struct solution *s, int *visits)
+{
+	memset(visits, 0, (size_t)p->n_stages * sizeof(*visits));
+	for (int i = 0; i < p->n_mb * p->length; i++)
+		visits[s->stage_of[s->path[i]]]++;
+}
+
+bool fixture_is_legal(const struct problem *p, const struct solution *s, const int *path)
+{
+	int last = 0;
+
+	for (int h = 1; h < p->length; h++) {
+		int a = s->stage_of[path[h]];
+		int b = h + 1 < p->length ? s->stage_of[path[h + 1]] : -1;
+
+		if (b == a - 1 && b > last)
+			h++;
+		else if (a <= last)
+			return false;
+		last = a;
+	}
+	return true;
+}

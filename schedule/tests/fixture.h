@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "schedule/cluster.h"
 #include "schedule/plan.h"
+#include "schedule/problem.h"
 
 /* schedule/tests/data/NAME; the tests run in the repository's root. Fails the test. */
 struct cluster *fixture_cluster(const char *name);
@@ -22,5 +23,10 @@ struct cluster *fixture_random_cluster(struct rng *r, const struct fixture_shape
 /* A random plan on it that respects everything but CC3 and absent links, half of the time with
  * priorities. All nodes must be pinned. */
 struct plan *fixture_random_plan(struct rng *r, const struct cluster *c, int path_length);
+
+/* How many visits each stage gets: visits (n_stages). */
+void fixture_visits(const struct problem *p, const struct solution *s, int *visits);
+/* Whether a path's stages ascend, but for neighbours in number that are exchanged. */
+bool fixture_is_legal(const struct problem *p, const struct solution *s, const int *path);
 
 #endif

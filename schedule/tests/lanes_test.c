@@ -59,31 +59,6 @@ static int *path_of(const struct setting *x, int mb)
 	return x->s.path + (size_t)mb * (size_t)x->p.length;
 }
 
-static void count(const struct setting *x, int *visits)
-{
-	memset(visits, 0, (size_t)x->p.n_stages * sizeof(*visits));
-	for (int i = 0; i < x->p.n_mb * x->p.length; i++)
-		visits[x->s.stage_of[x->s.path[i]]]++;
-}
-
-/* Ascending, but for neighbours in number that are exchanged. */
-static bool is_legal(const struct setting *x, const int *path)
-{
-	int last = 0;
-
-	for (int h = 1; h < x->p.length; h++) {
-		int a = x->s.stage_of[path[h]];
-		int b = h + 1 < x->p.length ? x->s.stage_of[path[h + 1]] : -1;
-
-		if (b == a - 1 && b > last)
-			h++;
-		else if (a <= last)
-			return false;
-		last = a;
-	}
-	return true;
-}
-
 /* What the packed rows say of a node is what a walk over the run's tasks says. What waited for a slot
  * counts as if it had come with those before it. */
 static void look(const struct setting *x, int node, double at_s, double until_s, double *free_s,
@@ -202,7 +177,7 @@ static void every_rule_is_kept(void **state)
 	make(&x, "geo20_s8.json", 6);
 	was = malloc((size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
 	assert_non_null(was);
-	count(&x, before);
+	fixture_visits(&x.p, &x.s, before);
 	for (int round = 0; round < 600; round++) {
 		bool good;
 
@@ -213,7 +188,7 @@ static void every_rule_is_kept(void **state)
 		for (int i = 0; i < x.p.n_mb; i++) {
 			const int *path = path_of(&x, i);
 
-			assert_true(is_legal(&x, path));
+			assert_true(fixture_is_legal(&x.p, &x.s, path));
 			assert_int_equal(path[0], was[i * x.p.length]);
 			for (int h = 1; h + 1 < x.p.length; h++)
 				exchanged += x.s.stage_of[path[h]] == x.s.stage_of[path[h + 1]] + 1;
@@ -222,7 +197,7 @@ static void every_rule_is_kept(void **state)
 		if (!good)
 			memcpy(x.s.path, was, (size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
 		planned += good;
-		count(&x, after);
+		fixture_visits(&x.p, &x.s, after);
 		assert_memory_equal(before, after, (size_t)x.p.n_stages * sizeof(*before));
 		engine_set_paths(&x.e, &x.s);
 		if (!engine_run(&x.e, INFINITY)) /* exchanged stages may lock */

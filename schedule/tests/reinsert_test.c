@@ -62,31 +62,6 @@ static int *path_of(const struct setting *x, int mb)
 	return x->s.path + (size_t)mb * (size_t)x->p.length;
 }
 
-static void count(const struct setting *x, int *visits)
-{
-	memset(visits, 0, (size_t)x->p.n_stages * sizeof(*visits));
-	for (int i = 0; i < x->p.n_mb * x->p.length; i++)
-		visits[x->s.stage_of[x->s.path[i]]]++;
-}
-
-/* Ascending, but for neighbours in number that are exchanged. */
-static bool is_legal(const struct setting *x, const int *path)
-{
-	int last = 0;
-
-	for (int h = 1; h < x->p.length; h++) {
-		int a = x->s.stage_of[path[h]];
-		int b = h + 1 < x->p.length ? x->s.stage_of[path[h + 1]] : -1;
-
-		if (b == a - 1 && b > last)
-			h++;
-		else if (a <= last)
-			return false;
-		last = a;
-	}
-	return true;
-}
-
 /* The rows of each node by start, and every task once, but for those of the last that was put in. */
 static void check_lists(const struct setting *x)
 {
@@ -117,7 +92,7 @@ static int reinsert_some(struct setting *x, struct rng *r, int *exchanged)
 
 		memcpy(was, path, size);
 		assert_true(reinsert_put_in(&x->r, &x->s, first + 7 * k, 2, path));
-		assert_true(is_legal(x, path));
+		assert_true(fixture_is_legal(&x->p, &x->s, path));
 		assert_int_equal(path[0], was[0]);
 		other += memcmp(path, was, size) != 0;
 		for (int h = 1; h + 1 < x->p.length; h++)
@@ -139,13 +114,13 @@ static void every_rule_is_kept(void **state)
 		struct setting x;
 
 		make(&x, names[k], 6);
-		count(&x, before);
+		fixture_visits(&x.p, &x.s, before);
 		for (int round = 0; round < 300; round++) {
 			run(&x);
 			other += reinsert_some(&x, &r, &exchanged);
 			check_lists(&x);
 			reinsert_undo(&x.r);
-			count(&x, after);
+			fixture_visits(&x.p, &x.s, after);
 			assert_memory_equal(before, after,
 					    (size_t)x.p.n_stages * sizeof(*before));
 		}
