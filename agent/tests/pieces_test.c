@@ -75,6 +75,39 @@ static void test_bad_routes(void **state)
 	assert_null(read_route(1, (uint16_t[]) { 9 }, plain, &r));
 }
 
+/* Another node may stand in anywhere, the data node's place included; with other stages, other data or a
+ * newer beginning it is not the same any more. */
+static void test_going_on(void **state)
+{
+	const struct route was = { .microbatch = 3, .attempt = 2, .since = 1, .shard = 1, .wave = 4,
+				   .n_hops = 3, .nodes = { 1, 2, 3 }, .stages = { 0, 2, 1 } };
+	struct msg_route m;
+	struct route r = was;
+
+	(void)state;
+	r.attempt = 3;
+	r.nodes[0] = 5;
+	r.nodes[2] = 7;
+	assert_true(route_goes_on(&was, &r));
+	assert_int_equal(route_find(&r, 7), 2);
+	assert_int_equal(route_find(&r, 3), -1);
+	r.since = 3;
+	assert_false(route_goes_on(&was, &r));
+	r.since = 1;
+	r.wave = 5;
+	assert_false(route_goes_on(&was, &r));
+	r = was;
+	r.stages[1] = 1;
+	r.stages[2] = 2;
+	assert_false(route_goes_on(&was, &r));
+	assert_false(route_goes_on(&(struct route){ .microbatch = 3 }, &was)); /* of which nothing is known */
+	route_write(&m, &was);
+	assert_null(route_read(&r, &m, &(struct route_limits){ 10, 4, 4 }));
+	assert_int_equal(r.since, 1);
+	m.since = 3;
+	assert_non_null(route_read(&r, &m, &(struct route_limits){ 10, 4, 4 }));
+}
+
 /* ---- fault ---- */
 
 static int apply(struct faults *f, uint32_t id, uint8_t kind, int32_t peer, float factor,
@@ -461,6 +494,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_positions),
 		cmocka_unit_test(test_bad_routes),
+		cmocka_unit_test(test_going_on),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_hold_order),
 		cmocka_unit_test(test_reduce),
