@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "controller/controller.h"
+#include "controller/setup.h"
 #include "schedule/search.h"
 
 enum { NODES = 6, DATA = 3, EACH = 4, N = DATA * EACH, SECOND = 1000000, FIRST = 5 };
@@ -120,31 +121,22 @@ static int begin(void **state)
 	return 0;
 }
 
+/* All but the store and the cluster: a successor has the same. */
 static void forget(struct controller *c)
 {
-	planner_stop(c->planner);
-	planned_free(c->pending);
-	planned_free(c->current);
-	planned_free(c->carried);
-	post_close(c->post);
-	keys_free(c->identity);
-	iteration_fini(c);
-	consoles_fini(c);
-	free(c->carried_text);
-	free(c->members);
-	free(c->shard_of);
+	c->store = NULL;
+	c->cluster = NULL;
+	controller_fini(c);
 	free(c);
 }
 
 static int end(void **state)
 {
 	struct controller *c = *state;
-	struct cluster *cluster = c->cluster;
 	char *folder = (char *)c->options.run_dir, command[128];
 
-	store_close(c->store);
-	forget(c);
-	cluster_free(cluster);
+	controller_fini(c);
+	free(c);
 	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
 	free(folder);
 	return system(command);
