@@ -244,10 +244,8 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 	peer->probed = peer->probed || p->head.kind == TENSOR_PROBE;
 	if (alone && bytes >= BIG_BYTES)
 		begin_big(a, peer, bytes, now_us);
-	if (chained(p) && !p->head.evaluate) {
-		peer->held_s += (double)(now_us - p->ready_us) * 1e-6;
-		peer->n_held++;
-	}
+	if (chained(p) && !p->head.evaluate)
+		report_way(a, p->to, (double)(now_us - p->ready_us) * 1e-6, now_us);
 }
 
 void links_pump(struct agent *a, int64_t now_us)

@@ -58,6 +58,7 @@ struct peer {
 	int64_t piece_free_us; /* the same for pieces of weights */
 	double held_s; /* activations and gradients: time from task's end to departure */
 	uint64_t n_held;
+	double told_s;        /* that time, as last told */
 	size_t big_bytes;     /* a big tensor on its way, alone; 0 none */
 	int64_t big_from_us;
 	float bandwidth;      /* bytes per second of the last such; 0 not known */
@@ -251,6 +252,8 @@ struct agent {
 	struct msg_trouble accused[ACCUSED_MOST]; /* (n_accused) those of others, in this iteration */
 	uint32_t n_accused;
 	int64_t report_by_us, beat_us, links_us;
+	int64_t links_told_us;
+	uint32_t n_unlike; /* tensors since then that took another time than was told */
 	uint64_t beat, tasks_done, refused, dropped;
 	uint64_t rss_bytes;
 	int64_t ping_us, ping_at_us;
@@ -377,6 +380,7 @@ bool links_dial(struct agent *a, uint16_t node);
 uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us);
 
 /* report.c */
+void report_way(struct agent *a, uint16_t to, double held_s, int64_t now_us); /* a tensor's, until it left */
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
 		  float loss);
 void report_flush(struct agent *a, int64_t now_us);

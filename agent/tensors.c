@@ -62,7 +62,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		if (!known->n_hops || known->attempt < r.attempt)
 			return EARLY;
 		if (r.attempt < known->attempt && route_goes_on(&r, known) &&
-		    route_node(known, t->index - 1) == t->from)
+		    route_node(known, t->index - 1) == t->from &&
+		    route_node(known, t->index) == a->run.node)
 			r = *known;
 		if (known->attempt == r.attempt && !route_equal(known, &r))
 			return EARLY; /* of a plan that is yet to come */

@@ -297,6 +297,8 @@ struct look {
 	const bool *usable;
 	const int *stage_of;
 	int64_t left; /* tasks that may still be simulated */
+	uint32_t *changed;
+	int n;
 };
 
 static bool may_go(const struct look *l, const struct microbatch *m, uint32_t hop, uint16_t node)
@@ -304,15 +306,27 @@ static bool may_go(const struct look *l, const struct microbatch *m, uint32_t ho
 	return l->usable[node] && l->stage_of[node] == m->stages[hop] && routes_hop(m, node) < 0;
 }
 
+/* Nobody has begun its F there, as far as is known. */
+static bool is_ahead(const struct microbatch *m, uint32_t hop)
+{
+	return !m->done && hop >= m->passed && (hop > m->passed || m->began_s < 0);
+}
+
+static bool among(const uint32_t *list, int n, uint32_t i)
+{
+	while (n > 0 && list[n - 1] != i)
+		n--;
+	return n > 0;
+}
+
 /* The hop moves to where the iteration is shortest. Whether it has moved. */
 static bool move(struct look *l, uint32_t i, uint32_t hop)
 {
 	struct microbatch *m = &l->r->microbatches[i];
 	uint16_t was = m->nodes[hop], best = was;
-	uint32_t attempt = m->route.attempt;
+	bool again = among(l->changed, l->n, i);
 
-	if (attempt == l->first)
-		m->route.attempt++;
+	m->route.attempt += !again;
 	for (uint32_t node = 0; node < l->r->n_nodes && l->left > 0; node++) {
 		double until;
 
@@ -327,27 +341,23 @@ static bool move(struct look *l, uint32_t i, uint32_t hop)
 		}
 		m->nodes[hop] = was;
 	}
-	if (best == was)
-		m->route.attempt = attempt;
-	else
-		routes_stand_in(m, hop, best);
-	return best != was;
+	if (best == was) {
+		m->route.attempt -= !again;
+		return false;
+	}
+	routes_stand_in(m, hop, best);
+	if (!again)
+		l->changed[l->n++] = i;
+	return true;
 }
 
-static bool among(const uint32_t *list, int n, uint32_t i)
-{
-	while (n > 0 && list[n - 1] != i)
-		n--;
-	return n > 0;
-}
-
-static bool move_any(struct look *l, uint32_t i)
+static bool move_what_is_ahead(struct look *l, uint32_t i)
 {
 	struct microbatch *m = &l->r->microbatches[i];
 	bool moved = false;
 
 	for (uint32_t h = 0; h < m->route.n_hops; h++)
-		moved = move(l, i, h) || moved;
+		moved = (is_ahead(m, h) && move(l, i, h)) || moved;
 	m->moved = m->moved || moved;
 	return moved;
 }
@@ -355,24 +365,16 @@ static bool move_any(struct look *l, uint32_t i)
 int again_improve(const struct cluster *c, struct routes *r, uint32_t first, double at_s,
 		  const bool *usable, const int *stage_of, int64_t most_tasks, uint32_t *changed, int n)
 {
-	struct look l = { c, r, first, at_s, again_until_s(c, r, first, at_s), usable, stage_of, most_tasks };
-	int n_again = n;
+	struct look l = { c, r, first, at_s, again_until_s(c, r, first, at_s), usable, stage_of, most_tasks,
+			  changed, n };
 	bool moved = l.until_s >= 0;
 
 	while (moved && l.left > 0) {
 		moved = false;
-		for (int k = 0; k < n_again; k++)
+		for (int k = 0; k < n; k++)
 			moved = move(&l, changed[k], r->microbatches[changed[k]].replaced) || moved;
-		for (uint32_t i = 0; i < r->n; i++) {
-			const struct microbatch *m = &r->microbatches[i];
-			bool fresh = m->route.attempt == first;
-
-			if (m->begun || (!fresh && !among(changed + n_again, n - n_again, i)))
-				continue;
-			moved = move_any(&l, i) || moved;
-			if (fresh && m->route.attempt > first)
-				changed[n++] = i;
-		}
+		for (uint32_t i = 0; i < r->n; i++)
+			moved = move_what_is_ahead(&l, i) || moved;
 	}
-	return n;
+	return l.n;
 }

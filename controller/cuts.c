@@ -46,8 +46,13 @@ static int64_t patience(const struct controller *c, const struct member *a,
 {
 	int64_t gap = a->gap_us > b->gap_us ? a->gap_us : b->gap_us;
 
-	/* A node that is silent altogether is to be found so, sooner. */
-	return silence_allowed(gap, usual_us, c->options.silence_us) * 3 / 2;
+	return silence_allowed(gap, usual_us, c->options.silence_us);
+}
+
+/* Who is silent altogether is to be found so. */
+static bool heard(const struct controller *c, const struct member *m, int64_t usual_us)
+{
+	return c->now_us - m->heard_us < silence_allowed(m->gap_us, usual_us, c->options.silence_us) / 2;
 }
 
 /* What waited for one that was away then tells nothing of the link as it is now. */
@@ -72,6 +77,7 @@ static bool count_cuts(const struct controller *c, int64_t usual_us, struct tall
 			uint16_t to = m->stuck[k].to;
 
 			if (to >= c->n_members || to == i || !takes_part(&c->members[to]) ||
+			    !heard(c, &c->members[to], usual_us) ||
 			    stuck_us(c, m, &m->stuck[k]) <
 				    patience(c, m, &c->members[to], usual_us))
 				continue;

@@ -185,10 +185,26 @@ static void a_link_on_which_nothing_moves_is_cut(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	says_stuck(c, 1, 3, 675); /* 450 ms and half as much */
+	says_stuck(c, 1, 3, 450);
 	at(c, START);
 	assert_true(is_out(c, 1) && c->members[1].cut);
 	assert_false(is_out(c, 3));
+	unmake(c);
+}
+
+/* Not heard here either, it is not cut off: it may be dead, and is found so. */
+static void who_is_silent_altogether_is_not_cut_off(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	says_stuck(c, 1, 3, 450);
+	c->now_us = START;
+	for (uint32_t i = 0; i < NODES; i++)
+		c->members[i].heard_us = START - (i == 3 ? 300000 : 0);
+	c->next_beat_check_us = 0;
+	members_check(c);
+	assert_false(is_out(c, 1) || is_out(c, 3));
 	unmake(c);
 }
 
@@ -197,7 +213,7 @@ static void a_link_on_which_something_moved_lately_is_not(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	says_stuck(c, 1, 3, 674);
+	says_stuck(c, 1, 3, 449);
 	at(c, START);
 	assert_false(is_out(c, 1) || is_out(c, 3));
 	unmake(c);
@@ -212,10 +228,10 @@ static void what_waited_for_one_that_was_away_is_no_cut(void **state)
 		c->members[1].since_us = c->members[3].since_us = 0;
 		c->members[from].since_us = START;
 		says_stuck(c, 1, 3, 60000);
-		at(c, START + 674999);
+		at(c, START + 449999);
 		assert_false(is_out(c, 1) || is_out(c, 3));
 	}
-	at(c, START + 675000);
+	at(c, START + 450000);
 	assert_true(is_out(c, 1));
 	unmake(c);
 }
@@ -367,6 +383,7 @@ int main(void)
 		cmocka_unit_test(each_refused_copy_is_tried_later),
 		cmocka_unit_test(so_is_a_copy_that_was_left_behind),
 		cmocka_unit_test(a_link_on_which_nothing_moves_is_cut),
+		cmocka_unit_test(who_is_silent_altogether_is_not_cut_off),
 		cmocka_unit_test(a_link_on_which_something_moved_lately_is_not),
 		cmocka_unit_test(what_waited_for_one_that_was_away_is_no_cut),
 		cmocka_unit_test(a_stage_s_last_replica_stays),
