@@ -229,6 +229,8 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 		rc = send_now(a, p, now_us);
 	}
 	if (rc == -EAGAIN) {
+		if (peer->blocked) /* tells nothing of the way */
+			p->ready_us += now_us + RETRY_US - p->due_us;
 		p->due_us = now_us + RETRY_US;
 		put(a, p);
 		return;

@@ -152,17 +152,19 @@ static size_t join_corpus(const struct controller *c, char *out, size_t room)
 	return at;
 }
 
+/* What it emulates is the cluster as given, whatever is believed of it by now. */
 static void welcome(struct controller *c, struct member *m)
 {
 	char corpus[1 << 16];
 	float delay[MSG_NODES], sync[MSG_NODES];
-	const struct cluster_node *node = &c->cluster->nodes[m->id];
-	int n = c->cluster->n_nodes;
+	const struct cluster *given = c->planned;
+	const struct cluster_node *node = &given->nodes[m->id];
+	int n = given->n_nodes;
 	struct msg w = { .type = MSG_WELCOME };
 
 	for (int to = 0; to < n; to++) {
-		delay[to] = (float)c->cluster->delay_s[m->id * n + to];
-		sync[to] = c->cluster->sync_pair_s ? (float)c->cluster->sync_pair_s[m->id * n + to] : 0;
+		delay[to] = (float)given->delay_s[m->id * n + to];
+		sync[to] = given->sync_pair_s ? (float)given->sync_pair_s[m->id * n + to] : 0;
 		if (sync[to] < 0 || to == m->id)
 			sync[to] = 0;
 		if (to == m->id)
@@ -175,7 +177,7 @@ static void welcome(struct controller *c, struct member *m)
 		.time_scale = c->options.time_scale, .weight_gradient_s = cluster_weights_s(node),
 		.forward_s = node->forward_s,
 		.backward_s = node->backward_s, .loss_s = node->loss_s,
-		.dispatch_overhead_s = c->cluster->dispatch_overhead_s,
+		.dispatch_overhead_s = given->dispatch_overhead_s,
 		.serialise = c->options.serialise, .n_delays = (uint32_t)n, .delay_s = delay,
 		.n_syncs = (uint32_t)n, .sync_s = sync, .corpus = corpus,
 	};
