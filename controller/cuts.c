@@ -3,8 +3,8 @@
  * Agents tell on which of their links something waits and nothing moves (agent/probe.c). When that
  * lasts longer than the silence that either end is allowed, and both are heard here, the link
  * between them is cut. One of them is then taken out like a dead node: the one with most cut links,
- * and of two alike the one that told, so that who tells lies harms itself; but never the last
- * replica of a stage. It comes back by itself once none of its links is stuck.
+ * and of two alike the one that told, so that who tells lies harms itself; but never a stage's last
+ * replica of which there is no copy. It comes back by itself once none of its links is stuck.
  */
 #include "controller/controller.h"
 #include "controller/silence.h"
@@ -66,64 +66,76 @@ static int64_t stuck_us(const struct controller *c, const struct member *m,
 	return told < c->now_us - both ? told : c->now_us - both;
 }
 
+static void count(struct tally *tallies, uint16_t from, uint16_t to)
+{
+	tallies[from].cut++;
+	tallies[from].told++;
+	tallies[from].other = to;
+	tallies[to].cut++;
+	tallies[to].other = from;
+}
+
+/* Whether a link is cut. With the first the others count that seem to be: they show whose fault it is. */
 static bool count_cuts(const struct controller *c, int64_t usual_us, struct tally *tallies)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
+	for (uint16_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
 		for (uint32_t k = 0; takes_part(m) && k < m->n_stuck; k++) {
 			uint16_t to = m->stuck[k].to;
+			int64_t most, stuck;
 
-			if (to >= c->n_members || to == i || !takes_part(&c->members[to]) ||
-			    !heard(c, &c->members[to], usual_us) ||
-			    stuck_us(c, m, &m->stuck[k]) <
-				    patience(c, m, &c->members[to], usual_us))
+			if (to >= c->n_members || to == i || !takes_part(&c->members[to]))
 				continue;
-			tallies[i].cut++;
-			tallies[i].told++;
-			tallies[i].other = to;
-			tallies[to].cut++;
-			tallies[to].other = (int)i;
-			any = true;
+			most = patience(c, m, &c->members[to], usual_us);
+			stuck = stuck_us(c, m, &m->stuck[k]);
+			any = any || (stuck >= most && heard(c, &c->members[to], usual_us));
+			if (stuck >= most / 2)
+				count(tallies, i, to);
 		}
 	}
 	return any;
 }
 
-static bool worse(const struct tally *x, const struct tally *y)
+static bool is_last(const struct controller *c, const struct member *m)
 {
-	return x->cut != y->cut ? x->cut > y->cut : x->told > y->told;
+	return stage_replicas(c, member_stage(c, m), m) == 0;
+}
+
+/* Who is to go: of two alike not its stage's last, for that begins the iteration anew. */
+static bool worse(const struct controller *c, const struct tally *tallies, int x, int y)
+{
+	bool last_x = is_last(c, &c->members[x]), last_y = is_last(c, &c->members[y]);
+
+	if (tallies[x].cut != tallies[y].cut)
+		return tallies[x].cut > tallies[y].cut;
+	return last_x != last_y ? last_y : tallies[x].told > tallies[y].told;
 }
 
 void cuts_check(struct controller *c, int64_t usual_us)
 {
 	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
-	int out = -1, waits = -1;
+	struct member *out = NULL;
+	int worst = -1;
 	char why[96];
 
 	if (c->phase == PHASE_GATHERING || !count_cuts(c, usual_us, tallies))
 		return;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
-
-		if (!tallies[i].cut)
-			continue;
-		if (stage_replicas(c, member_stage(c, m), m) == 0)
-			waits = (int)i;
-		else if (out < 0 || worse(&tallies[i], &tallies[out]))
-			out = (int)i;
-	}
-	if (out >= 0) {
-		snprintf(why, sizeof(why), "is cut off from n%02d%s", tallies[out].other,
-			 tallies[out].cut > 1 ? " and others" : "");
-		members_gone(c, &c->members[out], why);
-		c->members[out].cut = true;
+	for (int i = 0; i < (int)c->n_members; i++)
+		if (tallies[i].cut && (worst < 0 || worse(c, tallies, i, worst)))
+			worst = i;
+	out = &c->members[worst];
+	if (!is_last(c, out) || copies_holder(c, member_stage(c, out))) {
+		snprintf(why, sizeof(why), "is cut off from n%02d%s", tallies[worst].other,
+			 tallies[worst].cut > 1 ? " and others" : "");
+		members_gone(c, out, why);
+		out->cut = true;
 	} else if (c->now_us - c->cut_told_us > TELL_AGAIN_US) {
 		c->cut_told_us = c->now_us;
-		note(c, NOTE_ALERT, waits, 0,
-		     "n%02d and n%02d are cut off from each other, and each is its stage's last: "
-		     "the run waits", waits, tallies[waits].other);
+		note(c, NOTE_ALERT, worst, 0,
+		     "n%02d and n%02d are cut off from each other, and n%02d is its stage's last: "
+		     "the run waits", worst, tallies[worst].other, worst);
 	}
 }

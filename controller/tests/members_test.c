@@ -249,6 +249,28 @@ static void a_stage_s_last_replica_stays(void **state)
 	unmake(c);
 }
 
+/* Without it a copy of its weights takes its place; all others would have to go instead. */
+static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[0].replica = false;
+	says_stuck(c, 2, 1, 5000);
+	says_stuck(c, 3, 1, 300);
+	says_stuck(c, 4, 1, 300);
+	at(c, START);
+	for (int i = 1; i < NODES; i++)
+		assert_false(is_out(c, i)); /* the run waits */
+	c->members[5].keeps = 0;
+	c->members[5].kept = true;
+	c->members[5].kept_holds = c->committed;
+	at(c, START);
+	for (int i = 1; i < NODES; i++)
+		assert_int_equal(is_out(c, i), i == 1);
+	unmake(c);
+}
+
 /* ---- plans ---- */
 
 /* To what was asked last; others may come before it. */
@@ -386,6 +408,7 @@ int main(void)
 		cmocka_unit_test(who_is_silent_altogether_is_not_cut_off),
 		cmocka_unit_test(a_link_on_which_something_moved_lately_is_not),
 		cmocka_unit_test(what_waited_for_one_that_was_away_is_no_cut),
+		cmocka_unit_test(a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy),
 		cmocka_unit_test(a_stage_s_last_replica_stays),
 		cmocka_unit_test(the_first_answer_is_waited_for),
 		cmocka_unit_test(short_iterations_do_not_wait),

@@ -414,6 +414,9 @@ static void hear(void *context, const struct msg *m)
 	case MSG_WELCOME:
 		p->node = m->u.welcome.node;
 		p->run = m->u.welcome.run;
+		p->welcomes++;
+		for (uint32_t i = 0; i < PLAYERS && i < m->u.welcome.n_delays; i++)
+			p->emulates_s[i] = m->u.welcome.delay_s[i];
 		break;
 	case MSG_RECALL:
 		recall(p, &m->u.recall);
@@ -495,6 +498,18 @@ void player_replace(struct player *p)
 	p->keeps = -1;
 	p->committed = p->iteration = 0;
 	say_hello(p);
+}
+
+void player_tells_ways(struct player *p, float times)
+{
+	struct msg_link links[PLAYERS] = { { .from = 0 } };
+	struct msg m = { .type = MSG_LINKS, .u.links = { 0, links } };
+
+	for (uint16_t to = 0; to < PLAYERS; to++)
+		if (to != p->node)
+			links[m.u.links.n_links++] = (struct msg_link){
+				.from = p->node, .to = to, .measured_delay_s = times * p->emulates_s[to] };
+	say(p, &m);
 }
 
 static void player_turn(struct player *p)

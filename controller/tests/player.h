@@ -64,6 +64,8 @@ struct player {
 	bool ready;
 	bool asleep; /* neither hears nor says anything */
 	uint32_t restarts, processes;
+	uint32_t welcomes;
+	float emulates_s[PLAYERS]; /* the ways to the others, as last told */
 	uint64_t run, assignment, committed, iteration, epoch, beats;
 	int keeps; /* -1 none */
 	int64_t beat_us;
@@ -102,6 +104,8 @@ void world_turn(struct world *w); /* everybody's turn */
 void world_work(struct world *w);
 /* Its process is a new one, which holds nothing. */
 void player_replace(struct player *p);
+/* It has measured that all its ways take so many times as long as it was told. */
+void player_tells_ways(struct player *p, float times);
 bool world_all_live(const struct world *w);
 bool world_all_ready(const struct world *w); /* each has a stage, and has said so */
 
