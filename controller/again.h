@@ -17,8 +17,8 @@
 double again_until_s(const struct cluster *c, const struct routes *r, uint32_t first, double at_s);
 
 /* After routes_replace: makes that shorter as far as single moves to other nodes of the same stage do,
- * while no more than most_tasks tasks were simulated. What runs again moves where its node died only, for its other nodes may have
- * counted it; what has not begun moves anywhere, and gets a new attempt too.
+ * while no more than most_tasks tasks were simulated. What runs again moves where its node died; whatever else moves
+ * where nobody has begun its F, and gets a new attempt too.
  * changed (room r->n) has n ids, and gets those of the latter; returns how many there are then. */
 int again_improve(const struct cluster *c, struct routes *r, uint32_t first, double at_s,
 		  const bool *usable, const int *stage_of, int64_t most_tasks, uint32_t *changed, int n);

@@ -408,7 +408,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	if (e.type == WORK_ENDS && e.counted &&
 	    !routes_may_count(&c->routes, m->id, e.microbatch, counts_as(e.kind))) {
 		if (mb->moved && e.attempt < mb->route.attempt && routes_hop(mb, m->id) < 0) {
-			note(c, NOTE_WARNING, m->id, 0, "n%02u had counted m%02u, which was taken for not begun",
+			note(c, NOTE_WARNING, m->id, 0, "n%02u had counted m%02u, which it was taken not to have begun",
 			     m->id, e.microbatch);
 			recover_restart(c, "what had been moved was counted");
 			return;

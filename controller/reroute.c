@@ -116,7 +116,7 @@ void reroute_drifted(struct controller *c)
 	who_is_there(c, &w);
 	n = improve(c, &w, changed, 0);
 	if (n > 0) {
-		note(c, NOTE_EVENT, -1, 0, "%d microbatches of it%llu that have not begun take other ways",
+		note(c, NOTE_EVENT, -1, 0, "%d microbatches of it%llu take other ways",
 		     n, (unsigned long long)c->iteration);
 		reroute_tell(c, changed, (uint32_t)n, NULL);
 	}

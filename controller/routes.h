@@ -26,7 +26,7 @@ struct microbatch {
 	bool done;          /* and every gradient of it has been counted */
 	bool has_loss;
 	float loss;
-	bool moved;         /* given other nodes though none died: by what was known it had not begun */
+	bool moved;         /* given another node though none died: by what was known that had not begun it */
 	uint8_t replaced;   /* the hop that got another node when its own died, last */
 	uint8_t passed;     /* positions of the chain (agent/route.h) that ended, by the furthest */
 	double passed_s;    /* when the last of them did, plan seconds after the iteration began */
