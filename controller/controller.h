@@ -452,6 +452,7 @@ void checkpoint_saved(struct controller *c, struct member *m, const struct msg_s
 bool restore_checkpoint(struct controller *c); /* begins; false: there is none */
 /* Begins; false: nothing can stand in the stage's place. */
 bool restore_average(struct controller *c, int stage, struct member *taker);
+void restore_look_again(struct controller *c); /* a process has come: what could not be read may be there now */
 void restore_failed(struct controller *c, struct member *m, const struct msg_unready *u);
 void restore_turn(struct controller *c); /* while one is active */
 /* A node is back with the stage's weights: they need not be made. False: the run goes back already. */

@@ -448,17 +448,35 @@ struct member *copies_place(struct controller *c, int stage)
 	return NULL;
 }
 
+/* Here, and with nothing of the stage to lose. */
+static struct member *idle_in(struct controller *c, int stage, const struct member *but)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m != but && member_stage(c, m) == stage && !m->replica && !m->restoring)
+			return m;
+	}
+	return NULL;
+}
+
 /* They exchange places, so that every stage keeps its size: should the lost one come back, it
  * takes the place that was given up for it. */
 void copies_exchange(struct controller *c, struct member *m, int stage)
 {
-	struct member *gone = copies_place(c, stage);
+	struct member *other = copies_place(c, stage);
 	int was = member_stage(c, m);
 
-	if (gone) {
-		c->cluster->nodes[gone->id].stage = was;
-		gone->changed = true;
-		record_node(c, gone);
+	if (!other)
+		other = idle_in(c, stage, m);
+	if (other) {
+		c->cluster->nodes[other->id].stage = was;
+		if (member_alive(other) && !other->marked) {
+			copies_release(c, other);
+			members_set(c, other, NODE_JOINING, "its place was taken");
+		}
+		other->changed = true;
+		record_node(c, other);
 	}
 	c->cluster->nodes[m->id].stage = stage;
 }

@@ -241,6 +241,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	m->n_refused = 0;
 	m->restoring = false;
 	m->failed_restore = 0;
+	restore_look_again(c);
 	members_set(c, m, NODE_JOINING, "");
 	m->welcomed = false;
 	m->arrival = ++c->arrivals;

@@ -220,6 +220,12 @@ bool restore_checkpoint(struct controller *c)
 	return true;
 }
 
+void restore_look_again(struct controller *c)
+{
+	if (!c->restore.active)
+		c->restore.below = 0;
+}
+
 static void trim_history(struct controller *c)
 {
 	while (c->n_history > 0 && c->history[c->n_history - 1].iteration > c->committed)

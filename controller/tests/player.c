@@ -396,6 +396,13 @@ static void restore(struct player *p, const struct msg_restore *m)
 	p->stage = m->stage;
 	if (p->world->lies[p->node] == RESTORES_NOT)
 		return;
+	if (p->world->lies[p->node] == CANNOT_READ) {
+		said.type = MSG_UNREADY;
+		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
+		snprintf(said.u.unready.text, sizeof(said.u.unready.text), "no such file");
+		say(p, &said);
+		return;
+	}
 	p->ready = true;
 	p->committed = p->world->committed = m->iteration;
 	said.u.ready = (struct msg_ready){ .assignment = m->assignment, .stage = m->stage,

@@ -105,6 +105,32 @@ static void all_are_asked_again(void **state)
 	goes_on(w);
 }
 
+/* Nobody can read its file, and S0 cannot be made of others: the run waits for a process that can. */
+static void who_comes_may_have_the_file(void **state)
+{
+	struct world *w = *state;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	WORLD_UNTIL(w, says(w, "checkpoint of it5"));
+	for (int i = 0; i < PLAYERS; i++) {
+		w->lies[i] = CANNOT_READ;
+		if (w->players[i].stage == 0)
+			player_replace(&w->players[i]);
+	}
+	WORLD_UNTIL(w, says(w, "S0 needs a node") || says(w, "of no use"));
+	for (int i = 0; i < 200; i++)
+		world_turn(w);
+	assert_false(says(w, "are computed again"));
+	for (int i = 0; i < PLAYERS; i++)
+		w->lies[i] = HONEST;
+	w->console.journal[0] = 0;
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->players[i].stage == 0)
+			player_replace(&w->players[i]);
+	WORLD_UNTIL(w, says(w, "are computed again"));
+	goes_on(w);
+}
+
 /* The others of all stages sleep: there is nobody else. */
 static void who_is_silent_twice_is_left_out(void **state)
 {
@@ -252,6 +278,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(another_reads_the_checkpoint),
 		TEST(all_are_asked_again),
+		TEST(who_comes_may_have_the_file),
 		TEST(who_is_silent_twice_is_left_out),
 		UNSAVED(who_slept_need_not_be_replaced),
 		UNSAVED(weights_of_one_left_out_are_used),
