@@ -293,6 +293,7 @@ struct controller {
 	struct planned *pending; /* takes over at the next start; NULL none */
 	uint64_t epoch;          /* of current */
 	uint64_t plan_wanted;    /* id of the newest request that matters; 0 none under way */
+	int64_t replanned_us;    /* when a change was last asked about */
 	bool refine_wanted;      /* ask for a better plan for the same members once idle */
 	char plan_reason[96];
 

@@ -58,21 +58,6 @@ static void believe(struct controller *c, uint16_t from, uint16_t to, double s)
 	c->drifted = true;
 }
 
-/* Sums go over the same links, there and back. */
-static void believe_sum(struct controller *c, const struct member *a, const struct member *b)
-{
-	double ratio = fmax(a->links_ratio, b->links_ratio);
-	size_t n = c->n_members, there = a->id * n + b->id, back = b->id * n + a->id;
-	const double *planned = c->planned->sync_pair_s;
-
-	if (!planned)
-		return;
-	if (planned[there] >= 0)
-		c->cluster->sync_pair_s[there] = planned[there] * ratio;
-	if (planned[back] >= 0)
-		c->cluster->sync_pair_s[back] = planned[back] * ratio;
-}
-
 void drift_link(struct controller *c, struct seen_link *s)
 {
 	const struct msg_link *l = &s->link;
@@ -142,11 +127,9 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 	else
 		note(c, NOTE_WARNING, m->id, 0, "n%02u's links take %.1f times as long as planned",
 		     m->id, ratio);
-	for (uint16_t to = 0; to < c->n_members; to++) {
+	for (uint16_t to = 0; to < c->n_members; to++)
 		if (to != m->id && *delay(c->planned, m->id, to) >= 0)
 			believe(c, m->id, to, *delay(c->planned, m->id, to) * ratio);
-		believe_sum(c, m, &c->members[to]);
-	}
 	reroute_drifted(c);
 }
 

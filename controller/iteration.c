@@ -20,6 +20,8 @@
  * tokens has 14. */
 static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 
+enum { REPLAN_AGAIN_US = 5000000 };
+
 void set_phase(struct controller *c, enum run_phase phase)
 {
 	bool changed = c->phase != phase;
@@ -263,11 +265,12 @@ static void begin(struct controller *c)
 	struct error err;
 
 	if (!take_pending(c)) {
-		if (c->phase != PHASE_PLANNING) {
+		bool entered = c->phase != PHASE_PLANNING;
+
+		if (entered)
 			set_phase(c, PHASE_PLANNING);
-			if (!c->plan_wanted)
-				replan(c, "the plan uses nodes that are gone");
-		}
+		if (!c->plan_wanted && (entered || c->now_us - c->replanned_us > REPLAN_AGAIN_US))
+			replan(c, "the plan uses nodes that are gone");
 		return;
 	}
 	if (c->phase == PHASE_FINISHED)

@@ -136,6 +136,7 @@ void replan(struct controller *c, const char *reason)
 {
 	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
 	c->refine_wanted = true;
+	c->replanned_us = c->now_us;
 	ask(c, quick_s, c->current ? c->current->plan : NULL);
 }
 

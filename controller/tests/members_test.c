@@ -271,6 +271,60 @@ static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(voi
 	unmake(c);
 }
 
+/* ---- copies ---- */
+
+/* Of two that can spare themselves as well, who belongs to the stage, however near the other. */
+static void who_belongs_there_keeps_a_copy(void **state)
+{
+	for (int home = 2; home <= 5; home += 3) {
+		struct controller *c = made();
+
+		(void)state;
+		c->members[0].replica = false;
+		for (int i = 0; i < NODES; i++)
+			c->members[i].home = c->cluster->nodes[i].stage;
+		c->members[home].home = 0;
+		c->cluster->delay_s[1 * NODES + 3] = 0.01;
+		copies_turn(c);
+		for (int i = 0; i < NODES; i++)
+			assert_int_equal(c->members[i].keeps, i == home ? 0 : -1);
+		unmake(c);
+	}
+}
+
+/* ---- places ---- */
+
+static void who_has_slow_links_does_not_go_home(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	for (int i = 0; i < NODES; i++) {
+		c->members[i].home = c->cluster->nodes[i].stage;
+		c->members[i].links_ratio = 1;
+	}
+	c->members[0].home = 1;
+	c->members[2].home = 0;
+	c->phase = PHASE_COMPUTING;
+	c->members[2].links_ratio = 4;
+	home_turn(c);
+	assert_int_equal(c->next_homing_us, 0);
+	c->members[2].links_ratio = 1;
+	home_turn(c);
+	assert_true(c->next_homing_us > 0); /* it was tried: nobody hears */
+	for (int k = 0; k < 2; k++) {
+		c->homing[k] = &c->members[2 * k];
+		c->homing[k]->keeps = !k;
+		c->homing[k]->homing = true;
+	}
+	home_turn(c);
+	assert_ptr_equal(c->homing[0], &c->members[0]);
+	c->members[0].links_ratio = 4; /* meanwhile */
+	home_turn(c);
+	assert_null(c->homing[0]);
+	unmake(c);
+}
+
 /* ---- plans ---- */
 
 /* To what was asked last; others may come before it. */
@@ -283,6 +337,29 @@ static void answer(struct controller *c)
 		assert_true(poll(&fd, 1, 20000) > 0);
 		replan_turn(c);
 	}
+}
+
+/* Nobody else asks: the node did not die, it moved and could not stay. */
+static void a_plan_that_is_of_no_use_is_made_anew(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	replan(c, "a test");
+	answer(c);
+	c->current = c->pending;
+	c->pending = NULL;
+	c->plan_wanted = 0; /* the refinement is over */
+	c->members[5].replica = false;
+	c->members[5].state = NODE_JOINING;
+	c->phase = PHASE_PLANNING;
+	c->now_us += SECOND;
+	iteration_turn(c);
+	assert_int_equal(c->plan_wanted, 0);
+	c->now_us += 5 * SECOND;
+	iteration_turn(c);
+	assert_true(c->plan_wanted != 0);
+	unmake(c);
 }
 
 static void the_first_answer_is_waited_for(void **state)
@@ -409,7 +486,10 @@ int main(void)
 		cmocka_unit_test(a_link_on_which_something_moved_lately_is_not),
 		cmocka_unit_test(what_waited_for_one_that_was_away_is_no_cut),
 		cmocka_unit_test(a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy),
+		cmocka_unit_test(who_belongs_there_keeps_a_copy),
 		cmocka_unit_test(a_stage_s_last_replica_stays),
+		cmocka_unit_test(a_plan_that_is_of_no_use_is_made_anew),
+		cmocka_unit_test(who_has_slow_links_does_not_go_home),
 		cmocka_unit_test(the_first_answer_is_waited_for),
 		cmocka_unit_test(short_iterations_do_not_wait),
 		cmocka_unit_test(a_run_begins_once_all_are_ready),

@@ -200,6 +200,33 @@ static void who_says_that_it_runs_is_taken_out(void **state)
 	unmake(c);
 }
 
+/* So many looks at which all are heard, but for one. */
+static void looks(struct controller *c, int n, uint32_t unheard)
+{
+	for (int i = 0; i < n; i++) {
+		c->now_us += LOOK_US;
+		for (uint32_t k = 0; k < NODES; k++)
+			if (k != unheard)
+				c->members[k].heard_us = c->now_us;
+		standstill_turn(c);
+	}
+}
+
+/* All rest by their last words; but one's may be of before. */
+static void who_is_not_heard_may_be_at_work(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->phase = PHASE_COMPUTING;
+	looks(c, 1, 2);
+	looks(c, 10, 2);
+	assert_int_equal(c->phase, PHASE_COMPUTING);
+	looks(c, 4, NODES);
+	assert_int_equal(c->phase, PHASE_PLANNING); /* it begins anew */
+	unmake(c);
+}
+
 static void what_waits_for_a_slot_may_wait(void **state)
 {
 	struct controller *c = made();
@@ -315,6 +342,7 @@ int main(void)
 		cmocka_unit_test(bytes_that_nobody_gets_are_words),
 		cmocka_unit_test(heartbeats_are_not_data),
 		cmocka_unit_test(who_says_that_it_runs_is_taken_out),
+		cmocka_unit_test(who_is_not_heard_may_be_at_work),
 		cmocka_unit_test(what_waits_for_a_slot_may_wait),
 		cmocka_unit_test(most_do_not_lie),
 		cmocka_unit_test(a_big_sum_has_time),

@@ -291,6 +291,61 @@ static void while_a_stage_is_lost_it_waits(void **state)
 	assert_true(c->redo);
 }
 
+/* ---- slots that would wait in a circle ---- */
+
+/* Two are left, of one slot each at n00 and n03. m0 holds that at n00 and waits for that at n03, which the
+ * other holds; and when the other's data node is gone, n00 alone can stand in. */
+static struct microbatch *nearly_a_circle(struct controller *c)
+{
+	struct microbatch *other = NULL;
+
+	for (uint32_t i = 0; i < N; i++) {
+		struct microbatch *m = &c->routes.microbatches[i];
+
+		if (i > 0 && !other && m->nodes[0] == 1)
+			other = m;
+		else if (i > 0)
+			m->done = true;
+		if (m->done)
+			m->nodes[0] = 0;
+	}
+	assert_non_null(other);
+	c->routes.microbatches[0].nodes[0] = 0;
+	c->routes.microbatches[0].nodes[1] = other->nodes[1] = 3;
+	does(c, 0, 0, WORK_FORWARD, FIRST, 0.1);
+	does(c, 1, other->route.microbatch, WORK_FORWARD, FIRST, 0.1);
+	does(c, 3, other->route.microbatch, WORK_FORWARD, FIRST, 0.1);
+	c->cluster->nodes[0].memory = c->cluster->nodes[3].memory = 1;
+	c->members[2].replica = false;
+	for (uint16_t node = 4; node < NODES; node++)
+		c->members[node].replica = false;
+	return other;
+}
+
+static void who_would_wait_in_a_circle_begins_again(void **state)
+{
+	struct controller *c = *state;
+	struct microbatch *other = nearly_a_circle(c);
+
+	members_gone(c, &c->members[1], "is gone");
+	assert_int_equal(other->nodes[0], 0);
+	assert_true(other->route.attempt > FIRST);
+	assert_int_equal(other->route.since, other->route.attempt);
+	assert_int_equal(other->passed, 0);
+}
+
+static void who_finds_a_slot_goes_on(void **state)
+{
+	struct controller *c = *state;
+	struct microbatch *other = nearly_a_circle(c);
+
+	c->cluster->nodes[0].memory = 2;
+	members_gone(c, &c->members[1], "is gone");
+	assert_int_equal(other->nodes[0], 0);
+	assert_true(other->route.attempt > FIRST);
+	assert_int_equal(other->route.since, FIRST);
+}
+
 /* ---- a sum that is there ---- */
 
 static void all_is_done(struct controller *c)
@@ -469,6 +524,8 @@ int main(void)
 		TEST(a_pause_waits_for_what_begins_anew),
 		TEST(without_a_move_it_is_a_lie),
 		TEST(while_a_stage_is_lost_it_waits),
+		TEST(who_would_wait_in_a_circle_begins_again),
+		TEST(who_finds_a_slot_goes_on),
 		TEST(who_dies_after_its_sum_stays_in_the_record),
 		TEST(a_successor_knows_the_changed_routes),
 		TEST(what_does_not_fit_is_not_carried_on),
