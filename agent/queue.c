@@ -381,12 +381,20 @@ static uint32_t longest_holder(const struct queue *q)
 	return found ? found->holder : QUEUE_NOBODY;
 }
 
+/* Where a node stands in: a gradient that is there before the F. No other is in its way. */
+static bool waits_for_itself(const struct queue *q, const struct task *t)
+{
+	bool runs = q->running && q->running->route.microbatch == t->route.microbatch;
+
+	return !needs_slot(t) && (runs || !may_start(q, t));
+}
+
 const struct task *queue_waiter(struct queue *q)
 {
 	for (size_t i = 0; i < q->n_waiting; i++) {
 		struct task *t = q->waiting[i];
 
-		if (t->announced)
+		if (t->announced || waits_for_itself(q, t))
 			continue;
 		t->announced = true;
 		t->blocker = may_start(q, t) ? q->last : longest_holder(q);

@@ -599,9 +599,11 @@ static void test_a_gradient_that_is_early(void **state)
 	assert_int_equal(arrive(q, 5, 1, 3, 0), QUEUE_TAKEN);
 	assert_null(queue_start(q, 0));
 	assert_true(queue_blocked(q));
+	assert_null(queue_waiter(q)); /* for its own: no collision */
 	assert_int_equal(arrive(q, 5, 1, 1, 4), QUEUE_TAKEN);
 	t = queue_start(q, 4);
 	assert_int_equal(t->kind, WORK_FORWARD);
+	assert_null(queue_waiter(q));
 	task_free(queue_end(q));
 	t = queue_start(q, 6);
 	assert_int_equal(t->kind, WORK_BACKWARD);
