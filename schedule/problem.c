@@ -207,8 +207,7 @@ static int split_chain(struct problem *p)
 	return 0;
 }
 
-/* Every node could stand in every other's place: no placement is better than another. */
-static bool all_alike(const struct cluster *c)
+bool problem_all_alike(const struct cluster *c)
 {
 	const struct cluster_node *a = &c->nodes[0];
 
@@ -248,7 +247,7 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 {
 	int rc = check_request(c, q, err);
 	bool stay = q->free_assignment && !q->from && !q->excluded && !(q->sync_limit_s > 0) &&
-		    all_placed(c) && all_alike(c);
+		    all_placed(c) && problem_all_alike(c);
 
 	*p = (struct problem){
 		.c = c, .whole = c, .q = q, .n_nodes = c->n_nodes, .n_stages = c->n_stages

@@ -35,6 +35,9 @@ struct problem {
 	double sync_limit_s; /* sync_s of every solution is at most this; INFINITY: no limit */
 };
 
+/* Every node could stand in every other's place: no placement is better than another. */
+bool problem_all_alike(const struct cluster *c);
+
 /* PLAN_INFEASIBLE when no plan can exist for reasons seen at once: a stage left without nodes or
  * memory. -EINVAL, -ENOMEM. */
 int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,

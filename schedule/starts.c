@@ -235,7 +235,7 @@ int starts_tied(struct progress *g, struct anneal *a, struct bound *b, struct er
 		rc = anneal_tied(&t, most, STEPS, TIED_STARTS / 2, err);
 	if (rc == 0)
 		rc = anneal_tied(&t, 2, 2 * STEPS, TIED_STARTS / 2, err);
-	if (g->p->q->from)
+	if (g->p->q->from && !problem_all_alike(g->p->c)) /* else it is soon the best, and a trap */
 		t.in[t.n++] = a;
 	if (rc == 0)
 		rc = anneal_tied(&t, 1, 2 * STEPS, 1, err);

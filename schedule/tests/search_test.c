@@ -323,6 +323,31 @@ static void excluded_nodes_are_not_used(void **state)
 	cluster_free(c);
 }
 
+/* What is left of a plan is the best at first where all nodes are alike; it is not clung to. */
+static void a_repair_among_like_nodes_is_as_good_as_a_fresh_plan(void **state)
+{
+	struct cluster *c = fixture_cluster("one20_s16.json");
+	bool excluded[20] = { [1] = true };
+	struct plan *whole, *fresh, *mended;
+	struct plan_request q;
+
+	(void)state;
+	plan_request_init(&q);
+	q.evaluations = 20000;
+	whole = search(c, &q);
+	q.excluded = excluded;
+	q.keep_batch = true;
+	fresh = search(c, &q);
+	q.from = whole;
+	mended = search(c, &q);
+	assert_good(c, mended, excluded, true);
+	assert_true(mended->predicted.iteration_s <= fresh->predicted.iteration_s);
+	plan_free(whole);
+	plan_free(fresh);
+	plan_free(mended);
+	cluster_free(c);
+}
+
 static void cancelled_search_gives_what_it_has(void **state)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -573,6 +598,7 @@ int main(void)
 		cmocka_unit_test(threads_are_cancelled_and_the_caller_alone_is_told),
 		cmocka_unit_test(free_is_better_than_given),
 		cmocka_unit_test(excluded_nodes_are_not_used),
+		cmocka_unit_test(a_repair_among_like_nodes_is_as_good_as_a_fresh_plan),
 		cmocka_unit_test(cancelled_search_gives_what_it_has),
 		cmocka_unit_test(random_clusters_are_planned_or_refused),
 		cmocka_unit_test(many_microbatches_are_planned_or_refused),
