@@ -4,8 +4,9 @@
  * each other, one of them is wrong, and their messages do not tell which: what was sealed for one
  * proves nothing to another. Every such pair is remembered. Whoever is wrong stands in all of its
  * pairs, the others in one each: who stands in more is left out, at first either. When the other of
- * a pair is found out later, whoever was left out on its word comes back. Being left out for no more pairs than
- * the other has finds nobody out.
+ * a pair is left out later, whoever was left out on its word comes back: if it lies again it stands in one pair
+ * more. Being left out for no more pairs than the other has finds nobody out; where somebody is found out its
+ * pairs say nothing of the others any more.
  *
  * Of three that all contradict each other two are wrong, and nobody can tell which. One is left alone then:
  * if it is wrong even by itself it is found out, and another has its turn.
@@ -82,29 +83,50 @@ void doubt_pair(struct controller *c, uint16_t a, uint16_t b)
 		c->doubts[c->n_doubts++] = (struct doubt){ { a, b }, -1, false, c->iteration };
 }
 
-static void come_back(struct controller *c, const struct member *liar)
+static bool stands_in_more(const struct controller *c, const struct member *m, const struct member *other)
+{
+	return doubts_of(c, m->id) > doubts_of(c, other->id);
+}
+
+/* Those that were left out on the word of `other`, which is out itself. A liar's pairs say nothing of the
+ * others; of a pair that is settled so the other was found out too, and stays where it is unless this one is. */
+static void come_back(struct controller *c, const struct member *other, bool liar)
 {
 	for (uint32_t i = 0; i < c->n_doubts; i++) {
 		struct doubt *d = &c->doubts[i];
 		struct member *m = d->out >= 0 ? &c->members[d->out] : NULL;
+		bool stays = !m || m == other || (d->settled && !liar);
 
-		if (!is_of(d, liar->id))
+		if (!is_of(d, other->id))
 			continue;
-		d->settled = true;
-		if (!m || m == liar)
+		d->settled = d->settled || liar;
+		if (stays)
 			continue;
 		d->out = -1;
 		if (!m->marked)
 			continue;
 		members_mark(c, m, false);
-		note(c, NOTE_EVENT, m->id, 0, "n%02u comes back: it was n%02u that erred", m->id,
-		     liar->id);
+		note(c, NOTE_EVENT, m->id, 0, "n%02u comes back: n%02u, which it contradicts, is out",
+		     m->id, other->id);
 		if (member_alive(m) && !iteration_resumes(c, m))
 			members_assign(c, m, member_stage(c, m), c->committed > 0);
 	}
 }
 
-/* found_out: those that were left out on its word come back. */
+/* With every pair that is settled its other one stands in fewer: who is out may be found out by that. */
+static struct member *found_since(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_doubts; i++) {
+		const struct doubt *d = &c->doubts[i];
+		struct member *m = d->out >= 0 ? &c->members[d->out] : NULL;
+
+		if (m && m->marked && !d->settled && recent(c, d) &&
+		    stands_in_more(c, m, &c->members[d->ids[d->ids[0] == m->id]]))
+			return m;
+	}
+	return NULL;
+}
+
 static void leave_out(struct controller *c, struct member *m, bool found_out, const char *why)
 {
 	members_mark(c, m, true);
@@ -112,13 +134,9 @@ static void leave_out(struct controller *c, struct member *m, bool found_out, co
 	if (c->phase == PHASE_FINISHED)
 		return;
 	members_set(c, m, NODE_FAILED, why);
-	if (found_out)
-		come_back(c, m);
-}
-
-static bool stands_in_more(const struct controller *c, const struct member *m, const struct member *other)
-{
-	return doubts_of(c, m->id) > doubts_of(c, other->id);
+	come_back(c, m, found_out);
+	while (found_out && (m = found_since(c)))
+		come_back(c, m, true);
 }
 
 static uint32_t accusers(const struct controller *c)
