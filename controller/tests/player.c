@@ -611,8 +611,8 @@ static void fail_with_states(const struct world *w, const char *what)
 
 	for (int i = 0; i < PLAYERS; i++)
 		snprintf(states + strlen(states), sizeof(states) - strlen(states), " %d:%d", i, w->states[i]);
-	fail_msg("%s: never, up to iteration %d; the nodes' states%s; the journal:\n%s", what,
-		 (int)w->console.committed, states, w->console.journal);
+	fprintf(stderr, "the journal:\n%s\n", w->console.journal); /* longer than a message may be */
+	fail_msg("%s: never, up to iteration %d; the nodes' states%s", what, (int)w->console.committed, states);
 }
 
 void world_turn_before(struct world *w, int64_t give_up_us, const char *what)
