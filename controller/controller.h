@@ -31,6 +31,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "controller/options.h"
+#include "controller/pairs.h"
 #include "controller/planner.h"
 #include "controller/routes.h"
 #include "model/config.h"
@@ -271,8 +272,7 @@ struct controller {
 	uint64_t corpus_hash;
 	uint64_t accused_in; /* the iteration of the last accusation */
 	uint32_t n_accused;  /* in it */
-	struct doubt *doubts; /* doubt.c: who contradicted whom */
-	uint32_t n_doubts, room_doubts;
+	struct pairs pairs; /* who contradicted whom */
 	bool peers_changed;
 	uint64_t arrivals;
 	int64_t next_door_us;
@@ -499,7 +499,6 @@ void doubt_accused(struct controller *c, struct member *accused, struct member *
 void doubt_proven(struct controller *c, struct member *m, const char *why);
 /* They contradict each other: remembered. Of how many such pairs a node is one. */
 void doubt_pair(struct controller *c, uint16_t a, uint16_t b);
-uint32_t doubts_of(const struct controller *c, uint16_t id);
 /* One of a pair, on the word of the other. */
 void doubt_left_out(struct controller *c, struct member *m, const struct member *other,
 		    const char *why);

@@ -2,11 +2,9 @@
  *
  * What contradicts the routes, or the agent's own words, proves itself. Where two agents contradict
  * each other, one of them is wrong, and their messages do not tell which: what was sealed for one
- * proves nothing to another. Every such pair is remembered. Whoever is wrong stands in all of its
- * pairs, the others in one each: who stands in more is left out, at first either. When the other of
- * a pair is left out later, whoever was left out on its word comes back: if it lies again it stands in one pair
- * more. Being left out for no more pairs than the other has finds nobody out; where somebody is found out its
- * pairs say nothing of the others any more.
+ * proves nothing to another. Every such pair is remembered, and as few as can be are taken to be wrong (pairs.h):
+ * who must be, for that, is left out; where that does not say, at first either. Whoever need not be wrong
+ * comes back once all that it contradicts are out: if it lies again it stands in one pair more.
  *
  * Of three that all contradict each other two are wrong, and nobody can tell which. One is left alone then:
  * if it is wrong even by itself it is found out, and another has its turn.
@@ -15,128 +13,102 @@
  * runs again elsewhere.
  */
 #include "controller/controller.h"
-#include "controller/list.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	REMEMBERED = 200, /* iterations */
+	LATE_FOR = 200,   /* iterations that an overdue agent is remembered */
 	MOST_ACCUSED = 3, /* of numbers, in one iteration, */
 	MOST_LIARS = 2,   /* by more than these: the training has diverged */
 	BAD_NEIGHBOURS = 2 /* that one may have, and rightly accuse */
 };
 
-struct doubt {
-	uint16_t ids[2];
-	int out;      /* who was left out for it; -1 nobody */
-	bool settled; /* one of them was found out: it says nothing of the other */
-	uint64_t iteration;
-};
-
-static bool recent(const struct controller *c, const struct doubt *d)
+void doubt_pair(struct controller *c, uint16_t a, uint16_t b)
 {
-	return d->iteration + REMEMBERED > c->iteration;
+	pairs_add(&c->pairs, a, b, c->iteration);
 }
 
-static bool is_of(const struct doubt *d, uint16_t id)
+static int guilt(const struct controller *c, const struct member *m)
 {
-	return d->ids[0] == id || d->ids[1] == id;
+	return pairs_guilt(&c->pairs, m->id);
 }
 
-uint32_t doubts_of(const struct controller *c, uint16_t id)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_doubts; i++)
-		n += recent(c, &c->doubts[i]) && !c->doubts[i].settled && is_of(&c->doubts[i], id);
-	return n;
-}
-
-/* In a pair, settled or not. */
+/* In a pair, explained or not. */
 static bool doubted(const struct controller *c, uint16_t id)
 {
-	for (uint32_t i = 0; i < c->n_doubts; i++)
-		if (recent(c, &c->doubts[i]) && is_of(&c->doubts[i], id))
+	for (uint32_t i = 0; i < c->pairs.n; i++)
+		if (pair_is_of(&c->pairs.of[i], id))
 			return true;
 	return false;
 }
 
-static struct doubt *doubt_of(struct controller *c, uint16_t a, uint16_t b)
-{
-	for (uint32_t i = 0; i < c->n_doubts; i++) {
-		struct doubt *d = &c->doubts[i];
+/* ---- out, and back ---- */
 
-		if (recent(c, d) && is_of(d, a) && is_of(d, b))
-			return d;
+/* All that it contradicts. */
+static bool others_are_out(const struct controller *c, const struct member *m)
+{
+	for (uint32_t i = 0; i < c->pairs.n; i++) {
+		const struct pair *d = &c->pairs.of[i];
+
+		if (!d->explained && pair_is_of(d, m->id) && !c->members[pair_other(d, m->id)].marked)
+			return false;
 	}
-	return NULL;
+	return true;
 }
 
-void doubt_pair(struct controller *c, uint16_t a, uint16_t b)
+/* Left out on the word of those that are out themselves, and it need not be wrong. */
+static struct member *may_come_back(struct controller *c)
 {
-	struct doubt *d = doubt_of(c, a, b);
+	for (uint32_t i = 0; i < c->pairs.n; i++) {
+		struct member *m = c->pairs.of[i].out < 0 ? NULL : &c->members[c->pairs.of[i].out];
 
-	if (d)
-		d->settled = false; /* again */
-	else if (list_grow(&c->doubts, c->n_doubts, &c->room_doubts, sizeof(*c->doubts)))
-		c->doubts[c->n_doubts++] = (struct doubt){ { a, b }, -1, false, c->iteration };
-}
-
-static bool stands_in_more(const struct controller *c, const struct member *m, const struct member *other)
-{
-	return doubts_of(c, m->id) > doubts_of(c, other->id);
-}
-
-/* Those that were left out on the word of `other`, which is out itself. A liar's pairs say nothing of the
- * others; of a pair that is settled so the other was found out too, and stays where it is unless this one is. */
-static void come_back(struct controller *c, const struct member *other, bool liar)
-{
-	for (uint32_t i = 0; i < c->n_doubts; i++) {
-		struct doubt *d = &c->doubts[i];
-		struct member *m = d->out >= 0 ? &c->members[d->out] : NULL;
-		bool stays = !m || m == other || (d->settled && !liar);
-
-		if (!is_of(d, other->id))
-			continue;
-		d->settled = d->settled || liar;
-		if (stays)
-			continue;
-		d->out = -1;
-		if (!m->marked)
-			continue;
-		members_mark(c, m, false);
-		note(c, NOTE_EVENT, m->id, 0, "n%02u comes back: n%02u, which it contradicts, is out",
-		     m->id, other->id);
-		if (member_alive(m) && !iteration_resumes(c, m))
-			members_assign(c, m, member_stage(c, m), c->committed > 0);
-	}
-}
-
-/* With every pair that is settled its other one stands in fewer: who is out may be found out by that. */
-static struct member *found_since(struct controller *c)
-{
-	for (uint32_t i = 0; i < c->n_doubts; i++) {
-		const struct doubt *d = &c->doubts[i];
-		struct member *m = d->out >= 0 ? &c->members[d->out] : NULL;
-
-		if (m && m->marked && !d->settled && recent(c, d) &&
-		    stands_in_more(c, m, &c->members[d->ids[d->ids[0] == m->id]]))
+		if (m && m->marked && others_are_out(c, m) && guilt(c, m) <= 0)
 			return m;
 	}
 	return NULL;
 }
 
-static void leave_out(struct controller *c, struct member *m, bool found_out, const char *why)
+/* None of the pairs is what keeps it out any more. */
+static void forget_out(struct controller *c, const struct member *m)
 {
+	for (uint32_t i = 0; i < c->pairs.n; i++)
+		if (c->pairs.of[i].out == m->id)
+			c->pairs.of[i].out = -1;
+}
+
+static void come_back(struct controller *c, struct member *m)
+{
+	forget_out(c, m);
+	members_mark(c, m, false);
+	note(c, NOTE_EVENT, m->id, 0, "n%02u comes back: who contradicted it is out", m->id);
+	if (member_alive(m) && !iteration_resumes(c, m))
+		members_assign(c, m, member_stage(c, m), c->committed > 0);
+}
+
+/* What it contradicted is no fault of the others. */
+static void explain(struct controller *c, const struct member *m)
+{
+	forget_out(c, m);
+	for (uint32_t i = 0; i < c->pairs.n; i++)
+		if (pair_is_of(&c->pairs.of[i], m->id))
+			c->pairs.of[i].explained = true;
+}
+
+/* proven: not by another's word. */
+static void leave_out(struct controller *c, struct member *m, bool proven, const char *why)
+{
+	struct member *back;
+
 	members_mark(c, m, true);
 	members_gone(c, m, why);
 	if (c->phase == PHASE_FINISHED)
 		return;
 	members_set(c, m, NODE_FAILED, why);
-	come_back(c, m, found_out);
-	while (found_out && (m = found_since(c)))
-		come_back(c, m, true);
+	if (proven)
+		explain(c, m);
+	while ((back = may_come_back(c)))
+		come_back(c, back);
 }
 
 static uint32_t accusers(const struct controller *c)
@@ -158,7 +130,7 @@ static void bad_number(struct controller *c, struct member *m, struct member *by
 	if (c->n_accused > MOST_ACCUSED && accusers(c) > MOST_LIARS)
 		controller_finish(c, 1, "the training has diverged: numbers are not finite");
 	else
-		leave_out(c, m, m == by || stands_in_more(c, m, by), why);
+		leave_out(c, m, m == by, why);
 }
 
 void doubt_number(struct controller *c, struct member *m, const char *why)
@@ -181,28 +153,27 @@ void doubt_proven(struct controller *c, struct member *m, const char *why)
 void doubt_left_out(struct controller *c, struct member *m, const struct member *other,
 		    const char *why)
 {
-	struct doubt *d = doubt_of(c, m->id, other->id);
+	struct pair *d = pairs_find(&c->pairs, m->id, other->id);
 
 	if (d)
 		d->out = m->id;
 	forget_sums(c);
-	leave_out(c, m, stands_in_more(c, m, other), why);
+	leave_out(c, m, false, why);
 }
 
 void doubt_accused(struct controller *c, struct member *accused, struct member *by)
 {
-	struct doubt *d;
+	struct pair *d;
 
 	if (!accused->replica)
 		return;
 	if (accused != by)
 		doubt_pair(c, accused->id, by->id);
-	if (accused != by &&
-	    doubts_of(c, by->id) >= doubts_of(c, accused->id) + BAD_NEIGHBOURS) {
+	if (accused != by && guilt(c, by) >= BAD_NEIGHBOURS) {
 		doubt_left_out(c, by, accused, "accused one after another");
 		return;
 	}
-	d = doubt_of(c, accused->id, by->id);
+	d = pairs_find(&c->pairs, accused->id, by->id);
 	if (d)
 		d->out = accused->id;
 	bad_number(c, accused, by, "sent what no computation gives");
@@ -210,7 +181,7 @@ void doubt_accused(struct controller *c, struct member *accused, struct member *
 
 bool doubt_late(const struct controller *c, const struct member *m)
 {
-	return m->overdue_in > 0 && m->overdue_in + REMEMBERED > c->iteration;
+	return m->overdue_in > 0 && m->overdue_in + LATE_FOR > c->iteration;
 }
 
 void doubt_overdue(struct controller *c, struct member *m, const char *why)
@@ -268,13 +239,13 @@ bool doubt_counts(struct controller *c, struct member *m)
 			return true;
 		}
 		doubt_pair(c, m->id, next->id);
-		if (!other || doubts_of(c, next->id) > doubts_of(c, other->id))
+		if (!other || guilt(c, next) > guilt(c, other))
 			other = next;
 	}
 	if (!other)
 		return false;
 	note(c, NOTE_ALERT, m->id, 0, "n%02u has gradients that n%02u has not made", other->id, m->id);
-	if (doubts_of(c, other->id) > doubts_of(c, m->id))
+	if (guilt(c, other) > guilt(c, m))
 		doubt_left_out(c, other, m, "contradicts others about what was done");
 	else
 		doubt_left_out(c, m, other, "contradicts others about what was done");
@@ -319,19 +290,19 @@ static const struct word *owner_of(const struct word *words, uint32_t n, uint32_
 
 struct found {
 	const struct word *a, *b; /* a receiver and the slice's owner; NULL none */
-	uint32_t doubts;          /* of a, or of b if those are more */
+	int guilt;                /* of a, or of b if that is more */
 };
 
 static void consider(struct controller *c, struct found *f, const struct word *a,
 		     const struct word *b)
 {
-	uint32_t most;
+	int most;
 
 	doubt_pair(c, a->m->id, b->m->id);
-	most = doubts_of(c, a->m->id);
-	if (doubts_of(c, b->m->id) > most)
-		most = doubts_of(c, b->m->id);
-	if (f->a && most <= f->doubts)
+	most = guilt(c, a->m);
+	if (guilt(c, b->m) > most)
+		most = guilt(c, b->m);
+	if (f->a && most <= f->guilt)
 		return;
 	*f = (struct found){ a, b, most };
 }
@@ -385,7 +356,7 @@ void doubt_sums(struct controller *c, int stage)
 		begin_reduction(c);
 		return;
 	}
-	bad = doubts_of(c, f.b->m->id) > doubts_of(c, f.a->m->id) ? f.b : f.a;
+	bad = guilt(c, f.b->m) > guilt(c, f.a->m) ? f.b : f.a;
 	other = bad == f.a ? f.b : f.a;
 	note(c, NOTE_ALERT, bad->m->id, 0, "n%02u and n%02u have different sums of S%d: without n%02u",
 	     f.a->m->id, f.b->m->id, stage, bad->m->id);
@@ -487,7 +458,7 @@ void doubt_held_up(struct controller *c)
 		if (!by)
 			continue;
 		doubt_pair(c, bad->id, by->id);
-		if (doubts_of(c, by->id) > doubts_of(c, bad->id)) {
+		if (guilt(c, by) > guilt(c, bad)) {
 			struct member *other = bad;
 
 			bad = by;

@@ -286,7 +286,7 @@ void controller_fini(struct controller *c)
 		free(c->members[i].copy_sum.slices);
 	}
 	free(c->members);
-	free(c->doubts);
+	free(c->pairs.of);
 	free(c->shard_of);
 	free(c->model_json);
 	free(c->carried_text);

@@ -118,7 +118,7 @@ static bool pass_between(struct controller *c, const struct words *w)
 		pair[1] = &c->members[routes_node_at(mb, next)];
 		doubt_pair(c, pair[0]->id, pair[1]->id);
 		for (int k = 0; k < 2; k++)
-			if (!bad || doubts_of(c, pair[k]->id) > doubts_of(c, bad->id)) {
+			if (!bad || pairs_guilt(&c->pairs, pair[k]->id) > pairs_guilt(&c->pairs, bad->id)) {
 				bad = pair[k];
 				other = pair[!k];
 			}
@@ -197,7 +197,9 @@ static bool at_rest(const struct controller *c, const struct member *m)
 
 	if (m->replica && c->now_us - m->heard_us > LOOK_US)
 		return false; /* its last word may be of before */
-	return !m->replica || b->committed != c->committed ||
+	if (m->replica && b->committed != c->committed)
+		return post_idle(c->post, m->peer); /* else the commit may be on its way */
+	return !m->replica ||
 	       (!b->running && b->in_flight == 0 && (b->queued == 0 || b->blocked) &&
 		b->iteration == c->iteration);
 }

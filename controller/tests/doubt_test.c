@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
+
+#include "base/rng.h"
 #include "controller/tests/under_way.h"
 
 /* A pair of which one is left out. */
@@ -29,10 +32,19 @@ static void whoever_was_left_out_on_a_liars_word_comes_back(void **state)
 	are_out(c, "x.....");
 	contradict(c, 2, 5);
 	are_out(c, "..x...");
-	contradict(c, 0, 5); /* of the liar's pairs none counts: n00 is not found out */
-	are_out(c, "x.x...");
-	contradict(c, 5, 4); /* it stands in two that count, so n02 is not one */
-	are_out(c, ".....x");
+}
+
+/* n01 and n02 lie about n00, and it would be found out, and then about n03 and n05. */
+static void whoever_two_liars_blame_comes_back(void **state)
+{
+	struct controller *c = *state;
+
+	doubt_pair(c, 0, 1);
+	contradict(c, 0, 2);
+	contradict(c, 1, 3);
+	are_out(c, "xx....");
+	contradict(c, 2, 5);
+	are_out(c, ".xx...");
 }
 
 /* n01 and n02 lie, and n05 stands in as many pairs as n02. */
@@ -48,8 +60,8 @@ static void who_is_out_as_well_had_no_right_to_accuse(void **state)
 	are_out(c, ".xx...");
 }
 
-/* n00 comes back when n02 is out, which stands in no more pairs than n05, and then lies to n03. */
-static void who_lies_again_when_back_is_found_out(void **state)
+/* n00 lies, comes back when n02 is out, which may be the liar, and lies to n03. */
+static void who_lies_again_stays_out(void **state)
 {
 	struct controller *c = *state;
 
@@ -59,22 +71,99 @@ static void who_lies_again_when_back_is_found_out(void **state)
 	are_out(c, "..x...");
 	contradict(c, 0, 3);
 	are_out(c, "x.x...");
-	contradict(c, 3, 4);
-	are_out(c, "x.xx..");
+	contradict(c, 5, 4); /* n02 contradicts none that is in */
+	are_out(c, "x....x");
 }
 
-/* n02 stands in as many pairs as n05, until n05 turns out to have been accused by a liar. */
-static void who_is_out_may_be_found_out_later(void **state)
+/* Not on its word alone, and n02 has nothing against anybody else. */
+static void who_is_found_out_by_itself_explains_its_pairs(void **state)
 {
 	struct controller *c = *state;
 
-	doubt_pair(c, 0, 2);
-	doubt_pair(c, 1, 5);
-	contradict(c, 2, 5);
-	contradict(c, 1, 3);
-	are_out(c, ".xx...");
-	contradict(c, 5, 4); /* found out, n02 is not believed: it does not come back */
-	are_out(c, ".xx..x");
+	contradict(c, 2, 0);
+	contradict(c, 3, 0);
+	doubt_pair(c, 3, 5);
+	doubt_pair(c, 0, 5);
+	are_out(c, "..xx..");
+	doubt_proven(c, &c->members[0], "lies");
+	are_out(c, "x..x..");
+}
+
+static void no_more_than_must_be_are_taken_to_be_wrong(void **state)
+{
+	struct controller *c = *state;
+
+	for (int of = 1; of < 4; of++)
+		doubt_pair(c, 0, (uint16_t)of);
+	assert_int_equal(pairs_guilt(&c->pairs, 0), 2); /* one, or three */
+	assert_int_equal(pairs_guilt(&c->pairs, 1), -1);
+	assert_int_equal(pairs_guilt(&c->pairs, 4), 0);
+	doubt_pair(c, 2, 1);
+	assert_int_equal(pairs_guilt(&c->pairs, 1), 0); /* it or n02 */
+	c->iteration += 200;
+	doubt_pair(c, 4, 5);
+	assert_int_equal(pairs_guilt(&c->pairs, 0), 0); /* so long ago */
+}
+
+/* ---- against plain enumeration ---- */
+
+enum { FEW = 8 };
+
+static int members_of(unsigned set)
+{
+	int n = 0;
+
+	for (; set; set &= set - 1)
+		n++;
+	return n;
+}
+
+/* The size of the smallest set that holds one of each pair, with or without that one. */
+static int smallest(const struct pairs *p, uint16_t id, bool with)
+{
+	int best = FEW + 1;
+
+	for (unsigned set = 0; set < 1u << FEW; set++) {
+		bool holds = (set >> id & 1) == with;
+
+		for (uint32_t i = 0; i < p->n; i++)
+			holds = holds && (p->of[i].explained || (set >> p->of[i].ids[0] & 1) ||
+					  (set >> p->of[i].ids[1] & 1));
+		if (holds && members_of(set) < best)
+			best = members_of(set);
+	}
+	return best;
+}
+
+static bool in_any(const struct pairs *p, uint16_t id)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!p->of[i].explained && pair_is_of(&p->of[i], id))
+			return true;
+	return false;
+}
+
+static void guilt_is_as_enumerated(void **state)
+{
+	struct rng rng;
+
+	(void)state;
+	rng_init(&rng, 3);
+	for (int round = 0; round < 400; round++) {
+		struct pairs p = { NULL, 0, 0 };
+
+		for (uint32_t n = rng_below(&rng, 16); n > 0; n--) {
+			uint16_t a = (uint16_t)rng_below(&rng, FEW), b = (uint16_t)rng_below(&rng, FEW);
+
+			if (a != b)
+				pairs_add(&p, a, b, 1)->explained = rng_below(&rng, 8) == 0;
+		}
+		for (uint16_t id = 0; id < FEW; id++)
+			assert_int_equal(pairs_guilt(&p, id), in_any(&p, id) ? smallest(&p, id, false) -
+										    smallest(&p, id, true)
+									     : 0);
+		free(p.of);
+	}
 }
 
 int main(void)
@@ -82,9 +171,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
 		TEST(whoever_was_left_out_on_a_liars_word_comes_back),
+		TEST(whoever_two_liars_blame_comes_back),
 		TEST(who_is_out_as_well_had_no_right_to_accuse),
-		TEST(who_lies_again_when_back_is_found_out),
-		TEST(who_is_out_may_be_found_out_later),
+		TEST(who_lies_again_stays_out),
+		TEST(who_is_found_out_by_itself_explains_its_pairs),
+		TEST(no_more_than_must_be_are_taken_to_be_wrong),
+		cmocka_unit_test(guilt_is_as_enumerated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
