@@ -51,7 +51,7 @@ static bool others_are_out(const struct controller *c, const struct member *m)
 	for (uint32_t i = 0; i < c->pairs.n; i++) {
 		const struct pair *d = &c->pairs.of[i];
 
-		if (!d->explained && pair_is_of(d, m->id) && !c->members[pair_other(d, m->id)].marked)
+		if (pair_is_of(d, m->id) && !c->members[pair_other(d, m->id)].marked)
 			return false;
 	}
 	return true;

@@ -75,18 +75,31 @@ static void who_lies_again_stays_out(void **state)
 	are_out(c, "x....x");
 }
 
-/* Not on its word alone, and n02 has nothing against anybody else. */
+/* All that it contradicted are out, which need not be for that. */
+static void who_must_be_wrong_stays_out(void **state)
+{
+	struct controller *c = *state;
+
+	doubt_pair(c, 0, 1);
+	contradict(c, 0, 2);
+	members_mark(c, &c->members[1], true);
+	members_mark(c, &c->members[2], true);
+	contradict(c, 3, 4);
+	are_out(c, "xxxx..");
+}
+
+/* n00's pair says nothing of n02 any more, which then need not be wrong. */
 static void who_is_found_out_by_itself_explains_its_pairs(void **state)
 {
 	struct controller *c = *state;
 
-	contradict(c, 2, 0);
-	contradict(c, 3, 0);
-	doubt_pair(c, 3, 5);
-	doubt_pair(c, 0, 5);
-	are_out(c, "..xx..");
+	doubt_pair(c, 2, 0);
+	contradict(c, 2, 5);
 	doubt_proven(c, &c->members[0], "lies");
-	are_out(c, "x..x..");
+	are_out(c, "x.x...");
+	members_mark(c, &c->members[5], true);
+	contradict(c, 3, 4);
+	are_out(c, "x..x.x");
 }
 
 static void no_more_than_must_be_are_taken_to_be_wrong(void **state)
@@ -107,7 +120,7 @@ static void no_more_than_must_be_are_taken_to_be_wrong(void **state)
 
 /* ---- against plain enumeration ---- */
 
-enum { FEW = 8 };
+enum { FEW = 9 };
 
 static int members_of(unsigned set)
 {
@@ -149,10 +162,10 @@ static void guilt_is_as_enumerated(void **state)
 
 	(void)state;
 	rng_init(&rng, 3);
-	for (int round = 0; round < 400; round++) {
+	for (int round = 0; round < 1500; round++) {
 		struct pairs p = { NULL, 0, 0 };
 
-		for (uint32_t n = rng_below(&rng, 16); n > 0; n--) {
+		for (uint32_t n = rng_below(&rng, 24); n > 0; n--) {
 			uint16_t a = (uint16_t)rng_below(&rng, FEW), b = (uint16_t)rng_below(&rng, FEW);
 
 			if (a != b)
@@ -174,6 +187,7 @@ int main(void)
 		TEST(whoever_two_liars_blame_comes_back),
 		TEST(who_is_out_as_well_had_no_right_to_accuse),
 		TEST(who_lies_again_stays_out),
+		TEST(who_must_be_wrong_stays_out),
 		TEST(who_is_found_out_by_itself_explains_its_pairs),
 		TEST(no_more_than_must_be_are_taken_to_be_wrong),
 		cmocka_unit_test(guilt_is_as_enumerated),
