@@ -1,0 +1,122 @@
+/* What counts as a tensor's way, and when a way that has changed is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "agent/state.h"
+
+enum { NODES = 3, SECOND = 1000000 };
+
+/* Emulates; every way takes 0.2 s; told last at 1 s, and due to tell at 2 s. */
+static int begin(void **state)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+
+	assert_non_null(a);
+	a->peers = calloc(NODES, sizeof(*a->peers));
+	a->delay_s = calloc(NODES, sizeof(*a->delay_s));
+	assert_non_null(a->peers);
+	assert_non_null(a->delay_s);
+	assert_int_equal(hold_new(&a->hold), 0);
+	a->run.n_nodes = NODES;
+	a->run.time_scale = 1;
+	for (int i = 0; i < NODES; i++)
+		a->delay_s[i] = 0.2f;
+	a->links_told_us = SECOND;
+	a->links_us = 2 * SECOND;
+	*state = a;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct agent *a = *state;
+
+	hold_free(a->hold);
+	free(a->peers);
+	free(a->delay_s);
+	free(a);
+	return 0;
+}
+
+static void two_that_took_twice_as_long_are_told_soon(void **state)
+{
+	struct agent *a = *state;
+
+	report_way(a, 1, 0.41, SECOND);
+	assert_int_equal(a->links_us, 2 * SECOND);
+	report_way(a, 2, 0.2, SECOND); /* as ever */
+	assert_int_equal(a->links_us, 2 * SECOND);
+	report_way(a, 1, 0.41, SECOND);
+	assert_int_equal(a->links_us, SECOND + SECOND / 10);
+}
+
+static void two_that_took_half_as_long_as_was_told_are_told_soon(void **state)
+{
+	struct agent *a = *state;
+
+	a->peers[1].told_s = 0.8;
+	report_way(a, 1, 0.8, SECOND);
+	report_way(a, 1, 0.8, SECOND);
+	assert_int_equal(a->links_us, 2 * SECOND);
+	report_way(a, 1, 0.39, SECOND + SECOND / 2);
+	report_way(a, 1, 0.2, SECOND + SECOND / 2);
+	assert_int_equal(a->links_us, SECOND + SECOND / 2); /* at once */
+}
+
+static void noise_is_not_told_soon(void **state)
+{
+	struct agent *a = *state;
+
+	a->delay_s[1] = 0.005f;
+	for (int i = 0; i < 9; i++) {
+		report_way(a, 1, 0.02, SECOND); /* four times as long */
+		report_way(a, 2, 0.39, SECOND); /* not twice */
+	}
+	assert_int_equal(a->links_us, 2 * SECOND);
+}
+
+static void where_nothing_is_emulated_nothing_is_expected(void **state)
+{
+	struct agent *a = *state;
+
+	a->run.time_scale = 0;
+	for (int i = 0; i < 9; i++)
+		report_way(a, 1, 5, SECOND);
+	assert_int_equal(a->links_us, 2 * SECOND);
+}
+
+/* It is tried again and again, until 1 s; then its way is as long as it was. */
+static void waiting_for_a_cut_wire_is_no_way(void **state)
+{
+	struct agent *a = *state;
+	struct msg_fault cut = { .fault = 1, .kind = FAULT_PARTITION, .peer = 1 };
+	struct parcel p = { .to = 1, .head = { .kind = TENSOR_ACTIVATION }, .due_us = SECOND / 5 };
+
+	assert_int_equal(fault_apply(&a->faults, &cut, 0), 0);
+	assert_int_equal(hold_add(a->hold, &p), 0);
+	while (hold_deadline_us(a->hold) < SECOND)
+		links_pump(a, hold_deadline_us(a->hold) + 300); /* a turn that comes a little late */
+	assert_true(a->peers[1].blocked);
+	assert_int_equal(hold_take(a->hold, 2 * SECOND, &p), 0);
+	assert_true(p.due_us >= SECOND);
+	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+		TEST(two_that_took_twice_as_long_are_told_soon),
+		TEST(two_that_took_half_as_long_as_was_told_are_told_soon),
+		TEST(noise_is_not_told_soon),
+		TEST(where_nothing_is_emulated_nothing_is_expected),
+		TEST(waiting_for_a_cut_wire_is_no_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
