@@ -124,6 +124,25 @@ static void append(struct job **list, struct job *j)
 	*list = j;
 }
 
+static void begin_anew(struct job *j)
+{
+	plan_free(j->answer->plan);
+	simulation_free(j->answer->trace);
+	j->answer->plan = NULL;
+	j->answer->trace = NULL;
+	j->answer->infeasible[0] = '\0';
+}
+
+/* A baseline that a run's request has cancelled; a newer one makes it needless. */
+static bool goes_again(const struct planner *p, const struct job *j)
+{
+	const struct job *other = p->waiting;
+
+	while (other && other->request.kind != PLANNER_BASELINE)
+		other = other->next;
+	return j->request.kind == PLANNER_BASELINE && atomic_load(&p->cancel) && !p->quit && !other;
+}
+
 static void *work(void *arg)
 {
 	struct planner *p = arg;
@@ -144,6 +163,11 @@ static void *work(void *arg)
 		run(p, j);
 		pthread_mutex_lock(&p->lock);
 		p->running = NULL;
+		if (goes_again(p, j)) {
+			begin_anew(j);
+			append(&p->waiting, j);
+			continue;
+		}
 		append(&p->answered, j);
 		if (write(p->event, &one, sizeof(one)) < 0)
 			break; /* cannot happen: an eventfd takes 2^64 - 2 */

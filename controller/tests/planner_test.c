@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <poll.h>
+#include <time.h>
 
 #include "controller/planner.h"
 
@@ -132,12 +133,69 @@ static void the_newest_request_is_answered_and_stopping_cancels(void **state)
 	cluster_free(c);
 }
 
+/* Unequal and unplaced, so that DT-FM's placing takes a while. */
+static struct cluster *make_unplaced(void)
+{
+	struct cluster *c = cluster_alloc(40, 4, true);
+
+	assert_non_null(c);
+	c->microbatches_per_data_node = 2;
+	for (int s = 0; s < 4; s++)
+		c->stages[s] = 10;
+	for (int i = 0; i < 40; i++) {
+		c->nodes[i].stage = -1;
+		c->nodes[i].forward_s = 0.1;
+		c->nodes[i].backward_s = 0.2;
+		c->nodes[i].memory = 3;
+	}
+	for (int i = 0; i < 40 * 40; i++) {
+		c->delay_s[i] = 0.01 * (1 + i * 7919 % 97);
+		c->sync_pair_s[i] = 0.1;
+	}
+	return c;
+}
+
+/* Or after it, from the beginning. */
+static void a_run_does_not_wait_for_a_baseline_and_loses_none(void **state)
+{
+	struct cluster *c = make_unplaced();
+	struct planner_request baseline = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM, .path_length = 4,
+					    .free_assignment = true, .budget_s = 600, .seed = 1 };
+	struct planner_request run = { .kind = PLANNER_RUN, .path_length = 2, .free_assignment = true,
+				       .budget_s = 0.01, .seed = 1 };
+	const struct timespec begins = { .tv_nsec = 20000000 };
+	struct planned *alone, *a;
+	struct planner *p;
+
+	(void)state;
+	assert_int_equal(planner_start(&p, NULL), 0);
+	planner_ask(p, c, &baseline);
+	alone = wait_for(p);
+	assert_non_null(alone->plan);
+	planner_ask(p, c, &baseline);
+	nanosleep(&begins, NULL);
+	planner_ask(p, c, &run);
+	a = wait_for(p);
+	assert_int_equal(a->kind, PLANNER_RUN);
+	assert_non_null(a->plan);
+	planned_free(a);
+	a = wait_for(p);
+	assert_int_equal(a->kind, PLANNER_BASELINE);
+	assert_non_null(a->plan);
+	assert_true(a->plan->predicted.iteration_s == alone->plan->predicted.iteration_s);
+	planned_free(a);
+	planned_free(alone);
+	planner_stop(p);
+	cluster_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_answer_comes_with_its_trace),
 		cmocka_unit_test(excluded_nodes_stay_out),
 		cmocka_unit_test(the_newest_request_is_answered_and_stopping_cancels),
+		cmocka_unit_test(a_run_does_not_wait_for_a_baseline_and_loses_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
