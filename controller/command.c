@@ -167,6 +167,7 @@ static void do_recover(struct controller *c, const char *who, int node, struct o
 	}
 	journal(c, who, COMMAND_RECOVER, node, 0, 0);
 	members_mark(c, m, false);
+	doubt_explain(c, m);
 	if (m->replica)
 		replan(c, "a mark was taken back");
 	else if (member_alive(m))

@@ -497,8 +497,11 @@ void doubt_number(struct controller *c, struct member *m, const char *why);
 void doubt_accused(struct controller *c, struct member *accused, struct member *by);
 /* What m said cannot be: no sum of this iteration stands. */
 void doubt_proven(struct controller *c, struct member *m, const char *why);
-/* They contradict each other: remembered. Of how many such pairs a node is one. */
+/* They contradict each other: remembered. */
 void doubt_pair(struct controller *c, uint16_t a, uint16_t b);
+/* Whom it contradicted until now has no fault in that, and nothing of it keeps it out: it was found out by
+ * itself, or the operator takes it back. */
+void doubt_explain(struct controller *c, const struct member *m);
 /* One of a pair, on the word of the other. */
 void doubt_left_out(struct controller *c, struct member *m, const struct member *other,
 		    const char *why);

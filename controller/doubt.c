@@ -86,8 +86,7 @@ static void come_back(struct controller *c, struct member *m)
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
 }
 
-/* What it contradicted is no fault of the others. */
-static void explain(struct controller *c, const struct member *m)
+void doubt_explain(struct controller *c, const struct member *m)
 {
 	forget_out(c, m);
 	for (uint32_t i = 0; i < c->pairs.n; i++)
@@ -106,7 +105,7 @@ static void leave_out(struct controller *c, struct member *m, bool proven, const
 		return;
 	members_set(c, m, NODE_FAILED, why);
 	if (proven)
-		explain(c, m);
+		doubt_explain(c, m);
 	while ((back = may_come_back(c)))
 		come_back(c, back);
 }

@@ -12,7 +12,7 @@
 struct pair {
 	uint16_t ids[2];
 	int out;            /* who was left out for it; -1 nobody */
-	bool explained;     /* one was found wrong in another way: it says nothing of the other */
+	bool explained;     /* one was found wrong in another way, or forgiven: it says nothing of the other */
 	uint64_t iteration; /* when they last contradicted each other */
 };
 

@@ -102,6 +102,25 @@ static void who_is_found_out_by_itself_explains_its_pairs(void **state)
 	are_out(c, "x..x.x");
 }
 
+/* Four that are bad one after another, and are repaired. */
+static void whom_the_operator_takes_back_harms_no_accuser(void **state)
+{
+	static const uint16_t bad[] = { 0, 3, 4, 5 };
+	struct controller *c = *state;
+
+	for (int i = 0; i < 4; i++) {
+		const struct scripted_act recover = { .verb = COMMAND_RECOVER, .node = bad[i] };
+
+		doubt_accused(c, &c->members[bad[i]], &c->members[2]);
+		assert_true(c->members[bad[i]].marked);
+		c->options.acts[0] = recover;
+		c->options.n_acts = 1;
+		command_scripted(c);
+		assert_false(c->members[bad[i]].marked);
+		assert_false(c->members[2].marked);
+	}
+}
+
 static void no_more_than_must_be_are_taken_to_be_wrong(void **state)
 {
 	struct controller *c = *state;
@@ -189,6 +208,7 @@ int main(void)
 		TEST(who_lies_again_stays_out),
 		TEST(who_must_be_wrong_stays_out),
 		TEST(who_is_found_out_by_itself_explains_its_pairs),
+		TEST(whom_the_operator_takes_back_harms_no_accuser),
 		TEST(no_more_than_must_be_are_taken_to_be_wrong),
 		cmocka_unit_test(guilt_is_as_enumerated),
 	};
