@@ -310,7 +310,7 @@ static bool sums_come(struct player *p, const struct msg_reduce *m)
 		return !lies(p, SAYS_NO_SUM);
 	if (p->node != by)
 		p->awaits = by + 1;
-	else if (p->world->lies[by] == HOLDS_AND_BLAMES)
+	else if (p->world->lies[by] == HOLDS_AND_BLAMES && m->n_nodes > 1)
 		p->awaits = m->nodes[m->nodes[0] == by] + 1;
 	return false;
 }
