@@ -11,7 +11,7 @@
  *                  iteration that was under way then
  *     iteration.c  the phases of an iteration, recovery when a node dies in one
  *     reroute.c    other ways for what is under way
- *     doubt.c      who is left out for what it said
+ *     doubt.c      who is left out for what it said;  pairs.c  who contradicted whom
  *     standstill.c iterations in which nothing goes on, and who is at fault
  *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
  *     replan.c     what to ask the planner and what to do with its answers
