@@ -510,11 +510,25 @@ static bool still_moving(struct controller *c)
 	return any;
 }
 
+/* Those that take part from the next iteration on. */
+static uint32_t joiners(const struct controller *c, int stage)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		n += !m->replica && m->state == NODE_SYNCING && m->ready && !m->marked &&
+		     m->holds == c->committed && member_stage(c, m) == stage;
+	}
+	return n;
+}
+
 /* It keeps the copy of a stage that is down to one, its own can spare it, and there is a place. */
 static bool should_move(struct controller *c, const struct member *m)
 {
 	return m->replica && m->keeps >= 0 && !m->homing && copy_coming(c, m, m->keeps) &&
-	       place_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) <= 1 &&
+	       place_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) + joiners(c, m->keeps) <= 1 &&
 	       stage_replicas(c, member_stage(c, m), NULL) >= 3 && copies_place(c, m->keeps);
 }
 

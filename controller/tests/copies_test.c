@@ -1,0 +1,58 @@
+/* Who moves to a stage that is down to one replica. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "controller/tests/under_way.h"
+
+/* n03 alone is left of the second stage, and n00 has a copy of it. */
+static struct controller *down_to_one(void **state)
+{
+	struct controller *c = *state;
+
+	c->committed = 7;
+	for (int i = 4; i < NODES; i++) {
+		c->members[i].replica = false;
+		c->members[i].state = NODE_DEAD;
+	}
+	c->members[0].keeps = 1;
+	c->members[0].kept = true;
+	c->members[0].kept_holds = c->committed;
+	return c;
+}
+
+static void who_keeps_its_copy_moves_there(void **state)
+{
+	struct controller *c = down_to_one(state);
+
+	copies_balance(c);
+	assert_int_equal(c->cluster->nodes[0].stage, 1);
+}
+
+/* It would be far from the one that kept the copy, for all that anybody knows. */
+static void nobody_moves_when_another_is_about_to_join(void **state)
+{
+	struct controller *c = down_to_one(state);
+
+	c->members[4].state = NODE_SYNCING;
+	c->members[4].ready = true;
+	c->members[4].holds = c->committed;
+	copies_balance(c);
+	assert_int_equal(c->cluster->nodes[0].stage, 0);
+	c->members[4].holds = c->committed - 1; /* not yet */
+	copies_balance(c);
+	assert_int_equal(c->cluster->nodes[0].stage, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
+		TEST(who_keeps_its_copy_moves_there),
+		TEST(nobody_moves_when_another_is_about_to_join),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
