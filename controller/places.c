@@ -36,14 +36,31 @@ static double farthest_s(const struct controller *c, const struct member *m, int
 	return most;
 }
 
+/* Of an exchange between two that belong to one stage: what the first plan put up with, however the stages are
+ * manned by now. */
+static double slowest_home_s(const struct controller *c)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		for (uint32_t j = 0; j < c->n_members; j++)
+			if (i != j && c->members[i].home >= 0 && c->members[i].home == c->members[j].home)
+				most = fmax(most, place_distance_s(c, &c->members[i], &c->members[j]));
+	return most;
+}
+
 bool place_near(const struct controller *c, const struct member *m, int stage)
 {
-	const struct plan_predicted *p;
+	double iteration_s, far_s, usual_s;
 
 	if (!c->current)
 		return true;
-	p = &c->current->plan->predicted;
-	return farthest_s(c, m, stage) <= fmax(p->sync_s, (p->iteration_s + p->sync_s) / 2);
+	iteration_s = c->current->plan->predicted.iteration_s;
+	far_s = farthest_s(c, m, stage);
+	if (far_s <= iteration_s / 2)
+		return true;
+	usual_s = slowest_home_s(c);
+	return far_s <= fmax(usual_s, (iteration_s + usual_s) / 2);
 }
 
 int place_for(struct controller *c, struct member *m, int stage)

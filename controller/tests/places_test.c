@@ -35,6 +35,7 @@ static struct controller *made(double iteration_s, double sync_s)
 		c->members[i].id = (uint16_t)i;
 		c->members[i].peer = (post_peer_id)i + 1;
 		c->members[i].replica = i < 5;
+		c->members[i].home = i < 5 ? stages[i] : -1;
 		c->members[i].state = NODE_LIVE;
 		c->cluster->nodes[i].stage = stages[i];
 	}
@@ -66,7 +67,7 @@ static void far_replicas_are_no_company(void **state)
 	unmake(c);
 }
 
-static void what_the_plan_takes_already_is_near(void **state)
+static void what_the_first_plan_took_is_near(void **state)
 {
 	struct controller *c = made(20, 10);
 	struct member *m = &c->members[5];
@@ -76,7 +77,9 @@ static void what_the_plan_takes_already_is_near(void **state)
 	assert_true(place_near(c, m, 1)); /* half of an iteration and its sum */
 	c->cluster->sync_pair_s[5 * NODES + 3] = 16;
 	assert_false(place_near(c, m, 1));
-	c->current->plan->predicted.sync_s = 16;
+	c->current->plan->predicted.sync_s = 1000; /* somebody stands where it is far from all */
+	assert_false(place_near(c, m, 1));
+	c->cluster->sync_pair_s[0 * NODES + 1] = 16;
 	assert_true(place_near(c, m, 1));
 	c->cluster->sync_pair_s[3 * NODES + 5] = -1; /* not known: as far as an activation's way */
 	c->cluster->delay_s[3 * NODES + 5] = 0.1;
@@ -90,7 +93,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(far_replicas_are_no_company),
-		cmocka_unit_test(what_the_plan_takes_already_is_near),
+		cmocka_unit_test(what_the_first_plan_took_is_near),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
