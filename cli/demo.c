@@ -248,7 +248,7 @@ static void demo_fini(struct demo *d)
 /* The reason stands in the controller's log: nobody should have to look for it. */
 static void tell_end(const struct demo *d, int status)
 {
-	char words[512];
+	char words[512], path[PATH_MAX];
 
 	if (status != 0) {
 		child_last_words(&d->cast.controller, words, sizeof(words));
@@ -258,6 +258,9 @@ static void tell_end(const struct demo *d, int status)
 		return;
 	}
 	fprintf(stderr, "skippipe: the run is recorded in %s\n", d->place.run);
+	if (verbs_program("skippipe", path, sizeof(path), NULL) == 0)
+		fprintf(stderr, "skippipe: to compute it again and compare:\n  %s verify %s\n", path,
+			d->place.run);
 }
 
 static FILE *open_log(const struct demo *d)
