@@ -7,11 +7,13 @@
  *   stage    two microbatches exchange a stage that only one of each visits; both are then
  *            rerouted, or not
  *   exchange two neighbours in a path change places, where CC2 allows
- *   reroute  the nodes that bring the microbatch back first, everyone else's times taken as
- * given trade    two microbatches exchange their nodes of one stage paths    two microbatches
- * exchange all but their data nodes copy     a microbatch takes the path of another of its data
- * node; those it pushes out take the places it left (ejection) trip     the same with one of
- * the data node's shortest trips unify    the same for all microbatches of a data node at once
+ *   reroute  the nodes that bring the microbatch back first, everyone else's times as they are
+ *   trade    two microbatches exchange their nodes of one stage
+ *   paths    two microbatches exchange all but their data nodes
+ *   copy     a microbatch takes the path of another of its data node; those it pushes out take
+ *            the places it left (ejection)
+ *   trip     the same with one of the data node's shortest trips
+ *   unify    the same for all microbatches of a data node at once
  *   reinsert up to three leave the timetable and come back one after the other, by whatever
  *            nodes, order and stages (of those that they left) bring each home first
  *   lanes    in large clusters, in place of all these: whole lanes are planned anew (lanes.h)
