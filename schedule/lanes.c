@@ -14,22 +14,18 @@
 #define SAME 1e-4f  /* seconds */
 #define MOST_STEPS (2 * PLAN_MOST_PATH + 1)
 
-/* Where a path stands after a visit. Of two neighbours that are exchanged the later stage comes
- * first: then the path owes the earlier one. */
-enum owing { NOTHING, EARLIER, PAID };
-
 /* A way to be done with the F of a node. */
 struct lanes_state {
 	float end_s;
 	float cost;     /* the whole trip, as far as it is known, and what others are put off */
 	int node, from; /* from: place in the level before */
-	int top;        /* latest stage seen */
-	enum owing owing;
+	struct visit visit;
 };
 
 int lanes_init(struct lanes *l, const struct problem *p)
 {
-	size_t n = 3 * (size_t)p->n_nodes, m = (size_t)p->n_mb, stages = (size_t)p->n_stages;
+	size_t n = VISITS_OWING * (size_t)p->n_nodes, m = (size_t)p->n_mb;
+	size_t stages = (size_t)p->n_stages;
 	double work_s = 0;
 
 	*l = (struct lanes){ .p = p };
@@ -41,14 +37,12 @@ int lanes_init(struct lanes *l, const struct problem *p)
 	l->next = calloc(m, sizeof(*l->next));
 	l->before = calloc(m, sizeof(*l->before));
 	l->is_out = calloc(m, sizeof(*l->is_out));
-	l->need = calloc(stages, sizeof(*l->need));
-	l->open_after = calloc(stages, sizeof(*l->open_after));
-	l->forced_after = calloc(stages, sizeof(*l->forced_after));
+	visits_init(&l->visits, p);
 	l->states = calloc((size_t)p->length * n, sizeof(*l->states));
 	l->place = malloc(n * sizeof(*l->place));
 	l->hops = calloc((size_t)p->n_nodes * stages * (size_t)l->near.most, sizeof(*l->hops));
-	if (!l->was_sent_s || !l->sent_s || !l->home_s || !l->next || !l->before || !l->is_out || !l->need ||
-	    !l->open_after || !l->forced_after || !l->states || !l->place || !l->hops ||
+	if (!l->was_sent_s || !l->sent_s || !l->home_s || !l->next || !l->before || !l->is_out ||
+	    !l->states || !l->place || !l->hops ||
 	    gaps_init(&l->gaps, p) != 0) {
 		lanes_fini(l);
 		return -ENOMEM;
@@ -69,9 +63,6 @@ void lanes_fini(struct lanes *l)
 	free(l->next);
 	free(l->before);
 	free(l->is_out);
-	free(l->need);
-	free(l->open_after);
-	free(l->forced_after);
 	free(l->states);
 	free(l->place);
 	free(l->hops);
@@ -160,12 +151,10 @@ void lanes_take_out(struct lanes *l, const struct solution *s, int mb)
 			continue;
 		for (int h = 0; h < l->p->length; h++)
 			gaps_take_out(&l->gaps, path[h], y);
-		for (int h = 1; h < l->p->length; h++)
-			l->need[s->stage_of[path[h]]]++;
+		visits_leave(&l->visits, s, path);
 		l->is_out[y] = true;
 		l->was_s[l->n_out] = l->home_s[y];
 		l->out[l->n_out++] = y;
-		l->left++;
 	}
 }
 
@@ -180,9 +169,9 @@ void lanes_restore(struct lanes *l)
 		l->home_s[mb] = l->was_s[i];
 	}
 	memcpy(l->sent_s, l->was_sent_s, (size_t)l->p->n_mb * sizeof(*l->sent_s));
-	memset(l->need, 0, (size_t)l->p->n_stages * sizeof(*l->need));
+	visits_init(&l->visits, l->p);
 	l->n_back = l->n_out;
-	l->n_out = l->left = 0;
+	l->n_out = 0;
 	l->over_s = 0;
 	l->n_in_way = 0;
 }
@@ -261,7 +250,7 @@ struct search {
 
 static struct lanes_state *level_of(const struct lanes *l, int level)
 {
-	return l->states + 3 * (size_t)level * (size_t)l->p->n_nodes;
+	return l->states + VISITS_OWING * (size_t)level * (size_t)l->p->n_nodes;
 }
 
 /* F, and B when the way on from here takes as long as it must. */
@@ -286,9 +275,9 @@ static float fit(const struct search *q, int v, float arrival_s, float *end_s)
 	return wait_s + start_s - back_s + q->charge * over_s;
 }
 
-static void reach(struct search *q, int from, const struct lanes_hop *hop, enum owing owing, int top)
+static void reach(struct search *q, int from, const struct lanes_hop *hop, const struct visit *visit)
 {
-	int v = hop->node, *place = &q->l->place[3 * v + (int)owing];
+	int v = hop->node, *place = &q->l->place[VISITS_OWING * v + (int)visit->owing];
 	const struct cluster_node *n = &q->l->p->c->nodes[v];
 	const struct lanes_state *before = level_of(q->l, q->level - 1) + from;
 	struct lanes_state *list = level_of(q->l, q->level);
@@ -303,7 +292,7 @@ static void reach(struct search *q, int from, const struct lanes_hop *hop, enum 
 		return;
 	if (*place < 0)
 		*place = q->n++;
-	list[*place] = (struct lanes_state){ end_s, cost, v, from, top, owing };
+	list[*place] = (struct lanes_state){ end_s, cost, v, from, *visit };
 	beam_offer(&q->beam, *place, cost);
 }
 
@@ -312,43 +301,25 @@ static const struct lanes_hop *hops_of(const struct lanes *l, int node, int stag
 	return l->hops + ((size_t)node * (size_t)l->p->n_stages + (size_t)stage) * (size_t)l->near.most;
 }
 
-static void reach_stage(struct search *q, int from, int stage, enum owing owing, int top)
+static void reach_stage(struct search *q, int from, const struct visit *visit)
 {
-	const struct lanes_hop *hop =
-		hops_of(q->l, level_of(q->l, q->level - 1)[from].node, stage);
+	int node = level_of(q->l, q->level - 1)[from].node;
+	const struct lanes_hop *hop = hops_of(q->l, node, visit->stage);
 
 	for (int i = 0; i < q->l->near.most && hop[i].node >= 0; i++) {
 		/* They may be of before an exchange of roles. */
-		if (q->s->stage_of[hop[i].node] == stage)
-			reach(q, from, &hop[i], owing, top);
+		if (q->s->stage_of[hop[i].node] == visit->stage)
+			reach(q, from, &hop[i], visit);
 	}
-}
-
-/* May the path, seen up to this stage, still be filled by so many visits, and see all it must? */
-static bool fits(const struct lanes *l, int stage, int more)
-{
-	return l->need[stage] > 0 && l->open_after[stage] >= more && l->forced_after[stage] <= more;
 }
 
 static void extend(struct search *q, int from)
 {
-	const struct lanes *l = q->l;
-	const struct lanes_state *before = level_of(l, q->level - 1) + from;
-	int more = l->p->length - 1 - q->level; /* visits after this one */
+	struct visit next[VISITS_MOST];
+	int n = visits_next(&q->l->visits, q->level, &level_of(q->l, q->level - 1)[from].visit, next);
 
-	if (before->owing == EARLIER) {
-		reach_stage(q, from, before->top - 1, PAID, before->top);
-		return;
-	}
-	for (int stage = before->top + 1; stage < l->p->n_stages; stage++) {
-		if (fits(l, stage, more))
-			reach_stage(q, from, stage, NOTHING, stage);
-		if (more > 0 && !l->p->q->ascending && stage + 1 < l->p->n_stages &&
-		    l->need[stage] > 0 && fits(l, stage + 1, more - 1))
-			reach_stage(q, from, stage + 1, EARLIER, stage + 1);
-		if (l->need[stage] == l->left)
-			return;
-	}
+	for (int k = 0; k < n; k++)
+		reach_stage(q, from, &next[k]);
 }
 
 static void fill_level(struct search *q)
@@ -361,17 +332,7 @@ static void fill_level(struct search *q)
 	for (int i = 0; i < before.n; i++)
 		extend(q, before.at[i]);
 	for (int i = 0; i < q->n; i++)
-		q->l->place[3 * list[i].node + (int)list[i].owing] = -1;
-}
-
-static void count_stages(struct lanes *l)
-{
-	for (int s = l->p->n_stages - 1, open = 0, forced = 0; s >= 1; s--) {
-		l->open_after[s] = open;
-		l->forced_after[s] = forced;
-		open += l->need[s] > 0;
-		forced += l->need[s] == l->left;
-	}
+		q->l->place[VISITS_OWING * list[i].node + (int)list[i].visit.owing] = -1;
 }
 
 static void trace(const struct lanes *l, int last, int *path)
@@ -506,7 +467,7 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	q.round_s = p->round + (size_t)path[0] * (size_t)p->n_nodes;
-	count_stages(l);
+	visits_count(&l->visits);
 	*level_of(l, 0) = (struct lanes_state){
 		.end_s = l->sent_s[mb] + (float)p->c->nodes[path[0]].forward_s, .node = path[0]
 	};
@@ -514,9 +475,7 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 		fill_level(&q);
 	if (!choose(&q, path, &w))
 		return false;
-	for (int h = 1; h < p->length; h++)
-		l->need[s->stage_of[path[h]]]--;
-	l->left--;
+	visits_return(&l->visits, s, path);
 	l->is_out[mb] = false;
 	l->over_s += w.over_s;
 	if (w.over_s > 0)

@@ -21,6 +21,7 @@
 #include "schedule/gaps.h"
 #include "schedule/near.h"
 #include "schedule/problem.h"
+#include "schedule/visits.h"
 
 #define LANES_MOST 24 /* microbatches out at a time */
 
@@ -48,13 +49,11 @@ struct lanes {
 	float back_s[LANES_MOST];   /* and will be; stays after lanes_restore, with n_back */
 	int n_back;
 	bool *is_out;               /* (n_mb) and not yet back */
-	int left;                   /* of out, not yet back */
 	float over_s;               /* that others are put off */
 	int in_way[LANES_MOST], n_in_way; /* they, as far as there is room */
-	int *need;                  /* (n_stages) visits of those still out */
-	int *open_after, *forced_after; /* (n_stages) later stages that may, must be visited */
-	struct lanes_state *states; /* (length, 3 * n_nodes) */
-	int *place;                 /* (3 * n_nodes) among the states of a level; -1: not there */
+	struct visits visits;       /* of those still out */
+	struct lanes_state *states; /* (length, VISITS_OWING * n_nodes) */
+	int *place;                 /* the same shape as a level: among its states; -1: not there */
 };
 
 /* -ENOMEM. Hops and times are to be filled in. */

@@ -10,6 +10,7 @@
 #define SCHEDULE_REINSERT_H
 
 #include "schedule/timetable.h"
+#include "schedule/visits.h"
 
 #define REINSERT_MOST TIMETABLE_MORE /* microbatches out at a time */
 
@@ -18,12 +19,10 @@ struct reinsert_state; /* of the search for a path */
 struct reinsert {
 	const struct problem *p;
 	struct timetable *t;     /* borrowed; as before after an undo */
-	int out[REINSERT_MOST], n_out;  /* taken out */
-	int n_in;                       /* of them, put back */
-	int *need;                      /* (n_stages) visits of those still out */
-	int *open_after, *forced_after; /* (n_stages) later stages that may, must be visited */
-	struct reinsert_state *states;  /* (length, 3 * n_nodes) */
-	int *place; /* (3 * n_nodes) among the states of a level; -1: not there */
+	int out[REINSERT_MOST], n_out; /* taken out */
+	struct visits visits;          /* of those still out */
+	struct reinsert_state *states; /* (length, VISITS_OWING * n_nodes) */
+	int *place; /* (VISITS_OWING * n_nodes) among the states of a level; -1: not there */
 };
 
 /* -ENOMEM. */
