@@ -223,8 +223,9 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 	bool alone = false;
 	int rc = -EAGAIN;
 
-	peer->blocked = fault_partitioned(&a->faults, p->to); /* a cut wire acknowledges nothing */
-	if (!peer->blocked && links_dial(a, p->to)) {
+	/* A cut wire acknowledges nothing; of whom nothing is known nobody hears. */
+	peer->blocked = fault_partitioned(&a->faults, p->to) || !links_dial(a, p->to);
+	if (!peer->blocked) {
 		alone = !peer->big_bytes && post_idle(a->tensors, peer->dial);
 		rc = send_now(a, p, now_us);
 	}

@@ -47,7 +47,7 @@ static void look(struct agent *a, uint16_t to, int64_t now_us)
 	p->stuck_us = stuck_since(a, p, now_us);
 	p->blocked = false;
 	if (p->stuck_us && now_us - p->stuck_us > DOUBT_US)
-		p->doubted = true;
+		p->doubted = p->known; /* else there is nobody to probe */
 	if (p->doubted && !p->probing)
 		probe(a, to, now_us);
 }
@@ -59,10 +59,8 @@ uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us)
 	for (uint16_t i = 0; i < a->run.n_nodes; i++) {
 		struct peer *p = &a->peers[i];
 
-		if (!p->known)
-			continue;
 		look(a, i, now_us);
-		if (n < MSG_STUCK && p->doubted && now_us - p->stuck_us > DOUBT_US)
+		if (n < MSG_STUCK && p->stuck_us && now_us - p->stuck_us > DOUBT_US)
 			out[n++] = (struct msg_stuck){ i, (uint32_t)((now_us - p->stuck_us) / 1000) };
 	}
 	return n;

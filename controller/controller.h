@@ -273,7 +273,6 @@ struct controller {
 	uint64_t accused_in; /* the iteration of the last accusation */
 	uint32_t n_accused;  /* in it */
 	struct pairs pairs; /* who contradicted whom */
-	bool peers_changed;
 	uint64_t arrivals;
 	int64_t next_door_us;
 	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */

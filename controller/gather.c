@@ -58,7 +58,6 @@ static void gather(struct controller *c)
 	if (!assigned && here > 0) {
 		choose_time_scale(c);
 		members_welcome(c);
-		c->peers_changed = true;
 		first_assignments(c);
 		return;
 	}
@@ -102,7 +101,6 @@ static void gather_without(struct controller *c, bool all)
 	     (unsigned long long)c->committed);
 	c->stalled_us = c->committed_us = c->now_us;
 	c->stalled_in = PHASE_PLANNING;
-	c->peers_changed = true;
 	set_phase(c, PHASE_STALLED);
 }
 
@@ -156,7 +154,6 @@ static void gather_again(struct controller *c)
 	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
 	     (unsigned long long)c->committed);
 	c->committed_us = c->now_us;
-	c->peers_changed = true;
 	if (!carry_on(c))
 		set_phase(c, PHASE_PLANNING);
 	if (!c->plan_wanted)

@@ -539,6 +539,15 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 		begin_reduction(c);
 }
 
+/* Who says its sum has told what it counted (doubt_counts); of who is gone it may never have come. */
+static bool told_counts(const struct controller *c, const struct member *gone)
+{
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		if (routes_lacks(&c->routes, gone->id, i))
+			return false;
+	return true;
+}
+
 void iteration_lost(struct controller *c, struct member *m)
 {
 	switch (c->phase) {
@@ -547,7 +556,7 @@ void iteration_lost(struct controller *c, struct member *m)
 		break;
 	case PHASE_REDUCING:
 		if (stage_replicas(c, member_stage(c, m), NULL) > 0 &&
-		    stage_has_sum(c, member_stage(c, m)))
+		    stage_has_sum(c, member_stage(c, m)) && told_counts(c, m))
 			commit_when_reduced(c);
 		else
 			rerun_what_died(c, m);

@@ -246,7 +246,6 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	m->welcomed = false;
 	m->arrival = ++c->arrivals;
 	m->told_arrival = 0;
-	c->peers_changed = true;
 	if (c->phase == PHASE_GATHERING && !c->resumed && c->assignments == 0)
 		return; /* the first plan says where, and how fast time goes */
 	welcome(c, m);
@@ -556,12 +555,15 @@ static void send_peers_to(struct controller *c, struct member *to)
 		to->told_arrival = c->arrivals;
 }
 
+/* Whoever was not there when others came is told once it is. */
 static void send_peers(struct controller *c)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (member_alive(&c->members[i]) && c->members[i].welcomed)
-			send_peers_to(c, &c->members[i]);
-	c->peers_changed = false;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->told_arrival < c->arrivals && m->welcomed && member_alive(m))
+			send_peers_to(c, m);
+	}
 }
 
 static void ping_all(struct controller *c)
@@ -580,8 +582,7 @@ void members_check(struct controller *c)
 {
 	int64_t gap = c->now_us - c->next_beat_check_us, usual_us;
 
-	if (c->peers_changed)
-		send_peers(c);
+	send_peers(c);
 	if (c->now_us < c->next_beat_check_us)
 		return;
 	/* If we were the ones asleep, silence proves nothing: the beats wait in our socket. */

@@ -274,7 +274,6 @@ static void go_back(struct controller *c)
 	c->saving = (struct checkpointing){ .last = r->iteration };
 	c->evaluation.wanted = false;
 	c->committed_us = c->now_us;
-	c->peers_changed = true;
 	r->below = 0;
 	give_up(c);
 	trim_history(c);

@@ -107,6 +107,27 @@ static void waiting_for_a_cut_wire_is_no_way(void **state)
 	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
 }
 
+/* Of whom the controller has told nothing yet; that it has not arrived is told as of a cut link. */
+static void waiting_for_who_is_not_known_is_told(void **state)
+{
+	struct agent *a = *state;
+	struct parcel p = { .to = 1, .head = { .kind = TENSOR_ACTIVATION }, .due_us = SECOND };
+	struct msg_stuck stuck[MSG_STUCK];
+	uint32_t n = 0;
+
+	assert_int_equal(probe_links(a, stuck, SECOND), 0);
+	assert_int_equal(hold_add(a->hold, &p), 0);
+	for (int64_t now = SECOND; now < 2 * SECOND; now += SECOND / 10) {
+		links_pump(a, now);
+		n = probe_links(a, stuck, now);
+		assert_int_equal(n, now > SECOND + SECOND / 5);
+	}
+	assert_int_equal(stuck[0].to, 1);
+	assert_int_equal(stuck[0].ms, 900);
+	assert_int_equal(hold_take(a->hold, 3 * SECOND, &p), 0); /* it goes another way */
+	assert_int_equal(probe_links(a, stuck, 2 * SECOND), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +137,7 @@ int main(void)
 		TEST(noise_is_not_told_soon),
 		TEST(where_nothing_is_emulated_nothing_is_expected),
 		TEST(waiting_for_a_cut_wire_is_no_way),
+		TEST(waiting_for_who_is_not_known_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -425,6 +425,10 @@ static void hear(void *context, const struct msg *m)
 		for (uint32_t i = 0; i < PLAYERS && i < m->u.welcome.n_delays; i++)
 			p->emulates_s[i] = m->u.welcome.delay_s[i];
 		break;
+	case MSG_PEERS:
+		for (uint32_t i = 0; i < m->u.peers.n_peers; i++)
+			p->told_of[m->u.peers.peers[i].node]++;
+		break;
 	case MSG_RECALL:
 		recall(p, &m->u.recall);
 		break;

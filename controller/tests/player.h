@@ -67,6 +67,7 @@ struct player {
 	uint32_t restarts, processes;
 	uint32_t welcomes;
 	float emulates_s[PLAYERS]; /* the ways to the others, as last told */
+	uint32_t told_of[PLAYERS]; /* their keys and addresses, so often */
 	uint64_t run, assignment, committed, iteration, epoch, beats;
 	int keeps; /* -1 none */
 	int64_t beat_us;

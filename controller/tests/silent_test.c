@@ -270,6 +270,17 @@ static void the_last_of_a_stage_has_another_try(void **state)
 	assert_false(says(w, "has lost its last replica"));
 }
 
+/* The others have its sum, and yet it must be known what is in there. */
+static void who_has_not_told_what_it_counted(void **state)
+{
+	struct world *w = *state;
+
+	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
+	w->players[4].asleep = true;
+	WORLD_UNTIL(w, says(w, "run again without n04"));
+	goes_on(w);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
 #define UNSAVED(name) cmocka_unit_test_setup_teardown(name, world_open_unsaved, world_close)
 
@@ -286,6 +297,7 @@ int main(int argc, char **argv)
 		UNSAVED(other_weights_of_one_left_out_are_not),
 		TEST(what_it_does_not_tell_runs_again),
 		TEST(the_last_of_a_stage_has_another_try),
+		TEST(who_has_not_told_what_it_counted),
 	};
 
 	if (argc > 1)

@@ -1,4 +1,4 @@
-/* What a new process of a node is told to emulate: the cluster as given, whatever has been measured since. */
+/* What agents are told of the cluster, and of each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 
 #include "controller/tests/player.h"
 
+/* A new process emulates the cluster as given, whatever has been measured since. */
 static void what_is_believed_is_not_emulated(void **state)
 {
 	const char *options[] = { "--eval-every", "0", "--time-scale", "1", NULL };
@@ -29,10 +30,32 @@ static void what_is_believed_is_not_emulated(void **state)
 	world_free(w);
 }
 
+/* Who was taken for dead when another came hears of it when it is heard again. */
+static void who_comes_back_is_told_of_those_that_came(void **state)
+{
+	const char *options[] = { "--eval-every", "0", NULL };
+	struct world *w = world_new(options);
+	struct player *sleeper = &w->players[4], *new = &w->players[8];
+	uint32_t told;
+
+	(void)state;
+	WORLD_UNTIL(w, world_all_live(w) && sleeper->told_of[new->node] > 0);
+	told = sleeper->told_of[new->node];
+	sleeper->asleep = true;
+	WORLD_UNTIL(w, w->states[sleeper->node] == NODE_DEAD);
+	player_replace(new);
+	WORLD_UNTIL(w, new->welcomes == 2 && w->states[new->node] == NODE_LIVE);
+	sleeper->asleep = false;
+	WORLD_UNTIL(w, sleeper->told_of[new->node] > told);
+	WORLD_UNTIL(w, world_all_live(w));
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_believed_is_not_emulated),
+		cmocka_unit_test(who_comes_back_is_told_of_those_that_came),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
