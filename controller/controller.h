@@ -365,6 +365,12 @@ struct controller {
 };
 
 /* ---- members.c ---- */
+/* Whether an agent's clock can say so: then sums and differences with ours are numbers, too. */
+static inline bool is_clock(int64_t us)
+{
+	return us >= 0 && us <= INT64_MAX / 8;
+}
+
 void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *m);
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r);
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h);

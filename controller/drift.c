@@ -179,18 +179,28 @@ static bool judges(const struct controller *c)
 	return !(c->options.embedded && c->options.time_scale == 0);
 }
 
-/* A task that ended: what its node needed for it, and what was believed. */
+/* Whatever the node says, no task takes less than no time, or longer than the iteration until now. */
+static double took_s(const struct controller *c, int64_t us)
+{
+	int64_t most_us = c->now_us - c->progress.started_us;
+
+	return 1e-6 * (double)(us < 1 ? 1 : us > most_us ? most_us : us);
+}
+
+/* A task that ended: what its node needed for it, and what was believed. By its own clock: how far that is
+ * from ours is learned again and again, also between a task's start and its end. */
 void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e)
 {
 	const struct cluster_node *n = &c->cluster->nodes[m->id];
+	int64_t at_us = e->at_us - m->clock_offset_us;
 	size_t n_others;
 	double usual;
 
 	if (e->type == WORK_STARTS)
-		m->task_started_us = e->at_us;
+		m->task_started_us = at_us;
 	if (e->type != WORK_ENDS || !m->task_started_us)
 		return;
-	m->task_took_s += (double)(e->at_us - m->task_started_us) * 1e-6;
+	m->task_took_s += took_s(c, at_us - m->task_started_us);
 	m->task_planned_s += c->unit_s * planned_s(c, n, e->kind);
 	m->n_tasks++;
 	m->task_started_us = 0;

@@ -384,6 +384,8 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 
 	if (e.microbatch >= c->routes.n || e.attempt < c->first_attempt)
 		return; /* of an earlier controller's try at this iteration: void */
+	if (!is_clock(e.at_us) || !is_clock(e.arrived_us))
+		return;
 	mb = &c->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;

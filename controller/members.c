@@ -332,13 +332,15 @@ static void learn_clock(struct controller *c, struct member *m, const struct msg
 {
 	int64_t round_trip, offset;
 
+	if (!is_clock(h->now_us) || !is_clock(h->echo_us) || !is_clock(h->echo_age_us))
+		return;
 	if (h->echo_us == 0) {
 		if (m->round_trip_us == 0)
 			m->clock_offset_us = c->now_us - h->now_us;
 		return;
 	}
 	round_trip = c->now_us - h->echo_us - h->echo_age_us;
-	if (round_trip < 0 || h->echo_age_us < 0)
+	if (round_trip < 0)
 		return;
 	offset = c->now_us - h->now_us - round_trip / 2;
 	if (m->round_trip_us != 0 && round_trip > m->round_trip_us &&

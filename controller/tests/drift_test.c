@@ -167,6 +167,49 @@ static void who_stands_out_is_believed_at_once(void **state)
 	unmake(c);
 }
 
+/* Under load it is: the way of what tells it took longer. */
+static void a_clock_learned_anew_is_no_drift(void **state)
+{
+	struct controller *c = made();
+	struct member *m = &c->members[1];
+	struct msg_task_event e = { .kind = WORK_FORWARD };
+
+	(void)state;
+	c->cluster->nodes[1].forward_s = 1;
+	c->now_us = 9000000;
+	e.type = WORK_STARTS;
+	e.at_us = 1000000;
+	drift_task(c, m, &e);
+	m->clock_offset_us = -700000;
+	e.type = WORK_ENDS;
+	e.at_us = 1100000 + m->clock_offset_us;
+	drift_task(c, m, &e);
+	assert_true(fabs(m->task_took_s - 0.1) < 1e-9);
+	unmake(c);
+}
+
+/* It may say what it likes: the plan is made with times that are some. */
+static void what_cannot_be_is_not_believed(void **state)
+{
+	struct controller *c = made();
+	const double said[] = { -40, 1e12 };
+
+	(void)state;
+	c->options.time_scale = c->unit_s;
+	for (uint16_t i = 0; i < NODES; i++) {
+		c->cluster->nodes[i].forward_s = 1;
+		c->members[i].state = NODE_LIVE;
+		a_task(c, i, 1);
+	}
+	for (int k = 0; k < 2; k++) {
+		for (int i = 0; i < 20; i++)
+			a_task(c, 1, said[k]);
+		assert_true(c->cluster->nodes[1].forward_s > 0);
+		assert_true(c->cluster->nodes[1].forward_s * c->unit_s <= (double)c->now_us * 1e-6);
+	}
+	unmake(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +218,8 @@ int main(void)
 		cmocka_unit_test(a_few_must_say_so_twice),
 		cmocka_unit_test(one_link_stands_for_itself),
 		cmocka_unit_test(nonsense_is_ignored),
+		cmocka_unit_test(a_clock_learned_anew_is_no_drift),
+		cmocka_unit_test(what_cannot_be_is_not_believed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

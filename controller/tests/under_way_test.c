@@ -63,7 +63,7 @@ static uint32_t three_is_slow(struct controller *c)
 		others++;
 	}
 	assert_true(others >= 3);
-	c->now_us += SECOND / 2;
+	c->now_us += SECOND;
 	for (uint32_t i = 0; i < N && begun[3] < 2; i++) {
 		if (second_of(c, i) != 3)
 			continue;
