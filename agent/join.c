@@ -268,8 +268,22 @@ void join_forget_peer(struct agent *a, uint16_t node)
 	links_forget_big(a, p);
 }
 
+/* Its sessions end at the next turn. */
+static void disown_peer(struct agent *a, uint16_t node, const char *name)
+{
+	struct error err = { "" };
+
+	if (!a->peers[node].known)
+		return;
+	log_line(a->options.log, LOG_INFO, "node %u: its key is let in no more", node);
+	join_forget_peer(a, node);
+	keys_list_expel(a->admitted, name, &err);
+	memset(&a->peers[node], 0, sizeof(a->peers[node]));
+}
+
 static void take_peer(struct agent *a, const struct msg_peer *m)
 {
+	static const struct keys_public none;
 	struct peer *p = &a->peers[m->node];
 	struct keys_public key;
 	char name[KEYS_NAME_SIZE];
@@ -279,6 +293,10 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	if (p->known && keys_equal(&p->key, &key) && strcmp(p->address, m->address) == 0)
 		return;
 	snprintf(name, sizeof(name), "node%u", m->node);
+	if (keys_equal(&key, &none)) {
+		disown_peer(a, m->node, name);
+		return;
+	}
 	if (p->known) {
 		join_forget_peer(a, m->node);
 		if (!keys_equal(&p->key, &key))

@@ -90,6 +90,7 @@ struct member {
 	bool welcomed;
 	uint64_t arrival;      /* the number of its hello */
 	uint64_t told_arrival; /* it knows of arrivals up to this one */
+	bool disowned; /* of its key: the others are to forget it */
 	bool ready;            /* answered it */
 	bool awaited;          /* after a takeover: it was there when the last commit was made */
 	bool recalling;        /* asked for all that happened; until then its reports are not heard */
@@ -275,6 +276,7 @@ struct controller {
 	struct pairs pairs; /* who contradicted whom */
 	uint64_t arrivals;
 	int64_t next_door_us;
+	uint64_t keys_seen; /* version of the admitted */
 	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
 	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us,
 		next_copies_us, moved_us, next_ask_us, cut_told_us;
@@ -410,6 +412,8 @@ bool cuts_healed(const struct controller *c, const struct member *m);
 /* ---- door.c ---- */
 void door_charge(struct controller *c, post_peer_id from, const struct msg *m); /* NULL: malformed */
 void door_down(struct controller *c, post_peer_id peer, enum link_reason reason);
+/* No agent may come to the others as this node, until one has said hello. */
+void door_disown(struct controller *c, struct member *m);
 void door_turn(struct controller *c);
 
 /* ---- copies.c ---- */

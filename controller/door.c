@@ -1,6 +1,6 @@
 /* door.c - who may not come in, or no more: what was refused is told in the journal, what costs
  * the controller more than a message's usual work is charged to its sender, and an agent whose
- * key was expelled or barred is out at once.
+ * key was expelled or barred is out at once, at the other agents' doors as well.
  *
  * Everything that a refused sender can repeat is told at most every TELL_EVERY_US, as a number.
  */
@@ -26,6 +26,28 @@ void door_charge(struct controller *c, post_peer_id from, const struct msg *m)
 		cost = 100;
 	if (cost > 0)
 		post_charge(c->post, from, cost, c->now_us);
+}
+
+void door_disown(struct controller *c, struct member *m)
+{
+	m->disowned = true;
+	m->arrival = ++c->arrivals;
+}
+
+/* Also of those that have no session. */
+static void look_at_keys(struct controller *c)
+{
+	uint64_t version = keys_list_version(c->admitted);
+
+	if (version == c->keys_seen)
+		return;
+	c->keys_seen = version;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->peer != 0 && !m->disowned && !keys_list_find(c->admitted, &m->key))
+			door_disown(c, m);
+	}
 }
 
 void door_down(struct controller *c, post_peer_id peer, enum link_reason reason)
@@ -56,6 +78,7 @@ void door_turn(struct controller *c)
 	char text[160] = "";
 	size_t at = 0;
 
+	look_at_keys(c);
 	if (c->now_us < c->next_door_us)
 		return;
 	c->next_door_us = c->now_us + LOOK_EVERY_US;

@@ -244,6 +244,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	restore_look_again(c);
 	members_set(c, m, NODE_JOINING, "");
 	m->welcomed = false;
+	m->disowned = false;
 	m->arrival = ++c->arrivals;
 	m->told_arrival = 0;
 	if (c->phase == PHASE_GATHERING && !c->resumed && c->assignments == 0)
@@ -545,11 +546,13 @@ static void send_peers_to(struct controller *c, struct member *to)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (m->peer == 0 || m->arrival <= to->told_arrival)
+		if (m->arrival <= to->told_arrival || (m->peer == 0 && !m->disowned))
 			continue;
-		peers[n].node = m->id;
-		memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
-		snprintf(peers[n].address, sizeof(peers[n].address), "%s", m->hello.address);
+		peers[n] = (struct msg_peer){ .node = m->id };
+		if (!m->disowned) {
+			memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
+			snprintf(peers[n].address, sizeof(peers[n].address), "%s", m->hello.address);
+		}
 		n++;
 	}
 	p.u.peers = (struct msg_peers){ n, peers };

@@ -39,6 +39,10 @@ for _ in $(seq 100); do [ "$(has 'expelled')" -ge 1 ] && break; sleep 0.1; done
 grep -q 'refused at the door.*not admitted' "$dir/controller.err" || die "the stranger is not told of"
 wait_for "$dir/events" $((iteration + 5)) $controller 120
 grep -q 'not admitted' "$dir/agent3.err" || die "the expelled agent does not hear why"
+node=$(grep '"why":"its key was expelled"' "$dir/events" | field node)
+for i in 0 1 2 4 5; do
+	grep -q "node $node: its key is let in no more" "$dir/agent$i.err" || die "agent $i would still let it in"
+done
 
 # ---- and under a new key
 "$sk" admit "$dir/admitted" "$(cat "$dir/fresh.pub")" --role agent --name agent3 || die "admit a new key"

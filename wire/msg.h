@@ -286,7 +286,7 @@ struct msg_refused {
 
 struct msg_peer {
 	uint16_t node;
-	uint8_t key[32];     /* its public key */
+	uint8_t key[32];     /* its public key; zeros: it has none that is let in, forget the one it had */
 	char address[128];
 };
 

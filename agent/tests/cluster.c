@@ -364,6 +364,16 @@ void cluster_peers(struct cluster *c)
 			cluster_send(c, i, &m);
 }
 
+void cluster_disown(struct cluster *c, uint32_t node)
+{
+	struct msg_peer peer = { .node = (uint16_t)node };
+	struct msg m = { .type = MSG_PEERS, .u.peers = { 1, &peer } };
+
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].agent)
+			cluster_send(c, i, &m);
+}
+
 void cluster_keep(struct cluster *c, uint32_t node, int stage, uint16_t source)
 {
 	struct msg m = { .type = MSG_KEEP };

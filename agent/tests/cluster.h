@@ -101,6 +101,8 @@ void cluster_restart_controller(struct cluster *c);
 void cluster_send(struct cluster *c, uint32_t node, const struct msg *m);
 void cluster_welcome(struct cluster *c, uint32_t node);
 void cluster_peers(struct cluster *c); /* to all */
+/* The others are told to forget its key. */
+void cluster_disown(struct cluster *c, uint32_t node);
 /* -1: from the seed; else it fetches a copy, waits for it, and loads it. */
 void cluster_assign(struct cluster *c, uint32_t node, int source);
 /* Keeps a copy of the stage from then on; -1: drops it. Not waited for. */

@@ -711,6 +711,19 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	send_tensor(p, to, &t, body); /* kept, and refused when its reduction comes */
 }
 
+/* Everybody's, the stranger's too. Whether it is told that its key is not let in. */
+static bool turn(struct cluster *c, struct post *p)
+{
+	struct post_message m;
+	bool told_no = false;
+
+	post_tick(p, clock_monotonic_us());
+	while (post_receive(p, clock_monotonic_us(), &m) == 0)
+		told_no = told_no || (m.kind == POST_REFUSED && m.reason == LINK_NOT_ADMITTED);
+	cluster_turns(c, 1);
+	return told_no;
+}
+
 static void test_nonsense_is_refused(void **state)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -720,6 +733,7 @@ static void test_nonsense_is_refused(void **state)
 	struct post_options o = { 0 };
 	struct keys_public key;
 	uint64_t refused;
+	bool told_no = false;
 	post_peer_id to;
 	struct post *p;
 
@@ -738,18 +752,24 @@ static void test_nonsense_is_refused(void **state)
 	assert_int_equal(post_dial(p, c->nodes[2].hello.address, &key, &to, &err), 0);
 	cluster_start(c);
 	send_nonsense(c, p, to);
-	for (int i = 0; i < 400; i++) {
-		struct post_message m;
-
-		post_tick(p, clock_monotonic_us());
-		while (post_receive(p, clock_monotonic_us(), &m) == 0)
-			;
-		cluster_turns(c, 1);
-	}
+	for (int i = 0; i < 400; i++)
+		told_no = turn(c, p) || told_no;
+	assert_false(told_no);
 	assert_int_equal(post_peer(p, to, &info), 0);
 	assert_int_equal(info.retained_bytes, 0);
 	assert_int_equal(c->nodes[2].beat.refused - refused, 10);
 	assert_int_equal(c->nodes[2].troubles, 0);
+	/* It is expelled: its session ends, and no other comes about. */
+	cluster_disown(c, 1);
+	cluster_turns(c, 50);
+	send_nonsense(c, p, to);
+	for (int i = 0; i < 4000 && !told_no; i++)
+		told_no = turn(c, p);
+	assert_true(told_no);
+	for (int i = 0; i < 400; i++)
+		turn(c, p);
+	assert_int_equal(post_peer(p, to, &info), 0);
+	assert_true(info.retained_bytes > 0);
 	post_close(p);
 	keys_list_free(admitted);
 	cluster_unmake(c);

@@ -413,6 +413,14 @@ static void restore(struct player *p, const struct msg_restore *m)
 	say(p, &said);
 }
 
+static void player_knows(struct player *p, const struct msg_peer *peer)
+{
+	static const uint8_t none[sizeof(peer->key)];
+
+	p->told_of[peer->node]++;
+	p->knows[peer->node] = memcmp(peer->key, none, sizeof(none)) != 0;
+}
+
 static void hear(void *context, const struct msg *m)
 {
 	struct player *p = context;
@@ -427,7 +435,7 @@ static void hear(void *context, const struct msg *m)
 		break;
 	case MSG_PEERS:
 		for (uint32_t i = 0; i < m->u.peers.n_peers; i++)
-			p->told_of[m->u.peers.peers[i].node]++;
+			player_knows(p, &m->u.peers.peers[i]);
 		break;
 	case MSG_RECALL:
 		recall(p, &m->u.recall);

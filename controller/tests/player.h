@@ -68,6 +68,7 @@ struct player {
 	uint32_t welcomes;
 	float emulates_s[PLAYERS]; /* the ways to the others, as last told */
 	uint32_t told_of[PLAYERS]; /* their keys and addresses, so often */
+	bool knows[PLAYERS];       /* a key that is let in */
 	uint64_t run, assignment, committed, iteration, epoch, beats;
 	int keeps; /* -1 none */
 	int64_t beat_us;

@@ -51,11 +51,47 @@ static void who_comes_back_is_told_of_those_that_came(void **state)
 	world_free(w);
 }
 
+static bool all_others_know(const struct world *w, const struct player *p, bool know)
+{
+	for (int i = 0; i < PLAYERS; i++)
+		if (&w->players[i] != p && !w->players[i].asleep && w->players[i].knows[p->node] != know)
+			return false;
+	return true;
+}
+
+/* Also who was taken for dead meanwhile; and a successor tells of who did not come back to it. */
+static void all_forget_the_key_of_who_is_expelled(void **state)
+{
+	const char *options[] = { "--eval-every", "0", NULL };
+	const char *again[] = { "--silence-ms", "3000", "--overdue-s", "1", NULL };
+	struct world *w = world_new(options);
+	struct player *expelled = &w->players[8], *sleeper = &w->players[4], *gone = &w->players[7];
+
+	(void)state;
+	WORLD_UNTIL(w, world_all_live(w) && all_others_know(w, expelled, true) && all_others_know(w, gone, true));
+	sleeper->asleep = true;
+	WORLD_UNTIL(w, w->states[sleeper->node] == NODE_DEAD);
+	assert_int_equal(keys_list_expel(w->door->list, "agent8", NULL), 0);
+	WORLD_UNTIL(w, all_others_know(w, expelled, false));
+	assert_true(sleeper->knows[expelled->node]);
+	sleeper->asleep = false;
+	WORLD_UNTIL(w, all_others_know(w, expelled, false));
+	assert_true(all_others_know(w, gone, true));
+	gone->asleep = expelled->asleep = true;
+	WORLD_UNTIL(w, w->states[gone->node] == NODE_DEAD);
+	door_restart(w->door, again);
+	WORLD_UNTIL(w, all_others_know(w, gone, false));
+	gone->asleep = false;
+	WORLD_UNTIL(w, all_others_know(w, gone, true));
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_believed_is_not_emulated),
 		cmocka_unit_test(who_comes_back_is_told_of_those_that_came),
+		cmocka_unit_test(all_forget_the_key_of_who_is_expelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
