@@ -30,6 +30,8 @@ void door_charge(struct controller *c, post_peer_id from, const struct msg *m)
 
 void door_disown(struct controller *c, struct member *m)
 {
+	if (m->disowned)
+		return;
 	m->disowned = true;
 	m->arrival = ++c->arrivals;
 }
@@ -45,7 +47,7 @@ static void look_at_keys(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->peer != 0 && !m->disowned && !keys_list_find(c->admitted, &m->key))
+		if (m->peer != 0 && !keys_list_find(c->admitted, &m->key))
 			door_disown(c, m);
 	}
 }

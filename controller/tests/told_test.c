@@ -66,6 +66,7 @@ static void all_forget_the_key_of_who_is_expelled(void **state)
 	const char *again[] = { "--silence-ms", "3000", "--overdue-s", "1", NULL };
 	struct world *w = world_new(options);
 	struct player *expelled = &w->players[8], *sleeper = &w->players[4], *gone = &w->players[7];
+	uint32_t told;
 
 	(void)state;
 	WORLD_UNTIL(w, world_all_live(w) && all_others_know(w, expelled, true) && all_others_know(w, gone, true));
@@ -79,9 +80,16 @@ static void all_forget_the_key_of_who_is_expelled(void **state)
 	assert_true(all_others_know(w, gone, true));
 	gone->asleep = expelled->asleep = true;
 	WORLD_UNTIL(w, w->states[gone->node] == NODE_DEAD);
+	for (int i = 0; i < PLAYERS; i++) /* so that it cannot go on yet */
+		w->players[i].asleep = w->players[i].asleep || w->players[i].stage == 1;
 	door_restart(w->door, again);
 	WORLD_UNTIL(w, all_others_know(w, gone, false));
-	gone->asleep = false;
+	told = w->players[0].told_of[gone->node];
+	for (int i = 0; i < 1000; i++)
+		world_turn(w);
+	assert_int_equal(w->players[0].told_of[gone->node], told);
+	for (int i = 0; i < PLAYERS; i++)
+		w->players[i].asleep = &w->players[i] == expelled;
 	WORLD_UNTIL(w, all_others_know(w, gone, true));
 	world_free(w);
 }
