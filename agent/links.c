@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/clock.h"
 
 enum {
 	RETRY_US = 5000,         /* a peer without room, or cut off */
+	DIAL_AGAIN_US = 1000000, /* where that failed at once, as with an address that is none */
 	RESEND_US = 200000,      /* an injected loss costs so long */
 	LOSSES_MOST = 50,
 	SLOW_LINK_US = 5000,     /* what a slow link slows down where nothing is emulated */
@@ -27,10 +29,12 @@ bool links_dial(struct agent *a, uint16_t node)
 
 	if (p->dial)
 		return true;
-	if (!p->known)
+	if (!p->known || (p->dial_again_us && clock_monotonic_us() < p->dial_again_us))
 		return false;
 	if (post_dial(a->tensors, p->address, &p->key, &p->dial, &err) < 0) {
-		agent_trouble(a, false, "node %u cannot be dialed: %s", node, err.text);
+		if (!p->dial_again_us) /* the controller hears of it as of a cut link */
+			log_line(a->options.log, LOG_WARN, "node %u cannot be dialed: %s", node, err.text);
+		p->dial_again_us = clock_monotonic_us() + DIAL_AGAIN_US;
 		p->dial = 0;
 		return false;
 	}

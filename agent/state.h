@@ -49,6 +49,7 @@ struct peer {
 	struct keys_public key;
 	char address[128];
 	post_peer_id dial;    /* our connection to it, for sending; 0 none */
+	int64_t dial_again_us; /* not before; 0: it has not failed */
 	bool used;
 	bool blocked;         /* probe.c: a tensor was due and could not leave, since the last look */
 	bool doubted;         /* until a probe has come through */

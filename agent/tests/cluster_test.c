@@ -775,9 +775,30 @@ static void test_nonsense_is_refused(void **state)
 	cluster_unmake(c);
 }
 
+/* One agent's nonsense must not make the others talk so much that they are shut out. */
+static void test_an_address_that_is_none(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct msg_peer peer = { .node = 2, .address = "nonsense" };
+	struct msg m = { .type = MSG_PEERS, .u.peers = { 1, &peer } };
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	memcpy(peer.key, keys_public_of(c->nodes[2].identity)->bytes, sizeof(peer.key));
+	cluster_send(c, 0, &m);
+	cluster_start(c); /* 0 -> 2 */
+	for (int i = 0; i < 4000 && c->nodes[0].beat.n_stuck == 0; i++)
+		cluster_turns(c, 1);
+	assert_int_equal(c->nodes[0].beat.n_stuck, 1);
+	assert_int_equal(c->nodes[0].troubles, 0);
+	cluster_unmake(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_address_that_is_none),
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_death_and_join),
 		cmocka_unit_test(test_split_backward),
