@@ -179,10 +179,10 @@ static bool judges(const struct controller *c)
 	return !(c->options.embedded && c->options.time_scale == 0);
 }
 
-/* Whatever the node says, no task takes less than no time, or longer than the iteration until now. */
+/* Whatever the node says, no task takes less than no time, or much longer than the iteration until now. */
 static double took_s(const struct controller *c, int64_t us)
 {
-	int64_t most_us = c->now_us - c->progress.started_us;
+	int64_t most_us = c->now_us - c->progress.started_us + 1000000;
 
 	return 1e-6 * (double)(us < 1 ? 1 : us > most_us ? most_us : us);
 }
