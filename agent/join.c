@@ -268,19 +268,6 @@ void join_forget_peer(struct agent *a, uint16_t node)
 	links_forget_big(a, p);
 }
 
-/* Its sessions end at the next turn. */
-static void disown_peer(struct agent *a, uint16_t node, const char *name)
-{
-	struct error err = { "" };
-
-	if (!a->peers[node].known)
-		return;
-	log_line(a->options.log, LOG_INFO, "node %u: its key is let in no more", node);
-	join_forget_peer(a, node);
-	keys_list_expel(a->admitted, name, &err);
-	memset(&a->peers[node], 0, sizeof(a->peers[node]));
-}
-
 static void take_peer(struct agent *a, const struct msg_peer *m)
 {
 	static const struct keys_public none;
@@ -293,16 +280,16 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	if (p->known && keys_equal(&p->key, &key) && strcmp(p->address, m->address) == 0)
 		return;
 	snprintf(name, sizeof(name), "node%u", m->node);
-	if (keys_equal(&key, &none)) {
-		disown_peer(a, m->node, name);
-		return;
-	}
 	if (p->known) {
 		join_forget_peer(a, m->node);
-		if (!keys_equal(&p->key, &key))
+		if (!keys_equal(&p->key, &key)) { /* its sessions end at the next turn */
+			log_line(a->options.log, LOG_INFO, "node %u: its key is let in no more", m->node);
 			keys_list_expel(a->admitted, name, &err);
+		}
 	}
 	memset(p, 0, sizeof(*p));
+	if (keys_equal(&key, &none))
+		return;
 	if (keys_list_admit(a->admitted, &key, KEYS_AGENT, name, &err) < 0) {
 		agent_trouble(a, false, "node %u cannot be admitted: %s", m->node, err.text);
 		return;

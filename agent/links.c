@@ -227,13 +227,13 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 	bool alone = false;
 	int rc = -EAGAIN;
 
-	/* A cut wire acknowledges nothing; of whom nothing is known nobody hears. */
 	/* Who wants them asks again, once it is known. */
 	if (!peer->known && (p->head.kind == TENSOR_STATE || p->head.kind == TENSOR_PROBE)) {
 		free(p->body);
 		a->dropped++;
 		return;
 	}
+	/* A cut wire acknowledges nothing; of whom nothing is known nobody hears. */
 	peer->blocked = fault_partitioned(&a->faults, p->to) || !links_dial(a, p->to);
 	if (!peer->blocked) {
 		alone = !peer->big_bytes && post_idle(a->tensors, peer->dial);

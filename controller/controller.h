@@ -388,6 +388,8 @@ void members_set(struct controller *c, struct member *m, enum node_state state,
 		 const char *why);
 struct member *member_of_peer(struct controller *c, post_peer_id peer);
 bool member_alive(const struct member *m);         /* answers, whatever its weights */
+/* It has the weights of the last commit, and takes part from the next iteration or sum on. */
+bool member_joins(const struct controller *c, const struct member *m);
 uint32_t members_live(const struct controller *c); /* in state NODE_LIVE */
 uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without);
 int member_send(struct controller *c, struct member *m, const struct msg *message);

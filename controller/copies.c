@@ -518,8 +518,7 @@ static uint32_t joiners(const struct controller *c, int stage)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		n += !m->replica && m->state == NODE_SYNCING && m->ready && !m->marked &&
-		     m->holds == c->committed && member_stage(c, m) == stage;
+		n += !m->replica && member_joins(c, m) && member_stage(c, m) == stage;
 	}
 	return n;
 }

@@ -140,14 +140,14 @@ static void gather_again(struct controller *c)
 		struct member *m = &c->members[i];
 
 		m->replica = member_alive(m) && m->ready && !m->marked;
-		if (m->replica)
+		if (m->replica) {
 			members_set(c, m, NODE_LIVE, "");
-		else if (!member_alive(m)) {
+		} else if (!member_alive(m)) {
 			members_set(c, m, NODE_DEAD, "did not come back");
 			door_disown(c, m); /* it may have been expelled meanwhile */
-		}
-		else if (m->marked)
+		} else if (m->marked) {
 			members_set(c, m, NODE_FAILED, "marked failed");
+		}
 	}
 	if (!replicas_everywhere(c)) {
 		gather_without(c, here == c->n_members || waited > c->options.gather_us);

@@ -55,8 +55,7 @@ static bool admit_joiners(struct controller *c, bool computing)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->state != NODE_SYNCING || !m->ready || m->marked ||
-		    m->holds != c->committed)
+		if (!member_joins(c, m))
 			continue;
 		any = any || !m->replica;
 		m->replica = true;

@@ -26,6 +26,11 @@ bool member_alive(const struct member *m)
 	return m->peer != 0 && m->state != NODE_ABSENT && m->state != NODE_DEAD;
 }
 
+bool member_joins(const struct controller *c, const struct member *m)
+{
+	return m->state == NODE_SYNCING && m->ready && !m->marked && m->holds == c->committed;
+}
+
 struct member *member_of_peer(struct controller *c, post_peer_id peer)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)
