@@ -291,7 +291,7 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 	if (r->iteration != c->committed)
 		return;                                  /* not the newest */
 	if (c->phase == PHASE_GATHERING && c->resumed) { /* told again, and it had the sum */
-		m->ready = true;
+		m->ready = r->stage == member_stage(c, m);
 		m->holds = r->iteration;
 	}
 	m->hash = r->hash;

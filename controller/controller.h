@@ -97,7 +97,7 @@ struct member {
 	uint64_t recalled_beat; /* its last heartbeat then */
 	bool lost_here;        /* what it did in this iteration was given up */
 	uint64_t holds;        /* committed iterations its weights hold */
-	uint8_t held_stage;    /* of the last commit it was told */
+	uint8_t held_stage;    /* of which stage; MSG_NO_STAGE: none. Its beats say when it has loaded them */
 	uint64_t hash;
 	bool hash_agrees;
 	double measured_forward_s, measured_backward_s, measured_loss_s;
@@ -390,6 +390,8 @@ struct member *member_of_peer(struct controller *c, post_peer_id peer);
 bool member_alive(const struct member *m);         /* answers, whatever its weights */
 /* It has the weights of the last commit, and takes part from the next iteration or sum on. */
 bool member_joins(const struct controller *c, const struct member *m);
+/* Its weights are the stage's, of the last commit: by what it was told, and by its last beat. */
+bool member_holds(const struct controller *c, const struct member *m, int stage);
 uint32_t members_live(const struct controller *c); /* in state NODE_LIVE */
 uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without);
 int member_send(struct controller *c, struct member *m, const struct msg *message);
@@ -427,14 +429,16 @@ void copies_release(struct controller *c, struct member *m);
 void copies_refuse(struct controller *c, struct member *m, const char *why);
 /* The commit waits until it has the sum; not so a joiner that still fetches. */
 bool copies_awaited(const struct member *m);
-void copies_forget(struct member *m); /* its process is gone */
+void copies_forget(struct member *m); /* it has none, or as good as none */
 void copies_kept(struct controller *c, struct member *m, const struct msg_kept *k);
 void copies_committed(struct controller *c, struct member *m, const struct msg_committed *r);
+bool copy_whole(const struct member *m, int stage); /* it keeps one, maybe of an older commit, and is here */
+bool copy_usable(const struct controller *c, const struct member *m, int stage); /* of the last commit */
 /* It is that, or will be once its word of the commit is here. */
 bool copy_coming(const struct controller *c, const struct member *m, int stage);
-bool copy_usable(const struct controller *c, const struct member *m,
-		 int stage);                                   /* whole, of the last commit */
-struct member *copies_holder(struct controller *c, int stage); /* of a usable one; NULL */
+bool copy_needed(const struct controller *c, const struct member *m);            /* so, of a stage without a replica */
+bool copy_asleep(const struct controller *c, const struct member *m, int stage); /* so, but it is not heard */
+struct member *copies_holder(struct controller *c, int stage, const struct member *but); /* of a usable one; NULL */
 /* It was left out, and its own weights are those of the stage's last commit. */
 bool copy_left_out(const struct controller *c, const struct member *m, int stage);
 /* Who gets the stage's sum without being a replica: marks them, fills nodes (n_members). */
@@ -559,8 +563,8 @@ void iteration_taken_up(struct controller *c); /* routes, plan and attempts are 
 void iteration_turn(struct controller *c); /* whatever the phase can do now */
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r);
 void iteration_lost(struct controller *c, struct member *m); /* a replica died */
-/* A silent node is heard again: true when it holds the last copy of its stage and the run goes
- * on with it as if it had never slept. */
+/* Who has no part in the run now may hold the weights of a stage that is lost, also where its place was given to
+ * another: true when it does, and the run goes on with it as if it had never slept. */
 bool iteration_resumes(struct controller *c, struct member *m);
 void iteration_fini(struct controller *c);
 

@@ -24,20 +24,34 @@ enum {
 	COPY_FLOATS = 5  /* of each parameter: weights, gradient, moments, the sum */
 };
 
-static bool has_copy(const struct member *m, int stage)
+bool copy_whole(const struct member *m, int stage)
 {
 	return m->keeps == stage && m->kept && member_alive(m) && !m->marked;
 }
 
 bool copy_usable(const struct controller *c, const struct member *m, int stage)
 {
-	return has_copy(m, stage) && m->kept_holds == c->committed;
+	return copy_whole(m, stage) && m->kept_holds == c->committed;
+}
+
+static bool last_commit(const struct controller *c, const struct member *m)
+{
+	return m->kept_holds == c->committed || m->copy_told == c->committed;
 }
 
 bool copy_coming(const struct controller *c, const struct member *m, int stage)
 {
-	return has_copy(m, stage) &&
-	       (m->kept_holds == c->committed || m->copy_told == c->committed);
+	return copy_whole(m, stage) && last_commit(c, m);
+}
+
+bool copy_asleep(const struct controller *c, const struct member *m, int stage)
+{
+	return m->state == NODE_DEAD && m->keeps == stage && m->kept && last_commit(c, m);
+}
+
+bool copy_needed(const struct controller *c, const struct member *m)
+{
+	return m->keeps >= 0 && stage_replicas(c, m->keeps, NULL) == 0 && copy_coming(c, m, m->keeps);
 }
 
 bool copy_left_out(const struct controller *c, const struct member *m, int stage)
@@ -62,10 +76,10 @@ static struct member *left_out_with(struct controller *c, int stage)
 	return NULL;
 }
 
-struct member *copies_holder(struct controller *c, int stage)
+struct member *copies_holder(struct controller *c, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)
-		if (copy_usable(c, &c->members[i], stage))
+		if (&c->members[i] != but && copy_usable(c, &c->members[i], stage))
 			return &c->members[i];
 	return left_out_with(c, stage);
 }
@@ -186,7 +200,7 @@ static void load_copy(struct controller *c, struct member *m)
 
 void copies_kept(struct controller *c, struct member *m, const struct msg_kept *k)
 {
-	if (m->keeps < 0 || k->assignment != m->keeping || m->state == NODE_DEAD)
+	if (m->keeps < 0 || k->assignment != m->keeping || (m->state == NODE_DEAD && k->hash))
 		return;
 	if (!k->hash) {
 		note(c, NOTE_WARNING, m->id, 0, "n%02u has no copy of S%d: %.100s", m->id,

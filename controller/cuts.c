@@ -99,6 +99,16 @@ static bool count_cuts(const struct controller *c, int64_t usual_us, struct tall
 	return any;
 }
 
+/* Nobody else has the weights of a stage that it has. */
+static bool irreplaceable(struct controller *c, const struct member *m)
+{
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		if (((m->replica && member_stage(c, m) == s) || copy_usable(c, m, s)) &&
+		    stage_replicas(c, s, m) == 0 && !copies_holder(c, s, m))
+			return true;
+	return false;
+}
+
 static bool is_last(const struct controller *c, const struct member *m)
 {
 	return stage_replicas(c, member_stage(c, m), m) == 0;
@@ -127,7 +137,7 @@ void cuts_check(struct controller *c, int64_t usual_us)
 		if (tallies[i].cut && (worst < 0 || worse(c, tallies, i, worst)))
 			worst = i;
 	out = &c->members[worst];
-	if (!is_last(c, out) || copies_holder(c, member_stage(c, out))) {
+	if (!irreplaceable(c, out)) {
 		snprintf(why, sizeof(why), "is cut off from n%02d%s", tallies[worst].other,
 			 tallies[worst].cut > 1 ? " and others" : "");
 		members_gone(c, out, why);
@@ -135,7 +145,7 @@ void cuts_check(struct controller *c, int64_t usual_us)
 	} else if (c->now_us - c->cut_told_us > TELL_AGAIN_US) {
 		c->cut_told_us = c->now_us;
 		note(c, NOTE_ALERT, worst, 0,
-		     "n%02d and n%02d are cut off from each other, and n%02d is its stage's last: "
+		     "n%02d and n%02d are cut off from each other, and only n%02d has its stage: "
 		     "the run waits", worst, tallies[worst].other, worst);
 	}
 }

@@ -479,7 +479,7 @@ static void stall(struct controller *c, const struct member *gone)
 	c->next_ask_us = 0;
 	note(c, NOTE_ALERT, gone->id, 0, "S%d has lost its last replica%s",
 	     member_stage(c, gone),
-	     copies_holder(c, member_stage(c, gone)) ? "" : ": the run waits for it");
+	     copies_holder(c, member_stage(c, gone), NULL) ? "" : ": the run waits for it");
 	set_phase(c, PHASE_STALLED);
 }
 
@@ -495,15 +495,21 @@ static bool all_on_route(const struct controller *c)
 
 bool iteration_resumes(struct controller *c, struct member *m)
 {
-	if (c->phase != PHASE_STALLED || m->holds != c->committed ||
-	    m->held_stage != member_stage(c, m) ||
-	    stage_replicas(c, member_stage(c, m), NULL) > 0 ||
-	    !restore_averted(c, member_stage(c, m)))
+	int stage = m->held_stage;
+
+	if (c->phase != PHASE_STALLED || m->marked || !member_holds(c, m, stage) ||
+	    stage_replicas(c, stage, NULL) > 0 || !restore_averted(c, stage))
 		return false;
+	if (member_stage(c, m) != stage) { /* its place was given to one that took the stage over */
+		copies_exchange(c, m, stage);
+		resume_save(c);
+		c->taken_over = true;
+	}
 	m->replica = true;
+	if (m->keeps >= 0 && !copy_coming(c, m, m->keeps))
+		copies_release(c, m);
 	members_set(c, m, NODE_LIVE, "");
-	note(c, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id,
-	     member_stage(c, m));
+	note(c, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id, stage);
 	if (replicas_everywhere(c) && (!all_on_route(c) || m->unheard == c->iteration))
 		c->taken_over = true;
 	c->steps++;

@@ -31,6 +31,12 @@ bool member_joins(const struct controller *c, const struct member *m)
 	return m->state == NODE_SYNCING && m->ready && !m->marked && m->holds == c->committed;
 }
 
+bool member_holds(const struct controller *c, const struct member *m, int stage)
+{
+	return stage < c->cluster->n_stages && m->held_stage == stage && m->holds == c->committed &&
+	       m->beat.stage == stage && m->beat.committed == c->committed;
+}
+
 struct member *member_of_peer(struct controller *c, post_peer_id peer)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)
@@ -249,6 +255,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	restore_look_again(c);
 	members_set(c, m, NODE_JOINING, "");
 	m->welcomed = false;
+	m->held_stage = m->beat.stage = MSG_NO_STAGE;
 	m->disowned = false;
 	m->arrival = ++c->arrivals;
 	m->told_arrival = 0;
@@ -298,6 +305,8 @@ void members_assign(struct controller *c, struct member *m, int stage, bool fetc
 				    "its stage has no living copy of the weights");
 		return;
 	}
+	m->held_stage = (uint8_t)stage;
+	m->holds = c->committed;
 	m->assignment = ++c->assignments;
 	a.u.assign = (struct msg_assign){ m->assignment, (uint8_t)stage, fetch };
 	members_set(c, m, NODE_SYNCING, fetch ? "loading weights" : "building its stage");
@@ -357,6 +366,17 @@ static void learn_clock(struct controller *c, struct member *m, const struct msg
 	m->offset_at_us = c->now_us;
 }
 
+/* What it kept may be all there is of a stage: whoever takes that one over has it from there (recover.c). */
+static void heard_again(struct controller *c, struct member *m)
+{
+	note(c, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
+	members_set(c, m, NODE_JOINING, "keeps a copy of a lost stage");
+	if (copy_needed(c, m))
+		return;
+	copies_forget(m);
+	members_assign(c, m, member_stage(c, m), c->committed > 0);
+}
+
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h)
 {
 	if (c->phase != PHASE_GATHERING)
@@ -376,8 +396,7 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 	} else if (m->state == NODE_DEAD && c->phase == PHASE_GATHERING && member_stage(c, m) < 0) {
 		members_set(c, m, NODE_JOINING, "");
 	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m) && cuts_healed(c, m)) {
-		note(c, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
-		members_assign(c, m, member_stage(c, m), c->committed > 0);
+		heard_again(c, m);
 	}
 	/* Agents tell their weights with every beat: a replica that differs is an alarm. */
 	if (m->replica && h->committed == c->committed && m->holds == c->committed &&
@@ -396,7 +415,7 @@ void members_gone(struct controller *c, struct member *m, const char *why)
 	m->replica = false;
 	m->ready = false;
 	m->slots = 0;
-	copies_forget(m);
+	m->copies = m->homing = false;
 	m->restoring = false;
 	note(c, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(c, m), why);
 	if (was_replica)
@@ -505,7 +524,7 @@ static bool source_lost(const struct controller *c, const struct member *m)
 
 	return m->keeps >= 0 && !m->kept &&
 	       !(source->replica && member_stage(c, source) == m->keeps) &&
-	       !(source->keeps == m->keeps && source->kept) && !copy_left_out(c, source, m->keeps);
+	       !copy_whole(source, m->keeps) && !copy_left_out(c, source, m->keeps);
 }
 
 /* Each time that it could not fetch its weights the next try comes later. */
@@ -529,6 +548,8 @@ static void check_joiner(struct controller *c, struct member *m)
 			copies_release(c, m);
 		return;
 	}
+	if (copy_needed(c, m) && m->keeps != member_stage(c, m))
+		return;
 	/* Its copy follows; the word of the last commit is on its way. */
 	if (m->kept && m->keeps == member_stage(c, m) && m->kept_holds < c->committed &&
 	    m->copy_told == c->committed && !late)

@@ -87,12 +87,17 @@ static void take_over(struct controller *c, int stage, struct member *holder)
 	copies_move(c, taker, stage);
 }
 
-/* Every node of the stage is a new process: there is nobody to wait for. */
+/* Every node of the stage, or that kept a copy of it, is a new process: there is nobody to wait for. */
 static bool nobody_sleeps(const struct controller *c, int stage)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (member_stage(c, &c->members[i]) == stage && !member_alive(&c->members[i]))
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (!member_alive(m) &&
+		    (member_stage(c, m) == stage || (m->held_stage == stage && m->holds == c->committed) ||
+		     copy_asleep(c, m, stage)))
 			return false;
+	}
 	return true;
 }
 
@@ -146,7 +151,6 @@ static void admit(struct controller *c)
 		    m->holds != c->committed)
 			continue;
 		m->replica = true;
-		m->held_stage = (uint8_t)member_stage(c, m);
 		members_set(c, m, NODE_LIVE, "");
 		copies_release(c, m);
 		c->taken_over = true;
@@ -198,6 +202,9 @@ void recover_turn(struct controller *c)
 {
 	bool all = true;
 
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (!c->members[i].replica && member_alive(&c->members[i]))
+			iteration_resumes(c, &c->members[i]);
 	if (c->restore.active) {
 		restore_turn(c);
 		return;
@@ -210,7 +217,7 @@ void recover_turn(struct controller *c)
 		if (stage_replicas(c, s, NULL) > 0)
 			continue;
 		all = false;
-		holder = copies_holder(c, s);
+		holder = copies_holder(c, s, NULL);
 		if (holder)
 			take_over(c, s, holder);
 		else if (c->committed > 0 || !coming(c, s))

@@ -334,11 +334,11 @@ void resume_member(struct controller *c, struct member *m)
 	if (h->committed + 1 == c->committed || h->kept + 1 == c->committed)
 		member_send(c, m, &again); /* it answers MSG_COMMITTED if it has that sum */
 	m->held_stage = h->stage;
+	m->holds = h->committed;
 	if (!h->hash || h->committed != c->committed || h->stage != member_stage(c, m))
 		return;
 	m->ready = true;
 	m->assignment = 0;
-	m->holds = h->committed;
 	m->hash = h->hash;
 	m->hash_agrees = true;
 }

@@ -15,6 +15,7 @@
 #define PENDING_LIFE_US   INT64_C(5000000)
 #define INITS_PER_S       2000.0 /* curve work a listener will do */
 #define REFUSALS_PER_S    2000.0
+#define MEND_US           INT64_C(100000)
 #define PEEK_BYTES        16384  /* from here on, look before sealing whether it can leave */
 
 const char *link_reason_text(enum link_reason reason)
@@ -491,6 +492,10 @@ void link_tick(struct link *link, int64_t now_us)
 		link->scan_us = now_us + link->options.silence_us / 8;
 		scan(link, now_us);
 	}
+	if (!link->listens && now_us >= link->mend_us) {
+		link->mend_us = now_us + MEND_US;
+		socket_mend(&link->socket);
+	}
 	if (link->blocked)
 		link->blocked = !writable(link);
 	handshake_tick(link, now_us);
@@ -505,5 +510,7 @@ int64_t link_deadline_us(const struct link *link)
 		at = link->scan_us;
 	if (!link->listens && link->dial.wanted && link->dial.deadline_us < at)
 		at = link->dial.deadline_us;
+	if (!link->listens && link->dial.wanted && link->mend_us < at)
+		at = link->mend_us;
 	return at;
 }

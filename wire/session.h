@@ -85,6 +85,7 @@ struct link {
 	struct link_event queue[LINK_QUEUE]; /* told before anything else is received */
 	unsigned n_queue;
 	int64_t scan_us;        /* when sessions are next looked through */
+	int64_t mend_us;        /* when a dialer's connection is next looked at */
 	uint8_t *held;          /* by the test hook */
 	struct socket_route held_route;
 	size_t held_size;

@@ -119,12 +119,34 @@ int socket_dial(struct socket *s, const char *address, size_t frame_most, struct
 	int rc = open_raw(s, false, address, frame_most, err);
 	if (rc < 0)
 		return rc;
-	if (nn_connect(s->nn, address) < 0) {
+	s->endpoint = nn_connect(s->nn, address);
+	if (s->endpoint < 0) {
 		rc = -errno;
 		socket_close(s);
 		return error_set(err, rc, "%s: %s", address, advice(-rc));
 	}
+	memcpy(s->address, address, strlen(address) + 1);
 	return 0;
+}
+
+void socket_mend(struct socket *s)
+{
+	uint64_t now, broken;
+
+	if (s->listens)
+		return;
+	socket_connections(s, &now, &broken);
+	if (s->heard)
+		s->broken = broken;
+	s->heard = false;
+	if (broken < s->broken + 2)
+		return;
+	s->broken = broken;
+	if (s->endpoint >= 0)
+		nn_shutdown(s->nn, s->endpoint);
+	s->endpoint = nn_connect(s->nn, s->address);
+	if (s->endpoint < 0)
+		s->broken -= 2; /* no memory: again next time */
 }
 
 void socket_close(struct socket *s)
@@ -213,5 +235,6 @@ int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame
 		memcpy(route->bytes, NN_CMSG_DATA(head) + sizeof(length), length);
 	*frame = got;
 	*size = (size_t)n;
+	s->heard = true;
 	return 0;
 }

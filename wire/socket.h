@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "wire/link.h"
 
 /* Which connection: the listener's number of it, and the dialer's SP word. */
 struct socket_route {
@@ -22,6 +23,10 @@ struct socket_route {
 struct socket {
 	int nn; /* -1: closed */
 	bool listens;
+	int endpoint; /* a dialer's */
+	char address[LINK_ADDRESS_SIZE];
+	bool heard;      /* a frame came since it was last looked at */
+	uint64_t broken; /* connections, when that was so */
 };
 
 /* frame_most: longest frame taken; longer ones cut the connection they came by. For the address,
@@ -30,6 +35,10 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	struct error *err);
 int socket_dial(struct socket *s, const char *address, size_t frame_most, struct error *err);
 void socket_close(struct socket *s);
+/* To be called now and then. Where a connection breaks before all that came by it was taken, nanomsg 1.1.5 takes
+ * the rest for the beginning of the next one, which it ends for that, and so for ever: where two have broken and
+ * no frame came meanwhile, this dials anew. */
+void socket_mend(struct socket *s);
 
 int socket_read_fd(const struct socket *s);  /* poll for POLLIN only; never read */
 int socket_write_fd(const struct socket *s); /* likewise POLLIN; says nothing for a listener */

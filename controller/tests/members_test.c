@@ -249,6 +249,13 @@ static void a_stage_s_last_replica_stays(void **state)
 	unmake(c);
 }
 
+static void keeps(struct controller *c, int node, int stage)
+{
+	c->members[node].keeps = stage;
+	c->members[node].kept = true;
+	c->members[node].kept_holds = c->committed;
+}
+
 /* Without it a copy of its weights takes its place; all others would have to go instead. */
 static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(void **state)
 {
@@ -262,12 +269,27 @@ static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(voi
 	at(c, START);
 	for (int i = 1; i < NODES; i++)
 		assert_false(is_out(c, i)); /* the run waits */
-	c->members[5].keeps = 0;
-	c->members[5].kept = true;
-	c->members[5].kept_holds = c->committed;
+	keeps(c, 5, 0);
 	at(c, START);
 	for (int i = 1; i < NODES; i++)
 		assert_int_equal(is_out(c, i), i == 1);
+	unmake(c);
+}
+
+/* Its own stage has another, the one that it keeps a copy of has none. */
+static void who_keeps_the_only_copy_stays(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[4].replica = c->members[5].replica = false;
+	keeps(c, 1, 2);
+	says_stuck(c, 1, 3, 5000);
+	at(c, START);
+	assert_false(is_out(c, 1));
+	keeps(c, 0, 2);
+	at(c, START);
+	assert_true(is_out(c, 1));
 	unmake(c);
 }
 
@@ -486,6 +508,7 @@ int main(void)
 		cmocka_unit_test(a_link_on_which_something_moved_lately_is_not),
 		cmocka_unit_test(what_waited_for_one_that_was_away_is_no_cut),
 		cmocka_unit_test(a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy),
+		cmocka_unit_test(who_keeps_the_only_copy_stays),
 		cmocka_unit_test(who_belongs_there_keeps_a_copy),
 		cmocka_unit_test(a_stage_s_last_replica_stays),
 		cmocka_unit_test(a_plan_that_is_of_no_use_is_made_anew),
