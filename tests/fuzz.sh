@@ -19,9 +19,12 @@ if ! "$clang" -fsanitize=fuzzer,address,undefined -o "$out/probe" "$out/probe.c"
 	exit 77
 fi
 
-variable() { # variable NAME: its value in the Makefile
-	sed -n "s/^$1 *:= *//p" Makefile | head -1
-}
+wanted=
+for source in */tests/*_fuzz.c; do
+	case "$only" in "  " | *" $(basename "$source" _fuzz.c) "*) wanted="$wanted $out/obj/${source%.c}" ;; esac
+done
+# shellcheck disable=SC2086
+${MAKE:-make} --no-print-directory -s -j2 CC="$clang" OPT="-g -O1" SANITIZE=fuzzer,address,undefined BUILD="$out/obj" $wanted
 
 failed=0
 for source in */tests/*_fuzz.c; do
@@ -29,20 +32,11 @@ for source in */tests/*_fuzz.c; do
 	folder=${source%%/*}
 	name=$(basename "$source" _fuzz.c)
 	case "$only" in "  " | *" $name "*) ;; *) continue ;; esac
-	code= libs=
-	for used in $(variable "uses_$folder"); do
-		code="$code $(find "$used" -name '*.c' ! -path '*/tests/*' ! -path '*/check/*' ! -name main.c)"
-		libs="$libs $(variable "libs_$used")"
-	done
 	place=$out/$name
 	corpus=$folder/tests/corpus/$name
 	mkdir -p "$place/corpus" "$corpus"
 	echo "fuzz: $name, $seconds s"
-	# shellcheck disable=SC2086
-	"$clang" -std=c11 -g -O1 -I. -D_GNU_SOURCE -DSKIPPIPE_VERSION='"fuzz"' -DSKIPPIPE_PREFIX='"/usr/local"' \
-		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
-		-o "$place/fuzz" "$source" $code $libs
-	if "$place/fuzz" -max_total_time="$seconds" -artifact_prefix="$place/" -print_final_stats=1 \
+	if "$out/obj/${source%.c}" -max_total_time="$seconds" -artifact_prefix="$place/" -print_final_stats=1 \
 		-rss_limit_mb=2048 -timeout=10 "$place/corpus" "$corpus" >"$place/log" 2>&1; then
 		sed -n 's/^stat::number_of_executed_units: */fuzz: '"$name"': executions /p' "$place/log"
 	else

@@ -31,12 +31,16 @@ need() { # need PROGRAM...
 	done
 }
 
-# Says what failed and shows the end of every log there is.
+# Says what failed and shows the end of every log there is, the controller's last: that is what is
+# still seen where output is cut.
 die() {
 	echo "FAILED: $*"
 	local f
-	for f in "$dir"/*.err "$dir"/*/log/controller.log "$dir"/*/log/demo.log; do
-		[ -s "$f" ] && { echo "--- ${f#"$dir"/}"; tail -n 15 "$f"; }
+	for f in "$dir"/*.err "$dir"/*/log/demo.log; do
+		[ -s "$f" ] && [ "$f" != "$dir/controller.err" ] && { echo "--- ${f#"$dir"/}"; tail -n 8 "$f"; }
+	done
+	for f in "$dir"/*/log/controller.log "$dir/controller.err"; do
+		[ -s "$f" ] && { echo "--- ${f#"$dir"/}"; tail -n 40 "$f"; }
 	done
 	exit 1
 }
