@@ -248,7 +248,7 @@ static void start(struct player *p, const struct msg_start *m)
 		return;
 	p->iteration = m->iteration;
 	p->epoch = m->epoch;
-	p->ways = p->plans[m->epoch % 2];
+	memcpy(p->ways, p->plans[m->epoch % 2], sizeof(p->ways));
 	p->n_happened = 0;
 	memset(p->counted, 0, sizeof(p->counted));
 	if (p->world->waits != m->iteration)

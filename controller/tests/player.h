@@ -75,7 +75,7 @@ struct player {
 	uint16_t awaits; /* 1 + the node; 0 nobody */
 	struct way plans[2][BATCHES]; /* of an even and an odd epoch */
 	uint32_t n_ways;
-	struct way *ways;
+	struct way ways[BATCHES]; /* of this iteration: the plan's, and as they were rerouted since */
 	bool counted[BATCHES];
 	struct msg_task_event events[4 * BATCHES];
 	uint32_t n_events;
