@@ -231,18 +231,33 @@ static double home_s(const struct anneal *a, int mb)
 	return a->plans_lanes ? (double)a->lanes.home_s[mb] : a->table.home_s[mb];
 }
 
-/* The latest of a few at random: of more, the more there are. */
-static int pick_microbatch(struct anneal *a)
+static int latest_of(struct anneal *a, uint32_t many)
 {
 	uint32_t n = (uint32_t)a->p->n_mb;
 	int i = (int)rng_below(&a->moves.rng, n);
 
-	for (uint32_t k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2) {
+	while (--many > 0) {
 		int j = (int)rng_below(&a->moves.rng, n);
 
 		i = home_s(a, j) > home_s(a, i) ? j : i;
 	}
 	return i;
+}
+
+/* The latest of a few at random. Of many microbatches a handful are soon far behind the others, and the
+ * iteration ends no sooner until just these do: there, of one, two, four, ... or all. */
+static int pick_microbatch(struct anneal *a)
+{
+	uint32_t n = (uint32_t)a->p->n_mb, many = 1, doublings = 0;
+
+	if (!a->plans_lanes && n < LARGE_FROM) {
+		for (uint32_t k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2)
+			many++;
+		return latest_of(a, many);
+	}
+	while (1u << doublings < n)
+		doublings++;
+	return latest_of(a, 1u << rng_below(&a->moves.rng, doublings + 1));
 }
 
 /* Whether the move may stay below the cost, as far as the way home of its own microbatches
