@@ -231,33 +231,35 @@ static double home_s(const struct anneal *a, int mb)
 	return a->plans_lanes ? (double)a->lanes.home_s[mb] : a->table.home_s[mb];
 }
 
-static int latest_of(struct anneal *a, uint32_t many)
+static int any_microbatch(struct anneal *a)
 {
-	uint32_t n = (uint32_t)a->p->n_mb;
-	int i = (int)rng_below(&a->moves.rng, n);
+	return (int)rng_below(&a->moves.rng, (uint32_t)a->p->n_mb);
+}
 
-	while (--many > 0) {
-		int j = (int)rng_below(&a->moves.rng, n);
+/* It or another one, whichever is home later. */
+static int later(struct anneal *a, int mb)
+{
+	int other = any_microbatch(a);
 
-		i = home_s(a, j) > home_s(a, i) ? j : i;
-	}
-	return i;
+	return home_s(a, other) > home_s(a, mb) ? other : mb;
 }
 
 /* The latest of a few at random. Of many microbatches a handful are soon far behind the others, and the
  * iteration ends no sooner until just these do: there, of one, two, four, ... or all. */
 static int pick_microbatch(struct anneal *a)
 {
-	uint32_t n = (uint32_t)a->p->n_mb, many = 1, doublings = 0;
+	int n = a->p->n_mb, mb = any_microbatch(a), doublings = 0;
 
 	if (!a->plans_lanes && n < LARGE_FROM) {
-		for (uint32_t k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2)
-			many++;
-		return latest_of(a, many);
+		for (int k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2)
+			mb = later(a, mb);
+		return mb;
 	}
-	while (1u << doublings < n)
+	while (1 << doublings < n)
 		doublings++;
-	return latest_of(a, 1u << rng_below(&a->moves.rng, doublings + 1));
+	for (int k = 1 << rng_below(&a->moves.rng, (uint32_t)doublings + 1); k > 1; k--)
+		mb = later(a, mb);
+	return mb;
 }
 
 /* Whether the move may stay below the cost, as far as the way home of its own microbatches

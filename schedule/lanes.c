@@ -75,11 +75,6 @@ static double delay(const struct problem *p, int u, int v)
 	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
 }
 
-static float round_s(const struct problem *p, int u, int v)
-{
-	return (float)p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v];
-}
-
 void lanes_fill_hops(struct lanes *l, const struct solution *s)
 {
 	const struct problem *p = l->p;
@@ -97,7 +92,7 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 			if (v < 0)
 				continue;
 			hop[i].out_s = (float)delay(p, u, v);
-			hop[i].round_s = round_s(p, u, v);
+			hop[i].round_s = (float)near_round_s(&l->near, u, 0)[i];
 			least = fminf(least, hop[i].round_s + (float)(p->c->nodes[v].forward_s +
 								      p->c->nodes[v].backward_s));
 		}

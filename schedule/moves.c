@@ -750,7 +750,7 @@ void moves_refresh(struct moves *m)
 		m->visits[m->s->stage_of[m->s->path[i]]]++;
 	for (int s = 1; s < p->n_stages; s++)
 		large = large || p->sizes[s] > m->near.most;
-	if (large)
+	if (large && !m->lanes) /* which have lists of their own */
 		near_fill(&m->near, p, m->s);
 }
 
@@ -785,7 +785,7 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 	m->saved = calloc(n * (size_t)p->length, sizeof(*m->saved));
 	m->place_of = malloc((size_t)p->n_nodes * sizeof(*m->place_of));
 	if (!m->visits || !m->touched || !m->is_touched || !m->saved || !m->place_of ||
-	    near_init(&m->near, p, NEAR) != 0) {
+	    (!lanes && near_init(&m->near, p, NEAR) != 0)) {
 		moves_fini(m);
 		return -ENOMEM;
 	}

@@ -55,7 +55,7 @@ struct moves {
 	int left_stage, joined_stage; /* exposure moved from, to; -1: none */
 	bool is_planned; /* lanes->was_s and back_s say when those it is about are home */
 	int role_a, role_b;           /* nodes that exchanged roles; -1: none */
-	struct near near;             /* as of the last moves_refresh */
+	struct near near;             /* as of the last moves_refresh; none where lanes are planned */
 	struct trips trips;           /* the same, once asked for */
 	int *place_of;                /* (n_nodes) in stage 0, when the trips were listed */
 	bool has_trips, stale;        /* stale: roles were exchanged since */

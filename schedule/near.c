@@ -39,9 +39,9 @@ static void fill_one(struct near *n, const struct problem *p, const struct solut
 	for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
 		int v = s->members[i], at;
 
-		if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
-			continue;
 		if (count == n->most && round[v] >= round_s[count - 1])
+			continue; /* nearly all, so this comes first */
+		if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
 			continue;
 		at = count < n->most ? count++ : count - 1;
 		for (; at > 0 && round_s[at - 1] > round[v]; at--) {

@@ -344,19 +344,32 @@ free_bound:
 	return rc;
 }
 
+/* Before anything is laid out for improving it. -EDEADLK: it stands still. */
+static int note_first(struct progress *g, const struct solution *first, struct error *err)
+{
+	struct engine e;
+	double first_s;
+
+	if (engine_init(&e, g->p) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	first_s = time_of(&e, first);
+	engine_fini(&e);
+	return isinf(first_s) ? -EDEADLK : progress_note(g, first, first_s, err);
+}
+
 static int improve(struct progress *g, const struct solution *first, struct error *err)
 {
 	struct anneal a;
-	int rc = anneal_init(&a, g->p, first, g->p->q->seed, 1);
+	int rc = note_first(g, first, err);
 
-	if (rc == -ENOMEM)
-		return error_set(err, rc, "out of memory");
-	if (rc != 0) /* only exchanged stages can, and only those were found */
+	if (rc == -EDEADLK) /* only exchanged stages can, and only those were found */
 		return solve(g, first, INFINITY, err);
+	if (rc != 0)
+		return rc;
+	if (anneal_init(&a, g->p, first, g->p->q->seed, 1) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
 	g->evaluations += a.evaluations;
-	rc = progress_note(g, &a.best, a.best_iteration_s, err);
-	if (rc == 0)
-		rc = try_placed(g, &a, err);
+	rc = try_placed(g, &a, err);
 	if (rc == 0)
 		rc = try_sketch(g, &a, err);
 	if (rc == 0)
