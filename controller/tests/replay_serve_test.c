@@ -190,7 +190,9 @@ static void jumps_and_pace(void **state)
 	assert_string_equal(c.last.u.see_synced.name, "console0"); /* as admitted */
 
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3450000 });
-	assert_int_not_equal(expect(&c, MSG_SEE_RUN)->u.see_run.run, run);
+	do /* the first one may be told again, with how long its baseline takes */
+		expect(&c, MSG_SEE_RUN);
+	while (c.last.u.see_run.run == run);
 	assert_int_equal(expect(&c, MSG_SEE_TASKS)->u.see_tasks.iteration, 2);
 	assert_int_equal(expect(&c, MSG_SEE_STATUS)->u.see_status.now_us, 3450000);
 	assert_int_equal(c.last.u.see_status.alive, 2);
