@@ -558,7 +558,8 @@ void world_work(struct world *w)
 {
 	w->waits = 0;
 	for (int i = 0; i < PLAYERS; i++)
-		work(&w->players[i]);
+		if (!w->players[i].asleep)
+			work(&w->players[i]);
 }
 
 static struct door *door_with(const char *const *more)

@@ -103,7 +103,7 @@ struct world {
 struct world *world_new(const char *const *options);
 int world_free(struct world *w); /* ends the controller */
 void world_turn(struct world *w); /* everybody's turn */
-/* Those who waited work. */
+/* Those who waited, and are awake, work. */
 void world_work(struct world *w);
 /* Its process is a new one, which holds nothing. */
 void player_replace(struct player *p);

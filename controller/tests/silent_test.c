@@ -276,7 +276,11 @@ static void who_has_not_told_what_it_counted(void **state)
 	struct world *w = *state;
 
 	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
+	w->waits = w->console.committed + 10;
+	for (int i = 0; i < PLAYERS; i++)
+		WORLD_UNTIL(w, w->players[i].iteration == w->waits);
 	w->players[4].asleep = true;
+	world_work(w);
 	WORLD_UNTIL(w, says(w, "run again without n04"));
 	goes_on(w);
 }
