@@ -4,11 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/exposure.h"
 #include "schedule/machine.h"
 #include "schedule/ways.h"
 
 #define MOST_WAYS 100        /* of a data node's machine */
 #define MOST_HOPS 300000000L /* looked at for ways; data nodes left after that are left out */
+/* Beside a search a step takes as long as runs, one for each so many nodes; one with prices longer. */
+#define NODES_APART 4
+#define PRICES_APART 32
 
 struct bound {
 	const struct problem *p;
@@ -16,7 +20,10 @@ struct bound {
 	int *sent;   /* (sizes[0]) microbatches of each data node, by its place in stage 0 */
 	int *order;  /* (sizes[0]) places, latest first */
 	int next;    /* into order, then stages */
+	int64_t due; /* runs until the next step beside a search */
+	bool done;
 	struct ways *ways;
+	struct exposure *exposure; /* last; NULL: not begun, or not for this one */
 	double best_s;
 };
 
@@ -63,6 +70,7 @@ void bound_free(struct bound *b)
 		return;
 	free(b->sent);
 	free(b->order);
+	exposure_free(b->exposure);
 	ways_free(b->ways);
 	free(b);
 }
@@ -181,10 +189,21 @@ static void bound_stage(struct bound *b, int stage)
 	free(edges);
 }
 
-bool bound_step(struct bound *b)
+static bool bound_exposure(struct bound *b)
+{
+	bool more = exposure_step(b->exposure, b->best_s);
+
+	b->best_s = fmax(b->best_s, exposure_s(b->exposure));
+	return more;
+}
+
+/* False: there is no more part. */
+static bool bound_part(struct bound *b)
 {
 	int data = b->p->sizes[0], stage;
 
+	if (b->exposure)
+		return bound_exposure(b);
 	while (b->next < data && says_nothing_new(b, b->order[b->next]))
 		b->next++;
 	stage = b->next - data + 1;
@@ -193,7 +212,21 @@ bool bound_step(struct bound *b)
 	else if (stage < b->p->n_stages && b->p->length > 1)
 		bound_stage(b, stage);
 	else
-		return false;
+		return exposure_new(&b->exposure, b->p, b->s, b->ways, b->sent) == 0 &&
+		       b->exposure != NULL;
 	b->next++;
 	return true;
+}
+
+bool bound_step(struct bound *b)
+{
+	b->done = b->done || !bound_part(b);
+	return !b->done;
+}
+
+double bound_beside(struct bound *b, int64_t runs)
+{
+	for (b->due -= runs; b->due <= 0 && bound_step(b);)
+		b->due += (b->p->n_nodes / NODES_APART + 1) * (b->exposure ? PRICES_APART : 1);
+	return b->best_s;
 }

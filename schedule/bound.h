@@ -6,6 +6,8 @@
  * One stage alone. Its nodes have to serve the visits that exposure demands, between the
  * earliest arrival and the latest departure that leaves time for the way home.
  *
+ * All data nodes together, each stage visited as often as it must be: exposure.h.
+ *
  * With the backward pass split the weight gradients of other than data nodes are left out, which
  * keeps the bound valid.
  *
@@ -16,7 +18,6 @@
 
 #include "schedule/problem.h"
 
-#define BOUND_NODES_APART 4 /* a step takes as long as runs, one for each so many nodes */
 #define BOUND_MET 1.000000001
 
 struct bound; /* opaque: work in progress */
@@ -28,6 +29,9 @@ struct bound *bound_new(const struct problem *p, const struct solution *s,
 void bound_free(struct bound *b);
 /* Looks at one more part of the problem. False when all have been looked at. */
 bool bound_step(struct bound *b);
+/* Beside a search, after so many more of its runs: as many steps as take little of its time. The bound
+ * then. */
+double bound_beside(struct bound *b, int64_t runs);
 /* The bound so far: valid at any time. */
 double bound_s(const struct bound *b);
 

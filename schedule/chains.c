@@ -133,13 +133,8 @@ static int take_stock(struct chains *c, struct error *err)
 		best = c->chain[k]->best_s < best->best_s ? c->chain[k] : best;
 	}
 	c->g->evaluations += done;
-	for (int64_t i = done / (c->g->p->n_nodes / BOUND_NODES_APART + 1); c->b && i >= 0;
-	     i--) {
-		if (!bound_step(c->b))
-			break;
-	}
 	if (c->b)
-		c->g->lower_bound_s = bound_s(c->b);
+		c->g->lower_bound_s = bound_beside(c->b, done);
 	c->enough_s = c->g->lower_bound_s * BOUND_MET;
 	if (best->best_s >= c->told_s)
 		return 0;

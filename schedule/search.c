@@ -173,13 +173,12 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 			     int64_t most, struct error *err)
 {
 	int small = g->p->n_mb > 500 ? 1 : 32, rc = 0;
-	int apart = g->p->n_nodes / BOUND_NODES_APART + 1;
 
 	if (g->p->q->evaluations > 0 && most > g->p->q->evaluations - g->evaluations)
 		most = g->p->q->evaluations - g->evaluations;
 	for (int64_t i = 0; rc == 0 && i < most; i++) {
-		if (b && i % apart == 0 && bound_step(b))
-			g->lower_bound_s = bound_s(b);
+		if (b)
+			g->lower_bound_s = bound_beside(b, 1);
 		if (i % small == 0 && progress_over(g))
 			break;
 		if (a->best_s <= g->lower_bound_s * BOUND_MET)

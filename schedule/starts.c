@@ -106,14 +106,14 @@ static int add(struct starts *t, const struct solution *given, bool first)
 /* With ties in groups of so many. */
 static int anneal(struct starts *t, struct anneal *a, int group, int64_t steps, struct error *err)
 {
-	int apart = t->g->p->n_nodes / BOUND_NODES_APART + 1, rc = 0;
+	int rc = 0;
 
 	construct_rings(t->ring, &a->best, t->g->p, group);
 	a->moves.tied = group > 1 ? t->ring : NULL;
 	anneal_begin_round(a, steps);
 	for (int64_t i = 0; rc == 0 && i < steps && !is_over(t); i++) {
-		if (t->b && i % apart == 0 && bound_step(t->b))
-			t->g->lower_bound_s = bound_s(t->b);
+		if (t->b)
+			t->g->lower_bound_s = bound_beside(t->b, 1);
 		t->g->evaluations++;
 		if (anneal_step(a) && a->best_s < t->told_s) {
 			t->told_s = a->best_s;

@@ -1,5 +1,6 @@
 #include "schedule/ways.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,4 +237,123 @@ double ways_fastest_s(struct ways *w, int data_node, enum way_kind kind)
 		}
 	}
 	return way_home(w, data, kind);
+}
+
+int ways_sets(const struct ways *w)
+{
+	double sets = 1;
+	int others = w->p->n_stages - 1, visits = w->p->length - 1;
+
+	for (int i = 1; i <= visits; i++) {
+		sets = sets * (others - visits + i) / i;
+		if (sets >= INT_MAX)
+			return INT_MAX;
+	}
+	return (int)lround(sets);
+}
+
+/* The paths through the sets that begin with the same stages have these in common. */
+struct prefix {
+	int visits, top, under; /* so far; the last stage, the one before */
+	uint64_t stages;
+};
+
+struct by_set {
+	struct ways *w;
+	const double *hop;
+	int data;
+	double *least_s; /* of the next set */
+	uint64_t *stages;
+};
+
+/* After the prefix to the nodes of one more stage: to[v], the least. */
+static void enter(struct by_set *b, const struct prefix *p, int stage, double *to)
+{
+	struct ways *w = b->w;
+	size_t n = (size_t)w->n, row = (size_t)(p->visits - 1) * n;
+
+	for (int v = w->first[stage]; v < w->first[stage + 1]; v++)
+		to[v] = INFINITY;
+	for (int end = 0; end < 2; end++) {
+		const double *from = (end ? w->exchanged : w->way) + row;
+		int last = end ? p->under : p->top;
+
+		for (int u = w->first[last]; u < w->first[last + 1]; u++) {
+			if (isinf(from[u]))
+				continue;
+			for (int v = w->first[stage]; v < w->first[stage + 1]; v++)
+				lower(&to[v], from[u] + b->hop[(size_t)u * n + (size_t)v]);
+			w->work += w->first[stage + 1] - w->first[stage];
+		}
+	}
+}
+
+/* What follows is told by rows: way holds paths that end at the top stage, exchanged those that end
+ * at the stage under it, which they visit last. */
+static struct prefix one_more(struct by_set *b, const struct prefix *before, const struct prefix *p,
+			      int stage)
+{
+	struct ways *w = b->w;
+	size_t n = (size_t)w->n, row = (size_t)p->visits * n;
+	struct prefix more = { p->visits + 1, stage, p->top, p->stages | UINT64_C(1) << stage };
+
+	enter(b, p, stage, w->way + row);
+	for (int v = w->first[p->top]; v < w->first[p->top + 1]; v++)
+		w->exchanged[row + (size_t)v] = INFINITY;
+	if (p->top == 0 || stage != p->top + 1 || w->p->q->ascending)
+		return more;
+	enter(b, before, stage, w->from_below + row);
+	for (int u = w->first[stage]; u < w->first[stage + 1]; u++)
+		for (int v = w->first[p->top]; v < w->first[p->top + 1]; v++)
+			lower(&w->exchanged[row + (size_t)v],
+			      w->from_below[row + (size_t)u] + b->hop[(size_t)u * n + (size_t)v]);
+	return more;
+}
+
+static double home_of(const struct by_set *b, const struct prefix *p)
+{
+	const struct ways *w = b->w;
+	size_t n = (size_t)w->n, row = (size_t)(p->visits - 1) * n, data = (size_t)b->data;
+	double best = INFINITY;
+
+	for (int end = 0; end < 2; end++) {
+		const double *from = (end ? w->exchanged : w->way) + row;
+		int last = end ? p->under : p->top;
+
+		for (int v = w->first[last]; v < w->first[last + 1]; v++)
+			lower(&best, from[v] + w->delay[(size_t)v * n + data] +
+					     w->delay[data * n + (size_t)v]);
+	}
+	return best;
+}
+
+static void each_set(struct by_set *b, const struct prefix *before, const struct prefix *p)
+{
+	int stages = b->w->p->n_stages, left = b->w->p->length - p->visits;
+
+	if (left == 0) {
+		*b->least_s++ = home_of(b, p);
+		if (b->stages)
+			*b->stages++ = p->stages;
+		return;
+	}
+	for (int stage = p->top + 1; stage <= stages - left; stage++) {
+		struct prefix more = one_more(b, before, p, stage);
+
+		each_set(b, p, &more);
+	}
+}
+
+bool ways_of_sets(struct ways *w, int data_node, double *least_s, uint64_t *stages)
+{
+	struct by_set b = { w, hops(w, WAY_ROUND), w->group[data_node], least_s, stages };
+	struct prefix start = { .visits = 1 };
+
+	if (!b.hop)
+		return false;
+	for (int v = 0; v < w->first[1]; v++)
+		w->way[v] = w->exchanged[v] = INFINITY;
+	w->way[b.data] = 0;
+	each_set(&b, NULL, &start);
+	return true;
 }

@@ -23,6 +23,12 @@ void ways_free(struct ways *w); /* NULL is allowed */
 int ways_like(const struct ways *w, int data_node);
 /* INFINITY: there is none. */
 double ways_fastest_s(struct ways *w, int data_node, enum way_kind kind);
+/* Sets of stages that a path may visit, data nodes' stage aside; INT_MAX: too many to count. */
+int ways_sets(const struct ways *w);
+/* For each of them, in ascending order by its first stage, then its second, and so on: the fastest
+ * way out and back through just these stages, INFINITY where there is none, and which they are (bit
+ * by stage; NULL: not asked). Both (ways_sets). False: out of memory. */
+bool ways_of_sets(struct ways *w, int data_node, double *least_s, uint64_t *stages);
 /* Hops looked at so far. */
 long ways_work(const struct ways *w);
 

@@ -149,6 +149,8 @@ static void no_plan_is_below(void **state)
 		solution_index(&s, &p);
 		/* Exposure is not kept by random plans: only the data nodes' bounds hold. */
 		memset(p.low, 0, (size_t)p.n_stages * sizeof(int));
+		for (int stage = 0; stage < p.n_stages; stage++)
+			p.high[stage] = p.n_mb;
 		b = bound_new(&p, &s, NULL);
 		assert_non_null(b);
 		while (bound_step(b))
