@@ -32,6 +32,9 @@ bool bound_step(struct bound *b);
 /* Beside a search, after so many more of its runs: as many steps as take little of its time. The bound
  * then. */
 double bound_beside(struct bound *b, int64_t runs);
+/* For an answer: as many steps as take little time, some tens of milliseconds where there are few nodes. The
+ * bound then. */
+double bound_answer(struct bound *b);
 /* The bound so far: valid at any time. */
 double bound_s(const struct bound *b);
 

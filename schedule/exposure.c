@@ -11,7 +11,9 @@
 #define FIRST_STRIDE 0.04
 #define LAST_STRIDE 0.001
 #define MOST_PRICES 100 /* tried for one T */
-#define MOST_STATES 300 /* of takings.h */
+#define MOST_STATES 300 /* of takings.h; fewer where there are more microbatches and slots */
+#define STATES_BY_SIZE 20000
+#define MOST_WAYS 32    /* at some prices; else neighbours are taken as one */
 #define ROUNDING 1e-9
 
 /* Data nodes with the same ways that send as many microbatches. */
@@ -28,6 +30,7 @@ struct exposure {
 	struct ways *w;
 	const int *sent;
 	int n_kinds, n_ready; /* of those the ways are known */
+	int size; /* of the largest: microbatches by slots squared */
 	struct kind *kinds;
 	int n_sets;
 	uint64_t *stages; /* (n_sets) bits */
@@ -41,6 +44,9 @@ struct exposure {
 	double proved_s, tried_s, stride;
 	bool failed; /* some T could not be shown impossible */
 	int prices;  /* tried for this one */
+	int asked;   /* kinds, at the present prices */
+	double earned;
+	bool misfit; /* some could not send all they have */
 };
 
 static int alloc_all(struct exposure *e)
@@ -54,7 +60,8 @@ static int alloc_all(struct exposure *e)
 	e->worth = calloc(sets, sizeof(*e->worth));
 	e->way_stages = calloc(sets, sizeof(*e->way_stages));
 	e->separate = separate_new(e->p->n_stages - 1);
-	e->takings = takings_new(MOST_STATES);
+	e->takings = takings_new(STATES_BY_SIZE / e->size < MOST_STATES ? STATES_BY_SIZE / e->size
+									: MOST_STATES);
 	return e->stages && e->value && e->point && e->way_s && e->worth && e->way_stages &&
 			       e->separate && e->takings
 		       ? 0
@@ -75,13 +82,14 @@ static bool find_kinds(struct exposure *e)
 {
 	for (int i = 0; i < e->p->sizes[0]; i++) {
 		int node = e->s->members[i], n = e->sent[i];
-		int memory = e->p->c->nodes[node].memory;
+		int memory = e->p->c->nodes[node].memory, slots = memory < n ? memory : n;
 
 		if (n == 0)
 			continue;
-		if (memory < 1 || n > EXPOSURE_MOST_MB || (memory < n ? memory : n) > TAKINGS_MOST_SLOTS)
+		if (slots < 1 || slots > TAKINGS_MOST_SLOTS || n > EXPOSURE_MOST_SIZE / slots / slots)
 			return false;
 		kind_of(e, node, n)->times++;
+		e->size = n * slots * slots > e->size ? n * slots * slots : e->size;
 	}
 	return e->n_kinds > 0;
 }
@@ -135,6 +143,11 @@ void exposure_free(struct exposure *e)
 	separate_free(e->separate);
 	takings_free(e->takings);
 	free(e);
+}
+
+int64_t exposure_work(const struct exposure *e)
+{
+	return takings_work(e->takings);
 }
 
 double exposure_s(const struct exposure *e)
@@ -200,7 +213,33 @@ static void value_sets(struct exposure *e)
 	}
 }
 
-/* What a data node of this kind earns at most. Only ways count that are worth more than all shorter. */
+/* Ways that are worth more than all shorter ones. Too many: of each few the shortest length and
+ * the most worth. */
+static int choose_ways(struct exposure *e, const struct kind *k)
+{
+	double best = -INFINITY;
+	int n = 0, few, kept = 0;
+
+	for (int i = 0; i < k->n_ways; i++) {
+		if (e->value[k->set[i]] <= best)
+			continue;
+		best = e->value[k->set[i]];
+		e->way_s[n] = k->way_s[i];
+		e->worth[n] = best;
+		e->way_stages[n++] = e->stages[k->set[i]];
+	}
+	few = (n + MOST_WAYS - 1) / MOST_WAYS;
+	for (int i = 0; i < n; i += few, kept++) {
+		int last = i + few - 1 < n ? i + few - 1 : n - 1;
+
+		e->way_s[kept] = e->way_s[i];
+		e->worth[kept] = e->worth[last];
+		e->way_stages[kept] = e->way_stages[last];
+	}
+	return kept;
+}
+
+/* What a data node of this kind earns at most, and its visits. */
 static double earn(struct exposure *e, const struct kind *k, int *visits)
 {
 	const struct cluster_node *n = &e->p->c->nodes[k->node];
@@ -211,20 +250,12 @@ static double earn(struct exposure *e, const struct kind *k, int *visits)
 		.overhead_s = e->p->c->dispatch_overhead_s,
 		.n = k->n,
 		.slots = n->memory < k->n ? n->memory : k->n,
+		.n_ways = choose_ways(e, k),
 		.way_s = e->way_s,
 		.worth = e->worth,
 		.stages = e->way_stages,
 	};
-	double best = -INFINITY;
 
-	for (int i = 0; i < k->n_ways; i++) {
-		if (e->value[k->set[i]] <= best)
-			continue;
-		best = e->value[k->set[i]];
-		e->way_s[of.n_ways] = k->way_s[i];
-		e->worth[of.n_ways] = best;
-		e->way_stages[of.n_ways++] = e->stages[k->set[i]];
-	}
 	return takings_most(e->takings, &of, e->tried_s * (1 + ROUNDING), visits);
 }
 
@@ -234,32 +265,49 @@ static int demand(const struct exposure *e, int stage)
 	return price_of(e, stage) < 0 ? e->p->high[stage] : e->p->low[stage];
 }
 
-static enum answer look(struct exposure *e)
+static void ask(struct exposure *e, const struct kind *k)
 {
-	double earned = 0, demanded = 0, size = 0;
+	int visits[TAKINGS_STAGES] = { 0 };
+	double worth = earn(e, k, visits);
 
-	value_sets(e);
-	memset(e->point, 0, (size_t)e->p->n_stages * sizeof(*e->point));
-	for (int i = 0; i < e->n_kinds; i++) {
-		int visits[TAKINGS_STAGES] = { 0 }, times = e->kinds[i].times;
-		double worth = earn(e, &e->kinds[i], visits);
+	if (isinf(worth))
+		e->misfit = true;
+	else
+		e->earned += k->times * worth;
+	for (int stage = 1; stage < e->p->n_stages; stage++)
+		e->point[stage - 1] += k->times * visits[stage];
+}
 
-		if (isinf(worth))
-			return IMPOSSIBLE;
-		earned += times * worth;
-		for (int stage = 1; stage < e->p->n_stages; stage++)
-			e->point[stage - 1] += times * visits[stage];
-	}
+/* All have been asked at these prices. */
+static enum answer judge(struct exposure *e)
+{
+	double demanded = 0, size = 0;
+
 	for (int stage = 1; stage < e->p->n_stages; stage++) {
 		demanded += price_of(e, stage) * demand(e, stage);
 		size += fabs(price_of(e, stage)) * e->p->high[stage];
 		e->point[stage - 1] -= demand(e, stage);
 	}
-	if (earned < demanded - ROUNDING * size)
+	if (e->misfit || e->earned < demanded - ROUNDING * size)
 		return IMPOSSIBLE;
 	if (++e->prices > MOST_PRICES || !separate_tell(e->separate, e->point))
 		return NOT_SHOWN;
 	return NEW_PRICES;
+}
+
+static void try_next(struct exposure *e, double known_s)
+{
+	e->prices = 0;
+	e->tried_s = fmax(known_s, e->proved_s) * (1 + e->stride);
+}
+
+static void begin_asking(struct exposure *e)
+{
+	e->asked = 0;
+	e->earned = 0;
+	e->misfit = false;
+	memset(e->point, 0, (size_t)e->p->n_stages * sizeof(*e->point));
+	value_sets(e);
 }
 
 bool exposure_step(struct exposure *e, double known_s)
@@ -268,18 +316,24 @@ bool exposure_step(struct exposure *e, double known_s)
 
 	if (e->n_ready < e->n_kinds)
 		return list_ways(e, &e->kinds[e->n_ready++]) && known_s > 0;
-	if (e->prices == 0 && e->tried_s <= known_s)
-		e->tried_s = known_s * (1 + e->stride);
-	answer = look(e);
+	if (e->tried_s <= 0)
+		try_next(e, known_s);
+	if (e->asked == 0)
+		begin_asking(e);
+	ask(e, &e->kinds[e->asked++]);
+	if (e->asked < e->n_kinds && !e->misfit)
+		return true;
+	e->asked = 0;
+	answer = judge(e);
 	if (answer == NEW_PRICES)
 		return true;
-	if (answer == IMPOSSIBLE)
-		e->proved_s = e->tried_s;
-	else
+	if (answer == IMPOSSIBLE) {
+		e->proved_s = e->tried_s; /* what fitted into it fits into more, too */
+	} else {
 		e->failed = true;
+		separate_clear(e->separate);
+	}
 	e->stride *= e->failed ? 0.5 : 2;
-	e->prices = 0;
-	separate_clear(e->separate);
-	e->tried_s = fmax(known_s, e->proved_s) * (1 + e->stride);
+	try_next(e, known_s);
 	return e->stride > LAST_STRIDE && e->stride < 1 / LAST_STRIDE;
 }

@@ -15,9 +15,9 @@
 #include "schedule/problem.h"
 #include "schedule/ways.h"
 
-/* Beyond these nothing is said. */
+/* Beyond these nothing is said: sets of stages; microbatches of a data node by the square of its slots. */
 #define EXPOSURE_MOST_SETS 5000
-#define EXPOSURE_MOST_MB 64 /* of a data node; and TAKINGS_MOST_SLOTS */
+#define EXPOSURE_MOST_SIZE 600
 
 struct exposure; /* opaque: work in progress */
 
@@ -26,8 +26,9 @@ struct exposure; /* opaque: work in progress */
 int exposure_new(struct exposure **out, const struct problem *p, const struct solution *s,
 		 struct ways *w, const int *sent);
 void exposure_free(struct exposure *e); /* NULL is allowed */
-/* One more piece of work, given a bound that is known. False: that was all. */
+/* One more piece of work, some milliseconds at most, given a bound that is known. False: that was all. */
 bool exposure_step(struct exposure *e, double known_s);
+int64_t exposure_work(const struct exposure *e); /* as takings_work */
 /* Proved so far; 0: nothing. */
 double exposure_s(const struct exposure *e);
 

@@ -156,16 +156,12 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 /* The bound belongs to an assignment. Where that is given, it grows while the search goes on,
  * and ends it when it is met; else it is worked out for the answer. Large clusters have many
  * data nodes: those that finish late come first, and after a while the rest is left out. */
-#define BOUND_STEPS_AT_END 100
-
-static void bound_answer(struct progress *g, const struct anneal *a)
+static void bound_plan(struct progress *g, const struct solution *s, const double *finish_s)
 {
-	struct bound *b = bound_new(g->p, &a->best, a->engine.finish_s);
+	struct bound *b = bound_new(g->p, s, finish_s);
 
-	for (int i = 0; b && i < BOUND_STEPS_AT_END && bound_step(b); i++)
-		;
 	if (b)
-		g->lower_bound_s = bound_s(b);
+		g->lower_bound_s = bound_answer(b);
 	bound_free(b);
 }
 
@@ -334,7 +330,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
 		rc = chains_run(g, a, b, err);
 	if (rc == 0 && !given)
-		bound_answer(g, a);
+		bound_plan(g, &a->best, a->engine.finish_s);
 	/* What solve left behind may be better. */
 	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
 		rc = progress_finish(g, &a->best, err);
@@ -401,7 +397,6 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 	const struct problem *p = g->p;
 	enum plan_algorithm algorithm = p->q->algorithm;
 	struct engine e;
-	struct bound *b;
 	double first_s;
 	int64_t most = p->q->evaluations;
 	int trials = most > 0 && most < GENETIC_TRIALS ? (int)most : GENETIC_TRIALS;
@@ -430,11 +425,7 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 	}
 	if (rc != 0)
 		return rc;
-	b = bound_new(p, s, NULL);
-	for (int i = 0; b && i < BOUND_STEPS_AT_END && bound_step(b); i++)
-		;
-	g->lower_bound_s = b ? bound_s(b) : 0;
-	bound_free(b);
+	bound_plan(g, s, NULL);
 	return progress_finish(g, s, err);
 }
 

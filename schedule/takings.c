@@ -17,6 +17,7 @@ struct takings {
 	int most;
 	struct state *now, *next;
 	int n_now[TAKINGS_MOST_SLOTS + 1], n_next[TAKINGS_MOST_SLOTS + 1];
+	int64_t work;
 	/* Of what is being worked out. */
 	const struct takings_of *of;
 	double within_s;
@@ -47,6 +48,11 @@ void takings_free(struct takings *t)
 	free(t->now);
 	free(t->next);
 	free(t);
+}
+
+int64_t takings_work(const struct takings *t)
+{
+	return t->work;
 }
 
 static bool no_worse(const struct state *a, const struct state *b, int under_way)
@@ -113,6 +119,7 @@ static void reach(struct takings *t, const struct state *s, int under_way, int u
 	struct state *list = t->next + (size_t)under_way * (size_t)t->most;
 	int *n = &t->n_next[under_way], kept = 0;
 
+	t->work += *n + 1;
 	if (!fits(t, s, under_way, unsent))
 		return;
 	for (int i = 0; i < *n; i++)

@@ -35,5 +35,7 @@ void takings_free(struct takings *t); /* NULL is allowed */
 /* Visits of what earns most go into visits (TAKINGS_STAGES); exact as long as no two states became
  * one. -INFINITY: the microbatches do not fit. */
 double takings_most(struct takings *t, const struct takings_of *of, double within_s, int *visits);
+/* States compared so far. */
+int64_t takings_work(const struct takings *t);
 
 #endif

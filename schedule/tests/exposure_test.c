@@ -3,13 +3,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "schedule/bound.h"
-#include "schedule/exposure.h"
+#include "schedule/search.h"
 #include "schedule/tests/fixture.h"
 #include "schedule/ways.h"
 
@@ -132,7 +130,6 @@ static void far_stages_have_their_visits(void **state)
 		c->nodes[i].forward_s = 1;
 		c->nodes[i].backward_s = 2;
 		c->nodes[i].memory = 1;
-		c->nodes[i].location = calloc(1, 1);
 		for (int k = 0; k < 3; k++)
 			c->delay_s[i * 3 + k] = i == 2 || k == 2 ? 5 : 1;
 	}
@@ -150,11 +147,51 @@ static void far_stages_have_their_visits(void **state)
 	cluster_free(c);
 }
 
+/* Many sets of stages, of which only some prices and ways are kept: below every plan all the same. */
+static void no_plan_is_below(void **state)
+{
+	int raised = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 21);
+	for (int round = 0; round < 40; round++) {
+		struct fixture_shape shape = { .most_stages = 10, .most_replicas = 3, .most_microbatches = 6,
+					       .most_memory = 4 };
+		struct cluster *c = fixture_random_cluster(&r, &shape);
+		int length = 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1);
+		struct plan *plan = NULL;
+		struct setting t;
+		struct bound *b;
+		double alone_s;
+
+		setting_init(&t, c, length, false);
+		t.q.evaluations = 1000;
+		if (plan_search(c, &t.q, &plan, NULL) == 0) {
+			b = bound_new(&t.p, &t.s, NULL);
+			for (int i = 0; i < t.p.sizes[0] + t.p.n_stages - 1; i++)
+				bound_step(b);
+			alone_s = bound_s(b);
+			while (bound_step(b))
+				;
+			assert_true(bound_s(b) <= plan->predicted.iteration_s * (1 + 1e-9));
+			raised += bound_s(b) > alone_s * 1.001;
+			bound_free(b);
+			plan_free(plan);
+		}
+		setting_fini(&t);
+		cluster_free(c);
+	}
+	print_message("raised %d times\n", raised);
+	assert_true(raised > 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ways_of_sets_are_the_fastest),
 		cmocka_unit_test(far_stages_have_their_visits),
+		cmocka_unit_test(no_plan_is_below),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
