@@ -68,6 +68,7 @@ struct builder {
 	const struct problem *p;
 	struct solution *s;
 	struct near near;  /* members that are not listed are not looked at */
+	bool *listed;      /* (n_nodes, n_stages) which lists are there: many are never asked for */
 	int beam;          /* states kept after so many visits */
 	double *load;      /* (n_nodes) seconds of work: given out already, and one visit */
 	int *quota;        /* (n_stages) visits still to give */
@@ -106,15 +107,20 @@ static void extend(struct builder *b, int visits, int u, int left)
 	double cost = b->cost[(size_t)(visits - 1) * (size_t)p->n_nodes + (size_t)u];
 
 	for (int stage = b->s->stage_of[u] + 1; stage < p->n_stages; stage++) {
+		bool *listed = &b->listed[(size_t)u * (size_t)p->n_stages + (size_t)stage];
 		const int *list = near_list(&b->near, u, stage);
 		const double *round_s = near_round_s(&b->near, u, stage);
 
 		/* What remains must be able to fill the path, and to see all that must be seen. */
-		bool fits = b->quota[stage] > 0 && b->open_after[stage] >= more &&
-			    b->forced_after[stage] <= more;
-
-		for (int k = 0; fits && k < b->near.most && list[k] >= 0; k++)
-			reach(b, visits, u, list[k], cost + round_s[k] + b->load[list[k]]);
+		if (b->quota[stage] > 0 && b->open_after[stage] >= more &&
+		    b->forced_after[stage] <= more) {
+			if (!*listed)
+				near_fill_one(&b->near, p, b->s, u, stage);
+			*listed = true;
+			for (int k = 0; k < b->near.most && list[k] >= 0; k++)
+				reach(b, visits, u, list[k],
+				      cost + round_s[k] + b->load[list[k]]);
+		}
 		if (b->quota[stage] == left)
 			return;
 	}
@@ -227,7 +233,7 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	*b = (struct builder){ .p = p, .s = s };
 	if (near_init(&b->near, p, near) != 0)
 		return -ENOMEM;
-	near_fill(&b->near, p, s);
+	b->listed = calloc(n * stages, sizeof(*b->listed));
 	b->load = calloc(n, sizeof(*b->load));
 	b->quota = calloc(stages, sizeof(*b->quota));
 	b->open_after = calloc(stages, sizeof(*b->open_after));
@@ -238,13 +244,14 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	b->n_reached = calloc(length, sizeof(*b->n_reached));
 	for (int i = 0; b->load && i < p->n_nodes; i++)
 		b->load[i] = work_of(p, i);
-	return b->load && b->quota && b->open_after && b->forced_after && b->cost && b->from && b->reached &&
+	return b->listed && b->load && b->quota && b->open_after && b->forced_after && b->cost && b->from && b->reached &&
 	       b->n_reached ? 0 : -ENOMEM;
 }
 
 static void builder_fini(struct builder *b)
 {
 	near_fini(&b->near);
+	free(b->listed);
 	free(b->load);
 	free(b->quota);
 	free(b->open_after);

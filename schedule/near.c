@@ -29,8 +29,8 @@ void near_fini(struct near *n)
 }
 
 /* Insertion into a short sorted list. */
-static void fill_one(struct near *n, const struct problem *p, const struct solution *s,
-		     int node, int stage)
+void near_fill_one(struct near *n, const struct problem *p, const struct solution *s, int node,
+		   int stage)
 {
 	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
 	int *list = n->list + near_at(n, node, stage), count = 0;
@@ -59,6 +59,6 @@ void near_fill(struct near *n, const struct problem *p, const struct solution *s
 {
 	for (int i = 0; i < p->n_nodes; i++) {
 		for (int stage = 1; s->stage_of[i] >= 0 && stage < p->n_stages; stage++)
-			fill_one(n, p, s, i, stage);
+			near_fill_one(n, p, s, i, stage);
 	}
 }

@@ -17,6 +17,9 @@ int near_init(struct near *n, const struct problem *p, int most);
 void near_fini(struct near *n);
 /* Lists anew for the assignment of s: linked nodes with memory, of stages 1 and up. */
 void near_fill(struct near *n, const struct problem *p, const struct solution *s);
+/* One of them. */
+void near_fill_one(struct near *n, const struct problem *p, const struct solution *s, int node,
+		   int stage);
 
 static inline size_t near_at(const struct near *n, int node, int stage)
 {
