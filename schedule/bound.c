@@ -16,7 +16,7 @@
 #define STATES_A_VISIT 1
 /* For an answer. */
 #define MOST_STEPS 100
-#define MOST_STATES 5000000
+#define MOST_COMPARED 5000000 /* states */
 
 struct bound {
 	const struct problem *p;
@@ -250,7 +250,7 @@ double bound_answer(struct bound *b)
 {
 	int left = MOST_STEPS;
 
-	while ((left-- > 0 || b->exposure) && states_compared(b) < MOST_STATES && bound_step(b))
+	while ((left-- > 0 || b->exposure) && states_compared(b) < MOST_COMPARED && bound_step(b))
 		;
 	return b->best_s;
 }

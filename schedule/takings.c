@@ -9,7 +9,7 @@ struct state {
 	double free_s; /* of the machine, the overhead paid */
 	double worth;
 	double sent_s[TAKINGS_MOST_SLOTS]; /* ends of F of those under way, oldest first */
-	uint8_t visits[TAKINGS_STAGES];
+	uint16_t visits[TAKINGS_STAGES];
 };
 
 /* Lists by how many are under way: of the states with so many tasks done, and with one more. */

@@ -21,7 +21,7 @@
 
 struct takings_of {
 	double forward_s, loss_s, backward_s, overhead_s;
-	int n, slots; /* microbatches; those under way at once, up to TAKINGS_MOST_SLOTS */
+	int n, slots; /* microbatches, below 65536; those under way at once, up to TAKINGS_MOST_SLOTS */
 	int n_ways;   /* at least one */
 	const double *way_s, *worth; /* (n_ways) both ascending */
 	const uint64_t *stages;      /* (n_ways) that it visits, a bit for each */

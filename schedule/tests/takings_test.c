@@ -156,10 +156,27 @@ static void equals_plain_enumeration(void **state)
 	takings_free(few);
 }
 
+static void many_are_counted(void **state)
+{
+	static const double way_s = 1, worth = 2;
+	static const uint64_t stages = 2;
+	struct takings_of of = { .forward_s = 1, .backward_s = 1, .n = 600, .slots = 1, .n_ways = 1,
+				 .way_s = &way_s, .worth = &worth, .stages = &stages };
+	struct takings *t = takings_new(2);
+	int visits[TAKINGS_STAGES] = { 0 };
+
+	(void)state;
+	assert_true(takings_most(t, &of, 1800, visits) == 1200);
+	assert_int_equal(visits[1], 600);
+	assert_true(isinf(takings_most(t, &of, 1799.9, visits)));
+	takings_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equals_plain_enumeration),
+		cmocka_unit_test(many_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
