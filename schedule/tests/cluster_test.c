@@ -194,6 +194,38 @@ static void regions_reproduce_the_published_delays(void **state)
 	cluster_free(published);
 }
 
+/* Many nodes in few places: every pair has the link of its places, no node one to itself. */
+static void every_pair_has_its_link(void **state)
+{
+	struct regions *regions;
+	struct regions_request q;
+	struct cluster *c;
+
+	(void)state;
+	assert_int_equal(regions_read("deploy/regions.json", &regions, NULL), 0);
+	regions_request_init(&q, 4, 8);
+	q.n_nodes = 40;
+	q.n_stages = 4;
+	q.shuffle = true;
+	assert_int_equal(regions_cluster(regions, &q, &c, NULL), 0);
+	for (int i = 0; i < 40 * 40; i++) {
+		const char *a = c->nodes[i / 40].location, *b = c->nodes[i % 40].location;
+		double latency_s, bandwidth;
+
+		assert_int_equal(regions_link(regions, a, b, &latency_s, &bandwidth, NULL), 0);
+		if (i / 40 == i % 40) {
+			assert_true(c->delay_s[i] == 0 && c->sync_pair_s[i] == 0);
+			continue;
+		}
+		assert_true(c->delay_s[i] == latency_s + q.activation_bytes / bandwidth +
+						     q.transfer_overhead_s);
+		assert_true(c->sync_pair_s[i] ==
+			    latency_s + q.weights_bytes_per_stage / bandwidth);
+	}
+	cluster_free(c);
+	regions_free(regions);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +234,7 @@ int main(void)
 		cmocka_unit_test(links_make_delays),
 		cmocka_unit_test(written_is_read_back),
 		cmocka_unit_test(regions_reproduce_the_published_delays),
+		cmocka_unit_test(every_pair_has_its_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
