@@ -8,7 +8,7 @@
 #include "schedule/beam.h"
 
 #define BEAM 6
-#define NEAR 8
+#define NEAR 16
 #define MENDED 6    /* nodes of a way that does not fit are replaced so often */
 #define NO_SLOT 2   /* works: what is put off where there is no slot */
 #define SAME 1e-4f  /* seconds */

@@ -19,7 +19,6 @@
 #include "schedule/problem.h"
 #include "schedule/progress.h"
 #include "schedule/robust.h"
-#include "schedule/sketch.h"
 #include "schedule/starts.h"
 #include "schedule/straight.h"
 
@@ -266,39 +265,23 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 	return rc;
 }
 
-/* In large clusters paths annealed by an estimate are a better start, in most cases. */
+/* In large clusters paths annealed by an estimate are a better start, in most cases. Where lanes are planned they
+ * seldom are: there a short sketch has to show it, and with many microbatches none is made. */
 #define SKETCH_STEPS 300000
-#define SKETCH_STEPS_EACH 100 /* as many as take one evaluation's time */
+#define LANES_SKETCH_STEPS 30000
+#define LANES_TRIED 300 /* evaluations */
+#define LANES_SKETCH_UP_TO 150 /* microbatches */
 
 static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
-	int64_t steps = SKETCH_STEPS, most = p->q->evaluations;
-	struct solution s;
-	struct anneal other;
-	int rc;
 
 	if (p->n_mb < LARGE_FROM || p->q->from)
 		return 0;
-	if (most > 0 && most < steps / SKETCH_STEPS_EACH)
-		steps = most * SKETCH_STEPS_EACH;
-	rc = solution_init(&s, p);
-	if (rc == 0) {
-		solution_copy(&s, &a->best, p);
-		rc = sketch_paths(&s, g, steps);
-	}
-	if (rc == 0)
-		rc = anneal_init(&other, p, &s, p->q->seed, 1);
-	solution_fini(&s);
-	if (rc != 0)
-		return rc == -ENOMEM ? error_set(err, rc, "out of memory") : 0;
-	g->evaluations += other.evaluations;
-	if (other.best_s < a->best_s) {
-		anneal_adopt(a, &other);
-		rc = progress_note(g, &a->best, a->best_iteration_s, err);
-	}
-	anneal_fini(&other);
-	return rc;
+	if (!a->plans_lanes)
+		return starts_sketched(g, a, SKETCH_STEPS, 0, err);
+	return p->n_mb > LANES_SKETCH_UP_TO
+		       ? 0 : starts_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
 }
 
 static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)

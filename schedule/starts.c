@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "schedule/construct.h"
 #include "schedule/place.h"
+#include "schedule/sketch.h"
 
 #define STARTS 16
 #define STEPS 500 /* of each at first */
@@ -176,6 +177,36 @@ int starts_run(struct progress *g, struct anneal *a, struct error *err)
 		t.n = (t.n + 1) / 2;
 	}
 	sort(&t);
+	end(&t, a, round_size);
+	return rc;
+}
+
+#define SKETCH_STEPS_EACH 100 /* as many as take one evaluation's time */
+
+int starts_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
+		    struct error *err)
+{
+	struct starts t = { .g = g, .in = { a }, .n = 1 };
+	int64_t round_size = a->round_size, most = g->p->q->evaluations;
+	struct solution s;
+	int rc = init(&t, a, err);
+
+	if (rc != 0)
+		return rc;
+	if (most > 0 && most < sketch_steps / SKETCH_STEPS_EACH)
+		sketch_steps = most * SKETCH_STEPS_EACH;
+	rc = solution_init(&s, g->p);
+	if (rc == 0) {
+		solution_copy(&s, &a->best, g->p);
+		rc = let_in(&t, &s, sketch_paths(&s, g, sketch_steps), 1);
+	}
+	if (rc != 0)
+		rc = error_set(err, rc, "out of memory");
+	for (int i = 0; i < t.n && rc == 0 && steps > 0; i++)
+		rc = anneal(&t, t.in[i], 1, steps, err);
+	sort(&t);
+	if (rc == 0 && t.in[0]->best_s < t.told_s)
+		rc = progress_note(g, &t.in[0]->best, t.in[0]->best_iteration_s, err);
 	end(&t, a, round_size);
 	return rc;
 }

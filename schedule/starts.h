@@ -24,7 +24,12 @@
  * -ENOMEM; errors of progress_note. */
 int starts_run(struct progress *g, struct anneal *a, struct error *err);
 
-/* The same with tied microbatches, for the placement of a. b: NULL, or worked on meanwhile. */
+/* In large clusters: the solution of a, and a sketch of it (sketch.h) of so many proposals, annealed for so many steps
+ * each (0: only run). */
+int starts_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
+		    struct error *err);
+
+/* The same as starts_run with tied microbatches, for the placement of a. b: NULL, or worked on meanwhile. */
 int starts_tied(struct progress *g, struct anneal *a, struct bound *b, struct error *err);
 
 #endif
