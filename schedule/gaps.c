@@ -88,7 +88,10 @@ static void lay_out(struct gaps *g, const struct engine *e)
 	for (int v = 0; v < e->n_nodes; v++) {
 		struct gaps_list *list = &g->list[v];
 
-		*list = (struct gaps_list){ .first = first, .room = rounded(list->n + ROOM) };
+		*list = (struct gaps_list){ .first = first,
+					    .room = rounded(list->n + ROOM),
+					    .forward_s = (float)g->p->c->nodes[v].forward_s,
+					    .backward_s = (float)g->p->c->nodes[v].backward_s };
 		first += list->room;
 	}
 }

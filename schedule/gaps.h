@@ -21,6 +21,7 @@
 /* The rows of a node, ascending by arrival. */
 struct gaps_list {
 	int32_t first, n, room; /* room: a multiple of GAPS_BLOCK, more than n */
+	float forward_s, backward_s; /* of the node */
 	uint64_t full;          /* bit i: after row i all slots are taken; of the first 64 rows */
 };
 

@@ -17,6 +17,7 @@
 /* A way to be done with the F of a node. */
 struct lanes_state {
 	float end_s;
+	float spent;    /* cost without the way home */
 	float cost;     /* the whole trip, as far as it is known, and what others are put off */
 	int node, from; /* from: place in the level before */
 	struct visit visit;
@@ -40,10 +41,10 @@ int lanes_init(struct lanes *l, const struct problem *p)
 	visits_init(&l->visits, p);
 	l->states = calloc((size_t)p->length * n, sizeof(*l->states));
 	l->place = malloc(n * sizeof(*l->place));
+	l->away_s = calloc((size_t)p->n_nodes, sizeof(*l->away_s));
 	l->hops = calloc((size_t)p->n_nodes * stages * (size_t)l->near.most, sizeof(*l->hops));
 	if (!l->was_sent_s || !l->sent_s || !l->home_s || !l->next || !l->before || !l->is_out ||
-	    !l->states || !l->place || !l->hops ||
-	    gaps_init(&l->gaps, p) != 0) {
+	    !l->states || !l->place || !l->away_s || !l->hops || gaps_init(&l->gaps, p) != 0) {
 		lanes_fini(l);
 		return -ENOMEM;
 	}
@@ -65,6 +66,7 @@ void lanes_fini(struct lanes *l)
 	free(l->is_out);
 	free(l->states);
 	free(l->place);
+	free(l->away_s);
 	free(l->hops);
 	gaps_fini(&l->gaps);
 	*l = (struct lanes){ 0 };
@@ -92,9 +94,10 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 			if (v < 0)
 				continue;
 			hop[i].out_s = (float)delay(p, u, v);
-			hop[i].round_s = (float)near_round_s(&l->near, u, 0)[i];
-			least = fminf(least, hop[i].round_s + (float)(p->c->nodes[v].forward_s +
-								      p->c->nodes[v].backward_s));
+			hop[i].more_s = (float)(near_round_s(&l->near, u, 0)[i] +
+						p->c->nodes[v].forward_s +
+						p->c->nodes[v].backward_s);
+			least = fminf(least, hop[i].more_s);
 		}
 	}
 	l->hop_s = isfinite(least) ? least : 0;
@@ -240,7 +243,7 @@ struct search {
 	int level, n;     /* n: states of the level */
 	struct beam beam; /* of them */
 	float charge;
-	const double *round_s; /* (n_nodes) from and to the data node */
+	float rest_s; /* at least, from the end of F to the arrival for B, but for the way home: of the level */
 };
 
 static struct lanes_state *level_of(const struct lanes *l, int level)
@@ -248,46 +251,46 @@ static struct lanes_state *level_of(const struct lanes *l, int level)
 	return l->states + VISITS_OWING * (size_t)level * (size_t)l->p->n_nodes;
 }
 
-/* F, and B when the way on from here takes as long as it must. */
-static float fit(const struct search *q, int v, float arrival_s, float *end_s)
+/* F, and B when the way on from here takes as long as it must: what that costs beyond the time it takes anyway.
+ * Where F alone costs `room`, B is not looked at. */
+static float fit(const struct search *q, int v, float arrival_s, float room, float *end_s)
 {
-	const struct lanes *l = q->l;
-	const struct gaps *g = &l->gaps;
+	const struct gaps *g = &q->l->gaps;
 	const struct gaps_list *list = &g->list[v];
-	const struct cluster_node *n = &l->p->c->nodes[v];
-	float over_s = 0, wait_s, back_s, start_s;
+	float over_s = 0, wait_s, back_s;
 	int before = gaps_before(g, list, arrival_s), until;
 
-	start_s = gaps_start_s(g, list, before, arrival_s, (float)n->forward_s, &over_s);
-	wait_s = start_s - arrival_s;
-	*end_s = start_s + (float)n->forward_s;
-	back_s = *end_s + (float)(l->p->length - 1 - q->level) * l->hop_s + (float)q->round_s[v] +
-		 (float)l->p->c->nodes[q->data_node].loss_s;
+	wait_s = gaps_start_s(g, list, before, arrival_s, list->forward_s, &over_s) - arrival_s;
+	*end_s = arrival_s + wait_s + list->forward_s;
+	if (wait_s + q->charge * over_s >= room)
+		return INFINITY;
+	back_s = *end_s + q->rest_s + q->l->away_s[v];
 	until = gaps_before(g, list, back_s);
-	start_s = gaps_start_s(g, list, until, back_s, (float)n->backward_s, &over_s);
+	wait_s += gaps_start_s(g, list, until, back_s, list->backward_s, &over_s) - back_s;
 	if (!gaps_have_slot(list, before, until))
-		over_s += NO_SLOT * l->work_s;
-	return wait_s + start_s - back_s + q->charge * over_s;
+		over_s += NO_SLOT * q->l->work_s;
+	return wait_s + q->charge * over_s;
 }
 
 static void reach(struct search *q, int from, const struct lanes_hop *hop, const struct visit *visit)
 {
 	int v = hop->node, *place = &q->l->place[VISITS_OWING * v + (int)visit->owing];
-	const struct cluster_node *n = &q->l->p->c->nodes[v];
 	const struct lanes_state *before = level_of(q->l, q->level - 1) + from;
 	struct lanes_state *list = level_of(q->l, q->level);
-	float end_s, cost = before->cost - (float)q->round_s[before->node] + hop->round_s +
-			    (float)(n->forward_s + n->backward_s) + (float)q->round_s[v];
+	float end_s, spent = before->spent + hop->more_s, cost = spent + q->l->away_s[v], most, more;
 
-	if (!(cost < INFINITY) || (*place >= 0 && list[*place].cost <= cost) ||
-	    (q->beam.n == q->beam.width && cost >= (float)q->beam.cost[q->beam.n - 1]))
+	most = q->beam.n == q->beam.width ? (float)q->beam.cost[q->beam.n - 1] : INFINITY;
+	if (*place >= 0 && list[*place].cost < most)
+		most = list[*place].cost;
+	if (!(cost < most))
 		return;
-	cost += fit(q, v, before->end_s + hop->out_s, &end_s);
-	if (*place >= 0 && list[*place].cost <= cost)
+	more = fit(q, v, before->end_s + hop->out_s, most - cost, &end_s);
+	cost += more;
+	if (!(cost < most))
 		return;
 	if (*place < 0)
 		*place = q->n++;
-	list[*place] = (struct lanes_state){ end_s, cost, v, from, *visit };
+	list[*place] = (struct lanes_state){ end_s, spent + more, cost, v, from, *visit };
 	beam_offer(&q->beam, *place, cost);
 }
 
@@ -321,7 +324,9 @@ static void fill_level(struct search *q)
 {
 	struct lanes_state *list = level_of(q->l, q->level);
 	struct beam before = q->beam;
+	const struct cluster_node *data_node = &q->l->p->c->nodes[q->data_node];
 
+	q->rest_s = (float)(q->l->p->length - 1 - q->level) * q->l->hop_s + (float)data_node->loss_s;
 	q->n = 0;
 	q->beam = (struct beam){ .width = BEAM };
 	for (int i = 0; i < before.n; i++)
@@ -461,7 +466,8 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	struct way w;
 
 	q.beam = (struct beam){ .width = 1, .n = 1 };
-	q.round_s = p->round + (size_t)path[0] * (size_t)p->n_nodes;
+	for (int v = 0; v < p->n_nodes; v++)
+		l->away_s[v] = (float)p->round[(size_t)path[0] * (size_t)p->n_nodes + (size_t)v];
 	visits_count(&l->visits);
 	*level_of(l, 0) = (struct lanes_state){
 		.end_s = l->sent_s[mb] + (float)p->c->nodes[path[0]].forward_s, .node = path[0]

@@ -30,7 +30,8 @@ struct lanes_state; /* of the search for a path */
 /* A way on to a node. */
 struct lanes_hop {
 	int32_t node; /* -1 after the last */
-	float out_s, round_s;
+	float out_s;
+	float more_s; /* there and back, F and B */
 };
 
 struct lanes {
@@ -42,6 +43,7 @@ struct lanes {
 	float work_s;            /* F and B of a node, the mean */
 	float hop_s;             /* the least that one visit more takes */
 	struct near near;
+	float *away_s;           /* (n_nodes) from and to the data node of the one that is put in */
 	struct lanes_hop *hops;  /* (n_nodes, n_stages, near.most) nearest first */
 	/* The move. */
 	int out[LANES_MOST], n_out; /* taken out */
