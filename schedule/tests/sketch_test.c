@@ -8,10 +8,12 @@
 
 #include <cmocka.h>
 
+#include "schedule/anneal.h"
 #include "schedule/check.h"
 #include "schedule/construct.h"
 #include "schedule/engine.h"
 #include "schedule/sketch.h"
+#include "schedule/starts.h"
 #include "schedule/straight.h"
 #include "schedule/tests/fixture.h"
 
@@ -119,12 +121,45 @@ static void it_can_be_cancelled(void **state)
 	unmake(&x);
 }
 
+static void the_better_start_goes_on(void **state)
+{
+	struct setting x;
+	struct anneal a;
+	double before_s;
+
+	(void)state;
+	make(&x);
+	assert_int_equal(anneal_init(&a, &x.p, &x.first, 1, 1), 0);
+	before_s = a.best_s;
+	assert_int_equal(starts_sketched(&x.g, &a, 50000, 0, NULL), 0);
+	assert_true(before_s > 150 && a.best_s < 80);
+	assert_int_equal(x.g.n_history, 1);
+	assert_float_equal(x.g.history[0][1], a.best_s, 0);
+	assert_float_equal(seconds(&x, &a.best), a.best_s, 1e-9);
+
+	for (int i = 0; i < 20000; i++)
+		anneal_step(&a);
+	before_s = a.best_s;
+	assert_true(before_s < 70);
+	assert_int_equal(starts_sketched(&x.g, &a, 3000, 0, NULL), 0);
+	assert_float_equal(a.best_s, before_s, 0);
+	assert_int_equal(x.g.n_history, 1);
+
+	x.g.evaluations = 0;
+	assert_int_equal(starts_sketched(&x.g, &a, 3000, 100, NULL), 0);
+	assert_int_equal(x.g.evaluations, 201);
+	assert_true(a.best_s <= before_s);
+	anneal_fini(&a);
+	unmake(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_makes_a_good_start_of_a_bad_one),
 		cmocka_unit_test(the_same_seed_gives_the_same),
 		cmocka_unit_test(it_can_be_cancelled),
+		cmocka_unit_test(the_better_start_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
