@@ -1,5 +1,5 @@
-/* starts.h - what to go on from, up to 60 microbatches: several starts are annealed side by side for a
- * moment, the better half of them for twice as long, and so on until one is left.
+/* starts.h - what to go on from: several starts are annealed side by side for a moment, up to 60
+ * microbatches the better half of them for twice as long, and so on until one is left.
  *
  * Where nodes may be placed, the starts are the placement given and others: exchanges of two nodes
  * within an annealing change a placement but little. The others are random ones whose sums are soon
