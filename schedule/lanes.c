@@ -209,13 +209,12 @@ static bool follow(const struct lanes *l, int mb, const int *path, float charge,
 	for (int i = 1; i < g->steps; i++) {
 		int hop = i < length ? i : i == length ? 0 : 2 * length - i, v = path[hop], rows;
 		const struct gaps_list *list = &g->list[v];
-		const struct cluster_node *n = &p->c->nodes[v];
-		float duration_s = (float)(i < length ? n->forward_s
-					   : i == length ? n->loss_s : n->backward_s);
+		float duration_s = i < length ? list->forward_s
+				   : i == length ? (float)p->c->nodes[v].loss_s : list->backward_s;
 		float arrival_s = end_s + (v == at ? 0 : (float)delay(p, at, v));
 		/* Behind its last B the next in the lane is sent. */
 		bool sends = i == g->steps - 1 && l->next[mb] >= 0;
-		float more_s = sends ? g->overhead_s + (float)n->forward_s : 0, over_s = 0, start_s;
+		float more_s = sends ? g->overhead_s + list->forward_s : 0, over_s = 0, start_s;
 
 		rows = gaps_before(g, list, arrival_s);
 		start_s = gaps_start_s(g, list, rows, arrival_s, duration_s + more_s, &over_s);
@@ -418,7 +417,7 @@ static void find_in_way(struct lanes *l, const struct way *w, bool sends)
 		float free_s = t->free_s;
 
 		if (sends && i == g->steps - 1)
-			free_s += (float)l->p->c->nodes[t->node].forward_s + g->overhead_s;
+			free_s += list->forward_s + g->overhead_s;
 		before[i] = gaps_before(g, list, t->arrival_s);
 		for (at = list->first + before[i]; g->start_s[at] < free_s - SAME; at++)
 			note_in_way(l, g->task[at] / g->steps);
