@@ -513,7 +513,7 @@ static void finish_job(struct agent *a, int64_t now_us)
 	if (job_is_short(a->job.kind) && now_us - a->job_from_us > a->longest_job_us)
 		a->longest_job_us = now_us - a->job_from_us;
 	if (a->job.rc < 0 && a->job.kind != JOB_KEEP && a->job.kind != JOB_RESTORE &&
-	    !a->job.save) {
+	    !a->job.refused && !a->job.save) {
 		agent_trouble(a, true, "%s", a->job.err.text);
 		job_clear(&a->job);
 		return;

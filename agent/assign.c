@@ -29,7 +29,7 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 	a->standing = STAND_WAITING;
 }
 
-static void prepare(struct agent *a, int64_t now_us)
+static bool prepare(struct agent *a, int64_t now_us)
 {
 	report_flush(a, now_us);
 	iteration_forget(a);
@@ -41,7 +41,10 @@ static void prepare(struct agent *a, int64_t now_us)
 	a->zero_wanted = false; /* measuring leaves it zero */
 	a->job = (struct job) { .kind = JOB_PREPARE, .stage = a->assign.stage,
 				.from_seed = !a->assign.fetch };
+	if (a->restore.wanted && !restore_check(a, &a->job, now_us))
+		return false;
 	a->standing = STAND_PREPARING;
+	return true;
 }
 
 static void no_copy(struct agent *a)
@@ -54,14 +57,14 @@ bool assign_next_job(struct agent *a, int64_t now_us)
 {
 	switch (a->standing) {
 	case STAND_WAITING:
-		prepare(a, now_us);
-		return true;
+		return prepare(a, now_us);
 	case STAND_LOADING:
 		if (a->keep.standing != KEEP_WHOLE || a->keep.stage != a->stage) {
 			no_copy(a);
 			return false;
 		}
 		a->loading = a->keep.iteration;
+		a->whole = false;
 		a->job = (struct job){ .kind = JOB_LOAD };
 		return true;
 	case STAND_RESTORING:
@@ -82,8 +85,10 @@ static void prepared(struct agent *a)
 		log_line(a->options.log, LOG_WARN, "%s: on the CPU instead", a->job.err.text);
 	a->parameters = a->job.parameters;
 	a->activation = a->job.activation;
-	if (!same)
+	if (!same) {
 		a->committed = 0;
+		a->whole = false;
+	}
 	a->stage = a->job.stage;
 	if (a->standing == STAND_WAITING) /* assigned anew meanwhile */
 		return;
@@ -107,6 +112,7 @@ static void ready(struct agent *a, int64_t now_us)
 	if (a->standing == STAND_WAITING)
 		return;
 	a->standing = STAND_READY;
+	a->whole = true;
 	a->busy_until_us = now_us;
 	m.u.ready.assignment = a->assign.assignment;
 	m.u.ready.stage = a->stage;
@@ -127,7 +133,10 @@ void assign_job_done(struct agent *a, int64_t now_us)
 {
 	switch (a->job.kind) {
 	case JOB_PREPARE:
-		prepared(a);
+		if (a->job.rc < 0)
+			restore_job_done(a, now_us);
+		else
+			prepared(a);
 		break;
 	case JOB_LOAD:
 		a->committed = a->loading;

@@ -108,6 +108,11 @@ static int prepare(struct compute *c, struct job *j)
 	bool other = !c->stage || stage_index(c->stage) != j->stage;
 	int rc = 0;
 
+	if (j->folder)
+		rc = checkpoint_check_stage(j->folder, j->stage, j->iteration, j->wanted, &j->err);
+	j->refused = rc < 0;
+	if (rc)
+		return rc;
 	if (j->stage == 0 && !c->corpus)
 		rc = open_corpus(c, &j->err);
 	if (rc == 0 && (other || (j->from_seed && !c->pristine))) {

@@ -30,7 +30,8 @@ struct compute_setup {
 };
 
 enum job_kind {
-	JOB_PREPARE, /* have stage `stage`; from_seed: with its initial weights */
+	JOB_PREPARE, /* have stage `stage`; from_seed: with its initial weights; with `folder` RESTORE comes next, and
+		      * where it could not be done what is there stays: refused */
 	JOB_LOAD,    /* weights and moments of the copy of that stage */
 	JOB_RESTORE, /* weights and moments from the checkpoint of `iteration` in `folder` */
 	JOB_MIX,     /* weights and moments += `weight` x `state`; `first`: = */
@@ -56,9 +57,10 @@ struct job {
 	/* PREPARE */
 	uint8_t stage;
 	bool from_seed;
-	/* RESTORE */
-	const char *folder; /* of the run */
+	/* PREPARE, RESTORE */
+	const char *folder; /* of the run; NULL */
 	uint64_t wanted;    /* the file's hash */
+	bool refused;       /* PREPARE: rc says of the file */
 	/* MIX, FOLLOW, STATE, NORM */
 	const float *state;
 	float weight;

@@ -147,6 +147,7 @@ void join_forget_run(struct agent *a)
 	a->standing = STAND_UNASSIGNED;
 	a->stage = MSG_NO_STAGE;
 	a->committed = a->hash = 0;
+	a->whole = false;
 	a->n_events = 0;
 	a->welcomed = false;
 }

@@ -24,7 +24,8 @@ static void tell_unready(struct agent *a, const char *why, int64_t now_us)
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 	fetch_end(&a->restore.fetch);
 	a->restore.wanted = false;
-	a->standing = STAND_UNASSIGNED;
+	a->standing = a->whole ? STAND_READY : STAND_UNASSIGNED;
+	a->zero_wanted = a->whole;
 }
 
 static bool makes_sense(const struct agent *a, const struct msg_restore *m)
@@ -61,19 +62,19 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		 m->stage, m->iteration);
 }
 
-static bool next_file(struct agent *a, int64_t now_us)
+bool restore_check(struct agent *a, struct job *j, int64_t now_us)
 {
-	struct restoring *r = &a->restore;
+	const struct msg_restore *order = &a->restore.order;
 
+	if (order->kind != RESTORE_FILE)
+		return true;
 	if (!a->options.run_dir) {
 		tell_unready(a, "this agent has no --run-dir", now_us);
 		return false;
 	}
-	a->job = (struct job){ .kind = JOB_RESTORE,
-			       .folder = a->options.run_dir,
-			       .iteration = r->order.iteration,
-			       .wanted = r->order.hash };
-	r->loading = true;
+	j->folder = a->options.run_dir;
+	j->iteration = order->iteration;
+	j->wanted = order->hash;
 	return true;
 }
 
@@ -83,8 +84,12 @@ bool restore_next_job(struct agent *a, int64_t now_us)
 
 	if (r->loading)
 		return false;
-	if (r->order.kind == RESTORE_FILE)
-		return next_file(a, now_us);
+	if (r->order.kind == RESTORE_FILE) {
+		a->job = (struct job){ .kind = JOB_RESTORE };
+		a->whole = false;
+		r->loading = restore_check(a, &a->job, now_us);
+		return r->loading;
+	}
 	if (r->fetch.n == 0 && fetch_begin(&r->fetch, r->nodes[r->done], r->stages[r->done],
 					   a->parameters, now_us) < 0) {
 		tell_unready(a, "no memory", now_us);
@@ -96,6 +101,7 @@ bool restore_next_job(struct agent *a, int64_t now_us)
 			       .state = r->fetch.state,
 			       .weight = r->weights[r->done],
 			       .first = r->done == 0 };
+	a->whole = false;
 	r->loading = true;
 	return true;
 }
@@ -105,7 +111,7 @@ void restore_job_done(struct agent *a, int64_t now_us)
 	struct restoring *r = &a->restore;
 
 	r->loading = false;
-	if (a->standing != STAND_RESTORING)
+	if (a->standing != STAND_RESTORING && a->standing != STAND_PREPARING)
 		return; /* ordered anew meanwhile */
 	if (a->job.rc < 0) {
 		tell_unready(a, a->job.err.text, now_us);

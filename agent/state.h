@@ -202,6 +202,7 @@ struct agent {
 	uint8_t stage;                 /* MSG_NO_STAGE */
 	size_t parameters, activation; /* P, B * T * C: floats */
 	uint64_t committed, hash;
+	bool whole;                    /* the stage is here, of `committed` */
 	double forward_s, backward_s, loss_s; /* measured */
 	uint64_t loading;                     /* iterations that what is being loaded holds */
 	struct keeping keep;
@@ -324,6 +325,7 @@ void keep_forget(struct agent *a); /* the worker must not be at it */
 
 /* restore.c */
 void restore_begin(struct agent *a, const struct msg_restore *m);
+bool restore_check(struct agent *a, struct job *j, int64_t now_us); /* it reads that file; false: it cannot */
 bool restore_next_job(struct agent *a, int64_t now_us);
 void restore_job_done(struct agent *a, int64_t now_us);
 bool restore_piece_arrived(struct agent *a, const struct msg *m,

@@ -87,6 +87,7 @@ struct member {
 	bool moving;             /* told between iterations to load its copy: the next waits a moment */
 	bool restoring;          /* it puts its stage back (restore.c) */
 	uint64_t failed_restore; /* the checkpoint that it could not read; 0 none */
+	int64_t unready_us;      /* when it said so: its next beat tells what it still holds */
 	bool welcomed;
 	uint64_t arrival;      /* the number of its hello */
 	uint64_t told_arrival; /* it knows of arrivals up to this one */
@@ -179,9 +180,10 @@ struct kept_shard {
 
 struct restoring {
 	bool active;
+	uint64_t lost; /* bits: stages that nobody holds */
 	uint64_t iteration;
 	uint64_t below; /* checkpoints from here on are of no use; 0 none */
-	int who[MSG_STAGES];
+	int who[MSG_STAGES]; /* puts it back; -1 nobody was asked yet */
 	struct kept_shard *shards;
 	uint32_t n_shards;
 	int64_t asked_us; /* the last time that a node was told to put its stage back */

@@ -101,6 +101,19 @@ static bool nobody_sleeps(const struct controller *c, int stage)
 	return true;
 }
 
+/* One that could not read a file has not told yet what it still holds. */
+static bool may_hold(const struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (member_alive(m) && !m->marked && m->held_stage == stage && m->holds == c->committed &&
+		    m->heard_us <= m->unready_us)
+			return true;
+	}
+	return false;
+}
+
 static void make_anew(struct controller *c, int stage)
 {
 	struct member *taker = coming(c, stage);
@@ -138,7 +151,7 @@ static void bring_back(struct controller *c, int stage)
 
 	if (waited < recover_patience_us(c) && !nobody_sleeps(c, stage))
 		return;
-	if (!restore_checkpoint(c))
+	if (!restore_checkpoint(c) && !may_hold(c, stage))
 		make_anew(c, stage);
 }
 

@@ -1,8 +1,8 @@
 /* restore.c - a stage that no process holds any more: all go back to a checkpoint; where there
  * is none, the stage is made of its neighbours.
  *
- * Going back is decided last: first one node of every stage reads its file and says so; then
- * the store forgets what was committed after the checkpoint, in one durable transaction with
+ * Going back is decided last: first one node of every stage reads its file and says so, the last that
+ * holds a stage of the last commit not before those that nobody holds were read; then the store forgets what was committed after the checkpoint, in one durable transaction with
  * the record of who has what again; then the run goes on from there. A file that is damaged is
  * said, and an older checkpoint taken. Who says nothing for much longer than the others took is given up,
  * and asked again only where nobody else can read the file. The other replicas fetch from those.
@@ -92,11 +92,44 @@ static bool on_host(const struct restoring *r, const struct member *m, int stage
 	return false;
 }
 
+static bool held(const struct controller *c, int stage, const struct member *but)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (m != but && member_alive(m) && !m->marked && member_holds(c, m, stage))
+			return true;
+	}
+	return false;
+}
+
+static bool answered(const struct controller *c, const struct member *m)
+{
+	return m->ready && m->holds == c->restore.iteration;
+}
+
+static bool lost_ones_read(const struct controller *c)
+{
+	const struct restoring *r = &c->restore;
+
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		if (r->lost >> s & 1 && (r->who[s] < 0 || !answered(c, &c->members[r->who[s]])))
+			return false;
+	return true;
+}
+
+/* Had it read a file, and could another not be read, its stage would be lost as well. */
+static bool last_holder(const struct controller *c, const struct member *m)
+{
+	return member_holds(c, m, m->held_stage) && !held(c, m->held_stage, m);
+}
+
 /* A node of the stage whose machine has the file; else one of a stage that has others; else
  * (the folder may be shared) any of the stage; at last one that kept all waiting. */
 static struct member *reader(struct controller *c, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &c->restore;
+	bool any = r->lost >> stage & 1 || lost_ones_read(c);
 	struct member *best = NULL;
 	int rank = 0;
 
@@ -106,7 +139,7 @@ static struct member *reader(struct controller *c, int stage, uint64_t *hash)
 		int mine;
 
 		if (!member_alive(m) || m->marked || !m->welcomed || !m->hello.saves ||
-		    m->restoring || tried(r, m))
+		    m->restoring || tried(r, m) || (!any && last_holder(c, m)))
 			continue;
 		has = on_host(r, m, stage, hash);
 		mine = own && has ? 3 : has && alive_in(c, member_stage(c, m)) > 1 ? 2 : own;
@@ -143,7 +176,6 @@ static bool read_stage(struct controller *c, int stage)
 	uint64_t hash = 0;
 	struct member *who = reader(c, stage, &hash);
 
-	r->who[stage] = -1;
 	if (!who)
 		return false;
 	if (member_stage(c, who) != stage)
@@ -154,6 +186,17 @@ static bool read_stage(struct controller *c, int stage)
 					    .iteration = r->iteration,
 					    .hash = hash };
 	order(c, who, &m);
+	return true;
+}
+
+/* False: one of the stages has nobody who could read it. */
+static bool read_stages(struct controller *c)
+{
+	struct restoring *r = &c->restore;
+
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		if (r->who[s] < 0 && !read_stage(c, s) && (r->lost >> s & 1 || lost_ones_read(c)))
+			return false;
 	return true;
 }
 
@@ -184,13 +227,22 @@ static void leave_all(struct controller *c)
 	}
 }
 
+static void of_no_use(struct controller *c)
+{
+	struct restoring *r = &c->restore;
+
+	r->below = r->iteration;
+	note(c, NOTE_WARNING, -1, 0, "the checkpoint of it%llu is of no use: an older one is looked for",
+	     (unsigned long long)r->iteration);
+	give_up(c);
+}
+
 bool restore_checkpoint(struct controller *c)
 {
 	struct restoring *r = &c->restore;
 	struct shards s = { NULL, 0, 0 };
 	struct error err = { "" };
 	uint64_t k;
-	bool all = true;
 
 	if (store_each_shard(c->store, see_shard, &s, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
@@ -206,17 +258,13 @@ bool restore_checkpoint(struct controller *c)
 	r->n_shards = s.n;
 	note(c, NOTE_ALERT, -1, 0, "the run goes back from it%llu to the checkpoint of it%llu",
 	     (unsigned long long)c->committed, (unsigned long long)k);
-	leave_all(c);
-	for (int st = 0; all && st < c->cluster->n_stages; st++)
-		all = read_stage(c, st);
-	if (!all) {
-		r->below = k;
-		note(c, NOTE_WARNING, -1, 0,
-		     "the checkpoint of it%llu cannot be read: a stage has no node "
-		     "with its file",
-		     (unsigned long long)k);
-		give_up(c);
+	for (int st = 0; st < c->cluster->n_stages; st++) {
+		r->lost |= (uint64_t)!held(c, st, NULL) << st;
+		r->who[st] = -1;
 	}
+	leave_all(c);
+	if (!read_stages(c))
+		of_no_use(c);
 	return true;
 }
 
@@ -372,6 +420,7 @@ void restore_failed(struct controller *c, struct member *m, const struct msg_unr
 		return;
 	m->failed_restore = c->restore.iteration;
 	m->restoring = false;
+	m->unready_us = c->now_us;
 	members_set(c, m, NODE_JOINING, "could not restore its stage");
 	note(c, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
 }
@@ -393,11 +442,6 @@ bool restore_averted(struct controller *c, int stage)
 	return true;
 }
 
-static bool answered(const struct controller *c, const struct member *m)
-{
-	return m->ready && m->holds == c->restore.iteration;
-}
-
 /* So long after the last word of the others, counted in looks. A parameter has 12 bytes. */
 static int64_t patience_us(const struct controller *c, uint64_t parameters)
 {
@@ -417,10 +461,11 @@ static void give_up_silent(struct controller *c)
 	uint64_t most = 0;
 
 	for (int s = 0; s < c->cluster->n_stages; s++) {
-		struct member *m = &c->members[r->who[s]];
+		struct member *m;
 
-		if (r->average && s != r->stage)
+		if (r->average ? s != r->stage : r->who[s] < 0)
 			continue;
+		m = &c->members[r->who[s]];
 		asked++;
 		if (answered(c, m))
 			continue;
@@ -446,32 +491,34 @@ static void give_up_silent(struct controller *c)
 	}
 }
 
+static bool at_it(const struct member *m)
+{
+	return m->restoring && member_alive(m) && !m->marked;
+}
+
 void restore_turn(struct controller *c)
 {
 	struct restoring *r = &c->restore;
 	bool all = true;
 
 	for (int s = 0; s < c->cluster->n_stages; s++) {
-		const struct member *m;
-
-		if (r->average && s != r->stage)
+		if (r->average ? s != r->stage : r->who[s] < 0)
 			continue;
-		m = &c->members[r->who[s]];
-		if (!m->restoring || !member_alive(m) || m->marked) {
-			if (!r->average && read_stage(c, s))
-				return;
-			if (!r->average) {
-				r->below = r->iteration;
-				note(c, NOTE_WARNING, -1, 0,
-				     "the checkpoint of it%llu is of no use: "
-				     "an older one is looked for",
-				     (unsigned long long)r->iteration);
-			}
+		if (at_it(&c->members[r->who[s]]))
+			continue;
+		if (r->average) {
 			give_up(c);
 			return;
 		}
-		all = all && answered(c, m);
+		r->who[s] = -1;
 	}
+	if (!r->average && !read_stages(c)) {
+		of_no_use(c);
+		return;
+	}
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		if (!r->average || s == r->stage)
+			all = all && r->who[s] >= 0 && answered(c, &c->members[r->who[s]]);
 	if (!all) {
 		if (standstill_look(c))
 			give_up_silent(c);

@@ -423,23 +423,47 @@ int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_
 	return rc;
 }
 
+static int open_shard(struct safetensors **file, char path[PATH + 64], const char *run, uint32_t stage,
+		      uint64_t iteration, uint64_t hash, struct error *err)
+{
+	char folder[PATH], name[64];
+	int rc;
+
+	save_folder(folder, run, iteration);
+	shard_name(name, stage, iteration);
+	snprintf(path, PATH + 64, "%s/%s", folder, name);
+	rc = safetensors_open(file, path, err);
+	if (rc)
+		return rc;
+	if (safetensors_hash(*file) != hash) {
+		safetensors_close(*file);
+		return error_set(err, -EINVAL, "%s: damaged: it is not what was written", path);
+	}
+	return 0;
+}
+
+int checkpoint_check_stage(const char *run, uint32_t stage, uint64_t iteration, uint64_t hash,
+			   struct error *err)
+{
+	struct safetensors *file;
+	char path[PATH + 64];
+	int rc = open_shard(&file, path, run, stage, iteration, hash, err);
+
+	if (!rc)
+		safetensors_close(file);
+	return rc;
+}
+
 int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, uint64_t hash,
 			  struct error *err)
 {
 	struct safetensors *file;
-	char folder[PATH], name[64], path[PATH + 64];
-	int rc;
+	char path[PATH + 64];
+	int rc = open_shard(&file, path, run, stage_index(s), iteration, hash, err);
 
-	save_folder(folder, run, iteration);
-	shard_name(name, stage_index(s), iteration);
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	rc = safetensors_open(&file, path, err);
 	if (rc)
 		return rc;
-	if (safetensors_hash(file) != hash)
-		rc = error_set(err, -EINVAL, "%s: damaged: it is not what was written", path);
-	else
-		rc = read_shard(file, path, s, err);
+	rc = read_shard(file, path, s, err);
 	safetensors_close(file);
 	return rc;
 }

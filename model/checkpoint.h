@@ -47,7 +47,10 @@ int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
 			  uint64_t iteration, const float *state, uint64_t *hash,
 			  uint64_t *bytes, struct error *err);
-/* -EINVAL: it is not the file with that hash; -ENOENT. The stage is untouched then. */
+/* -EINVAL: it is not the file with that hash; -ENOENT. */
+int checkpoint_check_stage(const char *run, uint32_t stage, uint64_t iteration, uint64_t hash,
+			   struct error *err);
+/* As the check; the stage is untouched then. */
 int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, uint64_t hash,
 			  struct error *err);
 /* hashes: (n_stages) */

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,12 +64,32 @@ static void test_does_not_guess(void **state)
 	compute_free(c);
 }
 
+/* Of a stage that another file should have replaced nothing is lost. */
+static void test_keeps_its_stage_without_the_file(void **state)
+{
+	struct compute *c = compute_on("cpu");
+	struct job j = prepare(c), m = { .kind = JOB_MEASURE }, again = m;
+
+	(void)state;
+	compute_run(c, &m);
+	assert_int_equal(m.rc, 0);
+	j = (struct job){ .kind = JOB_PREPARE, .stage = 2, .folder = "/nonexistent", .iteration = 4 };
+	compute_run(c, &j);
+	assert_int_equal(j.rc, -ENOENT);
+	assert_true(j.refused);
+	assert_non_null(strstr(j.err.text, "/nonexistent"));
+	compute_run(c, &again);
+	assert_true(again.hash == m.hash);
+	compute_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_falls_back),
 		cmocka_unit_test(test_says_nothing_of_what_went_well),
 		cmocka_unit_test(test_does_not_guess),
+		cmocka_unit_test(test_keeps_its_stage_without_the_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,7 @@ static void beat(struct player *p, int64_t now_us)
 	m.u.heartbeat = (struct msg_heartbeat){
 		.beat = ++p->beats, .now_us = now_us,
 		.iteration = lies(p, IS_ELSEWHERE) ? 0 : p->iteration,
-		.committed = p->committed, .stage = p->stage, .awaits = p->awaits,
+		.committed = p->committed, .stage = p->ready ? p->stage : MSG_NO_STAGE, .awaits = p->awaits,
 		.running = lies(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT) || lies(p, RECALLS_NOT),
 		.queued = lies(p, STARTS_NOTHING) ? 7 : 0,
 		.in_flight = lies(p, KEEPS_TENSORS),
@@ -391,18 +391,18 @@ static void restore(struct player *p, const struct msg_restore *m)
 {
 	struct msg said = { .type = MSG_READY };
 
-	p->ready = false;
 	p->iteration = 0;
-	p->stage = m->stage;
-	if (p->world->lies[p->node] == RESTORES_NOT)
-		return;
-	if (p->world->lies[p->node] == CANNOT_READ) {
+	if (p->world->lies[p->node] == CANNOT_READ && m->kind == RESTORE_FILE) { /* and keeps what it has */
 		said.type = MSG_UNREADY;
 		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
 		snprintf(said.u.unready.text, sizeof(said.u.unready.text), "no such file");
 		say(p, &said);
 		return;
 	}
+	p->ready = false;
+	p->stage = m->stage;
+	if (p->world->lies[p->node] == RESTORES_NOT)
+		return;
 	p->ready = true;
 	p->committed = p->world->committed = m->iteration;
 	said.u.ready = (struct msg_ready){ .assignment = m->assignment, .stage = m->stage,

@@ -44,7 +44,7 @@ enum lie {
 	ANSWERS_FOR_OTHERS, /* with another loss */
 	MISSES_A_COMMIT, /* which is no lie */
 	RESTORES_NOT,    /* nor says anything when it is told to */
-	CANNOT_READ,     /* what it is to restore from, and says so */
+	CANNOT_READ,     /* the file that it is to restore from, and says so */
 	RECALLS_NOT      /* says that it is at work when asked what it has done */
 };
 

@@ -105,34 +105,68 @@ static void all_are_asked_again(void **state)
 	goes_on(w);
 }
 
+/* Two iterations after a checkpoint: those that were not lost are beyond it. */
+static void between_checkpoints(struct world *w)
+{
+	w->waits = w->console.committed / 5 * 5 + 13;
+	for (int i = 0; i < PLAYERS; i++)
+		WORLD_UNTIL(w, w->players[i].asleep || w->players[i].iteration == w->waits);
+	w->waits = 0;
+}
+
 /* Nobody can read its file, and S0 cannot be made of others: the run waits for a process that can. */
 static void who_comes_may_have_the_file(void **state)
 {
 	struct world *w = *state;
 
 	WORLD_UNTIL(w, world_all_ready(w));
-	/* Two iterations after a checkpoint: those that were not lost are beyond it. */
-	w->waits = w->console.committed / 5 * 5 + 13;
-	for (int i = 0; i < PLAYERS; i++)
-		WORLD_UNTIL(w, w->players[i].iteration == w->waits);
-	w->waits = 0;
+	between_checkpoints(w);
 	for (int i = 0; i < PLAYERS; i++) {
 		w->lies[i] = CANNOT_READ;
 		if (w->players[i].stage == 0)
 			player_replace(&w->players[i]);
 	}
-	WORLD_UNTIL(w, says(w, "S0 needs a node") || says(w, "of no use"));
+	WORLD_UNTIL(w, says(w, "the last copy of S1") && says(w, "the last copy of S2"));
 	for (int i = 0; i < 200; i++)
 		world_turn(w);
 	assert_false(says(w, "are computed again"));
+	assert_false(says(w, "no copy, no checkpoint"));
 	for (int i = 0; i < PLAYERS; i++)
 		w->lies[i] = HONEST;
 	w->console.journal[0] = 0;
 	for (int i = 0; i < PLAYERS; i++)
-		if (w->players[i].stage == 0)
+		if (w->states[i] != NODE_LIVE)
 			player_replace(&w->players[i]);
 	WORLD_UNTIL(w, says(w, "are computed again"));
 	goes_on(w);
+}
+
+/* The last that holds a stage reads its file when the others' can be read. S1 is what its neighbours still are. */
+static void the_last_of_a_stage_reads_last(void **state)
+{
+	struct world *w = *state;
+	bool one[3] = { false };
+
+	w->slow_copies = true;
+	WORLD_UNTIL(w, world_all_ready(w));
+	for (int i = 0; i < PLAYERS; i++) {
+		struct player *p = &w->players[i];
+
+		p->asleep = one[p->stage];
+		one[p->stage] = true;
+		if (!p->asleep && p->stage == 1)
+			w->lies[i] = CANNOT_READ;
+	}
+	for (int i = 0; i < PLAYERS; i++)
+		WORLD_UNTIL(w, !w->players[i].asleep || w->states[i] == NODE_DEAD);
+	between_checkpoints(w);
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->lies[i] == CANNOT_READ)
+			player_replace(&w->players[i]);
+	WORLD_UNTIL(w, says(w, "S1 is lost: no copy, no checkpoint"));
+	assert_true(says(w, "the run goes back"));
+	goes_on(w);
+	assert_false(says(w, "are computed again"));
 }
 
 /* The others of all stages sleep: there is nobody else. */
@@ -299,6 +333,7 @@ int main(int argc, char **argv)
 		TEST(another_reads_the_checkpoint),
 		TEST(all_are_asked_again),
 		TEST(who_comes_may_have_the_file),
+		TEST(the_last_of_a_stage_reads_last),
 		TEST(who_is_silent_twice_is_left_out),
 		UNSAVED(who_slept_need_not_be_replaced),
 		UNSAVED(weights_of_one_left_out_are_used),

@@ -238,6 +238,9 @@ static void another_file_is_refused(void **state)
 	FILE *file;
 
 	save_one(f, 1, 40, &hash);
+	assert_int_equal(checkpoint_check_stage(f->folder, 1, 40, hash, &err), 0);
+	assert_int_equal(checkpoint_check_stage(f->folder, 1, 40, hash + 1, &err), -EINVAL);
+	assert_int_equal(checkpoint_check_stage(f->folder, 2, 40, hash, &err), -ENOENT);
 	assert_int_equal(checkpoint_load_stage(f->folder, s, 40, hash + 1, &err), -EINVAL);
 	assert_int_equal(checkpoint_load_stage(f->folder, s, 41, hash, &err), -ENOENT);
 	snprintf(path, sizeof(path), "%s/checkpoints/00000040/stage-001.00000040.safetensors",
