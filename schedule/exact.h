@@ -14,8 +14,6 @@
 
 #include "schedule/problem.h"
 
-#define EXACT_MOST_STEPS 400000 /* branches plan_search lets it look at */
-
 struct exact_request {
 	double below_s; /* only what is shorter is of interest: the best known; INFINITY: all */
 	long most_steps;

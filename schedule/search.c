@@ -185,9 +185,12 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 	return rc;
 }
 
-/* Small instances are solved, once the annealing has found something to beat; with few
- * evaluations asked for that would be out of proportion. */
+/* Small instances are solved, once the annealing has found something to beat: with few branches at first, and again
+ * when one chain has been annealed. Branches are limited in proportion to the evaluations asked for. */
 #define EXACT_AFTER 500
+#define FEW_BRANCHES 400000
+#define MANY_BRANCHES 20000000
+#define BRANCHES_EACH 20 /* evaluation, which takes as long */
 
 static bool stop_exact(void *arg)
 {
@@ -203,10 +206,11 @@ static bool worth_solving(const struct problem *p)
 /* 0: g->plan is a best plan. PLAN_NOT_FOUND: not proved, though g->plan may be better now.
  * PLAN_INFEASIBLE: every plan stands still. best_s: of g->plan; INFINITY where there is none.
  */
-static int solve(struct progress *g, const struct solution *s, double best_s, struct error *err)
+static int solve(struct progress *g, const struct solution *s, double best_s, long branches,
+		 struct error *err)
 {
 	struct exact_request q = { .below_s = best_s,
-				   .most_steps = EXACT_MOST_STEPS,
+				   .most_steps = branches,
 				   .stop = stop_exact,
 				   .stop_arg = g };
 	struct plan *plan = NULL;
@@ -222,6 +226,18 @@ static int solve(struct progress *g, const struct solution *s, double best_s, st
 		return error_set(err, PLAN_INFEASIBLE, "every plan comes to a standstill");
 	g->lower_bound_s = g->plan->predicted.iteration_s;
 	return 0;
+}
+
+static int solve_again(struct progress *g, struct anneal *a, struct error *err)
+{
+	int64_t branches = MANY_BRANCHES, asked = g->p->q->evaluations;
+	int rc = 0;
+
+	if (a->best_iteration_s < g->plan->predicted.iteration_s)
+		rc = progress_finish(g, &a->best, err);
+	if (asked > 0 && branches > BRANCHES_EACH * asked)
+		branches = BRANCHES_EACH * asked;
+	return rc == 0 ? solve(g, &a->best, g->plan->predicted.iteration_s, (long)branches, err) : rc;
 }
 
 #define LARGE_FROM 61 /* microbatches */
@@ -301,7 +317,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 		if (rc == 0)
 			rc = progress_finish(g, &a->best, err);
 		if (rc == 0)
-			rc = solve(g, &a->best, a->best_iteration_s, err);
+			rc = solve(g, &a->best, a->best_iteration_s, FEW_BRANCHES, err);
 		if (rc != PLAN_NOT_FOUND) /* solved, or out of memory */
 			goto free_bound;
 		rc = 0;
@@ -310,6 +326,12 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 		rc = is_placing(p) ? starts_run(g, a, err) : starts_tied(g, a, b, err);
 	if (rc == 0 && !(is_placing(p) && p->n_mb < LARGE_FROM)) /* one chain is quickest at first */
 		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
+	if (rc == 0 && worth_solving(p) && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET) {
+		rc = solve_again(g, a, err);
+		if (rc != PLAN_NOT_FOUND)
+			goto free_bound;
+		rc = 0;
+	}
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
 		rc = chains_run(g, a, b, err);
 	if (rc == 0 && !given)
@@ -341,7 +363,7 @@ static int improve(struct progress *g, const struct solution *first, struct erro
 	int rc = note_first(g, first, err);
 
 	if (rc == -EDEADLK) /* only exchanged stages can, and only those were found */
-		return solve(g, first, INFINITY, err);
+		return solve(g, first, INFINITY, FEW_BRANCHES, err);
 	if (rc != 0)
 		return rc;
 	if (anneal_init(&a, g->p, first, g->p->q->seed, 1) != 0)
@@ -399,7 +421,7 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 	first_s = time_of(&e, s);
 	engine_fini(&e);
 	if (isinf(first_s))
-		return solve(g, s, INFINITY, err);
+		return solve(g, s, INFINITY, FEW_BRANCHES, err);
 	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {
 		rc = conflict_search(s, p, algorithm == PLAN_CBS, g, err);
 	} else {

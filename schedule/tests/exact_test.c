@@ -200,11 +200,50 @@ static void the_search_proves_small_instances(void **state)
 	assert_true(rounds > 30 && proved == rounds);
 }
 
+static bool proves(const struct cluster *c, int64_t evaluations, double *iteration_s)
+{
+	struct plan_request q;
+	struct plan *plan = NULL;
+	struct error err = { "" };
+	bool proved;
+
+	plan_request_init(&q);
+	q.path_length = 3;
+	q.evaluations = evaluations;
+	assert_int_equal(plan_search(c, &q, &plan, &err), 0);
+	*iteration_s = plan->predicted.iteration_s;
+	proved = plan->predicted.lower_bound_s >= *iteration_s * (1 - 1e-9);
+	plan_free(plan);
+	return proved;
+}
+
+/* Ten nodes, four stages, six microbatches. */
+static void who_asks_for_more_gets_more_branches(void **state)
+{
+	struct fixture_shape shape = { .most_stages = 4, .most_replicas = 4, .most_microbatches = 3,
+				       .most_memory = 2 };
+	struct cluster *c = NULL;
+	double few_s, many_s;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 71);
+	for (int round = 0; round < 22; round++) {
+		cluster_free(c);
+		c = fixture_random_cluster(&r, &shape);
+	}
+	assert_false(proves(c, 1500, &few_s));
+	assert_true(proves(c, 200000, &many_s));
+	assert_true(many_s <= few_s);
+	cluster_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equals_plain_enumeration),
 		cmocka_unit_test(the_search_proves_small_instances),
+		cmocka_unit_test(who_asks_for_more_gets_more_branches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
