@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs the unit tests given, then (without --unit) the scripts tests/*_test.sh: several
-# processes, real sockets, each under a time limit. A script that exits 77 was skipped and has
+# processes, real sockets, each under a time limit, two side by side. A script that exits 77 was skipped and has
 # said why. The last line counts.
 set -u
 cd "$(dirname "$0")/.."
@@ -26,17 +26,19 @@ one() { # one NAME LIMIT COMMAND...: says how it went, and leaves the word in $l
 }
 count() { grep -lx "$1" "$logs"/*.word 2>/dev/null | wc -l; }
 
-# Unit tests three at a time: some spend minutes waiting for what must not come, the controller's most, so they
-# are the first.
-for t in $(printf '%s\n' "$@" | grep /controller/) $(printf '%s\n' "$@" | grep -v /controller/); do
-	while [ "$(jobs -rp | wc -l)" -ge 3 ]; do wait -n; done
-	one "${t#"$build"/}" 300 "$t" &
-done
-wait
-if [ $unit = 0 ]; then
-	for t in tests/*_test.sh tests/parity/*_test.sh; do
-		[ -e "$t" ] && one "$t" 600 "$t"
+each() { # each AT_A_TIME LIMIT TEST...
+	local at_a_time=$1 limit=$2 t
+	shift 2
+	for t in "$@"; do
+		while [ "$(jobs -rp | wc -l)" -ge "$at_a_time" ]; do wait -n; done
+		one "${t#"$build"/}" "$limit" "$t" &
 	done
-fi
+	wait
+}
+
+# Side by side, as they spend much of their time waiting for what must not come: of the unit tests the controller's
+# most, so they are the first.
+each 3 300 $(printf '%s\n' "$@" | grep /controller/) $(printf '%s\n' "$@" | grep -v /controller/)
+[ $unit = 1 ] || each 2 600 tests/*_test.sh tests/parity/*_test.sh
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
 [ "$(count failed)" = 0 ] && [ "$(count passed)" -gt 0 ]
