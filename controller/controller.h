@@ -281,7 +281,7 @@ struct controller {
 	uint64_t keys_seen; /* version of the admitted */
 	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
 	int64_t next_beat_check_us, next_ping_us, next_status_us, next_stream_us, next_links_us,
-		next_copies_us, moved_us, next_ask_us, cut_told_us;
+		next_copies_us, moved_us, next_ask_us, next_anew_us, cut_told_us;
 	uint64_t hung_up;    /* connections that have ended, and when the last did; */
 	int64_t hung_up_us;
 	uint32_t n_hung_up;  /* of them lately, whose is not known */

@@ -118,6 +118,8 @@ static void make_anew(struct controller *c, int stage)
 {
 	struct member *taker = coming(c, stage);
 
+	if (c->now_us < c->next_anew_us)
+		return; /* the last could not */
 	if (!taker)
 		taker = spare(c);
 	if (!taker) {

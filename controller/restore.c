@@ -17,6 +17,8 @@
 #include "controller/list.h"
 #include "model/average.h"
 
+enum { ANEW_AGAIN_US = 1000000 };
+
 /* ---- which checkpoint ---- */
 
 struct shards {
@@ -421,6 +423,8 @@ void restore_failed(struct controller *c, struct member *m, const struct msg_unr
 	m->failed_restore = c->restore.iteration;
 	m->restoring = false;
 	m->unready_us = c->now_us;
+	if (c->restore.average)
+		c->next_anew_us = c->now_us + ANEW_AGAIN_US;
 	members_set(c, m, NODE_JOINING, "could not restore its stage");
 	note(c, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
 }

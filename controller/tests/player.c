@@ -390,12 +390,13 @@ static void save(struct player *p, const struct msg_save *m)
 static void restore(struct player *p, const struct msg_restore *m)
 {
 	struct msg said = { .type = MSG_READY };
+	enum lie lie = p->world->lies[p->node];
 
 	p->iteration = 0;
-	if (p->world->lies[p->node] == CANNOT_READ && m->kind == RESTORE_FILE) { /* and keeps what it has */
+	if (lie == (m->kind == RESTORE_FILE ? CANNOT_READ : CANNOT_MAKE)) { /* and keeps what it has */
 		said.type = MSG_UNREADY;
 		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
-		snprintf(said.u.unready.text, sizeof(said.u.unready.text), "no such file");
+		snprintf(said.u.unready.text, sizeof(said.u.unready.text), "it is not there");
 		say(p, &said);
 		return;
 	}

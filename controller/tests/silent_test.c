@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "controller/tests/player.h"
 
 static int world_open(void **state)
@@ -215,6 +216,30 @@ static void who_slept_need_not_be_replaced(void **state)
 	assert_false(says(w, "made of its neighbours after"));
 }
 
+/* Again and again, but not at once: there is no flood of orders and refusals. */
+static void who_cannot_make_a_stage_is_asked_again(void **state)
+{
+	struct world *w = *state;
+	int asked = 0;
+
+	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
+	for (int i = 0; i < PLAYERS; i++) {
+		w->players[i].asleep = w->players[i].stage == 1;
+		w->lies[i] = CANNOT_MAKE;
+	}
+	WORLD_UNTIL(w, says(w, "it is not there"));
+	w->console.journal[0] = 0;
+	for (int64_t end_us = clock_monotonic_us() + 2000000; clock_monotonic_us() < end_us;)
+		world_turn(w);
+	for (const char *at = w->console.journal; (at = strstr(at, "it is not there")); at++)
+		asked++;
+	assert_in_range(asked, 1, 3);
+	for (int i = 0; i < PLAYERS; i++)
+		w->lies[i] = HONEST;
+	WORLD_UNTIL(w, says(w, "made of its neighbours after"));
+	goes_on(w);
+}
+
 /* One of S1 is left out on another's word, and the others fall asleep, all in one iteration. */
 static int leave_one(struct world *w)
 {
@@ -336,6 +361,7 @@ int main(int argc, char **argv)
 		TEST(the_last_of_a_stage_reads_last),
 		TEST(who_is_silent_twice_is_left_out),
 		UNSAVED(who_slept_need_not_be_replaced),
+		UNSAVED(who_cannot_make_a_stage_is_asked_again),
 		UNSAVED(weights_of_one_left_out_are_used),
 		UNSAVED(other_weights_of_one_left_out_are_not),
 		TEST(what_it_does_not_tell_runs_again),
