@@ -505,6 +505,8 @@ bool iteration_resumes(struct controller *c, struct member *m)
 		resume_save(c);
 		c->taken_over = true;
 	}
+	if (m->beat.iteration != c->iteration) /* another process, or it left all to read a checkpoint */
+		c->taken_over = true;
 	m->replica = true;
 	if (m->keeps >= 0 && !copy_coming(c, m, m->keeps))
 		copies_release(c, m);

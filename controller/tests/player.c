@@ -41,6 +41,25 @@ static double task_s(uint8_t stage)
 	return 1e-6 * (stage == 0 ? DATA_US : STAGE_US);
 }
 
+static void beat(struct player *p, int64_t now_us)
+{
+	struct msg m = { .type = MSG_HEARTBEAT };
+
+	if (now_us < p->beat_us)
+		return;
+	p->beat_us = now_us + 100000;
+	m.u.heartbeat = (struct msg_heartbeat){
+		.beat = ++p->beats, .now_us = now_us,
+		.iteration = lies(p, IS_ELSEWHERE) ? 0 : p->iteration,
+		.committed = p->committed, .stage = p->ready ? p->stage : MSG_NO_STAGE, .awaits = p->awaits,
+		.running = lies(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT) || lies(p, RECALLS_NOT),
+		.queued = lies(p, STARTS_NOTHING) ? 7 : 0,
+		.in_flight = lies(p, KEEPS_TENSORS),
+		.tasks_done = lies(p, COUNTS_TASKS) ? p->beats : 0,
+	};
+	say(p, &m);
+}
+
 static void say_ready(struct player *p, const struct msg_assign *a)
 {
 	double each_s = task_s(a->stage);
@@ -51,6 +70,10 @@ static void say_ready(struct player *p, const struct msg_assign *a)
 	p->committed = a->fetch ? p->world->committed : 0;
 	p->ready = true;
 	p->iteration = 0;
+	if (p->world->lies[p->node] == BEATS_FIRST) {
+		p->beat_us = 0;
+		beat(p, clock_monotonic_us());
+	}
 	m.u.ready = (struct msg_ready){ a->assignment, a->stage, p->committed,
 					weights_hash(a->stage, p->committed), each_s, each_s, each_s,
 					a->stage == 0 ? 7 : 0 };
@@ -68,25 +91,6 @@ static void say_kept(struct player *p, const struct msg_keep *k)
 	m.u.kept = (struct msg_kept){ .assignment = k->assignment, .stage = k->stage,
 				      .iteration = p->world->committed,
 				      .hash = weights_hash(k->stage, p->world->committed) + p->world->forged };
-	say(p, &m);
-}
-
-static void beat(struct player *p, int64_t now_us)
-{
-	struct msg m = { .type = MSG_HEARTBEAT };
-
-	if (now_us < p->beat_us)
-		return;
-	p->beat_us = now_us + 100000;
-	m.u.heartbeat = (struct msg_heartbeat){
-		.beat = ++p->beats, .now_us = now_us,
-		.iteration = lies(p, IS_ELSEWHERE) ? 0 : p->iteration,
-		.committed = p->committed, .stage = p->ready ? p->stage : MSG_NO_STAGE, .awaits = p->awaits,
-		.running = lies(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT) || lies(p, RECALLS_NOT),
-		.queued = lies(p, STARTS_NOTHING) ? 7 : 0,
-		.in_flight = lies(p, KEEPS_TENSORS),
-		.tasks_done = lies(p, COUNTS_TASKS) ? p->beats : 0,
-	};
 	say(p, &m);
 }
 

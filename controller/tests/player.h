@@ -45,6 +45,7 @@ enum lie {
 	MISSES_A_COMMIT, /* which is no lie */
 	RESTORES_NOT,    /* nor says anything when it is told to */
 	CANNOT_READ,     /* the file that it is to restore from, and says so */
+	BEATS_FIRST,     /* it says with a heartbeat that its stage is there, and then READY; no lie */
 	CANNOT_MAKE,     /* a stage of its neighbours, and says so */
 	RECALLS_NOT      /* says that it is at work when asked what it has done */
 };

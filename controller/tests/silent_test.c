@@ -106,7 +106,7 @@ static void all_are_asked_again(void **state)
 	goes_on(w);
 }
 
-/* Two iterations after a checkpoint: those that were not lost are beyond it. */
+/* In the middle of an iteration, two after a checkpoint: those that were not lost are beyond it. */
 static void between_checkpoints(struct world *w)
 {
 	w->waits = w->console.committed / 5 * 5 + 13;
@@ -142,56 +142,61 @@ static void who_comes_may_have_the_file(void **state)
 	goes_on(w);
 }
 
-/* The last that holds a stage reads its file when the others' can be read. S1 is what its neighbours still are. */
-static void the_last_of_a_stage_reads_last(void **state)
+/* The others of all stages sleep: there is nobody else. */
+static void one_of_each_stays(struct world *w)
 {
-	struct world *w = *state;
 	bool one[3] = { false };
 
-	w->slow_copies = true;
-	WORLD_UNTIL(w, world_all_ready(w));
 	for (int i = 0; i < PLAYERS; i++) {
 		struct player *p = &w->players[i];
 
 		p->asleep = one[p->stage];
 		one[p->stage] = true;
-		if (!p->asleep && p->stage == 1)
-			w->lies[i] = CANNOT_READ;
 	}
 	for (int i = 0; i < PLAYERS; i++)
 		WORLD_UNTIL(w, !w->players[i].asleep || w->states[i] == NODE_DEAD);
+}
+
+static int who_stays(const struct world *w, int stage)
+{
+	int who = 0;
+
+	while (w->players[who].asleep || w->players[who].stage != stage)
+		who++;
+	return who;
+}
+
+/* The last that holds a stage reads its file when the others' can be read. S1 is what its neighbours still are. */
+static void the_last_of_a_stage_reads_last(void **state)
+{
+	struct world *w = *state;
+	int last;
+
+	w->slow_copies = true;
+	WORLD_UNTIL(w, world_all_ready(w));
+	one_of_each_stays(w);
 	between_checkpoints(w);
-	for (int i = 0; i < PLAYERS; i++)
-		if (w->lies[i] == CANNOT_READ)
-			player_replace(&w->players[i]);
+	last = who_stays(w, 1);
+	w->lies[last] = CANNOT_READ;
+	player_replace(&w->players[last]);
 	WORLD_UNTIL(w, says(w, "S1 is lost: no copy, no checkpoint"));
 	assert_true(says(w, "the run goes back"));
 	goes_on(w);
 	assert_false(says(w, "are computed again"));
 }
 
-/* The others of all stages sleep: there is nobody else. */
 static void who_is_silent_twice_is_left_out(void **state)
 {
 	struct world *w = *state;
-	bool one[3] = { false };
+	int last;
 
 	w->slow_copies = true; /* or nothing need be read */
 	WORLD_UNTIL(w, world_all_ready(w));
 	WORLD_UNTIL(w, says(w, "checkpoint of it5"));
-	for (int i = 0; i < PLAYERS; i++) {
-		struct player *p = &w->players[i];
-
-		p->asleep = one[p->stage];
-		one[p->stage] = true;
-		if (!p->asleep && p->stage == 2)
-			w->lies[i] = RESTORES_NOT;
-	}
-	for (int i = 0; i < PLAYERS; i++)
-		WORLD_UNTIL(w, !w->players[i].asleep || w->states[i] == NODE_DEAD);
-	for (int i = 0; i < PLAYERS; i++)
-		if (w->lies[i] == RESTORES_NOT)
-			player_replace(&w->players[i]);
+	one_of_each_stays(w);
+	last = who_stays(w, 2);
+	w->lies[last] = RESTORES_NOT;
+	player_replace(&w->players[last]);
 	WORLD_UNTIL(w, anyone_failed(w));
 	for (int i = 0; i < PLAYERS; i++)
 		assert_int_equal(w->states[i] == NODE_FAILED, w->lies[i] == RESTORES_NOT);
@@ -214,6 +219,24 @@ static void who_slept_need_not_be_replaced(void **state)
 	WORLD_UNTIL(w, says(w, "is back with the last copy of S1"));
 	goes_on(w);
 	assert_false(says(w, "made of its neighbours after"));
+}
+
+/* A process that has the stage again, from a copy, knows nothing of the iteration in which the stage was lost. */
+static void who_is_new_begins_anew(void **state)
+{
+	struct world *w = *state;
+	int last;
+
+	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
+	one_of_each_stays(w);
+	WORLD_UNTIL(w, says(w, "holds a copy of S2"));
+	between_checkpoints(w);
+	last = who_stays(w, 2);
+	w->lies[last] = BEATS_FIRST;
+	player_replace(&w->players[last]);
+	WORLD_UNTIL(w, says(w, "S2 has lost its last replica"));
+	goes_on(w);
+	assert_false(says(w, "does not begin the iteration"));
 }
 
 /* Again and again, but not at once: there is no flood of orders and refusals. */
@@ -361,6 +384,7 @@ int main(int argc, char **argv)
 		TEST(the_last_of_a_stage_reads_last),
 		TEST(who_is_silent_twice_is_left_out),
 		UNSAVED(who_slept_need_not_be_replaced),
+		UNSAVED(who_is_new_begins_anew),
 		UNSAVED(who_cannot_make_a_stage_is_asked_again),
 		UNSAVED(weights_of_one_left_out_are_used),
 		UNSAVED(other_weights_of_one_left_out_are_not),
