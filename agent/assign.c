@@ -41,7 +41,7 @@ static bool prepare(struct agent *a, int64_t now_us)
 	a->zero_wanted = false; /* measuring leaves it zero */
 	a->job = (struct job) { .kind = JOB_PREPARE, .stage = a->assign.stage,
 				.from_seed = !a->assign.fetch };
-	if (a->restore.wanted && !restore_check(a, &a->job, now_us))
+	if (a->restore.wanted && !restore_name_file(a, &a->job, now_us))
 		return false;
 	a->standing = STAND_PREPARING;
 	return true;

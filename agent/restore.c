@@ -62,7 +62,7 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		 m->stage, m->iteration);
 }
 
-bool restore_check(struct agent *a, struct job *j, int64_t now_us)
+bool restore_name_file(struct agent *a, struct job *j, int64_t now_us)
 {
 	const struct msg_restore *order = &a->restore.order;
 
@@ -87,7 +87,7 @@ bool restore_next_job(struct agent *a, int64_t now_us)
 	if (r->order.kind == RESTORE_FILE) {
 		a->job = (struct job){ .kind = JOB_RESTORE };
 		a->whole = false;
-		r->loading = restore_check(a, &a->job, now_us);
+		r->loading = restore_name_file(a, &a->job, now_us);
 		return r->loading;
 	}
 	if (r->fetch.n == 0 && fetch_begin(&r->fetch, r->nodes[r->done], r->stages[r->done],

@@ -325,7 +325,7 @@ void keep_forget(struct agent *a); /* the worker must not be at it */
 
 /* restore.c */
 void restore_begin(struct agent *a, const struct msg_restore *m);
-bool restore_check(struct agent *a, struct job *j, int64_t now_us); /* it reads that file; false: it cannot */
+bool restore_name_file(struct agent *a, struct job *j, int64_t now_us); /* into the job; false: it has no folder */
 bool restore_next_job(struct agent *a, int64_t now_us);
 void restore_job_done(struct agent *a, int64_t now_us);
 bool restore_piece_arrived(struct agent *a, const struct msg *m,

@@ -2,10 +2,11 @@
  * is none, the stage is made of its neighbours.
  *
  * Going back is decided last: first one node of every stage reads its file and says so, the last that
- * holds a stage of the last commit not before those that nobody holds were read; then the store forgets what was committed after the checkpoint, in one durable transaction with
- * the record of who has what again; then the run goes on from there. A file that is damaged is
- * said, and an older checkpoint taken. Who says nothing for much longer than the others took is given up,
- * and asked again only where nobody else can read the file. The other replicas fetch from those.
+ * holds a stage of the last commit not before those that nobody holds were read; then the store forgets
+ * what was committed after the checkpoint, in one durable transaction with the record of who has what
+ * again; then the run goes on from there. A file that is damaged is said, and an older checkpoint taken.
+ * Who says nothing for much longer than the others took is given up, and asked again only where nobody
+ * else can read the file. The other replicas fetch from those.
  */
 #include "controller/controller.h"
 
@@ -17,7 +18,7 @@
 #include "controller/list.h"
 #include "model/average.h"
 
-enum { ANEW_AGAIN_US = 1000000 };
+enum { ANEW_AGAIN_US = 1000000 }; /* until a stage that could not be made of its neighbours is tried again */
 
 /* ---- which checkpoint ---- */
 

@@ -30,6 +30,7 @@ each() { # each AT_A_TIME LIMIT TEST...
 	local at_a_time=$1 limit=$2 t
 	shift 2
 	for t in "$@"; do
+		[ -e "$t" ] || continue
 		while [ "$(jobs -rp | wc -l)" -ge "$at_a_time" ]; do wait -n; done
 		one "${t#"$build"/}" "$limit" "$t" &
 	done

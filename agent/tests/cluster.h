@@ -13,6 +13,7 @@
 
 #include "agent/agent.h"
 #include "agent/route.h"
+#include "model/adamw.h"
 #include "model/config.h"
 #include "model/corpus.h"
 #include "model/stage.h"
@@ -126,7 +127,11 @@ void cluster_commit(struct cluster *c, uint32_t attempt);
 /* Evaluates n validation batches through the first node of every stage. */
 void cluster_evaluate(struct cluster *c, uint32_t n);
 
-/* What the twins make of the same iteration, in the order the agents counted: hashes and sums
+/* Of every step: AdamW's numbers, and the gradient's factor, 1 / microbatches. */
+extern const struct adamw cluster_recipe;
+float cluster_scale(const struct cluster *c);
+
+/* twins.c: what the twins make of the same iteration, in the order the agents counted: hashes and sums
  * of squares must be the same, to the bit. Between cluster_reduce and cluster_commit. */
 void cluster_check_twins(struct cluster *c);
 float cluster_twin_evaluation(struct cluster *c, uint32_t k);

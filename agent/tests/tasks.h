@@ -1,0 +1,23 @@
+/* tasks.h - for tests: a task of a route, as it arrives. After cmocka.h. The caller's; malloc. */
+#ifndef AGENT_TESTS_TASKS_H
+#define AGENT_TESTS_TASKS_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "agent/queue.h"
+
+static inline struct task *new_task(const struct route *r, uint32_t position, int64_t now)
+{
+	struct task *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	t->route = *r;
+	t->position = position;
+	t->first = position == 0;
+	t->arrived_us = now;
+	t->input = malloc(sizeof(float)); /* so that a leak would show */
+	return t;
+}
+
+#endif

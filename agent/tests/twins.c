@@ -1,0 +1,182 @@
+/* What the cluster's agents do, by the model's code alone: every count, sum and step once more. */
+#include "agent/tests/cluster.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+struct way {
+	float *in[CLUSTER_NODES + 1];   /* of each hop; [n_hops]: the loss's */
+	float *grad[CLUSTER_NODES + 1]; /* what each hop's B gets */
+	int32_t tokens[CLUSTER_BATCH * CLUSTER_SEQUENCE];
+	int32_t targets[CLUSTER_BATCH * CLUSTER_SEQUENCE];
+	float loss;
+};
+
+static float *activation(const struct cluster *c)
+{
+	float *f = calloc(stage_activation(c->twins[0]), sizeof(float));
+
+	assert_non_null(f);
+	return f;
+}
+
+static struct stage *twin_of(const struct cluster *c, uint8_t stage)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].stage == stage && c->nodes[i].ready)
+			return c->twins[i];
+	fail_msg("no node of stage %u is left", stage);
+	return NULL;
+}
+
+/* The microbatch once through, without counting. */
+static void walk(const struct cluster *c, uint32_t m, struct way *w)
+{
+	const struct route *r = &c->routes[m];
+	uint32_t n = r->n_hops;
+
+	corpus_batch(c->corpus, r->shard, c->n_shards,
+		     (c->iteration - 1) * c->per_shard + r->wave, CLUSTER_BATCH, w->tokens,
+		     w->targets);
+	for (uint32_t i = 0; i < n; i++) {
+		w->in[i + 1] = activation(c);
+		assert_int_equal(stage_forward(twin_of(c, r->stages[i]), m,
+					       i == 0 ? w->tokens : NULL, i == 0 ? NULL : w->in[i],
+					       w->in[i + 1], true), 0);
+	}
+	w->grad[n - 1] = activation(c);
+	assert_int_equal(stage_loss(twin_of(c, 0), m, w->in[n], w->targets, &w->loss,
+				    w->grad[n - 1], false), 0);
+	for (uint32_t i = n - 1; i > 0; i--) {
+		w->grad[i - 1] = activation(c);
+		assert_int_equal(stage_backward(twin_of(c, r->stages[i]), m, w->grad[i],
+						w->grad[i - 1], false), 0);
+	}
+}
+
+static void count_one(struct cluster *c, const struct msg_task_event *e, const struct way *w)
+{
+	const struct route *r = &c->routes[e->microbatch];
+	struct stage *s = c->twins[e->node];
+	uint8_t stage = c->nodes[e->node].stage;
+	float *scratch = activation(c), loss;
+	uint32_t hop = 0;
+
+	while (hop < r->n_hops && r->stages[hop] != stage)
+		hop++;
+	assert_true(hop < r->n_hops);
+	if (e->kind == WORK_LOSS) {
+		assert_int_equal(stage_loss(s, e->microbatch, w->in[r->n_hops], w->targets, &loss,
+					    scratch, true), 0);
+	} else {
+		assert_int_equal(stage_forward(s, e->microbatch, hop ? NULL : w->tokens,
+					       hop ? w->in[hop] : NULL, scratch, true), 0);
+		assert_int_equal(stage_backward(s, e->microbatch, w->grad[hop],
+						hop ? scratch : NULL, true), 0);
+	}
+	free(scratch);
+}
+
+/* Every microbatch once in every stage of its path, and once its loss. */
+static void check_exactly_once(const struct cluster *c)
+{
+	for (uint32_t m = 0; m < c->n_batches; m++) {
+		uint32_t losses = 0, backs[CLUSTER_NODES] = { 0 };
+
+		for (uint32_t i = 0; i < c->n_events; i++) {
+			const struct msg_task_event *e = &c->events[i];
+
+			if (!e->counted || e->microbatch != m || !c->nodes[e->node].ready)
+				continue;
+			losses += e->kind == WORK_LOSS;
+			backs[c->nodes[e->node].stage] +=
+				e->kind == (c->split ? WORK_WEIGHTS : WORK_BACKWARD);
+		}
+		assert_int_equal(losses, 1);
+		for (uint8_t s = 0; s < c->n_stages; s++) {
+			uint32_t want = 0;
+
+			for (uint32_t i = 0; i < c->routes[m].n_hops; i++)
+				want += c->routes[m].stages[i] == s;
+			assert_int_equal(backs[s], want);
+		}
+	}
+}
+
+static void step_stage(struct cluster *c, uint8_t stage)
+{
+	size_t n = stage_parameters(twin_of(c, stage));
+	float *sum = calloc(n, sizeof(float));
+	bool first = true;
+
+	assert_non_null(sum);
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		if (c->nodes[i].stage != stage || !c->nodes[i].ready)
+			continue;
+		if (first)
+			memcpy(sum, stage_gradient(c->twins[i]), n * sizeof(float));
+		else
+			stage_add(sum, stage_gradient(c->twins[i]), n);
+		first = false;
+	}
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		if (c->nodes[i].stage != stage)
+			continue;
+		if (c->nodes[i].ready)
+			assert_true(c->nodes[i].reduced_said.sum_squares ==
+				    stage_sum_squares(sum, n));
+		/* The dead ones' twins too: they stand for whoever comes next. */
+		assert_int_equal(stage_step(c->twins[i], sum, cluster_scale(c), &cluster_recipe,
+					    c->iteration), 0);
+		stage_zero_gradient(c->twins[i]);
+	}
+	free(sum);
+}
+
+void cluster_check_twins(struct cluster *c)
+{
+	struct way *ways = calloc(c->n_batches, sizeof(ways[0]));
+
+	assert_non_null(ways);
+	check_exactly_once(c);
+	for (uint32_t m = 0; m < c->n_batches; m++) {
+		walk(c, m, &ways[m]);
+		assert_true(ways[m].loss == c->loss[m]);
+	}
+	for (uint32_t i = 0; i < c->n_events; i++)
+		if (c->events[i].counted && c->nodes[c->events[i].node].ready)
+			count_one(c, &c->events[i], &ways[c->events[i].microbatch]);
+	for (uint8_t s = 0; s < c->n_stages; s++)
+		step_stage(c, s);
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		for (int i = 0; i <= CLUSTER_NODES; i++) {
+			free(ways[m].in[i]);
+			free(ways[m].grad[i]);
+		}
+	free(ways);
+}
+
+float cluster_twin_evaluation(struct cluster *c, uint32_t k)
+{
+	int32_t tokens[CLUSTER_BATCH * CLUSTER_SEQUENCE], targets[CLUSTER_BATCH * CLUSTER_SEQUENCE];
+	float *in = activation(c), *out = activation(c), *t, loss;
+
+	corpus_validation_batch(c->corpus, k, CLUSTER_BATCH, tokens, targets);
+	for (uint8_t s = 0; s < c->n_stages; s++) {
+		assert_int_equal(stage_forward(twin_of(c, s), 0, s ? NULL : tokens, s ? in : NULL,
+					       out, false), 0);
+		t = in;
+		in = out;
+		out = t;
+	}
+	assert_int_equal(stage_loss(twin_of(c, 0), 0, in, targets, &loss, NULL, false), 0);
+	free(in);
+	free(out);
+	return loss;
+}
