@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/near.h"
+#include "schedule/alike.h"
 
-#define BEAM 24 /* states a level that the first attempt keeps */
-#define NEAR 24 /* candidates a stage that the first attempt looks at */
+#define BEAM 12   /* states a level that the first attempt keeps */
+#define CROWDED 3 /* times as many are thinned out at once */
 
 static void place(struct solution *s, const struct problem *p, int *room, int node, int stage)
 {
@@ -63,13 +63,15 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 }
 
 /* Dynamic programming over (visits so far, last node). A state is reached from states of earlier
- * stages with no stage between that must be visited. */
+ * stages with no stage between that must be visited. Of nodes that are alike the least loaded one is
+ * looked at. */
 struct builder {
 	const struct problem *p;
 	struct solution *s;
-	struct near near;  /* members that are not listed are not looked at */
-	bool *listed;      /* (n_nodes, n_stages) which lists are there: many are never asked for */
+	struct alike groups;
+	int *least;        /* (groups) the node with least load; -1: none with memory */
 	int beam;          /* states kept after so many visits */
+	double cut;        /* what costs as much is not among them */
 	double *load;      /* (n_nodes) seconds of work: given out already, and one visit */
 	int *quota;        /* (n_stages) visits still to give */
 	int *open_after, *forced_after; /* (n_stages) later stages that may, must be visited */
@@ -86,6 +88,36 @@ static double work_of(const struct problem *p, int node)
 	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
 }
 
+/* Keeps the cheapest states of a level, cheapest first. */
+static void thin_out(struct builder *b, int visits)
+{
+	size_t level = (size_t)visits * (size_t)b->p->n_nodes;
+	const double *cost = b->cost + level;
+	int32_t *list = b->reached + level, *from = b->from + level;
+	int n = 0;
+
+	if (b->n_reached[visits] <= b->beam)
+		return;
+	for (int i = 0; i < b->n_reached[visits]; i++) {
+		int32_t v = list[i];
+		int at = n;
+
+		if (n == b->beam && cost[v] >= cost[list[n - 1]]) {
+			from[v] = -1;
+			continue;
+		}
+		if (n == b->beam)
+			from[list[--at]] = -1;
+		else
+			n++;
+		for (; at > 0 && cost[list[at - 1]] > cost[v]; at--)
+			list[at] = list[at - 1];
+		list[at] = v;
+	}
+	b->n_reached[visits] = n;
+	b->cut = cost[list[n - 1]];
+}
+
 static void reach(struct builder *b, int visits, int u, int v, double cost)
 {
 	size_t n = (size_t)b->p->n_nodes, to = (size_t)visits * n + (size_t)v;
@@ -98,67 +130,32 @@ static void reach(struct builder *b, int visits, int u, int v, double cost)
 	b->from[to] = u;
 }
 
-/* left: microbatches still to come, this one included. */
-static void extend(struct builder *b, int visits, int u, int left)
+static void reach_stage(struct builder *b, int visits, int u, int stage, double cost)
 {
-	const struct problem *p = b->p;
+	const double *round = b->p->round + (size_t)u * (size_t)b->p->n_nodes;
 
-	int more = p->length - 1 - visits; /* visits after this one */
-	double cost = b->cost[(size_t)(visits - 1) * (size_t)p->n_nodes + (size_t)u];
+	for (int g = b->groups.first[stage]; g < b->groups.first[stage + 1]; g++) {
+		int v = b->least[g];
 
-	for (int stage = b->s->stage_of[u] + 1; stage < p->n_stages; stage++) {
-		bool *listed = &b->listed[(size_t)u * (size_t)p->n_stages + (size_t)stage];
-		const int *list = near_list(&b->near, u, stage);
-		const double *round_s = near_round_s(&b->near, u, stage);
-
-		/* What remains must be able to fill the path, and to see all that must be seen. */
-		if (b->quota[stage] > 0 && b->open_after[stage] >= more &&
-		    b->forced_after[stage] <= more) {
-			if (!*listed)
-				near_fill_one(&b->near, p, b->s, u, stage);
-			*listed = true;
-			for (int k = 0; k < b->near.most && list[k] >= 0; k++)
-				reach(b, visits, u, list[k],
-				      cost + round_s[k] + b->load[list[k]]);
-		}
-		if (b->quota[stage] == left)
-			return;
+		if (v >= 0 && cost + round[v] + b->load[v] < b->cut)
+			reach(b, visits, u, v, cost + round[v] + b->load[v]);
 	}
 }
 
-/* Keeps the cheapest states of a level. */
-static void thin_out(struct builder *b, int visits)
+/* left: microbatches still to come, this one included. */
+static void extend(struct builder *b, int visits, int u, int left)
 {
-	const double *cost = b->cost + (size_t)visits * (size_t)b->p->n_nodes;
-	int32_t *list = b->reached + (size_t)visits * (size_t)b->p->n_nodes;
-	int low = 0, high = b->n_reached[visits] - 1;
+	int more = b->p->length - 1 - visits; /* visits after this one */
+	double cost = b->cost[(size_t)(visits - 1) * (size_t)b->p->n_nodes + (size_t)u];
 
-	if (b->n_reached[visits] <= b->beam)
-		return;
-	while (low < high) { /* quickselect */
-		double pivot = cost[list[(low + high) / 2]];
-		int i = low, j = high;
-
-		while (i <= j) {
-			while (cost[list[i]] < pivot)
-				i++;
-			while (cost[list[j]] > pivot)
-				j--;
-			if (i <= j) {
-				int32_t was = list[i];
-
-				list[i++] = list[j];
-				list[j--] = was;
-			}
-		}
-		if (b->beam <= j)
-			high = j;
-		else if (b->beam >= i)
-			low = i;
-		else
-			break;
+	for (int stage = b->s->stage_of[u] + 1; stage < b->p->n_stages; stage++) {
+		/* What remains must be able to fill the path, and to see all that must be seen. */
+		if (b->quota[stage] > 0 && b->open_after[stage] >= more &&
+		    b->forced_after[stage] <= more)
+			reach_stage(b, visits, u, stage, cost);
+		if (b->quota[stage] == left)
+			return;
 	}
-	b->n_reached[visits] = b->beam;
 }
 
 static bool all_forced_behind(const struct builder *b, int stage, int left)
@@ -189,8 +186,12 @@ static bool build_path(struct builder *b, int data_node, int left, int *path)
 	b->cost[data_node] = 0;
 	b->reached[b->n_reached[0]++] = data_node;
 	for (int v = 0; v < visits; v++) {
-		for (int i = 0; i < b->n_reached[v]; i++)
+		b->cut = INFINITY;
+		for (int i = 0; i < b->n_reached[v]; i++) {
 			extend(b, v + 1, b->reached[(size_t)v * n + (size_t)i], left);
+			if (b->n_reached[v + 1] > CROWDED * b->beam)
+				thin_out(b, v + 1);
+		}
 		thin_out(b, v + 1);
 	}
 	for (int i = 0; i < b->n_reached[visits]; i++) {
@@ -226,14 +227,31 @@ static void set_quotas(struct builder *b, struct rng *rng)
 		b->quota[1 + (first + k) % others]++;
 }
 
-static int builder_init(struct builder *b, struct solution *s, const struct problem *p, int near)
+static void find_least(struct builder *b, int v)
+{
+	int *least = &b->least[b->groups.of[v]];
+
+	if (b->p->c->nodes[v].memory > 0 && (*least < 0 || b->load[v] < b->load[*least]))
+		*least = v;
+}
+
+static void find_least_of_stage(struct builder *b, int stage)
+{
+	for (int g = b->groups.first[stage]; g < b->groups.first[stage + 1]; g++)
+		b->least[g] = -1;
+	for (int i = b->s->start[stage]; i < b->s->start[stage + 1]; i++)
+		find_least(b, b->s->members[i]);
+}
+
+/* thorough: looks at every node and keeps every state. */
+static int builder_init(struct builder *b, struct solution *s, const struct problem *p, bool thorough)
 {
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, length = (size_t)p->length;
 
-	*b = (struct builder){ .p = p, .s = s };
-	if (near_init(&b->near, p, near) != 0)
+	*b = (struct builder){ .p = p, .s = s, .beam = thorough ? p->n_nodes : BEAM };
+	if (alike_init(&b->groups, p, s, thorough || !alike_worth_it(p)) != 0)
 		return -ENOMEM;
-	b->listed = calloc(n * stages, sizeof(*b->listed));
+	b->least = calloc(n, sizeof(*b->least));
 	b->load = calloc(n, sizeof(*b->load));
 	b->quota = calloc(stages, sizeof(*b->quota));
 	b->open_after = calloc(stages, sizeof(*b->open_after));
@@ -242,16 +260,29 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	b->from = malloc(length * n * sizeof(*b->from));
 	b->reached = malloc(length * n * sizeof(*b->reached));
 	b->n_reached = calloc(length, sizeof(*b->n_reached));
-	for (int i = 0; b->load && i < p->n_nodes; i++)
+	if (!b->least || !b->load || !b->quota || !b->open_after || !b->forced_after || !b->cost ||
+	    !b->from || !b->reached || !b->n_reached)
+		return -ENOMEM;
+	for (int i = 0; i < p->n_nodes; i++)
 		b->load[i] = work_of(p, i);
-	return b->listed && b->load && b->quota && b->open_after && b->forced_after && b->cost && b->from && b->reached &&
-	       b->n_reached ? 0 : -ENOMEM;
+	for (int stage = 1; stage < p->n_stages; stage++)
+		find_least_of_stage(b, stage);
+	return 0;
+}
+
+/* One visit more. */
+static void load_path(struct builder *b, const int *path)
+{
+	for (int h = 1; h < b->p->length; h++) {
+		b->load[path[h]] += work_of(b->p, path[h]);
+		find_least_of_stage(b, b->s->stage_of[path[h]]);
+	}
 }
 
 static void builder_fini(struct builder *b)
 {
-	near_fini(&b->near);
-	free(b->listed);
+	alike_fini(&b->groups);
+	free(b->least);
 	free(b->load);
 	free(b->quota);
 	free(b->open_after);
@@ -364,10 +395,9 @@ static bool build_one(struct builder *b, int mb, const int *keep, int left)
 		memcpy(path, keep, (size_t)p->length * sizeof(*path));
 	else if (!build_path(b, b->s->members[p->mb_slot[mb]], left, path))
 		return false;
-	for (int h = 1; h < p->length; h++) {
-		b->load[path[h]] += work_of(p, path[h]);
+	load_path(b, path);
+	for (int h = 1; h < p->length; h++)
 		b->quota[b->s->stage_of[path[h]]]--;
-	}
 	return true;
 }
 
@@ -392,16 +422,15 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err)
 {
-	int near = attempt == 0 ? NEAR : p->n_nodes, rc = 0;
+	int rc = 0;
 	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order));
 	const int **kept = malloc((size_t)p->n_mb * sizeof(*kept));
 	struct builder b;
 
-	if (builder_init(&b, s, p, near) != 0 || !order || !kept) {
+	if (builder_init(&b, s, p, attempt > 0) != 0 || !order || !kept) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_builder;
 	}
-	b.beam = attempt == 0 ? BEAM : p->n_nodes;
 	set_quotas(&b, attempt > 1 ? rng : NULL);
 	order_microbatches(p, order, attempt > 1 ? rng : NULL);
 	if (repair)
@@ -465,8 +494,7 @@ static void copy_path(struct builder *b, int mb, int group, int apart)
 	for (int k = 1; k < group; k++) {
 		memcpy(b->s->path + (size_t)(mb + k * apart) * length, path,
 		       length * sizeof(*path));
-		for (int h = 1; h < p->length; h++)
-			b->load[path[h]] += work_of(p, path[h]);
+		load_path(b, path);
 	}
 }
 
@@ -504,9 +532,8 @@ int construct_tied(struct solution *s, const struct problem *p, int group, struc
 	int rc = -ENOMEM;
 	struct builder b;
 
-	if (builder_init(&b, s, p, NEAR) != 0 || !order || !rest)
+	if (builder_init(&b, s, p, false) != 0 || !order || !rest)
 		goto free_builder;
-	b.beam = BEAM;
 	order_microbatches(p, order, rng);
 	for (int i = 0; i < p->n_mb; i++)
 		groups += order[p->n_mb + i] < count_siblings(p, i) / group;

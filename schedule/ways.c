@@ -3,17 +3,15 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define ALIKE_FROM 64 /* nodes from which on those that are alike are taken as one */
+#include "schedule/alike.h"
 
 struct ways {
 	const struct problem *p;
 	const struct solution *s;
-	int n;          /* groups, by stage */
-	int *group;     /* (n_nodes) */
-	int *sample;    /* (n) a node of each */
-	int *first;     /* (n_stages + 1) groups of each stage */
+	struct alike groups; /* whose nodes are taken as one */
+	int n;               /* of them */
+	const int *first;    /* (n_stages + 1) groups of each stage */
 	double *delay;  /* (n, n) the least between any two */
 	double *hop[3]; /* (n, n) by kind: from u to v and the work at v; NULL: not yet asked
 			   for */
@@ -22,36 +20,6 @@ struct ways {
 	double *exchanged;  /* the same, the stage above visited just before */
 	long work;
 };
-
-static bool alike(const struct problem *p, int u, int v)
-{
-	const struct cluster_node *a = &p->c->nodes[u], *b = &p->c->nodes[v];
-
-	return a->forward_s == b->forward_s && a->backward_s == b->backward_s &&
-	       a->loss_s == b->loss_s && a->weight_gradient_s == b->weight_gradient_s &&
-	       a->memory == b->memory && strcmp(a->location, b->location) == 0;
-}
-
-static void group_nodes(struct ways *w)
-{
-	const struct problem *p = w->p;
-	const struct solution *s = w->s;
-
-	for (int stage = 0; stage < p->n_stages; stage++) {
-		w->first[stage] = w->n;
-		for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
-			int v = s->members[i],
-			    g = p->n_nodes < ALIKE_FROM ? w->n : w->first[stage];
-
-			while (g < w->n && !alike(p, w->sample[g], v))
-				g++;
-			if (g == w->n)
-				w->sample[w->n++] = v;
-			w->group[v] = g;
-		}
-	}
-	w->first[p->n_stages] = w->n;
-}
 
 static void find_delays(struct ways *w)
 {
@@ -62,14 +30,14 @@ static void find_delays(struct ways *w)
 		w->delay[i] = INFINITY;
 	for (int i = 0; i < in; i++) {
 		int u = w->s->members[i];
-		double *row = w->delay + (size_t)w->group[u] * (size_t)w->n;
+		double *row = w->delay + (size_t)w->groups.of[u] * (size_t)w->n;
 		const double *delay = p->delay + (size_t)u * (size_t)p->n_nodes;
 
 		for (int k = 0; k < in; k++) {
 			int v = w->s->members[k];
 
-			if (u != v && delay[v] < row[w->group[v]])
-				row[w->group[v]] = delay[v];
+			if (u != v && delay[v] < row[w->groups.of[v]])
+				row[w->groups.of[v]] = delay[v];
 		}
 	}
 }
@@ -77,18 +45,16 @@ static void find_delays(struct ways *w)
 struct ways *ways_new(const struct problem *p, const struct solution *s)
 {
 	struct ways *w = calloc(1, sizeof(*w));
-	size_t nodes = (size_t)p->n_nodes, cells;
+	size_t cells;
 
 	if (!w)
 		return NULL;
 	w->p = p;
 	w->s = s;
-	w->group = calloc(nodes, sizeof(*w->group));
-	w->sample = calloc(nodes, sizeof(*w->sample));
-	w->first = calloc((size_t)p->n_stages + 1, sizeof(*w->first));
-	if (!w->group || !w->sample || !w->first)
+	if (alike_init(&w->groups, p, s, !alike_worth_it(p)) != 0)
 		goto free_ways;
-	group_nodes(w);
+	w->n = w->groups.n;
+	w->first = w->groups.first;
 	cells = (size_t)w->n * (size_t)p->length;
 	w->delay = malloc((size_t)w->n * (size_t)w->n * sizeof(double));
 	w->way = malloc(cells * sizeof(double));
@@ -108,9 +74,7 @@ void ways_free(struct ways *w)
 {
 	if (!w)
 		return;
-	free(w->group);
-	free(w->sample);
-	free(w->first);
+	alike_fini(&w->groups);
 	free(w->delay);
 	for (int kind = 0; kind < 3; kind++)
 		free(w->hop[kind]);
@@ -122,7 +86,7 @@ void ways_free(struct ways *w)
 
 int ways_like(const struct ways *w, int data_node)
 {
-	return w->group[data_node];
+	return w->groups.of[data_node];
 }
 
 long ways_work(const struct ways *w)
@@ -134,7 +98,7 @@ long ways_work(const struct ways *w)
  * visited. */
 static double hop_s(const struct ways *w, int u, int v, enum way_kind kind)
 {
-	const struct cluster_node *n = &w->p->c->nodes[w->sample[v]];
+	const struct cluster_node *n = &w->p->c->nodes[w->groups.sample[v]];
 	double there = w->delay[(size_t)u * (size_t)w->n + (size_t)v];
 	double back = w->delay[(size_t)v * (size_t)w->n + (size_t)u];
 
@@ -214,7 +178,7 @@ double ways_fastest_s(struct ways *w, int data_node, enum way_kind kind)
 	const struct problem *p = w->p;
 	const double *hop = hops(w, kind);
 	size_t n = (size_t)w->n, cells = (size_t)p->length * n;
-	int data = w->group[data_node];
+	int data = w->groups.of[data_node];
 
 	if (p->length == 1 || !hop)
 		return 0;
@@ -346,7 +310,7 @@ static void each_set(struct by_set *b, const struct prefix *before, const struct
 
 bool ways_of_sets(struct ways *w, int data_node, double *least_s, uint64_t *stages)
 {
-	struct by_set b = { w, hops(w, WAY_ROUND), w->group[data_node], least_s, stages };
+	struct by_set b = { w, hops(w, WAY_ROUND), w->groups.of[data_node], least_s, stages };
 	struct prefix start = { .visits = 1 };
 
 	if (!b.hop)
