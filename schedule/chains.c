@@ -15,6 +15,7 @@
 struct chains {
 	struct progress *g;
 	struct bound *b;
+	int64_t until; /* evaluations */
 	struct anneal *chain[MOST], other[MOST - 1];
 	int n, n_others;
 	double told_s; /* the best objective that g knows of */
@@ -111,8 +112,8 @@ static void set_quotas(struct chains *c)
 	const struct problem *p = c->g->p;
 	const struct anneal *a = c->chain[0];
 	int64_t slice = SLICE / (p->n_mb * (2 * p->length + 1)) + 1;
-	int64_t left =
-		p->q->evaluations > 0 ? p->q->evaluations - c->g->evaluations : INT64_MAX;
+	int64_t most = p->q->evaluations > 0 && p->q->evaluations < c->until ? p->q->evaluations : c->until;
+	int64_t left = most - c->g->evaluations;
 
 	if (a->round_left > 0 && a->round_left < slice)
 		slice = a->round_left;
@@ -158,7 +159,8 @@ static int run(struct chains *c, struct error *err)
 {
 	int rc = take_stock(c, err);
 
-	while (rc == 0 && !progress_over(c->g) && c->told_s > c->enough_s) {
+	while (rc == 0 && c->g->evaluations < c->until && !progress_over(c->g) &&
+	       c->told_s > c->enough_s) {
 		set_quotas(c);
 		run_slice(c);
 		rc = take_stock(c, err);
@@ -171,7 +173,7 @@ static int run(struct chains *c, struct error *err)
 /* The other chains: at the best of the first, with rounds as long. */
 static int add_chains(struct chains *c, struct anneal *first)
 {
-	const struct problem *p = c->g->p;
+	const struct problem *p = first->p;
 	int threads = p->q->threads > 1 ? p->q->threads : 1;
 	int n = !is_large(p) || threads > MOST ? MOST : threads, rc = 0;
 
@@ -219,9 +221,9 @@ static void fini(struct chains *c)
 		anneal_fini(&c->other[i]);
 }
 
-int chains_run(struct progress *g, struct anneal *first, struct bound *b, struct error *err)
+int chains_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until, struct error *err)
 {
-	struct chains c = { .g = g, .b = b, .told_s = first->best_s };
+	struct chains c = { .g = g, .b = b, .until = until, .told_s = first->best_s };
 	pthread_condattr_t monotonic;
 	int rc;
 

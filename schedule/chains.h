@@ -17,9 +17,10 @@
 #include "schedule/bound.h"
 #include "schedule/progress.h"
 
-/* Until g says that it is over, or the bound is met. `first` has been annealed a while; it is
+/* Until g says that it is over, the bound is met, or so many evaluations have been made in all. `first` has been annealed a while; it is
  * one of the chains, and has the best solution of all in the end. b: NULL, or worked on as long
  * as the search lasts, into g's lower bound. -ENOMEM; errors of progress_note. */
-int chains_run(struct progress *g, struct anneal *first, struct bound *b, struct error *err);
+int chains_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until,
+	       struct error *err);
 
 #endif

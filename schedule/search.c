@@ -300,6 +300,34 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 		       ? 0 : starts_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
 }
 
+/* In large clusters nodes exchange roles first. Then they stay where they are, and lanes are planned. */
+#define ROLES_UNTIL 30000 /* evaluations */
+
+static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct error *err)
+{
+	struct problem settled = *g->p;
+	struct anneal lanes;
+	int rc;
+
+	settled.n_movable = 0;
+	rc = anneal_init(&lanes, &settled, &a->best, g->p->q->seed, 3);
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
+	rc = chains_run(g, lanes.plans_lanes ? &lanes : a, NULL, INT64_MAX, err);
+	if (lanes.best_s < a->best_s)
+		anneal_adopt(a, &lanes);
+	anneal_fini(&lanes);
+	return rc;
+}
+
+static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
+{
+	bool roles_first = g->p->n_movable > 1 && g->p->n_mb >= LARGE_FROM;
+	int rc = chains_run(g, a, b, roles_first ? ROLES_UNTIL : INT64_MAX, err);
+
+	return rc == 0 && roles_first && !progress_over(g) ? settle_and_plan_lanes(g, a, err) : rc;
+}
+
 static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
@@ -333,7 +361,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 		rc = 0;
 	}
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
-		rc = chains_run(g, a, b, err);
+		rc = anneal_in_chains(g, a, b, err);
 	if (rc == 0 && !given)
 		bound_plan(g, &a->best, a->engine.finish_s);
 	/* What solve left behind may be better. */
