@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define SCATTER 2654435761u /* the golden ratio's, as in multiplicative hashing */
+
 int near_init(struct near *n, const struct problem *p, int most)
 {
 	int largest = 1;
@@ -28,7 +30,8 @@ void near_fini(struct near *n)
 	*n = (struct near){ 0 };
 }
 
-/* Insertion into a short sorted list. */
+/* Insertion into a short sorted list. Where not all can be listed, of those as near as one another each node
+ * begins with others, or all would want the same few. */
 void near_fill_one(struct near *n, const struct problem *p, const struct solution *s, int node,
 		   int stage)
 {
@@ -36,8 +39,12 @@ void near_fill_one(struct near *n, const struct problem *p, const struct solutio
 	int *list = n->list + near_at(n, node, stage), count = 0;
 	double *round_s = n->round_s + near_at(n, node, stage);
 
-	for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
-		int v = s->members[i], at;
+	const int *members = s->members + s->start[stage];
+	int size = s->start[stage + 1] - s->start[stage];
+	int first = size > n->most ? (int)((unsigned)node * SCATTER % (unsigned)size) : 0;
+
+	for (int i = 0; i < size; i++) {
+		int v = members[first + i < size ? first + i : first + i - size], at;
 
 		if (count == n->most && round[v] >= round_s[count - 1])
 			continue; /* nearly all, so this comes first */
