@@ -119,13 +119,16 @@ static const struct schedule large = { 40000, 0.0012, 0.0012, 1.2 };
 /* What is there is to be mended soon. With few microbatches the usual rounds are soon done. */
 static const struct schedule mending = { 500, 0.003, 0.0005, 1.5 };
 
-/* Few nodes are so crowded that nothing goes as promised. Of W, which give the slots back, lanes know
- * nothing; and in large clusters, where they take long, exchanges of roles pay better. */
-static bool are_lanes_planned(const struct problem *p)
+bool anneal_knows_lanes(const struct problem *p)
 {
 	return p->n_mb >= LANES_FROM && p->n_nodes >= LANES_NODES && p->length > 1 &&
-	       !p->q->split_backward &&
-	       (p->n_movable < 2 || p->n_mb < LARGE_FROM);
+	       !p->q->split_backward;
+}
+
+/* In large clusters lanes take long, and as long as nodes may exchange roles that pays better. */
+static bool are_lanes_planned(const struct problem *p)
+{
+	return anneal_knows_lanes(p) && (p->n_movable < 2 || p->n_mb < LARGE_FROM);
 }
 
 static const struct schedule *schedule_of(const struct problem *p)

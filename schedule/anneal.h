@@ -42,6 +42,10 @@ struct anneal {
 	int64_t round_left, round_size;
 };
 
+/* Whether lanes may be planned: few nodes are so crowded that nothing goes as promised, and of W, which give the
+ * slots back, lanes know nothing. */
+bool anneal_knows_lanes(const struct problem *p);
+
 /* From a solution that runs to its end (copied). -ENOMEM; -EDEADLK: it stands still. */
 int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
 		uint64_t seed, uint64_t stream);

@@ -307,13 +307,18 @@ static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct er
 {
 	struct problem settled = *g->p;
 	struct anneal lanes;
+	struct bound *b;
 	int rc;
 
 	settled.n_movable = 0;
 	rc = anneal_init(&lanes, &settled, &a->best, g->p->q->seed, 3);
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
-	rc = chains_run(g, lanes.plans_lanes ? &lanes : a, NULL, INT64_MAX, err);
+	b = bound_new(&settled, &lanes.best, lanes.engine.finish_s);
+	rc = b ? chains_run(g, &lanes, b, INT64_MAX, err) : error_set(err, -ENOMEM, "out of memory");
+	if (b)
+		g->lower_bound_s = bound_answer(b);
+	bound_free(b);
 	if (lanes.best_s < a->best_s)
 		anneal_adopt(a, &lanes);
 	anneal_fini(&lanes);
@@ -322,7 +327,7 @@ static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct er
 
 static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
 {
-	bool roles_first = g->p->n_movable > 1 && g->p->n_mb >= LARGE_FROM;
+	bool roles_first = g->p->n_movable > 1 && !a->plans_lanes && anneal_knows_lanes(g->p);
 	int rc = chains_run(g, a, b, roles_first ? ROLES_UNTIL : INT64_MAX, err);
 
 	return rc == 0 && roles_first && !progress_over(g) ? settle_and_plan_lanes(g, a, err) : rc;
@@ -362,7 +367,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	}
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
 		rc = anneal_in_chains(g, a, b, err);
-	if (rc == 0 && !given)
+	if (rc == 0 && !given && g->lower_bound_s <= 0)
 		bound_plan(g, &a->best, a->engine.finish_s);
 	/* What solve left behind may be better. */
 	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))

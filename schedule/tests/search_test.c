@@ -517,6 +517,34 @@ static void lanes_reach_what_they_should(void **state)
 	}
 }
 
+/* Nodes that may be placed exchange roles for 30,000 evaluations. Then they stay, and lanes find what exchanges
+ * would not find in as many more. */
+static void nodes_settle_and_lanes_are_planned(void **state)
+{
+	struct cluster *c = large_cluster(100);
+	struct plan_request q;
+	double total_s[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct plan *p;
+
+		plan_request_init(&q);
+		q.free_assignment = true;
+		q.threads = 2;
+		q.evaluations = i == 0 ? 30000 : 33000;
+		p = search(c, &q);
+		assert_good(c, p, NULL, false);
+		assert_int_equal(p->search.evaluations, q.evaluations);
+		assert_true(p->predicted.lower_bound_s > 0);
+		total_s[i] = p->predicted.iteration_s + p->predicted.sync_s;
+		plan_free(p);
+	}
+	if (total_s[1] > 0.99 * total_s[0])
+		fail_msg("%f, and then %f", total_s[0], total_s[1]);
+	cluster_free(c);
+}
+
 /* The published methods keep the rules too, each by its own. */
 static void baselines_are_valid(void **state)
 {
@@ -603,6 +631,7 @@ int main(void)
 		cmocka_unit_test(random_clusters_are_planned_or_refused),
 		cmocka_unit_test(many_microbatches_are_planned_or_refused),
 		cmocka_unit_test(lanes_reach_what_they_should),
+		cmocka_unit_test(nodes_settle_and_lanes_are_planned),
 		cmocka_unit_test(baselines_are_valid),
 		cmocka_unit_test(baselines_keep_the_rules_on_random_clusters),
 	};
