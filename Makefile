@@ -1,6 +1,6 @@
 # skippipe: one Makefile, no generator.
 #
-#   make          everything there is the means to build (CUDA parts when nvcc is there)
+#   make          everything there is the means to build (CUDA parts when nvcc is there); V=1 shows the commands
 #   make demo     install what is missing, build, open the console on an embedded cluster
 #   make check    install what is missing, build, run every test
 #   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | tsan | crash-points | storm | check-gpu | bench-gpu
@@ -97,6 +97,10 @@ PROGRAMS := $(foreach f,$(FOLDERS),$(if $(wildcard $(f)/main.c),$(BUILD)/bin/$(p
 TESTS    := $(foreach f,$(FOLDERS),$(patsubst %.c,$(BUILD)/%,$(call test_src,$(f))))
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 
+# A line for each file; `make V=1` shows the commands, `make -s` nothing.
+Q   := $(if $(V),,@)
+say  = $(if $(or $(V),$(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))),@:,@echo "  $(1)	$@")
+
 all: $(PROGRAMS)
 	@$(if $(WITHOUT),echo "skippipe: built without $(WITHOUT)",:)
 
@@ -104,13 +108,16 @@ define folder_rules
 $(BUILD)/lib$(1).a: $(call objects,$(1)) $(extra_$(1))
 	@mkdir -p $$(@D)
 	@rm -f $$@
-	ar rcs $$@ $$^
+	$$(call say,AR)
+	$$(Q)ar rcs $$@ $$^
 $(if $(wildcard $(1)/main.c),
 $(BUILD)/bin/$(program_$(1)): $(BUILD)/$(1)/main.o $(call archives,$(1))
 	@mkdir -p $$(@D)
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call libs,$(1)))
+	$$(call say,LD)
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call libs,$(1)))
 $(BUILD)/$(1)/tests/%: $(BUILD)/$(1)/tests/%.o $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c %_fuzz.c,$(wildcard $(1)/tests/*.c))) $(call archives,$(1))
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call libs,$(1)) -lcmocka
+	$$(call say,LD)
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call libs,$(1)) -lcmocka
 endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
 
@@ -120,7 +127,8 @@ $(patsubst %,$(BUILD)/controller/tests/%_test,door liar silent told): | $(BUILD)
 # A bench is named after the folder it measures: bench/schedule.c links schedule's archives.
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $< $(call archives,$*) $(call libs,$*)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call archives,$*) $(call libs,$*)
 
 # The CPU kernels are one source for several instruction sets; the machine's is chosen at run time.
 VECTOR := -O3 -fno-math-errno -ffp-contract=fast -Wno-psabi
@@ -132,15 +140,18 @@ endif
 
 $(BUILD)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.o: %.cc Makefile
 	@mkdir -p $(@D)
-	$(CXX) $(CPPFLAGS) -std=c++17 -Wall -Wextra -Werror $(OPT) -MMD -MP -c -o $@ $<
+	$(call say,CXX)
+	$(Q)$(CXX) $(CPPFLAGS) -std=c++17 -Wall -Wextra -Werror $(OPT) -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.o: %.cu Makefile
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,NVCC)
+	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c -o $@ $<
 
 -include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
 
@@ -154,7 +165,8 @@ demo: deps
 # Loaded into programs by tests: crash.so kills one at its k-th durable step, jump.so has a clock that jumps, stuck.so stops its arithmetic.
 $(BUILD)/tests/%.so: tests/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -std=c11 $(WARN) -Wno-missing-prototypes $(OPT) -fPIC -shared -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) -D_GNU_SOURCE -std=c11 $(WARN) -Wno-missing-prototypes $(OPT) -fPIC -shared -o $@ $<
 
 tests: all $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck)
 
@@ -180,7 +192,8 @@ tsan:
 GPU_SRC := $(wildcard base/error.c base/rng.c base/clock.c model/stage.c model/tensor.c model/trainer.c model/config.c \
 	model/tests/kernel_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c))
 $(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
-	$(CC) $(LDFLAGS) -o $@ $^ $(cuda_libs) -lm -lpthread
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(cuda_libs) -lm -lpthread
 ifneq ($(NVCC),)
 check-gpu bench-gpu: WARN := -Wall
 check-gpu: $(BUILD)/gpu
