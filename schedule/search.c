@@ -300,7 +300,7 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 		       ? 0 : starts_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
 }
 
-/* In large clusters nodes exchange roles first. Then they stay where they are, and lanes are planned. */
+/* Where lanes may be planned nodes exchange roles first. Then they stay where they are. */
 #define ROLES_UNTIL 30000 /* evaluations */
 
 static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct error *err)
@@ -327,7 +327,7 @@ static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct er
 
 static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
 {
-	bool roles_first = g->p->n_movable > 1 && !a->plans_lanes && anneal_knows_lanes(g->p);
+	bool roles_first = g->p->n_movable > 1 && anneal_knows_lanes(g->p);
 	int rc = chains_run(g, a, b, roles_first ? ROLES_UNTIL : INT64_MAX, err);
 
 	return rc == 0 && roles_first && !progress_over(g) ? settle_and_plan_lanes(g, a, err) : rc;
