@@ -301,7 +301,7 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 }
 
 /* Where lanes may be planned nodes exchange roles first. Then they stay where they are. */
-#define ROLES_UNTIL 30000 /* evaluations */
+#define ROLES_UNTIL 10000 /* evaluations */
 
 static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct error *err)
 {

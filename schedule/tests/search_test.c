@@ -517,7 +517,7 @@ static void lanes_reach_what_they_should(void **state)
 	}
 }
 
-/* Nodes that may be placed exchange roles for 30,000 evaluations. Then they stay, and lanes find what exchanges
+/* Nodes that may be placed exchange roles for 10,000 evaluations. Then they stay, and lanes find what exchanges
  * would not find in as many more. */
 static void nodes_settle_and_lanes_are_planned(void **state)
 {
@@ -532,7 +532,7 @@ static void nodes_settle_and_lanes_are_planned(void **state)
 		plan_request_init(&q);
 		q.free_assignment = true;
 		q.threads = 2;
-		q.evaluations = i == 0 ? 30000 : 33000;
+		q.evaluations = i == 0 ? 10000 : 13000;
 		p = search(c, &q);
 		assert_good(c, p, NULL, false);
 		assert_int_equal(p->search.evaluations, q.evaluations);
