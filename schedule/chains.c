@@ -9,6 +9,7 @@
 #define REINSERTING 2 /* chains that reinsert; the others find what that leaves out */
 #define LARGE 60     /* microbatches: more of them make a large problem */
 #define SLICE 600000 /* tasks that a chain's runs have in a slice, if none is cut */
+#define LANES_RUNS 8 /* take as long as one where lanes are planned */
 #define LOOK_EVERY 8 /* runs, for whether it is over */
 #define LOOK_NS 2000000
 
@@ -135,7 +136,7 @@ static int take_stock(struct chains *c, struct error *err)
 	}
 	c->g->evaluations += done;
 	if (c->b)
-		c->g->lower_bound_s = bound_beside(c->b, done);
+		c->g->lower_bound_s = bound_beside(c->b, done * (best->plans_lanes ? LANES_RUNS : 1));
 	c->enough_s = c->g->lower_bound_s * BOUND_MET;
 	if (best->best_s >= c->told_s)
 		return 0;
