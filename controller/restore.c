@@ -457,10 +457,10 @@ static int64_t patience_us(const struct controller *c, uint64_t parameters)
 	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
 }
 
-/* Where none of several answers it is what they read from: nobody is left out. */
+/* Where none of several answers it is what they read from: nobody is left out, nor who is asked alone after that. */
 static void give_up_silent(struct controller *c)
 {
-	const struct restoring *r = &c->restore;
+	struct restoring *r = &c->restore;
 	struct member *silent[MSG_STAGES];
 	uint32_t asked = 0, n = 0;
 	uint64_t most = 0;
@@ -480,9 +480,10 @@ static void give_up_silent(struct controller *c)
 	if (!standstill_for(c, patience_us(c, most)))
 		return;
 	c->steps++;
+	r->all_silent = r->all_silent || (n == asked && asked > 1);
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = silent[i];
-		bool again = doubt_late(c, m) && (n < asked || asked == 1);
+		bool again = doubt_late(c, m) && (n < asked || !r->all_silent);
 
 		note(c, NOTE_ALERT, m->id, 0, "n%02u says nothing of S%d, which it is to put back", m->id,
 		     member_stage(c, m));

@@ -397,6 +397,8 @@ static void restore(struct player *p, const struct msg_restore *m)
 	enum lie lie = p->world->lies[p->node];
 
 	p->iteration = 0;
+	p->owed = *m;
+	p->owes = lie == RESTORES_NOT;
 	if (lie == (m->kind == RESTORE_FILE ? CANNOT_READ : CANNOT_MAKE)) { /* and keeps what it has */
 		said.type = MSG_UNREADY;
 		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
@@ -406,7 +408,7 @@ static void restore(struct player *p, const struct msg_restore *m)
 	}
 	p->ready = false;
 	p->stage = m->stage;
-	if (p->world->lies[p->node] == RESTORES_NOT)
+	if (p->owes)
 		return;
 	p->ready = true;
 	p->committed = p->world->committed = m->iteration;
@@ -452,6 +454,7 @@ static void hear(void *context, const struct msg *m)
 		restore(p, &m->u.restore);
 		break;
 	case MSG_ASSIGN:
+		p->owes = false;
 		say_ready(p, &m->u.assign);
 		break;
 	case MSG_KEEP:
@@ -518,7 +521,7 @@ static void say_hello(struct player *p)
 void player_replace(struct player *p)
 {
 	p->processes++;
-	p->ready = false;
+	p->ready = p->owes = false;
 	p->keeps = -1;
 	p->committed = p->iteration = 0;
 	say_hello(p);
@@ -545,6 +548,8 @@ static void player_turn(struct player *p)
 		p->restarts = p->v.restarts;
 		say_hello(p);
 	}
+	if (p->owes && p->world->lies[p->node] != RESTORES_NOT)
+		restore(p, &p->owed);
 	beat(p, clock_monotonic_us());
 }
 

@@ -72,6 +72,8 @@ struct player {
 	uint32_t told_of[PLAYERS]; /* their keys and addresses, so often */
 	bool knows[PLAYERS];       /* a key that is let in */
 	uint64_t run, assignment, committed, iteration, epoch, beats;
+	struct msg_restore owed; /* done when it restores again */
+	bool owes;
 	int keeps; /* -1 none */
 	int64_t beat_us;
 	uint16_t awaits; /* 1 + the node; 0 nobody */

@@ -86,7 +86,7 @@ static bool anyone_failed(const struct world *w)
 	return false;
 }
 
-/* It is what they read from, then. */
+/* It is what they read from, then: S2 is lost, and soon the others have one each, so its nodes are asked alone. */
 static void all_are_asked_again(void **state)
 {
 	struct world *w = *state;
@@ -95,9 +95,9 @@ static void all_are_asked_again(void **state)
 	for (int i = 0; i < PLAYERS; i++)
 		w->lies[i] = RESTORES_NOT;
 	lose_a_stage(w);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 6; i++) {
 		w->console.journal[0] = 0;
-		WORLD_UNTIL(w, says(w, "says nothing of S0, which it is to put back"));
+		WORLD_UNTIL(w, says(w, "says nothing of S2, which it is to put back"));
 		assert_false(anyone_failed(w));
 	}
 	for (int i = 0; i < PLAYERS; i++)
