@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORTH_FROM 64 /* nodes */
+#define JOINED_FROM 64 /* nodes */
 
 static bool are_alike(const struct problem *p, int u, int v)
 {
@@ -15,9 +15,10 @@ static bool are_alike(const struct problem *p, int u, int v)
 	       a->memory == b->memory && strcmp(a->location, b->location) == 0;
 }
 
-int alike_init(struct alike *a, const struct problem *p, const struct solution *s, bool alone)
+int alike_init(struct alike *a, const struct problem *p, const struct solution *s, bool may_join)
 {
 	size_t nodes = (size_t)p->n_nodes;
+	bool joins = may_join && p->n_nodes >= JOINED_FROM;
 
 	*a = (struct alike){ 0 };
 	a->of = calloc(nodes, sizeof(*a->of));
@@ -30,7 +31,7 @@ int alike_init(struct alike *a, const struct problem *p, const struct solution *
 	for (int stage = 0; stage < p->n_stages; stage++) {
 		a->first[stage] = a->n;
 		for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
-			int v = s->members[i], g = alone ? a->n : a->first[stage];
+			int v = s->members[i], g = joins ? a->first[stage] : a->n;
 
 			while (g < a->n && !are_alike(p, a->sample[g], v))
 				g++;
@@ -49,9 +50,4 @@ void alike_fini(struct alike *a)
 	free(a->sample);
 	free(a->first);
 	*a = (struct alike){ 0 };
-}
-
-bool alike_worth_it(const struct problem *p)
-{
-	return p->n_nodes >= WORTH_FROM;
 }

@@ -13,10 +13,8 @@ struct alike {
 	int *first;  /* (n_stages + 1) groups of each stage */
 };
 
-/* alone: each node is a group of its own. -ENOMEM. */
-int alike_init(struct alike *a, const struct problem *p, const struct solution *s, bool alone);
+/* Below 64 nodes, and where they may not be joined, each node is a group of its own. -ENOMEM. */
+int alike_init(struct alike *a, const struct problem *p, const struct solution *s, bool may_join);
 void alike_fini(struct alike *a); /* zeroed is allowed */
-/* Whether a cluster is so large that what is alike should be one. */
-bool alike_worth_it(const struct problem *p);
 
 #endif

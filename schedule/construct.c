@@ -227,20 +227,17 @@ static void set_quotas(struct builder *b, struct rng *rng)
 		b->quota[1 + (first + k) % others]++;
 }
 
-static void find_least(struct builder *b, int v)
-{
-	int *least = &b->least[b->groups.of[v]];
-
-	if (b->p->c->nodes[v].memory > 0 && (*least < 0 || b->load[v] < b->load[*least]))
-		*least = v;
-}
-
-static void find_least_of_stage(struct builder *b, int stage)
+/* The least loaded of each group of a stage. */
+static void find_least(struct builder *b, int stage)
 {
 	for (int g = b->groups.first[stage]; g < b->groups.first[stage + 1]; g++)
 		b->least[g] = -1;
-	for (int i = b->s->start[stage]; i < b->s->start[stage + 1]; i++)
-		find_least(b, b->s->members[i]);
+	for (int i = b->s->start[stage]; i < b->s->start[stage + 1]; i++) {
+		int v = b->s->members[i], *least = &b->least[b->groups.of[v]];
+
+		if (b->p->c->nodes[v].memory > 0 && (*least < 0 || b->load[v] < b->load[*least]))
+			*least = v;
+	}
 }
 
 /* thorough: looks at every node and keeps every state. */
@@ -249,7 +246,7 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, length = (size_t)p->length;
 
 	*b = (struct builder){ .p = p, .s = s, .beam = thorough ? p->n_nodes : BEAM };
-	if (alike_init(&b->groups, p, s, thorough || !alike_worth_it(p)) != 0)
+	if (alike_init(&b->groups, p, s, !thorough) != 0)
 		return -ENOMEM;
 	b->least = calloc(n, sizeof(*b->least));
 	b->load = calloc(n, sizeof(*b->load));
@@ -266,7 +263,7 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	for (int i = 0; i < p->n_nodes; i++)
 		b->load[i] = work_of(p, i);
 	for (int stage = 1; stage < p->n_stages; stage++)
-		find_least_of_stage(b, stage);
+		find_least(b, stage);
 	return 0;
 }
 
@@ -275,7 +272,7 @@ static void load_path(struct builder *b, const int *path)
 {
 	for (int h = 1; h < b->p->length; h++) {
 		b->load[path[h]] += work_of(b->p, path[h]);
-		find_least_of_stage(b, b->s->stage_of[path[h]]);
+		find_least(b, b->s->stage_of[path[h]]);
 	}
 }
 

@@ -16,8 +16,9 @@
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err);
 
 /* The paths, for the assignment given. repair: microbatches keep the paths of the plan to start
- * from where they are still whole and exposure allows. attempt 0 takes nodes that are alike as one and
- * keeps few partial paths; later ones look at all, from 2 on in an order drawn from rng. PLAN_INFEASIBLE: this attempt found no legal paths; -ENOMEM. */
+ * from where they are still whole and exposure allows. attempt 0 takes nodes that are alike as one
+ * and keeps few partial paths; later ones look at all, from 2 on in an order drawn from rng.
+ * PLAN_INFEASIBLE: this attempt found no legal paths; -ENOMEM. */
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err);
 

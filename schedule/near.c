@@ -38,7 +38,6 @@ void near_fill_one(struct near *n, const struct problem *p, const struct solutio
 	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
 	int *list = n->list + near_at(n, node, stage), count = 0;
 	double *round_s = n->round_s + near_at(n, node, stage);
-
 	const int *members = s->members + s->start[stage];
 	int size = s->start[stage + 1] - s->start[stage];
 	int first = size > n->most ? (int)((unsigned)node * SCATTER % (unsigned)size) : 0;

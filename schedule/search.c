@@ -367,7 +367,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	}
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
 		rc = anneal_in_chains(g, a, b, err);
-	if (rc == 0 && !given && g->lower_bound_s <= 0)
+	if (rc == 0 && g->lower_bound_s <= 0)
 		bound_plan(g, &a->best, a->engine.finish_s);
 	/* What solve left behind may be better. */
 	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))

@@ -51,7 +51,7 @@ struct ways *ways_new(const struct problem *p, const struct solution *s)
 		return NULL;
 	w->p = p;
 	w->s = s;
-	if (alike_init(&w->groups, p, s, !alike_worth_it(p)) != 0)
+	if (alike_init(&w->groups, p, s, true) != 0)
 		goto free_ways;
 	w->n = w->groups.n;
 	w->first = w->groups.first;

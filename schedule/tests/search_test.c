@@ -49,7 +49,6 @@ static struct plan *search(const struct cluster *c, const struct plan_request *q
 	return p;
 }
 
-/* Sooner on their way, gradients come home sooner, though the work is the same. */
 /* In a best plan of shipped20 all microbatches of a data node take one path. */
 static void tied_starts_find_it_soon(void **state)
 {
@@ -517,6 +516,26 @@ static void lanes_reach_what_they_should(void **state)
 	}
 }
 
+/* However early a search ends. */
+static void plans_have_a_bound(void **state)
+{
+	struct cluster *c = large_cluster(100);
+
+	(void)state;
+	for (int evaluations = 1; evaluations < 400; evaluations += 100) {
+		struct plan_request q;
+		struct plan *p;
+
+		plan_request_init(&q);
+		q.evaluations = evaluations;
+		p = search(c, &q);
+		assert_good(c, p, NULL, true);
+		assert_true(p->predicted.lower_bound_s > 0);
+		plan_free(p);
+	}
+	cluster_free(c);
+}
+
 /* Nodes that may be placed exchange roles for 10,000 evaluations. Then they stay, and lanes find what exchanges
  * would not find in as many more. */
 static void nodes_settle_and_lanes_are_planned(void **state)
@@ -631,6 +650,7 @@ int main(void)
 		cmocka_unit_test(random_clusters_are_planned_or_refused),
 		cmocka_unit_test(many_microbatches_are_planned_or_refused),
 		cmocka_unit_test(lanes_reach_what_they_should),
+		cmocka_unit_test(plans_have_a_bound),
 		cmocka_unit_test(nodes_settle_and_lanes_are_planned),
 		cmocka_unit_test(baselines_are_valid),
 		cmocka_unit_test(baselines_keep_the_rules_on_random_clusters),
