@@ -139,7 +139,7 @@ static int take_stock(struct chains *c, struct error *err)
 		c->g->lower_bound_s = bound_beside(c->b, done * (best->plans_lanes ? LANES_RUNS : 1));
 	c->enough_s = c->g->lower_bound_s * BOUND_MET;
 	if (best->best_s >= c->told_s)
-		return 0;
+		return progress_tell(c->g, err);
 	c->told_s = best->best_s;
 	return progress_note(c->g, &best->best, best->best_iteration_s, err);
 }

@@ -284,7 +284,7 @@ static int judge(struct cbs *c, const struct branch *b, double *seconds, struct 
 	c->g->evaluations++;
 	*seconds = c->engine.makespan_s;
 	if (c->engine.makespan_s >= c->best_s)
-		return 0;
+		return progress_tell(c->g, err);
 	if (isinf(c->first_s))
 		c->first_s = c->engine.makespan_s;
 	c->best_s = c->engine.makespan_s;

@@ -18,6 +18,7 @@ void progress_fini(struct progress *g)
 {
 	plan_free(g->plan);
 	free(g->history);
+	solution_fini(&g->untold);
 	*g = (struct progress){ 0 };
 }
 
@@ -144,6 +145,7 @@ int progress_publish(struct progress *g, struct plan *plan, struct error *err)
 	}
 	plan_free(g->plan);
 	g->plan = plan;
+	g->is_untold = false;
 	if (q->on_improvement)
 		q->on_improvement(q->on_improvement_arg, plan);
 	g->told_us = now_us(g);
@@ -164,9 +166,22 @@ int progress_note(struct progress *g, const struct solution *s, double iteration
 
 	if (rc != 0)
 		return rc;
-	if (g->plan && (!g->p->q->on_improvement || now_us(g) - g->told_us < TELL_EVERY_US))
+	if (!g->plan)
+		return publish(g, s, err);
+	if (!g->p->q->on_improvement)
 		return 0;
-	return publish(g, s, err);
+	if (!g->untold.path && solution_init(&g->untold, g->p) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	solution_copy(&g->untold, s, g->p);
+	g->is_untold = true;
+	return progress_tell(g, err);
+}
+
+int progress_tell(struct progress *g, struct error *err)
+{
+	if (!g->is_untold || now_us(g) - g->told_us < TELL_EVERY_US)
+		return 0;
+	return publish(g, &g->untold, err);
 }
 
 int progress_finish(struct progress *g, const struct solution *s, struct error *err)

@@ -17,6 +17,8 @@ struct progress {
 	double lower_bound_s;
 	struct plan *plan;     /* the best so far, predicted and checked; NULL: none */
 	double plan_s;         /* its objective */
+	struct solution untold; /* better than plan, if is_untold; empty until there is one */
+	bool is_untold;
 	int n_history, room;
 	double (*history)[2];
 };
@@ -36,6 +38,8 @@ bool progress_cancelled(const struct progress *g);
  * the first, or when the last word is some time ago. */
 int progress_note(struct progress *g, const struct solution *s, double iteration_s,
 		  struct error *err);
+/* Now and then: what was noted too soon after the last word is told. */
+int progress_tell(struct progress *g, struct error *err);
 /* The plan (given) is the best so far: simulated, checked and told. */
 int progress_publish(struct progress *g, struct plan *plan, struct error *err);
 /* Makes sure the plan is that of s, the search's final answer. */

@@ -174,7 +174,7 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 	for (int64_t i = 0; rc == 0 && i < most; i++) {
 		if (b)
 			g->lower_bound_s = bound_beside(b, 1);
-		if (i % small == 0 && progress_over(g))
+		if (i % small == 0 && (progress_over(g) || (rc = progress_tell(g, err)) != 0))
 			break;
 		if (a->best_s <= g->lower_bound_s * BOUND_MET)
 			break;

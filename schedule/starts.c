@@ -119,6 +119,8 @@ static int anneal(struct starts *t, struct anneal *a, int group, int64_t steps, 
 		if (anneal_step(a) && a->best_s < t->told_s) {
 			t->told_s = a->best_s;
 			rc = progress_note(t->g, &a->best, a->best_iteration_s, err);
+		} else {
+			rc = progress_tell(t->g, err);
 		}
 	}
 	a->moves.tied = NULL;

@@ -260,6 +260,70 @@ static void threads_are_cancelled_and_the_caller_alone_is_told(void **state)
 	cluster_free(c);
 }
 
+/* A clock that runs as it is looked at, and what has been told by it. */
+struct listener {
+	int64_t now_us;
+	int n;
+	double at_s[1000], iteration_s[1000];
+};
+
+static int64_t some_us_later(void *arg)
+{
+	struct listener *l = arg;
+
+	return l->now_us += 20;
+}
+
+static void listen(void *arg, const struct plan *p)
+{
+	struct listener *l = arg;
+
+	assert_true(l->n < 1000);
+	l->at_s[l->n] = (double)l->now_us * 1e-6;
+	l->iteration_s[l->n++] = p->predicted.iteration_s;
+}
+
+static bool is_told_by(const struct listener *l, double at_s, double iteration_s)
+{
+	for (int i = 0; i < l->n && l->at_s[i] <= at_s; i++) {
+		if (l->iteration_s[i] <= iteration_s + 1e-9)
+			return true;
+	}
+	return false;
+}
+
+/* Also what is found right after something has been told, though nothing better follows for long. */
+static void improvements_are_told_soon(void **state)
+{
+	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "one20_s16.json" };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct cluster *c = fixture_cluster(names[i]);
+		struct listener l = { 0 };
+		struct plan_request q;
+		struct plan *p;
+
+		plan_request_init(&q);
+		q.evaluations = 40000;
+		q.budget_s = 1000; /* so that it looks at the clock */
+		q.clock_us = some_us_later;
+		q.clock_arg = &l;
+		q.on_improvement = listen;
+		q.on_improvement_arg = &l;
+		p = search(c, &q);
+		assert_true(p->search.n_history > 1);
+		for (int k = 0; k < p->search.n_history; k++) {
+			const double *h = p->search.history[k];
+
+			if (!is_told_by(&l, h[0] + 0.05, h[1]))
+				fail_msg("%s: %f of %f is not told by then", names[i], h[1], h[0]);
+		}
+		plan_free(p);
+		cluster_free(c);
+	}
+}
+
 static void free_is_better_than_given(void **state)
 {
 	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "geo20_s8.json",
@@ -651,6 +715,7 @@ int main(void)
 		cmocka_unit_test(many_microbatches_are_planned_or_refused),
 		cmocka_unit_test(lanes_reach_what_they_should),
 		cmocka_unit_test(plans_have_a_bound),
+		cmocka_unit_test(improvements_are_told_soon),
 		cmocka_unit_test(nodes_settle_and_lanes_are_planned),
 		cmocka_unit_test(baselines_are_valid),
 		cmocka_unit_test(baselines_keep_the_rules_on_random_clusters),
