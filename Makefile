@@ -245,8 +245,9 @@ install: all manual
 	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/skippipe
 
 SOURCES := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+# The lines that differ from the last commit.
 fmt:
-	clang-format -i $(SOURCES)
+	git clang-format --quiet --force HEAD
 tidy:
 	clang-tidy --quiet $(filter %.c,$(SOURCES)) -- $(CPPFLAGS) -std=c11
 
