@@ -13,6 +13,7 @@
 #define TIED_FROM 6     /* microbatches of each data node */
 #define TIED_UP_TO 1000 /* steps of each, where nodes may be placed */
 #define TIED_STARTS 4   /* where stages are given */
+#define LESS_TIED_STEPS 300 /* of each that goes on there */
 
 struct starts {
 	struct progress *g;
@@ -267,11 +268,11 @@ int starts_tied(struct progress *g, struct anneal *a, struct bound *b, struct er
 	if (rc == 0)
 		rc = anneal_tied(&t, most, STEPS, TIED_STARTS / 2, err);
 	if (rc == 0)
-		rc = anneal_tied(&t, 2, 2 * STEPS, TIED_STARTS / 2, err);
+		rc = anneal_tied(&t, 2, LESS_TIED_STEPS, TIED_STARTS / 2, err);
 	if (g->p->q->from && !problem_all_alike(g->p->c)) /* else it is soon the best, and a trap */
 		t.in[t.n++] = a;
 	if (rc == 0)
-		rc = anneal_tied(&t, 1, 2 * STEPS, 1, err);
+		rc = anneal_tied(&t, 1, LESS_TIED_STEPS, 1, err);
 	end(&t, a, round_size);
 	return rc;
 }

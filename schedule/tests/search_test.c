@@ -330,7 +330,7 @@ static void improvements_are_told_soon(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		for (uint64_t seed = 1; seed <= 4; seed++) {
-			expect_told_soon(names[i], PLAN_BEST, seed, 17000, 500);
+			expect_told_soon(names[i], PLAN_BEST, seed, 14000, 500);
 			expect_told_soon(names[i], PLAN_BEST, seed, 60000, 20);
 		}
 		expect_told_soon(names[i], PLAN_CBS, 1, 2000, 500);
