@@ -30,8 +30,8 @@ const char demo_help[] =
 	"\n"
 	"Passed to the controller as they are (skippipe help controller): --model --batch\n"
 	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --at --serialise\n"
-	"--threads --name --silence-ms --overdue-s --gather-s --budget --log --regions --split-backward\n"
-	"--overlap-sync --robust\n";
+	"--threads --name --silence-ms --overdue-s --gather-s --budget --ahead --log --regions\n"
+	"--split-backward --overlap-sync --robust\n";
 
 /* What the controller understands and demo has no opinion on; values follow unless it is a flag. The
  * record says most of it to a controller that goes on with the run; it is told the rest again. */
@@ -50,7 +50,8 @@ static const struct {
 	{ "regions", false, false },	      { "at", false, true },
 	{ "silence-ms", false, true },	      { "gather-s", false, true },
 	{ "overdue-s", false, true },
-	{ "budget", false, true },	      { "log", false, true },
+	{ "budget", false, true },	      { "ahead", false, true },
+	{ "log", false, true },
 };
 
 static int whole(const char *name, const char *text, uint32_t least, uint32_t most, uint32_t *out,

@@ -512,15 +512,11 @@ static void answer_now(struct controller *c, struct console *to, const struct ms
 /* The planner's question for a plan like today's, in q and excluded (MSG_NODES). */
 static void as_things_are(const struct controller *c, struct planner_request *q, bool *excluded)
 {
-	*q = (struct planner_request){ .kind = PLANNER_PREVIEW, .path_length = (int)c->path_length,
-				       .algorithm = PLAN_BEST, .excluded = excluded,
-				       .from = c->current->plan, .budget_s = 0.15, .threads = 1,
-				       .split_backward = c->options.split_backward,
-				     .overlap_sync = c->options.overlap_sync,
-				     .jitter = c->options.jitter,
-				       .seed = c->options.seed, .reason = "preview" };
-	for (uint32_t i = 0; i < c->n_members; i++)
-		excluded[i] = !c->members[i].replica || c->members[i].marked;
+	replan_question(c, q, excluded);
+	q->kind = PLANNER_PREVIEW;
+	q->from = c->current->plan;
+	q->budget_s = 0.15;
+	q->reason = "preview";
 }
 
 /* The same, if this were done; false, with the reason, when there is no such thing to do. */
@@ -536,6 +532,7 @@ static bool what_if(const struct controller *c, const struct msg_command *m, str
 	}
 	if (leaves_out)
 		excluded[m->node] = m->verb != COMMAND_RECOVER;
+	q->from = replan_from(c, q);
 	if (m->verb != COMMAND_SKIP)
 		return true;
 	if (m->value < 0 || m->value >= c->cluster->n_stages) {

@@ -146,6 +146,7 @@ static void fill_node(const struct controller *c, const struct member *w, struct
 		.measured_backward_s = (float)w->measured_backward_s, .rss_bytes = w->beat.rss_bytes,
 		.sent_bytes = w->beat.sent_bytes, .received_bytes = w->beat.received_bytes,
 		.resent = w->beat.resent, .pid = w->hello.pid,
+		.lost_s = (float)ahead_lost_s(c, w),
 	};
 	snprintf(s->location, sizeof(s->location), "%s", n->location ? n->location : "");
 	snprintf(s->device, sizeof(s->device), "%s", w->hello.device);

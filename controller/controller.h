@@ -15,6 +15,7 @@
  *     standstill.c iterations in which nothing goes on, and who is at fault
  *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
  *     replan.c     what to ask the planner and what to do with its answers
+ *     ahead.c      plans made ahead of losses
  *     consoles.c   the state stream: snapshots and live messages
  *     command.c    the operator's acts, their previews and their undoing; faults
  *     record.c     the store and the JSON lines on stdout;  finish.c  the end
@@ -150,6 +151,8 @@ struct console {
 	uint64_t sequence;
 	uint64_t dropped;
 };
+
+struct ahead; /* ahead.c */
 
 struct fault {
 	uint32_t id;
@@ -299,6 +302,7 @@ struct controller {
 	uint64_t plan_wanted;    /* id of the newest request that matters; 0 none under way */
 	int64_t replanned_us;    /* when a change was last asked about */
 	bool refine_wanted;      /* ask for a better plan for the same members once idle */
+	struct ahead *ahead;     /* NULL: no plans are made ahead */
 	char plan_reason[96];
 
 	/* The iteration. */
@@ -583,6 +587,21 @@ void replan_turn(struct controller *c); /* takes the planner's answers */
 bool replan_usable(const struct controller *c, const struct planned *p);
 bool planned_uses(const struct planned *p, uint16_t node);
 uint32_t plan_peak_slots(const struct planned *p);
+/* For a plan like today's: who is out into excluded (MSG_NODES), which q borrows. Kind, budget, reason and where to
+ * start are the caller's. */
+void replan_question(const struct controller *c, struct planner_request *q, bool *excluded);
+/* Where to start: what was made ahead for just this, or the plan in force; NULL: from nothing. Borrowed. */
+const struct plan *replan_from(const struct controller *c, const struct planner_request *q);
+
+/* ---- ahead.c: all may be called where none are made ---- */
+int ahead_start(struct controller *c, struct error *err);
+void ahead_stop(struct controller *c);
+void ahead_turn(struct controller *c); /* takes an answer, asks for the next */
+/* The one that was made for a run with exactly these out, with its nodes where they were then; NULL: none. Borrowed
+ * until the next ahead_turn. */
+const struct plan *ahead_plan(const struct controller *c, const bool *excluded, int path_length);
+/* Plan seconds of an iteration if this replica were lost now; < 0: there is no plan without it; 0: not known. */
+double ahead_lost_s(const struct controller *c, const struct member *m);
 
 /* ---- drift.c ---- */
 void drift_links(struct controller *c, struct member *m, const struct msg_links *l); /* all of a node's, */

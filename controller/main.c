@@ -132,6 +132,7 @@ static void loop(struct controller *c, int signals)
 		receive(c);
 		if (c->phase != PHASE_FINISHED) {
 			replan_turn(c);
+			ahead_turn(c);
 			members_check(c);
 			copies_turn(c);
 			command_turn(c);

@@ -59,6 +59,8 @@ static const char help[] =
 	"                        longest task: who says that it is at work is taken out  [10]\n"
 	"  --gather-s N          wait so long for all agents  [30]\n"
 	"  --budget S            seconds for the first plan  [0.5]\n"
+	"  --ahead S             seconds for a plan without each node, ready for when it is lost; only\n"
+	"                        time that nothing else wants is taken; 0: none  [1]\n"
 	"  --name TEXT  --regions FILE  --log debug|info|warn|error\n"
 	"  --embedded --supervisor-fd N   (used by skippipe demo)\n";
 
@@ -182,7 +184,7 @@ enum {
 	O_RUN_DIR = 256, O_RESUME, O_REPLAY, O_SPEED, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
 	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
 	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_CHECKPOINT, O_THREADS, O_CORPUS, O_FORMAT,
-	O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST, O_ASSIGNMENT, O_AT, O_SILENCE, O_OVERDUE, O_GATHER, O_BUDGET, O_LOG, O_HELP
+	O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST, O_ASSIGNMENT, O_AT, O_SILENCE, O_OVERDUE, O_GATHER, O_BUDGET, O_AHEAD, O_LOG, O_HELP
 };
 
 static const struct option longs[] = {
@@ -205,7 +207,7 @@ static const struct option longs[] = {
 	 { "assignment", 1, NULL, O_ASSIGNMENT },
 	{ "at", 1, NULL, O_AT }, { "silence-ms", 1, NULL, O_SILENCE }, { "gather-s", 1, NULL, O_GATHER },
 	{ "overdue-s", 1, NULL, O_OVERDUE },
-	{ "budget", 1, NULL, O_BUDGET }, { "log", 1, NULL, O_LOG }, { "help", 0, NULL, O_HELP },
+	{ "budget", 1, NULL, O_BUDGET }, { "ahead", 1, NULL, O_AHEAD }, { "log", 1, NULL, O_LOG }, { "help", 0, NULL, O_HELP },
 	{ NULL, 0, NULL, 0 }
 };
 
@@ -220,7 +222,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 		{ O_SCALE, 0, 1e6 }, { O_SEED, 0, 9e15 }, { O_BATCH, 1, 1 << 16 },
 		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 }, { O_CHECKPOINT, 0, 1e9 },
 		{ O_EVAL_BATCHES, 1, 4096 }, { O_THREADS, 1, 1024 }, { O_SILENCE, 50, 1e7 },
-		{ O_GATHER, 0, 1e7 }, { O_OVERDUE, 0.5, 1e7 }, { O_BUDGET, 0, 3600 }, { O_SPEED, 0, 10000 },
+		{ O_GATHER, 0, 1e7 }, { O_OVERDUE, 0.5, 1e7 }, { O_BUDGET, 0, 3600 }, { O_AHEAD, 0, 3600 }, { O_SPEED, 0, 10000 },
 		{ O_ROBUST, 0, NOISE_MOST_JITTER },
 	};
 	double v = 0, least = 0, most = 0;
@@ -263,6 +265,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 	case O_SILENCE: o->silence_us = (int64_t)(v * 1000); break;
 	case O_OVERDUE: o->overdue_us = (int64_t)(v * 1e6); break;
 	case O_GATHER: o->gather_us = (int64_t)(v * 1e6); break;
+	case O_AHEAD: o->ahead_s = v; break;
 	default: o->budget_s = v; break;
 	}
 	return 0;
@@ -379,7 +382,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 	*o = (struct options){ .listen = "tcp://127.0.0.1:0", .model = "tiny", .name = "skippipe",
 			       .supervisor = -1, .agents = 20, .time_scale = -1, .seed = 1,
 			       .eval_every = 5, .checkpoint_every = 50, .eval_batches = 8, .threads = 1,
-			       .silence_us = 450000, .overdue_us = 10000000, .gather_us = 30000000, .budget_s = 0.5,
+			       .silence_us = 450000, .overdue_us = 10000000, .gather_us = 30000000, .budget_s = 0.5, .ahead_s = 1,
 			       .level = LOG_INFO, .speed = 1 };
 	optind = 1;
 	opterr = 0;

@@ -57,6 +57,7 @@ struct options {
 	int64_t overdue_us;    /* so long nothing of an iteration may end, beside what tasks take */
 	int64_t gather_us;     /* wait so long for all agents, then go with those there */
 	double budget_s;       /* of the first plan */
+	double ahead_s;        /* of each plan for a loss; 0: none are made */
 	enum log_level level;
 	/* Of a run that is gone on with: what was said anew. */
 	struct {

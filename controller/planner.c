@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,7 +33,7 @@ struct planner {
 	struct job *waiting, *answered; /* oldest first */
 	const struct job *running;
 	atomic_bool cancel;
-	bool quit;
+	bool quit, idle;
 	uint64_t numbers;
 	int event;
 };
@@ -60,6 +62,15 @@ static int64_t monotonic(void *arg)
 {
 	(void)arg;
 	return clock_monotonic_us();
+}
+
+static int64_t on_processor(void *arg)
+{
+	struct timespec t;
+
+	(void)arg;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
 /* Nothing leaves here that the checker has not passed. */
@@ -104,7 +115,7 @@ static void run(struct planner *p, struct job *j)
 	q.keep_batch = true;
 	q.ascending = q.path_length == j->cluster->n_stages; /* nothing skipped: the plain model */
 	q.from = j->from;
-	q.clock_us = monotonic;
+	q.clock_us = p->idle ? on_processor : monotonic;
 	q.cancel = &p->cancel;
 	if (plan_search(j->cluster, &q, &a->plan, &err) != 0) {
 		a->plan = NULL;
@@ -148,6 +159,8 @@ static void *work(void *arg)
 	struct planner *p = arg;
 	uint64_t one = 1;
 
+	if (p->idle) /* where that is refused it is a thread like any other */
+		pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){ 0 });
 	pthread_mutex_lock(&p->lock);
 	while (!p->quit) {
 		struct job *j = p->waiting;
@@ -169,14 +182,17 @@ static void *work(void *arg)
 			continue;
 		}
 		append(&p->answered, j);
+		/* Whoever is woken by this runs at once, and wants the lock. */
+		pthread_mutex_unlock(&p->lock);
 		if (write(p->event, &one, sizeof(one)) < 0)
-			break; /* cannot happen: an eventfd takes 2^64 - 2 */
+			return NULL; /* cannot happen: an eventfd takes 2^64 - 2 */
+		pthread_mutex_lock(&p->lock);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
 
-int planner_start(struct planner **out, struct error *err)
+static int start(struct planner **out, bool idle, struct error *err)
 {
 	struct planner *p = calloc(1, sizeof(*p));
 	sigset_t all, was;
@@ -184,6 +200,7 @@ int planner_start(struct planner **out, struct error *err)
 
 	if (!p)
 		return error_set(err, -ENOMEM, "planner: out of memory");
+	p->idle = idle;
 	p->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (p->event < 0) {
 		rc = -errno;
@@ -203,6 +220,16 @@ int planner_start(struct planner **out, struct error *err)
 	}
 	*out = p;
 	return 0;
+}
+
+int planner_start(struct planner **out, struct error *err)
+{
+	return start(out, false, err);
+}
+
+int planner_start_idle(struct planner **out, struct error *err)
+{
+	return start(out, true, err);
 }
 
 static void drop_all(struct job *j)
@@ -309,7 +336,8 @@ struct planned *planner_take(struct planner *p)
 	struct job *j;
 	uint64_t n;
 
-	pthread_mutex_lock(&p->lock);
+	if (pthread_mutex_trylock(&p->lock) != 0)
+		return NULL; /* a thread that gets little time may hold it: what there is can wait */
 	j = p->answered;
 	if (j) {
 		p->answered = j->next;

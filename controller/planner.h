@@ -49,12 +49,15 @@ struct planner_request {
 };
 
 int planner_start(struct planner **out, struct error *err);
+/* The same, on a thread that gets only the time that nothing else wants; budgets are seconds on the processor. */
+int planner_start_idle(struct planner **out, struct error *err);
 void planner_stop(struct planner *p); /* cancels; NULL is allowed */
 int planner_fd(const struct planner *p); /* poll for POLLIN */
 
 /* The cluster is copied. Gives the request's number (> 0), or 0 when memory is out. */
 uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct planner_request *q);
-/* The next answer, for the caller to free; NULL when there is none. */
+/* The next answer, for the caller to free; NULL when there is none, or not at this very moment (planner_fd says so
+ * then). */
 struct planned *planner_take(struct planner *p);
 
 #endif

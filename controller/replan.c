@@ -108,26 +108,45 @@ static bool as_pinned(const struct controller *c, const struct plan *p)
 	return true;
 }
 
+void replan_question(const struct controller *c, struct planner_request *q, bool *excluded)
+{
+	*q = (struct planner_request){ .kind = PLANNER_RUN,
+				       .path_length = (int)c->path_length,
+				       .algorithm = PLAN_BEST,
+				       .excluded = excluded,
+				       .split_backward = c->options.split_backward,
+				       .overlap_sync = c->options.overlap_sync,
+				       .jitter = c->options.jitter,
+				       .threads = 1,
+				       .seed = c->options.seed };
+	for (uint32_t i = 0; i < c->n_members; i++)
+		excluded[i] = !c->members[i].replica || c->members[i].marked;
+}
+
+const struct plan *replan_from(const struct controller *c, const struct planner_request *q)
+{
+	const struct plan *from = c->current ? c->current->plan : NULL, *ready = NULL;
+	bool without = false; /* somebody that it needs */
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		without = without || (q->excluded[i] && planned_uses(c->current, (uint16_t)i));
+	if (without)
+		ready = ahead_plan(c, q->excluded, q->path_length);
+	if (ready && as_pinned(c, ready))
+		return ready;
+	return from && as_pinned(c, from) ? from : NULL;
+}
+
+/* from: NULL: wherever is best. */
 static void ask(struct controller *c, double budget_s, const struct plan *from)
 {
 	bool excluded[MSG_NODES];
-	struct planner_request q = { .kind = PLANNER_RUN,
-				     .path_length = (int)c->path_length,
-				     .algorithm = PLAN_BEST,
-				     .excluded = excluded,
-				     .from = from,
-				     .split_backward = c->options.split_backward,
-				     .overlap_sync = c->options.overlap_sync,
-				     .jitter = c->options.jitter,
-				     .budget_s = budget_s,
-				     .threads = 1,
-				     .seed = c->options.seed,
-				     .reason = c->plan_reason };
+	struct planner_request q;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		excluded[i] = !c->members[i].replica || c->members[i].marked;
-	if (from && !as_pinned(c, from))
-		q.from = NULL;
+	replan_question(c, &q, excluded);
+	q.from = from && as_pinned(c, from) ? from : replan_from(c, &q);
+	q.budget_s = budget_s;
+	q.reason = c->plan_reason;
 	measured_times(c);
 	c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
 }
@@ -137,7 +156,7 @@ void replan(struct controller *c, const char *reason)
 	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
 	c->refine_wanted = true;
 	c->replanned_us = c->now_us;
-	ask(c, quick_s, c->current ? c->current->plan : NULL);
+	ask(c, quick_s, NULL);
 }
 
 /* The first answer to a change is worth a short wait before the next iteration; what refines it is not. */
@@ -151,7 +170,7 @@ void replan_if_better(struct controller *c, const char *reason)
 {
 	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
 	c->refine_wanted = false;
-	ask(c, refine_s, c->current->plan);
+	ask(c, refine_s, NULL);
 }
 
 void replan_baseline(struct controller *c)

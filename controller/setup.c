@@ -256,6 +256,8 @@ int controller_init(struct controller *c, struct error *err)
 		rc = c->options.resume ? resume_begin(c, err) : record_begin(c, err);
 	if (rc == 0)
 		rc = planner_start(&c->planner, err);
+	if (rc == 0)
+		rc = ahead_start(c, err);
 	if (rc != 0)
 		return rc;
 	record_phase(c);
@@ -268,6 +270,7 @@ int controller_init(struct controller *c, struct error *err)
 void controller_fini(struct controller *c)
 {
 	planner_stop(c->planner);
+	ahead_stop(c);
 	post_close(c->post);
 	store_close(c->store);
 	keys_list_free(c->admitted);

@@ -11,7 +11,7 @@ static const struct keymap_entry entries[] = {
 	{ ACTION_VIEW_OVERVIEW, GROUP_VIEWS, "view-overview", "1", NULL,
 	  "Overview: who does what now, who waits for whom, how the training goes" },
 	{ ACTION_VIEW_NODES, GROUP_VIEWS, "view-nodes", "2", NULL,
-	  "Nodes: what each does and holds; a wait or a hash that differs is wrong" },
+	  "Nodes: what each does and holds, and what its loss would cost" },
 	{ ACTION_VIEW_LINKS, GROUP_VIEWS, "view-links", "3", NULL,
 	  "Links: seconds an activation took against what the plan assumes; the worst first" },
 	{ ACTION_VIEW_TIMELINE, GROUP_VIEWS, "view-timeline", "4", NULL,

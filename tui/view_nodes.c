@@ -13,6 +13,7 @@ enum column {
 	QUEUE,
 	HEARD,
 	BUSY,
+	LOST,
 	PLACE,
 	FORWARD,
 	BACKWARD,
@@ -31,12 +32,37 @@ static const struct table_column columns[COLUMNS] = {
 	[STATE] = { "state", 8, 9, false },   [WORK] = { "does", 7, 8, false },
 	[SLOTS] = { "slots", 5, 7, true },    [QUEUE] = { "wait", 4, 7, true },
 	[HEARD] = { "heard", 5, 7, true },    [BUSY] = { "busy", 4, 5, true },
+	[LOST] = { "if lost", 7, 6, true },
 	[PLACE] = { "place", 10, 6, false },  [FORWARD] = { "F s", 5, 4, true },
 	[BACKWARD] = { "B s", 5, 4, true },   [OWN] = { "own ms", 11, 2, true },
 	[SENT] = { "sent", 6, 3, true },      [RESENT] = { "again", 5, 1, true },
 	[MEMORY] = { "rss", 6, 2, true },     [HASH] = { "weights", 10, 5, false },
 	[DEVICE] = { "device", 8, 3, false }, [WHY] = { "why", 12, 8, false },
 };
+
+#define MUCH 0.2f /* of an iteration more */
+
+/* What an iteration would take longer without it. */
+static unsigned lost(const struct state *s, const struct msg_see_node *m, char *out, size_t room)
+{
+	float now_s = s->plan.known ? s->plan.see.iteration_s : 0;
+
+	if (m->state != NODE_LIVE && m->state != NODE_SUSPECT) {
+		out[0] = '\0';
+	} else if (!dialog_stage_has_others(s, m->node)) {
+		snprintf(out, room, "last");
+		return STYLE_WARNING;
+	} else if (m->lost_s < 0) {
+		snprintf(out, room, "no plan");
+		return STYLE_WARNING;
+	} else if (m->lost_s > 0 && now_s > 0) {
+		snprintf(out, room, "%+.1fs", (double)(m->lost_s - now_s));
+		return m->lost_s - now_s > MUCH * now_s ? STYLE_WARNING : STYLE_TEXT;
+	} else {
+		snprintf(out, room, "-");
+	}
+	return STYLE_FAINT;
+}
 
 static void draw_node(const struct table *t, struct screen *out, int row, const struct state *s,
 		      const struct ui *u, const struct state_node *n, int digits)
@@ -46,6 +72,7 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 	bool away = m->state >= NODE_FAILED || m->state == NODE_ABSENT;
 	struct look l;
 	char text[16];
+	unsigned style;
 
 	look_node(&l, s, n);
 	table_row(t, out, row, STYLE_TEXT | mark);
@@ -77,6 +104,8 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 		   view_busy_percent(n,
 				     s->iteration_us ? s->iteration_us : s->last_iteration_us,
 				     u->now_us));
+	style = lost(s, m, text, sizeof(text));
+	table_cell(t, out, row, LOST, style | mark, "%s", text);
 	table_cell(t, out, row, PLACE, STYLE_TEXT | mark, "%s", m->location);
 	table_cell(t, out, row, FORWARD, STYLE_TEXT | mark, "%.2f", (double)m->forward_s);
 	table_cell(t, out, row, BACKWARD, STYLE_TEXT | mark, "%.2f", (double)m->backward_s);
@@ -102,7 +131,7 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 {
 	const struct state_node *n = &s->nodes[u->selected];
 	const struct msg_see_node *m = &n->see;
-	char title[64], since[16], sent[16], received[16];
+	char title[64], since[16], sent[16], received[16], costs[16];
 	int x, y = at.y + 1;
 
 	if (at.h < 3 || !n->known)
@@ -127,6 +156,10 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 			x += screen_print(out, at.x + x, y, at.w - x, STYLE_BLOCKED,
 					  " %c m%02u", look_task_letter(n->queue[i].kind),
 					  n->queue[i].microbatch);
+		if (m->lost_s > 0 && lost(s, m, costs, sizeof(costs)) != STYLE_FAINT)
+			screen_print(out, at.x + x, y, at.w - x, STYLE_TEXT,
+				     "; if it were lost: %.1f s an iteration (%s), that plan is ready",
+				     (double)m->lost_s, costs);
 	}
 	snprintf(title, sizeof(title), "n%02u of S%u", (unsigned)m->node, (unsigned)m->stage);
 	screen_rule(out, at, title, NULL);

@@ -309,7 +309,7 @@ static const struct field msg_see_node_fields[] = {
 	N(F32, msg_see_node, loss_s), N(F32, msg_see_node, measured_forward_s),
 	N(F32, msg_see_node, measured_backward_s), N(U64, msg_see_node, rss_bytes),
 	N(U64, msg_see_node, sent_bytes), N(U64, msg_see_node, received_bytes), N(U64, msg_see_node, resent),
-	N(U64, msg_see_node, pid), TXT(msg_see_node, location), TXT(msg_see_node, device), TXT(msg_see_node, host),
+	N(U64, msg_see_node, pid), N(F32, msg_see_node, lost_s), TXT(msg_see_node, location), TXT(msg_see_node, device), TXT(msg_see_node, host),
 	TXT(msg_see_node, why),
 };
 LAYOUT(msg_see_node);

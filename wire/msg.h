@@ -551,6 +551,8 @@ struct msg_see_node {
 	float measured_forward_s, measured_backward_s; /* this device, without emulation */
 	uint64_t rss_bytes, sent_bytes, received_bytes, resent;
 	int64_t pid;
+	float lost_s;         /* an iteration if it were lost now, by a plan made ahead, seconds of the plan;
+			       * < 0: there is none without it; 0: not known */
 	char location[32];
 	char device[32];
 	char host[64];

@@ -489,8 +489,14 @@ static void watch(void *context, const struct msg *m)
 {
 	struct world *w = context;
 
-	if (m->type == MSG_SEE_NODE)
+	if (m->type == MSG_SEE_NODE) {
 		w->states[m->u.see_node.node] = (enum node_state)m->u.see_node.state;
+		w->lost_s[m->u.see_node.node] = m->u.see_node.lost_s;
+	}
+	if (m->type == MSG_SEE_PLAN && !m->u.see_plan.candidate) {
+		w->planned = m->u.see_plan.epoch;
+		w->planned_s = m->u.see_plan.iteration_s;
+	}
 	if (m->type == MSG_SEE_VALIDATION) {
 		w->validations++;
 		w->validated = m->u.see_validation.loss;

@@ -98,6 +98,9 @@ struct world {
 	uint64_t waits; /* in this iteration all wait; 0 none */
 	uint32_t restarts;
 	enum node_state states[PLAYERS];
+	float lost_s[PLAYERS]; /* as consoles are told */
+	uint64_t planned;      /* the newest plan in force, */
+	float planned_s;       /* how long it says that an iteration takes */
 	uint32_t validations;
 	float validated; /* the last */
 };
