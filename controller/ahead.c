@@ -3,7 +3,8 @@
  * While the run goes on, a thread that takes only idle time looks for the plan with which it would go on if a
  * node were lost, one node after another: as good a one as a second (--ahead) finds. When that node is lost, or the
  * operator asks what it would cost, planning begins there and need not find in a tenth of a second what takes
- * ten times as long. Consoles show what each loss would cost.
+ * ten times as long. Consoles show what each loss would cost; where it would gain something, as without a data
+ * node that has become slow, which has its own microbatches whatever the plan, the operator is told.
  *
  * A plan made ahead is of use as long as exactly those are out for whom it was made, and the node; who starts
  * from it judges it by today's times, whatever they were then. For others it is made anew.
@@ -13,12 +14,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MOST_NODES = 64, RENEWED_US = 60000000 }; /* with more it would take minutes; sets are 64 bits */
+enum { MOST_NODES = 64, RENEWED_US = 30000000 }; /* with more it would take minutes; sets are 64 bits */
+static const double changed = 1.5; /* times as much work as it was: at once */
+static const double worth = 0.9;   /* of an iteration: to be told */
 struct foreseen {
 	struct planned *answer; /* NULL: not made yet */
 	uint64_t out;           /* who is out in it: the node, and whoever was then */
 	uint32_t path_length;
 	uint64_t epoch;         /* of the plan in force */
+	double work_s;          /* of a microbatch at the node */
 	int64_t made_us;
 };
 
@@ -28,6 +32,7 @@ struct ahead {
 	uint32_t node;    /* it is for, and the rest of what it will be */
 	struct foreseen asked;
 	struct foreseen of[MOST_NODES];
+	bool told[MOST_NODES]; /* that it holds the run up */
 };
 
 static uint64_t bit(uint32_t node)
@@ -105,6 +110,19 @@ double ahead_lost_s(const struct controller *c, const struct member *m)
 	return f->answer->plan ? f->answer->plan->predicted.iteration_s : -1;
 }
 
+static void tell_who_holds_up(struct controller *c, uint32_t node)
+{
+	const struct member *m = &c->members[node];
+	double now_s = c->current ? c->current->plan->predicted.iteration_s : 0, lost_s = ahead_lost_s(c, m);
+	bool does = c->ahead->of[node].epoch == c->epoch && lost_s > 0 && lost_s < worth * now_s;
+
+	if (does && !c->ahead->told[node])
+		note(c, NOTE_WARNING, m->id, 0,
+		     "n%02u holds all up: without it an iteration would take %.3g s, not %.3g", m->id, lost_s,
+		     now_s);
+	c->ahead->told[node] = does;
+}
+
 static void take(struct controller *c)
 {
 	struct ahead *a = c->ahead;
@@ -123,15 +141,23 @@ static void take(struct controller *c)
 		f->made_us = c->now_us;
 		a->request = 0;
 		c->members[a->node].changed = true;
+		tell_who_holds_up(c, a->node);
 	}
 }
 
-/* None is there for today, or an old one of before the plan in force. */
+static double work_s(const struct controller *c, uint32_t node)
+{
+	return c->cluster->nodes[node].forward_s + c->cluster->nodes[node].backward_s;
+}
+
+/* None is there for today, or one of before the plan in force: an old one, or of a node that was quicker or slower. */
 static bool is_due(const struct controller *c, uint32_t node, uint64_t out)
 {
 	const struct foreseen *f = known(c, node, out | bit(node));
+	double work = work_s(c, node);
 
-	return !f || (f->epoch != c->epoch && c->now_us - f->made_us > RENEWED_US);
+	return !f || (f->epoch != c->epoch && (c->now_us - f->made_us > RENEWED_US ||
+					       work > changed * f->work_s || f->work_s > changed * work));
 }
 
 /* The stage's last replica is not replaced by a plan but by another node (recover.c). */
@@ -156,14 +182,31 @@ static void ask(struct controller *c, uint32_t node, uint64_t out)
 	a->node = node;
 	a->asked = (struct foreseen){ .out = out | bit(node),
 				       .path_length = c->path_length,
-				       .epoch = c->epoch };
+				       .epoch = c->epoch,
+				       .work_s = work_s(c, node) };
 	a->request = planner_ask(a->planner, c->cluster, &q);
+}
+
+/* The slowest first, else in turn; n_members: nobody. */
+static uint32_t next(const struct controller *c, uint64_t out)
+{
+	uint32_t best = c->n_members;
+
+	for (uint32_t k = 1; k <= c->n_members; k++) {
+		uint32_t node = (c->ahead->node + k) % c->n_members;
+
+		if (can_be_spared(c, node) && is_due(c, node, out) &&
+		    (best == c->n_members || work_s(c, node) > work_s(c, best)))
+			best = node;
+	}
+	return best;
 }
 
 void ahead_turn(struct controller *c)
 {
 	struct ahead *a = c->ahead;
 	uint64_t out;
+	uint32_t node;
 
 	if (!a)
 		return;
@@ -173,10 +216,7 @@ void ahead_turn(struct controller *c)
 		a->request = 0; /* nobody wants it any more; the next one cancels it */
 	if (a->request || !c->current || c->phase == PHASE_GATHERING || c->phase == PHASE_STALLED)
 		return;
-	for (uint32_t k = 1; k <= c->n_members && !a->request; k++) {
-		uint32_t node = (a->node + k) % c->n_members;
-
-		if (can_be_spared(c, node) && is_due(c, node, out))
-			ask(c, node, out);
-	}
+	node = next(c, out);
+	if (node < c->n_members)
+		ask(c, node, out);
 }

@@ -58,6 +58,46 @@ static void planning_begins_at_what_was_made_ahead(void **state)
 	assert_ptr_equal(replan_from(c, &q), c->current->plan);
 }
 
+static int warnings(const struct controller *c)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < c->n_notes; i++)
+		n += c->notes[i].kind == NOTE_WARNING;
+	return n;
+}
+
+/* A data node that has become slow: it is told once that all would be home sooner without it. */
+static void who_holds_all_up_is_told(void **state)
+{
+	struct controller *c = *state;
+	struct simulation *s;
+
+	c->options.ahead_s = 0.005;
+	assert_int_equal(ahead_start(c, NULL), 0);
+	for (int i = 0; i < NODES; i++)
+		wait_for(c, i);
+	assert_int_equal(warnings(c), 0);
+	c->cluster->nodes[1].forward_s *= 4;
+	c->cluster->nodes[1].backward_s *= 4;
+	assert_int_equal(simulate(c->cluster, c->current->plan, &s, NULL), 0);
+	c->current->plan->predicted.iteration_s = s->iteration_s;
+	simulation_free(s);
+	for (int renewed = 0; renewed < 2; renewed++) {
+		struct timespec moment = { 0, 1000000 };
+
+		c->epoch++;
+		for (int i = 0; i < 2000 && (warnings(c) == 0 || i < 100); i++) {
+			ahead_turn(c);
+			nanosleep(&moment, NULL);
+		}
+		c->now_us += 31 * (int64_t)SECOND;
+	}
+	assert_int_equal(warnings(c), 1);
+	assert_int_equal(c->notes[c->n_notes - 1].node, 1);
+	assert_true(ahead_lost_s(c, &c->members[1]) < 0.9 * c->current->plan->predicted.iteration_s);
+}
+
 /* When somebody is out, or another skip ratio wanted, it is of no use, and made anew. */
 static void what_has_changed_is_foreseen_anew(void **state)
 {
@@ -125,6 +165,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(planning_begins_at_what_was_made_ahead, under_way_begin,
 						under_way_end),
+		cmocka_unit_test_setup_teardown(who_holds_all_up_is_told, under_way_begin, under_way_end),
 		cmocka_unit_test_setup_teardown(what_has_changed_is_foreseen_anew, under_way_begin,
 						under_way_end),
 		cmocka_unit_test(a_loss_costs_what_was_said),

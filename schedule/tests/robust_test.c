@@ -117,37 +117,59 @@ static struct plan *search(const struct cluster *c, const struct plan_request *q
 	return p;
 }
 
-/* On noise that neither has seen. */
+/* On noise that neither has seen; each seed by itself may be lucky with either. */
 static void robust_plans_are_shorter_on_average(void **state)
 {
 	struct cluster *c = fixture_cluster("geo20_s8.json");
 	struct robust_outcome planned, robust;
+	double mean_s = 0, p95_s = 0; /* of the robust ones, less those of the others */
 	struct check_report report;
 	struct plan_request q;
-	struct plan *a, *b, *again;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct plan *a, *b;
+
+		plan_request_init(&q);
+		q.evaluations = 60000;
+		q.fifo = true;
+		q.seed = seed;
+		a = search(c, &q);
+		q.jitter = 0.2;
+		b = search(c, &q);
+		assert_int_equal(check_plan(c, b, NULL, NULL, &report), 0);
+		assert_int_equal(report.n_breaches, 0);
+		assert_int_equal(robust_expect(c, a, 0.2, 99, 400, &planned, NULL), 0);
+		assert_int_equal(robust_expect(c, b, 0.2, 99, 400, &robust, NULL), 0);
+		mean_s += robust.mean_s - planned.mean_s;
+		p95_s += robust.p95_s - planned.p95_s;
+		assert_true(robust.p95_s > robust.mean_s);
+		/* What it says of itself is about what is seen. */
+		assert_true(fabs(b->predicted.expected_s / robust.mean_s - 1) < 0.02);
+		assert_true(b->predicted.jitter == 0.2 && b->predicted.standstills == 0);
+		check_report_fini(&report);
+		plan_free(a);
+		plan_free(b);
+	}
+	assert_true(mean_s < 0 && p95_s < 0);
+	cluster_free(c);
+}
+
+static void the_same_question_has_the_same_answer(void **state)
+{
+	struct cluster *c = fixture_cluster("geo20_s8.json");
+	struct plan_request q;
+	struct plan *once, *again;
 
 	(void)state;
 	plan_request_init(&q);
-	q.evaluations = 120000;
-	q.fifo = true;
-	a = search(c, &q);
+	q.evaluations = 20000;
 	q.jitter = 0.2;
-	b = search(c, &q);
-	assert_int_equal(check_plan(c, b, NULL, NULL, &report), 0);
-	assert_int_equal(report.n_breaches, 0);
-	assert_int_equal(robust_expect(c, a, 0.2, 99, 400, &planned, NULL), 0);
-	assert_int_equal(robust_expect(c, b, 0.2, 99, 400, &robust, NULL), 0);
-	assert_true(robust.mean_s < planned.mean_s && robust.p95_s < planned.p95_s);
-	assert_true(robust.p95_s > robust.mean_s);
-	/* What it says of itself is about what is seen. */
-	assert_true(fabs(b->predicted.expected_s / robust.mean_s - 1) < 0.02);
-	assert_true(b->predicted.jitter == 0.2 && b->predicted.standstills == 0);
+	once = search(c, &q);
 	again = search(c, &q);
-	assert_memory_equal(b->visits, again->visits, (size_t)(30 * 4) * sizeof(int));
-	assert_true(again->predicted.expected_s == b->predicted.expected_s);
-	check_report_fini(&report);
-	plan_free(a);
-	plan_free(b);
+	assert_memory_equal(once->visits, again->visits, (size_t)(30 * 4) * sizeof(int));
+	assert_true(again->predicted.expected_s == once->predicted.expected_s);
+	plan_free(once);
 	plan_free(again);
 	cluster_free(c);
 }
@@ -204,6 +226,7 @@ int main(void)
 		cmocka_unit_test(factors_are_one_on_average),
 		cmocka_unit_test(the_engine_varies_as_the_reference_does),
 		cmocka_unit_test(robust_plans_are_shorter_on_average),
+		cmocka_unit_test(the_same_question_has_the_same_answer),
 		cmocka_unit_test(every_answer_is_valid),
 	};
 
