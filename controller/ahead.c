@@ -99,13 +99,22 @@ const struct plan *ahead_plan(const struct controller *c, const bool *excluded, 
 	return NULL;
 }
 
+/* The plan in force has been overtaken: it needs somebody who is out. */
+static bool is_overtaken(const struct controller *c, uint64_t out)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if ((out & bit(i)) && planned_uses(c->current, (uint16_t)i))
+			return true;
+	return false;
+}
+
 double ahead_lost_s(const struct controller *c, const struct member *m)
 {
-	const struct foreseen *f = c->ahead && m->replica && !m->marked
-					   ? known(c, m->id, out_now(c) | bit(m->id))
-					   : NULL;
+	uint64_t out = c->ahead ? out_now(c) : 0;
+	const struct foreseen *f = c->ahead && m->replica && !m->marked ? known(c, m->id, out | bit(m->id))
+									: NULL;
 
-	if (!f)
+	if (!f || is_overtaken(c, out))
 		return 0;
 	return f->answer->plan ? f->answer->plan->predicted.iteration_s : -1;
 }

@@ -600,7 +600,8 @@ void ahead_turn(struct controller *c); /* takes an answer, asks for the next */
 /* The one that was made for a run with exactly these out, with its nodes where they were then; NULL: none. Borrowed
  * until the next ahead_turn. */
 const struct plan *ahead_plan(const struct controller *c, const bool *excluded, int path_length);
-/* Plan seconds of an iteration if this replica were lost now; < 0: there is no plan without it; 0: not known. */
+/* Plan seconds of an iteration if this replica were lost now; < 0: there is no plan without it; 0: not known, or the
+ * plan in force, to compare with, needs somebody who is out. */
 double ahead_lost_s(const struct controller *c, const struct member *m);
 
 /* ---- drift.c ---- */
