@@ -1,37 +1,42 @@
-/* ahead.c - plans made ahead of losses.
+/* ahead.c - plans made ahead.
  *
- * While the run goes on, a thread that takes only idle time looks for the plan with which it would go on if a
- * node were lost, one node after another: as good a one as a second (--ahead) finds. When that node is lost, or the
- * operator asks what it would cost, planning begins there and need not find in a tenth of a second what takes
- * ten times as long. Consoles show what each loss would cost; where it would gain something, as without a data
- * node that has become slow, which has its own microbatches whatever the plan, the operator is told.
+ * While the run goes on, a thread that takes only idle time looks for the plans with which it would go on if the
+ * operator skipped one stage more or less, or if a node were lost, one after another: as good ones as a second (--ahead)
+ * finds. When that happens, or the operator asks what it would cost, planning begins there and need not find in a
+ * tenth of a second what takes ten times as long. Consoles show what each loss would cost; where it would gain
+ * something, as without a data node that has become slow, which has its own microbatches whatever the plan, the operator
+ * is told.
  *
- * A plan made ahead is of use as long as exactly those are out for whom it was made, and the node; who starts
- * from it judges it by today's times, whatever they were then. For others it is made anew.
+ * A plan made ahead is of use where exactly those are out for whom it was made; who starts from it judges it by today's
+ * times, whatever they were then. For others it is made anew.
  */
 #include "controller/controller.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
-enum { MOST_NODES = 64, RENEWED_US = 30000000 }; /* with more it would take minutes; sets are 64 bits */
+enum { MOST_NODES = 64 }; /* with more it would take minutes; sets are 64 bits */
+enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, CASES }; /* below them: the loss of the node */
+enum { LEAST_LENGTH = 2, RENEWED_US = 30000000 };
 static const double changed = 1.5; /* times as much work as it was: at once */
 static const double worth = 0.9;   /* of an iteration: to be told */
+
 struct foreseen {
 	struct planned *answer; /* NULL: not made yet */
-	uint64_t out;           /* who is out in it: the node, and whoever was then */
+	uint64_t out;           /* who is out in it */
 	uint32_t path_length;
-	uint64_t epoch;         /* of the plan in force */
-	double work_s;          /* of a microbatch at the node */
+	uint64_t epoch;         /* of the plan in force when it was asked for */
+	double work_s;          /* of the node that is lost, a microbatch; INFINITY: none is */
 	int64_t made_us;
 };
 
 struct ahead {
 	struct planner *planner;
 	uint64_t request; /* 0: none under way */
-	uint32_t node;    /* it is for, and the rest of what it will be */
+	uint32_t last;    /* the case that it is for, and the rest of what it will be */
 	struct foreseen asked;
-	struct foreseen of[MOST_NODES];
+	struct foreseen of[CASES];
 	bool told[MOST_NODES]; /* that it holds the run up */
 };
 
@@ -71,17 +76,35 @@ void ahead_stop(struct controller *c)
 	if (!c->ahead)
 		return;
 	planner_stop(c->ahead->planner);
-	for (uint32_t i = 0; i < MOST_NODES; i++)
-		planned_free(c->ahead->of[i].answer);
+	for (uint32_t k = 0; k < CASES; k++)
+		planned_free(c->ahead->of[k].answer);
 	free(c->ahead);
 	c->ahead = NULL;
 }
 
-static const struct foreseen *known(const struct controller *c, uint32_t node, uint64_t out)
+/* What the case would be today, into w; false: it cannot be, or no plan would help. (The stage's last replica is not
+ * replaced by a plan but by another node, recover.c.) */
+static bool what_if(const struct controller *c, uint32_t k, struct foreseen *w)
 {
-	const struct foreseen *f = &c->ahead->of[node];
+	const struct member *m = k < c->n_members ? &c->members[k] : NULL;
 
-	return f->answer && f->out == out && f->path_length == c->path_length ? f : NULL;
+	*w = (struct foreseen){ .out = out_now(c),
+				.path_length = c->path_length,
+				.epoch = c->epoch,
+				.work_s = INFINITY };
+	if (m) {
+		w->out |= bit(k);
+		w->work_s = c->cluster->nodes[k].forward_s + c->cluster->nodes[k].backward_s;
+		return m->replica && !m->marked && stage_replicas(c, member_stage(c, m), m) > 0;
+	}
+	w->path_length = k == SKIPS_LESS ? c->path_length + 1 : c->path_length - 1;
+	return k >= MOST_NODES && w->path_length >= LEAST_LENGTH &&
+	       w->path_length <= (uint32_t)c->cluster->n_stages;
+}
+
+static bool is_for(const struct foreseen *f, uint64_t out, uint32_t path_length)
+{
+	return f->answer && f->out == out && f->path_length == path_length;
 }
 
 const struct plan *ahead_plan(const struct controller *c, const bool *excluded, int path_length)
@@ -90,18 +113,20 @@ const struct plan *ahead_plan(const struct controller *c, const bool *excluded, 
 
 	for (uint32_t i = 0; c->ahead && i < c->n_members; i++)
 		out |= excluded[i] ? bit(i) : 0;
-	for (uint32_t i = 0; c->ahead && i < c->n_members; i++) {
-		const struct foreseen *f = excluded[i] ? known(c, i, out) : NULL;
+	for (uint32_t k = 0; c->ahead && k < CASES; k++) {
+		const struct foreseen *f = &c->ahead->of[k];
 
-		if (f && f->answer->plan && (int)f->path_length == path_length)
+		if (is_for(f, out, (uint32_t)path_length) && f->answer->plan)
 			return f->answer->plan;
 	}
 	return NULL;
 }
 
 /* The plan in force has been overtaken: it needs somebody who is out. */
-static bool is_overtaken(const struct controller *c, uint64_t out)
+static bool is_overtaken(const struct controller *c)
 {
+	uint64_t out = out_now(c);
+
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if ((out & bit(i)) && planned_uses(c->current, (uint16_t)i))
 			return true;
@@ -110,11 +135,13 @@ static bool is_overtaken(const struct controller *c, uint64_t out)
 
 double ahead_lost_s(const struct controller *c, const struct member *m)
 {
-	uint64_t out = c->ahead ? out_now(c) : 0;
-	const struct foreseen *f = c->ahead && m->replica && !m->marked ? known(c, m->id, out | bit(m->id))
-									: NULL;
+	const struct foreseen *f;
+	struct foreseen today;
 
-	if (!f || is_overtaken(c, out))
+	if (!c->ahead || !what_if(c, m->id, &today) || is_overtaken(c))
+		return 0;
+	f = &c->ahead->of[m->id];
+	if (!is_for(f, today.out, today.path_length))
 		return 0;
 	return f->answer->plan ? f->answer->plan->predicted.iteration_s : -1;
 }
@@ -130,6 +157,7 @@ static void tell_who_holds_up(struct controller *c, uint32_t node)
 		     "n%02u holds all up: without it an iteration would take %.3g s, not %.3g", m->id, lost_s,
 		     now_s);
 	c->ahead->told[node] = does;
+	c->members[node].changed = true;
 }
 
 static void take(struct controller *c)
@@ -138,7 +166,7 @@ static void take(struct controller *c)
 	struct planned *answer;
 
 	while ((answer = planner_take(a->planner)) != NULL) {
-		struct foreseen *f = &a->of[a->node];
+		struct foreseen *f = &a->of[a->last];
 
 		if (answer->request != a->request) {
 			planned_free(answer);
@@ -149,83 +177,63 @@ static void take(struct controller *c)
 		f->answer = answer;
 		f->made_us = c->now_us;
 		a->request = 0;
-		c->members[a->node].changed = true;
-		tell_who_holds_up(c, a->node);
+		if (a->last < c->n_members)
+			tell_who_holds_up(c, a->last);
 	}
-}
-
-static double work_s(const struct controller *c, uint32_t node)
-{
-	return c->cluster->nodes[node].forward_s + c->cluster->nodes[node].backward_s;
 }
 
 /* None is there for today, or one of before the plan in force: an old one, or of a node that was quicker or slower. */
-static bool is_due(const struct controller *c, uint32_t node, uint64_t out)
+static bool is_due(const struct controller *c, uint32_t k, const struct foreseen *today)
 {
-	const struct foreseen *f = known(c, node, out | bit(node));
-	double work = work_s(c, node);
+	const struct foreseen *f = &c->ahead->of[k];
 
-	return !f || (f->epoch != c->epoch && (c->now_us - f->made_us > RENEWED_US ||
-					       work > changed * f->work_s || f->work_s > changed * work));
+	return !is_for(f, today->out, today->path_length) ||
+	       (f->epoch != c->epoch && (c->now_us - f->made_us > RENEWED_US || today->work_s > changed * f->work_s ||
+					 f->work_s > changed * today->work_s));
 }
 
-/* The stage's last replica is not replaced by a plan but by another node (recover.c). */
-static bool can_be_spared(const struct controller *c, uint32_t node)
-{
-	const struct member *m = &c->members[node];
-
-	return m->replica && !m->marked && stage_replicas(c, member_stage(c, m), m) > 0;
-}
-
-static void ask(struct controller *c, uint32_t node, uint64_t out)
+/* Another skip ratio first, then the slowest node, else in turn. */
+static void ask(struct controller *c)
 {
 	struct ahead *a = c->ahead;
+	struct foreseen best = { .work_s = -1 }, today;
 	bool excluded[MSG_NODES];
 	struct planner_request q;
+	uint32_t chosen = CASES;
 
+	for (uint32_t i = 1; i <= CASES; i++) {
+		uint32_t k = (a->last + i) % CASES;
+
+		if (what_if(c, k, &today) && is_due(c, k, &today) && today.work_s > best.work_s) {
+			best = today;
+			chosen = k;
+		}
+	}
+	if (chosen == CASES)
+		return;
 	replan_question(c, &q, excluded);
-	excluded[node] = true;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		excluded[i] = best.out & bit(i);
+	q.path_length = (int)best.path_length;
 	q.from = replan_from(c, &q);
 	q.budget_s = c->options.ahead_s;
 	q.reason = "ahead";
-	a->node = node;
-	a->asked = (struct foreseen){ .out = out | bit(node),
-				       .path_length = c->path_length,
-				       .epoch = c->epoch,
-				       .work_s = work_s(c, node) };
+	a->last = chosen;
+	a->asked = best;
 	a->request = planner_ask(a->planner, c->cluster, &q);
-}
-
-/* The slowest first, else in turn; n_members: nobody. */
-static uint32_t next(const struct controller *c, uint64_t out)
-{
-	uint32_t best = c->n_members;
-
-	for (uint32_t k = 1; k <= c->n_members; k++) {
-		uint32_t node = (c->ahead->node + k) % c->n_members;
-
-		if (can_be_spared(c, node) && is_due(c, node, out) &&
-		    (best == c->n_members || work_s(c, node) > work_s(c, best)))
-			best = node;
-	}
-	return best;
 }
 
 void ahead_turn(struct controller *c)
 {
 	struct ahead *a = c->ahead;
-	uint64_t out;
-	uint32_t node;
+	struct foreseen today;
 
 	if (!a)
 		return;
 	take(c);
-	out = out_now(c);
-	if (a->request && (a->asked.out != (out | bit(a->node)) || a->asked.path_length != c->path_length))
+	if (a->request && (!what_if(c, a->last, &today) || today.out != a->asked.out ||
+			   today.path_length != a->asked.path_length))
 		a->request = 0; /* nobody wants it any more; the next one cancels it */
-	if (a->request || !c->current || c->phase == PHASE_GATHERING || c->phase == PHASE_STALLED)
-		return;
-	node = next(c, out);
-	if (node < c->n_members)
-		ask(c, node, out);
+	if (!a->request && c->current && c->phase != PHASE_GATHERING && c->phase != PHASE_STALLED)
+		ask(c);
 }

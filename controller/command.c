@@ -532,15 +532,14 @@ static bool what_if(const struct controller *c, const struct msg_command *m, str
 	}
 	if (leaves_out)
 		excluded[m->node] = m->verb != COMMAND_RECOVER;
-	q->from = replan_from(c, q);
-	if (m->verb != COMMAND_SKIP)
-		return true;
-	if (m->value < 0 || m->value >= c->cluster->n_stages) {
+	if (m->verb == COMMAND_SKIP && (m->value < 0 || m->value >= c->cluster->n_stages)) {
 		outcome_set(o, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
 			    c->cluster->n_stages - 1, c->cluster->n_stages);
 		return false;
 	}
-	q->path_length = c->cluster->n_stages - (int)m->value;
+	if (m->verb == COMMAND_SKIP)
+		q->path_length = c->cluster->n_stages - (int)m->value;
+	q->from = replan_from(c, q);
 	return true;
 }
 
@@ -603,6 +602,8 @@ static void candidate(struct controller *c, struct console *to, const struct msg
 	if (see_compare(m, c->cluster->n_stages, c->n_members, excluded, &q, name, sizeof(name), &err) != 0) {
 		outcome_set(o, -EINVAL, "%.180s", err.text);
 	} else {
+		if (q.from)
+			q.from = replan_from(c, &q);
 		await(c, to, m, &q, name);
 		outcome_set(o, 0, "planning %s", name);
 	}

@@ -59,7 +59,7 @@ static const char help[] =
 	"                        longest task: who says that it is at work is taken out  [10]\n"
 	"  --gather-s N          wait so long for all agents  [30]\n"
 	"  --budget S            seconds for the first plan  [0.5]\n"
-	"  --ahead S             seconds for a plan without each node, ready for when it is lost; only\n"
+	"  --ahead S             seconds for each plan made ahead, for losses and other skip ratios; only\n"
 	"                        time that nothing else wants is taken; 0: none  [1]\n"
 	"  --name TEXT  --regions FILE  --log debug|info|warn|error\n"
 	"  --embedded --supervisor-fd N   (used by skippipe demo)\n";

@@ -1,4 +1,4 @@
-/* Plans that are made ahead of losses. */
+/* Plans that are made ahead. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -171,6 +171,31 @@ static void a_loss_costs_what_was_said(void **state)
 	world_free(w);
 }
 
+/* Another number of stages skipped, too. */
+static void another_skip_ratio_is_foreseen(void **state)
+{
+	struct controller *c = *state;
+	bool excluded[MSG_NODES];
+	struct planner_request q;
+	const struct plan *from = NULL;
+
+	c->options.ahead_s = 0.005;
+	c->path_length = 1;
+	plan_without_those_out(c);
+	assert_int_equal(ahead_start(c, NULL), 0);
+	replan_question(c, &q, excluded);
+	q.path_length = 2;
+	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+	for (int i = 0; i < 30000 && (!from || from == c->current->plan); i++) {
+		ahead_turn(c);
+		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+		from = replan_from(c, &q);
+	}
+	assert_int_equal(from->path_length, 2);
+	q.path_length = 1;
+	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+}
+
 static void none_are_made_where_none_are_wanted(void **state)
 {
 	const char *options[] = { "--eval-every", "0", "--ahead", "0", NULL };
@@ -190,6 +215,8 @@ int main(void)
 						under_way_end),
 		cmocka_unit_test_setup_teardown(who_holds_all_up_is_told, under_way_begin, under_way_end),
 		cmocka_unit_test_setup_teardown(what_has_changed_is_foreseen_anew, under_way_begin,
+						under_way_end),
+		cmocka_unit_test_setup_teardown(another_skip_ratio_is_foreseen, under_way_begin,
 						under_way_end),
 		cmocka_unit_test(a_loss_costs_what_was_said),
 		cmocka_unit_test(none_are_made_where_none_are_wanted),
