@@ -8,7 +8,8 @@
  * is told.
  *
  * A plan made ahead is of use where exactly those are out for whom it was made; who starts from it judges it by today's
- * times, whatever they were then. For others it is made anew.
+ * times, whatever they were then. For others it is made anew. The last plans that were in force are kept, too: who was
+ * lost may come back.
  */
 #include "controller/controller.h"
 
@@ -18,6 +19,7 @@
 
 enum { MOST_NODES = 64 }; /* with more it would take minutes; sets are 64 bits */
 enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, CASES }; /* below them: the loss of the node */
+enum { KEPT = 4 };
 enum { LEAST_LENGTH = 2, RENEWED_US = 30000000 };
 static const double changed = 1.5; /* times as much work as it was: at once */
 static const double worth = 0.9;   /* of an iteration: to be told */
@@ -36,7 +38,9 @@ struct ahead {
 	uint64_t request; /* 0: none under way */
 	uint32_t last;    /* the case that it is for, and the rest of what it will be */
 	struct foreseen asked;
-	struct foreseen of[CASES];
+	struct foreseen of[CASES + KEPT]; /* then those that were in force */
+	uint32_t n_kept;
+	uint64_t kept_epoch;   /* of the last of them */
 	bool told[MOST_NODES]; /* that it holds the run up */
 };
 
@@ -76,7 +80,7 @@ void ahead_stop(struct controller *c)
 	if (!c->ahead)
 		return;
 	planner_stop(c->ahead->planner);
-	for (uint32_t k = 0; k < CASES; k++)
+	for (uint32_t k = 0; k < CASES + KEPT; k++)
 		planned_free(c->ahead->of[k].answer);
 	free(c->ahead);
 	c->ahead = NULL;
@@ -109,17 +113,42 @@ static bool is_for(const struct foreseen *f, uint64_t out, uint32_t path_length)
 
 const struct plan *ahead_plan(const struct controller *c, const bool *excluded, int path_length)
 {
+	const struct plan *best = NULL;
 	uint64_t out = 0;
 
 	for (uint32_t i = 0; c->ahead && i < c->n_members; i++)
 		out |= excluded[i] ? bit(i) : 0;
-	for (uint32_t k = 0; c->ahead && k < CASES; k++) {
+	for (uint32_t k = 0; c->ahead && k < CASES + KEPT; k++) {
 		const struct foreseen *f = &c->ahead->of[k];
+		const struct plan *plan = is_for(f, out, (uint32_t)path_length) ? f->answer->plan : NULL;
 
-		if (is_for(f, out, (uint32_t)path_length) && f->answer->plan)
-			return f->answer->plan;
+		if (plan && (!best || plan->predicted.iteration_s < best->predicted.iteration_s))
+			best = plan;
 	}
-	return NULL;
+	return best;
+}
+
+/* The plan in force, once. One for the same nodes makes way for it, else the oldest. */
+static void keep(struct controller *c)
+{
+	struct ahead *a = c->ahead;
+	struct foreseen new = { 0 }, *f = &a->of[CASES + a->n_kept % KEPT];
+
+	if (!c->current || a->kept_epoch == c->epoch)
+		return;
+	a->kept_epoch = c->epoch;
+	new.path_length = (uint32_t)c->current->plan->path_length;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		new.out |= planned_uses(c->current, (uint16_t)i) ? 0 : bit(i);
+	new.answer = calloc(1, sizeof(*new.answer));
+	if (new.answer)
+		new.answer->plan = plan_copy(c->current->plan);
+	for (uint32_t k = CASES; k < CASES + KEPT; k++)
+		if (is_for(&a->of[k], new.out, new.path_length))
+			f = &a->of[k];
+	a->n_kept += f == &a->of[CASES + a->n_kept % KEPT];
+	planned_free(f->answer);
+	*f = new;
 }
 
 /* The plan in force has been overtaken: it needs somebody who is out. */
@@ -231,6 +260,7 @@ void ahead_turn(struct controller *c)
 	if (!a)
 		return;
 	take(c);
+	keep(c);
 	if (a->request && (!what_if(c, a->last, &today) || today.out != a->asked.out ||
 			   today.path_length != a->asked.path_length))
 		a->request = 0; /* nobody wants it any more; the next one cancels it */

@@ -597,8 +597,8 @@ const struct plan *replan_from(const struct controller *c, const struct planner_
 int ahead_start(struct controller *c, struct error *err);
 void ahead_stop(struct controller *c);
 void ahead_turn(struct controller *c); /* takes an answer, asks for the next */
-/* The one that was made for a run with exactly these out and so long paths, its nodes where they were then; NULL: none.
- * Borrowed until the next ahead_turn. */
+/* The best that was made ahead, or was in force, for a run with exactly these out and so long paths, its nodes where they
+ * were then; NULL: none. Borrowed until the next ahead_turn. */
 const struct plan *ahead_plan(const struct controller *c, const bool *excluded, int path_length);
 /* Plan seconds of an iteration if this replica were lost now; < 0: there is no plan without it; 0: not known, or the
  * plan in force, to compare with, needs somebody who is out. */

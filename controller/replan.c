@@ -126,10 +126,10 @@ void replan_question(const struct controller *c, struct planner_request *q, bool
 const struct plan *replan_from(const struct controller *c, const struct planner_request *q)
 {
 	const struct plan *from = c->current ? c->current->plan : NULL, *ready = NULL;
-	bool other = from && from->path_length != q->path_length; /* or without somebody that it needs */
+	bool other = from && from->path_length != q->path_length; /* or for other nodes */
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		other = other || (q->excluded[i] && planned_uses(c->current, (uint16_t)i));
+	for (uint32_t i = 0; c->ahead && i < c->n_members; i++)
+		other = other || q->excluded[i] == planned_uses(c->current, (uint16_t)i);
 	if (other)
 		ready = ahead_plan(c, q->excluded, q->path_length);
 	if (ready && as_pinned(c, ready))

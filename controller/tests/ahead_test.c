@@ -171,6 +171,34 @@ static void a_loss_costs_what_was_said(void **state)
 	world_free(w);
 }
 
+/* Who comes back finds the plan that was in force before; for the same nodes the newest is kept. */
+static void what_was_in_force_is_kept(void **state)
+{
+	struct controller *c = *state;
+	bool excluded[MSG_NODES];
+	struct planner_request q;
+	const struct plan *from;
+	double was_s = c->current->plan->predicted.iteration_s;
+
+	c->options.ahead_s = 3600; /* so that none is made */
+	assert_int_equal(ahead_start(c, NULL), 0);
+	ahead_turn(c);
+	for (int i = 0; i < 10; i++) {
+		c->members[5].replica = i % 2;
+		plan_without_those_out(c);
+		c->epoch++;
+		ahead_turn(c);
+	}
+	c->members[5].replica = false;
+	plan_without_those_out(c);
+	c->members[5].replica = true;
+	replan_question(c, &q, excluded);
+	from = replan_from(c, &q);
+	assert_ptr_not_equal(from, c->current->plan);
+	assert_true(plan_uses(from, 5));
+	assert_true(from->predicted.iteration_s == was_s);
+}
+
 /* Another number of stages skipped, too. */
 static void another_skip_ratio_is_foreseen(void **state)
 {
@@ -216,6 +244,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_holds_all_up_is_told, under_way_begin, under_way_end),
 		cmocka_unit_test_setup_teardown(what_has_changed_is_foreseen_anew, under_way_begin,
 						under_way_end),
+		cmocka_unit_test_setup_teardown(what_was_in_force_is_kept, under_way_begin, under_way_end),
 		cmocka_unit_test_setup_teardown(another_skip_ratio_is_foreseen, under_way_begin,
 						under_way_end),
 		cmocka_unit_test(a_loss_costs_what_was_said),
