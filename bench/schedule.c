@@ -421,9 +421,9 @@ static int run_all(const struct options *o, struct table *t, struct error *err)
 	if (rc != 0)
 		return rc;
 	if (o->repairs)
-		printf("%-12s %5s %5s %9s %9s %9s %6s %6s %9s %6s %6s %9s %6s %6s\n", "instance", "nodes",
-		       "lost", "first_ms", "worst", "to_fresh", "worst", "in 2%", "ahead", "worst",
-		       "in 2%", "again", "worst", "in 2%");
+		printf("%-12s %5s %5s %9s %9s %9s %6s %6s %9s %6s %6s %9s %6s %6s\n",
+		       "instance", "nodes", "lost", "first_ms", "worst", "to_fresh", "worst",
+		       "in 2%", "ahead", "worst", "in 2%", "again", "worst", "in 2%");
 	else
 		printf("%-12s %5s %-5s %-9s %9s %8s %9s %7s %6s %8s %9s %9s %9s %8s\n",
 		       "instance", "nodes", "where", "algorithm", "iter_s", "sync_s", "bound_s",

@@ -1,15 +1,16 @@
 /* ahead.c - plans made ahead.
  *
- * While the run goes on, a thread that takes only idle time looks for the plans with which it would go on if the
- * operator skipped one stage more or less, or if a node were lost, one after another: as good ones as a second (--ahead)
- * finds. When that happens, or the operator asks what it would cost, planning begins there and need not find in a
- * tenth of a second what takes ten times as long. Consoles show what each loss would cost; where it would gain
- * something, as without a data node that has become slow, which has its own microbatches whatever the plan, the operator
- * is told.
+ * While the run goes on, a thread that takes only idle time looks for the plans with which it
+ * would go on if the operator skipped one stage more or less, or if a node were lost, one after
+ * another: as good ones as a second (--ahead) finds. When that happens, or the operator asks
+ * what it would cost, planning begins there and need not find in a tenth of a second what takes
+ * ten times as long. Consoles show what each loss would cost; where it would gain something, as
+ * without a data node that has become slow, which has its own microbatches whatever the plan,
+ * the operator is told.
  *
- * A plan made ahead is of use where exactly those are out for whom it was made; who starts from it judges it by today's
- * times, whatever they were then. For others it is made anew. The last plans that were in force are kept, too: who was
- * lost may come back.
+ * A plan made ahead is of use where exactly those are out for whom it was made; who starts from
+ * it judges it by today's times, whatever they were then. For others it is made anew. The last
+ * plans that were in force are kept, too: who was lost may come back.
  */
 #include "controller/controller.h"
 
@@ -28,8 +29,8 @@ struct foreseen {
 	struct planned *answer; /* NULL: not made yet */
 	uint64_t out;           /* who is out in it */
 	uint32_t path_length;
-	uint64_t epoch;         /* of the plan in force when it was asked for */
-	double work_s;          /* of the node that is lost, a microbatch; INFINITY: none is */
+	uint64_t epoch; /* of the plan in force when it was asked for */
+	double work_s;  /* of the node that is lost, a microbatch; INFINITY: none is */
 	int64_t made_us;
 };
 
@@ -86,8 +87,8 @@ void ahead_stop(struct controller *c)
 	c->ahead = NULL;
 }
 
-/* What the case would be today, into w; false: it cannot be, or no plan would help. (The stage's last replica is not
- * replaced by a plan but by another node, recover.c.) */
+/* What the case would be today, into w; false: it cannot be, or no plan would help. (The
+ * stage's last replica is not replaced by a plan but by another node, recover.c.) */
 static bool what_if(const struct controller *c, uint32_t k, struct foreseen *w)
 {
 	const struct member *m = k < c->n_members ? &c->members[k] : NULL;
@@ -120,9 +121,11 @@ const struct plan *ahead_plan(const struct controller *c, const bool *excluded, 
 		out |= excluded[i] ? bit(i) : 0;
 	for (uint32_t k = 0; c->ahead && k < CASES + KEPT; k++) {
 		const struct foreseen *f = &c->ahead->of[k];
-		const struct plan *plan = is_for(f, out, (uint32_t)path_length) ? f->answer->plan : NULL;
+		const struct plan *plan =
+			is_for(f, out, (uint32_t)path_length) ? f->answer->plan : NULL;
 
-		if (plan && (!best || plan->predicted.iteration_s < best->predicted.iteration_s))
+		if (plan &&
+		    (!best || plan->predicted.iteration_s < best->predicted.iteration_s))
 			best = plan;
 	}
 	return best;
@@ -178,13 +181,15 @@ double ahead_lost_s(const struct controller *c, const struct member *m)
 static void tell_who_holds_up(struct controller *c, uint32_t node)
 {
 	const struct member *m = &c->members[node];
-	double now_s = c->current ? c->current->plan->predicted.iteration_s : 0, lost_s = ahead_lost_s(c, m);
-	bool does = c->ahead->of[node].epoch == c->epoch && lost_s > 0 && lost_s < worth * now_s;
+	double now_s = c->current ? c->current->plan->predicted.iteration_s : 0,
+	       lost_s = ahead_lost_s(c, m);
+	bool does =
+		c->ahead->of[node].epoch == c->epoch && lost_s > 0 && lost_s < worth * now_s;
 
 	if (does && !c->ahead->told[node])
 		note(c, NOTE_WARNING, m->id, 0,
-		     "n%02u holds all up: without it an iteration would take %.3g s, not %.3g", m->id, lost_s,
-		     now_s);
+		     "n%02u holds all up: without it an iteration would take %.3g s, not %.3g",
+		     m->id, lost_s, now_s);
 	c->ahead->told[node] = does;
 	c->members[node].changed = true;
 }
@@ -211,14 +216,16 @@ static void take(struct controller *c)
 	}
 }
 
-/* None is there for today, or one of before the plan in force: an old one, or of a node that was quicker or slower. */
+/* None is there for today, or one of before the plan in force: an old one, or of a node that
+ * was quicker or slower. */
 static bool is_due(const struct controller *c, uint32_t k, const struct foreseen *today)
 {
 	const struct foreseen *f = &c->ahead->of[k];
 
 	return !is_for(f, today->out, today->path_length) ||
-	       (f->epoch != c->epoch && (c->now_us - f->made_us > RENEWED_US || today->work_s > changed * f->work_s ||
-					 f->work_s > changed * today->work_s));
+	       (f->epoch != c->epoch &&
+		(c->now_us - f->made_us > RENEWED_US || today->work_s > changed * f->work_s ||
+		 f->work_s > changed * today->work_s));
 }
 
 /* Another skip ratio first, then the slowest node, else in turn. */
@@ -233,7 +240,8 @@ static void ask(struct controller *c)
 	for (uint32_t i = 1; i <= CASES; i++) {
 		uint32_t k = (a->last + i) % CASES;
 
-		if (what_if(c, k, &today) && is_due(c, k, &today) && today.work_s > best.work_s) {
+		if (what_if(c, k, &today) && is_due(c, k, &today) &&
+		    today.work_s > best.work_s) {
 			best = today;
 			chosen = k;
 		}
@@ -264,6 +272,7 @@ void ahead_turn(struct controller *c)
 	if (a->request && (!what_if(c, a->last, &today) || today.out != a->asked.out ||
 			   today.path_length != a->asked.path_length))
 		a->request = 0; /* nobody wants it any more; the next one cancels it */
-	if (!a->request && c->current && c->phase != PHASE_GATHERING && c->phase != PHASE_STALLED)
+	if (!a->request && c->current && c->phase != PHASE_GATHERING &&
+	    c->phase != PHASE_STALLED)
 		ask(c);
 }

@@ -337,7 +337,8 @@ struct planned *planner_take(struct planner *p)
 	uint64_t n;
 
 	if (pthread_mutex_trylock(&p->lock) != 0)
-		return NULL; /* a thread that gets little time may hold it: what there is can wait */
+		return NULL; /* a thread that gets little time may hold it: what there is can
+				wait */
 	j = p->answered;
 	if (j) {
 		p->answered = j->next;

@@ -32,18 +32,19 @@ static const struct table_column columns[COLUMNS] = {
 	[STATE] = { "state", 8, 9, false },   [WORK] = { "does", 7, 8, false },
 	[SLOTS] = { "slots", 5, 7, true },    [QUEUE] = { "wait", 4, 7, true },
 	[HEARD] = { "heard", 5, 7, true },    [BUSY] = { "busy", 4, 5, true },
-	[LOST] = { "if lost", 7, 6, true },
-	[PLACE] = { "place", 10, 6, false },  [FORWARD] = { "F s", 5, 4, true },
-	[BACKWARD] = { "B s", 5, 4, true },   [OWN] = { "own ms", 11, 2, true },
-	[SENT] = { "sent", 6, 3, true },      [RESENT] = { "again", 5, 1, true },
-	[MEMORY] = { "rss", 6, 2, true },     [HASH] = { "weights", 10, 5, false },
-	[DEVICE] = { "device", 8, 3, false }, [WHY] = { "why", 12, 8, false },
+	[LOST] = { "if lost", 7, 6, true },   [PLACE] = { "place", 10, 6, false },
+	[FORWARD] = { "F s", 5, 4, true },    [BACKWARD] = { "B s", 5, 4, true },
+	[OWN] = { "own ms", 11, 2, true },    [SENT] = { "sent", 6, 3, true },
+	[RESENT] = { "again", 5, 1, true },   [MEMORY] = { "rss", 6, 2, true },
+	[HASH] = { "weights", 10, 5, false }, [DEVICE] = { "device", 8, 3, false },
+	[WHY] = { "why", 12, 8, false },
 };
 
 #define MUCH 0.2f /* of an iteration more */
 
 /* What an iteration would take longer without it. */
-static unsigned lost(const struct state *s, const struct msg_see_node *m, char *out, size_t room)
+static unsigned lost(const struct state *s, const struct msg_see_node *m, char *out,
+		     size_t room)
 {
 	float now_s = s->plan.known ? s->plan.see.iteration_s : 0;
 
@@ -158,7 +159,8 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 					  n->queue[i].microbatch);
 		if (m->lost_s > 0 && lost(s, m, costs, sizeof(costs)) != STYLE_FAINT)
 			screen_print(out, at.x + x, y, at.w - x, STYLE_TEXT,
-				     "; if it were lost: %.1f s an iteration (%s), that plan is ready",
+				     "; if it were lost: %.1f s an iteration (%s), that plan "
+				     "is ready",
 				     (double)m->lost_s, costs);
 	}
 	snprintf(title, sizeof(title), "n%02u of S%u", (unsigned)m->node, (unsigned)m->stage);

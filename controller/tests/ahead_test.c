@@ -31,7 +31,8 @@ static bool plan_uses(const struct plan *p, int node)
 	return false;
 }
 
-/* Planning begins at what was made ahead where exactly that has happened, else at the plan in force. */
+/* Planning begins at what was made ahead where exactly that has happened, else at the plan in
+ * force. */
 static void planning_begins_at_what_was_made_ahead(void **state)
 {
 	struct controller *c = *state;
@@ -67,7 +68,8 @@ static int warnings(const struct controller *c)
 	return n;
 }
 
-/* A data node that has become slow: it is told once that all would be home sooner without it. */
+/* A data node that has become slow: it is told once that all would be home sooner without it.
+ */
 static void who_holds_all_up_is_told(void **state)
 {
 	struct controller *c = *state;
@@ -91,11 +93,13 @@ static void who_holds_all_up_is_told(void **state)
 			ahead_turn(c);
 			nanosleep(&moment, NULL);
 		}
-		assert_int_equal(warnings(c), 1); /* at once, and not again when all are made anew */
+		assert_int_equal(warnings(c),
+				 1); /* at once, and not again when all are made anew */
 		c->now_us += 31 * (int64_t)SECOND;
 	}
 	assert_int_equal(c->notes[c->n_notes - 1].node, 1);
-	assert_true(ahead_lost_s(c, &c->members[1]) < 0.9 * c->current->plan->predicted.iteration_s);
+	assert_true(ahead_lost_s(c, &c->members[1]) <
+		    0.9 * c->current->plan->predicted.iteration_s);
 }
 
 static void plan_without_those_out(struct controller *c)
@@ -149,10 +153,12 @@ static bool all_foreseen(const struct world *w)
 	return true;
 }
 
-/* The plan that replaces the lost one is as short as was said before, and what comes next is foreseen anew. */
+/* The plan that replaces the lost one is as short as was said before, and what comes next is
+ * foreseen anew. */
 static void a_loss_costs_what_was_said(void **state)
 {
-	const char *options[] = { "--eval-every", "0", "--ahead", "0.02", "--iterations", "1000000", NULL };
+	const char *options[] = { "--eval-every", "0",       "--ahead", "0.02",
+				  "--iterations", "1000000", NULL };
 	struct world *w = world_new(options);
 	struct player *lost = &w->players[4];
 	uint64_t planned;
@@ -171,7 +177,8 @@ static void a_loss_costs_what_was_said(void **state)
 	world_free(w);
 }
 
-/* Who comes back finds the plan that was in force before; for the same nodes the newest is kept. */
+/* Who comes back finds the plan that was in force before; for the same nodes the newest is
+ * kept. */
 static void what_was_in_force_is_kept(void **state)
 {
 	struct controller *c = *state;
@@ -239,12 +246,14 @@ static void none_are_made_where_none_are_wanted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(planning_begins_at_what_was_made_ahead, under_way_begin,
+		cmocka_unit_test_setup_teardown(planning_begins_at_what_was_made_ahead,
+						under_way_begin, under_way_end),
+		cmocka_unit_test_setup_teardown(who_holds_all_up_is_told, under_way_begin,
 						under_way_end),
-		cmocka_unit_test_setup_teardown(who_holds_all_up_is_told, under_way_begin, under_way_end),
-		cmocka_unit_test_setup_teardown(what_has_changed_is_foreseen_anew, under_way_begin,
+		cmocka_unit_test_setup_teardown(what_has_changed_is_foreseen_anew,
+						under_way_begin, under_way_end),
+		cmocka_unit_test_setup_teardown(what_was_in_force_is_kept, under_way_begin,
 						under_way_end),
-		cmocka_unit_test_setup_teardown(what_was_in_force_is_kept, under_way_begin, under_way_end),
 		cmocka_unit_test_setup_teardown(another_skip_ratio_is_foreseen, under_way_begin,
 						under_way_end),
 		cmocka_unit_test(a_loss_costs_what_was_said),
