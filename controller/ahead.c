@@ -154,23 +154,13 @@ static void keep(struct controller *c)
 	*f = new;
 }
 
-/* The plan in force has been overtaken: it needs somebody who is out. */
-static bool is_overtaken(const struct controller *c)
-{
-	uint64_t out = out_now(c);
-
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if ((out & bit(i)) && planned_uses(c->current, (uint16_t)i))
-			return true;
-	return false;
-}
-
 double ahead_lost_s(const struct controller *c, const struct member *m)
 {
 	const struct foreseen *f;
 	struct foreseen today;
 
-	if (!c->ahead || !what_if(c, m->id, &today) || is_overtaken(c))
+	if (!c->ahead || !c->current || !replan_usable(c, c->current) ||
+	    !what_if(c, m->id, &today))
 		return 0;
 	f = &c->ahead->of[m->id];
 	if (!is_for(f, today.out, today.path_length))

@@ -1,6 +1,7 @@
 /* controller.h - the controller's state, and what its parts offer one another.
  *
- * One thread runs the loop (main.c); one worker thread plans (planner.h). The parts:
+ * One thread runs the loop (main.c); one worker thread plans (planner.h), and
+ * another one ahead, in idle time (ahead.c). The parts:
  *
  *     members.c    who is there: joining, heartbeats, death, coming back
  *     door.c       who is refused, barred, expelled
@@ -601,7 +602,7 @@ void ahead_turn(struct controller *c); /* takes an answer, asks for the next */
  * were then; NULL: none. Borrowed until the next ahead_turn. */
 const struct plan *ahead_plan(const struct controller *c, const bool *excluded, int path_length);
 /* Plan seconds of an iteration if this replica were lost now; < 0: there is no plan without it; 0: not known, or the
- * plan in force, to compare with, needs somebody who is out. */
+ * plan in force, to compare with, is not usable any more. */
 double ahead_lost_s(const struct controller *c, const struct member *m);
 
 /* ---- drift.c ---- */

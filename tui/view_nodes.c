@@ -42,7 +42,7 @@ static const struct table_column columns[COLUMNS] = {
 
 #define MUCH 0.2f /* of an iteration more */
 
-/* What an iteration would take longer without it. */
+/* What an iteration would take longer without it, in words; the style they have. */
 static unsigned lost(const struct state *s, const struct msg_see_node *m, char *out,
 		     size_t room)
 {
