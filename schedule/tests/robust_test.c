@@ -151,7 +151,9 @@ static void robust_plans_are_shorter_on_average(void **state)
 		plan_free(a);
 		plan_free(b);
 	}
-	assert_true(mean_s < 0 && p95_s < 0);
+	/* By half of what has been seen, 0.8 and 1.7 s each, at the least. */
+	if (!(mean_s / 4 < -0.4 && p95_s / 4 < -0.85))
+		fail_msg("%f and %f s", mean_s / 4, p95_s / 4);
 	cluster_free(c);
 }
 
