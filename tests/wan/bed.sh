@@ -1,0 +1,117 @@
+# Sourced after tests/lib.sh: a wide-area network on this machine (docs/testbed.md). One network
+# namespace a node, one more for the controller and the consoles, joined by wan_router.
+#
+#   bed_start ROUTER-OPTION...    makes it: --cluster FILE, or --regions FILE --agents N, ...
+#   bed_in NODE COMMAND...        runs a command in the namespace of a node: a number, or controller
+#   bed_spawn NODE COMMAND...     starts one that goes on, process $bed_pid, ended with the script
+#   bed_ask WORD...               speaks to the router: bed_ask link 3 5 cut; bed_ask help
+#   bed_controller [OPTION...]    starts a controller, process $bed_controller_pid: $dir/run, $dir/events
+#   bed_agent NODE [OPTION...]    starts the agent of a node, process ${bed_agent_pid[NODE]}
+#   bed_agents [OPTION...]        starts all of them
+#   bed_console [OPTION...]       runs a console, to its end
+#   bed_stop                      takes it down; done at the script's end anyway
+#
+# Set besides: bed_nodes (how many, the controller not counted), ${bed_address[NODE]},
+# ${bed_place[NODE]}; the controller's are at [bed_nodes]. The control socket is $dir/wan.sock.
+bed_tools=${SKIPPIPE_BUILD:-$PWD/build}/tests
+bed_tag=skw$$-
+bed_nodes=0
+bed_router=
+bed_address=() bed_place=() bed_agent_pid=()
+
+bed_start() {
+	local n address place list
+	[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+	need ip
+	[ -x "$bed_tools/wan_router" ] && [ -x "$bed_tools/wan_tool" ] || skip "wan_router is not built: make wan"
+	list=$("$bed_tools/wan_router" --list "$@") || die "wan_router does not take this: $*"
+	while read -r n address place; do
+		bed_address[n]=$address
+		bed_place[n]=$place
+	done <<<"$list"
+	bed_nodes=$((${#bed_address[@]} - 1))
+	undo+=(bed_stop)
+	for n in $(seq 0 "$bed_nodes"); do
+		ip netns add "$bed_tag$n" 2>"$dir/netns.err" || skip "no right to make a network namespace: $(cat "$dir/netns.err")"
+	done
+	: >"$dir/wan.out"
+	"$bed_tools/wan_router" --with-parent --namespaces "$bed_tag" --control "$dir/wan.sock" "$@" \
+		>"$dir/wan.out" 2>"$dir/wan.err" &
+	bed_router=$!
+	until grep -q ready "$dir/wan.out"; do
+		kill -0 $bed_router 2>/dev/null || {
+			wait $bed_router
+			[ $? != 77 ] || skip "no right to make a TUN device: $(cat "$dir/wan.err")"
+			die "wan_router: $(cat "$dir/wan.err")"
+		}
+		sleep 0.05
+	done
+}
+
+# The router first, whose devices go with it.
+bed_stop() {
+	local n
+	[ -z "$bed_router" ] || { kill "$bed_router" && wait "$bed_router"; } 2>/dev/null
+	bed_router=
+	for n in "${!bed_address[@]}"; do ip netns del "$bed_tag$n" 2>/dev/null; done
+	bed_address=() bed_place=()
+}
+
+bed_index() { if [ "$1" = controller ]; then echo "$bed_nodes"; else echo "$1"; fi; }
+bed_in() {
+	local n
+	n=$(bed_index "$1")
+	shift
+	ip netns exec "$bed_tag$n" "$@"
+}
+bed_spawn() {
+	local n
+	n=$(bed_index "$1")
+	shift
+	ip netns exec "$bed_tag$n" "$@" &
+	bed_pid=$!
+	started+=($bed_pid)
+}
+bed_ask() { "$bed_tools/wan_tool" ask "$dir/wan.sock" "$@"; }
+
+# Keys of everyone, once; the agents and a console are admitted.
+bed_keys() {
+	local who role
+	[ ! -e "$dir/controller.key" ] || return 0
+	for who in controller console $(seq -f agent%g 0 $((bed_nodes - 1))); do
+		"$bin/skippipe" keygen "$dir/$who.key" >"$dir/$who.pub" || die "keygen"
+		role=agent
+		[ "$who" != controller ] || continue
+		[ "$who" != console ] || role=console
+		"$bin/skippipe" admit "$dir/admitted" "$(cat "$dir/$who.pub")" --role $role --name "$who" >/dev/null ||
+			die "admit"
+	done
+}
+
+bed_controller() {
+	need skippipe skippipe-controller skippipe-agent skippipe-key
+	bed_keys
+	bed_spawn controller "$bin/skippipe" controller --run-dir "$dir/run" \
+		--listen "tcp://${bed_address[bed_nodes]}:7700" --key "$dir/controller.key" \
+		--admitted "$dir/admitted" --format jsonl "$@" >"$dir/events" 2>"$dir/controller.err"
+	bed_controller_pid=$bed_pid
+}
+
+bed_agent() {
+	local n=$1
+	shift
+	bed_spawn "$n" "$bin/skippipe" agent --join "tcp://${bed_address[bed_nodes]}:7700" \
+		--controller-key "$dir/controller.pub" --key "$dir/agent$n.key" --node "$n" \
+		--listen "tcp://${bed_address[n]}:7710" "$@" >"$dir/agent$n.out" 2>"$dir/agent$n.err"
+	bed_agent_pid[n]=$bed_pid
+}
+
+bed_agents() {
+	local n
+	for n in $(seq 0 $((bed_nodes - 1))); do bed_agent "$n" "$@"; done
+}
+
+bed_console() {
+	bed_in controller "$bin/skippipe" console --connect "tcp://${bed_address[bed_nodes]}:7700" \
+		--controller-key "$(cat "$dir/controller.pub")" --key "$dir/console.key" "$@"
+}

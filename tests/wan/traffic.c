@@ -1,0 +1,319 @@
+/* traffic.c - see traffic.h.
+ *
+ * What a packet will go through on its way up and on its link is known when it is sent, so that
+ * its time of arrival is worked out at once, and a link is a list of packets in the order of these
+ * times. The way down is not known then, as other links' packets come between: a packet that
+ * arrives where one is limited enters a second list, of that node's. A heap holds all lists that
+ * are not empty, by the time of their first packet.
+ */
+#include "tests/wan/traffic.h"
+
+#include <stdlib.h>
+
+#include "base/rng.h"
+
+#define SLAB 256 /* packets allocated at a time */
+
+struct list {
+	struct traffic_packet *first, *last;
+	int64_t last_due_ns; /* of the latest that was ever in it */
+	int64_t free_ns;     /* when the bandwidth before it is free again */
+	size_t at;           /* in the heap, while it is not empty */
+	bool down;           /* of a node's way down */
+};
+
+struct lane {
+	struct traffic_link link;
+	struct list list;
+	struct rng rng;
+};
+
+struct place {
+	struct traffic_node node;
+	int64_t up_free_ns;
+	struct list down;
+};
+
+struct slab {
+	struct slab *next;
+	struct traffic_packet packets[SLAB];
+};
+
+struct traffic {
+	struct traffic_options options;
+	int64_t queue_ns;
+	struct lane *lanes;   /* (n_nodes, n_nodes) */
+	struct place *places; /* (n_nodes) */
+	struct list **heap;   /* room for every list */
+	size_t n_heap, held;
+	struct slab *slabs;
+	struct traffic_packet *unused;
+};
+
+static int64_t nanoseconds(double s)
+{
+	return (int64_t)(s * 1e9 + 0.5);
+}
+
+struct traffic *traffic_new(const struct traffic_options *o)
+{
+	size_t n = o->n_nodes, pairs = n * n;
+	struct traffic *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->options = *o;
+	t->queue_ns = nanoseconds(o->queue_s);
+	t->lanes = calloc(pairs, sizeof(*t->lanes));
+	t->places = calloc(n, sizeof(*t->places));
+	t->heap = calloc(pairs + n, sizeof(*t->heap));
+	if (!t->lanes || !t->places || !t->heap) {
+		traffic_free(t);
+		return NULL;
+	}
+	for (size_t i = 0; i < pairs; i++) {
+		t->lanes[i].link.latency_s = -1;
+		rng_init_stream(&t->lanes[i].rng, o->seed, i);
+	}
+	for (size_t i = 0; i < n; i++)
+		t->places[i].down.down = true;
+	return t;
+}
+
+void traffic_free(struct traffic *t)
+{
+	if (!t)
+		return;
+	while (t->slabs) {
+		struct slab *next = t->slabs->next;
+
+		free(t->slabs);
+		t->slabs = next;
+	}
+	free(t->lanes);
+	free(t->places);
+	free(t->heap);
+	free(t);
+}
+
+static struct lane *lane_of(struct traffic *t, uint32_t from, uint32_t to)
+{
+	return &t->lanes[(size_t)from * t->options.n_nodes + to];
+}
+
+struct traffic_link *traffic_link(struct traffic *t, uint32_t from, uint32_t to)
+{
+	return &lane_of(t, from, to)->link;
+}
+
+struct traffic_node *traffic_node(struct traffic *t, uint32_t node)
+{
+	return &t->places[node].node;
+}
+
+size_t traffic_held(const struct traffic *t)
+{
+	return t->held;
+}
+
+/* ---- packets ---- */
+
+struct traffic_packet *traffic_packet_new(struct traffic *t)
+{
+	struct traffic_packet *p;
+
+	if (!t->unused) {
+		struct slab *s = malloc(sizeof(*s));
+
+		if (!s)
+			return NULL;
+		s->next = t->slabs;
+		t->slabs = s;
+		for (int i = 0; i < SLAB; i++) {
+			s->packets[i].next = t->unused;
+			t->unused = &s->packets[i];
+		}
+	}
+	p = t->unused;
+	t->unused = p->next;
+	return p;
+}
+
+void traffic_packet_free(struct traffic *t, struct traffic_packet *p)
+{
+	p->next = t->unused;
+	t->unused = p;
+}
+
+/* ---- the lists, and the heap over them ---- */
+
+static int64_t due_of(const struct list *l)
+{
+	return l->first->due_ns;
+}
+
+static void put_list(struct traffic *t, struct list *l, size_t at)
+{
+	t->heap[at] = l;
+	l->at = at;
+}
+
+static void raise_list(struct traffic *t, struct list *l, size_t at)
+{
+	while (at > 0 && due_of(t->heap[(at - 1) / 2]) > due_of(l)) {
+		put_list(t, t->heap[(at - 1) / 2], at);
+		at = (at - 1) / 2;
+	}
+	put_list(t, l, at);
+}
+
+static void sink_list(struct traffic *t, struct list *l, size_t at)
+{
+	for (;;) {
+		size_t child = 2 * at + 1;
+
+		if (child + 1 < t->n_heap && due_of(t->heap[child + 1]) < due_of(t->heap[child]))
+			child++;
+		if (child >= t->n_heap || due_of(t->heap[child]) >= due_of(l))
+			break;
+		put_list(t, t->heap[child], at);
+		at = child;
+	}
+	put_list(t, l, at);
+}
+
+static void append_packet(struct traffic *t, struct list *l, struct traffic_packet *p,
+			  int64_t due_ns)
+{
+	p->due_ns = l->last_due_ns = due_ns > l->last_due_ns ? due_ns : l->last_due_ns;
+	p->next = NULL;
+	if (l->first) {
+		l->last->next = p;
+		l->last = p;
+		return;
+	}
+	l->first = l->last = p;
+	raise_list(t, l, t->n_heap++);
+}
+
+/* Takes the first packet of the list that is due first. */
+static struct traffic_packet *take_packet(struct traffic *t)
+{
+	struct list *l = t->heap[0];
+	struct traffic_packet *p = l->first;
+
+	l->first = p->next;
+	if (l->first)
+		sink_list(t, l, 0);
+	else if (--t->n_heap > 0)
+		sink_list(t, t->heap[t->n_heap], 0);
+	return p;
+}
+
+/* ---- on the way ---- */
+
+/* A packet comes to a queue before a bandwidth: when its last byte has left, or TRAFFIC_NEVER
+ * when it would wait too long. Without a limit (0) nothing waits. */
+static int64_t queue_packet(const struct traffic *t, int64_t *free_ns, double bytes_per_s,
+			    size_t size, int64_t now_ns)
+{
+	int64_t start_ns = *free_ns > now_ns ? *free_ns : now_ns;
+
+	if (bytes_per_s <= 0)
+		return now_ns;
+	if (start_ns - now_ns > t->queue_ns)
+		return TRAFFIC_NEVER;
+	*free_ns = start_ns + nanoseconds((double)size / bytes_per_s);
+	return *free_ns;
+}
+
+static bool has_way(struct traffic *t, const struct traffic_packet *p)
+{
+	const struct traffic_link *l = traffic_link(t, p->from, p->to);
+
+	return l->latency_s >= 0 && l->bandwidth_bytes_per_s > 0 && !l->cut &&
+	       !t->places[p->from].node.away && !t->places[p->to].node.away;
+}
+
+static void drop_packet(struct traffic *t, struct traffic_packet *p, uint64_t *count)
+{
+	(*count)++;
+	traffic_packet_free(t, p);
+}
+
+/* Both chances are drawn for every packet, so that a change of one link's loss leaves what happens
+ * to its later packets as it was. */
+void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns)
+{
+	struct lane *lane = lane_of(t, p->from, p->to);
+	struct traffic_link *l = &lane->link;
+	struct place *place = &t->places[p->from];
+	double lost = rng_uniform(&lane->rng), late = 2 * rng_uniform(&lane->rng) - 1;
+	int64_t at_ns;
+
+	l->sent_packets++;
+	l->sent_bytes += p->size;
+	if (!has_way(t, p)) {
+		drop_packet(t, p, &l->cut_off);
+		return;
+	}
+	if (lost < l->loss) {
+		drop_packet(t, p, &l->lost);
+		return;
+	}
+	at_ns = t->held < t->options.held_most
+			? queue_packet(t, &place->up_free_ns, place->node.up_bytes_per_s, p->size, now_ns)
+			: TRAFFIC_NEVER;
+	if (at_ns != TRAFFIC_NEVER)
+		at_ns = queue_packet(t, &lane->list.free_ns, l->bandwidth_bytes_per_s, p->size, at_ns);
+	if (at_ns == TRAFFIC_NEVER) {
+		drop_packet(t, p, &l->overflowed);
+		return;
+	}
+	t->held++;
+	append_packet(t, &lane->list, p, at_ns + nanoseconds(l->latency_s * (1 + l->jitter * late)));
+}
+
+int64_t traffic_next_ns(const struct traffic *t)
+{
+	return t->n_heap ? due_of(t->heap[0]) : TRAFFIC_NEVER;
+}
+
+/* What comes off a link enters its node's way down, where that is limited or not yet empty. */
+static bool enters_way_down(struct traffic *t, struct traffic_packet *p)
+{
+	struct place *place = &t->places[p->to];
+	int64_t at_ns;
+
+	if (place->node.down_bytes_per_s <= 0 && !place->down.first)
+		return false;
+	at_ns = queue_packet(t, &place->down.free_ns, place->node.down_bytes_per_s, p->size, p->due_ns);
+	if (at_ns == TRAFFIC_NEVER) {
+		t->held--;
+		drop_packet(t, p, &traffic_link(t, p->from, p->to)->overflowed);
+	} else {
+		append_packet(t, &place->down, p, at_ns);
+	}
+	return true;
+}
+
+struct traffic_packet *traffic_arrive(struct traffic *t, int64_t now_ns)
+{
+	while (traffic_next_ns(t) <= now_ns) {
+		bool down = t->heap[0]->down;
+		struct traffic_packet *p = take_packet(t);
+		struct traffic_link *l = traffic_link(t, p->from, p->to);
+
+		if (has_way(t, p) && !down && enters_way_down(t, p))
+			continue;
+		t->held--;
+		if (!has_way(t, p)) {
+			drop_packet(t, p, &l->cut_off);
+			continue;
+		}
+		l->arrived_packets++;
+		l->arrived_bytes += p->size;
+		return p;
+	}
+	return NULL;
+}
