@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "model/adamw.h"
 #include "model/config.h"
+#include "model/device_name.h"
 #include "model/stage.h"
 #include "model/tensor.h"
 
@@ -25,7 +26,8 @@ struct stage_layout {
 	struct model_config config;
 	uint32_t index;
 	uint32_t slots, batch, sequence, threads;
-	bool bf16;
+	struct device_name device; /* whole: with a CPU's set */
+	bool bf16;                 /* device.bf16 */
 	enum recompute recompute;
 	size_t memory_bytes;           /* 0: what is free */
 	uint32_t n_layers;             /* of this stage */
@@ -42,9 +44,11 @@ enum stage_array { ARRAY_WEIGHTS, ARRAY_GRADIENT, ARRAY_MOMENT1, ARRAY_MOMENT2, 
  * code (a device that failed). self is what make gave. */
 struct backend {
 	const char *name;
-	/* The layout outlives the backend's stage. device: the number after the colon, or 0. */
-	int (*make)(void **self, const struct stage_layout *l, uint32_t device,
-		    struct error *err);
+	/* Fills in what of the name is left open, and what of *out is not the name. Errors as
+	 * stage_device's. */
+	int (*look)(struct device_name *name, struct stage_device *out, struct error *err);
+	/* The layout outlives the backend's stage. */
+	int (*make)(void **self, const struct stage_layout *l, struct error *err);
 	void (*free)(void *self);
 	/* What failed first, "" while nothing has; room for an activation in the device's
 	 * memory, for as long as self, or NULL. Both NULL where the device is the host. */
@@ -60,8 +64,14 @@ struct backend {
 			bool count);
 	int (*zero_gradient)(void *self);
 	size_t (*memory)(const void *self); /* bytes taken of the device */
+	size_t (*host_memory)(const void *self); /* of the machine */
 	float *(*array)(void *self, enum stage_array which);
+	/* Where it lies on the device itself. */
+	float *(*own)(void *self, enum stage_array which);
 	void (*changed)(void *self);
+	/* Weights and both moments; of host memory, or another stage's own. */
+	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
+	uint64_t (*hash)(void *self); /* of the weights */
 	int (*squares)(void *self, double *sum); /* of the gradient */
 	/* gradient NULL: the stage's own. */
 	int (*step)(void *self, const float *gradient, float scale, const struct adamw *h,

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/backend.h"
+#include "model/cpu/vector.h"
+#include "model/cuda/device.h"
 #include "model/tensor.h"
 
 struct stage {
@@ -112,50 +115,80 @@ static int check_options(const struct model_config *c, uint32_t index,
 	return 0;
 }
 
-/* "cpu", "cpu:bf16", "cuda", "cuda:N", "cuda:bf16" or "cuda:N:bf16". */
-static int find_backend(const char *device, const struct backend **backend, uint32_t *number,
-			bool *bf16, struct error *err)
+static const struct backend *backend_of(const struct device_name *n)
 {
-	const char *at = device ? device : "cpu";
-	bool cuda = strncmp(at, "cuda", 4) == 0, cpu = strncmp(at, "cpu", 3) == 0;
+	return n->cuda ? &backend_cuda : &backend_cpu;
+}
 
-	*number = 0;
-	*backend = cuda ? &backend_cuda : &backend_cpu;
-	at += cuda ? 4 : cpu ? 3 : 0;
-	if (cuda && at[0] == ':' && at[1] >= '0' && at[1] <= '9')
-		*number = (uint32_t)strtoul(at + 1, (char **)&at, 10);
-	*bf16 = strcmp(at, ":bf16") == 0;
-	if (!(cpu || cuda) || (*at && !*bf16))
-		return error_set(
-			err, -EINVAL,
-			"device \"%s\": expected cpu, cpu:bf16, cuda, cuda:N, cuda:bf16 "
-			"or cuda:N:bf16",
-			device);
+static int look(const char *device, struct device_name *name, struct stage_device *out,
+		struct error *err)
+{
+	int rc = device_name_parse(name, device, err);
+
+	return rc ? rc : backend_of(name)->look(name, out, err);
+}
+
+int stage_device(struct stage_device *out, const char *device, struct error *err)
+{
+	struct stage_device found = { .free_bytes = UINT64_MAX };
+	char what[STAGE_DEVICE_SIZE];
+	struct device_name name;
+	int rc = look(device, &name, &found, err);
+
+	if (rc)
+		return rc;
+	device_name_print(&name, found.name);
+	memcpy(what, found.text, sizeof(what));
+	snprintf(found.text, sizeof(found.text), "%s %.*s", found.name,
+		 (int)(sizeof(what) - sizeof(found.name) - 1), what);
+	*out = found;
 	return 0;
+}
+
+uint32_t stage_gpus(void)
+{
+	return device_count();
+}
+
+bool stage_devices_alike(const char *a, const char *b)
+{
+	struct device_name x, y;
+	char name[2][DEVICE_NAME_SIZE];
+	size_t n = strcspn(a, " "), m = strcspn(b, " ");
+
+	if (strcmp(a + n, b + m) != 0)
+		return false;
+	snprintf(name[0], sizeof(name[0]), "%.*s", (int)n, a);
+	snprintf(name[1], sizeof(name[1]), "%.*s", (int)m, b);
+	if (device_name_parse(&x, name[0], NULL) || device_name_parse(&y, name[1], NULL))
+		return strcmp(a, b) == 0;
+	return x.cuda == y.cuda && x.bf16 == y.bf16 && strcmp(x.set, y.set) == 0;
 }
 
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err)
 {
-	uint32_t number;
+	struct stage_device device;
+	struct device_name name;
 	struct stage *s;
 	float *weights;
-	bool bf16;
 	int rc = model_config_check(c, err);
 
 	if (!rc)
 		rc = check_options(c, index, o, err);
+	if (!rc)
+		rc = look(o->device, &name, &device, err);
 	if (rc)
 		return rc;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return error_set(err, -ENOMEM, "no memory for a stage");
-	rc = find_backend(o->device, &s->backend, &number, &bf16, err);
+	s->backend = backend_of(&name);
+	rc = lay_out(s, c, index, o, err);
+	s->layout.device = name;
+	s->layout.bf16 = name.bf16;
 	if (!rc)
-		rc = lay_out(s, c, index, o, err);
-	s->layout.bf16 = bf16;
-	if (!rc)
-		rc = s->backend->make(&s->self, &s->layout, number, err);
+		rc = s->backend->make(&s->self, &s->layout, err);
 	if (rc) {
 		stage_free(s);
 		return rc;
@@ -291,6 +324,11 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
 
 /* Looking. */
 
+enum { STATE_COUNT = 3 };
+
+static const enum stage_array state_arrays[STATE_COUNT] = { ARRAY_WEIGHTS, ARRAY_MOMENT1,
+							    ARRAY_MOMENT2 };
+
 static const char *const recompute_names[] = { "norms", "none", "block" };
 
 int recompute_parse(const char *name, enum recompute *out)
@@ -311,6 +349,11 @@ const char *recompute_name(enum recompute level)
 size_t stage_memory_bytes(const struct stage *s)
 {
 	return s->backend->memory(s->self);
+}
+
+size_t stage_host_bytes(const struct stage *s)
+{
+	return s->backend->host_memory(s->self);
 }
 
 uint32_t stage_index(const struct stage *s)
@@ -371,16 +414,24 @@ void stage_changed(struct stage *s)
 
 uint64_t stage_hash(struct stage *s)
 {
-	const float *w = stage_weights(s);
-	uint64_t hash = 0xcbf29ce484222325u;
+	return s->backend->hash(s->self);
+}
 
-	for (size_t i = 0; i < s->layout.parameters; i++) {
-		uint32_t bits;
+void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3])
+{
+	s->backend->put_state(s->self, at, n, state);
+}
 
-		memcpy(&bits, &w[i], sizeof(bits));
-		hash = (hash ^ bits) * 0x100000001b3u;
-	}
-	return hash;
+/* From GPU to GPU of one process nothing passes through the machine's memory. */
+void stage_copy_state(struct stage *to, struct stage *from)
+{
+	const float *state[STATE_COUNT];
+
+	for (int k = 0; k < STATE_COUNT; k++)
+		state[k] = from->backend == to->backend
+				   ? from->backend->own(from->self, state_arrays[k])
+				   : from->backend->array(from->self, state_arrays[k]);
+	to->backend->put_state(to->self, 0, to->layout.parameters, state);
 }
 
 /* Sums. Eight running sums, each over every eighth element, then added in pairs. A product of
@@ -397,6 +448,5 @@ double stage_sum_squares(const float *g, size_t n)
 
 void stage_add(float *to, const float *from, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		to[i] += from[i];
+	vector_ops()->add(to, from, n);
 }

@@ -20,7 +20,7 @@
  *
  * In bf16 (cpu:bf16, cuda:bf16) the factors of products are rounded to bf16 and summed in fp32;
  * the weights, their gradients and the optimizer stay fp32. On the CPU so do activations; a GPU
- * holds all but the residual stream in bf16, and rounds its copy of the weights stochastically.
+ * holds all but the residual stream in bf16.
  */
 #ifndef MODEL_STAGE_H
 #define MODEL_STAGE_H
@@ -32,7 +32,10 @@
 #include "base/error.h"
 #include "model/adamw.h"
 #include "model/config.h"
+#include "model/device_name.h"
 #include "model/tensor.h"
+
+enum { STAGE_DEVICE_SIZE = 64 };
 
 struct stage; /* opaque */
 
@@ -50,17 +53,33 @@ struct stage_options {
 	uint32_t sequence;  /* T <= context */
 	uint32_t threads;   /* 0 counts as 1; with 1 nothing runs outside the caller's thread */
 	uint64_t seed;      /* of the initial weights */
-	const char *device; /* "cpu" (also NULL) or "cuda", then ":N", the GPU's number, then
-			       ":bf16" */
+	const char *device; /* as in device_name.h; NULL: "cpu" */
 	enum recompute recompute;
-	size_t memory_bytes; /* most that may be taken; 0: what the device has free */
+	size_t memory_bytes; /* most of the machine's memory that may be taken; 0: what is free. Of a
+				GPU's own what is free there */
 };
+
+/* A device of this machine: its whole name and behind a blank what computes there, in words that
+ * are the same wherever the same calls (and number of threads) give the same bits, as far as is
+ * known: "cpu:v4 oneDNN 2.6.3", "cuda:1:bf16 sm_89 GeForce RTX 4090 cuBLAS 13.1". And its memory. */
+struct stage_device {
+	char name[DEVICE_NAME_SIZE];
+	char text[STAGE_DEVICE_SIZE];
+	uint64_t free_bytes; /* now; UINT64_MAX: it does not say */
+};
+
+/* -EINVAL no such name, or number; -ENODEV there is no GPU, or its driver is not, or this program
+ * was built without CUDA: the CPU may do instead; -ENOTSUP the CPU or GPU cannot do it; -EIO the
+ * GPU or its driver cannot be used. */
+int stage_device(struct stage_device *out, const char *device, struct error *err);
+uint32_t stage_gpus(void); /* how many there are */
+/* Whether two of those texts say the same, but for a GPU's number. */
+bool stage_devices_alike(const char *a, const char *b);
 
 /* Stage `index` of the model with initial weights that depend on the seed and the tensors'
  * names alone. All memory for weights, optimizer, gradients and the activations of all slots is
  * taken and touched here. Gives *out to the caller (stage_free). -EINVAL, -ENOMEM (how much is
- * needed and how much is missing), -ENODEV (no such device), -ENOTSUP (bf16 where there is
- * none). On error *out is untouched. */
+ * needed and how much is missing), and stage_device's. On error *out is untouched. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err);
 void stage_free(struct stage *s); /* NULL is allowed */
@@ -113,7 +132,8 @@ int recompute_parse(const char *name, enum recompute *out);
 const char *recompute_name(enum recompute level);
 
 uint32_t stage_index(const struct stage *s);
-size_t stage_memory_bytes(const struct stage *s); /* all that was taken */
+size_t stage_memory_bytes(const struct stage *s); /* of the device's memory, all that was taken */
+size_t stage_host_bytes(const struct stage *s);   /* of the machine's: the same on a CPU */
 const struct model_config *stage_config(const struct stage *s);
 size_t stage_parameters(const struct stage *s); /* P */
 /* Floats of one activation, B * T * C. */
@@ -145,6 +165,11 @@ int stage_gradient_squares(struct stage *s, double *sum);
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 
-uint64_t stage_hash(struct stage *s); /* FNV-1a over the weights' 32-bit words */
+/* Numbers [at, at + n) of the weights and both moments (n each). */
+void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3]);
+/* All of them, from a stage of the same index. */
+void stage_copy_state(struct stage *to, struct stage *from);
+
+uint64_t stage_hash(struct stage *s); /* of the weights, as in hash.h, where they lie */
 
 #endif

@@ -1,12 +1,14 @@
 #include "model/cpu/product.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include <oneapi/dnnl/dnnl.h>
-
+#include "model/cpu/onednn.h"
 #include "model/cpu/vector.h"
 
 /* libgomp's; its header belongs to gcc alone. */
@@ -51,11 +53,56 @@ static void product_float(const struct shape *s, const float *a, size_t lda, con
 
 /* bf16. */
 
+/* Sets of bits: a later set of instructions holds those before it. */
+static bool takes(unsigned set)
+{
+	return ((unsigned)dnnl_get_effective_cpu_isa() & set) == set;
+}
+
 bool product_has_bf16(void)
 {
-	dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+	return takes(dnnl_cpu_isa_avx512_core_bf16);
+}
 
-	return isa == dnnl_cpu_isa_avx512_core_bf16 || isa == dnnl_cpu_isa_avx512_core_amx;
+/* Instruction sets. */
+
+const char *product_set(bool bf16)
+{
+	if (bf16 && takes(dnnl_cpu_isa_avx512_core_amx)) /* fp32 has no more of it */
+		return "amx";
+	if (takes(dnnl_cpu_isa_avx512_core))
+		return "v4";
+	return takes(dnnl_cpu_isa_avx2) ? "v3" : "plain";
+}
+
+int product_limit(const char *set, bool bf16, struct error *err)
+{
+	bool amx = strcmp(set, "amx") == 0, v4 = strcmp(set, "v4") == 0;
+
+	/* Refused once products have been made: then what they take is looked at. */
+	if (strcmp(set, "plain") == 0)
+		dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
+	else if (strcmp(set, "v3") == 0)
+		dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+	else if (v4 && bf16)
+		dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
+	if (strcmp(product_set(bf16), set) == 0 || (amx && !bf16 && strcmp(product_set(true), set) == 0))
+		return 0;
+	return error_set(err, -EBUSY,
+			 "products with %s: oneDNN takes %s, as this CPU has no more, or this "
+			 "process has begun with it",
+			 set, product_set(bf16));
+}
+
+void product_describe(bool bf16, char *text, size_t size)
+{
+	const dnnl_version_t *v = dnnl_version();
+	long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+	int n = snprintf(text, size, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+
+	/* Its blocks of bf16, and so the order of sums, follow the size of the cache. */
+	if (bf16 && n > 0 && (size_t)n < size)
+		snprintf(text + n, size - (size_t)n, " L2 %ld KiB", l2 / 1024);
 }
 
 /* Touched, so that they are there when they are wanted. */
@@ -111,33 +158,30 @@ void product_thread_free(struct product_thread *t)
 	free(t);
 }
 
-/* rows x cols, stored transposed or not, without gaps between rows unless ld says so. */
-static bool describe(dnnl_memory_desc_t *d, size_t rows, size_t cols, bool transposed,
-		     size_t ld, dnnl_data_type_t type)
+/* A handle on rows x cols, stored transposed or not, without gaps between rows unless ld says so. */
+static bool make_memory(struct product_thread *t, dnnl_memory_t *m, size_t rows, size_t cols,
+			bool transposed, size_t ld, dnnl_data_type_t type)
 {
 	dnnl_dims_t dims = { (dnnl_dim_t)rows, (dnnl_dim_t)cols };
 	dnnl_dims_t strides = { transposed ? 1 : (dnnl_dim_t)ld,
 				transposed ? (dnnl_dim_t)ld : 1 };
 
-	return dnnl_memory_desc_init_by_strides(d, 2, dims, type, strides) == dnnl_success;
+	return onednn_memory_create(m, dims, strides, type, t->engine) == dnnl_success;
 }
 
-static bool make_primitive(struct product_thread *t, struct kept *k,
-			   const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b,
-			   const dnnl_memory_desc_t *c)
+static bool make_primitive(struct product_thread *t, struct kept *k)
 {
 	dnnl_primitive_attr_t attr = NULL;
 	dnnl_primitive_desc_t described = NULL;
 	dnnl_post_ops_t sum = NULL;
-	dnnl_matmul_desc_t matmul;
 	bool ok = dnnl_primitive_attr_create(&attr) == dnnl_success &&
 		  dnnl_post_ops_create(&sum) == dnnl_success;
 
 	if (ok && k->shape.adds)
-		ok = dnnl_post_ops_append_sum(sum, 1.0f) == dnnl_success &&
+		ok = onednn_append_sum(sum) == dnnl_success &&
 		     dnnl_primitive_attr_set_post_ops(attr, sum) == dnnl_success;
-	ok = ok && dnnl_matmul_desc_init(&matmul, a, b, NULL, c) == dnnl_success &&
-	     dnnl_primitive_desc_create(&described, &matmul, attr, t->engine, NULL) ==
+	ok = ok &&
+	     onednn_matmul_describe(&described, k->a, k->b, k->c, attr, t->engine) ==
 		     dnnl_success &&
 	     dnnl_primitive_create(&k->primitive, described) == dnnl_success;
 	dnnl_primitive_desc_destroy(described);
@@ -149,20 +193,17 @@ static bool make_primitive(struct product_thread *t, struct kept *k,
 static struct kept *make(struct product_thread *t, const struct shape *s)
 {
 	struct kept *k = calloc(1, sizeof(*k));
-	dnnl_memory_desc_t a, b, c;
+	bool ta = s->ta == 'T', tb = s->tb == 'T';
 
 	if (!k)
 		return NULL;
 	k->shape = *s;
 	k->next = t->kept;
 	t->kept = k;
-	if (!describe(&a, s->m, s->k, s->ta == 'T', s->ta == 'T' ? s->m : s->k, dnnl_bf16) ||
-	    !describe(&b, s->k, s->n, s->tb == 'T', s->tb == 'T' ? s->k : s->n, dnnl_bf16) ||
-	    !describe(&c, s->m, s->n, false, s->ldc, dnnl_f32) ||
-	    dnnl_memory_create(&k->a, &a, t->engine, DNNL_MEMORY_NONE) != dnnl_success ||
-	    dnnl_memory_create(&k->b, &b, t->engine, DNNL_MEMORY_NONE) != dnnl_success ||
-	    dnnl_memory_create(&k->c, &c, t->engine, DNNL_MEMORY_NONE) != dnnl_success ||
-	    !make_primitive(t, k, &a, &b, &c)) {
+	if (!make_memory(t, &k->a, s->m, s->k, ta, ta ? s->m : s->k, dnnl_bf16) ||
+	    !make_memory(t, &k->b, s->k, s->n, tb, tb ? s->k : s->n, dnnl_bf16) ||
+	    !make_memory(t, &k->c, s->m, s->n, false, s->ldc, dnnl_f32) ||
+	    !make_primitive(t, k)) {
 		dnnl_primitive_destroy(k->primitive);
 		k->primitive = NULL;
 	}

@@ -10,9 +10,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
+
 struct product_thread; /* opaque: what one thread keeps for products in bf16 */
 
 bool product_has_bf16(void); /* whether this CPU multiplies bf16 */
+/* oneDNN takes the best instructions there are, for the whole process. Lets it take those of a
+ * set (device_name.h) and no better ones from now on, which it grants only before it is first
+ * used. -EBUSY: it takes others already; -ENOTSUP: this CPU has not these. */
+int product_limit(const char *set, bool bf16, struct error *err);
+const char *product_set(bool bf16); /* the set that products take now */
+/* Which library, in words, and what else its sums depend on. */
+void product_describe(bool bf16, char *text, size_t size);
 /* For factors of at most so many numbers. NULL without memory. */
 struct product_thread *product_thread_new(size_t a_room, size_t b_room);
 void product_thread_free(struct product_thread *t); /* NULL is allowed */

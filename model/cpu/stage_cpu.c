@@ -1,11 +1,12 @@
 #include "model/cpu/stage_cpu.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/cpu/arena.h"
+#include "model/hash.h"
 
 enum { LOGITS_MOST = 8 << 20 /* floats held at a time */ };
 
@@ -48,12 +49,42 @@ static size_t carve(struct cpu_stage *s, char *base)
 	return c.used;
 }
 
+/* All but products of a set: amx is a matter of products alone. NULL: not on this CPU. */
+static const struct vector_ops *ops_of(const char *set)
+{
+	return vector_ops_named(strcmp(set, "amx") == 0 ? "v4" : set);
+}
+
+static int cpu_look(struct device_name *name, struct stage_device *out, struct error *err)
+{
+	int rc;
+
+	if (!name->set[0]) {
+		const char *best = product_set(name->bf16);
+
+		snprintf(name->set, sizeof(name->set), "%s",
+			 ops_of(best) ? best : vector_ops()->name);
+	}
+	if (!ops_of(name->set))
+		return error_set(err, -ENOTSUP, "this CPU has not the instructions of %s",
+				 name->set);
+	rc = product_limit(name->set, name->bf16, err);
+	if (rc)
+		return rc;
+	if (name->bf16 && !product_has_bf16())
+		return error_set(err, -ENOTSUP, "no bf16 products with %s on this CPU",
+				 name->set);
+	product_describe(name->bf16, out->text, sizeof(out->text));
+	out->free_bytes = arena_free_bytes() == SIZE_MAX ? UINT64_MAX : arena_free_bytes();
+	return 0;
+}
+
 static void measure(struct cpu_stage *s, const struct stage_layout *l)
 {
 	const struct model_config *c = &l->config;
 
 	s->l = l;
-	s->v = vector_ops();
+	s->v = ops_of(l->device.set);
 	s->rows = (size_t)l->batch * l->sequence;
 	s->kv = (size_t)c->n_kv_heads * model_head_size(c);
 	s->packed = c->dim + 2 * s->kv;
@@ -90,8 +121,6 @@ static int make_products(struct cpu_stage *s, struct error *err)
 	size_t wide = larger(larger(2 * m->ffn_dim, s->packed), m->dim);
 	size_t vocab = s->l->index == 0 ? m->vocab : 0;
 
-	if (s->l->bf16 && !product_has_bf16())
-		return error_set(err, -ENOTSUP, "this CPU has no bf16 products");
 	s->products = calloc(s->l->threads, sizeof(struct product_thread *));
 	if (!s->products)
 		return error_set(err, -ENOMEM, "no memory for a stage");
@@ -136,13 +165,11 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 	return 0;
 }
 
-static int cpu_make(void **self, const struct stage_layout *l, uint32_t device,
-		    struct error *err)
+static int cpu_make(void **self, const struct stage_layout *l, struct error *err)
 {
 	struct cpu_stage *s = calloc(1, sizeof(*s));
 	int rc;
 
-	(void)device;
 	if (!s)
 		return error_set(err, -ENOMEM, "no memory for a stage");
 	measure(s, l);
@@ -271,6 +298,22 @@ static void cpu_changed(void *self)
 	(void)self; /* the caller's memory is ours */
 }
 
+static void cpu_put_state(void *self, size_t at, size_t n, const float *const state[3])
+{
+	struct cpu_stage *s = self;
+
+	memcpy(s->array[ARRAY_WEIGHTS] + at, state[0], n * sizeof(float));
+	memcpy(s->array[ARRAY_MOMENT1] + at, state[1], n * sizeof(float));
+	memcpy(s->array[ARRAY_MOMENT2] + at, state[2], n * sizeof(float));
+}
+
+static uint64_t cpu_hash(void *self)
+{
+	struct cpu_stage *s = self;
+
+	return hash_floats(s->array[ARRAY_WEIGHTS], s->l->parameters);
+}
+
 struct step {
 	struct cpu_stage *s;
 	const float *gradient;
@@ -286,6 +329,8 @@ static void step_part(void *arg, uint32_t part, uint32_t parts)
 
 	for (size_t i = 0; i < s->l->n_tensors; i++) {
 		const struct tensor *t = &s->l->tensors[i];
+		struct adamw_factors f = adamw_factors(
+			j->h, j->scale, t->dims > 1 ? j->h->weight_decay : 0, j->t);
 		size_t from, to;
 
 		pool_slice(t->count, 1024, part, parts, &from, &to);
@@ -293,7 +338,7 @@ static void step_part(void *arg, uint32_t part, uint32_t parts)
 		to += t->offset;
 		s->v->adamw(s->array[ARRAY_WEIGHTS] + from, s->array[ARRAY_MOMENT1] + from,
 			    s->array[ARRAY_MOMENT2] + from, j->gradient + from, to - from,
-			    j->scale, j->h, t->dims > 1 ? j->h->weight_decay : 0, j->t);
+			    &f);
 	}
 }
 
@@ -318,6 +363,7 @@ static int cpu_step(void *self, const float *gradient, float scale, const struct
 
 const struct backend backend_cpu = {
 	.name = "cpu",
+	.look = cpu_look,
 	.make = cpu_make,
 	.free = cpu_free,
 	.forward = cpu_forward,
@@ -326,8 +372,12 @@ const struct backend backend_cpu = {
 	.backward = cpu_backward,
 	.zero_gradient = cpu_zero_gradient,
 	.memory = cpu_memory,
+	.host_memory = cpu_memory,
 	.array = cpu_array,
+	.own = cpu_array,
 	.changed = cpu_changed,
+	.put_state = cpu_put_state,
+	.hash = cpu_hash,
 	.squares = cpu_squares,
 	.step = cpu_step,
 };

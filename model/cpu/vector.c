@@ -1,5 +1,7 @@
 #include "model/cpu/vector.h"
 
+#include <string.h>
+
 #include "model/cpu/vector_sets.h"
 
 const struct vector_ops *vector_ops_at(size_t i)
@@ -18,6 +20,15 @@ const struct vector_ops *vector_ops_at(size_t i)
 #endif
 	runs[n++] = &vector_ops_plain;
 	return i < n ? runs[i] : NULL;
+}
+
+const struct vector_ops *vector_ops_named(const char *name)
+{
+	const struct vector_ops *v = NULL;
+
+	for (size_t i = 0; (v = vector_ops_at(i)) && strcmp(v->name, name) != 0; i++)
+		;
+	return v;
 }
 
 const struct vector_ops *vector_ops(void)

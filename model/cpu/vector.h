@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/adamw.h"
+#include "model/cpu/exact.h"
 
 /* A block of attention scores: rows are queries, columns keys. Row i sees columns < seen + i.
  */
@@ -70,17 +70,22 @@ struct vector_ops {
 	 * (softmax - onehot) * grad_scale, or 0 for target -1. */
 	float (*cross_entropy)(float *logits, size_t n, int32_t target, float grad_scale);
 
+	/* The rest gives the same bits with every set (exact.h). */
+
 	/* to (rows, n; no gaps) = x (rows, n; stride) rounded to the nearest bf16, halves to
-	 * even. */
+	 * even; what is no number becomes 0x7fc0, one of them. */
 	void (*to_bf16)(uint16_t *to, const float *x, size_t stride, size_t rows, size_t n);
+	/* to (n) = x (n) of uint16_t, at any address. */
+	void (*from_bf16)(float *to, const void *x, size_t n);
 
 	void (*add)(float *to, const float *from, size_t n);
-	/* AdamW number t; decay = h->weight_decay or 0. */
-	void (*adamw)(float *w, float *m, float *v, const float *g, size_t n, float scale,
-		      const struct adamw *h, float decay, uint64_t t);
+	void (*adamw)(float *w, float *m, float *v, const float *g, size_t n,
+		      const struct adamw_factors *f);
 };
 
 const struct vector_ops *vector_ops(void);
+/* By its name; NULL: this machine has not that set. */
+const struct vector_ops *vector_ops_named(const char *name);
 /* All that run on this machine, for tests: index from 0, NULL past the last. */
 const struct vector_ops *vector_ops_at(size_t i);
 

@@ -309,42 +309,17 @@ static float cross_entropy(float *logits, size_t n, int32_t target, float grad_s
 	return loss;
 }
 
-static void to_bf16(uint16_t *to, const float *x, size_t stride, size_t rows, size_t n)
+static void from_bf16(float *to, const void *x, size_t n)
 {
-	for (size_t r = 0; r < rows; r++) {
-		const float *restrict from = x + r * stride;
-		uint16_t *restrict at = to + r * n;
-
-		for (size_t i = 0; i < n; i++) {
-			uint32_t bits;
-
-			memcpy(&bits, &from[i], sizeof(bits));
-			at[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-		}
-	}
-}
-
-static void add(float *to, const float *from, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] += from[i];
-}
-
-static void adamw(float *w, float *m, float *v, const float *g, size_t n, float scale,
-		  const struct adamw *h, float decay, uint64_t t)
-{
-	float unbias1 = (float)(1 / (1 - pow((double)h->beta1, (double)t)));
-	float unbias2 = (float)(1 / (1 - pow((double)h->beta2, (double)t)));
-	float keep = 1 - h->lr * decay, lr = h->lr, eps = h->eps;
-	float b1 = h->beta1, b2 = h->beta2, c1 = 1 - b1, c2 = 1 - b2;
+	const unsigned char *from = x;
 
 	for (size_t i = 0; i < n; i++) {
-		float gi = g[i] * scale;
-		float mi = b1 * m[i] + c1 * gi, vi = b2 * v[i] + c2 * gi * gi;
+		uint16_t high;
+		uint32_t bits;
 
-		m[i] = mi;
-		v[i] = vi;
-		w[i] = w[i] * keep - lr * (mi * unbias1) / (sqrtf(vi * unbias2) + eps);
+		memcpy(&high, from + i * sizeof(high), sizeof(high));
+		bits = (uint32_t)high << 16;
+		memcpy(&to[i], &bits, sizeof(bits));
 	}
 }
 
@@ -361,7 +336,8 @@ const struct vector_ops VECTOR_SET = {
 	.scale_rows = scale_rows,
 	.row_dots = row_dots,
 	.cross_entropy = cross_entropy,
-	.to_bf16 = to_bf16,
-	.add = add,
-	.adamw = adamw,
+	.to_bf16 = EXACT(to_bf16),
+	.from_bf16 = from_bf16,
+	.add = EXACT(add),
+	.adamw = EXACT(adamw),
 };

@@ -1,5 +1,6 @@
 #include "model/cpu/vector_sets.h"
 
+#define EXACT(name) exact_##name##_v4
 #define VECTOR_SET vector_ops_v4
 #define VECTOR_SET_NAME "v4"
 

@@ -11,6 +11,7 @@ extern "C" {
 
 #include <type_traits>
 
+#include <cublasLt.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <mma.h>
@@ -25,6 +26,13 @@ extern "C" {
 #define THREADS blockDim.x
 #define BLOCK_X blockIdx.x
 #define BLOCK_Y blockIdx.y
+#define INLINE_ DEVICE
+#define MUL(a, b) __fmul_rn(a, b)
+#define ADD(a, b) __fadd_rn(a, b)
+#define SUB(a, b) __fsub_rn(a, b)
+#define DIV(a, b) __fdiv_rn(a, b)
+#define SQRT(a) __fsqrt_rn(a)
+#define NOT_A_NUMBER __uint_as_float(0x7fc00000)
 #define BARRIER() __syncthreads()
 #define SHARED block_shared
 #define BITS(x) __float_as_uint(x)
@@ -35,27 +43,29 @@ extern "C" {
 
 extern __shared__ __align__(128) float block_shared[];
 
-/* Warp w makes rows 16 (w % 4) .. + 16 of c and, of its columns, every FLASH_GROUPS-th 16: at most
- * MOST of them. */
+/* The warps are as many groups as there are of 16 rows each to a tile: warp w makes rows
+ * 16 (w % strips) .. + 16 of c and, of its columns, every groups-th 16. tile is a constant wherever
+ * this is expanded, so that what one of few groups has more of is not there for one of many. */
 template <bool A_TURNED, bool B_TURNED>
-static __device__ void tile_product(float *c, unsigned ldc, unsigned n, unsigned k,
-				    const uint16_t *a, unsigned lda, const uint16_t *b,
-				    unsigned ldb, bool add)
+static __device__ __forceinline__ void tile_product(unsigned tile, float *c, unsigned ldc,
+						    unsigned n, unsigned k, const uint16_t *a,
+						    unsigned lda, const uint16_t *b,
+						    unsigned ldb, bool add)
 {
 	using namespace nvcuda::wmma;
 	typedef typename std::conditional<A_TURNED, col_major, row_major>::type a_order;
 	typedef typename std::conditional<B_TURNED, col_major, row_major>::type b_order;
-	const unsigned MOST = HEAD_MOST / 16 / FLASH_GROUPS;
-	const unsigned i = threadIdx.x / 32 % (FLASH / 16) * 16;
-	const unsigned group = threadIdx.x / 32 / (FLASH / 16);
+	const unsigned strips = tile / 16, groups = FLASH_THREADS / 32 / strips;
+	const unsigned most = HEAD_MOST / 16 / groups;
+	const unsigned i = threadIdx.x / 32 % strips * 16, group = threadIdx.x / 32 / strips;
 	const __nv_bfloat16 *as = (const __nv_bfloat16 *)a, *bs = (const __nv_bfloat16 *)b;
-	fragment<accumulator, 16, 16, 16, float> sum[MOST];
+	fragment<accumulator, 16, 16, 16, float> sum[HEAD_MOST / 16 * (FLASH_LARGE / 16) / (FLASH_THREADS / 32)];
 	fragment<matrix_a, 16, 16, 16, __nv_bfloat16, a_order> left;
 	fragment<matrix_b, 16, 16, 16, __nv_bfloat16, b_order> right;
 
 #pragma unroll
-	for (unsigned t = 0; t < MOST; t++) {
-		unsigned j = (t * FLASH_GROUPS + group) * 16;
+	for (unsigned t = 0; t < most; t++) {
+		unsigned j = (t * groups + group) * 16;
 
 		if (j < n && add)
 			load_matrix_sync(sum[t], c + i * ldc + j, ldc, mem_row_major);
@@ -65,8 +75,8 @@ static __device__ void tile_product(float *c, unsigned ldc, unsigned n, unsigned
 	for (unsigned l = 0; l < k; l += 16) {
 		load_matrix_sync(left, as + (A_TURNED ? l * lda + i : i * lda + l), lda);
 #pragma unroll
-		for (unsigned t = 0; t < MOST; t++) {
-			unsigned j = (t * FLASH_GROUPS + group) * 16;
+		for (unsigned t = 0; t < most; t++) {
+			unsigned j = (t * groups + group) * 16;
 
 			if (j >= n)
 				continue;
@@ -76,8 +86,8 @@ static __device__ void tile_product(float *c, unsigned ldc, unsigned n, unsigned
 		}
 	}
 #pragma unroll
-	for (unsigned t = 0; t < MOST; t++) {
-		unsigned j = (t * FLASH_GROUPS + group) * 16;
+	for (unsigned t = 0; t < most; t++) {
+		unsigned j = (t * groups + group) * 16;
 
 		if (j < n)
 			store_matrix_sync(c + i * ldc + j, sum[t], ldc, mem_row_major);
@@ -142,12 +152,61 @@ static void start(struct device *d, const char *name, void (*kernel)(A), dim3 bl
 	note(d, cudaGetLastError(), name);
 }
 
+/* Ampere: the first with products of bf16. */
+enum { OLDEST_MAJOR = 8 };
+
+/* Where there is no driver at all the runtime calls it too old. */
+static int count(uint32_t number, int *n, struct error *err)
+{
+	int driver = 0, runtime = 0;
+	cudaError_t e = cudaGetDeviceCount(n);
+
+	if (e == cudaSuccess && *n > 0)
+		return 0;
+	cudaDriverGetVersion(&driver);
+	cudaRuntimeGetVersion(&runtime);
+	if (e == cudaErrorInsufficientDriver && driver > 0)
+		return error_set(err, -EIO,
+				 "device cuda:%u: its driver knows CUDA %d.%d, and this program is "
+				 "for %d.%d: install a newer driver",
+				 number, driver / 1000, driver % 1000 / 10, runtime / 1000,
+				 runtime % 1000 / 10);
+	if (e == cudaSuccess || e == cudaErrorNoDevice || e == cudaErrorInsufficientDriver)
+		return error_set(err, -ENODEV, "device cuda:%u: there is no GPU%s", number,
+				 driver > 0 ? "" : ", or no driver");
+	return error_set(err, -EIO, "device cuda:%u: %s", number, cudaGetErrorString(e));
+}
+
+/* A GPU that this program is for. */
+static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
+{
+	int n = 0, rc = count(number, &n, err);
+	cudaError_t e;
+
+	if (rc)
+		return rc;
+	if (number >= (uint32_t)n)
+		return error_set(err, -EINVAL, "device cuda:%u: there are %d, cuda:0 the first",
+				 number, n);
+	e = cudaGetDeviceProperties(p, (int)number);
+	if (e != cudaSuccess)
+		return error_set(err, -EIO, "device cuda:%u: %s", number, cudaGetErrorString(e));
+	if (p->major < OLDEST_MAJOR)
+		return error_set(err, -ENOTSUP,
+				 "device cuda:%u (%s) has compute capability %d.%d: %d.0 (Ampere) or "
+				 "later is needed",
+				 number, p->name, p->major, p->minor, (int)OLDEST_MAJOR);
+	return 0;
+}
+
 /* A device that can be used, or what is the matter in d->failure. */
 static void prepare(struct device *d)
 {
+	struct cudaFuncAttributes code;
 	int shared = 0;
 
 	use(d);
+	note(d, cudaFuncGetAttributes(&code, embed_kernel), "this program's code for it");
 	note(d,
 	     cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin,
 				    d->number),
@@ -162,24 +221,53 @@ static void prepare(struct device *d)
 
 extern "C" {
 
+uint32_t device_count(void)
+{
+	int n = 0;
+
+	return cudaGetDeviceCount(&n) == cudaSuccess ? (uint32_t)n : 0;
+}
+
+int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
+		struct error *err)
+{
+	struct cudaDeviceProp p;
+	size_t left = 0, all = 0;
+	int rc = find(number, &p, err);
+	const char *name = p.name;
+	cudaError_t e;
+
+	if (rc)
+		return rc;
+	if (strncmp(name, "NVIDIA ", 7) == 0)
+		name += 7;
+	e = cudaSetDevice((int)number);
+	if (e == cudaSuccess)
+		e = cudaMemGetInfo(&left, &all);
+	if (e != cudaSuccess)
+		return error_set(err, -EIO, "device cuda:%u (%s) cannot be used: %s", number, p.name,
+				 cudaGetErrorString(e));
+	snprintf(text, size, "sm_%d%d %s cuBLAS %zu", p.major, p.minor, name,
+		 (size_t)cublasLtGetVersion());
+	*free_bytes = left;
+	return 0;
+}
+
 int device_open(struct device **out, uint32_t number, struct error *err)
 {
+	struct cudaDeviceProp p;
 	struct device *d;
-	int n = 0, rc = 0;
-	cudaError_t e = cudaGetDeviceCount(&n);
+	int rc = find(number, &p, err);
 
-	if (e != cudaSuccess)
-		return error_set(err, -ENODEV, "device cuda:%u: %s", number,
-				 cudaGetErrorString(e));
-	if (number >= (uint32_t)n)
-		return error_set(err, -ENODEV, "device cuda:%u: there are %d", number, n);
+	if (rc)
+		return rc;
 	d = (struct device *)calloc(1, sizeof(*d));
 	if (!d)
 		return error_set(err, -ENOMEM, "no memory for a device");
 	d->number = (int)number;
 	prepare(d);
 	if (d->failed) {
-		rc = error_set(err, -EIO, "device cuda:%u cannot be used: %s", number,
+		rc = error_set(err, -EIO, "device cuda:%u (%s) cannot be used: %s", number, p.name,
 			       d->failure);
 		device_close(d);
 		return rc;
@@ -218,6 +306,12 @@ const char *device_failure(const struct device *d)
 size_t device_shared_most(const struct device *d)
 {
 	return d->shared_most;
+}
+
+void device_limit_shared(struct device *d, size_t floats)
+{
+	if (floats < d->shared_most)
+		d->shared_most = floats;
 }
 
 int device_allocate(struct device *d, size_t size, void **out, struct error *err)
@@ -267,7 +361,17 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size)
 	use(d);
 	note(d, cudaMemcpyAsync(to_host, from, size, cudaMemcpyDefault, d->stream),
 	     "a copy from the device");
-	note(d, cudaStreamSynchronize(d->stream), "on the device");
+}
+
+bool device_holds(struct device *d, const void *p)
+{
+	struct cudaPointerAttributes a;
+
+	use(d);
+	if (cudaPointerGetAttributes(&a, p) == cudaSuccess)
+		return a.type == cudaMemoryTypeDevice;
+	cudaGetLastError();
+	return false;
 }
 
 void device_copy(struct device *d, void *to, const void *from, size_t size)
@@ -317,15 +421,18 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 		CASE(KERNEL_SWIGLU, swiglu_float, swiglu_bf16);
 		CASE(KERNEL_SWIGLU_BACKWARD, swiglu_backward_float, swiglu_backward_bf16);
 		CASE(KERNEL_CROSS_ENTROPY, cross_entropy_float, cross_entropy_bf16);
-		CASE(KERNEL_ATTENTION, attention, flash_forward);
 		CASE(KERNEL_ATTENTION_DOT, attention_dot_float, attention_dot_bf16);
-		CASE(KERNEL_ATTENTION_DQ, attention_dq, flash_dq);
-		CASE(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv);
 		CASE(KERNEL_CAST, cast_float, cast_bf16);
+		CASE(KERNEL_ATTENTION, attention, flash_forward_large);
+		CASE(KERNEL_ATTENTION_DQ, attention_dq, flash_dq_large);
+		CASE(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv_large);
+		CASE(KERNEL_ATTENTION_SMALL, flash_forward_small, flash_forward_small);
+		CASE(KERNEL_ATTENTION_DQ_SMALL, flash_dq_small, flash_dq_small);
+		CASE(KERNEL_ATTENTION_DKV_SMALL, flash_dkv_small, flash_dkv_small);
 		CASE(KERNEL_EMBED, embed, embed);
 		CASE(KERNEL_EMBED_BACKWARD, embed_backward, embed_backward);
 		CASE(KERNEL_ADAMW, adamw, adamw);
-		CASE(KERNEL_ROUND, round, round);
+		CASE(KERNEL_HASH, hash, hash);
 		CASE(KERNEL_SQUARES, squares, squares);
 #undef CASE
 #undef START
@@ -348,7 +455,7 @@ struct device_graph *device_recorded(struct device *d)
 	cudaGraph_t graph = NULL;
 
 	if (!d->deaf && cudaStreamEndCapture(d->stream, &graph) == cudaSuccess && g &&
-	    cudaGraphInstantiate(&g->exec, graph, 0) == cudaSuccess) {
+	    cudaGraphInstantiateWithFlags(&g->exec, graph, 0) == cudaSuccess) {
 		cudaGraphDestroy(graph);
 		return g;
 	}

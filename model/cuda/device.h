@@ -19,7 +19,16 @@ extern "C" {
 
 struct device; /* opaque */
 
-/* -ENODEV: no such device, or no driver. -EIO: it is there and cannot be used. */
+/* How many GPUs there are; 0 also where they cannot be counted. */
+uint32_t device_count(void);
+/* What a GPU is, for whoever compares bits: its kind, its name, the library of products; and how
+ * much of its memory is free. Errors are those of device_open, but for what is found only when
+ * it is used. */
+int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
+		struct error *err);
+
+/* -ENODEV: there is no GPU, or no driver, or this program was built without CUDA. -EINVAL: fewer
+ * GPUs. -ENOTSUP: it is too old. -EIO: it, or its driver, cannot be used. */
 int device_open(struct device **out, uint32_t number, struct error *err);
 void device_close(struct device *d); /* NULL is allowed */
 
@@ -29,6 +38,8 @@ int device_status(struct device *d);
 const char *device_failure(const struct device *d);
 /* Floats of shared memory that a block may have. */
 size_t device_shared_most(const struct device *d);
+/* Makes it as good as a card with fewer, for checks. */
+void device_limit_shared(struct device *d, size_t floats);
 
 /* -ENOMEM says how much is missing. Freed by device_close. */
 int device_allocate(struct device *d, size_t size, void **out, struct error *err);
@@ -36,9 +47,13 @@ int device_allocate(struct device *d, size_t size, void **out, struct error *err
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err);
 
 /* The other side may be a device's memory too, once its stream has been waited for. What is put
- * may be changed on return, unless it is host memory of device_allocate_host. */
+ * may be changed on return, unless it is host memory of device_allocate_host; what is got is there
+ * after the next device_status. To and from such memory copies do not stop the caller; from and to
+ * other memory of the host they do, and are slower. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
-void device_get(struct device *d, void *to_host, const void *from, size_t size); /* waits */
+void device_get(struct device *d, void *to_host, const void *from, size_t size);
+/* Whether it is memory of a GPU. */
+bool device_holds(struct device *d, const void *p);
 void device_copy(struct device *d, void *to, const void *from, size_t size);
 void device_clear(struct device *d, void *to, size_t size);
 
@@ -68,16 +83,20 @@ enum device_kernel {
 	KERNEL_SWIGLU,
 	KERNEL_SWIGLU_BACKWARD,
 	KERNEL_CROSS_ENTROPY,
-	KERNEL_ATTENTION,
 	KERNEL_ATTENTION_DOT,
+	KERNEL_CAST,
+	/* in bf16 by large tiles, or by small ones */
+	KERNEL_ATTENTION,
 	KERNEL_ATTENTION_DQ,
 	KERNEL_ATTENTION_DKV,
-	KERNEL_CAST,
+	KERNEL_ATTENTION_SMALL,
+	KERNEL_ATTENTION_DQ_SMALL,
+	KERNEL_ATTENTION_DKV_SMALL,
 	/* bf16 says nothing */
 	KERNEL_EMBED,
 	KERNEL_EMBED_BACKWARD,
 	KERNEL_ADAMW,
-	KERNEL_ROUND,
+	KERNEL_HASH,
 	KERNEL_SQUARES,
 	KERNEL_COUNT
 };

@@ -5,6 +5,20 @@
 
 #include <errno.h>
 
+uint32_t device_count(void)
+{
+	return 0;
+}
+
+int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
+		struct error *err)
+{
+	(void)text;
+	(void)size;
+	(void)free_bytes;
+	return device_open(NULL, number, err);
+}
+
 int device_open(struct device **out, uint32_t number, struct error *err)
 {
 	(void)out;
@@ -37,6 +51,12 @@ size_t device_shared_most(const struct device *d)
 	return 0;
 }
 
+void device_limit_shared(struct device *d, size_t floats)
+{
+	(void)d;
+	(void)floats;
+}
+
 int device_allocate(struct device *d, size_t size, void **out, struct error *err)
 {
 	(void)d;
@@ -61,6 +81,13 @@ void device_put(struct device *d, void *to, const void *from_host, size_t size)
 void device_get(struct device *d, void *to_host, const void *from, size_t size)
 {
 	device_put(d, to_host, from, size);
+}
+
+bool device_holds(struct device *d, const void *p)
+{
+	(void)d;
+	(void)p;
+	return false;
 }
 
 void device_copy(struct device *d, void *to, const void *from, size_t size)

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/adamw.h"
+#include "model/hash.h"
+
 typedef void real;
 
 enum {
@@ -20,9 +23,9 @@ enum {
 	HEAD_MOST = 128, /* head size */
 	COLUMNS = 32,
 	GROUPS = 32, /* norm_weight: columns a block, rows at a time */
-	FLASH = 64,  /* queries or keys of a tile on tensor cores */
+	FLASH_LARGE = 64, /* queries or keys of a tile on tensor cores */
+	FLASH_SMALL = 32,
 	FLASH_THREADS = 256,
-	FLASH_GROUPS = FLASH_THREADS / 32 / (FLASH / 16), /* warps that share 16 rows */
 	SQUARES_BLOCKS = 1024,
 };
 
@@ -127,7 +130,7 @@ struct adamw_args {
 	float *w, *m, *v;
 	const float *g;
 	size_t n;
-	float scale, lr, beta1, beta2, eps, keep, unbias1, unbias2;
+	struct adamw_factors f;
 };
 
 /* y (n) = x (n), THREADS a block. */
@@ -137,12 +140,10 @@ struct cast_args {
 	size_t n;
 };
 
-/* The weights as bf16, rounded up or down by a chance that makes the mean exact. The chance is
- * drawn from the weight and its place, so that it is the same on every replica and after a
- * restart. */
-struct round_args {
-	const float *w;
-	uint16_t *to;
+/* A block of HASH_LANES threads for each group of n words: its number. */
+struct hash_args {
+	const float *x;
+	uint64_t *to; /* (hash_groups(n)) */
 	size_t n;
 };
 

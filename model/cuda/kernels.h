@@ -6,11 +6,12 @@
  * same from run to run. All arrays are row-major, in device memory.
  *
  * Whoever includes this defines KERNEL(name, struct of arguments), DEVICE, THREAD, BLOCK_X,
- * BLOCK_Y, THREADS, BARRIER(), SHARED (floats of the block's shared memory), BITS(float),
+ * BLOCK_Y, THREADS, what adamw_element.h needs, BARRIER(), SHARED (floats of the block's shared memory), BITS(float),
  * FROM_BITS(uint32_t), COPY_EIGHT and CLEAR_EIGHT of eight uint16_t that lie at multiples of 16
  * bytes, and TILE_PRODUCT, for which see kernels_flash.h.
  */
 
+#include "model/adamw_element.h"
 #include "model/cuda/kernel_args.h"
 
 /* Sum of one value a thread over the block; SHARED holds THREADS floats, free again on return.
@@ -112,38 +113,26 @@ KERNEL(embed_backward, embed_backward_args)
 KERNEL(adamw, adamw_args)
 {
 	size_t i = (size_t)BLOCK_X * THREADS + THREAD;
-	float g, m, v;
 
-	if (i >= a.n)
-		return;
-	g = a.g[i] * a.scale;
-	m = a.beta1 * a.m[i] + (1 - a.beta1) * g;
-	v = a.beta2 * a.v[i] + (1 - a.beta2) * g * g;
-	a.m[i] = m;
-	a.v[i] = v;
-	a.w[i] = a.w[i] * a.keep - a.lr * (m * a.unbias1) / (sqrtf(v * a.unbias2) + a.eps);
+	if (i < a.n)
+		adamw_element(&a.f, &a.w[i], &a.m[i], &a.v[i], a.g[i]);
 }
 
-/* Mixes the bits of x (the finaliser of MurmurHash3). */
-DEVICE uint32_t mix(uint32_t x)
+KERNEL(hash, hash_args)
 {
-	x = (x ^ x >> 16) * 0x85ebca6bu;
-	x = (x ^ x >> 13) * 0xc2b2ae35u;
-	return x ^ x >> 16;
-}
+	uint64_t *lanes = (uint64_t *)(void *)SHARED, number = HASH_BEGIN;
+	size_t begin = (size_t)BLOCK_X * HASH_GROUP;
 
-KERNEL(round, round_args)
-{
-	size_t i = (size_t)BLOCK_X * THREADS + THREAD;
-	uint32_t bits;
-
-	if (i >= a.n)
+	for (size_t i = begin + THREAD; i < a.n && i < begin + HASH_GROUP; i += HASH_LANES)
+		number = (number ^ BITS(a.x[i])) * HASH_PRIME;
+	lanes[THREAD] = number;
+	BARRIER();
+	if (THREAD > 0)
 		return;
-	bits = BITS(a.w[i]);
-	if ((bits & 0x7f800000) == 0x7f800000)
-		a.to[i] = to_bf16(a.w[i]);
-	else
-		a.to[i] = (uint16_t)((bits + (mix(bits ^ mix((uint32_t)i)) & 0xffff)) >> 16);
+	number = HASH_BEGIN;
+	for (unsigned l = 0; l < HASH_LANES; l++)
+		number = (number ^ lanes[l]) * HASH_PRIME;
+	a.to[BLOCK_X] = number;
 }
 
 KERNEL(squares, squares_args)

@@ -184,29 +184,49 @@ static struct attention_args attention_of(const struct cuda_stage *s,
 	};
 }
 
-static void launch_attention(struct cuda_stage *s, enum device_kernel kernel,
-			     const struct attention_args *a)
-{
-	size_t heads = kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads;
-	unsigned tile = s->l->bf16 ? FLASH : TILE;
-
-	device_launch(s->d, kernel, s->l->bf16, (a->length + tile - 1) / tile,
-		      s->l->batch * heads, s->l->bf16 ? FLASH_THREADS : TILE_THREADS,
-		      attention_shared(kernel, s->l->bf16, a->size), a);
-}
-
-size_t attention_shared(enum device_kernel kernel, bool bf16, unsigned size)
+/* Floats of shared memory that a kernel takes. */
+static size_t attention_shared(enum device_kernel kernel, bool bf16, size_t tile, size_t size)
 {
 	size_t reals = kernel == KERNEL_ATTENTION ? 3 : 4;
-	size_t weights = kernel == KERNEL_ATTENTION ? 1 : 2;
 	size_t sums = kernel == KERNEL_ATTENTION_DKV ? 2 : 1;
 	size_t partial = kernel == KERNEL_ATTENTION ? FLASH_THREADS : 0;
 
 	if (!bf16)
-		return reals * TILE * size + sums * TILE * TILE;
-	return FLASH * (reals * (size + 8) / 2 + weights * (FLASH + 8) / 2 + FLASH + 4 +
-			sums * (size + 4)) +
+		return reals * tile * size + sums * tile * tile;
+	return tile * (reals * (size + 8) / 2 + (tile + 8) / 2 + tile + 4 + sums * (size + 4)) +
 	       partial;
+}
+
+bool attention_launch_of(struct attention_launch *l, enum device_kernel kernel, bool bf16,
+			 unsigned size, size_t most)
+{
+	*l = (struct attention_launch){ .kernel = kernel,
+					.tile = bf16 ? FLASH_LARGE : TILE,
+					.threads = bf16 ? FLASH_THREADS : TILE_THREADS };
+	l->shared = attention_shared(kernel, bf16, l->tile, size);
+	if (l->shared > most && bf16) {
+		l->kernel = kernel - KERNEL_ATTENTION + KERNEL_ATTENTION_SMALL;
+		l->tile = FLASH_SMALL;
+		l->shared = attention_shared(kernel, bf16, l->tile, size);
+	}
+	return l->shared <= most;
+}
+
+void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
+		     const struct attention_args *a)
+{
+	size_t heads = kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads;
+	struct attention_launch l;
+
+	attention_launch_of(&l, kernel, bf16, a->size, device_shared_most(d));
+	device_launch(d, l.kernel, bf16, (a->length + l.tile - 1) / l.tile, batch * heads,
+		      l.threads, l.shared, a);
+}
+
+static void launch_attention(struct cuda_stage *s, enum device_kernel kernel,
+			     const struct attention_args *a)
+{
+	attention_start(s->d, kernel, s->l->bf16, s->l->batch, a);
 }
 
 static void attention_backward(struct cuda_stage *s, const struct saved_layer *k)

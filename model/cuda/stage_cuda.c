@@ -1,5 +1,7 @@
 #include "model/cuda/stage_cuda.h"
 
+#include "model/cpu/arena.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,6 +28,7 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.dx = carve_floats(c, r * m->dim),
 		.dot = carve_floats(c, r * m->n_heads),
 		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
+		.groups = carve_array(c, hash_groups(s->l->parameters), sizeof(uint64_t)),
 		.in = carve_floats(c, last * r * m->dim),
 		.logits = carve_floats(c, last * s->chunk * m->vocab),
 		.losses = carve_floats(c, last * r),
@@ -93,42 +96,58 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 		  : 0;
 }
 
-static int allocate_host(struct cuda_stage *s, float **to, size_t n, struct error *err)
+/* The same walk measures and places. */
+static size_t carve_host(struct cuda_stage *s, char *base)
 {
-	void *host;
-	int rc = device_allocate_host(s->d, n * sizeof(float), &host, err);
+	struct carver c = { .base = base, .align = ALIGN };
+	size_t last = s->l->index == 0, small = s->rows;
 
-	if (!rc)
-		*to = host;
-	return rc;
+	if (small < 2 * SQUARES_BLOCKS)
+		small = 2 * SQUARES_BLOCKS;
+	for (int i = 0; i < ARRAY_COUNT; i++)
+		s->host[i] = carve_floats(&c, s->l->parameters);
+	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
+	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
+	s->host_losses = carve_floats(&c, small);
+	s->host_groups = carve_array(&c, hash_groups(s->l->parameters), sizeof(uint64_t));
+	s->host_tokens = carve_array(&c, last * s->rows, sizeof(int32_t));
+	s->host_order =
+		carve_array(&c, last * (s->rows + s->l->config.vocab + 1), sizeof(int32_t));
+	return c.used;
+}
+
+/* Pinned memory cannot be swapped or given back: a system that lends too much of it stands still. */
+static int check_host(const struct cuda_stage *s, struct error *err)
+{
+	size_t left = s->l->memory_bytes ? s->l->memory_bytes : arena_free_bytes();
+
+	if (s->host_bytes <= left)
+		return 0;
+	return error_set(err, -ENOMEM,
+			 "needs %.1f MiB of pinned host memory, %.1f are free: %.1f are missing",
+			 (double)s->host_bytes / 0x1p20, (double)left / 0x1p20,
+			 (double)(s->host_bytes - left) / 0x1p20);
 }
 
 static int allocate(struct cuda_stage *s, struct error *err)
 {
-	void *memory = NULL, *order = NULL;
+	void *memory = NULL, *host = NULL;
 	int rc;
 
 	s->bytes = carve(s, NULL);
-	if (s->l->memory_bytes && s->bytes > s->l->memory_bytes)
-		rc = error_set(err, -ENOMEM, "needs %.1f MiB, may take %.1f",
-			       (double)s->bytes / 0x1p20, (double)s->l->memory_bytes / 0x1p20);
-	else
-		rc = device_allocate(s->d, s->bytes, &memory, err);
-	for (int i = 0; i < ARRAY_COUNT && !rc; i++)
-		rc = allocate_host(s, &s->host[i], s->l->parameters, err);
+	s->host_bytes = carve_host(s, NULL);
+	rc = check_host(s, err);
 	if (!rc)
-		rc = allocate_host(s, &s->host_losses, s->rows + 2 * SQUARES_BLOCKS, err);
-	if (!rc && s->l->index == 0)
-		rc = device_allocate_host(
-			s->d, (s->rows + s->l->config.vocab + 1) * sizeof(*s->host_order),
-			&order, err);
+		rc = device_allocate(s->d, s->bytes, &memory, err);
+	if (!rc)
+		rc = device_allocate_host(s->d, s->host_bytes, &host, err);
 	if (rc)
 		return error_prefix(err, rc,
 				    "stage %u, %u slots of %u x %u tokens, recompute %s",
 				    s->l->index, s->l->slots, s->l->batch, s->l->sequence,
 				    recompute_name(s->l->recompute));
-	s->host_order = order;
 	carve(s, memory);
+	carve_host(s, host);
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		device_clear(s->d, s->array[i], s->l->parameters * sizeof(float));
 	return fill_angles(s, err);
@@ -150,16 +169,16 @@ static int check_heads(const struct stage_layout *l, struct error *err)
 /* The largest of the three kernels is that of keys and values. */
 static int check_shared(const struct cuda_stage *s, struct error *err)
 {
-	size_t needed = attention_shared(KERNEL_ATTENTION_DKV, s->l->bf16,
-					 model_head_size(&s->l->config));
+	struct attention_launch l;
 
-	if (needed <= device_shared_most(s->d))
+	if (attention_launch_of(&l, KERNEL_ATTENTION_DKV, s->l->bf16,
+				model_head_size(&s->l->config), device_shared_most(s->d)))
 		return 0;
 	return error_set(
 		err, -EINVAL,
 		"head size %u%s: a block needs %zu KiB of shared memory, this GPU has %zu",
 		model_head_size(&s->l->config), s->l->bf16 ? " in bf16" : "",
-		needed * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
+		l.shared * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
 }
 
 /* Rows of logits at a time: whole tiles of a product where they are more than one. */
@@ -172,8 +191,19 @@ static size_t chunk_of(size_t rows, size_t vocab)
 	return most > 128 ? most / 128 * 128 : most;
 }
 
-static int cuda_make(void **self, const struct stage_layout *l, uint32_t number,
-		     struct error *err)
+static int cuda_look(struct device_name *name, struct stage_device *out, struct error *err)
+{
+	uint64_t host = arena_free_bytes();
+	int rc = device_look(name->number, out->text, sizeof(out->text), &out->free_bytes, err);
+
+	/* What lies there passes through pinned host memory, and a sum's parts lie in the host's:
+	 * a stage needs as much of either. */
+	if (!rc && host < out->free_bytes)
+		out->free_bytes = host;
+	return rc;
+}
+
+static int cuda_make(void **self, const struct stage_layout *l, struct error *err)
 {
 	const struct model_config *c = &l->config;
 	struct cuda_stage *s;
@@ -196,7 +226,7 @@ static int cuda_make(void **self, const struct stage_layout *l, uint32_t number,
 	for (int i = 0; i < 2; i++)
 		s->backward[i] = calloc((size_t)l->slots + 1, sizeof(*s->backward[i]));
 	rc = s->saved && s->forward && s->backward[0] && s->backward[1]
-		     ? device_open(&s->d, number, err)
+		     ? device_open(&s->d, l->device.number, err)
 		     : error_set(err, -ENOMEM, "no memory for the slots of a stage");
 	if (!rc)
 		rc = check_shared(s, err);
@@ -223,6 +253,7 @@ static float *cuda_array(void *self, enum stage_array which)
 	struct cuda_stage *s = self;
 
 	device_get(s->d, s->host[which], s->array[which], s->l->parameters * sizeof(float));
+	device_status(s->d);
 	s->lent[which] = true;
 	return s->host[which];
 }
@@ -230,12 +261,12 @@ static float *cuda_array(void *self, enum stage_array which)
 /* The copy of the weights that products read. */
 static void round_weights(struct cuda_stage *s)
 {
-	struct round_args a = { .w = s->array[ARRAY_WEIGHTS],
-				.to = s->rounded,
-				.n = s->l->parameters };
+	struct cast_args a = { .x = s->array[ARRAY_WEIGHTS],
+			       .y = s->rounded,
+			       .n = s->l->parameters };
 
 	if (s->rounded)
-		cuda_each(s, KERNEL_ROUND, s->l->parameters, &a);
+		cuda_each(s, KERNEL_CAST, s->l->parameters, &a);
 }
 
 static void cuda_changed(void *self)
@@ -250,6 +281,40 @@ static void cuda_changed(void *self)
 	device_status(s->d);
 }
 
+static float *cuda_own(void *self, enum stage_array which)
+{
+	struct cuda_stage *s = self;
+
+	return s->array[which];
+}
+
+/* What was lent before is old then, and what was lent and changed is lost: as with every step. */
+static void cuda_put_state(void *self, size_t at, size_t n, const float *const state[3])
+{
+	static const enum stage_array which[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
+	struct cuda_stage *s = self;
+
+	take_back(s);
+	for (int k = 0; k < 3; k++)
+		device_put(s->d, s->array[which[k]] + at, state[k], n * sizeof(float));
+	round_weights(s);
+	device_status(s->d);
+}
+
+static uint64_t cuda_hash(void *self)
+{
+	struct cuda_stage *s = self;
+	size_t groups = hash_groups(s->l->parameters);
+	struct hash_args a = { .x = s->array[ARRAY_WEIGHTS],
+			       .to = s->t.groups,
+			       .n = s->l->parameters };
+
+	device_launch(s->d, KERNEL_HASH, false, groups, 1, HASH_LANES, 2 * HASH_LANES, &a);
+	device_get(s->d, s->host_groups, s->t.groups, groups * sizeof(uint64_t));
+	device_status(s->d);
+	return hash_combine(s->host_groups, groups);
+}
+
 static const char *cuda_failure(const void *self)
 {
 	const struct cuda_stage *s = self;
@@ -262,6 +327,13 @@ static size_t cuda_memory(const void *self)
 	const struct cuda_stage *s = self;
 
 	return s->bytes;
+}
+
+static size_t cuda_host_memory(const void *self)
+{
+	const struct cuda_stage *s = self;
+
+	return s->host_bytes;
 }
 
 static int cuda_zero_gradient(void *self)
@@ -293,16 +365,41 @@ static void run(struct cuda_stage *s, struct pass *p, uint32_t slot, bool which,
 		p->state = PASS_RUN;
 }
 
-/* The other side is the caller's: host memory, or what cuda_room gave for this or another
- * stage. */
+/* The other side is the caller's: what cuda_room gave for this or another stage, or host memory,
+ * which passes through pinned memory of ours, so that a pass waits for the device once, at its
+ * end. */
 static void put_rows(struct cuda_stage *s, float *to, const float *from)
 {
-	device_put(s->d, to, from, s->rows * s->l->config.dim * sizeof(*from));
+	size_t size = s->rows * s->l->config.dim * sizeof(*from);
+
+	if (!device_holds(s->d, from))
+		from = memcpy(s->host_in, from, size);
+	device_put(s->d, to, from, size);
 }
 
 static void get_rows(struct cuda_stage *s, float *to, const float *from)
 {
-	device_get(s->d, to, from, s->rows * s->l->config.dim * sizeof(*from));
+	bool held = device_holds(s->d, to);
+
+	device_get(s->d, held ? to : s->host_out, from,
+		   s->rows * s->l->config.dim * sizeof(*from));
+}
+
+/* The end of a pass: all is done, and what get_rows got goes to the caller, unless it was not
+ * wanted. */
+static int finish(struct cuda_stage *s, float *to)
+{
+	int rc = device_status(s->d);
+
+	if (to && !device_holds(s->d, to))
+		memcpy(to, s->host_out, s->rows * s->l->config.dim * sizeof(*to));
+	return rc;
+}
+
+static void put_tokens(struct cuda_stage *s, int32_t *to, const int32_t *tokens)
+{
+	memcpy(s->host_tokens, tokens, s->rows * sizeof(*tokens));
+	device_put(s->d, to, s->host_tokens, s->rows * sizeof(*tokens));
 }
 
 static float *cuda_room(void *self, struct error *err)
@@ -346,7 +443,7 @@ static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const 
 					.out = x,
 					.c = s->l->config.dim };
 
-		device_put(s->d, to, tokens, s->rows * sizeof(*tokens));
+		put_tokens(s, to, tokens);
 		cuda_rows(s, KERNEL_EMBED, s->rows, &a);
 		if (keep)
 			sort_rows(s, tokens, s->order + slot * s->rows);
@@ -355,7 +452,7 @@ static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const 
 	}
 	run(s, &s->forward[at], slot, keep, cuda_layers_forward);
 	get_rows(s, out, s->t.dx);
-	return device_status(s->d);
+	return finish(s, out);
 }
 
 static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float *grad_in,
@@ -382,7 +479,7 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 			      (c + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, ROW_THREADS,
 			      &a);
 	}
-	return device_status(s->d);
+	return finish(s, grad_in);
 }
 
 static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss,
@@ -397,7 +494,7 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 	for (size_t i = 0; i < s->rows; i++)
 		counted += targets[i] >= 0;
 	put_rows(s, s->t.in, in);
-	device_put(s->d, s->t.targets, targets, s->rows * sizeof(*targets));
+	put_tokens(s, s->t.targets, targets);
 	device_clear(s->d, s->t.dx, s->rows * s->l->config.dim * sizeof(float));
 	for (size_t first = 0, n; first < s->rows; first += n) {
 		struct cross_entropy_args a = {
@@ -418,7 +515,7 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 	if (grad)
 		get_rows(s, grad, s->t.dx);
 	device_get(s->d, s->host_losses, s->t.losses, s->rows * sizeof(float));
-	rc = device_status(s->d);
+	rc = finish(s, grad);
 	for (size_t i = 0; i < s->rows; i++)
 		sum += (double)s->host_losses[i];
 	if (!rc)
@@ -449,22 +546,22 @@ static int cuda_squares(void *self, double *sum)
 				  .to = s->t.squares,
 				  .n = s->l->parameters };
 	double *host = (double *)(void *)s->host_losses;
+	int rc;
 
 	device_launch(s->d, KERNEL_SQUARES, false, SQUARES_BLOCKS, 1, ROW_THREADS,
 		      2 * ROW_THREADS, &a);
 	device_get(s->d, host, s->t.squares, SQUARES_BLOCKS * sizeof(double));
+	rc = device_status(s->d);
 	*sum = 0;
 	for (int i = 0; i < SQUARES_BLOCKS; i++)
 		*sum += host[i];
-	return device_status(s->d);
+	return rc;
 }
 
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {
 	struct cuda_stage *s = self;
-	float unbias1 = (float)(1 / (1 - pow((double)h->beta1, (double)t)));
-	float unbias2 = (float)(1 / (1 - pow((double)h->beta2, (double)t)));
 	const float *g = gradient ? s->gradient : s->array[ARRAY_GRADIENT];
 
 	take_back(s);
@@ -472,21 +569,13 @@ static int cuda_step(void *self, const float *gradient, float scale, const struc
 		device_put(s->d, s->gradient, gradient, s->l->parameters * sizeof(float));
 	for (size_t i = 0; i < s->l->n_tensors; i++) {
 		const struct tensor *x = &s->l->tensors[i];
-		float decay = x->dims > 1 ? h->weight_decay : 0;
 		struct adamw_args a = {
 			.w = s->array[ARRAY_WEIGHTS] + x->offset,
 			.m = s->array[ARRAY_MOMENT1] + x->offset,
 			.v = s->array[ARRAY_MOMENT2] + x->offset,
 			.g = g + x->offset,
 			.n = x->count,
-			.scale = scale,
-			.lr = h->lr,
-			.beta1 = h->beta1,
-			.beta2 = h->beta2,
-			.eps = h->eps,
-			.keep = 1 - h->lr * decay,
-			.unbias1 = unbias1,
-			.unbias2 = unbias2,
+			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
 		};
 
 		cuda_each(s, KERNEL_ADAMW, x->count, &a);
@@ -497,6 +586,7 @@ static int cuda_step(void *self, const float *gradient, float scale, const struc
 
 const struct backend backend_cuda = {
 	.name = "cuda",
+	.look = cuda_look,
 	.make = cuda_make,
 	.free = cuda_free,
 	.failure = cuda_failure,
@@ -507,8 +597,12 @@ const struct backend backend_cuda = {
 	.backward = cuda_backward,
 	.zero_gradient = cuda_zero_gradient,
 	.memory = cuda_memory,
+	.host_memory = cuda_host_memory,
 	.array = cuda_array,
+	.own = cuda_own,
 	.changed = cuda_changed,
+	.put_state = cuda_put_state,
+	.hash = cuda_hash,
 	.squares = cuda_squares,
 	.step = cuda_step,
 };

@@ -20,6 +20,7 @@ struct cuda_scratch {
 	real *dx_real;   /* dx as a factor; in float dx itself */
 	float *dot;      /* (B, H, T) */
 	double *squares; /* (SQUARES_BLOCKS) */
+	uint64_t *groups; /* (hash_groups(P)) */
 	/* stage 0 */
 	float *in;        /* (R, C) of the loss */
 	float *logits;    /* (chunk, vocab) */
@@ -53,12 +54,15 @@ struct cuda_stage {
 	struct cuda_scratch t;
 	struct pass *forward;     /* (slots + 1), the last of evaluation */
 	struct pass *backward[2]; /* (slots) only passing on; counting */
-	size_t bytes;             /* of device memory */
+	size_t bytes, host_bytes; /* of device memory; pinned */
 
 	/* Pinned host memory. */
 	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like */
 	bool lent[ARRAY_COUNT];   /* host[] is what the device has, or newer */
-	float *host_losses;       /* (R) */
+	float *host_in, *host_out; /* (R, C) the caller's, which may be anywhere, on their way */
+	float *host_losses;        /* (R), or (SQUARES_BLOCKS) doubles */
+	uint64_t *host_groups;     /* (hash_groups(P)) */
+	int32_t *host_tokens;      /* (R) tokens or targets on their way, stage 0 */
 	int32_t *host_order; /* (R) order on its way in, (vocab + 1) where a token's begin */
 };
 
@@ -71,8 +75,18 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n);
 /* From t.dlogits of those rows: adds to their rows of t.dx, and where count to the gradients.
  */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
-/* Floats of shared memory that an attention kernel takes for heads of that size. */
-size_t attention_shared(enum device_kernel kernel, bool bf16, unsigned size);
+/* How an attention kernel (the one of large tiles) is started for heads of that size, in blocks
+ * that may have so many floats of shared memory: with the largest tile that fits. false: none
+ * does, and *l is the smallest. */
+struct attention_launch {
+	enum device_kernel kernel;
+	unsigned tile, threads;
+	size_t shared; /* floats */
+};
+bool attention_launch_of(struct attention_launch *l, enum device_kernel kernel, bool bf16,
+			 unsigned size, size_t most);
+void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
+		     const struct attention_args *a);
 /* One block of ROW_THREADS a row. */
 void cuda_rows(struct cuda_stage *s, enum device_kernel kernel, size_t rows, const void *args);
 /* One thread for each of n numbers. */

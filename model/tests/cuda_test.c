@@ -50,7 +50,7 @@ static void pair_init(struct pair *p, const struct model_config *c, uint32_t ind
 	p->l = stage_layout(p->cpu);
 	p->on_gpu = *p->l;
 	p->on_gpu.bf16 = tolerance > 1e-4;
-	assert_int_equal(backend_cuda.make(&p->gpu, &p->on_gpu, 0, &err), 0);
+	assert_int_equal(backend_cuda.make(&p->gpu, &p->on_gpu, &err), 0);
 	rng_init(&r, 8);
 	w = stage_weights(p->cpu);
 	for (size_t i = 0; i < stage_parameters(p->cpu); i++)
@@ -196,6 +196,43 @@ static const struct model_config config = { .vocab = 41,
 					    .norm_eps = 1e-5f,
 					    .init_std = 0.1f };
 
+/* Replicas on a CPU and on a GPU that step by the same sum stay the same bits. */
+static void steps_agree_by_bits(void **state)
+{
+	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
+	struct model_config c = config;
+	struct pair p;
+	struct rng r;
+	float *sum;
+
+	(void)state;
+	c.dim = 64; /* heads of 16 */
+	for (int bf16 = 0; bf16 < 2; bf16++) {
+		size_t size;
+
+		tolerance = bf16 ? 3e-2 : 1e-5;
+		pair_init(&p, &c, 0, 1, 5);
+		size = stage_parameters(p.cpu) * sizeof(*sum);
+		sum = malloc(size);
+		rng_init(&r, 4);
+		for (uint64_t t = 1; t < 4; t++) {
+			for (size_t i = 0; i < stage_parameters(p.cpu); i++)
+				sum[i] = (float)rng_normal(&r);
+			assert_int_equal(stage_step(p.cpu, sum, 0.03f, &h, t), 0);
+			assert_int_equal(backend_cuda.step(p.gpu, sum, 0.03f, &h, t), 0);
+			assert_memory_equal(backend_cuda.array(p.gpu, ARRAY_WEIGHTS),
+					    stage_weights(p.cpu), size);
+			assert_memory_equal(backend_cuda.array(p.gpu, ARRAY_MOMENT1),
+					    stage_moment1(p.cpu), size);
+			assert_memory_equal(backend_cuda.array(p.gpu, ARRAY_MOMENT2),
+					    stage_moment2(p.cpu), size);
+		}
+		free(sum);
+		pair_fini(&p);
+	}
+	tolerance = 1e-5;
+}
+
 static void stages_agree(void **state)
 {
 	(void)state;
@@ -302,6 +339,103 @@ static void losses_agree_in_pieces(void **state)
 	pair_fini(&p);
 }
 
+/* A microbatch's pass waits for the device once, and no copy stops it before; also what is the
+ * caller's own memory. */
+static void a_pass_waits_once(void **state)
+{
+	float loss, *up = NULL;
+	struct pair p;
+
+	(void)state;
+	for (uint32_t index = 0; index < 2; index++) {
+		const int32_t *tokens;
+		const float *in;
+
+		pair_init(&p, &config, index, 1, 5);
+		tokens = index ? NULL : p.tokens;
+		in = index ? p.in : NULL;
+		up = index ? p.grad_in[1] : NULL;
+		for (int i = 0; i < 3; i++) {
+			waits = pageable = 0;
+			backend_cuda.forward(p.gpu, 1, tokens, in, p.out[1], true);
+			assert_int_equal(waits, 1);
+			backend_cuda.backward(p.gpu, 1, p.grad, up, true);
+			assert_int_equal(waits, 2);
+			if (index == 0)
+				backend_cuda.loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1],
+						  true);
+			assert_int_equal(waits, index ? 2 : 3);
+			assert_int_equal(pageable, 0);
+		}
+		pair_fini(&p);
+	}
+}
+
+/* By the definition, a lane after the other. */
+static uint64_t plain_hash(const float *x, size_t n)
+{
+	uint64_t hash = HASH_BEGIN;
+
+	for (size_t group = 0; group < n; group += HASH_GROUP) {
+		uint64_t of_group = HASH_BEGIN;
+
+		for (size_t l = group; l < group + HASH_LANES; l++) {
+			uint64_t lane = HASH_BEGIN;
+
+			for (size_t i = l; i < n && i < group + HASH_GROUP; i += HASH_LANES)
+				lane = (lane ^ bits_of(x[i])) * HASH_PRIME;
+			of_group = (of_group ^ lane) * HASH_PRIME;
+		}
+		hash = (hash ^ of_group) * HASH_PRIME;
+	}
+	return hash;
+}
+
+/* Three stages: a CPU's, and a GPU's whose state is then another GPU's, whole or in pieces. */
+static void states_and_their_hashes_agree(void **state)
+{
+	struct pair p, q;
+	const float *from[3];
+	size_t n;
+	uint64_t hash;
+
+	(void)state;
+	pair_init(&p, &config, 0, 1, 5);
+	pair_init(&q, &config, 0, 1, 5);
+	n = stage_parameters(p.cpu);
+	assert_true(n > HASH_GROUP && n % HASH_LANES);
+	hash = plain_hash(stage_weights(p.cpu), n);
+	assert_true(stage_hash(p.cpu) == hash && backend_cuda.hash(p.gpu) == hash);
+	for (size_t i = 0; i < n; i += n - 1) {
+		stage_weights(p.cpu)[i] += 1;
+		assert_true(stage_hash(p.cpu) != hash);
+		stage_weights(p.cpu)[i] -= 1;
+	}
+	for (size_t i = 0; i < n; i++)
+		stage_weights(p.cpu)[i] = (float)i;
+	from[0] = stage_weights(p.cpu);
+	from[1] = stage_moment1(p.cpu);
+	from[2] = stage_moment2(p.cpu);
+	for (size_t at = 0, part; at < n; at += part) {
+		const float *piece[3] = { from[0] + at, from[1] + at, from[2] + at };
+
+		part = n - at < 1000 ? n - at : 1000;
+		backend_cuda.put_state(p.gpu, at, part, piece);
+	}
+	assert_true(backend_cuda.hash(p.gpu) == plain_hash(from[0], n));
+	from[0] = backend_cuda.own(p.gpu, ARRAY_WEIGHTS);
+	from[1] = backend_cuda.own(p.gpu, ARRAY_MOMENT1);
+	from[2] = backend_cuda.own(p.gpu, ARRAY_MOMENT2);
+	pageable = 0;
+	backend_cuda.put_state(q.gpu, 0, n, from);
+	assert_int_equal(pageable, 0);
+	assert_true(backend_cuda.hash(q.gpu) == stage_hash(p.cpu));
+	stage_copy_state(q.cpu, p.cpu);
+	assert_true(stage_hash(q.cpu) == stage_hash(p.cpu));
+	pair_fini(&p);
+	pair_fini(&q);
+}
+
 static void logits_agree(void **state)
 {
 	struct pair p;
@@ -330,9 +464,9 @@ static void kernels_agree(void **state)
 	/* Tiles full, begun and of one row; more rows, columns and heads than threads side by
 	 * side. */
 	static const struct kernel_sizes sizes[] = {
-		{ 5, 40, 1, 70, 2, 1, 32 }, { 37, 129, 2, 65, 3, 3, 16 },
-		{ 2, 257, 1, 1, 4, 2, 48 }, { 3, 31, 1, 128, 1, 1, 80 },
-		{ 4, 33, 3, 2, 6, 2, 6 },
+		{ 5, 40, 1, 70, 2, 1, 32, 0 }, { 37, 129, 2, 65, 3, 3, 16, 0 },
+		{ 2, 257, 1, 1, 4, 2, 48, 0 }, { 3, 31, 1, 128, 1, 1, 80, 0 },
+		{ 4, 33, 3, 2, 6, 2, 6, 0 },
 	};
 
 	(void)state;
@@ -341,19 +475,68 @@ static void kernels_agree(void **state)
 			assert_int_equal(kernel_check(&sizes[i], bf16, fail_above, NULL), 0);
 }
 
+enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats */ };
+
+/* What an RTX 3090 to 5090, an A6000, an L4 or L40S gives a block: heads of every preset, in
+ * tiles that fit it, forward and backward, over whole tiles and begun ones. */
+static void heads_of_all_presets_fit_99_kib(void **state)
+{
+	bool seen[HEAD_MOST + 1] = { false };
+
+	(void)state;
+	for (size_t i = 0; model_preset_name(i); i++) {
+		struct model_config c;
+		struct kernel_sizes sizes = { 2, 16, 1, 75, 2, 1, 0, KIB_99 };
+
+		assert_int_equal(model_preset(model_preset_name(i), &c, NULL, NULL), 0);
+		sizes.head_size = model_head_size(&c);
+		if (seen[sizes.head_size])
+			continue;
+		seen[sizes.head_size] = true;
+		for (int bf16 = 0; bf16 < 2; bf16++) {
+			memset(launches, 0, sizeof(launches));
+			assert_int_equal(kernel_check(&sizes, bf16, fail_above, NULL), 0);
+			for (int k = 0; k < 3; k++) {
+				bool small = bf16 && sizes.head_size > 64;
+
+				assert_int_equal(launches[KERNEL_ATTENTION_SMALL + k] > 0, small);
+				assert_int_equal(launches[KERNEL_ATTENTION + k] > 0, !small);
+			}
+		}
+	}
+}
+
+/* An A100's 163 KiB: large tiles for heads of 128 too. */
+static void large_tiles_are_taken_where_there_is_room(void **state)
+{
+	struct attention_launch l;
+
+	(void)state;
+	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, KIB_163));
+	assert_int_equal(l.kernel, KERNEL_ATTENTION_DKV);
+	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, KIB_163 - 3 * 256));
+	assert_int_equal(l.kernel, KERNEL_ATTENTION_DKV);
+	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, KIB_163 - 4 * 256));
+	assert_int_equal(l.kernel, KERNEL_ATTENTION_DKV_SMALL);
+	assert_false(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, 48 << 10 >> 2));
+}
+
 static void failures_are_reported(void **state)
 {
 	struct model_config c = config;
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4 };
+	struct stage_layout other;
 	struct error err = { "" };
 	struct stage *s;
 	void *gpu = NULL;
 
 	(void)state;
 	assert_int_equal(stage_new(&s, &c, 0, &o, &err), 0);
-	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), 3, &err), -19);
+	other = *stage_layout(s);
+	other.device.number = 3;
+	assert_int_equal(backend_cuda.make(&gpu, &other, &err), -19);
 	fail_next = true;
-	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), 0, &err), -12);
+	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -12);
 	fail_next = false;
 	assert_non_null(strstr(
 		err.text, "stage 0, 1 slots of 1 x 4 tokens, recompute norms: 0.0 MiB free"));
@@ -361,17 +544,17 @@ static void failures_are_reported(void **state)
 	c.dim = 320;
 	c.n_heads = c.n_kv_heads = 2;
 	assert_int_equal(stage_new(&s, &c, 0, &o, &err), 0);
-	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), 0, &err), -22);
+	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -22);
 	assert_non_null(strstr(err.text, "head size 160"));
 	assert_null(gpu);
 	stage_free(s);
 	assert_int_equal(stage_new(&s, &config, 0, &o, &err), 0);
 	shared_most = 1000;
-	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), 0, &err), -22);
+	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -22);
 	assert_non_null(
 		strstr(err.text, "a block needs 11 KiB of shared memory, this GPU has 3"));
 	shared_most = SHARED_MOST;
-	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), 0, &err), 0);
+	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), 0);
 	assert_string_equal(backend_cuda.failure(gpu), "");
 	((struct cuda_stage *)gpu)->d->failed = true;
 	assert_int_equal(backend_cuda.zero_gradient(gpu), -5);
@@ -397,6 +580,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_agree_by_bits),
 		cmocka_unit_test(stages_agree),
 		cmocka_unit_test(stages_agree_at_other_levels_of_recomputation),
 		cmocka_unit_test(stages_agree_over_tiles),
@@ -405,8 +589,12 @@ int main(void)
 		cmocka_unit_test(stages_agree_in_bf16),
 		cmocka_unit_test(stages_agree_when_tied),
 		cmocka_unit_test(losses_agree_in_pieces),
+		cmocka_unit_test(a_pass_waits_once),
+		cmocka_unit_test(states_and_their_hashes_agree),
 		cmocka_unit_test(logits_agree),
 		cmocka_unit_test(kernels_agree),
+		cmocka_unit_test(heads_of_all_presets_fit_99_kib),
+		cmocka_unit_test(large_tiles_are_taken_where_there_is_room),
 		cmocka_unit_test(failures_are_reported),
 	};
 

@@ -1,20 +1,21 @@
-/* emulated_device.h - model/cuda/device.h on the CPU, for cuda_test.c, which includes it once:
- * a block's threads are run in turn from barrier to barrier, products are plain loops, and what
- * is recorded is done at the replay. Between barriers threads run from the first to the last or
+/* emulated_device.h - model/cuda/device.h on the CPU, for tests, each of which includes it once:
+ * a block's threads are run in turn from barrier to barrier, products are plain loops, what is
+ * queued is done when it is waited for and no sooner, and what is recorded at the replay. Between barriers threads run from the first to the last or
  * the other way round, as it falls out: where a barrier is missing, one of the two reads what
  * is not yet, or no longer, there. All threads must pass the same barriers. */
+#include <stdio.h>
 #include <ucontext.h>
 
 #include "model/cuda/device.h"
 #include "model/cuda/kernel_args.h"
 
 /* One block at a time. */
-enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 64 << 10 };
+enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* an H200's */ };
 
 static struct {
 	unsigned thread, threads, block_x, block_y, running, turn;
 	uint32_t order; /* random: its bits say which way round */
-	_Alignas(128) float shared[SHARED_MOST];
+	_Alignas(128) float shared[SHARED_MOST + 64];
 	size_t shared_size;
 	ucontext_t scheduler, fiber[THREADS_MOST];
 	bool done[THREADS_MOST];
@@ -34,10 +35,12 @@ static void fiber_main(void)
 	block.done[block.thread] = true;
 }
 
+enum { FENCE = 64 }; /* floats past the end that nobody may write */
+
 static void run_block(void)
 {
 	/* Whatever an earlier block left must not be relied upon. */
-	for (size_t i = 0; i < block.shared_size; i++)
+	for (size_t i = 0; i < block.shared_size + FENCE; i++)
 		block.shared[i] = NAN;
 	for (block.thread = 0; block.thread < block.threads; block.thread++) {
 		ucontext_t *c = &block.fiber[block.thread];
@@ -60,6 +63,8 @@ static void run_block(void)
 		}
 		assert_true(block.running == 0 || block.running == block.threads);
 	}
+	for (size_t i = block.shared_size; i < block.shared_size + FENCE; i++)
+		assert_true(isnan(block.shared[i]));
 }
 
 static uint32_t bits_of(float x)
@@ -80,14 +85,14 @@ static float float_of(uint32_t bits)
 
 /* A warp's part of the product, by its first thread, cut as on the GPU. What is neither a
  * product nor a sum of the warp's own part it may not touch. */
-static void tile_product(bool a_turned, bool b_turned, float *c, unsigned ldc, unsigned n,
-			 unsigned k, const uint16_t *a, unsigned lda, const uint16_t *b,
-			 unsigned ldb, bool add)
+static void tile_product(bool a_turned, bool b_turned, unsigned tile, float *c, unsigned ldc,
+			 unsigned n, unsigned k, const uint16_t *a, unsigned lda,
+			 const uint16_t *b, unsigned ldb, bool add)
 {
-	unsigned warp = block.thread / 32, first = warp % (FLASH / 16) * 16;
-	unsigned group = warp / (FLASH / 16);
+	unsigned warp = block.thread / 32, first = warp % (tile / 16) * 16;
+	unsigned group = warp / (tile / 16), groups = FLASH_THREADS / 32 / (tile / 16);
 
-	assert_true(block.threads == FLASH_THREADS && group < FLASH_GROUPS);
+	assert_true(block.threads == FLASH_THREADS && group < groups);
 	assert_true(n % 16 == 0 && k % 16 == 0 && n <= HEAD_MOST);
 	assert_true((uintptr_t)a % 32 == 0 && (uintptr_t)b % 32 == 0 && (uintptr_t)c % 32 == 0);
 	assert_true(lda % 8 == 0 && ldb % 8 == 0 && ldc % 4 == 0);
@@ -95,7 +100,7 @@ static void tile_product(bool a_turned, bool b_turned, float *c, unsigned ldc, u
 		for (unsigned j = 0; j < n; j++) {
 			float sum = add ? c[i * ldc + j] : 0;
 
-			if (j / 16 % FLASH_GROUPS != group)
+			if (j / 16 % groups != group)
 				continue;
 			for (unsigned l = 0; l < k; l++) {
 				uint16_t x = a_turned ? a[l * lda + i] : a[i * lda + l];
@@ -121,6 +126,13 @@ static void copy_eight(uint16_t *to, const uint16_t *from)
 #define THREADS block.threads
 #define BLOCK_X block.block_x
 #define BLOCK_Y block.block_y
+#define INLINE_ static
+#define MUL(a, b) ((a) * (b))
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define DIV(a, b) ((a) / (b))
+#define SQRT(a) sqrtf(a)
+#define NOT_A_NUMBER float_of(0x7fc00000)
 #define BARRIER() barrier()
 #define SHARED block.shared
 #define BITS(x) bits_of(x)
@@ -157,22 +169,26 @@ static const struct {
 	TWICE(KERNEL_CROSS_ENTROPY, cross_entropy, cross_entropy_args),
 	TWICE(KERNEL_ATTENTION_DOT, attention_dot, attention_dot_args),
 	TWICE(KERNEL_CAST, cast, cast_args),
-	BOTH(KERNEL_ATTENTION, attention, flash_forward, attention_args),
-	BOTH(KERNEL_ATTENTION_DQ, attention_dq, flash_dq, attention_args),
-	BOTH(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv, attention_args),
+	BOTH(KERNEL_ATTENTION, attention, flash_forward_large, attention_args),
+	BOTH(KERNEL_ATTENTION_DQ, attention_dq, flash_dq_large, attention_args),
+	BOTH(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv_large, attention_args),
+	ONCE(KERNEL_ATTENTION_SMALL, flash_forward_small, attention_args),
+	ONCE(KERNEL_ATTENTION_DQ_SMALL, flash_dq_small, attention_args),
+	ONCE(KERNEL_ATTENTION_DKV_SMALL, flash_dkv_small, attention_args),
 	ONCE(KERNEL_EMBED, embed, embed_args),
 	ONCE(KERNEL_EMBED_BACKWARD, embed_backward, embed_backward_args),
 	ONCE(KERNEL_ADAMW, adamw, adamw_args),
-	ONCE(KERNEL_ROUND, round, round_args),
+	ONCE(KERNEL_HASH, hash, hash_args),
 	ONCE(KERNEL_SQUARES, squares, squares_args),
 };
 
 /* The device. */
 
 struct op {
-	enum { OP_COPY, OP_PRODUCT, OP_LAUNCH } kind;
+	enum { OP_COPY, OP_CLEAR, OP_PRODUCT, OP_LAUNCH } kind;
 	void *to;
 	const void *from;
+	void *own; /* from, where it was copied for the op */
 	size_t size;
 	struct device_product product;
 	enum device_kernel kernel;
@@ -188,16 +204,52 @@ struct device_graph {
 };
 
 struct device {
-	void *memory[16];
-	int n;
 	bool fails; /* from the next allocation on */
 	bool failed;
-	struct device_graph *open; /* being recorded */
+	size_t shared_most;
+	struct device_graph *open;   /* being recorded */
+	struct device_graph pending; /* queued */
 };
+
+enum { MEMORIES_MOST = 64 };
+
+/* Of all devices, as addresses are looked up. */
+static struct memory {
+	struct device *device; /* NULL: free */
+	char *at;
+	size_t size;
+	bool pinned; /* the host's */
+} memories[MEMORIES_MOST];
+
+static const struct memory *memory_of(const void *p)
+{
+	for (int i = 0; i < MEMORIES_MOST; i++)
+		if (memories[i].device && (const char *)p >= memories[i].at &&
+		    (const char *)p < memories[i].at + memories[i].size)
+			return &memories[i];
+	return NULL;
+}
 
 static bool fail_next, cannot_record;
 static size_t shared_most = SHARED_MOST;
-static long replays;
+static uint64_t device_free_bytes = UINT64_MAX;
+static long replays, launches[KERNEL_COUNT];
+static long waits, pageable; /* device_status; copies that stop the caller */
+
+uint32_t device_count(void)
+{
+	return 1;
+}
+
+int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
+		struct error *err)
+{
+	if (number != 0)
+		return error_set(err, -22, "there is 1");
+	snprintf(text, size, "sm_00 emulated");
+	*free_bytes = device_free_bytes;
+	return 0;
+}
 
 int device_open(struct device **out, uint32_t number, struct error *err)
 {
@@ -205,20 +257,40 @@ int device_open(struct device **out, uint32_t number, struct error *err)
 		return error_set(err, -19, "no device %u", number);
 	*out = calloc(1, sizeof(**out));
 	(*out)->fails = fail_next;
+	(*out)->shared_most = shared_most;
 	return 0;
+}
+
+static void do_op(const struct device *d, const struct op *o);
+
+static void flush(struct device *d)
+{
+	assert_null(d->open);
+	for (size_t i = 0; i < d->pending.n; i++) {
+		do_op(d, &d->pending.ops[i]);
+		free(d->pending.ops[i].own);
+	}
+	d->pending.n = 0;
 }
 
 void device_close(struct device *d)
 {
 	if (!d)
 		return;
-	for (int i = 0; i < d->n; i++)
-		free(d->memory[i]);
+	flush(d);
+	free(d->pending.ops);
+	for (int i = 0; i < MEMORIES_MOST; i++)
+		if (memories[i].device == d) {
+			free(memories[i].at);
+			memories[i] = (struct memory){ .device = NULL };
+		}
 	free(d);
 }
 
 int device_status(struct device *d)
 {
+	waits++;
+	flush(d);
 	return d->failed ? -5 : 0;
 }
 
@@ -229,45 +301,48 @@ const char *device_failure(const struct device *d)
 
 size_t device_shared_most(const struct device *d)
 {
-	(void)d;
-	return shared_most;
+	return d->shared_most;
+}
+
+void device_limit_shared(struct device *d, size_t floats)
+{
+	if (floats < d->shared_most)
+		d->shared_most = floats;
+}
+
+static int allocate_either(struct device *d, size_t size, bool pinned, void **out,
+			   struct error *err)
+{
+	int i = 0;
+
+	if (d->fails)
+		return error_set(err, -12, "0.0 MiB free");
+	while (memories[i].device)
+		assert_true(++i < MEMORIES_MOST);
+	memories[i] = (struct memory){ d, aligned_alloc(256, (size + 255) / 256 * 256), size,
+				       pinned };
+	/* A GPU does not clear memory either. */
+	memset(memories[i].at, 0xff, size);
+	*out = memories[i].at;
+	return 0;
 }
 
 int device_allocate(struct device *d, size_t size, void **out, struct error *err)
 {
-	unsigned char *bytes;
-
-	if (d->fails)
-		return error_set(err, -12, "0.0 MiB free");
-	bytes = aligned_alloc(256, (size + 255) / 256 * 256);
-	/* A GPU does not clear memory either. */
-	memset(bytes, 0xff, size);
-	d->memory[d->n++] = *out = bytes;
-	return 0;
+	return allocate_either(d, size, false, out, err);
 }
 
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err)
 {
-	return device_allocate(d, size, out, err);
+	return allocate_either(d, size, true, out, err);
 }
 
-/* Not while recording: these have a host's memory, which a replay would not see. */
-void device_put(struct device *d, void *to, const void *from_host, size_t size)
+bool device_holds(struct device *d, const void *p)
 {
-	assert_null(d->open);
-	memcpy(to, from_host, size);
-}
+	const struct memory *m = memory_of(p);
 
-void device_get(struct device *d, void *to_host, const void *from, size_t size)
-{
-	assert_null(d->open);
-	memcpy(to_host, from, size);
-}
-
-void device_clear(struct device *d, void *to, size_t size)
-{
-	assert_null(d->open);
-	memset(to, 0, size);
+	(void)d;
+	return m && !m->pinned;
 }
 
 static float number_at(const void *array, bool bf16, size_t i)
@@ -299,15 +374,18 @@ static void do_product(const struct device_product *p)
 		}
 }
 
-static void do_op(const struct op *o)
+static void do_op(const struct device *d, const struct op *o)
 {
 	if (o->kind == OP_COPY)
 		memcpy(o->to, o->from, o->size);
+	if (o->kind == OP_CLEAR)
+		memset(o->to, 0, o->size);
 	if (o->kind == OP_PRODUCT)
 		do_product(&o->product);
 	if (o->kind != OP_LAUNCH)
 		return;
-	assert_true(o->threads <= THREADS_MOST && o->shared <= SHARED_MOST);
+	assert_true(o->threads <= THREADS_MOST && o->shared <= d->shared_most);
+	launches[o->kernel]++;
 	block.threads = o->threads;
 	block.shared_size = o->shared;
 	block.entry = kernels[o->kernel].entry[o->bf16];
@@ -317,16 +395,47 @@ static void do_op(const struct op *o)
 			run_block();
 }
 
-static void queue(struct device *d, const struct op *o)
+static void append(struct device_graph *g, const struct op *o)
 {
-	struct device_graph *g = d->open;
-
-	if (!g) {
-		do_op(o);
-		return;
-	}
 	g->ops = realloc(g->ops, (g->n + 1) * sizeof(*o));
 	g->ops[g->n++] = *o;
+}
+
+static void queue(struct device *d, const struct op *o)
+{
+	append(d->open ? d->open : &d->pending, o);
+}
+
+/* Not while recording: these have a host's memory, which a replay would not see. */
+void device_put(struct device *d, void *to, const void *from_host, size_t size)
+{
+	struct op o = { .kind = OP_COPY, .to = to, .from = from_host, .size = size };
+
+	assert_null(d->open);
+	assert_true(size == 0 || device_holds(d, to));
+	if (!memory_of(from_host)) {
+		pageable++;
+		o.from = o.own = memcpy(malloc(size + 1), from_host, size);
+	}
+	append(&d->pending, &o);
+}
+
+void device_get(struct device *d, void *to_host, const void *from, size_t size)
+{
+	assert_null(d->open);
+	assert_true(size == 0 || device_holds(d, from));
+	append(&d->pending,
+	       &(struct op){ .kind = OP_COPY, .to = to_host, .from = from, .size = size });
+	if (memory_of(to_host))
+		return;
+	pageable++;
+	flush(d);
+}
+
+void device_clear(struct device *d, void *to, size_t size)
+{
+	assert_null(d->open);
+	append(&d->pending, &(struct op){ .kind = OP_CLEAR, .to = to, .size = size });
 }
 
 void device_copy(struct device *d, void *to, const void *from, size_t size)
@@ -376,7 +485,7 @@ void device_replay(struct device *d, struct device_graph *g)
 {
 	assert_null(d->open);
 	for (size_t i = 0; i < g->n; i++)
-		do_op(&g->ops[i]);
+		append(&d->pending, &g->ops[i]);
 	replays++;
 }
 

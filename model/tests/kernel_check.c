@@ -90,6 +90,7 @@ static void compare(struct check *c, const char *kernel, const struct array *a)
 	void *host = malloc(size);
 
 	device_get(c->d, host, a->at, size);
+	device_status(c->d);
 	for (size_t i = 0; i < a->n; i++) {
 		double got = a->bf16 ? (double)float_of_half(((uint16_t *)host)[i])
 				     : (double)((float *)host)[i];
@@ -293,9 +294,12 @@ static void check_adamw(struct check *c)
 	size_t n = c->s->rows * c->s->width;
 	struct array w = array_of(c, n, false, 1), m = array_of(c, n, false, 0.1);
 	struct array v = array_of(c, n, false, 0.1), g = array_of(c, n, false, 1);
-	struct adamw_args a = { floats(&w), floats(&m), floats(&v), floats(&g), n,
-				0.5f,       0.01f,      0.9f,       0.95f,      1e-8f,
-				0.999f,     1.1f,       1.2f };
+	struct adamw_args a = { .w = floats(&w), .m = floats(&m), .v = floats(&v),
+				.g = floats(&g), .n = n,
+				.f = { .scale = 0.5f, .beta1 = 0.9f, .beta2 = 0.95f,
+				       .rest1 = 1 - 0.9f, .rest2 = 1 - 0.95f,
+				       .unbias1 = 1.1f, .unbias2 = 1.2f, .lr = 0.01f,
+				       .eps = 1e-8f, .keep = 0.999f } };
 
 	for (size_t i = 0; i < n; i++) {
 		double gi = g.is[i] * 0.5;
@@ -329,6 +333,7 @@ static void check_squares(struct check *c)
 	device_launch(c->d, KERNEL_SQUARES, c->bf16, SQUARES_BLOCKS, 1, ROW_THREADS,
 		      2 * ROW_THREADS, &a);
 	device_get(c->d, sums, room.at, SQUARES_BLOCKS * sizeof(*sums));
+	device_status(c->d);
 	for (int i = 0; i < SQUARES_BLOCKS; i++)
 		sum += sums[i];
 	for (size_t i = 0; i < n; i++)
@@ -347,36 +352,6 @@ static void check_cast(struct check *c)
 	launch_each(c, KERNEL_CAST, n, &a);
 	memcpy(y.is, x.is, n * sizeof(*y.is));
 	compare(c, "cast", &y);
-	again(c);
-}
-
-/* Rounding by chance: each value goes to one of its two neighbours, and the mean of many is
- * exact where rounding to the nearest is not. */
-static void check_round(struct check *c)
-{
-	size_t n = 1 << 14;
-	struct array x = array_of(c, n, false, 0), y = array_of(c, n, true, 0);
-	struct round_args a = { floats(&x), (uint16_t *)(void *)y.at, n };
-	uint16_t *host = calloc(n, sizeof(*host));
-	double mean = 0, is = 1 + 0.25 / 128, worst = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		x.is[i] = is;
-		y.is[i] = is;
-	}
-	upload(c, &x);
-	launch_each(c, KERNEL_ROUND, n, &a);
-	device_get(c->d, host, y.at, n * sizeof(*host));
-	for (size_t i = 0; i < n; i++) {
-		double got = (double)float_of_half(host[i]);
-
-		mean += got / (double)n;
-		worst = fmax(worst, fmin(fabs(got - 1), fabs(got - 1 - 1.0 / 128)));
-	}
-	c->report("round, to a neighbour", c->bf16, worst, 0);
-	/* Nearest would be off by 0.25 of a step; four deviations of the mean are 0.014. */
-	c->report("round, mean in steps", c->bf16, fabs(mean - is) * 128, 0.014);
-	free(host);
 	again(c);
 }
 
@@ -446,17 +421,6 @@ static void attention_row(const struct heads *h, size_t b, size_t head, size_t t
 	}
 }
 
-static void launch_attention(struct check *c, enum device_kernel kernel,
-			     const struct attention_args *a)
-{
-	unsigned tile = c->bf16 ? FLASH : TILE;
-	size_t heads = kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads;
-
-	device_launch(c->d, kernel, c->bf16, (a->length + tile - 1) / tile, c->s->batch * heads,
-		      c->bf16 ? FLASH_THREADS : TILE_THREADS,
-		      attention_shared(kernel, c->bf16, a->size), a);
-}
-
 static void check_attention(struct check *c)
 {
 	const struct kernel_sizes *s = c->s;
@@ -477,11 +441,11 @@ static void check_attention(struct check *c)
 					 s->length, s->heads, s->head_size };
 	double *p = calloc(s->length, sizeof(*p));
 
-	launch_attention(c, KERNEL_ATTENTION, &a);
+	attention_start(c->d, KERNEL_ATTENTION, c->bf16, s->batch, &a);
 	device_launch(c->d, KERNEL_ATTENTION_DOT, c->bf16, rows, 1, ROW_THREADS, ROW_THREADS,
 		      &ad);
-	launch_attention(c, KERNEL_ATTENTION_DQ, &a);
-	launch_attention(c, KERNEL_ATTENTION_DKV, &a);
+	attention_start(c->d, KERNEL_ATTENTION_DQ, c->bf16, s->batch, &a);
+	attention_start(c->d, KERNEL_ATTENTION_DKV, c->bf16, s->batch, &a);
 	for (size_t i = 0; i < small; i++) {
 		size_t b = i / s->length / s->heads, head = i / s->length % s->heads;
 		size_t t = i % s->length, at = ((b * s->length + t) * s->heads + head) * d;
@@ -534,7 +498,6 @@ static void check_kernels(struct check *c)
 	check_adamw(c);
 	check_squares(c);
 	check_cast(c);
-	check_round(c);
 	check_attention(c);
 	for (int kind = PRODUCT_NT; kind <= PRODUCT_TN; kind++) {
 		check_product(c, (enum device_product_kind)kind, false);
@@ -552,6 +515,8 @@ int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,
 	if (rc)
 		return rc;
 	rng_init(&c.rng, 11);
+	if (s->shared)
+		device_limit_shared(c.d, s->shared);
 	rc = device_allocate(c.d, ROOM, &memory, err);
 	if (!rc) {
 		c.memory = memory;

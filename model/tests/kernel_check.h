@@ -12,6 +12,7 @@ struct kernel_sizes {
 	uint32_t rows, width;   /* of what works by rows */
 	uint32_t batch, length; /* B, T of attention */
 	uint32_t heads, kv_heads, head_size;
+	size_t shared; /* floats of shared memory that a block may have; 0: what the device has */
 };
 
 /* Called with each result's relative error, in the L2 norm, and what is allowed. */

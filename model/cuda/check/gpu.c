@@ -4,7 +4,7 @@
  *     build/gpu bench [SECONDS [PRESET...]]
  *
  * check: every kernel against plain loops, every gradient of a model against the CPU's, the
- * same bits twice. bench: tokens per second and MFU of each preset (default: 5 s each of 30m
+ * same bits twice, the optimizer's step the same bits as a CPU's. bench: tokens per second and MFU of each preset (default: 5 s each of 30m
  * 124m 500m 1.5b), PyTorch's beside it where it can be imported (SKIPPIPE_PYTHON names the
  * interpreter).
  *
@@ -25,6 +25,7 @@
 #include "model/tests/kernel_check.h"
 #include "model/trainer.h"
 
+enum { KIB_99 = 99 << 10 >> 2 /* floats */ };
 enum { B = 2, T = 96, ROWS = B * T, TOKENS = 16384, MICROBATCHES = 8, NO_GPU = 77 };
 
 static const double peak = 989e12; /* FLOP/s, dense bf16, by the datasheet */
@@ -155,12 +156,52 @@ static void check_model(const struct model_config *c, bool bf16, enum recompute 
 	trainer_free(cpu);
 }
 
+/* Replicas on a CPU and a GPU that step by the same sum must stay the same bits. */
+static void check_step(const struct model_config *c, bool bf16)
+{
+	struct stage_options o = { .batch = 1, .sequence = 8, .seed = 3 };
+	struct adamw h = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f };
+	struct stage *gpu = NULL, *cpu = NULL;
+	struct error err = { "" };
+	float *sum = NULL;
+	struct rng r;
+	double differing = 0;
+	size_t n;
+
+	if (stage_new(&cpu, c, 0, &o, &err) == 0) {
+		o.device = bf16 ? "cuda:bf16" : "cuda";
+		stage_new(&gpu, c, 0, &o, &err);
+		sum = calloc(stage_parameters(cpu), sizeof(*sum));
+	}
+	if (!gpu || !sum) {
+		printf("%s\n", err.text);
+		failures++;
+	}
+	rng_init(&r, 5);
+	n = gpu && sum ? stage_parameters(cpu) : 0;
+	for (uint64_t t = 1; t <= 3 && n > 0; t++) {
+		for (size_t i = 0; i < n; i++)
+			sum[i] = (float)rng_normal(&r);
+		failures += stage_step(cpu, sum, 0.03f, &h, t) != 0;
+		failures += stage_step(gpu, sum, 0.03f, &h, t) != 0;
+		differing += stage_hash(cpu) != stage_hash(gpu);
+		differing += memcmp(stage_weights(cpu), stage_weights(gpu), n * sizeof(*sum)) != 0;
+		differing += memcmp(stage_moment2(cpu), stage_moment2(gpu), n * sizeof(*sum)) != 0;
+	}
+	report("step, arrays that differ from a CPU's", bf16, differing, 0);
+	stage_free(gpu);
+	stage_free(cpu);
+	free(sum);
+}
+
 static int check(void)
 {
 	static const struct kernel_sizes sizes[] = {
-		{ 37, 200, 2, 200, 4, 2, 64 },    { 64, 129, 1, 129, 2, 1, 128 },
-		{ 33, 64, 1, 65, 3, 3, 16 },      { 2, 1030, 1, 1, 6, 2, 80 },
-		{ 2048, 768, 4, 512, 12, 4, 64 },
+		{ 37, 200, 2, 200, 4, 2, 64, 0 },    { 64, 129, 1, 129, 2, 1, 128, 0 },
+		{ 33, 64, 1, 65, 3, 3, 16, 0 },      { 2, 1030, 1, 1, 6, 2, 80, 0 },
+		{ 2048, 768, 4, 512, 12, 4, 64, 0 },
+		/* as on a card with 99 KiB a block */
+		{ 2, 16, 2, 200, 4, 2, 64, KIB_99 }, { 2, 16, 1, 129, 2, 1, 128, KIB_99 },
 	};
 	struct error err = { "" };
 	int rc;
@@ -174,6 +215,7 @@ static int check(void)
 		for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++)
 			for (enum recompute l = RECOMPUTE_NORMS; l <= RECOMPUTE_BLOCK; l++)
 				check_model(&configs[i], bf16, l);
+		check_step(&configs[0], bf16);
 	}
 	printf("%d failures\n", failures);
 	return failures ? 1 : 0;

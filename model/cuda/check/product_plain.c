@@ -1,12 +1,33 @@
 /* model/cpu/product.h by plain loops: the GPU's check needs no library for its reference. */
 #include "model/cpu/product.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool product_has_bf16(void)
 {
 	return false;
+}
+
+int product_limit(const char *set, bool bf16, struct error *err)
+{
+	(void)set;
+	(void)bf16;
+	(void)err;
+	return 0;
+}
+
+const char *product_set(bool bf16)
+{
+	(void)bf16;
+	return "v4";
+}
+
+void product_describe(bool bf16, char *text, size_t size)
+{
+	(void)bf16;
+	snprintf(text, size, "plain loops");
 }
 
 struct product_thread *product_thread_new(size_t a_room, size_t b_room)

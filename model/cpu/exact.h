@@ -1,0 +1,30 @@
+/* exact.h - what replicas do between a gradient's sum and the next weights: the same bits on
+ * every machine.
+ *
+ * One source (exact_body.h) is compiled for several instruction sets, as vector_body.h is, but
+ * so that no multiplication is contracted with an addition: each result is that of correctly
+ * rounded operations in a fixed order, whichever set computes it, and a GPU's is the same
+ * (cuda/kernels.h). tests/exact_test.c holds all of them against each other.
+ *
+ * Part of vector.h's table, where callers find them.
+ */
+#ifndef MODEL_CPU_EXACT_H
+#define MODEL_CPU_EXACT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/adamw.h"
+
+#define EXACT_DECLARE(set) \
+	void exact_add_##set(float *to, const float *from, size_t n); \
+	void exact_adamw_##set(float *w, float *m, float *v, const float *g, size_t n, \
+			       const struct adamw_factors *f); \
+	void exact_to_bf16_##set(uint16_t *to, const float *x, size_t stride, size_t rows, \
+				 size_t n);
+
+EXACT_DECLARE(plain)
+EXACT_DECLARE(v3)
+EXACT_DECLARE(v4)
+
+#endif

@@ -1,0 +1,72 @@
+/* onednn.h - oneDNN 2 and 3 alike: the three calls whose arguments differ.
+ *
+ * In 2 a description of memory is a struct, and an operation is described before its primitive;
+ * in 3 both are handles, made at once. Statuses are oneDNN's own; outputs are written only on
+ * success. A memory keeps its description, so that nothing else has to.
+ */
+#ifndef MODEL_CPU_ONEDNN_H
+#define MODEL_CPU_ONEDNN_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#if DNNL_VERSION_MAJOR < 3
+typedef const dnnl_memory_desc_t *const_dnnl_memory_desc_t;
+#endif
+
+/* A matrix that is given its numbers later (dnnl_memory_set_data_handle). */
+static inline dnnl_status_t onednn_memory_create(dnnl_memory_t *m, const dnnl_dims_t dims,
+						 const dnnl_dims_t strides,
+						 dnnl_data_type_t type, dnnl_engine_t engine)
+{
+	dnnl_memory_desc_t d;
+	dnnl_status_t status;
+
+#if DNNL_VERSION_MAJOR < 3
+	status = dnnl_memory_desc_init_by_strides(&d, 2, dims, type, strides);
+	return status == dnnl_success ? dnnl_memory_create(m, &d, engine, DNNL_MEMORY_NONE) : status;
+#else
+	status = dnnl_memory_desc_create_with_strides(&d, 2, dims, type, strides);
+	if (status != dnnl_success)
+		return status;
+	status = dnnl_memory_create(m, d, engine, DNNL_MEMORY_NONE);
+	dnnl_memory_desc_destroy(d);
+	return status;
+#endif
+}
+
+/* The result is added to what is there. */
+static inline dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops)
+{
+#if DNNL_VERSION_MAJOR < 3
+	return dnnl_post_ops_append_sum(ops, 1.0f);
+#else
+	return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
+#endif
+}
+
+/* c = a b. *out is the caller's (dnnl_primitive_desc_destroy). */
+static inline dnnl_status_t onednn_matmul_describe(dnnl_primitive_desc_t *out, dnnl_memory_t a,
+						   dnnl_memory_t b, dnnl_memory_t c,
+						   dnnl_primitive_attr_t attr,
+						   dnnl_engine_t engine)
+{
+	const_dnnl_memory_desc_t da, db, dc;
+	dnnl_status_t status;
+
+	if ((status = dnnl_memory_get_memory_desc(a, &da)) != dnnl_success ||
+	    (status = dnnl_memory_get_memory_desc(b, &db)) != dnnl_success ||
+	    (status = dnnl_memory_get_memory_desc(c, &dc)) != dnnl_success)
+		return status;
+#if DNNL_VERSION_MAJOR < 3
+	dnnl_matmul_desc_t matmul;
+
+	status = dnnl_matmul_desc_init(&matmul, da, db, NULL, dc);
+	return status == dnnl_success ?
+		       dnnl_primitive_desc_create(out, &matmul, attr, engine, NULL) :
+		       status;
+#else
+	return dnnl_matmul_primitive_desc_create(out, engine, da, db, NULL, dc, attr);
+#endif
+}
+
+#endif

@@ -1,0 +1,53 @@
+#include "model/device_name.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Past ":word" where that is what stands next, and it ends there. */
+static bool take_word(const char **at, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (**at != ':' || strncmp(*at + 1, word, n) != 0 ||
+	    ((*at)[1 + n] != ':' && (*at)[1 + n] != '\0'))
+		return false;
+	*at += 1 + n;
+	return true;
+}
+
+int device_name_parse(struct device_name *out, const char *text, struct error *err)
+{
+	static const char *const sets[] = { "plain", "v3", "v4", "amx" };
+	const char *at = text ? text : "cpu";
+	struct device_name n = { .cuda = strncmp(at, "cuda", 4) == 0 };
+	bool cpu = strncmp(at, "cpu", 3) == 0;
+
+	at += n.cuda ? 4 : cpu ? 3 : 0;
+	if (n.cuda && at[0] == ':' && at[1] >= '0' && at[1] <= '9')
+		n.number = (uint32_t)strtoul(at + 1, (char **)&at, 10);
+	for (size_t i = 0; cpu && i < sizeof(sets) / sizeof(sets[0]); i++)
+		if (!n.set[0] && take_word(&at, sets[i]))
+			snprintf(n.set, sizeof(n.set), "%s", sets[i]);
+	n.bf16 = take_word(&at, "bf16");
+	if (!(cpu || n.cuda) || *at)
+		return error_set(err, -EINVAL,
+				 "device \"%s\": expected cpu or cuda, then :plain, :v3, :v4 or :amx "
+				 "for a CPU's instruction set, or :N for a GPU's number, then :bf16",
+				 text);
+	*out = n;
+	return 0;
+}
+
+void device_name_print(const struct device_name *n, char text[DEVICE_NAME_SIZE])
+{
+	char which[16] = "";
+
+	if (n->cuda)
+		snprintf(which, sizeof(which), ":%u", n->number);
+	else if (n->set[0])
+		snprintf(which, sizeof(which), ":%s", n->set);
+	snprintf(text, DEVICE_NAME_SIZE, "%s%s%s", n->cuda ? "cuda" : "cpu", which,
+		 n->bf16 ? ":bf16" : "");
+}

@@ -1,0 +1,27 @@
+/* device_name.h - what computes, as it is asked for and as it is told.
+ *
+ *     cpu[:SET][:bf16]    SET is the instruction set: plain (x86-64), v3 (AVX2), v4 (AVX-512), amx
+ *                         (for bf16); without it the best that the machine has
+ *     cuda[:N][:bf16]     the GPU's number; without it 0
+ */
+#ifndef MODEL_DEVICE_NAME_H
+#define MODEL_DEVICE_NAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { DEVICE_NAME_SIZE = 32 };
+
+struct device_name {
+	bool cuda, bf16;
+	uint32_t number; /* of a GPU */
+	char set[8];     /* of a CPU; "": the best */
+};
+
+/* text NULL is "cpu". -EINVAL: something else. */
+int device_name_parse(struct device_name *out, const char *text, struct error *err);
+void device_name_print(const struct device_name *n, char text[DEVICE_NAME_SIZE]);
+
+#endif

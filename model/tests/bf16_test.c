@@ -1,0 +1,173 @@
+/* Rounding to bf16 against its definition in numbers: of the two neighbours that a bf16 can be,
+ * the nearer one, and of two equally near the even one. Every instruction set must give those
+ * very bits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "model/bf16.h"
+#include "model/cpu/vector.h"
+
+enum { HALVES = 1 << 16 };
+
+static float float_of(uint32_t bits)
+{
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+static uint32_t bits_of(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+/* A bf16 as a number: sign, exponent, seven bits of fraction. What would be infinite counts as
+ * 2^128, the next number there would be. */
+static double value(uint32_t half)
+{
+	uint32_t exponent = half >> 7 & 0xff, fraction = half & 0x7f;
+	double size = exponent == 0 ? ldexp(fraction, -126 - 7)
+				    : ldexp(128 + fraction, (int)exponent - 127 - 7);
+
+	return half >> 15 ? -size : size;
+}
+
+static uint16_t nearest(float x)
+{
+	uint16_t sign = signbit(x) ? 0x8000 : 0, low = 0, high = 0x7f80;
+	double size = fabs((double)x), below, above;
+
+	if (isnan(x))
+		return 0x7fc0;
+	if (isinf(x))
+		return sign | 0x7f80;
+	while (high - low > 1) { /* value(low) <= size < value(high) */
+		uint16_t middle = (uint16_t)((low + high) / 2);
+
+		if (value(middle) <= size)
+			low = middle;
+		else
+			high = middle;
+	}
+	below = size - value(low);
+	above = value(high) - size;
+	if (below == above)
+		return sign | (low & 1 ? high : low);
+	return sign | (below < above ? low : high);
+}
+
+static void check(const float *x, size_t n)
+{
+	uint16_t *got = malloc(n * sizeof(*got));
+
+	for (size_t set = 0; vector_ops_at(set); set++) {
+		vector_ops_at(set)->to_bf16(got, x, n, 1, n);
+		for (size_t i = 0; i < n; i++)
+			if (got[i] != nearest(x[i]))
+				fail_msg("%s: %08x becomes %04x, expected %04x", vector_ops_at(set)->name,
+					 bits_of(x[i]), got[i], nearest(x[i]));
+	}
+	bf16_pack(got, x, n);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(got[i], nearest(x[i]));
+	free(got);
+}
+
+/* Denormals, infinities and what is no number are among them. */
+static void every_upper_half_rounds_to_the_nearest(void **state)
+{
+	static const uint32_t lower[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
+	enum { LOWER = sizeof(lower) / sizeof(lower[0]) };
+	float *x = malloc((LOWER + 1) * HALVES * sizeof(*x));
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 1);
+	for (uint32_t half = 0; half < HALVES; half++) {
+		for (uint32_t i = 0; i < LOWER; i++)
+			x[i * HALVES + half] = float_of(half << 16 | lower[i]);
+		x[LOWER * HALVES + half] = float_of(half << 16 | rng_below(&r, HALVES));
+	}
+	check(x, (size_t)(LOWER + 1) * HALVES);
+	free(x);
+}
+
+static void random_floats_round_to_the_nearest(void **state)
+{
+	enum { N = 300007 };
+	float *x = malloc(N * sizeof(*x));
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 2);
+	for (size_t i = 0; i < N; i++)
+		x[i] = i % 2 ? float_of((uint32_t)rng_next(&r)) : (float)rng_normal(&r);
+	check(x, N);
+	free(x);
+}
+
+/* Also from an odd address, as in the middle of a message. */
+static void unpacking_is_exact(void **state)
+{
+	uint16_t *halves = malloc((HALVES + 1) * sizeof(*halves));
+	char *odd = (char *)halves + 1;
+	float *x = malloc(HALVES * sizeof(*x));
+
+	(void)state;
+	for (size_t set = 0; vector_ops_at(set); set++) {
+		for (uint32_t i = 0; i < HALVES; i++) {
+			uint16_t half = (uint16_t)i;
+
+			memcpy(odd + i * sizeof(half), &half, sizeof(half));
+		}
+		memset(x, 0, HALVES * sizeof(*x));
+		vector_ops_at(set)->from_bf16(x, odd, HALVES);
+		for (uint32_t i = 0; i < HALVES; i++)
+			assert_int_equal(bits_of(x[i]), i << 16);
+	}
+	free(halves);
+	free(x);
+}
+
+static void rounding_twice_is_rounding_once(void **state)
+{
+	enum { N = 5000 }; /* several pieces, and a part of one */
+	float x[N], once[N];
+	uint16_t packed[N];
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 3);
+	for (size_t i = 0; i < N; i++)
+		x[i] = once[i] = float_of((uint32_t)rng_next(&r));
+	bf16_round(once, N);
+	bf16_pack(packed, x, N);
+	bf16_unpack(x, packed, N);
+	assert_memory_equal(x, once, sizeof(x));
+	bf16_round(once, N);
+	assert_memory_equal(x, once, sizeof(x));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_upper_half_rounds_to_the_nearest),
+		cmocka_unit_test(random_floats_round_to_the_nearest),
+		cmocka_unit_test(unpacking_is_exact),
+		cmocka_unit_test(rounding_twice_is_rounding_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

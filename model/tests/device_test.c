@@ -1,0 +1,87 @@
+/* Names of devices, what a CPU says of itself, and what one process can be. The emulated GPU's
+ * side is cuda_test.c's. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "model/cpu/vector.h"
+#include "model/stage.h"
+
+static void names_are_read_and_written(void **state)
+{
+	static const char *const names[][2] = {
+		{ "cpu", "cpu" },
+		{ "cpu:v3", "cpu:v3" },
+		{ "cpu:amx:bf16", "cpu:amx:bf16" },
+		{ "cpu:bf16", "cpu:bf16" },
+		{ "cuda", "cuda:0" },
+		{ "cuda:3", "cuda:3" },
+		{ "cuda:bf16", "cuda:0:bf16" },
+		{ "cuda:12:bf16", "cuda:12:bf16" },
+	};
+	static const char *const bad[] = { "",         "gpu",     "cpu:",        "cpu:v9",
+					   "cpu:v3x",  "cpu:1",   "cuda:v3",     "cuda:",
+					   "cuda:all", "cpu:v3:", "cpu:bf16:v3", "cuda:1:2" };
+	struct device_name n;
+	char text[DEVICE_NAME_SIZE];
+	struct error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		assert_int_equal(device_name_parse(&n, names[i][0], &err), 0);
+		device_name_print(&n, text);
+		assert_string_equal(text, names[i][1]);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(device_name_parse(&n, bad[i], &err), -EINVAL);
+	assert_non_null(strstr(err.text, "device \"cuda:1:2\": expected cpu or cuda"));
+}
+
+static void likeness_leaves_a_gpus_number_out(void **state)
+{
+	(void)state;
+	assert_true(stage_devices_alike("cuda:0 sm_89 L4", "cuda:5 sm_89 L4"));
+	assert_false(stage_devices_alike("cuda:0 sm_89 L4", "cuda:0:bf16 sm_89 L4"));
+	assert_false(stage_devices_alike("cuda:0 sm_89 L4", "cuda:0 sm_89 L40S"));
+	assert_true(stage_devices_alike("cpu:v3 oneDNN 2.6.3", "cpu:v3 oneDNN 2.6.3"));
+	assert_false(stage_devices_alike("cpu:v3 oneDNN 2.6.3", "cpu:v4 oneDNN 2.6.3"));
+	assert_false(stage_devices_alike("cpu:v3 oneDNN 2.6.3", "cpu:v3 oneDNN 3.6.2"));
+	assert_true(stage_devices_alike("", ""));
+	assert_false(stage_devices_alike("", "cpu:v3"));
+}
+
+/* The library of products takes one set for a whole process: the first that is asked for. */
+static void a_process_computes_with_one_set(void **state)
+{
+	struct stage_device d;
+	struct error err = { "" };
+
+	(void)state;
+	assert_int_equal(stage_device(&d, "cpu:plain", &err), 0);
+	assert_string_equal(d.name, "cpu:plain");
+	assert_int_equal(strncmp(d.text, "cpu:plain ", 10), 0);
+	assert_true(strlen(d.text) > 10 && d.free_bytes > 0);
+	assert_int_equal(stage_device(&d, "cpu:plain:bf16", &err), -ENOTSUP);
+	assert_int_equal(stage_device(&d, "cpu", &err), 0);
+	assert_string_equal(d.name, "cpu:plain");
+	if (!vector_ops_named("v3"))
+		return;
+	assert_int_equal(stage_device(&d, "cpu:v3", &err), -EBUSY);
+	assert_non_null(strstr(err.text, "v3"));
+	assert_string_equal(d.name, "cpu:plain"); /* as it was */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_are_read_and_written),
+		cmocka_unit_test(likeness_leaves_a_gpus_number_out),
+		cmocka_unit_test(a_process_computes_with_one_set),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
