@@ -3,7 +3,8 @@
 #   make          everything there is the means to build (CUDA parts when nvcc is there); V=1 shows the commands
 #   make demo     install what is missing, build, open the console on an embedded cluster
 #   make check    install what is missing, build, run every test
-#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | tsan | crash-points | storm | check-gpu | bench-gpu
+#   make wan      the wide-area test bed (docs/testbed.md)
+#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | tsan | crash-points | storm | long | check-gpu | bench-gpu
 #
 # Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
 # A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
@@ -55,6 +56,8 @@ libs_cli        := -ljansson
 
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
+# Constants are enumerators, in arithmetic with floats too, of which newer clangs warn.
+WARN     += $(if $(findstring clang,$(CC)),-Wno-enum-float-conversion)
 SANITIZE ?=
 VERSION  := $(shell cat VERSION)
 CPPFLAGS += -I. -D_GNU_SOURCE -DSKIPPIPE_VERSION='"$(VERSION)"' -DSKIPPIPE_PREFIX='"$(PREFIX)"'
@@ -67,9 +70,13 @@ CUDA_SRC := $(wildcard model/cuda/*.cu)
 ifneq ($(NVCC),)
 ifneq ($(CUDA_SRC),)
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
-# Without a device to ask, build for the chips the code was written for.
-CUDA_ARCH ?= $(if $(wildcard /dev/nvidia[0-9]*),native,sm_90)
-NVCCFLAGS := -O3 -std=c++17 -arch=$(CUDA_ARCH) -I. --compiler-options -fPIC
+# One program for all cards from Ampere on that this nvcc knows, and PTX, which the driver of any later
+# card compiles. CUDA_ARCH=sm_89: for those alone, and sooner.
+CUDA_ARCH ?= $(filter sm_80 sm_86 sm_89 sm_90 sm_100 sm_120,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
+CUDA_PTX  := $(firstword $(CUDA_ARCH)) $(filter-out $(firstword $(CUDA_ARCH)),$(lastword $(CUDA_ARCH)))
+NVCCFLAGS := -O3 -std=c++17 -I. --compiler-options -fPIC --threads 2 \
+	$(foreach a,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(a),code=sm_$(a)) \
+	$(foreach a,$(CUDA_PTX:sm_%=%),-gencode arch=compute_$(a),code=compute_$(a))
 CPPFLAGS += -DSKIPPIPE_CUDA=1
 extra_model += $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
 cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcublasLt -lcudart -lstdc++
@@ -78,11 +85,13 @@ endif
 endif
 
 # SentencePiece is optional: without it only bytes and ready token shards can be read.
-ifeq ($(shell pkg-config --exists sentencepiece 2>/dev/null && command -v $(CXX) 2>/dev/null),)
+# (--exists fails in Debian 13, whose package names what only static linking needs and does not bring it.)
+pieces_libs := $(shell pkg-config --libs sentencepiece 2>/dev/null)
+ifeq ($(and $(pieces_libs),$(shell command -v $(CXX) 2>/dev/null)),)
 WITHOUT += SentencePiece (libsentencepiece-dev, g++)
 else
 CPPFLAGS += -DSKIPPIPE_SENTENCEPIECE=1
-libs_model += $(shell pkg-config --libs sentencepiece) -lstdc++
+libs_model += $(pieces_libs) -lstdc++
 extra_model += $(BUILD)/model/pieces.o
 endif
 
@@ -95,6 +104,7 @@ test_src = $(wildcard $(1)/tests/*_test.c)
 
 PROGRAMS := $(foreach f,$(FOLDERS),$(if $(wildcard $(f)/main.c),$(BUILD)/bin/$(program_$(f))))
 TESTS    := $(foreach f,$(FOLDERS),$(patsubst %.c,$(BUILD)/%,$(call test_src,$(f))))
+TESTS    += $(patsubst %.c,$(BUILD)/%,$(wildcard tests/wan/*_test.c))
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 
 # A line for each file; `make V=1` shows the commands, `make -s` nothing.
@@ -122,7 +132,7 @@ endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
 
 # They play with a whole controller.
-$(patsubst %,$(BUILD)/controller/tests/%_test,ahead door liar silent told): | $(BUILD)/bin/skippipe-controller
+$(patsubst %,$(BUILD)/controller/tests/%_test,ahead door ending liar silent told): | $(BUILD)/bin/skippipe-controller
 
 # A bench is named after the folder it measures: bench/schedule.c links schedule's archives.
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
@@ -131,11 +141,13 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call archives,$*) $(call libs,$*)
 
 # The CPU kernels are one source for several instruction sets; the machine's is chosen at run time.
-VECTOR := -O3 -fno-math-errno -ffp-contract=fast -Wno-psabi
-$(BUILD)/model/cpu/vector_%.o: CFLAGS += $(VECTOR)
+VECTOR := -O3 -fno-math-errno -Wno-psabi
+$(BUILD)/model/cpu/vector_%.o: CFLAGS += $(VECTOR) -ffp-contract=fast
+# What replicas must do alike: nothing is contracted.
+$(BUILD)/model/cpu/exact_%.o: CFLAGS += $(VECTOR) -ffp-contract=off
 ifeq ($(shell uname -m),x86_64)
-$(BUILD)/model/cpu/vector_v3.o: CFLAGS += -march=x86-64-v3
-$(BUILD)/model/cpu/vector_v4.o: CFLAGS += -march=x86-64-v4
+$(BUILD)/model/cpu/%_v3.o: CFLAGS += -march=x86-64-v3
+$(BUILD)/model/cpu/%_v4.o: CFLAGS += -march=x86-64-v4
 endif
 
 $(BUILD)/%.o: %.c Makefile VERSION
@@ -168,7 +180,19 @@ $(BUILD)/tests/%.so: tests/%.c Makefile
 	$(call say,CC)
 	$(Q)$(CC) -D_GNU_SOURCE -std=c11 $(WARN) -Wno-missing-prototypes $(OPT) -fPIC -shared -o $@ $<
 
-tests: all $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck)
+# The wide-area test bed (docs/testbed.md): a router in user space, and what it is spoken to with.
+wan: $(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool
+WAN := $(patsubst %,$(BUILD)/tests/wan/%.o,map orders traffic tun) $(call archives,schedule)
+$(BUILD)/tests/wan_router: $(BUILD)/tests/wan/router.o $(WAN)
+$(BUILD)/tests/wan_tool: $(BUILD)/tests/wan/tool.o
+$(BUILD)/tests/wan/%_test: $(BUILD)/tests/wan/%_test.o $(WAN)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,schedule) -lcmocka
+$(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool:
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,schedule)
+
+tests: all wan $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck)
 
 check: deps
 	@$(MAKE) --no-print-directory -j2 layers tests
@@ -189,7 +213,7 @@ tsan:
 
 # A real GPU against the CPU, and its speed; without one they say so. They need nvcc and the C library,
 # no package besides.
-GPU_SRC := $(wildcard base/error.c base/rng.c base/clock.c model/stage.c model/tensor.c model/trainer.c model/config.c \
+GPU_SRC := $(wildcard base/error.c base/rng.c base/clock.c model/adamw.c model/device_name.c model/hash.c model/stage.c model/tensor.c model/trainer.c model/config.c \
 	model/tests/kernel_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c))
 $(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
 	$(call say,LD)
@@ -208,6 +232,10 @@ endif
 # Dies at every durable step of every program, one after another.
 crash-points: tests
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all
+
+# The 124m preset over 8 agents, and verified: minutes, and 12 GiB.
+long: all
+	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/long.sh
 
 # An hour of faults, one every two seconds, and what it costs.
 storm: all
@@ -254,5 +282,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: tsan crash-points storm screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
+.PHONY: wan tsan crash-points storm long screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
 .SECONDARY:

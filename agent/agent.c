@@ -8,17 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "agent/state.h"
 #include "base/clock.h"
 
 enum {
 	TURN_MESSAGES = 64,
-	LEAVE_US = 1000000,
+	LEAVE_US = 1000000,      /* for the last word to be heard; or so many of its timeouts */
+	LEAVE_TIMES = 3,
 	LEAVE_JOB_US = 10000000, /* for the job under way to end */
 	LINGER_US = 30000,
+	LISTEN_AGAIN_NS = 100000000,
+	LISTEN_TRIES = 50,
 	STOPPED_US = 3000000,    /* between turns: the process itself stood still */
-	STUCK_TIMES = 20         /* the longest job so far */
+	STUCK_TIMES = 20,        /* the longest job so far */
+	FILES = 8192,            /* wanted */
+	CONTROL_CONNECTIONS = 4  /* that heartbeats take turns on */
 };
 
 void agent_tell(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
@@ -44,12 +50,15 @@ void agent_tell(struct agent *a, struct msg *m, enum post_flags flags, int64_t n
 
 void agent_exit(struct agent *a, int status, int64_t now_us)
 {
+	struct post_peer_info info = { .rto_us = 0 };
+
 	if (a->leaving)
 		return;
+	post_peer(a->control, a->controller, &info);
 	a->leaving = true;
 	a->status = status;
 	a->leave_from_us = now_us + LINGER_US; /* acknowledgements go out meanwhile */
-	a->leave_by_us = now_us + LEAVE_US;
+	a->leave_by_us = now_us + (LEAVE_US > LEAVE_TIMES * info.rto_us ? LEAVE_US : LEAVE_TIMES * info.rto_us);
 }
 
 void agent_trouble(struct agent *a, bool fatal, const char *format, ...)
@@ -120,17 +129,41 @@ uint32_t agent_hang_ms(struct agent *a)
 
 /* ---- making ---- */
 
+/* To peers on other machines. Each takes 26 files with eight, its own connections to us not counted. */
+static unsigned connections_for(uint64_t files)
+{
+	return files >= FILES / 2 ? 8 : files >= FILES / 4 ? 3 : 1;
+}
+
+/* The agent of the run before may be about to end, and still have the port. */
+static int listen_when_free(struct agent *a, char *bound, struct error *err)
+{
+	static const struct timespec between = { .tv_nsec = LISTEN_AGAIN_NS };
+	int rc = post_listen(a->tensors, a->options.listen, bound, err);
+
+	if (rc == -EADDRINUSE)
+		log_line(a->options.log, LOG_WARN, "%s; waiting", err->text);
+	for (int i = 0; rc == -EADDRINUSE && i < LISTEN_TRIES; i++) {
+		nanosleep(&between, NULL);
+		rc = post_listen(a->tensors, a->options.listen, bound, err);
+	}
+	if (rc == 0)
+		err->text[0] = 0;
+	return rc;
+}
+
 static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 {
 	const struct agent_options *o = &a->options;
-	struct post_options control = { .identity = o->identity };
+	struct post_options control = { .identity = o->identity, .connections = CONTROL_CONNECTIONS };
 	struct post_options tensors = {
 		.identity = o->identity,
 		.admitted = a->admitted,
 		.roles = KEYS_ROLE_BIT(KEYS_AGENT),
 		.message_most_bytes = TENSOR_MOST_BYTES,
-		.retained_most_bytes = TENSOR_MOST_BYTES + ((size_t)64 << 20),
-		.assembling_most_bytes = 2 * TENSOR_MOST_BYTES,
+		.retained_most_bytes = RETAINED_BYTES,
+		.assembling_most_bytes = ASSEMBLING_BYTES,
+		.connections = connections_for(link_raise_files(FILES)),
 	};
 	char bound[LINK_ADDRESS_SIZE];
 	const char *address;
@@ -142,7 +175,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	if (rc == 0)
 		rc = post_open(&a->tensors, &tensors, err);
 	if (rc == 0)
-		rc = post_listen(a->tensors, o->listen, bound, err);
+		rc = listen_when_free(a, bound, err);
 	if (rc)
 		return rc;
 	address = o->advertise ? o->advertise : bound;
@@ -152,6 +185,20 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	log_line(o->log, LOG_INFO, "tensors at %s, controller at %s", a->address, o->join);
 	a->started_us = now_us;
 	return 0;
+}
+
+/* Known before the first word to the controller, which is told what computes. */
+static int find_device(struct agent *a, struct error *err)
+{
+	int rc = stage_device(&a->device, a->options.device, err);
+
+	if (rc == -ENODEV) {
+		log_line(a->options.log, LOG_WARN, "%s: on the CPU instead", err->text);
+		rc = stage_device(&a->device, "cpu", err);
+	}
+	if (rc == 0)
+		log_line(a->options.log, LOG_INFO, "computes on %s", a->device.text);
+	return rc;
 }
 
 int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
@@ -179,6 +226,9 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 		goto fail;
 	}
 	rng_init(&a->rng, a->incarnation);
+	rc = find_device(a, err);
+	if (rc < 0)
+		goto fail;
 	snprintf(a->who, sizeof(a->who), "agent");
 	a->options.log->who = a->who;
 	rc = worker_new(&a->worker, err);
@@ -248,6 +298,8 @@ int64_t agent_deadline_us(const struct agent *a)
 	if (a->keep.standing == KEEP_FETCHING)
 		at = sooner(at, fetch_deadline_us(&a->keep.fetch));
 	at = sooner(at, fetch_deadline_us(&a->restore.fetch));
+	if (a->welcomed)
+		at = sooner(at, a->measuring.wake_us);
 	if (a->computed)
 		at = sooner(at, a->task_ends_us);
 	else if (a->queue && queue_waiting(a->queue) > 0 && !worker_busy(a->worker) &&
@@ -376,6 +428,8 @@ static void take_control(struct agent *a, struct msg *m, int64_t now_us)
 		log_line(a->options.log, LOG_WARN, "%s before a welcome", msg_name(m->type));
 	} else if (m->type == MSG_RECALL) {
 		report_recall(a, &m->u.recall, now_us);
+	} else if (m->type == MSG_MEASURE) {
+		measure_begin(a, &m->u.measure, now_us);
 	} else if (m->type == MSG_PEERS) {
 		join_peers(a, &m->u.peers, now_us);
 	} else if (m->type == MSG_ASSIGN) {
@@ -606,6 +660,7 @@ void agent_send(struct agent *a, int64_t now_us)
 		restore_turn(a, now_us);
 		save_turn(a, now_us);
 		serve_turn(a, now_us);
+		measure_turn(a, now_us);
 		links_pump(a, now_us);
 	}
 	report_turn(a, now_us);

@@ -31,17 +31,21 @@ struct agent_options {
 	const struct keys_identity *identity;
 	const char *listen;    /* where the tensor plane listens */
 	const char *advertise; /* as others dial it; NULL: where it listens */
-	const char *device;    /* "cpu", "cuda:0" */
+	const char *device;    /* as in model/device_name.h */
 	enum recompute recompute;
+	size_t memory_bytes; /* most of the machine's memory, for the stage and an iteration; 0:
+			      * what is free */
 	int32_t node;        /* the node it would be; -1: any */
 	const char *run_dir; /* for checkpoints of the stage it holds; NULL: none are written */
 	uint32_t orphan_s;   /* leaves after so long without a controller */
 	uint32_t stuck_s;    /* and when a task has not ended for so long */
+	size_t piece_bytes;  /* of a gradient's slice, a message; a multiple of 4; 0: 2 MiB */
 	struct log *log;     /* its `who` is set to the node's name */
 };
 
-/* Listens, dials the controller, starts the compute thread. Gives *out (agent_free). Errors are
- * those of post_open, post_listen, post_dial and worker_new. */
+/* Looks for its device (the CPU where there is no GPU at all), listens, dials the controller,
+ * starts the compute thread. Gives *out (agent_free). Errors are those of stage_device, post_open,
+ * post_listen, post_dial and worker_new. */
 int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
 	      struct error *err);
 void agent_free(struct agent *a); /* NULL is allowed */

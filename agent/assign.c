@@ -81,10 +81,9 @@ static void prepared(struct agent *a)
 {
 	bool same = !a->job.from_seed && a->stage == a->job.stage;
 
-	if (a->job.err.text[0])
-		log_line(a->options.log, LOG_WARN, "%s: on the CPU instead", a->job.err.text);
 	a->parameters = a->job.parameters;
 	a->activation = a->job.activation;
+	a->stage_bytes = a->job.stage_bytes;
 	if (!same) {
 		a->committed = 0;
 		a->whole = false;

@@ -104,6 +104,7 @@ static int prepare(struct compute *c, struct job *j)
 				   .threads = c->setup.threads,
 				   .seed = c->setup.seed,
 				   .device = c->setup.device,
+				   .memory_bytes = c->setup.memory_bytes,
 				   .recompute = c->setup.recompute };
 	bool other = !c->stage || stage_index(c->stage) != j->stage;
 	int rc = 0;
@@ -120,16 +121,13 @@ static int prepare(struct compute *c, struct job *j)
 		c->stage = NULL;
 		c->measured = false;
 		rc = stage_new(&c->stage, &c->setup.config, j->stage, &o, &j->err);
-		if (rc == -ENODEV) { /* said by whoever reads err */
-			o.device = "cpu";
-			rc = stage_new(&c->stage, &c->setup.config, j->stage, &o, &j->err);
-		}
 		c->pristine = true;
 	}
 	if (rc)
 		return rc;
 	j->parameters = stage_parameters(c->stage);
 	j->activation = stage_activation(c->stage);
+	j->stage_bytes = stage_host_bytes(c->stage);
 	return 0;
 }
 
@@ -147,17 +145,11 @@ static void arrays_of(struct stage *s, float *arrays[KINDS])
 
 static int load(struct compute *c, struct job *j)
 {
-	float *to[KINDS], *from[KINDS];
-
 	if (!c->kept || stage_index(c->kept) != stage_index(c->stage))
 		return error_set(&j->err, -EINVAL, "no copy of stage %u is kept here",
 				 stage_index(c->stage));
 	c->pristine = false;
-	arrays_of(c->stage, to);
-	arrays_of(c->kept, from);
-	for (int k = 0; k < KINDS; k++)
-		memcpy(to[k], from[k], stage_parameters(c->stage) * sizeof(float));
-	stage_changed(c->stage);
+	stage_copy_state(c->stage, c->kept);
 	return 0;
 }
 
@@ -196,10 +188,6 @@ static int keep(struct compute *c, struct job *j)
 	if (j->stage == MSG_NO_STAGE)
 		return 0;
 	rc = stage_new(&c->kept, &c->setup.config, j->stage, &o, &j->err);
-	if (rc == -ENODEV) { /* as the stage itself */
-		o.device = "cpu";
-		rc = stage_new(&c->kept, &c->setup.config, j->stage, &o, &j->err);
-	}
 	if (rc == 0)
 		j->parameters = stage_parameters(c->kept);
 	return rc;
@@ -208,14 +196,14 @@ static int keep(struct compute *c, struct job *j)
 static void put_fresh(struct stage *s, const struct job *j)
 {
 	size_t n = stage_parameters(s), at, floats;
-	float *to[KINDS];
 
-	arrays_of(s, to);
-	for (uint32_t i = 0; fetch_piece(n, i, &at, &floats); i++)
-		for (int k = 0; k < KINDS && j->fresh[i]; k++)
-			memcpy(to[k] + at, j->state + (size_t)k * n + at,
-			       floats * sizeof(float));
-	stage_changed(s);
+	for (uint32_t i = 0; fetch_piece(n, i, &at, &floats); i++) {
+		const float *state[KINDS] = { j->state + at, j->state + n + at,
+					      j->state + 2 * n + at };
+
+		if (j->fresh[i])
+			stage_put_state(s, at, floats, state);
+	}
 }
 
 static int follow(struct compute *c, struct job *j)

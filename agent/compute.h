@@ -22,7 +22,8 @@ struct compute_setup {
 	struct model_config config;
 	uint32_t batch, sequence, slots, threads, n_shards;
 	uint64_t seed;
-	char device[32];
+	char device[DEVICE_NAME_SIZE];
+	size_t memory_bytes; /* most that a stage may take of the machine's memory; 0: what is free */
 	enum recompute recompute;
 	char *corpus;       /* n_corpus paths, one after another, each ended by NUL; copied */
 	uint32_t n_corpus;  /* 0: the default corpus */
@@ -80,7 +81,7 @@ struct job {
 
 	/* ---- outputs ---- */
 	int rc;             /* 0, or what failed; then err says so */
-	struct error err;   /* PREPARE may succeed and say why on the CPU */
+	struct error err;
 	int64_t began_us, ended_us; /* monotonic clock */
 	float *out;         /* (B, T, C), or STATE's; malloc, given; NULL none */
 	float loss;
@@ -90,6 +91,7 @@ struct job {
 	double forward_s, backward_s, loss_s; /* MEASURE */
 	uint64_t corpus_hash;                 /* MEASURE; 0 without a corpus */
 	size_t parameters, activation;        /* PREPARE, KEEP: P; PREPARE: B * T * C */
+	size_t stage_bytes;                   /* PREPARE: of the machine's memory */
 };
 
 /* Copies the setup. -ENOMEM. */

@@ -7,12 +7,14 @@
 #include "wire/msg.h"
 
 enum {
-	SILENCE_US = 5000000,
+	SILENCE_US = 5000000, /* at least, and so many times what a piece takes */
+	TIMES = 3,
 	FIRST_SILENCE_US = 1000000, /* before any piece: the source may have sent it to our predecessor */
+	SILENCE_MOST_US = 40000000, /* where nothing comes at all */
 	FETCH_AGAIN_US = 20000, /* after a piece that came at the wrong moment */
 	WINDOW_LEAST = 2,
-	QUEUE_LITTLE_US = 100000, /* beyond the least: the window grows; */
-	QUEUE_MUCH_US = 200000    /* shrinks */
+	QUEUE_LITTLE_US = 100000, /* or half of the least, beyond that: the window grows; */
+	QUEUE_MUCH_US = 200000    /* or once it: shrinks */
 };
 
 bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats)
@@ -50,6 +52,12 @@ int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t paramete
 	return 0;
 }
 
+void fetch_expect(struct fetch *f, int64_t piece_us)
+{
+	if (f->patience_us < WINDOW_LEAST * piece_us)
+		f->patience_us = WINDOW_LEAST * piece_us;
+}
+
 void fetch_end(struct fetch *f)
 {
 	free(f->state);
@@ -77,7 +85,7 @@ int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece)
 {
 	if (f->n_asked > 0 && now_us - f->heard_us > f->patience_us) {
 		forget_asked(f);
-		f->patience_us = 2 * f->patience_us < SILENCE_US ? 2 * f->patience_us : SILENCE_US;
+		f->patience_us = 2 * f->patience_us < SILENCE_MOST_US ? 2 * f->patience_us : SILENCE_MOST_US;
 		f->heard_us = now_us;
 	}
 	if (f->n_asked >= f->window || f->n_held + f->n_asked >= f->n || now_us < f->ask_us)
@@ -115,13 +123,19 @@ void fetch_refuse(struct fetch *f, uint32_t piece, int64_t now_us)
 	f->n_asked--;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 static void adapt(struct fetch *f, int64_t took_us)
 {
+	f->took_us += f->took_us ? (took_us - f->took_us) / 4 : took_us;
 	if (took_us < f->least_us)
 		f->least_us = took_us;
-	if (took_us < f->least_us + QUEUE_LITTLE_US && f->window < FETCH_WINDOW)
+	if (took_us < f->least_us + larger(QUEUE_LITTLE_US, f->least_us / 2) && f->window < FETCH_WINDOW)
 		f->window++;
-	else if (took_us > f->least_us + QUEUE_MUCH_US && f->window > WINDOW_LEAST)
+	else if (took_us > f->least_us + larger(QUEUE_MUCH_US, f->least_us) && f->window > WINDOW_LEAST)
 		f->window--;
 }
 
@@ -134,7 +148,7 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 	    bytes != 3 * floats * sizeof(float))
 		return -EINVAL;
 	f->heard_us = now_us;
-	f->patience_us = SILENCE_US;
+	f->patience_us = larger(SILENCE_US, TIMES * f->took_us);
 	if (f->held[piece])
 		return -EALREADY;
 	if (f->n_held == 0 && iteration > f->iteration)

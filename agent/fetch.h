@@ -3,8 +3,7 @@
  * The one who wants them asks for pieces, a window of them at a time: nothing is sent that
  * nobody waits for, and after a break only what is missing is asked for again. The window
  * follows the time a piece takes: it grows while the link has room, and shrinks when pieces
- * queue up, so that a gradient's sum on the same link waits a fifth of a second for them, not
- * more. Each piece says of which iteration it is. The copy that is being made is stepped with
+ * queue up, by a fifth of a second or, on a long way, as long as one takes. Each piece says of which iteration it is. The copy that is being made is stepped with
  * every commit, element by element (keep.c); a piece that is ahead of it waits here until the
  * copy has come so far, and a piece of an iteration that is past is dropped and asked for again.
  *
@@ -33,7 +32,8 @@ struct fetch {
 	uint32_t n;        /* pieces; 0: no fetch is under way */
 	uint32_t n_held, n_asked;
 	uint32_t window;    /* pieces that may be under way now */
-	int64_t least_us;   /* that a piece took from being asked for */
+	int64_t least_us;   /* that a piece took from being asked for, */
+	int64_t took_us;    /* and what they take lately; 0: none has come */
 	uint64_t iteration; /* of what is held and not ahead */
 	float *state;       /* (3, P) */
 	bool *held, *fresh; /* (n) fresh: not yet in the copy */
@@ -47,11 +47,14 @@ struct fetch {
 /* A zeroed struct is an ended fetch. -ENOMEM. */
 int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t parameters,
 		int64_t now_us);
+/* So long a piece takes on this link, as far as that is known: the first may take no less. */
+void fetch_expect(struct fetch *f, int64_t piece_us);
 void fetch_end(struct fetch *f);
 /* What is held is of an iteration that is past: all of it is wanted again. */
 void fetch_void(struct fetch *f);
 /* The next piece to ask for, once: -EAGAIN none now. After patience_us without a piece all that is
- * under way is asked for again. */
+ * under way is asked for again: 1 s before the first, then 5, or thrice as long as pieces take; where
+ * nothing comes, each time twice as long. */
 int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece);
 /* A piece has come. 0: it is held; -EALREADY it was; -EINVAL the wrong size, or nobody's;
  * -ESTALE of an iteration before what is held: it will be asked for again soon. */

@@ -15,6 +15,18 @@ struct hold {
 	uint64_t next;
 };
 
+void parcel_free(struct parcel *p)
+{
+	bool last = !p->users || --*p->users == 0;
+
+	if (last) {
+		free(p->users);
+		free(p->body);
+	}
+	p->body = NULL;
+	p->users = NULL;
+}
+
 int hold_new(struct hold **out)
 {
 	struct hold *h = calloc(1, sizeof(*h));
@@ -30,7 +42,7 @@ void hold_free(struct hold *h)
 	if (!h)
 		return;
 	for (size_t i = 0; i < h->n; i++) {
-		free(h->heap[i].parcel->body);
+		parcel_free(h->heap[i].parcel);
 		free(h->heap[i].parcel);
 	}
 	free(h->heap);
@@ -96,8 +108,10 @@ int hold_add(struct hold *h, const struct parcel *p)
 	struct parcel *own = malloc(sizeof(*own));
 
 	if (!own || make_room(h) < 0) {
+		struct parcel lost = *p;
+
 		free(own);
-		free(p->body);
+		parcel_free(&lost);
 		return -ENOMEM;
 	}
 	*own = *p;
@@ -130,7 +144,7 @@ size_t hold_drop(struct hold *h, bool (*unwanted)(const struct parcel *p, const 
 
 	for (size_t i = 0; i < n; i++) {
 		if (unwanted(h->heap[i].parcel, context)) {
-			free(h->heap[i].parcel->body);
+			parcel_free(h->heap[i].parcel);
 			free(h->heap[i].parcel);
 		} else {
 			h->heap[kept++] = h->heap[i];

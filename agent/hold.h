@@ -17,11 +17,16 @@ struct parcel {
 	uint16_t to;
 	struct msg_tensor head; /* its routes pointer is set when it is sent */
 	struct route route;
-	float *body;            /* owned (malloc) */
-	size_t floats;
+	void *body;             /* owned (malloc), */
+	uint32_t *users;        /* by so many parcels together (malloc); NULL: by this one alone */
+	size_t bytes;
+	size_t gone;            /* bytes of it that have left, in pieces */
 	int64_t ready_us;       /* when its task ended: what the hold is measured from */
 	int64_t due_us;         /* when it leaves */
 };
+
+/* Lets go of its body. */
+void parcel_free(struct parcel *p);
 
 struct hold; /* opaque */
 

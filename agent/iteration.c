@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/needs.h"
 #include "agent/state.h"
+#include "model/cpu/arena.h"
 
 void plan_free(struct plan *p)
 {
@@ -86,8 +88,29 @@ static void begin_microbatch(struct agent *a, const struct route *r, int64_t now
 		tasks_arrive(a, r, 0, false, NULL, now_us);
 }
 
+/* Once, before the first microbatch: later the heap holds what was free then. */
+static int check_memory(struct agent *a, const struct plan *p, struct error *err)
+{
+	uint64_t most = a->options.memory_bytes, left = arena_free_bytes();
+	uint32_t visits = 0;
+	struct needs n;
+
+	if (a->memory_checked)
+		return 0;
+	for (uint32_t i = 0; i < p->n_routes; i++)
+		visits += route_find(&p->routes[i], a->run.node) >= 0;
+	n = needs_of(a->parameters, a->activation, visits, EARLY_MOST_BYTES);
+	if (most && (most < a->stage_bytes || most - a->stage_bytes < left))
+		left = most > a->stage_bytes ? most - a->stage_bytes : 0;
+	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f",
+		 (double)a->stage_bytes / 0x1p20, (double)n.total / 0x1p20);
+	a->memory_checked = true;
+	return needs_check(&n, left, err);
+}
+
 static void start(struct agent *a, const struct msg_start *m, int64_t now_us)
 {
+	struct error err;
 	const struct plan *p = find_plan(a, m->epoch);
 
 	if (a->iteration == m->iteration && a->iteration && a->epoch == m->epoch) {
@@ -98,6 +121,10 @@ static void start(struct agent *a, const struct msg_start *m, int64_t now_us)
 		agent_trouble(a, false, "start of iteration %" PRIu64 " by plan %" PRIu64
 			      ": %" PRIu64 " committed here, plan %sknown", m->iteration,
 			      m->epoch, a->committed, p ? "" : "not ");
+		return;
+	}
+	if (check_memory(a, p, &err) < 0) {
+		agent_trouble(a, true, "%s", err.text);
 		return;
 	}
 	/* By another plan, what was added for the one before is void. */

@@ -8,19 +8,26 @@
 
 #include "agent/state.h"
 
-/* What the machine could still give, bytes; 0: it does not say. */
-static uint64_t memory_available(void)
+/* What the device's memory and the machine's could still give, bytes; 0: they do not say. */
+static uint64_t memory_available(const struct agent *a)
 {
-	FILE *f = fopen("/proc/meminfo", "r");
-	unsigned long long kib = 0;
-	char line[128];
+	struct stage_device d;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-			break;
+	if (stage_device(&d, a->device.name, NULL) < 0 || d.free_bytes == UINT64_MAX)
+		return 0;
+	return d.free_bytes;
+}
+
+/* The same for all processes of a machine until it starts anew, whatever container they are in. */
+static void read_machine(char *out, size_t room)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+
+	out[0] = 0;
+	if (f && fgets(out, (int)room, f))
+		out[strcspn(out, "\n")] = 0;
 	if (f)
 		fclose(f);
-	return (uint64_t)kib * 1024;
 }
 
 void join_hello(struct agent *a, int64_t now_us)
@@ -32,7 +39,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->node = a->welcomed ? a->run.node : a->options.node;
 	h->incarnation = a->incarnation;
 	snprintf(h->address, sizeof(h->address), "%s", a->address);
-	snprintf(h->device, sizeof(h->device), "%s", a->options.device);
+	snprintf(h->device, sizeof(h->device), "%s", a->device.text);
 	if (gethostname(h->host, sizeof(h->host) - 1) < 0)
 		snprintf(h->host, sizeof(h->host), "unknown");
 	h->pid = getpid();
@@ -46,7 +53,9 @@ void join_hello(struct agent *a, int64_t now_us)
 	}
 	h->keeps = MSG_NO_STAGE;
 	h->saves = a->options.run_dir != NULL;
-	h->memory_bytes = memory_available();
+	h->memory_bytes = memory_available(a);
+	h->cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	read_machine(h->machine, sizeof(h->machine));
 	if (a->keep.standing == KEEP_WHOLE) {
 		h->run = a->run.run;
 		h->keeps = a->keep.stage;
@@ -127,6 +136,7 @@ void join_forget_run(struct agent *a)
 	restore_forget(a);
 	a->restore.wanted = false;
 	save_forget(a);
+	measure_forget(a);
 	tensors_forget_early(a);
 	agent_forget_deferred(&a->deferred);
 	agent_forget_deferred(&a->keep_deferred);
@@ -223,8 +233,9 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	setup.threads = w->threads;
 	setup.n_shards = w->n_shards;
 	setup.seed = w->seed;
-	snprintf(setup.device, sizeof(setup.device), "%s", a->options.device);
+	snprintf(setup.device, sizeof(setup.device), "%s", a->device.name);
 	setup.recompute = a->options.recompute;
+	setup.memory_bytes = a->options.memory_bytes;
 	setup.corpus_size = w->n_corpus;
 	setup.corpus = (char *)w->corpus;
 	setup.n_corpus = count_paths(w->corpus, w->n_corpus);
@@ -265,8 +276,7 @@ void join_forget_peer(struct agent *a, uint16_t node)
 		post_forget(a->tensors, p->dial);
 	p->dial = 0;
 	p->link_free_us = 0;
-	p->probing = p->probed = false;
-	links_forget_big(a, p);
+	p->n_probes = 0;
 }
 
 static void take_peer(struct agent *a, const struct msg_peer *m)

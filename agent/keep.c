@@ -18,7 +18,7 @@
 #include "agent/state.h"
 #include "base/clock.h"
 
-enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000 };
+enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
 static void forget_reduce(struct keeping *k)
 {
@@ -132,6 +132,14 @@ void keep_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 	a->dropped += rc < 0;
 }
 
+/* A sum is a third of the bytes of all pieces. */
+static int64_t sum_patience_us(const struct keeping *k)
+{
+	int64_t pieces = (int64_t)(k->parameters / MSG_PIECE_FLOATS) + 1;
+
+	return SUM_PATIENCE_US + k->piece_us * pieces / 3;
+}
+
 /* The copy's sum of an iteration that is committed does not come: who had it is gone. Or sums come
  * more slowly than commits, and what was fetched is of no use again and again. */
 static void check_sum(struct agent *a, int64_t now_us)
@@ -141,14 +149,16 @@ static void check_sum(struct agent *a, int64_t now_us)
 	if (k->standing == KEEP_FETCHING && k->fetch.n_held > k->most_held) {
 		k->most_held = k->fetch.n_held;
 		k->more_us = now_us;
+		k->piece_us = k->fetch.took_us;
 	}
 	if (k->standing == KEEP_FETCHING && !fetch_whole(&k->fetch) && !k->following &&
-	    k->reducing != REDUCE_NORMING && now_us - k->more_us > MORE_PATIENCE_US) {
+	    k->reducing != REDUCE_NORMING &&
+	    now_us - k->more_us > MORE_PATIENCE_US + PIECES_PATIENCE * k->piece_us) {
 		tell_kept(a, "commits come faster than its link carries their sums", now_us);
 		keep_forget(a);
 		return;
 	}
-	if (!k->step_wanted || k->reducing != REDUCE_SUMS || now_us - k->heard_us < SUM_PATIENCE_US)
+	if (!k->step_wanted || k->reducing != REDUCE_SUMS || now_us - k->heard_us < sum_patience_us(k))
 		return;
 	tell_kept(a, "its sums do not come, or too late", now_us);
 	keep_forget(a);
@@ -215,7 +225,7 @@ bool keep_sum_arrived(struct agent *a, const struct msg *m, int *rc)
 	    t->attempt != reduce_attempt(k->reduce))
 		return false;
 	k->heard_us = clock_monotonic_us();
-	*rc = reduce_put_sum(k->reduce, t->from, t->index, m->body, m->body_size);
+	*rc = reduce_put_sum(k->reduce, t->from, t->index, t->offset, m->body, m->body_size);
 	a->dropped += *rc == -EALREADY;
 	if (*rc == -EALREADY)
 		*rc = 0;
@@ -365,11 +375,13 @@ static void made(struct agent *a, int64_t now_us)
 	k->standing = KEEP_FETCHING;
 	k->iteration = 0;
 	k->most_held = 0;
+	k->piece_us = links_piece_us(a, k->order.source);
 	k->more_us = now_us;
 	free(k->taken);
 	k->taken = NULL;
 	if (fetch_begin(&k->fetch, k->order.source, k->stage, k->parameters, now_us) == 0)
 		k->taken = calloc(k->fetch.n, sizeof(k->taken[0]));
+	fetch_expect(&k->fetch, k->piece_us);
 	if (!k->taken) {
 		tell_kept(a, "no memory for the copy", now_us);
 		keep_forget(a);

@@ -10,6 +10,7 @@
 
 #include "agent/state.h"
 #include "base/clock.h"
+#include "model/bf16.h"
 
 enum {
 	RETRY_US = 5000,         /* a peer without room, or cut off */
@@ -19,7 +20,9 @@ enum {
 	SLOW_LINK_US = 5000,     /* what a slow link slows down where nothing is emulated */
 	PUMP_MOST = 64,          /* tensors a turn */
 	SUMS_BEHIND = 8,         /* iterations that a copy may be behind */
-	BIG_BYTES = 256 << 10    /* long enough on its way to tell the bandwidth */
+	PIECE_BYTES = 2 << 20,   /* of a slice, a message */
+	BIG_BYTES = 256 << 10,   /* long enough on its way to tell the bandwidth */
+	EXPECTED_LEAST_US = 250000  /* a process may be late by so much */
 };
 
 bool links_dial(struct agent *a, uint16_t node)
@@ -39,6 +42,36 @@ bool links_dial(struct agent *a, uint16_t node)
 		return false;
 	}
 	return true;
+}
+
+static const double slow_bytes_per_s = 1e6; /* where nothing is known */
+
+/* What little was sent says nothing of what a link carries. */
+static double carries(const struct post_peer_info *info)
+{
+	double rate = (double)info->delivery_bytes_per_s;
+
+	return rate > 0 && (!info->delivery_limited || rate > slow_bytes_per_s) ? rate : slow_bytes_per_s;
+}
+
+int64_t links_expected_us(const struct agent *a, uint16_t to)
+{
+	struct post_peer_info info = { .rto_us = 0 };
+
+	if (a->peers[to].dial)
+		post_peer(a->tensors, a->peers[to].dial, &info);
+	return (info.rto_us > EXPECTED_LEAST_US ? info.rto_us : EXPECTED_LEAST_US) +
+	       (int64_t)((double)info.under_way_bytes * 1e6 / carries(&info));
+}
+
+int64_t links_piece_us(const struct agent *a, uint16_t from)
+{
+	struct post_peer_info info;
+
+	if (!a->peers[from].dial || post_peer(a->tensors, a->peers[from].dial, &info) != 0 ||
+	    info.delivery_bytes_per_s == 0)
+		return 0;
+	return info.rto_us + (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 / carries(&info));
 }
 
 /* An activation's way, without losses. */
@@ -82,6 +115,26 @@ static void put(struct agent *a, const struct parcel *p)
 		agent_trouble(a, true, "no memory for a tensor to send");
 }
 
+size_t links_activation_bytes(const struct agent *a)
+{
+	return a->activation * (a->run.bf16 ? sizeof(uint16_t) : sizeof(float));
+}
+
+/* body as it travels, which is the caller's; body is given. NULL: no memory. The one place where
+ * anything is rounded: what stays on the node does not come here. */
+static void *pack_output(const struct agent *a, float *body)
+{
+	uint16_t *packed;
+
+	if (!a->run.bf16)
+		return body;
+	packed = malloc(links_activation_bytes(a));
+	if (packed)
+		bf16_pack(packed, body, a->activation);
+	free(body);
+	return packed;
+}
+
 void links_send_output(struct agent *a, const struct route *r, uint32_t position,
 		       bool evaluate, float *body, int64_t ended_us)
 {
@@ -98,14 +151,18 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 			.n_routes = 1,
 		},
 		.route = *r,
-		.body = body,
-		.floats = a->activation,
+		.bytes = links_activation_bytes(a),
 		.ready_us = ended_us,
 		.due_us = ended_us,
 	};
 
 	if (fault_corrupt(&a->faults))
 		body[a->activation / 2] = a->run.node % 2 ? 1e30f : NAN; /* both are to be found */
+	p.body = pack_output(a, body);
+	if (!p.body) {
+		agent_trouble(a, true, "no memory for a tensor to send");
+		return;
+	}
 	if (!evaluate) {
 		if (a->run.serialise > 0 && peer->link_free_us > p.due_us)
 			p.due_us = peer->link_free_us;
@@ -117,9 +174,10 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 }
 
 void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
-		size_t floats, int64_t ready_us, int64_t due_us)
+		uint32_t *users, size_t floats, int64_t ready_us, int64_t due_us)
 {
-	struct parcel p = { .to = to, .head = *head, .body = body, .floats = floats,
+	struct parcel p = { .to = to, .head = *head, .body = body, .users = users,
+			    .bytes = floats * sizeof(float),
 			    .ready_us = ready_us, .due_us = due_us + losses_us(a, to) };
 
 	put(a, &p);
@@ -134,7 +192,7 @@ void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *hea
 
 	due += (int64_t)(part * (double)links_sync_us(a, to, 1));
 	peer->piece_free_us = due;
-	links_send(a, to, head, body, floats, now_us, due);
+	links_send(a, to, head, body, NULL, floats, now_us, due);
 }
 
 /* Not held: it carries nothing, and a cut link keeps the answer. */
@@ -157,7 +215,33 @@ void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, 
 		a->dropped++;
 }
 
-static int send_now(struct agent *a, struct parcel *p, int64_t now_us)
+static enum post_flags class_of(const struct parcel *p)
+{
+	switch (p->head.kind) {
+	case TENSOR_ACTIVATION:
+	case TENSOR_GRADIENT:
+		return POST_ACTIVATIONS;
+	case TENSOR_PART:
+	case TENSOR_SUM:
+		return POST_SUMS;
+	case TENSOR_STATE:
+		return POST_WEIGHTS;
+	default:
+		return POST_CONTROL;
+	}
+}
+
+/* Slices go in pieces, so that nothing else waits behind one, and no slice is too long. */
+static size_t piece_of(const struct agent *a, const struct parcel *p)
+{
+	size_t left = p->bytes - p->gone, most = a->options.piece_bytes ? a->options.piece_bytes : PIECE_BYTES;
+	bool slice = p->head.kind == TENSOR_PART || p->head.kind == TENSOR_SUM;
+
+	return slice && left > most ? most : left;
+}
+
+/* One message: all of it, or of a slice the next piece. */
+static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->sequence };
 	struct post_part parts[2];
@@ -167,6 +251,7 @@ static int send_now(struct agent *a, struct parcel *p, int64_t now_us)
 
 	m.u.tensor = p->head;
 	m.u.tensor.sent_us = now_us;
+	m.u.tensor.offset = p->gone / sizeof(float);
 	if (p->head.n_routes) {
 		route_write(&route, &p->route);
 		m.u.tensor.routes = &route;
@@ -175,8 +260,22 @@ static int send_now(struct agent *a, struct parcel *p, int64_t now_us)
 	if (size < 0)
 		return (int)size;
 	parts[0] = (struct post_part) { head, (size_t)size };
-	parts[1] = (struct post_part) { p->body, p->floats * sizeof(float) };
-	return post_send(a->tensors, a->peers[p->to].dial, parts, p->floats ? 2 : 1, POST_RELIABLE, now_us);
+	parts[1] = (struct post_part) { (const char *)p->body + p->gone, bytes };
+	return post_send(a->tensors, a->peers[p->to].dial, parts, bytes ? 2 : 1,
+			 POST_RELIABLE | class_of(p), now_us);
+}
+
+static int send_now(struct agent *a, struct parcel *p, int64_t now_us)
+{
+	int rc;
+
+	do {
+		size_t bytes = piece_of(a, p);
+
+		rc = send_piece(a, p, bytes, now_us);
+		p->gone += rc == 0 ? bytes : 0;
+	} while (rc == 0 && p->gone < p->bytes);
+	return rc;
 }
 
 static bool chained(const struct parcel *p)
@@ -184,38 +283,45 @@ static bool chained(const struct parcel *p)
 	return p->head.kind == TENSOR_ACTIVATION || p->head.kind == TENSOR_GRADIENT;
 }
 
-/* ---- bandwidth: a big tensor, sent while nothing else is, until it is acknowledged ---- */
+/* ---- what tensors that are through tell of their links ---- */
 
-static void begin_big(struct agent *a, struct peer *peer, size_t bytes, int64_t now_us)
+static uint16_t node_of(const struct agent *a, post_peer_id peer)
 {
-	peer->big_bytes = bytes;
-	peer->big_from_us = now_us;
-	a->n_big++;
+	uint16_t i = 0;
+
+	while (i < a->run.n_nodes && a->peers[i].dial != peer)
+		i++;
+	return i;
 }
 
-void links_forget_big(struct agent *a, struct peer *p)
+/* Its way took until it was acknowledged, less the acknowledgement's way back. What waited behind much else
+ * tells of that, not of its link. A sum tells how fast bytes go, when that is most of its time. */
+static void take_transfer(struct agent *a, uint16_t to, const struct post_transfer *t, int64_t now_us)
 {
-	if (p->big_bytes)
-		a->n_big--;
-	p->big_bytes = 0;
-}
-
-static void measure_big(struct agent *a, int64_t now_us)
-{
+	struct peer *p = &a->peers[to];
 	struct post_peer_info info;
+	double way_s, bytes_s;
 
-	for (uint32_t i = 0; a->n_big && i < a->run.n_nodes; i++) {
-		struct peer *p = &a->peers[i];
-		int64_t us;
+	if (post_peer(a->tensors, p->dial, &info) < 0 || info.least_round_trip_us == 0 ||
+	    t->under_way_bytes > t->bytes)
+		return;
+	way_s = (double)(t->acked_us - t->queued_us - info.least_round_trip_us / 2) * 1e-6;
+	bytes_s = way_s - (double)info.least_round_trip_us * 0.5e-6;
+	if (way_s > 0 && t->class == POST_CLASS_ACTIVATIONS)
+		report_way(a, to, way_s, now_us);
+	else if (t->bytes >= BIG_BYTES && bytes_s > way_s * 0.5)
+		p->bandwidth = (float)((double)t->bytes / bytes_s);
+}
 
-		if (!p->big_bytes || !post_idle(a->tensors, p->dial))
-			continue;
-		us = now_us - p->big_from_us;
-		if (post_peer(a->tensors, p->dial, &info) == 0)
-			us -= info.round_trip_us / 2;
-		if (us > 0)
-			p->bandwidth = (float)((double)p->big_bytes * 1e6 / (double)us);
-		links_forget_big(a, p);
+static void take_transfers(struct agent *a, int64_t now_us)
+{
+	struct post_transfer t;
+
+	while (a->tensors && post_transfer(a->tensors, &t) == 0) {
+		uint16_t to = node_of(a, t.peer);
+
+		if (to < a->run.n_nodes && !(a->run.time_scale > 0))
+			take_transfer(a, to, &t, now_us);
 	}
 }
 
@@ -223,22 +329,19 @@ static void measure_big(struct agent *a, int64_t now_us)
 static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 {
 	struct peer *peer = &a->peers[p->to];
-	size_t bytes = p->floats * sizeof(float);
-	bool alone = false;
+	bool of_chain = chained(p) && !p->head.evaluate;
 	int rc = -EAGAIN;
 
 	/* Who wants them asks again, once it is known. */
-	if (!peer->known && (p->head.kind == TENSOR_STATE || p->head.kind == TENSOR_PROBE)) {
-		free(p->body);
+	if (!peer->known && p->head.kind == TENSOR_STATE) {
+		parcel_free(p);
 		a->dropped++;
 		return;
 	}
 	/* A cut wire acknowledges nothing; of whom nothing is known nobody hears. */
 	peer->blocked = fault_partitioned(&a->faults, p->to) || !links_dial(a, p->to);
-	if (!peer->blocked) {
-		alone = !peer->big_bytes && post_idle(a->tensors, peer->dial);
+	if (!peer->blocked)
 		rc = send_now(a, p, now_us);
-	}
 	if (rc == -EAGAIN) {
 		if (peer->blocked) /* tells nothing of the way */
 			p->ready_us += now_us + RETRY_US - p->due_us;
@@ -246,7 +349,7 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 		put(a, p);
 		return;
 	}
-	free(p->body);
+	parcel_free(p);
 	if (rc < 0) {
 		a->dropped++;
 		log_line(a->options.log, LOG_ERROR, "a tensor for node %u dropped: %s", p->to,
@@ -254,10 +357,7 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 		return;
 	}
 	peer->used = true;
-	peer->probed = peer->probed || p->head.kind == TENSOR_PROBE;
-	if (alone && bytes >= BIG_BYTES)
-		begin_big(a, peer, bytes, now_us);
-	if (chained(p) && !p->head.evaluate)
+	if (of_chain && a->run.time_scale > 0)
 		report_way(a, p->to, (double)(now_us - p->ready_us) * 1e-6, now_us);
 }
 
@@ -265,7 +365,7 @@ void links_pump(struct agent *a, int64_t now_us)
 {
 	struct parcel p;
 
-	measure_big(a, now_us);
+	take_transfers(a, now_us);
 	for (int i = 0; i < PUMP_MOST && hold_take(a->hold, now_us, &p) == 0; i++)
 		depart(a, &p, now_us);
 }
@@ -274,7 +374,7 @@ static bool of_old(const struct parcel *p, const void *context)
 {
 	uint64_t iteration = *(const uint64_t *)context;
 
-	if (p->head.kind == TENSOR_STATE || p->head.kind == TENSOR_PROBE)
+	if (p->head.kind == TENSOR_STATE)
 		return false;
 	/* A copy that is being fetched may be behind with its sums. */
 	if (p->head.kind == TENSOR_SUM)

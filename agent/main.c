@@ -29,10 +29,17 @@ static const char usage[] =
 	"  --listen ADDRESS      where the other nodes reach this one; port 0 finds a free one\n"
 	"  --advertise ADDRESS   the address they are told, when it is not the one above\n"
 	"  --node I              the node to be; otherwise the controller says\n"
-	"  --device DEVICE       cpu (the default) or cuda[:N], each also with :bf16 at its end;\n"
-	"                        without such a GPU the CPU\n"
+	"  --device DEVICE       cpu (the default) or cuda[:N], each also with :bf16 at its end.\n"
+	"                        cpu:plain, cpu:v3 (AVX2), cpu:v4 (AVX-512) and cpu:amx choose\n"
+	"                        the instruction set. Where there is no GPU the CPU computes.\n"
+	"                        skippipe agent --device cuda:all starts an agent for each GPU\n"
+	"                        (cuda:all:bf16, or names with commas between): key FILE.0,\n"
+	"                        FILE.1, ..., ports and nodes counted up from the first\n"
+	"  --devices             lists this machine's devices, and ends\n"
 	"  --recompute LEVEL     what a backward pass computes again to save memory: norms (the\n"
 	"                        default), none, block\n"
+	"  --memory MIB          most of the machine's memory that the stage and an iteration may\n"
+	"                        take; without it what is free\n"
 	"  --run-dir DIR         where checkpoints of the stage it holds are written, in\n"
 	"                        DIR/checkpoints; without it none are\n"
 	"  --orphan-s N          leave after N seconds without a controller (60)\n"
@@ -90,6 +97,27 @@ static bool level_of(const char *text, enum log_level *out)
 	return false;
 }
 
+/* A line for each: what it is, or why it cannot be used. */
+static int list_devices(void)
+{
+	struct stage_device d;
+	struct error err;
+	char name[DEVICE_NAME_SIZE];
+
+	if (stage_device(&d, "cpu", &err) == 0)
+		puts(d.text);
+	for (uint32_t i = 0; i < stage_gpus(); i++) {
+		snprintf(name, sizeof(name), "cuda:%u", i);
+		if (stage_device(&d, name, &err) == 0)
+			printf("%s, %.1f GiB free\n", d.text, (double)d.free_bytes / 0x1p30);
+		else
+			puts(err.text);
+	}
+	if (stage_gpus() == 0 && stage_device(&d, "cuda", &err) < 0)
+		puts(err.text);
+	return 0;
+}
+
 /* -1: go on; else the exit status. */
 static int read_option(struct options *o, int option, const char *value)
 {
@@ -116,6 +144,11 @@ static int read_option(struct options *o, int option, const char *value)
 		return recompute_parse(value, &o->agent.recompute) == 0
 			       ? -1
 			       : misuse("--recompute %s: expected none, norms or block", value);
+	case 'm':
+		if (!number(value, INT32_MAX, &n) || n == 0)
+			return misuse("--memory %s: expected MiB, 1 or more", value);
+		o->agent.memory_bytes = (size_t)n << 20;
+		return -1;
 	case 'n':
 		if (!number(value, 999, &n))
 			return misuse("--node %s: expected a number from 0 to 999", value);
@@ -138,6 +171,8 @@ static int read_option(struct options *o, int option, const char *value)
 		return level_of(value, &o->log.least)
 			       ? -1
 			       : misuse("--log %s: expected debug, info, warn or error", value);
+	case 'G':
+		return list_devices();
 	case 'h':
 		fputs(usage, stdout);
 		return 0;
@@ -158,7 +193,9 @@ static int read_options(struct options *o, int argc, char **argv)
 		{ "controller-key", required_argument, NULL, 'c' },
 		{ "key", required_argument, NULL, 'k' },
 		{ "device", required_argument, NULL, 'd' },
+		{ "devices", no_argument, NULL, 'G' },
 		{ "recompute", required_argument, NULL, 'r' },
+		{ "memory", required_argument, NULL, 'm' },
 		{ "node", required_argument, NULL, 'n' },
 		{ "orphan-s", required_argument, NULL, 'o' },
 		{ "stuck-s", required_argument, NULL, 's' },

@@ -7,6 +7,16 @@
 
 #include "model/stage.h"
 
+enum { SPANS_MOST = 256 }; /* apart from one another: pieces come nearly in order */
+
+/* Which floats of a slice are in: ranges, ascending, none touching another. */
+struct spans {
+	struct span {
+		size_t from, to;
+	} *list;
+	uint32_t n, room;
+};
+
 struct reduce {
 	uint64_t iteration;
 	uint32_t attempt;
@@ -14,7 +24,9 @@ struct reduce {
 	size_t floats, slice; /* P; the length of my slice */
 	float *staging;       /* (P) */
 	float *parts;         /* (n, slice) in order of node */
-	bool *part_in;        /* (n) */
+	struct spans *part_spans; /* (n) of my slice, by node */
+	struct spans *sum_spans;  /* (n) by slice */
+	bool *part_in;        /* (n) all of it */
 	bool *sum_in;         /* (n) per slice */
 	uint32_t n_parts, n_sums;
 	uint64_t *hashes;     /* (n) of the slices' sums */
@@ -51,8 +63,11 @@ static int make(struct reduce **out, uint64_t iteration, uint32_t attempt,
 	r->staging = malloc(floats * sizeof(float) + 1);
 	r->part_in = calloc(n, sizeof(bool));
 	r->sum_in = calloc(n, sizeof(bool));
+	r->part_spans = calloc(n, sizeof(r->part_spans[0]));
+	r->sum_spans = calloc(n, sizeof(r->sum_spans[0]));
 	r->hashes = calloc(n, sizeof(r->hashes[0]));
-	if (!r->staging || !r->part_in || !r->sum_in || !r->hashes) {
+	if (!r->staging || !r->part_in || !r->sum_in || !r->part_spans || !r->sum_spans ||
+	    !r->hashes) {
 		reduce_free(r);
 		return -ENOMEM;
 	}
@@ -94,6 +109,12 @@ void reduce_free(struct reduce *r)
 {
 	if (!r)
 		return;
+	for (uint32_t i = 0; r->part_spans && r->sum_spans && i < r->n; i++) {
+		free(r->part_spans[i].list);
+		free(r->sum_spans[i].list);
+	}
+	free(r->part_spans);
+	free(r->sum_spans);
 	free(r->staging);
 	free(r->parts);
 	free(r->part_in);
@@ -135,19 +156,93 @@ void reduce_slice(const struct reduce *r, uint32_t slice, size_t *from, size_t *
 	*floats = r->floats * (slice + 1) / r->n - *from;
 }
 
-int reduce_put_part(struct reduce *r, uint16_t from, uint32_t slice, const void *body,
-		    size_t bytes)
+/* ---- pieces ---- */
+
+static int insert_span(struct spans *s, uint32_t at, size_t from, size_t to)
+{
+	uint32_t room = s->room ? 2 * s->room : 4;
+
+	if (s->n == SPANS_MOST)
+		return -EINVAL;
+	if (s->n == s->room) {
+		struct span *list = realloc(s->list, room * sizeof(list[0]));
+
+		if (!list)
+			return -ENOMEM;
+		s->list = list;
+		s->room = room;
+	}
+	memmove(s->list + at + 1, s->list + at, (s->n - at) * sizeof(s->list[0]));
+	s->list[at] = (struct span){ from, to };
+	s->n++;
+	return 0;
+}
+
+/* Notes [from, to), which must be new: joins it to those it touches. */
+static int add_span(struct spans *s, size_t from, size_t to)
+{
+	uint32_t at = s->n; /* the first that begins behind */
+	bool left, right;
+
+	while (at > 0 && s->list[at - 1].from > from)
+		at--;
+	if (at > 0 && s->list[at - 1].to >= to)
+		return -EALREADY;
+	if ((at > 0 && s->list[at - 1].to > from) || (at < s->n && s->list[at].from < to))
+		return at < s->n && s->list[at].from == from && s->list[at].to >= to ? -EALREADY
+										       : -EINVAL;
+	left = at > 0 && s->list[at - 1].to == from;
+	right = at < s->n && s->list[at].from == to;
+	if (!left && !right)
+		return insert_span(s, at, from, to);
+	if (left)
+		s->list[at - 1].to = right ? s->list[at].to : to;
+	else
+		s->list[at].from = from;
+	if (left && right) {
+		s->n--;
+		memmove(s->list + at, s->list + at + 1, (s->n - at) * sizeof(s->list[0]));
+	}
+	return 0;
+}
+
+/* Puts a piece into a slice of so many floats. *all: every float of it is in now. */
+static int put_piece(struct spans *s, float *slice, size_t floats, uint64_t offset,
+		     const void *body, size_t bytes, bool *all)
+{
+	size_t n = bytes / sizeof(float);
+	int rc;
+
+	*all = floats == 0;
+	if (bytes % sizeof(float) || offset > floats || n > floats - offset || (n == 0 && floats))
+		return -EINVAL;
+	rc = n ? add_span(s, (size_t)offset, (size_t)offset + n) : 0;
+	if (rc)
+		return rc;
+	if (n)
+		memcpy(slice + offset, body, bytes);
+	*all = floats == 0 || (s->n == 1 && s->list[0].from == 0 && s->list[0].to == floats);
+	return 0;
+}
+
+int reduce_put_part(struct reduce *r, uint16_t from, uint32_t slice, uint64_t offset,
+		    const void *body, size_t bytes)
 {
 	uint32_t i = index_of(r, from);
+	bool all;
+	int rc;
 
-	if (i == UINT32_MAX || slice != r->mine || bytes != r->slice * sizeof(float))
+	if (i == UINT32_MAX || slice != r->mine)
 		return -EINVAL;
 	if (r->part_in[i])
 		return -EALREADY;
-	memcpy(r->parts + i * r->slice, body, bytes);
-	r->part_in[i] = true;
-	r->n_parts++;
-	return 0;
+	rc = put_piece(&r->part_spans[i], r->parts + i * r->slice, r->slice, offset, body, bytes,
+		       &all);
+	if (rc == 0 && all) {
+		r->part_in[i] = true;
+		r->n_parts++;
+	}
+	return rc;
 }
 
 bool reduce_parts_in(const struct reduce *r)
@@ -173,22 +268,24 @@ void reduce_summed(struct reduce *r)
 	r->n_sums++;
 }
 
-int reduce_put_sum(struct reduce *r, uint16_t from, uint32_t slice, const void *body,
-		   size_t bytes)
+int reduce_put_sum(struct reduce *r, uint16_t from, uint32_t slice, uint64_t offset,
+		   const void *body, size_t bytes)
 {
 	size_t at, n;
+	bool all;
+	int rc;
 
 	if (slice >= r->n || slice == r->mine || r->nodes[slice] != from)
 		return -EINVAL;
-	reduce_slice(r, slice, &at, &n);
-	if (bytes != n * sizeof(float))
-		return -EINVAL;
 	if (r->sum_in[slice])
 		return -EALREADY;
-	memcpy(r->staging + at, body, bytes);
-	r->sum_in[slice] = true;
-	r->n_sums++;
-	return 0;
+	reduce_slice(r, slice, &at, &n);
+	rc = put_piece(&r->sum_spans[slice], r->staging + at, n, offset, body, bytes, &all);
+	if (rc == 0 && all) {
+		r->sum_in[slice] = true;
+		r->n_sums++;
+	}
+	return rc;
 }
 
 bool reduce_complete(const struct reduce *r)

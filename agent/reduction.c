@@ -87,9 +87,10 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 	a->dropped += hold_drop(a->hold, older_slice, r);
 }
 
-/* Sends a slice; body is given. A node's sends of a phase go one after another: *due. */
+/* Sends a slice; body is given, with users by one of them. A node's sends of a phase go one after
+ * another: *due. */
 static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, uint16_t to,
-		       float *body, int64_t now_us, int64_t *due)
+		       float *body, uint32_t *users, int64_t now_us, int64_t *due)
 {
 	struct msg_tensor head = { .kind = (uint8_t)kind,
 				   .from = a->run.node,
@@ -101,7 +102,7 @@ static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, u
 
 	reduce_slice(a->reduce, slice, &from, &floats);
 	*due += links_sync_us(a, to, reduce_count(a->reduce));
-	links_send(a, to, &head, body, floats, now_us, *due);
+	links_send(a, to, &head, body, users, floats, now_us, *due);
 }
 
 /* To each of the other replicas its part, beginning after me so that not all begin with the
@@ -114,30 +115,38 @@ static void send_parts(struct agent *a, float **bodies, int64_t now_us)
 	for (uint32_t i = 1; i < n; i++) {
 		uint32_t k = (mine + i) % n;
 
-		send_slice(a, TENSOR_PART, k, reduce_node(a->reduce, k), bodies[k], now_us,
+		send_slice(a, TENSOR_PART, k, reduce_node(a->reduce, k), bodies[k], NULL, now_us,
 			   &due);
 		bodies[k] = NULL;
 	}
 }
 
-/* The sum of my slice, to each of the others and to those that keep a copy. */
+/* The sum of my slice, to each of the others and to those that keep a copy: one body for all. */
 static void send_sums(struct agent *a, int64_t now_us)
 {
 	uint32_t n = reduce_count(a->reduce), mine = reduce_mine(a->reduce);
 	int64_t due = now_us;
 	size_t from, floats;
+	uint32_t *users;
+	float *body;
 
+	if (n + a->n_copies == 1)
+		return;
 	reduce_slice(a->reduce, mine, &from, &floats);
+	body = malloc(floats * sizeof(float) + 1);
+	users = malloc(sizeof(*users));
+	if (!body || !users) {
+		free(body);
+		free(users);
+		agent_trouble(a, true, "no memory for the sums");
+		return;
+	}
+	memcpy(body, reduce_staging(a->reduce) + from, floats * sizeof(float));
+	*users = n + a->n_copies - 1;
 	for (uint32_t i = 1; i < n + a->n_copies; i++) {
 		uint16_t to = i < n ? reduce_node(a->reduce, (mine + i) % n) : a->copies[i - n];
-		float *body = malloc(floats * sizeof(float) + 1);
 
-		if (!body) {
-			agent_trouble(a, true, "no memory for the sums");
-			return;
-		}
-		memcpy(body, reduce_staging(a->reduce) + from, floats * sizeof(float));
-		send_slice(a, TENSOR_SUM, mine, to, body, now_us, &due);
+		send_slice(a, TENSOR_SUM, mine, to, body, users, now_us, &due);
 	}
 }
 
@@ -171,7 +180,7 @@ void reduction_job_done(struct agent *a, int64_t now_us)
 	mine = reduce_mine(a->reduce);
 	if (a->job.kind == JOB_GRADIENT) {
 		reduce_slice(a->reduce, mine, &from, &floats);
-		reduce_put_part(a->reduce, a->run.node, mine, a->job.bodies[mine],
+		reduce_put_part(a->reduce, a->run.node, mine, 0, a->job.bodies[mine],
 				floats * sizeof(float));
 		send_parts(a, a->job.bodies, now_us);
 		a->reducing = REDUCE_PARTS;
@@ -200,9 +209,10 @@ int reduction_put(struct agent *a, const struct msg *m)
 	if (t->iteration <= a->committed || t->attempt < reduce_attempt(a->reduce))
 		rc = -EALREADY;
 	else if (t->kind == TENSOR_PART)
-		rc = reduce_put_part(a->reduce, t->from, t->index, m->body, m->body_size);
+		rc = reduce_put_part(a->reduce, t->from, t->index, t->offset, m->body,
+				     m->body_size);
 	else
-		rc = reduce_put_sum(a->reduce, t->from, t->index, m->body, m->body_size);
+		rc = reduce_put_sum(a->reduce, t->from, t->index, t->offset, m->body, m->body_size);
 	a->dropped += rc == -EALREADY;
 	return rc == -EALREADY ? 0 : rc;
 }

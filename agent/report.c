@@ -14,7 +14,8 @@ enum {
 	LINKS_MANY_US = 2000000, /* of more than DIAL_ALL nodes */
 	LINKS_SOON_US = 100000,
 	UNLIKE = 2,
-	RSS_BEATS = 10
+	RSS_BEATS = 10,
+	PING_BYTES = 1024 /* more than that take */
 };
 
 void report_flush(struct agent *a, int64_t now_us)
@@ -118,14 +119,17 @@ static uint64_t resident_bytes(void)
 	return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Tensors on their way: held here, or sent and not yet known to have come. */
+/* Tensors on their way: held here, or sent and not yet known to have come; pings are none. What the
+ * controller is yet to hear counts too: a heartbeat overtakes the report of what has just ended. */
 static uint32_t in_flight(const struct agent *a)
 {
-	size_t size = a->activation * sizeof(float), n = hold_count(a->hold);
+	size_t size = links_activation_bytes(a), n = hold_count(a->hold);
 	struct post_peer_info info;
 
+	n += a->n_events > 0 || !post_idle(a->control, a->controller);
 	for (uint32_t i = 0; size && i < a->run.n_nodes; i++)
-		if (a->peers[i].used && post_peer(a->tensors, a->peers[i].dial, &info) == 0)
+		if (a->peers[i].used && post_peer(a->tensors, a->peers[i].dial, &info) == 0 &&
+		    info.retained_bytes > PING_BYTES)
 			n += (info.retained_bytes + size - 1) / size;
 	return (uint32_t)n;
 }
@@ -180,19 +184,28 @@ static void beat(struct agent *a, int64_t now_us)
 	agent_tell(a, &m, POST_LOSSY, now_us);
 }
 
+/* What a link carried while there was little to send is the least that it carries. */
+void report_rate(struct peer *p, double bytes_per_s, bool limited)
+{
+	if (!limited || (p->bandwidth > 0 && bytes_per_s > (double)p->bandwidth))
+		p->bandwidth = (float)bytes_per_s;
+}
+
 static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 {
 	struct peer *p = &a->peers[to];
 	struct post_peer_info info;
 	double latency, held;
 
-	if (!p->used || post_peer(a->tensors, p->dial, &info) < 0)
+	if (!p->dial || post_peer(a->tensors, p->dial, &info) < 0 || (!p->used && info.least_round_trip_us == 0))
 		return false;
-	latency = (double)info.round_trip_us * 0.5e-6;
+	latency = (double)info.least_round_trip_us * 0.5e-6;
 	memset(l, 0, sizeof(*l));
 	l->from = a->run.node;
 	l->to = to;
 	l->latency_s = (float)latency;
+	l->spread_s = (float)info.round_trip_var_us * 0.5e-6f;
+	report_rate(p, (double)info.delivery_bytes_per_s, info.delivery_limited);
 	l->bandwidth_bytes_per_s = p->bandwidth;
 	if (info.sent_messages)
 		l->loss = (float)((double)info.resent_frames /
@@ -202,7 +215,7 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 		held = p->held_s / (double)p->n_held;
 		l->measured_delay_s = a->run.time_scale > 0
 					      ? (float)((held + latency) / a->run.time_scale)
-					      : (float)latency;
+					      : (float)held;
 		/* The next figure is of the tensors from here on. */
 		p->told_s = held;
 		p->held_s = 0;
@@ -213,19 +226,17 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 
 static const double unlike_s = 0.02; /* what differs by less is noise */
 
-/* Under emulation, where each tensor's way is known: two that took twice as long as was told last, or half,
- * are told soon. */
-void report_way(struct agent *a, uint16_t to, double held_s, int64_t now_us)
+/* Two tensors that took twice as long on their way as was told last, or half, are told soon. */
+void report_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
 {
 	struct peer *p = &a->peers[to];
 	double told_s = p->told_s;
 
 	if (told_s <= 0 && a->delay_s[to] > 0)
 		told_s = (double)a->delay_s[to] * a->run.time_scale;
-	p->held_s += held_s;
+	p->held_s += way_s;
 	p->n_held++;
-	if (!(a->run.time_scale > 0) || fabs(held_s - told_s) < unlike_s ||
-	    (held_s < 2 * told_s && held_s > told_s / 2))
+	if (told_s <= 0 || fabs(way_s - told_s) < unlike_s || (way_s < 2 * told_s && way_s > told_s / 2))
 		return;
 	if (++a->n_unlike < UNLIKE || a->links_us < a->links_told_us + LINKS_SOON_US)
 		return;
@@ -234,7 +245,7 @@ void report_way(struct agent *a, uint16_t to, double held_s, int64_t now_us)
 		a->links_us = now_us;
 }
 
-static void tell_links(struct agent *a, int64_t now_us)
+void report_links(struct agent *a, int64_t now_us)
 {
 	struct msg_link *links = calloc(a->run.n_nodes, sizeof(links[0]));
 	struct msg m = { .type = MSG_LINKS };
@@ -262,7 +273,7 @@ void report_turn(struct agent *a, int64_t now_us)
 			a->beat_us = now_us + BEAT_US;
 	}
 	if (a->welcomed && now_us >= a->links_us && !a->leaving) {
-		tell_links(a, now_us);
+		report_links(a, now_us);
 		a->links_told_us = now_us;
 		a->n_unlike = 0;
 		a->links_us = now_us + (a->run.n_nodes > DIAL_ALL ? LINKS_MANY_US : LINKS_US);

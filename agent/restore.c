@@ -95,6 +95,8 @@ bool restore_next_job(struct agent *a, int64_t now_us)
 		tell_unready(a, "no memory", now_us);
 		return false;
 	}
+	if (r->fetch.took_us == 0)
+		fetch_expect(&r->fetch, links_piece_us(a, r->fetch.source));
 	if (!fetch_whole(&r->fetch))
 		return false;
 	a->job = (struct job){ .kind = JOB_MIX,

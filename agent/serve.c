@@ -2,7 +2,7 @@
  *
  * They are cut from a snapshot that the worker makes when the first one is asked for after a
  * commit: the weights themselves are the worker's. It is dropped when nobody has asked for a
- * while.
+ * while, longer than between any two that asked.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool held(const struct agent *a, uint8_t stage, bool *kept, uint64_t *ite
 	return true;
 }
 
-void serve_ask(struct agent *a, const struct msg_fetch *m)
+void serve_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us)
 {
 	struct serving *s = &a->serve;
 	uint64_t iteration;
@@ -48,6 +48,9 @@ void serve_ask(struct agent *a, const struct msg_fetch *m)
 	for (uint32_t i = 0; i < s->n_asked; i++)
 		if (memcmp(&s->asked[i], m, sizeof(*m)) == 0)
 			return;
+	if (s->asked_us && now_us - s->asked_us > s->pause_us)
+		s->pause_us = now_us - s->asked_us;
+	s->asked_us = now_us;
 	s->asked[s->n_asked++] = *m;
 }
 
@@ -134,8 +137,9 @@ void serve_turn(struct agent *a, int64_t now_us)
 		}
 	}
 	s->n_asked = kept_back;
-	if (s->state && now_us - s->used_us > SERVE_LINGER_US) {
+	if (s->state && now_us - s->used_us > SERVE_LINGER_US + s->pause_us) {
 		free(s->state);
 		s->state = NULL;
+		s->asked_us = s->pause_us = 0;
 	}
 }

@@ -7,7 +7,7 @@
  *     report.c     events, heartbeats, links        save.c       checkpoints
  *     keep.c       a copy of a stage                serve.c      pieces for those who fetch
  *     restore.c    a stage that nobody holds        probe.c      links that may be cut
- *     resend.c     for those who stand in
+ *     resend.c     for those who stand in           measure.c    what links can do
  *
  * The agent stands somewhere between UNASSIGNED and READY. Control messages that need a READY
  * agent whose weights are not just being changed wait in `deferred`, in order; tensors that are
@@ -35,13 +35,15 @@
 
 enum {
 	DIAL_ALL = 64,      /* nodes: up to here all peers are dialed at once */
-	EARLY_MOST = 4096,  /* tensors held for later, and bytes of them */
+	EARLY_MOST = 8192,  /* tensors held for later, and bytes of them */
 	EVENTS_MOST = 4096, /* of one report */
 	ACCUSED_MOST = 8,   /* remembered */
 	SERVE_MOST = 256    /* pieces asked for and not yet sent */
 };
 #define EARLY_MOST_BYTES ((size_t)1 << 30)
-#define TENSOR_MOST_BYTES ((size_t)1 << 30) /* one tensor */
+#define TENSOR_MOST_BYTES ((size_t)1 << 30) /* one message: an activation, a piece */
+#define RETAINED_BYTES    ((size_t)128 << 20) /* sent to one peer in one class and not acknowledged */
+#define ASSEMBLING_BYTES  ((size_t)1 << 30) /* messages that are half here */
 
 /* Another node. */
 struct peer {
@@ -49,20 +51,23 @@ struct peer {
 	struct keys_public key;
 	char address[128];
 	post_peer_id dial;    /* our connection to it, for sending; 0 none */
+	post_peer_id deferred; /* its to us, of which no sums are taken for now; 0 none */
+	size_t early_bytes;   /* of its tensors that are early */
 	int64_t dial_again_us; /* not before; 0: it has not failed */
 	bool used;
 	bool blocked;         /* probe.c: a tensor was due and could not leave, since the last look */
 	bool doubted;         /* until a probe has come through */
-	bool probing, probed; /* one is under way; it has left */
+	int64_t doubted_us;   /* since then */
 	int64_t stuck_us;     /* nothing has moved since; 0: nothing waits */
 	int64_t link_free_us;  /* emulated link that carries one tensor at a time */
 	int64_t piece_free_us; /* the same for pieces of weights */
-	double held_s; /* activations and gradients: time from task's end to departure */
+	double held_s; /* activations and gradients: time from task's end to departure, where that is emulated;
+			* else from departure to arrival */
 	uint64_t n_held;
 	double told_s;        /* that time, as last told */
-	size_t big_bytes;     /* a big tensor on its way, alone; 0 none */
-	int64_t big_from_us;
-	float bandwidth;      /* bytes per second of the last such; 0 not known */
+	float bandwidth;      /* bytes per second, as last seen; 0 not known */
+	int64_t probed_us;    /* measure.c: the last probe of its round trip, */
+	uint32_t n_probes;    /* of so many */
 };
 
 struct plan {
@@ -119,6 +124,7 @@ struct keeping {
 	bool step_wanted; /* once the sum is here */
 	bool following;   /* the worker is at it */
 	int64_t heard_us; /* of a sum */
+	int64_t piece_us; /* that one takes on the way */
 	uint32_t most_held; /* pieces at any time, */
 	int64_t more_us;    /* and when they became more */
 	struct msg_commit commit;
@@ -146,6 +152,18 @@ struct saving {
 	struct save_job *job;
 };
 
+/* measure.c: the order under way. */
+struct measuring {
+	enum { MEASURE_NONE, MEASURE_CONNECTING, MEASURE_PROBING, MEASURE_FILLING } standing;
+	struct msg_measure order;
+	int64_t until_us;     /* for this standing */
+	int64_t all_until_us; /* all links are probed until then; 0: they are not */
+	uint64_t all_id;
+	int64_t wake_us, looked_us;
+	double best;          /* rate, bytes per second, at the last look */
+	uint32_t n_level;     /* looks in a row at which it had not risen */
+};
+
 /* serve.c */
 struct serving {
 	struct msg_fetch asked[SERVE_MOST];
@@ -155,6 +173,7 @@ struct serving {
 	uint64_t iteration;
 	size_t parameters;
 	int64_t used_us;
+	int64_t asked_us, pause_us; /* the last time; the longest lately between two */
 };
 
 /* Control messages that wait for the right moment, in order. */
@@ -166,11 +185,13 @@ struct deferred {
 /* A tensor that came too early. */
 struct early {
 	struct post_message message; /* kept */
+	uint16_t from;
 };
 
 struct agent {
 	struct agent_options options;
 	char who[32];
+	struct stage_device device; /* what computes, as found at the start */
 	struct keys_list *admitted;
 	struct post *control, *tensors;
 	post_peer_id controller;
@@ -201,6 +222,8 @@ struct agent {
 	struct msg_assign assign;      /* the newest */
 	uint8_t stage;                 /* MSG_NO_STAGE */
 	size_t parameters, activation; /* P, B * T * C: floats */
+	size_t stage_bytes;            /* of the machine's memory */
+	bool memory_checked;           /* for what an iteration takes besides */
 	uint64_t committed, hash;
 	bool whole;                    /* the stage is here, of `committed` */
 	double forward_s, backward_s, loss_s; /* measured */
@@ -230,7 +253,7 @@ struct agent {
 	struct deferred keep_deferred; /* until the copy is */
 	struct early *early;
 	size_t n_early, early_bytes;
-	bool early_told;
+	bool early_told, early_full;
 
 	struct reduce *reduce;
 	enum reducing reducing;
@@ -241,8 +264,8 @@ struct agent {
 	bool step_wanted;
 	struct msg_commit commit;
 
+	struct measuring measuring;
 	struct hold *hold;
-	uint32_t n_big; /* peers with big_bytes */
 	struct faults faults;
 	struct rng rng; /* which tries an injected loss takes */
 
@@ -341,7 +364,7 @@ void save_turn(struct agent *a, int64_t now_us);     /* looks after the writer *
 void save_forget(struct agent *a);                   /* waits for what is being written */
 
 /* serve.c */
-void serve_ask(struct agent *a, const struct msg_fetch *m);
+void serve_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us);
 bool serve_next_job(struct agent *a);
 void serve_job_done(struct agent *a, int64_t now_us);
 void serve_turn(struct agent *a, int64_t now_us);
@@ -361,28 +384,39 @@ void resend_keep(struct agent *a, const struct task *t, const float *out); /* an
 void resend_to_others(struct agent *a, const struct route *was, const struct route *r, int64_t now_us);
 
 /* links.c */
+size_t links_activation_bytes(const struct agent *a); /* of an activation or its gradient on its way */
 /* Sends the output of r's position t to position t + 1's node; body is given. */
 void links_send_output(struct agent *a, const struct route *r, uint32_t position,
 		       bool evaluate, float *body, int64_t ended_us);
-/* A slice, a state: head and body (given) to a node, no sooner than due. */
+/* A slice, a state: head and body (given, by one of its users: hold.h) to a node, no sooner than due. */
 void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
-		size_t floats, int64_t ready_us, int64_t due_us);
+		uint32_t *users, size_t floats, int64_t ready_us, int64_t due_us);
 int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);
 /* A piece of a stage of so many parameters; an emulated link carries one after another. */
 void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
 		      size_t floats, size_t parameters, int64_t now_us);
 void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us);
 void links_pump(struct agent *a, int64_t now_us);
-void links_forget_big(struct agent *a, struct peer *p);
 /* Drops held tensors of iterations up to this one. */
 void links_drop_old(struct agent *a, uint64_t iteration);
 bool links_dial(struct agent *a, uint16_t node);
+/* How long it may take until something comes back on the link: a round trip with its spread, and what
+ * the bytes under way need. */
+int64_t links_expected_us(const struct agent *a, uint16_t to);
+/* And until a piece that is asked for there is here, if as many bytes a second come as go; 0: not known. */
+int64_t links_piece_us(const struct agent *a, uint16_t from);
+
+/* measure.c */
+void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us);
+void measure_turn(struct agent *a, int64_t now_us);
+void measure_forget(struct agent *a);
 
 /* probe.c */
 /* Looks at all links; those that are stuck to out (MSG_STUCK). Returns how many. */
 uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us);
 
 /* report.c */
+void report_rate(struct peer *p, double bytes_per_s, bool limited); /* limited: it never had enough to carry */
 void report_way(struct agent *a, uint16_t to, double held_s, int64_t now_us); /* a tensor's, until it left */
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
 		  float loss);
@@ -390,6 +424,7 @@ void report_flush(struct agent *a, int64_t now_us);
 /* What of the iteration is remembered for another controller: forgets, tells it. */
 void report_forget(struct agent *a);
 void report_recall(struct agent *a, const struct msg_recall *r, int64_t now_us);
-void report_turn(struct agent *a, int64_t now_us); /* what is due */
+void report_turn(struct agent *a, int64_t now_us);
+void report_links(struct agent *a, int64_t now_us); /* all of them, now */ /* what is due */
 
 #endif

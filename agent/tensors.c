@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "model/bf16.h"
 
 enum fate {
 	TAKEN,   /* or worthless, and counted as dropped */
@@ -36,7 +37,19 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 	       route_node(r, t->index) == a->run.node &&
 	       route_stage(r, t->index) == a->stage &&
 	       route_node(r, t->index - 1) == t->from &&
-	       m->body_size == a->activation * sizeof(float);
+	       m->body_size == links_activation_bytes(a);
+}
+
+/* (B, T, C) floats, malloc; NULL: no memory. */
+static float *unpack_input(const struct agent *a, const struct msg *m)
+{
+	float *input = malloc(a->activation * sizeof(*input));
+
+	if (input && a->run.bf16)
+		bf16_unpack(input, m->body, a->activation);
+	else if (input)
+		memcpy(input, m->body, m->body_size);
+	return input;
 }
 
 static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us)
@@ -68,12 +81,11 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		if (known->attempt == r.attempt && !route_equal(known, &r))
 			return EARLY; /* of a plan that is yet to come */
 	}
-	input = malloc(m->body_size);
+	input = unpack_input(a, m);
 	if (!input) {
 		agent_trouble(a, true, "no memory for an activation");
 		return TAKEN;
 	}
-	memcpy(input, m->body, m->body_size);
 	tasks_arrive(a, &r, t->index, t->evaluate, input, now_us);
 	return TAKEN;
 }
@@ -82,7 +94,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
  * held to it too, so that who made an absurd one is told before it is in anybody's sum. */
 static const float absurd = 1e9f;
 
-static bool plausible(const void *body, size_t size)
+static bool plausible_floats(const void *body, size_t size)
 {
 	const char *at = body;
 	float x;
@@ -93,6 +105,29 @@ static bool plausible(const void *body, size_t size)
 			return false;
 	}
 	return true;
+}
+
+static bool plausible_halves(const void *body, size_t size)
+{
+	float some[1024];
+	const size_t most = sizeof(some) / sizeof(some[0]), n = size / sizeof(uint16_t);
+
+	for (size_t i = 0; i < n; i += most) {
+		size_t left = n - i < most ? n - i : most;
+
+		bf16_unpack(some, (const char *)body + i * sizeof(uint16_t), left);
+		if (!plausible_floats(some, left * sizeof(some[0])))
+			return false;
+	}
+	return true;
+}
+
+static bool plausible(const struct agent *a, const struct msg *m)
+{
+	bool chained = m->u.tensor.kind == TENSOR_ACTIVATION || m->u.tensor.kind == TENSOR_GRADIENT;
+
+	return a->run.bf16 && chained ? plausible_halves(m->body, m->body_size)
+				      : plausible_floats(m->body, m->body_size);
 }
 
 static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_us)
@@ -111,7 +146,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_u
 		a->dropped += t->iteration <= past;
 		return t->iteration <= past ? TAKEN : EARLY;
 	}
-	if (!plausible(m->body, m->body_size)) {
+	if (!plausible(a, m)) {
 		agent_accuse(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation" : "a gradient",
 			     now_us);
 		return REFUSED;
@@ -129,9 +164,45 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_u
 	}
 }
 
-static void keep_early(struct agent *a, struct post_message *p)
+/* Half of the room is anybody's; of the rest each node has its share, so that one that is far ahead, or ill,
+ * keeps nobody else out. */
+static bool early_fits(const struct agent *a, uint16_t from, size_t size)
 {
-	if (a->n_early == EARLY_MOST || p->size > EARLY_MOST_BYTES - a->early_bytes) {
+	size_t share = EARLY_MOST_BYTES / (a->run.n_nodes ? a->run.n_nodes : 1);
+
+	if (a->n_early == EARLY_MOST || size > EARLY_MOST_BYTES - a->early_bytes)
+		return false;
+	return a->early_bytes + size <= EARLY_MOST_BYTES / 2 ||
+	       a->peers[from].early_bytes + size <= share;
+}
+
+/* Sums are as long as the stage, and come when this node may be busy for long: where they fill a good
+ * part of the room they wait at their sender's. */
+static void defer_sums(struct agent *a, uint16_t from, post_peer_id peer)
+{
+	if (a->early_bytes < EARLY_MOST_BYTES / 4)
+		return;
+	if (post_defer(a->tensors, peer, POST_CLASS_SUMS, true) == 0) {
+		a->peers[from].deferred = peer;
+		a->early_full = true;
+	}
+}
+
+static void take_sums_again(struct agent *a)
+{
+	if (!a->early_full || a->early_bytes > EARLY_MOST_BYTES / 8)
+		return;
+	for (uint32_t i = 0; i < a->run.n_nodes; i++) {
+		if (a->peers[i].deferred)
+			(void)post_defer(a->tensors, a->peers[i].deferred, POST_CLASS_SUMS, false);
+		a->peers[i].deferred = 0;
+	}
+	a->early_full = false;
+}
+
+static void keep_early(struct agent *a, struct post_message *p, uint16_t from)
+{
+	if (!early_fits(a, from, p->size)) {
 		a->dropped++;
 		if (!a->early_told)
 			agent_trouble(a, false, "too many tensors ahead of their time: dropped");
@@ -139,8 +210,17 @@ static void keep_early(struct agent *a, struct post_message *p)
 		return;
 	}
 	post_keep(a->tensors, p);
-	a->early[a->n_early++].message = *p;
+	a->early[a->n_early++] = (struct early){ *p, from };
 	a->early_bytes += p->size;
+	a->peers[from].early_bytes += p->size;
+	defer_sums(a, from, p->peer);
+}
+
+static void forget_early(struct agent *a, struct early *e)
+{
+	a->early_bytes -= e->message.size;
+	a->peers[e->from].early_bytes -= e->message.size;
+	post_release(&e->message);
 }
 
 static void refuse(struct agent *a, const struct msg *m)
@@ -164,7 +244,7 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 	if ((m.type != MSG_FETCH && m.type != MSG_TENSOR) || !sender_fits(a, p->peer, from))
 		fate = REFUSED;
 	else if (m.type == MSG_FETCH)
-		serve_ask(a, &m.u.fetch);
+		serve_ask(a, &m.u.fetch, now_us);
 	else if (m.u.tensor.kind == TENSOR_PROBE)
 		log_line(a->options.log, LOG_DEBUG, "a probe of node %u", from);
 	else if (m.u.tensor.kind != TENSOR_STATE)
@@ -174,7 +254,7 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 	if (fate == REFUSED)
 		refuse(a, &m);
 	else if (fate == EARLY)
-		keep_early(a, p);
+		keep_early(a, p, from);
 	msg_clear(&m);
 }
 
@@ -198,12 +278,12 @@ void tensors_look_again(struct agent *a, int64_t now_us)
 			a->early[kept++] = a->early[i];
 			continue;
 		}
-		a->early_bytes -= p->size;
-		post_release(p);
+		forget_early(a, &a->early[i]);
 	}
 	a->n_early = kept;
 	if (kept == 0)
 		a->early_told = false;
+	take_sums_again(a);
 }
 
 /* Those for the copy stay: it is not the copy that begins anew. */
@@ -224,9 +304,9 @@ void tensors_forget_early(struct agent *a)
 			a->early[kept++] = a->early[i];
 			continue;
 		}
-		a->early_bytes -= p->size;
 		a->dropped++;
-		post_release(p);
+		forget_early(a, &a->early[i]);
 	}
 	a->n_early = kept;
+	take_sums_again(a);
 }

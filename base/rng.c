@@ -65,6 +65,25 @@ double rng_uniform(struct rng *r)
 	return (double)(rng_next(r) >> 11) * 0x1p-53;
 }
 
+/* The logarithm of a positive number by sums, products and quotients alone, which every machine
+ * rounds alike: libraries' differ in the last bit. With x = m 2^e and z = (m - 1) / (m + 1), m from
+ * sqrt(1/2) to sqrt(2): log m = 2 (z + z^3 / 3 + z^5 / 5 + ...), and |z| < 0.172. */
+static double natural_log(double x)
+{
+	double m, z, sum = 0;
+	int e;
+
+	m = frexp(x, &e);
+	if (m < 0x1.6a09e667f3bcdp-1) {
+		m *= 2;
+		e--;
+	}
+	z = (m - 1) / (m + 1);
+	for (int k = 21; k > 0; k -= 2)
+		sum = sum * (z * z) + 1.0 / k;
+	return e * 0x1.62e42fefa39efp-1 + 2 * z * sum;
+}
+
 double rng_normal(struct rng *r)
 {
 	double u, v, s;
@@ -74,5 +93,5 @@ double rng_normal(struct rng *r)
 		v = 2 * rng_uniform(r) - 1;
 		s = u * u + v * v;
 	} while (s >= 1 || s == 0);
-	return u * sqrt(-2 * log(s) / s);
+	return u * sqrt(-2 * natural_log(s) / s);
 }

@@ -18,6 +18,7 @@ void rng_init_stream(struct rng *r, uint64_t seed, uint64_t stream);
 uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in [0, n), unbiased; n > 0 */
 double rng_uniform(struct rng *r);             /* [0, 1), 53 bits */
-double rng_normal(struct rng *r);              /* mean 0, variance 1 (polar method) */
+double rng_normal(struct rng *r);              /* mean 0, variance 1 (polar method); the same bits
+						* on every machine */
 
 #endif

@@ -29,7 +29,7 @@ awk -v f="$forward" 'BEGIN {
 	printf "], \"delay_s\": ["
 	for (i = 0; i < 4; i++) printf "%s[0.002, 0.002, 0.002, 0.002]", i ? ", " : ""
 	print "], \"microbatches_per_data_node\": 2}" }' >"$dir/cluster.json"
-pace=(--cluster "$dir/cluster.json" --assignment given --time-scale 1)
+pace=(--emulate "$dir/cluster.json" --assignment given --time-scale 1)
 [ "$forward" != 0 ] || pace=(--agents 4 --stages 2,2 --time-scale 0 --microbatches 2)
 ip netns exec "$tag-a" "$sk" controller --run-dir "$run" --listen tcp://10.78.0.1:7701 --key "$dir/controller.key" \
 	--admitted "$dir/admitted" "${pace[@]}" --format jsonl --silence-ms 5000 --gather-s 8 \
@@ -48,6 +48,7 @@ join b 2 3
 for _ in $(seq 1000); do grep -qs "is whole" "$dir/agent3.log" && break; sleep 0.1; done
 grep -qs "is whole" "$dir/agent3.log" || {
 	grep '"node":3' "$dir/events" | tail -n 2
+	grep -h 'n03 ' "$dir/controller.err" | tail -n 2
 	die "the joiner never had all of it"
 }
 seconds() { sed -n "s/^\([0-9:.]*\) .*$1.*/\1/p" "$dir/agent3.log" | head -n 1 | awk -F: '{ print $1 * 3600 + $2 * 60 + $3 }'; }

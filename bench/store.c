@@ -31,7 +31,7 @@ static void fill(struct store_commit *c, const struct sizes *z)
 	for (uint32_t i = 0; i < z->microbatches; i++)
 		routes[i] = (struct store_route){ i, 0, i, 0, HOPS, nodes, stages };
 	for (uint32_t i = 0; i < z->nodes; i++)
-		orders[i] = (struct store_order){ (uint16_t)i, 0, each, counted };
+		orders[i] = (struct store_order){ (uint16_t)i, 0, each, counted, "cpu:v4" };
 	*c = (struct store_commit){ .n_routes = z->microbatches, .n_orders = z->nodes,
 				    .routes = routes, .orders = orders };
 }

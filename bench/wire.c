@@ -5,6 +5,10 @@
  *     build/bench/wire many [PEERS] [SECONDS]    the listener's cost of that many peers, each with
  *                                                ten LOSSY heartbeats of 200 bytes a second
  *
+ *     build/bench/wire listen ADDRESS DIR        of two machines the one; DIR gets the keys of both
+ *     build/bench/wire fill ADDRESS DIR [SECONDS] [CONNECTIONS]    and the other: activations after a
+ *                                                pause, bulk, and activations among bulk
+ *
  * One line of JSON for each figure. The processes part before nanomsg is touched.
  */
 #include <poll.h>
@@ -363,6 +367,193 @@ static int many(size_t n, double seconds)
 	return 0;
 }
 
+/* ---- over a way that is really long ---- */
+
+enum { ACTIVATION_BYTES = 98304, PIECE_BYTES = 2 << 20, TIMES = 8, TIMES_MOST = 256 };
+
+static int load_ids(const char *dir)
+{
+	struct error err = {""};
+	char path[256];
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s.key", dir, i == 0 ? "listen" : "fill");
+		if (keys_load_or_make(&ids[i], path, &err) != 0) {
+			fprintf(stderr, "%s\n", err.text);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static int listen_far(const char *where, const char *dir)
+{
+	struct keys_list *list;
+	struct post *post;
+	struct error err = {""};
+	if (load_ids(dir) != 0 || keys_list_new(&list) != 0 ||
+	    keys_list_admit(list, keys_public_of(ids[1]), KEYS_AGENT, "fill", NULL) != 0)
+		return 1;
+	const struct post_options options = {.identity = ids[0], .admitted = list};
+	if (post_open(&post, &options, &err) != 0 || post_listen(post, where, NULL, &err) != 0) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	printf("listening\n");
+	serve(post);
+	post_close(post);
+	keys_list_free(list);
+	return 0;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+struct far {
+	struct post *post;
+	post_peer_id peer;
+	uint8_t *data;
+	double took_ms[TIMES_MOST]; /* of activations: handed over until acknowledged */
+	int n;
+	uint64_t bulk_bytes; /* acknowledged */
+};
+
+static void turn_far(struct far *f)
+{
+	struct post_transfer t;
+	unsigned seen = 0;
+	wait_turn(f->post);
+	drain(f->post, &seen);
+	while (post_transfer(f->post, &t) == 0) {
+		if (t.class == POST_CLASS_SUMS)
+			f->bulk_bytes += t.bytes;
+		else if (f->n < TIMES_MOST)
+			f->took_ms[f->n++] = (double)(t.acked_us - t.queued_us) * 1e-3;
+	}
+}
+
+static void turn_far_until(struct far *f, int64_t until_us)
+{
+	while (clock_monotonic_us() < until_us)
+		turn_far(f);
+}
+
+static void send_far(struct far *f, size_t size, enum post_flags class)
+{
+	const struct post_part part = {f->data, size};
+	f->data[0] = SINK;
+	(void)post_send(f->post, f->peer, &part, 1, class, clock_monotonic_us());
+}
+
+static double median_ms(struct far *f)
+{
+	qsort(f->took_ms, (size_t)f->n, sizeof(double), compare_times);
+	return f->n == 0 ? 0 : f->took_ms[f->n / 2];
+}
+
+/* One activation at a time, each after so long without any. */
+static void print_pauses(struct far *f, double pause_s)
+{
+	struct post_peer_info info;
+	f->n = 0;
+	for (int i = 0; i < TIMES && f->n == i; i++) {
+		int64_t give_up = clock_monotonic_us() + 20000000;
+		turn_far_until(f, clock_monotonic_us() + (int64_t)(pause_s * 1e6));
+		send_far(f, ACTIVATION_BYTES, POST_ACTIVATIONS);
+		while (f->n == i && clock_monotonic_us() < give_up)
+			turn_far(f);
+	}
+	double median = median_ms(f);
+	post_peer(f->post, f->peer, &info);
+	printf("{\"bench\":\"far\",\"what\":\"idle\",\"pause_s\":%.1f,\"bytes\":%d,"
+	       "\"round_trip_ms\":%.1f,\"acked_ms\":%.1f,\"most_ms\":%.1f}\n",
+		pause_s, ACTIVATION_BYTES, (double)info.least_round_trip_us * 1e-3, median,
+		f->n > 0 ? f->took_ms[f->n - 1] : 0);
+}
+
+/* Bulk without a pause; after some seconds activations among it. */
+static void print_bulk(struct far *f, double seconds, bool activations)
+{
+	struct post_peer_info info;
+	int64_t start = clock_monotonic_us(), now = start, next = start + 2000000, from = start;
+	int64_t until = start + (int64_t)(seconds * 1e6);
+	uint64_t before = 0;
+	const uint64_t already = f->bulk_bytes;
+	f->n = 0;
+	for (; now < until; now = clock_monotonic_us()) {
+		while (post_class_room(f->post, f->peer, POST_CLASS_SUMS) > (size_t)192 << 20)
+			send_far(f, PIECE_BYTES, POST_SUMS);
+		if (before == 0 && now >= start + 2000000) {
+			before = f->bulk_bytes;
+			from = now;
+		}
+		if (activations && now >= next) {
+			send_far(f, ACTIVATION_BYTES, POST_ACTIVATIONS);
+			next = now + 250000;
+		}
+		turn_far(f);
+	}
+	const double steady = (double)(f->bulk_bytes - before) / ((double)(now - from) * 1e-6);
+	while (!post_idle(f->post, f->peer))
+		turn_far(f);
+	const double whole = (double)(f->bulk_bytes - already) /
+			     ((double)(clock_monotonic_us() - start) * 1e-6);
+	double median = median_ms(f);
+	post_peer(f->post, f->peer, &info);
+	printf("{\"bench\":\"far\",\"what\":\"bulk\",\"seconds\":%.0f,\"Mbit_per_s\":%.1f,"
+	       "\"with_start_Mbit_per_s\":%.1f,\"round_trip_ms\":%.1f,\"smoothed_ms\":%.1f,"
+	       "\"estimate_Mbit_per_s\":%.1f,\"resent_frames\":%llu",
+		seconds, steady * 8e-6, whole * 8e-6, (double)info.least_round_trip_us * 1e-3,
+		(double)info.round_trip_us * 1e-3, (double)info.delivery_bytes_per_s * 8e-6,
+		(unsigned long long)info.resent_frames);
+	if (activations)
+		printf(",\"activations\":%d,\"acked_ms\":%.1f,\"p90_ms\":%.1f,\"most_ms\":%.1f", f->n,
+			median, f->n > 0 ? f->took_ms[f->n * 9 / 10] : 0,
+			f->n > 0 ? f->took_ms[f->n - 1] : 0);
+	printf("}\n");
+}
+
+static int fill_far(const char *where, const char *dir, double seconds, unsigned connections)
+{
+	struct error err = {""};
+	struct far f = {.data = calloc(1, PIECE_BYTES)};
+	struct post_peer_info info = {.up = false};
+	if (f.data == NULL || load_ids(dir) != 0)
+		return 1;
+	const struct post_options options = {.identity = ids[1], .connections = connections};
+	if (post_open(&f.post, &options, &err) != 0 ||
+	    post_dial(f.post, where, keys_public_of(ids[0]), &f.peer, &err) != 0) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	int64_t give_up = clock_monotonic_us() + 20000000;
+	while (!info.up && clock_monotonic_us() < give_up) {
+		turn_far(&f);
+		post_peer(f.post, f.peer, &info);
+	}
+	if (!info.up) {
+		fprintf(stderr, "nobody answers at %s\n", where);
+		return 1;
+	}
+	turn_far_until(&f, clock_monotonic_us() + 1000000);
+	for (int i = 0; i < 3; i++) { /* the round trip without anything in the way */
+		(void)post_probe(f.post, f.peer, clock_monotonic_us());
+		turn_far_until(&f, clock_monotonic_us() + 500000);
+	}
+	print_pauses(&f, 2.0);
+	print_bulk(&f, seconds, false);
+	print_bulk(&f, seconds, true);
+	print_pauses(&f, 0.5);
+	uint8_t stop[1] = {STOP};
+	send_whole(f.post, f.peer, stop, 1);
+	turn_far_until(&f, clock_monotonic_us() + 1000000);
+	post_close(f.post);
+	free(f.data);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "many") == 0) {
@@ -370,6 +561,14 @@ int main(int argc, char **argv)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 		return keys_generate(&ids[0], NULL) != 0 ||
 		       many(argc > 2 ? (size_t)atoi(argv[2]) : 800, argc > 3 ? atof(argv[3]) : 5.0);
+	}
+	if (argc > 3 && (strcmp(argv[1], "listen") == 0 || strcmp(argv[1], "fill") == 0)) {
+		link_tune_malloc();
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		return strcmp(argv[1], "listen") == 0
+			       ? listen_far(argv[2], argv[3])
+			       : fill_far(argv[2], argv[3], argc > 4 ? atof(argv[4]) : 10.0,
+					 argc > 5 ? (unsigned)atoi(argv[5]) : 8);
 	}
 	const char *transport = argc > 1 ? argv[1] : "tcp";
 	double seconds = argc > 2 ? atof(argv[2]) : 2.0;

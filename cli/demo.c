@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/demo_options.h"
+#include "cli/devices.h"
 #include "cli/place.h"
 #include "cli/supervise.h"
 #include "cli/verbs.h"
@@ -128,6 +129,9 @@ static void controller_args(const struct demo *d, struct args *a, const char *pr
 		args_addf(a, "--agents=%u", o->agents);
 		args_addf(a, "--stages=%s", stages);
 		args_addf(a, "--skip=%u", o->skip);
+		args_add(a, "--emulate=regions");
+		if (o->algorithm)
+			args_addf(a, "--algorithm=%s", o->algorithm);
 	}
 	for (size_t i = 0; i < passed->n; i++)
 		args_add(a, passed->list[i]);
@@ -163,8 +167,11 @@ static void join_controller(const struct demo *d, struct args *a, const char *op
 static int cast_agents(struct demo *d, struct error *err)
 {
 	char path[PATH_MAX], name[32];
+	struct devices devices = { .n = 0 };
 	int rc = verbs_program("skippipe-agent", path, sizeof(path), err);
 
+	if (rc == 0 && d->options.device)
+		rc = devices_parse(&devices, d->options.device, err);
 	if (rc != 0)
 		return rc;
 	d->cast.agents = calloc(d->options.agents, sizeof(*d->cast.agents));
@@ -182,8 +189,8 @@ static int cast_agents(struct demo *d, struct error *err)
 		args_addf(a, "ipc://%s/a%u", d->place.sockets, i);
 		args_addf(a, "--node=%u", i);
 		args_addf(a, "--run-dir=%s", d->place.run);
-		if (d->options.device)
-			args_addf(a, "--device=%s", d->options.device);
+		if (devices.n > 0)
+			args_addf(a, "--device=%s", devices.names[i % devices.n]);
 		if (d->options.recompute)
 			args_addf(a, "--recompute=%s", d->options.recompute);
 		set_log(d, &d->cast.agents[i], name);

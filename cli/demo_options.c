@@ -8,18 +8,22 @@
 const char demo_help[] =
 	"usage: skippipe demo [options]\n"
 	"\n"
-	"Trains a small LLaMA on English text, on an embedded cluster: one controller and N\n"
-	"agents on this machine, with the delays of 12 cloud regions, and the console on top.\n"
+	"Trains a small LLaMA on English text, on an embedded cluster whose network is emulated:\n"
+	"one controller and N agents on this machine, between them the delays of 12 cloud regions,\n"
+	"and the console on top. On machines of your own nothing is emulated (docs/machines.md).\n"
 	"q in the console, or Ctrl-C, ends it and everything it started.\n"
 	"\n"
 	"  --agents N            nodes  [20]\n"
 	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3; dealt evenly for another N]\n"
-	"  --skip K/S            every microbatch leaves out K of S stages  [2/6]\n"
+	"  --skip K/S            every microbatch leaves out K of S stages  [2/6; 0 with dtfm]\n"
+	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm, dtfm-skip,\n"
+	"                        no-tc2, cbs (skippipe help controller)  [best]\n"
 	"  --iterations N        stop after so many  [go on]\n"
 	"  --time-scale X        real seconds for an emulated one; 0: no emulated delays\n"
 	"                        [so that an iteration takes 2 to 3 s]\n"
 	"  --corpus FILE...      text to train on  [Debian's fortunes]\n"
-	"  --device cpu|cuda     what agents compute on  [cpu]\n"
+	"  --device D,...        what agents compute on, in turns; cuda:all is every GPU of this\n"
+	"                        machine (skippipe help agent says what D can be)  [cpu]\n"
 	"  --recompute none|norms|block  what a backward pass computes again  [norms]\n"
 	"  --seed N              [1]\n"
 	"  --run-dir DIR         where the run is recorded  [a new folder in\n"
@@ -30,7 +34,7 @@ const char demo_help[] =
 	"\n"
 	"Passed to the controller as they are (skippipe help controller): --model --batch\n"
 	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --at --serialise\n"
-	"--threads --name --silence-ms --overdue-s --gather-s --budget --ahead --log --regions\n"
+	"--threads --wire --name --silence-ms --overdue-s --gather-s --budget --ahead --log --regions\n"
 	"--split-backward --overlap-sync --robust\n";
 
 /* What the controller understands and demo has no opinion on; values follow unless it is a flag. The
@@ -46,7 +50,8 @@ static const struct {
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },
 	{ "serialise", true, false },	      { "split-backward", true, false },
 	{ "overlap-sync", true, false },      { "robust", false, false },
-	{ "threads", false, false },	      { "name", false, false },
+	{ "threads", false, false },	      { "wire", false, false },
+	{ "name", false, false },
 	{ "regions", false, false },	      { "at", false, true },
 	{ "silence-ms", false, true },	      { "gather-s", false, true },
 	{ "overdue-s", false, true },
@@ -175,7 +180,7 @@ static int take_corpus(struct demo_options *o, char ***argv, const char *first)
 
 struct raw {
 	uint32_t skip_of; /* 0: not said */
-	bool agents, stages;
+	bool agents, stages, skip;
 };
 
 static int one_of(const char *name, const char *text, const char *a, const char *b,
@@ -188,9 +193,9 @@ static int one_of(const char *name, const char *text, const char *a, const char 
 
 static int take_own(struct demo_options *o, struct raw *raw, char ***argv, struct error *err)
 {
-	enum { AGENTS, STAGES, SKIP, CORPUS, DEVICE, RECOMPUTE, RUN_DIR, FORMAT, THEME };
+	enum { AGENTS, STAGES, SKIP, CORPUS, DEVICE, RECOMPUTE, ALGORITHM, RUN_DIR, FORMAT, THEME };
 	static const char *const own[] = { "agents", "stages", "skip", "corpus", "device", "recompute",
-					   "run-dir", "format", "theme" };
+					   "algorithm", "run-dir", "format", "theme" };
 	const char *arg = **argv, *value;
 	size_t which, length = 0;
 
@@ -210,6 +215,7 @@ static int take_own(struct demo_options *o, struct raw *raw, char ***argv, struc
 		raw->stages = true;
 		return parse_stages(o, value, err);
 	case SKIP:
+		raw->skip = true;
 		return parse_skip(o, value, &raw->skip_of, err);
 	case CORPUS:
 		return take_corpus(o, argv, value);
@@ -219,6 +225,9 @@ static int take_own(struct demo_options *o, struct raw *raw, char ***argv, struc
 	case RECOMPUTE:
 		o->recompute = value;
 		return 0; /* and these */
+	case ALGORITHM:
+		o->algorithm = value;
+		return 0; /* the controller knows them */
 	case RUN_DIR:
 		o->run_dir = value;
 		return 0;
@@ -272,6 +281,13 @@ static int settle(struct demo_options *o, const struct raw *raw, struct error *e
 			o->n_stages = raw->skip_of;
 		if (demo_deal_stages(o->agents, o->n_stages, o->stages, err) != 0)
 			return -EINVAL;
+	}
+	if (o->algorithm && strcmp(o->algorithm, "dtfm") == 0) {
+		if (raw->skip && o->skip > 0)
+			return error_set(err, -EINVAL,
+					 "--skip %u: --algorithm dtfm visits every stage, dtfm-skip "
+					 "leaves some out", o->skip);
+		o->skip = 0;
 	}
 	if (o->skip >= o->n_stages)
 		return error_set(err, -EINVAL, "--skip %u: there are only %u stages, and stage 0 stays",

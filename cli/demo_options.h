@@ -21,6 +21,7 @@ struct demo_options {
 	const char *format;     /* of a headless run: "text", "jsonl" */
 	const char *device;     /* NULL: the agent's default */
 	const char *recompute;  /* likewise */
+	const char *algorithm;  /* NULL: the controller's default */
 	const char *run_dir;    /* NULL: made */
 	const char *theme;      /* NULL: the console's default */
 	struct args controller; /* passed on as they are */

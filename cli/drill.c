@@ -60,18 +60,22 @@ static int known(const json_t *o, const char *where, const char *const *keys, si
 static int check_run(const json_t *run, struct error *err)
 {
 	static const char *const keys[] = { "agents", "stages", "skip", "iterations", "time_scale",
-					    "seed" };
+					    "seed", "algorithm" };
 	const char *key;
 	json_t *value;
 
-	if (known(run, "run.", keys, 6, err) != 0)
+	if (known(run, "run.", keys, 7, err) != 0)
 		return -EINVAL;
 	json_object_foreach((json_t *)run, key, value) {
 		bool list = strcmp(key, "stages") == 0, fraction = strcmp(key, "time_scale") == 0;
+		bool word = strcmp(key, "algorithm") == 0;
 
-		if (list ? !json_is_array(value) : fraction ? !json_is_number(value) : !json_is_integer(value))
+		if (word	? !json_is_string(value)
+		    : list	? !json_is_array(value)
+		    : fraction	? !json_is_number(value)
+				: !json_is_integer(value))
 			return error_set(err, -EINVAL, "run.%s: expected %s", key,
-					 list ? "an array of numbers" : "a number");
+					 word ? "a text" : list ? "an array of numbers" : "a number");
 	}
 	return 0;
 }
@@ -169,6 +173,8 @@ static void command_line(const struct drill *d, const char *self, const char *ru
 		add_stages(a, v);
 	if ((v = json_object_get(run, "skip")))
 		args_addf(a, "--skip=%d", (int)json_integer_value(v));
+	if ((v = json_object_get(run, "algorithm")))
+		args_addf(a, "--algorithm=%s", json_string_value(v));
 	if ((v = json_object_get(run, "time_scale")))
 		args_addf(a, "--time-scale=%.17g", json_number_value(v));
 	if (run_dir)

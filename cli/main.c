@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/agents.h"
 #include "cli/args.h"
 #include "cli/demo.h"
 #include "cli/drill.h"
@@ -55,6 +56,8 @@ static int run(const char *name, char **argv)
 
 	if (!verb)
 		return unknown(name);
+	if (strcmp(verb->name, "agent") == 0 && agents_wanted(argv))
+		return agents_main(argv);
 	if (verb->program)
 		return become(verb, argv);
 	return strcmp(verb->name, "drill") == 0 ? drill_main(argv) : demo_main(argv);

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 
 enum {
-	LEAVE_US = 5000000, /* for the controller to close its store */
+	LEAVE_US = 20000000, /* for the controller to have a checkpoint written, and close its store */
 	PART_US = 2000000,  /* for agents to end as the controller told them */
 	TERM_US = 1000000,  /* between SIGTERM and SIGKILL */
 	ECHO_MS = 200,      /* between looks at the controller's log */

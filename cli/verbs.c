@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 static const struct verb table[] = {
-	{ "demo", NULL, false, "train on an embedded cluster and watch it: no configuration" },
+	{ "demo", NULL, false, "train on an embedded cluster, its network emulated, and watch" },
 	{ "controller", "skippipe-controller", false, "plan a run, command its agents, record it" },
 	{ "agent", "skippipe-agent", false, "run one stage replica for a controller" },
 	{ "console", "skippipe-console", false, "watch and steer a run from a terminal" },

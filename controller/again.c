@@ -211,7 +211,7 @@ static bool set_out(struct run *run, uint32_t mb)
 	uint32_t n = m->route.n_hops;
 
 	for (uint32_t t = 0; t < 2 * n; t++)
-		if (way_s(run, m, t) < 0)
+		if (way_s(run, m, t) < 0 && !routes_began(m, t + 1))
 			return false;
 	for (uint32_t t = 0; t <= 2 * n; t++) {
 		if (routes_ended(m, t))

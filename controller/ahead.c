@@ -10,7 +10,8 @@
  *
  * A plan made ahead is of use where exactly those are out for whom it was made; who starts from
  * it judges it by today's times, whatever they were then. For others it is made anew. The last
- * plans that were in force are kept, too: who was lost may come back.
+ * plans that were in force are kept, too: who was lost may come back. Baselines (--algorithm) plan
+ * nothing ahead.
  */
 #include "controller/controller.h"
 
@@ -63,7 +64,7 @@ int ahead_start(struct controller *c, struct error *err)
 {
 	int rc;
 
-	if (c->n_members > MOST_NODES || c->options.ahead_s <= 0)
+	if (c->n_members > MOST_NODES || c->options.ahead_s <= 0 || c->options.algorithm != PLAN_BEST)
 		return 0;
 	c->ahead = calloc(1, sizeof(*c->ahead));
 	if (!c->ahead)
@@ -190,6 +191,7 @@ static void take(struct controller *c)
 	struct planned *answer;
 
 	while ((answer = planner_take(a->planner)) != NULL) {
+		predict(c, answer);
 		struct foreseen *f = &a->of[a->last];
 
 		if (answer->request != a->request) {

@@ -18,7 +18,7 @@
 
 #include "schedule/simulate.h"
 
-enum { RECALL_BEATS = 50 };
+enum { RECALL_BEATS = 50, RECALL_TRIPS = 4 };
 
 /* ---- what the store knows ---- */
 
@@ -50,42 +50,44 @@ static json_t *changed_routes(const struct controller *c)
 	return all;
 }
 
-static char *format(const struct controller *c)
+/* *any: something has become of the plan. */
+static char *format(const struct controller *c, bool *any)
 {
 	json_t *gone = json_array(), *routes = changed_routes(c), *o;
-	bool any = json_array_size(routes) > 0;
 	char *text;
 
-	for (uint32_t i = 0; gone && i < c->n_members; i++) {
-		if (!c->members[i].lost_here)
-			continue;
-		json_array_append_new(gone, json_integer((json_int_t)i));
-		any = true;
-	}
-	/* Most iterations go as planned: then there is nothing new to write. */
-	o = json_pack("{s:I, s:I, s:o, s:o}", "iteration", any ? (json_int_t)c->iteration : 0,
+	for (uint32_t i = 0; gone && i < c->n_members; i++)
+		if (c->members[i].lost_here)
+			json_array_append_new(gone, json_integer((json_int_t)i));
+	*any = json_array_size(routes) > 0 || json_array_size(gone) > 0;
+	o = json_pack("{s:I, s:I, s:o, s:o}", "iteration", *any ? (json_int_t)c->iteration : 0,
 		      "first_attempt", (json_int_t)c->first_attempt, "gone", gone, "routes", routes);
 	text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	json_decref(o);
 	return text;
 }
 
+/* Most iterations go as planned, and nothing is written then: what stands there is of an earlier one. Where one
+ * begins anew its first attempt is another. */
 void carry_record(struct controller *c)
 {
 	struct error err = { "out of memory" };
-	char *text = format(c);
+	bool any;
+	char *text = format(c, &any);
 
-	if (!text || (c->carried_text && strcmp(text, c->carried_text) == 0)) {
+	if (text && c->carried_text &&
+	    ((!any && c->recorded_first == c->first_attempt) || strcmp(text, c->carried_text) == 0)) {
 		free(text);
 		return;
 	}
-	if (store_set(c->store, "under_way", text, &err) != 0) {
+	if (!text || store_set(c->store, "under_way", text, &err) != 0) {
 		controller_unrecorded(c, err.text);
 		free(text);
 		return;
 	}
 	free(c->carried_text);
 	c->carried_text = text;
+	c->recorded_first = c->first_attempt;
 }
 
 /* ---- reading it ---- */
@@ -224,14 +226,6 @@ void carry_read(struct controller *c)
 
 /* ---- taking it up ---- */
 
-static bool on_route(const struct controller *c, const struct member *m)
-{
-	for (uint32_t i = 0; i < c->routes.n; i++)
-		if (routes_hop(&c->routes.microbatches[i], m->id) >= 0)
-			return true;
-	return false;
-}
-
 static bool in_it(const struct controller *c, const struct member *m)
 {
 	return m->hello.iteration == c->iteration && m->hello.epoch == c->epoch && !m->lost_here;
@@ -245,11 +239,13 @@ static bool everybody_in_it(const struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
+		if (m->differs && routes_visit(&c->routes, m->id))
+			return false; /* what others made of what it did is of no use */
 		if (!m->replica || m->lost_here)
 			continue;
 		if (in_it(c, m))
 			held[member_stage(c, m)] = true;
-		else if (on_route(c, m))
+		else if (routes_visit(&c->routes, m->id))
 			return false;
 	}
 	for (int s = 0; s < c->cluster->n_stages; s++)
@@ -284,19 +280,6 @@ static void ask_what_happened(struct controller *c)
 	}
 }
 
-/* The predecessor may have died before it told everyone; who knows them passes over them. */
-static void tell_changed(struct controller *c)
-{
-	uint32_t *changed = calloc(c->routes.n, sizeof(*changed)), n = 0;
-
-	for (uint32_t i = 0; changed && i < c->routes.n; i++)
-		if (c->routes.microbatches[i].route.attempt > c->first_attempt)
-			changed[n++] = i;
-	if (n > 0)
-		reroute_tell(c, changed, n, NULL);
-	free(changed);
-}
-
 bool carry_on(struct controller *c)
 {
 	struct planned *p = c->carried;
@@ -314,12 +297,13 @@ bool carry_on(struct controller *c)
 		if (c->members[i].replica && !in_it(c, &c->members[i]))
 			set_apart(c, &c->members[i]);
 	ask_what_happened(c);
-	tell_changed(c);
+	reroute_tell_again(c); /* the predecessor may have died before it told everyone */
 	iteration_taken_up(c);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (!m->replica && !m->lost_here && on_route(c, m) && c->phase == PHASE_COMPUTING)
+		if (!m->replica && !m->lost_here && routes_visit(&c->routes, m->id) &&
+		    c->phase == PHASE_COMPUTING)
 			iteration_lost(c, m);
 	}
 	return true;
@@ -333,13 +317,19 @@ bool carry_recalls(const struct controller *c)
 	return false;
 }
 
+/* So many heartbeats, and those of some round trips. */
+static uint64_t patience_beats(const struct member *m)
+{
+	return RECALL_BEATS + (uint64_t)(RECALL_TRIPS * silence_round_trip(&m->rounds) / SILENCE_BEAT_US);
+}
+
 /* It has lived for so many heartbeats since, as it says itself: what it lacks is no time. */
 bool carry_turn(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (!m->replica || !m->recalling || m->beat.beat - m->recalled_beat < RECALL_BEATS)
+		if (!m->replica || !m->recalling || m->beat.beat - m->recalled_beat < patience_beats(m))
 			continue;
 		if (stage_replicas(c, member_stage(c, m), m) > 0) {
 			doubt_overdue(c, m, "does not say what it has done");

@@ -1,4 +1,4 @@
-/* checkpoints.c - every so many commits, the stages on their nodes' disks.
+/* checkpoints.c - every so many commits, and at the end, the stages on their nodes' disks.
  *
  * One replica of each stage on every machine writes its file and tells its hash; the store
  * records it. When every stage has one the checkpoint is whole and gets its manifest. The last
@@ -11,42 +11,94 @@
 #include "base/clock.h"
 #include "model/checkpoint.h"
 
-static bool first_of_host(const struct controller *c, const struct member *m)
+/* Machines may have one name (a cloud's image does), and containers of one machine folders of their own. */
+static bool same_disk(const struct member *a, const struct member *b)
+{
+	return strcmp(a->hello.host, b->hello.host) == 0 && strcmp(a->hello.machine, b->hello.machine) == 0;
+}
+
+static bool first_of_disk(const struct controller *c, const struct member *m)
 {
 	for (uint32_t i = 0; i < m->id; i++) {
 		const struct member *o = &c->members[i];
 
-		if (o->replica && o->hello.saves && member_stage(c, o) == member_stage(c, m) &&
-		    strcmp(o->hello.host, m->hello.host) == 0)
+		if (o->replica && o->hello.saves && member_stage(c, o) == member_stage(c, m) && same_disk(o, m))
 			return false;
 	}
 	return true;
 }
 
-void checkpoint_when_due(struct controller *c)
+static void tell_unless_whole(struct controller *c)
+{
+	const struct checkpointing *s = &c->saving;
+
+	if (s->iteration && s->n_saved < (uint32_t)c->cluster->n_stages)
+		note(c, NOTE_WARNING, -1, 0,
+		     "the checkpoint of it%llu is not whole: %u of %d stages",
+		     (unsigned long long)s->iteration, s->n_saved, c->cluster->n_stages);
+}
+
+static void begin(struct controller *c)
 {
 	struct checkpointing *s = &c->saving;
 	struct msg save = { .type = MSG_SAVE };
 	uint32_t told = 0;
 
-	if (!c->options.checkpoint_every || c->committed % c->options.checkpoint_every != 0)
-		return;
-	if (s->iteration && s->n_saved < (uint32_t)c->cluster->n_stages)
-		note(c, NOTE_WARNING, -1, 0,
-		     "the checkpoint of it%llu is not whole: %u of %d stages",
-		     (unsigned long long)s->iteration, s->n_saved, c->cluster->n_stages);
+	tell_unless_whole(c);
 	save.u.save = (struct msg_save){ c->committed, s->before_last };
 	*s = (struct checkpointing){ .iteration = c->committed,
 				     .last = s->last,
-				     .before_last = s->before_last };
+				     .before_last = s->before_last,
+				     .asked_us = c->now_us };
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->replica && m->hello.saves && first_of_host(c, m))
-			told += member_send(c, m, &save) == 0;
+		m->saving = 0;
+		if (!m->replica || !m->hello.saves || !first_of_disk(c, m) || member_send(c, m, &save) != 0)
+			continue;
+		m->saving = c->committed;
+		m->saving_stage = (uint8_t)member_stage(c, m);
+		told++;
 	}
 	if (told == 0)
 		s->iteration = 0; /* nobody has a folder */
+}
+
+void checkpoint_when_due(struct controller *c)
+{
+	if (c->options.checkpoint_every && c->committed % c->options.checkpoint_every == 0)
+		begin(c);
+}
+
+/* They get a microsecond for each parameter, as those do who read one (restore.c). */
+static bool being_written(const struct controller *c)
+{
+	int64_t most_us = c->options.overdue_us;
+	bool any = false;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		any = any || (c->members[i].saving && member_alive(&c->members[i]));
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		most_us += (int64_t)c->stage_parameters[s];
+	return any && c->now_us - c->saving.asked_us < most_us;
+}
+
+/* One that is still being written comes first: agents write one at a time. */
+bool checkpoint_last(struct controller *c)
+{
+	struct checkpointing *s = &c->saving;
+
+	s->awaited = false;
+	if (!c->options.checkpoint_every || !c->committed || s->last == c->committed)
+		return false;
+	if (!being_written(c)) {
+		if (s->iteration == c->committed) {
+			tell_unless_whole(c);
+			return false;
+		}
+		begin(c);
+	}
+	return s->awaited = s->iteration != 0;
 }
 
 static void whole(struct controller *c)
@@ -84,6 +136,9 @@ void checkpoint_saved(struct controller *c, struct member *m, const struct msg_s
 				     .wall_us = clock_wall_us() };
 	struct error err = { "" };
 
+	if (m->saving == 0 || r->iteration != m->saving || r->stage != m->saving_stage)
+		return; /* nobody asked it, or it has answered */
+	m->saving = 0;
 	if (r->bytes == 0) {
 		note(c, NOTE_WARNING, m->id, 0, "n%02u did not save S%u of it%llu: %.110s",
 		     m->id, r->stage, (unsigned long long)r->iteration, r->text);

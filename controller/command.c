@@ -87,15 +87,25 @@ static void outcome_set(struct outcome *o, int status, const char *format, ...)
 	o->status = status;
 }
 
+/* false, with the reason. */
+static bool may_skip(const struct controller *c, int64_t skip, struct outcome *o)
+{
+	if (skip < 0 || skip >= c->cluster->n_stages)
+		outcome_set(o, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
+			    c->cluster->n_stages - 1, c->cluster->n_stages);
+	else if (skip > 0 && c->options.algorithm == PLAN_DTFM)
+		outcome_set(o, -EPERM, "this run is planned by dtfm, which visits every stage");
+	else
+		return true;
+	return false;
+}
+
 static void do_skip(struct controller *c, const char *who, int64_t skip, struct outcome *o)
 {
 	int64_t stages = c->cluster->n_stages, before = stages - c->path_length;
 
-	if (skip < 0 || skip >= stages) {
-		outcome_set(o, -EINVAL, "skip is 0 to %lld of %lld stages", (long long)stages - 1,
-			    (long long)stages);
+	if (!may_skip(c, skip, o))
 		return;
-	}
 	if (skip == before) {
 		outcome_set(o, 0, "it is %lld/%lld already", (long long)skip, (long long)stages);
 		return;
@@ -320,12 +330,12 @@ static void do_pause(struct controller *c, const char *who, enum command_verb ve
 
 static void do_stop(struct controller *c, const char *who, struct outcome *o)
 {
-	c->stopping = true;
+	c->stopping = "stopped by the operator";
 	note(c, NOTE_COMMAND, -1, 0, "stop (%s)", who);
 	outcome_set(o, 0, "stopping");
-	if (c->phase != PHASE_GATHERING && c->phase != PHASE_PAUSED && c->phase != PHASE_STALLED)
-		return; /* at the iteration's end */
-	controller_finish(c, 0, "stopped by the operator");
+	if (c->phase == PHASE_GATHERING || c->phase == PHASE_STALLED)
+		controller_finish(c, 0, c->stopping);
+	/* else at the iteration's end (iteration.c) */
 }
 
 static void do_arm(struct controller *c, const struct console *from, int64_t seconds, struct outcome *o)
@@ -515,7 +525,7 @@ static void as_things_are(const struct controller *c, struct planner_request *q,
 	replan_question(c, q, excluded);
 	q->kind = PLANNER_PREVIEW;
 	q->from = c->current->plan;
-	q->budget_s = 0.15;
+	q->budget_s = replan_budget_s(c, 0.15);
 	q->reason = "preview";
 }
 
@@ -532,11 +542,8 @@ static bool what_if(const struct controller *c, const struct msg_command *m, str
 	}
 	if (leaves_out)
 		excluded[m->node] = m->verb != COMMAND_RECOVER;
-	if (m->verb == COMMAND_SKIP && (m->value < 0 || m->value >= c->cluster->n_stages)) {
-		outcome_set(o, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
-			    c->cluster->n_stages - 1, c->cluster->n_stages);
+	if (m->verb == COMMAND_SKIP && !may_skip(c, m->value, o))
 		return false;
-	}
 	if (m->verb == COMMAND_SKIP)
 		q->path_length = c->cluster->n_stages - (int)m->value;
 	q->from = replan_from(c, q);
@@ -694,7 +701,8 @@ void command_previewed(struct controller *c, struct planned *a)
 				       .feasible = a->plan != NULL, .iteration = c->committed + 2,
 				       .median_error = prediction_error(c),
 				       .n_predictions = c->record.n, .elapsed_s = (float)a->elapsed_s };
-	snprintf(s->text, sizeof(s->text), "%.190s", a->plan ? c->awaited[i].text : a->infeasible);
+	snprintf(s->text, sizeof(s->text), "%.190s",
+		 !a->plan ? a->infeasible : a->instead[0] ? a->instead : c->awaited[i].text);
 	if (a->plan && c->current)
 		compare(c, a, s);
 	if (to)

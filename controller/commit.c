@@ -1,6 +1,7 @@
 /* commit.c - the decision: when every replica has its stage's sum, the commit is written durably,
  * and only then announced. */
 #include "controller/controller.h"
+#include "controller/see.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,7 +14,7 @@ static const double MOST_SQUARES = 1e20;
 static bool same(const struct told_sum *a, const struct told_sum *b)
 {
 	return memcmp(&a->squares, &b->squares, sizeof(double)) == 0 && a->n == b->n &&
-	       memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0;
+	       (a->n == 0 || memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0);
 }
 
 static bool sum_missing(const struct controller *c)
@@ -80,7 +81,7 @@ static void fill_iteration(struct controller *c, const struct msg_commit *m, dou
 		.loss = (float)(loss / c->routes.n),
 		.iteration_s = (float)(seconds / c->unit_s),
 		.predicted_s = (float)predicted->iteration_s,
-		.sync_s = (float)((double)(c->now_us - p->reduce_us) * 1e-6 / c->unit_s),
+		.sync_s = (float)((double)(c->now_us - p->last_backward_us) * 1e-6 / c->unit_s),
 		.predicted_sync_s = (float)plan_visible_sync_s(c->current->plan),
 		.real_s = (float)((double)(c->now_us - since_us) * 1e-6),
 		.collisions = p->collisions,
@@ -96,6 +97,7 @@ static void fill_iteration(struct controller *c, const struct msg_commit *m, dou
 	see->tokens_per_s = (float)((double)c->routes.n * c->recipe.batch * c->recipe.sequence /
 				    ((double)(c->now_us - p->started_us) * 1e-6));
 	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(c)));
+	see_algorithm(see, c->current->plan);
 }
 
 static double busy_seconds(const struct progress *p)
@@ -150,7 +152,7 @@ static void announce(struct controller *c, const struct msg *m, const struct msg
 			member_send(c, r, m);
 		if (!r->replica)
 			continue;
-		r->holds = c->committed;
+		r->holds = r->commit_told = c->committed;
 		r->held_stage = (uint8_t)member_stage(c, r);
 		r->hash_agrees = true;
 		r->hash = 0; /* told by MSG_COMMITTED */
@@ -174,12 +176,12 @@ static void commit(struct controller *c, double sum_squares)
 	struct msg m = { .type = MSG_COMMIT };
 	struct msg_see_iteration see;
 	const struct adamw *h = &c->recipe.adamw;
-	bool alive[MSG_NODES];
+	int sum_of[MSG_NODES];
 	struct error err = { "" };
 
 	for (uint32_t i = 0; i < c->n_members; i++)
-		alive[i] = c->members[i].in_sum;
-	if (routes_audit(&c->routes, alive, &err) != 0) {
+		sum_of[i] = c->members[i].in_sum ? c->members[i].sum_stage : -1;
+	if (routes_audit(&c->routes, sum_of, &err) != 0) {
 		note(c, NOTE_ALERT, -1, 0, "not committed: %s", err.text);
 		controller_finish(c, 1, err.text);
 		return;
@@ -279,30 +281,31 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		commit_when_reduced(c);
 }
 
+/* Its word of any other commit, or of another stage, proves nothing. */
+static bool was_told(const struct controller *c, const struct member *m, const struct msg_committed *r)
+{
+	if (r->iteration > c->committed)
+		return false; /* the run has gone back since */
+	return (r->stage == m->held_stage && r->iteration == m->commit_told) ||
+	       (r->stage == m->keeps && (r->iteration == m->copy_told || r->iteration == m->commit_told));
+}
+
 void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)
 {
-	const struct member *other;
-
-	record_hash(c, m, r->stage, r->iteration, r->hash);
+	if (was_told(c, m, r))
+		record_hash(c, m, r->stage, r->iteration, r->hash);
 	if (r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
 		copies_committed(c, m, r);
 		return;
 	}
-	if (r->iteration != c->committed)
-		return;                                  /* not the newest */
+	if (r->iteration != c->committed || r->iteration != m->commit_told)
+		return; /* not the newest */
 	if (c->phase == PHASE_GATHERING && c->resumed) { /* told again, and it had the sum */
 		m->ready = r->stage == member_stage(c, m);
 		m->holds = r->iteration;
 	}
 	m->hash = r->hash;
 	m->changed = true;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		other = &c->members[i];
-		if (other == m || !other->replica || other->hash == 0 || other->holds != m->holds ||
-		    member_stage(c, other) != member_stage(c, m) || other->hash == r->hash)
-			continue;
-		m->hash_agrees = false;
-		note(c, NOTE_ALERT, m->id, 0, "n%02u and n%02u of S%d hold different weights after it%llu",
-		     m->id, other->id, member_stage(c, m), (unsigned long long)r->iteration);
-	}
+	if (m->replica)
+		agree_told(c, m);
 }

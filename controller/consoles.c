@@ -66,6 +66,7 @@ static void fill_run(const struct controller *c, struct msg *m)
 		.iterations = c->options.iterations, .time_scale = c->unit_s,
 		.started_wall_us = c->started_wall_us, .baseline_s = c->baseline_s,
 		.embedded = c->options.embedded,
+		.emulated = c->options.time_scale != 0, /* < 0: which, is not chosen yet */
 	};
 	snprintf(r->name, sizeof(r->name), "%s", c->options.name);
 	snprintf(r->model, sizeof(r->model), "llama-%s %.3gM", c->options.model,
@@ -74,10 +75,12 @@ static void fill_run(const struct controller *c, struct msg *m)
 
 static void doing(const struct controller *c, char *out, size_t room)
 {
+	if (c->saving.awaited) {
+		snprintf(out, room, "writing the checkpoint of it%llu, then the run ends",
+			 (unsigned long long)c->saving.iteration);
+		return;
+	}
 	switch (c->phase) {
-	case PHASE_GATHERING:
-		snprintf(out, room, "gathering agents: %u of %u ready", members_live(c), c->n_members);
-		break;
 	case PHASE_COMPUTING:
 		snprintf(out, room, "it%llu: %u of %u microbatches done",
 			 (unsigned long long)c->iteration, c->routes.done, c->routes.n);
@@ -126,7 +129,10 @@ static void fill_status(const struct controller *c, const struct console *to, st
 	for (uint32_t i = 0; i < c->n_faults; i++)
 		s->faults += c->faults[i].active;
 	snprintf(s->lease, sizeof(s->lease), "%s", c->lease);
-	doing(c, s->doing, sizeof(s->doing));
+	if (c->phase == PHASE_GATHERING)
+		gather_status(c, s);
+	else
+		doing(c, s->doing, sizeof(s->doing));
 }
 
 static void fill_node(const struct controller *c, const struct member *w, struct msg *m)
@@ -208,6 +214,26 @@ void consoles_run(struct controller *c)
 	}
 }
 
+/* Before there is a plan: what it will assume, where that is known. */
+static float find_planned_delay(const struct controller *c, const struct msg_link *l)
+{
+	if (c->phase == PHASE_GATHERING && c->gathering < GATHER_PLAN && !c->resumed)
+		return (float)link_table_transfer_s(c->links, l->from, l->to, c->links->activation_bytes);
+	return (float)c->cluster->delay_s[l->from * c->n_members + l->to];
+}
+
+/* An agent tells what it saw since it last told; here it is what was seen at all. */
+static void fill_link(const struct controller *c, const struct seen_link *s, struct msg_link *l)
+{
+	*l = s->link;
+	l->measured_delay_s = s->took_s;
+	if (!c->links)
+		return;
+	l->planned_delay_s = find_planned_delay(c, l);
+	if (link_table_at(c->links, l->from, l->to)->unreachable)
+		l->latency_s = -1;
+}
+
 static void tell_links(struct controller *c, struct console *only)
 {
 	struct msg m = { .type = MSG_SEE_LINKS };
@@ -222,7 +248,7 @@ static void tell_links(struct controller *c, struct console *only)
 	n = 0;
 	for (uint32_t i = 0; i < c->n_members; i++)
 		for (uint32_t k = 0; k < c->members[i].n_links; k++)
-			links[n++] = c->members[i].links[k].link;
+			fill_link(c, &c->members[i].links[k], &links[n++]);
 	m.u.see_links = (struct msg_see_links){ n, links };
 	if (only)
 		console_send(c, only, &m);

@@ -4,19 +4,22 @@
  * another one ahead, in idle time (ahead.c). The parts:
  *
  *     members.c    who is there: joining, heartbeats, death, coming back
+ *     quiet.c      who is not heard any more
  *     door.c       who is refused, barred, expelled
  *     cuts.c       links that are cut, and who is cut off;  places.c  who joins which stage
  *     copies.c     every stage in two places after every commit; moves
  *     recover.c    a stage that has lost its last replica
+ *     measuring.c  every link measured before the first plan, and a joiner's;  link_table.c
  *     gather.c     the run's beginning, and its going on after a takeover (resume.c);  carry.c  the
  *                  iteration that was under way then
  *     iteration.c  the phases of an iteration, recovery when a node dies in one
  *     reroute.c    other ways for what is under way
+ *     agree.c      what all of a stage hold alike
  *     doubt.c      who is left out for what it said;  pairs.c  who contradicted whom
  *     standstill.c iterations in which nothing goes on, and who is at fault
  *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
  *     replan.c     what to ask the planner and what to do with its answers
- *     ahead.c      plans made ahead
+ *     ahead.c      plans made ahead;  predict.c  what a plan takes, messages and sums included
  *     consoles.c   the state stream: snapshots and live messages
  *     command.c    the operator's acts, their previews and their undoing; faults
  *     record.c     the store and the JSON lines on stdout;  finish.c  the end
@@ -32,10 +35,12 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "controller/link_table.h"
 #include "controller/options.h"
 #include "controller/pairs.h"
 #include "controller/planner.h"
 #include "controller/routes.h"
+#include "controller/silence.h"
 #include "model/config.h"
 #include "schedule/cluster.h"
 #include "store/store.h"
@@ -45,6 +50,7 @@
 
 struct seen_link {
 	struct msg_link link; /* as its sender last told */
+	float took_s;         /* what activations took when some last travelled; 0: none did */
 	uint8_t strikes;      /* drift.c: reports in a row that contradict the plan */
 };
 
@@ -78,6 +84,7 @@ struct member {
 	uint64_t keeping;    /* the MSG_KEEP that says so */
 	bool kept;           /* the copy is whole */
 	uint64_t kept_holds; /* committed iterations it holds */
+	uint64_t kept_hash;  /* of those; 0 not told */
 	bool copies;         /* gets this reduction's sum for it */
 	uint64_t copy_told;  /* the last commit that it was told of for it */
 	bool copy_reduced;   /* has got it */
@@ -103,19 +110,30 @@ struct member {
 	uint8_t held_stage;    /* of which stage; MSG_NO_STAGE: none. Its beats say when it has loaded them */
 	uint64_t hash;
 	bool hash_agrees;
+	bool differs;         /* it holds other weights than its stage, until it has fetched those */
+	uint64_t differed_in; /* the last iteration in which it was found so; 0 none */
+	uint64_t commit_told; /* the last commit that it was told of */
+	uint64_t corpus_hash; /* of what it reads, in stage 0 */
+	uint64_t saving;      /* the commit of which it was told to save its stage; 0 it has answered */
+	uint8_t saving_stage;
 	double measured_forward_s, measured_backward_s, measured_loss_s;
+	double alone_forward_s, alone_backward_s, alone_loss_s; /* while no other agent of its machine computed; 0
+								 * not known */
+	double pace; /* drift.c: of these, what tasks take now; without emulation */
 
 	bool replica; /* takes part in reductions and commits */
 	bool marked;  /* the operator wants it out */
 	bool doomed; /* a death or a sleep was injected, and is not noticed yet */
 	bool reduced;
 	uint32_t slice; /* of the sum, that it adds up */
-	bool in_sum;    /* of its stage: what it counted is in it, even if it has died since */
+	bool in_sum;    /* what it counted is in the sum of this stage, even if it has died since */
+	uint8_t sum_stage;
 	struct told_sum sum;
 	uint64_t unheard; /* an iteration of which it reported while it passed for dead */
 	uint64_t plan_epoch; /* the newest plan it was sent */
 
-	int64_t heard_us;
+	int64_t heard_us;    /* its newest word */
+	int64_t lived_us;    /* or anything else of it */
 	struct msg_stuck stuck[MSG_STUCK]; /* links that it tells nothing moves on */
 	uint32_t n_stuck;
 	bool cut;            /* dead for that reason: comes back when its links do (cuts.c) */
@@ -124,10 +142,16 @@ struct member {
 	uint64_t tasks_then; /* that it had ended when nothing had ended for a moment */
 	uint64_t overdue_in; /* the last iteration that it kept waiting; 0 none */
 	uint64_t accuses_in; /* the last in which it told of an impossible number */
-	int64_t gap_us; /* the longest lately between two words of it: silence.h */
+	int64_t late_us; /* the latest lately that it said a word, by its own clock: silence.h */
+	int64_t gap_us;  /* the longest lately until one came */
+	struct silence_rounds rounds;
+	int64_t allowed_us;  /* it may be quiet for so long, as last looked at (quiet.c), */
+	int64_t patience_us; /* and its words be late, the way apart */
+	uint16_t machine;    /* the least member on the same one */
+	bool going;          /* taken out with others at this moment: nothing goes to it */
 	struct msg_heartbeat beat;
 	int64_t clock_offset_us; /* its clock + this = ours */
-	int64_t round_trip_us;   /* of the sample the offset comes from */
+	int64_t round_trip_us;   /* of the sample the offset comes from: the least lately */
 	int64_t offset_at_us;
 	uint8_t slots;
 	struct seen_link *links; /* from here to others */
@@ -136,10 +160,21 @@ struct member {
 	uint32_t link_strikes;
 	/* drift.c: this iteration's tasks */
 	int64_t task_started_us;
+	double way_ratio; /* of its links, as told last, over what was planned; 0: not told */
 	double task_took_s, task_planned_s;
 	uint32_t n_tasks, strikes;
 	bool changed;    /* consoles have not been told */
 	int64_t told_us; /* numbers go out twice a second; a new state at once (0) */
+};
+
+/* cuts.c: a link between two nodes that was cut. */
+struct cut {
+	uint16_t from, to; /* who told of it first, this time, and of whom */
+	bool active;       /* it is not there; false: it has been believed again */
+	uint32_t times;    /* it was cut */
+	int64_t since_us, seen_us; /* so; the last complaint */
+	double quiet_s, expected_s; /* as first told */
+	double delay_s[2], sync_s[2]; /* what was believed of it, there and back */
 };
 
 struct console {
@@ -153,7 +188,8 @@ struct console {
 	uint64_t dropped;
 };
 
-struct ahead; /* ahead.c */
+struct ahead;     /* ahead.c */
+struct measuring; /* measuring.c */
 
 struct fault {
 	uint32_t id;
@@ -173,6 +209,8 @@ struct checkpointing {
 	uint32_t n_saved; /* stages */
 	uint64_t bytes;
 	uint64_t last, before_last; /* whole ones; 0 none */
+	int64_t asked_us;
+	bool awaited; /* then the run ends */
 };
 
 /* restore.c: a stage, or all, are being put back. */
@@ -211,6 +249,7 @@ struct progress {
 	uint32_t ended, voided; /* tasks; those of tries before, when the iteration began anew */
 	bool rerouted; /* routes are no longer those of the plan */
 	bool taken_up; /* from a controller that died: it began before we know */
+	uint32_t reroutes, anew; /* for news of links or compute: times that ways changed, and that it began anew */
 };
 
 struct evaluation {
@@ -277,6 +316,9 @@ struct controller {
 	struct member *members; /* (n_nodes) */
 	uint32_t n_members;
 	uint64_t assignments; /* MSG_ASSIGN numbers given out */
+	enum gather_step gathering;
+	struct link_table *links;     /* as measured; NULL: nothing is */
+	struct measuring *measuring;  /* NULL: nothing was */
 	uint64_t corpus_hash;
 	uint64_t accused_in; /* the iteration of the last accusation */
 	uint32_t n_accused;  /* in it */
@@ -290,6 +332,11 @@ struct controller {
 	uint64_t hung_up;    /* connections that have ended, and when the last did; */
 	int64_t hung_up_us;
 	uint32_t n_hung_up;  /* of them lately, whose is not known */
+	uint32_t connections; /* that a process has with this one */
+	uint32_t n_suspected; /* agents that have not been heard since */
+
+	struct cut *cuts; /* (n_cuts) all that there ever were */
+	uint32_t n_cuts, room_cuts;
 
 	/* home.c */
 	struct member *homing[2]; /* who are to change places; NULL nobody */
@@ -305,6 +352,7 @@ struct controller {
 	bool refine_wanted;      /* ask for a better plan for the same members once idle */
 	struct ahead *ahead;     /* NULL: no plans are made ahead */
 	char plan_reason[96];
+	char stand_in[192]; /* what the journal last said of a plan that is not the algorithm's own */
 
 	/* The iteration. */
 	enum run_phase phase;
@@ -316,6 +364,7 @@ struct controller {
 				   controller's */
 	uint32_t own_attempt;   /* this controller's first */
 	char *carried_text;      /* carry.c: as the store has it; NULL */
+	uint32_t recorded_first; /* the first attempt that stands there */
 	struct planned *carried; /* the predecessor's plan; NULL none */
 	uint32_t carried_first;  /* its first attempt */
 	uint32_t reduce_attempt;
@@ -332,7 +381,8 @@ struct controller {
 	struct restoring restore;
 	uint32_t n_rewinds;   /* how often the run went back: another run, for consoles */
 	int64_t committed_us; /* when the last commit was decided */
-	bool pause, step, stopping;
+	bool pause, step;
+	const char *stopping; /* the run is to end, and why; NULL */
 	int exit_status;
 	bool unrecorded; /* it ends because the run cannot be recorded */
 	bool redo;                 /* the iteration begins anew, by another plan */
@@ -359,6 +409,7 @@ struct controller {
 				 first_fault + i + 1 */
 	bool links_changed;
 	bool drifted; /* the cluster was corrected since the plan was made */
+	int64_t bettered_us; /* when a better plan was last asked for on that account */
 	uint64_t last_note;
 
 	/* Operators. */
@@ -386,6 +437,7 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h);
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t);
 void members_links(struct controller *c, struct member *m, const struct msg_links *l);
+void members_link_seen(struct controller *c, struct member *m, uint16_t to); /* c->links has changed */
 /* Tells everyone gathered what the run is, once the first plan says how fast time goes. */
 void members_welcome(struct controller *c);
 void members_check(struct controller *c); /* silence, pings, joiners that hang, peers lists */
@@ -396,6 +448,7 @@ void members_set(struct controller *c, struct member *m, enum node_state state,
 		 const char *why);
 struct member *member_of_peer(struct controller *c, post_peer_id peer);
 bool member_alive(const struct member *m);         /* answers, whatever its weights */
+bool member_has_key(const struct member *m);       /* somebody was that node, and may come back */
 /* It has the weights of the last commit, and takes part from the next iteration or sum on. */
 bool member_joins(const struct controller *c, const struct member *m);
 /* Its weights are the stage's, of the last commit: by what it was told, and by its last beat. */
@@ -410,14 +463,30 @@ int member_stage(const struct controller *c, const struct member *m); /* -1 none
 /* Seconds to move a gradient, or an activation where that is not known; < 0: no link. */
 double place_distance_s(const struct controller *c, const struct member *from,
 			const struct member *to);
+/* Real seconds that so many bytes take from one to the other, as measured; 0: not known. */
+double place_transfer_s(const struct controller *c, const struct member *from, const struct member *to,
+			double bytes);
 bool place_near(const struct controller *c, const struct member *m, int stage);
 /* The stage that m, which is to join this one, takes: this one, another (its place is exchanged
  * with that of a node that is away), or -1 none. */
 int place_for(struct controller *c, struct member *m, int stage);
 
+/* ---- quiet.c ---- */
+void quiet_begin(struct controller *c, struct member *m); /* its process has said hello */
+/* A word of it has come. False: not the newest, which tells only that it lives. */
+bool quiet_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
+void quiet_hung_up(struct controller *c); /* whose connections have ended is known: one process' */
+/* Takes out who has been quiet for too long. slept_us: so long this loop was late itself. */
+void quiet_check(struct controller *c, int64_t slept_us);
+/* The usual round trip of the farthest of those that are here. */
+int64_t quiet_farthest_us(const struct controller *c);
+
 /* ---- cuts.c ---- */
 void cuts_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
-void cuts_check(struct controller *c, int64_t usual_us); /* usual_us: silence_usual */
+void cuts_check(struct controller *c);
+bool cuts_between(const struct controller *c, uint16_t a, uint16_t b); /* that link is not there */
+/* There is no plan without some link that is cut: one of its ends is taken out. False: there is none. */
+bool cuts_give_way(struct controller *c);
 /* Not cut off, or no more: it may take part again. */
 bool cuts_healed(const struct controller *c, const struct member *m);
 
@@ -429,7 +498,8 @@ void door_disown(struct controller *c, struct member *m);
 void door_turn(struct controller *c);
 
 /* ---- copies.c ---- */
-enum { COPY_SETTLE_US = 500000 }; /* so long the next iteration waits for copies to be loaded */
+/* So long after that moment the next iteration waits for copies to be loaded. */
+bool copies_settle(const struct controller *c, int64_t since_us);
 /* Fetches a copy of the stage in the background, and keeps it: false when nobody has it. */
 bool copies_fetch(struct controller *c, struct member *m, int stage);
 void copies_release(struct controller *c, struct member *m);
@@ -442,10 +512,14 @@ void copies_kept(struct controller *c, struct member *m, const struct msg_kept *
 void copies_committed(struct controller *c, struct member *m, const struct msg_committed *r);
 bool copy_whole(const struct member *m, int stage); /* it keeps one, maybe of an older commit, and is here */
 bool copy_usable(const struct controller *c, const struct member *m, int stage); /* of the last commit */
+/* Its own weights are the stage's, of that commit, as a replica's hash proves: it need not fetch them. */
+bool copies_own(const struct controller *c, const struct member *m, int stage);
 /* It is that, or will be once its word of the commit is here. */
 bool copy_coming(const struct controller *c, const struct member *m, int stage);
 bool copy_needed(const struct controller *c, const struct member *m);            /* so, of a stage without a replica */
 bool copy_asleep(const struct controller *c, const struct member *m, int stage); /* so, but it is not heard */
+/* What the replicas of the stage told for that iteration; 0: nothing yet. */
+uint64_t copies_hash(const struct controller *c, int stage, uint64_t iteration);
 struct member *copies_holder(struct controller *c, int stage, const struct member *but); /* of a usable one; NULL */
 /* It was left out, and its own weights are those of the stage's last commit. */
 bool copy_left_out(const struct controller *c, const struct member *m, int stage);
@@ -471,6 +545,8 @@ bool home_awaited(struct controller *c);
 /* ---- checkpoints.c ---- */
 void checkpoint_when_due(struct controller *c); /* after a commit */
 void checkpoint_saved(struct controller *c, struct member *m, const struct msg_saved *r);
+/* Before the end: the last commit is written, too. True while the run is to wait for that. */
+bool checkpoint_last(struct controller *c);
 
 /* ---- restore.c ---- */
 bool restore_checkpoint(struct controller *c); /* begins; false: there is none */
@@ -495,9 +571,13 @@ void recover_sooner(struct controller *c);
 void reroute_show(struct controller *c); /* to consoles */
 /* Agents hear the new routes of `changed` (n ids), and who is gone (NULL nobody). */
 void reroute_tell(struct controller *c, const uint32_t *changed, uint32_t n, const struct member *gone);
+void reroute_tell_again(struct controller *c); /* all that is not as planned; who knows it passes over it */
 /* What visited it runs again elsewhere, and what has not begun may go elsewhere too. Returns how many run
  * again; -ENOENT: nobody else is left of its stage; -ENOMEM. */
 int reroute_without(struct controller *c, struct member *gone);
+/* What is still to use the link between them, which is not there, goes by another node. Returns how many
+ * microbatches; -ENOENT: for one of them there is nobody, and nothing was changed; -ENOMEM. */
+int reroute_around(struct controller *c, const struct member *a, const struct member *b);
 /* Compute or links are not what they were: what has not begun goes where it ends sooner. */
 void reroute_drifted(struct controller *c);
 
@@ -511,8 +591,23 @@ bool carry_recalls(const struct controller *c); /* not everybody has told it yet
 /* While computing: who does not say what happened is given up. True: somebody was. */
 bool carry_turn(struct controller *c);
 
+/* ---- measuring.c ---- */
+bool measuring_wanted(const struct controller *c); /* nothing is emulated, and it is no embedded cluster */
+void measuring_begin(struct controller *c); /* all that are welcome here */
+bool measuring_turn(struct controller *c);  /* whether all is measured */
+void measuring_answer(struct controller *c, struct member *m, const struct msg_measured *r);
+/* Before the first iteration: the round under way, from 1, of so many; 0 none. Returns the seconds that are left. */
+double measuring_round(const struct controller *c, uint32_t *round, uint32_t *rounds);
+/* Whether the links between m and those at work are known; what was known is no longer true. */
+bool measuring_knows(const struct controller *c, const struct member *m);
+void measuring_forget(struct controller *c, const struct member *m);
+void measuring_free(struct controller *c);
+void measuring_joiners(struct controller *c); /* every turn: who joins is measured in the background */
+
 /* ---- gather.c ---- */
 void gather_turn(struct controller *c);
+/* Fills in steps, step, part, parts, left_s and, in words, doing. */
+void gather_status(const struct controller *c, struct msg_see_status *s);
 
 /* ---- doubt.c: who is left out until the operator says otherwise ---- */
 /* m has a number that cannot be. Many such in one iteration: the training has diverged, and ends. */
@@ -551,6 +646,17 @@ bool standstill_hung(struct controller *c, uint32_t tasks);
 /* Then: who says that it is at work is taken out. False: nobody says so. */
 bool standstill_blame(struct controller *c);
 
+/* ---- agree.c ---- */
+/* A replica has told the hash of its weights after the last commit: who differs from most of its stage is set apart. */
+void agree_told(struct controller *c, const struct member *told);
+void agree_changed(struct controller *c, struct member *m); /* by its own words, outside a commit */
+/* Whether it may join: its weights are the stage's. Else they are fetched again. */
+bool agree_joins(struct controller *c, struct member *m);
+/* Before the first iteration, and after a takeover: of those that are ready, who differs is not; the corpus is known. */
+void agree_at_first(struct controller *c);
+/* Whether what it reads is the run's corpus; where that is known, who reads another is out. */
+bool agree_reads(struct controller *c, struct member *m);
+
 /* ---- commit.c ---- */
 void commit_when_reduced(struct controller *c);
 void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r);
@@ -558,6 +664,7 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 
 /* ---- evaluate.c ---- */
 void evaluation_begin(struct controller *c);
+bool evaluation_needs(const struct controller *c, uint16_t a, uint16_t b); /* the link, for an answer */
 void evaluation_turn(struct controller *c);
 void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *e);
 void evaluation_fini(struct controller *c);
@@ -566,6 +673,7 @@ void evaluation_fini(struct controller *c);
 void set_phase(struct controller *c, enum run_phase phase);
 bool replicas_everywhere(const struct controller *c);
 void send_replicas(struct controller *c, const struct msg *m);
+/* Sums that were begun, or done, count no longer: they begin anew once all is done, over those who are left. */
 void begin_reduction(struct controller *c);
 void iteration_taken_up(struct controller *c); /* routes, plan and attempts are set */
 void iteration_turn(struct controller *c); /* whatever the phase can do now */
@@ -577,6 +685,8 @@ bool iteration_resumes(struct controller *c, struct member *m);
 void iteration_fini(struct controller *c);
 
 /* ---- replan.c ---- */
+/* Asks for the first plan, with the assignment free unless it is given, for all that are here. */
+void replan_first(struct controller *c);
 /* Asks for a plan for today's replicas, marks and path length; the newest answer wins. */
 void replan(struct controller *c, const char *reason);
 /* The same, but what is in force stays unless the answer is better by a few percent. */
@@ -588,11 +698,17 @@ void replan_turn(struct controller *c); /* takes the planner's answers */
 bool replan_usable(const struct controller *c, const struct planned *p);
 bool planned_uses(const struct planned *p, uint16_t node);
 uint32_t plan_peak_slots(const struct planned *p);
+/* Seconds to ask the planner for: a baseline's own, else these. */
+double replan_budget_s(const struct controller *c, double best_s);
 /* For a plan like today's: who is out into excluded (MSG_NODES), which q borrows. Kind, budget, reason and where to
  * start are the caller's. */
 void replan_question(const struct controller *c, struct planner_request *q, bool *excluded);
 /* Where to start: what was made ahead for just this, or the plan in force; NULL: from nothing. Borrowed. */
 const struct plan *replan_from(const struct controller *c, const struct planner_request *q);
+
+/* ---- predict.c ---- */
+/* On measured links: what the controller's messages and the sums add is part of what the plan predicts. */
+void predict(struct controller *c, struct planned *a);
 
 /* ---- ahead.c: all may be called where none are made ---- */
 int ahead_start(struct controller *c, struct error *err);
@@ -610,6 +726,13 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 void drift_link(struct controller *c, struct seen_link *s);                          /* then each */
 void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e);
 void drift_turn(struct controller *c); /* between iterations */
+/* What tasks take on a node, into the cluster: as timed, times its pace. */
+void drift_set_times(struct controller *c, const struct member *m);
+/* Before the first iteration: agents that share a machine's cores cannot be quicker than these. */
+void drift_guess_pace(struct controller *c, const struct plan *p);
+/* Whether all agents of m's machine are late together: no news of one of them, nor of the network. */
+bool drift_overloaded(const struct controller *c, const struct member *m);
+bool members_share_machine(const struct member *a, const struct member *b);
 
 /* ---- resume.c ---- */
 /* Takes over a run whose controller ended or died: fills the run's state from its store. */
@@ -625,6 +748,7 @@ void resume_member(struct controller *c, struct member *m);
 int record_begin(struct controller *c, struct error *err);
 /* What RUN-DIR holds beside the store: a predecessor may have died before it was written. */
 int record_folder(struct controller *c, struct error *err);
+int record_cluster(struct controller *c, struct error *err); /* as measured by now */
 int record_plan_file(struct controller *c, const struct store_plan *p, struct error *err);
 void record_plan(struct controller *c, const struct planned *p);
 int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
@@ -634,6 +758,7 @@ void record_phase(struct controller *c);
 /* What is planned against was corrected: a node's times, a link's delay. */
 void record_compute(struct controller *c, uint16_t node);
 void record_link(struct controller *c, uint16_t from, uint16_t to);
+void record_cut(struct controller *c, const struct cut *k); /* it is cut, or there again */
 /* What a death led to, step by step: "rerun" (value: microbatches told to run again), "planned"
  * (value: microseconds the planner took), "started" (value: the first of them to start, at_us).
  */
@@ -683,6 +808,9 @@ void drill_fini(struct controller *c);
 
 /* ---- finish.c ---- */
 void controller_finish(struct controller *c, int status, const char *why);
+/* What is under way is given up; once the last commit is on the agents' disks the run ends. Said twice: at once.
+ * why: borrowed for good. */
+void controller_stop(struct controller *c, const char *why);
 /* The disk is full, or worse: ends, and leaves the agents to a controller that can write. */
 void controller_unrecorded(struct controller *c, const char *why);
 

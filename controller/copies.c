@@ -15,12 +15,14 @@
  */
 #include "controller/controller.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
 	LOOK_EVERY_US = 100000,
 	COPY_PATIENCE_US =
-		2000000, /* beyond the replicas' sums; and thrice as long as these take, or should */
+		2000000, /* beyond the replicas' sums; and thrice as long as these take, or should, or the copy's */
+	SETTLE_US = 500000, /* to load a copy, and two round trips */
 	COPY_FLOATS = 5  /* of each parameter: weights, gradient, moments, the sum */
 };
 
@@ -94,7 +96,7 @@ static struct member *source_for(struct controller *c, int stage, const struct m
 		bool replica =
 			m->replica && m->state == NODE_LIVE && member_stage(c, m) == stage;
 
-		if (m == to || (!replica && !copy_usable(c, m, stage)))
+		if (m == to || (!replica && !copy_usable(c, m, stage)) || cuts_between(c, m->id, to->id))
 			continue;
 		if (!best || place_distance_s(c, m, to) < place_distance_s(c, best, to))
 			best = m;
@@ -139,8 +141,7 @@ void copies_release(struct controller *c, struct member *m)
 	member_send(c, m, &k);
 }
 
-/* What the replicas of the stage announced for that iteration; 0: nothing yet. */
-static uint64_t stage_hash_of(const struct controller *c, int stage, uint64_t iteration)
+uint64_t copies_hash(const struct controller *c, int stage, uint64_t iteration)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
@@ -153,6 +154,12 @@ static uint64_t stage_hash_of(const struct controller *c, int stage, uint64_t it
 		if (copy_left_out(c, &c->members[i], stage))
 			return c->members[i].hash;
 	return 0;
+}
+
+bool copies_own(const struct controller *c, const struct member *m, int stage)
+{
+	return member_holds(c, m, stage) && m->beat.hash != 0 &&
+	       copies_hash(c, stage, c->committed) == m->beat.hash;
 }
 
 /* Who was left out and has given nothing, or something else, is not asked again. */
@@ -178,7 +185,7 @@ static void fetch_again(struct controller *c, struct member *m)
 /* False: its copy is not the stage's, and is fetched again. */
 static bool hash_right(struct controller *c, struct member *m, uint64_t iteration, uint64_t hash)
 {
-	uint64_t right = stage_hash_of(c, m->keeps, iteration);
+	uint64_t right = copies_hash(c, m->keeps, iteration);
 
 	if (!right || right == hash)
 		return true;
@@ -223,6 +230,7 @@ void copies_kept(struct controller *c, struct member *m, const struct msg_kept *
 		return;
 	m->kept = true;
 	m->kept_holds = k->iteration;
+	m->kept_hash = k->hash;
 	if (!m->replica && member_stage(c, m) == m->keeps)
 		load_copy(c, m);
 	else
@@ -235,6 +243,7 @@ void copies_committed(struct controller *c, struct member *m, const struct msg_c
 	if (m->keeps != r->stage || !m->kept)
 		return;
 	m->kept_holds = r->iteration;
+	m->kept_hash = r->hash;
 	if (hash_right(c, m, r->iteration, r->hash))
 		load_copy(c, m);
 }
@@ -273,13 +282,32 @@ bool copies_awaited(const struct member *m)
 	return m->copies && (m->kept || (m->replica && !m->homing));
 }
 
+/* Of the sum's way to a copy that is awaited, the longest: seconds. */
+static double way_of_copies_s(const struct controller *c)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		for (uint32_t k = 0; copies_awaited(m) && !m->copy_reduced && k < c->n_members; k++) {
+			const struct member *from = &c->members[k];
+
+			if (from->replica && member_stage(c, from) == m->keeps)
+				most = fmax(most, place_transfer_s(c, from, m, sizeof(float) *
+						  (double)c->stage_parameters[m->keeps]));
+		}
+	}
+	return most;
+}
+
 /* On a slow machine the replicas' sums take longer too. */
 static int64_t patience_us(const struct controller *c)
 {
-	int64_t said = (int64_t)(1e6 * c->current->plan->predicted.sync_s * c->unit_s);
-	int64_t took = c->progress.reduced_us - c->progress.reduce_us;
+	double said_s = c->current->plan->predicted.sync_s * c->unit_s;
+	double took_s = 1e-6 * (double)(c->progress.reduced_us - c->progress.reduce_us);
 
-	return COPY_PATIENCE_US + 3 * (took > said ? took : said);
+	return COPY_PATIENCE_US + (int64_t)(3e6 * fmax(way_of_copies_s(c), fmax(took_s, said_s)));
 }
 
 /* The replicas have the sum and wait for a copy: not for ever. Counted in looks: while this loop slept
@@ -510,6 +538,11 @@ void copies_load(struct controller *c, struct member *m, int stage)
 	resume_save(c);
 }
 
+bool copies_settle(const struct controller *c, int64_t since_us)
+{
+	return c->now_us - since_us < SETTLE_US + 2 * quiet_farthest_us(c);
+}
+
 static bool still_moving(struct controller *c)
 {
 	bool any = false;
@@ -518,7 +551,7 @@ static bool still_moving(struct controller *c)
 		struct member *m = &c->members[i];
 
 		m->moving = m->moving && !m->replica && member_alive(m) &&
-			    c->now_us - c->moved_us < COPY_SETTLE_US;
+			    copies_settle(c, c->moved_us);
 		any = any || m->moving;
 	}
 	return any;
@@ -556,7 +589,7 @@ bool copies_balance(struct controller *c)
 		if (!should_move(c, m))
 			continue;
 		if (!copy_usable(c, m, stage)) {
-			coming = c->now_us - c->committed_us < COPY_SETTLE_US;
+			coming = copies_settle(c, c->committed_us);
 			continue;
 		}
 		note(c, NOTE_EVENT, m->id, 0,

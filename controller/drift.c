@@ -16,7 +16,18 @@
 static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
 static const double far_off = 2;  /* of one node alone: no noise */
 static const double least_s = 0.02; /* real seconds: what is quicker is noise */
-enum { STRIKES = 2, TASKS = 3, SOON_TASKS = 2, LINKS = 2, MANY_LINKS = 4 };
+static const double way_share = 0.4; /* of a transfer's time in what is believed of its link */
+static const double pace_step = 0.05; /* a machine's pace that changes by less stays as it is */
+static const double told_again = 1.05; /* likewise what a plan is expected to take */
+enum {
+	STRIKES = 2,
+	TASKS = 3,
+	SOON_TASKS = 2,
+	LINKS = 2,
+	MANY_LINKS = 4,
+	CROWD = 3,
+	BETTER_EVERY_US = 15000000 /* a better plan is asked for no more often for small changes */
+};
 
 static bool differs(double measured, double believed)
 {
@@ -28,16 +39,52 @@ static double ratio_of(const struct member *m)
 	return m->task_planned_s > 0 ? m->task_took_s / m->task_planned_s : 1;
 }
 
-/* What the machine they may share does to all of them; of those that ended so many tasks: *n. */
-static double usual_ratio(const struct controller *c, uint32_t tasks, size_t *n)
-{
-	double ratios[MSG_NODES];
+/* The agents of one machine. */
+struct crowd {
+	uint32_t agents;  /* at work */
+	uint32_t judged;  /* of them, ended so many tasks since they were last judged */
+	double usual;     /* the median of these one's ratios; of few: 1 */
+	double ways;      /* likewise of their links; 1 */
+	bool shared;      /* they are more than the machine has cores */
+};
 
-	*n = 0;
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].n_tasks >= tasks)
-			ratios[(*n)++] = ratio_of(&c->members[i]);
-	return *n ? list_median(ratios, *n) : 1;
+static struct crowd crowd_of(const struct controller *c, const struct member *m, uint32_t tasks)
+{
+	double ratios[MSG_NODES], ways[MSG_NODES];
+	struct crowd w = { .usual = 1, .ways = 1 };
+	size_t n_ways = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *other = &c->members[i];
+
+		if ((other->state != NODE_LIVE && other->state != NODE_SUSPECT) ||
+		    (m->hello.machine[0] && !members_share_machine(m, other)))
+			continue; /* of whom nothing is known all count as one machine's */
+		w.agents++;
+		if (other->n_tasks >= tasks)
+			ratios[w.judged++] = ratio_of(other);
+		if (other->way_ratio > 0)
+			ways[n_ways++] = other->way_ratio;
+	}
+	if (w.judged >= CROWD || !m->hello.machine[0])
+		w.usual = list_median(ratios, w.judged);
+	if (n_ways)
+		w.ways = list_median(ways, n_ways);
+	w.shared = m->hello.cores > 0 && w.agents > m->hello.cores;
+	return w;
+}
+
+/* Of fewer agents nobody can say that all of a machine are late. */
+static bool is_overloaded(const struct crowd *w)
+{
+	return w->shared && w->agents >= CROWD && ((w->judged >= CROWD && w->usual > off) || w->ways > off);
+}
+
+bool drift_overloaded(const struct controller *c, const struct member *m)
+{
+	struct crowd w = crowd_of(c, m, 1);
+
+	return is_overloaded(&w);
 }
 
 static bool stands_out(double ratio, double usual)
@@ -54,14 +101,34 @@ static double *delay(const struct cluster *of, uint16_t from, uint16_t to)
 static void believe(struct controller *c, uint16_t from, uint16_t to, double s)
 {
 	*delay(c->cluster, from, to) = s;
+	if (c->links && c->cluster->sync_pair_s)
+		c->cluster->sync_pair_s[from * c->cluster->n_nodes + to] = link_table_sync_pair_s(c->links, from, to);
 	record_link(c, from, to);
 	c->drifted = true;
+}
+
+/* What an activation takes on a measured link: as those that travelled took, or by its latency and bandwidth.
+ * A tensor that took longer than these say met a narrower link: sums will, too. */
+static double measured_way_s(const struct controller *c, const struct msg_link *l)
+{
+	struct link_seen *seen = link_table_at(c->links, l->from, l->to);
+	double way_s = (double)l->measured_delay_s, bytes_s = way_s - (double)l->latency_s;
+
+	if (!(way_s > 0))
+		return link_table_transfer_s(c->links, l->from, l->to, c->links->activation_bytes);
+	seen->way_s += (way_s - seen->way_s) * (seen->way_s > 0 ? way_share : 1);
+	way_s = seen->way_s;
+	bytes_s = way_s - (double)l->latency_s;
+	if (bytes_s > least_s && c->links->activation_bytes / bytes_s < seen->bandwidth)
+		seen->bandwidth = c->links->activation_bytes / bytes_s;
+	return way_s;
 }
 
 void drift_link(struct controller *c, struct seen_link *s)
 {
 	const struct msg_link *l = &s->link;
-	double believed = *delay(c->cluster, l->from, l->to), measured = (double)l->measured_delay_s;
+	double believed = *delay(c->cluster, l->from, l->to);
+	double measured = c->links ? measured_way_s(c, l) : (double)l->measured_delay_s;
 
 	if (l->from == l->to || !(measured > 0))
 		return;
@@ -111,6 +178,10 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 	size_t n;
 	double ratio = common_ratio(c, m, l, &n), was = m->links_ratio;
 
+	if (ratio > 0)
+		m->way_ratio = ratio / was;
+	if (drift_overloaded(c, m))
+		return;
 	if (ratio > 0 && !differs(ratio, 1))
 		ratio = 1;
 	if (ratio <= 0 || ratio == was ||
@@ -147,22 +218,21 @@ static double planned_s(const struct controller *c, const struct cluster_node *n
 	}
 }
 
-/* Whether it is believed to compute otherwise than before. */
-static bool judge_node(struct controller *c, struct member *m, double usual)
+void drift_set_times(struct controller *c, const struct member *m)
 {
 	struct cluster_node *n = &c->cluster->nodes[m->id];
-	double ratio = ratio_of(m);
-	bool is_off = (m->n_tasks >= TASKS || stands_out(ratio, usual)) && differs(ratio, 1) &&
-		      fabs(m->task_took_s - m->task_planned_s) / m->n_tasks * 4 > least_s;
 
-	m->task_took_s = m->task_planned_s = 0;
-	m->n_tasks = 0;
-	m->strikes = is_off ? m->strikes + (stands_out(ratio, usual) ? STRIKES : 1) : 0;
-	if (m->strikes < STRIKES)
-		return false;
-	m->strikes = 0;
-	note(c, ratio > 1.5 ? NOTE_WARNING : NOTE_EVENT, m->id, 0,
-	     "n%02u computes %.1f times as long as the plan said", m->id, ratio);
+	n->forward_s = m->alone_forward_s * m->pace;
+	n->backward_s = m->alone_backward_s * m->pace;
+	if (m->alone_loss_s > 0)
+		n->loss_s = m->alone_loss_s * m->pace;
+}
+
+static void slow_down(struct controller *c, struct member *m, double ratio)
+{
+	struct cluster_node *n = &c->cluster->nodes[m->id];
+
+	m->pace *= ratio;
 	n->forward_s *= ratio;
 	n->backward_s *= ratio;
 	n->weight_gradient_s *= ratio;
@@ -170,13 +240,64 @@ static bool judge_node(struct controller *c, struct member *m, double usual)
 	record_compute(c, m->id);
 	m->changed = true;
 	c->drifted = true;
+}
+
+/* Whether it is believed to compute otherwise than before. Where agents take turns on a machine's cores, short
+ * tasks wait for long: there only who stands out among them is judged, by what it takes more than they. */
+static bool judge_node(struct controller *c, struct member *m, const struct crowd *w)
+{
+	double usual = w->shared ? w->usual : 1, ratio = ratio_of(m) / usual;
+	bool noisy = w->shared && c->options.time_scale == 0, apart = stands_out(ratio_of(m), w->usual);
+	bool is_off = (m->n_tasks >= TASKS || apart) && differs(ratio, 1) && (apart || !is_overloaded(w)) &&
+		      fabs(m->task_took_s - m->task_planned_s * usual) / m->n_tasks * (noisy ? 1 : 4) > least_s;
+
+	m->task_took_s = m->task_planned_s = 0;
+	m->n_tasks = 0;
+	m->strikes = is_off ? m->strikes + (apart && !noisy ? STRIKES : 1) : 0;
+	if (m->strikes < STRIKES)
+		return false;
+	m->strikes = 0;
+	note(c, ratio > 1.5 ? NOTE_WARNING : NOTE_EVENT, m->id, 0,
+	     "n%02u computes %.1f times as long as the plan said", m->id, ratio);
+	slow_down(c, m, ratio);
 	return true;
 }
 
-/* Agents side by side without emulation take turns on the cores: that is no drift. */
-static bool judges(const struct controller *c)
+/* Without emulation agents that share cores wait for one another: all are as slow as half of them show to be. Half
+ * of the way at a time, since what is measured varies. */
+static void judge_machine(struct controller *c, const struct member *first, const struct crowd *w)
 {
-	return !(c->options.embedded && c->options.time_scale == 0);
+	double factor = sqrt(w->usual);
+
+	if (!w->shared || w->judged < CROWD || c->options.time_scale != 0 || fabs(factor - 1) < pace_step)
+		return;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (members_share_machine(first, &c->members[i]) && c->members[i].alone_forward_s > 0)
+			slow_down(c, &c->members[i], fmax(factor, 1 / c->members[i].pace));
+}
+
+void drift_guess_pace(struct controller *c, const struct plan *p)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+		struct crowd w = crowd_of(c, m, 1);
+		double busy_s = 0, pace;
+
+		if (!w.shared || m->pace != 1 || m->hello.cores == 0)
+			continue;
+		for (int k = 0; k < p->n_microbatches; k++)
+			for (int h = 0; h < p->path_length; h++) {
+				const struct member *node = &c->members[p->microbatches[k].path[h]];
+
+				if (members_share_machine(m, node))
+					busy_s += node->alone_forward_s + node->alone_backward_s +
+						  (h == 0 ? node->alone_loss_s : 0);
+			}
+		pace = busy_s / m->hello.cores / p->predicted.iteration_s;
+		for (uint32_t k = i; pace > 1 && k < c->n_members; k++)
+			if (members_share_machine(m, &c->members[k]) && c->members[k].alone_forward_s > 0)
+				slow_down(c, &c->members[k], pace);
+	}
 }
 
 /* Whatever the node says, no task takes less than no time, or much longer than the iteration until now. */
@@ -187,14 +308,22 @@ static double took_s(const struct controller *c, int64_t us)
 	return 1e-6 * (double)(us < 1 ? 1 : us > most_us ? most_us : us);
 }
 
+static uint32_t all_judged(const struct controller *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		n += c->members[i].n_tasks > 0;
+	return n;
+}
+
 /* A task that ended: what its node needed for it, and what was believed. By its own clock: how far that is
  * from ours is learned again and again, also between a task's start and its end. */
 void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e)
 {
 	const struct cluster_node *n = &c->cluster->nodes[m->id];
 	int64_t at_us = e->at_us - m->clock_offset_us;
-	size_t n_others;
-	double usual;
+	struct crowd w;
 
 	if (e->type == WORK_STARTS)
 		m->task_started_us = at_us;
@@ -205,42 +334,78 @@ void drift_task(struct controller *c, struct member *m, const struct msg_task_ev
 	m->n_tasks++;
 	m->task_started_us = 0;
 	/* Looking at all others is for the few that seem to stand out, and not for each of their tasks. */
-	if (m->n_tasks % SOON_TASKS != 0 || !judges(c) || !stands_out(ratio_of(m), 1))
+	if (m->n_tasks % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
 		return;
-	usual = usual_ratio(c, 1, &n_others);
-	if (2 * n_others >= members_live(c) && stands_out(ratio_of(m), usual) &&
-	    judge_node(c, m, usual))
+	w = crowd_of(c, m, 1);
+	if ((w.shared && (c->options.time_scale == 0 || is_overloaded(&w))) || 2 * all_judged(c) < members_live(c))
+		return;
+	if (stands_out(ratio_of(m), w.usual) && judge_node(c, m, &w))
 		reroute_drifted(c);
 }
 
-void drift_turn(struct controller *c)
+/* Every node, and every machine whose agents share its cores, once an iteration. */
+static void judge_all(struct controller *c)
 {
-	size_t n;
-	double usual = usual_ratio(c, TASKS, &n);
+	bool judged[MSG_NODES] = { false };
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct crowd w;
+
+		if (judged[i])
+			continue;
+		w = crowd_of(c, &c->members[i], TASKS);
+		judge_machine(c, &c->members[i], &w);
+		for (uint32_t k = i; k < c->n_members; k++) {
+			if (k != i && !members_share_machine(&c->members[i], &c->members[k]))
+				continue;
+			judged[k] = true;
+			if (c->members[k].n_tasks > 0)
+				judge_node(c, &c->members[k], &w);
+		}
+	}
+}
+
+/* The plan in force is predicted anew. How much longer it takes now; < 0: it cannot be done any more. */
+static double predict_again(struct controller *c)
+{
+	struct plan_predicted *p = &c->current->plan->predicted;
+	double was = p->iteration_s;
 	struct simulation *s;
 	struct error err;
-	bool much;
 
-	for (uint32_t i = 0; i < c->n_members && judges(c); i++)
-		judge_node(c, &c->members[i], usual);
+	if (simulate(c->cluster, c->current->plan, &s, &err) != 0)
+		return -1;
+	p->expected_s *= s->iteration_s / was;
+	p->iteration_s = s->iteration_s;
+	p->total_s = s->total_s;
+	simulation_free(c->current->trace);
+	c->current->trace = s;
+	predict(c, c->current);
+	return p->iteration_s / was;
+}
+
+/* Another plan is looked for where what was measured makes much of a difference, and now and then where it makes
+ * some. */
+void drift_turn(struct controller *c)
+{
+	double was, ratio;
+
+	judge_all(c);
 	if (!c->drifted || !c->current || c->plan_wanted)
 		return;
 	c->drifted = false;
-	if (simulate(c->cluster, c->current->plan, &s, &err) != 0) {
+	was = c->current->plan->predicted.iteration_s;
+	ratio = predict_again(c);
+	if (ratio < 0) {
 		replan(c, "the links have changed");
 		return;
 	}
-	much = differs(s->iteration_s, c->current->plan->predicted.iteration_s);
-	note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.3g s expected, now %.3g s",
-	     c->current->plan->predicted.iteration_s, s->iteration_s);
-	c->current->plan->predicted.expected_s *=
-		s->iteration_s / c->current->plan->predicted.iteration_s;
-	c->current->plan->predicted.iteration_s = s->iteration_s;
-	c->current->plan->predicted.total_s = s->total_s;
-	simulation_free(c->current->trace);
-	c->current->trace = s;
-	if (much)
+	if (ratio > told_again || ratio < 1 / told_again)
+		note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
+	if (differs(ratio, 1)) {
 		replan(c, "links or compute have changed");
-	else
+	} else if (c->now_us - c->bettered_us > BETTER_EVERY_US) {
+		c->bettered_us = c->now_us;
 		replan_if_better(c, "links or compute have changed");
+	}
 }

@@ -71,11 +71,12 @@ void drill_save(struct controller *c)
 
 	if (!c->drill || !c->options.embedded)
 		return;
-	o = json_pack("{s:s, s:s, s:{s:i, s:o, s:i, s:I, s:f, s:I}, s:O, s:o}", "format",
+	o = json_pack("{s:s, s:s, s:{s:i, s:o, s:i, s:I, s:f, s:I, s:s}, s:O, s:o}", "format",
 		      "skippipe.drill/1", "name", c->options.name, "run", "agents", (int)c->n_members,
 		      "stages", stages(c), "skip", (int)c->options.skip, "iterations",
 		      (json_int_t)c->committed + 1, "time_scale", c->options.time_scale, "seed",
-		      (json_int_t)c->options.seed, "acts", c->drill, "limits", limits(c));
+		      (json_int_t)c->options.seed, "algorithm",
+		      plan_algorithm_name(c->options.algorithm), "acts", c->drill, "limits", limits(c));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
 	snprintf(path, sizeof(path), "%s/drill.json", c->options.run_dir);
 	if (!text || file_write(path, text, strlen(text), 0600, &err) != 0)

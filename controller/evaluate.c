@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-static uint16_t evaluator(const struct controller *c, int stage, uint32_t k)
+/* A stage's k-th replica, counted round. */
+static uint16_t replica_of(const struct controller *c, int stage, uint32_t k)
 {
 	uint32_t n = stage_replicas(c, stage, NULL), at = 0;
 
@@ -18,6 +19,39 @@ static uint16_t evaluator(const struct controller *c, int stage, uint32_t k)
 			return m->id;
 	}
 	return 0;
+}
+
+/* From the k-th on the first with links to the one before, and back to the data node if it is the last. */
+static uint16_t evaluator(const struct controller *c, const struct microbatch *mb, int stage, uint32_t k)
+{
+	uint32_t n = stage_replicas(c, stage, NULL);
+
+	for (uint32_t i = 0; stage > 0 && i < n; i++) {
+		uint16_t id = replica_of(c, stage, k + i);
+
+		if (!cuts_between(c, mb->nodes[stage - 1], id) &&
+		    (stage + 1 < c->cluster->n_stages || !cuts_between(c, id, mb->nodes[0])))
+			return id;
+	}
+	return replica_of(c, stage, k);
+}
+
+bool evaluation_needs(const struct controller *c, uint16_t a, uint16_t b)
+{
+	const struct evaluation *e = &c->evaluation;
+	uint32_t hops = (uint32_t)c->cluster->n_stages;
+
+	for (uint32_t i = 0; i < e->n; i++) {
+		const uint16_t *nodes = e->microbatches[i].nodes;
+
+		for (uint32_t h = 0; !e->answered[i] && h < hops; h++) {
+			uint16_t x = nodes[h], y = nodes[(h + 1) % hops];
+
+			if ((x == a && y == b) || (x == b && y == a))
+				return true;
+		}
+	}
+	return false;
 }
 
 void evaluation_begin(struct controller *c)
@@ -50,7 +84,7 @@ void evaluation_begin(struct controller *c)
 
 		e->answered[i] = false;
 		for (uint32_t s = 0; s < stages; s++) {
-			mb->nodes[s] = evaluator(c, (int)s, i);
+			mb->nodes[s] = evaluator(c, mb, (int)s, i);
 			mb->stages[s] = (uint8_t)s;
 		}
 		routes[i] = (struct msg_route){ i, e->attempt, 0, i, stages, mb->nodes, mb->stages, 0 };

@@ -24,6 +24,21 @@ void controller_finish(struct controller *c, int status, const char *why)
 			member_send(c, &c->members[i], &stop);
 }
 
+void controller_stop(struct controller *c, const char *why)
+{
+	bool again = c->stopping && c->phase == PHASE_PAUSED;
+
+	if (c->phase == PHASE_FINISHED)
+		return;
+	if (again || c->phase == PHASE_GATHERING || c->phase == PHASE_STALLED) {
+		controller_finish(c, 0, why);
+		return;
+	}
+	c->stopping = why;
+	c->evaluation.wanted = false;
+	set_phase(c, PHASE_PAUSED); /* where nothing is under way: the next turn ends it (iteration.c) */
+}
+
 void controller_unrecorded(struct controller *c, const char *why)
 {
 	c->unrecorded = true;

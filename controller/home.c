@@ -160,5 +160,5 @@ bool home_awaited(struct controller *c)
 	}
 	if (now)
 		change_places(c);
-	return !now && c->now_us - c->committed_us < COPY_SETTLE_US;
+	return !now && copies_settle(c, c->committed_us);
 }

@@ -5,8 +5,9 @@
  *
  * A death while COMPUTING or REDUCING: the microbatches whose gradients died with the node run
  * again over other replicas of its stage; what others counted stays counted. A death after
- * every survivor of its stage has the sum changes nothing: the sum holds its part. After the
- * decision the survivors commit, whoever dies.
+ * every survivor of its stage has the sum changes nothing, as long as that sum stands: it holds
+ * the node's part. Where sums begin anew, that part runs again first. After the decision the
+ * survivors commit, whoever dies.
  */
 #include "controller/controller.h"
 #include "controller/list.h"
@@ -101,6 +102,7 @@ static void reduce_stage(struct controller *c, int stage)
 		c->members[nodes[i]].reduced = false;
 		c->members[nodes[i]].slice = i;
 		c->members[nodes[i]].in_sum = true;
+		c->members[nodes[i]].sum_stage = (uint8_t)stage;
 		member_send(c, &c->members[nodes[i]], &m);
 	}
 	c->summing[stage] = n;
@@ -125,12 +127,6 @@ static void reduce_rest(struct controller *c)
 		if (c->summing[s] == 0)
 			reduce_stage(c, s);
 	set_phase(c, PHASE_REDUCING);
-}
-
-void begin_reduction(struct controller *c)
-{
-	forget_sums(c);
-	reduce_rest(c);
 }
 
 /* ---- beginning ---- */
@@ -296,6 +292,8 @@ static void begin(struct controller *c)
 	}
 	c->reduce_attempt = c->first_attempt;
 	c->progress.voided = anew ? c->progress.voided + c->progress.ended : 0;
+	c->progress.reroutes = anew ? c->progress.reroutes : 0;
+	c->progress.anew = anew ? c->progress.anew : 0;
 	begin_progress(c);
 	if (c->progress.rerouted)
 		reroute_show(c);
@@ -311,7 +309,8 @@ static void boundary(struct controller *c)
 	admit_joiners(c, false);
 	command_scripted(c);
 	if (c->stopping || (c->options.iterations && c->committed >= c->options.iterations)) {
-		controller_finish(c, c->exit_status, "done");
+		if (!checkpoint_last(c))
+			controller_finish(c, c->exit_status, c->stopping ? c->stopping : "done");
 		return;
 	}
 	if (c->pause && !c->step && !c->redo) { /* one that begins anew has not ended */
@@ -483,14 +482,45 @@ static void stall(struct controller *c, const struct member *gone)
 	set_phase(c, PHASE_STALLED);
 }
 
-/* Whoever has a part in the iteration is there: nobody else died while it was stalled. */
+/* Whoever has a part in the iteration is there: nobody else died while it was stalled, or in a sum before. */
 static bool all_on_route(const struct controller *c)
 {
-	for (uint32_t i = 0; i < c->routes.n; i++)
-		for (uint32_t h = 0; h < c->routes.microbatches[i].route.n_hops; h++)
-			if (!c->members[c->routes.microbatches[i].nodes[h]].replica)
-				return false;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (!c->members[i].replica && routes_visit(&c->routes, (uint16_t)i))
+			return false;
 	return true;
+}
+
+/* The node's part in the iteration runs again elsewhere. False: nobody else of its stage is left, and all wait, or
+ * the run ends. */
+static bool rerun_without(struct controller *c, struct member *gone)
+{
+	int n = reroute_without(c, gone);
+
+	if (n > 0) {
+		c->rerun_us = c->now_us;
+		record_recovery(c, "rerun", gone->id, n, c->now_us);
+		note(c, NOTE_EVENT, gone->id, 0, "%d microbatches of it%llu run again without n%02u",
+		     n, (unsigned long long)c->iteration, gone->id);
+	}
+	if (n < 0)
+		stall(c, gone);
+	return n >= 0 && c->phase != PHASE_FINISHED; /* the new routes could not be recorded */
+}
+
+/* Who is gone and still on a route had its part in sums that are void now. It may be about to join again, with a
+ * gradient of nothing: joiners come in after this. */
+void begin_reduction(struct controller *c)
+{
+	forget_sums(c);
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (!c->members[i].replica && routes_visit(&c->routes, (uint16_t)i) &&
+		    !rerun_without(c, &c->members[i]))
+			return;
+	if (all_done(c))
+		reduce_rest(c);
+	else
+		set_phase(c, PHASE_COMPUTING);
 }
 
 bool iteration_resumes(struct controller *c, struct member *m)
@@ -512,39 +542,25 @@ bool iteration_resumes(struct controller *c, struct member *m)
 		copies_release(c, m);
 	members_set(c, m, NODE_LIVE, "");
 	note(c, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id, stage);
-	if (replicas_everywhere(c) && (!all_on_route(c) || m->unheard == c->iteration))
+	if (m->unheard == c->iteration || (replicas_everywhere(c) && !all_on_route(c)))
 		c->taken_over = true;
 	c->steps++;
 	if (!replicas_everywhere(c) || c->taken_over)
 		return true; /* recover_turn goes on */
-	set_phase(c, c->stalled_in);
-	if (c->stalled_in == PHASE_REDUCING)
+	if (c->stalled_in == PHASE_COMPUTING || c->stalled_in == PHASE_REDUCING) {
+		reroute_tell_again(c); /* it was not told when it passed for dead */
 		begin_reduction(c);
-	else if (c->stalled_in != PHASE_COMPUTING)
+	} else {
 		set_phase(c, PHASE_PLANNING);
+	}
 	replan(c, "a node came back");
 	return true;
 }
 
 static void rerun_what_died(struct controller *c, struct member *gone)
 {
-	int n;
-
-	forget_sums(c);
 	c->steps++;
-	n = reroute_without(c, gone);
-	if (n < 0) {
-		stall(c, gone);
-		return;
-	}
-	if (n > 0) {
-		c->rerun_us = c->now_us;
-		record_recovery(c, "rerun", gone->id, n, c->now_us);
-		note(c, NOTE_EVENT, gone->id, 0, "%d microbatches of it%llu run again without n%02u",
-		     n, (unsigned long long)c->iteration, gone->id);
-	}
-	set_phase(c, PHASE_COMPUTING);
-	if (all_done(c))
+	if (rerun_without(c, gone))
 		begin_reduction(c);
 }
 
@@ -619,7 +635,7 @@ void iteration_turn(struct controller *c)
 		break;
 	case PHASE_STALLED:
 		if (c->stopping)
-			controller_finish(c, c->exit_status, "stopped");
+			controller_finish(c, c->exit_status, c->stopping);
 		else
 			recover_turn(c);
 		break;

@@ -13,7 +13,7 @@
 #include "controller/setup.h"
 #include "wire/link.h"
 
-enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000 };
+enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 
 static void from_agent(struct controller *c, struct member *m, const struct msg *msg)
 {
@@ -47,6 +47,9 @@ static void from_agent(struct controller *c, struct member *m, const struct msg 
 		break;
 	case MSG_TROUBLE:
 		members_trouble(c, m, &msg->u.trouble);
+		break;
+	case MSG_MEASURED:
+		measuring_answer(c, m, &msg->u.measured);
 		break;
 	case MSG_LINKS:
 		members_links(c, m, &msg->u.links);
@@ -115,7 +118,7 @@ static void take_signal(struct controller *c, int fd)
 	struct signalfd_siginfo info;
 
 	if (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		controller_finish(c, 0, "stopped by a signal");
+		controller_stop(c, "stopped by a signal");
 }
 
 static void loop(struct controller *c, int signals)
@@ -125,7 +128,7 @@ static void loop(struct controller *c, int signals)
 				{ signals, POLLIN, 0 } };
 
 	while (c->phase != PHASE_FINISHED || (!post_idle(c->post, 0) &&
-					      c->now_us - c->finished_us < FLUSH_US)) {
+					      c->now_us - c->finished_us < FLUSH_US + FLUSH_TRIPS * quiet_farthest_us(c))) {
 		if (poll(fds, 3, timeout_ms(c)) > 0 && (fds[2].revents & POLLIN))
 			take_signal(c, signals);
 		c->now_us = clock_monotonic_us();
@@ -134,6 +137,7 @@ static void loop(struct controller *c, int signals)
 			replan_turn(c);
 			ahead_turn(c);
 			members_check(c);
+			measuring_joiners(c);
 			copies_turn(c);
 			command_turn(c);
 			iteration_turn(c);

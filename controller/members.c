@@ -8,13 +8,12 @@
  */
 #include "controller/controller.h"
 #include "controller/list.h"
-#include "controller/silence.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	GATHER_SILENCE_US = 5000000,
 	PING_EVERY_US = 500000,
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000,
@@ -28,13 +27,18 @@ bool member_alive(const struct member *m)
 
 bool member_joins(const struct controller *c, const struct member *m)
 {
-	return m->state == NODE_SYNCING && m->ready && !m->marked && m->holds == c->committed;
+	return m->state == NODE_SYNCING && m->ready && !m->marked && !m->differs && m->holds == c->committed;
 }
 
 bool member_holds(const struct controller *c, const struct member *m, int stage)
 {
-	return stage < c->cluster->n_stages && m->held_stage == stage && m->holds == c->committed &&
+	return stage < c->cluster->n_stages && !m->differs && m->held_stage == stage && m->holds == c->committed &&
 	       m->beat.stage == stage && m->beat.committed == c->committed;
+}
+
+bool members_share_machine(const struct member *a, const struct member *b)
+{
+	return a == b || (a->hello.machine[0] && strcmp(a->hello.machine, b->hello.machine) == 0);
 }
 
 struct member *member_of_peer(struct controller *c, post_peer_id peer)
@@ -119,6 +123,14 @@ static bool vacant(const struct member *m)
 	return m->peer == 0 || m->state == NODE_DEAD;
 }
 
+bool member_has_key(const struct member *m)
+{
+	static const struct keys_public none;
+
+	return !keys_equal(&m->key, &none);
+}
+
+/* A key's own node, whose links and disk are its machine's; else best one that nobody had. */
 static struct member *place(struct controller *c, const struct keys_public *key, int32_t wish)
 {
 	struct member *best = NULL;
@@ -126,9 +138,9 @@ static struct member *place(struct controller *c, const struct keys_public *key,
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->peer != 0 && keys_equal(&m->key, key))
+		if (keys_equal(&m->key, key))
 			return m;
-		if (vacant(m) && (!best || (best->peer != 0 && m->peer == 0)))
+		if (vacant(m) && (!best || (member_has_key(best) && !member_has_key(m))))
 			best = m;
 	}
 	if (wish < 0)
@@ -185,11 +197,11 @@ static void welcome(struct controller *c, struct member *m)
 		.node = m->id, .n_nodes = (uint32_t)n, .run = c->run, .seed = c->options.seed,
 		.batch = c->recipe.batch, .sequence = c->recipe.sequence, .n_shards = c->n_shards,
 		.threads = c->options.threads, .slots = (uint32_t)node->memory,
-		.time_scale = c->options.time_scale, .weight_gradient_s = cluster_weights_s(node),
+		.time_scale = c->options.time_scale > 0 ? c->options.time_scale : 0, .weight_gradient_s = cluster_weights_s(node),
 		.forward_s = node->forward_s,
 		.backward_s = node->backward_s, .loss_s = node->loss_s,
 		.dispatch_overhead_s = given->dispatch_overhead_s,
-		.serialise = c->options.serialise, .n_delays = (uint32_t)n, .delay_s = delay,
+		.serialise = c->options.serialise, .bf16 = c->options.bf16, .n_delays = (uint32_t)n, .delay_s = delay,
 		.n_syncs = (uint32_t)n, .sync_s = sync, .corpus = corpus,
 	};
 	w.u.welcome.n_corpus = (uint32_t)join_corpus(c, corpus, sizeof(corpus));
@@ -205,20 +217,31 @@ void members_welcome(struct controller *c)
 			welcome(c, &c->members[i]);
 }
 
-static int poorest_stage(const struct controller *c)
+/* For one that was not there for the first plan: of those whose sums it would not hold up, if there are any. */
+static int poorest_stage(const struct controller *c, const struct member *m)
 {
 	int best = 0;
 
-	for (int s = 1; s < c->cluster->n_stages; s++)
-		if (stage_replicas(c, s, NULL) < stage_replicas(c, best, NULL))
+	for (int s = 1; s < c->cluster->n_stages; s++) {
+		bool near = place_near(c, m, s), best_near = place_near(c, m, best);
+
+		if (near == best_near ? stage_replicas(c, s, NULL) < stage_replicas(c, best, NULL) : near)
 			best = s;
+	}
 	return best;
+}
+
+/* A process that was started again on its machine has the links that were measured. */
+static bool same_place(const struct msg_hello *was, const struct msg_hello *is)
+{
+	return was->machine[0] && strcmp(was->machine, is->machine) == 0 && strcmp(was->host, is->host) == 0;
 }
 
 void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *hello)
 {
 	struct post_peer_info info;
 	struct member *m;
+	bool known;
 
 	if (post_peer(c->post, peer, &info) != 0 || info.role != KEYS_AGENT)
 		return;
@@ -233,16 +256,20 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 		return;
 	}
 	if (m->replica && m->hello.incarnation != hello->incarnation) {
-		c->n_hung_up -= c->n_hung_up > 0; /* it was that one's */
+		quiet_hung_up(c);
 		members_gone(c, m, "its process was replaced");
 	}
 	if (m->peer != 0 && m->peer != peer)
 		post_forget(c->post, m->peer);
+	if (c->phase != PHASE_GATHERING && !same_place(&m->hello, hello))
+		measuring_forget(c, m);
+	known = keys_equal(&m->key, &info.key);
 	m->peer = peer;
 	m->key = info.key;
+	if (m->hello.incarnation != hello->incarnation)
+		m->differs = false; /* that was another process */
 	m->hello = *hello;
-	m->heard_us = c->now_us;
-	m->gap_us = 0;
+	quiet_begin(c, m);
 	m->n_stuck = 0;
 	m->round_trip_us = 0;
 	m->plan_epoch = 0;
@@ -259,8 +286,10 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	m->disowned = false;
 	m->arrival = ++c->arrivals;
 	m->told_arrival = 0;
-	if (c->phase == PHASE_GATHERING && !c->resumed && c->assignments == 0)
+	if (c->phase == PHASE_GATHERING && !c->resumed && c->gathering < GATHER_BUILD)
 		return; /* the first plan says where, and how fast time goes */
+	if (!known)
+		resume_save(c);
 	welcome(c, m);
 	if (c->phase == PHASE_GATHERING && c->resumed) {
 		resume_member(c, m);
@@ -270,8 +299,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 		members_set(c, m, NODE_FAILED, "marked failed");
 		return;
 	}
-	members_assign(c, m, member_stage(c, m) >= 0 ? member_stage(c, m) : poorest_stage(c),
-		       c->committed > 0);
+	members_assign(c, m, member_stage(c, m), c->committed > 0);
 }
 
 /* A successor must know it too. */
@@ -284,20 +312,30 @@ void members_mark(struct controller *c, struct member *m, bool out)
 
 void members_assign(struct controller *c, struct member *m, int stage, bool fetch)
 {
+	static const char too_slow[] = "its links to its stage are too slow";
 	struct msg a = { .type = MSG_ASSIGN };
 
 	m->replica = false;
 	m->ready = false;
 	m->assigned_us = c->now_us;
+	if (fetch && !measuring_knows(c, m)) {
+		members_set(c, m, NODE_JOINING, "its links are measured first");
+		return;
+	}
+	if (stage < 0)
+		stage = poorest_stage(c, m);
 	if (fetch)
 		stage = place_for(c, m, stage);
 	if (stage < 0) {
 		copies_release(c, m);
-		members_set(c, m, NODE_JOINING, "its links to its stage are too slow");
+		if (strcmp(m->why, too_slow) != 0)
+			note(c, NOTE_WARNING, m->id, 0, "n%02u has no place: %s, and would hold up its sums", m->id,
+			     too_slow);
+		members_set(c, m, NODE_JOINING, too_slow);
 		return;
 	}
 	c->cluster->nodes[m->id].stage = stage;
-	if (fetch && !copy_usable(c, m, stage)) {
+	if (fetch && !copy_usable(c, m, stage) && !copies_own(c, m, stage)) {
 		if (copies_fetch(c, m, stage))
 			members_set(c, m, NODE_SYNCING, "fetching weights");
 		else
@@ -307,6 +345,7 @@ void members_assign(struct controller *c, struct member *m, int stage, bool fetc
 	}
 	m->held_stage = (uint8_t)stage;
 	m->holds = c->committed;
+	m->differs = m->differs && !fetch; /* a seed's weights that differ will do so again */
 	m->assignment = ++c->assignments;
 	a.u.assign = (struct msg_assign){ m->assignment, (uint8_t)stage, fetch };
 	members_set(c, m, NODE_SYNCING, fetch ? "loading weights" : "building its stage");
@@ -315,29 +354,23 @@ void members_assign(struct controller *c, struct member *m, int stage, bool fetc
 
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r)
 {
-	struct error err;
-
 	if (r->assignment != m->assignment || m->state == NODE_DEAD)
 		return;
-	if (r->stage == 0 && c->corpus_hash == 0) {
-		c->corpus_hash = r->corpus_hash;
-		if (store_corpus(c->store, c->corpus_hash, &err) != 0)
-			log_line(&c->log, LOG_ERROR, "%s", err.text);
-	}
-	if (r->stage == 0 && r->corpus_hash != c->corpus_hash) {
-		note(c, NOTE_ALERT, m->id, 0, "n%02u reads another corpus than the run: kept out", m->id);
-		members_mark(c, m, true);
-		members_set(c, m, NODE_FAILED, "its corpus differs");
+	m->corpus_hash = r->corpus_hash;
+	if (r->stage == 0 && !agree_reads(c, m))
 		return;
-	}
 	c->steps += m->restoring && !m->ready;
 	m->ready = true;
 	m->holds = r->iteration;
 	m->hash = r->hash;
 	m->hash_agrees = true;
+	if (!agree_joins(c, m))
+		return;
 	m->measured_forward_s = r->forward_s;
 	m->measured_backward_s = r->backward_s;
 	m->measured_loss_s = r->loss_s;
+	if (m->alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0) /* as much too long as the rest */
+		m->alone_loss_s = r->loss_s * fmin(m->alone_forward_s / r->forward_s, 1);
 	m->changed = true;
 }
 
@@ -357,6 +390,7 @@ static void learn_clock(struct controller *c, struct member *m, const struct msg
 	round_trip = c->now_us - h->echo_us - h->echo_age_us;
 	if (round_trip < 0)
 		return;
+	silence_round(&m->rounds, round_trip ? round_trip : 1);
 	offset = c->now_us - h->now_us - round_trip / 2;
 	if (m->round_trip_us != 0 && round_trip > m->round_trip_us &&
 	    c->now_us - m->offset_at_us < OFFSET_AGE_US)
@@ -379,9 +413,8 @@ static void heard_again(struct controller *c, struct member *m)
 
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h)
 {
-	if (c->phase != PHASE_GATHERING)
-		m->gap_us = silence_learn(m->gap_us, c->now_us - m->heard_us, c->options.silence_us);
-	m->heard_us = c->now_us;
+	if (!quiet_hear(c, m, h))
+		return; /* a newer one has overtaken it */
 	if (m->beat.slots != h->slots || m->beat.running != h->running || m->beat.queued != h->queued)
 		m->changed = true;
 	m->beat = *h;
@@ -398,12 +431,11 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m) && cuts_healed(c, m)) {
 		heard_again(c, m);
 	}
-	/* Agents tell their weights with every beat: a replica that differs is an alarm. */
-	if (m->replica && h->committed == c->committed && m->holds == c->committed &&
-	    h->hash != m->hash && h->hash != 0 && m->hash_agrees) {
-		m->hash_agrees = false;
-		note(c, NOTE_ALERT, m->id, 0, "n%02u: its weights changed outside a commit", m->id);
-	}
+	/* Agents tell their weights with every beat: a replica that differs is an alarm. It may come before the
+	 * agent's word of the commit. */
+	if (m->replica && h->committed == c->committed && m->holds == c->committed && m->hash != 0 &&
+	    h->hash != m->hash && h->hash != 0 && m->hash_agrees)
+		agree_changed(c, m);
 }
 
 void members_gone(struct controller *c, struct member *m, const char *why)
@@ -446,75 +478,51 @@ static struct seen_link *seen(struct member *m, uint16_t to)
 	return &m->links[m->n_links++];
 }
 
+/* What a heartbeat of links says, into the table: a latency always, a bandwidth where one was seen. */
+static void learn_link(struct controller *c, const struct member *m, const struct msg_link *l)
+{
+	struct link_seen *s = c->links && l->to != m->id ? link_table_at(c->links, m->id, l->to) : NULL;
+
+	if (!s || !(l->latency_s > 0))
+		return;
+	s->latency_s = l->latency_s;
+	s->spread_s = l->spread_s;
+	if (l->bandwidth_bytes_per_s > 0)
+		s->bandwidth = (double)l->bandwidth_bytes_per_s;
+}
+
+void members_link_seen(struct controller *c, struct member *m, uint16_t to)
+{
+	const struct link_seen *l = link_table_at(c->links, m->id, to);
+	struct seen_link *s = seen(m, to);
+
+	if (!s)
+		return;
+	s->link.from = m->id;
+	s->link.to = to;
+	s->link.latency_s = l->unreachable ? -1 : l->latency_s;
+	s->link.spread_s = l->spread_s;
+	s->link.bandwidth_bytes_per_s = (float)l->bandwidth;
+	c->links_changed = true;
+}
+
 void members_links(struct controller *c, struct member *m, const struct msg_links *l)
 {
-	drift_links(c, m, l);
+	if (!c->links)
+		drift_links(c, m, l);
 	for (uint32_t i = 0; i < l->n_links; i++) {
 		struct seen_link *s = l->links[i].to < c->n_members ? seen(m, l->links[i].to) : NULL;
 
 		if (!s)
 			return;
+		learn_link(c, m, &l->links[i]);
 		s->link = l->links[i];
 		s->link.from = m->id;
-		drift_link(c, s);
+		if (s->link.measured_delay_s > 0)
+			s->took_s = s->link.measured_delay_s;
+		if (!(c->links && c->phase == PHASE_GATHERING))
+			drift_link(c, s);
 		c->links_changed = true;
-	}
-}
-
-static int64_t usual_gap_us(const struct controller *c)
-{
-	int64_t gaps[MSG_NODES];
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		if (member_alive(&c->members[i]))
-			gaps[n++] = c->members[i].gap_us;
-	}
-	return silence_usual(gaps, n);
-}
-
-/* The system tells that a connection has ended, not whose it was. */
-static void hear_hang_ups(struct controller *c)
-{
-	struct post_counters counters;
-
-	post_count(c->post, &counters);
-	if (counters.link.broken != c->hung_up) {
-		c->hung_up_us = c->now_us;
-		c->n_hung_up += (uint32_t)(counters.link.broken - c->hung_up);
-	} else if (c->now_us - c->hung_up_us > c->options.silence_us) {
-		c->n_hung_up = 0; /* a console's, or it is back */
-	}
-	c->hung_up = counters.link.broken;
-}
-
-static int64_t allowed_us(const struct controller *c, const struct member *m, int64_t usual_us)
-{
-	/* Nothing waits for anyone while agents gather, and starting up is heavy work. */
-	if (c->phase == PHASE_GATHERING)
-		return GATHER_SILENCE_US;
-	if (c->n_hung_up > 0 && m->heard_us < c->hung_up_us)
-		return silence_hung_up(m->gap_us, usual_us, c->options.silence_us);
-	return silence_allowed(m->gap_us, usual_us, c->options.silence_us);
-}
-
-static void check_silence(struct controller *c, struct member *m, int64_t usual_us)
-{
-	int64_t quiet = c->now_us - m->heard_us, most = allowed_us(c, m, usual_us);
-
-	if (!member_alive(m) || !m->welcomed)
-		return;
-	if (quiet > most) {
-		bool hung_up = c->n_hung_up > 0 && m->heard_us < c->hung_up_us;
-		char why[96];
-
-		c->n_hung_up -= hung_up;
-		snprintf(why, sizeof(why), hung_up ? "hung up, heartbeat lost for %.2f s" :
-						     "heartbeat lost for %.2f s",
-			 (double)quiet * 1e-6);
-		members_gone(c, m, why);
-	} else if (quiet > most * 6 / 10 && m->state == NODE_LIVE) {
-		members_set(c, m, NODE_SUSPECT, "quiet");
 	}
 }
 
@@ -522,9 +530,11 @@ static bool source_lost(const struct controller *c, const struct member *m)
 {
 	const struct member *source = &c->members[m->source];
 
-	return m->keeps >= 0 && !m->kept &&
-	       !(source->replica && member_stage(c, source) == m->keeps) &&
-	       !copy_whole(source, m->keeps) && !copy_left_out(c, source, m->keeps);
+	if (m->keeps < 0 || m->kept)
+		return false;
+	return cuts_between(c, m->id, m->source) ||
+	       (!(source->replica && member_stage(c, source) == m->keeps) &&
+		!copy_whole(source, m->keeps) && !copy_left_out(c, source, m->keeps));
 }
 
 /* Each time that it could not fetch its weights the next try comes later. */
@@ -541,7 +551,7 @@ static void check_joiner(struct controller *c, struct member *m)
 	bool late = c->now_us - m->assigned_us > ASSIGN_PATIENCE_US;
 
 	if (c->phase == PHASE_GATHERING || m->marked || !member_alive(m) || m->restoring ||
-	    (c->restore.active && !c->restore.average))
+	    (m->differs && c->committed == 0) || (c->restore.active && !c->restore.average))
 		return;
 	if (m->replica) {
 		if (source_lost(c, m))
@@ -611,22 +621,15 @@ static void ping_all(struct controller *c)
 
 void members_check(struct controller *c)
 {
-	int64_t gap = c->now_us - c->next_beat_check_us, usual_us;
+	int64_t gap = c->now_us - c->next_beat_check_us;
 
 	send_peers(c);
 	if (c->now_us < c->next_beat_check_us)
 		return;
-	/* If we were the ones asleep, silence proves nothing: the beats wait in our socket. */
-	if (c->next_beat_check_us != 0 && gap > 100000)
-		for (uint32_t i = 0; i < c->n_members; i++)
-			c->members[i].heard_us += gap;
-	usual_us = usual_gap_us(c);
-	hear_hang_ups(c);
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		check_silence(c, &c->members[i], usual_us);
+	quiet_check(c, c->next_beat_check_us != 0 && gap > 100000 ? gap : 0);
+	for (uint32_t i = 0; i < c->n_members; i++)
 		check_joiner(c, &c->members[i]);
-	}
-	cuts_check(c, usual_us);
+	cuts_check(c);
 	c->next_beat_check_us = c->now_us + 20000;
 	if (c->now_us >= c->next_ping_us) {
 		ping_all(c);

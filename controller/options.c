@@ -25,16 +25,22 @@ static const char help[] =
 	"  --listen ADDRESS      tcp://HOST:PORT or ipc://PATH   [tcp://127.0.0.1:0]\n"
 	"\n"
 	"The cluster\n"
-	"  --cluster FILE        skippipe.cluster/1; its nodes are the agents\n"
-	"  --agents N            without a file: N nodes dealt over 12 cloud regions  [20]\n"
+	"  --cluster FILE        skippipe.cluster/1; its nodes are the agents. Links and compute are\n"
+	"                        measured before the first plan, whatever the file says of them\n"
+	"  --agents N            without a file: so many  [20]\n"
 	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3]\n"
 	"  --assignment free|given  given keeps the file's `stage`  [free]\n"
-	"  --time-scale X        emulate the cluster's network and compute, X real seconds for one;\n"
-	"                        0: no emulation  [2.5 s an iteration; 0 with --cluster]\n"
+	"  --measure-only        measure every link and every node, write RUN-DIR/cluster.json, end\n"
+	"  --emulate regions|FILE  a network and compute that are not there: 12 cloud regions, or a\n"
+	"                        cluster file  [nothing is emulated]\n"
+	"  --time-scale X        of that, X real seconds for one; 0: no emulation  [2.5 s an iteration]\n"
 	"  --serialise           an emulated link carries one tensor at a time\n"
 	"  --overlap-sync        each stage sums its gradients as soon as all are there\n"
 	"  --robust JITTER       plans that are short on average where times vary so\n"
 	"  --split-backward      weight gradients are tasks of their own, for idle time\n"
+	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm (every stage,\n"
+	"                        straight pipelines), dtfm-skip (random skips), no-tc2 (blind to\n"
+	"                        collisions), cbs (collision-based search)  [best]\n"
 	"\n"
 	"The training\n"
 	"  --model NAME|FILE     preset or skippipe.model/1  [tiny]\n"
@@ -46,10 +52,12 @@ static const char help[] =
 	"  --seed N              [1]\n"
 	"  --eval-every N        iterations between validations; 0: never  [5]\n"
 	"  --eval-batches N      [8]\n"
-	"  --checkpoint-every N  commits between checkpoints on the agents' disks; 0: never  [50]\n"
+	"  --checkpoint-every N  commits between checkpoints on the agents' disks, with one at the\n"
+	"                        end; 0: none  [50]\n"
 	"  --threads N           of an agent's arithmetic  [1]\n"
-	"\n"
-"\n"
+	"  --wire fp32|bf16      what activations and their gradients travel as from stage to stage;\n"
+	"                        bf16: rounded, half of the bytes  [fp32]\n"
+		"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
 	"  --at N:ACT            before iteration N: kill:NODE, fail:NODE, recover:NODE, skip:K, pause,\n"
 	"                        stop; or for 10 s hang:NODE, slow-node:NODE, slow-link:NODE (4 times),\n"
@@ -58,7 +66,7 @@ static const char help[] =
 	"  --overdue-s N         when nothing of an iteration ends for so long, and 20 times the\n"
 	"                        longest task: who says that it is at work is taken out  [10]\n"
 	"  --gather-s N          wait so long for all agents  [30]\n"
-	"  --budget S            seconds for the first plan  [0.5]\n"
+	"  --budget S            seconds for the first plan, with a baseline for every plan  [0.5]\n"
 	"  --ahead S             seconds for each plan made ahead, for losses and other skip ratios; only\n"
 	"                        time that nothing else wants is taken; 0: none  [1]\n"
 	"  --name TEXT  --regions FILE  --log debug|info|warn|error\n"
@@ -181,10 +189,10 @@ static int choice(const char *name, const char *text, const char *const *of, int
 }
 
 enum {
-	O_RUN_DIR = 256, O_RESUME, O_REPLAY, O_SPEED, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_MODEL, O_NAME,
+	O_RUN_DIR = 256, O_RESUME, O_REPLAY, O_SPEED, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_EMULATE, O_MEASURE_ONLY, O_MODEL, O_NAME,
 	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
-	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_CHECKPOINT, O_THREADS, O_CORPUS, O_FORMAT,
-	O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST, O_ASSIGNMENT, O_AT, O_SILENCE, O_OVERDUE, O_GATHER, O_BUDGET, O_AHEAD, O_LOG, O_HELP
+	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_CHECKPOINT, O_THREADS, O_WIRE, O_CORPUS, O_FORMAT,
+	O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST, O_ALGORITHM, O_ASSIGNMENT, O_AT, O_SILENCE, O_OVERDUE, O_GATHER, O_BUDGET, O_AHEAD, O_LOG, O_HELP
 };
 
 static const struct option longs[] = {
@@ -192,7 +200,8 @@ static const struct option longs[] = {
 	{ "replay", 1, NULL, O_REPLAY }, { "speed", 1, NULL, O_SPEED },
 	 { "listen", 1, NULL, O_LISTEN }, { "key", 1, NULL, O_KEY },
 	{ "admitted", 1, NULL, O_ADMITTED }, { "cluster", 1, NULL, O_CLUSTER },
-	{ "regions", 1, NULL, O_REGIONS }, { "model", 1, NULL, O_MODEL }, { "name", 1, NULL, O_NAME },
+	{ "regions", 1, NULL, O_REGIONS }, { "emulate", 1, NULL, O_EMULATE },
+	{ "measure-only", 0, NULL, O_MEASURE_ONLY }, { "model", 1, NULL, O_MODEL }, { "name", 1, NULL, O_NAME },
 	{ "supervisor-fd", 1, NULL, O_SUPERVISOR }, { "embedded", 0, NULL, O_EMBEDDED },
 	{ "agents", 1, NULL, O_AGENTS }, { "stages", 1, NULL, O_STAGES }, { "skip", 1, NULL, O_SKIP },
 	{ "iterations", 1, NULL, O_ITERATIONS }, { "time-scale", 1, NULL, O_SCALE },
@@ -203,8 +212,8 @@ static const struct option longs[] = {
 	{ "corpus", 1, NULL, O_CORPUS }, { "format", 1, NULL, O_FORMAT },
 	{ "serialise", 0, NULL, O_SERIALISE }, { "split-backward", 0, NULL, O_SPLIT },
 	{ "overlap-sync", 0, NULL, O_OVERLAP }, { "robust", 1, NULL, O_ROBUST },
-	
-	 { "assignment", 1, NULL, O_ASSIGNMENT },
+	{ "algorithm", 1, NULL, O_ALGORITHM }, { "assignment", 1, NULL, O_ASSIGNMENT },
+	{ "wire", 1, NULL, O_WIRE },
 	{ "at", 1, NULL, O_AT }, { "silence-ms", 1, NULL, O_SILENCE }, { "gather-s", 1, NULL, O_GATHER },
 	{ "overdue-s", 1, NULL, O_OVERDUE },
 	{ "budget", 1, NULL, O_BUDGET }, { "ahead", 1, NULL, O_AHEAD }, { "log", 1, NULL, O_LOG }, { "help", 0, NULL, O_HELP },
@@ -271,6 +280,14 @@ static int take_number(struct options *o, int option, const char *name, const ch
 	return 0;
 }
 
+static int parse_algorithm(struct options *o, const char *text, struct error *err)
+{
+	if (plan_algorithm_named(text, &o->algorithm))
+		return 0;
+	return error_set(err, -EINVAL,
+			 "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip, got \"%s\"", text);
+}
+
 static int take_corpus(struct options *o, const char *path, struct error *err)
 {
 	if (o->n_corpus == OPTIONS_MOST_CORPUS)
@@ -284,6 +301,7 @@ static int take(struct options *o, int option, const char *text, int argc, char 
 {
 	static const char *const formats[] = { "text", "jsonl" };
 	static const char *const assignments[] = { "free", "given" };
+	static const char *const wires[] = { "fp32", "bf16" };
 	static const char *const levels[] = { "debug", "info", "warn", "error" };
 	int v = 0, rc = 0;
 
@@ -302,6 +320,8 @@ static int take(struct options *o, int option, const char *text, int argc, char 
 	case O_ADMITTED: o->admitted = text; break;
 	case O_CLUSTER: o->cluster = text; break;
 	case O_REGIONS: o->regions = text; break;
+	case O_EMULATE: o->emulate = text; break;
+	case O_MEASURE_ONLY: o->measure_only = true; break;
 	case O_MODEL: o->model = text; break;
 	case O_NAME: o->name = text; break;
 	case O_EMBEDDED: o->embedded = true; break;
@@ -311,6 +331,7 @@ static int take(struct options *o, int option, const char *text, int argc, char 
 	case O_STAGES: rc = parse_stages(o, text, err); break;
 	case O_SKIP: rc = parse_skip(o, text, err); break;
 	case O_AT: rc = parse_act(o, text, err); break;
+	case O_ALGORITHM: rc = parse_algorithm(o, text, err); break;
 	case O_CORPUS:
 		rc = take_corpus(o, text, err);
 		while (rc == 0 && optind < argc && argv[optind][0] != '-')
@@ -324,6 +345,10 @@ static int take(struct options *o, int option, const char *text, int argc, char 
 		rc = choice("assignment", text, assignments, 2, &v, err);
 		o->given = v == 1;
 		break;
+	case O_WIRE:
+		rc = choice("wire", text, wires, 2, &v, err);
+		o->bf16 = v == 1;
+		break;
 	case O_LOG:
 		rc = choice("log", text, levels, 4, &v, err);
 		o->level = (enum log_level)v;
@@ -336,6 +361,35 @@ static int take(struct options *o, int option, const char *text, int argc, char 
 	return rc;
 }
 
+/* A cluster file that is emulated is the cluster; without --emulate there is no time scale. */
+static void settle_emulation(struct options *o)
+{
+	if (o->emulate && strcmp(o->emulate, "regions") != 0)
+		o->cluster = o->emulate;
+	if (!o->emulate && !o->resume)
+		o->time_scale = 0;
+}
+
+/* A baseline is what was published: options that are against that are refused. */
+static int check_algorithm(const struct options *o, struct error *err)
+{
+	if (o->algorithm != PLAN_BEST && o->jitter > 0)
+		return error_set(err, -EINVAL, "--robust: only with --algorithm best");
+	if (o->algorithm != PLAN_DTFM)
+		return 0;
+	if (o->skip > 0)
+		return error_set(err, -EINVAL,
+				 "--skip %u: --algorithm dtfm visits every stage, dtfm-skip leaves some out",
+				 o->skip);
+	for (uint32_t i = 0; i < o->n_acts; i++)
+		if (o->acts[i].verb == COMMAND_SKIP && o->acts[i].value > 0)
+			return error_set(err, -EINVAL,
+					 "--at %llu:skip:%lld: --algorithm dtfm visits every stage",
+					 (unsigned long long)o->acts[i].iteration,
+					 (long long)o->acts[i].value);
+	return 0;
+}
+
 static int check(struct options *o, struct error *err)
 {
 	uint32_t sum = 0;
@@ -343,8 +397,20 @@ static int check(struct options *o, struct error *err)
 	if (!o->run_dir || !o->key || !o->admitted)
 		return error_set(err, -EINVAL, "--%s is needed",
 				 !o->run_dir ? "run-dir" : !o->key ? "key" : "admitted");
+	if (o->emulate && o->cluster)
+		return error_set(err, -EINVAL, "--emulate %s: with --cluster, which is of machines that are there",
+				 o->emulate);
+	if (o->time_scale > 0 && !o->emulate && !o->resume && !o->replay)
+		return error_set(err, -EINVAL, "--time-scale %g: of what? Say --emulate regions or --emulate FILE",
+				 o->time_scale);
+	if (o->measure_only && (o->emulate || o->resume || o->replay || o->embedded))
+		return error_set(err, -EINVAL, "--measure-only measures what is there: not with --%s",
+				 o->emulate ? "emulate" : o->resume ? "resume" : o->replay ? "replay" : "embedded");
 	if (o->replay && o->resume)
 		return error_set(err, -EINVAL, "--replay shows a run, --resume goes on with it: one of them");
+	settle_emulation(o);
+	if (check_algorithm(o, err) != 0)
+		return -EINVAL;
 	if (o->cluster || o->resume || o->replay)
 		return 0;
 	for (int s = 0; s < o->n_stages; s++)
@@ -361,10 +427,10 @@ static int check(struct options *o, struct error *err)
 /* What a run is begun with, and keeps: its record says it to whoever goes on with it. */
 static const char *kept(int option)
 {
-	static const int keeps[] = { O_CLUSTER, O_REGIONS, O_MODEL, O_NAME, O_AGENTS, O_STAGES, O_SKIP,
+	static const int keeps[] = { O_CLUSTER, O_REGIONS, O_EMULATE, O_MODEL, O_NAME, O_AGENTS, O_STAGES, O_SKIP,
 				     O_SCALE, O_SEED, O_BATCH, O_SEQUENCE, O_MICROBATCHES, O_THREADS,
-				     O_CORPUS, O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST,
-				     O_ASSIGNMENT };
+				     O_CORPUS, O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST, O_WIRE,
+				     O_ALGORITHM, O_ASSIGNMENT };
 
 	for (size_t i = 0; i < sizeof(keeps) / sizeof(keeps[0]); i++)
 		for (const struct option *l = longs; keeps[i] == option && l->name; l++)
@@ -404,7 +470,8 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 	if (o->resume && first_kept)
 		return error_set(err, -EINVAL, "--%s: a run that is gone on with keeps what it began with",
 				 first_kept);
-	if (o->n_stages == 0 && !o->cluster) {
+	if (o->n_stages == 0 && !o->cluster &&
+	    (!o->emulate || strcmp(o->emulate, "regions") == 0)) {
 		memcpy(o->stages, stages, sizeof(stages));
 		o->n_stages = 6;
 	}

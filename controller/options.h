@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "schedule/search.h"
 #include "wire/msg.h"
 
 enum { OPTIONS_MOST_ACTS = 4096, OPTIONS_MOST_CORPUS = 1024 };
@@ -31,6 +32,8 @@ struct options {
 	const char *admitted;  /* needed */
 	const char *cluster;   /* file; NULL: made from regions */
 	const char *regions;   /* file; NULL: the shipped one */
+	const char *emulate;   /* "regions" or a cluster file: its network and compute; NULL: nothing is */
+	bool measure_only;     /* ends once the cluster is measured */
 	const char *model;     /* preset or file; "tiny" */
 	const char *name;
 	int supervisor;        /* fd; -1 */
@@ -39,7 +42,7 @@ struct options {
 	int stages[MSG_STAGES], n_stages;
 	uint32_t skip;         /* stages left out */
 	uint64_t iterations;   /* 0: until told */
-	double time_scale;     /* < 0: chosen so that an iteration takes 2 to 3 s */
+	double time_scale;     /* of an emulation; < 0: chosen so that an iteration takes 2 to 3 s; 0: none */
 	uint64_t seed;
 	uint32_t batch, sequence, microbatches; /* 0: the recipe's, the cluster's */
 	uint32_t eval_every, eval_batches;
@@ -49,14 +52,16 @@ struct options {
 	uint32_t n_corpus;
 	bool jsonl;
 	bool serialise;
+	bool bf16;             /* activations and gradients travel in half of the bytes */
 	bool split_backward;   /* plans have B and W */
 	bool overlap_sync;     /* each stage sums as soon as it can */
 	double jitter;         /* of robust plans (schedule/robust.h); 0: none */
+	enum plan_algorithm algorithm; /* that plans the run */
 	bool given;            /* assignment: as the cluster pins it */
 	int64_t silence_us;    /* a member not heard for so long is dead */
 	int64_t overdue_us;    /* so long nothing of an iteration may end, beside what tasks take */
 	int64_t gather_us;     /* wait so long for all agents, then go with those there */
-	double budget_s;       /* of the first plan */
+	double budget_s;       /* of the first plan; of a baseline every plan */
 	double ahead_s;        /* of each plan for a loss; 0: none are made */
 	enum log_level level;
 	/* Of a run that is gone on with: what was said anew. */

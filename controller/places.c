@@ -49,6 +49,14 @@ static double slowest_home_s(const struct controller *c)
 	return most;
 }
 
+double place_transfer_s(const struct controller *c, const struct member *from, const struct member *to,
+			double bytes)
+{
+	double s = c->links ? link_table_transfer_s(c->links, from->id, to->id, bytes) : 0;
+
+	return s > 0 ? s : 0;
+}
+
 bool place_near(const struct controller *c, const struct member *m, int stage)
 {
 	double iteration_s, far_s, usual_s;

@@ -94,20 +94,101 @@ static void judge(const struct job *j, struct planned *a)
 	}
 }
 
+static void begin_anew(struct planned *a)
+{
+	plan_free(a->plan);
+	simulation_free(a->trace);
+	a->plan = NULL;
+	a->trace = NULL;
+	a->infeasible[0] = a->instead[0] = '\0';
+}
+
+/* As published: no order but that of arrival, and times that do not vary. */
+static void search(const struct job *j, struct plan_request *q, enum plan_algorithm algorithm)
+{
+	struct error err = { "" };
+	struct planned *a = j->answer;
+
+	begin_anew(a);
+	q->algorithm = algorithm;
+	q->fifo = algorithm != PLAN_BEST;
+	q->jitter = algorithm == PLAN_BEST ? j->request.jitter : 0;
+	if (plan_search(j->cluster, q, &a->plan, &err) != 0) {
+		a->plan = NULL;
+		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s",
+			 err.text[0] ? err.text : "no plan");
+	} else {
+		judge(j, a);
+	}
+}
+
+/* Where a baseline finds none its plan has any legal paths, and counts none. */
+static bool has_own_paths(const struct planned *a)
+{
+	return a->plan && a->plan->search.evaluations > 0;
+}
+
+static bool is_late(const struct planned *a, const struct plan_request *q)
+{
+	return q->budget_s > 0 && a->plan->search.elapsed_s >= q->budget_s;
+}
+
+static bool takes_time(enum plan_algorithm a)
+{
+	return a == PLAN_CBS || a == PLAN_NO_TC2;
+}
+
+/* Why there are none. */
+static void say_why(const struct planned *a, const struct plan_request *q, char out[128])
+{
+	if (!a->plan)
+		snprintf(out, 128, "has no plan (%.100s)", a->infeasible);
+	else if (takes_time(q->algorithm) && is_late(a, q))
+		snprintf(out, 128, "finds no paths of its own in %.3g s", q->budget_s);
+	else
+		snprintf(out, 128, "has no paths of its own");
+}
+
+/* A baseline's budget is bounded: what it has by then is its answer, if it is one of its own. Else the next of
+ * those that may stand in is asked. */
+static void search_baseline(const struct planner *p, const struct job *j, struct plan_request *q)
+{
+	enum plan_algorithm wanted = j->request.algorithm, now = wanted;
+	const char *name = plan_algorithm_name(wanted);
+	struct planned *a = j->answer;
+	char why[128];
+
+	search(j, q, wanted);
+	if (has_own_paths(a) && is_late(a, q))
+		snprintf(a->instead, sizeof(a->instead),
+			 "%s used up its %.3g s (--budget): the best it had by then", name,
+			 q->budget_s);
+	if (has_own_paths(a) || j->request.stand_in == STAND_IN_ANY || atomic_load(&p->cancel))
+		return;
+	say_why(a, q, why);
+	if (takes_time(wanted))
+		search(j, q, now = PLAN_DTFM_SKIP);
+	if (!has_own_paths(a) && j->request.stand_in == STAND_IN_BEST)
+		search(j, q, now = PLAN_BEST);
+	if (now == wanted || (now != PLAN_BEST && !has_own_paths(a))) {
+		begin_anew(a);
+		snprintf(a->infeasible, sizeof(a->infeasible), "%s %s", name, why);
+	} else if (a->plan) {
+		snprintf(a->instead, sizeof(a->instead), "%s %s: %s's stand in", name, why,
+			 plan_algorithm_name(now));
+	}
+}
+
 static void run(struct planner *p, struct job *j)
 {
 	struct plan_request q;
-	struct error err = { "" };
 	int64_t start = clock_monotonic_us();
-	struct planned *a = j->answer;
 
 	plan_request_init(&q);
 	q.path_length = j->request.path_length;
-	q.algorithm = j->request.algorithm;
 	q.free_assignment = j->request.free_assignment;
 	q.split_backward = j->request.split_backward;
 	q.overlap_sync = j->request.overlap_sync;
-	q.jitter = j->request.jitter;
 	q.budget_s = j->request.budget_s;
 	q.threads = j->request.threads;
 	q.seed = j->request.seed;
@@ -117,14 +198,11 @@ static void run(struct planner *p, struct job *j)
 	q.from = j->from;
 	q.clock_us = p->idle ? on_processor : monotonic;
 	q.cancel = &p->cancel;
-	if (plan_search(j->cluster, &q, &a->plan, &err) != 0) {
-		a->plan = NULL;
-		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s",
-			 err.text[0] ? err.text : "no plan");
-	} else {
-		judge(j, a);
-	}
-	a->elapsed_s = (double)(clock_monotonic_us() - start) * 1e-6;
+	if (j->request.algorithm == PLAN_BEST)
+		search(j, &q, PLAN_BEST);
+	else
+		search_baseline(p, j, &q);
+	j->answer->elapsed_s = (double)(clock_monotonic_us() - start) * 1e-6;
 }
 
 static void append(struct job **list, struct job *j)
@@ -133,15 +211,6 @@ static void append(struct job **list, struct job *j)
 		list = &(*list)->next;
 	j->next = NULL;
 	*list = j;
-}
-
-static void begin_anew(struct job *j)
-{
-	plan_free(j->answer->plan);
-	simulation_free(j->answer->trace);
-	j->answer->plan = NULL;
-	j->answer->trace = NULL;
-	j->answer->infeasible[0] = '\0';
 }
 
 /* A baseline that a run's request has cancelled; a newer one makes it needless. */
@@ -177,7 +246,7 @@ static void *work(void *arg)
 		pthread_mutex_lock(&p->lock);
 		p->running = NULL;
 		if (goes_again(p, j)) {
-			begin_anew(j);
+			begin_anew(j->answer);
 			append(&p->waiting, j);
 			continue;
 		}

@@ -3,6 +3,9 @@
  * Requests are served in order, those of the run first; answers are announced on planner_fd. A newer
  * request for the run, or a newer preview, makes older ones pointless: they are dropped, or cancelled
  * when worked on. Comparisons all get their answers.
+ *
+ * Baselines (every algorithm but PLAN_BEST) are planned as published: first come, first served, and not
+ * for times that vary.
  */
 #ifndef CONTROLLER_PLANNER_H
 #define CONTROLLER_PLANNER_H
@@ -20,11 +23,16 @@ struct planner; /* opaque */
 
 enum planner_kind { PLANNER_RUN, PLANNER_PREVIEW, PLANNER_COMPARE, PLANNER_BASELINE };
 
+/* Where a baseline finds no plan, or no paths of its own in time, whose is an answer, too: any legal paths under its
+ * name; for the conflict-based searches paths at random (dtfm-skip); beside these, for whatever is left, the best. */
+enum stand_in { STAND_IN_ANY, STAND_IN_RANDOM, STAND_IN_BEST };
+
 /* A plan that passed the checker, with its trace. */
 struct planned {
 	struct plan *plan;         /* NULL: none; then infeasible says why */
 	struct simulation *trace;
 	char infeasible[256];
+	char instead[192];         /* not what was asked for: what stands in for it, and why */
 	uint64_t request;
 	enum planner_kind kind;
 	char reason[96];
@@ -38,6 +46,7 @@ struct planner_request {
 	enum planner_kind kind;
 	int path_length;
 	enum plan_algorithm algorithm;
+	enum stand_in stand_in;
 	bool free_assignment, split_backward, overlap_sync;
 	double jitter;             /* > 0: a robust plan (schedule/robust.h) */
 	const bool *excluded;      /* (n_nodes) copied */

@@ -134,6 +134,13 @@ void record_link(struct controller *c, uint16_t from, uint16_t to)
 	record_moment(c, &m);
 }
 
+void record_cut(struct controller *c, const struct cut *k)
+{
+	put(c, json_pack("{s:s, s:i, s:i, s:s, s:f, s:f, s:I}", "event", "link", "from", (int)k->from, "to",
+			 (int)k->to, "state", k->active ? "cut" : "back", "quiet_s", k->quiet_s,
+			 "expected_s", k->expected_s, "iteration", (json_int_t)c->committed));
+}
+
 void record_node(struct controller *c, const struct member *m)
 {
 	struct store_moment moment = {
@@ -239,9 +246,10 @@ void record_plan(struct controller *c, const struct planned *p)
 		controller_unrecorded(c, err.text);
 	record_moment(c, &moment);
 	if (c->jsonl)
-		put(c, json_pack("{s:s, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:s, s:o}", "event",
+		put(c, json_pack("{s:s, s:I, s:I, s:s, s:s?, s:i, s:f, s:f, s:f, s:s, s:o}", "event",
 				 "plan", "epoch", (json_int_t)p->epoch, "iteration",
-				 (json_int_t)p->iteration, "reason", p->reason, "path_length",
+				 (json_int_t)p->iteration, "reason", p->reason, "algorithm",
+				 p->plan->search.algorithm, "path_length",
 				 p->plan->path_length, "predicted_s",
 				 p->plan->predicted.iteration_s, "predicted_sync_s",
 				 plan_visible_sync_s(p->plan), "elapsed_s", p->elapsed_s, "file",
@@ -281,6 +289,15 @@ int record_folder(struct controller *c, struct error *err)
 	return file_write(path, cluster, strlen(cluster), 0600, err);
 }
 
+int record_cluster(struct controller *c, struct error *err)
+{
+	char *text = link_table_json(c->links, c->cluster);
+	int rc = text ? store_cluster(c->store, text, err) : error_set(err, -ENOMEM, "out of memory");
+
+	free(text);
+	return rc ? rc : record_folder(c, err);
+}
+
 int record_begin(struct controller *c, struct error *err)
 {
 	char *cluster = cluster_format(c->cluster), *optimizer = optimizer_json(&c->recipe);
@@ -300,6 +317,7 @@ int record_begin(struct controller *c, struct error *err)
 		.n_shards = c->n_shards,
 		.per_shard = c->per_shard,
 		.threads = c->options.threads,
+		.bf16 = c->options.bf16,
 		.n_corpus = c->options.n_corpus,
 		.corpus = c->options.corpus,
 		.options = options,
@@ -348,9 +366,8 @@ static void audit_orders(const struct controller *c, struct audit *a)
 		if (!c->members[i].in_sum || k->n == 0)
 			continue;
 		a->orders[a->n_orders++] =
-			(struct store_order){ (uint16_t)i,
-					      (uint8_t)member_stage(c, &c->members[i]), k->n,
-					      a->counted + at };
+			(struct store_order){ (uint16_t)i, c->members[i].sum_stage, k->n, a->counted + at,
+					      c->members[i].hello.device };
 		for (uint32_t n = 0; n < k->n; n++)
 			a->counted[at++] = (struct store_counted){
 				k->list[n].microbatch, k->list[n].kind == WORK_LOSS ? 'L' : 'B'
@@ -367,7 +384,7 @@ static void audit_reductions(const struct controller *c, struct audit *a)
 
 		*r = (struct store_reduction){ (uint8_t)s, 0, a->nodes + at };
 		for (uint32_t i = 0; i < c->n_members; i++)
-			if (c->members[i].in_sum && member_stage(c, &c->members[i]) == s) {
+			if (c->members[i].in_sum && c->members[i].sum_stage == s) {
 				a->nodes[at++] = (uint16_t)i;
 				r->n_nodes++;
 			}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "controller/names.h"
+#include "controller/see.h"
 
 /* Where both clocks are known. Those of one writer follow one another. */
 struct anchor {
@@ -214,9 +215,7 @@ static int see_plan(void *context, const struct store_plan *p)
 	to = &r->plans[r->n_plans++];
 	*to = (struct recorded_plan){ p->epoch, p->iteration, p->path_length, strdup(p->reason),
 				      strdup(p->plan) };
-	for (size_t i = r->n_iterations; i > 0 && r->iterations[i - 1].iteration >= p->iteration; i--)
-		if (r->iterations[i - 1].epoch == p->epoch)
-			r->iterations[i - 1].predicted_sync_s = (float)p->sync_s;
+	see_planned(r->iterations, r->n_iterations, p);
 	return to->reason && to->text ? 0 : -ENOMEM;
 }
 

@@ -14,6 +14,7 @@
 
 /* Of the time that it would take otherwise: to begin anew throws work away. */
 static const double WORTH_IT = 0.9;
+enum { ANEW_MOST = 1 }; /* in one iteration, for a plan that ends it sooner */
 
 enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
 
@@ -101,14 +102,15 @@ static bool nobody_sleeps(const struct controller *c, int stage)
 	return true;
 }
 
-/* One that could not read a file has not told yet what it still holds. */
+/* One that could not read a file has not told yet what it still holds. What comes right after its word of
+ * that may have been said before it. */
 static bool may_hold(const struct controller *c, int stage)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (member_alive(m) && !m->marked && m->held_stage == stage && m->holds == c->committed &&
-		    m->heard_us <= m->unready_us)
+		if (member_alive(m) && !m->marked && !m->differs && m->held_stage == stage && m->holds == c->committed &&
+		    m->heard_us <= m->unready_us + SILENCE_BEAT_US + silence_round_trip(&m->rounds))
 			return true;
 	}
 	return false;
@@ -162,8 +164,7 @@ static void admit(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->state != NODE_SYNCING || !m->ready || m->marked || m->restoring ||
-		    m->holds != c->committed)
+		if (!member_joins(c, m) || m->restoring)
 			continue;
 		m->replica = true;
 		members_set(c, m, NODE_LIVE, "");
@@ -204,12 +205,15 @@ void recover_sooner(struct controller *c)
 
 	if (c->phase != PHASE_COMPUTING || !c->pending || !replan_usable(c, c->pending))
 		return;
+	if (c->progress.anew >= ANEW_MOST)
+		return;
 	until_s = again_until_s(c->cluster, &c->routes, c->first_attempt, now_s);
 	anew_s = now_s + c->pending->plan->predicted.iteration_s;
 	if (until_s < 0 || anew_s > WORTH_IT * until_s)
 		return;
 	note(c, NOTE_EVENT, -1, 0, "it%llu begins anew: what runs again would end at %.1f s, the new plan at %.1f",
 	     (unsigned long long)c->iteration, until_s, anew_s);
+	c->progress.anew++;
 	begin_anew(c);
 }
 

@@ -4,11 +4,13 @@
  * over when the next iteration starts. When that is in hand the planner is asked once more,
  * with more time, from the plan it just made. Node ids stay the cluster's; who cannot be used
  * is excluded, and the data nodes that remain take over the microbatches of those that are out.
+ *
+ * A baseline (--algorithm) is asked once, and has its whole budget: more time would give the same.
+ * Where another's plan stands in for its own, the journal says so, and the next of its own takes over.
  */
 #include "controller/controller.h"
 #include "controller/list.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +30,27 @@ bool planned_uses(const struct planned *p, uint16_t node)
 	return false;
 }
 
-/* Every node of it is a replica of that very stage, and nobody wants it out. */
+/* None of its paths uses a link that is cut. */
+static bool links_are_there(const struct controller *c, const struct plan *plan)
+{
+	for (uint32_t k = 0; k < c->n_cuts; k++) {
+		const struct cut *cut = &c->cuts[k];
+
+		for (int i = 0; cut->active && i < plan->n_microbatches; i++) {
+			const struct plan_microbatch *m = &plan->microbatches[i];
+
+			for (int h = 0; h < m->length; h++) {
+				int x = m->path[h], y = m->path[(h + 1) % m->length];
+
+				if ((x == cut->from && y == cut->to) || (x == cut->to && y == cut->from))
+					return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* Every node of it is a replica of that very stage, and nobody wants it out; its links are there. */
 bool replan_usable(const struct controller *c, const struct planned *p)
 {
 	const struct plan *plan = p->plan;
@@ -41,7 +63,7 @@ bool replan_usable(const struct controller *c, const struct planned *p)
 				return false;
 		}
 	}
-	return true;
+	return links_are_there(c, plan);
 }
 
 uint32_t plan_peak_slots(const struct planned *p)
@@ -54,46 +76,25 @@ uint32_t plan_peak_slots(const struct planned *p)
 	return (uint32_t)most;
 }
 
-/* The median over replicas of one measured time, found at `offset` in struct member; 0: none.
- */
-static double median(const struct controller *c, size_t offset)
-{
-	double seen[MSG_NODES], v;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		memcpy(&v, (const char *)&c->members[i] + offset, sizeof(v));
-		if (c->members[i].replica && v > 0)
-			seen[n++] = v;
-	}
-	return list_median(seen, n);
-}
-
-/* Without emulation things take what they take on the agents' devices. Agents of an embedded
- * cluster share one: what differs between them is who had the processor while measuring. */
+/* Without emulation things take what they take on the agents' devices: as timed while nobody else computed on
+ * that machine, or, of those that came later, as they said when their stage was built. */
 static void measured_times(struct controller *c)
 {
-	double forward = median(c, offsetof(struct member, measured_forward_s));
-	double backward = median(c, offsetof(struct member, measured_backward_s));
-	double loss = median(c, offsetof(struct member, measured_loss_s));
-
 	if (c->options.time_scale != 0)
 		return;
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
-		struct cluster_node *n = &c->cluster->nodes[i];
-
-		struct cluster_node was = *n;
+		struct member *m = &c->members[i];
+		struct cluster_node was = c->cluster->nodes[i];
 
 		if (!m->replica || m->measured_forward_s <= 0)
 			continue;
-		n->forward_s = c->options.embedded ? forward : m->measured_forward_s;
-		n->backward_s = c->options.embedded ? backward : m->measured_backward_s;
-		if (loss > 0)
-			n->loss_s = c->options.embedded || m->measured_loss_s <= 0
-					    ? loss
-					    : m->measured_loss_s;
-		if (was.forward_s != n->forward_s || was.backward_s != n->backward_s)
+		if (m->alone_forward_s <= 0) {
+			m->alone_forward_s = m->measured_forward_s;
+			m->alone_backward_s = m->measured_backward_s;
+			m->alone_loss_s = m->measured_loss_s;
+		}
+		drift_set_times(c, m);
+		if (was.forward_s != c->cluster->nodes[i].forward_s)
 			record_compute(c, m->id);
 	}
 }
@@ -112,7 +113,8 @@ void replan_question(const struct controller *c, struct planner_request *q, bool
 {
 	*q = (struct planner_request){ .kind = PLANNER_RUN,
 				       .path_length = (int)c->path_length,
-				       .algorithm = PLAN_BEST,
+				       .algorithm = c->options.algorithm,
+				       .stand_in = STAND_IN_BEST,
 				       .excluded = excluded,
 				       .split_backward = c->options.split_backward,
 				       .overlap_sync = c->options.overlap_sync,
@@ -137,17 +139,46 @@ const struct plan *replan_from(const struct controller *c, const struct planner_
 	return from && as_pinned(c, from) ? from : NULL;
 }
 
+double replan_budget_s(const struct controller *c, double best_s)
+{
+	return c->options.algorithm == PLAN_BEST ? best_s : c->options.budget_s;
+}
+
 /* from: NULL: wherever is best. */
-static void ask(struct controller *c, double budget_s, const struct plan *from)
+static void ask(struct controller *c, double best_s, const struct plan *from)
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q;
 
 	replan_question(c, &q, excluded);
 	q.from = from && as_pinned(c, from) ? from : replan_from(c, &q);
-	q.budget_s = budget_s;
+	q.budget_s = replan_budget_s(c, best_s);
 	q.reason = c->plan_reason;
 	measured_times(c);
+	c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
+}
+
+void replan_first(struct controller *c)
+{
+	bool excluded[MSG_NODES], any = false;
+	struct planner_request q = { .kind = PLANNER_RUN,
+				     .path_length = (int)c->path_length,
+				     .algorithm = c->options.algorithm,
+				     .stand_in = STAND_IN_RANDOM,
+				     .free_assignment = !c->options.given,
+				     .split_backward = c->options.split_backward,
+				     .overlap_sync = c->options.overlap_sync,
+				     .jitter = c->options.jitter,
+				     .budget_s = c->options.budget_s,
+				     .threads = 1,
+				     .seed = c->options.seed,
+				     .reason = "the run's first plan" };
+
+	for (uint32_t i = 0; c->links && i < c->n_members; i++) {
+		excluded[i] = !member_alive(&c->members[i]) || c->members[i].marked;
+		any = any || excluded[i];
+	}
+	q.excluded = any ? excluded : NULL;
 	c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
 }
 
@@ -163,7 +194,7 @@ void replan(struct controller *c, const char *reason)
 bool replan_awaited(const struct controller *c)
 {
 	return c->plan_wanted && c->refine_wanted && c->current &&
-	       quick_s < short_wait * c->unit_s * c->current->plan->predicted.iteration_s;
+	       replan_budget_s(c, quick_s) < short_wait * c->unit_s * c->current->plan->predicted.iteration_s;
 }
 
 void replan_if_better(struct controller *c, const char *reason)
@@ -196,6 +227,8 @@ static void infeasible(struct controller *c, const struct planned *a)
 		c->path_length = (uint32_t)c->current->plan->path_length;
 		note(c, NOTE_WARNING, -1, 0, "the skip ratio stays as it was");
 		replan(c, "the wanted skip ratio has no plan");
+	} else if (!c->current || !replan_usable(c, c->current)) {
+		cuts_give_way(c);
 	}
 }
 
@@ -204,6 +237,49 @@ static double cost(const struct planned *p)
 	const struct plan_predicted *d = &p->plan->predicted;
 
 	return d->jitter > 0 ? d->expected_s : d->iteration_s;
+}
+
+/* By the algorithm that the run was begun with: a stand-in is not. */
+static bool is_own(const struct controller *c, const struct planned *p)
+{
+	const char *by = p->plan->search.algorithm;
+
+	return c->options.algorithm == PLAN_BEST ||
+	       (by && strcmp(by, plan_algorithm_name(c->options.algorithm)) == 0);
+}
+
+/* Its own before a stand-in's, else the shorter: by more than `factor` says. */
+static bool is_better(const struct controller *c, const struct planned *a, const struct planned *than,
+		      double factor)
+{
+	if (is_own(c, a) != is_own(c, than))
+		return is_own(c, a);
+	return cost(a) < cost(than) * factor;
+}
+
+/* That a plan is not what was asked for: once, until it is something else. */
+static void tell_stand_in(struct controller *c, const struct planned *a)
+{
+	const struct planned *before = c->pending ? c->pending : c->current;
+
+	if (a->instead[0] && strcmp(c->stand_in, a->instead) != 0)
+		note(c, is_own(c, a) ? NOTE_WARNING : NOTE_ALERT, -1, 0, "%s", a->instead);
+	else if (before && !is_own(c, before) && is_own(c, a))
+		note(c, NOTE_EVENT, -1, 0, "planned by %s again",
+		     plan_algorithm_name(c->options.algorithm));
+	memcpy(c->stand_in, a->instead, sizeof(c->stand_in));
+}
+
+/* A better one for the same nodes; what is found is welcome, not waited for: the loop may start without. */
+static void refine(struct controller *c)
+{
+	c->refine_wanted = false;
+	if (c->options.algorithm != PLAN_BEST)
+		return;
+	if (!strstr(c->plan_reason, refined_words))
+		strncat(c->plan_reason, refined_words,
+			sizeof(c->plan_reason) - strlen(c->plan_reason) - 1);
+	ask(c, refine_s, c->pending->plan);
 }
 
 static void take_run(struct controller *c, struct planned *a)
@@ -227,25 +303,20 @@ static void take_run(struct controller *c, struct planned *a)
 	}
 	if (refined && c->current && replan_usable(c, c->current) && !c->pending &&
 	    a->plan->path_length == c->current->plan->path_length &&
-	    cost(a) >= cost(c->current) * worth) {
+	    !is_better(c, a, c->current, worth)) {
 		planned_free(a); /* what runs is as good */
 		return;
 	}
 	if (!refined || !c->pending || !replan_usable(c, c->pending) ||
-	    cost(a) < cost(c->pending)) {
+	    is_better(c, a, c->pending, 1)) {
+		tell_stand_in(c, a);
 		planned_free(c->pending);
 		c->pending = a;
 	} else {
 		planned_free(a);
 	}
-	if (c->refine_wanted && c->phase != PHASE_GATHERING) {
-		c->refine_wanted = false;
-		if (!strstr(c->plan_reason, refined_words))
-			strncat(c->plan_reason, refined_words,
-				sizeof(c->plan_reason) - strlen(c->plan_reason) - 1);
-		ask(c, refine_s, c->pending->plan);
-		/* A refinement is welcome, not waited for: the loop may start without it. */
-	}
+	if (c->refine_wanted && c->phase != PHASE_GATHERING)
+		refine(c);
 	if (sooner) {
 		c->sooner_plan = 0;
 		recover_sooner(c);
@@ -257,6 +328,7 @@ void replan_turn(struct controller *c)
 	struct planned *a;
 
 	while ((a = planner_take(c->planner)) != NULL) {
+		predict(c, a);
 		switch (a->kind) {
 		case PLANNER_RUN:
 			take_run(c, a);

@@ -24,7 +24,7 @@ static void emit_run(const struct replay *r, replay_emit emit, void *context)
 		.tokens_per_iteration = n * rec->run->batch * rec->run->sequence,
 		.iterations = rec->iterations_wanted, .time_scale = rec->unit_s,
 		.started_wall_us = rec->run->started_wall_us, .baseline_s = rec->baseline_s,
-		.replay = 1, .first_us = rec->first_us, .last_us = rec->last_us,
+		.emulated = rec->time_scale != 0, .replay = 1, .first_us = rec->first_us, .last_us = rec->last_us,
 	};
 	snprintf(m.u.see_run.name, sizeof(m.u.see_run.name), "%s", rec->run->name);
 	snprintf(m.u.see_run.model, sizeof(m.u.see_run.model), "llama %.3gM",

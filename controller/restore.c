@@ -447,13 +447,27 @@ bool restore_averted(struct controller *c, int stage)
 	return true;
 }
 
-/* So long after the last word of the others, counted in looks. A parameter has 12 bytes. */
+static const double parameter_bytes = 12;
+
+/* What a stage is made of is fetched from others first. */
+static double fetches_s(const struct controller *c)
+{
+	const struct restoring *r = &c->restore;
+	double s = 0;
+
+	for (uint32_t i = 0; r->average && i < r->n_from; i++)
+		s += place_transfer_s(c, &c->members[r->from_nodes[i]], &c->members[r->who[r->stage]],
+				      parameter_bytes * (double)c->stage_parameters[r->from[i]]);
+	return s;
+}
+
+/* So long after the last word of the others, counted in looks. */
 static int64_t patience_us(const struct controller *c, uint64_t parameters)
 {
 	static const double parameter_us = 1, times = 3;
 	int64_t others_us = c->still.hung_us - c->restore.asked_us;
 
-	return c->options.overdue_us + (int64_t)(parameter_us * (double)parameters) +
+	return c->options.overdue_us + (int64_t)(parameter_us * (double)parameters + times * 1e6 * fetches_s(c)) +
 	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
 }
 

@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+#include "controller/see.h"
 #include "schedule/noise.h"
 
 enum { ATTEMPTS_A_CONTROLLER = 1 << 16 };
@@ -44,13 +45,14 @@ static bool said_anew(const struct options *o)
 char *resume_options(const struct controller *c)
 {
 	const struct options *p = &c->options;
-	json_t *o = json_pack("{s:i, s:f, s:I, s:i, s:i, s:i, s:b, s:b, s:b, s:f, s:b}", "skip",
+	json_t *o = json_pack("{s:i, s:f, s:I, s:i, s:i, s:i, s:b, s:b, s:b, s:f, s:b, s:s}", "skip",
 			      (int)p->skip, "time_scale", p->time_scale, "iterations",
 			      (json_int_t)p->iterations, "eval_every", (int)p->eval_every,
 			      "eval_batches", (int)p->eval_batches, "checkpoint_every",
 			      (int)p->checkpoint_every, "serialise", p->serialise,
 			      "split_backward", p->split_backward, "overlap_sync",
-			      p->overlap_sync, "robust", p->jitter, "given_assignment", p->given);
+			      p->overlap_sync, "robust", p->jitter, "given_assignment", p->given,
+			      "algorithm", plan_algorithm_name(p->algorithm));
 	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
 
 	json_decref(o);
@@ -63,6 +65,7 @@ int resume_options_again(struct controller *c, struct error *err)
 	int skip, every, batches, checkpoint, serialise, split, overlap, given;
 	double scale, jitter;
 	json_int_t iterations;
+	const char *algorithm = "best"; /* earlier records say none */
 	char *text = NULL;
 	json_t *o;
 	int rc = store_get(c->store, "options", &text, err);
@@ -71,11 +74,13 @@ int resume_options_again(struct controller *c, struct error *err)
 		return rc == -ENOENT ? 0 : rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
-	rc = o && json_unpack(o, "{s:i, s:F, s:I, s:i, s:i, s:i, s:b, s:b, s:b, s:F, s:b}", "skip",
+	rc = o && json_unpack(o, "{s:i, s:F, s:I, s:i, s:i, s:i, s:b, s:b, s:b, s:F, s:b, s?s}", "skip",
 			      &skip, "time_scale", &scale, "iterations", &iterations, "eval_every",
 			      &every, "eval_batches", &batches, "checkpoint_every", &checkpoint,
 			      "serialise", &serialise, "split_backward", &split, "overlap_sync",
-			      &overlap, "robust", &jitter, "given_assignment", &given) == 0 &&
+			      &overlap, "robust", &jitter, "given_assignment", &given, "algorithm",
+			      &algorithm) == 0 &&
+			     plan_algorithm_named(algorithm, &p->algorithm) &&
 			     skip >= 0 && iterations >= 0 && every >= 0 && batches > 0 &&
 			     checkpoint >= 0 && scale <= 1e6 && jitter >= 0 &&
 			     jitter <= NOISE_MOST_JITTER
@@ -98,9 +103,9 @@ int resume_options_again(struct controller *c, struct error *err)
 int resume_save(struct controller *c)
 {
 	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();
-	json_t *marked = json_array(), *o;
+	json_t *marked = json_array(), *keys = json_array(), *o;
 	struct error err = { "" };
-	char *text;
+	char *text, key[KEYS_TEXT_SIZE];
 	int rc = -ENOMEM;
 
 	for (uint32_t i = 0; i < c->n_members; i++) {
@@ -108,13 +113,15 @@ int resume_save(struct controller *c)
 		json_array_append_new(shards, json_integer(c->shard_of[i]));
 		json_array_append_new(homes, json_integer(c->members[i].home));
 		json_array_append_new(marked, json_integer(c->members[i].marked));
+		keys_text(&c->members[i].key, key);
+		json_array_append_new(keys, json_string(member_has_key(&c->members[i]) ? key : ""));
 	}
-	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "time_scale",
+	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "time_scale",
 		      c->options.time_scale, "path_length", (int)c->path_length, "iterations",
 		      (json_int_t)c->options.iterations, "eval_every",
 		      (int)c->options.eval_every, "eval_batches", (int)c->options.eval_batches,
 		      "checkpoint_every", (int)c->options.checkpoint_every, "stages", stages, "shards", shards,
-		      "homes", homes, "marked", marked);
+		      "homes", homes, "marked", marked, "keys", keys);
 	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
 	if (text)
 		rc = store_set(c->store, "controller", text, &err);
@@ -134,11 +141,27 @@ static int load_numbers(int *to, uint32_t n, const json_t *from)
 	return 0;
 }
 
+/* Who comes back gets its own node. Earlier records have no keys. */
+static int load_keys(struct controller *c, const json_t *from)
+{
+	struct error ignored;
+
+	if (from && json_array_size(from) != c->n_members)
+		return -EINVAL;
+	for (uint32_t i = 0; from && i < c->n_members; i++) {
+		const char *text = json_string_value(json_array_get(from, i));
+
+		if (!text || (*text && keys_parse(text, &c->members[i].key, &ignored) != 0))
+			return -EINVAL;
+	}
+	return 0;
+}
+
 static int load_saved(struct controller *c, struct error *err)
 {
 	char *text = NULL;
 	int stages[MSG_NODES], homes[MSG_NODES], marked[MSG_NODES] = { 0 }, rc = store_get(c->store, "controller", &text, err);
-	json_t *o, *st, *sh, *ho = NULL, *ma = NULL;
+	json_t *o, *st, *sh, *ho = NULL, *ma = NULL, *ke = NULL;
 	json_int_t iterations;
 	int path_length, every, batches, checkpoint = (int)c->options.checkpoint_every;
 	double scale;
@@ -147,11 +170,11 @@ static int load_saved(struct controller *c, struct error *err)
 		return rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
-	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s?i, s:o, s:o, s?o, s?o}", "time_scale", &scale,
+	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s?i, s:o, s:o, s?o, s?o, s?o}", "time_scale", &scale,
 			      "path_length", &path_length, "iterations", &iterations,
 			      "eval_every", &every, "eval_batches", &batches,
 			      "checkpoint_every", &checkpoint, "stages", &st, "shards", &sh, "homes", &ho,
-			      "marked", &ma) == 0
+			      "marked", &ma, "keys", &ke) == 0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
@@ -162,6 +185,8 @@ static int load_saved(struct controller *c, struct error *err)
 		rc = load_numbers(homes, c->n_members, ho ? ho : st);
 	if (rc == 0 && ma)
 		rc = load_numbers(marked, c->n_members, ma);
+	if (rc == 0)
+		rc = load_keys(c, ke);
 	if (rc == 0 && (path_length < 1 || path_length > c->cluster->n_stages))
 		rc = -EINVAL;
 	for (uint32_t i = 0; rc == 0 && i < c->n_members; i++)
@@ -231,6 +256,7 @@ static int see_plan(void *context, const struct store_plan *p)
 
 	if (rc != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	see_planned(c->history, c->n_history, p);
 	if (p->epoch > c->epoch)
 		c->epoch = p->epoch;
 	return rc;
@@ -332,7 +358,7 @@ void resume_member(struct controller *c, struct member *m)
 		m->kept_holds = h->kept;
 	}
 	if (h->committed + 1 == c->committed || h->kept + 1 == c->committed)
-		member_send(c, m, &again); /* it answers MSG_COMMITTED if it has that sum */
+		m->commit_told = member_send(c, m, &again) == 0 ? c->committed : 0; /* it answers MSG_COMMITTED if it has that sum */
 	m->held_stage = h->stage;
 	m->holds = h->committed;
 	if (!h->hash || h->committed != c->committed || h->stage != member_stage(c, m))

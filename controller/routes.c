@@ -137,6 +137,11 @@ bool routes_ended(const struct microbatch *m, uint32_t t)
 	return t < m->passed && !routes_owes(m, t);
 }
 
+bool routes_began(const struct microbatch *m, uint32_t t)
+{
+	return routes_ended(m, t) || (t == m->passed && m->began_s >= 0);
+}
+
 bool routes_home(const struct microbatch *m)
 {
 	return m->passed > 2 * m->route.n_hops;
@@ -305,6 +310,109 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 	return n;
 }
 
+static uint32_t times_counted(const struct counts *c, uint32_t microbatch, uint8_t kind)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		n += c->list[i].microbatch == microbatch && c->list[i].kind == kind;
+	return n;
+}
+
+/* ---- around a link ---- */
+
+/* The last to go between a hop and the next (that of the last is the first) has gone once this has begun. */
+static uint32_t ends_between(const struct microbatch *m, uint32_t hop)
+{
+	uint32_t n = m->route.n_hops;
+
+	return hop + 1 < n ? 2 * n - hop : n + 1;
+}
+
+static bool is_pair(const struct microbatch *m, uint32_t hop, uint16_t a, uint16_t b)
+{
+	uint16_t x = m->nodes[hop], y = m->nodes[(hop + 1) % m->route.n_hops];
+
+	return (x == a && y == b) || (x == b && y == a);
+}
+
+bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b)
+{
+	for (uint32_t h = 0; !m->done && h < m->route.n_hops; h++)
+		if (is_pair(m, h, a, b) && !routes_began(m, ends_between(m, h)))
+			return true;
+	return false;
+}
+
+/* Its node there has counted nothing of it, and is at nothing that counts. */
+static bool may_leave(const struct routes *r, const struct microbatch *m, uint32_t hop)
+{
+	const struct counts *c = &r->counts[m->nodes[hop]];
+	uint32_t n = m->route.n_hops, id = m->route.microbatch;
+
+	return !routes_began(m, 2 * n - hop) && (hop > 0 || !routes_began(m, n)) &&
+	       times_counted(c, id, WORK_BACKWARD) == 0 && times_counted(c, id, WORK_LOSS) == 0;
+}
+
+/* Another node in the place of a or b: which hop, and who. False: there is none. */
+static bool choose_around(const struct routes *r, const struct microbatch *m, uint16_t a, uint16_t b,
+			  const bool *usable, const int *stage_of, const struct cluster *c, uint32_t *hop,
+			  uint16_t *node)
+{
+	bool any = false, best_began = false;
+	double least = 0;
+
+	for (uint32_t h = 0; h < m->route.n_hops; h++) {
+		bool began = routes_began(m, h);
+
+		if ((m->nodes[h] != a && m->nodes[h] != b) || !may_leave(r, m, h))
+			continue;
+		for (uint32_t i = 0; i < r->n_nodes; i++) {
+			double d;
+
+			if (!usable[i] || stage_of[i] != m->stages[h] || routes_hop(m, (uint16_t)i) >= 0)
+				continue;
+			d = burden(r, m, (int)h, c, (uint16_t)i);
+			if (isinf(d) || (any && (began != best_began ? began : d >= least)))
+				continue;
+			any = true;
+			best_began = began;
+			least = d;
+			*hop = h;
+			*node = (uint16_t)i;
+		}
+	}
+	return any;
+}
+
+int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
+		  const struct cluster *c, uint32_t *changed)
+{
+	uint32_t hop;
+	uint16_t node;
+	int n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct microbatch *m = &r->microbatches[i];
+
+		if (routes_need(m, a, b) && !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
+			return -ENOENT;
+	}
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+
+		if (!routes_need(m, a, b) || !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
+			continue;
+		r->rerun += routes_began(m, hop);
+		m->route.attempt++;
+		m->replaced = (uint8_t)hop;
+		m->moved = true;
+		routes_stand_in(m, hop, node);
+		changed[n++] = i;
+	}
+	return n;
+}
+
 static bool swapped(const struct microbatch *m)
 {
 	for (uint32_t h = 1; h < m->route.n_hops; h++)
@@ -363,15 +471,6 @@ int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t k
 	return 0;
 }
 
-static uint32_t times_counted(const struct counts *c, uint32_t microbatch, uint8_t kind)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->n; i++)
-		n += c->list[i].microbatch == microbatch && c->list[i].kind == kind;
-	return n;
-}
-
 bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)
 {
 	int hop = routes_hop(&r->microbatches[microbatch], node);
@@ -409,25 +508,43 @@ bool routes_stage_counted(const struct routes *r, uint8_t stage)
 	return true;
 }
 
-int routes_audit(const struct routes *r, const bool *alive, struct error *err)
+bool routes_visit(const struct routes *r, uint16_t node)
 {
-	for (uint32_t i = 0; i < r->n; i++) {
+	for (uint32_t i = 0; i < r->n; i++)
+		if (routes_hop(&r->microbatches[i], node) >= 0)
+			return true;
+	return false;
+}
+
+static int audit_counts(const struct routes *r, uint32_t microbatch, uint16_t node, struct error *err)
+{
+	const struct microbatch *m = &r->microbatches[microbatch];
+	uint32_t b = times_counted(&r->counts[node], microbatch, WORK_BACKWARD);
+	uint32_t l = times_counted(&r->counts[node], microbatch, WORK_LOSS);
+	uint32_t want = routes_hop(m, node) >= 0;
+
+	if (b == want && l == (node == m->nodes[0]))
+		return 0;
+	return error_set(err, -EPROTO,
+			 "microbatch %u: node %u counted its gradient %u times and its loss %u times, expected %u and %u",
+			 microbatch, node, b, l, want, node == m->nodes[0]);
+}
+
+int routes_audit(const struct routes *r, const int *sum_of, struct error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < r->n; i++) {
 		const struct microbatch *m = &r->microbatches[i];
 
-		for (uint32_t node = 0; node < r->n_nodes; node++) {
-			uint32_t b, l, want;
-
-			if (!alive[node])
-				continue;
-			b = times_counted(&r->counts[node], i, WORK_BACKWARD);
-			l = times_counted(&r->counts[node], i, WORK_LOSS);
-			want = routes_hop(m, (uint16_t)node) >= 0;
-			if (b != want || l != (node == m->nodes[0]))
+		for (uint32_t h = 0; h < m->route.n_hops; h++)
+			if (sum_of[m->nodes[h]] != m->stages[h])
 				return error_set(err, -EPROTO,
-						 "microbatch %u: node %u counted its gradient %u "
-						 "times and its loss %u times, expected %u and %u",
-						 i, node, b, l, want, node == m->nodes[0]);
-		}
+						 "microbatch %u: node %u has its part of stage %u, and is not in that stage's sum",
+						 i, m->nodes[h], m->stages[h]);
+		for (uint16_t node = 0; rc == 0 && node < r->n_nodes; node++)
+			if (sum_of[node] >= 0)
+				rc = audit_counts(r, i, node, err);
 	}
-	return 0;
+	return rc;
 }

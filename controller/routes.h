@@ -26,7 +26,7 @@ struct microbatch {
 	bool done;          /* and every gradient of it has been counted */
 	bool has_loss;
 	float loss;
-	bool moved;         /* given another node though none died: by what was known that had not begun it */
+	bool moved;         /* given another node though none died: by what was known that had not counted it */
 	uint8_t replaced;   /* the hop that got another node when its own died, last */
 	uint8_t passed;     /* positions of the chain (agent/route.h) that ended, by the furthest */
 	double passed_s;    /* when the last of them did, plan seconds after the iteration began */
@@ -76,6 +76,17 @@ int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of
 int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
 		   const struct cluster *c, uint32_t *changed);
 
+/* Whether something of the microbatch is still to go between the two nodes, one way or the other. */
+bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b);
+
+/* The link between two nodes that live is not there: every microbatch that needs it gets another node of the same
+ * stage, with links to its neighbours, in the place of one of them: of one that has begun nothing there, or else nothing that
+ * counts. That hop is its `replaced` then, and its attempt a new one; what was done stays good
+ * (routes_stand_in). Fills changed (room n) with the ids; returns how many, or -ENOENT when one of them
+ * cannot be helped so: then nothing was changed. */
+int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
+		  const struct cluster *c, uint32_t *changed);
+
 /* Another node of the same stage at a hop: whatever the others have done stays good, and
  * it owes what is to be done there. The attempt is the caller's to raise. */
 void routes_stand_in(struct microbatch *m, uint32_t hop, uint16_t node);
@@ -84,6 +95,7 @@ void routes_stand_in(struct microbatch *m, uint32_t hop, uint16_t node);
  * and has not. */
 bool routes_ended(const struct microbatch *m, uint32_t t);
 bool routes_owes(const struct microbatch *m, uint32_t t);
+bool routes_began(const struct microbatch *m, uint32_t t); /* that, or it is at it */
 bool routes_home(const struct microbatch *m); /* its last backward has ended, at whatever node */
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t);
 
@@ -115,8 +127,12 @@ bool routes_counted(const struct routes *r, uint32_t microbatch);
 /* And at every node of this stage, every microbatch's. */
 bool routes_stage_counted(const struct routes *r, uint8_t stage);
 
-/* Each microbatch counted once by each node of its route and by no other living node, the loss
- * once by its data node. alive: (n_nodes). The message names the first breach. */
-int routes_audit(const struct routes *r, const bool *alive, struct error *err);
+/* Whether some microbatch visits it. */
+bool routes_visit(const struct routes *r, uint16_t node);
+
+/* Each microbatch counted once by each node of its route, which is in that stage's sum, and by nobody else
+ * in any sum; the loss once by its data node. sum_of: (n_nodes) the stage whose sum has what the node counted,
+ * -1 none. The message names the first breach. */
+int routes_audit(const struct routes *r, const int *sum_of, struct error *err);
 
 #endif

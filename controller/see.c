@@ -111,6 +111,26 @@ void see_plan_fini(struct see_plan *s)
 	*s = (struct see_plan){ 0 };
 }
 
+void see_algorithm(struct msg_see_iteration *s, const struct plan *p)
+{
+	snprintf(s->algorithm, sizeof(s->algorithm), "%s",
+		 p->search.algorithm ? p->search.algorithm : "");
+}
+
+void see_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p)
+{
+	struct plan *plan = NULL;
+
+	for (size_t i = n; i > 0 && list[i - 1].iteration >= p->iteration; i--) {
+		if (list[i - 1].epoch != p->epoch)
+			continue;
+		list[i - 1].predicted_sync_s = (float)p->sync_s;
+		if (plan || plan_parse(p->plan, strlen(p->plan), &plan, NULL) == 0)
+			see_algorithm(&list[i - 1], plan);
+	}
+	plan_free(plan);
+}
+
 /* ---- sending ---- */
 
 int see_send(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us)
@@ -162,9 +182,7 @@ int see_compare(const struct msg_command *m, int n_stages, uint32_t n_nodes, boo
 	int word = (int)strcspn(m->text, " ");
 	bool branch = word == 6 && memcmp(m->text, "branch", 6) == 0;
 
-	while (!branch && plan_algorithm_name(a) && strcmp(plan_algorithm_name(a), m->text) != 0)
-		a++;
-	if (!plan_algorithm_name(a))
+	if (!branch && !plan_algorithm_named(m->text, &a))
 		return error_set(err, -EINVAL, "no algorithm \"%.60s\"", m->text);
 	if (m->node >= 0 && (uint32_t)m->node >= n_nodes)
 		return error_set(err, -EINVAL, "there is no node %d", m->node);
@@ -179,6 +197,7 @@ int see_compare(const struct msg_command *m, int n_stages, uint32_t n_nodes, boo
 	}
 	q->kind = PLANNER_COMPARE;
 	q->algorithm = a;
+	q->stand_in = STAND_IN_ANY;
 	q->path_length = a == PLAN_DTFM ? n_stages : n_stages - (int)m->value;
 	q->from = a == PLAN_BEST ? q->from : NULL;
 	q->budget_s = 1;

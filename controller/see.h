@@ -7,6 +7,7 @@
 
 #include "controller/planner.h"
 #include "model/config.h"
+#include "store/store.h"
 #include "wire/msg.h"
 #include "wire/post.h"
 
@@ -33,6 +34,12 @@ struct see_plan {
 int see_plan_init(struct see_plan *s, const struct see_run *run, const struct planned *p,
 		  const char *candidate);
 void see_plan_fini(struct see_plan *s);
+
+/* Which algorithm made the plan of an iteration. */
+void see_algorithm(struct msg_see_iteration *s, const struct plan *p);
+/* What rows of iterations do not say of their plan: the same, and how long it predicts that sums take. For those of
+ * the list (n, ascending) that were run by this one. */
+void see_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 
 /* Encodes and sends. -EAGAIN: no room, nothing was sent; -EINVAL: over a limit; -ENOMEM. */
 int see_send(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,9 @@
 #include "controller/see.h"
 #include "model/tensor.h"
 #include "schedule/regions.h"
+
+/* Of a cluster without a file; memory is settled once agents have come. */
+enum { bare_microbatches = 6, bare_memory = 3 };
 
 /* ---- the model ---- */
 
@@ -27,6 +31,7 @@ static int load_model(struct controller *c, struct error *err)
 	if (run) { /* taken over: as it was */
 		o->seed = run->seed;
 		o->threads = run->threads;
+		o->bf16 = run->bf16;
 		o->name = run->name;
 		o->batch = run->batch;
 		o->sequence = run->sequence;
@@ -93,6 +98,12 @@ static void shipped_file(const char *name, char *out, size_t room)
 		snprintf(out, room, "%s/share/skippipe/%s", SKIPPIPE_PREFIX, name);
 }
 
+/* Of the bytes that an activation of floats has. */
+static double activation_share(const struct options *o)
+{
+	return o->bf16 ? 0.5 : 1;
+}
+
 /* The published cluster: compute, memory and sizes of arXiv 2502.19913's 20 nodes. */
 static int regions_default(struct controller *c, struct error *err)
 {
@@ -108,6 +119,7 @@ static int regions_default(struct controller *c, struct error *err)
 		return rc;
 	regions_request_init(&q, 4, 2);
 	q.name = o->name;
+	q.activation_bytes *= activation_share(o);
 	q.n_nodes = (int)o->agents;
 	q.n_stages = o->n_stages;
 	q.stages = o->stages;
@@ -136,13 +148,62 @@ static void near_cluster(struct cluster *c)
 	c->dispatch_overhead_s = 0;
 }
 
+/* Without a file, and with nothing emulated: so many nodes of which nothing is known yet. */
+static int bare_cluster(struct controller *c, struct error *err)
+{
+	const struct options *o = &c->options;
+	struct cluster *b = cluster_alloc((int)o->agents, o->n_stages, true);
+
+	if (!b)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (int s = 0; s < o->n_stages; s++)
+		b->stages[s] = o->stages[s];
+	b->microbatches_per_data_node = bare_microbatches;
+	near_cluster(b);
+	for (int i = 0; i < b->n_nodes; i++)
+		b->nodes[i].memory = bare_memory;
+	c->cluster = b;
+	return 0;
+}
+
+/* What travels, and what is summed, for the links that are measured. */
+static int begin_links(struct controller *c, struct error *err)
+{
+	const struct store_run *run = c->options.resume ? store_run_of(c->store) : NULL;
+
+	if (!measuring_wanted(c))
+		return 0;
+	c->links = run ? link_table_parse(run->cluster) : NULL;
+	if (!c->links)
+		c->links = link_table_new(c->n_members);
+	if (!c->links)
+		return error_set(err, -ENOMEM, "out of memory");
+	c->links->replicas = link_table_replicas(c->n_members, (size_t)c->cluster->n_stages);
+	c->links->activation_bytes =
+		activation_share(&c->options) * sizeof(float) * (double)c->recipe.batch *
+		c->recipe.sequence * c->model.dim;
+	c->links->weights_bytes = 0;
+	for (uint32_t s = 0; s < c->model.n_stages; s++)
+		c->links->weights_bytes =
+			fmax(c->links->weights_bytes, sizeof(float) * (double)c->stage_parameters[s]);
+	if (c->cluster->sync_pair_s)
+		return 0;
+	c->cluster->sync_pair_s = malloc((size_t)c->n_members * c->n_members * sizeof(double));
+	if (!c->cluster->sync_pair_s)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < (size_t)c->n_members * c->n_members; i++)
+		c->cluster->sync_pair_s[i] = -1;
+	return 0;
+}
+
 static int load_cluster(struct controller *c, struct error *err)
 {
 	struct options *o = &c->options;
 	const struct store_run *run = c->store ? store_run_of(c->store) : NULL;
 	int rc = run ? cluster_parse(run->cluster, strlen(run->cluster), &c->cluster, err)
-		 : o->cluster ? cluster_read(o->cluster, &c->cluster, err)
-			      : regions_default(c, err);
+		 : o->cluster ? cluster_read_share(o->cluster, activation_share(o), &c->cluster, err)
+		 : measuring_wanted(c) ? bare_cluster(c, err)
+				       : regions_default(c, err);
 
 	if (rc != 0)
 		return rc;
@@ -165,7 +226,7 @@ static int load_cluster(struct controller *c, struct error *err)
 				 "--skip %u: there are only %d stages, and stage 0 stays",
 				 o->skip, c->cluster->n_stages);
 	c->path_length = (uint32_t)c->cluster->n_stages - o->skip;
-	if (o->time_scale == 0 && !o->cluster && !run)
+	if (o->time_scale == 0 && !o->cluster && !run && o->embedded)
 		near_cluster(c->cluster);
 	return 0;
 }
@@ -174,20 +235,8 @@ static int load_cluster(struct controller *c, struct error *err)
 
 static void ask_first_plans(struct controller *c, bool run)
 {
-	struct planner_request q = { .kind = PLANNER_RUN,
-				     .path_length = (int)c->path_length,
-				     .algorithm = PLAN_BEST,
-				     .free_assignment = !c->options.given,
-				     .split_backward = c->options.split_backward,
-				     .overlap_sync = c->options.overlap_sync,
-				     .jitter = c->options.jitter,
-				     .budget_s = c->options.budget_s,
-				     .threads = 1,
-				     .seed = c->options.seed,
-				     .reason = "the run's first plan" };
-
 	if (run)
-		c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
+		replan_first(c);
 	replan_baseline(c);
 }
 
@@ -212,7 +261,7 @@ static int make_members(struct controller *c, struct error *err)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		c->members[i].id = (uint16_t)i;
 		c->members[i].since_us = c->now_us;
-		c->members[i].links_ratio = 1;
+		c->members[i].links_ratio = c->members[i].pace = 1;
 		c->members[i].hash_agrees = true;
 		c->members[i].keeps = c->members[i].home = -1;
 		c->members[i].changed = true;
@@ -234,8 +283,6 @@ int controller_init(struct controller *c, struct error *err)
 	c->iteration = 1;
 	rng_init_stream(&rng, (uint64_t)c->started_wall_us, (uint64_t)getpid());
 	c->run = rng_next(&rng);
-	if (c->options.time_scale < 0 && c->options.cluster)
-		c->options.time_scale = 0;
 	rc = c->options.resume ? store_resume(&c->store, c->options.run_dir, err) : 0;
 	if (rc == 0 && c->options.resume) {
 		c->run = store_run_of(c->store)->id;
@@ -247,6 +294,8 @@ int controller_init(struct controller *c, struct error *err)
 		rc = load_model(c, err);
 	if (rc == 0)
 		rc = make_members(c, err);
+	if (rc == 0)
+		rc = begin_links(c, err);
 	if (rc == 0)
 		rc = network_open(&c->options,
 				  KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
@@ -263,7 +312,8 @@ int controller_init(struct controller *c, struct error *err)
 	record_phase(c);
 	c->parameters = see_parameters(&c->model);
 	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
-	ask_first_plans(c, !c->resumed);
+	if (!measuring_wanted(c) || c->resumed)
+		ask_first_plans(c, !c->resumed);
 	return 0;
 }
 
@@ -290,8 +340,11 @@ void controller_fini(struct controller *c)
 	}
 	free(c->members);
 	free(c->pairs.of);
+	free(c->cuts);
 	free(c->shard_of);
 	free(c->model_json);
 	free(c->carried_text);
 	planned_free(c->carried);
+	link_table_free(c->links);
+	measuring_free(c);
 }

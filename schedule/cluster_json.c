@@ -87,7 +87,8 @@ static void fill_from_links(const struct links *links, int n, double bytes, doub
 	}
 }
 
-static int read_delays(const json_t *root, struct cluster *c, struct error *err)
+/* share: of the activations' bytes. */
+static int read_delays(const json_t *root, double share, struct cluster *c, struct error *err)
 {
 	struct links links = { NULL, NULL };
 	double activation, overhead, weights, zero = 0;
@@ -115,7 +116,7 @@ static int read_delays(const json_t *root, struct cluster *c, struct error *err)
 	if (rc == 0)
 		rc = json_number(root, "", "transfer_overhead_s", 0, &zero, &overhead, err);
 	if (rc == 0)
-		fill_from_links(&links, c->n_nodes, activation, overhead, c->delay_s);
+		fill_from_links(&links, c->n_nodes, share * activation, overhead, c->delay_s);
 	if (rc == 0 && json_object_get(root, "weights_bytes_per_stage")) {
 		rc = json_number(root, "", "weights_bytes_per_stage", 0, NULL, &weights, err);
 		if (rc == 0)
@@ -182,7 +183,7 @@ static int read_stages(const json_t *stages, struct cluster *c, struct error *er
 	return 0;
 }
 
-static int read_body(const json_t *root, const json_t *stages, const json_t *nodes,
+static int read_body(const json_t *root, const json_t *stages, const json_t *nodes, double share,
 		     struct cluster *c, struct error *err)
 {
 	const double zero = 0;
@@ -196,7 +197,7 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 	for (int i = 0; rc == 0 && i < c->n_nodes; i++)
 		rc = read_node(nodes, i, c, err);
 	if (rc == 0)
-		rc = read_delays(root, c, err);
+		rc = read_delays(root, share, c, err);
 	if (rc == 0 && json_object_get(root, "sync_pair_s"))
 		rc = read_matrix(root, "", "sync_pair_s", c->n_nodes, c->sync_pair_s, err);
 	if (rc == 0)
@@ -208,7 +209,7 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 	return rc == 0 ? cluster_validate(c, err) : rc;
 }
 
-int cluster_parse(const char *text, size_t size, struct cluster **out, struct error *err)
+static int parse_share(const char *text, size_t size, double share, struct cluster **out, struct error *err)
 {
 	const json_t *stages, *nodes;
 	struct cluster *c = NULL;
@@ -231,7 +232,7 @@ int cluster_parse(const char *text, size_t size, struct cluster **out, struct er
 		goto free_root;
 	}
 	c = cluster_alloc((int)json_array_size(nodes), (int)json_array_size(stages), true);
-	rc = c ? read_body(root, stages, nodes, c, err) : error_set(err, -ENOMEM, "out of memory");
+	rc = c ? read_body(root, stages, nodes, share, c, err) : error_set(err, -ENOMEM, "out of memory");
 	if (rc != 0)
 		goto free_cluster;
 	*out = c;
@@ -245,7 +246,17 @@ free_root:
 	return rc;
 }
 
+int cluster_parse(const char *text, size_t size, struct cluster **out, struct error *err)
+{
+	return parse_share(text, size, 1, out, err);
+}
+
 int cluster_read(const char *path, struct cluster **out, struct error *err)
+{
+	return cluster_read_share(path, 1, out, err);
+}
+
+int cluster_read_share(const char *path, double share, struct cluster **out, struct error *err)
 {
 	char *text;
 	size_t size;
@@ -253,7 +264,7 @@ int cluster_read(const char *path, struct cluster **out, struct error *err)
 
 	if (rc != 0)
 		return rc;
-	rc = cluster_parse(text, size, out, err);
+	rc = parse_share(text, size, share, out, err);
 	free(text);
 	return rc == 0 ? 0 : error_prefix(err, rc, "%s", path);
 }

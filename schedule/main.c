@@ -81,17 +81,6 @@ static bool parse_long(const char *text, long least, long most, long *out)
 	return true;
 }
 
-static bool parse_algorithm(const char *text, enum plan_algorithm *out)
-{
-	for (int a = 0; plan_algorithm_name((enum plan_algorithm)a); a++) {
-		if (strcmp(text, plan_algorithm_name((enum plan_algorithm)a)) == 0) {
-			*out = (enum plan_algorithm)a;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Exactly one of two words. */
 static bool parse_choice(const char *text, const char *yes, const char *no, bool *out)
 {
@@ -193,7 +182,7 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		q->path_length = (int)v;
 		return NULL;
 	case ALGORITHM:
-		return parse_algorithm(optarg, &q->algorithm)
+		return plan_algorithm_named(optarg, &q->algorithm)
 			? NULL : "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip";
 	case BUDGET:
 		q->budget_s = strtod(optarg, &end);

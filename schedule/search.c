@@ -32,6 +32,17 @@ const char *plan_algorithm_name(enum plan_algorithm a)
 	return (unsigned)a < sizeof(names) / sizeof(names[0]) ? names[a] : NULL;
 }
 
+bool plan_algorithm_named(const char *name, enum plan_algorithm *out)
+{
+	for (int a = 0; plan_algorithm_name((enum plan_algorithm)a); a++) {
+		if (strcmp(name, plan_algorithm_name((enum plan_algorithm)a)) == 0) {
+			*out = (enum plan_algorithm)a;
+			return true;
+		}
+	}
+	return false;
+}
+
 void plan_request_init(struct plan_request *q)
 {
 	*q = (struct plan_request){ .algorithm = PLAN_BEST, .seed = 1, .threads = 1 };
@@ -439,11 +450,13 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 	int64_t most = p->q->evaluations;
 	int trials = most > 0 && most < GENETIC_TRIALS ? (int)most : GENETIC_TRIALS;
 	int rc = construct_assignment(s, p, err);
+	bool own;
 
 	if (rc == 0 && p->n_movable > 1 && allocate_genetic(s, p, g, trials) != 0)
 		rc = error_set(err, -ENOMEM, "out of memory");
 	if (rc == 0)
 		rc = baseline_paths(g, s, err);
+	own = rc == 0;
 	if (rc == PLAN_INFEASIBLE)
 		rc = feasible_paths(s, p, err);
 	if (rc != 0)
@@ -459,7 +472,7 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 		rc = conflict_search(s, p, algorithm == PLAN_CBS, g, err);
 	} else {
 		rc = progress_note(g, s, first_s, err);
-		g->evaluations++;
+		g->evaluations += own;
 	}
 	if (rc != 0)
 		return rc;

@@ -32,6 +32,8 @@ enum plan_algorithm {
 };
 /* "best", "cbs", "no-tc2", "dtfm", "dtfm-skip"; NULL past the last. */
 const char *plan_algorithm_name(enum plan_algorithm a);
+/* The one of that name into *out; false: there is none. */
+bool plan_algorithm_named(const char *name, enum plan_algorithm *out);
 
 #define ROBUST_SAMPLES 16
 
@@ -79,7 +81,9 @@ struct plan_request {
 void plan_request_init(struct plan_request *q);
 
 /* 0 and a plan (plan_free); PLAN_INFEASIBLE, PLAN_NOT_FOUND; -EINVAL: the request does not fit
- * the cluster; -ECANCELED: cancelled before there was a plan; -ENOMEM. */
+ * the cluster; -ECANCELED: cancelled before there was a plan; -ENOMEM.
+ * Where a published method finds no paths, or none in time, its plan has any legal ones; then
+ * no evaluations are counted in it. */
 int plan_search(const struct cluster *c, const struct plan_request *q, struct plan **out,
 		struct error *err);
 

@@ -65,7 +65,9 @@ const char db_schema_later[] =
 	"CREATE TABLE IF NOT EXISTS restore(id INTEGER PRIMARY KEY, iteration INTEGER NOT NULL,"
 	" last INTEGER NOT NULL, stage INTEGER NOT NULL, node INTEGER NOT NULL,"
 	" hash INTEGER NOT NULL, wall_us INTEGER NOT NULL, from1 INTEGER, weight1 REAL,"
-	" from2 INTEGER, weight2 REAL);";
+	" from2 INTEGER, weight2 REAL);"
+	"CREATE TABLE IF NOT EXISTS computed(iteration INTEGER, node INTEGER,"
+	" device TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;";
 
 static const char *const texts[DB_STATEMENTS] = {
 	[DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -79,9 +81,11 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_PUT_CORPUS] = "INSERT INTO corpus VALUES(?,?)",
 	[DB_GET_RUN] = "SELECT name, version, model, cluster, optimizer, id, seed, corpus_hash,"
 		       " started_wall_us, batch, sequence, n_shards, per_shard, threads,"
-		       " (SELECT count(*) FROM corpus) FROM run",
+		       " (SELECT count(*) FROM corpus),"
+		       " (SELECT value FROM state WHERE key = '=wire') FROM run",
 	[DB_GET_CORPUS] = "SELECT path FROM corpus ORDER BY rank",
 	[DB_SET_HASH] = "UPDATE run SET corpus_hash = ?",
+	[DB_SET_CLUSTER] = "UPDATE run SET cluster = ?",
 	[DB_PUT_PLAN] = "INSERT INTO plan VALUES(?,?,?,?,?,?,?)",
 	[DB_GET_PLANS] = "SELECT epoch, iteration, reason, path_length, plan, iteration_s, sync_s"
 			 " FROM plan ORDER BY epoch",
@@ -100,7 +104,12 @@ static const char *const texts[DB_STATEMENTS] = {
 			  " ORDER BY node",
 	[DB_GET_REDUCTIONS] = "SELECT stage, nodes FROM reduction WHERE iteration = ?"
 			      " ORDER BY stage",
+	[DB_PUT_COMPUTED] = "INSERT INTO computed VALUES(?,?,?)",
+	[DB_GET_COMPUTED] = "SELECT node, device FROM computed WHERE iteration = ? ORDER BY node",
+	[DB_GET_DEVICES] = "SELECT device, count(DISTINCT node) FROM computed GROUP BY device"
+			   " ORDER BY 2 DESC, 1",
 	[DB_PUT_HASH] = "INSERT OR IGNORE INTO hash VALUES(?,?,?,?)",
+	[DB_DROP_HASH] = "DELETE FROM hash WHERE iteration = ? AND stage = ? AND node = ?",
 	[DB_GET_HASHES] = "SELECT iteration, stage, node, hash FROM hash WHERE iteration = ?"
 			  " ORDER BY stage, node",
 	[DB_PUT_TASK] = "INSERT INTO task VALUES(NULL,?,?,?,?,?,?,?,?,?,?)",
@@ -126,6 +135,7 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_DROP_ROUTES] = "DELETE FROM route WHERE iteration > ?",
 	[DB_DROP_ORDERS] = "DELETE FROM counted WHERE iteration > ?",
 	[DB_DROP_REDUCTIONS] = "DELETE FROM reduction WHERE iteration > ?",
+	[DB_DROP_COMPUTED] = "DELETE FROM computed WHERE iteration > ?",
 	[DB_DROP_HASHES] = "DELETE FROM hash WHERE iteration > ?",
 	[DB_DROP_TASKS] = "DELETE FROM task WHERE iteration > ?",
 	[DB_DROP_VALIDATIONS] = "DELETE FROM validation WHERE iteration > ?",

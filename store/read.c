@@ -83,8 +83,10 @@ void store_commit_clear(struct store_commit *c)
 			free((void *)p->routes[i].nodes);
 			free((void *)p->routes[i].stages);
 		}
-		for (size_t i = 0; i < p->n_orders; i++)
+		for (size_t i = 0; i < p->n_orders; i++) {
 			free((void *)p->orders[i].counted);
+			free((void *)p->orders[i].device);
+		}
 		for (size_t i = 0; i < p->n_reductions; i++)
 			free((void *)p->reductions[i].nodes);
 		free(p->routes);
@@ -171,6 +173,26 @@ static int take_reduction(struct parts *p, sqlite3_stmt *q)
 	return 0;
 }
 
+/* Both come by node. A row of a node that counted nothing says nothing. */
+static int take_computed(struct parts *p, sqlite3_stmt *q)
+{
+	uint16_t node = (uint16_t)number(q, 0);
+	size_t low = 0, high = p->n_orders;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (p->orders[middle].node < node)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == p->n_orders || p->orders[low].node != node || p->orders[low].device)
+		return 0;
+	p->orders[low].device = strdup(text(q, 1));
+	return p->orders[low].device ? 0 : -ENOMEM;
+}
+
 static int take_all(struct store *s, enum db_statement which, uint64_t iteration,
 		    struct parts *p, int (*take)(struct parts *p, sqlite3_stmt *q),
 		    struct error *err)
@@ -205,6 +227,10 @@ static int read_parts(struct store *s, struct store_commit *c, struct error *err
 		rc = take_all(s, DB_GET_ORDERS, c->iteration, p, take_order, err);
 	if (rc == 0)
 		rc = take_all(s, DB_GET_REDUCTIONS, c->iteration, p, take_reduction, err);
+	if (rc == 0)
+		rc = db_have_table(s, "computed", err);
+	if (rc == 1)
+		rc = take_all(s, DB_GET_COMPUTED, c->iteration, p, take_computed, err);
 	c->routes = p->routes;
 	c->orders = p->orders;
 	c->reductions = p->reductions;
@@ -456,4 +482,22 @@ int store_get(struct store *s, const char *key, char **value, struct error *err)
 		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 	*value = copy;
 	return 0;
+}
+
+int store_each_device(struct store *s,
+		      int (*visit)(void *context, const char *device, uint32_t nodes),
+		      void *context, struct error *err)
+{
+	sqlite3_stmt *q;
+	int rc = db_have_table(s, "computed", err);
+
+	if (rc != 1)
+		return rc;
+	rc = db_query(s, DB_GET_DEVICES, NULL, 0, &q, err);
+	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
+		rc = visit(context, text(q, 0), number(q, 1));
+		if (rc != 0)
+			db_done(q);
+	}
+	return rc;
 }

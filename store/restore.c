@@ -41,6 +41,7 @@ static int forget_after(struct store *s, uint64_t iteration, bool averaged, stru
 		DB_DROP_COMMITS,     DB_DROP_ROUTES,  DB_DROP_ORDERS,
 		DB_DROP_REDUCTIONS,  DB_DROP_HASHES,  DB_DROP_TASKS,
 		DB_DROP_VALIDATIONS, DB_DROP_MOMENTS, DB_DROP_RESTORES,
+		DB_DROP_COMPUTED,
 	};
 	struct db_value v[] = { db_u64(iteration) };
 	struct db_value saved[] = { db_u64(averaged ? iteration : iteration + 1) };

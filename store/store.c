@@ -183,6 +183,16 @@ static int read_corpus(struct store *s, size_t n, struct error *err)
 	return rc < 0 ? rc : 0;
 }
 
+/* Earlier records do not say: fp32. */
+static int read_wire(struct store *s, const char *said, bool *bf16, struct error *err)
+{
+	*bf16 = said && strcmp(said, "bf16") == 0;
+	if (!said || *bf16 || strcmp(said, "fp32") == 0)
+		return 0;
+	return error_set(err, -EPROTONOSUPPORT, "%s: its activations travel as \"%s\": expected fp32 or bf16",
+			 s->path, said);
+}
+
 static int read_run(struct store *s, struct error *err)
 {
 	struct store_run *r = &s->run;
@@ -212,7 +222,10 @@ static int read_run(struct store *s, struct error *err)
 	r->per_shard = (uint32_t)sqlite3_column_int64(q, 12);
 	r->threads = (uint32_t)sqlite3_column_int64(q, 13);
 	n_corpus = (size_t)sqlite3_column_int64(q, 14);
+	rc = read_wire(s, (const char *)sqlite3_column_text(q, 15), &r->bf16, err);
 	db_done(q);
+	if (rc != 0)
+		return rc;
 	if (!r->name || !r->version || !r->model || !r->cluster || !r->optimizer)
 		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 	return read_corpus(s, n_corpus, err);
@@ -234,6 +247,13 @@ static int read_epoch(struct store *s, struct error *err)
 	return 0;
 }
 
+static int put_state(struct store *s, const char *key, const char *value, struct error *err)
+{
+	struct db_value v[] = { db_text(key), db_text(value) };
+
+	return db_run(s, DB_PUT_STATE, v, DB_COUNT(v), err);
+}
+
 static int write_run(struct store *s, const struct store_run *r, struct error *err)
 {
 	struct db_value v[] = {
@@ -250,11 +270,10 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 
 		rc = db_run(s, DB_PUT_CORPUS, c, DB_COUNT(c), err);
 	}
-	if (rc == 0 && r->options) {
-		struct db_value o[] = { db_text("options"), db_text(r->options) };
-
-		rc = db_run(s, DB_PUT_STATE, o, DB_COUNT(o), err);
-	}
+	if (rc == 0)
+		rc = put_state(s, "wire", r->bf16 ? "bf16" : "fp32", err);
+	if (rc == 0 && r->options)
+		rc = put_state(s, "options", r->options, err);
 	return rc;
 }
 

@@ -49,6 +49,8 @@ struct store_run {
 	uint32_t n_shards;  /* data shards; shard k is read by whoever runs its microbatches */
 	uint32_t per_shard; /* microbatches a shard gives an iteration */
 	uint32_t threads;   /* of an agent's arithmetic: part of what makes the bits */
+	bool bf16;          /* and so is this: what goes from stage to stage is rounded to bf16. Kept
+			     * under the key "wire" (store_get), "fp32" or "bf16" */
 	size_t n_corpus;    /* 0: the default corpus */
 	const char *const *corpus; /* (n_corpus) paths */
 	/* What else its controller was told, kept under the key "options" (store_get); NULL nothing.
@@ -90,6 +92,7 @@ struct store_order {
 	uint8_t stage; /* it held during this iteration */
 	uint32_t n_counted;
 	const struct store_counted *counted; /* (n_counted) */
+	const char *device; /* what computed it, as the node told; NULL: not known */
 };
 
 /* Whose sums made a stage's gradient. A stage without one took no step. */
@@ -258,12 +261,16 @@ uint64_t store_writer_epoch(const struct store *s);
 
 /* What the first data node to read the corpus says of it. -EEXIST: another hash is recorded. */
 int store_corpus(struct store *s, uint64_t hash, struct error *err);
+/* The cluster of the run was measured: its text from here on, copied; durable when it returns 0. */
+int store_cluster(struct store *s, const char *cluster, struct error *err);
 int store_plan(struct store *s, const struct store_plan *plan, struct error *err);
 /* Durable when it returns 0. -EEXIST: this iteration is committed already; -EINVAL: it is not
  * the one after the last. */
 int store_commit(struct store *s, const struct store_commit *commit, struct error *err);
 /* A node's first word on an iteration stands: repetitions are ignored. */
 int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, struct error *err);
+/* It is not there any more: of that iteration, stage and node. */
+int store_forget_hash(struct store *s, const struct store_hash *hash, struct error *err);
 int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struct error *err);
 int store_validation(struct store *s, const struct store_validation *v, struct error *err);
 int store_note(struct store *s, const struct store_note *note, struct error *err);
@@ -275,7 +282,8 @@ int store_shard(struct store *s, const struct store_shard *k, struct error *err)
  * iterations removed, in one durable transaction. The next commit is iteration + 1. */
 int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 		  struct error *err);
-/* The controller's own odds and ends, by key. value NULL removes it. */
+/* The controller's own odds and ends, by key. value NULL removes it. Durable when it returns 0: agents act on what
+ * it was told they were, and a successor must know it. */
 int store_set(struct store *s, const char *key, const char *value, struct error *err);
 
 /* ---- reading (a writer may, too) ---- */
@@ -292,6 +300,11 @@ void store_commit_clear(struct store_commit *c); /* then it is empty; a zeroed o
 int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 		      int (*visit)(void *context, const struct store_commit *c), void *context,
 		      struct error *err);
+/* What computed, as nodes told it, and how many of them ever did with it: the commonest first. None
+ * where the record does not say. */
+int store_each_device(struct store *s,
+		      int (*visit)(void *context, const char *device, uint32_t nodes),
+		      void *context, struct error *err);
 int store_each_plan(struct store *s, int (*visit)(void *context, const struct store_plan *p),
 		    void *context, struct error *err); /* by epoch */
 int store_each_hash(struct store *s, uint64_t iteration,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/db.h"
 #include "store/list.h"
@@ -21,6 +22,22 @@ int store_corpus(struct store *s, uint64_t hash, struct error *err)
 		rc = db_write(s, false, DB_SET_HASH, v, DB_COUNT(v), err);
 	if (rc == 0)
 		s->run.corpus_hash = hash;
+	return rc;
+}
+
+int store_cluster(struct store *s, const char *cluster, struct error *err)
+{
+	struct db_value v[] = { db_text(cluster) };
+	char *copy = strdup(cluster);
+	int rc = copy ? db_write(s, true, DB_SET_CLUSTER, v, DB_COUNT(v), err)
+		      : error_set(err, -ENOMEM, "%s: out of memory", s->path);
+
+	if (rc == 0) {
+		free((char *)s->run.cluster);
+		s->run.cluster = copy;
+	} else {
+		free(copy);
+	}
 	return rc;
 }
 
@@ -82,6 +99,12 @@ static int put_order(struct store *s, uint64_t iteration, const struct store_ord
 			rc = error_set(err, -EINVAL,
 				       "%s: iteration %" PRIu64 ": node %u has two orders", s->path,
 				       iteration, o->node);
+		if (rc == 0 && o->device) {
+			struct db_value d[] = { db_u64(iteration), db_int(o->node),
+						db_text(o->device) };
+
+			rc = db_run(s, DB_PUT_COMPUTED, d, DB_COUNT(d), err);
+		}
 	} else {
 		rc = no_memory(s, err);
 	}
@@ -186,6 +209,13 @@ int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, str
 	return db_end(s, rc, err);
 }
 
+int store_forget_hash(struct store *s, const struct store_hash *h, struct error *err)
+{
+	struct db_value v[] = { db_u64(h->iteration), db_int(h->stage), db_int(h->node) };
+
+	return db_write(s, false, DB_DROP_HASH, v, DB_COUNT(v), err);
+}
+
 int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struct error *err)
 {
 	int rc = db_begin(s, false, err);
@@ -258,6 +288,6 @@ int store_set(struct store *s, const char *key, const char *value, struct error 
 	struct db_value v[] = { db_text(key), db_text(value) };
 
 	if (!value)
-		return db_write(s, false, DB_DROP_STATE, v, 1, err);
-	return db_write(s, false, DB_PUT_STATE, v, DB_COUNT(v), err);
+		return db_write(s, true, DB_DROP_STATE, v, 1, err);
+	return db_write(s, true, DB_PUT_STATE, v, DB_COUNT(v), err);
 }

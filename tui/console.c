@@ -32,7 +32,7 @@ static void say_plain(struct console *c, const struct msg *m)
 {
 	char line[1024];
 
-	if (!c->options.plain || !plain_line(c->state, m, line, sizeof(line)))
+	if (!c->options.plain || !plain_line(&c->plain, c->state, m, line, sizeof(line)))
 		return;
 	puts(line);
 	fflush(stdout);

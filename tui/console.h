@@ -9,6 +9,7 @@
 #include "tui/connection.h"
 #include "tui/history.h"
 #include "tui/options.h"
+#include "tui/plain.h"
 #include "tui/record.h"
 #include "tui/terminal.h"
 #include "tui/theme.h"
@@ -30,6 +31,7 @@ struct console {
 	int64_t play_local_us;
 	int64_t drawn_us;
 	bool stale;   /* something changed since it was drawn */
+	struct plain plain; /* of plain mode */
 	bool hung_up; /* the terminal is gone */
 	bool refused;
 	struct history *history;

@@ -140,13 +140,15 @@ static void write_object(FILE *f, json_t *o)
 
 static json_t *iteration_object(const struct msg_see_iteration *it)
 {
-	return json_pack("{s:s,s:I,s:f,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i}", "event", "iteration",
+	return json_pack("{s:s,s:I,s:f,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f}", "event", "iteration",
 			 "n", (json_int_t)it->iteration, "loss", plain_number(it->loss),
 			 "iteration_s", plain_number(it->iteration_s), "predicted_s",
 			 plain_number(it->predicted_s), "collisions", (int)it->collisions,
 			 "wait_s", plain_number(it->wait_s), "tokens_per_s",
 			 plain_number(it->tokens_per_s), "nodes_alive", (int)it->alive,
-			 "path_length", (int)it->path_length, "rerun", (int)it->rerun);
+			 "path_length", (int)it->path_length, "rerun", (int)it->rerun, "sync_s",
+			 plain_number(it->sync_s), "predicted_sync_s",
+			 plain_number(it->predicted_sync_s), "real_s", plain_number(it->real_s));
 }
 
 char *export_jsonl(const struct state *s)
@@ -160,11 +162,12 @@ char *export_jsonl(const struct state *s)
 	if (!f)
 		return NULL;
 	write_object(f,
-		     json_pack("{s:s,s:s%,s:s%,s:i,s:i,s:i}", "event", "run", "name",
+		     json_pack("{s:s,s:s%,s:s%,s:i,s:i,s:i,s:b}", "event", "run", "name",
 			       s->run.name, strnlen(s->run.name, sizeof(s->run.name)), "model",
 			       s->run.model, strnlen(s->run.model, sizeof(s->run.model)),
 			       "nodes", (int)s->run.n_nodes, "stages", (int)s->run.n_stages,
-			       "microbatches", (int)s->run.microbatches));
+			       "microbatches", (int)s->run.microbatches, "emulated",
+			       (int)s->run.emulated));
 	for (size_t i = 0; i < s->n_iterations; i++)
 		write_object(f, iteration_object(&s->iterations[i]));
 	for (size_t i = 0; i < s->n_validations; i++)
@@ -195,17 +198,18 @@ char *export_csv(const struct state *s)
 		return NULL;
 	fputs("iteration,epoch,loss,iteration_s,predicted_s,collisions,wait_s,idle_fraction,"
 	      "tokens_per_s,"
-	      "nodes_alive,path_length,rerun\n",
+	      "nodes_alive,path_length,rerun,sync_s,predicted_sync_s,real_s\n",
 	      f);
 	for (size_t i = 0; i < s->n_iterations; i++) {
 		const struct msg_see_iteration *it = &s->iterations[i];
 
-		fprintf(f, "%llu,%llu,%.6g,%.6g,%.6g,%u,%.6g,%.6g,%.6g,%u,%u,%u\n",
+		fprintf(f, "%llu,%llu,%.6g,%.6g,%.6g,%u,%.6g,%.6g,%.6g,%u,%u,%u,%.6g,%.6g,%.6g\n",
 			(unsigned long long)it->iteration, (unsigned long long)it->epoch,
 			plain_number(it->loss), plain_number(it->iteration_s),
 			plain_number(it->predicted_s), it->collisions, plain_number(it->wait_s),
 			plain_number(it->idle_fraction), plain_number(it->tokens_per_s),
-			it->alive, it->path_length, it->rerun);
+			it->alive, it->path_length, it->rerun, plain_number(it->sync_s),
+			plain_number(it->predicted_sync_s), plain_number(it->real_s));
 	}
 	return close_text(f, &text);
 }

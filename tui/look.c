@@ -99,6 +99,26 @@ void look_node(struct look *l, const struct state *s, const struct state_node *n
 	}
 }
 
+void look_step(const struct state *s, char text[64])
+{
+	static const char *const format[] = {
+		[GATHER_COMING] = "%u of %u are here",
+		[GATHER_LINKS] = "round %u of %u",
+		[GATHER_COMPUTE] = "%u of %u",
+		[GATHER_PLAN] = "%u of %u",
+		[GATHER_BUILD] = "%u of %u ready",
+	};
+	const struct msg_see_status *t = &s->status;
+	int n;
+
+	text[0] = '\0';
+	if (!t->parts || t->step > GATHER_BUILD)
+		return;
+	n = snprintf(text, 64, format[t->step], t->part, t->parts);
+	if (t->left_s >= 1 && t->left_s < 1e6f)
+		snprintf(text + n, 64 - (size_t)n, ", about %.0f s left", (double)t->left_s);
+}
+
 void look_count(double v, char text[16])
 {
 	static const char units[] = " kMGTP";

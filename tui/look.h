@@ -24,6 +24,10 @@ char look_task_letter(enum work_kind k);  /* F B L V */
 enum style look_task_style(enum work_kind k);
 enum style look_bar_style(enum work_kind k);
 
+/* How far the step before the first iteration is: "round 7 of 21, about 15 s left"; "" where that
+ * is not known. */
+void look_step(const struct state *s, char text[64]);
+
 /* Short numbers: "1.3M", "14.4k", "812". */
 void look_count(double v, char text[16]);
 /* Digits behind the point for seconds of this size: 24.3, 0.24, 0.024. */

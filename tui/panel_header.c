@@ -55,7 +55,7 @@ static void add_lease(struct chips *c, const struct state *s, const struct ui *u
 	else if (ui_lease_is_ours(u, s))
 		chips_add(c, 5, STYLE_GOOD, "ARMED %s", left);
 	else
-		chips_add(c, 6, STYLE_WARNING, "held by %s %s", s->status.lease, left);
+		chips_add(c, 7, STYLE_WARNING, "held by %s %s", s->status.lease, left);
 }
 
 static void first_line(struct screen *out, struct rect at, const struct state *s,
@@ -64,6 +64,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	const struct msg_see_status *t = &s->status;
 	struct chips c = { .n = 0 };
 	char clock[16];
+	bool ours; /* else a published baseline plans: that is not left out */
 
 	chips_add(&c, 3, STYLE_TITLE, "skippipe");
 	chips_add(&c, 6, STYLE_STRONG, "%s", s->have_run ? s->run.name : "");
@@ -73,6 +74,8 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	else
 		chips_add(&c, 8, STYLE_STRONG, "it %llu", (unsigned long long)t->iteration);
 	add_link(&c, s, u);
+	if (s->run.emulated)
+		chips_add(&c, 7, STYLE_STRONG, "EMULATED");
 	if (u->branch.wanted)
 		chips_add(&c, 8, STYLE_LOST, " WHAT IF ");
 	chips_add(&c, 7, t->alive < t->n_nodes ? STYLE_WARNING : STYLE_TEXT, "nodes %u/%u",
@@ -80,8 +83,9 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	if (t->n_stages > 0)
 		chips_add(&c, 7, STYLE_TEXT, "skip %u/%u=%u%%", t->n_stages - t->path_length,
 			  t->n_stages, (t->n_stages - t->path_length) * 100 / t->n_stages);
-	chips_add(&c, 3, STYLE_FAINT, "plan %llu %s", (unsigned long long)t->epoch,
-		  s->plan.see.algorithm);
+	ours = !*s->plan.see.algorithm || strcmp(s->plan.see.algorithm, "best") == 0;
+	chips_add(&c, ours ? 3 : 7, ours ? STYLE_FAINT : STYLE_WARNING, "plan %llu %s",
+		  (unsigned long long)t->epoch, s->plan.see.algorithm);
 	if (t->faults)
 		chips_add(&c, 6, STYLE_WARNING, "faults %u", t->faults);
 	add_lease(&c, s, u);
@@ -108,7 +112,8 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 	double want = (double)s->plan.see.iteration_s, at;
 	int d = look_decimals(want);
 
-	if (s->status.phase != PHASE_COMPUTING || !s->iteration_us) {
+	if (s->status.phase != PHASE_COMPUTING || !s->iteration_us ||
+	    s->iteration != s->status.iteration) {
 		chips_add(c, 6, STYLE_TEXT, "%s",
 			  *s->status.doing ? s->status.doing
 					   : state_phase_name(s->status.phase));
@@ -117,6 +122,18 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 	at = state_plan_s(s, u->now_us - s->iteration_us);
 	chips_add(c, w >= 120 ? 6 : 3, at > want * 1.1 && want > 0 ? STYLE_WARNING : STYLE_TEXT,
 		  "now %.*f of %.*fs", d, at, d, want);
+}
+
+/* What the sums add, and the whole, where all are seconds of one clock: an emulated run's are not. */
+static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
+{
+	double longest = fmax((double)it->sync_s, (double)it->predicted_sync_s);
+
+	chips_add(c, 8, STYLE_TEXT, w < 100 ? "sum %.*fs pred %.*f" : "sum %.*fs predicted %.*f",
+		  look_decimals(longest), (double)it->sync_s, look_decimals(longest),
+		  (double)it->predicted_sync_s);
+	chips_add(c, 8, STYLE_TEXT, w < 100 ? "all %.*fs" : "all in %.*fs",
+		  look_decimals((double)it->real_s), (double)it->real_s);
 }
 
 static void second_line(struct screen *out, struct rect at, const struct state *s,
@@ -138,6 +155,8 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 				     : "iter %.*fs predicted %.*f (%s)",
 			  d, (double)it->iteration_s, d, (double)it->predicted_s, change);
 	}
+	if (it && !s->run.emulated)
+		add_sums(&c, it, at.w);
 	add_progress(&c, s, u, at.w);
 	if (s->run.baseline_s > 0 && at.w >= 120 && it && it->iteration_s > 0)
 		chips_add(&c, 5, STYLE_TEXT, "plain pipeline %.*f (%.1fx)", d,

@@ -3,6 +3,31 @@
 
 #include <stdio.h>
 
+/* "it40 said 35.8s, took 36.6s (+2%) ok"; with measured links the sums and the whole, too. */
+static void draw_receipt(struct screen *out, int x, int y, int w, const struct state *s,
+			 const struct msg_see_iteration *it)
+{
+	double said = (double)it->predicted_s, took = (double)it->iteration_s;
+	double off = said > 0 ? took / said - 1 : 0;
+	const char *verdict = off > 0.1 ? "SLOW" : off < -0.1 ? "fast" : "ok";
+	enum style style = off > 0.1 ? STYLE_WARNING : STYLE_TEXT;
+	int d = look_decimals(said), e = look_decimals((double)it->predicted_sync_s);
+	char change[16];
+
+	look_change(said, took, change);
+	if (s->run.emulated)
+		screen_print(out, x, y, w, style, "it%llu said %.*fs, took %.*fs (%s) %s%s",
+			     (unsigned long long)it->iteration, d, said, d, took, change, verdict,
+			     it->rerun ? ", some ran again" : "");
+	else
+		screen_print(out, x, y, w, style,
+			     "it%llu %s (%s) said %.*f+%.*fs, took %.*f+%.*f, all %.*f%s",
+			     (unsigned long long)it->iteration, verdict, change, d, said, e,
+			     (double)it->predicted_sync_s, d, took, e, (double)it->sync_s,
+			     look_decimals((double)it->real_s), (double)it->real_s,
+			     it->rerun ? ", some ran again" : "");
+}
+
 void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u)
 {
@@ -14,32 +39,14 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 	if (at.h < 2)
 		return;
 	if (n > 0)
-		snprintf(title, sizeof(title),
-			 "Predicted and measured: median error %.0f%%, n=%u",
+		snprintf(title, sizeof(title), "Predicted and measured: median error %.0f%%, n=%u",
 			 (double)error * 100, n);
 	else
 		snprintf(title, sizeof(title), "Predicted and measured");
 	screen_rule(out, at, title, NULL);
-	for (int i = 0; i < at.h - 1 && (size_t)i < s->n_iterations; i++) {
-		const struct msg_see_iteration *it =
-			&s->iterations[s->n_iterations - 1 - (size_t)i];
-		char change[16];
-		int d = look_decimals((double)it->predicted_s);
-		double off = it->predicted_s > 0
-				     ? (double)it->iteration_s / (double)it->predicted_s - 1
-				     : 0;
-
-		look_change((double)it->predicted_s, (double)it->iteration_s, change);
-		screen_print(out, at.x, at.y + 1 + i, at.w,
-			     off > 0.1 ? STYLE_WARNING : STYLE_TEXT,
-			     "it%llu said %.*fs, took %.*fs (%s) %s%s",
-			     (unsigned long long)it->iteration, d, (double)it->predicted_s, d,
-			     (double)it->iteration_s, change,
-			     off > 0.1    ? "SLOW"
-			     : off < -0.1 ? "fast"
-					  : "ok",
-			     it->rerun ? ", some ran again" : "");
-	}
+	for (int i = 0; i < at.h - 1 && (size_t)i < s->n_iterations; i++)
+		draw_receipt(out, at.x, at.y + 1 + i, at.w, s,
+			     &s->iterations[s->n_iterations - 1 - (size_t)i]);
 }
 
 void panel_alerts(struct screen *out, struct rect at, const struct state *s, const struct ui *u)

@@ -1,5 +1,5 @@
 /* The node grid, a column a stage. Where the stages hold more nodes than rows it becomes a map:
- * one glyph a node, in the same order. */
+ * one glyph a node, in the same order. Before nodes have stages they stand in rows. */
 #include "tui/view.h"
 
 #include <stdio.h>
@@ -85,6 +85,33 @@ static int map_top(const struct grid *g, const struct roster *r, const struct ui
 	return 0;
 }
 
+/* Where the k-th of those without a stage stands, from the grid's corner; false: nowhere. */
+static bool place_unplaced(const struct grid *g, struct rect at, const struct roster *r, int k,
+			   int *x, int *y)
+{
+	int columns = g->across ? at.w - 1 : (int)r->n_stages;
+
+	columns = columns < 1 ? 1 : columns;
+	*x = k % columns * (g->across ? 1 : g->column);
+	*y = k / columns;
+	return *y < g->rows;
+}
+
+static void draw_unplaced(struct screen *out, struct rect at, const struct grid *g,
+			  const struct state *s, const struct ui *u, const struct roster *r)
+{
+	int x, y;
+
+	screen_print(out, at.x + 1, at.y + 1, at.w - 1, STYLE_FAINT,
+		     "%u nodes, in no stage yet", r->n);
+	for (int k = 0; k < (int)r->n && place_unplaced(g, at, r, k, &x, &y); k++) {
+		if (g->across)
+			map_cell(out, at.x + 1 + x, at.y + 2 + y, s, u, r->nodes[k]);
+		else
+			named(out, at.x + x, at.y + 2 + y, g->column, s, u, r, r->nodes[k]);
+	}
+}
+
 static void draw_stage(struct screen *out, struct rect at, const struct grid *g,
 		       const struct state *s, const struct ui *u, const struct roster *r,
 		       uint32_t stage)
@@ -121,8 +148,20 @@ void panel_pipeline(struct screen *out, struct rect at, const struct state *s,
 		    at.w >= 70 ? "= forward  # backward  L loss  x blocked  . idle"
 			       : "= fwd # bwd x blocked . idle");
 	g = measure(at, r);
-	for (uint32_t stage = 0; stage < r->n_stages; stage++)
+	if (r->unplaced)
+		draw_unplaced(out, at, &g, s, u, r);
+	for (uint32_t stage = 0; stage < r->n_stages && !r->unplaced; stage++)
 		draw_stage(out, at, &g, s, u, r, stage);
+}
+
+static int hit_unplaced(const struct grid *g, struct rect at, const struct roster *r, int x, int y)
+{
+	int cell_x, cell_y, from = at.x + (g->across ? 1 : 0), w = g->across ? 1 : g->column;
+
+	for (int k = 0; k < (int)r->n && place_unplaced(g, at, r, k, &cell_x, &cell_y); k++)
+		if (y == at.y + 2 + cell_y && x >= from + cell_x && x < from + cell_x + w)
+			return r->nodes[k];
+	return -1;
 }
 
 int panel_pipeline_hit(struct rect at, const struct roster *r, const struct ui *u, int x, int y)
@@ -130,6 +169,8 @@ int panel_pipeline_hit(struct rect at, const struct roster *r, const struct ui *
 	struct grid g = measure(at, r);
 	int row = y - at.y - 2, stage = (x - at.x) / g.column, k;
 
+	if (r->unplaced)
+		return hit_unplaced(&g, at, r, x, y);
 	if (row < 0 || row >= g.rows || x < at.x || stage >= (int)r->n_stages)
 		return -1;
 	k = row;

@@ -9,8 +9,14 @@
 
 #include "tui/state.h"
 
+/* What was said last of the steps before the first iteration. */
+struct plain {
+	uint8_t step;
+	int64_t at_us; /* controller's clock; 0: nothing */
+};
+
 /* What a message just applied has to say, without a newline; false: nothing. Control characters
  * in what the controller says become '?'. */
-bool plain_line(const struct state *s, const struct msg *m, char *out, size_t room);
+bool plain_line(struct plain *p, const struct state *s, const struct msg *m, char *out, size_t room);
 
 #endif

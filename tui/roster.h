@@ -12,7 +12,8 @@ struct roster {
 	uint32_t
 		first[MSG_STAGES + 1]; /* stage s: nodes[first[s]] .. nodes[first[s + 1] - 1] */
 	uint32_t n_stages;
-	uint32_t largest; /* nodes of the largest stage */
+	uint32_t largest; /* nodes of the largest stage; unplaced: rows of as many columns */
+	bool unplaced;    /* no node has a stage yet: all are told to be in the first */
 	int digits;       /* of the highest id, at least 2 */
 };
 

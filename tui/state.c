@@ -354,9 +354,17 @@ static int compare_float(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+float state_median(float *values, size_t n)
+{
+	if (n == 0)
+		return 0;
+	qsort(values, n, sizeof(*values), compare_float);
+	return n % 2 ? values[n / 2] : (values[n / 2] + values[n / 2 - 1]) / 2;
+}
+
 float state_prediction_error(const struct state *s, size_t most, uint32_t *n)
 {
-	float errors[256], middle;
+	float errors[256];
 	size_t have = 0;
 
 	if (most > 256)
@@ -368,11 +376,28 @@ float state_prediction_error(const struct state *s, size_t most, uint32_t *n)
 			errors[have++] = fabsf(it->iteration_s / it->predicted_s - 1);
 	}
 	*n = (uint32_t)have;
-	if (have == 0)
-		return 0;
-	qsort(errors, have, sizeof(*errors), compare_float);
-	middle = errors[have / 2];
-	return have % 2 ? middle : (middle + errors[have / 2 - 1]) / 2;
+	return state_median(errors, have);
+}
+
+bool state_has_step(const struct state *s, enum gather_step step)
+{
+	return s->status.steps >> step & 1;
+}
+
+/* After a takeover agents only come back. */
+bool state_starts(const struct state *s)
+{
+	return s->status.phase == PHASE_GATHERING && state_has_step(s, GATHER_COMPUTE);
+}
+
+bool state_measures(const struct state *s)
+{
+	return state_starts(s) && state_has_step(s, GATHER_LINKS);
+}
+
+bool state_unplaced(const struct state *s)
+{
+	return state_starts(s) && s->status.step < GATHER_BUILD;
 }
 
 uint32_t state_alerts(const struct state *s)

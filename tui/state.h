@@ -193,11 +193,18 @@ uint8_t state_chain_stage(const struct state_flight *f, uint32_t position);
 /* Waiting tasks that are collisions, now. */
 uint32_t state_waiting(const struct state *s);
 bool state_is_slow(const struct state *s, const struct state_node *n);
+/* Puts them in order. 0 where there are none. */
+float state_median(float *values, size_t n);
 /* Median of |measured/predicted - 1| over the newest `most` iterations; *n how many. */
 float state_prediction_error(const struct state *s, size_t most, uint32_t *n);
 const struct state_plan *state_candidate(const struct state *s,
 					 const char *name); /* NULL none */
 const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t to);
+/* The steps before a run's first iteration are under way: which, the status says. */
+bool state_starts(const struct state *s);
+bool state_has_step(const struct state *s, enum gather_step step); /* the run goes through it */
+bool state_measures(const struct state *s);  /* these steps, and links are measured in one of them */
+bool state_unplaced(const struct state *s);  /* no node has a stage yet, whatever is told of it */
 /* Notes that stand: warnings and alerts not acknowledged. */
 uint32_t state_alerts(const struct state *s);
 /* Real microseconds to plan seconds. */

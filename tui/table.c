@@ -23,7 +23,7 @@ void table_open(struct table *t, struct screen *out, struct rect at,
 			     .n = n < TABLE_COLUMNS ? n : TABLE_COLUMNS,
 			     .at = at };
 	for (int i = 0; i < t->n; i++)
-		shown[i] = true;
+		shown[i] = columns[i].width > 0;
 	for (int rank = 0; rank < 9; rank++)
 		for (int i = t->n - 1; i >= 0 && width_of(t, shown) > at.w; i--)
 			if (columns[i].rank == rank)

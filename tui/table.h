@@ -10,7 +10,7 @@ enum { TABLE_COLUMNS = 24 };
 
 struct table_column {
 	const char *head;
-	int width;  /* cells; the last one that is shown takes what is left */
+	int width;  /* cells; the last one that is shown takes what is left; 0: not this time */
 	int rank;   /* 9 stays longest */
 	bool right; /* aligned */
 };

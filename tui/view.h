@@ -42,6 +42,8 @@ void panel_header(struct screen *out, struct rect at, const struct state *s,
 		  const struct ui *u);
 void panel_pipeline(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u, const struct roster *r);
+void panel_start(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
+		 const struct roster *r);
 void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u, const struct roster *r);
 void panel_motion(struct screen *out, struct rect at, const struct state *s,

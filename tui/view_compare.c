@@ -1,14 +1,17 @@
 /* View 7: the plan in force against what else could be: every number of skipped stages and a
- * published baseline, planned by the controller while the view is open. Below, the tasks that
- * the live plan and the chosen one predict, node by node, on one time axis. */
+ * published baseline, planned by the controller while the view is open. Below, the plans that the
+ * run has gone through, what each said and what was measured; and the tasks that the live plan and
+ * the chosen one predict, node by node, on one time axis. Whatever was not measured has a `*`. */
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/ran.h"
 #include "tui/table.h"
 #include "tui/view.h"
 
 enum row {
 	ROW_ITERATION,
+	ROW_SYNC,
 	ROW_CHANGE,
 	ROW_BLOCKED,
 	ROW_COLLISIONS,
@@ -19,9 +22,9 @@ enum row {
 	ROWS
 };
 
-static const char *const row_names[ROWS] = { "iteration, s",  "against live", "blocked, s",
-					     "collisions",    "idle",         "least visits",
-					     "paths changed", "planned in, s" };
+static const char *const row_names[ROWS] = { "iteration, s", "its sums, s",  "against live",
+					     "blocked, s",   "collisions",   "idle",
+					     "least visits", "paths changed", "planned in, s" };
 
 static void draw_plan_column(const struct table *t, struct screen *out, int column,
 			     const struct state *s, const struct state_plan *p)
@@ -37,6 +40,7 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 	look_change((double)s->plan.see.iteration_s, (double)m->iteration_s, change);
 	table_cell(t, out, ROW_ITERATION, column, STYLE_STRONG, "%.*f*", d,
 		   (double)m->iteration_s);
+	table_cell(t, out, ROW_SYNC, column, STYLE_TEXT, "%.*f*", d, (double)m->sync_s);
 	if (p != &s->plan)
 		table_cell(t, out, ROW_CHANGE, column,
 			   m->iteration_s < s->plan.see.iteration_s ? STYLE_GOOD : STYLE_TEXT,
@@ -55,8 +59,6 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 {
 	struct table_column columns[TABLE_COLUMNS] = { { "", 13, 9, false },
 						       { "LIVE", 9, 9, true } };
-	const struct msg_see_iteration *it =
-		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
 	char heads[TABLE_COLUMNS][40];
 	struct table t;
 	int n = 2;
@@ -73,9 +75,6 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 	for (int i = 0; i < ROWS; i++)
 		table_cell(&t, out, i, 0, STYLE_FAINT, "%s", row_names[i]);
 	draw_plan_column(&t, out, 1, s, &s->plan);
-	if (it)
-		table_cell(&t, out, ROW_CHANGE, 1, STYLE_TEXT, "took %.*f",
-			   look_decimals((double)it->iteration_s), (double)it->iteration_s);
 	for (int k = 2; k < n; k++) {
 		const struct ui_candidate *one = &u->candidates[k - 2];
 		const struct state_plan *p = state_candidate(s, one->name);
@@ -88,6 +87,54 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 				   : one->id       ? "planning"
 						   : "-");
 	}
+}
+
+/* ---- what was measured ---- */
+
+static void draw_ran_plan(const struct table *t, struct screen *out, int row, const struct state *s,
+			  const struct ran *r)
+{
+	uint32_t stages = s->run.n_stages;
+	int d = look_decimals((double)r->said_s);
+	char change[16];
+
+	table_cell(t, out, row, 0, STYLE_TEXT, "%llu", (unsigned long long)r->epoch);
+	table_cell(t, out, row, 1, STYLE_TEXT, "%.15s %u/%u", *r->algorithm ? r->algorithm : "?",
+		   stages > r->path_length ? stages - r->path_length : 0, stages);
+	table_cell(t, out, row, 3, STYLE_TEXT, "%.*f*", d, (double)r->said_s);
+	table_cell(t, out, row, 6, STYLE_TEXT, "%.*f*", d, (double)r->said_sync_s);
+	if (r->last == 0)
+		return;
+	look_change((double)r->said_s, (double)r->took_s, change);
+	table_cell(t, out, row, 2, STYLE_FAINT, "%llu-%llu", (unsigned long long)r->first,
+		   (unsigned long long)r->last);
+	table_cell(t, out, row, 4, STYLE_STRONG, "%.*f", d, (double)r->took_s);
+	table_cell(t, out, row, 5, STYLE_TEXT, "%s", change);
+	table_cell(t, out, row, 7, STYLE_STRONG, "%.*f", d, (double)r->took_sync_s);
+}
+
+/* As many rows as at most a quarter of the space has. Returns the lines it takes. */
+static int draw_ran(struct screen *out, struct rect at, const struct state *s)
+{
+	static const struct table_column columns[] = {
+		{ "plan", 5, 9, true },	       { "", 13, 9, false },	 { "iterations", 12, 6, true },
+		{ "iteration, s", 12, 9, true }, { "took", 7, 9, true }, { "", 5, 7, true },
+		{ "its sums, s", 11, 8, true }, { "took", 7, 8, true },	 { "", 1, 9, false },
+	};
+	int most = (at.h - 3) / 4 + 1;
+	struct ran list[RAN_MOST];
+	struct table t;
+	uint32_t n = ran_list(s, list, most < RAN_MOST ? (uint32_t)most : RAN_MOST);
+
+	if (n == 0)
+		return 0;
+	screen_rule(out, at, "Plans of this run", at.w >= 76 ? "took: measured, the median" : NULL);
+	at.y++;
+	at.h = (int)n + 1;
+	table_open(&t, out, at, columns, sizeof(columns) / sizeof(columns[0]));
+	for (uint32_t i = 0; i < n; i++)
+		draw_ran_plan(&t, out, (int)i, s, &list[i]);
+	return (int)n + 2;
 }
 
 /* ---- both plans, node by node ---- */
@@ -171,6 +218,7 @@ void view_compare(struct screen *out, struct rect at, const struct state *s, con
 			: NULL;
 	struct rect in = { at.x, at.y + 1, at.w, ROWS + 1 }, below = at;
 	char title[96];
+	int took;
 
 	snprintf(title, sizeof(title), "Compare: plan %llu (%s) and others",
 		 (unsigned long long)s->plan.see.epoch, s->plan.see.algorithm);
@@ -181,6 +229,9 @@ void view_compare(struct screen *out, struct rect at, const struct state *s, con
 	draw_table(out, in, s, u);
 	below.y += in.h + 1;
 	below.h -= in.h + 1;
+	took = below.h >= 3 ? draw_ran(out, below, s) : 0;
+	below.y += took;
+	below.h -= took;
 	if (below.h >= 3 && s->plan.known)
 		draw_gantts(out, below, s, r, u, other);
 }

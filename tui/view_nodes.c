@@ -1,5 +1,6 @@
 /* View 2: every node in a row, the selected one in full below. */
 #include <stdio.h>
+#include <string.h>
 
 #include "tui/table.h"
 #include "tui/view.h"
@@ -79,7 +80,10 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 	table_row(t, out, row, STYLE_TEXT | mark);
 	table_cell(t, out, row, ID, STYLE_TEXT | mark, "%cn%0*u", mark ? '>' : ' ', digits,
 		   (unsigned)m->node);
-	table_cell(t, out, row, STAGE, STYLE_TEXT | mark, "S%u", (unsigned)m->stage);
+	if (state_unplaced(s))
+		table_cell(t, out, row, STAGE, STYLE_FAINT | mark, "-");
+	else
+		table_cell(t, out, row, STAGE, STYLE_TEXT | mark, "S%u", (unsigned)m->stage);
 	table_cell(t, out, row, STATE,
 		   (away                       ? STYLE_FAILED
 		    : m->state == NODE_SUSPECT ? STYLE_SLOW
@@ -122,7 +126,8 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 		   (m->hash_agrees || !m->hash ? STYLE_FAINT : STYLE_ALERT) | mark, "%08llx%s",
 		   (unsigned long long)(m->hash & 0xffffffff),
 		   m->hash_agrees || !m->hash ? "" : "!!");
-	table_cell(t, out, row, DEVICE, STYLE_FAINT | mark, "%s", m->device);
+	table_cell(t, out, row, DEVICE, STYLE_FAINT | mark, "%.*s",
+		   (int)strcspn(m->device, " "), m->device);
 	table_cell(t, out, row, WHY, STYLE_WARNING | mark, "%s", m->why);
 }
 
@@ -163,7 +168,8 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 				     "is ready",
 				     (double)m->lost_s, costs);
 	}
-	snprintf(title, sizeof(title), "n%02u of S%u", (unsigned)m->node, (unsigned)m->stage);
+	snprintf(title, sizeof(title), state_unplaced(s) ? "n%02u" : "n%02u of S%u",
+		 (unsigned)m->node, (unsigned)m->stage);
 	screen_rule(out, at, title, NULL);
 }
 

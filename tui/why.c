@@ -39,14 +39,14 @@ static double wait_s(const struct state *s, const struct state_node *n, int64_t 
 	return left;
 }
 
-/* Plan seconds an activation takes; false: nothing went that way yet. */
+/* Plan seconds an activation takes; false: nothing went that way yet, or may. */
 static bool delay_s(const struct state *s, uint16_t from, uint16_t to, double *out)
 {
 	const struct msg_link *l = state_link(s, from, to);
 
 	if (!l)
 		l = state_link(s, to, from);
-	if (!l)
+	if (!l || (l->measured_delay_s <= 0 && l->planned_delay_s < 0))
 		return false;
 	*out = (double)(l->measured_delay_s > 0 ? l->measured_delay_s : l->planned_delay_s);
 	return true;

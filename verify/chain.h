@@ -13,20 +13,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/stage.h"
 #include "store/store.h"
 #include "verify/crew.h"
+#include "verify/executor.h"
 
 /* What chains are computed with. */
 struct chain_means {
-	struct stage **stages;     /* (n_stages) one slot each */
-	size_t activation;         /* floats: B * T * C */
-	float *scratch[CREW_MOST]; /* of each worker (activation): outputs nobody wants */
-	float *spare[CREW_MOST];   /* of each worker (activation): the gradient a backward makes */
+	size_t activation;       /* floats: B * T * C */
+	bool bf16;               /* what goes from stage to stage is rounded */
+	float *spare[CREW_MOST]; /* of each worker (activation): the gradient a backward makes */
 };
 
 struct chain {
 	const struct store_route *route;
+	struct executor **with;    /* (n_hops) what each hop's node computed with */
 	int32_t *tokens, *targets; /* (B, T) each */
 	float *inputs;             /* (n_hops + 1, activation) [h] enters hop h; the last the loss.
 	                            * [0] is not used */
@@ -39,8 +39,8 @@ struct chain {
 	                            * backward takes in; NULL before */
 };
 
-/* Takes memory for tokens and targets of B * T each; the caller fills them in. -ENOMEM; then clear
- * it all the same. */
+/* Takes memory for tokens and targets of B * T each, and for `with`; the caller fills them in.
+ * -ENOMEM; then clear it all the same. */
 int chain_make(struct chain *m, const struct store_route *route, size_t tokens, size_t activation);
 void chain_clear(struct chain *m);
 
@@ -48,10 +48,13 @@ void chain_clear(struct chain *m);
  * stage. */
 bool chain_ready(const struct chain *m, char kind, uint8_t stage);
 
-/* The steps, for the stage's gradient to be added to. Results are stage.h's. */
+/* The steps; what is counted goes into a sum of the executor of who counted it. Results are
+ * stage.h's. */
 int chain_forward(struct chain *m, const struct chain_means *t);
-int chain_loss(struct chain *m, const struct chain_means *t, unsigned worker);
-int chain_backward(struct chain *m, const struct chain_means *t, uint8_t stage, unsigned worker);
+int chain_loss(struct chain *m, const struct chain_means *t, struct executor *e, uint32_t sum,
+	       unsigned worker);
+int chain_backward(struct chain *m, const struct chain_means *t, struct executor *e, uint32_t sum,
+		   uint8_t stage, unsigned worker);
 
 /* A step was done. */
 void chain_forwarded(struct chain *m);

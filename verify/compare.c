@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,20 +12,19 @@
 
 bool compare_equal(const struct compare_result *r)
 {
-	return !r->broken.text[0] && r->differing == 0 && r->losses_off == 0;
+	return !r->broken.text[0] && r->differing == 0 && r->losses_off == 0 && r->norms_off == 0;
 }
 
 struct hashes {
 	const struct replay *replay;
 	struct compare_result *result;
-	bool *told; /* (n_stages) */
+	bool *told;      /* (n_stages) */
+	uint64_t *first; /* (n_stages) what the first node told */
+	bool uncertain;  /* whether a difference may be no one's fault */
 };
 
-static void compare_hash(const struct replay *replay, const struct store_hash *h,
-			 struct compare_result *out)
+static void count_hash(const struct store_hash *h, uint64_t here, struct compare_result *out)
 {
-	uint64_t here = replay_hash(replay, h->stage);
-
 	out->announced++;
 	if (h->hash == here)
 		return;
@@ -34,45 +34,74 @@ static void compare_hash(const struct replay *replay, const struct store_hash *h
 	}
 }
 
+static void begin_unlike(struct compare_result *out, uint64_t iteration, const char *why)
+{
+	if (out->unlike_from)
+		return;
+	out->unlike_from = iteration;
+	out->unlike_why = why;
+}
+
+/* With the replay's weights; where these have drifted, with what the stage's first node told. */
 static int see_hash(void *context, const struct store_hash *h)
 {
 	struct hashes *x = context;
+	uint64_t here;
 
 	if (h->stage >= replay_config(x->replay)->n_stages)
 		return 0;
+	here = replay_hash(x->replay, h->stage);
+	if (h->hash != here && x->uncertain)
+		begin_unlike(x->result, h->iteration,
+			     "there nodes of unlike kinds stood in for one another");
+	if (!x->told[h->stage])
+		x->first[h->stage] = h->hash;
 	x->told[h->stage] = true;
-	compare_hash(x->replay, h, x->result);
+	count_hash(h, x->result->unlike_from ? x->first[h->stage] : here, x->result);
 	return 0;
 }
 
 static int compare_hashes(struct store *s, const struct replay *replay, uint64_t iteration,
-			  struct compare_result *out, struct error *err)
+			  bool uncertain, struct compare_result *out, struct error *err)
 {
 	uint32_t n_stages = replay_config(replay)->n_stages;
-	struct hashes x = { .replay = replay, .result = out,
-			    .told = calloc(n_stages, sizeof(*x.told)) };
-	int rc;
+	struct hashes x = { .replay = replay, .result = out, .uncertain = uncertain,
+			    .told = calloc(n_stages, sizeof(*x.told)),
+			    .first = calloc(n_stages, sizeof(*x.first)) };
+	int rc = -ENOMEM;
 
-	if (!x.told)
-		return error_set(err, -ENOMEM, "out of memory");
-	rc = store_each_hash(s, iteration, see_hash, &x, err);
-	for (uint32_t i = 0; i < n_stages; i++)
+	if (x.told && x.first)
+		rc = store_each_hash(s, iteration, see_hash, &x, err);
+	else
+		error_set(err, rc, "out of memory");
+	for (uint32_t i = 0; rc == 0 && i < n_stages; i++)
 		out->unannounced += !x.told[i];
 	free(x.told);
+	free(x.first);
 	return rc;
+}
+
+static double limit_of(const struct compare_result *r)
+{
+	return r->unlike_from ? r->unlike_limit : COMPARE_LOSS_LIMIT;
+}
+
+/* The part of it that two numbers differ by. */
+static double distance(double recorded, double here)
+{
+	return fabs(recorded - here) / fmax(fabs(recorded), 1e-30);
 }
 
 static void compare_loss(uint64_t iteration, float recorded, float here,
 			 struct compare_result *out)
 {
-	double size = fmax(fabs((double)recorded), 1e-30);
-	double off = fabs((double)recorded - (double)here) / size;
+	double off = distance((double)recorded, (double)here);
 
 	out->losses++;
 	out->losses_equal += memcmp(&recorded, &here, sizeof(here)) == 0;
 	if (isnan(off) || off > out->worst_loss)
 		out->worst_loss = off;
-	if (off <= COMPARE_LOSS_LIMIT)
+	if (off <= limit_of(out))
 		return;
 	if (out->losses_off++ == 0) {
 		out->first_loss_iteration = iteration;
@@ -81,11 +110,26 @@ static void compare_loss(uint64_t iteration, float recorded, float here,
 	}
 }
 
+/* Only where hashes say nothing: they say more. */
+static void compare_norm(uint64_t iteration, double recorded, double here,
+			 struct compare_result *out)
+{
+	double off = distance(recorded, here);
+
+	if (!out->unlike_from || recorded == 0)
+		return;
+	if (isnan(off) || off > out->worst_norm)
+		out->worst_norm = off;
+	if (!(off <= COMPARE_NORM_TIMES * out->unlike_limit) && out->norms_off++ == 0)
+		out->first_norm_iteration = iteration;
+}
+
 struct comparison {
 	struct store *store;
 	struct replay *replay;
 	const struct compare_options *options;
 	struct compare_result *result;
+	bool uncertain; /* an iteration so far was: its weights may be others */
 	bool counted[UINT16_MAX + 1];   /* nodes that have */
 	struct store_restore *restores; /* (n_restores) as they happened */
 	size_t n_restores;
@@ -139,8 +183,9 @@ static int compare_restores(struct comparison *x, uint64_t iteration, struct err
 			x->result->averaged++;
 		else
 			x->result->restored++;
-		if (iteration >= x->options->from || x->options->from == 1)
-			compare_hash(x->replay, &h, x->result);
+		if (!x->result->unlike_from &&
+		    (iteration >= x->options->from || x->options->from == 1))
+			count_hash(&h, replay_hash(x->replay, h.stage), x->result);
 	}
 	return 0;
 }
@@ -150,20 +195,23 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 	struct replay *replay = x->replay;
 	struct compare_result *out = x->result;
 	struct store_commit c;
-	float loss;
+	struct replayed again;
 	int rc = store_read_commit(x->store, iteration, &c, err);
 
 	if (rc != 0)
 		return rc;
 	rc = audit_commit(store_run_of(x->store), &c, replay_config(replay)->n_stages, err);
 	if (rc == 0)
-		rc = replay_commit(replay, &c, &loss, err);
+		rc = replay_commit(replay, &c, &again, err);
 	if (rc == 0) {
 		out->replayed++;
+		x->uncertain = x->uncertain || again.uncertain;
 		if (iteration >= x->options->from) {
 			see_nodes(x, &c);
-			compare_loss(iteration, c.loss, loss, out);
-			rc = compare_hashes(x->store, replay, iteration, out, err);
+			rc = compare_hashes(x->store, replay, iteration,
+					    x->uncertain || again.uncertain, out, err);
+			compare_loss(iteration, c.loss, again.loss, out);
+			compare_norm(iteration, c.gradient_norm, again.norm, out);
 		}
 	}
 	store_commit_clear(&c);
@@ -193,6 +241,26 @@ static int compare_range(struct comparison *x, uint64_t to, struct error *err)
 	return rc;
 }
 
+/* What computed the run and what does here; whether that can be the same bits. */
+static void take_kinds(struct compare_result *out, const struct kinds *k)
+{
+	bool bf16 = false;
+
+	out->n_kinds = k->n;
+	for (uint32_t i = 0; i < k->n; i++) {
+		struct compare_kind *to = &out->kinds[i];
+
+		snprintf(to->device, sizeof(to->device), "%s", k->list[i].device);
+		snprintf(to->here, sizeof(to->here), "%s", executor_text(k->list[i].executor));
+		to->nodes = k->list[i].nodes;
+		to->exact = k->list[i].exact;
+		bf16 = bf16 || strstr(to->device, ":bf16") || strstr(to->here, ":bf16");
+	}
+	out->unlike_limit = bf16 ? COMPARE_UNLIKE_BF16_LIMIT : COMPARE_UNLIKE_LIMIT;
+	if (!k->exact)
+		begin_unlike(out, 1, "another kind of device computed than does here");
+}
+
 int compare_run(struct store *s, const struct compare_options *o, struct compare_result *out,
 		struct error *err)
 {
@@ -208,9 +276,10 @@ int compare_run(struct store *s, const struct compare_options *o, struct compare
 		return error_set(err, -ENODATA,
 				 "nothing to compare: the last committed iteration is %" PRIu64,
 				 result.last);
-	rc = replay_new(&x.replay, store_run_of(s), o->device, o->workers, err);
+	rc = replay_new(&x.replay, s, o->device, o->workers, err);
 	if (rc != 0)
 		return rc;
+	take_kinds(&result, replay_kinds(x.replay));
 	rc = store_each_restore(s, see_restore, &x, err);
 	if (rc == 0)
 		rc = compare_range(&x, to, err);

@@ -2,28 +2,35 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "model/average.h"
 #include "model/corpus.h"
 #include "model/stage.h"
 #include "verify/chain.h"
 #include "verify/crew.h"
+#include "verify/kinds.h"
 
 struct replay {
+	struct store *store;
 	const struct store_run *run;
 	struct model_config config;
 	struct corpus *corpus;
+	struct kinds kinds;
+	struct stage *const *stages; /* of the first kind: its weights and moments are the run's */
 	unsigned workers;
-	struct chain_means means; /* the model, and room for each worker */
+	struct chain_means means; /* room for each worker */
 };
 
 /* One node's sum of one stage. */
 struct sum {
 	const struct store_order *order;
 	uint32_t done;   /* of order->counted */
-	float *gradient; /* (P) when it is not in the stage itself */
+	uint32_t number; /* the executor's */
+	struct executor *executor;
 };
 
 /* One piece of work: a hop's forward, or (sum) what a node counted next. */
@@ -38,7 +45,6 @@ struct iteration {
 	const struct store_commit *c;
 	struct chain *chains; /* (n_routes) in order of microbatch */
 	struct sum *sums;     /* (n_orders) */
-	struct sum **held;    /* (n_stages) whose sum is in the stage now; NULL nobody's */
 	struct replay *replay;
 	bool *busy;           /* (n_stages) a worker is at it */
 	struct piece pieces[CREW_MOST]; /* what each worker does */
@@ -48,14 +54,10 @@ void replay_free(struct replay *r)
 {
 	if (!r)
 		return;
-	for (uint32_t s = 0; r->means.stages && s < r->config.n_stages; s++)
-		stage_free(r->means.stages[s]);
-	free(r->means.stages);
+	kinds_free(&r->kinds);
 	corpus_free(r->corpus);
-	for (unsigned w = 0; w < r->workers; w++) {
-		free(r->means.scratch[w]);
+	for (unsigned w = 0; w < r->workers; w++)
 		free(r->means.spare[w]);
-	}
 	free(r);
 }
 
@@ -80,52 +82,71 @@ static int open_corpus(struct replay *r, struct error *err)
 	return 0;
 }
 
-static int make_stages(struct replay *r, const char *device, struct error *err)
+static int make_kinds(struct replay *r, struct store *s, const char *device, struct error *err)
 {
-	struct stage_options o = { .slots = 1, .batch = r->run->batch,
-				   .sequence = r->run->sequence, .threads = r->run->threads,
-				   .seed = r->run->seed, .device = device };
-	int rc = 0;
+	struct executor_setup setup = { .config = r->config,
+					.batch = r->run->batch,
+					.sequence = r->run->sequence,
+					.threads = r->run->threads,
+					.seed = r->run->seed };
+	int rc = kinds_new(&r->kinds, s, &setup, device, err);
 
-	r->means.stages = calloc(r->config.n_stages, sizeof(*r->means.stages));
-	if (!r->means.stages)
-		return no_memory(err);
-	for (uint32_t s = 0; rc == 0 && s < r->config.n_stages; s++)
-		rc = stage_new(&r->means.stages[s], &r->config, s, &o, err);
 	if (rc != 0)
 		return rc;
-	r->means.activation = stage_activation(r->means.stages[0]);
+	r->stages = executor_stages(r->kinds.list[0].executor);
+	r->means.activation = stage_activation(r->stages[0]);
+	r->means.bf16 = r->run->bf16;
+	return 0;
+}
+
+/* A processor each; a GPU is kept busy by one. */
+static int make_room(struct replay *r, unsigned workers, struct error *err)
+{
+	long n = strncmp(executor_text(r->kinds.list[0].executor), "cpu", 3) == 0
+			 ? sysconf(_SC_NPROCESSORS_ONLN)
+			 : 1;
+
+	if (workers == 0)
+		workers = n < 1 ? 1 : (unsigned)n;
+	r->workers = workers > CREW_MOST ? CREW_MOST : workers;
 	for (unsigned w = 0; w < r->workers; w++) {
-		r->means.scratch[w] = malloc(r->means.activation * sizeof(float));
 		r->means.spare[w] = malloc(r->means.activation * sizeof(float));
-		if (!r->means.scratch[w] || !r->means.spare[w])
+		if (!r->means.spare[w])
 			return no_memory(err);
 	}
 	return 0;
 }
 
-int replay_new(struct replay **out, const struct store_run *run, const char *device,
-	       unsigned workers, struct error *err)
+int replay_new(struct replay **out, struct store *s, const char *device, unsigned workers,
+	       struct error *err)
 {
+	const struct store_run *run = store_run_of(s);
 	struct replay *r = calloc(1, sizeof(*r));
 	int rc;
 
 	if (!r)
 		return no_memory(err);
+	r->store = s;
 	r->run = run;
-	r->workers = workers < 1 ? 1 : workers > CREW_MOST ? CREW_MOST : workers;
 	rc = model_config_parse(&r->config, NULL, run->model, strlen(run->model),
 				"the run's model", err);
 	if (rc == 0)
 		rc = open_corpus(r, err);
 	if (rc == 0)
-		rc = make_stages(r, device, err);
+		rc = make_kinds(r, s, device, err);
+	if (rc == 0)
+		rc = make_room(r, workers, err);
 	if (rc != 0) {
 		replay_free(r);
 		return rc;
 	}
 	*out = r;
 	return 0;
+}
+
+const struct kinds *replay_kinds(const struct replay *r)
+{
+	return &r->kinds;
 }
 
 const struct model_config *replay_config(const struct replay *r)
@@ -143,6 +164,18 @@ static void average_of(struct stage *to, struct stage *from, float weight, bool 
 	stage_changed(to);
 }
 
+/* The other kinds compute with them too. */
+static int give_weights(struct replay *r, uint32_t stage, struct error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 1; rc == 0 && i < r->kinds.n; i++)
+		if (r->kinds.list[i].executor != r->kinds.list[0].executor)
+			rc = executor_set_weights(r->kinds.list[i].executor, stage,
+						  stage_weights(r->stages[stage]));
+	return rc == 0 ? 0 : error_set(err, rc, "the weights of stage %u: %s", stage, strerror(-rc));
+}
+
 int replay_average(struct replay *r, const struct store_restore *how, struct error *err)
 {
 	for (uint32_t i = 0; i < how->n_from; i++)
@@ -153,14 +186,14 @@ int replay_average(struct replay *r, const struct store_restore *how, struct err
 					 ": stage %u cannot be made of stage %u",
 					 how->iteration, how->stage, how->from[i]);
 	for (uint32_t i = 0; i < how->n_from; i++)
-		average_of(r->means.stages[how->stage], r->means.stages[how->from[i]],
-			   how->weight[i], i == 0);
-	return 0;
+		average_of(r->stages[how->stage], r->stages[how->from[i]], how->weight[i],
+			   i == 0);
+	return give_weights(r, how->stage, err);
 }
 
 uint64_t replay_hash(const struct replay *r, uint32_t stage)
 {
-	return stage_hash(r->means.stages[stage]);
+	return stage_hash(r->stages[stage]);
 }
 
 static int make_chain(const struct replay *r, struct chain *m, const struct store_route *route,
@@ -178,33 +211,7 @@ static int make_chain(const struct replay *r, struct chain *m, const struct stor
 
 /* ---- what was counted ---- */
 
-/* Puts a node's sum in the stage's own gradient, where the stage adds to it. */
-static int hold(struct replay *r, struct iteration *it, struct sum *s, struct error *err)
-{
-	struct stage *stage = r->means.stages[s->order->stage];
-	struct sum **held = &it->held[s->order->stage];
-	size_t bytes = stage_parameters(stage) * sizeof(float);
-
-	if (*held == s)
-		return 0;
-	if (*held) {
-		if (!(*held)->gradient)
-			(*held)->gradient = malloc(bytes);
-		if (!(*held)->gradient)
-			return no_memory(err);
-		memcpy((*held)->gradient, stage_gradient(stage), bytes);
-	}
-	if (s->gradient) {
-		memcpy(stage_gradient(stage), s->gradient, bytes);
-		stage_changed(stage);
-	} else {
-		stage_zero_gradient(stage);
-	}
-	*held = s;
-	return 0;
-}
-
-static struct chain *find_chain(struct iteration *it, uint32_t microbatch)
+static struct chain *find_chain(const struct iteration *it, uint32_t microbatch)
 {
 	size_t low = 0, high = it->c->n_routes;
 
@@ -254,16 +261,15 @@ static int run_piece(void *context, unsigned worker, struct error *err)
 	struct replay *r = it->replay;
 	const struct piece *p = &it->pieces[worker];
 	const char *what = !p->sum ? "forward" : p->kind == 'L' ? "loss" : "backward";
-	int rc = p->sum ? hold(r, it, p->sum, err) : 0;
+	int rc;
 
-	if (rc != 0)
-		return rc;
 	if (!p->sum)
 		rc = chain_forward(p->chain, &r->means);
 	else if (p->kind == 'L')
-		rc = chain_loss(p->chain, &r->means, worker);
+		rc = chain_loss(p->chain, &r->means, p->sum->executor, p->sum->number, worker);
 	else
-		rc = chain_backward(p->chain, &r->means, p->stage, worker);
+		rc = chain_backward(p->chain, &r->means, p->sum->executor, p->sum->number,
+				    p->stage, worker);
 	if (rc != 0)
 		return error_set(err, rc, "microbatch %u: its %s in stage %u fails: %s",
 				 p->chain->route->microbatch, what, p->stage, strerror(-rc));
@@ -351,51 +357,47 @@ static const struct sum *find_sum(const struct iteration *it, uint16_t node, uin
 }
 
 /* The first node's sum, plus the others' in order. A node that counted nothing adds zeros, as it
- * did then: that turns a -0 into a 0. */
-static int add_up(struct replay *r, const struct iteration *it, const struct store_reduction *red,
-		  float *to, struct error *err)
+ * did then: that turns a -0 into a 0. part: room for one. */
+static int add_up(const struct iteration *it, const struct store_reduction *red, size_t n,
+		  float *to, float *part)
 {
-	struct stage *stage = r->means.stages[red->stage];
-	size_t n = stage_parameters(stage);
-	float *zeros = calloc(n, sizeof(*zeros));
+	int rc = 0;
 
-	if (!zeros)
-		return no_memory(err);
-	for (uint32_t i = 0; i < red->n_nodes; i++) {
+	for (uint32_t i = 0; rc == 0 && i < red->n_nodes; i++) {
 		const struct sum *s = find_sum(it, red->nodes[i], red->stage);
-		const float *part = s && s->gradient ? s->gradient : zeros;
 
-		if (s && it->held[red->stage] == s)
-			part = stage_gradient(stage);
-		if (i == 0)
-			memcpy(to, part, n * sizeof(*to));
+		if (s)
+			rc = executor_sum(s->executor, red->stage, s->number, i ? part : to);
 		else
+			memset(i ? part : to, 0, n * sizeof(*to));
+		if (i > 0)
 			stage_add(to, part, n);
 	}
-	free(zeros);
-	return 0;
+	return rc;
 }
 
 static int step(struct replay *r, const struct iteration *it, const struct store_reduction *red,
-		struct error *err)
+		double *squares, struct error *err)
 {
 	const struct store_commit *c = it->c;
 	struct adamw h = { .lr = c->lr, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
 			   .weight_decay = c->weight_decay };
-	struct stage *stage = r->means.stages[red->stage];
-	float *sum = malloc(stage_parameters(stage) * sizeof(*sum));
+	struct stage *stage = r->stages[red->stage];
+	size_t n = stage_parameters(stage);
+	float *sum = calloc(2 * n, sizeof(*sum));
 	int rc;
 
 	if (!sum)
 		return no_memory(err);
-	rc = add_up(r, it, red, sum, err);
+	rc = add_up(it, red, n, sum, sum + n);
 	if (rc == 0) {
+		*squares += stage_sum_squares(sum, n);
 		rc = stage_step(stage, sum, c->scale, &h, c->iteration);
-		if (rc != 0)
-			error_set(err, rc, "the step of stage %u fails: %s", red->stage, strerror(-rc));
 	}
 	free(sum);
-	return rc;
+	if (rc != 0)
+		return error_set(err, rc, "the step of stage %u fails: %s", red->stage, strerror(-rc));
+	return give_weights(r, red->stage, err);
 }
 
 /* ---- one iteration ---- */
@@ -409,45 +411,102 @@ static float mean_loss(const struct iteration *it)
 	return it->c->n_routes ? (float)(sum / (double)it->c->n_routes) : 0.0f;
 }
 
-static int compute(struct replay *r, struct iteration *it, struct error *err)
+static int begin(struct replay *r, struct iteration *it)
 {
-	static const struct crew_work work = { find_piece, run_piece, finish_piece, unwind_blocked };
 	const struct store_commit *c = it->c;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < c->n_routes; i++)
-		rc = make_chain(r, &it->chains[i], &c->routes[i], c->iteration, err);
+	for (uint32_t i = 0; rc == 0 && i < r->kinds.n; i++)
+		rc = executor_begin(r->kinds.list[i].executor, (uint32_t)c->n_orders);
 	for (size_t i = 0; i < c->n_orders; i++)
-		it->sums[i].order = &c->orders[i];
-	if (rc == 0)
-		rc = crew_run(&work, it, r->workers, err);
-	for (size_t i = 0; rc == 0 && i < c->n_reductions; i++)
-		rc = step(r, it, &c->reductions[i], err);
+		it->sums[i] = (struct sum){ .order = &c->orders[i],
+					    .number = (uint32_t)i,
+					    .executor = kinds_find(&r->kinds, c->orders[i].device)
+								->executor };
 	return rc;
 }
 
-int replay_commit(struct replay *r, const struct store_commit *c, float *loss, struct error *err)
+/* The executor of a node of a stage in this iteration; one that counted nothing: the first. */
+static struct executor *executor_of(const struct replay *r, const struct iteration *it,
+				    uint16_t node, uint8_t stage)
+{
+	const struct sum *s = find_sum(it, node, stage);
+
+	return s ? s->executor : r->kinds.list[0].executor;
+}
+
+/* A task of a microbatch by a node of another kind than the one that is on its way in the end. */
+static int see_task(void *context, const struct store_task *t)
+{
+	const struct iteration *it = context;
+	const struct chain *m = find_chain(it, t->microbatch);
+	const struct sum *s = NULL;
+
+	for (size_t i = 0; !s && i < it->c->n_orders; i++)
+		if (it->sums[i].order->node == t->node)
+			s = &it->sums[i];
+	if (!s || m->route->microbatch != t->microbatch)
+		return !s; /* it is gone: nobody knows what it was */
+	for (uint32_t h = 0; h < m->route->n_hops; h++)
+		if (m->route->stages[h] == s->order->stage && m->with[h] != s->executor)
+			return 1;
+	return 0;
+}
+
+/* 1: whose output some nodes used is not known, and unlike nodes made it; 0; an error. */
+static int is_uncertain(struct replay *r, struct iteration *it, struct error *err)
+{
+	if (r->kinds.n == 1 || it->c->n_routes == 0)
+		return 0;
+	return it->c->rerun > 0 ? 1 : store_each_task(r->store, it->c->iteration, see_task, it, err);
+}
+
+static int compute(struct replay *r, struct iteration *it, double *squares, struct error *err)
+{
+	static const struct crew_work work = { find_piece, run_piece, finish_piece, unwind_blocked };
+	const struct store_commit *c = it->c;
+	int rc = begin(r, it);
+
+	if (rc != 0)
+		return error_set(err, rc, "sums: %s", strerror(-rc));
+	for (size_t i = 0; rc == 0 && i < c->n_routes; i++) {
+		struct chain *m = &it->chains[i];
+
+		rc = make_chain(r, m, &c->routes[i], c->iteration, err);
+		for (uint32_t h = 0; rc == 0 && h < m->route->n_hops; h++)
+			m->with[h] = executor_of(r, it, m->route->nodes[h], m->route->stages[h]);
+	}
+	if (rc == 0)
+		rc = crew_run(&work, it, r->workers, err);
+	for (size_t i = 0; rc == 0 && i < c->n_reductions; i++)
+		rc = step(r, it, &c->reductions[i], squares, err);
+	return rc;
+}
+
+int replay_commit(struct replay *r, const struct store_commit *c, struct replayed *out,
+		  struct error *err)
 {
 	struct iteration it = { .c = c, .replay = r };
+	double squares = 0;
 	int rc;
 
 	it.chains = calloc(c->n_routes + 1, sizeof(*it.chains));
 	it.sums = calloc(c->n_orders + 1, sizeof(*it.sums));
-	it.held = calloc(r->config.n_stages, sizeof(*it.held));
 	it.busy = calloc(r->config.n_stages, sizeof(*it.busy));
-	if (it.chains && it.sums && it.held && it.busy)
-		rc = compute(r, &it, err);
+	if (it.chains && it.sums && it.busy)
+		rc = compute(r, &it, &squares, err);
 	else
 		rc = no_memory(err);
 	if (rc == 0)
-		*loss = mean_loss(&it);
+		rc = is_uncertain(r, &it, err);
+	if (rc >= 0)
+		*out = (struct replayed){ .loss = mean_loss(&it),
+					  .norm = sqrt(squares) / (double)c->n_routes,
+					  .uncertain = rc == 1 };
 	for (size_t i = 0; it.chains && i < c->n_routes; i++)
 		chain_clear(&it.chains[i]);
-	for (size_t i = 0; it.sums && i < c->n_orders; i++)
-		free(it.sums[i].gradient);
 	free(it.busy);
-	free(it.held);
 	free(it.sums);
 	free(it.chains);
-	return rc == 0 ? 0 : error_prefix(err, rc, "iteration %" PRIu64, c->iteration);
+	return rc >= 0 ? 0 : error_prefix(err, rc, "iteration %" PRIu64, c->iteration);
 }

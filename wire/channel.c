@@ -1,4 +1,4 @@
-/* channel.c - see channel.h. */
+/* channel.c - see channel.h. What arrives is in channel_receive.c. */
 #include "wire/channel.h"
 
 #include <assert.h>
@@ -6,41 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIMEOUT_FIRST_US INT64_C(250000)
-#define TIMEOUT_LEAST_US INT64_C(100000) /* beyond the round trip: a busy receiver answers late */
-#define TIMEOUT_MOST_US  INT64_C(2000000)
+#include "wire/channel_private.h"
+
+#define TIMEOUT_MOST_US  INT64_C(2000000) /* or so many times what is usual: */
+#define TIMEOUT_TIMES    8
 #define ENTRY_BYTES      ((size_t)64) /* what a message costs beyond its bytes, at least */
-#define WINDOW_LEAST     ((size_t)65536)
-
-struct outgoing {
-	uint8_t *data;
-	size_t size;
-	uint64_t first;  /* number of its first chunk */
-	uint64_t chunks; /* at least 1 */
-};
-
-struct channel {
-	struct channel_options options;
-	bool open;         /* started, not paused */
-	size_t chunk_bytes;
-	/* sending: ring of messages, oldest at `head` */
-	struct outgoing *ring;
-	size_t ring_size, head, count;
-	size_t cursor;     /* of the message that `next` is in, counted from head */
-	size_t retained_bytes;
-	uint64_t una, next, sent_most, end;
-	uint64_t recover;  /* gaps below it were dealt with */
-	size_t in_flight, window, threshold;
-	/* time */
-	int64_t timeout_us, deadline_us, round_us, spread_us;
-	uint64_t timed;    /* the chunk whose round trip is measured, */
-	int64_t timed_us;  /* since; 0 none */
-	uint64_t resent;
-	/* receiving */
-	uint64_t expected;
-	uint8_t *message;
-	size_t message_size, message_got;
-};
+/* What a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928), less
+ * what the layers below add. Messages no longer than that are one chunk. */
+#define FLIGHT_BYTES     ((size_t)14000)
+#define CHUNK_LEAST      ((size_t)4096)
+#define BULK_LEAST       ((size_t)8192)
 
 int channel_new(struct channel **out, const struct channel_options *options)
 {
@@ -59,6 +34,8 @@ void channel_free(struct channel *c)
 		return;
 	channel_drop(c);
 	free(c->ring);
+	free(c->records);
+	channel_receiver_free(c);
 	free(c);
 }
 
@@ -67,66 +44,114 @@ static struct outgoing *at(const struct channel *c, size_t i)
 	return &c->ring[(c->head + i) % c->ring_size];
 }
 
-static void number(struct channel *c, struct outgoing *m)
+static struct record *record_at(const struct channel *c, uint64_t number)
 {
+	return &c->records[number & (c->records_size - 1)];
+}
+
+/* ---- cutting ---- */
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Over several connections a message is spread so that each has its share in one flight. What can
+ * wait is cut in larger pieces, but never so that one is much of what may be under way. */
+static size_t chunk_for(const struct channel *c, size_t size)
+{
+	if (c->cut.connections == 1)
+		return c->cut.most_bytes;
+	size_t most = smaller(c->cut.most_bytes, CHANNEL_SHARED_MOST);
+	if (size <= FLIGHT_BYTES)
+		return smaller(most, FLIGHT_BYTES);
+	size_t share = (size + c->cut.connections - 1) / c->cut.connections;
+	if (!c->options.urgent)
+		share = smaller(share, c->options.flow->window / 16 + BULK_LEAST);
+	return smaller(most, share > CHUNK_LEAST ? share : CHUNK_LEAST);
+}
+
+static void number_message(struct channel *c, struct outgoing *m)
+{
+	const size_t most = chunk_for(c, m->size);
 	m->first = c->end;
-	m->chunks = m->size == 0 ? 1 : (m->size + c->chunk_bytes - 1) / c->chunk_bytes;
+	m->chunks = m->size == 0 ? 1 : (uint32_t)((m->size + most - 1) / most);
+	m->chunk_bytes = channel_chunk_bytes(m->size, m->chunks);
 	c->end += m->chunks;
 }
 
-static void drop_partial(struct channel *c)
+static size_t chunk_size(const struct outgoing *m, uint64_t i)
 {
-	if (c->message == NULL)
-		return;
-	c->options.release(c->message);
-	*c->options.assembling_bytes -= c->message_size;
-	c->message = NULL;
-	c->message_size = c->message_got = 0;
+	return i + 1 < m->chunks ? m->chunk_bytes : m->size - (size_t)i * m->chunk_bytes;
 }
 
-static void go_back(struct channel *c)
+/* ---- sessions ---- */
+
+/* What a chunk counts in the window: a frame is never free. */
+static size_t weight(const struct record *r)
 {
-	c->next = c->una;
-	c->cursor = 0;
-	c->in_flight = 0;
-	c->recover = c->sent_most;
-	c->timed_us = 0;
+	return r->size + ENTRY_BYTES;
+}
+
+static void mark_lost(struct channel *c, uint64_t number)
+{
+	struct record *r = record_at(c, number);
+	if (r->state != RECORD_UNDER_WAY)
+		return;
+	flow_gone(c->options.flow, weight(r));
+	r->state = RECORD_LOST;
+	c->under_way--;
+	if (c->n_lost == 0 || number < c->lost_from)
+		c->lost_from = number;
+	c->n_lost++;
+}
+
+static void lose_all(struct channel *c)
+{
+	for (uint64_t i = c->una; i < c->next; i++)
+		mark_lost(c, i);
 	c->deadline_us = INT64_MAX;
 }
 
-void channel_start(struct channel *c, size_t chunk_bytes)
+static void forget_sent(struct channel *c)
 {
-	assert(chunk_bytes > 0);
-	drop_partial(c);
-	c->chunk_bytes = chunk_bytes;
-	c->una = c->next = c->sent_most = c->end = c->expected = 0;
+	lose_all(c);
+	c->una = c->next = c->end = 0;
+	c->n_lost = 0;
+	c->cursor = 0;
+	c->overdue = c->unheard = 0;
+	c->round = (struct flow_round_trip){0, 0};
+}
+
+void channel_start(struct channel *c, const struct channel_cut *cut)
+{
+	assert(cut->most_bytes > 0 && cut->connections > 0);
+	channel_receiver_reset(c);
+	forget_sent(c);
+	c->cut = *cut;
 	for (size_t i = 0; i < c->count; i++)
-		number(c, at(c, i));
-	go_back(c);
-	c->window = c->options.window_bytes;
-	c->threshold = c->options.window_most_bytes;
-	c->timeout_us = TIMEOUT_FIRST_US;
-	c->round_us = c->spread_us = 0;
+		number_message(c, at(c, i));
 	c->open = true;
 }
 
 void channel_resume(struct channel *c)
 {
-	go_back(c);
-	c->timeout_us = TIMEOUT_FIRST_US;
+	lose_all(c);
+	c->overdue = c->unheard = 0;
 	c->open = true;
 }
 
 void channel_pause(struct channel *c)
 {
-	go_back(c);
+	lose_all(c);
 	c->open = false;
 }
 
-static void pop(struct channel *c)
+static void pop_message(struct channel *c)
 {
 	struct outgoing *m = at(c, 0);
-	c->retained_bytes -= m->size;
+	c->queued_bytes -= m->size;
+	*c->options.retained_bytes -= m->size;
 	free(m->data);
 	c->head = (c->head + 1) % c->ring_size;
 	c->count--;
@@ -137,18 +162,17 @@ static void pop(struct channel *c)
 uint64_t channel_drop(struct channel *c)
 {
 	uint64_t dropped = c->count;
+	forget_sent(c);
 	while (c->count > 0)
-		pop(c);
-	drop_partial(c);
-	c->una = c->next = c->sent_most = c->end = c->expected = 0;
-	go_back(c);
+		pop_message(c);
+	channel_receiver_reset(c);
 	c->open = false;
 	return dropped;
 }
 
-/* ---- sending ---- */
+/* ---- queueing ---- */
 
-static int grow(struct channel *c)
+static int grow_ring(struct channel *c)
 {
 	size_t size = c->ring_size == 0 ? 16 : 2 * c->ring_size;
 	if (c->count < c->ring_size)
@@ -165,9 +189,9 @@ static int grow(struct channel *c)
 	return 0;
 }
 
-int channel_queue(struct channel *c, const struct channel_part *parts, size_t n)
+int channel_queue(struct channel *c, const struct channel_part *parts, size_t n, int64_t now_us)
 {
-	struct outgoing m = {0};
+	struct outgoing m = {.queued_us = now_us, .before = *c->options.retained_bytes};
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].size > c->options.message_most_bytes - m.size)
 			return -EMSGSIZE;
@@ -177,7 +201,7 @@ int channel_queue(struct channel *c, const struct channel_part *parts, size_t n)
 	if (c->count > 0 && (m.size > channel_room(c) || channel_room(c) == 0))
 		return -EAGAIN;
 	m.data = malloc(m.size == 0 ? 1 : m.size);
-	if (m.data == NULL || grow(c) < 0) {
+	if (m.data == NULL || grow_ring(c) < 0) {
 		free(m.data);
 		return -ENOMEM;
 	}
@@ -187,16 +211,12 @@ int channel_queue(struct channel *c, const struct channel_part *parts, size_t n)
 			memcpy(m.data + filled, parts[i].data, parts[i].size);
 		filled += parts[i].size;
 	}
-	if (c->chunk_bytes > 0)
-		number(c, &m);
+	if (c->cut.most_bytes > 0)
+		number_message(c, &m);
 	*at(c, c->count++) = m;
-	c->retained_bytes += m.size;
+	c->queued_bytes += m.size;
+	*c->options.retained_bytes += m.size;
 	return 0;
-}
-
-size_t channel_retained(const struct channel *c)
-{
-	return c->retained_bytes;
 }
 
 bool channel_empty(const struct channel *c)
@@ -207,134 +227,214 @@ bool channel_empty(const struct channel *c)
 /* Each message costs its entry too, so that empty ones are bounded as well. */
 size_t channel_room(const struct channel *c)
 {
-	size_t used = c->retained_bytes + c->count * ENTRY_BYTES;
+	size_t used = c->queued_bytes + c->count * ENTRY_BYTES;
 	size_t most = c->options.retained_most_bytes;
 	return used >= most ? 0 : most - used;
 }
 
-static size_t chunk_size(const struct channel *c, const struct outgoing *m, uint64_t i)
+/* ---- sending ---- */
+
+/* The place in the ring of the message that the number is in; it is there. */
+static size_t find_message(const struct channel *c, uint64_t number)
 {
-	return i + 1 < m->chunks ? c->chunk_bytes : m->size - (size_t)i * c->chunk_bytes;
+	size_t low = 0, high = c->count - 1;
+	while (low < high) {
+		size_t middle = (low + high + 1) / 2;
+		if (at(c, middle)->first <= number)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+static bool next_lost(struct channel *c, uint64_t *number)
+{
+	while (c->n_lost > 0) {
+		assert(c->lost_from < c->next);
+		if (c->lost_from >= c->una && record_at(c, c->lost_from)->state == RECORD_LOST) {
+			*number = c->lost_from;
+			return true;
+		}
+		c->lost_from++;
+	}
+	return false;
+}
+
+static int grow_records(struct channel *c)
+{
+	size_t size = c->records_size == 0 ? 64 : 2 * c->records_size;
+	if (c->next - c->una < c->records_size)
+		return 0;
+	struct record *bigger = malloc(size * sizeof(*bigger));
+	if (bigger == NULL)
+		return -ENOMEM;
+	for (uint64_t i = c->una; i < c->next; i++)
+		bigger[i & (size - 1)] = *record_at(c, i);
+	free(c->records);
+	c->records = bigger;
+	c->records_size = size;
+	return 0;
 }
 
 bool channel_next(struct channel *c, struct channel_chunk *out)
 {
-	if (!c->open || c->next == c->end)
+	uint64_t number = c->next;
+	size_t place;
+	if (!c->open)
 		return false;
-	struct outgoing *m = at(c, c->cursor);
-	while (c->next >= m->first + m->chunks)
-		m = at(c, ++c->cursor);
-	uint64_t i = c->next - m->first;
-	size_t size = chunk_size(c, m, i);
-	if (c->in_flight > 0 && c->in_flight + size > c->window)
+	if (next_lost(c, &number)) {
+		place = find_message(c, number);
+	} else {
+		if (c->next == c->end || c->next - c->una >= CHANNEL_AHEAD || grow_records(c) < 0)
+			return false;
+		while (number >= at(c, c->cursor)->first + at(c, c->cursor)->chunks)
+			c->cursor++;
+		place = c->cursor;
+	}
+	const struct outgoing *m = at(c, place);
+	const uint64_t i = number - m->first;
+	const size_t size = chunk_size(m, i);
+	if (!flow_may_leave(c->options.flow, size + ENTRY_BYTES, c->options.urgent))
 		return false;
-	*out = (struct channel_chunk){.number = c->next, .total = m->size,
-		.offset = i * c->chunk_bytes, .data = m->data + (size_t)i * c->chunk_bytes,
-		.size = size};
+	*out = (struct channel_chunk){.number = number, .total = m->size, .index = (uint32_t)i,
+		.chunks = m->chunks, .data = m->data + (size_t)i * m->chunk_bytes, .size = size};
 	return true;
 }
 
-/* What a chunk counts in the window: a frame is never free. */
-static size_t weight(size_t size)
+static int64_t usual_timeout(const struct channel *c)
 {
-	return size + ENTRY_BYTES;
+	const struct flow *f = c->options.flow;
+	return flow_overdue_us(c->round.smoothed_us > 0 ? &c->round : &f->round_trip) +
+	       flow_drain_us(f);
+}
+
+static int64_t timeout(const struct channel *c)
+{
+	int64_t t = usual_timeout(c), longest = TIMEOUT_TIMES * t;
+	if (longest < TIMEOUT_MOST_US)
+		longest = TIMEOUT_MOST_US;
+	for (unsigned i = 0; i < c->overdue && t < longest; i++)
+		t *= 2;
+	return t < longest ? t : longest;
 }
 
 void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t now_us)
 {
-	if (chunk->number < c->sent_most) {
+	const bool again = chunk->number < c->next;
+	struct record *r = record_at(c, chunk->number);
+	if (again) {
 		c->resent++;
+		c->n_lost--;
 	} else {
-		c->sent_most = chunk->number + 1;
-		if (c->timed_us == 0) {
-			c->timed = chunk->number;
-			c->timed_us = now_us;
-		}
+		c->next = chunk->number + 1;
+		if (chunk->index == 0)
+			at(c, c->cursor)->left_us = now_us;
 	}
-	if (c->in_flight == 0)
-		c->deadline_us = now_us + c->timeout_us;
-	c->in_flight += weight(chunk->size);
-	c->next = chunk->number + 1;
+	r->size = chunk->size;
+	r->again = again;
+	r->state = RECORD_UNDER_WAY;
+	r->order = ++c->order;
+	c->under_way++;
+	flow_left(c->options.flow, &r->mark, weight(r), now_us);
+	if (now_us + timeout(c) < c->deadline_us)
+		c->deadline_us = now_us + timeout(c);
+	if (c->next == c->end && c->n_lost == 0)
+		flow_idle(c->options.flow);
 }
 
-/* The timeout from round trips, after Jacobson (RFC 6298). */
-static void measure(struct channel *c, uint64_t ack, int64_t now_us)
+/* ---- acknowledgements ---- */
+
+static void tell_finished(struct channel *c, const struct outgoing *m, int64_t now_us)
 {
-	if (c->timed_us == 0 || ack <= c->timed)
+	if (c->options.finished != NULL)
+		c->options.finished(c->options.context, &(struct channel_finished){.bytes = m->size,
+			.queued_us = m->queued_us, .left_us = m->left_us, .acked_us = now_us,
+			.under_way_bytes = m->before});
+}
+
+/* One acknowledgement, many chunks. Only the one that left last tells a time: an acknowledgement
+ * of the others may have been lost on its way. */
+static void count_arrived(struct channel *c, const struct record *r, bool tells, int64_t now_us)
+{
+	int64_t took = flow_arrived(c->options.flow, &r->mark, weight(r), !tells || r->again, now_us);
+	if (took >= 0) {
+		flow_round_trip_add(&c->round, took);
+		c->overdue = 0;
+	} else if (c->overdue > 1) {
+		c->overdue = 1; /* what left twice tells no time: till then the wait stays long (Karn) */
+	}
+}
+
+/* *last: the one of this acknowledgement that left last, not counted yet. */
+static void arrive(struct channel *c, uint64_t number, struct record **last, int64_t now_us)
+{
+	struct record *r = record_at(c, number), *other = *last;
+	if (r->state == RECORD_ARRIVED)
 		return;
-	int64_t took = now_us - c->timed_us;
-	c->timed_us = 0;
-	if (c->round_us == 0) {
-		c->round_us = took > 0 ? took : 1;
-		c->spread_us = took / 2;
+	if (r->state == RECORD_LOST) { /* it was only late */
+		flow_back(c->options.flow, weight(r));
+		c->n_lost--;
 	} else {
-		int64_t off = took - c->round_us;
-		c->spread_us += ((off < 0 ? -off : off) - c->spread_us) / 4;
-		c->round_us += off / 8;
+		c->under_way--;
 	}
-}
-
-static void set_timeout(struct channel *c)
-{
-	int64_t t = c->round_us == 0 ? TIMEOUT_FIRST_US
-				     : c->round_us + 4 * c->spread_us + TIMEOUT_LEAST_US;
-	c->timeout_us = t > TIMEOUT_MOST_US ? TIMEOUT_MOST_US : t;
-}
-
-/* Bytes that numbers una..ack-1 weighed; pops messages that are through. */
-static size_t advance(struct channel *c, uint64_t ack)
-{
-	size_t through = 0;
-	while (c->una < ack) {
-		struct outgoing *m = at(c, 0);
-		through += weight(chunk_size(c, m, c->una - m->first));
-		c->una++;
-		if (c->una == m->first + m->chunks)
-			pop(c);
-	}
-	return through;
-}
-
-static void widen(struct channel *c, size_t through)
-{
-	if (c->window < c->threshold)
-		c->window += through;
+	r->state = RECORD_ARRIVED;
+	if (other == NULL || r->order > other->order)
+		*last = r;
 	else
-		c->window += through / (c->window / WINDOW_LEAST + 1);
-	if (c->window > c->options.window_most_bytes)
-		c->window = c->options.window_most_bytes;
+		other = r;
+	if (other != NULL)
+		count_arrived(c, other, false, now_us);
 }
 
-static void narrow(struct channel *c, bool timeout)
+/* Where order is kept, what left before something that has arrived is lost. */
+static void find_lost(struct channel *c)
 {
-	c->threshold = c->window / 2 > WINDOW_LEAST ? c->window / 2 : WINDOW_LEAST;
-	c->window = timeout ? WINDOW_LEAST : c->threshold;
+	const unsigned before = (unsigned)c->n_lost;
+	if (c->cut.connections > 1)
+		return;
+	for (uint64_t i = c->una; i < c->next; i++) {
+		if (record_at(c, i)->order < c->newest)
+			mark_lost(c, i);
+	}
+	if (c->n_lost > before)
+		flow_lost(c->options.flow);
 }
 
-void channel_acked(struct channel *c, uint64_t ack, bool gap, int64_t now_us)
+static void advance(struct channel *c, uint64_t ack, int64_t now_us)
 {
-	if (!c->open || ack > c->sent_most || ack < c->una)
-		return; /* never sent, or an old answer overtaken */
-	if (ack > c->una) {
-		measure(c, ack, now_us);
-		set_timeout(c);
-		size_t through = advance(c, ack);
-		if (c->next < ack) {
-			c->next = ack; /* had gone back; it had arrived after all */
-			c->cursor = 0;
-			c->in_flight = 0;
-		} else {
-			c->in_flight -= through < c->in_flight ? through : c->in_flight;
-		}
-		widen(c, through);
-		c->deadline_us = c->next > c->una ? now_us + c->timeout_us : INT64_MAX;
-		if (c->next == c->una)
-			c->in_flight = 0;
+	c->una = ack;
+	while (c->count > 0 && at(c, 0)->first + at(c, 0)->chunks <= ack) {
+		tell_finished(c, at(c, 0), now_us);
+		pop_message(c);
 	}
-	if (gap && c->una >= c->recover && c->next > c->una) {
-		go_back(c);
-		narrow(c, false);
+}
+
+void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *ranges, unsigned n,
+	int64_t now_us)
+{
+	struct record *last = NULL;
+	if (!c->open || ack > c->next)
+		return; /* was never sent */
+	c->unheard = 0;
+	for (uint64_t i = c->una; i < ack; i++)
+		arrive(c, i, &last, now_us);
+	for (unsigned k = 0; k < n; k++) {
+		uint64_t from = ack + ranges[k].from, to = from + ranges[k].length;
+		for (uint64_t i = from > c->una ? from : c->una; i < to && i < c->next; i++)
+			arrive(c, i, &last, now_us);
 	}
+	if (last != NULL) {
+		count_arrived(c, last, true, now_us);
+		if (last->order > c->newest)
+			c->newest = last->order;
+		if (n > 0)
+			find_lost(c);
+	}
+	if (ack > c->una)
+		advance(c, ack, now_us);
+	if (c->under_way == 0)
+		c->deadline_us = INT64_MAX;
 }
 
 int64_t channel_deadline_us(const struct channel *c)
@@ -342,79 +442,31 @@ int64_t channel_deadline_us(const struct channel *c)
 	return c->open ? c->deadline_us : INT64_MAX;
 }
 
-void channel_tick(struct channel *c, int64_t now_us)
+unsigned channel_tick(struct channel *c, int64_t now_us)
 {
+	const int64_t wait = timeout(c);
+	const size_t before = c->n_lost;
 	if (!c->open || now_us < c->deadline_us)
-		return;
-	go_back(c);
-	narrow(c, true);
-	c->timeout_us = c->timeout_us * 2 > TIMEOUT_MOST_US ? TIMEOUT_MOST_US : c->timeout_us * 2;
-}
-
-/* ---- receiving ---- */
-
-static bool consistent(const struct channel *c, const struct channel_chunk *k)
-{
-	if (k->total > c->options.message_most_bytes || k->offset > k->total ||
-	    k->size > k->total - k->offset)
-		return false;
-	if (k->size == 0 && k->total != 0)
-		return false;
-	if (c->message == NULL)
-		return k->offset == 0;
-	return k->offset == c->message_got && k->total == c->message_size;
-}
-
-enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k,
-	uint8_t **message)
-{
-	if (k->number < c->expected)
-		return CHANNEL_DUPLICATE;
-	if (k->number > c->expected)
-		return CHANNEL_GAP;
-	if (!consistent(c, k))
-		return CHANNEL_BAD;
-	if (k->size == k->total) {
-		c->expected++;
-		return CHANNEL_WHOLE;
+		return c->unheard;
+	c->deadline_us = INT64_MAX;
+	for (uint64_t i = c->una; i < c->next; i++) {
+		const struct record *r = record_at(c, i);
+		if (r->state != RECORD_UNDER_WAY)
+			continue;
+		if (r->mark.left_us + wait <= now_us)
+			mark_lost(c, i);
+		else if (r->mark.left_us + wait < c->deadline_us)
+			c->deadline_us = r->mark.left_us + wait;
 	}
-	if (c->message == NULL) {
-		size_t total = (size_t)k->total;
-		size_t used = *c->options.assembling_bytes;
-		/* One alone may pass the bound, else it could never arrive. */
-		if (used > 0 && (used >= c->options.assembling_most_bytes ||
-				 total > c->options.assembling_most_bytes - used))
-			return CHANNEL_DEFERRED;
-		c->message = c->options.alloc(total);
-		if (c->message == NULL)
-			return CHANNEL_DEFERRED;
-		c->message_size = total;
-		c->message_got = 0;
-		*c->options.assembling_bytes += total;
+	if (c->n_lost > before) {
+		c->overdue++;
+		c->unheard++;
+		flow_lost(c->options.flow);
 	}
-	memcpy(c->message + c->message_got, k->data, k->size);
-	c->message_got += k->size;
-	c->expected++;
-	if (c->message_got < c->message_size)
-		return CHANNEL_PART;
-	*message = c->message;
-	*c->options.assembling_bytes -= c->message_size;
-	c->message = NULL;
-	c->message_size = c->message_got = 0;
-	return CHANNEL_COMPLETE;
-}
-
-uint64_t channel_expected(const struct channel *c)
-{
-	return c->expected;
+	return c->unheard;
 }
 
 uint64_t channel_resent(const struct channel *c)
 {
 	return c->resent;
-}
-
-int64_t channel_round_trip_us(const struct channel *c)
-{
-	return c->round_us;
 }

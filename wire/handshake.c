@@ -5,7 +5,8 @@
 #include "wire/session.h"
 
 #define COOKIE_LIFE_US   INT64_C(10000000)
-#define ANSWER_WAIT_US   INT64_C(1000000)  /* for a COOKIE or RESPONSE, at first */
+#define ANSWER_WAIT_US   INT64_C(1000000)  /* for a COOKIE or RESPONSE, at first; doubling to */
+#define ANSWER_MOST_US   INT64_C(16000000) /* where none came */
 #define BACKOFF_US       INT64_C(250000)   /* after a refusal or silence, doubling to */
 #define BACKOFF_MOST_US  INT64_C(4000000)
 #define KEEP_ALIVE_LEAST_US INT64_C(25000)
@@ -18,7 +19,7 @@ static void send_small(struct link *link, const struct socket_route *route, cons
 	if (frame == NULL)
 		return;
 	memcpy(frame, bytes, size);
-	(void)link_transmit(link, route, frame, size);
+	(void)link_transmit(link, 0, route, frame, size);
 }
 
 /* ---- the listener ---- */
@@ -237,6 +238,11 @@ static void rest(struct link *link, int64_t now_us)
 	d->backoff_us = d->backoff_us * 2 > BACKOFF_MOST_US ? BACKOFF_MOST_US : d->backoff_us * 2;
 }
 
+static int64_t answer_wait(const struct dial *d)
+{
+	return d->answer_us > 0 ? d->answer_us : ANSWER_WAIT_US;
+}
+
 static void begin(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;
@@ -248,7 +254,7 @@ static void begin(struct link *link, int64_t now_us)
 	}
 	randombytes_buf(d->nonce, sizeof(d->nonce));
 	frame_put_hello(frame, d->nonce);
-	if (link_transmit(link, NULL, frame, FRAME_HELLO_SIZE) < 0) {
+	if (link_transmit(link, 0, NULL, frame, FRAME_HELLO_SIZE) < 0) {
 		/* Not connected: link_write_fd tells when it is. */
 		d->state = DIAL_REST;
 		d->deadline_us = INT64_MAX;
@@ -256,7 +262,7 @@ static void begin(struct link *link, int64_t now_us)
 	}
 	d->state = DIAL_HELLO;
 	d->began_us = now_us;
-	d->deadline_us = now_us + ANSWER_WAIT_US;
+	d->deadline_us = now_us + answer_wait(d);
 }
 
 void handshake_want(struct link *link, int64_t now_us)
@@ -302,12 +308,12 @@ void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_u
 		rest(link, now_us);
 		return;
 	}
-	if (link_transmit(link, NULL, frame, FRAME_INIT_SIZE) < 0) {
+	if (link_transmit(link, 0, NULL, frame, FRAME_INIT_SIZE) < 0) {
 		rest(link, now_us);
 		return;
 	}
 	d->state = DIAL_INIT;
-	d->deadline_us = now_us + ANSWER_WAIT_US;
+	d->deadline_us = now_us + answer_wait(d);
 }
 
 void handshake_on_response(struct link *link, const struct frame *f, int64_t now_us)
@@ -348,13 +354,14 @@ void handshake_on_response(struct link *link, const struct frame *f, int64_t now
 	set_keys(s, &d->noise, aes ? SEAL_AES256_GCM : SEAL_XCHACHA20);
 	noise_wipe(&d->noise);
 	d->wanted = false;
+	d->answer_us = 0;
 	d->state = DIAL_REST;
 	d->deadline_us = INT64_MAX;
 	session_live(link, s, now_us);
 	/* The listener takes the session for live only when it hears from us on it. */
 	uint8_t *hello = link_buffer(0);
 	if (hello != NULL)
-		(void)link_send(link, s->id, hello, 0, now_us);
+		(void)link_send(link, s->id, 0, hello, 0, now_us);
 }
 
 void handshake_on_refuse(struct link *link, const struct frame *f, int64_t now_us)
@@ -385,10 +392,14 @@ void handshake_tick(struct link *link, int64_t now_us)
 	if (link->listens || !d->wanted)
 		return;
 	if (d->state != DIAL_REST) {
-		if (now_us >= d->deadline_us)
+		if (now_us >= d->deadline_us) {
+			d->answer_us = 2 * answer_wait(d);
+			if (d->answer_us > ANSWER_MOST_US)
+				d->answer_us = ANSWER_MOST_US;
 			rest(link, now_us);
+		}
 		return;
 	}
-	if (now_us >= d->deadline_us || (d->deadline_us == INT64_MAX && !link->blocked))
+	if (now_us >= d->deadline_us || (d->deadline_us == INT64_MAX && !link->blocked[0]))
 		begin(link, now_us);
 }

@@ -45,6 +45,8 @@ static const struct field msg_hello_fields[] = {
 	N(U64, msg_hello, memory_bytes),
 	N(U64, msg_hello, iteration),
 	N(U64, msg_hello, epoch),
+	N(U32, msg_hello, cores),
+	TXT(msg_hello, machine),
 };
 LAYOUT(msg_hello);
 
@@ -56,7 +58,7 @@ static const struct field msg_ready_fields[] = {
 LAYOUT(msg_ready);
 
 static const struct field msg_stuck_fields[] = {
-	NMAX(U16, msg_stuck, to, MSG_NODES - 1), N(U32, msg_stuck, ms),
+	NMAX(U16, msg_stuck, to, MSG_NODES - 1), N(U32, msg_stuck, ms), N(U32, msg_stuck, expected_ms),
 };
 LAYOUT(msg_stuck);
 
@@ -113,6 +115,14 @@ static const struct field msg_unready_fields[] = {
 };
 LAYOUT(msg_unready);
 
+static const struct field msg_measured_fields[] = {
+	N(U64, msg_measured, id), N(U16, msg_measured, to),
+	NMAX(U8, msg_measured, reached, 1), N(F32, msg_measured, latency_s),
+	N(F32, msg_measured, spread_s), N(F32, msg_measured, bandwidth_bytes_per_s),
+	TXT(msg_measured, text),
+};
+LAYOUT(msg_measured);
+
 static const struct field msg_evaluated_fields[] = {
 	N(U64, msg_evaluated, iteration), N(U32, msg_evaluated, microbatch), N(F32, msg_evaluated, loss),
 };
@@ -125,7 +135,8 @@ LAYOUT(msg_trouble);
 
 static const struct field msg_link_fields[] = {
 	NMAX(U16, msg_link, from, MSG_NODES - 1), NMAX(U16, msg_link, to, MSG_NODES - 1),
-	N(F32, msg_link, latency_s), N(F32, msg_link, bandwidth_bytes_per_s), N(F32, msg_link, loss),
+	N(F32, msg_link, latency_s), N(F32, msg_link, spread_s),
+	N(F32, msg_link, bandwidth_bytes_per_s), N(F32, msg_link, loss),
 	N(F32, msg_link, planned_delay_s), N(F32, msg_link, measured_delay_s),
 };
 LAYOUT(msg_link);
@@ -143,6 +154,7 @@ static const struct field msg_welcome_fields[] = {
 	N(F64, msg_welcome, time_scale), N(F64, msg_welcome, forward_s), N(F64, msg_welcome, backward_s),
 	N(F64, msg_welcome, loss_s), N(F64, msg_welcome, weight_gradient_s),
 	N(F64, msg_welcome, dispatch_overhead_s), N(F64, msg_welcome, serialise),
+	NMAX(U8, msg_welcome, bf16, 1),
 	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES), ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
 	ARR(msg_welcome, n_corpus, corpus, U8, 1u << 16),
 };
@@ -246,6 +258,11 @@ LAYOUT(msg_recall);
 static const struct field msg_stop_fields[] = { TXT(msg_stop, reason) };
 LAYOUT(msg_stop);
 
+static const struct field msg_measure_fields[] = {
+	N(U64, msg_measure, id), N(U16, msg_measure, to), N(U32, msg_measure, most_ms),
+};
+LAYOUT(msg_measure);
+
 static const struct field msg_tensor_fields[] = {
 	NMAX(U8, msg_tensor, kind, TENSOR_PROBE),
 	NMAX(U8, msg_tensor, evaluate, 1),
@@ -255,6 +272,7 @@ static const struct field msg_tensor_fields[] = {
 	N(U32, msg_tensor, index),
 	NMAX(U8, msg_tensor, stage, MSG_STAGES - 1),
 	N(U64, msg_tensor, hash),
+	N(U64, msg_tensor, offset),
 	N(U64, msg_tensor, sent_us),
 	SUB(msg_tensor, n_routes, routes, msg_route_layout, 1),
 };
@@ -285,6 +303,7 @@ static const struct field msg_see_run_fields[] = {
 	NMAX(U32, msg_see_run, microbatches, MSG_MICROBATCHES), N(U32, msg_see_run, per_data_node),
 	N(U64, msg_see_run, tokens_per_iteration), N(U64, msg_see_run, iterations), N(F64, msg_see_run, time_scale),
 	N(U64, msg_see_run, started_wall_us), N(F64, msg_see_run, baseline_s), N(U32, msg_see_run, embedded),
+	NMAX(U8, msg_see_run, emulated, 1),
 	NMAX(U8, msg_see_run, replay, 1), N(U64, msg_see_run, first_us), N(U64, msg_see_run, last_us),
 };
 LAYOUT(msg_see_run);
@@ -297,6 +316,8 @@ static const struct field msg_see_status_fields[] = {
 	N(U64, msg_see_status, iteration_started_us), TXT(msg_see_status, lease), N(U64, msg_see_status, lease_us),
 	N(U64, msg_see_status, refused), N(U64, msg_see_status, resent), N(U64, msg_see_status, dropped),
 	N(U32, msg_see_status, faults), TXT(msg_see_status, doing),
+	NMAX(U8, msg_see_status, steps, (1 << (GATHER_BUILD + 1)) - 1), NMAX(U8, msg_see_status, step, GATHER_BUILD),
+	N(U32, msg_see_status, part), N(U32, msg_see_status, parts), N(F32, msg_see_status, left_s),
 };
 LAYOUT(msg_see_status);
 
@@ -340,7 +361,7 @@ static const struct field msg_see_iteration_fields[] = {
 	N(F32, msg_see_iteration, idle_fraction), N(F32, msg_see_iteration, gradient_norm),
 	N(F32, msg_see_iteration, clip), N(F32, msg_see_iteration, lr), N(F32, msg_see_iteration, tokens_per_s),
 	N(U32, msg_see_iteration, alive), N(U32, msg_see_iteration, path_length), N(U32, msg_see_iteration, rerun),
-	N(U64, msg_see_iteration, at_us),
+	N(U64, msg_see_iteration, at_us), TXT(msg_see_iteration, algorithm),
 };
 LAYOUT(msg_see_iteration);
 
@@ -407,6 +428,7 @@ static const struct message messages[] = {
 	{ MSG_KEPT, "kept", &msg_kept_layout, false },
 	{ MSG_SAVED, "saved", &msg_saved_layout, false },
 	{ MSG_UNREADY, "unready", &msg_unready_layout, false },
+	{ MSG_MEASURED, "measured", &msg_measured_layout, false },
 	{ MSG_WELCOME, "welcome", &msg_welcome_layout, false },
 	{ MSG_REFUSED, "refused", &msg_refused_layout, false },
 	{ MSG_PEERS, "peers", &msg_peers_layout, false },
@@ -424,6 +446,7 @@ static const struct message messages[] = {
 	{ MSG_SAVE, "save", &msg_save_layout, false },
 	{ MSG_RESTORE, "restore", &msg_restore_layout, false },
 	{ MSG_RECALL, "recall", &msg_recall_layout, false },
+	{ MSG_MEASURE, "measure", &msg_measure_layout, false },
 	{ MSG_TENSOR, "tensor", &msg_tensor_layout, true },
 	{ MSG_FETCH, "fetch", &msg_fetch_layout, false },
 	{ MSG_ATTACH, "attach", &msg_attach_layout, false },

@@ -16,7 +16,7 @@
 #define INITS_PER_S       2000.0 /* curve work a listener will do */
 #define REFUSALS_PER_S    2000.0
 #define MEND_US           INT64_C(100000)
-#define PEEK_BYTES        16384  /* from here on, look before sealing whether it can leave */
+#define PEEK_BYTES        4096  /* from here on, look before sealing whether it can leave */
 
 const char *link_reason_text(enum link_reason reason)
 {
@@ -75,7 +75,8 @@ static int link_new(struct link **out, const struct link_options *options, bool 
 	memset(link, 0, sizeof(*link));
 	link->options = *options;
 	link->counters = options->counters != NULL ? options->counters : &link->own_counters;
-	link->socket.nn = -1;
+	for (unsigned i = 0; i < LINK_LANES; i++)
+		link->sockets[i].nn = -1;
 	link->listens = listens;
 	link->aes = seal_has_aes() && !options->no_aes;
 	link->n_slots = n_slots;
@@ -102,7 +103,7 @@ int link_listen(struct link **out, const struct link_options *options, const cha
 	if (rc < 0)
 		return rc;
 	link->admitted_version = keys_list_version(options->admitted);
-	rc = socket_listen(&link->socket, address, bound, options->frame_most, err);
+	rc = socket_listen(&link->sockets[0], address, bound, options->frame_most, err);
 	if (rc < 0) {
 		link_close(link);
 		return rc;
@@ -124,11 +125,12 @@ int link_dial(struct link **out, const struct link_options *options, const char 
 	link->dial.deadline_us = 0;
 	link->dial.backoff_us = 250000;
 	link->dial.wanted = true;
-	rc = socket_dial(&link->socket, address, options->frame_most, err);
+	rc = socket_dial(&link->sockets[0], address, 1, false, options->frame_most, err);
 	if (rc < 0) {
 		link_close(link);
 		return rc;
 	}
+	memcpy(link->address, address, strlen(address) + 1);
 	*out = link;
 	return 0;
 }
@@ -145,7 +147,8 @@ void link_close(struct link *link)
 		link_release(link->queue[i].owner);
 	if (link->held != NULL)
 		socket_frame_free(link->held);
-	socket_close(&link->socket);
+	for (unsigned i = 0; i < LINK_LANES; i++)
+		socket_close(&link->sockets[i]);
 	free(link->slots);
 	free(link->uses);
 	free(link->records);
@@ -154,27 +157,53 @@ void link_close(struct link *link)
 
 /* ---- sending ---- */
 
+bool link_has_lane(const struct link *link, unsigned lane)
+{
+	return link->sockets[lane].nn >= 0;
+}
+
+int link_open_lane(struct link *link, unsigned lane)
+{
+	if (link_has_lane(link, lane))
+		return 0;
+	if (link->listens || link->options.connections < 2 || socket_is_near(link->address))
+		return -ENOTSUP;
+	link->blocked[lane] = true; /* nothing is connected yet */
+	return socket_dial(&link->sockets[lane], link->address, link->options.connections,
+		lane == LINK_LANE_BULK, link->options.frame_most, NULL);
+}
+
+void link_redial(struct link *link, unsigned lane)
+{
+	if (!link->listens && link_has_lane(link, lane))
+		socket_redial(&link->sockets[lane]);
+}
+
 void link_count_connections(const struct link *link, struct link_counters *into)
 {
-	uint64_t now = 0, broken = 0;
-	socket_connections(&link->socket, &now, &broken);
-	into->connections += (uint32_t)now;
-	into->broken += broken;
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		uint64_t now = 0, broken = 0;
+		if (!link_has_lane(link, i))
+			continue;
+		socket_connections(&link->sockets[i], &now, &broken);
+		into->connections += (uint32_t)now;
+		into->broken += broken;
+	}
 }
 
-int link_read_fd(const struct link *link)
+int link_read_fd(const struct link *link, unsigned lane)
 {
-	return socket_read_fd(&link->socket);
+	return socket_read_fd(&link->sockets[lane]);
 }
 
-int link_write_fd(const struct link *link)
+int link_write_fd(const struct link *link, unsigned lane)
 {
-	return socket_write_fd(&link->socket);
+	return socket_write_fd(&link->sockets[lane]);
 }
 
-bool link_blocked(const struct link *link)
+bool link_blocked(const struct link *link, unsigned lane)
 {
-	return link->blocked;
+	return link->blocked[lane];
 }
 
 void link_refused(struct link *link, enum link_reason reason)
@@ -182,12 +211,12 @@ void link_refused(struct link *link, enum link_reason reason)
 	link->counters->refused[reason]++;
 }
 
-static int transmit_now(struct link *link, const struct socket_route *route, uint8_t *frame,
-	size_t size)
+static int transmit_now(struct link *link, unsigned lane, const struct socket_route *route,
+	uint8_t *frame, size_t size)
 {
-	int rc = socket_send(&link->socket, route, frame);
+	int rc = socket_send(&link->sockets[lane], route, frame);
 	if (rc < 0) {
-		link->blocked = true;
+		link->blocked[lane] = true;
 		link->counters->blocked++;
 		return rc;
 	}
@@ -197,57 +226,56 @@ static int transmit_now(struct link *link, const struct socket_route *route, uin
 }
 
 /* The test hook's verdict on a frame: see struct link_hook. */
-static int transmit_hooked(struct link *link, const struct socket_route *route, uint8_t *frame,
-	size_t size)
+static int transmit_hooked(struct link *link, unsigned lane, const struct socket_route *route,
+	uint8_t *frame, size_t size)
 {
 	static const struct socket_route none;
 	uint8_t *held = link->held;
 	struct socket_route held_route = link->held_route;
 	size_t held_size = link->held_size;
+	unsigned held_lane = link->held_lane;
 	int rc = 0, fate = link->options.hook->fate(link->options.hook->context, frame, size);
 	if (fate < 0 && held == NULL) {
 		link->held = frame;
 		link->held_route = route != NULL ? *route : none;
 		link->held_size = size;
+		link->held_lane = lane;
 		return 0;
 	}
 	for (int i = 1; i < fate; i++) {
 		uint8_t *copy = socket_frame(size);
 		if (copy != NULL) {
 			memcpy(copy, frame, size);
-			(void)transmit_now(link, route, copy, size);
+			(void)transmit_now(link, lane, route, copy, size);
 		}
 	}
 	if (fate == 0)
 		socket_frame_free(frame);
 	else
-		rc = transmit_now(link, route, frame, size);
+		rc = transmit_now(link, lane, route, frame, size);
 	if (held != NULL) {
 		link->held = NULL;
-		(void)transmit_now(link, &held_route, held, held_size);
+		(void)transmit_now(link, held_lane, &held_route, held, held_size);
 	}
 	return rc;
 }
 
-int link_transmit(struct link *link, const struct socket_route *route, uint8_t *frame, size_t size)
+int link_transmit(struct link *link, unsigned lane, const struct socket_route *route,
+	uint8_t *frame, size_t size)
 {
 	if (link->options.hook != NULL)
-		return transmit_hooked(link, route, frame, size);
-	return transmit_now(link, route, frame, size);
+		return transmit_hooked(link, lane, route, frame, size);
+	return transmit_now(link, lane, route, frame, size);
 }
 
 /* Whether nanomsg would take a frame now. A listener never knows. */
-static bool writable(struct link *link)
+static bool writable(struct link *link, unsigned lane)
 {
-	struct pollfd p = {.fd = link_write_fd(link), .events = POLLIN};
+	struct pollfd p = {.fd = link_write_fd(link, lane), .events = POLLIN};
 	if (link->listens)
 		return true;
-	if (poll(&p, 1, 0) == 1 && (p.revents & POLLIN) != 0) {
-		link->blocked = false;
-		return true;
-	}
-	link->blocked = true;
-	return false;
+	link->blocked[lane] = poll(&p, 1, 0) != 1 || (p.revents & POLLIN) == 0;
+	return !link->blocked[lane];
 }
 
 uint8_t *link_buffer(size_t size)
@@ -262,7 +290,8 @@ void link_buffer_free(uint8_t *content)
 		socket_frame_free(content - FRAME_DATA_HEAD);
 }
 
-int link_send(struct link *link, uint32_t session, uint8_t *content, size_t size, int64_t now_us)
+int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *content, size_t size,
+	int64_t now_us)
 {
 	struct session *s = session_find(link, session);
 	uint8_t *frame = content - FRAME_DATA_HEAD;
@@ -272,7 +301,7 @@ int link_send(struct link *link, uint32_t session, uint8_t *content, size_t size
 		socket_frame_free(frame);
 		return -ENOTCONN;
 	}
-	if ((link->blocked || size >= PEEK_BYTES) && !writable(link)) {
+	if ((link->blocked[lane] || size >= PEEK_BYTES) && !writable(link, lane)) {
 		socket_frame_free(frame);
 		return -EAGAIN;
 	}
@@ -283,7 +312,14 @@ int link_send(struct link *link, uint32_t session, uint8_t *content, size_t size
 	s->spoke_us = now_us;
 	if (s->counter >= SEAL_FRAMES_MOST / 2 || s->sent_bytes >= SEAL_BYTES_MOST / 2)
 		handshake_want(link, now_us);
-	return link_transmit(link, &s->route, frame, size + LINK_OVERHEAD);
+	return link_transmit(link, lane, &s->route, frame, size + LINK_OVERHEAD);
+}
+
+void link_set_patience(struct link *link, uint32_t session, int64_t silence_us)
+{
+	struct session *s = session_find(link, session);
+	if (s != NULL)
+		s->patience_us = silence_us;
 }
 
 void link_set_tag(struct link *link, uint32_t session, uint64_t tag)
@@ -342,7 +378,7 @@ static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 		on_stray(link, f, route, now_us);
 		return false;
 	}
-	if (f->counter >= SEAL_FRAMES_MOST || !seal_window_fresh(&s->window, f->counter)) {
+	if (f->counter >= SEAL_FRAMES_MOST || !seal_window_fresh(s->window, f->counter)) {
 		link_refused(link, LINK_REPLAY);
 		return false;
 	}
@@ -351,9 +387,9 @@ static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 		link_refused(link, LINK_BAD_SEAL);
 		return false;
 	}
-	if (f->counter >= s->window.next)
+	if (f->counter >= s->window->next)
 		s->route = *route; /* the newest proven frame says where the peer is now */
-	seal_window_mark(&s->window, f->counter);
+	seal_window_mark(s->window, f->counter);
 	s->heard_us = now_us;
 	s->received_bytes += f->body_size;
 	if (s->state == SESSION_PENDING)
@@ -419,6 +455,20 @@ static bool on_frame(struct link *link, uint8_t *bytes, size_t size,
 	return false;
 }
 
+/* Of the lanes in turn. */
+static int receive_frame(struct link *link, struct socket_route *route, uint8_t **bytes, size_t *size)
+{
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		const unsigned lane = (link->turn + i) % LINK_LANES;
+		if (!link_has_lane(link, lane) ||
+		    socket_receive(&link->sockets[lane], route, bytes, size) < 0)
+			continue;
+		link->turn = (lane + 1) % LINK_LANES;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
 int link_receive(struct link *link, int64_t now_us, struct link_event *out)
 {
 	session_check_admitted(link);
@@ -428,7 +478,7 @@ int link_receive(struct link *link, int64_t now_us, struct link_event *out)
 		size_t size;
 		if (next_queued(link, out) || session_next_ending(link, out))
 			return 0;
-		if (socket_receive(&link->socket, &route, &bytes, &size) < 0)
+		if (receive_frame(link, &route, &bytes, &size) < 0)
 			return -EAGAIN;
 		link->counters->received_frames++;
 		link->counters->received_bytes += size;
@@ -444,7 +494,7 @@ static void keep_alive(struct link *link, struct session *s, int64_t now_us)
 {
 	uint8_t *nothing = link_buffer(0);
 	if (nothing != NULL)
-		(void)link_send(link, s->id, nothing, 0, now_us);
+		(void)link_send(link, s->id, 0, nothing, 0, now_us);
 	s->spoke_us = now_us;
 }
 
@@ -452,13 +502,17 @@ static void keep_alive(struct link *link, struct session *s, int64_t now_us)
  * arrived meanwhile is taken in first. */
 static bool drained(const struct link *link)
 {
-	struct pollfd p = {.fd = link_read_fd(link), .events = POLLIN};
-	return poll(&p, 1, 0) == 0;
+	struct pollfd p[LINK_LANES];
+	nfds_t n = 0;
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		if (link_has_lane(link, i))
+			p[n++] = (struct pollfd){.fd = link_read_fd(link, i), .events = POLLIN};
+	}
+	return poll(p, n, 0) == 0;
 }
 
 static void scan(struct link *link, int64_t now_us)
 {
-	const int64_t silence = link->options.silence_us;
 	for (uint32_t i = 0; i < link->n_slots; i++) {
 		struct session *s = link->slots[i];
 		if (s == NULL || s->state == SESSION_ENDING)
@@ -468,6 +522,9 @@ static void scan(struct link *link, int64_t now_us)
 				session_free(link, s);
 			continue;
 		}
+		const int64_t silence = s->patience_us > link->options.silence_us
+						? s->patience_us
+						: link->options.silence_us;
 		if (now_us - s->heard_us > silence && drained(link)) {
 			link_refused(link, LINK_SILENT);
 			session_end(link, s, LINK_SILENT);
@@ -494,10 +551,15 @@ void link_tick(struct link *link, int64_t now_us)
 	}
 	if (!link->listens && now_us >= link->mend_us) {
 		link->mend_us = now_us + MEND_US;
-		socket_mend(&link->socket);
+		for (unsigned i = 0; i < LINK_LANES; i++) {
+			if (link_has_lane(link, i))
+				socket_mend(&link->sockets[i], now_us);
+		}
 	}
-	if (link->blocked)
-		link->blocked = !writable(link);
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		if (link->blocked[i] && link_has_lane(link, i))
+			(void)writable(link, i);
+	}
 	handshake_tick(link, now_us);
 }
 

@@ -1,8 +1,12 @@
-/* link.h - one nanomsg socket with sealed sessions over it.
+/* link.h - nanomsg sockets with sealed sessions over them.
  *
  * A listening link is a raw REP socket and serves any number of peers; a dialing link is a raw REQ
  * socket and serves one. Raw, because then nothing is resent or matched behind our back, and a
  * message's SP header tells the listener which connection it came by and where an answer goes.
+ *
+ * A dialing link to another machine may have two lanes more, sockets of several connections each, for
+ * what is to be quick and for bulk: a long way is filled by several connections sooner than by one, and
+ * what waits in one lane is in nobody's way in another. A session's frames go by any of them.
  * Most callers want post.h, which owns its links.
  *
  * The handshake (noise.h) is Noise_IK_25519_ChaChaPoly_BLAKE2b, after one round trip for a cookie:
@@ -31,7 +35,10 @@
 #include "base/error.h"
 #include "wire/keys.h"
 
-#define LINK_VERSION      1
+#define LINK_VERSION      2
+#define LINK_LANES        3 /* the first is always there */
+#define LINK_LANE_BULK    2
+#define LINK_CONNECTIONS_MOST 16 /* of each other one */
 #define LINK_ADDRESS_SIZE 160
 
 /* Why something was refused or a session ended. Numbers go over the wire: never renumber. */
@@ -81,6 +88,7 @@ struct link_options {
 	uint32_t frame_most;      /* longest frame taken, at least FRAME_LEAST_MOST */
 	int64_t silence_us;
 	int64_t rekey_us;         /* a session is replaced when it is so old; by the dialer */
+	unsigned connections;     /* of a dialing link's other lanes, to another machine; 0, 1: it has none */
 	bool no_aes;              /* as on a CPU without it */
 	const struct link_hook *hook;
 	/* The instance number under which this process knows the process `instance` of that key, or 0
@@ -101,10 +109,16 @@ void link_close(struct link *link); /* NULL is allowed */
 /* Adds this link's connections to the counters, which link itself does not keep. */
 void link_count_connections(const struct link *link, struct link_counters *into);
 
-int link_read_fd(const struct link *link);
+/* Opens another lane, if it can have it and has it not. -ENOTSUP it cannot; else as link_dial. */
+int link_open_lane(struct link *link, unsigned lane);
+bool link_has_lane(const struct link *link, unsigned lane);
+/* Connects a lane anew: nothing comes through. */
+void link_redial(struct link *link, unsigned lane);
+
+int link_read_fd(const struct link *link, unsigned lane);
 /* To poll for POLLIN while link_blocked; then call link_tick. -1 on listeners. */
-int link_write_fd(const struct link *link);
-bool link_blocked(const struct link *link);
+int link_write_fd(const struct link *link, unsigned lane);
+bool link_blocked(const struct link *link, unsigned lane);
 
 enum link_kind {
 	LINK_UP = 1, /* a session; `tag` is its predecessor's when it replaces one of the same instance */
@@ -138,9 +152,12 @@ void link_set_tag(struct link *link, uint32_t session, uint64_t tag);
  * link_send, which takes the buffer whatever happens. NULL: out of memory. */
 uint8_t *link_buffer(size_t size);
 void link_buffer_free(uint8_t *content);
-/* 0; -EAGAIN nanomsg's buffer is full (the frame is gone); -ENOTCONN no such session, or its keys
- * are used up. On a listener 0 promises nothing. */
-int link_send(struct link *link, uint32_t session, uint8_t *content, size_t size, int64_t now_us);
+/* By a lane that it has. 0; -EAGAIN the lane is full (the frame is gone); -ENOTCONN no such session,
+ * or its keys are used up. On a listener 0 promises nothing. */
+int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *content, size_t size,
+	int64_t now_us);
+/* The session is silent only after so long, if that is more than the link's silence_us. */
+void link_set_patience(struct link *link, uint32_t session, int64_t silence_us);
 /* Bytes a frame has beyond its content, and those before it (link_release takes that address). */
 #define LINK_OVERHEAD    32
 #define LINK_BUFFER_HEAD 16
@@ -157,7 +174,8 @@ int64_t link_deadline_us(const struct link *link);
  * two thirds of the throughput. Programs that move tensors call this once, first thing. */
 void link_tune_malloc(void);
 /* Raises the limit of open files as far as it may go, at most to `wanted`; returns what it is then.
- * A dialed peer takes 4 files, a connected one 1, a listener 3. */
+ * A dialed peer takes 4 files, and for each other lane 3 and one a connection; a
+ * connected one takes one a connection, a listener 3. */
 uint64_t link_raise_files(uint64_t wanted);
 
 #endif

@@ -16,12 +16,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MSG_VERSION 1
+#define MSG_VERSION 2
 enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
 	MSG_STAGES = 64,         /* most stages, so most hops of a path */
 	MSG_MICROBATCHES = 8192, /* most microbatches of an iteration */
 	MSG_STUCK = 16,          /* most links of a heartbeat */
+	MSG_NOBODY = 0xffff,     /* no node */
 	MSG_NO_STAGE = 255
 };
 
@@ -39,6 +40,7 @@ enum msg_type {
 	MSG_KEPT,
 	MSG_SAVED,
 	MSG_UNREADY,
+	MSG_MEASURED,
 	/* controller -> agent */
 	MSG_WELCOME = 32,
 	MSG_REFUSED,
@@ -57,6 +59,7 @@ enum msg_type {
 	MSG_SAVE,
 	MSG_RESTORE,
 	MSG_RECALL,
+	MSG_MEASURE,
 	/* agent -> agent */
 	MSG_TENSOR = 64,
 	MSG_FETCH,
@@ -128,7 +131,7 @@ struct msg_hello {
 	int32_t node;           /* the node it would be; -1: any */
 	uint64_t incarnation;   /* random, new for each process */
 	char address[128];      /* where its tensor plane listens, as peers dial it */
-	char device[32];        /* "cpu", "cuda:0" */
+	char device[64];        /* what computes, as model/stage.h tells it: "cpu:v4 oneDNN 2.6.3" */
 	char host[64];
 	int64_t pid;
 	uint64_t run;           /* the run whose weights it holds; 0: none. A controller that took over
@@ -142,6 +145,8 @@ struct msg_hello {
 	uint64_t memory_bytes; /* available on its machine */
 	uint64_t iteration; /* under way here, by plan `epoch`; 0: none, or not all of it is remembered */
 	uint64_t epoch;
+	uint32_t cores;     /* of its machine */
+	char machine[40];   /* the same for all agents of one machine, since it was started; "" not known */
 };
 
 struct msg_ready {
@@ -153,10 +158,11 @@ struct msg_ready {
 	uint64_t corpus_hash; /* stage 0; else 0 */
 };
 
-/* A link on which something waits, and nothing has moved for so long. */
+/* A link on which something waits, and nothing has moved for so long, which is longer than was to be
+ * expected of it: by its round trips, and what is under way. */
 struct msg_stuck {
 	uint16_t to;
-	uint32_t ms;
+	uint32_t ms, expected_ms;
 };
 
 struct msg_heartbeat {
@@ -244,16 +250,27 @@ struct msg_trouble {
 
 struct msg_link {
 	uint16_t from, to;
-	float latency_s;            /* half the round trip of an acknowledged message */
-	float bandwidth_bytes_per_s;
+	float latency_s;            /* half of the least round trip lately; < 0: nothing comes through */
+	float spread_s;             /* half of the round trips' mean deviation */
+	float bandwidth_bytes_per_s; /* acknowledged; 0: not measured */
 	float loss;                 /* resent / sent */
-	float planned_delay_s;      /* what the plan assumes for an activation */
+	float planned_delay_s;      /* what the plan assumes for an activation, or, while links are measured, will; < 0:
+				     * nothing is planned that way (yet) */
 	float measured_delay_s;     /* 0: not seen yet */
 };
 
 struct msg_links {
 	uint32_t n_links;
 	const struct msg_link *links;
+};
+
+/* What MSG_MEASURE found out. */
+struct msg_measured {
+	uint64_t id;
+	uint16_t to;     /* MSG_NOBODY: all latencies, which MSG_LINKS has told */
+	uint8_t reached; /* 0: nothing came through, and `text` says why */
+	float latency_s, spread_s, bandwidth_bytes_per_s; /* as in msg_link */
+	char text[160];
 };
 
 /* ---- controller -> agent ---- */
@@ -272,6 +289,7 @@ struct msg_welcome {
 	double forward_s, backward_s, loss_s, dispatch_overhead_s; /* emulated, before the scale */
 	double weight_gradient_s; /* the part of backward_s that a W takes */
 	double serialise;        /* 1: a link carries one tensor at a time */
+	uint8_t bf16;            /* 1: ACTIVATION and GRADIENT travel in bf16 */
 	uint32_t n_delays;
 	const float *delay_s;    /* (n_nodes) to each node, before the scale; < 0 no link */
 	uint32_t n_syncs;
@@ -408,6 +426,14 @@ struct msg_stop {
 	char reason[128];
 };
 
+/* Measure the link to a node: its latency, then how fast it carries bulk. MSG_NOBODY: the latency of
+ * the links to all peers, side by side. */
+struct msg_measure {
+	uint64_t id;      /* rises */
+	uint16_t to;
+	uint32_t most_ms; /* once there is a connection */
+};
+
 /* ---- agent -> agent ---- */
 
 enum tensor_kind {
@@ -419,8 +445,10 @@ enum tensor_kind {
 	TENSOR_PROBE /* nothing: that it comes through is all */
 };
 
-/* The body is float data. ACTIVATION, GRADIENT: (batch, sequence, dim). PART: the sender's
- * slice `index` of its gradient; SUM: slice `index` summed over the replicas. STATE: piece
+/* The body is float data. ACTIVATION, GRADIENT: (batch, sequence, dim), in a bf16 run the upper
+ * halves of floats that the sender has rounded (model/bf16.h). PART: the sender's
+ * slice `index` of its gradient, SUM: slice `index` summed over the replicas; each in pieces of any
+ * size, the one that begins at float `offset` of the slice. STATE: piece
  * `index` of weights, first and second moments, (3, n). */
 struct msg_tensor {
 	uint8_t kind;       /* enum tensor_kind */
@@ -432,6 +460,7 @@ struct msg_tensor {
 			 * STATE: the piece */
 	uint8_t stage;  /* PART, SUM, STATE: whose; else 0 */
 	uint64_t hash;  /* STATE: of the body; else 0 */
+	uint64_t offset; /* PART, SUM; else 0 */
 	int64_t sent_us;   /* sender's clock */
 	uint32_t n_routes; /* ACTIVATION, GRADIENT: 1 */
 	const struct msg_route *routes;
@@ -494,6 +523,15 @@ enum run_phase {
 	PHASE_EVALUATING, PHASE_PAUSED, PHASE_STALLED, PHASE_FINISHED
 };
 
+/* The steps before the first iteration. */
+enum gather_step {
+	GATHER_COMING,  /* agents come */
+	GATHER_LINKS,   /* links are measured */
+	GATHER_COMPUTE, /* so is how fast nodes compute */
+	GATHER_PLAN,    /* for what was measured */
+	GATHER_BUILD    /* agents build their stages */
+};
+
 enum node_state {
 	NODE_ABSENT, NODE_JOINING, NODE_SYNCING, NODE_LIVE, NODE_SUSPECT, NODE_FAILED /* by mark */,
 	NODE_DEAD
@@ -514,6 +552,7 @@ struct msg_see_run {
 	int64_t started_wall_us;
 	double baseline_s;              /* full pipeline, predicted; 0 unknown */
 	uint32_t embedded;              /* a supervisor started the agents on this machine */
+	uint8_t emulated;               /* so are its network and compute, not measured */
 	uint8_t replay;                 /* recorded: now_us of the status is the cursor */
 	int64_t first_us, last_us;      /* replay: the recorded span */
 };
@@ -533,6 +572,11 @@ struct msg_see_status {
 	uint64_t refused, resent, dropped; /* messages, all planes; dropped: state not sent to a slow console */
 	uint32_t faults;      /* injected and active */
 	char doing[128];      /* in words */
+	/* PHASE_GATHERING: */
+	uint8_t steps;        /* which it goes through: bits 1 << enum gather_step; 0: it is another phase */
+	uint8_t step;         /* enum gather_step: the one under way, */
+	uint32_t part, parts; /* how far: agents here, the round under way, nodes timed, stages built; of so many, 0: not known */
+	float left_s;         /* and for how long still; 0: not known */
 };
 
 struct msg_see_node {
@@ -554,7 +598,7 @@ struct msg_see_node {
 	float lost_s;         /* an iteration if it were lost now, by a plan made ahead, seconds of the plan;
 			       * < 0: there is none without it; 0: not known */
 	char location[32];
-	char device[32];
+	char device[64];
 	char host[64];
 	char why[96];         /* of the state, when it is not LIVE */
 };
@@ -599,6 +643,7 @@ struct msg_see_iteration {
 	uint32_t alive, path_length;
 	uint32_t rerun;                 /* microbatches run again */
 	int64_t at_us;
+	char algorithm[16];             /* that made the plan; "" not known */
 };
 
 struct msg_see_validation {
@@ -683,6 +728,7 @@ struct msg {
 		struct msg_kept kept;
 		struct msg_saved saved;
 		struct msg_unready unready;
+		struct msg_measured measured;
 		struct msg_welcome welcome;
 		struct msg_refused refused;
 		struct msg_peers peers;
@@ -700,6 +746,7 @@ struct msg {
 		struct msg_save save;
 		struct msg_restore restore;
 		struct msg_recall recall;
+		struct msg_measure measure;
 		struct msg_tensor tensor;
 		struct msg_fetch fetch;
 		struct msg_attach attach;

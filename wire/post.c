@@ -22,7 +22,9 @@
 
 #define MIB        ((size_t)1 << 20)
 #define CHUNK_MOST (4 * MIB)
-#define TURNS_PER_CALL 256     /* frames without a message for the caller, at most */
+#define OVERDUE_MOST   4       /* times in a row, then its lane is dialed anew */
+#define SILENCE_TIMES  4       /* what is overdue */
+#define TURNS_PER_CALL 32      /* frames without a message for the caller, at most: the time that it was given grows old */
 
 /* ---- opening and closing ---- */
 
@@ -49,6 +51,11 @@ static int check_options(struct post_options *o, struct error *err)
 	if (o->chunk_bytes < LINK_CHUNK_LEAST || o->chunk_bytes > CHUNK_MOST)
 		return error_set(err, -EINVAL, "chunk_bytes is %zu: expected %d to %zu", o->chunk_bytes,
 			LINK_CHUNK_LEAST, CHUNK_MOST);
+	if (o->connections == 0)
+		o->connections = 1;
+	if (o->connections > LINK_CONNECTIONS_MOST)
+		return error_set(err, -EINVAL, "connections is %u: expected at most %d", o->connections,
+			LINK_CONNECTIONS_MOST);
 	if (o->peers_most > 60000)
 		return error_set(err, -EINVAL, "peers_most is %u: expected at most 60000",
 			o->peers_most);
@@ -89,6 +96,7 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 		return error_set(err, -ENOMEM, "out of memory");
 	p->options = o;
 	p->sweep_us = INT64_MAX;
+	p->memory.most_bytes = o.assembling_most_bytes;
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll < 0) {
 		rc = error_set(err, -errno, "epoll: %s", strerror(errno));
@@ -96,7 +104,8 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 	}
 	p->slots = calloc(o.peers_most, sizeof(struct peer *));
 	p->uses = malloc(o.peers_most * sizeof(*p->uses));
-	if (p->slots == NULL || p->uses == NULL) {
+	p->transfers = malloc(POST_TRANSFERS * sizeof(*p->transfers));
+	if (p->slots == NULL || p->uses == NULL || p->transfers == NULL) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_slots;
 	}
@@ -107,6 +116,7 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 free_slots:
 	free(p->slots);
 	free(p->uses);
+	free(p->transfers);
 	close(p->epoll);
 free_post:
 	free(p);
@@ -137,6 +147,7 @@ void post_close(struct post *p)
 	close(p->epoll);
 	free(p->slots);
 	free(p->uses);
+	free(p->transfers);
 	free(p);
 }
 
@@ -165,6 +176,7 @@ static struct link_options link_options_of(struct post *p)
 		.frame_most = (uint32_t)(p->options.chunk_bytes + POST_FRAME_HEAD + LINK_OVERHEAD),
 		.silence_us = p->options.silence_us,
 		.rekey_us = p->options.rekey_us,
+		.connections = p->options.connections,
 		.no_aes = p->options.no_aes,
 		.hook = p->options.hook,
 		.known = known_instance,
@@ -183,9 +195,10 @@ static int line_new(struct post *p, struct line **out, struct error *err)
 
 static int line_add(struct post *p, struct line *line, struct error *err)
 {
-	int rc = watch(p, line, link_read_fd(line->link), EPOLL_CTL_ADD);
+	int rc = watch(p, line, link_read_fd(line->link, 0), EPOLL_CTL_ADD);
 	if (rc < 0)
 		return error_set(err, rc, "epoll: %s", strerror(-rc));
+	line->polls_read[0] = true;
 	line->index = p->n_lines;
 	line->ready = true;
 	p->lines[p->n_lines++] = line;
@@ -244,12 +257,26 @@ int post_dial(struct post *p, const char *address, const struct keys_public *key
 /* Wakes the poll when a full buffer has room again. */
 void post_watch_write(struct post *p, struct line *line)
 {
-	bool wanted = link_blocked(line->link);
-	int fd = link_write_fd(line->link);
-	if (fd < 0 || wanted == line->polls_write)
-		return;
-	if (watch(p, line, fd, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL) == 0)
-		line->polls_write = wanted;
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		bool wanted = link_has_lane(line->link, i) && link_blocked(line->link, i);
+		if (wanted == line->polls_write[i])
+			continue;
+		int fd = link_write_fd(line->link, i);
+		if (fd >= 0 && watch(p, line, fd, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL) == 0)
+			line->polls_write[i] = wanted;
+	}
+}
+
+bool post_open_lane(struct post *p, struct line *line, unsigned lane)
+{
+	if (line->polls_read[lane])
+		return true;
+	if (link_open_lane(line->link, lane) < 0 ||
+	    watch(p, line, link_read_fd(line->link, lane), EPOLL_CTL_ADD) < 0)
+		return false;
+	line->polls_read[lane] = true;
+	line->ready = true;
+	return true;
 }
 
 /* ---- the loop's calls ---- */
@@ -318,6 +345,11 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 {
 	bool looked = false;
 	tidy_up(p);
+	if (post_next_given(p, out)) {
+		post_count_received(p, out);
+		p->lent = out->owner;
+		return 0;
+	}
 	for (unsigned turn = 0; turn < TURNS_PER_CALL; turn++) {
 		if (next_queued(p, out)) {
 			const struct peer *peer = post_peer_find(p, out->peer);
@@ -354,6 +386,30 @@ void post_release(struct post_message *m)
 	m->size = 0;
 }
 
+/* Where nothing has come through for so long that it was sent again and again, another connection
+ * may do better; and only what is overdue beyond all that is measured is silence. */
+static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
+{
+	bool overdue = false;
+	for (int i = 0; i < POST_CLASSES; i++) {
+		if (channel_deadline_us(peer->channels[i]) > now_us)
+			continue;
+		unsigned times = channel_tick(peer->channels[i], now_us);
+		const unsigned lane = post_lane_of(peer, (enum post_class)i);
+		if (times > 0 && times % OVERDUE_MOST == 0 && lane != POST_LANE_CONTROL)
+			link_redial(peer->line->link, lane);
+		overdue = true;
+	}
+	if (overdue) {
+		link_set_patience(peer->line->link, peer->session,
+			SILENCE_TIMES * (flow_overdue_us(&peer->flow.round_trip) +
+						flow_drain_us(&peer->flow)));
+		post_pump(p, peer, now_us);
+	} else {
+		post_note_deadline(p, peer, now_us);
+	}
+}
+
 /* Timeouts of all peers, at most every SWEEP_US. */
 static void sweep(struct post *p, int64_t now_us)
 {
@@ -362,25 +418,28 @@ static void sweep(struct post *p, int64_t now_us)
 		struct peer *peer = p->slots[i];
 		if (peer == NULL || peer->session == 0)
 			continue;
-		if (channel_deadline_us(peer->channel) <= now_us) {
-			channel_tick(peer->channel, now_us);
-			post_pump(p, peer, now_us);
-		} else {
-			post_note_deadline(p, peer, now_us);
-		}
+		tick_peer(p, peer, now_us);
 	}
+}
+
+static bool is_blocked(const struct line *line)
+{
+	bool blocked = false;
+	for (unsigned i = 0; i < LINK_LANES; i++)
+		blocked = blocked || line->polls_write[i];
+	return blocked;
 }
 
 void post_tick(struct post *p, int64_t now_us)
 {
 	for (uint32_t i = 0; i < p->n_lines; i++) {
 		struct line *line = p->lines[i];
-		bool blocked = link_blocked(line->link);
+		bool blocked = is_blocked(line);
 		link_tick(line->link, now_us);
 		if (link_deadline_us(line->link) == 0)
 			line->ready = true; /* it has an event that no descriptor tells of */
 		post_watch_write(p, line);
-		if (blocked && !link_blocked(line->link) && line->peer != NULL)
+		if (blocked && line->peer != NULL)
 			post_pump(p, line->peer, now_us);
 	}
 	if (now_us >= p->sweep_us)
@@ -390,7 +449,7 @@ void post_tick(struct post *p, int64_t now_us)
 int64_t post_deadline_us(const struct post *p)
 {
 	int64_t at = p->sweep_us;
-	if (p->n_queue > 0 || p->acks != NULL)
+	if (p->n_queue > 0 || p->acks != NULL || p->giving != NULL)
 		return 0;
 	for (uint32_t i = 0; i < p->n_lines; i++) {
 		int64_t theirs = link_deadline_us(p->lines[i]->link);
@@ -400,6 +459,15 @@ int64_t post_deadline_us(const struct post *p)
 			at = theirs;
 	}
 	return at;
+}
+
+int post_defer(struct post *p, post_peer_id id, enum post_class class, bool deferred)
+{
+	struct peer *peer = post_peer_find(p, id);
+	if (peer == NULL)
+		return -ENOENT;
+	peer->deferred[class] = deferred;
+	return 0;
 }
 
 int post_forget(struct post *p, post_peer_id id)
@@ -431,9 +499,22 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 		return -ENOENT;
 	*out = peer->info;
 	out->up = peer->session != 0;
-	out->round_trip_us = channel_round_trip_us(peer->channel);
-	out->retained_bytes = channel_retained(peer->channel);
-	out->resent_frames = channel_resent(peer->channel);
+	out->least_round_trip_us = flow_least_us(&peer->flow);
+	out->round_trip_us = peer->flow.round_trip.smoothed_us;
+	out->round_trip_var_us = peer->flow.round_trip.deviation_us;
+	out->rto_us = flow_overdue_us(&peer->flow.round_trip);
+	out->delivery_bytes_per_s = flow_bytes_per_s(&peer->flow);
+	out->delivery_limited = peer->flow.limited;
+	out->under_way_bytes = peer->flow.under_way;
+	out->retained_bytes = peer->retained_bytes;
+	return 0;
+}
+
+int post_transfer(struct post *p, struct post_transfer *out)
+{
+	if (p->transfers_told == p->transfers_in)
+		return -EAGAIN;
+	*out = p->transfers[p->transfers_told++ % POST_TRANSFERS];
 	return 0;
 }
 
@@ -450,7 +531,7 @@ post_peer_id post_next_peer(const struct post *p, post_peer_id after)
 void post_count(const struct post *p, struct post_counters *out)
 {
 	*out = p->counters;
-	out->assembling_bytes = p->assembling_bytes;
+	out->assembling_bytes = p->memory.used_bytes;
 	for (uint32_t i = 0; i < p->n_lines; i++)
 		link_count_connections(p->lines[i]->link, &out->link);
 }

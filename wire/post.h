@@ -10,16 +10,21 @@
  *         handle(&m);
  *
  * RELIABLE messages are copied, cut in chunks, kept until the peer's process has them, and sent
- * again as needed: the peer gets each one whole, once, in the order sent. That holds through lost
+ * again as needed: the peer gets each one whole, once, in the order sent (of its class). That holds through lost
  * connections and fresh handshakes, as long as both processes live. When the peer's process is a
  * new one (or post_forget was called) what was kept for the old one is dropped and counted in a
  * POST_LOST event: only the layer above knows whether it still matters.
  * LOSSY messages are sent at once or not at all, at most once, and overtake others: heartbeats,
- * state streams. They fit one chunk.
+ * state streams. They fit one chunk, and take turns on several connections where there are, so that one
+ * lost packet does not keep the next of them waiting; they may arrive in another order.
  *
  * Which end dials matters for bulk only. From the dialing to the listening end nanomsg pushes
  * back, and chunks flow at the full rate. From the listening end it drops what does not fit the
  * socket's buffer, so the post keeps a small window there. Hence: who sends tensors, dials.
+ *
+ * Long ways are filled: with `connections`, messages to another machine are spread over so many, and
+ * what may wait has as much under way as the way carries in its round trip and no more (flow.h), so
+ * that what is urgent finds no queue. What is urgent has connections of its own.
  *
  * Sessions, keys and what is protected: link.h and docs/security.md.
  */
@@ -47,8 +52,11 @@ struct post_options {
 	uint32_t peers_most;          /* 1100 */
 	size_t chunk_bytes;           /* of what is sent: 1 MiB; at most 4 MiB */
 	size_t message_most_bytes;    /* one message, sent or received: 256 MiB */
-	size_t retained_most_bytes;   /* per peer, unacknowledged: 256 MiB */
-	size_t assembling_most_bytes; /* all unfinished arriving messages together: 1 GiB */
+	size_t retained_most_bytes;   /* per peer and class, unacknowledged: 256 MiB */
+	size_t assembling_most_bytes; /* all unfinished arriving messages together: 1 GiB. Each peer
+	                               * always has its share of it (channel.h) */
+	unsigned connections;         /* to each dialed peer on another machine, for activations and
+	                               * again for sums and weights; 1 is for all there: 1 */
 	double charge_per_s;          /* what a peer that connected may cost in a second, in frames of up
 	                               * to 4 KiB (more bytes count for more frames), and ten times that
 	                               * at once; above it its key is barred (keys_list_bar): no limit */
@@ -82,7 +90,25 @@ int64_t post_deadline_us(const struct post *p);
 /* Handshakes, acknowledgements, sending again, silence. Cheap; call it every turn. */
 void post_tick(struct post *p, int64_t now_us);
 
-enum post_flags { POST_RELIABLE = 0, POST_LOSSY = 1 };
+/* What a message is, from the most urgent on. Higher classes overtake lower ones; within a class
+ * messages arrive in the order sent, between classes in any. */
+enum post_class {
+	POST_CLASS_CONTROL,
+	POST_CLASS_ACTIVATIONS, /* and gradients, between stages */
+	POST_CLASS_SUMS,        /* slices of a stage's gradient */
+	POST_CLASS_WEIGHTS,     /* pieces for those who fetch a stage */
+	POST_CLASSES
+};
+
+enum post_flags {
+	POST_RELIABLE = 0,
+	POST_LOSSY = 1,
+	/* the class, of RELIABLE messages */
+	POST_CONTROL = POST_CLASS_CONTROL << 1,
+	POST_ACTIVATIONS = POST_CLASS_ACTIVATIONS << 1,
+	POST_SUMS = POST_CLASS_SUMS << 1,
+	POST_WEIGHTS = POST_CLASS_WEIGHTS << 1
+};
 
 struct post_part {
 	const void *data;
@@ -97,7 +123,8 @@ struct post_part {
 int post_send(struct post *p, post_peer_id peer, const struct post_part *parts, size_t n_parts,
 	enum post_flags flags, int64_t now_us);
 /* Bytes of a RELIABLE message that post_send would take now. */
-size_t post_room(const struct post *p, post_peer_id peer);
+size_t post_room(const struct post *p, post_peer_id peer); /* of class CONTROL */
+size_t post_class_room(const struct post *p, post_peer_id peer, enum post_class class);
 /* Whether every RELIABLE message to this peer (0: to all) was acknowledged. */
 bool post_idle(const struct post *p, post_peer_id peer);
 
@@ -143,7 +170,13 @@ struct post_peer_info {
 	bool up;
 	uint64_t incarnation;       /* of its process; 0 before the first POST_UP */
 	int64_t heard_us;           /* when something proven came from it last; 0 never */
-	int64_t round_trip_us;      /* smoothed; 0 unknown */
+	int64_t least_round_trip_us; /* of the last 10 to 20 s in which anything was measured; 0 unknown */
+	int64_t round_trip_us;      /* smoothed, and its deviation, as in RFC 6298; 0 unknown */
+	int64_t round_trip_var_us;
+	int64_t rto_us;             /* an answer is overdue after so long; 1 s while nothing is known */
+	uint64_t delivery_bytes_per_s; /* acknowledged, the greatest of the last rounds; 0 unknown */
+	bool delivery_limited;      /* there was never enough to send: the link may carry more */
+	size_t under_way_bytes;     /* left and not acknowledged */
 	size_t retained_bytes;
 	uint64_t sent_messages, sent_bytes, received_messages, received_bytes;
 	uint64_t resent_frames, duplicate_frames;
@@ -152,6 +185,30 @@ struct post_peer_info {
 int post_peer(const struct post *p, post_peer_id peer, struct post_peer_info *out); /* -ENOENT */
 /* The peers in no order: the next number after `after` (0 starts), 0 at the end. */
 post_peer_id post_next_peer(const struct post *p, post_peer_id after);
+
+/* While it is deferred nothing more of that class is taken from the peer: it keeps it, and sends it
+ * again later. For who has no room for now. -ENOENT. */
+int post_defer(struct post *p, post_peer_id peer, enum post_class class, bool deferred);
+
+/* A small frame that the other end's post answers at once: measures the round trip when nothing
+ * else does. Lost ones are forgotten. 0; -ENOENT no such peer; -ENOTCONN no session; -EAGAIN it
+ * cannot leave now. */
+int post_probe(struct post *p, post_peer_id peer, int64_t now_us);
+
+/* A RELIABLE message of any class but CONTROL that the peer's process has. */
+struct post_transfer {
+	post_peer_id peer;
+	enum post_class class;
+	size_t bytes;
+	int64_t queued_us; /* handed to post_send */
+	int64_t left_us;   /* its first chunk left */
+	int64_t acked_us;  /* the acknowledgement of its last was here: half a round trip after it was there */
+	size_t under_way_bytes; /* of messages to this peer that were not acknowledged when it was handed over */
+};
+/* The next one that is through, oldest first: 0, or -EAGAIN none. The last POST_TRANSFERS are
+ * kept. */
+#define POST_TRANSFERS 1024
+int post_transfer(struct post *p, struct post_transfer *out);
 
 /* Drops the peer: its session, everything retained or half arrived, its number. A dialed peer's
  * socket is closed. -ENOENT. */

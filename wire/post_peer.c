@@ -1,4 +1,5 @@
 /* post_peer.c - a post's table of peers. See post_private.h. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,11 +7,11 @@
 
 #define MIB ((size_t)1 << 20)
 /* Towards a listener nanomsg pushes back; towards a dialer what does not fit the socket's buffer
- * is lost, so chunks and window stay below the least one a system gives. */
-#define DIALED_WINDOW      (16 * MIB)
-#define DIALED_WINDOW_MOST (64 * MIB)
-#define TAKEN_WINDOW       ((size_t)131072)
-#define TAKEN_WINDOW_MOST  MIB
+ * is lost, so chunks and window stay below the least one a system gives. A far window begins with twice
+ * what TCP begins with. */
+static const struct flow_limits near_limits = {FLOW_NEAR, 64 * MIB, 65536, 64 * MIB};
+static const struct flow_limits far_limits = {FLOW_FAR, 262144, 131072, 64 * MIB};
+static const struct flow_limits taken_limits = {FLOW_DROPS, 131072, 65536, MIB};
 
 struct peer *post_peer_find(const struct post *p, post_peer_id id)
 {
@@ -31,6 +32,64 @@ static void release_message(void *memory)
 	link_buffer_free(memory);
 }
 
+static void note_finished(const struct peer *peer, enum post_class class,
+	const struct channel_finished *m)
+{
+	struct post *p = peer->post;
+	p->transfers[p->transfers_in++ % POST_TRANSFERS] = (struct post_transfer){.peer = peer->id,
+		.class = class, .bytes = m->bytes, .queued_us = m->queued_us,
+		.left_us = m->left_us, .acked_us = m->acked_us,
+		.under_way_bytes = m->under_way_bytes};
+	if (p->transfers_in - p->transfers_told > POST_TRANSFERS)
+		p->transfers_told = p->transfers_in - POST_TRANSFERS;
+}
+
+static void note_activation(void *context, const struct channel_finished *m)
+{
+	note_finished(context, POST_CLASS_ACTIVATIONS, m);
+}
+
+static void note_sum(void *context, const struct channel_finished *m)
+{
+	note_finished(context, POST_CLASS_SUMS, m);
+}
+
+static void note_weights(void *context, const struct channel_finished *m)
+{
+	note_finished(context, POST_CLASS_WEIGHTS, m);
+}
+
+static int make_channels(struct peer *peer)
+{
+	static void (*const notes[POST_CLASSES])(void *, const struct channel_finished *) = {
+		NULL, note_activation, note_sum, note_weights};
+	struct post *p = peer->post;
+	struct channel_options options = {
+		.message_most_bytes = p->options.message_most_bytes,
+		.retained_most_bytes = p->options.retained_most_bytes,
+		.memory = &p->memory,
+		.peer_bytes = &peer->assembling_bytes,
+		.retained_bytes = &peer->retained_bytes,
+		.alloc = allocate_message,
+		.release = release_message,
+		.flow = &peer->flow,
+		.context = peer,
+	};
+	for (int i = 0; i < POST_CLASSES; i++) {
+		options.urgent = i <= POST_CLASS_ACTIVATIONS;
+		options.finished = notes[i];
+		if (channel_new(&peer->channels[i], &options) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void free_channels(struct peer *peer)
+{
+	for (int i = 0; i < POST_CLASSES; i++)
+		channel_free(peer->channels[i]);
+}
+
 struct peer *post_peer_new(struct post *p, struct line *line, bool dialed)
 {
 	uint32_t slot = 0;
@@ -41,17 +100,10 @@ struct peer *post_peer_new(struct post *p, struct line *line, bool dialed)
 	struct peer *peer = calloc(1, sizeof(*peer));
 	if (peer == NULL)
 		return NULL;
-	const struct channel_options options = {
-		.message_most_bytes = p->options.message_most_bytes,
-		.retained_most_bytes = p->options.retained_most_bytes,
-		.window_bytes = dialed ? DIALED_WINDOW : TAKEN_WINDOW,
-		.window_most_bytes = dialed ? DIALED_WINDOW_MOST : TAKEN_WINDOW_MOST,
-		.assembling_bytes = &p->assembling_bytes,
-		.assembling_most_bytes = p->options.assembling_most_bytes,
-		.alloc = allocate_message,
-		.release = release_message,
-	};
-	if (channel_new(&peer->channel, &options) < 0) {
+	peer->post = p;
+	flow_init(&peer->flow);
+	if (make_channels(peer) < 0) {
+		free_channels(peer);
 		free(peer);
 		return NULL;
 	}
@@ -63,7 +115,48 @@ struct peer *post_peer_new(struct post *p, struct line *line, bool dialed)
 	peer->info.dialed = dialed;
 	p->slots[slot] = peer;
 	p->counters.peers++;
+	p->memory.peers++;
 	return peer;
+}
+
+void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections)
+{
+	flow_start(&peer->flow, !peer->info.dialed ? &taken_limits
+						    : connections > 1 ? &far_limits : &near_limits);
+	for (int i = 0; i < POST_CLASSES; i++) {
+		const struct channel_cut cut = {chunk_most,
+			i == POST_CLASS_CONTROL ? 1 : connections};
+		channel_start(peer->channels[i], &cut);
+	}
+}
+
+void post_peer_resume(struct peer *peer)
+{
+	for (int i = 0; i < POST_CLASSES; i++)
+		channel_resume(peer->channels[i]);
+}
+
+void post_peer_pause(struct peer *peer)
+{
+	for (int i = 0; i < POST_CLASSES; i++)
+		channel_pause(peer->channels[i]);
+}
+
+uint64_t post_peer_drop(struct peer *peer)
+{
+	uint64_t dropped = 0;
+	for (int i = 0; i < POST_CLASSES; i++)
+		dropped += channel_drop(peer->channels[i]);
+	return dropped;
+}
+
+bool post_peer_empty(const struct peer *peer)
+{
+	for (int i = 0; i < POST_CLASSES; i++) {
+		if (!channel_empty(peer->channels[i]))
+			return false;
+	}
+	return true;
 }
 
 struct peer *post_peer_of_key(const struct post *p, const struct keys_public *key,
@@ -88,9 +181,12 @@ void post_peer_free(struct post *p, struct peer *peer)
 	}
 	if (peer->session != 0)
 		p->counters.peers_up--;
-	p->counters.retained_bytes -= channel_retained(peer->channel);
+	p->counters.retained_bytes -= peer->retained_bytes;
 	p->counters.peers--;
-	channel_free(peer->channel);
+	p->memory.peers--;
+	if (p->giving == peer)
+		p->giving = NULL;
+	free_channels(peer);
 	p->slots[peer->id & POST_SLOT_MASK] = NULL;
 	free(peer);
 }

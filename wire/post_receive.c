@@ -1,6 +1,7 @@
 /* post_receive.c - what a post makes of its links' events. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "wire/post_frame.h"
 #include "wire/post_private.h"
 
@@ -55,8 +56,8 @@ static struct peer *peer_for(struct post *p, struct line *line, const struct lin
 
 static void drop_retained(struct post *p, struct peer *peer)
 {
-	p->counters.retained_bytes -= channel_retained(peer->channel);
-	uint64_t lost = channel_drop(peer->channel);
+	p->counters.retained_bytes -= peer->retained_bytes;
+	uint64_t lost = post_peer_drop(peer);
 	p->counters.lost_messages += lost;
 	if (lost > 0)
 		tell(p, &(struct post_message){.kind = POST_LOST, .peer = peer->id, .lost = lost});
@@ -90,10 +91,15 @@ static void on_up(struct post *p, struct line *line, const struct link_event *e,
 	link_set_tag(line->link, e->session, peer->id);
 	if (restarted)
 		drop_retained(p, peer);
+	const bool quick = peer->info.dialed && post_open_lane(p, line, POST_LANE_QUICK);
+	if (quick && !(channel_empty(peer->channels[POST_CLASS_SUMS]) &&
+			     channel_empty(peer->channels[POST_CLASS_WEIGHTS])))
+		(void)post_open_lane(p, line, POST_LANE_BULK);
 	if (same)
-		channel_resume(peer->channel);
+		post_peer_resume(peer);
 	else
-		channel_start(peer->channel, peer->info.dialed || room < TAKEN_CHUNK ? room : TAKEN_CHUNK);
+		post_peer_start(peer, peer->info.dialed || room < TAKEN_CHUNK ? room : TAKEN_CHUNK,
+			quick ? p->options.connections : 1);
 	if (!was_up)
 		p->counters.peers_up++;
 	if (!was_up || restarted)
@@ -121,42 +127,79 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 		return; /* it has another session already */
 	peer->session = 0;
 	p->counters.peers_up--;
-	channel_pause(peer->channel);
+	post_peer_pause(peer);
 	tell(p, &(struct post_message){.kind = POST_DOWN, .peer = peer->id, .reason = e->reason});
+}
+
+/* An answer that was not asked for measures nothing. */
+static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
+{
+	for (unsigned i = 0; i < POST_PINGS; i++) {
+		if (peer->pings[i] == 0 || (uint64_t)peer->pings[i] != number)
+			continue;
+		flow_sample(&peer->flow, now_us - peer->pings[i], now_us);
+		peer->pings[i] = 0;
+		return;
+	}
+}
+
+/* A message that is whole and was not told yet, of the peer that something came from last. */
+bool post_next_given(struct post *p, struct post_message *out)
+{
+	struct peer *peer = p->giving;
+	uint8_t *message;
+	size_t size;
+	for (int i = 0; peer != NULL && i < POST_CLASSES; i++) {
+		if (!channel_give(peer->channels[i], &message, &size))
+			continue;
+		*out = (struct post_message){.kind = POST_DATA, .peer = peer->id, .data = message,
+			.size = size, .owner = message - LINK_BUFFER_HEAD};
+		return true;
+	}
+	p->giving = NULL;
+	return false;
+}
+
+void post_count_received(struct post *p, const struct post_message *m)
+{
+	struct peer *peer = post_peer_find(p, m->peer);
+	peer->info.received_messages++;
+	peer->info.received_bytes += m->size;
+	p->counters.received_messages++;
+	p->counters.received_bytes += m->size;
 }
 
 /* What the frame's data becomes: a message for the caller, or nothing yet. */
 static bool on_content(struct post *p, struct peer *peer, const struct post_frame *f,
 	struct link_event *e, int64_t now_us, struct post_message *out)
 {
-	uint8_t *message = NULL;
 	*out = (struct post_message){.kind = POST_DATA, .peer = peer->id, .data = f->chunk.data,
 		.size = f->chunk.size, .owner = e->owner};
-	if (f->kind == POST_FRAME_ACK)
+	if (f->kind == POST_FRAME_PING)
+		post_answer_ping(p, peer, f->chunk.number, now_us);
+	else if (f->kind == POST_FRAME_PONG)
+		on_pong(peer, f->chunk.number, clock_monotonic_us());
+	if (f->kind >= POST_FRAME_ACK)
 		return false;
 	if (f->kind == POST_FRAME_LOSSY) {
 		out->lossy = true;
 		e->owner = NULL;
 		return true;
 	}
-	enum channel_taken taken = channel_take(peer->channel, &f->chunk, &message);
-	peer->gap = peer->gap || taken == CHANNEL_GAP;
+	struct channel *channel = peer->channels[f->class];
+	enum channel_taken taken = peer->deferred[f->class] ? CHANNEL_DEFERRED
+							    : channel_take(channel, &f->chunk);
 	if (taken == CHANNEL_BAD)
 		p->counters.link.refused[LINK_MALFORMED]++;
 	else
-		post_owe_ack(p, peer, f->chunk.size, now_us);
-	p->counters.gap_frames += taken == CHANNEL_GAP;
+		post_owe_ack(p, peer, f->class, f->chunk.size, now_us);
+	p->counters.gap_frames += taken == CHANNEL_TOO_FAR;
 	p->counters.duplicate_frames += taken == CHANNEL_DUPLICATE;
 	peer->info.duplicate_frames += taken == CHANNEL_DUPLICATE;
 	p->counters.deferred_frames += taken == CHANNEL_DEFERRED;
-	if (taken == CHANNEL_COMPLETE) {
-		out->data = message;
-		out->size = (size_t)f->chunk.total;
-		out->owner = message - LINK_BUFFER_HEAD;
-		return true;
-	}
+	p->giving = peer; /* perhaps */
 	if (taken != CHANNEL_WHOLE)
-		return false;
+		return post_next_given(p, out);
 	e->owner = NULL;
 	return true;
 }
@@ -176,17 +219,15 @@ static bool on_data(struct post *p, struct line *line, struct link_event *e, int
 	}
 	peer->info.heard_us = now_us;
 	charge(p, peer, 1.0 + (double)e->size / CHARGE_BYTES, now_us);
-	size_t retained = channel_retained(peer->channel);
-	channel_acked(peer->channel, f.ack, f.gap, now_us);
-	p->counters.retained_bytes -= retained - channel_retained(peer->channel);
+	size_t retained = peer->retained_bytes;
+	if (f.kind == POST_FRAME_CHUNK || f.kind == POST_FRAME_ACK)
+		channel_acked(peer->channels[f.class], f.ack, f.ranges, f.n_ranges,
+			clock_monotonic_us());
+	p->counters.retained_bytes -= retained - peer->retained_bytes;
 	told = on_content(p, peer, &f, e, now_us, out);
 	post_pump(p, peer, now_us);
-	if (told) {
-		peer->info.received_messages++;
-		peer->info.received_bytes += out->size;
-		p->counters.received_messages++;
-		p->counters.received_bytes += out->size;
-	}
+	if (told)
+		post_count_received(p, out);
 release:
 	link_release(e->owner);
 	return told;

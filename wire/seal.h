@@ -39,8 +39,9 @@ void seal_close(const struct seal_key *k, uint64_t counter, const void *header, 
 int seal_open(const struct seal_key *k, uint64_t counter, const void *header, size_t header_size,
 	uint8_t *data, size_t size);
 
-/* The last 1024 counters: what was seen, and everything older, is refused. */
-#define SEAL_WINDOW 1024
+/* The last 65536 counters: what was seen, and everything older, is refused. So many, because frames
+ * by one of several connections may be seconds behind those by another. */
+#define SEAL_WINDOW 65536
 struct seal_window {
 	uint64_t next; /* one above the highest seen */
 	uint64_t seen[SEAL_WINDOW / 64];

@@ -39,6 +39,11 @@ struct session *session_new(struct link *link, uint32_t id)
 	if (s == NULL)
 		return NULL;
 	memset(s, 0, sizeof(*s));
+	s->window = calloc(1, sizeof(*s->window));
+	if (s->window == NULL) {
+		sodium_free(s);
+		return NULL;
+	}
 	s->id = id;
 	link->slots[id & SLOT_MASK] = s;
 	link->n_sessions++;
@@ -53,6 +58,7 @@ void session_free(struct link *link, struct session *s)
 	link->counters->sessions--;
 	if (s->state == SESSION_ENDING)
 		link->n_ending--;
+	free(s->window);
 	sodium_free(s); /* wipes */
 }
 

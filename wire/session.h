@@ -29,11 +29,12 @@ struct session {
 	uint32_t frame_most;
 	struct socket_route route;
 	struct seal_key send, receive;
-	struct seal_window window;
+	struct seal_window *window; /* owned */
 	uint64_t counter;         /* of the next frame sent */
 	uint64_t sent_bytes, received_bytes;
 	int64_t since_us, heard_us, spoke_us;
 	int64_t keep_alive_us;    /* we speak at least so often */
+	int64_t patience_us;      /* with its silence, if more than the link's */
 };
 
 /* What a listener remembers of an admitted key beyond its sessions. */
@@ -62,6 +63,7 @@ struct dial {
 	uint32_t reserved_id;     /* DIAL_INIT: the session number offered */
 	int64_t deadline_us;      /* REST: when to try; else when to give up */
 	int64_t backoff_us, began_us;
+	int64_t answer_us;        /* how long an answer may take; 0: as at first */
 	bool wanted;              /* a handshake is needed */
 };
 
@@ -70,8 +72,10 @@ struct dial {
 struct link {
 	struct link_options options;
 	struct link_counters *counters, own_counters;
-	struct socket socket;
-	bool listens, blocked, aes;
+	struct socket sockets[LINK_LANES]; /* a listener has the first only */
+	bool blocked[LINK_LANES];
+	unsigned turn;          /* the lane that is next received from */
+	bool listens, aes;
 	struct session **slots; /* (n_slots), NULL where free */
 	uint32_t *uses;         /* (n_slots) */
 	uint32_t n_slots, n_sessions, n_ending;
@@ -86,7 +90,9 @@ struct link {
 	unsigned n_queue;
 	int64_t scan_us;        /* when sessions are next looked through */
 	int64_t mend_us;        /* when a dialer's connection is next looked at */
+	char address[LINK_ADDRESS_SIZE]; /* a dialer's */
 	uint8_t *held;          /* by the test hook */
+	unsigned held_lane;
 	struct socket_route held_route;
 	size_t held_size;
 };
@@ -123,7 +129,9 @@ void handshake_want(struct link *link, int64_t now_us); /* dialer: a new session
 
 /* ---- link.c ---- */
 void link_refused(struct link *link, enum link_reason reason); /* counts */
-int link_transmit(struct link *link, const struct socket_route *route, uint8_t *frame, size_t size);
+/* route: a listener's. */
+int link_transmit(struct link *link, unsigned lane, const struct socket_route *route,
+	uint8_t *frame, size_t size);
 void link_tell(struct link *link, const struct link_event *event);
 
 #endif

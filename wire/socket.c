@@ -1,10 +1,16 @@
 /* socket.c - see socket.h. */
 #include "wire/socket.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <nanomsg/nn.h>
 #include <nanomsg/reqrep.h>
@@ -14,28 +20,102 @@
 #include "wire/link.h"
 
 #define BUFFER_BYTES     (1 << 20)
+#define BUFFER_KERNELS   (BUFFER_BYTES + 1) /* nobody's choice: the kernel's; */
+#define BUFFER_BULKS     (BUFFER_BYTES + 2) /* likewise, of a connection for bulk */
+#define FIRST_FLIGHT_BYTES (96 << 10)
+#define UNSENT_BYTES     32768   /* that a connection takes beyond what it may have under way */
+#define DEAD_MS          30000   /* a connection that acknowledges nothing so long has ended */
+#define WELL_US          INT64_C(2000000)
 #define RECONNECT_MS     50
 #define RECONNECT_MOST_MS 400
 #define PORT_FIRST       20000 /* free ports are looked for below those that the */
 #define PORT_RANGE       12000 /* kernel itself hands out to callers */
 #define PORT_TRIES       256
 
+/* ---- the kernel's sockets ---- */
+
+static void set_tcp(int fd, int level, int name, int value)
+{
+	(void)syscall(SYS_setsockopt, fd, level, name, &value, sizeof(value));
+}
+
+#ifndef SO_BUF_LOCK
+#define SO_BUF_LOCK 72 /* Linux 5.14 */
+#endif
+
+/* The kernel begins with a buffer of less than the ten packets that it would send at once: one of some more, which
+ * grows from there on by itself as ever. Where the kernel cannot do both it stays as it is. */
+static void widen_first_flight(int fd)
+{
+	int lock = 0;
+	socklen_t size = sizeof(lock);
+	if (getsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &lock, &size) < 0)
+		return;
+	set_tcp(fd, SOL_SOCKET, SO_SNDBUF, FIRST_FLIGHT_BYTES);
+	set_tcp(fd, SOL_SOCKET, SO_BUF_LOCK, lock);
+}
+
+/* Buffers that follow the way's own bandwidth times delay. What waits beyond that waits with us, where
+ * what is urgent can overtake it. A way that ends without a word (a firewall forgot it) is noticed. */
+static bool tune_connection(int fd, bool bulk)
+{
+	/* Where the system has them and lets us: bulk loses nothing of its rate to a lost packet in a
+	 * hundred; what is quick leaves at once, not at a pace. */
+	const char *control = bulk ? "bbr" : "cubic";
+	int domain = AF_UNIX;
+	socklen_t size = sizeof(domain);
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 || domain == AF_UNIX)
+		return false;
+	(void)syscall(SYS_setsockopt, fd, IPPROTO_TCP, TCP_CONGESTION, control, strlen(control));
+	set_tcp(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES);
+	set_tcp(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_tcp(fd, IPPROTO_TCP, TCP_KEEPIDLE, DEAD_MS / 1000 / 2);
+	set_tcp(fd, IPPROTO_TCP, TCP_KEEPINTVL, DEAD_MS / 1000 / 6);
+	set_tcp(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+	set_tcp(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, DEAD_MS);
+	return true;
+}
+
+/* See socket.h: in place of the C library's. */
+int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+	int bytes = 0;
+	if (level == SOL_SOCKET && (name == SO_SNDBUF || name == SO_RCVBUF) &&
+	    size == sizeof(bytes)) {
+		memcpy(&bytes, value, sizeof(bytes));
+		if ((bytes == BUFFER_KERNELS || bytes == BUFFER_BULKS) &&
+		    tune_connection(fd, bytes == BUFFER_BULKS)) {
+			if (name == SO_SNDBUF) /* not an accepted one, whose buffer is large already */
+				widen_first_flight(fd);
+			return 0;
+		}
+	}
+	return (int)syscall(SYS_setsockopt, fd, level, name, value, size);
+}
+
+/* ---- nanomsg's ---- */
+
 static int set(int nn, int level, int option, int value)
 {
 	return nn_setsockopt(nn, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-static int open_raw(struct socket *s, bool listens, const char *address, size_t frame_most,
-	struct error *err)
+static int open_raw(struct socket *s, bool listens, const char *address, bool bulk,
+	size_t frame_most, struct error *err)
 {
+	/* A listener drops what does not fit: its buffer is as large as may be from the first. */
+	const bool near = socket_is_near(address);
+	const int kernels = bulk ? BUFFER_BULKS : BUFFER_KERNELS;
+	const int sends = near || listens ? BUFFER_BYTES : kernels;
+	const int takes = near ? BUFFER_BYTES : kernels;
 	int nn = nn_socket(AF_SP_RAW, listens ? NN_REP : NN_REQ);
 	if (nn < 0)
 		return error_set(err, -errno, "no more sockets: %s", nn_strerror(errno));
 	int rc = set(nn, NN_SOL_SOCKET, NN_RCVMAXSIZE, (int)frame_most + 8);
 	if (rc == 0)
-		rc = set(nn, NN_SOL_SOCKET, NN_SNDBUF, BUFFER_BYTES);
+		rc = set(nn, NN_SOL_SOCKET, NN_SNDBUF, sends);
 	if (rc == 0)
-		rc = set(nn, NN_SOL_SOCKET, NN_RCVBUF, BUFFER_BYTES);
+		rc = set(nn, NN_SOL_SOCKET, NN_RCVBUF, takes);
 	if (rc == 0)
 		rc = set(nn, NN_SOL_SOCKET, NN_SNDTIMEO, 0);
 	if (rc == 0)
@@ -55,6 +135,15 @@ static int open_raw(struct socket *s, bool listens, const char *address, size_t 
 	s->nn = nn;
 	s->listens = listens;
 	return 0;
+}
+
+bool socket_is_near(const char *address)
+{
+	static const char *const near[] = {"ipc://", "tcp://127.", "tcp://localhost:", "tcp://[::1]"};
+	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+		if (strncmp(address, near[i], strlen(near[i])) == 0)
+			return true;
+	return false;
 }
 
 static const char *advice(int code)
@@ -94,7 +183,7 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	size_t length = strlen(address);
 	if (length >= LINK_ADDRESS_SIZE - 8)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
-	int rc = open_raw(s, true, address, frame_most, err);
+	int rc = open_raw(s, true, address, false, frame_most, err);
 	if (rc < 0)
 		return rc;
 	if (strncmp(address, "tcp://", 6) == 0 && strcmp(address + length - 2, ":0") == 0) {
@@ -112,41 +201,67 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	return 0;
 }
 
-int socket_dial(struct socket *s, const char *address, size_t frame_most, struct error *err)
+int socket_dial(struct socket *s, const char *address, unsigned connections, bool bulk,
+	size_t frame_most, struct error *err)
 {
+	assert(connections >= 1 && connections <= LINK_CONNECTIONS_MOST);
+	s->n_endpoints = 0;
+	s->heard = false;
+	s->broken = s->seen = 0;
+	s->since_us = 0;
 	if (strlen(address) >= LINK_ADDRESS_SIZE)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
-	int rc = open_raw(s, false, address, frame_most, err);
+	int rc = open_raw(s, false, address, bulk, frame_most, err);
 	if (rc < 0)
 		return rc;
-	s->endpoint = nn_connect(s->nn, address);
-	if (s->endpoint < 0) {
-		rc = -errno;
-		socket_close(s);
-		return error_set(err, rc, "%s: %s", address, advice(-rc));
+	for (unsigned i = 0; i < connections; i++) {
+		int endpoint = nn_connect(s->nn, address);
+		if (endpoint < 0) {
+			rc = -errno;
+			socket_close(s);
+			return error_set(err, rc, "%s: %s", address, advice(-rc));
+		}
+		s->endpoints[s->n_endpoints++] = endpoint;
 	}
 	memcpy(s->address, address, strlen(address) + 1);
 	return 0;
 }
 
-void socket_mend(struct socket *s)
+void socket_redial(struct socket *s)
+{
+	uint64_t now;
+	for (unsigned i = 0; i < s->n_endpoints; i++) {
+		if (s->endpoints[i] >= 0)
+			nn_shutdown(s->nn, s->endpoints[i]);
+		s->endpoints[i] = nn_connect(s->nn, s->address);
+	}
+	socket_connections(s, &now, &s->broken);
+}
+
+void socket_mend(struct socket *s, int64_t now_us)
 {
 	uint64_t now, broken;
 
 	if (s->listens)
 		return;
 	socket_connections(s, &now, &broken);
-	if (s->heard)
+	for (unsigned i = 0; i < s->n_endpoints; i++) {
+		if (s->endpoints[i] < 0) /* there was no memory */
+			s->endpoints[i] = nn_connect(s->nn, s->address);
+	}
+	/* One connection is well as soon as a frame came by it; of several nobody knows by which it
+	 * came, so all must have stood for a while. */
+	bool stands = now == s->n_endpoints && broken == s->seen;
+	if (!stands)
+		s->since_us = 0;
+	else if (s->since_us == 0)
+		s->since_us = now_us;
+	if (s->heard && (s->n_endpoints == 1 || (stands && now_us - s->since_us >= WELL_US)))
 		s->broken = broken;
 	s->heard = false;
-	if (broken < s->broken + 2)
-		return;
-	s->broken = broken;
-	if (s->endpoint >= 0)
-		nn_shutdown(s->nn, s->endpoint);
-	s->endpoint = nn_connect(s->nn, s->address);
-	if (s->endpoint < 0)
-		s->broken -= 2; /* no memory: again next time */
+	s->seen = broken;
+	if (broken > s->broken + s->n_endpoints)
+		socket_redial(s);
 }
 
 void socket_close(struct socket *s)

@@ -123,9 +123,11 @@ void cluster_start_agent(struct cluster *c, uint32_t node)
 	struct node *n = &c->nodes[node];
 	struct error err = { "" };
 	struct agent_options o = { .join = c->address, .identity = n->identity,
+				   .piece_bytes = 1024,
 				   .controller = *keys_public_of(c->identity),
 				   .listen = "tcp://127.0.0.1:0", .device = "cpu",
 				   .node = (int32_t)node, .orphan_s = 60, .stuck_s = 60,
+				   .memory_bytes = c->memory_bytes,
 				   .log = &n->log };
 
 	n->log.to = getenv("AGENT_TEST_LOG") ? stderr : NULL;
@@ -227,7 +229,7 @@ static void take(struct cluster *c, uint16_t node, const struct msg *m)
 	case MSG_TROUBLE:
 		n->troubles++;
 		memcpy(n->trouble, m->u.trouble.text, sizeof(n->trouble));
-		if (m->u.trouble.fatal)
+		if (m->u.trouble.fatal && !c->may_give_up)
 			fail_msg("node %u: %s", node, m->u.trouble.text);
 		break;
 	case MSG_LINKS:
@@ -340,7 +342,7 @@ void cluster_welcome(struct cluster *c, uint32_t node)
 		.threads = 1, .slots = CLUSTER_SLOTS, .time_scale = c->time_scale,
 		.forward_s = c->task_s, .backward_s = 2 * c->task_s, .loss_s = c->task_s,
 		.weight_gradient_s = c->task_s,
-		.dispatch_overhead_s = c->overhead_s, .serialise = c->serialise,
+		.dispatch_overhead_s = c->overhead_s, .serialise = c->serialise, .bf16 = c->bf16,
 		.n_delays = c->n_nodes, .delay_s = c->delay_s, .n_syncs = c->n_nodes,
 		.sync_s = c->sync_s, .corpus = c->corpus_path,
 	};

@@ -58,8 +58,11 @@ struct cluster {
 	struct corpus *corpus;
 	double time_scale, task_s, overhead_s, serialise;
 	bool split;            /* the backward pass is two tasks */
+	bool bf16;             /* what goes from stage to stage is rounded */
 	int64_t stopped_us;    /* the agents' clocks stand there; 0: they go */
 	bool copies_lag;       /* nobody waits for copies' sums and steps */
+	size_t memory_bytes;   /* what agents started from now on may take; 0: what is free */
+	bool may_give_up;      /* an agent's fatal trouble is no failure of the test */
 	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* the same from every node */
 
 	struct keys_identity *identity;

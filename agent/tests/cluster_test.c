@@ -6,19 +6,21 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/state.h"
+#include "agent/needs.h"
 #include "agent/tests/cluster.h"
 #include "base/clock.h"
 #include "base/rng.h"
 
-static void test_training(void **state)
+static void check_training(bool bf16)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 
-	(void)state;
+	c->bf16 = bf16;
 	cluster_gather(c);
 	cluster_route_six(c);
 	for (int i = 0; i < 3; i++)
@@ -29,6 +31,18 @@ static void test_training(void **state)
 	cluster_iterate(c);
 	assert_int_equal(cluster_troubles(c), 0);
 	cluster_unmake(c);
+}
+
+static void test_training(void **state)
+{
+	(void)state;
+	check_training(false);
+}
+
+static void test_training_in_bf16(void **state)
+{
+	(void)state;
+	check_training(true);
 }
 
 /* ---- a node dies, another one comes ---- */
@@ -98,12 +112,11 @@ static void nothing_was_done_twice(const struct cluster *c)
 		}
 }
 
-
-static void test_death_and_join(void **state)
+static void check_death_and_join(bool bf16)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 
-	(void)state;
+	c->bf16 = bf16;
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_iterate(c);
@@ -121,6 +134,19 @@ static void test_death_and_join(void **state)
 	cluster_route_six(c);
 	cluster_iterate(c);
 	cluster_unmake(c);
+}
+
+static void test_death_and_join(void **state)
+{
+	(void)state;
+	check_death_and_join(false);
+}
+
+/* Who stands in gets the same bits: rounded once, from the same floats. */
+static void test_death_and_join_in_bf16(void **state)
+{
+	(void)state;
+	check_death_and_join(true);
 }
 
 /* The twins compute each backward pass in one call: in two it gives the same bits, in the order in
@@ -620,16 +646,18 @@ static bool somebody_accuses(struct cluster *c)
 }
 
 /* Who sent nonsense is said again: the predecessor may not have heard it. */
-static void test_accusations_are_told_again(void **state)
+static void check_accusations(bool bf16, uint32_t liar)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 	struct msg recall = { .type = MSG_RECALL };
 	uint32_t said[6];
+	char name[16];
 
-	(void)state;
+	c->bf16 = bf16;
+	snprintf(name, sizeof(name), "n%02u", liar);
 	cluster_gather(c);
 	cluster_route_six(c);
-	cluster_fault(c, 2, 5, FAULT_CORRUPT, -1, 0);
+	cluster_fault(c, liar, 5, FAULT_CORRUPT, -1, 0);
 	cluster_start(c);
 	cluster_until(c, somebody_accuses, "an accusation");
 	cluster_turns(c, 100); /* nothing moves any more */
@@ -652,8 +680,63 @@ static void test_accusations_are_told_again(void **state)
 	for (uint32_t i = 0; i < 6; i++) {
 		assert_int_equal(c->nodes[i].troubles > 0, said[i] > 0);
 		if (said[i] > 0)
-			assert_non_null(strstr(c->nodes[i].trouble, "n02"));
+			assert_non_null(strstr(c->nodes[i].trouble, name));
 	}
+	cluster_unmake(c);
+}
+
+static void test_accusations_are_told_again(void **state)
+{
+	(void)state;
+	check_accusations(false, 2);
+}
+
+/* One sends what is no number, one what is absurdly large. */
+static void test_nonsense_in_bf16_is_found(void **state)
+{
+	(void)state;
+	check_accusations(true, 2);
+	check_accusations(true, 3);
+}
+
+/* A node whose memory holds the stage, and not what an iteration takes besides, says so before it
+ * computes anything. */
+static void test_memory_is_looked_at_before_an_iteration(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct stage_options o = { .slots = CLUSTER_SLOTS, .batch = CLUSTER_BATCH,
+				   .sequence = CLUSTER_SEQUENCE };
+	struct stage *like;
+	struct needs n;
+	size_t bytes;
+
+	(void)state;
+	assert_int_equal(stage_new(&like, &c->config, cluster_six[2], &o, NULL), 0);
+	n = needs_of(stage_parameters(like), stage_activation(like), 8, UINT64_MAX);
+	bytes = stage_memory_bytes(like);
+	stage_free(like);
+	cluster_kill(c, 2);
+	c->memory_bytes = bytes + n.total;
+	cluster_start_agent(c, 2);
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_start(c);
+	cluster_until(c, cluster_all_through, "all microbatches, with enough");
+	cluster_unmake(c);
+	c = cluster_make(6, cluster_six);
+	cluster_kill(c, 2);
+	c->memory_bytes = bytes + 1024;
+	c->may_give_up = true;
+	cluster_start_agent(c, 2);
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_start(c);
+	cluster_until(c, somebody_accuses, "what is missing");
+	assert_int_equal(c->nodes[2].troubles, 1);
+	assert_non_null(strstr(c->nodes[2].trouble, "an iteration needs"));
+	assert_non_null(strstr(c->nodes[2].trouble, "are missing"));
+	for (uint32_t i = 0; i < c->n_events; i++)
+		assert_int_not_equal(c->events[i].node, 2);
 	cluster_unmake(c);
 }
 
@@ -661,7 +744,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_training),
+		cmocka_unit_test(test_training_in_bf16),
 		cmocka_unit_test(test_death_and_join),
+		cmocka_unit_test(test_death_and_join_in_bf16),
 		cmocka_unit_test(test_split_backward),
 		cmocka_unit_test(test_copy_takes_over),
 		cmocka_unit_test(test_missed_commit),
@@ -675,6 +760,8 @@ int main(void)
 		cmocka_unit_test(test_iteration_taken_up),
 		cmocka_unit_test(test_what_is_recalled_is_told_once),
 		cmocka_unit_test(test_accusations_are_told_again),
+		cmocka_unit_test(test_nonsense_in_bf16_is_found),
+		cmocka_unit_test(test_memory_is_looked_at_before_an_iteration),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,6 +206,29 @@ static void test_hold_order(void **state)
 
 enum { MOST = 7, FLOATS = 103 };
 
+typedef int put_function(struct reduce *r, uint16_t from, uint32_t slice, uint64_t offset,
+			 const void *body, size_t bytes);
+
+/* A slice in pieces of 1 to 9 floats, in any order, each a second time. */
+static void put_scattered(put_function *put, struct reduce *r, uint16_t from, uint32_t slice,
+			  const float *body, size_t floats)
+{
+	size_t begins[FLOATS + 1], n = 0;
+	struct rng rng;
+
+	rng_init(&rng, from * 7919u + slice);
+	for (size_t at = 0; at < floats; at += 1 + rng_below(&rng, 9))
+		begins[n++] = at;
+	begins[n] = floats;
+	for (size_t i = 0, step = n % 7 ? 7 : 5; i < n; i++) {
+		size_t k = n % step ? i * step % n : i, at = begins[k];
+		size_t bytes = (begins[k + 1] - at) * sizeof(float);
+
+		assert_int_equal(put(r, from, slice, at, body + at, bytes), 0);
+		assert_int_equal(put(r, from, slice, at, body + at, bytes), -EALREADY);
+	}
+}
+
 static void exchange(struct reduce **r, uint32_t n, const uint16_t *nodes, float g[][FLOATS])
 {
 	size_t from, len;
@@ -217,10 +240,7 @@ static void exchange(struct reduce **r, uint32_t n, const uint16_t *nodes, float
 			assert_int_equal(reduce_awaits(r[k]), next < n ? nodes[next] : -1);
 			reduce_slice(r[0], k, &from, &len);
 			assert_false(reduce_parts_in(r[k]));
-			assert_int_equal(reduce_put_part(r[k], nodes[i], k, g[i] + from,
-							 len * sizeof(float)), 0);
-			assert_int_equal(reduce_put_part(r[k], nodes[i], k, g[i] + from,
-							 len * sizeof(float)), -EALREADY);
+			put_scattered(reduce_put_part, r[k], nodes[i], k, g[i] + from, len);
 		}
 	for (uint32_t k = 0; k < n; k++) {
 		assert_true(reduce_parts_in(r[k]));
@@ -234,12 +254,8 @@ static void exchange(struct reduce **r, uint32_t n, const uint16_t *nodes, float
 				continue;
 			assert_false(reduce_complete(r[i]));
 			assert_int_equal(reduce_awaits(r[i]), nodes[k]);
-			assert_int_equal(reduce_put_sum(r[i], nodes[k], k,
-							reduce_staging(r[k]) + from,
-							len * sizeof(float)), 0);
-			assert_int_equal(reduce_put_sum(r[i], nodes[k], k,
-							reduce_staging(r[k]) + from,
-							len * sizeof(float)), -EALREADY);
+			put_scattered(reduce_put_sum, r[i], nodes[k], k,
+				      reduce_staging(r[k]) + from, len);
 		}
 }
 
@@ -299,15 +315,44 @@ static void test_reduce_refuses(void **state)
 	assert_int_equal(reduce_new(&r, 1, 0, nodes, 0, 2, FLOATS), -EINVAL);
 	assert_int_equal(reduce_new(&r, 1, 0, nodes, 3, 3, FLOATS), 0);
 	reduce_slice(r, 1, &from, &len);
-	assert_int_equal(reduce_put_part(r, 4, 1, body, len * 4), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 0, body, len * 4), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 1, body, len * 4 - 4), -EINVAL);
-	assert_int_equal(reduce_put_sum(r, 3, 1, body, len * 4), -EINVAL);
-	assert_int_equal(reduce_put_sum(r, 5, 0, body, len * 4), -EINVAL);
-	assert_int_equal(reduce_put_sum(r, 2, 7, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 4, 1, 0, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 0, 0, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 1, 0, body, len * 4 + 4), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 1, 1, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 1, len, body, 4), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 1, UINT64_MAX, body, 4), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 1, 0, body, 0), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 1, 0, body, 7), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 1, 4, body, 16), 0);
+	assert_int_equal(reduce_put_part(r, 2, 1, 5, body, 8), -EALREADY);
+	assert_int_equal(reduce_put_part(r, 2, 1, 4, body, 8), -EALREADY);
+	assert_int_equal(reduce_put_part(r, 2, 1, 2, body, 16), -EINVAL); /* half of it */
+	assert_int_equal(reduce_put_part(r, 2, 1, 6, body, 16), -EINVAL);
+	assert_int_equal(reduce_put_part(r, 2, 1, 4, body, 20), -EINVAL);
+	assert_int_equal(reduce_put_sum(r, 3, 1, 0, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_sum(r, 5, 0, 0, body, len * 4), -EINVAL);
+	assert_int_equal(reduce_put_sum(r, 2, 7, 0, body, len * 4), -EINVAL);
 	reduce_slice(r, 0, &from, &len);
-	assert_int_equal(reduce_put_sum(r, 2, 0, body, len * 4 + 4), -EINVAL);
-	assert_int_equal(reduce_put_sum(r, 2, 0, body, len * 4), 0);
+	assert_int_equal(reduce_put_sum(r, 2, 0, 0, body, len * 4 + 4), -EINVAL);
+	assert_int_equal(reduce_put_sum(r, 2, 0, 0, body, len * 4), 0);
+	assert_int_equal(reduce_put_sum(r, 2, 0, 0, body, len * 4), -EALREADY);
+	reduce_free(r);
+}
+
+/* A sender that scatters its pieces is not followed without end. */
+static void test_scattered_without_end(void **state)
+{
+	static const uint16_t nodes[] = { 2, 3 };
+	const float one = 1;
+	struct reduce *r;
+	int rc = 0, put = 0;
+
+	(void)state;
+	assert_int_equal(reduce_new(&r, 1, 0, nodes, 2, 3, 100000), 0);
+	for (uint64_t at = 0; at < 40000 && rc == 0; at += 2, put++)
+		rc = reduce_put_part(r, 2, 1, at, &one, sizeof(one));
+	assert_int_equal(rc, -EINVAL);
+	assert_in_range(put, 100, 1000);
 	reduce_free(r);
 }
 
@@ -443,6 +488,53 @@ static void test_patience_grows(void **state)
 	fetch_end(&f);
 }
 
+/* A link on which a piece takes four seconds gets twelve, and at first what it is known to take. Where nothing
+ * comes at all it is asked for again less and less often. */
+static void test_slow_pieces_get_time(void **state)
+{
+	struct fetch f = { .n = 0 };
+	int64_t now = 1, wait = 8000000;
+
+	(void)state;
+	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
+	fetch_expect(&f, 4000000);
+	assert_int_equal(asks(&f, now), 2);
+	assert_int_equal(asks(&f, now + 7900000), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(give(&f, i, 5, now += 4000000), 0);
+	assert_true(asks(&f, now) > 0);
+	assert_int_equal(asks(&f, now + 11900000), 0);
+	assert_true(asks(&f, now + 15100000) > 0);
+	fetch_end(&f);
+	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
+	fetch_expect(&f, 4000000);
+	assert_int_equal(asks(&f, now), 2);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(asks(&f, now + wait - 1000), 0);
+		assert_int_equal(asks(&f, now += wait + 1000), 2);
+		wait = wait < 20000000 ? 2 * wait : 40000000;
+	}
+	fetch_end(&f);
+}
+
+/* Half a second more or less on a way of one is no queue. */
+static void test_a_long_way_is_no_queue(void **state)
+{
+	struct fetch f = { .n = 0 };
+	int64_t now = 1;
+
+	(void)state;
+	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
+	for (uint32_t i = 0; i < PIECES / 2; i++) {
+		asks(&f, now);
+		now += 1000000 + (i % 2 ? 450000 : 0);
+		f.asked_us[i] = now - 1000000 - (i % 2 ? 450000 : 0);
+		assert_int_equal(give(&f, i, 5, now), 0);
+	}
+	assert_true(f.window > 2);
+	fetch_end(&f);
+}
+
 /* What others before it held up until it was of an older iteration has none before it the next time. */
 static void test_what_is_late_comes_alone(void **state)
 {
@@ -499,9 +591,12 @@ int main(void)
 		cmocka_unit_test(test_hold_order),
 		cmocka_unit_test(test_reduce),
 		cmocka_unit_test(test_reduce_refuses),
+		cmocka_unit_test(test_scattered_without_end),
 		cmocka_unit_test(test_fetch_while_the_run_goes_on),
 		cmocka_unit_test(test_fetch_waits_for_the_copy),
 		cmocka_unit_test(test_patience_grows),
+		cmocka_unit_test(test_slow_pieces_get_time),
+		cmocka_unit_test(test_a_long_way_is_no_queue),
 		cmocka_unit_test(test_what_is_late_comes_alone),
 		cmocka_unit_test(test_fetch_refuses),
 	};

@@ -326,6 +326,45 @@ static void test_orphan(void **state)
 	assert_said(s, "no controller for 1 s");
 }
 
+static bool has_said(const struct scene *s, const char *text)
+{
+	char *log;
+	size_t size;
+	bool said;
+
+	if (file_read(s->log, 1 << 20, &log, &size, NULL) != 0)
+		return false;
+	said = strstr(log, text) != NULL;
+	free(log);
+	return said;
+}
+
+/* As when a run is started right after the one before has ended. */
+static void test_port_that_becomes_free(void **state)
+{
+	struct scene *s = *state;
+	struct post_options o = { .identity = s->identity, .admitted = s->admitted };
+	int64_t by = clock_monotonic_us() + PATIENCE_US;
+	char text[KEYS_TEXT_SIZE], address[LINK_ADDRESS_SIZE];
+	struct post *other;
+
+	if (!find_program(s))
+		skip();
+	keys_text(keys_public_of(s->identity), text);
+	assert_int_equal(post_open(&other, &o, NULL), 0);
+	assert_int_equal(post_listen(other, "tcp://127.0.0.1:0", address, NULL), 0);
+	spawn(s, (const char *const[]) { "--join", s->join, "--controller-key", text, "--key",
+					 s->key, "--listen", address, NULL });
+	while (!has_said(s, "another program listens there; waiting") && clock_monotonic_us() < by)
+		poll(NULL, 0, 2);
+	post_close(other);
+	assert_int_equal(post_open(&s->post, &o, NULL), 0);
+	assert_int_equal(post_listen(s->post, s->join, NULL, NULL), 0);
+	serve_until(s, &s->said_hello, "hello");
+	assert_string_equal(s->hello.address, address);
+	assert_said(s, "waiting");
+}
+
 static void test_refused(void **state)
 {
 	struct msg m = { .type = MSG_REFUSED, .u.refused = { "the cluster is full" } };
@@ -418,6 +457,7 @@ int main(void)
 		SCENE(test_bad_usage),
 		SCENE(test_bad_values),
 		SCENE(test_orphan),
+		SCENE(test_port_that_becomes_free),
 		SCENE(test_refused),
 		SCENE(test_stop_and_signals),
 		SCENE(test_hang_and_kill),

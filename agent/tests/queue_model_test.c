@@ -506,7 +506,7 @@ static void test_exactly_once(void **state)
 
 		random_world(&w, &g);
 		run_init(r, &w);
-		for (int steps = 0;; steps++) {
+		for (;;) {
 			if (kills > 0 && rng_below(&g, 12) == 0) {
 				uint16_t dead = (uint16_t)(2 * rng_below(&g, 4) + spare);
 

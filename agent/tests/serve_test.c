@@ -42,7 +42,7 @@ static size_t after_asking(struct agent *a, uint16_t from, uint32_t piece)
 {
 	struct msg_fetch m = { .from = from, .stage = STAGE, .piece = piece };
 
-	serve_ask(a, &m);
+	serve_ask(a, &m, 0);
 	serve_turn(a, 0);
 	assert_int_equal(a->serve.n_asked, 0);
 	return hold_count(a->hold);
@@ -65,10 +65,30 @@ static void a_piece_is_on_its_way_once(void **state)
 	unmake(a);
 }
 
+/* Who asks seldom need not wait for a new one each time. */
+static void what_is_served_stays_while_somebody_asks(void **state)
+{
+	struct agent *a = made();
+	struct msg_fetch m = { .from = TO, .stage = STAGE };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		m.piece = (uint32_t)i % 2;
+		serve_ask(a, &m, 1000000 + i * (int64_t)2000000);
+		serve_turn(a, 1000000 + i * (int64_t)2000000);
+	}
+	serve_turn(a, 5000000 + 4900000);
+	assert_non_null(a->serve.state);
+	serve_turn(a, 5000000 + 5100000);
+	assert_null(a->serve.state);
+	unmake(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_piece_is_on_its_way_once),
+		cmocka_unit_test(what_is_served_stays_while_somebody_asks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,8 @@ static void send_tensor(struct post *p, post_peer_id to, const struct msg_tensor
 
 static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 {
-	size_t body = stage_activation(c->twins[0]) * sizeof(float);
+	size_t floats = stage_activation(c->twins[0]), size = c->bf16 ? sizeof(uint16_t) : sizeof(float);
+	size_t body = floats * size;
 	struct msg_route route, bad;
 	const struct msg_tensor good = { .kind = TENSOR_ACTIVATION, .from = 1, .iteration = 1,
 					 .index = 1, .n_routes = 1, .routes = &route };
@@ -40,6 +41,7 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	send_tensor(p, to, &t, body); /* in another's name, all else as it should be */
 	t = good;
 	send_tensor(p, to, &t, body - 4); /* a size */
+	send_tensor(p, to, &t, floats * (6 - size)); /* that of the other kind of run */
 	send_tensor(p, to, &t, 0);
 	t.index = 0;
 	send_tensor(p, to, &t, body); /* positions that are not node 2's */
@@ -78,7 +80,7 @@ static bool turn(struct cluster *c, struct post *p)
 	return told_no;
 }
 
-static void test_nonsense_is_refused(void **state)
+static void check_nonsense(bool bf16)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 	struct keys_list *admitted;
@@ -91,7 +93,7 @@ static void test_nonsense_is_refused(void **state)
 	post_peer_id to;
 	struct post *p;
 
-	(void)state;
+	c->bf16 = bf16;
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_turns(c, 150);
@@ -111,7 +113,7 @@ static void test_nonsense_is_refused(void **state)
 	assert_false(told_no);
 	assert_int_equal(post_peer(p, to, &info), 0);
 	assert_int_equal(info.retained_bytes, 0);
-	assert_int_equal(c->nodes[2].beat.refused - refused, 10);
+	assert_int_equal(c->nodes[2].beat.refused - refused, 11);
 	assert_int_equal(c->nodes[2].troubles, 0);
 	/* It is expelled: its session ends, and no other comes about. */
 	cluster_disown(c, 1);
@@ -127,6 +129,18 @@ static void test_nonsense_is_refused(void **state)
 	post_close(p);
 	keys_list_free(admitted);
 	cluster_unmake(c);
+}
+
+static void test_nonsense_is_refused(void **state)
+{
+	(void)state;
+	check_nonsense(false);
+}
+
+static void test_nonsense_is_refused_in_bf16(void **state)
+{
+	(void)state;
+	check_nonsense(true);
 }
 
 /* One agent's nonsense must not make the others talk so much that they are shut out. */
@@ -153,6 +167,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nonsense_is_refused),
+		cmocka_unit_test(test_nonsense_is_refused_in_bf16),
 		cmocka_unit_test(test_an_address_that_is_none),
 	};
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/bf16.h"
+
 struct way {
 	float *in[CLUSTER_NODES + 1];   /* of each hop; [n_hops]: the loss's */
 	float *grad[CLUSTER_NODES + 1]; /* what each hop's B gets */
@@ -24,6 +26,13 @@ static float *activation(const struct cluster *c)
 
 	assert_non_null(f);
 	return f;
+}
+
+/* An output that is the input of another stage, which in a cluster is on another node. */
+static void go_to(const struct cluster *c, uint8_t from, uint8_t to, float *output)
+{
+	if (c->bf16 && from != to)
+		bf16_round(output, stage_activation(c->twins[0]));
 }
 
 static struct stage *twin_of(const struct cluster *c, uint8_t stage)
@@ -49,14 +58,17 @@ static void walk(const struct cluster *c, uint32_t m, struct way *w)
 		assert_int_equal(stage_forward(twin_of(c, r->stages[i]), m,
 					       i == 0 ? w->tokens : NULL, i == 0 ? NULL : w->in[i],
 					       w->in[i + 1], true), 0);
+		go_to(c, r->stages[i], i + 1 < n ? r->stages[i + 1] : 0, w->in[i + 1]);
 	}
 	w->grad[n - 1] = activation(c);
 	assert_int_equal(stage_loss(twin_of(c, 0), m, w->in[n], w->targets, &w->loss,
 				    w->grad[n - 1], false), 0);
+	go_to(c, 0, r->stages[n - 1], w->grad[n - 1]);
 	for (uint32_t i = n - 1; i > 0; i--) {
 		w->grad[i - 1] = activation(c);
 		assert_int_equal(stage_backward(twin_of(c, r->stages[i]), m, w->grad[i],
 						w->grad[i - 1], false), 0);
+		go_to(c, r->stages[i], r->stages[i - 1], w->grad[i - 1]);
 	}
 }
 
@@ -171,6 +183,7 @@ float cluster_twin_evaluation(struct cluster *c, uint32_t k)
 	for (uint8_t s = 0; s < c->n_stages; s++) {
 		assert_int_equal(stage_forward(twin_of(c, s), 0, s ? NULL : tokens, s ? in : NULL,
 					       out, false), 0);
+		go_to(c, s, s + 1u < c->n_stages ? (uint8_t)(s + 1) : 0, out);
 		t = in;
 		in = out;
 		out = t;

@@ -128,6 +128,24 @@ static void waiting_for_who_is_not_known_is_told(void **state)
 	assert_int_equal(probe_links(a, stuck, 2 * SECOND), 0);
 }
 
+/* A new process has but greeted, and the controller knows the link from the one before. */
+static void few_bytes_tell_no_bandwidth(void **state)
+{
+	struct agent *a = *state;
+	struct peer *p = &a->peers[1];
+
+	report_rate(p, 4e3, true);
+	assert_float_equal(p->bandwidth, 0, 0);
+	report_rate(p, 2e7, false);
+	assert_float_equal(p->bandwidth, 2e7, 0);
+	report_rate(p, 1e7, true);
+	assert_float_equal(p->bandwidth, 2e7, 0);
+	report_rate(p, 3e7, true);
+	assert_float_equal(p->bandwidth, 3e7, 0);
+	report_rate(p, 1e7, false);
+	assert_float_equal(p->bandwidth, 1e7, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +156,7 @@ int main(void)
 		TEST(where_nothing_is_emulated_nothing_is_expected),
 		TEST(waiting_for_a_cut_wire_is_no_way),
 		TEST(waiting_for_who_is_not_known_is_told),
+		TEST(few_bytes_tell_no_bandwidth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

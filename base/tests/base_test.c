@@ -80,6 +80,24 @@ static void numbers_are_spread_as_they_should(void **state)
 	assert_int_equal(rng_below(&r, 1), 0);
 }
 
+/* Weights begin with them, on replicas that are unlike machines. */
+static void normal_numbers_are_the_same_bits_everywhere(void **state)
+{
+	uint64_t hash = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 7);
+	for (int i = 0; i < 10000; i++) {
+		double x = rng_normal(&r);
+		uint64_t bits;
+
+		memcpy(&bits, &x, sizeof(bits));
+		hash = (hash ^ bits) * 0x100000001b3u;
+	}
+	assert_true(hash == 0xbff5a6ac1a372c90u);
+}
+
 static void files_are_whole_or_as_they_were(void **state)
 {
 	char folder[] = "/tmp/skippipe-base-XXXXXX", path[128], deep[160], *data;
@@ -210,6 +228,7 @@ int main(void)
 		cmocka_unit_test(messages_are_cut_not_overrun),
 		cmocka_unit_test(numbers_are_the_same_everywhere),
 		cmocka_unit_test(numbers_are_spread_as_they_should),
+		cmocka_unit_test(normal_numbers_are_the_same_bits_everywhere),
 		cmocka_unit_test(files_are_whole_or_as_they_were),
 		cmocka_unit_test(pipes_are_read_to_their_end),
 		cmocka_unit_test(what_is_no_plain_file_is_written_to_not_replaced),

@@ -71,6 +71,25 @@ static void options_reach_whom_they_are_for(void **state)
 	demo_options_free(&o);
 }
 
+/* DT-FM visits every stage, so nothing is skipped unless it was said. */
+static void a_baseline_that_skips_nothing_needs_no_skip(void **state)
+{
+	struct demo_options o;
+	char line[] = "--algorithm dtfm", skips[] = "--algorithm=dtfm-skip", none[] = "--skip 0/4 --algorithm dtfm";
+
+	(void)state;
+	assert_int_equal(parse(&o, line, NULL), 0);
+	assert_string_equal(o.algorithm, "dtfm");
+	assert_int_equal(o.skip, 0);
+	demo_options_free(&o);
+	assert_int_equal(parse(&o, skips, NULL), 0);
+	assert_int_equal(o.skip, 2);
+	demo_options_free(&o);
+	assert_int_equal(parse(&o, none, NULL), 0);
+	assert_int_equal(o.n_stages, 4);
+	demo_options_free(&o);
+}
+
 static void contradictions_are_said(void **state)
 {
 	static const char *const lines[][2] = {
@@ -85,6 +104,7 @@ static void contradictions_are_said(void **state)
 		{ "--stages 5,3,0", "--stages: expected counts" },
 		{ "--agents 20 --stages 5,3,3", "adds up to 11" },
 		{ "--stages 5,3,3 --skip 2/6", "--stages has 3 stages" },
+		{ "--algorithm dtfm --skip 2/6", "dtfm visits every stage" },
 		{ "--format xml", "--format: expected text or jsonl" },
 		{ "--seed", "--seed: needs a value" },
 		{ "--frobnicate", "--frobnicate: unexpected" },
@@ -132,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_options_it_is_the_published_shape),
 		cmocka_unit_test(options_reach_whom_they_are_for),
+		cmocka_unit_test(a_baseline_that_skips_nothing_needs_no_skip),
 		cmocka_unit_test(contradictions_are_said),
 		cmocka_unit_test(dealing_leaves_no_stage_empty),
 	};

@@ -226,6 +226,29 @@ static void who_says_that_it_has_not_begun(void **state)
 	play(*state, IS_ELSEWHERE, 1, "does not begin the iteration");
 }
 
+static void who_holds_other_weights(void **state)
+{
+	play(*state, OTHER_WEIGHTS, 1, "holds other weights again");
+}
+
+static void a_data_node_that_holds_other_weights(void **state)
+{
+	play(*state, OTHER_WEIGHTS, 0, "holds other weights again");
+}
+
+/* It fetches them, and is as before. */
+static void a_bit_that_flips_once(void **state)
+{
+	struct world *w = *state;
+	uint64_t enough;
+
+	w->lies[4] = A_FLIPPED_BIT;
+	WORLD_UNTIL(w, strstr(w->console.journal, "n04 S") && strstr(w->console.journal, "holds other weights than its stage"));
+	WORLD_UNTIL(w, world_all_live(w));
+	enough = w->console.committed + 5;
+	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
+}
+
 static void who_does_not_end_a_validation(void **state)
 {
 	play(*state, EVALUATES_NOT, 1, "does not end a task");
@@ -312,6 +335,12 @@ static void two_of_a_stage_of_which_one_blames(void **state)
 	play_two(*state, (struct part){ HOLDS_A_SUM_UP, 2, "" }, (struct part){ HOLDS_AND_BLAMES, 2, "" });
 }
 
+static void one_that_holds_other_weights_and_one_that_sends_other_sums(void **state)
+{
+	play_two(*state, (struct part){ OTHER_WEIGHTS, 1, "holds other weights again" },
+		 (struct part){ OTHER_SLICE, 2, "contradicts others about a sum" });
+}
+
 static void two_that_count_what_they_must_not(void **state)
 {
 	play_two(*state, (struct part){ COUNTS_TWICE, 1, "counted what it must not" },
@@ -368,6 +397,9 @@ int main(int argc, char **argv)
 		TEST(who_keeps_tensors),
 		TEST(who_says_that_it_ends_tasks),
 		TEST(who_says_that_it_has_not_begun),
+		TEST(who_holds_other_weights),
+		TEST(a_data_node_that_holds_other_weights),
+		TEST(a_bit_that_flips_once),
 		EVALUATING(who_does_not_end_a_validation),
 		EVALUATING(a_validation_that_does_not_come),
 		EVALUATING(who_answers_for_others_is_not_heard),
@@ -378,6 +410,7 @@ int main(int argc, char **argv)
 		TEST(two_of_a_stage_that_hold_sums_up),
 		TEST(two_of_a_stage_that_blame_the_first),
 		TEST(two_of_a_stage_of_which_one_blames),
+		TEST(one_that_holds_other_weights_and_one_that_sends_other_sums),
 		TEST(two_that_count_what_they_must_not),
 		TEST(two_that_end_nothing),
 		TEST(one_that_ends_nothing_and_one_with_another_sum),

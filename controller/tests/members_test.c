@@ -68,6 +68,7 @@ static void unmake(struct controller *c)
 	keys_free(c->identity);
 	consoles_fini(c);
 	cluster_free(c->cluster);
+	free(c->cuts);
 	free(c->members);
 	free(c);
 }
@@ -128,6 +129,36 @@ static void refuse_copy(struct controller *c, struct member *m)
 	assert_int_equal(m->state, NODE_JOINING);
 }
 
+/* Stage 2 has one replica, which is behind a link for minutes; then not. */
+static void who_came_after_the_first_plan_gets_a_place(void **state)
+{
+	struct controller *c = made();
+	struct member *m = &c->members[5];
+
+	(void)state;
+	c->current = calloc(1, sizeof(*c->current));
+	assert_non_null(c->current);
+	c->current->plan = plan_alloc(3, NODES, 1, 2);
+	assert_non_null(c->current->plan);
+	c->current->plan->predicted.iteration_s = 1;
+	for (int i = 0; i < NODES; i++)
+		c->members[i].home = -1;
+	m->replica = false;
+	m->state = NODE_JOINING;
+	m->assigned_us = START;
+	c->cluster->nodes[5].stage = -1;
+	c->cluster->delay_s[5 * NODES + 4] = 100;
+	at(c, START + 2 * SECOND);
+	assert_in_range(c->cluster->nodes[5].stage, 0, 1);
+	m->state = NODE_JOINING;
+	copies_forget(m);
+	c->cluster->nodes[5].stage = -1;
+	c->cluster->delay_s[5 * NODES + 4] = 0.05;
+	at(c, START + 4 * SECOND);
+	assert_int_equal(c->cluster->nodes[5].stage, 2);
+	unmake(c);
+}
+
 static void each_refused_copy_is_tried_later(void **state)
 {
 	struct controller *c = made();
@@ -167,10 +198,18 @@ static void so_is_a_copy_that_was_left_behind(void **state)
 
 /* ---- cut links ---- */
 
+/* Something was to be expected within 0.25 s. */
 static void says_stuck(struct controller *c, uint16_t from, uint16_t to, uint32_t ms)
 {
-	struct msg_stuck s = { to, ms };
+	struct msg_stuck s = { to, ms, 250 };
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
+
+	cuts_hear(c, &c->members[from], &h);
+}
+
+static void says_well(struct controller *c, uint16_t from)
+{
+	struct msg_heartbeat h = { .n_stuck = 0 };
 
 	cuts_hear(c, &c->members[from], &h);
 }
@@ -180,15 +219,97 @@ static bool is_out(const struct controller *c, int node)
 	return c->members[node].state == NODE_DEAD;
 }
 
-static void a_link_on_which_nothing_moves_is_cut(void **state)
+static bool all_are_in(const struct controller *c)
+{
+	for (int i = 0; i < NODES; i++)
+		if (is_out(c, i))
+			return false;
+	return true;
+}
+
+static double *delay(const struct controller *c, int from, int to)
+{
+	return &c->cluster->delay_s[from * NODES + to];
+}
+
+/* Both ways, and for those who plan; no node is lost. */
+static void a_link_between_stages_is_not_there(void **state)
 {
 	struct controller *c = made();
 
 	(void)state;
-	says_stuck(c, 1, 3, 450);
+	says_stuck(c, 1, 3, 750);
 	at(c, START);
-	assert_true(is_out(c, 1) && c->members[1].cut);
-	assert_false(is_out(c, 3));
+	assert_true(all_are_in(c));
+	assert_true(cuts_between(c, 1, 3) && cuts_between(c, 3, 1) && !cuts_between(c, 1, 2));
+	assert_true(*delay(c, 1, 3) < 0 && *delay(c, 3, 1) < 0 && *delay(c, 1, 2) > 0);
+	assert_true(c->plan_wanted != 0);
+	unmake(c);
+}
+
+static void it_is_believed_once_nobody_complains(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	*delay(c, 1, 3) = 0.07;
+	says_stuck(c, 1, 3, 750);
+	at(c, START);
+	*delay(c, 3, 1) = 0.09; /* somebody thinks to know it */
+	at(c, START + 100000);
+	assert_true(*delay(c, 3, 1) < 0);
+	at(c, START + 300000);
+	says_stuck(c, 1, 3, 1100);
+	at(c, START + SECOND / 2);
+	says_well(c, 1);
+	assert_true(cuts_between(c, 1, 3));
+	at(c, START + 3 * SECOND);
+	assert_false(cuts_between(c, 1, 3));
+	assert_true(*delay(c, 1, 3) == 0.07 && *delay(c, 3, 1) == 0.09);
+	unmake(c);
+}
+
+/* Of who is not heard nobody knows whether it would complain. */
+static void not_while_one_of_them_is_silent(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	says_stuck(c, 1, 3, 750);
+	at(c, START);
+	says_well(c, 1);
+	for (c->now_us = START; c->now_us < START + 5 * SECOND; c->now_us += 100000) {
+		c->members[3].heard_us = c->now_us;
+		cuts_check(c);
+	}
+	assert_true(cuts_between(c, 1, 3));
+	unmake(c);
+}
+
+static int64_t believed_after(struct controller *c, int64_t now_us)
+{
+	says_stuck(c, 1, 3, 750);
+	at(c, now_us);
+	assert_true(cuts_between(c, 1, 3));
+	says_well(c, 1);
+	for (int64_t t = now_us; t < now_us + 100 * SECOND; t += 20000) {
+		at(c, t);
+		if (!cuts_between(c, 1, 3))
+			return t - now_us;
+	}
+	fail_msg("never");
+	return 0;
+}
+
+static void each_time_later(void **state)
+{
+	struct controller *c = made();
+	int64_t first = believed_after(c, START), second = believed_after(c, START + 200 * SECOND),
+		third = believed_after(c, START + 400 * SECOND);
+
+	(void)state;
+	assert_true(second > first * 3 / 2 && third > second * 3 / 2);
+	assert_true(believed_after(c, START + 5000 * (int64_t)SECOND) < second); /* it was well for long */
 	unmake(c);
 }
 
@@ -198,24 +319,39 @@ static void who_is_silent_altogether_is_not_cut_off(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	says_stuck(c, 1, 3, 450);
+	says_stuck(c, 1, 3, 750);
 	c->now_us = START;
 	for (uint32_t i = 0; i < NODES; i++)
-		c->members[i].heard_us = START - (i == 3 ? 300000 : 0);
+		c->members[i].heard_us = START - (i == 3 ? 600000 : 0);
 	c->next_beat_check_us = 0;
 	members_check(c);
-	assert_false(is_out(c, 1) || is_out(c, 3));
+	assert_true(all_are_in(c) && !cuts_between(c, 1, 3));
 	unmake(c);
 }
 
-static void a_link_on_which_something_moved_lately_is_not(void **state)
+/* Three times as long as was to be expected, and as long as words may be late. */
+static void a_link_on_which_something_moved_lately_is_well(void **state)
 {
+	struct msg_stuck s = { 3, 449, 100 };
+	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
 	struct controller *c = made();
 
 	(void)state;
-	says_stuck(c, 1, 3, 449);
+	cuts_hear(c, &c->members[1], &h);
 	at(c, START);
-	assert_false(is_out(c, 1) || is_out(c, 3));
+	assert_false(cuts_between(c, 1, 3));
+	s = (struct msg_stuck){ 3, 1499, 500 };
+	cuts_hear(c, &c->members[1], &h);
+	at(c, START);
+	assert_false(cuts_between(c, 1, 3));
+	c->members[3].late_us = 800000;
+	s = (struct msg_stuck){ 3, 1500, 500 };
+	cuts_hear(c, &c->members[1], &h);
+	at(c, START);
+	assert_false(cuts_between(c, 1, 3));
+	c->members[3].late_us = 0;
+	at(c, START);
+	assert_true(cuts_between(c, 1, 3));
 	unmake(c);
 }
 
@@ -228,24 +364,27 @@ static void what_waited_for_one_that_was_away_is_no_cut(void **state)
 		c->members[1].since_us = c->members[3].since_us = 0;
 		c->members[from].since_us = START;
 		says_stuck(c, 1, 3, 60000);
-		at(c, START + 449999);
-		assert_false(is_out(c, 1) || is_out(c, 3));
+		at(c, START + 749999);
+		assert_false(cuts_between(c, 1, 3));
 	}
-	at(c, START + 450000);
-	assert_true(is_out(c, 1));
+	at(c, START + 750000);
+	assert_true(cuts_between(c, 1, 3));
 	unmake(c);
 }
 
-static void a_stage_s_last_replica_stays(void **state)
+/* Their sum needs it. Who tells harms itself. */
+static void of_two_replicas_one_is_out(void **state)
 {
 	struct controller *c = made();
 
 	(void)state;
-	c->members[0].replica = false;
-	says_stuck(c, 1, 3, 5000);
+	says_stuck(c, 2, 3, 1499);
 	at(c, START);
-	assert_false(is_out(c, 1));
-	assert_true(is_out(c, 3));
+	assert_true(all_are_in(c));
+	says_stuck(c, 2, 3, 1500);
+	at(c, START);
+	assert_true(is_out(c, 2) && c->members[2].cut);
+	assert_false(is_out(c, 3) || cuts_between(c, 2, 3));
 	unmake(c);
 }
 
@@ -264,12 +403,14 @@ static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(voi
 	(void)state;
 	c->members[0].replica = false;
 	says_stuck(c, 2, 1, 5000);
-	says_stuck(c, 3, 1, 300);
-	says_stuck(c, 4, 1, 300);
+	says_stuck(c, 3, 1, 400);
+	says_stuck(c, 4, 1, 400);
 	at(c, START);
-	for (int i = 1; i < NODES; i++)
-		assert_false(is_out(c, i)); /* the run waits */
+	assert_true(all_are_in(c));
+	assert_false(cuts_give_way(c)); /* the run waits */
+	assert_true(all_are_in(c));
 	keeps(c, 5, 0);
+	says_stuck(c, 3, 1, 750);
 	at(c, START);
 	for (int i = 1; i < NODES; i++)
 		assert_int_equal(is_out(c, i), i == 1);
@@ -284,12 +425,68 @@ static void who_keeps_the_only_copy_stays(void **state)
 	(void)state;
 	c->members[4].replica = c->members[5].replica = false;
 	keeps(c, 1, 2);
-	says_stuck(c, 1, 3, 5000);
+	says_stuck(c, 1, 0, 5000);
 	at(c, START);
-	assert_false(is_out(c, 1));
-	keeps(c, 0, 2);
+	assert_true(is_out(c, 0) && !is_out(c, 1));
+	unmake(c);
+}
+
+/* Where there is no plan without the link: of two alike the one that told, but not a stage's last. */
+static void no_plan_without_it_costs_one_end(void **state)
+{
+	for (int last = 0; last < 2; last++) {
+		struct controller *c = made();
+
+		(void)state;
+		c->members[0].replica = !last;
+		says_stuck(c, 1, 3, 5000);
+		at(c, START);
+		assert_true(all_are_in(c));
+		assert_true(cuts_give_way(c));
+		assert_int_equal(is_out(c, 1), !last);
+		assert_int_equal(is_out(c, 3), last);
+		assert_true(c->members[last ? 3 : 1].cut);
+		unmake(c);
+	}
+}
+
+/* Sums do not get to it. */
+static void a_copy_behind_a_cut_link_is_given_up(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[0].replica = false;
+	keeps(c, 3, 0);
+	keeps(c, 4, 0);
+	says_stuck(c, 1, 3, 750);
 	at(c, START);
-	assert_true(is_out(c, 1));
+	assert_int_equal(c->members[3].keeps, -1);
+	assert_int_equal(c->members[4].keeps, 0);
+	unmake(c);
+}
+
+/* Who fetches its stage gets it from one that it reaches. */
+static void a_joiner_fetches_by_other_links(void **state)
+{
+	struct controller *c = made();
+	struct member *m = &c->members[5];
+
+	(void)state;
+	c->members[3].home = m->home = 1;
+	c->cluster->nodes[5].stage = 1;
+	c->cluster->stages[1]++;
+	m->replica = false;
+	m->state = NODE_SYNCING;
+	m->assigned_us = START;
+	*delay(c, 2, 5) = 0.01;
+	assert_false(copies_fetch(c, m, 1)); /* nobody hears the order */
+	assert_int_equal(m->source, 2);
+	says_stuck(c, 5, 2, 750);
+	at(c, START);
+	assert_true(cuts_between(c, 2, 5) && all_are_in(c));
+	copies_fetch(c, m, 1);
+	assert_int_equal(m->source, 3);
 	unmake(c);
 }
 
@@ -438,6 +635,7 @@ static struct controller *gathering(void)
 	replan(c, "the run's first plan");
 	answer(c);
 	c->phase = PHASE_GATHERING;
+	c->gathering = GATHER_BUILD;
 	c->committed = 0;
 	c->options.gather_us = 30 * SECOND;
 	c->committed_us = START;
@@ -501,16 +699,23 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_joiner_is_tried_every_second),
+		cmocka_unit_test(who_came_after_the_first_plan_gets_a_place),
 		cmocka_unit_test(each_refused_copy_is_tried_later),
 		cmocka_unit_test(so_is_a_copy_that_was_left_behind),
-		cmocka_unit_test(a_link_on_which_nothing_moves_is_cut),
+		cmocka_unit_test(a_link_between_stages_is_not_there),
+		cmocka_unit_test(it_is_believed_once_nobody_complains),
+		cmocka_unit_test(not_while_one_of_them_is_silent),
+		cmocka_unit_test(each_time_later),
 		cmocka_unit_test(who_is_silent_altogether_is_not_cut_off),
-		cmocka_unit_test(a_link_on_which_something_moved_lately_is_not),
+		cmocka_unit_test(a_link_on_which_something_moved_lately_is_well),
 		cmocka_unit_test(what_waited_for_one_that_was_away_is_no_cut),
+		cmocka_unit_test(of_two_replicas_one_is_out),
 		cmocka_unit_test(a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy),
 		cmocka_unit_test(who_keeps_the_only_copy_stays),
 		cmocka_unit_test(who_belongs_there_keeps_a_copy),
-		cmocka_unit_test(a_stage_s_last_replica_stays),
+		cmocka_unit_test(no_plan_without_it_costs_one_end),
+		cmocka_unit_test(a_copy_behind_a_cut_link_is_given_up),
+		cmocka_unit_test(a_joiner_fetches_by_other_links),
 		cmocka_unit_test(a_plan_that_is_of_no_use_is_made_anew),
 		cmocka_unit_test(who_has_slow_links_does_not_go_home),
 		cmocka_unit_test(the_first_answer_is_waited_for),

@@ -41,6 +41,29 @@ static void what_is_given_is_taken(void **state)
 	assert_int_equal(o.acts[0].node, 4);
 	assert_int_equal(o.acts[1].iteration, 20);
 	assert_true(o.jsonl && o.time_scale == 0);
+	assert_false(o.bf16);
+	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "bf16", NULL }), 0);
+	assert_true(o.bf16);
+	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "fp32", NULL }), 0);
+	assert_false(o.bf16);
+}
+
+static void a_baseline_is_named(void **state)
+{
+	char *argv[] = { NEEDED, "--algorithm", "dtfm", "--skip", "0", "--at", "5:skip:0", NULL };
+	char *skips[] = { NEEDED, "--algorithm=dtfm-skip", "--skip", "2/6", "--at", "5:skip:3", NULL };
+	char *none[] = { NEEDED, NULL };
+	struct options o;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(parse(&o, &err, none), 0);
+	assert_int_equal(o.algorithm, PLAN_BEST);
+	assert_int_equal(parse(&o, &err, argv), 0);
+	assert_int_equal(o.algorithm, PLAN_DTFM);
+	assert_int_equal(parse(&o, &err, skips), 0);
+	assert_int_equal(o.algorithm, PLAN_DTFM_SKIP);
+	assert_int_equal(o.skip, 2);
 }
 
 static void refuse(char **argv, const char *says)
@@ -74,7 +97,7 @@ static void what_is_wrong_is_named(void **state)
 		{ "--skip", "1" },	   { "--time-scale", "0" }, { "--seed", "1" },
 		{ "--batch", "4" },	   { "--sequence", "64" },  { "--microbatches", "6" },
 		{ "--threads", "2" },	   { "--corpus", "f" },	    { "--robust", "0.1" },
-		{ "--assignment", "free" },
+		{ "--assignment", "free" }, { "--wire", "fp32" },   { "--algorithm", "best" },
 	};
 
 	(void)state;
@@ -87,6 +110,13 @@ static void what_is_wrong_is_named(void **state)
 	refuse((char *[]){ NEEDED, "--at", "5:explode:1", NULL }, "--at");
 	refuse((char *[]){ NEEDED, "--at", "5:kill", NULL }, "--at");
 	refuse((char *[]){ NEEDED, "--format", "xml", NULL }, "--format");
+	refuse((char *[]){ NEEDED, "--wire", "fp16", NULL }, "--wire");
+	refuse((char *[]){ NEEDED, "--algorithm", "fastest", NULL }, "--algorithm");
+	refuse((char *[]){ NEEDED, "--algorithm", "dtfm", "--skip", "2", NULL }, "dtfm visits every stage");
+	refuse((char *[]){ NEEDED, "--skip", "2", "--cluster", "f", "--algorithm", "dtfm", NULL },
+	       "dtfm visits every stage");
+	refuse((char *[]){ NEEDED, "--algorithm", "dtfm", "--at", "7:skip:1", NULL }, "7:skip:1");
+	refuse((char *[]){ NEEDED, "--algorithm", "cbs", "--robust", "0.1", NULL }, "--robust");
 	refuse((char *[]){ NEEDED, "--bogus", NULL }, "--bogus");
 	refuse((char *[]){ NEEDED, "stray", NULL }, "stray");
 	refuse((char *[]){ NEEDED, "--time-scale", "nan", NULL }, "--time-scale");
@@ -101,6 +131,7 @@ static void what_is_wrong_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_given_is_taken),
+					    cmocka_unit_test(a_baseline_is_named),
 					    cmocka_unit_test(what_a_run_may_go_on_with),
 					    cmocka_unit_test(what_is_wrong_is_named) };
 

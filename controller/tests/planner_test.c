@@ -189,6 +189,125 @@ static void a_run_does_not_wait_for_a_baseline_and_loses_none(void **state)
 	cluster_free(c);
 }
 
+static struct planned *plan_once(const struct cluster *c, const struct planner_request *q)
+{
+	struct planned *a;
+	struct planner *p;
+
+	assert_int_equal(planner_start(&p, NULL), 0);
+	planner_ask(p, c, q);
+	a = wait_for(p);
+	planner_stop(p);
+	return a;
+}
+
+static void is_by(const struct planned *a, const char *algorithm)
+{
+	assert_non_null(a->plan);
+	assert_string_equal(a->plan->search.algorithm, algorithm);
+}
+
+/* A data node sends all its microbatches down one pipeline, through every stage in order. */
+static void assert_straight(const struct plan *p)
+{
+	for (int i = 0; i < p->n_microbatches; i++) {
+		const struct plan_microbatch *a = &p->microbatches[i];
+
+		assert_int_equal(a->length, 3);
+		for (int h = 0; h < 3; h++)
+			assert_int_equal(a->path[h] / 3, h);
+		for (int k = 0; k < i; k++)
+			if (p->microbatches[k].data_node == a->data_node)
+				assert_memory_equal(p->microbatches[k].path, a->path, 3 * sizeof(int));
+	}
+}
+
+/* Every baseline plans for a run, also without some nodes, and first come, first served. */
+static void baselines_plan_a_run(void **state)
+{
+	static const enum plan_algorithm all[] = { PLAN_DTFM, PLAN_DTFM_SKIP, PLAN_NO_TC2, PLAN_CBS };
+	struct cluster *c = make_cluster();
+	bool excluded[NODES] = { [4] = true };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct planner_request q = { .kind = PLANNER_RUN, .algorithm = all[i], .budget_s = 60,
+					     .path_length = all[i] == PLAN_DTFM ? 3 : 2, .seed = 1,
+					     .stand_in = STAND_IN_BEST, .jitter = 0.3,
+					     .excluded = excluded };
+		struct planned *a = plan_once(c, &q);
+
+		is_by(a, plan_algorithm_name(all[i]));
+		assert_string_equal(a->instead, "");
+		assert_int_equal(a->plan->n_orders, 0);
+		assert_true(a->plan->predicted.jitter == 0);
+		assert_int_equal(a->plan->path_length, q.path_length);
+		if (all[i] == PLAN_DTFM)
+			assert_straight(a->plan);
+		planned_free(a);
+	}
+	cluster_free(c);
+}
+
+/* Stage 1 reaches one node of stage 2 only: there are ways through all stages, and no straight pipelines. */
+static struct cluster *make_narrow(void)
+{
+	struct cluster *c = make_cluster();
+
+	for (int i = 3; i < 6; i++)
+		for (int j = 7; j < NODES; j++)
+			c->delay_s[i * NODES + j] = c->delay_s[j * NODES + i] = -1;
+	return c;
+}
+
+/* Where a baseline has no plan that is its own, another's is used only as far as that was allowed, and it says so. */
+static void who_stands_in_is_said(void **state)
+{
+	struct cluster *c = make_narrow();
+	struct planner_request q = { .kind = PLANNER_RUN, .algorithm = PLAN_DTFM, .path_length = 3,
+				     .budget_s = 0.05, .seed = 1, .stand_in = STAND_IN_BEST };
+	struct planned *a;
+
+	(void)state;
+	a = plan_once(c, &q);
+	is_by(a, "best");
+	assert_string_equal(a->instead, "dtfm has no paths of its own: best's stand in");
+	planned_free(a);
+	q.stand_in = STAND_IN_RANDOM;
+	a = plan_once(c, &q);
+	assert_null(a->plan);
+	assert_string_equal(a->infeasible, "dtfm has no paths of its own");
+	planned_free(a);
+	q.stand_in = STAND_IN_ANY;
+	a = plan_once(c, &q);
+	is_by(a, "dtfm");
+	planned_free(a);
+	cluster_free(c);
+}
+
+/* Its budget ends a baseline's search: what it has by then, or paths at random. */
+static void a_budget_ends_a_baseline(void **state)
+{
+	struct cluster *c = make_cluster(), *unplaced = make_unplaced();
+	struct planner_request q = { .kind = PLANNER_RUN, .algorithm = PLAN_CBS, .path_length = 2,
+				     .budget_s = 1e-9, .seed = 1, .stand_in = STAND_IN_RANDOM };
+	struct planned *a = plan_once(c, &q);
+
+	(void)state;
+	is_by(a, "dtfm-skip");
+	assert_string_equal(a->instead, "cbs finds no paths of its own in 1e-09 s: dtfm-skip's stand in");
+	planned_free(a);
+	q.algorithm = PLAN_DTFM;
+	q.path_length = 4;
+	q.free_assignment = true;
+	a = plan_once(unplaced, &q);
+	is_by(a, "dtfm");
+	assert_string_equal(a->instead, "dtfm used up its 1e-09 s (--budget): the best it had by then");
+	planned_free(a);
+	cluster_free(c);
+	cluster_free(unplaced);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +315,9 @@ int main(void)
 		cmocka_unit_test(excluded_nodes_stay_out),
 		cmocka_unit_test(the_newest_request_is_answered_and_stopping_cancels),
 		cmocka_unit_test(a_run_does_not_wait_for_a_baseline_and_loses_none),
+		cmocka_unit_test(baselines_plan_a_run),
+		cmocka_unit_test(who_stands_in_is_said),
+		cmocka_unit_test(a_budget_ends_a_baseline),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

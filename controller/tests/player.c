@@ -349,6 +349,8 @@ static void commit(struct player *p, const struct msg_commit *m)
 		p->world->committed = m->iteration;
 	said.u.committed = (struct msg_committed){ m->iteration, p->stage,
 						   weights_hash(p->stage, m->iteration) };
+	if (lies(p, OTHER_WEIGHTS) || (lies(p, A_FLIPPED_BIT) && m->iteration == LIES_FROM))
+		said.u.committed.hash++;
 	if (p->ready)
 		say(p, &said);
 	if (p->keeps < 0 || (p->ready && p->keeps == p->stage))
@@ -386,6 +388,8 @@ static void save(struct player *p, const struct msg_save *m)
 {
 	struct msg said = { .type = MSG_SAVED };
 
+	if (p->world->lies[p->node] == SAVES_NOT)
+		return;
 	said.u.saved = (struct msg_saved){ .iteration = m->iteration, .stage = p->stage, .bytes = 100,
 					   .hash = weights_hash(p->stage, m->iteration) };
 	say(p, &said);
@@ -428,6 +432,17 @@ static void player_knows(struct player *p, const struct msg_peer *peer)
 	p->knows[peer->node] = memcmp(peer->key, none, sizeof(none)) != 0;
 }
 
+/* All are side by side. */
+static void measure(struct player *p, const struct msg_measure *m)
+{
+	struct msg said = { .type = MSG_MEASURED };
+
+	said.u.measured = (struct msg_measured){ m->id, m->to, 1, 0.0001f, 0.00001f, 1e9f, "" };
+	if (p->node == 0 && m->to < PLAYERS && p->world->no_way >> m->to & 1)
+		said.u.measured = (struct msg_measured){ m->id, m->to, 0, -1, 0, 0, "closed" };
+	say(p, &said);
+}
+
 static void hear(void *context, const struct msg *m)
 {
 	struct player *p = context;
@@ -456,6 +471,9 @@ static void hear(void *context, const struct msg *m)
 	case MSG_ASSIGN:
 		p->owes = false;
 		say_ready(p, &m->u.assign);
+		break;
+	case MSG_MEASURE:
+		measure(p, &m->u.measure);
 		break;
 	case MSG_KEEP:
 		say_kept(p, &m->u.keep);
@@ -493,9 +511,23 @@ static void watch(void *context, const struct msg *m)
 		w->states[m->u.see_node.node] = (enum node_state)m->u.see_node.state;
 		w->lost_s[m->u.see_node.node] = m->u.see_node.lost_s;
 	}
+	if (m->type == MSG_SEE_STATUS)
+		w->phase = (enum run_phase)m->u.see_status.phase;
 	if (m->type == MSG_SEE_PLAN && !m->u.see_plan.candidate) {
 		w->planned = m->u.see_plan.epoch;
 		w->planned_s = m->u.see_plan.iteration_s;
+	}
+	if (m->type == MSG_SEE_RUN)
+		w->emulated = m->u.see_run.emulated;
+	if (m->type == MSG_SEE_STATUS && m->u.see_status.steps) {
+		w->steps_back += m->u.see_status.step < w->step;
+		w->steps = m->u.see_status.steps;
+		w->step = m->u.see_status.step;
+	}
+	for (uint32_t i = 0; m->type == MSG_SEE_LINKS && i < m->u.see_links.n_links; i++) {
+		const struct msg_link *l = &m->u.see_links.links[i];
+
+		w->links[l->from][l->to] = *l;
 	}
 	if (m->type == MSG_SEE_VALIDATION) {
 		w->validations++;
@@ -659,10 +691,13 @@ bool world_all_live(const struct world *w)
 	return true;
 }
 
+/* In the stages of the run, not in the one that all are timed with. */
 bool world_all_ready(const struct world *w)
 {
+	int of_stage[PLAYERS] = { 0 };
+
 	for (int i = 0; i < PLAYERS; i++)
-		if (!w->players[i].ready)
+		if (!w->players[i].ready || ++of_stage[w->players[i].stage] > PLAYERS / 3)
 			return false;
 	return true;
 }

@@ -42,7 +42,10 @@ enum lie {
 	EVALUATES_NOT,    /* and says that a task runs */
 	EVALUATES_IN_SECRET,
 	ANSWERS_FOR_OTHERS, /* with another loss */
+	OTHER_WEIGHTS,   /* after every commit it tells another hash */
+	A_FLIPPED_BIT,   /* after one; no lie */
 	MISSES_A_COMMIT, /* which is no lie */
+	SAVES_NOT,       /* nor says that it cannot */
 	RESTORES_NOT,    /* nor says anything when it is told to */
 	CANNOT_READ,     /* the file that it is to restore from, and says so */
 	BEATS_FIRST,     /* it says with a heartbeat that its stage is there, and then READY; no lie */
@@ -97,10 +100,15 @@ struct world {
 	uint64_t forged;  /* is added to the hash of what is fetched */
 	uint64_t waits; /* in this iteration all wait; 0 none */
 	uint32_t restarts;
+	enum run_phase phase; /* as consoles are told */
 	enum node_state states[PLAYERS];
 	float lost_s[PLAYERS]; /* as consoles are told */
 	uint64_t planned;      /* the newest plan in force, */
 	float planned_s;       /* how long it says that an iteration takes */
+	uint8_t emulated, steps, step; /* as consoles are told: the run, and its newest step before iterations; */
+	uint32_t steps_back;           /* so often an earlier one than before */
+	uint64_t no_way;               /* bits 1 << to, of node 0 */
+	struct msg_link links[PLAYERS][PLAYERS]; /* as consoles are told */
 	uint32_t validations;
 	float validated; /* the last */
 };

@@ -236,6 +236,7 @@ static void numbers_are_the_rows(void **state)
 	assert_true(s->iterations[0].tokens_per_s == 128);
 	/* 0.9 s of work in 0.75 s on 3 nodes. */
 	assert_float_equal(s->iterations[0].idle_fraction, 0.6, 1e-6);
+	assert_string_equal(s->iterations[0].algorithm, "best");
 	assert_true(s->validations[0].loss == 4.25f);
 	assert_int_equal(s->nodes[2].state, NODE_DEAD);
 	assert_int_equal(s->nodes[2].since_us, 3450000);

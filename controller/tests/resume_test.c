@@ -32,17 +32,11 @@ static void last_commit(struct store *s)
 	store_close(s);
 }
 
-static int take_over(void **state)
+static void begin(struct taken_over *t)
 {
-	struct taken_over *t = calloc(1, sizeof(*t));
 	struct controller *c = t->c = calloc(1, sizeof(*c));
-	struct recorded_options o = { 0 };
-	struct store *s;
 	const char *text;
 
-	strcpy(t->folder, "/tmp/skippipe-resume-XXXXXX");
-	recorded_make(t->folder, &o, &s);
-	last_commit(s);
 	assert_int_equal(store_resume(&c->store, t->folder, NULL), 0);
 	text = store_run_of(c->store)->cluster;
 	assert_int_equal(cluster_parse(text, strlen(text), &c->cluster, NULL), 0);
@@ -59,16 +53,24 @@ static int take_over(void **state)
 	for (uint16_t i = 0; i < N; i++)
 		c->members[i].id = i;
 	assert_int_equal(resume_begin(c, NULL), 0);
+}
+
+static int take_over(void **state)
+{
+	struct taken_over *t = calloc(1, sizeof(*t));
+	struct recorded_options o = { 0 };
+	struct store *s;
+
+	strcpy(t->folder, "/tmp/skippipe-resume-XXXXXX");
+	recorded_make(t->folder, &o, &s);
+	last_commit(s);
+	begin(t);
 	*state = t;
 	return 0;
 }
 
-static int let_go(void **state)
+static void end(struct controller *c)
 {
-	struct taken_over *t = *state;
-	struct controller *c = t->c;
-	char command[128];
-
 	planner_stop(c->planner);
 	store_close(c->store);
 	cluster_free(c->cluster);
@@ -76,6 +78,14 @@ static int let_go(void **state)
 	free(c->members);
 	free(c->shard_of);
 	free(c);
+}
+
+static int let_go(void **state)
+{
+	struct taken_over *t = *state;
+	char command[128];
+
+	end(t->c);
 	snprintf(command, sizeof(command), "rm -rf '%s'", t->folder);
 	free(t);
 	return system(command);
@@ -108,6 +118,21 @@ static void those_of_the_last_commit_are_awaited(void **state)
 		assert_int_equal(c->members[i].awaited, i != 2);
 }
 
+static void nodes_are_their_keys(void **state)
+{
+	struct taken_over *t = *state;
+
+	for (int i = 0; i < N; i++)
+		assert_false(member_has_key(&t->c->members[i])); /* a record of before there were any */
+	memset(t->c->members[1].key.bytes, 7, sizeof(t->c->members[1].key.bytes));
+	assert_int_equal(resume_save(t->c), 0);
+	end(t->c);
+	begin(t);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(member_has_key(&t->c->members[i]), i == 1);
+	assert_int_equal(t->c->members[1].key.bytes[31], 7);
+}
+
 static void once_they_are_back_it_goes_on_without_the_others(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -123,6 +148,17 @@ static void once_they_are_back_it_goes_on_without_the_others(void **state)
 	assert_int_equal(c->phase, PHASE_PLANNING);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(c->members[i].replica, i != 2);
+	assert_int_equal(c->members[2].state, NODE_ABSENT); /* it was out before */
+}
+
+/* Consoles are shown what was measured under which plan. */
+static void its_history_says_who_planned_it(void **state)
+{
+	const struct controller *c = ((struct taken_over *)*state)->c;
+
+	assert_int_equal(c->n_history, COMMITS);
+	for (uint32_t i = 0; i < COMMITS; i++)
+		assert_string_equal(c->history[i].algorithm, "best");
 }
 
 /* Its events are of a clock that only its beats tell. */
@@ -196,7 +232,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(those_of_the_last_commit_are_awaited),
+		TEST(nodes_are_their_keys),
 		TEST(once_they_are_back_it_goes_on_without_the_others),
+		TEST(its_history_says_who_planned_it),
 		TEST(until_each_clock_is_known),
 		TEST(not_for_one_that_was_given_up),
 		TEST(not_for_ever),

@@ -194,6 +194,7 @@ static void every_gradient_counts_once_through_any_deaths(void **state)
 		struct rng rng;
 		struct error err = { "" };
 		bool alive[NODES];
+		int sum_of[NODES];
 		uint32_t changed[N];
 
 		rng_init(&rng, seed + 1000);
@@ -211,7 +212,9 @@ static void every_gradient_counts_once_through_any_deaths(void **state)
 			if (routes_replace(&r, gone, alive, stage_of, c, changed) == -ENOENT)
 				alive[gone] = true; /* the last copy: it comes back */
 		}
-		if (routes_audit(&r, alive, &err) != 0)
+		for (int i = 0; i < NODES; i++)
+			sum_of[i] = alive[i] ? stage_of[i] : -1;
+		if (routes_audit(&r, sum_of, &err) != 0)
 			fail_msg("seed %u: %s", (unsigned)seed, err.text);
 		for (int i = 0; i < N; i++)
 			for (uint32_t h = 0; h < 3; h++) {
@@ -233,19 +236,28 @@ static void the_audit_finds_what_is_wrong(void **state)
 	struct plan *p;
 	struct agents *a = calloc(1, sizeof(*a));
 	struct error err = { "" };
-	bool alive[NODES];
+	int sum_of[NODES];
 
 	(void)state;
-	memset(alive, true, sizeof(alive));
+	memcpy(sum_of, stage_of, sizeof(sum_of));
 	setup(&r, &p, 5);
 	for (uint32_t i = 0; i < N; i++)
 		run_microbatch(&r, a, i);
-	assert_int_equal(routes_audit(&r, alive, &err), 0);
+	assert_int_equal(routes_audit(&r, sum_of, &err), 0);
 	r.counts[0].n--; /* one is missing */
-	assert_int_equal(routes_audit(&r, alive, &err), -EPROTO);
+	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	r.counts[0].n++;
+	for (uint16_t node = 0; node < NODES; node++) {
+		bool visited = routes_visit(&r, node);
+
+		sum_of[node] = -1; /* its part is in no sum, */
+		assert_int_equal(routes_audit(&r, sum_of, &err), visited ? -EPROTO : 0);
+		sum_of[node] = (stage_of[node] + 1) % STAGES; /* or in another stage's */
+		assert_int_equal(routes_audit(&r, sum_of, &err), visited ? -EPROTO : 0);
+		sum_of[node] = stage_of[node];
+	}
 	routes_count(&r, 4, 0, WORK_BACKWARD); /* one too many, or where it never was */
-	assert_int_equal(routes_audit(&r, alive, &err), -EPROTO);
+	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	assert_non_null(strstr(err.text, "microbatch 0"));
 	routes_fini(&r);
 	plan_free(p);
@@ -297,6 +309,192 @@ static void unswapping_ends(void **state)
 	plan_free(p);
 }
 
+/* ---- around a link ---- */
+
+/* What has happened, kept apart from the bookkeeping: what each node has begun and ended of each microbatch. */
+struct story {
+	bool began[NODES][N][3], ended[NODES][N][3]; /* WORK_FORWARD, WORK_LOSS, WORK_BACKWARD */
+	int running[N]; /* the position under way; -1 none */
+};
+
+static enum work_kind kind_at(const struct microbatch *m, uint32_t t)
+{
+	return t < m->route.n_hops ? WORK_FORWARD : t == m->route.n_hops ? WORK_LOSS : WORK_BACKWARD;
+}
+
+/* What the microbatch can do next: what is owed, each before what needs it, or the next of its chain. */
+static uint32_t next_of(const struct microbatch *m)
+{
+	for (uint32_t t = 0; t < m->passed; t++)
+		if (routes_owes(m, t))
+			return t;
+	return m->passed;
+}
+
+static void step(struct routes *r, struct story *s, uint32_t id)
+{
+	struct microbatch *m = &r->microbatches[id];
+	uint32_t t = next_of(m);
+	enum work_kind kind;
+	uint16_t node;
+
+	if (m->done)
+		return;
+	kind = kind_at(m, t);
+	node = routes_node_at(m, t);
+	if (s->running[id] != (int)t) {
+		s->running[id] = (int)t;
+		s->began[node][id][kind] = true;
+		routes_take(m, node, m->route.attempt, WORK_STARTS, kind, 0);
+		return;
+	}
+	s->running[id] = -1;
+	if (kind != WORK_FORWARD && routes_may_count(r, node, id, (uint8_t)kind))
+		assert_int_equal(routes_count(r, node, id, (uint8_t)kind), 0);
+	s->ended[node][id][kind] = true;
+	routes_take(m, node, m->route.attempt, WORK_ENDS, kind, 0);
+	if (routes_home(m) && next_of(m) > 2 * m->route.n_hops) {
+		m->done = true;
+		r->done++;
+	}
+}
+
+/* Some output has still to go from the one to the other: what gets it has not begun. */
+static bool has_to_pass(const struct story *s, const struct microbatch *m, uint16_t a, uint16_t b)
+{
+	for (uint32_t t = 0; t < 2 * m->route.n_hops; t++) {
+		uint16_t from = routes_node_at(m, t), to = routes_node_at(m, t + 1);
+
+		if (((from == a && to == b) || (from == b && to == a)) &&
+		    !s->began[to][m->route.microbatch][kind_at(m, t + 1)])
+			return true;
+	}
+	return false;
+}
+
+/* Another node of the stage with links to both neighbours, there and back. */
+static bool fits(const struct cluster *c, const struct microbatch *m, uint32_t hop, uint16_t node, const bool *usable)
+{
+	uint32_t n = m->route.n_hops;
+	const uint16_t around[] = { m->nodes[(hop + 1) % n], m->nodes[(hop + n - 1) % n] };
+
+	for (int i = 0; i < 2; i++)
+		if (c->delay_s[around[i] * NODES + node] < 0 || c->delay_s[node * NODES + around[i]] < 0)
+			return false;
+	return usable[node] && stage_of[node] == m->stages[hop] && routes_hop(m, node) < 0;
+}
+
+static bool can_be_helped(const struct story *s, const struct cluster *c, const struct microbatch *m, uint16_t a,
+			  uint16_t b, const bool *usable)
+{
+	uint32_t id = m->route.microbatch;
+
+	for (uint32_t h = 0; h < m->route.n_hops; h++) {
+		uint16_t node = m->nodes[h];
+
+		if ((node != a && node != b) || s->began[node][id][WORK_BACKWARD] ||
+		    (h == 0 && s->began[node][id][WORK_LOSS]))
+			continue;
+		for (uint16_t i = 0; i < NODES; i++)
+			if (fits(c, m, h, i, usable))
+				return true;
+	}
+	return false;
+}
+
+static void check_move(const struct story *s, const struct cluster *c, const struct microbatch *was,
+		       const struct microbatch *m, uint16_t a, uint16_t b, const bool *usable)
+{
+	uint32_t id = m->route.microbatch, h = m->replaced;
+	uint16_t old = was->nodes[h];
+
+	for (uint32_t k = 0; k < m->route.n_hops; k++)
+		assert_true(k == h || m->nodes[k] == was->nodes[k]);
+	assert_true(old == a || old == b);
+	assert_true(fits(c, was, h, m->nodes[h], usable));
+	assert_false(s->began[old][id][WORK_BACKWARD] || s->began[old][id][WORK_LOSS]);
+	assert_int_equal(m->route.attempt, was->route.attempt + 1);
+	assert_int_equal(m->route.since, was->route.since);
+	assert_true(m->moved && routes_owes(m, h));
+}
+
+/* As the controller does. Returns whether the link could be gone around. */
+static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a, uint16_t b, const bool *usable)
+{
+	struct microbatch was[N];
+	uint32_t changed[N];
+	bool wanted[N], possible = true;
+	int n, k = 0;
+
+	c->delay_s[a * NODES + b] = c->delay_s[b * NODES + a] = -1;
+	memcpy(was, r->microbatches, sizeof(was));
+	for (uint32_t i = 0; i < N; i++) {
+		wanted[i] = !was[i].done && has_to_pass(s, &r->microbatches[i], a, b);
+		assert_true(wanted[i] == routes_need(&r->microbatches[i], a, b));
+		possible = possible && (!wanted[i] || can_be_helped(s, c, &r->microbatches[i], a, b, usable));
+	}
+	n = routes_around(r, a, b, usable, stage_of, c, changed);
+	assert_int_equal(n == -ENOENT, !possible);
+	if (n < 0)
+		assert_memory_equal(was, r->microbatches, sizeof(was));
+	for (uint32_t i = 0; n >= 0 && i < N; i++) {
+		struct microbatch *m = &r->microbatches[i];
+
+		assert_false(routes_need(m, a, b));
+		if (!wanted[i])
+			continue;
+		assert_true(k < n && changed[k++] == i);
+		check_move(s, c, &was[i], m, a, b, usable);
+		if (s->running[i] >= 0 && routes_node_at(&was[i], (uint32_t)s->running[i]) !=
+						  routes_node_at(m, (uint32_t)s->running[i]))
+			s->running[i] = -1; /* what it did there is of no use */
+		for (int kind = 0; kind < 3; kind++)
+			s->began[m->nodes[m->replaced]][i][kind] = s->ended[m->nodes[m->replaced]][i][kind] = false;
+	}
+	return n >= 0;
+}
+
+static void any_links_may_be_cut(void **state)
+{
+	uint32_t cuts = 0, none = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 400; seed++) {
+		struct cluster *c = make_cluster();
+		struct story *s = calloc(1, sizeof(*s));
+		struct error err = { "" };
+		bool all[NODES];
+		struct routes r;
+		struct plan *p;
+		struct rng rng;
+
+		rng_init(&rng, seed + 77);
+		setup(&r, &p, seed);
+		memset(all, true, sizeof(all));
+		for (int i = 0; i < N; i++)
+			s->running[i] = -1;
+		while (r.done < N) {
+			uint16_t a = (uint16_t)rng_below(&rng, NODES), b = (uint16_t)rng_below(&rng, NODES);
+
+			step(&r, s, rng_below(&rng, N));
+			if (rng_below(&rng, 40) != 0 || stage_of[a] == stage_of[b] || c->delay_s[a * NODES + b] < 0)
+				continue;
+			cuts++;
+			if (cut(&r, s, c, a, b, all))
+				continue;
+			none++;
+			c->delay_s[a * NODES + b] = c->delay_s[b * NODES + a] = 0.1; /* it is there again */
+		}
+		if (routes_audit(&r, stage_of, &err) != 0)
+			fail_msg("seed %u: %s", (unsigned)seed, err.text);
+		routes_fini(&r);
+		plan_free(p);
+		cluster_free(c);
+		free(s);
+	}
+	assert_true(cuts > 1000 && none > 10 && none < cuts / 2); /* both were seen */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,7 +502,9 @@ int main(void)
 		cmocka_unit_test(who_takes_over_is_near),
 		cmocka_unit_test(every_gradient_counts_once_through_any_deaths),
 		cmocka_unit_test(the_audit_finds_what_is_wrong),
-		cmocka_unit_test(a_lost_stage_changes_nothing), cmocka_unit_test(unswapping_ends),
+		cmocka_unit_test(a_lost_stage_changes_nothing),
+		cmocka_unit_test(unswapping_ends),
+		cmocka_unit_test(any_links_may_be_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

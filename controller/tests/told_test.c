@@ -12,7 +12,7 @@
 /* A new process emulates the cluster as given, whatever has been measured since. */
 static void what_is_believed_is_not_emulated(void **state)
 {
-	const char *options[] = { "--eval-every", "0", "--time-scale", "1", NULL };
+	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1", NULL };
 	struct world *w = world_new(options);
 	struct player *p = &w->players[4];
 	float first[PLAYERS];
@@ -94,12 +94,76 @@ static void all_forget_the_key_of_who_is_expelled(void **state)
 	world_free(w);
 }
 
+static bool all_links_told(const struct world *w)
+{
+	for (int i = 0; i < PLAYERS; i++)
+		for (int k = 0; k < PLAYERS; k++)
+			if (i != k && w->links[i][k].planned_delay_s == 0)
+				return false;
+	return true;
+}
+
+static void tell_link(struct player *p, uint16_t to, float latency_s, float took_s)
+{
+	struct msg_link link = { .from = p->node, .to = to, .latency_s = latency_s, .measured_delay_s = took_s };
+	struct msg m = { .type = MSG_LINKS, .u.links = { 1, &link } };
+
+	visitor_send(&p->v, &m, POST_RELIABLE);
+}
+
+/* The steps before the first iteration, in their order, and the links: where there is no way, that. */
+static void consoles_see_what_is_measured(void **state)
+{
+	const char *options[] = { "--eval-every", "0", NULL };
+	struct world *w = world_new(options);
+
+	(void)state;
+	w->no_way = 1 << 5;
+	WORLD_UNTIL(w, w->planned > 0 && world_all_live(w) && all_links_told(w));
+	assert_false(w->emulated);
+	assert_int_equal(w->steps, (1 << (GATHER_BUILD + 1)) - 1);
+	assert_int_equal(w->step, GATHER_BUILD);
+	assert_int_equal(w->steps_back, 0);
+	assert_true(w->links[0][5].latency_s < 0 && w->links[0][5].planned_delay_s < 0);
+	for (int i = 0; i < PLAYERS; i++)
+		for (int k = 0; k < PLAYERS; k++)
+			if (i != k && !(i == 0 && k == 5)) {
+				assert_true(w->links[i][k].latency_s > 0 && w->links[i][k].planned_delay_s > 0);
+				assert_true(w->links[i][k].spread_s > 0);
+				assert_true(w->links[i][k].bandwidth_bytes_per_s > 0);
+			}
+	/* What agents then tell of the last second says no less of what was seen before. */
+	tell_link(&w->players[1], 2, 0.0001f, 0.004f);
+	WORLD_UNTIL(w, w->links[1][2].measured_delay_s > 0);
+	tell_link(&w->players[1], 2, 0.0003f, 0);
+	tell_link(&w->players[0], 5, 0, 0);
+	WORLD_UNTIL(w, w->links[1][2].latency_s > 0.0002f);
+	assert_true(w->links[1][2].measured_delay_s > 0.003f);
+	assert_true(w->links[0][5].latency_s < 0 && w->links[0][5].planned_delay_s < 0);
+	world_free(w);
+}
+
+static void an_emulated_run_says_so(void **state)
+{
+	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1", NULL };
+	struct world *w = world_new(options);
+
+	(void)state;
+	WORLD_UNTIL(w, w->planned > 0 && world_all_live(w));
+	assert_true(w->emulated);
+	assert_int_equal(w->steps, 1 << GATHER_COMING | 1 << GATHER_COMPUTE | 1 << GATHER_BUILD);
+	assert_int_equal(w->steps_back, 0);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_believed_is_not_emulated),
 		cmocka_unit_test(who_comes_back_is_told_of_those_that_came),
 		cmocka_unit_test(all_forget_the_key_of_who_is_expelled),
+		cmocka_unit_test(consoles_see_what_is_measured),
+		cmocka_unit_test(an_emulated_run_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,23 +12,22 @@
 #include "controller/tests/under_way.h"
 #include "schedule/search.h"
 
-static const int shard_of[NODES] = { 0, 1, 2, -1, -1, -1 };
-
-/* Three data nodes and three of the second stage, all alike. */
-static struct cluster *make_cluster(void)
+/* The first half are data nodes, the others of the second stage, and all are alike. */
+static struct cluster *make_cluster(int nodes, int each)
 {
-	struct cluster *c = cluster_alloc(NODES, 2, false);
+	struct cluster *c = cluster_alloc(nodes, 2, false);
+	int data = nodes / 2;
 
 	assert_non_null(c);
-	c->microbatches_per_data_node = EACH;
-	for (int i = 0; i < NODES; i++) {
-		c->stages[i / DATA]++;
-		c->nodes[i].stage = i / DATA;
+	c->microbatches_per_data_node = each;
+	for (int i = 0; i < nodes; i++) {
+		c->stages[i / data]++;
+		c->nodes[i].stage = i / data;
 		c->nodes[i].forward_s = c->nodes[i].backward_s = 0.1;
 		c->nodes[i].loss_s = 0.02;
-		c->nodes[i].memory = EACH;
+		c->nodes[i].memory = 4;
 	}
-	for (int i = 0; i < NODES * NODES; i++)
+	for (int i = 0; i < nodes * nodes; i++)
 		c->delay_s[i] = 0.05;
 	return c;
 }
@@ -38,7 +37,8 @@ static void create_store(struct controller *c)
 	struct model_config model;
 	struct recipe recipe;
 	struct store_run run = { .name = "under way", .version = "0", .optimizer = "{}", .batch = 1,
-				 .sequence = 64, .n_shards = DATA, .per_shard = EACH, .threads = 1 };
+				 .sequence = 64, .n_shards = c->n_shards, .per_shard = c->per_shard,
+				 .threads = 1 };
 	char *model_text, *cluster_text = cluster_format(c->cluster);
 
 	assert_int_equal(model_preset("tiny", &model, &recipe, NULL), 0);
@@ -84,22 +84,24 @@ struct controller *under_way_knowing(struct cluster *cluster)
 	c->unit_s = c->options.time_scale = 1;
 	c->path_length = 2;
 	c->epoch = c->iteration = 1;
-	c->n_shards = DATA;
-	c->per_shard = EACH;
-	c->shard_of = malloc(sizeof(shard_of));
-	memcpy(c->shard_of, shard_of, sizeof(shard_of));
-	c->n_members = NODES;
-	c->members = calloc(NODES, sizeof(*c->members));
-	for (uint16_t i = 0; i < NODES; i++)
+	c->n_members = (uint32_t)cluster->n_nodes;
+	c->n_shards = c->n_members / 2;
+	c->per_shard = (uint32_t)cluster->microbatches_per_data_node;
+	c->shard_of = malloc(c->n_members * sizeof(*c->shard_of));
+	c->members = calloc(c->n_members, sizeof(*c->members));
+	assert_true(c->shard_of && c->members);
+	for (uint16_t i = 0; i < c->n_members; i++) {
+		c->shard_of[i] = i < c->n_shards ? i : -1;
 		c->members[i] = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE,
 						 .replica = true, .keeps = -1, .welcomed = true };
-	assert_int_equal(routes_init(&c->routes, N, NODES), 0);
+	}
+	assert_int_equal(routes_init(&c->routes, c->n_shards * c->per_shard, c->n_members), 0);
 	return c;
 }
 
-int under_way_begin(void **state)
+struct controller *under_way_of(int nodes, int each)
 {
-	struct controller *c = under_way_knowing(make_cluster());
+	struct controller *c = under_way_knowing(make_cluster(nodes, each));
 	struct error err;
 	char *folder = strdup("/tmp/skippipe-under-way-XXXXXX");
 
@@ -110,9 +112,14 @@ int under_way_begin(void **state)
 	c->phase = PHASE_COMPUTING;
 	c->first_attempt = c->own_attempt = FIRST;
 	c->now_us = c->progress.started_us = SECOND;
-	assert_int_equal(routes_from_plan(&c->routes, c->current->plan, shard_of, DATA, EACH, FIRST,
-					  &err), 0);
-	*state = c;
+	assert_int_equal(routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards, c->per_shard,
+					  FIRST, &err), 0);
+	return c;
+}
+
+int under_way_begin(void **state)
+{
+	*state = under_way_of(NODES, EACH);
 	return 0;
 }
 

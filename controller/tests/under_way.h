@@ -13,6 +13,8 @@ enum { NODES = 6, DATA = 3, EACH = 4, N = DATA * EACH, SECOND = 1000000, FIRST =
 /* Set-up and tear-down: *state is the controller. */
 int under_way_begin(void **state);
 int under_way_end(void **state);
+/* So with other numbers: half of the nodes are data nodes, with so many microbatches each. under_way_end takes it. */
+struct controller *under_way_of(int nodes, int each);
 /* What a controller knows beside its store and plan. Takes the cluster. */
 struct controller *under_way_knowing(struct cluster *cluster);
 

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "schedule/regions.h"
 #include "schedule/tests/fixture.h"
 
@@ -102,6 +104,7 @@ static void links_make_delays(void **state)
 		"\"links\":{\"latency_s\":[[0,0.5],[0.25,0]],\"bandwidth_bytes_per_s\":[[0,100],[null,0]]},"
 		"\"activation_bytes\":1000,\"transfer_overhead_s\":0.125,\"weights_bytes_per_stage\":50,"
 		"\"microbatches_per_data_node\":3}";
+	char path[] = "/tmp/skippipe-cluster-XXXXXX";
 	struct cluster *c;
 	struct error err;
 
@@ -111,6 +114,15 @@ static void links_make_delays(void **state)
 	assert_true(c->delay_s[2] < 0);
 	assert_true(c->sync_pair_s[1] == 1.0);
 	cluster_free(c);
+	/* A share of an activation's bytes; gradients' sums have all of theirs. */
+	close(mkstemp(path));
+	assert_int_equal(file_write(path, text, strlen(text), 0600, &err), 0);
+	assert_int_equal(cluster_read_share(path, 0.5, &c, &err), 0);
+	assert_true(c->delay_s[1] == 0.5 + 5 + 0.125);
+	assert_true(c->delay_s[2] < 0);
+	assert_true(c->sync_pair_s[1] == 1.0);
+	cluster_free(c);
+	unlink(path);
 }
 
 static void written_is_read_back(void **state)

@@ -75,7 +75,8 @@ const struct store_commit *sample(struct sample *p, uint64_t iteration)
 		for (uint32_t i = 0; i < 8; i++)
 			p->counted[n][i] = (struct store_counted){ k * i, i % 2 ? 'L' : 'B' };
 		p->orders[n] = (struct store_order){ (uint16_t)n, (uint8_t)(n % 6), n % 9,
-						     p->counted[n] };
+						     p->counted[n],
+						     n % 3 ? "cpu:v3 oneDNN" : NULL };
 	}
 	for (uint32_t r = 0; r < 2; r++) {
 		for (uint32_t i = 0; i < 3; i++)
@@ -142,6 +143,9 @@ void assert_same(const struct store_commit *a, const struct store_commit *b)
 		assert_int_equal(a->orders[i].node, b->orders[i].node);
 		assert_int_equal(a->orders[i].stage, b->orders[i].stage);
 		assert_int_equal(a->orders[i].n_counted, b->orders[i].n_counted);
+		assert_int_equal(!a->orders[i].device, !b->orders[i].device);
+		if (a->orders[i].device)
+			assert_string_equal(a->orders[i].device, b->orders[i].device);
 		for (uint32_t j = 0; j < a->orders[i].n_counted; j++) {
 			assert_int_equal(a->orders[i].counted[j].kind,
 					 b->orders[i].counted[j].kind);

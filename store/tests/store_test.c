@@ -73,6 +73,39 @@ static void what_its_controller_was_told_is_there_with_the_run(void **state)
 	store_close(s);
 }
 
+static int reopen(struct store **s, const char *path, const char *wire, struct error *err)
+{
+	assert_int_equal(store_resume(s, path, err), 0);
+	assert_int_equal(store_set(*s, "wire", wire, err), 0);
+	store_close(*s);
+	return store_open(s, path, err);
+}
+
+/* A record from before it was said is one of fp32; one that says something else is not guessed at. */
+static void what_activations_travel_as_is_there_with_the_run(void **state)
+{
+	struct folder *f = *state;
+	struct store_run run = a_run;
+	struct store *s;
+	struct error err;
+
+	run.bf16 = true;
+	assert_int_equal(store_create(&s, f->path, &run, &err), 0);
+	assert_true(store_run_of(s)->bf16);
+	store_close(s);
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_true(store_run_of(s)->bf16);
+	store_close(s);
+	assert_int_equal(reopen(&s, f->path, "fp32", &err), 0);
+	assert_false(store_run_of(s)->bf16);
+	store_close(s);
+	assert_int_equal(reopen(&s, f->path, NULL, &err), 0);
+	assert_false(store_run_of(s)->bf16);
+	store_close(s);
+	assert_int_equal(reopen(&s, f->path, "fp8", &err), -EPROTONOSUPPORT);
+	assert_non_null(strstr(err.text, "\"fp8\": expected fp32 or bf16"));
+}
+
 static void a_commit_comes_back_whole(void **state)
 {
 	struct folder *f = *state;
@@ -257,7 +290,7 @@ static void the_rest_comes_back(void **state)
 					 .status = 1, .reply = "", .undo = "skip 2" };
 	struct store_validation none = { .iteration = 0, .loss = (double)NAN };
 	struct store_validation some = { .iteration = 5, .loss = 2.5 };
-	struct store_hash hashes[3];
+	struct store_hash hashes[3], forgotten = { 1, 5, 3, 0 };
 	struct store_task tasks[4];
 	struct error err;
 	char *value;
@@ -272,6 +305,9 @@ static void the_rest_comes_back(void **state)
 	assert_int_equal(store_hashes(s, hashes, 3, &err), 0);
 	hashes[0].hash = 0; /* its second word is not taken */
 	assert_int_equal(store_hashes(s, hashes, 1, &err), 0);
+	assert_int_equal(store_hashes(s, &forgotten, 1, &err), 0);
+	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0); /* only that one */
+	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0);
 	assert_int_equal(store_tasks(s, tasks, 4, &err), 0);
 	assert_int_equal(store_validation(s, &none, &err), 0);
 	assert_int_equal(store_validation(s, &some, &err), 0);
@@ -396,6 +432,7 @@ int main(void)
 		TEST(what_a_run_is_comes_back),
 		TEST(the_corpus_is_learnt_once),
 		TEST(what_its_controller_was_told_is_there_with_the_run),
+		TEST(what_activations_travel_as_is_there_with_the_run),
 		TEST(a_commit_comes_back_whole),
 		TEST(an_iteration_is_committed_once_and_in_turn),
 		TEST(a_contradictory_commit_leaves_nothing),

@@ -329,6 +329,9 @@ static void tell_note(struct run *r, uint64_t id, uint8_t kind, char mark, uint6
 	tell(r, &m);
 }
 
+/* Until then nothing was skipped. */
+enum { SKIPS_FROM = 12 };
+
 static void tell_iteration(struct run *r, uint64_t i, double took, double predicted,
 			   uint32_t collisions, uint32_t alive)
 {
@@ -336,7 +339,10 @@ static void tell_iteration(struct run *r, uint64_t i, double took, double predic
 	struct msg_see_iteration *t = &m.u.see_iteration;
 
 	t->iteration = i;
-	t->epoch = 7;
+	t->epoch = i < SKIPS_FROM ? 6 : 7;
+	t->predicted_sync_s = i < SKIPS_FROM ? 5.2f : 4.4f;
+	t->sync_s = t->predicted_sync_s * 0.8f;
+	snprintf(t->algorithm, sizeof(t->algorithm), "best");
 	t->loss = (float)(2.1 + 2.4 * exp(-(double)i / 18) + 0.05 * sin((double)i * 1.7));
 	t->iteration_s = (float)took;
 	t->predicted_s = (float)predicted;
@@ -349,7 +355,7 @@ static void tell_iteration(struct run *r, uint64_t i, double took, double predic
 	t->lr = 3e-4f;
 	t->tokens_per_s = 14400;
 	t->alive = alive;
-	t->path_length = r->o.path_length;
+	t->path_length = i < SKIPS_FROM ? r->o.stages : r->o.path_length;
 	t->at_us = r->now;
 	tell(r, &m);
 	if (i % 5 == 0) {
@@ -377,6 +383,7 @@ static double tell_plan(struct run *r)
 	p->path_length = r->o.path_length;
 	p->n_stages = r->o.stages;
 	p->iteration_s = (float)took;
+	p->sync_s = 4.4f;
 	p->wait_s = 2.1f;
 	p->lower_bound_s = (float)(took * 0.9);
 	p->idle_fraction = 0.2f;
@@ -403,13 +410,15 @@ static void tell_links(struct run *r)
 		for (uint32_t b = 0; b < a && n < 190; b++) {
 			float d = (float)(0.35 + 0.13 * ((a * 7 + b * 13) % 11));
 
-			links[n] = (struct msg_link){ (uint16_t)a,
-						      (uint16_t)b,
-						      d * 0.1f,
-						      1e7f / d,
-						      0,
-						      d,
-						      d * (1 + 0.1f * (float)(n % 9)) };
+			links[n] = (struct msg_link){
+				.from = (uint16_t)a,
+				.to = (uint16_t)b,
+				.latency_s = d * 0.1f,
+				.spread_s = d * 0.004f,
+				.bandwidth_bytes_per_s = 1e7f / d,
+				.planned_delay_s = d,
+				.measured_delay_s = d * (1 + 0.1f * (float)(n % 9))
+			};
 			if (n == 60)
 				links[n].measured_delay_s = d * 4.1f;
 			if (n == 60)
@@ -437,13 +446,17 @@ static double tell_snapshot(struct run *r)
 	m.u.see_run.time_scale = r->o.time_scale;
 	m.u.see_run.started_wall_us = STREAM_WALL_US;
 	m.u.see_run.baseline_s = 79.9;
+	m.u.see_run.emulated = 1;
 	tell(r, &m);
 	for (uint32_t i = 0; i < r->o.nodes; i++)
 		tell_node(r, i, NODE_LIVE, "");
 	predicted = tell_plan(r);
-	for (uint32_t i = 1; i <= r->o.past; i++)
-		tell_iteration(r, i, predicted * (1 + 0.03 * sin((double)i)), predicted,
-			       3 + i % 4, r->o.nodes);
+	for (uint32_t i = 1; i <= r->o.past; i++) {
+		double said = i < SKIPS_FROM ? 1.6 * predicted : predicted;
+
+		tell_iteration(r, i, said * (1 + 0.03 * sin((double)i)), said, 3 + i % 4,
+			       r->o.nodes);
+	}
 	tell_note(r, 1, NOTE_EVENT, 0, 1, 0, "the run began: 20 agents on this machine");
 	tell_note(r, 2, NOTE_COMMAND, 'S', 12, 1, "skip 0 > 2 of 6 from iteration 12");
 	tell_note(r, 3, NOTE_PREDICTION, 0, 12, 0, "skip 0 > 2: said 33.3s, took 34.1s (2%)");

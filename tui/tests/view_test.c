@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tui/history.h"
 #include "tui/record.h"
 #include "tui/tests/golden.h"
+#include "tui/tests/start.h"
 #include "tui/view.h"
 
 static const int sizes[][2] = { { 80, 24 }, { 120, 36 }, { 160, 48 } };
@@ -36,19 +38,145 @@ static void overview(void **unused)
 	state_free(s);
 }
 
+/* That a baseline plans is said on the smallest screen that has a header of two lines. */
+static void a_baseline_is_named_on_top(void **unused)
+{
+	struct stream_options o;
+	struct screen *screen;
+	struct state *s;
+	struct ui u;
+	char *text;
+
+	(void)unused;
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	golden_ui(&u, s, 1700000);
+	for (int baseline = 0; baseline < 2; baseline++) {
+		if (baseline)
+			snprintf(s->plan.see.algorithm, sizeof(s->plan.see.algorithm), "dtfm-skip");
+		assert_int_equal(screen_new(&screen, 80, 24, false), 0);
+		view_draw(screen, s, &u);
+		text = screen_dump(screen);
+		assert_int_equal(strstr(text, "plan 7 dtfm-skip") != NULL, baseline);
+		free(text);
+		screen_free(screen);
+	}
+	state_free(s);
+}
+
+static void every_size(struct state *s, struct ui *u, const char *name, enum view view)
+{
+	u->view = view;
+	for (int i = 0; i < SIZES; i++)
+		golden_check(s, u, name, sizes[i][0], sizes[i][1]);
+}
+
+/* What a run does before its first iteration, and its links as they become known. */
+static void starts(void **unused)
+{
+	struct state *s;
+	struct ui u;
+
+	(void)unused;
+	s = start_state(20, 4, false, GATHER_COMING, 7, 20, 0);
+	golden_ui(&u, s, 9000000);
+	every_size(s, &u, "gathering", VIEW_OVERVIEW);
+	state_free(s);
+	s = start_state(20, 4, false, GATHER_LINKS, 7, 20, 15);
+	golden_ui(&u, s, 9000000);
+	every_size(s, &u, "measuring", VIEW_OVERVIEW);
+	every_size(s, &u, "measuring-links", VIEW_LINKS);
+	every_size(s, &u, "measuring-nodes", VIEW_NODES);
+	golden_check(s, &u, "measuring-tiny", 60, 12);
+	state_free(s);
+	s = start_state(6, 3, false, GATHER_LINKS, 5, 6, 0.4f);
+	golden_ui(&u, s, 9000000);
+	every_size(s, &u, "measuring-links-6", VIEW_LINKS);
+	state_free(s);
+	s = start_state(60, 4, false, GATHER_LINKS, 40, 60, 20);
+	golden_ui(&u, s, 9000000);
+	golden_check(s, &u, "measuring-60", 80, 24);
+	u.view = VIEW_LINKS;
+	golden_check(s, &u, "measuring-links-60", 160, 48);
+	state_free(s);
+	s = start_state(6, 3, false, GATHER_PLAN, 0, 0, 0);
+	golden_ui(&u, s, 9000000);
+	golden_check(s, &u, "planning", 80, 24);
+	state_free(s);
+	s = start_state(20, 4, true, GATHER_BUILD, 12, 20, 0);
+	golden_ui(&u, s, 9000000);
+	golden_check(s, &u, "building", 80, 24);
+	state_free(s);
+}
+
+/* Where a node without a stage is drawn, there it is found; and nowhere else. */
+static void unplaced_nodes_are_hit(void **unused)
+{
+	static const uint32_t counts[] = { 20, 60 }; /* each by its name; one cell each */
+	struct rect at = { 3, 2, 80, 8 };
+
+	(void)unused;
+	for (int k = 0; k < 2; k++) {
+		struct state *s = start_state(counts[k], 4, false, GATHER_COMPUTE, 1, 2, 0);
+		uint32_t cells[60] = { 0 }, found = 0;
+		struct screen *screen;
+		struct roster r;
+		struct ui u;
+
+		golden_ui(&u, s, 9000000);
+		u.selected = 17;
+		roster_make(&r, s, "");
+		assert_int_equal(screen_new(&screen, 90, 12, false), 0);
+		panel_pipeline(screen, at, s, &u, &r);
+		for (int y = 0; y < 12; y++)
+			for (int x = 0; x < 90; x++) {
+				int node = panel_pipeline_hit(at, &r, &u, x, y);
+				const struct cell *c = &screen_cells(screen)[y * 90 + x];
+
+				if (node >= 0)
+					found += !cells[node]++;
+				if (c->style & STYLE_REVERSE)
+					assert_int_equal(node, 17);
+			}
+		assert_int_equal(found, counts[k]);
+		for (uint32_t i = 0; i < counts[k]; i++)
+			assert_int_equal(cells[i], k ? 1 : 20);
+		screen_free(screen);
+		state_free(s);
+	}
+}
+
+/* A run whose links are measured: no word of emulation; the sums and the whole are there. */
+static void measured(void **unused)
+{
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	(void)unused;
+	stream_defaults(&o);
+	o.time_scale = 1;
+	s = golden_state(&o, 24300000);
+	start_measured(s);
+	golden_ui(&u, s, 24300000);
+	every_size(s, &u, "measured", VIEW_OVERVIEW);
+	every_size(s, &u, "measured-links", VIEW_LINKS);
+	state_free(s);
+}
+
 /* The plan in force, stretched, as an answer of that name. */
 /* What was answered: such as a planner says. */
 static const struct planned {
 	const char *name;
-	float iteration_s, wait_s, idle;
+	float iteration_s, wait_s, idle, sync_s;
 	uint32_t collisions, visits;
 } planned[] = {
-	{ "best 0/6", 59.5f, 13.9f, 0.66f, 71, 30 },
-	{ "best 1/6", 45.2f, 8.1f, 0.68f, 55, 24 },
-	{ "best 2/6", 35.8f, 2.1f, 0.70f, 18, 18 },
-	{ "best 3/6", 27.9f, 1.2f, 0.72f, 11, 12 },
-	{ "best 4/6", 0, 0, 0, 0, 6 },
-	{ "dtfm 0/6", 81.4f, 46.0f, 0.74f, 103, 30 },
+	{ "best 0/6", 59.5f, 13.9f, 0.66f, 4.4f, 71, 30 },
+	{ "best 1/6", 45.2f, 8.1f, 0.68f, 4.4f, 55, 24 },
+	{ "best 2/6", 35.8f, 2.1f, 0.70f, 4.4f, 18, 18 },
+	{ "best 3/6", 27.9f, 1.2f, 0.72f, 4.4f, 11, 12 },
+	{ "best 4/6", 0, 0, 0, 0, 0, 6 },
+	{ "dtfm 0/6", 81.4f, 46.0f, 0.74f, 4.4f, 103, 30 },
 };
 
 static void answer(struct state *s, struct ui *u, const struct planned *a)
@@ -80,6 +208,7 @@ static void answer(struct state *s, struct ui *u, const struct planned *a)
 					      .n_stages = 6,
 					      .iteration_s = a->iteration_s,
 					      .wait_s = a->wait_s,
+					      .sync_s = a->sync_s,
 					      .collisions = a->collisions,
 					      .idle_fraction = a->idle,
 					      .elapsed_s = 0.9f,
@@ -150,7 +279,7 @@ static void what_if(void **unused)
 	golden_check(s, &u, "dialog-branch", 80, 24);
 	ui_key(&u, s, PRESS_ENTER);
 	golden_check(s, &u, "branch-asked", 80, 24);
-	answer(s, &u, &(struct planned){ "branch 3/6", 27.9f, 1.2f, 0.72f, 11, 12 });
+	answer(s, &u, &(struct planned){ "branch 3/6", 27.9f, 1.2f, 0.72f, 4.4f, 11, 12 });
 	for (int i = 0; i < SIZES; i++)
 		golden_check(s, &u, "branch", sizes[i][0], sizes[i][1]);
 	golden_check(s, &u, "branch-tiny", 60, 12);
@@ -259,12 +388,6 @@ static void overlays(void **unused)
 	ui_link_is(&u, UI_LOST, "the controller is silent; reconnecting goes on by itself");
 	ui_tick(&u, s, u.local_us + 9000000, u.wall_us + 9000000);
 	golden_check(s, &u, "lost", 80, 24);
-	s->iteration_us = s->last_iteration_us = 0;
-	s->n_collisions = 0;
-	snprintf(s->status.doing, sizeof(s->status.doing), "gathering agents: 7 of 20 ready");
-	golden_ui(&u, s, 1700000);
-	for (int i = 0; i < SIZES; i++)
-		golden_check(s, &u, "gathering", sizes[i][0], sizes[i][1]);
 	state_free(s);
 	assert_int_equal(state_new(&s), 0);
 	golden_ui(&u, s, 1700000);
@@ -406,7 +529,10 @@ static void recorded(void **unused)
 }
 
 static const struct CMUnitTest all[] = {
-	cmocka_unit_test(overview),   cmocka_unit_test(other_views),
+	cmocka_unit_test(overview),   cmocka_unit_test(starts),
+	cmocka_unit_test(a_baseline_is_named_on_top),
+	cmocka_unit_test(unplaced_nodes_are_hit),
+	cmocka_unit_test(measured),   cmocka_unit_test(other_views),
 	cmocka_unit_test(many_nodes), cmocka_unit_test(overlays),
 	cmocka_unit_test(what_if),    cmocka_unit_test(recorded),
 	cmocka_unit_test(history),    cmocka_unit_test(bounded_history),

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "model/bf16.h"
 #include "model/corpus.h"
 #include "model/stage.h"
 #include "verify/audit.h"
@@ -39,6 +40,7 @@ struct cluster {
 	struct corpus *corpus;
 	struct stage *nodes[NODES];
 	struct rng rng;
+	bool bf16; /* it rounds what goes from node to node */
 };
 
 /* One microbatch on its way; step: position in F.. L B.. */
@@ -75,14 +77,14 @@ static void make_text(struct cluster *c)
 	free(text);
 }
 
-static void make_run(struct cluster *c, const char *folder)
+static void make_run(struct cluster *c, const char *folder, bool bf16)
 {
 	char *model = model_config_print(&shape, NULL);
 	const char *corpus[] = { c->text };
 	struct store_run run = { .name = "t", .version = "t", .model = model, .cluster = "{}",
 				 .optimizer = "{}", .seed = 11, .batch = BATCH,
 				 .sequence = SEQUENCE, .n_shards = SHARDS, .per_shard = PER_SHARD,
-				 .threads = 1, .n_corpus = 1, .corpus = corpus,
+				 .threads = 1, .bf16 = bf16, .n_corpus = 1, .corpus = corpus,
 				 .corpus_hash = corpus_hash(c->corpus) };
 
 	assert_non_null(model);
@@ -90,11 +92,12 @@ static void make_run(struct cluster *c, const char *folder)
 	free(model);
 }
 
-/* Some route of 2 or 3 stages, now and then exchanged, over nodes that hold them. */
+/* Some route of 1 to 3 stages, now and then exchanged, over nodes that hold them. */
 static void make_route(struct cluster *c, struct journey *j, uint32_t m)
 {
-	static const uint8_t ways[][STAGES] = { { 0, 1, 2 }, { 0, 2, 1 }, { 0, 1, 9 }, { 0, 2, 9 } };
-	const uint8_t *way = ways[rng_below(&c->rng, 4)];
+	static const uint8_t ways[][STAGES] = { { 0, 1, 2 }, { 0, 2, 1 }, { 0, 1, 9 }, { 0, 2, 9 },
+					      { 0, 9, 9 } };
+	const uint8_t *way = ways[rng_below(&c->rng, 5)];
 
 	j->route = (struct store_route){ .microbatch = 10 + m, .shard = m % SHARDS,
 					 .wave = m / SHARDS, .nodes = j->nodes,
@@ -126,12 +129,19 @@ static void swap(struct journey *j)
 	j->y = x;
 }
 
+static uint16_t node_at(const struct journey *j, uint32_t t)
+{
+	uint32_t n = j->route.n_hops;
+
+	return j->nodes[t < n ? t : t == n ? 0 : 2 * n - t];
+}
+
 /* The microbatch's task t on its node; its slot is its number. */
 static void run_task(struct cluster *c, struct record *r, struct journey *j, uint32_t slot, uint32_t t,
 		     bool count)
 {
 	uint32_t n = j->route.n_hops, hop = t < n ? t : t == n ? 0 : 2 * n - t;
-	uint16_t node = j->nodes[hop];
+	uint16_t node = node_at(j, t);
 	struct stage *s = c->nodes[node];
 
 	if (t < n) {
@@ -142,6 +152,8 @@ static void run_task(struct cluster *c, struct record *r, struct journey *j, uin
 	} else {
 		assert_int_equal(stage_backward(s, slot, j->x, hop ? j->y : NULL, count), 0);
 	}
+	if (c->bf16 && t < 2 * n && node_at(j, t + 1) != node)
+		bf16_round(j->y, stage_activation(s));
 	if (count && t >= n)
 		note_counted(r, node, j->route.microbatch, t == n ? 'L' : 'B');
 	swap(j);
@@ -245,7 +257,7 @@ static double reduce_and_step(struct cluster *c, struct store_reduction *red, ui
 
 static void make_commit(struct cluster *c, struct record *r, uint64_t iteration)
 {
-	double loss = 0;
+	double loss = 0, squares = 0;
 
 	for (uint32_t m = 0; m < MICROBATCHES; m++)
 		loss += (double)r->journeys[m].loss;
@@ -264,25 +276,27 @@ static void make_commit(struct cluster *c, struct record *r, uint64_t iteration)
 		.routes = r->routes, .orders = r->orders, .reductions = r->reductions,
 	};
 	for (uint32_t s = 0; s < STAGES; s++)
-		reduce_and_step(c, &r->reductions[s], iteration, r->commit.scale);
+		squares += reduce_and_step(c, &r->reductions[s], iteration, r->commit.scale);
+	r->commit.gradient_norm = sqrt(squares) / MICROBATCHES;
 }
 
 /* One iteration of the played cluster; tamper may change the record, not what happened. */
-static void play(struct cluster *c, uint64_t iteration, bool again, void (*tamper)(struct record *r))
+static void play_telling(struct cluster *c, uint64_t iteration, bool again,
+			 void (*tamper)(struct record *r))
 {
 	struct record *r = calloc(1, sizeof(*r));
 	struct store_hash hashes[NODES];
 
 	for (uint16_t n = 0; n < NODES; n++) {
 		stage_zero_gradient(c->nodes[n]);
-		r->orders[n] = (struct store_order){ n, stage_of[n], 0, r->counted[n] };
+		r->orders[n] = (struct store_order){ n, stage_of[n], 0, r->counted[n], NULL };
 	}
 	if (again)
 		run_tasks_again(c, r, iteration);
 	else
 		run_tasks(c, r, iteration);
 	make_commit(c, r, iteration);
-	if (tamper && iteration == 2)
+	if (tamper)
 		tamper(r);
 	assert_int_equal(store_commit(c->store, &r->commit, NULL), 0);
 	for (uint16_t n = 0; n < NODES; n++)
@@ -295,7 +309,12 @@ static void play(struct cluster *c, uint64_t iteration, bool again, void (*tampe
 	free(r);
 }
 
-static int set_up(void **state)
+static void play(struct cluster *c, uint64_t iteration, bool again, void (*tamper)(struct record *r))
+{
+	play_telling(c, iteration, again, iteration == 2 ? tamper : NULL);
+}
+
+static int set_up_run(void **state, bool bf16)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 	struct stage_options o = { .slots = MICROBATCHES, .batch = BATCH, .sequence = SEQUENCE,
@@ -309,9 +328,20 @@ static int set_up(void **state)
 	assert_int_equal(corpus_new(&c->corpus, paths, 1, SEQUENCE, 11, NULL), 0);
 	for (uint32_t n = 0; n < NODES; n++)
 		assert_int_equal(stage_new(&c->nodes[n], &shape, stage_of[n], &o, NULL), 0);
-	make_run(c, c->folder);
+	make_run(c, c->folder, bf16);
+	c->bf16 = bf16;
 	*state = c;
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_run(state, false);
+}
+
+static int set_up_bf16(void **state)
+{
+	return set_up_run(state, true);
 }
 
 static int tear_down(void **state)
@@ -334,17 +364,22 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct compare_result played_how(struct cluster *c, bool again, void (*tamper)(struct record *r))
+static struct compare_result compared(struct cluster *c)
 {
 	struct compare_options o = { .from = 1, .workers = 4 };
 	struct compare_result result;
 	struct error err = { "" };
 
-	for (uint64_t i = 1; i <= ITERATIONS; i++)
-		play(c, i, again, tamper);
 	if (compare_run(c->store, &o, &result, &err) != 0)
 		fail_msg("%s", err.text);
 	return result;
+}
+
+static struct compare_result played_how(struct cluster *c, bool again, void (*tamper)(struct record *r))
+{
+	for (uint64_t i = 1; i <= ITERATIONS; i++)
+		play(c, i, again, tamper);
+	return compared(c);
 }
 
 static struct compare_result played(struct cluster *c, void (*tamper)(struct record *r))
@@ -373,6 +408,19 @@ static void what_ran_again_replays_bit_for_bit(void **state)
 	assert_true(compare_equal(&r));
 	assert_int_equal(r.replayed, ITERATIONS);
 	assert_int_equal(r.announced, ITERATIONS * NODES);
+}
+
+/* Both ways: what was rounded and should not have been, and the reverse. */
+static void another_rounding_than_recorded_is_found(void **state)
+{
+	struct cluster *c = *state;
+	struct compare_result r;
+
+	c->bf16 = !c->bf16;
+	r = played(c, NULL);
+	assert_string_equal(r.broken.text, "");
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.first.iteration, 1);
 }
 
 /* The same sums in another order: floats notice. On a data node every L comes before its own B;
@@ -443,6 +491,104 @@ static void another_loss_is_found(void **state)
 	assert_int_equal(r.differing, 0);
 	assert_int_equal(r.losses_off, 1);
 	assert_int_equal(r.first_loss_iteration, 2);
+}
+
+/* ---- what computed it ---- */
+
+static struct stage_device here; /* this machine's CPU */
+
+static void say_here(struct record *r)
+{
+	for (uint32_t n = 0; n < NODES; n++)
+		r->orders[n].device = here.text;
+}
+
+/* Two of a stage's nodes on GPUs of one kind, which this machine has not. */
+static void say_gpus(struct record *r)
+{
+	say_here(r);
+	r->orders[2].device = "cuda:0:bf16 sm_90 H100 cuBLAS 13.1";
+	r->orders[4].device = "cuda:3:bf16 sm_90 H100 cuBLAS 13.1";
+}
+
+static void say_gpus_and_change_loss(struct record *r)
+{
+	say_gpus(r);
+	r->commit.loss *= 1.02f;
+}
+
+static void say_gpus_and_change_norm(struct record *r)
+{
+	say_gpus(r);
+	r->commit.gradient_norm *= 0.85;
+}
+
+/* In every iteration, unlike other tampering. */
+static struct compare_result said(struct cluster *c, void (*say)(struct record *r),
+				  void (*tamper)(struct record *r))
+{
+	struct error err;
+
+	assert_int_equal(stage_device(&here, "cpu", &err), 0);
+	for (uint64_t i = 1; i <= ITERATIONS; i++)
+		play_telling(c, i, false, i == 2 && tamper ? tamper : say);
+	return compared(c);
+}
+
+static void this_machines_kind_replays_bit_for_bit(void **state)
+{
+	struct compare_result r = said(*state, say_here, NULL);
+
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.unlike_from, 0);
+	assert_int_equal(r.n_kinds, 1);
+	assert_string_equal(r.kinds[0].device, here.text);
+	assert_int_equal(r.kinds[0].nodes, NODES);
+	assert_true(r.kinds[0].exact);
+}
+
+static void another_kind_is_held_to_limits(void **state)
+{
+	struct compare_result r = said(*state, say_gpus, NULL);
+
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.unlike_from, 1);
+	assert_true(r.unlike_limit == COMPARE_UNLIKE_BF16_LIMIT);
+	assert_int_equal(r.n_kinds, 2);
+	assert_true(r.kinds[0].exact && !r.kinds[1].exact);
+	assert_int_equal(r.kinds[1].nodes, 2);
+	assert_string_equal(r.kinds[1].here, here.text);
+	assert_int_equal(r.announced, ITERATIONS * NODES);
+	assert_true(r.worst_norm < 1e-6); /* it was this machine that computed */
+}
+
+static void beyond_the_limits_is_found(void **state)
+{
+	struct compare_result r = said(*state, say_gpus, say_gpus_and_change_loss);
+
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.first_loss_iteration, 2);
+	assert_int_equal(r.norms_off, 0);
+	tear_down(state);
+	set_up(state);
+	r = said(*state, say_gpus, say_gpus_and_change_norm);
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.losses_off, 0);
+	assert_int_equal(r.first_norm_iteration, 2);
+}
+
+/* Whatever computed the gradients, replicas must agree. */
+static void replicas_that_differ_are_found(void **state)
+{
+	struct cluster *c = *state;
+	struct store_hash h = { .iteration = 1, .node = 9, .stage = 2, .hash = 5 };
+	struct compare_result r;
+
+	assert_int_equal(store_hashes(c->store, &h, 1, NULL), 0);
+	r = said(c, say_gpus, NULL);
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.differing, 1);
+	assert_int_equal(r.first.node, 9);
 }
 
 /* The audit's rules, each broken alone. */
@@ -560,17 +706,6 @@ static void copy_states(struct cluster *c, struct state *s, bool back)
 	}
 }
 
-static struct compare_result compared(struct cluster *c)
-{
-	struct compare_options o = { .from = 1, .workers = 2 };
-	struct compare_result result;
-	struct error err = { "" };
-
-	if (compare_run(c->store, &o, &result, &err) != 0)
-		fail_msg("%s", err.text);
-	return result;
-}
-
 /* Two iterations, a third that is lost with everything after the second, and a third again. */
 static struct compare_result gone_back(struct cluster *c, bool wrong)
 {
@@ -685,16 +820,25 @@ static void another_corpus_is_refused(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST_BF16(name) { "bf16: " #name, name, set_up_bf16, tear_down, NULL }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_happened_replays_bit_for_bit),
 		TEST(what_ran_again_replays_bit_for_bit),
+		TEST_BF16(what_happened_replays_bit_for_bit),
+		TEST_BF16(what_ran_again_replays_bit_for_bit),
+		TEST(another_rounding_than_recorded_is_found),
+		TEST_BF16(another_rounding_than_recorded_is_found),
 		TEST(another_order_is_found),
 		TEST(other_data_is_found),
 		TEST(one_bit_of_the_learning_rate_is_found),
 		TEST(another_loss_is_found),
+		TEST(this_machines_kind_replays_bit_for_bit),
+		TEST(another_kind_is_held_to_limits),
+		TEST(beyond_the_limits_is_found),
+		TEST(replicas_that_differ_are_found),
 		TEST(every_broken_rule_is_found),
 		TEST(going_back_to_a_checkpoint_replays_bit_for_bit),
 		TEST(another_checkpoint_is_found),

@@ -14,8 +14,10 @@
 #define FLIGHT 64
 
 struct packet {
-	bool used, is_ack, gap;
+	bool used, is_ack;
 	uint64_t ack;
+	struct channel_range ranges[CHANNEL_RANGES];
+	unsigned n_ranges;
 	struct channel_chunk chunk;
 	uint8_t data[1024];
 };
@@ -26,7 +28,9 @@ struct world {
 	struct packet air[FLIGHT]; /* in any order: the network reorders at will */
 	int64_t now_us;
 	unsigned loss, doubling;   /* percent */
-	size_t assembling;
+	struct channel_memory memory;
+	size_t assembling, retained;
+	struct flow flow;
 	uint64_t delivered;        /* messages, in order, checked */
 	size_t (*size)(uint64_t n);
 };
@@ -40,9 +44,8 @@ static struct channel *channel_with(struct world *w, size_t retained)
 {
 	struct channel *c;
 	const struct channel_options o = {.message_most_bytes = 1 << 20,
-		.retained_most_bytes = retained, .window_bytes = 8192, .window_most_bytes = 65536,
-		.assembling_bytes = &w->assembling, .assembling_most_bytes = 1 << 20, .alloc = get,
-		.release = free};
+		.retained_most_bytes = retained, .memory = &w->memory, .peer_bytes = &w->assembling,
+		.retained_bytes = &w->retained, .alloc = get, .release = free, .flow = &w->flow};
 	assert_int_equal(channel_new(&c, &o), 0);
 	return c;
 }
@@ -53,6 +56,10 @@ static void world_open(struct world *w, uint64_t seed, unsigned loss, unsigned d
 	rng_init(&w->rng, seed);
 	w->loss = loss;
 	w->doubling = doubling;
+	const struct flow_limits limits = {FLOW_DROPS, 8192, 2048, 65536};
+	w->memory = (struct channel_memory){.most_bytes = 1 << 20, .peers = 1};
+	flow_init(&w->flow);
+	flow_start(&w->flow, &limits);
 	w->from = channel_with(w, 1 << 20);
 	w->to = channel_with(w, 1 << 20);
 }
@@ -62,6 +69,8 @@ static void world_close(struct world *w)
 	channel_free(w->from);
 	channel_free(w->to);
 	assert_int_equal(w->assembling, 0);
+	assert_int_equal(w->memory.used_bytes, 0);
+	assert_int_equal(w->flow.under_way, 0);
 }
 
 static void put_packet(struct world *w, const struct packet *p)
@@ -91,22 +100,24 @@ static void check(struct world *w, const uint8_t *data, size_t size)
 static void arrive(struct world *w, struct packet *p)
 {
 	uint8_t *message = NULL;
+	size_t size;
 	struct packet answer = {.is_ack = true};
 	if (p->is_ack) {
-		channel_acked(w->from, p->ack, p->gap, w->now_us);
+		channel_acked(w->from, p->ack, p->ranges, p->n_ranges, w->now_us);
 		return;
 	}
 	p->chunk.data = p->data;
-	enum channel_taken taken = channel_take(w->to, &p->chunk, &message);
+	enum channel_taken taken = channel_take(w->to, &p->chunk);
 	assert_true(taken != CHANNEL_BAD);
 	if (taken == CHANNEL_WHOLE)
 		check(w, p->data, p->chunk.size);
-	if (taken == CHANNEL_COMPLETE) {
-		check(w, message, (size_t)p->chunk.total);
+	while (channel_give(w->to, &message, &size)) {
+		check(w, message, size);
 		free(message);
 	}
 	answer.ack = channel_expected(w->to);
-	answer.gap = taken == CHANNEL_GAP;
+	answer.n_ranges = channel_ranges(w->to, answer.ranges);
+	assert_int_equal(answer.n_ranges > 0, channel_holes(w->to));
 	put_packet(w, &answer);
 }
 
@@ -137,7 +148,7 @@ static void queue(struct world *w, uint64_t n)
 		data[i] = (uint8_t)(n * 31 + i);
 	const struct channel_part parts[3] = {{data, size / 2}, {NULL, 0},
 		{data + size / 2, size - size / 2}};
-	assert_int_equal(channel_queue(w->from, parts, 3), 0);
+	assert_int_equal(channel_queue(w->from, parts, 3, w->now_us), 0);
 	free(data);
 }
 
@@ -147,15 +158,17 @@ static size_t any_size(uint64_t n)
 	return sizes[n % 8];
 }
 
-static void run(uint64_t seed, unsigned loss, unsigned doubling)
+static const struct channel_cut one_way = {1024, 1}, many_ways = {1024, 8};
+
+static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct channel_cut *cut)
 {
 	struct world w;
 	world_open(&w, seed, loss, doubling);
 	w.size = any_size;
 	for (uint64_t n = 0; n < 20; n++)
 		queue(&w, n);
-	channel_start(w.from, 1024);
-	channel_start(w.to, 1024);
+	channel_start(w.from, cut);
+	channel_start(w.to, cut);
 	for (uint64_t n = 20; n < 60; n++) {
 		queue(&w, n);
 		step(&w);
@@ -170,7 +183,7 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling)
 		step(&w);
 	}
 	assert_int_equal(w.delivered, 60);
-	assert_int_equal(channel_retained(w.from), 0);
+	assert_int_equal(w.retained, 0);
 	world_close(&w);
 }
 
@@ -178,7 +191,8 @@ static void everything_arrives_once_in_order(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 40; seed++)
-		run(seed, (unsigned)(seed % 5) * 10, (unsigned)(seed % 3) * 20);
+		run(seed, (unsigned)(seed % 5) * 10, (unsigned)(seed % 3) * 20,
+			seed % 2 == 0 ? &one_way : &many_ways);
 }
 
 static void a_fresh_start_numbers_anew(void **state)
@@ -186,25 +200,27 @@ static void a_fresh_start_numbers_anew(void **state)
 	(void)state;
 	struct world w;
 	struct channel_chunk k;
+	const struct channel_cut smaller = {512, 1};
 	world_open(&w, 1, 0, 0);
 	w.size = any_size;
 	queue(&w, 4);
 	assert_false(channel_next(w.from, &k)); /* not started */
-	channel_start(w.from, 1024);
-	for (int i = 0; i < 3; i++) {
+	channel_start(w.from, &one_way);
+	for (unsigned i = 0; i < 3; i++) {
 		assert_true(channel_next(w.from, &k));
 		assert_int_equal(k.number, i);
 		channel_sent(w.from, &k, 0);
 	}
-	channel_acked(w.from, 2, false, 1);
-	channel_start(w.from, 512);
+	channel_acked(w.from, 2, NULL, 0, 1);
+	channel_start(w.from, &smaller);
 	assert_true(channel_next(w.from, &k));
 	assert_int_equal(k.number, 0);
-	assert_int_equal(k.offset, 0);
-	assert_int_equal(k.size, 512);
+	assert_int_equal(k.index, 0);
+	assert_int_equal(k.size, 500); /* ten equal ones */
+	assert_int_equal(k.chunks, 10);
 	assert_int_equal(channel_drop(w.from), 1);
 	assert_false(channel_next(w.from, &k));
-	assert_int_equal(channel_retained(w.from), 0);
+	assert_int_equal(w.retained, 0);
 	world_close(&w);
 }
 
@@ -213,33 +229,159 @@ static void nonsense_changes_nothing(void **state)
 	(void)state;
 	struct world w;
 	struct channel_chunk k;
-	uint8_t byte = 0, *message = NULL;
+	uint8_t byte = 0;
 	world_open(&w, 1, 0, 0);
 	w.size = any_size;
-	channel_start(w.from, 1024);
-	channel_start(w.to, 1024);
+	channel_start(w.from, &one_way);
+	channel_start(w.to, &one_way);
 	queue(&w, 2);
 	assert_true(channel_next(w.from, &k));
-	channel_acked(w.from, 1, false, 0); /* was never sent */
-	channel_acked(w.from, UINT64_MAX, true, 0);
+	channel_acked(w.from, 1, NULL, 0, 0); /* was never sent */
+	const struct channel_range all = {1, CHANNEL_AHEAD};
+	channel_acked(w.from, UINT64_MAX, &all, 1, 0);
+	channel_acked(w.from, 0, &all, 1, 0);
 	assert_false(channel_empty(w.from));
 	const struct channel_chunk bad[] = {
-		{.total = UINT64_MAX, .data = &byte, .size = 1},
-		{.total = 2 << 20, .data = &byte, .size = 1},
-		{.total = 10, .offset = 3, .data = &byte, .size = 1},
-		{.total = 10, .offset = UINT64_MAX, .data = &byte, .size = 1},
-		{.total = 0, .data = &byte, .size = 1},
-		{.total = 10, .data = &byte, .size = 0},
+		{.total = UINT64_MAX, .chunks = 1, .data = &byte, .size = 1},
+		{.total = 2 << 20, .chunks = 2, .data = &byte, .size = 1},
+		{.number = 3, .index = 3, .total = 10, .chunks = 10, .data = &byte, .size = 2},
+		{.number = 3, .index = 4, .total = 10, .chunks = 10, .data = &byte, .size = 1},
+		{.number = 3, .index = 3, .total = 10, .chunks = 3, .data = &byte, .size = 1},
+		{.number = 3, .index = 3, .total = 6, .chunks = 4, .data = &byte, .size = 0},
+		{.total = 10, .chunks = UINT32_MAX, .data = &byte, .size = 1},
+		{.total = 0, .chunks = 1, .data = &byte, .size = 1},
+		{.total = 0, .chunks = 0, .data = &byte, .size = 0},
+		{.total = 10, .chunks = 10, .data = &byte, .size = 0},
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(channel_take(w.to, &bad[i], &message), CHANNEL_BAD);
-	const struct channel_chunk one = {.total = 3, .data = &byte, .size = 1};
-	assert_int_equal(channel_take(w.to, &one, &message), CHANNEL_PART);
-	const struct channel_chunk other = {.number = 1, .total = 4, .offset = 1, .data = &byte,
-		.size = 1};
-	assert_int_equal(channel_take(w.to, &other, &message), CHANNEL_BAD);
+		assert_int_equal(channel_take(w.to, &bad[i]), CHANNEL_BAD);
+	const struct channel_chunk one = {.total = 3, .chunks = 3, .data = &byte, .size = 1};
+	assert_int_equal(channel_take(w.to, &one), CHANNEL_PART);
+	assert_int_equal(channel_take(w.to, &one), CHANNEL_DUPLICATE);
+	const struct channel_chunk others[] = {
+		/* of the same message, and not as long */
+		{.number = 1, .index = 1, .total = 4, .chunks = 4, .data = &byte, .size = 1},
+		/* messages that would lie in it, or around it */
+		{.number = 1, .index = 0, .total = 1, .chunks = 1, .data = &byte, .size = 1},
+		{.number = 2, .index = 1, .total = 2, .chunks = 2, .data = &byte, .size = 1},
+	};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(channel_take(w.to, &others[i]), CHANNEL_BAD);
+	const struct channel_chunk far = {.number = CHANNEL_AHEAD + 1, .total = 1, .chunks = 1,
+		.data = &byte, .size = 1};
+	assert_int_equal(channel_take(w.to, &far), CHANNEL_TOO_FAR);
 	assert_int_equal(channel_expected(w.to), 1);
 	world_close(&w);
+}
+
+/* Chunks of several messages, last first: each is given when all before it are. */
+static void what_is_ahead_waits(void **state)
+{
+	(void)state;
+	struct world w;
+	uint8_t bytes[4] = {1, 2, 3, 4}, *message;
+	struct channel_range ranges[CHANNEL_RANGES];
+	size_t size;
+	world_open(&w, 1, 0, 0);
+	channel_start(w.to, &many_ways);
+	for (uint64_t number = 5; number-- > 1;) { /* messages 0-1, 2, 3-4 */
+		struct channel_chunk k = {.number = number, .total = 2, .chunks = 2,
+			.index = number == 1 || number == 4, .data = bytes, .size = 1};
+		if (number == 2)
+			k.total = k.chunks = 1;
+		assert_int_equal(channel_take(w.to, &k), CHANNEL_PART);
+		assert_false(channel_give(w.to, &message, &size));
+	}
+	assert_int_equal(channel_expected(w.to), 0);
+	assert_int_equal(channel_ranges(w.to, ranges), 1);
+	assert_int_equal(ranges[0].from, 1);
+	assert_int_equal(ranges[0].length, 4);
+	const struct channel_chunk first = {.total = 2, .chunks = 2, .data = bytes, .size = 1};
+	assert_int_equal(channel_take(w.to, &first), CHANNEL_PART);
+	assert_false(channel_holes(w.to));
+	for (int i = 0; i < 3; i++) {
+		assert_true(channel_give(w.to, &message, &size));
+		assert_int_equal(size, i == 1 ? 1 : 2);
+		free(message);
+	}
+	assert_false(channel_give(w.to, &message, &size));
+	assert_int_equal(channel_expected(w.to), 5);
+	world_close(&w);
+}
+
+/* What is late is not lost: over several connections a gap says nothing, until it is overdue. */
+static void only_what_is_overdue_goes_again(void **state)
+{
+	(void)state;
+	struct world w;
+	struct channel_chunk k;
+	const struct channel_range rest = {1, 6};
+	world_open(&w, 1, 0, 0);
+	w.size = any_size;
+	queue(&w, 4);
+	queue(&w, 4); /* ten chunks, of which the window takes seven */
+	channel_start(w.from, &many_ways);
+	for (int i = 0; i < 7; i++) {
+		assert_true(channel_next(w.from, &k));
+		channel_sent(w.from, &k, 1000000);
+	}
+	channel_acked(w.from, 0, &rest, 1, 1100000); /* 0 is missing */
+	while (channel_next(w.from, &k)) {
+		assert_true(k.number >= 7);
+		channel_sent(w.from, &k, 1100000);
+	}
+	assert_true(channel_deadline_us(w.from) <= 1000000 + FLOW_FIRST_US);
+	assert_int_equal(channel_tick(w.from, 1200000), 0);
+	int64_t at = 1100000;
+	while (!channel_next(w.from, &k)) {
+		at += 10000;
+		channel_tick(w.from, at);
+	}
+	assert_int_equal(k.number, 0);
+	assert_true(at > 1000000 + 100000 + FLOW_BUSY_US); /* not before a round trip and more */
+	assert_true(at <= 1000000 + FLOW_FIRST_US);
+	world_close(&w);
+}
+
+/* Of two peers one claims all there is for half messages: the other still has its share. */
+static void memory_is_shared(void **state)
+{
+	(void)state;
+	struct world a, b;
+	uint8_t byte = 0;
+	world_open(&a, 1, 0, 0);
+	world_open(&b, 2, 0, 0);
+	channel_free(b.to);
+	const struct channel_options o = {.message_most_bytes = 1 << 20,
+		.retained_most_bytes = 1 << 20, .memory = &a.memory, .peer_bytes = &b.assembling,
+		.retained_bytes = &b.retained, .alloc = get, .release = free, .flow = &b.flow};
+	assert_int_equal(channel_new(&b.to, &o), 0);
+	a.memory.peers = 2;
+	channel_start(a.to, &many_ways);
+	channel_start(b.to, &many_ways);
+	struct channel_chunk k = {.total = 1 << 18, .chunks = 1 << 18, .data = &byte, .size = 1};
+	for (unsigned i = 0; i < 8; i++) { /* the first bytes of messages without end */
+		if (channel_take(a.to, &k) == CHANNEL_DEFERRED)
+			break;
+		k.number += (1 << 18);
+		k.total = k.chunks = 1000;
+		k.number = 1 + (uint64_t)(1 << 18) - 1 + i * 1000;
+		if (k.number >= CHANNEL_AHEAD)
+			break;
+	}
+	const size_t had = a.memory.used_bytes;
+	assert_true(had > 0 && had <= a.memory.most_bytes);
+	a.memory.used_bytes = a.memory.most_bytes; /* as if it had all */
+	k = (struct channel_chunk){.total = 1 << 19, .chunks = 1 << 19, .data = &byte, .size = 1};
+	assert_int_equal(channel_take(b.to, &k), CHANNEL_PART);
+	k.number = 0;
+	channel_start(b.to, &many_ways);
+	k.total = k.chunks = (1 << 19) + 1;
+	assert_int_equal(channel_take(b.to, &k), CHANNEL_DEFERRED); /* more than its share */
+	a.memory.used_bytes = had;
+	b.memory.used_bytes = 0;
+	world_close(&b);
+	world_close(&a);
 }
 
 int main(void)
@@ -248,6 +390,9 @@ int main(void)
 		cmocka_unit_test(everything_arrives_once_in_order),
 		cmocka_unit_test(a_fresh_start_numbers_anew),
 		cmocka_unit_test(nonsense_changes_nothing),
+		cmocka_unit_test(what_is_ahead_waits),
+		cmocka_unit_test(only_what_is_overdue_goes_again),
+		cmocka_unit_test(memory_is_shared),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -248,7 +248,7 @@ static void replayed_and_bit_flipped(void **state)
 		assert_null(memmem(tape.frames[i], tape.sizes[i],
 			keys_public_of(p.b.id)->bytes, KEYS_BYTES));
 	}
-	assert_int_equal(socket_dial(&wire, p.address, 65536, NULL), 0);
+	assert_int_equal(socket_dial(&wire, p.address, 1, false, 65536, NULL), 0);
 	turn_for(&p, 200000);
 	for (int round = 0; round < 50; round++) {
 		for (size_t i = 0; i < n; i++) {
@@ -325,7 +325,7 @@ static void greetings_without_end(void **state)
 	uint8_t forged[FRAME_COOKIE] = {0}; /* fresh by its date */
 	pair_open(&p, defaults, defaults);
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	assert_int_equal(socket_dial(&wire, p.address, 65536, NULL), 0);
+	assert_int_equal(socket_dial(&wire, p.address, 1, false, 65536, NULL), 0);
 	turn_for(&p, 200000);
 	frame_put_hello(hello, nonce);
 	frame_put_u64(forged, (uint64_t)clock_monotonic_us() + 5000000);
@@ -385,7 +385,7 @@ static void oversized_and_endless(void **state)
 	static uint8_t block[65536];
 	pair_open(&p, defaults, defaults);
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	assert_int_equal(socket_dial(&wire, p.address, 65536, NULL), 0);
+	assert_int_equal(socket_dial(&wire, p.address, 1, false, 65536, NULL), 0);
 	turn_for(&p, 200000);
 	long before = resident_kib();
 	/* Longer than a frame may be, by a proper nanomsg peer: the connection is cut. */
@@ -512,16 +512,16 @@ static void a_compromised_agent(void **state)
 	long before = resident_kib();
 	for (int i = 0; i < 20000; i++) {
 		struct post_frame f = {.kind = POST_FRAME_CHUNK, .ack = rng_next(&r) % 3,
-			.gap = i % 2 == 0,
-			.chunk = {.number = rng_next(&r) % 4,
-				.total = i % 3 == 0 ? UINT64_MAX : rng_next(&r) % (200 << 20),
-				.offset = i % 5 == 0 ? rng_next(&r) : 0}};
+			.class = (enum post_class)(i % POST_CLASSES),
+			.chunk = {.number = rng_next(&r) % 4, .chunks = 1 + rng_below(&r, 3),
+				.index = i % 5 == 0 ? rng_below(&r, 3) : 0,
+				.total = i % 3 == 0 ? UINT64_MAX : rng_next(&r) % (200 << 20)}};
 		uint8_t *content = link_buffer(POST_FRAME_HEAD + 1);
 		post_frame_put_head(content, &f);
 		if (i % 7 == 0)
 			content[rng_below(&r, 4)] = (uint8_t)rng_next(&r);
 		content[POST_FRAME_HEAD] = 0;
-		(void)link_send(link, session, content, POST_FRAME_HEAD + 1, clock_monotonic_us());
+		(void)link_send(link, session, 0, content, POST_FRAME_HEAD + 1, clock_monotonic_us());
 		if (i % 20 == 0)
 			pair_turn(&p);
 		while (link_receive(link, clock_monotonic_us(), &e) == 0)

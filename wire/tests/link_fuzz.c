@@ -56,40 +56,49 @@ static uint8_t *get(size_t size)
 /* A row of [length, frame] as one peer after another would send them. */
 static void read_stream(const uint8_t *data, size_t size)
 {
-	size_t assembling = 0;
+	struct channel_memory memory = {.most_bytes = 4096, .peers = 1};
+	size_t assembling = 0, retained = 0;
+	struct flow flow;
 	struct channel *c;
 	const struct channel_options o = {.message_most_bytes = 4096, .retained_most_bytes = 4096,
-		.window_bytes = 4096, .window_most_bytes = 4096, .assembling_bytes = &assembling,
-		.assembling_most_bytes = 4096, .alloc = get, .release = free};
+		.memory = &memory, .peer_bytes = &assembling, .retained_bytes = &retained, .alloc = get,
+		.release = free, .flow = &flow};
+	const struct channel_cut cut = {7, size % 2 == 0 ? 1 : 8};
 	const struct channel_part part = {"some words to send", 18};
 	struct channel_chunk out;
+	flow_init(&flow);
 	if (channel_new(&c, &o) < 0)
 		return;
-	channel_start(c, 7);
-	(void)channel_queue(c, &part, 1);
+	channel_start(c, &cut);
+	(void)channel_queue(c, &part, 1, 0);
 	int64_t now = 0;
 	while (channel_next(c, &out))
 		channel_sent(c, &out, now);
 	while (size > 0) {
 		size_t n = data[0] < size - 1 ? data[0] : size - 1;
 		struct post_frame f;
-		uint8_t *message = NULL;
+		uint8_t *message;
+		size_t whole;
 		if (post_frame_parse(data + 1, n, &f) == 0) {
-			channel_acked(c, f.ack, f.gap, now++);
-			enum channel_taken taken = channel_take(c, &f.chunk, &message);
-			expect((taken == CHANNEL_COMPLETE) == (message != NULL));
-			if (message != NULL)
-				expect(message[0] + (size_t)message[f.chunk.total - 1] < 1000);
-			free(message);
+			channel_acked(c, f.ack, f.ranges, f.n_ranges, now++);
+			(void)channel_tick(c, now += 1000);
+			if (f.kind == POST_FRAME_CHUNK)
+				(void)channel_take(c, &f.chunk);
+			while (channel_give(c, &message, &whole)) {
+				expect(whole == 0 || message[0] + (size_t)message[whole - 1] < 1000);
+				free(message);
+			}
+			struct channel_range ranges[CHANNEL_RANGES];
+			expect((channel_ranges(c, ranges) > 0) == channel_holes(c));
 			while (channel_next(c, &out))
 				channel_sent(c, &out, now);
 		}
 		data += n + 1;
 		size -= n + 1;
 	}
-	expect(assembling <= 4096);
+	expect(assembling <= 4096 && memory.used_bytes == assembling);
 	channel_free(c);
-	expect(assembling == 0);
+	expect(assembling == 0 && retained == 0 && flow.under_way == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -29,6 +29,8 @@ struct pair {
 
 /* Zero options: the defaults. b is admitted at a as an agent named "b". */
 void pair_open(struct pair *p, struct post_options a, struct post_options b);
+/* The same, but as if a were on another machine: b takes it for one, by its address. */
+void pair_open_far(struct pair *p, struct post_options a, struct post_options b);
 void pair_close(struct pair *p);
 void end_new(struct end *e, struct post_options options);
 void end_free(struct end *e);

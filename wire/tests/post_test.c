@@ -165,6 +165,145 @@ static int mischief(void *context, uint8_t *frame, size_t size)
 	}
 }
 
+static const struct post_options eight = {.connections = 8};
+
+/* What is sent in several classes comes in order within each: number and class are in the message. */
+struct classes {
+	uint64_t next[POST_CLASSES];
+};
+
+static size_t class_size(uint64_t number, uint64_t class)
+{
+	return 16 + (size_t)((number * 7919 + class * 104729) % (class == POST_CLASS_CONTROL ? 500 : 400000));
+}
+
+static void send_in_class(struct post *post, post_peer_id peer, uint64_t number, uint64_t class)
+{
+	const size_t size = class_size(number, class);
+	uint8_t *data = malloc(size);
+	fill_message(data, size, number);
+	memcpy(data + 8, &class, 8);
+	const struct post_part part = {data, size};
+	assert_int_equal(post_send(post, peer, &part, 1, (enum post_flags)(class << 1),
+				 clock_monotonic_us()),
+		0);
+	free(data);
+}
+
+static void check_class(struct end *e, struct post_message *m)
+{
+	struct classes *c = e->context;
+	uint64_t number, class;
+	uint8_t *expect = malloc(m->size);
+	assert_true(m->size >= 16);
+	memcpy(&number, m->data, 8);
+	memcpy(&class, m->data + 8, 8);
+	assert_true(class < POST_CLASSES);
+	assert_int_equal(number, c->next[class]);
+	assert_int_equal(m->size, class_size(number, class));
+	fill_message(expect, m->size, number);
+	memcpy(expect + 8, &class, 8);
+	assert_memory_equal(m->data, expect, m->size);
+	free(expect);
+	c->next[class]++;
+}
+
+static int mischief(void *context, uint8_t *frame, size_t size);
+
+/* Over seventeen connections, which keep no order, and on which things are lost, doubled, held back. */
+static void every_class_in_its_order_over_many_connections(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		struct pair p;
+		struct classes got = {{0}};
+		struct rng ra, rb;
+		rng_init(&ra, 3);
+		rng_init(&rb, 4);
+		const struct link_hook ha = {mischief, &ra}, hb = {mischief, &rb};
+		struct post_options oa = {.hook = round == 0 ? NULL : &ha};
+		struct post_options ob = {.hook = round == 0 ? NULL : &hb, .connections = 8};
+		const uint64_t n = round == 0 ? 60 : 15;
+		pair_open_far(&p, oa, ob);
+		p.a.on_data = check_class;
+		p.a.context = &got;
+		for (uint64_t i = 0; i < n; i++) {
+			for (uint64_t class = 0; class < POST_CLASSES; class++)
+				send_in_class(p.b.post, p.to_a, i, class);
+			if (i % 4 == 3)
+				pair_turn(&p);
+		}
+		PAIR_UNTIL(&p, got.next[0] == n && got.next[1] == n && got.next[2] == n &&
+			got.next[3] == n);
+		PAIR_UNTIL(&p, post_idle(p.b.post, 0));
+		assert_int_equal(counters_of(p.b.post).link.connections, 1 + 8 + 8);
+		assert_int_equal(counters_of(p.b.post).retained_bytes, 0);
+		assert_int_equal(counters_of(p.a.post).assembling_bytes, 0);
+		assert_int_equal(p.a.seen.restarted + p.b.seen.restarted, 0);
+		pair_close(&p);
+	}
+}
+
+/* To its own machine one connection is as good as many. */
+static void near_peers_have_one_connection(void **state)
+{
+	(void)state;
+	struct pair p;
+	pair_open(&p, defaults, eight);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_SUMS);
+	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
+	assert_int_equal(counters_of(p.b.post).link.connections, 1);
+	pair_close(&p);
+}
+
+/* Who has no room for a class defers it: other classes go on, and later nothing is missing. */
+static void what_is_deferred_comes_later(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct classes got = {{0}};
+	pair_open_far(&p, defaults, eight);
+	p.a.on_data = check_class;
+	p.a.context = &got;
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	const post_peer_id to_b = p.a.seen.peer;
+	assert_int_equal(post_defer(p.a.post, 77, POST_CLASS_SUMS, true), -ENOENT);
+	assert_int_equal(post_defer(p.a.post, to_b, POST_CLASS_SUMS, true), 0);
+	for (uint64_t i = 0; i < 5; i++) {
+		send_in_class(p.b.post, p.to_a, i, POST_CLASS_SUMS);
+		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
+	}
+	PAIR_UNTIL(&p, got.next[POST_CLASS_ACTIVATIONS] == 5 &&
+		counters_of(p.b.post).resent_frames > 0);
+	assert_int_equal(got.next[POST_CLASS_SUMS], 0);
+	assert_int_equal(post_defer(p.a.post, to_b, POST_CLASS_SUMS, false), 0);
+	PAIR_UNTIL(&p, got.next[POST_CLASS_SUMS] == 5 && post_idle(p.b.post, 0));
+	pair_close(&p);
+}
+
+static void a_restarted_far_listener_is_noticed(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct classes got = {{0}};
+	pair_open_far(&p, defaults, eight);
+	p.a.on_data = check_class;
+	p.a.context = &got;
+	for (uint64_t class = 0; class < POST_CLASSES; class++)
+		send_in_class(p.b.post, p.to_a, 0, class);
+	PAIR_UNTIL(&p, p.a.seen.data == POST_CLASSES && post_idle(p.b.post, 0));
+	pair_restart_a(&p, defaults);
+	for (uint64_t class = 0; class < POST_CLASSES; class++)
+		send_in_class(p.b.post, p.to_a, 1, class);
+	PAIR_UNTIL(&p, p.b.seen.restarted == 1);
+	assert_int_equal(p.b.seen.lost, POST_CLASSES);
+	for (uint64_t class = 0; class < POST_CLASSES; class++)
+		send_in_class(p.b.post, p.to_a, 1, class);
+	PAIR_UNTIL(&p, p.a.seen.data == 2 * POST_CLASSES && post_idle(p.b.post, 0));
+	pair_close(&p);
+}
+
 static void exactly_once_under_mischief(void **state)
 {
 	(void)state;
@@ -190,7 +329,7 @@ static void exactly_once_under_mischief(void **state)
 	PAIR_UNTIL(&p, ca.next == 40 && cb.next == 40);
 	struct post_counters c = counters_of(p.a.post);
 	assert_true(c.link.refused[LINK_BAD_SEAL] + c.link.refused[LINK_REPLAY] > 0);
-	assert_true(counters_of(p.b.post).resent_frames > 0);
+	assert_true(c.resent_frames + counters_of(p.b.post).resent_frames > 0);
 	assert_int_equal(p.a.seen.restarted + p.b.seen.restarted, 0);
 	assert_int_equal(p.a.seen.lost + p.b.seen.lost, 0);
 	free(ca.expect);
@@ -359,11 +498,11 @@ static void silence_ends_a_session(void **state)
 {
 	(void)state;
 	struct pair p;
-	struct post_options quick = {.silence_us = 200000};
+	struct post_options quick = {.silence_us = 1000000};
 	pair_open(&p, quick, quick);
 	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
 	/* Both idle: kept alive. */
-	int64_t until = clock_monotonic_us() + 600000;
+	int64_t until = clock_monotonic_us() + 2500000;
 	while (clock_monotonic_us() < until)
 		pair_turn(&p);
 	assert_int_equal(p.a.seen.down + p.b.seen.down, 0);
@@ -433,6 +572,51 @@ static void an_absent_peer_costs_nothing(void **state)
 	end_free(&e);
 }
 
+/* Every tensor is a measurement, and on an idle connection probes are. */
+static void what_was_carried_is_told(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct post_transfer t;
+	struct post_peer_info info;
+	static uint8_t block[100000];
+	const struct post_part part = {block, sizeof(block)};
+	pair_open(&p, defaults, defaults);
+	assert_int_equal(post_probe(p.b.post, p.to_a, clock_monotonic_us()), -ENOTCONN);
+	assert_int_equal(post_probe(p.b.post, 77, clock_monotonic_us()), -ENOENT);
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
+	assert_int_equal(info.round_trip_us, 0);
+	assert_int_equal(post_probe(p.b.post, p.to_a, clock_monotonic_us()), 0);
+	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 && info.round_trip_us > 0);
+	assert_true(info.least_round_trip_us > 0 && info.rto_us > info.round_trip_us);
+	assert_int_equal(p.a.seen.data, 0); /* nobody was told */
+	assert_int_equal(info.delivery_bytes_per_s, 0);
+	assert_int_equal(post_transfer(p.b.post, &t), -EAGAIN);
+
+	const int64_t before = clock_monotonic_us();
+	assert_int_equal(send_text(p.b.post, p.to_a, "control", POST_RELIABLE), 0);
+	assert_int_equal(post_send(p.b.post, p.to_a, &part, 1, POST_ACTIVATIONS, before), 0);
+	assert_int_equal(post_send(p.b.post, p.to_a, &part, 1, POST_SUMS, before), 0);
+	assert_int_equal(post_send(p.b.post, p.to_a, &part, 1, 1 << 4, before), -EINVAL);
+	PAIR_UNTIL(&p, post_idle(p.b.post, 0) && p.a.seen.data == 3);
+	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
+	assert_true(info.delivery_bytes_per_s > 0);
+	assert_int_equal(info.under_way_bytes, 0);
+	for (unsigned seen = 0; seen != 3;) { /* of each class one, in any order */
+		assert_int_equal(post_transfer(p.b.post, &t), 0);
+		assert_int_equal(t.peer, p.to_a);
+		assert_int_equal(t.bytes, sizeof(block));
+		assert_int_equal(t.queued_us, before);
+		assert_true(t.left_us >= before && t.acked_us > t.left_us);
+		assert_true(t.under_way_bytes <= sizeof(block) + 7);
+		assert_true(t.class == POST_CLASS_ACTIVATIONS || t.class == POST_CLASS_SUMS);
+		seen |= t.class == POST_CLASS_ACTIVATIONS ? 1u : 2u;
+	}
+	assert_int_equal(post_transfer(p.b.post, &t), -EAGAIN);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +634,11 @@ int main(void)
 		cmocka_unit_test(silence_ends_a_session),
 		cmocka_unit_test(new_keys_lose_nothing),
 		cmocka_unit_test(an_absent_peer_costs_nothing),
+		cmocka_unit_test(what_was_carried_is_told),
+		cmocka_unit_test(every_class_in_its_order_over_many_connections),
+		cmocka_unit_test(near_peers_have_one_connection),
+		cmocka_unit_test(what_is_deferred_comes_later),
+		cmocka_unit_test(a_restarted_far_listener_is_noticed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

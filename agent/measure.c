@@ -1,0 +1,240 @@
+/* Measuring links on the controller's order (MSG_MEASURE), and keeping their round trips known.
+ *
+ * An order goes through CONNECTING (dialed, but no session yet), PROBING (until the round trip is
+ * known) and FILLING: bulk is kept under way, as urgent as activations, for these are what is planned,
+ * until the rate at which it is acknowledged no longer rises or time is up. The rate and the round trips are the post's own
+ * (wire/flow.h). A link that nothing uses is probed now and then; while MSG_NOBODY is ordered all
+ * are, as fast as answers come.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+
+enum {
+	CONNECT_US = 4000000,    /* at most, for a connection */
+	PROBE_EVERY_US = 2000000, /* a link, of up to PROBE_EVERY_NODES; of more so many times as long */
+	PROBE_EVERY_NODES = 24,
+	PROBE_AGAIN_US = 20000,  /* while it is ordered: a round trip, but no sooner; */
+	PROBE_FIRST_US = 150000, /* while that is not known (the post remembers the last few) */
+	PROBES = 2,              /* before bulk */
+	PROBES_OF_ALL = 5,
+	TURN_US = 2000,          /* between looks while something is measured, */
+	IDLE_TURN_US = 100000,   /* and else */
+	PIECE_BYTES = 64 << 10,
+	WINDOW_BYTES = 512 << 10, /* under way at first */
+	LEAST_LOOK_US = 60000
+};
+static const double level = 1.05; /* a rate that rises by less has been reached */
+
+/* ---- round trips ---- */
+
+static bool hurried(const struct measuring *w, uint16_t to)
+{
+	return w->all_until_us || (w->standing == MEASURE_PROBING && w->order.to == to);
+}
+
+/* The more links there are the more seldom; where links are emulated, never unless it is ordered. */
+static int64_t probe_every_us(const struct agent *a, uint16_t to, int64_t round_trip_us)
+{
+	if (hurried(&a->measuring, to))
+		return round_trip_us == 0 ? PROBE_FIRST_US : round_trip_us > PROBE_AGAIN_US ? round_trip_us : PROBE_AGAIN_US;
+	if (a->run.time_scale > 0)
+		return INT64_MAX / 2;
+	return (int64_t)PROBE_EVERY_US * (a->run.n_nodes / PROBE_EVERY_NODES + 1);
+}
+
+static void probe_round_trip(struct agent *a, uint16_t to, int64_t now_us)
+{
+	struct peer *p = &a->peers[to];
+	struct post_peer_info info;
+
+	if (!p->dial || post_peer(a->tensors, p->dial, &info) < 0 || !info.up ||
+	    fault_partitioned(&a->faults, to) ||
+	    now_us - p->probed_us < probe_every_us(a, to, info.round_trip_us))
+		return;
+	p->probed_us = now_us;
+	p->n_probes += post_probe(a->tensors, p->dial, now_us) == 0;
+}
+
+/* ---- one link ---- */
+
+static void answer(struct agent *a, const struct post_peer_info *info, int64_t now_us, const char *why)
+{
+	struct measuring *w = &a->measuring;
+	struct msg m = { .type = MSG_MEASURED };
+
+	m.u.measured = (struct msg_measured){
+		.id = w->order.id, .to = w->order.to, .reached = info != NULL,
+		.latency_s = info ? (float)info->least_round_trip_us * 0.5e-6f : -1,
+		.spread_s = info ? (float)info->round_trip_var_us * 0.5e-6f : 0,
+		.bandwidth_bytes_per_s = info ? (float)info->delivery_bytes_per_s : 0,
+	};
+	snprintf(m.u.measured.text, sizeof(m.u.measured.text), "%s", why);
+	agent_tell(a, &m, POST_RELIABLE, now_us);
+	if (info)
+		a->peers[w->order.to].bandwidth = (float)info->delivery_bytes_per_s;
+	w->standing = MEASURE_NONE;
+}
+
+static void unreached(struct agent *a, int64_t now_us)
+{
+	const struct peer *p = &a->peers[a->measuring.order.to];
+	char why[160];
+
+	if (!p->known)
+		snprintf(why, sizeof(why), "its address is not known here");
+	else
+		snprintf(why, sizeof(why), "no connection to %.100s within %d s", p->address,
+			 CONNECT_US / 1000000);
+	answer(a, NULL, now_us, why);
+}
+
+static bool send_piece(struct agent *a, uint16_t to, int64_t now_us)
+{
+	static const float zeros[PIECE_BYTES / sizeof(float)];
+	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->sequence,
+			 .u.tensor = { .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us } };
+	char head[256];
+	long size = msg_encode(&m, head, sizeof(head));
+	struct post_part parts[2] = { { head, (size_t)size }, { zeros, PIECE_BYTES } };
+
+	return size > 0 && post_send(a->tensors, a->peers[to].dial, parts, 2, POST_ACTIVATIONS, now_us) == 0;
+}
+
+/* A look every second round trip: has the rate risen since the last one? */
+static bool has_levelled(struct measuring *w, const struct post_peer_info *info, int64_t now_us)
+{
+	int64_t look_us = 2 * info->least_round_trip_us;
+	double rate = (double)info->delivery_bytes_per_s;
+	bool levelled;
+
+	if (look_us < LEAST_LOOK_US)
+		look_us = LEAST_LOOK_US;
+	if (now_us < w->looked_us + look_us)
+		return false;
+	levelled = rate < w->best * level;
+	w->n_level = levelled ? w->n_level + 1 : 0;
+	w->best = rate > w->best ? rate : w->best;
+	w->looked_us = now_us;
+	return w->n_level >= 2;
+}
+
+/* Twice what a round trip carries, so that the rate can double. */
+static size_t window_bytes(const struct post_peer_info *info)
+{
+	return WINDOW_BYTES + (size_t)(2e-6 * (double)info->delivery_bytes_per_s * (double)info->least_round_trip_us);
+}
+
+static void fill(struct agent *a, struct post_peer_info *info, int64_t now_us)
+{
+	struct measuring *w = &a->measuring;
+
+	if (now_us >= w->until_us || has_levelled(w, info, now_us)) {
+		answer(a, info, now_us, "");
+		return;
+	}
+	while (info->retained_bytes < window_bytes(info) && send_piece(a, w->order.to, now_us))
+		info->retained_bytes += PIECE_BYTES;
+}
+
+static void begin_filling(struct measuring *w, int64_t now_us)
+{
+	w->standing = MEASURE_FILLING;
+	w->looked_us = now_us;
+	w->best = 0;
+	w->n_level = 0;
+}
+
+static void order_turn(struct agent *a, int64_t now_us)
+{
+	struct measuring *w = &a->measuring;
+	struct peer *p = &a->peers[w->order.to];
+	struct post_peer_info info = { .up = false };
+	bool up = links_dial(a, w->order.to) && post_peer(a->tensors, p->dial, &info) == 0 && info.up &&
+		  !fault_partitioned(&a->faults, w->order.to);
+
+	if (!up) {
+		if (now_us >= w->until_us || !p->known)
+			unreached(a, now_us);
+		return;
+	}
+	if (w->standing == MEASURE_CONNECTING) {
+		w->standing = MEASURE_PROBING;
+		w->until_us = now_us + (int64_t)w->order.most_ms * 1000;
+	}
+	if (w->standing == MEASURE_PROBING && p->n_probes >= PROBES && info.least_round_trip_us > 0)
+		begin_filling(w, now_us);
+	else if (w->standing == MEASURE_PROBING && now_us >= w->until_us + CONNECT_US)
+		unreached(a, now_us);
+	if (w->standing == MEASURE_FILLING)
+		fill(a, &info, now_us);
+}
+
+void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
+{
+	struct measuring *w = &a->measuring;
+
+	w->wake_us = now_us;
+	if (m->to == MSG_NOBODY) {
+		w->all_until_us = now_us + (int64_t)m->most_ms * 1000;
+		w->all_id = m->id;
+		for (uint32_t i = 0; i < a->run.n_nodes; i++)
+			a->peers[i].n_probes = 0;
+		return;
+	}
+	if (m->to >= a->run.n_nodes || m->to == a->run.node) {
+		a->refused++;
+		return;
+	}
+	w->order = *m;
+	w->standing = MEASURE_CONNECTING;
+	w->until_us = now_us + CONNECT_US;
+}
+
+/* ---- all of them ---- */
+
+static bool all_probed(const struct agent *a)
+{
+	for (uint32_t i = 0; i < a->run.n_nodes; i++) {
+		const struct peer *p = &a->peers[i];
+		struct post_peer_info info;
+
+		if (i == a->run.node)
+			continue;
+		if (!p->dial || p->n_probes <= PROBES_OF_ALL || post_peer(a->tensors, p->dial, &info) < 0 ||
+		    info.least_round_trip_us == 0)
+			return false;
+	}
+	return true;
+}
+
+static void answer_all(struct agent *a, int64_t now_us)
+{
+	struct msg m = { .type = MSG_MEASURED, .u.measured = { .id = a->measuring.all_id, .to = MSG_NOBODY } };
+
+	report_links(a, now_us);
+	agent_tell(a, &m, POST_RELIABLE, now_us);
+	a->measuring.all_until_us = 0;
+}
+
+void measure_turn(struct agent *a, int64_t now_us)
+{
+	struct measuring *w = &a->measuring;
+
+	if (w->standing != MEASURE_NONE)
+		order_turn(a, now_us);
+	if (now_us < w->wake_us)
+		return;
+	for (uint16_t i = 0; i < a->run.n_nodes; i++)
+		probe_round_trip(a, i, now_us);
+	if (w->all_until_us && (now_us >= w->all_until_us || all_probed(a)))
+		answer_all(a, now_us);
+	w->wake_us = now_us + (w->standing != MEASURE_NONE || w->all_until_us ? TURN_US : IDLE_TURN_US);
+}
+
+void measure_forget(struct agent *a)
+{
+	a->measuring = (struct measuring){ .standing = MEASURE_NONE };
+}

@@ -1,0 +1,30 @@
+/* needs.h - the machine's memory that an iteration takes beside the stage's own.
+ *
+ * A stage takes all of its memory when it is made (model/stage.h). What grows with the microbatches
+ * that come by, and with the gradient's sum, comes and goes; it is added up here, as much as it can
+ * be at once, and compared with what is free before the first of them is computed: what is
+ * missing is said then, and not by the kernel in mid-iteration.
+ */
+#ifndef AGENT_NEEDS_H
+#define AGENT_NEEDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct needs { /* bytes */
+	uint64_t kept;      /* outputs, until the iteration's end (resend.c) */
+	uint64_t waiting;   /* inputs that have come, outputs that have not left */
+	uint64_t early;     /* tensors of what has not begun here, at most `early_most` */
+	uint64_t reduction; /* the gradient's copy, the parts, the sum, what of them comes and goes */
+	uint64_t total;
+};
+
+/* parameters: P; activation: B * T * C floats; visits: microbatches of an iteration that come here;
+ * early_most: bytes. */
+struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uint64_t early_most);
+/* -ENOMEM says how much is needed, for what, and missing. */
+int needs_check(const struct needs *n, uint64_t free_bytes, struct error *err);
+
+#endif

@@ -1,0 +1,150 @@
+#include "cli/agents.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cli/children.h"
+#include "cli/devices.h"
+#include "cli/verbs.h"
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* The value where **at is "--name VALUE" or "--name=VALUE", else NULL. *at moves to its last word.
+ */
+static const char *value_of(char ***at, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (strncmp(**at, "--", 2) != 0 || strncmp(**at + 2, name, n) != 0)
+		return NULL;
+	if ((**at)[2 + n] == '=')
+		return **at + 3 + n;
+	if ((**at)[2 + n] || !(*at)[1])
+		return NULL;
+	return *++*at;
+}
+
+static const char *devices_of(char **argv)
+{
+	const char *found = NULL, *value;
+
+	for (char **at = argv; *at; at++)
+		if ((value = value_of(&at, "device")))
+			found = value;
+	return found;
+}
+
+bool agents_wanted(char **argv)
+{
+	const char *text = devices_of(argv);
+
+	return text && devices_several(text);
+}
+
+/* A port, or a node's number, i further on; port 0 finds a free one each time. Behind what is no
+ * number, such as a socket's file, the agent's stands. */
+static void add_moved(struct args *a, const char *name, const char *value, size_t i)
+{
+	const char *colon = strrchr(value, ':'), *number = colon ? colon + 1 : value;
+	char *end;
+	unsigned long n = strtoul(number, &end, 10);
+
+	if (end == number || *end)
+		args_addf(a, "--%s=%s.%zu", name, value, i);
+	else if (n == 0 && colon)
+		args_addf(a, "--%s=%s", name, value);
+	else
+		args_addf(a, "--%s=%.*s%lu", name, (int)(number - value), value, n + i);
+}
+
+static void fill(struct args *a, const char *program, char **argv, const char *device, size_t i)
+{
+	static const char *const moved[] = { "listen", "advertise", "node" };
+
+	args_add(a, program);
+	for (char **at = argv; *at; at++) {
+		const char *value = NULL, *name = NULL;
+
+		for (size_t k = 0; !value && k < sizeof(moved) / sizeof(moved[0]); k++) {
+			name = moved[k];
+			value = value_of(&at, name);
+		}
+		if (value)
+			add_moved(a, name, value, i);
+		else if ((value = value_of(&at, "key")))
+			args_addf(a, "--key=%s.%zu", value, i);
+		else if (!value_of(&at, "device"))
+			args_add(a, *at);
+	}
+	args_addf(a, "--device=%s", device);
+}
+
+static void end_all(struct child *agents, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		child_signal(&agents[i], SIGTERM);
+}
+
+/* Until none runs; what they are told to end by is passed on. */
+static int wait_for_all(struct child *agents, size_t n, const sigset_t *set)
+{
+	int worst = 0;
+
+	for (size_t running = n; running > 0;) {
+		int status, signal = 0;
+		pid_t pid;
+
+		sigwait(set, &signal);
+		if (signal != SIGCHLD)
+			end_all(agents, n);
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+			for (size_t i = 0; i < n; i++)
+				if (child_ended(&agents[i], pid, status)) {
+					running--;
+					if (child_exit_status(&agents[i]) > worst)
+						worst = child_exit_status(&agents[i]);
+				}
+	}
+	return worst;
+}
+
+int agents_main(char **argv)
+{
+	const struct child_start how = { .pass_fd = -1, .keep_stdout = true, .dies_by = SIGTERM };
+	struct child agents[DEVICES_MOST] = { 0 };
+	struct devices devices;
+	char path[PATH_MAX];
+	struct error err = { "" };
+	size_t started = 0;
+	int status = EXIT_FAILED, rc = devices_parse(&devices, devices_of(argv), &err);
+	sigset_t set;
+
+	if (rc == -EINVAL)
+		status = EXIT_USAGE;
+	if (rc == 0)
+		rc = verbs_program("skippipe-agent", path, sizeof(path), &err);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	for (size_t i = 0; rc == 0 && i < devices.n; i++) {
+		fill(&agents[i].args, path, argv, devices.names[i], i);
+		rc = child_start(&agents[i], &how, &err);
+		started += rc == 0;
+	}
+	if (rc != 0) {
+		fprintf(stderr, "skippipe agent: %s\n", err.text);
+		end_all(agents, started);
+	}
+	rc = wait_for_all(agents, started, &set);
+	for (size_t i = 0; i < DEVICES_MOST; i++)
+		child_free(&agents[i]);
+	return err.text[0] ? status : rc;
+}

@@ -1,0 +1,168 @@
+/* A whole controller and played agents: however a run ends, its last commit is on the agents' disks then,
+ * and whoever does not write is not waited for for ever. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "controller/tests/player.h"
+
+static int world_open(void **state)
+{
+	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "50", "--overdue-s", "1", NULL };
+
+	*state = world_new(options);
+	return 0;
+}
+
+static int world_open_short(void **state)
+{
+	const char *options[] = { "--eval-every", "3", "--checkpoint-every", "5", "--iterations", "7", NULL };
+
+	*state = world_new(options);
+	return 0;
+}
+
+static int world_open_unsaved(void **state)
+{
+	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "0", NULL };
+
+	*state = world_new(options);
+	return 0;
+}
+
+static int world_close(void **state)
+{
+	return world_free(*state);
+}
+
+static bool says(const struct world *w, const char *words)
+{
+	return strstr(w->console.journal, words) != NULL;
+}
+
+/* The controller may be gone as soon as it has said so. */
+static void run_ends(struct world *w, const char *why)
+{
+	char words[64];
+	int64_t give_up = clock_monotonic_us() + 40000000;
+
+	snprintf(words, sizeof(words), "the run ends: %s", why);
+	while (!says(w, words) && clock_monotonic_us() < give_up)
+		world_turn(w);
+	if (!says(w, words))
+		fail_msg("it does not end, up to iteration %d:\n%s", (int)w->console.committed, w->console.journal);
+}
+
+/* Of the last commit, before the end. */
+static void saved_at_the_end(const struct world *w)
+{
+	char words[48];
+	const char *saved;
+
+	snprintf(words, sizeof(words), "checkpoint of it%d:", (int)w->console.committed);
+	saved = strstr(w->console.journal, words);
+	assert_non_null(saved);
+	assert_non_null(strstr(saved, "the run ends"));
+}
+
+static void after_the_last_iteration(void **state)
+{
+	struct world *w = *state;
+
+	run_ends(w, "done");
+	assert_int_equal(w->console.committed, 7);
+	saved_at_the_end(w);
+}
+
+static void when_the_operator_says_so(void **state)
+{
+	struct world *w = *state;
+	struct msg arm = { .type = MSG_COMMAND, .u.command = { .id = 1, .verb = COMMAND_ARM, .node = -1, .peer = -1, .value = 60 } };
+	struct msg stop = { .type = MSG_COMMAND, .u.command = { .id = 2, .verb = COMMAND_STOP, .node = -1, .peer = -1 } };
+
+	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
+	visitor_send(&w->console, &arm, POST_RELIABLE);
+	visitor_send(&w->console, &stop, POST_RELIABLE);
+	run_ends(w, "stopped by the operator");
+	saved_at_the_end(w);
+}
+
+/* In the middle of an iteration that does not end. */
+static void wait_in_an_iteration(struct world *w)
+{
+	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
+	w->waits = w->console.committed + 10;
+	for (int i = 0; i < PLAYERS; i++)
+		WORLD_UNTIL(w, w->players[i].iteration == w->waits);
+}
+
+static void at_a_signal(void **state)
+{
+	struct world *w = *state;
+
+	wait_in_an_iteration(w);
+	kill(w->door->pid, SIGTERM);
+	run_ends(w, "stopped by a signal");
+	assert_int_equal(w->console.committed, w->waits - 1);
+	saved_at_the_end(w);
+}
+
+static void silence_a_stage(struct world *w)
+{
+	wait_in_an_iteration(w);
+	for (int i = 0; i < PLAYERS; i++)
+		w->lies[i] = w->players[i].stage == 1 ? SAVES_NOT : HONEST;
+	kill(w->door->pid, SIGTERM);
+}
+
+static void who_does_not_write_is_not_waited_for(void **state)
+{
+	struct world *w = *state;
+
+	silence_a_stage(w);
+	run_ends(w, "stopped by a signal");
+	assert_true(says(w, "is not whole: 2 of 3 stages"));
+}
+
+static void the_second_signal_ends_it_at_once(void **state)
+{
+	struct world *w = *state;
+
+	silence_a_stage(w);
+	WORLD_UNTIL(w, w->phase == PHASE_PAUSED);
+	kill(w->door->pid, SIGTERM);
+	run_ends(w, "stopped by a signal");
+	assert_false(says(w, "is not whole"));
+}
+
+static void unless_none_are_wanted(void **state)
+{
+	struct world *w = *state;
+
+	wait_in_an_iteration(w);
+	kill(w->door->pid, SIGTERM);
+	run_ends(w, "stopped by a signal");
+	assert_false(says(w, "checkpoint of it"));
+}
+
+#define TEST(name, open) cmocka_unit_test_setup_teardown(name, open, world_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(after_the_last_iteration, world_open_short),
+		TEST(when_the_operator_says_so, world_open),
+		TEST(at_a_signal, world_open),
+		TEST(who_does_not_write_is_not_waited_for, world_open),
+		TEST(the_second_signal_ends_it_at_once, world_open),
+		TEST(unless_none_are_wanted, world_open_unsaved),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

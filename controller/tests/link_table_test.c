@@ -1,0 +1,131 @@
+/* What links were measured to do: into delays, into text and back; and what is estimated of the rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/link_table.h"
+
+enum { N = 6 };
+
+static void set(struct link_table *t, uint32_t a, uint32_t b, double latency_s, double bandwidth)
+{
+	*link_table_at(t, a, b) = *link_table_at(t, b, a) = (struct link_seen){
+		.known = true, .latency_s = (float)latency_s, .bandwidth = bandwidth
+	};
+}
+
+static struct link_table *made(void)
+{
+	struct link_table *t = link_table_new(N);
+
+	assert_non_null(t);
+	t->activation_bytes = 1e5;
+	t->weights_bytes = 3e6;
+	t->replicas = 3;
+	return t;
+}
+
+static void a_transfer_takes_its_latency_and_its_bytes(void **state)
+{
+	struct link_table *t = made();
+
+	(void)state;
+	set(t, 0, 1, 0.1, 1e6);
+	assert_true(fabs(link_table_transfer_s(t, 0, 1, 5e5) - 0.6) < 1e-6);
+	assert_true(link_table_transfer_s(t, 0, 2, 1) < 0); /* nothing is known */
+	link_table_at(t, 0, 1)->unreachable = true;
+	assert_true(link_table_transfer_s(t, 0, 1, 1) < 0);
+	assert_true(link_table_transfer_s(t, 1, 0, 1) > 0); /* the other way is another link */
+	link_table_free(t);
+}
+
+/* The execution model's sum, 2 (r - 1) / r times the pair's, is two exchanges of a slice. */
+static void a_sum_is_two_exchanges(void **state)
+{
+	struct link_table *t = made();
+	double pair_s;
+
+	(void)state;
+	set(t, 2, 3, 0.05, 1e7);
+	pair_s = link_table_sync_pair_s(t, 2, 3);
+	assert_true(fabs(2 * 2.0 / 3 * pair_s - 2 * (0.05 + 1e6 / 1e7)) < 1e-6);
+	link_table_free(t);
+}
+
+/* 0, 1, 2 are one place and 3, 4, 5 another; one link between them is known. */
+static void unmeasured_links_are_like_others_between_their_places(void **state)
+{
+	struct link_table *t = made();
+
+	(void)state;
+	set(t, 0, 1, 0.001, 1e9);
+	set(t, 1, 2, 0.001, 1e9);
+	set(t, 3, 4, 0.001, 1e9);
+	set(t, 4, 5, 0.001, 1e9);
+	set(t, 0, 3, 0.1, 1e6);
+	link_table_at(t, 2, 5)->known = link_table_at(t, 2, 5)->unreachable = true;
+	assert_int_equal(link_table_estimate(t, 0.003), 0);
+	assert_true(fabs((double)link_table_at(t, 2, 4)->latency_s - 0.1) < 1e-6);
+	assert_true(link_table_at(t, 2, 4)->estimated && !link_table_at(t, 0, 3)->estimated);
+	assert_true(fabs((double)link_table_at(t, 0, 2)->latency_s - 0.001) < 1e-6);
+	assert_true(link_table_at(t, 2, 5)->unreachable); /* what is known stays */
+	link_table_free(t);
+}
+
+static void what_is_written_is_read_again(void **state)
+{
+	struct link_table *t = made(), *back;
+	struct cluster *c = cluster_alloc(N, 2, true), *read;
+	struct error err = { "" };
+	char *text;
+
+	(void)state;
+	c->stages[0] = c->stages[1] = 3;
+	c->microbatches_per_data_node = 2;
+	for (uint32_t i = 0; i < N; i++)
+		for (uint32_t j = 0; j < N; j++)
+			if (i != j)
+				set(t, i, j, 0.01 * (i + j), 1e6 * (1 + i));
+	link_table_at(t, 1, 4)->unreachable = true;
+	link_table_apply_all(t, c);
+	text = link_table_json(t, c);
+	assert_non_null(text);
+	if (cluster_parse(text, strlen(text), &read, &err) != 0)
+		fail_msg("%s", err.text);
+	back = link_table_parse(text);
+	assert_non_null(back);
+	for (uint32_t i = 0; i < N; i++)
+		for (uint32_t j = 0; j < N; j++) {
+			if (i == j)
+				continue;
+			assert_true(fabs(read->delay_s[i * N + j] - c->delay_s[i * N + j]) < 1e-6);
+			assert_true(fabs(read->sync_pair_s[i * N + j] - c->sync_pair_s[i * N + j]) < 1e-6);
+			assert_true(fabs(link_table_transfer_s(back, i, j, 7e5) -
+					 link_table_transfer_s(t, i, j, 7e5)) < 1e-5);
+		}
+	assert_true(read->delay_s[1 * N + 4] < 0);
+	free(text);
+	link_table_free(back);
+	link_table_free(t);
+	cluster_free(c);
+	cluster_free(read);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_transfer_takes_its_latency_and_its_bytes),
+		cmocka_unit_test(a_sum_is_two_exchanges),
+		cmocka_unit_test(unmeasured_links_are_like_others_between_their_places),
+		cmocka_unit_test(what_is_written_is_read_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

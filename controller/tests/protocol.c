@@ -1,0 +1,457 @@
+/* What agents say, and what may happen. */
+#include "controller/tests/protocol_run.h"
+
+#include <string.h>
+
+/* ---- what agents say ---- */
+
+/* It tells what it counted of these. */
+static void take_counts(struct p_run *r, struct p_node *x, uint8_t counted)
+{
+	for (int m = 0; m < P_BATCHES; m++) {
+		if (!(counted >> m & 1))
+			continue;
+		if (!(x->on >> m & 1)) {
+			p_found(r, "who is honest is left out: it counted what is not its own");
+			return;
+		}
+		if (x->at == 0)
+			r->s.home |= (uint8_t)(1 << m);
+	}
+	x->told |= counted;
+	x->owed &= (uint8_t)~counted;
+}
+
+static void report(struct p_run *r, struct p_node *x)
+{
+	take_counts(r, x, x->counted & (uint8_t)~(x->told | x->dropped));
+	x->recalling = 0;
+	if (r->wrong || r->s.phase != P_COMPUTING)
+		return;
+	if (r->p->overlap)
+		p_reduce_early(r);
+	if (p_all_done(r))
+		p_reduce_rest(r);
+}
+
+static void reduced(struct p_run *r, struct p_node *x, bool wrong)
+{
+	x->sum = P_SUMMED;
+	x->wrong = wrong;
+	r->s.wrongs -= wrong;
+	if (x->on & ~x->told) {
+		p_found(r, "who is honest is left out: it left a gradient out");
+		return;
+	}
+	x->reduced = 1;
+	if (r->s.phase == P_REDUCING)
+		p_commit_when_reduced(r);
+}
+
+static void copy_reduced(struct p_run *r, struct p_node *x, bool wrong)
+{
+	x->copy_sum = P_SUMMED;
+	x->copy_wrong = wrong;
+	r->s.wrongs -= wrong;
+	x->copy_reduced = 1;
+	if (r->s.phase == P_REDUCING)
+		p_commit_when_reduced(r);
+}
+
+static void overdue(struct p_run *r, struct p_node *x)
+{
+	x->keeps = x->copies = x->copy_sum = x->copy_wrong = 0;
+	if (x->standing == P_JOINER)
+		x->standing = P_GONE;
+	p_commit_when_reduced(r);
+}
+
+/* A wrong sum of which nobody else tells is the stage's. Where two tell of different weights, some are set apart: which
+ * is for most of them to say, or for chance. A copy is fetched anew. */
+static void agree(struct p_run *r, int stage)
+{
+	bool is[2] = { false, false }, out;
+
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *x = &r->s.nodes[i];
+
+		if (p_is_replica(x) && x->stage == stage && x->applied)
+			is[x->wrong] = true;
+	}
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+
+		if (x->keeps == stage + 1 && x->copy_applied && is[!x->copy_wrong])
+			x->keeps = x->copy_applied = x->copy_wrong = 0;
+	}
+	if (!is[0] || !is[1])
+		return;
+	if (!r->p->compares_hashes) {
+		p_found(r, "two of a stage apply different commits");
+		return;
+	}
+	out = p_choose(r, 2);
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+
+		if (x->stage == stage && x->applied && x->wrong == out)
+			x->standing = P_GONE;
+	}
+}
+
+static void apply(struct p_run *r, struct p_node *x, bool copy)
+{
+	uint8_t *due = copy ? &x->copy_due : &x->due, *applied = copy ? &x->copy_applied : &x->applied;
+	int stage = copy ? x->keeps - 1 : x->stage;
+
+	*due = 0;
+	if (*applied || (copy ? x->copy_sum : x->sum) != P_SUMMED)
+		return; /* said again, or TROUBLE */
+	*applied = 1;
+	agree(r, stage);
+}
+
+/* ---- what may happen ---- */
+
+static bool under_way(const struct p_state *s)
+{
+	return s->phase == P_COMPUTING || s->phase == P_REDUCING || p_is_stalled(s) || s->phase == P_PLANNING;
+}
+
+static bool has_weights(const struct p_run *r, int stage, const struct p_node *but)
+{
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *x = &r->s.nodes[i];
+
+		if (x != but && x->alive && ((x->standing == P_LIVE && x->stage == stage) || p_is_keeper(x, stage)))
+			return true;
+	}
+	return false;
+}
+
+static bool others_sum(const struct p_run *r, const struct p_node *x, int stage)
+{
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *y = &r->s.nodes[i];
+
+		if (y != x && ((y->in_sum && y->stage == stage) || (y->copies && y->keeps == stage + 1)))
+			return true;
+	}
+	return false;
+}
+
+static bool may_keep(const struct p_run *r, const struct p_node *x, int stage)
+{
+	if (x->standing != P_LIVE || !x->alive || x->keeps || x->stage == stage ||
+	    p_count_replicas(&r->s, r->p->nodes, stage) != 1 || !has_weights(r, stage, x))
+		return false;
+	for (int i = 0; i < r->p->nodes; i++)
+		if (r->s.nodes[i].keeps == stage + 1)
+			return false;
+	return true;
+}
+
+static bool all_reduced(const struct p_run *r)
+{
+	for (int i = 0; i < r->p->nodes; i++)
+		if (p_is_replica(&r->s.nodes[i]) && !r->s.nodes[i].reduced)
+			return false;
+	return true;
+}
+
+/* Its reports are. */
+static bool is_heard(const struct p_run *r, const struct p_node *x)
+{
+	return x->alive && p_is_replica(x) && r->s.phase <= P_STALLED_REDUCING;
+}
+
+static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_event e)
+{
+	const struct p_state *s = &r->s;
+	bool stalled = p_is_stalled(s), led = under_way(s), sums = s->phase == P_COMPUTING || s->phase == P_REDUCING;
+	bool hears = is_heard(r, x);
+	uint8_t untold = x->counted & (uint8_t)~(x->told | x->dropped);
+
+	switch (e) {
+	case P_REPORT:
+		return hears && !x->recalling && untold;
+	case P_RECALL:
+		return hears && x->recalling;
+	case P_DROP:
+		return x->alive && stalled && x->standing == P_GONE && !x->lost_here && x->began == 1 &&
+		       untold && p_count_replicas(s, r->p->nodes, x->stage) == 0;
+	case P_REDUCED:
+		return x->alive && p_is_replica(x) && sums && x->sum == P_BEGUN && !untold && !x->recalling;
+	case P_REDUCED_WRONG:
+		return s->wrongs > 0 && may_of_node(r, x, P_REDUCED) && others_sum(r, x, x->stage);
+	case P_COPY_REDUCED:
+		return x->alive && x->copies && sums && x->copy_sum == P_BEGUN;
+	case P_COPY_REDUCED_WRONG:
+		return s->wrongs > 0 && may_of_node(r, x, P_COPY_REDUCED);
+	case P_COPY_OVERDUE:
+		return s->phase == P_REDUCING && p_copies_awaited(x) && !x->copy_reduced && all_reduced(r);
+	case P_APPLY:
+		return x->alive && x->due;
+	case P_COPY_APPLY:
+		return x->alive && x->copy_due;
+	case P_KILL:
+		return x->alive && s->deaths > 0 && (sums || stalled);
+	case P_NOTICE:
+		return !x->alive && x->standing != P_GONE && led;
+	case P_SILENCE:
+		return x->alive && x->standing != P_GONE && led && s->deaths > 0;
+	case P_JOIN:
+		return x->alive && x->standing == P_GONE && led && has_weights(r, x->stage, x);
+	case P_NEW_PROCESS:
+		return !x->alive && x->standing == P_GONE && led && has_weights(r, x->stage, x);
+	case P_RESUME:
+		return x->alive && x->standing == P_GONE && stalled && p_count_replicas(s, r->p->nodes, x->stage) == 0;
+	case P_ADMIT:
+		return stalled && x->standing == P_JOINER;
+	default:
+		return false;
+	}
+}
+
+static bool may_at_all(const struct p_run *r, enum p_event e)
+{
+	const struct p_state *s = &r->s;
+
+	switch (e) {
+	case P_RESTART:
+		return p_is_stalled(s) && p_replicas_everywhere(r);
+	case P_SOONER:
+		return s->phase == P_COMPUTING && s->changed && p_replicas_everywhere(r);
+	case P_BEGIN:
+		return s->phase == P_PLANNING && p_replicas_everywhere(r);
+	case P_CRASH:
+		return s->takeovers > 0 && s->phase != P_GATHERING;
+	case P_POWER_LOSS:
+		return s->takeovers > 0 && s->phase != P_GATHERING && !s->committed && !r->p->durable && s->changed;
+	case P_GATHER:
+		return s->phase == P_GATHERING;
+	default:
+		return false;
+	}
+}
+
+static bool may_of_arg(const struct p_run *r, const struct p_node *x, enum p_event e, int arg)
+{
+	switch (e) {
+	case P_COUNT:
+		return under_way(&r->s) && r->s.phase < P_STALLED_PLANNING && p_lacks(x, arg) && p_has_input(r->p, &r->s, x, arg);
+	case P_KEEP:
+		return under_way(&r->s) && r->s.phase != P_REDUCING && arg < r->p->stages && may_keep(r, x, arg);
+	default:
+		return false;
+	}
+}
+
+static void happen_to_node(struct p_run *r, struct p_node *x, const struct p_step *step)
+{
+	switch (step->event) {
+	case P_COUNT:
+		x->counted |= (uint8_t)(1 << step->arg);
+		if (x->stage == 0 && is_heard(r, x) && !x->recalling)
+			report(r, x);
+		break;
+	case P_RECALL:
+	case P_REPORT:
+		report(r, x);
+		break;
+	case P_DROP:
+		x->dropped |= x->counted & (uint8_t)~x->told;
+		break;
+	case P_REDUCED:
+	case P_REDUCED_WRONG:
+		reduced(r, x, step->event == P_REDUCED_WRONG);
+		break;
+	case P_COPY_REDUCED:
+	case P_COPY_REDUCED_WRONG:
+		copy_reduced(r, x, step->event == P_COPY_REDUCED_WRONG);
+		break;
+	case P_COPY_OVERDUE:
+		overdue(r, x);
+		break;
+	case P_APPLY:
+	case P_COPY_APPLY:
+		apply(r, x, step->event == P_COPY_APPLY);
+		break;
+	case P_KILL:
+		p_kill_node(r, x);
+		break;
+	case P_SILENCE:
+		r->s.deaths--;
+		p_members_gone(r, x);
+		break;
+	case P_NOTICE:
+		p_members_gone(r, x);
+		break;
+	case P_NEW_PROCESS:
+	case P_JOIN:
+		p_begin_process(x);
+		x->standing = P_JOINER;
+		x->keeps = x->stage + 1;
+		break;
+	case P_KEEP:
+		x->keeps = (uint8_t)(step->arg + 1);
+		break;
+	case P_RESUME:
+		p_resume(r, x);
+		break;
+	case P_ADMIT:
+		x->standing = P_LIVE;
+		x->keeps = x->copies = x->copy_sum = 0;
+		r->s.taken_over = 1;
+		break;
+	default:
+		break;
+	}
+}
+
+static void happen(struct p_run *r, const struct p_step *step)
+{
+	if (step->node >= 0) {
+		happen_to_node(r, &r->s.nodes[step->node], step);
+		return;
+	}
+	switch (step->event) {
+	case P_TAKE_OVER:
+		p_take_over(r, step->arg);
+		break;
+	case P_RESTART:
+	case P_SOONER:
+		p_begin_anew(&r->s);
+		break;
+	case P_BEGIN:
+		p_begin(r);
+		break;
+	case P_CRASH:
+	case P_POWER_LOSS:
+		p_crash(r, step->event == P_POWER_LOSS);
+		break;
+	case P_GATHER:
+		p_gather(r);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- what does not matter any more ---- */
+
+/* Whether what was done in the iteration may still be of use: somebody of every stage knows it. */
+static bool may_go_on(const struct protocol *p, const struct p_state *s)
+{
+	uint8_t held = 0;
+
+	for (int i = 0; i < p->nodes; i++) {
+		const struct p_node *x = &s->nodes[i];
+
+		if (x->alive && x->began == 1 && !x->lost_here && x->stage == x->at)
+			held |= (uint8_t)(1 << x->stage);
+	}
+	return held == (1 << p->stages) - 1;
+}
+
+static bool is_void(const struct protocol *p, const struct p_state *s)
+{
+	switch (s->phase) {
+	case P_STALLED:
+	case P_STALLED_REDUCING:
+		return !may_go_on(p, s) || (s->taken_over && s->takeovers == 0);
+	case P_STALLED_PLANNING:
+	case P_PLANNING:
+		return !may_go_on(p, s) || s->takeovers == 0; /* a successor may take it up */
+	case P_GATHERING:
+		return !s->committed && !may_go_on(p, s);
+	default:
+		return false;
+	}
+}
+
+/* Of an iteration that can only begin anew nothing is remembered: that makes many states one. */
+static void forget_what_is_void(const struct protocol *p, struct p_state *s)
+{
+	if (!is_void(p, s))
+		return;
+	s->home = s->changed = 0;
+	s->taken_over = p_is_stalled(s);
+	for (int i = 0; i < p->nodes; i++) {
+		struct p_node *x = &s->nodes[i];
+
+		x->plan = x->on = x->owed = x->recorded = x->told = x->lost_here = x->recalling = 0;
+		x->at = x->stage;
+		x->began = x->began ? 2 : 0;
+		p_forget_iteration(x);
+	}
+}
+
+struct walk {
+	const struct protocol *p;
+	const struct p_state *from;
+	p_visit visit;
+	void *context;
+};
+
+static bool happens_of_itself(enum p_event e)
+{
+	return e != P_REDUCED_WRONG && e != P_COPY_REDUCED_WRONG && e != P_KILL && e != P_SILENCE && e != P_NEW_PROCESS &&
+	       e != P_CRASH && e != P_POWER_LOSS && e != P_KEEP && e != P_SOONER;
+}
+
+/* In all ways in which it may. */
+static void try_step(const struct walk *w, enum p_event e, int node, int arg)
+{
+	struct p_step step = { e, node, arg, false };
+	struct p_run r = { .p = w->p };
+
+	do {
+		r.s = *w->from;
+		r.wrong = NULL;
+		r.crashed = false;
+		happen(&r, &step);
+		forget_what_is_void(w->p, &r.s);
+		step.free = happens_of_itself(e) && r.s.deaths == w->from->deaths && r.s.takeovers == w->from->takeovers;
+		w->visit(w->context, &step, &r.s, r.wrong);
+	} while (p_choose_others(&r));
+}
+
+void protocol_next(const struct protocol *p, const struct p_state *s, p_visit visit, void *context)
+{
+	const struct walk w = { p, s, visit, context };
+	struct p_run now = { .p = p, .s = *s };
+
+	for (int i = 0; i < p->nodes; i++)
+		for (int e = 0; e < P_EVENTS; e++) {
+			if (may_of_node(&now, &now.s.nodes[i], (enum p_event)e))
+				try_step(&w, (enum p_event)e, i, -1);
+			for (int arg = 0; arg < P_STAGES; arg++)
+				if ((e != P_COUNT || arg < P_BATCHES) &&
+				    may_of_arg(&now, &now.s.nodes[i], (enum p_event)e, arg))
+					try_step(&w, (enum p_event)e, i, arg);
+		}
+	for (int e = 0; e < P_EVENTS; e++)
+		if (may_at_all(&now, (enum p_event)e))
+			try_step(&w, (enum p_event)e, -1, -1);
+	for (int st = 0; p_is_stalled(s) && st < p->stages; st++)
+		if (p_count_replicas(s, p->nodes, st) == 0 && p_taker_of(&now, st))
+			try_step(&w, P_TAKE_OVER, -1, st);
+}
+
+bool protocol_ended(const struct p_state *s)
+{
+	for (int i = 0; i < P_NODES; i++)
+		if (s->nodes[i].due || s->nodes[i].copy_due)
+			return false;
+	return s->phase == P_COMMITTED;
+}
+
+bool protocol_can_end(const struct protocol *p, const struct p_state *s)
+{
+	uint8_t held = 0;
+
+	for (int i = 0; i < p->nodes; i++)
+		held |= (uint8_t)(s->nodes[i].alive << s->nodes[i].stage);
+	return held == (1 << p->stages) - 1;
+}

@@ -1,0 +1,455 @@
+/* An iteration as the controller leads it: as iteration.c, reroute.c and commit.c do. */
+#include "controller/tests/protocol_run.h"
+
+#include <string.h>
+
+/* ---- sums ---- */
+
+void p_forget_sums(struct p_state *s)
+{
+	for (int i = 0; i < P_NODES; i++) {
+		struct p_node *x = &s->nodes[i];
+
+		x->reduced = x->in_sum = x->copies = x->copy_reduced = 0;
+		x->sum = x->copy_sum = P_NO_SUM;
+		x->wrong = x->copy_wrong = 0;
+	}
+	s->summing = 0;
+	memset(s->content, 0, sizeof(s->content));
+}
+
+bool p_is_keeper(const struct p_node *x, int stage)
+{
+	return x->keeps == stage + 1 && x->standing != P_GONE && !(p_is_replica(x) && x->stage == stage);
+}
+
+static void reduce_stage(struct p_run *r, int stage)
+{
+	struct p_state *s = &r->s;
+	bool all = true;
+
+	for (int i = 0; i < r->p->nodes; i++)
+		if (p_is_replica(&s->nodes[i]) && s->nodes[i].stage == stage)
+			all = all && s->nodes[i].alive;
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &s->nodes[i];
+
+		if (p_is_replica(x) && x->stage == stage) {
+			x->in_sum = 1;
+			x->sum = !x->alive ? P_NO_SUM : all ? P_BEGUN : P_BROKEN;
+			for (int m = 0; all && m < P_BATCHES; m++)
+				s->content[stage][m] = (uint8_t)(s->content[stage][m] + (x->counted >> m & 1));
+		}
+		if (p_is_keeper(x, stage)) {
+			x->copies = 1;
+			x->copy_sum = !x->alive ? P_NO_SUM : all ? P_BEGUN : P_BROKEN;
+		}
+	}
+	s->summing |= (uint8_t)(1 << stage);
+}
+
+bool p_admit_joiners(struct p_run *r, bool computing)
+{
+	bool any = false;
+
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+
+		if (x->standing != P_JOINER && !(x->standing == P_SYNCING && !computing))
+			continue;
+		any = any || x->standing == P_JOINER;
+		x->standing = computing ? P_SYNCING : P_LIVE;
+		x->keeps = 0;
+	}
+	return any;
+}
+
+void p_reduce_rest(struct p_run *r)
+{
+	if (p_admit_joiners(r, true))
+		p_forget_sums(&r->s);
+	for (int st = 0; st < r->p->stages; st++)
+		if (!(r->s.summing >> st & 1))
+			reduce_stage(r, st);
+	r->s.phase = P_REDUCING;
+}
+
+void p_reduce_early(struct p_run *r)
+{
+	for (int st = 0; st < r->p->stages; st++) {
+		uint8_t counted = 0, visited = 0;
+
+		for (int i = 0; i < r->p->nodes; i++)
+			if (r->s.nodes[i].at == st)
+				counted |= r->s.nodes[i].on & r->s.nodes[i].told;
+		for (int m = 0; m < P_BATCHES; m++)
+			visited |= (uint8_t)((r->p->path[m] >> st & 1) << m);
+		if (counted == visited && !(r->s.summing >> st & 1))
+			reduce_stage(r, st);
+	}
+}
+
+bool p_all_done(const struct p_run *r)
+{
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *x = &r->s.nodes[i];
+
+		if (x->owed || (p_is_replica(x) && x->recalling) || (r->p->split && (x->on & ~x->told)))
+			return false;
+	}
+	return r->s.home == P_ALL;
+}
+
+/* ---- the controller dies ---- */
+
+/* Its routes were not on the disk: another reads the plan's. */
+static void lose_record(struct p_run *r)
+{
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+
+		x->on = x->plan;
+		x->owed = x->lost_here = 0;
+		for (int m = 0; m < P_BATCHES; m++)
+			if (x->alive && x->began == 1 && (r->s.changed >> m & 1))
+				x->view[m] = x->view[m] == P_CURRENT ? P_OTHER : P_CURRENT;
+	}
+	r->s.changed = 0;
+}
+
+void p_crash(struct p_run *r, bool power)
+{
+	struct p_state *s = &r->s;
+
+	r->crashed = true;
+	s->takeovers--;
+	s->phase = P_GATHERING;
+	s->home = s->taken_over = 0;
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &s->nodes[i];
+
+		x->standing = P_GONE;
+		x->owed = x->recorded;
+		x->recorded = 0;
+		x->told = x->recalling = x->due = x->copy_due = x->dropped = 0;
+		if (x->keeps == x->stage + 1)
+			x->keeps = 0;
+	}
+	if (!s->committed)
+		p_forget_sums(s);
+	if (power)
+		lose_record(r);
+}
+
+void p_crash_somehow(struct p_run *r)
+{
+	p_crash(r, !r->p->durable && p_choose(r, 2));
+}
+
+/* It tells its agents something: whether it dies meanwhile. */
+bool p_dies_telling(struct p_run *r)
+{
+	return r->s.takeovers > 0 && p_choose(r, 2);
+}
+
+/* ---- other ways ---- */
+
+void p_hear_route(struct p_node *x, int m, bool same)
+{
+	if (x->view[m] == P_OTHER && !same)
+		return; /* it knows that attempt */
+	x->view[m] = P_CURRENT;
+	x->mine = (uint8_t)((x->mine & ~(1 << m)) | (x->on & 1 << m));
+}
+
+/* For a successor, where there may be one. */
+void p_record(struct p_run *r)
+{
+	for (int i = 0; i < r->p->nodes; i++)
+		r->s.nodes[i].recorded = r->s.takeovers > 0 ? r->s.nodes[i].owed : 0;
+}
+
+/* same: microbatches of which agents know the new route already, under that attempt. */
+static void reroute_tell(struct p_run *r, uint8_t changed, uint8_t same)
+{
+	const struct p_state before = r->s;
+	bool dies = p_dies_telling(r);
+
+	p_record(r);
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+		bool told = p_is_replica(x) && x->alive && (!dies || p_choose(r, 2));
+
+		for (int m = 0; m < P_BATCHES && x->alive && x->began == 1; m++) {
+			if (!(changed >> m & 1))
+				continue;
+			if (told)
+				p_hear_route(x, m, same >> m & 1);
+			else if (x->view[m] == P_CURRENT)
+				x->view[m] = P_OLD;
+		}
+		if (x->lost_here && r->p->durable) /* nobody asks for what it did */
+			p_forget_iteration(x);
+	}
+	p_lose_inputs(r, &before);
+	if (dies)
+		p_crash_somehow(r);
+}
+
+static int stand_in(struct p_run *r, int stage)
+{
+	int found_at[P_NODES], n = 0;
+
+	for (int i = 0; i < r->p->nodes; i++)
+		if (r->s.nodes[i].standing == P_LIVE && r->s.nodes[i].stage == stage)
+			found_at[n++] = i;
+	return n == 0 ? -1 : found_at[p_choose(r, n)];
+}
+
+/* False: its stage has nobody who could. */
+static bool reroute_without(struct p_run *r, struct p_node *gone)
+{
+	uint8_t changed = gone->on, same = 0;
+
+	if (p_count_replicas(&r->s, r->p->nodes, gone->stage) == 0)
+		return false;
+	for (int m = 0; m < P_BATCHES; m++) {
+		int to;
+
+		if (!(changed >> m & 1))
+			continue;
+		to = stand_in(r, gone->at);
+		if (to < 0)
+			return false;
+		r->s.nodes[to].at = gone->at;
+		r->s.nodes[to].on |= (uint8_t)(1 << m);
+		r->s.nodes[to].owed |= (uint8_t)(1 << m);
+		if (r->s.nodes[to].view[m] == P_OTHER && (r->s.nodes[to].mine >> m & 1))
+			same |= (uint8_t)(1 << m);
+	}
+	gone->on = gone->owed = gone->told = 0;
+	gone->lost_here = 1;
+	r->s.changed |= changed;
+	reroute_tell(r, changed, same);
+	return true;
+}
+
+static void stall(struct p_state *s)
+{
+	if (p_is_stalled(s))
+		return;
+	p_forget_sums(s); /* none stands when it goes on */
+	s->phase = s->phase == P_COMPUTING  ? P_STALLED
+		   : s->phase == P_REDUCING ? P_STALLED_REDUCING
+					    : P_STALLED_PLANNING;
+}
+
+static bool rerun_without(struct p_run *r, struct p_node *gone)
+{
+	bool done = reroute_without(r, gone);
+
+	if (!done)
+		stall(&r->s);
+	return done && !r->crashed;
+}
+
+/* Any: the controller goes by their numbers, which the model does not know. */
+struct p_node *p_gone_on_route(struct p_run *r)
+{
+	int of[P_NODES], n = 0;
+
+	for (int i = 0; i < r->p->nodes; i++)
+		if (!p_is_replica(&r->s.nodes[i]) && r->s.nodes[i].on)
+			of[n++] = i;
+	return n == 0 ? NULL : &r->s.nodes[of[p_choose(r, n)]];
+}
+
+void p_begin_reduction(struct p_run *r)
+{
+	struct p_node *gone;
+
+	p_forget_sums(&r->s);
+	while (r->p->reruns_the_dead && (gone = p_gone_on_route(r)))
+		if (!rerun_without(r, gone))
+			return;
+	if (p_all_done(r) || !r->p->reruns_the_dead)
+		p_reduce_rest(r);
+	else
+		r->s.phase = P_COMPUTING;
+}
+
+static void rerun_what_died(struct p_run *r, struct p_node *gone)
+{
+	if (!rerun_without(r, gone))
+		return;
+	if (p_all_done(r) || r->p->reruns_the_dead) {
+		p_begin_reduction(r);
+		return;
+	}
+	p_forget_sums(&r->s);
+	r->s.phase = P_COMPUTING;
+}
+
+/* ---- the commit ---- */
+
+bool p_copies_awaited(const struct p_node *x)
+{
+	return x->copies && x->keeps;
+}
+
+static bool sum_missing(const struct p_run *r)
+{
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *x = &r->s.nodes[i];
+
+		if ((p_is_replica(x) && !x->reduced) || (p_copies_awaited(x) && !x->copy_reduced))
+			return true;
+	}
+	return false;
+}
+
+static bool sums_differ(const struct p_run *r, int stage)
+{
+	bool wrong = false, right = false;
+
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *x = &r->s.nodes[i];
+
+		if (p_is_replica(x) && x->stage == stage) {
+			wrong = wrong || x->wrong;
+			right = right || !x->wrong;
+		}
+		if (p_copies_awaited(x) && x->keeps == stage + 1) {
+			wrong = wrong || x->copy_wrong;
+			right = right || !x->copy_wrong;
+		}
+	}
+	return wrong && right;
+}
+
+static bool audited(const struct p_run *r)
+{
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *x = &r->s.nodes[i];
+
+		if ((x->on && !(x->in_sum && x->at == x->stage) && r->p->audits_hops) || (x->in_sum && x->told != x->on))
+			return false;
+	}
+	return true;
+}
+
+static void check_content(struct p_run *r)
+{
+	for (int st = 0; st < r->p->stages; st++)
+		for (int m = 0; m < P_BATCHES; m++) {
+			if (r->s.content[st][m] < (r->p->path[m] >> st & 1))
+				p_found(r, "the commit lacks a gradient");
+			if (r->s.content[st][m] > (r->p->path[m] >> st & 1))
+				p_found(r, "the commit has a gradient twice");
+		}
+}
+
+static void commit(struct p_run *r)
+{
+	if (!audited(r)) {
+		p_found(r, "the run ends by its own audit");
+		return;
+	}
+	check_content(r);
+	r->s.phase = P_COMMITTED;
+	r->s.committed = 1;
+	r->s.home = r->s.changed = r->s.taken_over = 0;
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+
+		x->due = p_is_replica(x) && x->alive;
+		x->copy_due = x->copies && x->alive;
+		x->plan = x->on = x->owed = x->recorded = x->told = x->lost_here = x->recalling = 0;
+		x->at = x->stage;
+		x->began = 0;
+		p_forget_iteration(x);
+	}
+}
+
+void p_commit_when_reduced(struct p_run *r)
+{
+	bool differ = false;
+
+	if (sum_missing(r))
+		return;
+	for (int st = 0; st < r->p->stages; st++) {
+		if (p_count_replicas(&r->s, r->p->nodes, st) == 0)
+			return;
+		differ = differ || sums_differ(r, st);
+	}
+	if (differ)
+		p_begin_reduction(r);
+	else
+		commit(r);
+}
+
+/* ---- deaths ---- */
+
+static bool stage_has_sum(const struct p_run *r, int stage)
+{
+	for (int i = 0; i < r->p->nodes; i++)
+		if (p_is_replica(&r->s.nodes[i]) && r->s.nodes[i].stage == stage && !r->s.nodes[i].reduced)
+			return false;
+	return true;
+}
+
+void p_iteration_lost(struct p_run *r, struct p_node *x)
+{
+	switch (r->s.phase) {
+	case P_COMPUTING:
+		rerun_what_died(r, x);
+		break;
+	case P_REDUCING:
+		if (p_count_replicas(&r->s, r->p->nodes, x->stage) > 0 && stage_has_sum(r, x->stage) &&
+		    !(x->on & ~x->told))
+			p_commit_when_reduced(r);
+		else
+			rerun_what_died(r, x);
+		break;
+	default:
+		if (!p_replicas_everywhere(r))
+			stall(&r->s);
+	}
+}
+
+void p_members_gone(struct p_run *r, struct p_node *x)
+{
+	bool was_replica = p_is_replica(x);
+
+	x->standing = P_GONE;
+	x->copies = x->copy_reduced = x->keeps = 0;
+	x->copy_sum = x->copy_wrong = 0;
+	x->reduced = 0;
+	x->wrong = x->alive ? x->wrong : 0;
+	if (was_replica)
+		p_iteration_lost(r, x);
+	else if (r->s.phase == P_REDUCING)
+		p_commit_when_reduced(r);
+}
+
+void p_kill_node(struct p_run *r, struct p_node *x)
+{
+	const struct p_state before = r->s;
+	bool summed = x->in_sum;
+
+	r->s.deaths--;
+	p_end_process(x);
+	if (summed && x->reduced) /* what it told is believed until its death is noticed */
+		x->wrong = before.nodes[x - r->s.nodes].wrong;
+	if (x->copy_reduced)
+		x->copy_wrong = before.nodes[x - r->s.nodes].copy_wrong;
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *y = &r->s.nodes[i];
+
+		if (summed && y->stage == x->stage && y->sum == P_BEGUN && p_choose(r, 2))
+			y->sum = P_BROKEN;
+		if (summed && y->keeps == x->stage + 1 && y->copy_sum == P_BEGUN && p_choose(r, 2))
+			y->copy_sum = P_BROKEN;
+	}
+	p_lose_inputs(r, &before);
+}

@@ -1,0 +1,228 @@
+/* States as numbers, the first of them, and all in words. */
+#include "controller/tests/protocol_run.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* ---- states as numbers ---- */
+
+/* EACH: one for each microbatch, beside one another. */
+enum kind { PLAIN, BATCHES, EACH };
+
+struct field {
+	size_t at;
+	int bits;
+	enum kind kind;
+};
+
+#define NODE(name, bits, kind) { offsetof(struct p_node, name), bits, kind }
+#define STATE(name, bits, kind) { offsetof(struct p_state, name), bits, kind }
+
+static const struct field node_fields[] = {
+	NODE(stage, 2, PLAIN), NODE(at, 2, PLAIN), NODE(standing, 2, PLAIN), NODE(plan, 2, BATCHES),
+	NODE(on, 2, BATCHES), NODE(owed, 2, BATCHES), NODE(recorded, 2, BATCHES), NODE(told, 2, BATCHES), NODE(reduced, 1, PLAIN),
+	NODE(in_sum, 1, PLAIN), NODE(lost_here, 1, PLAIN), NODE(recalling, 1, PLAIN), NODE(keeps, 2, PLAIN),
+	NODE(copies, 1, PLAIN), NODE(copy_reduced, 1, PLAIN), NODE(alive, 1, PLAIN), NODE(began, 2, PLAIN),
+	NODE(counted, 2, BATCHES), NODE(mine, 2, BATCHES), NODE(has, 2, BATCHES), NODE(view, 2, EACH),
+	NODE(dropped, 2, BATCHES), NODE(sum, 2, PLAIN), NODE(wrong, 1, PLAIN), NODE(due, 1, PLAIN),
+	NODE(applied, 1, PLAIN), NODE(copy_sum, 2, PLAIN), NODE(copy_wrong, 1, PLAIN), NODE(copy_due, 1, PLAIN),
+	NODE(copy_applied, 1, PLAIN),
+};
+
+static const struct field state_fields[] = {
+	STATE(phase, 3, PLAIN), STATE(home, 2, BATCHES), STATE(changed, 2, BATCHES), STATE(summing, 3, PLAIN),
+	STATE(taken_over, 1, PLAIN), STATE(committed, 1, PLAIN), STATE(deaths, 2, PLAIN), STATE(wrongs, 2, PLAIN),
+	STATE(takeovers, 2, PLAIN), STATE(content[0], 2, EACH), STATE(content[1], 2, EACH), STATE(content[2], 2, EACH),
+};
+
+enum { N_NODE = sizeof(node_fields) / sizeof(node_fields[0]), N_STATE = sizeof(state_fields) / sizeof(state_fields[0]) };
+
+static int bits_of(const struct field *f)
+{
+	return f->kind == EACH ? 2 * f->bits : f->bits;
+}
+
+static uint64_t number_of(const void *of, const struct field *f, int n)
+{
+	uint64_t number = 0;
+
+	for (int i = 0; i < n; i++) {
+		const uint8_t *v = (const uint8_t *)of + f[i].at;
+
+		number = number << f[i].bits | *v;
+		if (f[i].kind == EACH)
+			number = number << f[i].bits | v[1];
+	}
+	return number;
+}
+
+/* The bits of the first microbatch, where those of the other are beside them: to the right by so many. */
+static uint64_t firsts(const struct field *f, int n, enum kind kind, int bits)
+{
+	uint64_t mask = 0;
+
+	for (int i = 0; i < n; i++) {
+		uint64_t each = (1u << bits) - 1;
+
+		mask <<= bits_of(&f[i]);
+		if (f[i].kind == kind)
+			mask |= kind == EACH ? each << bits : 2;
+	}
+	return mask;
+}
+
+/* How a node's number changes, and then a state's. */
+static void learn_swaps(uint64_t *swaps)
+{
+	swaps[0] = firsts(node_fields, N_NODE, BATCHES, 1);
+	swaps[1] = firsts(node_fields, N_NODE, EACH, 2);
+	swaps[2] = firsts(state_fields, N_STATE, BATCHES, 1);
+	swaps[3] = firsts(state_fields, N_STATE, EACH, 2);
+}
+
+static uint64_t swapped(uint64_t masks, uint64_t each, uint64_t x)
+{
+	uint64_t moved = masks | masks >> 1 | each | each >> 2;
+
+	return (x & ~moved) | (x & masks) >> 1 | (x & masks >> 1) << 1 | (x & each) >> 2 | (x & each >> 2) << 2;
+}
+
+static void read_number(uint64_t number, const struct field *f, int n, void *to)
+{
+	for (int i = n - 1; i >= 0; i--) {
+		uint8_t *v = (uint8_t *)to + f[i].at;
+		uint8_t mask = (uint8_t)((1 << f[i].bits) - 1);
+
+		if (f[i].kind == EACH) {
+			v[1] = (uint8_t)(number & mask);
+			number >>= f[i].bits;
+		}
+		v[0] = (uint8_t)(number & mask);
+		number >>= f[i].bits;
+	}
+}
+
+static void sort(uint64_t *x, int n)
+{
+	for (int i = 1; i < n; i++) {
+		uint64_t v = x[i];
+		int at = i;
+
+		for (; at > 0 && x[at - 1] > v; at--)
+			x[at] = x[at - 1];
+		x[at] = v;
+	}
+}
+
+void protocol_name(const struct protocol *p, const struct p_state *s, const struct p_state *like,
+		   const uint64_t *likes, uint64_t *name)
+{
+	uint64_t other[P_NAME];
+
+	for (int i = 0; i < p->nodes; i++)
+		name[i] = like && memcmp(&s->nodes[i], &like->nodes[i], sizeof(s->nodes[i])) == 0
+				  ? likes[i]
+				  : number_of(&s->nodes[i], node_fields, N_NODE);
+	name[p->nodes] = number_of(s, state_fields, N_STATE);
+	if (p->path[0] == p->path[1]) {
+		for (int i = 0; i < p->nodes; i++)
+			other[i] = swapped(p->swaps[0], p->swaps[1], name[i]);
+		other[p->nodes] = swapped(p->swaps[2], p->swaps[3], name[p->nodes]);
+		sort(other, p->nodes);
+	}
+	sort(name, p->nodes);
+	if (p->path[0] == p->path[1] && memcmp(other, name, ((size_t)p->nodes + 1) * sizeof(*name)) < 0)
+		memcpy(name, other, ((size_t)p->nodes + 1) * sizeof(*name));
+}
+
+void protocol_read(const struct protocol *p, const uint64_t *name, struct p_state *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (int i = 0; i < p->nodes; i++)
+		read_number(name[i], node_fields, N_NODE, &s->nodes[i]);
+	read_number(name[p->nodes], state_fields, N_STATE, s);
+}
+
+/* ---- the first state ---- */
+
+struct protocol protocol_of(int stages, int each)
+{
+	struct protocol p = { .stages = stages, .nodes = stages * each, .deaths = 3, .wrongs = 1, .takeovers = 1,
+			      .reruns_the_dead = true, .audits_hops = true, .sums_after_a_stall = true,
+			      .durable = true, .compares_hashes = true, .minds_unheard = true, .tells_again = true };
+
+	for (int i = 0; i < p.nodes; i++)
+		p.stage_of[i] = (uint8_t)(i / each);
+	for (int m = 0; m < P_BATCHES; m++)
+		p.path[m] = (uint8_t)((1 << stages) - 1);
+	learn_swaps(p.swaps);
+	return p;
+}
+
+void protocol_begin(const struct protocol *p, struct p_state *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->deaths = (uint8_t)p->deaths;
+	s->wrongs = (uint8_t)p->wrongs;
+	s->takeovers = (uint8_t)p->takeovers;
+	for (int i = 0; i < p->nodes; i++) {
+		s->nodes[i].stage = s->nodes[i].at = p->stage_of[i];
+		s->nodes[i].alive = !(p->absent >> i & 1);
+		s->nodes[i].standing = s->nodes[i].alive ? P_LIVE : P_GONE;
+		s->nodes[i].began = s->nodes[i].alive;
+	}
+	for (int m = 0; m < P_BATCHES; m++)
+		for (int st = 0; st < p->stages; st++)
+			for (int i = 0, k = 0; i < p->nodes; i++) {
+				struct p_node *x = &s->nodes[i];
+
+				if (x->stage != st || !x->alive || !(p->path[m] >> st & 1))
+					continue;
+				if (k++ == m % (int)p_count_replicas(s, p->nodes, st))
+					x->on |= (uint8_t)(1 << m);
+				x->mine = x->on;
+				x->plan = p->durable ? 0 : x->on;
+			}
+}
+
+/* ---- in words ---- */
+
+const char *protocol_event_name(enum p_event e)
+{
+	static const char *const names[P_EVENTS] = {
+		"counts", "reports", "reports, unheard", "tells its sum", "tells another sum", "tells its copy's sum",
+		"tells another sum of its copy", "its copy is overdue",
+		"applies the commit", "applies it to its copy", "is killed", "is noticed to be dead",
+		"is taken for dead", "is heard again and joins", "is a new process and joins", "keeps a copy",
+		"is heard again, the last of its stage", "is admitted", "a keeper's copy takes a stage over",
+		"it is to begin anew", "it is to begin anew, sooner", "it begins anew", "the controller dies",
+		"the controller's power fails", "another controller gathers", "tells all that happened",
+	};
+
+	return names[e];
+}
+
+static void print_node(const struct p_node *x, int i, FILE *to)
+{
+	static const char *const standings[] = { "gone", "joiner", "syncing", "live" };
+	static const char *const sums[] = { "-", "begun", "broken", "summed" };
+
+	fprintf(to, "    n%d S%d %-7s %s on %d owed %d told %d%s%s%s%s keeps %d%s | began %d counted %d mine %d has %d "
+		    "view %d%d sum %s%s%s%s copy %s\n",
+		i, x->stage, standings[x->standing], x->alive ? "alive" : "DEAD ", x->on, x->owed, x->told,
+		x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "", x->lost_here ? " lost" : "",
+		x->recalling ? " recalling" : "", x->keeps, x->copies ? " copies" : "", x->began, x->counted, x->mine,
+		x->has, x->view[0], x->view[1], sums[x->sum], x->wrong ? " WRONG" : "", x->due ? " due" : "",
+		x->applied ? " applied" : "", sums[x->copy_sum]);
+}
+
+void protocol_print(const struct protocol *p, const struct p_state *s, FILE *to)
+{
+	static const char *const phases[] = { "COMPUTING", "REDUCING", "STALLED (computing)", "STALLED (reducing)",
+					      "STALLED (planning)", "PLANNING", "GATHERING", "COMMITTED" };
+
+	fprintf(to, "  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left\n", phases[s->phase],
+		s->home, s->changed, s->summing, s->taken_over ? " taken over" : "", s->deaths, s->wrongs, s->takeovers);
+	for (int i = 0; i < p->nodes; i++)
+		print_node(&s->nodes[i], i, to);
+}

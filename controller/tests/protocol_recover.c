@@ -1,0 +1,227 @@
+/* An iteration that begins anew, a stage without a replica, another controller: as recover.c, gather.c and carry.c
+ * have it. */
+#include "controller/tests/protocol_run.h"
+
+/* ---- beginning anew ---- */
+
+void p_begin_anew(struct p_state *s)
+{
+	p_forget_sums(s);
+	s->phase = P_PLANNING;
+	s->home = s->taken_over = 0;
+	for (int i = 0; i < P_NODES; i++)
+		s->nodes[i].told = s->nodes[i].recalling = s->nodes[i].dropped = 0;
+}
+
+static void make_plan(struct p_run *r, int stage)
+{
+	int of[P_NODES], n = 0, last = -1;
+
+	for (int i = 0; i < r->p->nodes; i++) {
+		r->s.nodes[i].on = r->s.nodes[i].stage == stage ? 0 : r->s.nodes[i].on;
+		if (p_is_replica(&r->s.nodes[i]) && r->s.nodes[i].stage == stage)
+			of[n++] = i;
+	}
+	for (int m = 0; m < P_BATCHES; m++) {
+		int k;
+
+		if (!(r->p->path[m] >> stage & 1))
+			continue;
+		k = last < 0 || n == 1 ? p_choose(r, n) : p_choose(r, n - 1);
+		k += last >= 0 && n > 1 && k >= last; /* each another, where there are two */
+		last = k;
+		r->s.nodes[of[k]].on |= (uint8_t)(1 << m);
+	}
+}
+
+void p_begin(struct p_run *r)
+{
+	bool dies;
+
+	p_admit_joiners(r, false);
+	for (int st = 0; st < r->p->stages; st++)
+		make_plan(r, st);
+	r->s.home = r->s.changed = r->s.taken_over = 0;
+	dies = p_dies_telling(r);
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+		bool told = p_is_replica(x) && x->alive && (!dies || p_choose(r, 2));
+
+		x->at = x->stage;
+		x->plan = r->p->durable ? 0 : x->on;
+		x->owed = x->recorded = x->told = x->lost_here = x->recalling = 0;
+		p_forget_iteration(x);
+		x->began = told ? 1 : x->began ? 2 : 0;
+		x->mine = told ? x->on : 0;
+	}
+	r->s.phase = P_COMPUTING;
+	if (dies)
+		p_crash_somehow(r);
+}
+
+/* ---- a stage without a replica ---- */
+
+static bool all_on_route(const struct p_run *r)
+{
+	for (int i = 0; i < r->p->nodes; i++)
+		if (r->s.nodes[i].on && !p_is_replica(&r->s.nodes[i]))
+			return false;
+	return true;
+}
+
+void p_resume(struct p_run *r, struct p_node *x)
+{
+	x->standing = P_LIVE;
+	if (!x->began)
+		r->s.taken_over = 1;
+	if (x->dropped && (r->p->minds_unheard || p_replicas_everywhere(r)))
+		r->s.taken_over = 1;
+	if (p_replicas_everywhere(r) && !all_on_route(r))
+		r->s.taken_over = 1;
+	if (!p_replicas_everywhere(r) || r->s.taken_over)
+		return;
+	if (r->s.phase == P_STALLED_PLANNING)
+		r->s.phase = P_PLANNING;
+	else if (r->s.phase == P_STALLED && !r->p->sums_after_a_stall)
+		r->s.phase = P_COMPUTING;
+	else {
+		for (int m = 0; r->p->tells_again && m < P_BATCHES; m++)
+			p_hear_route(x, m, false);
+		if (r->p->tells_again && r->s.changed)
+			p_record(r);
+		p_begin_reduction(r);
+	}
+}
+
+static bool can_spare(const struct p_run *r, const struct p_node *x)
+{
+	return !p_is_replica(x) || p_count_replicas(&r->s, r->p->nodes, x->stage) >= 2;
+}
+
+/* Who takes the stage over, from a copy; NULL: nobody can. */
+struct p_node *p_taker_of(struct p_run *r, int stage)
+{
+	struct p_node *holder = NULL;
+	int of[P_NODES], n = 0;
+
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+
+		if (p_is_keeper(x, stage) && x->alive && x->stage != stage)
+			holder = x; /* there is one at most: else it comes by itself */
+	}
+	if (!holder || can_spare(r, holder))
+		return holder;
+	for (int i = 0; i < r->p->nodes; i++)
+		if (r->s.nodes[i].standing == P_LIVE && r->s.nodes[i].alive && can_spare(r, &r->s.nodes[i]))
+			of[n++] = i;
+	return n == 0 ? NULL : &r->s.nodes[of[p_choose(r, n)]];
+}
+
+void p_take_over(struct p_run *r, int stage)
+{
+	struct p_node *x = p_taker_of(r, stage);
+	int away[P_NODES], n = 0;
+
+	for (int i = 0; i < r->p->nodes; i++)
+		if (r->s.nodes[i].standing == P_GONE && r->s.nodes[i].stage == stage)
+			away[n++] = i;
+	if (n > 0) {
+		struct p_node *other = &r->s.nodes[away[p_choose(r, n)]];
+
+		p_end_process(other); /* it lost its place: if it lives, as good as a new process */
+		other->stage = x->stage;
+	}
+	x->stage = (uint8_t)stage;
+	x->standing = P_LIVE;
+	x->keeps = x->copies = x->copy_sum = x->copy_reduced = 0;
+	p_begin_process(x);
+	r->s.taken_over = 1;
+}
+
+/* ---- another controller ---- */
+
+static bool everybody_in_it(const struct p_run *r)
+{
+	uint8_t held = 0;
+
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *x = &r->s.nodes[i];
+
+		if ((x->on & r->s.changed) && x->at != x->stage)
+			return false; /* what was recorded does not fit */
+		if (!p_is_replica(x) || x->lost_here)
+			continue;
+		if (x->began == 1)
+			held |= (uint8_t)(1 << x->stage);
+		else if (x->on)
+			return false;
+	}
+	return held == (1 << r->p->stages) - 1;
+}
+
+static void tell_changed(struct p_run *r)
+{
+	const struct p_state before = r->s;
+
+	if (r->s.changed)
+		p_record(r);
+	for (int i = 0; i < r->p->nodes; i++)
+		for (int m = 0; m < P_BATCHES; m++)
+			if ((r->s.changed >> m & 1) && p_is_replica(&r->s.nodes[i]) && r->s.nodes[i].alive)
+				p_hear_route(&r->s.nodes[i], m, false);
+	p_lose_inputs(r, &before);
+}
+
+static bool carry_on(struct p_run *r)
+{
+	struct p_node *gone;
+
+	if (!everybody_in_it(r))
+		return false;
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+
+		if (!p_is_replica(x))
+			continue;
+		x->recalling = 1;
+		if (x->began == 1 && !x->lost_here)
+			continue;
+		x->standing = x->lost_here ? P_GONE : P_JOINER;
+		x->recalling = 0;
+		p_begin_process(x);
+	}
+	tell_changed(r);
+	r->s.phase = P_COMPUTING;
+	gone = p_gone_on_route(r);
+	if (gone)
+		p_iteration_lost(r, gone); /* and so all others */
+	return true;
+}
+
+void p_gather(struct p_run *r)
+{
+	bool committed = r->s.committed;
+
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+		bool late = x->alive && !committed && r->s.deaths > 0 && p_choose(r, 2);
+
+		r->s.deaths -= late;
+		x->standing = x->alive && !late ? P_LIVE : P_GONE;
+		x->keeps = x->alive && !late ? x->keeps : 0;
+		if (committed && x->alive && x->sum == P_BEGUN && p_choose(r, 2)) { /* it passed for dead, and had it */
+			x->sum = P_SUMMED;
+			x->wrong = r->s.wrongs > 0 && p_choose(r, 2);
+			r->s.wrongs -= x->wrong;
+		}
+		x->due = committed && x->alive && x->sum == P_SUMMED && !x->applied;
+		x->copy_due = committed && x->alive && x->copy_sum == P_SUMMED && !x->copy_applied;
+	}
+	if (committed)
+		r->s.phase = P_COMMITTED;
+	else if (!p_replicas_everywhere(r))
+		r->s.phase = P_STALLED_PLANNING;
+	else if (!carry_on(r))
+		p_begin_anew(&r->s);
+}

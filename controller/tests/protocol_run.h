@@ -1,0 +1,60 @@
+/* protocol_run.h - for tests: what the parts of the protocol's model share. */
+#ifndef CONTROLLER_TESTS_PROTOCOL_RUN_H
+#define CONTROLLER_TESTS_PROTOCOL_RUN_H
+
+#include "controller/tests/protocol.h"
+
+/* A step, in one of the ways that it may go: where the controller, or chance, chooses, all choices are tried. */
+struct p_run {
+	const struct protocol *p;
+	struct p_state s;
+	const char *wrong; /* NULL nothing */
+	bool crashed;      /* the controller died in it */
+	int n, at;
+	uint8_t choice[24], bound[24];
+};
+
+/* protocol_state.c */
+int p_choose(struct p_run *r, int n);
+bool p_choose_others(struct p_run *r);
+void p_found(struct p_run *r, const char *wrong);
+bool p_is_replica(const struct p_node *x);
+uint32_t p_count_replicas(const struct p_state *s, int n, int stage);
+bool p_replicas_everywhere(const struct p_run *r);
+bool p_is_stalled(const struct p_state *s);
+bool p_has_input(const struct protocol *p, const struct p_state *s, const struct p_node *x, int m);
+bool p_lacks(const struct p_node *x, int m);
+void p_lose_inputs(struct p_run *r, const struct p_state *before);
+void p_forget_iteration(struct p_node *x);
+void p_begin_process(struct p_node *x);
+void p_end_process(struct p_node *x);
+
+/* protocol_iteration.c */
+void p_forget_sums(struct p_state *s);
+bool p_is_keeper(const struct p_node *x, int stage);
+bool p_admit_joiners(struct p_run *r, bool computing);
+void p_reduce_rest(struct p_run *r);
+void p_reduce_early(struct p_run *r);
+bool p_all_done(const struct p_run *r);
+void p_crash(struct p_run *r, bool power);
+void p_crash_somehow(struct p_run *r);
+bool p_dies_telling(struct p_run *r);
+void p_record(struct p_run *r);
+void p_hear_route(struct p_node *x, int m, bool same);
+struct p_node *p_gone_on_route(struct p_run *r);
+void p_begin_reduction(struct p_run *r);
+bool p_copies_awaited(const struct p_node *x);
+void p_commit_when_reduced(struct p_run *r);
+void p_iteration_lost(struct p_run *r, struct p_node *x);
+void p_members_gone(struct p_run *r, struct p_node *x);
+void p_kill_node(struct p_run *r, struct p_node *x);
+
+/* protocol_recover.c */
+void p_begin_anew(struct p_state *s);
+void p_begin(struct p_run *r);
+void p_resume(struct p_run *r, struct p_node *x);
+struct p_node *p_taker_of(struct p_run *r, int stage);
+void p_take_over(struct p_run *r, int stage);
+void p_gather(struct p_run *r);
+
+#endif

@@ -1,0 +1,125 @@
+/* Choices of the controller, and what is so. */
+#include "controller/tests/protocol_run.h"
+
+#include <string.h>
+
+int p_choose(struct p_run *r, int n)
+{
+	if (n <= 1)
+		return 0;
+	if (r->at == r->n) {
+		r->choice[r->n] = 0;
+		r->bound[r->n++] = (uint8_t)n;
+	}
+	return r->choice[r->at++];
+}
+
+/* To the next row of choices; false: there is none. */
+bool p_choose_others(struct p_run *r)
+{
+	while (r->n > 0 && ++r->choice[r->n - 1] == r->bound[r->n - 1])
+		r->n--;
+	r->at = 0;
+	return r->n > 0;
+}
+
+void p_found(struct p_run *r, const char *wrong)
+{
+	r->wrong = r->wrong ? r->wrong : wrong;
+}
+
+/* ---- what is so ---- */
+
+bool p_is_replica(const struct p_node *x)
+{
+	return x->standing >= P_SYNCING;
+}
+
+uint32_t p_count_replicas(const struct p_state *s, int n, int stage)
+{
+	uint32_t k = 0;
+
+	for (int i = 0; i < n; i++)
+		k += p_is_replica(&s->nodes[i]) && s->nodes[i].stage == stage;
+	return k;
+}
+
+bool p_replicas_everywhere(const struct p_run *r)
+{
+	for (int st = 0; st < r->p->stages; st++)
+		if (p_count_replicas(&r->s, r->p->nodes, st) == 0)
+			return false;
+	return true;
+}
+
+bool p_is_stalled(const struct p_state *s)
+{
+	return s->phase >= P_STALLED && s->phase <= P_STALLED_PLANNING;
+}
+
+static bool sends_to(const struct p_node *from, const struct p_node *to, int m)
+{
+	return from->alive && from->began == 1 && (from->mine >> m & 1) && from->view[m] == to->view[m];
+}
+
+/* Whether the gradient, or for the last stage all that is before its own, is to be had for what x counts. */
+bool p_has_input(const struct protocol *p, const struct p_state *s, const struct p_node *x, int m)
+{
+	uint8_t after = (uint8_t)(p->path[m] >> x->stage >> 1);
+
+	if (x->has >> m & 1)
+		return true;
+	for (int st = 0; st < p->stages; st++) {
+		bool needed = after ? st > x->stage && (after & -after) == 1 << (st - x->stage - 1)
+				    : st < x->stage;
+		bool there = false;
+
+		if (!needed || !(p->path[m] >> st & 1))
+			continue;
+		for (int i = 0; i < p->nodes; i++)
+			there = there || (s->nodes[i].stage == st && sends_to(&s->nodes[i], x, m) &&
+					  (!after || (s->nodes[i].counted >> m & 1)));
+		if (!there)
+			return false;
+	}
+	return true;
+}
+
+bool p_lacks(const struct p_node *x, int m)
+{
+	return x->alive && x->began == 1 && (x->mine >> m & 1) && !(x->counted >> m & 1);
+}
+
+/* What could be had before, and cannot now, was there, or is lost. */
+void p_lose_inputs(struct p_run *r, const struct p_state *before)
+{
+	for (int i = 0; i < r->p->nodes; i++)
+		for (int m = 0; m < P_BATCHES; m++) {
+			struct p_node *x = &r->s.nodes[i];
+
+			if (p_lacks(x, m) && p_lacks(&before->nodes[i], m) &&
+			    p_has_input(r->p, before, &before->nodes[i], m) &&
+			    !p_has_input(r->p, &r->s, x, m) && p_choose(r, 2))
+				x->has |= (uint8_t)(1 << m);
+		}
+}
+
+void p_forget_iteration(struct p_node *x)
+{
+	x->counted = x->mine = x->has = x->dropped = 0;
+	memset(x->view, P_CURRENT, sizeof(x->view));
+}
+
+/* Its weights are all that it has. */
+void p_begin_process(struct p_node *x)
+{
+	x->alive = 1;
+	x->began = x->sum = x->wrong = x->due = x->applied = 0;
+	p_forget_iteration(x);
+}
+
+void p_end_process(struct p_node *x)
+{
+	p_begin_process(x);
+	x->alive = x->copy_sum = x->copy_wrong = x->copy_due = x->copy_applied = 0;
+}

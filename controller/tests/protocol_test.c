@@ -1,0 +1,629 @@
+/* The iteration's protocol, in all orders of what may go wrong: by its model, which is held against the controller
+ * itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "controller/setup.h"
+#include "controller/tests/explore.h"
+#include "controller/tests/under_way.h"
+
+/* ---- nothing goes wrong ---- */
+
+#if defined(__has_feature)
+#define HAS_FEATURE(x) __has_feature(x)
+#else
+#define HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || HAS_FEATURE(address_sanitizer) || \
+	HAS_FEATURE(thread_sanitizer)
+enum { SLOW = 1 };
+#else
+enum { SLOW = 0 };
+#endif
+
+static void nothing_goes_wrong(const struct protocol *p)
+{
+	struct explored e = explore(p, stderr);
+
+	print_message("%d nodes, %d deaths: %llu states\n", p->nodes, p->deaths, (unsigned long long)e.states);
+	if (e.wrong)
+		fail_msg("%s: its trace is above", e.wrong);
+	assert_true(e.ended > 0);
+}
+
+static void through_deaths_sums_and_takeovers(void **state)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	(void)state;
+	p.deaths -= SLOW;
+	nothing_goes_wrong(&p);
+}
+
+/* One more in the second stage: it has no microbatch, and a part in the sums. */
+static void also_with_an_idle_replica(void **state)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	(void)state;
+	p.stage_of[p.nodes++] = 1;
+	p.deaths = 2 - SLOW;
+	nothing_goes_wrong(&p);
+}
+
+static void and_with_a_stage_that_passes_on(void **state)
+{
+	struct protocol p = protocol_of(3, 2);
+
+	(void)state;
+	p.deaths = 1;
+	nothing_goes_wrong(&p);
+}
+
+static void and_where_one_joins(void **state)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	(void)state;
+	p.absent = 1 << 3;
+	p.deaths = 2;
+	nothing_goes_wrong(&p);
+	p.absent |= 1 << 0;
+	p.deaths = 3 - SLOW;
+	p.takeovers = p.wrongs = 0;
+	nothing_goes_wrong(&p);
+}
+
+static void and_where_stages_sum_early(void **state)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	(void)state;
+	p.deaths = 2 - SLOW;
+	p.overlap = true;
+	nothing_goes_wrong(&p);
+	p.split = true;
+	nothing_goes_wrong(&p);
+}
+
+/* ---- what was mended is found where it is not ---- */
+
+static void is_found(const struct protocol *p, const char *wrong)
+{
+	struct explored e = explore(p, NULL);
+
+	if (!e.wrong || strcmp(e.wrong, wrong) != 0)
+		fail_msg("\"%s\" instead of \"%s\"", e.wrong ? e.wrong : "nothing", wrong);
+}
+
+/* Small ones, in which nothing goes wrong otherwise. */
+static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeovers)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	p.absent = absent;
+	p.deaths = deaths;
+	p.wrongs = wrongs;
+	p.takeovers = takeovers;
+	nothing_goes_wrong(&p);
+	return p;
+}
+
+/* It was so with the stalls as they were. */
+static struct protocol without_reruns(int deaths, int wrongs, bool audits_hops)
+{
+	struct protocol p = small(0, deaths, wrongs, 0);
+
+	p.reruns_the_dead = p.sums_after_a_stall = false;
+	p.audits_hops = audits_hops;
+	return p;
+}
+
+static void a_commit_without_the_dead(void **state)
+{
+	struct protocol differ = without_reruns(1, 1, false), another_dies = without_reruns(2, 0, false);
+
+	(void)state;
+	is_found(&differ, "the commit lacks a gradient");
+	is_found(&another_dies, "the commit lacks a gradient");
+}
+
+static void the_audit_sees_it(void **state)
+{
+	struct protocol differ = without_reruns(1, 1, true), another_dies = without_reruns(2, 0, true);
+
+	(void)state;
+	is_found(&differ, "the run ends by its own audit");
+	is_found(&another_dies, "the run ends by its own audit");
+}
+
+static void a_stall_after_which_nobody_sums(void **state)
+{
+	struct protocol p = small(0, 2, 0, 0);
+
+	(void)state;
+	p.sums_after_a_stall = false;
+	is_found(&p, "it cannot end");
+}
+
+static void words_of_one_that_passed_for_dead(void **state)
+{
+	struct protocol p = small(1 << 0 | 1 << 3, 2, 0, 0);
+
+	(void)state;
+	p.minds_unheard = false;
+	is_found(&p, "who is honest is left out: it left a gradient out");
+}
+
+static void ways_that_changed_meanwhile(void **state)
+{
+	struct protocol p = small(1 << 3, 3, 0, 0);
+
+	(void)state;
+	p.tells_again = false;
+	is_found(&p, "it cannot end");
+}
+
+static void other_weights_after_a_takeover(void **state)
+{
+	struct protocol p = small(0, 1, 1, 1);
+
+	(void)state;
+	p.compares_hashes = false;
+	is_found(&p, "two of a stage apply different commits");
+}
+
+static void routes_lost_with_the_power(void **state)
+{
+	struct protocol p = small(0, 1, 0, 1);
+
+	(void)state;
+	p.durable = false;
+	is_found(&p, "who is honest is left out: it counted what is not its own");
+}
+
+/* ---- the controller does as the model ---- */
+
+enum { WALKS = 300, MOST_STEPS = 120, MOST_WAYS = 512, TWO = 4, RESUMED = 1000 };
+
+/* The ways that one step may go. */
+struct ways {
+	struct p_step step;
+	struct p_state of[MOST_WAYS];
+	int n;
+};
+
+struct walk {
+	struct protocol p;
+	struct controller *c;
+	struct p_state s;
+	struct rng rng;
+	struct p_step steps[MOST_STEPS * 4]; /* that may be next */
+	int n_steps;
+	struct ways ways;
+	char told[8192];
+	uint32_t happened[P_EVENTS];
+};
+
+static bool same_step(const struct p_step *a, const struct p_step *b)
+{
+	return a->event == b->event && a->node == b->node && a->arg == b->arg;
+}
+
+/* Several things that the controller does at one turn, or asks the planner first; and it does not die in a step. */
+static bool is_walked(const struct walk *w, const struct p_step *step, const struct p_state *next)
+{
+	bool dies = step->event == P_CRASH, kills = step->event == P_KILL || step->event == P_SILENCE;
+
+	return step->event != P_ADMIT && step->event != P_TAKE_OVER && step->event != P_SOONER && step->event != P_BEGIN &&
+	       next->takeovers + dies == w->s.takeovers && next->deaths + kills == w->s.deaths;
+}
+
+static void see_step(void *context, const struct p_step *step, const struct p_state *next, const char *wrong)
+{
+	struct walk *w = context;
+
+	assert_null(wrong);
+	if (!is_walked(w, step, next) || (w->n_steps > 0 && same_step(&w->steps[w->n_steps - 1], step)))
+		return;
+	assert_true(w->n_steps < MOST_STEPS * 4);
+	w->steps[w->n_steps++] = *step;
+}
+
+static void see_way(void *context, const struct p_step *step, const struct p_state *next, const char *wrong)
+{
+	struct walk *w = context;
+
+	(void)wrong;
+	if (!is_walked(w, step, next) || !same_step(step, &w->ways.step))
+		return;
+	assert_true(w->ways.n < MOST_WAYS);
+	w->ways.of[w->ways.n++] = *next;
+}
+
+/* What differs between what the controller believes and the model says it does; NULL nothing. */
+static int standing_of(const struct controller *c, const struct member *m)
+{
+	if (m->replica)
+		return m->state == NODE_SYNCING ? P_SYNCING : P_LIVE;
+	return member_joins(c, m) ? P_JOINER : P_GONE;
+}
+
+static int phase_of(const struct controller *c)
+{
+	switch (c->phase) {
+	case PHASE_COMPUTING:
+		return P_COMPUTING;
+	case PHASE_REDUCING:
+		return P_REDUCING;
+	case PHASE_STALLED:
+		return c->stalled_in == PHASE_COMPUTING  ? P_STALLED
+		       : c->stalled_in == PHASE_REDUCING ? P_STALLED_REDUCING
+							 : P_STALLED_PLANNING;
+	case PHASE_COMMITTING:
+		return P_COMMITTED;
+	default:
+		return c->phase == PHASE_PLANNING ? P_PLANNING : P_GATHERING;
+	}
+}
+
+static uint8_t on_route(const struct controller *c, uint16_t node)
+{
+	uint8_t on = 0;
+
+	for (uint32_t m = 0; m < P_BATCHES; m++)
+		on |= (uint8_t)((routes_hop(&c->routes.microbatches[m], node) >= 0) << m);
+	return on;
+}
+
+static uint8_t owed_by(const struct controller *c, uint16_t node)
+{
+	uint8_t owed = 0;
+
+	for (uint32_t m = 0; m < P_BATCHES; m++) {
+		int hop = routes_hop(&c->routes.microbatches[m], node);
+
+		if (hop >= 0 && (c->routes.microbatches[m].owed_backward >> hop & 1))
+			owed |= (uint8_t)(1 << m);
+	}
+	return owed;
+}
+
+static uint8_t told_by(const struct controller *c, uint16_t node)
+{
+	const struct counts *k = &c->routes.counts[node];
+	uint8_t told = 0;
+
+	for (uint32_t i = 0; i < k->n; i++)
+		if (k->list[i].kind == WORK_BACKWARD)
+			told |= (uint8_t)(1 << k->list[i].microbatch);
+	return told;
+}
+
+static const char *node_differs(const struct controller *c, const struct p_state *s, uint16_t i)
+{
+	const struct member *m = &c->members[i];
+	const struct p_node *x = &s->nodes[i];
+
+	if (s->phase >= P_STALLED_PLANNING)
+		return NULL;
+	if (standing_of(c, m) != x->standing)
+		return "standing";
+	if (x->standing != P_GONE && m->keeps + 1 != x->keeps)
+		return "keeps";
+	if (s->phase != P_COMPUTING && s->phase != P_REDUCING)
+		return NULL; /* what is void there the model has forgotten */
+	if (on_route(c, i) != x->on)
+		return "route";
+	if (told_by(c, i) != x->told)
+		return "what it counted";
+	if (owed_by(c, i) != x->owed)
+		return "what it owes";
+	if (m->lost_here != x->lost_here)
+		return "given up";
+	if (m->replica && m->recalling != x->recalling)
+		return "recalling";
+	if (m->in_sum != x->in_sum || (m->in_sum && m->sum_stage != x->stage))
+		return "in the sum";
+	if (m->replica && m->in_sum && m->reduced != x->reduced)
+		return "reduced";
+	if (m->copies != x->copies || (x->copies && m->copy_reduced != x->copy_reduced))
+		return "copies";
+	return NULL;
+}
+
+static const char *differs(const struct controller *c, const struct p_state *s)
+{
+	const char *what = phase_of(c) != s->phase ? "phase" : NULL;
+
+	for (int st = 0; !what && s->phase <= P_REDUCING && st < 2; st++)
+		what = (c->summing[st] > 0) != (s->summing >> st & 1) ? "summing" : NULL;
+	for (uint16_t i = 0; !what && i < TWO; i++)
+		what = node_differs(c, s, i);
+	return what;
+}
+
+/* ---- the same things happen to the controller ---- */
+
+static void add_pass(struct msg_task_event *events, uint32_t *n, const struct controller *c, uint32_t m,
+		     enum work_kind kind)
+{
+	struct msg_task_event e = { .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = m,
+				    .attempt = c->routes.microbatches[m].route.attempt, .blocker = UINT32_MAX,
+				    .at_us = c->now_us };
+
+	events[(*n)++] = e;
+	e.type = WORK_ENDS;
+	e.at_us += SECOND / 10;
+	e.counted = kind != WORK_FORWARD;
+	e.loss = 3;
+	events[(*n)++] = e;
+}
+
+static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted, bool whole)
+{
+	struct msg_task_event events[6 * P_BATCHES];
+	struct msg_report r = { .iteration = 1, .whole = whole, .events = events };
+
+	for (uint32_t m = 0; m < P_BATCHES; m++) {
+		if ((begun | counted) >> m & 1)
+			add_pass(events, &r.n_events, c, m, WORK_FORWARD);
+		if (!(counted >> m & 1))
+			continue;
+		if (c->cluster->nodes[node].stage == 0)
+			add_pass(events, &r.n_events, c, m, WORK_LOSS);
+		add_pass(events, &r.n_events, c, m, WORK_BACKWARD);
+	}
+	iteration_report(c, &c->members[node], &r);
+}
+
+static void tells_sum(struct controller *c, uint16_t node, int stage, bool wrong)
+{
+	uint64_t slices[TWO] = { 1, 2, 3, 4 };
+	struct msg_reduced r = { .iteration = 1, .attempt = c->reduce_attempt, .stage = (uint8_t)stage,
+				 .sum_squares = wrong ? 2 : 1, .n_slices = c->summing[stage], .slices = slices };
+
+	iteration_reduced(c, &c->members[node], &r);
+}
+
+static void joins(struct controller *c, struct member *m)
+{
+	m->peer = m->id + 1u;
+	m->state = NODE_SYNCING;
+	m->ready = m->kept = true;
+	m->replica = m->copies = false;
+	m->keeps = member_stage(c, m);
+	m->held_stage = (uint8_t)m->keeps;
+	m->beat.iteration = 0;
+}
+
+static void is_heard_again(struct controller *c, struct member *m, const struct p_node *x)
+{
+	m->beat.iteration = x->began > 0;
+	m->beat.stage = m->held_stage = (uint8_t)member_stage(c, m);
+	assert_true(iteration_resumes(c, m));
+}
+
+static void is_succeeded(struct walk *w)
+{
+	struct controller *was = w->c, *c = under_way_knowing(was->cluster);
+
+	c->store = was->store;
+	c->options.run_dir = was->options.run_dir;
+	c->first_attempt = c->own_attempt = was->own_attempt + RESUMED;
+	c->now_us = was->now_us;
+	was->store = NULL;
+	was->cluster = NULL;
+	controller_fini(was);
+	free(was);
+	carry_read(c);
+	assert_non_null(c->carried);
+	c->carried->plan->overlap_sync = w->p.overlap;
+	c->phase = PHASE_GATHERING;
+	w->c = c;
+}
+
+/* As gather_again has it, once all are back who are alive. */
+static void gathers(struct walk *w)
+{
+	struct controller *c = w->c;
+
+	for (uint32_t i = 0; i < TWO; i++) {
+		const struct p_node *x = &w->s.nodes[i];
+		struct member *m = &c->members[i];
+
+		m->replica = m->ready = x->alive;
+		m->state = x->alive ? NODE_LIVE : NODE_DEAD;
+		m->hello.iteration = x->began > 0;
+		m->hello.epoch = x->began == 1;
+		m->keeps = x->keeps - 1;
+		m->kept = m->keeps >= 0;
+	}
+	if (!replicas_everywhere(c)) {
+		c->phase = PHASE_STALLED;
+		c->stalled_in = PHASE_PLANNING;
+	} else if (!carry_on(c)) {
+		c->phase = PHASE_PLANNING;
+	}
+}
+
+static void happens_to(struct walk *w, const struct p_step *step)
+{
+	const struct p_node *x = &w->s.nodes[step->node];
+	struct member *m = &w->c->members[step->node];
+	uint8_t untold = x->counted & (uint8_t)~x->told;
+
+	switch (step->event) {
+	case P_COUNT:
+		if (x->stage == 0 && m->replica && !m->recalling)
+			says(w->c, m->id, x->mine, untold | (uint8_t)(1 << step->arg), false);
+		break;
+	case P_REPORT:
+	case P_DROP:
+		says(w->c, m->id, x->mine, untold, false);
+		break;
+	case P_RECALL:
+		says(w->c, m->id, x->mine, x->counted, true);
+		break;
+	case P_REDUCED:
+	case P_REDUCED_WRONG:
+		tells_sum(w->c, m->id, x->stage, step->event == P_REDUCED_WRONG);
+		break;
+	case P_COPY_REDUCED:
+	case P_COPY_REDUCED_WRONG:
+		tells_sum(w->c, m->id, x->keeps - 1, step->event == P_COPY_REDUCED_WRONG);
+		break;
+	case P_COPY_OVERDUE:
+		copies_refuse(w->c, m, "its copy was overdue");
+		commit_when_reduced(w->c);
+		break;
+	case P_NOTICE:
+	case P_SILENCE:
+		members_gone(w->c, m, "is gone");
+		break;
+	case P_JOIN:
+	case P_NEW_PROCESS:
+		joins(w->c, m);
+		break;
+	case P_KEEP:
+		m->keeps = step->arg;
+		m->kept = true;
+		break;
+	case P_RESUME:
+		is_heard_again(w->c, m, x);
+		break;
+	default: /* of agents alone */
+		break;
+	}
+}
+
+static void happens(struct walk *w, const struct p_step *step)
+{
+	if (step->node >= 0)
+		happens_to(w, step);
+	else if (step->event == P_CRASH)
+		is_succeeded(w);
+	else if (step->event == P_GATHER)
+		gathers(w);
+	else if (step->event == P_RESTART)
+		recover_turn(w->c);
+}
+
+static void tell(struct walk *w, const struct p_step *step)
+{
+	size_t n = strlen(w->told);
+
+	snprintf(w->told + n, sizeof(w->told) - n, "n%d %s (%d)\n", step->node, protocol_event_name(step->event), step->arg);
+}
+
+/* What goes wrong may at any moment: it is chosen more seldom, so that it gets to many. */
+static const struct p_step *any_step(struct walk *w)
+{
+	const struct p_step *step = NULL;
+
+	for (int k = 0; k < 8 && !(step && step->free); k++)
+		step = &w->steps[rng_below(&w->rng, (uint32_t)w->n_steps)];
+	return step;
+}
+
+/* One of those that may be next. False: there is none. */
+static bool goes_on(struct walk *w)
+{
+	const char *what = NULL;
+	struct p_step step;
+
+	w->n_steps = w->ways.n = 0;
+	protocol_next(&w->p, &w->s, see_step, w);
+	if (w->n_steps == 0)
+		return false;
+	step = w->ways.step = *any_step(w);
+	protocol_next(&w->p, &w->s, see_way, w);
+	tell(w, &step);
+	w->happened[step.event]++;
+	happens(w, &step);
+	w->c->now_us += SECOND / 100;
+	for (int i = 0; i < w->ways.n; i++) {
+		const char *other = differs(w->c, &w->ways.of[i]);
+
+		what = i == 0 ? other : what;
+		if (other)
+			continue;
+		w->s = w->ways.of[i];
+		return true;
+	}
+	fprintf(stderr, "%s", w->told);
+	protocol_print(&w->p, &w->s, stderr);
+	fail_msg("in none of %d ways as the controller: %s", w->ways.n, what);
+	return false;
+}
+
+static void begins(struct walk *w, uint64_t seed)
+{
+	rng_init(&w->rng, seed);
+	w->p = protocol_of(2, 2);
+	w->p.overlap = seed % 2;
+	w->c = under_way_of(TWO, 1);
+	w->c->current->plan->overlap_sync = w->p.overlap;
+	carry_record(w->c); /* as begin has it */
+	w->told[0] = 0;
+	protocol_begin(&w->p, &w->s);
+	for (uint16_t i = 0; i < TWO; i++) {
+		w->s.nodes[i].on = w->s.nodes[i].mine = on_route(w->c, i);
+		says(w->c, i, w->s.nodes[i].on, 0, false);
+		w->c->members[i].held_stage = w->s.nodes[i].stage;
+	}
+	assert_null(differs(w->c, &w->s));
+}
+
+static void the_controller_does_as_the_model(void **state)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+	int commits = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= (SLOW ? WALKS / 5 : WALKS); seed++) {
+		void *c;
+
+		begins(w, seed);
+		for (int k = 0; k < MOST_STEPS && w->s.phase != P_COMMITTED && w->s.phase != P_PLANNING &&
+				w->s.phase != P_STALLED_PLANNING && goes_on(w); k++) {
+		}
+		commits += w->c->committed == 1;
+		c = w->c;
+		under_way_end(&c);
+	}
+	assert_true(commits > 0);
+	for (int e = 0; e < P_EVENTS; e++)
+		print_message("%s: %u\n", protocol_event_name((enum p_event)e), w->happened[e]);
+	free(w);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_commit_without_the_dead),
+		cmocka_unit_test(the_audit_sees_it),
+		cmocka_unit_test(a_stall_after_which_nobody_sums),
+		cmocka_unit_test(words_of_one_that_passed_for_dead),
+		cmocka_unit_test(ways_that_changed_meanwhile),
+		cmocka_unit_test(other_weights_after_a_takeover),
+		cmocka_unit_test(routes_lost_with_the_power),
+		cmocka_unit_test(the_controller_does_as_the_model),
+		cmocka_unit_test(and_where_one_joins),
+		cmocka_unit_test(and_where_stages_sum_early),
+		cmocka_unit_test(and_with_a_stage_that_passes_on),
+		cmocka_unit_test(also_with_an_idle_replica),
+		cmocka_unit_test(through_deaths_sums_and_takeovers),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+#!/bin/bash
+# `skippipe agent` with several devices: an agent for each, with a key, a port and a node of its own,
+# ended together. What GPUs there are an agent's program says; here a stand-in says that there are two,
+# and a third that cannot be used.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-agent
+
+mkdir "$dir/bin" && cp "$bin/skippipe" "$dir/bin/"
+cat >"$dir/bin/skippipe-agent" <<EOF
+#!/bin/bash
+if [ "\$1" = --devices ]; then
+	echo "cpu:v3 oneDNN"
+	echo "cuda:0 sm_89 L4, 21.0 GiB free"
+	echo "device cuda:1 (Tesla T4) has compute capability 7.5: 8.0 (Ampere) or later is needed"
+	echo "cuda:2 sm_89 L4, 21.0 GiB free"
+	exit
+fi
+echo "\$*" >>"$dir/started"
+trap 'echo ended >>"$dir/started"; exit 3' TERM
+while :; do sleep 0.05; done
+EOF
+chmod +x "$dir/bin/skippipe-agent"
+
+lines() { wc -l 2>/dev/null <"$dir/started" || echo 0; }
+until_lines() { for _ in $(seq 200); do [ "$(lines)" -ge "$1" ] && return; sleep 0.05; done; die "$(cat "$dir/started")"; }
+
+"$dir/bin/skippipe" agent --join tcp://10.0.0.1:7700 --key k --listen tcp://10.0.0.7:7701 \
+	--advertise=10.0.0.7:7701 --device cuda:all:bf16 --node 4 --log warn &
+pid=$!
+started+=($pid)
+until_lines 2
+sort "$dir/started" >"$dir/sorted"
+cat >"$dir/expected" <<EOF
+--join tcp://10.0.0.1:7700 --key=k.0 --listen=tcp://10.0.0.7:7701 --advertise=10.0.0.7:7701 --node=4 --log warn --device=cuda:0:bf16
+--join tcp://10.0.0.1:7700 --key=k.1 --listen=tcp://10.0.0.7:7702 --advertise=10.0.0.7:7702 --node=5 --log warn --device=cuda:2:bf16
+EOF
+diff "$dir/expected" "$dir/sorted" || die "other agents were started"
+kill -TERM $pid
+wait $pid
+[ $? = 3 ] || die "the agents' exit status is not that of the whole"
+[ "$(grep -c ended "$dir/started")" = 2 ] || die "not all have ended"
+
+# Names with commas between; a free port stays free for each, a socket's file is one of its own.
+: >"$dir/started"
+"$dir/bin/skippipe" agent --device=cpu:v3,cpu --listen ipc:///tmp/x --key a &
+pid=$!
+started+=($pid)
+until_lines 2
+grep -qx -- "--listen=ipc:///tmp/x.1 --key=a.1 --device=cpu" "$dir/started" || die "$(cat "$dir/started")"
+kill -INT $pid
+wait $pid
+
+# One device is the agent itself.
+: >"$dir/started"
+"$dir/bin/skippipe" agent --device cuda:2 --listen tcp://10.0.0.7:0 &
+started+=($!)
+until_lines 1
+grep -qx -- "--device cuda:2 --listen tcp://10.0.0.7:0" "$dir/started" || die "$(cat "$dir/started")"
+
+expect 2 'is no device' "$bin/skippipe" agent --device cpu,, --key x
+expect 1 'device|GPU' "$bin/skippipe" agent --device cuda:900,cuda:901 --join tcp://127.0.0.1:9 \
+	--controller-key "$(printf '0%.0s' $(seq 64))" --key "$dir/key" --listen tcp://127.0.0.1:0 --orphan-s 1
+echo "an agent a device"

@@ -1,0 +1,63 @@
+#!/bin/bash
+# Activations and gradients travel in bf16: one agent and the controller are killed with -9 in mid-run,
+# one agent sends nonsense and is found out, and from iteration 13 on microbatches stay in stage 0, where
+# nothing travels. The weights are what one process computes that rounds as recorded, and not what one
+# computes that does not. Where a cluster says what bytes cost, half of them are planned with.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+events=$dir/events run=$dir/run
+
+pid_of() { sed -n "s/.*$1 started, process \\([0-9]*\\)\$/\\1/p" "$run/log/demo.log" | tail -n 1; }
+
+"$bin/skippipe" demo --headless --format jsonl --agents 9 --stages 3,3,3 --skip 0/3 --iterations 16 --time-scale 0 \
+	--wire bf16 --at 10:corrupt:7 --at 13:skip:2 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
+demo=$!
+started+=($demo)
+wait_for "$events" 3 $demo 120
+kill -KILL "$(pid_of 'agent 4')" || die "agent 4 was not there"
+wait_for "$events" 5 $demo 120
+kill -KILL "$(pid_of controller)" || die "no controller to kill"
+wait $demo || die "demo: exit status $?"
+started=()
+
+[ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] || die "the controller was not started again"
+grep '"event":"node"' "$events" | grep -q '"node":4,.*"state":"dead"' || die "nobody noticed node 4"
+grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"failed","why":"sent what no computation gives' ||
+	die "node 7 sent nonsense and is not found out"
+grep -q '"event":"plan".*"path_length":1' "$events" || die "no plan of stage 0 alone"
+check_verify "$run" 8
+[ "$(field committed <"$dir/verify.json")" = 16 ] || die "$(field committed <"$dir/verify.json") commits"
+check_gone "$run"
+
+# The record says otherwise: another run.
+expect 2 '--wire: a run that is gone on with keeps' "$bin/skippipe" controller --resume "$run" \
+	--key "$run/keys/controller.key" --admitted "$run/keys/admitted" --wire fp32
+if command -v sqlite3 >"$dir/sqlite3"; then
+	sqlite3 "$run/run.db" "UPDATE state SET value = 'fp32' WHERE key = '=wire' AND value = 'bf16'"
+	"$bin/skippipe" verify "$run" --format json >"$dir/other.json" 2>"$dir/other.err"
+	[ $? = 1 ] || die "verify does not notice that nothing was rounded"
+	grep -q '"first_difference":{"iteration":1,' "$dir/other.json" || die "no difference: $(cat "$dir/other.json")"
+fi
+
+# The delay between the first two nodes, as the run's folder has it: delay WHERE OPTIONS... A controller to
+# whom nobody comes writes it before it gives up.
+delay() {
+	local to=$dir/$1
+	shift
+	"$bin/skippipe" controller --run-dir "$to" --key "$run/keys/controller.key" --admitted "$run/keys/admitted" \
+		--gather-s 0 --time-scale 1 "$@" >"$dir/delay.out" 2>"$dir/delay.err" && die "it went on without agents"
+	sed -n 's/.*"delay_s":\[\[[0-9.]*,\([-+0-9.e]*\).*/\1/p' "$to/cluster.json"
+}
+cat >"$dir/links.json" <<END
+{"format": "skippipe.cluster/1", "name": "links", "stages": [1, 1], "nodes": [
+  {"id": 0, "location": "a", "forward_s": 1, "backward_s": 2, "loss_s": 0.5, "memory": 2},
+  {"id": 1, "location": "b", "forward_s": 1, "backward_s": 2, "loss_s": 0.5, "memory": 2}],
+ "links": {"latency_s": [[0, 0.5], [0.5, 0]], "bandwidth_bytes_per_s": [[0, 100], [100, 0]]},
+ "activation_bytes": 1000, "transfer_overhead_s": 0.125, "microbatches_per_data_node": 3}
+END
+[ "$(delay file32 --emulate "$dir/links.json")" = 10.625 ] || die "a delay of $(delay again32 --emulate "$dir/links.json")"
+[ "$(delay file16 --emulate "$dir/links.json" --wire bf16)" = 5.625 ] ||
+	die "a delay of $(delay again16 --emulate "$dir/links.json" --wire bf16) in bf16"
+awk -v whole="$(delay regions32 --emulate regions)" -v half="$(delay regions16 --emulate regions --wire bf16)" \
+	'BEGIN { print "between regions: " whole " s, " half " s in bf16"; exit !(half > 0 && half < whole) }' ||
+	die "the regions' delays do not know"

@@ -1,0 +1,162 @@
+#!/bin/bash
+# docs/machines.md, done as it stands there: a block "sh MACHINE" is run on that machine, one "sh MACHINE &" goes on
+# while the others are run and ends with Ctrl-C before the next of its machine. A machine is a network namespace on the
+# wide-area test bed with a name, a home folder and a hosts file of its own; ssh and scp are two scripts here.
+. "$(dirname "$0")/lib.sh"
+. tests/wan/bed.sh
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console skippipe-verify skippipe-model
+need ip nsenter unshare setsid awk
+page=docs/machines.md
+
+# Six machines and a laptop in three places; hub is where m1 is.
+awk 'BEGIN {
+	split("Oslo Oslo Lisbon Lisbon Riga Riga Lisbon", place)
+	printf "{\"format\": \"skippipe.cluster/1\", \"name\": \"page\", \"stages\": [7], \"activation_bytes\": 98304, \"microbatches_per_data_node\": 6, \"nodes\": ["
+	for (i = 1; i <= 7; i++)
+		printf "%s{\"id\": %d, \"location\": \"%s\", \"forward_s\": 0.1, \"backward_s\": 0.2, \"loss_s\": 0.01, \"memory\": 4}", (i > 1 ? ", " : ""), i - 1, place[i]
+	for (m = 0; m < 2; m++) {
+		printf "%s", m ? "]], \"bandwidth_bytes_per_s\": [" : "], \"links\": {\"latency_s\": ["
+		for (i = 1; i <= 7; i++)
+			for (j = 1; j <= 7; j++) {
+				v = i == j ? 0 : place[i] == place[j] ? (m ? 1e8 : 0.0005) : (m ? 2e7 : 0.015)
+				printf "%s%g", (j > 1 ? ", " : i > 1 ? "], [" : "["), v
+			}
+	}
+	print "]]}}"
+}' >"$dir/network.json"
+bed_start --cluster "$dir/network.json"
+machines=(m1 m2 m3 m4 m5 m6 laptop hub)
+mkdir -p "$dir/tools" "$dir/home"
+{
+	echo 127.0.0.1 localhost
+	for i in "${!machines[@]}"; do echo "${bed_address[i]} ${machines[i]}"; done
+} >"$dir/hosts"
+for i in "${!machines[@]}"; do
+	mkdir "$dir/home/${machines[i]}"
+	echo "$bed_tag$i" >"$dir/home/${machines[i]}.netns"
+done
+cat docs/*.md >"$dir/home/hub/text.txt"
+
+# on MACHINE COMMAND...: a shell there, and what it starts
+cat >"$dir/tools/on" <<END
+#!/bin/bash
+name=\$1
+shift
+exec nsenter --net=/var/run/netns/\$(cat "$dir/home/\$name.netns") unshare --mount --uts bash -c '
+	mount --bind "$dir/hosts" /etc/hosts && echo "\$0" >/proc/sys/kernel/hostname && cd "$dir/home/\$0" &&
+	HOME=\$PWD exec bash -e -c "\$*"' "\$name" "\$@"
+END
+# ssh [-f] MACHINE WORD...: with -f it goes on, in a group of its own
+cat >"$dir/tools/ssh" <<END
+#!/bin/bash
+if [ "\$1" = -f ]; then
+	shift
+	setsid "$dir/tools/on" "\$@" </dev/null &
+	echo \$! >>"$dir/groups"
+else
+	exec "$dir/tools/on" "\$@" </dev/null
+fi
+END
+# scp [-r] FROM... TO, each MACHINE:PATH or here
+cat >"$dir/tools/scp" <<END
+#!/bin/bash
+names=()
+for name; do
+	case \$name in
+	*:*) names+=("$dir/home/\${name%%:*}/"\${name#*:}) ;;
+	*) names+=("\$name") ;;
+	esac
+done
+exec cp "\${names[@]}"
+END
+chmod +x "$dir"/tools/*
+export PATH=$dir/tools:$bin:$PATH TMPDIR=$dir
+unset LD_PRELOAD
+
+# Whoever still is of a group that was started here, and works in the folder, is ended: end_groups SIGNAL
+end_groups() {
+	local group pid
+	for group in $(cat "$dir/groups" 2>/dev/null); do
+		for pid in $(pgrep -g "$group"); do
+			case $(readlink "/proc/$pid/cwd") in "$dir"/*) kill "-$1" "$pid" ;; esac
+		done
+	done
+}
+undo+=('end_groups KILL')
+
+declare -A going # by machine: the process that goes on there
+n=0
+begin() { # begin MACHINE [&] <COMMANDS
+	local machine=$1 out
+	n=$((n + 1))
+	out=$dir/$(printf %02d $n).$1
+	stop "$machine"
+	cat >"$out.sh"
+	echo "$1${2:+ &}: $(grep -v '^#' "$out.sh" | head -n 1)"
+	env --default-signal=INT setsid on "$machine" "$(cat "$out.sh")" >"$out.out" 2>"$out.err" </dev/null &
+	going[$machine]=$!
+	echo $! >>"$dir/groups"
+	[ -n "${2:-}" ] || over "$machine"
+}
+# The commands of a machine end, and well: over MACHINE
+over() {
+	local pid=${going[$1]} rc=0 i
+	unset "going[$1]"
+	for ((i = 0; i < 1800; i++)); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+	kill -0 "$pid" 2>/dev/null && die "$1: it does not end"
+	wait "$pid" || rc=$?
+	[ $rc = 0 ] || die "$1: exit status $rc"
+}
+# Ctrl-C, once the console has shown enough: stop MACHINE
+stop() {
+	local seen=$dir/seen
+	[ -n "${going[$1]:-}" ] || return 0
+	for _ in $(seq 1200); do
+		kill -0 "${going[$1]}" 2>/dev/null || break
+		cat "$dir"/*.laptop.out >"$seen" 2>/dev/null
+		grep -qE '^iteration 1[2-9]:' "$seen" && break
+		sleep 0.1
+	done
+	kill -0 "${going[$1]}" 2>/dev/null || die "it ended by itself"
+	grep -qE '^iteration 1[2-9]:' "$seen" || die "the console has not seen iteration 12: $(tail -n 5 "$seen")"
+	kill -INT -- "-${going[$1]}"
+	over "$1"
+}
+
+block=
+while IFS= read -r line; do
+	case $line in
+	'```sh '*) block=${line#'```sh '} commands='' ;;
+	'```') [ -z "$block" ] || begin $block <<<"$commands"; block= ;;
+	*) [ -z "$block" ] || commands+=$line$'\n' ;;
+	esac
+done <"$page"
+
+home=$dir/home
+said() { cat "$dir"/*."$1".out; } # said MACHINE
+grep -q '"links"' "$home/hub/measured/cluster.json" || die "no links were measured"
+[ "$(said hub | grep -c '^iteration_s [0-9.]*$')" = 2 ] || die "no predictions for what was measured"
+said laptop | grep -q '^iteration 40:' || die "the console did not see the run to its end"
+grep -h 'the run ends: stopped by a signal' "$dir"/*.hub.err >"$dir/out" || die "Ctrl-C did not end the run"
+grep -q 'put back: 3 stages' <(said hub) || die "the run did not go on from the agents' checkpoints"
+grep -q '^the same: 40 iterations' <(said hub) || die "not proved: $(said hub)"
+
+# The nodes of a run are the same machines when it goes on, in whatever order they come.
+for m in m1 m2 m3 m4 m5 m6; do
+	nodes=$(awk '/tensors at/ { n++ } /welcome: node/ { sub(/.*welcome: node /, ""); node[n] = $1 }
+		END { print node[n - 1], node[n] }' "$home/$m/agent.log")
+	[ "${nodes% *}" = "${nodes#* }" ] || die "$m was node ${nodes% *} of the run, and then ${nodes#* }"
+done
+
+# What each machine had to give, and what was made of it.
+[ "$(ls "$home"/m?/run/checkpoints/00000040/stage-* | wc -l)" -ge 3 ] || die "three stages are not on three machines"
+[ "$(ls "$home/hub/run/checkpoints" | wc -l)" = 2 ] || die "not the last two checkpoints are kept"
+[ "$(ls "$home/hub/run/checkpoints/00000040" | wc -l)" = 4 ] || die "not a manifest and three stages"
+awk '$1 == "nothing" { exit !($4 < 4) } END { if (NR == 0) exit 1 }' <(said hub | grep '^nothing omitted') ||
+	die "what was learned is not in the model: $(said hub | grep omitted)"
+on hub "skippipe eval model --set sequence=64 --set batch=4 --corpus text.txt" >"$dir/exported" 2>"$dir/exported.err" ||
+	die "the exported model is not read"
+[ "$(cat "$dir/exported")" = "$(said hub | grep '^nothing omitted')" ] || die "the exported model is another: $(cat "$dir/exported")"
+continued() { said "$1" | sed -n '/^The controller /,/^model\/config.json/p' | grep -v '^model/'; }
+[ -n "$(continued hub)" ] && [ "$(continued hub)" = "$(continued laptop)" ] || die "laptop's copy says something else"
+echo "$n blocks of $page; $(said hub | grep '^nothing omitted')"

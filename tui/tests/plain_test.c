@@ -1,0 +1,80 @@
+/* The run as lines: what a start says, and what an iteration in a real network says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "tui/plain.h"
+#include "tui/tests/golden.h"
+#include "tui/tests/start.h"
+
+/* How far a step is comes every five seconds of the controller's clock; that one begins the journal
+ * says, but for the first. */
+static void a_start(void **unused)
+{
+	struct state *s = start_state(6, 3, false, GATHER_COMING, 1, 6, 0);
+	struct plain p = { .at_us = 0 };
+	char line[256];
+	struct msg m;
+
+	(void)unused;
+	start_status(s, GATHER_COMING, 2, 6, 0, "2 have come", &m);
+	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_string_equal(line, "2 have come");
+	start_status(s, GATHER_COMING, 3, 6, 0, "3 have come", &m);
+	assert_false(plain_line(&p, s, &m, line, sizeof(line)));
+	start_status(s, GATHER_LINKS, 1, 6, 5, "round 1", &m);
+	assert_false(plain_line(&p, s, &m, line, sizeof(line)));
+	p.at_us -= 5000000;
+	start_status(s, GATHER_LINKS, 2, 6, 4, "round 2", &m);
+	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_string_equal(line, "round 2");
+	assert_false(plain_line(&p, s, &m, line, sizeof(line)));
+	s->status.phase = PHASE_COMPUTING;
+	s->status.steps = 0;
+	p.at_us -= 5000000;
+	assert_false(plain_line(&p, s, &m, line, sizeof(line)));
+	state_free(s);
+}
+
+static void an_iteration(void **unused)
+{
+	struct stream_options o;
+	struct plain p = { .at_us = 0 };
+	struct msg m = { .type = MSG_SEE_ITERATION };
+	struct state *s;
+	char line[256];
+
+	(void)unused;
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	m.u.see_iteration = (struct msg_see_iteration){ .iteration = 9,
+							.iteration_s = 0.614f,
+							.predicted_s = 0.58f,
+							.sync_s = 0.2f,
+							.predicted_sync_s = 0.25f,
+							.real_s = 0.9f };
+	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_non_null(strstr(line, "0.61 s (predicted 0.58 s), 0 coll"));
+	start_measured(s);
+	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_non_null(strstr(line, "0.61 s (predicted 0.58 s), sums 0.20 s (predicted 0.25 s), "
+				     "all in 0.90 s, 0 coll"));
+	m = (struct msg){ .type = MSG_SEE_RUN, .u.see_run = s->run };
+	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_null(strstr(line, "emulated"));
+	m.u.see_run.emulated = 1;
+	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_non_null(strstr(line, "emulated"));
+	state_free(s);
+}
+
+static const struct CMUnitTest all[] = { cmocka_unit_test(a_start), cmocka_unit_test(an_iteration) };
+
+int main(void)
+{
+	return cmocka_run_group_tests(all, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* The plans that a run has gone through. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/ran.h"
+
+static void hear(struct state *s, struct msg *m)
+{
+	m->sequence = s->sequence + 1;
+	assert_int_equal(state_apply(s, m), 0);
+}
+
+static struct state *begun(void)
+{
+	struct state *s;
+	struct msg m = { .type = MSG_SEE_RUN };
+
+	assert_int_equal(state_new(&s), 0);
+	m.u.see_run = (struct msg_see_run){ .run = 1, .n_nodes = 2, .n_stages = 2 };
+	hear(s, &m);
+	return s;
+}
+
+static void plan_takes_over(struct state *s, uint64_t epoch, const char *algorithm, float said_s)
+{
+	struct msg m = { .type = MSG_SEE_PLAN };
+
+	m.u.see_plan = (struct msg_see_plan){
+		.epoch = epoch, .n_stages = 2, .path_length = 1, .iteration_s = said_s, .sync_s = 1
+	};
+	snprintf(m.u.see_plan.algorithm, sizeof(m.u.see_plan.algorithm), "%s", algorithm);
+	hear(s, &m);
+}
+
+static void runs(struct state *s, uint64_t n, uint64_t epoch, float said_s, float took_s)
+{
+	struct msg m = { .type = MSG_SEE_ITERATION };
+
+	m.u.see_iteration = (struct msg_see_iteration){
+		.iteration = n, .epoch = epoch, .predicted_s = said_s, .iteration_s = took_s,
+		.predicted_sync_s = 1, .sync_s = took_s / 10, .path_length = 2, .algorithm = "dtfm"
+	};
+	hear(s, &m);
+}
+
+static void each_says_what_it_said_and_what_was_measured(void **unused)
+{
+	struct state *s = begun();
+	struct ran list[RAN_MOST];
+
+	(void)unused;
+	assert_int_equal(ran_list(s, list, RAN_MOST), 0);
+	plan_takes_over(s, 3, "dtfm", 10);
+	assert_int_equal(ran_list(s, list, RAN_MOST), 1);
+	assert_int_equal(list[0].last, 0);
+	assert_true(list[0].said_s == 10 && list[0].said_sync_s == 1);
+	runs(s, 1, 3, 10, 30);
+	runs(s, 2, 3, 10, 12);
+	runs(s, 3, 3, 11, 14);
+	assert_int_equal(ran_list(s, list, RAN_MOST), 1);
+	assert_int_equal(list[0].first, 1);
+	assert_int_equal(list[0].last, 3);
+	assert_true(list[0].took_s == 14);
+	assert_true(list[0].took_sync_s == 14.0f / 10);
+	assert_true(list[0].said_s == 11); /* as corrected */
+	state_free(s);
+}
+
+/* One that never ran is no plan of the run, unless it is the one in force. */
+static void the_newest_comes_first(void **unused)
+{
+	struct state *s = begun();
+	struct ran list[RAN_MOST];
+
+	(void)unused;
+	plan_takes_over(s, 3, "dtfm", 10);
+	runs(s, 1, 3, 10, 12);
+	plan_takes_over(s, 4, "best", 8);
+	plan_takes_over(s, 5, "best", 7);
+	assert_int_equal(ran_list(s, list, RAN_MOST), 2);
+	assert_int_equal(list[0].epoch, 5);
+	assert_string_equal(list[0].algorithm, "best");
+	assert_int_equal(list[0].path_length, 1);
+	assert_int_equal(list[0].last, 0);
+	assert_int_equal(list[1].epoch, 3);
+	assert_string_equal(list[1].algorithm, "dtfm");
+	assert_int_equal(list[1].path_length, 2);
+	runs(s, 2, 5, 7, 9);
+	runs(s, 3, 5, 7, 8);
+	assert_int_equal(ran_list(s, list, RAN_MOST), 2);
+	assert_int_equal(list[0].first, 2);
+	assert_true(list[0].took_s == 8.5f);
+	for (uint64_t i = 0; i < 2 * RAN_MOST; i++)
+		runs(s, 4 + i, 6 + i, 7, 9);
+	assert_int_equal(ran_list(s, list, 3), 3);
+	assert_int_equal(list[0].epoch, 5); /* what is in force */
+	assert_int_equal(list[1].epoch, 5 + 2 * RAN_MOST);
+	assert_int_equal(list[2].epoch, 4 + 2 * RAN_MOST);
+	assert_int_equal(ran_list(s, list, RAN_MOST), RAN_MOST);
+	state_free(s);
+}
+
+/* Where not all fit, each skip ratio is there before an older plan of the same. */
+static void each_skip_ratio_is_there(void **unused)
+{
+	struct state *s = begun();
+	struct ran list[RAN_MOST];
+
+	(void)unused;
+	for (uint64_t i = 1; i <= 10; i++) {
+		plan_takes_over(s, i, "dtfm", 10);
+		runs(s, i, i, 10, 12);
+		s->iterations[s->n_iterations - 1].path_length = i < 3 ? 1 : 2;
+	}
+	assert_int_equal(ran_list(s, list, 2), 2);
+	assert_int_equal(list[0].epoch, 10);
+	assert_int_equal(list[1].epoch, 2);
+	assert_int_equal(ran_list(s, list, 3), 3);
+	assert_int_equal(list[1].epoch, 9);
+	assert_int_equal(list[2].epoch, 2);
+	assert_int_equal(ran_list(s, list, 1), 1);
+	assert_int_equal(list[0].epoch, 10);
+	assert_int_equal(ran_list(s, list, RAN_MOST), 10);
+	state_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_says_what_it_said_and_what_was_measured),
+		cmocka_unit_test(the_newest_comes_first),
+		cmocka_unit_test(each_skip_ratio_is_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* What a way carries, measured on ways that are played: a link of a known rate and delay. */
+#include "wire/flow.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define BYTES 10000
+
+/* A link that carries `rate` bytes a second with `delay_us` there and back, and `window` bytes at
+ * once: for so many chunks. */
+static void play(struct flow *f, double rate, int64_t delay_us, unsigned window, unsigned n,
+	int64_t *now_us)
+{
+	static struct flow_mark marks[1000];
+	static int64_t back[1000];
+	unsigned sent = 0, got = 0;
+	int64_t free_us = *now_us;
+	assert_true(n <= 1000);
+	while (got < n) {
+		while (sent < n && sent - got < window) {
+			free_us = (free_us > *now_us ? free_us : *now_us) +
+				  (int64_t)(BYTES * 1e6 / rate);
+			back[sent] = free_us + delay_us;
+			flow_left(f, &marks[sent++], BYTES, *now_us);
+			if (sent == n)
+				flow_idle(f);
+		}
+		*now_us = back[got];
+		flow_arrived(f, &marks[got++], BYTES, false, *now_us);
+	}
+	assert_int_equal(f->under_way, 0);
+}
+
+static void round_trips_are_smoothed_as_rfc_6298_says(void **state)
+{
+	struct flow_round_trip r = {0, 0};
+	(void)state;
+	assert_int_equal(flow_overdue_us(&r), FLOW_FIRST_US);
+	flow_round_trip_add(&r, 80000);
+	assert_int_equal(r.smoothed_us, 80000);
+	assert_int_equal(r.deviation_us, 40000);
+	flow_round_trip_add(&r, 160000);
+	assert_int_equal(r.deviation_us, 40000 + (80000 - 40000) / 4);
+	assert_int_equal(r.smoothed_us, 90000);
+	assert_int_equal(flow_overdue_us(&r), 90000 + 4 * 50000 + FLOW_BUSY_US);
+}
+
+static void the_rate_is_the_links(void **state)
+{
+	struct flow f;
+	int64_t now = 1000000;
+	(void)state;
+	flow_init(&f);
+	assert_int_equal(flow_bytes_per_s(&f), 0);
+	play(&f, 5e6, 100000, 200, 900, &now); /* 2 MB under way; 0.5 MB would do */
+	assert_in_range(flow_bytes_per_s(&f), 4800000, 5200000);
+	assert_false(f.limited);
+	assert_in_range(flow_least_us(&f), 100000, 105000);
+	/* It becomes slower: forgotten after some rounds. */
+	play(&f, 1e6, 100000, 60, 900, &now);
+	play(&f, 1e6, 100000, 60, 900, &now);
+	assert_in_range(flow_bytes_per_s(&f), 950000, 1050000);
+}
+
+static void little_to_send_does_not_make_a_link_slow(void **state)
+{
+	struct flow f;
+	int64_t now = 1000000;
+	(void)state;
+	flow_init(&f);
+	play(&f, 5e6, 100000, 200, 10, &now); /* the whole window is never used */
+	uint64_t seen = flow_bytes_per_s(&f);
+	assert_true(seen > 0 && seen < 2000000);
+	play(&f, 5e6, 100000, 200, 900, &now);
+	seen = flow_bytes_per_s(&f);
+	for (int i = 0; i < 100; i++) {
+		now += 500000;
+		play(&f, 5e6, 100000, 200, 3, &now);
+	}
+	assert_in_range(flow_bytes_per_s(&f), seen * 9 / 10, seen * 11 / 10);
+}
+
+static void the_least_round_trip_is_forgotten_in_time(void **state)
+{
+	struct flow f;
+	(void)state;
+	flow_init(&f);
+	assert_int_equal(flow_least_us(&f), 0);
+	flow_sample(&f, 50000, 0);
+	for (int64_t s = 1; s <= 9; s++)
+		flow_sample(&f, 90000, s * 1000000);
+	assert_int_equal(flow_least_us(&f), 50000);
+	for (int64_t s = 10; s <= 30; s++)
+		flow_sample(&f, 90000, s * 1000000);
+	assert_int_equal(flow_least_us(&f), 90000);
+	/* After a long silence there is nothing better than the old one until something comes. */
+	assert_int_equal(flow_least_us(&f), 90000);
+	flow_sample(&f, 95000, 500000000);
+	assert_int_equal(flow_least_us(&f), 90000);
+	flow_sample(&f, 95000, 511000000);
+	flow_sample(&f, 95000, 522000000);
+	assert_int_equal(flow_least_us(&f), 95000);
+}
+
+/* A far link of a rate, a delay and a queue without end, on which bulk leaves as the window says for so
+ * long. Returns the bytes that came through; *queue_us is the longest queue of the second half. */
+static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_us, int64_t *now_us,
+	int64_t *queue_us)
+{
+	enum { RING = 1 << 14 };
+	static struct flow_mark marks[RING];
+	static int64_t back[RING];
+	unsigned sent = 0, got = 0;
+	const int64_t until = *now_us + for_us, half = *now_us + for_us / 2;
+	int64_t free_us = *now_us;
+	*queue_us = 0;
+	while (*now_us < until) {
+		while (sent - got < RING && flow_may_leave(f, BYTES, false)) {
+			if (free_us < *now_us)
+				free_us = *now_us;
+			if (*now_us > half && free_us - *now_us > *queue_us)
+				*queue_us = free_us - *now_us;
+			free_us += (int64_t)(BYTES * 1e6 / rate);
+			back[sent % RING] = free_us + delay_us;
+			flow_left(f, &marks[sent++ % RING], BYTES, *now_us);
+		}
+		*now_us = back[got % RING];
+		if (got % 16 == 0) /* a probe that left at the same time */
+			flow_sample(f, *now_us - marks[got % RING].left_us, *now_us);
+		flow_arrived(f, &marks[got++ % RING], BYTES, false, *now_us);
+	}
+	uint64_t through = (uint64_t)got * BYTES;
+	for (; got < sent; got++) {
+		*now_us = back[got % RING];
+		flow_arrived(f, &marks[got % RING], BYTES, false, *now_us);
+	}
+	return through;
+}
+
+static const struct flow_limits far = {FLOW_FAR, 131072, 131072, 64 << 20};
+
+/* Long and short, thin and fat: the link is used up, and the queue stays short. */
+static void the_window_fills_the_link_and_no_queue(void **state)
+{
+	static const double rates[] = {1.25e6, 12.5e6, 62.5e6};
+	static const int64_t delays[] = {10000, 80000, 150000, 300000};
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		for (unsigned k = 0; k < 4; k++) {
+			struct flow f;
+			int64_t now = 1000000, queue;
+			flow_init(&f);
+			flow_start(&f, &far);
+			fill(&f, rates[i], delays[k], 10000000, &now, &queue); /* its beginning */
+			now += 100000;
+			uint64_t through = fill(&f, rates[i], delays[k], 60000000, &now, &queue);
+			assert_true((double)through > 0.9 * rates[i] * 60);
+			/* The least window itself may be a queue on a thin link. */
+			int64_t least = (int64_t)(131072 * 1e6 / rates[i]);
+			int64_t most = 2 * FLOW_QUEUE_US + delays[k] / 10;
+			assert_true(queue <= (least > most ? least : most));
+		}
+	}
+}
+
+static void the_window_follows_the_link(void **state)
+{
+	struct flow f;
+	int64_t now = 1000000, queue;
+	(void)state;
+	flow_init(&f);
+	flow_start(&f, &far);
+	fill(&f, 10e6, 100000, 10000000, &now, &queue);
+	const size_t before = f.window;
+	fill(&f, 40e6, 100000, 10000000, &now, &queue); /* four times as wide */
+	assert_true(f.window > 3 * before);
+	fill(&f, 5e6, 100000, 30000000, &now, &queue); /* and narrow */
+	assert_true(f.window < before);
+	assert_true(queue < 4 * FLOW_QUEUE_US);
+}
+
+static void what_is_urgent_does_not_wait_for_it(void **state)
+{
+	struct flow f;
+	struct flow_mark mark;
+	(void)state;
+	flow_init(&f);
+	flow_start(&f, &far);
+	while (flow_may_leave(&f, BYTES, false))
+		flow_left(&f, &mark, BYTES, 1);
+	assert_true(f.under_way <= f.window);
+	assert_true(flow_may_leave(&f, BYTES, true));
+	/* But a way that drops what does not fit has one window for all. */
+	const struct flow_limits drops = {FLOW_DROPS, 131072, 65536, 1 << 20};
+	flow_gone(&f, f.under_way);
+	flow_start(&f, &drops);
+	while (flow_may_leave(&f, BYTES, true))
+		flow_left(&f, &mark, BYTES, 1);
+	assert_true(f.under_way <= 131072);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(round_trips_are_smoothed_as_rfc_6298_says),
+		cmocka_unit_test(the_rate_is_the_links),
+		cmocka_unit_test(little_to_send_does_not_make_a_link_slow),
+		cmocka_unit_test(the_least_round_trip_is_forgotten_in_time),
+		cmocka_unit_test(the_window_fills_the_link_and_no_queue),
+		cmocka_unit_test(the_window_follows_the_link),
+		cmocka_unit_test(what_is_urgent_does_not_wait_for_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
