@@ -10,6 +10,9 @@
 #define START_BEYOND  1.75 /* and by half */
 #define START_GROWS   1.15
 #define LONG_QUEUES   3
+#define UNSTEADY_PART 32  /* of the round trip */
+#define RATE_BEYOND   1.25
+#define RATE_START    2.0
 
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us)
 {
@@ -113,6 +116,8 @@ void flow_sample(struct flow *f, int64_t took_us, int64_t now_us)
 	if (took_us < 1)
 		took_us = 1;
 	add_sample(f, took_us, now_us);
+	if (f->under_way == 0)
+		flow_round_trip_add(&f->idle, took_us);
 	if (f->round_least_us < 0 || took_us < f->round_least_us)
 		f->round_least_us = took_us;
 }
@@ -218,6 +223,32 @@ static bool start_goes_on(struct flow *f, double queue, bool carried)
 	return !f->held && f->free_rounds < 2 * FREE_ROUNDS;
 }
 
+static bool is_unsteady(const struct flow *f)
+{
+	return f->idle.deviation_us > FLOW_QUEUE_US / 4 &&
+	       f->idle.deviation_us > f->idle.smoothed_us / UNSTEADY_PART;
+}
+
+/* A way whose queue cannot be seen. At the start twice what is carried, until that grows no more. */
+static void adapt_to_rate(struct flow *f)
+{
+	const uint64_t rate = flow_bytes_per_s(f);
+	const double most_us = (double)(f->idle.smoothed_us + 2 * f->idle.deviation_us);
+	const double carried = (double)rate * 1e-6 * most_us;
+	if (f->held)
+		f->free_rounds++;
+	if ((double)rate > START_GROWS * (double)f->start_rate) {
+		f->start_rate = rate;
+		f->free_rounds = 0;
+	}
+	if (f->free_rounds >= FREE_ROUNDS)
+		f->starting = false;
+	if (!f->starting)
+		set_window(f, RATE_BEYOND * carried);
+	else if (RATE_START * carried > (double)f->window)
+		set_window(f, RATE_START * carried);
+}
+
 /* A way with queues. What is delivered in the least round trip is never too much, even where others'
  * queues do not go away. A window much beyond that, by more than it grew in a round, is filled by nobody:
  * TCP below us has not come so far, or the link is full and the queue will be seen. */
@@ -228,6 +259,10 @@ static void adapt_to_queue(struct flow *f)
 	const double per_us = (double)flow_bytes_per_s(f) * 1e-6, carried = per_us * least;
 	double window = (double)f->window;
 
+	if (is_unsteady(f)) {
+		adapt_to_rate(f);
+		return;
+	}
 	if (f->starting && start_goes_on(f, queue, window < START_BEYOND * carried))
 		return;
 	if (f->starting) {
@@ -236,9 +271,7 @@ static void adapt_to_queue(struct flow *f)
 		set_window(f, carried + per_us * target / 2);
 		return;
 	}
-	if (f->lost)
-		window *= 0.7;
-	else if (f->held || queue > target)
+	if (f->held || queue > target)
 		window += 0.5 * per_us * (target - queue);
 	f->free_rounds = f->held && queue < target / 2 ? f->free_rounds + 1 : 0;
 	if (f->free_rounds >= FREE_ROUNDS && ((double)f->window < FREE_BEYOND * carried ||

@@ -15,7 +15,11 @@
  * that follow the rate and the round trip: half of what is amiss, once a round. So what is urgent finds
  * a link that is used up and a queue that is short. Now and then it is less for a round than what is
  * carried in a round trip, to see the least round trip again (BBR's ProbeRTT). It only grows while it is what holds back.
- * Below us is TCP with congestion control of its own; the window keeps it from filling queues. What it
+ * On a way whose round trip varies by itself, as seen while nothing is under way, a queue of that length
+ * cannot be seen. There the window follows what is carried instead: a quarter more than the rate times the
+ * round trip, so that it grows where more is carried, and no queue is longer than that quarter.
+ * Below us is TCP with congestion control of its own; the window keeps it from filling queues, and losses
+ * are TCP's to answer. What it
  * holds back itself is no queue on the way, so it is probes that tell of that: small, and not behind bulk.
  */
 #ifndef WIRE_FLOW_H
@@ -58,6 +62,7 @@ struct flow_limits {
 struct flow {
 	struct flow_limits limits;
 	struct flow_round_trip round_trip;
+	struct flow_round_trip idle; /* of probes while nothing was under way */
 	struct flow_window least_us, rate; /* rate: bytes per second */
 	int64_t least_seen_us; /* a round trip was not far from the least */
 	bool limited;          /* nothing but samples with too little to send so far */

@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
+
 #define BYTES 10000
 
 /* A link that carries `rate` bytes a second with `delay_us` there and back, and `window` bytes at
@@ -104,17 +106,21 @@ static void the_least_round_trip_is_forgotten_in_time(void **state)
 	assert_int_equal(flow_least_us(&f), 95000);
 }
 
-/* A far link of a rate, a delay and a queue without end, on which bulk leaves as the window says for so
- * long. Returns the bytes that came through; *queue_us is the longest queue of the second half. */
-static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_us, int64_t *now_us,
-	int64_t *queue_us)
+/* A far link of a rate, a delay that varies by that share of itself, in order, and a queue without end, on which
+ * bulk leaves as the window says for so long. Returns the bytes that came through; *queue_us is the longest queue
+ * of the second half. */
+static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, double jitter, int64_t for_us,
+	int64_t *now_us, int64_t *queue_us)
 {
+	struct rng rng;
+	int64_t last_us = 0;
 	enum { RING = 1 << 14 };
 	static struct flow_mark marks[RING];
 	static int64_t back[RING];
 	unsigned sent = 0, got = 0;
 	const int64_t until = *now_us + for_us, half = *now_us + for_us / 2;
 	int64_t free_us = *now_us;
+	rng_init(&rng, 7);
 	*queue_us = 0;
 	while (*now_us < until) {
 		while (sent - got < RING && flow_may_leave(f, BYTES, false)) {
@@ -123,7 +129,10 @@ static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_
 			if (*now_us > half && free_us - *now_us > *queue_us)
 				*queue_us = free_us - *now_us;
 			free_us += (int64_t)(BYTES * 1e6 / rate);
-			back[sent % RING] = free_us + delay_us;
+			back[sent % RING] = free_us + (int64_t)((double)delay_us * (1 + jitter * (2 * rng_uniform(&rng) - 1)));
+			if (back[sent % RING] < last_us)
+				back[sent % RING] = last_us;
+			last_us = back[sent % RING];
 			flow_left(f, &marks[sent++ % RING], BYTES, *now_us);
 		}
 		*now_us = back[got % RING];
@@ -137,6 +146,12 @@ static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_
 		flow_arrived(f, &marks[got % RING], BYTES, false, *now_us);
 	}
 	return through;
+}
+
+static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_us, int64_t *now_us,
+	int64_t *queue_us)
+{
+	return fill_unsteady(f, rate, delay_us, 0, for_us, now_us, queue_us);
 }
 
 static const struct flow_limits far = {FLOW_FAR, 131072, 131072, 64 << 20};
@@ -181,6 +196,32 @@ static void the_window_follows_the_link(void **state)
 	assert_true(queue < 4 * FLOW_QUEUE_US);
 }
 
+/* Where the round trip varies by itself, what comes late is no queue: the link is used up all the same, with a queue
+ * of a part of that round trip. */
+static void the_window_fills_an_unsteady_link(void **state)
+{
+	static const double jitters[] = {0.1, 0.3};
+	static const int64_t delays[] = {40000, 150000, 300000};
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned k = 0; k < 3; k++) {
+			struct flow f;
+			struct rng rng;
+			int64_t now = 1000000, queue;
+			rng_init(&rng, 11);
+			flow_init(&f);
+			flow_start(&f, &far);
+			for (int n = 0; n < 30; n++, now += 100000) /* probes in idle moments */
+				flow_sample(&f, (int64_t)((double)delays[k] * (1 + jitters[i] * (2 * rng_uniform(&rng) - 1))), now);
+			fill_unsteady(&f, 12.5e6, delays[k], jitters[i], 10000000, &now, &queue);
+			now += 100000;
+			uint64_t through = fill_unsteady(&f, 12.5e6, delays[k], jitters[i], 30000000, &now, &queue);
+			assert_true((double)through > 0.85 * 12.5e6 * 30);
+			assert_true(queue < delays[k] + 2 * FLOW_QUEUE_US);
+		}
+	}
+}
+
 static void what_is_urgent_does_not_wait_for_it(void **state)
 {
 	struct flow f;
@@ -210,6 +251,7 @@ int main(void)
 		cmocka_unit_test(the_least_round_trip_is_forgotten_in_time),
 		cmocka_unit_test(the_window_fills_the_link_and_no_queue),
 		cmocka_unit_test(the_window_follows_the_link),
+		cmocka_unit_test(the_window_fills_an_unsteady_link),
 		cmocka_unit_test(what_is_urgent_does_not_wait_for_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
