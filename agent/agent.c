@@ -23,7 +23,8 @@ enum {
 	LISTEN_TRIES = 50,
 	STOPPED_US = 3000000,    /* between turns: the process itself stood still */
 	STUCK_TIMES = 20,        /* the longest job so far */
-	FILES = 8192,            /* wanted */
+	FILES = 8192,            /* wanted, and of them */
+	FILES_FOR_BURSTS = 8,    /* one in so many for activations that leave together */
 	CONTROL_CONNECTIONS = 4  /* that heartbeats take turns on */
 };
 
@@ -155,6 +156,7 @@ static int listen_when_free(struct agent *a, char *bound, struct error *err)
 static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 {
 	const struct agent_options *o = &a->options;
+	const uint64_t files = link_raise_files(FILES);
 	struct post_options control = { .identity = o->identity, .connections = CONTROL_CONNECTIONS };
 	struct post_options tensors = {
 		.identity = o->identity,
@@ -163,7 +165,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.message_most_bytes = TENSOR_MOST_BYTES,
 		.retained_most_bytes = RETAINED_BYTES,
 		.assembling_most_bytes = ASSEMBLING_BYTES,
-		.connections = connections_for(link_raise_files(FILES)),
+		.connections = connections_for(files),
+		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),
 	};
 	char bound[LINK_ADDRESS_SIZE];
 	const char *address;

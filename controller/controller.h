@@ -119,6 +119,7 @@ struct member {
 	double measured_forward_s, measured_backward_s, measured_loss_s;
 	double alone_forward_s, alone_backward_s, alone_loss_s; /* while no other agent of its machine computed; 0
 								 * not known */
+	uint32_t times_paced; /* the first of a machine's agents: how often its pace was judged */
 	double pace; /* drift.c: of these, what tasks take now; without emulation */
 
 	bool replica; /* takes part in reductions and commits */

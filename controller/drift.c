@@ -17,6 +17,7 @@ static const double off = 1.25;   /* a quarter: beyond it, or below its inverse 
 static const double far_off = 2;  /* of one node alone: no noise */
 static const double least_s = 0.02; /* real seconds: what is quicker is noise */
 static const double way_share = 0.4; /* of a transfer's time in what is believed of its link */
+static const double pace_part = 0.25; /* of a machine's pace in what is believed of it, at least */
 static const double pace_step = 0.05; /* a machine's pace that changes by less stays as it is */
 static const double told_again = 1.05; /* likewise what a plan is expected to take */
 enum {
@@ -263,13 +264,16 @@ static bool judge_node(struct controller *c, struct member *m, const struct crow
 	return true;
 }
 
-/* Without emulation agents that share cores wait for one another: all are as slow as half of them show to be. Half
- * of the way at a time, since what is measured varies. */
-static void judge_machine(struct controller *c, const struct member *first, const struct crowd *w)
+/* Without emulation agents that share cores wait for one another: all are as slow as half of them show to be. What is
+ * measured varies: the first time it is believed, and later ones count for a part, as in a mean. */
+static void judge_machine(struct controller *c, struct member *first, const struct crowd *w)
 {
-	double factor = sqrt(w->usual);
+	double part = fmax(1.0 / (1 + first->times_paced), pace_part), factor = pow(w->usual, part);
 
-	if (!w->shared || w->judged < CROWD || c->options.time_scale != 0 || fabs(factor - 1) < pace_step)
+	if (!w->shared || w->judged < CROWD || c->options.time_scale != 0)
+		return;
+	first->times_paced++;
+	if (fabs(factor - 1) < pace_step)
 		return;
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (members_share_machine(first, &c->members[i]) && c->members[i].alone_forward_s > 0)

@@ -16,7 +16,7 @@ finish() {
 		kill -KILL "$i" 2>/dev/null
 	done
 	for ((i = ${#undo[@]} - 1; i >= 0; i--)); do eval "${undo[i]}"; done >/dev/null 2>&1
-	[ -n "${SKIPPIPE_KEEP:-}" ] && cp -r "$dir" "$SKIPPIPE_KEEP" # to look at
+	[ -n "${SKIPPIPE_KEEP:-}" ] && mkdir -p "$SKIPPIPE_KEEP" && cp -r "$dir" "$SKIPPIPE_KEEP" # to look at
 	rm -rf "$dir"
 	exit "$status"
 }

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +67,9 @@ static size_t chunk_for(const struct channel *c, size_t size)
 	if (size <= FLIGHT_BYTES)
 		return smaller(most, FLIGHT_BYTES);
 	size_t share = (size + c->cut.connections - 1) / c->cut.connections;
-	if (!c->options.urgent)
+	if (c->options.urgent)
+		share = share > FLIGHT_BYTES ? share : FLIGHT_BYTES;
+	else
 		share = smaller(share, c->options.flow->window / 16 + BULK_LEAST);
 	return smaller(most, share > CHUNK_LEAST ? share : CHUNK_LEAST);
 }
@@ -217,6 +220,17 @@ int channel_queue(struct channel *c, const struct channel_part *parts, size_t n,
 	c->queued_bytes += m.size;
 	*c->options.retained_bytes += m.size;
 	return 0;
+}
+
+unsigned channel_flights(const struct channel *c)
+{
+	const size_t flights = c->queued_bytes / FLIGHT_BYTES + c->count;
+	return flights > UINT_MAX ? UINT_MAX : (unsigned)flights;
+}
+
+void channel_spread(struct channel *c, unsigned connections)
+{
+	c->cut.connections = connections;
 }
 
 bool channel_empty(const struct channel *c)

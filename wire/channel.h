@@ -84,6 +84,10 @@ struct channel_part {
 int channel_queue(struct channel *c, const struct channel_part *parts, size_t n, int64_t now_us);
 size_t channel_room(const struct channel *c);
 bool channel_empty(const struct channel *c); /* everything was acknowledged */
+/* So many connections would take what is not acknowledged in one flight, also after a pause. */
+unsigned channel_flights(const struct channel *c);
+/* From now on so many connections share messages. */
+void channel_spread(struct channel *c, unsigned connections);
 
 struct channel_chunk {
 	uint64_t number;

@@ -173,6 +173,16 @@ int link_open_lane(struct link *link, unsigned lane)
 		lane == LINK_LANE_BULK, link->options.frame_most, NULL);
 }
 
+unsigned link_connections(const struct link *link, unsigned lane)
+{
+	return link->sockets[lane].n_endpoints;
+}
+
+void link_widen(struct link *link, unsigned lane, unsigned connections)
+{
+	socket_widen(&link->sockets[lane], connections);
+}
+
 void link_redial(struct link *link, unsigned lane)
 {
 	if (!link->listens && link_has_lane(link, lane))

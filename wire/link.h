@@ -38,7 +38,7 @@
 #define LINK_VERSION      2
 #define LINK_LANES        3 /* the first is always there */
 #define LINK_LANE_BULK    2
-#define LINK_CONNECTIONS_MOST 16 /* of each other one */
+#define LINK_CONNECTIONS_MOST 32 /* of each other one */
 #define LINK_ADDRESS_SIZE 160
 
 /* Why something was refused or a session ended. Numbers go over the wire: never renumber. */
@@ -112,6 +112,9 @@ void link_count_connections(const struct link *link, struct link_counters *into)
 /* Opens another lane, if it can have it and has it not. -ENOTSUP it cannot; else as link_dial. */
 int link_open_lane(struct link *link, unsigned lane);
 bool link_has_lane(const struct link *link, unsigned lane);
+/* How many connections a lane has, and gives it so many if it has fewer. It must be open, and a dialing link's. */
+unsigned link_connections(const struct link *link, unsigned lane);
+void link_widen(struct link *link, unsigned lane, unsigned connections);
 /* Connects a lane anew: nothing comes through. */
 void link_redial(struct link *link, unsigned lane);
 

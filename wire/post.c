@@ -125,6 +125,7 @@ free_post:
 
 static void line_close(struct post *p, struct line *line)
 {
+	p->connections_added -= line->added;
 	p->n_lines--;
 	p->lines[line->index] = p->lines[p->n_lines];
 	p->lines[line->index]->index = line->index;

@@ -57,6 +57,9 @@ struct post_options {
 	                               * always has its share of it (channel.h) */
 	unsigned connections;         /* to each dialed peer on another machine, for activations and
 	                               * again for sums and weights; 1 is for all there: 1 */
+	unsigned connections_more;    /* of those for activations, for all peers together: a peer whose
+	                               * activations come in bursts gets some of them, until a burst leaves
+	                               * in one flight: 0 */
 	double charge_per_s;          /* what a peer that connected may cost in a second, in frames of up
 	                               * to 4 KiB (more bytes count for more frames), and ten times that
 	                               * at once; above it its key is barred (keys_list_bar): no limit */

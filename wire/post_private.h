@@ -47,6 +47,7 @@ struct line {
 	bool ready;         /* may have something to receive */
 	bool polls_read[LINK_LANES], polls_write[LINK_LANES];
 	uint32_t index;
+	unsigned added;     /* connections, of connections_more */
 };
 
 /* What is quick has connections of its own, and so has bulk. */
@@ -71,6 +72,7 @@ struct post {
 	struct channel_memory memory;
 	struct post_transfer *transfers; /* (POST_TRANSFERS) a ring */
 	uint64_t transfers_told, transfers_in;
+	unsigned connections_added; /* of connections_more */
 	struct post_counters counters;
 };
 

@@ -99,7 +99,7 @@ static void on_up(struct post *p, struct line *line, const struct link_event *e,
 		post_peer_resume(peer);
 	else
 		post_peer_start(peer, peer->info.dialed || room < TAKEN_CHUNK ? room : TAKEN_CHUNK,
-			quick ? p->options.connections : 1);
+			quick ? link_connections(line->link, POST_LANE_QUICK) : 1);
 	if (!was_up)
 		p->counters.peers_up++;
 	if (!was_up || restarted)

@@ -136,6 +136,29 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 	return rc;
 }
 
+/* TCP lets a connection that has paused send ten segments at once, and the rest a round trip later: activations
+ * that leave together find room on more of them, from the next time on. */
+static void widen_for_bursts(struct post *p, struct peer *peer)
+{
+	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
+	struct link *link = peer->line->link;
+	if (post_lane_of(peer, POST_CLASS_ACTIVATIONS) != POST_LANE_QUICK)
+		return;
+	const unsigned has = link_connections(link, POST_LANE_QUICK);
+	const unsigned free = p->options.connections_more - p->connections_added;
+	unsigned wanted = channel_flights(c);
+	if (wanted > LINK_CONNECTIONS_MOST)
+		wanted = LINK_CONNECTIONS_MOST;
+	if (wanted <= has)
+		return;
+	if (wanted - has > free)
+		wanted = has + free;
+	link_widen(link, POST_LANE_QUICK, wanted);
+	peer->line->added += link_connections(link, POST_LANE_QUICK) - has;
+	p->connections_added += link_connections(link, POST_LANE_QUICK) - has;
+	channel_spread(c, link_connections(link, POST_LANE_QUICK));
+}
+
 static int send_reliable(struct post *p, struct peer *peer, const struct post_part *parts,
 	size_t n, enum post_class class, int64_t now_us)
 {
@@ -157,6 +180,8 @@ static int send_reliable(struct post *p, struct peer *peer, const struct post_pa
 	if (class >= POST_CLASS_SUMS && peer->session != 0)
 		(void)post_open_lane(p, peer->line, POST_LANE_BULK);
 	post_pump(p, peer, now_us);
+	if (class == POST_CLASS_ACTIVATIONS && peer->session != 0)
+		widen_for_bursts(p, peer);
 	return 0;
 }
 

@@ -201,6 +201,17 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	return 0;
 }
 
+static int add_connections(struct socket *s, unsigned connections)
+{
+	while (s->n_endpoints < connections) {
+		int endpoint = nn_connect(s->nn, s->address);
+		if (endpoint < 0)
+			return -errno;
+		s->endpoints[s->n_endpoints++] = endpoint;
+	}
+	return 0;
+}
+
 int socket_dial(struct socket *s, const char *address, unsigned connections, bool bulk,
 	size_t frame_most, struct error *err)
 {
@@ -214,17 +225,19 @@ int socket_dial(struct socket *s, const char *address, unsigned connections, boo
 	int rc = open_raw(s, false, address, bulk, frame_most, err);
 	if (rc < 0)
 		return rc;
-	for (unsigned i = 0; i < connections; i++) {
-		int endpoint = nn_connect(s->nn, address);
-		if (endpoint < 0) {
-			rc = -errno;
-			socket_close(s);
-			return error_set(err, rc, "%s: %s", address, advice(-rc));
-		}
-		s->endpoints[s->n_endpoints++] = endpoint;
-	}
 	memcpy(s->address, address, strlen(address) + 1);
+	rc = add_connections(s, connections);
+	if (rc < 0) {
+		socket_close(s);
+		return error_set(err, rc, "%s: %s", address, advice(-rc));
+	}
 	return 0;
+}
+
+void socket_widen(struct socket *s, unsigned connections)
+{
+	assert(!s->listens && connections <= LINK_CONNECTIONS_MOST);
+	(void)add_connections(s, connections);
 }
 
 void socket_redial(struct socket *s)

@@ -50,6 +50,9 @@ int socket_dial(struct socket *s, const char *address, unsigned connections, boo
 	size_t frame_most, struct error *err);
 /* Whether it leads to this machine: a path, or an address of its own loop. */
 bool socket_is_near(const char *address);
+/* Gives a dialer so many connections, if it has fewer; they come to be by themselves. As many as it gets where
+ * there is no memory. */
+void socket_widen(struct socket *s, unsigned connections);
 void socket_close(struct socket *s);
 /* To be called now and then. Where a connection breaks before all that came by it was taken, nanomsg 1.1.5 takes
  * the rest for the beginning of the next one, which it ends for that, and so for ever: where one must have broken

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,6 +189,42 @@ static void a_clock_learned_anew_is_no_drift(void **state)
 	unmake(c);
 }
 
+static void all_take(struct controller *c, double times)
+{
+	for (uint16_t i = 0; i < NODES; i++)
+		for (int k = 0; k < 3; k++)
+			a_task(c, i, times);
+	drift_turn(c);
+}
+
+/* Agents that share cores: how slow that makes them is believed at first sight, since nothing was known; then each
+ * iteration counts for a part, so that a plan's prediction does not follow every one of them. */
+static void a_pace_is_a_mean(void **state)
+{
+	struct controller *c = made();
+	double first;
+
+	(void)state;
+	for (uint16_t i = 0; i < NODES; i++) {
+		struct member *m = &c->members[i];
+
+		snprintf(m->hello.machine, sizeof(m->hello.machine), "one");
+		m->hello.cores = 2;
+		m->state = NODE_LIVE;
+		m->pace = m->alone_forward_s = 1;
+		c->cluster->nodes[i].forward_s = 1;
+	}
+	all_take(c, 4);
+	first = c->cluster->nodes[0].forward_s;
+	assert_true(fabs(first - 4) < 0.1 && c->cluster->nodes[NODES - 1].forward_s == first);
+	for (int k = 0; k < 4; k++)
+		all_take(c, first);
+	assert_true(fabs(c->cluster->nodes[0].forward_s - first) < 0.1);
+	all_take(c, 2 * first);
+	assert_true(c->cluster->nodes[0].forward_s > first && c->cluster->nodes[0].forward_s < 1.5 * first);
+	unmake(c);
+}
+
 /* It may say what it likes: the plan is made with times that are some. */
 static void what_cannot_be_is_not_believed(void **state)
 {
@@ -219,6 +256,7 @@ int main(void)
 		cmocka_unit_test(one_link_stands_for_itself),
 		cmocka_unit_test(nonsense_is_ignored),
 		cmocka_unit_test(a_clock_learned_anew_is_no_drift),
+		cmocka_unit_test(a_pace_is_a_mean),
 		cmocka_unit_test(what_cannot_be_is_not_believed),
 	};
 

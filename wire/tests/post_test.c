@@ -244,6 +244,41 @@ static void every_class_in_its_order_over_many_connections(void **state)
 	}
 }
 
+/* Activations that leave together get connections, within what all peers may have; one alone gets none, and what a
+ * forgotten peer had is free again. */
+static void bursts_get_connections(void **state)
+{
+	static const struct post_options sender = {.connections = 2, .connections_more = 9};
+	(void)state;
+	struct pair p;
+	struct classes got = {{0}};
+	pair_open_far(&p, defaults, sender);
+	p.a.on_data = check_class;
+	p.a.context = &got;
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_CONTROL);
+	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
+	assert_int_equal(counters_of(p.b.post).link.connections, 1 + 2);
+	for (uint64_t i = 0; i < 6; i++)
+		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
+	PAIR_UNTIL(&p, got.next[POST_CLASS_ACTIVATIONS] == 6 && post_idle(p.b.post, 0));
+	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2 + 9);
+	for (uint64_t i = 6; i < 12; i++)
+		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
+	PAIR_UNTIL(&p, got.next[POST_CLASS_ACTIVATIONS] == 12 && post_idle(p.b.post, 0));
+	assert_int_equal(counters_of(p.b.post).link.connections, 1 + 2 + 9);
+
+	assert_int_equal(post_forget(p.b.post, p.to_a), 0);
+	memset(&got, 0, sizeof(got));
+	p.b.seen.up = 0;
+	assert_int_equal(post_dial(p.b.post, p.address, keys_public_of(p.a.id), &p.to_a, NULL), 0);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	for (uint64_t i = 0; i < 6; i++)
+		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
+	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2 + 9);
+	pair_close(&p);
+}
+
 /* To its own machine one connection is as good as many. */
 static void near_peers_have_one_connection(void **state)
 {
@@ -636,6 +671,7 @@ int main(void)
 		cmocka_unit_test(an_absent_peer_costs_nothing),
 		cmocka_unit_test(what_was_carried_is_told),
 		cmocka_unit_test(every_class_in_its_order_over_many_connections),
+		cmocka_unit_test(bursts_get_connections),
 		cmocka_unit_test(near_peers_have_one_connection),
 		cmocka_unit_test(what_is_deferred_comes_later),
 		cmocka_unit_test(a_restarted_far_listener_is_noticed),
