@@ -1,12 +1,18 @@
 #!/bin/bash
 # Faults of a wide-area network, with the kernel's own TCP over far, lossy ways (docs/testbed.md): one process killed
-# with -9, one machine that vanishes and comes back, one link cut in one direction and mended. Each is known as
-# what it is, nobody else is taken for dead, a cut link costs no node, and the weights are what one process computes.
+# with -9, one machine that vanishes and comes back, one link that takes five times as long, one cut in one
+# direction, one place that is away for a while. Each is known as what it is and planned around, nobody else is taken for
+# dead, a cut link costs no node, and the weights are what one process computes.
+#
+#   tests/wan_faults_test.sh           8 agents
+#   tests/wan_faults_test.sh --long    20 agents in the 12 regions, ten minutes of losses and jitter before the faults
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip awk
-bed_start --regions deploy/regions.json --agents 8 --loss 0.01 --jitter 0.3
-bed_controller --agents 8 --stages 2,3,3 --skip 1 --eval-every 0 --budget 0.5
+agents=8 stages=2,3,3 skip=1 seconds=0 away=5
+[ "${1:-}" != --long ] || { agents=20 stages=5,3,3,3,3,3 skip=2 seconds=600 away=20; }
+bed_start --regions deploy/regions.json --agents $agents --loss 0.01 --jitter 0.3
+bed_controller --agents $agents --stages $stages --skip $skip --eval-every 0 --budget 0.5
 bed_agents
 events=$dir/events
 
@@ -28,23 +34,39 @@ wait_since() { # wait_since SECONDS WORD...
 	done
 }
 iteration() { grep '"event":"iteration"' "$events" | tail -n 1 | field n; }
-goes_on() { wait_since 120 "\"event\":\"iteration\",\"n\":$(($(iteration) + 2)),"; } # an iteration that began since, and another
+goes_on() { wait_since 120 "\"event\":\"iteration\",\"n\":$(($(iteration) + ${1:-2})),"; } # goes_on [ITERATIONS]: by default
+# one that began since, and another
 stage_of() { grep "\"event\":\"node\",\"node\":$1," "$events" | tail -n 1 | field stage; }
-dead_since() { since '"event":"node"' '"state":"dead"' | field node; }
-
-wait_for "$events" 3 $bed_controller_pid 180
+is_live() { grep "\"event\":\"node\",\"node\":$1," "$events" | tail -n 1 | grep -q '"state":"live"'; }
 dead_are() { # dead_are WORDS NODE...: these were taken for dead since the mark, and nobody else
 	local what=$1 dead
 	shift
-	dead=$(dead_since | sort -n | uniq | tr '\n' ' ')
+	dead=$(since '"event":"node"' '"state":"dead"' | field node | sort -n | uniq | tr '\n' ' ')
 	[ "$dead" = "${*:+$* }" ] || die "$what: taken for dead: ${dead:-nobody}"
 }
+# The paths of the plan in force, one a line.
+paths() {
+	sed 's/.*"microbatches"//' "$(find "$dir/run/plans" -name '*.json' | sort | tail -n 1)" |
+		grep -o '"path": *\[[0-9, ]*\]' | tr -dc '0-9,\n' | tr ',' ' '
+}
+uses() { # uses FROM TO: the plan in force sends something along that link; gradients go the other way
+	paths | awk -v a="$1" -v b="$2" '
+		{ for (i = 1; i <= NF; i++) { k = i < NF ? i + 1 : 1; if (($i == a && $k == b) || ($i == b && $k == a)) found = 1 } }
+		END { exit !found }'
+}
+
+wait_for "$events" 3 $bed_controller_pid 300
+for ((end = SECONDS + seconds; SECONDS < end; )); do
+	kill -0 $bed_controller_pid 2>/dev/null || die "the controller ended"
+	sleep 1
+done
 at=0
 dead_are "losses and jitter"
+[ $seconds = 0 ] || echo "$(iteration) iterations in $seconds s of losses and jitter: $(bed_ask stats | head -n 1)"
 
 # A process: its connections end.
 victim=
-for n in $(seq 7 -1 0); do [ "$(stage_of "$n")" = 2 ] && victim=$n && break; done
+for n in $(seq $((agents - 1)) -1 0); do [ "$(stage_of "$n")" = 2 ] && victim=$n && break; done
 mark
 kill -KILL "${bed_agent_pid[victim]}" || die "agent $victim was not there"
 wait_since 20 "\"event\":\"node\",\"node\":$victim," '"state":"dead"'
@@ -54,7 +76,7 @@ since '"state":"dead"' | grep -q '"why":"hung up' || die "that its connections e
 echo "killed: $(since '"state":"dead"' | field why)"
 
 # A machine: nothing comes from it any more, and no connection ends.
-for n in $(seq 0 7); do [ "$n" != "$victim" ] && [ "$(stage_of "$n")" = 1 ] && far=$n && break; done
+for n in $(seq 0 $((agents - 1))); do [ "$n" != "$victim" ] && [ "$(stage_of "$n")" = 1 ] && far=$n && break; done
 mark
 bed_ask node "$far" away
 wait_since 20 "\"event\":\"node\",\"node\":$far," '"state":"dead"'
@@ -66,9 +88,24 @@ bed_ask node "$far" back
 wait_since 120 "\"event\":\"node\",\"node\":$far," '"state":"live"'
 dead_are "node $far was away" "$far"
 
+# A link that this iteration's plan uses between two places: five times as long. What is under way ends on it,
+# three iterations later no plan uses it.
+slow=
+while read -r from to; do
+	[ "${bed_place[from]}" != "${bed_place[to]}" ] && slow=yes && break
+done < <(paths | awk '{ for (i = 2; i <= NF; i++) print $(i - 1), $i }' | sort -u)
+if [ -n "$slow" ]; then
+	mark
+	bed_ask link "$from" "$to" latency_times 5
+	goes_on 4
+	dead_are "the link $from > $to is slow"
+	! uses "$from" "$to" || die "after three iterations the plan in force uses the link $from > $to, which takes five times as long"
+	bed_ask link "$from" "$to" latency_times 1
+	echo "slow: $from > $to is planned around"
+fi
+
 # A link that this iteration's plan uses, between two of them that are at work, in one direction.
-read -r from to < <(sed 's/.*"microbatches"//' "$(find "$dir/run/plans" -name '*.json' | sort | tail -n 1)" |
-	grep -o '"path": *\[[0-9, ]*\]' | tr -dc '0-9,\n' | tr ',' ' ' | awk '{ print $1, $2; exit }')
+read -r from to < <(paths | awk '{ print $1, $2; exit }')
 [ -n "$to" ] || die "no path in the newest plan"
 mark
 bed_ask link "$from" "$to" cut
@@ -77,11 +114,37 @@ goes_on
 dead_are "the link $from > $to is cut"
 since '"event":"link"' '"state":"cut"' |
 	grep -qE "\"from\":($from,\"to\":$to|$to,\"to\":$from)," || die "another link is taken for cut"
+! uses "$from" "$to" || die "the plan in force uses the link $from > $to, which is cut"
 echo "cut: $(since '"event":"link"' '"state":"cut"' | head -n 1)"
 bed_ask link "$from" "$to" restore
 wait_since 90 '"event":"link"' '"state":"back"'
 goes_on
 dead_are "the link $from > $to is there again"
+
+# A place, with all that is in it, for a while: one whose nodes every stage can spare.
+place=
+for p in $(printf '%s\n' "${bed_place[@]:0:agents}" | sort | uniq -c | sort -rn | awk '{ print $2 }'); do
+	[ "$p" != "${bed_place[bed_nodes]}" ] || continue
+	left=$(for n in $(seq 0 $((agents - 1))); do
+		[ "${bed_place[n]}" = "$p" ] || ! is_live "$n" || stage_of "$n"
+	done | sort -u | wc -l)
+	[ "$left" = "$(tr ',' '\n' <<<$stages | wc -l)" ] && place=$p && break
+done
+if [ -n "$place" ]; then
+	gone=()
+	for n in $(seq 0 $((agents - 1))); do [ "${bed_place[n]}" = "$place" ] && is_live "$n" && gone+=("$n"); done
+	mark
+	bed_ask region "$place" away
+	for n in "${gone[@]}"; do wait_since 30 "\"event\":\"node\",\"node\":$n," '"state":"dead"'; done
+	sleep $away
+	goes_on
+	dead_are "$place is away" "${gone[@]}"
+	bed_ask region "$place" back
+	for n in "${gone[@]}"; do wait_since 180 "\"event\":\"node\",\"node\":$n," '"state":"live"'; done
+	goes_on
+	dead_are "$place was away" "${gone[@]}"
+	echo "away: $place, nodes ${gone[*]}"
+fi
 
 kill -TERM $bed_controller_pid
 wait $bed_controller_pid || die "controller: exit status $?"
