@@ -161,11 +161,11 @@ if [ -n "$measure" ]; then
 fi
 run run-planned "$@"
 [ -n "$compare" ] || exit 0
-run run-dtfm "$@" --algorithm dtfm
+run run-dtfm "$@" --skip 0 --algorithm dtfm # straight pipelines visit every stage
 awk "$events"'
 	BEGIN { print "== an iteration and its sums, seconds: dtfm, planned, ratio" }
 	FNR == 1 { file++ }
-	/^{"event":"iteration"/ { took[file, value("n")] = value("iteration_s") + value("sync_s"); most = value("n") > most ? value("n") + 0 : most }
+	/^{"event":"iteration"/ { took[file, value("n")] = value("iteration_s") + value("sync_s"); most = value("n") + 0 > most ? value("n") + 0 : most }
 	END {
 		for (i = 1; i <= most; i++) {
 			if (!((1, i) in took) || !((2, i) in took) || took[1, i] <= 0) continue

@@ -11,6 +11,7 @@
 #include "controller/list.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
@@ -27,6 +28,7 @@ enum {
 	LINKS = 2,
 	MANY_LINKS = 4,
 	CROWD = 3,
+	PACE_STEPS = 12,
 	BETTER_EVERY_US = 15000000 /* a better plan is asked for no more often for small changes */
 };
 
@@ -265,10 +267,11 @@ static bool judge_node(struct controller *c, struct member *m, const struct crow
 }
 
 /* Without emulation agents that share cores wait for one another: all are as slow as half of them show to be. What is
- * measured varies: the first time it is believed, and later ones count for a part, as in a mean. */
+ * measured varies: the first two are believed, as connections and caches are cold in the first iteration, and later ones count for a
+ * part, as in a mean. */
 static void judge_machine(struct controller *c, struct member *first, const struct crowd *w)
 {
-	double part = fmax(1.0 / (1 + first->times_paced), pace_part), factor = pow(w->usual, part);
+	double part = fmax(1.0 / (first->times_paced > 1 ? first->times_paced : 1), pace_part), factor = pow(w->usual, part);
 
 	if (!w->shared || w->judged < CROWD || c->options.time_scale != 0)
 		return;
@@ -280,27 +283,79 @@ static void judge_machine(struct controller *c, struct member *first, const stru
 			slow_down(c, &c->members[i], fmax(factor, 1 / c->members[i].pace));
 }
 
+struct turn {
+	double at_s;
+	int step; /* a task starts: 1; ends: -1 */
+};
+
+static int order_turns(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+
+	return x->at_s != y->at_s ? (x->at_s > y->at_s) - (x->at_s < y->at_s) : x->step - y->step;
+}
+
+/* How many times as long tasks take on a machine that has fewer cores than tasks at a time: the mean over the time
+ * that they take of how many there are for each core, at least 1. turns: (n), room for 2 for each task. */
+static double shared_stretch(const struct controller *c, const struct member *m, const struct simulation *s,
+			     struct turn *turns)
+{
+	double took_s = 0, stretched_s = 0;
+	int n = 0, running = 0;
+
+	for (int i = 0; i < s->n_tasks; i++)
+		if (members_share_machine(m, &c->members[s->tasks[i].node])) {
+			turns[n++] = (struct turn){ s->tasks[i].start_s, 1 };
+			turns[n++] = (struct turn){ s->tasks[i].end_s, -1 };
+		}
+	qsort(turns, (size_t)n, sizeof(*turns), order_turns);
+	for (int i = 0; i + 1 < n; i++) {
+		double s_each = turns[i + 1].at_s - turns[i].at_s;
+
+		running += turns[i].step;
+		took_s += running * s_each;
+		stretched_s += running * s_each * fmax(1, (double)running / m->hello.cores);
+	}
+	return took_s > 0 ? stretched_s / took_s : 1;
+}
+
+/* One step towards the pace at which the plan's tasks come to take so long by taking turns. Whether it was one. */
+static bool guess_machine(struct controller *c, struct member *first, const struct plan *p)
+{
+	struct simulation *s = NULL;
+	struct turn *turns = NULL;
+	struct error err;
+	double factor = 1;
+
+	if (simulate(c->cluster, p, &s, &err) == 0)
+		turns = malloc(2 * (size_t)s->n_tasks * sizeof(*turns));
+	if (turns)
+		factor = sqrt(shared_stretch(c, first, s, turns) / first->pace);
+	for (uint32_t k = first->id; fabs(factor - 1) > pace_step / 2 && k < c->n_members; k++)
+		if (members_share_machine(first, &c->members[k]) && c->members[k].alone_forward_s > 0)
+			slow_down(c, &c->members[k], factor);
+	simulation_free(s);
+	free(turns);
+	return fabs(factor - 1) > pace_step / 2;
+}
+
+static bool is_first_of_machine(const struct controller *c, const struct member *m)
+{
+	for (uint32_t i = 0; i < m->id; i++)
+		if (members_share_machine(m, &c->members[i]))
+			return false;
+	return true;
+}
+
 void drift_guess_pace(struct controller *c, const struct plan *p)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
-		struct crowd w = crowd_of(c, m, 1);
-		double busy_s = 0, pace;
+		struct member *m = &c->members[i];
 
-		if (!w.shared || m->pace != 1 || m->hello.cores == 0)
+		if (!is_first_of_machine(c, m) || !crowd_of(c, m, 1).shared || m->pace != 1)
 			continue;
-		for (int k = 0; k < p->n_microbatches; k++)
-			for (int h = 0; h < p->path_length; h++) {
-				const struct member *node = &c->members[p->microbatches[k].path[h]];
-
-				if (members_share_machine(m, node))
-					busy_s += node->alone_forward_s + node->alone_backward_s +
-						  (h == 0 ? node->alone_loss_s : 0);
-			}
-		pace = busy_s / m->hello.cores / p->predicted.iteration_s;
-		for (uint32_t k = i; pace > 1 && k < c->n_members; k++)
-			if (members_share_machine(m, &c->members[k]) && c->members[k].alone_forward_s > 0)
-				slow_down(c, &c->members[k], pace);
+		for (int steps = 0; steps < PACE_STEPS && guess_machine(c, m, p); steps++)
+			;
 	}
 }
 
