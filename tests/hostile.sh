@@ -1,0 +1,110 @@
+#!/bin/bash
+# An admitted agent in other hands (tests/hostile/) among six honest ones: a run for each of its modes. It works for a
+# while, so that it has a place, then it attacks. Commits go on, nobody honest is left out or barred, nobody's
+# memory and no file grows by what it sends, and the journal names it.
+#
+#     tests/hostile.sh [--long] [MODE...]
+#
+# --long: a minute of each, and the rate of commits is compared with that before.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key
+hostile=$bin/../tests/hostile_agent
+[ -x "$hostile" ] || skip "hostile_agent is not built"
+
+modes=(accuse evaluations early announce)
+honest=6 # agents; the hostile one is the node after them
+seconds=4 long=0
+[ "${1:-}" = --long ] && { long=1 seconds=60; shift; }
+[ $# -gt 0 ] && modes=("$@")
+most_memory_kb=65536 most_file_bytes=1048576 least_percent=90
+
+for who in controller $(seq -f agent%g 0 $honest); do
+	"$bin/skippipe" keygen "$dir/$who.key" >"$dir/$who.pub" || die "keygen"
+done
+for i in $(seq 0 $honest); do
+	"$bin/skippipe" admit "$dir/admitted" "$(cat "$dir/agent$i.pub")" --role agent --name "agent$i" || die "admit"
+done
+
+# The cluster of a mode, in the folder $at; its processes in $controller, $agents and $attacker.
+begin() { # begin MODE
+	local i address
+	at=$dir/$1 agents=()
+	mkdir "$at"
+	cp "$dir/admitted" "$at/admitted"
+	"$bin/skippipe" controller --run-dir "$at/run" --key "$dir/controller.key" --admitted "$at/admitted" \
+		--agents $((honest + 1)) --stages 3,2,2 --skip 1 --microbatches 2 --eval-every 5 --format jsonl --gather-s 120 \
+		--ahead 0 --checkpoint-every 0 >"$at/events" 2>"$at/controller.err" &
+	controller=$!
+	started+=($controller)
+	for _ in $(seq 300); do grep -q 'listening at' "$at/controller.err" && break; sleep 0.1; done
+	address=$(sed -n 's,.*listening at \(tcp://[^ ]*\).*,\1,p' "$at/controller.err")
+	[ -n "$address" ] || die "the controller does not say where it listens"
+	for i in $(seq 0 $((honest - 1))); do
+		"$bin/skippipe" agent --join "$address" --controller-key "$(cat "$dir/controller.pub")" --node "$i" \
+			--key "$dir/agent$i.key" --listen tcp://127.0.0.1:0 >"$at/agent$i.out" 2>"$at/agent$i.err" &
+		agents+=($!)
+	done
+	"$hostile" "$1" "$address" "$(cat "$dir/controller.pub")" "$dir/agent$honest.key" tcp://127.0.0.1:0 $honest \
+		>"$at/hostile.log" 2>&1 &
+	attacker=$!
+	started+=("${agents[@]}" $attacker)
+}
+
+stop() {
+	local pid
+	for pid in $controller "${agents[@]}" $attacker; do kill -TERM "$pid" 2>/dev/null; done
+	for pid in $controller "${agents[@]}" $attacker; do wait "$pid" 2>/dev/null; done
+	started=()
+}
+
+committed() { count "$at/events" commit; }
+resident_kb() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status" 2>/dev/null; }
+files_bytes() { cat "$at"/*.err "$at/events" "$at"/run/run.db* "$at"/run/plans/* 2>/dev/null | wc -c; }
+events_since() { tail -n "+$((seen + 1))" "$at/events"; }
+
+# So much memory each process has; the controller's first.
+resident() { local pid; for pid in $controller "${agents[@]}"; do resident_kb "$pid"; done; }
+
+attack() { # attack MODE
+	local mode=$1 before n0 n1 n2 f0 f1 f2 grown i why
+	begin "$mode"
+	wait_for "$at/events" 6 $controller 120 # after the first validation
+	n0=$(committed) f0=$(files_bytes)
+	sleep $seconds
+	n1=$(committed) f1=$(files_bytes) before=($(resident)) seen=$(wc -l <"$at/events") told=$(wc -l <"$at/controller.err")
+	[ "$n1" -gt "$n0" ] || die "$mode: no commit in $seconds s before the attack"
+	kill -USR1 $attacker
+	sleep $seconds
+	n2=$(committed) # of that time alone
+	wait_for "$at/events" $((n1 + 10)) $controller 120
+
+	# ---- nobody honest is out
+	why=$(events_since | grep '"event":"node"' | grep -v "\"node\":$honest," | grep -E '"state":"failed"|shut out|gave up|expelled')
+	[ -z "$why" ] || die "$mode: an honest node is out: $why"
+	for i in $(seq 0 $((honest - 1))); do
+		kill -0 "${agents[$i]}" 2>/dev/null || die "$mode: agent $i has ended"
+	done
+	kill -0 $controller || die "$mode: the controller has ended"
+
+	# ---- what it cost
+	i=0
+	for grown in $(resident); do
+		[ $((grown - before[i])) -le $most_memory_kb ] ||
+			die "$mode: process $i grew from ${before[$i]} to $grown kB"
+		i=$((i + 1))
+	done
+	f2=$(files_bytes)
+	grown=$((f2 - f1 - (f1 - f0) * ($(committed) - n1) / (n1 - n0)))
+	[ $grown -le $most_file_bytes ] || die "$mode: logs and store have $grown bytes more than commits explain"
+
+	# ---- and who it was
+	[ "$mode" = nothing ] || tail -n "+$((told + 1))" "$at/controller.err" | grep -q "n0$honest" || die "$mode: the journal does not name the attacker"
+	if [ $long = 1 ]; then
+		[ $(((n2 - n1) * 100)) -ge $(((n1 - n0) * least_percent)) ] ||
+			die "$mode: $((n2 - n1)) commits in $seconds s, $((n1 - n0)) before"
+	fi
+	echo "$mode: $((n1 - n0)) commits in $seconds s before, $((n2 - n1)) under attack; files +$grown bytes"
+	stop
+}
+
+for mode in "${modes[@]}"; do attack "$mode"; done

@@ -1,0 +1,140 @@
+/* What a node can do to the others by what it sends them, and by what it makes them say. */
+#include <string.h>
+
+#include "agent/state.h"
+#include "tests/hostile/hostile.h"
+
+enum {
+	A_TURN = 32,         /* messages to each of the others */
+	ACCUSED_TIMES = 300, /* in an iteration */
+	HALF_CHUNKS = 16384,
+	HALVES = 1024        /* of messages, to each */
+};
+
+/* Calls send for all others of whom the agent knows. */
+static void to_others(struct hostile *h, int64_t now_us,
+		      bool (*send)(struct hostile *h, uint16_t to, int64_t now_us), int times)
+{
+	const struct agent *a = h->agent;
+
+	for (uint32_t i = 0; i < a->run.n_nodes; i++)
+		for (int k = 0; i != a->run.node && a->peers[i].known && k < times; k++)
+			if (!send(h, (uint16_t)i, now_us))
+				break;
+}
+
+/* ---- numbers that no computation gives ---- */
+
+static bool send_absurd(struct hostile *h, uint16_t to, int64_t now_us)
+{
+	struct msg m = { .type = MSG_TENSOR };
+	int stage = hostile_stage_of(h, to);
+
+	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_PART,
+					  .from = h->agent->run.node,
+					  .stage = (uint8_t)(stage < 0 ? 0 : stage),
+					  .iteration = h->agent->committed + 1 };
+	return hostile_send(h, to, &m, 1e30f, 1, now_us);
+}
+
+void accuse(struct hostile *h, int64_t now_us)
+{
+	if (h->iteration != h->agent->committed) {
+		h->iteration = h->agent->committed;
+		h->done = 0;
+	}
+	if (h->done >= ACCUSED_TIMES)
+		return;
+	h->done += A_TURN;
+	to_others(h, now_us, send_absurd, A_TURN);
+}
+
+/* ---- evaluations that nobody has ordered ---- */
+
+static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
+{
+	const struct agent *a = h->agent;
+	struct msg m = { .type = MSG_TENSOR };
+	int theirs = hostile_stage_of(h, to), own = a->stage;
+	uint16_t nodes[3] = { a->run.node, to, 0 };
+	uint8_t stages[3] = { (uint8_t)own, (uint8_t)theirs, 0 };
+	struct msg_route r = { .microbatch = (uint32_t)(h->next++ % MSG_MICROBATCHES), .attempt = 1, .n_hops = 2,
+			       .nodes = nodes, .stages = stages };
+	uint32_t at = 1;
+
+	if (theirs < 0 || own >= (int)a->limits.n_stages || theirs == own)
+		return false;
+	if (theirs == 0) { /* back at the data node, for the loss */
+		nodes[0] = to;
+		nodes[1] = a->run.node;
+		stages[0] = 0;
+		stages[1] = (uint8_t)own;
+		at = 2;
+	} else if (own != 0) { /* some data node stands before us */
+		r.n_hops = 3;
+		memmove(nodes + 1, nodes, 2 * sizeof(nodes[0]));
+		memmove(stages + 1, stages, 2);
+		stages[0] = 0;
+		for (nodes[0] = 0; nodes[0] == to || nodes[0] == a->run.node;)
+			nodes[0]++;
+		at = 2;
+	}
+	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_ACTIVATION,
+					  .evaluate = 1,
+					  .from = a->run.node,
+					  .iteration = a->committed,
+					  .index = at,
+					  .n_routes = 1,
+					  .routes = &r };
+	return hostile_send(h, to, &m, 0, a->activation, now_us);
+}
+
+void evaluations(struct hostile *h, int64_t now_us)
+{
+	to_others(h, now_us, send_evaluation, A_TURN);
+}
+
+/* ---- tensors ahead of their time ---- */
+
+/* Small ones and big ones, of the next iterations and of one that never comes. */
+static bool send_early(struct hostile *h, uint16_t to, int64_t now_us)
+{
+	static const uint64_t ahead[] = { 1, 2, 3, UINT64_C(1) << 62 };
+	const struct agent *a = h->agent;
+	struct msg m = { .type = MSG_TENSOR };
+	uint64_t n = h->next++;
+	int stage = hostile_stage_of(h, to);
+
+	m.u.tensor = (struct msg_tensor){ .kind = n & 4 ? TENSOR_SUM : TENSOR_PART,
+					  .from = a->run.node,
+					  .stage = (uint8_t)(stage < 0 ? 0 : stage),
+					  .attempt = UINT32_MAX,
+					  .iteration = a->committed + ahead[n % 4] };
+	return hostile_send(h, to, &m, 0, n & 8 ? 1 : 1 << 18, now_us);
+}
+
+void early(struct hostile *h, int64_t now_us)
+{
+	to_others(h, now_us, send_early, A_TURN);
+}
+
+/* ---- messages that never become whole ---- */
+
+/* The first chunk of one that is as long as one may be, then first chunks of many short ones. */
+static bool send_half(struct hostile *h, uint16_t to, int64_t now_us)
+{
+	const struct agent *a = h->agent;
+
+	if (h->done == 0)
+		return announce_one(a->tensors, a->peers[to].dial, 0, TENSOR_MOST_BYTES, HALF_CHUNKS / 2,
+				    now_us);
+	return announce_one(a->tensors, a->peers[to].dial, HALF_CHUNKS / 2 + 2u * h->done, 1 << 20, 2, now_us);
+}
+
+void announce(struct hostile *h, int64_t now_us)
+{
+	if (h->done >= HALVES)
+		return;
+	to_others(h, now_us, send_half, 1);
+	h->done++;
+}
