@@ -92,13 +92,20 @@ void agent_leave(struct agent *a, const char *why, int64_t now_us)
 	agent_exit(a, 0, now_us);
 }
 
-void agent_accuse(struct agent *a, uint16_t node, const char *of, int64_t now_us)
+bool agent_accused(const struct agent *a, uint16_t node)
+{
+	return a->standing == STAND_READY && a->peers[node].accused_in == a->committed + 1;
+}
+
+void agent_accuse(struct agent *a, uint16_t node, const char *what, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TROUBLE };
 
+	if (agent_accused(a, node) || a->standing != STAND_READY)
+		return;
+	a->peers[node].accused_in = a->committed + 1;
 	m.u.trouble.accused = node;
-	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s that no computation gives",
-		 node, of);
+	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s", node, what);
 	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
 	if (a->n_accused < ACCUSED_MOST)
 		a->accused[a->n_accused++] = m.u.trouble;
@@ -216,9 +223,8 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	a->stage = a->keep.stage = a->keep.order.stage = MSG_NO_STAGE;
 	a->report_by_us = INT64_MAX;
 	a->events = calloc(EVENTS_MOST, sizeof(a->events[0]));
-	a->early = calloc(EARLY_MOST, sizeof(a->early[0]));
 	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
-	if (!a->events || !a->early || !a->routes || resend_init(a) < 0 || hold_new(&a->hold) < 0 ||
+	if (!a->events || !a->routes || resend_init(a) < 0 || hold_new(&a->hold) < 0 ||
 	    keys_list_new(&a->admitted) < 0) {
 		error_set(err, rc, "no memory for the agent");
 		goto fail;
@@ -263,7 +269,6 @@ void agent_free(struct agent *a)
 	hold_free(a->hold);
 	free(a->events);
 	free(a->happened);
-	free(a->early);
 	free(a->routes);
 	resend_forget(a);
 	free(a->sent);
@@ -368,7 +373,7 @@ static void do_deferred(struct agent *a, int64_t now_us)
 	if (do_list(a, &a->deferred, settled, iteration_control, now_us) +
 		    do_list(a, &a->keep_deferred, keep_settled, keep_control, now_us) >
 	    0)
-		tensors_look_again(a, now_us);
+		early_look_again(a, now_us);
 }
 
 static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_us)
@@ -408,10 +413,32 @@ static void sort_out(struct agent *a, struct msg *m)
 	defer(a, copy ? &a->keep_deferred : &a->deferred, m);
 }
 
+/* What the message says of commits: the newest word counts, for a run may go back. */
+static uint64_t told_by(const struct agent *a, const struct msg *m)
+{
+	switch (m->type) {
+	case MSG_START:
+		return m->u.start.iteration ? m->u.start.iteration - 1 : 0;
+	case MSG_REROUTE:
+		return m->u.reroute.iteration ? m->u.reroute.iteration - 1 : 0;
+	case MSG_REDUCE:
+		return m->u.reduce.iteration ? m->u.reduce.iteration - 1 : 0;
+	case MSG_COMMIT:
+		return m->u.commit.iteration;
+	case MSG_EVALUATE:
+		return m->u.evaluate.iteration;
+	case MSG_RESTORE:
+		return m->u.restore.iteration;
+	default:
+		return a->told;
+	}
+}
+
 /* Takes over what it keeps of *m. */
 static void take_control(struct agent *a, struct msg *m, int64_t now_us)
 {
 	log_line(a->options.log, LOG_DEBUG, "%s from the controller", msg_name(m->type));
+	a->told = told_by(a, m);
 	if (m->type == MSG_REFUSED) {
 		log_line(a->options.log, LOG_ERROR, "the controller refused this agent: %s",
 			 m->u.refused.reason);

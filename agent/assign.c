@@ -35,7 +35,7 @@ static bool prepare(struct agent *a, int64_t now_us)
 	iteration_forget(a);
 	queue_clear_evaluations(a->queue);
 	tasks_drop_running(a);
-	tensors_forget_early(a);
+	early_forget(a);
 	serve_forget(a);
 	restore_forget(a);
 	a->zero_wanted = false; /* measuring leaves it zero */
@@ -125,7 +125,7 @@ static void ready(struct agent *a, int64_t now_us)
 		 " committed, forward %.4f s, backward %.4f s", a->stage, a->parameters,
 		 a->committed, a->job.forward_s, a->job.backward_s);
 	agent_tell(a, &m, POST_RELIABLE, now_us);
-	tensors_look_again(a, now_us);
+	early_look_again(a, now_us);
 }
 
 void assign_job_done(struct agent *a, int64_t now_us)

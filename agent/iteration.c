@@ -60,6 +60,8 @@ void iteration_plan(struct agent *a, const struct msg_plan *m)
 	}
 	if (m->n_ranks)
 		memcpy(new.ranks, m->ranks, m->n_ranks * sizeof(new.ranks[0]));
+	for (uint32_t i = 0; i < new.n_routes; i++)
+		new.visits += route_find(&new.routes[i], a->run.node) >= 0;
 	to = place_for_plan(a, m->epoch);
 	plan_free(to);
 	*to = new;
@@ -92,14 +94,11 @@ static void begin_microbatch(struct agent *a, const struct route *r, int64_t now
 static int check_memory(struct agent *a, const struct plan *p, struct error *err)
 {
 	uint64_t most = a->options.memory_bytes, left = arena_free_bytes();
-	uint32_t visits = 0;
 	struct needs n;
 
 	if (a->memory_checked)
 		return 0;
-	for (uint32_t i = 0; i < p->n_routes; i++)
-		visits += route_find(&p->routes[i], a->run.node) >= 0;
-	n = needs_of(a->parameters, a->activation, visits, EARLY_MOST_BYTES);
+	n = needs_of(a->parameters, a->activation, p->visits, EARLY_MOST_BYTES);
 	if (most && (most < a->stage_bytes || most - a->stage_bytes < left))
 		left = most > a->stage_bytes ? most - a->stage_bytes : 0;
 	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f",
@@ -270,27 +269,47 @@ void iteration_job_done(struct agent *a, int64_t now_us)
 	m.u.committed.stage = a->stage;
 	m.u.committed.hash = a->hash;
 	agent_tell(a, &m, POST_RELIABLE, now_us);
-	tensors_look_again(a, now_us);
+	early_look_again(a, now_us);
 }
 
 /* ---- evaluation ---- */
 
+void evaluation_forget(struct agent *a)
+{
+	free(a->evaluation.routes);
+	free(a->evaluation.arrived);
+	a->evaluation = (struct evaluation){ .n = 0 };
+}
+
 static void evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us)
 {
+	struct evaluation *e = &a->evaluation;
 	const char *fault;
-	struct route r;
+	struct route *r;
 
 	if (m->iteration != a->committed) {
 		agent_trouble(a, false, "evaluation of iteration %" PRIu64 ": %" PRIu64
 			      " committed here", m->iteration, a->committed);
 		return;
 	}
+	evaluation_forget(a);
+	e->iteration = m->iteration;
+	e->routes = calloc(m->n_routes + 1u, sizeof(e->routes[0]));
+	e->arrived = calloc(m->n_routes + 1u, sizeof(e->arrived[0]));
+	if (!e->routes || !e->arrived) {
+		agent_trouble(a, true, "no memory for an evaluation");
+		return;
+	}
 	for (uint32_t i = 0; i < m->n_routes; i++) {
-		fault = route_read(&r, &m->routes[i], &a->limits);
-		if (fault)
+		r = &e->routes[e->n];
+		fault = route_read(r, &m->routes[i], &a->limits);
+		if (fault) {
 			agent_trouble(a, false, "evaluation: %s", fault);
-		else if (r.nodes[0] == a->run.node)
-			tasks_arrive(a, &r, 0, true, NULL, now_us);
+			continue;
+		}
+		e->n++;
+		if (r->nodes[0] == a->run.node)
+			tasks_arrive(a, r, 0, true, NULL, now_us);
 	}
 }
 

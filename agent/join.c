@@ -137,7 +137,11 @@ void join_forget_run(struct agent *a)
 	a->restore.wanted = false;
 	save_forget(a);
 	measure_forget(a);
-	tensors_forget_early(a);
+	early_forget(a);
+	free(a->early);
+	a->early = NULL;
+	a->room_early = 0;
+	evaluation_forget(a);
 	agent_forget_deferred(&a->deferred);
 	agent_forget_deferred(&a->keep_deferred);
 	plan_free(&a->plans[0]);
@@ -156,7 +160,7 @@ void join_forget_run(struct agent *a)
 	a->delay_s = a->sync_s = NULL;
 	a->standing = STAND_UNASSIGNED;
 	a->stage = MSG_NO_STAGE;
-	a->committed = a->hash = 0;
+	a->committed = a->hash = a->told = 0;
 	a->whole = false;
 	a->n_events = 0;
 	a->welcomed = false;
@@ -298,7 +302,10 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 			keys_list_expel(a->admitted, name, &err);
 		}
 	}
-	memset(p, 0, sizeof(*p));
+	early_let_in(a, m->node);
+	if (keys_equal(&key, &none))
+		early_forget_peer(a, m->node); /* who goes for another process has done what it sent */
+	*p = (struct peer){ .early_bytes = p->early_bytes };
 	if (keys_equal(&key, &none))
 		return;
 	if (keys_list_admit(a->admitted, &key, KEYS_AGENT, name, &err) < 0) {
@@ -322,5 +329,5 @@ void join_peers(struct agent *a, const struct msg_peers *m, int64_t now_us)
 		if (m->peers[i].node != a->run.node)
 			take_peer(a, &m->peers[i]);
 	}
-	tensors_look_again(a, now_us);
+	early_look_again(a, now_us);
 }

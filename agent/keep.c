@@ -211,7 +211,7 @@ static void keep_reduce(struct agent *a, const struct msg_reduce *m)
 		return;
 	}
 	watch(a, m);
-	tensors_look_again(a, clock_monotonic_us());
+	early_look_again(a, clock_monotonic_us());
 }
 
 /* A sum for the copy: whether it is one. Then *rc: 0 taken, -EINVAL. */

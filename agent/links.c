@@ -231,10 +231,15 @@ static enum post_flags class_of(const struct parcel *p)
 	}
 }
 
+size_t links_slice_bytes(const struct agent *a)
+{
+	return a->options.piece_bytes ? a->options.piece_bytes : PIECE_BYTES;
+}
+
 /* Slices go in pieces, so that nothing else waits behind one, and no slice is too long. */
 static size_t piece_of(const struct agent *a, const struct parcel *p)
 {
-	size_t left = p->bytes - p->gone, most = a->options.piece_bytes ? a->options.piece_bytes : PIECE_BYTES;
+	size_t left = p->bytes - p->gone, most = links_slice_bytes(a);
 	bool slice = p->head.kind == TENSOR_PART || p->head.kind == TENSOR_SUM;
 
 	return slice && left > most ? most : left;

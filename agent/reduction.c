@@ -184,7 +184,7 @@ void reduction_job_done(struct agent *a, int64_t now_us)
 				floats * sizeof(float));
 		send_parts(a, a->job.bodies, now_us);
 		a->reducing = REDUCE_PARTS;
-		tensors_look_again(a, now_us);
+		early_look_again(a, now_us);
 	} else if (a->job.kind == JOB_SUM) {
 		reduce_summed(a->reduce);
 		send_sums(a, now_us);

@@ -8,6 +8,7 @@
  *     keep.c       a copy of a stage                serve.c      pieces for those who fetch
  *     restore.c    a stage that nobody holds        probe.c      links that may be cut
  *     resend.c     for those who stand in           measure.c    what links can do
+ *     early.c      what peers send too early
  *
  * The agent stands somewhere between UNASSIGNED and READY. Control messages that need a READY
  * agent whose weights are not just being changed wait in `deferred`, in order; tensors that are
@@ -35,12 +36,11 @@
 
 enum {
 	DIAL_ALL = 64,      /* nodes: up to here all peers are dialed at once */
-	EARLY_MOST = 8192,  /* tensors held for later, and bytes of them */
 	EVENTS_MOST = 4096, /* of one report */
 	ACCUSED_MOST = 8,   /* remembered */
 	SERVE_MOST = 256    /* pieces asked for and not yet sent */
 };
-#define EARLY_MOST_BYTES ((size_t)1 << 30)
+#define EARLY_MOST_BYTES ((size_t)1 << 30) /* tensors that are ahead of their time */
 #define TENSOR_MOST_BYTES ((size_t)1 << 30) /* one message: an activation, a piece */
 #define RETAINED_BYTES    ((size_t)128 << 20) /* sent to one peer in one class and not acknowledged */
 #define ASSEMBLING_BYTES  ((size_t)1 << 30) /* messages that are half here */
@@ -52,7 +52,10 @@ struct peer {
 	char address[128];
 	post_peer_id dial;    /* our connection to it, for sending; 0 none */
 	post_peer_id deferred; /* its to us, of which no sums are taken for now; 0 none */
-	size_t early_bytes;   /* of its tensors that are early */
+	size_t early_bytes;   /* of its tensors that are early, with what a place costs */
+	uint64_t accused_in;  /* the iteration in which it was accused: till its end nothing of it is taken */
+	uint64_t misfits_in;  /* the last in which something of it fitted nothing, */
+	uint32_t misfits;     /* so often */
 	int64_t dial_again_us; /* not before; 0: it has not failed */
 	bool used;
 	bool blocked;         /* probe.c: a tensor was due and could not leave, since the last look */
@@ -77,7 +80,16 @@ struct plan {
 	uint32_t n_routes;
 	struct msg_rank *ranks;
 	uint32_t n_ranks;
+	uint32_t visits; /* of this node */
 	bool split_backward;
+};
+
+/* The evaluation that the controller has ordered last. */
+struct evaluation {
+	uint64_t iteration;
+	struct route *routes; /* (n) */
+	uint8_t *arrived;     /* (n) bits: the input of the visit, of the loss */
+	uint32_t n;
 };
 
 enum standing {
@@ -186,6 +198,7 @@ struct deferred {
 struct early {
 	struct post_message message; /* kept */
 	uint16_t from;
+	bool plausible;              /* it was looked at */
 };
 
 struct agent {
@@ -225,6 +238,7 @@ struct agent {
 	size_t stage_bytes;            /* of the machine's memory */
 	bool memory_checked;           /* for what an iteration takes besides */
 	uint64_t committed, hash;
+	uint64_t told;                 /* iterations that are committed by the controller's newest word; 0: no word yet */
 	bool whole;                    /* the stage is here, of `committed` */
 	double forward_s, backward_s, loss_s; /* measured */
 	uint64_t loading;                     /* iterations that what is being loaded holds */
@@ -252,8 +266,8 @@ struct agent {
 	struct deferred deferred;      /* until the own stage is settled */
 	struct deferred keep_deferred; /* until the copy is */
 	struct early *early;
-	size_t n_early, early_bytes;
-	bool early_told, early_full;
+	size_t n_early, room_early, early_bytes;
+	struct evaluation evaluation;
 
 	struct reduce *reduce;
 	enum reducing reducing;
@@ -286,9 +300,10 @@ struct agent {
 
 /* agent.c */
 void agent_forget_deferred(struct deferred *d);
-/* Tells the controller that another node sent numbers that are not finite, or absurdly large.
- */
-void agent_accuse(struct agent *a, uint16_t node, const char *of, int64_t now_us);
+/* Tells the controller what no honest node sends, and drops what comes from there till the iteration is
+ * over: one accusation of a node is enough. */
+void agent_accuse(struct agent *a, uint16_t node, const char *what, int64_t now_us);
+bool agent_accused(const struct agent *a, uint16_t node);
 void agent_trouble(struct agent *a, bool fatal, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Encodes and sends to the controller. */
@@ -312,6 +327,7 @@ bool assign_under_way(const struct agent *a);
 void iteration_control(struct agent *a, const struct msg *m, int64_t now_us);
 void iteration_plan(struct agent *a, const struct msg_plan *p);
 void iteration_forget(struct agent *a); /* the one under way, unfinished */
+void evaluation_forget(struct agent *a);
 bool iteration_next_job(struct agent *a);
 void iteration_job_done(struct agent *a, int64_t now_us);
 void plan_free(struct plan *p);
@@ -371,9 +387,24 @@ void serve_turn(struct agent *a, int64_t now_us);
 void serve_forget(struct agent *a);
 
 /* tensors.c */
+enum fate {
+	FATE_TAKEN,   /* or worthless, and counted as dropped */
+	FATE_EARLY,
+	FATE_REFUSED
+};
 void tensors_arrived(struct agent *a, struct post_message *message, int64_t now_us);
-void tensors_look_again(struct agent *a, int64_t now_us); /* at those that came early */
-void tensors_forget_early(struct agent *a);
+/* plausible: its numbers were looked at; set once they were. */
+enum fate tensors_take(struct agent *a, const struct msg *m, bool *plausible, int64_t now_us);
+/* Of that node, which is proven, something fits nothing. */
+void tensors_misfit(struct agent *a, uint16_t from, int64_t now_us);
+
+/* early.c: tensors that are ahead of their time */
+size_t early_share(const struct agent *a); /* bytes of one peer, at most */
+void early_keep(struct agent *a, struct post_message *message, uint16_t from, bool plausible, int64_t now_us);
+void early_look_again(struct agent *a, int64_t now_us);
+void early_forget(struct agent *a);
+void early_forget_peer(struct agent *a, uint16_t node);
+void early_let_in(struct agent *a, uint16_t node); /* its sums are taken again, if they were not */
 
 /* resend.c */
 int resend_init(struct agent *a);
@@ -385,6 +416,7 @@ void resend_to_others(struct agent *a, const struct route *was, const struct rou
 
 /* links.c */
 size_t links_activation_bytes(const struct agent *a); /* of an activation or its gradient on its way */
+size_t links_slice_bytes(const struct agent *a);      /* of a slice's piece, at most */
 /* Sends the output of r's position t to position t + 1's node; body is given. */
 void links_send_output(struct agent *a, const struct route *r, uint32_t position,
 		       bool evaluate, float *body, int64_t ended_us);

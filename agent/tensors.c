@@ -9,10 +9,9 @@
 #include "agent/state.h"
 #include "model/bf16.h"
 
-enum fate {
-	TAKEN,   /* or worthless, and counted as dropped */
-	EARLY,
-	REFUSED
+enum {
+	AHEAD_MOST = 2,    /* iterations: others may have begun the one after that which is reduced here */
+	MISFITS_MOST = 64  /* of one node in an iteration, then it is no accident */
 };
 
 /* The sender must be the node that it says it is. */
@@ -35,7 +34,6 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 		return false;
 	return (t->kind == TENSOR_ACTIVATION) == (t->index <= r->n_hops) &&
 	       route_node(r, t->index) == a->run.node &&
-	       route_stage(r, t->index) == a->stage &&
 	       route_node(r, t->index - 1) == t->from &&
 	       m->body_size == links_activation_bytes(a);
 }
@@ -52,6 +50,23 @@ static float *unpack_input(const struct agent *a, const struct msg *m)
 	return input;
 }
 
+/* Whether an evaluation that the controller has ordered needs this, and has not got it yet. */
+static bool evaluation_needs(const struct agent *a, const struct route *r, uint32_t position)
+{
+	const struct evaluation *e = &a->evaluation;
+	const uint8_t bit = position < r->n_hops ? 1 : 2;
+
+	for (uint32_t i = 0; e->iteration == a->committed && i < e->n; i++) {
+		if (e->routes[i].microbatch != r->microbatch)
+			continue;
+		if (!route_equal(&e->routes[i], r) || e->arrived[i] & bit)
+			return false;
+		e->arrived[i] |= bit;
+		return true;
+	}
+	return false;
+}
+
 static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
@@ -62,32 +77,39 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 
 	if (t->iteration < current) {
 		a->dropped++;
-		return TAKEN;
+		return FATE_TAKEN;
 	}
 	if (t->iteration > current || (!t->evaluate && t->iteration != a->iteration))
-		return EARLY;
+		return FATE_EARLY;
 	if (!chain_fits(a, m, &r))
-		return REFUSED;
+		return FATE_REFUSED;
+	if (route_stage(&r, t->index) != a->stage) { /* for the stage that it had before */
+		a->dropped++;
+		return FATE_TAKEN;
+	}
+	/* Of one that is yet to be ordered, or to be ordered again. */
+	if (t->evaluate && !evaluation_needs(a, &r, t->index))
+		return FATE_EARLY;
 	if (!t->evaluate) {
 		/* The controller tells everybody of every attempt; until it has, this one waits.
 		 * What is known must be the same to the last hop. */
 		known = &a->routes[r.microbatch];
 		if (!known->n_hops || known->attempt < r.attempt)
-			return EARLY;
+			return FATE_EARLY;
 		if (r.attempt < known->attempt && route_goes_on(&r, known) &&
 		    route_node(known, t->index - 1) == t->from &&
 		    route_node(known, t->index) == a->run.node)
 			r = *known;
 		if (known->attempt == r.attempt && !route_equal(known, &r))
-			return EARLY; /* of a plan that is yet to come */
+			return FATE_EARLY; /* of a plan that is yet to come */
 	}
 	input = unpack_input(a, m);
 	if (!input) {
 		agent_trouble(a, true, "no memory for an activation");
-		return TAKEN;
+		return FATE_TAKEN;
 	}
 	tasks_arrive(a, &r, t->index, t->evaluate, input, now_us);
-	return TAKEN;
+	return FATE_TAKEN;
 }
 
 /* Finite, and of a size that a computation that is any good can have: parts and sums of gradients are
@@ -130,27 +152,45 @@ static bool plausible(const struct agent *a, const struct msg *m)
 				      : plausible_floats(m->body, m->body_size);
 }
 
-static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_us)
+/* No node can be so far: the controller waits for this one's sum. A copy that is being fetched may
+ * begin anywhere, and hear of commits late. */
+static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
+{
+	uint64_t known = a->told > a->committed ? a->told : a->committed;
+
+	return known > 0 && t->iteration > known && t->iteration - known > AHEAD_MOST &&
+	       !(keep_wants(a, t) && a->keep.standing != KEEP_WHOLE);
+}
+
+enum fate tensors_take(struct agent *a, const struct msg *m, bool *looked_at, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
+	if (agent_accused(a, t->from)) {
+		a->dropped++;
+		return FATE_TAKEN;
+	}
+	if (beyond_all(a, t))
+		return FATE_REFUSED;
 	if (keep_sum_arrived(a, m, &rc))
-		return rc < 0 ? REFUSED : TAKEN;
+		return rc < 0 ? FATE_REFUSED : FATE_TAKEN;
 	if (a->standing != STAND_READY)
-		return EARLY;
+		return FATE_EARLY;
 	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->stage) {
 		/* For the copy, whose reduction is yet to come; or too late for it. */
 		uint64_t past = keep_wants(a, t) ? keep_iteration(a) : a->committed;
 
 		a->dropped += t->iteration <= past;
-		return t->iteration <= past ? TAKEN : EARLY;
+		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
-	if (!plausible(a, m)) {
-		agent_accuse(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation" : "a gradient",
+	if (!*looked_at && !plausible(a, m)) {
+		agent_accuse(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation that no computation gives"
+								      : "a gradient that no computation gives",
 			     now_us);
-		return REFUSED;
+		return FATE_REFUSED;
 	}
+	*looked_at = true;
 	switch (t->kind) {
 	case TENSOR_ACTIVATION:
 	case TENSOR_GRADIENT:
@@ -158,155 +198,83 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, int64_t now_u
 	case TENSOR_PART:
 	case TENSOR_SUM:
 		rc = reduction_put(a, m);
-		return rc == -EAGAIN ? EARLY : rc < 0 ? REFUSED : TAKEN;
+		return rc == -EAGAIN ? FATE_EARLY : rc < 0 ? FATE_REFUSED : FATE_TAKEN;
 	default:
-		return REFUSED;
+		return FATE_REFUSED;
 	}
 }
 
-/* Half of the room is anybody's; of the rest each node has its share, so that one that is far ahead, or ill,
- * keeps nobody else out. */
-static bool early_fits(const struct agent *a, uint16_t from, size_t size)
+void tensors_misfit(struct agent *a, uint16_t from, int64_t now_us)
 {
-	size_t share = EARLY_MOST_BYTES / (a->run.n_nodes ? a->run.n_nodes : 1);
+	struct peer *p = &a->peers[from];
 
-	if (a->n_early == EARLY_MOST || size > EARLY_MOST_BYTES - a->early_bytes)
-		return false;
-	return a->early_bytes + size <= EARLY_MOST_BYTES / 2 ||
-	       a->peers[from].early_bytes + size <= share;
-}
-
-/* Sums are as long as the stage, and come when this node may be busy for long: where they fill a good
- * part of the room they wait at their sender's. */
-static void defer_sums(struct agent *a, uint16_t from, post_peer_id peer)
-{
-	if (a->early_bytes < EARLY_MOST_BYTES / 4)
-		return;
-	if (post_defer(a->tensors, peer, POST_CLASS_SUMS, true) == 0) {
-		a->peers[from].deferred = peer;
-		a->early_full = true;
+	if (p->misfits_in != a->committed + 1) {
+		p->misfits_in = a->committed + 1;
+		p->misfits = 0;
+		log_line(a->options.log, LOG_WARN, "node %u sends what fits nothing: refused", from);
 	}
-}
-
-static void take_sums_again(struct agent *a)
-{
-	if (!a->early_full || a->early_bytes > EARLY_MOST_BYTES / 8)
-		return;
-	for (uint32_t i = 0; i < a->run.n_nodes; i++) {
-		if (a->peers[i].deferred)
-			(void)post_defer(a->tensors, a->peers[i].deferred, POST_CLASS_SUMS, false);
-		a->peers[i].deferred = 0;
-	}
-	a->early_full = false;
-}
-
-static void keep_early(struct agent *a, struct post_message *p, uint16_t from)
-{
-	if (!early_fits(a, from, p->size)) {
-		a->dropped++;
-		if (!a->early_told)
-			agent_trouble(a, false, "too many tensors ahead of their time: dropped");
-		a->early_told = true;
-		return;
-	}
-	post_keep(a->tensors, p);
-	a->early[a->n_early++] = (struct early){ *p, from };
-	a->early_bytes += p->size;
-	a->peers[from].early_bytes += p->size;
-	defer_sums(a, from, p->peer);
-}
-
-static void forget_early(struct agent *a, struct early *e)
-{
-	a->early_bytes -= e->message.size;
-	a->peers[e->from].early_bytes -= e->message.size;
-	post_release(&e->message);
-}
-
-static void refuse(struct agent *a, const struct msg *m)
-{
 	a->refused++;
-	log_line(a->options.log, LOG_WARN, "a %s of node %u that does not fit: refused",
-		 msg_name(m->type), m->type == MSG_TENSOR ? m->u.tensor.from : m->u.fetch.from);
+	if (++p->misfits >= MISFITS_MOST)
+		agent_accuse(a, from, "again and again what nobody has asked it for", now_us);
+}
+
+/* Of whom its key proves that it comes from; n_nodes: of nobody that is known. */
+static uint32_t proven_sender(const struct agent *a, post_peer_id peer)
+{
+	uint32_t node = 0;
+
+	while (node < a->run.n_nodes && !sender_fits(a, peer, (uint16_t)node))
+		node++;
+	return node;
+}
+
+/* Not a message of an agent, or in another's name. */
+static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
+{
+	uint32_t node = a->welcomed ? proven_sender(a, peer) : a->run.n_nodes;
+
+	if (node < a->run.n_nodes)
+		tensors_misfit(a, (uint16_t)node, now_us);
+	else
+		a->refused++;
+}
+
+static void take_message(struct agent *a, struct post_message *p, const struct msg *m, uint16_t from, int64_t now_us)
+{
+	bool plausible = false;
+	enum fate fate;
+
+	if (agent_accused(a, from)) {
+		a->dropped++;
+	} else if (m->type == MSG_FETCH) {
+		serve_ask(a, &m->u.fetch, now_us);
+	} else if (m->u.tensor.kind == TENSOR_PROBE) {
+		log_line(a->options.log, LOG_DEBUG, "a probe of node %u", from);
+	} else if (m->u.tensor.kind == TENSOR_STATE) {
+		if (!restore_piece_arrived(a, m, now_us))
+			keep_piece_arrived(a, m, now_us);
+	} else {
+		fate = tensors_take(a, m, &plausible, now_us);
+		if (fate == FATE_REFUSED)
+			tensors_misfit(a, from, now_us);
+		else if (fate == FATE_EARLY)
+			early_keep(a, p, from, plausible, now_us);
+	}
 }
 
 void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 {
-	enum fate fate = TAKEN;
 	struct msg m;
 	uint16_t from;
 
 	if (!a->welcomed || msg_decode(&m, p->data, p->size) < 0) {
-		a->refused++;
+		refuse_message(a, p->peer, now_us);
 		return;
 	}
 	from = m.type == MSG_FETCH ? m.u.fetch.from : m.u.tensor.from;
 	if ((m.type != MSG_FETCH && m.type != MSG_TENSOR) || !sender_fits(a, p->peer, from))
-		fate = REFUSED;
-	else if (m.type == MSG_FETCH)
-		serve_ask(a, &m.u.fetch, now_us);
-	else if (m.u.tensor.kind == TENSOR_PROBE)
-		log_line(a->options.log, LOG_DEBUG, "a probe of node %u", from);
-	else if (m.u.tensor.kind != TENSOR_STATE)
-		fate = take_tensor(a, &m, now_us);
-	else if (!restore_piece_arrived(a, &m, now_us))
-		keep_piece_arrived(a, &m, now_us);
-	if (fate == REFUSED)
-		refuse(a, &m);
-	else if (fate == EARLY)
-		keep_early(a, p, from);
+		refuse_message(a, p->peer, now_us);
+	else
+		take_message(a, p, &m, from, now_us);
 	msg_clear(&m);
-}
-
-void tensors_look_again(struct agent *a, int64_t now_us)
-{
-	size_t kept = 0, n = a->n_early;
-	enum fate fate;
-	struct msg m;
-
-	for (size_t i = 0; i < n; i++) {
-		struct post_message *p = &a->early[i].message;
-
-		fate = REFUSED;
-		if (msg_decode(&m, p->data, p->size) == 0) { /* it did before */
-			fate = take_tensor(a, &m, now_us);
-			if (fate == REFUSED)
-				refuse(a, &m);
-			msg_clear(&m);
-		}
-		if (fate == EARLY) {
-			a->early[kept++] = a->early[i];
-			continue;
-		}
-		forget_early(a, &a->early[i]);
-	}
-	a->n_early = kept;
-	if (kept == 0)
-		a->early_told = false;
-	take_sums_again(a);
-}
-
-/* Those for the copy stay: it is not the copy that begins anew. */
-void tensors_forget_early(struct agent *a)
-{
-	size_t kept = 0, n = a->n_early;
-	struct msg m;
-
-	for (size_t i = 0; i < n; i++) {
-		struct post_message *p = &a->early[i].message;
-		bool wanted = false;
-
-		if (msg_decode(&m, p->data, p->size) == 0) {
-			wanted = keep_wants(a, &m.u.tensor);
-			msg_clear(&m);
-		}
-		if (wanted) {
-			a->early[kept++] = a->early[i];
-			continue;
-		}
-		a->dropped++;
-		forget_early(a, &a->early[i]);
-	}
-	a->n_early = kept;
-	take_sums_again(a);
 }

@@ -101,6 +101,7 @@ struct member {
 	uint64_t arrival;      /* the number of its hello */
 	uint64_t told_arrival; /* it knows of arrivals up to this one */
 	bool disowned; /* of its key: the others are to forget it */
+	bool shunned;  /* left out for what it did: they are to forget it as well, as long as that holds */
 	bool ready;            /* answered it */
 	bool awaited;          /* after a takeover: it was there when the last commit was made */
 	bool recalling;        /* asked for all that happened; until then its reports are not heard */
@@ -143,6 +144,8 @@ struct member {
 	uint64_t tasks_then; /* that it had ended when nothing had ended for a moment */
 	uint64_t overdue_in; /* the last iteration that it kept waiting; 0 none */
 	uint64_t accuses_in; /* the last in which it told of an impossible number */
+	uint64_t accused_in; /* the last in which it accused anybody, */
+	uint8_t accused[MSG_NODES / 8]; /* and these then: a bit each */
 	int64_t late_us; /* the latest lately that it said a word, by its own clock: silence.h */
 	int64_t gap_us;  /* the longest lately until one came */
 	struct silence_rounds rounds;
@@ -436,6 +439,7 @@ static inline bool is_clock(int64_t us)
 void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *m);
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r);
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h);
+void members_tell_peers(struct controller *c); /* who is to be known, and whose key to be forgotten */
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t);
 void members_links(struct controller *c, struct member *m, const struct msg_links *l);
 void members_link_seen(struct controller *c, struct member *m, uint16_t to); /* c->links has changed */
@@ -496,6 +500,8 @@ void door_charge(struct controller *c, post_peer_id from, const struct msg *m); 
 void door_down(struct controller *c, post_peer_id peer, enum link_reason reason);
 /* No agent may come to the others as this node, until one has said hello. */
 void door_disown(struct controller *c, struct member *m);
+/* Until told otherwise the others do not let it in. */
+void door_shun(struct controller *c, struct member *m, bool shunned);
 void door_turn(struct controller *c);
 
 /* ---- copies.c ---- */
@@ -613,6 +619,8 @@ void gather_status(const struct controller *c, struct msg_see_status *s);
 /* ---- doubt.c: who is left out until the operator says otherwise ---- */
 /* m has a number that cannot be. Many such in one iteration: the training has diverged, and ends. */
 void doubt_number(struct controller *c, struct member *m, const char *why);
+/* A replica's first accusation of that one in this iteration: what it says counts, and costs it nothing. */
+bool doubt_is_news(const struct controller *c, const struct member *by, const struct msg_trouble *t);
 void doubt_accused(struct controller *c, struct member *accused, struct member *by);
 /* What m said cannot be: no sum of this iteration stands. */
 void doubt_proven(struct controller *c, struct member *m, const char *why);

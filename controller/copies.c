@@ -108,6 +108,10 @@ static bool keep(struct controller *c, struct member *m, int stage, const struct
 {
 	struct msg k = { .type = MSG_KEEP };
 
+	if (source->shunned) { /* it has what nobody else has */
+		door_shun(c, &c->members[source->id], false);
+		members_tell_peers(c);
+	}
 	m->keeps = stage;
 	m->kept = false;
 	m->copies = false;

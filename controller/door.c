@@ -14,10 +14,13 @@ enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000 };
  * the curves, a trouble is journalled on disk, and commands plan or are recorded. */
 void door_charge(struct controller *c, post_peer_id from, const struct msg *m)
 {
+	const struct member *by = m && m->type == MSG_TROUBLE ? member_of_peer(c, from) : NULL;
 	double cost = 0;
 
 	if (!m)
 		cost = 100; /* malformed: a line in the log */
+	else if (by && doubt_is_news(c, by, &m->u.trouble))
+		cost = 0; /* whoever is attacked must be able to say so */
 	else if (m->type == MSG_HELLO || m->type == MSG_TROUBLE)
 		cost = 200;
 	else if (m->type == MSG_ATTACH)
@@ -33,6 +36,14 @@ void door_disown(struct controller *c, struct member *m)
 	if (m->disowned)
 		return;
 	m->disowned = true;
+	m->arrival = ++c->arrivals;
+}
+
+void door_shun(struct controller *c, struct member *m, bool shunned)
+{
+	if (m->shunned == shunned)
+		return;
+	m->shunned = shunned;
 	m->arrival = ++c->arrivals;
 }
 

@@ -100,6 +100,7 @@ static void leave_out(struct controller *c, struct member *m, bool proven, const
 	struct member *back;
 
 	members_mark(c, m, true);
+	door_shun(c, m, true);
 	members_gone(c, m, why);
 	if (c->phase == PHASE_FINISHED)
 		return;
@@ -160,10 +161,25 @@ void doubt_left_out(struct controller *c, struct member *m, const struct member 
 	leave_out(c, m, false, why);
 }
 
+bool doubt_is_news(const struct controller *c, const struct member *by, const struct msg_trouble *t)
+{
+	return t->accused >= 0 && (uint32_t)t->accused < c->n_members && by->replica &&
+	       !(by->accused_in == c->iteration && by->accused[t->accused / 8] >> t->accused % 8 & 1);
+}
+
+static void remember_accusation(const struct controller *c, struct member *by, uint16_t accused)
+{
+	if (by->accused_in != c->iteration)
+		memset(by->accused, 0, sizeof(by->accused));
+	by->accused_in = c->iteration;
+	by->accused[accused / 8] |= (uint8_t)(1u << accused % 8);
+}
+
 void doubt_accused(struct controller *c, struct member *accused, struct member *by)
 {
 	struct pair *d;
 
+	remember_accusation(c, by, accused->id);
 	if (!accused->replica)
 		return;
 	if (accused != by)

@@ -307,6 +307,8 @@ void members_mark(struct controller *c, struct member *m, bool out)
 {
 	m->marked = out;
 	m->overdue_in = out ? m->overdue_in : 0;
+	if (!out)
+		door_shun(c, m, false);
 	resume_save(c);
 }
 
@@ -458,8 +460,12 @@ void members_gone(struct controller *c, struct member *m, const char *why)
 
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
-	note(c, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
-	if (t->accused >= 0 && (uint32_t)t->accused < c->n_members && m->replica)
+	bool accuses = t->accused >= 0 && (uint32_t)t->accused < c->n_members, news = doubt_is_news(c, m, t);
+
+	/* Of who is out already, or was accused by the same before, nothing more is to be told. */
+	if (!accuses || t->fatal || (news && c->members[t->accused].replica))
+		note(c, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
+	if (news)
 		doubt_accused(c, &c->members[t->accused], m);
 	if (c->phase == PHASE_GATHERING && !c->resumed && t->fatal && strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(c, 1, t->text);
@@ -582,10 +588,12 @@ static void send_peers_to(struct controller *c, struct member *to)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (m->arrival <= to->told_arrival || (m->peer == 0 && !m->disowned))
+		bool forgotten = m->disowned || m->shunned;
+
+		if (m->arrival <= to->told_arrival || (m->peer == 0 && !forgotten))
 			continue;
 		peers[n] = (struct msg_peer){ .node = m->id };
-		if (!m->disowned) {
+		if (!forgotten) {
 			memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
 			snprintf(peers[n].address, sizeof(peers[n].address), "%s", m->hello.address);
 		}
@@ -597,7 +605,7 @@ static void send_peers_to(struct controller *c, struct member *to)
 }
 
 /* Whoever was not there when others came is told once it is. */
-static void send_peers(struct controller *c)
+void members_tell_peers(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
@@ -623,7 +631,7 @@ void members_check(struct controller *c)
 {
 	int64_t gap = c->now_us - c->next_beat_check_us;
 
-	send_peers(c);
+	members_tell_peers(c);
 	if (c->now_us < c->next_beat_check_us)
 		return;
 	quiet_check(c, c->next_beat_check_us != 0 && gap > 100000 ? gap : 0);

@@ -196,7 +196,7 @@ static int load_saved(struct controller *c, struct error *err)
 		for (uint32_t i = 0; i < c->n_members; i++) {
 			c->cluster->nodes[i].stage = stages[i];
 			c->members[i].home = homes[i];
-			c->members[i].marked = marked[i] != 0;
+			c->members[i].marked = c->members[i].shunned = marked[i] != 0;
 		}
 		c->options.time_scale = scale;
 		c->unit_s = scale > 0 ? scale : 1;

@@ -171,6 +171,19 @@ static void who_accuses_one_after_another(void **state)
 	play(*state, ACCUSES, 1, "accused one after another");
 }
 
+/* All others say so, again and again: that must not use them up. And they know it no more. */
+static void who_sends_all_what_no_computation_gives(void **state)
+{
+	struct world *w = *state;
+
+	play(w, SENDS_ABSURD, 1, "sent what no computation gives");
+	WORLD_UNTIL(w, w->console.committed >= LIES_FROM + 150 && only_liars_are_out(w));
+	assert_null(strstr(w->console.journal, "shut out"));
+	for (int liar = 0; liar < PLAYERS; liar++)
+		for (int i = 0; w->lies[liar] == SENDS_ABSURD && i < PLAYERS; i++)
+			assert_true(i == liar || !w->players[i].knows[liar]);
+}
+
 static void who_passes_nothing_on(void **state)
 {
 	play(*state, PASSES_NOTHING_ON, 1, "passes nothing on");
@@ -383,6 +396,7 @@ int main(int argc, char **argv)
 		TEST(who_sends_one_another_sum),
 		TEST(who_sums_among_others_than_told),
 		TEST(who_accuses_one_after_another),
+		TEST(who_sends_all_what_no_computation_gives),
 		TEST(who_passes_nothing_on),
 		TEST(who_holds_a_sum_up),
 		TEST(who_holds_a_sum_up_and_blames_another),

@@ -261,6 +261,9 @@ static void start(struct player *p, const struct msg_start *m)
 		accuse(p, (p->node + 1 + (int)(p->iteration % (PLAYERS - 1))) % PLAYERS);
 	for (int i = 1; lies(p, ACCUSES_ALL) && i < PLAYERS; i++)
 		accuse(p, (p->node + i) % PLAYERS);
+	for (int i = 0; i < PLAYERS; i++)
+		if (i != p->node && lies(&p->world->players[i], SENDS_ABSURD))
+			accuse(p, i);
 }
 
 static void reroute(struct player *p, const struct msg_reroute *m)

@@ -28,6 +28,7 @@ enum lie {
 	OTHER_LENGTH,
 	ACCUSES,     /* in every iteration another */
 	ACCUSES_ALL, /* at once */
+	SENDS_ABSURD, /* to all others, which accuse it in every iteration */
 	PASSES_NOTHING_ON,
 	HOLDS_A_SUM_UP,
 	HOLDS_AND_BLAMES, /* and says that it waits for another */
