@@ -163,12 +163,163 @@ static void test_an_address_that_is_none(void **state)
 	cluster_unmake(c);
 }
 
+/* Node 1 is dead, and somebody who has its key talks to node 2. */
+struct thief {
+	struct cluster *c;
+	struct keys_list *admitted;
+	struct post *p;
+	post_peer_id to;
+	float *body; /* of one value */
+	size_t floats;
+};
+
+static void thief_begin(struct thief *t, float value)
+{
+	struct post_options o = { 0 };
+	struct error err = { "" };
+	struct keys_public key;
+
+	*t = (struct thief){ .c = cluster_make(6, cluster_six) };
+	cluster_gather(t->c);
+	cluster_route_six(t->c);
+	cluster_turns(t->c, 150);
+	cluster_kill(t->c, 1);
+	assert_int_equal(keys_list_new(&t->admitted), 0);
+	o.identity = t->c->nodes[1].identity;
+	o.admitted = t->admitted;
+	assert_int_equal(post_open(&t->p, &o, &err), 0);
+	key = *keys_public_of(t->c->nodes[2].identity);
+	assert_int_equal(post_dial(t->p, t->c->nodes[2].hello.address, &key, &t->to, &err), 0);
+	t->floats = 1 << 18;
+	t->body = malloc(t->floats * sizeof(*t->body));
+	assert_non_null(t->body);
+	for (size_t i = 0; i < t->floats; i++)
+		t->body[i] = value;
+	cluster_start(t->c);
+	for (int i = 0; i < 200; i++)
+		turn(t->c, t->p);
+}
+
+static void thief_sends(struct thief *t, const struct msg_tensor *head, size_t bytes)
+{
+	struct msg m = { .type = MSG_TENSOR, .u.tensor = *head };
+	char text[512];
+	long n = msg_encode(&m, text, sizeof(text));
+	struct post_part parts[2] = { { text, (size_t)n }, { t->body, bytes } };
+
+	assert_int_equal(post_send(t->p, t->to, parts, 2, POST_RELIABLE, clock_monotonic_us()), 0);
+	if (t->c->nodes[2].agent->n_early % 8 == 0)
+		turn(t->c, t->p);
+}
+
+/* Until all it has sent is there. */
+static void thief_waits(struct thief *t)
+{
+	for (int i = 0; i < 20000 && !post_idle(t->p, 0); i++)
+		turn(t->c, t->p);
+	assert_true(post_idle(t->p, 0));
+	for (int i = 0; i < 200; i++)
+		turn(t->c, t->p);
+}
+
+static void thief_ends(struct thief *t)
+{
+	post_close(t->p);
+	keys_list_free(t->admitted);
+	free(t->body);
+	cluster_unmake(t->c);
+}
+
+static void test_one_accusation_an_iteration(void **state)
+{
+	const struct msg_tensor part = { .kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .iteration = 1 };
+	struct thief t;
+
+	(void)state;
+	thief_begin(&t, 1e30f);
+	for (int i = 0; i < 300; i++)
+		thief_sends(&t, &part, sizeof(float));
+	thief_waits(&t);
+	assert_int_equal(t.c->nodes[2].troubles, 1);
+	assert_non_null(strstr(t.c->nodes[2].trouble, "n01 sent a gradient"));
+	assert_true(agent_accused(t.c->nodes[2].agent, 1));
+	assert_false(agent_accused(t.c->nodes[2].agent, 0));
+	thief_ends(&t);
+}
+
+/* Microbatches of which the controller has said nothing: kept up to the share, and none is computed. */
+static void test_evaluations_that_nobody_has_ordered(void **state)
+{
+	const uint16_t nodes[] = { 1, 2 };
+	const uint8_t stages[] = { cluster_six[1], cluster_six[2] };
+	struct msg_route route = { .attempt = 1, .n_hops = 2, .nodes = nodes, .stages = stages };
+	const struct msg_tensor input = { .kind = TENSOR_ACTIVATION, .evaluate = 1, .from = 1, .index = 1,
+					  .n_routes = 1, .routes = &route };
+	const struct agent *a;
+	struct thief t;
+
+	(void)state;
+	thief_begin(&t, 0);
+	a = t.c->nodes[2].agent;
+	for (route.microbatch = 0; route.microbatch < MSG_MICROBATCHES; route.microbatch++)
+		thief_sends(&t, &input, links_activation_bytes(a));
+	thief_waits(&t);
+	assert_true(a->peers[1].early_bytes <= early_share(a));
+	assert_true(a->n_early < MSG_MICROBATCHES);
+	assert_int_equal(queue_waiting(a->queue), 0);
+	assert_int_equal(t.c->nodes[2].troubles, 1);
+	assert_non_null(strstr(t.c->nodes[2].trouble, "n01 sent again and again"));
+	thief_ends(&t);
+}
+
+/* Nobody can be two iterations ahead of the next; and who is, within that, gets its share and no more, so
+ * that there is room for the others. */
+static void test_shares_of_what_is_early(void **state)
+{
+	struct msg_tensor part = { .kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .attempt = 9 };
+	const struct agent *a;
+	struct thief t;
+	uint64_t refused;
+	size_t n_early;
+
+	(void)state;
+	thief_begin(&t, 0);
+	a = t.c->nodes[2].agent;
+	t.c->nodes[2].agent->told = 5;
+	refused = a->refused;
+	n_early = a->n_early;
+	part.iteration = UINT64_C(1) << 62;
+	thief_sends(&t, &part, 4);
+	part.iteration = 8;
+	thief_sends(&t, &part, 4);
+	thief_waits(&t);
+	assert_int_equal(a->refused - refused, 2);
+	assert_int_equal(a->n_early, n_early);
+	part.iteration = 7;
+	for (int i = 0; i < 40; i++)
+		thief_sends(&t, &part, t.floats * sizeof(float));
+	thief_waits(&t);
+	assert_true(a->n_early > n_early);
+	assert_true(a->peers[1].early_bytes <= early_share(a));
+	assert_true(a->early_bytes < 40 * t.floats * sizeof(float));
+	assert_true(a->refused - refused > 2);
+	/* Its key is let in no more: then nothing of it is kept. */
+	cluster_disown(t.c, 1);
+	for (int i = 0; i < 400 && a->peers[1].known; i++)
+		turn(t.c, t.p);
+	assert_int_equal(a->peers[1].early_bytes, 0);
+	thief_ends(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nonsense_is_refused),
 		cmocka_unit_test(test_nonsense_is_refused_in_bf16),
 		cmocka_unit_test(test_an_address_that_is_none),
+		cmocka_unit_test(test_one_accusation_an_iteration),
+		cmocka_unit_test(test_evaluations_that_nobody_has_ordered),
+		cmocka_unit_test(test_shares_of_what_is_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
