@@ -8,6 +8,8 @@
 
 #include "agent/state.h"
 
+enum { HEAD_BYTES = 64 << 10 }; /* before a tensor's numbers, at most */
+
 /* What the device's memory and the machine's could still give, bytes; 0: they do not say. */
 static uint64_t memory_available(const struct agent *a)
 {
@@ -216,6 +218,16 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	return 0;
 }
 
+/* An activation, a piece of a slice or of a stage, and what stands before it. */
+static size_t longest_message(const struct agent *a, const struct msg_welcome *w, const struct model_config *c)
+{
+	size_t activation = (size_t)w->batch * w->sequence * c->dim * sizeof(float);
+	size_t piece = 3 * MSG_PIECE_FLOATS * sizeof(float), longest = links_slice_bytes(a);
+
+	longest = activation > longest ? activation : longest;
+	return HEAD_BYTES + (piece > longest ? piece : longest);
+}
+
 void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 {
 	const char *fault = welcome_fault(w);
@@ -254,6 +266,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 		return;
 	}
 	a->config = setup.config;
+	post_limit(a->tensors, longest_message(a, w, &setup.config));
 	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
 	a->assign.assignment = a->keep.order.assignment = 0; /* a new controller counts anew */
 	a->welcomed = true;

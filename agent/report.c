@@ -178,6 +178,8 @@ static void beat(struct agent *a, int64_t now_us)
 	h->refused = a->refused + refused(a, &control) + refused(a, &tensors);
 	if (a->reducing == REDUCE_PARTS || a->reducing == REDUCE_SUMS)
 		h->awaits = (uint16_t)(reduce_awaits(a->reduce) + 1);
+	if (a->welcomed)
+		tensors_look_at_frames(a, now_us);
 	if (a->welcomed && !a->leaving)
 		h->n_stuck = probe_links(a, stuck, now_us);
 	h->stuck = stuck;

@@ -56,6 +56,7 @@ struct peer {
 	uint64_t accused_in;  /* the iteration in which it was accused: till its end nothing of it is taken */
 	uint64_t misfits_in;  /* the last in which something of it fitted nothing, */
 	uint32_t misfits;     /* so often */
+	uint64_t malformed;   /* frames of its, as last seen */
 	int64_t dial_again_us; /* not before; 0: it has not failed */
 	bool used;
 	bool blocked;         /* probe.c: a tensor was due and could not leave, since the last look */
@@ -397,6 +398,8 @@ void tensors_arrived(struct agent *a, struct post_message *message, int64_t now_
 enum fate tensors_take(struct agent *a, const struct msg *m, bool *plausible, int64_t now_us);
 /* Of that node, which is proven, something fits nothing. */
 void tensors_misfit(struct agent *a, uint16_t from, int64_t now_us);
+
+void tensors_look_at_frames(struct agent *a, int64_t now_us); /* whose were malformed */
 
 /* early.c: tensors that are ahead of their time */
 size_t early_share(const struct agent *a); /* bytes of one peer, at most */

@@ -239,6 +239,24 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 		a->refused++;
 }
 
+void tensors_look_at_frames(struct agent *a, int64_t now_us)
+{
+	struct post_peer_info info;
+	post_peer_id id = 0;
+	uint32_t node;
+
+	while ((id = post_next_peer(a->tensors, id)) != 0) {
+		if (post_peer(a->tensors, id, &info) != 0 || info.malformed_frames == 0)
+			continue;
+		node = proven_sender(a, id);
+		if (node == a->run.n_nodes || a->peers[node].malformed == info.malformed_frames)
+			continue;
+		a->peers[node].malformed = info.malformed_frames;
+		a->refused++;
+		agent_accuse(a, (uint16_t)node, "what is no message, or longer than any of this run", now_us);
+	}
+}
+
 static void take_message(struct agent *a, struct post_message *p, const struct msg *m, uint16_t from, int64_t now_us)
 {
 	bool plausible = false;

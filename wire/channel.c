@@ -29,6 +29,11 @@ int channel_new(struct channel **out, const struct channel_options *options)
 	return 0;
 }
 
+void channel_limit(struct channel *c, size_t message_most_bytes)
+{
+	c->options.message_most_bytes = message_most_bytes;
+}
+
 void channel_free(struct channel *c)
 {
 	if (c == NULL)

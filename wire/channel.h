@@ -38,11 +38,14 @@ struct channel_finished {
 };
 
 /* Memory for half messages, of all channels together. Each peer always may use its share of
- * most_bytes, and what nobody uses; and one message may be alone, however long. */
+ * most_bytes, at least share_bytes, and up to CHANNEL_PEER_MOST of what nobody uses; and one message may be
+ * alone, however long. */
 struct channel_memory {
 	size_t used_bytes, most_bytes;
-	uint32_t peers; /* shares */
+	size_t share_bytes; /* a share, where there are many */
+	uint32_t peers;     /* shares */
 };
+#define CHANNEL_PEER_MOST ((size_t)32 << 20)
 
 struct channel_options {
 	size_t message_most_bytes, retained_most_bytes;
@@ -60,6 +63,8 @@ struct channel_options {
 
 int channel_new(struct channel **out, const struct channel_options *options); /* -ENOMEM */
 void channel_free(struct channel *c); /* NULL is allowed */
+/* From now on no message is longer. */
+void channel_limit(struct channel *c, size_t message_most_bytes);
 
 /* How messages are cut. */
 struct channel_cut {

@@ -462,6 +462,16 @@ int64_t post_deadline_us(const struct post *p)
 	return at;
 }
 
+void post_limit(struct post *p, size_t message_most_bytes)
+{
+	p->options.message_most_bytes = message_most_bytes;
+	p->memory.share_bytes = POST_CLASSES * message_most_bytes;
+	for (uint32_t i = 0; i < p->options.peers_most; i++) {
+		for (int k = 0; p->slots[i] != NULL && k < POST_CLASSES; k++)
+			channel_limit(p->slots[i]->channels[k], message_most_bytes);
+	}
+}
+
 int post_defer(struct post *p, post_peer_id id, enum post_class class, bool deferred)
 {
 	struct peer *peer = post_peer_find(p, id);

@@ -183,6 +183,7 @@ struct post_peer_info {
 	size_t retained_bytes;
 	uint64_t sent_messages, sent_bytes, received_messages, received_bytes;
 	uint64_t resent_frames, duplicate_frames;
+	uint64_t malformed_frames;  /* sealed, and against what this header says: no process of ours sends any */
 };
 
 int post_peer(const struct post *p, post_peer_id peer, struct post_peer_info *out); /* -ENOENT */
@@ -212,6 +213,10 @@ struct post_transfer {
  * kept. */
 #define POST_TRANSFERS 1024
 int post_transfer(struct post *p, struct post_transfer *out);
+
+/* From now on no message, sent or received, is longer; and every peer always has room for one half message of
+ * each class. For who learns only later what there is to send. */
+void post_limit(struct post *p, size_t message_most_bytes);
 
 /* Drops the peer: its session, everything retained or half arrived, its number. A dialed peer's
  * socket is closed. -ENOENT. */

@@ -169,6 +169,12 @@ void post_count_received(struct post *p, const struct post_message *m)
 	p->counters.received_bytes += m->size;
 }
 
+static void count_malformed(struct post *p, struct peer *peer)
+{
+	p->counters.link.refused[LINK_MALFORMED]++;
+	peer->info.malformed_frames++;
+}
+
 /* What the frame's data becomes: a message for the caller, or nothing yet. */
 static bool on_content(struct post *p, struct peer *peer, const struct post_frame *f,
 	struct link_event *e, int64_t now_us, struct post_message *out)
@@ -190,7 +196,7 @@ static bool on_content(struct post *p, struct peer *peer, const struct post_fram
 	enum channel_taken taken = peer->deferred[f->class] ? CHANNEL_DEFERRED
 							    : channel_take(channel, &f->chunk);
 	if (taken == CHANNEL_BAD)
-		p->counters.link.refused[LINK_MALFORMED]++;
+		count_malformed(p, peer);
 	else
 		post_owe_ack(p, peer, f->class, f->chunk.size, now_us);
 	p->counters.gap_frames += taken == CHANNEL_TOO_FAR;
@@ -214,7 +220,7 @@ static bool on_data(struct post *p, struct line *line, struct link_event *e, int
 	if (peer == NULL)
 		goto release;
 	if (post_frame_parse(e->data, e->size, &f) < 0) {
-		p->counters.link.refused[LINK_MALFORMED]++;
+		count_malformed(p, peer);
 		goto release;
 	}
 	peer->info.heard_us = now_us;

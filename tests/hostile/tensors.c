@@ -7,8 +7,8 @@
 enum {
 	A_TURN = 32,         /* messages to each of the others */
 	ACCUSED_TIMES = 300, /* in an iteration */
-	HALF_CHUNKS = 16384,
-	HALVES = 1024        /* of messages, to each */
+	HALF_CHUNKS = 16384, /* so far ahead may they be */
+	HALVES = 256         /* of messages, to each */
 };
 
 /* Calls send for all others of whom the agent knows. */
@@ -120,12 +120,12 @@ void early(struct hostile *h, int64_t now_us)
 
 /* ---- messages that never become whole ---- */
 
-/* The first chunk of one that is as long as one may be, then first chunks of many short ones. */
+/* First chunks of short ones, as many as there can be under way, then of one that is longer than any. */
 static bool send_half(struct hostile *h, uint16_t to, int64_t now_us)
 {
 	const struct agent *a = h->agent;
 
-	if (h->done == 0)
+	if (h->done == HALVES - 1)
 		return announce_one(a->tensors, a->peers[to].dial, 0, TENSOR_MOST_BYTES, HALF_CHUNKS / 2,
 				    now_us);
 	return announce_one(a->tensors, a->peers[to].dial, HALF_CHUNKS / 2 + 2u * h->done, 1 << 20, 2, now_us);

@@ -384,6 +384,45 @@ static void memory_is_shared(void **state)
 	world_close(&a);
 }
 
+/* Where there is much, nobody gets more than CHANNEL_PEER_MOST; where there are many peers, each has room
+ * for a message all the same; and no message is longer than was said last. */
+static void no_peer_has_all_memory(void **state)
+{
+	(void)state;
+	struct world a;
+	struct channel *c;
+	const size_t length = 1 << 20;
+	uint8_t *half = calloc(1, length);
+	assert_non_null(half);
+	world_open(&a, 1, 0, 0);
+	const struct channel_options o = {.message_most_bytes = length,
+		.retained_most_bytes = length, .memory = &a.memory, .peer_bytes = &a.assembling,
+		.retained_bytes = &a.retained, .alloc = get, .release = free, .flow = &a.flow};
+	assert_int_equal(channel_new(&c, &o), 0);
+	channel_start(c, &many_ways);
+	a.memory = (struct channel_memory){.most_bytes = (size_t)1 << 40, .peers = 1 << 30, .share_bytes = 4 * length};
+	struct channel_chunk k = {.total = length, .chunks = 2, .data = half, .size = length / 2};
+	unsigned n = 0;
+	while (n < 100 && channel_take(c, &k) == CHANNEL_PART) { /* first halves of messages */
+		k.number += 2;
+		n++;
+	}
+	assert_true(n >= 4 && n * length <= CHANNEL_PEER_MOST);
+	channel_drop(c);
+	channel_start(c, &many_ways);
+	a.memory.used_bytes = a.memory.most_bytes; /* as if others had all */
+	k.number = 0;
+	assert_int_equal(channel_take(c, &k), CHANNEL_PART);
+	a.memory.used_bytes = length;
+	channel_drop(c);
+	channel_start(c, &many_ways);
+	channel_limit(c, length - 1);
+	assert_int_equal(channel_take(c, &k), CHANNEL_BAD);
+	channel_free(c);
+	free(half);
+	world_close(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -393,6 +432,7 @@ int main(void)
 		cmocka_unit_test(what_is_ahead_waits),
 		cmocka_unit_test(only_what_is_overdue_goes_again),
 		cmocka_unit_test(memory_is_shared),
+		cmocka_unit_test(no_peer_has_all_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
