@@ -87,7 +87,7 @@ check_cuda() { # check_cuda SUITE
 		die "$1: make: exit status $?"
 	grep -q '^device cuda:0: there is no GPU' "$dir/all.err" || die "$1: the agent knows no CUDA"
 	# Compute capabilities in what was linked, as the names of its sections' parts have them.
-	code=$(inside "$root" 'cuobjdump --list-elf --list-ptx skippipe/build/bin/skippipe-agent' 2>"$dir/cuobjdump.err" |
+	code=$(inside "$root" 'cd skippipe; for kind in elf ptx; do cuobjdump --list-$kind build/bin/skippipe-agent; done' 2>"$dir/cuobjdump.err" |
 		sed -n 's/.*\.\(sm_[0-9]*\)\.\(cubin\|ptx\)$/\1.\2/p' | sort -u | tr '\n' ' ')
 	echo "$1: made in $((made - start)) s, built in $((SECONDS - made)) s by $(sed -n 's/.*release \(.*\), .*/CUDA \1/p' "$dir/gpu.err"): $code"
 	rm -rf --one-file-system "$root"
