@@ -153,6 +153,11 @@ static int listen_when_free(struct agent *a, char *bound, struct error *err)
 	return rc;
 }
 
+size_t agent_message_bytes(const struct agent *a)
+{
+	return a->options.message_bytes ? a->options.message_bytes : TENSOR_MOST_BYTES;
+}
+
 static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 {
 	const struct agent_options *o = &a->options;
@@ -162,8 +167,9 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.identity = o->identity,
 		.admitted = a->admitted,
 		.roles = KEYS_ROLE_BIT(KEYS_AGENT),
-		.message_most_bytes = TENSOR_MOST_BYTES,
-		.retained_most_bytes = RETAINED_BYTES,
+		.chunk_bytes = o->chunk_bytes,
+		.message_most_bytes = agent_message_bytes(a),
+		.retained_most_bytes = o->retained_bytes ? o->retained_bytes : RETAINED_BYTES,
 		.assembling_most_bytes = ASSEMBLING_BYTES,
 		.connections = connections_for(files),
 		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),

@@ -40,6 +40,9 @@ struct agent_options {
 	uint32_t orphan_s;   /* leaves after so long without a controller */
 	uint32_t stuck_s;    /* and when a task has not ended for so long */
 	size_t piece_bytes;  /* of a gradient's slice, a message; a multiple of 4; 0: 2 MiB */
+	/* Of the tensor plane, as post_options has them: a frame's part of a message (0: the post's),
+	 * a message, what is sent to one peer and not acknowledged (0: ours). */
+	size_t chunk_bytes, message_bytes, retained_bytes;
 	struct log *log;     /* its `who` is set to the node's name */
 };
 

@@ -38,7 +38,8 @@ enum {
 	EARLY_MOST = 8192,  /* tensors held for later, and bytes of them */
 	EVENTS_MOST = 4096, /* of one report */
 	ACCUSED_MOST = 8,   /* remembered */
-	SERVE_MOST = 256    /* pieces asked for and not yet sent */
+	SERVE_MOST = 256,   /* pieces asked for and not yet sent */
+	TENSOR_HEAD_BYTES = 512 /* bytes of a tensor's message before its body: a route of 64 hops takes less */
 };
 #define EARLY_MOST_BYTES ((size_t)1 << 30)
 #define TENSOR_MOST_BYTES ((size_t)1 << 30) /* one message: an activation, a piece */
@@ -384,6 +385,7 @@ void resend_keep(struct agent *a, const struct task *t, const float *out); /* an
 void resend_to_others(struct agent *a, const struct route *was, const struct route *r, int64_t now_us);
 
 /* links.c */
+size_t agent_message_bytes(const struct agent *a); /* most of a message to a peer */
 size_t links_activation_bytes(const struct agent *a); /* of an activation or its gradient on its way */
 /* Sends the output of r's position t to position t + 1's node; body is given. */
 void links_send_output(struct agent *a, const struct route *r, uint32_t position,
