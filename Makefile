@@ -81,7 +81,8 @@ NVCCFLAGS := $(addprefix -ccbin ,$(CUDA_CC)) -O3 -std=c++17 -I. --compiler-optio
 	$(foreach a,$(CUDA_PTX:sm_%=%),-gencode arch=compute_$(a),code=compute_$(a))
 CPPFLAGS += -DSKIPPIPE_CUDA=1
 extra_model += $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
-cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcublasLt -lcudart -lstdc++
+# By its full name: where C++ was only installed for nvcc, cc is of another version and knows no libstdc++ of its own.
+cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcublasLt -lcudart -l:libstdc++.so.6
 libs_model += $(cuda_libs)
 endif
 endif
