@@ -100,7 +100,8 @@ static int check_memory(struct agent *a, const struct plan *p, struct error *err
 		return 0;
 	for (uint32_t i = 0; i < p->n_routes; i++)
 		visits += route_find(&p->routes[i], a->run.node) >= 0;
-	n = needs_of(a->parameters, a->activation, visits, EARLY_MOST_BYTES);
+	n = needs_of(a->parameters, a->activation, visits, EARLY_MOST_BYTES,
+		     a->options.run_dir != NULL);
 	if (most && (most < a->stage_bytes || most - a->stage_bytes < left))
 		left = most > a->stage_bytes ? most - a->stage_bytes : 0;
 	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f",

@@ -712,7 +712,7 @@ static void test_memory_is_looked_at_before_an_iteration(void **state)
 
 	(void)state;
 	assert_int_equal(stage_new(&like, &c->config, cluster_six[2], &o, NULL), 0);
-	n = needs_of(stage_parameters(like), stage_activation(like), 8, UINT64_MAX);
+	n = needs_of(stage_parameters(like), stage_activation(like), 8, UINT64_MAX, false);
 	bytes = stage_memory_bytes(like);
 	stage_free(like);
 	cluster_kill(c, 2);
