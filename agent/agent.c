@@ -174,7 +174,6 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.connections = connections_for(files),
 		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),
 	};
-	char bound[LINK_ADDRESS_SIZE];
 	const char *address;
 	int rc;
 
@@ -184,10 +183,10 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	if (rc == 0)
 		rc = post_open(&a->tensors, &tensors, err);
 	if (rc == 0)
-		rc = listen_when_free(a, bound, err);
+		rc = listen_when_free(a, a->bound, err);
 	if (rc)
 		return rc;
-	address = o->advertise ? o->advertise : bound;
+	address = o->advertise ? o->advertise : a->bound;
 	if (strlen(address) >= sizeof(a->address))
 		return error_set(err, -EINVAL, "the address %s is too long", address);
 	snprintf(a->address, sizeof(a->address), "%s", address);
@@ -263,6 +262,7 @@ void agent_free(struct agent *a)
 	a->worker = NULL;
 	join_forget_run(a);
 	worker_free(a->save.worker);
+	train_free(a->trains.socket);
 	post_close(a->tensors);
 	post_close(a->control);
 	keys_list_free(a->admitted);
@@ -288,6 +288,7 @@ void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 	fds[1] = post_fd(a->tensors);
 	fds[2] = worker_fd(a->worker);
 	fds[3] = worker_fd(a->save.worker);
+	fds[4] = train_fd(a->trains.socket);
 }
 
 static int64_t sooner(int64_t x, int64_t y)
@@ -526,6 +527,8 @@ void agent_receive(struct agent *a, int64_t now_us)
 
 	post_tick(a->control, now_us);
 	post_tick(a->tensors, now_us);
+	if (a->trains.socket)
+		train_hear(a->trains.socket);
 	for (int i = 0; i < TURN_MESSAGES && post_receive(a->control, now_us, &p) == 0; i++)
 		take_control_event(a, &p, now_us);
 	do_deferred(a, now_us);

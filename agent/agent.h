@@ -22,7 +22,7 @@
 
 struct agent; /* opaque */
 
-enum { AGENT_FDS = 4 };
+enum { AGENT_FDS = 5 };
 
 /* Borrowed until agent_free. */
 struct agent_options {
@@ -53,7 +53,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	      struct error *err);
 void agent_free(struct agent *a); /* NULL is allowed */
 
-void agent_fds(const struct agent *a, int fds[AGENT_FDS]); /* poll for POLLIN; never read */
+void agent_fds(const struct agent *a, int fds[AGENT_FDS]); /* poll for POLLIN; never read; -1: none */
 int64_t agent_deadline_us(const struct agent *a);          /* when there is something to do */
 
 void agent_receive(struct agent *a, int64_t now_us);

@@ -8,6 +8,7 @@
  *     keep.c       a copy of a stage                serve.c      pieces for those who fetch
  *     restore.c    a stage that nobody holds        probe.c      links that may be cut
  *     resend.c     for those who stand in           measure.c    what links can do
+ *                                                   trains.c     trains of packets, for that
  *
  * The agent stands somewhere between UNASSIGNED and READY. Control messages that need a READY
  * agent whose weights are not just being changed wait in `deferred`, in order; tensors that are
@@ -32,6 +33,7 @@
 #include "base/rng.h"
 #include "wire/msg.h"
 #include "wire/post.h"
+#include "wire/train.h"
 
 enum {
 	DIAL_ALL = 64,      /* nodes: up to here all peers are dialed at once */
@@ -155,7 +157,7 @@ struct saving {
 
 /* measure.c: the order under way. */
 struct measuring {
-	enum { MEASURE_NONE, MEASURE_CONNECTING, MEASURE_PROBING, MEASURE_FILLING } standing;
+	enum { MEASURE_NONE, MEASURE_CONNECTING, MEASURE_PROBING, MEASURE_TRAINS, MEASURE_FILLING } standing;
 	struct msg_measure order;
 	int64_t until_us;     /* for this standing */
 	int64_t all_until_us; /* all links are probed until then; 0: they are not */
@@ -163,6 +165,31 @@ struct measuring {
 	int64_t wake_us, looked_us;
 	double best;          /* rate, bytes per second, at the last look */
 	uint32_t n_level;     /* looks in a row at which it had not risen */
+};
+
+/* trains.c: trains of packets sent, and those of others that are on their way here. */
+enum { TRAINS_PASS = 2, TRAINS_MOST = 12 };
+struct train_awaited {
+	bool used;
+	uint16_t from;
+	post_peer_id peer;    /* who told of it */
+	uint8_t token[TRAIN_TOKEN_BYTES];
+	uint32_t packets;     /* that had come, */
+	int64_t since_us;     /* no more of them since */
+};
+struct trains {
+	struct train *socket; /* NULL: none, or not yet */
+	bool tried;           /* to open it */
+	uint32_t unheard;     /* peers in a row that none of them came to */
+	/* those to one peer */
+	uint16_t to;
+	uint32_t packets;     /* of each in this pass */
+	uint8_t tokens[TRAINS_PASS][TRAIN_TOKEN_BYTES]; /* (n_sent) of this pass */
+	uint32_t n_sent, n_answered;
+	int64_t next_us;      /* the next leaves, or answers are overdue */
+	double rates[TRAINS_MOST]; /* (n_rates) bytes per second */
+	uint32_t n_rates;
+	struct train_awaited awaited[TRAIN_PLACES];
 };
 
 /* serve.c */
@@ -197,6 +224,7 @@ struct agent {
 	struct post *control, *tensors;
 	post_peer_id controller;
 	char address[128];
+	char bound[LINK_ADDRESS_SIZE]; /* where it listens itself */
 	uint64_t incarnation, sequence;
 	int64_t started_us;
 	enum link_reason refusal; /* last told */
@@ -266,6 +294,7 @@ struct agent {
 	struct msg_commit commit;
 
 	struct measuring measuring;
+	struct trains trains;
 	struct hold *hold;
 	struct faults faults;
 	struct rng rng; /* which tries an injected loss takes */
@@ -412,6 +441,19 @@ int64_t links_piece_us(const struct agent *a, uint16_t from);
 void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us);
 void measure_turn(struct agent *a, int64_t now_us);
 void measure_forget(struct agent *a);
+
+/* trains.c */
+enum trains_standing { TRAINS_UNDER_WAY, TRAINS_TOLD, TRAINS_UNHEARD };
+void trains_open(struct agent *a);
+/* False: there is nothing to send them with, or nobody hears them. */
+bool trains_begin(struct agent *a, uint16_t to, int64_t now_us);
+/* rate: what they told, bytes per second. last: no more are sent. */
+enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us);
+void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer, int64_t now_us);
+void trains_answered(struct agent *a, const struct msg_train_heard *m);
+/* Answers for the trains that are over. True: some are awaited. */
+bool trains_answer(struct agent *a, int64_t now_us);
+void trains_forget(struct agent *a);
 
 /* probe.c */
 /* Looks at all links; those that are stuck to out (MSG_STUCK). Returns how many. */

@@ -223,11 +223,23 @@ static void forget_early(struct agent *a, struct early *e)
 	post_release(&e->message);
 }
 
+/* MSG_NOBODY: it is no message between agents. */
+static uint16_t sender_of(const struct msg *m)
+{
+	switch (m->type) {
+	case MSG_TENSOR: return m->u.tensor.from;
+	case MSG_FETCH: return m->u.fetch.from;
+	case MSG_TRAIN: return m->u.train.from;
+	case MSG_TRAIN_HEARD: return m->u.train_heard.from;
+	default: return MSG_NOBODY;
+	}
+}
+
 static void refuse(struct agent *a, const struct msg *m)
 {
 	a->refused++;
 	log_line(a->options.log, LOG_WARN, "a %s of node %u that does not fit: refused",
-		 msg_name(m->type), m->type == MSG_TENSOR ? m->u.tensor.from : m->u.fetch.from);
+		 msg_name(m->type), sender_of(m));
 }
 
 void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
@@ -240,11 +252,15 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 		a->refused++;
 		return;
 	}
-	from = m.type == MSG_FETCH ? m.u.fetch.from : m.u.tensor.from;
-	if ((m.type != MSG_FETCH && m.type != MSG_TENSOR) || !sender_fits(a, p->peer, from))
+	from = sender_of(&m);
+	if (from == MSG_NOBODY || !sender_fits(a, p->peer, from))
 		fate = REFUSED;
 	else if (m.type == MSG_FETCH)
 		serve_ask(a, &m.u.fetch, now_us);
+	else if (m.type == MSG_TRAIN)
+		trains_announced(a, &m.u.train, p->peer, now_us);
+	else if (m.type == MSG_TRAIN_HEARD)
+		trains_answered(a, &m.u.train_heard);
 	else if (m.u.tensor.kind == TENSOR_PROBE)
 		log_line(a->options.log, LOG_DEBUG, "a probe of node %u", from);
 	else if (m.u.tensor.kind != TENSOR_STATE)
