@@ -447,7 +447,7 @@ enum trains_standing { TRAINS_UNDER_WAY, TRAINS_TOLD, TRAINS_UNHEARD };
 void trains_open(struct agent *a);
 /* False: there is nothing to send them with, or nobody hears them. */
 bool trains_begin(struct agent *a, uint16_t to, int64_t now_us);
-/* rate: what they told, bytes per second. last: no more are sent. */
+/* rate: what they told, bytes per second. last: what is known now has to do, if anything is. */
 enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us);
 void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer, int64_t now_us);
 void trains_answered(struct agent *a, const struct msg_train_heard *m);

@@ -82,7 +82,7 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 	struct post_peer_info info = { .rto_us = 0 };
 	bool settled;
 
-	if (t->n_answered < t->n_sent || t->n_sent < TRAINS_PASS) {
+	if ((t->n_answered < t->n_sent || t->n_sent < TRAINS_PASS) && !(last && t->n_rates > 0)) {
 		if (now_us < t->next_us)
 			return TRAINS_UNDER_WAY;
 		if (t->n_sent < TRAINS_PASS) {

@@ -63,7 +63,8 @@ static int parse_address(const char *address, bool any, struct sockaddr_storage 
 		.ai_socktype = SOCK_DGRAM,
 		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
 	struct addrinfo *found = NULL;
-	if (length >= sizeof(host))
+	const long number = strtol(port + 1, NULL, 10); /* the library takes any, and cuts it */
+	if (length == 0 || length >= sizeof(host) || number < 1 || number > 65535)
 		return -EINVAL;
 	memcpy(host, from, length);
 	host[length] = '\0';
