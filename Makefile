@@ -74,12 +74,15 @@ CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 # card compiles. CUDA_ARCH=sm_89: for those alone, and sooner.
 CUDA_ARCH ?= $(filter sm_80 sm_86 sm_89 sm_90 sm_100 sm_120,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
 CUDA_PTX  := $(firstword $(CUDA_ARCH)) $(filter-out $(firstword $(CUDA_ARCH)),$(lastword $(CUDA_ARCH)))
-NVCCFLAGS := -O3 -std=c++17 -I. --compiler-options -fPIC --threads 2 \
+# Debian's nvcc takes the PATH's gcc, which may be too new or without C++; the one that suits lies here.
+CUDA_CC   := $(if $(filter /usr/bin/nvcc /bin/nvcc,$(NVCC)),$(wildcard /usr/lib/nvidia-cuda-toolkit/bin))
+NVCCFLAGS := $(addprefix -ccbin ,$(CUDA_CC)) -O3 -std=c++17 -I. --compiler-options -fPIC --threads 2 \
 	$(foreach a,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(a),code=sm_$(a)) \
 	$(foreach a,$(CUDA_PTX:sm_%=%),-gencode arch=compute_$(a),code=compute_$(a))
 CPPFLAGS += -DSKIPPIPE_CUDA=1
 extra_model += $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
-cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcublasLt -lcudart -lstdc++
+# By its full name: where C++ was only installed for nvcc, cc is of another version and knows no libstdc++ of its own.
+cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcublasLt -lcudart -l:libstdc++.so.6
 libs_model += $(cuda_libs)
 endif
 endif

@@ -160,6 +160,11 @@ static int listen_when_free(struct agent *a, char *bound, struct error *err)
 	return rc;
 }
 
+size_t agent_message_bytes(const struct agent *a)
+{
+	return a->options.message_bytes ? a->options.message_bytes : TENSOR_MOST_BYTES;
+}
+
 static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 {
 	const struct agent_options *o = &a->options;
@@ -169,13 +174,13 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.identity = o->identity,
 		.admitted = a->admitted,
 		.roles = KEYS_ROLE_BIT(KEYS_AGENT),
-		.message_most_bytes = TENSOR_MOST_BYTES,
-		.retained_most_bytes = RETAINED_BYTES,
+		.chunk_bytes = o->chunk_bytes,
+		.message_most_bytes = agent_message_bytes(a),
+		.retained_most_bytes = o->retained_bytes ? o->retained_bytes : RETAINED_BYTES,
 		.assembling_most_bytes = ASSEMBLING_BYTES,
 		.connections = connections_for(files),
 		.connections_more = (unsigned)(files / FILES_FOR_BURSTS),
 	};
-	char bound[LINK_ADDRESS_SIZE];
 	const char *address;
 	int rc;
 
@@ -185,10 +190,10 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	if (rc == 0)
 		rc = post_open(&a->tensors, &tensors, err);
 	if (rc == 0)
-		rc = listen_when_free(a, bound, err);
+		rc = listen_when_free(a, a->bound, err);
 	if (rc)
 		return rc;
-	address = o->advertise ? o->advertise : bound;
+	address = o->advertise ? o->advertise : a->bound;
 	if (strlen(address) >= sizeof(a->address))
 		return error_set(err, -EINVAL, "the address %s is too long", address);
 	snprintf(a->address, sizeof(a->address), "%s", address);
@@ -263,6 +268,7 @@ void agent_free(struct agent *a)
 	a->worker = NULL;
 	join_forget_run(a);
 	worker_free(a->save.worker);
+	train_free(a->trains.socket);
 	post_close(a->tensors);
 	post_close(a->control);
 	keys_list_free(a->admitted);
@@ -287,6 +293,7 @@ void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 	fds[1] = post_fd(a->tensors);
 	fds[2] = worker_fd(a->worker);
 	fds[3] = worker_fd(a->save.worker);
+	fds[4] = train_fd(a->trains.socket);
 }
 
 static int64_t sooner(int64_t x, int64_t y)
@@ -547,6 +554,8 @@ void agent_receive(struct agent *a, int64_t now_us)
 
 	post_tick(a->control, now_us);
 	post_tick(a->tensors, now_us);
+	if (a->trains.socket)
+		train_hear(a->trains.socket);
 	for (int i = 0; i < TURN_MESSAGES && post_receive(a->control, now_us, &p) == 0; i++)
 		take_control_event(a, &p, now_us);
 	do_deferred(a, now_us);

@@ -22,7 +22,7 @@
 
 struct agent; /* opaque */
 
-enum { AGENT_FDS = 4 };
+enum { AGENT_FDS = 5 };
 
 /* Borrowed until agent_free. */
 struct agent_options {
@@ -40,6 +40,9 @@ struct agent_options {
 	uint32_t orphan_s;   /* leaves after so long without a controller */
 	uint32_t stuck_s;    /* and when a task has not ended for so long */
 	size_t piece_bytes;  /* of a gradient's slice, a message; a multiple of 4; 0: 2 MiB */
+	/* Of the tensor plane, as post_options has them: a frame's part of a message (0: the post's),
+	 * a message, what is sent to one peer and not acknowledged (0: ours). */
+	size_t chunk_bytes, message_bytes, retained_bytes;
 	struct log *log;     /* its `who` is set to the node's name */
 };
 
@@ -50,7 +53,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	      struct error *err);
 void agent_free(struct agent *a); /* NULL is allowed */
 
-void agent_fds(const struct agent *a, int fds[AGENT_FDS]); /* poll for POLLIN; never read */
+void agent_fds(const struct agent *a, int fds[AGENT_FDS]); /* poll for POLLIN; never read; -1: none */
 int64_t agent_deadline_us(const struct agent *a);          /* when there is something to do */
 
 void agent_receive(struct agent *a, int64_t now_us);

@@ -1,4 +1,5 @@
 /* One iteration: plan, start, reruns, commit; and evaluations between iterations. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -98,12 +99,19 @@ static int check_memory(struct agent *a, const struct plan *p, struct error *err
 
 	if (a->memory_checked)
 		return 0;
-	n = needs_of(a->parameters, a->activation, p->visits, EARLY_MOST_BYTES);
+	n = needs_of(a->parameters, a->activation, p->visits, EARLY_MOST_BYTES,
+		     a->options.run_dir != NULL);
 	if (most && (most < a->stage_bytes || most - a->stage_bytes < left))
 		left = most > a->stage_bytes ? most - a->stage_bytes : 0;
 	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f",
 		 (double)a->stage_bytes / 0x1p20, (double)n.total / 0x1p20);
 	a->memory_checked = true;
+	if (links_activation_bytes(a) + TENSOR_HEAD_BYTES > agent_message_bytes(a))
+		return error_set(err, -EMSGSIZE,
+				 "a microbatch's activation has %.1f MiB, and a message to a peer at most "
+				 "%.1f: smaller microbatches are needed",
+				 (double)links_activation_bytes(a) / 0x1p20,
+				 (double)agent_message_bytes(a) / 0x1p20);
 	return needs_check(&n, left, err);
 }
 

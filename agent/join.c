@@ -225,7 +225,8 @@ static size_t longest_message(const struct agent *a, const struct msg_welcome *w
 	size_t piece = 3 * MSG_PIECE_FLOATS * sizeof(float), longest = links_slice_bytes(a);
 
 	longest = activation > longest ? activation : longest;
-	return HEAD_BYTES + (piece > longest ? piece : longest);
+	longest = HEAD_BYTES + (piece > longest ? piece : longest);
+	return longest < agent_message_bytes(a) ? longest : agent_message_bytes(a);
 }
 
 void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)

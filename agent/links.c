@@ -251,7 +251,7 @@ static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t n
 	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->sequence };
 	struct post_part parts[2];
 	struct msg_route route;
-	char head[512]; /* a route of 64 hops takes less */
+	char head[TENSOR_HEAD_BYTES];
 	long size;
 
 	m.u.tensor = p->head;

@@ -1,9 +1,10 @@
 /* Measuring links on the controller's order (MSG_MEASURE), and keeping their round trips known.
  *
  * An order goes through CONNECTING (dialed, but no session yet), PROBING (until the round trip is
- * known) and FILLING: bulk is kept under way, as urgent as activations, for these are what is planned,
- * until the rate at which it is acknowledged no longer rises or time is up. The rate and the round trips are the post's own
- * (wire/flow.h). A link that nothing uses is probed now and then; while MSG_NOBODY is ordered all
+ * known) and TRAINS: what its packets show when they arrive is the bandwidth (trains.c). Where no
+ * train gets through it is FILLING: bulk is kept under way, as urgent as activations, for these are what is planned,
+ * until the rate at which it is acknowledged no longer rises or time is up. That rate and the round trips are the
+ * post's own (wire/flow.h). A link that nothing uses is probed now and then; while MSG_NOBODY is ordered all
  * are, as fast as answers come.
  */
 #include <stdio.h>
@@ -60,7 +61,7 @@ static void probe_round_trip(struct agent *a, uint16_t to, int64_t now_us)
 
 /* ---- one link ---- */
 
-static void answer(struct agent *a, const struct post_peer_info *info, int64_t now_us, const char *why)
+static void answer(struct agent *a, const struct post_peer_info *info, double bandwidth, int64_t now_us, const char *why)
 {
 	struct measuring *w = &a->measuring;
 	struct msg m = { .type = MSG_MEASURED };
@@ -69,12 +70,12 @@ static void answer(struct agent *a, const struct post_peer_info *info, int64_t n
 		.id = w->order.id, .to = w->order.to, .reached = info != NULL,
 		.latency_s = info ? (float)info->least_round_trip_us * 0.5e-6f : -1,
 		.spread_s = info ? (float)info->round_trip_var_us * 0.5e-6f : 0,
-		.bandwidth_bytes_per_s = info ? (float)info->delivery_bytes_per_s : 0,
+		.bandwidth_bytes_per_s = (float)bandwidth,
 	};
 	snprintf(m.u.measured.text, sizeof(m.u.measured.text), "%s", why);
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 	if (info)
-		a->peers[w->order.to].bandwidth = (float)info->delivery_bytes_per_s;
+		a->peers[w->order.to].bandwidth = (float)bandwidth;
 	w->standing = MEASURE_NONE;
 }
 
@@ -88,7 +89,7 @@ static void unreached(struct agent *a, int64_t now_us)
 	else
 		snprintf(why, sizeof(why), "no connection to %.100s within %d s", p->address,
 			 CONNECT_US / 1000000);
-	answer(a, NULL, now_us, why);
+	answer(a, NULL, 0, now_us, why);
 }
 
 static bool send_piece(struct agent *a, uint16_t to, int64_t now_us)
@@ -132,7 +133,7 @@ static void fill(struct agent *a, struct post_peer_info *info, int64_t now_us)
 	struct measuring *w = &a->measuring;
 
 	if (now_us >= w->until_us || has_levelled(w, info, now_us)) {
-		answer(a, info, now_us, "");
+		answer(a, info, (double)info->delivery_bytes_per_s, now_us, "");
 		return;
 	}
 	while (info->retained_bytes < window_bytes(info) && send_piece(a, w->order.to, now_us))
@@ -145,6 +146,28 @@ static void begin_filling(struct measuring *w, int64_t now_us)
 	w->looked_us = now_us;
 	w->best = 0;
 	w->n_level = 0;
+}
+
+static void begin_bandwidth(struct agent *a, int64_t now_us)
+{
+	struct measuring *w = &a->measuring;
+
+	if (trains_begin(a, w->order.to, now_us))
+		w->standing = MEASURE_TRAINS;
+	else
+		begin_filling(w, now_us);
+}
+
+static void ask_trains(struct agent *a, const struct post_peer_info *info, int64_t now_us)
+{
+	struct measuring *w = &a->measuring;
+	double rate = 0;
+	enum trains_standing standing = trains_turn(a, now_us >= w->until_us, &rate, now_us);
+
+	if (standing == TRAINS_TOLD)
+		answer(a, info, rate, now_us, "");
+	else if (standing == TRAINS_UNHEARD)
+		begin_filling(w, now_us);
 }
 
 static void order_turn(struct agent *a, int64_t now_us)
@@ -165,9 +188,11 @@ static void order_turn(struct agent *a, int64_t now_us)
 		w->until_us = now_us + (int64_t)w->order.most_ms * 1000;
 	}
 	if (w->standing == MEASURE_PROBING && p->n_probes >= PROBES && info.least_round_trip_us > 0)
-		begin_filling(w, now_us);
+		begin_bandwidth(a, now_us);
 	else if (w->standing == MEASURE_PROBING && now_us >= w->until_us + CONNECT_US)
 		unreached(a, now_us);
+	if (w->standing == MEASURE_TRAINS)
+		ask_trains(a, &info, now_us);
 	if (w->standing == MEASURE_FILLING)
 		fill(a, &info, now_us);
 }
@@ -177,6 +202,7 @@ void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 	struct measuring *w = &a->measuring;
 
 	w->wake_us = now_us;
+	trains_open(a);
 	if (m->to == MSG_NOBODY) {
 		w->all_until_us = now_us + (int64_t)m->most_ms * 1000;
 		w->all_id = m->id;
@@ -222,6 +248,7 @@ static void answer_all(struct agent *a, int64_t now_us)
 void measure_turn(struct agent *a, int64_t now_us)
 {
 	struct measuring *w = &a->measuring;
+	bool awaited = trains_answer(a, now_us);
 
 	if (w->standing != MEASURE_NONE)
 		order_turn(a, now_us);
@@ -231,10 +258,11 @@ void measure_turn(struct agent *a, int64_t now_us)
 		probe_round_trip(a, i, now_us);
 	if (w->all_until_us && (now_us >= w->all_until_us || all_probed(a)))
 		answer_all(a, now_us);
-	w->wake_us = now_us + (w->standing != MEASURE_NONE || w->all_until_us ? TURN_US : IDLE_TURN_US);
+	w->wake_us = now_us + (w->standing != MEASURE_NONE || w->all_until_us || awaited ? TURN_US : IDLE_TURN_US);
 }
 
 void measure_forget(struct agent *a)
 {
 	a->measuring = (struct measuring){ .standing = MEASURE_NONE };
+	trains_forget(a);
 }

@@ -8,6 +8,7 @@
 #ifndef AGENT_NEEDS_H
 #define AGENT_NEEDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,12 +19,14 @@ struct needs { /* bytes */
 	uint64_t waiting;   /* inputs that have come, outputs that have not left */
 	uint64_t early;     /* tensors of what has not begun here, at most `early_most` */
 	uint64_t reduction; /* the gradient's copy, the parts, the sum, what of them comes and goes */
+	uint64_t copies;    /* of the stage, to be fetched by another node (serve.c) or written (save.c) */
 	uint64_t total;
 };
 
 /* parameters: P; activation: B * T * C floats; visits: microbatches of an iteration that come here;
- * early_most: bytes. */
-struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uint64_t early_most);
+ * early_most: bytes; saves: whether checkpoints are written here. */
+struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uint64_t early_most,
+		      bool saves);
 /* -ENOMEM says how much is needed, for what, and missing. */
 int needs_check(const struct needs *n, uint64_t free_bytes, struct error *err);
 

@@ -8,7 +8,7 @@
  *     keep.c       a copy of a stage                serve.c      pieces for those who fetch
  *     restore.c    a stage that nobody holds        probe.c      links that may be cut
  *     resend.c     for those who stand in           measure.c    what links can do
- *     early.c      what peers send too early
+ *     early.c      what peers send too early        trains.c     trains of packets, for that
  *
  * The agent stands somewhere between UNASSIGNED and READY. Control messages that need a READY
  * agent whose weights are not just being changed wait in `deferred`, in order; tensors that are
@@ -33,12 +33,14 @@
 #include "base/rng.h"
 #include "wire/msg.h"
 #include "wire/post.h"
+#include "wire/train.h"
 
 enum {
 	DIAL_ALL = 64,      /* nodes: up to here all peers are dialed at once */
 	EVENTS_MOST = 4096, /* of one report */
 	ACCUSED_MOST = 8,   /* remembered */
-	SERVE_MOST = 256    /* pieces asked for and not yet sent */
+	SERVE_MOST = 256,   /* pieces asked for and not yet sent */
+	TENSOR_HEAD_BYTES = 512 /* bytes of a tensor's message before its body: a route of 64 hops takes less */
 };
 #define EARLY_MOST_BYTES ((size_t)1 << 30) /* tensors that are ahead of their time */
 #define TENSOR_MOST_BYTES ((size_t)1 << 30) /* one message: an activation, a piece */
@@ -167,7 +169,7 @@ struct saving {
 
 /* measure.c: the order under way. */
 struct measuring {
-	enum { MEASURE_NONE, MEASURE_CONNECTING, MEASURE_PROBING, MEASURE_FILLING } standing;
+	enum { MEASURE_NONE, MEASURE_CONNECTING, MEASURE_PROBING, MEASURE_TRAINS, MEASURE_FILLING } standing;
 	struct msg_measure order;
 	int64_t until_us;     /* for this standing */
 	int64_t all_until_us; /* all links are probed until then; 0: they are not */
@@ -175,6 +177,31 @@ struct measuring {
 	int64_t wake_us, looked_us;
 	double best;          /* rate, bytes per second, at the last look */
 	uint32_t n_level;     /* looks in a row at which it had not risen */
+};
+
+/* trains.c: trains of packets sent, and those of others that are on their way here. */
+enum { TRAINS_PASS = 2, TRAINS_MOST = 12 };
+struct train_awaited {
+	bool used;
+	uint16_t from;
+	post_peer_id peer;    /* who told of it */
+	uint8_t token[TRAIN_TOKEN_BYTES];
+	uint32_t packets;     /* that had come, */
+	int64_t since_us;     /* no more of them since */
+};
+struct trains {
+	struct train *socket; /* NULL: none, or not yet */
+	bool tried;           /* to open it */
+	uint32_t unheard;     /* peers in a row that none of them came to */
+	/* those to one peer */
+	uint16_t to;
+	uint32_t packets;     /* of each in this pass */
+	uint8_t tokens[TRAINS_PASS][TRAIN_TOKEN_BYTES]; /* (n_sent) of this pass */
+	uint32_t n_sent, n_answered;
+	int64_t next_us;      /* the next leaves, or answers are overdue */
+	double rates[TRAINS_MOST]; /* (n_rates) bytes per second */
+	uint32_t n_rates;
+	struct train_awaited awaited[TRAIN_PLACES];
 };
 
 /* serve.c */
@@ -210,6 +237,7 @@ struct agent {
 	struct post *control, *tensors;
 	post_peer_id controller;
 	char address[128];
+	char bound[LINK_ADDRESS_SIZE]; /* where it listens itself */
 	uint64_t incarnation, sequence;
 	int64_t started_us;
 	enum link_reason refusal; /* last told */
@@ -280,6 +308,7 @@ struct agent {
 	struct msg_commit commit;
 
 	struct measuring measuring;
+	struct trains trains;
 	struct hold *hold;
 	struct faults faults;
 	struct rng rng; /* which tries an injected loss takes */
@@ -418,6 +447,7 @@ void resend_keep(struct agent *a, const struct task *t, const float *out); /* an
 void resend_to_others(struct agent *a, const struct route *was, const struct route *r, int64_t now_us);
 
 /* links.c */
+size_t agent_message_bytes(const struct agent *a); /* most of a message to a peer */
 size_t links_activation_bytes(const struct agent *a); /* of an activation or its gradient on its way */
 size_t links_slice_bytes(const struct agent *a);      /* of a slice's piece, at most */
 /* Sends the output of r's position t to position t + 1's node; body is given. */
@@ -445,6 +475,19 @@ int64_t links_piece_us(const struct agent *a, uint16_t from);
 void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us);
 void measure_turn(struct agent *a, int64_t now_us);
 void measure_forget(struct agent *a);
+
+/* trains.c */
+enum trains_standing { TRAINS_UNDER_WAY, TRAINS_TOLD, TRAINS_UNHEARD };
+void trains_open(struct agent *a);
+/* False: there is nothing to send them with, or nobody hears them. */
+bool trains_begin(struct agent *a, uint16_t to, int64_t now_us);
+/* rate: what they told, bytes per second. last: what is known now has to do, if anything is. */
+enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us);
+void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer, int64_t now_us);
+void trains_answered(struct agent *a, const struct msg_train_heard *m);
+/* Answers for the trains that are over. True: some are awaited. */
+bool trains_answer(struct agent *a, int64_t now_us);
+void trains_forget(struct agent *a);
 
 /* probe.c */
 /* Looks at all links; those that are stuck to out (MSG_STUCK). Returns how many. */

@@ -266,6 +266,10 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 		a->dropped++;
 	} else if (m->type == MSG_FETCH) {
 		serve_ask(a, &m->u.fetch, now_us);
+	} else if (m->type == MSG_TRAIN) {
+		trains_announced(a, &m->u.train, p->peer, now_us);
+	} else if (m->type == MSG_TRAIN_HEARD) {
+		trains_answered(a, &m->u.train_heard);
 	} else if (m->u.tensor.kind == TENSOR_PROBE) {
 		log_line(a->options.log, LOG_DEBUG, "a probe of node %u", from);
 	} else if (m->u.tensor.kind == TENSOR_STATE) {
@@ -280,6 +284,18 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	}
 }
 
+/* MSG_NOBODY: it is no message between agents. */
+static uint16_t sender_of(const struct msg *m)
+{
+	switch (m->type) {
+	case MSG_TENSOR: return m->u.tensor.from;
+	case MSG_FETCH: return m->u.fetch.from;
+	case MSG_TRAIN: return m->u.train.from;
+	case MSG_TRAIN_HEARD: return m->u.train_heard.from;
+	default: return MSG_NOBODY;
+	}
+}
+
 void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 {
 	struct msg m;
@@ -289,8 +305,8 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 		refuse_message(a, p->peer, now_us);
 		return;
 	}
-	from = m.type == MSG_FETCH ? m.u.fetch.from : m.u.tensor.from;
-	if ((m.type != MSG_FETCH && m.type != MSG_TENSOR) || !sender_fits(a, p->peer, from))
+	from = sender_of(&m);
+	if (from == MSG_NOBODY || !sender_fits(a, p->peer, from))
 		refuse_message(a, p->peer, now_us);
 	else
 		take_message(a, p, &m, from, now_us);

@@ -141,9 +141,15 @@ compare_links() { # compare_links TRUE MEASURED
 				e[++n] = 1e3 * (l[i, j] - L[i, j])
 				w[n] = b[i, j] / B[i, j]
 				d[n] = (l[i, j] + bytes / b[i, j]) / (L[i, j] + bytes / B[i, j])
+				near += e[n] <= 5 + 100 * L[i, j] && -e[n] <= 5 + 100 * L[i, j]
+				if (B[i, j] >= 50e6) continue
+				slow++
+				right += w[n] >= 0.75 && w[n] <= 1.25
 			}
 			printf "%d links measured, %d not\n", n, missing
 			if (!n) exit
+			printf "latencies within 5 ms + 10%%: %d of %d, %.1f%%\n", near, n + missing, 100 * near / (n + missing)
+			if (slow) printf "bandwidths below 50 MB/s within 25%%: %d of %d, %.1f%%\n", right, slow, 100 * right / slow
 			ratio("latency, ms too long", e, n)
 			ratio("bandwidth, measured over true", w, n)
 			ratio("delay of " bytes " bytes, measured over true", d, n)
@@ -156,6 +162,8 @@ if [ -n "$measure" ]; then
 	wait $bed_controller_pid || die "controller: exit status $?"
 	end_agents
 	grep -h 'measured in' "$dir/controller.err" | sed 's/.*controller: //'
+	awk '/listening at|the run ends/ { split($1, t, ":"); at[++n] = t[1] * 3600 + t[2] * 60 + t[3] }
+		END { if (n == 2) printf "from the start of the controller to its end: %.1f s\n", at[2] - at[1] + (at[2] < at[1]) * 86400 }' "$dir/controller.err"
 	compare_links "$dir/true.json" "$dir/run/cluster.json"
 	exit 0
 fi

@@ -1,10 +1,10 @@
 /* measuring.c - every link measured before anything is planned.
  *
  * First all latencies, side by side: a probe disturbs nobody. Then bandwidths, in rounds of disjoint
- * pairs, so that no transfer shares an end with another; both directions of a pair at once. A rate
- * takes some round trips to rise to what the link carries, so pairs that are alike far apart share a
- * round: each round takes the farthest pairs left of nodes that have none in it yet, and lasts as long
- * as its first one needs. All rounds together take at most ROUNDS_US; where that is too little they
+ * pairs, so that nothing shares an end with another; both directions of a pair at once. Answers take a
+ * round trip, or some where bulk has to show it, so pairs that are alike far apart share a
+ * round: each round takes the farthest pairs left of nodes that have none in it yet, and ends when all have
+ * answered. All rounds together take at most ROUNDS_US; where that is too little they
  * get shorter, and where they cannot some are left out, evenly spread, and their links are estimated
  * (link_table.h).
  *
@@ -25,7 +25,7 @@ enum {
 	ROUNDS_MANY_US = 52000000, /* and of larger ones */
 	SMALL = 32,
 	ROUND_LEAST_MS = 150,
-	ROUND_TRIPS = 8,          /* that a rate takes to rise and to be seen */
+	ROUND_TRIPS = 8,          /* that the rate of bulk takes to rise and to be seen; trains of packets take two */
 	GRACE_US = 5000000,       /* for an answer, above what the round takes: connecting is in it */
 	LOG_EVERY_US = 5000000,
 	JOIN_MS = 600             /* for each link of a joiner */
@@ -49,7 +49,8 @@ struct measuring {
 	uint64_t order;            /* the last one's number */
 	int64_t began_us, until_us;
 	int64_t logged_us;
-	int64_t round_us;          /* since when the one under way is played */
+	int64_t rounds_us;         /* since when rounds are played, */
+	int64_t round_us;          /* and the one under way */
 	uint32_t heard;            /* who told latencies */
 	bool told[MSG_NODES];
 	uint16_t partner[MSG_NODES]; /* this round; MSG_NOBODY: it has answered, or rests */
@@ -245,6 +246,7 @@ static void begin_rounds(struct controller *c)
 
 	w->step = ROUNDS;
 	w->round = 0;
+	w->rounds_us = c->now_us;
 	if (!pairs || deal_rounds(w, pairs, n) != 0) {
 		controller_finish(c, 1, "out of memory");
 		w->step = OVER;
@@ -303,17 +305,27 @@ bool measuring_turn(struct controller *c)
 	return w->step == OVER;
 }
 
-/* What the rounds that are left may take, at most; before they are dealt, what all together may. */
+static double allowed_ms(const struct measuring *w, uint32_t played)
+{
+	return fmax(w->shorter * wanted_ms(&w->pairs[w->starts[round_of(w, played)]]), ROUND_LEAST_MS);
+}
+
+/* Of what the rounds that are left may take at most, the share that those before them took; before they are
+ * dealt, what all together may. */
 static double estimate_left_s(const struct controller *c)
 {
 	const struct measuring *w = c->measuring;
-	double left_ms = 0;
+	double left_ms = 0, over_ms = 0, share = 1;
 
 	if (w->step == LATENCIES)
 		return 1e-6 * (double)(w->began_us + LATENCIES_US + (w->n > SMALL ? ROUNDS_MANY_US : ROUNDS_US) - c->now_us);
+	for (uint32_t k = 0; k < w->round; k++)
+		over_ms += allowed_ms(w, k);
 	for (uint32_t k = w->round; k < w->played; k++)
-		left_ms += fmax(w->shorter * wanted_ms(&w->pairs[w->starts[round_of(w, k)]]), ROUND_LEAST_MS);
-	return left_ms * 1e-3 - 1e-6 * (double)(c->now_us - w->round_us);
+		left_ms += allowed_ms(w, k);
+	if (over_ms > 0)
+		share = fmin(1, 1e-3 * (double)(w->round_us - w->rounds_us) / over_ms);
+	return share * left_ms * 1e-3 - 1e-6 * (double)(c->now_us - w->round_us);
 }
 
 double measuring_round(const struct controller *c, uint32_t *round, uint32_t *rounds)

@@ -4,6 +4,11 @@
 # what it lacks and runs five iterations, and what they did is computed again to the same bits. So `make deps`
 # names every package, and the source compiles with the libraries that each system has.
 #
+# SUITE:cuda, as in bookworm:cuda (CUDA 11.8) or trixie:cuda (12.4), is another matter: a system with Debian's
+# nvidia-cuda-toolkit (non-free) and a C compiler, and no package besides, makes `make check-gpu` for all cards, which
+# finds no GPU there; then, with what `make deps` installs, all programs, and lists their devices. It fetches 2 GB, takes 8
+# GB of the disk, and is not among those made unless said.
+#
 # Packages come from the mirror that apt uses on this machine, or from MIRROR. What is mounted is seen by the
 # processes inside only, and goes with them.
 . "$(dirname "$0")/lib.sh"
@@ -36,20 +41,25 @@ inside() { # inside ROOT COMMAND: by a shell of that system, with none of this m
 			${https_proxy:+"https_proxy=$https_proxy"} sh -euc "$2"' sh "$root" "$*" </dev/null
 }
 
-make_system() { # make_system SUITE ROOT
+make_system() { # make_system SUITE ROOT [COMPONENTS]
 	# An older debootstrap does not know the name of a newer Debian: all are made alike.
-	apart debootstrap --force-check-gpg --variant=minbase --include=git,make "$1" "$2" "$mirror" \
+	apart debootstrap --force-check-gpg --variant=minbase --include=git,make --components="${3:-main}" \
+		"$1" "$2" "$mirror" \
 		"$([ -e "/usr/share/debootstrap/scripts/$1" ] || echo sid)" >"$dir/debootstrap.err" 2>&1 ||
 		die "debootstrap cannot make $1"
 	# How this machine reaches its mirror.
 	apt-config dump | grep -E '^Acquire::(https?|Check-|Retries|ForceIPv)' >"$2/etc/apt/apt.conf.d/host" || true
 }
 
+take_commit() { # take_commit ROOT
+	git clone -q --bare --depth 1 "file://$PWD" "$1/skippipe.git" || die "the commit cannot be cloned"
+}
+
 check_system() { # check_system SUITE
 	local root=$dir/$1 events=$dir/events start=$SECONDS made commits
 	make_system "$1" "$root"
 	made=$SECONDS
-	git clone -q --bare --depth 1 "file://$PWD" "$root/skippipe.git" || die "the commit cannot be cloned"
+	take_commit "$root"
 	inside "$root" "git clone -q /skippipe.git skippipe; cd skippipe
 		make demo ARGS='--headless --format jsonl --iterations $iterations --time-scale 0 --run-dir /run/demo'" \
 		>"$events" 2>"$dir/demo.err" || die "$1: make demo: exit status $?"
@@ -61,10 +71,37 @@ check_system() { # check_system SUITE
 	rm -rf --one-file-system "$root"
 }
 
+# With the CUDA that the suite has: what the check needs, then all programs.
+check_cuda() { # check_cuda SUITE
+	local root=$dir/$1-cuda start=$SECONDS made code
+	make_system "$1" "$root" main,contrib,non-free
+	inside "$root" 'export DEBIAN_FRONTEND=noninteractive
+		apt-get install -y --no-install-recommends nvidia-cuda-toolkit gcc libc6-dev; apt-get clean' \
+		>"$dir/apt.err" 2>&1 || die "$1: nvidia-cuda-toolkit cannot be installed"
+	made=$SECONDS
+	take_commit "$root"
+	inside "$root" 'git clone -q /skippipe.git skippipe; cd skippipe; nvcc --version; make -j2 check-gpu' \
+		>"$dir/gpu.err" 2>&1 || die "$1: make check-gpu: exit status $?"
+	grep -q 'there is no GPU' "$dir/gpu.err" || die "$1: it does not say that there is no GPU"
+	inside "$root" 'cd skippipe; make deps; make -j2; build/bin/skippipe agent --devices' >"$dir/all.err" 2>&1 ||
+		die "$1: make: exit status $?"
+	grep -q '^device cuda:0: there is no GPU' "$dir/all.err" || die "$1: the agent knows no CUDA"
+	# Compute capabilities in what was linked, as the names of its sections' parts have them.
+	code=$(inside "$root" 'cd skippipe; for kind in elf ptx; do cuobjdump --list-$kind build/bin/skippipe-agent; done' 2>"$dir/cuobjdump.err" |
+		sed -n 's/.*\.\(sm_[0-9]*\)\.\(cubin\|ptx\)$/\1.\2/p' | sort -u | tr '\n' ' ')
+	echo "$1: made in $((made - start)) s, built in $((SECONDS - made)) s by $(sed -n 's/.*release \(.*\), .*/CUDA \1/p' "$dir/gpu.err"): $code"
+	rm -rf --one-file-system "$root"
+}
+
 [ "$(id -u)" = 0 ] || skip "making a system needs root"
 need debootstrap
 unshare --mount --pid --fork true 2>/dev/null || skip "no right to mount anything here"
 mirror=${MIRROR:-$(. /etc/os-release && [ "$ID" = debian ] && apt_mirror)}
 [ -n "$mirror" ] || skip "apt here has no mirror of Debian; MIRROR= says one"
 echo "commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo ', without what is not committed')"
-for suite in "$@"; do check_system "$suite"; done
+for suite in "$@"; do
+	case $suite in
+	*:cuda) check_cuda "${suite%:cuda}" ;;
+	*) check_system "$suite" ;;
+	esac
+done

@@ -285,6 +285,20 @@ static const struct field msg_fetch_fields[] = {
 };
 LAYOUT(msg_fetch);
 
+static const struct field msg_train_fields[] = {
+	NMAX(U16, msg_train, from, MSG_NODES - 1),
+	BIN(msg_train, token),
+};
+LAYOUT(msg_train);
+
+static const struct field msg_train_heard_fields[] = {
+	NMAX(U16, msg_train_heard, from, MSG_NODES - 1),
+	BIN(msg_train_heard, token),
+	N(U32, msg_train_heard, packets),
+	N(F32, msg_train_heard, bytes_per_s),
+};
+LAYOUT(msg_train_heard);
+
 static const struct field msg_attach_fields[] = {
 	N(U32, msg_attach, protocol), TXT(msg_attach, name), NMAX(U8, msg_attach, readonly, 1),
 };
@@ -449,6 +463,8 @@ static const struct message messages[] = {
 	{ MSG_MEASURE, "measure", &msg_measure_layout, false },
 	{ MSG_TENSOR, "tensor", &msg_tensor_layout, true },
 	{ MSG_FETCH, "fetch", &msg_fetch_layout, false },
+	{ MSG_TRAIN, "train", &msg_train_layout, false },
+	{ MSG_TRAIN_HEARD, "train-heard", &msg_train_heard_layout, false },
 	{ MSG_ATTACH, "attach", &msg_attach_layout, false },
 	{ MSG_COMMAND, "command", &msg_command_layout, false },
 	{ MSG_SEE_RUN, "see-run", &msg_see_run_layout, false },

@@ -63,6 +63,8 @@ enum msg_type {
 	/* agent -> agent */
 	MSG_TENSOR = 64,
 	MSG_FETCH,
+	MSG_TRAIN,
+	MSG_TRAIN_HEARD,
 	/* console -> controller */
 	MSG_ATTACH = 96,
 	MSG_COMMAND,
@@ -476,6 +478,18 @@ struct msg_fetch {
 	uint32_t piece;
 };
 
+/* A train of packets comes to measure the way (train.h), and what was heard of it. */
+struct msg_train {
+	uint16_t from;
+	uint8_t token[16];
+};
+struct msg_train_heard {
+	uint16_t from;
+	uint8_t token[16];
+	uint32_t packets;  /* 0: none came */
+	float bytes_per_s; /* 0: too few */
+};
+
 /* ---- console -> controller ---- */
 
 struct msg_attach {
@@ -749,6 +763,8 @@ struct msg {
 		struct msg_measure measure;
 		struct msg_tensor tensor;
 		struct msg_fetch fetch;
+		struct msg_train train;
+		struct msg_train_heard train_heard;
 		struct msg_attach attach;
 		struct msg_command command;
 		struct msg_see_run see_run;

@@ -72,9 +72,8 @@ void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages)
 	struct error err = { "" };
 	char name[32];
 
-	memset(c, 0, sizeof(*c));
 	c->n_nodes = n_nodes;
-	c->config = (struct model_config) { .vocab = 256, .dim = 16, .n_heads = 2,
+	c->config = (struct model_config) { .vocab = 256, .dim = c->dim ? c->dim : 16, .n_heads = 2,
 					    .n_kv_heads = 1, .ffn_dim = 24, .context = 32,
 					    .rope_theta = 10000, .norm_eps = 1e-5f, .init_std = 0.02f };
 	for (uint32_t i = 0; i < n_nodes; i++) {
@@ -128,6 +127,9 @@ void cluster_start_agent(struct cluster *c, uint32_t node)
 				   .listen = "tcp://127.0.0.1:0", .device = "cpu",
 				   .node = (int32_t)node, .orphan_s = 60, .stuck_s = 60,
 				   .memory_bytes = c->memory_bytes,
+				   .chunk_bytes = c->chunk_bytes,
+				   .message_bytes = c->message_bytes,
+				   .retained_bytes = c->retained_bytes,
 				   .log = &n->log };
 
 	n->log.to = getenv("AGENT_TEST_LOG") ? stderr : NULL;

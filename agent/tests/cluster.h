@@ -52,6 +52,7 @@ struct node {
 
 struct cluster {
 	uint32_t n_nodes, n_stages, n_shards;
+	uint32_t dim; /* 0: 16 */
 	struct model_config config;
 	char *model;           /* its JSON */
 	char corpus_path[64];
@@ -62,6 +63,7 @@ struct cluster {
 	int64_t stopped_us;    /* the agents' clocks stand there; 0: they go */
 	bool copies_lag;       /* nobody waits for copies' sums and steps */
 	size_t memory_bytes;   /* what agents started from now on may take; 0: what is free */
+	size_t chunk_bytes, message_bytes, retained_bytes; /* likewise, as in agent_options */
 	bool may_give_up;      /* an agent's fatal trouble is no failure of the test */
 	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* the same from every node */
 
@@ -90,7 +92,8 @@ struct cluster {
 	struct stage *twins[CLUSTER_NODES];
 };
 
-/* stages: (n_nodes) the stage of each. Agents are made, but not waited for. */
+/* stages: (n_nodes) the stage of each. Agents are made, but not waited for. *c is zero, or says its dim and
+ * what agents are told. */
 void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages);
 void cluster_fini(struct cluster *c);
 void cluster_turn(struct cluster *c);  /* everybody gets a turn */

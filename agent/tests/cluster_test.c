@@ -712,7 +712,7 @@ static void test_memory_is_looked_at_before_an_iteration(void **state)
 
 	(void)state;
 	assert_int_equal(stage_new(&like, &c->config, cluster_six[2], &o, NULL), 0);
-	n = needs_of(stage_parameters(like), stage_activation(like), 8, UINT64_MAX);
+	n = needs_of(stage_parameters(like), stage_activation(like), 8, UINT64_MAX, false);
 	bytes = stage_memory_bytes(like);
 	stage_free(like);
 	cluster_kill(c, 2);
@@ -740,6 +740,53 @@ static void test_memory_is_looked_at_before_an_iteration(void **state)
 	cluster_unmake(c);
 }
 
+/* As with large models, made small: an activation, of six frames, is longer than all that may be under
+ * way to a peer, and a slice longer than a message may be. */
+static void test_what_is_large_travels(void **state)
+{
+	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };
+	struct cluster *c = calloc(1, sizeof(*c));
+
+	(void)state;
+	assert_non_null(c);
+	c->dim = ACTIVATION / sizeof(float) / (CLUSTER_BATCH * CLUSTER_SEQUENCE);
+	c->chunk_bytes = CHUNK;
+	c->message_bytes = ACTIVATION + TENSOR_HEAD_BYTES;
+	c->retained_bytes = ACTIVATION / 4;
+	cluster_init(c, 6, cluster_six);
+	cluster_gather(c);
+	for (uint32_t i = 0; i < 6; i++) {
+		assert_int_equal(links_activation_bytes(c->nodes[i].agent), ACTIVATION);
+		assert_true(c->nodes[i].agent->parameters / 2 * sizeof(float) > c->message_bytes);
+	}
+	cluster_route_six(c);
+	for (int i = 0; i < 2; i++)
+		cluster_iterate(c);
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_unmake(c);
+}
+
+/* What no message can hold is said before anything is computed. */
+static void test_what_is_too_large_is_said(void **state)
+{
+	struct cluster *c = calloc(1, sizeof(*c));
+
+	(void)state;
+	assert_non_null(c);
+	c->message_bytes = CLUSTER_BATCH * CLUSTER_SEQUENCE * 16 * sizeof(float);
+	c->may_give_up = true;
+	cluster_init(c, 6, cluster_six);
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_start(c);
+	cluster_until(c, somebody_accuses, "what is too large");
+	for (uint32_t i = 0; i < 6; i++)
+		if (c->nodes[i].troubles > 0)
+			assert_non_null(strstr(c->nodes[i].trouble, "smaller microbatches"));
+	assert_int_equal(c->n_events, 0);
+	cluster_unmake(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -762,6 +809,8 @@ int main(void)
 		cmocka_unit_test(test_accusations_are_told_again),
 		cmocka_unit_test(test_nonsense_in_bf16_is_found),
 		cmocka_unit_test(test_memory_is_looked_at_before_an_iteration),
+		cmocka_unit_test(test_what_is_large_travels),
+		cmocka_unit_test(test_what_is_too_large_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,12 +9,8 @@ extern "C" {
 #include <stdlib.h>
 #include <string.h>
 
-#include <type_traits>
-
 #include <cublasLt.h>
-#include <cuda_bf16.h>
 #include <cuda_runtime.h>
-#include <mma.h>
 
 #include "model/cuda/kernel_args.h"
 #include "model/cuda/product.cuh"
@@ -37,61 +33,73 @@ extern "C" {
 #define SHARED block_shared
 #define BITS(x) __float_as_uint(x)
 #define FROM_BITS(x) __uint_as_float(x)
-#define COPY_EIGHT(to, from) (*(uint4 *)(to) = *(const uint4 *)(from))
 #define CLEAR_EIGHT(to) (*(uint4 *)(to) = make_uint4(0, 0, 0, 0))
-#define TILE_PRODUCT(a_turned, b_turned, ...) tile_product<a_turned, b_turned>(__VA_ARGS__)
+#define COPY_LATER(to, from) copy_later(to, from)
+#define COPIES_DONE() asm volatile("cp.async.wait_all;" ::: "memory")
+#define LOAD_MATRICES(r, at) load_matrices(r, at)
+#define LOAD_TURNED(r, at) load_turned(r, at)
+#define TENSOR_PRODUCT(c, a, b0, b1) tensor_product(c, a, b0, b1)
+#define ACROSS(x, mask) __shfl_xor_sync(0xffffffff, x, mask)
+#define PAIR(low, high) pair_of(low, high)
+#define PUT_PAIR(to, pair) (*(uint32_t *)(to) = (pair))
+#define POWER_OF_TWO(x) power_of_two(x)
+#define UNROLL _Pragma("unroll")
 
 extern __shared__ __align__(128) float block_shared[];
 
-/* The warps are as many groups as there are of 16 rows each to a tile: warp w makes rows
- * 16 (w % strips) .. + 16 of c and, of its columns, every groups-th 16. tile is a constant wherever
- * this is expanded, so that what one of few groups has more of is not there for one of many. */
-template <bool A_TURNED, bool B_TURNED>
-static __device__ __forceinline__ void tile_product(unsigned tile, float *c, unsigned ldc,
-						    unsigned n, unsigned k, const uint16_t *a,
-						    unsigned lda, const uint16_t *b,
-						    unsigned ldb, bool add)
+/* What kernels_flash.h asks for, an instruction each. volatile: a warp's threads must stay together. */
+
+DEVICE uint32_t shared_address(const void *p)
 {
-	using namespace nvcuda::wmma;
-	typedef typename std::conditional<A_TURNED, col_major, row_major>::type a_order;
-	typedef typename std::conditional<B_TURNED, col_major, row_major>::type b_order;
-	const unsigned strips = tile / 16, groups = FLASH_THREADS / 32 / strips;
-	const unsigned most = HEAD_MOST / 16 / groups;
-	const unsigned i = threadIdx.x / 32 % strips * 16, group = threadIdx.x / 32 / strips;
-	const __nv_bfloat16 *as = (const __nv_bfloat16 *)a, *bs = (const __nv_bfloat16 *)b;
-	fragment<accumulator, 16, 16, 16, float> sum[HEAD_MOST / 16 * (FLASH_LARGE / 16) / (FLASH_THREADS / 32)];
-	fragment<matrix_a, 16, 16, 16, __nv_bfloat16, a_order> left;
-	fragment<matrix_b, 16, 16, 16, __nv_bfloat16, b_order> right;
+	return (uint32_t)__cvta_generic_to_shared(p);
+}
 
-#pragma unroll
-	for (unsigned t = 0; t < most; t++) {
-		unsigned j = (t * groups + group) * 16;
+DEVICE void copy_later(uint16_t *to, const uint16_t *from)
+{
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)),
+		     "l"(__cvta_generic_to_global(from))
+		     : "memory");
+}
 
-		if (j < n && add)
-			load_matrix_sync(sum[t], c + i * ldc + j, ldc, mem_row_major);
-		else
-			fill_fragment(sum[t], 0);
-	}
-	for (unsigned l = 0; l < k; l += 16) {
-		load_matrix_sync(left, as + (A_TURNED ? l * lda + i : i * lda + l), lda);
-#pragma unroll
-		for (unsigned t = 0; t < most; t++) {
-			unsigned j = (t * groups + group) * 16;
+DEVICE void load_matrices(uint32_t r[4], const uint16_t *at)
+{
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+		     : "r"(shared_address(at))
+		     : "memory");
+}
 
-			if (j >= n)
-				continue;
-			load_matrix_sync(right, bs + (B_TURNED ? j * ldb + l : l * ldb + j),
-					 ldb);
-			mma_sync(sum[t], left, right, sum[t]);
-		}
-	}
-#pragma unroll
-	for (unsigned t = 0; t < most; t++) {
-		unsigned j = (t * groups + group) * 16;
+DEVICE void load_turned(uint32_t r[4], const uint16_t *at)
+{
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+		     : "r"(shared_address(at))
+		     : "memory");
+}
 
-		if (j < n)
-			store_matrix_sync(c + i * ldc + j, sum[t], ldc, mem_row_major);
-	}
+DEVICE void tensor_product(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+		     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* The first operand becomes the upper half. */
+DEVICE uint32_t pair_of(float low, float high)
+{
+	uint32_t pair;
+
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+	return pair;
+}
+
+DEVICE float power_of_two(float x)
+{
+	float y;
+
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
 }
 
 #include "model/cuda/kernels.h"
@@ -423,12 +431,13 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 		CASE(KERNEL_CROSS_ENTROPY, cross_entropy_float, cross_entropy_bf16);
 		CASE(KERNEL_ATTENTION_DOT, attention_dot_float, attention_dot_bf16);
 		CASE(KERNEL_CAST, cast_float, cast_bf16);
-		CASE(KERNEL_ATTENTION, attention, flash_forward_large);
-		CASE(KERNEL_ATTENTION_DQ, attention_dq, flash_dq_large);
-		CASE(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv_large);
-		CASE(KERNEL_ATTENTION_SMALL, flash_forward_small, flash_forward_small);
-		CASE(KERNEL_ATTENTION_DQ_SMALL, flash_dq_small, flash_dq_small);
-		CASE(KERNEL_ATTENTION_DKV_SMALL, flash_dkv_small, flash_dkv_small);
+		CASE(KERNEL_ATTENTION, attention, flash_forward_64);
+		CASE(KERNEL_ATTENTION_DQ, attention_dq, flash_dq_64);
+		CASE(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv_64);
+		CASE(KERNEL_ATTENTION_WIDE, flash_forward_128, flash_forward_128);
+		CASE(KERNEL_ATTENTION_DQ_WIDE, flash_dq_128, flash_dq_128);
+		CASE(KERNEL_ATTENTION_DKV_WIDE, flash_dkv_128, flash_dkv_128);
+		CASE(KERNEL_NORM_SUM, norm_sum, norm_sum);
 		CASE(KERNEL_EMBED, embed, embed);
 		CASE(KERNEL_EMBED_BACKWARD, embed_backward, embed_backward);
 		CASE(KERNEL_ADAMW, adamw, adamw);

@@ -23,9 +23,9 @@ enum {
 	HEAD_MOST = 128, /* head size */
 	COLUMNS = 32,
 	GROUPS = 32, /* norm_weight: columns a block, rows at a time */
-	FLASH_LARGE = 64, /* queries or keys of a tile on tensor cores */
-	FLASH_SMALL = 32,
-	FLASH_THREADS = 256,
+	NORM_PARTS = 32, /* blocks that share its rows */
+	FLASH_TILE = 64, /* queries or keys of a tile on tensor cores */
+	FLASH_THREADS = FLASH_TILE / 16 * 32, /* a warp for 16 of them */
 	SQUARES_BLOCKS = 1024,
 };
 
@@ -65,12 +65,20 @@ struct norm_backward_args {
 	unsigned n;
 };
 
-/* COLUMNS columns a block: dw += the sum over rows of dy x rstd. */
+/* COLUMNS columns and every NORM_PARTS-th GROUPS rows a block: its sum of dy x rstd, which
+ * norm_sum adds to dw. */
 struct norm_weight_args {
 	const real *dy;
 	const float *x, *rstd;
-	float *dw;
+	float *parts; /* (NORM_PARTS, n) */
 	unsigned rows, n;
+};
+
+/* THREADS columns a block: dw (n) += the sum of parts, in order. */
+struct norm_sum_args {
+	const float *parts;
+	float *dw;
+	unsigned n;
 };
 
 /* One block a row: rotates the heads of q and k by the row's position. */
@@ -116,6 +124,7 @@ struct attention_args {
 	real *dqkv;       /* backward: like qkv */
 	unsigned length, heads, kv_heads, size, stride;
 	float scale;
+	unsigned buffers; /* 1 or 2, for tiles; in bf16 */
 };
 
 /* One block a row (b, t), a thread a head. */

@@ -7,8 +7,8 @@
  *
  * Whoever includes this defines KERNEL(name, struct of arguments), DEVICE, THREAD, BLOCK_X,
  * BLOCK_Y, THREADS, what adamw_element.h needs, BARRIER(), SHARED (floats of the block's shared memory), BITS(float),
- * FROM_BITS(uint32_t), COPY_EIGHT and CLEAR_EIGHT of eight uint16_t that lie at multiples of 16
- * bytes, and TILE_PRODUCT, for which see kernels_flash.h.
+ * FROM_BITS(uint32_t), CLEAR_EIGHT of eight uint16_t that lie at a multiple of 16 bytes, and what
+ * kernels_flash.h says.
  */
 
 #include "model/adamw_element.h"
@@ -89,6 +89,18 @@ DEVICE float from_bf16(uint16_t x)
 #include "model/cuda/kernels_attention.h"
 #include "model/cuda/kernels_flash.h"
 
+KERNEL(norm_sum, norm_sum_args)
+{
+	unsigned i = BLOCK_X * THREADS + THREAD;
+	float sum = 0;
+
+	if (i >= a.n)
+		return;
+	for (unsigned part = 0; part < NORM_PARTS; part++)
+		sum += a.parts[(size_t)part * a.n + i];
+	a.dw[i] += sum;
+}
+
 KERNEL(embed, embed_args)
 {
 	const float *from = a.table + (size_t)a.tokens[BLOCK_X] * a.c;
@@ -99,13 +111,17 @@ KERNEL(embed, embed_args)
 
 KERNEL(embed_backward, embed_backward_args)
 {
-	unsigned i = BLOCK_Y * THREADS + THREAD;
+	unsigned i = BLOCK_Y * THREADS + THREAD, r = BLOCK_X;
 	int32_t token = a.tokens[a.order[BLOCK_X]];
 	float sum = 0;
 
 	if (i >= a.c || (BLOCK_X > 0 && a.tokens[a.order[BLOCK_X - 1]] == token))
 		return;
-	for (unsigned r = BLOCK_X; r < a.rows && a.tokens[a.order[r]] == token; r++)
+	/* Eight at a time where they are all its own, so that they are fetched side by side. */
+	while (r + 8 <= a.rows && a.tokens[a.order[r + 7]] == token)
+		for (unsigned end = r + 8; r < end; r++)
+			sum += a.dx[(size_t)a.order[r] * a.c + i];
+	for (; r < a.rows && a.tokens[a.order[r]] == token; r++)
 		sum += a.dx[(size_t)a.order[r] * a.c + i];
 	a.gradient[(size_t)token * a.c + i] += sum;
 }

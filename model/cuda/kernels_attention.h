@@ -24,11 +24,11 @@ DEVICE float tile_dot(const float *x, const float *y, unsigned size)
 	return sum;
 }
 
-/* Block (tile of queries, sequence and head); TILE_SHARE threads a query: each has some keys of
+/* Block (sequence and head, tile of queries); TILE_SHARE threads a query: each has some keys of
  * a tile, and some of the output's columns. */
 KERNEL(attention, attention_args)
 {
-	unsigned d = a.size, q0 = BLOCK_X * TILE, b = BLOCK_Y / a.heads, h = BLOCK_Y % a.heads;
+	unsigned d = a.size, q0 = BLOCK_Y * TILE, b = BLOCK_X / a.heads, h = BLOCK_X % a.heads;
 	unsigned r = THREAD / TILE_SHARE, share = THREAD % TILE_SHARE, row = q0 + r;
 	const float *qkv = (const float *)a.qkv;
 	const float *q = qkv + (size_t)b * a.length * a.stride + (size_t)h * d;
@@ -82,7 +82,7 @@ KERNEL(attention, attention_args)
 /* Gradient of the queries: like attention, with scores computed again from lse. */
 KERNEL(attention_dq, attention_args)
 {
-	unsigned d = a.size, q0 = BLOCK_X * TILE, b = BLOCK_Y / a.heads, h = BLOCK_Y % a.heads;
+	unsigned d = a.size, q0 = BLOCK_Y * TILE, b = BLOCK_X / a.heads, h = BLOCK_X % a.heads;
 	unsigned r = THREAD / TILE_SHARE, share = THREAD % TILE_SHARE, row = q0 + r;
 	size_t begin = (size_t)b * a.length * a.stride, small;
 	const float *qkv = (const float *)a.qkv, *dout = (const float *)a.dout;
@@ -125,12 +125,12 @@ KERNEL(attention_dq, attention_args)
 				  i * TILE_SHARE] = dq[i];
 }
 
-/* Gradients of keys and values. Block (tile of keys, sequence and key/value head); TILE_SHARE
+/* Gradients of keys and values. Block (sequence and key/value head, tile of keys); TILE_SHARE
  * threads a key, which goes through the queries of all heads of its group. */
 KERNEL(attention_dkv, attention_args)
 {
-	unsigned d = a.size, k0 = BLOCK_X * TILE, b = BLOCK_Y / a.kv_heads;
-	unsigned kv = BLOCK_Y % a.kv_heads, group = a.heads / a.kv_heads;
+	unsigned d = a.size, k0 = BLOCK_Y * TILE, b = BLOCK_X / a.kv_heads;
+	unsigned kv = BLOCK_X % a.kv_heads, group = a.heads / a.kv_heads;
 	unsigned j = THREAD / TILE_SHARE, share = THREAD % TILE_SHARE, key = k0 + j;
 	size_t begin = (size_t)b * a.length * a.stride, to;
 	float *keys = SHARED, *values = keys + TILE * d, *queries = values + TILE * d;

@@ -1,311 +1,447 @@
 /* kernels_flash.h - causal attention with grouped heads on tensor cores, in bf16 with sums in
- * float (FlashAttention, Dao et al., 2022). Part of kernels.h.
+ * float (FlashAttention-2, Dao, 2023; ours makes the queries' gradient by a kernel of its own, so
+ * that no sum's order is left to chance). Part of kernels.h.
  *
- * A block works on `tile` queries (or keys) at a time, all in shared memory; a head's size is a
- * multiple of 16, at most HEAD_MOST. The tile is FLASH_LARGE, or FLASH_SMALL where a card has
- * too little shared memory for that (passes.c, attention_launch_of); each function is compiled
- * for both, with the tile a constant. Products of tiles are
+ * A block has FLASH_TILE rows (queries, or keys for their gradients), 16 of them each warp's, and
+ * goes through the other side in tiles of FLASH_TILE. What a warp adds up, scores and outputs and
+ * gradients, stays in its threads' registers from product to product; only what it multiplies with
+ * lies in shared memory, as tiles (FLASH_TILE, wide + 8) of bf16: wide is 64 or 128, a constant in
+ * each kernel, and columns past the head's size are 0. Rows are wide + 8 apart so that eight of them
+ * lie in different banks. With room for two buffers (attention_args) the next tile comes while
+ * one is computed with.
  *
- *     TILE_PRODUCT(a_turned, b_turned, tile, c, ldc, n, k, a, lda, b, ldb, add)
- *     c (tile, n) = a (tile, k) b (k, n) [+ c]
+ * Parts of matrices as a warp's threads hold them (PTX, mma.m16n8k16), lane l of 32:
  *
- * of bf16 factors into floats, n and k multiples of 16, n at most HEAD_MOST; turned: the factor
- * is stored transposed. Each warp makes a part of c: what it reads must have passed a barrier
- * before, and what it wrote must pass one before it is read.
+ *     c (16, 8) floats: c[0], c[1] row l / 4, columns 2 (l % 4) and the next; c[2], c[3] row l / 4 + 8
+ *     a (16, 16) pairs of bf16: a[0] as c[0], c[1]; a[1] as c[2], c[3]; a[2], a[3] 8 columns on
+ *     b (16, 8) pairs: b[0] rows 2 (l % 4) and the next of column l / 4; b[1] 8 rows on
  *
- * Rows of a tile are size + 8 bf16 apart, of weights tile + 8, of sums size + 4 floats, of
- * scores tile + 4: so that they begin in different banks.
+ * so two c side by side become an a without leaving the thread. Whoever includes this defines
  *
- * Simple rather than fastest: scores and sums pass through shared memory, not from register to
- * register.
+ *     TENSOR_PRODUCT(c, a, b0, b1)  c += a b
+ *     LOAD_MATRICES(r, at)          four (8, 8) of bf16: lane l says where row l % 8 of the (l / 8)-th begins,
+ *                                   at a multiple of 16 bytes; r[i] of the i-th: row l / 4, columns 2 (l % 4) and the next
+ *     LOAD_TURNED(r, at)            the same of the transposed matrices
+ *     ACROSS(x, mask)               the x of lane l ^ mask
+ *     PAIR(low, high), PUT_PAIR(to, pair)  rounded to bf16; stored
+ *     COPY_LATER(to, from)          like COPY_EIGHT, but done only at this thread's COPIES_DONE()
+ *     POWER_OF_TWO(x), UNROLL
+ *
+ * The first four are a warp's: all its threads do them together.
  */
 
-/* Columns of a row that are one thread's, at most. */
-enum { FLASH_COLUMNS = FLASH_LARGE / (FLASH_THREADS / FLASH_LARGE) };
+enum {
+	FLASH_EIGHTS = FLASH_TILE / 8,
+	FLASH_EIGHTS_MOST = HEAD_MOST / 8,
+};
 
-/* Rows [first, first + tile) of one head to a tile (tile, size + 8); rows past the end are 0.
- */
-DEVICE void flash_load(unsigned tile, uint16_t *to, const uint16_t *from, unsigned stride,
-		       unsigned first, unsigned length, unsigned size)
+/* Of the first of this thread's two rows in its block's tile, and of its first column in eight. */
+DEVICE unsigned flash_row(void)
 {
-	unsigned eights = size / 8;
+	return THREAD / 32 * 16 + THREAD % 32 / 4;
+}
 
-	for (unsigned i = THREAD; i < tile * eights; i += THREADS) {
+DEVICE unsigned flash_column(void)
+{
+	return THREAD % 4 * 2;
+}
+
+/* bf16 of a tile. */
+DEVICE unsigned flash_room(unsigned wide)
+{
+	return FLASH_TILE * (wide + 8);
+}
+
+/* Rows [first, first + FLASH_TILE) of one head; those past the end are 0. */
+DEVICE void flash_load(uint16_t *to, const uint16_t *from, unsigned stride, unsigned first,
+		       unsigned length, unsigned size, unsigned wide)
+{
+	unsigned eights = wide / 8;
+
+	UNROLL
+	for (unsigned i = THREAD; i < FLASH_TILE * eights; i += FLASH_THREADS) {
 		unsigned r = i / eights, c = i % eights * 8;
-		uint16_t *at = to + r * (size + 8) + c;
+		uint16_t *at = to + r * (wide + 8) + c;
 
-		if (first + r < length)
-			COPY_EIGHT(at, from + (size_t)(first + r) * stride + c);
+		if (first + r < length && c < size)
+			COPY_LATER(at, from + (size_t)(first + r) * stride + c);
 		else
 			CLEAR_EIGHT(at);
 	}
 }
 
-DEVICE void flash_clear(float *sums, unsigned n)
+/* c (16, n) = mine (16, wide) tile (n, wide)^T, mine this warp's rows. */
+DEVICE void flash_scores(float c[][4], unsigned n, const uint16_t *mine, const uint16_t *tile,
+			 unsigned wide)
 {
-	for (unsigned i = THREAD; i < n; i += THREADS)
-		sums[i] = 0;
+	unsigned lane = THREAD % 32;
+	const uint16_t *left = mine + lane % 16 * (wide + 8) + lane / 16 * 8;
+	const uint16_t *right =
+		tile + (lane / 16 * 8 + lane % 8) * (wide + 8) + lane / 8 % 2 * 8;
+	uint32_t a[4], b[4];
+
+	UNROLL
+	for (unsigned j = 0; j < n / 8; j++)
+		c[j][0] = c[j][1] = c[j][2] = c[j][3] = 0;
+	UNROLL
+	for (unsigned l = 0; l < wide; l += 16) {
+		LOAD_MATRICES(a, left + l);
+		UNROLL
+		for (unsigned j = 0; j < n; j += 16) {
+			LOAD_MATRICES(b, right + j * (wide + 8) + l);
+			TENSOR_PRODUCT(c[j / 8], a, b[0], b[1]);
+			TENSOR_PRODUCT(c[j / 8 + 1], a, b[2], b[3]);
+		}
+	}
 }
 
-/* Rows of a tile of sums (tile, size + 4) to a head's rows in memory. */
-DEVICE void flash_store(unsigned tile, uint16_t *to, const float *sums, unsigned stride,
+/* sums (16, wide) += w (16, n) rounded to bf16, times tile (n, wide). */
+DEVICE void flash_add(float sums[][4], unsigned wide, float w[][4], unsigned n,
+		      const uint16_t *tile)
+{
+	unsigned lane = THREAD % 32;
+	const uint16_t *right = tile + lane % 16 * (wide + 8) + lane / 16 * 8;
+	uint32_t a[4], b[4];
+
+	UNROLL
+	for (unsigned l = 0; l < n; l += 16) {
+		float *near = w[l / 8], *far = w[l / 8 + 1];
+
+		a[0] = PAIR(near[0], near[1]);
+		a[1] = PAIR(near[2], near[3]);
+		a[2] = PAIR(far[0], far[1]);
+		a[3] = PAIR(far[2], far[3]);
+		UNROLL
+		for (unsigned j = 0; j < wide; j += 16) {
+			LOAD_TURNED(b, right + l * (wide + 8) + j);
+			TENSOR_PRODUCT(sums[j / 8], a, b[0], b[1]);
+			TENSOR_PRODUCT(sums[j / 8 + 1], a, b[2], b[3]);
+		}
+	}
+}
+
+DEVICE void flash_clear(float sums[][4], unsigned wide)
+{
+	UNROLL
+	for (unsigned j = 0; j < wide / 8; j++)
+		sums[j][0] = sums[j][1] = sums[j][2] = sums[j][3] = 0;
+}
+
+/* A block's sums to a head's rows in memory. */
+DEVICE void flash_store(uint16_t *to, float sums[][4], unsigned wide, unsigned stride,
 			unsigned first, unsigned length, unsigned size)
 {
-	for (unsigned i = THREAD; i < tile * size; i += THREADS) {
-		unsigned r = i / size, c = i % size;
+	unsigned column = flash_column();
 
-		if (first + r < length)
-			to[(size_t)(first + r) * stride + c] =
-				to_bf16(sums[r * (size + 4) + c]);
+	UNROLL
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned row = first + flash_row() + 8 * i;
+
+		UNROLL
+		for (unsigned j = 0; j < wide / 8; j++)
+			if (row < length && j * 8 + column < size)
+				PUT_PAIR(to + (size_t)row * stride + j * 8 + column,
+					 PAIR(sums[j][2 * i], sums[j][2 * i + 1]));
 	}
 }
 
-/* Tiles one after another in shared memory: n numbers from *used, which is in floats. */
-DEVICE uint16_t *flash_reals(unsigned *used, unsigned n)
-{
-	uint16_t *at = (uint16_t *)(void *)(SHARED + *used);
-
-	*used += n / 2;
-	return at;
-}
-
-DEVICE float *flash_sums(unsigned *used, unsigned n)
-{
-	float *at = SHARED + *used;
-
-	*used += n;
-	return at;
-}
-
-/* Block (tile of queries, sequence and head); FLASH_THREADS / tile threads a query, each some
- * columns. For each tile of keys: scores, the running softmax's weights, the outputs. */
-DEVICE void flash_forward(const struct attention_args *a, unsigned tile)
-{
-	unsigned d = a->size, q0 = BLOCK_X * tile, b = BLOCK_Y / a->heads;
-	unsigned h = BLOCK_Y % a->heads, shares = FLASH_THREADS / tile, used = 0;
-	unsigned r = THREAD / shares, share = THREAD % shares, row = q0 + r;
-	const uint16_t *q = (const uint16_t *)a->qkv + (size_t)b * a->length * a->stride;
-	const uint16_t *k = q + (size_t)(a->heads + h / (a->heads / a->kv_heads)) * d;
-	const uint16_t *v = k + (size_t)a->kv_heads * d;
-	uint16_t *queries = flash_reals(&used, tile * (d + 8));
-	uint16_t *keys = flash_reals(&used, tile * (d + 8));
-	uint16_t *values = flash_reals(&used, tile * (d + 8));
-	uint16_t *weights = flash_reals(&used, tile * (tile + 8));
-	float *scores = flash_sums(&used, tile * (tile + 4));
-	float *out = flash_sums(&used, tile * (d + 4));
-	float *partial = flash_sums(&used, FLASH_THREADS);
-	float most = -INFINITY, sum = 0;
-
-	flash_load(tile, queries, q + (size_t)h * d, a->stride, q0, a->length, d);
-	flash_clear(out, tile * (d + 4));
-	for (unsigned k0 = 0; k0 <= q0; k0 += tile) {
-		float top = most, shrink;
-
-		flash_load(tile, keys, k, a->stride, k0, a->length, d);
-		flash_load(tile, values, v, a->stride, k0, a->length, d);
-		BARRIER();
-		TILE_PRODUCT(false, true, tile, scores, tile + 4, tile, d, queries, d + 8, keys,
-			     d + 8, false);
-		BARRIER();
-		for (unsigned j = share; j < tile && k0 + j <= row; j += shares)
-			top = fmaxf(top, a->scale * scores[r * (tile + 4) + j]);
-		partial[THREAD] = top;
-		BARRIER();
-		for (unsigned i = 0; i < shares; i++)
-			top = fmaxf(top, partial[r * shares + i]);
-		shrink = expf(most - top);
-		sum *= shrink;
-		for (unsigned j = share; j < tile; j += shares) {
-			float s = a->scale * scores[r * (tile + 4) + j];
-			float p = k0 + j <= row ? expf(s - top) : 0;
-
-			sum += p;
-			weights[r * (tile + 8) + j] = to_bf16(p);
-		}
-		for (unsigned i = share; i < d; i += shares)
-			out[r * (d + 4) + i] *= shrink;
-		most = top;
-		BARRIER();
-		TILE_PRODUCT(false, false, tile, out, d + 4, d, tile, weights, tile + 8, values,
-			     d + 8, true);
-		BARRIER();
-	}
-	partial[THREAD] = sum;
-	BARRIER();
-	sum = 0;
-	for (unsigned i = 0; i < shares; i++)
-		sum += partial[r * shares + i];
-	for (unsigned i = share; i < d; i += shares)
-		out[r * (d + 4) + i] /= sum;
-	BARRIER();
-	flash_store(tile, (uint16_t *)a->out + ((size_t)b * a->length * a->heads + h) * d, out,
-		    a->heads * d, q0, a->length, d);
-	if (share == 0 && row < a->length)
-		a->lse[((size_t)b * a->heads + h) * a->length + row] = most + logf(sum);
-}
-
-/* What both backward kernels hold in shared memory, besides their sums. */
-struct flash_tiles {
-	uint16_t *queries, *douts, *keys, *values; /* (tile, size + 8) */
-	uint16_t *weights; /* (tile, tile + 8) probabilities, then the gradients of the scores */
-	float *scores; /* (tile, tile + 4), then the gradients of the probabilities */
+/* Two tiles of the other side, of rows from `first` on: the first tile's head and the second's. */
+struct flash_side {
+	const uint16_t *x, *y;
+	unsigned x_stride, y_stride;
 };
 
-DEVICE struct flash_tiles flash_tiles(unsigned tile, unsigned *used, unsigned size)
+DEVICE void flash_load_side(const struct attention_args *a, uint16_t *to,
+			    const struct flash_side *s, unsigned first, unsigned wide)
 {
-	struct flash_tiles t;
-
-	t.queries = flash_reals(used, tile * (size + 8));
-	t.douts = flash_reals(used, tile * (size + 8));
-	t.keys = flash_reals(used, tile * (size + 8));
-	t.values = flash_reals(used, tile * (size + 8));
-	t.weights = flash_reals(used, tile * (tile + 8));
-	t.scores = flash_sums(used, tile * (tile + 4));
-	return t;
+	flash_load(to, s->x, s->x_stride, first, a->length, a->size, wide);
+	flash_load(to + flash_room(wide), s->y, s->y_stride, first, a->length, a->size, wide);
 }
 
-/* The four tiles have been loaded, for queries of head h from q0 and keys from k0: this
- * thread's probabilities, computed again. Passes a barrier before, none after. */
-DEVICE void flash_weights(const struct attention_args *a, const struct flash_tiles *t,
-			  unsigned tile, unsigned b, unsigned h, unsigned q0, unsigned k0,
-			  float w[FLASH_COLUMNS])
+static const float flash_log2_e = 1.44269504f, flash_ln_2 = 0.69314718f;
+
+/* Scores to weights of the running softmax, powers of two; what was added up is shrunk to the new
+ * maximum. */
+DEVICE void flash_soften(float s[FLASH_EIGHTS][4], float out[][4], float most[2], float sum[2],
+			 float scale, unsigned wide)
 {
-	unsigned d = a->size, shares = FLASH_THREADS / tile, r = THREAD / shares;
-	unsigned share = THREAD % shares, row = q0 + r;
-	size_t at = ((size_t)b * a->heads + h) * a->length + (row < a->length ? row : 0);
-	float lse = a->lse[at];
+	float shrink[2];
 
-	BARRIER();
-	TILE_PRODUCT(false, true, tile, t->scores, tile + 4, tile, d, t->queries, d + 8,
-		     t->keys, d + 8, false);
-	BARRIER();
-	for (unsigned i = 0; i < tile / shares; i++) {
-		unsigned j = share + i * shares;
-		bool seen = row < a->length && k0 + j <= row;
+	UNROLL
+	for (unsigned i = 0; i < 2; i++) {
+		float top = most[i];
 
-		w[i] = seen ? expf(a->scale * t->scores[r * (tile + 4) + j] - lse) : 0;
+		UNROLL
+		for (unsigned j = 0; j < FLASH_EIGHTS; j++) {
+			s[j][2 * i] *= scale;
+			s[j][2 * i + 1] *= scale;
+			top = fmaxf(top, fmaxf(s[j][2 * i], s[j][2 * i + 1]));
+		}
+		top = fmaxf(top, ACROSS(top, 1));
+		top = fmaxf(top, ACROSS(top, 2));
+		shrink[i] = POWER_OF_TWO(most[i] - top);
+		most[i] = top;
+		sum[i] *= shrink[i];
+		UNROLL
+		for (unsigned j = 0; j < FLASH_EIGHTS; j++)
+			UNROLL
+			for (unsigned e = 2 * i; e < 2 * i + 2; e++) {
+				s[j][e] = POWER_OF_TWO(s[j][e] - top);
+				sum[i] += s[j][e];
+			}
 	}
+	UNROLL
+	for (unsigned j = 0; j < wide / 8; j++)
+		UNROLL
+		for (unsigned e = 0; e < 4; e++)
+			out[j][e] *= shrink[e / 2];
 }
 
-/* The gradients of the scores, in place of the probabilities. Passes a barrier before it writes
- * them (all have read the probabilities by then, and the scores before the call) and one after. */
-DEVICE void flash_gradients(const struct attention_args *a, const struct flash_tiles *t,
-			    unsigned tile, unsigned b, unsigned h, unsigned q0,
-			    const float w[FLASH_COLUMNS])
+/* Block (sequence and head, tile of queries, the last first: it has the most keys). */
+DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
 {
-	unsigned d = a->size, shares = FLASH_THREADS / tile, r = THREAD / shares;
-	unsigned share = THREAD % shares, row = q0 + r;
-	size_t at = ((size_t)b * a->heads + h) * a->length + (row < a->length ? row : 0);
-	float dot = a->dot[at];
-
-	TILE_PRODUCT(false, true, tile, t->scores, tile + 4, tile, d, t->douts, d + 8,
-		     t->values, d + 8, false);
-	BARRIER();
-	for (unsigned i = 0; i < tile / shares; i++) {
-		unsigned j = share + i * shares;
-		float dp = t->scores[r * (tile + 4) + j];
-
-		t->weights[r * (tile + 8) + j] = to_bf16(w[i] * (dp - dot) * a->scale);
-	}
-	BARRIER();
-}
-
-/* Block (tile of queries, sequence and head). */
-DEVICE void flash_dq(const struct attention_args *a, unsigned tile)
-{
-	unsigned d = a->size, q0 = BLOCK_X * tile, b = BLOCK_Y / a->heads;
-	unsigned h = BLOCK_Y % a->heads, used = 0;
+	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
+	unsigned q0 = ((a->length - 1) / FLASH_TILE - BLOCK_Y) * FLASH_TILE;
+	unsigned row = q0 + flash_row(), column = flash_column(), room = flash_room(wide);
 	const uint16_t *q = (const uint16_t *)a->qkv + (size_t)b * a->length * a->stride;
 	const uint16_t *k = q + (size_t)(a->heads + h / (a->heads / a->kv_heads)) * d;
-	const uint16_t *v = k + (size_t)a->kv_heads * d;
-	size_t at = (size_t)b * a->length * a->heads * d + (size_t)h * d;
-	struct flash_tiles t = flash_tiles(tile, &used, d);
-	float *dq = flash_sums(&used, tile * (d + 4)), w[FLASH_COLUMNS];
+	struct flash_side side = { k, k + (size_t)a->kv_heads * d, a->stride, a->stride };
+	uint16_t *queries = (uint16_t *)(void *)SHARED, *others = queries + room;
+	float out[FLASH_EIGHTS_MOST][4], s[FLASH_EIGHTS][4];
+	float most[2] = { -INFINITY, -INFINITY }, sum[2] = { 0, 0 };
 
-	flash_load(tile, t.queries, q + (size_t)h * d, a->stride, q0, a->length, d);
-	flash_load(tile, t.douts, (const uint16_t *)a->dout + at, a->heads * d, q0, a->length,
-		   d);
-	flash_clear(dq, tile * (d + 4));
-	for (unsigned k0 = 0; k0 <= q0; k0 += tile) {
-		flash_load(tile, t.keys, k, a->stride, k0, a->length, d);
-		flash_load(tile, t.values, v, a->stride, k0, a->length, d);
-		flash_weights(a, &t, tile, b, h, q0, k0, w);
+	flash_load(queries, q + (size_t)h * d, a->stride, q0, a->length, d, wide);
+	flash_load_side(a, others, &side, 0, wide);
+	flash_clear(out, wide);
+	for (unsigned k0 = 0; k0 <= q0; k0 += FLASH_TILE) {
+		const uint16_t *keys = others + turn * 2 * room;
+
+		COPIES_DONE();
 		BARRIER();
-		flash_gradients(a, &t, tile, b, h, q0, w);
-		TILE_PRODUCT(false, false, tile, dq, d + 4, d, tile, t.weights, tile + 8,
-			     t.keys, d + 8, true);
-		BARRIER();
+		turn = a->buffers > 1 ? 1 - turn : 0;
+		if (a->buffers > 1 && k0 < q0)
+			flash_load_side(a, others + turn * 2 * room, &side, k0 + FLASH_TILE, wide);
+		flash_scores(s, FLASH_TILE, queries + THREAD / 32 * 16 * (wide + 8), keys, wide);
+		UNROLL
+		for (unsigned j = 0; j < FLASH_EIGHTS; j++)
+			UNROLL
+			for (unsigned e = 0; e < 4; e++)
+				if (k0 + j * 8 + column + e % 2 > row + e / 2 * 8)
+					s[j][e] = -INFINITY;
+		flash_soften(s, out, most, sum, a->scale * flash_log2_e, wide);
+		flash_add(out, wide, s, FLASH_TILE, keys + room);
+		if (a->buffers == 1 && k0 < q0) {
+			BARRIER();
+			flash_load_side(a, others, &side, k0 + FLASH_TILE, wide);
+		}
 	}
-	flash_store(tile,
-		    (uint16_t *)a->dqkv + (size_t)b * a->length * a->stride + (size_t)h * d, dq,
-		    a->stride, q0, a->length, d);
+	UNROLL
+	for (unsigned i = 0; i < 2; i++) {
+		sum[i] += ACROSS(sum[i], 1);
+		sum[i] += ACROSS(sum[i], 2);
+		if (THREAD % 4 == 0 && row + 8 * i < a->length)
+			a->lse[((size_t)b * a->heads + h) * a->length + row + 8 * i] =
+				most[i] * flash_ln_2 + logf(sum[i]);
+	}
+	UNROLL
+	for (unsigned j = 0; j < wide / 8; j++)
+		UNROLL
+		for (unsigned e = 0; e < 4; e++)
+			out[j][e] /= sum[e / 2];
+	flash_store((uint16_t *)a->out + ((size_t)b * a->length * a->heads + h) * d, out, wide,
+		    a->heads * d, q0, a->length, d);
 }
 
-/* Block (tile of keys, sequence and key/value head), which goes through the queries of all
- * heads of its group. */
-DEVICE void flash_dkv(const struct attention_args *a, unsigned tile)
+/* Gradient of the queries, with probabilities computed again from lse. Block as forward. */
+DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 {
-	unsigned d = a->size, k0 = BLOCK_X * tile, b = BLOCK_Y / a->kv_heads;
-	unsigned kv = BLOCK_Y % a->kv_heads, group = a->heads / a->kv_heads, used = 0;
-	unsigned shares = FLASH_THREADS / tile, r = THREAD / shares, share = THREAD % shares;
+	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
+	unsigned q0 = ((a->length - 1) / FLASH_TILE - BLOCK_Y) * FLASH_TILE;
+	unsigned row = q0 + flash_row(), column = flash_column(), room = flash_room(wide);
 	const uint16_t *q = (const uint16_t *)a->qkv + (size_t)b * a->length * a->stride;
-	const uint16_t *dout = (const uint16_t *)a->dout + (size_t)b * a->length * a->heads * d;
-	size_t at = (size_t)(a->heads + kv) * d, value = (size_t)a->kv_heads * d;
-	uint16_t *to = (uint16_t *)a->dqkv + (size_t)b * a->length * a->stride + at;
-	struct flash_tiles t = flash_tiles(tile, &used, d);
-	float *dk = flash_sums(&used, tile * (d + 4)), *dv = flash_sums(&used, tile * (d + 4));
-	float w[FLASH_COLUMNS];
+	const uint16_t *k = q + (size_t)(a->heads + h / (a->heads / a->kv_heads)) * d;
+	struct flash_side side = { k, k + (size_t)a->kv_heads * d, a->stride, a->stride };
+	struct flash_side own = { q + (size_t)h * d,
+				  (const uint16_t *)a->dout +
+					  ((size_t)b * a->length * a->heads + h) * d,
+				  a->stride, a->heads * d };
+	uint16_t *queries = (uint16_t *)(void *)SHARED, *others = queries + 2 * room;
+	const uint16_t *mine = queries + THREAD / 32 * 16 * (wide + 8);
+	float dq[FLASH_EIGHTS_MOST][4], s[FLASH_EIGHTS][4], ds[FLASH_EIGHTS][4];
+	float scale = a->scale * flash_log2_e, lse[2], dot[2];
 
-	flash_load(tile, t.keys, q + at, a->stride, k0, a->length, d);
-	flash_load(tile, t.values, q + at + value, a->stride, k0, a->length, d);
-	flash_clear(dk, tile * (d + 4));
-	flash_clear(dv, tile * (d + 4));
-	for (unsigned i = 0; i < group * ((a->length - k0 + tile - 1) / tile); i++) {
-		unsigned h = kv * group + i % group, q0 = k0 + i / group * tile;
+	flash_load_side(a, queries, &own, q0, wide);
+	flash_load_side(a, others, &side, 0, wide);
+	flash_clear(dq, wide);
+	UNROLL
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned r = row + 8 * i < a->length ? row + 8 * i : a->length - 1;
+		size_t at = ((size_t)b * a->heads + h) * a->length + r;
 
-		flash_load(tile, t.queries, q + (size_t)h * d, a->stride, q0, a->length, d);
-		flash_load(tile, t.douts, dout + (size_t)h * d, a->heads * d, q0, a->length, d);
-		flash_weights(a, &t, tile, b, h, q0, k0, w);
-		for (unsigned c = 0; c < tile / shares; c++)
-			t.weights[r * (tile + 8) + share + c * shares] = to_bf16(w[c]);
-		BARRIER();
-		TILE_PRODUCT(true, false, tile, dv, d + 4, d, tile, t.weights, tile + 8,
-			     t.douts, d + 8, true);
-		flash_gradients(a, &t, tile, b, h, q0, w);
-		TILE_PRODUCT(true, false, tile, dk, d + 4, d, tile, t.weights, tile + 8,
-			     t.queries, d + 8, true);
-		BARRIER();
+		lse[i] = a->lse[at] * flash_log2_e;
+		dot[i] = a->dot[at];
 	}
-	flash_store(tile, to, dk, a->stride, k0, a->length, d);
-	flash_store(tile, to + value, dv, a->stride, k0, a->length, d);
+	for (unsigned k0 = 0; k0 <= q0; k0 += FLASH_TILE) {
+		const uint16_t *keys = others + turn * 2 * room;
+
+		COPIES_DONE();
+		BARRIER();
+		turn = a->buffers > 1 ? 1 - turn : 0;
+		if (a->buffers > 1 && k0 < q0)
+			flash_load_side(a, others + turn * 2 * room, &side, k0 + FLASH_TILE, wide);
+		flash_scores(s, FLASH_TILE, mine, keys, wide);
+		flash_scores(ds, FLASH_TILE, mine + room, keys + room, wide);
+		UNROLL
+		for (unsigned j = 0; j < FLASH_EIGHTS; j++)
+			UNROLL
+			for (unsigned e = 0; e < 4; e++) {
+				bool seen = k0 + j * 8 + column + e % 2 <= row + e / 2 * 8;
+				float p = POWER_OF_TWO(scale * s[j][e] - lse[e / 2]);
+
+				ds[j][e] = seen ? p * (ds[j][e] - dot[e / 2]) * a->scale : 0;
+			}
+		flash_add(dq, wide, ds, FLASH_TILE, keys);
+		if (a->buffers == 1 && k0 < q0) {
+			BARRIER();
+			flash_load_side(a, others, &side, k0 + FLASH_TILE, wide);
+		}
+	}
+	flash_store((uint16_t *)a->dqkv + (size_t)b * a->length * a->stride + (size_t)h * d, dq,
+		    wide, a->stride, q0, a->length, d);
 }
 
-KERNEL(flash_forward_large, attention_args)
+/* What the keys' kernel needs of a tile of queries besides: lse in powers of two, and dot. */
+DEVICE void flash_load_small(const struct attention_args *a, float *to, unsigned b, unsigned h,
+			     unsigned first)
 {
-	flash_forward(&a, FLASH_LARGE);
+	size_t at = ((size_t)b * a->heads + h) * a->length;
+
+	for (unsigned i = THREAD; i < FLASH_TILE; i += FLASH_THREADS) {
+		bool there = first + i < a->length;
+
+		to[i] = there ? a->lse[at + first + i] * flash_log2_e : 0;
+		to[FLASH_TILE + i] = there ? a->dot[at + first + i] : 0;
+	}
 }
 
-KERNEL(flash_forward_small, attention_args)
+/* Queries of one head in a tile, and what goes with them. */
+DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, float *small,
+			       unsigned b, unsigned h, unsigned q0, unsigned wide)
 {
-	flash_forward(&a, FLASH_SMALL);
+	struct flash_side side = {
+		(const uint16_t *)a->qkv + (size_t)b * a->length * a->stride + (size_t)h * a->size,
+		(const uint16_t *)a->dout + ((size_t)b * a->length * a->heads + h) * a->size,
+		a->stride, a->heads * a->size
+	};
+
+	flash_load_side(a, to, &side, q0, wide);
+	flash_load_small(a, small, b, h, q0);
 }
 
-KERNEL(flash_dq_large, attention_args)
+/* From a tile of queries at q0, so many at a time that registers suffice: keys' and values'
+ * gradients. mine: this warp's keys, of which this thread's first is number `key`. */
+DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float dv[][4],
+			   const uint16_t *mine, const uint16_t *queries, const float *small,
+			   unsigned q0, unsigned key, unsigned wide)
 {
-	flash_dq(&a, FLASH_LARGE);
+	unsigned part = wide > 64 ? FLASH_TILE / 2 : FLASH_TILE, room = flash_room(wide);
+	unsigned column = flash_column();
+	float p[FLASH_EIGHTS][4], ds[FLASH_EIGHTS][4], scale = a->scale * flash_log2_e;
+
+	UNROLL
+	for (unsigned from = 0; from < FLASH_TILE; from += part) {
+		const uint16_t *at = queries + from * (wide + 8);
+
+		flash_scores(p, part, mine, at, wide);
+		UNROLL
+		for (unsigned j = 0; j < part / 8; j++)
+			UNROLL
+			for (unsigned e = 0; e < 4; e++) {
+				unsigned r = from + j * 8 + column + e % 2;
+				bool seen = q0 + r < a->length && key + e / 2 * 8 <= q0 + r;
+
+				p[j][e] = seen ? POWER_OF_TWO(scale * p[j][e] - small[r]) : 0;
+			}
+		flash_add(dv, wide, p, part, at + room);
+		flash_scores(ds, part, mine + room, at + room, wide);
+		UNROLL
+		for (unsigned j = 0; j < part / 8; j++)
+			UNROLL
+			for (unsigned e = 0; e < 4; e++)
+				ds[j][e] = p[j][e] * a->scale *
+					   (ds[j][e] - small[FLASH_TILE + from + j * 8 + column +
+							     e % 2]);
+		flash_add(dk, wide, ds, part, at);
+	}
 }
 
-KERNEL(flash_dq_small, attention_args)
+/* Gradients of keys and values. Block (sequence and key/value head, tile of keys), which goes
+ * through the queries of all heads of its group. */
+DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 {
-	flash_dq(&a, FLASH_SMALL);
+	unsigned d = a->size, k0 = BLOCK_Y * FLASH_TILE, b = BLOCK_X / a->kv_heads;
+	unsigned kv = BLOCK_X % a->kv_heads, group = a->heads / a->kv_heads, turn = 0;
+	unsigned room = flash_room(wide), n = group * ((a->length - k0 + FLASH_TILE - 1) / FLASH_TILE);
+	size_t begin = (size_t)b * a->length * a->stride, at = (size_t)(a->heads + kv) * d;
+	const uint16_t *k = (const uint16_t *)a->qkv + begin + at;
+	struct flash_side own = { k, k + (size_t)a->kv_heads * d, a->stride, a->stride };
+	uint16_t *keys = (uint16_t *)(void *)SHARED, *others = keys + 2 * room;
+	float *smalls = SHARED + (1 + a->buffers) * room;
+	float dk[FLASH_EIGHTS_MOST][4], dv[FLASH_EIGHTS_MOST][4];
+
+	flash_load_side(a, keys, &own, k0, wide);
+	flash_load_queries(a, others, smalls, b, kv * group, k0, wide);
+	flash_clear(dk, wide);
+	flash_clear(dv, wide);
+	for (unsigned i = 0; i < n; i++) {
+		const uint16_t *queries = others + turn * 2 * room;
+		const float *small = smalls + turn * 2 * FLASH_TILE;
+		unsigned next = kv * group + (i + 1) % group, q1 = k0 + (i + 1) / group * FLASH_TILE;
+
+		COPIES_DONE();
+		BARRIER();
+		turn = a->buffers > 1 ? 1 - turn : 0;
+		if (a->buffers > 1 && i + 1 < n)
+			flash_load_queries(a, others + turn * 2 * room,
+					   smalls + turn * 2 * FLASH_TILE, b, next, q1, wide);
+		flash_dkv_tile(a, dk, dv, keys + THREAD / 32 * 16 * (wide + 8), queries, small,
+			       k0 + i / group * FLASH_TILE, k0 + flash_row(), wide);
+		if (a->buffers == 1 && i + 1 < n) {
+			BARRIER();
+			flash_load_queries(a, others, smalls, b, next, q1, wide);
+		}
+	}
+	flash_store((uint16_t *)a->dqkv + begin + at, dk, wide, a->stride, k0, a->length, d);
+	flash_store((uint16_t *)a->dqkv + begin + at + (size_t)a->kv_heads * d, dv, wide,
+		    a->stride, k0, a->length, d);
 }
 
-KERNEL(flash_dkv_large, attention_args)
+KERNEL(flash_forward_64, attention_args)
 {
-	flash_dkv(&a, FLASH_LARGE);
+	flash_forward(&a, 64);
 }
 
-KERNEL(flash_dkv_small, attention_args)
+KERNEL(flash_forward_128, attention_args)
 {
-	flash_dkv(&a, FLASH_SMALL);
+	flash_forward(&a, 128);
+}
+
+KERNEL(flash_dq_64, attention_args)
+{
+	flash_dq(&a, 64);
+}
+
+KERNEL(flash_dq_128, attention_args)
+{
+	flash_dq(&a, 128);
+}
+
+KERNEL(flash_dkv_64, attention_args)
+{
+	flash_dkv(&a, 64);
+}
+
+KERNEL(flash_dkv_128, attention_args)
+{
+	flash_dkv(&a, 128);
 }

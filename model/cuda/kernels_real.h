@@ -39,7 +39,8 @@ KERNEL(TYPED(norm_weight), norm_weight_args)
 	const REAL *dy = (const REAL *)a.dy;
 	float sum = 0;
 
-	for (unsigned r = group; r < a.rows && column < a.n; r += GROUPS)
+	for (unsigned r = BLOCK_Y * GROUPS + group; r < a.rows && column < a.n;
+	     r += GROUPS * NORM_PARTS)
 		sum += GET(dy[(size_t)r * a.n + column]) * a.x[(size_t)r * a.n + column] *
 		       a.rstd[r];
 	SHARED[THREAD] = sum;
@@ -47,7 +48,7 @@ KERNEL(TYPED(norm_weight), norm_weight_args)
 	if (group == 0 && column < a.n) {
 		for (unsigned g = 1; g < GROUPS; g++)
 			sum += SHARED[g * COLUMNS + THREAD];
-		a.dw[column] += sum;
+		a.parts[(size_t)BLOCK_Y * a.n + column] = sum;
 	}
 }
 
@@ -101,15 +102,20 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 {
 	const float *x = a.logits + (size_t)BLOCK_X * a.vocab;
 	REAL *gradient = (REAL *)a.gradient + (size_t)BLOCK_X * a.vocab;
-	float most = -INFINITY, sum = 0;
+	float own = -INFINITY, most, sum = 0;
 	int32_t target = a.targets[BLOCK_X];
 
-	for (unsigned i = THREAD; i < a.vocab; i += THREADS)
-		most = fmaxf(most, x[i]);
-	most = block_most(most);
-	for (unsigned i = THREAD; i < a.vocab; i += THREADS)
-		sum += expf(x[i] - most);
-	sum = block_sum(sum);
+	/* Maximum and sum in one go: memory is what it waits for. */
+	for (unsigned i = THREAD; i < a.vocab; i += THREADS) {
+		if (x[i] > own) {
+			sum = sum * expf(own - x[i]) + 1;
+			own = x[i];
+		} else {
+			sum += expf(x[i] - own);
+		}
+	}
+	most = block_most(own);
+	sum = block_sum(sum * expf(own - most));
 	if (THREAD == 0)
 		a.losses[BLOCK_X] = target < 0 ? 0 : logf(sum) - (x[target] - most);
 	BARRIER(); /* the target's logit has been read: the gradient may lie over it */

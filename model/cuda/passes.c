@@ -48,14 +48,19 @@ static void norm_backward(struct cuda_stage *s, float *dx, const real *dy, const
 	struct norm_weight_args b = { .dy = dy,
 				      .x = x,
 				      .rstd = rstd,
-				      .dw = s->array[ARRAY_GRADIENT] + weight,
+				      .parts = s->t.parts,
 				      .rows = (unsigned)rows,
 				      .n = n };
+	struct norm_sum_args sum = { .parts = s->t.parts,
+				     .dw = s->array[ARRAY_GRADIENT] + weight,
+				     .n = n };
 
 	cuda_rows(s, KERNEL_NORM_BACKWARD, rows, &a);
-	if (count)
-		device_launch(s->d, KERNEL_NORM_WEIGHT, s->l->bf16, (n + COLUMNS - 1) / COLUMNS,
-			      1, COLUMNS * GROUPS, COLUMNS * GROUPS, &b);
+	if (!count)
+		return;
+	device_launch(s->d, KERNEL_NORM_WEIGHT, s->l->bf16, (n + COLUMNS - 1) / COLUMNS,
+		      NORM_PARTS, COLUMNS * GROUPS, COLUMNS * GROUPS, &b);
+	cuda_each(s, KERNEL_NORM_SUM, n, &sum);
 }
 
 /* x (rows, k) w (n, k)^T; to (rows, n) where the caller says. */
@@ -185,29 +190,33 @@ static struct attention_args attention_of(const struct cuda_stage *s,
 }
 
 /* Floats of shared memory that a kernel takes. */
-static size_t attention_shared(enum device_kernel kernel, bool bf16, size_t tile, size_t size)
+static size_t attention_shared(enum device_kernel kernel, const struct attention_launch *l,
+			       bool bf16, size_t size)
 {
-	size_t reals = kernel == KERNEL_ATTENTION ? 3 : 4;
+	size_t own = kernel == KERNEL_ATTENTION ? 1 : 2; /* tiles */
 	size_t sums = kernel == KERNEL_ATTENTION_DKV ? 2 : 1;
-	size_t partial = kernel == KERNEL_ATTENTION ? FLASH_THREADS : 0;
+	size_t small = kernel == KERNEL_ATTENTION_DKV ? 2 * l->tile * l->buffers : 0;
 
 	if (!bf16)
-		return reals * tile * size + sums * tile * tile;
-	return tile * (reals * (size + 8) / 2 + (tile + 8) / 2 + tile + 4 + sums * (size + 4)) +
-	       partial;
+		return (own + 2) * l->tile * size + sums * l->tile * l->tile;
+	return (own + 2 * l->buffers) * l->tile * (size + 8) / 2 + small;
 }
 
 bool attention_launch_of(struct attention_launch *l, enum device_kernel kernel, bool bf16,
 			 unsigned size, size_t most)
 {
+	unsigned wide = size > 64 ? 128 : 64;
+
 	*l = (struct attention_launch){ .kernel = kernel,
-					.tile = bf16 ? FLASH_LARGE : TILE,
-					.threads = bf16 ? FLASH_THREADS : TILE_THREADS };
-	l->shared = attention_shared(kernel, bf16, l->tile, size);
+					.tile = bf16 ? FLASH_TILE : TILE,
+					.threads = bf16 ? FLASH_THREADS : TILE_THREADS,
+					.buffers = bf16 ? 2 : 1 };
+	if (bf16 && wide > 64)
+		l->kernel = kernel - KERNEL_ATTENTION + KERNEL_ATTENTION_WIDE;
+	l->shared = attention_shared(kernel, l, bf16, bf16 ? wide : size);
 	if (l->shared > most && bf16) {
-		l->kernel = kernel - KERNEL_ATTENTION + KERNEL_ATTENTION_SMALL;
-		l->tile = FLASH_SMALL;
-		l->shared = attention_shared(kernel, bf16, l->tile, size);
+		l->buffers = 1;
+		l->shared = attention_shared(kernel, l, bf16, wide);
 	}
 	return l->shared <= most;
 }
@@ -216,11 +225,13 @@ void attention_start(struct device *d, enum device_kernel kernel, bool bf16, siz
 		     const struct attention_args *a)
 {
 	size_t heads = kernel == KERNEL_ATTENTION_DKV ? a->kv_heads : a->heads;
+	struct attention_args args = *a;
 	struct attention_launch l;
 
 	attention_launch_of(&l, kernel, bf16, a->size, device_shared_most(d));
-	device_launch(d, l.kernel, bf16, (a->length + l.tile - 1) / l.tile, batch * heads,
-		      l.threads, l.shared, a);
+	args.buffers = l.buffers;
+	device_launch(d, l.kernel, bf16, batch * heads, (a->length + l.tile - 1) / l.tile,
+		      l.threads, l.shared, &args);
 }
 
 static void launch_attention(struct cuda_stage *s, enum device_kernel kernel,

@@ -27,6 +27,7 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.dxn = carve_array(c, r * m->dim, w),
 		.dx = carve_floats(c, r * m->dim),
 		.dot = carve_floats(c, r * m->n_heads),
+		.parts = carve_floats(c, (size_t)NORM_PARTS * m->dim),
 		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
 		.groups = carve_array(c, hash_groups(s->l->parameters), sizeof(uint64_t)),
 		.in = carve_floats(c, last * r * m->dim),

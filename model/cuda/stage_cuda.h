@@ -19,6 +19,7 @@ struct cuda_scratch {
 	float *dx;       /* (R, C) the gradient on its way down, or what goes out */
 	real *dx_real;   /* dx as a factor; in float dx itself */
 	float *dot;      /* (B, H, T) */
+	float *parts;    /* (NORM_PARTS, C) */
 	double *squares; /* (SQUARES_BLOCKS) */
 	uint64_t *groups; /* (hash_groups(P)) */
 	/* stage 0 */
@@ -75,12 +76,12 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n);
 /* From t.dlogits of those rows: adds to their rows of t.dx, and where count to the gradients.
  */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
-/* How an attention kernel (the one of large tiles) is started for heads of that size, in blocks
- * that may have so many floats of shared memory: with the largest tile that fits. false: none
- * does, and *l is the smallest. */
+/* How an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) is started for heads of that size, in
+ * blocks that may have so many floats of shared memory: in bf16 with two buffers for tiles where
+ * they fit. false: one does not, and *l has one. */
 struct attention_launch {
 	enum device_kernel kernel;
-	unsigned tile, threads;
+	unsigned tile, threads, buffers;
 	size_t shared; /* floats */
 };
 bool attention_launch_of(struct attention_launch *l, enum device_kernel kernel, bool bf16,

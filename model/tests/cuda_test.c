@@ -467,6 +467,9 @@ static void kernels_agree(void **state)
 		{ 5, 40, 1, 70, 2, 1, 32, 0 }, { 37, 129, 2, 65, 3, 3, 16, 0 },
 		{ 2, 257, 1, 1, 4, 2, 48, 0 }, { 3, 31, 1, 128, 1, 1, 80, 0 },
 		{ 4, 33, 3, 2, 6, 2, 6, 0 },
+		/* One buffer for all tiles. */
+		{ 4, 33, 1, 137, 2, 1, 64, 41 << 10 >> 2 },
+		{ 4, 33, 1, 137, 2, 1, 112, 69 << 10 >> 2 },
 	};
 
 	(void)state;
@@ -477,8 +480,8 @@ static void kernels_agree(void **state)
 
 enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats */ };
 
-/* What an RTX 3090 to 5090, an A6000, an L4 or L40S gives a block: heads of every preset, in
- * tiles that fit it, forward and backward, over whole tiles and begun ones. */
+/* What an RTX 3090 to 5090, an A6000, an L4 or L40S gives a block: heads of every preset, forward
+ * and backward, over whole tiles and begun ones. */
 static void heads_of_all_presets_fit_99_kib(void **state)
 {
 	bool seen[HEAD_MOST + 1] = { false };
@@ -497,27 +500,33 @@ static void heads_of_all_presets_fit_99_kib(void **state)
 			memset(launches, 0, sizeof(launches));
 			assert_int_equal(kernel_check(&sizes, bf16, fail_above, NULL), 0);
 			for (int k = 0; k < 3; k++) {
-				bool small = bf16 && sizes.head_size > 64;
+				bool wide = bf16 && sizes.head_size > 64;
 
-				assert_int_equal(launches[KERNEL_ATTENTION_SMALL + k] > 0, small);
-				assert_int_equal(launches[KERNEL_ATTENTION + k] > 0, !small);
+				assert_int_equal(launches[KERNEL_ATTENTION_WIDE + k] > 0, wide);
+				assert_int_equal(launches[KERNEL_ATTENTION + k] > 0, !wide);
 			}
 		}
 	}
 }
 
-/* An A100's 163 KiB: large tiles for heads of 128 too. */
-static void large_tiles_are_taken_where_there_is_room(void **state)
+/* One buffer for heads of 128 on such a card, backward; two where there is room, as on an A100. */
+static void two_buffers_are_taken_where_there_is_room(void **state)
 {
 	struct attention_launch l;
+	size_t two;
 
 	(void)state;
+	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, KIB_99));
+	assert_int_equal(l.buffers, 1);
+	assert_true(attention_launch_of(&l, KERNEL_ATTENTION, true, 128, KIB_99));
+	assert_int_equal(l.buffers, 2);
 	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, KIB_163));
-	assert_int_equal(l.kernel, KERNEL_ATTENTION_DKV);
-	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, KIB_163 - 3 * 256));
-	assert_int_equal(l.kernel, KERNEL_ATTENTION_DKV);
-	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, KIB_163 - 4 * 256));
-	assert_int_equal(l.kernel, KERNEL_ATTENTION_DKV_SMALL);
+	assert_int_equal(l.buffers, 2);
+	two = l.shared;
+	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, two));
+	assert_int_equal(l.buffers, 2);
+	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, two - 1));
+	assert_int_equal(l.buffers, 1);
 	assert_false(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, 48 << 10 >> 2));
 }
 
@@ -594,7 +603,7 @@ int main(void)
 		cmocka_unit_test(logits_agree),
 		cmocka_unit_test(kernels_agree),
 		cmocka_unit_test(heads_of_all_presets_fit_99_kib),
-		cmocka_unit_test(large_tiles_are_taken_where_there_is_room),
+		cmocka_unit_test(two_buffers_are_taken_where_there_is_room),
 		cmocka_unit_test(failures_are_reported),
 	};
 

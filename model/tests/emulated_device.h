@@ -1,8 +1,9 @@
 /* emulated_device.h - model/cuda/device.h on the CPU, for tests, each of which includes it once:
- * a block's threads are run in turn from barrier to barrier, products are plain loops, what is
- * queued is done when it is waited for and no sooner, and what is recorded at the replay. Between barriers threads run from the first to the last or
- * the other way round, as it falls out: where a barrier is missing, one of the two reads what
- * is not yet, or no longer, there. All threads must pass the same barriers. */
+ * a block's warps are run one after another from barrier to barrier, products are plain loops, what is
+ * queued is done when it is waited for and no sooner, and what is recorded at the replay. Between barriers warps and
+ * their threads run from the first to the last or the other way round, as it falls out: where a barrier is
+ * missing, one of the two reads what is not yet, or no longer, there. What a warp does together waits for its
+ * threads alone, and is no barrier. All threads must pass the same barriers. */
 #include <stdio.h>
 #include <ucontext.h>
 
@@ -12,30 +13,82 @@
 /* One block at a time. */
 enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* an H200's */ };
 
+enum { LANES = 32, COPIES_MOST = 128 };
+
+/* What a thread has put down for its warp. */
+struct lane_words {
+	int op;
+	uint32_t words[6];
+};
+
 static struct {
-	unsigned thread, threads, block_x, block_y, running, turn;
+	unsigned thread, threads, block_x, block_y, warps_left;
+	unsigned warp, lane; /* whose turn it is, of those left to count */
 	uint32_t order; /* random: its bits say which way round */
 	_Alignas(128) float shared[SHARED_MOST + 64];
 	size_t shared_size;
 	ucontext_t scheduler, fiber[THREADS_MOST];
-	bool done[THREADS_MOST];
+	enum { AT_BARRIER, IN_WARP, DONE } stopped[THREADS_MOST];
+	struct lane_words said[2][THREADS_MOST]; /* taken in turns: nobody is two ahead */
+	unsigned char turn[THREADS_MOST];
+	struct { void *to; const void *from; } copies[THREADS_MOST][COPIES_MOST];
+	unsigned n_copies[THREADS_MOST];
 	char *stacks;
 	void (*entry)(const void *args);
 	const void *args;
 } block;
 
+static void stop(int how)
+{
+	block.stopped[block.thread] = how;
+	swapcontext(&block.fiber[block.thread], &block.scheduler);
+}
+
 static void barrier(void)
 {
-	swapcontext(&block.fiber[block.thread], &block.scheduler);
+	stop(AT_BARRIER);
 }
 
 static void fiber_main(void)
 {
 	block.entry(block.args);
-	block.done[block.thread] = true;
+	assert_int_equal(block.n_copies[block.thread], 0);
+	block.stopped[block.thread] = DONE;
 }
 
 enum { FENCE = 64 }; /* floats past the end that nobody may write */
+
+static bool coin(void)
+{
+	block.order = block.order * 1664525 + 1013904223;
+	return block.order >> 31;
+}
+
+/* Each warp's threads in turn until all are at a barrier or done. What is counted is kept outside: a
+ * switch of context may lose what is in registers. */
+static void run_to_barrier(void)
+{
+	unsigned warps = block.threads / LANES, first;
+	bool back = coin();
+
+	assert_true(block.threads % LANES == 0);
+	for (block.warp = 0; block.warp < warps; block.warp++) {
+		do {
+			bool turned = coin();
+
+			first = (back ? warps - 1 - block.warp : block.warp) * LANES;
+			for (block.lane = 0; block.lane < LANES; block.lane++) {
+				block.thread = first + (turned ? LANES - 1 - block.lane
+							       : block.lane);
+				swapcontext(&block.scheduler, &block.fiber[block.thread]);
+			}
+			for (unsigned i = 1; i < LANES; i++)
+				assert_int_equal(block.stopped[first + i], block.stopped[first]);
+		} while (block.stopped[first] == IN_WARP);
+	}
+	for (unsigned i = 1; i < block.threads; i++)
+		assert_int_equal(block.stopped[i], block.stopped[0]);
+}
 
 static void run_block(void)
 {
@@ -50,19 +103,12 @@ static void run_block(void)
 		c->uc_stack.ss_size = STACK;
 		c->uc_link = &block.scheduler;
 		makecontext(c, fiber_main, 0);
-		block.done[block.thread] = false;
+		block.turn[block.thread] = 0;
+		block.n_copies[block.thread] = 0;
 	}
-	/* The turn is kept outside: a switch of context may lose what is in registers. */
-	for (block.running = block.threads; block.running > 0;) {
-		block.order = block.order * 1664525 + 1013904223;
-		for (block.turn = 0; block.turn < block.threads; block.turn++) {
-			block.thread =
-				block.order >> 31 ? block.threads - 1 - block.turn : block.turn;
-			swapcontext(&block.scheduler, &block.fiber[block.thread]);
-			block.running -= block.done[block.thread];
-		}
-		assert_true(block.running == 0 || block.running == block.threads);
-	}
+	do
+		run_to_barrier();
+	while (block.stopped[0] != DONE);
 	for (size_t i = block.shared_size; i < block.shared_size + FENCE; i++)
 		assert_true(isnan(block.shared[i]));
 }
@@ -83,34 +129,87 @@ static float float_of(uint32_t bits)
 	return x;
 }
 
-/* A warp's part of the product, by its first thread, cut as on the GPU. What is neither a
- * product nor a sum of the warp's own part it may not touch. */
-static void tile_product(bool a_turned, bool b_turned, unsigned tile, float *c, unsigned ldc,
-			 unsigned n, unsigned k, const uint16_t *a, unsigned lda,
-			 const uint16_t *b, unsigned ldb, bool add)
+/* What a warp does together, as PTX has it. */
+
+enum { OP_LOAD, OP_TURNED, OP_TENSOR, OP_ACROSS };
+
+/* Gives what all threads of this warp have put down for the same. */
+static const struct lane_words *with_warp(int op, const void *own, size_t size)
 {
-	unsigned warp = block.thread / 32, first = warp % (tile / 16) * 16;
-	unsigned group = warp / (tile / 16), groups = FLASH_THREADS / 32 / (tile / 16);
+	unsigned turn = block.turn[block.thread]++ % 2;
+	struct lane_words *to = &block.said[turn][block.thread];
 
-	assert_true(block.threads == FLASH_THREADS && group < groups);
-	assert_true(n % 16 == 0 && k % 16 == 0 && n <= HEAD_MOST);
-	assert_true((uintptr_t)a % 32 == 0 && (uintptr_t)b % 32 == 0 && (uintptr_t)c % 32 == 0);
-	assert_true(lda % 8 == 0 && ldb % 8 == 0 && ldc % 4 == 0);
-	for (unsigned i = first; i < first + 16 && block.thread % 32 == 0; i++)
-		for (unsigned j = 0; j < n; j++) {
-			float sum = add ? c[i * ldc + j] : 0;
+	to->op = op;
+	memcpy(to->words, own, size);
+	stop(IN_WARP);
+	to = &block.said[turn][block.thread / LANES * LANES];
+	for (unsigned i = 0; i < LANES; i++)
+		assert_int_equal(to[i].op, op);
+	return to;
+}
 
-			if (j / 16 % groups != group)
-				continue;
-			for (unsigned l = 0; l < k; l++) {
-				uint16_t x = a_turned ? a[l * lda + i] : a[i * lda + l];
-				uint16_t y = b_turned ? b[j * ldb + l] : b[l * ldb + j];
+static uint32_t pair_at(const uint16_t *low, const uint16_t *high)
+{
+	return *low | (uint32_t)*high << 16;
+}
 
-				sum += float_of((uint32_t)x << 16) *
-				       float_of((uint32_t)y << 16);
-			}
-			c[i * ldc + j] = sum;
+static bool is_shared(const void *p, size_t size)
+{
+	const char *begin = (const char *)block.shared;
+
+	return (const char *)p >= begin &&
+	       (const char *)p + size <= begin + block.shared_size * sizeof(float);
+}
+
+static void load_matrices(uint32_t r[4], const uint16_t *at, bool turned)
+{
+	const struct lane_words *all = with_warp(turned ? OP_TURNED : OP_LOAD, &at, sizeof(at));
+	unsigned lane = block.thread % LANES;
+
+	for (unsigned m = 0; m < 4; m++) {
+		const uint16_t *rows[8];
+
+		for (unsigned i = 0; i < 8; i++) {
+			memcpy(&rows[i], all[8 * m + i].words, sizeof(rows[i]));
+			assert_true((uintptr_t)rows[i] % 16 == 0 && is_shared(rows[i], 16));
 		}
+		r[m] = turned ? pair_at(&rows[lane % 4 * 2][lane / 4],
+					&rows[lane % 4 * 2 + 1][lane / 4])
+			      : pair_at(&rows[lane / 4][lane % 4 * 2],
+					&rows[lane / 4][lane % 4 * 2 + 1]);
+	}
+}
+
+static float half_of_pair(uint32_t pair, unsigned which)
+{
+	return float_of(which ? pair & 0xffff0000 : pair << 16);
+}
+
+static void tensor_product(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+	uint32_t own[6] = { a[0], a[1], a[2], a[3], b0, b1 };
+	const struct lane_words *all = with_warp(OP_TENSOR, own, sizeof(own));
+	unsigned lane = block.thread % LANES;
+
+	for (unsigned e = 0; e < 4; e++) {
+		unsigned row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
+
+		for (unsigned k = 0; k < 16; k++) {
+			unsigned at = k % 8 / 2;
+
+			c[e] += half_of_pair(all[row % 8 * 4 + at].words[row / 8 + k / 8 * 2],
+					     k % 2) *
+				half_of_pair(all[column * 4 + at].words[4 + k / 8], k % 2);
+		}
+	}
+}
+
+static float across(float x, unsigned mask)
+{
+	const struct lane_words *all = with_warp(OP_ACROSS, &x, sizeof(x));
+
+	memcpy(&x, all[block.thread % LANES ^ mask].words, sizeof(x));
+	return x;
 }
 
 static const _Alignas(16) uint16_t zeros[8];
@@ -119,6 +218,32 @@ static void copy_eight(uint16_t *to, const uint16_t *from)
 {
 	assert_true((uintptr_t)to % 16 == 0 && (uintptr_t)from % 16 == 0);
 	memcpy(to, from, 8 * sizeof(*to));
+}
+
+/* Until then nobody may rely on what was there, nor on what will be. */
+static void copy_later(uint16_t *to, const uint16_t *from)
+{
+	unsigned *n = &block.n_copies[block.thread];
+
+	assert_true(*n < COPIES_MOST && is_shared(to, 16));
+	block.copies[block.thread][*n].to = to;
+	block.copies[block.thread][(*n)++].from = from;
+	memset(to, 0xff, 16);
+}
+
+static void copies_done(void)
+{
+	for (unsigned i = 0; i < block.n_copies[block.thread]; i++)
+		copy_eight(block.copies[block.thread][i].to, block.copies[block.thread][i].from);
+	block.n_copies[block.thread] = 0;
+}
+
+static uint32_t pair_of(float low, float high);
+
+static void put_pair(uint16_t *to, uint32_t pair)
+{
+	assert_true((uintptr_t)to % sizeof(pair) == 0);
+	memcpy(to, &pair, sizeof(pair));
 }
 
 #define DEVICE static
@@ -137,9 +262,17 @@ static void copy_eight(uint16_t *to, const uint16_t *from)
 #define SHARED block.shared
 #define BITS(x) bits_of(x)
 #define FROM_BITS(x) float_of(x)
-#define COPY_EIGHT copy_eight
 #define CLEAR_EIGHT(to) copy_eight(to, zeros)
-#define TILE_PRODUCT tile_product
+#define COPY_LATER copy_later
+#define COPIES_DONE copies_done
+#define LOAD_MATRICES(r, at) load_matrices(r, at, false)
+#define LOAD_TURNED(r, at) load_matrices(r, at, true)
+#define TENSOR_PRODUCT tensor_product
+#define ACROSS across
+#define PAIR pair_of
+#define PUT_PAIR put_pair
+#define POWER_OF_TWO exp2f
+#define UNROLL
 #define KERNEL(name, arguments) KERNEL_(name, arguments)
 #define KERNEL_(name, arguments) \
 	static void name##_kernel(struct arguments a); \
@@ -150,6 +283,11 @@ static void copy_eight(uint16_t *to, const uint16_t *from)
 	static void name##_kernel(struct arguments a)
 
 #include "model/cuda/kernels.h"
+
+static uint32_t pair_of(float low, float high)
+{
+	return to_bf16(low) | (uint32_t)to_bf16(high) << 16;
+}
 
 #define BOTH(name, of_float, of_bf16, arguments) \
 	[name] = { { of_float##_entry, of_bf16##_entry }, sizeof(struct arguments) }
@@ -169,12 +307,13 @@ static const struct {
 	TWICE(KERNEL_CROSS_ENTROPY, cross_entropy, cross_entropy_args),
 	TWICE(KERNEL_ATTENTION_DOT, attention_dot, attention_dot_args),
 	TWICE(KERNEL_CAST, cast, cast_args),
-	BOTH(KERNEL_ATTENTION, attention, flash_forward_large, attention_args),
-	BOTH(KERNEL_ATTENTION_DQ, attention_dq, flash_dq_large, attention_args),
-	BOTH(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv_large, attention_args),
-	ONCE(KERNEL_ATTENTION_SMALL, flash_forward_small, attention_args),
-	ONCE(KERNEL_ATTENTION_DQ_SMALL, flash_dq_small, attention_args),
-	ONCE(KERNEL_ATTENTION_DKV_SMALL, flash_dkv_small, attention_args),
+	BOTH(KERNEL_ATTENTION, attention, flash_forward_64, attention_args),
+	BOTH(KERNEL_ATTENTION_DQ, attention_dq, flash_dq_64, attention_args),
+	BOTH(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv_64, attention_args),
+	ONCE(KERNEL_ATTENTION_WIDE, flash_forward_128, attention_args),
+	ONCE(KERNEL_ATTENTION_DQ_WIDE, flash_dq_128, attention_args),
+	ONCE(KERNEL_ATTENTION_DKV_WIDE, flash_dkv_128, attention_args),
+	ONCE(KERNEL_NORM_SUM, norm_sum, norm_sum_args),
 	ONCE(KERNEL_EMBED, embed, embed_args),
 	ONCE(KERNEL_EMBED_BACKWARD, embed_backward, embed_backward_args),
 	ONCE(KERNEL_ADAMW, adamw, adamw_args),
@@ -385,6 +524,7 @@ static void do_op(const struct device *d, const struct op *o)
 	if (o->kind != OP_LAUNCH)
 		return;
 	assert_true(o->threads <= THREADS_MOST && o->shared <= d->shared_most);
+	assert_true(o->blocks_x <= INT32_MAX && o->blocks_y <= UINT16_MAX); /* of a grid */
 	launches[o->kernel]++;
 	block.threads = o->threads;
 	block.shared_size = o->shared;

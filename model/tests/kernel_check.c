@@ -134,13 +134,16 @@ static void check_norm(struct check *c)
 			       (unsigned)n, 1e-5f,      false };
 	struct norm_backward_args b = { dy.at,         floats(&x),  floats(&w),
 					floats(&rstd), floats(&dx), (unsigned)n };
-	struct norm_weight_args g = { dy.at,       floats(&x),     floats(&rstd),
-				      floats(&dw), (unsigned)rows, (unsigned)n };
+	struct array parts = array_of(c, NORM_PARTS * n, false, 1);
+	struct norm_weight_args g = { dy.at,          floats(&x),     floats(&rstd),
+				      floats(&parts), (unsigned)rows, (unsigned)n };
+	struct norm_sum_args sum = { floats(&parts), floats(&dw), (unsigned)n };
 
 	launch_rows(c, KERNEL_NORM, &a);
 	launch_rows(c, KERNEL_NORM_BACKWARD, &b);
-	device_launch(c->d, KERNEL_NORM_WEIGHT, c->bf16, (n + COLUMNS - 1) / COLUMNS, 1,
-		      COLUMNS * GROUPS, COLUMNS * GROUPS, &g);
+	device_launch(c->d, KERNEL_NORM_WEIGHT, c->bf16, (n + COLUMNS - 1) / COLUMNS,
+		      NORM_PARTS, COLUMNS * GROUPS, COLUMNS * GROUPS, &g);
+	launch_each(c, KERNEL_NORM_SUM, n, &sum);
 	for (size_t r = 0; r < rows; r++) {
 		double squares = 0, along = 0, k;
 
@@ -436,7 +439,7 @@ static void check_attention(struct check *c)
 	struct attention_args a = { qkv.at,       out.at,           floats(&lse),
 				    dout.at,      floats(&dots),    dqkv.at,
 				    s->length,    s->heads,         s->kv_heads,
-				    s->head_size, (unsigned)stride, (float)h.scale };
+				    s->head_size, (unsigned)stride, (float)h.scale, 1 };
 	struct attention_dot_args ad = { out.at,    dout.at,  floats(&dots),
 					 s->length, s->heads, s->head_size };
 	double *p = calloc(s->length, sizeof(*p));

@@ -1,0 +1,190 @@
+/* Trains of packets (wire/train.h): those that measure a link on the controller's order, and those of
+ * others, which are timed here.
+ *
+ * A pass is two trains, one after the other with a pause between whose length is a matter of chance, as many
+ * nodes begin at once. The receiver tells what each showed. When both say the same that is it, else another
+ * pass follows with longer ones. A train is over when its last packet is here, or when nothing more has
+ * come for QUIET_US.
+ */
+#include <string.h>
+
+#include "agent/state.h"
+#include "wire/dispersion.h"
+
+enum {
+	FIRST_PACKETS = 128,
+	PACKETS = 256,
+	PAUSE_US = 40000,   /* between trains, to twice as much; before the first none to so much */
+	QUIET_US = 100000,
+	OVERDUE_US = 400000, /* an answer, beyond the round trip and QUIET_US */
+	UNHEARD_MOST = 3
+};
+
+/* UDP at the port where tensors arrive; where that cannot be had links are measured without. */
+void trains_open(struct agent *a)
+{
+	struct trains *t = &a->trains;
+	struct error err = { "" };
+
+	if (t->tried)
+		return;
+	t->tried = true;
+	if (train_open(&t->socket, a->bound, &err) < 0)
+		log_line(a->options.log, LOG_WARN, "%s: bandwidths are measured with less precision", err.text);
+}
+
+static int64_t by_chance(struct agent *a, int64_t most_us)
+{
+	return (int64_t)(rng_uniform(&a->rng) * (double)most_us);
+}
+
+static void begin_pass(struct agent *a, uint32_t packets, int64_t now_us)
+{
+	struct trains *t = &a->trains;
+
+	t->packets = packets;
+	t->n_sent = t->n_answered = 0;
+	t->next_us = now_us + by_chance(a, PAUSE_US);
+}
+
+bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
+{
+	struct trains *t = &a->trains;
+
+	if (!t->socket || t->unheard >= UNHEARD_MOST)
+		return false;
+	t->to = to;
+	t->n_rates = 0;
+	begin_pass(a, FIRST_PACKETS, now_us);
+	return true;
+}
+
+/* It is announced first, sealed: who times it knows it by its token. */
+static void send_train(struct agent *a, int64_t now_us)
+{
+	struct trains *t = &a->trains;
+	const struct peer *p = &a->peers[t->to];
+	struct msg m = { .type = MSG_TRAIN, .sequence = ++a->sequence, .u.train = { .from = a->run.node } };
+	char text[64];
+	long size;
+
+	train_token(m.u.train.token);
+	memcpy(t->tokens[t->n_sent++], m.u.train.token, TRAIN_TOKEN_BYTES);
+	size = msg_encode(&m, text, sizeof(text));
+	if (size > 0)
+		post_send(a->tensors, p->dial, &(struct post_part){ text, (size_t)size }, 1, POST_CONTROL, now_us);
+	train_send(t->socket, p->address, m.u.train.token, t->packets);
+}
+
+enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us)
+{
+	struct trains *t = &a->trains;
+	struct post_peer_info info = { .rto_us = 0 };
+	bool settled;
+
+	if ((t->n_answered < t->n_sent || t->n_sent < TRAINS_PASS) && !(last && t->n_rates > 0)) {
+		if (now_us < t->next_us)
+			return TRAINS_UNDER_WAY;
+		if (t->n_sent < TRAINS_PASS) {
+			send_train(a, now_us);
+			post_peer(a->tensors, a->peers[t->to].dial, &info);
+			t->next_us = now_us + (t->n_sent < TRAINS_PASS ? PAUSE_US + by_chance(a, PAUSE_US)
+								       : info.rto_us + QUIET_US + OVERDUE_US);
+			return TRAINS_UNDER_WAY;
+		}
+	}
+	*rate = dispersion_settle(t->rates, t->n_rates, &settled);
+	if (t->n_rates == 0) {
+		t->unheard++;
+		return TRAINS_UNHEARD;
+	}
+	t->unheard = 0;
+	if (settled || last || t->n_rates + TRAINS_PASS > TRAINS_MOST)
+		return TRAINS_TOLD;
+	begin_pass(a, PACKETS, now_us);
+	return TRAINS_UNDER_WAY;
+}
+
+void trains_answered(struct agent *a, const struct msg_train_heard *m)
+{
+	struct trains *t = &a->trains;
+
+	for (uint32_t i = 0; i < t->n_sent; i++) {
+		if (m->from != t->to || memcmp(t->tokens[i], m->token, TRAIN_TOKEN_BYTES) != 0)
+			continue;
+		memset(t->tokens[i], 0, TRAIN_TOKEN_BYTES); /* one answer each */
+		t->n_answered++;
+		if (m->bytes_per_s > 0 && m->bytes_per_s < 1e12f && t->n_rates < TRAINS_MOST)
+			t->rates[t->n_rates++] = (double)m->bytes_per_s;
+		return;
+	}
+}
+
+/* ---- those of others ---- */
+
+void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer, int64_t now_us)
+{
+	struct trains *t = &a->trains;
+	struct train_awaited *place = &t->awaited[0];
+
+	trains_open(a);
+	for (int i = 0; i < TRAIN_PLACES; i++) {
+		struct train_awaited *w = &t->awaited[i];
+
+		if (!w->used || (place->used && w->since_us < place->since_us))
+			place = w;
+	}
+	*place = (struct train_awaited){ .used = true, .from = m->from, .peer = peer, .since_us = now_us };
+	memcpy(place->token, m->token, TRAIN_TOKEN_BYTES);
+	if (t->socket)
+		train_expect(t->socket, m->token);
+	a->measuring.wake_us = now_us;
+}
+
+static void tell_heard(struct agent *a, struct train_awaited *w, const struct train_heard *h, int64_t now_us)
+{
+	struct msg m = { .type = MSG_TRAIN_HEARD, .sequence = ++a->sequence,
+			 .u.train_heard = { .from = a->run.node, .packets = h->packets,
+					    .bytes_per_s = (float)h->bytes_per_s } };
+	char text[64];
+	long size;
+
+	memcpy(m.u.train_heard.token, w->token, TRAIN_TOKEN_BYTES);
+	size = msg_encode(&m, text, sizeof(text));
+	if (size > 0)
+		post_send(a->tensors, w->peer, &(struct post_part){ text, (size_t)size }, 1, POST_CONTROL, now_us);
+	log_line(a->options.log, LOG_DEBUG, "a train of node %u: %u packets, %.2f MB/s", w->from, h->packets,
+		 h->bytes_per_s * 1e-6);
+	if (a->trains.socket)
+		train_forget(a->trains.socket, w->token);
+	w->used = false;
+}
+
+bool trains_answer(struct agent *a, int64_t now_us)
+{
+	struct trains *t = &a->trains;
+	bool awaited = false;
+
+	for (int i = 0; i < TRAIN_PLACES; i++) {
+		struct train_awaited *w = &t->awaited[i];
+		struct train_heard h = { .packets = 0 };
+
+		if (!w->used)
+			continue;
+		if (t->socket && train_heard(t->socket, w->token, &h) && h.packets > w->packets) {
+			w->packets = h.packets;
+			w->since_us = now_us;
+		}
+		if (h.whole || now_us >= w->since_us + QUIET_US)
+			tell_heard(a, w, &h, now_us);
+		awaited = awaited || w->used;
+	}
+	return awaited;
+}
+
+void trains_forget(struct agent *a)
+{
+	memset(a->trains.awaited, 0, sizeof(a->trains.awaited));
+	a->trains.n_sent = a->trains.n_answered = a->trains.n_rates = 0;
+	a->trains.unheard = 0;
+}

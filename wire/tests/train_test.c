@@ -1,0 +1,176 @@
+/* Trains of packets on this machine's own loop: what was announced is timed, what was not gets nowhere. */
+#include "wire/train.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ADDRESS_SIZE 64
+
+/* One at a free port of its own. */
+static struct train *open_one(char address[ADDRESS_SIZE])
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(at);
+	struct train *t = NULL;
+	struct error err;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+	close(fd);
+	snprintf(address, ADDRESS_SIZE, "tcp://127.0.0.1:%u", ntohs(at.sin_port));
+	assert_int_equal(train_open(&t, address, &err), 0);
+	return t;
+}
+
+/* Takes all that is there. */
+static void hear_all(struct train *t)
+{
+	while (poll(&(struct pollfd){.fd = train_fd(t), .events = POLLIN}, 1, 0) > 0)
+		train_hear(t);
+}
+
+/* Waits for the last packet, for as long as it takes. */
+static struct train_heard wait_whole(struct train *t, const uint8_t *token)
+{
+	struct train_heard h;
+	for (;;) {
+		assert_true(train_heard(t, token, &h));
+		if (h.whole)
+			return h;
+		poll(&(struct pollfd){.fd = train_fd(t), .events = POLLIN}, 1, -1);
+		train_hear(t);
+	}
+}
+
+static void a_train_is_timed(void **state)
+{
+	char address[2][ADDRESS_SIZE];
+	struct train *from = open_one(address[0]), *to = open_one(address[1]);
+	uint8_t token[TRAIN_TOKEN_BYTES];
+	(void)state;
+	train_token(token);
+	train_expect(to, token);
+	assert_int_equal(train_send(from, address[1], token, 64), 64);
+	struct train_heard h = wait_whole(to, token);
+	assert_int_equal(h.packets, 64);
+	assert_true(h.bytes_per_s > 0);
+	train_forget(to, token);
+	assert_false(train_heard(to, token, &h));
+	train_free(from);
+	train_free(to);
+}
+
+/* The announcement is late: what has come is kept for it. */
+static void packets_may_come_before_their_announcement(void **state)
+{
+	char address[2][ADDRESS_SIZE];
+	struct train *from = open_one(address[0]), *to = open_one(address[1]);
+	uint8_t token[TRAIN_TOKEN_BYTES];
+	struct train_heard h;
+	(void)state;
+	train_token(token);
+	assert_int_equal(train_send(from, address[1], token, 40), 40);
+	hear_all(to);
+	assert_false(train_heard(to, token, &h));
+	train_expect(to, token);
+	h = wait_whole(to, token);
+	assert_int_equal(h.packets, 40);
+	train_free(from);
+	train_free(to);
+}
+
+/* A stranger sends what it likes: trains that nobody announced, and packets that are none. */
+static void strangers_push_nobody_out(void **state)
+{
+	char address[2][ADDRESS_SIZE];
+	struct train *from = open_one(address[0]), *to = open_one(address[1]);
+	uint8_t token[TRAIN_TOKEN_BYTES], other[TRAIN_TOKEN_BYTES];
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	static const uint8_t rubbish[2000];
+	struct train_heard h;
+	(void)state;
+	train_token(token);
+	train_expect(to, token);
+	assert_int_equal(train_send(from, address[1], token, 20), 20);
+	hear_all(to);
+	for (int i = 0; i < 100; i++) {
+		train_token(other);
+		assert_int_equal(train_send(from, address[1], other, 1), 1);
+		hear_all(to);
+		assert_false(train_heard(to, other, &h));
+	}
+	at.sin_port = htons((uint16_t)atoi(strrchr(address[1], ':') + 1));
+	for (size_t size = 0; size <= sizeof(rubbish); size += 100)
+		sendto(train_fd(from), rubbish, size, 0, (struct sockaddr *)&at, sizeof(at));
+	hear_all(to);
+	assert_true(train_heard(to, token, &h));
+	assert_int_equal(h.packets, 20);
+	assert_true(h.whole);
+	train_free(from);
+	train_free(to);
+}
+
+/* Whoever announces many has the last ones. */
+static void the_announced_are_bounded(void **state)
+{
+	char address[ADDRESS_SIZE];
+	struct train *t = open_one(address);
+	uint8_t tokens[3 * TRAIN_PLACES][TRAIN_TOKEN_BYTES];
+	struct train_heard h;
+	(void)state;
+	for (int i = 0; i < 3 * TRAIN_PLACES; i++) {
+		train_token(tokens[i]);
+		train_expect(t, tokens[i]);
+	}
+	for (int i = 0; i < 3 * TRAIN_PLACES; i++)
+		assert_int_equal(train_heard(t, tokens[i], &h), i >= 2 * TRAIN_PLACES);
+	train_free(t);
+}
+
+static void addresses_that_are_none_are_refused(void **state)
+{
+	static const char *const bad[] = {"ipc:///tmp/x", "tcp://1.2.3.4", "tcp://", "", "tcp://:",
+		"tcp://127.0.0.1:99999999"};
+	uint8_t token[TRAIN_TOKEN_BYTES] = {0};
+	char address[ADDRESS_SIZE];
+	struct train *t = open_one(address), *none = NULL;
+	struct error err;
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(train_send(t, bad[i], token, 1), -EINVAL);
+	assert_int_equal(train_send(t, "tcp://node.example:7700", token, 1), -EINVAL);
+	assert_int_equal(train_send(t, "tcp://[::1]:7700", token, 1), -EINVAL); /* it has no IPv6 */
+	assert_int_equal(train_open(&none, "ipc:///tmp/x", &err), -EINVAL);
+	assert_int_equal(train_open(&none, address, &err), -EADDRINUSE);
+	assert_null(none);
+	assert_int_equal(train_fd(none), -1);
+	train_free(none);
+	train_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_train_is_timed),
+		cmocka_unit_test(packets_may_come_before_their_announcement),
+		cmocka_unit_test(strangers_push_nobody_out),
+		cmocka_unit_test(the_announced_are_bounded),
+		cmocka_unit_test(addresses_that_are_none_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,304 @@
+/* train.c - see train.h. */
+#include "wire/train.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "wire/dispersion.h"
+#include "wire/link.h"
+
+#define PACKET_BYTES  1400 /* passes most tunnels in one piece */
+#define HEADERS_BYTES 28
+/* What TCP carries in the time of one: 1,448 bytes of each 1,500. */
+#define GOODPUT_BYTES ((PACKET_BYTES + HEADERS_BYTES) * 1448 / 1500)
+#define BUFFER_BYTES  (4 << 20)
+#define BATCH         64
+#define BATCHES       16 /* heard in a turn */
+#define FULL_MS       2  /* a wait for the system to take more, */
+#define FULL_MOST     10 /* so often */
+
+struct head {
+	uint8_t token[TRAIN_TOKEN_BYTES];
+	uint8_t number[2], packets[2]; /* little endian */
+};
+
+/* One train on its way here. */
+struct place {
+	uint8_t token[TRAIN_TOKEN_BYTES];
+	bool used, expected, whole;
+	uint64_t since; /* the older give way first */
+	uint32_t n;
+	int64_t at_ns[TRAIN_MOST]; /* (n) the kernel's clock */
+};
+
+struct train {
+	int fd, family;
+	uint64_t places_taken;
+	struct place places[2 * TRAIN_PLACES]; /* half of them for those that were announced */
+	uint8_t noise[PACKET_BYTES]; /* nothing on the way can make it smaller */
+};
+
+/* "tcp://HOST:PORT", as a socket's; any: HOST may be of no number, and is then any. */
+static int parse_address(const char *address, bool any, struct sockaddr_storage *out, socklen_t *size)
+{
+	char host[LINK_ADDRESS_SIZE];
+	const char *port = strrchr(address, ':');
+	if (strncmp(address, "tcp://", 6) != 0 || port == NULL || port < address + 6 ||
+	    strlen(address) >= sizeof(host))
+		return -EINVAL;
+	const char *from = address + 6 + (address[6] == '[');
+	const size_t length = (size_t)(port - from) - (port[-1] == ']');
+	const struct addrinfo hints = {.ai_family = address[6] == '[' ? AF_INET6 : AF_INET,
+		.ai_socktype = SOCK_DGRAM,
+		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+	struct addrinfo *found = NULL;
+	const long number = strtol(port + 1, NULL, 10); /* the library takes any, and cuts it */
+	if (length == 0 || length >= sizeof(host) || number < 1 || number > 65535)
+		return -EINVAL;
+	memcpy(host, from, length);
+	host[length] = '\0';
+	if (getaddrinfo(host, port + 1, &hints, &found) != 0 &&
+	    (!any || getaddrinfo(NULL, port + 1, &hints, &found) != 0))
+		return -EINVAL;
+	memcpy(out, found->ai_addr, found->ai_addrlen);
+	*size = found->ai_addrlen;
+	freeaddrinfo(found);
+	return 0;
+}
+
+int train_open(struct train **out, const char *address, struct error *err)
+{
+	struct sockaddr_storage bound;
+	socklen_t size;
+	const int on = 1, bytes = BUFFER_BYTES;
+	if (parse_address(address, true, &bound, &size) < 0)
+		return error_set(err, -EINVAL, "%.60s: no address for trains of packets", address);
+	struct train *t = calloc(1, sizeof(*t));
+	if (t == NULL)
+		return error_set(err, -ENOMEM, "no memory for trains of packets");
+	t->family = bound.ss_family;
+	t->fd = socket(t->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (t->fd < 0 || bind(t->fd, (struct sockaddr *)&bound, size) < 0 ||
+	    setsockopt(t->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) < 0) {
+		const int code = errno;
+		train_free(t);
+		return error_set(err, -code, "%.60s, UDP: %s", address, strerror(code));
+	}
+	(void)setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)); /* as much as it gives */
+	(void)setsockopt(t->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	randombytes_buf(t->noise, sizeof(t->noise));
+	*out = t;
+	return 0;
+}
+
+void train_free(struct train *t)
+{
+	if (t != NULL && t->fd >= 0)
+		close(t->fd);
+	free(t);
+}
+
+int train_fd(const struct train *t)
+{
+	return t == NULL ? -1 : t->fd;
+}
+
+void train_token(uint8_t token[TRAIN_TOKEN_BYTES])
+{
+	randombytes_buf(token, TRAIN_TOKEN_BYTES);
+}
+
+/* ---- sending ---- */
+
+static void put16(uint8_t *to, uint32_t value)
+{
+	to[0] = (uint8_t)value;
+	to[1] = (uint8_t)(value >> 8);
+}
+
+/* Gives the batch to the system; waits a little where it has no room, which a slow interface's queue
+ * makes itself known by. Returns how many left. */
+static uint32_t send_batch(struct train *t, struct mmsghdr *batch, uint32_t n, uint32_t *waits)
+{
+	uint32_t left = 0;
+	while (left < n) {
+		int sent = sendmmsg(t->fd, batch + left, n - left, 0);
+		if (sent > 0) {
+			left += (uint32_t)sent;
+			continue;
+		}
+		if ((errno != EAGAIN && errno != ENOBUFS && errno != EINTR) || *waits == 0)
+			break;
+		(*waits)--;
+		poll(&(struct pollfd){.fd = t->fd, .events = POLLOUT}, 1, FULL_MS);
+	}
+	return left;
+}
+
+int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES],
+	uint32_t packets)
+{
+	struct sockaddr_storage to;
+	socklen_t size;
+	struct head heads[BATCH];
+	struct iovec parts[BATCH][2];
+	struct mmsghdr batch[BATCH];
+	uint32_t left = 0, waits = FULL_MOST;
+
+	assert(packets <= TRAIN_MOST);
+	if (parse_address(address, false, &to, &size) < 0 || to.ss_family != t->family)
+		return -EINVAL;
+	while (left < packets) {
+		const uint32_t n = packets - left < BATCH ? packets - left : BATCH;
+		for (uint32_t i = 0; i < n; i++) {
+			memcpy(heads[i].token, token, TRAIN_TOKEN_BYTES);
+			put16(heads[i].number, left + i);
+			put16(heads[i].packets, packets);
+			parts[i][0] = (struct iovec){&heads[i], sizeof(heads[i])};
+			parts[i][1] = (struct iovec){t->noise, PACKET_BYTES - sizeof(heads[i])};
+			batch[i] = (struct mmsghdr){.msg_hdr = {.msg_name = &to, .msg_namelen = size,
+				.msg_iov = parts[i], .msg_iovlen = 2}};
+		}
+		const uint32_t sent = send_batch(t, batch, n, &waits);
+		left += sent;
+		if (sent < n)
+			break;
+	}
+	return (int)left;
+}
+
+/* ---- hearing ---- */
+
+static struct place *find(struct train *t, const uint8_t *token)
+{
+	for (size_t i = 0; i < sizeof(t->places) / sizeof(t->places[0]); i++) {
+		struct place *p = &t->places[i];
+		if (p->used && memcmp(p->token, token, TRAIN_TOKEN_BYTES) == 0)
+			return p;
+	}
+	return NULL;
+}
+
+static uint32_t count_expected(const struct train *t)
+{
+	uint32_t n = 0;
+	for (size_t i = 0; i < sizeof(t->places) / sizeof(t->places[0]); i++)
+		n += t->places[i].used && t->places[i].expected;
+	return n;
+}
+
+/* Of those that were announced, or of those that were not, the oldest gives way. */
+static struct place *oldest(struct train *t, bool expected)
+{
+	struct place *found = NULL;
+	for (size_t i = 0; i < sizeof(t->places) / sizeof(t->places[0]); i++) {
+		struct place *p = &t->places[i];
+		if (p->used && p->expected == expected && (found == NULL || p->since < found->since))
+			found = p;
+	}
+	return found;
+}
+
+/* A free place, or that of a train which was not announced: there is always one of them. */
+static struct place *take_place(struct train *t, const uint8_t *token)
+{
+	struct place *p = NULL;
+	for (size_t i = 0; p == NULL && i < sizeof(t->places) / sizeof(t->places[0]); i++)
+		p = t->places[i].used ? NULL : &t->places[i];
+	if (p == NULL)
+		p = oldest(t, false);
+	memcpy(p->token, token, TRAIN_TOKEN_BYTES);
+	p->used = true;
+	p->expected = p->whole = false;
+	p->since = ++t->places_taken;
+	p->n = 0;
+	return p;
+}
+
+void train_expect(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+{
+	struct place *p = find(t, token);
+	if (p != NULL && p->expected)
+		return;
+	if (count_expected(t) == TRAIN_PLACES)
+		oldest(t, true)->used = false;
+	if (p == NULL)
+		p = take_place(t, token);
+	p->expected = true;
+}
+
+static int64_t arrived_ns(struct msghdr *m)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
+		struct timespec at;
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPNS)
+			continue;
+		memcpy(&at, CMSG_DATA(c), sizeof(at));
+		return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
+	}
+	return -1;
+}
+
+static void add_packet(struct train *t, const struct head *head, int64_t at_ns)
+{
+	struct place *p = find(t, head->token);
+	if (p == NULL)
+		p = take_place(t, head->token);
+	if (p->n < TRAIN_MOST)
+		p->at_ns[p->n++] = at_ns;
+	const unsigned number = head->number[0] + 256u * head->number[1];
+	const unsigned packets = head->packets[0] + 256u * head->packets[1];
+	p->whole = p->whole || number + 1 == packets;
+}
+
+void train_hear(struct train *t)
+{
+	struct head heads[BATCH];
+	struct iovec parts[BATCH];
+	struct mmsghdr batch[BATCH];
+	_Alignas(struct cmsghdr) uint8_t control[BATCH][64];
+	int got = BATCH;
+
+	for (int turn = 0; turn < BATCHES && got == BATCH; turn++) {
+		for (int i = 0; i < BATCH; i++) {
+			parts[i] = (struct iovec){&heads[i], sizeof(heads[i])};
+			batch[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &parts[i], .msg_iovlen = 1,
+				.msg_control = control[i], .msg_controllen = sizeof(control[i])}};
+		}
+		got = recvmmsg(t->fd, batch, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
+		for (int i = 0; i < got; i++) {
+			const int64_t at_ns = arrived_ns(&batch[i].msg_hdr);
+			if (batch[i].msg_len == PACKET_BYTES && at_ns >= 0)
+				add_packet(t, &heads[i], at_ns);
+		}
+	}
+}
+
+bool train_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES],
+	struct train_heard *out)
+{
+	const struct place *p = find(t, token);
+	if (p == NULL || !p->expected)
+		return false;
+	*out = (struct train_heard){.packets = p->n, .whole = p->whole,
+		.bytes_per_s = dispersion_rate(p->at_ns, p->n, GOODPUT_BYTES)};
+	return true;
+}
+
+void train_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
+{
+	struct place *p = find(t, token);
+	if (p != NULL)
+		p->used = false;
+}
