@@ -16,7 +16,7 @@ static const char magic[] = "skippipe-admitted 1";
 
 /* What stat says about the file's content; a change of any of it means: read again. */
 struct stamp {
-	bool exists;
+	int missing; /* errno of stat; 0: it is there */
 	ino_t inode;
 	off_t size;
 	struct timespec modified;
@@ -27,7 +27,8 @@ struct keys_list {
 	struct keys_entry *entries;
 	size_t n, room;
 	uint64_t version;
-	struct stamp read;       /* what was last read */
+	struct stamp read;       /* what was last read, */
+	bool was_read;           /* if there was a file */
 	struct stamp complained; /* what an error was last reported for, */
 	bool has_complained;     /* if one was */
 };
@@ -203,17 +204,18 @@ static struct stamp stamp_of(const char *path)
 	struct stat st;
 	struct stamp s = {0};
 	if (stat(path, &st) == 0) {
-		s.exists = true;
 		s.inode = st.st_ino;
 		s.size = st.st_size;
 		s.modified = st.st_mtim;
+	} else {
+		s.missing = errno;
 	}
 	return s;
 }
 
 static bool stamp_equal(const struct stamp *a, const struct stamp *b)
 {
-	return a->exists == b->exists && a->inode == b->inode && a->size == b->size &&
+	return a->missing == b->missing && a->inode == b->inode && a->size == b->size &&
 	       a->modified.tv_sec == b->modified.tv_sec &&
 	       a->modified.tv_nsec == b->modified.tv_nsec;
 }
@@ -230,7 +232,8 @@ static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 	return true;
 }
 
-/* Reads the file as it is now. Returns 1 when the entries are others than before. */
+/* Reads the file as it is now. Returns 1 when the entries are others than before. That a file was never there is
+ * an empty list; that one is gone is a mishap (a disk, a careless move), and no word of whom to expel. */
 static int reread(struct keys_list *list, struct error *err)
 {
 	struct keys_list fresh = {0};
@@ -238,7 +241,10 @@ static int reread(struct keys_list *list, struct error *err)
 	char *text = NULL;
 	size_t size = 0;
 	int rc = 0;
-	if (now.exists)
+	if (now.missing != 0 && (list->was_read || now.missing != ENOENT))
+		rc = error_set(err, -now.missing, "%s: %s: what was read before stays in force", list->path,
+			strerror(now.missing));
+	else if (now.missing == 0)
 		rc = file_read(list->path, LIST_FILE_MOST, &text, &size, err);
 	if (rc == 0 && text != NULL) {
 		if (memchr(text, '\0', size) != NULL)
@@ -252,6 +258,7 @@ static int reread(struct keys_list *list, struct error *err)
 		return rc;
 	}
 	list->read = now;
+	list->was_read = now.missing == 0;
 	if (same_entries(list, &fresh)) {
 		free(fresh.entries);
 		return 0;
@@ -285,8 +292,11 @@ int keys_list_refresh(struct keys_list *list, struct error *err)
 	if (list->path == NULL)
 		return 0;
 	struct stamp now = stamp_of(list->path);
-	if (stamp_equal(&now, &list->read) ||
-	    (list->has_complained && stamp_equal(&now, &list->complained)))
+	if (stamp_equal(&now, &list->read)) {
+		list->has_complained = false;
+		return 0;
+	}
+	if (list->has_complained && stamp_equal(&now, &list->complained))
 		return 0;
 	int rc = reread(list, err);
 	list->has_complained = rc < 0;
@@ -308,8 +318,10 @@ static int write_list(struct keys_list *list, struct error *err)
 	}
 	int rc = file_write(list->path, text, at, 0600, err);
 	free(text);
-	if (rc == 0)
+	if (rc == 0) {
 		list->read = stamp_of(list->path);
+		list->was_read = true;
+	}
 	return rc;
 }
 
@@ -322,7 +334,7 @@ static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 		return 0;
 	if (snprintf(path, sizeof(path), "%s.lock", list->path) >= (int)sizeof(path))
 		return error_set(err, -ENAMETOOLONG, "%s: the path is too long", list->path);
-	int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock < 0)
 		return error_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (flock(lock, LOCK_EX) < 0) {

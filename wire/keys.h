@@ -75,13 +75,14 @@ struct keys_entry {
 
 /* An empty list, in memory only. Gives *out (keys_list_free). */
 int keys_list_new(struct keys_list **out);
-/* Bound to path. A missing file is an empty list and is made by the first admit. */
+/* Bound to path. A file that is not there yet is an empty list and is made by the first admit. */
 int keys_list_open(struct keys_list **out, const char *path, struct error *err);
 void keys_list_free(struct keys_list *list);
 
 /* Reads the file again when it changed since (one stat otherwise; call it a few times a second).
- * Returns 1 changed, 0 not (always 0 in memory). On an error the old list stays in force; the
- * same error is not reported twice for the same file. */
+ * Returns 1 changed, 0 not (always 0 in memory). On an error the old list stays in force, also where
+ * the file that was read is gone (-ENOENT) or cannot be looked at; the same error is not reported
+ * twice for the same file. */
 int keys_list_refresh(struct keys_list *list, struct error *err);
 
 /* Adds, or replaces the entry that has this key. A bound list is re-read and written first (under

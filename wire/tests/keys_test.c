@@ -128,12 +128,38 @@ static void the_list_is_edited_and_reread(void **state)
 	assert_int_equal(keys_list_admit(one, &a, KEYS_WATCHER, "z", &err), 0); /* replaces */
 	assert_int_equal(keys_list_count(one), 1);
 	assert_string_equal(keys_list_at(one, 0)->name, "z");
-	/* A file taken away admits nobody. */
-	unlink(p.list);
-	assert_int_equal(keys_list_refresh(one, &err), 1);
-	assert_int_equal(keys_list_count(one), 0);
 	keys_list_free(one);
 	keys_list_free(two);
+	place_clear(&p);
+}
+
+/* Only an edit expels. What is missing for a while is said each time, once. */
+static void a_list_that_is_gone_stays_in_force(void **state)
+{
+	(void)state;
+	struct place p;
+	struct keys_list *list;
+	struct error err = {""};
+	char away[256];
+	place_make(&p);
+	snprintf(away, sizeof(away), "%s.away", p.list);
+	write_text(p.list, "skippipe-admitted 1\n" ONES " agent x\n", 0600);
+	assert_int_equal(keys_list_open(&list, p.list, &err), 0);
+	uint64_t version = keys_list_version(list);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rename(p.list, away), 0);
+		assert_int_equal(keys_list_refresh(list, &err), -ENOENT);
+		assert_non_null(strstr(err.text, p.list));
+		assert_int_equal(keys_list_refresh(list, &err), 0);
+		assert_int_equal(keys_list_count(list), 1);
+		assert_int_equal(rename(away, p.list), 0);
+		assert_int_equal(keys_list_refresh(list, &err), 0);
+	}
+	assert_int_equal(keys_list_version(list), version);
+	write_text(p.list, "skippipe-admitted 1\n", 0600);
+	assert_int_equal(keys_list_refresh(list, &err), 1);
+	assert_int_equal(keys_list_count(list), 0);
+	keys_list_free(list);
 	place_clear(&p);
 }
 
@@ -241,6 +267,7 @@ int main(void)
 		cmocka_unit_test(a_key_survives_its_file),
 		cmocka_unit_test(broken_key_files_are_named),
 		cmocka_unit_test(the_list_is_edited_and_reread),
+		cmocka_unit_test(a_list_that_is_gone_stays_in_force),
 		cmocka_unit_test(broken_lists_are_named),
 		cmocka_unit_test(secrets_stay_out_of_core_dumps),
 		cmocka_unit_test(a_barred_key_is_off_until_the_list_changes),
