@@ -117,8 +117,7 @@ static int write_all(int fd, const char *from, size_t size)
 	return 0;
 }
 
-/* The rename itself is durable only once its folder is. */
-static void sync_folder(const char *path)
+void file_sync_folder(const char *path)
 {
 	char folder[PATH_MAX];
 	char *slash;
@@ -141,8 +140,20 @@ int file_move(const char *from, const char *to, struct error *err)
 {
 	if (rename(from, to) != 0)
 		return fail(err, to);
-	sync_folder(to);
+	file_sync_folder(to);
 	return 0;
+}
+
+/* The name can be guessed, so what stands there already is not written to, nor what it leads to; if a process of
+ * this number has left it, it goes. */
+static int open_aside(const char *aside, mode_t mode)
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = open(aside, flags, mode);
+
+	if (fd >= 0 || errno != EEXIST || unlink(aside) != 0)
+		return fd;
+	return open(aside, flags, mode);
 }
 
 int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct error *err)
@@ -157,8 +168,7 @@ int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct 
 			       : snprintf(a->aside, sizeof(a->aside), "%s.tmp.%ld", path, (long)getpid());
 	if (n >= (int)sizeof(a->aside))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
-	a->fd = open(a->aside, a->through ? O_WRONLY | O_CLOEXEC
-					  : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	a->fd = a->through ? open(a->aside, O_WRONLY | O_CLOEXEC) : open_aside(a->aside, mode);
 	return a->fd < 0 ? fail(err, path) : 0;
 }
 

@@ -35,6 +35,10 @@ int file_write(const char *path, const void *data, size_t size, mode_t mode, str
 /* Renames a file that is durable already, over what stands at `to`, durably. */
 int file_move(const char *from, const char *to, struct error *err);
 
+/* A name that was just given in path's folder, or taken away, is durable only once the folder is: now, as far as
+ * the system can. */
+void file_sync_folder(const char *path);
+
 /* mkdir -p with mode 0700 for what it makes. */
 int file_make_folder(const char *path, struct error *err);
 

@@ -59,6 +59,20 @@ static int usual_folder(char *to, size_t room, struct error *err)
 	return error_set(err, -ENOENT, "neither XDG_STATE_HOME nor HOME says where");
 }
 
+/* Anybody can make a folder in /tmp under any name, and read and change then what is put in it. */
+int place_own(const char *folder, struct error *err)
+{
+	struct stat st;
+
+	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
+	if (lstat(folder, &st) != 0)
+		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 022) != 0)
+		return error_set(err, -EPERM, "%s: not a folder of this user's alone; say --run-dir", folder);
+	return 0;
+}
+
 static int make_dated(struct place *p, struct error *err)
 {
 	char folder[PATH_MAX], name[64];
@@ -75,6 +89,9 @@ static int make_dated(struct place *p, struct error *err)
 		return 0;
 	snprintf(p->why_moved, sizeof(p->why_moved), "%.*s", (int)sizeof(p->why_moved) - 1, why.text);
 	snprintf(folder, sizeof(folder), "/tmp/skippipe-runs-%ld", (long)getuid());
+	rc = place_own(folder, err);
+	if (rc != 0)
+		return rc;
 	rc = join(p->run, sizeof(p->run), folder, name, err);
 	return rc == 0 ? make_run(p->run, err) : rc;
 }

@@ -16,6 +16,8 @@ struct place {
  * $XDG_STATE_HOME/skippipe/runs, or ~/.local/state/skippipe/runs, or, where that cannot be
  * written, /tmp/skippipe-runs-UID. A given folder must not hold a run. */
 int place_make(struct place *p, const char *run_dir, struct error *err);
+/* Makes a folder of this user's alone, or finds that it is one. -EPERM: it is another's, or others may write in it. */
+int place_own(const char *folder, struct error *err);
 /* Removes the sockets and their folder. The run stays. */
 void place_remove(struct place *p);
 

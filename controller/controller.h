@@ -749,6 +749,9 @@ int resume_begin(struct controller *c, struct error *err);
 /* The options that such a run goes on with, as text to keep (free) and again from the store. */
 char *resume_options(const struct controller *c);
 int resume_options_again(struct controller *c, struct error *err);
+/* The first number of attempts, and of faults, of the n-th controller that takes over: above all that the ones before
+ * it may have used. -ERANGE: none is left. */
+int resume_numbers(uint64_t generation, uint32_t *first);
 int resume_save(struct controller *c); /* what a successor must know beside the store */
 /* While gathering: agents that hold the run's weights go on with them. */
 void resume_member(struct controller *c, struct member *m);

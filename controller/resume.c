@@ -18,7 +18,20 @@
 #include "controller/see.h"
 #include "schedule/noise.h"
 
-enum { ATTEMPTS_A_CONTROLLER = 1 << 16 };
+/* Attempts that a controller may use up, and how many controllers; of the many after these each has fewer, for they
+ * can hardly live long. */
+enum { ATTEMPTS = 1 << 16, ATTEMPTS_LATER = 1 << 9, CONTROLLERS = 1 << 13 };
+
+int resume_numbers(uint64_t generation, uint32_t *first)
+{
+	uint64_t n = generation <= CONTROLLERS ? generation * ATTEMPTS
+					       : CONTROLLERS * (uint64_t)ATTEMPTS + (generation - CONTROLLERS) * ATTEMPTS_LATER;
+
+	if (generation > INT32_MAX || n > (1u << 30)) /* what agents and records take for an attempt */
+		return -ERANGE;
+	*first = (uint32_t)n;
+	return 0;
+}
 
 /* ---- what the store does not say ---- */
 
@@ -322,9 +335,12 @@ int resume_begin(struct controller *c, struct error *err)
 	c->corpus_hash = store_run_of(c->store)->corpus_hash;
 	c->resumed = true;
 	c->iteration = c->committed + 1;
-	c->first_attempt = c->own_attempt = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);
+	if (resume_numbers(generation, &c->first_attempt) != 0)
+		return error_set(err, -ERANGE, "%s: the run was taken over %llu times: no numbers are left for another",
+				 c->options.run_dir, (unsigned long long)generation);
+	c->own_attempt = c->first_attempt;
 	c->assignments = c->commands = generation << 32;
-	c->first_fault = (uint32_t)(generation * ATTEMPTS_A_CONTROLLER);
+	c->first_fault = c->first_attempt;
 	carry_read(c);
 	note(c, NOTE_EVENT, -1, 0, "the run was taken over after it%llu (controller %llu)",
 	     (unsigned long long)c->committed, (unsigned long long)generation + 1);

@@ -35,7 +35,7 @@ static int load_model(struct controller *c, struct error *err)
 		o->name = run->name;
 		o->batch = run->batch;
 		o->sequence = run->sequence;
-		o->n_corpus = run->n_corpus < OPTIONS_MOST_CORPUS ? (uint32_t)run->n_corpus : 0;
+		o->n_corpus = run->n_corpus <= OPTIONS_MOST_CORPUS ? (uint32_t)run->n_corpus : 0;
 		for (uint32_t i = 0; i < o->n_corpus; i++)
 			o->corpus[i] = run->corpus[i];
 		rc = model_preset("tiny", &c->model, &c->recipe, err);

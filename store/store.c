@@ -82,7 +82,7 @@ static int take_lock(struct store *s, const char *folder, struct error *err)
 
 	if (asprintf(&path, "%s/run.lock", folder) < 0)
 		return error_set(err, -ENOMEM, "%s: out of memory", folder);
-	lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock < 0)
 		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
 	else if (flock(lock, LOCK_EX | LOCK_NB) != 0)
@@ -122,9 +122,19 @@ static int pragma_number(struct store *s, const char *sql, int64_t *out, struct 
 	return result;
 }
 
+/* Of its owner alone, as all of a run is, whatever the umask; SQLite's own files beside it follow it. */
 static int open_file(struct store *s, int flags, struct error *err)
 {
-	int result = sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+	int fd = flags & SQLITE_OPEN_READWRITE
+			 ? open(s->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | (flags & SQLITE_OPEN_CREATE ? O_CREAT : 0), 0600)
+			 : -1;
+	int result;
+
+	if (fd >= 0) {
+		(void)!fchmod(fd, 0600); /* begun by an earlier version, and then perhaps another's */
+		close(fd);
+	}
+	result = sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
 
 	if (result != SQLITE_OK)
 		return db_error(s, result, err);

@@ -11,6 +11,7 @@
 
 #include <sodium.h>
 
+#include "base/file.h"
 #include "wire/identity.h"
 
 #define KEY_FILE_MOST 4096
@@ -206,6 +207,8 @@ static int publish(const char *temporary, const char *path)
 {
 	int rc = link(temporary, path) < 0 ? -errno : 0;
 	unlink(temporary);
+	if (rc == 0)
+		file_sync_folder(path);
 	return rc;
 }
 

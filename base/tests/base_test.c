@@ -118,6 +118,13 @@ static void files_are_whole_or_as_they_were(void **state)
 	assert_string_equal(data, "first");
 	free(data);
 	assert_int_equal(file_read(folder, 100, &data, &size, &e), -EINVAL);
+	/* A name that somebody else has laid out as a trap is not followed. */
+	snprintf(deep, sizeof(deep), "%s/file.tmp.%ld", folder, (long)getpid());
+	assert_int_equal(symlink(path, deep), 0);
+	assert_int_equal(file_write(path, "second", 6, 0600, &e), 0);
+	assert_int_equal(lstat(path, &st), 0);
+	assert_true(S_ISREG(st.st_mode) && st.st_size == 6);
+	assert_int_equal(lstat(deep, &st), -1);
 	/* Where it cannot be written, what was there stays, and nothing half-written is left.
 	 */
 	snprintf(deep, sizeof(deep), "%s/not/there", folder);

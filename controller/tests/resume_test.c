@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +227,22 @@ static void a_marked_one_stays_out(void **state)
 	assert_int_equal(c->members[3].state, NODE_FAILED);
 }
 
+/* However often a run was taken over, each controller's numbers lie above the ones before, and within what agents take. */
+static void every_controller_has_its_own_numbers(void **state)
+{
+	uint32_t before = 0, first;
+
+	(void)state;
+	for (uint64_t n = 1; n <= 70000; n++) {
+		assert_int_equal(resume_numbers(n, &first), 0);
+		assert_true(first >= before + 512 && first <= 1u << 30);
+		before = first;
+	}
+	assert_int_equal(resume_numbers(1, &first), 0);
+	assert_int_equal(first, 1 << 16);
+	assert_int_equal(resume_numbers(UINT64_C(1) << 48, &first), -ERANGE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, take_over, let_go)
 
 int main(void)
@@ -240,6 +257,7 @@ int main(void)
 		TEST(not_for_ever),
 		TEST(for_a_stage_that_nobody_holds),
 		TEST(a_marked_one_stays_out),
+		cmocka_unit_test(every_controller_has_its_own_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

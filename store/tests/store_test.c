@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/store.h"
@@ -35,6 +36,33 @@ static void what_a_run_is_comes_back(void **state)
 	assert_string_equal(r->corpus[1], sample_corpus[1]);
 	assert_int_equal(store_writer_epoch(s), 1);
 	store_close(s);
+}
+
+/* Whatever the umask; the record of an earlier version likewise, once it is written to again. */
+static void a_run_is_its_owners_alone(void **state)
+{
+	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm", "run.lock" };
+	struct folder *f = *state;
+	mode_t was = umask(0);
+	struct store *s = create(f->path);
+	char path[256];
+	struct error err;
+	struct stat st;
+
+	for (int again = 0; again < 2; again++) {
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			snprintf(path, sizeof(path), "%s/%s", f->path, names[i]);
+			assert_int_equal(stat(path, &st), 0);
+			assert_int_equal(st.st_mode & 0777, 0600);
+		}
+		store_close(s);
+		snprintf(path, sizeof(path), "%s/run.db", f->path);
+		assert_int_equal(chmod(path, 0644), 0);
+		assert_int_equal(store_resume(&s, f->path, &err), 0);
+		assert_int_equal(store_set(s, "anything", "1", &err), 0);
+	}
+	store_close(s);
+	umask(was);
 }
 
 static void the_corpus_is_learnt_once(void **state)
@@ -430,6 +458,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_a_run_is_comes_back),
+		TEST(a_run_is_its_owners_alone),
 		TEST(the_corpus_is_learnt_once),
 		TEST(what_its_controller_was_told_is_there_with_the_run),
 		TEST(what_activations_travel_as_is_there_with_the_run),
