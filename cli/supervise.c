@@ -44,6 +44,7 @@ struct play {
 	size_t line_length;
 	bool orders_open;
 	int echo;         /* the controller's log; -1 */
+	bool over;        /* the controller has said that it ends the run */
 	unsigned resumed; /* times in a row */
 	int64_t resumed_us;
 	struct error gave_up; /* text "" unless every agent ended by itself */
@@ -78,20 +79,33 @@ static int start_controller(struct play *p, struct error *err)
 	return rc;
 }
 
-/* After kill -9, a crash, the memory's end: what is committed is in the store, and agents wait.
- * One that keeps crashing is let go. */
+/* Whether there is something to go on with. Where nothing was recorded yet, only a crash is begun again: what a start
+ * failed for it would fail for again. */
+static bool resumable(const struct play *p)
+{
+	const struct cast *c = p->cast;
+
+	if (p->act != PLAYING || p->over || c->resume.n == 0)
+		return false;
+	if (WIFSIGNALED(c->controller.status))
+		return true;
+	return WEXITSTATUS(c->controller.status) != 0 && (!c->record || access(c->record, F_OK) == 0);
+}
+
+/* After kill -9, a crash, the end of memory, files or disk: what is committed is in the store, and agents wait.
+ * One that keeps ending is let go. */
 static void resume_controller(struct play *p)
 {
 	struct cast *c = p->cast;
 	int64_t now = clock_monotonic_us();
 	struct error err;
 
-	if (p->act != PLAYING || !WIFSIGNALED(c->controller.status) || c->resume.n == 0)
+	if (!resumable(p))
 		return;
 	p->resumed = now - p->resumed_us < RESUME_US ? p->resumed + 1 : 1;
 	p->resumed_us = now;
 	if (p->resumed > RESUME_MOST) {
-		log_line(p->log, LOG_ERROR, "the controller was killed %d times in a row",
+		log_line(p->log, LOG_ERROR, "the controller ended %d times in a row",
 			 RESUME_MOST);
 		return;
 	}
@@ -128,6 +142,10 @@ static void obey(struct play *p, const char *line)
 	unsigned node;
 	char verb[8], rest;
 
+	if (strcmp(line, "end") == 0) {
+		p->over = true;
+		return;
+	}
 	if (sscanf(line, "%7s %u%c", verb, &node, &rest) != 2 || node >= p->cast->n_agents) {
 		log_line(p->log, LOG_WARN, "the controller's order \"%s\" makes no sense",
 			 line);
@@ -145,7 +163,7 @@ static void obey(struct play *p, const char *line)
 /* A line too long to be an order is cut, and makes no sense. */
 static void take_orders(struct play *p)
 {
-	char bytes[256];
+	char bytes[4096];
 	ssize_t n = read(p->cast->orders, bytes, sizeof(bytes));
 
 	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
@@ -256,6 +274,7 @@ static void ended(struct play *p, pid_t pid, int status)
 	char how[64];
 
 	if (child_ended(&c->controller, pid, status)) {
+		take_orders(p); /* its last */
 		child_how_it_ended(&c->controller, how, sizeof(how));
 		log_line(p->log, LOG_INFO, "controller ended: %s", how);
 		resume_controller(p);

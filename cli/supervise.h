@@ -1,10 +1,11 @@
 /* supervise.h - keeps a controller, its agents and a console going until the run is over.
  *
  * The controller gives orders on a pipe, one a line: "start N" starts agent N again after it
- * ended, "kill N" ends it with SIGKILL, as a machine's failure would. That an agent died is
+ * ended, "kill N" ends it with SIGKILL, as a machine's failure would, "end" says that the run is
+ * over however the controller ends. That an agent died is
  * only logged here: the controller finds out for itself, as it would for another machine's. A
- * controller that is killed is started again, to go on with the run; one that ends has ended
- * it.
+ * controller that is killed is started again, to go on with the run, and so is one that ends with an exit
+ * status other than 0 without having said so.
  */
 #ifndef CLI_SUPERVISE_H
 #define CLI_SUPERVISE_H
@@ -19,7 +20,7 @@
 
 struct cast { /* everyone on the stage; made ready (args, log), not started */
 	struct child controller;
-	struct args resume; /* its command line after it was killed; empty: that ends the run */
+	struct args resume; /* its command line after it has failed; empty: that ends the run */
 	const char *record; /* a file, there once something can be resumed; borrowed; NULL:
 			       always */
 	struct child console; /* args empty: headless */

@@ -812,6 +812,7 @@ float prediction_error(const struct controller *c); /* median */
 
 /* An order to the embedded cluster's supervisor: false when there is none. */
 bool supervisor_tell(struct controller *c, const char *what, int node);
+void supervisor_end(struct controller *c); /* told: no other controller is to go on with the run */
 
 /* ---- drill.c ---- */
 void drill_add(struct controller *c, const struct msg_command *m); /* an act that was done */

@@ -19,6 +19,7 @@ void controller_finish(struct controller *c, int status, const char *why)
 	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
 	if (c->unrecorded)
 		return; /* agents keep their weights, and wait for a controller that can write */
+	supervisor_end(c);
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (member_alive(&c->members[i]))
 			member_send(c, &c->members[i], &stop);

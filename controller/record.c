@@ -241,9 +241,10 @@ void record_plan(struct controller *c, const struct planned *p)
 		controller_finish(c, 1, "out of memory");
 		return;
 	}
-	if (store_plan(c->store, &sp, &err) != 0 ||
-	    write_plan(c, p->epoch, text, path, &err) != 0)
+	if (store_plan(c->store, &sp, &err) != 0)
 		controller_unrecorded(c, err.text);
+	else if (write_plan(c, p->epoch, text, path, &err) != 0) /* it stands in the store; the file is for other tools */
+		note(c, NOTE_WARNING, -1, 0, "a plan's file is missing: %.150s", err.text);
 	record_moment(c, &moment);
 	if (c->jsonl)
 		put(c, json_pack("{s:s, s:I, s:I, s:s, s:s?, s:i, s:f, s:f, s:f, s:s, s:o}", "event",

@@ -265,14 +265,13 @@ static int see_plan(void *context, const struct store_plan *p)
 	struct controller *c = context;
 
 	struct error err;
-	int rc = record_plan_file(c, p, &err);
 
-	if (rc != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	if (record_plan_file(c, p, &err) != 0) /* for other tools only */
+		log_line(&c->log, LOG_WARN, "a plan's file is missing: %s", err.text);
 	see_planned(c->history, c->n_history, p);
 	if (p->epoch > c->epoch)
 		c->epoch = p->epoch;
-	return rc;
+	return 0;
 }
 
 static int see_note(void *context, const struct store_note *n)

@@ -16,6 +16,8 @@
 #define INITS_PER_S       2000.0 /* curve work a listener will do */
 #define REFUSALS_PER_S    2000.0
 #define MEND_US           INT64_C(100000)
+#define CROWD_US          INT64_C(3000000)
+#define SILENT_MS         10000 /* of a connection, where there are too many: sessions say something sooner */
 #define PEEK_BYTES        4096  /* from here on, look before sealing whether it can leave */
 
 const char *link_reason_text(enum link_reason reason)
@@ -29,7 +31,7 @@ const char *link_reason_text(enum link_reason reason)
 		[LINK_NOT_ADMITTED] = "the key is not admitted",
 		[LINK_ROLE] = "admitted, but in a role that may not connect here",
 		[LINK_SUPERSEDED] = "a newer process with the same key has taken over",
-		[LINK_TOO_MANY] = "too many sessions or handshakes",
+		[LINK_TOO_MANY] = "too many connections, sessions or handshakes",
 		[LINK_UNKNOWN_SESSION] = "no such session (the listener restarted, or dropped it)",
 		[LINK_OVERSIZE] = "longer than agreed",
 		[LINK_SILENT] = "nothing heard for too long",
@@ -558,6 +560,10 @@ void link_tick(struct link *link, int64_t now_us)
 	if (link->n_sessions > 0 && now_us >= link->scan_us) {
 		link->scan_us = now_us + link->options.silence_us / 8;
 		scan(link, now_us);
+	}
+	if (link->listens && now_us >= link->mend_us) {
+		link->mend_us = now_us + CROWD_US;
+		link->counters->refused[LINK_TOO_MANY] += socket_end_silent(&link->sockets[0], SILENT_MS);
 	}
 	if (!link->listens && now_us >= link->mend_us) {
 		link->mend_us = now_us + MEND_US;

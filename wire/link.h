@@ -51,7 +51,7 @@ enum link_reason {
 	LINK_NOT_ADMITTED, /* the key is not on the list (any more) */
 	LINK_ROLE,         /* admitted, but not in a role that may connect here */
 	LINK_SUPERSEDED,   /* a newer process with the same key has taken over */
-	LINK_TOO_MANY,     /* sessions, or handshakes in this second */
+	LINK_TOO_MANY,     /* connections, sessions, or handshakes in this second */
 	LINK_UNKNOWN_SESSION, /* the listener restarted, or dropped the session */
 	LINK_OVERSIZE,     /* longer than agreed */
 	LINK_SILENT,       /* nothing heard for too long */

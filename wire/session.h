@@ -89,7 +89,7 @@ struct link {
 	struct link_event queue[LINK_QUEUE]; /* told before anything else is received */
 	unsigned n_queue;
 	int64_t scan_us;        /* when sessions are next looked through */
-	int64_t mend_us;        /* when a dialer's connection is next looked at */
+	int64_t mend_us;        /* when a dialer's connection, or a listener's many, are next looked at */
 	char address[LINK_ADDRESS_SIZE]; /* a dialer's */
 	uint8_t *held;          /* by the test hook */
 	unsigned held_lane;

@@ -17,6 +17,7 @@
 #include <nanomsg/tcp.h>
 #include <sodium.h>
 
+#include "wire/accept.h"
 #include "wire/link.h"
 
 #define BUFFER_BYTES     (1 << 20)
@@ -183,6 +184,7 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	size_t length = strlen(address);
 	if (length >= LINK_ADDRESS_SIZE - 8)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
+	s->port = 0;
 	int rc = open_raw(s, true, address, false, frame_most, err);
 	if (rc < 0)
 		return rc;
@@ -198,6 +200,8 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	}
 	if (bound != NULL)
 		memcpy(bound, text, sizeof(text));
+	if (strncmp(text, "tcp://", 6) == 0)
+		s->port = (uint16_t)atoi(strrchr(text, ':') + 1);
 	return 0;
 }
 
@@ -210,6 +214,15 @@ static int add_connections(struct socket *s, unsigned connections)
 		s->endpoints[s->n_endpoints++] = endpoint;
 	}
 	return 0;
+}
+
+unsigned socket_end_silent(const struct socket *s, int64_t silent_ms)
+{
+	uint64_t now, broken;
+	if (s->port == 0)
+		return 0;
+	socket_connections(s, &now, &broken);
+	return now > accept_most() / 2 ? accept_end_silent(s->port, silent_ms) : 0;
 }
 
 int socket_dial(struct socket *s, const char *address, unsigned connections, bool bulk,

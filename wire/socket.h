@@ -35,6 +35,7 @@ struct socket {
 	int endpoints[LINK_CONNECTIONS_MOST]; /* (n_endpoints) a dialer's; -1: none for now */
 	unsigned n_endpoints;
 	char address[LINK_ADDRESS_SIZE];
+	uint16_t port;    /* a listener's; 0: it has none */
 	bool heard;       /* a frame came since it was last looked at */
 	uint64_t broken;  /* connections, when all was well */
 	uint64_t seen;    /* broken ones when last looked at, */
@@ -58,6 +59,9 @@ void socket_close(struct socket *s);
  * the rest for the beginning of the next one, which it ends for that, and so for ever: where one must have broken
  * twice and all was never well meanwhile, this dials anew. */
 void socket_mend(struct socket *s, int64_t now_us);
+/* To be called now and then, of a listener: where connections are more than half of what there is room for, those by
+ * which nothing came for so long are ended. Returns how many. */
+unsigned socket_end_silent(const struct socket *s, int64_t silent_ms);
 /* Dials anew at once: nothing gets through. */
 void socket_redial(struct socket *s);
 

@@ -183,6 +183,47 @@ static void a_killed_controller_is_resumed(void **state)
 	assert_int_equal(alive(f), 0);
 }
 
+/* So does one that could not go on: only one that says so has ended the run. */
+static void a_controller_that_fails_is_resumed_until_it_says_that_all_is_over(void **state)
+{
+	struct fixture *f = *state;
+	struct child again = { 0 };
+	struct error err = { "" };
+	int status = -1;
+
+	part(f, &f->cast.controller, "controller", "exit 1");
+	part(f, &again, "again",
+	     "[ ! -e more ] || touch too_often; [ ! -e second ] || touch more; touch second;"
+	     "[ ! -e more ] || { eval \"echo end >&$ORDERS\"; exit 6; }; exit 7");
+	f->cast.resume = again.args;
+	free(again.log);
+	agent(f, "exec sleep 60");
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(status, 6);
+	assert_true(exists(f, "more"));
+	assert_false(exists(f, "too_often"));
+	assert_int_equal(alive(f), 0);
+}
+
+/* A start that failed, before anything was recorded, would fail again. */
+static void a_failed_start_is_the_end(void **state)
+{
+	struct fixture *f = *state;
+	struct child again = { 0 };
+	struct error err = { "" };
+	int status = -1;
+
+	part(f, &f->cast.controller, "controller", "[ ! -e once ] || touch twice; touch once; exit 1");
+	part(f, &again, "again", "touch twice; exit 1");
+	f->cast.resume = again.args;
+	f->cast.record = "/nowhere/run.db";
+	agent(f, "exec sleep 60");
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	free(again.log);
+	assert_int_equal(status, 1);
+	assert_false(exists(f, "twice"));
+}
+
 static void one_that_keeps_crashing_is_let_go(void **state)
 {
 	struct fixture *f = *state;
@@ -315,6 +356,8 @@ int main(void)
 		TEST(the_deaf_and_the_stopped_are_killed),
 		TEST(orders_are_obeyed),
 		TEST(a_killed_controller_is_resumed),
+		TEST(a_controller_that_fails_is_resumed_until_it_says_that_all_is_over),
+		TEST(a_failed_start_is_the_end),
 		TEST(one_that_keeps_crashing_is_let_go),
 		TEST(a_signal_ends_all_in_order),
 		TEST(agents_that_all_give_up_end_it),

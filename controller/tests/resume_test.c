@@ -227,6 +227,33 @@ static void a_marked_one_stays_out(void **state)
 	assert_int_equal(c->members[3].state, NODE_FAILED);
 }
 
+static int take_plan(void *context, const struct store_plan *p)
+{
+	struct plan **out = context;
+
+	return *out ? 0 : plan_parse(p->plan, strlen(p->plan), out, NULL);
+}
+
+/* Plans stand in the record: that their files cannot be written is a warning, then and after a takeover. */
+static void a_plans_file_is_not_needed(void **state)
+{
+	struct taken_over *t = *state;
+	struct planned p = { .epoch = 77, .iteration = COMMITS + 1, .reason = "a test" };
+	char command[256];
+
+	snprintf(command, sizeof(command), "rm -rf '%s/plans'; touch '%s/plans'", t->folder, t->folder);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(store_each_plan(t->c->store, take_plan, &p.plan, NULL), 0);
+	assert_non_null(p.plan);
+	record_plan(t->c, &p);
+	plan_free(p.plan);
+	assert_int_equal(t->c->phase, PHASE_GATHERING);
+	assert_non_null(strstr(t->c->notes[t->c->n_notes - 1].text, "plans/0077.json"));
+	end(t->c);
+	begin(t);
+	assert_int_equal(t->c->epoch, 77);
+}
+
 /* However often a run was taken over, each controller's numbers lie above the ones before, and within what agents take. */
 static void every_controller_has_its_own_numbers(void **state)
 {
@@ -257,6 +284,7 @@ int main(void)
 		TEST(not_for_ever),
 		TEST(for_a_stage_that_nobody_holds),
 		TEST(a_marked_one_stays_out),
+		TEST(a_plans_file_is_not_needed),
 		cmocka_unit_test(every_controller_has_its_own_numbers),
 	};
 

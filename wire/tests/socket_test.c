@@ -2,6 +2,7 @@
 #include "wire/socket.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -9,17 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <linux/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "wire/accept.h"
 
 enum { HEAD = 8, WORD = 4, CONTENT = 5, MESSAGE = HEAD + WORD + CONTENT };
 
 static const unsigned char their_head[HEAD] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
+static const unsigned char dialers_head[HEAD] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
 
 static int listen_anywhere(char *address)
 {
@@ -228,9 +233,104 @@ static void a_sick_one_among_several_is_dialed_anew(void **state)
 	close(listener);
 }
 
+/* So many connections that say only what every one begins with. */
+static void come_and_say_nothing(const char *address, int *fds, int n)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	at.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+	for (int i = 0; i < n; i++) {
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_true(fds[i] >= 0);
+		assert_int_equal(connect(fds[i], (struct sockaddr *)&at, sizeof(at)), 0);
+		(void)!send(fds[i], dialers_head, HEAD, MSG_NOSIGNAL);
+	}
+}
+
+static uint64_t connections_of(const struct socket *s)
+{
+	uint64_t now, broken;
+
+	socket_connections(s, &now, &broken);
+	return now;
+}
+
+/* Of a process of its own that is full of strangers: what it can still do. Exit status 0: all. */
+static int serve_strangers(int tell, int all_here)
+{
+	const struct rlimit few = {.rlim_cur = 256, .rlim_max = 256};
+	struct socket s = {.nn = -1}, peer = {.nn = -1};
+	struct socket_route route;
+	char bound[LINK_ADDRESS_SIZE];
+	int reserve[40];
+	uint8_t *frame;
+	size_t size;
+	char go;
+
+	alarm(120);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(socket_listen(&s, "tcp://127.0.0.1:0", bound, 1 << 16, NULL), 0);
+	assert_int_equal(write(tell, bound, sizeof(bound)), sizeof(bound));
+	/* As many as there is room for are in; there are files left for everything else. */
+	assert_int_equal(read(all_here, &go, 1), 1);
+	while (connections_of(&s) < accept_most() - 32)
+		poll(NULL, 0, 1);
+	for (int i = 0; i < 40; i++) {
+		reserve[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (reserve[i] < 0)
+			return 1;
+	}
+	for (int i = 0; i < 40; i++)
+		close(reserve[i]);
+	/* Those of whom something came a moment ago stay; of whom nothing came, go. */
+	if (socket_end_silent(&s, 3600000) != 0)
+		return 2;
+	while (connections_of(&s) > accept_most() / 2)
+		if (socket_end_silent(&s, 1) == 0)
+			poll(NULL, 0, 1);
+	/* And somebody else is heard. */
+	assert_int_equal(socket_dial(&peer, bound, 1, false, 1 << 16, NULL), 0);
+	do {
+		frame = socket_frame(CONTENT);
+		memset(frame, 7, CONTENT);
+		(void)socket_send(&peer, NULL, frame);
+		poll(NULL, 0, 10);
+	} while (socket_receive(&s, &route, &frame, &size) < 0);
+	socket_frame_free(frame);
+	return 0;
+}
+
+/* Strangers without end take up neither all files nor all room. */
+static void strangers_leave_room(void **state)
+{
+	char address[LINK_ADDRESS_SIZE];
+	int tells[2], all_here[2], fds[400], status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(tells), 0);
+	assert_int_equal(pipe(all_here), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(serve_strangers(tells[1], all_here[0]));
+	assert_int_equal(read(tells[0], address, sizeof(address)), sizeof(address));
+	come_and_say_nothing(address, fds, 400);
+	assert_int_equal(write(all_here[1], "t", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 400; i++)
+		close(fds[i]);
+	for (int i = 0; i < 2; i++) {
+		close(tells[i]);
+		close(all_here[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(strangers_leave_room), /* first: it forks, which nanomsg once used does not bear */
 		cmocka_unit_test(what_was_not_taken_ends_no_other_connection),
 		cmocka_unit_test(what_comes_again_by_itself_stays),
 		cmocka_unit_test(buffers_to_other_machines_follow_the_way),
