@@ -35,7 +35,16 @@ struct awaited {
 	char text[128];
 };
 
-enum { AWAITED_MOST = 16, FAULT_TTL_MS = 60000, SCRIPTED_TTL_MS = 10000, LEASE_MOST_S = 86400 };
+/* Who has plans compared, by the name that its key was admitted under: all of its consoles together. */
+struct asker {
+	char name[64];
+	struct budget comparisons;
+};
+
+enum { COMPARED_MOST = 16, COMPARED_OWN = 4, COMPARED_AT_ONCE = 64 };
+static const double compared_per_s = 0.5;
+
+enum { AWAITED_MOST = 2 * COMPARED_MOST, FAULT_TTL_MS = 60000, SCRIPTED_TTL_MS = 10000, LEASE_MOST_S = 86400 };
 
 static const char *const verb_names[] = { "skip", "fail", "recover", "inject", "heal", "heal-all",
 					  "pause", "resume", "step", "arm", "ack", "undo", "stop", "compare",
@@ -598,6 +607,39 @@ static void preview(struct controller *c, struct console *to, const struct msg_c
 		await(c, to, m, &q, o.text);
 }
 
+static struct asker *asker_of(struct controller *c, const char *name)
+{
+	struct asker *a;
+
+	for (uint32_t i = 0; i < c->n_askers; i++)
+		if (strcmp(c->askers[i].name, name) == 0)
+			return &c->askers[i];
+	if (!list_grow(&c->askers, c->n_askers, &c->room_askers, sizeof(*c->askers)))
+		return NULL;
+	a = &c->askers[c->n_askers++];
+	*a = (struct asker){ .comparisons = { 0 } };
+	snprintf(a->name, sizeof(a->name), "%s", name);
+	return a;
+}
+
+/* Each takes the planner a while: few wait, of one key fewer, and of those that it asks for all day only some are made. */
+static bool may_compare(struct controller *c, const struct console *to)
+{
+	struct asker *a = asker_of(c, to->name);
+	uint32_t all = 0, own = 0;
+
+	for (uint32_t i = 0; i < c->n_awaited; i++) {
+		const struct console *other = console_of_peer(c, c->awaited[i].console);
+
+		if (c->awaited[i].verb != COMMAND_COMPARE)
+			continue;
+		all++;
+		own += other && strcmp(other->name, to->name) == 0;
+	}
+	return a && all < COMPARED_MOST && own < COMPARED_OWN &&
+	       budget_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s, c->now_us);
+}
+
 /* A candidate for the console's Compare view: harmless, so anyone may ask. */
 static void candidate(struct controller *c, struct console *to, const struct msg_command *m,
 		      struct outcome *o)
@@ -614,6 +656,8 @@ static void candidate(struct controller *c, struct console *to, const struct msg
 	as_things_are(c, &q, excluded);
 	if (see_compare(m, c->cluster->n_stages, c->n_members, excluded, &q, name, sizeof(name), &err) != 0) {
 		outcome_set(o, -EINVAL, "%.180s", err.text);
+	} else if (!may_compare(c, to)) {
+		outcome_set(o, -EAGAIN, "too many comparisons: wait a little");
 	} else {
 		if (q.from)
 			q.from = replan_from(c, &q);
@@ -790,4 +834,5 @@ void command_fini(struct controller *c)
 	free(c->acts);
 	free(c->faults);
 	free(c->awaited);
+	free(c->askers);
 }

@@ -16,8 +16,11 @@
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
 	SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096,
-	SNAPSHOT_EVENTS = 16384 /* of the iteration under way; of one with more, what follows */
+	SNAPSHOT_EVENTS = 16384, /* of the iteration under way; of one with more, what follows */
+	LINES = 400, ALERTS = 50, /* of the journal about one node, at once */
+	VISITS = 100
 };
+static const double lines_per_s = 0.5, visits_per_s = 0.1;
 
 struct console *console_of_peer(struct controller *c, post_peer_id peer)
 {
@@ -343,7 +346,8 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 		*to = (struct console){ .peer = peer };
 		/* An admitted name is unique; what the console says of itself is not proven. */
 		snprintf(to->name, sizeof(to->name), "%s", info.name);
-		note(c, NOTE_LOG, -1, 0, "console %s attached", to->name);
+		if (budget_take(&c->visits, 1, VISITS, visits_per_s, c->now_us))
+			note(c, NOTE_LOG, -1, 0, "console %s attached", to->name);
 	}
 	to->may_command = info.role == KEYS_CONSOLE && !a->readonly;
 	snapshot(c, to);
@@ -355,7 +359,8 @@ void consoles_down(struct controller *c, post_peer_id peer)
 
 	if (!gone)
 		return;
-	note(c, NOTE_LOG, -1, 0, "console %s left", gone->name);
+	if (budget_take(&c->visits, 1, VISITS, visits_per_s, c->now_us))
+		note(c, NOTE_LOG, -1, 0, "console %s left", gone->name);
 	gone = console_of_peer(c, peer);
 	*gone = c->consoles[--c->n_consoles];
 }
@@ -410,6 +415,26 @@ void consoles_turn(struct controller *c)
 
 /* ---- the journal ---- */
 
+/* Whether there is to be another line about that node: what it does over and over again fills neither disk nor memory.
+ * An alert has some more room. */
+static bool has_line(struct controller *c, enum note_kind kind, int node)
+{
+	struct budget *b = node >= 0 && (uint32_t)node < c->n_members ? &c->members[node].lines : NULL;
+	uint32_t left_out;
+
+	if (!b || kind == NOTE_COMMAND)
+		return true;
+	if (!budget_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s, c->now_us)) {
+		b->left_out++;
+		return false;
+	}
+	left_out = b->left_out;
+	b->left_out = 0;
+	if (left_out > 0)
+		note(c, NOTE_WARNING, node, 0, "n%02d: %u more lines about it were left out", node, left_out);
+	return true;
+}
+
 uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
 {
 	struct msg m = { .type = MSG_SEE_NOTE };
@@ -418,6 +443,8 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	struct error err = { "" };
 	va_list ap;
 
+	if (!has_line(c, kind, node))
+		return c->last_note;
 	*n = (struct msg_see_note){ .id = ++c->last_note, .at_us = c->now_us, .wall_us = clock_wall_us(),
 				    .iteration = c->committed, .kind = (uint8_t)kind, .mark = mark,
 				    .node = node,

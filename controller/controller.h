@@ -35,7 +35,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "controller/budget.h"
 #include "controller/link_table.h"
+#include "controller/once.h"
 #include "controller/options.h"
 #include "controller/pairs.h"
 #include "controller/planner.h"
@@ -167,6 +169,8 @@ struct member {
 	double way_ratio; /* of its links, as told last, over what was planned; 0: not told */
 	double task_took_s, task_planned_s;
 	uint32_t n_tasks, strikes;
+	struct budget lines, troubles, rows, corrections; /* of the journal, about it, and told by it; of the store; of what
+							    * is believed of its links */
 	bool changed;    /* consoles have not been told */
 	int64_t told_us; /* numbers go out twice a second; a new state at once (0) */
 };
@@ -247,6 +251,7 @@ struct progress {
 	int64_t started_us, last_backward_us, reduce_us, reduced_us;
 	uint32_t collisions;
 	double wait_s, busy_s;         /* real seconds */
+	struct once told_of;           /* its events, each once (iteration.c) */
 	struct msg_task_event *events; /* of the iteration, for the store */
 	uint32_t n_events, room_events;
 	uint32_t told; /* of them, consoles were told */
@@ -416,6 +421,11 @@ struct controller {
 	int64_t bettered_us; /* when a better plan was last asked for on that account */
 	uint64_t last_note;
 
+	struct budget wrong, visits, refusals; /* lines of messages that nobody understands, of consoles that come
+						* and go, of agents that are refused */
+	struct asker *askers; /* (n_askers) command.c: who had plans compared */
+	uint32_t n_askers, room_askers;
+
 	/* Operators. */
 	struct console *consoles;
 	uint32_t n_consoles, room_consoles;
@@ -496,7 +506,9 @@ bool cuts_give_way(struct controller *c);
 bool cuts_healed(const struct controller *c, const struct member *m);
 
 /* ---- door.c ---- */
-void door_charge(struct controller *c, post_peer_id from, const struct msg *m); /* NULL: malformed */
+void door_charge(struct controller *c, post_peer_id from, const struct msg *m);
+/* A message that its sender should not send: charged, and a line in the log now and then. */
+void door_wrong(struct controller *c, post_peer_id from, const char *what);
 void door_down(struct controller *c, post_peer_id peer, enum link_reason reason);
 /* No agent may come to the others as this node, until one has said hello. */
 void door_disown(struct controller *c, struct member *m);

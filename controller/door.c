@@ -10,16 +10,18 @@
 
 enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000 };
 
+enum { WRONG_COST = 100, WRONG_LINES = 50 };
+static const double wrong_lines_per_s = 0.1;
+
 /* In frames (post.h, charge_per_s): a greeting sets up a node, an attaching console gets all
- * the curves, a trouble is journalled on disk, and commands plan or are recorded. */
+ * the curves, a trouble is journalled on disk, commands plan or are recorded, and what comes in lists is looked
+ * at one by one. */
 void door_charge(struct controller *c, post_peer_id from, const struct msg *m)
 {
-	const struct member *by = m && m->type == MSG_TROUBLE ? member_of_peer(c, from) : NULL;
+	const struct member *by = m->type == MSG_TROUBLE ? member_of_peer(c, from) : NULL;
 	double cost = 0;
 
-	if (!m)
-		cost = 100; /* malformed: a line in the log */
-	else if (by && doubt_is_news(c, by, &m->u.trouble))
+	if (by && doubt_is_news(c, by, &m->u.trouble))
 		cost = 0; /* whoever is attacked must be able to say so */
 	else if (m->type == MSG_HELLO || m->type == MSG_TROUBLE)
 		cost = 200;
@@ -27,8 +29,26 @@ void door_charge(struct controller *c, post_peer_id from, const struct msg *m)
 		cost = 1000;
 	else if (m->type == MSG_COMMAND)
 		cost = 100;
+	else if (m->type == MSG_LINKS)
+		cost = 0.5 * m->u.links.n_links;
+	else if (m->type == MSG_REPORT)
+		cost = 0.05 * m->u.report.n_events;
 	if (cost > 0)
 		post_charge(c->post, from, cost, c->now_us);
+}
+
+void door_wrong(struct controller *c, post_peer_id from, const char *what)
+{
+	const struct member *m = member_of_peer(c, from);
+
+	post_charge(c->post, from, WRONG_COST, c->now_us);
+	if (!budget_take(&c->wrong, 1, WRONG_LINES, wrong_lines_per_s, c->now_us)) {
+		c->wrong.left_out++;
+		return;
+	}
+	log_line(&c->log, LOG_WARN, "node %d: a message that is none of its: %s (%u more since the last such line)",
+		 m ? m->id : -1, what, c->wrong.left_out);
+	c->wrong.left_out = 0;
 }
 
 void door_disown(struct controller *c, struct member *m)

@@ -29,6 +29,7 @@ enum {
 	MANY_LINKS = 4,
 	CROWD = 3,
 	PACE_STEPS = 12,
+	CORRECTIONS = 32, /* at once, beside two of every link */
 	BETTER_EVERY_US = 15000000 /* a better plan is asked for no more often for small changes */
 };
 
@@ -101,6 +102,14 @@ static double *delay(const struct cluster *of, uint16_t from, uint16_t to)
 	return &of->delay_s[from * of->n_nodes + to];
 }
 
+/* Whether to believe something else of so many links of m: who contradicts itself without end is not listened to. */
+static bool may_correct(struct controller *c, struct member *m, uint32_t links)
+{
+	const double n = c->n_members;
+
+	return budget_take(&m->corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60, c->now_us);
+}
+
 static void believe(struct controller *c, uint16_t from, uint16_t to, double s)
 {
 	*delay(c->cluster, from, to) = s;
@@ -143,6 +152,8 @@ void drift_link(struct controller *c, struct seen_link *s)
 	if (++s->strikes < STRIKES)
 		return;
 	s->strikes = 0;
+	if (!may_correct(c, &c->members[l->from], 1))
+		return;
 	note(c, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from,
 	     l->to, measured, believed);
 	believe(c, l->from, l->to, measured);
@@ -195,6 +206,8 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 	if (++m->link_strikes < STRIKES && n < MANY_LINKS)
 		return;
 	m->link_strikes = 0;
+	if (!may_correct(c, m, c->n_members - 1))
+		return;
 	m->links_ratio = ratio;
 	if (ratio == 1)
 		note(c, NOTE_EVENT, m->id, 0, "n%02u's links take as long as planned again", m->id);

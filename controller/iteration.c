@@ -235,6 +235,7 @@ static bool take_pending(struct controller *c)
 static void begin_progress(struct controller *c)
 {
 	c->progress.n_events = c->progress.told = c->progress.ended = 0;
+	once_clear(&c->progress.told_of);
 	c->progress.collisions = 0;
 	c->progress.wait_s = c->progress.busy_s = 0;
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
@@ -376,9 +377,26 @@ static void look_whether_done(struct controller *c, struct microbatch *mb, uint3
 	c->routes.done++;
 }
 
+/* Whether it is of a task that its node was told of. */
+static bool is_of_route(const struct controller *c, const struct microbatch *mb, const struct msg_task_event *e)
+{
+	if (e->attempt > mb->route.attempt && !c->progress.taken_up) /* of a predecessor not all attempts are known */
+		return false;
+	return e->attempt < mb->route.attempt || routes_hop(mb, e->node) >= 0;
+}
+
+/* A number for every event that there can be. */
+static uint64_t number_of(const struct msg_task_event *e)
+{
+	_Static_assert(MSG_NODES <= 1 << 10 && MSG_MICROBATCHES <= 1 << 16, "they fit");
+	return UINT64_C(1) << 63 | (uint64_t)e->node << 53 | (uint64_t)e->kind << 50 | (uint64_t)e->type << 48 |
+	       (uint64_t)e->microbatch << 32 | e->attempt;
+}
+
 static void take_event(struct controller *c, struct member *m, struct msg_task_event e)
 {
 	struct microbatch *mb;
+	bool told;
 
 	if (e.microbatch >= c->routes.n || e.attempt < c->first_attempt)
 		return; /* of an earlier controller's try at this iteration: void */
@@ -387,6 +405,13 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	mb = &c->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;
+	/* What is not of this iteration's tasks, or said twice, is not kept: only how a task ended may still matter, and
+	 * that one was counted twice does. */
+	told = is_of_route(c, mb, &e);
+	if (!told && e.type != WORK_ENDS)
+		return;
+	if (told && !(e.type == WORK_ENDS && e.counted) && !once_add(&c->progress.told_of, number_of(&e)))
+		return;
 	e.at_us += m->clock_offset_us;
 	e.arrived_us += m->clock_offset_us;
 	if (c->progress.taken_up && e.at_us < c->progress.started_us)
@@ -429,7 +454,8 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		task_ended(c, mb, &e);
 		look_whether_done(c, mb, e.microbatch);
 	}
-	keep_event(c, &e);
+	if (told)
+		keep_event(c, &e);
 }
 
 /* What somebody has not told yet would be missed in its sum. */
@@ -648,5 +674,6 @@ void iteration_fini(struct controller *c)
 {
 	routes_fini(&c->routes);
 	free(c->progress.events);
+	once_fini(&c->progress.told_of);
 	evaluation_fini(c);
 }

@@ -55,7 +55,7 @@ static void from_agent(struct controller *c, struct member *m, const struct msg 
 		members_links(c, m, &msg->u.links);
 		break;
 	default:
-		log_line(&c->log, LOG_WARN, "node %u: unexpected %s", m->id, msg_name(msg->type));
+		door_wrong(c, m->peer, msg_name(msg->type));
 	}
 }
 
@@ -66,11 +66,11 @@ static void take_message(struct controller *c, const struct post_message *p)
 	struct msg msg;
 	int rc = msg_decode(&msg, p->data, p->size);
 
-	door_charge(c, p->peer, rc == 0 ? &msg : NULL);
 	if (rc != 0) {
-		log_line(&c->log, LOG_WARN, "a malformed message: %s", strerror(-rc));
+		door_wrong(c, p->peer, strerror(-rc));
 		return;
 	}
+	door_charge(c, p->peer, &msg);
 	if (msg.type == MSG_HELLO)
 		members_hello(c, p->peer, &msg.u.hello);
 	else if (msg.type == MSG_ATTACH)

@@ -17,8 +17,12 @@ enum {
 	PING_EVERY_US = 500000,
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000,
-	JOIN_AGAIN_US = 1000000
+	JOIN_AGAIN_US = 1000000,
+	REFUSALS = 50, TROUBLES = 20 /* lines at once */
 };
+enum { ROWS = 500 }; /* of a node's states in the store, at once */
+static const double rows_per_s = 0.5;
+static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 
 bool member_alive(const struct member *m)
 {
@@ -110,7 +114,7 @@ void members_set(struct controller *c, struct member *m, enum node_state state, 
 		m->n_refused = 0;
 	m->since_us = c->now_us;
 	m->told_us = 0;
-	if (state != NODE_SUSPECT)
+	if (state != NODE_SUSPECT && budget_take(&m->rows, 1, ROWS, rows_per_s, c->now_us))
 		record_node(c, m);
 }
 
@@ -157,7 +161,8 @@ static void refuse(struct controller *c, post_peer_id peer, const char *reason)
 
 	snprintf(m.u.refused.reason, sizeof(m.u.refused.reason), "%s", reason);
 	member_send(c, &nobody, &m);
-	note(c, NOTE_WARNING, -1, 0, "an agent was refused: %s", reason);
+	if (budget_take(&c->refusals, 1, REFUSALS, refusals_per_s, c->now_us))
+		note(c, NOTE_WARNING, -1, 0, "an agent was refused: %s", reason);
 }
 
 static size_t join_corpus(const struct controller *c, char *out, size_t room)
@@ -458,13 +463,26 @@ void members_gone(struct controller *c, struct member *m, const char *why)
 		commit_when_reduced(c); /* it may have waited for its copy */
 }
 
+/* Its words are for people: the first, and one a minute. */
+static void tell_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
+{
+	if (!budget_take(&m->troubles, 1, TROUBLES, troubles_per_s, c->now_us)) {
+		m->troubles.left_out++;
+		return;
+	}
+	if (m->troubles.left_out > 0)
+		note(c, NOTE_WARNING, m->id, 0, "n%02u told of trouble %u times more", m->id, m->troubles.left_out);
+	m->troubles.left_out = 0;
+	note(c, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
+}
+
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
 	bool accuses = t->accused >= 0 && (uint32_t)t->accused < c->n_members, news = doubt_is_news(c, m, t);
 
 	/* Of who is out already, or was accused by the same before, nothing more is to be told. */
 	if (!accuses || t->fatal || (news && c->members[t->accused].replica))
-		note(c, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
+		tell_trouble(c, m, t);
 	if (news)
 		doubt_accused(c, &c->members[t->accused], m);
 	if (c->phase == PHASE_GATHERING && !c->resumed && t->fatal && strncmp(t->text, "leaving:", 8) != 0)
@@ -512,17 +530,37 @@ void members_link_seen(struct controller *c, struct member *m, uint16_t to)
 	c->links_changed = true;
 }
 
-void members_links(struct controller *c, struct member *m, const struct msg_links *l)
+/* Of what is said of each link the first, into out (MSG_NODES). Returns how many. */
+static uint32_t one_each(const struct controller *c, const struct msg_links *l, struct msg_link *out)
 {
-	if (!c->links)
-		drift_links(c, m, l);
+	bool told[MSG_NODES] = { false };
+	uint32_t n = 0;
+
 	for (uint32_t i = 0; i < l->n_links; i++) {
-		struct seen_link *s = l->links[i].to < c->n_members ? seen(m, l->links[i].to) : NULL;
+		uint16_t to = l->links[i].to;
+
+		if (to >= c->n_members || told[to])
+			continue;
+		told[to] = true;
+		out[n++] = l->links[i];
+	}
+	return n;
+}
+
+void members_links(struct controller *c, struct member *m, const struct msg_links *told)
+{
+	struct msg_link links[MSG_NODES];
+	struct msg_links each = { one_each(c, told, links), links };
+
+	if (!c->links)
+		drift_links(c, m, &each);
+	for (uint32_t i = 0; i < each.n_links; i++) {
+		struct seen_link *s = seen(m, links[i].to);
 
 		if (!s)
 			return;
-		learn_link(c, m, &l->links[i]);
-		s->link = l->links[i];
+		learn_link(c, m, &links[i]);
+		s->link = links[i];
 		s->link.from = m->id;
 		if (s->link.measured_delay_s > 0)
 			s->took_s = s->link.measured_delay_s;

@@ -143,6 +143,7 @@ void post_close(struct post *p)
 		if (p->slots[i] != NULL)
 			post_peer_free(p, p->slots[i]);
 	}
+	post_accounts_fini(p);
 	while (p->n_lines > 0)
 		line_close(p, p->lines[0]);
 	close(p->epoll);

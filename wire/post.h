@@ -60,9 +60,11 @@ struct post_options {
 	unsigned connections_more;    /* of those for activations, for all peers together: a peer whose
 	                               * activations come in bursts gets some of them, until a burst leaves
 	                               * in one flight: 0 */
-	double charge_per_s;          /* what a peer that connected may cost in a second, in frames of up
-	                               * to 4 KiB (more bytes count for more frames), and ten times that
-	                               * at once; above it its key is barred (keys_list_bar): no limit */
+	double charge_per_s;          /* what a key that connected may cost in a second, all its processes
+	                               * together, also by coming and going, in frames of up
+	                               * to 4 KiB (more bytes count for more frames, a session for 50), and
+	                               * ten times that at once; above it the key is barred (keys_list_bar):
+	                               * no limit */
 	int64_t silence_us;           /* a peer not heard for so long is down: 5 s */
 	int64_t rekey_us;             /* a session's keys serve so long: 1 h */
 	bool no_aes;                  /* as on a CPU without AES */
@@ -155,7 +157,7 @@ struct post_message {
 	void *owner;          /* the post's own */
 };
 
-/* Counts so many frames more against a peer's limit: for messages that make much work. */
+/* Counts so many frames more against the limit of a peer's key: for messages that make much work. */
 void post_charge(struct post *p, post_peer_id peer, double frames, int64_t now_us);
 
 /* The next message or event. 0, or -EAGAIN when there is none now. */

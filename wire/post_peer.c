@@ -171,8 +171,63 @@ struct peer *post_peer_of_key(const struct post *p, const struct keys_public *ke
 	return NULL;
 }
 
+double post_account_spent(struct account *a, double per_s, int64_t now_us)
+{
+	a->spent -= (double)(now_us - a->spent_us) * 1e-6 * per_s;
+	a->spent = a->spent > 0 ? a->spent : 0;
+	a->spent_us = now_us;
+	return a->spent;
+}
+
+/* Those that nobody has and that owe nothing are closed meanwhile: there are no more than keys that were admitted
+ * lately. */
+int post_account_open(struct post *p, struct peer *peer, int64_t now_us)
+{
+	struct account *own = NULL;
+	if (peer->account != NULL)
+		return 0;
+	for (struct account **at = &p->accounts; *at != NULL;) {
+		struct account *a = *at;
+		if (keys_equal(&a->key, &peer->info.key)) {
+			own = a;
+		} else if (a->peers == 0 && post_account_spent(a, p->options.charge_per_s, now_us) <= 0) {
+			*at = a->next;
+			free(a);
+			continue;
+		}
+		at = &a->next;
+	}
+	if (own == NULL) {
+		own = calloc(1, sizeof(*own));
+		if (own == NULL)
+			return -ENOMEM;
+		*own = (struct account){.next = p->accounts, .key = peer->info.key, .spent_us = now_us};
+		p->accounts = own;
+	}
+	own->peers++;
+	peer->account = own;
+	return 0;
+}
+
+void post_account_close(struct peer *peer)
+{
+	if (peer->account != NULL)
+		peer->account->peers--;
+	peer->account = NULL;
+}
+
+void post_accounts_fini(struct post *p)
+{
+	while (p->accounts != NULL) {
+		struct account *a = p->accounts;
+		p->accounts = a->next;
+		free(a);
+	}
+}
+
 void post_peer_free(struct post *p, struct peer *peer)
 {
+	post_account_close(peer);
 	for (struct peer **at = &p->acks; *at != NULL; at = &(*at)->next_ack) {
 		if (*at == peer) {
 			*at = peer->next_ack;

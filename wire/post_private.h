@@ -13,6 +13,15 @@
 
 #define POST_PINGS 16
 
+/* What a key has cost, whoever of its processes did it, and for as long as that is not forgotten. */
+struct account {
+	struct account *next;
+	struct keys_public key;
+	uint32_t peers;        /* that have it */
+	double spent;          /* of its limit, forgotten as time goes */
+	int64_t spent_us;
+};
+
 struct peer {
 	post_peer_id id;
 	struct line *line;
@@ -27,8 +36,7 @@ struct peer {
 	} unacked[POST_CLASSES];
 	size_t lossy_most;     /* bytes a LOSSY message may have */
 	uint64_t own_instance;
-	double spent;          /* of its limit, forgotten as time goes */
-	int64_t spent_us;
+	struct account *account; /* of one that connected to us, once it was up */
 	struct flow flow;
 	int64_t pings[POST_PINGS]; /* times of the last ones; 0 answered */
 	unsigned next_ping;
@@ -63,6 +71,7 @@ struct post {
 	struct peer **slots; /* (peers_most) */
 	uint16_t *uses;      /* (peers_most) */
 	struct peer *acks;
+	struct account *accounts;
 	struct peer *giving; /* its channels may have more messages that are complete */
 	struct post_message queue[POST_QUEUE];
 	unsigned n_queue;
@@ -83,6 +92,13 @@ void post_peer_free(struct post *p, struct peer *peer);
 /* One that connected to us, of that key and process (0: any). NULL: none. */
 struct peer *post_peer_of_key(const struct post *p, const struct keys_public *key,
 	uint64_t instance);
+
+/* Opens the peer's account, or joins those of its key. -ENOMEM. */
+int post_account_open(struct post *p, struct peer *peer, int64_t now_us);
+void post_account_close(struct peer *peer);
+void post_accounts_fini(struct post *p);
+/* What is left of what it spent. */
+double post_account_spent(struct account *a, double per_s, int64_t now_us);
 
 /* Gives its session's channels a beginning: with another process, or the same. */
 void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections);

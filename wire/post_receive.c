@@ -10,17 +10,17 @@
 
 #define CHARGE_BYTES   4096.0 /* a frame's worth */
 #define CHARGE_BURST_S 10.0
+#define CHARGE_SESSION 50.0 /* a handshake's curve arithmetic, and what it sets up here */
 
 static void charge(struct post *p, struct peer *peer, double frames, int64_t now_us)
 {
 	const double per_s = p->options.charge_per_s;
-	if (per_s <= 0 || peer->info.dialed)
+	if (per_s <= 0 || peer->account == NULL)
 		return;
-	peer->spent -= (double)(now_us - peer->spent_us) * 1e-6 * per_s;
-	peer->spent = (peer->spent > 0 ? peer->spent : 0) + frames;
-	peer->spent_us = now_us;
-	if (peer->spent <= CHARGE_BURST_S * per_s)
+	peer->account->spent = post_account_spent(peer->account, per_s, now_us) + frames;
+	if (peer->account->spent <= CHARGE_BURST_S * per_s)
 		return;
+	peer->account->spent = 0; /* once it is let in again, somebody has looked */
 	p->counters.link.refused[LINK_FLOOD]++;
 	keys_list_bar(p->options.admitted, &peer->info.key);
 }
@@ -66,7 +66,9 @@ static void drop_retained(struct post *p, struct peer *peer)
 static void on_up(struct post *p, struct line *line, const struct link_event *e, int64_t now_us)
 {
 	struct peer *peer = peer_for(p, line, e);
-	if (peer == NULL) {
+	if (peer != NULL)
+		peer->info.key = e->key;
+	if (peer == NULL || (!peer->info.dialed && post_account_open(p, peer, now_us) < 0)) {
 		p->counters.link.refused[LINK_TOO_MANY]++;
 		link_drop(line->link, e->session);
 		return;
@@ -81,7 +83,6 @@ static void on_up(struct post *p, struct line *line, const struct link_event *e,
 	peer->line = line;
 	peer->session = e->session;
 	peer->own_instance = e->own_instance;
-	peer->info.key = e->key;
 	peer->info.role = e->role;
 	memcpy(peer->info.name, e->name, sizeof(peer->info.name));
 	peer->info.incarnation = e->instance;
@@ -106,6 +107,7 @@ static void on_up(struct post *p, struct line *line, const struct link_event *e,
 		tell(p, &(struct post_message){.kind = POST_UP, .peer = peer->id,
 			.restarted = restarted});
 	post_pump(p, peer, now_us);
+	charge(p, peer, CHARGE_SESSION, now_us);
 }
 
 static struct peer *peer_of_session(struct post *p, struct line *line, const struct link_event *e)

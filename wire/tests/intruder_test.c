@@ -586,6 +586,41 @@ static void a_flood(void **state)
 	pair_close(&p);
 }
 
+/* Every time another process of the same key, which sends nothing. */
+static void coming_and_going(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct keys_identity *id;
+	unsigned came = 0, refused_times = 0;
+	pair_open(&p, (struct post_options){.charge_per_s = 20, .silence_us = 300000}, defaults);
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	assert_int_equal(keys_generate(&id, NULL), 0);
+	assert_int_equal(keys_list_admit(p.a.list, keys_public_of(id), KEYS_WATCHER, "w", NULL), 0);
+	while (refused_times == 0 && came < 2000) {
+		const struct post_options o = {.identity = id, .silence_us = 300000};
+		struct end s = {.id = id};
+		post_peer_id to_a;
+		assert_int_equal(post_open(&s.post, &o, NULL), 0);
+		assert_int_equal(post_dial(s.post, p.address, keys_public_of(p.a.id), &to_a, NULL), 0);
+		while (s.seen.up == 0 && s.seen.refused == 0) {
+			pair_turn(&p);
+			end_turn(&s);
+		}
+		came += s.seen.up;
+		refused_times += s.seen.refused;
+		post_close(s.post);
+	}
+	assert_int_equal(refused_times, 1);
+	assert_true(refused(&p.a, LINK_FLOOD) > 0);
+	assert_true(keys_list_barred(p.a.list, keys_public_of(id)));
+	assert_true(came >= 2); /* what an honest one may do */
+	p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
+	still_well(&p);
+	pair_close(&p);
+	keys_free(id);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -603,6 +638,7 @@ int main(void)
 		cmocka_unit_test(connections_without_end),
 		cmocka_unit_test(a_compromised_agent),
 		cmocka_unit_test(a_flood),
+		cmocka_unit_test(coming_and_going),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

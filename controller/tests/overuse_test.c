@@ -1,0 +1,265 @@
+/* What one admitted key can make the controller do, write and keep: so much, whatever it sends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/controller.h"
+#include "controller/tests/player.h"
+
+enum { HOSTILE = 4 };
+
+/* ---- by themselves ---- */
+
+static void a_budget_comes_back_with_time(void **state)
+{
+	struct budget b = { 0 };
+	int taken = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		taken += budget_take(&b, 1, 10, 2, 5000000);
+	assert_int_equal(taken, 10);
+	assert_false(budget_take(&b, 1, 10, 2, 5400000));
+	assert_true(budget_take(&b, 1, 10, 2, 5500000));
+	assert_false(budget_take(&b, 2, 10, 2, 6000000));
+	assert_true(budget_take(&b, 10, 10, 2, 60000000));
+	assert_false(budget_take(&b, 11, 10, 2, 600000000));
+}
+
+static void a_number_is_new_once(void **state)
+{
+	struct once o = { 0 };
+
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		for (uint64_t i = 1; i <= 100000; i++)
+			assert_true(once_add(&o, i << 20 | 1));
+		for (uint64_t i = 1; i <= 100000; i++)
+			assert_false(once_add(&o, i << 20 | 1));
+		once_clear(&o);
+	}
+	assert_true(once_add(&o, 1));
+	assert_false(once_add(&o, 1));
+	once_fini(&o);
+}
+
+/* About one node, whatever the reason; of the others all are told, and of that one how many were not. */
+static void a_node_fills_no_journal(void **state)
+{
+	struct controller *c = calloc(1, sizeof(*c));
+	struct member *members = calloc(3, sizeof(*members));
+
+	(void)state;
+	assert_true(c && members);
+	c->members = members;
+	c->n_members = 3;
+	c->supervisor = -1;
+	c->now_us = 1000000;
+	for (int i = 0; i < 5000; i++)
+		note(c, NOTE_WARNING, 1, 0, "n01 again");
+	assert_in_range(c->n_notes, 100, 500);
+	note(c, NOTE_WARNING, 2, 0, "n02 once");
+	assert_string_equal(c->notes[c->n_notes - 1].text, "n02 once");
+	note(c, NOTE_ALERT, 1, 'F', "n01 is out");
+	assert_string_equal(c->notes[c->n_notes - 1].text, "n01 is out");
+	c->now_us += 60000000;
+	note(c, NOTE_WARNING, 1, 0, "n01 later");
+	assert_string_equal(c->notes[c->n_notes - 1].text, "n01 later");
+	assert_non_null(strstr(c->notes[c->n_notes - 2].text, "more lines about it were left out"));
+	consoles_fini(c);
+	free(members);
+	free(c);
+}
+
+/* ---- to a whole controller ---- */
+
+static uint32_t times(const char *journal, const char *words)
+{
+	uint32_t n = 0;
+
+	for (const char *at = journal; (at = strstr(at, words)); at += strlen(words))
+		n++;
+	return n;
+}
+
+static struct world *at_work(void)
+{
+	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1", NULL };
+	struct world *w = world_new(options);
+
+	WORLD_UNTIL(w, w->committed >= 2 && world_all_live(w));
+	return w;
+}
+
+/* All that it has said until now was heard. */
+static void is_heard(struct world *w)
+{
+	uint64_t next = w->committed + 2;
+
+	WORLD_UNTIL(w, w->committed >= next);
+}
+
+static void troubles_without_end(void **state)
+{
+	struct world *w = at_work();
+	struct msg m = { .type = MSG_TROUBLE, .u.trouble = { .accused = -1, .text = "I cannot stop" } };
+
+	(void)state;
+	for (int i = 0; i < 60; i++)
+		visitor_send(&w->players[HOSTILE].v, &m, POST_RELIABLE);
+	is_heard(w);
+	assert_in_range(times(w->console.journal, "I cannot stop"), 1, 22);
+	assert_true(world_all_live(w));
+	world_free(w);
+}
+
+static void links_that_contradict_themselves(void **state)
+{
+	struct world *w = at_work();
+	struct player *p = &w->players[HOSTILE];
+	struct msg_link links[40];
+	struct msg m = { .type = MSG_LINKS, .u.links = { 40, links } };
+
+	(void)state;
+	/* However often a message says it, it is said once. */
+	for (int i = 0; i < 40; i++)
+		links[i] = (struct msg_link){ .from = HOSTILE, .to = 0, .measured_delay_s = 40 * p->emulates_s[0] };
+	visitor_send(&p->v, &m, POST_RELIABLE);
+	is_heard(w);
+	assert_null(strstr(w->console.journal, "link n04>n00"));
+	for (int i = 0; i < 300; i++)
+		player_tells_ways(p, i % 2 ? 1 : 50);
+	is_heard(w);
+	assert_in_range(times(w->console.journal, "n04's links take"), 1, 20);
+	assert_in_range(times(w->console.journal, "link n04>"), 0, 60);
+	world_free(w);
+}
+
+/* A microbatch that comes by. */
+static const struct msg_route *way_of(const struct player *p)
+{
+	for (uint32_t i = 0; i < p->n_ways; i++)
+		for (uint32_t h = 0; h < p->ways[i].route.n_hops; h++)
+			if (p->ways[i].nodes[h] == p->node)
+				return &p->ways[i].route;
+	fail_msg("none comes by");
+	return NULL;
+}
+
+static int count_mine(void *context, const struct store_task *t)
+{
+	*(uint32_t *)context += t->node == HOSTILE;
+	return 0;
+}
+
+/* What it says again and again, or of tasks that are not its own, is neither kept nor recorded. */
+static void events_without_end(void **state)
+{
+	const char *options[] = { "--eval-every", "0", NULL };
+	struct world *w = world_new(options);
+	struct player *p = &w->players[HOSTILE];
+	struct msg_task_event events[16];
+	struct msg m = { .type = MSG_REPORT };
+	const struct msg_route *way;
+	struct store *s;
+	char run[96];
+	uint32_t mine = 0;
+
+	(void)state;
+	w->waits = 3;
+	WORLD_UNTIL(w, w->committed == 2 && p->iteration == 3);
+	way = way_of(p);
+	for (uint32_t i = 0; i < 16; i++)
+		events[i] = (struct msg_task_event){ .type = WORK_STARTS, .kind = i % 2 ? WORK_FORWARD : WORK_BACKWARD,
+						     .node = HOSTILE, .microbatch = way->microbatch, .blocker = UINT32_MAX,
+						     .attempt = way->attempt + (i % 4 > 1 ? i : 0),
+						     .at_us = clock_monotonic_us(), .arrived_us = clock_monotonic_us() };
+	m.u.report = (struct msg_report){ .iteration = 3, .n_events = 16, .events = events };
+	for (int i = 0; i < 100; i++)
+		visitor_send(&p->v, &m, POST_RELIABLE);
+	w->waits = 0;
+	world_work(w);
+	is_heard(w);
+	snprintf(run, sizeof(run), "%s/run", w->door->folder);
+	assert_int_equal(store_open(&s, run, NULL), 0);
+	assert_int_equal(store_each_task(s, 3, count_mine, &mine, NULL), 0);
+	assert_in_range(mine, 1, 4 * BATCHES);
+	store_close(s);
+	world_free(w);
+}
+
+static void messages_that_are_not_its_own(void **state)
+{
+	struct world *w = at_work();
+	struct msg m = { .type = MSG_PING };
+
+	(void)state;
+	for (int i = 0; i < 250; i++)
+		visitor_send(&w->players[HOSTILE].v, &m, POST_RELIABLE);
+	WORLD_UNTIL(w, strstr(w->console.journal, "sent more than it may"));
+	WORLD_UNTIL(w, w->states[HOSTILE] == NODE_DEAD);
+	is_heard(w);
+	world_free(w);
+}
+
+static int32_t compare(struct visitor *v, struct world *w)
+{
+	static uint64_t id = 1000;
+	struct msg m = { .type = MSG_COMMAND };
+
+	m.u.command = (struct msg_command){ .id = ++id, .verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = 1,
+					    .text = "best" };
+	visitor_send(v, &m, POST_RELIABLE);
+	for (int64_t give_up = clock_monotonic_us() + 30000000; v->answered != id && clock_monotonic_us() < give_up;) {
+		visitor_turn(v);
+		world_turn(w);
+	}
+	assert_true(v->answered == id);
+	return v->status;
+}
+
+/* Of one key; another's are made. */
+static void comparisons_without_end(void **state)
+{
+	struct world *w = at_work();
+	struct visitor watcher, other;
+	int asked = 0;
+
+	(void)state;
+	visitor_new(&watcher, w->door, KEYS_WATCHER, "watcher");
+	visitor_come_in(&watcher, &w->console);
+	visitor_attach(&watcher);
+	while (compare(&watcher, w) == 0)
+		assert_true(++asked < 100);
+	assert_int_equal(watcher.status, -EAGAIN);
+	assert_true(asked >= 4);
+	visitor_new(&other, w->door, KEYS_WATCHER, "other");
+	visitor_come_in(&other, &w->console);
+	visitor_attach(&other);
+	assert_int_equal(compare(&other, w), 0);
+	visitor_free(&watcher);
+	visitor_free(&other);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_budget_comes_back_with_time),
+		cmocka_unit_test(a_number_is_new_once),
+		cmocka_unit_test(a_node_fills_no_journal),
+		cmocka_unit_test(troubles_without_end),
+		cmocka_unit_test(links_that_contradict_themselves),
+		cmocka_unit_test(events_without_end),
+		cmocka_unit_test(messages_that_are_not_its_own),
+		cmocka_unit_test(comparisons_without_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
