@@ -3,11 +3,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,6 +134,30 @@ void child_last_words(const struct child *c, char *text, size_t room)
 	tail[n] = '\0';
 	line = strrchr(tail, '\n');
 	snprintf(text, room, "%s", message_of(line ? line + 1 : tail));
+}
+
+/* Whoever writes to it goes on at its new end (O_APPEND); what it writes meanwhile may be lost. Where there is no room
+ * for the copy it is lost, too. */
+void child_bound_log(const struct child *c, off_t most)
+{
+	char old[PATH_MAX];
+	struct stat st;
+	int from, to;
+
+	if (!c->log || stat(c->log, &st) != 0 || st.st_size <= most ||
+	    snprintf(old, sizeof(old), "%s.1", c->log) >= (int)sizeof(old))
+		return;
+	from = open(c->log, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	to = open(old, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (from >= 0 && to >= 0)
+		while (sendfile(to, from, NULL, 1 << 20) > 0)
+			;
+	if (from >= 0)
+		(void)!ftruncate(from, 0);
+	if (from >= 0)
+		close(from);
+	if (to >= 0)
+		close(to);
 }
 
 void child_free(struct child *c)

@@ -41,6 +41,8 @@ void child_how_it_ended(const struct child *c, char *text, size_t room);
 int child_exit_status(const struct child *c);
 /* The last line of its log that says something, without time and level; "" when there is none. */
 void child_last_words(const struct child *c, char *text, size_t room);
+/* When its log holds more than so many bytes they become LOG.1, in place of the one before, and it begins anew. */
+void child_bound_log(const struct child *c, off_t most);
 void child_free(struct child *c);
 
 /* Runs args to its end and gives what it wrote, at most room - 1 bytes, without the newlines at

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ enum {
 	LEAVE_US = 20000000, /* for the controller to have a checkpoint written, and close its store */
 	PART_US = 2000000,  /* for agents to end as the controller told them */
 	TERM_US = 1000000,  /* between SIGTERM and SIGKILL */
+	LOGS_MS = 1000,    /* between looks at how long logs are */
+	LOG_MOST = 16 << 20,
 	ECHO_MS = 200,      /* between looks at the controller's log */
 	RESUME_MOST = 5,    /* times in a row, each having lived less than */
 	RESUME_US = 5000000
@@ -320,8 +323,11 @@ static void take_signals(struct play *p)
 static void echo(struct play *p)
 {
 	char bytes[4096];
+	struct stat st;
 	ssize_t n;
 
+	if (p->echo >= 0 && fstat(p->echo, &st) == 0 && lseek(p->echo, 0, SEEK_CUR) > st.st_size)
+		(void)lseek(p->echo, 0, SEEK_SET); /* it began anew */
 	while (p->echo >= 0 && (n = read(p->echo, bytes, sizeof(bytes))) > 0) {
 		if (write(STDOUT_FILENO, bytes, (size_t)n) >= 0)
 			continue;
@@ -386,18 +392,29 @@ static void finish(struct play *p)
 	sigprocmask(SIG_SETMASK, &p->was, NULL);
 }
 
+static void bound_logs(const struct cast *c)
+{
+	const off_t most = c->log_most ? c->log_most : LOG_MOST;
+
+	child_bound_log(&c->controller, most);
+	child_bound_log(&c->console, most);
+	for (uint32_t i = 0; i < c->n_agents; i++)
+		child_bound_log(&c->agents[i], most);
+}
+
 static void turn(struct play *p)
 {
 	struct pollfd fds[] = { { .fd = p->signals, .events = POLLIN },
 				{ .fd = p->orders_open ? p->cast->orders : -1,
 				  .events = POLLIN } };
-	int wait_ms = p->echo >= 0 ? ECHO_MS : -1;
+	int wait_ms = p->echo >= 0 ? ECHO_MS : LOGS_MS;
 
 	if (p->act != PLAYING) {
 		int64_t left = p->deadline_us - clock_monotonic_us();
 
 		wait_ms = left > 0 ? (int)(left / 1000 + 1) : 0;
 	}
+	bound_logs(p->cast);
 	if (poll(fds, 2, wait_ms) > 0) {
 		if (fds[0].revents)
 			take_signals(p);

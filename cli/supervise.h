@@ -27,6 +27,7 @@ struct cast { /* everyone on the stage; made ready (args, log), not started */
 	struct child *agents; /* (n_agents) */
 	uint32_t n_agents;
 	bool headless; /* the controller keeps stdout */
+	off_t log_most; /* bytes of each log, and as many of the one before; 0: 16 MiB */
 	bool echo;     /* what the controller logs is also written to stdout */
 	int orders;    /* the pipe's read end */
 	int orders_to; /* its write end, the controller's */

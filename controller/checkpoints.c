@@ -136,8 +136,10 @@ void checkpoint_saved(struct controller *c, struct member *m, const struct msg_s
 				     .wall_us = clock_wall_us() };
 	struct error err = { "" };
 
-	if (m->saving == 0 || r->iteration != m->saving || r->stage != m->saving_stage)
-		return; /* nobody asked it, or it has answered */
+	if (m->saving == 0 || r->iteration != m->saving || r->stage != m->saving_stage) {
+		door_stray(c, m, "tells of checkpoints that nobody asked it for");
+		return; /* or it has answered */
+	}
 	m->saving = 0;
 	if (r->bytes == 0) {
 		note(c, NOTE_WARNING, m->id, 0, "n%02u did not save S%u of it%llu: %.110s",

@@ -169,6 +169,7 @@ struct member {
 	double way_ratio; /* of its links, as told last, over what was planned; 0: not told */
 	double task_took_s, task_planned_s;
 	uint32_t n_tasks, strikes;
+	struct budget strays, ignored; /* door.c: words that nobody asked for; lines that it is not listened to */
 	struct budget lines, troubles, rows, corrections; /* of the journal, about it, and told by it; of the store; of what
 							    * is believed of its links */
 	bool changed;    /* consoles have not been told */
@@ -509,6 +510,10 @@ bool cuts_healed(const struct controller *c, const struct member *m);
 void door_charge(struct controller *c, post_peer_id from, const struct msg *m);
 /* A message that its sender should not send: charged, and a line in the log now and then. */
 void door_wrong(struct controller *c, post_peer_id from, const char *what);
+/* One more word that m was not asked for, or says again: some are honest. Of many the journal says so, now and then. */
+void door_stray(struct controller *c, struct member *m, const char *what);
+/* It is not listened to: what it does, in words. */
+void door_ignored(struct controller *c, struct member *m, const char *what);
 void door_down(struct controller *c, post_peer_id peer, enum link_reason reason);
 /* No agent may come to the others as this node, until one has said hello. */
 void door_disown(struct controller *c, struct member *m);

@@ -10,8 +10,8 @@
 
 enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000 };
 
-enum { WRONG_COST = 100, WRONG_LINES = 50 };
-static const double wrong_lines_per_s = 0.1;
+enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200 };
+static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1.0 / 600;
 
 /* In frames (post.h, charge_per_s): a greeting sets up a node, an attaching console gets all
  * the curves, a trouble is journalled on disk, commands plan or are recorded, and what comes in lists is looked
@@ -51,6 +51,18 @@ void door_wrong(struct controller *c, post_peer_id from, const char *what)
 	c->wrong.left_out = 0;
 }
 
+void door_ignored(struct controller *c, struct member *m, const char *what)
+{
+	if (budget_take(&m->ignored, 1, 1, ignored_per_s, c->now_us))
+		note(c, NOTE_WARNING, m->id, 0, "n%02u is not listened to for now: it %s", m->id, what);
+}
+
+void door_stray(struct controller *c, struct member *m, const char *what)
+{
+	if (!budget_take(&m->strays, 1, STRAYS, strays_per_s, c->now_us))
+		door_ignored(c, m, what);
+}
+
 void door_disown(struct controller *c, struct member *m)
 {
 	if (m->disowned)
@@ -86,12 +98,14 @@ static void look_at_keys(struct controller *c)
 void door_down(struct controller *c, post_peer_id peer, enum link_reason reason)
 {
 	struct member *m = member_of_peer(c, peer);
+	struct post_peer_info info = { .name = "" };
 
+	(void)post_peer(c->post, peer, &info);
 	if (reason == LINK_FLOOD)
 		note(c, NOTE_ALERT, m ? m->id : -1, 0,
-		     "%s sent more than it may: shut out until the list of the admitted "
+		     "%s %s sent more than it may: shut out until the list of the admitted "
 		     "changes",
-		     m ? "an agent" : "a console");
+		     m ? "agent" : "console", info.name);
 	if (!m || !member_alive(m))
 		return;
 	if (reason == LINK_FLOOD || reason == LINK_NOT_ADMITTED)

@@ -107,7 +107,10 @@ static bool may_correct(struct controller *c, struct member *m, uint32_t links)
 {
 	const double n = c->n_members;
 
-	return budget_take(&m->corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60, c->now_us);
+	if (budget_take(&m->corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60, c->now_us))
+		return true;
+	door_ignored(c, m, "tells other things of its links again and again");
+	return false;
 }
 
 static void believe(struct controller *c, uint16_t from, uint16_t to, double s)

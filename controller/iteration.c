@@ -396,7 +396,7 @@ static uint64_t number_of(const struct msg_task_event *e)
 static void take_event(struct controller *c, struct member *m, struct msg_task_event e)
 {
 	struct microbatch *mb;
-	bool told;
+	bool told, again;
 
 	if (e.microbatch >= c->routes.n || e.attempt < c->first_attempt)
 		return; /* of an earlier controller's try at this iteration: void */
@@ -408,9 +408,10 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	/* What is not of this iteration's tasks, or said twice, is not kept: only how a task ended may still matter, and
 	 * that one was counted twice does. */
 	told = is_of_route(c, mb, &e);
-	if (!told && e.type != WORK_ENDS)
-		return;
-	if (told && !(e.type == WORK_ENDS && e.counted) && !once_add(&c->progress.told_of, number_of(&e)))
+	again = told && !(e.type == WORK_ENDS && e.counted) && !once_add(&c->progress.told_of, number_of(&e));
+	if (!told || again)
+		door_stray(c, m, "tells of tasks that it was not given, or again and again");
+	if (again || (!told && e.type != WORK_ENDS))
 		return;
 	e.at_us += m->clock_offset_us;
 	e.arrived_us += m->clock_offset_us;

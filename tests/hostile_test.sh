@@ -11,7 +11,7 @@ need skippipe skippipe-controller skippipe-agent skippipe-key
 hostile=$bin/../tests/hostile_agent
 [ -x "$hostile" ] || skip "hostile_agent is not built"
 
-modes=(accuse evaluations early announce)
+modes=(accuse evaluations early announce links forge events watch)
 honest=6 # agents; the hostile one is the node after them
 seconds=4 long=0
 [ "${1:-}" = --long ] && { long=1 seconds=60; shift; }
@@ -25,6 +25,9 @@ done
 for i in $(seq 0 $honest); do
 	"$bin/skippipe" admit "$dir/admitted" "$(cat "$dir/agent$i.pub")" --role agent --name "agent$i" || die "admit"
 done
+
+"$bin/skippipe" keygen "$dir/watcher.key" >"$dir/watcher.pub" || die "keygen"
+"$bin/skippipe" admit "$dir/admitted" "$(cat "$dir/watcher.pub")" --role watcher --name watcher || die "admit"
 
 # The cluster of a mode, in the folder $at; its processes in $controller, $agents and $attacker.
 begin() { # begin MODE
@@ -45,7 +48,7 @@ begin() { # begin MODE
 			--key "$dir/agent$i.key" --listen tcp://127.0.0.1:0 >"$at/agent$i.out" 2>"$at/agent$i.err" &
 		agents+=($!)
 	done
-	"$hostile" "$1" "$address" "$(cat "$dir/controller.pub")" "$dir/agent$honest.key" tcp://127.0.0.1:0 $honest \
+	HOSTILE_WATCHER=$dir/watcher.key "$hostile" "$1" "$address" "$(cat "$dir/controller.pub")" "$dir/agent$honest.key" tcp://127.0.0.1:0 $honest \
 		>"$at/hostile.log" 2>&1 &
 	attacker=$!
 	started+=("${agents[@]}" $attacker)
@@ -99,8 +102,13 @@ attack() { # attack MODE
 	[ $grown -le $most_file_bytes ] || die "$mode: logs and store have $grown bytes more than commits explain"
 
 	# ---- and who it was
+	local who="n0$honest"
+	case $mode in
+	watch) who=watcher ;;
+	accuse | evaluations | early | announce) who="n0$honest $words" ;;
+	esac
 	for i in $(seq 600); do
-		[ "$mode" = nothing ] || tail -n "+$((told + 1))" "$at/controller.err" | grep -q "n0$honest $words" && break
+		[ "$mode" = nothing ] || tail -n "+$((told + 1))" "$at/controller.err" | grep -q "$who" && break
 		[ "$i" -lt 600 ] || die "$mode: the journal does not name the attacker"
 		sleep 0.1
 	done

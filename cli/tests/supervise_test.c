@@ -224,6 +224,25 @@ static void a_failed_start_is_the_end(void **state)
 	assert_false(exists(f, "twice"));
 }
 
+/* However much is said, for however long. */
+static void logs_are_bounded(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = { "" };
+	char path[128];
+	struct stat st;
+	int status = -1;
+
+	part(f, &f->cast.controller, "controller", "until [ -e agent0.log.1 ]; do sleep 0.02; done");
+	agent(f, "while :; do echo a line that is said again and again, and says nothing new; sleep 0.001; done");
+	f->cast.log_most = 2000;
+	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(status, 0);
+	snprintf(path, sizeof(path), "%s/agent0.log.1", f->folder);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_size > 2000);
+}
+
 static void one_that_keeps_crashing_is_let_go(void **state)
 {
 	struct fixture *f = *state;
@@ -358,6 +377,7 @@ int main(void)
 		TEST(a_killed_controller_is_resumed),
 		TEST(a_controller_that_fails_is_resumed_until_it_says_that_all_is_over),
 		TEST(a_failed_start_is_the_end),
+		TEST(logs_are_bounded),
 		TEST(one_that_keeps_crashing_is_let_go),
 		TEST(a_signal_ends_all_in_order),
 		TEST(agents_that_all_give_up_end_it),

@@ -39,6 +39,12 @@ void evaluations(struct hostile *h, int64_t now_us);
 void early(struct hostile *h, int64_t now_us);
 void announce(struct hostile *h, int64_t now_us);
 
+/* control.c: to the controller. The watcher's key is read from the file that HOSTILE_WATCHER names. */
+void contradict(struct hostile *h, int64_t now_us);
+void forge(struct hostile *h, int64_t now_us);
+void repeat(struct hostile *h, int64_t now_us);
+void watch(struct hostile *h, int64_t now_us);
+
 /* announce.c: a message of so many bytes to a peer of the post, of which one chunk comes. Whether it left. */
 bool announce_one(struct post *p, uint32_t peer, uint64_t number, uint64_t total, uint32_t chunks, int64_t now_us);
 

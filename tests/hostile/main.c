@@ -27,6 +27,10 @@ static const struct mode modes[] = {
 	{ "accuse", "numbers that no computation gives, hundreds to each in every iteration", accuse },
 	{ "evaluations", "activations of evaluations that nobody has ordered", evaluations },
 	{ "early", "tensors of iterations that are to come, or never come", early },
+	{ "links", "of its links now this and now that, within what it may send", contradict },
+	{ "forge", "checkpoints and commits that it was not asked for", forge },
+	{ "events", "tasks that start again and again", repeat },
+	{ "watch", "a watcher that comes, attaches, asks for comparisons and goes, again and again", watch },
 	{ "announce", "the first chunks of messages of which no more comes", announce },
 };
 
