@@ -10,7 +10,7 @@
 
 enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000 };
 
-enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200 };
+enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200, STRAY_COST = 5 };
 static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1.0 / 600;
 
 /* In frames (post.h, charge_per_s): a greeting sets up a node, an attaching console gets all
@@ -59,8 +59,10 @@ void door_ignored(struct controller *c, struct member *m, const char *what)
 
 void door_stray(struct controller *c, struct member *m, const char *what)
 {
-	if (!budget_take(&m->strays, 1, STRAYS, strays_per_s, c->now_us))
-		door_ignored(c, m, what);
+	if (budget_take(&m->strays, 1, STRAYS, strays_per_s, c->now_us))
+		return;
+	post_charge(c->post, m->peer, STRAY_COST, c->now_us);
+	door_ignored(c, m, what);
 }
 
 void door_disown(struct controller *c, struct member *m)
