@@ -23,7 +23,7 @@ done
 	>"$dir/events" 2>"$dir/controller.err") &
 controller=$!
 started+=($controller)
-for _ in $(seq 100); do grep -q 'listening at' "$dir/controller.err" && break; sleep 0.1; done
+for _ in $(seq 100); do grep -qs 'listening at' "$dir/controller.err" && break; sleep 0.1; done
 address=$(sed -n 's,.*listening at \(tcp://[^ ]*\).*,\1,p' "$dir/controller.err")
 [ -n "$address" ] || die "the controller does not say where it listens"
 agents=()
@@ -67,12 +67,13 @@ for _ in $(seq 300); do [ "$(state_of 5)" = '"dead"' ] && break; sleep 0.1; done
 [ "$(state_of 5)" = '"dead"' ] || die "the death of an agent is not noticed"
 next 10
 [ "$(grep -c '"event":"plan"' "$dir/events")" -gt "$before" ] || die "it is not planned around"
+for _ in $(seq 900); do grep -q 'refused at the door.*too many connections' "$dir/controller.err" && break; sleep 0.1; done
+grep -q 'refused at the door.*too many connections' "$dir/controller.err" || die "the journal does not tell of them"
 join 5
 for _ in $(seq 900); do [ "$(state_of 5)" = '"live"' ] && break; sleep 0.1; done
 [ "$(state_of 5)" = '"live"' ] || die "a new agent finds no place"
 sleep $seconds
 next 5
-grep -q 'refused at the door.*too many connections' "$dir/controller.err" || die "the journal does not tell of them"
 for i in $(seq 0 4); do [ "$(state_of "$i")" = '"live"' ] || die "node $i is $(state_of "$i")"; done
 kill -TERM $controller
 wait $controller || die "controller: exit status $?"
