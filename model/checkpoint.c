@@ -83,32 +83,47 @@ static int check_entry(const struct safetensors *file, const char *path, const c
 	return tensor_check_shape(t, path, name, e->dims, e->shape, err);
 }
 
+/* To (3, P), as the stage's arrays lie. */
+static int read_arrays(const struct safetensors *file, const char *path, struct stage *s,
+		       float *to, struct error *err)
+{
+	size_t n;
+	const struct tensor *tensors = stage_tensors(s, &n);
+
+	for (size_t kind = 0; kind < KINDS; kind++)
+		for (size_t i = 0; i < n; i++) {
+			const struct safetensors_entry *e = NULL;
+			char name[NAME];
+			int rc;
+
+			snprintf(name, sizeof(name), "%s%s", prefixes[kind], tensors[i].name);
+			rc = check_entry(file, path, name, &tensors[i], &e, err);
+			if (!rc)
+				rc = safetensors_read(file, e, to + kind * stage_parameters(s) +
+								       tensors[i].offset, err);
+			if (rc)
+				return rc;
+		}
+	return 0;
+}
+
+/* Aside first: nothing is overwritten unless all of it was there until the last byte was read. */
 static int read_shard(const struct safetensors *file, const char *path, struct stage *s,
 		      struct error *err)
 {
-	const struct safetensors_entry *e = NULL;
-	size_t n;
-	const struct tensor *tensors = stage_tensors(s, &n);
-	float *arrays[KINDS];
+	size_t n = stage_parameters(s);
+	float *read = malloc(KINDS * n * sizeof(*read)), *arrays[KINDS];
+	int rc = read ? read_arrays(file, path, s, read, err)
+		      : error_set(err, -ENOMEM, "%s: no memory to read it", path);
 
-	/* Twice over: nothing is overwritten unless all of it is there. */
-	arrays_of(s, arrays);
-	for (int write = 0; write < 2; write++)
-		for (int kind = 0; kind < KINDS; kind++)
-			for (size_t i = 0; i < n; i++) {
-				char name[NAME];
-				int rc;
-
-				snprintf(name, sizeof(name), "%s%s", prefixes[kind],
-					 tensors[i].name);
-				rc = check_entry(file, path, name, &tensors[i], &e, err);
-				if (rc)
-					return rc;
-				if (write)
-					safetensors_read(e, arrays[kind] + tensors[i].offset);
-			}
-	stage_changed(s);
-	return 0;
+	if (!rc) {
+		arrays_of(s, arrays);
+		for (size_t kind = 0; kind < KINDS; kind++)
+			memcpy(arrays[kind], read + kind * n, n * sizeof(*read));
+		stage_changed(s);
+	}
+	free(read);
+	return rc;
 }
 
 int checkpoint_read_shard(const char *path, struct stage *s, struct error *err)
@@ -142,9 +157,9 @@ static int shard_hash(const char *path, uint64_t *hash, struct error *err)
 
 	if (rc)
 		return rc;
-	*hash = safetensors_hash(file);
+	rc = safetensors_hash(file, hash, err);
 	safetensors_close(file);
-	return 0;
+	return rc;
 }
 
 static json_t *manifest_json(const struct checkpoint *c, json_t *shards)
@@ -351,6 +366,7 @@ int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err
 	const char *name, *hash;
 	char path[PATH], found[20];
 	json_t *root, *shard;
+	uint64_t is = 0;
 	int rc = load_manifest(folder, &root, &c, err);
 
 	if (rc)
@@ -367,12 +383,13 @@ int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err
 	rc = safetensors_open(&file, path, err);
 	if (rc)
 		goto free_root;
-	hex(found, safetensors_hash(file));
-	if (strcmp(found, hash) != 0)
+	rc = safetensors_hash(file, &is, err);
+	hex(found, is);
+	if (!rc && strcmp(found, hash) != 0)
 		rc = error_set(err, -EINVAL,
 			       "%s: damaged: its hash is %s, the manifest says %s", path, found,
 			       hash);
-	else
+	if (!rc)
 		rc = read_shard(file, path, s, err);
 	safetensors_close(file);
 free_root:
@@ -427,6 +444,7 @@ static int open_shard(struct safetensors **file, char path[PATH + 64], const cha
 		      uint64_t iteration, uint64_t hash, struct error *err)
 {
 	char folder[PATH], name[64];
+	uint64_t is = 0;
 	int rc;
 
 	save_folder(folder, run, iteration);
@@ -435,11 +453,12 @@ static int open_shard(struct safetensors **file, char path[PATH + 64], const cha
 	rc = safetensors_open(file, path, err);
 	if (rc)
 		return rc;
-	if (safetensors_hash(*file) != hash) {
+	rc = safetensors_hash(*file, &is, err);
+	if (!rc && is != hash)
+		rc = error_set(err, -EINVAL, "%s: damaged: it is not what was written", path);
+	if (rc)
 		safetensors_close(*file);
-		return error_set(err, -EINVAL, "%s: damaged: it is not what was written", path);
-	}
-	return 0;
+	return rc;
 }
 
 int checkpoint_check_stage(const char *run, uint32_t stage, uint64_t iteration, uint64_t hash,

@@ -264,7 +264,8 @@ static int files_open(struct files *f, const char *folder, struct error *err)
 }
 
 static int find(const struct files *f, const char *folder, const struct tensor *t,
-		const struct safetensors_entry **out, struct error *err)
+		const struct safetensors **file, const struct safetensors_entry **out,
+		struct error *err)
 {
 	char path[2 * PATH];
 
@@ -274,6 +275,7 @@ static int find(const struct files *f, const char *folder, const struct tensor *
 		if (!e)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, f->names[i]);
+		*file = f->open[i];
 		*out = e;
 		return tensor_check_shape(t, path, t->name, e->dims, e->shape, err);
 	}
@@ -294,15 +296,13 @@ int huggingface_read_weights(const char *folder, struct stage *const *stages, st
 
 			for (size_t i = 0; i < n && !rc; i++) {
 				const struct safetensors_entry *e = NULL;
+				const struct safetensors *file = NULL;
 
-				rc = find(&f, folder, &t[i], &e, err);
-				if (!rc && !write && !safetensors_finite(e))
-					rc = error_set(err, -EINVAL,
-						       "%s: tensor %s: holds what is no finite "
-						       "number",
-						       folder, t[i].name);
+				rc = find(&f, folder, &t[i], &file, &e, err);
+				if (!rc && !write)
+					rc = safetensors_check_finite(file, e, err);
 				if (!rc && write)
-					safetensors_read(e, w + t[i].offset);
+					rc = safetensors_read(file, e, w + t[i].offset, err);
 			}
 			if (!rc && write)
 				stage_changed(stages[s]);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,12 +23,13 @@ static const struct {
 	[SAFETENSORS_BF16] = { "BF16", 2 },
 };
 
-enum { TYPES = sizeof(types) / sizeof(types[0]) };
+enum { TYPES = sizeof(types) / sizeof(types[0]), BLOCK = 1 << 16 /* bytes read at once */ };
 
 struct safetensors {
-	const unsigned char *map;
-	size_t size;
-	json_t *header; /* owns the names */
+	int fd;
+	char *path;
+	uint64_t size, data; /* of the file; where its tensors begin */
+	json_t *header;      /* owns the names */
 	struct safetensors_entry *entries;
 	size_t n;
 };
@@ -39,10 +39,26 @@ struct safetensors {
 struct reading {
 	struct safetensors *s;
 	const char *path;
-	const unsigned char *data;
-	size_t data_size;
+	uint64_t data_size;
 	struct error *err;
 };
+
+static int read_bytes(const struct safetensors *s, uint64_t at, void *to, size_t size,
+		      struct error *err)
+{
+	for (size_t got = 0; got < size;) {
+		ssize_t n = pread(s->fd, (char *)to + got, size - got, (off_t)(at + got));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_set(err, -errno, "%s: %s", s->path, strerror(errno));
+		if (n == 0)
+			return error_set(err, -EINVAL, "%s: was cut short while it was read", s->path);
+		got += (size_t)n;
+	}
+	return 0;
+}
 
 static int bad(const struct reading *r, const char *name, const char *what)
 {
@@ -95,7 +111,7 @@ static int read_entry(const struct reading *r, struct safetensors_entry *e, cons
 		return bad(r, e->name, "ends beyond the file, which has been cut short");
 	if (__builtin_mul_overflow(e->count, types[kind].size, &size) || end - begin != size)
 		return bad(r, e->name, "data_offsets and shape disagree");
-	e->data = r->data + begin;
+	e->at = begin;
 	return 0;
 }
 
@@ -103,13 +119,13 @@ static int by_place(const void *a, const void *b)
 {
 	const struct safetensors_entry *x = a, *y = b;
 
-	return (x->data > y->data) - (x->data < y->data);
+	return (x->at > y->at) - (x->at < y->at);
 }
 
 static int read_entries(struct reading *r)
 {
 	struct safetensors *s = r->s;
-	const unsigned char *end = r->data;
+	uint64_t end = 0;
 	const char *name;
 	json_t *json;
 
@@ -133,66 +149,71 @@ static int read_entries(struct reading *r)
 	for (size_t i = 0; i < s->n; i++) {
 		const struct safetensors_entry *e = &s->entries[i];
 
-		if (e->data != end && e->count > 0)
+		if (e->at != end && e->count > 0)
 			return bad(r, e->name, "overlaps another, or leaves a hole");
 		end += e->count * types[e->type].size;
 	}
-	if (end != r->data + r->data_size)
-		return error_set(r->err, -EINVAL, "%s: %zu bytes after the last tensor",
-				 r->path, (size_t)(r->data + r->data_size - end));
+	if (end != r->data_size)
+		return error_set(r->err, -EINVAL, "%s: %" PRIu64 " bytes after the last tensor",
+				 r->path, r->data_size - end);
 	return 0;
 }
 
 static int read_header(struct reading *r)
 {
 	struct safetensors *s = r->s;
+	unsigned char size[8];
 	uint64_t length = 0;
 	json_error_t at;
+	char *text;
+	int rc;
 
 	if (s->size < 8)
-		return error_set(r->err, -EINVAL, "%s: not a safetensors file: %zu bytes",
-				 r->path, s->size);
+		return error_set(r->err, -EINVAL,
+				 "%s: not a safetensors file: %" PRIu64 " bytes", r->path, s->size);
+	rc = read_bytes(s, 0, size, 8, r->err);
+	if (rc)
+		return rc;
 	for (int i = 8; i-- > 0;)
-		length = length << 8 | s->map[i];
+		length = length << 8 | size[i];
 	if (length > s->size - 8 || length > 100u << 20)
 		return error_set(
 			r->err, -EINVAL,
 			"%s: not a safetensors file, or cut short: a header of %" PRIu64
-			" bytes in a file of %zu",
+			" bytes in a file of %" PRIu64,
 			r->path, length, s->size);
-	s->header = json_loadb((const char *)s->map + 8, (size_t)length, JSON_REJECT_DUPLICATES,
-			       &at);
+	text = malloc((size_t)length + 1);
+	if (!text)
+		return error_set(r->err, -ENOMEM, "%s: no memory for its header", r->path);
+	rc = read_bytes(s, 8, text, (size_t)length, r->err);
+	if (!rc)
+		s->header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &at);
+	free(text);
+	if (rc)
+		return rc;
 	if (!json_is_object(s->header))
 		return error_set(r->err, -EINVAL, "%s: header: %s", r->path,
 				 s->header ? "expected an object" : at.text);
-	r->data = s->map + 8 + length;
-	r->data_size = s->size - 8 - (size_t)length;
+	s->data = 8 + length;
+	r->data_size = s->size - s->data;
 	return 0;
 }
 
-static int map_file(struct safetensors *s, const char *path, struct error *err)
+static int open_file(struct safetensors *s, const char *path, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
 	struct stat st;
-	void *map;
 
-	if (fd < 0)
+	s->path = strdup(path);
+	if (!s->path)
+		return error_set(err, -ENOMEM, "%s: no memory", path);
+	s->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (s->fd < 0 || fstat(s->fd, &st) != 0)
 		return error_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (fstat(fd, &st) != 0) {
-		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
-	} else if (!S_ISREG(st.st_mode) || st.st_size == 0) {
-		rc = error_set(err, -EINVAL, "%s: %s", path,
-			       S_ISREG(st.st_mode) ? "is empty" : "not a regular file");
-	} else {
-		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (map == MAP_FAILED)
-			rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
-		else
-			s->map = map;
-		s->size = (size_t)st.st_size;
-	}
-	close(fd);
-	return rc;
+	if (!S_ISREG(st.st_mode) || st.st_size == 0)
+		return error_set(err, -EINVAL, "%s: %s", path,
+				 S_ISREG(st.st_mode) ? "is empty" : "not a regular file");
+	s->size = (uint64_t)st.st_size;
+	return 0;
 }
 
 int safetensors_open(struct safetensors **out, const char *path, struct error *err)
@@ -203,7 +224,8 @@ int safetensors_open(struct safetensors **out, const char *path, struct error *e
 
 	if (!s)
 		return error_set(err, -ENOMEM, "%s: no memory", path);
-	rc = map_file(s, path, err);
+	s->fd = -1;
+	rc = open_file(s, path, err);
 	if (!rc)
 		rc = read_header(&r);
 	if (!rc)
@@ -219,8 +241,9 @@ void safetensors_close(struct safetensors *s)
 {
 	if (!s)
 		return;
-	if (s->map)
-		munmap((void *)(uintptr_t)s->map, s->size);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->path);
 	json_decref(s->header);
 	free(s->entries);
 	free(s);
@@ -260,15 +283,10 @@ static float from_half(uint16_t h)
 	return v;
 }
 
-void safetensors_read(const struct safetensors_entry *e, float *to)
+/* Of 16 bits each, of the kind that e holds. */
+static void widen(const struct safetensors_entry *e, const unsigned char *from, size_t n, float *to)
 {
-	const unsigned char *from = e->data;
-
-	if (e->type == SAFETENSORS_F32) {
-		memcpy(to, from, e->count * sizeof(*to));
-		return;
-	}
-	for (size_t i = 0; i < e->count; i++) {
+	for (size_t i = 0; i < n; i++) {
 		uint16_t v = (uint16_t)(from[2 * i] | from[2 * i + 1] << 8);
 		uint32_t bits = (uint32_t)v << 16;
 
@@ -279,15 +297,32 @@ void safetensors_read(const struct safetensors_entry *e, float *to)
 	}
 }
 
-/* Those have all bits of the exponent. */
-bool safetensors_finite(const struct safetensors_entry *e)
+int safetensors_read(const struct safetensors *s, const struct safetensors_entry *e, float *to,
+		     struct error *err)
 {
-	const unsigned char *from = e->data;
-	size_t width = e->type == SAFETENSORS_F32 ? 4 : 2;
+	unsigned char block[BLOCK];
+	int rc = 0;
+
+	if (e->type == SAFETENSORS_F32)
+		return read_bytes(s, s->data + e->at, to, e->count * sizeof(*to), err);
+	for (size_t i = 0; i < e->count && !rc; i += BLOCK / 2) {
+		size_t n = e->count - i < BLOCK / 2 ? e->count - i : BLOCK / 2;
+
+		rc = read_bytes(s, s->data + e->at + 2 * i, block, 2 * n, err);
+		if (!rc)
+			widen(e, block, n, to + i);
+	}
+	return rc;
+}
+
+/* What is not has all bits of the exponent. */
+static bool finite(const struct safetensors_entry *e, const unsigned char *from, size_t size)
+{
+	size_t width = types[e->type].size;
 	unsigned mask = e->type == SAFETENSORS_F16 ? 0x7c00 : 0x7f80; /* of the upper 16 */
 
-	for (size_t i = 0; i < e->count; i++) {
-		const unsigned char *upper = from + i * width + width - 2;
+	for (size_t i = 0; i < size; i += width) {
+		const unsigned char *upper = from + i + width - 2;
 
 		if (((upper[0] | (unsigned)upper[1] << 8) & mask) == mask)
 			return false;
@@ -295,18 +330,46 @@ bool safetensors_finite(const struct safetensors_entry *e)
 	return true;
 }
 
-uint64_t safetensors_hash(const struct safetensors *s)
+int safetensors_check_finite(const struct safetensors *s, const struct safetensors_entry *e,
+			     struct error *err)
+{
+	size_t bytes = e->count * types[e->type].size;
+	unsigned char block[BLOCK];
+
+	for (size_t i = 0; i < bytes; i += BLOCK) {
+		size_t n = bytes - i < BLOCK ? bytes - i : BLOCK;
+		int rc = read_bytes(s, s->data + e->at + i, block, n, err);
+
+		if (rc)
+			return rc;
+		if (!finite(e, block, n))
+			return error_set(err, -EINVAL,
+					 "%s: tensor %s: holds what is no finite number", s->path,
+					 e->name);
+	}
+	return 0;
+}
+
+int safetensors_hash(const struct safetensors *s, uint64_t *to, struct error *err)
 {
 	uint64_t hash = 0xcbf29ce484222325u, word;
-	size_t i = 0;
+	unsigned char block[BLOCK];
 
-	for (; i + 8 <= s->size; i += 8) {
-		memcpy(&word, s->map + i, 8);
-		hash = (hash ^ word) * 0x100000001b3u;
+	for (uint64_t at = 0; at < s->size; at += BLOCK) {
+		size_t n = s->size - at < BLOCK ? (size_t)(s->size - at) : BLOCK, i = 0;
+		int rc = read_bytes(s, at, block, n, err);
+
+		if (rc)
+			return rc;
+		for (; i + 8 <= n; i += 8) {
+			memcpy(&word, block + i, 8);
+			hash = (hash ^ word) * 0x100000001b3u;
+		}
+		for (; i < n; i++)
+			hash = (hash ^ block[i]) * 0x100000001b3u;
 	}
-	for (; i < s->size; i++)
-		hash = (hash ^ s->map[i]) * 0x100000001b3u;
-	return hash;
+	*to = hash;
+	return 0;
 }
 
 /* Writing. */

@@ -23,24 +23,28 @@ struct safetensors_entry {
 	uint32_t dims; /* 0 to 4 */
 	uint64_t shape[4];
 	size_t count;     /* product of the shape */
-	const void *data; /* little-endian, not necessarily aligned */
+	const void *data; /* little-endian: of one to be written */
+	uint64_t at;      /* where it begins in the data of a file that was opened */
 };
 
 struct safetensors; /* opaque */
 
-/* Maps the file. The message names the file and the tensor. -EINVAL: not such a file, damaged,
- * or cut short; other errors are the system's. */
+/* Reads the table; the data are read when asked for, so that a file which shrinks meanwhile is an
+ * error like any other and never a signal. The message names the file and the tensor. -EINVAL:
+ * not such a file, damaged, or cut short, then or later; other errors are the system's. */
 int safetensors_open(struct safetensors **out, const char *path, struct error *err);
 void safetensors_close(struct safetensors *s); /* NULL is allowed */
 size_t safetensors_count(const struct safetensors *s);
 const struct safetensors_entry *safetensors_at(const struct safetensors *s, size_t i);
 const struct safetensors_entry *safetensors_find(const struct safetensors *s, const char *name);
-/* Values as floats, to (count). */
-void safetensors_read(const struct safetensors_entry *e, float *to);
-/* No infinity and nothing that is no number. */
-bool safetensors_finite(const struct safetensors_entry *e);
+/* Values as floats, to (count), part of which an error leaves overwritten. */
+int safetensors_read(const struct safetensors *s, const struct safetensors_entry *e, float *to,
+		     struct error *err);
+/* -EINVAL also where there is an infinity or what is no number. */
+int safetensors_check_finite(const struct safetensors *s, const struct safetensors_entry *e,
+			     struct error *err);
 /* FNV-1a over the file's 64-bit words, then its last bytes. */
-uint64_t safetensors_hash(const struct safetensors *s);
+int safetensors_hash(const struct safetensors *s, uint64_t *hash, struct error *err);
 
 /* Writes entries (n; F32) aside, fsyncs, renames. metadata: pairs of key and value, NULL at the
  * end, or NULL. */

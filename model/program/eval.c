@@ -174,8 +174,8 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 		  3,
 		  { b->batch, b->sequence, vocab },
 		  n * vocab,
-		  logits },
-		{ "tokens", SAFETENSORS_F32, 2, { b->batch, b->sequence }, n, tokens },
+		  logits, 0 },
+		{ "tokens", SAFETENSORS_F32, 2, { b->batch, b->sequence }, n, tokens, 0 },
 	};
 
 	rng_init(&r, s->o.seed);

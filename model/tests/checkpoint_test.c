@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -359,20 +360,117 @@ static void bad_safetensors_are_refused(void **state)
 		    4, "shape: too large");
 }
 
+static void put_file(const char *path, const char *header, const void *data, size_t size)
+{
+	char bytes[600] = { 0 };
+	struct error err = { "" };
+
+	bytes[0] = (char)strlen(header);
+	strcpy(bytes + 8, header);
+	memcpy(bytes + 8 + strlen(header), data, size);
+	assert_int_equal(file_write(path, bytes, 8 + strlen(header) + size, 0644, &err), 0);
+}
+
 static void halves_are_read(void **state)
 {
-	static const uint16_t half[] = { 0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x3555 };
-	static const uint16_t brain[] = { 0x3f80, 0xc000, 0x0000, 0x4049 };
-	struct safetensors_entry e = { .type = SAFETENSORS_F16, .count = 6, .data = half };
+	static const uint16_t both[] = { 0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x3555,
+					 0x3f80, 0xc000, 0x0000, 0x4049 };
+	struct fixture *f = *state;
+	struct safetensors *s;
+	struct error err = { "" };
+	char path[128];
 	float v[6];
 
-	(void)state;
-	safetensors_read(&e, v);
+	snprintf(path, sizeof(path), "%s/x.safetensors", f->folder);
+	put_file(path, "{\"a\":{\"dtype\":\"F16\",\"shape\":[6],\"data_offsets\":[0,12]},"
+		       "\"b\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[12,20]}}",
+		 both, sizeof(both));
+	assert_int_equal(safetensors_open(&s, path, &err), 0);
+	assert_int_equal(safetensors_read(s, safetensors_find(s, "a"), v, &err), 0);
 	assert_true(v[0] == 1 && v[1] == -2 && v[2] == 0x1p-24f && v[3] == 65504);
 	assert_true(v[4] == 0 && signbit(v[4]) && fabsf(v[5] - 1.0f / 3) < 1e-4f);
-	e = (struct safetensors_entry){ .type = SAFETENSORS_BF16, .count = 4, .data = brain };
-	safetensors_read(&e, v);
+	assert_int_equal(safetensors_read(s, safetensors_find(s, "b"), v, &err), 0);
 	assert_true(v[0] == 1 && v[1] == -2 && v[2] == 0 && v[3] == 3.140625f);
+	safetensors_close(s);
+}
+
+/* A file that loses its end after it was opened is an error with its name, whatever is asked of
+ * it: what ends this process otherwise is a signal. */
+static void a_file_that_shrinks_is_an_error(void **state)
+{
+	static const char *const headers[] = {
+		"{\"a\":{\"dtype\":\"F32\",\"shape\":[4096],\"data_offsets\":[0,16384]}}",
+		"{\"a\":{\"dtype\":\"BF16\",\"shape\":[8192],\"data_offsets\":[0,16384]}}",
+	};
+	struct fixture *f = *state;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/x.safetensors", f->folder);
+	for (int i = 0; i < 2; i++) {
+		static float values[8192];
+		struct safetensors *s;
+		struct error err = { "" };
+		uint64_t hash = 7;
+
+		put_file(path, headers[i], "", 0);
+		assert_int_equal(truncate(path, 8 + (off_t)strlen(headers[i]) + 16384), 0);
+		assert_int_equal(safetensors_open(&s, path, &err), 0);
+		assert_int_equal(safetensors_hash(s, &hash, &err), 0);
+		assert_int_equal(truncate(path, 100), 0);
+		assert_int_equal(safetensors_read(s, safetensors_at(s, 0), values, &err), -EINVAL);
+		assert_non_null(strstr(err.text, path));
+		err.text[0] = '\0';
+		assert_int_equal(safetensors_check_finite(s, safetensors_at(s, 0), &err), -EINVAL);
+		assert_non_null(strstr(err.text, path));
+		err.text[0] = '\0';
+		hash = 7;
+		assert_int_equal(safetensors_hash(s, &hash, &err), -EINVAL);
+		assert_non_null(strstr(err.text, path));
+		assert_int_equal(hash, 7);
+		safetensors_close(s);
+	}
+}
+
+/* The same while a stage is loaded: another process cuts the file at any moment of it. Whenever
+ * that is, the stage is loaded whole or as it was. */
+static void a_stage_is_loaded_whole_or_not_at_all(void **state)
+{
+	struct fixture *f = *state;
+	struct recipe r;
+	struct trainer *t = trainer_of(&config, &r, 5);
+	struct stage *s = trainer_stages(t)[1];
+	uint64_t hash, before, after = stage_hash(trainer_stages(f->trainer)[1]);
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/checkpoints/00000040/stage-001.00000040.safetensors",
+		 f->folder);
+	for (int round = 0; round < 60; round++) {
+		struct error err = { "" };
+		pid_t child;
+		int rc;
+
+		for (size_t i = 0; i < stage_parameters(s); i++)
+			stage_weights(s)[i] = (float)round;
+		stage_changed(s);
+		before = stage_hash(s);
+		save_one(f, 1, 40, &hash);
+		child = fork();
+		if (child == 0) {
+			for (volatile int spin = 0; spin < round * 20000; spin++)
+				;
+			_exit(truncate(path, 3000) != 0);
+		}
+		rc = checkpoint_load_stage(f->folder, s, 40, hash, &err);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		if (rc) {
+			assert_int_equal(rc, -EINVAL);
+			assert_non_null(strstr(err.text, path));
+			assert_true(stage_hash(s) == before);
+		} else {
+			assert_true(stage_hash(s) == after);
+		}
+	}
+	trainer_free(t);
 }
 
 static void huggingface_keeps_the_model(void **state)
@@ -476,7 +574,9 @@ int main(void)
 		TEST(damage_is_refused),
 		TEST(bad_manifests_are_refused),
 		TEST(bad_safetensors_are_refused),
-		cmocka_unit_test(halves_are_read),
+		TEST(halves_are_read),
+		TEST(a_file_that_shrinks_is_an_error),
+		TEST(a_stage_is_loaded_whole_or_not_at_all),
 		TEST(huggingface_keeps_the_model),
 		TEST(gguf_is_laid_out),
 		TEST(decoding_agrees_with_the_whole),
