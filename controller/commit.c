@@ -176,7 +176,7 @@ static void commit(struct controller *c, double sum_squares)
 	struct msg m = { .type = MSG_COMMIT };
 	struct msg_see_iteration see;
 	const struct adamw *h = &c->recipe.adamw;
-	int sum_of[MSG_NODES];
+	int sum_of[MSG_NODES], rc;
 	struct error err = { "" };
 
 	for (uint32_t i = 0; i < c->n_members; i++)
@@ -194,10 +194,13 @@ static void commit(struct controller *c, double sum_squares)
 	};
 	c->progress.busy_s = busy_seconds(&c->progress);
 	fill_iteration(c, &m.u.commit, sum_squares, &see);
-	if (record_commit(c, &m.u.commit, sum_squares, &see, &err) != 0) {
+	rc = record_commit(c, &m.u.commit, sum_squares, &see, &err);
+	if (rc == -ENOSPC)
+		disk_refused(c);
+	else if (rc != 0)
 		controller_unrecorded(c, err.text); /* nothing was announced: the last commit stands */
+	if (rc != 0)
 		return;
-	}
 	announce(c, &m, &see);
 	checkpoint_when_due(c);
 	c->evaluation.wanted =

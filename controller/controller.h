@@ -392,6 +392,12 @@ struct controller {
 	uint32_t n_rewinds;   /* how often the run went back: another run, for consoles */
 	int64_t committed_us; /* when the last commit was decided */
 	bool pause, step;
+	struct {
+		bool full;         /* the run waits, since then */
+		bool commit_waits; /* even what was held back is taken: no commit can be written */
+		bool warned;
+		int64_t since_us, next_look_us, next_said_us;
+	} disk;
 	const char *stopping; /* the run is to end, and why; NULL */
 	int exit_status;
 	bool unrecorded; /* it ends because the run cannot be recorded */
@@ -788,6 +794,7 @@ void record_phase(struct controller *c);
 void record_compute(struct controller *c, uint16_t node);
 void record_link(struct controller *c, uint16_t from, uint16_t to);
 void record_cut(struct controller *c, const struct cut *k); /* it is cut, or there again */
+void record_disk(struct controller *c); /* full, or room again */
 /* What a death led to, step by step: "rerun" (value: microbatches told to run again), "planned"
  * (value: microseconds the planner took), "started" (value: the first of them to start, at_us).
  */
@@ -843,5 +850,11 @@ void controller_finish(struct controller *c, int status, const char *why);
 void controller_stop(struct controller *c, const char *why);
 /* The disk is full, or worse: ends, and leaves the agents to a controller that can write. */
 void controller_unrecorded(struct controller *c, const char *why);
+
+/* ---- disk.c ---- */
+/* The disk of the run's folder is full, by the store's word: nothing new begins. */
+bool disk_full(const struct controller *c);
+void disk_refused(struct controller *c); /* a commit found no room: it is tried again */
+void disk_turn(struct controller *c);
 
 #endif

@@ -319,7 +319,7 @@ static void boundary(struct controller *c)
 			set_phase(c, PHASE_PAUSED);
 		return;
 	}
-	if (home_awaited(c) || copies_balance(c)) {
+	if (disk_full(c) || home_awaited(c) || copies_balance(c)) {
 		set_phase(c, PHASE_PLANNING);
 		return;
 	}
@@ -655,7 +655,8 @@ void iteration_turn(struct controller *c)
 			standstill_turn(c);
 		break;
 	case PHASE_REDUCING:
-		doubt_held_up(c);
+		if (!disk_full(c))
+			doubt_held_up(c);
 		break;
 	case PHASE_EVALUATING:
 		evaluation_turn(c);

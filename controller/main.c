@@ -140,6 +140,7 @@ static void loop(struct controller *c, int signals)
 			measuring_joiners(c);
 			copies_turn(c);
 			command_turn(c);
+			disk_turn(c);
 			iteration_turn(c);
 		}
 		consoles_turn(c);

@@ -141,6 +141,12 @@ void record_cut(struct controller *c, const struct cut *k)
 			 "expected_s", k->expected_s, "iteration", (json_int_t)c->committed));
 }
 
+void record_disk(struct controller *c)
+{
+	put(c, json_pack("{s:s, s:s, s:I}", "event", "disk", "state", c->disk.full ? "full" : "room",
+			 "iteration", (json_int_t)c->committed));
+}
+
 void record_node(struct controller *c, const struct member *m)
 {
 	struct store_moment moment = {

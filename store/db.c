@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Times are microseconds since 1970 unless the name says otherwise; 64-bit identifiers and
  * hashes are kept bit for bit as signed integers. Lists are text, so that any SQLite shell can
@@ -329,11 +330,22 @@ int db_end(struct store *s, int rc, struct error *err)
 int db_write(struct store *s, bool durable, enum db_statement which,
 	     const struct db_value *values, int n, struct error *err)
 {
-	int rc = db_begin(s, durable, err);
+	int rc;
 
-	if (rc != 0)
-		return rc;
-	return db_end(s, db_run(s, which, values, n, err), err);
+	do {
+		rc = db_begin(s, durable, err);
+		if (rc == 0)
+			rc = db_end(s, db_run(s, which, values, n, err), err);
+	} while (db_again(s, rc));
+	return rc;
+}
+
+bool db_again(struct store *s, int rc)
+{
+	if (rc != -ENOSPC || !s->reserved)
+		return false;
+	s->reserved = false;
+	return unlink(s->reserve) == 0;
 }
 
 int db_script(struct store *s, const char *sql, struct error *err)

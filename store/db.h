@@ -85,6 +85,8 @@ struct store {
 	int lock;         /* the writer's hold on run.lock; -1: a reader */
 	int64_t epoch;    /* of this writer, or of the last one as a reader saw it */
 	bool sync_full;   /* what PRAGMA synchronous is now */
+	char *reserve;    /* path of what is held back for a full disk */
+	bool reserved;    /* it is */
 	struct store_run run;
 };
 
@@ -135,6 +137,10 @@ int db_end(struct store *s, int rc, struct error *err);
 /* One statement as a transaction of its own. */
 int db_write(struct store *s, bool durable, enum db_statement which,
 	     const struct db_value *values, int n, struct error *err);
+
+/* A write came to `rc`: true where the disk was full, and is not now, since the reserve was given
+ * up: it may be tried once more. */
+bool db_again(struct store *s, int rc);
 
 /* Runs several statements from text, as the schema is. */
 int db_script(struct store *s, const char *sql, struct error *err);

@@ -52,6 +52,19 @@ static int forget_after(struct store *s, uint64_t iteration, bool averaged, stru
 	return rc;
 }
 
+static int try_restore(struct store *s, const struct store_restore *rows, size_t n,
+		       bool averaged, struct error *err)
+{
+	int rc = db_begin(s, true, err);
+
+	if (rc != 0)
+		return rc;
+	rc = forget_after(s, rows[0].iteration, averaged, err);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = put_restore(s, &rows[i], err);
+	return db_end(s, rc, err);
+}
+
 int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 		  struct error *err)
 {
@@ -66,13 +79,10 @@ int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 			return error_set(err, -EINVAL, "%s: stages restored to two iterations",
 					 s->path);
 	}
-	rc = db_begin(s, true, err);
-	if (rc != 0)
-		return rc;
-	rc = forget_after(s, rows[0].iteration, averaged, err);
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = put_restore(s, &rows[i], err);
-	return db_end(s, rc, err);
+	do
+		rc = try_restore(s, rows, n, averaged, err);
+	while (db_again(s, rc));
+	return rc;
 }
 
 int store_each_shard(struct store *s, int (*visit)(void *context, const struct store_shard *k),

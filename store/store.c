@@ -40,8 +40,11 @@ void store_close(struct store *s)
 		db_finalize(s);
 		sqlite3_close(s->db);
 	}
+	if (s->reserved)
+		unlink(s->reserve);
 	if (s->lock >= 0)
 		close(s->lock);
+	free(s->reserve);
 	free_run(&s->run);
 	free(s->path);
 	free(s);
@@ -56,8 +59,48 @@ static int store_new(struct store **out, const char *folder, struct error *err)
 		return error_set(err, -ENOMEM, "%s: out of memory", folder);
 	}
 	s->lock = -1;
+	if (asprintf(&s->reserve, "%s/run.reserve", folder) < 0) {
+		s->reserve = NULL;
+		store_close(s);
+		return error_set(err, -ENOMEM, "%s: out of memory", folder);
+	}
 	*out = s;
 	return 0;
+}
+
+bool store_reserved(const struct store *s)
+{
+	return s->reserved;
+}
+
+int store_reserve(struct store *s, struct error *err)
+{
+	int fd, code;
+
+	if (s->reserved)
+		return 0;
+	fd = open(s->reserve, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return error_set(err, -errno, "%s: %s", s->reserve, strerror(errno));
+	do
+		code = posix_fallocate(fd, 0, STORE_RESERVE);
+	while (code == EINTR);
+	close(fd);
+	s->reserved = code == 0;
+	if (s->reserved)
+		return 0;
+	unlink(s->reserve);
+	code = code == EDQUOT || code == EFBIG ? ENOSPC : code;
+	return error_set(err, -code, "%s: %d MiB cannot be held back: %s", s->reserve,
+			 STORE_RESERVE >> 20, strerror(code));
+}
+
+/* What a writer that died held back is its successor's. */
+static void take_reserve(struct store *s)
+{
+	struct stat st;
+
+	s->reserved = lstat(s->reserve, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static int lock_refused(const char *path, int lock, struct error *err)
@@ -447,10 +490,14 @@ int store_resume(struct store **out, const char *folder, struct error *err)
 	rc = must_exist(s, err);
 	if (rc == 0)
 		rc = take_lock(s, folder, err);
-	if (rc == 0)
+	if (rc == 0) {
+		take_reserve(s);
 		rc = open_to_write(s, err);
+	}
 	if (rc == 0)
-		rc = take_epoch(s, err);
+		do
+			rc = take_epoch(s, err);
+		while (db_again(s, rc));
 	if (rc == 0)
 		rc = read_run(s, err);
 	if (rc != 0) {

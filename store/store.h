@@ -32,7 +32,7 @@
 
 struct store; /* opaque */
 
-enum { STORE_VERSION = 1 };
+enum { STORE_VERSION = 1, STORE_RESERVE = 8 << 20 /* bytes */ };
 
 /* What a run is, fixed when it starts. */
 struct store_run {
@@ -252,6 +252,13 @@ int store_resume(struct store **out, const char *folder, struct error *err);
  */
 int store_open(struct store **out, const char *folder, struct error *err);
 void store_close(struct store *s); /* NULL is allowed */
+
+/* Holds STORE_RESERVE bytes of the disk back in RUN-DIR/run.reserve, so that a disk which others
+ * fill does not keep this run from writing what it must: the first write that finds no room gives
+ * them up and is done again. 0: they are held, since now or before. -ENOSPC: there is no room
+ * for them. store_close gives them up. */
+int store_reserve(struct store *s, struct error *err);
+bool store_reserved(const struct store *s);
 
 const struct store_run *store_run_of(const struct store *s); /* borrowed until store_close */
 /* How often a writer has opened this run: 1 when it was created. */

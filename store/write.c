@@ -180,7 +180,7 @@ static int check_next(struct store *s, uint64_t iteration, struct error *err)
 	return 0;
 }
 
-int store_commit(struct store *s, const struct store_commit *c, struct error *err)
+static int try_commit(struct store *s, const struct store_commit *c, struct error *err)
 {
 	int rc = db_begin(s, true, err);
 
@@ -194,7 +194,17 @@ int store_commit(struct store *s, const struct store_commit *c, struct error *er
 	return db_end(s, rc, err);
 }
 
-int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, struct error *err)
+int store_commit(struct store *s, const struct store_commit *c, struct error *err)
+{
+	int rc;
+
+	do
+		rc = try_commit(s, c, err);
+	while (db_again(s, rc));
+	return rc;
+}
+
+static int try_hashes(struct store *s, const struct store_hash *hashes, size_t n, struct error *err)
 {
 	int rc = db_begin(s, false, err);
 
@@ -209,6 +219,16 @@ int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, str
 	return db_end(s, rc, err);
 }
 
+int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, struct error *err)
+{
+	int rc;
+
+	do
+		rc = try_hashes(s, hashes, n, err);
+	while (db_again(s, rc));
+	return rc;
+}
+
 int store_forget_hash(struct store *s, const struct store_hash *h, struct error *err)
 {
 	struct db_value v[] = { db_u64(h->iteration), db_int(h->stage), db_int(h->node) };
@@ -216,7 +236,7 @@ int store_forget_hash(struct store *s, const struct store_hash *h, struct error 
 	return db_write(s, false, DB_DROP_HASH, v, DB_COUNT(v), err);
 }
 
-int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struct error *err)
+static int try_tasks(struct store *s, const struct store_task *tasks, size_t n, struct error *err)
 {
 	int rc = db_begin(s, false, err);
 
@@ -234,6 +254,16 @@ int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struc
 		rc = db_run(s, DB_PUT_TASK, v, DB_COUNT(v), err);
 	}
 	return db_end(s, rc, err);
+}
+
+int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struct error *err)
+{
+	int rc;
+
+	do
+		rc = try_tasks(s, tasks, n, err);
+	while (db_again(s, rc));
+	return rc;
 }
 
 int store_validation(struct store *s, const struct store_validation *l, struct error *err)

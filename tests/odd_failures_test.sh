@@ -51,32 +51,53 @@ else
 	exit 0
 fi
 
-# ---- a full disk in mid-run; room is made, the controller is started again, and the agents are still there
-mkdir "$dir/small" && mount -t tmpfs -o size=600k tmpfs "$dir/small" || die "mount"
+# ---- a disk that others fill in mid-run: the run waits, says so, and goes on once there is room
+mkdir "$dir/small" && mount -t tmpfs -o size=40m tmpfs "$dir/small" || die "mount"
 undo+=("umount '$dir/small'")
 for i in $(seq 0 3); do
 	"$sk" keygen "$dir/agent$i.key" >"$dir/agent$i.pub" || die "keygen"
 	"$sk" admit "$dir/admitted" "$(cat "$dir/agent$i.pub")" --role agent --name "agent$i" || die "admit"
-done
-controller() { # controller ARGS...
-	"$sk" controller --key "$dir/controller.key" --admitted "$dir/admitted" --listen "ipc://$dir/door" \
-		--format jsonl --gather-s 120 "$@"
-}
-for i in $(seq 0 3); do
 	"$sk" agent --join "ipc://$dir/door" --controller-key "$(cat "$dir/controller.pub")" --key "$dir/agent$i.key" \
 		--listen "ipc://$dir/agent$i" --orphan-s 120 >"$dir/agent$i.out" 2>"$dir/agent$i.err" &
 	started+=($!)
 done
-rc=0
-controller --run-dir "$dir/small/run" --iterations 2000 --agents 4 --stages 2,2 --skip 0 --microbatches 2 \
-	--time-scale 0 --eval-every 0 >"$dir/events" 2>"$dir/full.err" || rc=$?
-[ $rc = 1 ] || die "a full disk: exit status $rc"
-grep -qE 'small/run.*([Nn]o space)' "$dir/full.err" || die "a full disk is not said"
-told=$(count "$dir/events" commit)
-[ "$told" -gt 0 ] || die "nothing was committed before the disk was full"
-mount -o remount,size=64m "$dir/small" || die "remount"
-controller --resume "$dir/small/run" --iterations $((told + 5)) >"$dir/events" 2>"$dir/room.err" ||
-	die "the run is not gone on with: exit status $?"
+"$sk" controller --key "$dir/controller.key" --admitted "$dir/admitted" --listen "ipc://$dir/door" --format jsonl \
+	--gather-s 120 --run-dir "$dir/small/run" --iterations 100000 --agents 4 --stages 2,2 --skip 0 --microbatches 2 \
+	--time-scale 0 --eval-every 0 >"$dir/events" 2>"$dir/full.err" &
+controller=$!
+started+=($controller)
+wait_line() { # wait_line N REGEX: until so many lines of the events match
+	local end=$((SECONDS + 120))
+	until [ "$(grep -c "$2" "$dir/events")" -ge "$1" ]; do
+		kill -0 $controller 2>/dev/null || die "the run ended and did not wait"
+		[ $SECONDS -lt $end ] || die "not $1 times $2"
+		sleep 0.05
+	done
+}
+: >>"$dir/events"
+fill() { cat /dev/zero >"$dir/small/others" 2>/dev/null; }
+full='"event":"disk","state":"full"' room='"event":"disk","state":"room"'
+wait_line 3 '"event":"iteration"'
+fill
+wait_line 1 "$full"
+grep -q 'the disk is full: the run waits' "$dir/full.err" || die "a full disk is not said"
+rm "$dir/small/others"
+wait_line 1 "$room"
+told=$(count "$dir/events" iteration)
+wait_line $((told + 3)) '"event":"iteration"'
+# What the store held back is gone too: the commit itself has to wait.
+rm "$dir/small/run/run.reserve" || die "nothing was held back"
+fill
+wait_line 2 "$full"
+rm "$dir/small/others"
+wait_line 2 "$room"
+told=$(count "$dir/events" iteration)
+wait_line $((told + 3)) '"event":"iteration"'
+kill -TERM $controller
+wait $controller || die "after a full disk the run ends with status $?"
+awk -v full="$full" -v room="$room" 'index($0, full) { waits = 1; n = 0 } index($0, room) { waits = 0 }
+	waits && /"event":"commit"/ && ++n > 1 { exit 1 }' "$dir/events" || die "the run went on while it waited"
+[ -e "$dir/small/run/run.reserve" ] && die "what was held back is left"
 check_verify "$dir/small/run" 4
-[ "$(field committed <"$dir/verify.json")" = $((told + 5)) ] || die "commits are missing after the full disk"
+[ "$(field committed <"$dir/verify.json")" = "$(count "$dir/events" commit)" ] || die "commits are missing after the full disk"
 exit 0

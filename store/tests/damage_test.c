@@ -167,6 +167,78 @@ static void a_full_disk_is_said_and_survived(void **state)
 	assert_int_equal(umount(f->path), 0);
 }
 
+static void fill(const char *folder, char path[128])
+{
+	static const char zeros[4096];
+	int fd;
+
+	snprintf(path, 128, "%s/others", folder);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	while (write(fd, zeros, sizeof(zeros)) > 0)
+		;
+	close(fd);
+}
+
+/* Others fill the disk: what is held back serves the next writes, and a successor too. */
+static void a_reserve_outlasts_a_full_disk(void **state)
+{
+	struct folder *f = *state;
+	struct error err = { "" };
+	struct store *s;
+	char others[128];
+
+	if (mount("skippipe-test", f->path, "tmpfs", 0, "size=20m") != 0) {
+		print_message("no right to mount: a full disk is not tried\n");
+		skip();
+	}
+	s = create(f->path);
+	assert_false(store_reserved(s));
+	assert_int_equal(store_reserve(s, &err), 0);
+	commit_one(s, 1);
+	fill(f->path, others);
+	for (uint64_t i = 2; i < 30; i++)
+		commit_one(s, i);
+	assert_false(store_reserved(s));
+	assert_int_equal(store_reserve(s, &err), -ENOSPC);
+	assert_non_null(strstr(err.text, "run.reserve"));
+	assert_int_equal(unlink(others), 0);
+	assert_int_equal(store_reserve(s, &err), 0);
+	store_close(s);
+	snprintf(others, sizeof(others), "%s/run.reserve", f->path);
+	assert_int_equal(access(others, F_OK), -1);
+	assert_int_equal(umount(f->path), 0);
+}
+
+/* A disk that was full when the writer died: its successor begins with what that held back. */
+static void a_successor_gets_the_reserve(void **state)
+{
+	struct folder *f = *state;
+	struct error err = { "" };
+	struct store *s;
+	char others[128];
+	pid_t child;
+	int status;
+
+	if (mount("skippipe-test", f->path, "tmpfs", 0, "size=20m") != 0)
+		skip();
+	store_close(create(f->path));
+	child = fork();
+	if (child == 0) {
+		if (store_resume(&s, f->path, &err) != 0 || store_reserve(s, &err) != 0)
+			_exit(1);
+		_exit(0); /* nothing is closed */
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	fill(f->path, others);
+	assert_int_equal(store_resume(&s, f->path, &err), 0);
+	for (uint64_t i = 1; i < 30; i++)
+		commit_one(s, i);
+	store_close(s);
+	assert_int_equal(umount(f->path), 0);
+}
+
 static bool lift_limit(const char *folder)
 {
 	struct rlimit r;
@@ -300,6 +372,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(kill_9_leaves_whole_commits),
 		TEST(a_full_disk_is_said_and_survived),
+		TEST(a_reserve_outlasts_a_full_disk),
+		TEST(a_successor_gets_the_reserve),
 		TEST(a_file_size_limit_is_said_and_survived),
 		TEST(a_read_only_file_system),
 		TEST(bad_files_are_told_apart),

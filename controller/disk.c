@@ -1,0 +1,71 @@
+/* disk.c - a disk that others have filled: the run waits, and goes on by itself.
+ *
+ * The store holds some of the disk back (store_reserve). What must be written while there is no
+ * room goes there: an iteration under way is committed, what agents, operators and the journal say
+ * is kept. The next iteration does not begin before there is room for the reserve again. Where
+ * others have taken that room too a commit waits, and is tried again until it can be written:
+ * nothing was announced, and agents wait for it with their sums.
+ */
+#include "controller/controller.h"
+
+#include <errno.h>
+
+enum { LOOK_EVERY_US = 1000000, SAY_EVERY_US = 60000000 };
+
+bool disk_full(const struct controller *c)
+{
+	return c->disk.full;
+}
+
+static void say(struct controller *c)
+{
+	c->disk.next_said_us = c->now_us + SAY_EVERY_US;
+	note(c, NOTE_ALERT, -1, 0, "the disk is full: the run waits for %d MiB in %.110s",
+	     STORE_RESERVE >> 20, c->options.run_dir);
+	record_disk(c);
+}
+
+static void now_full(struct controller *c)
+{
+	if (c->disk.full)
+		return;
+	c->disk.full = true;
+	c->disk.since_us = c->now_us;
+	say(c);
+}
+
+void disk_refused(struct controller *c)
+{
+	c->disk.commit_waits = true;
+	now_full(c);
+}
+
+void disk_turn(struct controller *c)
+{
+	struct error err = { "" };
+	bool again;
+	int rc;
+
+	if ((store_reserved(c->store) && !c->disk.full) || c->now_us < c->disk.next_look_us)
+		return;
+	c->disk.next_look_us = c->now_us + LOOK_EVERY_US;
+	rc = store_reserve(c->store, &err);
+	if (rc == -ENOSPC) {
+		now_full(c);
+		if (c->now_us >= c->disk.next_said_us)
+			say(c);
+	} else if (rc != 0 && !c->disk.warned) { /* it is done without */
+		c->disk.warned = true;
+		note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
+	}
+	again = c->disk.commit_waits && c->phase == PHASE_REDUCING;
+	c->disk.commit_waits = false;
+	if (again)
+		commit_when_reduced(c);
+	if (c->disk.full && rc != -ENOSPC && !c->disk.commit_waits) {
+		c->disk.full = false;
+		note(c, NOTE_EVENT, -1, 0, "there is room on the disk again: the run goes on after %.0f s",
+		     (double)(c->now_us - c->disk.since_us) * 1e-6);
+		record_disk(c);
+	}
+}
