@@ -33,7 +33,7 @@ const char demo_help[] =
 	"  --theme NAME          of the console\n"
 	"\n"
 	"Passed to the controller as they are (skippipe help controller): --model --batch\n"
-	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --at --serialise\n"
+	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --keep-tasks --at --serialise\n"
 	"--threads --wire --name --silence-ms --overdue-s --gather-s --budget --ahead --log --regions\n"
 	"--split-backward --overlap-sync --robust\n";
 
@@ -54,7 +54,7 @@ static const struct {
 	{ "name", false, false },
 	{ "regions", false, false },	      { "at", false, true },
 	{ "silence-ms", false, true },	      { "gather-s", false, true },
-	{ "overdue-s", false, true },
+	{ "overdue-s", false, true },	      { "keep-tasks", false, true },
 	{ "budget", false, true },	      { "ahead", false, true },
 	{ "log", false, true },
 };

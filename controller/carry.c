@@ -201,7 +201,7 @@ static struct planned *read_plan(struct controller *c)
 	if (!p)
 		return NULL;
 	snprintf(p->reason, sizeof(p->reason), "the run was taken over");
-	if (store_each_plan(c->store, last_plan, p, &err) != 0 || !p->plan ||
+	if (store_each_plan(c->store, c->epoch, last_plan, p, &err) != 0 || !p->plan ||
 	    p->epoch != c->epoch || p->iteration > c->iteration ||
 	    (uint32_t)p->plan->path_length != c->path_length ||
 	    simulate(c->cluster, p->plan, &p->trace, &err) != 0) {

@@ -15,7 +15,6 @@
 
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
-	SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096,
 	SNAPSHOT_EVENTS = 16384, /* of the iteration under way; of one with more, what follows */
 	LINES = 400, ALERTS = 50, /* of the journal about one node, at once */
 	VISITS = 100
@@ -297,19 +296,19 @@ static void snapshot(struct controller *c, struct console *to)
 	if (c->current)
 		tell_plan(c, c->current, NULL, to);
 	m.type = MSG_SEE_ITERATION;
-	first = c->n_history > SNAPSHOT_CURVE ? c->n_history - SNAPSHOT_CURVE : 0;
+	first = c->n_history > KEPT_CURVE ? c->n_history - KEPT_CURVE : 0;
 	for (uint32_t i = first; i < c->n_history; i++) {
 		m.u.see_iteration = c->history[i];
 		console_send(c, to, &m);
 	}
 	m.type = MSG_SEE_VALIDATION;
-	first = c->n_validations > SNAPSHOT_CURVE ? c->n_validations - SNAPSHOT_CURVE : 0;
+	first = c->n_validations > KEPT_CURVE ? c->n_validations - KEPT_CURVE : 0;
 	for (uint32_t i = first; i < c->n_validations; i++) {
 		m.u.see_validation = c->validations[i];
 		console_send(c, to, &m);
 	}
 	m.type = MSG_SEE_NOTE;
-	first = c->n_notes > SNAPSHOT_NOTES ? c->n_notes - SNAPSHOT_NOTES : 0;
+	first = c->n_notes > KEPT_NOTES ? c->n_notes - KEPT_NOTES : 0;
 	for (uint32_t i = first; i < c->n_notes; i++) {
 		m.u.see_note = c->notes[i];
 		console_send(c, to, &m);
@@ -458,6 +457,7 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
 	if (c->store && store_note(c->store, &sn, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	list_keep_newest(c->notes, &c->n_notes, KEPT_NOTES, sizeof(*c->notes));
 	if (!list_grow(&c->notes, c->n_notes, &c->room_notes, sizeof(*c->notes)))
 		return n->id;
 	c->notes[c->n_notes++] = *n;

@@ -50,6 +50,9 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
+/* Of what consoles are told when they come; the store has all of it. */
+enum { KEPT_CURVE = 4096, KEPT_NOTES = 500 };
+
 struct seen_link {
 	struct msg_link link; /* as its sender last told */
 	float took_s;         /* what activations took when some last travelled; 0: none did */
@@ -413,7 +416,7 @@ struct controller {
 	struct receipt receipt;
 
 	/* What happened. */
-	struct msg_see_iteration *history; /* every iteration */
+	struct msg_see_iteration *history; /* the newest KEPT_CURVE at least */
 	uint32_t n_history, room_history;
 	struct msg_see_validation *validations;
 	uint32_t n_validations, room_validations;
@@ -784,7 +787,7 @@ int record_begin(struct controller *c, struct error *err);
 /* What RUN-DIR holds beside the store: a predecessor may have died before it was written. */
 int record_folder(struct controller *c, struct error *err);
 int record_cluster(struct controller *c, struct error *err); /* as measured by now */
-int record_plan_file(struct controller *c, const struct store_plan *p, struct error *err);
+void record_plan_file(struct controller *c, uint64_t epoch, const char *text);
 void record_plan(struct controller *c, const struct planned *p);
 int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
 		  const struct msg_see_iteration *see, struct error *err);

@@ -21,6 +21,14 @@ bool list_grow(void *list, uint32_t n, uint32_t *room, size_t size)
 	return true;
 }
 
+void list_keep_newest(void *list, uint32_t *n, uint32_t most, size_t size)
+{
+	if (*n < 2 * most)
+		return;
+	memmove(list, (char *)list + (*n - most) * size, most * size);
+	*n = most;
+}
+
 static int ascending(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;

@@ -54,6 +54,8 @@ static const char help[] =
 	"  --eval-batches N      [8]\n"
 	"  --checkpoint-every N  commits between checkpoints on the agents' disks, with one at the\n"
 	"                        end; 0: none  [50]\n"
+	"  --keep-tasks N        iterations of which every task is kept; of those before, every\n"
+	"                        100th is  [10000]\n"
 	"  --threads N           of an agent's arithmetic  [1]\n"
 	"  --wire fp32|bf16      what activations and their gradients travel as from stage to stage;\n"
 	"                        bf16: rounded, half of the bytes  [fp32]\n"
@@ -191,7 +193,7 @@ static int choice(const char *name, const char *text, const char *const *of, int
 enum {
 	O_RUN_DIR = 256, O_RESUME, O_REPLAY, O_SPEED, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_EMULATE, O_MEASURE_ONLY, O_MODEL, O_NAME,
 	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
-	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_CHECKPOINT, O_THREADS, O_WIRE, O_CORPUS, O_FORMAT,
+	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_CHECKPOINT, O_KEEP_TASKS, O_THREADS, O_WIRE, O_CORPUS, O_FORMAT,
 	O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST, O_ALGORITHM, O_ASSIGNMENT, O_AT, O_SILENCE, O_OVERDUE, O_GATHER, O_BUDGET, O_AHEAD, O_LOG, O_HELP
 };
 
@@ -208,6 +210,7 @@ static const struct option longs[] = {
 	{ "seed", 1, NULL, O_SEED }, { "batch", 1, NULL, O_BATCH }, { "sequence", 1, NULL, O_SEQUENCE },
 	{ "microbatches", 1, NULL, O_MICROBATCHES }, { "eval-every", 1, NULL, O_EVAL_EVERY },
 	{ "checkpoint-every", 1, NULL, O_CHECKPOINT },
+	{ "keep-tasks", 1, NULL, O_KEEP_TASKS },
 	{ "eval-batches", 1, NULL, O_EVAL_BATCHES }, { "threads", 1, NULL, O_THREADS },
 	{ "corpus", 1, NULL, O_CORPUS }, { "format", 1, NULL, O_FORMAT },
 	{ "serialise", 0, NULL, O_SERIALISE }, { "split-backward", 0, NULL, O_SPLIT },
@@ -229,7 +232,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 	} ranges[] = {
 		{ O_SUPERVISOR, 0, 1 << 20 }, { O_AGENTS, 2, MSG_NODES }, { O_ITERATIONS, 0, 1e15 },
 		{ O_SCALE, 0, 1e6 }, { O_SEED, 0, 9e15 }, { O_BATCH, 1, 1 << 16 },
-		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 }, { O_CHECKPOINT, 0, 1e9 },
+		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 }, { O_CHECKPOINT, 0, 1e9 }, { O_KEEP_TASKS, 1, 1e9 },
 		{ O_EVAL_BATCHES, 1, 4096 }, { O_THREADS, 1, 1024 }, { O_SILENCE, 50, 1e7 },
 		{ O_GATHER, 0, 1e7 }, { O_OVERDUE, 0.5, 1e7 }, { O_BUDGET, 0, 3600 }, { O_AHEAD, 0, 3600 }, { O_SPEED, 0, 10000 },
 		{ O_ROBUST, 0, NOISE_MOST_JITTER },
@@ -272,6 +275,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 		break;
 	case O_THREADS: o->threads = (uint32_t)v; break;
 	case O_SILENCE: o->silence_us = (int64_t)(v * 1000); break;
+	case O_KEEP_TASKS: o->keep_tasks = (uint64_t)v; break;
 	case O_OVERDUE: o->overdue_us = (int64_t)(v * 1e6); break;
 	case O_GATHER: o->gather_us = (int64_t)(v * 1e6); break;
 	case O_AHEAD: o->ahead_s = v; break;
@@ -448,7 +452,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 	*o = (struct options){ .listen = "tcp://127.0.0.1:0", .model = "tiny", .name = "skippipe",
 			       .supervisor = -1, .agents = 20, .time_scale = -1, .seed = 1,
 			       .eval_every = 5, .checkpoint_every = 50, .eval_batches = 8, .threads = 1,
-			       .silence_us = 450000, .overdue_us = 10000000, .gather_us = 30000000, .budget_s = 0.5, .ahead_s = 1,
+			       .keep_tasks = 10000, .silence_us = 450000, .overdue_us = 10000000, .gather_us = 30000000, .budget_s = 0.5, .ahead_s = 1,
 			       .level = LOG_INFO, .speed = 1 };
 	optind = 1;
 	opterr = 0;

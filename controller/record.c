@@ -51,6 +51,7 @@ void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 
 void record_keep(struct controller *c, const struct msg_see_iteration *see)
 {
+	list_keep_newest(c->history, &c->n_history, KEPT_CURVE, sizeof(*c->history));
 	if (!list_grow(&c->history, c->n_history, &c->room_history, sizeof(*c->history)))
 		return;
 	c->history[c->n_history++] = *see;
@@ -58,6 +59,7 @@ void record_keep(struct controller *c, const struct msg_see_iteration *see)
 
 void record_keep_validation(struct controller *c, const struct msg_see_validation *v)
 {
+	list_keep_newest(c->validations, &c->n_validations, KEPT_CURVE, sizeof(*c->validations));
 	if (!list_grow(&c->validations, c->n_validations, &c->room_validations,
 		       sizeof(*c->validations)))
 		return;
@@ -208,19 +210,27 @@ void record_fault(struct controller *c, const struct fault *f)
 
 /* ---- plans ---- */
 
-static int write_plan(struct controller *c, uint64_t epoch, const char *text,
-		      char path[PATH_MAX], struct error *err)
+enum { PLAN_FILES = 100 };
+
+static void plan_path(const struct controller *c, uint64_t epoch, char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "%s/plans/%04llu.json", c->options.run_dir,
 		 (unsigned long long)epoch);
-	return access(path, F_OK) == 0 ? 0 : file_write(path, text, strlen(text), 0600, err);
 }
 
-int record_plan_file(struct controller *c, const struct store_plan *p, struct error *err)
+/* For other tools, and the newest only: the store has them all, and goes on without these. */
+void record_plan_file(struct controller *c, uint64_t epoch, const char *text)
 {
 	char path[PATH_MAX];
+	struct error err;
 
-	return write_plan(c, p->epoch, p->plan, path, err);
+	if (epoch > PLAN_FILES) {
+		plan_path(c, epoch - PLAN_FILES, path);
+		unlink(path);
+	}
+	plan_path(c, epoch, path);
+	if (access(path, F_OK) != 0 && file_write(path, text, strlen(text), 0600, &err) != 0)
+		note(c, NOTE_WARNING, -1, 0, "a plan's file is missing: %.150s", err.text);
 }
 
 void record_plan(struct controller *c, const struct planned *p)
@@ -249,8 +259,8 @@ void record_plan(struct controller *c, const struct planned *p)
 	}
 	if (store_plan(c->store, &sp, &err) != 0)
 		controller_unrecorded(c, err.text);
-	else if (write_plan(c, p->epoch, text, path, &err) != 0) /* it stands in the store; the file is for other tools */
-		note(c, NOTE_WARNING, -1, 0, "a plan's file is missing: %.150s", err.text);
+	record_plan_file(c, p->epoch, text);
+	plan_path(c, p->epoch, path);
 	record_moment(c, &moment);
 	if (c->jsonl)
 		put(c, json_pack("{s:s, s:I, s:I, s:s, s:s?, s:i, s:f, s:f, s:f, s:s, s:o}", "event",
@@ -466,6 +476,15 @@ static void record_tasks(struct controller *c)
 	free(open);
 }
 
+static void thin_tasks(struct controller *c)
+{
+	struct error err = { "" };
+
+	if (c->iteration > c->options.keep_tasks &&
+	    store_thin(c->store, c->iteration - c->options.keep_tasks, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+}
+
 int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
 		  const struct msg_see_iteration *see, struct error *err)
 {
@@ -522,6 +541,7 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 	c->last_commit = *m;
 	record_tasks(c);
 	record_moment(c, &moment); /* last: whoever reads it finds the tasks */
+	thin_tasks(c);
 	put(c, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",
 			 (json_int_t)m->iteration, "epoch", (json_int_t)c->epoch, "attempt",
 			 (int)m->attempt, "scale", (double)m->scale, "lr", (double)m->lr));

@@ -414,7 +414,7 @@ int recording_rows(struct recording *r, struct error *err)
 	if (rc == 0)
 		rc = prepare(g);
 	if (rc == 0)
-		rc = store_each_plan(r->store, see_plan, g, err);
+		rc = store_each_plan(r->store, 0, see_plan, g, err);
 	if (rc == 0)
 		rc = store_each_moment(r->store, 0, see_moment, g, err);
 	if (rc == 0 && g->n_anchors == 0)

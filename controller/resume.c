@@ -264,23 +264,26 @@ static int see_plan(void *context, const struct store_plan *p)
 {
 	struct controller *c = context;
 
-	struct error err;
-
-	if (record_plan_file(c, p, &err) != 0) /* for other tools only */
-		log_line(&c->log, LOG_WARN, "a plan's file is missing: %s", err.text);
+	record_plan_file(c, p->epoch, p->plan);
 	see_planned(c->history, c->n_history, p);
 	if (p->epoch > c->epoch)
 		c->epoch = p->epoch;
 	return 0;
 }
 
-static int see_note(void *context, const struct store_note *n)
+/* What consoles are told of, and the newest plan: however long the run is, that is as much. */
+static int see_history(struct controller *c, struct error *err)
 {
-	struct controller *c = context;
+	uint64_t from = c->committed > KEPT_CURVE ? c->committed - KEPT_CURVE + 1 : 1;
+	int rc = store_each_commit(c->store, from, c->committed, see_commit, c, err);
 
-	if (n->id > c->last_note)
-		c->last_note = n->id;
-	return 0;
+	if (rc == 0)
+		rc = store_each_validation(c->store, see_validation, c, err);
+	if (rc == 0)
+		rc = store_each_plan(c->store, c->n_history ? c->history[0].epoch : 0, see_plan, c, err);
+	if (rc == 0)
+		rc = store_last_note(c->store, &c->last_note, err);
+	return rc;
 }
 
 static int see_who_was_there(struct controller *c, struct error *err)
@@ -318,15 +321,9 @@ int resume_begin(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = store_last_commit(c->store, &c->committed, err);
 	if (rc == 0)
-		rc = store_each_commit(c->store, 1, UINT64_MAX >> 1, see_commit, c, err);
+		rc = see_history(c, err);
 	if (rc == 0)
 		rc = see_who_was_there(c, err);
-	if (rc == 0)
-		rc = store_each_validation(c->store, see_validation, c, err);
-	if (rc == 0)
-		rc = store_each_plan(c->store, see_plan, c, err);
-	if (rc == 0)
-		rc = store_each_note(c->store, see_note, c, err);
 	if (rc != 0)
 		return rc;
 	for (uint32_t i = 0; i < c->options.n_acts; i++) /* the predecessor did those */

@@ -68,7 +68,11 @@ const char db_schema_later[] =
 	" hash INTEGER NOT NULL, wall_us INTEGER NOT NULL, from1 INTEGER, weight1 REAL,"
 	" from2 INTEGER, weight2 REAL);"
 	"CREATE TABLE IF NOT EXISTS computed(iteration INTEGER, node INTEGER,"
-	" device TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;";
+	" device TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;"
+	/* Whose rows are this iteration's too: its own number, or an earlier one's. */
+	"CREATE TABLE IF NOT EXISTS alike(iteration INTEGER PRIMARY KEY, route INTEGER NOT NULL,"
+	" counted INTEGER NOT NULL, reduction INTEGER NOT NULL, computed INTEGER NOT NULL);"
+	"PRAGMA user_version = 2;";
 
 static const char *const texts[DB_STATEMENTS] = {
 	[DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -89,7 +93,7 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_SET_CLUSTER] = "UPDATE run SET cluster = ?",
 	[DB_PUT_PLAN] = "INSERT INTO plan VALUES(?,?,?,?,?,?,?)",
 	[DB_GET_PLANS] = "SELECT epoch, iteration, reason, path_length, plan, iteration_s, sync_s"
-			 " FROM plan ORDER BY epoch",
+			 " FROM plan WHERE epoch >= ? ORDER BY epoch",
 	[DB_PUT_COMMIT] = "INSERT INTO commits"
 			  " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[DB_PUT_ROUTE] = "INSERT INTO route VALUES(?,?,?,?,?,?,?)",
@@ -105,6 +109,8 @@ static const char *const texts[DB_STATEMENTS] = {
 			  " ORDER BY node",
 	[DB_GET_REDUCTIONS] = "SELECT stage, nodes FROM reduction WHERE iteration = ?"
 			      " ORDER BY stage",
+	[DB_PUT_ALIKE] = "INSERT INTO alike VALUES(?,?,?,?,?)",
+	[DB_GET_ALIKE] = "SELECT route, counted, reduction, computed FROM alike WHERE iteration = ?",
 	[DB_PUT_COMPUTED] = "INSERT INTO computed VALUES(?,?,?)",
 	[DB_GET_COMPUTED] = "SELECT node, device FROM computed WHERE iteration = ? ORDER BY node",
 	[DB_GET_DEVICES] = "SELECT device, count(DISTINCT node) FROM computed GROUP BY device"
@@ -121,6 +127,10 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_PUT_NOTE] = "INSERT INTO note VALUES(NULL,?,?,?,?,?,?)",
 	[DB_GET_NOTES] = "SELECT id, iteration, wall_us, kind, mark, node, text FROM note"
 			 " ORDER BY id",
+	[DB_LAST_NOTE] = "SELECT max(id) FROM note",
+	[DB_THIN_TASKS] = "DELETE FROM task WHERE iteration > ? AND iteration <= ? AND iteration % ? <> 0",
+	[DB_THIN_MOMENTS] = "DELETE FROM moment WHERE kind IN ('phase', 'commit') AND iteration <= ?"
+			    " AND iteration % ? <> 0",
 	[DB_PUT_FAULT] = "INSERT OR REPLACE INTO fault VALUES(?,?,?,?,?,?,?,?,?)",
 	[DB_GET_FAULTS] = "SELECT * FROM fault ORDER BY id",
 	[DB_PUT_COMMAND] = "INSERT OR REPLACE INTO command VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -136,6 +146,7 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_DROP_ROUTES] = "DELETE FROM route WHERE iteration > ?",
 	[DB_DROP_ORDERS] = "DELETE FROM counted WHERE iteration > ?",
 	[DB_DROP_REDUCTIONS] = "DELETE FROM reduction WHERE iteration > ?",
+	[DB_DROP_ALIKE] = "DELETE FROM alike WHERE iteration > ?",
 	[DB_DROP_COMPUTED] = "DELETE FROM computed WHERE iteration > ?",
 	[DB_DROP_HASHES] = "DELETE FROM hash WHERE iteration > ?",
 	[DB_DROP_TASKS] = "DELETE FROM task WHERE iteration > ?",

@@ -38,6 +38,8 @@ enum db_statement {
 	DB_GET_ROUTES,
 	DB_GET_ORDERS,
 	DB_GET_REDUCTIONS,
+	DB_PUT_ALIKE,
+	DB_GET_ALIKE,
 	DB_PUT_COMPUTED,
 	DB_GET_COMPUTED,
 	DB_GET_DEVICES,
@@ -50,6 +52,9 @@ enum db_statement {
 	DB_GET_VALIDATIONS,
 	DB_PUT_NOTE,
 	DB_GET_NOTES,
+	DB_LAST_NOTE,
+	DB_THIN_TASKS,
+	DB_THIN_MOMENTS,
 	DB_PUT_FAULT,
 	DB_GET_FAULTS,
 	DB_PUT_COMMAND,
@@ -64,6 +69,7 @@ enum db_statement {
 	DB_DROP_ORDERS,
 	DB_DROP_REDUCTIONS,
 	DB_DROP_COMPUTED,
+	DB_DROP_ALIKE,
 	DB_DROP_HASHES,
 	DB_DROP_TASKS,
 	DB_DROP_VALIDATIONS,
@@ -78,6 +84,15 @@ enum db_statement {
 	DB_STATEMENTS
 };
 
+/* What of a commit is often as it was in the one before. */
+enum db_part { DB_ROUTES, DB_ORDERS, DB_REDUCTIONS, DB_COMPUTED, DB_PARTS };
+
+/* The newest of it that was written: the iteration, 0 none, and all of its rows as text. */
+struct db_written {
+	uint64_t iteration;
+	char *text;
+};
+
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[DB_STATEMENTS];
@@ -85,6 +100,8 @@ struct store {
 	int lock;         /* the writer's hold on run.lock; -1: a reader */
 	int64_t epoch;    /* of this writer, or of the last one as a reader saw it */
 	bool sync_full;   /* what PRAGMA synchronous is now */
+	struct db_written written[DB_PARTS];
+	uint64_t thinned; /* tasks up to this iteration were; UINT64_MAX: to be read first */
 	char *reserve;    /* path of what is held back for a full disk */
 	bool reserved;    /* it is */
 	struct store_run run;
@@ -151,5 +168,8 @@ void db_finalize(struct store *s); /* all statements */
 #define DB_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 extern const char db_schema[], db_schema_later[];
+
+/* What was written last is not the newest any more, or was not written. */
+void write_forget(struct store *s);
 
 #endif

@@ -36,19 +36,30 @@ static const char *text(sqlite3_stmt *q, int column)
 	return t ? t : "";
 }
 
-int store_last_commit(struct store *s, uint64_t *iteration, struct error *err)
+/* 0 where there is none. */
+static int read_last(struct store *s, enum db_statement which, uint64_t *last, struct error *err)
 {
 	sqlite3_stmt *q;
-	int rc = db_query(s, DB_LAST_COMMIT, NULL, 0, &q, err);
+	int rc = db_query(s, which, NULL, 0, &q, err);
 
 	if (rc == 0)
 		rc = db_row(s, q, err);
 	if (rc < 0)
 		return rc;
-	*iteration = rc == 1 ? whole(q, 0) : 0;
+	*last = rc == 1 ? whole(q, 0) : 0;
 	if (rc == 1)
 		db_done(q);
 	return 0;
+}
+
+int store_last_commit(struct store *s, uint64_t *iteration, struct error *err)
+{
+	return read_last(s, DB_LAST_COMMIT, iteration, err);
+}
+
+int store_last_note(struct store *s, uint64_t *id, struct error *err)
+{
+	return read_last(s, DB_LAST_NOTE, id, err);
 }
 
 static void commit_row(sqlite3_stmt *q, struct store_commit *c)
@@ -214,23 +225,48 @@ static int take_all(struct store *s, enum db_statement which, uint64_t iteration
 	return rc;
 }
 
+/* Whose rows each part's are: the iteration's own before there was a table of that. */
+static int read_alike(struct store *s, uint64_t iteration, uint64_t of[DB_PARTS], struct error *err)
+{
+	struct db_value v[] = { db_u64(iteration) };
+	sqlite3_stmt *q;
+	int rc = db_have_table(s, "alike", err);
+
+	for (int i = 0; i < DB_PARTS; i++)
+		of[i] = iteration;
+	if (rc != 1)
+		return rc;
+	rc = db_query(s, DB_GET_ALIKE, v, 1, &q, err);
+	if (rc == 0)
+		rc = db_row(s, q, err);
+	if (rc != 1)
+		return rc;
+	for (int i = 0; i < DB_PARTS; i++)
+		of[i] = whole(q, i);
+	db_done(q);
+	return 0;
+}
+
 static int read_parts(struct store *s, struct store_commit *c, struct error *err)
 {
 	struct parts *p = calloc(1, sizeof(*p));
+	uint64_t of[DB_PARTS];
 	int rc;
 
 	if (!p)
 		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 	c->owned = p;
-	rc = take_all(s, DB_GET_ROUTES, c->iteration, p, take_route, err);
+	rc = read_alike(s, c->iteration, of, err);
 	if (rc == 0)
-		rc = take_all(s, DB_GET_ORDERS, c->iteration, p, take_order, err);
+		rc = take_all(s, DB_GET_ROUTES, of[DB_ROUTES], p, take_route, err);
 	if (rc == 0)
-		rc = take_all(s, DB_GET_REDUCTIONS, c->iteration, p, take_reduction, err);
+		rc = take_all(s, DB_GET_ORDERS, of[DB_ORDERS], p, take_order, err);
+	if (rc == 0)
+		rc = take_all(s, DB_GET_REDUCTIONS, of[DB_REDUCTIONS], p, take_reduction, err);
 	if (rc == 0)
 		rc = db_have_table(s, "computed", err);
 	if (rc == 1)
-		rc = take_all(s, DB_GET_COMPUTED, c->iteration, p, take_computed, err);
+		rc = take_all(s, DB_GET_COMPUTED, of[DB_COMPUTED], p, take_computed, err);
 	c->routes = p->routes;
 	c->orders = p->orders;
 	c->reductions = p->reductions;
@@ -288,11 +324,13 @@ int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 	return rc;
 }
 
-int store_each_plan(struct store *s, int (*visit)(void *context, const struct store_plan *p),
-		    void *context, struct error *err)
+int store_each_plan(struct store *s, uint64_t from,
+		    int (*visit)(void *context, const struct store_plan *p), void *context,
+		    struct error *err)
 {
+	struct db_value v[] = { db_int((int64_t)from) };
 	sqlite3_stmt *q;
-	int rc = db_query(s, DB_GET_PLANS, NULL, 0, &q, err);
+	int rc = db_query(s, DB_GET_PLANS, v, 1, &q, err);
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_plan p = { .epoch = whole(q, 0), .iteration = whole(q, 1),

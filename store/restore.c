@@ -41,7 +41,7 @@ static int forget_after(struct store *s, uint64_t iteration, bool averaged, stru
 		DB_DROP_COMMITS,     DB_DROP_ROUTES,  DB_DROP_ORDERS,
 		DB_DROP_REDUCTIONS,  DB_DROP_HASHES,  DB_DROP_TASKS,
 		DB_DROP_VALIDATIONS, DB_DROP_MOMENTS, DB_DROP_RESTORES,
-		DB_DROP_COMPUTED,
+		DB_DROP_COMPUTED,    DB_DROP_ALIKE,
 	};
 	struct db_value v[] = { db_u64(iteration) };
 	struct db_value saved[] = { db_u64(averaged ? iteration : iteration + 1) };
@@ -71,6 +71,7 @@ int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 	bool averaged = false;
 	int rc;
 
+	write_forget(s);
 	if (n == 0)
 		return error_set(err, -EINVAL, "%s: nothing was restored", s->path);
 	for (size_t i = 0; i < n; i++) {

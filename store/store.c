@@ -45,6 +45,7 @@ void store_close(struct store *s)
 	if (s->lock >= 0)
 		close(s->lock);
 	free(s->reserve);
+	write_forget(s);
 	free_run(&s->run);
 	free(s->path);
 	free(s);
@@ -59,6 +60,7 @@ static int store_new(struct store **out, const char *folder, struct error *err)
 		return error_set(err, -ENOMEM, "%s: out of memory", folder);
 	}
 	s->lock = -1;
+	s->thinned = UINT64_MAX;
 	if (asprintf(&s->reserve, "%s/run.reserve", folder) < 0) {
 		s->reserve = NULL;
 		store_close(s);
@@ -197,9 +199,9 @@ static int check_schema(struct store *s, struct error *err)
 		return rc;
 	if (application != APPLICATION)
 		return error_set(err, -EINVAL, "%s: is not a run of skippipe", s->path);
-	if (version != STORE_VERSION)
+	if (version < 1 || version > STORE_VERSION) /* what 2 has beside 1 its next writer makes */
 		return error_set(err, -EPROTONOSUPPORT,
-				 "%s: has schema version %lld, this program reads version %d",
+				 "%s: has schema version %lld, this program reads up to version %d",
 				 s->path, (long long)version, STORE_VERSION);
 	return 0;
 }

@@ -32,7 +32,7 @@
 
 struct store; /* opaque */
 
-enum { STORE_VERSION = 1, STORE_RESERVE = 8 << 20 /* bytes */ };
+enum { STORE_VERSION = 2, STORE_THINNED = 100 /* iterations */, STORE_RESERVE = 8 << 20 /* bytes */ };
 
 /* What a run is, fixed when it starts. */
 struct store_run {
@@ -274,6 +274,9 @@ int store_plan(struct store *s, const struct store_plan *plan, struct error *err
 /* Durable when it returns 0. -EEXIST: this iteration is committed already; -EINVAL: it is not
  * the one after the last. */
 int store_commit(struct store *s, const struct store_commit *commit, struct error *err);
+/* Forgets the tasks and phases of iterations up to `upto`, but those of every STORE_THINNED-th: some
+ * at each call, so that none takes long. What verify needs stays. */
+int store_thin(struct store *s, uint64_t upto, struct error *err);
 /* A node's first word on an iteration stands: repetitions are ignored. */
 int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, struct error *err);
 /* It is not there any more: of that iteration, stage and node. */
@@ -312,8 +315,9 @@ int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 int store_each_device(struct store *s,
 		      int (*visit)(void *context, const char *device, uint32_t nodes),
 		      void *context, struct error *err);
-int store_each_plan(struct store *s, int (*visit)(void *context, const struct store_plan *p),
-		    void *context, struct error *err); /* by epoch */
+int store_each_plan(struct store *s, uint64_t from,
+		    int (*visit)(void *context, const struct store_plan *p), void *context,
+		    struct error *err); /* of that epoch and later, by epoch */
 int store_each_hash(struct store *s, uint64_t iteration,
 		    int (*visit)(void *context, const struct store_hash *h), void *context,
 		    struct error *err); /* by stage, then node */
@@ -325,6 +329,7 @@ int store_each_validation(struct store *s,
 			  void *context, struct error *err);
 int store_each_note(struct store *s, int (*visit)(void *context, const struct store_note *n),
 		    void *context, struct error *err);
+int store_last_note(struct store *s, uint64_t *id, struct error *err); /* 0: none yet */
 int store_each_fault(struct store *s, int (*visit)(void *context, const struct store_fault *f),
 		     void *context, struct error *err);
 int store_each_command(struct store *s,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,12 +100,6 @@ static int put_order(struct store *s, uint64_t iteration, const struct store_ord
 			rc = error_set(err, -EINVAL,
 				       "%s: iteration %" PRIu64 ": node %u has two orders", s->path,
 				       iteration, o->node);
-		if (rc == 0 && o->device) {
-			struct db_value d[] = { db_u64(iteration), db_int(o->node),
-						db_text(o->device) };
-
-			rc = db_run(s, DB_PUT_COMPUTED, d, DB_COUNT(d), err);
-		}
 	} else {
 		rc = no_memory(s, err);
 	}
@@ -133,16 +128,154 @@ static int put_reduction(struct store *s, uint64_t iteration, const struct store
 	return rc;
 }
 
-static int put_parts(struct store *s, const struct store_commit *c, struct error *err)
+static void print_routes(FILE *to, const struct store_commit *c)
+{
+	for (size_t i = 0; i < c->n_routes; i++) {
+		const struct store_route *r = &c->routes[i];
+
+		fprintf(to, "%u %u %u %u", r->microbatch, r->shard, r->wave, r->attempt);
+		for (uint32_t h = 0; h < r->n_hops; h++)
+			fprintf(to, " %u:%u", r->nodes[h], r->stages[h]);
+		fputc('\n', to);
+	}
+}
+
+static void print_orders(FILE *to, const struct store_commit *c)
+{
+	for (size_t i = 0; i < c->n_orders; i++) {
+		const struct store_order *o = &c->orders[i];
+
+		fprintf(to, "%u %u", o->node, o->stage);
+		for (uint32_t k = 0; k < o->n_counted; k++)
+			fprintf(to, " %c%u", o->counted[k].kind, o->counted[k].microbatch);
+		fputc('\n', to);
+	}
+}
+
+static void print_reductions(FILE *to, const struct store_commit *c)
+{
+	for (size_t i = 0; i < c->n_reductions; i++) {
+		fprintf(to, "%u", c->reductions[i].stage);
+		for (uint32_t k = 0; k < c->reductions[i].n_nodes; k++)
+			fprintf(to, " %u", c->reductions[i].nodes[k]);
+		fputc('\n', to);
+	}
+}
+
+static void print_computed(FILE *to, const struct store_commit *c)
+{
+	for (size_t i = 0; i < c->n_orders; i++)
+		if (c->orders[i].device)
+			fprintf(to, "%u %zu %s\n", c->orders[i].node,
+				strlen(c->orders[i].device), c->orders[i].device);
+}
+
+static int put_routes(struct store *s, const struct store_commit *c, struct error *err)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < c->n_routes; i++)
 		rc = put_route(s, c->iteration, &c->routes[i], err);
+	return rc;
+}
+
+static int put_orders(struct store *s, const struct store_commit *c, struct error *err)
+{
+	int rc = 0;
+
 	for (size_t i = 0; rc == 0 && i < c->n_orders; i++)
 		rc = put_order(s, c->iteration, &c->orders[i], err);
+	return rc;
+}
+
+static int put_reductions(struct store *s, const struct store_commit *c, struct error *err)
+{
+	int rc = 0;
+
 	for (size_t i = 0; rc == 0 && i < c->n_reductions; i++)
 		rc = put_reduction(s, c->iteration, &c->reductions[i], err);
+	return rc;
+}
+
+static int put_computed(struct store *s, const struct store_commit *c, struct error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n_orders; i++) {
+		const struct store_order *o = &c->orders[i];
+		struct db_value v[] = { db_u64(c->iteration), db_int(o->node), db_text(o->device) };
+
+		if (o->device)
+			rc = db_run(s, DB_PUT_COMPUTED, v, DB_COUNT(v), err);
+	}
+	return rc;
+}
+
+static const struct {
+	void (*print)(FILE *to, const struct store_commit *c);
+	int (*put)(struct store *s, const struct store_commit *c, struct error *err);
+} parts[DB_PARTS] = {
+	[DB_ROUTES] = { print_routes, put_routes },
+	[DB_ORDERS] = { print_orders, put_orders },
+	[DB_REDUCTIONS] = { print_reductions, put_reductions },
+	[DB_COMPUTED] = { print_computed, put_computed },
+};
+
+static void free_written(struct db_written written[DB_PARTS])
+{
+	for (int i = 0; i < DB_PARTS; i++) {
+		free(written[i].text);
+		written[i] = (struct db_written){ 0 };
+	}
+}
+
+void write_forget(struct store *s)
+{
+	free_written(s->written);
+}
+
+static int print_part(const struct store *s, enum db_part part, const struct store_commit *c,
+		      char **text, struct error *err)
+{
+	size_t size;
+	FILE *to = open_memstream(text, &size);
+
+	if (!to)
+		return no_memory(s, err);
+	parts[part].print(to, c);
+	if (fclose(to) == 0)
+		return 0;
+	free(*text);
+	*text = NULL;
+	return no_memory(s, err);
+}
+
+/* Most iterations go as the one before: then one row says so. now: (DB_PARTS) what is the newest
+ * of each part once this is durable; its texts are the caller's. */
+static int put_parts(struct store *s, const struct store_commit *c, struct db_written *now,
+		     struct error *err)
+{
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && i < DB_PARTS; i++) {
+		const struct db_written *was = &s->written[i];
+
+		rc = print_part(s, (enum db_part)i, c, &now[i].text, err);
+		if (rc == 0 && was->iteration && strcmp(was->text, now[i].text) == 0) {
+			now[i].iteration = was->iteration;
+		} else if (rc == 0) {
+			now[i].iteration = c->iteration;
+			rc = parts[i].put(s, c, err);
+		}
+	}
+	if (rc == 0) {
+		struct db_value v[] = { db_u64(c->iteration), db_u64(now[DB_ROUTES].iteration),
+					db_u64(now[DB_ORDERS].iteration),
+					db_u64(now[DB_REDUCTIONS].iteration),
+					db_u64(now[DB_COMPUTED].iteration) };
+
+		rc = db_run(s, DB_PUT_ALIKE, v, DB_COUNT(v), err);
+	}
 	return rc;
 }
 
@@ -182,6 +315,7 @@ static int check_next(struct store *s, uint64_t iteration, struct error *err)
 
 static int try_commit(struct store *s, const struct store_commit *c, struct error *err)
 {
+	struct db_written now[DB_PARTS] = { { 0 } };
 	int rc = db_begin(s, true, err);
 
 	if (rc != 0)
@@ -190,8 +324,15 @@ static int try_commit(struct store *s, const struct store_commit *c, struct erro
 	if (rc == 0)
 		rc = put_commit(s, c, err);
 	if (rc == 0)
-		rc = put_parts(s, c, err);
-	return db_end(s, rc, err);
+		rc = put_parts(s, c, now, err);
+	rc = db_end(s, rc, err);
+	if (rc == 0) {
+		free_written(s->written);
+		memcpy(s->written, now, sizeof(now));
+	} else {
+		free_written(now);
+	}
+	return rc;
 }
 
 int store_commit(struct store *s, const struct store_commit *c, struct error *err)
@@ -263,6 +404,57 @@ int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struc
 	do
 		rc = try_tasks(s, tasks, n, err);
 	while (db_again(s, rc));
+	return rc;
+}
+
+/* Where an earlier writer had got to. */
+static int read_thinned(struct store *s, struct error *err)
+{
+	char *text = NULL;
+	int rc = store_get(s, "thinned", &text, err);
+
+	if (rc == 0)
+		s->thinned = strtoull(text, NULL, 10);
+	else if (rc == -ENOENT)
+		s->thinned = 0;
+	free(text);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int thin(struct store *s, uint64_t upto, struct error *err)
+{
+	char text[24];
+	struct db_value tasks[] = { db_u64(s->thinned), db_u64(upto), db_int(STORE_THINNED) };
+	struct db_value moments[] = { db_u64(upto), db_int(STORE_THINNED) };
+	struct db_value state[] = { db_text("thinned"), db_text(text) };
+	int rc = db_begin(s, false, err);
+
+	if (rc != 0)
+		return rc;
+	snprintf(text, sizeof(text), "%" PRIu64, upto);
+	rc = db_run(s, DB_THIN_TASKS, tasks, DB_COUNT(tasks), err);
+	/* They have no index: all are looked at, which is worth it now and then. */
+	if (rc == 0 && upto % STORE_THINNED == 0)
+		rc = db_run(s, DB_THIN_MOMENTS, moments, DB_COUNT(moments), err);
+	if (rc == 0)
+		rc = db_run(s, DB_PUT_STATE, state, DB_COUNT(state), err);
+	return db_end(s, rc, err);
+}
+
+int store_thin(struct store *s, uint64_t upto, struct error *err)
+{
+	enum { AT_ONCE = 4 }; /* more than come while it is called after every commit */
+	int rc = s->thinned == UINT64_MAX ? read_thinned(s, err) : 0;
+
+	if (rc == 0 && upto < s->thinned)
+		s->thinned = upto; /* the run went back */
+	for (uint64_t i = 0; rc == 0 && i < AT_ONCE && s->thinned < upto; i++) {
+		do
+			rc = thin(s, s->thinned + 1, err);
+		while (db_again(s, rc));
+		if (rc == 0)
+			s->thinned++;
+	}
 	return rc;
 }
 

@@ -502,6 +502,39 @@ static void a_run_from_before_moments(void **state)
 	strike(&g);
 }
 
+/* Of iterations that were thinned the commits, losses, nodes and the journal are told as before, and no tasks; the
+ * third is told whole. */
+static void a_run_whose_old_tasks_are_gone(void **state)
+{
+	struct recording *less;
+	struct replay *thin;
+	struct stage g;
+
+	(void)state;
+	set(&g, NULL);
+	assert_int_equal(store_thin(g.writer, 2, NULL), 0);
+	assert_int_equal(recording_read(&less, g.store, NULL), 0);
+	assert_int_equal(replay_new(&thin, less, NULL), 0);
+	for (int64_t ms = 1000; ms <= LAST_MS; ms += 50) {
+		struct seen *s = shown(thin, ms), *whole = shown(g.replay, ms);
+
+		assert_int_equal(s->n_iterations, whole->n_iterations);
+		for (uint32_t i = 0; i < s->n_iterations; i++) {
+			assert_int_equal(s->iterations[i].at_us, whole->iterations[i].at_us);
+			assert_true(s->iterations[i].loss == whole->iterations[i].loss);
+		}
+		for (int i = 0; i < RECORDED_NODES; i++)
+			assert_int_equal(s->nodes[i].state, whole->nodes[i].state);
+		assert_int_equal(s->n_notes, whole->n_notes);
+		assert_int_equal(s->n_events, ms < 4500 ? 0 : whole->n_events);
+		free(s);
+		free(whole);
+	}
+	replay_free(thin);
+	recording_free(less);
+	strike(&g);
+}
+
 static void a_run_that_goes_on(void **state)
 {
 	static const struct recorded_options o = { .until = 1 };
@@ -692,6 +725,7 @@ int main(void)
 		cmocka_unit_test(speeds),
 		cmocka_unit_test(another_machine_took_over),
 		cmocka_unit_test(a_run_from_before_moments),
+		cmocka_unit_test(a_run_whose_old_tasks_are_gone),
 		cmocka_unit_test(a_run_that_goes_on),
 		cmocka_unit_test(every_snapshot_is_of_another_run),
 		cmocka_unit_test(what_cannot_be_replayed),

@@ -42,7 +42,7 @@ static void create_store(struct controller *c)
 	char *model_text, *cluster_text = cluster_format(c->cluster);
 
 	assert_int_equal(model_preset("tiny", &model, &recipe, NULL), 0);
-	model.n_stages = 2;
+	model.n_stages = (uint32_t)c->cluster->n_stages;
 	model_text = model_config_print(&model, &recipe);
 	run.model = model_text;
 	run.cluster = cluster_text;
@@ -54,12 +54,12 @@ static void create_store(struct controller *c)
 static void make_plan(struct controller *c)
 {
 	struct plan_request q;
-	struct store_plan sp = { 1, 1, "a reason", 2, NULL, 0, 0 };
+	struct store_plan sp = { 1, 1, "a reason", c->path_length, NULL, 0, 0 };
 	struct error err = { "" };
 	char *text;
 
 	plan_request_init(&q);
-	q.path_length = 2;
+	q.path_length = (int)c->path_length;
 	q.evaluations = 20;
 	c->current = calloc(1, sizeof(*c->current));
 	assert_int_equal(plan_search(c->cluster, &q, &c->current->plan, &err), 0);
@@ -85,7 +85,7 @@ struct controller *under_way_knowing(struct cluster *cluster)
 	c->path_length = 2;
 	c->epoch = c->iteration = 1;
 	c->n_members = (uint32_t)cluster->n_nodes;
-	c->n_shards = c->n_members / 2;
+	c->n_shards = (uint32_t)cluster->stages[0];
 	c->per_shard = (uint32_t)cluster->microbatches_per_data_node;
 	c->shard_of = malloc(c->n_members * sizeof(*c->shard_of));
 	c->members = calloc(c->n_members, sizeof(*c->members));
@@ -99,14 +99,15 @@ struct controller *under_way_knowing(struct cluster *cluster)
 	return c;
 }
 
-struct controller *under_way_of(int nodes, int each)
+struct controller *under_way_begun(struct cluster *cluster, int path_length)
 {
-	struct controller *c = under_way_knowing(make_cluster(nodes, each));
+	struct controller *c = under_way_knowing(cluster);
 	struct error err;
 	char *folder = strdup("/tmp/skippipe-under-way-XXXXXX");
 
 	assert_non_null(mkdtemp(folder));
 	c->options.run_dir = folder;
+	c->path_length = (uint32_t)path_length;
 	create_store(c);
 	make_plan(c);
 	c->phase = PHASE_COMPUTING;
@@ -115,6 +116,11 @@ struct controller *under_way_of(int nodes, int each)
 	assert_int_equal(routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards, c->per_shard,
 					  FIRST, &err), 0);
 	return c;
+}
+
+struct controller *under_way_of(int nodes, int each)
+{
+	return under_way_begun(make_cluster(nodes, each), 2);
 }
 
 int under_way_begin(void **state)

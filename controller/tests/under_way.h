@@ -15,6 +15,8 @@ int under_way_begin(void **state);
 int under_way_end(void **state);
 /* So with other numbers: half of the nodes are data nodes, with so many microbatches each. under_way_end takes it. */
 struct controller *under_way_of(int nodes, int each);
+/* So in that cluster, which it takes, by ways through so many stages. */
+struct controller *under_way_begun(struct cluster *cluster, int path_length);
 /* What a controller knows beside its store and plan. Takes the cluster. */
 struct controller *under_way_knowing(struct cluster *cluster);
 

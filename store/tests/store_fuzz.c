@@ -359,7 +359,7 @@ static void read_all(struct store *s)
 		store_each_task(s, i, see_task, NULL, NULL);
 	}
 	store_each_commit(s, 0, UINT64_MAX, see_commit, NULL, NULL);
-	store_each_plan(s, see_plan, NULL, NULL);
+	store_each_plan(s, 0, see_plan, NULL, NULL);
 	store_each_validation(s, see_validation, NULL, NULL);
 	store_each_note(s, see_note, NULL, NULL);
 	store_each_fault(s, see_fault, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -356,7 +357,7 @@ static void the_rest_comes_back(void **state)
 	store_close(s);
 
 	assert_int_equal(store_resume(&s, f->path, &err), 0);
-	assert_int_equal(store_each_plan(s, see_plan, &n, &err), 0);
+	assert_int_equal(store_each_plan(s, 0, see_plan, &n, &err), 0);
 	assert_int_equal(n, 1);
 	n = 0;
 	assert_int_equal(store_each_hash(s, 1, see_hash, &n, &err), 0);
@@ -454,9 +455,177 @@ static void moments_in_turn(void **state)
 	store_close(s);
 }
 
+static int64_t number_of(const char *folder, const char *query)
+{
+	char path[128];
+	sqlite3_stmt *q;
+	sqlite3 *db;
+	int64_t n;
+
+	snprintf(path, sizeof(path), "%s/run.db", folder);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, query, -1, &q, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+	n = sqlite3_column_int64(q, 0);
+	sqlite3_finalize(q);
+	sqlite3_close(db);
+	return n;
+}
+
+/* Of another iteration, but that its ways, orders, sums and devices are those of `as`. */
+static const struct store_commit *sample_as(struct sample *p, uint64_t iteration, uint64_t as)
+{
+	sample(p, as);
+	p->commit.iteration = iteration;
+	return &p->commit;
+}
+
+/* Ways, orders, sums and devices that are as in the commit before are written once, and every commit
+ * comes back whole: after a writer's end, and after the run has gone back behind what stood there. */
+static void what_is_as_before_is_written_once(void **state)
+{
+	static const uint64_t as[] = { 0, 1, 1, 1, 4, 4, 1, 1, 1 };
+	struct folder *f = *state;
+	struct sample *p = calloc(1, sizeof(*p));
+	struct store_restore back = { .iteration = 4, .last = 8, .stage = 0, .wall_us = 1 };
+	struct store *s = create(f->path);
+	struct store_commit c;
+	struct error err;
+
+	for (uint64_t i = 1; i <= 8; i++) {
+		if (i == 8) {
+			store_close(s);
+			assert_int_equal(store_resume(&s, f->path, &err), 0);
+		}
+		assert_int_equal(store_commit(s, sample_as(p, i, as[i]), &err), 0);
+	}
+	/* 1, 4, 6, and 8, which is another writer's first */
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM route"), 4 * N_ROUTES);
+	assert_int_equal(number_of(f->path, "SELECT count(DISTINCT iteration) FROM counted"), 4);
+	for (uint64_t i = 1; i <= 8; i++) {
+		assert_int_equal(store_read_commit(s, i, &c, &err), 0);
+		assert_same(sample_as(p, i, as[i]), &c);
+		store_commit_clear(&c);
+	}
+	assert_int_equal(store_restore(s, &back, 1, &err), 0);
+	assert_int_equal(store_commit(s, sample_as(p, 5, 1), &err), 0);
+	assert_int_equal(store_read_commit(s, 5, &c, &err), 0);
+	assert_same(sample_as(p, 5, 1), &c);
+	store_commit_clear(&c);
+	store_close(s);
+	free(p);
+}
+
+/* What the disk refused was not written: the next commit must not lean on it. */
+static void a_commit_that_failed_is_nobodys_before(void **state)
+{
+	struct folder *f = *state;
+	struct sample *p = calloc(1, sizeof(*p));
+	struct store *s = create(f->path);
+	struct store_commit c;
+	struct error err;
+
+	assert_int_equal(store_commit(s, sample_as(p, 1, 1), &err), 0);
+	sample_as(p, 2, 2);
+	p->orders[1].node = p->orders[0].node; /* twice the same: refused as a whole */
+	assert_int_equal(store_commit(s, &p->commit, &err), -EINVAL);
+	assert_int_equal(store_commit(s, sample_as(p, 2, 2), &err), 0);
+	assert_int_equal(store_read_commit(s, 2, &c, &err), 0);
+	assert_same(sample_as(p, 2, 2), &c);
+	store_commit_clear(&c);
+	store_close(s);
+	free(p);
+}
+
+static void a_run_of_the_first_version_goes_on(void **state)
+{
+	struct folder *f = *state;
+	struct sample *p = calloc(1, sizeof(*p));
+	struct store_commit c;
+	struct store *s = create(f->path);
+	struct error err;
+
+	commit_one(s, 1);
+	store_close(s);
+	sql(f->path, "DROP TABLE alike; PRAGMA user_version = 1");
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_read_commit(s, 1, &c, &err), 0);
+	assert_same(sample(p, 1), &c);
+	store_commit_clear(&c);
+	store_close(s);
+	assert_int_equal(store_resume(&s, f->path, &err), 0);
+	commit_one(s, 2);
+	for (uint64_t i = 1; i <= 2; i++) {
+		assert_int_equal(store_read_commit(s, i, &c, &err), 0);
+		assert_same(sample(p, i), &c);
+		store_commit_clear(&c);
+	}
+	store_close(s);
+	/* A program that knows the first version only would miss what stands elsewhere. */
+	assert_int_equal(number_of(f->path, "PRAGMA user_version"), 2);
+	free(p);
+}
+
+static int count_task(void *context, const struct store_task *t)
+{
+	(void)t;
+	++*(int *)context;
+	return 0;
+}
+
+static int tasks_of(struct store *s, uint64_t iteration)
+{
+	int n = 0;
+	struct error err;
+
+	assert_int_equal(store_each_task(s, iteration, count_task, &n, &err), 0);
+	return n;
+}
+
+/* Of what is old enough the tasks go, but every hundredth iteration's; another writer goes on there,
+ * and a run that went back is thinned again. */
+static void old_tasks_are_thinned(void **state)
+{
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct error err;
+
+	for (uint64_t i = 1; i <= 205; i++) {
+		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
+		struct store_moment m = { .iteration = i, .kind = i % 2 ? "phase" : "node", .word = "",
+					  .text = "", .device = "", .host = "" };
+
+		assert_int_equal(store_tasks(s, &t, 1, &err), 0);
+		assert_int_equal(store_moment(s, &m, &err), 0);
+		if (i == 100) {
+			store_close(s);
+			assert_int_equal(store_resume(&s, f->path, &err), 0);
+		}
+		if (i > 3)
+			assert_int_equal(store_thin(s, i - 3, &err), 0);
+	}
+	for (uint64_t i = 1; i <= 205; i++)
+		assert_int_equal(tasks_of(s, i), i > 202 || i % 100 == 0);
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'node'"), 102);
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'phase'"), 3);
+	for (uint64_t i = 150; i <= 160; i++) { /* once more */
+		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
+
+		assert_int_equal(store_tasks(s, &t, 1, &err), 0);
+		assert_int_equal(store_thin(s, i - 3, &err), 0);
+	}
+	for (uint64_t i = 151; i <= 160; i++)
+		assert_int_equal(tasks_of(s, i), i > 157);
+	store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(what_is_as_before_is_written_once),
+		TEST(a_commit_that_failed_is_nobodys_before),
+		TEST(a_run_of_the_first_version_goes_on),
+		TEST(old_tasks_are_thinned),
 		TEST(what_a_run_is_comes_back),
 		TEST(a_run_is_its_owners_alone),
 		TEST(the_corpus_is_learnt_once),

@@ -1,0 +1,328 @@
+/* A long run, in compressed time: the controller's own iteration from its first task to its commit, again and
+ * again, with agents' words made up from the plan. What it writes and what it remembers must not grow with what is
+ * long past, and who goes on with it must not read all of that.
+ *
+ * HISTORY_ITERATIONS=N plays so many and prints what it measures; 0 or none: a few, as a test (`make history`). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "controller/setup.h"
+#include "controller/tests/under_way.h"
+#include "schedule/noise.h"
+
+enum {
+	MEMBERS = 20, PER_NODE = 3, /* 30 microbatches, the embedded cluster's */
+	A_FEW = 1200, KEEP_TASKS = 100, /* a test's; a long run has the program's own setting */
+	MOST_BYTES = 2000 /* an iteration in run.db, so that a million are below 2 GB */
+};
+
+static uint64_t wanted(void)
+{
+	const char *text = getenv("HISTORY_ITERATIONS");
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* ---- the agents ---- */
+
+static void report_task(struct controller *c, const struct sim_task *t)
+{
+	static const uint8_t kinds[] = { [TASK_FORWARD] = WORK_FORWARD, [TASK_LOSS] = WORK_LOSS,
+					 [TASK_BACKWARD] = WORK_BACKWARD, [TASK_WEIGHTS] = WORK_WEIGHTS };
+	uint32_t id = (uint32_t)c->current->plan->microbatches[t->microbatch].id;
+	struct msg_task_event events[2] = {
+		{ .type = WORK_STARTS, .kind = kinds[t->kind], .microbatch = id,
+		  .attempt = c->routes.microbatches[id].route.attempt, .blocker = UINT32_MAX,
+		  .arrived_us = c->now_us + (int64_t)(t->arrival_s * SECOND),
+		  .at_us = c->now_us + (int64_t)(t->start_s * SECOND), .loss = 3 },
+	};
+	struct msg_report r = { .iteration = c->iteration, .n_events = 2, .events = events };
+
+	events[1] = events[0];
+	events[1].type = WORK_ENDS;
+	events[1].at_us = c->now_us + (int64_t)(t->end_s * SECOND);
+	events[1].counted = t->kind == TASK_LOSS || t->kind == TASK_BACKWARD;
+	iteration_report(c, &c->members[t->node], &r);
+}
+
+static void report_sums(struct controller *c)
+{
+	uint64_t slices[MSG_NODES] = { 7 };
+
+	for (uint32_t i = 0; i < c->n_members && c->phase == PHASE_REDUCING; i++) {
+		uint8_t stage = (uint8_t)c->cluster->nodes[i].stage;
+		struct msg_reduced sum = { .iteration = c->iteration, .attempt = c->reduce_attempt,
+					   .stage = stage, .sum_squares = 1,
+					   .n_slices = c->summing[stage], .slices = slices };
+
+		iteration_reduced(c, &c->members[i], &sum);
+	}
+}
+
+static void report_weights(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		uint8_t stage = (uint8_t)c->cluster->nodes[i].stage;
+		/* As weights' hashes are: of 64 bits. */
+		struct msg_committed m = { c->committed, stage,
+					   (c->committed * MSG_STAGES + stage) * UINT64_C(0x9e3779b97f4a7c15) };
+
+		iteration_committed(c, &c->members[i], &m);
+	}
+}
+
+/* What beside iterations comes now and then: a checkpoint's word, a validation, a plan. */
+static void now_and_then(struct controller *c)
+{
+	struct msg_see_validation v = { c->committed, 3, 0 };
+
+	if (c->committed % 50 == 0)
+		note(c, NOTE_LOG, -1, 0, "checkpoint of it%llu: 12.3 MB on disk", (unsigned long long)c->committed);
+	if (c->committed % 10 == 0)
+		record_validation(c, &v);
+	if (c->committed % 400 == 0) {
+		struct planned *p = calloc(1, sizeof(*p));
+		char *text = plan_format(c->current->plan);
+
+		assert_true(p && text);
+		assert_int_equal(plan_parse(text, strlen(text), &p->plan, NULL), 0);
+		assert_int_equal(simulate(c->cluster, p->plan, &p->trace, NULL), 0);
+		p->epoch = ++c->epoch;
+		p->iteration = c->committed + 1;
+		strcpy(p->reason, "a better plan");
+		record_plan(c, p);
+		free(text);
+		planned_free(c->current);
+		c->current = p;
+	}
+}
+
+/* Nothing takes quite its time (and nothing so long that plans change), so that nodes count in another order in every iteration. */
+static void iterate(struct controller *c)
+{
+	struct noise noise = { .jitter = 0.02, .seed = c->committed };
+	struct simulation *t;
+	uint64_t before = c->committed;
+
+	for (int i = 0; i < 4 && c->phase != PHASE_COMPUTING; i++)
+		iteration_turn(c);
+	assert_int_equal(c->phase, PHASE_COMPUTING);
+	assert_int_equal(simulate_noisy(c->cluster, c->current->plan, &noise, &t, NULL), 0);
+	for (int i = 0; i < t->n_tasks; i++)
+		report_task(c, &t->tasks[i]);
+	c->now_us += (int64_t)(t->iteration_s * SECOND);
+	simulation_free(t);
+	assert_int_equal(c->phase, PHASE_REDUCING);
+	report_sums(c);
+	assert_int_equal(c->committed, before + 1);
+	report_weights(c);
+	now_and_then(c);
+}
+
+/* ---- the run ---- */
+
+static struct cluster *make_cluster(void)
+{
+	static const int stages[] = { 10, 4, 3, 3 };
+	struct cluster *c = cluster_alloc(MEMBERS, 4, false);
+	int node = 0;
+
+	assert_non_null(c);
+	c->microbatches_per_data_node = PER_NODE;
+	for (int s = 0; s < 4; s++) {
+		c->stages[s] = stages[s];
+		for (int i = 0; i < stages[s]; i++, node++) {
+			c->nodes[node].stage = s;
+			c->nodes[node].forward_s = c->nodes[node].backward_s = 0.1;
+			c->nodes[node].loss_s = 0.02;
+			c->nodes[node].memory = 4;
+		}
+	}
+	for (int i = 0; i < MEMBERS * MEMBERS; i++)
+		c->delay_s[i] = 0.05;
+	return c;
+}
+
+static struct controller *begin(void)
+{
+	struct controller *c = under_way_begun(make_cluster(), 4);
+
+	c->options.keep_tasks = wanted() ? 10000 : KEEP_TASKS;
+	c->recipe.adamw.lr = 1e-3f;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		strcpy(c->members[i].hello.device, "cpu:v4 oneDNN 2.6.3");
+		c->members[i].held_stage = (uint8_t)c->cluster->nodes[i].stage;
+	}
+	assert_int_equal(resume_save(c), 0);
+	return c;
+}
+
+/* Bytes of the file and of what it will take up of the log. */
+static double size_of(const struct controller *c, const char *tail)
+{
+	struct stat st;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/run.db%s", c->options.run_dir, tail);
+	return stat(path, &st) == 0 ? (double)st.st_size : 0;
+}
+
+static double in_use(void)
+{
+	return (double)mallinfo2().uordblks;
+}
+
+/* Another controller that goes on with the run. Seconds that it took to know what it must. */
+static double take_over(struct controller *c, struct controller **next)
+{
+	int64_t begun = clock_monotonic_us();
+	struct controller *n = under_way_knowing(cluster_copy(c->cluster));
+
+	n->options.run_dir = c->options.run_dir;
+	assert_int_equal(store_resume(&n->store, c->options.run_dir, NULL), 0);
+	assert_int_equal(resume_begin(n, NULL), 0);
+	*next = n;
+	return (double)(clock_monotonic_us() - begun) * 1e-6;
+}
+
+static void remember_nothing_of(struct controller *c)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", c->options.run_dir);
+	free((char *)c->options.run_dir);
+	assert_int_equal(system(command), 0);
+}
+
+static int count_plan(void *context, const struct store_plan *p)
+{
+	(void)p;
+	++*(int *)context;
+	return 0;
+}
+
+static void a_long_run_does_not_grow(void **state)
+{
+	uint64_t long_run = wanted(), most = long_run ? long_run : A_FEW, settled = most / 2;
+	struct controller *c = begin(), *next;
+	double bytes = 0, memory = 0, resume_s;
+	int64_t begun = clock_monotonic_us();
+	struct error err;
+	int plans = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= most; i++) {
+		iterate(c);
+		if (i == settled) {
+			bytes = size_of(c, "");
+			memory = in_use();
+		}
+		if (long_run && i % (most / 10) == 0)
+			printf("%9llu: run.db %7.1f MB, in use %5.2f MB, %.2f ms an iteration\n", (unsigned long long)i,
+			       size_of(c, "") * 1e-6, in_use() * 1e-6,
+			       (double)(clock_monotonic_us() - begun) * 1e-3 / (double)i);
+	}
+	bytes = (size_of(c, "") - bytes) / (double)(most - settled);
+	memory = (in_use() - memory) / (double)(most - settled);
+	store_close(c->store);
+	c->store = NULL;
+	resume_s = take_over(c, &next);
+	assert_int_equal(store_each_plan(next->store, 0, count_plan, &plans, &err), 0);
+	if (long_run)
+		printf("an iteration is %.0f bytes, of the controller's memory %.1f; it is taken over in %.3f s, with %d plans\n",
+		       bytes, memory, resume_s, plans);
+	assert_int_equal(next->committed, most);
+	assert_true(next->n_history <= 2 * KEPT_CURVE);
+	assert_int_equal(next->epoch, c->epoch);
+	assert_non_null(next->carried);
+	if (bytes > MOST_BYTES)
+		fail_msg("an iteration is %.0f bytes in run.db", bytes);
+	next->options.run_dir = NULL;
+	controller_fini(next);
+	free(next);
+	remember_nothing_of(c);
+	controller_fini(c);
+	free(c);
+}
+
+static uint64_t first_kept(const struct controller *c)
+{
+	return c->n_history ? c->history[0].iteration : 0;
+}
+
+/* What is kept for consoles: the newest, at least as many as they are told of, and not all. */
+static void the_newest_is_remembered(void **state)
+{
+	struct controller *c = begin();
+	enum { MANY = 5 * KEPT_CURVE };
+
+	(void)state;
+	for (uint64_t i = 1; i <= MANY; i++) {
+		struct msg_see_iteration see = { .iteration = i };
+		struct msg_see_validation v = { .iteration = i };
+
+		record_keep(c, &see);
+		record_keep_validation(c, &v);
+		assert_true(c->n_history <= 2 * KEPT_CURVE && c->n_validations <= 2 * KEPT_CURVE);
+		assert_int_equal(c->history[c->n_history - 1].iteration, i);
+		assert_int_equal(first_kept(c), i + 1 - c->n_history);
+		assert_true(i < KEPT_CURVE || c->n_history >= KEPT_CURVE);
+	}
+	assert_int_equal(c->validations[c->n_validations - 1].iteration, MANY);
+	for (int i = 1; i <= 5 * KEPT_NOTES; i++)
+		note(c, NOTE_LOG, -1, 0, "note %d", i);
+	assert_true(c->n_notes >= KEPT_NOTES && c->n_notes <= 2 * KEPT_NOTES);
+	assert_string_equal(c->notes[c->n_notes - 1].text, "note 2500");
+	store_close(c->store);
+	c->store = NULL;
+	remember_nothing_of(c);
+	controller_fini(c);
+	free(c);
+}
+
+/* Files for other tools are of the newest plans; a folder that refuses one does not end the run. */
+static void the_newest_plans_have_files(void **state)
+{
+	struct controller *c = begin();
+	char path[160];
+
+	(void)state;
+	assert_int_equal(record_folder(c, NULL), 0);
+	for (uint64_t i = 1; i <= 250; i++)
+		record_plan_file(c, i, "{}");
+	for (int i = 1; i <= 250; i++) {
+		snprintf(path, sizeof(path), "%s/plans/%04d.json", c->options.run_dir, i);
+		assert_int_equal(access(path, F_OK), i > 150 ? 0 : -1);
+	}
+	snprintf(path, sizeof(path), "rm -rf '%s/plans'", c->options.run_dir);
+	assert_int_equal(system(path), 0);
+	record_plan_file(c, 251, "{}");
+	assert_int_not_equal(c->phase, PHASE_FINISHED);
+	store_close(c->store);
+	c->store = NULL;
+	remember_nothing_of(c);
+	controller_fini(c);
+	free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_long_run_does_not_grow),
+		cmocka_unit_test(the_newest_is_remembered),
+		cmocka_unit_test(the_newest_plans_have_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
