@@ -240,7 +240,8 @@ endif
 
 # Dies at every durable step of every program, one after another.
 crash-points: tests
-	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all
+	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all kept
+	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all lost
 
 # The 124m preset over 8 agents, and verified: minutes, and 12 GiB.
 long: all

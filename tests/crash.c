@@ -9,6 +9,10 @@
  *     CRASH_LIST     a file to which every step is appended, one line each
  *     CRASH_MARK     a file made when it kills; while it is there nobody is killed, so that a
  *                    successor with the same environment lives
+ *     CRASH_LOST     a folder on the same file system: what the killed process had not synced is undone,
+ *                    the newest first, as a power loss may: bytes and sizes of files, and creations, renames, links
+ *                    and removals in folders. What is removed or replaced waits there meanwhile. Folders
+ *                    that were made stay, and so does what stdio wrote.
  *
  * A write counts twice: killed before it, and with half of it written.
  */
@@ -16,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -94,10 +99,142 @@ static bool step(const char *what, const char *path)
 	return at && n == atol(at) && !(mark && access(mark, F_OK) == 0);
 }
 
+/* ---- what was not synced ---- */
+
+enum undo_kind { UNDO_WRITE, UNDO_CREATE, UNDO_RENAME, UNDO_REMOVE };
+
+struct undo {
+	struct undo *before;
+	enum undo_kind kind;
+	char path[PATH_MAX];
+	char from[PATH_MAX]; /* of a rename */
+	char kept[PATH_MAX]; /* where what stood at path is; "" nothing did */
+	off_t at, size;      /* of a write: where, and the file's size before it */
+	ssize_t n;
+	char *bytes; /* (n) that stood there */
+};
+
+static struct undo *newest;
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* a change and its undo are one */
+
+static const char *lost(void)
+{
+	return getenv("CRASH_LOST");
+}
+
+/* One name for one file: as /proc has it. */
+static void absolute(const char *path, char to[PATH_MAX])
+{
+	char here[PATH_MAX / 2] = "";
+
+	if (path[0] != '/' && getcwd(here, sizeof(here)))
+		snprintf(to, PATH_MAX, "%s/%.2000s", here, path);
+	else
+		snprintf(to, PATH_MAX, "%s", path);
+}
+
+/* NULL: nobody asked for it. */
+static struct undo *remember(enum undo_kind kind, const char *path)
+{
+	static int kept;
+	struct undo *u = lost() ? calloc(1, sizeof(*u)) : NULL;
+	struct stat st;
+
+	if (!u)
+		return NULL;
+	u->kind = kind;
+	absolute(path, u->path);
+	if (kind != UNDO_WRITE && lstat(u->path, &st) == 0)
+		snprintf(u->kept, sizeof(u->kept), "%.2000s/%ld.%d", lost(), (long)getpid(), kept++);
+	u->before = newest;
+	return newest = u;
+}
+
+/* The caller writes or cuts off n bytes at that place. No descriptor is opened: closing it would let go
+ * of SQLite's locks. */
+static void remember_bytes(int fd, const char *path, off_t at, size_t n)
+{
+	struct undo *u = remember(UNDO_WRITE, path);
+	struct stat st;
+
+	if (!u || fstat(fd, &st) != 0)
+		return;
+	u->at = at;
+	u->size = st.st_size;
+	if (at < st.st_size) {
+		u->bytes = malloc(n);
+		u->n = u->bytes ? syscall(SYS_pread64, fd, u->bytes, n, at) : 0;
+	}
+}
+
+static bool in_folder(const char *path, const char *folder)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && strlen(folder) == (size_t)(slash - path) &&
+	       memcmp(path, folder, (size_t)(slash - path)) == 0;
+}
+
+/* A file's bytes, or a folder's names. */
+static void synced(const char *path)
+{
+	struct undo **at = &newest;
+
+	pthread_mutex_lock(&changing);
+	while (*at) {
+		struct undo *u = *at;
+
+		if (u->kind == UNDO_WRITE ? strcmp(u->path, path) != 0 : !in_folder(u->path, path)) {
+			at = &u->before;
+			continue;
+		}
+		*at = u->before;
+		if (u->kept[0])
+			syscall(SYS_unlinkat, AT_FDCWD, u->kept, 0);
+		free(u->bytes);
+		free(u);
+	}
+	pthread_mutex_unlock(&changing);
+}
+
+static void undo(const struct undo *u)
+{
+	int fd;
+
+	if (u->kind == UNDO_WRITE) {
+		fd = (int)syscall(SYS_openat, AT_FDCWD, u->path, O_WRONLY, 0);
+		if (u->n > 0)
+			syscall(SYS_pwrite64, fd, u->bytes, u->n, u->at);
+		syscall(SYS_ftruncate, fd, u->size);
+		syscall(SYS_close, fd);
+		return;
+	}
+	if (u->kind == UNDO_CREATE)
+		syscall(SYS_unlinkat, AT_FDCWD, u->path, 0);
+	if (u->kind == UNDO_RENAME)
+		syscall(SYS_renameat, AT_FDCWD, u->path, AT_FDCWD, u->from);
+	if (u->kept[0])
+		syscall(SYS_renameat, AT_FDCWD, u->kept, AT_FDCWD, u->path);
+}
+
+/* Those of the file go with it. */
+static void renamed(const char *from, const char *to)
+{
+	char was[PATH_MAX];
+
+	absolute(from, was);
+	for (struct undo *u = newest; u; u = u->before)
+		if (u->kind == UNDO_WRITE && strcmp(u->path, was) == 0)
+			absolute(to, u->path);
+}
+
 static void die(void)
 {
 	const char *mark = getenv("CRASH_MARK");
 
+	pthread_mutex_lock(&changing); /* nobody changes anything any more */
+	for (const struct undo *u = newest; u; u = u->before)
+		undo(u);
 	if (mark)
 		syscall(SYS_close,
 			syscall(SYS_openat, AT_FDCWD, mark, O_WRONLY | O_CREAT, 0600));
@@ -121,7 +258,10 @@ static ssize_t written(int fd, const void *data, size_t size, off_t at, bool has
 {
 	char path[PATH_MAX];
 
-	if (file_counts(fd, path)) {
+	ssize_t n;
+	bool counts = file_counts(fd, path);
+
+	if (counts) {
 		before("write", path);
 		if (step("half a write", path)) {
 			if (has_at)
@@ -131,8 +271,14 @@ static ssize_t written(int fd, const void *data, size_t size, off_t at, bool has
 			die();
 		}
 	}
-	return has_at ? syscall(SYS_pwrite64, fd, data, size, at)
-		      : syscall(SYS_write, fd, data, size);
+	if (!counts || !lost())
+		return has_at ? syscall(SYS_pwrite64, fd, data, size, at)
+			      : syscall(SYS_write, fd, data, size);
+	pthread_mutex_lock(&changing);
+	remember_bytes(fd, path, has_at ? at : (off_t)syscall(SYS_lseek, fd, 0, SEEK_CUR), size);
+	n = has_at ? syscall(SYS_pwrite64, fd, data, size, at) : syscall(SYS_write, fd, data, size);
+	pthread_mutex_unlock(&changing);
+	return n;
 }
 
 ssize_t write(int fd, const void *data, size_t size)
@@ -156,6 +302,8 @@ int fsync(int fd)
 
 	if (file_counts(fd, path))
 		before("fsync", path);
+	if (lost() && file_counts(fd, path))
+		synced(path);
 	return (int)syscall(SYS_fsync, fd);
 }
 
@@ -165,15 +313,23 @@ int fdatasync(int fd)
 
 	if (file_counts(fd, path))
 		before("fdatasync", path);
+	if (lost() && file_counts(fd, path))
+		synced(path);
 	return (int)syscall(SYS_fdatasync, fd);
 }
 
 int ftruncate(int fd, off_t size)
 {
 	char path[PATH_MAX];
+	struct stat st;
 
 	if (file_counts(fd, path))
 		before("ftruncate", path);
+	if (lost() && file_counts(fd, path) && fstat(fd, &st) == 0) {
+		pthread_mutex_lock(&changing);
+		remember_bytes(fd, path, size, st.st_size > size ? (size_t)(st.st_size - size) : 0);
+		pthread_mutex_unlock(&changing);
+	}
 	return (int)syscall(SYS_ftruncate, fd, size);
 }
 
@@ -186,6 +342,21 @@ int rename(const char *from, const char *to)
 {
 	if (path_counts(to))
 		before("rename", to);
+	if (path_counts(to) && lost()) {
+		struct undo *u;
+		int rc;
+
+		pthread_mutex_lock(&changing);
+		u = remember(UNDO_RENAME, to);
+		if (u)
+			absolute(from, u->from);
+		if (u && u->kept[0])
+			syscall(SYS_linkat, AT_FDCWD, to, AT_FDCWD, u->kept, 0);
+		rc = (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
+		renamed(from, to);
+		pthread_mutex_unlock(&changing);
+		return rc;
+	}
 	return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
 }
 
@@ -193,6 +364,11 @@ int link(const char *from, const char *to)
 {
 	if (path_counts(to))
 		before("link", to);
+	if (path_counts(to) && access(to, F_OK) != 0) {
+		pthread_mutex_lock(&changing);
+		remember(UNDO_CREATE, to);
+		pthread_mutex_unlock(&changing);
+	}
 	return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
@@ -200,6 +376,17 @@ int unlink(const char *path)
 {
 	if (path_counts(path))
 		before("unlink", path);
+	if (path_counts(path) && lost() && access(path, F_OK) == 0) {
+		struct undo *u;
+		int rc;
+
+		pthread_mutex_lock(&changing);
+		u = remember(UNDO_REMOVE, path);
+		rc = (int)(u ? syscall(SYS_renameat, AT_FDCWD, path, AT_FDCWD, u->kept)
+			     : syscall(SYS_unlinkat, AT_FDCWD, path, 0));
+		pthread_mutex_unlock(&changing);
+		return rc;
+	}
 	return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
@@ -221,6 +408,11 @@ int open(const char *path, int flags, ...)
 	va_end(ap);
 	if ((flags & (O_CREAT | O_TRUNC)) && path_counts(path))
 		before("create", path);
+	if ((flags & O_CREAT) && path_counts(path) && access(path, F_OK) != 0) {
+		pthread_mutex_lock(&changing);
+		remember(UNDO_CREATE, path);
+		pthread_mutex_unlock(&changing);
+	}
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 

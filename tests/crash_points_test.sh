@@ -8,20 +8,30 @@
 #     export                 no half file under its own name; doing it again gives the same bytes
 #     controller             started again by the supervisor, the run ends as asked and verify agrees
 #
+# Every second process loses with its life what it had not synced, as a machine without power does; with a second
+# argument all do (`lost`) or none (`kept`).
+#
 # Of the long lists POINTS are taken, spread evenly (6; the gate's). `all` takes of train and export
 # the first, middle and last step on every file, and of the controller every step: about an hour.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-model skippipe-verify
-points=${1:-6}
+points=${1:-6} power=${2:-by turns}
 sk=$bin/skippipe shim=$bin/../tests/crash.so
 [ -e "$shim" ] || skip "crash.so is not there"
-work=$dir/work died=0 tried=0
+work=$dir/work died=0 tried=0 losing=0
+mkdir "$dir/lost"
 
 # Runs a command with the shim: crash_at K PROGRAM COMMAND...  (K 0: only lists the steps)
 crash_at() {
 	local k=$1 program=$2
 	shift 2
-	rm -f "$dir/list" "$dir/mark"
+	rm -f "$dir/list" "$dir/mark" "$dir/lost"/*
+	case $power in
+	lost) losing=1 ;;
+	kept) losing=0 ;;
+	*) losing=$((1 - losing)) ;;
+	esac
+	[ $losing = 1 ] && [ "$k" != 0 ] && export CRASH_LOST=$dir/lost || unset CRASH_LOST
 	{ # the shell's own word about who was killed is not for the log
 		LD_PRELOAD=$shim CRASH_UNDER=$work CRASH_PROGRAM=$program CRASH_AT=$k CRASH_LIST=$dir/list \
 			CRASH_MARK=$dir/mark "$@" >"$dir/out" 2>"$dir/crash.err" </dev/null
