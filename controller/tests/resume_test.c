@@ -243,7 +243,7 @@ static void a_plans_file_is_not_needed(void **state)
 
 	snprintf(command, sizeof(command), "rm -rf '%s/plans'; touch '%s/plans'", t->folder, t->folder);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(store_each_plan(t->c->store, take_plan, &p.plan, NULL), 0);
+	assert_int_equal(store_each_plan(t->c->store, 0, take_plan, &p.plan, NULL), 0);
 	assert_non_null(p.plan);
 	record_plan(t->c, &p);
 	plan_free(p.plan);
