@@ -1,0 +1,175 @@
+#!/bin/sh
+# The house, measured: how the documents and the code are laid out.
+#
+# Limits, and it fails beyond them:
+#   no line of prose over 100 columns in a document (tables and code between fences are exempt);
+#   docs/scheduling.md under 1,800 words, docs/performance.md under 1,500;
+#   no relative link to a page or a heading that is not there, and no page or script named that is not.
+# Printed only, no limit yet:
+#   files a folder (.c beside one another, no tests) and the largest circle of files in which each
+#   calls, directly or through others, each;
+#   functions over 25 lines that neither hold nor carry a comment; static functions named by one
+#   bare word; prototypes with a comment above, beside, or atop their block.
+set -eu
+cd "$(dirname "$0")/.."
+LC_ALL=C # so that awk counts bytes; columns are bytes that do not continue a character
+export LC_ALL
+broken=$(mktemp)
+trap 'rm -f "$broken"' EXIT
+documents=$(ls ./*.md docs/*.md | sed 's|^\./||')
+
+# Prose over 100 columns.
+awk '
+	FNR == 1 { fenced = 0 }
+	/^[ \t]*```/ { fenced = !fenced; next }
+	fenced || /^[ \t]*\|/ { next }
+	{ line = $0; gsub(/[\200-\277]/, "", line) }
+	length(line) > 100 { printf "%s:%d: %d columns of prose\n", FILENAME, FNR, length(line) }
+' $documents >>"$broken"
+
+words() { # words FILE MOST
+	n=$(wc -w <"$1")
+	echo "$1: $n words (fewer than $2)"
+	[ "$n" -lt "$2" ] || echo "$1: $n words, of fewer than $2" >>"$broken"
+}
+words docs/scheduling.md 1800
+words docs/performance.md 1500
+
+# Links [text](page#heading), and headings as GitHub names them.
+awk '
+	function slug(s) {
+		s = tolower(s)
+		gsub(/[^a-z0-9 _-]/, "", s)
+		gsub(/ /, "-", s)
+		return s
+	}
+	FNR == 1 { fenced = 0 }
+	/^[ \t]*```/ { fenced = !fenced; next }
+	fenced { next }
+	/^#+ / { s = $0; sub(/^#+ /, "", s); heading[FILENAME "#" slug(s)] = 1 }
+	{
+		rest = $0
+		gsub(/`[^`]*`/, "", rest)
+		while (match(rest, /\]\([^)]*\)/)) {
+			target = substr(rest, RSTART + 2, RLENGTH - 3)
+			rest = substr(rest, RSTART + RLENGTH)
+			if (target ~ /^[a-z]+:/)
+				continue
+			n++
+			from[n] = FILENAME
+			at[n] = FNR
+			to[n] = target
+		}
+	}
+	END {
+		for (i = 1; i <= n; i++) {
+			page = to[i]
+			sub(/#.*/, "", page)
+			folder = from[i] ~ /\// ? "docs/" : ""
+			path = page == "" ? from[i] : folder page
+			while (sub(/[^\/]+\/\.\.\//, "", path)) ;
+			missing = system("test -e \"" path "\"")
+			if (!missing && to[i] ~ /#/ && !((path substr(to[i], index(to[i], "#"))) in heading))
+				missing = 1
+			if (missing)
+				printf "%s:%d: nothing at %s\n", from[i], at[i], to[i]
+		}
+	}
+' $documents >>"$broken"
+
+# Pages and scripts by name, in documents and code alike.
+git ls-files -co --exclude-standard -- '*.md' '*.[ch]' '*.sh' '*.cu' Makefile |
+	xargs grep -onE '([a-z]+/)?(docs|tests|bench|deploy)/[a-z_]+\.(md|sh)\b' 2>/dev/null |
+	awk -F: '
+		!($3 in missing) { missing[$3] = system("test -e " $3) }
+		missing[$3] { print $1 ":" $2 ": names " $3 ", which is not there" }
+	' >>"$broken"
+
+folders="base wire schedule model store agent controller verify tui cli"
+files=$(find $folders -name '*.[ch]' -not -path '*/tests/*' | sort)
+
+# Who calls whom within a folder, and the largest set of files that all reach one another.
+for folder in $folders; do
+	awk -v folder="$folder" '
+		function name_of(line) {
+			if (!match(line, /[a-z_0-9]+\(/))
+				return ""
+			return substr(line, RSTART, RLENGTH - 1)
+		}
+		FNR == 1 { f++ }
+		{ line[++n] = $0; file[n] = f }
+		/^[a-z][^;=]*\(/ && !/^static/ && !/;[ \t]*$/ {
+			if ((name = name_of($0)) != "")
+				home[name] = f
+		}
+		END {
+			for (i = 1; i <= n; i++) {
+				text = line[i]
+				gsub(/"[^"]*"/, "", text)
+				sub(/^[ \t]*\*.*|\/\*.*/, "", text)
+				gsub(/[^a-z_0-9]+/, " ", text)
+				m = split(text, word, " ")
+				for (j = 1; j <= m; j++)
+					if ((word[j] in home) && home[word[j]] != file[i])
+						reach[file[i], home[word[j]]] = 1
+			}
+			for (k = 1; k <= f; k++)
+				for (i = 1; i <= f; i++)
+					if ((i, k) in reach)
+						for (j = 1; j <= f; j++)
+							if ((k, j) in reach)
+								reach[i, j] = 1
+			for (i = 1; i <= f; i++) {
+				c = 1
+				for (j = 1; j <= f; j++)
+					if (i != j && ((i, j) in reach) && ((j, i) in reach))
+						c++
+				if (c > largest)
+					largest = c
+			}
+			printf "%-11s %3d files, largest circle %d\n", folder "/", f, largest
+		}
+	' $(find "$folder" -maxdepth 1 -name '*.c' | sort)
+done
+
+echo "$files" | xargs awk '
+	FNR == 1 { inside = 0; comment = 0; above = 0 }
+	FILENAME ~ /\.h$/ {
+		if (/^[a-z][^={]*\(/ && !/^(static|typedef|struct [a-z_]+ \{|#)/) {
+			prototypes++
+			if (above || /\/\*/)
+				documented++
+		}
+		above = /\*\/[ \t]*$/ && !/^[a-z]/
+		next
+	}
+	!inside && /^[a-z].*\(/ && !/;[ \t]*$/ { comment = above; bare($0) }
+	!inside && /^\{/ { inside = 1; lines = 0; next }
+	inside && /^\}/ {
+		inside = 0
+		if (lines > 25) {
+			long++
+			if (!comment)
+				silent++
+		}
+		above = 0
+		next
+	}
+	inside { lines++; if (/\/\*/) comment = 1; next }
+	/\*\/[ \t]*$/ { above = 1 }
+	/^$/ { above = 0 }
+	function bare(s) {
+		if (s !~ /^static/ || !match(s, /[A-Za-z_0-9]+\(/))
+			return
+		statics++
+		if (substr(s, RSTART, RLENGTH - 1) !~ /_/)
+			words++
+	}
+	END {
+		printf "functions over 25 lines: %d, %d%% without a comment\n", long, 100 * silent / long
+		printf "static functions: %d, %d%% named by one bare word\n", statics, 100 * words / statics
+		printf "prototypes: %d, %d%% documented\n", prototypes, 100 * documented / prototypes
+	}
+'
+cat "$broken"
+[ ! -s "$broken" ]
