@@ -257,6 +257,7 @@ storm: all
 
 layers:
 	@tests/layers.sh
+	@tests/house.sh
 
 # The console's golden screens, drawn anew and copied into docs/console.md.
 screens: $(BUILD)/bin/skippipe-console $(BUILD)/tui/tests/view_test

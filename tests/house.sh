@@ -4,7 +4,8 @@
 # Limits, and it fails beyond them:
 #   no line of prose over 100 columns in a document (tables and code between fences are exempt);
 #   docs/scheduling.md under 1,800 words, docs/performance.md under 1,500;
-#   no relative link to a page or a heading that is not there, and no page or script named that is not.
+#   no relative link to a page or a heading that is not there, no page or script named that is not,
+#   no function in the index of docs/architecture.md that is not in its file.
 # Printed only, no limit yet:
 #   files a folder (.c beside one another, no tests) and the largest circle of files in which each
 #   calls, directly or through others, each;
@@ -84,6 +85,24 @@ git ls-files -co --exclude-standard -- '*.md' '*.[ch]' '*.sh' '*.cu' Makefile |
 		!($3 in missing) { missing[$3] = system("test -e " $3) }
 		missing[$3] { print $1 ":" $2 ": names " $3 ", which is not there" }
 	' >>"$broken"
+
+# The index "Where is ...": each function in the file beside it.
+awk '
+	/^#/ { index_begins = /^## Where is/ }
+	index_begins && /^\| .*\| `/ {
+		n = split($0, cell, "|")
+		m = split(cell[3], file, ",")
+		k = split(cell[4], name, ",")
+		for (i = 1; i <= k; i++)
+			if (match(name[i], /`[a-z_0-9]+`/)) {
+				word = substr(name[i], RSTART + 1, RLENGTH - 2)
+				path = file[k == m ? i : m]
+				gsub(/[ `]/, "", path)
+				if (system("grep -qE \"^[a-z].*[ *]" word "\\(\" " path " 2>/dev/null"))
+					printf "%s:%d: no %s in %s\n", FILENAME, FNR, word, path
+			}
+	}
+' docs/architecture.md >>"$broken"
 
 folders="base wire schedule model store agent controller verify tui cli"
 files=$(find $folders -name '*.[ch]' -not -path '*/tests/*' | sort)
