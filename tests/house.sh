@@ -2,7 +2,7 @@
 # The house, measured: how the documents and the code are laid out.
 #
 # Limits, and it fails beyond them:
-#   no line of prose over 100 columns in a document (tables and code between fences are exempt);
+#   no line of prose over 100 columns in a document (tables and code are exempt);
 #   docs/scheduling.md under 1,800 words, docs/performance.md under 1,500;
 #   no relative link to a page or a heading that is not there, no page or script named that is not,
 #   no function in the index of docs/architecture.md that is not in its file.
@@ -23,7 +23,7 @@ documents=$(ls ./*.md docs/*.md | sed 's|^\./||')
 awk '
 	FNR == 1 { fenced = 0 }
 	/^[ \t]*```/ { fenced = !fenced; next }
-	fenced || /^[ \t]*\|/ { next }
+	fenced || /^[ \t]*\|/ || /^(    |\t)/ { next }
 	{ line = $0; gsub(/[\200-\277]/, "", line) }
 	length(line) > 100 { printf "%s:%d: %d columns of prose\n", FILENAME, FNR, length(line) }
 ' $documents >>"$broken"
