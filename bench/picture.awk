@@ -40,32 +40,48 @@ function set_style(codes,	c, n, i) {
 function reset() { fg = bg = ""; bold = dim = inverse = 0 }
 function width(s) { gsub(/[\200-\277]/, "", s); return length(s) }
 function escaped(s) { gsub(/&/, "\\&amp;", s); gsub(/</, "\\&lt;", s); return s }
-function put(s,	columns, ink, paper, class, blank) {
+function class_of(ink) {
+	if (!(ink in class)) {
+		class[ink] = "c" ++classes
+		rules = rules "." class[ink] "{fill:" ink "}"
+	}
+	return class[ink]
+}
+# A run of one style ends where another begins; papers are drawn below, texts keep their spaces.
+function put(s,	ink, paper, style) {
 	if (s == "")
 		return
-	columns = width(s)
-	ink = fg == "" ? "#d0d0d0" : fg
+	ink = fg == "" ? INK : fg
 	paper = bg
-	if (inverse) { paper = ink; ink = bg == "" ? "#101418" : bg }
+	if (inverse) { paper = ink; ink = bg == "" ? PAPER : bg }
 	if (paper != "")
-		boxes = boxes sprintf("<rect x='%.1f' y='%d' width='%.1f' height='%d' fill='%s'/>", column * W, row * H - H + 4, columns * W, H, paper)
-	blank = s
-	gsub(/ /, "", blank)
-	if (blank != "") {
-		class = (ink == "#d0d0d0" ? "" : " fill='" ink "'") (bold ? " font-weight='bold'" : "") (dim ? " opacity='.6'" : "")
-		spans = spans sprintf("<tspan x='%.1f'%s%s>%s</tspan>", column * W, columns > 1 ? sprintf(" textLength='%.1f'", columns * W) : "", class, escaped(s))
+		boxes = boxes sprintf("<path class='%s' d='M%g %dh%gv%dh-%gz'/>", class_of(paper), column * W, row * H - H + 4, width(s) * W, H, width(s) * W)
+	if (s ~ /^ *$/)
+		style = last_style
+	else
+		style = (ink == INK ? "" : class_of(ink)) (bold ? " b" : "") (dim ? " d" : "")
+	if (style != last_style) {
+		flush_run()
+		last_style = style
 	}
-	column += columns
+	run = run s
+	column += width(s)
+}
+function flush_run() {
+	if (run != "")
+		spans = spans (last_style == "" ? escaped(run) : "<tspan class='" last_style "'>" escaped(run) "</tspan>")
+	run = ""
 }
 BEGIN {
-	W = 7.8; H = 16; rows = 30; columns = 100; step = 0.5
+	W = 7.83; H = 16; step = 1; INK = "#d0d0d0"; PAPER = "#101418"
 	split("#1c1c1c #e06c75 #98c379 #e5c07b #61afef #c678dd #56b6c2 #d0d0d0 #7f848e #ff7b86 #b5e890 #ffd98a #82c7ff #e2a0f5 #7ddfe9 #ffffff", p, " ")
 	for (i = 1; i <= 16; i++)
 		palette[i - 1] = p[i]
 }
 FNR == 1 { frames++; reset() }
 {
-	row = FNR; column = 0; spans = boxes = ""; rest = $0
+	row = FNR; column = 0; spans = boxes = run = last_style = ""; rest = $0
+	sub(/[ \t]+$/, "", rest)
 	while (match(rest, /\033\[[0-9;]*m|\033[()].|[\016\017]/)) {
 		code = substr(rest, RSTART, RLENGTH)
 		put(substr(rest, 1, RSTART - 1))
@@ -74,13 +90,16 @@ FNR == 1 { frames++; reset() }
 			set_style(substr(code, 3, length(code) - 3))
 	}
 	put(rest)
-	drawn[frames, row] = boxes (spans == "" ? "" : "<text y='" row * H "'>" spans "</text>")
+	flush_run()
+	drawn[frames, row] = boxes (spans == "" ? "" : sprintf("<text y='%d' textLength='%g'>%s</text>", row * H, column * W, spans))
+	if (row > rows) rows = row
+	if (column > columns) columns = column
 }
 END {
 	total = frames * step
-	printf "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' font-family='DejaVu Sans Mono,Menlo,Consolas,monospace' font-size='13' fill='#d0d0d0' xml:space='preserve'>\n", columns * W + 8, rows * H + 12
-	printf "<title>skippipe console: an embedded cluster on an emulated network; a node is killed</title>\n"
-	printf "<rect width='100%%' height='100%%' fill='#101418'/>\n<style>.r{visibility:hidden;animation-duration:%ss;animation-iteration-count:infinite;animation-timing-function:step-end}", total
+	printf("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' font-family='DejaVu Sans Mono,Menlo,Consolas,monospace' font-size='13' fill='%s' xml:space='preserve'>\n", columns * W + 8, rows * H + 12, INK)
+	printf("<title>skippipe console: an embedded cluster on an emulated network; a node is killed</title>\n")
+	printf("<rect width='100%%' height='100%%' fill='#101418'/>\n<style>.b{font-weight:bold}.d{opacity:.6}.r{visibility:hidden;animation-duration:%ss;animation-iteration-count:infinite;animation-timing-function:step-end}", total)
 	for (r = 1; r <= rows; r++)
 		for (f = 1; f <= frames; f++) {
 			for (g = f; g < frames && drawn[g + 1, r] == drawn[f, r]; g++) ;
@@ -92,11 +111,11 @@ END {
 					timed[key] = ++names
 					from = 100 * (f - 1) / frames
 					to = 100 * g / frames
-					printf "@keyframes k%d{0%%{visibility:%s}%s%s}.k%d{animation-name:k%d}", names, f == 1 ? "visible" : "hidden", f > 1 ? sprintf("%.3f%%{visibility:visible}", from) : "", g < frames ? sprintf("%.3f%%{visibility:hidden}", to) : "", names, names
+					printf("@keyframes k%d{0%%{visibility:%s}%s%s}.k%d{animation-name:k%d}", names, f == 1 ? "visible" : "hidden", f > 1 ? sprintf("%.3f%%{visibility:visible}", from) : "", g < frames ? sprintf("%.3f%%{visibility:hidden}", to) : "", names, names)
 				}
 				body = body sprintf("<g class='r k%d'>%s</g>\n", timed[key], drawn[f, r])
 			}
 			f = g
 		}
-	printf "</style>\n<g transform='translate(4,0)'>\n%s</g>\n</svg>\n", body
+	printf("%s</style>\n<g transform='translate(4,0)'>\n%s</g>\n</svg>\n", rules, body)
 }

@@ -1,38 +1,52 @@
 #!/bin/bash
-# The console as a moving picture, of a run that this makes:
+# The console as a moving picture, of a recorded run:
 #
-#     bench/picture.sh OUT.svg [BUILD [SECONDS]]
+#     bench/picture.sh OUT.svg [RUN-DIR]      BUILD=build, SECONDS_SHOWN=40
 #
-# An embedded cluster of 20 agents on an emulated network, in tmux at 100x30. A node is killed in the
-# fifth iteration, views are changed meanwhile, the screen is captured each half second, and every
-# capture that differs from the one before is a frame of an animated SVG (CSS alone, no script).
+# Without a run it records one: an embedded cluster of 20 agents on an emulated network, one of
+# which is killed before the fifth iteration. The run is replayed to a console in tmux at 80x24,
+# from the fourth iteration on; views are changed meanwhile. What is captured each second is a frame
+# of an animated SVG (bench/picture.awk; CSS alone, no script).
 set -eu
-out=$1 build=${2:-build} seconds=${3:-60}
+out=$1 run=${2:-} build=${BUILD:-build} shown=${SECONDS_SHOWN:-40}
+here=$(dirname "$0")
 dir=$(mktemp -d)
 socket=skippipe-picture-$$
-trap 'tmux -L $socket kill-server 2>/dev/null; rm -rf "$dir"' EXIT
+server=
+trap 'tmux -L $socket kill-server 2>/dev/null; [ -z "$server" ] || kill $server 2>/dev/null; rm -rf "$dir"' EXIT
 command -v tmux >/dev/null || { echo "picture: no tmux" >&2; exit 77; }
 export LC_ALL=C.UTF-8
 unset TMUX
-tmux -u -L "$socket" -f /dev/null new-session -d -x 100 -y 30 \
-	"COLORTERM=truecolor '$build/bin/skippipe' demo --run-dir '$dir/run' --at 5:kill:9"
-tmux -u -L "$socket" set -g status off
-frame=0
-begun=0
-for ((tick = 0; tick < 600; tick++)); do
-	sleep 0.5
-	tmux -u -L "$socket" capture-pane -ep >"$dir/now" 2>/dev/null || break
-	[ $begun = 1 ] || grep -q ' it [2-9]' "$dir/now" || continue
-	[ $begun = 1 ] || { begun=1 first=$tick; }
-	case $((tick - first)) in
-	44) key=2 ;; 54) key=4 ;; 66) key=1 ;; $((2 * seconds))) break ;; *) key= ;;
-	esac
-	[ -z "$key" ] || tmux -u -L "$socket" send-keys "$key"
-	cmp -s "$dir/now" "$dir/last" && continue
-	cp "$dir/now" "$dir/last"
-	cp "$dir/now" "$dir/frame-$(printf %04d $frame)"
-	frame=$((frame + 1))
+if [ -z "$run" ]; then
+	run=$dir/run
+	"$build/bin/skippipe" demo --headless --run-dir "$run" --iterations 16 --at 5:kill:9 >"$dir/demo.out"
+fi
+
+controller=$("$build/bin/skippipe" keygen "$dir/controller.key")
+console=$("$build/bin/skippipe" keygen "$dir/console.key")
+"$build/bin/skippipe" admit "$dir/list" "$console" --role console --name operator
+"$build/bin/skippipe" controller --replay "$run" --listen "ipc://$dir/at" --key "$dir/controller.key" \
+	--admitted "$dir/list" >"$dir/serve.out" 2>&1 &
+server=$!
+mux() { tmux -u -L "$socket" "$@"; }
+mux -f /dev/null new-session -d -x 80 -y 24 "env XDG_CONFIG_HOME=$dir TERM=tmux-256color \
+	$build/bin/skippipe-console --connect ipc://$dir/at --controller-key $controller --key $dir/console.key"
+mux set -g status off
+capture() { mux capture-pane -ep >"$dir/now"; sed 's/\x1b\[[0-9;]*m//g' "$dir/now" >"$dir/plain"; }
+for ((i = 0; i < 300; i++)); do
+	sleep 0.2
+	capture
+	! grep -qE ' it ([4-9]|[1-9][0-9])/' "$dir/plain" || break
+	[ $((i % 5)) = 4 ] && mux send-keys '}' # to the next commit
 done
-[ $frame -gt 1 ] || { cat "$dir/now" >&2; echo "picture: nothing was seen" >&2; exit 1; }
-awk -f "$(dirname "$0")/picture.awk" "$dir"/frame-* >"$out"
+mux send-keys ' '
+for ((frame = 0; frame < shown; frame++)); do
+	case $((100 * frame / shown)) in
+	55) mux send-keys 2 ;; 70) mux send-keys 4 ;; 85) mux send-keys 1 ;;
+	esac
+	sleep 1
+	capture
+	cp "$dir/now" "$dir/frame-$(printf %03d $frame)"
+done
+awk -f "$here/picture.awk" "$dir"/frame-* >"$out"
 echo "$out: $frame frames, $(wc -c <"$out") bytes"
