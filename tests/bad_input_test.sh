@@ -134,10 +134,16 @@ expect 1 'file.*Not a directory|Not a directory' "$sk" demo --headless --run-dir
 
 if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=800k tmpfs "$dir/small" 2>/dev/null; then
 	undo+=("umount '$dir/small'")
-	expect 1 'run.db.*(No space|no space)|No space|no space' "$sk" demo --headless --agents 6 --iterations 200 \
-		--time-scale 0 --run-dir "$dir/small/run"
-	[ -s "$dir/small/run/run.db" ] || die "the full disk has eaten the run"
+	"$sk" demo --headless --format jsonl --agents 6 --iterations 20 --time-scale 0 --run-dir "$dir/small/run" \
+		>"$dir/small.events" 2>"$dir/small.err" &
+	demo=$!
+	started+=($demo)
+	until grep -q '"event":"disk"' "$dir/small.events"; do
+		kill -0 $demo 2>/dev/null || die "a full disk ended the run: $(tail -n 3 "$dir/small.err")"
+		sleep 0.1
+	done
 	mount -o remount,size=64m "$dir/small"
+	wait $demo || die "there is room again, and the run ended with $?: $(tail -n 3 "$dir/small.err")"
 	check_verify "$dir/small/run" 1
 else
 	echo "no right to mount: a full disk is not tried here"
