@@ -32,10 +32,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "schedule/cluster.h"
-#include "schedule/engine.h"
-#include "schedule/regions.h"
-#include "schedule/search.h"
+#include "schedule/format/cluster.h"
+#include "schedule/execution/engine.h"
+#include "schedule/format/regions.h"
+#include "schedule/search/search.h"
 
 struct options {
 	double budget_s;

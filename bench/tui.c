@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "tui/record.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 enum { MOST = 100000, FRAME_US = 100000, KEYS = 20, QUIET_US = 60000, TAIL = 31 };
 

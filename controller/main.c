@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/replay_serve.h"
+#include "controller/replay/replay_serve.h"
 #include "controller/setup.h"
 #include "wire/link.h"
 

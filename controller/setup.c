@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "controller/network.h"
-#include "controller/see.h"
+#include "controller/network/network.h"
+#include "controller/operator/see.h"
 #include "model/tensor.h"
-#include "schedule/regions.h"
+#include "schedule/format/regions.h"
 
 /* Of a cluster without a file; memory is settled once agents have come. */
 enum { bare_microbatches = 6, bare_memory = 3 };

@@ -8,12 +8,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "schedule/check.h"
-#include "schedule/cluster.h"
-#include "schedule/plan.h"
-#include "schedule/robust.h"
-#include "schedule/search.h"
-#include "schedule/simulate.h"
+#include "schedule/execution/check.h"
+#include "schedule/format/cluster.h"
+#include "schedule/format/plan.h"
+#include "schedule/search/robust.h"
+#include "schedule/search/search.h"
+#include "schedule/execution/simulate.h"
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
 

@@ -148,7 +148,13 @@ for folder in $folders; do
 			}
 			printf "%-11s %3d files, largest circle %d\n", folder "/", f, largest
 		}
-	' $(find "$folder" -maxdepth 1 -name '*.c' | sort)
+	' $(find "$folder" -name '*.c' -not -path '*/tests/*' -not -path '*/check/*' | sort)
+done
+
+# Files side by side: .c and .h of one name are one.
+for folder in $(find $folders -type d -not -path '*/tests*' | sort); do
+	n=$(find "$folder" -maxdepth 1 -name '*.[ch]' | sed 's|\.[ch]$||' | sort -u | wc -l)
+	[ "$n" -le 16 ] || echo "$folder: $n files side by side (at most 16)"
 done
 
 echo "$files" | xargs awk '

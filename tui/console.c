@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "tui/plain.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 enum { MESSAGES_A_TURN = 256 };
 

@@ -7,12 +7,12 @@
 
 #include "tui/config.h"
 #include "tui/connection.h"
-#include "tui/history.h"
+#include "tui/run/history.h"
 #include "tui/options.h"
 #include "tui/plain.h"
 #include "tui/record.h"
-#include "tui/terminal.h"
-#include "tui/theme.h"
+#include "tui/screen/terminal.h"
+#include "tui/screen/theme.h"
 
 struct console {
 	struct options options;

@@ -4,9 +4,9 @@
 #ifndef TUI_EXPORT_H
 #define TUI_EXPORT_H
 
-#include "tui/screen.h"
-#include "tui/state.h"
-#include "tui/theme.h"
+#include "tui/screen/screen.h"
+#include "tui/run/state.h"
+#include "tui/screen/theme.h"
 
 /* The picture, with the theme's colours; `dark`: on black, else on white. */
 char *export_svg(const struct screen *s, const struct theme *t, bool dark);

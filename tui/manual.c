@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "tui/command.h"
-#include "tui/keymap.h"
+#include "tui/input/command.h"
+#include "tui/input/keymap.h"
 #include "tui/options.h"
 
 /* roff reads a leading dot or quote, hyphens and backslashes its own way. */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "tui/ui.h"
+#include "tui/input/ui.h"
 
 struct options {
 	const char *connect, *controller_key, *key, *theme, *play, *record, *name;

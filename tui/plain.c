@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/look.h"
+#include "tui/screen/look.h"
 
 enum { STEP_EVERY_US = 5000000 };
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tui/state.h"
+#include "tui/run/state.h"
 
 /* What was said last of the steps before the first iteration. */
 struct plain {

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "agent/fault.h"
-#include "agent/fetch.h"
-#include "agent/hold.h"
-#include "agent/reduce.h"
-#include "agent/route.h"
+#include "agent/weights/fetch.h"
+#include "agent/tensors/hold.h"
+#include "agent/sums/reduce.h"
+#include "agent/work/route.h"
 #include "base/rng.h"
 
 /* ---- route ---- */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "controller/again.h"
-#include "schedule/simulate.h"
+#include "controller/iteration/again.h"
+#include "schedule/execution/simulate.h"
 
 enum { NODES = 4, STAGES = 2, DATA = 2 };
 

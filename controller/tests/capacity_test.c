@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "controller/capacity.h"
+#include "controller/members/capacity.h"
 
 static void more_memory_holds_more_up_to_a_limit(void **state)
 {

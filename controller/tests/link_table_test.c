@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/link_table.h"
+#include "controller/network/link_table.h"
 
 enum { N = 6 };
 

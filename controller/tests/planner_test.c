@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <time.h>
 
-#include "controller/planner.h"
+#include "controller/planning/planner.h"
 
 enum { NODES = 9 };
 

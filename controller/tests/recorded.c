@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "model/config.h"
-#include "schedule/search.h"
+#include "schedule/search/search.h"
 
 static const int64_t wall_ahead_us = INT64_C(1700000000000000); /* wall - the first clock */
 static const int64_t other_clock_us = -INT64_C(9000000);        /* the second machine's - the first */

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "controller/replay_serve.h"
-#include "controller/see.h"
+#include "controller/replay/replay_serve.h"
+#include "controller/operator/see.h"
 #include "controller/tests/recorded.h"
 #include "wire/keys.h"
 #include "wire/post.h"

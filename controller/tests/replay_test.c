@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "controller/replay.h"
-#include "controller/see.h"
+#include "controller/replay/replay.h"
+#include "controller/operator/see.h"
 #include "controller/tests/recorded.h"
 
 enum { EVENTS = 3 * RECORDED_TASKS, FIRST_MS = 1000, LAST_MS = 5600 };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "controller/routes.h"
+#include "controller/iteration/routes.h"
 
 enum { NODES = 11, STAGES = 4, DATA = 3, WAVES = 4, N = DATA * WAVES };
 

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "controller/silence.h"
+#include "controller/members/silence.h"
 
 #define LIMIT 450000
 #define FAR   260000 /* there and back, Belgium and Australia */

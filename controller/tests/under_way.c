@@ -10,7 +10,7 @@
 
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
-#include "schedule/search.h"
+#include "schedule/search/search.h"
 
 /* The first half are data nodes, the others of the second stage, and all are alike. */
 static struct cluster *make_cluster(int nodes, int each)

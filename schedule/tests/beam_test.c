@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "schedule/beam.h"
+#include "schedule/improve/beam.h"
 
 #define STATES 30
 

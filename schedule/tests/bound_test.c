@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "schedule/bound.h"
-#include "schedule/engine.h"
-#include "schedule/machine.h"
+#include "schedule/bound/bound.h"
+#include "schedule/execution/engine.h"
+#include "schedule/bound/machine.h"
 #include "schedule/tests/fixture.h"
 
 /* One microbatch in the plain enumeration: how far it is. */

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "schedule/regions.h"
+#include "schedule/format/regions.h"
 #include "schedule/tests/fixture.h"
 
 /* A small valid file, cut in two so that a test can put something in between. */

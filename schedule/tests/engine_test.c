@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "schedule/engine.h"
-#include "schedule/simulate.h"
+#include "schedule/execution/engine.h"
+#include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
 /* The plan's paths and releases into an engine, and its state after a run compared with the

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "schedule/bound.h"
-#include "schedule/check.h"
-#include "schedule/exact.h"
-#include "schedule/simulate.h"
+#include "schedule/bound/bound.h"
+#include "schedule/execution/check.h"
+#include "schedule/bound/exact.h"
+#include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 #include "schedule/tests/oracle.h"
 

@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "schedule/bound.h"
-#include "schedule/search.h"
+#include "schedule/bound/bound.h"
+#include "schedule/search/search.h"
 #include "schedule/tests/fixture.h"
-#include "schedule/ways.h"
+#include "schedule/bound/ways.h"
 
 struct setting {
 	struct plan_request q;

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "schedule/check.h"
-#include "schedule/feasible.h"
-#include "schedule/search.h"
-#include "schedule/simulate.h"
+#include "schedule/execution/check.h"
+#include "schedule/start/feasible.h"
+#include "schedule/search/search.h"
+#include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 #include "schedule/tests/oracle.h"
 

@@ -3,9 +3,9 @@
 #define SCHEDULE_TESTS_FIXTURE_H
 
 #include "base/rng.h"
-#include "schedule/cluster.h"
-#include "schedule/plan.h"
-#include "schedule/problem.h"
+#include "schedule/format/cluster.h"
+#include "schedule/format/plan.h"
+#include "schedule/problem/problem.h"
 
 /* schedule/tests/data/NAME; the tests run in the repository's root. Fails the test. */
 struct cluster *fixture_cluster(const char *name);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/cluster.h"
-#include "schedule/plan.h"
+#include "schedule/format/cluster.h"
+#include "schedule/format/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "schedule/construct.h"
-#include "schedule/engine.h"
-#include "schedule/lanes.h"
+#include "schedule/start/construct.h"
+#include "schedule/execution/engine.h"
+#include "schedule/improve/lanes.h"
 #include "schedule/tests/fixture.h"
 
 struct setting {

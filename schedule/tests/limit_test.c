@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "schedule/check.h"
-#include "schedule/search.h"
-#include "schedule/simulate.h"
+#include "schedule/execution/check.h"
+#include "schedule/search/search.h"
+#include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
 #define STAGES 3

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "schedule/cluster.h"
+#include "schedule/format/cluster.h"
 
 struct oracle_request {
 	int path_length;

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "schedule/construct.h"
-#include "schedule/path_search.h"
+#include "schedule/start/construct.h"
+#include "schedule/published/path_search.h"
 #include "schedule/tests/fixture.h"
 
 #define MOST_LENGTH 6

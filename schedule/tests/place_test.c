@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "schedule/cluster.h"
-#include "schedule/place.h"
+#include "schedule/format/cluster.h"
+#include "schedule/start/place.h"
 
 /* Nodes in two places, 1 s apart and 0.01 s within. */
 static struct cluster *make(int stages, int replicas, bool pin_first)

@@ -3,10 +3,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "schedule/check.h"
-#include "schedule/cluster.h"
-#include "schedule/plan.h"
-#include "schedule/simulate.h"
+#include "schedule/execution/check.h"
+#include "schedule/format/cluster.h"
+#include "schedule/format/plan.h"
+#include "schedule/execution/simulate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

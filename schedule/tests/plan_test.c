@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "schedule/check.h"
-#include "schedule/simulate.h"
+#include "schedule/execution/check.h"
+#include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
 static const char *const small =

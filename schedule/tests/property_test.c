@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "schedule/check.h"
-#include "schedule/search.h"
-#include "schedule/simulate.h"
+#include "schedule/execution/check.h"
+#include "schedule/search/search.h"
+#include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 #include "schedule/tests/oracle.h"
 

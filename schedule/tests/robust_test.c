@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "schedule/check.h"
-#include "schedule/engine.h"
-#include "schedule/robust.h"
-#include "schedule/simulate.h"
+#include "schedule/execution/check.h"
+#include "schedule/execution/engine.h"
+#include "schedule/search/robust.h"
+#include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
 static void factors_are_one_on_average(void **state)

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "schedule/check.h"
-#include "schedule/regions.h"
-#include "schedule/search.h"
-#include "schedule/simulate.h"
+#include "schedule/execution/check.h"
+#include "schedule/format/regions.h"
+#include "schedule/search/search.h"
+#include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
 /* The plan keeps every rule by the independent checker, and says what the simulator says. */

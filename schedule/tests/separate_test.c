@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "schedule/separate.h"
+#include "schedule/bound/separate.h"
 
 enum { DIMENSIONS = 5, POINTS = 12 };
 

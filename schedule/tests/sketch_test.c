@@ -8,13 +8,13 @@
 
 #include <cmocka.h>
 
-#include "schedule/anneal.h"
-#include "schedule/check.h"
-#include "schedule/construct.h"
-#include "schedule/engine.h"
-#include "schedule/sketch.h"
-#include "schedule/starts.h"
-#include "schedule/straight.h"
+#include "schedule/improve/anneal.h"
+#include "schedule/execution/check.h"
+#include "schedule/start/construct.h"
+#include "schedule/execution/engine.h"
+#include "schedule/start/sketch.h"
+#include "schedule/search/starts.h"
+#include "schedule/published/straight.h"
 #include "schedule/tests/fixture.h"
 
 struct setting {

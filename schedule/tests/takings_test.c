@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "schedule/takings.h"
+#include "schedule/bound/takings.h"
 
 enum { MB = 4, WAYS = 3 };
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "schedule/anneal.h"
-#include "schedule/construct.h"
+#include "schedule/improve/anneal.h"
+#include "schedule/start/construct.h"
 #include "schedule/tests/fixture.h"
 
 struct setting {

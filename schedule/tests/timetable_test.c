@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "schedule/engine.h"
+#include "schedule/execution/engine.h"
 #include "schedule/tests/fixture.h"
-#include "schedule/timetable.h"
+#include "schedule/improve/timetable.h"
 
 struct setting {
 	struct cluster *c;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "schedule/json.h"
-#include "schedule/regions.h"
+#include "schedule/format/json.h"
+#include "schedule/format/regions.h"
 
 #define MOST_BYTES ((size_t)1 << 26)
 #define FIRST_ADDRESS 0x0a4d0002u /* 10.77.0.2 */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "schedule/cluster.h"
+#include "schedule/format/cluster.h"
 #include "tests/wan/traffic.h"
 
 #define MAP_MOST_NODES 1000 /* without the controller */

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "schedule/regions.h"
+#include "schedule/format/regions.h"
 #include "tests/wan/orders.h"
 
 static const struct orders_start start = { .loss = 0.01, .jitter = 0.2, .up_bytes_per_s = 3e6 };

@@ -12,7 +12,7 @@
 #include "tui/export.h"
 #include "tui/manual.h"
 #include "tui/tests/golden.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 static struct state *finished(void)
 {

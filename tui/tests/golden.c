@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 struct until {
 	struct state *state;

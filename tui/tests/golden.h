@@ -3,9 +3,9 @@
 #ifndef TUI_TESTS_GOLDEN_H
 #define TUI_TESTS_GOLDEN_H
 
-#include "tui/state.h"
+#include "tui/run/state.h"
 #include "tui/tests/stream.h"
-#include "tui/ui.h"
+#include "tui/input/ui.h"
 
 /* The run as told until `until_us` after its start (controller's clock). Fails the test when
  * out of memory. Free with state_free. */

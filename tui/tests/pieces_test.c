@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/command.h"
+#include "tui/input/command.h"
 #include "tui/config.h"
-#include "tui/keymap.h"
-#include "tui/layout.h"
-#include "tui/look.h"
+#include "tui/input/keymap.h"
+#include "tui/screen/layout.h"
+#include "tui/screen/look.h"
 #include "tui/record.h"
-#include "tui/screen.h"
-#include "tui/theme.h"
+#include "tui/screen/screen.h"
+#include "tui/screen/theme.h"
 
 static void screen_clips(void **unused)
 {

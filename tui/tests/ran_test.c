@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/ran.h"
+#include "tui/run/ran.h"
 
 static void hear(struct state *s, struct msg *m)
 {

@@ -3,10 +3,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "tui/history.h"
+#include "tui/run/history.h"
 #include "tui/plain.h"
 #include "tui/record.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 enum { MOST_MESSAGES = 512 };
 

@@ -3,7 +3,7 @@
 #ifndef TUI_TESTS_START_H
 #define TUI_TESTS_START_H
 
-#include "tui/state.h"
+#include "tui/run/state.h"
 
 /* `nodes` nodes in so many stages, at a step of their start, and how far that is. Links are measured
  * in the order of a tournament: in LINKS those of the rounds before `part`, later all of them. No way

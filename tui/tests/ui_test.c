@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "tui/branch.h"
+#include "tui/run/branch.h"
 #include "tui/tests/golden.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 static struct state *running(void)
 {

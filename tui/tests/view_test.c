@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/history.h"
+#include "tui/run/history.h"
 #include "tui/record.h"
 #include "tui/tests/golden.h"
 #include "tui/tests/start.h"
-#include "tui/view.h"
+#include "tui/views/view.h"
 
 static const int sizes[][2] = { { 80, 24 }, { 120, 36 }, { 160, 48 } };
 enum { SIZES = 3 };

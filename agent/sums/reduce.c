@@ -1,0 +1,339 @@
+#include "agent/sums/reduce.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/stage.h"
+
+enum { SPANS_MOST = 256 }; /* apart from one another: pieces come nearly in order */
+
+/* Which floats of a slice are in: ranges, ascending, none touching another. */
+struct spans {
+	struct span {
+		size_t from, to;
+	} *list;
+	uint32_t n, room;
+};
+
+struct reduce {
+	uint64_t iteration;
+	uint32_t attempt;
+	uint32_t n, mine;
+	size_t floats, slice; /* P; the length of my slice */
+	float *staging;       /* (P) */
+	float *parts;         /* (n, slice) in order of node */
+	struct spans *part_spans; /* (n) of my slice, by node */
+	struct spans *sum_spans;  /* (n) by slice */
+	bool *part_in;        /* (n) all of it */
+	bool *sum_in;         /* (n) per slice */
+	uint32_t n_parts, n_sums;
+	uint64_t *hashes;     /* (n) of the slices' sums */
+	uint16_t nodes[];     /* (n) ascending */
+};
+
+static uint32_t index_of(const struct reduce *r, uint16_t node)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->nodes[i] == node)
+			return i;
+	return UINT32_MAX;
+}
+
+static int make(struct reduce **out, uint64_t iteration, uint32_t attempt,
+		const uint16_t *nodes, uint32_t n, size_t floats)
+{
+	struct reduce *r;
+
+	for (uint32_t i = 1; i < n; i++)
+		if (nodes[i] <= nodes[i - 1])
+			return -EINVAL;
+	if (n == 0 || n > MSG_NODES)
+		return -EINVAL;
+	r = calloc(1, sizeof(*r) + n * sizeof(r->nodes[0]));
+	if (!r)
+		return -ENOMEM;
+	r->iteration = iteration;
+	r->attempt = attempt;
+	r->n = n;
+	r->floats = floats;
+	r->mine = UINT32_MAX;
+	memcpy(r->nodes, nodes, n * sizeof(nodes[0]));
+	r->staging = malloc(floats * sizeof(float) + 1);
+	r->part_in = calloc(n, sizeof(bool));
+	r->sum_in = calloc(n, sizeof(bool));
+	r->part_spans = calloc(n, sizeof(r->part_spans[0]));
+	r->sum_spans = calloc(n, sizeof(r->sum_spans[0]));
+	r->hashes = calloc(n, sizeof(r->hashes[0]));
+	if (!r->staging || !r->part_in || !r->sum_in || !r->part_spans || !r->sum_spans ||
+	    !r->hashes) {
+		reduce_free(r);
+		return -ENOMEM;
+	}
+	*out = r;
+	return 0;
+}
+
+int reduce_watch(struct reduce **out, uint64_t iteration, uint32_t attempt,
+		 const uint16_t *nodes, uint32_t n, size_t floats)
+{
+	return make(out, iteration, attempt, nodes, n, floats);
+}
+
+int reduce_new(struct reduce **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
+	       uint32_t n, uint16_t me, size_t floats)
+{
+	struct reduce *r;
+	size_t from;
+	int rc = make(&r, iteration, attempt, nodes, n, floats);
+
+	if (rc)
+		return rc;
+	r->mine = index_of(r, me);
+	if (r->mine == UINT32_MAX) {
+		reduce_free(r);
+		return -EINVAL;
+	}
+	reduce_slice(r, r->mine, &from, &r->slice);
+	r->parts = malloc(n * r->slice * sizeof(float) + 1);
+	if (!r->parts) {
+		reduce_free(r);
+		return -ENOMEM;
+	}
+	*out = r;
+	return 0;
+}
+
+void reduce_free(struct reduce *r)
+{
+	if (!r)
+		return;
+	for (uint32_t i = 0; r->part_spans && r->sum_spans && i < r->n; i++) {
+		free(r->part_spans[i].list);
+		free(r->sum_spans[i].list);
+	}
+	free(r->part_spans);
+	free(r->sum_spans);
+	free(r->staging);
+	free(r->parts);
+	free(r->part_in);
+	free(r->sum_in);
+	free(r->hashes);
+	free(r);
+}
+
+uint64_t reduce_iteration(const struct reduce *r)
+{
+	return r->iteration;
+}
+
+uint32_t reduce_attempt(const struct reduce *r)
+{
+	return r->attempt;
+}
+
+uint32_t reduce_count(const struct reduce *r)
+{
+	return r->n;
+}
+
+uint32_t reduce_mine(const struct reduce *r)
+{
+	return r->mine;
+}
+
+uint16_t reduce_node(const struct reduce *r, uint32_t slice)
+{
+	assert(slice < r->n);
+	return r->nodes[slice];
+}
+
+void reduce_slice(const struct reduce *r, uint32_t slice, size_t *from, size_t *floats)
+{
+	assert(slice < r->n);
+	*from = r->floats * slice / r->n;
+	*floats = r->floats * (slice + 1) / r->n - *from;
+}
+
+/* ---- pieces ---- */
+
+static int insert_span(struct spans *s, uint32_t at, size_t from, size_t to)
+{
+	uint32_t room = s->room ? 2 * s->room : 4;
+
+	if (s->n == SPANS_MOST)
+		return -EINVAL;
+	if (s->n == s->room) {
+		struct span *list = realloc(s->list, room * sizeof(list[0]));
+
+		if (!list)
+			return -ENOMEM;
+		s->list = list;
+		s->room = room;
+	}
+	memmove(s->list + at + 1, s->list + at, (s->n - at) * sizeof(s->list[0]));
+	s->list[at] = (struct span){ from, to };
+	s->n++;
+	return 0;
+}
+
+/* Notes [from, to), which must be new: joins it to those it touches. */
+static int add_span(struct spans *s, size_t from, size_t to)
+{
+	uint32_t at = s->n; /* the first that begins behind */
+	bool left, right;
+
+	while (at > 0 && s->list[at - 1].from > from)
+		at--;
+	if (at > 0 && s->list[at - 1].to >= to)
+		return -EALREADY;
+	if ((at > 0 && s->list[at - 1].to > from) || (at < s->n && s->list[at].from < to))
+		return at < s->n && s->list[at].from == from && s->list[at].to >= to ? -EALREADY
+										       : -EINVAL;
+	left = at > 0 && s->list[at - 1].to == from;
+	right = at < s->n && s->list[at].from == to;
+	if (!left && !right)
+		return insert_span(s, at, from, to);
+	if (left)
+		s->list[at - 1].to = right ? s->list[at].to : to;
+	else
+		s->list[at].from = from;
+	if (left && right) {
+		s->n--;
+		memmove(s->list + at, s->list + at + 1, (s->n - at) * sizeof(s->list[0]));
+	}
+	return 0;
+}
+
+/* Puts a piece into a slice of so many floats. *all: every float of it is in now. */
+static int put_piece(struct spans *s, float *slice, size_t floats, uint64_t offset,
+		     const void *body, size_t bytes, bool *all)
+{
+	size_t n = bytes / sizeof(float);
+	int rc;
+
+	*all = floats == 0;
+	if (bytes % sizeof(float) || offset > floats || n > floats - offset || (n == 0 && floats))
+		return -EINVAL;
+	rc = n ? add_span(s, (size_t)offset, (size_t)offset + n) : 0;
+	if (rc)
+		return rc;
+	if (n)
+		memcpy(slice + offset, body, bytes);
+	*all = floats == 0 || (s->n == 1 && s->list[0].from == 0 && s->list[0].to == floats);
+	return 0;
+}
+
+int reduce_put_part(struct reduce *r, uint16_t from, uint32_t slice, uint64_t offset,
+		    const void *body, size_t bytes)
+{
+	uint32_t i = index_of(r, from);
+	bool all;
+	int rc;
+
+	if (i == UINT32_MAX || slice != r->mine)
+		return -EINVAL;
+	if (r->part_in[i])
+		return -EALREADY;
+	rc = put_piece(&r->part_spans[i], r->parts + i * r->slice, r->slice, offset, body, bytes,
+		       &all);
+	if (rc == 0 && all) {
+		r->part_in[i] = true;
+		r->n_parts++;
+	}
+	return rc;
+}
+
+bool reduce_parts_in(const struct reduce *r)
+{
+	return r->n_parts == r->n;
+}
+
+void reduce_sum(struct reduce *r)
+{
+	size_t from, n;
+
+	assert(reduce_parts_in(r));
+	reduce_slice(r, r->mine, &from, &n);
+	memcpy(r->staging + from, r->parts, n * sizeof(float));
+	for (uint32_t i = 1; i < r->n; i++)
+		stage_add(r->staging + from, r->parts + i * n, n);
+}
+
+void reduce_summed(struct reduce *r)
+{
+	assert(!r->sum_in[r->mine]);
+	r->sum_in[r->mine] = true;
+	r->n_sums++;
+}
+
+int reduce_put_sum(struct reduce *r, uint16_t from, uint32_t slice, uint64_t offset,
+		   const void *body, size_t bytes)
+{
+	size_t at, n;
+	bool all;
+	int rc;
+
+	if (slice >= r->n || slice == r->mine || r->nodes[slice] != from)
+		return -EINVAL;
+	if (r->sum_in[slice])
+		return -EALREADY;
+	reduce_slice(r, slice, &at, &n);
+	rc = put_piece(&r->sum_spans[slice], r->staging + at, n, offset, body, bytes, &all);
+	if (rc == 0 && all) {
+		r->sum_in[slice] = true;
+		r->n_sums++;
+	}
+	return rc;
+}
+
+bool reduce_complete(const struct reduce *r)
+{
+	return r->n_sums == r->n;
+}
+
+int reduce_awaits(const struct reduce *r)
+{
+	const bool *in = r->parts && !reduce_parts_in(r) ? r->part_in : r->sum_in;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		if (!in[i] && i != r->mine)
+			return r->nodes[i];
+	return -1;
+}
+
+/* FNV-1a over the floats' bits. */
+static uint64_t hash_floats(const float *x, size_t n)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t bits;
+
+		memcpy(&bits, &x[i], sizeof(bits));
+		hash = (hash ^ bits) * 0x100000001b3u;
+	}
+	return hash;
+}
+
+void reduce_hash(struct reduce *r)
+{
+	size_t from, n;
+
+	assert(reduce_complete(r));
+	for (uint32_t j = 0; j < r->n; j++) {
+		reduce_slice(r, j, &from, &n);
+		r->hashes[j] = hash_floats(r->staging + from, n);
+	}
+}
+
+const uint64_t *reduce_hashes(const struct reduce *r)
+{
+	return r->hashes;
+}
+
+const float *reduce_staging(const struct reduce *r)
+{
+	return r->staging;
+}

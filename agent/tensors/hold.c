@@ -1,0 +1,171 @@
+#include "agent/tensors/hold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct place {
+	struct parcel *parcel;
+	uint64_t number; /* ties leave in the order they came */
+};
+
+struct hold {
+	struct place *heap;
+	size_t n, room;
+	uint64_t next;
+};
+
+void parcel_free(struct parcel *p)
+{
+	bool last = !p->users || --*p->users == 0;
+
+	if (last) {
+		free(p->users);
+		free(p->body);
+	}
+	p->body = NULL;
+	p->users = NULL;
+}
+
+int hold_new(struct hold **out)
+{
+	struct hold *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	*out = h;
+	return 0;
+}
+
+void hold_free(struct hold *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < h->n; i++) {
+		parcel_free(h->heap[i].parcel);
+		free(h->heap[i].parcel);
+	}
+	free(h->heap);
+	free(h);
+}
+
+static bool sooner(const struct place *a, const struct place *b)
+{
+	if (a->parcel->due_us != b->parcel->due_us)
+		return a->parcel->due_us < b->parcel->due_us;
+	return a->number < b->number;
+}
+
+static void swap(struct place *a, struct place *b)
+{
+	struct place t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+static void rise(struct hold *h, size_t i)
+{
+	while (i > 0 && sooner(&h->heap[i], &h->heap[(i - 1) / 2])) {
+		swap(&h->heap[i], &h->heap[(i - 1) / 2]);
+		i = (i - 1) / 2;
+	}
+}
+
+static void sink(struct hold *h, size_t i)
+{
+	for (;;) {
+		size_t least = i, child = 2 * i + 1;
+
+		if (child < h->n && sooner(&h->heap[child], &h->heap[least]))
+			least = child;
+		if (child + 1 < h->n && sooner(&h->heap[child + 1], &h->heap[least]))
+			least = child + 1;
+		if (least == i)
+			return;
+		swap(&h->heap[i], &h->heap[least]);
+		i = least;
+	}
+}
+
+static int make_room(struct hold *h)
+{
+	size_t room = h->room ? 2 * h->room : 64;
+	struct place *heap;
+
+	if (h->n < h->room)
+		return 0;
+	heap = realloc(h->heap, room * sizeof(heap[0]));
+	if (!heap)
+		return -ENOMEM;
+	h->heap = heap;
+	h->room = room;
+	return 0;
+}
+
+int hold_add(struct hold *h, const struct parcel *p)
+{
+	struct parcel *own = malloc(sizeof(*own));
+
+	if (!own || make_room(h) < 0) {
+		struct parcel lost = *p;
+
+		free(own);
+		parcel_free(&lost);
+		return -ENOMEM;
+	}
+	*own = *p;
+	h->heap[h->n].parcel = own;
+	h->heap[h->n].number = h->next++;
+	rise(h, h->n++);
+	return 0;
+}
+
+int64_t hold_deadline_us(const struct hold *h)
+{
+	return h->n ? h->heap[0].parcel->due_us : INT64_MAX;
+}
+
+int hold_take(struct hold *h, int64_t now_us, struct parcel *p)
+{
+	if (h->n == 0 || h->heap[0].parcel->due_us > now_us)
+		return -EAGAIN;
+	*p = *h->heap[0].parcel;
+	free(h->heap[0].parcel);
+	h->heap[0] = h->heap[--h->n];
+	sink(h, 0);
+	return 0;
+}
+
+size_t hold_drop(struct hold *h, bool (*unwanted)(const struct parcel *p, const void *context),
+		 const void *context)
+{
+	size_t kept = 0, n = h->n;
+
+	for (size_t i = 0; i < n; i++) {
+		if (unwanted(h->heap[i].parcel, context)) {
+			parcel_free(h->heap[i].parcel);
+			free(h->heap[i].parcel);
+		} else {
+			h->heap[kept++] = h->heap[i];
+		}
+	}
+	h->n = kept;
+	for (size_t i = kept / 2 + 1; i-- > 0;)
+		sink(h, i);
+	return n - kept;
+}
+
+bool hold_any(const struct hold *h, bool (*wanted)(const struct parcel *p, const void *context),
+	      const void *context)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (wanted(h->heap[i].parcel, context))
+			return true;
+	return false;
+}
+
+size_t hold_count(const struct hold *h)
+{
+	return h->n;
+}

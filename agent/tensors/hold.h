@@ -1,0 +1,48 @@
+/* hold.h - tensors that are to leave later: the emulated network's delays.
+ *
+ * A heap by time of departure. Tensors of the same time leave in the order they came.
+ * Pure: `now` comes in; sending is the caller's.
+ */
+#ifndef AGENT_HOLD_H
+#define AGENT_HOLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/work/route.h"
+
+/* One tensor under way. The message's routes are `route`, when it has any; n_routes says so. */
+struct parcel {
+	uint16_t to;
+	struct msg_tensor head; /* its routes pointer is set when it is sent */
+	struct route route;
+	void *body;             /* owned (malloc), */
+	uint32_t *users;        /* by so many parcels together (malloc); NULL: by this one alone */
+	size_t bytes;
+	size_t gone;            /* bytes of it that have left, in pieces */
+	int64_t ready_us;       /* when its task ended: what the hold is measured from */
+	int64_t due_us;         /* when it leaves */
+};
+
+/* Lets go of its body. */
+void parcel_free(struct parcel *p);
+
+struct hold; /* opaque */
+
+int hold_new(struct hold **out); /* -ENOMEM */
+void hold_free(struct hold *h);  /* and what it holds; NULL is allowed */
+/* Copies *p and owns its body from now on, also when it fails (-ENOMEM: the body is freed). */
+int hold_add(struct hold *h, const struct parcel *p);
+int64_t hold_deadline_us(const struct hold *h); /* of the first; INT64_MAX none */
+/* Takes the first out if it is due: 0 and *p, its body the caller's; -EAGAIN. */
+int hold_take(struct hold *h, int64_t now_us, struct parcel *p);
+/* Drops those that `unwanted` says. Returns how many. */
+size_t hold_drop(struct hold *h, bool (*unwanted)(const struct parcel *p, const void *context),
+		 const void *context);
+/* Whether it holds one that `wanted` says. */
+bool hold_any(const struct hold *h, bool (*wanted)(const struct parcel *p, const void *context),
+	      const void *context);
+size_t hold_count(const struct hold *h);
+
+#endif

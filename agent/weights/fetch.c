@@ -1,0 +1,195 @@
+#include "agent/weights/fetch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/msg.h"
+
+enum {
+	SILENCE_US = 5000000, /* at least, and so many times what a piece takes */
+	TIMES = 3,
+	FIRST_SILENCE_US = 1000000, /* before any piece: the source may have sent it to our predecessor */
+	SILENCE_MOST_US = 40000000, /* where nothing comes at all */
+	FETCH_AGAIN_US = 20000, /* after a piece that came at the wrong moment */
+	WINDOW_LEAST = 2,
+	QUEUE_LITTLE_US = 100000, /* or half of the least, beyond that: the window grows; */
+	QUEUE_MUCH_US = 200000    /* or once it: shrinks */
+};
+
+bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats)
+{
+	*from = (size_t)i * MSG_PIECE_FLOATS;
+	if (*from >= parameters)
+		return false;
+	*floats = parameters - *from < MSG_PIECE_FLOATS ? parameters - *from : MSG_PIECE_FLOATS;
+	return true;
+}
+
+int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t parameters,
+		int64_t now_us)
+{
+	uint32_t n = (uint32_t)((parameters + MSG_PIECE_FLOATS - 1) / MSG_PIECE_FLOATS);
+
+	fetch_end(f);
+	f->source = source;
+	f->stage = stage;
+	f->parameters = parameters;
+	f->state = malloc(3 * parameters * sizeof(float));
+	f->held = calloc(n, sizeof(f->held[0]));
+	f->fresh = calloc(n, sizeof(f->fresh[0]));
+	f->of = calloc(n, sizeof(f->of[0]));
+	f->asked_us = calloc(n, sizeof(f->asked_us[0]));
+	if (!f->state || !f->held || !f->fresh || !f->of || !f->asked_us) {
+		fetch_end(f);
+		return -ENOMEM;
+	}
+	f->n = n;
+	f->window = WINDOW_LEAST;
+	f->least_us = INT64_MAX;
+	f->heard_us = now_us;
+	f->patience_us = FIRST_SILENCE_US;
+	return 0;
+}
+
+void fetch_expect(struct fetch *f, int64_t piece_us)
+{
+	if (f->patience_us < WINDOW_LEAST * piece_us)
+		f->patience_us = WINDOW_LEAST * piece_us;
+}
+
+void fetch_end(struct fetch *f)
+{
+	free(f->state);
+	free(f->held);
+	free(f->fresh);
+	free(f->of);
+	free(f->asked_us);
+	memset(f, 0, sizeof(*f));
+}
+
+void fetch_void(struct fetch *f)
+{
+	memset(f->held, 0, f->n * sizeof(f->held[0]));
+	memset(f->fresh, 0, f->n * sizeof(f->fresh[0]));
+	f->n_held = 0;
+}
+
+static void forget_asked(struct fetch *f)
+{
+	memset(f->asked_us, 0, f->n * sizeof(f->asked_us[0]));
+	f->n_asked = 0;
+}
+
+int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece)
+{
+	if (f->n_asked > 0 && now_us - f->heard_us > f->patience_us) {
+		forget_asked(f);
+		f->patience_us = 2 * f->patience_us < SILENCE_MOST_US ? 2 * f->patience_us : SILENCE_MOST_US;
+		f->heard_us = now_us;
+	}
+	if (f->n_asked >= f->window || f->n_held + f->n_asked >= f->n || now_us < f->ask_us)
+		return -EAGAIN;
+	for (uint32_t i = 0; i < f->n; i++)
+		if (!f->held[i] && !f->asked_us[i]) {
+			if (f->n_asked == 0)
+				f->heard_us = now_us;
+			f->asked_us[i] = now_us;
+			f->n_asked++;
+			*piece = i;
+			return 0;
+		}
+	return -EAGAIN;
+}
+
+uint64_t fetch_hash(const float *body, size_t floats)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	uint32_t word;
+
+	for (size_t i = 0; i < floats; i++) {
+		memcpy(&word, (const char *)body + i * sizeof(word), sizeof(word));
+		h = (h ^ word) * UINT64_C(0x100000001b3);
+	}
+	return h;
+}
+
+void fetch_refuse(struct fetch *f, uint32_t piece, int64_t now_us)
+{
+	f->ask_us = now_us + FETCH_AGAIN_US;
+	if (piece >= f->n || !f->asked_us[piece])
+		return;
+	f->asked_us[piece] = 0;
+	f->n_asked--;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void adapt(struct fetch *f, int64_t took_us)
+{
+	f->took_us += f->took_us ? (took_us - f->took_us) / 4 : took_us;
+	if (took_us < f->least_us)
+		f->least_us = took_us;
+	if (took_us < f->least_us + larger(QUEUE_LITTLE_US, f->least_us / 2) && f->window < FETCH_WINDOW)
+		f->window++;
+	else if (took_us > f->least_us + larger(QUEUE_MUCH_US, f->least_us) && f->window > WINDOW_LEAST)
+		f->window--;
+}
+
+int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *body,
+	       size_t bytes, int64_t now_us)
+{
+	size_t from, floats;
+
+	if (piece >= f->n || !fetch_piece(f->parameters, piece, &from, &floats) ||
+	    bytes != 3 * floats * sizeof(float))
+		return -EINVAL;
+	f->heard_us = now_us;
+	f->patience_us = larger(SILENCE_US, TIMES * f->took_us);
+	if (f->held[piece])
+		return -EALREADY;
+	if (f->n_held == 0 && iteration > f->iteration)
+		f->iteration = iteration;
+	if (iteration < f->iteration) {
+		f->window = 1; /* what has no others before it comes sooner after its commit */
+		fetch_refuse(f, piece, now_us);
+		return -ESTALE;
+	}
+	if (f->asked_us[piece]) {
+		adapt(f, now_us - f->asked_us[piece]);
+		f->asked_us[piece] = 0;
+		f->n_asked--;
+	}
+	for (size_t k = 0; k < 3; k++)
+		memcpy(f->state + k * f->parameters + from,
+		       (const char *)body + k * floats * sizeof(float), floats * sizeof(float));
+	f->held[piece] = f->fresh[piece] = true;
+	f->of[piece] = iteration;
+	f->n_held++;
+	return 0;
+}
+
+bool fetch_fits(const struct fetch *f, uint32_t piece)
+{
+	return f->fresh[piece] && f->of[piece] <= f->iteration;
+}
+
+bool fetch_whole(const struct fetch *f)
+{
+	for (uint32_t i = 0; i < f->n; i++)
+		if (!f->held[i] || (f->fresh[i] && f->of[i] > f->iteration))
+			return false;
+	return f->n > 0;
+}
+
+int64_t fetch_deadline_us(const struct fetch *f)
+{
+	if (f->n == 0 || f->n_held == f->n)
+		return INT64_MAX;
+	if (f->n_asked < f->window && f->n_held + f->n_asked < f->n)
+		return f->ask_us;
+	return f->heard_us + f->patience_us;
+}

@@ -1,0 +1,452 @@
+#include "agent/work/compute.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/weights/fetch.h"
+#include "base/clock.h"
+#include "model/average.h"
+#include "model/checkpoint.h"
+#include "model/corpus.h"
+#include "model/stage.h"
+#include "wire/msg.h"
+
+enum { MEASURE_TIMES = 3 };
+
+struct compute {
+	struct compute_setup setup;
+	struct stage *stage;
+	struct stage *kept; /* a copy for others; NULL none */
+	bool pristine;      /* the stage's weights are those of the seed */
+	bool measured;
+	double forward_s, backward_s, loss_s;
+	struct corpus *corpus;     /* stage 0 */
+	int32_t *tokens, *targets; /* (B, T) */
+};
+
+int compute_new(struct compute **out, const struct compute_setup *setup)
+{
+	size_t tokens = (size_t)setup->batch * setup->sequence;
+	struct compute *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->setup = *setup;
+	c->setup.corpus = malloc(setup->corpus_size + 1);
+	c->tokens = calloc(tokens, sizeof(c->tokens[0]));
+	c->targets = calloc(tokens, sizeof(c->targets[0]));
+	if (!c->setup.corpus || !c->tokens || !c->targets) {
+		compute_free(c);
+		return -ENOMEM;
+	}
+	if (setup->corpus_size)
+		memcpy(c->setup.corpus, setup->corpus, setup->corpus_size);
+	*out = c;
+	return 0;
+}
+
+void compute_free(struct compute *c)
+{
+	if (!c)
+		return;
+	stage_free(c->stage);
+	stage_free(c->kept);
+	corpus_free(c->corpus);
+	free(c->setup.corpus);
+	free(c->tokens);
+	free(c->targets);
+	free(c);
+}
+
+static bool same_config(const struct model_config *a, const struct model_config *b)
+{
+	return a->vocab == b->vocab && a->dim == b->dim && a->n_layers == b->n_layers &&
+	       a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads &&
+	       a->ffn_dim == b->ffn_dim && a->context == b->context &&
+	       a->n_stages == b->n_stages && a->rope_theta == b->rope_theta &&
+	       a->norm_eps == b->norm_eps && a->tied == b->tied;
+}
+
+bool compute_fits(const struct compute *c, const struct compute_setup *s)
+{
+	const struct compute_setup *o = &c->setup;
+
+	return same_config(&o->config, &s->config) && o->batch == s->batch &&
+	       o->sequence == s->sequence && o->slots == s->slots &&
+	       o->threads == s->threads && o->n_shards == s->n_shards && o->seed == s->seed &&
+	       o->n_corpus == s->n_corpus && o->corpus_size == s->corpus_size &&
+	       (s->corpus_size == 0 || memcmp(o->corpus, s->corpus, s->corpus_size) == 0);
+}
+
+static int open_corpus(struct compute *c, struct error *err)
+{
+	uint32_t n = c->setup.n_corpus;
+	char **paths = calloc(n + 1, sizeof(paths[0]));
+	char *at = c->setup.corpus;
+	int rc;
+
+	if (!paths)
+		return error_set(err, -ENOMEM, "no memory for the corpus");
+	for (uint32_t i = 0; i < n; i++, at += strlen(at) + 1)
+		paths[i] = at;
+	rc = corpus_new(&c->corpus, paths, n, c->setup.sequence, c->setup.seed, err);
+	free(paths);
+	return rc;
+}
+
+static int prepare(struct compute *c, struct job *j)
+{
+	struct stage_options o = { .slots = c->setup.slots,
+				   .batch = c->setup.batch,
+				   .sequence = c->setup.sequence,
+				   .threads = c->setup.threads,
+				   .seed = c->setup.seed,
+				   .device = c->setup.device,
+				   .memory_bytes = c->setup.memory_bytes,
+				   .recompute = c->setup.recompute };
+	bool other = !c->stage || stage_index(c->stage) != j->stage;
+	int rc = 0;
+
+	if (j->folder)
+		rc = checkpoint_check_stage(j->folder, j->stage, j->iteration, j->wanted, &j->err);
+	j->refused = rc < 0;
+	if (rc)
+		return rc;
+	if (j->stage == 0 && !c->corpus)
+		rc = open_corpus(c, &j->err);
+	if (rc == 0 && (other || (j->from_seed && !c->pristine))) {
+		stage_free(c->stage); /* first: there may be no room for both */
+		c->stage = NULL;
+		c->measured = false;
+		rc = stage_new(&c->stage, &c->setup.config, j->stage, &o, &j->err);
+		c->pristine = true;
+	}
+	if (rc)
+		return rc;
+	j->parameters = stage_parameters(c->stage);
+	j->activation = stage_activation(c->stage);
+	j->stage_bytes = stage_host_bytes(c->stage);
+	return 0;
+}
+
+/* ---- copies ---- */
+
+enum { KINDS = 3 };
+
+/* What a copy of a stage is: weights and both moments. */
+static void arrays_of(struct stage *s, float *arrays[KINDS])
+{
+	arrays[0] = stage_weights(s);
+	arrays[1] = stage_moment1(s);
+	arrays[2] = stage_moment2(s);
+}
+
+static int load(struct compute *c, struct job *j)
+{
+	if (!c->kept || stage_index(c->kept) != stage_index(c->stage))
+		return error_set(&j->err, -EINVAL, "no copy of stage %u is kept here",
+				 stage_index(c->stage));
+	c->pristine = false;
+	stage_copy_state(c->stage, c->kept);
+	return 0;
+}
+
+static int restore(struct compute *c, struct job *j)
+{
+	c->pristine = false;
+	return checkpoint_load_stage(j->folder, c->stage, j->iteration, j->wanted, &j->err);
+}
+
+static int mix(struct compute *c, const struct job *j)
+{
+	size_t n = stage_parameters(c->stage);
+	float *to[KINDS];
+
+	c->pristine = false;
+	arrays_of(c->stage, to);
+	for (int k = 0; k < KINDS; k++)
+		average_add(to[k], j->state + (size_t)k * n, n, j->weight, j->first);
+	stage_changed(c->stage);
+	return 0;
+}
+
+/* One slot of the smallest batch: the copy is stepped, never computed with. */
+static int keep(struct compute *c, struct job *j)
+{
+	struct stage_options o = { .slots = 1,
+				   .batch = 1,
+				   .sequence = 1,
+				   .threads = c->setup.threads,
+				   .seed = c->setup.seed,
+				   .device = c->setup.device };
+	int rc;
+
+	stage_free(c->kept);
+	c->kept = NULL;
+	if (j->stage == MSG_NO_STAGE)
+		return 0;
+	rc = stage_new(&c->kept, &c->setup.config, j->stage, &o, &j->err);
+	if (rc == 0)
+		j->parameters = stage_parameters(c->kept);
+	return rc;
+}
+
+static void put_fresh(struct stage *s, const struct job *j)
+{
+	size_t n = stage_parameters(s), at, floats;
+
+	for (uint32_t i = 0; fetch_piece(n, i, &at, &floats); i++) {
+		const float *state[KINDS] = { j->state + at, j->state + n + at,
+					      j->state + 2 * n + at };
+
+		if (j->fresh[i])
+			stage_put_state(s, at, floats, state);
+	}
+}
+
+static int follow(struct compute *c, struct job *j)
+{
+	int rc = 0;
+
+	if (j->fresh)
+		put_fresh(c->kept, j);
+	if (j->reduce)
+		rc = stage_step(c->kept, reduce_staging(j->reduce), j->scale, &j->adamw,
+				j->iteration);
+	if (rc)
+		return error_set(&j->err, rc, "the copy of stage %u: step: %s",
+				 stage_index(c->kept), strerror(-rc));
+	if (j->whole)
+		j->hash = stage_hash(c->kept);
+	return 0;
+}
+
+static double seconds_since(int64_t us)
+{
+	return (double)(clock_monotonic_us() - us) * 1e-6;
+}
+
+static void keep_least(double *least, double seconds)
+{
+	if (*least == 0 || seconds < *least)
+		*least = seconds;
+}
+
+/* One forward, loss and backward on any data: what they add is zeroed afterwards. */
+static int measure_once(struct compute *c, float *in, float *out)
+{
+	bool first = stage_index(c->stage) == 0;
+	int64_t at = clock_monotonic_us();
+	float loss;
+	int rc;
+
+	if (first)
+		corpus_batch(c->corpus, 0, 1, 0, c->setup.batch, c->tokens, c->targets);
+	rc = stage_forward(c->stage, 0, first ? c->tokens : NULL, first ? NULL : in, out, true);
+	keep_least(&c->forward_s, seconds_since(at));
+	if (rc == 0 && first) {
+		at = clock_monotonic_us();
+		rc = stage_loss(c->stage, 0, out, c->targets, &loss, in, true);
+		keep_least(&c->loss_s, seconds_since(at));
+	}
+	at = clock_monotonic_us();
+	if (rc == 0)
+		rc = stage_backward(c->stage, 0, in, first ? NULL : out, true);
+	keep_least(&c->backward_s, seconds_since(at));
+	return rc;
+}
+
+static int measure(struct compute *c, struct job *j)
+{
+	size_t n = stage_activation(c->stage);
+	float *in = malloc(n * sizeof(float)), *out = malloc(n * sizeof(float));
+	int rc = in && out ? 0 : -ENOMEM;
+
+	if (!c->measured)
+		c->forward_s = c->backward_s = c->loss_s = 0;
+	for (int i = 0; rc == 0 && !c->measured && i < MEASURE_TIMES; i++) {
+		for (size_t k = 0; k < n; k++)
+			in[k] = (float)((k * 7919) % 1000) * 1e-3f - 0.5f;
+		rc = measure_once(c, in, out);
+	}
+	stage_release(c->stage, 0);
+	stage_zero_gradient(c->stage);
+	free(in);
+	free(out);
+	if (rc)
+		return error_set(&j->err, rc, "stage %u: measuring: %s", stage_index(c->stage),
+				 strerror(-rc));
+	c->measured = true;
+	j->forward_s = c->forward_s;
+	j->backward_s = c->backward_s;
+	j->loss_s = c->loss_s;
+	j->corpus_hash = stage_index(c->stage) == 0 ? corpus_hash(c->corpus) : 0;
+	j->hash = stage_hash(c->stage);
+	return 0;
+}
+
+static void read_data(struct compute *c, const struct job *j)
+{
+	if (j->evaluate)
+		corpus_validation_batch(c->corpus, j->position, c->setup.batch, c->tokens,
+					c->targets);
+	else
+		corpus_batch(c->corpus, j->shard, c->setup.n_shards, j->position,
+			     c->setup.batch, c->tokens, c->targets);
+}
+
+/* Stage 0 passes no gradient on: with its weights left for later nothing remains to be done. */
+static int backward(struct compute *c, const struct job *j)
+{
+	bool first = stage_index(c->stage) == 0;
+
+	if (j->kind == JOB_WEIGHTS)
+		return stage_backward_weights(c->stage, j->slot, j->in);
+	return first && j->follows
+		       ? 0
+		       : stage_backward(c->stage, j->slot, j->in, j->out, j->count);
+}
+
+static int task(struct compute *c, struct job *j)
+{
+	bool first = stage_index(c->stage) == 0;
+	bool out = j->kind != JOB_WEIGHTS && (j->kind != JOB_BACKWARD || !first);
+	int rc = -EINVAL;
+
+	if (j->kind == JOB_LOSS && j->evaluate)
+		out = false;
+	if (out) {
+		j->out = malloc(stage_activation(c->stage) * sizeof(float));
+		if (!j->out)
+			return error_set(&j->err, -ENOMEM, "no memory for an activation");
+	}
+	if (first && (j->kind == JOB_FORWARD || j->kind == JOB_LOSS))
+		read_data(c, j);
+	if (j->kind == JOB_FORWARD)
+		rc = stage_forward(c->stage, j->slot, first ? c->tokens : NULL, j->in, j->out,
+				   !j->evaluate);
+	else if (j->kind == JOB_LOSS)
+		rc = stage_loss(c->stage, j->slot, j->in, c->targets, &j->loss, j->out,
+				j->count);
+	else
+		rc = backward(c, j);
+	if (rc)
+		return error_set(&j->err, rc, "stage %u: a task failed: %s",
+				 stage_index(c->stage), strerror(-rc));
+	if (j->kind == JOB_WEIGHTS || (j->kind == JOB_BACKWARD && !j->follows))
+		stage_release(c->stage, j->slot);
+	return 0;
+}
+
+static int copy_gradient(struct compute *c, struct job *j)
+{
+	const float *gradient = stage_gradient(c->stage);
+	uint32_t n = reduce_count(j->reduce);
+	size_t from, floats;
+
+	j->bodies = calloc(n, sizeof(j->bodies[0]));
+	for (uint32_t i = 0; j->bodies && i < n; i++) {
+		reduce_slice(j->reduce, i, &from, &floats);
+		j->bodies[i] = malloc(floats * sizeof(float) + 1);
+		if (!j->bodies[i])
+			return error_set(&j->err, -ENOMEM, "no memory for the gradient's copy");
+		memcpy(j->bodies[i], gradient + from, floats * sizeof(float));
+	}
+	return j->bodies ? 0 : error_set(&j->err, -ENOMEM, "no memory for the gradient's copy");
+}
+
+static int step(struct compute *c, struct job *j)
+{
+	int rc = stage_step(c->stage, reduce_staging(j->reduce), j->scale, &j->adamw,
+			    j->iteration);
+
+	if (rc)
+		return error_set(&j->err, rc, "stage %u: step: %s", stage_index(c->stage),
+				 strerror(-rc));
+	c->pristine = false;
+	stage_zero_gradient(c->stage);
+	j->hash = stage_hash(c->stage);
+	return 0;
+}
+
+static int copy_state(struct compute *c, struct job *j)
+{
+	struct stage *s = j->kept ? c->kept : c->stage;
+	size_t n = stage_parameters(s);
+	float *from[KINDS];
+
+	j->out = malloc(KINDS * n * sizeof(float));
+	if (!j->out)
+		return error_set(&j->err, -ENOMEM, "no memory for a copy of the weights");
+	arrays_of(s, from);
+	for (int k = 0; k < KINDS; k++)
+		memcpy(j->out + (size_t)k * n, from[k], n * sizeof(float));
+	return 0;
+}
+
+static int perform(struct compute *c, struct job *j)
+{
+	switch (j->kind) {
+	case JOB_PREPARE:
+		return prepare(c, j);
+	case JOB_LOAD:
+		return load(c, j);
+	case JOB_RESTORE:
+		return restore(c, j);
+	case JOB_MIX:
+		return mix(c, j);
+	case JOB_KEEP:
+		return keep(c, j);
+	case JOB_FOLLOW:
+		return follow(c, j);
+	case JOB_MEASURE:
+		return measure(c, j);
+	case JOB_FORWARD:
+	case JOB_LOSS:
+	case JOB_BACKWARD:
+	case JOB_WEIGHTS:
+		return task(c, j);
+	case JOB_ZERO:
+		stage_zero_gradient(c->stage);
+		return 0;
+	case JOB_GRADIENT:
+		return copy_gradient(c, j);
+	case JOB_SUM:
+		reduce_sum(j->reduce);
+		return 0;
+	case JOB_NORM: {
+		size_t n = stage_parameters(j->kept ? c->kept : c->stage);
+
+		j->sum_squares = stage_sum_squares(reduce_staging(j->reduce), n);
+		reduce_hash(j->reduce);
+		return 0;
+	}
+	case JOB_STEP:
+		return step(c, j);
+	case JOB_STATE:
+		return copy_state(c, j);
+	}
+	return -EINVAL;
+}
+
+void compute_run(void *compute, void *job)
+{
+	struct job *j = job;
+
+	j->began_us = clock_monotonic_us();
+	j->rc = perform(compute, j);
+	j->ended_us = clock_monotonic_us();
+}
+
+void job_clear(struct job *j)
+{
+	if (j->bodies)
+		for (uint32_t i = 0; i < reduce_count(j->reduce); i++)
+			free(j->bodies[i]);
+	free(j->bodies);
+	free(j->out);
+	j->bodies = NULL;
+	j->out = NULL;
+}

@@ -1,0 +1,419 @@
+/* The microbatch table is an array by id: 8192 small entries are cheaper than being clever.
+ * Waiting tasks are few (a node's share of one iteration), so picking one is a walk.
+ *
+ * Invariant: a slot's holder is a microbatch that, since it last began again, is between its F's start
+ * and its B's end here, or the stale running task's.
+ */
+#include "agent/work/queue.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KINDS = 4, NO_SLOT = -1 };
+
+struct entry {
+	bool known;
+	uint32_t attempt; /* the newest */
+	uint8_t arrived;  /* bit per kind: its task of this attempt was taken */
+	uint8_t ended;    /* bit per kind: since it last began */
+	uint8_t counted;  /* bit per kind, whatever the attempt */
+	int slot;
+};
+
+struct slot {
+	uint32_t holder; /* QUEUE_NOBODY: free */
+	int64_t since_us;
+};
+
+struct queue {
+	struct entry entries[MSG_MICROBATCHES];
+	uint32_t ranks[KINDS][MSG_MICROBATCHES]; /* UINT32_MAX none */
+	struct task **waiting;
+	size_t n_waiting, room;
+	struct task *running;
+	bool split;
+	uint32_t last; /* microbatch that runs or ran last */
+	uint32_t n_slots, held;
+	struct slot slots[];
+};
+
+void task_free(struct task *t)
+{
+	if (!t)
+		return;
+	free(t->input);
+	free(t);
+}
+
+static void forget_entries(struct queue *q)
+{
+	memset(q->entries, 0, sizeof(q->entries));
+	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++)
+		q->entries[i].slot = NO_SLOT;
+	memset(q->ranks, 0xff, sizeof(q->ranks));
+}
+
+int queue_new(struct queue **out, uint32_t slots)
+{
+	struct queue *q = calloc(1, sizeof(*q) + slots * sizeof(q->slots[0]));
+
+	if (!q)
+		return -ENOMEM;
+	q->n_slots = slots;
+	q->last = QUEUE_NOBODY;
+	for (uint32_t i = 0; i < slots; i++)
+		q->slots[i].holder = QUEUE_NOBODY;
+	forget_entries(q);
+	*out = q;
+	return 0;
+}
+
+void queue_free(struct queue *q)
+{
+	if (!q)
+		return;
+	for (size_t i = 0; i < q->n_waiting; i++)
+		task_free(q->waiting[i]);
+	task_free(q->running);
+	free(q->waiting);
+	free(q);
+}
+
+static void release(struct queue *q, int slot)
+{
+	if (slot == NO_SLOT)
+		return;
+	assert(q->slots[slot].holder != QUEUE_NOBODY);
+	q->slots[slot].holder = QUEUE_NOBODY;
+	q->held--;
+}
+
+/* Drops the waiting tasks of one microbatch (QUEUE_NOBODY: of all), or all evaluations. */
+static void drop_waiting(struct queue *q, uint32_t microbatch, bool evaluate)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < q->n_waiting; i++) {
+		struct task *t = q->waiting[i];
+
+		if (t->evaluate == evaluate &&
+		    (microbatch == QUEUE_NOBODY || t->route.microbatch == microbatch))
+			task_free(t);
+		else
+			q->waiting[kept++] = t;
+	}
+	q->n_waiting = kept;
+}
+
+void queue_clear(struct queue *q)
+{
+	int kept = NO_SLOT;
+
+	drop_waiting(q, QUEUE_NOBODY, false);
+	if (q->running && !q->running->evaluate) {
+		q->running->stale = true;
+		kept = q->running->slot;
+	}
+	for (uint32_t i = 0; i < q->n_slots; i++)
+		if (q->slots[i].holder != QUEUE_NOBODY && (int)i != kept)
+			release(q, (int)i);
+	q->last = QUEUE_NOBODY;
+	forget_entries(q);
+}
+
+void queue_clear_evaluations(struct queue *q)
+{
+	drop_waiting(q, QUEUE_NOBODY, true);
+	if (q->running && q->running->evaluate)
+		q->running->stale = true;
+}
+
+void queue_split(struct queue *q, bool split)
+{
+	q->split = split;
+}
+
+/* Its row in ranks; KINDS: none. */
+static uint32_t row_of(enum work_kind kind)
+{
+	return kind == WORK_WEIGHTS ? KINDS - 1 : kind <= WORK_BACKWARD ? (uint32_t)kind : KINDS;
+}
+
+void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n)
+{
+	memset(q->ranks, 0xff, sizeof(q->ranks));
+	for (size_t i = 0; i < n; i++) {
+		uint32_t row = row_of((enum work_kind)ranks[i].kind);
+
+		if (ranks[i].microbatch >= MSG_MICROBATCHES || row == KINDS)
+			continue;
+		if (q->ranks[row][ranks[i].microbatch] == UINT32_MAX)
+			q->ranks[row][ranks[i].microbatch] = (uint32_t)i;
+	}
+}
+
+bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt)
+{
+	struct entry *e = &q->entries[microbatch];
+
+	if (e->known && attempt <= e->attempt)
+		return false;
+	if (e->known) {
+		drop_waiting(q, microbatch, false);
+		/* A task that runs on the slot keeps it to its end. */
+		if (q->running && !q->running->evaluate && !q->running->stale &&
+		    q->running->route.microbatch == microbatch)
+			q->running->stale = true;
+		else
+			release(q, e->slot);
+	}
+	e->known = true;
+	e->attempt = attempt;
+	e->arrived = e->ended = 0;
+	e->slot = NO_SLOT;
+	return true;
+}
+
+static void take_route(struct task *t, const struct route *r)
+{
+	if (!t->evaluate && !t->stale && t->route.microbatch == r->microbatch)
+		t->route = *r;
+}
+
+bool queue_go_on(struct queue *q, const struct route *r)
+{
+	struct entry *e = &q->entries[r->microbatch];
+
+	if (!e->known || r->attempt <= e->attempt)
+		return false;
+	e->attempt = r->attempt;
+	for (size_t i = 0; i < q->n_waiting; i++)
+		take_route(q->waiting[i], r);
+	if (q->running)
+		take_route(q->running, r);
+	return true;
+}
+
+enum queue_verdict queue_judge(const struct queue *q, const struct task *t)
+{
+	const struct entry *e = &q->entries[t->route.microbatch];
+	enum work_kind kind = route_kind(&t->route, t->position);
+	bool newer = !e->known || t->route.attempt > e->attempt;
+
+	if (t->evaluate)
+		return q->n_waiting >= 2 * MSG_MICROBATCHES ? QUEUE_FULL : QUEUE_TAKEN;
+	if (!newer && t->route.attempt < e->attempt)
+		return QUEUE_OLD;
+	if (!newer && e->arrived >> kind & 1)
+		return QUEUE_TWICE;
+	if (kind != WORK_FORWARD && newer)
+		return QUEUE_ORPHAN;
+	return QUEUE_TAKEN;
+}
+
+enum queue_verdict queue_arrive(struct queue *q, struct task *t)
+{
+	enum queue_verdict verdict = queue_judge(q, t);
+
+	if (verdict != QUEUE_TAKEN)
+		return verdict;
+	if (q->n_waiting + 1 >= q->room) { /* one place more: a running B's W comes back */
+		size_t room = q->room ? 2 * q->room : 64;
+		struct task **w = realloc(q->waiting, room * sizeof(struct task *));
+
+		if (!w)
+			return QUEUE_FULL;
+		q->waiting = w;
+		q->room = room;
+	}
+	t->attempt = t->route.attempt;
+	t->kind = route_kind(&t->route, t->position);
+	t->blocker = QUEUE_NOBODY;
+	t->announced = t->first || t->evaluate;
+	t->slot = NO_SLOT;
+	t->count = t->stale = t->split = t->follows = false;
+	if (!t->evaluate) {
+		queue_supersede(q, t->route.microbatch, t->route.attempt);
+		q->entries[t->route.microbatch].arrived |= (uint8_t)(1u << t->kind);
+	}
+	q->waiting[q->n_waiting++] = t;
+	return QUEUE_TAKEN;
+}
+
+static bool needs_slot(const struct task *t)
+{
+	return !t->evaluate && t->kind == WORK_FORWARD;
+}
+
+/* Where a node stands in, inputs may come in any order. A data node's B waits for its loss too: with the B
+ * the slot goes. */
+static bool may_start(const struct queue *q, const struct task *t)
+{
+	const struct entry *e = &q->entries[t->route.microbatch];
+
+	if (needs_slot(t))
+		return q->held < q->n_slots;
+	if (t->evaluate)
+		return true;
+	return e->slot != NO_SLOT && (t->kind != WORK_BACKWARD || t->position < 2 * t->route.n_hops ||
+				      e->ended >> WORK_LOSS & 1);
+}
+
+/* Whether a goes before b. */
+static bool before(const struct queue *q, const struct task *a, const struct task *b)
+{
+	uint32_t ra = a->evaluate ? UINT32_MAX : q->ranks[row_of(a->kind)][a->route.microbatch];
+	uint32_t rb = b->evaluate ? UINT32_MAX : q->ranks[row_of(b->kind)][b->route.microbatch];
+
+	if (ra != rb)
+		return ra < rb;
+	if ((a->kind == WORK_WEIGHTS) != (b->kind == WORK_WEIGHTS))
+		return b->kind == WORK_WEIGHTS;
+	if (a->route.attempt != b->route.attempt && !a->evaluate && !b->evaluate)
+		return a->route.attempt > b->route.attempt;
+	if (a->arrived_us != b->arrived_us)
+		return a->arrived_us < b->arrived_us;
+	return a->route.microbatch < b->route.microbatch;
+}
+
+static size_t best(const struct queue *q)
+{
+	size_t found = SIZE_MAX;
+
+	for (size_t i = 0; i < q->n_waiting; i++)
+		if (may_start(q, q->waiting[i]) &&
+		    (found == SIZE_MAX || before(q, q->waiting[i], q->waiting[found])))
+			found = i;
+	return found;
+}
+
+static int take_slot(struct queue *q, uint32_t microbatch, int64_t now_us)
+{
+	int i = 0;
+
+	while (q->slots[i].holder != QUEUE_NOBODY)
+		i++;
+	q->slots[i].holder = microbatch;
+	q->slots[i].since_us = now_us;
+	q->held++;
+	return i;
+}
+
+struct task *queue_start(struct queue *q, int64_t now_us)
+{
+	enum work_kind counts_as;
+	struct task *t;
+	struct entry *e;
+	size_t i;
+
+	if (q->running || (i = best(q)) == SIZE_MAX)
+		return NULL;
+	t = q->waiting[i];
+	q->waiting[i] = q->waiting[--q->n_waiting];
+	q->running = t;
+	if (t->evaluate)
+		return t;
+	q->last = t->route.microbatch;
+	e = &q->entries[t->route.microbatch];
+	counts_as = t->kind == WORK_WEIGHTS ? WORK_BACKWARD : t->kind;
+	t->split = q->split && t->kind == WORK_BACKWARD;
+	if (needs_slot(t)) {
+		e->slot = take_slot(q, t->route.microbatch, now_us);
+	} else if (!(e->counted >> counts_as & 1)) {
+		/* From here on it is counted: a running task is never interrupted. */
+		t->follows = t->split;
+		t->count = !t->split;
+		if (t->count)
+			e->counted |= (uint8_t)(1u << counts_as);
+	}
+	t->slot = e->slot;
+	return t;
+}
+
+struct task *queue_end(struct queue *q)
+{
+	struct task *t = q->running;
+
+	assert(t);
+	q->running = NULL;
+	if (t->evaluate)
+		return t;
+	if (!t->stale)
+		q->entries[t->route.microbatch].ended |= (uint8_t)(1u << t->kind);
+	if (t->stale) {
+		release(q, t->slot);
+	} else if (t->kind == WORK_WEIGHTS || (t->kind == WORK_BACKWARD && !t->follows)) {
+		release(q, t->slot);
+		q->entries[t->route.microbatch].slot = NO_SLOT;
+	}
+	return t;
+}
+
+/* queue_arrive leaves room for it. */
+bool queue_follow(struct queue *q, struct task *t, int64_t now_us)
+{
+	if (!t->follows || t->stale)
+		return false;
+	t->kind = WORK_WEIGHTS;
+	t->follows = t->split = t->count = false;
+	t->announced = true; /* nobody is told that it waits */
+	t->blocker = QUEUE_NOBODY;
+	t->arrived_us = now_us;
+	q->waiting[q->n_waiting++] = t;
+	return true;
+}
+
+const struct task *queue_running(const struct queue *q)
+{
+	return q->running;
+}
+
+static uint32_t longest_holder(const struct queue *q)
+{
+	const struct slot *found = NULL;
+
+	for (uint32_t i = 0; i < q->n_slots; i++)
+		if (q->slots[i].holder != QUEUE_NOBODY &&
+		    (!found || q->slots[i].since_us < found->since_us))
+			found = &q->slots[i];
+	return found ? found->holder : QUEUE_NOBODY;
+}
+
+/* Where a node stands in: a gradient that is there before the F. No other is in its way. */
+static bool waits_for_itself(const struct queue *q, const struct task *t)
+{
+	bool runs = q->running && q->running->route.microbatch == t->route.microbatch;
+
+	return !needs_slot(t) && (runs || !may_start(q, t));
+}
+
+const struct task *queue_waiter(struct queue *q)
+{
+	for (size_t i = 0; i < q->n_waiting; i++) {
+		struct task *t = q->waiting[i];
+
+		if (t->announced || waits_for_itself(q, t))
+			continue;
+		t->announced = true;
+		t->blocker = may_start(q, t) ? q->last : longest_holder(q);
+		return t;
+	}
+	return NULL;
+}
+
+uint32_t queue_waiting(const struct queue *q)
+{
+	return (uint32_t)q->n_waiting;
+}
+
+uint32_t queue_slots_held(const struct queue *q)
+{
+	return q->held;
+}
+
+bool queue_blocked(const struct queue *q)
+{
+	return q->n_waiting > 0 && !q->running && best(q) == SIZE_MAX;
+}

@@ -1,0 +1,108 @@
+#include "agent/work/route.h"
+
+#include <assert.h>
+#include <string.h>
+
+const char *route_read(struct route *to, const struct msg_route *from,
+		       const struct route_limits *limits)
+{
+	uint64_t stages = 0;
+
+	if (from->n_hops == 0 || from->n_hops > limits->n_stages || from->n_hops > MSG_STAGES)
+		return "a route with no hop, or with more hops than there are stages";
+	if (from->microbatch >= MSG_MICROBATCHES)
+		return "a microbatch beyond the most there may be";
+	if (from->since > from->attempt)
+		return "a route that began after its attempt";
+	if (from->shard >= limits->n_shards)
+		return "a shard that does not exist";
+	if (from->stages[0] != 0)
+		return "a route that does not begin in stage 0";
+	for (uint32_t i = 0; i < from->n_hops; i++) {
+		if (from->nodes[i] >= limits->n_nodes || from->stages[i] >= limits->n_stages ||
+		    from->stages[i] >= MSG_STAGES)
+			return "a route through a node or stage that does not exist";
+		if (stages >> from->stages[i] & 1)
+			return "a route that visits a stage twice";
+		stages |= (uint64_t)1 << from->stages[i];
+		for (uint32_t k = 0; k < i; k++)
+			if (from->nodes[k] == from->nodes[i])
+				return "a route that visits a node twice";
+	}
+	memset(to, 0, sizeof(*to));
+	to->microbatch = from->microbatch;
+	to->attempt = from->attempt;
+	to->since = from->since;
+	to->shard = from->shard;
+	to->wave = from->wave;
+	to->n_hops = from->n_hops;
+	memcpy(to->nodes, from->nodes, from->n_hops * sizeof(to->nodes[0]));
+	memcpy(to->stages, from->stages, from->n_hops);
+	return NULL;
+}
+
+void route_write(struct msg_route *to, const struct route *from)
+{
+	to->microbatch = from->microbatch;
+	to->attempt = from->attempt;
+	to->since = from->since;
+	to->shard = from->shard;
+	to->wave = from->wave;
+	to->n_hops = from->n_hops;
+	to->nodes = from->nodes;
+	to->stages = from->stages;
+}
+
+bool route_equal(const struct route *a, const struct route *b)
+{
+	return a->microbatch == b->microbatch && a->attempt == b->attempt && a->since == b->since &&
+	       a->shard == b->shard && a->wave == b->wave && a->n_hops == b->n_hops &&
+	       memcmp(a->nodes, b->nodes, a->n_hops * sizeof(a->nodes[0])) == 0 &&
+	       memcmp(a->stages, b->stages, a->n_hops) == 0;
+}
+
+bool route_goes_on(const struct route *a, const struct route *b)
+{
+	return a->n_hops > 0 && a->attempt >= b->since && a->microbatch == b->microbatch &&
+	       a->shard == b->shard && a->wave == b->wave && a->n_hops == b->n_hops &&
+	       memcmp(a->stages, b->stages, a->n_hops) == 0;
+}
+
+int route_find(const struct route *r, uint16_t node)
+{
+	for (uint32_t h = 0; h < r->n_hops; h++)
+		if (r->nodes[h] == node)
+			return (int)h;
+	return -1;
+}
+
+uint32_t route_last(const struct route *r, bool evaluate)
+{
+	return evaluate ? r->n_hops : 2 * r->n_hops;
+}
+
+enum work_kind route_kind(const struct route *r, uint32_t t)
+{
+	assert(t <= 2 * r->n_hops);
+	if (t < r->n_hops)
+		return WORK_FORWARD;
+	return t == r->n_hops ? WORK_LOSS : WORK_BACKWARD;
+}
+
+uint32_t route_hop(const struct route *r, uint32_t t)
+{
+	assert(t <= 2 * r->n_hops);
+	if (t < r->n_hops)
+		return t;
+	return t == r->n_hops ? 0 : 2 * r->n_hops - t;
+}
+
+uint16_t route_node(const struct route *r, uint32_t t)
+{
+	return r->nodes[route_hop(r, t)];
+}
+
+uint8_t route_stage(const struct route *r, uint32_t t)
+{
+	return r->stages[route_hop(r, t)];
+}

@@ -1,0 +1,316 @@
+/* commit.c - the decision: when every replica has its stage's sum, the commit is written durably,
+ * and only then announced. */
+#include "controller/controller.h"
+#include "controller/operator/see.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a gradient that any training survives it is far below. */
+static const double MOST_SQUARES = 1e20;
+
+static bool same(const struct told_sum *a, const struct told_sum *b)
+{
+	return memcmp(&a->squares, &b->squares, sizeof(double)) == 0 && a->n == b->n &&
+	       (a->n == 0 || memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0);
+}
+
+static bool sum_missing(const struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if ((m->replica && !m->reduced) || (copies_awaited(m) && !m->copy_reduced))
+			return true;
+	}
+	return false;
+}
+
+/* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit.
+ * -EPROTO: those of *stage have not.
+ */
+static int stage_sums(struct controller *c, double *total, int *stage)
+{
+	*total = 0;
+	if (sum_missing(c)) /* asked after each sum that comes: comparing is for the last */
+		return -EAGAIN;
+	for (int s = *stage = 0; s < c->cluster->n_stages; *stage = ++s) {
+		const struct told_sum *first = NULL;
+		bool differ = false;
+
+		for (uint32_t i = 0; i < c->n_members; i++) {
+			const struct member *m = &c->members[i];
+
+			if (!m->replica || member_stage(c, m) != s)
+				continue;
+			first = first ? first : &m->sum;
+			differ = differ || !same(first, &m->sum);
+		}
+		if (!first)
+			return -EAGAIN; /* stalled */
+		for (uint32_t i = 0; i < c->n_members; i++) {
+			const struct member *m = &c->members[i];
+
+			if (!copies_awaited(m) || m->keeps != s)
+				continue;
+			differ = differ || !same(first, &m->copy_sum);
+		}
+		if (differ)
+			return -EPROTO;
+		*total += first->squares;
+		c->stage_squares[s] = first->squares;
+	}
+	return 0;
+}
+
+static void fill_iteration(struct controller *c, const struct msg_commit *m, double sum_squares,
+			   struct msg_see_iteration *see)
+{
+	const struct plan_predicted *predicted = &c->current->plan->predicted;
+	const struct progress *p = &c->progress;
+	double loss = 0, seconds = (double)(p->last_backward_us - p->started_us) * 1e-6;
+	int64_t since_us = p->started_us < c->committed_us ? p->started_us : c->committed_us;
+
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		loss += c->routes.microbatches[i].loss;
+	*see = (struct msg_see_iteration){
+		.iteration = c->iteration,
+		.epoch = c->epoch,
+		.loss = (float)(loss / c->routes.n),
+		.iteration_s = (float)(seconds / c->unit_s),
+		.predicted_s = (float)predicted->iteration_s,
+		.sync_s = (float)((double)(c->now_us - p->last_backward_us) * 1e-6 / c->unit_s),
+		.predicted_sync_s = (float)plan_visible_sync_s(c->current->plan),
+		.real_s = (float)((double)(c->now_us - since_us) * 1e-6),
+		.collisions = p->collisions,
+		.wait_s = (float)(p->wait_s / c->unit_s),
+		.gradient_norm = (float)(sqrt(sum_squares) / c->routes.n),
+		.clip = m->scale * (float)c->routes.n,
+		.lr = m->lr,
+		.alive = members_live(c),
+		.path_length = (uint32_t)c->current->plan->path_length,
+		.rerun = c->routes.rerun,
+		.at_us = c->now_us,
+	};
+	see->tokens_per_s = (float)((double)c->routes.n * c->recipe.batch * c->recipe.sequence /
+				    ((double)(c->now_us - p->started_us) * 1e-6));
+	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(c)));
+	see_algorithm(see, c->current->plan);
+}
+
+static double busy_seconds(const struct progress *p)
+{
+	double s = 0;
+	/* STARTS and ENDS of one node alternate: the sum of ends less the sum of starts. */
+	for (uint32_t i = 0; i < p->n_events; i++) {
+		if (p->events[i].type == WORK_STARTS)
+			s -= (double)p->events[i].at_us * 1e-6;
+		else if (p->events[i].type == WORK_ENDS)
+			s += (double)p->events[i].at_us * 1e-6;
+	}
+	return s;
+}
+
+static void remember_prediction(struct controller *c, const struct msg_see_iteration *see)
+{
+	struct prediction_record *r = &c->record;
+
+	if (see->rerun > 0 || see->iteration_s <= 0)
+		return;
+	r->errors[r->next] = fabsf(see->iteration_s - see->predicted_s) / see->iteration_s;
+	r->next = (r->next + 1) % 64;
+	if (r->n < 64)
+		r->n++;
+}
+
+static void settle_receipt(struct controller *c, const struct msg_see_iteration *see)
+{
+	struct receipt *r = &c->receipt;
+	double off = r->said_s > 0 ? (double)see->iteration_s / r->said_s - 1 : 0;
+
+	if (!r->due || see->rerun > 0)
+		return;
+	r->due = false;
+	note(c, NOTE_PREDICTION, -1, 0, "%.80s: %.3g > %.3g s said, %.3g s took (%+.0f%%) %s", r->what,
+	     r->before_s, r->said_s, (double)see->iteration_s, 100 * off,
+	     fabs(off) < 0.05 ? "ok" : fabs(off) < 0.15 ? "WARN" : "MISS");
+}
+
+static void announce(struct controller *c, const struct msg *m, const struct msg_see_iteration *see)
+{
+	struct msg told = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
+
+	c->committed = c->iteration;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *r = &c->members[i];
+
+		if (r->copies)
+			r->copy_told = c->committed;
+		if (r->copies && !r->replica)
+			member_send(c, r, m);
+		if (!r->replica)
+			continue;
+		r->holds = r->commit_told = c->committed;
+		r->held_stage = (uint8_t)member_stage(c, r);
+		r->hash_agrees = true;
+		r->hash = 0; /* told by MSG_COMMITTED */
+		member_send(c, r, m);
+		if (r->state == NODE_SYNCING) {
+			members_set(c, r, NODE_LIVE, "");
+			note(c, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
+			     member_stage(c, r), (unsigned long long)c->committed);
+			replan(c, "a node joined");
+		}
+	}
+	record_iteration(c, see);
+	consoles_tell(c, &told);
+	remember_prediction(c, see);
+	settle_receipt(c, see);
+	c->committed_us = c->now_us;
+}
+
+static void commit(struct controller *c, double sum_squares)
+{
+	struct msg m = { .type = MSG_COMMIT };
+	struct msg_see_iteration see;
+	const struct adamw *h = &c->recipe.adamw;
+	int sum_of[MSG_NODES], rc;
+	struct error err = { "" };
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		sum_of[i] = c->members[i].in_sum ? c->members[i].sum_stage : -1;
+	if (routes_audit(&c->routes, sum_of, &err) != 0) {
+		note(c, NOTE_ALERT, -1, 0, "not committed: %s", err.text);
+		controller_finish(c, 1, err.text);
+		return;
+	}
+	m.u.commit = (struct msg_commit){
+		.iteration = c->iteration, .attempt = c->reduce_attempt,
+		.scale = recipe_scale(&c->recipe, sum_squares, c->routes.n),
+		.lr = recipe_lr(&c->recipe, c->iteration), .beta1 = h->beta1, .beta2 = h->beta2,
+		.eps = h->eps, .weight_decay = h->weight_decay,
+	};
+	c->progress.busy_s = busy_seconds(&c->progress);
+	fill_iteration(c, &m.u.commit, sum_squares, &see);
+	rc = record_commit(c, &m.u.commit, sum_squares, &see, &err);
+	if (rc == -ENOSPC)
+		disk_refused(c);
+	else if (rc != 0)
+		controller_unrecorded(c, err.text); /* nothing was announced: the last commit stands */
+	if (rc != 0)
+		return;
+	announce(c, &m, &see);
+	checkpoint_when_due(c);
+	c->evaluation.wanted =
+		c->options.eval_every > 0 && (c->committed % c->options.eval_every == 0 ||
+					      c->committed == c->options.iterations);
+	set_phase(c, PHASE_COMMITTING);
+}
+
+/* Once a bit may have flipped. */
+static void differing(struct controller *c, int stage)
+{
+	if (++c->n_differing > 1) {
+		doubt_sums(c, stage);
+		return;
+	}
+	note(c, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again", stage);
+	begin_reduction(c);
+}
+
+void commit_when_reduced(struct controller *c)
+{
+	double sum_squares;
+	int stage, rc = stage_sums(c, &sum_squares, &stage);
+
+	if (rc == -EAGAIN)
+		return;
+	if (rc != 0) {
+		differing(c, stage);
+	} else if (!isfinite(sum_squares)) {
+		note(c, NOTE_ALERT, -1, 0, "the gradient is not finite: the run stops");
+		controller_finish(c, 1, "the gradient is not finite");
+	} else {
+		commit(c, sum_squares);
+	}
+}
+
+static bool told_sum(struct told_sum *to, const struct msg_reduced *r)
+{
+	uint64_t *slices = realloc(to->slices, (r->n_slices + 1) * sizeof(*slices));
+
+	if (!slices)
+		return false;
+	if (r->n_slices > 0)
+		memcpy(slices, r->slices, r->n_slices * sizeof(*slices));
+	to->slices = slices;
+	to->n = r->n_slices;
+	to->squares = r->sum_squares;
+	return true;
+}
+
+void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r)
+{
+	if ((c->phase != PHASE_REDUCING && c->phase != PHASE_COMPUTING) ||
+	    r->iteration != c->iteration || r->attempt != c->reduce_attempt ||
+	    r->stage >= MSG_STAGES || c->summing[r->stage] == 0)
+		return;
+	if (r->n_slices != c->summing[r->stage]) {
+		if (m->replica)
+			doubt_proven(c, m, "has another sum than it was told to make");
+		return;
+	}
+	if (m->copies && r->stage == m->keeps) {
+		m->copy_reduced = told_sum(&m->copy_sum, r);
+		if (c->phase == PHASE_REDUCING)
+			commit_when_reduced(c);
+		return;
+	}
+	if (!m->replica || r->stage != member_stage(c, m))
+		return;
+	/* What others sent was checked: it is this one's own. */
+	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
+		doubt_number(c, m, "summed a gradient that cannot be");
+		return;
+	}
+	if (doubt_counts(c, m))
+		return;
+	m->reduced = told_sum(&m->sum, r);
+	c->progress.reduced_us = c->now_us;
+	c->steps++;
+	if (c->phase == PHASE_REDUCING)
+		commit_when_reduced(c);
+}
+
+/* Its word of any other commit, or of another stage, proves nothing. */
+static bool was_told(const struct controller *c, const struct member *m, const struct msg_committed *r)
+{
+	if (r->iteration > c->committed)
+		return false; /* the run has gone back since */
+	return (r->stage == m->held_stage && r->iteration == m->commit_told) ||
+	       (r->stage == m->keeps && (r->iteration == m->copy_told || r->iteration == m->commit_told));
+}
+
+void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)
+{
+	if (was_told(c, m, r))
+		record_hash(c, m, r->stage, r->iteration, r->hash);
+	else
+		door_stray(c, m, "tells of commits that it was not told of");
+	if (r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
+		copies_committed(c, m, r);
+		return;
+	}
+	if (r->iteration != c->committed || r->iteration != m->commit_told)
+		return; /* not the newest */
+	if (c->phase == PHASE_GATHERING && c->resumed) { /* told again, and it had the sum */
+		m->ready = r->stage == member_stage(c, m);
+		m->holds = r->iteration;
+	}
+	m->hash = r->hash;
+	m->changed = true;
+	if (m->replica)
+		agree_told(c, m);
+}

@@ -1,0 +1,79 @@
+/* predict.c - what a plan will really take on measured links: the search's own figure, and around it
+ * what the controller's messages and the sums add.
+ *
+ *     START's way | the plan's tasks and transfers | the last report's way |
+ *     REDUCE's way | slices to their owners | sums back | REDUCED's way | commit
+ *
+ * Half of a node's round trip is each way to and from the controller. START comes at different times to
+ * different data nodes: that is the microbatches' release_s, so the simulation has it. The sums are
+ * worked out node by node: two exchanges, each of a slice of 1 / r of the stage's gradient.
+ */
+#include "controller/controller.h"
+#include "controller/members/silence.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static double way_s(const struct controller *c, int node)
+{
+	return (double)silence_round_trip(&c->members[node].rounds) * 0.5e-6;
+}
+
+/* From the controller's decision until it has every replica's word. */
+static double stage_sum_s(const struct controller *c, const struct plan *p, int stage)
+{
+	const int *nodes = p->assigned + p->stage_start[stage];
+	int r = p->stage_start[stage + 1] - p->stage_start[stage];
+	double bytes = sizeof(float) * (double)c->stage_parameters[stage] / r, last = 0;
+	double *summed = calloc((size_t)r, sizeof(*summed));
+
+	for (int owner = 0; summed && owner < r; owner++)
+		for (int from = 0; from < r; from++)
+			summed[owner] = fmax(summed[owner],
+					     way_s(c, nodes[from]) + link_table_transfer_s(c->links, (uint32_t)nodes[from],
+											   (uint32_t)nodes[owner], bytes));
+	for (int to = 0; summed && to < r; to++)
+		for (int owner = 0; owner < r; owner++)
+			last = fmax(last, summed[owner] + way_s(c, nodes[to]) +
+						  link_table_transfer_s(c->links, (uint32_t)nodes[owner],
+									(uint32_t)nodes[to], bytes));
+	free(summed);
+	return last;
+}
+
+/* The last backward pass ends on a data node, whose report is on its way then. */
+static double report_s(const struct controller *c, const struct plan *p)
+{
+	double most = 0;
+
+	for (int i = p->stage_start[0]; i < p->stage_start[1]; i++)
+		most = fmax(most, way_s(c, p->assigned[i]));
+	return most;
+}
+
+void predict(struct controller *c, struct planned *a)
+{
+	struct plan_predicted *d = a->plan ? &a->plan->predicted : NULL;
+	struct simulation *s;
+	struct error err;
+	double sum = 0, was;
+
+	if (!d || !c->links)
+		return;
+	for (int i = 0; i < a->plan->n_microbatches; i++)
+		a->plan->microbatches[i].release_s = way_s(c, a->plan->microbatches[i].data_node);
+	if (simulate(c->cluster, a->plan, &s, &err) != 0)
+		return; /* a link is gone: whoever uses the plan finds out */
+	was = d->iteration_s;
+	d->expected_s *= was > 0 ? s->iteration_s / was : 1;
+	d->iteration_s = s->iteration_s;
+	d->collisions = s->collisions;
+	d->collision_wait_s = s->collision_wait_s;
+	d->idle_fraction = s->idle_fraction;
+	for (int stage = 0; stage < a->plan->n_stages; stage++)
+		sum = fmax(sum, stage_sum_s(c, a->plan, stage));
+	d->sync_s = report_s(c, a->plan) + sum;
+	d->total_s = fmax(s->total_s, s->iteration_s) + d->sync_s;
+	simulation_free(a->trace);
+	a->trace = s;
+}

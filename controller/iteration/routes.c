@@ -1,0 +1,550 @@
+#include "controller/iteration/routes.h"
+#include "controller/list.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int routes_init(struct routes *r, uint32_t n, uint32_t n_nodes)
+{
+	memset(r, 0, sizeof(*r));
+	r->microbatches = calloc(n ? n : 1, sizeof(*r->microbatches));
+	r->counts = calloc(n_nodes ? n_nodes : 1, sizeof(*r->counts));
+	if (!r->microbatches || !r->counts) {
+		routes_fini(r);
+		return -ENOMEM;
+	}
+	r->n = n;
+	r->n_nodes = n_nodes;
+	return 0;
+}
+
+void routes_fini(struct routes *r)
+{
+	for (uint32_t i = 0; r->counts && i < r->n_nodes; i++)
+		free(r->counts[i].list);
+	free(r->counts);
+	free(r->microbatches);
+	memset(r, 0, sizeof(*r));
+}
+
+static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
+		      const struct plan_microbatch *from, const int *stage_of)
+{
+	memset(m, 0, sizeof(*m));
+	m->route.microbatch = id;
+	m->route.attempt = m->route.since = attempt;
+	m->began_s = -1;
+	m->route.n_hops = (uint32_t)from->length;
+	m->route.nodes = m->nodes;
+	m->route.stages = m->stages;
+	for (int h = 0; h < from->length; h++) {
+		m->nodes[h] = (uint16_t)from->path[h];
+		m->stages[h] = (uint8_t)stage_of[from->path[h]];
+	}
+}
+
+/* First to every microbatch whose data node has a shard of its own that still has waves left;
+ * then what remains, in order, to those that remain. */
+static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards,
+			uint32_t per_shard, uint32_t *next_wave)
+{
+	uint32_t shard = 0;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+		int own = shard_of[m->nodes[0]];
+
+		m->route.shard = UINT32_MAX;
+		if (own < 0 || next_wave[own] >= per_shard)
+			continue;
+		m->route.shard = (uint32_t)own;
+		m->route.wave = next_wave[own]++;
+	}
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+
+		if (m->route.shard != UINT32_MAX)
+			continue;
+		while (shard < n_shards && next_wave[shard] >= per_shard)
+			shard++;
+		m->route.shard = shard;
+		m->route.wave = next_wave[shard]++;
+	}
+}
+
+int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
+		     uint32_t per_shard, uint32_t attempt, struct error *err)
+{
+	uint32_t *next_wave = calloc(n_shards, sizeof(*next_wave));
+	int *stage_of = malloc(r->n_nodes * sizeof(*stage_of));
+	int rc = 0;
+
+	if (!next_wave || !stage_of) {
+		rc = error_set(err, -ENOMEM, "routes: out of memory");
+		goto done;
+	}
+	if ((uint32_t)p->n_microbatches != n_shards * per_shard || r->n != n_shards * per_shard) {
+		rc = error_set(err, -EINVAL, "the plan has %d microbatches, the run %u",
+			       p->n_microbatches, n_shards * per_shard);
+		goto done;
+	}
+	plan_stages(p, (int)r->n_nodes, stage_of);
+	for (uint32_t i = 0; i < r->n; i++)
+		set_route(&r->microbatches[i], i, attempt, &p->microbatches[i], stage_of);
+	deal_shards(r, shard_of, n_shards, per_shard, next_wave);
+	r->done = r->rerun = 0;
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		r->counts[i].n = 0;
+done:
+	free(next_wave);
+	free(stage_of);
+	return rc;
+}
+
+int routes_hop(const struct microbatch *m, uint16_t node)
+{
+	for (uint32_t h = 0; h < m->route.n_hops; h++)
+		if (m->nodes[h] == node)
+			return (int)h;
+	return -1;
+}
+
+uint16_t routes_node_at(const struct microbatch *m, uint32_t t)
+{
+	uint32_t n = m->route.n_hops;
+
+	return m->nodes[t < n ? t : t == n ? 0 : 2 * n - t];
+}
+
+static uint64_t bit(uint32_t hop)
+{
+	return (uint64_t)1 << hop;
+}
+
+bool routes_owes(const struct microbatch *m, uint32_t t)
+{
+	uint32_t n = m->route.n_hops;
+
+	if (t == n)
+		return m->owed_loss;
+	return t < n ? m->owed_forward & bit(t) : m->owed_backward & bit(2 * n - t);
+}
+
+bool routes_ended(const struct microbatch *m, uint32_t t)
+{
+	return t < m->passed && !routes_owes(m, t);
+}
+
+bool routes_began(const struct microbatch *m, uint32_t t)
+{
+	return routes_ended(m, t) || (t == m->passed && m->began_s >= 0);
+}
+
+bool routes_home(const struct microbatch *m)
+{
+	return m->passed > 2 * m->route.n_hops;
+}
+
+void routes_stand_in(struct microbatch *m, uint32_t hop, uint16_t node)
+{
+	if (m->nodes[hop] == node)
+		return;
+	m->nodes[hop] = node;
+	m->owed_forward |= bit(hop);
+	m->owed_backward |= bit(hop);
+	m->owed_loss = m->owed_loss || hop == 0;
+	if (m->passed <= 2 * m->route.n_hops && routes_node_at(m, m->passed) == node)
+		m->began_s = -1;
+}
+
+static void run_again(struct routes *r, struct microbatch *m)
+{
+	m->route.attempt++;
+	if (m->done)
+		r->done--;
+	m->done = false;
+	r->rerun++;
+}
+
+void routes_begin_again(struct routes *r, uint32_t microbatch)
+{
+	struct microbatch *m = &r->microbatches[microbatch];
+
+	run_again(r, m);
+	m->route.since = m->route.attempt;
+	m->begun = false;
+	m->passed = 0;
+	m->passed_s = 0;
+	m->began_s = -1;
+	m->owed_forward = m->owed_backward = 0;
+	m->owed_loss = false;
+}
+
+/* The position of the chain; -1: it is no part of it. */
+static int position_of(const struct microbatch *m, uint16_t node, enum work_kind kind)
+{
+	int n = (int)m->route.n_hops, hop = routes_hop(m, node);
+
+	if (hop < 0 || kind == WORK_WEIGHTS || (kind == WORK_LOSS && hop > 0))
+		return -1;
+	return kind == WORK_FORWARD ? hop : kind == WORK_LOSS ? n : 2 * n - hop;
+}
+
+/* It need not be owed any more: whether it was. */
+static bool settle(struct microbatch *m, uint16_t node, enum work_kind kind)
+{
+	uint64_t *owed = kind == WORK_FORWARD ? &m->owed_forward : &m->owed_backward;
+	uint64_t hop = bit((uint32_t)routes_hop(m, node));
+	bool owes = kind == WORK_LOSS ? m->owed_loss : (*owed & hop) != 0;
+
+	if (kind == WORK_LOSS)
+		m->owed_loss = false;
+	else
+		*owed &= ~hop;
+	return owes;
+}
+
+bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what,
+		 enum work_kind kind, double at_s)
+{
+	int t = position_of(m, node, kind);
+	bool owed;
+
+	if (t < 0 || attempt < m->route.since)
+		return false;
+	m->begun = true;
+	if (what == WORK_STARTS && t == m->passed)
+		m->began_s = at_s;
+	if (what != WORK_ENDS)
+		return false;
+	owed = settle(m, node, kind);
+	if (t < m->passed)
+		return owed;
+	m->passed = (uint8_t)(t + 1);
+	m->passed_s = at_s;
+	m->began_s = -1;
+	return true;
+}
+
+/* Unfinished visits a node still has before it. */
+static uint32_t left_at(const struct routes *r, uint16_t node)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		n += !r->microbatches[i].done && routes_hop(&r->microbatches[i], node) >= 0;
+	return n;
+}
+
+/* There and, for the gradient, back; the last hop's output goes to the data node. INFINITY: no link. */
+static double way(const struct cluster *c, const struct microbatch *m, int hop, int node)
+{
+	uint32_t next = ((uint32_t)hop + 1) % m->route.n_hops;
+	int n = c->n_nodes, around[] = { hop > 0 ? m->nodes[hop - 1] : m->nodes[m->route.n_hops - 1],
+					 m->nodes[next] };
+	double d = 0;
+
+	for (int i = 0; i < 2; i++) {
+		double to = c->delay_s[around[i] * n + node], from = c->delay_s[node * n + around[i]];
+
+		if (around[i] == node)
+			continue;
+		if (to < 0 || from < 0)
+			return INFINITY;
+		d += to + from;
+	}
+	return d;
+}
+
+/* What is before the node if it takes one more, and the way of that one: seconds. */
+static double burden(const struct routes *r, const struct microbatch *m, int hop,
+		     const struct cluster *c, uint16_t node)
+{
+	const struct cluster_node *n = &c->nodes[node];
+
+	return (left_at(r, node) + 1) * (n->forward_s + n->backward_s) + way(c, m, hop, node);
+}
+
+static int choose(const struct routes *r, const struct microbatch *m, int hop, const bool *usable,
+		  const int *stage_of, const struct cluster *c)
+{
+	double least = 0;
+	int best = -1;
+
+	for (uint32_t i = 0; i < r->n_nodes; i++) {
+		double d;
+
+		if (!usable[i] || stage_of[i] != m->stages[hop])
+			continue;
+		d = burden(r, m, hop, c, (uint16_t)i);
+		if (best < 0 || d < least) {
+			best = (int)i;
+			least = d;
+		}
+	}
+	return best;
+}
+
+int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
+		   const struct cluster *c, uint32_t *changed)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+		int hop = routes_hop(m, gone), node;
+
+		if (hop < 0)
+			continue;
+		node = choose(r, m, hop, usable, stage_of, c);
+		if (node < 0)
+			return -ENOENT; /* the stage has nobody, so this was the first */
+		m->replaced = (uint8_t)hop;
+		routes_stand_in(m, (uint32_t)hop, (uint16_t)node);
+		run_again(r, m);
+		changed[n++] = i;
+	}
+	r->counts[gone].n = 0;
+	return n;
+}
+
+static uint32_t times_counted(const struct counts *c, uint32_t microbatch, uint8_t kind)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		n += c->list[i].microbatch == microbatch && c->list[i].kind == kind;
+	return n;
+}
+
+/* ---- around a link ---- */
+
+/* The last to go between a hop and the next (that of the last is the first) has gone once this has begun. */
+static uint32_t ends_between(const struct microbatch *m, uint32_t hop)
+{
+	uint32_t n = m->route.n_hops;
+
+	return hop + 1 < n ? 2 * n - hop : n + 1;
+}
+
+static bool is_pair(const struct microbatch *m, uint32_t hop, uint16_t a, uint16_t b)
+{
+	uint16_t x = m->nodes[hop], y = m->nodes[(hop + 1) % m->route.n_hops];
+
+	return (x == a && y == b) || (x == b && y == a);
+}
+
+bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b)
+{
+	for (uint32_t h = 0; !m->done && h < m->route.n_hops; h++)
+		if (is_pair(m, h, a, b) && !routes_began(m, ends_between(m, h)))
+			return true;
+	return false;
+}
+
+/* Its node there has counted nothing of it, and is at nothing that counts. */
+static bool may_leave(const struct routes *r, const struct microbatch *m, uint32_t hop)
+{
+	const struct counts *c = &r->counts[m->nodes[hop]];
+	uint32_t n = m->route.n_hops, id = m->route.microbatch;
+
+	return !routes_began(m, 2 * n - hop) && (hop > 0 || !routes_began(m, n)) &&
+	       times_counted(c, id, WORK_BACKWARD) == 0 && times_counted(c, id, WORK_LOSS) == 0;
+}
+
+/* Another node in the place of a or b: which hop, and who. False: there is none. */
+static bool choose_around(const struct routes *r, const struct microbatch *m, uint16_t a, uint16_t b,
+			  const bool *usable, const int *stage_of, const struct cluster *c, uint32_t *hop,
+			  uint16_t *node)
+{
+	bool any = false, best_began = false;
+	double least = 0;
+
+	for (uint32_t h = 0; h < m->route.n_hops; h++) {
+		bool began = routes_began(m, h);
+
+		if ((m->nodes[h] != a && m->nodes[h] != b) || !may_leave(r, m, h))
+			continue;
+		for (uint32_t i = 0; i < r->n_nodes; i++) {
+			double d;
+
+			if (!usable[i] || stage_of[i] != m->stages[h] || routes_hop(m, (uint16_t)i) >= 0)
+				continue;
+			d = burden(r, m, (int)h, c, (uint16_t)i);
+			if (isinf(d) || (any && (began != best_began ? began : d >= least)))
+				continue;
+			any = true;
+			best_began = began;
+			least = d;
+			*hop = h;
+			*node = (uint16_t)i;
+		}
+	}
+	return any;
+}
+
+int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
+		  const struct cluster *c, uint32_t *changed)
+{
+	uint32_t hop;
+	uint16_t node;
+	int n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct microbatch *m = &r->microbatches[i];
+
+		if (routes_need(m, a, b) && !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
+			return -ENOENT;
+	}
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+
+		if (!routes_need(m, a, b) || !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
+			continue;
+		r->rerun += routes_began(m, hop);
+		m->route.attempt++;
+		m->replaced = (uint8_t)hop;
+		m->moved = true;
+		routes_stand_in(m, hop, node);
+		changed[n++] = i;
+	}
+	return n;
+}
+
+static bool swapped(const struct microbatch *m)
+{
+	for (uint32_t h = 1; h < m->route.n_hops; h++)
+		if (m->stages[h] < m->stages[h - 1])
+			return true;
+	return false;
+}
+
+static bool counted_anywhere(const struct routes *r, uint32_t id)
+{
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		for (uint32_t k = 0; k < r->counts[i].n; k++)
+			if (r->counts[i].list[k].microbatch == id)
+				return true;
+	return false;
+}
+
+static void sort_stages(struct microbatch *m)
+{
+	for (uint32_t h = 2; h < m->route.n_hops; h++) {
+		uint8_t s = m->stages[h];
+		uint16_t node = m->nodes[h];
+		uint32_t k = h;
+
+		for (; k > 1 && m->stages[k - 1] > s; k--) {
+			m->stages[k] = m->stages[k - 1];
+			m->nodes[k] = m->nodes[k - 1];
+		}
+		m->stages[k] = s;
+		m->nodes[k] = node;
+	}
+}
+
+int64_t routes_unswap(struct routes *r)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct microbatch *m = &r->microbatches[i];
+
+		if (m->done || !swapped(m) || m->passed > m->route.n_hops ||
+		    counted_anywhere(r, i))
+			continue;
+		sort_stages(m);
+		routes_begin_again(r, i);
+		return i;
+	}
+	return -1;
+}
+
+int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)
+{
+	struct counts *c = &r->counts[node];
+
+	if (!list_grow(&c->list, c->n, &c->room, sizeof(*c->list)))
+		return -ENOMEM;
+	c->list[c->n++] = (struct counted){ microbatch, kind };
+	return 0;
+}
+
+bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)
+{
+	int hop = routes_hop(&r->microbatches[microbatch], node);
+
+	return (kind == WORK_BACKWARD ? hop >= 0 : kind == WORK_LOSS && hop == 0) &&
+	       times_counted(&r->counts[node], microbatch, kind) == 0;
+}
+
+bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch)
+{
+	return routes_may_count(r, node, microbatch, WORK_BACKWARD) ||
+	       routes_may_count(r, node, microbatch, WORK_LOSS);
+}
+
+bool routes_counted(const struct routes *r, uint32_t microbatch)
+{
+	const struct microbatch *m = &r->microbatches[microbatch];
+
+	for (uint32_t h = 0; h < m->route.n_hops; h++)
+		if (times_counted(&r->counts[m->nodes[h]], microbatch, WORK_BACKWARD) == 0)
+			return false;
+	return true;
+}
+
+bool routes_stage_counted(const struct routes *r, uint8_t stage)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct microbatch *m = &r->microbatches[i];
+
+		for (uint32_t h = 0; h < m->route.n_hops; h++)
+			if (m->stages[h] == stage &&
+			    times_counted(&r->counts[m->nodes[h]], i, WORK_BACKWARD) == 0)
+				return false;
+	}
+	return true;
+}
+
+bool routes_visit(const struct routes *r, uint16_t node)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		if (routes_hop(&r->microbatches[i], node) >= 0)
+			return true;
+	return false;
+}
+
+static int audit_counts(const struct routes *r, uint32_t microbatch, uint16_t node, struct error *err)
+{
+	const struct microbatch *m = &r->microbatches[microbatch];
+	uint32_t b = times_counted(&r->counts[node], microbatch, WORK_BACKWARD);
+	uint32_t l = times_counted(&r->counts[node], microbatch, WORK_LOSS);
+	uint32_t want = routes_hop(m, node) >= 0;
+
+	if (b == want && l == (node == m->nodes[0]))
+		return 0;
+	return error_set(err, -EPROTO,
+			 "microbatch %u: node %u counted its gradient %u times and its loss %u times, expected %u and %u",
+			 microbatch, node, b, l, want, node == m->nodes[0]);
+}
+
+int routes_audit(const struct routes *r, const int *sum_of, struct error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < r->n; i++) {
+		const struct microbatch *m = &r->microbatches[i];
+
+		for (uint32_t h = 0; h < m->route.n_hops; h++)
+			if (sum_of[m->nodes[h]] != m->stages[h])
+				return error_set(err, -EPROTO,
+						 "microbatch %u: node %u has its part of stage %u, and is not in that stage's sum",
+						 i, m->nodes[h], m->stages[h]);
+		for (uint16_t node = 0; rc == 0 && node < r->n_nodes; node++)
+			if (sum_of[node] >= 0)
+				rc = audit_counts(r, i, node, err);
+	}
+	return rc;
+}

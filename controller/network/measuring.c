@@ -1,0 +1,468 @@
+/* measuring.c - every link measured before anything is planned.
+ *
+ * First all latencies, side by side: a probe disturbs nobody. Then bandwidths, in rounds of disjoint
+ * pairs, so that nothing shares an end with another; both directions of a pair at once. Answers take a
+ * round trip, or some where bulk has to show it, so pairs that are alike far apart share a
+ * round: each round takes the farthest pairs left of nodes that have none in it yet, and ends when all have
+ * answered. All rounds together take at most ROUNDS_US; where that is too little they
+ * get shorter, and where they cannot some are left out, evenly spread, and their links are estimated
+ * (link_table.h).
+ *
+ * Who joins later is measured against all others, one after another, while the training goes on.
+ */
+#include "controller/controller.h"
+#include "controller/network/link_table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LATENCIES_US = 1800000,   /* for all probes */
+	LATENCIES_MORE_US = 1500000, /* for the answers */
+	ROUNDS_US = 21500000,     /* for all rounds of a cluster up to SMALL nodes, */
+	ROUNDS_MANY_US = 52000000, /* and of larger ones */
+	SMALL = 32,
+	ROUND_LEAST_MS = 150,
+	ROUND_TRIPS = 8,          /* that the rate of bulk takes to rise and to be seen; trains of packets take two */
+	GRACE_US = 5000000,       /* for an answer, above what the round takes: connecting is in it */
+	LOG_EVERY_US = 5000000,
+	JOIN_MS = 600             /* for each link of a joiner */
+};
+static const double near_s = 0.003; /* nodes of one place */
+
+struct meeting {
+	uint16_t a, b;
+	float latency_s;
+};
+
+/* What is under way. */
+struct measuring {
+	enum { LATENCIES, ROUNDS, OVER } step;
+	uint32_t n;                /* who takes part */
+	struct meeting *pairs;     /* (starts[n_rounds]) those of round r from starts[r] on */
+	uint32_t *starts;          /* (n_rounds + 1) */
+	uint32_t n_rounds;
+	uint32_t played, round;    /* of these that there is time for; the one under way */
+	double shorter;            /* than they should be: 1, or less */
+	uint64_t order;            /* the last one's number */
+	int64_t began_us, until_us;
+	int64_t logged_us;
+	int64_t rounds_us;         /* since when rounds are played, */
+	int64_t round_us;          /* and the one under way */
+	uint32_t heard;            /* who told latencies */
+	bool told[MSG_NODES];
+	uint16_t partner[MSG_NODES]; /* this round; MSG_NOBODY: it has answered, or rests */
+	/* A joiner, and whom it is to meet next. */
+	int joiner;                /* -1 none */
+	uint32_t next;
+};
+
+static void order(struct controller *c, uint16_t from, uint16_t to, uint32_t most_ms)
+{
+	struct msg m = { .type = MSG_MEASURE };
+
+	m.u.measure = (struct msg_measure){ ++c->measuring->order, to, most_ms };
+	member_send(c, &c->members[from], &m);
+}
+
+bool measuring_wanted(const struct controller *c)
+{
+	return c->options.time_scale == 0 && !c->options.embedded;
+}
+
+static struct measuring *have(struct controller *c)
+{
+	if (!c->measuring) {
+		c->measuring = calloc(1, sizeof(*c->measuring));
+		if (c->measuring)
+			c->measuring->joiner = -1;
+		else
+			controller_finish(c, 1, "out of memory");
+	}
+	return c->measuring;
+}
+
+/* ---- rounds ---- */
+
+static void forget_rounds(struct measuring *w)
+{
+	free(w->pairs);
+	free(w->starts);
+	w->pairs = NULL;
+	w->starts = NULL;
+	w->n_rounds = 0;
+}
+
+void measuring_begin(struct controller *c)
+{
+	struct measuring *w = have(c);
+
+	if (!w)
+		return;
+	forget_rounds(w);
+	w->n = 0;
+	w->step = LATENCIES;
+	w->began_us = c->now_us;
+	w->until_us = c->now_us + LATENCIES_US + LATENCIES_MORE_US;
+	w->heard = 0;
+	memset(w->told, 0, sizeof(w->told));
+	for (uint16_t i = 0; i < c->n_members; i++)
+		if (member_alive(&c->members[i]) && c->members[i].welcomed) {
+			w->n++;
+			order(c, i, MSG_NOBODY, LATENCIES_US / 1000);
+		}
+	note(c, NOTE_EVENT, -1, 0, "measuring %u links before anything is planned", w->n * (w->n - 1));
+}
+
+static int farther(const void *x, const void *y)
+{
+	float a = ((const struct meeting *)x)->latency_s, b = ((const struct meeting *)y)->latency_s;
+
+	return (a < b) - (a > b);
+}
+
+/* All pairs, the farthest first. Returns how many; the pairs are given. */
+static uint32_t list_pairs(const struct controller *c, struct meeting **out)
+{
+	struct meeting *pairs = malloc((size_t)c->n_members * c->n_members / 2 * sizeof(*pairs) + 1);
+	uint32_t n = 0;
+
+	for (uint16_t a = 0; pairs && a < c->n_members; a++)
+		for (uint16_t b = (uint16_t)(a + 1); b < c->n_members; b++) {
+			const struct link_seen *there = link_table_at(c->links, a, b),
+					       *back = link_table_at(c->links, b, a);
+
+			if (member_alive(&c->members[a]) && member_alive(&c->members[b]))
+				pairs[n++] = (struct meeting){ a, b, fmaxf(there->latency_s, back->latency_s) };
+		}
+	if (pairs)
+		qsort(pairs, n, sizeof(*pairs), farther);
+	*out = pairs;
+	return n;
+}
+
+/* Into rounds: each takes, in order, every pair left whose nodes have none in it yet. */
+static int deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
+{
+	bool busy[MSG_NODES];
+	uint32_t at = 0;
+
+	w->pairs = malloc((n + 1) * sizeof(*w->pairs));
+	w->starts = malloc((n + 1) * sizeof(*w->starts));
+	if (!w->pairs || !w->starts)
+		return -ENOMEM;
+	while (n > 0) {
+		uint32_t kept = 0;
+
+		memset(busy, 0, sizeof(busy));
+		w->starts[w->n_rounds++] = at;
+		for (uint32_t i = 0; i < n; i++) {
+			struct meeting p = left[i];
+
+			if (busy[p.a] || busy[p.b]) {
+				left[kept++] = p;
+				continue;
+			}
+			busy[p.a] = busy[p.b] = true;
+			w->pairs[at++] = p;
+		}
+		n = kept;
+	}
+	w->starts[w->n_rounds] = at;
+	return 0;
+}
+
+/* Milliseconds for a pair, were there time enough. */
+static double wanted_ms(const struct meeting *p)
+{
+	return ROUND_LEAST_MS + ROUND_TRIPS * 2e3 * (double)p->latency_s;
+}
+
+/* Shorter rounds, or fewer, where all would take too long. */
+static void fit_rounds(struct measuring *w)
+{
+	double most_ms = 1e-3 * (w->n > SMALL ? ROUNDS_MANY_US : ROUNDS_US), total_ms = 0;
+
+	for (uint32_t r = 0; r < w->n_rounds; r++)
+		total_ms += wanted_ms(&w->pairs[w->starts[r]]);
+	w->shorter = total_ms > most_ms ? most_ms / total_ms : 1;
+	w->played = w->n_rounds;
+	if (w->shorter * total_ms / w->n_rounds < ROUND_LEAST_MS) {
+		w->played = (uint32_t)(most_ms / ROUND_LEAST_MS);
+		w->played = w->played < w->n_rounds ? w->played : w->n_rounds;
+		w->shorter = fmin(1, w->shorter * w->n_rounds / w->played);
+	}
+}
+
+/* The journal has the beginning and the end. */
+static void log_round(struct controller *c)
+{
+	uint32_t now, all;
+	double left = measuring_round(c, &now, &all);
+
+	if (c->now_us < c->measuring->logged_us + LOG_EVERY_US)
+		return;
+	c->measuring->logged_us = c->now_us;
+	log_line(&c->log, LOG_INFO, "measuring links: round %u of %u, about %.0f s left", now, all, left);
+}
+
+/* The rounds that are played are spread over all. */
+static uint32_t round_of(const struct measuring *w, uint32_t played)
+{
+	return (uint32_t)((uint64_t)played * w->n_rounds / w->played);
+}
+
+static void begin_round(struct controller *c)
+{
+	struct measuring *w = c->measuring;
+	uint32_t r = round_of(w, w->round);
+	double most_ms = 0;
+
+	memset(w->partner, 0xff, sizeof(w->partner));
+	for (uint32_t i = w->starts[r]; i < w->starts[r + 1]; i++) {
+		const struct meeting *p = &w->pairs[i];
+		double ms = fmax(w->shorter * wanted_ms(p), ROUND_LEAST_MS);
+
+		if (!member_alive(&c->members[p->a]) || !member_alive(&c->members[p->b]))
+			continue;
+		w->partner[p->a] = p->b;
+		w->partner[p->b] = p->a;
+		order(c, p->a, p->b, (uint32_t)ms);
+		order(c, p->b, p->a, (uint32_t)ms);
+		most_ms = fmax(most_ms, ms);
+	}
+	w->until_us = c->now_us + (int64_t)(most_ms * 1e3) + GRACE_US;
+	w->round_us = c->now_us;
+	log_round(c);
+}
+
+static void begin_rounds(struct controller *c)
+{
+	struct measuring *w = c->measuring;
+	struct meeting *pairs;
+	uint32_t n = list_pairs(c, &pairs);
+
+	w->step = ROUNDS;
+	w->round = 0;
+	w->rounds_us = c->now_us;
+	if (!pairs || deal_rounds(w, pairs, n) != 0) {
+		controller_finish(c, 1, "out of memory");
+		w->step = OVER;
+	} else if (w->n_rounds == 0) {
+		w->step = OVER;
+	} else {
+		fit_rounds(w);
+		begin_round(c);
+	}
+	free(pairs);
+}
+
+static bool round_over(const struct controller *c)
+{
+	const struct measuring *w = c->measuring;
+	bool over = true;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		over = over && (w->partner[i] == MSG_NOBODY || !member_alive(&c->members[i]));
+	return over || c->now_us >= w->until_us;
+}
+
+static void no_answer(struct controller *c)
+{
+	struct measuring *w = c->measuring;
+
+	for (uint16_t i = 0; i < c->n_members; i++)
+		if (w->partner[i] != MSG_NOBODY && member_alive(&c->members[i]))
+			note(c, NOTE_WARNING, i, 0, "n%02u did not tell of its link to n%02u in time", i,
+			     w->partner[i]);
+}
+
+static void rounds_done(struct controller *c)
+{
+	struct measuring *w = c->measuring;
+
+	w->step = OVER;
+	if (link_table_estimate(c->links, near_s) != 0)
+		controller_finish(c, 1, "out of memory");
+	note(c, NOTE_EVENT, -1, 0, "links measured in %.1f s", (double)(c->now_us - w->began_us) * 1e-6);
+}
+
+bool measuring_turn(struct controller *c)
+{
+	struct measuring *w = c->measuring;
+
+	if (w->step == LATENCIES && (w->heard >= w->n || c->now_us >= w->until_us))
+		begin_rounds(c);
+	if (w->step != ROUNDS || !round_over(c))
+		return w->step == OVER;
+	no_answer(c);
+	if (++w->round < w->played)
+		begin_round(c);
+	else
+		rounds_done(c);
+	return w->step == OVER;
+}
+
+static double allowed_ms(const struct measuring *w, uint32_t played)
+{
+	return fmax(w->shorter * wanted_ms(&w->pairs[w->starts[round_of(w, played)]]), ROUND_LEAST_MS);
+}
+
+/* Of what the rounds that are left may take at most, the share that those before them took; before they are
+ * dealt, what all together may. */
+static double estimate_left_s(const struct controller *c)
+{
+	const struct measuring *w = c->measuring;
+	double left_ms = 0, over_ms = 0, share = 1;
+
+	if (w->step == LATENCIES)
+		return 1e-6 * (double)(w->began_us + LATENCIES_US + (w->n > SMALL ? ROUNDS_MANY_US : ROUNDS_US) - c->now_us);
+	for (uint32_t k = 0; k < w->round; k++)
+		over_ms += allowed_ms(w, k);
+	for (uint32_t k = w->round; k < w->played; k++)
+		left_ms += allowed_ms(w, k);
+	if (over_ms > 0)
+		share = fmin(1, 1e-3 * (double)(w->round_us - w->rounds_us) / over_ms);
+	return share * left_ms * 1e-3 - 1e-6 * (double)(c->now_us - w->round_us);
+}
+
+double measuring_round(const struct controller *c, uint32_t *round, uint32_t *rounds)
+{
+	const struct measuring *w = c->measuring;
+	bool under_way = w && w->step != OVER && c->phase == PHASE_GATHERING;
+
+	*round = under_way ? (w->step == ROUNDS ? w->round + 2 : 1) : 0;
+	*rounds = under_way ? (w->step == ROUNDS ? w->played : w->n - 1) + 1 : 0;
+	return under_way ? fmax(estimate_left_s(c), 0) : 0;
+}
+
+/* ---- answers ---- */
+
+static void latencies_told(struct controller *c, const struct member *m)
+{
+	struct measuring *w = c->measuring;
+
+	w->heard += w->step == LATENCIES && !w->told[m->id];
+	w->told[m->id] = true;
+}
+
+/* In words an operator can act on: which side cannot reach which address. */
+static void tell_unreachable(struct controller *c, const struct member *m, const struct msg_measured *r)
+{
+	const struct member *to = &c->members[r->to];
+	const struct link_seen *back = link_table_at(c->links, r->to, m->id);
+
+	note(c, NOTE_WARNING, m->id, 0,
+	     "n%02u (%.40s) cannot reach n%02u, and nothing is planned that way: %.90s. %s", m->id, m->hello.host,
+	     to->id, r->text,
+	     back->known && !back->unreachable ? "The other way works" :
+						 "Is that port open there, and the address one from outside?");
+}
+
+void measuring_answer(struct controller *c, struct member *m, const struct msg_measured *r)
+{
+	struct measuring *w = c->measuring;
+	struct link_seen *l;
+
+	if (w && r->to == MSG_NOBODY)
+		latencies_told(c, m);
+	if (!w || !c->links || r->to >= c->n_members || r->to == m->id)
+		return;
+	l = link_table_at(c->links, m->id, r->to);
+	if (w->partner[m->id] != r->to && w->joiner != m->id && w->joiner != (int)r->to)
+		return; /* too late, or not asked for */
+	log_line(&c->log, LOG_DEBUG, "n%02u>n%02u: reached %u, %.1f ms, %.2f MB/s", m->id, r->to, r->reached,
+		 (double)r->latency_s * 1e3, (double)r->bandwidth_bytes_per_s * 1e-6);
+	if (r->reached && r->latency_s > 0 && r->bandwidth_bytes_per_s > 0) {
+		*l = (struct link_seen){ .known = true, .latency_s = r->latency_s, .spread_s = r->spread_s,
+					 .bandwidth = (double)r->bandwidth_bytes_per_s };
+	} else if (!r->reached) {
+		*l = (struct link_seen){ .known = true, .unreachable = true, .latency_s = -1 };
+		tell_unreachable(c, m, r);
+	}
+	members_link_seen(c, m, r->to);
+	if (w->partner[m->id] == r->to)
+		w->partner[m->id] = MSG_NOBODY;
+}
+
+void measuring_free(struct controller *c)
+{
+	if (c->measuring)
+		forget_rounds(c->measuring);
+	free(c->measuring);
+	c->measuring = NULL;
+}
+
+/* ---- who joins later ---- */
+
+bool measuring_knows(const struct controller *c, const struct member *m)
+{
+	for (uint32_t i = 0; c->links && i < c->n_members; i++) {
+		const struct member *other = &c->members[i];
+
+		if (other != m && member_alive(other) && other->welcomed && other->replica &&
+		    (!link_table_at(c->links, m->id, i)->known || !link_table_at(c->links, i, m->id)->known))
+			return false;
+	}
+	return true;
+}
+
+void measuring_forget(struct controller *c, const struct member *m)
+{
+	for (uint32_t i = 0; c->links && i < c->n_members; i++) {
+		*link_table_at(c->links, m->id, i) = (struct link_seen){ .known = false };
+		*link_table_at(c->links, i, m->id) = (struct link_seen){ .known = false };
+	}
+	if (c->measuring && c->measuring->joiner == m->id)
+		c->measuring->joiner = -1;
+}
+
+/* The next whom the joiner has not met; false: it has met all. */
+static bool next_meeting(struct controller *c)
+{
+	struct measuring *w = c->measuring;
+	uint16_t joiner = (uint16_t)w->joiner;
+
+	for (; w->next < c->n_members; w->next++) {
+		uint16_t i = (uint16_t)w->next;
+
+		if (i == joiner || !member_alive(&c->members[i]) || !c->members[i].welcomed ||
+		    (link_table_at(c->links, joiner, i)->known && link_table_at(c->links, i, joiner)->known))
+			continue;
+		w->partner[joiner] = i;
+		w->partner[i] = joiner;
+		order(c, joiner, i, JOIN_MS);
+		order(c, i, joiner, JOIN_MS);
+		w->until_us = c->now_us + JOIN_MS * 1000 + GRACE_US;
+		w->next++;
+		return true;
+	}
+	return false;
+}
+
+void measuring_joiners(struct controller *c)
+{
+	struct measuring *w;
+
+	if (!c->links || c->phase == PHASE_GATHERING || !(w = have(c)))
+		return;
+	for (uint32_t i = 0; w->joiner < 0 && i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->state != NODE_JOINING || !m->welcomed || m->marked || measuring_knows(c, m))
+			continue;
+		w->joiner = m->id;
+		w->next = 0;
+		memset(w->partner, 0xff, sizeof(w->partner));
+		note(c, NOTE_EVENT, m->id, 0, "n%02u's links are measured before it gets a place", m->id);
+	}
+	if (w->joiner < 0 || !round_over(c))
+		return;
+	if (member_alive(&c->members[w->joiner]) && next_meeting(c))
+		return;
+	link_table_apply_all(c->links, c->cluster);
+	c->drifted = true;
+	w->joiner = -1;
+}

@@ -1,0 +1,29 @@
+#include "controller/network/network.h"
+
+int network_open(const struct options *o, uint32_t roles, const struct log *log,
+		 struct keys_identity **identity, struct keys_list **admitted, struct post **post,
+		 struct error *err)
+{
+	struct post_options po = { 0 };
+	char bound[LINK_ADDRESS_SIZE], key[KEYS_TEXT_SIZE];
+	int rc = keys_load(identity, o->key, err);
+
+	if (rc == 0)
+		rc = keys_list_open(admitted, o->admitted, err);
+	if (rc != 0)
+		return rc;
+	po.identity = *identity;
+	po.admitted = *admitted;
+	po.roles = roles;
+	po.message_most_bytes = 64u << 20;
+	po.retained_most_bytes = 64u << 20;
+	po.charge_per_s = NETWORK_CHARGE_PER_S;
+	rc = post_open(post, &po, err);
+	if (rc == 0)
+		rc = post_listen(*post, o->listen, bound, err);
+	if (rc != 0)
+		return rc;
+	keys_text(keys_public_of(*identity), key);
+	log_line(log, LOG_INFO, "listening at %s with key %s", bound, key);
+	return 0;
+}

@@ -1,0 +1,474 @@
+/* consoles.c - the state stream. A console that attaches gets a snapshot, then every change. One
+ * that cannot keep up loses messages (counted) and gets a fresh snapshot once there is room. */
+#include "controller/controller.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "controller/names.h"
+#include "controller/operator/see.h"
+#include "controller/list.h"
+
+enum {
+	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
+	SNAPSHOT_EVENTS = 16384, /* of the iteration under way; of one with more, what follows */
+	LINES = 400, ALERTS = 50, /* of the journal about one node, at once */
+	VISITS = 100
+};
+static const double lines_per_s = 0.5, visits_per_s = 0.1;
+
+struct console *console_of_peer(struct controller *c, post_peer_id peer)
+{
+	for (uint32_t i = 0; i < c->n_consoles; i++)
+		if (c->consoles[i].peer == peer)
+			return &c->consoles[i];
+	return NULL;
+}
+
+void console_send(struct controller *c, struct console *to, struct msg *m)
+{
+	int rc;
+
+	m->sequence = ++to->sequence;
+	rc = see_send(c->post, to->peer, m, c->now_us);
+	if (rc == -EINVAL || rc == -ENOMEM) {
+		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(m->type));
+	} else if (rc != 0) {
+		to->dropped++;
+		to->lagging = true;
+	}
+}
+
+void consoles_tell(struct controller *c, struct msg *m)
+{
+	for (uint32_t i = 0; i < c->n_consoles; i++)
+		if (c->consoles[i].live && !c->consoles[i].lagging)
+			console_send(c, &c->consoles[i], m);
+}
+
+/* ---- what the messages say ---- */
+
+static void fill_run(const struct controller *c, struct msg *m)
+{
+	struct msg_see_run *r = &m->u.see_run;
+
+	m->type = MSG_SEE_RUN;
+	*r = (struct msg_see_run){
+		.run = c->run + c->n_rewinds,
+		.parameters = c->parameters,
+		.n_nodes = c->n_members,
+		.n_stages = (uint32_t)c->cluster->n_stages,
+		.microbatches = c->routes.n,
+		.per_data_node = c->per_shard,
+		.tokens_per_iteration = (uint64_t)c->routes.n * c->recipe.batch * c->recipe.sequence,
+		.iterations = c->options.iterations, .time_scale = c->unit_s,
+		.started_wall_us = c->started_wall_us, .baseline_s = c->baseline_s,
+		.embedded = c->options.embedded,
+		.emulated = c->options.time_scale != 0, /* < 0: which, is not chosen yet */
+	};
+	snprintf(r->name, sizeof(r->name), "%s", c->options.name);
+	snprintf(r->model, sizeof(r->model), "llama-%s %.3gM", c->options.model,
+		 (double)c->parameters * 1e-6);
+}
+
+static void doing(const struct controller *c, char *out, size_t room)
+{
+	if (c->saving.awaited) {
+		snprintf(out, room, "writing the checkpoint of it%llu, then the run ends",
+			 (unsigned long long)c->saving.iteration);
+		return;
+	}
+	switch (c->phase) {
+	case PHASE_COMPUTING:
+		snprintf(out, room, "it%llu: %u of %u microbatches done",
+			 (unsigned long long)c->iteration, c->routes.done, c->routes.n);
+		break;
+	case PHASE_REDUCING:
+		snprintf(out, room, "it%llu: replicas sum their gradients",
+			 (unsigned long long)c->iteration);
+		break;
+	case PHASE_EVALUATING:
+		snprintf(out, room, "validating it%llu", (unsigned long long)c->committed);
+		break;
+	case PHASE_PAUSED:
+		snprintf(out, room, "paused after it%llu", (unsigned long long)c->committed);
+		break;
+	case PHASE_STALLED:
+		snprintf(out, room, "stalled: a stage has no living copy of its weights");
+		break;
+	default:
+		snprintf(out, room, "planning it%llu", (unsigned long long)c->committed + 1);
+	}
+}
+
+static void fill_status(const struct controller *c, const struct console *to, struct msg *m)
+{
+	struct msg_see_status *s = &m->u.see_status;
+	struct post_counters counters;
+
+	post_count(c->post, &counters);
+	m->type = MSG_SEE_STATUS;
+	*s = (struct msg_see_status){
+		.phase = (uint8_t)c->phase, .paused = c->pause && !c->step, .iteration = c->iteration,
+		.committed = c->committed, .epoch = c->epoch, .alive = members_live(c),
+		.n_nodes = c->n_members,
+		.path_length = c->current ? (uint32_t)c->current->plan->path_length : c->path_length,
+		.n_stages = (uint32_t)c->cluster->n_stages, .now_us = c->now_us,
+		.iteration_started_us = c->progress.started_us,
+		.lease_us = c->lease[0] ? c->lease_ends_us - c->now_us : 0,
+		.resent = counters.resent_frames, .dropped = to->dropped,
+	};
+	for (int i = 0; i < LINK_REASON_COUNT; i++)
+		s->refused += counters.link.refused[i];
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		s->refused += c->members[i].beat.refused;
+		s->resent += c->members[i].beat.resent;
+	}
+	for (uint32_t i = 0; i < c->n_faults; i++)
+		s->faults += c->faults[i].active;
+	snprintf(s->lease, sizeof(s->lease), "%s", c->lease);
+	if (c->phase == PHASE_GATHERING)
+		gather_status(c, s);
+	else
+		doing(c, s->doing, sizeof(s->doing));
+}
+
+static void fill_node(const struct controller *c, const struct member *w, struct msg *m)
+{
+	const struct cluster_node *n = &c->cluster->nodes[w->id];
+	struct msg_see_node *s = &m->u.see_node;
+	int stage = n->stage < 0 ? 0 : n->stage;
+
+	m->type = MSG_SEE_NODE;
+	*s = (struct msg_see_node){
+		.node = w->id, .stage = (uint8_t)stage, .state = (uint8_t)w->state, .slots = w->slots,
+		.memory = (uint8_t)n->memory, .running = w->beat.running, .queued = w->beat.queued,
+		.heard_us = w->heard_us, .since_us = w->since_us, .committed = w->beat.committed,
+		.hash = w->beat.hash, .hash_agrees = w->hash_agrees, .forward_s = (float)n->forward_s,
+		.backward_s = (float)n->backward_s, .loss_s = (float)n->loss_s,
+		.measured_forward_s = (float)w->measured_forward_s,
+		.measured_backward_s = (float)w->measured_backward_s, .rss_bytes = w->beat.rss_bytes,
+		.sent_bytes = w->beat.sent_bytes, .received_bytes = w->beat.received_bytes,
+		.resent = w->beat.resent, .pid = w->hello.pid,
+		.lost_s = (float)ahead_lost_s(c, w),
+	};
+	snprintf(s->location, sizeof(s->location), "%s", n->location ? n->location : "");
+	snprintf(s->device, sizeof(s->device), "%s", w->hello.device);
+	snprintf(s->host, sizeof(s->host), "%s", w->hello.host);
+	snprintf(s->why, sizeof(s->why), "%s", w->why);
+}
+
+static void fill_fault(const struct fault *f, struct msg *m)
+{
+	m->type = MSG_SEE_FAULT;
+	m->u.see_fault = (struct msg_see_fault){ f->id, (uint8_t)f->kind, f->active, f->node,
+						 f->peer, f->factor, f->ends_us };
+}
+
+/* While an iteration is under way its routes are told as they are by now, not as planned. */
+static int tell_plan(struct controller *c, const struct planned *p, const char *candidate,
+		      struct console *only)
+{
+	struct see_run run = { c->n_members, c->n_shards, c->per_shard, c->shard_of, c->unit_s };
+	struct see_plan s;
+	bool under_way;
+	int rc;
+
+	rc = see_plan_init(&s, &run, p, candidate);
+	if (rc != 0)
+		return rc;
+	under_way = !candidate && (c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING);
+	for (uint32_t i = 0; under_way && i < c->routes.n; i++)
+		s.routes[i] = c->routes.microbatches[i].route;
+	if (only)
+		console_send(c, only, &s.message);
+	else
+		consoles_tell(c, &s.message);
+	see_plan_fini(&s);
+	return 0;
+}
+
+void consoles_plan(struct controller *c, const struct planned *p)
+{
+	tell_plan(c, p, NULL, NULL);
+}
+
+int console_candidate(struct controller *c, struct console *to, const struct planned *p,
+		      const char *name)
+{
+	return tell_plan(c, p, name, to);
+}
+
+void consoles_run(struct controller *c)
+{
+	struct msg m = { 0 };
+
+	fill_run(c, &m);
+	consoles_tell(c, &m);
+	for (uint32_t i = 0; i < c->n_faults; i++) { /* after a run consoles expect them anew */
+		fill_fault(&c->faults[i], &m);
+		if (c->faults[i].active)
+			consoles_tell(c, &m);
+	}
+}
+
+/* Before there is a plan: what it will assume, where that is known. */
+static float find_planned_delay(const struct controller *c, const struct msg_link *l)
+{
+	if (c->phase == PHASE_GATHERING && c->gathering < GATHER_PLAN && !c->resumed)
+		return (float)link_table_transfer_s(c->links, l->from, l->to, c->links->activation_bytes);
+	return (float)c->cluster->delay_s[l->from * c->n_members + l->to];
+}
+
+/* An agent tells what it saw since it last told; here it is what was seen at all. */
+static void fill_link(const struct controller *c, const struct seen_link *s, struct msg_link *l)
+{
+	*l = s->link;
+	l->measured_delay_s = s->took_s;
+	if (!c->links)
+		return;
+	l->planned_delay_s = find_planned_delay(c, l);
+	if (link_table_at(c->links, l->from, l->to)->unreachable)
+		l->latency_s = -1;
+}
+
+static void tell_links(struct controller *c, struct console *only)
+{
+	struct msg m = { .type = MSG_SEE_LINKS };
+	struct msg_link *links;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		n += c->members[i].n_links;
+	links = n && (only || c->n_consoles) ? malloc(n * sizeof(*links)) : NULL;
+	if (!links)
+		return;
+	n = 0;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		for (uint32_t k = 0; k < c->members[i].n_links; k++)
+			fill_link(c, &c->members[i].links[k], &links[n++]);
+	m.u.see_links = (struct msg_see_links){ n, links };
+	if (only)
+		console_send(c, only, &m);
+	else
+		consoles_tell(c, &m);
+	free(links);
+}
+
+/* The iteration's, from `at` to `end`; only: NULL all consoles. */
+static void tell_events(struct controller *c, uint32_t at, uint32_t end, bool whole,
+			struct console *only)
+{
+	while (at < end) {
+		struct msg m = { .type = MSG_SEE_TASKS };
+		uint32_t n = end - at < 1024 ? end - at : 1024;
+
+		m.u.see_tasks = (struct msg_see_tasks){ c->iteration, whole, n,
+							c->progress.events + at };
+		if (only)
+			console_send(c, only, &m);
+		else
+			consoles_tell(c, &m);
+		whole = false;
+		at += n;
+	}
+}
+
+/* ---- snapshots ---- */
+
+static void snapshot(struct controller *c, struct console *to)
+{
+	uint32_t first;
+	struct msg m = { 0 };
+
+	to->live = true;
+	to->lagging = false;
+	fill_run(c, &m);
+	console_send(c, to, &m);
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		fill_node(c, &c->members[i], &m);
+		console_send(c, to, &m);
+	}
+	if (c->current)
+		tell_plan(c, c->current, NULL, to);
+	m.type = MSG_SEE_ITERATION;
+	first = c->n_history > KEPT_CURVE ? c->n_history - KEPT_CURVE : 0;
+	for (uint32_t i = first; i < c->n_history; i++) {
+		m.u.see_iteration = c->history[i];
+		console_send(c, to, &m);
+	}
+	m.type = MSG_SEE_VALIDATION;
+	first = c->n_validations > KEPT_CURVE ? c->n_validations - KEPT_CURVE : 0;
+	for (uint32_t i = first; i < c->n_validations; i++) {
+		m.u.see_validation = c->validations[i];
+		console_send(c, to, &m);
+	}
+	m.type = MSG_SEE_NOTE;
+	first = c->n_notes > KEPT_NOTES ? c->n_notes - KEPT_NOTES : 0;
+	for (uint32_t i = first; i < c->n_notes; i++) {
+		m.u.see_note = c->notes[i];
+		console_send(c, to, &m);
+	}
+	for (uint32_t i = 0; i < c->n_faults; i++) {
+		fill_fault(&c->faults[i], &m);
+		if (c->faults[i].active)
+			console_send(c, to, &m);
+	}
+	tell_links(c, to);
+	if (c->progress.told <= SNAPSHOT_EVENTS &&
+	    (c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING))
+		tell_events(c, 0, c->progress.told, true, to);
+	fill_status(c, to, &m);
+	console_send(c, to, &m);
+	m.type = MSG_SEE_SYNCED;
+	m.u.see_synced = (struct msg_see_synced){ .sequence = to->sequence, .watches = !to->may_command };
+	memcpy(m.u.see_synced.name, to->name, sizeof(to->name));
+	console_send(c, to, &m);
+}
+
+void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_attach *a)
+{
+	struct post_peer_info info;
+	struct console *to = console_of_peer(c, peer);
+
+	if (post_peer(c->post, peer, &info) != 0 ||
+	    (info.role != KEYS_CONSOLE && info.role != KEYS_WATCHER))
+		return;
+	if (!to) {
+		if (!list_grow(&c->consoles, c->n_consoles, &c->room_consoles, sizeof(*c->consoles)))
+			return;
+		to = &c->consoles[c->n_consoles++];
+		*to = (struct console){ .peer = peer };
+		/* An admitted name is unique; what the console says of itself is not proven. */
+		snprintf(to->name, sizeof(to->name), "%s", info.name);
+		if (budget_take(&c->visits, 1, VISITS, visits_per_s, c->now_us))
+			note(c, NOTE_LOG, -1, 0, "console %s attached", to->name);
+	}
+	to->may_command = info.role == KEYS_CONSOLE && !a->readonly;
+	snapshot(c, to);
+}
+
+void consoles_down(struct controller *c, post_peer_id peer)
+{
+	struct console *gone = console_of_peer(c, peer);
+
+	if (!gone)
+		return;
+	if (budget_take(&c->visits, 1, VISITS, visits_per_s, c->now_us))
+		note(c, NOTE_LOG, -1, 0, "console %s left", gone->name);
+	gone = console_of_peer(c, peer);
+	*gone = c->consoles[--c->n_consoles];
+}
+
+/* ---- live ---- */
+
+static void tell_tasks(struct controller *c)
+{
+	struct progress *p = &c->progress;
+
+	if (p->told < p->n_events)
+		tell_events(c, p->told, p->n_events, p->taken_up && p->told == 0, NULL);
+	p->told = p->n_events;
+}
+
+void consoles_turn(struct controller *c)
+{
+	struct msg m = { 0 };
+
+	if (c->now_us < c->next_stream_us && c->next_status_us != 0)
+		return;
+	c->next_stream_us = c->now_us + TASKS_EVERY_US;
+	tell_tasks(c);
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *w = &c->members[i];
+
+		if (!w->changed || c->now_us - w->told_us < NODE_EVERY_US)
+			continue;
+		w->changed = false;
+		w->told_us = c->now_us;
+		fill_node(c, w, &m);
+		consoles_tell(c, &m);
+	}
+	for (uint32_t i = 0; i < c->n_consoles; i++)
+		if (c->consoles[i].lagging && post_room(c->post, c->consoles[i].peer) > (8u << 20))
+			snapshot(c, &c->consoles[i]);
+	if (c->now_us < c->next_status_us)
+		return;
+	c->next_status_us = c->now_us + STATUS_EVERY_US;
+	for (uint32_t i = 0; i < c->n_consoles; i++) {
+		if (!c->consoles[i].live || c->consoles[i].lagging)
+			continue;
+		fill_status(c, &c->consoles[i], &m);
+		console_send(c, &c->consoles[i], &m);
+	}
+	if (c->links_changed && c->now_us >= c->next_links_us) {
+		c->next_links_us = c->now_us + 1000000;
+		c->links_changed = false;
+		tell_links(c, NULL);
+	}
+}
+
+/* ---- the journal ---- */
+
+/* Whether there is to be another line about that node: what it does over and over again fills neither disk nor memory.
+ * An alert has some more room. */
+static bool has_line(struct controller *c, enum note_kind kind, int node)
+{
+	struct budget *b = node >= 0 && (uint32_t)node < c->n_members ? &c->members[node].lines : NULL;
+	uint32_t left_out;
+
+	if (!b || kind == NOTE_COMMAND)
+		return true;
+	if (!budget_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s, c->now_us)) {
+		b->left_out++;
+		return false;
+	}
+	left_out = b->left_out;
+	b->left_out = 0;
+	if (left_out > 0)
+		note(c, NOTE_WARNING, node, 0, "n%02d: %u more lines about it were left out", node, left_out);
+	return true;
+}
+
+uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
+{
+	struct msg m = { .type = MSG_SEE_NOTE };
+	struct msg_see_note *n = &m.u.see_note;
+	struct store_note sn;
+	struct error err = { "" };
+	va_list ap;
+
+	if (!has_line(c, kind, node))
+		return c->last_note;
+	*n = (struct msg_see_note){ .id = ++c->last_note, .at_us = c->now_us, .wall_us = clock_wall_us(),
+				    .iteration = c->committed, .kind = (uint8_t)kind, .mark = mark,
+				    .node = node,
+				    /* The act just journalled, for undo. */
+				    .command = kind == NOTE_COMMAND ? c->n_acts : 0 };
+	va_start(ap, format);
+	vsnprintf(n->text, sizeof(n->text), format, ap);
+	va_end(ap);
+	log_line(&c->log, kind == NOTE_ALERT ? LOG_ERROR : kind == NOTE_WARNING ? LOG_WARN : LOG_INFO,
+		 "%s", n->text);
+	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
+	if (c->store && store_note(c->store, &sn, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	list_keep_newest(c->notes, &c->n_notes, KEPT_NOTES, sizeof(*c->notes));
+	if (!list_grow(&c->notes, c->n_notes, &c->room_notes, sizeof(*c->notes)))
+		return n->id;
+	c->notes[c->n_notes++] = *n;
+	consoles_tell(c, &m);
+	return n->id;
+}
+
+void consoles_fini(struct controller *c)
+{
+	free(c->consoles);
+	free(c->notes);
+	free(c->history);
+	free(c->validations);
+}

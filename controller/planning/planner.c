@@ -1,0 +1,422 @@
+#include "controller/planning/planner.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "schedule/execution/check.h"
+
+struct job {
+	struct job *next;
+	uint64_t number;
+	struct planner_request request;
+	char reason[96];
+	struct cluster *cluster;
+	bool *excluded;
+	struct plan *from;
+	struct planned *answer;
+};
+
+struct planner {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct job *waiting, *answered; /* oldest first */
+	const struct job *running;
+	atomic_bool cancel;
+	bool quit, idle;
+	uint64_t numbers;
+	int event;
+};
+
+void planned_free(struct planned *p)
+{
+	if (!p)
+		return;
+	plan_free(p->plan);
+	simulation_free(p->trace);
+	free(p);
+}
+
+static void job_free(struct job *j)
+{
+	if (!j)
+		return;
+	cluster_free(j->cluster);
+	free(j->excluded);
+	plan_free(j->from);
+	planned_free(j->answer);
+	free(j);
+}
+
+static int64_t monotonic(void *arg)
+{
+	(void)arg;
+	return clock_monotonic_us();
+}
+
+static int64_t on_processor(void *arg)
+{
+	struct timespec t;
+
+	(void)arg;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* Nothing leaves here that the checker has not passed. */
+static void judge(const struct job *j, struct planned *a)
+{
+	struct check_options options = { .excluded = j->excluded };
+	struct check_report report = { 0 };
+	struct error err = { "" };
+
+	if (simulate(j->cluster, a->plan, &a->trace, &err) != 0) {
+		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s", err.text);
+	} else if (check_plan(j->cluster, a->plan, a->trace, &options, &report) != 0) {
+		snprintf(a->infeasible, sizeof(a->infeasible), "out of memory");
+	} else if (report.n_breaches > 0) {
+		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s", report.breaches[0]);
+	}
+	check_report_fini(&report);
+	if (a->infeasible[0]) {
+		plan_free(a->plan);
+		a->plan = NULL;
+	}
+}
+
+static void begin_anew(struct planned *a)
+{
+	plan_free(a->plan);
+	simulation_free(a->trace);
+	a->plan = NULL;
+	a->trace = NULL;
+	a->infeasible[0] = a->instead[0] = '\0';
+}
+
+/* As published: no order but that of arrival, and times that do not vary. */
+static void search(const struct job *j, struct plan_request *q, enum plan_algorithm algorithm)
+{
+	struct error err = { "" };
+	struct planned *a = j->answer;
+
+	begin_anew(a);
+	q->algorithm = algorithm;
+	q->fifo = algorithm != PLAN_BEST;
+	q->jitter = algorithm == PLAN_BEST ? j->request.jitter : 0;
+	if (plan_search(j->cluster, q, &a->plan, &err) != 0) {
+		a->plan = NULL;
+		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s",
+			 err.text[0] ? err.text : "no plan");
+	} else {
+		judge(j, a);
+	}
+}
+
+/* Where a baseline finds none its plan has any legal paths, and counts none. */
+static bool has_own_paths(const struct planned *a)
+{
+	return a->plan && a->plan->search.evaluations > 0;
+}
+
+static bool is_late(const struct planned *a, const struct plan_request *q)
+{
+	return q->budget_s > 0 && a->plan->search.elapsed_s >= q->budget_s;
+}
+
+static bool takes_time(enum plan_algorithm a)
+{
+	return a == PLAN_CBS || a == PLAN_NO_TC2;
+}
+
+/* Why there are none. */
+static void say_why(const struct planned *a, const struct plan_request *q, char out[128])
+{
+	if (!a->plan)
+		snprintf(out, 128, "has no plan (%.100s)", a->infeasible);
+	else if (takes_time(q->algorithm) && is_late(a, q))
+		snprintf(out, 128, "finds no paths of its own in %.3g s", q->budget_s);
+	else
+		snprintf(out, 128, "has no paths of its own");
+}
+
+/* A baseline's budget is bounded: what it has by then is its answer, if it is one of its own. Else the next of
+ * those that may stand in is asked. */
+static void search_baseline(const struct planner *p, const struct job *j, struct plan_request *q)
+{
+	enum plan_algorithm wanted = j->request.algorithm, now = wanted;
+	const char *name = plan_algorithm_name(wanted);
+	struct planned *a = j->answer;
+	char why[128];
+
+	search(j, q, wanted);
+	if (has_own_paths(a) && is_late(a, q))
+		snprintf(a->instead, sizeof(a->instead),
+			 "%s used up its %.3g s (--budget): the best it had by then", name,
+			 q->budget_s);
+	if (has_own_paths(a) || j->request.stand_in == STAND_IN_ANY || atomic_load(&p->cancel))
+		return;
+	say_why(a, q, why);
+	if (takes_time(wanted))
+		search(j, q, now = PLAN_DTFM_SKIP);
+	if (!has_own_paths(a) && j->request.stand_in == STAND_IN_BEST)
+		search(j, q, now = PLAN_BEST);
+	if (now == wanted || (now != PLAN_BEST && !has_own_paths(a))) {
+		begin_anew(a);
+		snprintf(a->infeasible, sizeof(a->infeasible), "%s %s", name, why);
+	} else if (a->plan) {
+		snprintf(a->instead, sizeof(a->instead), "%s %s: %s's stand in", name, why,
+			 plan_algorithm_name(now));
+	}
+}
+
+static void run(struct planner *p, struct job *j)
+{
+	struct plan_request q;
+	int64_t start = clock_monotonic_us();
+
+	plan_request_init(&q);
+	q.path_length = j->request.path_length;
+	q.free_assignment = j->request.free_assignment;
+	q.split_backward = j->request.split_backward;
+	q.overlap_sync = j->request.overlap_sync;
+	q.budget_s = j->request.budget_s;
+	q.threads = j->request.threads;
+	q.seed = j->request.seed;
+	q.excluded = j->excluded;
+	q.keep_batch = true;
+	q.ascending = q.path_length == j->cluster->n_stages; /* nothing skipped: the plain model */
+	q.from = j->from;
+	q.clock_us = p->idle ? on_processor : monotonic;
+	q.cancel = &p->cancel;
+	if (j->request.algorithm == PLAN_BEST)
+		search(j, &q, PLAN_BEST);
+	else
+		search_baseline(p, j, &q);
+	j->answer->elapsed_s = (double)(clock_monotonic_us() - start) * 1e-6;
+}
+
+static void append(struct job **list, struct job *j)
+{
+	while (*list)
+		list = &(*list)->next;
+	j->next = NULL;
+	*list = j;
+}
+
+/* A baseline that a run's request has cancelled; a newer one makes it needless. */
+static bool goes_again(const struct planner *p, const struct job *j)
+{
+	const struct job *other = p->waiting;
+
+	while (other && other->request.kind != PLANNER_BASELINE)
+		other = other->next;
+	return j->request.kind == PLANNER_BASELINE && atomic_load(&p->cancel) && !p->quit && !other;
+}
+
+static void *work(void *arg)
+{
+	struct planner *p = arg;
+	uint64_t one = 1;
+
+	if (p->idle) /* where that is refused it is a thread like any other */
+		pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){ 0 });
+	pthread_mutex_lock(&p->lock);
+	while (!p->quit) {
+		struct job *j = p->waiting;
+
+		if (!j) {
+			pthread_cond_wait(&p->work, &p->lock);
+			continue;
+		}
+		p->waiting = j->next;
+		p->running = j;
+		atomic_store(&p->cancel, false);
+		pthread_mutex_unlock(&p->lock);
+		run(p, j);
+		pthread_mutex_lock(&p->lock);
+		p->running = NULL;
+		if (goes_again(p, j)) {
+			begin_anew(j->answer);
+			append(&p->waiting, j);
+			continue;
+		}
+		append(&p->answered, j);
+		/* Whoever is woken by this runs at once, and wants the lock. */
+		pthread_mutex_unlock(&p->lock);
+		if (write(p->event, &one, sizeof(one)) < 0)
+			return NULL; /* cannot happen: an eventfd takes 2^64 - 2 */
+		pthread_mutex_lock(&p->lock);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+static int start(struct planner **out, bool idle, struct error *err)
+{
+	struct planner *p = calloc(1, sizeof(*p));
+	sigset_t all, was;
+	int rc;
+
+	if (!p)
+		return error_set(err, -ENOMEM, "planner: out of memory");
+	p->idle = idle;
+	p->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (p->event < 0) {
+		rc = -errno;
+		free(p);
+		return error_set(err, rc, "planner: eventfd: %s", strerror(-rc));
+	}
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->work, NULL);
+	sigfillset(&all); /* signals are the loop's */
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	rc = -pthread_create(&p->thread, NULL, work, p);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	if (rc != 0) {
+		close(p->event);
+		free(p);
+		return error_set(err, rc, "planner: no thread: %s", strerror(-rc));
+	}
+	*out = p;
+	return 0;
+}
+
+int planner_start(struct planner **out, struct error *err)
+{
+	return start(out, false, err);
+}
+
+int planner_start_idle(struct planner **out, struct error *err)
+{
+	return start(out, true, err);
+}
+
+static void drop_all(struct job *j)
+{
+	while (j) {
+		struct job *next = j->next;
+
+		job_free(j);
+		j = next;
+	}
+}
+
+void planner_stop(struct planner *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->quit = true;
+	atomic_store(&p->cancel, true);
+	pthread_cond_signal(&p->work);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	drop_all(p->waiting);
+	drop_all(p->answered);
+	pthread_mutex_destroy(&p->lock);
+	pthread_cond_destroy(&p->work);
+	close(p->event);
+	free(p);
+}
+
+int planner_fd(const struct planner *p)
+{
+	return p->event;
+}
+
+static struct job *job_new(const struct cluster *c, const struct planner_request *q)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	j->request = *q;
+	snprintf(j->reason, sizeof(j->reason), "%s", q->reason ? q->reason : "");
+	j->answer = calloc(1, sizeof(*j->answer));
+	j->cluster = cluster_copy(c);
+	j->excluded = calloc((size_t)c->n_nodes, sizeof(bool));
+	j->from = q->from ? plan_copy(q->from) : NULL;
+	if (!j->answer || !j->cluster || !j->excluded || (q->from && !j->from)) {
+		job_free(j);
+		return NULL;
+	}
+	if (q->excluded)
+		memcpy(j->excluded, q->excluded, (size_t)c->n_nodes * sizeof(bool));
+	return j;
+}
+
+/* What waits of this kind will not be wanted any more. */
+static void drop_older(struct planner *p, enum planner_kind kind)
+{
+	for (struct job **at = &p->waiting; *at;) {
+		struct job *j = *at;
+
+		if (j->request.kind == kind) {
+			*at = j->next;
+			job_free(j);
+		} else {
+			at = &j->next;
+		}
+	}
+	if (p->running && p->running->request.kind == kind)
+		atomic_store(&p->cancel, true);
+}
+
+uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct planner_request *q)
+{
+	struct job *j = job_new(c, q);
+
+	if (!j)
+		return 0;
+	pthread_mutex_lock(&p->lock);
+	if (q->kind != PLANNER_COMPARE)
+		drop_older(p, q->kind);
+	j->number = ++p->numbers;
+	j->answer->request = j->number;
+	j->answer->kind = q->kind;
+	memcpy(j->answer->reason, j->reason, sizeof(j->reason));
+	/* A run waits for its plan: baselines and previews let it pass. */
+	if (q->kind == PLANNER_RUN) {
+		j->next = p->waiting;
+		p->waiting = j;
+		if (p->running && p->running->request.kind == PLANNER_BASELINE)
+			atomic_store(&p->cancel, true);
+	} else {
+		append(&p->waiting, j);
+	}
+	pthread_cond_signal(&p->work);
+	pthread_mutex_unlock(&p->lock);
+	return j->number;
+}
+
+struct planned *planner_take(struct planner *p)
+{
+	struct planned *a = NULL;
+	struct job *j;
+	uint64_t n;
+
+	if (pthread_mutex_trylock(&p->lock) != 0)
+		return NULL; /* a thread that gets little time may hold it: what there is can
+				wait */
+	j = p->answered;
+	if (j) {
+		p->answered = j->next;
+		a = j->answer;
+		j->answer = NULL;
+	} else if (read(p->event, &n, sizeof(n)) < 0) {
+		/* nothing had come: no harm */
+	}
+	pthread_mutex_unlock(&p->lock);
+	job_free(j);
+	return a;
+}

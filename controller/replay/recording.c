@@ -1,0 +1,183 @@
+#include "controller/replay/recording.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "controller/replay/recording_rows.h"
+#include "controller/operator/see.h"
+
+/* ---- the run ---- */
+
+static int load_numbers(int *to, uint32_t n, const json_t *from, int most)
+{
+	if (json_array_size(from) != n)
+		return -EINVAL;
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = (int)json_integer_value(json_array_get(from, i));
+		if (to[i] < -1 || to[i] >= most)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* What the controller keeps for its successor (resume.c). */
+static int load_saved(struct recording *r, struct error *err)
+{
+	int stages[MSG_NODES], path_length = 0, every, batches, rc;
+	json_t *o, *st, *sh;
+	json_int_t iterations = 0;
+	char *text;
+
+	rc = store_get(r->store, "controller", &text, err);
+	if (rc != 0)
+		return rc == -ENOENT ? error_set(err, -ENODATA, "the run never got under way: there is "
+						 "nothing to replay") : rc;
+	o = json_loads(text, 0, NULL);
+	free(text);
+	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale", &r->time_scale,
+			      "path_length", &path_length, "iterations", &iterations, "eval_every",
+			      &every, "eval_batches", &batches, "stages", &st, "shards", &sh) == 0 ?
+		     0 : -EINVAL;
+	if (rc == 0)
+		rc = load_numbers(stages, r->n_nodes, st, r->cluster->n_stages);
+	if (rc == 0)
+		rc = load_numbers(r->shard_of, r->n_nodes, sh, (int)r->run->n_shards);
+	json_decref(o);
+	if (rc != 0 || !isfinite(r->time_scale) || path_length < 1 || path_length > r->cluster->n_stages)
+		return error_set(err, -EINVAL, "the controller's own record is damaged");
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		r->cluster->nodes[i].stage = stages[i];
+	r->path_length = (uint32_t)path_length;
+	r->iterations_wanted = (uint64_t)iterations;
+	r->unit_s = r->time_scale > 0 ? r->time_scale : 1;
+	return 0;
+}
+
+static int load_run(struct recording *r, struct error *err)
+{
+	const struct store_run *run = r->run;
+	struct model_config model;
+	struct recipe recipe;
+	int rc = cluster_parse(run->cluster, strlen(run->cluster), &r->cluster, err);
+
+	if (rc == 0)
+		rc = model_preset("tiny", &model, &recipe, err);
+	if (rc == 0)
+		rc = model_config_parse(&model, &recipe, run->model, strlen(run->model), "model", err);
+	if (rc != 0)
+		return rc;
+	if (r->cluster->n_nodes > MSG_NODES || r->cluster->n_stages > MSG_STAGES ||
+	    (uint64_t)run->n_shards * run->per_shard > MSG_MICROBATCHES || run->n_shards == 0 ||
+	    run->per_shard == 0)
+		return error_set(err, -EINVAL, "the run is larger than any run can be");
+	r->parameters = see_parameters(&model);
+	r->n_nodes = (uint32_t)r->cluster->n_nodes;
+	r->shard_of = calloc(r->n_nodes, sizeof(*r->shard_of));
+	return r->shard_of ? load_saved(r, err) : -ENOMEM;
+}
+
+/* ---- reading ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct happening *x = a, *y = b;
+
+	if (x->at_us != y->at_us)
+		return x->at_us < y->at_us ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Rows of a kind that the clocks have put out of their order are told right after one another. */
+static void keep_order(struct recording *r)
+{
+	int64_t latest[HAPPENED_HEAL + 1];
+	uint32_t last[HAPPENED_HEAL + 1] = { 0 };
+
+	for (int k = 0; k <= HAPPENED_HEAL; k++)
+		latest[k] = INT64_MIN;
+	for (size_t i = 0; i < r->n_happenings; i++) { /* as appended: each kind by index */
+		struct happening *h = &r->happenings[i];
+
+		if (h->kind == HAPPENED_HEAL || h->kind == HAPPENED_PLAN)
+			continue;
+		if (h->index >= last[h->kind] && h->at_us < latest[h->kind])
+			h->at_us = latest[h->kind];
+		latest[h->kind] = h->at_us;
+		last[h->kind] = h->index;
+	}
+	qsort(r->happenings, r->n_happenings, sizeof(*r->happenings), by_time);
+}
+
+int recording_read(struct recording **out, struct store *store, struct error *err)
+{
+	struct recording *r = calloc(1, sizeof(*r));
+	struct error none = { "" };
+	int rc = -ENOMEM;
+
+	err = err ? err : &none;
+	if (r) {
+		r->store = store;
+		r->run = store_run_of(store);
+		rc = load_run(r, err);
+	}
+	if (rc == 0)
+		rc = recording_rows(r, err);
+	if (rc == 0) {
+		keep_order(r);
+		r->first_us = r->happenings[0].at_us;
+		r->last_us = r->happenings[r->n_happenings - 1].at_us;
+	} else if (rc == -ENOMEM) {
+		error_set(err, rc, "out of memory");
+	}
+	if (rc != 0)
+		recording_free(r);
+	else
+		*out = r;
+	return rc;
+}
+
+void recording_free(struct recording *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->n_plans; i++) {
+		free(r->plans[i].reason);
+		free(r->plans[i].text);
+	}
+	cluster_free(r->cluster);
+	free(r->shard_of);
+	free(r->iterations);
+	free(r->validations);
+	free(r->notes);
+	free(r->faults);
+	free(r->plans);
+	free(r->nodes);
+	free(r->phases);
+	free(r->beliefs);
+	free(r->shifts);
+	free(r->happenings);
+	free(r);
+}
+
+static int see_any(void *context, const struct store_moment *m)
+{
+	(void)context;
+	(void)m;
+	return 1;
+}
+
+int recording_grew(const struct recording *r, struct error *err)
+{
+	uint64_t last = 0;
+	int rc = store_each_moment(r->store, r->last_moment, see_any, NULL, err);
+
+	if (rc == 0)
+		rc = store_last_commit(r->store, &last, err);
+	return rc != 0 ? rc : last > r->n_iterations;
+}

@@ -1,0 +1,437 @@
+/* recording_rows.c - the store's rows, each put on the timeline. */
+#include "controller/replay/recording_rows.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/names.h"
+#include "controller/operator/see.h"
+
+/* Where both clocks are known. Those of one writer follow one another. */
+struct anchor {
+	int64_t wall_us, timeline_us;
+};
+
+struct reading {
+	struct recording *r;
+	struct anchor *anchors;
+	size_t n_anchors, at_anchor;
+	uint64_t writer;   /* of the last moment seen */
+	int64_t shift_us;  /* its clock + this = the timeline */
+	int64_t *started;  /* (iterations read) when each began, as last told; INT64_MIN: not told */
+	int64_t *committed; /* (iterations read) the same of its commit */
+	double *busy_s;
+	int64_t wall_shift_us; /* without moments: the wall's clock + this = the timeline */
+	struct error *err;
+};
+
+/* Room for one more behind n items: doubles whenever n is a power of two. */
+static int room(void *array, size_t n, size_t size)
+{
+	void **at = array, *more;
+
+	if (n != 0 && (n & (n - 1)) != 0)
+		return 0;
+	more = realloc(*at, (n ? 2 * n : 1) * size);
+	if (!more)
+		return -ENOMEM;
+	*at = more;
+	return 0;
+}
+
+static int happened(struct recording *r, int64_t at_us, enum happening_kind kind, size_t index)
+{
+	int rc = room(&r->happenings, r->n_happenings, sizeof(*r->happenings));
+
+	if (rc == 0)
+		r->happenings[r->n_happenings++] =
+			(struct happening){ at_us, (uint8_t)kind, (uint32_t)index };
+	return rc;
+}
+
+/* ---- time ---- */
+
+/* Rows of one kind come in order, and so do the anchors: the last one that is not later counts. */
+static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
+{
+	const struct anchor *a = g->anchors;
+
+	if (g->n_anchors == 0)
+		return wall_us + g->wall_shift_us;
+	while (g->at_anchor + 1 < g->n_anchors && a[g->at_anchor + 1].wall_us <= wall_us)
+		g->at_anchor++;
+	while (g->at_anchor > 0 && a[g->at_anchor].wall_us > wall_us)
+		g->at_anchor--;
+	return wall_us - a[g->at_anchor].wall_us + a[g->at_anchor].timeline_us;
+}
+
+/* Controllers on one machine share its clock but for what walls drift; only another machine's, or
+ * another boot's, needs moving. */
+static void take_writer(struct reading *g, const struct store_moment *m)
+{
+	static const int64_t same_clock_us = 1000000;
+	int64_t offset = m->wall_us - m->at_us;
+
+	if (g->n_anchors == 0) {
+		g->shift_us = 0;
+	} else {
+		const struct anchor *last = &g->anchors[g->n_anchors - 1];
+		int64_t shift = offset - (last->wall_us - last->timeline_us);
+
+		if (llabs(shift - g->shift_us) > same_clock_us)
+			g->shift_us = shift;
+		if (m->at_us + g->shift_us < last->timeline_us) /* walls that went back */
+			g->shift_us = last->timeline_us - m->at_us;
+	}
+	g->writer = m->writer;
+}
+
+/* ---- moments ---- */
+
+static int take_node(struct reading *g, const struct store_moment *m, int64_t at_us)
+{
+	struct recording *r = g->r;
+	struct recorded_node *n;
+	int state = node_state_named(m->word);
+
+	if (state < 0 || m->node < 0 || (uint32_t)m->node >= r->n_nodes ||
+	    m->stage >= r->cluster->n_stages)
+		return error_set(g->err, -EINVAL, "moment %llu: node %d, stage %d cannot be \"%.20s\"",
+				 (unsigned long long)m->id, m->node, m->stage, m->word);
+	if (room(&r->nodes, r->n_nodes_states, sizeof(*r->nodes)) != 0)
+		return -ENOMEM;
+	n = &r->nodes[r->n_nodes_states];
+	*n = (struct recorded_node){ (uint16_t)m->node, m->stage, (enum node_state)state, m->forward_s,
+				     m->backward_s, m->loss_s, "", "", "" };
+	snprintf(n->why, sizeof(n->why), "%s", m->text);
+	snprintf(n->device, sizeof(n->device), "%s", m->device);
+	snprintf(n->host, sizeof(n->host), "%s", m->host);
+	return happened(r, at_us, HAPPENED_NODE, r->n_nodes_states++);
+}
+
+static int add_phase(struct reading *g, enum run_phase phase, uint64_t iteration, int64_t at_us)
+{
+	struct recording *r = g->r;
+
+	if (room(&r->phases, r->n_phases, sizeof(*r->phases)) != 0)
+		return -ENOMEM;
+	r->phases[r->n_phases] = (struct recorded_phase){ phase, iteration, g->writer };
+	if (phase == PHASE_COMPUTING && iteration >= 1 && iteration <= r->n_iterations &&
+	    (r->n_phases == 0 || r->phases[r->n_phases - 1].phase != PHASE_REDUCING))
+		g->started[iteration - 1] = at_us;
+	return happened(r, at_us, HAPPENED_PHASE, r->n_phases++);
+}
+
+static int take_plan_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
+{
+	for (size_t i = 0; i < g->r->n_plans; i++)
+		if (g->r->plans[i].epoch == (uint64_t)m->value)
+			return happened(g->r, at_us, HAPPENED_PLAN, i);
+	return 0; /* written after the plans were read */
+}
+
+static int take_commit_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
+{
+	if (m->iteration < 1 || m->iteration > g->r->n_iterations)
+		return 0;
+	g->committed[m->iteration - 1] = at_us;
+	g->busy_s[m->iteration - 1] = (double)m->value * 1e-6;
+	g->r->shifts[m->iteration - 1] = g->shift_us;
+	return 0;
+}
+
+static int take_belief(struct reading *g, const struct store_moment *m, bool link, int64_t at_us)
+{
+	struct recording *r = g->r;
+	int64_t n = r->n_nodes;
+	bool sane = m->forward_s >= 0 && m->backward_s >= 0 && m->loss_s >= 0;
+
+	if (!sane || m->node < 0 || m->node >= n || (link && (m->value < 0 || m->value >= n)))
+		return error_set(g->err, -EINVAL, "moment %llu: no such correction of node %d",
+				 (unsigned long long)m->id, m->node);
+	if (room(&r->beliefs, r->n_beliefs, sizeof(*r->beliefs)) != 0)
+		return -ENOMEM;
+	r->beliefs[r->n_beliefs] = (struct recorded_belief){ (uint16_t)m->node,
+							     link ? (int32_t)m->value : -1, m->forward_s,
+							     m->backward_s, m->loss_s };
+	return happened(r, at_us, HAPPENED_BELIEF, r->n_beliefs++);
+}
+
+static int see_moment(void *context, const struct store_moment *m)
+{
+	struct reading *g = context;
+	int64_t at_us;
+	int phase;
+
+	if (m->writer != g->writer)
+		take_writer(g, m);
+	at_us = m->at_us + g->shift_us;
+	if (room(&g->anchors, g->n_anchors, sizeof(*g->anchors)) != 0)
+		return -ENOMEM;
+	g->anchors[g->n_anchors++] = (struct anchor){ m->wall_us, at_us };
+	g->r->last_moment = m->id;
+	if (strcmp(m->kind, "node") == 0)
+		return take_node(g, m, at_us);
+	if (strcmp(m->kind, "plan") == 0)
+		return take_plan_moment(g, m, at_us);
+	if (strcmp(m->kind, "commit") == 0)
+		return take_commit_moment(g, m, at_us);
+	if (strcmp(m->kind, "compute") == 0 || strcmp(m->kind, "link") == 0)
+		return take_belief(g, m, m->kind[0] == 'l', at_us);
+	phase = phase_named(m->word);
+	return strcmp(m->kind, "phase") == 0 && phase >= 0 ?
+		       add_phase(g, (enum run_phase)phase, m->iteration, at_us) : 0;
+}
+
+/* ---- rows ---- */
+
+static int see_commit(void *context, const struct store_commit *c)
+{
+	struct recording *r = ((struct reading *)context)->r;
+
+	if (room(&r->iterations, r->n_iterations, sizeof(*r->iterations)) != 0)
+		return -ENOMEM;
+	r->iterations[r->n_iterations++] = (struct msg_see_iteration){
+		.iteration = c->iteration, .epoch = c->epoch, .loss = c->loss,
+		.iteration_s = (float)c->iteration_s, .predicted_s = (float)c->predicted_s,
+		.sync_s = (float)c->sync_s, .real_s = (float)c->real_s, .collisions = c->collisions,
+		.wait_s = (float)c->wait_s, .gradient_norm = (float)c->gradient_norm,
+		.clip = c->scale * (float)(r->run->n_shards * r->run->per_shard), .lr = c->lr,
+		.alive = c->alive, .path_length = c->path_length, .rerun = c->rerun,
+		.at_us = c->wall_us,
+	};
+	return 0;
+}
+
+static int see_plan(void *context, const struct store_plan *p)
+{
+	struct recording *r = ((struct reading *)context)->r;
+	struct recorded_plan *to;
+
+	if (room(&r->plans, r->n_plans, sizeof(*r->plans)) != 0)
+		return -ENOMEM;
+	to = &r->plans[r->n_plans++];
+	*to = (struct recorded_plan){ p->epoch, p->iteration, p->path_length, strdup(p->reason),
+				      strdup(p->plan) };
+	see_planned(r->iterations, r->n_iterations, p);
+	return to->reason && to->text ? 0 : -ENOMEM;
+}
+
+static int see_validation(void *context, const struct store_validation *v)
+{
+	struct reading *g = context;
+	struct recording *r = g->r;
+
+	if (room(&r->validations, r->n_validations, sizeof(*r->validations)) != 0)
+		return -ENOMEM;
+	r->validations[r->n_validations] =
+		(struct msg_see_validation){ v->iteration, (float)v->loss, 0 };
+	return happened(r, timeline_of_wall(g, v->wall_us), HAPPENED_VALIDATION, r->n_validations++);
+}
+
+static int see_note(void *context, const struct store_note *n)
+{
+	struct reading *g = context;
+	struct recording *r = g->r;
+	struct msg_see_note *to;
+	int kind = note_named(n->kind);
+
+	if (room(&r->notes, r->n_notes, sizeof(*r->notes)) != 0)
+		return -ENOMEM;
+	to = &r->notes[r->n_notes];
+	*to = (struct msg_see_note){ .id = n->id, .at_us = timeline_of_wall(g, n->wall_us),
+				     .wall_us = n->wall_us, .iteration = n->iteration,
+				     .kind = (uint8_t)(kind < 0 ? NOTE_LOG : kind), .mark = n->mark,
+				     .node = n->node };
+	snprintf(to->text, sizeof(to->text), "%s", n->text);
+	return happened(r, to->at_us, HAPPENED_NOTE, r->n_notes++);
+}
+
+static int see_fault(void *context, const struct store_fault *f)
+{
+	struct reading *g = context;
+	struct recording *r = g->r;
+	int64_t at_us = timeline_of_wall(g, f->started_wall_us);
+	int kind = fault_named(f->kind), rc;
+
+	if (kind < 0)
+		return 0;
+	if (room(&r->faults, r->n_faults, sizeof(*r->faults)) != 0)
+		return -ENOMEM;
+	r->faults[r->n_faults] = (struct msg_see_fault){ f->id, (uint8_t)kind, 1, f->node, f->peer,
+							 (float)f->factor,
+							 at_us + (int64_t)f->ttl_ms * 1000 };
+	/* A kill is over at once. */
+	rc = kind == FAULT_KILL ? 0 : happened(r, at_us, HAPPENED_FAULT, r->n_faults);
+	if (rc == 0 && f->ended_wall_us != 0)
+		rc = happened(r, timeline_of_wall(g, f->ended_wall_us), HAPPENED_HEAL, r->n_faults);
+	r->n_faults++;
+	return rc;
+}
+
+/* ---- commits in time ---- */
+
+static int place_commits(struct reading *g)
+{
+	struct recording *r = g->r;
+	double tokens = (double)r->run->n_shards * r->run->per_shard * r->run->batch * r->run->sequence;
+	int rc = 0;
+
+	for (size_t i = 0; i < r->n_iterations && rc == 0; i++) {
+		struct msg_see_iteration *it = &r->iterations[i];
+		double seconds = (double)it->iteration_s * r->unit_s, whole;
+
+		it->at_us = g->committed[i] != INT64_MIN ? g->committed[i] :
+							   timeline_of_wall(g, it->at_us);
+		if (i > 0 && it->at_us < r->iterations[i - 1].at_us)
+			it->at_us = r->iterations[i - 1].at_us;
+		if (g->busy_s[i] > 0 && it->alive > 0 && seconds > 0)
+			it->idle_fraction = (float)(1 - g->busy_s[i] / (seconds * it->alive));
+		whole = g->started[i] != INT64_MIN ? (double)(it->at_us - g->started[i]) * 1e-6 :
+						     seconds + (double)it->sync_s * r->unit_s;
+		it->tokens_per_s = whole > 0 ? (float)(tokens / whole) : 0;
+		rc = happened(r, it->at_us, HAPPENED_COMMIT, i);
+	}
+	return rc;
+}
+
+/* ---- without moments ---- */
+
+struct last_end {
+	int64_t us;
+};
+
+static int see_last_end(void *context, const struct store_task *t)
+{
+	struct last_end *last = context;
+
+	if (t->end_us > last->us)
+		last->us = t->end_us;
+	return 0;
+}
+
+/* A commit follows its last task by the reduction: what a few commits agree on least is its time. */
+static int guess_clocks(struct reading *g)
+{
+	struct recording *r = g->r;
+	bool any = false;
+	int rc = 0;
+
+	g->wall_shift_us = 0;
+	for (size_t i = 0; i < r->n_iterations && i < 16 && rc == 0; i++) {
+		struct last_end last = { INT64_MIN };
+		int64_t shift;
+
+		rc = store_each_task(r->store, i + 1, see_last_end, &last, g->err);
+		if (rc != 0 || last.us == INT64_MIN)
+			continue;
+		shift = last.us + (int64_t)((double)r->iterations[i].sync_s * r->unit_s * 1e6) -
+			r->iterations[i].at_us;
+		if (!any || shift > g->wall_shift_us)
+			g->wall_shift_us = shift;
+		any = true;
+	}
+	return rc;
+}
+
+static int make_moments(struct reading *g)
+{
+	struct recording *r = g->r;
+	size_t plan = 0;
+	int rc = guess_clocks(g);
+
+	if (rc == 0)
+		rc = add_phase(g, PHASE_GATHERING, 1, timeline_of_wall(g, r->run->started_wall_us));
+	for (size_t i = 0; i < r->n_iterations && rc == 0; i++) {
+		const struct msg_see_iteration *it = &r->iterations[i];
+		double whole = (double)(it->iteration_s + it->sync_s) * r->unit_s * 1e6;
+		int64_t at_us = timeline_of_wall(g, it->at_us), start_us = at_us - (int64_t)whole;
+
+		for (; plan < r->n_plans && r->plans[plan].epoch <= it->epoch && rc == 0; plan++)
+			rc = happened(r, start_us, HAPPENED_PLAN, plan);
+		if (rc == 0)
+			rc = add_phase(g, PHASE_COMPUTING, it->iteration, start_us);
+		if (rc == 0)
+			rc = add_phase(g, PHASE_REDUCING, it->iteration,
+				       at_us - (int64_t)((double)it->sync_s * r->unit_s * 1e6));
+		if (rc == 0)
+			rc = add_phase(g, PHASE_PLANNING, it->iteration, at_us);
+	}
+	return rc;
+}
+
+/* The journal marks nodes that were lost and that came back; all were there at first. */
+static int make_states(struct reading *g)
+{
+	struct recording *r = g->r;
+	int64_t begin = timeline_of_wall(g, r->run->started_wall_us);
+	int rc = 0;
+
+	for (size_t i = 0; i < r->n_nodes + r->n_notes && rc == 0; i++) {
+		const struct msg_see_note *n = i < r->n_nodes ? NULL : &r->notes[i - r->n_nodes];
+		struct recorded_node state = { .node = (uint16_t)(n ? n->node : (int)i), .state = NODE_LIVE };
+
+		if (n && (n->node < 0 || (uint32_t)n->node >= r->n_nodes ||
+			  (n->mark != 'F' && n->mark != 'R')))
+			continue;
+		state.stage = r->cluster->nodes[state.node].stage;
+		if (n && n->mark == 'F') {
+			state.state = n->kind == NOTE_COMMAND ? NODE_FAILED : NODE_DEAD;
+			snprintf(state.why, sizeof(state.why), "%.90s", n->text);
+		}
+		if (room(&r->nodes, r->n_nodes_states, sizeof(*r->nodes)) != 0)
+			return -ENOMEM;
+		r->nodes[r->n_nodes_states] = state;
+		rc = happened(r, n ? n->at_us : begin, HAPPENED_NODE, r->n_nodes_states++);
+	}
+	return rc;
+}
+
+/* ---- all of them ---- */
+
+static int prepare(struct reading *g)
+{
+	size_t n = g->r->n_iterations;
+
+	g->started = malloc((n + 1) * sizeof(*g->started));
+	g->committed = malloc((n + 1) * sizeof(*g->committed));
+	g->busy_s = calloc(n + 1, sizeof(*g->busy_s));
+	g->r->shifts = calloc(n + 1, sizeof(*g->r->shifts));
+	if (!g->started || !g->committed || !g->busy_s || !g->r->shifts)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		g->started[i] = g->committed[i] = INT64_MIN;
+	return 0;
+}
+
+int recording_rows(struct recording *r, struct error *err)
+{
+	struct reading reading = { .r = r, .err = err }, *g = &reading;
+	int rc = store_each_commit(r->store, 1, INT64_MAX, see_commit, g, err);
+
+	if (rc == 0)
+		rc = prepare(g);
+	if (rc == 0)
+		rc = store_each_plan(r->store, 0, see_plan, g, err);
+	if (rc == 0)
+		rc = store_each_moment(r->store, 0, see_moment, g, err);
+	if (rc == 0 && g->n_anchors == 0)
+		rc = make_moments(g);
+	if (rc == 0)
+		rc = place_commits(g);
+	if (rc == 0)
+		rc = store_each_validation(r->store, see_validation, g, err);
+	if (rc == 0)
+		rc = store_each_note(r->store, see_note, g, err);
+	if (rc == 0)
+		rc = store_each_fault(r->store, see_fault, g, err);
+	if (rc == 0 && g->n_anchors == 0)
+		rc = make_states(g);
+	free(g->anchors);
+	free(g->started);
+	free(g->committed);
+	free(g->busy_s);
+	return rc;
+}

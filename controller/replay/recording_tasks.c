@@ -1,0 +1,225 @@
+/* recording_tasks.c - what nodes did in an iteration, and what its plan said they would. */
+#include "controller/replay/recording.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gathering {
+	const struct recording *r;
+	struct msg_task_event *events;
+	uint32_t n;
+	size_t room;
+	int64_t shift_us;
+};
+
+static int kind_of(char kind)
+{
+	return kind == 'F' ? WORK_FORWARD : kind == 'L' ? WORK_LOSS : kind == 'B' ? WORK_BACKWARD :
+	       kind == 'E' ? WORK_EVALUATE : kind == 'W' ? WORK_WEIGHTS : -1;
+}
+
+/* A task that never ended is stored with its start for its end. */
+static int see_task(void *context, const struct store_task *t)
+{
+	struct gathering *g = context;
+	int kind = kind_of(t->kind);
+	struct msg_task_event e = {
+		.kind = (uint8_t)kind, .node = t->node, .blocker_node = t->node,
+		.microbatch = t->microbatch, .attempt = t->attempt,
+		.blocker = t->waited_for < 0 ? UINT32_MAX : (uint32_t)t->waited_for,
+		.arrived_us = t->arrived_us + g->shift_us,
+	};
+
+	if (kind < 0 || t->node >= g->r->n_nodes || t->microbatch >= MSG_MICROBATCHES)
+		return -EBADMSG;
+	if (g->n + 3 > g->room) {
+		size_t more = g->room ? 2 * g->room : 1024;
+		struct msg_task_event *list = realloc(g->events, more * sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		g->events = list;
+		g->room = more;
+	}
+	if (t->waited_for >= 0 && t->arrived_us < t->start_us) {
+		e.type = WORK_WAITS;
+		e.at_us = e.arrived_us;
+		g->events[g->n++] = e;
+	}
+	e.type = WORK_STARTS;
+	e.at_us = t->start_us + g->shift_us;
+	g->events[g->n++] = e;
+	if (t->end_us > t->start_us) {
+		e.type = WORK_ENDS;
+		e.at_us = t->end_us + g->shift_us;
+		e.blocker = UINT32_MAX;
+		e.counted = t->counted;
+		g->events[g->n++] = e;
+	}
+	return 0;
+}
+
+/* At one instant a node first ends a task, then sees arrivals, then starts the next. */
+static int by_time(const void *a, const void *b)
+{
+	static const int turn[] = { [WORK_WAITS] = 1, [WORK_STARTS] = 2, [WORK_ENDS] = 0 };
+	const struct msg_task_event *x = a, *y = b;
+
+	if (x->at_us != y->at_us)
+		return x->at_us < y->at_us ? -1 : 1;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	if (x->type != y->type)
+		return turn[x->type] - turn[y->type];
+	if (x->microbatch != y->microbatch)
+		return x->microbatch < y->microbatch ? -1 : 1;
+	return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+/* Slots after each event: a microbatch is held from the start of its F to the end of its B, and
+ * let go everywhere when a node begins it again. */
+static int count_slots(const struct recording *r, struct msg_task_event *events, uint32_t n)
+{
+	size_t microbatches = (size_t)r->run->n_shards * r->run->per_shard;
+	uint8_t *held = calloc(microbatches * r->n_nodes + 1, 1);
+	uint8_t *slots = calloc(r->n_nodes + 1, 1);
+	bool *weights = calloc(microbatches * r->n_nodes + 1, sizeof(*weights));
+	bool *begun = calloc(microbatches * r->n_nodes + 1, sizeof(*begun));
+	int rc = held && slots && weights && begun ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < n && rc == 0; i++)
+		if (events[i].kind == WORK_WEIGHTS && events[i].microbatch < microbatches)
+			weights[events[i].microbatch * (size_t)r->n_nodes + events[i].node] = true;
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		struct msg_task_event *e = &events[i];
+		uint8_t *row;
+		bool *first, again;
+
+		if (e->microbatch >= microbatches) {
+			rc = -EBADMSG;
+			break;
+		}
+		row = &held[e->microbatch * (size_t)r->n_nodes];
+		first = &begun[e->microbatch * (size_t)r->n_nodes];
+		again = e->kind == WORK_FORWARD && e->type == WORK_STARTS && first[e->node];
+		for (uint32_t k = 0; again && k < r->n_nodes; k++) {
+			slots[k] = (uint8_t)(slots[k] - row[k]);
+			row[k] = first[k] = 0;
+		}
+		if (e->kind == WORK_FORWARD && e->type == WORK_STARTS)
+			first[e->node] = true;
+		if (e->kind == WORK_FORWARD && e->type == WORK_STARTS && !row[e->node]) {
+			row[e->node] = 1;
+			slots[e->node]++;
+		} else if (e->kind == (weights[e->microbatch * (size_t)r->n_nodes + e->node]
+					       ? WORK_WEIGHTS : WORK_BACKWARD) &&
+			   e->type == WORK_ENDS && row[e->node]) {
+			row[e->node] = 0;
+			slots[e->node]--;
+		}
+		e->slots = slots[e->node];
+	}
+	free(held);
+	free(weights);
+	free(begun);
+	free(slots);
+	return rc;
+}
+
+int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_task_event **out,
+		    uint32_t *n, struct error *err)
+{
+	struct gathering g = { .r = r };
+	int rc = 0;
+
+	if (iteration >= 1 && iteration <= r->n_iterations) {
+		g.shift_us = r->shifts[iteration - 1];
+		rc = store_each_task(r->store, iteration, see_task, &g, err);
+	}
+	if (rc == 0 && g.n > 0) {
+		qsort(g.events, g.n, sizeof(*g.events), by_time);
+		rc = count_slots(r, g.events, g.n);
+	}
+	if (rc != 0) {
+		free(g.events);
+		return rc == -ENOMEM  ? error_set(err, rc, "out of memory") :
+		       rc == -EBADMSG ? error_set(err, rc, "the tasks of iteration %llu are damaged",
+						  (unsigned long long)iteration) : rc;
+	}
+	*out = g.events;
+	*n = g.n;
+	return 0;
+}
+
+/* ---- plans ---- */
+
+static void believe(struct cluster *c, const struct recorded_belief *b)
+{
+	struct cluster_node *n = &c->nodes[b->node];
+
+	if (b->to >= 0) {
+		c->delay_s[b->node * c->n_nodes + b->to] = b->forward_s;
+		return;
+	}
+	n->forward_s = b->forward_s;
+	n->backward_s = b->backward_s;
+	n->loss_s = b->loss_s;
+}
+
+/* A controller that takes over begins with the cluster as it was described. */
+struct cluster *recording_cluster(const struct recording *r, size_t upto)
+{
+	struct cluster *c = cluster_copy(r->cluster);
+	uint64_t writer = 0;
+
+	for (size_t i = 0; c && i < upto; i++) {
+		const struct happening *h = &r->happenings[i];
+
+		if (h->kind == HAPPENED_BELIEF)
+			believe(c, &r->beliefs[h->index]);
+		if (h->kind != HAPPENED_PHASE || r->phases[h->index].writer == writer)
+			continue;
+		if (writer != 0) {
+			cluster_free(c);
+			c = cluster_copy(r->cluster);
+		}
+		writer = r->phases[h->index].writer;
+	}
+	return c;
+}
+
+static size_t when_planned(const struct recording *r, size_t plan)
+{
+	size_t i = 0;
+
+	while (i < r->n_happenings &&
+	       (r->happenings[i].kind != HAPPENED_PLAN || r->happenings[i].index != plan))
+		i++;
+	return i;
+}
+
+int recording_planned(const struct recording *r, size_t plan, struct planned **out, struct error *err)
+{
+	const struct recorded_plan *from = &r->plans[plan];
+	struct planned *p = calloc(1, sizeof(*p));
+	struct cluster *c = recording_cluster(r, when_planned(r, plan));
+	int rc = p && c ? 0 : error_set(err, -ENOMEM, "out of memory");
+
+	if (rc == 0)
+		rc = plan_parse(from->text, strlen(from->text), &p->plan, err);
+	if (rc == 0)
+		rc = simulate(c, p->plan, &p->trace, err);
+	cluster_free(c);
+	if (rc != 0) {
+		planned_free(p);
+		return error_prefix(err, rc, "plan %llu", (unsigned long long)from->epoch);
+	}
+	p->epoch = from->epoch;
+	p->iteration = from->iteration;
+	p->elapsed_s = p->plan->search.elapsed_s;
+	snprintf(p->reason, sizeof(p->reason), "%s", from->reason);
+	*out = p;
+	return 0;
+}

@@ -1,0 +1,362 @@
+#include "controller/replay/replay.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/replay/replay_state.h"
+
+/* ---- the fold ---- */
+
+static size_t microbatches(const struct replay *r)
+{
+	return (size_t)r->rec->run->n_shards * r->rec->run->per_shard;
+}
+
+static void forget_tasks(struct replay *r)
+{
+	free(r->events);
+	r->events = NULL;
+	r->n_events = r->at_event = 0;
+	r->events_of = 0;
+	r->events_read = r->closed = false;
+	r->n_done = 0;
+	for (size_t i = 0; i < microbatches(r); i++) {
+		r->done[i] = false;
+		r->loss_node[i] = -1;
+	}
+	for (uint32_t i = 0; i < r->rec->n_nodes; i++) {
+		r->stands[i].slots = 0;
+		r->stands[i].running = false;
+		r->stands[i].queued = 0;
+	}
+}
+
+static void forget_nodes(struct replay *r)
+{
+	for (uint32_t i = 0; i < r->rec->n_nodes; i++) {
+		const struct cluster_node *n = &r->rec->cluster->nodes[i];
+
+		r->stands[i] = (struct stand){ .state = NOBODY, .since_us = r->rec->first_us,
+					       .stage = n->stage, .forward_s = n->forward_s,
+					       .backward_s = n->backward_s, .loss_s = n->loss_s,
+					       .hash_agrees = true };
+	}
+	r->hashes_of = 0;
+}
+
+static void rewind_all(struct replay *r)
+{
+	r->at = r->n_iterations = r->n_validations = r->n_notes = 0;
+	r->phase = PHASE_GATHERING;
+	r->iteration = 1;
+	r->committed = r->writer = 0;
+	r->started_us = 0;
+	r->plan = NOBODY;
+	r->cursor_us = r->rec->first_us;
+	memset(r->active, 0, r->rec->n_faults * sizeof(*r->active));
+	forget_nodes(r);
+	forget_tasks(r);
+}
+
+static bool still_under_way(enum run_phase before)
+{
+	return before == PHASE_COMPUTING || before == PHASE_REDUCING || before == PHASE_STALLED;
+}
+
+static void fold_phase(struct replay *r, const struct happening *h)
+{
+	const struct recorded_phase *p = &r->rec->phases[h->index];
+
+	if (p->writer != r->writer) { /* a controller that takes over knows nobody at first */
+		if (r->writer != 0) {
+			forget_nodes(r);
+			forget_tasks(r);
+		}
+		r->writer = p->writer;
+	}
+	if (p->phase == PHASE_COMPUTING && !still_under_way(r->phase)) {
+		forget_tasks(r);
+		r->started_us = h->at_us;
+		r->events_of = p->iteration;
+	}
+	r->phase = p->phase;
+	r->iteration = p->iteration;
+}
+
+static void fold_node(struct replay *r, const struct happening *h)
+{
+	const struct recorded_node *n = &r->rec->nodes[h->index];
+	struct stand *s = &r->stands[n->node];
+
+	s->state = h->index;
+	s->since_us = h->at_us;
+	if (n->stage >= 0)
+		s->stage = n->stage;
+}
+
+static void fold_belief(struct replay *r, const struct recorded_belief *b)
+{
+	struct stand *s = &r->stands[b->node];
+
+	if (b->to >= 0)
+		return; /* a link: asked of the recording when needed */
+	s->forward_s = b->forward_s;
+	s->backward_s = b->backward_s;
+	s->loss_s = b->loss_s;
+}
+
+static void fold(struct replay *r, const struct happening *h)
+{
+	switch ((enum happening_kind)h->kind) {
+	case HAPPENED_COMMIT:
+		r->committed = r->rec->iterations[h->index].iteration;
+		r->n_iterations = h->index + 1;
+		r->closed = r->closed || r->committed == r->events_of;
+		break;
+	case HAPPENED_BELIEF:
+		fold_belief(r, &r->rec->beliefs[h->index]);
+		break;
+	case HAPPENED_NODE:
+		fold_node(r, h);
+		break;
+	case HAPPENED_PLAN:
+		r->plan = h->index;
+		break;
+	case HAPPENED_PHASE:
+		fold_phase(r, h);
+		break;
+	case HAPPENED_VALIDATION:
+		r->n_validations = h->index + 1;
+		break;
+	case HAPPENED_NOTE:
+		r->n_notes = h->index + 1;
+		break;
+	case HAPPENED_FAULT:
+		r->active[h->index] = true;
+		break;
+	case HAPPENED_HEAL:
+		r->active[h->index] = false;
+		break;
+	}
+}
+
+static void fold_event(struct replay *r, const struct msg_task_event *e)
+{
+	struct stand *s = &r->stands[e->node];
+
+	s->slots = e->slots;
+	if (e->type == WORK_WAITS) {
+		s->queued++;
+	} else if (e->type == WORK_STARTS) {
+		s->running = true;
+		if (e->blocker != UINT32_MAX && e->arrived_us < e->at_us && s->queued > 0)
+			s->queued--;
+	} else {
+		s->running = false;
+		if (e->kind == WORK_LOSS)
+			r->loss_node[e->microbatch] = e->node;
+		if (e->kind == WORK_BACKWARD && r->loss_node[e->microbatch] == e->node &&
+		    !r->done[e->microbatch]) {
+			r->done[e->microbatch] = true;
+			r->n_done++;
+		}
+	}
+}
+
+/* ---- moving ---- */
+
+/* Folds and tells the tasks up to the time, all of them once the iteration is closed: agents' clocks
+ * are known to within a little. */
+static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, void *context,
+		       struct error *err)
+{
+	uint32_t from = r->at_event;
+	int rc = 0;
+
+	if (r->events_of != 0 && !r->events_read) {
+		r->events_read = true;
+		rc = recording_tasks(r->rec, r->events_of, &r->events, &r->n_events, err);
+	}
+	while (r->at_event < r->n_events && (r->closed || r->events[r->at_event].at_us <= until_us))
+		fold_event(r, &r->events[r->at_event++]);
+	if (emit)
+		replay_tell_tasks(r, from, r->at_event, emit, context);
+	return rc;
+}
+
+/* Everything up to `cursor_us`, in its order; the first error is kept, and the rest goes on.
+ * Silently (emit NULL) only the tasks of the last iteration are read. */
+static int move(struct replay *r, int64_t cursor_us, replay_emit emit, void *context, struct error *err)
+{
+	const struct recording *rec = r->rec;
+	struct error later = { "" };
+	int rc = 0, told;
+
+	while (r->at < rec->n_happenings && rec->happenings[r->at].at_us <= cursor_us) {
+		const struct happening *h = &rec->happenings[r->at++];
+
+		r->cursor_us = h->at_us;
+		fold(r, h);
+		if (!emit)
+			continue;
+		told = pass_events(r, h->at_us, emit, context, rc ? &later : err);
+		rc = rc ? rc : told;
+		told = replay_tell(r, h, emit, context, rc ? &later : err);
+		rc = rc ? rc : told;
+	}
+	r->cursor_us = cursor_us;
+	told = pass_events(r, cursor_us, emit, context, rc ? &later : err);
+	return rc ? rc : told;
+}
+
+static int64_t within(const struct replay *r, int64_t cursor_us)
+{
+	return cursor_us < r->rec->first_us ? r->rec->first_us :
+	       cursor_us > r->rec->last_us  ? r->rec->last_us : cursor_us;
+}
+
+int replay_seek(struct replay *r, int64_t cursor_us, struct error *err)
+{
+	cursor_us = within(r, cursor_us);
+	if (cursor_us < r->cursor_us)
+		rewind_all(r);
+	return move(r, cursor_us, NULL, NULL, err);
+}
+
+int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context, struct error *err)
+{
+	cursor_us = within(r, cursor_us);
+	return cursor_us < r->cursor_us ? 0 : move(r, cursor_us, emit, context, err);
+}
+
+int64_t replay_cursor(const struct replay *r)
+{
+	return r->cursor_us;
+}
+
+int64_t replay_next_commit(const struct replay *r)
+{
+	return r->n_iterations < r->rec->n_iterations ? r->rec->iterations[r->n_iterations].at_us :
+							r->rec->last_us;
+}
+
+/* ---- lives ---- */
+
+int replay_new(struct replay **out, const struct recording *recording, struct error *err)
+{
+	struct replay *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (r) {
+		r->rec = recording;
+		r->planned_of = NOBODY;
+		r->stands = calloc(recording->n_nodes, sizeof(*r->stands));
+		r->active = calloc(recording->n_faults + 1, sizeof(*r->active));
+		r->done = calloc(microbatches(r), sizeof(*r->done));
+		r->loss_node = calloc(microbatches(r), sizeof(*r->loss_node));
+	}
+	if (!r || !r->stands || !r->active || !r->done || !r->loss_node) {
+		replay_free(r);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	rewind_all(r);
+	rc = move(r, recording->first_us, NULL, NULL, err);
+	if (rc != 0)
+		replay_free(r);
+	else
+		*out = r;
+	return rc;
+}
+
+void replay_free(struct replay *r)
+{
+	if (!r)
+		return;
+	free(r->stands);
+	free(r->active);
+	free(r->done);
+	free(r->loss_node);
+	free(r->events);
+	free(r->acknowledged);
+	planned_free(r->planned);
+	free(r);
+}
+
+int replay_renew(struct replay *r, const struct recording *recording, struct error *err)
+{
+	size_t at = r->at;
+	uint32_t at_event = r->at_event;
+	int64_t cursor_us = r->cursor_us;
+	bool *active = calloc(recording->n_faults + 1, sizeof(*active));
+	int rc;
+
+	if (!active)
+		return error_set(err, -ENOMEM, "out of memory");
+	free(r->active);
+	r->active = active;
+	r->rec = recording;
+	rewind_all(r);
+	rc = move(r, within(r, cursor_us), NULL, NULL, err);
+	return rc != 0 ? rc : r->at != at || r->at_event != at_event;
+}
+
+void replay_note_pace(struct replay *r, double times, uint64_t dropped)
+{
+	r->pace = times;
+	r->dropped = dropped;
+}
+
+int64_t replay_pace_step(struct replay_pace *p, int64_t real_us)
+{
+	double step = p->stopped ? 0 : (double)real_us * p->speed + p->carry_us;
+
+	p->carry_us = step - floor(step);
+	return (int64_t)step;
+}
+
+/* ---- the present ---- */
+
+/* Where the plan has nobody, a node stays where it stood as long as its stage has room. */
+static void pin(const struct replay *r, struct cluster *c)
+{
+	int stage_of[MSG_NODES], left[MSG_STAGES];
+
+	plan_stages(r->planned->plan, c->n_nodes, stage_of);
+	memcpy(left, c->stages, (size_t)c->n_stages * sizeof(*left));
+	for (int i = 0; i < c->n_nodes; i++)
+		if (stage_of[i] >= 0)
+			left[stage_of[i]]--;
+	for (int i = 0; i < c->n_nodes; i++) {
+		int stood = r->stands[i].stage;
+
+		if (stage_of[i] < 0 && stood >= 0 && left[stood] > 0) {
+			stage_of[i] = stood;
+			left[stood]--;
+		}
+		c->nodes[i].stage = stage_of[i];
+	}
+}
+
+int replay_present(struct replay *r, const struct plan **plan, bool *excluded, struct cluster **cluster,
+		   struct error *err)
+{
+	struct cluster *c;
+	int rc;
+
+	if (r->plan == NOBODY)
+		return error_set(err, -EAGAIN, "there was no plan yet");
+	rc = replay_plan(r, err);
+	if (rc != 0)
+		return rc;
+	c = recording_cluster(r->rec, r->at);
+	if (!c)
+		return error_set(err, -ENOMEM, "out of memory");
+	pin(r, c);
+	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
+		excluded[i] = !replay_lives(r, &r->stands[i]);
+	*plan = r->planned->plan;
+	*cluster = c;
+	return 0;
+}

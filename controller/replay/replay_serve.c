@@ -1,0 +1,523 @@
+#include "controller/replay/replay_serve.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "controller/network/network.h"
+#include "controller/replay/replay.h"
+#include "controller/operator/see.h"
+
+enum {
+	MESSAGES_A_TURN = 256, MOVE_EVERY_US = 50000, STATUS_EVERY_US = 200000, NODES_EVERY_US = 500000,
+	GROW_EVERY_US = 1000000, REFRESH_US = 300000, VIEWERS_MOST = 64, AWAITED_MOST = 16,
+	LEASE_MOST_S = 86400
+};
+static const double speed_most = 10000;
+
+/* A console, and where it looks. */
+struct viewer {
+	post_peer_id peer;
+	char name[64];
+	struct replay *replay;
+	struct replay_pace pace;
+	bool lagging;           /* lost messages; gets a snapshot when there is room */
+	uint64_t sequence, dropped;
+	int64_t lease_ends_us;  /* consoles take a lease before they send anything */
+	int64_t moved_us, status_us, nodes_us; /* when that was last done */
+};
+
+struct awaited {
+	uint64_t request;
+	post_peer_id peer;
+	uint64_t command;
+	char name[32];
+};
+
+struct theatre {
+	const struct options *options;
+	const struct log *log;
+	struct keys_identity *identity;
+	struct keys_list *admitted;
+	struct post *post;
+	struct store *store;
+	struct recording *recording;
+	struct planner *planner;
+	struct viewer *viewers[VIEWERS_MOST]; /* they stay where they are: callbacks point to them */
+	uint32_t n_viewers;
+	struct awaited awaited[AWAITED_MOST];
+	uint32_t n_awaited;
+	int64_t now_us, grow_us, refresh_us; /* now; when those are due */
+};
+
+/* What the callbacks of replay.h are given. */
+struct seat {
+	struct theatre *t;
+	struct viewer *v;
+};
+
+/* ---- telling ---- */
+
+static void send(void *context, struct msg *m)
+{
+	struct seat *seat = context;
+	struct viewer *v = seat->v;
+
+	if (v->lagging)
+		return;
+	if (m->type == MSG_SEE_SYNCED) {
+		m->u.see_synced.sequence = v->sequence;
+		memcpy(m->u.see_synced.name, v->name, sizeof(v->name));
+	}
+	if (m->type == MSG_SEE_STATUS && v->lease_ends_us > seat->t->now_us) {
+		memcpy(m->u.see_status.lease, v->name, sizeof(v->name));
+		m->u.see_status.lease_us = v->lease_ends_us - seat->t->now_us;
+	}
+	m->sequence = ++v->sequence;
+	if (see_send(seat->t->post, v->peer, m, seat->t->now_us) != 0) {
+		v->dropped++;
+		v->lagging = true;
+	}
+}
+
+static void complain(const struct theatre *t, int rc, const struct error *err)
+{
+	if (rc < 0)
+		log_line(t->log, LOG_ERROR, "%s", err->text);
+}
+
+static void note_pace(struct viewer *v)
+{
+	replay_note_pace(v->replay, v->pace.stopped ? 0 : v->pace.speed, v->dropped);
+}
+
+static void snapshot(struct theatre *t, struct viewer *v)
+{
+	struct seat seat = { t, v };
+	struct error err = { "" };
+
+	v->lagging = false;
+	v->status_us = v->nodes_us = t->now_us;
+	note_pace(v);
+	complain(t, replay_snapshot(v->replay, send, &seat, &err), &err);
+}
+
+/* The cursor follows real time; whoever cannot keep up is shown where it stands later. */
+static void move(struct theatre *t, struct viewer *v)
+{
+	struct seat seat = { t, v };
+	struct error err = { "" };
+	int64_t to_us;
+
+	if (t->now_us - v->moved_us < MOVE_EVERY_US)
+		return;
+	to_us = replay_cursor(v->replay) + replay_pace_step(&v->pace, t->now_us - v->moved_us);
+	v->moved_us = t->now_us;
+	if (v->lagging)
+		complain(t, replay_seek(v->replay, to_us, &err), &err);
+	else
+		complain(t, replay_next(v->replay, to_us, send, &seat, &err), &err);
+	if (v->lagging && post_room(t->post, v->peer) > (8u << 20))
+		snapshot(t, v);
+	note_pace(v);
+	if (t->now_us - v->nodes_us >= NODES_EVERY_US) {
+		v->nodes_us = t->now_us;
+		complain(t, replay_nodes(v->replay, send, &seat, &err), &err);
+	}
+	if (t->now_us - v->status_us >= STATUS_EVERY_US) {
+		v->status_us = t->now_us;
+		replay_status(v->replay, send, &seat);
+	}
+}
+
+/* ---- viewers ---- */
+
+static struct viewer *viewer_of(struct theatre *t, post_peer_id peer)
+{
+	for (uint32_t i = 0; i < t->n_viewers; i++)
+		if (t->viewers[i]->peer == peer)
+			return t->viewers[i];
+	return NULL;
+}
+
+static void viewer_free(struct viewer *v)
+{
+	replay_free(v->replay);
+	free(v);
+}
+
+static struct viewer *viewer_new(struct theatre *t, post_peer_id peer, const char *name)
+{
+	struct viewer *v = t->n_viewers < VIEWERS_MOST ? calloc(1, sizeof(*v)) : NULL;
+	struct error err = { "out of memory, or too many consoles" };
+
+	if (!v || replay_new(&v->replay, t->recording, &err) != 0) {
+		log_line(t->log, LOG_ERROR, "console %s: %s", name, err.text);
+		free(v);
+		return NULL;
+	}
+	v->peer = peer;
+	v->pace.speed = t->options->speed > 0 ? t->options->speed : 1;
+	v->pace.stopped = t->options->speed <= 0;
+	v->moved_us = t->now_us;
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	t->viewers[t->n_viewers++] = v;
+	log_line(t->log, LOG_INFO, "console %s attached", v->name);
+	return v;
+}
+
+static void attach(struct theatre *t, post_peer_id peer)
+{
+	struct post_peer_info info;
+	struct viewer *v = viewer_of(t, peer);
+
+	if (post_peer(t->post, peer, &info) != 0)
+		return;
+	if (!v)
+		v = viewer_new(t, peer, info.name);
+	if (v)
+		snapshot(t, v);
+}
+
+static void detach(struct theatre *t, post_peer_id peer)
+{
+	for (uint32_t i = 0; i < t->n_viewers; i++) {
+		if (t->viewers[i]->peer != peer)
+			continue;
+		log_line(t->log, LOG_INFO, "console %s left", t->viewers[i]->name);
+		viewer_free(t->viewers[i]);
+		t->viewers[i] = t->viewers[--t->n_viewers];
+		return;
+	}
+}
+
+/* ---- commands ---- */
+
+static void reply(struct theatre *t, struct viewer *v, uint64_t command, int status, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+
+static void reply(struct theatre *t, struct viewer *v, uint64_t command, int status, const char *format, ...)
+{
+	struct seat seat = { t, v };
+	struct msg m = { .type = MSG_SEE_REPLY, .u.see_reply = { .command = command, .status = status } };
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(m.u.see_reply.text, sizeof(m.u.see_reply.text), format, ap);
+	va_end(ap);
+	send(&seat, &m);
+}
+
+static void jump(struct theatre *t, struct viewer *v, uint64_t command, int64_t to_us)
+{
+	const struct recording *r = t->recording;
+	struct error err = { "" };
+	int rc = replay_seek(v->replay, to_us, &err);
+
+	v->moved_us = t->now_us;
+	v->pace.carry_us = 0;
+	if (rc != 0) {
+		reply(t, v, command, rc, "%.180s", err.text);
+		return;
+	}
+	snapshot(t, v);
+	reply(t, v, command, 0, "at %.1f s of %.1f s",
+	      (double)(replay_cursor(v->replay) - r->first_us) * 1e-6,
+	      (double)(r->last_us - r->first_us) * 1e-6);
+}
+
+static void run_at(struct theatre *t, struct viewer *v, const struct msg_command *m)
+{
+	double speed = (double)m->factor;
+
+	if (!(speed >= 0 && speed <= speed_most)) {
+		reply(t, v, m->id, -EINVAL, "a speed is 0 to %g times real", speed_most);
+		return;
+	}
+	v->pace.stopped = speed <= 0;
+	if (speed > 0)
+		v->pace.speed = speed;
+	reply(t, v, m->id, 0, "%g times real", speed);
+}
+
+/* Each console's cursor is its own: nobody can hold it against another. */
+static void arm(struct theatre *t, struct viewer *v, const struct msg_command *m)
+{
+	int64_t seconds = m->value < 0 ? 0 : m->value > LEASE_MOST_S ? LEASE_MOST_S : m->value;
+
+	v->lease_ends_us = t->now_us + seconds * 1000000;
+	reply(t, v, m->id, 0, seconds ? "the cursor is yours" : "locked");
+}
+
+static void compare(struct theatre *t, struct viewer *v, const struct msg_command *m)
+{
+	bool excluded[MSG_NODES];
+	struct planner_request q = { .excluded = excluded, .threads = 1, .reason = "what if",
+				     .seed = t->recording->run->seed };
+	struct cluster *cluster = NULL;
+	struct awaited *a;
+	char name[32];
+	struct error err = { "" };
+	int rc = replay_present(v->replay, &q.from, excluded, &cluster, &err);
+
+	if (rc == 0)
+		rc = see_compare(m, t->recording->cluster->n_stages, t->recording->n_nodes, excluded, &q,
+				 name, sizeof(name), &err);
+	if (rc != 0) {
+		reply(t, v, m->id, rc, "%.180s", err.text);
+	} else {
+		if (t->n_awaited == AWAITED_MOST) /* the oldest gives up its place */
+			memmove(t->awaited, t->awaited + 1, --t->n_awaited * sizeof(*t->awaited));
+		a = &t->awaited[t->n_awaited++];
+		*a = (struct awaited){ planner_ask(t->planner, cluster, &q), v->peer, m->id, "" };
+		memcpy(a->name, name, sizeof(a->name));
+		reply(t, v, m->id, 0, "planning %s", name);
+	}
+	cluster_free(cluster);
+}
+
+static void refuse(struct theatre *t, struct viewer *v, const struct msg_command *m)
+{
+	static const char why[] = "a recorded run: commands are off";
+	struct seat seat = { t, v };
+	struct msg preview = { .type = MSG_SEE_PREVIEW,
+			       .u.see_preview = { .command = m->id, .verb = m->verb } };
+
+	if (strcmp(m->text, "preview") != 0) {
+		reply(t, v, m->id, -EPERM, "%s", why);
+		return;
+	}
+	memcpy(preview.u.see_preview.text, why, sizeof(why));
+	send(&seat, &preview);
+}
+
+static void command(struct theatre *t, struct viewer *v, const struct msg_command *m)
+{
+	struct seat seat = { t, v };
+
+	switch ((enum command_verb)m->verb) {
+	case COMMAND_SEEK:
+		jump(t, v, m->id, m->value);
+		break;
+	case COMMAND_SPEED:
+		run_at(t, v, m);
+		break;
+	case COMMAND_PAUSE:
+		v->pace.stopped = true;
+		reply(t, v, m->id, 0, "stopped");
+		break;
+	case COMMAND_RESUME:
+		v->pace.stopped = false;
+		reply(t, v, m->id, 0, "%g times real", v->pace.speed);
+		break;
+	case COMMAND_STEP:
+		v->pace.stopped = true;
+		jump(t, v, m->id, replay_next_commit(v->replay));
+		break;
+	case COMMAND_ARM:
+		arm(t, v, m);
+		break;
+	case COMMAND_ACK:
+		reply(t, v, m->id, 0, "%u alerts acknowledged",
+		      replay_acknowledge(v->replay, (uint64_t)m->value, send, &seat));
+		break;
+	case COMMAND_COMPARE:
+		compare(t, v, m);
+		break;
+	default:
+		refuse(t, v, m);
+	}
+	v->status_us = 0; /* its new pace at once */
+}
+
+/* ---- turns ---- */
+
+static void take_message(struct theatre *t, const struct post_message *p)
+{
+	struct viewer *v = viewer_of(t, p->peer);
+	struct msg m;
+	int rc = msg_decode(&m, p->data, p->size);
+
+	if (rc != 0) {
+		log_line(t->log, LOG_WARN, "a malformed message: %s", strerror(-rc));
+		return;
+	}
+	if (m.type == MSG_ATTACH)
+		attach(t, p->peer);
+	else if (m.type == MSG_COMMAND && v)
+		command(t, v, &m.u.command);
+	msg_clear(&m);
+}
+
+static void receive(struct theatre *t)
+{
+	struct post_message p;
+	struct error err;
+
+	post_tick(t->post, t->now_us);
+	for (int i = 0; i < MESSAGES_A_TURN && post_receive(t->post, t->now_us, &p) == 0; i++) {
+		if (p.kind == POST_DATA)
+			take_message(t, &p);
+		else if (p.kind == POST_DOWN)
+			detach(t, p.peer);
+	}
+	if (t->now_us >= t->refresh_us) {
+		t->refresh_us = t->now_us + REFRESH_US;
+		if (keys_list_refresh(t->admitted, &err) < 0)
+			log_line(t->log, LOG_WARN, "%s", err.text);
+	}
+}
+
+static void tell_candidate(struct theatre *t, const struct planned *p)
+{
+	const struct recording *r = t->recording;
+	struct see_run run = { r->n_nodes, r->run->n_shards, r->run->per_shard, r->shard_of, r->unit_s };
+	struct see_plan s;
+	struct awaited a;
+	struct seat seat = { t, NULL };
+	uint32_t i = 0;
+
+	while (i < t->n_awaited && t->awaited[i].request != p->request)
+		i++;
+	if (i == t->n_awaited)
+		return;
+	a = t->awaited[i];
+	memmove(&t->awaited[i], &t->awaited[i + 1], (--t->n_awaited - i) * sizeof(a));
+	seat.v = viewer_of(t, a.peer);
+	if (!seat.v)
+		return;
+	if (!p->plan) {
+		reply(t, seat.v, a.command, -EINVAL, "%s: %.140s", a.name, p->infeasible);
+	} else if (see_plan_init(&s, &run, p, a.name) == 0) {
+		send(&seat, &s.message);
+		see_plan_fini(&s);
+	}
+}
+
+static void run_all(struct theatre *t)
+{
+	for (uint32_t i = 0; i < t->n_viewers; i++) {
+		struct seat seat = { t, t->viewers[i] };
+
+		replay_run(t->viewers[i]->replay, send, &seat);
+	}
+}
+
+static void take_plans(struct theatre *t)
+{
+	struct planned *p;
+
+	while ((p = planner_take(t->planner)) != NULL) {
+		if (p->kind != PLANNER_BASELINE) {
+			tell_candidate(t, p);
+		} else if (p->plan) {
+			t->recording->baseline_s = p->plan->predicted.iteration_s;
+			run_all(t);
+		}
+		planned_free(p);
+	}
+}
+
+/* A run that is still being written is read again; the longer that takes, the less often. */
+static void grow(struct theatre *t)
+{
+	struct recording *more;
+	struct error err = { "" };
+	int64_t took;
+	int rc;
+
+	if (t->now_us < t->grow_us)
+		return;
+	rc = recording_grew(t->recording, &err);
+	if (rc == 1)
+		rc = recording_read(&more, t->store, &err) ? -1 : 1;
+	complain(t, rc, &err);
+	if (rc == 1) {
+		more->baseline_s = t->recording->baseline_s;
+		for (uint32_t i = 0; i < t->n_viewers; i++) {
+			struct seat seat = { t, t->viewers[i] };
+
+			rc = replay_renew(t->viewers[i]->replay, more, &err);
+			complain(t, rc, &err);
+			if (rc != 0)
+				snapshot(t, t->viewers[i]);
+			else
+				replay_run(t->viewers[i]->replay, send, &seat);
+		}
+		recording_free(t->recording);
+		t->recording = more;
+	}
+	took = clock_monotonic_us() - t->now_us;
+	t->grow_us = t->now_us + GROW_EVERY_US + 20 * took;
+}
+
+static void loop(struct theatre *t, int signals)
+{
+	struct pollfd fds[] = { { post_fd(t->post), POLLIN, 0 },
+				{ planner_fd(t->planner), POLLIN, 0 },
+				{ signals, POLLIN, 0 } };
+
+	for (;;) {
+		int64_t left = post_deadline_us(t->post) - clock_monotonic_us();
+		int wait_ms = left <= 0 ? 0 : left < 20000 ? (int)((left + 999) / 1000) : 20;
+
+		if (poll(fds, 3, wait_ms) > 0 && (fds[2].revents & POLLIN))
+			return;
+		t->now_us = clock_monotonic_us();
+		receive(t);
+		take_plans(t);
+		grow(t);
+		for (uint32_t i = 0; i < t->n_viewers; i++)
+			move(t, t->viewers[i]);
+	}
+}
+
+/* ---- beginning ---- */
+
+static void ask_baseline(struct theatre *t)
+{
+	struct planner_request q = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM,
+				     .path_length = t->recording->cluster->n_stages, .budget_s = 0.5,
+				     .threads = 1, .seed = t->recording->run->seed,
+				     .free_assignment = true,
+				     .reason = "baseline: every stage, straight pipelines" };
+
+	planner_ask(t->planner, t->recording->cluster, &q);
+}
+
+int replay_serve(const struct options *o, const struct log *log, int signals, struct error *err)
+{
+	struct theatre t = { .options = o, .log = log, .now_us = clock_monotonic_us() };
+	int rc = store_open(&t.store, o->run_dir, err);
+
+	if (rc == 0) {
+		rc = recording_read(&t.recording, t.store, err);
+		if (rc != 0)
+			error_prefix(err, rc, "%s", o->run_dir);
+	}
+	if (rc == 0)
+		rc = network_open(o, KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER), log,
+				  &t.identity, &t.admitted, &t.post, err);
+	if (rc == 0)
+		rc = planner_start(&t.planner, err);
+	if (rc == 0) {
+		log_line(log, LOG_INFO, "replaying %s: %zu iterations in %.1f s", o->run_dir,
+			 t.recording->n_iterations,
+			 (double)(t.recording->last_us - t.recording->first_us) * 1e-6);
+		ask_baseline(&t);
+		loop(&t, signals);
+	}
+	planner_stop(t.planner);
+	for (uint32_t i = 0; i < t.n_viewers; i++)
+		viewer_free(t.viewers[i]);
+	post_close(t.post);
+	recording_free(t.recording);
+	store_close(t.store);
+	keys_list_free(t.admitted);
+	keys_free(t.identity);
+	return rc;
+}

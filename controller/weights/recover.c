@@ -1,0 +1,247 @@
+/* recover.c - a stage has lost its last replica: who takes it over, and from what.
+ *
+ * A whole copy that a keeper holds is of the last commit: nothing is lost but the iteration
+ * under way, which begins anew. The keeper takes the stage over itself when its own has another
+ * replica; else a node of the richest stage fetches it from the keeper; where no stage can
+ * spare a node the run waits for one (the supervisor of an embedded cluster is told to start
+ * it). So too with the weights of a node that was left out since that commit.
+ *
+ * Without a copy the run waits a while for a node that only slept, the longer the more would be lost;
+ * then all go back to the last checkpoint, and where there is none the stage is made of its neighbours (restore.c).
+ */
+#include "controller/iteration/again.h"
+#include "controller/controller.h"
+
+/* Of the time that it would take otherwise: to begin anew throws work away. */
+static const double WORTH_IT = 0.9;
+enum { ANEW_MOST = 1 }; /* in one iteration, for a plan that ends it sooner */
+
+enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
+
+/* Somebody who holds nothing yet has this stage as its place. */
+static struct member *coming(struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (member_alive(m) && m->welcomed && !m->marked && !m->replica &&
+		    member_stage(c, m) == stage)
+			return m;
+	}
+	return NULL;
+}
+
+static bool can_spare(const struct controller *c, const struct member *m)
+{
+	return !m->marked && (!m->replica || stage_replicas(c, member_stage(c, m), NULL) >= 2);
+}
+
+/* A node of the richest stage; NULL: none has two. */
+static struct member *spare(struct controller *c)
+{
+	struct member *best = NULL;
+	uint32_t most = 1;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+		uint32_t n = stage_replicas(c, member_stage(c, m), NULL);
+
+		if (m->replica && m->state == NODE_LIVE && !m->marked && n > most) {
+			best = m;
+			most = n;
+		}
+	}
+	return best;
+}
+
+static void ask_for_node(struct controller *c, int stage)
+{
+	if (c->now_us < c->next_ask_us)
+		return;
+	c->next_ask_us = c->now_us + ASK_AGAIN_US;
+	note(c, NOTE_ALERT, -1, 0, "S%d needs a node, and no stage can spare one", stage);
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (member_stage(c, m) == stage && !member_alive(m) && !m->marked &&
+		    supervisor_tell(c, "start", m->id))
+			note(c, NOTE_EVENT, m->id, 0, "n%02u is started again for S%d", m->id,
+			     stage);
+	}
+}
+
+static void take_over(struct controller *c, int stage, struct member *holder)
+{
+	struct member *taker;
+
+	if (coming(c, stage))
+		return; /* it fetches from the keeper */
+	taker = can_spare(c, holder) ? holder : spare(c);
+	if (!taker) {
+		ask_for_node(c, stage);
+		return;
+	}
+	c->taken_over = true;
+	note(c, NOTE_EVENT, taker->id, 'R',
+	     "n%02u takes S%d over, from the copy of it%llu at n%02u", taker->id, stage,
+	     (unsigned long long)c->committed, holder->id);
+	copies_move(c, taker, stage);
+}
+
+/* Every node of the stage, or that kept a copy of it, is a new process: there is nobody to wait for. */
+static bool nobody_sleeps(const struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (!member_alive(m) &&
+		    (member_stage(c, m) == stage || (m->held_stage == stage && m->holds == c->committed) ||
+		     copy_asleep(c, m, stage)))
+			return false;
+	}
+	return true;
+}
+
+/* One that could not read a file has not told yet what it still holds. What comes right after its word of
+ * that may have been said before it. */
+static bool may_hold(const struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (member_alive(m) && !m->marked && !m->differs && m->held_stage == stage && m->holds == c->committed &&
+		    m->heard_us <= m->unready_us + SILENCE_BEAT_US + silence_round_trip(&m->rounds))
+			return true;
+	}
+	return false;
+}
+
+static void make_anew(struct controller *c, int stage)
+{
+	struct member *taker = coming(c, stage);
+
+	if (c->now_us < c->next_anew_us)
+		return; /* the last could not */
+	if (!taker)
+		taker = spare(c);
+	if (!taker) {
+		ask_for_node(c, stage);
+		return;
+	}
+	if (member_stage(c, taker) != stage)
+		copies_exchange(c, taker, stage);
+	if (!restore_average(c, stage, taker) && c->now_us - c->stalled_us > LOST_PATIENCE_US &&
+	    c->jsonl)
+		controller_finish(c, 1,
+				  "a stage is lost: nobody has a copy, there is no checkpoint, "
+				  "and no other can stand in its place");
+}
+
+/* Going back costs what was computed since the last checkpoint: to wait for half of that is worth it. */
+int64_t recover_patience_us(const struct controller *c)
+{
+	uint64_t since = c->options.checkpoint_every ? c->committed % c->options.checkpoint_every : c->committed;
+	double each_s = c->n_history ? (double)c->history[c->n_history - 1].real_s : 0;
+	double us = (double)since * each_s * 1e6 / 2;
+
+	if (us < SLEEPER_PATIENCE_US)
+		return SLEEPER_PATIENCE_US;
+	return us < LOST_PATIENCE_US ? (int64_t)us : LOST_PATIENCE_US;
+}
+
+static void bring_back(struct controller *c, int stage)
+{
+	int64_t waited = c->now_us - c->stalled_us;
+
+	if (waited < recover_patience_us(c) && !nobody_sleeps(c, stage))
+		return;
+	if (!restore_checkpoint(c) && !may_hold(c, stage))
+		make_anew(c, stage);
+}
+
+static void admit(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!member_joins(c, m) || m->restoring)
+			continue;
+		m->replica = true;
+		members_set(c, m, NODE_LIVE, "");
+		copies_release(c, m);
+		c->taken_over = true;
+	}
+}
+
+/* Another epoch says so to the agents, and higher attempts tell the reports of the one try from
+ * those of the other. */
+static void begin_anew(struct controller *c)
+{
+	uint32_t most = c->reduce_attempt;
+
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		if (c->routes.microbatches[i].route.attempt > most)
+			most = c->routes.microbatches[i].route.attempt;
+	if (most >= c->first_attempt)
+		c->first_attempt = most + 1;
+	c->redo = true;
+	c->taken_over = false;
+	set_phase(c, PHASE_PLANNING);
+}
+
+void recover_restart(struct controller *c, const char *why)
+{
+	if (c->phase == PHASE_STALLED && !replicas_everywhere(c)) {
+		c->taken_over = true; /* not before the lost stage is there */
+		return;
+	}
+	begin_anew(c);
+	replan(c, why);
+}
+
+void recover_sooner(struct controller *c)
+{
+	double now_s = (double)(c->now_us - c->progress.started_us) * 1e-6 / c->unit_s, until_s, anew_s;
+
+	if (c->phase != PHASE_COMPUTING || !c->pending || !replan_usable(c, c->pending))
+		return;
+	if (c->progress.anew >= ANEW_MOST)
+		return;
+	until_s = again_until_s(c->cluster, &c->routes, c->first_attempt, now_s);
+	anew_s = now_s + c->pending->plan->predicted.iteration_s;
+	if (until_s < 0 || anew_s > WORTH_IT * until_s)
+		return;
+	note(c, NOTE_EVENT, -1, 0, "it%llu begins anew: what runs again would end at %.1f s, the new plan at %.1f",
+	     (unsigned long long)c->iteration, until_s, anew_s);
+	c->progress.anew++;
+	begin_anew(c);
+}
+
+void recover_turn(struct controller *c)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (!c->members[i].replica && member_alive(&c->members[i]))
+			iteration_resumes(c, &c->members[i]);
+	if (c->restore.active) {
+		restore_turn(c);
+		return;
+	}
+	admit(c);
+	for (int s = 0;
+	     s < c->cluster->n_stages && c->phase == PHASE_STALLED && !c->restore.active; s++) {
+		struct member *holder;
+
+		if (stage_replicas(c, s, NULL) > 0)
+			continue;
+		all = false;
+		holder = copies_holder(c, s, NULL);
+		if (holder)
+			take_over(c, s, holder);
+		else if (c->committed > 0 || !coming(c, s))
+			bring_back(c, s);
+	}
+	if (all && c->phase == PHASE_STALLED)
+		recover_restart(c, "a stage was taken over");
+}

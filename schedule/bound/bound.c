@@ -1,0 +1,256 @@
+#include "schedule/bound/bound.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/bound/exposure.h"
+#include "schedule/bound/machine.h"
+#include "schedule/bound/ways.h"
+
+#define MOST_WAYS 100        /* of a data node's machine */
+#define MOST_HOPS 300000000L /* looked at for ways; data nodes left after that are left out */
+/* Beside a search a step takes as long as runs, one for each so many nodes. The comparing of states
+ * takes a tenth of the time: so many of them take a tenth of what a run takes for a visit. */
+#define NODES_APART 4
+#define STATES_A_VISIT 1
+/* For an answer. */
+#define MOST_STEPS 100
+#define MOST_COMPARED 5000000 /* states */
+
+struct bound {
+	const struct problem *p;
+	const struct solution *s;
+	int *sent;   /* (sizes[0]) microbatches of each data node, by its place in stage 0 */
+	int *order;  /* (sizes[0]) places, latest first */
+	int next;    /* into order, then stages */
+	int64_t due; /* runs until the next step beside a search */
+	bool done;
+	struct ways *ways;
+	struct exposure *exposure; /* last; NULL: not begun, or not for this one */
+	double best_s;
+};
+
+struct bound *bound_new(const struct problem *p, const struct solution *s,
+			const double *finish_s)
+{
+	struct bound *b = calloc(1, sizeof(*b));
+	size_t data = (size_t)p->sizes[0];
+	double *late = calloc(data, sizeof(*late));
+
+	if (!b || !late)
+		goto free_late;
+	b->p = p;
+	b->s = s;
+	b->sent = calloc(data, sizeof(*b->sent));
+	b->order = calloc(data, sizeof(*b->order));
+	b->ways = ways_new(p, s);
+	if (!b->sent || !b->order || !b->ways)
+		goto free_late;
+	for (int i = 0; i < p->n_mb; i++) {
+		b->sent[p->mb_slot[i]]++;
+		if (finish_s && finish_s[i] > late[p->mb_slot[i]])
+			late[p->mb_slot[i]] = finish_s[i];
+	}
+	for (int i = 0; i < (int)data; i++) {
+		int at = i;
+
+		for (; at > 0 && late[b->order[at - 1]] < late[i]; at--)
+			b->order[at] = b->order[at - 1];
+		b->order[at] = i;
+	}
+	free(late);
+	return b;
+
+free_late:
+	free(late);
+	bound_free(b);
+	return NULL;
+}
+
+void bound_free(struct bound *b)
+{
+	if (!b)
+		return;
+	free(b->sent);
+	free(b->order);
+	exposure_free(b->exposure);
+	ways_free(b->ways);
+	free(b);
+}
+
+double bound_s(const struct bound *b)
+{
+	return b->best_s;
+}
+
+static void bound_data_node(struct bound *b, int place)
+{
+	int node = b->s->members[place];
+	const struct cluster_node *n = &b->p->c->nodes[node];
+	struct machine m = {
+		.forward_s = n->forward_s,
+		.loss_s = n->loss_s,
+		.backward_s = n->backward_s,
+		.overhead_s = b->p->c->dispatch_overhead_s,
+		.slots = n->memory,
+		.split = b->p->q->split_backward,
+		.weights_s = n->weight_gradient_s,
+		.lag_loss_s = ways_fastest_s(b->ways, node, WAY_OUT),
+		.lag_back_s = ways_fastest_s(b->ways, node, WAY_BACK),
+		.lag_round_s = ways_fastest_s(b->ways, node, WAY_ROUND),
+		.n = b->sent[place],
+	};
+	bool exact;
+
+	if (isfinite(m.lag_round_s))
+		b->best_s = fmax(b->best_s, machine_least_s(&m, MOST_WAYS, &exact));
+}
+
+/* One that is like another already looked at, and sends no more, says nothing new. */
+static bool says_nothing_new(const struct bound *b, int place)
+{
+	for (int i = 0; i < b->next; i++) {
+		int before = b->order[i];
+
+		if (b->sent[before] >= b->sent[place] &&
+		    ways_like(b->ways, b->s->members[before]) ==
+			    ways_like(b->ways, b->s->members[place]))
+			return true;
+	}
+	return ways_work(b->ways) > MOST_HOPS;
+}
+
+/* Visits that node v can serve in an iteration of length t. */
+static double visits_within(const struct bound *b, int v, double edges_s, double t)
+{
+	const struct cluster_node *n = &b->p->c->nodes[v];
+	double each = n->forward_s + n->backward_s + 2 * b->p->c->dispatch_overhead_s;
+	double room = t - edges_s + b->p->c->dispatch_overhead_s;
+
+	if (n->memory < 1 || room < 0)
+		return 0;
+	return each > 0 ? floor(room / each * (1 + 1e-12)) : INFINITY;
+}
+
+/* The first arrival at v and the way home after its last B, at the least. */
+static double edges_of(const struct bound *b, int v)
+{
+	const struct problem *p = b->p;
+	size_t n = (size_t)p->n_nodes;
+	double in = INFINITY, out = INFINITY, first = INFINITY, last = INFINITY;
+
+	for (int i = 0; i < b->s->start[p->n_stages]; i++) {
+		int u = b->s->members[i];
+
+		if (u == v)
+			continue;
+		in = fmin(in, p->delay[(size_t)u * n + (size_t)v]);
+		out = fmin(out, p->delay[(size_t)v * n + (size_t)u]);
+		if (b->s->stage_of[u] == 0) {
+			first = fmin(first, p->c->nodes[u].forward_s);
+			last = fmin(last, p->c->nodes[u].backward_s);
+		}
+	}
+	return in + out + first + last;
+}
+
+static double served_within(const struct bound *b, int stage, const double *edges, double t)
+{
+	int first = b->s->start[stage], size = b->s->start[stage + 1] - first;
+	double served = 0;
+
+	for (int i = 0; i < size; i++)
+		served += isfinite(edges[i])
+			? visits_within(b, b->s->members[first + i], edges[i], t) : 0;
+	return served;
+}
+
+static void bound_stage(struct bound *b, int stage)
+{
+	int first = b->s->start[stage], size = b->s->start[stage + 1] - first;
+	int demand = b->p->low[stage];
+	double *edges = malloc((size_t)size * sizeof(*edges)), low = 0, high = 1;
+
+	if (!edges)
+		return;
+	for (int i = 0; i < size; i++)
+		edges[i] = edges_of(b, b->s->members[first + i]);
+	while (high < 1e12 && served_within(b, stage, edges, high) < demand) {
+		low = high;
+		high *= 2;
+	}
+	for (int round = 0; round < 60 && high < 1e12; round++) {
+		double t = (low + high) / 2;
+
+		if (served_within(b, stage, edges, t) < demand)
+			low = t;
+		else
+			high = t;
+	}
+	if (demand > 0 && high < 1e12 && low > b->best_s)
+		b->best_s = low;
+	free(edges);
+}
+
+static bool bound_exposure(struct bound *b)
+{
+	bool more = exposure_step(b->exposure, b->best_s);
+
+	b->best_s = fmax(b->best_s, exposure_s(b->exposure));
+	return more;
+}
+
+/* False: there is no more part. */
+static bool bound_part(struct bound *b)
+{
+	int data = b->p->sizes[0], stage;
+
+	if (b->exposure)
+		return bound_exposure(b);
+	while (b->next < data && says_nothing_new(b, b->order[b->next]))
+		b->next++;
+	stage = b->next - data + 1;
+	if (b->next < data)
+		bound_data_node(b, b->order[b->next]);
+	else if (stage < b->p->n_stages && b->p->length > 1)
+		bound_stage(b, stage);
+	else
+		return exposure_new(&b->exposure, b->p, b->s, b->ways, b->sent) == 0 &&
+		       b->exposure != NULL;
+	b->next++;
+	return true;
+}
+
+bool bound_step(struct bound *b)
+{
+	b->done = b->done || !bound_part(b);
+	return !b->done;
+}
+
+static int64_t states_compared(const struct bound *b)
+{
+	return b->exposure ? exposure_work(b->exposure) : 0;
+}
+
+double bound_beside(struct bound *b, int64_t runs)
+{
+	int64_t visits = (int64_t)b->p->n_mb * b->p->length, were;
+
+	for (b->due -= runs; b->due <= 0; b->due += b->p->n_nodes / NODES_APART + 1) {
+		were = states_compared(b);
+		if (!bound_step(b))
+			break;
+		b->due += (states_compared(b) - were) / (STATES_A_VISIT * visits);
+	}
+	return b->best_s;
+}
+
+double bound_answer(struct bound *b)
+{
+	int left = MOST_STEPS;
+
+	while ((left-- > 0 || b->exposure) && states_compared(b) < MOST_COMPARED && bound_step(b))
+		;
+	return b->best_s;
+}

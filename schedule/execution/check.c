@@ -1,0 +1,305 @@
+#include "schedule/execution/check.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct checking {
+	const struct cluster *c;
+	const struct plan *p;
+	struct check_report *report;
+	int *stage_of; /* (n_nodes) by the plan's assignment; -1: none */
+	bool sound;    /* every id in paths names a node, so the rules of paths can be judged */
+	int rc;
+};
+
+static void breach(struct checking *k, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void breach(struct checking *k, const char *format, ...)
+{
+	char text[256];
+	va_list ap;
+
+	if (k->report->n_breaches == CHECK_MOST_BREACHES || k->rc != 0)
+		return;
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	k->report->breaches[k->report->n_breaches] = strdup(text);
+	if (k->report->breaches[k->report->n_breaches])
+		k->report->n_breaches++;
+	else
+		k->rc = -ENOMEM;
+}
+
+static int size_of(const struct plan *p, int stage)
+{
+	return p->stage_start[stage + 1] - p->stage_start[stage];
+}
+
+static void check_assignment(struct checking *k, const struct check_options *options)
+{
+	const struct plan *p = k->p;
+	int total = p->stage_start[p->n_stages];
+
+	for (int s = 0; s < p->n_stages; s++) {
+		for (int i = p->stage_start[s]; i < p->stage_start[s + 1]; i++) {
+			int node = p->assigned[i];
+
+			if (node < 0 || node >= k->c->n_nodes) {
+				breach(k, "shape: stage %d: there is no node %d", s, node);
+				continue;
+			}
+			if (k->stage_of[node] >= 0)
+				breach(k, "shape: node %d is assigned twice, to stages %d and %d", node,
+				       k->stage_of[node], s);
+			k->stage_of[node] = s;
+			if (options && options->excluded && options->excluded[node])
+				breach(k, "shape: node %d is out, yet assigned to stage %d", node, s);
+			if (options && options->pins && k->c->nodes[node].stage >= 0 &&
+			    k->c->nodes[node].stage != s)
+				breach(k, "shape: node %d is pinned to stage %d, yet assigned to %d",
+				       node, k->c->nodes[node].stage, s);
+		}
+		if (size_of(p, s) > k->c->stages[s] ||
+		    (total == k->c->n_nodes && size_of(p, s) != k->c->stages[s]))
+			breach(k, "shape: stage %d has %d nodes, the cluster gives it %d", s,
+			       size_of(p, s), k->c->stages[s]);
+		if (size_of(p, s) == 0)
+			breach(k, "shape: stage %d has no node", s);
+	}
+}
+
+static void check_links(struct checking *k, const struct plan_microbatch *m)
+{
+	for (int h = 0; h < m->length; h++) {
+		int from = m->path[h], to = m->path[(h + 1) % m->length];
+		const double *delay = k->c->delay_s;
+		size_t n = (size_t)k->c->n_nodes;
+
+		if (from == to)
+			continue;
+		if (delay[(size_t)from * n + (size_t)to] < 0)
+			breach(k, "shape: microbatch %d: no link from node %d to node %d", m->id, from,
+			       to);
+		if (delay[(size_t)to * n + (size_t)from] < 0)
+			breach(k, "shape: microbatch %d: no link from node %d to node %d, for the way back",
+			       m->id, to, from);
+	}
+}
+
+static void check_path_shape(struct checking *k, const struct plan_microbatch *m)
+{
+	bool known = true;
+
+	if (m->length != k->p->path_length)
+		breach(k, "shape: microbatch %d visits %d nodes, the path length is %d", m->id,
+		       m->length, k->p->path_length);
+	for (int h = 0; h < m->length; h++) {
+		if (m->path[h] < 0 || m->path[h] >= k->c->n_nodes) {
+			breach(k, "shape: microbatch %d visits node %d, which does not exist", m->id,
+			       m->path[h]);
+			known = false;
+		} else if (k->stage_of[m->path[h]] < 0) {
+			breach(k, "shape: microbatch %d visits node %d, which has no stage", m->id,
+			       m->path[h]);
+			known = false;
+		}
+	}
+	if (!known) {
+		k->sound = false;
+		return;
+	}
+	for (int h = 0; h < m->length; h++) {
+		for (int g = 0; g < h; g++) {
+			if (k->stage_of[m->path[g]] == k->stage_of[m->path[h]])
+				breach(k, "shape: microbatch %d visits stage %d twice", m->id,
+				       k->stage_of[m->path[h]]);
+		}
+	}
+	check_links(k, m);
+}
+
+static void check_cc1(struct checking *k, const struct plan_microbatch *m)
+{
+	if (k->stage_of[m->path[0]] != 0)
+		breach(k, "CC1: microbatch %d starts in stage %d, not 0", m->id,
+		       k->stage_of[m->path[0]]);
+	if (m->path[0] != m->data_node)
+		breach(k, "CC1: microbatch %d starts at node %d, its data node is %d", m->id,
+		       m->path[0], m->data_node);
+}
+
+/* Undo exchanges from the left: where a stage is followed by the one just below it, the two were
+ * exchanged; what remains must ascend. An exchange takes both places, so none overlap. */
+static void check_cc2(struct checking *k, const struct plan_microbatch *m)
+{
+	int last = -1;
+
+	for (int h = 0; h < m->length;) {
+		int a = k->stage_of[m->path[h]];
+		int b = h + 1 < m->length ? k->stage_of[m->path[h + 1]] : -1;
+		bool exchanged = h > 0 && b >= 1 && b == a - 1;
+		int low = exchanged ? b : a;
+
+		if (low <= last) {
+			breach(k, "CC2: microbatch %d: stage %d at place %d does not follow stage %d",
+			       m->id, a, h, last);
+			return;
+		}
+		last = a;
+		h += exchanged ? 2 : 1;
+	}
+}
+
+static void check_cc3(struct checking *k)
+{
+	const struct plan *p = k->p;
+	long visits = (long)p->n_microbatches * (p->path_length - 1), others = p->n_stages - 1;
+	int *exposure;
+
+	if (others == 0)
+		return;
+	exposure = calloc((size_t)p->n_stages, sizeof(*exposure));
+	if (!exposure) {
+		k->rc = -ENOMEM;
+		return;
+	}
+	for (int i = 0; i < p->n_microbatches; i++) {
+		for (int h = 0; h < p->microbatches[i].length; h++)
+			exposure[k->stage_of[p->microbatches[i].path[h]]]++;
+	}
+	for (int s = 1; s < p->n_stages; s++) {
+		long low = visits / others, high = (visits + others - 1) / others;
+
+		if (exposure[s] < low || exposure[s] > high)
+			breach(k, "CC3: stage %d is visited by %d microbatches, expected %ld to %ld", s,
+			       exposure[s], low, high);
+	}
+	free(exposure);
+}
+
+static void check_batch(struct checking *k)
+{
+	const struct plan *p = k->p;
+	int each = k->c->microbatches_per_data_node, total = each * k->c->stages[0];
+	int data_nodes = size_of(p, 0), shared = data_nodes ? total / data_nodes : 0;
+	bool takes_over = data_nodes < k->c->stages[0] && p->n_microbatches == total;
+
+	for (int i = p->stage_start[0]; i < p->stage_start[1]; i++) {
+		int sends = 0;
+
+		for (int m = 0; m < p->n_microbatches; m++)
+			sends += p->microbatches[m].data_node == p->assigned[i];
+		if (takes_over ? sends != shared && sends != shared + 1 : sends != each)
+			breach(k, "batch: data node %d sends %d microbatches, expected %d", p->assigned[i],
+			       sends, takes_over ? shared : each);
+	}
+}
+
+struct slot_change {
+	double at_s;
+	int node, by;
+};
+
+/* By node, then time; at one instant a slot is given back before it is taken. */
+static int by_node_and_time(const void *a, const void *b)
+{
+	const struct slot_change *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	if (x->at_s != y->at_s)
+		return x->at_s < y->at_s ? -1 : 1;
+	return x->by - y->by;
+}
+
+static void check_tc1(struct checking *k, const struct simulation *trace)
+{
+	enum task_kind last = k->p->split_backward ? TASK_WEIGHTS : TASK_BACKWARD;
+	struct slot_change *changes = malloc(((size_t)trace->n_tasks + 1) * sizeof(*changes));
+	int n = 0, held = 0, told = -1;
+
+	if (!changes) {
+		k->rc = -ENOMEM;
+		return;
+	}
+	for (int i = 0; i < trace->n_tasks; i++) {
+		const struct sim_task *t = &trace->tasks[i];
+
+		if (t->kind == TASK_FORWARD)
+			changes[n++] = (struct slot_change){ t->start_s, t->node, 1 };
+		else if (t->kind == last)
+			changes[n++] = (struct slot_change){ t->end_s, t->node, -1 };
+	}
+	qsort(changes, (size_t)n, sizeof(*changes), by_node_and_time);
+	for (int i = 0; i < n; i++) {
+		int node = changes[i].node;
+
+		if (i == 0 || changes[i - 1].node != node)
+			held = 0;
+		held += changes[i].by;
+		if (held > k->c->nodes[node].memory && told != node) {
+			breach(k, "TC1: node %d holds %d microbatches at %.6f s, its memory is %d", node,
+			       held, changes[i].at_s, k->c->nodes[node].memory);
+			told = node;
+		}
+		if ((i + 1 == n || changes[i + 1].node != node) && held != 0)
+			breach(k, "TC1: not every microbatch left node %d again", node);
+	}
+	free(changes);
+}
+
+static void check_all(struct checking *k, const struct simulation *trace,
+		      const struct check_options *options)
+{
+	check_assignment(k, options);
+	for (int i = 0; i < k->p->n_microbatches; i++)
+		check_path_shape(k, &k->p->microbatches[i]);
+	check_batch(k);
+	if (!k->sound)
+		return;
+	for (int i = 0; i < k->p->n_microbatches; i++) {
+		check_cc1(k, &k->p->microbatches[i]);
+		check_cc2(k, &k->p->microbatches[i]);
+	}
+	check_cc3(k);
+	if (trace)
+		check_tc1(k, trace);
+}
+
+int check_plan(const struct cluster *c, const struct plan *p, const struct simulation *trace,
+	       const struct check_options *options, struct check_report *out)
+{
+	struct checking k = { .c = c, .p = p, .report = out, .sound = true };
+
+	*out = (struct check_report){ 0 };
+	out->breaches = calloc(CHECK_MOST_BREACHES, sizeof(*out->breaches));
+	k.stage_of = malloc((size_t)c->n_nodes * sizeof(*k.stage_of));
+	if (!out->breaches || !k.stage_of) {
+		k.rc = -ENOMEM;
+	} else {
+		for (int i = 0; i < c->n_nodes; i++)
+			k.stage_of[i] = -1;
+		if (p->n_stages != c->n_stages)
+			breach(&k, "shape: the plan has %d stages, the cluster %d", p->n_stages,
+			       c->n_stages);
+		else
+			check_all(&k, trace, options);
+	}
+	free(k.stage_of);
+	if (k.rc != 0)
+		check_report_fini(out);
+	return k.rc;
+}
+
+void check_report_fini(struct check_report *r)
+{
+	for (int i = 0; i < r->n_breaches; i++)
+		free(r->breaches[i]);
+	free(r->breaches);
+	*r = (struct check_report){ 0 };
+}

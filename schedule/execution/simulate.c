@@ -1,0 +1,648 @@
+#include "schedule/execution/simulate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#define NO_PRIORITY INT32_MAX
+
+struct event {
+	double at_s;
+	int what; /* >= 0: that microbatch reaches its next task; < 0: node -1 - what is free */
+};
+
+/* A task that has arrived. */
+struct waiting {
+	int mb, step;
+	double arrival_s;
+	int in_the_way; /* as sim_task.waited_for; -1: not known yet */
+};
+
+struct node_state {
+	bool busy, dirty;  /* dirty: it may choose at this instant */
+	int last;          /* the task it runs or ran last; -1: none yet */
+	int n_waiting;
+	struct waiting *waiting; /* in no order; room for all microbatches that visit it: of
+				  * each at most one task waits here */
+	int n_holding;
+	int *holding;      /* the F tasks whose slot is taken, oldest first */
+};
+
+struct run {
+	const struct cluster *c;
+	const struct plan *p;
+	const struct noise *noise; /* NULL: none */
+	struct simulation *s;
+	double now_s;
+	struct node_state *nodes;
+	int *step; /* (n_microbatches) 0 .. 2 * length: which task of the chain comes next */
+	struct waiting *waiting_rooms;
+	int *holding_rooms;
+	struct event *heap;
+	int n_heap;
+	int *dirty, n_dirty;
+	int steps;         /* most tasks of a microbatch */
+	int32_t *priority; /* (n_microbatches, steps); NULL: first come, first served */
+	int done;
+};
+
+/* The tasks of a microbatch by step: its chain 0 .. 2 * length, then the weight gradients, by
+ * hop. */
+static int step_hop(const struct plan_microbatch *m, int step)
+{
+	if (step < m->length)
+		return step;
+	if (step > 2 * m->length)
+		return step - 2 * m->length - 1;
+	return step == m->length ? 0 : 2 * m->length - step;
+}
+
+static enum task_kind step_kind(const struct plan_microbatch *m, int step)
+{
+	if (step < m->length)
+		return TASK_FORWARD;
+	if (step > 2 * m->length)
+		return TASK_WEIGHTS;
+	return step == m->length ? TASK_LOSS : TASK_BACKWARD;
+}
+
+static int step_node(const struct plan_microbatch *m, int step)
+{
+	return m->path[step_hop(m, step)];
+}
+
+static double duration(const struct run *r, int node, enum task_kind kind)
+{
+	const struct cluster_node *n = &r->c->nodes[node];
+
+	switch (kind) {
+	case TASK_FORWARD:
+		return n->forward_s;
+	case TASK_LOSS:
+		return n->loss_s;
+	case TASK_BACKWARD:
+		return r->p->split_backward ? cluster_inputs_s(n) : n->backward_s;
+	default:
+		return cluster_weights_s(n);
+	}
+}
+
+static void heap_push(struct run *r, double at_s, int what)
+{
+	int i = r->n_heap++;
+
+	while (i > 0 && r->heap[(i - 1) / 2].at_s > at_s) {
+		r->heap[i] = r->heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	r->heap[i] = (struct event){ at_s, what };
+}
+
+static struct event heap_pop(struct run *r)
+{
+	struct event top = r->heap[0], last = r->heap[--r->n_heap];
+	int i = 0;
+
+	for (int child; (child = 2 * i + 1) < r->n_heap; i = child) {
+		if (child + 1 < r->n_heap && r->heap[child + 1].at_s < r->heap[child].at_s)
+			child++;
+		if (r->heap[child].at_s >= last.at_s)
+			break;
+		r->heap[i] = r->heap[child];
+	}
+	r->heap[i] = last;
+	return top;
+}
+
+static int32_t priority_of(const struct run *r, const struct waiting *w)
+{
+	return r->priority ? r->priority[w->mb * r->steps + w->step] : NO_PRIORITY;
+}
+
+static enum task_kind kind_of(const struct run *r, const struct waiting *w)
+{
+	return step_kind(&r->p->microbatches[w->mb], w->step);
+}
+
+/* Microbatches are sorted by id, so the index stands for it. */
+static bool goes_first(const struct run *r, const struct waiting *a, const struct waiting *b)
+{
+	int32_t pa = priority_of(r, a), pb = priority_of(r, b);
+	bool weights_a = kind_of(r, a) == TASK_WEIGHTS,
+	     weights_b = kind_of(r, b) == TASK_WEIGHTS;
+
+	if (pa != pb)
+		return pa < pb;
+	if (weights_a != weights_b)
+		return weights_b;
+	if (a->arrival_s != b->arrival_s)
+		return a->arrival_s < b->arrival_s;
+	return a->mb < b->mb;
+}
+
+static bool may_start(const struct run *r, int node, const struct waiting *w)
+{
+	return kind_of(r, w) != TASK_FORWARD ||
+	       r->nodes[node].n_holding < r->c->nodes[node].memory;
+}
+
+static void release_slot(struct node_state *n, const struct sim_task *tasks, int mb, int hop)
+{
+	for (int i = 0; i < n->n_holding; i++) {
+		const struct sim_task *f = &tasks[n->holding[i]];
+
+		if (f->microbatch == mb && f->hop == hop) {
+			n->n_holding--;
+			memmove(n->holding + i, n->holding + i + 1,
+				(size_t)(n->n_holding - i) * sizeof(*n->holding));
+			return;
+		}
+	}
+}
+
+static void note_collision(struct run *r, struct sim_task *task, int in_the_way)
+{
+	bool counts =
+		task->kind != TASK_WEIGHTS && !(task->kind == TASK_FORWARD && task->hop == 0);
+
+	task->waited_for = task->start_s > task->arrival_s ? in_the_way : -1;
+	task->collided = task->start_s > task->arrival_s && counts;
+	if (task->collided) {
+		r->s->collisions++;
+		r->s->collision_wait_s += task->start_s - task->arrival_s;
+	}
+}
+
+static void send_on(struct run *r, int mb, int node, double end_s)
+{
+	const struct plan_microbatch *m = &r->p->microbatches[mb];
+	int next = ++r->step[mb], to;
+
+	if (next > 2 * m->length) {
+		r->done++;
+		return;
+	}
+	to = step_node(m, next);
+	if (to != node) {
+		double delay_s = r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes + (size_t)to];
+
+		end_s += r->noise ? delay_s * noise_factor(r->noise, mb, next - 1, true) : delay_s;
+	}
+	heap_push(r, end_s, mb);
+}
+
+/* A slot is given back when the task that ends the microbatch's stay here starts: nothing else
+ * starts before that task's end. */
+static bool ends_stay(const struct run *r, enum task_kind kind)
+{
+	return kind == (r->p->split_backward ? TASK_WEIGHTS : TASK_BACKWARD);
+}
+
+static void start_task(struct run *r, int node, const struct waiting *w)
+{
+	const struct plan_microbatch *m = &r->p->microbatches[w->mb];
+	struct node_state *n = &r->nodes[node];
+	struct sim_task *task = &r->s->tasks[r->s->n_tasks];
+	double lasts_s;
+
+	*task = (struct sim_task){
+		.microbatch = w->mb,
+		.hop = step_hop(m, w->step),
+		.kind = step_kind(m, w->step),
+		.node = node,
+		.arrival_s = w->arrival_s,
+		.start_s = r->now_s,
+	};
+	lasts_s = duration(r, node, task->kind);
+	if (r->noise)
+		lasts_s *= noise_factor(r->noise, w->mb, w->step, false);
+	task->end_s = task->start_s + lasts_s;
+	note_collision(r, task, w->in_the_way);
+	if (task->kind == TASK_FORWARD)
+		n->holding[n->n_holding++] = r->s->n_tasks;
+	else if (ends_stay(r, task->kind))
+		release_slot(n, r->s->tasks, w->mb, task->hop);
+	if (n->n_holding > r->s->peak_slots[node])
+		r->s->peak_slots[node] = n->n_holding;
+	r->s->busy_s[node] += task->end_s - task->start_s;
+	if (task->end_s > r->s->iteration_s)
+		r->s->iteration_s = task->end_s;
+	n->last = r->s->n_tasks++;
+	n->busy = true;
+	heap_push(r, task->end_s + r->c->dispatch_overhead_s, -1 - node);
+	if (task->kind != TASK_WEIGHTS)
+		send_on(r, w->mb, node, task->end_s);
+	if (task->kind == TASK_BACKWARD &&
+	    r->p->split_backward) /* the node is busy until then */
+		n->waiting[n->n_waiting++] =
+			(struct waiting){ .mb = w->mb,
+					  .step = 2 * m->length + 1 + task->hop,
+					  .arrival_s = task->end_s,
+					  .in_the_way = n->last };
+}
+
+/* The node is free: start the best of what waits there and may start. The rest learn what they
+ * wait for: that task, or with nothing to start the oldest holder of a slot. */
+static void choose(struct run *r, int node)
+{
+	struct node_state *n = &r->nodes[node];
+	int best = -1, why;
+
+	for (int i = 0; i < n->n_waiting; i++) {
+		if (may_start(r, node, &n->waiting[i]) &&
+		    (best < 0 || goes_first(r, &n->waiting[i], &n->waiting[best])))
+			best = i;
+	}
+	if (best >= 0) {
+		struct waiting w = n->waiting[best];
+
+		n->waiting[best] = n->waiting[--n->n_waiting];
+		start_task(r, node, &w);
+	}
+	why = best >= 0 ? n->last : n->n_holding > 0 ? n->holding[0] : -1;
+	for (int i = 0; i < n->n_waiting; i++) {
+		if (n->waiting[i].in_the_way < 0)
+			n->waiting[i].in_the_way = why;
+	}
+}
+
+static void mark(struct run *r, int node)
+{
+	if (!r->nodes[node].dirty) {
+		r->nodes[node].dirty = true;
+		r->dirty[r->n_dirty++] = node;
+	}
+}
+
+static void take_in(struct run *r, struct event e)
+{
+	int node = e.what < 0 ? -1 - e.what
+			      : step_node(&r->p->microbatches[e.what], r->step[e.what]);
+	struct node_state *n = &r->nodes[node];
+
+	if (e.what < 0) {
+		n->busy = false;
+	} else {
+		n->waiting[n->n_waiting++] =
+			(struct waiting){ .mb = e.what,
+					  .step = r->step[e.what],
+					  .arrival_s = e.at_s,
+					  .in_the_way = n->busy ? n->last : -1 };
+	}
+	mark(r, node);
+}
+
+static void run_events(struct run *r)
+{
+	while (r->n_heap > 0) {
+		r->now_s = r->heap[0].at_s;
+		r->n_dirty = 0;
+		while (r->n_heap > 0 && r->heap[0].at_s == r->now_s)
+			take_in(r, heap_pop(r));
+		for (int i = 0; i < r->n_dirty; i++) {
+			int node = r->dirty[i];
+
+			r->nodes[node].dirty = false;
+			if (!r->nodes[node].busy)
+				choose(r, node);
+		}
+	}
+}
+
+static int check_hop(const struct cluster *c, const struct plan_microbatch *m, int from, int to,
+		     struct error *err)
+{
+	if (from != to && c->delay_s[(size_t)from * (size_t)c->n_nodes + (size_t)to] < 0)
+		return error_set(err, -EINVAL, "microbatch %d: no link from node %d to node %d",
+				 m->id, from, to);
+	return 0;
+}
+
+static int check_runnable(const struct cluster *c, const struct plan *p, struct error *err)
+{
+	if (p->n_stages != c->n_stages)
+		return error_set(err, -EINVAL, "assignment: expected %d stages, found %d",
+				 c->n_stages, p->n_stages);
+	for (int i = 0; i < p->stage_start[p->n_stages]; i++) {
+		if (p->assigned[i] < 0 || p->assigned[i] >= c->n_nodes)
+			return error_set(err, -EINVAL, "assignment: unknown node %d",
+					 p->assigned[i]);
+	}
+	for (int i = 0; i < p->n_microbatches; i++) {
+		const struct plan_microbatch *m = &p->microbatches[i];
+		int rc = 0;
+
+		if (i > 0 && m->id <= p->microbatches[i - 1].id)
+			return error_set(err, -EINVAL, "microbatches: ids must ascend");
+		if (m->length < 1 || m->length > PLAN_MOST_PATH)
+			return error_set(err, -EINVAL, "microbatch %d: expected a path of 1 to %d nodes",
+					 m->id, PLAN_MOST_PATH);
+		for (int h = 0; h < m->length; h++) {
+			if (m->path[h] < 0 || m->path[h] >= c->n_nodes)
+				return error_set(err, -EINVAL, "microbatch %d: unknown node %d", m->id,
+						 m->path[h]);
+		}
+		for (int step = 0; rc == 0 && step < 2 * m->length; step++)
+			rc = check_hop(c, m, step_node(m, step), step_node(m, step + 1), err);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int task_count(const struct plan *p, const struct plan_microbatch *m)
+{
+	return (p->split_backward ? 3 : 2) * m->length + 1;
+}
+
+static int find_microbatch(const struct plan *p, int id)
+{
+	int low = 0, high = p->n_microbatches;
+
+	while (low < high) {
+		int middle = (low + high) / 2;
+
+		if (p->microbatches[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < p->n_microbatches && p->microbatches[low].id == id ? low : -1;
+}
+
+/* Entries that fit no task of the plan on that node are passed over: they order nothing. */
+static void fill_priorities(struct run *r)
+{
+	for (size_t i = 0; i < (size_t)r->p->n_microbatches * (size_t)r->steps; i++)
+		r->priority[i] = NO_PRIORITY;
+	for (int o = 0; o < r->p->n_orders; o++) {
+		const struct plan_order *order = &r->p->orders[o];
+
+		for (int t = 0; t < order->n_tasks; t++) {
+			int mb = find_microbatch(r->p, order->tasks[t].microbatch);
+			const struct plan_microbatch *m = &r->p->microbatches[mb < 0 ? 0 : mb];
+
+			for (int step = 0; mb >= 0 && step < task_count(r->p, m); step++) {
+				int32_t *at = &r->priority[mb * r->steps + step];
+
+				if (step_kind(m, step) == order->tasks[t].kind &&
+				    step_node(m, step) == order->node && *at == NO_PRIORITY)
+					*at = t;
+			}
+		}
+	}
+}
+
+static int run_alloc(struct run *r)
+{
+	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
+	struct waiting *waiting;
+	int *holding;
+
+	for (size_t i = 0; i < m; i++) {
+		visits += (size_t)r->p->microbatches[i].length;
+		if (task_count(r->p, &r->p->microbatches[i]) > r->steps)
+			r->steps = task_count(r->p, &r->p->microbatches[i]);
+	}
+	r->nodes = calloc(n, sizeof(*r->nodes));
+	r->step = calloc(m + 1, sizeof(*r->step));
+	r->waiting_rooms = calloc(visits + 1, sizeof(*r->waiting_rooms));
+	r->holding_rooms = calloc(visits + 1, sizeof(*r->holding_rooms));
+	r->heap = calloc(m + n + 1, sizeof(*r->heap));
+	r->dirty = calloc(n, sizeof(*r->dirty));
+	if (!r->nodes || !r->step || !r->waiting_rooms || !r->holding_rooms || !r->heap ||
+	    !r->dirty)
+		return -ENOMEM;
+	if (r->p->n_orders > 0) {
+		r->priority = malloc((m * (size_t)r->steps + 1) * sizeof(*r->priority));
+		if (!r->priority)
+			return -ENOMEM;
+		fill_priorities(r);
+	}
+	for (size_t i = 0; i < m; i++) {
+		for (int h = 0; h < r->p->microbatches[i].length; h++)
+			r->nodes[r->p->microbatches[i].path[h]].n_waiting++;
+	}
+	waiting = r->waiting_rooms;
+	holding = r->holding_rooms;
+	for (size_t i = 0; i < n; i++) {
+		struct node_state *node = &r->nodes[i];
+		int visits_here = node->n_waiting;
+
+		*node = (struct node_state){ .last = -1,
+					     .waiting = waiting,
+					     .holding = holding };
+		waiting += visits_here;
+		holding += visits_here;
+	}
+	return 0;
+}
+
+static void run_free(struct run *r)
+{
+	free(r->nodes);
+	free(r->step);
+	free(r->waiting_rooms);
+	free(r->holding_rooms);
+	free(r->heap);
+	free(r->dirty);
+	free(r->priority);
+}
+
+/* Names the first few that wait and who holds what they wait for. */
+static int standstill(const struct run *r, struct error *err)
+{
+	char who[400] = "";
+	int named = 0, stuck = r->p->n_microbatches - r->done;
+
+	for (int node = 0; node < r->c->n_nodes && named < 4; node++) {
+		const struct node_state *n = &r->nodes[node];
+		size_t used = strlen(who);
+		int holder = n->n_holding > 0 ? r->s->tasks[n->holding[0]].microbatch : -1;
+
+		if (n->n_waiting == 0)
+			continue;
+		snprintf(who + used, sizeof(who) - used,
+			 "%s microbatch %d waits for a slot of node %d", named++ ? ";" : "",
+			 r->p->microbatches[n->waiting[0].mb].id, node);
+		used = strlen(who);
+		if (holder >= 0)
+			snprintf(who + used, sizeof(who) - used, " (held by %d)",
+				 r->p->microbatches[holder].id);
+	}
+	return error_set(err, -EDEADLK, "standstill: %d microbatches wait in a circle:%s", stuck,
+			 who);
+}
+
+static struct simulation *simulation_alloc(const struct cluster *c, const struct plan *p)
+{
+	struct simulation *s = calloc(1, sizeof(*s));
+	size_t tasks = 0;
+
+	if (!s)
+		return NULL;
+	for (int i = 0; i < p->n_microbatches; i++)
+		tasks += (size_t)task_count(p, &p->microbatches[i]);
+	s->n_stages = c->n_stages;
+	s->n_nodes = c->n_nodes;
+	s->tasks = calloc(tasks + 1, sizeof(*s->tasks));
+	s->exposure = calloc((size_t)c->n_stages, sizeof(*s->exposure));
+	s->peak_slots = calloc((size_t)c->n_nodes, sizeof(*s->peak_slots));
+	s->busy_s = calloc((size_t)c->n_nodes, sizeof(*s->busy_s));
+	if (!s->tasks || !s->exposure || !s->peak_slots || !s->busy_s) {
+		simulation_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void simulation_free(struct simulation *s)
+{
+	if (!s)
+		return;
+	free(s->tasks);
+	free(s->exposure);
+	free(s->peak_slots);
+	free(s->busy_s);
+	free(s);
+}
+
+/* Exposure counts visits by the assignment, idle time the nodes that have a stage. */
+static double total_s(const struct run *r)
+{
+	double most = 0;
+
+	for (int stage = 0; stage < r->p->n_stages; stage++) {
+		double end_s = 0;
+
+		for (int i = r->p->stage_start[stage]; i < r->p->stage_start[stage + 1]; i++) {
+			int last = r->nodes[r->p->assigned[i]].last;
+
+			if (last >= 0)
+				end_s = fmax(end_s, r->s->tasks[last].end_s);
+		}
+		most = fmax(most, end_s + plan_stage_sync_s(r->c, r->p, stage));
+	}
+	return most;
+}
+
+static int summarise(struct run *r, struct error *err)
+{
+	struct simulation *s = r->s;
+	int *stage_of = malloc((size_t)r->c->n_nodes * sizeof(*stage_of));
+	int assigned = 0;
+	double busy = 0;
+
+	if (!stage_of)
+		return error_set(err, -ENOMEM, "out of memory");
+	plan_stages(r->p, r->c->n_nodes, stage_of);
+	for (int i = 0; i < r->p->n_microbatches; i++) {
+		for (int h = 0; h < r->p->microbatches[i].length; h++) {
+			int stage = stage_of[r->p->microbatches[i].path[h]];
+
+			if (stage >= 0)
+				s->exposure[stage]++;
+		}
+	}
+	for (int i = 0; i < r->c->n_nodes; i++) {
+		busy += s->busy_s[i];
+		assigned += stage_of[i] >= 0;
+	}
+	if (assigned > 0 && s->iteration_s > 0)
+		s->idle_fraction = 1 - busy / (assigned * s->iteration_s);
+	s->sync_s = plan_sync_s(r->c, r->p);
+	s->total_s = total_s(r);
+	free(stage_of);
+	return 0;
+}
+
+int simulate_noisy(const struct cluster *c, const struct plan *p, const struct noise *noise,
+		   struct simulation **out, struct error *err)
+{
+	struct run r = { .c = c, .p = p, .noise = noise };
+	int rc = check_runnable(c, p, err);
+
+	if (rc != 0)
+		return rc;
+	r.s = simulation_alloc(c, p);
+	if (!r.s || run_alloc(&r) != 0) {
+		rc = error_set(err, -ENOMEM, "out of memory");
+		goto free_run;
+	}
+	for (int i = 0; i < p->n_microbatches; i++)
+		heap_push(&r, p->microbatches[i].release_s, i);
+	run_events(&r);
+	rc = r.done < p->n_microbatches ? standstill(&r, err) : summarise(&r, err);
+free_run:
+	run_free(&r);
+	if (rc == 0)
+		*out = r.s;
+	else
+		simulation_free(r.s);
+	return rc;
+}
+
+int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
+	     struct error *err)
+{
+	return simulate_noisy(c, p, NULL, out, err);
+}
+
+double plan_stage_sync_s(const struct cluster *c, const struct plan *p, int stage)
+{
+	const int *nodes = p->assigned + p->stage_start[stage];
+	int r = p->stage_start[stage + 1] - p->stage_start[stage];
+	double slowest = 0;
+
+	for (int i = 0; c->sync_pair_s && i < r * r; i++) {
+		int a = nodes[i / r], b = nodes[i % r];
+		double t = a == b ? 0
+				  : c->sync_pair_s[(size_t)a * (size_t)c->n_nodes + (size_t)b];
+
+		if (t > slowest)
+			slowest = t;
+	}
+	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
+}
+
+double plan_sync_s(const struct cluster *c, const struct plan *p)
+{
+	double most = 0;
+
+	for (int s = 0; s < p->n_stages; s++)
+		most = fmax(most, plan_stage_sync_s(c, p, s));
+	return most;
+}
+
+char *simulation_trace(const struct cluster *c, const struct plan *p,
+		       const struct simulation *s)
+{
+	json_t *events = json_array(), *root = json_pack("{s:o, s:s}", "traceEvents", events,
+							 "displayTimeUnit", "ms");
+	char name[64], *text;
+
+	for (int i = 0; i < c->n_nodes; i++)
+		json_array_append_new(events, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M",
+							"name", "thread_name", "pid", 0, "tid", i, "args",
+							"name", c->nodes[i].location));
+	for (int i = 0; i < s->n_tasks; i++) {
+		const struct sim_task *t = &s->tasks[i];
+		int id = p->microbatches[t->microbatch].id;
+
+		snprintf(name, sizeof(name), "%s%d", task_kind_name(t->kind), id);
+		json_array_append_new(events,
+			json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:i, s:i, s:f}}", "ph", "X",
+				  "name", name, "cat", task_kind_name(t->kind), "pid", 0, "tid",
+				  t->node, "ts", t->start_s * 1e6, "dur",
+				  (t->end_s - t->start_s) * 1e6, "args", "microbatch", id, "hop",
+				  t->hop, "waited_s", t->start_s - t->arrival_s));
+	}
+	text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
+	json_decref(root);
+	return text;
+}

@@ -1,0 +1,215 @@
+#include "schedule/format/cluster.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync)
+{
+	size_t n = (size_t)n_nodes, pairs = n * n;
+	struct cluster *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->name = strdup("");
+	c->stages = calloc((size_t)n_stages, sizeof(*c->stages));
+	c->nodes = calloc(n, sizeof(*c->nodes));
+	c->delay_s = malloc(pairs * sizeof(*c->delay_s));
+	c->sync_pair_s = with_sync ? malloc(pairs * sizeof(*c->sync_pair_s)) : NULL;
+	if (!c->name || !c->stages || !c->nodes || !c->delay_s || (with_sync && !c->sync_pair_s))
+		goto free_cluster;
+	c->n_nodes = n_nodes;
+	c->n_stages = n_stages;
+	c->microbatches_per_data_node = 1;
+	for (size_t i = 0; i < pairs; i++) {
+		c->delay_s[i] = -1;
+		if (with_sync)
+			c->sync_pair_s[i] = -1;
+	}
+	for (size_t i = 0; i < n; i++) {
+		c->nodes[i].stage = -1;
+		c->nodes[i].memory = 1;
+		c->nodes[i].weight_gradient_s = -1;
+		c->nodes[i].location = strdup("");
+		if (!c->nodes[i].location)
+			goto free_cluster;
+	}
+	return c;
+
+free_cluster:
+	cluster_free(c);
+	return NULL;
+}
+
+void cluster_free(struct cluster *c)
+{
+	if (!c)
+		return;
+	for (int i = 0; c->nodes && i < c->n_nodes; i++) {
+		free(c->nodes[i].location);
+		free(c->nodes[i].address);
+		free(c->nodes[i].device);
+	}
+	free(c->name);
+	free(c->stages);
+	free(c->nodes);
+	free(c->delay_s);
+	free(c->sync_pair_s);
+	free(c);
+}
+
+static bool copy_text(char **to, const char *from)
+{
+	char *copy = from ? strdup(from) : NULL;
+
+	if (from && !copy)
+		return false;
+	free(*to);
+	*to = copy;
+	return true;
+}
+
+struct cluster *cluster_copy(const struct cluster *c)
+{
+	struct cluster *to = cluster_alloc(c->n_nodes, c->n_stages, c->sync_pair_s != NULL);
+	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
+
+	if (!to)
+		return NULL;
+	if (!copy_text(&to->name, c->name))
+		goto free_copy;
+	memcpy(to->stages, c->stages, (size_t)c->n_stages * sizeof(*c->stages));
+	memcpy(to->delay_s, c->delay_s, pairs * sizeof(*c->delay_s));
+	if (c->sync_pair_s)
+		memcpy(to->sync_pair_s, c->sync_pair_s, pairs * sizeof(*c->sync_pair_s));
+	for (int i = 0; i < c->n_nodes; i++) {
+		struct cluster_node *node = &to->nodes[i];
+		const struct cluster_node *from = &c->nodes[i];
+
+		if (!copy_text(&node->location, from->location) ||
+		    !copy_text(&node->address, from->address) ||
+		    !copy_text(&node->device, from->device))
+			goto free_copy;
+		node->stage = from->stage;
+		node->forward_s = from->forward_s;
+		node->backward_s = from->backward_s;
+		node->loss_s = from->loss_s;
+		node->memory = from->memory;
+		node->weight_gradient_s = from->weight_gradient_s;
+	}
+	to->microbatches_per_data_node = c->microbatches_per_data_node;
+	to->dispatch_overhead_s = c->dispatch_overhead_s;
+	return to;
+
+free_copy:
+	cluster_free(to);
+	return NULL;
+}
+
+static bool is_time(double s)
+{
+	return isfinite(s) && s >= 0;
+}
+
+static int validate_nodes(const struct cluster *c, struct error *err)
+{
+	for (int i = 0; i < c->n_nodes; i++) {
+		const struct cluster_node *n = &c->nodes[i];
+
+		if (!n->location)
+			return error_set(err, -EINVAL, "nodes[%d].location: expected a text", i);
+		if (!is_time(n->forward_s) || !is_time(n->backward_s) || !is_time(n->loss_s))
+			return error_set(err, -EINVAL,
+					 "nodes[%d]: expected forward_s, backward_s and loss_s "
+					 "in seconds, 0 or more", i);
+		if (!isfinite(n->weight_gradient_s) || n->weight_gradient_s > n->backward_s)
+			return error_set(
+				err, -EINVAL,
+				"nodes[%d].weight_gradient_s: expected seconds, no more than "
+				"backward_s",
+				i);
+		if (n->memory < 0)
+			return error_set(err, -EINVAL, "nodes[%d].memory: expected 0 or more", i);
+		if (n->stage >= c->n_stages)
+			return error_set(err, -EINVAL,
+					 "nodes[%d].stage: expected a stage below %d, found %d", i,
+					 c->n_stages, n->stage);
+	}
+	return 0;
+}
+
+static int validate_stages(const struct cluster *c, struct error *err)
+{
+	long sum = 0;
+
+	for (int s = 0; s < c->n_stages; s++) {
+		int pinned = 0;
+
+		if (c->stages[s] < 1)
+			return error_set(err, -EINVAL,
+					 "stages[%d]: expected at least one node, found %d", s,
+					 c->stages[s]);
+		for (int i = 0; i < c->n_nodes; i++)
+			pinned += c->nodes[i].stage == s;
+		if (pinned > c->stages[s])
+			return error_set(err, -EINVAL,
+					 "stages[%d]: %d nodes, but %d nodes are pinned to it", s,
+					 c->stages[s], pinned);
+		sum += c->stages[s];
+	}
+	if (sum != c->n_nodes)
+		return error_set(err, -EINVAL, "stages: expected %d nodes in all, found %ld",
+				 c->n_nodes, sum);
+	return 0;
+}
+
+int cluster_validate(const struct cluster *c, struct error *err)
+{
+	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
+	int rc;
+
+	if (c->n_nodes < 1 || c->n_nodes > CLUSTER_MOST_NODES)
+		return error_set(err, -EINVAL, "nodes: expected 1 to %d of them",
+				 CLUSTER_MOST_NODES);
+	if (c->n_stages < 1 || c->n_stages > CLUSTER_MOST_STAGES)
+		return error_set(err, -EINVAL, "stages: expected 1 to %d of them",
+				 CLUSTER_MOST_STAGES);
+	rc = validate_nodes(c, err);
+	if (rc == 0)
+		rc = validate_stages(c, err);
+	if (rc != 0)
+		return rc;
+	for (size_t i = 0; i < pairs; i++) {
+		if (!isfinite(c->delay_s[i]) || (c->sync_pair_s && !isfinite(c->sync_pair_s[i])))
+			return error_set(err, -EINVAL, "delay_s, sync_pair_s: row %zu, column %zu: "
+					 "expected a finite number", i / (size_t)c->n_nodes,
+					 i % (size_t)c->n_nodes);
+	}
+	if (c->microbatches_per_data_node < 1 ||
+	    c->microbatches_per_data_node > CLUSTER_MOST_MICROBATCHES)
+		return error_set(err, -EINVAL, "microbatches_per_data_node: expected 1 to %d",
+				 CLUSTER_MOST_MICROBATCHES);
+	if (!is_time(c->dispatch_overhead_s))
+		return error_set(err, -EINVAL, "dispatch_overhead_s: expected 0 or more");
+	return 0;
+}
+
+double cluster_weights_s(const struct cluster_node *n)
+{
+	return n->weight_gradient_s < 0 ? n->backward_s / 2 : n->weight_gradient_s;
+}
+
+double cluster_inputs_s(const struct cluster_node *n)
+{
+	return n->backward_s - cluster_weights_s(n);
+}
+
+bool cluster_all_pinned(const struct cluster *c)
+{
+	for (int i = 0; i < c->n_nodes; i++) {
+		if (c->nodes[i].stage < 0)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,187 @@
+#include "schedule/format/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *kind_of(const json_t *v)
+{
+	if (!v)
+		return "nothing";
+	switch (json_typeof(v)) {
+	case JSON_OBJECT:
+		return "an object";
+	case JSON_ARRAY:
+		return "an array";
+	case JSON_STRING:
+		return "a text";
+	case JSON_INTEGER:
+	case JSON_REAL:
+		return "a number";
+	case JSON_NULL:
+		return "null";
+	default:
+		return "a truth value";
+	}
+}
+
+static void describe(const json_t *v, char *to, size_t size)
+{
+	if (v && json_is_number(v))
+		snprintf(to, size, "%.12g", json_number_value(v));
+	else if (v && json_is_string(v))
+		snprintf(to, size, "\"%.40s\"", json_string_value(v));
+	else
+		snprintf(to, size, "%s", kind_of(v));
+}
+
+int json_expected(const json_t *found, const char *where, const char *key, const char *what,
+		  struct error *err)
+{
+	char seen[64];
+
+	describe(found, seen, sizeof(seen));
+	return error_set(err, -EINVAL, "%s%s%s: expected %s, found %s", where,
+			 *where && *key ? "." : "", key, what, seen);
+}
+
+int json_known_keys(const json_t *object, const char *where, const char *const *keys,
+		    struct error *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)object, key, value)
+	{
+		const char *const *k = keys;
+
+		while (*k && strcmp(*k, key) != 0)
+			k++;
+		if (!*k)
+			return error_set(err, -EINVAL, "%s%s%.60s: unknown key", where,
+					 *where ? "." : "", key);
+	}
+	return 0;
+}
+
+int json_number(const json_t *object, const char *where, const char *key, double least,
+		const double *fallback, double *out, struct error *err)
+{
+	const json_t *v = json_object_get(object, key);
+	char what[64];
+	double x;
+
+	if (!v && fallback) {
+		*out = *fallback;
+		return 0;
+	}
+	x = v && json_is_number(v) ? json_number_value(v) : NAN;
+	if (!(x >= least) || !isfinite(x)) {
+		snprintf(what, sizeof(what), "a number, %g or more", least);
+		return json_expected(v, where, key, what, err);
+	}
+	*out = x;
+	return 0;
+}
+
+int json_int(const json_t *object, const char *where, const char *key, int least, int most,
+	     const int *fallback, int *out, struct error *err)
+{
+	const json_t *v = json_object_get(object, key);
+	char what[64];
+
+	if (!v && fallback) {
+		*out = *fallback;
+		return 0;
+	}
+	if (!v || !json_is_integer(v) || json_integer_value(v) < least ||
+	    json_integer_value(v) > most) {
+		snprintf(what, sizeof(what), "a whole number from %d to %d", least, most);
+		return json_expected(v, where, key, what, err);
+	}
+	*out = (int)json_integer_value(v);
+	return 0;
+}
+
+int json_bool(const json_t *object, const char *where, const char *key, bool fallback,
+	      bool *out, struct error *err)
+{
+	const json_t *v = json_object_get(object, key);
+
+	if (v && !json_is_boolean(v))
+		return json_expected(v, where, key, "true or false", err);
+	*out = v ? json_is_true(v) : fallback;
+	return 0;
+}
+
+int json_text(const json_t *object, const char *where, const char *key, bool required,
+	      char **out, struct error *err)
+{
+	const json_t *v = json_object_get(object, key);
+	char *copy;
+
+	if (!v && !required) {
+		*out = NULL;
+		return 0;
+	}
+	if (!v || !json_is_string(v))
+		return json_expected(v, where, key, "a text", err);
+	copy = strdup(json_string_value(v));
+	if (!copy)
+		return error_set(err, -ENOMEM, "out of memory");
+	*out = copy;
+	return 0;
+}
+
+int json_list(const json_t *object, const char *where, const char *key, int size,
+	      const json_t **out, struct error *err)
+{
+	const json_t *v = json_object_get(object, key);
+	char what[64];
+
+	if (!v || !json_is_array(v))
+		return json_expected(v, where, key, "an array", err);
+	if (size >= 0 && json_array_size(v) != (size_t)size) {
+		snprintf(what, sizeof(what), "an array of %d, found one of %zu", size,
+			 json_array_size(v));
+		return error_set(err, -EINVAL, "%s%s%s: expected %s", where, *where ? "." : "",
+				 key, what);
+	}
+	*out = v;
+	return 0;
+}
+
+static int check_format(const json_t *object, const char *name, struct error *err)
+{
+	const json_t *v = json_object_get(object, "format");
+	char what[64];
+
+	if (v && json_is_string(v) && strcmp(json_string_value(v), name) == 0)
+		return 0;
+	snprintf(what, sizeof(what), "\"%s\"", name);
+	return json_expected(v, "", "format", what, err);
+}
+
+int json_parse(const char *text, size_t size, const char *format, const char *const *keys,
+	       json_t **out, struct error *err)
+{
+	json_error_t why;
+	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+	int rc;
+
+	if (!root)
+		return error_set(err, -EINVAL, "line %d, column %d: %s", why.line, why.column,
+				 why.text);
+	if (json_is_object(root))
+		rc = check_format(root, format, err);
+	else
+		rc = error_set(err, -EINVAL, "expected a JSON object");
+	if (rc == 0)
+		rc = json_known_keys(root, "", keys, err);
+	if (rc == 0)
+		*out = root;
+	else
+		json_decref(root);
+	return rc;
+}

@@ -1,0 +1,59 @@
+/* regions.h - clusters made from measured links between cloud regions (deploy/regions.json).
+ *
+ * The facts are the one-way latencies and bandwidths published with arXiv:2502.19913. A link
+ * takes latency + bytes / bandwidth (+ the transfer overhead for activations).
+ */
+#ifndef SCHEDULE_REGIONS_H
+#define SCHEDULE_REGIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "schedule/format/cluster.h"
+
+struct regions; /* opaque: the facts */
+
+int regions_read(const char *path, struct regions **out, struct error *err);
+void regions_free(struct regions *r); /* NULL is allowed */
+
+/* The locations of a setting ("geo-distributed", "5-clusters", "single-cluster"), borrowed until
+ * regions_free; -ENOENT names the settings there are. */
+int regions_setting(const struct regions *r, const char *setting, const char *const **locations,
+		    int *n, struct error *err);
+/* One-way link between two locations (the same one: within it). -ENOENT: not in the facts. */
+int regions_link(const struct regions *r, const char *a, const char *b, double *latency_s,
+		 double *bandwidth_bytes_per_s, struct error *err);
+
+struct regions_request {
+	const char *name;    /* of the cluster; NULL: the setting's name */
+	const char *setting; /* NULL: "geo-distributed" */
+	int n_nodes, n_stages;
+	const int *stages;   /* (n_stages) borrowed; NULL: regions_stage_sizes */
+	int path_length;     /* only for regions_stage_sizes; 0: all stages */
+	double forward_s, backward_s, loss_s;
+	int memory;
+	double activation_bytes, weights_bytes_per_stage;
+	double transfer_overhead_s, dispatch_overhead_s;
+	int microbatches_per_data_node;
+	bool shuffle;  /* locations drawn at random from seed; else dealt round robin */
+	uint64_t seed;
+};
+
+/* The paper's own setting: 0.055 s a sample and layer, so forward_s = 0.055 * layers * samples,
+ * backward 1.5 and loss 0.25 of that, memory 3, six microbatches, overheads 0.35 and 0.13 s,
+ * fp32 activations of 2^22 bytes a sample and 2^26 bytes of weights a layer. The caller sets
+ * the counts. */
+void regions_request_init(struct regions_request *q, double layers_per_stage,
+			  double samples_per_microbatch);
+
+/* Sizes that balance the load: a data node serves every one of its microbatches, another node
+ * a share (path_length - 1) / (n_stages - 1) of all. -EINVAL: fewer nodes than stages. */
+int regions_stage_sizes(int n_nodes, int n_stages, int path_length, int *sizes,
+			struct error *err);
+
+/* No node is pinned. */
+int regions_cluster(const struct regions *r, const struct regions_request *q,
+		    struct cluster **out, struct error *err);
+
+#endif

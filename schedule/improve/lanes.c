@@ -1,0 +1,519 @@
+#include "schedule/improve/lanes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/improve/beam.h"
+
+#define BEAM 6
+#define NEAR 16
+#define MENDED 6    /* nodes of a way that does not fit are replaced so often */
+#define NO_SLOT 2   /* works: what is put off where there is no slot */
+#define SAME 1e-4f  /* seconds */
+#define MOST_STEPS (2 * PLAN_MOST_PATH + 1)
+
+/* A way to be done with the F of a node. */
+struct lanes_state {
+	float end_s;
+	float spent;    /* cost without the way home */
+	float cost;     /* the whole trip, as far as it is known, and what others are put off */
+	int node, from; /* from: place in the level before */
+	struct visit visit;
+};
+
+int lanes_init(struct lanes *l, const struct problem *p)
+{
+	size_t n = VISITS_OWING * (size_t)p->n_nodes, m = (size_t)p->n_mb;
+	size_t stages = (size_t)p->n_stages;
+	double work_s = 0;
+
+	*l = (struct lanes){ .p = p };
+	if (near_init(&l->near, p, NEAR) != 0)
+		return -ENOMEM;
+	l->was_sent_s = calloc(m, sizeof(*l->was_sent_s));
+	l->sent_s = calloc(m, sizeof(*l->sent_s));
+	l->home_s = calloc(m, sizeof(*l->home_s));
+	l->next = calloc(m, sizeof(*l->next));
+	l->before = calloc(m, sizeof(*l->before));
+	l->is_out = calloc(m, sizeof(*l->is_out));
+	visits_init(&l->visits, p);
+	l->states = calloc((size_t)p->length * n, sizeof(*l->states));
+	l->place = malloc(n * sizeof(*l->place));
+	l->away_s = calloc((size_t)p->n_nodes, sizeof(*l->away_s));
+	l->hops = calloc((size_t)p->n_nodes * stages * (size_t)l->near.most, sizeof(*l->hops));
+	if (!l->was_sent_s || !l->sent_s || !l->home_s || !l->next || !l->before || !l->is_out ||
+	    !l->states || !l->place || !l->away_s || !l->hops || gaps_init(&l->gaps, p) != 0) {
+		lanes_fini(l);
+		return -ENOMEM;
+	}
+	memset(l->place, 0xff, n * sizeof(*l->place));
+	for (int i = 0; i < p->n_nodes; i++)
+		work_s += p->c->nodes[i].forward_s + p->c->nodes[i].backward_s;
+	l->work_s = (float)(work_s / p->n_nodes);
+	return 0;
+}
+
+void lanes_fini(struct lanes *l)
+{
+	near_fini(&l->near);
+	free(l->was_sent_s);
+	free(l->sent_s);
+	free(l->home_s);
+	free(l->next);
+	free(l->before);
+	free(l->is_out);
+	free(l->states);
+	free(l->place);
+	free(l->away_s);
+	free(l->hops);
+	gaps_fini(&l->gaps);
+	*l = (struct lanes){ 0 };
+}
+
+static double delay(const struct problem *p, int u, int v)
+{
+	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
+}
+
+void lanes_fill_hops(struct lanes *l, const struct solution *s)
+{
+	const struct problem *p = l->p;
+	struct lanes_hop *hop;
+	float least = INFINITY;
+
+	near_fill(&l->near, p, s);
+	for (int u = 0; u < p->n_nodes; u++) {
+		hop = l->hops + (size_t)u * (size_t)p->n_stages * (size_t)l->near.most;
+		for (int i = 0; i < p->n_stages * l->near.most; i++) {
+			bool is_listed = i >= l->near.most && s->stage_of[u] >= 0;
+			int v = is_listed ? near_list(&l->near, u, 0)[i] : -1;
+
+			hop[i].node = v;
+			if (v < 0)
+				continue;
+			hop[i].out_s = (float)delay(p, u, v);
+			hop[i].more_s = (float)(near_round_s(&l->near, u, 0)[i] +
+						p->c->nodes[v].forward_s +
+						p->c->nodes[v].backward_s);
+			least = fminf(least, hop[i].more_s);
+		}
+	}
+	l->hop_s = isfinite(least) ? least : 0;
+}
+
+/* What waited for a slot of its data node is booked right behind the B that gave it back. */
+static void find_lanes(struct lanes *l, const struct engine *e, int data_node)
+{
+	const struct gaps *g = &l->gaps;
+	const struct gaps_list *list = &g->list[data_node];
+
+	for (int at = list->first + 1; at < list->first + list->n; at++) {
+		int task = g->task[at], mb = task / g->steps, before = g->task[at - 1];
+
+		if (task % g->steps == 0 && before % g->steps == g->steps - 1 &&
+		    e->start_s[task] > e->arrival_s[task] + SAME) {
+			l->before[mb] = before / g->steps;
+			l->next[before / g->steps] = mb;
+		}
+	}
+}
+
+void lanes_fill(struct lanes *l, const struct engine *e)
+{
+	gaps_fill(&l->gaps, e);
+	for (int i = 0; i < l->p->n_mb; i++) {
+		int first = i * e->steps, last = first + e->steps - 1;
+
+		l->sent_s[i] = l->was_sent_s[i] = (float)e->start_s[first];
+		l->home_s[i] = (float)(e->start_s[last] + e->chain[last].duration_s);
+		l->next[i] = l->before[i] = -1;
+	}
+	for (int v = 0; v < l->p->n_nodes; v++)
+		find_lanes(l, e, v);
+}
+
+void lanes_take_out(struct lanes *l, const struct solution *s, int mb)
+{
+	int n = 0;
+
+	for (int y = mb; y >= 0; y = l->next[y])
+		n += !l->is_out[y];
+	if (l->n_out + n > LANES_MOST)
+		return;
+	for (int y = mb; y >= 0; y = l->next[y]) {
+		const int *path = s->path + (size_t)y * (size_t)l->p->length;
+
+		if (l->is_out[y])
+			continue;
+		for (int h = 0; h < l->p->length; h++)
+			gaps_take_out(&l->gaps, path[h], y);
+		visits_leave(&l->visits, s, path);
+		l->is_out[y] = true;
+		l->was_s[l->n_out] = l->home_s[y];
+		l->out[l->n_out++] = y;
+	}
+}
+
+void lanes_restore(struct lanes *l)
+{
+	gaps_restore(&l->gaps);
+	for (int i = 0; i < l->n_out; i++) {
+		int mb = l->out[i];
+
+		l->is_out[mb] = false;
+		l->back_s[i] = l->home_s[mb];
+		l->home_s[mb] = l->was_s[i];
+	}
+	memcpy(l->sent_s, l->was_sent_s, (size_t)l->p->n_mb * sizeof(*l->sent_s));
+	visits_init(&l->visits, l->p);
+	l->n_back = l->n_out;
+	l->n_out = 0;
+	l->over_s = 0;
+	l->n_in_way = 0;
+}
+
+/* The tasks of a way. */
+struct way {
+	struct gaps_task task[MOST_STEPS];
+	float home_s, over_s;
+	float worst_s; /* the most that one hop puts off */
+	int worst;     /* that hop; 0: none, or the data node */
+};
+
+static void note_over(struct way *w, int hop, float over_s)
+{
+	w->over_s += over_s;
+	if (over_s > w->worst_s) {
+		w->worst_s = over_s;
+		w->worst = hop;
+	}
+}
+
+/* The tasks from the first F on, as long as everyone else keeps their times. False: it costs more than
+ * most, and w says nothing. */
+static bool follow(const struct lanes *l, int mb, const int *path, float charge, float most,
+		   struct way *w)
+{
+	const struct problem *p = l->p;
+	const struct gaps *g = &l->gaps;
+	int length = p->length, at = path[0], before[PLAN_MOST_PATH];
+	const struct cluster_node *first = &p->c->nodes[at];
+	float end_s = l->sent_s[mb] + (float)first->forward_s;
+
+	w->home_s = w->over_s = w->worst_s = 0;
+	w->worst = 0;
+	w->task[0] = (struct gaps_task){ at, mb * g->steps, l->sent_s[mb], l->sent_s[mb],
+					 end_s + g->overhead_s };
+	for (int i = 1; i < g->steps; i++) {
+		int hop = i < length ? i : i == length ? 0 : 2 * length - i, v = path[hop], rows;
+		const struct gaps_list *list = &g->list[v];
+		float duration_s = i < length ? list->forward_s
+				   : i == length ? (float)p->c->nodes[v].loss_s : list->backward_s;
+		float arrival_s = end_s + (v == at ? 0 : (float)delay(p, at, v));
+		/* Behind its last B the next in the lane is sent. */
+		bool sends = i == g->steps - 1 && l->next[mb] >= 0;
+		float more_s = sends ? g->overhead_s + list->forward_s : 0, over_s = 0, start_s;
+
+		rows = gaps_before(g, list, arrival_s);
+		start_s = gaps_start_s(g, list, rows, arrival_s, duration_s + more_s, &over_s);
+		if (i < length)
+			before[i] = rows;
+		else if (hop > 0 && !gaps_have_slot(list, before[hop], rows))
+			over_s += NO_SLOT * l->work_s;
+		note_over(w, hop, over_s);
+		end_s = start_s + duration_s;
+		if (end_s + charge * w->over_s > most)
+			return false;
+		w->task[i] = (struct gaps_task){ v, mb * g->steps + i, arrival_s, start_s,
+						 end_s + g->overhead_s };
+		at = v;
+	}
+	w->home_s = end_s;
+	return true;
+}
+
+/* What goes on below: the search for one path. */
+struct search {
+	struct lanes *l;
+	const struct solution *s;
+	int mb, data_node;
+	int level, n;     /* n: states of the level */
+	struct beam beam; /* of them */
+	float charge;
+	float rest_s; /* at least, from the end of F to the arrival for B, but for the way home: of the level */
+};
+
+static struct lanes_state *level_of(const struct lanes *l, int level)
+{
+	return l->states + VISITS_OWING * (size_t)level * (size_t)l->p->n_nodes;
+}
+
+/* F, and B when the way on from here takes as long as it must: what that costs beyond the time it takes anyway.
+ * Where F alone costs `room`, B is not looked at. */
+static float fit(const struct search *q, int v, float arrival_s, float room, float *end_s)
+{
+	const struct gaps *g = &q->l->gaps;
+	const struct gaps_list *list = &g->list[v];
+	float over_s = 0, wait_s, back_s;
+	int before = gaps_before(g, list, arrival_s), until;
+
+	wait_s = gaps_start_s(g, list, before, arrival_s, list->forward_s, &over_s) - arrival_s;
+	*end_s = arrival_s + wait_s + list->forward_s;
+	if (wait_s + q->charge * over_s >= room)
+		return INFINITY;
+	back_s = *end_s + q->rest_s + q->l->away_s[v];
+	until = gaps_before(g, list, back_s);
+	wait_s += gaps_start_s(g, list, until, back_s, list->backward_s, &over_s) - back_s;
+	if (!gaps_have_slot(list, before, until))
+		over_s += NO_SLOT * q->l->work_s;
+	return wait_s + q->charge * over_s;
+}
+
+static void reach(struct search *q, int from, const struct lanes_hop *hop, const struct visit *visit)
+{
+	int v = hop->node, *place = &q->l->place[VISITS_OWING * v + (int)visit->owing];
+	const struct lanes_state *before = level_of(q->l, q->level - 1) + from;
+	struct lanes_state *list = level_of(q->l, q->level);
+	float end_s, spent = before->spent + hop->more_s, cost = spent + q->l->away_s[v], most, more;
+
+	most = q->beam.n == q->beam.width ? (float)q->beam.cost[q->beam.n - 1] : INFINITY;
+	if (*place >= 0 && list[*place].cost < most)
+		most = list[*place].cost;
+	if (!(cost < most))
+		return;
+	more = fit(q, v, before->end_s + hop->out_s, most - cost, &end_s);
+	cost += more;
+	if (!(cost < most))
+		return;
+	if (*place < 0)
+		*place = q->n++;
+	list[*place] = (struct lanes_state){ end_s, spent + more, cost, v, from, *visit };
+	beam_offer(&q->beam, *place, cost);
+}
+
+static const struct lanes_hop *hops_of(const struct lanes *l, int node, int stage)
+{
+	return l->hops + ((size_t)node * (size_t)l->p->n_stages + (size_t)stage) * (size_t)l->near.most;
+}
+
+static void reach_stage(struct search *q, int from, const struct visit *visit)
+{
+	int node = level_of(q->l, q->level - 1)[from].node;
+	const struct lanes_hop *hop = hops_of(q->l, node, visit->stage);
+
+	for (int i = 0; i < q->l->near.most && hop[i].node >= 0; i++) {
+		/* They may be of before an exchange of roles. */
+		if (q->s->stage_of[hop[i].node] == visit->stage)
+			reach(q, from, &hop[i], visit);
+	}
+}
+
+static void extend(struct search *q, int from)
+{
+	struct visit next[VISITS_MOST];
+	int n = visits_next(&q->l->visits, q->level, &level_of(q->l, q->level - 1)[from].visit, next);
+
+	for (int k = 0; k < n; k++)
+		reach_stage(q, from, &next[k]);
+}
+
+static void fill_level(struct search *q)
+{
+	struct lanes_state *list = level_of(q->l, q->level);
+	struct beam before = q->beam;
+	const struct cluster_node *data_node = &q->l->p->c->nodes[q->data_node];
+
+	q->rest_s = (float)(q->l->p->length - 1 - q->level) * q->l->hop_s + (float)data_node->loss_s;
+	q->n = 0;
+	q->beam = (struct beam){ .width = BEAM };
+	for (int i = 0; i < before.n; i++)
+		extend(q, before.at[i]);
+	for (int i = 0; i < q->n; i++)
+		q->l->place[VISITS_OWING * list[i].node + (int)list[i].visit.owing] = -1;
+}
+
+static void trace(const struct lanes *l, int last, int *path)
+{
+	for (int level = l->p->length - 1; level > 0; level--) {
+		path[level] = level_of(l, level)[last].node;
+		last = level_of(l, level)[last].from;
+	}
+}
+
+static float cost_of(const struct search *q, const struct way *w)
+{
+	return w->home_s + q->charge * w->over_s;
+}
+
+/* Another node for the hop that puts off others most. False: none is better. */
+static bool mend(const struct search *q, int *path, struct way *w)
+{
+	const struct lanes *l = q->l;
+	int at = w->worst, was = path[at], best = -1;
+	const struct lanes_hop *hop = hops_of(l, path[at - 1], q->s->stage_of[was]);
+	struct way other;
+
+	for (int i = 0; i < l->near.most && hop[i].node >= 0; i++) {
+		if (q->s->stage_of[hop[i].node] != q->s->stage_of[was])
+			continue;
+		path[at] = hop[i].node;
+		if (path[at] != was && follow(l, q->mb, path, q->charge, cost_of(q, w), &other) &&
+		    cost_of(q, &other) < cost_of(q, w)) {
+			*w = other;
+			best = path[at];
+		}
+	}
+	path[at] = best >= 0 ? best : was;
+	return best >= 0;
+}
+
+/* The best of the ways found, followed home and mended, into path. */
+static bool choose(const struct search *q, int *path, struct way *best)
+{
+	const struct lanes *l = q->l;
+	int tried[PLAN_MOST_PATH];
+	float most = INFINITY;
+	struct way w;
+
+	tried[0] = path[0];
+	for (int i = 0; i < q->beam.n; i++) {
+		trace(l, q->beam.at[i], tried);
+		if (!follow(l, q->mb, tried, q->charge, most, &w))
+			continue;
+		most = cost_of(q, &w);
+		*best = w;
+		memcpy(path, tried, (size_t)l->p->length * sizeof(*path));
+	}
+	for (int k = 0; k < MENDED && most < INFINITY && best->over_s > 0 && best->worst > 0; k++) {
+		if (!mend(q, path, best))
+			break;
+	}
+	return most < INFINITY;
+}
+
+static void note_in_way(struct lanes *l, int mb)
+{
+	for (int i = 0; i < l->n_in_way; i++) {
+		if (l->in_way[i] == mb)
+			return;
+	}
+	if (l->n_in_way < LANES_MOST)
+		l->in_way[l->n_in_way++] = mb;
+}
+
+/* Whom the tasks of a way put off: those that start before they are done, and the next that finds no
+ * slot. */
+static void find_in_way(struct lanes *l, const struct way *w, bool sends)
+{
+	const struct gaps *g = &l->gaps;
+	int length = l->p->length, before[MOST_STEPS];
+
+	for (int i = 1; i < g->steps; i++) {
+		const struct gaps_task *t = &w->task[i];
+		const struct gaps_list *list = &g->list[t->node];
+		int hop = i > length ? 2 * length - i : 0, at;
+		float free_s = t->free_s;
+
+		if (sends && i == g->steps - 1)
+			free_s += list->forward_s + g->overhead_s;
+		before[i] = gaps_before(g, list, t->arrival_s);
+		for (at = list->first + before[i]; g->start_s[at] < free_s - SAME; at++)
+			note_in_way(l, g->task[at] / g->steps);
+		if (hop == 0 || gaps_have_slot(list, before[hop], before[i]))
+			continue;
+		for (at = list->first + before[hop]; at < list->first + list->n; at++) {
+			if (g->task[at] % g->steps < length) {
+				note_in_way(l, g->task[at] / g->steps);
+				break;
+			}
+		}
+	}
+}
+
+static bool is_back(const struct lanes *l, int mb)
+{
+	for (int i = 0; i < l->n_out; i++) {
+		if (l->out[i] == mb)
+			return !l->is_out[mb];
+	}
+	return false;
+}
+
+bool lanes_eject(struct lanes *l, const struct solution *s)
+{
+	for (int i = 0; i < l->n_in_way; i++) {
+		for (int y = l->in_way[i]; y >= 0; y = l->next[y]) {
+			if (is_back(l, y))
+				return false;
+		}
+		lanes_take_out(l, s, l->in_way[i]);
+		if (!l->is_out[l->in_way[i]])
+			return false;
+	}
+	l->n_in_way = 0;
+	l->over_s = 0;
+	return true;
+}
+
+static bool put_in(struct lanes *l, const struct solution *s, int mb, float charge)
+{
+	const struct problem *p = l->p;
+	int *path = s->path + (size_t)mb * (size_t)p->length;
+	struct search q = { .l = l, .s = s, .mb = mb, .data_node = path[0], .charge = charge };
+	struct way w;
+
+	q.beam = (struct beam){ .width = 1, .n = 1 };
+	for (int v = 0; v < p->n_nodes; v++)
+		l->away_s[v] = (float)p->round[(size_t)path[0] * (size_t)p->n_nodes + (size_t)v];
+	visits_count(&l->visits);
+	*level_of(l, 0) = (struct lanes_state){
+		.end_s = l->sent_s[mb] + (float)p->c->nodes[path[0]].forward_s, .node = path[0]
+	};
+	for (q.level = 1; q.level < p->length; q.level++)
+		fill_level(&q);
+	if (!choose(&q, path, &w))
+		return false;
+	visits_return(&l->visits, s, path);
+	l->is_out[mb] = false;
+	l->over_s += w.over_s;
+	if (w.over_s > 0)
+		find_in_way(l, &w, l->next[mb] >= 0);
+	l->home_s[mb] = w.home_s;
+	if (l->next[mb] >= 0)
+		l->sent_s[l->next[mb]] = w.home_s + l->gaps.overhead_s;
+	for (int i = 0; i < l->gaps.steps; i++) {
+		if (!gaps_put_in(&l->gaps, &w.task[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Of the first n that are out, and whose turn in their lane it is: the one that is sent first, or was
+ * taken out first. */
+static int next_of(const struct lanes *l, int n, bool in_turn)
+{
+	int best = -1;
+
+	for (int i = 0; i < n; i++) {
+		int mb = l->out[i];
+
+		if (l->is_out[mb] && (l->before[mb] < 0 || !l->is_out[l->before[mb]]) &&
+		    (best < 0 || (!in_turn && l->sent_s[mb] < l->sent_s[best])))
+			best = mb;
+	}
+	return best;
+}
+
+bool lanes_put_in(struct lanes *l, const struct solution *s, int n, bool in_turn, float charge,
+		  float most_s)
+{
+	int mb;
+
+	while ((mb = next_of(l, n, in_turn)) >= 0) {
+		if (!put_in(l, s, mb, charge) || l->over_s > most_s)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,119 @@
+/* Whole lanes of a data node, planned anew (lanes.h). */
+#include "schedule/improve/move_kinds.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CHARGE 2          /* most, for what others are put off */
+#define FIRST_CHARGE 0.5  /* most, where those in the way are planned anew as well */
+#define PUT_OFF 1.4       /* works: most that others are put off */
+#define LENT 3            /* fewer lanes go out for their stages alone */
+
+/* The microbatch or one before it, with those after it in the lane. */
+static void take_lane(struct moves *m, int mb)
+{
+	while (m->lanes->before[mb] >= 0 && below(m, 2))
+		mb = m->lanes->before[mb];
+	lanes_take_out(m->lanes, m->s, mb);
+}
+
+/* One that visits one of the nodes that this one does. */
+static int neighbour(struct moves *m, int mb)
+{
+	const struct gaps *g = &m->lanes->gaps;
+	int node = path_of(m, mb)[1 + below(m, m->p->length - 1)];
+	const struct gaps_list *list = &g->list[node];
+
+	return g->task[list->first + below(m, list->n)] / g->steps;
+}
+
+/* Lanes whose stages the first may want. */
+static void take_lenders(struct moves *m)
+{
+	for (int n = below(m, LENT); n > 0; n--)
+		take_lane(m, below(m, m->p->n_mb));
+}
+
+static void touch_out(struct moves *m)
+{
+	for (int i = 0; i < m->lanes->n_out; i++)
+		moves_touch(m, m->lanes->out[i]);
+}
+
+/* The first lane goes its best way, nearly as if nobody else were there; those whom it puts off leave
+ * too. */
+static bool force_lane(struct moves *m, int n)
+{
+	float charge = (float)(FIRST_CHARGE * rng_uniform(&m->rng));
+
+	touch_out(m);
+	return lanes_put_in(m->lanes, m->s, n, true, charge, INFINITY) &&
+	       lanes_eject(m->lanes, m->s);
+}
+
+/* A lane alone; with any other; with those it meets; or pushing others out. */
+static bool gather_lanes(struct moves *m, int mb)
+{
+	int kind = below(m, 4), other = neighbour(m, mb), third = neighbour(m, mb), n;
+
+	take_lane(m, mb);
+	n = m->lanes->n_out;
+	if (kind == 1)
+		take_lane(m, below(m, m->p->n_mb));
+	if (kind == 2) {
+		take_lane(m, other);
+		if (below(m, 2))
+			take_lane(m, third);
+	}
+	if (kind == 3) {
+		take_lenders(m);
+		return force_lane(m, n);
+	}
+	return n > 0;
+}
+
+static void swap_paths(struct moves *m, int a, int b)
+{
+	size_t size = (size_t)m->p->length * sizeof(int);
+	int was[PLAN_MOST_PATH];
+
+	moves_touch(m, a);
+	moves_touch(m, b);
+	memcpy(was, path_of(m, a), size);
+	memcpy(path_of(m, a), path_of(m, b), size);
+	memcpy(path_of(m, b), was, size);
+}
+
+/* The microbatches of one data node are sent in the order of their ids. */
+static void relabel(struct moves *m, int mb)
+{
+	int first = mb, place = m->p->mb_slot[mb];
+	float *sent_s = m->lanes->sent_s;
+
+	while (first > 0 && m->p->mb_slot[first - 1] == place)
+		first--;
+	for (int y = first + 1; y < m->p->n_mb && m->p->mb_slot[y] == place; y++) {
+		for (int at = y; at > first && sent_s[at - 1] > sent_s[at]; at--) {
+			float was = sent_s[at];
+
+			sent_s[at] = sent_s[at - 1];
+			sent_s[at - 1] = was;
+			swap_paths(m, at, at - 1);
+		}
+	}
+}
+
+bool move_lanes(struct moves *m, int mb)
+{
+	struct lanes *l = m->lanes;
+	bool good = gather_lanes(m, mb), in_turn = below(m, 2);
+
+	touch_out(m);
+	good = good && lanes_put_in(l, m->s, l->n_out, in_turn, CHARGE,
+				    (float)PUT_OFF * l->work_s) && moves_changed(m);
+	for (int i = 0; good && i < l->n_out; i++)
+		relabel(m, l->out[i]);
+	lanes_restore(l);
+	m->is_planned = good;
+	return good;
+}

@@ -1,0 +1,344 @@
+/* Moves that look at paths alone. */
+#include "schedule/improve/move_kinds.h"
+
+#include <string.h>
+
+/* The place of a stage in a path; 0: not there (place 0 is always stage 0). */
+static int place_of(const struct moves *m, const int *path, int stage)
+{
+	for (int h = 1; h < m->p->length; h++) {
+		if (m->s->stage_of[path[h]] == stage)
+			return h;
+	}
+	return 0;
+}
+
+static int place_of_node(const struct moves *m, const int *path, int node)
+{
+	for (int h = 1; h < m->p->length; h++) {
+		if (path[h] == node)
+			return h;
+	}
+	return 0;
+}
+
+static void sort_path(const struct moves *m, int *path)
+{
+	const int *stage_of = m->s->stage_of;
+
+	for (int i = 2; i < m->p->length; i++) {
+		int v = path[i], j = i;
+
+		for (; j > 1 && stage_of[path[j - 1]] > stage_of[v]; j--)
+			path[j] = path[j - 1];
+		path[j] = v;
+	}
+}
+
+static bool keeps_cc2(const struct moves *m, const int *path)
+{
+	int last = 0;
+
+	for (int h = 1; h < m->p->length;) {
+		int a = m->s->stage_of[path[h]];
+		int b = h + 1 < m->p->length ? m->s->stage_of[path[h + 1]] : -1;
+
+		if (b > 0 && b == a - 1) {
+			if (b <= last || m->p->q->ascending)
+				return false;
+			h += 2;
+		} else {
+			if (a <= last)
+				return false;
+			h++;
+		}
+		last = a;
+	}
+	return true;
+}
+
+static bool any_memory(const struct moves *m, int node)
+{
+	return m->p->c->nodes[node].memory > 0;
+}
+
+/* A node of the stage, mostly one near to node by. */
+static int pick_node(struct moves *m, int stage, int by)
+{
+	int first = m->s->start[stage], size = m->s->start[stage + 1] - first;
+
+	if (size > m->near.most && below(m, 8) > 0) {
+		int v = near_list(&m->near, by, stage)[below(m, m->near.most)];
+
+		if (v >= 0 && m->s->stage_of[v] == stage)
+			return v;
+	}
+	return m->s->members[first + below(m, size)];
+}
+
+bool move_node(struct moves *m, int mb)
+{
+	int *path = path_of(m, mb), h = 1 + below(m, m->p->length - 1);
+	int by = path[below(m, 2) ? h - 1 : h + 1 < m->p->length ? h + 1 : 0];
+	int v = pick_node(m, m->s->stage_of[path[h]], by);
+
+	if (v == path[h] || !any_memory(m, v))
+		return false;
+	moves_touch(m, mb);
+	path[h] = v;
+	return true;
+}
+
+/* Where exposure leaves room, a microbatch may change its stages alone. */
+static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
+{
+	const struct problem *p = m->p;
+	int *path = path_of(m, mb), was = m->s->stage_of[path[h]], v;
+
+	if (m->visits[was] <= p->low[was] || m->visits[stage] >= p->high[stage])
+		return false;
+	v = pick_node(m, stage, path[h - 1]);
+	if (!any_memory(m, v))
+		return false;
+	moves_touch(m, mb);
+	path[h] = v;
+	sort_path(m, path);
+	m->left_stage = was;
+	m->joined_stage = stage;
+	m->visits[was]--;
+	m->visits[stage]++;
+	return true;
+}
+
+bool move_stage(struct moves *m, int mb)
+{
+	const int *stage_of = m->s->stage_of;
+	int length = m->p->length, other = below(m, m->p->n_mb);
+	int *a = path_of(m, mb), *b = path_of(m, other), pairs = 0, ha = 0, hb = 0;
+	int va, vb;
+
+	if (below(m, 4) == 0 && length < m->p->n_stages) {
+		int stage = 1 + below(m, m->p->n_stages - 1);
+
+		if (!place_of(m, a, stage) &&
+		    move_stage_alone(m, mb, 1 + below(m, length - 1), stage))
+			return true;
+	}
+	if (other == mb)
+		return false;
+	for (int i = 1; i < length; i++) {
+		if (place_of(m, b, stage_of[a[i]]))
+			continue;
+		for (int j = 1; j < length; j++) {
+			if (!place_of(m, a, stage_of[b[j]]) && below(m, ++pairs) == 0) {
+				ha = i;
+				hb = j;
+			}
+		}
+	}
+	if (pairs == 0)
+		return false;
+	va = below(m, 2) ? pick_node(m, stage_of[b[hb]], a[ha - 1]) : b[hb];
+	vb = below(m, 2) ? pick_node(m, stage_of[a[ha]], b[hb - 1]) : a[ha];
+	if (!any_memory(m, va) || !any_memory(m, vb))
+		return false;
+	moves_touch(m, mb);
+	moves_touch(m, other);
+	a[ha] = va;
+	b[hb] = vb;
+	sort_path(m, a);
+	sort_path(m, b);
+	return true;
+}
+
+bool move_exchange(struct moves *m, int mb)
+{
+	int *path = path_of(m, mb), h, was;
+
+	if (m->p->length < 3)
+		return false;
+	h = 1 + below(m, m->p->length - 2);
+	moves_touch(m, mb);
+	was = path[h];
+	path[h] = path[h + 1];
+	path[h + 1] = was;
+	return keeps_cc2(m, path);
+}
+
+bool move_trade(struct moves *m, int mb)
+{
+	int other = below(m, m->p->n_mb), h = 1 + below(m, m->p->length - 1), g, was;
+	int *a = path_of(m, mb), *b = path_of(m, other);
+
+	g = other == mb ? 0 : place_of(m, b, m->s->stage_of[a[h]]);
+	if (g == 0 || a[h] == b[g])
+		return false;
+	moves_touch(m, mb);
+	moves_touch(m, other);
+	was = a[h];
+	a[h] = b[g];
+	b[g] = was;
+	return true;
+}
+
+bool move_paths(struct moves *m, int mb)
+{
+	int other = below(m, m->p->n_mb);
+	int *a = path_of(m, mb), *b = path_of(m, other);
+
+	if (other == mb || memcmp(a + 1, b + 1, (size_t)(m->p->length - 1) * sizeof(int)) == 0)
+		return false;
+	moves_touch(m, mb);
+	moves_touch(m, other);
+	for (int h = 1; h < m->p->length; h++) {
+		int was = a[h];
+
+		a[h] = b[h];
+		b[h] = was;
+	}
+	return true;
+}
+
+/* Finds a microbatch, not of data node spare, that visits `node` and may visit `instead` in its
+ * place; lets it. */
+static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
+{
+	int n = m->p->n_mb, first = below(m, n), stage = m->s->stage_of[instead];
+	bool same = stage == m->s->stage_of[node];
+
+	for (int k = 0; k < n; k++) {
+		int y = first + k < n ? first + k : first + k - n, *path = path_of(m, y), h;
+
+		if (y == mb || path[0] == spare)
+			continue;
+		h = place_of_node(m, path, node);
+		if (h == 0 || (!same && place_of(m, path, stage)))
+			continue;
+		moves_touch(m, y);
+		path[h] = instead;
+		if (!same)
+			sort_path(m, path);
+		return true;
+	}
+	return false;
+}
+
+/* The microbatch takes the path; what it leaves goes to those it pushes out. */
+static bool force_path(struct moves *m, int mb, const int *path, int spare)
+{
+	int *mine = path_of(m, mb), length = m->p->length;
+	int left[PLAN_MOST_PATH], wanted[PLAN_MOST_PATH], n_left = 0, n_wanted = 0;
+
+	for (int h = 1; h < length; h++) {
+		if (!place_of_node(m, path, mine[h]))
+			left[n_left++] = mine[h];
+		if (!place_of_node(m, mine, path[h]))
+			wanted[n_wanted++] = path[h];
+	}
+	moves_touch(m, mb);
+	memcpy(mine + 1, path + 1, (size_t)(length - 1) * sizeof(int));
+	for (int w = 0; w < n_wanted; w++) {
+		int stage = m->s->stage_of[wanted[w]], own = -1;
+		bool pushed = false;
+
+		for (int k = 0; k < n_left; k++) {
+			if (m->s->stage_of[left[k]] == stage)
+				own = k;
+		}
+		if (own > 0) {
+			int was = left[0];
+
+			left[0] = left[own];
+			left[own] = was;
+			own = 0;
+		}
+		for (int k = 0; k < n_left && !pushed; k++) {
+			pushed = push_out(m, mb, wanted[w], left[k], spare);
+			if (pushed)
+				left[k] = left[--n_left];
+		}
+		if (!pushed) {
+			if (own != 0) /* nobody to push, and the exposure would not balance */
+				return false;
+			left[0] = left[--n_left];
+		}
+	}
+	return true;
+}
+
+bool move_copy(struct moves *m, int mb, bool all)
+{
+	int n = m->p->n_mb, first = below(m, n), length = m->p->length;
+	int path[PLAN_MOST_PATH], source = -1, data_node = path_of(m, mb)[0];
+	size_t size = (size_t)length * sizeof(int);
+
+	for (int k = 0; k < n && source < 0; k++) {
+		int y = first + k < n ? first + k : first + k - n;
+
+		if (path_of(m, y)[0] == data_node &&
+		    memcmp(path_of(m, y), path_of(m, mb), size))
+			source = y;
+	}
+	if (source < 0)
+		return false;
+	memcpy(path, path_of(m, source), size);
+	if (!all)
+		return force_path(m, mb, path, -1);
+	for (int y = 0; y < n; y++) {
+		if (path_of(m, y)[0] == data_node && memcmp(path_of(m, y), path, size) &&
+		    !force_path(m, y, path, data_node))
+			return false;
+	}
+	return true;
+}
+
+/* The shorter, the likelier. */
+bool move_trip(struct moves *m, int mb)
+{
+	const int *mine = path_of(m, mb);
+	size_t size = (size_t)m->p->length * sizeof(int);
+	int path[PLAN_MOST_PATH], n, k, place = m->place_of[mine[0]];
+
+	if (!m->has_trips || place < 0)
+		return false;
+	n = m->trips.count[place];
+	if (n == 0)
+		return false;
+	k = below(m, n);
+	k = below(m, k + 1);
+	memcpy(path, m->trips.trips[(size_t)place * (size_t)m->trips.most + (size_t)k].path,
+	       size);
+	if (path[0] != mine[0] || memcmp(path, mine, size) == 0 || !keeps_cc2(m, path))
+		return false;
+	return force_path(m, mb, path, -1);
+}
+
+bool move_roles(struct moves *m)
+{
+	const struct problem *p = m->p;
+	int a = below(m, p->n_nodes), b = below(m, p->n_nodes), other = a;
+
+	/* Often one of the pair that keeps all waiting. */
+	if (p->weigh_sync && below(m, 4) == 0)
+		solution_slowest_pair(m->s, p, &a, &other);
+	if (below(m, 2))
+		a = other;
+	if (!p->movable[a] || !p->movable[b] || m->s->stage_of[a] == m->s->stage_of[b] ||
+	    (any_memory(m, a) != any_memory(m, b)))
+		return false;
+	for (int y = 0; y < p->n_mb; y++) {
+		int *path = path_of(m, y);
+
+		for (int h = 0; h < p->length; h++) {
+			if (path[h] == a || path[h] == b) {
+				moves_touch(m, y);
+				path[h] = path[h] == a ? b : a;
+			}
+		}
+	}
+	solution_exchange(m->s, a, b);
+	m->role_a = a;
+	m->role_b = b;
+	m->stale = true;
+	return true;
+}

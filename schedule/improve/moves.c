@@ -1,0 +1,249 @@
+#include "schedule/improve/move_kinds.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIPS 40 /* a data node */
+#define PLAIN 18 /* of the draws of a move's kind */
+#define NEAR 8   /* candidates a stage, where stages are larger */
+#define REINSERT_UP_TO 60 /* microbatches */
+
+void moves_touch(struct moves *m, int mb)
+{
+	size_t length = (size_t)m->p->length;
+
+	if (m->is_touched[mb])
+		return;
+	m->is_touched[mb] = true;
+	memcpy(m->saved + (size_t)m->n_touched * length, path_of(m, mb), length * sizeof(int));
+	m->touched[m->n_touched++] = mb;
+}
+
+static bool is_linked(const struct moves *m, const int *path)
+{
+	const struct problem *p = m->p;
+
+	for (int h = 0; h < p->length; h++) {
+		int to = path[h + 1 < p->length ? h + 1 : 0];
+
+		if (isinf(p->round[(size_t)path[h] * (size_t)p->n_nodes + (size_t)to]))
+			return false;
+	}
+	return true;
+}
+
+bool moves_changed(const struct moves *m)
+{
+	size_t length = (size_t)m->p->length;
+
+	for (int i = 0; i < m->n_touched; i++) {
+		if (memcmp(path_of(m, m->touched[i]), m->saved + (size_t)i * length,
+			   length * sizeof(int)) != 0)
+			return true;
+	}
+	return false;
+}
+
+static bool propose_plain(struct moves *m, int mb, int kind)
+{
+	if (kind < 4)
+		return move_node(m, mb);
+	if (kind < 8)
+		return move_stage(m, mb);
+	if (kind < 11)
+		return move_exchange(m, mb);
+	if (kind < 14)
+		return move_trade(m, mb);
+	return move_paths(m, mb);
+}
+
+static bool propose(struct moves *m, int mb)
+{
+	int kind = below(m, m->p->n_movable > 1 ? 53 : 49);
+
+	if (kind >= 49)
+		return move_roles(m);
+	if (m->p->length < 2)
+		return false;
+	if (m->lanes)
+		return move_lanes(m, mb);
+	if (m->reinserts && below(m, 2))
+		return move_reinsert(m, mb);
+	if (kind < PLAIN)
+		return propose_plain(m, mb, kind);
+	if (kind < 26 && m->table)
+		return move_reroute(m, mb);
+	if (kind < 30 && m->table)
+		return move_unblock(m, mb);
+	if (kind < 35 && m->table)
+		return move_stage_reroute(m, mb);
+	if (kind < 45 || !m->has_trips)
+		return move_copy(m, mb, kind < 38);
+	return move_trip(m, mb);
+}
+
+static void begin(struct moves *m)
+{
+	m->n_touched = 0;
+	m->is_planned = false;
+	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
+}
+
+/* Whether the move leaves exposure as it was. */
+static bool is_balanced(const struct moves *m)
+{
+	int length = m->p->length, more[CLUSTER_MOST_STAGES] = { 0 };
+
+	for (int i = 0; i < m->n_touched; i++) {
+		const int *was = m->saved + (size_t)i * (size_t)length;
+		const int *path = path_of(m, m->touched[i]);
+
+		for (int h = 1; h < length; h++) {
+			more[m->s->stage_of[path[h]]]++;
+			more[m->s->stage_of[was[h]]]--;
+		}
+	}
+	for (int s = 0; s < m->p->n_stages; s++) {
+		if (more[s] != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Those tied to what has been touched follow. False: they cannot. */
+static bool pull_tied(struct moves *m)
+{
+	size_t size = (size_t)m->p->length * sizeof(int);
+	int n = m->n_touched;
+
+	for (int i = 0; i < n; i++) {
+		int y = m->touched[i];
+
+		for (int z = m->tied[y]; z != y; z = m->tied[z]) {
+			if (m->is_touched[z] && memcmp(path_of(m, y), path_of(m, z), size) != 0)
+				return false;
+			moves_touch(m, z);
+			memcpy(path_of(m, z), path_of(m, y), size);
+		}
+	}
+	return m->role_a >= 0 || (m->left_stage < 0 && is_balanced(m));
+}
+
+static bool settle(struct moves *m, bool good)
+{
+	good = good && (!m->tied || pull_tied(m));
+	for (int i = 0; good && i < m->n_touched; i++)
+		good = is_linked(m, path_of(m, m->touched[i]));
+	if (!good)
+		moves_undo(m);
+	return good;
+}
+
+bool moves_propose(struct moves *m, int mb)
+{
+	begin(m);
+	return settle(m, propose(m, mb));
+}
+
+bool moves_propose_plain(struct moves *m, int mb)
+{
+	begin(m);
+	return settle(m, propose_plain(m, mb, below(m, PLAIN)));
+}
+
+void moves_keep(struct moves *m)
+{
+	for (int i = 0; i < m->n_touched; i++)
+		m->is_touched[m->touched[i]] = false;
+	m->n_touched = 0;
+}
+
+void moves_undo(struct moves *m)
+{
+	size_t length = (size_t)m->p->length;
+
+	if (m->role_a >= 0)
+		solution_exchange(m->s, m->role_a, m->role_b);
+	if (m->left_stage >= 0) {
+		m->visits[m->left_stage]++;
+		m->visits[m->joined_stage]--;
+	}
+	for (int i = 0; i < m->n_touched; i++)
+		memcpy(path_of(m, m->touched[i]), m->saved + (size_t)i * length,
+		       length * sizeof(int));
+	moves_keep(m);
+}
+
+void moves_refresh(struct moves *m)
+{
+	const struct problem *p = m->p;
+	bool large = false;
+
+	memset(m->visits, 0, (size_t)p->n_stages * sizeof(*m->visits));
+	for (int i = 0; i < p->n_mb * p->length; i++)
+		m->visits[m->s->stage_of[m->s->path[i]]]++;
+	for (int s = 1; s < p->n_stages; s++)
+		large = large || p->sizes[s] > m->near.most;
+	if (large && !m->lanes) /* which have lists of their own */
+		near_fill(&m->near, p, m->s);
+}
+
+int moves_list_trips(struct moves *m)
+{
+	int rc;
+
+	if (m->lanes || (m->has_trips && !m->stale))
+		return 0;
+	if (m->has_trips)
+		trips_fini(&m->trips);
+	rc = trips_init(&m->trips, m->p, m->s, TRIPS);
+	m->has_trips = rc == 0;
+	m->stale = false;
+	for (int i = 0; i < m->p->n_nodes; i++)
+		m->place_of[i] = -1;
+	for (int i = 0; i < m->p->sizes[0]; i++)
+		m->place_of[m->s->members[i]] = i;
+	return rc;
+}
+
+int moves_init(struct moves *m, const struct problem *p, struct solution *s,
+	       struct timetable *table, struct lanes *lanes, struct rng rng)
+{
+	size_t n = (size_t)p->n_mb;
+
+	*m = (struct moves){ .p = p, .s = s, .table = table, .lanes = lanes, .rng = rng };
+	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
+	m->visits = calloc((size_t)p->n_stages, sizeof(*m->visits));
+	m->touched = calloc(n, sizeof(*m->touched));
+	m->is_touched = calloc(n, sizeof(*m->is_touched));
+	m->saved = calloc(n * (size_t)p->length, sizeof(*m->saved));
+	m->place_of = malloc((size_t)p->n_nodes * sizeof(*m->place_of));
+	if (!m->visits || !m->touched || !m->is_touched || !m->saved || !m->place_of ||
+	    (!lanes && near_init(&m->near, p, NEAR) != 0)) {
+		moves_fini(m);
+		return -ENOMEM;
+	}
+	m->reinserts = table && p->n_mb <= REINSERT_UP_TO;
+	if (m->reinserts && reinsert_init(&m->reinsert, table) != 0) {
+		moves_fini(m);
+		return -ENOMEM;
+	}
+	moves_refresh(m);
+	return 0;
+}
+
+void moves_fini(struct moves *m)
+{
+	free(m->visits);
+	free(m->touched);
+	free(m->is_touched);
+	free(m->saved);
+	free(m->place_of);
+	if (m->has_trips)
+		trips_fini(&m->trips);
+	near_fini(&m->near);
+	reinsert_fini(&m->reinsert);
+	*m = (struct moves){ 0 };
+}

@@ -1,0 +1,430 @@
+#include "schedule/problem/problem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TILE 32 /* rows and columns */
+
+int plan_default_path_length(int n_stages)
+{
+	return n_stages - n_stages / 3;
+}
+
+static int check_request(const struct cluster *c, const struct plan_request *q,
+			 struct error *err)
+{
+	if (q->path_length < 0 || q->path_length > c->n_stages ||
+	    (q->path_length == 0 && plan_default_path_length(c->n_stages) < 1))
+		return error_set(err, -EINVAL, "path length %d: expected 1 to %d, the stages there are",
+				 q->path_length, c->n_stages);
+	if (q->budget_s > 0 && !q->clock_us)
+		return error_set(err, -EINVAL, "a time budget needs a clock");
+	if (!(q->sync_limit_s >= 0))
+		return error_set(err, -EINVAL, "the sums' limit: expected seconds, more than 0");
+	if (q->sync_limit_s > 0 && (!q->free_assignment || q->algorithm != PLAN_BEST))
+		return error_set(err, -EINVAL, "a limit for the sums needs a free assignment and \"best\"");
+	if (q->sync_limit_s > 0 && !c->sync_pair_s)
+		return error_set(err, -EINVAL, "a limit for the sums needs sync_pair_s in the cluster");
+	if (q->from && q->from->n_stages != c->n_stages)
+		return error_set(err, -EINVAL, "the plan to start from has %d stages, the cluster %d",
+				 q->from->n_stages, c->n_stages);
+	return 0;
+}
+
+static int problem_alloc(struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes, s = (size_t)p->n_stages;
+
+	p->sizes = calloc(s, sizeof(*p->sizes));
+	p->out = calloc(n, sizeof(*p->out));
+	p->movable = calloc(n, sizeof(*p->movable));
+	p->delay = malloc(n * n * sizeof(*p->delay));
+	p->sync = calloc(n * n, sizeof(*p->sync)); /* stays zero where it does not count */
+	p->round = malloc(n * n * sizeof(*p->round));
+	p->low = calloc(s, sizeof(*p->low));
+	p->high = calloc(s, sizeof(*p->high));
+	return p->sizes && p->out && p->movable && p->delay && p->sync && p->round && p->low &&
+	       p->high ? 0 : -ENOMEM;
+}
+
+static void fill_matrices(struct problem *p)
+{
+	const struct cluster *c = p->c;
+	size_t n = (size_t)p->n_nodes;
+	bool counts = p->weigh_sync || p->sync_limit_s < INFINITY;
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < n; j++) {
+			double d = c->delay_s[i * n + j];
+
+			p->delay[i * n + j] = i == j ? 0 : d < 0 ? INFINITY : d;
+		}
+		for (size_t j = 0; counts && j < n; j++) {
+			double sync = c->sync_pair_s[i * n + j];
+
+			p->sync[i * n + j] = i == j || sync < 0 ? 0 : sync;
+		}
+	}
+	/* In tiles: the way back is read down the columns. */
+	for (size_t row = 0; row < n; row += TILE) {
+		for (size_t column = 0; column < n; column += TILE) {
+			for (size_t i = row; i < row + TILE && i < n; i++) {
+				for (size_t j = column; j < column + TILE && j < n; j++)
+					p->round[i * n + j] = p->delay[i * n + j] + p->delay[j * n + i];
+			}
+		}
+	}
+}
+
+/* Which stage an excluded node leaves: its own, by pin, or by the plan to start from; what
+ * belongs nowhere leaves the stage with most room for nodes that may be placed. room:
+ * (n_stages). */
+static int stage_left(const struct problem *p, int node, const int *stage_of, const int *room)
+{
+	int stage = p->q->free_assignment ? -1 : p->c->nodes[node].stage, most = 0;
+
+	if (stage >= 0)
+		return stage;
+	if (stage_of && stage_of[node] >= 0 && room[stage_of[node]] > 0)
+		return stage_of[node];
+	for (int s = 1; s < p->n_stages; s++)
+		most = room[s] > room[most] ? s : most;
+	return most;
+}
+
+static int shrink_stages(struct problem *p, const int *stage_of)
+{
+	int *room = malloc((size_t)p->n_stages * sizeof(*room));
+
+	if (!room)
+		return -ENOMEM;
+	memcpy(room, p->c->stages, (size_t)p->n_stages * sizeof(*room));
+	memcpy(p->sizes, p->c->stages, (size_t)p->n_stages * sizeof(*room));
+	for (int i = 0; i < p->n_nodes; i++) {
+		if (!p->q->free_assignment && p->c->nodes[i].stage >= 0)
+			room[p->c->nodes[i].stage]--;
+	}
+	for (int i = 0; i < p->n_nodes; i++) {
+		bool pinned = !p->q->free_assignment && p->c->nodes[i].stage >= 0;
+		int stage;
+
+		if (!p->out[i])
+			continue;
+		stage = stage_left(p, i, stage_of, room);
+		p->sizes[stage]--;
+		room[stage] -= !pinned;
+	}
+	free(room);
+	return 0;
+}
+
+static int size_stages(struct problem *p, struct error *err)
+{
+	int *stage_of = NULL, rc;
+
+	if (p->q->from) {
+		stage_of = malloc((size_t)p->n_nodes * sizeof(*stage_of));
+		if (!stage_of)
+			return error_set(err, -ENOMEM, "out of memory");
+		plan_stages(p->q->from, p->n_nodes, stage_of);
+	}
+	rc = shrink_stages(p, stage_of);
+	free(stage_of);
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
+	for (int s = 0; s < p->n_stages; s++) {
+		if (p->sizes[s] < 1)
+			return error_set(err, PLAN_INFEASIBLE, "stage %d has no node left", s);
+	}
+	return 0;
+}
+
+/* A stage that must be visited must be able to hold something. */
+static int check_memory(const struct problem *p, struct error *err)
+{
+	for (int s = 0; s < p->n_stages; s++) {
+		long slots = 0;
+
+		for (int i = 0; i < p->n_nodes; i++) {
+			bool here = p->movable[i] || p->c->nodes[i].stage == s;
+
+			slots += !p->out[i] && here ? p->c->nodes[i].memory : 0;
+		}
+		if (slots == 0 && (s == 0 || p->low[s] > 0))
+			return error_set(err, PLAN_INFEASIBLE,
+					 "stage %d has no memory for even one microbatch: 1 slot short", s);
+	}
+	return 0;
+}
+
+/* Microbatch ids: data node k of the whole cluster would send k * each .. + each - 1. When nodes
+ * are out the ids stay dense, since nothing refers to them across plans. */
+static int deal_microbatches(struct problem *p, struct error *err)
+{
+	int each = p->c->microbatches_per_data_node, data = p->sizes[0];
+	long total = (long)each * (p->q->keep_batch ? p->c->stages[0] : data);
+
+	if (total > 1000000)
+		return error_set(err, -EINVAL, "%ld microbatches are more than this can plan", total);
+	p->n_mb = (int)total;
+	p->mb_id = malloc((size_t)p->n_mb * sizeof(*p->mb_id));
+	p->mb_slot = malloc((size_t)p->n_mb * sizeof(*p->mb_slot));
+	if (!p->mb_id || !p->mb_slot)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; i < p->n_mb; i++) {
+		p->mb_id[i] = i;
+		p->mb_slot[i] = (int)((long)i * data / p->n_mb);
+	}
+	for (int s = 1; s < p->n_stages; s++) {
+		long visits = (long)p->n_mb * (p->length - 1), others = p->n_stages - 1;
+
+		p->low[s] = (int)(visits / others);
+		p->high[s] = (int)((visits + others - 1) / others);
+	}
+	return 0;
+}
+
+/* Weight gradients are nobody's wait: to all but the engine their tasks are not there. */
+static int split_chain(struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes;
+
+	p->chain = *p->whole;
+	p->chain.nodes = malloc(n * sizeof(*p->chain.nodes));
+	if (!p->chain.nodes)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct cluster_node *to = &p->chain.nodes[i];
+
+		*to = p->whole->nodes[i];
+		to->weight_gradient_s = cluster_weights_s(to);
+		to->backward_s = cluster_inputs_s(to);
+	}
+	p->c = &p->chain;
+	return 0;
+}
+
+bool problem_all_alike(const struct cluster *c)
+{
+	const struct cluster_node *a = &c->nodes[0];
+
+	for (int i = 0; i < c->n_nodes; i++) {
+		const struct cluster_node *b = &c->nodes[i];
+
+		if (b->forward_s != a->forward_s || b->backward_s != a->backward_s ||
+		    b->loss_s != a->loss_s || b->memory != a->memory ||
+		    cluster_weights_s(b) != cluster_weights_s(a))
+			return false;
+		for (int j = 0; j < c->n_nodes; j++) {
+			size_t at = (size_t)i * (size_t)c->n_nodes + (size_t)j;
+
+			if (i != j && (c->delay_s[at] != c->delay_s[1] ||
+				       (c->sync_pair_s && c->sync_pair_s[at] != c->sync_pair_s[1])))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The cluster says where each node is to be. */
+static bool all_placed(const struct cluster *c)
+{
+	int places = 0;
+
+	for (int s = 0; s < c->n_stages; s++)
+		places += c->stages[s];
+	for (int i = 0; i < c->n_nodes; i++)
+		if (c->nodes[i].stage < 0)
+			return false;
+	return places == c->n_nodes;
+}
+
+int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
+		 struct error *err)
+{
+	int rc = check_request(c, q, err);
+	bool stay = q->free_assignment && !q->from && !q->excluded && !(q->sync_limit_s > 0) &&
+		    all_placed(c) && problem_all_alike(c);
+
+	*p = (struct problem){
+		.c = c, .whole = c, .q = q, .n_nodes = c->n_nodes, .n_stages = c->n_stages
+	};
+	if (rc != 0)
+		return rc;
+	p->length = q->path_length ? q->path_length : plan_default_path_length(c->n_stages);
+	if (problem_alloc(p) != 0 || (q->split_backward && split_chain(p) != 0)) {
+		rc = error_set(err, -ENOMEM, "out of memory");
+		goto fini_problem;
+	}
+	for (int i = 0; i < p->n_nodes; i++) {
+		p->out[i] = q->excluded && q->excluded[i];
+		p->movable[i] = !p->out[i] && !stay && (q->free_assignment || c->nodes[i].stage < 0);
+		p->n_movable += p->movable[i];
+	}
+	p->sync_limit_s = q->sync_limit_s > 0 ? q->sync_limit_s : INFINITY;
+	p->weigh_sync = p->n_movable > 0 && c->sync_pair_s && isinf(p->sync_limit_s);
+	rc = size_stages(p, err);
+	if (rc == 0)
+		rc = deal_microbatches(p, err);
+	if (rc == 0)
+		rc = check_memory(p, err);
+	if (rc == 0)
+		fill_matrices(p);
+	if (rc == 0)
+		return 0;
+fini_problem:
+	problem_fini(p);
+	return rc;
+}
+
+void problem_fini(struct problem *p)
+{
+	free(p->sizes);
+	free(p->out);
+	free(p->movable);
+	free(p->delay);
+	free(p->sync);
+	free(p->round);
+	free(p->low);
+	free(p->high);
+	free(p->mb_id);
+	free(p->mb_slot);
+	free(p->chain.nodes);
+	*p = (struct problem){ 0 };
+}
+
+int solution_init(struct solution *s, const struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes;
+
+	s->stage_of = malloc(n * sizeof(*s->stage_of));
+	s->members = malloc(n * sizeof(*s->members));
+	s->start = malloc(((size_t)p->n_stages + 1) * sizeof(*s->start));
+	s->path = malloc((size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));
+	if (s->stage_of && s->members && s->start && s->path)
+		return 0;
+	solution_fini(s);
+	return -ENOMEM;
+}
+
+void solution_fini(struct solution *s)
+{
+	free(s->stage_of);
+	free(s->members);
+	free(s->start);
+	free(s->path);
+	*s = (struct solution){ 0 };
+}
+
+void solution_copy(struct solution *to, const struct solution *from, const struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes;
+
+	memcpy(to->stage_of, from->stage_of, n * sizeof(*to->stage_of));
+	memcpy(to->members, from->members, n * sizeof(*to->members));
+	memcpy(to->start, from->start, ((size_t)p->n_stages + 1) * sizeof(*to->start));
+	memcpy(to->path, from->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*to->path));
+}
+
+void solution_index(struct solution *s, const struct problem *p)
+{
+	int at = 0;
+
+	for (int stage = 0; stage < p->n_stages; stage++) {
+		s->start[stage] = at;
+		for (int i = 0; i < p->n_nodes; i++) {
+			if (s->stage_of[i] == stage)
+				s->members[at++] = i;
+		}
+	}
+	s->start[p->n_stages] = at;
+}
+
+/* The slowest of a stage, in seconds. */
+static double slowest_of(const struct solution *s, const struct problem *p, int stage, int *a, int *b)
+{
+	const int *nodes = s->members + s->start[stage];
+	int r = s->start[stage + 1] - s->start[stage];
+	double slowest = 0;
+
+	for (int i = 0; i < r; i++) {
+		const double *row = p->sync + (size_t)nodes[i] * (size_t)p->n_nodes;
+
+		for (int j = 0; j < r; j++) {
+			if (row[nodes[j]] > slowest) {
+				slowest = row[nodes[j]];
+				*a = nodes[i];
+				*b = nodes[j];
+			}
+		}
+	}
+	return slowest;
+}
+
+double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage)
+{
+	int r = s->start[stage + 1] - s->start[stage], a, b;
+
+	return r > 1 ? 2.0 * (r - 1) / r * slowest_of(s, p, stage, &a, &b) : 0;
+}
+
+double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b)
+{
+	double most = 0;
+
+	for (int stage = 0; stage < p->n_stages; stage++) {
+		int r = s->start[stage + 1] - s->start[stage], i = -1, j = -1;
+		double t = r > 1 ? 2.0 * (r - 1) / r * slowest_of(s, p, stage, &i, &j) : 0;
+
+		if (t > most) {
+			most = t;
+			*a = i;
+			*b = j;
+		}
+	}
+	return most;
+}
+
+double solution_sync_s(const struct solution *s, const struct problem *p)
+{
+	int a, b;
+
+	return solution_slowest_pair(s, p, &a, &b);
+}
+
+void solution_exchange(struct solution *s, int a, int b)
+{
+	int stage = s->stage_of[a];
+	int *at_a = NULL, *at_b = NULL;
+
+	for (int i = s->start[stage]; i < s->start[stage + 1]; i++)
+		at_a = s->members[i] == a ? &s->members[i] : at_a;
+	for (int i = s->start[s->stage_of[b]]; i < s->start[s->stage_of[b] + 1]; i++)
+		at_b = s->members[i] == b ? &s->members[i] : at_b;
+	assert(at_a && at_b);
+	*at_a = b;
+	*at_b = a;
+	s->stage_of[a] = s->stage_of[b];
+	s->stage_of[b] = stage;
+}
+
+struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
+{
+	struct plan *plan = plan_alloc(p->n_stages, s->start[p->n_stages], p->n_mb, p->length);
+
+	if (!plan)
+		return NULL;
+	plan->split_backward = p->q->split_backward;
+	plan->overlap_sync = p->q->overlap_sync;
+	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));
+	memcpy(plan->assigned, s->members, (size_t)s->start[p->n_stages] * sizeof(*s->members));
+	memcpy(plan->visits, s->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));
+	for (int i = 0; i < p->n_mb; i++) {
+		plan->microbatches[i].id = p->mb_id[i];
+		plan->microbatches[i].data_node = s->path[(size_t)i * (size_t)p->length];
+	}
+	return plan;
+}

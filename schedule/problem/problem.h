@@ -1,0 +1,69 @@
+/* problem.h - what the search works on: a cluster and a request, boiled down to flat arrays, and
+ * a solution to it. Internal to schedule/.
+ */
+#ifndef SCHEDULE_PROBLEM_H
+#define SCHEDULE_PROBLEM_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "schedule/format/cluster.h"
+#include "schedule/format/plan.h"
+#include "schedule/search/search.h"
+
+struct problem {
+	const struct cluster *c; /* borrowed. With the backward pass split it is the chain's:
+				  * backward_s is the input gradients' part, which paths,
+				  * round trips and bounds are made of */
+	const struct cluster *whole;  /* borrowed: as given */
+	struct cluster chain;         /* what c then points to; its nodes are ours, the rest is
+				       * borrowed */
+	const struct plan_request *q; /* borrowed */
+	int n_nodes, n_stages, length; /* length: stages a path visits */
+	int n_mb;
+	int *sizes;      /* (n_stages) nodes of each stage that are in */
+	bool *out;       /* (n_nodes) excluded */
+	bool *movable;   /* (n_nodes) may be placed in any stage */
+	int n_movable;
+	double *delay;   /* (n_nodes, n_nodes) absent: INFINITY; diagonal 0 */
+	double *sync;    /* (n_nodes, n_nodes) unknown: 0 */
+	double *round;   /* (n_nodes, n_nodes) delay there and back */
+	int *low, *high; /* (n_stages) CC3: visits of each stage */
+	int *mb_id;      /* (n_mb) ids ascending */
+	int *mb_slot;    /* (n_mb) which of stage 0's members sends it */
+	bool weigh_sync; /* the objective is iteration_s + sync_s, or total_s */
+	double sync_limit_s; /* sync_s of every solution is at most this; INFINITY: no limit */
+};
+
+/* Every node could stand in every other's place: no placement is better than another. */
+bool problem_all_alike(const struct cluster *c);
+
+/* PLAN_INFEASIBLE when no plan can exist for reasons seen at once: a stage left without nodes or
+ * memory. -EINVAL, -ENOMEM. */
+int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
+		 struct error *err);
+void problem_fini(struct problem *p);
+
+/* An assignment and a path per microbatch. */
+struct solution {
+	int *stage_of; /* (n_nodes) -1: out */
+	int *members;  /* (n_nodes) by stage, stage s from start[s] */
+	int *start;    /* (n_stages + 1) */
+	int *path;     /* (n_mb, length) node ids; the first is the data node */
+};
+
+int solution_init(struct solution *s, const struct problem *p);
+void solution_fini(struct solution *s);
+void solution_copy(struct solution *to, const struct solution *from, const struct problem *p);
+/* members and start from stage_of, nodes ascending within a stage. */
+void solution_index(struct solution *s, const struct problem *p);
+double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage);
+double solution_sync_s(const struct solution *s, const struct problem *p);
+/* The same, and the pair of nodes that makes it so long; without one a and b stay as they are. */
+double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b);
+/* Two nodes exchange stages; paths are not looked at. */
+void solution_exchange(struct solution *s, int a, int b);
+/* A plan with this solution's assignment and paths; NULL: out of memory. */
+struct plan *solution_to_plan(const struct solution *s, const struct problem *p);
+
+#endif

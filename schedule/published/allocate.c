@@ -1,0 +1,396 @@
+#include "schedule/published/allocate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POPULATION 200
+#define EXCHANGES 8 /* local search: tries per offspring and node */
+
+struct matching {
+	const double *cost;
+	int n, m;
+	double most;   /* edges above are not used */
+	int *match;    /* (n) */
+	int *taken_by; /* (m) */
+	int *seen;     /* (m) round in which the column was looked at */
+	int round;
+};
+
+static bool augment(struct matching *g, int row)
+{
+	for (int col = 0; col < g->m; col++) {
+		if (g->cost[row * g->m + col] > g->most || g->seen[col] == g->round)
+			continue;
+		g->seen[col] = g->round;
+		if (g->taken_by[col] < 0 || augment(g, g->taken_by[col])) {
+			g->taken_by[col] = row;
+			g->match[row] = col;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int match_below(struct matching *g, double most)
+{
+	int matched = 0;
+
+	g->most = most;
+	for (int i = 0; i < g->n; i++)
+		g->match[i] = -1;
+	for (int i = 0; i < g->m; i++)
+		g->taken_by[i] = -1;
+	for (int i = 0; i < g->n; i++) {
+		g->round++;
+		matched += augment(g, i);
+	}
+	return matched;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double allocate_match(const double *cost, int n, int m, int *match)
+{
+	size_t edges = (size_t)n * (size_t)m, low = 0, high = edges - 1;
+	double *sorted = malloc(edges * sizeof(*sorted)), worst = -1;
+	struct matching g = { .cost = cost, .n = n, .m = m, .match = match };
+
+	g.taken_by = malloc((size_t)m * sizeof(int));
+	g.seen = calloc((size_t)m, sizeof(int));
+	if (!sorted || !g.taken_by || !g.seen)
+		goto free_all;
+	memcpy(sorted, cost, edges * sizeof(*sorted));
+	qsort(sorted, edges, sizeof(*sorted), ascending);
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (match_below(&g, sorted[middle]) == n)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	worst = match_below(&g, fmin(sorted[low], 1e300)) == n ? sorted[low] : INFINITY;
+free_all:
+	free(sorted);
+	free(g.taken_by);
+	free(g.seen);
+	return worst;
+}
+
+/* An assignment as a list: stage s has the nodes from start[s]. The same layout for all. */
+struct herd {
+	const struct problem *p;
+	struct rng rng;
+	const int *start;
+	int n;           /* nodes that are in */
+	int size;        /* of the population */
+	int *nodes;      /* (size + 1, n) the last one is the offspring */
+	double *score;   /* (size) */
+	int *stage_of;   /* (n_nodes) */
+	double *between; /* (n_stages, n_stages) */
+	double *cost;    /* (most replicas)^2 */
+	int *match;
+	int *tour;       /* (n_stages) */
+};
+
+static double edge(const struct herd *h, int a, int b)
+{
+	return h->p->delay[(size_t)a * (size_t)h->p->n_nodes + (size_t)b] +
+	       h->p->c->nodes[b].forward_s;
+}
+
+static double stage_distance(struct herd *h, const int *nodes, int s, int t)
+{
+	int n = h->start[s + 1] - h->start[s], m = h->start[t + 1] - h->start[t];
+
+	if (n > m)
+		return stage_distance(h, nodes, t, s);
+	for (int i = 0; i < n; i++) {
+		for (int j = 0; j < m; j++)
+			h->cost[i * m + j] = edge(h, nodes[h->start[s] + i], nodes[h->start[t] + j]);
+	}
+	return allocate_match(h->cost, n, m, h->match);
+}
+
+/* Shortest open tour from stage 0: exact up to 12 stages, else always to the nearest. */
+static double nearest_tour(struct herd *h)
+{
+	int n = h->p->n_stages, at = 0;
+	uint64_t left = n >= 64 ? ~(uint64_t)1 : ((uint64_t)1 << n) - 2;
+	double length = 0;
+
+	h->tour[0] = 0;
+	for (int k = 1; k < n; k++) {
+		int best = 0; /* the start itself: none yet */
+
+		for (int t = 1; t < n; t++) {
+			if ((left >> t & 1) && (best == 0 || h->between[at * n + t] <
+							     h->between[at * n + best]))
+				best = t;
+		}
+		length += h->between[at * n + best];
+		left &= ~((uint64_t)1 << best);
+		h->tour[k] = at = best;
+	}
+	return length;
+}
+
+static double shortest_tour(struct herd *h)
+{
+	int n = h->p->n_stages, full;
+	double best[1 << 11][12], length = INFINITY;
+	int end = 1;
+
+	if (n == 1 || n > 12)
+		return n == 1 ? 0 : nearest_tour(h);
+	full = (1 << (n - 1)) - 1; /* sets of stages 1 .. n - 1 */
+	for (int set = 1; set <= full; set++) {
+		for (int t = 1; t < n; t++) {
+			int before = set & ~(1 << (t - 1));
+
+			best[set][t] = INFINITY;
+			if (before == set)
+				continue;
+			if (before == 0)
+				best[set][t] = h->between[t];
+			for (int u = 1; u < n; u++) {
+				if (before >> (u - 1) & 1)
+					best[set][t] = fmin(best[set][t], best[before][u] +
+									  h->between[u * n + t]);
+			}
+		}
+	}
+	for (int t = 1; t < n; t++) {
+		if (best[full][t] <= length) {
+			length = best[full][t];
+			end = t;
+		}
+	}
+	for (int set = full, k = n - 1; k >= 1; k--) {
+		int before = set & ~(1 << (end - 1)), next = 0;
+
+		h->tour[k] = end;
+		for (int u = 1; u < n && before; u++) {
+			if ((before >> (u - 1) & 1) &&
+			    (next == 0 || best[before][u] + h->between[u * n + end] <
+					  best[before][next] + h->between[next * n + end]))
+				next = u;
+		}
+		set = before;
+		end = next;
+	}
+	h->tour[0] = 0;
+	return length;
+}
+
+static double herd_sync(const struct herd *h, const int *nodes)
+{
+	double most = 0;
+
+	for (int s = 0; s < h->p->n_stages; s++) {
+		int r = h->start[s + 1] - h->start[s];
+
+		for (int i = h->start[s]; i < h->start[s + 1]; i++) {
+			for (int j = h->start[s]; j < h->start[s + 1]; j++) {
+				double pair = h->p->sync[(size_t)nodes[i] * (size_t)h->p->n_nodes +
+							 (size_t)nodes[j]];
+
+				most = fmax(most, 2.0 * (r - 1) / r * pair);
+			}
+		}
+	}
+	return most;
+}
+
+static double herd_score(struct herd *h, const int *nodes)
+{
+	int n = h->p->n_stages;
+
+	for (int s = 0; s < n; s++) {
+		for (int t = s + 1; t < n; t++) {
+			double d = stage_distance(h, nodes, s, t);
+
+			h->between[s * n + t] = h->between[t * n + s] = d;
+		}
+	}
+	return herd_sync(h, nodes) + 2 * shortest_tour(h);
+}
+
+static void swap(int *a, int *b)
+{
+	int was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+/* Shuffles what may move. */
+static void shuffle(struct herd *h, int *nodes)
+{
+	for (int i = h->n - 1; i > 0; i--) {
+		int j = (int)rng_below(&h->rng, (uint32_t)i + 1);
+
+		if (h->p->movable[nodes[i]] && h->p->movable[nodes[j]])
+			swap(&nodes[i], &nodes[j]);
+	}
+}
+
+/* Five-point crossover: at five nodes the offspring of b takes a's stage, each by an exchange
+ * with a node that keeps the sizes. */
+static void cross(struct herd *h, const int *a, const int *b, int *child)
+{
+	memcpy(child, b, (size_t)h->n * sizeof(*child));
+	for (int s = 0; s < h->p->n_stages; s++) {
+		for (int i = h->start[s]; i < h->start[s + 1]; i++)
+			h->stage_of[a[i]] = s;
+	}
+	for (int k = 0; k < 5; k++) {
+		int i = (int)rng_below(&h->rng, (uint32_t)h->n), stage = h->stage_of[child[i]];
+		int size = h->start[stage + 1] - h->start[stage];
+		int j = h->start[stage] + (int)rng_below(&h->rng, (uint32_t)size);
+
+		if (h->p->movable[child[i]] && h->p->movable[child[j]])
+			swap(&child[i], &child[j]);
+	}
+}
+
+/* How far node v is from the others of its stage, if it stood at place `at`. */
+static double spread_at(const struct herd *h, const int *nodes, int v, int stage, int at)
+{
+	double sum = 0;
+
+	for (int i = h->start[stage]; i < h->start[stage + 1]; i++) {
+		size_t pair = (size_t)v * (size_t)h->p->n_nodes + (size_t)nodes[i];
+
+		if (i != at)
+			sum += h->p->weigh_sync ? h->p->sync[pair] : fmin(h->p->delay[pair], 1e6);
+	}
+	return sum;
+}
+
+static int stage_at(const struct herd *h, int place)
+{
+	int s = 0;
+
+	while (place >= h->start[s + 1])
+		s++;
+	return s;
+}
+
+/* Exchanges pairs that bring the members of stages closer together. */
+static void settle(struct herd *h, int *nodes)
+{
+	for (int k = 0; k < EXCHANGES * h->n; k++) {
+		int i = (int)rng_below(&h->rng, (uint32_t)h->n);
+		int j = (int)rng_below(&h->rng, (uint32_t)h->n);
+		int s = stage_at(h, i), t = stage_at(h, j);
+		double before, after;
+
+		if (s == t || !h->p->movable[nodes[i]] || !h->p->movable[nodes[j]])
+			continue;
+		before = spread_at(h, nodes, nodes[i], s, i) + spread_at(h, nodes, nodes[j], t, j);
+		after = spread_at(h, nodes, nodes[j], s, i) + spread_at(h, nodes, nodes[i], t, j);
+		if (after < before)
+			swap(&nodes[i], &nodes[j]);
+	}
+}
+
+static int herd_init(struct herd *h, const struct solution *s, const struct problem *p)
+{
+	size_t most = 1, n = (size_t)s->start[p->n_stages];
+
+	for (int k = 0; k < p->n_stages; k++)
+		most = (size_t)p->sizes[k] > most ? (size_t)p->sizes[k] : most;
+	*h = (struct herd){ .p = p, .start = s->start, .n = (int)n };
+	h->size = p->n_nodes > 100 ? 20000 / p->n_nodes + 2 : POPULATION;
+	rng_init_stream(&h->rng, p->q->seed, 2);
+	h->nodes = malloc((size_t)(h->size + 1) * n * sizeof(int));
+	h->score = malloc((size_t)h->size * sizeof(double));
+	h->stage_of = calloc((size_t)p->n_nodes, sizeof(int));
+	h->between = calloc((size_t)p->n_stages * (size_t)p->n_stages, sizeof(double));
+	h->cost = malloc(most * most * sizeof(double));
+	h->match = malloc(most * sizeof(int));
+	h->tour = calloc((size_t)p->n_stages, sizeof(int));
+	return h->nodes && h->score && h->stage_of && h->between && h->cost && h->match && h->tour
+		? 0 : -ENOMEM;
+}
+
+static void herd_fini(struct herd *h)
+{
+	free(h->nodes);
+	free(h->score);
+	free(h->stage_of);
+	free(h->between);
+	free(h->cost);
+	free(h->match);
+	free(h->tour);
+}
+
+/* The best assignment into s; stages of equal size are numbered along the tour. */
+static void take_best(struct herd *h, struct solution *s, int size)
+{
+	const struct problem *p = h->p;
+	const int *nodes;
+	int best = 0;
+	bool alike = p->n_movable == h->n;
+
+	for (int i = 1; i < size; i++)
+		best = h->score[i] < h->score[best] ? i : best;
+	nodes = h->nodes + (size_t)best * (size_t)h->n;
+	herd_score(h, nodes); /* the tour of this one */
+	for (int k = 2; k < p->n_stages; k++)
+		alike = alike && p->sizes[k] == p->sizes[1];
+	for (int k = 0; k < p->n_stages; k++) {
+		int from = alike ? h->tour[k] : k;
+
+		for (int i = h->start[from]; i < h->start[from + 1]; i++)
+			s->stage_of[nodes[i]] = k;
+	}
+	solution_index(s, p);
+}
+
+int allocate_genetic(struct solution *s, const struct problem *p, const struct progress *g,
+		     int trials)
+{
+	struct herd h;
+	int size = 1, rc = herd_init(&h, s, p);
+	size_t n = (size_t)h.n;
+
+	if (rc != 0 || p->n_movable < 2)
+		goto fini_herd;
+	memcpy(h.nodes, s->members, n * sizeof(int));
+	h.score[0] = herd_score(&h, h.nodes);
+	for (; size < h.size && !progress_over(g); size++) {
+		int *nodes = h.nodes + (size_t)size * n;
+
+		memcpy(nodes, s->members, n * sizeof(int));
+		shuffle(&h, nodes);
+		h.score[size] = herd_score(&h, nodes);
+	}
+	for (int k = 0; k < trials && !progress_over(g); k++) {
+		int *child = h.nodes + (size_t)h.size * n, worst = 0;
+		int a = (int)rng_below(&h.rng, (uint32_t)size), b = (int)rng_below(&h.rng, (uint32_t)size);
+		double score;
+
+		cross(&h, h.nodes + (size_t)a * n, h.nodes + (size_t)b * n, child);
+		settle(&h, child);
+		score = herd_score(&h, child);
+		for (int i = 1; i < size; i++)
+			worst = h.score[i] > h.score[worst] ? i : worst;
+		if (score < h.score[worst]) {
+			memcpy(h.nodes + (size_t)worst * n, child, n * sizeof(int));
+			h.score[worst] = score;
+		}
+	}
+	take_best(&h, s, size);
+fini_herd:
+	herd_fini(&h);
+	return rc;
+}

@@ -1,0 +1,295 @@
+#include "schedule/published/path_search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/problem/near.h"
+
+#define NEAR 16           /* next hops looked at in each stage */
+#define MOST_STATES 20000 /* of one question */
+#define SAME_S 1e-9
+
+/* A path so far: its last visit, and the state before. */
+struct state {
+	int parent;      /* index; -1: the data node */
+	int node, visits;
+	int top, below;  /* highest stage visited; the highest before the last visit */
+	int company;     /* others' visits of its nodes */
+	double end_s;    /* of its last F, or of all when it is whole */
+	double back_s;   /* Bs and ways back of the visits so far, from the last B's end on */
+	bool home;
+};
+
+struct waiting {
+	double f_s;
+	int company, state;
+};
+
+struct path_search {
+	const struct problem *p;
+	const struct solution *s;
+	struct near near;
+	/* (length, n_nodes, 2) least seconds for r more visits, the loss and the way back; [1]:
+	 * the last two visits were exchanged. */
+	double *least;
+	struct state *states;
+	int n_states;
+	struct waiting *heap;
+	int n_heap;
+	int path[PLAN_MOST_PATH];
+};
+
+struct path_search *path_search_new(const struct problem *p, const struct solution *s)
+{
+	struct path_search *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->p = p;
+	f->s = s;
+	f->least = malloc((size_t)p->length * (size_t)p->n_nodes * 2 * sizeof(*f->least));
+	f->states = malloc(MOST_STATES * sizeof(*f->states));
+	f->heap = malloc(MOST_STATES * sizeof(*f->heap));
+	if (!f->least || !f->states || !f->heap || near_init(&f->near, p, NEAR) != 0) {
+		path_search_free(f);
+		return NULL;
+	}
+	near_fill(&f->near, p, s);
+	return f;
+}
+
+void path_search_free(struct path_search *f)
+{
+	if (!f)
+		return;
+	near_fini(&f->near);
+	free(f->least);
+	free(f->states);
+	free(f->heap);
+	free(f);
+}
+
+/* When a task that could start at t may start. */
+static double free_from(const struct path_query *q, int node, double t, double duration)
+{
+	for (bool again = true; again;) {
+		again = false;
+		for (int i = 0; i < q->n_taken; i++) {
+			const struct taken *k = &q->taken[i];
+
+			if (k->node == node && t < k->to_s && t + duration > k->from_s) {
+				t = k->to_s;
+				again = true;
+			}
+		}
+	}
+	return t;
+}
+
+double path_walk(const struct problem *p, const struct path_query *q, const int *path,
+		 struct stay *stays)
+{
+	double t = q->start_s;
+	int steps = 2 * p->length + 1;
+
+	for (int s = 0; s < steps; s++) {
+		int hop = s < p->length ? s : s == p->length ? 0 : 2 * p->length - s;
+		int next = s + 1 < p->length ? s + 1 : s + 1 == p->length ? 0 : 2 * p->length - s - 1;
+		const struct cluster_node *n = &p->c->nodes[path[hop]];
+		double duration = s < p->length ? n->forward_s
+						: s == p->length ? n->loss_s : n->backward_s;
+		double start = free_from(q, path[hop], t, duration);
+
+		t = start + duration;
+		if (stays)
+			stays[s] = (struct stay){ path[hop], start, t };
+		if (s + 1 < steps)
+			t += p->delay[(size_t)path[hop] * (size_t)p->n_nodes + (size_t)path[next]];
+	}
+	return t;
+}
+
+static bool allowed(const struct path_query *q, int node, int stage)
+{
+	return !(q->barred_stages >> stage & 1) && !(q->barred && q->barred[node]);
+}
+
+static double *least_at(const struct path_search *f, int more, int node)
+{
+	return f->least + ((size_t)more * (size_t)f->p->n_nodes + (size_t)node) * 2;
+}
+
+/* The hop there and back with the work at its end. */
+static double hop_s(const struct problem *p, int u, int v)
+{
+	const struct cluster_node *n = &p->c->nodes[v];
+
+	return p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v] + n->forward_s + n->backward_s;
+}
+
+/* The least over the listed nodes of a stage, to be followed by `more` visits. */
+static double least_through(const struct path_search *f, const struct path_query *q, int u,
+			    int stage, int more, bool exchanged)
+{
+	const int *list = near_list(&f->near, u, stage);
+	double least = INFINITY;
+
+	if (q->barred_stages >> stage & 1)
+		return INFINITY;
+	for (int k = 0; k < f->near.most && list[k] >= 0; k++) {
+		if (!q->barred || !q->barred[list[k]])
+			least = fmin(least, hop_s(f->p, u, list[k]) + least_at(f, more, list[k])[exchanged]);
+	}
+	return least;
+}
+
+static void fill_least(struct path_search *f, const struct path_query *q)
+{
+	const struct problem *p = f->p;
+	double loss_s = p->c->nodes[q->data_node].loss_s;
+
+	for (int v = 0; v < p->n_nodes; v++) {
+		double *home = least_at(f, 0, v);
+
+		home[0] = home[1] = loss_s + p->round[(size_t)v * (size_t)p->n_nodes + (size_t)q->data_node];
+	}
+	for (int more = 1; more < p->length; more++) {
+		for (int v = 0; v < p->n_nodes; v++) {
+			double *to = least_at(f, more, v);
+			int stage = f->s->stage_of[v];
+
+			to[0] = to[1] = INFINITY;
+			if (stage < 0 || (stage == 0 && v != q->data_node) || !allowed(q, v, stage))
+				continue;
+			for (int k = stage + 1; k < p->n_stages; k++) {
+				double least = least_through(f, q, v, k, more - 1, false);
+
+				to[0] = fmin(to[0], least);
+				if (k > stage + 1)
+					to[1] = fmin(to[1], least);
+			}
+			if (!p->q->ascending && stage > 1)
+				to[0] = fmin(to[0], least_through(f, q, v, stage - 1, more - 1, true));
+		}
+	}
+}
+
+/* Sums of the same delays in another order differ in the last bits. */
+static bool before(const struct waiting *a, const struct waiting *b)
+{
+	return fabs(a->f_s - b->f_s) > SAME_S ? a->f_s < b->f_s : a->company < b->company;
+}
+
+static void push(struct path_search *f, const struct state *st, double f_s)
+{
+	struct waiting w = { f_s, st->company, f->n_states };
+	int i = f->n_heap;
+
+	if (f->n_states == MOST_STATES || isinf(f_s))
+		return;
+	f->states[f->n_states++] = *st;
+	f->n_heap++;
+	for (; i > 0 && before(&w, &f->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		f->heap[i] = f->heap[(i - 1) / 2];
+	f->heap[i] = w;
+}
+
+static int pop(struct path_search *f)
+{
+	struct waiting last = f->heap[--f->n_heap];
+	int top = f->heap[0].state, i = 0;
+
+	for (int child; (child = 2 * i + 1) < f->n_heap; i = child) {
+		if (child + 1 < f->n_heap && before(&f->heap[child + 1], &f->heap[child]))
+			child++;
+		if (!before(&f->heap[child], &last))
+			break;
+		f->heap[i] = f->heap[child];
+	}
+	f->heap[i] = last;
+	return top;
+}
+
+static void visit(struct path_search *f, const struct path_query *q, int from, int v)
+{
+	const struct problem *p = f->p;
+	const struct state *u = &f->states[from];
+	const struct cluster_node *n = &p->c->nodes[v];
+	int stage = f->s->stage_of[v], more = p->length - 1 - u->visits;
+	double there = p->delay[(size_t)u->node * (size_t)p->n_nodes + (size_t)v];
+	double back = p->delay[(size_t)v * (size_t)p->n_nodes + (size_t)u->node];
+	struct state next = { .parent = from, .node = v, .visits = u->visits + 1, .below = u->top,
+			      .top = stage > u->top ? stage : u->top,
+			      .company = u->company + (q->visits ? q->visits[v] : 0),
+			      .back_s = u->back_s + back + n->backward_s };
+
+	if (!allowed(q, v, stage))
+		return;
+	next.end_s = free_from(q, v, u->end_s + there, n->forward_s) + n->forward_s;
+	push(f, &next, next.end_s + next.back_s + least_at(f, more, v)[stage < next.top]);
+}
+
+static void visit_stage(struct path_search *f, const struct path_query *q, int from, int stage)
+{
+	const int *list = near_list(&f->near, f->states[from].node, stage);
+
+	for (int k = 0; k < f->near.most && list[k] >= 0; k++)
+		visit(f, q, from, list[k]);
+}
+
+static void trace_back(struct path_search *f, int state)
+{
+	for (; state >= 0; state = f->states[state].parent)
+		f->path[f->states[state].visits - 1] = f->states[state].node;
+}
+
+/* A whole path: the way back is walked, and it waits for its turn as what it is. */
+static void go_home(struct path_search *f, const struct path_query *q, int from)
+{
+	struct state home = f->states[from];
+
+	trace_back(f, from);
+	home.home = true;
+	home.end_s = path_walk(f->p, q, f->path, NULL);
+	push(f, &home, home.end_s);
+}
+
+static void expand(struct path_search *f, const struct path_query *q, int from)
+{
+	const struct state *u = &f->states[from];
+	int stage = f->s->stage_of[u->node], top = u->top;
+
+	/* Below the last visit, if that was entered from below both. */
+	if (!f->p->q->ascending && stage == top && stage > 1 && u->below < stage - 1)
+		visit_stage(f, q, from, stage - 1);
+	for (int k = top + 1; k < f->p->n_stages; k++)
+		visit_stage(f, q, from, k);
+}
+
+bool path_search_run(struct path_search *f, const struct path_query *q, int *path, double *home_s)
+{
+	const struct cluster_node *n = &f->p->c->nodes[q->data_node];
+	struct state first = { .parent = -1, .node = q->data_node, .visits = 1, .below = -1,
+			       .back_s = n->backward_s };
+
+	f->n_states = f->n_heap = 0;
+	fill_least(f, q);
+	first.end_s = free_from(q, q->data_node, q->start_s, n->forward_s) + n->forward_s;
+	push(f, &first, first.end_s + first.back_s + least_at(f, f->p->length - 1, q->data_node)[0]);
+	while (f->n_heap > 0) {
+		int at = pop(f);
+
+		if (f->states[at].home) {
+			trace_back(f, at);
+			memcpy(path, f->path, (size_t)f->p->length * sizeof(*path));
+			*home_s = f->states[at].end_s;
+			return true;
+		}
+		if (f->states[at].visits == f->p->length)
+			go_home(f, q, at);
+		else
+			expand(f, q, at);
+	}
+	return false;
+}

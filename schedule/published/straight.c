@@ -1,0 +1,241 @@
+#include "schedule/published/straight.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/published/allocate.h"
+
+#define DRAWS 200 /* random plans tried before giving up */
+
+/* Lines up stage t behind the pipelines' ends: pipe[i] is a node of the stage before. Sizes may
+ * differ: at most as many pipelines as the smaller side. */
+static int match_next(const struct solution *s, const struct problem *p, const int *ends, int n,
+		      int stage, int *next)
+{
+	int size = s->start[stage + 1] - s->start[stage];
+	double *cost = malloc((size_t)n * (size_t)size * sizeof(*cost)), worst;
+	int *match = malloc((size_t)n * sizeof(*match));
+
+	if (!cost || !match) {
+		free(cost);
+		free(match);
+		return -ENOMEM;
+	}
+	for (int i = 0; i < n; i++) {
+		for (int j = 0; j < size; j++) {
+			int v = s->members[s->start[stage] + j];
+
+			cost[i * size + j] = p->round[(size_t)ends[i] * (size_t)p->n_nodes + (size_t)v] +
+					     p->c->nodes[v].forward_s + p->c->nodes[v].backward_s;
+		}
+	}
+	worst = allocate_match(cost, n, size, match);
+	for (int i = 0; i < n && isfinite(worst) && worst >= 0; i++)
+		next[i] = s->members[s->start[stage] + match[i]];
+	free(cost);
+	free(match);
+	return worst < 0 ? -ENOMEM : isfinite(worst) ? 0 : PLAN_INFEASIBLE;
+}
+
+/* Which data nodes start a pipeline: those whose matching to the smallest number is shortest. */
+static int pick_heads(const struct solution *s, const struct problem *p, int n, int *heads)
+{
+	int size = s->start[1];
+	int *seconds = malloc((size_t)size * sizeof(int));
+
+	if (!seconds)
+		return -ENOMEM;
+	/* Nearest first to any node of the next stage. */
+	for (int i = 0; i < size; i++)
+		seconds[i] = s->members[i];
+	for (int i = 0; i < n; i++) {
+		int best = i;
+		double least = INFINITY;
+
+		for (int k = i; k < size; k++) {
+			for (int j = s->start[1]; j < s->start[2]; j++) {
+				double d = p->round[(size_t)seconds[k] * (size_t)p->n_nodes +
+						    (size_t)s->members[j]];
+
+				if (d < least) {
+					least = d;
+					best = k;
+				}
+			}
+		}
+		heads[i] = seconds[best];
+		seconds[best] = seconds[i];
+		seconds[i] = heads[i];
+	}
+	free(seconds);
+	return 0;
+}
+
+/* A data node sends all its microbatches down one pipeline, which serves no more data nodes than
+ * its share: the bottleneck matching of data nodes to places in pipelines. */
+static int deal(struct solution *s, const struct problem *p, const int *pipes, int n)
+{
+	int heads = p->sizes[0], share = (heads + n - 1) / n, places = n * share, last = p->length - 1;
+	double *cost = malloc((size_t)heads * (size_t)places * sizeof(*cost)), worst = -1;
+	int *match = malloc((size_t)heads * sizeof(*match));
+
+	for (int i = 0; cost && i < heads * places; i++) {
+		const int *pipe = pipes + (size_t)(i % places / share) * (size_t)p->length;
+		size_t row = (size_t)s->members[i / places] * (size_t)p->n_nodes;
+
+		cost[i] = p->round[row + (size_t)pipe[1]] + p->round[row + (size_t)pipe[last]];
+	}
+	if (cost && match)
+		worst = allocate_match(cost, heads, places, match);
+	for (int mb = 0; mb < p->n_mb && isfinite(worst) && worst >= 0; mb++) {
+		int *path = s->path + (size_t)mb * (size_t)p->length;
+
+		memcpy(path, pipes + (size_t)(match[p->mb_slot[mb]] / share) * (size_t)p->length,
+		       (size_t)p->length * sizeof(*path));
+		path[0] = s->members[p->mb_slot[mb]];
+	}
+	free(cost);
+	free(match);
+	return worst < 0 ? -ENOMEM : isfinite(worst) ? 0 : PLAN_INFEASIBLE;
+}
+
+int straight_paths(struct solution *s, const struct problem *p, struct error *err)
+{
+	int n = p->sizes[0], rc, *pipes, *ends, *next;
+
+	for (int k = 1; k < p->n_stages; k++)
+		n = p->sizes[k] < n ? p->sizes[k] : n;
+	pipes = calloc((size_t)n * (size_t)p->length, sizeof(int));
+	ends = calloc((size_t)n, sizeof(int));
+	next = calloc((size_t)n, sizeof(int));
+	rc = pipes && ends && next ? 0 : -ENOMEM;
+	if (rc == 0 && p->n_stages > 1)
+		rc = pick_heads(s, p, n, ends);
+	else if (rc == 0)
+		memcpy(ends, s->members, (size_t)n * sizeof(int));
+	for (int k = 0; rc == 0 && k < p->n_stages; k++) {
+		if (k > 0) {
+			rc = match_next(s, p, ends, n, k, next);
+			memcpy(ends, next, (size_t)n * sizeof(int));
+		}
+		for (int i = 0; i < n; i++)
+			pipes[(size_t)i * (size_t)p->length + (size_t)k] = ends[i];
+	}
+	if (rc == 0 && p->n_stages > 1)
+		rc = deal(s, p, pipes, n);
+	for (int mb = 0; rc == 0 && p->n_stages == 1 && mb < p->n_mb; mb++)
+		s->path[mb] = s->members[p->mb_slot[mb]];
+	free(pipes);
+	free(ends);
+	free(next);
+	if (rc == PLAN_INFEASIBLE)
+		return error_set(err, rc, "no links for straight pipelines through all stages");
+	return rc == 0 ? 0 : error_set(err, rc, "out of memory");
+}
+
+/* Stages of one microbatch: those that must, then others with quota, each as likely as its quota
+ * is large. */
+static bool draw_stages(const struct problem *p, const int *quota, int left, struct rng *rng,
+			bool *in)
+{
+	int n = 0;
+
+	for (int s = 1; s < p->n_stages; s++) {
+		in[s] = quota[s] == left;
+		n += in[s];
+	}
+	while (n < p->length - 1) {
+		long sum = 0, draw;
+
+		for (int s = 1; s < p->n_stages; s++)
+			sum += in[s] ? 0 : quota[s];
+		if (sum == 0)
+			return false;
+		draw = (long)rng_below(rng, (uint32_t)sum);
+		for (int s = 1; s < p->n_stages; s++) {
+			if (!in[s] && (draw -= quota[s]) < 0) {
+				in[s] = true;
+				n++;
+				break;
+			}
+		}
+	}
+	return n == p->length - 1;
+}
+
+static bool draw_path(struct solution *s, const struct problem *p, int mb, const bool *in,
+		      int *visits, struct rng *rng)
+{
+	int *path = s->path + (size_t)mb * (size_t)p->length, n = 1;
+
+	path[0] = s->members[p->mb_slot[mb]];
+	for (int stage = 1; stage < p->n_stages; stage++) {
+		int best = -1, equals = 0;
+
+		for (int i = s->start[stage]; in[stage] && i < s->start[stage + 1]; i++) {
+			int v = s->members[i];
+
+			if (p->c->nodes[v].memory < 1 ||
+			    isinf(p->round[(size_t)path[n - 1] * (size_t)p->n_nodes + (size_t)v]))
+				continue;
+			if (best >= 0 && visits[v] > visits[best])
+				continue;
+			if (best < 0 || visits[v] < visits[best])
+				equals = 0;
+			if (rng_below(rng, (uint32_t)++equals) == 0)
+				best = v;
+		}
+		if (!in[stage])
+			continue;
+		if (best < 0)
+			return false;
+		path[n++] = best;
+		visits[best]++;
+	}
+	return !isinf(p->round[(size_t)path[n - 1] * (size_t)p->n_nodes + (size_t)path[0]]);
+}
+
+static bool draw_all(struct solution *s, const struct problem *p, int *quota, int *visits,
+		     bool *in, struct rng *rng)
+{
+	long extra = (long)p->n_mb * (p->length - 1);
+
+	memset(visits, 0, (size_t)p->n_nodes * sizeof(*visits));
+	for (int k = 1; k < p->n_stages; k++) {
+		quota[k] = p->low[k];
+		extra -= p->low[k];
+	}
+	for (int k = 1; k < p->n_stages && extra > 0; k++, extra--)
+		quota[k]++;
+	for (int mb = 0; mb < p->n_mb; mb++) {
+		if (!draw_stages(p, quota, p->n_mb - mb, rng, in) ||
+		    !draw_path(s, p, mb, in, visits, rng))
+			return false;
+		for (int k = 1; k < p->n_stages; k++)
+			quota[k] -= in[k];
+	}
+	return true;
+}
+
+int random_paths(struct solution *s, const struct problem *p, struct rng *rng,
+		 struct error *err)
+{
+	int *quota = calloc((size_t)p->n_stages, sizeof(int));
+	int *visits = calloc((size_t)p->n_nodes, sizeof(int));
+	bool *in = calloc((size_t)p->n_stages, sizeof(bool)), found = false;
+
+	if (!quota || !visits || !in) {
+		free(quota);
+		free(visits);
+		free(in);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	for (int k = 0; k < DRAWS && !found; k++)
+		found = draw_all(s, p, quota, visits, in, rng);
+	free(quota);
+	free(visits);
+	free(in);
+	return found ? 0 : error_set(err, PLAN_INFEASIBLE, "no legal paths found at random");
+}

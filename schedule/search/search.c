@@ -1,0 +1,575 @@
+#include "schedule/search/search.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/published/allocate.h"
+#include "schedule/improve/anneal.h"
+#include "schedule/bound/bound.h"
+#include "schedule/search/chains.h"
+#include "schedule/published/conflict_search.h"
+#include "schedule/start/construct.h"
+#include "schedule/execution/engine.h"
+#include "schedule/bound/exact.h"
+#include "schedule/start/feasible.h"
+#include "schedule/start/place.h"
+#include "schedule/problem/problem.h"
+#include "schedule/problem/progress.h"
+#include "schedule/search/robust.h"
+#include "schedule/search/starts.h"
+#include "schedule/published/straight.h"
+
+#define CONSTRUCT_ATTEMPTS 40
+#define DEALS 20 /* assignments tried */
+
+static const char *const names[] = { "best", "cbs", "no-tc2", "dtfm", "dtfm-skip" };
+
+const char *plan_algorithm_name(enum plan_algorithm a)
+{
+	return (unsigned)a < sizeof(names) / sizeof(names[0]) ? names[a] : NULL;
+}
+
+bool plan_algorithm_named(const char *name, enum plan_algorithm *out)
+{
+	for (int a = 0; plan_algorithm_name((enum plan_algorithm)a); a++) {
+		if (strcmp(name, plan_algorithm_name((enum plan_algorithm)a)) == 0) {
+			*out = (enum plan_algorithm)a;
+			return true;
+		}
+	}
+	return false;
+}
+
+void plan_request_init(struct plan_request *q)
+{
+	*q = (struct plan_request){ .algorithm = PLAN_BEST, .seed = 1, .threads = 1 };
+}
+
+/* The greedy construction first; where links are missing it may fail, and then it is found out
+ * whether there are legal paths at all. */
+static int build(struct solution *s, const struct problem *p, bool repair, struct error *err)
+{
+	struct rng rng;
+	int rc = PLAN_INFEASIBLE;
+
+	rng_init_stream(&rng, p->q->seed, 0);
+	for (int attempt = 0; attempt < 2 && rc == PLAN_INFEASIBLE; attempt++)
+		rc = construct_paths(s, p, attempt, repair, &rng, err);
+	if (rc == PLAN_INFEASIBLE)
+		rc = feasible_paths(s, p, err);
+	for (int attempt = 2; attempt < CONSTRUCT_ATTEMPTS && rc == PLAN_NOT_FOUND; attempt++) {
+		if (construct_paths(s, p, attempt, false, &rng, NULL) == 0)
+			rc = 0;
+	}
+	return rc;
+}
+
+/* What a solution costs, INFINITY where it stands still. Kept paths may have exchanges in them,
+ * and those can. */
+static double time_of(struct engine *e, const struct solution *s)
+{
+	engine_set_paths(e, s);
+	return engine_run(e, INFINITY) ? e->makespan_s : INFINITY;
+}
+
+/* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better.
+ */
+#define FRESH_TOO \
+	200 /* nodes: with more a fresh one takes long, and what is gone is a small part */
+
+static int mend(struct solution *s, const struct problem *p, struct error *err)
+{
+	struct solution kept;
+	double kept_s = INFINITY;
+	struct engine e;
+	int rc = engine_init(&e, p);
+
+	if (rc == 0 && (rc = solution_init(&kept, p)) != 0)
+		engine_fini(&e);
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
+	solution_copy(&kept, s, p);
+	if (build(&kept, p, true, err) == 0)
+		kept_s = time_of(&e, &kept);
+	if (kept_s == INFINITY || p->n_nodes <= FRESH_TOO)
+		rc = build(s, p, false, err);
+	if (kept_s < INFINITY &&
+	    (p->n_nodes > FRESH_TOO || rc != 0 || kept_s <= time_of(&e, s))) {
+		solution_copy(s, &kept, p);
+		rc = 0;
+	}
+	solution_fini(&kept);
+	engine_fini(&e);
+	return rc;
+}
+
+/* Deals the nodes without a fixed stage anew, at random. */
+static void deal_again(struct solution *s, const struct problem *p, struct rng *rng)
+{
+	for (int i = p->n_nodes - 1; i > 0; i--) {
+		int j = (int)rng_below(rng, (uint32_t)i + 1), was = s->stage_of[i];
+
+		while (j >= 0 && !p->movable[j])
+			j--;
+		if (!p->movable[i] || j < 0)
+			continue;
+		s->stage_of[i] = s->stage_of[j];
+		s->stage_of[j] = was;
+	}
+	solution_index(s, p);
+}
+
+/* No other path length mends that. */
+#define OVER_LIMIT (PLAN_NOT_FOUND + 1)
+
+static int keep_limit(struct solution *s, const struct problem *p, struct error *err)
+{
+	double sync_s;
+
+	if (isinf(p->sync_limit_s))
+		return 0;
+	if (place_within(s, p, p->sync_limit_s) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	sync_s = solution_sync_s(s, p);
+	if (sync_s > p->sync_limit_s)
+		return error_set(err, OVER_LIMIT, "no placement whose sums take %g s; %.2f s would do",
+				 p->sync_limit_s, ceil(sync_s * 100) / 100);
+	return 0;
+}
+
+static int first_solution(struct solution *s, const struct problem *p, struct error *err)
+{
+	struct rng rng;
+	int rc = construct_assignment(s, p, err);
+
+	if (rc == 0)
+		rc = keep_limit(s, p, err);
+	if (rc != 0)
+		return rc;
+	rc = p->q->from ? mend(s, p, err) : build(s, p, false, err);
+	rng_init_stream(&rng, p->q->seed, 4);
+	for (int deal = 1; rc > 0 && p->n_movable > 0 && deal < DEALS; deal++) {
+		deal_again(s, p, &rng);
+		rc = keep_limit(s, p, err);
+		if (rc == 0)
+			rc = build(s, p, false, err);
+	}
+	if (rc > 0 && p->n_movable > 0) /* other assignments there may be */
+		return error_prefix(err, PLAN_NOT_FOUND,
+				    "of %d assignments none will do, the last", DEALS);
+	return rc;
+}
+
+/* The bound belongs to an assignment. Where that is given, it grows while the search goes on,
+ * and ends it when it is met; else it is worked out for the answer. Large clusters have many
+ * data nodes: those that finish late come first, and after a while the rest is left out. */
+static void bound_plan(struct progress *g, const struct solution *s, const double *finish_s)
+{
+	struct bound *b = bound_new(g->p, s, finish_s);
+
+	if (b)
+		g->lower_bound_s = bound_answer(b);
+	bound_free(b);
+}
+
+static int anneal_until_over(struct progress *g, struct anneal *a, struct bound *b,
+			     int64_t most, struct error *err)
+{
+	int small = g->p->n_mb > 500 ? 1 : 32, rc = 0;
+
+	if (g->p->q->evaluations > 0 && most > g->p->q->evaluations - g->evaluations)
+		most = g->p->q->evaluations - g->evaluations;
+	for (int64_t i = 0; rc == 0 && i < most; i++) {
+		if (b)
+			g->lower_bound_s = bound_beside(b, 1);
+		if (i % small == 0 && (progress_over(g) || (rc = progress_tell(g, err)) != 0))
+			break;
+		if (a->best_s <= g->lower_bound_s * BOUND_MET)
+			break;
+		g->evaluations++;
+		if (anneal_step(a))
+			rc = progress_note(g, &a->best, a->best_iteration_s, err);
+	}
+	return rc;
+}
+
+/* Small instances are solved, once the annealing has found something to beat: with few branches at first, and again
+ * when one chain has been annealed. Branches are limited in proportion to the evaluations asked for. */
+#define EXACT_AFTER 500
+#define FEW_BRANCHES 400000
+#define MANY_BRANCHES 20000000
+#define BRANCHES_EACH 20 /* evaluation, which takes as long */
+
+static bool stop_exact(void *arg)
+{
+	return progress_over(arg);
+}
+
+static bool worth_solving(const struct problem *p)
+{
+	return exact_is_small(p) &&
+	       (p->q->evaluations <= 0 || p->q->evaluations >= 2 * EXACT_AFTER);
+}
+
+/* 0: g->plan is a best plan. PLAN_NOT_FOUND: not proved, though g->plan may be better now.
+ * PLAN_INFEASIBLE: every plan stands still. best_s: of g->plan; INFINITY where there is none.
+ */
+static int solve(struct progress *g, const struct solution *s, double best_s, long branches,
+		 struct error *err)
+{
+	struct exact_request q = { .below_s = best_s,
+				   .most_steps = branches,
+				   .stop = stop_exact,
+				   .stop_arg = g };
+	struct plan *plan = NULL;
+	int rc = exact_search(g->p, s, &q, &plan);
+
+	if (rc == -ENOMEM)
+		return error_set(err, rc, "out of memory");
+	if (plan && progress_publish(g, plan, err) != 0)
+		return -ENOMEM;
+	if (rc == PLAN_NOT_FOUND)
+		return error_set(err, rc, "the paths found come to a standstill");
+	if (!g->plan)
+		return error_set(err, PLAN_INFEASIBLE, "every plan comes to a standstill");
+	g->lower_bound_s = g->plan->predicted.iteration_s;
+	return 0;
+}
+
+static int solve_again(struct progress *g, struct anneal *a, struct error *err)
+{
+	int64_t branches = MANY_BRANCHES, asked = g->p->q->evaluations;
+	int rc = 0;
+
+	if (a->best_iteration_s < g->plan->predicted.iteration_s)
+		rc = progress_finish(g, &a->best, err);
+	if (asked > 0 && branches > BRANCHES_EACH * asked)
+		branches = BRANCHES_EACH * asked;
+	return rc == 0 ? solve(g, &a->best, g->plan->predicted.iteration_s, (long)branches, err) : rc;
+}
+
+#define LARGE_FROM 61 /* microbatches */
+#define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
+
+static bool is_placing(const struct problem *p)
+{
+	return p->n_movable > 1 && !p->q->from;
+}
+
+/* In large clusters: stages that sum their gradients quickly and follow each other near by, if
+ * that is better at once. */
+static int try_placed(struct progress *g, struct anneal *a, struct error *err)
+{
+	const struct problem *p = g->p;
+	struct solution placed;
+	struct anneal other;
+	int rc = 0;
+
+	if (p->n_mb < LARGE_FROM || !is_placing(p))
+		return 0;
+	if (solution_init(&placed, p) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	solution_copy(&placed, &a->best, p);
+	if (p->weigh_sync)
+		rc = place_by_sync(&placed, p, g);
+	if (rc == 0)
+		rc = place_in_order(&placed, p);
+	if (rc == 0)
+		rc = build(&placed, p, false, NULL);
+	if (rc == 0)
+		rc = anneal_init(&other, p, &placed, p->q->seed, 2);
+	solution_fini(&placed);
+	if (rc != 0)
+		return rc == -ENOMEM ? error_set(err, rc, "out of memory") : 0;
+	if (other.best_s < a->best_s) {
+		anneal_adopt(a, &other);
+		rc = progress_note(g, &a->best, a->best_iteration_s, err);
+	}
+	anneal_fini(&other);
+	return rc;
+}
+
+/* In large clusters paths annealed by an estimate are a better start, in most cases. Where lanes are planned they
+ * seldom are: there a short sketch has to show it, and with many microbatches none is made. */
+#define SKETCH_STEPS 300000
+#define LANES_SKETCH_STEPS 30000
+#define LANES_TRIED 300 /* evaluations */
+#define LANES_SKETCH_UP_TO 150 /* microbatches */
+
+static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
+{
+	const struct problem *p = g->p;
+
+	if (p->n_mb < LARGE_FROM || p->q->from)
+		return 0;
+	if (!a->plans_lanes)
+		return starts_sketched(g, a, SKETCH_STEPS, 0, err);
+	return p->n_mb > LANES_SKETCH_UP_TO
+		       ? 0 : starts_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
+}
+
+/* Where lanes may be planned nodes exchange roles first. Then they stay where they are. */
+#define ROLES_UNTIL 10000 /* evaluations */
+
+static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct error *err)
+{
+	struct problem settled = *g->p;
+	struct anneal lanes;
+	struct bound *b;
+	int rc;
+
+	settled.n_movable = 0;
+	rc = anneal_init(&lanes, &settled, &a->best, g->p->q->seed, 3);
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
+	b = bound_new(&settled, &lanes.best, lanes.engine.finish_s);
+	rc = b ? chains_run(g, &lanes, b, INT64_MAX, err) : error_set(err, -ENOMEM, "out of memory");
+	if (b)
+		g->lower_bound_s = bound_answer(b);
+	bound_free(b);
+	if (lanes.best_s < a->best_s)
+		anneal_adopt(a, &lanes);
+	anneal_fini(&lanes);
+	return rc;
+}
+
+static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
+{
+	bool roles_first = g->p->n_movable > 1 && anneal_knows_lanes(g->p);
+	int rc = chains_run(g, a, b, roles_first ? ROLES_UNTIL : INT64_MAX, err);
+
+	return rc == 0 && roles_first && !progress_over(g) ? settle_and_plan_lanes(g, a, err) : rc;
+}
+
+static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
+{
+	const struct problem *p = g->p;
+	int64_t tasks = (int64_t)p->n_mb * a->engine.steps;
+	bool given = p->n_movable == 0;
+	struct bound *b = NULL;
+	int rc = 0;
+
+	if (given) {
+		b = bound_new(p, &a->best, a->engine.finish_s);
+		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
+	}
+	if (rc == 0 && worth_solving(p)) {
+		rc = anneal_until_over(g, a, b, EXACT_AFTER, err);
+		if (rc == 0)
+			rc = progress_finish(g, &a->best, err);
+		if (rc == 0)
+			rc = solve(g, &a->best, a->best_iteration_s, FEW_BRANCHES, err);
+		if (rc != PLAN_NOT_FOUND) /* solved, or out of memory */
+			goto free_bound;
+		rc = 0;
+	}
+	if (rc == 0 && p->n_mb < LARGE_FROM)
+		rc = is_placing(p) ? starts_run(g, a, err) : starts_tied(g, a, b, err);
+	if (rc == 0 && !(is_placing(p) && p->n_mb < LARGE_FROM)) /* one chain is quickest at first */
+		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
+	if (rc == 0 && worth_solving(p) && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET) {
+		rc = solve_again(g, a, err);
+		if (rc != PLAN_NOT_FOUND)
+			goto free_bound;
+		rc = 0;
+	}
+	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
+		rc = anneal_in_chains(g, a, b, err);
+	if (rc == 0 && g->lower_bound_s <= 0)
+		bound_plan(g, &a->best, a->engine.finish_s);
+	/* What solve left behind may be better. */
+	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
+		rc = progress_finish(g, &a->best, err);
+free_bound:
+	bound_free(b);
+	return rc;
+}
+
+/* Before anything is laid out for improving it. -EDEADLK: it stands still. */
+static int note_first(struct progress *g, const struct solution *first, struct error *err)
+{
+	struct engine e;
+	double first_s;
+
+	if (engine_init(&e, g->p) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	first_s = time_of(&e, first);
+	engine_fini(&e);
+	return isinf(first_s) ? -EDEADLK : progress_note(g, first, first_s, err);
+}
+
+static int improve(struct progress *g, const struct solution *first, struct error *err)
+{
+	struct anneal a;
+	int rc = note_first(g, first, err);
+
+	if (rc == -EDEADLK) /* only exchanged stages can, and only those were found */
+		return solve(g, first, INFINITY, FEW_BRANCHES, err);
+	if (rc != 0)
+		return rc;
+	if (anneal_init(&a, g->p, first, g->p->q->seed, 1) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	g->evaluations += a.evaluations;
+	rc = try_placed(g, &a, err);
+	if (rc == 0)
+		rc = try_sketch(g, &a, err);
+	if (rc == 0)
+		rc = anneal_and_finish(g, &a, err);
+	anneal_fini(&a);
+	return rc;
+}
+
+/* The published methods. dtfm goes through all stages, whatever the request says. */
+#define GENETIC_TRIALS 8000
+
+static int baseline_paths(struct progress *g, struct solution *s, struct error *err)
+{
+	const struct problem *p = g->p;
+	struct rng rng;
+
+	rng_init_stream(&rng, p->q->seed, 3);
+	switch (p->q->algorithm) {
+	case PLAN_DTFM:
+		return straight_paths(s, p, err);
+	case PLAN_DTFM_SKIP:
+		return random_paths(s, p, &rng, err);
+	default:
+		return build(s, p, false, err);
+	}
+}
+
+static int baseline(struct progress *g, struct solution *s, struct error *err)
+{
+	const struct problem *p = g->p;
+	enum plan_algorithm algorithm = p->q->algorithm;
+	struct engine e;
+	double first_s;
+	int64_t most = p->q->evaluations;
+	int trials = most > 0 && most < GENETIC_TRIALS ? (int)most : GENETIC_TRIALS;
+	int rc = construct_assignment(s, p, err);
+	bool own;
+
+	if (rc == 0 && p->n_movable > 1 && allocate_genetic(s, p, g, trials) != 0)
+		rc = error_set(err, -ENOMEM, "out of memory");
+	if (rc == 0)
+		rc = baseline_paths(g, s, err);
+	own = rc == 0;
+	if (rc == PLAN_INFEASIBLE)
+		rc = feasible_paths(s, p, err);
+	if (rc != 0)
+		return rc;
+	rc = engine_init(&e, p);
+	if (rc != 0)
+		return error_set(err, rc, "out of memory");
+	first_s = time_of(&e, s);
+	engine_fini(&e);
+	if (isinf(first_s))
+		return solve(g, s, INFINITY, FEW_BRANCHES, err);
+	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {
+		rc = conflict_search(s, p, algorithm == PLAN_CBS, g, err);
+	} else {
+		rc = progress_note(g, s, first_s, err);
+		g->evaluations += own;
+	}
+	if (rc != 0)
+		return rc;
+	bound_plan(g, s, NULL);
+	return progress_finish(g, s, err);
+}
+
+static int search_best(struct progress *g, struct solution *s, struct error *err)
+{
+	int rc = first_solution(s, g->p, err);
+
+	return rc == 0 ? improve(g, s, err) : rc;
+}
+
+static int search_once(const struct cluster *c, const struct plan_request *q, int64_t start_us,
+		       struct plan **out, struct error *err)
+{
+	struct solution s = { 0 };
+	struct progress g;
+	struct problem p;
+	int rc = problem_init(&p, c, q, err);
+
+	if (rc != 0)
+		return rc;
+	progress_init(&g, &p, start_us);
+	if (solution_init(&s, &p) != 0)
+		rc = error_set(err, -ENOMEM, "out of memory");
+	else if (q->algorithm == PLAN_BEST)
+		rc = search_best(&g, &s, err);
+	else
+		rc = baseline(&g, &s, err);
+	if (rc == 0)
+		rc = progress_take(&g, out, err);
+	solution_fini(&s);
+	progress_fini(&g);
+	problem_fini(&p);
+	return rc;
+}
+
+static bool has_plan(const struct cluster *c, const struct plan_request *q, int length)
+{
+	struct plan_request once = *q;
+	struct plan *plan = NULL;
+	int rc;
+
+	once.algorithm = PLAN_BEST;
+	once.path_length = length;
+	once.evaluations = 1;
+	once.on_improvement = NULL;
+	rc = search_once(c, &once, 0, &plan, NULL);
+	plan_free(plan);
+	return rc == 0;
+}
+
+/* There is no plan: is there one with more stages skipped, or fewer? The nearest number first.
+ * Time and cancellation are heeded between one and the next. */
+static void suggest_skip(const struct cluster *c, const struct plan_request *q,
+			 int64_t start_us, struct error *err)
+{
+	int length = q->path_length ? q->path_length : plan_default_path_length(c->n_stages);
+	char why[sizeof(err->text)];
+
+	for (int by = 1; err && by < c->n_stages; by++) {
+		for (int sign = 1; sign >= -1; sign -= 2) {
+			int near = length + sign * by;
+			bool late = q->budget_s > 0 && (double)(q->clock_us(q->clock_arg) -
+								start_us) >= q->budget_s * 1e6;
+
+			if (late || (q->cancel && atomic_load((atomic_bool *)q->cancel)))
+				return;
+			if (near < 1 || near > c->n_stages || !has_plan(c, q, near))
+				continue;
+			snprintf(why, sizeof(why), "%s", err->text);
+			error_set(err, 0, "%s; a skip of %d/%d would do", why,
+				  c->n_stages - near, c->n_stages);
+			return;
+		}
+	}
+}
+
+int plan_search(const struct cluster *c, const struct plan_request *request, struct plan **out,
+		struct error *err)
+{
+	struct plan_request q = *request;
+	int64_t start_us = q.clock_us ? q.clock_us(q.clock_arg) : 0;
+	int rc;
+
+	if (q.algorithm == PLAN_DTFM)
+		q.path_length = c->n_stages;
+	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
+		q.budget_s = 1;
+	if (q.jitter > 0)
+		return robust_search(c, &q, out, err);
+	rc = search_once(c, &q, start_us, out, err);
+	if (rc == OVER_LIMIT)
+		return PLAN_NOT_FOUND;
+	if (rc > 0 && q.algorithm != PLAN_DTFM)
+		suggest_skip(c, &q, start_us, err);
+	return rc;
+}

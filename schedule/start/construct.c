@@ -1,0 +1,567 @@
+#include "schedule/start/construct.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/problem/alike.h"
+
+#define BEAM 12   /* states a level that the first attempt keeps */
+#define CROWDED 3 /* times as many are thinned out at once */
+
+static void place(struct solution *s, const struct problem *p, int *room, int node, int stage)
+{
+	if (stage >= 0 && stage < p->n_stages && room[stage] > 0 && s->stage_of[node] < 0) {
+		s->stage_of[node] = stage;
+		room[stage]--;
+	}
+}
+
+int construct_assignment(struct solution *s, const struct problem *p, struct error *err)
+{
+	int *room = malloc((size_t)p->n_stages * sizeof(*room));
+	int *before = malloc((size_t)p->n_nodes * sizeof(*before)), next = 0;
+
+	if (!room || !before) {
+		free(room);
+		free(before);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	memcpy(room, p->sizes, (size_t)p->n_stages * sizeof(*room));
+	for (int i = 0; i < p->n_nodes; i++) {
+		s->stage_of[i] = -1;
+		before[i] = -1;
+		if (!p->out[i] && !p->movable[i])
+			place(s, p, room, i, p->c->nodes[i].stage);
+	}
+	if (p->q->from)
+		plan_stages(p->q->from, p->n_nodes, before);
+	for (int i = 0; i < p->n_nodes; i++) {
+		if (p->movable[i])
+			place(s, p, room, i, before[i]);
+	}
+	for (int i = 0; i < p->n_nodes; i++) {
+		if (p->movable[i])
+			place(s, p, room, i, p->c->nodes[i].stage);
+	}
+	for (int i = 0; i < p->n_nodes; i++) {
+		if (p->out[i] || s->stage_of[i] >= 0)
+			continue;
+		for (int k = 0; k < p->n_stages && s->stage_of[i] < 0; k++)
+			place(s, p, room, i, (next + k) % p->n_stages);
+		next++;
+	}
+	free(room);
+	free(before);
+	solution_index(s, p);
+	for (int k = 0; k < p->n_stages; k++) {
+		if (s->start[k + 1] == s->start[k])
+			return error_set(err, PLAN_INFEASIBLE, "stage %d has no node left", k);
+	}
+	return 0;
+}
+
+/* Dynamic programming over (visits so far, last node). A state is reached from states of earlier
+ * stages with no stage between that must be visited. Of nodes that are alike the least loaded one is
+ * looked at. */
+struct builder {
+	const struct problem *p;
+	struct solution *s;
+	struct alike groups;
+	int *least;        /* (groups) the node with least load; -1: none with memory */
+	int beam;          /* states kept after so many visits */
+	double cut;        /* what costs as much is not among them */
+	double *load;      /* (n_nodes) seconds of work: given out already, and one visit */
+	int *quota;        /* (n_stages) visits still to give */
+	int *open_after, *forced_after; /* (n_stages) later stages that may, must be visited */
+	double *cost;      /* (length, n_nodes) */
+	int32_t *from;     /* (length, n_nodes) */
+	int32_t *reached;  /* (length, n_nodes) lists of states */
+	int *n_reached;    /* (length) */
+};
+
+static double work_of(const struct problem *p, int node)
+{
+	const struct cluster_node *n = &p->c->nodes[node];
+
+	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
+}
+
+/* Keeps the cheapest states of a level, cheapest first. */
+static void thin_out(struct builder *b, int visits)
+{
+	size_t level = (size_t)visits * (size_t)b->p->n_nodes;
+	const double *cost = b->cost + level;
+	int32_t *list = b->reached + level, *from = b->from + level;
+	int n = 0;
+
+	if (b->n_reached[visits] <= b->beam)
+		return;
+	for (int i = 0; i < b->n_reached[visits]; i++) {
+		int32_t v = list[i];
+		int at = n;
+
+		if (n == b->beam && cost[v] >= cost[list[n - 1]]) {
+			from[v] = -1;
+			continue;
+		}
+		if (n == b->beam)
+			from[list[--at]] = -1;
+		else
+			n++;
+		for (; at > 0 && cost[list[at - 1]] > cost[v]; at--)
+			list[at] = list[at - 1];
+		list[at] = v;
+	}
+	b->n_reached[visits] = n;
+	b->cut = cost[list[n - 1]];
+}
+
+static void reach(struct builder *b, int visits, int u, int v, double cost)
+{
+	size_t n = (size_t)b->p->n_nodes, to = (size_t)visits * n + (size_t)v;
+
+	if (b->from[to] < 0)
+		b->reached[(size_t)visits * n + (size_t)b->n_reached[visits]++] = v;
+	else if (cost >= b->cost[to])
+		return;
+	b->cost[to] = cost;
+	b->from[to] = u;
+}
+
+static void reach_stage(struct builder *b, int visits, int u, int stage, double cost)
+{
+	const double *round = b->p->round + (size_t)u * (size_t)b->p->n_nodes;
+
+	for (int g = b->groups.first[stage]; g < b->groups.first[stage + 1]; g++) {
+		int v = b->least[g];
+
+		if (v >= 0 && cost + round[v] + b->load[v] < b->cut)
+			reach(b, visits, u, v, cost + round[v] + b->load[v]);
+	}
+}
+
+/* left: microbatches still to come, this one included. */
+static void extend(struct builder *b, int visits, int u, int left)
+{
+	int more = b->p->length - 1 - visits; /* visits after this one */
+	double cost = b->cost[(size_t)(visits - 1) * (size_t)b->p->n_nodes + (size_t)u];
+
+	for (int stage = b->s->stage_of[u] + 1; stage < b->p->n_stages; stage++) {
+		/* What remains must be able to fill the path, and to see all that must be seen. */
+		if (b->quota[stage] > 0 && b->open_after[stage] >= more &&
+		    b->forced_after[stage] <= more)
+			reach_stage(b, visits, u, stage, cost);
+		if (b->quota[stage] == left)
+			return;
+	}
+}
+
+static bool all_forced_behind(const struct builder *b, int stage, int left)
+{
+	for (int s = stage + 1; s < b->p->n_stages; s++) {
+		if (b->quota[s] == left)
+			return false;
+	}
+	return true;
+}
+
+/* The cheapest path for a microbatch of data_node into path; false: none. */
+static bool build_path(struct builder *b, int data_node, int left, int *path)
+{
+	const struct problem *p = b->p;
+	size_t n = (size_t)p->n_nodes;
+	int last = -1, visits = p->length - 1;
+	double best = INFINITY;
+
+	for (int s = p->n_stages - 1, open = 0, forced = 0; s >= 1; s--) {
+		b->open_after[s] = open;
+		b->forced_after[s] = forced;
+		open += b->quota[s] > 0;
+		forced += b->quota[s] == left;
+	}
+	memset(b->from, 0xff, (size_t)p->length * n * sizeof(*b->from));
+	memset(b->n_reached, 0, (size_t)p->length * sizeof(*b->n_reached));
+	b->cost[data_node] = 0;
+	b->reached[b->n_reached[0]++] = data_node;
+	for (int v = 0; v < visits; v++) {
+		b->cut = INFINITY;
+		for (int i = 0; i < b->n_reached[v]; i++) {
+			extend(b, v + 1, b->reached[(size_t)v * n + (size_t)i], left);
+			if (b->n_reached[v + 1] > CROWDED * b->beam)
+				thin_out(b, v + 1);
+		}
+		thin_out(b, v + 1);
+	}
+	for (int i = 0; i < b->n_reached[visits]; i++) {
+		int v = b->reached[(size_t)visits * n + (size_t)i];
+		double cost = b->cost[(size_t)visits * n + (size_t)v] +
+			      p->round[(size_t)v * n + (size_t)data_node];
+
+		if (cost < best && all_forced_behind(b, b->s->stage_of[v], left)) {
+			best = cost;
+			last = v;
+		}
+	}
+	for (int v = visits; last >= 0 && v >= 0; v--) {
+		path[v] = last;
+		last = b->from[(size_t)v * n + (size_t)last];
+	}
+	return best < INFINITY;
+}
+
+static void set_quotas(struct builder *b, struct rng *rng)
+{
+	const struct problem *p = b->p;
+	long extra = (long)p->n_mb * (p->length - 1);
+	int others = p->n_stages - 1, first = 0;
+
+	for (int s = 1; s < p->n_stages; s++) {
+		b->quota[s] = p->low[s];
+		extra -= p->low[s];
+	}
+	if (rng && others > 0)
+		first = (int)rng_below(rng, (uint32_t)others);
+	for (int k = 0; k < others && extra > 0; k++, extra--)
+		b->quota[1 + (first + k) % others]++;
+}
+
+/* The least loaded of each group of a stage. */
+static void find_least(struct builder *b, int stage)
+{
+	for (int g = b->groups.first[stage]; g < b->groups.first[stage + 1]; g++)
+		b->least[g] = -1;
+	for (int i = b->s->start[stage]; i < b->s->start[stage + 1]; i++) {
+		int v = b->s->members[i], *least = &b->least[b->groups.of[v]];
+
+		if (b->p->c->nodes[v].memory > 0 && (*least < 0 || b->load[v] < b->load[*least]))
+			*least = v;
+	}
+}
+
+/* thorough: looks at every node and keeps every state. */
+static int builder_init(struct builder *b, struct solution *s, const struct problem *p, bool thorough)
+{
+	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, length = (size_t)p->length;
+
+	*b = (struct builder){ .p = p, .s = s, .beam = thorough ? p->n_nodes : BEAM };
+	if (alike_init(&b->groups, p, s, !thorough) != 0)
+		return -ENOMEM;
+	b->least = calloc(n, sizeof(*b->least));
+	b->load = calloc(n, sizeof(*b->load));
+	b->quota = calloc(stages, sizeof(*b->quota));
+	b->open_after = calloc(stages, sizeof(*b->open_after));
+	b->forced_after = calloc(stages, sizeof(*b->forced_after));
+	b->cost = malloc(length * n * sizeof(*b->cost));
+	b->from = malloc(length * n * sizeof(*b->from));
+	b->reached = malloc(length * n * sizeof(*b->reached));
+	b->n_reached = calloc(length, sizeof(*b->n_reached));
+	if (!b->least || !b->load || !b->quota || !b->open_after || !b->forced_after || !b->cost ||
+	    !b->from || !b->reached || !b->n_reached)
+		return -ENOMEM;
+	for (int i = 0; i < p->n_nodes; i++)
+		b->load[i] = work_of(p, i);
+	for (int stage = 1; stage < p->n_stages; stage++)
+		find_least(b, stage);
+	return 0;
+}
+
+/* One visit more. */
+static void load_path(struct builder *b, const int *path)
+{
+	for (int h = 1; h < b->p->length; h++) {
+		b->load[path[h]] += work_of(b->p, path[h]);
+		find_least(b, b->s->stage_of[path[h]]);
+	}
+}
+
+static void builder_fini(struct builder *b)
+{
+	alike_fini(&b->groups);
+	free(b->least);
+	free(b->load);
+	free(b->quota);
+	free(b->open_after);
+	free(b->forced_after);
+	free(b->cost);
+	free(b->from);
+	free(b->reached);
+	free(b->n_reached);
+}
+
+/* Waves: the first microbatch of every data node, then the second of each, ... Later attempts
+ * shuffle. */
+static void order_microbatches(const struct problem *p, int *order, struct rng *rng)
+{
+	int n = 0, most = 0, *rank = order + p->n_mb;
+
+	for (int i = 0; i < p->n_mb; i++) {
+		rank[i] = i > 0 && p->mb_slot[i] == p->mb_slot[i - 1] ? rank[i - 1] + 1 : 0;
+		most = rank[i] > most ? rank[i] : most;
+	}
+	for (int wave = 0; wave <= most; wave++) {
+		for (int i = 0; i < p->n_mb; i++) {
+			if (rank[i] == wave)
+				order[n++] = i;
+		}
+	}
+	for (int i = n - 1; rng && i > 0; i--) {
+		int j = (int)rng_below(rng, (uint32_t)i + 1), was = order[i];
+
+		order[i] = order[j];
+		order[j] = was;
+	}
+}
+
+/* Legal as it stands, with nodes that are in and links that are there. */
+static bool is_whole(const struct builder *b, const struct plan_microbatch *m)
+{
+	const struct problem *p = b->p;
+	const int *stage_of = b->s->stage_of;
+	int last = 0;
+
+	if (m->length != p->length)
+		return false;
+	for (int h = 0; h < m->length; h++) {
+		int v = m->path[h], to = m->path[(h + 1) % m->length];
+
+		if (v < 0 || v >= p->n_nodes || to < 0 || to >= p->n_nodes || stage_of[v] < 0 ||
+		    (h > 0 && p->c->nodes[v].memory < 1) ||
+		    isinf(p->round[(size_t)v * (size_t)p->n_nodes + (size_t)to]))
+			return false;
+	}
+	for (int h = 1; h < m->length; h++) {
+		int a = stage_of[m->path[h]];
+		int next = h + 1 < m->length ? stage_of[m->path[h + 1]] : -1;
+
+		if ((next > 0 && next == a - 1 ? next : a) <= last)
+			return false;
+		h += next > 0 && next == a - 1;
+		last = a;
+	}
+	return true;
+}
+
+/* May this microbatch keep the path it had, with `left` still to come (itself included)? The
+ * quotas of the others must stay within reach. */
+static bool may_keep(const struct builder *b, const int *path, int left)
+{
+	const struct problem *p = b->p;
+
+	for (int s = 1; s < p->n_stages; s++) {
+		int quota = b->quota[s];
+
+		for (int h = 1; h < p->length; h++)
+			quota -= b->s->stage_of[path[h]] == s;
+		if (quota < 0 || quota > left - 1)
+			return false;
+	}
+	return true;
+}
+
+/* The paths of the plan to start from that are still whole, for microbatches of the same data
+ * node: into kept (n_mb), NULL where there is none. */
+static void find_kept(const struct builder *b, const int **kept)
+{
+	const struct problem *p = b->p;
+	const struct plan *from = p->q->from;
+	int next = 0, last = -1;
+
+	for (int i = 0; i < p->n_mb; i++) {
+		int node = b->s->members[p->mb_slot[i]];
+
+		kept[i] = NULL;
+		if (node != last)
+			next = 0;
+		last = node;
+		while (next < from->n_microbatches && (from->microbatches[next].data_node != node ||
+						       !is_whole(b, &from->microbatches[next])))
+			next++;
+		if (next < from->n_microbatches)
+			kept[i] = from->microbatches[next++].path;
+	}
+}
+
+static bool build_one(struct builder *b, int mb, const int *keep, int left)
+{
+	const struct problem *p = b->p;
+	int *path = b->s->path + (size_t)mb * (size_t)p->length;
+
+	if (keep && may_keep(b, keep, left))
+		memcpy(path, keep, (size_t)p->length * sizeof(*path));
+	else if (!build_path(b, b->s->members[p->mb_slot[mb]], left, path))
+		return false;
+	load_path(b, path);
+	for (int h = 1; h < p->length; h++)
+		b->quota[b->s->stage_of[path[h]]]--;
+	return true;
+}
+
+static bool build_all(struct builder *b, const int *order, const int **kept)
+{
+	const struct problem *p = b->p;
+
+	/* First those that keep their path, as far as exposure allows; then the rest. */
+	for (int pass = kept ? 0 : 1, left = p->n_mb; pass < 2; pass++) {
+		for (int i = 0; i < p->n_mb; i++) {
+			const int *keep = kept ? kept[order[i]] : NULL;
+
+			if (kept && (pass == 0) != (keep != NULL))
+				continue;
+			if (!build_one(b, order[i], keep, left--))
+				return false;
+		}
+	}
+	return true;
+}
+
+int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
+		    struct rng *rng, struct error *err)
+{
+	int rc = 0;
+	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order));
+	const int **kept = malloc((size_t)p->n_mb * sizeof(*kept));
+	struct builder b;
+
+	if (builder_init(&b, s, p, attempt > 0) != 0 || !order || !kept) {
+		rc = error_set(err, -ENOMEM, "out of memory");
+		goto free_builder;
+	}
+	set_quotas(&b, attempt > 1 ? rng : NULL);
+	order_microbatches(p, order, attempt > 1 ? rng : NULL);
+	if (repair)
+		find_kept(&b, kept);
+	if (!build_all(&b, order, repair ? kept : NULL))
+		rc = error_set(err, PLAN_INFEASIBLE,
+			       "no legal paths with every stage visited equally often");
+free_builder:
+	builder_fini(&b);
+	free(order);
+	free(kept);
+	return rc;
+}
+
+/* Microbatches of the data node that sends this one. */
+static int count_siblings(const struct problem *p, int mb)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->n_mb; i++)
+		n += p->mb_slot[i] == p->mb_slot[mb];
+	return n;
+}
+
+/* Quotas of the groups, as even as can be, into b; what they leave of all visits into rest. False:
+ * it cannot be dealt to so many microbatches. */
+static bool split_quotas(struct builder *b, int groups, int group, int *rest)
+{
+	const struct problem *p = b->p;
+	int others = p->n_stages - 1, visits = groups * (p->length - 1);
+	int left = p->n_mb - groups * group;
+	long extra = (long)p->n_mb * (p->length - 1);
+
+	for (int s = 1; s < p->n_stages; s++) {
+		b->quota[s] = visits / others + (s > others - visits % others);
+		rest[s] = p->low[s] - group * b->quota[s];
+		extra -= p->low[s];
+	}
+	for (; extra > 0; extra--) {
+		int least = 1;
+
+		for (int s = 2; s < p->n_stages; s++)
+			least = rest[s] < rest[least] ? s : least;
+		rest[least]++;
+	}
+	for (int s = 1; s < p->n_stages; s++) {
+		if (rest[s] < 0 || rest[s] > left || b->quota[s] > groups ||
+		    rest[s] + group * b->quota[s] > p->high[s])
+			return false;
+	}
+	return true;
+}
+
+/* The others of its group take the path. */
+static void copy_path(struct builder *b, int mb, int group, int apart)
+{
+	const struct problem *p = b->p;
+	size_t length = (size_t)p->length;
+	const int *path = b->s->path + (size_t)mb * length;
+
+	for (int k = 1; k < group; k++) {
+		memcpy(b->s->path + (size_t)(mb + k * apart) * length, path,
+		       length * sizeof(*path));
+		load_path(b, path);
+	}
+}
+
+/* order and, behind it, rank: as order_microbatches left them. */
+static bool build_groups(struct builder *b, const int *order, int groups, int group,
+			 const int *rest)
+{
+	const struct problem *p = b->p;
+	const int *rank = order + p->n_mb;
+	int left = p->n_mb - groups * group;
+
+	for (int i = 0; i < p->n_mb; i++) {
+		int apart = count_siblings(p, order[i]) / group;
+
+		if (rank[order[i]] >= apart)
+			continue;
+		if (!build_one(b, order[i], NULL, groups--))
+			return false;
+		copy_path(b, order[i], group, apart);
+	}
+	memcpy(b->quota, rest, (size_t)p->n_stages * sizeof(*rest));
+	for (int i = 0; i < p->n_mb; i++) {
+		int apart = count_siblings(p, order[i]) / group;
+
+		if (rank[order[i]] >= apart * group && !build_one(b, order[i], NULL, left--))
+			return false;
+	}
+	return true;
+}
+
+int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng)
+{
+	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order)), groups = 0;
+	int *rest = calloc((size_t)p->n_stages, sizeof(*rest));
+	int rc = -ENOMEM;
+	struct builder b;
+
+	if (builder_init(&b, s, p, false) != 0 || !order || !rest)
+		goto free_builder;
+	order_microbatches(p, order, rng);
+	for (int i = 0; i < p->n_mb; i++)
+		groups += order[p->n_mb + i] < count_siblings(p, i) / group;
+	rc = split_quotas(&b, groups, group, rest) && build_groups(&b, order, groups, group, rest) ?
+		     0 :
+		     PLAN_INFEASIBLE;
+free_builder:
+	builder_fini(&b);
+	free(order);
+	free(rest);
+	return rc;
+}
+
+void construct_rings(int *ring, const struct solution *s, const struct problem *p, int group)
+{
+	size_t length = (size_t)p->length, size = length * sizeof(*s->path);
+
+	for (int i = 0, rank = 0; i < p->n_mb; i++) {
+		int n = count_siblings(p, i), apart = n / group;
+
+		rank = i > 0 && p->mb_slot[i] == p->mb_slot[i - 1] ? rank + 1 : 0;
+		ring[i] = i;
+		for (int k = 1; rank < apart * group && k * apart <= rank; k++) {
+			int y = i - k * apart;
+
+			if (memcmp(s->path + (size_t)i * length, s->path + (size_t)y * length,
+				   size) == 0) {
+				ring[i] = ring[y];
+				ring[y] = i;
+				break;
+			}
+		}
+	}
+}

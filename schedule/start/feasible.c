@@ -1,0 +1,420 @@
+#include "schedule/start/feasible.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_WORK 40000000L     /* hops looked at */
+#define MOST_WAYS 60000         /* sets of stages, over all data nodes */
+#define MOST_STATES 100000      /* failures remembered */
+#define MOST_MICROBATCHES 10000 /* the choice is as deep */
+#define EXCHANGE_COST 1e12      /* seconds: an exchange is a last resort */
+
+/* A set of stages that a data node can send a microbatch through. */
+struct way {
+	uint64_t stages; /* one bit each */
+	double cost;
+	int path; /* offset into paths */
+};
+
+struct feasible {
+	const struct problem *p;
+	struct solution *s;
+	struct way *ways;
+	int n_ways, room_ways;
+	int *first_way; /* (sizes[0] + 1) by place in stage 0 */
+	int *paths;     /* (n_ways, length) */
+	long work_left;
+	/* The walk from one data node: cheapest cost of being at each node of the layer's
+	 * stage. */
+	int place, data_node;
+	double *cost;  /* (length, n_nodes) */
+	int32_t *from; /* (length, n_nodes) */
+	int stage[PLAN_MOST_PATH];
+	/* The choice of sets. */
+	int *visits;     /* (n_stages) so far */
+	int *can, *must; /* (n_mb + 1, n_stages) of the microbatches from i on: those that may
+			  * visit a stage, those that have to */
+	int *choice;     /* (n_mb) */
+	uint16_t *keys;  /* (MOST_STATES, n_stages) i and the visits */
+	int32_t *table;  /* (TABLE) into keys; -1: empty */
+	int n_keys;
+};
+
+#define TABLE (4 * MOST_STATES)
+
+static int feasible_init(struct feasible *f, struct solution *s, const struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, mb = (size_t)p->n_mb + 1;
+
+	*f = (struct feasible){ .p = p, .s = s, .work_left = MOST_WORK };
+	f->first_way = calloc((size_t)p->sizes[0] + 1, sizeof(*f->first_way));
+	f->cost = malloc((size_t)p->length * n * sizeof(*f->cost));
+	f->from = malloc((size_t)p->length * n * sizeof(*f->from));
+	f->visits = calloc(stages, sizeof(*f->visits));
+	f->can = calloc(mb * stages, sizeof(*f->can));
+	f->must = calloc(mb * stages, sizeof(*f->must));
+	f->choice = calloc(mb, sizeof(*f->choice));
+	return f->first_way && f->cost && f->from && f->visits && f->can && f->must && f->choice
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void feasible_fini(struct feasible *f)
+{
+	free(f->ways);
+	free(f->first_way);
+	free(f->paths);
+	free(f->cost);
+	free(f->from);
+	free(f->visits);
+	free(f->can);
+	free(f->must);
+	free(f->choice);
+	free(f->keys);
+	free(f->table);
+}
+
+/* Layer h: the nodes of `stage`, reached from those of the layer before. */
+static bool reach_layer(struct feasible *f, int h, int stage, double extra)
+{
+	const struct problem *p = f->p;
+	const struct solution *s = f->s;
+	size_t n = (size_t)p->n_nodes, row = (size_t)h * n, before = row - n;
+	int was = f->stage[h - 1], begin = s->start[was], end = s->start[was + 1];
+	bool any = false;
+
+	f->stage[h] = stage;
+	for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
+		int v = s->members[i];
+
+		f->cost[row + (size_t)v] = INFINITY;
+		for (int k = begin; k < end && p->c->nodes[v].memory > 0; k++) {
+			int u = s->members[k];
+			double cost = f->cost[before + (size_t)u] + extra +
+				      p->round[(size_t)u * n + (size_t)v];
+
+			f->work_left--;
+			if (cost < f->cost[row + (size_t)v]) {
+				f->cost[row + (size_t)v] = cost;
+				f->from[row + (size_t)v] = u;
+				any = true;
+			}
+		}
+	}
+	return any;
+}
+
+static int way_of(struct feasible *f, uint64_t stages)
+{
+	for (int i = f->first_way[f->place]; i < f->n_ways; i++) {
+		if (f->ways[i].stages == stages)
+			return i;
+	}
+	return -1;
+}
+
+static int add_way(struct feasible *f, uint64_t stages)
+{
+	size_t length = (size_t)f->p->length;
+
+	if (f->n_ways == f->room_ways) {
+		int room = f->room_ways ? 2 * f->room_ways : 256;
+		struct way *ways = realloc(f->ways, (size_t)room * sizeof(*ways));
+		int *paths;
+
+		if (!ways)
+			return -ENOMEM;
+		f->ways = ways;
+		paths = realloc(f->paths, (size_t)room * length * sizeof(*paths));
+		if (!paths)
+			return -ENOMEM;
+		f->paths = paths;
+		f->room_ways = room;
+	}
+	f->ways[f->n_ways] = (struct way){ stages, INFINITY, f->n_ways * f->p->length };
+	return f->n_ways++;
+}
+
+/* The layers are full: the way home. */
+static int close_way(struct feasible *f)
+{
+	const struct problem *p = f->p;
+	size_t n = (size_t)p->n_nodes;
+	int h = p->length - 1, last = -1, at, stage = f->stage[h];
+	uint64_t stages = 0;
+	double best = INFINITY;
+
+	for (int i = f->s->start[stage]; i < f->s->start[stage + 1]; i++) {
+		int v = f->s->members[i];
+		double cost = f->cost[(size_t)h * n + (size_t)v] +
+			      p->round[(size_t)v * n + (size_t)f->data_node];
+
+		if (cost < best) {
+			best = cost;
+			last = v;
+		}
+	}
+	if (last < 0)
+		return 0;
+	for (int k = 0; k <= h; k++)
+		stages |= (uint64_t)1 << f->stage[k];
+	f->work_left -= f->n_ways - f->first_way[f->place];
+	at = way_of(f, stages);
+	if (at < 0)
+		at = add_way(f, stages);
+	if (at < 0)
+		return at;
+	if (best < f->ways[at].cost) {
+		f->ways[at].cost = best;
+		for (int k = h; k >= 0; k--) {
+			f->paths[f->ways[at].path + k] = last;
+			last = k > 0 ? f->from[(size_t)k * n + (size_t)last] : -1;
+		}
+	}
+	return 0;
+}
+
+/* All legal orders of stages from here, `top` the highest so far. */
+static int walk(struct feasible *f, int h, int top)
+{
+	const struct problem *p = f->p;
+	int rc = 0;
+
+	if (f->work_left < 0 || f->n_ways > MOST_WAYS)
+		return PLAN_NOT_FOUND;
+	if (h == p->length)
+		return close_way(f);
+	/* Enough stages must be left. */
+	for (int stage = top + 1; rc == 0 && stage <= p->n_stages - (p->length - h); stage++) {
+		if (reach_layer(f, h, stage, 0))
+			rc = walk(f, h + 1, stage);
+		if (rc == 0 && !p->q->ascending && h + 1 < p->length &&
+		    stage + 1 < p->n_stages && reach_layer(f, h, stage + 1, EXCHANGE_COST) &&
+		    reach_layer(f, h + 1, stage, 0))
+			rc = walk(f, h + 2, stage + 1);
+	}
+	return rc;
+}
+
+static int find_ways(struct feasible *f, struct error *err)
+{
+	const struct problem *p = f->p;
+	int rc = 0;
+
+	for (int place = 0; rc == 0 && place < p->sizes[0]; place++) {
+		f->place = place;
+		f->data_node = f->s->members[place];
+		f->first_way[place] = f->n_ways;
+		f->stage[0] = 0;
+		for (int i = f->s->start[0]; i < f->s->start[1]; i++)
+			f->cost[f->s->members[i]] = INFINITY;
+		f->cost[f->data_node] = 0;
+		if (p->c->nodes[f->data_node].memory > 0)
+			rc = walk(f, 1, 0);
+		if (rc == 0 && f->n_ways == f->first_way[place])
+			return error_set(
+				err, PLAN_INFEASIBLE,
+				p->c->nodes[f->data_node].memory > 0
+					? "data node %d has no way through %d stages and back"
+					: "data node %d has no memory: 1 slot short",
+				f->data_node, p->length - 1);
+	}
+	f->first_way[p->sizes[0]] = f->n_ways;
+	return rc;
+}
+
+/* From the last microbatch to the first: who may, who must visit each stage. */
+static void count_ahead(struct feasible *f)
+{
+	const struct problem *p = f->p;
+	int stages = p->n_stages;
+
+	for (int i = p->n_mb - 1; i >= 0; i--) {
+		int place = p->mb_slot[i];
+		uint64_t any = 0, all = ~(uint64_t)0;
+
+		for (int w = f->first_way[place]; w < f->first_way[place + 1]; w++) {
+			any |= f->ways[w].stages;
+			all &= f->ways[w].stages;
+		}
+		for (int s = 1; s < stages; s++) {
+			size_t at = (size_t)i * (size_t)stages + (size_t)s;
+
+			f->can[at] = f->can[at + (size_t)stages] + (int)(any >> s & 1);
+			f->must[at] = f->must[at + (size_t)stages] + (int)(all >> s & 1);
+		}
+	}
+}
+
+static int check_stages(const struct feasible *f, struct error *err)
+{
+	const struct problem *p = f->p;
+
+	for (int s = 1; s < p->n_stages; s++) {
+		if (f->can[s] < p->low[s])
+			return error_set(err, PLAN_INFEASIBLE,
+					 "stage %d: exposure asks for %d visits, links and "
+					 "memory allow %d: %d short",
+					 s, p->low[s], f->can[s], p->low[s] - f->can[s]);
+		if (f->must[s] > p->high[s])
+			return error_set(err, PLAN_INFEASIBLE,
+					 "stage %d: %d microbatches have no way around it, "
+					 "exposure allows %d visits",
+					 s, f->must[s], p->high[s]);
+	}
+	return 0;
+}
+
+/* The slot of this state in the table: where it is, or where it would go. */
+static int32_t *remembered(const struct feasible *f, int i)
+{
+	int stages = f->p->n_stages;
+	uint64_t hash = (uint64_t)i * 0x9e3779b97f4a7c15u;
+
+	for (int s = 1; s < stages; s++)
+		hash = (hash ^ (uint64_t)f->visits[s]) * 0x100000001b3u;
+	for (uint64_t at = (hash ^ hash >> 29) % TABLE;; at = (at + 1) % TABLE) {
+		const uint16_t *key;
+		int s = 1;
+
+		if (f->table[at] < 0)
+			return &f->table[at];
+		key = f->keys + (size_t)f->table[at] * (size_t)stages;
+		while (s < stages && key[s] == (uint16_t)f->visits[s])
+			s++;
+		if (s == stages && key[0] == (uint16_t)i)
+			return &f->table[at];
+	}
+}
+
+static int remember(struct feasible *f, int i)
+{
+	uint16_t *key = f->keys + (size_t)f->n_keys * (size_t)f->p->n_stages;
+
+	if (f->n_keys == MOST_STATES)
+		return PLAN_NOT_FOUND;
+	*remembered(f, i) = f->n_keys++;
+	key[0] = (uint16_t)i;
+	for (int s = 1; s < f->p->n_stages; s++)
+		key[s] = (uint16_t)f->visits[s];
+	return PLAN_INFEASIBLE;
+}
+
+/* Could the microbatches from i on still bring every stage between its limits? */
+static bool within_reach(const struct feasible *f, int i)
+{
+	const struct problem *p = f->p;
+	const int *can = f->can + (size_t)i * (size_t)p->n_stages;
+	const int *must = f->must + (size_t)i * (size_t)p->n_stages;
+
+	for (int s = 1; s < p->n_stages; s++) {
+		if (f->visits[s] + must[s] > p->high[s] || f->visits[s] + can[s] < p->low[s])
+			return false;
+	}
+	return true;
+}
+
+/* How much a set is needed: what its stages lack, by what may still come there. */
+static double need_of(const struct feasible *f, int i, uint64_t set)
+{
+	const struct problem *p = f->p;
+	const int *can = f->can + (size_t)i * (size_t)p->n_stages;
+	double need = 0;
+
+	for (int s = 1; s < p->n_stages; s++) {
+		if (set >> s & 1)
+			need += (p->high[s] - f->visits[s]) / (double)can[s];
+	}
+	return need;
+}
+
+static void visit_all(struct feasible *f, uint64_t set, int by)
+{
+	for (int s = 1; s < f->p->n_stages; s++)
+		f->visits[s] += set >> s & 1 ? by : 0;
+}
+
+/* 0, PLAN_INFEASIBLE: the microbatches from i on cannot be served, PLAN_NOT_FOUND, -ENOMEM. */
+static int choose_sets(struct feasible *f, int i)
+{
+	const struct problem *p = f->p;
+	int first, n, rc = PLAN_INFEASIBLE;
+	double *need;
+
+	if (!within_reach(f, i))
+		return PLAN_INFEASIBLE;
+	if (i == p->n_mb)
+		return 0;
+	if (*remembered(f, i) >= 0)
+		return PLAN_INFEASIBLE;
+	first = f->first_way[p->mb_slot[i]];
+	n = f->first_way[p->mb_slot[i] + 1] - first;
+	if ((f->work_left -= (long)n * p->n_stages) < 0)
+		return PLAN_NOT_FOUND;
+	need = malloc((size_t)n * sizeof(*need));
+	if (!need)
+		return -ENOMEM;
+	for (int k = 0; k < n; k++)
+		need[k] = need_of(f, i, f->ways[first + k].stages);
+	for (int tried = 0; tried < n && rc == PLAN_INFEASIBLE; tried++) {
+		int best = 0;
+
+		for (int k = 1; k < n; k++)
+			best = need[k] > need[best] ? k : best;
+		need[best] = -INFINITY;
+		f->choice[i] = first + best;
+		visit_all(f, f->ways[first + best].stages, 1);
+		rc = choose_sets(f, i + 1);
+		visit_all(f, f->ways[first + best].stages, -1);
+	}
+	free(need);
+	return rc == PLAN_INFEASIBLE ? remember(f, i) : rc;
+}
+
+static int choose(struct feasible *f, struct error *err)
+{
+	const struct problem *p = f->p;
+	int rc;
+
+	if (p->n_mb > MOST_MICROBATCHES)
+		return PLAN_NOT_FOUND;
+	f->keys = malloc((size_t)MOST_STATES * (size_t)p->n_stages * sizeof(*f->keys));
+	f->table = malloc((size_t)TABLE * sizeof(*f->table));
+	if (!f->keys || !f->table)
+		return -ENOMEM;
+	memset(f->table, 0xff, (size_t)TABLE * sizeof(*f->table));
+	rc = choose_sets(f, 0);
+	if (rc == PLAN_INFEASIBLE)
+		error_set(
+			err, rc,
+			"the links allow no paths that visit every stage equally often (CC3)");
+	for (int i = 0; rc == 0 && i < p->n_mb; i++)
+		memcpy(f->s->path + (size_t)i * (size_t)p->length,
+		       f->paths + f->ways[f->choice[i]].path, (size_t)p->length * sizeof(int));
+	return rc;
+}
+
+int feasible_paths(struct solution *s, const struct problem *p, struct error *err)
+{
+	struct feasible f;
+	int rc = feasible_init(&f, s, p);
+
+	if (rc == 0)
+		rc = find_ways(&f, err);
+	if (rc == 0) {
+		count_ahead(&f);
+		rc = check_stages(&f, err);
+	}
+	if (rc == 0)
+		rc = choose(&f, err);
+	feasible_fini(&f);
+	if (rc == -ENOMEM)
+		error_set(err, rc, "out of memory");
+	else if (rc == PLAN_NOT_FOUND)
+		error_set(err, rc,
+			  "no legal paths found, and too many nodes to be sure that there are "
+			  "none");
+	return rc;
+}

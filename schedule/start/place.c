@@ -1,0 +1,336 @@
+#include "schedule/start/place.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+
+#define MOST_EXCHANGES 4 /* a node */
+#define LOOK_EVERY 16    /* exchanges, for whether there is time left */
+#define RESTARTS 32
+#define RESTARTS_WITHIN 1000
+#define RESTARTS_UP_TO 64 /* nodes */
+#define NO_LINK_S 1e6    /* as long as this takes a hop that there is not */
+
+/* What is looked up again and again; an exchange changes two stages of it. */
+struct place {
+	struct solution *s;
+	const struct problem *p;
+	double *cost;    /* (n_nodes, n_stages) of a node with a stage's other members */
+	double *slowest; /* (n_stages) seconds to sum its gradients */
+	int *pair;       /* (n_stages, 2) the two that make it so long; -1: none */
+};
+
+/* The slowest pair weighs most by far, but others count: a stage with two nodes here and two
+ * there gets better by steps. */
+static double pair_cost(const struct problem *p, int a, int b)
+{
+	size_t n = (size_t)p->n_nodes, i = (size_t)a, j = (size_t)b;
+	double t = fmax(p->sync[i * n + j], p->sync[j * n + i]);
+
+	return t * t * t * t;
+}
+
+static double *cost_in(const struct place *w, int v, int stage)
+{
+	return &w->cost[(size_t)v * (size_t)w->p->n_stages + (size_t)stage];
+}
+
+static void find_slowest(struct place *w, int stage)
+{
+	const struct solution *s = w->s;
+	int *pair = w->pair + 2 * (size_t)stage, first = s->start[stage];
+	int r = s->start[stage + 1] - first;
+	double most = 0;
+
+	pair[0] = pair[1] = -1;
+	for (int i = first; i < first + r; i++) {
+		const double *row =
+			w->p->sync + (size_t)s->members[i] * (size_t)w->p->n_nodes;
+
+		for (int j = first; j < first + r; j++) {
+			if (row[s->members[j]] > most) {
+				most = row[s->members[j]];
+				pair[0] = s->members[i];
+				pair[1] = s->members[j];
+			}
+		}
+	}
+	w->slowest[stage] = 2.0 * (r - 1) / r * most;
+}
+
+static int place_init(struct place *w, struct solution *s, const struct problem *p)
+{
+	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages;
+
+	*w = (struct place){ .s = s, .p = p };
+	w->cost = calloc(n * stages, sizeof(*w->cost));
+	w->slowest = calloc(stages, sizeof(*w->slowest));
+	w->pair = calloc(stages * 2, sizeof(*w->pair));
+	if (!w->cost || !w->slowest || !w->pair)
+		return -ENOMEM;
+	for (int v = 0; v < p->n_nodes; v++) {
+		for (int i = 0; i < s->start[p->n_stages]; i++) {
+			int u = s->members[i];
+
+			*cost_in(w, v, s->stage_of[u]) += u == v ? 0 : pair_cost(p, u, v);
+		}
+	}
+	for (int stage = 0; stage < p->n_stages; stage++)
+		find_slowest(w, stage);
+	return 0;
+}
+
+static void place_fini(struct place *w)
+{
+	free(w->cost);
+	free(w->slowest);
+	free(w->pair);
+}
+
+static bool may_move(const struct problem *p, int v)
+{
+	return p->movable[v] && p->c->nodes[v].memory > 0;
+}
+
+static void exchange(struct place *w, int a, int b)
+{
+	int stage = w->s->stage_of[a], other = w->s->stage_of[b];
+
+	solution_exchange(w->s, a, b);
+	for (int v = 0; v < w->p->n_nodes; v++) {
+		double with_a = v == a ? 0 : pair_cost(w->p, v, a);
+		double with_b = v == b ? 0 : pair_cost(w->p, v, b);
+
+		*cost_in(w, v, stage) += with_b - with_a;
+		*cost_in(w, v, other) += with_a - with_b;
+	}
+	find_slowest(w, stage);
+	find_slowest(w, other);
+}
+
+/* Finds node a the best partner in another stage. False: none helps. */
+static bool exchange_best(struct place *w, int a)
+{
+	const struct problem *p = w->p;
+	int best = -1, stage = w->s->stage_of[a];
+	double now = *cost_in(w, a, stage), least = -1e-9 * now;
+
+	if (!may_move(p, a) || !(least < 0))
+		return false;
+	for (int b = 0; b < p->n_nodes; b++) {
+		int other = w->s->stage_of[b];
+		double change;
+
+		if (other < 0 || other == stage || !may_move(p, b))
+			continue;
+		change = *cost_in(w, a, other) - now + *cost_in(w, b, stage) -
+			 *cost_in(w, b, other) - 2 * pair_cost(p, a, b);
+		if (change < least) {
+			least = change;
+			best = b;
+		}
+	}
+	if (best < 0)
+		return false;
+	exchange(w, a, best);
+	return true;
+}
+
+/* One exchange. False: the slowest pair stays together. */
+static bool part_slowest(struct place *w)
+{
+	int stage = 0, a, b;
+
+	for (int k = 1; k < w->p->n_stages; k++)
+		stage = w->slowest[k] > w->slowest[stage] ? k : stage;
+	a = w->pair[2 * stage];
+	b = w->pair[2 * stage + 1];
+	return w->slowest[stage] > 0 && (exchange_best(w, a) || exchange_best(w, b));
+}
+
+static double slowest_s(const struct place *w)
+{
+	double most = 0;
+
+	for (int k = 0; k < w->p->n_stages; k++)
+		most = fmax(most, w->slowest[k]);
+	return most;
+}
+
+/* How long the slowest stage takes, then. */
+static int descend(struct solution *s, const struct problem *p, const struct progress *g,
+		   double enough_s, double *reached_s)
+{
+	struct place w;
+	int rc = place_init(&w, s, p);
+
+	for (int i = 0; rc == 0 && i < MOST_EXCHANGES * p->n_nodes; i++) {
+		if ((g && i % LOOK_EVERY == 0 && progress_late(g)) ||
+		    slowest_s(&w) <= enough_s || !part_slowest(&w))
+			break;
+	}
+	*reached_s = rc == 0 ? slowest_s(&w) : 0;
+	place_fini(&w);
+	return rc;
+}
+
+static void shuffle(struct solution *s, const struct problem *p, struct rng *rng)
+{
+	for (int a = p->n_nodes - 1; a > 0; a--) {
+		int b = (int)rng_below(rng, (uint32_t)a + 1);
+
+		if (s->stage_of[a] >= 0 && s->stage_of[b] >= 0 &&
+		    s->stage_of[a] != s->stage_of[b] && may_move(p, a) && may_move(p, b))
+			solution_exchange(s, a, b);
+	}
+}
+
+static int place(struct solution *s, const struct problem *p, const struct progress *g,
+		 double enough_s, int restarts)
+{
+	struct solution other;
+	struct rng rng;
+	double least, now;
+	int rc = descend(s, p, g, enough_s, &least);
+
+	if (rc != 0 || p->n_nodes > RESTARTS_UP_TO || solution_init(&other, p) != 0)
+		return rc;
+	/* One exchange after the other ends where no single one helps: often far from the best. */
+	rng_init(&rng, p->q->seed);
+	for (int i = 0; i < restarts && rc == 0 && least > enough_s && !(g && progress_late(g));
+	     i++) {
+		solution_copy(&other, s, p);
+		shuffle(&other, p, &rng);
+		rc = descend(&other, p, g, enough_s, &now);
+		if (rc == 0 && now < least * (1 - 1e-9)) {
+			least = now;
+			solution_copy(s, &other, p);
+		}
+	}
+	solution_fini(&other);
+	return 0;
+}
+
+int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
+{
+	return place(s, p, g, 0, RESTARTS);
+}
+
+int place_within(struct solution *s, const struct problem *p, double enough_s)
+{
+	return place(s, p, NULL, enough_s, RESTARTS_WITHIN);
+}
+
+int place_at_random(struct solution *s, const struct problem *p, double enough_s, struct rng *rng)
+{
+	double reached_s;
+
+	shuffle(s, p, rng);
+	return descend(s, p, NULL, enough_s, &reached_s);
+}
+
+/* Between stages: the mean over the first one's nodes of the round trip to their nearest in the
+ * other. apart: (n_stages, n_stages). */
+static void measure(const struct solution *s, const struct problem *p, double *apart)
+{
+	for (int i = 0; i < s->start[p->n_stages]; i++) {
+		const double *round =
+			p->round + (size_t)s->members[i] * (size_t)p->n_nodes;
+		int from = s->stage_of[s->members[i]];
+
+		for (int to = 0; to < p->n_stages; to++) {
+			double least = INFINITY;
+
+			for (int k = s->start[to]; k < s->start[to + 1]; k++)
+				least = k != i ? fmin(least, round[s->members[k]]) : least;
+			apart[from * p->n_stages + to] +=
+				fmin(least, NO_LINK_S) / p->sizes[from];
+		}
+	}
+}
+
+/* What a path through the stages in this order takes, each hop the less likely the more it
+ * skips. order: (n_stages) stages of `apart`. */
+static double tour(const struct problem *p, const double *apart, const int *order)
+{
+	int n = p->n_stages;
+	double visited = n > 1 ? (p->length - 1.0) / (n - 1) : 1, sum = 0;
+
+	for (int s = 0; s < n; s++) {
+		double likely = s == 0 ? 1 : visited;
+
+		for (int t = s + 1; t <= n; t++) { /* n: home */
+			double stops = t == n ? 1 : visited;
+
+			sum += likely * stops * apart[order[s] * n + order[t % n]];
+			likely *= 1 - stops;
+		}
+	}
+	return sum;
+}
+
+/* Two stages of one size, all of whose nodes may move. */
+static bool may_swap(const struct solution *s, const struct problem *p, int a, int b)
+{
+	bool may = p->sizes[a] == p->sizes[b];
+
+	for (int k = 0; k < p->sizes[a] && may; k++)
+		may = may_move(p, s->members[s->start[a] + k]) &&
+		      may_move(p, s->members[s->start[b] + k]);
+	return may;
+}
+
+/* Exchanges while one helps. */
+static void shorten(const struct solution *s, const struct problem *p, const double *apart,
+		    int *order)
+{
+	double now = tour(p, apart, order), was;
+
+	do {
+		was = now;
+		for (int a = 0; a < p->n_stages; a++) {
+			for (int b = a + 1; b < p->n_stages; b++) {
+				int swapped = order[a];
+				double next;
+
+				if (!may_swap(s, p, a, b))
+					continue;
+				order[a] = order[b];
+				order[b] = swapped;
+				next = tour(p, apart, order);
+				if (next < now * (1 - 1e-9)) {
+					now = next;
+					continue;
+				}
+				order[b] = order[a];
+				order[a] = swapped;
+			}
+		}
+	} while (now < was);
+}
+
+int place_in_order(struct solution *s, const struct problem *p)
+{
+	size_t n = (size_t)p->n_stages;
+	double *apart = calloc(n * n, sizeof(*apart));
+	int *order = calloc(n, sizeof(*order)), *turn = calloc(n, sizeof(*turn));
+	int rc = apart && order && turn ? 0 : -ENOMEM;
+
+	if (rc == 0) {
+		measure(s, p, apart);
+		for (int k = 0; k < p->n_stages; k++)
+			order[k] = k;
+		shorten(s, p, apart, order);
+		for (int k = 0; k < p->n_stages; k++)
+			turn[order[k]] = k;
+		for (int i = 0; i < p->n_nodes; i++)
+			s->stage_of[i] = s->stage_of[i] < 0 ? -1 : turn[s->stage_of[i]];
+		solution_index(s, p);
+	}
+	free(apart);
+	free(order);
+	free(turn);
+	return rc;
+}

@@ -1,0 +1,235 @@
+#include "schedule/start/sketch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "schedule/improve/moves.h"
+
+#define PROBED 1024    /* proposals that set the temperature's scale */
+#define HOT 1.0        /* of the mean rise of a proposal over n_mb, at the start */
+#define COLD 0.01      /* of that, at the end */
+#define LOOK_EVERY 256 /* proposals, for whether it is over */
+#define FULL 0.5       /* trips that one more than a node can hold waits */
+#define MEET 0.125     /* of its work that each of a pair costs the other */
+
+struct sketch {
+	const struct problem *p;
+	struct solution *s;
+	struct moves moves;
+	int n_waves;
+	int *wave;      /* (n_mb) */
+	double *trip_s; /* (n_mb) */
+	int *sent;      /* (sizes[0]) microbatches of each data node */
+	double *sum_s;  /* (sizes[0]) of its trips */
+	int *visits;    /* (n_nodes, n_waves) */
+	double ref_s;   /* the longest data node's at the start */
+	double powers;  /* sum over data nodes of (seconds / ref_s)^8 */
+	double waits_s; /* sum over nodes and waves */
+};
+
+static double work_s(const struct problem *p, int node)
+{
+	const struct cluster_node *n = &p->c->nodes[node];
+
+	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
+}
+
+static double trip_s(const struct problem *p, const int *path)
+{
+	double sum_s = p->c->nodes[path[0]].loss_s;
+
+	for (int h = 0; h < p->length; h++) {
+		int to = path[h + 1 < p->length ? h + 1 : 0];
+		const struct cluster_node *n = &p->c->nodes[path[h]];
+
+		sum_s += n->forward_s + n->backward_s +
+			 p->round[(size_t)path[h] * (size_t)p->n_nodes + (size_t)to];
+	}
+	return sum_s;
+}
+
+static int slots_of(const struct sketch *k, int place)
+{
+	int memory = k->p->c->nodes[k->s->members[place]].memory;
+
+	return memory < k->sent[place] ? memory : k->sent[place];
+}
+
+/* Its trips, and what the slots cannot use while the first F and the last B queue up. */
+static double data_node_s(const struct sketch *k, int place)
+{
+	int slots = slots_of(k, place);
+	double edges_s = slots * (slots - 1) / 2.0 * work_s(k->p, k->s->members[place]);
+
+	return (k->sum_s[place] + edges_s) / slots;
+}
+
+static double power_of(const struct sketch *k, int place)
+{
+	double x = data_node_s(k, place) / k->ref_s;
+
+	x *= x;
+	x *= x;
+	return x * x;
+}
+
+/* Of n microbatches of one wave at a node. Late stages are held for a short time only. */
+static double wait_s(const struct sketch *k, int node, int n)
+{
+	int over = n - k->p->c->nodes[node].memory;
+	double early = 1 - (double)k->s->stage_of[node] / k->p->n_stages;
+	double meet_s = MEET * n * (n - 1) / 2 * work_s(k->p, node);
+
+	return meet_s + (over > 0 ? over * FULL * early * k->ref_s : 0);
+}
+
+static double cost_of(const struct sketch *k)
+{
+	int data = k->p->sizes[0];
+	double mean = sqrt(sqrt(sqrt(k->powers / data)));
+
+	return k->ref_s * mean + k->waits_s / (k->n_waves * data);
+}
+
+static void visit(struct sketch *k, int mb, const int *path, int by)
+{
+	for (int h = 1; h < k->p->length; h++) {
+		int *n = &k->visits[path[h] * k->n_waves + k->wave[mb]];
+
+		k->waits_s -= wait_s(k, path[h], *n);
+		*n += by;
+		k->waits_s += wait_s(k, path[h], *n);
+	}
+}
+
+static void change(struct sketch *k, int mb, const int *from, const int *to)
+{
+	int place = k->p->mb_slot[mb];
+	double now_s = trip_s(k->p, to);
+
+	visit(k, mb, from, -1);
+	visit(k, mb, to, 1);
+	k->powers -= power_of(k, place);
+	k->sum_s[place] += now_s - k->trip_s[mb];
+	k->powers += power_of(k, place);
+	k->trip_s[mb] = now_s;
+}
+
+/* To the move's paths, or back. */
+static void change_all(struct sketch *k, bool back)
+{
+	const struct moves *m = &k->moves;
+
+	for (int i = 0; i < m->n_touched; i++) {
+		const int *was = m->saved + i * k->p->length;
+		const int *is = k->s->path + m->touched[i] * k->p->length;
+
+		change(k, m->touched[i], back ? is : was, back ? was : is);
+	}
+}
+
+static void count(struct sketch *k)
+{
+	const struct problem *p = k->p;
+
+	for (int i = 0; i < p->n_mb; i++) {
+		k->trip_s[i] = trip_s(p, k->s->path + i * p->length);
+		k->sum_s[p->mb_slot[i]] += k->trip_s[i];
+	}
+	for (int d = 0; d < p->sizes[0]; d++) {
+		if (k->sent[d] > 0)
+			k->ref_s = fmax(k->ref_s, data_node_s(k, d));
+	}
+	for (int d = 0; d < p->sizes[0]; d++)
+		k->powers += k->sent[d] > 0 ? power_of(k, d) : 0;
+	for (int i = 0; i < p->n_mb; i++)
+		visit(k, i, k->s->path + i * p->length, 1);
+}
+
+static int sketch_init(struct sketch *k, struct solution *s, const struct problem *p,
+		       uint64_t seed)
+{
+	size_t n = (size_t)p->n_mb, data = (size_t)p->sizes[0];
+	struct rng rng;
+	int rc;
+
+	*k = (struct sketch){ .p = p, .s = s, .n_waves = 1 };
+	rng_init_stream(&rng, seed, 5);
+	rc = moves_init(&k->moves, p, s, NULL, NULL, rng);
+	if (rc != 0)
+		return rc;
+	k->wave = calloc(n, sizeof(*k->wave));
+	k->trip_s = calloc(n, sizeof(*k->trip_s));
+	k->sent = calloc(data, sizeof(*k->sent));
+	k->sum_s = calloc(data, sizeof(*k->sum_s));
+	if (!k->wave || !k->trip_s || !k->sent || !k->sum_s)
+		return -ENOMEM;
+	for (int i = 0; i < p->n_mb; i++) {
+		int place = p->mb_slot[i];
+
+		k->wave[i] = k->sent[place]++ / p->c->nodes[s->members[place]].memory;
+		k->n_waves = k->wave[i] >= k->n_waves ? k->wave[i] + 1 : k->n_waves;
+	}
+	k->visits = calloc((size_t)p->n_nodes * (size_t)k->n_waves, sizeof(*k->visits));
+	if (!k->visits)
+		return -ENOMEM;
+	count(k);
+	return 0;
+}
+
+static void sketch_fini(struct sketch *k)
+{
+	moves_fini(&k->moves);
+	free(k->wave);
+	free(k->trip_s);
+	free(k->sent);
+	free(k->sum_s);
+	free(k->visits);
+}
+
+static void anneal(struct sketch *k, const struct progress *g, int64_t steps)
+{
+	struct rng *rng = &k->moves.rng;
+	double cost = cost_of(k), risen = 0, temperature = 0;
+	int n_risen = 0;
+
+	for (int64_t i = -PROBED; i < steps; i++) {
+		double next;
+
+		if (i % LOOK_EVERY == 0 && progress_over(g))
+			break;
+		if (i >= 0)
+			temperature = HOT / k->p->n_mb * risen / (n_risen + 1) *
+				      pow(COLD, (double)i / (double)steps);
+		if (!moves_propose_plain(&k->moves, (int)rng_below(rng, (uint32_t)k->p->n_mb)))
+			continue;
+		change_all(k, false);
+		next = cost_of(k);
+		if (i < 0 && next > cost) {
+			risen += next - cost;
+			n_risen++;
+		}
+		if (next <= cost - temperature * log(1 - rng_uniform(rng))) {
+			cost = next;
+			moves_keep(&k->moves);
+		} else {
+			change_all(k, true);
+			moves_undo(&k->moves);
+		}
+	}
+}
+
+int sketch_paths(struct solution *s, const struct progress *g, int64_t steps)
+{
+	struct sketch k;
+	int rc;
+
+	if (g->p->length < 2)
+		return 0;
+	rc = sketch_init(&k, s, g->p, g->p->q->seed);
+	if (rc == 0)
+		anneal(&k, g, steps);
+	sketch_fini(&k);
+	return rc;
+}

@@ -1,0 +1,398 @@
+/* Every act that changes the run for longer than a keystroke passes through here: what it would
+ * do stands beside the buttons, and the focus is on Cancel. */
+#include "tui/input/ui.h"
+
+#include "tui/run/branch.h"
+#include "tui/run/notes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Focus: the fields, then (where an id must be typed) that line, then Cancel, then Apply. */
+static uint32_t focus_typed(const struct dialog *d)
+{
+	return d->want_typed ? d->n_fields : UINT32_MAX;
+}
+
+static uint32_t focus_cancel(const struct dialog *d)
+{
+	return d->n_fields + (d->want_typed ? 1 : 0);
+}
+
+static void add_field(struct dialog *d, const char *label, enum field_unit unit, int64_t value,
+		      int64_t least, int64_t most, int64_t step)
+{
+	struct dialog_field *f = &d->fields[d->n_fields++];
+
+	memset(f, 0, sizeof(*f));
+	snprintf(f->label, sizeof(f->label), "%s", label);
+	f->unit = unit;
+	f->value = value;
+	f->least = least;
+	f->most = most;
+	f->step = step;
+}
+
+/* ---- previews ---- */
+
+static struct msg_command command_of(const struct ui *u)
+{
+	const struct dialog *d = &u->dialog;
+	struct msg_command c = { .node = -1, .peer = -1 };
+
+	switch (d->kind) {
+	case DIALOG_SKIP:
+		c.verb = COMMAND_SKIP;
+		c.value = d->fields[0].value;
+		break;
+	case DIALOG_FAIL:
+		c.verb = COMMAND_FAIL;
+		c.node = d->node;
+		break;
+	case DIALOG_RECOVER:
+		c.verb = COMMAND_RECOVER;
+		c.node = d->node;
+		break;
+	case DIALOG_INJECT:
+		c.verb = COMMAND_INJECT;
+		c.fault = (uint8_t)d->fault;
+		c.factor = 1;
+		for (uint32_t i = 0; i < d->n_fields; i++) {
+			const struct dialog_field *f = &d->fields[i];
+
+			if (f->unit == FIELD_NODE && i == 0)
+				c.node = (int32_t)f->value;
+			else if (f->unit == FIELD_NODE)
+				c.peer = (int32_t)f->value;
+			else if (f->unit == FIELD_TIMES)
+				c.factor = (float)f->value;
+			else if (f->unit == FIELD_PERCENT)
+				c.factor = (float)f->value / 100;
+			else if (f->unit == FIELD_SECONDS)
+				c.ttl_ms = (uint32_t)f->value * 1000;
+		}
+		break;
+	default:
+		c.verb = COMMAND_UNDO;
+		c.value = (int64_t)d->undo;
+	}
+	return c;
+}
+
+static void ask_preview(struct ui *u, const struct state *s)
+{
+	struct msg_command c = command_of(u);
+
+	snprintf(c.text, sizeof(c.text), "preview");
+	u->dialog.have_preview = false;
+	u->dialog.asked_us = u->local_us;
+	u->dialog.preview_id = ui_send(u, s, c);
+}
+
+void dialog_heard(struct ui *u, const struct state *s, const struct msg_see_preview *p)
+{
+	(void)s;
+	if (u->dialog.kind == DIALOG_NONE || p->command != u->dialog.preview_id)
+		return;
+	u->dialog.preview = *p;
+	u->dialog.have_preview = true;
+}
+
+/* ---- opening ---- */
+
+bool dialog_stage_has_others(const struct state *s, uint16_t node)
+{
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		if (i != node && s->nodes[i].known &&
+		    s->nodes[i].see.stage == s->nodes[node].see.stage &&
+		    (s->nodes[i].see.state == NODE_LIVE ||
+		     s->nodes[i].see.state == NODE_SUSPECT))
+			return true;
+	return false;
+}
+
+static void open_skip(struct ui *u, const struct state *s)
+{
+	struct dialog *d = &u->dialog;
+
+	if (s->run.n_stages < 2) {
+		d->kind = DIALOG_NONE;
+		ui_say(u, STYLE_WARNING, "there is nothing to skip yet");
+		return;
+	}
+	add_field(d, "stages skipped", FIELD_STAGES,
+		  s->status.n_stages >= s->status.path_length
+			  ? s->status.n_stages - s->status.path_length
+			  : 0,
+		  0, s->run.n_stages - 2, 1);
+}
+
+static void open_branch(struct ui *u, const struct state *s)
+{
+	struct dialog *d = &u->dialog;
+
+	if (!s->plan.known || s->run.n_stages < 2) {
+		d->kind = DIALOG_NONE;
+		ui_say(u, STYLE_WARNING, "there is no plan yet to branch from");
+		return;
+	}
+	add_field(d, "stages skipped", FIELD_STAGES,
+		  s->plan.see.n_stages - s->plan.see.path_length, 0, s->run.n_stages - 1, 1);
+	add_field(d, "node left out", FIELD_NODE, -1, -1, s->n_nodes - 1, 1);
+}
+
+static void open_fail(struct ui *u, const struct state *s)
+{
+	struct dialog *d = &u->dialog;
+	const struct msg_see_node *n = &s->nodes[d->node].see;
+
+	if (n->state == NODE_FAILED || n->state == NODE_DEAD) {
+		d->kind = DIALOG_NONE;
+		ui_say(u, STYLE_WARNING, "n%02u is %s already", (unsigned)d->node,
+		       state_node_name(n->state));
+	} else if (!dialog_stage_has_others(s, d->node)) {
+		d->forbidden = true;
+		snprintf(d->why, sizeof(d->why),
+			 "n%02u is the last copy of S%u: marking it would stop the run",
+			 (unsigned)d->node, (unsigned)n->stage);
+	} else {
+		ask_preview(u, s);
+	}
+}
+
+static void open_recover(struct ui *u, const struct state *s)
+{
+	const struct msg_see_node *n = &s->nodes[u->dialog.node].see;
+
+	if (n->state == NODE_LIVE) {
+		u->dialog.kind = DIALOG_NONE;
+		ui_say(u, STYLE_WARNING, "n%02u is live: there is nothing to recover",
+		       u->dialog.node);
+	}
+}
+
+static void open_inject(struct dialog *d, const struct state *s)
+{
+	int64_t last = s->n_nodes > 0 ? s->n_nodes - 1 : 0;
+
+	add_field(d, "node", FIELD_NODE, d->node, 0, last, 1);
+	if (d->fault == FAULT_SLOW_LINK || d->fault == FAULT_LOSS ||
+	    d->fault == FAULT_PARTITION)
+		add_field(d, "other end", FIELD_NODE, -1, -1, last, 1);
+	if (d->fault == FAULT_SLOW_NODE || d->fault == FAULT_SLOW_LINK)
+		add_field(d, "slower", FIELD_TIMES, 4, 2, 100, 1);
+	if (d->fault == FAULT_LOSS)
+		add_field(d, "lost", FIELD_PERCENT, 5, 1, 100, 1);
+	if (d->fault != FAULT_KILL) /* that is for good */
+		add_field(d, "heals after", FIELD_SECONDS, 60, 5, 3600, 5);
+	d->want_typed = d->fault == FAULT_KILL || d->fault == FAULT_PARTITION;
+}
+
+/* What is chosen in the journal; else the last act that is not undone yet, which the controller
+ * knows. */
+static void open_undo(struct ui *u, const struct state *s)
+{
+	const struct msg_see_note *n = u->view == VIEW_JOURNAL ? notes_find(s, u->note) : NULL;
+
+	if (n && (n->kind != NOTE_COMMAND || n->command == 0)) {
+		u->dialog.kind = DIALOG_NONE;
+		ui_say(u, STYLE_WARNING, "that entry is no command that can be undone");
+		return;
+	}
+	u->dialog.undo = n ? n->command : 0;
+	snprintf(u->dialog.undo_text, sizeof(u->dialog.undo_text), "%.95s",
+		 n ? n->text : "the last command");
+	ask_preview(u, s);
+}
+
+void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
+{
+	enum fault_kind fault = u->dialog.fault;
+	struct dialog *d = &u->dialog;
+
+	memset(d, 0, sizeof(*d));
+	if (ui_only_watches(u) && kind != DIALOG_QUIT && kind != DIALOG_BRANCH) {
+		ui_say(u, STYLE_WARNING, "%s", ui_only_watches(u));
+		return;
+	}
+	d->kind = kind;
+	d->fault = fault;
+	d->node = u->selected;
+	if (kind == DIALOG_SKIP)
+		open_skip(u, s);
+	else if (kind == DIALOG_FAIL)
+		open_fail(u, s);
+	else if (kind == DIALOG_RECOVER)
+		open_recover(u, s);
+	else if (kind == DIALOG_INJECT)
+		open_inject(d, s);
+	else if (kind == DIALOG_UNDO)
+		open_undo(u, s);
+	else if (kind == DIALOG_BRANCH)
+		open_branch(u, s);
+	if (kind == DIALOG_HEAL && s->n_faults == 0) {
+		d->kind = DIALOG_NONE;
+		ui_say(u, STYLE_GOOD, "no injected failure is active");
+	}
+	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d); /* it harms nobody */
+}
+
+/* ---- keys ---- */
+
+static void close_dialog(struct ui *u)
+{
+	u->dialog.kind = DIALOG_NONE;
+}
+
+static bool typed_right(const struct dialog *d)
+{
+	char *end;
+	long v = strtol(d->typed, &end, 10);
+
+	return *d->typed && !*end &&
+	       v == (d->kind == DIALOG_INJECT ? (long)d->fields[0].value : d->node);
+}
+
+static void apply(struct ui *u, const struct state *s)
+{
+	struct dialog *d = &u->dialog;
+
+	if (d->forbidden)
+		return;
+	if (d->want_typed && !typed_right(d)) {
+		d->focus = focus_typed(d);
+		ui_say(u, STYLE_WARNING, "type the node's number to confirm");
+		return;
+	}
+	if (d->kind == DIALOG_QUIT) {
+		if (u->owner && u->link == UI_LIVE)
+			ui_send(u, s,
+				(struct msg_command){
+					.verb = COMMAND_STOP, .node = -1, .peer = -1 });
+		u->want_quit = true;
+	} else if (d->kind == DIALOG_BRANCH) {
+		branch_ask(u, s, (uint32_t)d->fields[0].value, (int32_t)d->fields[1].value);
+	} else {
+		ui_send(u, s, command_of(u));
+	}
+	close_dialog(u);
+}
+
+static void change(struct ui *u, const struct state *s, uint32_t field, int64_t by)
+{
+	struct dialog_field *f = &u->dialog.fields[field];
+	int64_t v = f->value + by * f->step;
+
+	v = v < f->least ? f->least : v > f->most ? f->most : v;
+	if (v == f->value)
+		return;
+	f->value = v;
+	if (u->dialog.kind == DIALOG_SKIP)
+		ask_preview(u, s);
+}
+
+/* A list: a line is chosen, Enter takes it. */
+static void list_key(struct ui *u, const struct state *s, uint32_t key)
+{
+	struct dialog *d = &u->dialog;
+	uint32_t n = d->kind == DIALOG_FAULT ? FAULT_CORRUPT : s->n_faults;
+
+	if (key == PRESS_ARROW_DOWN || key == 'j' || key == PRESS_TAB)
+		d->choice = n ? (d->choice + 1) % n : 0;
+	else if (key == PRESS_ARROW_UP || key == 'k' || key == PRESS_BACK_TAB)
+		d->choice = n ? (d->choice + n - 1) % n : 0;
+	else if (key == PRESS_ESCAPE || key == 'q')
+		close_dialog(u);
+	else if (key == PRESS_ENTER && d->kind == DIALOG_FAULT) {
+		d->fault = (enum fault_kind)(FAULT_KILL + d->choice);
+		dialog_open(u, s, DIALOG_INJECT);
+	} else if (key == PRESS_ENTER && d->choice < s->n_faults) {
+		ui_send(u, s,
+			(struct msg_command){ .verb = COMMAND_HEAL,
+					      .node = -1,
+					      .peer = -1,
+					      .value = s->faults[d->choice].fault });
+		close_dialog(u);
+	}
+}
+
+static void digit(struct ui *u, const struct state *s, uint32_t key)
+{
+	struct dialog *d = &u->dialog;
+	size_t n = strlen(d->typed);
+	struct dialog_field *f;
+	int64_t v;
+
+	if (d->want_typed && d->focus >= d->n_fields) {
+		if (n + 1 < sizeof(d->typed)) {
+			d->typed[n] = (char)key;
+			d->typed[n + 1] = '\0';
+		}
+		d->focus = focus_typed(d);
+		return;
+	}
+	if (d->n_fields == 0)
+		return;
+	f = &d->fields[d->focus < d->n_fields ? d->focus : 0];
+	v = (f->value < 0 ? 0 : f->value) * 10 + (key - '0');
+	if (v > f->most)
+		v = key - '0';
+	if (v >= f->least && v <= f->most && v != f->value) {
+		f->value = v;
+		if (d->kind == DIALOG_SKIP)
+			ask_preview(u, s);
+	}
+}
+
+static void move_focus(struct dialog *d, int by)
+{
+	uint32_t n = focus_cancel(d) + (d->kind == DIALOG_SKIP ? 3 : 2);
+
+	d->focus = (d->focus + n + (uint32_t)by) % n;
+}
+
+void dialog_key(struct ui *u, const struct state *s, uint32_t key)
+{
+	struct dialog *d = &u->dialog;
+	size_t n = strlen(d->typed);
+	bool buttons = d->focus >= focus_cancel(d), stepper = d->kind == DIALOG_SKIP;
+
+	if (d->kind == DIALOG_FAULT || d->kind == DIALOG_HEAL)
+		list_key(u, s, key);
+	else if (key == PRESS_ESCAPE)
+		close_dialog(u);
+	else if (key == PRESS_ENTER &&
+		 (d->focus == focus_cancel(d) + 1 || (d->kind == DIALOG_BRANCH && !buttons)))
+		apply(u, s);
+	else if (key == PRESS_ENTER && d->focus == focus_cancel(d)) {
+		close_dialog(u);
+		ui_say(u, STYLE_TEXT, "cancelled: nothing has changed");
+	} else if (key == PRESS_ENTER && d->focus == focus_cancel(d) + 2) { /* of a skip */
+		close_dialog(u);
+		branch_ask(u, s, (uint32_t)d->fields[0].value, -1);
+	} else if (key == PRESS_TAB || (key == PRESS_ENTER && !buttons))
+		move_focus(d, 1);
+	else if (key == PRESS_BACK_TAB)
+		move_focus(d, -1);
+	else if (key == PRESS_DELETE_BACK && d->want_typed)
+		d->typed[n > 0 ? n - 1 : 0] = '\0';
+	else if (stepper && (key == PRESS_ARROW_UP || key == PRESS_ARROW_RIGHT || key == '+' ||
+			     key == '='))
+		change(u, s, 0, 1);
+	else if (stepper && (key == PRESS_ARROW_DOWN || key == PRESS_ARROW_LEFT || key == '-'))
+		change(u, s, 0, -1);
+	else if (key == PRESS_ARROW_UP)
+		move_focus(d, -1);
+	else if (key == PRESS_ARROW_DOWN)
+		move_focus(d, 1);
+	else if (key == PRESS_ARROW_LEFT || key == PRESS_ARROW_RIGHT) {
+		if (buttons)
+			d->focus = focus_cancel(d) + (d->focus == focus_cancel(d));
+		else if (d->focus < d->n_fields)
+			change(u, s, d->focus, key == PRESS_ARROW_RIGHT ? 1 : -1);
+	} else if ((key == '+' || key == '-') && d->focus < d->n_fields)
+		change(u, s, d->focus, key == '+' ? 1 : -1);
+	else if (key >= '0' && key <= '9')
+		digit(u, s, key);
+}

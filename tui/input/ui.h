@@ -1,0 +1,213 @@
+/* ui.h - what the operator looks at and is about to do: view, selection, dialogs, typed text.
+ *
+ * Pure: keys and the clock come in as arguments; what should leave (commands for the
+ * controller, wishes for the program) is put in the struct for main.c to take. So every dialog
+ * is tested by feeding keys and messages. Views read it; ui.c, ui_act.c, ui_move.c,
+ * ui_command.c and dialog.c write it.
+ */
+#ifndef TUI_UI_H
+#define TUI_UI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tui/input/keymap.h"
+#include "tui/screen/screen.h"
+#include "tui/run/state.h"
+
+enum view {
+	VIEW_OVERVIEW = 1,
+	VIEW_NODES,
+	VIEW_LINKS,
+	VIEW_TIMELINE,
+	VIEW_MICROBATCHES,
+	VIEW_LOSS,
+	VIEW_COMPARE,
+	VIEW_JOURNAL,
+	VIEWS
+};
+
+enum ui_link { UI_CONNECTING, UI_LIVE, UI_LOST, UI_REFUSED, UI_RECORDED };
+
+enum graph { GRAPH_BRAILLE, GRAPH_BLOCK, GRAPH_ASCII };
+
+enum scrub { SCRUB_NONE, SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK, SCRUB_EVENT_ON, SCRUB_LIVE };
+
+enum prompt { PROMPT_NONE, PROMPT_COMMAND, PROMPT_FILTER };
+
+enum dialog_kind {
+	DIALOG_NONE,
+	DIALOG_SKIP,
+	DIALOG_FAIL,
+	DIALOG_RECOVER,
+	DIALOG_FAULT,
+	DIALOG_INJECT,
+	DIALOG_HEAL,
+	DIALOG_UNDO,
+	DIALOG_BRANCH,
+	DIALOG_QUIT
+};
+
+enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16, UI_LANES = 128 };
+
+enum field_unit {
+	FIELD_NUMBER,
+	FIELD_STAGES,
+	FIELD_NODE,
+	FIELD_SECONDS,
+	FIELD_TIMES,
+	FIELD_PERCENT
+};
+
+/* One thing that can be changed in a dialog. */
+struct dialog_field {
+	char label[24];
+	int64_t value, least, most, step;
+	enum field_unit unit;
+};
+
+struct dialog {
+	enum dialog_kind kind;
+	enum fault_kind fault; /* DIALOG_INJECT */
+	uint16_t node;
+	uint32_t n_fields;
+	struct dialog_field fields[DIALOG_FIELDS];
+	uint32_t focus;  /* fields first, then Cancel, then Apply */
+	uint32_t choice; /* DIALOG_FAULT, DIALOG_HEAL: the line */
+	bool want_typed; /* the node's id must be typed */
+	char typed[8];
+	bool forbidden; /* Apply does nothing; `why` says why */
+	char why[128];
+	uint64_t preview_id; /* asked for; 0 none wanted */
+	bool have_preview;
+	struct msg_see_preview preview;
+	int64_t asked_us; /* our clock */
+	uint64_t undo;    /* the act, by its journal id; 0: the last */
+	char undo_text[96];
+};
+
+/* A plan that the Compare view asks for. */
+struct ui_candidate {
+	char name[32]; /* as the answer will be called: "best 2/6" */
+	uint64_t id;   /* of the command that asked; 0 not asked */
+	int64_t asked_us;
+	uint32_t asked; /* how often */
+};
+
+/* A what-if beside the iteration that is shown (branch.h). */
+struct ui_branch {
+	bool wanted, have;
+	char name[32]; /* as the answer is called */
+	uint64_t id;   /* of the command that asked */
+	uint32_t skip;
+	int32_t without;  /* a node; -1 none */
+	int64_t asked_us; /* our clock */
+	char refused[96];
+	enum view back;         /* the view before it */
+	struct state_plan plan; /* ui_fini frees it */
+};
+
+struct ui {
+	char name[64];    /* what the lease calls us; "" not known yet */
+	bool watches;     /* we were admitted to look only */
+	uint64_t arming;  /* our COMMAND_ARM that is not answered; 0 none */
+	bool has_waiting; /* an act that leaves when the lease is granted */
+	struct msg_command waiting;
+	struct keymap map;
+	enum view view;
+	enum graph graph;
+	bool readonly; /* no command leaves this console */
+	bool owner;    /* quitting ends the run */
+	int help;      /* 0 closed; else its page, counted on for ever */
+	bool mouse;
+	bool frozen;
+	uint16_t selected;
+	bool following;
+	uint32_t follow;
+	int zoom;      /* timeline: 0 an iteration; each step halves or doubles */
+	uint64_t note; /* chosen in the journal; 0: the newest */
+	char filter[48];
+	enum prompt prompt;
+	char typed[128];
+	uint32_t palette; /* the line chosen while a command is typed */
+	struct dialog dialog;
+	struct ui_candidate
+		candidates[STATE_CANDIDATES]; /* every skip ratio, then a baseline */
+	uint32_t n_candidates;
+	uint64_t candidates_epoch; /* the plan they are compared with */
+	uint32_t compare;          /* the one that is drawn beside the live plan */
+	struct ui_branch branch;
+	uint32_t lanes[UI_LANES]; /* a moving microbatch + 1 keeps its row; 0 free */
+	char toast[224];          /* the message line */
+	enum style toast_style;
+	int64_t toast_until_us; /* our clock */
+	char theme[32];
+
+	/* set by ui_tick */
+	enum ui_link link;
+	int64_t link_since_us; /* our clock */
+	char link_text[160];   /* why, where it is not UI_LIVE */
+	int64_t local_us;      /* our clock */
+	int64_t heard_us;      /* our clock, when the controller last spoke; 0 never */
+	int64_t now_us;        /* the controller's clock, as well as we know it */
+	int64_t wall_us;
+	int32_t utc_offset_s;
+	int64_t status_seen_us; /* the last status's now_us, and our clock then */
+	int64_t status_local_us;
+	int64_t still_us;  /* frozen: the controller's clock at the cursor */
+	int64_t behind_us; /* the cursor is so far from now; 0: it is at now */
+	int64_t span_us;   /* how far back it can go, from now */
+
+	/* for main.c */
+	struct msg_command outbox[UI_OUTBOX];
+	uint32_t n_outbox;
+	uint64_t last_id; /* of our commands */
+	bool want_quit, want_theme, want_export, want_copy, want_redraw, want_mouse;
+	enum scrub want_scrub;
+	char want_theme_name[64];  /* "" the next one */
+	char want_export_name[16]; /* "" text */
+};
+
+void ui_init(struct ui *u, enum graph graph);
+void ui_fini(struct ui *u);
+/* Before a frame: the clocks. */
+void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us);
+void ui_link_is(struct ui *u, enum ui_link link, const char *why);
+/* A message came (any; only replies, previews and notes matter). */
+void ui_heard(struct ui *u, const struct state *s, const struct msg *m);
+void ui_key(struct ui *u, const struct state *s, uint32_t key);
+/* Pasted text goes into a prompt that is open, nowhere else. */
+void ui_paste(struct ui *u, const char *text);
+void ui_act(struct ui *u, const struct state *s, enum action a);
+/* A typed command: "skip 3", "arm 10m". Says in the message line what is wrong with it. */
+void ui_command(struct ui *u, const struct state *s, const char *text);
+void ui_show(struct ui *u, enum view view);
+/* ui_move.c: ACTION_NEXT to ACTION_LAST_ROW, ACTION_FIND_NEXT, ACTION_FIND_PREVIOUS. */
+void ui_move(struct ui *u, const struct state *s, enum action a);
+/* The next node where somebody waits. */
+void ui_next_collision(struct ui *u, const struct state *s);
+/* A click on a node's cell. */
+void ui_select(struct ui *u, const struct state *s, uint16_t node);
+
+/* When the selected node is not among those listed, the first that is. */
+void ui_reselect(struct ui *u, const struct state *s);
+/* Asks for the next plan of the Compare view that is not there; anew: for all of them again. */
+void ui_ask_candidates(struct ui *u, const struct state *s, bool anew);
+
+void ui_say(struct ui *u, enum style style, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Appends a command with a fresh id; 0 when there is no room, it may not leave, or it waits for
+ * the operator's lease, which is asked for first. */
+uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c);
+bool ui_lease_is_ours(const struct ui *u, const struct state *s);
+/* Why this console may not act; NULL: it may. */
+const char *ui_only_watches(const struct ui *u);
+
+/* dialog.c */
+void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
+void dialog_key(struct ui *u, const struct state *s, uint32_t key);
+void dialog_heard(struct ui *u, const struct state *s, const struct msg_see_preview *p);
+bool dialog_stage_has_others(const struct state *s, uint16_t node);
+
+#endif

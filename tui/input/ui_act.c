@@ -1,0 +1,332 @@
+/* What an action does: acts on the run, the cursor in time, the console.
+ */
+#include "tui/input/ui.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/run/branch.h"
+#include "tui/run/notes.h"
+#include "tui/run/why.h"
+
+enum { CANDIDATE_US = 3000000 };
+
+/* ---- what else could be ---- */
+
+static void list_candidates(struct ui *u, const struct state *s)
+{
+	memset(u->candidates, 0, sizeof(u->candidates));
+	u->n_candidates = 0;
+	for (uint32_t k = 0; k + 1 < s->run.n_stages && k + 1 < STATE_CANDIDATES; k++)
+		snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name),
+			 "best %u/%u", k, s->run.n_stages);
+	snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name),
+		 "dtfm 0/%u", s->run.n_stages);
+	u->candidates_epoch = s->plan.see.epoch;
+}
+
+/* The controller plans them one after another, in the background: it has a run to look after.
+ * What is not possible gets no answer; it is asked for twice. */
+void ui_ask_candidates(struct ui *u, const struct state *s, bool anew)
+{
+	if (anew || u->candidates_epoch != s->plan.see.epoch || u->n_candidates == 0)
+		list_candidates(u, s);
+	for (uint32_t k = 0; k < u->n_candidates; k++) {
+		struct ui_candidate *one = &u->candidates[k];
+		const struct state_plan *p = state_candidate(s, one->name);
+		struct msg_command c = {
+			.verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = k
+		};
+
+		if (p && p->see.epoch == s->plan.see.epoch && one->id)
+			continue;
+		if (one->id && u->local_us - one->asked_us < CANDIDATE_US)
+			return;
+		if (one->asked == 2)
+			continue;
+		if (k + 1 == u->n_candidates)
+			c.value = 0;
+		snprintf(c.text, sizeof(c.text), "%.*s", (int)strcspn(one->name, " "),
+			 one->name);
+		one->id = ui_send(u, s, c);
+		one->asked_us = u->local_us;
+		one->asked++;
+		return;
+	}
+}
+
+/* ---- one microbatch ---- */
+
+static void follow(struct ui *u, const struct state *s)
+{
+	const struct state_node *n = &s->nodes[u->selected];
+
+	if (u->following) {
+		u->following = false;
+	} else if (n->running && state_newest(n)->kind != WORK_EVALUATE) {
+		u->following = true;
+		u->follow = state_newest(n)->microbatch;
+	} else if (n->n_queue > 0) {
+		u->following = true;
+		u->follow = n->queue[0].microbatch;
+	} else if (state_newest(n)) {
+		u->following = true;
+		u->follow = state_newest(n)->microbatch;
+	} else {
+		ui_say(u, STYLE_TEXT, "n%02u has had no microbatch; :follow N follows any",
+		       u->selected);
+	}
+}
+
+/* Of the one that is followed, else of whoever waits first at the selected node. */
+static void why(struct ui *u, const struct state *s)
+{
+	const struct state_node *n = &s->nodes[u->selected];
+	const struct state_flight *f;
+	char text[160];
+	struct why w;
+
+	if (!u->following && n->n_queue > 0) {
+		u->following = true;
+		u->follow = n->queue[0].microbatch;
+	}
+	f = u->following ? state_flight(s, u->follow) : NULL;
+	if (!f) {
+		ui_say(u, STYLE_TEXT, "nobody waits at n%02u; c goes to the next collision",
+		       u->selected);
+		return;
+	}
+	why_make(&w, s, f, u->now_us);
+	why_say(&w, text);
+	ui_say(u, STYLE_TEXT, "m%02u %s", u->follow, w.waits ? text : "does not wait");
+}
+
+/* ---- acts without a dialog ---- */
+
+static void act_simple(struct ui *u, const struct state *s, enum command_verb verb,
+		       int64_t value)
+{
+	struct msg_command c = {
+		.verb = (uint8_t)verb, .node = -1, .peer = -1, .value = value
+	};
+
+	ui_send(u, s, c);
+}
+
+/* The alert that is chosen in the journal; else all. */
+static void acknowledge(struct ui *u, const struct state *s)
+{
+	const struct msg_see_note *n = u->view == VIEW_JOURNAL ? notes_find(s, u->note) : NULL;
+
+	act_simple(u, s, COMMAND_ACK, n && n->kind >= NOTE_WARNING ? (int64_t)n->id : 0);
+}
+
+static void quit(struct ui *u, const struct state *s)
+{
+	if (s->n_faults > 0 || (u->owner && s->status.phase != PHASE_FINISHED))
+		dialog_open(u, s, DIALOG_QUIT);
+	else
+		u->want_quit = true;
+}
+
+static void back(struct ui *u)
+{
+	if (*u->filter)
+		u->filter[0] = '\0';
+	else if (u->following)
+		u->following = false;
+	else if (u->branch.wanted)
+		branch_leave(u);
+	else
+		u->view = VIEW_OVERVIEW;
+}
+
+static void open_prompt(struct ui *u, enum prompt prompt)
+{
+	u->prompt = prompt;
+	u->typed[0] = '\0';
+	u->palette = 0;
+	if (prompt == PROMPT_FILTER)
+		snprintf(u->typed, sizeof(u->typed), "%s", u->filter);
+}
+
+static void act_run(struct ui *u, const struct state *s, enum action a)
+{
+	switch (a) {
+	case ACTION_SKIP:
+		dialog_open(u, s, DIALOG_SKIP);
+		break;
+	case ACTION_FAIL:
+		dialog_open(u, s, DIALOG_FAIL);
+		break;
+	case ACTION_RECOVER:
+		dialog_open(u, s, DIALOG_RECOVER);
+		break;
+	case ACTION_INJECT:
+		dialog_open(u, s, DIALOG_FAULT);
+		break;
+	case ACTION_HEAL:
+		dialog_open(u, s, DIALOG_HEAL);
+		break;
+	case ACTION_HEAL_ALL:
+		act_simple(u, s, COMMAND_HEAL_ALL, 0);
+		break;
+	case ACTION_PAUSE:
+		act_simple(u, s, s->status.paused ? COMMAND_RESUME : COMMAND_PAUSE, 0);
+		break;
+	case ACTION_STEP:
+		act_simple(u, s, COMMAND_STEP, 0);
+		break;
+	case ACTION_UNDO:
+		dialog_open(u, s, DIALOG_UNDO);
+		break;
+	default:
+		acknowledge(u, s);
+	}
+}
+
+void ui_show(struct ui *u, enum view view)
+{
+	enum action a = (enum action)(ACTION_VIEW_OVERVIEW + (view - VIEW_OVERVIEW));
+
+	if (view != u->view)
+		ui_say(u, STYLE_FAINT, "%s", keymap_find(a)->help);
+	u->view = view;
+}
+
+/* Looking closer: at a node from the whole, at a microbatch from its list. */
+static void drill(struct ui *u, const struct state *s)
+{
+	if (u->view == VIEW_COMPARE)
+		ui_ask_candidates(u, s, true);
+	else if (u->view == VIEW_OVERVIEW)
+		ui_show(u, VIEW_NODES);
+	else if (u->view == VIEW_MICROBATCHES) {
+		u->following = true;
+		ui_show(u, VIEW_OVERVIEW);
+	}
+}
+
+/* In a replay the controller holds the record: it is asked to jump. */
+static void seek(struct ui *u, const struct state *s, enum action a)
+{
+	struct msg_command c = { .verb = COMMAND_SEEK, .node = -1, .peer = -1 };
+	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1;
+	double step = (double)s->plan.see.iteration_s * scale * 1e6 / 20;
+
+	if (!(step > 20000 && step < 60e6))
+		step = 100000;
+	c.value = u->now_us + (int64_t)(a == ACTION_SCRUB_BACK ? -step : step);
+	if (a == ACTION_LIVE) {
+		c.value = s->run.last_us;
+	} else if (a == ACTION_EVENT_ON) { /* what comes is not known here: the next commit */
+		c.verb = COMMAND_STEP;
+	} else if (a == ACTION_EVENT_BACK) {
+		c.value = s->run.first_us;
+		for (size_t i = 0; i < s->n_notes; i++)
+			if (s->notes[i].kind != NOTE_LOG &&
+			    s->notes[i].at_us < u->now_us - 50000)
+				c.value = s->notes[i].at_us;
+	}
+	ui_send(u, s, c);
+}
+
+static void act_time(struct ui *u, const struct state *s, enum action a)
+{
+	static const enum scrub wishes[] = { SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK,
+					     SCRUB_EVENT_ON, SCRUB_LIVE };
+
+	if (s->run.replay && !u->frozen && u->link == UI_LIVE)
+		seek(u, s, a);
+	else
+		u->want_scrub = wishes[a - ACTION_SCRUB_BACK];
+}
+
+static void act_console(struct ui *u, const struct state *s, enum action a)
+{
+	switch (a) {
+	case ACTION_FREEZE:
+		if (u->frozen) {
+			u->want_scrub = SCRUB_LIVE;
+			break;
+		}
+		u->frozen = true;
+		u->still_us = u->now_us;
+		ui_say(u, STYLE_TEXT, "the picture is frozen, the training goes on");
+		break;
+	case ACTION_BRANCH:
+		if (u->branch.wanted)
+			branch_leave(u);
+		else
+			dialog_open(u, s, DIALOG_BRANCH);
+		break;
+	case ACTION_FOLLOW:
+		follow(u, s);
+		break;
+	case ACTION_WHY:
+		why(u, s);
+		break;
+	case ACTION_ZOOM_IN:
+		u->zoom += u->zoom < 6;
+		break;
+	case ACTION_ZOOM_OUT:
+		u->zoom -= u->zoom > -4;
+		break;
+	case ACTION_NEXT_COLLISION:
+		ui_next_collision(u, s);
+		break;
+	case ACTION_FILTER:
+		open_prompt(u, PROMPT_FILTER);
+		break;
+	case ACTION_PALETTE:
+		open_prompt(u, PROMPT_COMMAND);
+		break;
+	case ACTION_HELP:
+		u->help = 1;
+		break;
+	case ACTION_THEME:
+		u->want_theme = true;
+		u->want_theme_name[0] = '\0';
+		break;
+	case ACTION_MOUSE:
+		u->mouse = !u->mouse;
+		u->want_mouse = true;
+		ui_say(u, STYLE_TEXT,
+		       u->mouse ? "mouse on: a click selects a node (hold Shift to select text)"
+				: "mouse off: the terminal selects text");
+		break;
+	case ACTION_EXPORT:
+		u->want_export = true;
+		u->want_export_name[0] = '\0';
+		break;
+	case ACTION_COPY:
+		u->want_copy = true;
+		break;
+	case ACTION_QUIT:
+		quit(u, s);
+		break;
+	case ACTION_BACK:
+		back(u);
+		break;
+	case ACTION_DRILL:
+		drill(u, s);
+		break;
+	default:
+		break;
+	}
+}
+
+void ui_act(struct ui *u, const struct state *s, enum action a)
+{
+	if (a >= ACTION_VIEW_OVERVIEW && a <= ACTION_VIEW_JOURNAL)
+		ui_show(u, (enum view)(VIEW_OVERVIEW + (a - ACTION_VIEW_OVERVIEW)));
+	else if ((a >= ACTION_NEXT && a <= ACTION_LAST_ROW) || a == ACTION_FIND_NEXT ||
+		 a == ACTION_FIND_PREVIOUS)
+		ui_move(u, s, a);
+	else if (a >= ACTION_SKIP && a <= ACTION_ACKNOWLEDGE)
+		act_run(u, s, a);
+	else if (a >= ACTION_SCRUB_BACK && a <= ACTION_LIVE)
+		act_time(u, s, a);
+	else
+		act_console(u, s, a);
+}

@@ -1,0 +1,263 @@
+/* What was typed after ':'. Acts that a key opens with a preview open the same dialog, filled
+ * in. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/run/branch.h"
+#include "tui/input/command.h"
+#include "tui/input/ui.h"
+
+enum { WORDS = 8 };
+
+/* "9", "n09"; false and a message when it is no number. */
+static bool number(struct ui *u, const char *word, long most, long *out)
+{
+	char *end;
+
+	if (word && (word[0] == 'n' || word[0] == 'm' || word[0] == '#') && word[1])
+		word++;
+	*out = word ? strtol(word, &end, 10) : -1;
+	if (word && end != word && !*end && *out >= 0 && *out <= most)
+		return true;
+	ui_say(u, STYLE_ALERT, "%s%s: a number from 0 to %ld was expected", word ? word : "",
+	       word ? "" : "nothing", most);
+	return false;
+}
+
+static bool node_of(struct ui *u, const struct state *s, const char *word)
+{
+	long n;
+
+	if (!word)
+		return true; /* the selected one */
+	if (!number(u, word, (long)s->n_nodes - 1, &n))
+		return false;
+	ui_select(u, s, (uint16_t)n);
+	if (u->selected == n)
+		return true;
+	ui_say(u, STYLE_ALERT, "n%02ld is not known", n);
+	return false;
+}
+
+static void set_field(struct dialog *d, uint32_t i, long v)
+{
+	if (i >= d->n_fields)
+		return;
+	if (v < d->fields[i].least)
+		v = (long)d->fields[i].least;
+	if (v > d->fields[i].most)
+		v = (long)d->fields[i].most;
+	d->fields[i].value = v;
+}
+
+/* inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]: opens the dialog with all that filled in.
+ */
+static void inject(struct ui *u, const struct state *s, char **word, int n)
+{
+	int kind = FAULT_NONE;
+
+	for (int k = FAULT_KILL; n > 1 && k <= FAULT_CORRUPT; k++)
+		if (strcmp(word[1], state_fault_name((enum fault_kind)k)) == 0)
+			kind = k;
+	if (kind == FAULT_NONE) {
+		ui_say(u, STYLE_ALERT,
+		       "inject what? kill, hang, slow-node, slow-link, loss, partition or "
+		       "corrupt");
+		return;
+	}
+	if (!node_of(u, s, n > 2 ? word[2] : NULL))
+		return;
+	u->dialog.fault = (enum fault_kind)kind;
+	dialog_open(u, s, DIALOG_INJECT);
+	for (int i = 3; i < n; i++) {
+		struct dialog *d = &u->dialog;
+		size_t length = strlen(word[i]);
+		long v;
+
+		for (uint32_t f = 0; f < d->n_fields; f++) {
+			if (d->fields[f].unit == FIELD_TIMES && word[i][0] == 'x')
+				set_field(d, f, atol(word[i] + 1));
+			else if (d->fields[f].unit == FIELD_PERCENT &&
+				 word[i][length - 1] == '%')
+				set_field(d, f, atol(word[i]));
+			else if (d->fields[f].unit == FIELD_NODE && f > 0 && word[i][0] == '>')
+				set_field(d, f, atol(word[i] + 1 + (word[i][1] == 'n')));
+			else if (d->fields[f].unit == FIELD_SECONDS &&
+				 command_seconds(word[i], &v) == 0)
+				set_field(d, f, v);
+		}
+	}
+}
+
+static void skip(struct ui *u, const struct state *s, const char *word)
+{
+	long v;
+
+	if (word && !number(u, word, (long)s->run.n_stages - 1, &v))
+		return;
+	dialog_open(u, s, DIALOG_SKIP);
+	if (word && u->dialog.kind == DIALOG_SKIP && u->dialog.fields[0].value != v) {
+		set_field(&u->dialog, 0, v - 1);
+		dialog_key(u, s, '+'); /* asks for the preview */
+	}
+}
+
+static void branch(struct ui *u, const struct state *s, const char *stages, const char *node)
+{
+	long skip, n = -1;
+
+	if (!stages)
+		ui_act(u, s, ACTION_BRANCH);
+	else if (number(u, stages, (long)s->run.n_stages - 1, &skip) &&
+		 (!node || number(u, node, (long)s->n_nodes - 1, &n)))
+		branch_ask(u, s, (uint32_t)skip, (int32_t)n);
+}
+
+static void arm(struct ui *u, const struct state *s, const char *word)
+{
+	struct msg_command c = { .verb = COMMAND_ARM, .node = -1, .peer = -1, .value = 600 };
+	long v;
+
+	if (word && strcmp(word, "off") == 0) {
+		c.value = 0;
+	} else if (word) {
+		if (command_seconds(word, &v) != 0 || v == 0) {
+			ui_say(u, STYLE_ALERT,
+			       "arm %s: a time such as 10m was expected, or off", word);
+			return;
+		}
+		c.value = v;
+	}
+	ui_send(u, s, c);
+}
+
+static void view(struct ui *u, const char *word)
+{
+	static const char *const names[] = { "overview",     "nodes", "links",   "timeline",
+					     "microbatches", "loss",  "compare", "journal" };
+
+	for (int i = 0; word && i < 8; i++) {
+		if (strcmp(word, names[i]) == 0 || (word[0] == '1' + i && !word[1])) {
+			ui_show(u, (enum view)(VIEW_OVERVIEW + i));
+			return;
+		}
+	}
+	ui_say(u, STYLE_ALERT, "which view? 1 to 8, or its name");
+}
+
+static void one_number(struct ui *u, const struct state *s, enum command_verb verb,
+		       const char *word)
+{
+	struct msg_command c = { .verb = (uint8_t)verb, .node = -1, .peer = -1 };
+	long v;
+
+	if (!number(u, word, 1000000000, &v))
+		return;
+	c.value = v;
+	ui_send(u, s, c);
+}
+
+static void follow(struct ui *u, const char *word)
+{
+	long v;
+
+	if (word && strcmp(word, "off") == 0) {
+		u->following = false;
+	} else if (number(u, word, MSG_MICROBATCHES - 1, &v)) {
+		u->following = true;
+		u->follow = (uint32_t)v;
+	}
+}
+
+static void stop(struct ui *u, const struct state *s)
+{
+	u->owner = true;
+	(void)s;
+	dialog_open(u, s, DIALOG_QUIT);
+}
+
+static void speed(struct ui *u, const struct state *s, const char *word)
+{
+	struct msg_command c = { .verb = COMMAND_SPEED, .node = -1, .peer = -1 };
+
+	c.factor = word ? (float)atof(word) : 1;
+	if (!s->run.replay)
+		ui_say(u, STYLE_ALERT, "only a replay has a speed");
+	else if (!(c.factor >= 0 && c.factor <= 10000))
+		ui_say(u, STYLE_ALERT, "speed %s: a number from 0 to 10000 was expected", word);
+	else
+		ui_send(u, s, c);
+}
+
+static bool run_words(struct ui *u, const struct state *s, char **word, int n)
+{
+	const char *name = word[0], *one = n > 1 ? word[1] : NULL;
+
+	if (strcmp(name, "skip") == 0)
+		skip(u, s, one);
+	else if (strcmp(name, "fail") == 0 && node_of(u, s, one))
+		dialog_open(u, s, DIALOG_FAIL);
+	else if (strcmp(name, "recover") == 0 && node_of(u, s, one))
+		dialog_open(u, s, DIALOG_RECOVER);
+	else if (strcmp(name, "inject") == 0)
+		inject(u, s, word, n);
+	else if (strcmp(name, "heal") == 0)
+		one_number(u, s, COMMAND_HEAL, one);
+	else if (strcmp(name, "resume") == 0)
+		ui_send(u, s,
+			(struct msg_command){ .verb = COMMAND_RESUME, .node = -1, .peer = -1 });
+	else if (strcmp(name, "pause") == 0)
+		ui_send(u, s,
+			(struct msg_command){ .verb = COMMAND_PAUSE, .node = -1, .peer = -1 });
+	else if (strcmp(name, "undo") == 0 && one)
+		one_number(u, s, COMMAND_UNDO, one);
+	else if (strcmp(name, "arm") == 0)
+		arm(u, s, one);
+	else if (strcmp(name, "branch") == 0)
+		branch(u, s, one, n > 2 ? word[2] : NULL);
+	else if (strcmp(name, "follow") == 0)
+		follow(u, one);
+	else if (strcmp(name, "node") == 0)
+		node_of(u, s, one);
+	else if (strcmp(name, "view") == 0)
+		view(u, one);
+	else if (strcmp(name, "find") == 0)
+		snprintf(u->filter, sizeof(u->filter), "%.40s", one ? one : "");
+	else if (strcmp(name, "speed") == 0)
+		speed(u, s, one);
+	else if (strcmp(name, "stop") == 0)
+		stop(u, s);
+	else if (strcmp(name, "export") == 0) {
+		u->want_export = true;
+		snprintf(u->want_export_name, sizeof(u->want_export_name), "%.15s",
+			 one ? one : "");
+	} else if (strcmp(name, "theme") == 0) {
+		u->want_theme = true;
+		snprintf(u->want_theme_name, sizeof(u->want_theme_name), "%.60s",
+			 one ? one : "");
+	} else
+		return strcmp(name, "fail") == 0 || strcmp(name, "recover") == 0;
+	return true;
+}
+
+void ui_command(struct ui *u, const struct state *s, const char *text)
+{
+	char copy[sizeof(u->typed)], *word[WORDS], *save, *at;
+	int n = 0;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (at = strtok_r(copy, " ", &save); at && n < WORDS; at = strtok_r(NULL, " ", &save))
+		word[n++] = at;
+	if (n == 0 || run_words(u, s, word, n))
+		return;
+	for (size_t i = 0; i < command_count(); i++) {
+		const struct command_entry *e = command_at(i);
+
+		if (strcmp(e->name, word[0]) == 0 && e->action != ACTION_NONE) {
+			ui_act(u, s, e->action);
+			return;
+		}
+	}
+	ui_say(u, STYLE_ALERT, "%s: there is no such command (: lists them)", word[0]);
+}

@@ -1,0 +1,165 @@
+/* Moving the selection: over nodes and stages, or over the rows of views whose rows are no
+ * nodes. */
+#include "tui/input/ui.h"
+
+#include "tui/run/notes.h"
+#include "tui/run/roster.h"
+
+void ui_select(struct ui *u, const struct state *s, uint16_t node)
+{
+	if (node < s->n_nodes && s->nodes[node].known)
+		u->selected = node;
+}
+
+static void move_along(struct ui *u, const struct state *s, int by)
+{
+	struct roster r;
+	int at;
+
+	roster_make(&r, s, u->filter);
+	if (r.n == 0)
+		return;
+	at = roster_find(&r, u->selected);
+	at = at < 0 ? 0 : ((at + by) % (int)r.n + (int)r.n) % (int)r.n;
+	u->selected = r.nodes[at];
+}
+
+void ui_reselect(struct ui *u, const struct state *s)
+{
+	move_along(u, s, 0);
+}
+
+/* To the same place in the next stage, or the one before. */
+static void move_across(struct ui *u, const struct state *s, int by)
+{
+	struct roster r;
+	uint32_t stage = 0, place;
+	int at;
+
+	roster_make(&r, s, u->filter);
+	at = roster_find(&r, u->selected);
+	if (at < 0 || r.n_stages == 0) {
+		move_along(u, s, 0);
+		return;
+	}
+	while (stage + 1 < r.n_stages && r.first[stage + 1] <= (uint32_t)at)
+		stage++;
+	place = (uint32_t)at - r.first[stage];
+	for (uint32_t i = 0; i < r.n_stages; i++) {
+		uint32_t n;
+
+		stage = (stage + (by > 0 ? 1 : r.n_stages - 1)) % r.n_stages;
+		n = r.first[stage + 1] - r.first[stage];
+		if (n > 0) {
+			u->selected = r.nodes[r.first[stage] + (place < n ? place : n - 1)];
+			return;
+		}
+	}
+}
+
+static void move_to_end(struct ui *u, const struct state *s, bool last)
+{
+	struct roster r;
+
+	roster_make(&r, s, u->filter);
+	if (r.n > 0)
+		u->selected = r.nodes[last ? r.n - 1 : 0];
+}
+
+void ui_next_collision(struct ui *u, const struct state *s)
+{
+	struct roster r;
+	int at;
+
+	roster_make(&r, s, "");
+	at = roster_find(&r, u->selected);
+	for (uint32_t i = 1; i <= r.n; i++) {
+		uint16_t node = r.nodes[((uint32_t)(at < 0 ? 0 : at) + i) % r.n];
+		const struct state_node *n = &s->nodes[node];
+
+		for (uint32_t q = 0; q < n->n_queue; q++) {
+			if (n->queue[q].first)
+				continue;
+			u->selected = node;
+			return;
+		}
+	}
+	ui_say(u, STYLE_TEXT, "nobody waits");
+}
+
+static int rows_of(enum action a)
+{
+	return a == ACTION_UP || a == ACTION_PREVIOUS || a == ACTION_FIND_PREVIOUS ? -1
+	       : a == ACTION_PAGE_UP                                               ? -10
+	       : a == ACTION_PAGE_DOWN                                             ? 10
+	       : a == ACTION_FIRST                                                 ? -1000000
+	       : a == ACTION_LAST_ROW                                              ? 1000000
+										   : 1;
+}
+
+/* An entry stays chosen while others come; the newest does not, it is whichever that is. */
+static void move_note(struct ui *u, const struct state *s, int by)
+{
+	const struct msg_see_note *list[STATE_NOTES];
+	int64_t n = (int64_t)notes_list(s, u->filter, list);
+	int64_t at = (int64_t)notes_place(list, (size_t)n, u->note) + by;
+
+	at = at >= n ? n - 1 : at;
+	u->note = at <= 0 ? 0 : list[at]->id;
+}
+
+/* Views whose rows are no nodes: a microbatch, a candidate or a journal entry is chosen. */
+static bool move_rows(struct ui *u, const struct state *s, enum action a)
+{
+	int64_t at;
+	int by = rows_of(a);
+
+	if (u->view == VIEW_JOURNAL && a != ACTION_LEFT && a != ACTION_RIGHT) {
+		move_note(u, s, by);
+		return true;
+	}
+	if (u->view == VIEW_COMPARE && u->n_candidates > 0) {
+		u->compare = (u->compare + u->n_candidates +
+			      (a == ACTION_LEFT || by < 0 ? -1u : 1u)) %
+			     u->n_candidates;
+		return true;
+	}
+	if (u->view != VIEW_MICROBATCHES || a == ACTION_LEFT || a == ACTION_RIGHT)
+		return false;
+	at = (int64_t)u->follow + by;
+	at = at >= s->n_flights ? (int64_t)s->n_flights - 1 : at;
+	u->follow = (uint32_t)(at < 0 ? 0 : at);
+	return true;
+}
+
+void ui_move(struct ui *u, const struct state *s, enum action a)
+{
+	if (move_rows(u, s, a))
+		return;
+	switch (a) {
+	case ACTION_NEXT:
+	case ACTION_DOWN:
+	case ACTION_FIND_NEXT:
+		move_along(u, s, 1);
+		break;
+	case ACTION_PREVIOUS:
+	case ACTION_UP:
+	case ACTION_FIND_PREVIOUS:
+		move_along(u, s, -1);
+		break;
+	case ACTION_LEFT:
+		move_across(u, s, -1);
+		break;
+	case ACTION_RIGHT:
+		move_across(u, s, 1);
+		break;
+	case ACTION_PAGE_UP:
+		move_along(u, s, -10);
+		break;
+	case ACTION_PAGE_DOWN:
+		move_along(u, s, 10);
+		break;
+	default:
+		move_to_end(u, s, a == ACTION_LAST_ROW);
+	}
+}

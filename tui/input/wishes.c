@@ -1,0 +1,159 @@
+/* What a key asked for that is done outside the picture: the theme, files, the clipboard. */
+#include "tui/console.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "tui/export.h"
+#include "tui/run/notes.h"
+#include "tui/views/view.h"
+
+static const char *const shipped[] = { "default",           "light",     "mono",
+				       "colour-blind-safe", "solarized", "high-contrast" };
+enum { SHIPPED = sizeof(shipped) / sizeof(shipped[0]) };
+
+static void change_theme(struct console *c)
+{
+	const char *name = c->ui.want_theme_name;
+	struct error err = { "" };
+	int at = 0;
+
+	if (!*name) {
+		for (int i = 0; i < SHIPPED; i++)
+			if (strcmp(shipped[i], c->theme.name) == 0)
+				at = (i + 1) % SHIPPED;
+		name = shipped[at];
+	}
+	if (theme_find(&c->theme, name, c->folders, &err) != 0) {
+		ui_say(&c->ui, STYLE_ALERT, "%s", err.text);
+		return;
+	}
+	snprintf(c->ui.theme, sizeof(c->ui.theme), "%s", c->theme.name);
+	ui_say(&c->ui, STYLE_TEXT, "theme %s", c->theme.name);
+	if (c->terminal)
+		terminal_theme(c->terminal, &c->theme);
+}
+
+static const struct {
+	const char *name, *suffix;
+} exports[] = { { "text", "txt" },
+		{ "svg", "svg" },
+		{ "jsonl", "jsonl" },
+		{ "csv", "csv" },
+		{ "trace", "trace.json" } };
+
+static char *exported(struct console *c, int what)
+{
+	switch (what) {
+	case 0:
+		return screen_dump(c->screen);
+	case 1:
+		return export_svg(c->screen, &c->theme, strcmp(c->theme.name, "light") != 0);
+	case 2:
+		return export_jsonl(c->state);
+	case 3:
+		return export_csv(c->state);
+	default:
+		return export_trace(c->state);
+	}
+}
+
+/* In the folder the console was started in, named after the moment. */
+static void export_view(struct console *c)
+{
+	const char *name = *c->ui.want_export_name ? c->ui.want_export_name : "text";
+	struct error err = { "" };
+	char stem[64], path[96], *text;
+	time_t now = time(NULL);
+	int what = 0;
+	struct tm tm;
+
+	while (what < 5 && strcmp(exports[what].name, name) != 0)
+		what++;
+	if (what == 5) {
+		ui_say(&c->ui, STYLE_ALERT, "export what? text, svg, jsonl, csv or trace");
+		return;
+	}
+	if (!c->screen)
+		return;
+	localtime_r(&now, &tm);
+	strftime(stem, sizeof(stem), "skippipe-%Y%m%d-%H%M%S", &tm);
+	snprintf(path, sizeof(path), "%s.%s", stem, exports[what].suffix);
+	c->ui.toast[0] = '\0';
+	view_draw(c->screen, c->state, &c->ui);
+	text = exported(c, what);
+	if (!text || file_write(path, text, strlen(text), 0644, &err) != 0)
+		ui_say(&c->ui, STYLE_ALERT, "%s", text ? err.text : "out of memory");
+	else
+		ui_say(&c->ui, STYLE_GOOD, "saved as %s", path);
+	free(text);
+}
+
+/* ---- copying ---- */
+
+/* What is chosen in the journal, else the picture; without what is about to be said of it. */
+static char *copied(struct console *c)
+{
+	const struct msg_see_note *n =
+		c->ui.view == VIEW_JOURNAL ? notes_find(c->state, c->ui.note) : NULL;
+	char *text;
+
+	if (!n) {
+		c->ui.toast[0] = '\0';
+		view_draw(c->screen, c->state, &c->ui);
+		return screen_dump(c->screen);
+	}
+	if (asprintf(&text, "%s it%llu %s\n", notes_kind(n), (unsigned long long)n->iteration,
+		     n->text) < 0)
+		return NULL;
+	return text;
+}
+
+/* To the terminal's clipboard, where it has one, and always to a file: not every terminal does
+ * as it is asked, and none says whether it did. */
+static void copy(struct console *c)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	struct error err = { "out of memory" };
+	char folder[4000], path[4096], *text;
+	int rc = -ENOMEM;
+
+	if (!c->screen)
+		return;
+	text = copied(c);
+	snprintf(folder, sizeof(folder), "%s%s/skippipe",
+		 cache && *cache ? cache
+		 : home          ? home
+				 : ".",
+		 cache && *cache ? "" : "/.cache");
+	snprintf(path, sizeof(path), "%s/copied.txt", folder);
+	if (text)
+		rc = file_make_folder(folder, &err);
+	if (rc == 0)
+		rc = file_write(path, text, strlen(text), 0600, &err);
+	if (rc != 0)
+		ui_say(&c->ui, STYLE_ALERT, "not copied: %s", err.text);
+	else if (c->terminal && terminal_copy(c->terminal, text))
+		ui_say(&c->ui, STYLE_GOOD, "copied to the terminal's clipboard and %s", path);
+	else
+		ui_say(&c->ui, STYLE_GOOD, "copied to %s", path);
+	free(text);
+}
+
+void console_do_wishes(struct console *c)
+{
+	console_scrub(c);
+	c->ui.want_scrub = SCRUB_NONE;
+	if (c->ui.want_theme)
+		change_theme(c);
+	if (c->ui.want_export)
+		export_view(c);
+	if (c->ui.want_copy)
+		copy(c);
+	if (c->ui.want_mouse && c->terminal)
+		terminal_mouse(c->terminal, c->ui.mouse);
+	c->ui.want_theme = c->ui.want_export = c->ui.want_copy = c->ui.want_mouse = false;
+}

@@ -1,0 +1,314 @@
+/* The two lines on top, which must answer: which run, is it alive, how far, how fast, at what
+ * risk; and the two at the bottom: what was just said, what can be pressed. */
+#include "tui/views/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* LIVE, or what it is instead, in a colour that can be seen across a room and a word that can
+ * be read without one. */
+static void add_link(struct chips *c, const struct state *s, const struct ui *u)
+{
+	char age[16];
+
+	look_age((double)(u->local_us - u->link_since_us) / 1e6, age);
+	if (u->link == UI_CONNECTING)
+		chips_add(c, 9, STYLE_LOST, " CONNECTING %s ", age);
+	else if (u->link == UI_REFUSED)
+		chips_add(c, 9, STYLE_LOST, " REFUSED ");
+	else if (u->link == UI_LOST)
+		chips_add(c, 9, STYLE_LOST, " LOST %s ", age);
+	else if (u->frozen && u->behind_us > 0) {
+		look_age((double)u->behind_us / 1e6, age);
+		chips_add(c, 9, STYLE_LOST, " REPLAY -%s ", age);
+	} else if (u->frozen)
+		chips_add(c, 9, STYLE_LOST, " FROZEN ");
+	else if (s->run.replay)
+		chips_add(c, 9, STYLE_LIVE,
+			  s->status.paused ? " REPLAY, stopped " : " REPLAY ");
+	else if (s->status.phase == PHASE_STALLED)
+		chips_add(c, 9, STYLE_LOST, " STALLED ");
+	else if (s->status.phase == PHASE_FINISHED)
+		chips_add(c, 9, STYLE_LIVE, " FINISHED ");
+	else if (s->status.phase == PHASE_PAUSED)
+		chips_add(c, 9, STYLE_LOST, " PAUSED ");
+	else if (s->status.paused)
+		chips_add(c, 9, STYLE_LIVE, " PAUSING ");
+	else if (u->link == UI_RECORDED)
+		chips_add(c, 9, STYLE_LIVE, " RECORDED ");
+	else
+		chips_add(c, 9, STYLE_LIVE, " LIVE ");
+}
+
+static void add_lease(struct chips *c, const struct state *s, const struct ui *u)
+{
+	char left[16];
+
+	look_age((double)s->status.lease_us / 1e6, left);
+	if (s->run.replay)
+		chips_add(c, 4, STYLE_FAINT, "acts are off");
+	else if (ui_only_watches(u))
+		chips_add(c, 5, STYLE_FAINT, "WATCHING");
+	else if (!*s->status.lease)
+		chips_add(c, 4, STYLE_FAINT, "locked");
+	else if (ui_lease_is_ours(u, s))
+		chips_add(c, 5, STYLE_GOOD, "ARMED %s", left);
+	else
+		chips_add(c, 7, STYLE_WARNING, "held by %s %s", s->status.lease, left);
+}
+
+static void first_line(struct screen *out, struct rect at, const struct state *s,
+		       const struct ui *u)
+{
+	const struct msg_see_status *t = &s->status;
+	struct chips c = { .n = 0 };
+	char clock[16];
+	bool ours; /* else a published baseline plans: that is not left out */
+
+	chips_add(&c, 3, STYLE_TITLE, "skippipe");
+	chips_add(&c, 6, STYLE_STRONG, "%s", s->have_run ? s->run.name : "");
+	if (s->run.iterations)
+		chips_add(&c, 8, STYLE_STRONG, "it %llu/%llu", (unsigned long long)t->iteration,
+			  (unsigned long long)s->run.iterations);
+	else
+		chips_add(&c, 8, STYLE_STRONG, "it %llu", (unsigned long long)t->iteration);
+	add_link(&c, s, u);
+	if (s->run.emulated)
+		chips_add(&c, 7, STYLE_STRONG, "EMULATED");
+	if (u->branch.wanted)
+		chips_add(&c, 8, STYLE_LOST, " WHAT IF ");
+	chips_add(&c, 7, t->alive < t->n_nodes ? STYLE_WARNING : STYLE_TEXT, "nodes %u/%u",
+		  t->alive, t->n_nodes);
+	if (t->n_stages > 0)
+		chips_add(&c, 7, STYLE_TEXT, "skip %u/%u=%u%%", t->n_stages - t->path_length,
+			  t->n_stages, (t->n_stages - t->path_length) * 100 / t->n_stages);
+	ours = !*s->plan.see.algorithm || strcmp(s->plan.see.algorithm, "best") == 0;
+	chips_add(&c, ours ? 3 : 7, ours ? STYLE_FAINT : STYLE_WARNING, "plan %llu %s",
+		  (unsigned long long)t->epoch, s->plan.see.algorithm);
+	if (t->faults)
+		chips_add(&c, 6, STYLE_WARNING, "faults %u", t->faults);
+	add_lease(&c, s, u);
+	if (s->gaps)
+		chips_add(&c, 2, STYLE_WARNING, "gaps %llu", (unsigned long long)s->gaps);
+	if (at.w >= 120)
+		chips_add(&c, 1, STYLE_FAINT, "%s", s->run.model);
+	if (at.w >= 120 && (t->resent || t->refused || t->dropped))
+		chips_add(&c, 0, STYLE_FAINT, "resent %llu refused %llu dropped %llu",
+			  (unsigned long long)t->resent, (unsigned long long)t->refused,
+			  (unsigned long long)t->dropped);
+	look_clock(u->wall_us, u->utc_offset_s, clock);
+	if (at.w >= 60) {
+		chips_draw(&c, out, at.x, at.y, at.w - 9, "  ");
+		screen_text(out, at.x + at.w - 8, at.y, 8, STYLE_FAINT, clock);
+	} else {
+		chips_draw(&c, out, at.x, at.y, at.w, " ");
+	}
+}
+
+/* How far the iteration under way is, against what was predicted for it. */
+static void add_progress(struct chips *c, const struct state *s, const struct ui *u, int w)
+{
+	double want = (double)s->plan.see.iteration_s, at;
+	int d = look_decimals(want);
+
+	if (s->status.phase != PHASE_COMPUTING || !s->iteration_us ||
+	    s->iteration != s->status.iteration) {
+		chips_add(c, 6, STYLE_TEXT, "%s",
+			  *s->status.doing ? s->status.doing
+					   : state_phase_name(s->status.phase));
+		return;
+	}
+	at = state_plan_s(s, u->now_us - s->iteration_us);
+	chips_add(c, w >= 120 ? 6 : 3, at > want * 1.1 && want > 0 ? STYLE_WARNING : STYLE_TEXT,
+		  "now %.*f of %.*fs", d, at, d, want);
+}
+
+/* What the sums add, and the whole, where all are seconds of one clock: an emulated run's are not. */
+static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
+{
+	double longest = fmax((double)it->sync_s, (double)it->predicted_sync_s);
+
+	chips_add(c, 8, STYLE_TEXT, w < 100 ? "sum %.*fs pred %.*f" : "sum %.*fs predicted %.*f",
+		  look_decimals(longest), (double)it->sync_s, look_decimals(longest),
+		  (double)it->predicted_sync_s);
+	chips_add(c, 8, STYLE_TEXT, w < 100 ? "all %.*fs" : "all in %.*fs",
+		  look_decimals((double)it->real_s), (double)it->real_s);
+}
+
+static void second_line(struct screen *out, struct rect at, const struct state *s,
+			const struct ui *u)
+{
+	const struct msg_see_iteration *it =
+		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
+	int d = look_decimals((double)s->plan.see.iteration_s);
+	struct chips c = { .n = 0 };
+	char number[16], change[16];
+
+	if (it) {
+		look_change((double)it->predicted_s, (double)it->iteration_s, change);
+		chips_add(&c, 9,
+			  fabsf(it->iteration_s - it->predicted_s) > it->predicted_s * 0.1f
+				  ? STYLE_WARNING
+				  : STYLE_STRONG,
+			  at.w < 100 ? "iter %.*fs pred %.*f (%s)"
+				     : "iter %.*fs predicted %.*f (%s)",
+			  d, (double)it->iteration_s, d, (double)it->predicted_s, change);
+	}
+	if (it && !s->run.emulated)
+		add_sums(&c, it, at.w);
+	add_progress(&c, s, u, at.w);
+	if (s->run.baseline_s > 0 && at.w >= 120 && it && it->iteration_s > 0)
+		chips_add(&c, 5, STYLE_TEXT, "plain pipeline %.*f (%.1fx)", d,
+			  s->run.baseline_s, s->run.baseline_s / (double)it->iteration_s);
+	else if (s->run.baseline_s > 0)
+		chips_add(&c, 5, STYLE_TEXT, at.w < 100 ? "base %.*f" : "plain pipeline %.*f",
+			  d, s->run.baseline_s);
+	if (it) {
+		look_count((double)it->tokens_per_s, number);
+		chips_add(&c, 7, STYLE_TEXT, "%stok/s", number);
+		chips_add(&c, 8, STYLE_TEXT, "loss %.3f", (double)it->loss);
+	}
+	if (s->n_validations)
+		chips_add(&c, 4, STYLE_TEXT, "val %.3f",
+			  (double)s->validations[s->n_validations - 1].loss);
+	if (it)
+		chips_add(&c, 6, it->collisions ? STYLE_BLOCKED : STYLE_TEXT,
+			  at.w < 120 ? "x%u wait %.*fs" : "%u collisions, wait %.*fs",
+			  it->collisions, d, (double)it->wait_s);
+	if (it && at.w >= 100)
+		chips_add(&c, 3, STYLE_TEXT, "idle %.0f%%", (double)it->idle_fraction * 100);
+	if (it && at.w >= 120 && it->rerun)
+		chips_add(&c, 3, STYLE_WARNING, "%u ran again", it->rerun);
+	if (s->plan.known && s->plan.see.lower_bound_s > 0 && at.w >= 120)
+		chips_add(&c, 2, STYLE_FAINT, "bound %.*f", d,
+			  (double)s->plan.see.lower_bound_s);
+	chips_draw(&c, out, at.x, at.y + 1, at.w, " | ");
+}
+
+void panel_header(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+{
+	if (at.h >= 1)
+		first_line(out, at, s, u);
+	if (at.h >= 2)
+		second_line(out, at, s, u);
+}
+
+/* Where the cursor stands in what can be shown, what happened up to it (S F R), and the keys
+ * that move it. */
+static void draw_scrub(struct screen *out, struct rect at, const struct state *s,
+		       int64_t last_us, int64_t behind_us, int64_t span_us)
+{
+	static const char keys[] = "[ ] scrub  { } event  L live  B what if";
+	int n = (int)sizeof(keys) - 1, w = at.w - n - 8, x;
+
+	if (w < 10 || span_us <= 0) {
+		screen_text(out, at.x, at.y, at.w, STYLE_FAINT, keys);
+		return;
+	}
+	x = screen_text(out, at.x, at.y, 6, STYLE_FAINT, "time ");
+	screen_fill(out, (struct rect){ at.x + x, at.y, w, 1 }, 0x2500, STYLE_RULE);
+	for (size_t i = 0; i < s->n_notes; i++) {
+		int64_t ago = last_us - s->notes[i].at_us;
+
+		if (s->notes[i].mark > ' ' && ago >= 0 && ago <= span_us)
+			screen_put(out,
+				   at.x + x +
+					   (int)((double)(w - 1) *
+						 (1 - (double)ago / (double)span_us)),
+				   at.y, (uint32_t)s->notes[i].mark, STYLE_MARK);
+	}
+	behind_us = behind_us < 0 ? 0 : behind_us > span_us ? span_us : behind_us;
+	screen_put(out,
+		   at.x + x +
+			   (int)((double)(w - 1) * (1 - (double)behind_us / (double)span_us)),
+		   at.y, '^', STYLE_MARK);
+	screen_text(out, at.x + at.w - n, at.y, n, STYLE_FAINT, keys);
+}
+
+void panel_prompt(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+{
+	const struct msg_see_note *last = s->n_notes ? &s->notes[s->n_notes - 1] : NULL;
+	char clock[16];
+	int x;
+
+	if (at.h < 1)
+		return;
+	if (u->prompt != PROMPT_NONE) {
+		x = screen_print(out, at.x, at.y, at.w, STYLE_STRONG, "%c%s",
+				 u->prompt == PROMPT_COMMAND ? ':' : '/', u->typed);
+		screen_put(out, at.x + x, at.y, ' ', STYLE_TEXT | STYLE_REVERSE);
+		return;
+	}
+	if (*u->toast && u->local_us < u->toast_until_us)
+		screen_text(out, at.x, at.y, at.w, u->toast_style, u->toast);
+	else if (u->behind_us > 0)
+		draw_scrub(out, at, s, u->now_us + u->behind_us, u->behind_us, u->span_us);
+	else if (s->run.replay && u->link == UI_LIVE)
+		draw_scrub(out, at, s, s->run.last_us, s->run.last_us - u->now_us,
+			   s->run.last_us - s->run.first_us);
+	else if (u->link != UI_LIVE && *u->link_text)
+		screen_text(out, at.x, at.y, at.w, STYLE_WARNING, u->link_text);
+	else if (*u->filter)
+		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "/%s  (Esc shows all)",
+			     u->filter);
+	else if (last) {
+		look_clock(last->wall_us, u->utc_offset_s, clock);
+		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "%s %s", clock, last->text);
+	}
+}
+
+/* What a recorded run cannot be asked. */
+static bool acts_on_run(enum action a)
+{
+	return (a >= ACTION_SKIP && a <= ACTION_HEAL_ALL) || a == ACTION_UNDO;
+}
+
+void panel_keys(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+{
+	static const struct {
+		enum action action;
+		int rank;
+	} shown[] = {
+		{ ACTION_SKIP, 8 },   { ACTION_FAIL, 7 },    { ACTION_RECOVER, 6 },
+		{ ACTION_INJECT, 7 }, { ACTION_HEAL, 3 },    { ACTION_HEAL_ALL, 4 },
+		{ ACTION_PAUSE, 6 },  { ACTION_STEP, 2 },    { ACTION_FOLLOW, 5 },
+		{ ACTION_FREEZE, 4 }, { ACTION_UNDO, 4 },    { ACTION_ACKNOWLEDGE, 2 },
+		{ ACTION_FILTER, 2 }, { ACTION_PALETTE, 5 }, { ACTION_HELP, 9 },
+		{ ACTION_BRANCH, 4 }, { ACTION_QUIT, 9 },
+	};
+	struct chips c = { .n = 0 };
+	bool past = s->run.replay || u->link == UI_RECORDED;
+
+	if (at.h < 1)
+		return;
+	chips_add(&c, 6, STYLE_FAINT,
+		  at.w >= 150 ? "1Over 2Nodes 3Links 4Time 5Mbs 6Loss 7Comp 8Journal"
+			      : "1-8 views");
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+		const struct keymap_entry *e = keymap_find(shown[i].action);
+		char key[16];
+
+		if (past && acts_on_run(shown[i].action))
+			continue;
+		keymap_show_action(&u->map, shown[i].action, key);
+		if (*key && e && e->label)
+			chips_add(&c, shown[i].rank, STYLE_KEY, "%s %s", key, e->label);
+	}
+	chips_draw(&c, out, at.x, at.y, at.w, "  ");
+	/* The keys stand out, their words do not. */
+	for (int i = 0, x = at.x; i < c.n; i++) {
+		const char *space = strchr(c.chip[i].text, ' ');
+		int n = screen_columns(c.chip[i].text);
+
+		if (c.chip[i].rank < 0)
+			continue;
+		if (i > 0 && space) {
+			int key = (int)(space - c.chip[i].text);
+
+			screen_restyle(out, (struct rect){ x + key, at.y, n - key, 1 }, 0,
+				       STYLE_TEXT);
+		}
+		x += n + 2;
+	}
+}

@@ -1,0 +1,115 @@
+/* What was said: alerts that stand, the journal, and how the predictions fared. */
+#include "tui/views/view.h"
+
+#include <stdio.h>
+
+/* "it40 said 35.8s, took 36.6s (+2%) ok"; with measured links the sums and the whole, too. */
+static void draw_receipt(struct screen *out, int x, int y, int w, const struct state *s,
+			 const struct msg_see_iteration *it)
+{
+	double said = (double)it->predicted_s, took = (double)it->iteration_s;
+	double off = said > 0 ? took / said - 1 : 0;
+	const char *verdict = off > 0.1 ? "SLOW" : off < -0.1 ? "fast" : "ok";
+	enum style style = off > 0.1 ? STYLE_WARNING : STYLE_TEXT;
+	int d = look_decimals(said), e = look_decimals((double)it->predicted_sync_s);
+	char change[16];
+
+	look_change(said, took, change);
+	if (s->run.emulated)
+		screen_print(out, x, y, w, style, "it%llu said %.*fs, took %.*fs (%s) %s%s",
+			     (unsigned long long)it->iteration, d, said, d, took, change, verdict,
+			     it->rerun ? ", some ran again" : "");
+	else
+		screen_print(out, x, y, w, style,
+			     "it%llu %s (%s) said %.*f+%.*fs, took %.*f+%.*f, all %.*f%s",
+			     (unsigned long long)it->iteration, verdict, change, d, said, e,
+			     (double)it->predicted_sync_s, d, took, e, (double)it->sync_s,
+			     look_decimals((double)it->real_s), (double)it->real_s,
+			     it->rerun ? ", some ran again" : "");
+}
+
+void panel_receipts(struct screen *out, struct rect at, const struct state *s,
+		    const struct ui *u)
+{
+	uint32_t n;
+	float error = state_prediction_error(s, 100, &n);
+	char title[96];
+
+	(void)u;
+	if (at.h < 2)
+		return;
+	if (n > 0)
+		snprintf(title, sizeof(title), "Predicted and measured: median error %.0f%%, n=%u",
+			 (double)error * 100, n);
+	else
+		snprintf(title, sizeof(title), "Predicted and measured");
+	screen_rule(out, at, title, NULL);
+	for (int i = 0; i < at.h - 1 && (size_t)i < s->n_iterations; i++)
+		draw_receipt(out, at.x, at.y + 1 + i, at.w, s,
+			     &s->iterations[s->n_iterations - 1 - (size_t)i]);
+}
+
+void panel_alerts(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+{
+	uint32_t stand = state_alerts(s);
+	char title[64], key[16];
+	int y = at.y + 1;
+
+	if (at.h < 2)
+		return;
+	keymap_show_action(&u->map, ACTION_ACKNOWLEDGE, key);
+	if (stand > 0)
+		snprintf(title, sizeof(title), "Alerts: %u, %s acknowledges", stand, key);
+	else
+		snprintf(title, sizeof(title), "Alerts");
+	screen_rule(out, at, title, NULL);
+	for (uint32_t i = 0; i < s->n_faults && y < at.y + at.h; i++) {
+		const struct msg_see_fault *f = &s->faults[i];
+		char left[16], peer[16] = "";
+
+		look_age((double)(f->ends_us - u->now_us) / 1e6, left);
+		if (f->peer >= 0)
+			snprintf(peer, sizeof(peer), ">n%02d", f->peer);
+		screen_print(out, at.x, y++, at.w, STYLE_WARNING,
+			     "*  fault#%u %s n%02d%s heals in %s", f->fault,
+			     state_fault_name(f->kind), f->node, peer, left);
+	}
+	for (size_t i = s->n_notes; i > 0 && y < at.y + at.h; i--) {
+		const struct msg_see_note *n = &s->notes[i - 1];
+		char age[16];
+
+		if (n->kind < NOTE_WARNING || n->acknowledged)
+			continue;
+		look_age((double)(u->now_us - n->at_us) / 1e6, age);
+		screen_print(out, at.x, y++, at.w,
+			     n->kind == NOTE_ALERT ? STYLE_ALERT : STYLE_WARNING, "%s %s %s",
+			     n->kind == NOTE_ALERT ? "!!" : "! ", n->text, age);
+	}
+	if (y == at.y + 1)
+		screen_text(out, at.x, y, at.w, STYLE_GOOD, "all is well");
+}
+
+void panel_journal(struct screen *out, struct rect at, const struct state *s,
+		   const struct ui *u)
+{
+	static const char *const kinds[] = { "log ", "EVNT", "CMD ", "PRED", "WARN", "ALRT" };
+	static const enum style styles[] = { STYLE_FAINT, STYLE_TEXT,    STYLE_STRONG,
+					     STYLE_TITLE, STYLE_WARNING, STYLE_ALERT };
+
+	if (at.h < 2)
+		return;
+	screen_rule(out, at, "Journal", NULL);
+	for (int i = 0; i < at.h - 1 && (size_t)i < s->n_notes; i++) {
+		const struct msg_see_note *n = &s->notes[s->n_notes - 1 - (size_t)i];
+		int kind = n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG, x;
+		char clock[16];
+
+		look_clock(n->wall_us, u->utc_offset_s, clock);
+		x = screen_text(out, at.x, at.y + 1 + i, at.w, STYLE_FAINT, clock) + 1;
+		x += screen_text(out, at.x + x, at.y + 1 + i, at.w - x, styles[kind],
+				 kinds[kind]) +
+		     1;
+		screen_text(out, at.x + x, at.y + 1 + i, at.w - x,
+			    kind == NOTE_LOG ? STYLE_FAINT : STYLE_TEXT, n->text);
+	}
+}

@@ -1,0 +1,150 @@
+#include "tui/run/branch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/screen/look.h"
+
+/* Who is away at the cursor, as the controller wants it: "branch 3,7", "branch -" nobody.
+ * False: too many to say. */
+static bool say_away(const struct state *s, char text[128])
+{
+	size_t n = (size_t)snprintf(text, 128, "branch ");
+
+	for (uint32_t i = 0; i < s->n_nodes; i++) {
+		const struct state_node *node = &s->nodes[i];
+
+		if (node->known &&
+		    (node->see.state == NODE_LIVE || node->see.state == NODE_SUSPECT))
+			continue;
+		n += (size_t)snprintf(text + n, 128 - n, "%s%u", text[n - 1] == ' ' ? "" : ",",
+				      i);
+		if (n >= 122)
+			return false;
+	}
+	if (text[n - 1] == ' ')
+		snprintf(text + n, 128 - n, "-");
+	return true;
+}
+
+void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t without)
+{
+	struct msg_command c = { .verb = COMMAND_COMPARE,
+				 .node = without,
+				 .peer = -1,
+				 .value = skip,
+				 .text = "branch" };
+	struct ui_branch *b = &u->branch;
+	char away[24] = "";
+
+	if (u->link != UI_LIVE) {
+		ui_say(u, STYLE_WARNING, "no what-if: it takes a controller to plan it%s",
+		       u->link == UI_RECORDED ? " (skippipe controller --replay)" : "");
+		return;
+	}
+	if (u->behind_us > 0 && !s->run.replay && !say_away(s, c.text)) {
+		ui_say(u, STYLE_WARNING, "no what-if: too many nodes were away then");
+		return;
+	}
+	b->id = ui_send(u, s, c);
+	if (b->id == 0)
+		return;
+	if (without >= 0)
+		snprintf(away, sizeof(away), " -n%02d", without);
+	snprintf(b->name, sizeof(b->name), "branch %u/%u%.15s", skip, s->run.n_stages, away);
+	if (!b->wanted)
+		b->back = u->view;
+	b->wanted = true;
+	b->have = false;
+	b->refused[0] = '\0';
+	b->skip = skip;
+	b->without = without;
+	b->asked_us = u->local_us;
+	u->view = VIEW_TIMELINE;
+}
+
+bool branch_heard(struct ui *u, const struct state *s, const struct msg *m)
+{
+	const struct msg_see_plan *p = &m->u.see_plan;
+	struct ui_branch *b = &u->branch;
+
+	if (!b->wanted)
+		return false;
+	if (m->type == MSG_SEE_REPLY && m->u.see_reply.command == b->id) {
+		if (m->u.see_reply.status != 0)
+			snprintf(b->refused, sizeof(b->refused), "%.90s", m->u.see_reply.text);
+		return true;
+	}
+	if (m->type != MSG_SEE_PLAN || !p->candidate || strcmp(p->name, b->name) != 0)
+		return false;
+	if (!b->plan.first && state_plan_init(&b->plan) != 0)
+		return true;
+	b->have = state_plan_fill(s, &b->plan, p) == 0;
+	return true;
+}
+
+void branch_leave(struct ui *u)
+{
+	u->branch.wanted = false;
+	if (u->view == VIEW_TIMELINE)
+		u->view = u->branch.back;
+}
+
+const struct state_plan *branch_plan(const struct ui *u)
+{
+	return u->branch.wanted && u->branch.have ? &u->branch.plan : NULL;
+}
+
+void branch_title(const struct ui *u, const struct state *s, char text[128])
+{
+	const struct ui_branch *b = &u->branch;
+	const struct state_plan *p = branch_plan(u);
+	char change[16];
+	int d = look_decimals((double)s->plan.see.iteration_s);
+	int n = snprintf(text, 128, "WHAT IF skip %u/%u", b->skip, s->run.n_stages);
+
+	if (b->without >= 0)
+		n += snprintf(text + n, 128 - (size_t)n, " without n%02d", b->without);
+	if (p) {
+		look_change((double)s->plan.see.iteration_s, (double)p->see.iteration_s,
+			    change);
+		snprintf(text + n, 128 - (size_t)n, ": %.*fs instead of %.*f (%s)", d,
+			 (double)p->see.iteration_s, d, (double)s->plan.see.iteration_s,
+			 change);
+	} else if (*b->refused) {
+		snprintf(text + n, 128 - (size_t)n, ": not possible");
+	} else {
+		look_age((double)(u->local_us - b->asked_us) / 1e6, change);
+		snprintf(text + n, 128 - (size_t)n, ": planning %s", change);
+	}
+}
+
+static uint32_t least_visited(const struct state_plan *p)
+{
+	uint32_t least = 1 < p->see.n_stages ? 1 : 0;
+
+	for (uint32_t i = 1; i < p->see.n_stages && i < MSG_STAGES; i++)
+		if (p->visits[i] < p->visits[least])
+			least = i;
+	return least;
+}
+
+void branch_effects(const struct ui *u, const struct state *s, char text[192])
+{
+	const struct state_plan *p = branch_plan(u), *now = &s->plan;
+	int d = look_decimals((double)now->see.iteration_s);
+	uint32_t least;
+
+	if (!p) {
+		snprintf(text, 192, "%s", u->branch.refused);
+		return;
+	}
+	least = least_visited(p);
+	snprintf(text, 192,
+		 "blocked %.*f>%.*fs  collisions %u>%u  idle %.0f>%.0f%%  S%u %u>%u visits  "
+		 "%u paths change",
+		 d, (double)now->see.wait_s, d, (double)p->see.wait_s, now->see.collisions,
+		 p->see.collisions, (double)now->see.idle_fraction * 100,
+		 (double)p->see.idle_fraction * 100, least, now->visits[least],
+		 p->visits[least], p->paths_changed);
+}

@@ -1,0 +1,79 @@
+#include "tui/run/ran.h"
+
+#include <string.h>
+
+enum { SAMPLE = 256, LOOKED_AT = 64 /* plans; more are of long ago */ };
+
+/* Of the one plan: iterations from `from` to `to`, which it does not hold for. */
+static void measure(struct ran *r, const struct msg_see_iteration *from,
+		    const struct msg_see_iteration *to)
+{
+	float took[SAMPLE], sync[SAMPLE];
+	const struct msg_see_iteration *last = to - 1;
+	size_t n = 0;
+
+	r->epoch = last->epoch;
+	memcpy(r->algorithm, last->algorithm, sizeof(r->algorithm));
+	r->path_length = last->path_length;
+	r->first = from->iteration;
+	r->last = last->iteration;
+	r->said_s = last->predicted_s;
+	r->said_sync_s = last->predicted_sync_s;
+	for (const struct msg_see_iteration *it = last; it >= from && n < SAMPLE; it--, n++) {
+		took[n] = it->iteration_s;
+		sync[n] = it->sync_s;
+	}
+	r->took_s = state_median(took, n);
+	r->took_sync_s = state_median(sync, n);
+}
+
+/* Every plan, as far as there is room. */
+static uint32_t list_all(const struct state *s, struct ran *list, uint32_t room)
+{
+	const struct msg_see_plan *live = &s->plan.see;
+	size_t to = s->n_iterations;
+	uint32_t n = 0;
+
+	if (s->plan.known && (to == 0 || s->iterations[to - 1].epoch != live->epoch)) {
+		list[n] = (struct ran){ .epoch = live->epoch,
+					.path_length = live->path_length,
+					.said_s = live->iteration_s,
+					.said_sync_s = live->sync_s };
+		memcpy(list[n++].algorithm, live->algorithm, sizeof(live->algorithm));
+	}
+	while (to > 0 && n < room) {
+		size_t from = to - 1;
+
+		while (from > 0 && s->iterations[from - 1].epoch == s->iterations[to - 1].epoch)
+			from--;
+		measure(&list[n++], &s->iterations[from], &s->iterations[to]);
+		to = from;
+	}
+	return n;
+}
+
+static bool has_newer(const struct ran *list, uint32_t i)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (list[k].path_length == list[i].path_length &&
+		    strcmp(list[k].algorithm, list[i].algorithm) == 0)
+			return true;
+	return false;
+}
+
+uint32_t ran_list(const struct state *s, struct ran *list, uint32_t most)
+{
+	struct ran all[LOOKED_AT];
+	uint32_t n = list_all(s, all, LOOKED_AT);
+
+	while (n > most) {
+		uint32_t out = n - 1;
+
+		while (out > 0 && !has_newer(all, out))
+			out--;
+		out = out > 0 ? out : n - 1; /* no two are alike: the oldest */
+		memmove(&all[out], &all[out + 1], (--n - out) * sizeof(*all));
+	}
+	memcpy(list, all, n * sizeof(*list));
+	return n;
+}

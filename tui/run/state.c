@@ -1,0 +1,452 @@
+#include "tui/run/state.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int state_new(struct state **out)
+{
+	struct state *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->nodes = calloc(MSG_NODES, sizeof(*s->nodes));
+	s->notes = calloc(STATE_NOTES, sizeof(*s->notes));
+	if (!s->nodes || !s->notes || state_plan_init(&s->plan) != 0) {
+		state_free(s);
+		return -ENOMEM;
+	}
+	*out = s;
+	return 0;
+}
+
+void state_free(struct state *s)
+{
+	if (!s)
+		return;
+	free(s->nodes);
+	free(s->flights);
+	state_plan_fini(&s->plan);
+	for (uint32_t i = 0; i < s->n_candidates; i++)
+		state_plan_fini(&s->candidates[i]);
+	free(s->iterations);
+	free(s->validations);
+	free(s->notes);
+	free(s->links);
+	free(s);
+}
+
+/* Room for one more element; the oldest half goes when `most` are there. */
+static int grow(void **array, size_t *n, size_t *room, size_t size, size_t most)
+{
+	void *more;
+
+	if (*n < *room)
+		return 0;
+	if (*n >= most) {
+		size_t half = *n / 2;
+
+		memmove(*array, (char *)*array + half * size, (*n - half) * size);
+		*n -= half;
+		return 0;
+	}
+	*room = *room < 64 ? 64 : *room * 2;
+	more = realloc(*array, *room * size);
+	if (!more) {
+		*room = *n;
+		return -ENOMEM;
+	}
+	*array = more;
+	return 0;
+}
+
+/* ---- one message each ----
+ *
+ * Times from outside are brought into a range whose differences and sums cannot overflow. */
+
+/* A new run starts from nothing; the same run (a console that attaches again) keeps what it
+ * has, and the snapshot overwrites it piece by piece. */
+static void apply_run(struct state *s, const struct msg_see_run *r)
+{
+	if (s->have_run && s->run.run != r->run) {
+		memset(s->nodes, 0, MSG_NODES * sizeof(*s->nodes));
+		s->n_nodes = s->n_flights = 0;
+		free(s->flights);
+		s->flights = NULL;
+		s->iteration = s->last_iteration = 0;
+		s->iteration_us = s->iteration_end_us = s->last_iteration_us = 0;
+		s->plan.known = false;
+		s->plan.n_tasks = 0;
+		memset(&s->plan.see, 0, sizeof(s->plan.see));
+		memset(s->plan.first, 0, (MSG_NODES + 1) * sizeof(*s->plan.first));
+		for (uint32_t i = 0; i < s->n_candidates; i++)
+			state_plan_fini(&s->candidates[i]);
+		s->n_candidates = 0;
+		s->n_collisions = 0;
+		s->iteration_collisions = 0;
+		s->iteration_wait_us = 0;
+		s->n_iterations = s->n_validations = s->n_notes = s->n_links = 0;
+	}
+	s->n_faults = 0; /* the snapshot names those that are active */
+	s->have_run = true;
+	s->run = *r;
+	s->run.first_us = state_bound_us(r->first_us);
+	s->run.last_us = state_bound_us(r->last_us);
+	if (s->n_nodes < r->n_nodes)
+		s->n_nodes = r->n_nodes;
+}
+
+static void apply_node(struct state *s, const struct msg_see_node *n)
+{
+	struct state_node *node = &s->nodes[n->node];
+
+	node->known = true;
+	node->see = *n;
+	node->see.heard_us = state_bound_us(n->heard_us);
+	node->see.since_us = state_bound_us(n->since_us);
+	node->slots = n->slots;
+	if (n->node >= s->n_nodes)
+		s->n_nodes = n->node + 1u;
+	/* What a dead node had begun or queued will never end there. */
+	if (n->state == NODE_DEAD || n->state == NODE_ABSENT) {
+		if (node->running) {
+			struct state_segment *g =
+				&node->segments[(node->n_segments - 1) % STATE_SEGMENTS];
+
+			g->end_us = node->see.since_us > g->start_us ? node->see.since_us
+								     : g->start_us;
+			node->running = false;
+		}
+		node->n_queue = 0;
+		node->queue_overflow = 0;
+	}
+}
+
+static int apply_iteration(struct state *s, const struct msg_see_iteration *it)
+{
+	size_t i = s->n_iterations;
+	int rc;
+
+	while (i > 0 && s->iterations[i - 1].iteration > it->iteration)
+		i--;
+	if (i > 0 && s->iterations[i - 1].iteration == it->iteration) {
+		s->iterations[i - 1] = *it;
+		return 0;
+	}
+	rc = grow((void **)&s->iterations, &s->n_iterations, &s->room_iterations,
+		  sizeof(*s->iterations), STATE_HISTORY);
+	if (rc != 0)
+		return rc;
+	if (i > s->n_iterations)
+		i = s->n_iterations;
+	memmove(&s->iterations[i + 1], &s->iterations[i],
+		(s->n_iterations - i) * sizeof(*s->iterations));
+	s->iterations[i] = *it;
+	s->n_iterations++;
+	return 0;
+}
+
+static int apply_validation(struct state *s, const struct msg_see_validation *v)
+{
+	size_t i = s->n_validations;
+	int rc;
+
+	while (i > 0 && s->validations[i - 1].iteration > v->iteration)
+		i--;
+	if (i > 0 && s->validations[i - 1].iteration == v->iteration) {
+		s->validations[i - 1] = *v;
+		return 0;
+	}
+	rc = grow((void **)&s->validations, &s->n_validations, &s->room_validations,
+		  sizeof(*s->validations), STATE_HISTORY);
+	if (rc != 0)
+		return rc;
+	if (i > s->n_validations)
+		i = s->n_validations;
+	memmove(&s->validations[i + 1], &s->validations[i],
+		(s->n_validations - i) * sizeof(*s->validations));
+	s->validations[i] = *v;
+	s->n_validations++;
+	return 0;
+}
+
+static void apply_note(struct state *s, const struct msg_see_note *n)
+{
+	size_t i = s->n_notes;
+	struct msg_see_note note = *n;
+
+	note.at_us = state_bound_us(n->at_us);
+	note.wall_us = state_bound_us(n->wall_us);
+	while (i > 0 && s->notes[i - 1].id > n->id)
+		i--;
+	if (i > 0 && s->notes[i - 1].id == n->id) {
+		s->notes[i - 1] = note;
+		return;
+	}
+	if (s->n_notes == STATE_NOTES) {
+		if (i == 0)
+			return; /* older than all that are kept */
+		memmove(s->notes, s->notes + 1, (STATE_NOTES - 1) * sizeof(*s->notes));
+		s->n_notes--;
+		i--;
+	}
+	memmove(&s->notes[i + 1], &s->notes[i], (s->n_notes - i) * sizeof(*s->notes));
+	s->notes[i] = note;
+	s->n_notes++;
+}
+
+static void apply_fault(struct state *s, const struct msg_see_fault *f)
+{
+	uint32_t i = 0;
+
+	while (i < s->n_faults && s->faults[i].fault != f->fault)
+		i++;
+	if (!f->active) {
+		if (i < s->n_faults)
+			memmove(&s->faults[i], &s->faults[i + 1],
+				(--s->n_faults - i) * sizeof(*s->faults));
+		return;
+	}
+	if (i == STATE_FAULTS)
+		return;
+	s->faults[i] = *f;
+	s->faults[i].ends_us = state_bound_us(f->ends_us);
+	if (i == s->n_faults)
+		s->n_faults++;
+}
+
+static int compare_link(const void *a, const void *b)
+{
+	const struct msg_link *x = a, *y = b;
+	int kx = x->from * MSG_NODES + x->to, ky = y->from * MSG_NODES + y->to;
+
+	return kx - ky;
+}
+
+const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t to)
+{
+	struct msg_link key = { .from = from, .to = to };
+
+	if (s->n_links == 0)
+		return NULL;
+	return bsearch(&key, s->links, s->n_links, sizeof(key), compare_link);
+}
+
+static int apply_links(struct state *s, const struct msg_see_links *l)
+{
+	size_t known = s->n_links;
+
+	for (uint32_t i = 0; i < l->n_links; i++) {
+		struct msg_link *have = known == 0 ? NULL
+						   : bsearch(&l->links[i], s->links, known,
+							     sizeof(*have), compare_link);
+		int rc;
+
+		if (have) {
+			*have = l->links[i];
+			continue;
+		}
+		rc = grow((void **)&s->links, &s->n_links, &s->room_links, sizeof(*s->links),
+			  (size_t)MSG_NODES * MSG_NODES * 2);
+		if (rc != 0)
+			return rc;
+		s->links[s->n_links++] = l->links[i];
+	}
+	if (s->n_links > known)
+		qsort(s->links, s->n_links, sizeof(*s->links), compare_link);
+	return 0;
+}
+
+static void apply_status(struct state *s, const struct msg_see_status *t)
+{
+	s->status = *t;
+	s->status.now_us = state_bound_us(t->now_us);
+	s->status.iteration_started_us = state_bound_us(t->iteration_started_us);
+	s->status.lease_us = state_bound_us(t->lease_us);
+}
+
+/* A number too high: messages are missing. A lower one: the controller, or our attachment, is a
+ * new one and counts afresh. */
+static void count_sequence(struct state *s, const struct msg *m)
+{
+	bool fresh = s->sequence == 0 || m->sequence <= s->sequence;
+
+	if (!fresh && m->sequence > s->sequence + 1) {
+		s->gaps += m->sequence - s->sequence - 1;
+		s->resync = true;
+	}
+	s->sequence = m->sequence;
+	s->applied++;
+}
+
+int state_apply(struct state *s, const struct msg *m)
+{
+	int rc = 0;
+
+	if (m->type < MSG_SEE_RUN || m->type > MSG_SEE_SYNCED)
+		return 0;
+	count_sequence(s, m);
+	switch (m->type) {
+	case MSG_SEE_RUN:
+		apply_run(s, &m->u.see_run);
+		break;
+	case MSG_SEE_STATUS:
+		apply_status(s, &m->u.see_status);
+		break;
+	case MSG_SEE_NODE:
+		apply_node(s, &m->u.see_node);
+		break;
+	case MSG_SEE_PLAN:
+		rc = state_apply_plan(s, &m->u.see_plan);
+		break;
+	case MSG_SEE_TASKS:
+		state_apply_tasks(s, &m->u.see_tasks);
+		break;
+	case MSG_SEE_ITERATION:
+		rc = apply_iteration(s, &m->u.see_iteration);
+		break;
+	case MSG_SEE_VALIDATION:
+		rc = apply_validation(s, &m->u.see_validation);
+		break;
+	case MSG_SEE_NOTE:
+		apply_note(s, &m->u.see_note);
+		break;
+	case MSG_SEE_FAULT:
+		apply_fault(s, &m->u.see_fault);
+		break;
+	case MSG_SEE_LINKS:
+		rc = apply_links(s, &m->u.see_links);
+		break;
+	case MSG_SEE_PREVIEW:
+		s->preview = m->u.see_preview;
+		s->have_preview = true;
+		break;
+	case MSG_SEE_REPLY:
+		s->reply = m->u.see_reply;
+		s->have_reply = true;
+		break;
+	default:
+		s->synced = true;
+		s->resync = false;
+	}
+	if (rc != 0)
+		s->resync = true;
+	return rc;
+}
+
+/* ---- questions ---- */
+
+bool state_is_slow(const struct state *s, const struct state_node *n)
+{
+	if (n->see.state == NODE_SUSPECT)
+		return true;
+	for (uint32_t i = 0; i < s->n_faults; i++)
+		if (s->faults[i].kind == FAULT_SLOW_NODE && s->faults[i].node == n->see.node)
+			return true;
+	return false;
+}
+
+static int compare_float(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+float state_median(float *values, size_t n)
+{
+	if (n == 0)
+		return 0;
+	qsort(values, n, sizeof(*values), compare_float);
+	return n % 2 ? values[n / 2] : (values[n / 2] + values[n / 2 - 1]) / 2;
+}
+
+float state_prediction_error(const struct state *s, size_t most, uint32_t *n)
+{
+	float errors[256];
+	size_t have = 0;
+
+	if (most > 256)
+		most = 256;
+	for (size_t i = s->n_iterations; i > 0 && have < most; i--) {
+		const struct msg_see_iteration *it = &s->iterations[i - 1];
+
+		if (it->predicted_s > 0 && it->iteration_s > 0)
+			errors[have++] = fabsf(it->iteration_s / it->predicted_s - 1);
+	}
+	*n = (uint32_t)have;
+	return state_median(errors, have);
+}
+
+bool state_has_step(const struct state *s, enum gather_step step)
+{
+	return s->status.steps >> step & 1;
+}
+
+/* After a takeover agents only come back. */
+bool state_starts(const struct state *s)
+{
+	return s->status.phase == PHASE_GATHERING && state_has_step(s, GATHER_COMPUTE);
+}
+
+bool state_measures(const struct state *s)
+{
+	return state_starts(s) && state_has_step(s, GATHER_LINKS);
+}
+
+bool state_unplaced(const struct state *s)
+{
+	return state_starts(s) && s->status.step < GATHER_BUILD;
+}
+
+uint32_t state_alerts(const struct state *s)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < s->n_notes; i++)
+		n += s->notes[i].kind >= NOTE_WARNING && !s->notes[i].acknowledged;
+	return n;
+}
+
+double state_plan_s(const struct state *s, int64_t real_us)
+{
+	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1;
+
+	return (double)real_us / 1e6 / scale;
+}
+
+const char *state_phase_name(enum run_phase p)
+{
+	static const char *const names[] = { "gathering", "planning",   "computing",
+					     "reducing",  "committing", "evaluating",
+					     "paused",    "stalled",    "finished" };
+
+	return p <= PHASE_FINISHED ? names[p] : "?";
+}
+
+const char *state_node_name(enum node_state n)
+{
+	static const char *const names[] = { "absent",  "joining", "syncing", "live",
+					     "suspect", "FAILED",  "DEAD" };
+
+	return n <= NODE_DEAD ? names[n] : "?";
+}
+
+const char *state_fault_name(enum fault_kind k)
+{
+	static const char *const names[] = { "none",      "kill", "hang",      "slow-node",
+					     "slow-link", "loss", "partition", "corrupt" };
+
+	return k <= FAULT_CORRUPT ? names[k] : "?";
+}
+
+const char *state_verb_name(enum command_verb v)
+{
+	static const char *const names[] = { "skip", "fail",     "recover",     "inject",
+					     "heal", "heal-all", "pause",       "resume",
+					     "step", "arm",      "acknowledge", "undo",
+					     "stop", "compare",  "seek",        "speed" };
+
+	return v <= COMMAND_SPEED ? names[v] : "?";
+}

@@ -1,0 +1,450 @@
+/* Task events become: what each node runs and ran, who waits there, where each microbatch is.
+ *
+ * Events come in batches, merged from many agents: of one node in order, of different nodes not
+ * quite. So a node's record simply follows its events, while a microbatch only ever moves
+ * forward along its chain: an ENDS that comes after the next hop's STARTS still sets its time,
+ * no more.
+ */
+#include "tui/run/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t state_bound_us(int64_t t_us)
+{
+	return t_us < 0 ? 0 : t_us > INT64_C(1) << 58 ? INT64_C(1) << 58 : t_us;
+}
+
+/* ---- questions ---- */
+
+const struct state_segment *state_segment_back(const struct state_node *n, uint64_t i)
+{
+	if (i >= n->n_segments || i >= STATE_SEGMENTS)
+		return NULL;
+	return &n->segments[(n->n_segments - 1 - i) % STATE_SEGMENTS];
+}
+
+const struct state_segment *state_newest(const struct state_node *n)
+{
+	return state_segment_back(n, 0);
+}
+
+const struct state_wait *state_wait_back(const struct state_node *n, uint64_t i)
+{
+	if (i >= n->n_waits || i >= STATE_WAITS)
+		return NULL;
+	return &n->waits[(n->n_waits - 1 - i) % STATE_WAITS];
+}
+
+const struct state_wait *state_collision_back(const struct state *s, uint64_t i)
+{
+	if (i >= s->n_collisions || i >= STATE_COLLISIONS)
+		return NULL;
+	return &s->collisions[(s->n_collisions - 1 - i) % STATE_COLLISIONS];
+}
+
+const struct state_flight *state_flight(const struct state *s, uint32_t microbatch)
+{
+	if (microbatch >= s->n_flights || !s->flights[microbatch].known)
+		return NULL;
+	return &s->flights[microbatch];
+}
+
+bool state_flight_moves(const struct state_flight *f)
+{
+	return f->known && f->phase != FLIGHT_UNBORN && f->phase != FLIGHT_DONE &&
+	       !(f->phase == FLIGHT_WAITING && f->position == 0);
+}
+
+static uint32_t hop_of(const struct state_flight *f, uint32_t position)
+{
+	uint32_t n = f->n_hops;
+
+	if (n == 0 || position >= 2 * n)
+		return 0;
+	if (position < n)
+		return position;
+	return position == n ? 0 : 2 * n - position;
+}
+
+uint16_t state_chain_node(const struct state_flight *f, uint32_t position)
+{
+	return f->nodes[hop_of(f, position)];
+}
+
+uint8_t state_chain_stage(const struct state_flight *f, uint32_t position)
+{
+	return f->stages[hop_of(f, position)];
+}
+
+enum work_kind state_chain_kind(const struct state_flight *f, uint32_t position)
+{
+	if (position < f->n_hops)
+		return WORK_FORWARD;
+	return position == f->n_hops ? WORK_LOSS : WORK_BACKWARD;
+}
+
+uint32_t state_waiting(const struct state *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		for (uint32_t q = 0; q < s->nodes[i].n_queue; q++)
+			n += !s->nodes[i].queue[q].first;
+	return n;
+}
+
+/* What the hop's node did before went with it. */
+static void stand_in(struct state_flight *f, uint32_t hop, uint16_t node)
+{
+	uint32_t n = f->n_hops, at = f->position;
+
+	if (f->nodes[hop] == node)
+		return;
+	f->nodes[hop] = node;
+	memset(&f->chain[hop], 0, sizeof(f->chain[hop]));
+	memset(&f->chain[2 * n - hop], 0, sizeof(f->chain[hop]));
+	if (hop == 0)
+		memset(&f->chain[n], 0, sizeof(f->chain[n]));
+	if (f->phase == FLIGHT_TRAVELLING || (at != hop && at != 2 * n - hop && (hop != 0 || at != n)))
+		return;
+	f->position -= at > 0;
+	f->phase = at > 0 ? FLIGHT_TRAVELLING : FLIGHT_UNBORN;
+}
+
+/* A microbatch that runs again may do so on nodes of which nobody told: one of the same stage
+ * takes the place of the one that was planned. */
+static void take_detour(const struct state *s, struct state_flight *f, uint16_t node)
+{
+	for (uint32_t h = 0; h < f->n_hops; h++)
+		if (f->nodes[h] == node)
+			return;
+	for (uint32_t h = 0; s->nodes[node].known && h < f->n_hops; h++)
+		if (f->stages[h] == s->nodes[node].see.stage)
+			stand_in(f, h, node);
+}
+
+/* The chain position of (kind, node), or -1: a path visits a node once. */
+static int position_of(const struct state_flight *f, const struct msg_task_event *e)
+{
+	if (e->kind == WORK_LOSS)
+		return f->n_hops > 0 && f->nodes[0] == e->node ? (int)f->n_hops : -1;
+	for (uint32_t h = 0; h < f->n_hops; h++)
+		if (f->nodes[h] == e->node)
+			return e->kind == WORK_FORWARD ? (int)h : (int)(2 * f->n_hops - h);
+	return -1;
+}
+
+/* ---- flights ---- */
+
+static void ground(struct state_flight *f)
+{
+	f->phase = FLIGHT_UNBORN;
+	f->position = 0;
+	f->since_us = 0;
+	f->loss = 0;
+	memset(f->chain, 0, sizeof(f->chain));
+}
+
+static int flights_room(struct state *s, uint32_t n)
+{
+	struct state_flight *more;
+
+	if (n <= s->n_flights)
+		return 0;
+	more = realloc(s->flights, n * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memset(more + s->n_flights, 0, (n - s->n_flights) * sizeof(*more));
+	s->flights = more;
+	s->n_flights = n;
+	return 0;
+}
+
+/* Only some of its nodes have others stand in for them. */
+static bool goes_on(const struct state_flight *f, const struct msg_route *r)
+{
+	return f->known && f->n_hops > 0 && f->n_hops == r->n_hops && f->attempt < r->attempt &&
+	       f->attempt >= r->since && memcmp(f->stages, r->stages, r->n_hops) == 0;
+}
+
+int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n)
+{
+	uint32_t most = 0;
+	int rc;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (routes[i].microbatch < MSG_MICROBATCHES && routes[i].microbatch + 1 > most)
+			most = routes[i].microbatch + 1;
+	rc = flights_room(s, most);
+	if (rc != 0)
+		return rc;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct msg_route *r = &routes[i];
+		struct state_flight *f;
+		bool same;
+
+		if (r->microbatch >= most || r->n_hops > MSG_STAGES)
+			continue;
+		f = &s->flights[r->microbatch];
+		/* A plan's routes say nothing of attempts, those of a rerun do. */
+		same = f->known && f->attempt >= r->attempt && f->n_hops == r->n_hops &&
+		       memcmp(f->nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) == 0;
+		if (same)
+			continue;
+		if (goes_on(f, r)) {
+			f->reruns += f->begun;
+			f->attempt = r->attempt;
+			for (uint32_t h = 0; h < r->n_hops; h++)
+				stand_in(f, h, r->nodes[h]);
+			continue;
+		}
+		f->known = true;
+		f->microbatch = r->microbatch;
+		f->reruns += f->begun && f->attempt < r->attempt;
+		if (f->attempt < r->attempt)
+			f->attempt = f->since_attempt = r->attempt;
+		f->shard = r->shard;
+		f->wave = r->wave;
+		f->n_hops = r->n_hops;
+		if (r->n_hops > 0) {
+			memcpy(f->nodes, r->nodes, r->n_hops * sizeof(*r->nodes));
+			memcpy(f->stages, r->stages, r->n_hops);
+		}
+		ground(f);
+	}
+	return 0;
+}
+
+/* Moves a microbatch to (position, phase) unless it is further already. */
+static void advance(struct state_flight *f, uint32_t position, enum flight_phase phase,
+		    int64_t at_us)
+{
+	if (position < f->position || (position == f->position && phase < f->phase))
+		return;
+	f->position = position;
+	f->phase = (uint8_t)phase;
+	f->since_us = at_us;
+}
+
+static void move_flight(struct state *s, const struct msg_task_event *e)
+{
+	struct state_flight *f;
+	uint16_t before;
+	bool newer;
+	int p;
+
+	if (e->kind == WORK_EVALUATE || e->kind == WORK_WEIGHTS || !state_flight(s, e->microbatch))
+		return;
+	f = &s->flights[e->microbatch];
+	if (e->attempt < f->since_attempt)
+		return;
+	before = f->nodes[0];
+	newer = e->attempt > f->attempt;
+	if (newer) {
+		f->attempt = e->attempt;
+		f->reruns += f->begun;
+	}
+	if (e->attempt == f->attempt)
+		take_detour(s, f, e->node);
+	p = position_of(f, e);
+	if (newer && p == 0 && e->node == before) { /* its data node begins it again */
+		f->since_attempt = e->attempt;
+		ground(f);
+	}
+	f->begun = true;
+	if (p < 0)
+		return;
+	switch (e->type) {
+	case WORK_WAITS:
+		f->chain[p].arrived_us = e->at_us;
+		f->chain[p].blocker = e->blocker;
+		advance(f, (uint32_t)p, FLIGHT_WAITING, e->at_us);
+		break;
+	case WORK_STARTS:
+		f->chain[p].arrived_us = e->arrived_us ? e->arrived_us : e->at_us;
+		f->chain[p].started_us = e->at_us;
+		advance(f, (uint32_t)p, FLIGHT_RUNNING, e->at_us);
+		break;
+	default:
+		f->chain[p].ended_us = e->at_us;
+		if (e->kind == WORK_LOSS)
+			f->loss = e->loss;
+		advance(f, (uint32_t)p,
+			(uint32_t)p == 2 * f->n_hops ? FLIGHT_DONE : FLIGHT_TRAVELLING,
+			e->at_us);
+	}
+}
+
+/* ---- nodes ---- */
+
+static bool is_first(const struct state *s, const struct msg_task_event *e)
+{
+	const struct state_flight *f = state_flight(s, e->microbatch);
+
+	return e->kind == WORK_FORWARD && f && f->n_hops > 0 && f->nodes[0] == e->node;
+}
+
+static void enqueue(struct state *s, struct state_node *n, const struct msg_task_event *e)
+{
+	struct state_wait w = { e->at_us,   INT64_MAX, s->iteration, e->microbatch,
+				e->blocker, e->node,   e->kind,      is_first(s, e) };
+
+	for (uint32_t i = 0; i < n->n_queue; i++)
+		if (n->queue[i].microbatch == e->microbatch && n->queue[i].kind == e->kind)
+			return;
+	if (!w.first)
+		s->iteration_collisions++;
+	if (n->n_queue == STATE_QUEUE) {
+		n->queue_overflow++;
+		return;
+	}
+	n->queue[n->n_queue++] = w;
+}
+
+static void dequeue(struct state *s, struct state_node *n, const struct msg_task_event *e)
+{
+	for (uint32_t i = 0; i < n->n_queue; i++) {
+		struct state_wait w = n->queue[i];
+
+		if (w.microbatch != e->microbatch || w.kind != e->kind)
+			continue;
+		memmove(&n->queue[i], &n->queue[i + 1], (--n->n_queue - i) * sizeof(w));
+		w.to_us = e->at_us;
+		n->waits[n->n_waits++ % STATE_WAITS] = w;
+		if (!w.first) {
+			s->collisions[s->n_collisions++ % STATE_COLLISIONS] = w;
+			s->iteration_wait_us += w.to_us - w.from_us;
+		}
+		return;
+	}
+	if (n->queue_overflow > 0 && n->n_queue == STATE_QUEUE)
+		n->queue_overflow--;
+}
+
+static void start_segment(struct state *s, struct state_node *n, const struct msg_task_event *e)
+{
+	struct state_segment *open =
+		n->running ? &n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
+
+	if (open) /* its end was never told */
+		open->end_us = e->at_us > open->start_us ? e->at_us : open->start_us;
+	n->segments[n->n_segments++ % STATE_SEGMENTS] =
+		(struct state_segment){ e->at_us, INT64_MAX, s->iteration, e->microbatch,
+					e->kind };
+	n->running = true;
+}
+
+static void end_segment(struct state_node *n, const struct msg_task_event *e)
+{
+	struct state_segment *open;
+
+	if (!n->running)
+		return;
+	open = &n->segments[(n->n_segments - 1) % STATE_SEGMENTS];
+	if (open->microbatch != e->microbatch || open->kind != e->kind)
+		return;
+	open->end_us = e->at_us > open->start_us ? e->at_us : open->start_us;
+	n->running = false;
+}
+
+static void move_node(struct state *s, const struct msg_task_event *e)
+{
+	struct state_node *n;
+
+	if (e->node >= MSG_NODES)
+		return;
+	n = &s->nodes[e->node];
+	if (e->node >= s->n_nodes)
+		s->n_nodes = e->node + 1u;
+	n->task_us = e->at_us;
+	n->slots = e->slots;
+	switch (e->type) {
+	case WORK_WAITS:
+		enqueue(s, n, e);
+		break;
+	case WORK_STARTS:
+		dequeue(s, n, e);
+		start_segment(s, n, e);
+		if (s->iteration_us == 0 || e->at_us < s->iteration_us)
+			s->iteration_us = e->at_us;
+		break;
+	default:
+		end_segment(n, e);
+		if (e->at_us > s->iteration_end_us)
+			s->iteration_end_us = e->at_us;
+	}
+}
+
+/* Everything of it is over, whether its last events came or not. */
+static void end_iteration(struct state *s)
+{
+	int64_t end = s->iteration_end_us;
+
+	s->iteration_us = s->iteration_end_us = 0;
+	s->iteration_collisions = 0;
+	s->iteration_wait_us = 0;
+	for (uint32_t i = 0; i < s->n_flights; i++) {
+		ground(&s->flights[i]);
+		s->flights[i].begun = false;
+		/* Of an iteration: the next begins anew. */
+		s->flights[i].attempt = s->flights[i].since_attempt = 0;
+		s->flights[i].reruns = 0;
+	}
+	for (uint32_t i = 0; i < s->n_nodes; i++) {
+		struct state_node *n = &s->nodes[i];
+		struct state_segment *open =
+			n->running ? &n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
+
+		n->n_queue = n->queue_overflow = 0;
+		if (open)
+			open->end_us = end > open->start_us ? end : open->start_us;
+		n->running = false;
+	}
+}
+
+static void begin_iteration(struct state *s, uint64_t iteration)
+{
+	s->last_iteration = s->iteration;
+	s->last_iteration_us = s->iteration_us;
+	end_iteration(s);
+	s->iteration = iteration;
+}
+
+/* As if nothing had been told of it yet. */
+static void forget_iteration(struct state *s)
+{
+	const struct state_segment *g;
+	const struct state_wait *w;
+
+	end_iteration(s);
+	for (uint32_t i = 0; i < s->n_nodes; i++) {
+		struct state_node *n = &s->nodes[i];
+
+		while ((g = state_newest(n)) && g->iteration == s->iteration)
+			n->n_segments--;
+		while ((w = state_wait_back(n, 0)) && w->iteration == s->iteration)
+			n->n_waits--;
+	}
+	while ((w = state_collision_back(s, 0)) && w->iteration == s->iteration)
+		s->n_collisions--;
+}
+
+void state_apply_tasks(struct state *s, const struct msg_see_tasks *t)
+{
+	if (t->iteration > s->iteration)
+		begin_iteration(s, t->iteration);
+	else if (t->iteration == s->iteration && t->whole)
+		forget_iteration(s);
+	if (t->iteration < s->iteration)
+		return;
+	for (uint32_t i = 0; i < t->n_events; i++) {
+		struct msg_task_event e = t->events[i];
+
+		e.at_us = state_bound_us(e.at_us);
+		e.arrived_us = state_bound_us(e.arrived_us);
+		move_node(s, &e);
+		move_flight(s, &e);
+	}
+}

@@ -1,0 +1,47 @@
+/* theme.h - colours and attributes for each style, from a JSON file or built in.
+ *
+ *     { "format": "skippipe.theme/1", "name": "light",
+ *       "styles": { "forward": { "fg": "green", "bg": "default", "attributes": ["bold"] } } }
+ *
+ * A colour is "default", one of the sixteen names ("bright-green"), 0..255, or "#rrggbb" (the
+ * nearest of the 256). A style that is not named stays plain. What a key or value means but is
+ * not known is an error that names file and line.
+ */
+#ifndef TUI_THEME_H
+#define TUI_THEME_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "tui/screen/screen.h"
+
+enum { THEME_DEFAULT = -1 };
+enum theme_attribute {
+	THEME_BOLD = 1,
+	THEME_DIM = 2,
+	THEME_UNDERLINE = 4,
+	THEME_REVERSE = 8,
+	THEME_ITALIC = 16
+};
+
+struct theme_style {
+	int16_t fg, bg;     /* 0..255, THEME_DEFAULT */
+	uint8_t attributes; /* enum theme_attribute */
+};
+
+struct theme {
+	char name[32];
+	struct theme_style styles[STYLES];
+};
+
+/* What is used when no file is found: no colours, only attributes. */
+void theme_plain(struct theme *out);
+/* `name` (for messages) and the text. On error *out is untouched. -EINVAL. */
+int theme_parse(struct theme *out, const char *name, const char *json, struct error *err);
+int theme_load(struct theme *out, const char *path, struct error *err);
+/* A name or a path (with '/' or ".json"). Names are looked for in each of `folders` (NULL
+ * ends). */
+int theme_find(struct theme *out, const char *name, const char *const *folders,
+	       struct error *err);
+
+#endif

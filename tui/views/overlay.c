@@ -1,0 +1,114 @@
+/* What lies above a view: the help, the palette. */
+#include "tui/views/view.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/input/command.h"
+
+/* ---- help ---- */
+
+/* The whole help as numbered lines, of which [first, first + rows) are drawn; groups stay
+ * together in neither, so that a page is always full. Returns how many lines there are. */
+static int help_lines(struct screen *out, const struct ui *u, struct rect at, int first)
+{
+	static const enum keymap_group order[GROUPS] = {
+		GROUP_ACT, GROUP_VIEWS, GROUP_TIME, GROUP_FIND, GROUP_CONSOLE, GROUP_MOVE
+	};
+	int line = 0;
+
+	for (int i = 0; i < GROUPS; i++) {
+		enum keymap_group g = order[i];
+		int y = at.y + line++ - first;
+
+		if (y >= at.y && y < at.y + at.h)
+			screen_text(out, at.x, y, at.w, STYLE_TITLE, keymap_group_name(g));
+		for (int a = 1; a < ACTIONS; a++) {
+			const struct keymap_entry *e = keymap_find((enum action)a);
+			char keys[40] = "", key[16];
+
+			if (!e || e->group != g || u->map.keys[a][0] == 0)
+				continue;
+			for (int k = 0; k < 2 && u->map.keys[a][k]; k++) {
+				keymap_show(u->map.keys[a][k], key);
+				snprintf(keys + strlen(keys), sizeof(keys) - strlen(keys),
+					 "%s%s", k ? " " : "", key);
+			}
+			y = at.y + line++ - first;
+			if (y < at.y || y >= at.y + at.h)
+				continue;
+			screen_text(out, at.x + 1, y, 8, STYLE_KEY, keys);
+			screen_text(out, at.x + 10, y, at.w - 10, STYLE_TEXT, e->help);
+		}
+	}
+	return line;
+}
+
+static int help_pages(const struct screen *out, const struct ui *u)
+{
+	struct screen *scratch;
+	int columns = screen_width(out) >= 150 ? 2 : 1, rows = screen_height(out) - 2, lines;
+
+	if (rows < 1 || screen_new(&scratch, 1, 1, true) != 0)
+		return 1;
+	lines = help_lines(scratch, u, (struct rect){ 0, 0, 1, 1 }, 0);
+	screen_free(scratch);
+	return (lines + rows * columns - 1) / (rows * columns);
+}
+
+void overlay_help(struct screen *out, const struct ui *u)
+{
+	struct rect box = screen_whole(out);
+	int columns = box.w >= 150 ? 2 : 1, pages = help_pages(out, u), page;
+	char title[96];
+
+	if (box.w > 160) {
+		box.x = (box.w - 160) / 2;
+		box.w = 160;
+	}
+	page = (u->help - 1) % pages;
+	if (pages > 1)
+		snprintf(title, sizeof(title),
+			 "Help %d/%d: ? turns the page, any other key closes", page + 1, pages);
+	else
+		snprintf(title, sizeof(title), "Help: any key closes");
+	screen_box(out, box, title);
+	for (int k = 0; k < columns; k++) {
+		struct rect at = { box.x + 2 + k * (box.w - 4) / columns, box.y + 1,
+				   (box.w - 4) / columns - 1, box.h - 2 };
+
+		help_lines(out, u, at, (page * columns + k) * at.h);
+	}
+}
+
+/* ---- palette ---- */
+
+void overlay_palette(struct screen *out, const struct ui *u)
+{
+	size_t found[10], n = command_match(u->typed, found, 10), chosen;
+	int w = screen_width(out), bottom = screen_height(out) - 2;
+	struct rect box;
+
+	if (n == 0 || bottom < 4)
+		return;
+	if ((int)n + 2 > bottom)
+		n = (size_t)(bottom - 2);
+	chosen = u->palette < n ? u->palette : n - 1;
+	box = (struct rect){ 0, bottom - (int)n - 2, w < 78 ? w : 78, (int)n + 2 };
+	screen_box(out, box, "Commands: Tab completes, Enter runs");
+	for (size_t i = 0; i < n; i++) {
+		const struct command_entry *e = command_at(found[i]);
+		unsigned mark = i == chosen ? STYLE_REVERSE : 0;
+		int y = box.y + 1 + (int)i, x = box.x + 1;
+		char key[16] = "";
+
+		if (e->action != ACTION_NONE)
+			keymap_show_action(&u->map, e->action, key);
+		screen_fill(out, (struct rect){ x, y, box.w - 2, 1 }, ' ', STYLE_TEXT | mark);
+		screen_print(out, x, y, box.w - 2, STYLE_STRONG | mark, "%c%-12s",
+			     mark ? '>' : ' ', e->name);
+		screen_text(out, x + 14, y, 4, STYLE_KEY | mark, key);
+		screen_print(out, x + 19, y, box.w - 22, STYLE_TEXT | mark, "%s%s%s",
+			     e->arguments, *e->arguments ? ": " : "", e->help);
+	}
+}

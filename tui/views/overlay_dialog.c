@@ -1,0 +1,373 @@
+/* The dialog above a view: what an act would do, beside the buttons. */
+#include "tui/views/view.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WIDE = 62 };
+
+struct lines {
+	char text[16][96];
+	unsigned style[16];
+	int n;
+};
+
+static void add(struct lines *l, unsigned style, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void add(struct lines *l, unsigned style, const char *format, ...)
+{
+	va_list args;
+
+	if (l->n == 16)
+		return;
+	va_start(args, format);
+	vsnprintf(l->text[l->n], sizeof(l->text[0]), format, args);
+	va_end(args);
+	l->style[l->n++] = style;
+}
+
+/* ---- what a preview says ---- */
+
+static void add_preview(struct lines *l, const struct ui *u)
+{
+	const struct dialog *d = &u->dialog;
+	const struct msg_see_preview *p = &d->preview;
+	char change[16], age[16];
+	int digits = look_decimals((double)p->before_iteration_s);
+
+	if (d->preview_id == 0) {
+		add(l, STYLE_WARNING, "no preview: %s",
+		    u->link == UI_LIVE ? "too many commands wait for an answer"
+				       : "the controller cannot be reached");
+		return;
+	}
+	if (!d->have_preview) {
+		look_age((double)(u->local_us - d->asked_us) / 1e6, age);
+		add(l, STYLE_FAINT,
+		    u->local_us - d->asked_us > 300000 ? "planning... STALE %s"
+						       : "planning...%s",
+		    u->local_us - d->asked_us > 300000 ? age : "");
+		return;
+	}
+	if (!p->feasible) {
+		add(l, STYLE_ALERT, "not possible: %.70s", p->text);
+		return;
+	}
+	if (p->after_iteration_s <= 0) { /* nothing is planned anew by it */
+		add(l, STYLE_TEXT, "%s", *p->text ? p->text : "no path changes by it");
+		return;
+	}
+	look_change((double)p->before_iteration_s, (double)p->after_iteration_s, change);
+	add(l, STYLE_STRONG, "iteration %6.*f -> %.*f s  %s  (+-%.0f%%, n=%u)", digits,
+	    (double)p->before_iteration_s, digits, (double)p->after_iteration_s, change,
+	    (double)p->median_error * 100, p->n_predictions);
+	add(l, STYLE_TEXT, "blocked   %6.*f -> %.*f s", digits, (double)p->before_wait_s,
+	    digits, (double)p->after_wait_s);
+	add(l, p->after_peak_slots > p->memory ? STYLE_ALERT : STYLE_TEXT,
+	    "peak slots %5u -> %u of %u", p->before_peak_slots, p->after_peak_slots, p->memory);
+	add(l, p->after_least_visits < p->before_least_visits ? STYLE_WARNING : STYLE_TEXT,
+	    "least-trained S%u: %u -> %u visits an iteration%s", p->least_stage,
+	    p->before_least_visits, p->after_least_visits,
+	    p->after_least_visits < p->before_least_visits ? "  WARN" : "");
+	add(l, STYLE_TEXT, "%u paths change, from iteration %llu", p->paths_changed,
+	    (unsigned long long)p->iteration);
+	if (*p->text)
+		add(l, STYLE_WARNING, "%.90s", p->text);
+}
+
+/* What passes the node, and who is left when it is gone; counted here. */
+static void add_blast(struct lines *l, const struct state *s, uint16_t node, bool gone)
+{
+	uint32_t through = 0, left = 0, stage = s->nodes[node].see.stage;
+
+	for (uint32_t i = 0; i < s->n_flights; i++) {
+		const struct state_flight *f = &s->flights[i];
+
+		for (uint32_t h = 0; f->known && h < f->n_hops; h++)
+			through += f->nodes[h] == node;
+	}
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		left += i != node && s->nodes[i].known && s->nodes[i].see.stage == stage &&
+			(s->nodes[i].see.state == NODE_LIVE ||
+			 s->nodes[i].see.state == NODE_SUSPECT);
+	add(l, STYLE_TEXT, "%u of %u microbatches pass n%02u%s", through, s->plan.n_routes,
+	    (unsigned)node, gone ? " and must move" : "");
+	if (!gone)
+		return;
+	if (left == 0)
+		add(l, STYLE_ALERT, "S%u: THE LAST COPY", stage);
+	else
+		add(l, left == 1 ? STYLE_WARNING : STYLE_TEXT, "S%u keeps %u other cop%s",
+		    stage, left, left == 1 ? "y" : "ies");
+}
+
+static void show_value(const struct dialog_field *f, enum dialog_kind kind,
+		       const struct state *s, char text[48])
+{
+	switch (f->unit) {
+	case FIELD_STAGES:
+		snprintf(text, 48, "%lld of %u = %lld%%", (long long)f->value, s->run.n_stages,
+			 s->run.n_stages ? (long long)f->value * 100 / s->run.n_stages : 0);
+		break;
+	case FIELD_NODE:
+		if (f->value < 0)
+			snprintf(text, 48, kind == DIALOG_BRANCH ? "none" : "all");
+		else
+			snprintf(text, 48, "n%02lld", (long long)f->value);
+		break;
+	case FIELD_SECONDS:
+		look_age((double)f->value, text);
+		break;
+	case FIELD_TIMES:
+		snprintf(text, 48, "x%lld", (long long)f->value);
+		break;
+	case FIELD_PERCENT:
+		snprintf(text, 48, "%lld%%", (long long)f->value);
+		break;
+	default:
+		snprintf(text, 48, "%lld", (long long)f->value);
+	}
+}
+
+static const char *title_of(const struct state *s, const struct ui *u, char text[80])
+{
+	const struct dialog *d = &u->dialog;
+	uint32_t now = s->status.n_stages - s->status.path_length;
+
+	switch (d->kind) {
+	case DIALOG_SKIP:
+		snprintf(text, 80, "Skip %u/%u -> %lld/%u", now, s->run.n_stages,
+			 (long long)d->fields[0].value, s->run.n_stages);
+		break;
+	case DIALOG_FAIL:
+		snprintf(text, 80, "Mark n%02u failed", (unsigned)d->node);
+		break;
+	case DIALOG_RECOVER:
+		snprintf(text, 80, "Recover n%02u", (unsigned)d->node);
+		break;
+	case DIALOG_FAULT:
+		snprintf(text, 80, "Inject a failure at n%02u", (unsigned)d->node);
+		break;
+	case DIALOG_INJECT:
+		snprintf(text, 80, "Inject: %s", state_fault_name(d->fault));
+		break;
+	case DIALOG_HEAL:
+		return "Heal";
+	case DIALOG_UNDO:
+		return "Undo";
+	case DIALOG_BRANCH:
+		snprintf(text, 80, "What if, in iteration %llu",
+			 (unsigned long long)s->iteration);
+		break;
+	default:
+		return "Quit";
+	}
+	return text;
+}
+
+static const struct {
+	const char *what, *ending; /* NULL: as all others */
+} faults[] = {
+	[FAULT_KILL] = { "the agent's process dies", NULL },
+	[FAULT_HANG] = { "it stops answering",
+			 "it wakes by itself and fetches what it missed" },
+	[FAULT_SLOW_NODE] = { "it computes more slowly", NULL },
+	[FAULT_SLOW_LINK] = { "what it sends takes longer", NULL },
+	[FAULT_LOSS] = { "what it sends is lost at times", NULL },
+	[FAULT_PARTITION] = { "it cannot reach the others", NULL },
+	[FAULT_CORRUPT] = { "what it computes is not finite",
+			    "marked failed at its first wrong number; R takes it back" },
+};
+
+static const char *ending_of(const struct state *s, enum fault_kind kind)
+{
+	if (kind == FAULT_KILL)
+		return s->run.embedded ? "it stays dead until R starts it again"
+				       : "it stays dead until its agent is started there again";
+	return faults[kind].ending ? faults[kind].ending
+				   : "heals by itself; X heals all at once";
+}
+
+static void fill(struct lines *l, const struct state *s, const struct ui *u)
+{
+	const struct dialog *d = &u->dialog;
+
+	switch (d->kind) {
+	case DIALOG_SKIP:
+		if (d->fields[0].value == s->status.n_stages - s->status.path_length) {
+			add(l, STYLE_TEXT, "that is how it is: Left and Right choose another");
+			break;
+		}
+		add_preview(l, u);
+		add(l, STYLE_FAINT, "undo: :skip %u",
+		    s->status.n_stages - s->status.path_length);
+		break;
+	case DIALOG_FAIL:
+		add_blast(l, s, d->node, true);
+		if (d->forbidden)
+			add(l, STYLE_ALERT, "%s", d->why);
+		else
+			add_preview(l, u);
+		add(l, STYLE_FAINT, "it keeps running, unused; undo: R");
+		break;
+	case DIALOG_RECOVER:
+		add(l, STYLE_TEXT, "n%02u is %s %.60s", (unsigned)d->node,
+		    state_node_name(s->nodes[d->node].see.state), s->nodes[d->node].see.why);
+		add(l, STYLE_TEXT,
+		    "it fetches S%u from a copy and enters at an iteration's end",
+		    (unsigned)s->nodes[d->node].see.stage);
+		break;
+	case DIALOG_INJECT:
+		add_blast(l, s, (uint16_t)d->fields[0].value,
+			  d->fault != FAULT_SLOW_NODE && d->fault != FAULT_SLOW_LINK &&
+				  d->fault != FAULT_LOSS);
+		add(l, STYLE_FAINT, "%s", ending_of(s, d->fault));
+		break;
+	case DIALOG_UNDO:
+		add(l, STYLE_STRONG, "%s", d->undo_text);
+		add_preview(l, u);
+		break;
+	case DIALOG_BRANCH:
+		add(l, STYLE_TEXT, "planned anew from the moment that is shown, and drawn");
+		add(l, STYLE_TEXT, "under what happened; nothing in the run changes");
+		break;
+	case DIALOG_QUIT:
+		if (u->owner)
+			add(l, STYLE_ALERT, "This ends the run; what is committed is kept.");
+		else
+			add(l, STYLE_TEXT, "The run goes on without this console.");
+		if (s->n_faults > 0)
+			add(l, STYLE_WARNING,
+			    s->n_faults == 1
+				    ? "%u injected failure is active and heals by itself."
+				    : "%u injected failures are active and heal by themselves.",
+			    s->n_faults);
+		break;
+	default:
+		break;
+	}
+}
+
+static void fill_list(struct lines *l, const struct state *s, const struct ui *u)
+{
+	const struct dialog *d = &u->dialog;
+
+	if (d->kind == DIALOG_FAULT) {
+		for (uint32_t i = 0; FAULT_KILL + i <= FAULT_CORRUPT; i++)
+			add(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+			    "%c %-10s %s", i == d->choice ? '>' : ' ',
+			    state_fault_name((enum fault_kind)(FAULT_KILL + i)),
+			    faults[FAULT_KILL + i].what);
+	} else {
+		for (uint32_t i = 0; i < s->n_faults; i++)
+			add(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+			    "%c #%u %s n%02d", i == d->choice ? '>' : ' ', s->faults[i].fault,
+			    state_fault_name(s->faults[i].kind), s->faults[i].node);
+	}
+}
+
+static const char *apply_name(const struct ui *u)
+{
+	switch (u->dialog.kind) {
+	case DIALOG_FAIL:
+		return "Mark failed";
+	case DIALOG_RECOVER:
+		return "Recover";
+	case DIALOG_INJECT:
+		return "Inject";
+	case DIALOG_UNDO:
+		return "Undo";
+	case DIALOG_BRANCH:
+		return "What if";
+	case DIALOG_QUIT:
+		return u->owner ? "Stop the run" : "Leave";
+	default:
+		return "Apply";
+	}
+}
+
+static void draw_fields(struct screen *out, struct rect at, const struct state *s,
+			const struct ui *u)
+{
+	const struct dialog *d = &u->dialog;
+	int y = at.y;
+
+	for (uint32_t i = 0; i < d->n_fields; i++, y++) {
+		unsigned mark = d->focus == i ? STYLE_REVERSE : 0;
+		char value[48];
+		int x;
+
+		show_value(&d->fields[i], d->kind, s, value);
+		x = screen_print(out, at.x, y, at.w, STYLE_TEXT, "%-15s ", d->fields[i].label);
+		screen_print(out, at.x + x, y, at.w - x, STYLE_STRONG | mark, "%c < %s >",
+			     mark ? '>' : ' ', value);
+	}
+	if (d->want_typed)
+		screen_print(out, at.x, y, at.w,
+			     STYLE_WARNING | (d->focus == d->n_fields ? STYLE_REVERSE : 0),
+			     "type the node's number to confirm: %s_", d->typed);
+}
+
+static void draw_buttons(struct screen *out, struct rect at, const struct ui *u)
+{
+	const struct dialog *d = &u->dialog;
+	uint32_t cancel = d->n_fields + (d->want_typed ? 1 : 0);
+	const char *name = d->kind == DIALOG_QUIT ? "Stay" : "Cancel";
+	int x = at.x + 2;
+
+	x += screen_print(out, x, at.y, at.x + at.w - x,
+			  d->focus == cancel ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+			  "%c[%s]", d->focus == cancel ? '>' : ' ', name) +
+	     2;
+	x += screen_print(out, x, at.y, at.x + at.w - x,
+			  (d->forbidden ? STYLE_FAINT : STYLE_TEXT) |
+				  (d->focus == cancel + 1 ? STYLE_REVERSE : 0),
+			  "%c[%s]", d->focus == cancel + 1 ? '>' : ' ', apply_name(u)) +
+	     2;
+	if (d->kind == DIALOG_SKIP)
+		screen_print(out, x, at.y, at.x + at.w - x,
+			     d->focus == cancel + 2 ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+			     "%c[Draw as what-if]", d->focus == cancel + 2 ? '>' : ' ');
+}
+
+/* How it is worked, on the lower border. */
+static const char *hint_of(const struct dialog *d, bool list)
+{
+	return list                     ? " Up Down choose  Enter takes  Esc closes "
+	       : d->kind == DIALOG_SKIP ? " Left Right change  Tab to the buttons  Esc closes "
+	       : d->kind == DIALOG_BRANCH
+		       ? " Left Right change  Tab goes on  Enter plans  Esc closes "
+	       : d->n_fields > 0 ? " Tab goes on  Left Right change  Esc closes "
+				 : " Tab moves  Enter presses  Esc closes ";
+}
+
+void overlay_dialog(struct screen *out, const struct state *s, const struct ui *u)
+{
+	const struct dialog *d = &u->dialog;
+	bool list = d->kind == DIALOG_FAULT || d->kind == DIALOG_HEAL;
+	struct lines l = { .n = 0 };
+	struct rect box, in;
+	char title[80];
+	int fields = (int)d->n_fields + (d->want_typed ? 1 : 0);
+
+	if (list)
+		fill_list(&l, s, u);
+	else
+		fill(&l, s, u);
+	box.w = screen_width(out) < WIDE ? screen_width(out) : WIDE;
+	box.h = l.n + fields + (list ? 2 : 4);
+	if (box.h > screen_height(out))
+		box.h = screen_height(out);
+	box.x = (screen_width(out) - box.w) / 2;
+	box.y = (screen_height(out) - box.h) / 2;
+	screen_box(out, box, title_of(s, u, title));
+	in = (struct rect){ box.x + 2, box.y + 1, box.w - 4, box.h - 2 };
+	draw_fields(out, in, s, u);
+	for (int i = 0; i < l.n && fields + i < in.h; i++)
+		screen_text(out, in.x, in.y + fields + i, in.w, l.style[i], l.text[i]);
+	if (!list)
+		draw_buttons(out, (struct rect){ in.x, box.y + box.h - 2, in.w, 1 }, u);
+	screen_text(out, in.x, box.y + box.h - 1, in.w, STYLE_FAINT, hint_of(d, list));
+}

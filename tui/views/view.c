@@ -1,0 +1,79 @@
+#include "tui/views/view.h"
+
+/* Older than this the picture is no longer the present: it greys, and the header says so. */
+enum { STALE_US = 2000000 };
+
+static void draw_view(struct screen *out, const struct state *s, const struct ui *u,
+		      const struct roster *r, const struct layout *l)
+{
+	switch (l->tiny ? VIEW_OVERVIEW : u->view) {
+	case VIEW_NODES:
+		view_nodes(out, l->body, s, u, r);
+		break;
+	case VIEW_LINKS:
+		view_links(out, l->body, s, u, r);
+		break;
+	case VIEW_TIMELINE:
+		panel_timeline(out, l->body, s, u, r);
+		break;
+	case VIEW_MICROBATCHES:
+		view_microbatches(out, l->body, s, u);
+		break;
+	case VIEW_LOSS:
+		view_loss(out, l->body, s, u);
+		break;
+	case VIEW_COMPARE:
+		view_compare(out, l->body, s, u, r);
+		break;
+	case VIEW_JOURNAL:
+		view_journal(out, l->body, s, u);
+		break;
+	default:
+		view_overview(out, s, u, r, l);
+	}
+}
+
+/* Before anything is known of the run: what is being waited for, whole, over as many rows as it
+ * takes. */
+static void draw_waiting(struct screen *out, struct rect at, const struct ui *u)
+{
+	const char *text = *u->link_text ? u->link_text : "waiting for the controller";
+	int columns = screen_columns(text), w = at.w - 4, y = at.y + at.h / 3;
+
+	screen_fill(out, at, ' ', STYLE_TEXT);
+	if (w < 1)
+		return;
+	for (int from = 0; from < columns && y < at.y + at.h; from += w, y++) {
+		const char *rest = text;
+
+		for (int i = 0; i < from; i++)
+			utf8_next(&rest);
+		screen_text(out, at.x + 2, y, w,
+			    u->link == UI_REFUSED ? STYLE_ALERT : STYLE_TEXT, rest);
+	}
+}
+
+void view_draw(struct screen *out, const struct state *s, const struct ui *u)
+{
+	struct roster r;
+	struct layout l;
+
+	screen_clear(out);
+	roster_make(&r, s, u->filter);
+	layout_make(&l, screen_width(out), screen_height(out), r.n, r.largest, u->following);
+	draw_view(out, s, u, &r, &l);
+	if (u->link != UI_RECORDED &&
+	    (u->link != UI_LIVE || u->local_us - u->heard_us > STALE_US))
+		screen_restyle(out, l.body, ~(unsigned)STYLE_MEANING, STYLE_STALE);
+	if (!s->have_run)
+		draw_waiting(out, l.body, u);
+	panel_header(out, l.header, s, u);
+	panel_prompt(out, l.prompt, s, u);
+	panel_keys(out, l.keys, s, u);
+	if (u->prompt == PROMPT_COMMAND)
+		overlay_palette(out, u);
+	if (u->help)
+		overlay_help(out, u);
+	if (u->dialog.kind != DIALOG_NONE)
+		overlay_dialog(out, s, u);
+}

@@ -1,0 +1,237 @@
+/* View 7: the plan in force against what else could be: every number of skipped stages and a
+ * published baseline, planned by the controller while the view is open. Below, the plans that the
+ * run has gone through, what each said and what was measured; and the tasks that the live plan and
+ * the chosen one predict, node by node, on one time axis. Whatever was not measured has a `*`. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/run/ran.h"
+#include "tui/screen/table.h"
+#include "tui/views/view.h"
+
+enum row {
+	ROW_ITERATION,
+	ROW_SYNC,
+	ROW_CHANGE,
+	ROW_BLOCKED,
+	ROW_COLLISIONS,
+	ROW_IDLE,
+	ROW_LEAST,
+	ROW_PATHS,
+	ROW_TOOK,
+	ROWS
+};
+
+static const char *const row_names[ROWS] = { "iteration, s", "its sums, s",  "against live",
+					     "blocked, s",   "collisions",   "idle",
+					     "least visits", "paths changed", "planned in, s" };
+
+static void draw_plan_column(const struct table *t, struct screen *out, int column,
+			     const struct state *s, const struct state_plan *p)
+{
+	const struct msg_see_plan *m = &p->see;
+	uint32_t least = 1 < m->n_stages ? 1 : 0;
+	char change[16];
+	int d = look_decimals((double)s->plan.see.iteration_s);
+
+	for (uint32_t i = 1; i < m->n_stages && i < MSG_STAGES; i++)
+		if (p->visits[i] < p->visits[least])
+			least = i;
+	look_change((double)s->plan.see.iteration_s, (double)m->iteration_s, change);
+	table_cell(t, out, ROW_ITERATION, column, STYLE_STRONG, "%.*f*", d,
+		   (double)m->iteration_s);
+	table_cell(t, out, ROW_SYNC, column, STYLE_TEXT, "%.*f*", d, (double)m->sync_s);
+	if (p != &s->plan)
+		table_cell(t, out, ROW_CHANGE, column,
+			   m->iteration_s < s->plan.see.iteration_s ? STYLE_GOOD : STYLE_TEXT,
+			   "%s", change);
+	table_cell(t, out, ROW_BLOCKED, column, STYLE_TEXT, "%.*f*", d, (double)m->wait_s);
+	table_cell(t, out, ROW_COLLISIONS, column, STYLE_TEXT, "%u*", m->collisions);
+	table_cell(t, out, ROW_IDLE, column, STYLE_TEXT, "%.0f%%*",
+		   (double)m->idle_fraction * 100);
+	table_cell(t, out, ROW_LEAST, column, STYLE_TEXT, "S%u %u", least, p->visits[least]);
+	table_cell(t, out, ROW_PATHS, column, STYLE_TEXT, "%u", p->paths_changed);
+	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)m->elapsed_s);
+}
+
+static void draw_table(struct screen *out, struct rect at, const struct state *s,
+		       const struct ui *u)
+{
+	struct table_column columns[TABLE_COLUMNS] = { { "", 13, 9, false },
+						       { "LIVE", 9, 9, true } };
+	char heads[TABLE_COLUMNS][40];
+	struct table t;
+	int n = 2;
+
+	for (uint32_t k = 0; k < u->n_candidates && n < TABLE_COLUMNS - 1; k++, n++) {
+		bool chosen = k == u->compare;
+
+		snprintf(heads[n], sizeof(heads[n]), "%s%.9s", chosen ? ">" : "",
+			 u->candidates[k].name);
+		columns[n] = (struct table_column){ heads[n], 10, chosen ? 8 : 7 - (int)k / 3,
+						    true };
+	}
+	table_open(&t, out, at, columns, n);
+	for (int i = 0; i < ROWS; i++)
+		table_cell(&t, out, i, 0, STYLE_FAINT, "%s", row_names[i]);
+	draw_plan_column(&t, out, 1, s, &s->plan);
+	for (int k = 2; k < n; k++) {
+		const struct ui_candidate *one = &u->candidates[k - 2];
+		const struct state_plan *p = state_candidate(s, one->name);
+
+		if (p)
+			draw_plan_column(&t, out, k, s, p);
+		else
+			table_cell(&t, out, ROW_ITERATION, k, STYLE_FAINT,
+				   one->asked >= 2 ? "none"
+				   : one->id       ? "planning"
+						   : "-");
+	}
+}
+
+/* ---- what was measured ---- */
+
+static void draw_ran_plan(const struct table *t, struct screen *out, int row, const struct state *s,
+			  const struct ran *r)
+{
+	uint32_t stages = s->run.n_stages;
+	int d = look_decimals((double)r->said_s);
+	char change[16];
+
+	table_cell(t, out, row, 0, STYLE_TEXT, "%llu", (unsigned long long)r->epoch);
+	table_cell(t, out, row, 1, STYLE_TEXT, "%.15s %u/%u", *r->algorithm ? r->algorithm : "?",
+		   stages > r->path_length ? stages - r->path_length : 0, stages);
+	table_cell(t, out, row, 3, STYLE_TEXT, "%.*f*", d, (double)r->said_s);
+	table_cell(t, out, row, 6, STYLE_TEXT, "%.*f*", d, (double)r->said_sync_s);
+	if (r->last == 0)
+		return;
+	look_change((double)r->said_s, (double)r->took_s, change);
+	table_cell(t, out, row, 2, STYLE_FAINT, "%llu-%llu", (unsigned long long)r->first,
+		   (unsigned long long)r->last);
+	table_cell(t, out, row, 4, STYLE_STRONG, "%.*f", d, (double)r->took_s);
+	table_cell(t, out, row, 5, STYLE_TEXT, "%s", change);
+	table_cell(t, out, row, 7, STYLE_STRONG, "%.*f", d, (double)r->took_sync_s);
+}
+
+/* As many rows as at most a quarter of the space has. Returns the lines it takes. */
+static int draw_ran(struct screen *out, struct rect at, const struct state *s)
+{
+	static const struct table_column columns[] = {
+		{ "plan", 5, 9, true },	       { "", 13, 9, false },	 { "iterations", 12, 6, true },
+		{ "iteration, s", 12, 9, true }, { "took", 7, 9, true }, { "", 5, 7, true },
+		{ "its sums, s", 11, 8, true }, { "took", 7, 8, true },	 { "", 1, 9, false },
+	};
+	int most = (at.h - 3) / 4 + 1;
+	struct ran list[RAN_MOST];
+	struct table t;
+	uint32_t n = ran_list(s, list, most < RAN_MOST ? (uint32_t)most : RAN_MOST);
+
+	if (n == 0)
+		return 0;
+	screen_rule(out, at, "Plans of this run", at.w >= 76 ? "took: measured, the median" : NULL);
+	at.y++;
+	at.h = (int)n + 1;
+	table_open(&t, out, at, columns, sizeof(columns) / sizeof(columns[0]));
+	for (uint32_t i = 0; i < n; i++)
+		draw_ran_plan(&t, out, (int)i, s, &list[i]);
+	return (int)n + 2;
+}
+
+/* ---- both plans, node by node ---- */
+
+static int64_t end_of(const struct state_plan *p)
+{
+	int64_t end = 1;
+
+	for (uint32_t i = 0; i < p->n_tasks; i++)
+		if (p->tasks[i].end_us > end)
+			end = p->tasks[i].end_us;
+	return end;
+}
+
+/* Where it falls in w columns; -1 and w: beside them. */
+static int column(int64_t us, int64_t end_us, int w)
+{
+	double at = (double)us / (double)end_us;
+
+	return at < 0 ? -1 : at > 1 ? w : (int)(at * w);
+}
+
+static void draw_tasks(struct screen *out, int x, int y, int w, const struct state_plan *p,
+		       uint16_t node, int64_t end_us)
+{
+	for (int c = 0; c < w; c++)
+		screen_put(out, x + c, y, '.', STYLE_IDLE);
+	for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++) {
+		const struct state_segment *g = &p->tasks[i];
+		int from = column(g->start_us, end_us, w), to = column(g->end_us, end_us, w);
+
+		for (int c = from; c < to || c == from; c++)
+			if (c >= 0 && c < w)
+				screen_put(out, x + c, y, (uint32_t)look_task_glyph(g->kind),
+					   look_bar_style(g->kind));
+	}
+}
+
+static void draw_gantts(struct screen *out, struct rect at, const struct state *s,
+			const struct roster *r, const struct ui *u,
+			const struct state_plan *other)
+{
+	int half = at.w / 2 - 1, lead = r->digits + 2, w = half - lead - 1, first;
+	int64_t end = end_of(&s->plan);
+	char title[96], right[96];
+
+	if (other && end_of(other) > end)
+		end = end_of(other);
+	snprintf(title, sizeof(title), "Live plan, predicted %.*f s",
+		 look_decimals((double)s->plan.see.iteration_s),
+		 (double)s->plan.see.iteration_s);
+	screen_rule(out, at, title, NULL);
+	if (other) {
+		snprintf(right, sizeof(right), "%s, predicted %.*f s", other->see.name,
+			 look_decimals((double)other->see.iteration_s),
+			 (double)other->see.iteration_s);
+		screen_rule(out, (struct rect){ at.x + half + 1, at.y, at.w - half - 1, 1 },
+			    right, NULL);
+	}
+	first = table_first((int)r->n, at.h - 1, roster_find(r, u->selected));
+	for (int i = 0; i + 1 < at.h && first + i < (int)r->n && w > 4; i++) {
+		uint16_t node = r->nodes[first + i];
+		int y = at.y + 1 + i;
+
+		for (int k = 0; k < (other ? 2 : 1); k++) {
+			int x = at.x + k * (half + 1);
+
+			screen_print(out, x, y, lead, STYLE_TEXT, " %0*u", r->digits,
+				     (unsigned)node);
+			draw_tasks(out, x + lead, y, w, k ? other : &s->plan, node, end);
+		}
+	}
+}
+
+void view_compare(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
+		  const struct roster *r)
+{
+	const struct state_plan *other =
+		u->compare < u->n_candidates
+			? state_candidate(s, u->candidates[u->compare].name)
+			: NULL;
+	struct rect in = { at.x, at.y + 1, at.w, ROWS + 1 }, below = at;
+	char title[96];
+	int took;
+
+	snprintf(title, sizeof(title), "Compare: plan %llu (%s) and others",
+		 (unsigned long long)s->plan.see.epoch, s->plan.see.algorithm);
+	screen_rule(out, at, title,
+		    at.w >= 76 ? "* predicted; arrows choose, Enter anew" : "* predicted");
+	if (in.h > at.h - 1)
+		in.h = at.h - 1;
+	draw_table(out, in, s, u);
+	below.y += in.h + 1;
+	below.h -= in.h + 1;
+	took = below.h >= 3 ? draw_ran(out, below, s) : 0;
+	below.y += took;
+	below.h -= took;
+	if (below.h >= 3 && s->plan.known)
+		draw_gantts(out, below, s, r, u, other);
+}
