@@ -35,8 +35,9 @@ struct cluster {
 	struct cluster_node *nodes; /* (n_nodes) index = id */
 	double *delay_s;     /* (n_nodes, n_nodes) one microbatch's activation; < 0: no such hop.
 			      * The diagonal is not read. */
-	double *sync_pair_s; /* (n_nodes, n_nodes) one stage's gradient; < 0: unknown. NULL: all
-			      * unknown. The diagonal is not read. */
+	double *sync_pair_s; /* (n_nodes, n_nodes) one stage's gradient; < 0: unknown, or no way
+			      * where there is no hop either. NULL: all unknown. The diagonal
+			      * is not read. */
 	int microbatches_per_data_node;
 	double dispatch_overhead_s;
 };

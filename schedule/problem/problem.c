@@ -8,6 +8,10 @@
 
 #define TILE 32 /* rows and columns */
 
+/* Two nodes with no hop between them sum nothing: longer than any iteration, so that they share a
+ * stage only where there is no other place. */
+#define NO_WAY_S 1e4
+
 int plan_default_path_length(int n_stages)
 {
 	return n_stages - n_stages / 3;
@@ -65,7 +69,10 @@ static void fill_matrices(struct problem *p)
 		for (size_t j = 0; counts && j < n; j++) {
 			double sync = c->sync_pair_s[i * n + j];
 
-			p->sync[i * n + j] = i == j || sync < 0 ? 0 : sync;
+			/* Nothing is known of a sum's way, or there is none. */
+			if (sync < 0)
+				sync = c->delay_s[i * n + j] < 0 ? NO_WAY_S : 0;
+			p->sync[i * n + j] = i == j ? 0 : sync;
 		}
 	}
 	/* In tiles: the way back is read down the columns. */

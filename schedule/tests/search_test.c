@@ -710,9 +710,49 @@ static void baselines_keep_the_rules_on_random_clusters(void **state)
 	}
 }
 
+/* Six nodes in pairs that are nearest each other, and cannot reach each other. */
+static void who_cannot_reach_another_shares_no_stage(void **state)
+{
+	struct cluster *c = cluster_alloc(6, 3, true);
+	struct plan_request q;
+	struct plan *p = NULL;
+
+	(void)state;
+	assert_non_null(c);
+	c->microbatches_per_data_node = 2;
+	for (int s = 0; s < 3; s++)
+		c->stages[s] = 2;
+	for (int i = 0; i < 6; i++) {
+		struct cluster_node *node = &c->nodes[i];
+
+		node->stage = -1;
+		node->forward_s = node->backward_s = node->loss_s = 1;
+		node->memory = 4;
+		for (int j = 0; j < 6; j++) {
+			bool pair = i / 2 == j / 2;
+
+			c->delay_s[i * 6 + j] = pair && i < j ? -1 : pair ? 0.01 : 0.5;
+			c->sync_pair_s[i * 6 + j] = pair && i < j ? -1 : pair ? 0.01 : 5;
+		}
+	}
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		plan_request_init(&q);
+		q.free_assignment = true;
+		q.path_length = 3;
+		q.seed = seed;
+		q.evaluations = 2000;
+		assert_int_equal(plan_search(c, &q, &p, NULL), 0);
+		for (int s = 0; s < 3; s++)
+			assert_int_not_equal(p->assigned[2 * s] / 2, p->assigned[2 * s + 1] / 2);
+		plan_free(p);
+	}
+	cluster_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_cannot_reach_another_shares_no_stage),
 		cmocka_unit_test(reaches_what_it_should),
 		cmocka_unit_test(tied_starts_find_it_soon),
 		cmocka_unit_test(a_split_backward_pass_is_shorter),
