@@ -55,6 +55,7 @@ enum { KEPT_CURVE = 4096, KEPT_NOTES = 500 };
 
 struct seen_link {
 	struct msg_link link; /* as its sender last told */
+	struct msg_link told; /* as consoles were last told */
 	float took_s;         /* what activations took when some last travelled; 0: none did */
 	uint8_t strikes;      /* drift.c: reports in a row that contradict the plan */
 };

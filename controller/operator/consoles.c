@@ -16,6 +16,7 @@
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
 	SNAPSHOT_EVENTS = 16384, /* of the iteration under way; of one with more, what follows */
+	LINKS_TOLD = 8192, /* in one message */
 	LINES = 400, ALERTS = 50, /* of the journal about one node, at once */
 	VISITS = 100
 };
@@ -236,26 +237,41 @@ static void fill_link(const struct controller *c, const struct seen_link *s, str
 		l->latency_s = -1;
 }
 
-static void tell_links(struct controller *c, struct console *only)
+static void send_links(struct controller *c, struct console *only, const struct msg_link *links, uint32_t n)
 {
-	struct msg m = { .type = MSG_SEE_LINKS };
-	struct msg_link *links;
-	uint32_t n = 0;
+	struct msg m = { .type = MSG_SEE_LINKS, .u.see_links = { n, links } };
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		n += c->members[i].n_links;
-	links = n && (only || c->n_consoles) ? malloc(n * sizeof(*links)) : NULL;
-	if (!links)
+	if (n == 0)
 		return;
-	n = 0;
-	for (uint32_t i = 0; i < c->n_members; i++)
-		for (uint32_t k = 0; k < c->members[i].n_links; k++)
-			fill_link(c, &c->members[i].links[k], &links[n++]);
-	m.u.see_links = (struct msg_see_links){ n, links };
 	if (only)
 		console_send(c, only, &m);
 	else
 		consoles_tell(c, &m);
+}
+
+/* Those that have changed, to all: a large cluster has a million. only: then all of them, as told, to that one. */
+static void tell_links(struct controller *c, struct console *only)
+{
+	struct msg_link *links = malloc(LINKS_TOLD * sizeof(*links));
+	uint32_t n = 0;
+
+	for (int all = 0; links && all <= (only != NULL); all++) {
+		for (uint32_t i = 0; i < c->n_members; i++)
+			for (uint32_t k = 0; k < c->members[i].n_links; k++) {
+				struct seen_link *s = &c->members[i].links[k];
+
+				fill_link(c, s, &links[n]);
+				if (!all && memcmp(&links[n], &s->told, sizeof(s->told)) == 0)
+					continue;
+				s->told = links[n];
+				if (++n < LINKS_TOLD)
+					continue;
+				send_links(c, all ? only : NULL, links, n);
+				n = 0;
+			}
+		send_links(c, all ? only : NULL, links, n);
+		n = 0;
+	}
 	free(links);
 }
 
@@ -405,7 +421,7 @@ void consoles_turn(struct controller *c)
 		fill_status(c, &c->consoles[i], &m);
 		console_send(c, &c->consoles[i], &m);
 	}
-	if (c->links_changed && c->now_us >= c->next_links_us) {
+	if (c->links_changed && c->n_consoles > 0 && c->now_us >= c->next_links_us) {
 		c->next_links_us = c->now_us + 1000000;
 		c->links_changed = false;
 		tell_links(c, NULL);

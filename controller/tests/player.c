@@ -531,6 +531,7 @@ static void watch(void *context, const struct msg *m)
 		const struct msg_link *l = &m->u.see_links.links[i];
 
 		w->links[l->from][l->to] = *l;
+		w->links_told++;
 	}
 	if (m->type == MSG_SEE_VALIDATION) {
 		w->validations++;

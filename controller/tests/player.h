@@ -110,6 +110,7 @@ struct world {
 	uint32_t steps_back;           /* so often an earlier one than before */
 	uint64_t no_way;               /* bits 1 << to, of node 0 */
 	struct msg_link links[PLAYERS][PLAYERS]; /* as consoles are told */
+	int links_told;
 	uint32_t validations;
 	float validated; /* the last */
 };

@@ -116,6 +116,7 @@ static void consoles_see_what_is_measured(void **state)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
 	struct world *w = world_new(options);
+	int told;
 
 	(void)state;
 	w->no_way = 1 << 5;
@@ -140,6 +141,11 @@ static void consoles_see_what_is_measured(void **state)
 	WORLD_UNTIL(w, w->links[1][2].latency_s > 0.0002f);
 	assert_true(w->links[1][2].measured_delay_s > 0.003f);
 	assert_true(w->links[0][5].latency_s < 0 && w->links[0][5].planned_delay_s < 0);
+	/* Of the others, which are as they were, nothing is told again. */
+	told = w->links_told;
+	tell_link(&w->players[1], 2, 0.0009f, 0);
+	WORLD_UNTIL(w, w->links[1][2].latency_s > 0.0008f);
+	assert_true(w->links_told - told < PLAYERS);
 	world_free(w);
 }
 
