@@ -52,6 +52,7 @@ events='function value(key) {
 	}
 	function sort(t, n,   i, k, x) { for (i = 2; i <= n; i++) { x = t[i]; for (k = i; k > 1 && t[k - 1] > x; k--) t[k] = t[k - 1]; t[k] = x } }
 	function median(t, n) { sort(t, n); return n % 2 ? t[(n + 1) / 2] : (t[n / 2] + t[n / 2 + 1]) / 2 }
+	function away(p, v) { return (p > v ? p - v : v - p) / v }
 	function cell(c, v) { printf(c == 3 ? " %16s" : " %12s", v == "-" ? v : sprintf("%.3f", v)) }
 	BEGIN { split("predicted_s iteration_s predicted_sync_s sync_s real_s", column) }'
 heading() { printf '%6s %12s %12s %16s %12s %12s %6s %6s\n' n predicted_s iteration_s predicted_sync_s sync_s real_s alive rerun; }
@@ -70,6 +71,9 @@ summary() { # summary EVENTS
 		/^{"event":"iteration"/ {
 			for (c = 1; c <= 5; c++) if ((v = value(column[c])) != "-") { t[c, ++n[c]] = v; sum[c] += v; squares[c] += v * v }
 			if (value(column[2]) != "-" && value(column[1]) > 0) off[++m] = value(column[2]) / value(column[1])
+			for (k = 1; k <= 3; k += 2) if (value("n") > 10 && value(column[k]) > 0 && value(column[k + 1]) > 0)
+				miss[k, ++missed[k]] = away(value(column[k]), value(column[k + 1]))
+			if (value("n") == 2 && value(column[2]) > 0) second = away(value(column[1]), value(column[2]))
 		}
 		/^{"event":"node"/ && /"state":"dead"/ { dead++ }
 		/^{"event":"node"/ && /"state":"suspect"/ { suspect++ }
@@ -80,6 +84,11 @@ summary() { # summary EVENTS
 			printf "\n%6s", "dev."
 			for (c = 1; c <= 5; c++) { v = n[c] > 1 ? (squares[c] - sum[c] * sum[c] / n[c]) / (n[c] - 1) : -1; cell(c, n[c] > 1 ? sqrt(v > 0 ? v : 0) : "-") }
 			if (m) printf "\niterations took %.2f times what was predicted (median)", median(off, m)
+			if (second != "") printf "\npredicted and measured differ by %.1f%% of it in the second iteration", 100 * second
+			for (k = 1; k <= 3; k += 2) if (missed[k]) {
+				for (i = 1; i <= missed[k]; i++) x[i] = miss[k, i]
+				printf k == 1 ? "; after the tenth, median, by %.1f%%" : ", of the sum by %.1f%%", 100 * median(x, missed[k])
+			}
 			printf "\n%d commits; %d times a node was taken for dead, %d times suspected\n", commits, dead, suspect
 		}' "$1"
 }
