@@ -23,6 +23,7 @@ struct link_seen {
 	float latency_s, spread_s;
 	double bandwidth;   /* bytes per second; 0: not measured */
 	double way_s;       /* what activations took lately, smoothed; 0: none travelled */
+	double way_deviation_s, way_latency_s; /* their mean deviation; the latency at the last of them */
 };
 
 struct link_table {

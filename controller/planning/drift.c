@@ -17,7 +17,9 @@
 static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
 static const double far_off = 2;  /* of one node alone: no noise */
 static const double least_s = 0.02; /* real seconds: what is quicker is noise */
-static const double way_share = 0.4; /* of a transfer's time in what is believed of its link */
+/* Of a transfer's time in what is believed of its link: as usual, and where it is news; of their deviation; of what is
+ * told of a link by which nothing travels, each time. */
+static const double way_share = 0.15, news_share = 0.4, deviation_share = 0.25, fading_share = 0.05;
 static const double pace_part = 0.25; /* of a machine's pace in what is believed of it, at least */
 static const double pace_step = 0.05; /* a machine's pace that changes by less stays as it is */
 static const double told_again = 1.05; /* likewise what a plan is expected to take */
@@ -122,21 +124,48 @@ static void believe(struct controller *c, uint16_t from, uint16_t to, double s)
 	c->drifted = true;
 }
 
+/* An activation travelled. Where packets are lost some take several times as long as others: what is within three
+ * deviations of the mean counts for little, what is not for much, as the link may have changed. */
+static void take_way(struct link_seen *seen, double way_s, double latency_s)
+{
+	double stray_s = way_s - seen->way_s;
+
+	if (seen->way_s > 0) {
+		seen->way_s += stray_s * (fabs(stray_s) > 3 * seen->way_deviation_s ? news_share : way_share);
+		seen->way_deviation_s += (fabs(stray_s) - seen->way_deviation_s) * deviation_share;
+	} else {
+		seen->way_s = way_s;
+		seen->way_deviation_s = way_s / 4;
+	}
+	seen->way_latency_s = latency_s;
+}
+
+/* None did: what the last took fades, and is forgotten where the link has become another. */
+static void fade_way(struct link_seen *seen, double told_s, double latency_s)
+{
+	if (differs(latency_s, seen->way_latency_s) && fabs(latency_s - seen->way_latency_s) > least_s)
+		seen->way_s = 0;
+	else
+		seen->way_s += (told_s - seen->way_s) * fading_share;
+}
+
 /* What an activation takes on a measured link: as those that travelled took, or by its latency and bandwidth.
  * A tensor that took longer than these say met a narrower link: sums will, too. */
 static double measured_way_s(const struct controller *c, const struct msg_link *l)
 {
 	struct link_seen *seen = link_table_at(c->links, l->from, l->to);
-	double way_s = (double)l->measured_delay_s, bytes_s = way_s - (double)l->latency_s;
+	double told_s = link_table_transfer_s(c->links, l->from, l->to, c->links->activation_bytes), bytes_s;
 
-	if (!(way_s > 0))
-		return link_table_transfer_s(c->links, l->from, l->to, c->links->activation_bytes);
-	seen->way_s += (way_s - seen->way_s) * (seen->way_s > 0 ? way_share : 1);
-	way_s = seen->way_s;
-	bytes_s = way_s - (double)l->latency_s;
+	if (!(l->measured_delay_s > 0)) {
+		if (seen->way_s > 0)
+			fade_way(seen, told_s, (double)l->latency_s);
+		return seen->way_s > 0 ? seen->way_s : told_s;
+	}
+	take_way(seen, (double)l->measured_delay_s, (double)l->latency_s);
+	bytes_s = seen->way_s - (double)l->latency_s;
 	if (bytes_s > least_s && c->links->activation_bytes / bytes_s < seen->bandwidth)
 		seen->bandwidth = c->links->activation_bytes / bytes_s;
-	return way_s;
+	return seen->way_s;
 }
 
 void drift_link(struct controller *c, struct seen_link *s)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "controller/controller.h"
 
 enum { NODES = 8, FROM = 2 };
@@ -108,6 +109,76 @@ static void one_link_stands_for_itself(void **state)
 		tell(c, alone, 1);
 	assert_true(believed(c, 0) == 1);
 	unmake(c);
+}
+
+/* The link from FROM to 3, measured: what an activation took, 0: none; half a round trip. Returns what is believed. */
+static double travel(struct controller *c, double took_s, double latency_s)
+{
+	struct msg_link link = { .to = 3, .measured_delay_s = (float)took_s, .latency_s = (float)latency_s };
+
+	members_links(c, &c->members[FROM], &(struct msg_links){ 1, &link });
+	return believed(c, 3);
+}
+
+static struct controller *made_measured(void)
+{
+	struct controller *c = made();
+
+	c->unit_s = 1;
+	c->phase = PHASE_COMPUTING;
+	c->links = link_table_new(NODES);
+	assert_non_null(c->links);
+	c->links->activation_bytes = 1e5;
+	*link_table_at(c->links, FROM, 3) = (struct link_seen){ .known = true, .latency_s = 0.045f, .bandwidth = 2e7 };
+	c->cluster->delay_s[FROM * NODES + 3] = 0.05;
+	return c;
+}
+
+static void unmake_measured(struct controller *c)
+{
+	link_table_free(c->links);
+	c->links = NULL;
+	unmake(c);
+}
+
+/* Half of the activations lose a packet and take longer: the mean is believed, and hardly ever another. */
+static void a_lossy_link_is_believed_to_take_its_mean(void **state)
+{
+	struct controller *c = made_measured();
+	struct rng r;
+	double last = 0;
+	int changes = 0;
+
+	(void)state;
+	rng_init(&r, 7);
+	for (int i = 0; i < 300; i++) {
+		double now;
+
+		c->now_us += 1000000;
+		now = travel(c, rng_below(&r, 2) ? 0.05 : 0.35, 0.045);
+		changes += i >= 20 && fabs(now - last) > 1e-9;
+		last = now;
+		assert_true(i < 20 || (now > 0.1 && now < 0.32));
+	}
+	assert_in_range(changes, 0, 30);
+	unmake_measured(c);
+}
+
+static void a_link_that_has_changed_is_soon_believed_to(void **state)
+{
+	struct controller *c = made_measured();
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		assert_true(travel(c, i % 2 ? 0.05 : 0.052, 0.045) < 0.06);
+	for (int i = 0; i < 3; i++)
+		travel(c, 0.25, 0.225);
+	assert_true(believed(c, 3) > 0.12);
+	/* Well again, which probes tell: nothing travels by it. */
+	for (int i = 0; i < 2; i++)
+		travel(c, 0, 0.045);
+	assert_true(believed(c, 3) < 0.07);
+	unmake_measured(c);
 }
 
 static void nonsense_is_ignored(void **state)
@@ -254,6 +325,8 @@ int main(void)
 		cmocka_unit_test(links_that_nobody_uses_follow_the_others),
 		cmocka_unit_test(a_few_must_say_so_twice),
 		cmocka_unit_test(one_link_stands_for_itself),
+		cmocka_unit_test(a_lossy_link_is_believed_to_take_its_mean),
+		cmocka_unit_test(a_link_that_has_changed_is_soon_believed_to),
 		cmocka_unit_test(nonsense_is_ignored),
 		cmocka_unit_test(a_clock_learned_anew_is_no_drift),
 		cmocka_unit_test(a_pace_is_a_mean),
