@@ -225,11 +225,11 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	if (!a)
 		return error_set(err, -ENOMEM, "no memory for the agent");
 	a->options = *options;
-	a->stage = a->keep.stage = a->keep.order.stage = MSG_NO_STAGE;
+	a->stage = a->standby.stage = a->standby.order.stage = MSG_NO_STAGE;
 	a->report_by_us = INT64_MAX;
 	a->events = calloc(EVENTS_MOST, sizeof(a->events[0]));
 	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
-	if (!a->events || !a->routes || resend_init(a) < 0 || hold_new(&a->hold) < 0 ||
+	if (!a->events || !a->routes || resend_init(a) < 0 || delay_queue_new(&a->delay_queue) < 0 ||
 	    keys_list_new(&a->admitted) < 0) {
 		error_set(err, rc, "no memory for the agent");
 		goto fail;
@@ -272,14 +272,14 @@ void agent_free(struct agent *a)
 	post_close(a->tensors);
 	post_close(a->control);
 	keys_list_free(a->admitted);
-	hold_free(a->hold);
+	delay_queue_free(a->delay_queue);
 	free(a->events);
 	free(a->happened);
 	free(a->routes);
 	resend_forget(a);
 	free(a->sent);
 	free(a->deferred.list);
-	free(a->keep_deferred.list);
+	free(a->standby_deferred.list);
 	if (a->options.log->who == a->who)
 		a->options.log->who = "agent";
 	free(a);
@@ -305,13 +305,13 @@ int64_t agent_deadline_us(const struct agent *a)
 {
 	int64_t at = sooner(post_deadline_us(a->control), post_deadline_us(a->tensors));
 
-	at = sooner(at, sooner(hold_deadline_us(a->hold), fault_deadline_us(&a->faults)));
+	at = sooner(at, sooner(delay_queue_deadline_us(a->delay_queue), fault_deadline_us(&a->faults)));
 	at = sooner(at, sooner(a->beat_us, a->report_by_us));
 	if (a->leaving) /* a job that ends wakes us */
 		at = sooner(at, worker_busy(a->worker) ? a->leave_by_us + LEAVE_JOB_US
 						       : a->leave_from_us);
-	if (a->keep.standing == KEEP_FETCHING)
-		at = sooner(at, fetch_deadline_us(&a->keep.fetch));
+	if (a->standby.standing == STANDBY_FETCHING)
+		at = sooner(at, fetch_deadline_us(&a->standby.fetch));
 	at = sooner(at, fetch_deadline_us(&a->restore.fetch));
 	if (a->welcomed)
 		at = sooner(at, a->measuring.wake_us);
@@ -378,7 +378,7 @@ static size_t do_list(struct agent *a, struct deferred *d, bool (*ready)(const s
 static void do_deferred(struct agent *a, int64_t now_us)
 {
 	if (do_list(a, &a->deferred, settled, iteration_control, now_us) +
-		    do_list(a, &a->keep_deferred, keep_settled, keep_control, now_us) >
+		    do_list(a, &a->standby_deferred, standby_settled, standby_control, now_us) >
 	    0)
 		early_look_again(a, now_us);
 }
@@ -409,15 +409,15 @@ static void sort_out(struct agent *a, struct msg *m)
 	bool copy = m->type == MSG_KEEP;
 
 	if (copy) { /* what waits is for the copy before it */
-		agent_forget_deferred(&a->keep_deferred);
-		keep_abandon(a);
+		agent_forget_deferred(&a->standby_deferred);
+		standby_abandon(a);
 	}
 	for (uint32_t i = 0; m->type == MSG_REDUCE && i < r->n_copies; i++)
 		copy = copy || r->copies[i] == a->run.node;
 	if (m->type == MSG_COMMIT &&
-	    (a->keep.order.stage != MSG_NO_STAGE || a->keep_deferred.n > 0))
-		defer(a, &a->keep_deferred, &(struct msg){ .type = m->type, .u = m->u });
-	defer(a, copy ? &a->keep_deferred : &a->deferred, m);
+	    (a->standby.order.stage != MSG_NO_STAGE || a->standby_deferred.n > 0))
+		defer(a, &a->standby_deferred, &(struct msg){ .type = m->type, .u = m->u });
+	defer(a, copy ? &a->standby_deferred : &a->deferred, m);
 }
 
 /* What the message says of commits: the newest word counts, for a run may go back. */
@@ -455,7 +455,7 @@ static void take_control(struct agent *a, struct msg *m, int64_t now_us)
 		agent_exit(a, 0, now_us);
 	} else if (m->type == MSG_WELCOME) {
 		agent_forget_deferred(&a->deferred);
-		agent_forget_deferred(&a->keep_deferred);
+		agent_forget_deferred(&a->standby_deferred);
 		join_welcome(a, &m->u.welcome, now_us);
 	} else if (m->type == MSG_PING) {
 		a->ping_us = m->u.ping.now_us;
@@ -623,11 +623,11 @@ static void finish_job(struct agent *a, int64_t now_us)
 		if (a->job.save)
 			save_job_done(a, now_us);
 		else
-			serve_job_done(a, now_us);
+			weight_server_job_done(a, now_us);
 		break;
 	case JOB_KEEP:
 	case JOB_FOLLOW:
-		keep_job_done(a, now_us);
+		standby_job_done(a, now_us);
 		break;
 	case JOB_FORWARD:
 	case JOB_LOSS:
@@ -641,7 +641,7 @@ static void finish_job(struct agent *a, int64_t now_us)
 		break;
 	case JOB_NORM:
 		if (a->job.kept) {
-			keep_job_done(a, now_us);
+			standby_job_done(a, now_us);
 			break;
 		}
 		/* fall through */
@@ -667,8 +667,8 @@ void agent_work(struct agent *a, int64_t now_us)
 	do_deferred(a, now_us);
 	/* A step under way comes before what forgets it; changes of weights before tasks. */
 	if (!worker_busy(a->worker) && !a->leaving &&
-	    (iteration_next_job(a) || save_next_job(a) || keep_next_job(a) ||
-	     assign_next_job(a, now_us) || reduction_next_job(a) || serve_next_job(a) ||
+	    (iteration_next_job(a) || save_next_job(a) || standby_next_job(a) ||
+	     assign_next_job(a, now_us) || reduction_next_job(a) || weight_server_next_job(a) ||
 	     tasks_next_job(a, now_us))) {
 		a->job_from_us = now_us;
 		worker_start(a->worker, compute_run, a->compute, &a->job);
@@ -695,10 +695,10 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 void agent_send(struct agent *a, int64_t now_us)
 {
 	if (a->welcomed) {
-		keep_turn(a, now_us);
+		standby_turn(a, now_us);
 		restore_turn(a, now_us);
 		save_turn(a, now_us);
-		serve_turn(a, now_us);
+		weight_server_turn(a, now_us);
 		measure_turn(a, now_us);
 		links_pump(a, now_us);
 	}

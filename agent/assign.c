@@ -36,7 +36,7 @@ static bool prepare(struct agent *a, int64_t now_us)
 	queue_clear_evaluations(a->queue);
 	tasks_drop_running(a);
 	early_forget(a);
-	serve_forget(a);
+	weight_server_forget(a);
 	restore_forget(a);
 	a->zero_wanted = false; /* measuring leaves it zero */
 	a->job = (struct job) { .kind = JOB_PREPARE, .stage = a->assign.stage,
@@ -59,11 +59,11 @@ bool assign_next_job(struct agent *a, int64_t now_us)
 	case STAND_WAITING:
 		return prepare(a, now_us);
 	case STAND_LOADING:
-		if (a->keep.standing != KEEP_WHOLE || a->keep.stage != a->stage) {
+		if (a->standby.standing != STANDBY_WHOLE || a->standby.stage != a->stage) {
 			no_copy(a);
 			return false;
 		}
-		a->loading = a->keep.iteration;
+		a->loading = a->standby.iteration;
 		a->whole = false;
 		a->job = (struct job){ .kind = JOB_LOAD };
 		return true;
@@ -96,7 +96,7 @@ static void prepared(struct agent *a)
 		return;
 	}
 	a->standing = STAND_MEASURING;
-	if (a->assign.fetch && a->keep.standing == KEEP_WHOLE && a->keep.stage == a->stage) {
+	if (a->assign.fetch && a->standby.standing == STANDBY_WHOLE && a->standby.stage == a->stage) {
 		a->standing = STAND_LOADING;
 	} else if (a->assign.fetch && !same) {
 		no_copy(a);

@@ -58,10 +58,10 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->memory_bytes = memory_available(a);
 	h->cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 	read_machine(h->machine, sizeof(h->machine));
-	if (a->keep.standing == KEEP_WHOLE) {
+	if (a->standby.standing == STANDBY_WHOLE) {
 		h->run = a->run.run;
-		h->keeps = a->keep.stage;
-		h->kept = a->keep.iteration;
+		h->keeps = a->standby.stage;
+		h->kept = a->standby.iteration;
 	}
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 }
@@ -133,8 +133,8 @@ void join_forget_run(struct agent *a)
 	a->computed = false;
 	if (a->queue)
 		iteration_forget(a);
-	keep_forget(a);
-	serve_forget(a);
+	standby_forget(a);
+	weight_server_forget(a);
 	restore_forget(a);
 	a->restore.wanted = false;
 	save_forget(a);
@@ -145,7 +145,7 @@ void join_forget_run(struct agent *a)
 	a->room_early = 0;
 	evaluation_forget(a);
 	agent_forget_deferred(&a->deferred);
-	agent_forget_deferred(&a->keep_deferred);
+	agent_forget_deferred(&a->standby_deferred);
 	plan_free(&a->plans[0]);
 	plan_free(&a->plans[1]);
 	queue_free(a->queue);
@@ -269,7 +269,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	a->config = setup.config;
 	post_limit(a->tensors, longest_message(a, w, &setup.config));
 	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
-	a->assign.assignment = a->keep.order.assignment = 0; /* a new controller counts anew */
+	a->assign.assignment = a->standby.order.assignment = 0; /* a new controller counts anew */
 	a->welcomed = true;
 	snprintf(a->who, sizeof(a->who), "agent %u", w->node);
 	log_line(a->options.log, LOG_INFO, "welcome: node %u of %u, %u stages, %u slots, "
@@ -289,7 +289,7 @@ void join_forget_peer(struct agent *a, uint16_t node)
 {
 	struct peer *p = &a->peers[node];
 
-	a->dropped += hold_drop(a->hold, to_node, &node);
+	a->dropped += delay_queue_drop(a->delay_queue, to_node, &node);
 	if (p->dial)
 		post_forget(a->tensors, p->dial);
 	p->dial = 0;

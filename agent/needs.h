@@ -19,7 +19,7 @@ struct needs { /* bytes */
 	uint64_t waiting;   /* inputs that have come, outputs that have not left */
 	uint64_t early;     /* tensors of what has not begun here, at most `early_most` */
 	uint64_t reduction; /* the gradient's copy, the parts, the sum, what of them comes and goes */
-	uint64_t copies;    /* of the stage, to be fetched by another node (serve.c) or written (save.c) */
+	uint64_t copies;    /* of the stage, to be fetched by another node (weight_server.c) or written (save.c) */
 	uint64_t total;
 };
 

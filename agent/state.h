@@ -5,7 +5,7 @@
  *     assign.c     a stage, from the seed or here   reduction.c  the sum over replicas
  *     tensors.c    what peers send                  links.c      what is sent to peers
  *     report.c     events, heartbeats, links        save.c       checkpoints
- *     keep.c       a copy of a stage                serve.c      pieces for those who fetch
+ *     standby.c       a copy of a stage                weight_server.c      pieces for those who fetch
  *     restore.c    a stage that nobody holds        probe.c      links that may be cut
  *     resend.c     for those who stand in           measure.c    what links can do
  *     early.c      what peers send too early        trains.c     trains of packets, for that
@@ -25,9 +25,9 @@
 #include "agent/work/compute.h"
 #include "agent/fault.h"
 #include "agent/weights/fetch.h"
-#include "agent/tensors/hold.h"
+#include "agent/tensors/delay_queue.h"
 #include "agent/work/queue.h"
-#include "agent/sums/reduce.h"
+#include "agent/sums/slices.h"
 #include "agent/work/route.h"
 #include "agent/work/worker.h"
 #include "base/rng.h"
@@ -116,24 +116,24 @@ enum reducing {
 	REDUCE_DONE      /* told; may be committed */
 };
 
-/* keep.c: a copy of a stage, beside the own one. */
-enum keep_standing {
-	KEEP_NONE,
-	KEEP_WANTED,   /* ordered */
-	KEEP_MAKING,   /* the worker makes room */
-	KEEP_FETCHING, /* pieces come; those that are there follow the commits */
-	KEEP_WHOLE
+/* standby.c: a copy of a stage, beside the own one. */
+enum standby_standing {
+	STANDBY_NONE,
+	STANDBY_WANTED,   /* ordered */
+	STANDBY_MAKING,   /* the worker makes room */
+	STANDBY_FETCHING, /* pieces come; those that are there follow the commits */
+	STANDBY_WHOLE
 };
 
-struct keeping {
-	enum keep_standing standing;
+struct standby {
+	enum standby_standing standing;
 	struct msg_keep order;    /* the newest */
 	uint8_t stage;            /* MSG_NO_STAGE */
 	size_t parameters;        /* P */
 	uint64_t iteration, hash; /* once it is whole */
 	struct fetch fetch;
 	bool *taken; /* pieces that the job under way puts in */
-	struct reduce *reduce;
+	struct slices *slices;
 	enum reducing reducing; /* NONE, SUMS, NORMING, DONE */
 	double sum_squares;
 	bool step_wanted; /* once the sum is here */
@@ -204,8 +204,8 @@ struct trains {
 	struct train_awaited awaited[TRAIN_PLACES];
 };
 
-/* serve.c */
-struct serving {
+/* weight_server.c */
+struct weight_server {
 	struct msg_fetch asked[SERVE_MOST];
 	uint32_t n_asked;
 	float *state; /* (3, P) NULL: none; with parameters 0 it is being made */
@@ -271,8 +271,8 @@ struct agent {
 	bool whole;                    /* the stage is here, of `committed` */
 	double forward_s, backward_s, loss_s; /* measured */
 	uint64_t loading;                     /* iterations that what is being loaded holds */
-	struct keeping keep;
-	struct serving serve;
+	struct standby standby;
+	struct weight_server weight_server;
 	struct restoring restore;
 	struct saving save;
 	struct model_config config;
@@ -293,23 +293,23 @@ struct agent {
 	int64_t busy_until_us; /* dispatch overhead */
 
 	struct deferred deferred;      /* until the own stage is settled */
-	struct deferred keep_deferred; /* until the copy is */
+	struct deferred standby_deferred; /* until the copy is */
 	struct early *early;
 	size_t n_early, room_early, early_bytes;
 	struct evaluation evaluation;
 
-	struct reduce *reduce;
+	struct slices *slices;
 	enum reducing reducing;
 	uint16_t copies[MSG_NODES]; /* (n_copies) who gets the sum besides */
 	uint32_t n_copies;
-	int64_t reduce_began_us;
+	int64_t reducing_since_us;
 	double sum_squares;
 	bool step_wanted;
 	struct msg_commit commit;
 
 	struct measuring measuring;
 	struct trains trains;
-	struct hold *hold;
+	struct delay_queue *delay_queue;
 	struct faults faults;
 	struct rng rng; /* which tries an injected loss takes */
 
@@ -379,18 +379,18 @@ bool reduction_next_job(struct agent *a);
 void reduction_job_done(struct agent *a, int64_t now_us);
 int reduction_put(struct agent *a, const struct msg *m);
 
-/* keep.c */
-void keep_control(struct agent *a, const struct msg *m, int64_t now_us); /* when settled */
-bool keep_settled(const struct agent *a);
-void keep_abandon(struct agent *a); /* does not wait for a sum any more */
-void keep_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us);
-bool keep_wants(const struct agent *a, const struct msg_tensor *t);
-uint64_t keep_iteration(const struct agent *a); /* of the copy; 0: nothing of it is here */
-bool keep_sum_arrived(struct agent *a, const struct msg *m, int *rc);
-void keep_turn(struct agent *a, int64_t now_us); /* asks for pieces */
-bool keep_next_job(struct agent *a);
-void keep_job_done(struct agent *a, int64_t now_us);
-void keep_forget(struct agent *a); /* the worker must not be at it */
+/* standby.c */
+void standby_control(struct agent *a, const struct msg *m, int64_t now_us); /* when settled */
+bool standby_settled(const struct agent *a);
+void standby_abandon(struct agent *a); /* does not wait for a sum any more */
+void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us);
+bool standby_wants(const struct agent *a, const struct msg_tensor *t);
+uint64_t standby_iteration(const struct agent *a); /* of the copy; 0: nothing of it is here */
+bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc);
+void standby_turn(struct agent *a, int64_t now_us); /* asks for pieces */
+bool standby_next_job(struct agent *a);
+void standby_job_done(struct agent *a, int64_t now_us);
+void standby_forget(struct agent *a); /* the worker must not be at it */
 
 /* restore.c */
 void restore_begin(struct agent *a, const struct msg_restore *m);
@@ -409,12 +409,12 @@ void save_job_done(struct agent *a, int64_t now_us); /* the copy is made */
 void save_turn(struct agent *a, int64_t now_us);     /* looks after the writer */
 void save_forget(struct agent *a);                   /* waits for what is being written */
 
-/* serve.c */
-void serve_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us);
-bool serve_next_job(struct agent *a);
-void serve_job_done(struct agent *a, int64_t now_us);
-void serve_turn(struct agent *a, int64_t now_us);
-void serve_forget(struct agent *a);
+/* weight_server.c */
+void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us);
+bool weight_server_next_job(struct agent *a);
+void weight_server_job_done(struct agent *a, int64_t now_us);
+void weight_server_turn(struct agent *a, int64_t now_us);
+void weight_server_forget(struct agent *a);
 
 /* tensors.c */
 enum fate {
@@ -453,7 +453,7 @@ size_t links_slice_bytes(const struct agent *a);      /* of a slice's piece, at 
 /* Sends the output of r's position t to position t + 1's node; body is given. */
 void links_send_output(struct agent *a, const struct route *r, uint32_t position,
 		       bool evaluate, float *body, int64_t ended_us);
-/* A slice, a state: head and body (given, by one of its users: hold.h) to a node, no sooner than due. */
+/* A slice, a state: head and body (given, by one of its users: delay_queue.h) to a node, no sooner than due. */
 void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
 		uint32_t *users, size_t floats, int64_t ready_us, int64_t due_us);
 int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);

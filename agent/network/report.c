@@ -123,7 +123,7 @@ static uint64_t resident_bytes(void)
  * controller is yet to hear counts too: a heartbeat overtakes the report of what has just ended. */
 static uint32_t in_flight(const struct agent *a)
 {
-	size_t size = links_activation_bytes(a), n = hold_count(a->hold);
+	size_t size = links_activation_bytes(a), n = delay_queue_count(a->delay_queue);
 	struct post_peer_info info;
 
 	n += a->n_events > 0 || !post_idle(a->control, a->controller);
@@ -177,7 +177,7 @@ static void beat(struct agent *a, int64_t now_us)
 	h->resent = control.resent_frames + tensors.resent_frames;
 	h->refused = a->refused + refused(a, &control) + refused(a, &tensors);
 	if (a->reducing == REDUCE_PARTS || a->reducing == REDUCE_SUMS)
-		h->awaits = (uint16_t)(reduce_awaits(a->reduce) + 1);
+		h->awaits = (uint16_t)(slices_awaits(a->slices) + 1);
 	if (a->welcomed)
 		tensors_look_at_frames(a, now_us);
 	if (a->welcomed && !a->leaving)

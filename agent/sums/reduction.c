@@ -9,44 +9,44 @@
 
 void reduction_forget(struct agent *a)
 {
-	reduce_free(a->reduce);
-	a->reduce = NULL;
+	slices_free(a->slices);
+	a->slices = NULL;
 	a->reducing = REDUCE_NONE;
 }
 
 bool reduction_ready(const struct agent *a, uint64_t iteration, uint32_t attempt)
 {
-	return a->reducing == REDUCE_DONE && reduce_iteration(a->reduce) == iteration &&
-	       reduce_attempt(a->reduce) == attempt;
+	return a->reducing == REDUCE_DONE && slices_iteration(a->slices) == iteration &&
+	       slices_attempt(a->slices) == attempt;
 }
 
 static void tell(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_REDUCED };
 
-	m.u.reduced.iteration = reduce_iteration(a->reduce);
-	m.u.reduced.attempt = reduce_attempt(a->reduce);
+	m.u.reduced.iteration = slices_iteration(a->slices);
+	m.u.reduced.attempt = slices_attempt(a->slices);
 	m.u.reduced.stage = a->stage;
 	m.u.reduced.sum_squares = a->sum_squares;
-	m.u.reduced.elapsed_us = now_us - a->reduce_began_us;
-	m.u.reduced.n_slices = reduce_count(a->reduce);
-	m.u.reduced.slices = reduce_hashes(a->reduce);
+	m.u.reduced.elapsed_us = now_us - a->reducing_since_us;
+	m.u.reduced.n_slices = slices_count(a->slices);
+	m.u.reduced.slices = slices_hashes(a->slices);
 	report_flush(a, now_us);
 	agent_tell(a, &m, POST_RELIABLE, now_us);
 }
 
 static bool older_slice(const struct parcel *p, const void *context)
 {
-	const struct reduce *r = context;
+	const struct slices *r = context;
 
 	return (p->head.kind == TENSOR_PART || p->head.kind == TENSOR_SUM) &&
-	       p->head.iteration == reduce_iteration(r) &&
-	       p->head.attempt < reduce_attempt(r);
+	       p->head.iteration == slices_iteration(r) &&
+	       p->head.attempt < slices_attempt(r);
 }
 
 void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us)
 {
-	struct reduce *r;
+	struct slices *r;
 	int rc;
 
 	if (m->iteration != a->committed + 1) {
@@ -54,7 +54,7 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 			      " committed here", m->iteration, a->committed);
 		return;
 	}
-	if (a->reduce && m->attempt <= reduce_attempt(a->reduce)) {
+	if (a->slices && m->attempt <= slices_attempt(a->slices)) {
 		if (reduction_ready(a, m->iteration, m->attempt))
 			tell(a, now_us);
 		else
@@ -67,7 +67,7 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 				      m->nodes[i]);
 			return;
 		}
-	rc = reduce_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.node,
+	rc = slices_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.node,
 			a->parameters);
 	if (rc) {
 		agent_trouble(a, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
@@ -81,10 +81,10 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 	for (uint32_t i = 0; i < m->n_copies; i++)
 		if (m->copies[i] < a->run.n_nodes && m->copies[i] != a->run.node)
 			a->copies[a->n_copies++] = m->copies[i];
-	a->reduce = r;
+	a->slices = r;
 	a->reducing = REDUCE_GRADIENT;
-	a->reduce_began_us = now_us;
-	a->dropped += hold_drop(a->hold, older_slice, r);
+	a->reducing_since_us = now_us;
+	a->dropped += delay_queue_drop(a->delay_queue, older_slice, r);
 }
 
 /* Sends a slice; body is given, with users by one of them. A node's sends of a phase go one after
@@ -95,13 +95,13 @@ static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, u
 	struct msg_tensor head = { .kind = (uint8_t)kind,
 				   .from = a->run.node,
 				   .stage = a->stage,
-				   .iteration = reduce_iteration(a->reduce),
-				   .attempt = reduce_attempt(a->reduce),
+				   .iteration = slices_iteration(a->slices),
+				   .attempt = slices_attempt(a->slices),
 				   .index = slice };
 	size_t from, floats;
 
-	reduce_slice(a->reduce, slice, &from, &floats);
-	*due += links_sync_us(a, to, reduce_count(a->reduce));
+	slices_range(a->slices, slice, &from, &floats);
+	*due += links_sync_us(a, to, slices_count(a->slices));
 	links_send(a, to, &head, body, users, floats, now_us, *due);
 }
 
@@ -109,13 +109,13 @@ static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, u
  * same one. */
 static void send_parts(struct agent *a, float **bodies, int64_t now_us)
 {
-	uint32_t n = reduce_count(a->reduce), mine = reduce_mine(a->reduce);
+	uint32_t n = slices_count(a->slices), mine = slices_mine(a->slices);
 	int64_t due = now_us;
 
 	for (uint32_t i = 1; i < n; i++) {
 		uint32_t k = (mine + i) % n;
 
-		send_slice(a, TENSOR_PART, k, reduce_node(a->reduce, k), bodies[k], NULL, now_us,
+		send_slice(a, TENSOR_PART, k, slices_owner(a->slices, k), bodies[k], NULL, now_us,
 			   &due);
 		bodies[k] = NULL;
 	}
@@ -124,7 +124,7 @@ static void send_parts(struct agent *a, float **bodies, int64_t now_us)
 /* The sum of my slice, to each of the others and to those that keep a copy: one body for all. */
 static void send_sums(struct agent *a, int64_t now_us)
 {
-	uint32_t n = reduce_count(a->reduce), mine = reduce_mine(a->reduce);
+	uint32_t n = slices_count(a->slices), mine = slices_mine(a->slices);
 	int64_t due = now_us;
 	size_t from, floats;
 	uint32_t *users;
@@ -132,7 +132,7 @@ static void send_sums(struct agent *a, int64_t now_us)
 
 	if (n + a->n_copies == 1)
 		return;
-	reduce_slice(a->reduce, mine, &from, &floats);
+	slices_range(a->slices, mine, &from, &floats);
 	body = malloc(floats * sizeof(float) + 1);
 	users = malloc(sizeof(*users));
 	if (!body || !users) {
@@ -141,10 +141,10 @@ static void send_sums(struct agent *a, int64_t now_us)
 		agent_trouble(a, true, "no memory for the sums");
 		return;
 	}
-	memcpy(body, reduce_staging(a->reduce) + from, floats * sizeof(float));
+	memcpy(body, slices_staging(a->slices) + from, floats * sizeof(float));
 	*users = n + a->n_copies - 1;
 	for (uint32_t i = 1; i < n + a->n_copies; i++) {
-		uint16_t to = i < n ? reduce_node(a->reduce, (mine + i) % n) : a->copies[i - n];
+		uint16_t to = i < n ? slices_owner(a->slices, (mine + i) % n) : a->copies[i - n];
 
 		send_slice(a, TENSOR_SUM, mine, to, body, users, now_us, &due);
 	}
@@ -157,16 +157,16 @@ bool reduction_next_job(struct agent *a)
 	if (a->reducing == REDUCE_GRADIENT) {
 		a->reducing = REDUCE_COPYING;
 		kind = JOB_GRADIENT;
-	} else if (a->reducing == REDUCE_PARTS && reduce_parts_in(a->reduce)) {
+	} else if (a->reducing == REDUCE_PARTS && slices_parts_in(a->slices)) {
 		a->reducing = REDUCE_SUMMING;
 		kind = JOB_SUM;
-	} else if (a->reducing == REDUCE_SUMS && reduce_complete(a->reduce)) {
+	} else if (a->reducing == REDUCE_SUMS && slices_complete(a->slices)) {
 		a->reducing = REDUCE_NORMING;
 		kind = JOB_NORM;
 	} else {
 		return false;
 	}
-	a->job = (struct job) { .kind = kind, .reduce = a->reduce };
+	a->job = (struct job) { .kind = kind, .slices = a->slices };
 	return true;
 }
 
@@ -175,18 +175,18 @@ void reduction_job_done(struct agent *a, int64_t now_us)
 	uint32_t mine;
 	size_t from, floats;
 
-	if (!a->reduce)
+	if (!a->slices)
 		return;
-	mine = reduce_mine(a->reduce);
+	mine = slices_mine(a->slices);
 	if (a->job.kind == JOB_GRADIENT) {
-		reduce_slice(a->reduce, mine, &from, &floats);
-		reduce_put_part(a->reduce, a->run.node, mine, 0, a->job.bodies[mine],
+		slices_range(a->slices, mine, &from, &floats);
+		slices_put_part(a->slices, a->run.node, mine, 0, a->job.bodies[mine],
 				floats * sizeof(float));
 		send_parts(a, a->job.bodies, now_us);
 		a->reducing = REDUCE_PARTS;
 		early_look_again(a, now_us);
 	} else if (a->job.kind == JOB_SUM) {
-		reduce_summed(a->reduce);
+		slices_summed(a->slices);
 		send_sums(a, now_us);
 		a->reducing = REDUCE_SUMS;
 	} else {
@@ -203,16 +203,16 @@ int reduction_put(struct agent *a, const struct msg *m)
 	int rc;
 
 	if (t->iteration > a->committed &&
-	    (!a->reduce || t->iteration != reduce_iteration(a->reduce) ||
-	     t->attempt > reduce_attempt(a->reduce)))
+	    (!a->slices || t->iteration != slices_iteration(a->slices) ||
+	     t->attempt > slices_attempt(a->slices)))
 		return -EAGAIN;
-	if (t->iteration <= a->committed || t->attempt < reduce_attempt(a->reduce))
+	if (t->iteration <= a->committed || t->attempt < slices_attempt(a->slices))
 		rc = -EALREADY;
 	else if (t->kind == TENSOR_PART)
-		rc = reduce_put_part(a->reduce, t->from, t->index, t->offset, m->body,
+		rc = slices_put_part(a->slices, t->from, t->index, t->offset, m->body,
 				     m->body_size);
 	else
-		rc = reduce_put_sum(a->reduce, t->from, t->index, t->offset, m->body, m->body_size);
+		rc = slices_put_sum(a->slices, t->from, t->index, t->offset, m->body, m->body_size);
 	a->dropped += rc == -EALREADY;
 	return rc == -EALREADY ? 0 : rc;
 }

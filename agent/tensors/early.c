@@ -176,7 +176,7 @@ static bool for_the_copy(const struct agent *a, const struct early *e, uint16_t 
 
 	(void)node;
 	if (msg_decode(&m, e->message.data, e->message.size) == 0) {
-		wanted = keep_wants(a, &m.u.tensor);
+		wanted = standby_wants(a, &m.u.tensor);
 		msg_clear(&m);
 	}
 	return wanted;

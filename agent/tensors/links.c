@@ -111,7 +111,7 @@ static int64_t losses_us(struct agent *a, uint16_t to)
 
 static void put(struct agent *a, const struct parcel *p)
 {
-	if (hold_add(a->hold, p) < 0)
+	if (delay_queue_add(a->delay_queue, p) < 0)
 		agent_trouble(a, true, "no memory for a tensor to send");
 }
 
@@ -371,7 +371,7 @@ void links_pump(struct agent *a, int64_t now_us)
 	struct parcel p;
 
 	take_transfers(a, now_us);
-	for (int i = 0; i < PUMP_MOST && hold_take(a->hold, now_us, &p) == 0; i++)
+	for (int i = 0; i < PUMP_MOST && delay_queue_take(a->delay_queue, now_us, &p) == 0; i++)
 		depart(a, &p, now_us);
 }
 
@@ -389,5 +389,5 @@ static bool of_old(const struct parcel *p, const void *context)
 
 void links_drop_old(struct agent *a, uint64_t iteration)
 {
-	a->dropped += hold_drop(a->hold, of_old, &iteration);
+	a->dropped += delay_queue_drop(a->delay_queue, of_old, &iteration);
 }

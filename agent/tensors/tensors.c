@@ -159,7 +159,7 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 	uint64_t known = a->told > a->committed ? a->told : a->committed;
 
 	return known > 0 && t->iteration > known && t->iteration - known > AHEAD_MOST &&
-	       !(keep_wants(a, t) && a->keep.standing != KEEP_WHOLE);
+	       !(standby_wants(a, t) && a->standby.standing != STANDBY_WHOLE);
 }
 
 enum fate tensors_take(struct agent *a, const struct msg *m, bool *looked_at, int64_t now_us)
@@ -173,13 +173,13 @@ enum fate tensors_take(struct agent *a, const struct msg *m, bool *looked_at, in
 	}
 	if (beyond_all(a, t))
 		return FATE_REFUSED;
-	if (keep_sum_arrived(a, m, &rc))
+	if (standby_sum_arrived(a, m, &rc))
 		return rc < 0 ? FATE_REFUSED : FATE_TAKEN;
 	if (a->standing != STAND_READY)
 		return FATE_EARLY;
 	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->stage) {
 		/* For the copy, whose reduction is yet to come; or too late for it. */
-		uint64_t past = keep_wants(a, t) ? keep_iteration(a) : a->committed;
+		uint64_t past = standby_wants(a, t) ? standby_iteration(a) : a->committed;
 
 		a->dropped += t->iteration <= past;
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
@@ -265,7 +265,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	if (agent_accused(a, from)) {
 		a->dropped++;
 	} else if (m->type == MSG_FETCH) {
-		serve_ask(a, &m->u.fetch, now_us);
+		weight_server_ask(a, &m->u.fetch, now_us);
 	} else if (m->type == MSG_TRAIN) {
 		trains_announced(a, &m->u.train, p->peer, now_us);
 	} else if (m->type == MSG_TRAIN_HEARD) {
@@ -274,7 +274,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 		log_line(a->options.log, LOG_DEBUG, "a probe of node %u", from);
 	} else if (m->u.tensor.kind == TENSOR_STATE) {
 		if (!restore_piece_arrived(a, m, now_us))
-			keep_piece_arrived(a, m, now_us);
+			standby_piece_arrived(a, m, now_us);
 	} else {
 		fate = tensors_take(a, m, &plausible, now_us);
 		if (fate == FATE_REFUSED)

@@ -11,8 +11,8 @@
 
 #include "agent/fault.h"
 #include "agent/weights/fetch.h"
-#include "agent/tensors/hold.h"
-#include "agent/sums/reduce.h"
+#include "agent/tensors/delay_queue.h"
+#include "agent/sums/slices.h"
 #include "agent/work/route.h"
 #include "base/rng.h"
 
@@ -163,12 +163,12 @@ static bool goes_to(const struct parcel *p, const void *context)
 
 static void test_hold_order(void **state)
 {
-	struct hold *h;
+	struct delay_queue *h;
 	struct rng g;
 
 	(void)state;
 	rng_init(&g, 3);
-	assert_int_equal(hold_new(&h), 0);
+	assert_int_equal(delay_queue_new(&h), 0);
 	for (int round = 0; round < 50; round++) {
 		int64_t last_due = -1;
 		uint32_t n = rng_below(&g, 200), last = 0, dropped = 0, taken = 0;
@@ -182,12 +182,12 @@ static void test_hold_order(void **state)
 			p.head.index = i;
 			p.body = malloc(8);
 			dropped += p.to == gone;
-			assert_int_equal(hold_add(h, &p), 0);
+			assert_int_equal(delay_queue_add(h, &p), 0);
 		}
-		assert_int_equal(hold_count(h), n);
-		assert_int_equal(hold_drop(h, goes_to, &gone), dropped);
-		assert_int_equal(hold_take(h, -1, &p), -EAGAIN);
-		while (hold_take(h, 19, &p) == 0) {
+		assert_int_equal(delay_queue_count(h), n);
+		assert_int_equal(delay_queue_drop(h, goes_to, &gone), dropped);
+		assert_int_equal(delay_queue_take(h, -1, &p), -EAGAIN);
+		while (delay_queue_take(h, 19, &p) == 0) {
 			assert_true(p.due_us > last_due ||
 				    (p.due_us == last_due && p.head.index > last));
 			assert_int_not_equal(p.to, gone);
@@ -197,20 +197,20 @@ static void test_hold_order(void **state)
 			taken++;
 		}
 		assert_int_equal(taken, n - dropped);
-		assert_true(hold_deadline_us(h) == INT64_MAX);
+		assert_true(delay_queue_deadline_us(h) == INT64_MAX);
 	}
-	hold_free(h);
+	delay_queue_free(h);
 }
 
-/* ---- reduce ---- */
+/* ---- slices ---- */
 
 enum { MOST = 7, FLOATS = 103 };
 
-typedef int put_function(struct reduce *r, uint16_t from, uint32_t slice, uint64_t offset,
+typedef int put_function(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 			 const void *body, size_t bytes);
 
 /* A slice in pieces of 1 to 9 floats, in any order, each a second time. */
-static void put_scattered(put_function *put, struct reduce *r, uint16_t from, uint32_t slice,
+static void put_scattered(put_function *put, struct slices *r, uint16_t from, uint32_t slice,
 			  const float *body, size_t floats)
 {
 	size_t begins[FLOATS + 1], n = 0;
@@ -229,7 +229,7 @@ static void put_scattered(put_function *put, struct reduce *r, uint16_t from, ui
 	}
 }
 
-static void exchange(struct reduce **r, uint32_t n, const uint16_t *nodes, float g[][FLOATS])
+static void exchange(struct slices **r, uint32_t n, const uint16_t *nodes, float g[][FLOATS])
 {
 	size_t from, len;
 
@@ -237,25 +237,25 @@ static void exchange(struct reduce **r, uint32_t n, const uint16_t *nodes, float
 		for (uint32_t j = 0; j < n; j++) {
 			uint32_t k = (i + j) % n, next = i == k ? i + 1 : i;
 
-			assert_int_equal(reduce_awaits(r[k]), next < n ? nodes[next] : -1);
-			reduce_slice(r[0], k, &from, &len);
-			assert_false(reduce_parts_in(r[k]));
-			put_scattered(reduce_put_part, r[k], nodes[i], k, g[i] + from, len);
+			assert_int_equal(slices_awaits(r[k]), next < n ? nodes[next] : -1);
+			slices_range(r[0], k, &from, &len);
+			assert_false(slices_parts_in(r[k]));
+			put_scattered(slices_put_part, r[k], nodes[i], k, g[i] + from, len);
 		}
 	for (uint32_t k = 0; k < n; k++) {
-		assert_true(reduce_parts_in(r[k]));
-		reduce_sum(r[k]);
-		reduce_summed(r[k]);
+		assert_true(slices_parts_in(r[k]));
+		slices_sum(r[k]);
+		slices_summed(r[k]);
 	}
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t i = 0; i < n; i++) {
-			reduce_slice(r[k], k, &from, &len);
+			slices_range(r[k], k, &from, &len);
 			if (i == k)
 				continue;
-			assert_false(reduce_complete(r[i]));
-			assert_int_equal(reduce_awaits(r[i]), nodes[k]);
-			put_scattered(reduce_put_sum, r[i], nodes[k], k,
-				      reduce_staging(r[k]) + from, len);
+			assert_false(slices_complete(r[i]));
+			assert_int_equal(slices_awaits(r[i]), nodes[k]);
+			put_scattered(slices_put_sum, r[i], nodes[k], k,
+				      slices_staging(r[k]) + from, len);
 		}
 }
 
@@ -268,36 +268,36 @@ static void test_reduce(void **state)
 	(void)state;
 	rng_init(&rng, 11);
 	for (uint32_t n = 1; n <= MOST; n++) {
-		struct reduce *r[MOST];
+		struct slices *r[MOST];
 
 		for (uint32_t i = 0; i < n; i++) {
 			for (int k = 0; k < FLOATS; k++)
 				g[i][k] = (float)rng_normal(&rng);
-			assert_int_equal(reduce_new(&r[i], 5, 2, nodes, n, nodes[i], FLOATS), 0);
-			assert_int_equal(reduce_mine(r[i]), i);
+			assert_int_equal(slices_new(&r[i], 5, 2, nodes, n, nodes[i], FLOATS), 0);
+			assert_int_equal(slices_mine(r[i]), i);
 		}
 		exchange(r, n, nodes, g);
 		for (uint32_t i = 0; i < n; i++) {
-			assert_true(reduce_complete(r[i]));
-			assert_int_equal(reduce_awaits(r[i]), -1);
+			assert_true(slices_complete(r[i]));
+			assert_int_equal(slices_awaits(r[i]), -1);
 			for (int k = 0; k < FLOATS; k++) {
 				float want = g[0][k];
 
 				for (uint32_t j = 1; j < n; j++)
 					want += g[j][k];
-				assert_true(reduce_staging(r[i])[k] == want);
+				assert_true(slices_staging(r[i])[k] == want);
 			}
-			reduce_hash(r[i]);
+			slices_hash(r[i]);
 			for (uint32_t k = 0; k < n; k++)
-				assert_true(reduce_hashes(r[i])[k] == reduce_hashes(r[0])[k]);
+				assert_true(slices_hashes(r[i])[k] == slices_hashes(r[0])[k]);
 		}
 		/* A bit of the last slice's sum differs: its hash does, and no other. */
-		((float *)reduce_staging(r[0]))[FLOATS - 1] *= -1;
-		reduce_hash(r[0]);
+		((float *)slices_staging(r[0]))[FLOATS - 1] *= -1;
+		slices_hash(r[0]);
 		for (uint32_t k = 0; n > 1 && k < n; k++)
-			assert_true((reduce_hashes(r[0])[k] != reduce_hashes(r[1])[k]) == (k == n - 1));
+			assert_true((slices_hashes(r[0])[k] != slices_hashes(r[1])[k]) == (k == n - 1));
 		for (uint32_t i = 0; i < n; i++)
-			reduce_free(r[i]);
+			slices_free(r[i]);
 	}
 }
 
@@ -305,38 +305,38 @@ static void test_reduce_refuses(void **state)
 {
 	static const uint16_t nodes[] = { 2, 3, 5 };
 	float body[FLOATS] = { 0 };
-	struct reduce *r;
+	struct slices *r;
 	size_t from, len;
 
 	(void)state;
-	assert_int_equal(reduce_new(&r, 1, 0, nodes, 3, 4, FLOATS), -EINVAL);
-	assert_int_equal(reduce_new(&r, 1, 0, (uint16_t[]) { 3, 2 }, 2, 2, FLOATS), -EINVAL);
-	assert_int_equal(reduce_new(&r, 1, 0, (uint16_t[]) { 2, 2 }, 2, 2, FLOATS), -EINVAL);
-	assert_int_equal(reduce_new(&r, 1, 0, nodes, 0, 2, FLOATS), -EINVAL);
-	assert_int_equal(reduce_new(&r, 1, 0, nodes, 3, 3, FLOATS), 0);
-	reduce_slice(r, 1, &from, &len);
-	assert_int_equal(reduce_put_part(r, 4, 1, 0, body, len * 4), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 0, 0, body, len * 4), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 1, 0, body, len * 4 + 4), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 1, 1, body, len * 4), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 1, len, body, 4), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 1, UINT64_MAX, body, 4), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 1, 0, body, 0), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 1, 0, body, 7), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 1, 4, body, 16), 0);
-	assert_int_equal(reduce_put_part(r, 2, 1, 5, body, 8), -EALREADY);
-	assert_int_equal(reduce_put_part(r, 2, 1, 4, body, 8), -EALREADY);
-	assert_int_equal(reduce_put_part(r, 2, 1, 2, body, 16), -EINVAL); /* half of it */
-	assert_int_equal(reduce_put_part(r, 2, 1, 6, body, 16), -EINVAL);
-	assert_int_equal(reduce_put_part(r, 2, 1, 4, body, 20), -EINVAL);
-	assert_int_equal(reduce_put_sum(r, 3, 1, 0, body, len * 4), -EINVAL);
-	assert_int_equal(reduce_put_sum(r, 5, 0, 0, body, len * 4), -EINVAL);
-	assert_int_equal(reduce_put_sum(r, 2, 7, 0, body, len * 4), -EINVAL);
-	reduce_slice(r, 0, &from, &len);
-	assert_int_equal(reduce_put_sum(r, 2, 0, 0, body, len * 4 + 4), -EINVAL);
-	assert_int_equal(reduce_put_sum(r, 2, 0, 0, body, len * 4), 0);
-	assert_int_equal(reduce_put_sum(r, 2, 0, 0, body, len * 4), -EALREADY);
-	reduce_free(r);
+	assert_int_equal(slices_new(&r, 1, 0, nodes, 3, 4, FLOATS), -EINVAL);
+	assert_int_equal(slices_new(&r, 1, 0, (uint16_t[]) { 3, 2 }, 2, 2, FLOATS), -EINVAL);
+	assert_int_equal(slices_new(&r, 1, 0, (uint16_t[]) { 2, 2 }, 2, 2, FLOATS), -EINVAL);
+	assert_int_equal(slices_new(&r, 1, 0, nodes, 0, 2, FLOATS), -EINVAL);
+	assert_int_equal(slices_new(&r, 1, 0, nodes, 3, 3, FLOATS), 0);
+	slices_range(r, 1, &from, &len);
+	assert_int_equal(slices_put_part(r, 4, 1, 0, body, len * 4), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 0, 0, body, len * 4), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 0, body, len * 4 + 4), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 1, body, len * 4), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, len, body, 4), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, UINT64_MAX, body, 4), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 0, body, 0), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 0, body, 7), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 4, body, 16), 0);
+	assert_int_equal(slices_put_part(r, 2, 1, 5, body, 8), -EALREADY);
+	assert_int_equal(slices_put_part(r, 2, 1, 4, body, 8), -EALREADY);
+	assert_int_equal(slices_put_part(r, 2, 1, 2, body, 16), -EINVAL); /* half of it */
+	assert_int_equal(slices_put_part(r, 2, 1, 6, body, 16), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 4, body, 20), -EINVAL);
+	assert_int_equal(slices_put_sum(r, 3, 1, 0, body, len * 4), -EINVAL);
+	assert_int_equal(slices_put_sum(r, 5, 0, 0, body, len * 4), -EINVAL);
+	assert_int_equal(slices_put_sum(r, 2, 7, 0, body, len * 4), -EINVAL);
+	slices_range(r, 0, &from, &len);
+	assert_int_equal(slices_put_sum(r, 2, 0, 0, body, len * 4 + 4), -EINVAL);
+	assert_int_equal(slices_put_sum(r, 2, 0, 0, body, len * 4), 0);
+	assert_int_equal(slices_put_sum(r, 2, 0, 0, body, len * 4), -EALREADY);
+	slices_free(r);
 }
 
 /* A sender that scatters its pieces is not followed without end. */
@@ -344,16 +344,16 @@ static void test_scattered_without_end(void **state)
 {
 	static const uint16_t nodes[] = { 2, 3 };
 	const float one = 1;
-	struct reduce *r;
+	struct slices *r;
 	int rc = 0, put = 0;
 
 	(void)state;
-	assert_int_equal(reduce_new(&r, 1, 0, nodes, 2, 3, 100000), 0);
+	assert_int_equal(slices_new(&r, 1, 0, nodes, 2, 3, 100000), 0);
 	for (uint64_t at = 0; at < 40000 && rc == 0; at += 2, put++)
-		rc = reduce_put_part(r, 2, 1, at, &one, sizeof(one));
+		rc = slices_put_part(r, 2, 1, at, &one, sizeof(one));
 	assert_int_equal(rc, -EINVAL);
 	assert_in_range(put, 100, 1000);
-	reduce_free(r);
+	slices_free(r);
 }
 
 /* ---- fetch ---- */
@@ -383,7 +383,7 @@ static int give(struct fetch *f, uint32_t piece, uint64_t iteration, int64_t now
 	return rc;
 }
 
-/* What keep.c does with a commit: what is held and not ahead steps. */
+/* What standby.c does with a commit: what is held and not ahead steps. */
 static void step_held(struct fetch *f)
 {
 	size_t from, n;

@@ -21,7 +21,7 @@ static int begin(void **state)
 	a->delay_s = calloc(NODES, sizeof(*a->delay_s));
 	assert_non_null(a->peers);
 	assert_non_null(a->delay_s);
-	assert_int_equal(hold_new(&a->hold), 0);
+	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
 	a->run.n_nodes = NODES;
 	a->run.time_scale = 1;
 	for (int i = 0; i < NODES; i++)
@@ -36,7 +36,7 @@ static int end(void **state)
 {
 	struct agent *a = *state;
 
-	hold_free(a->hold);
+	delay_queue_free(a->delay_queue);
 	free(a->peers);
 	free(a->delay_s);
 	free(a);
@@ -98,11 +98,11 @@ static void waiting_for_a_cut_wire_is_no_way(void **state)
 	struct parcel p = { .to = 1, .head = { .kind = TENSOR_ACTIVATION }, .due_us = SECOND / 5 };
 
 	assert_int_equal(fault_apply(&a->faults, &cut, 0), 0);
-	assert_int_equal(hold_add(a->hold, &p), 0);
-	while (hold_deadline_us(a->hold) < SECOND)
-		links_pump(a, hold_deadline_us(a->hold) + 300); /* a turn that comes a little late */
+	assert_int_equal(delay_queue_add(a->delay_queue, &p), 0);
+	while (delay_queue_deadline_us(a->delay_queue) < SECOND)
+		links_pump(a, delay_queue_deadline_us(a->delay_queue) + 300); /* a turn that comes a little late */
 	assert_true(a->peers[1].blocked);
-	assert_int_equal(hold_take(a->hold, 2 * SECOND, &p), 0);
+	assert_int_equal(delay_queue_take(a->delay_queue, 2 * SECOND, &p), 0);
 	assert_true(p.due_us >= SECOND);
 	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
 }
@@ -116,7 +116,7 @@ static void waiting_for_who_is_not_known_is_told(void **state)
 	uint32_t n = 0;
 
 	assert_int_equal(probe_links(a, stuck, SECOND), 0);
-	assert_int_equal(hold_add(a->hold, &p), 0);
+	assert_int_equal(delay_queue_add(a->delay_queue, &p), 0);
 	for (int64_t now = SECOND; now < 2 * SECOND; now += SECOND / 10) {
 		links_pump(a, now);
 		n = probe_links(a, stuck, now);
@@ -124,7 +124,7 @@ static void waiting_for_who_is_not_known_is_told(void **state)
 	}
 	assert_int_equal(stuck[0].to, 1);
 	assert_int_equal(stuck[0].ms, 900);
-	assert_int_equal(hold_take(a->hold, 3 * SECOND, &p), 0); /* it goes another way */
+	assert_int_equal(delay_queue_take(a->delay_queue, 3 * SECOND, &p), 0); /* it goes another way */
 	assert_int_equal(probe_links(a, stuck, 2 * SECOND), 0);
 }
 

@@ -4,7 +4,7 @@
  * nobody waits for, and after a break only what is missing is asked for again. The window
  * follows the time a piece takes: it grows while the link has room, and shrinks when pieces
  * queue up, by a fifth of a second or, on a long way, as long as one takes. Each piece says of which iteration it is. The copy that is being made is stepped with
- * every commit, element by element (keep.c); a piece that is ahead of it waits here until the
+ * every commit, element by element (standby.c); a piece that is ahead of it waits here until the
  * copy has come so far, and a piece of an iteration that is past is dropped and asked for again.
  *
  * Bookkeeping and memory only: messages and stepping are the caller's.

@@ -212,8 +212,8 @@ static int follow(struct compute *c, struct job *j)
 
 	if (j->fresh)
 		put_fresh(c->kept, j);
-	if (j->reduce)
-		rc = stage_step(c->kept, reduce_staging(j->reduce), j->scale, &j->adamw,
+	if (j->slices)
+		rc = stage_step(c->kept, slices_staging(j->slices), j->scale, &j->adamw,
 				j->iteration);
 	if (rc)
 		return error_set(&j->err, rc, "the copy of stage %u: step: %s",
@@ -343,12 +343,12 @@ static int task(struct compute *c, struct job *j)
 static int copy_gradient(struct compute *c, struct job *j)
 {
 	const float *gradient = stage_gradient(c->stage);
-	uint32_t n = reduce_count(j->reduce);
+	uint32_t n = slices_count(j->slices);
 	size_t from, floats;
 
 	j->bodies = calloc(n, sizeof(j->bodies[0]));
 	for (uint32_t i = 0; j->bodies && i < n; i++) {
-		reduce_slice(j->reduce, i, &from, &floats);
+		slices_range(j->slices, i, &from, &floats);
 		j->bodies[i] = malloc(floats * sizeof(float) + 1);
 		if (!j->bodies[i])
 			return error_set(&j->err, -ENOMEM, "no memory for the gradient's copy");
@@ -359,7 +359,7 @@ static int copy_gradient(struct compute *c, struct job *j)
 
 static int step(struct compute *c, struct job *j)
 {
-	int rc = stage_step(c->stage, reduce_staging(j->reduce), j->scale, &j->adamw,
+	int rc = stage_step(c->stage, slices_staging(j->slices), j->scale, &j->adamw,
 			    j->iteration);
 
 	if (rc)
@@ -414,13 +414,13 @@ static int perform(struct compute *c, struct job *j)
 	case JOB_GRADIENT:
 		return copy_gradient(c, j);
 	case JOB_SUM:
-		reduce_sum(j->reduce);
+		slices_sum(j->slices);
 		return 0;
 	case JOB_NORM: {
 		size_t n = stage_parameters(j->kept ? c->kept : c->stage);
 
-		j->sum_squares = stage_sum_squares(reduce_staging(j->reduce), n);
-		reduce_hash(j->reduce);
+		j->sum_squares = stage_sum_squares(slices_staging(j->slices), n);
+		slices_hash(j->slices);
 		return 0;
 	}
 	case JOB_STEP:
@@ -443,7 +443,7 @@ void compute_run(void *compute, void *job)
 void job_clear(struct job *j)
 {
 	if (j->bodies)
-		for (uint32_t i = 0; i < reduce_count(j->reduce); i++)
+		for (uint32_t i = 0; i < slices_count(j->slices); i++)
 			free(j->bodies[i]);
 	free(j->bodies);
 	free(j->out);

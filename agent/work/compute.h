@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/sums/reduce.h"
+#include "agent/sums/slices.h"
 #include "base/error.h"
 #include "model/adamw.h"
 #include "model/config.h"
@@ -42,14 +42,14 @@ enum job_kind {
 	JOB_BACKWARD,
 	JOB_WEIGHTS,  /* what a BACKWARD left to `follows` */
 	JOB_ZERO,     /* gradient to zero */
-	JOB_GRADIENT, /* a copy of the gradient in the slices of `reduce`: bodies */
-	JOB_SUM,      /* reduce_sum */
-	JOB_NORM,     /* sum of squares of reduce's staging buffer */
-	JOB_STEP,     /* AdamW with reduce's staging buffer, gradient to zero, hash */
+	JOB_GRADIENT, /* a copy of the gradient in the slices of `slices`: bodies */
+	JOB_SUM,      /* slices_sum */
+	JOB_NORM,     /* sum of squares of the staging buffer of `slices` */
+	JOB_STEP,     /* AdamW with the staging buffer of `slices`, gradient to zero, hash */
 	JOB_STATE,    /* weights and moments, of the copy if `kept`: out (3, P); hash */
 	/* The copy of a stage that is kept for others. */
 	JOB_KEEP,  /* room for stage `stage`; MSG_NO_STAGE: free it */
-	JOB_FOLLOW /* the `fresh` pieces of `state` (3, P) into it; with `reduce` a step;
+	JOB_FOLLOW /* the `fresh` pieces of `state` (3, P) into it; with `slices` a step;
 		    * `whole`: hash */
 };
 
@@ -74,7 +74,7 @@ struct job {
 	uint64_t position;  /* in the shard's data; evaluate: of the validation part */
 	const float *in;
 	/* GRADIENT, SUM, NORM, STEP, FOLLOW */
-	struct reduce *reduce;
+	struct slices *slices;
 	float scale;
 	struct adamw adamw;
 	uint64_t iteration;
@@ -85,7 +85,7 @@ struct job {
 	int64_t began_us, ended_us; /* monotonic clock */
 	float *out;         /* (B, T, C), or STATE's; malloc, given; NULL none */
 	float loss;
-	float **bodies;     /* (reduce_count) slices, malloc, each given, and the array itself */
+	float **bodies;     /* (slices_count) slices, malloc, each given, and the array itself */
 	double sum_squares;
 	uint64_t hash;
 	double forward_s, backward_s, loss_s; /* MEASURE */

@@ -219,7 +219,7 @@ static void commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
 		agent_tell(a, &done, POST_RELIABLE, now_us);
 		return;
 	}
-	if (!a->reduce && a->keep.standing != KEEP_NONE)
+	if (!a->slices && a->standby.standing != STANDBY_NONE)
 		return; /* it was for the copy */
 	if (!reduction_ready(a, m->iteration, m->attempt) || m->iteration != a->committed + 1) {
 		agent_trouble(a, false,
@@ -245,7 +245,7 @@ bool iteration_next_job(struct agent *a)
 	if (a->step_wanted) {
 		a->job = (struct job) {
 			.kind = JOB_STEP,
-			.reduce = a->reduce,
+			.slices = a->slices,
 			.scale = m->scale,
 			.adamw = { m->lr, m->beta1, m->beta2, m->eps, m->weight_decay },
 			.iteration = m->iteration,
@@ -324,7 +324,7 @@ static void evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_
 void iteration_control(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	if (a->standing != STAND_READY && m->type == MSG_COMMIT &&
-	    a->keep.standing != KEEP_NONE)
+	    a->standby.standing != STANDBY_NONE)
 		return;
 	if (a->standing != STAND_READY) {
 		agent_trouble(a, false, "%s for an agent without a stage", msg_name(m->type));

@@ -1,10 +1,10 @@
-/* hold.h - tensors that are to leave later: the emulated network's delays.
+/* delay_queue.h - tensors that are to leave later: the emulated network's delays.
  *
  * A heap by time of departure. Tensors of the same time leave in the order they came.
  * Pure: `now` comes in; sending is the caller's.
  */
-#ifndef AGENT_HOLD_H
-#define AGENT_HOLD_H
+#ifndef AGENT_DELAY_QUEUE_H
+#define AGENT_DELAY_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,21 +28,21 @@ struct parcel {
 /* Lets go of its body. */
 void parcel_free(struct parcel *p);
 
-struct hold; /* opaque */
+struct delay_queue; /* opaque */
 
-int hold_new(struct hold **out); /* -ENOMEM */
-void hold_free(struct hold *h);  /* and what it holds; NULL is allowed */
+int delay_queue_new(struct delay_queue **out); /* -ENOMEM */
+void delay_queue_free(struct delay_queue *h);  /* and what it holds; NULL is allowed */
 /* Copies *p and owns its body from now on, also when it fails (-ENOMEM: the body is freed). */
-int hold_add(struct hold *h, const struct parcel *p);
-int64_t hold_deadline_us(const struct hold *h); /* of the first; INT64_MAX none */
+int delay_queue_add(struct delay_queue *h, const struct parcel *p);
+int64_t delay_queue_deadline_us(const struct delay_queue *h); /* of the first; INT64_MAX none */
 /* Takes the first out if it is due: 0 and *p, its body the caller's; -EAGAIN. */
-int hold_take(struct hold *h, int64_t now_us, struct parcel *p);
+int delay_queue_take(struct delay_queue *h, int64_t now_us, struct parcel *p);
 /* Drops those that `unwanted` says. Returns how many. */
-size_t hold_drop(struct hold *h, bool (*unwanted)(const struct parcel *p, const void *context),
+size_t delay_queue_drop(struct delay_queue *h, bool (*unwanted)(const struct parcel *p, const void *context),
 		 const void *context);
 /* Whether it holds one that `wanted` says. */
-bool hold_any(const struct hold *h, bool (*wanted)(const struct parcel *p, const void *context),
+bool delay_queue_any(const struct delay_queue *h, bool (*wanted)(const struct parcel *p, const void *context),
 	      const void *context);
-size_t hold_count(const struct hold *h);
+size_t delay_queue_count(const struct delay_queue *h);
 
 #endif

@@ -1,4 +1,4 @@
-#include "agent/sums/reduce.h"
+#include "agent/sums/slices.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ struct spans {
 	uint32_t n, room;
 };
 
-struct reduce {
+struct slices {
 	uint64_t iteration;
 	uint32_t attempt;
 	uint32_t n, mine;
@@ -33,7 +33,7 @@ struct reduce {
 	uint16_t nodes[];     /* (n) ascending */
 };
 
-static uint32_t index_of(const struct reduce *r, uint16_t node)
+static uint32_t index_of(const struct slices *r, uint16_t node)
 {
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->nodes[i] == node)
@@ -41,10 +41,10 @@ static uint32_t index_of(const struct reduce *r, uint16_t node)
 	return UINT32_MAX;
 }
 
-static int make(struct reduce **out, uint64_t iteration, uint32_t attempt,
+static int make(struct slices **out, uint64_t iteration, uint32_t attempt,
 		const uint16_t *nodes, uint32_t n, size_t floats)
 {
-	struct reduce *r;
+	struct slices *r;
 
 	for (uint32_t i = 1; i < n; i++)
 		if (nodes[i] <= nodes[i - 1])
@@ -68,23 +68,23 @@ static int make(struct reduce **out, uint64_t iteration, uint32_t attempt,
 	r->hashes = calloc(n, sizeof(r->hashes[0]));
 	if (!r->staging || !r->part_in || !r->sum_in || !r->part_spans || !r->sum_spans ||
 	    !r->hashes) {
-		reduce_free(r);
+		slices_free(r);
 		return -ENOMEM;
 	}
 	*out = r;
 	return 0;
 }
 
-int reduce_watch(struct reduce **out, uint64_t iteration, uint32_t attempt,
+int slices_watch(struct slices **out, uint64_t iteration, uint32_t attempt,
 		 const uint16_t *nodes, uint32_t n, size_t floats)
 {
 	return make(out, iteration, attempt, nodes, n, floats);
 }
 
-int reduce_new(struct reduce **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
+int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
 	       uint32_t n, uint16_t me, size_t floats)
 {
-	struct reduce *r;
+	struct slices *r;
 	size_t from;
 	int rc = make(&r, iteration, attempt, nodes, n, floats);
 
@@ -92,20 +92,20 @@ int reduce_new(struct reduce **out, uint64_t iteration, uint32_t attempt, const 
 		return rc;
 	r->mine = index_of(r, me);
 	if (r->mine == UINT32_MAX) {
-		reduce_free(r);
+		slices_free(r);
 		return -EINVAL;
 	}
-	reduce_slice(r, r->mine, &from, &r->slice);
+	slices_range(r, r->mine, &from, &r->slice);
 	r->parts = malloc(n * r->slice * sizeof(float) + 1);
 	if (!r->parts) {
-		reduce_free(r);
+		slices_free(r);
 		return -ENOMEM;
 	}
 	*out = r;
 	return 0;
 }
 
-void reduce_free(struct reduce *r)
+void slices_free(struct slices *r)
 {
 	if (!r)
 		return;
@@ -123,33 +123,33 @@ void reduce_free(struct reduce *r)
 	free(r);
 }
 
-uint64_t reduce_iteration(const struct reduce *r)
+uint64_t slices_iteration(const struct slices *r)
 {
 	return r->iteration;
 }
 
-uint32_t reduce_attempt(const struct reduce *r)
+uint32_t slices_attempt(const struct slices *r)
 {
 	return r->attempt;
 }
 
-uint32_t reduce_count(const struct reduce *r)
+uint32_t slices_count(const struct slices *r)
 {
 	return r->n;
 }
 
-uint32_t reduce_mine(const struct reduce *r)
+uint32_t slices_mine(const struct slices *r)
 {
 	return r->mine;
 }
 
-uint16_t reduce_node(const struct reduce *r, uint32_t slice)
+uint16_t slices_owner(const struct slices *r, uint32_t slice)
 {
 	assert(slice < r->n);
 	return r->nodes[slice];
 }
 
-void reduce_slice(const struct reduce *r, uint32_t slice, size_t *from, size_t *floats)
+void slices_range(const struct slices *r, uint32_t slice, size_t *from, size_t *floats)
 {
 	assert(slice < r->n);
 	*from = r->floats * slice / r->n;
@@ -225,7 +225,7 @@ static int put_piece(struct spans *s, float *slice, size_t floats, uint64_t offs
 	return 0;
 }
 
-int reduce_put_part(struct reduce *r, uint16_t from, uint32_t slice, uint64_t offset,
+int slices_put_part(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 		    const void *body, size_t bytes)
 {
 	uint32_t i = index_of(r, from);
@@ -245,30 +245,30 @@ int reduce_put_part(struct reduce *r, uint16_t from, uint32_t slice, uint64_t of
 	return rc;
 }
 
-bool reduce_parts_in(const struct reduce *r)
+bool slices_parts_in(const struct slices *r)
 {
 	return r->n_parts == r->n;
 }
 
-void reduce_sum(struct reduce *r)
+void slices_sum(struct slices *r)
 {
 	size_t from, n;
 
-	assert(reduce_parts_in(r));
-	reduce_slice(r, r->mine, &from, &n);
+	assert(slices_parts_in(r));
+	slices_range(r, r->mine, &from, &n);
 	memcpy(r->staging + from, r->parts, n * sizeof(float));
 	for (uint32_t i = 1; i < r->n; i++)
 		stage_add(r->staging + from, r->parts + i * n, n);
 }
 
-void reduce_summed(struct reduce *r)
+void slices_summed(struct slices *r)
 {
 	assert(!r->sum_in[r->mine]);
 	r->sum_in[r->mine] = true;
 	r->n_sums++;
 }
 
-int reduce_put_sum(struct reduce *r, uint16_t from, uint32_t slice, uint64_t offset,
+int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 		   const void *body, size_t bytes)
 {
 	size_t at, n;
@@ -279,7 +279,7 @@ int reduce_put_sum(struct reduce *r, uint16_t from, uint32_t slice, uint64_t off
 		return -EINVAL;
 	if (r->sum_in[slice])
 		return -EALREADY;
-	reduce_slice(r, slice, &at, &n);
+	slices_range(r, slice, &at, &n);
 	rc = put_piece(&r->sum_spans[slice], r->staging + at, n, offset, body, bytes, &all);
 	if (rc == 0 && all) {
 		r->sum_in[slice] = true;
@@ -288,14 +288,14 @@ int reduce_put_sum(struct reduce *r, uint16_t from, uint32_t slice, uint64_t off
 	return rc;
 }
 
-bool reduce_complete(const struct reduce *r)
+bool slices_complete(const struct slices *r)
 {
 	return r->n_sums == r->n;
 }
 
-int reduce_awaits(const struct reduce *r)
+int slices_awaits(const struct slices *r)
 {
-	const bool *in = r->parts && !reduce_parts_in(r) ? r->part_in : r->sum_in;
+	const bool *in = r->parts && !slices_parts_in(r) ? r->part_in : r->sum_in;
 
 	for (uint32_t i = 0; i < r->n; i++)
 		if (!in[i] && i != r->mine)
@@ -317,23 +317,23 @@ static uint64_t hash_floats(const float *x, size_t n)
 	return hash;
 }
 
-void reduce_hash(struct reduce *r)
+void slices_hash(struct slices *r)
 {
 	size_t from, n;
 
-	assert(reduce_complete(r));
+	assert(slices_complete(r));
 	for (uint32_t j = 0; j < r->n; j++) {
-		reduce_slice(r, j, &from, &n);
+		slices_range(r, j, &from, &n);
 		r->hashes[j] = hash_floats(r->staging + from, n);
 	}
 }
 
-const uint64_t *reduce_hashes(const struct reduce *r)
+const uint64_t *slices_hashes(const struct slices *r)
 {
 	return r->hashes;
 }
 
-const float *reduce_staging(const struct reduce *r)
+const float *slices_staging(const struct slices *r)
 {
 	return r->staging;
 }

@@ -23,17 +23,17 @@ static struct agent *made(void)
 	a->committed = COMMITTED;
 	a->run.n_nodes = 4;
 	a->peers = calloc(a->run.n_nodes, sizeof(a->peers[0]));
-	a->serve = (struct serving){ .stage = STAGE, .iteration = COMMITTED, .parameters = P };
-	a->serve.state = calloc(3 * P, sizeof(float));
-	assert_true(a->peers && a->serve.state);
-	assert_int_equal(hold_new(&a->hold), 0);
+	a->weight_server = (struct weight_server){ .stage = STAGE, .iteration = COMMITTED, .parameters = P };
+	a->weight_server.state = calloc(3 * P, sizeof(float));
+	assert_true(a->peers && a->weight_server.state);
+	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
 	return a;
 }
 
 static void unmake(struct agent *a)
 {
-	serve_forget(a);
-	hold_free(a->hold);
+	weight_server_forget(a);
+	delay_queue_free(a->delay_queue);
 	free(a->peers);
 	free(a);
 }
@@ -42,10 +42,10 @@ static size_t after_asking(struct agent *a, uint16_t from, uint32_t piece)
 {
 	struct msg_fetch m = { .from = from, .stage = STAGE, .piece = piece };
 
-	serve_ask(a, &m, 0);
-	serve_turn(a, 0);
-	assert_int_equal(a->serve.n_asked, 0);
-	return hold_count(a->hold);
+	weight_server_ask(a, &m, 0);
+	weight_server_turn(a, 0);
+	assert_int_equal(a->weight_server.n_asked, 0);
+	return delay_queue_count(a->delay_queue);
 }
 
 static void a_piece_is_on_its_way_once(void **state)
@@ -58,7 +58,7 @@ static void a_piece_is_on_its_way_once(void **state)
 	assert_int_equal(after_asking(a, TO, 0), 1);
 	assert_int_equal(after_asking(a, TO, 1), 2);
 	assert_int_equal(after_asking(a, TO + 1, 0), 3);
-	assert_int_equal(hold_take(a->hold, INT64_MAX, &p), 0);
+	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.head.index, 0);
 	free(p.body);
 	assert_int_equal(after_asking(a, TO, 0), 3); /* it has left: it may have been lost, or late */
@@ -74,13 +74,13 @@ static void what_is_served_stays_while_somebody_asks(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		m.piece = (uint32_t)i % 2;
-		serve_ask(a, &m, 1000000 + i * (int64_t)2000000);
-		serve_turn(a, 1000000 + i * (int64_t)2000000);
+		weight_server_ask(a, &m, 1000000 + i * (int64_t)2000000);
+		weight_server_turn(a, 1000000 + i * (int64_t)2000000);
 	}
-	serve_turn(a, 5000000 + 4900000);
-	assert_non_null(a->serve.state);
-	serve_turn(a, 5000000 + 5100000);
-	assert_null(a->serve.state);
+	weight_server_turn(a, 5000000 + 4900000);
+	assert_non_null(a->weight_server.state);
+	weight_server_turn(a, 5000000 + 5100000);
+	assert_null(a->weight_server.state);
 	unmake(a);
 }
 

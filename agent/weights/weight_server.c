@@ -12,9 +12,9 @@
 
 enum { SERVE_LINGER_US = 3000000, SERVE_TURN = 16 };
 
-void serve_forget(struct agent *a)
+void weight_server_forget(struct agent *a)
 {
-	struct serving *s = &a->serve;
+	struct weight_server *s = &a->weight_server;
 
 	free(s->state);
 	memset(s, 0, sizeof(*s));
@@ -24,19 +24,19 @@ void serve_forget(struct agent *a)
 static bool held(const struct agent *a, uint8_t stage, bool *kept, uint64_t *iteration,
 		 size_t *parameters)
 {
-	const struct keeping *k = &a->keep;
+	const struct standby *k = &a->standby;
 
 	*kept = !(a->standing == STAND_READY && a->stage == stage);
-	if (*kept && (k->standing != KEEP_WHOLE || k->stage != stage))
+	if (*kept && (k->standing != STANDBY_WHOLE || k->stage != stage))
 		return false;
 	*iteration = *kept ? k->iteration : a->committed;
 	*parameters = *kept ? k->parameters : a->parameters;
 	return true;
 }
 
-void serve_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us)
+void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us)
 {
-	struct serving *s = &a->serve;
+	struct weight_server *s = &a->weight_server;
 	uint64_t iteration;
 	size_t parameters;
 	bool kept;
@@ -55,9 +55,9 @@ void serve_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us)
 }
 
 /* The snapshot that the first asker needs is not there, and can be made now. */
-bool serve_next_job(struct agent *a)
+bool weight_server_next_job(struct agent *a)
 {
-	struct serving *s = &a->serve;
+	struct weight_server *s = &a->weight_server;
 	uint64_t iteration;
 	size_t parameters;
 	bool kept;
@@ -74,10 +74,10 @@ bool serve_next_job(struct agent *a)
 	return true;
 }
 
-void serve_job_done(struct agent *a, int64_t now_us)
+void weight_server_job_done(struct agent *a, int64_t now_us)
 {
-	a->serve.state = a->job.out;
-	a->serve.used_us = now_us;
+	a->weight_server.state = a->job.out;
+	a->weight_server.used_us = now_us;
 	a->job.out = NULL;
 }
 
@@ -91,7 +91,7 @@ static bool this_piece(const struct parcel *p, const void *context)
 
 static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_us)
 {
-	const struct serving *s = &a->serve;
+	const struct weight_server *s = &a->weight_server;
 	struct msg_tensor head = { .kind = TENSOR_STATE,
 				   .from = a->run.node,
 				   .stage = s->stage,
@@ -105,7 +105,7 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 		return;
 	}
 	/* Asked for again out of impatience: twice the pieces would take a slow link twice as long. */
-	if (hold_any(a->hold, this_piece, m))
+	if (delay_queue_any(a->delay_queue, this_piece, m))
 		return;
 	body = malloc(3 * n * sizeof(float));
 	if (!body) {
@@ -118,9 +118,9 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 	links_send_piece(a, m->from, &head, body, 3 * n, s->parameters, now_us);
 }
 
-void serve_turn(struct agent *a, int64_t now_us)
+void weight_server_turn(struct agent *a, int64_t now_us)
 {
-	struct serving *s = &a->serve;
+	struct weight_server *s = &a->weight_server;
 	uint64_t iteration = 0;
 	uint32_t done = 0, kept_back = 0;
 	size_t parameters;

@@ -1,4 +1,4 @@
-#include "agent/tensors/hold.h"
+#include "agent/tensors/delay_queue.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct place {
 	uint64_t number; /* ties leave in the order they came */
 };
 
-struct hold {
+struct delay_queue {
 	struct place *heap;
 	size_t n, room;
 	uint64_t next;
@@ -27,9 +27,9 @@ void parcel_free(struct parcel *p)
 	p->users = NULL;
 }
 
-int hold_new(struct hold **out)
+int delay_queue_new(struct delay_queue **out)
 {
-	struct hold *h = calloc(1, sizeof(*h));
+	struct delay_queue *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return -ENOMEM;
@@ -37,7 +37,7 @@ int hold_new(struct hold **out)
 	return 0;
 }
 
-void hold_free(struct hold *h)
+void delay_queue_free(struct delay_queue *h)
 {
 	if (!h)
 		return;
@@ -64,7 +64,7 @@ static void swap(struct place *a, struct place *b)
 	*b = t;
 }
 
-static void rise(struct hold *h, size_t i)
+static void rise(struct delay_queue *h, size_t i)
 {
 	while (i > 0 && sooner(&h->heap[i], &h->heap[(i - 1) / 2])) {
 		swap(&h->heap[i], &h->heap[(i - 1) / 2]);
@@ -72,7 +72,7 @@ static void rise(struct hold *h, size_t i)
 	}
 }
 
-static void sink(struct hold *h, size_t i)
+static void sink(struct delay_queue *h, size_t i)
 {
 	for (;;) {
 		size_t least = i, child = 2 * i + 1;
@@ -88,7 +88,7 @@ static void sink(struct hold *h, size_t i)
 	}
 }
 
-static int make_room(struct hold *h)
+static int make_room(struct delay_queue *h)
 {
 	size_t room = h->room ? 2 * h->room : 64;
 	struct place *heap;
@@ -103,7 +103,7 @@ static int make_room(struct hold *h)
 	return 0;
 }
 
-int hold_add(struct hold *h, const struct parcel *p)
+int delay_queue_add(struct delay_queue *h, const struct parcel *p)
 {
 	struct parcel *own = malloc(sizeof(*own));
 
@@ -121,12 +121,12 @@ int hold_add(struct hold *h, const struct parcel *p)
 	return 0;
 }
 
-int64_t hold_deadline_us(const struct hold *h)
+int64_t delay_queue_deadline_us(const struct delay_queue *h)
 {
 	return h->n ? h->heap[0].parcel->due_us : INT64_MAX;
 }
 
-int hold_take(struct hold *h, int64_t now_us, struct parcel *p)
+int delay_queue_take(struct delay_queue *h, int64_t now_us, struct parcel *p)
 {
 	if (h->n == 0 || h->heap[0].parcel->due_us > now_us)
 		return -EAGAIN;
@@ -137,7 +137,7 @@ int hold_take(struct hold *h, int64_t now_us, struct parcel *p)
 	return 0;
 }
 
-size_t hold_drop(struct hold *h, bool (*unwanted)(const struct parcel *p, const void *context),
+size_t delay_queue_drop(struct delay_queue *h, bool (*unwanted)(const struct parcel *p, const void *context),
 		 const void *context)
 {
 	size_t kept = 0, n = h->n;
@@ -156,7 +156,7 @@ size_t hold_drop(struct hold *h, bool (*unwanted)(const struct parcel *p, const 
 	return n - kept;
 }
 
-bool hold_any(const struct hold *h, bool (*wanted)(const struct parcel *p, const void *context),
+bool delay_queue_any(const struct delay_queue *h, bool (*wanted)(const struct parcel *p, const void *context),
 	      const void *context)
 {
 	for (size_t i = 0; i < h->n; i++)
@@ -165,7 +165,7 @@ bool hold_any(const struct hold *h, bool (*wanted)(const struct parcel *p, const
 	return false;
 }
 
-size_t hold_count(const struct hold *h)
+size_t delay_queue_count(const struct delay_queue *h)
 {
 	return h->n;
 }
