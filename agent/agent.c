@@ -1,9 +1,13 @@
+/* The agent's loop: what happens in a turn, in which order, and why; and its beginning and end.
+ *
+ * Modules decide about their own state. Whatever reaches beyond it they leave as a request, which is
+ * carried out here: a job for the one worker, another look at what came early, the end. So who
+ * acts when can be read on the page below, "the turn".
+ */
 #include "agent/agent.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +15,10 @@
 #include <time.h>
 
 #include "agent/state.h"
-#include "base/clock.h"
 
 enum {
-	TURN_MESSAGES = 64,
-	LEAVE_US = 1000000,      /* for the last word to be heard; or so many of its timeouts */
-	LEAVE_TIMES = 3,
+	TURN_MESSAGES = 64,      /* of each post in a turn: what is due must not wait behind a flood */
 	LEAVE_JOB_US = 10000000, /* for the job under way to end */
-	LINGER_US = 30000,
 	LISTEN_AGAIN_NS = 100000000,
 	LISTEN_TRIES = 50,
 	STOPPED_US = 3000000,    /* between turns: the process itself stood still */
@@ -27,89 +27,274 @@ enum {
 	FILES_FOR_BURSTS = 8,    /* one in so many for activations that leave together */
 	CONTROL_CONNECTIONS = 4  /* that heartbeats take turns on */
 };
+#define RETAINED_BYTES    ((size_t)128 << 20) /* sent to one peer in one class and not acknowledged */
+#define ASSEMBLING_BYTES  ((size_t)1 << 30) /* messages that are half here */
 
-void agent_tell(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
+/* ---- the turn ---- */
+
+/* What came early and was asked about: an order, a stage or a sum is there that may want it. */
+static void look_again(struct agent *a, int64_t now_us)
 {
-	size_t size = msg_size(m);
-	struct post_part part;
-	void *bytes;
-	int rc = -EINVAL;
+	if (a->welcomed && a->look_again)
+		tensors_look_again(a, now_us);
+}
 
-	m->sequence = ++a->sequence;
-	bytes = size ? malloc(size) : NULL;
-	if (bytes && msg_encode(m, bytes, size) == (long)size) {
-		part = (struct post_part) { bytes, size };
-		rc = post_send(a->control, a->controller, &part, 1, flags, now_us);
-	}
-	free(bytes);
-	if (rc < 0 && flags == POST_RELIABLE) {
-		a->dropped++;
-		log_line(a->options.log, LOG_ERROR, "%s for the controller dropped: %s",
-			 msg_name(m->type), strerror(-rc));
+static void take_tensor_event(struct agent *a, struct post_message *p, int64_t now_us)
+{
+	switch (p->kind) {
+	case POST_DATA:
+		tensors_arrived(a, p, now_us);
+		break;
+	case POST_LOST:
+		a->dropped += p->lost;
+		break;
+	case POST_REFUSED:
+		log_line(a->options.log, LOG_DEBUG, "a peer refuses us: %s",
+			 link_reason_text(p->reason));
+		break;
+	default:
+		break;
 	}
 }
 
-void agent_exit(struct agent *a, int status, int64_t now_us)
+/* What has arrived. First the posts and the trains, whose packets are timed; then the controller's
+ * orders, because they say what peers' tensors are for; what of those came before the order is
+ * looked at again; then new tensors. */
+void agent_receive(struct agent *a, int64_t now_us)
 {
-	struct post_peer_info info = { .rto_us = 0 };
+	struct post_message p;
 
-	if (a->leaving)
+	a->now_us = now_us;
+	post_tick(a->control, now_us);
+	post_tick(a->tensors, now_us);
+	trains_hear(a);
+	for (int i = 0; i < TURN_MESSAGES && post_receive(a->control, now_us, &p) == 0; i++)
+		orders_take(a, &p, now_us);
+	if (a->welcomed)
+		orders_turn(a, now_us);
+	look_again(a, now_us);
+	for (int i = 0; i < TURN_MESSAGES && post_receive(a->tensors, now_us, &p) == 0; i++)
+		take_tensor_event(a, &p, now_us);
+}
+
+/* What an iteration waits for; the others may take as long as a stage's size makes them. */
+static bool job_is_short(enum job_kind kind)
+{
+	switch (kind) {
+	case JOB_PREPARE:
+	case JOB_LOAD:
+	case JOB_RESTORE:
+	case JOB_MIX:
+	case JOB_MEASURE:
+	case JOB_STATE:
+	case JOB_KEEP:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* A GPU that hangs leaves the heartbeats going: a job that does not come back ends the process. */
+static void check_stuck(struct agent *a, int64_t now_us)
+{
+	int64_t since_us = now_us - a->stuck.turn_us, took_us;
+
+	a->stuck.turn_us = now_us;
+	if (since_us > STOPPED_US)
+		a->stuck.job_from_us += since_us;
+	if (!worker_busy(a->worker) || !job_is_short(a->job.kind) || a->leaving)
 		return;
-	post_peer(a->control, a->controller, &info);
-	a->leaving = true;
-	a->status = status;
-	a->leave_from_us = now_us + LINGER_US; /* acknowledgements go out meanwhile */
-	a->leave_by_us = now_us + (LEAVE_US > LEAVE_TIMES * info.rto_us ? LEAVE_US : LEAVE_TIMES * info.rto_us);
+	took_us = now_us - a->stuck.job_from_us;
+	if (took_us < (int64_t)a->options.stuck_s * 1000000 + STUCK_TIMES * a->stuck.longest_us)
+		return;
+	a->stuck.found = true;
+	tell_trouble(a, true, "its computing has not come back for %.0f s: it gives up",
+		      (double)took_us * 1e-6);
 }
 
-void agent_trouble(struct agent *a, bool fatal, const char *format, ...)
+/* To the module whose job it was. */
+static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 {
-	struct msg m = { .type = MSG_TROUBLE };
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(m.u.trouble.text, sizeof(m.u.trouble.text), format, ap);
-	va_end(ap);
-	m.u.trouble.fatal = fatal;
-	m.u.trouble.accused = -1;
-	log_line(a->options.log, fatal ? LOG_ERROR : LOG_WARN, "%s", m.u.trouble.text);
-	agent_tell(a, &m, POST_RELIABLE, clock_monotonic_us());
-	if (fatal)
-		agent_exit(a, 1, clock_monotonic_us());
+	switch (job->kind) {
+	case JOB_PREPARE:
+	case JOB_LOAD:
+	case JOB_RESTORE:
+	case JOB_MIX:
+	case JOB_MEASURE:
+		assign_job_done(a, job, now_us);
+		break;
+	case JOB_STATE:
+		if (job->save)
+			save_job_done(a, job, now_us);
+		else
+			weight_server_job_done(a, job, now_us);
+		break;
+	case JOB_KEEP:
+	case JOB_FOLLOW:
+		standby_job_done(a, job, now_us);
+		break;
+	case JOB_FORWARD:
+	case JOB_LOSS:
+	case JOB_BACKWARD:
+	case JOB_WEIGHTS:
+		tasks_job_done(a, job, now_us);
+		break;
+	case JOB_ZERO:
+	case JOB_STEP:
+		iteration_job_done(a, job, now_us);
+		break;
+	case JOB_NORM:
+		if (job->kept)
+			standby_job_done(a, job, now_us);
+		else
+			reduction_job_done(a, job, now_us);
+		break;
+	case JOB_GRADIENT:
+	case JOB_SUM:
+		reduction_job_done(a, job, now_us);
+		break;
+	}
 }
+
+/* A job may fail and the agent go on without it: a copy, a file that cannot be read, a checkpoint. */
+static bool may_fail(const struct job *j)
+{
+	return j->kind == JOB_KEEP || j->kind == JOB_RESTORE || j->refused || j->save;
+}
+
+static void finish_job(struct agent *a, int64_t now_us)
+{
+	struct job *job = &a->job;
+
+	check_stuck(a, now_us);
+	if (!worker_finished(a->worker))
+		return;
+	if (job_is_short(job->kind) && now_us - a->stuck.job_from_us > a->stuck.longest_us)
+		a->stuck.longest_us = now_us - a->stuck.job_from_us;
+	if (job->rc < 0 && !may_fail(job))
+		tell_trouble(a, true, "%s", job->err.text);
+	else
+		hand_back(a, job, now_us);
+	job_clear(job);
+}
+
+/* The worker's next job, of the first module that has one: a step under way comes before what forgets
+ * it, a checkpoint before the next step; changes of weights come before tasks. */
+static void start_job(struct agent *a, int64_t now_us)
+{
+	struct job *job = &a->job;
+
+	if (worker_busy(a->worker) || a->leaving)
+		return;
+	if (!iteration_next_job(a, job) && !save_next_job(a, job) && !standby_next_job(a, job) &&
+	    !assign_next_job(a, job, now_us) && !reduction_next_job(a, job) &&
+	    !weight_server_next_job(a, job) && !tasks_next_job(a, job, now_us))
+		return;
+	a->stuck.job_from_us = now_us;
+	worker_start(a->worker, compute_run, a->compute, job);
+}
+
+/* What can be ended or started. What has ended comes first: it may settle the agent for orders that
+ * wait, and these come before the next job, because they may make it another one. */
+void agent_work(struct agent *a, int64_t now_us)
+{
+	a->now_us = now_us;
+	if (a->leaving)
+		worker_finished(a->worker); /* or its descriptor stays readable */
+	if (!a->welcomed || a->leaving)
+		return;
+	fault_expire(&a->faults, now_us);
+	finish_job(a, now_us);
+	look_again(a, now_us);
+	tasks_end_due(a, now_us);
+	orders_turn(a, now_us);
+	look_again(a, now_us);
+	start_job(a, now_us);
+	tasks_tell_waiting(a);
+}
+
+static void check_orphaned(struct agent *a, int64_t now_us)
+{
+	struct post_peer_info info = { .heard_us = 0 };
+	int64_t heard = a->started_us;
+
+	if (post_peer(a->control, a->controller, &info) == 0 && info.heard_us > heard)
+		heard = info.heard_us;
+	if (a->leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
+		return;
+	log_line(a->options.log, LOG_ERROR, "no controller for %u s: leaving",
+		 a->options.orphan_s);
+	tell_last(a, 1, now_us);
+	a->leave_by_us = now_us;
+}
+
+/* What leaves. Requests for pieces and answers to them first, then everything that is held and due,
+ * then what the controller is to hear of it; the posts last, so that all of it leaves now. */
+void agent_send(struct agent *a, int64_t now_us)
+{
+	a->now_us = now_us;
+	if (a->welcomed) {
+		standby_turn(a, now_us);
+		restore_turn(a, now_us);
+		save_turn(a, now_us);
+		weight_server_turn(a, now_us);
+		measure_turn(a, now_us);
+		links_pump(a, now_us);
+	}
+	report_turn(a, now_us);
+	heartbeat_turn(a, now_us);
+	if (a->welcomed && !a->leaving)
+		link_times_turn(a, now_us);
+	check_orphaned(a, now_us);
+	post_tick(a->control, now_us);
+	post_tick(a->tensors, now_us);
+}
+
+void agent_fds(const struct agent *a, int fds[AGENT_FDS])
+{
+	fds[0] = post_fd(a->control);
+	fds[1] = post_fd(a->tensors);
+	fds[2] = worker_fd(a->worker);
+	fds[3] = save_fd(a->save);
+	fds[4] = trains_fd(a->trains);
+}
+
+static int64_t take_sooner(int64_t x, int64_t y)
+{
+	return x < y ? x : y;
+}
+
+int64_t agent_deadline_us(const struct agent *a)
+{
+	int64_t at = take_sooner(post_deadline_us(a->control), post_deadline_us(a->tensors));
+
+	at = take_sooner(at, take_sooner(delay_queue_deadline_us(a->delay_queue), fault_deadline_us(&a->faults)));
+	at = take_sooner(at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a)));
+	at = take_sooner(at, take_sooner(standby_deadline_us(a), restore_deadline_us(a)));
+	at = take_sooner(at, tasks_deadline_us(a));
+	if (a->welcomed)
+		at = take_sooner(at, measure_deadline_us(a));
+	if (a->leaving) /* a job that ends wakes us */
+		at = take_sooner(at, worker_busy(a->worker) ? a->leave_by_us + LEAVE_JOB_US
+						       : a->leave_from_us);
+	return at;
+}
+
+/* ---- the end ---- */
 
 void agent_leave(struct agent *a, const char *why, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TROUBLE, .u.trouble.accused = -1 };
 
+	a->now_us = now_us;
 	if (a->leaving)
 		return;
 	m.u.trouble.fatal = 1;
 	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "leaving: %s", why);
 	log_line(a->options.log, LOG_INFO, "leaving: %s", why);
 	if (a->welcomed)
-		agent_tell(a, &m, POST_RELIABLE, now_us);
-	agent_exit(a, 0, now_us);
-}
-
-bool agent_accused(const struct agent *a, uint16_t node)
-{
-	return a->standing == STAND_READY && a->peers[node].accused_in == a->committed + 1;
-}
-
-void agent_accuse(struct agent *a, uint16_t node, const char *what, int64_t now_us)
-{
-	struct msg m = { .type = MSG_TROUBLE };
-
-	if (agent_accused(a, node) || a->standing != STAND_READY)
-		return;
-	a->peers[node].accused_in = a->committed + 1;
-	m.u.trouble.accused = node;
-	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s", node, what);
-	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
-	if (a->n_accused < ACCUSED_MOST)
-		a->accused[a->n_accused++] = m.u.trouble;
-	agent_tell(a, &m, POST_RELIABLE, now_us);
+		tell_controller(a, &m, POST_RELIABLE, now_us);
+	tell_last(a, 0, now_us);
 }
 
 bool agent_over(const struct agent *a, int *status, int64_t now_us)
@@ -117,7 +302,7 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 	if (!a->leaving || now_us < a->leave_from_us)
 		return false;
 	*status = a->status;
-	if (worker_busy(a->worker) && now_us < a->leave_by_us + LEAVE_JOB_US && !a->stuck)
+	if (worker_busy(a->worker) && now_us < a->leave_by_us + LEAVE_JOB_US && !a->stuck.found)
 		return false;
 	return now_us >= a->leave_by_us || !a->welcomed || post_idle(a->control, 0);
 }
@@ -160,11 +345,6 @@ static int listen_when_free(struct agent *a, char *bound, struct error *err)
 	return rc;
 }
 
-size_t agent_message_bytes(const struct agent *a)
-{
-	return a->options.message_bytes ? a->options.message_bytes : TENSOR_MOST_BYTES;
-}
-
 static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 {
 	const struct agent_options *o = &a->options;
@@ -175,7 +355,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.admitted = a->admitted,
 		.roles = KEYS_ROLE_BIT(KEYS_AGENT),
 		.chunk_bytes = o->chunk_bytes,
-		.message_most_bytes = agent_message_bytes(a),
+		.message_most_bytes = links_message_bytes(a),
 		.retained_most_bytes = o->retained_bytes ? o->retained_bytes : RETAINED_BYTES,
 		.assembling_most_bytes = ASSEMBLING_BYTES,
 		.connections = connections_for(files),
@@ -216,6 +396,34 @@ static int find_device(struct agent *a, struct error *err)
 	return rc;
 }
 
+/* Those that need nothing but memory. */
+static int make_modules(struct agent *a)
+{
+	if (orders_new(&a->orders) < 0 || report_new(&a->report) < 0 || heartbeat_new(&a->heartbeat) < 0 ||
+	    measure_new(&a->measure) < 0 || trains_new(&a->trains) < 0 || outputs_new(&a->outputs) < 0 ||
+	    delay_queue_new(&a->delay_queue) < 0 || tasks_new(&a->tasks) < 0 ||
+	    reduction_new(&a->reduction) < 0 || standby_new(&a->standby) < 0 ||
+	    restore_new(&a->restore) < 0 || weight_server_new(&a->weight_server) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static void free_modules(struct agent *a)
+{
+	orders_free(a->orders);
+	report_free(a->report);
+	heartbeat_free(a->heartbeat);
+	measure_free(a->measure);
+	trains_free(a->trains);
+	outputs_free(a->outputs);
+	delay_queue_free(a->delay_queue);
+	tasks_free(a->tasks);
+	reduction_free(a->reduction);
+	standby_free(a->standby);
+	restore_free(a->restore);
+	weight_server_free(a->weight_server);
+}
+
 int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
 	      struct error *err)
 {
@@ -225,12 +433,10 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	if (!a)
 		return error_set(err, -ENOMEM, "no memory for the agent");
 	a->options = *options;
-	a->stage = a->standby.stage = a->standby.order.stage = MSG_NO_STAGE;
-	a->report_by_us = INT64_MAX;
-	a->events = calloc(EVENTS_MOST, sizeof(a->events[0]));
+	a->now_us = now_us;
+	a->stage = MSG_NO_STAGE;
 	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
-	if (!a->events || !a->routes || resend_init(a) < 0 || delay_queue_new(&a->delay_queue) < 0 ||
-	    keys_list_new(&a->admitted) < 0) {
+	if (!a->routes || make_modules(a) < 0 || keys_list_new(&a->admitted) < 0) {
 		error_set(err, rc, "no memory for the agent");
 		goto fail;
 	}
@@ -247,7 +453,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	a->options.log->who = a->who;
 	rc = worker_new(&a->worker, err);
 	if (rc == 0)
-		rc = worker_new(&a->save.worker, err);
+		rc = save_new(&a->save, err);
 	if (rc == 0)
 		rc = open_posts(a, now_us, err);
 	if (rc)
@@ -266,444 +472,15 @@ void agent_free(struct agent *a)
 		return;
 	worker_free(a->worker); /* first: it may be computing with what follows */
 	a->worker = NULL;
-	join_forget_run(a);
-	worker_free(a->save.worker);
-	train_free(a->trains.socket);
+	if (a->save) /* the last module that is made */
+		join_forget_run(a);
+	save_free(a->save);
 	post_close(a->tensors);
 	post_close(a->control);
 	keys_list_free(a->admitted);
-	delay_queue_free(a->delay_queue);
-	free(a->events);
-	free(a->happened);
+	free_modules(a);
 	free(a->routes);
-	resend_forget(a);
-	free(a->sent);
-	free(a->deferred.list);
-	free(a->standby_deferred.list);
 	if (a->options.log->who == a->who)
 		a->options.log->who = "agent";
 	free(a);
-}
-
-/* ---- the turn ---- */
-
-void agent_fds(const struct agent *a, int fds[AGENT_FDS])
-{
-	fds[0] = post_fd(a->control);
-	fds[1] = post_fd(a->tensors);
-	fds[2] = worker_fd(a->worker);
-	fds[3] = worker_fd(a->save.worker);
-	fds[4] = train_fd(a->trains.socket);
-}
-
-static int64_t sooner(int64_t x, int64_t y)
-{
-	return x < y ? x : y;
-}
-
-int64_t agent_deadline_us(const struct agent *a)
-{
-	int64_t at = sooner(post_deadline_us(a->control), post_deadline_us(a->tensors));
-
-	at = sooner(at, sooner(delay_queue_deadline_us(a->delay_queue), fault_deadline_us(&a->faults)));
-	at = sooner(at, sooner(a->beat_us, a->report_by_us));
-	if (a->leaving) /* a job that ends wakes us */
-		at = sooner(at, worker_busy(a->worker) ? a->leave_by_us + LEAVE_JOB_US
-						       : a->leave_from_us);
-	if (a->standby.standing == STANDBY_FETCHING)
-		at = sooner(at, fetch_deadline_us(&a->standby.fetch));
-	at = sooner(at, fetch_deadline_us(&a->restore.fetch));
-	if (a->welcomed)
-		at = sooner(at, a->measuring.wake_us);
-	if (a->computed)
-		at = sooner(at, a->task_ends_us);
-	else if (a->queue && queue_waiting(a->queue) > 0 && !worker_busy(a->worker) &&
-		 !queue_blocked(a->queue) && a->standing == STAND_READY && !a->leaving)
-		at = sooner(at, a->busy_until_us);
-	return at;
-}
-
-/* Those that need a settled agent wait until nothing is about to change its weights. */
-static bool deferrable(enum msg_type type)
-{
-	return type == MSG_START || type == MSG_REROUTE || type == MSG_REDUCE ||
-	       type == MSG_COMMIT || type == MSG_EVALUATE || type == MSG_SAVE;
-}
-
-static bool settled(const struct agent *a)
-{
-	bool task = a->job.kind == JOB_FORWARD || a->job.kind == JOB_LOSS ||
-		    a->job.kind == JOB_BACKWARD || a->job.kind == JOB_STATE;
-
-	return !assign_under_way(a) && !a->step_wanted && !a->zero_wanted && !a->save.wanted &&
-
-	       (!worker_busy(a->worker) || task || a->job.kind == JOB_KEEP ||
-		a->job.kind == JOB_FOLLOW);
-}
-
-static void defer(struct agent *a, struct deferred *to, struct msg *m)
-{
-	if (to->n == to->room) {
-		size_t room = to->room ? 2 * to->room : 16;
-		struct msg *d = realloc(to->list, room * sizeof(d[0]));
-
-		if (!d) {
-			agent_trouble(a, true, "no memory for the controller's messages");
-			msg_clear(m);
-			return;
-		}
-		to->list = d;
-		to->room = room;
-	}
-	to->list[to->n++] = *m;
-}
-
-static size_t do_list(struct agent *a, struct deferred *d, bool (*ready)(const struct agent *a),
-		      void (*act)(struct agent *a, const struct msg *m, int64_t now_us),
-		      int64_t now_us)
-{
-	size_t done = 0;
-
-	while (done < d->n && ready(a)) {
-		act(a, &d->list[done], now_us);
-		msg_clear(&d->list[done++]);
-	}
-	if (done == 0)
-		return 0;
-	d->n -= done;
-	memmove(d->list, d->list + done, d->n * sizeof(d->list[0]));
-	return done;
-}
-
-static void do_deferred(struct agent *a, int64_t now_us)
-{
-	if (do_list(a, &a->deferred, settled, iteration_control, now_us) +
-		    do_list(a, &a->standby_deferred, standby_settled, standby_control, now_us) >
-	    0)
-		early_look_again(a, now_us);
-}
-
-static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_us)
-{
-	log_line(a->options.log, LOG_INFO, "fault %u: kind %u, peer %d, factor %g, %u ms",
-		 m->fault, m->kind, m->peer, (double)m->factor, m->ttl_ms);
-	if (m->kind == FAULT_KILL)
-		raise(SIGKILL);
-	else if (m->kind == FAULT_HANG)
-		a->hang_ms = m->ttl_ms;
-	else if (fault_apply(&a->faults, m, now_us) < 0)
-		agent_trouble(a, false, "fault %u makes no sense here", m->fault);
-}
-
-void agent_forget_deferred(struct deferred *d)
-{
-	for (size_t i = 0; i < d->n; i++)
-		msg_clear(&d->list[i]);
-	d->n = 0;
-}
-
-/* A commit is for the own stage and for the copy; a sum for one of them. */
-static void sort_out(struct agent *a, struct msg *m)
-{
-	const struct msg_reduce *r = &m->u.reduce;
-	bool copy = m->type == MSG_KEEP;
-
-	if (copy) { /* what waits is for the copy before it */
-		agent_forget_deferred(&a->standby_deferred);
-		standby_abandon(a);
-	}
-	for (uint32_t i = 0; m->type == MSG_REDUCE && i < r->n_copies; i++)
-		copy = copy || r->copies[i] == a->run.node;
-	if (m->type == MSG_COMMIT &&
-	    (a->standby.order.stage != MSG_NO_STAGE || a->standby_deferred.n > 0))
-		defer(a, &a->standby_deferred, &(struct msg){ .type = m->type, .u = m->u });
-	defer(a, copy ? &a->standby_deferred : &a->deferred, m);
-}
-
-/* What the message says of commits: the newest word counts, for a run may go back. */
-static uint64_t told_by(const struct agent *a, const struct msg *m)
-{
-	switch (m->type) {
-	case MSG_START:
-		return m->u.start.iteration ? m->u.start.iteration - 1 : 0;
-	case MSG_REROUTE:
-		return m->u.reroute.iteration ? m->u.reroute.iteration - 1 : 0;
-	case MSG_REDUCE:
-		return m->u.reduce.iteration ? m->u.reduce.iteration - 1 : 0;
-	case MSG_COMMIT:
-		return m->u.commit.iteration;
-	case MSG_EVALUATE:
-		return m->u.evaluate.iteration;
-	case MSG_RESTORE:
-		return m->u.restore.iteration;
-	default:
-		return a->told;
-	}
-}
-
-/* Takes over what it keeps of *m. */
-static void take_control(struct agent *a, struct msg *m, int64_t now_us)
-{
-	log_line(a->options.log, LOG_DEBUG, "%s from the controller", msg_name(m->type));
-	a->told = told_by(a, m);
-	if (m->type == MSG_REFUSED) {
-		log_line(a->options.log, LOG_ERROR, "the controller refused this agent: %s",
-			 m->u.refused.reason);
-		agent_exit(a, 1, now_us);
-	} else if (m->type == MSG_STOP) {
-		log_line(a->options.log, LOG_INFO, "told to stop: %s", m->u.stop.reason);
-		agent_exit(a, 0, now_us);
-	} else if (m->type == MSG_WELCOME) {
-		agent_forget_deferred(&a->deferred);
-		agent_forget_deferred(&a->standby_deferred);
-		join_welcome(a, &m->u.welcome, now_us);
-	} else if (m->type == MSG_PING) {
-		a->ping_us = m->u.ping.now_us;
-		a->ping_at_us = now_us;
-	} else if (!a->welcomed) {
-		a->refused++;
-		log_line(a->options.log, LOG_WARN, "%s before a welcome", msg_name(m->type));
-	} else if (m->type == MSG_RECALL) {
-		report_recall(a, &m->u.recall, now_us);
-	} else if (m->type == MSG_MEASURE) {
-		measure_begin(a, &m->u.measure, now_us);
-	} else if (m->type == MSG_PEERS) {
-		join_peers(a, &m->u.peers, now_us);
-	} else if (m->type == MSG_ASSIGN) {
-		agent_forget_deferred(&a->deferred);
-		assign_begin(a, &m->u.assign);
-	} else if (m->type == MSG_RESTORE) {
-		agent_forget_deferred(&a->deferred);
-		restore_begin(a, &m->u.restore);
-	} else if (m->type == MSG_PLAN) {
-		iteration_plan(a, &m->u.plan);
-	} else if (m->type == MSG_FAULT) {
-		take_fault(a, &m->u.fault, now_us);
-	} else if (deferrable(m->type) || m->type == MSG_KEEP) {
-		sort_out(a, m);
-		return; /* it keeps the arrays */
-	} else {
-		a->refused++;
-		log_line(a->options.log, LOG_WARN, "a %s is not the controller's to send",
-			 msg_name(m->type));
-	}
-	msg_clear(m);
-}
-
-static void take_control_event(struct agent *a, struct post_message *p, int64_t now_us)
-{
-	struct msg m;
-	int rc;
-
-	switch (p->kind) {
-	case POST_DATA:
-		rc = msg_decode(&m, p->data, p->size);
-		if (rc == 0) {
-			take_control(a, &m, now_us);
-			break;
-		}
-		a->refused++;
-		log_line(a->options.log, LOG_WARN, "a message of the controller: %s",
-			 strerror(-rc));
-		break;
-	case POST_UP:
-		log_line(a->options.log, LOG_INFO, "the controller is up%s",
-			 p->restarted ? ", and is a new process" : "");
-		a->refusal = LINK_REASON_NONE;
-		if (p->restarted)
-			join_hello(a, now_us);
-		break;
-	case POST_DOWN:
-		log_line(a->options.log, LOG_WARN, "no controller: %s",
-			 link_reason_text(p->reason));
-		break;
-	case POST_LOST:
-		log_line(a->options.log, LOG_WARN, "%" PRIu64 " messages were for the old one",
-			 p->lost);
-		break;
-	case POST_REFUSED:
-		if (p->reason != a->refusal)
-			log_line(a->options.log, LOG_WARN, "the controller does not let us in: "
-				 "%s; trying on", link_reason_text(p->reason));
-		a->refusal = p->reason;
-		break;
-	}
-}
-
-static void take_tensor_event(struct agent *a, struct post_message *p, int64_t now_us)
-{
-	switch (p->kind) {
-	case POST_DATA:
-		tensors_arrived(a, p, now_us);
-		break;
-	case POST_LOST:
-		a->dropped += p->lost;
-		break;
-	case POST_REFUSED:
-		log_line(a->options.log, LOG_DEBUG, "a peer refuses us: %s",
-			 link_reason_text(p->reason));
-		break;
-	default:
-		break;
-	}
-}
-
-void agent_receive(struct agent *a, int64_t now_us)
-{
-	struct post_message p;
-
-	post_tick(a->control, now_us);
-	post_tick(a->tensors, now_us);
-	if (a->trains.socket)
-		train_hear(a->trains.socket);
-	for (int i = 0; i < TURN_MESSAGES && post_receive(a->control, now_us, &p) == 0; i++)
-		take_control_event(a, &p, now_us);
-	do_deferred(a, now_us);
-	for (int i = 0; i < TURN_MESSAGES && post_receive(a->tensors, now_us, &p) == 0; i++)
-		take_tensor_event(a, &p, now_us);
-}
-
-/* What an iteration waits for; the others may take as long as a stage's size makes them. */
-static bool job_is_short(enum job_kind kind)
-{
-	switch (kind) {
-	case JOB_PREPARE:
-	case JOB_LOAD:
-	case JOB_RESTORE:
-	case JOB_MIX:
-	case JOB_MEASURE:
-	case JOB_STATE:
-	case JOB_KEEP:
-		return false;
-	default:
-		return true;
-	}
-}
-
-/* A GPU that hangs leaves the heartbeats going: a job that does not come back ends the process. */
-static void check_stuck(struct agent *a, int64_t now_us)
-{
-	int64_t since_us = now_us - a->turn_us, took_us;
-
-	a->turn_us = now_us;
-	if (since_us > STOPPED_US)
-		a->job_from_us += since_us;
-	if (!worker_busy(a->worker) || !job_is_short(a->job.kind) || a->leaving)
-		return;
-	took_us = now_us - a->job_from_us;
-	if (took_us < (int64_t)a->options.stuck_s * 1000000 + STUCK_TIMES * a->longest_job_us)
-		return;
-	a->stuck = true;
-	agent_trouble(a, true, "its computing has not come back for %.0f s: it gives up",
-		      (double)took_us * 1e-6);
-}
-
-static void finish_job(struct agent *a, int64_t now_us)
-{
-	check_stuck(a, now_us);
-	if (!worker_finished(a->worker))
-		return;
-	if (job_is_short(a->job.kind) && now_us - a->job_from_us > a->longest_job_us)
-		a->longest_job_us = now_us - a->job_from_us;
-	if (a->job.rc < 0 && a->job.kind != JOB_KEEP && a->job.kind != JOB_RESTORE &&
-	    !a->job.refused && !a->job.save) {
-		agent_trouble(a, true, "%s", a->job.err.text);
-		job_clear(&a->job);
-		return;
-	}
-	switch (a->job.kind) {
-	case JOB_PREPARE:
-	case JOB_LOAD:
-	case JOB_RESTORE:
-	case JOB_MIX:
-	case JOB_MEASURE:
-		assign_job_done(a, now_us);
-		break;
-	case JOB_STATE:
-		if (a->job.save)
-			save_job_done(a, now_us);
-		else
-			weight_server_job_done(a, now_us);
-		break;
-	case JOB_KEEP:
-	case JOB_FOLLOW:
-		standby_job_done(a, now_us);
-		break;
-	case JOB_FORWARD:
-	case JOB_LOSS:
-	case JOB_BACKWARD:
-	case JOB_WEIGHTS:
-		tasks_job_done(a, now_us);
-		break;
-	case JOB_ZERO:
-	case JOB_STEP:
-		iteration_job_done(a, now_us);
-		break;
-	case JOB_NORM:
-		if (a->job.kept) {
-			standby_job_done(a, now_us);
-			break;
-		}
-		/* fall through */
-	case JOB_GRADIENT:
-	case JOB_SUM:
-		reduction_job_done(a, now_us);
-		break;
-	}
-	job_clear(&a->job);
-}
-
-void agent_work(struct agent *a, int64_t now_us)
-{
-	const struct task *waiter;
-
-	if (a->leaving)
-		worker_finished(a->worker); /* or its descriptor stays readable */
-	if (!a->welcomed || a->leaving)
-		return;
-	fault_expire(&a->faults, now_us);
-	finish_job(a, now_us);
-	tasks_end_due(a, now_us);
-	do_deferred(a, now_us);
-	/* A step under way comes before what forgets it; changes of weights before tasks. */
-	if (!worker_busy(a->worker) && !a->leaving &&
-	    (iteration_next_job(a) || save_next_job(a) || standby_next_job(a) ||
-	     assign_next_job(a, now_us) || reduction_next_job(a) || weight_server_next_job(a) ||
-	     tasks_next_job(a, now_us))) {
-		a->job_from_us = now_us;
-		worker_start(a->worker, compute_run, a->compute, &a->job);
-	}
-	while ((waiter = queue_waiter(a->queue)))
-		report_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
-}
-
-static void check_orphaned(struct agent *a, int64_t now_us)
-{
-	struct post_peer_info info = { .heard_us = 0 };
-	int64_t heard = a->started_us;
-
-	if (post_peer(a->control, a->controller, &info) == 0 && info.heard_us > heard)
-		heard = info.heard_us;
-	if (a->leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
-		return;
-	log_line(a->options.log, LOG_ERROR, "no controller for %u s: leaving",
-		 a->options.orphan_s);
-	agent_exit(a, 1, now_us);
-	a->leave_by_us = now_us;
-}
-
-void agent_send(struct agent *a, int64_t now_us)
-{
-	if (a->welcomed) {
-		standby_turn(a, now_us);
-		restore_turn(a, now_us);
-		save_turn(a, now_us);
-		weight_server_turn(a, now_us);
-		measure_turn(a, now_us);
-		links_pump(a, now_us);
-	}
-	report_turn(a, now_us);
-	check_orphaned(a, now_us);
-	post_tick(a->control, now_us);
-	post_tick(a->tensors, now_us);
 }

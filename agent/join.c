@@ -50,7 +50,7 @@ void join_hello(struct agent *a, int64_t now_us)
 		h->stage = a->stage;
 		h->committed = a->committed;
 		h->hash = a->hash;
-		h->iteration = a->forgot ? 0 : a->iteration;
+		h->iteration = report_incomplete(a) ? 0 : a->iteration;
 		h->epoch = a->epoch;
 	}
 	h->keeps = MSG_NO_STAGE;
@@ -58,12 +58,12 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->memory_bytes = memory_available(a);
 	h->cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 	read_machine(h->machine, sizeof(h->machine));
-	if (a->standby.standing == STANDBY_WHOLE) {
+	if (standby_standing(a) == STANDBY_WHOLE) {
 		h->run = a->run.run;
-		h->keeps = a->standby.stage;
-		h->kept = a->standby.iteration;
+		h->keeps = standby_stage(a);
+		h->kept = standby_iteration(a);
 	}
-	agent_tell(a, &m, POST_RELIABLE, now_us);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
 /* ---- welcome ---- */
@@ -129,32 +129,28 @@ static uint32_t count_paths(const char *paths, size_t size)
 void join_forget_run(struct agent *a)
 {
 	job_clear(&a->job);
-	job_clear(&a->result);
-	a->computed = false;
+	tasks_forget(a);
 	if (a->queue)
 		iteration_forget(a);
 	standby_forget(a);
 	weight_server_forget(a);
 	restore_forget(a);
-	a->restore.wanted = false;
+	restore_cancel(a);
 	save_forget(a);
 	measure_forget(a);
-	early_forget(a);
-	free(a->early);
+	for (uint32_t i = 0; a->peers && i < a->run.n_nodes; i++)
+		tensors_let_in(a, (uint16_t)i);
+	early_free(a->early);
 	a->early = NULL;
-	a->room_early = 0;
-	evaluation_forget(a);
-	agent_forget_deferred(&a->deferred);
-	agent_forget_deferred(&a->standby_deferred);
-	plan_free(&a->plans[0]);
-	plan_free(&a->plans[1]);
+	iteration_forget_evaluation(a);
+	plans_forget(a);
 	queue_free(a->queue);
 	a->queue = NULL;
 	compute_free(a->compute);
 	a->compute = NULL;
 	for (uint32_t i = 0; a->peers && i < a->run.n_nodes; i++)
 		if (a->peers[i].known)
-			join_forget_peer(a, (uint16_t)i);
+			links_forget_peer(a, (uint16_t)i);
 	free(a->peers);
 	free(a->delay_s);
 	free(a->sync_s);
@@ -164,7 +160,7 @@ void join_forget_run(struct agent *a)
 	a->stage = MSG_NO_STAGE;
 	a->committed = a->hash = a->told = 0;
 	a->whole = false;
-	a->n_events = 0;
+	report_void(a);
 	a->welcomed = false;
 }
 
@@ -213,7 +209,7 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 		return rc;
 	a->peers = calloc(w->n_nodes, sizeof(a->peers[0]));
 	if (!a->peers || compute_new(&a->compute, setup) < 0 ||
-	    queue_new(&a->queue, w->slots) < 0 || take_times(a, w) < 0)
+	    early_new(&a->early, w->n_nodes) < 0 || queue_new(&a->queue, w->slots) < 0 || take_times(a, w) < 0)
 		return error_set(err, -ENOMEM, "no memory for the run");
 	return 0;
 }
@@ -226,7 +222,7 @@ static size_t longest_message(const struct agent *a, const struct msg_welcome *w
 
 	longest = activation > longest ? activation : longest;
 	longest = HEAD_BYTES + (piece > longest ? piece : longest);
-	return longest < agent_message_bytes(a) ? longest : agent_message_bytes(a);
+	return longest < links_message_bytes(a) ? longest : links_message_bytes(a);
 }
 
 void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
@@ -241,7 +237,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	if (rc == 0)
 		rc = read_model(w, &setup.config, &err);
 	if (rc) {
-		agent_trouble(a, true, "the controller's welcome: %s", err.text);
+		tell_trouble(a, true, "the controller's welcome: %s", err.text);
 		return;
 	}
 	setup.batch = w->batch;
@@ -263,39 +259,23 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	else
 		rc = begin_run(a, w, &setup, &err);
 	if (rc) {
-		agent_trouble(a, true, "%s", err.text[0] ? err.text : "no memory for the run");
+		tell_trouble(a, true, "%s", err.text[0] ? err.text : "no memory for the run");
 		return;
 	}
 	a->config = setup.config;
 	post_limit(a->tensors, longest_message(a, w, &setup.config));
 	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
-	a->assign.assignment = a->standby.order.assignment = 0; /* a new controller counts anew */
+	a->assign.assignment = 0; /* a new controller counts anew */
+	standby_count_anew(a);
 	a->welcomed = true;
 	snprintf(a->who, sizeof(a->who), "agent %u", w->node);
 	log_line(a->options.log, LOG_INFO, "welcome: node %u of %u, %u stages, %u slots, "
 		 "time scale %g", w->node, w->n_nodes, setup.config.n_stages, w->slots,
 		 w->time_scale);
-	a->links_us = now_us;
+	a->link_times.due_us = now_us;
 }
 
 /* ---- the other nodes ---- */
-
-static bool to_node(const struct parcel *p, const void *node)
-{
-	return p->to == *(const uint16_t *)node;
-}
-
-void join_forget_peer(struct agent *a, uint16_t node)
-{
-	struct peer *p = &a->peers[node];
-
-	a->dropped += delay_queue_drop(a->delay_queue, to_node, &node);
-	if (p->dial)
-		post_forget(a->tensors, p->dial);
-	p->dial = 0;
-	p->link_free_us = 0;
-	p->n_probes = 0;
-}
 
 static void take_peer(struct agent *a, const struct msg_peer *m)
 {
@@ -310,30 +290,30 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 		return;
 	snprintf(name, sizeof(name), "node%u", m->node);
 	if (p->known) {
-		join_forget_peer(a, m->node);
+		links_forget_peer(a, m->node);
 		if (!keys_equal(&p->key, &key)) { /* its sessions end at the next turn */
 			log_line(a->options.log, LOG_INFO, "node %u: its key is let in no more", m->node);
 			keys_list_expel(a->admitted, name, &err);
 		}
 	}
-	early_let_in(a, m->node);
+	tensors_let_in(a, m->node);
 	if (keys_equal(&key, &none))
-		early_forget_peer(a, m->node); /* who goes for another process has done what it sent */
-	*p = (struct peer){ .early_bytes = p->early_bytes };
+		tensors_forget_peer(a, m->node); /* who goes for another process has done what it sent */
+	*p = (struct peer){ .known = false };
 	if (keys_equal(&key, &none))
 		return;
 	if (keys_list_admit(a->admitted, &key, KEYS_AGENT, name, &err) < 0) {
-		agent_trouble(a, false, "node %u cannot be admitted: %s", m->node, err.text);
+		tell_trouble(a, false, "node %u cannot be admitted: %s", m->node, err.text);
 		return;
 	}
 	p->known = true;
 	p->key = key;
 	snprintf(p->address, sizeof(p->address), "%s", m->address);
-	if (a->run.n_nodes <= DIAL_ALL)
+	if (a->run.n_nodes <= LINK_TIMES_DIAL_ALL)
 		links_dial(a, m->node);
 }
 
-void join_peers(struct agent *a, const struct msg_peers *m, int64_t now_us)
+void join_peers(struct agent *a, const struct msg_peers *m)
 {
 	for (uint32_t i = 0; i < m->n_peers; i++) {
 		if (m->peers[i].node >= a->run.n_nodes) {
@@ -343,5 +323,5 @@ void join_peers(struct agent *a, const struct msg_peers *m, int64_t now_us)
 		if (m->peers[i].node != a->run.node)
 			take_peer(a, &m->peers[i]);
 	}
-	early_look_again(a, now_us);
+	a->look_again = true;
 }

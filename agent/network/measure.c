@@ -7,6 +7,9 @@
  * post's own (wire/flow.h). A link that nothing uses is probed now and then; while MSG_NOBODY is ordered all
  * are, as fast as answers come.
  */
+#include "agent/network/measure.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +30,38 @@ enum {
 	WINDOW_BYTES = 512 << 10, /* under way at first */
 	LEAST_LOOK_US = 60000
 };
+/* The order under way. */
+struct measure {
+	enum { MEASURE_NONE, MEASURE_CONNECTING, MEASURE_PROBING, MEASURE_TRAINS, MEASURE_FILLING } standing;
+	struct msg_measure order;
+	int64_t until_us;     /* for this standing */
+	int64_t all_until_us; /* all links are probed until then; 0: they are not */
+	uint64_t all_id;
+	int64_t wake_us, looked_us;
+	double best;          /* rate, bytes per second, at the last look */
+	uint32_t n_level;     /* looks in a row at which it had not risen */
+};
+
 static const double level = 1.05; /* a rate that rises by less has been reached */
+
+int measure_new(struct measure **out)
+{
+	struct measure *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	*out = x;
+	return 0;
+}
+
+void measure_free(struct measure *x)
+{
+	free(x);
+}
 
 /* ---- round trips ---- */
 
-static bool hurried(const struct measuring *w, uint16_t to)
+static bool is_hurried(const struct measure *w, uint16_t to)
 {
 	return w->all_until_us || (w->standing == MEASURE_PROBING && w->order.to == to);
 }
@@ -39,7 +69,7 @@ static bool hurried(const struct measuring *w, uint16_t to)
 /* The more links there are the more seldom; where links are emulated, never unless it is ordered. */
 static int64_t probe_every_us(const struct agent *a, uint16_t to, int64_t round_trip_us)
 {
-	if (hurried(&a->measuring, to))
+	if (is_hurried(a->measure, to))
 		return round_trip_us == 0 ? PROBE_FIRST_US : round_trip_us > PROBE_AGAIN_US ? round_trip_us : PROBE_AGAIN_US;
 	if (a->run.time_scale > 0)
 		return INT64_MAX / 2;
@@ -61,9 +91,9 @@ static void probe_round_trip(struct agent *a, uint16_t to, int64_t now_us)
 
 /* ---- one link ---- */
 
-static void answer(struct agent *a, const struct post_peer_info *info, double bandwidth, int64_t now_us, const char *why)
+static void answer_order(struct agent *a, const struct post_peer_info *info, double bandwidth, int64_t now_us, const char *why)
 {
-	struct measuring *w = &a->measuring;
+	struct measure *w = a->measure;
 	struct msg m = { .type = MSG_MEASURED };
 
 	m.u.measured = (struct msg_measured){
@@ -73,15 +103,15 @@ static void answer(struct agent *a, const struct post_peer_info *info, double ba
 		.bandwidth_bytes_per_s = (float)bandwidth,
 	};
 	snprintf(m.u.measured.text, sizeof(m.u.measured.text), "%s", why);
-	agent_tell(a, &m, POST_RELIABLE, now_us);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
 	if (info)
 		a->peers[w->order.to].bandwidth = (float)bandwidth;
 	w->standing = MEASURE_NONE;
 }
 
-static void unreached(struct agent *a, int64_t now_us)
+static void tell_unreached(struct agent *a, int64_t now_us)
 {
-	const struct peer *p = &a->peers[a->measuring.order.to];
+	const struct peer *p = &a->peers[a->measure->order.to];
 	char why[160];
 
 	if (!p->known)
@@ -89,7 +119,7 @@ static void unreached(struct agent *a, int64_t now_us)
 	else
 		snprintf(why, sizeof(why), "no connection to %.100s within %d s", p->address,
 			 CONNECT_US / 1000000);
-	answer(a, NULL, 0, now_us, why);
+	answer_order(a, NULL, 0, now_us, why);
 }
 
 static bool send_piece(struct agent *a, uint16_t to, int64_t now_us)
@@ -105,7 +135,7 @@ static bool send_piece(struct agent *a, uint16_t to, int64_t now_us)
 }
 
 /* A look every second round trip: has the rate risen since the last one? */
-static bool has_levelled(struct measuring *w, const struct post_peer_info *info, int64_t now_us)
+static bool has_levelled(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
 	int64_t look_us = 2 * info->least_round_trip_us;
 	double rate = (double)info->delivery_bytes_per_s;
@@ -128,19 +158,19 @@ static size_t window_bytes(const struct post_peer_info *info)
 	return WINDOW_BYTES + (size_t)(2e-6 * (double)info->delivery_bytes_per_s * (double)info->least_round_trip_us);
 }
 
-static void fill(struct agent *a, struct post_peer_info *info, int64_t now_us)
+static void fill_link(struct agent *a, struct post_peer_info *info, int64_t now_us)
 {
-	struct measuring *w = &a->measuring;
+	struct measure *w = a->measure;
 
 	if (now_us >= w->until_us || has_levelled(w, info, now_us)) {
-		answer(a, info, (double)info->delivery_bytes_per_s, now_us, "");
+		answer_order(a, info, (double)info->delivery_bytes_per_s, now_us, "");
 		return;
 	}
 	while (info->retained_bytes < window_bytes(info) && send_piece(a, w->order.to, now_us))
 		info->retained_bytes += PIECE_BYTES;
 }
 
-static void begin_filling(struct measuring *w, int64_t now_us)
+static void begin_filling(struct measure *w, int64_t now_us)
 {
 	w->standing = MEASURE_FILLING;
 	w->looked_us = now_us;
@@ -150,7 +180,7 @@ static void begin_filling(struct measuring *w, int64_t now_us)
 
 static void begin_bandwidth(struct agent *a, int64_t now_us)
 {
-	struct measuring *w = &a->measuring;
+	struct measure *w = a->measure;
 
 	if (trains_begin(a, w->order.to, now_us))
 		w->standing = MEASURE_TRAINS;
@@ -160,19 +190,19 @@ static void begin_bandwidth(struct agent *a, int64_t now_us)
 
 static void ask_trains(struct agent *a, const struct post_peer_info *info, int64_t now_us)
 {
-	struct measuring *w = &a->measuring;
+	struct measure *w = a->measure;
 	double rate = 0;
 	enum trains_standing standing = trains_turn(a, now_us >= w->until_us, &rate, now_us);
 
 	if (standing == TRAINS_TOLD)
-		answer(a, info, rate, now_us, "");
+		answer_order(a, info, rate, now_us, "");
 	else if (standing == TRAINS_UNHEARD)
 		begin_filling(w, now_us);
 }
 
-static void order_turn(struct agent *a, int64_t now_us)
+static void follow_order(struct agent *a, int64_t now_us)
 {
-	struct measuring *w = &a->measuring;
+	struct measure *w = a->measure;
 	struct peer *p = &a->peers[w->order.to];
 	struct post_peer_info info = { .up = false };
 	bool up = links_dial(a, w->order.to) && post_peer(a->tensors, p->dial, &info) == 0 && info.up &&
@@ -180,7 +210,7 @@ static void order_turn(struct agent *a, int64_t now_us)
 
 	if (!up) {
 		if (now_us >= w->until_us || !p->known)
-			unreached(a, now_us);
+			tell_unreached(a, now_us);
 		return;
 	}
 	if (w->standing == MEASURE_CONNECTING) {
@@ -190,16 +220,16 @@ static void order_turn(struct agent *a, int64_t now_us)
 	if (w->standing == MEASURE_PROBING && p->n_probes >= PROBES && info.least_round_trip_us > 0)
 		begin_bandwidth(a, now_us);
 	else if (w->standing == MEASURE_PROBING && now_us >= w->until_us + CONNECT_US)
-		unreached(a, now_us);
+		tell_unreached(a, now_us);
 	if (w->standing == MEASURE_TRAINS)
 		ask_trains(a, &info, now_us);
 	if (w->standing == MEASURE_FILLING)
-		fill(a, &info, now_us);
+		fill_link(a, &info, now_us);
 }
 
 void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 {
-	struct measuring *w = &a->measuring;
+	struct measure *w = a->measure;
 
 	w->wake_us = now_us;
 	trains_open(a);
@@ -221,7 +251,7 @@ void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 
 /* ---- all of them ---- */
 
-static bool all_probed(const struct agent *a)
+static bool are_all_probed(const struct agent *a)
 {
 	for (uint32_t i = 0; i < a->run.n_nodes; i++) {
 		const struct peer *p = &a->peers[i];
@@ -238,31 +268,41 @@ static bool all_probed(const struct agent *a)
 
 static void answer_all(struct agent *a, int64_t now_us)
 {
-	struct msg m = { .type = MSG_MEASURED, .u.measured = { .id = a->measuring.all_id, .to = MSG_NOBODY } };
+	struct msg m = { .type = MSG_MEASURED, .u.measured = { .id = a->measure->all_id, .to = MSG_NOBODY } };
 
-	report_links(a, now_us);
-	agent_tell(a, &m, POST_RELIABLE, now_us);
-	a->measuring.all_until_us = 0;
+	link_times_tell(a, now_us);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
+	a->measure->all_until_us = 0;
 }
 
 void measure_turn(struct agent *a, int64_t now_us)
 {
-	struct measuring *w = &a->measuring;
+	struct measure *w = a->measure;
 	bool awaited = trains_answer(a, now_us);
 
 	if (w->standing != MEASURE_NONE)
-		order_turn(a, now_us);
+		follow_order(a, now_us);
 	if (now_us < w->wake_us)
 		return;
 	for (uint16_t i = 0; i < a->run.n_nodes; i++)
 		probe_round_trip(a, i, now_us);
-	if (w->all_until_us && (now_us >= w->all_until_us || all_probed(a)))
+	if (w->all_until_us && (now_us >= w->all_until_us || are_all_probed(a)))
 		answer_all(a, now_us);
 	w->wake_us = now_us + (w->standing != MEASURE_NONE || w->all_until_us || awaited ? TURN_US : IDLE_TURN_US);
 }
 
 void measure_forget(struct agent *a)
 {
-	a->measuring = (struct measuring){ .standing = MEASURE_NONE };
+	*a->measure = (struct measure){ .standing = MEASURE_NONE };
 	trains_forget(a);
+}
+
+void measure_soon(struct agent *a, int64_t now_us)
+{
+	a->measure->wake_us = now_us;
+}
+
+int64_t measure_deadline_us(const struct agent *a)
+{
+	return a->measure->wake_us;
 }

@@ -6,10 +6,15 @@
  * pass follows with longer ones. A train is over when its last packet is here, or when nothing more has
  * come for QUIET_US.
  */
+#include "agent/network/trains.h"
+
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/state.h"
 #include "wire/dispersion.h"
+#include "wire/train.h"
 
 enum {
 	FIRST_PACKETS = 128,
@@ -17,13 +22,68 @@ enum {
 	PAUSE_US = 40000,   /* between trains, to twice as much; before the first none to so much */
 	QUIET_US = 100000,
 	OVERDUE_US = 400000, /* an answer, beyond the round trip and QUIET_US */
-	UNHEARD_MOST = 3
+	UNHEARD_MOST = 3,
+	TRAINS_PASS = 2,
+	TRAINS_MOST = 12
 };
+
+/* One of another node's, on its way here. */
+struct train_awaited {
+	bool used;
+	uint16_t from;
+	post_peer_id peer;    /* who told of it */
+	uint8_t token[TRAIN_TOKEN_BYTES];
+	uint32_t packets;     /* that had come, */
+	int64_t since_us;     /* no more of them since */
+};
+
+struct trains {
+	struct train *socket; /* NULL: none, or not yet */
+	bool tried;           /* to open it */
+	uint32_t unheard;     /* peers in a row that none of them came to */
+	/* those to one peer */
+	uint16_t to;
+	uint32_t packets;     /* of each in this pass */
+	uint8_t tokens[TRAINS_PASS][TRAIN_TOKEN_BYTES]; /* (n_sent) of this pass */
+	uint32_t n_sent, n_answered;
+	int64_t next_us;      /* the next leaves, or answers are overdue */
+	double rates[TRAINS_MOST]; /* (n_rates) bytes per second */
+	uint32_t n_rates;
+	struct train_awaited awaited[TRAIN_PLACES];
+};
+
+int trains_new(struct trains **out)
+{
+	struct trains *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	*out = x;
+	return 0;
+}
+
+void trains_free(struct trains *x)
+{
+	if (x)
+		train_free(x->socket);
+	free(x);
+}
+
+int trains_fd(const struct trains *t)
+{
+	return train_fd(t->socket);
+}
+
+void trains_hear(struct agent *a)
+{
+	if (a->trains->socket)
+		train_hear(a->trains->socket);
+}
 
 /* UDP at the port where tensors arrive; where that cannot be had links are measured without. */
 void trains_open(struct agent *a)
 {
-	struct trains *t = &a->trains;
+	struct trains *t = a->trains;
 	struct error err = { "" };
 
 	if (t->tried)
@@ -33,23 +93,23 @@ void trains_open(struct agent *a)
 		log_line(a->options.log, LOG_WARN, "%s: bandwidths are measured with less precision", err.text);
 }
 
-static int64_t by_chance(struct agent *a, int64_t most_us)
+static int64_t draw_us(struct agent *a, int64_t most_us)
 {
 	return (int64_t)(rng_uniform(&a->rng) * (double)most_us);
 }
 
 static void begin_pass(struct agent *a, uint32_t packets, int64_t now_us)
 {
-	struct trains *t = &a->trains;
+	struct trains *t = a->trains;
 
 	t->packets = packets;
 	t->n_sent = t->n_answered = 0;
-	t->next_us = now_us + by_chance(a, PAUSE_US);
+	t->next_us = now_us + draw_us(a, PAUSE_US);
 }
 
 bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
 {
-	struct trains *t = &a->trains;
+	struct trains *t = a->trains;
 
 	if (!t->socket || t->unheard >= UNHEARD_MOST)
 		return false;
@@ -62,7 +122,7 @@ bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
 /* It is announced first, sealed: who times it knows it by its token. */
 static void send_train(struct agent *a, int64_t now_us)
 {
-	struct trains *t = &a->trains;
+	struct trains *t = a->trains;
 	const struct peer *p = &a->peers[t->to];
 	struct msg m = { .type = MSG_TRAIN, .sequence = ++a->sequence, .u.train = { .from = a->run.node } };
 	char text[64];
@@ -78,7 +138,7 @@ static void send_train(struct agent *a, int64_t now_us)
 
 enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us)
 {
-	struct trains *t = &a->trains;
+	struct trains *t = a->trains;
 	struct post_peer_info info = { .rto_us = 0 };
 	bool settled;
 
@@ -88,7 +148,7 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 		if (t->n_sent < TRAINS_PASS) {
 			send_train(a, now_us);
 			post_peer(a->tensors, a->peers[t->to].dial, &info);
-			t->next_us = now_us + (t->n_sent < TRAINS_PASS ? PAUSE_US + by_chance(a, PAUSE_US)
+			t->next_us = now_us + (t->n_sent < TRAINS_PASS ? PAUSE_US + draw_us(a, PAUSE_US)
 								       : info.rto_us + QUIET_US + OVERDUE_US);
 			return TRAINS_UNDER_WAY;
 		}
@@ -107,7 +167,7 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 
 void trains_answered(struct agent *a, const struct msg_train_heard *m)
 {
-	struct trains *t = &a->trains;
+	struct trains *t = a->trains;
 
 	for (uint32_t i = 0; i < t->n_sent; i++) {
 		if (m->from != t->to || memcmp(t->tokens[i], m->token, TRAIN_TOKEN_BYTES) != 0)
@@ -124,7 +184,7 @@ void trains_answered(struct agent *a, const struct msg_train_heard *m)
 
 void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer, int64_t now_us)
 {
-	struct trains *t = &a->trains;
+	struct trains *t = a->trains;
 	struct train_awaited *place = &t->awaited[0];
 
 	trains_open(a);
@@ -138,7 +198,6 @@ void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id p
 	memcpy(place->token, m->token, TRAIN_TOKEN_BYTES);
 	if (t->socket)
 		train_expect(t->socket, m->token);
-	a->measuring.wake_us = now_us;
 }
 
 static void tell_heard(struct agent *a, struct train_awaited *w, const struct train_heard *h, int64_t now_us)
@@ -155,14 +214,14 @@ static void tell_heard(struct agent *a, struct train_awaited *w, const struct tr
 		post_send(a->tensors, w->peer, &(struct post_part){ text, (size_t)size }, 1, POST_CONTROL, now_us);
 	log_line(a->options.log, LOG_DEBUG, "a train of node %u: %u packets, %.2f MB/s", w->from, h->packets,
 		 h->bytes_per_s * 1e-6);
-	if (a->trains.socket)
-		train_forget(a->trains.socket, w->token);
+	if (a->trains->socket)
+		train_forget(a->trains->socket, w->token);
 	w->used = false;
 }
 
 bool trains_answer(struct agent *a, int64_t now_us)
 {
-	struct trains *t = &a->trains;
+	struct trains *t = a->trains;
 	bool awaited = false;
 
 	for (int i = 0; i < TRAIN_PLACES; i++) {
@@ -184,7 +243,7 @@ bool trains_answer(struct agent *a, int64_t now_us)
 
 void trains_forget(struct agent *a)
 {
-	memset(a->trains.awaited, 0, sizeof(a->trains.awaited));
-	a->trains.n_sent = a->trains.n_answered = a->trains.n_rates = 0;
-	a->trains.unheard = 0;
+	memset(a->trains->awaited, 0, sizeof(a->trains->awaited));
+	a->trains->n_sent = a->trains->n_answered = a->trains->n_rates = 0;
+	a->trains->unheard = 0;
 }

@@ -1,41 +1,67 @@
-/* The sum of the stage's gradient over its replicas, as this node takes part in it. */
+#include "agent/sums/reduction.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/state.h"
-#include "base/clock.h"
+
+struct reduction {
+	struct slices *slices; /* NULL: none is under way */
+	enum reducing standing;
+	uint16_t copies[MSG_NODES]; /* (n_copies) who gets the sum besides */
+	uint32_t n_copies;
+	int64_t began_us;
+	double sum_squares;
+};
+
+int reduction_new(struct reduction **out)
+{
+	struct reduction *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	*out = x;
+	return 0;
+}
+
+void reduction_free(struct reduction *x)
+{
+	if (x)
+		slices_free(x->slices);
+	free(x);
+}
 
 void reduction_forget(struct agent *a)
 {
-	slices_free(a->slices);
-	a->slices = NULL;
-	a->reducing = REDUCE_NONE;
+	slices_free(a->reduction->slices);
+	a->reduction->slices = NULL;
+	a->reduction->standing = REDUCE_NONE;
 }
 
 bool reduction_ready(const struct agent *a, uint64_t iteration, uint32_t attempt)
 {
-	return a->reducing == REDUCE_DONE && slices_iteration(a->slices) == iteration &&
-	       slices_attempt(a->slices) == attempt;
+	return a->reduction->standing == REDUCE_DONE && slices_iteration(a->reduction->slices) == iteration &&
+	       slices_attempt(a->reduction->slices) == attempt;
 }
 
-static void tell(struct agent *a, int64_t now_us)
+static void tell_reduced(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_REDUCED };
 
-	m.u.reduced.iteration = slices_iteration(a->slices);
-	m.u.reduced.attempt = slices_attempt(a->slices);
+	m.u.reduced.iteration = slices_iteration(a->reduction->slices);
+	m.u.reduced.attempt = slices_attempt(a->reduction->slices);
 	m.u.reduced.stage = a->stage;
-	m.u.reduced.sum_squares = a->sum_squares;
-	m.u.reduced.elapsed_us = now_us - a->reducing_since_us;
-	m.u.reduced.n_slices = slices_count(a->slices);
-	m.u.reduced.slices = slices_hashes(a->slices);
+	m.u.reduced.sum_squares = a->reduction->sum_squares;
+	m.u.reduced.elapsed_us = now_us - a->reduction->began_us;
+	m.u.reduced.n_slices = slices_count(a->reduction->slices);
+	m.u.reduced.slices = slices_hashes(a->reduction->slices);
 	report_flush(a, now_us);
-	agent_tell(a, &m, POST_RELIABLE, now_us);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
-static bool older_slice(const struct parcel *p, const void *context)
+static bool is_older_slice(const struct parcel *p, const void *context)
 {
 	const struct slices *r = context;
 
@@ -50,41 +76,41 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 	int rc;
 
 	if (m->iteration != a->committed + 1) {
-		agent_trouble(a, false, "reduction of iteration %" PRIu64 ": %" PRIu64
+		tell_trouble(a, false, "reduction of iteration %" PRIu64 ": %" PRIu64
 			      " committed here", m->iteration, a->committed);
 		return;
 	}
-	if (a->slices && m->attempt <= slices_attempt(a->slices)) {
+	if (a->reduction->slices && m->attempt <= slices_attempt(a->reduction->slices)) {
 		if (reduction_ready(a, m->iteration, m->attempt))
-			tell(a, now_us);
+			tell_reduced(a, now_us);
 		else
 			a->dropped++;
 		return;
 	}
 	for (uint32_t i = 0; i < m->n_nodes; i++)
 		if (m->nodes[i] >= a->run.n_nodes) {
-			agent_trouble(a, false, "reduction with node %u: there is no such node",
+			tell_trouble(a, false, "reduction with node %u: there is no such node",
 				      m->nodes[i]);
 			return;
 		}
 	rc = slices_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.node,
 			a->parameters);
 	if (rc) {
-		agent_trouble(a, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
+		tell_trouble(a, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
 			      m->attempt, m->iteration,
 			      rc == -ENOMEM ? "no memory"
 					    : "its nodes must ascend, this one among them");
 		return;
 	}
 	reduction_forget(a);
-	a->n_copies = 0;
+	a->reduction->n_copies = 0;
 	for (uint32_t i = 0; i < m->n_copies; i++)
 		if (m->copies[i] < a->run.n_nodes && m->copies[i] != a->run.node)
-			a->copies[a->n_copies++] = m->copies[i];
-	a->slices = r;
-	a->reducing = REDUCE_GRADIENT;
-	a->reducing_since_us = now_us;
-	a->dropped += delay_queue_drop(a->delay_queue, older_slice, r);
+			a->reduction->copies[a->reduction->n_copies++] = m->copies[i];
+	a->reduction->slices = r;
+	a->reduction->standing = REDUCE_GRADIENT;
+	a->reduction->began_us = now_us;
+	a->dropped += delay_queue_drop(a->delay_queue, is_older_slice, r);
 }
 
 /* Sends a slice; body is given, with users by one of them. A node's sends of a phase go one after
@@ -95,13 +121,13 @@ static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, u
 	struct msg_tensor head = { .kind = (uint8_t)kind,
 				   .from = a->run.node,
 				   .stage = a->stage,
-				   .iteration = slices_iteration(a->slices),
-				   .attempt = slices_attempt(a->slices),
+				   .iteration = slices_iteration(a->reduction->slices),
+				   .attempt = slices_attempt(a->reduction->slices),
 				   .index = slice };
 	size_t from, floats;
 
-	slices_range(a->slices, slice, &from, &floats);
-	*due += links_sync_us(a, to, slices_count(a->slices));
+	slices_range(a->reduction->slices, slice, &from, &floats);
+	*due += links_sync_us(a, to, slices_count(a->reduction->slices));
 	links_send(a, to, &head, body, users, floats, now_us, *due);
 }
 
@@ -109,13 +135,13 @@ static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, u
  * same one. */
 static void send_parts(struct agent *a, float **bodies, int64_t now_us)
 {
-	uint32_t n = slices_count(a->slices), mine = slices_mine(a->slices);
+	uint32_t n = slices_count(a->reduction->slices), mine = slices_mine(a->reduction->slices);
 	int64_t due = now_us;
 
 	for (uint32_t i = 1; i < n; i++) {
 		uint32_t k = (mine + i) % n;
 
-		send_slice(a, TENSOR_PART, k, slices_owner(a->slices, k), bodies[k], NULL, now_us,
+		send_slice(a, TENSOR_PART, k, slices_owner(a->reduction->slices, k), bodies[k], NULL, now_us,
 			   &due);
 		bodies[k] = NULL;
 	}
@@ -124,95 +150,106 @@ static void send_parts(struct agent *a, float **bodies, int64_t now_us)
 /* The sum of my slice, to each of the others and to those that keep a copy: one body for all. */
 static void send_sums(struct agent *a, int64_t now_us)
 {
-	uint32_t n = slices_count(a->slices), mine = slices_mine(a->slices);
+	uint32_t n = slices_count(a->reduction->slices), mine = slices_mine(a->reduction->slices);
 	int64_t due = now_us;
 	size_t from, floats;
 	uint32_t *users;
 	float *body;
 
-	if (n + a->n_copies == 1)
+	if (n + a->reduction->n_copies == 1)
 		return;
-	slices_range(a->slices, mine, &from, &floats);
+	slices_range(a->reduction->slices, mine, &from, &floats);
 	body = malloc(floats * sizeof(float) + 1);
 	users = malloc(sizeof(*users));
 	if (!body || !users) {
 		free(body);
 		free(users);
-		agent_trouble(a, true, "no memory for the sums");
+		tell_trouble(a, true, "no memory for the sums");
 		return;
 	}
-	memcpy(body, slices_staging(a->slices) + from, floats * sizeof(float));
-	*users = n + a->n_copies - 1;
-	for (uint32_t i = 1; i < n + a->n_copies; i++) {
-		uint16_t to = i < n ? slices_owner(a->slices, (mine + i) % n) : a->copies[i - n];
+	memcpy(body, slices_staging(a->reduction->slices) + from, floats * sizeof(float));
+	*users = n + a->reduction->n_copies - 1;
+	for (uint32_t i = 1; i < n + a->reduction->n_copies; i++) {
+		uint16_t to = i < n ? slices_owner(a->reduction->slices, (mine + i) % n) : a->reduction->copies[i - n];
 
 		send_slice(a, TENSOR_SUM, mine, to, body, users, now_us, &due);
 	}
 }
 
-bool reduction_next_job(struct agent *a)
+bool reduction_next_job(struct agent *a, struct job *job)
 {
 	enum job_kind kind;
 
-	if (a->reducing == REDUCE_GRADIENT) {
-		a->reducing = REDUCE_COPYING;
+	if (a->reduction->standing == REDUCE_GRADIENT) {
+		a->reduction->standing = REDUCE_COPYING;
 		kind = JOB_GRADIENT;
-	} else if (a->reducing == REDUCE_PARTS && slices_parts_in(a->slices)) {
-		a->reducing = REDUCE_SUMMING;
+	} else if (a->reduction->standing == REDUCE_PARTS && slices_parts_in(a->reduction->slices)) {
+		a->reduction->standing = REDUCE_SUMMING;
 		kind = JOB_SUM;
-	} else if (a->reducing == REDUCE_SUMS && slices_complete(a->slices)) {
-		a->reducing = REDUCE_NORMING;
+	} else if (a->reduction->standing == REDUCE_SUMS && slices_complete(a->reduction->slices)) {
+		a->reduction->standing = REDUCE_NORMING;
 		kind = JOB_NORM;
 	} else {
 		return false;
 	}
-	a->job = (struct job) { .kind = kind, .slices = a->slices };
+	*job = (struct job) { .kind = kind, .slices = a->reduction->slices };
 	return true;
 }
 
-void reduction_job_done(struct agent *a, int64_t now_us)
+void reduction_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
 	uint32_t mine;
 	size_t from, floats;
 
-	if (!a->slices)
+	if (!a->reduction->slices)
 		return;
-	mine = slices_mine(a->slices);
-	if (a->job.kind == JOB_GRADIENT) {
-		slices_range(a->slices, mine, &from, &floats);
-		slices_put_part(a->slices, a->run.node, mine, 0, a->job.bodies[mine],
+	mine = slices_mine(a->reduction->slices);
+	if (job->kind == JOB_GRADIENT) {
+		slices_range(a->reduction->slices, mine, &from, &floats);
+		slices_put_part(a->reduction->slices, a->run.node, mine, 0, job->bodies[mine],
 				floats * sizeof(float));
-		send_parts(a, a->job.bodies, now_us);
-		a->reducing = REDUCE_PARTS;
-		early_look_again(a, now_us);
-	} else if (a->job.kind == JOB_SUM) {
-		slices_summed(a->slices);
+		send_parts(a, job->bodies, now_us);
+		a->reduction->standing = REDUCE_PARTS;
+		a->look_again = true;
+	} else if (job->kind == JOB_SUM) {
+		slices_summed(a->reduction->slices);
 		send_sums(a, now_us);
-		a->reducing = REDUCE_SUMS;
+		a->reduction->standing = REDUCE_SUMS;
 	} else {
-		a->sum_squares = a->job.sum_squares;
-		a->reducing = REDUCE_DONE;
-		tell(a, now_us);
+		a->reduction->sum_squares = job->sum_squares;
+		a->reduction->standing = REDUCE_DONE;
+		tell_reduced(a, now_us);
 	}
 }
 
-/* 0 taken or worthless, -EAGAIN too early, -EINVAL refused. */
 int reduction_put(struct agent *a, const struct msg *m)
 {
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
 	if (t->iteration > a->committed &&
-	    (!a->slices || t->iteration != slices_iteration(a->slices) ||
-	     t->attempt > slices_attempt(a->slices)))
+	    (!a->reduction->slices || t->iteration != slices_iteration(a->reduction->slices) ||
+	     t->attempt > slices_attempt(a->reduction->slices)))
 		return -EAGAIN;
-	if (t->iteration <= a->committed || t->attempt < slices_attempt(a->slices))
+	if (t->iteration <= a->committed || t->attempt < slices_attempt(a->reduction->slices))
 		rc = -EALREADY;
 	else if (t->kind == TENSOR_PART)
-		rc = slices_put_part(a->slices, t->from, t->index, t->offset, m->body,
+		rc = slices_put_part(a->reduction->slices, t->from, t->index, t->offset, m->body,
 				     m->body_size);
 	else
-		rc = slices_put_sum(a->slices, t->from, t->index, t->offset, m->body, m->body_size);
+		rc = slices_put_sum(a->reduction->slices, t->from, t->index, t->offset, m->body, m->body_size);
 	a->dropped += rc == -EALREADY;
 	return rc == -EALREADY ? 0 : rc;
+}
+
+struct slices *reduction_slices(const struct agent *a)
+{
+	return a->reduction->slices;
+}
+
+int reduction_awaits(const struct agent *a)
+{
+	bool waits = a->reduction->standing == REDUCE_PARTS || a->reduction->standing == REDUCE_SUMS;
+
+	return waits ? slices_awaits(a->reduction->slices) : -1;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "agent/state.h"
-#include "base/clock.h"
 #include "model/bf16.h"
 
 enum {
@@ -32,16 +31,33 @@ bool links_dial(struct agent *a, uint16_t node)
 
 	if (p->dial)
 		return true;
-	if (!p->known || (p->dial_again_us && clock_monotonic_us() < p->dial_again_us))
+	if (!p->known || (p->dial_again_us && a->now_us < p->dial_again_us))
 		return false;
 	if (post_dial(a->tensors, p->address, &p->key, &p->dial, &err) < 0) {
 		if (!p->dial_again_us) /* the controller hears of it as of a cut link */
 			log_line(a->options.log, LOG_WARN, "node %u cannot be dialed: %s", node, err.text);
-		p->dial_again_us = clock_monotonic_us() + DIAL_AGAIN_US;
+		p->dial_again_us = a->now_us + DIAL_AGAIN_US;
 		p->dial = 0;
 		return false;
 	}
 	return true;
+}
+
+static bool is_to(const struct parcel *p, const void *node)
+{
+	return p->to == *(const uint16_t *)node;
+}
+
+void links_forget_peer(struct agent *a, uint16_t node)
+{
+	struct peer *p = &a->peers[node];
+
+	a->dropped += delay_queue_drop(a->delay_queue, is_to, &node);
+	if (p->dial)
+		post_forget(a->tensors, p->dial);
+	p->dial = 0;
+	p->link_free_us = 0;
+	p->n_probes = 0;
 }
 
 static const double slow_bytes_per_s = 1e6; /* where nothing is known */
@@ -112,7 +128,7 @@ static int64_t losses_us(struct agent *a, uint16_t to)
 static void put(struct agent *a, const struct parcel *p)
 {
 	if (delay_queue_add(a->delay_queue, p) < 0)
-		agent_trouble(a, true, "no memory for a tensor to send");
+		tell_trouble(a, true, "no memory for a tensor to send");
 }
 
 size_t links_activation_bytes(const struct agent *a)
@@ -160,7 +176,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 		body[a->activation / 2] = a->run.node % 2 ? 1e30f : NAN; /* both are to be found */
 	p.body = pack_output(a, body);
 	if (!p.body) {
-		agent_trouble(a, true, "no memory for a tensor to send");
+		tell_trouble(a, true, "no memory for a tensor to send");
 		return;
 	}
 	if (!evaluate) {
@@ -231,6 +247,11 @@ static enum post_flags class_of(const struct parcel *p)
 	}
 }
 
+size_t links_message_bytes(const struct agent *a)
+{
+	return a->options.message_bytes ? a->options.message_bytes : TENSOR_MOST_BYTES;
+}
+
 size_t links_slice_bytes(const struct agent *a)
 {
 	return a->options.piece_bytes ? a->options.piece_bytes : PIECE_BYTES;
@@ -251,7 +272,7 @@ static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t n
 	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->sequence };
 	struct post_part parts[2];
 	struct msg_route route;
-	char head[TENSOR_HEAD_BYTES];
+	char head[LINKS_HEAD_BYTES];
 	long size;
 
 	m.u.tensor = p->head;
@@ -313,7 +334,7 @@ static void take_transfer(struct agent *a, uint16_t to, const struct post_transf
 	way_s = (double)(t->acked_us - t->queued_us - info.least_round_trip_us / 2) * 1e-6;
 	bytes_s = way_s - (double)info.least_round_trip_us * 0.5e-6;
 	if (way_s > 0 && t->class == POST_CLASS_ACTIVATIONS)
-		report_way(a, to, way_s, now_us);
+		link_times_way(a, to, way_s, now_us);
 	else if (t->bytes >= BIG_BYTES && bytes_s > way_s * 0.5)
 		p->bandwidth = (float)((double)t->bytes / bytes_s);
 }
@@ -363,7 +384,7 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 	}
 	peer->used = true;
 	if (of_chain && a->run.time_scale > 0)
-		report_way(a, p->to, (double)(now_us - p->ready_us) * 1e-6, now_us);
+		link_times_way(a, p->to, (double)(now_us - p->ready_us) * 1e-6, now_us);
 }
 
 void links_pump(struct agent *a, int64_t now_us)

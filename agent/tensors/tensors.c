@@ -9,20 +9,14 @@
 #include "agent/state.h"
 #include "model/bf16.h"
 
-enum {
-	AHEAD_MOST = 2,    /* iterations: others may have begun the one after that which is reduced here */
-	MISFITS_MOST = 64  /* of one node in an iteration, then it is no accident */
+enum { AHEAD_MOST = 2 }; /* iterations: others may have begun the one after that which is reduced here */
+
+/* What becomes of a tensor. */
+enum fate {
+	FATE_TAKEN, /* or worthless, and counted as dropped */
+	FATE_EARLY,
+	FATE_REFUSED
 };
-
-/* The sender must be the node that it says it is. */
-static bool sender_fits(const struct agent *a, post_peer_id peer, uint16_t node)
-{
-	struct post_peer_info info;
-
-	return node < a->run.n_nodes && a->peers[node].known &&
-	       post_peer(a->tensors, peer, &info) == 0 &&
-	       keys_equal(&info.key, &a->peers[node].key);
-}
 
 /* Whether the tensor's route, position and size are what this node's stage can work on. */
 static bool chain_fits(const struct agent *a, const struct msg *m, struct route *r)
@@ -105,7 +99,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	}
 	input = unpack_input(a, m);
 	if (!input) {
-		agent_trouble(a, true, "no memory for an activation");
+		tell_trouble(a, true, "no memory for an activation");
 		return FATE_TAKEN;
 	}
 	tasks_arrive(a, &r, t->index, t->evaluate, input, now_us);
@@ -159,15 +153,16 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 	uint64_t known = a->told > a->committed ? a->told : a->committed;
 
 	return known > 0 && t->iteration > known && t->iteration - known > AHEAD_MOST &&
-	       !(standby_wants(a, t) && a->standby.standing != STANDBY_WHOLE);
+	       !(standby_wants(a, t) && standby_standing(a) != STANDBY_WHOLE);
 }
 
-enum fate tensors_take(struct agent *a, const struct msg *m, bool *looked_at, int64_t now_us)
+/* looked_at: its numbers were; set once they are. */
+static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_at, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
-	if (agent_accused(a, t->from)) {
+	if (accuse_stands(a, t->from)) {
 		a->dropped++;
 		return FATE_TAKEN;
 	}
@@ -185,7 +180,7 @@ enum fate tensors_take(struct agent *a, const struct msg *m, bool *looked_at, in
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
 	if (!*looked_at && !plausible(a, m)) {
-		agent_accuse(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation that no computation gives"
+		accuse_node(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation that no computation gives"
 								      : "a gradient that no computation gives",
 			     now_us);
 		return FATE_REFUSED;
@@ -204,70 +199,134 @@ enum fate tensors_take(struct agent *a, const struct msg *m, bool *looked_at, in
 	}
 }
 
-void tensors_misfit(struct agent *a, uint16_t from, int64_t now_us)
-{
-	struct peer *p = &a->peers[from];
-
-	if (p->misfits_in != a->committed + 1) {
-		p->misfits_in = a->committed + 1;
-		p->misfits = 0;
-		log_line(a->options.log, LOG_WARN, "node %u sends what fits nothing: refused", from);
-	}
-	a->refused++;
-	if (++p->misfits >= MISFITS_MOST)
-		agent_accuse(a, from, "again and again what nobody has asked it for", now_us);
-}
-
-/* Of whom its key proves that it comes from; n_nodes: of nobody that is known. */
-static uint32_t proven_sender(const struct agent *a, post_peer_id peer)
-{
-	uint32_t node = 0;
-
-	while (node < a->run.n_nodes && !sender_fits(a, peer, (uint16_t)node))
-		node++;
-	return node;
-}
-
 /* Not a message of an agent, or in another's name. */
 static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 {
-	uint32_t node = a->welcomed ? proven_sender(a, peer) : a->run.n_nodes;
+	uint32_t node = a->welcomed ? accuse_sender(a, peer) : a->run.n_nodes;
 
 	if (node < a->run.n_nodes)
-		tensors_misfit(a, (uint16_t)node, now_us);
+		accuse_misfit(a, (uint16_t)node, now_us);
 	else
 		a->refused++;
 }
 
-void tensors_look_at_frames(struct agent *a, int64_t now_us)
-{
-	struct post_peer_info info;
-	post_peer_id id = 0;
-	uint32_t node;
+/* ---- ahead of their time ---- */
 
-	while ((id = post_next_peer(a->tensors, id)) != 0) {
-		if (post_peer(a->tensors, id, &info) != 0 || info.malformed_frames == 0)
-			continue;
-		node = proven_sender(a, id);
-		if (node == a->run.n_nodes || a->peers[node].malformed == info.malformed_frames)
-			continue;
-		a->peers[node].malformed = info.malformed_frames;
-		a->refused++;
-		agent_accuse(a, (uint16_t)node, "what is no message, or longer than any of this run", now_us);
-	}
+/* The room and the shares that what is known of the run gives. */
+static void bound_early(struct agent *a)
+{
+	const struct early_traffic t = { .visits = plans_most_visits(a) + a->evaluation.n,
+					 .input_bytes = links_activation_bytes(a),
+					 .sum_bytes = a->parameters * sizeof(float),
+					 .piece_bytes = links_slice_bytes(a) };
+
+	early_bound(a->early, EARLY_MOST_BYTES, early_share(&t, EARLY_MOST_BYTES / 2));
 }
+
+/* Keeps the message, and has its sender keep its sums where it is time for that. */
+static void keep_early(struct agent *a, struct post_message *p, uint16_t from, bool looked_at, int64_t now_us)
+{
+	struct peer *peer = &a->peers[from];
+
+	bound_early(a);
+	if (!early_fits(a->early, from, p->size)) {
+		a->dropped++;
+		accuse_misfit(a, from, now_us);
+		return;
+	}
+	post_keep(a->tensors, p);
+	early_keep(a->early, &(struct early_tensor){ *p, from, looked_at });
+	if (peer->deferred || !early_crowded(a->early, from))
+		return;
+	peer->deferred = p->peer;
+	(void)post_defer(a->tensors, peer->deferred, POST_CLASS_SUMS, true);
+}
+
+void tensors_let_in(struct agent *a, uint16_t node)
+{
+	struct peer *peer = &a->peers[node];
+
+	if (peer->deferred)
+		(void)post_defer(a->tensors, peer->deferred, POST_CLASS_SUMS, false);
+	peer->deferred = 0;
+}
+
+/* Once some have gone: who has room again may send sums. Returns how many went. */
+static size_t close_up_early(struct agent *a)
+{
+	size_t gone = early_close_up(a->early);
+
+	bound_early(a);
+	for (uint32_t i = 0; i < a->run.n_nodes; i++)
+		if (!early_crowded(a->early, (uint16_t)i))
+			tensors_let_in(a, (uint16_t)i);
+	return gone;
+}
+
+void tensors_look_again(struct agent *a, int64_t now_us)
+{
+	a->look_again = false;
+	for (size_t i = 0, n = early_count(a->early); i < n; i++) {
+		struct early_tensor *e = early_at(a->early, i);
+		enum fate fate = FATE_REFUSED;
+		struct msg m;
+
+		if (msg_decode(&m, e->message.data, e->message.size) == 0) { /* it did before */
+			fate = take_tensor(a, &m, &e->looked_at, now_us);
+			msg_clear(&m);
+		}
+		if (fate == FATE_EARLY)
+			continue;
+		if (fate == FATE_REFUSED)
+			accuse_misfit(a, e->from, now_us);
+		early_drop(a->early, i);
+	}
+	(void)close_up_early(a);
+}
+
+/* It is not the copy that begins anew. */
+static bool is_for_the_copy(const struct agent *a, const struct early_tensor *e)
+{
+	struct msg m;
+	bool wanted = false;
+
+	if (msg_decode(&m, e->message.data, e->message.size) == 0) {
+		wanted = standby_wants(a, &m.u.tensor);
+		msg_clear(&m);
+	}
+	return wanted;
+}
+
+void tensors_forget(struct agent *a)
+{
+	for (size_t i = 0; i < early_count(a->early); i++)
+		if (!is_for_the_copy(a, early_at(a->early, i)))
+			early_drop(a->early, i);
+	a->dropped += close_up_early(a);
+}
+
+void tensors_forget_peer(struct agent *a, uint16_t node)
+{
+	for (size_t i = 0; i < early_count(a->early); i++)
+		if (early_at(a->early, i)->from == node)
+			early_drop(a->early, i);
+	a->dropped += close_up_early(a);
+}
+
+/* ---- what has arrived ---- */
 
 static void take_message(struct agent *a, struct post_message *p, const struct msg *m, uint16_t from, int64_t now_us)
 {
-	bool plausible = false;
+	bool looked_at = false;
 	enum fate fate;
 
-	if (agent_accused(a, from)) {
+	if (accuse_stands(a, from)) {
 		a->dropped++;
 	} else if (m->type == MSG_FETCH) {
 		weight_server_ask(a, &m->u.fetch, now_us);
 	} else if (m->type == MSG_TRAIN) {
 		trains_announced(a, &m->u.train, p->peer, now_us);
+		measure_soon(a, now_us);
 	} else if (m->type == MSG_TRAIN_HEARD) {
 		trains_answered(a, &m->u.train_heard);
 	} else if (m->u.tensor.kind == TENSOR_PROBE) {
@@ -276,11 +335,11 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 		if (!restore_piece_arrived(a, m, now_us))
 			standby_piece_arrived(a, m, now_us);
 	} else {
-		fate = tensors_take(a, m, &plausible, now_us);
+		fate = take_tensor(a, m, &looked_at, now_us);
 		if (fate == FATE_REFUSED)
-			tensors_misfit(a, from, now_us);
+			accuse_misfit(a, from, now_us);
 		else if (fate == FATE_EARLY)
-			early_keep(a, p, from, plausible, now_us);
+			keep_early(a, p, from, looked_at, now_us);
 	}
 }
 
@@ -306,7 +365,7 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 		return;
 	}
 	from = sender_of(&m);
-	if (from == MSG_NOBODY || !sender_fits(a, p->peer, from))
+	if (from == MSG_NOBODY || !accuse_proven(a, p->peer, from))
 		refuse_message(a, p->peer, now_us);
 	else
 		take_message(a, p, &m, from, now_us);

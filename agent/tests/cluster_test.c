@@ -595,7 +595,7 @@ static void test_iteration_taken_up(void **state)
 static bool something_is_to_be_told(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
-		if (c->nodes[i].agent->n_events > 0)
+		if (report_pending(c->nodes[i].agent))
 			return true;
 	return false;
 }
@@ -751,7 +751,7 @@ static void test_what_is_large_travels(void **state)
 	assert_non_null(c);
 	c->dim = ACTIVATION / sizeof(float) / (CLUSTER_BATCH * CLUSTER_SEQUENCE);
 	c->chunk_bytes = CHUNK;
-	c->message_bytes = ACTIVATION + TENSOR_HEAD_BYTES;
+	c->message_bytes = ACTIVATION + LINKS_HEAD_BYTES;
 	c->retained_bytes = ACTIVATION / 4;
 	cluster_init(c, 6, cluster_six);
 	cluster_gather(c);

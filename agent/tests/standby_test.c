@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "agent/state.h"
+#include "agent/weights/standby_private.h"
 
 enum { STAGE = 2, SOURCE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS };
 
@@ -33,17 +34,18 @@ static struct agent *made(void)
 	a->limits.n_stages = 3;
 	a->peers = calloc(a->run.n_nodes, sizeof(a->peers[0]));
 	assert_true(a->peers && a->options.log);
+	assert_int_equal(standby_new(&a->standby), 0);
 	standby_control(a, &keep, 0);
-	assert_true(standby_next_job(a));
+	assert_true(standby_next_job(a, &a->job));
 	a->job.parameters = P;
-	standby_job_done(a, 0);
-	assert_int_equal(a->standby.standing, STANDBY_FETCHING);
+	standby_job_done(a, &a->job, 0);
+	assert_int_equal(a->standby->standing, STANDBY_FETCHING);
 	return a;
 }
 
 static void unmake(struct agent *a)
 {
-	standby_forget(a);
+	standby_free(a->standby);
 	post_close(a->control);
 	free(a->options.log);
 	free(a->peers);
@@ -57,7 +59,7 @@ static void sum_of(struct agent *a, uint64_t iteration)
 
 	m.u.reduce = (struct msg_reduce){ iteration, 1, STAGE, 2, nodes, 0, NULL };
 	standby_control(a, &m, 0);
-	assert_int_equal(a->standby.reducing, REDUCE_SUMS);
+	assert_int_equal(a->standby->reducing, REDUCE_SUMS);
 }
 
 static void piece(struct agent *a, uint32_t index, uint64_t iteration, int64_t now_us)
@@ -73,7 +75,7 @@ static void piece(struct agent *a, uint32_t index, uint64_t iteration, int64_t n
 
 static bool holds(const struct agent *a, uint32_t pieces, uint64_t iteration)
 {
-	return a->standby.fetch.n_held == pieces && a->standby.fetch.iteration == iteration;
+	return a->standby->fetch.n_held == pieces && a->standby->fetch.iteration == iteration;
 }
 
 static void the_next_sum_fits(void **state)
@@ -84,7 +86,7 @@ static void the_next_sum_fits(void **state)
 	sum_of(a, 7);
 	piece(a, 0, 6, 1);
 	assert_true(holds(a, 1, 6));
-	assert_int_equal(slices_iteration(a->standby.slices), 7);
+	assert_int_equal(slices_iteration(a->standby->slices), 7);
 	piece(a, 1, 7, 2); /* it waits for the sum */
 	assert_true(holds(a, 2, 6));
 	unmake(a);
@@ -98,8 +100,8 @@ static void no_sum_is_left_out(void **state)
 	(void)state;
 	sum_of(a, 7);
 	piece(a, 0, 5, 1);
-	assert_int_equal(a->standby.fetch.n_held, 0);
-	assert_int_equal(slices_iteration(a->standby.slices), 7);
+	assert_int_equal(a->standby->fetch.n_held, 0);
+	assert_int_equal(slices_iteration(a->standby->slices), 7);
 	piece(a, 0, 6, 2);
 	assert_true(holds(a, 1, 6));
 	unmake(a);
@@ -111,11 +113,11 @@ static void a_sum_that_is_past_is_not_needed(void **state)
 
 	(void)state;
 	sum_of(a, 7);
-	a->standby.step_wanted = true;
+	a->standby->step_wanted = true;
 	piece(a, 0, 7, 1);
 	assert_true(holds(a, 1, 7));
-	assert_null(a->standby.slices);
-	assert_false(a->standby.step_wanted);
+	assert_null(a->standby->slices);
+	assert_false(a->standby->step_wanted);
 	sum_of(a, 8);
 	unmake(a);
 }
@@ -141,15 +143,15 @@ static void a_sum_that_is_being_looked_at_stays(void **state)
 	sum_of(a, 7);
 	put_sum(a, 0);
 	put_sum(a, 1);
-	assert_true(standby_next_job(a));
+	assert_true(standby_next_job(a, &a->job));
 	assert_int_equal(a->job.kind, JOB_NORM);
 	piece(a, 0, 7, 1);
-	assert_int_equal(a->standby.fetch.n_held, 0);
-	assert_non_null(a->standby.slices);
-	standby_job_done(a, 2);
+	assert_int_equal(a->standby->fetch.n_held, 0);
+	assert_non_null(a->standby->slices);
+	standby_job_done(a, &a->job, 2);
 	piece(a, 0, 7, 3);
 	assert_true(holds(a, 1, 7));
-	assert_null(a->standby.slices);
+	assert_null(a->standby->slices);
 	unmake(a);
 }
 
@@ -158,8 +160,8 @@ static bool gives_up(struct agent *a, int64_t s)
 	uint64_t told = a->dropped; /* there is no controller to tell */
 
 	standby_turn(a, s * 1000000);
-	assert_int_equal(a->dropped > told, a->standby.standing == STANDBY_NONE);
-	return a->standby.standing == STANDBY_NONE;
+	assert_int_equal(a->dropped > told, a->standby->standing == STANDBY_NONE);
+	return a->standby->standing == STANDBY_NONE;
 }
 
 static void a_copy_that_gets_no_further_gives_up(void **state)
@@ -176,7 +178,7 @@ static void a_copy_that_gets_no_further_gives_up(void **state)
 	assert_true(holds(a, 1, 7));
 	assert_false(gives_up(a, 40));
 	assert_true(gives_up(a, 41));
-	assert_int_equal(a->standby.fetch.n, 0);
+	assert_int_equal(a->standby->fetch.n, 0);
 	unmake(a);
 }
 
@@ -188,10 +190,10 @@ static void a_whole_copy_has_time(void **state)
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
 	assert_false(gives_up(a, 100)); /* the worker is to put it in */
-	assert_true(standby_next_job(a));
+	assert_true(standby_next_job(a, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
-	standby_job_done(a, 100000000);
-	assert_int_equal(a->standby.standing, STANDBY_WHOLE);
+	standby_job_done(a, &a->job, 100000000);
+	assert_int_equal(a->standby->standing, STANDBY_WHOLE);
 	assert_false(gives_up(a, 200));
 	unmake(a);
 }

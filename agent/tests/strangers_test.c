@@ -208,7 +208,7 @@ static void thief_sends(struct thief *t, const struct msg_tensor *head, size_t b
 	struct post_part parts[2] = { { text, (size_t)n }, { t->body, bytes } };
 
 	assert_int_equal(post_send(t->p, t->to, parts, 2, POST_RELIABLE, clock_monotonic_us()), 0);
-	if (t->c->nodes[2].agent->n_early % 8 == 0)
+	if (early_count(t->c->nodes[2].agent->early) % 8 == 0)
 		turn(t->c, t->p);
 }
 
@@ -242,8 +242,8 @@ static void test_one_accusation_an_iteration(void **state)
 	thief_waits(&t);
 	assert_int_equal(t.c->nodes[2].troubles, 1);
 	assert_non_null(strstr(t.c->nodes[2].trouble, "n01 sent a gradient"));
-	assert_true(agent_accused(t.c->nodes[2].agent, 1));
-	assert_false(agent_accused(t.c->nodes[2].agent, 0));
+	assert_true(accuse_stands(t.c->nodes[2].agent, 1));
+	assert_false(accuse_stands(t.c->nodes[2].agent, 0));
 	thief_ends(&t);
 }
 
@@ -264,8 +264,8 @@ static void test_evaluations_that_nobody_has_ordered(void **state)
 	for (route.microbatch = 0; route.microbatch < MSG_MICROBATCHES; route.microbatch++)
 		thief_sends(&t, &input, links_activation_bytes(a));
 	thief_waits(&t);
-	assert_true(a->peers[1].early_bytes <= early_share(a));
-	assert_true(a->n_early < MSG_MICROBATCHES);
+	assert_true(early_bytes_of(a->early, 1) <= early_most_of(a->early));
+	assert_true(early_count(a->early) < MSG_MICROBATCHES);
 	assert_int_equal(queue_waiting(a->queue), 0);
 	assert_int_equal(t.c->nodes[2].troubles, 1);
 	assert_non_null(strstr(t.c->nodes[2].trouble, "n01 sent again and again"));
@@ -287,27 +287,27 @@ static void test_shares_of_what_is_early(void **state)
 	a = t.c->nodes[2].agent;
 	t.c->nodes[2].agent->told = 5;
 	refused = a->refused;
-	n_early = a->n_early;
+	n_early = early_count(a->early);
 	part.iteration = UINT64_C(1) << 62;
 	thief_sends(&t, &part, 4);
 	part.iteration = 8;
 	thief_sends(&t, &part, 4);
 	thief_waits(&t);
 	assert_int_equal(a->refused - refused, 2);
-	assert_int_equal(a->n_early, n_early);
+	assert_int_equal(early_count(a->early), n_early);
 	part.iteration = 7;
 	for (int i = 0; i < 40; i++)
 		thief_sends(&t, &part, t.floats * sizeof(float));
 	thief_waits(&t);
-	assert_true(a->n_early > n_early);
-	assert_true(a->peers[1].early_bytes <= early_share(a));
-	assert_true(a->early_bytes < 40 * t.floats * sizeof(float));
+	assert_true(early_count(a->early) > n_early);
+	assert_true(early_bytes_of(a->early, 1) <= early_most_of(a->early));
+	assert_true(early_bytes(a->early) < 40 * t.floats * sizeof(float));
 	assert_true(a->refused - refused > 2);
 	/* Its key is let in no more: then nothing of it is kept. */
 	cluster_disown(t.c, 1);
 	for (int i = 0; i < 400 && a->peers[1].known; i++)
 		turn(t.c, t.p);
-	assert_int_equal(a->peers[1].early_bytes, 0);
+	assert_int_equal(early_bytes_of(a->early, 1), 0);
 	thief_ends(&t);
 }
 

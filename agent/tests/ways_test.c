@@ -26,8 +26,8 @@ static int begin(void **state)
 	a->run.time_scale = 1;
 	for (int i = 0; i < NODES; i++)
 		a->delay_s[i] = 0.2f;
-	a->links_told_us = SECOND;
-	a->links_us = 2 * SECOND;
+	a->link_times.told_us = SECOND;
+	a->link_times.due_us = 2 * SECOND;
 	*state = a;
 	return 0;
 }
@@ -47,12 +47,12 @@ static void two_that_took_twice_as_long_are_told_soon(void **state)
 {
 	struct agent *a = *state;
 
-	report_way(a, 1, 0.41, SECOND);
-	assert_int_equal(a->links_us, 2 * SECOND);
-	report_way(a, 2, 0.2, SECOND); /* as ever */
-	assert_int_equal(a->links_us, 2 * SECOND);
-	report_way(a, 1, 0.41, SECOND);
-	assert_int_equal(a->links_us, SECOND + SECOND / 10);
+	link_times_way(a, 1, 0.41, SECOND);
+	assert_int_equal(a->link_times.due_us, 2 * SECOND);
+	link_times_way(a, 2, 0.2, SECOND); /* as ever */
+	assert_int_equal(a->link_times.due_us, 2 * SECOND);
+	link_times_way(a, 1, 0.41, SECOND);
+	assert_int_equal(a->link_times.due_us, SECOND + SECOND / 10);
 }
 
 static void two_that_took_half_as_long_as_was_told_are_told_soon(void **state)
@@ -60,12 +60,12 @@ static void two_that_took_half_as_long_as_was_told_are_told_soon(void **state)
 	struct agent *a = *state;
 
 	a->peers[1].told_s = 0.8;
-	report_way(a, 1, 0.8, SECOND);
-	report_way(a, 1, 0.8, SECOND);
-	assert_int_equal(a->links_us, 2 * SECOND);
-	report_way(a, 1, 0.39, SECOND + SECOND / 2);
-	report_way(a, 1, 0.2, SECOND + SECOND / 2);
-	assert_int_equal(a->links_us, SECOND + SECOND / 2); /* at once */
+	link_times_way(a, 1, 0.8, SECOND);
+	link_times_way(a, 1, 0.8, SECOND);
+	assert_int_equal(a->link_times.due_us, 2 * SECOND);
+	link_times_way(a, 1, 0.39, SECOND + SECOND / 2);
+	link_times_way(a, 1, 0.2, SECOND + SECOND / 2);
+	assert_int_equal(a->link_times.due_us, SECOND + SECOND / 2); /* at once */
 }
 
 static void noise_is_not_told_soon(void **state)
@@ -74,10 +74,10 @@ static void noise_is_not_told_soon(void **state)
 
 	a->delay_s[1] = 0.005f;
 	for (int i = 0; i < 9; i++) {
-		report_way(a, 1, 0.02, SECOND); /* four times as long */
-		report_way(a, 2, 0.39, SECOND); /* not twice */
+		link_times_way(a, 1, 0.02, SECOND); /* four times as long */
+		link_times_way(a, 2, 0.39, SECOND); /* not twice */
 	}
-	assert_int_equal(a->links_us, 2 * SECOND);
+	assert_int_equal(a->link_times.due_us, 2 * SECOND);
 }
 
 static void where_nothing_is_emulated_nothing_is_expected(void **state)
@@ -86,8 +86,8 @@ static void where_nothing_is_emulated_nothing_is_expected(void **state)
 
 	a->run.time_scale = 0;
 	for (int i = 0; i < 9; i++)
-		report_way(a, 1, 5, SECOND);
-	assert_int_equal(a->links_us, 2 * SECOND);
+		link_times_way(a, 1, 5, SECOND);
+	assert_int_equal(a->link_times.due_us, 2 * SECOND);
 }
 
 /* It is tried again and again, until 1 s; then its way is as long as it was. */
@@ -134,15 +134,15 @@ static void few_bytes_tell_no_bandwidth(void **state)
 	struct agent *a = *state;
 	struct peer *p = &a->peers[1];
 
-	report_rate(p, 4e3, true);
+	link_times_rate(p, 4e3, true);
 	assert_float_equal(p->bandwidth, 0, 0);
-	report_rate(p, 2e7, false);
+	link_times_rate(p, 2e7, false);
 	assert_float_equal(p->bandwidth, 2e7, 0);
-	report_rate(p, 1e7, true);
+	link_times_rate(p, 1e7, true);
 	assert_float_equal(p->bandwidth, 2e7, 0);
-	report_rate(p, 3e7, true);
+	link_times_rate(p, 3e7, true);
 	assert_float_equal(p->bandwidth, 3e7, 0);
-	report_rate(p, 1e7, false);
+	link_times_rate(p, 1e7, false);
 	assert_float_equal(p->bandwidth, 1e7, 0);
 }
 

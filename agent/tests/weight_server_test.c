@@ -14,6 +14,7 @@ enum { STAGE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS, COMMITTED = 5, TO =
 /* An agent with a snapshot of its stage, and three other nodes. */
 static struct agent *made(void)
 {
+	struct msg_fetch first = { .from = TO, .stage = STAGE };
 	struct agent *a = calloc(1, sizeof(*a));
 
 	assert_non_null(a);
@@ -23,16 +24,22 @@ static struct agent *made(void)
 	a->committed = COMMITTED;
 	a->run.n_nodes = 4;
 	a->peers = calloc(a->run.n_nodes, sizeof(a->peers[0]));
-	a->weight_server = (struct weight_server){ .stage = STAGE, .iteration = COMMITTED, .parameters = P };
-	a->weight_server.state = calloc(3 * P, sizeof(float));
-	assert_true(a->peers && a->weight_server.state);
+	assert_non_null(a->peers);
+	assert_int_equal(weight_server_new(&a->weight_server), 0);
+	/* The first who asks has the snapshot made. */
+	weight_server_ask(a, &first, 0);
+	assert_true(weight_server_next_job(a, &a->job));
+	assert_int_equal(a->job.kind, JOB_STATE);
+	a->job.out = calloc(3 * P, sizeof(float));
+	assert_non_null(a->job.out);
+	weight_server_job_done(a, &a->job, 0);
 	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
 	return a;
 }
 
 static void unmake(struct agent *a)
 {
-	weight_server_forget(a);
+	weight_server_free(a->weight_server);
 	delay_queue_free(a->delay_queue);
 	free(a->peers);
 	free(a);
@@ -44,7 +51,6 @@ static size_t after_asking(struct agent *a, uint16_t from, uint32_t piece)
 
 	weight_server_ask(a, &m, 0);
 	weight_server_turn(a, 0);
-	assert_int_equal(a->weight_server.n_asked, 0);
 	return delay_queue_count(a->delay_queue);
 }
 
@@ -78,9 +84,9 @@ static void what_is_served_stays_while_somebody_asks(void **state)
 		weight_server_turn(a, 1000000 + i * (int64_t)2000000);
 	}
 	weight_server_turn(a, 5000000 + 4900000);
-	assert_non_null(a->weight_server.state);
+	assert_false(weight_server_idle(a));
 	weight_server_turn(a, 5000000 + 5100000);
-	assert_null(a->weight_server.state);
+	assert_true(weight_server_idle(a));
 	unmake(a);
 }
 

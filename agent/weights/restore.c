@@ -1,34 +1,66 @@
-/* A stage that no process holds any more: from this machine's checkpoint, or the weighed
- * average of its neighbours. What happens to the stage before and after is assign.c's. */
+#include "agent/weights/restore.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/state.h"
+#include "agent/weights/fetch.h"
+
+/* What MSG_RESTORE ordered. */
+struct restore {
+	bool wanted;
+	struct msg_restore order;
+	uint16_t nodes[2]; /* the order's arrays */
+	uint8_t stages[2];
+	float weights[2];
+	uint32_t done; /* of order.n_from */
+	struct fetch fetch;
+	bool loading; /* the worker is at it */
+};
+
+int restore_new(struct restore **out)
+{
+	struct restore *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	*out = x;
+	return 0;
+}
+
+void restore_free(struct restore *x)
+{
+	if (x)
+		fetch_end(&x->fetch);
+	free(x);
+}
 
 void restore_forget(struct agent *a)
 {
-	fetch_end(&a->restore.fetch);
-	a->restore.done = 0;
-	a->restore.loading = false;
+	fetch_end(&a->restore->fetch);
+	a->restore->done = 0;
+	a->restore->loading = false;
 }
 
 static void tell_unready(struct agent *a, const char *why, int64_t now_us)
 {
 	struct msg m = { .type = MSG_UNREADY };
 
-	m.u.unready.assignment = a->restore.order.assignment;
+	m.u.unready.assignment = a->restore->order.assignment;
 	snprintf(m.u.unready.text, sizeof(m.u.unready.text), "%s", why);
 	log_line(a->options.log, LOG_WARN, "stage %u cannot be restored: %s",
-		 a->restore.order.stage, why);
-	agent_tell(a, &m, POST_RELIABLE, now_us);
-	fetch_end(&a->restore.fetch);
-	a->restore.wanted = false;
+		 a->restore->order.stage, why);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
+	fetch_end(&a->restore->fetch);
+	a->restore->wanted = false;
 	a->standing = a->whole ? STAND_READY : STAND_UNASSIGNED;
 	a->zero_wanted = a->whole;
 }
 
-static bool makes_sense(const struct agent *a, const struct msg_restore *m)
+static bool is_sensible(const struct agent *a, const struct msg_restore *m)
 {
 	if (m->stage >= a->limits.n_stages || m->n_from > 2 ||
 	    (m->kind == RESTORE_AVERAGE && m->n_from == 0))
@@ -41,14 +73,14 @@ static bool makes_sense(const struct agent *a, const struct msg_restore *m)
 
 void restore_begin(struct agent *a, const struct msg_restore *m)
 {
-	struct restoring *r = &a->restore;
+	struct restore *r = a->restore;
 
 	if (m->assignment < a->assign.assignment) {
 		a->dropped++;
 		return;
 	}
-	if (!makes_sense(a, m)) {
-		agent_trouble(a, false, "stage %u cannot be restored in this way", m->stage);
+	if (!is_sensible(a, m)) {
+		tell_trouble(a, false, "stage %u cannot be restored in this way", m->stage);
 		return;
 	}
 	r->wanted = true; /* the rest is forgotten when the worker is done with it: assign.c */
@@ -62,9 +94,9 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		 m->stage, m->iteration);
 }
 
-bool restore_name_file(struct agent *a, struct job *j, int64_t now_us)
+bool restore_name_file(struct agent *a, struct job *job, int64_t now_us)
 {
-	const struct msg_restore *order = &a->restore.order;
+	const struct msg_restore *order = &a->restore->order;
 
 	if (order->kind != RESTORE_FILE)
 		return true;
@@ -72,22 +104,22 @@ bool restore_name_file(struct agent *a, struct job *j, int64_t now_us)
 		tell_unready(a, "this agent has no --run-dir", now_us);
 		return false;
 	}
-	j->folder = a->options.run_dir;
-	j->iteration = order->iteration;
-	j->wanted = order->hash;
+	job->folder = a->options.run_dir;
+	job->iteration = order->iteration;
+	job->wanted = order->hash;
 	return true;
 }
 
-bool restore_next_job(struct agent *a, int64_t now_us)
+bool restore_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
-	struct restoring *r = &a->restore;
+	struct restore *r = a->restore;
 
 	if (r->loading)
 		return false;
 	if (r->order.kind == RESTORE_FILE) {
-		a->job = (struct job){ .kind = JOB_RESTORE };
+		*job = (struct job){ .kind = JOB_RESTORE };
 		a->whole = false;
-		r->loading = restore_name_file(a, &a->job, now_us);
+		r->loading = restore_name_file(a, job, now_us);
 		return r->loading;
 	}
 	if (r->fetch.n == 0 && fetch_begin(&r->fetch, r->nodes[r->done], r->stages[r->done],
@@ -99,7 +131,7 @@ bool restore_next_job(struct agent *a, int64_t now_us)
 		fetch_expect(&r->fetch, links_piece_us(a, r->fetch.source));
 	if (!fetch_whole(&r->fetch))
 		return false;
-	a->job = (struct job){ .kind = JOB_MIX,
+	*job = (struct job){ .kind = JOB_MIX,
 			       .state = r->fetch.state,
 			       .weight = r->weights[r->done],
 			       .first = r->done == 0 };
@@ -108,15 +140,15 @@ bool restore_next_job(struct agent *a, int64_t now_us)
 	return true;
 }
 
-void restore_job_done(struct agent *a, int64_t now_us)
+void restore_job_done(struct agent *a, const struct job *job, int64_t now_us)
 {
-	struct restoring *r = &a->restore;
+	struct restore *r = a->restore;
 
 	r->loading = false;
 	if (a->standing != STAND_RESTORING && a->standing != STAND_PREPARING)
 		return; /* ordered anew meanwhile */
-	if (a->job.rc < 0) {
-		tell_unready(a, a->job.err.text, now_us);
+	if (job->rc < 0) {
+		tell_unready(a, job->err.text, now_us);
 		return;
 	}
 	fetch_end(&r->fetch);
@@ -130,7 +162,7 @@ void restore_job_done(struct agent *a, int64_t now_us)
 bool restore_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
-	struct restoring *r = &a->restore;
+	struct restore *r = a->restore;
 
 	if (a->standing != STAND_RESTORING || r->fetch.n == 0 || t->from != r->fetch.source ||
 	    t->stage != r->fetch.stage)
@@ -144,9 +176,24 @@ bool restore_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 
 void restore_turn(struct agent *a, int64_t now_us)
 {
-	struct fetch *f = &a->restore.fetch;
+	struct fetch *f = &a->restore->fetch;
 	uint32_t piece;
 
 	while (a->standing == STAND_RESTORING && f->n > 0 && fetch_next(f, now_us, &piece) == 0)
 		links_fetch(a, f->source, f->stage, piece, now_us);
+}
+
+bool restore_wanted(const struct agent *a)
+{
+	return a->restore->wanted;
+}
+
+void restore_cancel(struct agent *a)
+{
+	a->restore->wanted = false;
+}
+
+int64_t restore_deadline_us(const struct agent *a)
+{
+	return fetch_deadline_us(&a->restore->fetch);
 }

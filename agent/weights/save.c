@@ -4,7 +4,9 @@
  * training goes on meanwhile. One is written at a time; an order that comes too soon is
  * answered with a no.
  */
-#include <inttypes.h>
+#include "agent/weights/save.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,41 @@ struct save_job {
 	uint64_t hash, bytes;
 };
 
+/* The one checkpoint that is being written. */
+struct save {
+	struct worker *worker; /* a thread of its own: disks are slow */
+	bool wanted;           /* a copy of the stage, before it steps again */
+	bool copying;          /* by the other worker */
+	bool writing;
+	struct msg_save order;
+	struct save_job *job;
+};
+
+int save_new(struct save **out, struct error *err)
+{
+	struct save *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return error_set(err, -ENOMEM, "no memory for the agent");
+	rc = worker_new(&s->worker, err);
+	if (rc < 0)
+		free(s);
+	else
+		*out = s;
+	return rc;
+}
+
+int save_fd(const struct save *s)
+{
+	return worker_fd(s->worker);
+}
+
+bool save_wanted(const struct agent *a)
+{
+	return a->save->wanted;
+}
+
 static void write_job(void *context, void *job)
 {
 	struct save_job *j = job;
@@ -38,7 +75,7 @@ static void tell_saved(struct agent *a, const struct msg_saved *s, int64_t now_u
 {
 	struct msg m = { .type = MSG_SAVED, .u.saved = *s };
 
-	agent_tell(a, &m, POST_RELIABLE, now_us);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
 static void tell_not_saved(struct agent *a, const struct msg_save *order, const char *why,
@@ -52,7 +89,7 @@ static void tell_not_saved(struct agent *a, const struct msg_save *order, const 
 
 void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us)
 {
-	struct saving *s = &a->save;
+	struct save *s = a->save;
 
 	if (!a->options.run_dir || m->iteration != a->committed) {
 		tell_not_saved(a, m,
@@ -67,22 +104,22 @@ void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us)
 	}
 }
 
-bool save_next_job(struct agent *a)
+bool save_next_job(struct agent *a, struct job *job)
 {
-	struct saving *s = &a->save;
+	struct save *s = a->save;
 
 	if (!s->wanted || a->standing != STAND_READY)
 		return false;
 	s->wanted = false;
 	s->copying = true;
-	a->job = (struct job){ .kind = JOB_STATE, .save = true };
+	*job = (struct job){ .kind = JOB_STATE, .save = true };
 	return true;
 }
 
-void save_job_done(struct agent *a, int64_t now_us)
+void save_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
-	struct saving *s = &a->save;
-	struct save_job *j = a->job.rc == 0 ? calloc(1, sizeof(*j)) : NULL;
+	struct save *s = a->save;
+	struct save_job *j = job->rc == 0 ? calloc(1, sizeof(*j)) : NULL;
 
 	s->copying = false;
 	if (!j) {
@@ -93,14 +130,14 @@ void save_job_done(struct agent *a, int64_t now_us)
 				.config = a->config,
 				.stage = a->stage,
 				.order = s->order,
-				.state = a->job.out };
-	a->job.out = NULL;
+				.state = job->out };
+	job->out = NULL;
 	s->job = j;
 	s->writing = true;
 	worker_start(s->worker, write_job, NULL, j);
 }
 
-static void free_job(struct saving *s)
+static void free_job(struct save *s)
 {
 	free(s->job->state);
 	free(s->job);
@@ -110,7 +147,7 @@ static void free_job(struct saving *s)
 
 void save_turn(struct agent *a, int64_t now_us)
 {
-	struct saving *s = &a->save;
+	struct save *s = a->save;
 	struct msg_saved told = { .iteration = 0 };
 
 	if (!s->writing || !worker_finished(s->worker))
@@ -128,9 +165,19 @@ void save_turn(struct agent *a, int64_t now_us)
 	tell_saved(a, &told, now_us);
 }
 
+void save_free(struct save *s)
+{
+	if (!s)
+		return;
+	worker_free(s->worker); /* waits */
+	if (s->writing)
+		free_job(s);
+	free(s);
+}
+
 void save_forget(struct agent *a)
 {
-	struct saving *s = &a->save;
+	struct save *s = a->save;
 	struct error err;
 
 	s->wanted = s->copying = false;
@@ -140,5 +187,5 @@ void save_forget(struct agent *a)
 	s->worker = NULL;
 	free_job(s);
 	if (worker_new(&s->worker, &err) < 0)
-		agent_trouble(a, true, "%s", err.text);
+		tell_trouble(a, true, "%s", err.text);
 }

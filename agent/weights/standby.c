@@ -9,6 +9,8 @@
  * commit. For one that is still being fetched nobody waits: its sums may come after the commit, and
  * what the controller orders meanwhile waits here in line.
  */
+#include "agent/weights/standby_private.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +18,6 @@
 #include <string.h>
 
 #include "agent/state.h"
-#include "base/clock.h"
 
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
@@ -27,9 +28,30 @@ static void forget_reduce(struct standby *k)
 	k->reducing = REDUCE_NONE;
 }
 
+int standby_new(struct standby **out)
+{
+	struct standby *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	x->stage = x->order.stage = MSG_NO_STAGE;
+	*out = x;
+	return 0;
+}
+
+void standby_free(struct standby *x)
+{
+	if (!x)
+		return;
+	fetch_end(&x->fetch);
+	slices_free(x->slices);
+	free(x->taken);
+	free(x);
+}
+
 void standby_forget(struct agent *a)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 
 	fetch_end(&k->fetch);
 	forget_reduce(k);
@@ -38,26 +60,26 @@ void standby_forget(struct agent *a)
 	k->stage = k->order.stage = MSG_NO_STAGE;
 }
 
-static uint64_t iteration_of(const struct standby *k)
+static uint64_t find_iteration(const struct standby *k)
 {
 	return k->standing == STANDBY_WHOLE ? k->iteration : k->fetch.iteration;
 }
 
 uint64_t standby_iteration(const struct agent *a)
 {
-	return iteration_of(&a->standby);
+	return find_iteration(a->standby);
 }
 
 static void tell_kept(struct agent *a, const char *why, int64_t now_us)
 {
 	struct msg m = { .type = MSG_KEPT };
 
-	m.u.kept = (struct msg_kept){ .assignment = a->standby.order.assignment,
-				      .stage = a->standby.order.stage,
-				      .iteration = a->standby.iteration,
-				      .hash = why ? 0 : a->standby.hash };
+	m.u.kept = (struct msg_kept){ .assignment = a->standby->order.assignment,
+				      .stage = a->standby->order.stage,
+				      .iteration = a->standby->iteration,
+				      .hash = why ? 0 : a->standby->hash };
 	snprintf(m.u.kept.text, sizeof(m.u.kept.text), "%s", why ? why : "");
-	agent_tell(a, &m, POST_RELIABLE, now_us);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
 static void tell_committed(struct agent *a, int64_t now_us)
@@ -65,13 +87,13 @@ static void tell_committed(struct agent *a, int64_t now_us)
 	struct msg m = { .type = MSG_COMMITTED };
 
 	m.u.committed =
-		(struct msg_committed){ a->standby.iteration, a->standby.stage, a->standby.hash };
-	agent_tell(a, &m, POST_RELIABLE, now_us);
+		(struct msg_committed){ a->standby->iteration, a->standby->stage, a->standby->hash };
+	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
-static void standby_begin(struct agent *a, const struct msg_keep *m)
+static void begin_copy(struct agent *a, const struct msg_keep *m)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 
 	if (m->assignment < k->order.assignment) {
 		a->dropped++;
@@ -79,7 +101,7 @@ static void standby_begin(struct agent *a, const struct msg_keep *m)
 	}
 	if (m->stage != MSG_NO_STAGE &&
 	    (m->stage >= a->limits.n_stages || m->source >= a->run.n_nodes)) {
-		agent_trouble(a, false,
+		tell_trouble(a, false,
 			      "a copy of stage %u from node %u: there is no such stage "
 			      "or node",
 			      m->stage, m->source);
@@ -112,7 +134,7 @@ static bool joins_the_sums(struct standby *k, uint64_t iteration)
 void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 	struct fetch *f = &k->fetch;
 	int rc = -EINVAL;
 
@@ -144,7 +166,7 @@ static int64_t sum_patience_us(const struct standby *k)
  * more slowly than commits, and what was fetched is of no use again and again. */
 static void check_sum(struct agent *a, int64_t now_us)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 
 	if (k->standing == STANDBY_FETCHING && k->fetch.n_held > k->most_held) {
 		k->most_held = k->fetch.n_held;
@@ -169,16 +191,16 @@ void standby_turn(struct agent *a, int64_t now_us)
 	uint32_t piece;
 
 	check_sum(a, now_us);
-	while (a->standby.standing == STANDBY_FETCHING &&
-	       fetch_next(&a->standby.fetch, now_us, &piece) == 0)
-		links_fetch(a, a->standby.fetch.source, a->standby.fetch.stage, piece, now_us);
+	while (a->standby->standing == STANDBY_FETCHING &&
+	       fetch_next(&a->standby->fetch, now_us, &piece) == 0)
+		links_fetch(a, a->standby->fetch.source, a->standby->fetch.stage, piece, now_us);
 }
 
 /* ---- sums ---- */
 
-static void watch(struct agent *a, const struct msg_reduce *m)
+static void watch_sum(struct agent *a, const struct msg_reduce *m)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 	int rc;
 
 	if (k->slices && m->attempt <= slices_attempt(k->slices) &&
@@ -190,41 +212,41 @@ static void watch(struct agent *a, const struct msg_reduce *m)
 	rc = slices_watch(&k->slices, m->iteration, m->attempt, m->nodes, m->n_nodes,
 			  k->parameters);
 	if (rc)
-		agent_trouble(a, rc == -ENOMEM, "the sum of stage %u: %s", m->stage,
+		tell_trouble(a, rc == -ENOMEM, "the sum of stage %u: %s", m->stage,
 			      rc == -ENOMEM ? "no memory" : "its nodes must ascend");
 	else
 		k->reducing = REDUCE_SUMS;
 }
 
-static void standby_reduce(struct agent *a, const struct msg_reduce *m)
+static void begin_sum(struct agent *a, const struct msg_reduce *m)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 
 	if (k->standing == STANDBY_NONE) {
 		a->dropped++; /* given up, and the controller is told */
 		return;
 	}
 	if (k->order.stage != m->stage) {
-		agent_trouble(a, false,
+		tell_trouble(a, false,
 			      "a sum for the copy of stage %u, which is not kept here",
 			      m->stage);
 		return;
 	}
-	watch(a, m);
-	early_look_again(a, clock_monotonic_us());
+	watch_sum(a, m);
+	a->look_again = true;
 }
 
 /* A sum for the copy: whether it is one. Then *rc: 0 taken, -EINVAL. */
 bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc)
 {
 	const struct msg_tensor *t = &m->u.tensor;
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 
 	if (!k->slices || t->kind != TENSOR_SUM || t->stage != k->stage ||
 	    t->iteration != slices_iteration(k->slices) ||
 	    t->attempt != slices_attempt(k->slices))
 		return false;
-	k->heard_us = clock_monotonic_us();
+	k->heard_us = a->now_us;
 	*rc = slices_put_sum(k->slices, t->from, t->index, t->offset, m->body, m->body_size);
 	a->dropped += *rc == -EALREADY;
 	if (*rc == -EALREADY)
@@ -234,13 +256,13 @@ bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc)
 
 bool standby_wants(const struct agent *a, const struct msg_tensor *t)
 {
-	return t->kind == TENSOR_SUM && a->standby.standing != STANDBY_NONE &&
-	       t->stage == a->standby.order.stage;
+	return t->kind == TENSOR_SUM && a->standby->standing != STANDBY_NONE &&
+	       t->stage == a->standby->order.stage;
 }
 
 static void tell_reduced(struct agent *a, int64_t now_us)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 	struct msg m = { .type = MSG_REDUCED };
 
 	m.u.reduced = (struct msg_reduced){ .iteration = slices_iteration(k->slices),
@@ -249,14 +271,14 @@ static void tell_reduced(struct agent *a, int64_t now_us)
 					    .sum_squares = k->sum_squares,
 					    .n_slices = slices_count(k->slices),
 					    .slices = slices_hashes(k->slices) };
-	agent_tell(a, &m, POST_RELIABLE, now_us);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
 /* ---- commits ---- */
 
-static void standby_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
+static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 	bool mine = k->slices && slices_iteration(k->slices) == m->iteration &&
 		    slices_attempt(k->slices) == m->attempt;
 
@@ -270,7 +292,7 @@ static void standby_commit(struct agent *a, const struct msg_commit *m, int64_t 
 		return;
 	}
 	if (mine && k->standing == STANDBY_FETCHING && k->fetch.n_held > 0 &&
-	    iteration_of(k) + 1 != m->iteration) {
+	    find_iteration(k) + 1 != m->iteration) {
 		forget_reduce(k); /* what is held is newer, or cannot step */
 		return;
 	}
@@ -283,9 +305,9 @@ static void standby_commit(struct agent *a, const struct msg_commit *m, int64_t 
 
 /* ---- jobs ---- */
 
-static bool begin_follow(struct agent *a)
+static bool begin_follow(struct agent *a, struct job *job)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 	const struct msg_commit *m = &k->commit;
 	bool step = k->step_wanted && k->reducing == REDUCE_DONE &&
 		    (k->standing == STANDBY_WHOLE || k->fetch.n_held > 0);
@@ -293,18 +315,18 @@ static bool begin_follow(struct agent *a)
 
 	if (!step && (k->standing == STANDBY_WHOLE || !whole))
 		return false;
-	a->job = (struct job){ .kind = JOB_FOLLOW, .state = k->fetch.state, .whole = whole };
+	*job = (struct job){ .kind = JOB_FOLLOW, .state = k->fetch.state, .whole = whole };
 	if (k->standing == STANDBY_FETCHING) {
 		for (uint32_t i = 0; i < k->fetch.n; i++)
 			k->taken[i] = fetch_fits(&k->fetch, i);
-		a->job.fresh = k->taken;
+		job->fresh = k->taken;
 	}
 	if (step) {
-		a->job.slices = k->slices;
-		a->job.scale = m->scale;
-		a->job.adamw =
+		job->slices = k->slices;
+		job->scale = m->scale;
+		job->adamw =
 			(struct adamw){ m->lr, m->beta1, m->beta2, m->eps, m->weight_decay };
-		a->job.iteration = m->iteration;
+		job->iteration = m->iteration;
 	}
 	k->following = true;
 	return true;
@@ -313,7 +335,7 @@ static bool begin_follow(struct agent *a)
 /* Whether nothing of the copy is with the worker, or about to be. */
 bool standby_settled(const struct agent *a)
 {
-	const struct standby *k = &a->standby;
+	const struct standby *k = a->standby;
 
 	return k->standing != STANDBY_WANTED && k->standing != STANDBY_MAKING && !k->following &&
 	       !k->step_wanted && k->reducing != REDUCE_NORMING;
@@ -321,49 +343,49 @@ bool standby_settled(const struct agent *a)
 
 void standby_abandon(struct agent *a)
 {
-	if (!a->standby.following)
-		a->standby.step_wanted = false;
+	if (!a->standby->following)
+		a->standby->step_wanted = false;
 }
 
 /* Orders that wait until then. */
 void standby_control(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	if (m->type == MSG_KEEP)
-		standby_begin(a, &m->u.keep);
+		begin_copy(a, &m->u.keep);
 	else if (m->type == MSG_REDUCE)
-		standby_reduce(a, &m->u.reduce);
+		begin_sum(a, &m->u.reduce);
 	else
-		standby_commit(a, &m->u.commit, now_us);
+		take_commit(a, &m->u.commit, now_us);
 }
 
-bool standby_next_job(struct agent *a)
+bool standby_next_job(struct agent *a, struct job *job)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 
 	if (k->standing == STANDBY_WANTED) {
-		a->job = (struct job){ .kind = JOB_KEEP, .stage = k->order.stage };
+		*job = (struct job){ .kind = JOB_KEEP, .stage = k->order.stage };
 		k->standing = STANDBY_MAKING;
 		return true;
 	}
 	if (k->standing != STANDBY_FETCHING && k->standing != STANDBY_WHOLE)
 		return false;
-	if (begin_follow(a))
+	if (begin_follow(a, job))
 		return true;
 	if (k->reducing == REDUCE_SUMS && slices_complete(k->slices)) {
-		a->job = (struct job){ .kind = JOB_NORM, .slices = k->slices, .kept = true };
+		*job = (struct job){ .kind = JOB_NORM, .slices = k->slices, .kept = true };
 		k->reducing = REDUCE_NORMING;
 		return true;
 	}
 	return false;
 }
 
-static void made(struct agent *a, int64_t now_us)
+static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 
 	k->stage = k->order.stage;
-	if (a->job.rc < 0) {
-		tell_kept(a, a->job.err.text, now_us);
+	if (job->rc < 0) {
+		tell_kept(a, job->err.text, now_us);
 		standby_forget(a);
 		return;
 	}
@@ -371,7 +393,7 @@ static void made(struct agent *a, int64_t now_us)
 		standby_forget(a);
 		return;
 	}
-	k->parameters = a->job.parameters;
+	k->parameters = job->parameters;
 	k->standing = STANDBY_FETCHING;
 	k->iteration = 0;
 	k->most_held = 0;
@@ -389,21 +411,21 @@ static void made(struct agent *a, int64_t now_us)
 	}
 }
 
-static void followed(struct agent *a, int64_t now_us)
+static void take_followed(struct agent *a, const struct job *job, int64_t now_us)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 
 	k->following = false;
-	if (a->job.slices) {
-		k->iteration = k->fetch.iteration = a->job.iteration;
+	if (job->slices) {
+		k->iteration = k->fetch.iteration = job->iteration;
 		forget_reduce(k);
 		k->step_wanted = false;
 	}
-	for (uint32_t i = 0; a->job.fresh && i < k->fetch.n; i++)
+	for (uint32_t i = 0; job->fresh && i < k->fetch.n; i++)
 		k->fetch.fresh[i] = k->fetch.fresh[i] && !k->taken[i];
-	if (!a->job.whole)
+	if (!job->whole)
 		return;
-	k->hash = a->job.hash;
+	k->hash = job->hash;
 	if (k->standing == STANDBY_FETCHING) {
 		k->iteration = k->fetch.iteration;
 		k->standing = STANDBY_WHOLE;
@@ -412,21 +434,56 @@ static void followed(struct agent *a, int64_t now_us)
 			 k->stage, k->iteration);
 		tell_kept(a, NULL, now_us);
 	}
-	if (a->job.slices)
+	if (job->slices)
 		tell_committed(a, now_us);
 }
 
-void standby_job_done(struct agent *a, int64_t now_us)
+void standby_job_done(struct agent *a, const struct job *job, int64_t now_us)
 {
-	struct standby *k = &a->standby;
+	struct standby *k = a->standby;
 
-	if (a->job.kind == JOB_KEEP) {
-		made(a, now_us);
-	} else if (a->job.kind == JOB_FOLLOW) {
-		followed(a, now_us);
+	if (job->kind == JOB_KEEP) {
+		begin_fetch(a, job, now_us);
+	} else if (job->kind == JOB_FOLLOW) {
+		take_followed(a, job, now_us);
 	} else {
-		k->sum_squares = a->job.sum_squares;
+		k->sum_squares = job->sum_squares;
 		k->reducing = REDUCE_DONE;
 		tell_reduced(a, now_us);
 	}
+}
+
+enum standby_standing standby_standing(const struct agent *a)
+{
+	return a->standby->standing;
+}
+
+bool standby_ordered(const struct agent *a)
+{
+	return a->standby->order.stage != MSG_NO_STAGE;
+}
+
+bool standby_holds(const struct agent *a, uint8_t stage)
+{
+	return a->standby->standing == STANDBY_WHOLE && a->standby->stage == stage;
+}
+
+uint8_t standby_stage(const struct agent *a)
+{
+	return a->standby->stage;
+}
+
+size_t standby_parameters(const struct agent *a)
+{
+	return a->standby->parameters;
+}
+
+int64_t standby_deadline_us(const struct agent *a)
+{
+	return a->standby->standing == STANDBY_FETCHING ? fetch_deadline_us(&a->standby->fetch) : INT64_MAX;
+}
+
+void standby_count_anew(struct agent *a)
+{
+	a->standby->order.assignment = 0;
 }

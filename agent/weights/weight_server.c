@@ -4,44 +4,77 @@
  * commit: the weights themselves are the worker's. It is dropped when nobody has asked for a
  * while, longer than between any two that asked.
  */
-#include <inttypes.h>
+#include "agent/weights/weight_server.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/state.h"
+#include "agent/weights/fetch.h"
 
-enum { SERVE_LINGER_US = 3000000, SERVE_TURN = 16 };
+enum {
+	ASKED_MOST = 256, /* pieces asked for and not yet sent */
+	LINGER_US = 3000000,
+	PIECES_OF_TURN = 16
+};
+
+struct weight_server {
+	struct msg_fetch asked[ASKED_MOST]; /* (n_asked) */
+	uint32_t n_asked;
+	float *state; /* (3, P) NULL: none; with parameters 0 it is being made */
+	uint8_t stage;
+	uint64_t iteration;
+	size_t parameters;
+	int64_t used_us;
+	int64_t asked_us, pause_us; /* the last time; the longest lately between two */
+};
+
+int weight_server_new(struct weight_server **out)
+{
+	struct weight_server *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	*out = x;
+	return 0;
+}
+
+void weight_server_free(struct weight_server *x)
+{
+	if (x)
+		free(x->state);
+	free(x);
+}
 
 void weight_server_forget(struct agent *a)
 {
-	struct weight_server *s = &a->weight_server;
+	struct weight_server *s = a->weight_server;
 
 	free(s->state);
 	memset(s, 0, sizeof(*s));
 }
 
 /* Whose weights answer for that stage now, and of which iteration. */
-static bool held(const struct agent *a, uint8_t stage, bool *kept, uint64_t *iteration,
+static bool find_held(const struct agent *a, uint8_t stage, bool *kept, uint64_t *iteration,
 		 size_t *parameters)
 {
-	const struct standby *k = &a->standby;
-
 	*kept = !(a->standing == STAND_READY && a->stage == stage);
-	if (*kept && (k->standing != STANDBY_WHOLE || k->stage != stage))
+	if (*kept && (!standby_holds(a, stage)))
 		return false;
-	*iteration = *kept ? k->iteration : a->committed;
-	*parameters = *kept ? k->parameters : a->parameters;
+	*iteration = *kept ? standby_iteration(a) : a->committed;
+	*parameters = *kept ? standby_parameters(a) : a->parameters;
 	return true;
 }
 
 void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us)
 {
-	struct weight_server *s = &a->weight_server;
+	struct weight_server *s = a->weight_server;
 	uint64_t iteration;
 	size_t parameters;
 	bool kept;
 
-	if (!held(a, m->stage, &kept, &iteration, &parameters) || s->n_asked == SERVE_MOST) {
+	if (!find_held(a, m->stage, &kept, &iteration, &parameters) || s->n_asked == ASKED_MOST) {
 		a->refused++; /* the one who asks will ask again */
 		return;
 	}
@@ -55,14 +88,14 @@ void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_u
 }
 
 /* The snapshot that the first asker needs is not there, and can be made now. */
-bool weight_server_next_job(struct agent *a)
+bool weight_server_next_job(struct agent *a, struct job *job)
 {
-	struct weight_server *s = &a->weight_server;
+	struct weight_server *s = a->weight_server;
 	uint64_t iteration;
 	size_t parameters;
 	bool kept;
 
-	if (s->n_asked == 0 || !held(a, s->asked[0].stage, &kept, &iteration, &parameters) ||
+	if (s->n_asked == 0 || !find_held(a, s->asked[0].stage, &kept, &iteration, &parameters) ||
 	    (s->state && s->stage == s->asked[0].stage && s->iteration == iteration))
 		return false;
 	free(s->state);
@@ -70,18 +103,18 @@ bool weight_server_next_job(struct agent *a)
 	s->stage = s->asked[0].stage;
 	s->iteration = iteration;
 	s->parameters = parameters;
-	a->job = (struct job){ .kind = JOB_STATE, .kept = kept };
+	*job = (struct job){ .kind = JOB_STATE, .kept = kept };
 	return true;
 }
 
-void weight_server_job_done(struct agent *a, int64_t now_us)
+void weight_server_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
-	a->weight_server.state = a->job.out;
-	a->weight_server.used_us = now_us;
-	a->job.out = NULL;
+	a->weight_server->state = job->out;
+	a->weight_server->used_us = now_us;
+	job->out = NULL;
 }
 
-static bool this_piece(const struct parcel *p, const void *context)
+static bool is_that_piece(const struct parcel *p, const void *context)
 {
 	const struct msg_fetch *m = context;
 
@@ -91,7 +124,7 @@ static bool this_piece(const struct parcel *p, const void *context)
 
 static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_us)
 {
-	const struct weight_server *s = &a->weight_server;
+	const struct weight_server *s = a->weight_server;
 	struct msg_tensor head = { .kind = TENSOR_STATE,
 				   .from = a->run.node,
 				   .stage = s->stage,
@@ -105,7 +138,7 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 		return;
 	}
 	/* Asked for again out of impatience: twice the pieces would take a slow link twice as long. */
-	if (delay_queue_any(a->delay_queue, this_piece, m))
+	if (delay_queue_any(a->delay_queue, is_that_piece, m))
 		return;
 	body = malloc(3 * n * sizeof(float));
 	if (!body) {
@@ -120,26 +153,31 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 
 void weight_server_turn(struct agent *a, int64_t now_us)
 {
-	struct weight_server *s = &a->weight_server;
+	struct weight_server *s = a->weight_server;
 	uint64_t iteration = 0;
 	uint32_t done = 0, kept_back = 0;
 	size_t parameters;
-	bool kept, fits = s->state && held(a, s->stage, &kept, &iteration, &parameters) &&
+	bool kept, fits = s->state && find_held(a, s->stage, &kept, &iteration, &parameters) &&
 			  iteration == s->iteration;
 
 	for (uint32_t i = 0; i < s->n_asked; i++) {
-		if (fits && done < SERVE_TURN && s->asked[i].stage == s->stage) {
+		if (fits && done < PIECES_OF_TURN && s->asked[i].stage == s->stage) {
 			send_piece(a, &s->asked[i], now_us);
 			s->used_us = now_us;
 			done++;
-		} else if (held(a, s->asked[i].stage, &kept, &iteration, &parameters)) {
+		} else if (find_held(a, s->asked[i].stage, &kept, &iteration, &parameters)) {
 			s->asked[kept_back++] = s->asked[i];
 		}
 	}
 	s->n_asked = kept_back;
-	if (s->state && now_us - s->used_us > SERVE_LINGER_US + s->pause_us) {
+	if (s->state && now_us - s->used_us > LINGER_US + s->pause_us) {
 		free(s->state);
 		s->state = NULL;
 		s->asked_us = s->pause_us = 0;
 	}
+}
+
+bool weight_server_idle(const struct agent *a)
+{
+	return a->weight_server->n_asked == 0 && !a->weight_server->state;
 }

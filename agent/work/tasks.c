@@ -4,12 +4,39 @@
  * All that others see of it (its output, its end in the reports, the next task's start) comes
  * at that end.
  */
+#include "agent/work/tasks.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/state.h"
 
 enum { LATE_MOST_US = 20000 };
+
+/* The running task: computing (the worker has it), then until ends_us done. */
+struct tasks {
+	bool computed;
+	struct job result;
+	int64_t began_us, ends_us;
+	int64_t busy_until_us; /* dispatch overhead */
+	uint64_t n_done;
+};
+
+int tasks_new(struct tasks **out)
+{
+	struct tasks *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	*out = x;
+	return 0;
+}
+
+void tasks_free(struct tasks *x)
+{
+	free(x);
+}
 
 void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, bool evaluate,
 		  float *input, int64_t arrived_us)
@@ -19,7 +46,7 @@ void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, boo
 
 	if (!t) {
 		free(input);
-		agent_trouble(a, true, "no memory for a task");
+		tell_trouble(a, true, "no memory for a task");
 		return;
 	}
 	t->route = *r;
@@ -50,16 +77,16 @@ static uint64_t data_position(const struct agent *a, const struct task *t)
  * (other processes had the processor) must not add up from task to task: a task begins when the
  * node became free or the task came, whichever was later, unless that is too long ago to be
  * lateness. */
-static int64_t began_us(const struct agent *a, const struct task *t, int64_t now_us)
+static int64_t find_begin_us(const struct agent *a, const struct task *t, int64_t now_us)
 {
-	int64_t free_us = a->busy_until_us > t->arrived_us ? a->busy_until_us : t->arrived_us;
+	int64_t free_us = a->tasks->busy_until_us > t->arrived_us ? a->tasks->busy_until_us : t->arrived_us;
 
 	if (!(a->run.time_scale > 0) || now_us - free_us > LATE_MOST_US)
 		return now_us;
 	return free_us < now_us ? free_us : now_us;
 }
 
-bool tasks_next_job(struct agent *a, int64_t now_us)
+bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
 	static const enum job_kind kinds[] = { [WORK_FORWARD] = JOB_FORWARD,
 					       [WORK_LOSS] = JOB_LOSS,
@@ -68,11 +95,11 @@ bool tasks_next_job(struct agent *a, int64_t now_us)
 	const struct task *t;
 
 	if (a->standing != STAND_READY || a->step_wanted || a->zero_wanted ||
-	    now_us < a->busy_until_us)
+	    now_us < a->tasks->busy_until_us)
 		return false;
 	t = queue_start(a->queue, now_us);
 	if (t) {
-		a->job = (struct job) {
+		*job = (struct job) {
 			.kind = kinds[t->kind],
 			.evaluate = t->evaluate,
 			.count = t->count,
@@ -82,9 +109,9 @@ bool tasks_next_job(struct agent *a, int64_t now_us)
 			.position = data_position(a, t),
 			.in = t->input,
 		};
-		a->task_began_us = began_us(a, t, now_us);
+		a->tasks->began_us = find_begin_us(a, t, now_us);
 		if (!t->evaluate)
-			report_event(a, WORK_STARTS, t, a->task_began_us, 0);
+			report_event(a, WORK_STARTS, t, a->tasks->began_us, 0);
 	}
 	return t != NULL;
 }
@@ -103,30 +130,30 @@ static int64_t planned_us(const struct agent *a, const struct task *t, int64_t r
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
 }
 
-void tasks_job_done(struct agent *a, int64_t now_us)
+void tasks_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
 	const struct task *t = queue_running(a->queue);
 	int64_t planned;
 
 	if (!t) /* forgotten with its run */
 		return;
-	a->result = a->job;
-	a->job.out = NULL; /* the result's now */
-	a->computed = true;
-	planned = a->task_began_us +
-		  planned_us(a, t, a->job.ended_us - a->task_began_us);
-	a->task_ends_us = a->job.ended_us > planned ? a->job.ended_us : planned;
+	a->tasks->result = *job;
+	job->out = NULL; /* the result's now */
+	a->tasks->computed = true;
+	planned = a->tasks->began_us +
+		  planned_us(a, t, job->ended_us - a->tasks->began_us);
+	a->tasks->ends_us = job->ended_us > planned ? job->ended_us : planned;
 	if (t->evaluate)
-		a->task_ends_us = now_us;
+		a->tasks->ends_us = now_us;
 }
 
 static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 {
 	uint32_t next = t->position + 1;
 	struct msg m = { .type = MSG_EVALUATED };
-	float *out = a->result.out;
+	float *out = a->tasks->result.out;
 
-	a->result.out = NULL;
+	a->tasks->result.out = NULL;
 	if (t->stale || t->kind == WORK_WEIGHTS) {
 		free(out);
 	} else if (t->position == route_last(&t->route, t->evaluate)) {
@@ -135,44 +162,78 @@ static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 			return;
 		m.u.evaluated.iteration = a->committed;
 		m.u.evaluated.microbatch = t->route.microbatch;
-		m.u.evaluated.loss = a->result.loss;
-		agent_tell(a, &m, POST_RELIABLE, ended_us);
+		m.u.evaluated.loss = a->tasks->result.loss;
+		tell_controller(a, &m, POST_RELIABLE, ended_us);
 	} else if (route_node(&t->route, next) == a->run.node) {
 		tasks_arrive(a, &t->route, next, t->evaluate, out, ended_us);
 	} else {
-		if (!t->evaluate)
-			resend_keep(a, t, out);
+		if (!t->evaluate && outputs_keep(a->outputs, t->route.microbatch, t->kind, out, a->activation) < 0)
+			tell_trouble(a, true, "no memory for what was sent");
 		links_send_output(a, &t->route, t->position, t->evaluate, out, ended_us);
 	}
 }
 
 void tasks_end_due(struct agent *a, int64_t now_us)
 {
-	int64_t ended = a->task_ends_us;
+	int64_t ended = a->tasks->ends_us;
 	struct task *t;
 	double overhead;
 
-	if (!a->computed || now_us < ended)
+	if (!a->tasks->computed || now_us < ended)
 		return;
-	a->computed = false;
-	a->tasks_done++;
+	a->tasks->computed = false;
+	a->tasks->n_done++;
 	t = queue_end(a->queue);
 	if (!t->evaluate) {
-		report_event(a, WORK_ENDS, t, ended, a->result.loss);
+		report_event(a, WORK_ENDS, t, ended, a->tasks->result.loss);
 		overhead = a->run.dispatch_overhead_s * a->run.time_scale * 1e6;
-		a->busy_until_us = ended + (int64_t)overhead;
+		a->tasks->busy_until_us = ended + (int64_t)overhead;
 	}
 	pass_on(a, t, ended);
 	if (!queue_follow(a->queue, t, ended))
 		task_free(t);
-	job_clear(&a->result);
+	job_clear(&a->tasks->result);
 }
 
 void tasks_drop_running(struct agent *a)
 {
-	if (!a->computed)
+	if (!a->tasks->computed)
 		return;
-	a->computed = false;
-	job_clear(&a->result);
+	a->tasks->computed = false;
+	job_clear(&a->tasks->result);
 	task_free(queue_end(a->queue));
+}
+
+void tasks_forget(struct agent *a)
+{
+	job_clear(&a->tasks->result);
+	a->tasks->computed = false;
+}
+
+void tasks_free_from(struct agent *a, int64_t at_us)
+{
+	a->tasks->busy_until_us = at_us;
+}
+
+void tasks_tell_waiting(struct agent *a)
+{
+	const struct task *waiter;
+
+	while ((waiter = queue_waiter(a->queue)))
+		report_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
+}
+
+int64_t tasks_deadline_us(const struct agent *a)
+{
+	if (a->tasks->computed)
+		return a->tasks->ends_us;
+	if (a->queue && queue_waiting(a->queue) > 0 && !worker_busy(a->worker) &&
+	    !queue_blocked(a->queue) && a->standing == STAND_READY && !a->leaving)
+		return a->tasks->busy_until_us;
+	return INT64_MAX;
+}
+
+uint64_t tasks_done(const struct agent *a)
+{
+	return a->tasks->n_done;
 }

@@ -1,0 +1,142 @@
+#include "agent/network/heartbeat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+
+enum {
+	BEAT_US = 100000,
+	RSS_BEATS = 10,    /* between looks at the resident memory */
+	PING_BYTES = 1024  /* more than that take */
+};
+
+struct heartbeat {
+	uint64_t number;
+	int64_t due_us;
+	uint64_t rss_bytes;
+	int64_t ping_us, ping_at_us; /* the controller's clock in its last ping, and when that came; 0: none has */
+};
+
+int heartbeat_new(struct heartbeat **out)
+{
+	struct heartbeat *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	*out = h;
+	return 0;
+}
+
+void heartbeat_free(struct heartbeat *h)
+{
+	free(h);
+}
+
+void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us)
+{
+	a->heartbeat->ping_us = ping->now_us;
+	a->heartbeat->ping_at_us = now_us;
+}
+
+static uint64_t read_resident_bytes(void)
+{
+	char text[64] = "", *at;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (!f)
+		return 0;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = 0;
+	fclose(f);
+	strtoull(text, &at, 10); /* the whole size stands first */
+	return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Tensors on their way: held here, or sent and not yet known to have come; pings are none. What the
+ * controller is yet to hear counts too: a heartbeat overtakes the report of what has just ended. */
+static uint32_t count_in_flight(const struct agent *a)
+{
+	size_t size = links_activation_bytes(a), n = delay_queue_count(a->delay_queue);
+	struct post_peer_info info;
+
+	n += report_pending(a) || !post_idle(a->control, a->controller);
+	for (uint32_t i = 0; size && i < a->run.n_nodes; i++)
+		if (a->peers[i].used && post_peer(a->tensors, a->peers[i].dial, &info) == 0 &&
+		    info.retained_bytes > PING_BYTES)
+			n += (info.retained_bytes + size - 1) / size;
+	return (uint32_t)n;
+}
+
+static uint64_t count_refused(const struct post_counters *c)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < LINK_REASON_COUNT; i++)
+		n += c->link.refused[i];
+	return n;
+}
+
+static void tell_beat(struct agent *a, int64_t now_us)
+{
+	struct msg m = { .type = MSG_HEARTBEAT };
+	struct msg_heartbeat *h = &m.u.heartbeat;
+	struct heartbeat *own = a->heartbeat;
+	struct post_counters control, tensors;
+	struct msg_stuck stuck[MSG_STUCK];
+
+	post_count(a->control, &control);
+	post_count(a->tensors, &tensors);
+	if (own->number % RSS_BEATS == 0)
+		own->rss_bytes = read_resident_bytes();
+	h->beat = ++own->number;
+	h->now_us = now_us;
+	h->echo_us = own->ping_us;
+	h->echo_age_us = own->ping_at_us ? now_us - own->ping_at_us : 0;
+	h->iteration = a->iteration;
+	h->committed = a->committed;
+	h->hash = a->hash;
+	h->stage = a->standing == STAND_READY ? a->stage : MSG_NO_STAGE;
+	if (a->queue) {
+		h->slots = (uint8_t)queue_slots_held(a->queue);
+		h->running = queue_running(a->queue) != NULL;
+		h->blocked = queue_blocked(a->queue);
+		h->queued = queue_waiting(a->queue);
+		h->in_flight = count_in_flight(a);
+	}
+	h->tasks_done = tasks_done(a);
+	h->rss_bytes = own->rss_bytes;
+	h->sent_bytes = control.sent_bytes + tensors.sent_bytes;
+	h->received_bytes = control.received_bytes + tensors.received_bytes;
+	h->resent = control.resent_frames + tensors.resent_frames;
+	h->refused = a->refused + count_refused(&control) + count_refused(&tensors);
+	h->awaits = (uint16_t)(reduction_awaits(a) + 1);
+	if (a->welcomed)
+		accuse_malformed(a, now_us);
+	if (a->welcomed && !a->leaving)
+		h->n_stuck = probe_links(a, stuck, now_us);
+	h->stuck = stuck;
+	tell_controller(a, &m, POST_LOSSY, now_us);
+}
+
+void heartbeat_turn(struct agent *a, int64_t now_us)
+{
+	struct heartbeat *h = a->heartbeat;
+
+	if (now_us < h->due_us)
+		return;
+	/* Also before the welcome: it says that we wait for it. */
+	if (!a->leaving)
+		tell_beat(a, now_us);
+	/* Beats that were missed stay missed. */
+	h->due_us += BEAT_US;
+	if (h->due_us <= now_us)
+		h->due_us = now_us + BEAT_US;
+}
+
+int64_t heartbeat_deadline_us(const struct agent *a)
+{
+	return a->heartbeat->due_us;
+}

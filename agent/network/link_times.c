@@ -1,0 +1,102 @@
+#include "agent/network/link_times.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+
+enum {
+	LINKS_US = 1000000,
+	LINKS_MANY_US = 2000000, /* of more nodes than are dialed at once */
+	LINKS_SOON_US = 100000,  /* after the last word, for a way that has become another */
+	UNLIKE = 2               /* tensors that tell that it has */
+};
+
+/* What a link carried while there was little to send is the least that it carries. */
+void link_times_rate(struct peer *p, double bytes_per_s, bool limited)
+{
+	if (!limited || (p->bandwidth > 0 && bytes_per_s > (double)p->bandwidth))
+		p->bandwidth = (float)bytes_per_s;
+}
+
+static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
+{
+	struct peer *p = &a->peers[to];
+	struct post_peer_info info;
+	double latency, held;
+
+	if (!p->dial || post_peer(a->tensors, p->dial, &info) < 0 || (!p->used && info.least_round_trip_us == 0))
+		return false;
+	latency = (double)info.least_round_trip_us * 0.5e-6;
+	memset(l, 0, sizeof(*l));
+	l->from = a->run.node;
+	l->to = to;
+	l->latency_s = (float)latency;
+	l->spread_s = (float)info.round_trip_var_us * 0.5e-6f;
+	link_times_rate(p, (double)info.delivery_bytes_per_s, info.delivery_limited);
+	l->bandwidth_bytes_per_s = p->bandwidth;
+	if (info.sent_messages)
+		l->loss = (float)((double)info.resent_frames /
+				  (double)(info.sent_messages + info.resent_frames));
+	l->planned_delay_s = a->delay_s[to] > 0 ? a->delay_s[to] : 0;
+	if (p->n_held) {
+		held = p->held_s / (double)p->n_held;
+		l->measured_delay_s = a->run.time_scale > 0
+					      ? (float)((held + latency) / a->run.time_scale)
+					      : (float)held;
+		/* The next figure is of the tensors from here on. */
+		p->told_s = held;
+		p->held_s = 0;
+		p->n_held = 0;
+	}
+	return true;
+}
+
+static const double unlike_s = 0.02; /* what differs by less is noise */
+
+/* Two tensors that took twice as long on their way as was told last, or half, are told soon. */
+void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
+{
+	struct link_times *t = &a->link_times;
+	struct peer *p = &a->peers[to];
+	double told_s = p->told_s;
+
+	if (told_s <= 0 && a->delay_s[to] > 0)
+		told_s = (double)a->delay_s[to] * a->run.time_scale;
+	p->held_s += way_s;
+	p->n_held++;
+	if (told_s <= 0 || fabs(way_s - told_s) < unlike_s || (way_s < 2 * told_s && way_s > told_s / 2))
+		return;
+	if (++t->n_unlike < UNLIKE || t->due_us < t->told_us + LINKS_SOON_US)
+		return;
+	t->due_us = t->told_us + LINKS_SOON_US;
+	if (t->due_us < now_us)
+		t->due_us = now_us;
+}
+
+void link_times_tell(struct agent *a, int64_t now_us)
+{
+	struct msg_link *links = calloc(a->run.n_nodes, sizeof(links[0]));
+	struct msg m = { .type = MSG_LINKS };
+
+	for (uint16_t i = 0; links && i < a->run.n_nodes; i++)
+		if (measure_link(a, i, &links[m.u.links.n_links]))
+			m.u.links.n_links++;
+	m.u.links.links = links;
+	if (m.u.links.n_links)
+		tell_controller(a, &m, POST_RELIABLE, now_us);
+	free(links);
+}
+
+void link_times_turn(struct agent *a, int64_t now_us)
+{
+	struct link_times *t = &a->link_times;
+
+	if (now_us < t->due_us)
+		return;
+	link_times_tell(a, now_us);
+	t->told_us = now_us;
+	t->n_unlike = 0;
+	t->due_us = now_us + (a->run.n_nodes > LINK_TIMES_DIAL_ALL ? LINKS_MANY_US : LINKS_US);
+}

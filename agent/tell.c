@@ -1,0 +1,65 @@
+#include "agent/tell.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+
+enum {
+	LEAVE_US = 1000000, /* for the last word to be heard; or so many of its timeouts */
+	LEAVE_TIMES = 3,
+	LINGER_US = 30000 /* acknowledgements of what came last leave meanwhile */
+};
+
+void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
+{
+	size_t size = msg_size(m);
+	struct post_part part;
+	void *bytes;
+	int rc = -EINVAL;
+
+	m->sequence = ++a->sequence;
+	bytes = size ? malloc(size) : NULL;
+	if (bytes && msg_encode(m, bytes, size) == (long)size) {
+		part = (struct post_part) { bytes, size };
+		rc = post_send(a->control, a->controller, &part, 1, flags, now_us);
+	}
+	free(bytes);
+	if (rc < 0 && flags == POST_RELIABLE) {
+		a->dropped++;
+		log_line(a->options.log, LOG_ERROR, "%s for the controller dropped: %s",
+			 msg_name(m->type), strerror(-rc));
+	}
+}
+
+void tell_last(struct agent *a, int status, int64_t now_us)
+{
+	struct post_peer_info info = { .rto_us = 0 };
+
+	if (a->leaving)
+		return;
+	post_peer(a->control, a->controller, &info);
+	a->leaving = true;
+	a->status = status;
+	a->leave_from_us = now_us + LINGER_US;
+	a->leave_by_us = now_us + (LEAVE_US > LEAVE_TIMES * info.rto_us ? LEAVE_US : LEAVE_TIMES * info.rto_us);
+}
+
+void tell_trouble(struct agent *a, bool fatal, const char *format, ...)
+{
+	struct msg m = { .type = MSG_TROUBLE };
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(m.u.trouble.text, sizeof(m.u.trouble.text), format, ap);
+	va_end(ap);
+	m.u.trouble.fatal = fatal;
+	m.u.trouble.accused = -1;
+	log_line(a->options.log, fatal ? LOG_ERROR : LOG_WARN, "%s", m.u.trouble.text);
+	tell_controller(a, &m, POST_RELIABLE, a->now_us);
+	if (fatal)
+		tell_last(a, 1, a->now_us);
+}

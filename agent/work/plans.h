@@ -1,0 +1,35 @@
+/* plans.h - the plans that the controller has told: the newest two epochs, for an iteration may start
+ * by either.
+ */
+#ifndef AGENT_PLANS_H
+#define AGENT_PLANS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/work/route.h"
+#include "wire/msg.h"
+
+struct agent;
+
+enum { PLANS_KEPT = 2 };
+
+struct plan {
+	bool known;
+	uint64_t epoch;
+	struct route *routes; /* (n_routes) */
+	uint32_t n_routes;
+	struct msg_rank *ranks; /* (n_ranks) */
+	uint32_t n_ranks;
+	uint32_t visits; /* of this node */
+	bool split_backward;
+};
+
+/* Checks the plan and keeps it in place of the same epoch's, else of the older one's. What is wrong
+ * with it is told, and nothing changes. */
+void plans_take(struct agent *a, const struct msg_plan *m);
+const struct plan *plans_find(const struct agent *a, uint64_t epoch); /* NULL: not known */
+uint32_t plans_most_visits(const struct agent *a); /* of this node, by any that is known */
+void plans_forget(struct agent *a);
+
+#endif
