@@ -2,17 +2,25 @@
 
 #include <errno.h>
 
+#include "agent/tensors/outputs.h"
+
 enum {
-	OUTPUTS = 2, /* of a visit: of the forward pass, and of the backward pass or the loss */
 	/* Of P floats each: the gradient's copy, which goes out in slices; the parts that come; the
 	 * sum; its slices, as they go out and as they come. */
 	SUM_ARRAYS = 5,
-	COPY_ARRAYS = 3 /* of P floats each: weights and both moments */
+	COPY_ARRAYS = 3, /* of P floats each: weights and both moments */
+	EARLY_TIMES = 4
 };
+#define EARLY_LEAST_BYTES ((uint64_t)64 << 20)
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+static uint64_t add_up(const struct needs *n)
+{
+	return n->kept + n->waiting + n->early + n->reduction + n->copies;
 }
 
 struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uint64_t early_most,
@@ -20,14 +28,39 @@ struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uin
 {
 	uint64_t array = parameters * sizeof(float);
 	uint64_t tensors = visits * (uint64_t)activation * sizeof(float);
-	struct needs n = { .kept = OUTPUTS * tensors,
+	struct needs n = { .kept = OUTPUTS_OF_VISIT * tensors,
 			   .waiting = tensors,
 			   .early = least(early_most, tensors + array),
 			   .reduction = SUM_ARRAYS * array,
 			   .copies = (saves ? 2u : 1u) * COPY_ARRAYS * array };
 
-	n.total = n.kept + n.waiting + n.early + n.reduction + n.copies;
+	n.total = add_up(&n);
 	return n;
+}
+
+static uint64_t above(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+struct needs needs_beyond(const struct needs *n, const struct needs *checked)
+{
+	struct needs more = { .kept = above(n->kept, checked->kept),
+			      .waiting = above(n->waiting, checked->waiting),
+			      .early = above(n->early, checked->early),
+			      .reduction = above(n->reduction, checked->reduction),
+			      .copies = above(n->copies, checked->copies) };
+
+	more.total = add_up(&more);
+	return more;
+}
+
+uint64_t needs_early_room(const struct needs *n, uint64_t free_bytes, uint64_t most)
+{
+	uint64_t room = n->early + above(free_bytes, n->total);
+	uint64_t floor = EARLY_TIMES * n->early + EARLY_LEAST_BYTES;
+
+	return least(most, room > floor ? room : floor);
 }
 
 static double mib(uint64_t bytes)

@@ -32,6 +32,7 @@
 #include "agent/assign.h"
 #include "agent/fault.h"
 #include "agent/join.h"
+#include "agent/needs.h"
 #include "agent/network/accuse.h"
 #include "agent/network/heartbeat.h"
 #include "agent/network/link_times.h"
@@ -128,7 +129,8 @@ struct agent {
 	bool step_wanted;     /* by `commit` */
 	struct msg_commit commit;
 	struct evaluation evaluation;
-	uint32_t checked_visits; /* of this node in an iteration, for which there is memory; 0: not looked */
+	struct needs checked; /* that there is memory for; total 0: not looked */
+	size_t early_room;    /* bytes that are left for what comes early; 0: not looked */
 
 	/* ---- the modules' own ---- */
 	struct orders *orders;

@@ -220,7 +220,9 @@ static void bound_early(struct agent *a)
 					 .sum_bytes = a->parameters * sizeof(float),
 					 .piece_bytes = links_slice_bytes(a) };
 
-	early_bound(a->early, EARLY_MOST_BYTES, early_share(&t, EARLY_MOST_BYTES / 2));
+	size_t room = a->early_room ? a->early_room : EARLY_MOST_BYTES;
+
+	early_bound(a->early, room, early_share(&t, room / 2));
 }
 
 /* Keeps the message, and has its sender keep its sums where it is time for that. */

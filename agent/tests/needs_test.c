@@ -52,12 +52,40 @@ static void what_is_missing_is_said(void **state)
 			    "3.0), 26.5 are free: 0.5 are missing");
 }
 
+/* By a larger plan, or for who stands in. */
+static void only_what_comes_on_top_is_to_be_free(void **state)
+{
+	struct needs first = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
+	struct needs larger = needs_of(MIB / 4, MIB / 2, 5, 100ull * MIB, false);
+	struct needs more = needs_beyond(&larger, &first), none = needs_beyond(&first, &larger);
+
+	(void)state;
+	assert_int_equal(more.kept, 2 * 2 * 2 * MIB);
+	assert_int_equal(more.reduction, 0);
+	assert_int_equal(more.total, larger.total - first.total);
+	assert_int_equal(none.total, 0);
+}
+
+static void what_comes_early_has_the_room_that_is_left(void **state)
+{
+	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 1024ull * MIB, false); /* 7 MiB are early */
+
+	(void)state;
+	assert_int_equal(needs_early_room(&n, n.total + 200ull * MIB, 1024ull * MIB), 207ull * MIB);
+	assert_int_equal(needs_early_room(&n, n.total + 2000ull * MIB, 1024ull * MIB), 1024ull * MIB);
+	/* Where there is hardly any: honest peers fit into a quarter. */
+	assert_int_equal(needs_early_room(&n, n.total, 1024ull * MIB), (4 * 7 + 64) * MIB);
+	assert_int_equal(needs_early_room(&n, 0, 1024ull * MIB), (4 * 7 + 64) * MIB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_is_in_the_sum),
 		cmocka_unit_test(large_models_do_not_overflow),
 		cmocka_unit_test(what_is_missing_is_said),
+		cmocka_unit_test(only_what_comes_on_top_is_to_be_free),
+		cmocka_unit_test(what_comes_early_has_the_room_that_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,28 +41,50 @@ static void begin_microbatch(struct agent *a, const struct route *r, int64_t now
 		tasks_arrive(a, r, 0, false, NULL, now_us);
 }
 
-/* Once, before the first microbatch: later the heap holds what was free then. */
-static int check_memory(struct agent *a, const struct plan *p, struct error *err)
+static uint32_t count_visits(const struct agent *a)
 {
-	uint64_t most = a->options.memory_bytes, left = arena_free_bytes();
-	struct needs n;
+	uint32_t n = 0;
 
-	if (a->checked_visits)
+	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++)
+		n += a->routes[i].n_hops > 0 && route_find(&a->routes[i], a->run.node) >= 0;
+	return n;
+}
+
+/* What the machine, or --memory beside what was looked at, still has. */
+static uint64_t find_free_bytes(const struct agent *a)
+{
+	const uint64_t enough = UINT64_C(1) << 60, most = a->options.memory_bytes;
+	const uint64_t taken = a->stage_bytes + a->checked.total;
+	uint64_t left = arena_free_bytes();
+
+	if (most && (most < taken || most - taken < left))
+		left = most > taken ? most - taken : 0;
+	return left < enough ? left : enough;
+}
+
+/* Before the first microbatch, and whenever there is more to do than was looked at: by a larger
+ * plan, a larger stage, or because this node stands in for others. Later the heap may hold what was
+ * free at first, so only what comes on top is then to be free. */
+static int check_memory(struct agent *a, uint32_t visits, struct error *err)
+{
+	struct needs n = needs_of(a->parameters, a->activation, visits, EARLY_MOST_BYTES,
+				  a->options.run_dir != NULL);
+	struct needs more = needs_beyond(&n, &a->checked);
+	uint64_t left = find_free_bytes(a);
+
+	if (a->checked.total > 0 && more.total == 0)
 		return 0;
-	n = needs_of(a->parameters, a->activation, p->visits, EARLY_MOST_BYTES,
-		     a->options.run_dir != NULL);
-	if (most && (most < a->stage_bytes || most - a->stage_bytes < left))
-		left = most > a->stage_bytes ? most - a->stage_bytes : 0;
 	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f",
 		 (double)a->stage_bytes / 0x1p20, (double)n.total / 0x1p20);
-	a->checked_visits = p->visits ? p->visits : 1;
 	if (links_activation_bytes(a) + LINKS_HEAD_BYTES > links_message_bytes(a))
 		return error_set(err, -EMSGSIZE,
 				 "a microbatch's activation has %.1f MiB, and a message to a peer at most "
 				 "%.1f: smaller microbatches are needed",
 				 (double)links_activation_bytes(a) / 0x1p20,
 				 (double)links_message_bytes(a) / 0x1p20);
-	return needs_check(&n, left, err);
+	a->checked = n;
+	a->early_room = (size_t)needs_early_room(&n, n.total - more.total + left, EARLY_MOST_BYTES);
+	return needs_check(&more, left, err);
 }
 
 void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
@@ -80,7 +102,7 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 			      m->epoch, a->committed, p ? "" : "not ");
 		return;
 	}
-	if (check_memory(a, p, &err) < 0) {
+	if (check_memory(a, p->visits, &err) < 0) {
 		tell_trouble(a, true, "%s", err.text);
 		return;
 	}
@@ -151,6 +173,7 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 {
 	const struct route *was;
 	const char *fault;
+	struct error err;
 	struct route r;
 
 	for (uint32_t i = 0; i < m->n_gone; i++)
@@ -176,6 +199,8 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 		else
 			begin_again(a, &r, now_us);
 	}
+	if (check_memory(a, count_visits(a), &err) < 0)
+		tell_trouble(a, true, "%s", err.text);
 }
 
 /* ---- commit ---- */

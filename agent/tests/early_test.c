@@ -1,0 +1,168 @@
+/* The share rule of early tensors: nobody takes more than its share, nobody keeps another one out, and
+ * all that an honest peer can be ahead by fits. And outputs that are kept: no more than are counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "agent/needs.h"
+#include "agent/tensors/early.h"
+#include "agent/tensors/outputs.h"
+
+#define MIB ((size_t)1 << 20)
+
+enum { PEERS = 8, LIAR = 1, HONEST = 2, VISITS = 12, PIECES = 5 };
+
+/* 12 visits of 1 MiB, a gradient of 9 MiB in pieces of 2. */
+static const struct early_traffic traffic = {
+	.visits = VISITS, .input_bytes = MIB, .sum_bytes = 9 * MIB, .piece_bytes = 2 * MIB
+};
+
+/* A store with so much room, and the share that goes with it. */
+static struct early *made(size_t room)
+{
+	struct early *e;
+
+	assert_int_equal(early_new(&e, PEERS), 0);
+	early_bound(e, room, early_share(&traffic, room / 2));
+	return e;
+}
+
+static bool keep(struct early *e, uint16_t from, size_t bytes)
+{
+	struct early_tensor t = { .message = { .size = bytes }, .from = from };
+
+	if (!early_fits(e, from, bytes))
+		return false;
+	early_keep(e, &t);
+	return true;
+}
+
+/* As many as are taken. */
+static size_t flood(struct early *e, uint16_t from, size_t bytes)
+{
+	size_t n = 0;
+
+	while (keep(e, from, bytes))
+		n++;
+	return n;
+}
+
+/* The inputs of an iteration, which one peer may send all of, and its part and slice of the sum. */
+static void check_honest_fits(struct early *e, uint16_t from)
+{
+	for (int i = 0; i < VISITS; i++)
+		assert_true(keep(e, from, MIB));
+	for (int i = 0; i < PIECES; i++)
+		assert_true(keep(e, from, i < PIECES - 1 ? 2 * MIB : MIB));
+}
+
+static void nobody_takes_more_than_its_share(void **state)
+{
+	struct early *e = made(1024 * MIB);
+
+	(void)state;
+	assert_int_equal(flood(e, LIAR, MIB), early_most_of(e) / (MIB + EARLY_PLACE_BYTES));
+	assert_true(early_bytes_of(e, LIAR) <= early_most_of(e));
+	assert_true(early_most_of(e) >= 2 * (2 * VISITS + 9) * MIB); /* two iterations */
+	assert_false(keep(e, LIAR, MIB));
+	check_honest_fits(e, HONEST);
+	early_free(e);
+}
+
+/* Small ones count for their place: a share has no more of them than that gives. */
+static void small_ones_are_not_without_number(void **state)
+{
+	struct early *e = made(1024 * MIB);
+
+	(void)state;
+	assert_true(flood(e, LIAR, 4) <= early_most_of(e) / EARLY_PLACE_BYTES);
+	early_free(e);
+}
+
+/* Whatever all the others do: half of the room is anybody's, and its part of the rest nobody else's. */
+static void nobody_is_kept_out(void **state)
+{
+	const size_t room = 2 * PEERS * 24 * MIB; /* so that a part is 24 MiB, one iteration */
+	struct early *e = made(room);
+
+	(void)state;
+	for (uint16_t i = 0; i < PEERS; i++)
+		if (i != HONEST)
+			flood(e, i, MIB / 2);
+	assert_true(early_bytes(e) > room / 2 - MIB);
+	check_honest_fits(e, HONEST);
+	assert_true(early_bytes(e) <= room);
+	assert_false(keep(e, LIAR, MIB / 2));
+	early_free(e);
+}
+
+/* On a machine that has hardly room: what the memory check counts as early still fits. */
+static void honest_tensors_fit_into_the_least_room(void **state)
+{
+	struct needs n = needs_of(9 * MIB / sizeof(float), MIB / sizeof(float), VISITS, 1024 * MIB, false);
+	struct early *e = made(needs_early_room(&n, n.total, 1024 * MIB));
+
+	(void)state;
+	assert_true(early_bytes(e) == 0 && n.early == (VISITS + 9) * MIB);
+	check_honest_fits(e, HONEST);
+	early_free(e);
+}
+
+static void sums_wait_at_their_sender_before_the_share_is_full(void **state)
+{
+	struct early *e = made(1024 * MIB);
+	size_t n = 0;
+
+	(void)state;
+	for (; !early_crowded(e, LIAR); n++)
+		assert_true(keep(e, LIAR, MIB));
+	assert_true(early_bytes_of(e, LIAR) < early_most_of(e) / 2 + 2 * MIB);
+	assert_false(early_crowded(e, HONEST));
+	early_drop(e, 0);
+	early_drop(e, 1);
+	assert_int_equal(early_count(e), n); /* gaps */
+	assert_int_equal(early_close_up(e), 2);
+	assert_int_equal(early_count(e), n - 2);
+	assert_false(early_crowded(e, LIAR));
+	assert_int_equal(early_bytes_of(e, LIAR), (n - 2) * (MIB + EARLY_PLACE_BYTES));
+	early_free(e);
+}
+
+/* Done again, sent again: a microbatch has one output for each work. */
+static void outputs_are_no_more_than_are_counted(void **state)
+{
+	const float out[2] = { 1, 2 }, again[2] = { 3, 4 };
+	struct outputs *o;
+
+	(void)state;
+	assert_int_equal(outputs_new(&o), 0);
+	assert_null(outputs_find(o, 7, WORK_FORWARD));
+	for (int attempt = 0; attempt < 3; attempt++) {
+		assert_int_equal(outputs_keep(o, 7, WORK_FORWARD, out, 2), 0);
+		assert_int_equal(outputs_keep(o, 7, WORK_BACKWARD, again, 2), 0);
+		assert_int_equal(outputs_count(o), OUTPUTS_OF_VISIT);
+	}
+	assert_true(outputs_find(o, 7, WORK_FORWARD)[1] == 2 && outputs_find(o, 7, WORK_BACKWARD)[0] == 3);
+	outputs_drop(o, 7);
+	assert_int_equal(outputs_count(o), 0);
+	assert_null(outputs_find(o, 7, WORK_FORWARD));
+	outputs_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_takes_more_than_its_share),
+		cmocka_unit_test(small_ones_are_not_without_number),
+		cmocka_unit_test(nobody_is_kept_out),
+		cmocka_unit_test(honest_tensors_fit_into_the_least_room),
+		cmocka_unit_test(sums_wait_at_their_sender_before_the_share_is_full),
+		cmocka_unit_test(outputs_are_no_more_than_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
