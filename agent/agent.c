@@ -345,6 +345,7 @@ static int listen_when_free(struct agent *a, char *bound, struct error *err)
 	return rc;
 }
 
+/* One post for the controller, one for peers: a flood of tensors must not hold up a heartbeat. */
 static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 {
 	const struct agent_options *o = &a->options;
@@ -432,6 +433,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 
 	if (!a)
 		return error_set(err, -ENOMEM, "no memory for the agent");
+	/* What needs memory only, then the machine, then threads and the network. */
 	a->options = *options;
 	a->now_us = now_us;
 	a->stage = MSG_NO_STAGE;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <math.h>
 
-static void heal(struct faults *f, uint32_t fault)
+static void heal_fault(struct faults *f, uint32_t fault)
 {
 	for (uint32_t i = 0; i < f->n; i++)
 		if (f->active[i].fault == fault) {
@@ -12,7 +12,7 @@ static void heal(struct faults *f, uint32_t fault)
 		}
 }
 
-static bool sensible(const struct msg_fault *m)
+static bool is_sensible(const struct msg_fault *m)
 {
 	switch (m->kind) {
 	case FAULT_SLOW_NODE:
@@ -31,12 +31,12 @@ static bool sensible(const struct msg_fault *m)
 int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us)
 {
 	if (m->kind == FAULT_NONE) {
-		heal(f, m->fault);
+		heal_fault(f, m->fault);
 		return 0;
 	}
-	if (!sensible(m))
+	if (!is_sensible(m))
 		return -EINVAL;
-	heal(f, m->fault);
+	heal_fault(f, m->fault);
 	if (f->n == FAULT_MOST)
 		return -ENOSPC;
 	f->active[f->n++] = (struct fault_active) {
@@ -70,7 +70,7 @@ int64_t fault_deadline_us(const struct faults *f)
 	return at;
 }
 
-static bool concerns(const struct fault_active *a, uint8_t kind, uint16_t to)
+static bool concerns_peer(const struct fault_active *a, uint8_t kind, uint16_t to)
 {
 	return a->kind == kind && (a->peer < 0 || a->peer == to);
 }
@@ -98,7 +98,7 @@ double fault_link_factor(const struct faults *f, uint16_t to)
 	double factor = 1;
 
 	for (uint32_t i = 0; i < f->n; i++)
-		if (concerns(&f->active[i], FAULT_SLOW_LINK, to))
+		if (concerns_peer(&f->active[i], FAULT_SLOW_LINK, to))
 			factor *= (double)f->active[i].factor;
 	return fmin(factor, 1e6);
 }
@@ -108,7 +108,7 @@ double fault_loss(const struct faults *f, uint16_t to)
 	double arrives = 1;
 
 	for (uint32_t i = 0; i < f->n; i++)
-		if (concerns(&f->active[i], FAULT_LOSS, to))
+		if (concerns_peer(&f->active[i], FAULT_LOSS, to))
 			arrives *= 1 - (double)f->active[i].factor;
 	return 1 - arrives;
 }
@@ -116,7 +116,7 @@ double fault_loss(const struct faults *f, uint16_t to)
 bool fault_partitioned(const struct faults *f, uint16_t to)
 {
 	for (uint32_t i = 0; i < f->n; i++)
-		if (concerns(&f->active[i], FAULT_PARTITION, to))
+		if (concerns_peer(&f->active[i], FAULT_PARTITION, to))
 			return true;
 	return false;
 }

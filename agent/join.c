@@ -32,6 +32,7 @@ static void read_machine(char *out, size_t room)
 		fclose(f);
 }
 
+/* Who it is and where; then what it holds, so that a new controller finds it as it was. */
 void join_hello(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_HELLO };
@@ -68,7 +69,7 @@ void join_hello(struct agent *a, int64_t now_us)
 
 /* ---- welcome ---- */
 
-static bool seconds(double s)
+static bool is_seconds(double s)
 {
 	return isfinite(s) && s >= 0 && s <= 1e6;
 }
@@ -79,9 +80,9 @@ static const char *welcome_fault(const struct msg_welcome *w)
 		return "its node is not one of the cluster's";
 	if (w->batch == 0 || w->sequence == 0 || w->n_shards == 0 || w->slots == 0)
 		return "batch, sequence, shards and slots must be 1 or more";
-	if (!seconds(w->time_scale) || !seconds(w->forward_s) || !seconds(w->backward_s) ||
-	    !seconds(w->weight_gradient_s) || w->weight_gradient_s > w->backward_s ||
-	    !seconds(w->loss_s) || !seconds(w->dispatch_overhead_s))
+	if (!is_seconds(w->time_scale) || !is_seconds(w->forward_s) || !is_seconds(w->backward_s) ||
+	    !is_seconds(w->weight_gradient_s) || w->weight_gradient_s > w->backward_s ||
+	    !is_seconds(w->loss_s) || !is_seconds(w->dispatch_overhead_s))
 		return "a time or the time scale is no sensible number";
 	if ((w->n_delays && w->n_delays != w->n_nodes) ||
 	    (w->n_syncs && w->n_syncs != w->n_nodes))

@@ -60,7 +60,7 @@ struct options {
 	struct log log;
 };
 
-static int misuse(const char *format, const char *value)
+static int report_misuse(const char *format, const char *value)
 {
 	fprintf(stderr, "skippipe-agent: ");
 	fprintf(stderr, format, value);
@@ -76,7 +76,7 @@ static bool address_of(char to[160], const char *text)
 	return n > 0 && n < 160;
 }
 
-static bool number(const char *text, long most, long *out)
+static bool read_number(const char *text, long most, long *out)
 {
 	char *end;
 
@@ -125,12 +125,12 @@ static int read_option(struct options *o, int option, const char *value)
 
 	switch (option) {
 	case 'j':
-		return address_of(o->join, value) ? -1 : misuse("--join %s: too long", value);
+		return address_of(o->join, value) ? -1 : report_misuse("--join %s: too long", value);
 	case 'l':
-		return address_of(o->listen, value) ? -1 : misuse("--listen %s: too long", value);
+		return address_of(o->listen, value) ? -1 : report_misuse("--listen %s: too long", value);
 	case 'a':
 		return address_of(o->advertise, value) ? -1
-						       : misuse("--advertise %s: too long", value);
+						       : report_misuse("--advertise %s: too long", value);
 	case 'c':
 		o->controller_key = value;
 		return -1;
@@ -139,38 +139,38 @@ static int read_option(struct options *o, int option, const char *value)
 		return -1;
 	case 'd':
 		o->agent.device = value;
-		return strlen(value) < 32 ? -1 : misuse("--device %s: too long", value);
+		return strlen(value) < 32 ? -1 : report_misuse("--device %s: too long", value);
 	case 'r':
 		return recompute_parse(value, &o->agent.recompute) == 0
 			       ? -1
-			       : misuse("--recompute %s: expected none, norms or block", value);
+			       : report_misuse("--recompute %s: expected none, norms or block", value);
 	case 'm':
-		if (!number(value, INT32_MAX, &n) || n == 0)
-			return misuse("--memory %s: expected MiB, 1 or more", value);
+		if (!read_number(value, INT32_MAX, &n) || n == 0)
+			return report_misuse("--memory %s: expected MiB, 1 or more", value);
 		o->agent.memory_bytes = (size_t)n << 20;
 		return -1;
 	case 'n':
-		if (!number(value, 999, &n))
-			return misuse("--node %s: expected a number from 0 to 999", value);
+		if (!read_number(value, 999, &n))
+			return report_misuse("--node %s: expected a number from 0 to 999", value);
 		o->agent.node = (int32_t)n;
 		return -1;
 	case 'D':
 		o->agent.run_dir = value;
 		return -1;
 	case 'o':
-		if (!number(value, 1000000, &n) || n == 0)
-			return misuse("--orphan-s %s: expected seconds, 1 or more", value);
+		if (!read_number(value, 1000000, &n) || n == 0)
+			return report_misuse("--orphan-s %s: expected seconds, 1 or more", value);
 		o->agent.orphan_s = (uint32_t)n;
 		return -1;
 	case 's':
-		if (!number(value, 1000000, &n) || n == 0)
-			return misuse("--stuck-s %s: expected seconds, 1 or more", value);
+		if (!read_number(value, 1000000, &n) || n == 0)
+			return report_misuse("--stuck-s %s: expected seconds, 1 or more", value);
 		o->agent.stuck_s = (uint32_t)n;
 		return -1;
 	case 'L':
 		return level_of(value, &o->log.least)
 			       ? -1
-			       : misuse("--log %s: expected debug, info, warn or error", value);
+			       : report_misuse("--log %s: expected debug, info, warn or error", value);
 	case 'G':
 		return list_devices();
 	case 'h':
@@ -180,7 +180,7 @@ static int read_option(struct options *o, int option, const char *value)
 		puts("skippipe-agent " SKIPPIPE_VERSION);
 		return 0;
 	default:
-		return misuse("%s", "see the message above");
+		return report_misuse("%s", "see the message above");
 	}
 }
 
@@ -213,17 +213,17 @@ static int read_options(struct options *o, int argc, char **argv)
 			return rc;
 	}
 	if (optind < argc)
-		return misuse("%s: not an option", argv[optind]);
+		return report_misuse("%s: not an option", argv[optind]);
 	if (!o->join[0])
-		return misuse("--join is missing%s", "");
+		return report_misuse("--join is missing%s", "");
 	if (!o->controller_key)
-		return misuse("--controller-key is missing%s", "");
+		return report_misuse("--controller-key is missing%s", "");
 	if (!o->key)
-		return misuse("--key is missing%s", "");
+		return report_misuse("--key is missing%s", "");
 	if (!o->listen[0])
-		return misuse("--listen is missing%s", "");
+		return report_misuse("--listen is missing%s", "");
 	if (!o->advertise[0] && (strstr(o->listen, "//0.0.0.0:") || strstr(o->listen, "//*:")))
-		return misuse("--listen %s: other nodes cannot dial that; give --advertise too",
+		return report_misuse("--listen %s: other nodes cannot dial that; give --advertise too",
 			      o->listen);
 	o->agent.join = o->join;
 	o->agent.listen = o->listen;
@@ -282,7 +282,7 @@ static void wait_for_something(const struct agent *a, int signals, int64_t now)
 	ppoll(p, 1 + AGENT_FDS, &t, NULL);
 }
 
-static int loop(struct agent *a, int signals)
+static int run_loop(struct agent *a, int signals)
 {
 	struct signalfd_siginfo info;
 	int64_t now = clock_monotonic_us();
@@ -328,7 +328,7 @@ int main(int argc, char **argv)
 		   keys_load_or_make(&identity, o.key, &err) == 0) {
 		o.agent.identity = identity;
 		if (agent_new(&a, &o.agent, clock_monotonic_us(), &err) == 0)
-			status = loop(a, signals);
+			status = run_loop(a, signals);
 	}
 	if (err.text[0])
 		fprintf(stderr, "skippipe-agent: %s\n", err.text);

@@ -13,7 +13,7 @@ enum {
 };
 #define EARLY_LEAST_BYTES ((uint64_t)64 << 20)
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t take_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -30,7 +30,7 @@ struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uin
 	uint64_t tensors = visits * (uint64_t)activation * sizeof(float);
 	struct needs n = { .kept = OUTPUTS_OF_VISIT * tensors,
 			   .waiting = tensors,
-			   .early = least(early_most, tensors + array),
+			   .early = take_least(early_most, tensors + array),
 			   .reduction = SUM_ARRAYS * array,
 			   .copies = (saves ? 2u : 1u) * COPY_ARRAYS * array };
 
@@ -38,18 +38,18 @@ struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uin
 	return n;
 }
 
-static uint64_t above(uint64_t a, uint64_t b)
+static uint64_t subtract_down_to_0(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
 
 struct needs needs_beyond(const struct needs *n, const struct needs *checked)
 {
-	struct needs more = { .kept = above(n->kept, checked->kept),
-			      .waiting = above(n->waiting, checked->waiting),
-			      .early = above(n->early, checked->early),
-			      .reduction = above(n->reduction, checked->reduction),
-			      .copies = above(n->copies, checked->copies) };
+	struct needs more = { .kept = subtract_down_to_0(n->kept, checked->kept),
+			      .waiting = subtract_down_to_0(n->waiting, checked->waiting),
+			      .early = subtract_down_to_0(n->early, checked->early),
+			      .reduction = subtract_down_to_0(n->reduction, checked->reduction),
+			      .copies = subtract_down_to_0(n->copies, checked->copies) };
 
 	more.total = add_up(&more);
 	return more;
@@ -57,13 +57,13 @@ struct needs needs_beyond(const struct needs *n, const struct needs *checked)
 
 uint64_t needs_early_room(const struct needs *n, uint64_t free_bytes, uint64_t most)
 {
-	uint64_t room = n->early + above(free_bytes, n->total);
+	uint64_t room = n->early + subtract_down_to_0(free_bytes, n->total);
 	uint64_t floor = EARLY_TIMES * n->early + EARLY_LEAST_BYTES;
 
-	return least(most, room > floor ? room : floor);
+	return take_least(most, room > floor ? room : floor);
 }
 
-static double mib(uint64_t bytes)
+static double to_mib(uint64_t bytes)
 {
 	return (double)bytes / 0x1p20;
 }
@@ -76,6 +76,6 @@ int needs_check(const struct needs *n, uint64_t free_bytes, struct error *err)
 			 "an iteration needs %.1f MiB beside the stage (outputs kept %.1f, tensors that "
 			 "wait %.1f, early ones %.1f, the gradient's sum %.1f, copies of the stage %.1f), "
 			 "%.1f are free: %.1f are missing",
-			 mib(n->total), mib(n->kept), mib(n->waiting), mib(n->early),
-			 mib(n->reduction), mib(n->copies), mib(free_bytes), mib(n->total - free_bytes));
+			 to_mib(n->total), to_mib(n->kept), to_mib(n->waiting), to_mib(n->early),
+			 to_mib(n->reduction), to_mib(n->copies), to_mib(free_bytes), to_mib(n->total - free_bytes));
 }

@@ -265,7 +265,7 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 }
 
 /* Takes over what it keeps of *m. */
-static void obey(struct agent *a, struct msg *m, int64_t now_us)
+static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 {
 	log_line(a->options.log, LOG_DEBUG, "%s from the controller", msg_name(m->type));
 	a->told = told_by(a, m);
@@ -283,6 +283,7 @@ static void obey(struct agent *a, struct msg *m, int64_t now_us)
 	}
 }
 
+/* Messages are obeyed; of the connection's ups and downs each is logged once. */
 void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 {
 	struct msg m;
@@ -292,7 +293,7 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 	case POST_DATA:
 		rc = msg_decode(&m, p->data, p->size);
 		if (rc == 0) {
-			obey(a, &m, now_us);
+			obey_order(a, &m, now_us);
 			break;
 		}
 		a->refused++;

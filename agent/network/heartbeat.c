@@ -79,6 +79,7 @@ static uint64_t count_refused(const struct post_counters *c)
 	return n;
 }
 
+/* Counters, then what the agent holds and does, then whose links are stuck. */
 static void tell_beat(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_HEARTBEAT };

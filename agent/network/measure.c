@@ -16,6 +16,8 @@
 
 #include "agent/state.h"
 
+/* A connection takes three round trips: at 300 ms one way 1.8 s, of CONNECT_US. The post remembers 16
+ * probes, so that PROBE_FIRST_US finds round trips of up to 2.4 s. All else follows the round trip. */
 enum {
 	CONNECT_US = 4000000,    /* at most, for a connection */
 	PROBE_EVERY_US = 2000000, /* a link, of up to PROBE_EVERY_NODES; of more so many times as long */

@@ -12,7 +12,7 @@
 #include "agent/state.h"
 
 /* Returns how long nothing may move on it. */
-static int64_t look(struct agent *a, uint16_t to, int64_t now_us)
+static int64_t look_at_link(struct agent *a, uint16_t to, int64_t now_us)
 {
 	struct peer *p = &a->peers[to];
 	struct post_peer_info info = { .heard_us = 0 };
@@ -46,7 +46,7 @@ uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us)
 
 	for (uint16_t i = 0; i < a->run.n_nodes; i++) {
 		const struct peer *p = &a->peers[i];
-		int64_t expected_us = look(a, i, now_us);
+		int64_t expected_us = look_at_link(a, i, now_us);
 
 		if (n < MSG_STUCK && p->stuck_us && now_us - p->stuck_us > expected_us)
 			out[n++] = (struct msg_stuck){ i, (uint32_t)((now_us - p->stuck_us) / 1000),

@@ -16,6 +16,9 @@
 #include "wire/dispersion.h"
 #include "wire/train.h"
 
+/* At 1 MB/s a packet comes every 1.4 ms and the longest train takes 0.36 s, so QUIET_US is some
+ * seventy packets, and OVERDUE_US and QUIET_US together more than a train. On a slower link no answer
+ * comes in time, and it is measured by filling it (measure.c). */
 enum {
 	FIRST_PACKETS = 128,
 	PACKETS = 256,

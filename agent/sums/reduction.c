@@ -1,3 +1,8 @@
+/* One reduction at a time, as a row of standings: some wait for the worker (the gradient's copy, my
+ * slice's sum, the norm), some for peers (parts, then sums). Each next_job is due when its wait is
+ * over; job_done sends what the job made and moves on. Nothing here waits or blocks, and a newer
+ * attempt throws away all but the gradient, which is the worker's.
+ */
 #include "agent/sums/reduction.h"
 
 #include <errno.h>
@@ -70,6 +75,7 @@ static bool is_older_slice(const struct parcel *p, const void *context)
 	       p->head.attempt < slices_attempt(r);
 }
 
+/* Refuses what makes no sense, answers what is done, and begins what is newer. */
 void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us)
 {
 	struct slices *r;

@@ -1,3 +1,7 @@
+/* Who owns which slice of a sum, which floats of it are in, and the sum itself: in ascending order of
+ * node, whatever the order in which parts come, for floats do not associate. Pieces are put where
+ * they belong at once; spans say what is there, so that each float is taken exactly once.
+ */
 #include "agent/sums/slices.h"
 
 #include <assert.h>
@@ -41,7 +45,7 @@ static uint32_t index_of(const struct slices *r, uint16_t node)
 	return UINT32_MAX;
 }
 
-static int make(struct slices **out, uint64_t iteration, uint32_t attempt,
+static int make_slices(struct slices **out, uint64_t iteration, uint32_t attempt,
 		const uint16_t *nodes, uint32_t n, size_t floats)
 {
 	struct slices *r;
@@ -78,7 +82,7 @@ static int make(struct slices **out, uint64_t iteration, uint32_t attempt,
 int slices_watch(struct slices **out, uint64_t iteration, uint32_t attempt,
 		 const uint16_t *nodes, uint32_t n, size_t floats)
 {
-	return make(out, iteration, attempt, nodes, n, floats);
+	return make_slices(out, iteration, attempt, nodes, n, floats);
 }
 
 int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
@@ -86,7 +90,7 @@ int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const 
 {
 	struct slices *r;
 	size_t from;
-	int rc = make(&r, iteration, attempt, nodes, n, floats);
+	int rc = make_slices(&r, iteration, attempt, nodes, n, floats);
 
 	if (rc)
 		return rc;

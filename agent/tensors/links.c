@@ -63,7 +63,7 @@ void links_forget_peer(struct agent *a, uint16_t node)
 static const double slow_bytes_per_s = 1e6; /* where nothing is known */
 
 /* What little was sent says nothing of what a link carries. */
-static double carries(const struct post_peer_info *info)
+static double find_rate(const struct post_peer_info *info)
 {
 	double rate = (double)info->delivery_bytes_per_s;
 
@@ -77,7 +77,7 @@ int64_t links_expected_us(const struct agent *a, uint16_t to)
 	if (a->peers[to].dial)
 		post_peer(a->tensors, a->peers[to].dial, &info);
 	return (info.rto_us > EXPECTED_LEAST_US ? info.rto_us : EXPECTED_LEAST_US) +
-	       (int64_t)((double)info.under_way_bytes * 1e6 / carries(&info));
+	       (int64_t)((double)info.under_way_bytes * 1e6 / find_rate(&info));
 }
 
 int64_t links_piece_us(const struct agent *a, uint16_t from)
@@ -87,7 +87,7 @@ int64_t links_piece_us(const struct agent *a, uint16_t from)
 	if (!a->peers[from].dial || post_peer(a->tensors, a->peers[from].dial, &info) != 0 ||
 	    info.delivery_bytes_per_s == 0)
 		return 0;
-	return info.rto_us + (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 / carries(&info));
+	return info.rto_us + (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 / find_rate(&info));
 }
 
 /* An activation's way, without losses. */
@@ -125,7 +125,7 @@ static int64_t losses_us(struct agent *a, uint16_t to)
 	return us;
 }
 
-static void put(struct agent *a, const struct parcel *p)
+static void hold_parcel(struct agent *a, const struct parcel *p)
 {
 	if (delay_queue_add(a->delay_queue, p) < 0)
 		tell_trouble(a, true, "no memory for a tensor to send");
@@ -186,7 +186,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 		peer->link_free_us = p.due_us;
 		p.due_us += losses_us(a, to);
 	}
-	put(a, &p);
+	hold_parcel(a, &p);
 }
 
 void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
@@ -196,7 +196,7 @@ void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, flo
 			    .bytes = floats * sizeof(float),
 			    .ready_us = ready_us, .due_us = due_us + losses_us(a, to) };
 
-	put(a, &p);
+	hold_parcel(a, &p);
 }
 
 void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
@@ -304,7 +304,7 @@ static int send_now(struct agent *a, struct parcel *p, int64_t now_us)
 	return rc;
 }
 
-static bool chained(const struct parcel *p)
+static bool is_chained(const struct parcel *p)
 {
 	return p->head.kind == TENSOR_ACTIVATION || p->head.kind == TENSOR_GRADIENT;
 }
@@ -352,10 +352,10 @@ static void take_transfers(struct agent *a, int64_t now_us)
 }
 
 /* Sends it, or puts it back for later. */
-static void depart(struct agent *a, struct parcel *p, int64_t now_us)
+static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 {
 	struct peer *peer = &a->peers[p->to];
-	bool of_chain = chained(p) && !p->head.evaluate;
+	bool of_chain = is_chained(p) && !p->head.evaluate;
 	int rc = -EAGAIN;
 
 	/* Who wants them asks again, once it is known. */
@@ -372,7 +372,7 @@ static void depart(struct agent *a, struct parcel *p, int64_t now_us)
 		if (peer->blocked) /* tells nothing of the way */
 			p->ready_us += now_us + RETRY_US - p->due_us;
 		p->due_us = now_us + RETRY_US;
-		put(a, p);
+		hold_parcel(a, p);
 		return;
 	}
 	parcel_free(p);
@@ -393,7 +393,7 @@ void links_pump(struct agent *a, int64_t now_us)
 
 	take_transfers(a, now_us);
 	for (int i = 0; i < PUMP_MOST && delay_queue_take(a->delay_queue, now_us, &p) == 0; i++)
-		depart(a, &p, now_us);
+		send_or_hold(a, &p, now_us);
 }
 
 static bool of_old(const struct parcel *p, const void *context)

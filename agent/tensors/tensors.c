@@ -138,7 +138,7 @@ static bool plausible_halves(const void *body, size_t size)
 	return true;
 }
 
-static bool plausible(const struct agent *a, const struct msg *m)
+static bool is_plausible(const struct agent *a, const struct msg *m)
 {
 	bool chained = m->u.tensor.kind == TENSOR_ACTIVATION || m->u.tensor.kind == TENSOR_GRADIENT;
 
@@ -179,7 +179,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 		a->dropped += t->iteration <= past;
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
-	if (!*looked_at && !plausible(a, m)) {
+	if (!*looked_at && !is_plausible(a, m)) {
 		accuse_node(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation that no computation gives"
 								      : "a gradient that no computation gives",
 			     now_us);

@@ -123,19 +123,19 @@ void fetch_refuse(struct fetch *f, uint32_t piece, int64_t now_us)
 	f->n_asked--;
 }
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t take_larger(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
 
-static void adapt(struct fetch *f, int64_t took_us)
+static void adapt_window(struct fetch *f, int64_t took_us)
 {
 	f->took_us += f->took_us ? (took_us - f->took_us) / 4 : took_us;
 	if (took_us < f->least_us)
 		f->least_us = took_us;
-	if (took_us < f->least_us + larger(QUEUE_LITTLE_US, f->least_us / 2) && f->window < FETCH_WINDOW)
+	if (took_us < f->least_us + take_larger(QUEUE_LITTLE_US, f->least_us / 2) && f->window < FETCH_WINDOW)
 		f->window++;
-	else if (took_us > f->least_us + larger(QUEUE_MUCH_US, f->least_us) && f->window > WINDOW_LEAST)
+	else if (took_us > f->least_us + take_larger(QUEUE_MUCH_US, f->least_us) && f->window > WINDOW_LEAST)
 		f->window--;
 }
 
@@ -148,7 +148,7 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 	    bytes != 3 * floats * sizeof(float))
 		return -EINVAL;
 	f->heard_us = now_us;
-	f->patience_us = larger(SILENCE_US, TIMES * f->took_us);
+	f->patience_us = take_larger(SILENCE_US, TIMES * f->took_us);
 	if (f->held[piece])
 		return -EALREADY;
 	if (f->n_held == 0 && iteration > f->iteration)
@@ -159,7 +159,7 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 		return -ESTALE;
 	}
 	if (f->asked_us[piece]) {
-		adapt(f, now_us - f->asked_us[piece]);
+		adapt_window(f, now_us - f->asked_us[piece]);
 		f->asked_us[piece] = 0;
 		f->n_asked--;
 	}

@@ -19,6 +19,7 @@
 
 #include "agent/state.h"
 
+/* Beside what the pieces take at the rate that they come with (sum_patience_us, check_sum). */
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
 static void forget_reduce(struct standby *k)
@@ -379,6 +380,7 @@ bool standby_next_job(struct agent *a, struct job *job)
 	return false;
 }
 
+/* The worker has made room, or has not: pieces may be asked for, or the controller hears why not. */
 static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 {
 	struct standby *k = a->standby;

@@ -1,3 +1,7 @@
+/* The jobs of the compute thread. One thread touches the stage, its copy and the corpus, so none of
+ * them has a lock: a job comes with all that it needs, and takes all that it made back with it. A
+ * stage that cannot be prepared leaves the one before as it was.
+ */
 #include "agent/work/compute.h"
 
 #include <assert.h>
@@ -96,7 +100,7 @@ static int open_corpus(struct compute *c, struct error *err)
 	return rc;
 }
 
-static int prepare(struct compute *c, struct job *j)
+static int prepare_stage(struct compute *c, struct job *j)
 {
 	struct stage_options o = { .slots = c->setup.slots,
 				   .batch = c->setup.batch,
@@ -143,7 +147,7 @@ static void arrays_of(struct stage *s, float *arrays[KINDS])
 	arrays[2] = stage_moment2(s);
 }
 
-static int load(struct compute *c, struct job *j)
+static int load_copy(struct compute *c, struct job *j)
 {
 	if (!c->kept || stage_index(c->kept) != stage_index(c->stage))
 		return error_set(&j->err, -EINVAL, "no copy of stage %u is kept here",
@@ -153,13 +157,13 @@ static int load(struct compute *c, struct job *j)
 	return 0;
 }
 
-static int restore(struct compute *c, struct job *j)
+static int restore_file(struct compute *c, struct job *j)
 {
 	c->pristine = false;
 	return checkpoint_load_stage(j->folder, c->stage, j->iteration, j->wanted, &j->err);
 }
 
-static int mix(struct compute *c, const struct job *j)
+static int mix_state(struct compute *c, const struct job *j)
 {
 	size_t n = stage_parameters(c->stage);
 	float *to[KINDS];
@@ -173,7 +177,7 @@ static int mix(struct compute *c, const struct job *j)
 }
 
 /* One slot of the smallest batch: the copy is stepped, never computed with. */
-static int keep(struct compute *c, struct job *j)
+static int make_copy(struct compute *c, struct job *j)
 {
 	struct stage_options o = { .slots = 1,
 				   .batch = 1,
@@ -206,7 +210,7 @@ static void put_fresh(struct stage *s, const struct job *j)
 	}
 }
 
-static int follow(struct compute *c, struct job *j)
+static int follow_commit(struct compute *c, struct job *j)
 {
 	int rc = 0;
 
@@ -258,7 +262,7 @@ static int measure_once(struct compute *c, float *in, float *out)
 	return rc;
 }
 
-static int measure(struct compute *c, struct job *j)
+static int measure_stage(struct compute *c, struct job *j)
 {
 	size_t n = stage_activation(c->stage);
 	float *in = malloc(n * sizeof(float)), *out = malloc(n * sizeof(float));
@@ -298,7 +302,7 @@ static void read_data(struct compute *c, const struct job *j)
 }
 
 /* Stage 0 passes no gradient on: with its weights left for later nothing remains to be done. */
-static int backward(struct compute *c, const struct job *j)
+static int run_backward(struct compute *c, const struct job *j)
 {
 	bool first = stage_index(c->stage) == 0;
 
@@ -309,7 +313,7 @@ static int backward(struct compute *c, const struct job *j)
 		       : stage_backward(c->stage, j->slot, j->in, j->out, j->count);
 }
 
-static int task(struct compute *c, struct job *j)
+static int run_task(struct compute *c, struct job *j)
 {
 	bool first = stage_index(c->stage) == 0;
 	bool out = j->kind != JOB_WEIGHTS && (j->kind != JOB_BACKWARD || !first);
@@ -331,7 +335,7 @@ static int task(struct compute *c, struct job *j)
 		rc = stage_loss(c->stage, j->slot, j->in, c->targets, &j->loss, j->out,
 				j->count);
 	else
-		rc = backward(c, j);
+		rc = run_backward(c, j);
 	if (rc)
 		return error_set(&j->err, rc, "stage %u: a task failed: %s",
 				 stage_index(c->stage), strerror(-rc));
@@ -357,7 +361,7 @@ static int copy_gradient(struct compute *c, struct job *j)
 	return j->bodies ? 0 : error_set(&j->err, -ENOMEM, "no memory for the gradient's copy");
 }
 
-static int step(struct compute *c, struct job *j)
+static int take_step(struct compute *c, struct job *j)
 {
 	int rc = stage_step(c->stage, slices_staging(j->slices), j->scale, &j->adamw,
 			    j->iteration);
@@ -386,28 +390,28 @@ static int copy_state(struct compute *c, struct job *j)
 	return 0;
 }
 
-static int perform(struct compute *c, struct job *j)
+static int perform_job(struct compute *c, struct job *j)
 {
 	switch (j->kind) {
 	case JOB_PREPARE:
-		return prepare(c, j);
+		return prepare_stage(c, j);
 	case JOB_LOAD:
-		return load(c, j);
+		return load_copy(c, j);
 	case JOB_RESTORE:
-		return restore(c, j);
+		return restore_file(c, j);
 	case JOB_MIX:
-		return mix(c, j);
+		return mix_state(c, j);
 	case JOB_KEEP:
-		return keep(c, j);
+		return make_copy(c, j);
 	case JOB_FOLLOW:
-		return follow(c, j);
+		return follow_commit(c, j);
 	case JOB_MEASURE:
-		return measure(c, j);
+		return measure_stage(c, j);
 	case JOB_FORWARD:
 	case JOB_LOSS:
 	case JOB_BACKWARD:
 	case JOB_WEIGHTS:
-		return task(c, j);
+		return run_task(c, j);
 	case JOB_ZERO:
 		stage_zero_gradient(c->stage);
 		return 0;
@@ -424,7 +428,7 @@ static int perform(struct compute *c, struct job *j)
 		return 0;
 	}
 	case JOB_STEP:
-		return step(c, j);
+		return take_step(c, j);
 	case JOB_STATE:
 		return copy_state(c, j);
 	}
@@ -436,7 +440,7 @@ void compute_run(void *compute, void *job)
 	struct job *j = job;
 
 	j->began_us = clock_monotonic_us();
-	j->rc = perform(compute, j);
+	j->rc = perform_job(compute, j);
 	j->ended_us = clock_monotonic_us();
 }
 

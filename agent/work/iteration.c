@@ -287,6 +287,7 @@ void iteration_forget_evaluation(struct agent *a)
 	a->evaluation = (struct evaluation){ .n = 0 };
 }
 
+/* Forgets the evaluation before; its data nodes begin at once, as nothing has to be settled first. */
 void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us)
 {
 	struct evaluation *e = &a->evaluation;

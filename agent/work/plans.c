@@ -32,6 +32,7 @@ static struct plan *choose_place(struct agent *a, uint64_t epoch)
 	return &a->plans[a->plans[0].epoch < a->plans[1].epoch ? 0 : 1];
 }
 
+/* All routes are read first: a plan is kept whole or not at all. */
 void plans_take(struct agent *a, const struct msg_plan *m)
 {
 	struct plan new = { .known = true, .epoch = m->epoch, .n_ranks = m->n_ranks,

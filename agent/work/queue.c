@@ -81,7 +81,7 @@ void queue_free(struct queue *q)
 	free(q);
 }
 
-static void release(struct queue *q, int slot)
+static void release_slot(struct queue *q, int slot)
 {
 	if (slot == NO_SLOT)
 		return;
@@ -118,7 +118,7 @@ void queue_clear(struct queue *q)
 	}
 	for (uint32_t i = 0; i < q->n_slots; i++)
 		if (q->slots[i].holder != QUEUE_NOBODY && (int)i != kept)
-			release(q, (int)i);
+			release_slot(q, (int)i);
 	q->last = QUEUE_NOBODY;
 	forget_entries(q);
 }
@@ -167,7 +167,7 @@ bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt)
 		    q->running->route.microbatch == microbatch)
 			q->running->stale = true;
 		else
-			release(q, e->slot);
+			release_slot(q, e->slot);
 	}
 	e->known = true;
 	e->attempt = attempt;
@@ -262,7 +262,7 @@ static bool may_start(const struct queue *q, const struct task *t)
 }
 
 /* Whether a goes before b. */
-static bool before(const struct queue *q, const struct task *a, const struct task *b)
+static bool comes_before(const struct queue *q, const struct task *a, const struct task *b)
 {
 	uint32_t ra = a->evaluate ? UINT32_MAX : q->ranks[row_of(a->kind)][a->route.microbatch];
 	uint32_t rb = b->evaluate ? UINT32_MAX : q->ranks[row_of(b->kind)][b->route.microbatch];
@@ -278,13 +278,13 @@ static bool before(const struct queue *q, const struct task *a, const struct tas
 	return a->route.microbatch < b->route.microbatch;
 }
 
-static size_t best(const struct queue *q)
+static size_t find_best(const struct queue *q)
 {
 	size_t found = SIZE_MAX;
 
 	for (size_t i = 0; i < q->n_waiting; i++)
 		if (may_start(q, q->waiting[i]) &&
-		    (found == SIZE_MAX || before(q, q->waiting[i], q->waiting[found])))
+		    (found == SIZE_MAX || comes_before(q, q->waiting[i], q->waiting[found])))
 			found = i;
 	return found;
 }
@@ -308,7 +308,7 @@ struct task *queue_start(struct queue *q, int64_t now_us)
 	struct entry *e;
 	size_t i;
 
-	if (q->running || (i = best(q)) == SIZE_MAX)
+	if (q->running || (i = find_best(q)) == SIZE_MAX)
 		return NULL;
 	t = q->waiting[i];
 	q->waiting[i] = q->waiting[--q->n_waiting];
@@ -343,9 +343,9 @@ struct task *queue_end(struct queue *q)
 	if (!t->stale)
 		q->entries[t->route.microbatch].ended |= (uint8_t)(1u << t->kind);
 	if (t->stale) {
-		release(q, t->slot);
+		release_slot(q, t->slot);
 	} else if (t->kind == WORK_WEIGHTS || (t->kind == WORK_BACKWARD && !t->follows)) {
-		release(q, t->slot);
+		release_slot(q, t->slot);
 		q->entries[t->route.microbatch].slot = NO_SLOT;
 	}
 	return t;
@@ -415,5 +415,5 @@ uint32_t queue_slots_held(const struct queue *q)
 
 bool queue_blocked(const struct queue *q)
 {
-	return q->n_waiting > 0 && !q->running && best(q) == SIZE_MAX;
+	return q->n_waiting > 0 && !q->running && find_best(q) == SIZE_MAX;
 }

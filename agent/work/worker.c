@@ -22,7 +22,7 @@ struct worker {
 	void *context, *job;
 };
 
-static void *serve(void *argument)
+static void *run_jobs(void *argument)
 {
 	struct worker *w = argument;
 	const uint64_t one = 1;
@@ -62,7 +62,7 @@ int worker_new(struct worker **out, struct error *err)
 	}
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
-	rc = pthread_create(&w->thread, NULL, serve, w);
+	rc = pthread_create(&w->thread, NULL, run_jobs, w);
 	if (rc) {
 		pthread_cond_destroy(&w->wake);
 		pthread_mutex_destroy(&w->lock);
