@@ -1,28 +1,28 @@
 /* controller.h - the controller's state, and what its parts offer one another.
  *
- * One thread runs the loop (main.c); one worker thread plans (planner.h), and
- * another one ahead, in idle time (ahead.c). The parts:
+ * One thread runs the loop (loop.c); one worker thread plans (planner.h), and another one ahead, in idle time
+ * (ahead.c). A part decides about its own state. What it wants done about the iteration under way it requests
+ * (requests.h), and the loop does it. The parts, by folder:
  *
- *     members.c    who is there: joining, heartbeats, death, coming back
- *     quiet.c      who is not heard any more
- *     door.c       who is refused, barred, expelled
- *     cuts.c       links that are cut, and who is cut off;  places.c  who joins which stage
- *     copies.c     every stage in two places after every commit; moves
- *     recover.c    a stage that has lost its last replica
- *     measuring.c  every link measured before the first plan, and a joiner's;  link_table.c
- *     gather.c     the run's beginning, and its going on after a takeover (resume.c);  carry.c  the
- *                  iteration that was under way then
- *     iteration.c  the phases of an iteration, recovery when a node dies in one
- *     reroute.c    other ways for what is under way
- *     agree.c      what all of a stage hold alike
- *     doubt.c      who is left out for what it said;  pairs.c  who contradicted whom
- *     standstill.c iterations in which nothing goes on, and who is at fault
- *     commit.c     the decision, durable before it is announced;  evaluate.c  validation
- *     replan.c     what to ask the planner and what to do with its answers
- *     ahead.c      plans made ahead;  predict.c  what a plan takes, messages and sums included
- *     consoles.c   the state stream: snapshots and live messages
- *     command.c    the operator's acts, their previews and their undoing; faults
- *     record.c     the store and the JSON lines on stdout;  finish.c  the end
+ *     members/    member.c what is known of a node, and what is sent to it;  node_state.c its state, and who is gone;
+ *                 peers.c what agents are told of one another;  assign.c who holds which stage;  places.c where a
+ *                 joiner goes;  members.c what agents say;  quiet.c who is not heard any more;  cuts.c who is cut off;
+ *                 door.c who is refused, expelled;  gather.c the run's beginning, and its going on after a takeover
+ *     network/    link_table.c, measuring.c every link measured before the first plan, and a joiner's;
+ *                 seen_links.c what consoles see of links;  cut_links.c which are cut
+ *     planning/   question.c what a planner is asked;  ahead.c plans made ahead;  replan.c when it is asked;
+ *                 answers.c what is done with the answers;  drift.c what strays from the plan
+ *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  anew.c;  commit.c the
+ *                 decision, durable before it is announced;  evaluate.c validation;  standstill.c nothing goes on;
+ *                 carry_record.c, carry.c how it outlives its controller;  predict.c what a plan takes
+ *     trust/      agree.c what all of a stage hold alike;  doubt.c who is left out for what it said;  pairs.c who
+ *                 contradicted whom;  held_sums.c sums that do not come
+ *     weights/    copies.c who holds copies;  keepers.c every stage in two places after every commit;  moves.c nodes
+ *                 change stages;  home.c;  checkpoints.c;  recover.c a stage without a replica;  restore.c
+ *     history/    record.c the store and the JSON lines on stdout;  run_state.c what a successor must know;  resume.c;
+ *                 disk.c;  finish.c the end
+ *     operator/   stream.c messages to consoles;  journal.c;  announce.c what the run is and how it goes;  consoles.c
+ *                 snapshots and live messages;  command.c acts, their previews and their undoing, faults;  drill.c
  *
  * Times are microseconds of this process's monotonic clock; agents' times are translated on
  * arrival. "Plan seconds" are the plan's own: real seconds / unit_s.
@@ -39,6 +39,7 @@
 #include "controller/network/link_table.h"
 #include "controller/operator/once.h"
 #include "controller/options.h"
+#include "controller/requests.h"
 #include "controller/trust/pairs.h"
 #include "controller/planning/planner.h"
 #include "controller/iteration/routes.h"
@@ -368,6 +369,8 @@ struct controller {
 	char plan_reason[96];
 	char stand_in[192]; /* what the journal last said of a plan that is not the algorithm's own */
 
+	struct requests requests; /* of the parts, until the loop has carried them out */
+
 	/* The iteration. */
 	enum run_phase phase;
 	uint64_t committed;
@@ -398,6 +401,7 @@ struct controller {
 	bool pause, step;
 	struct {
 		bool full;         /* the run waits, since then */
+		bool room;         /* by this turn's look, there is some */
 		bool commit_waits; /* even what was held back is taken: no commit can be written */
 		bool warned;
 		int64_t since_us, next_look_us, next_said_us;
@@ -457,16 +461,23 @@ static inline bool is_clock(int64_t us)
 	return us >= 0 && us <= INT64_MAX / 8;
 }
 
+/* Before members_hello: where another process says hello for a node that takes part, the one before is gone. */
+void members_replaced(struct controller *c, post_peer_id peer, const struct msg_hello *m);
 void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *m);
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r);
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h);
 void members_tell_peers(struct controller *c); /* who is to be known, and whose key to be forgotten */
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t);
 void members_links(struct controller *c, struct member *m, const struct msg_links *l);
+/* Of a link from m; NULL: out of memory. */
+struct seen_link *seen_link(struct member *m, uint16_t to);
 void members_link_seen(struct controller *c, struct member *m, uint16_t to); /* c->links has changed */
 /* Tells everyone gathered what the run is, once the first plan says how fast time goes. */
 void members_welcome(struct controller *c);
-void members_check(struct controller *c); /* silence, pings, joiners that hang, peers lists */
+bool members_due(const struct controller *c); /* fifty times a second: to look at everybody */
+void members_hear_silence(struct controller *c);  /* then: who is not heard any more goes, */
+void members_check_joiners(struct controller *c); /* joiners that hang start over, */
+void members_ping(struct controller *c);          /* and now and then all are sent a clock */
 void members_gone(struct controller *c, struct member *m, const char *why);
 void members_mark(struct controller *c, struct member *m, bool out); /* it is to take no part */
 void members_assign(struct controller *c, struct member *m, int stage, bool fetch);
@@ -510,6 +521,7 @@ int64_t quiet_farthest_us(const struct controller *c);
 /* ---- cuts.c ---- */
 void cuts_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
 void cuts_check(struct controller *c);
+struct cut *cuts_find(const struct controller *c, uint16_t a, uint16_t b); /* of that link; NULL: it never was cut */
 bool cuts_between(const struct controller *c, uint16_t a, uint16_t b); /* that link is not there */
 /* There is no plan without some link that is cut: one of its ends is taken out. False: there is none. */
 bool cuts_give_way(struct controller *c);
@@ -526,9 +538,9 @@ void door_stray(struct controller *c, struct member *m, const char *what);
 void door_ignored(struct controller *c, struct member *m, const char *what);
 void door_down(struct controller *c, post_peer_id peer, enum link_reason reason);
 /* No agent may come to the others as this node, until one has said hello. */
-void door_disown(struct controller *c, struct member *m);
+void member_disown(struct controller *c, struct member *m);
 /* Until told otherwise the others do not let it in. */
-void door_shun(struct controller *c, struct member *m, bool shunned);
+void member_shun(struct controller *c, struct member *m, bool shunned);
 void door_turn(struct controller *c);
 
 /* ---- copies.c ---- */
@@ -536,6 +548,12 @@ void door_turn(struct controller *c);
 bool copies_settle(const struct controller *c, int64_t since_us);
 /* Fetches a copy of the stage in the background, and keeps it: false when nobody has it. */
 bool copies_fetch(struct controller *c, struct member *m, int stage);
+bool copies_keep(struct controller *c, struct member *m, int stage, const struct member *source); /* so, of that one */
+void copies_fetch_again(struct controller *c, struct member *m);
+/* False: its copy is not the stage's, and is fetched again. */
+bool copies_hash_right(struct controller *c, struct member *m, uint64_t iteration, uint64_t hash);
+/* Who was left out and has given nothing, or something else, is not asked again. */
+void copies_blame_source(struct controller *c, const struct member *m);
 void copies_release(struct controller *c, struct member *m);
 /* Its copy is of no use: another keeps one, or it joins anew. */
 void copies_refuse(struct controller *c, struct member *m, const char *why);
@@ -559,7 +577,8 @@ struct member *copies_holder(struct controller *c, int stage, const struct membe
 bool copy_left_out(const struct controller *c, const struct member *m, int stage);
 /* Who gets the stage's sum without being a replica: marks them, fills nodes (n_members). */
 uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes);
-void copies_turn(struct controller *c); /* appoints keepers, lets them go */
+/* Now and then: appoints keepers, lets them go. Whether it was time, and nodes may go home as well (home_turn). */
+bool copies_turn(struct controller *c);
 /* Between iterations: keepers that can be spared move over. Whether the next one is to wait for that. */
 bool copies_balance(struct controller *c);
 /* Its copy of the stage, which is its place now, becomes its weights. */
@@ -644,11 +663,14 @@ void gather_turn(struct controller *c);
 void gather_status(const struct controller *c, struct msg_see_status *s);
 
 /* ---- doubt.c: who is left out until the operator says otherwise ---- */
+/* Marks one that may come back, as all whom it contradicts are out by now, and returns it; NULL: nobody may. */
+struct member *doubt_forgive(struct controller *c);
 /* m has a number that cannot be. Many such in one iteration: the training has diverged, and ends. */
 void doubt_number(struct controller *c, struct member *m, const char *why);
 /* A replica's first accusation of that one in this iteration: what it says counts, and costs it nothing. */
 bool doubt_is_news(const struct controller *c, const struct member *by, const struct msg_trouble *t);
 void doubt_accused(struct controller *c, struct member *accused, struct member *by);
+bool doubt_doubts(const struct controller *c, uint16_t id); /* it is in a pair, explained or not */
 /* What m said cannot be: no sum of this iteration stands. */
 void doubt_proven(struct controller *c, struct member *m, const char *why);
 /* They contradict each other: remembered. */
@@ -712,7 +734,8 @@ void send_replicas(struct controller *c, const struct msg *m);
 /* Sums that were begun, or done, count no longer: they begin anew once all is done, over those who are left. */
 void begin_reduction(struct controller *c);
 void iteration_taken_up(struct controller *c); /* routes, plan and attempts are set */
-void iteration_turn(struct controller *c); /* whatever the phase can do now */
+/* Between two iterations: what the operator asked for, then the next one. */
+void iteration_boundary(struct controller *c);
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r);
 void iteration_lost(struct controller *c, struct member *m); /* a replica died */
 /* Who has no part in the run now may hold the weights of a stage that is lost, also where its place was given to
@@ -721,6 +744,8 @@ bool iteration_resumes(struct controller *c, struct member *m);
 void iteration_fini(struct controller *c);
 
 /* ---- replan.c ---- */
+#define REPLAN_QUICK_S 0.06 /* for the first answer to a change, */
+#define REPLAN_REFINE_S 1.0 /* and for what refines it */
 /* Asks for the first plan, with the assignment free unless it is given, for all that are here. */
 void replan_first(struct controller *c);
 /* Asks for a plan for today's replicas, marks and path length; the newest answer wins. */
@@ -728,6 +753,11 @@ void replan(struct controller *c, const char *reason);
 /* The same, but what is in force stays unless the answer is better by a few percent. */
 void replan_if_better(struct controller *c, const char *reason);
 bool replan_awaited(const struct controller *c); /* an answer will come that the next iteration should have */
+/* Once more, with more time, from that plan on; what is found is welcome, not waited for. */
+void replan_refine(struct controller *c, const struct plan *from);
+/* Whether it has everybody in the stage that is its place now: else it is no place to start from. */
+bool replan_as_pinned(const struct controller *c, const struct plan *p);
+void replan_set_times(struct controller *c); /* of those that take part, as measured, without emulation */
 /* Asks what the plain pipeline would take, for consoles to compare with. */
 void replan_baseline(struct controller *c);
 void replan_turn(struct controller *c); /* takes the planner's answers */
@@ -779,6 +809,8 @@ int resume_options_again(struct controller *c, struct error *err);
 /* The first number of attempts, and of faults, of the n-th controller that takes over: above all that the ones before
  * it may have used. -ERANGE: none is left. */
 int resume_numbers(uint64_t generation, uint32_t *first);
+/* What resume_save has written: stages, places, marks, keys. -ENOENT: nothing was; -EINVAL: it is damaged. */
+int resume_load(struct controller *c, struct error *err);
 int resume_save(struct controller *c); /* what a successor must know beside the store */
 /* While gathering: agents that hold the run's weights go on with them. */
 void resume_member(struct controller *c, struct member *m);
@@ -789,7 +821,8 @@ int record_begin(struct controller *c, struct error *err);
 int record_folder(struct controller *c, struct error *err);
 int record_cluster(struct controller *c, struct error *err); /* as measured by now */
 void record_plan_file(struct controller *c, uint64_t epoch, const char *text);
-void record_plan(struct controller *c, const struct planned *p);
+/* It is in force: durable, as an event, and as a file. */
+int record_plan(struct controller *c, const struct planned *p, struct error *err);
 int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
 		  const struct msg_see_iteration *see, struct error *err);
 void record_node(struct controller *c, const struct member *m); /* its state is a new one */
@@ -830,6 +863,13 @@ int console_candidate(struct controller *c, struct console *to, const struct pla
 		      const char *name);
 void consoles_fini(struct controller *c);
 
+/* ---- announce.c ---- */
+void announce_fill_run(const struct controller *c, struct msg *m); /* MSG_SEE_RUN: what the run is */
+void announce_fill_fault(const struct fault *f, struct msg *m);    /* MSG_SEE_FAULT */
+/* The plan to one console, or to all (NULL); candidate: its name where it is not in force. While an iteration is under
+ * way its routes are told as they are by now, not as planned. -EINVAL: it does not fit the run; -ENOMEM. */
+int announce_plan_to(struct controller *c, const struct planned *p, const char *candidate, struct console *only);
+
 /* ---- command.c ---- */
 void command_receive(struct controller *c, struct console *from, const struct msg_command *m);
 void command_previewed(struct controller *c, struct planned *answer); /* takes it */
@@ -859,6 +899,7 @@ void controller_unrecorded(struct controller *c, const char *why);
 /* The disk of the run's folder is full, by the store's word: nothing new begins. */
 bool disk_full(const struct controller *c);
 void disk_refused(struct controller *c); /* a commit found no room: it is tried again */
-void disk_turn(struct controller *c);
+void disk_turn(struct controller *c); /* looks now and then; a commit that found no room is tried again */
+void disk_go_on(struct controller *c); /* after that: where there is room again, and the commit was written */
 
 #endif

@@ -43,9 +43,9 @@ void disk_refused(struct controller *c)
 void disk_turn(struct controller *c)
 {
 	struct error err = { "" };
-	bool again;
 	int rc;
 
+	c->disk.room = false;
 	if ((store_reserved(c->store) && !c->disk.full) || c->now_us < c->disk.next_look_us)
 		return;
 	c->disk.next_look_us = c->now_us + LOOK_EVERY_US;
@@ -58,14 +58,17 @@ void disk_turn(struct controller *c)
 		c->disk.warned = true;
 		note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
 	}
-	again = c->disk.commit_waits && c->phase == PHASE_REDUCING;
+	c->disk.room = rc != -ENOSPC;
+	c->requests.look_at_sums = c->requests.look_at_sums || c->disk.commit_waits;
 	c->disk.commit_waits = false;
-	if (again)
-		commit_when_reduced(c);
-	if (c->disk.full && rc != -ENOSPC && !c->disk.commit_waits) {
-		c->disk.full = false;
-		note(c, NOTE_EVENT, -1, 0, "there is room on the disk again: the run goes on after %.0f s",
-		     (double)(c->now_us - c->disk.since_us) * 1e-6);
-		record_disk(c);
-	}
+}
+
+void disk_go_on(struct controller *c)
+{
+	if (!c->disk.full || !c->disk.room || c->disk.commit_waits)
+		return;
+	c->disk.full = false;
+	note(c, NOTE_EVENT, -1, 0, "there is room on the disk again: the run goes on after %.0f s",
+	     (double)(c->now_us - c->disk.since_us) * 1e-6);
+	record_disk(c);
 }

@@ -3,6 +3,16 @@
 
 #include <stdio.h>
 
+void set_phase(struct controller *c, enum run_phase phase)
+{
+	bool changed = c->phase != phase;
+
+	c->phase = phase;
+	c->next_status_us = 0; /* tell consoles now */
+	if (changed)
+		record_phase(c);
+}
+
 void controller_finish(struct controller *c, int status, const char *why)
 {
 	struct msg stop = { .type = MSG_STOP };

@@ -233,7 +233,7 @@ void record_plan_file(struct controller *c, uint64_t epoch, const char *text)
 		note(c, NOTE_WARNING, -1, 0, "a plan's file is missing: %.150s", err.text);
 }
 
-void record_plan(struct controller *c, const struct planned *p)
+int record_plan(struct controller *c, const struct planned *p, struct error *err)
 {
 	char path[PATH_MAX], *text = plan_format(p->plan);
 	struct store_plan sp = { p->epoch,
@@ -251,14 +251,11 @@ void record_plan(struct controller *c, const struct planned *p)
 				       .text = "",
 				       .device = "",
 				       .host = "" };
-	struct error err = { "" };
+	int rc;
 
-	if (!text) {
-		controller_finish(c, 1, "out of memory");
-		return;
-	}
-	if (store_plan(c->store, &sp, &err) != 0)
-		controller_unrecorded(c, err.text);
+	if (!text)
+		return error_set(err, -ENOMEM, "out of memory");
+	rc = store_plan(c->store, &sp, err);
 	record_plan_file(c, p->epoch, text);
 	plan_path(c, p->epoch, path);
 	record_moment(c, &moment);
@@ -272,6 +269,7 @@ void record_plan(struct controller *c, const struct planned *p)
 				 plan_visible_sync_s(p->plan), "elapsed_s", p->elapsed_s, "file",
 				 path, "plan", json_loads(text, 0, NULL)));
 	free(text);
+	return rc;
 }
 
 /* ---- the run itself ---- */

@@ -217,7 +217,7 @@ static void differing(struct controller *c, int stage)
 		return;
 	}
 	note(c, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again", stage);
-	begin_reduction(c);
+	c->requests.sum_anew = true;
 }
 
 void commit_when_reduced(struct controller *c)

@@ -23,31 +23,6 @@ static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 
 enum { REPLAN_AGAIN_US = 5000000 };
 
-void set_phase(struct controller *c, enum run_phase phase)
-{
-	bool changed = c->phase != phase;
-
-	c->phase = phase;
-	c->next_status_us = 0; /* tell consoles now */
-	if (changed)
-		record_phase(c);
-}
-
-bool replicas_everywhere(const struct controller *c)
-{
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (stage_replicas(c, s, NULL) == 0)
-			return false;
-	return true;
-}
-
-void send_replicas(struct controller *c, const struct msg *m)
-{
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].replica)
-			member_send(c, &c->members[i], m);
-}
-
 /* Joiners whose weights are of this very commit take part from here on. */
 static bool admit_joiners(struct controller *c, bool computing)
 {
@@ -208,6 +183,7 @@ static int send_plan(struct controller *c)
 static bool take_pending(struct controller *c)
 {
 	struct planned *p = c->pending;
+	struct error err;
 
 	if (c->redo && !(p && replan_usable(c, p)))
 		return false; /* the same epoch would be taken for the same try */
@@ -225,7 +201,8 @@ static bool take_pending(struct controller *c)
 		p->epoch = ++c->epoch;
 		p->iteration = c->committed + 1;
 		retire_marked(c);
-		record_plan(c, p);
+		if (record_plan(c, p, &err) != 0)
+			controller_unrecorded(c, err.text);
 		consoles_plan(c, p);
 		return true;
 	}
@@ -305,7 +282,7 @@ static void begin(struct controller *c)
 }
 
 /* Between two iterations: what the operator asked for, then the next one. */
-static void boundary(struct controller *c)
+void iteration_boundary(struct controller *c)
 {
 	admit_joiners(c, false);
 	command_scripted(c);
@@ -439,7 +416,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		if (mb->moved && e.attempt < mb->route.attempt && routes_hop(mb, m->id) < 0) {
 			note(c, NOTE_WARNING, m->id, 0, "n%02u had counted m%02u, which it was taken not to have begun",
 			     m->id, e.microbatch);
-			recover_restart(c, "what had been moved was counted");
+			request_anew(&c->requests, "what had been moved was counted");
 			return;
 		}
 		note(c, NOTE_ALERT, m->id, 0, "n%02u says it counted m%02u, which is not its own to count%s",
@@ -476,8 +453,8 @@ void iteration_report(struct controller *c, struct member *m, const struct msg_r
 	m->recalling = false;
 	for (uint32_t i = 0; i < r->n_events && m->replica; i++)
 		take_event(c, m, r->events[i]);
-	if (c->phase != PHASE_COMPUTING)
-		return;
+	if (c->phase != PHASE_COMPUTING || requests_any(&c->requests))
+		return; /* who lied, and what it did, is settled first */
 	if (c->current->plan->overlap_sync)
 		reduce_early(c);
 	if (all_done(c))
@@ -496,7 +473,7 @@ static bool stage_has_sum(const struct controller *c, int stage)
 }
 
 /* Its weights are nowhere else among the living. If its process only slept they come back with
- * it (iteration_resumed); until then nothing can go on. */
+ * it (iteration_resumes); until then nothing can go on. */
 static void stall(struct controller *c, const struct member *gone)
 {
 	if (c->phase != PHASE_STALLED)
@@ -629,46 +606,6 @@ void iteration_lost(struct controller *c, struct member *m)
 	if (replicas_everywhere(c)) {
 		replan(c, "a node was lost");
 		c->recovery_plan = c->sooner_plan = c->plan_wanted;
-	}
-}
-
-/* ---- every turn ---- */
-
-void iteration_turn(struct controller *c)
-{
-	switch (c->phase) {
-	case PHASE_GATHERING:
-		gather_turn(c);
-		break;
-	case PHASE_PLANNING:
-	case PHASE_PAUSED:
-		if (c->evaluation.wanted && replicas_everywhere(c))
-			evaluation_begin(c);
-		else
-			boundary(c);
-		break;
-	case PHASE_COMMITTING:
-		set_phase(c, PHASE_PLANNING);
-		break;
-	case PHASE_COMPUTING:
-		if (!carry_turn(c))
-			standstill_turn(c);
-		break;
-	case PHASE_REDUCING:
-		if (!disk_full(c))
-			doubt_held_up(c);
-		break;
-	case PHASE_EVALUATING:
-		evaluation_turn(c);
-		break;
-	case PHASE_STALLED:
-		if (c->stopping)
-			controller_finish(c, c->exit_status, c->stopping);
-		else
-			recover_turn(c);
-		break;
-	default:
-		break;
 	}
 }
 

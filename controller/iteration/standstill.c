@@ -402,5 +402,5 @@ void standstill_turn(struct controller *c)
 		return;
 	note(c, NOTE_ALERT, -1, 0, "it%llu stands still: it begins anew",
 	     (unsigned long long)c->iteration);
-	recover_restart(c, "an iteration stood still");
+	request_anew(&c->requests, "an iteration stood still");
 }

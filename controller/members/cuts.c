@@ -17,8 +17,6 @@
 #include "controller/controller.h"
 #include "controller/list.h"
 
-#include <string.h>
-
 enum {
 	TIMES = 3,          /* as long as expected: probes have gone meanwhile, and some were lost at most */
 	HEALED_US = 400000, /* without a complaint */
@@ -35,50 +33,9 @@ struct tally {
 
 /* ---- what is told ---- */
 
-static struct cut *entry(const struct controller *c, uint16_t a, uint16_t b)
-{
-	for (uint32_t i = 0; i < c->n_cuts; i++) {
-		struct cut *k = &c->cuts[i];
-
-		if ((k->from == a && k->to == b) || (k->from == b && k->to == a))
-			return k;
-	}
-	return NULL;
-}
-
-bool cuts_between(const struct controller *c, uint16_t a, uint16_t b)
-{
-	const struct cut *k = entry(c, a, b);
-
-	return k && k->active;
-}
-
-void cuts_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h)
-{
-	m->n_stuck = h->n_stuck;
-	if (h->n_stuck)
-		memcpy(m->stuck, h->stuck, h->n_stuck * sizeof(*h->stuck));
-	for (uint32_t i = 0; i < h->n_stuck; i++) {
-		struct cut *k;
-
-		if (h->stuck[i].to >= c->n_members)
-			continue;
-		m->cut_seen_us = c->now_us;
-		c->members[h->stuck[i].to].cut_seen_us = c->now_us;
-		k = entry(c, m->id, h->stuck[i].to);
-		if (k)
-			k->seen_us = c->now_us;
-	}
-}
-
 static int64_t later(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
-}
-
-bool cuts_healed(const struct controller *c, const struct member *m)
-{
-	return !m->cut || c->now_us - m->cut_seen_us > later(HEALED_US, m->allowed_us);
 }
 
 static bool takes_part(const struct member *m)
@@ -356,8 +313,7 @@ static void refuse_copies(struct controller *c, const struct cut *k)
 		if (m->keeps < 0 || !o->replica || member_stage(c, o) != m->keeps)
 			continue;
 		copies_refuse(c, m, "is cut off from its stage");
-		if (c->phase == PHASE_REDUCING)
-			commit_when_reduced(c);
+		c->requests.look_at_sums = true;
 	}
 }
 
@@ -409,7 +365,7 @@ static void tell(struct controller *c, const struct cut *k, const char *then)
 
 static struct cut *mark(struct controller *c, const struct member *m, const struct msg_stuck *s)
 {
-	struct cut *k = entry(c, m->id, s->to);
+	struct cut *k = cuts_find(c, m->id, s->to);
 
 	if (!k) {
 		if (!list_grow(&c->cuts, c->n_cuts, &c->room_cuts, sizeof(*c->cuts)))

@@ -65,22 +65,6 @@ void door_stray(struct controller *c, struct member *m, const char *what)
 	door_ignored(c, m, what);
 }
 
-void door_disown(struct controller *c, struct member *m)
-{
-	if (m->disowned)
-		return;
-	m->disowned = true;
-	m->arrival = ++c->arrivals;
-}
-
-void door_shun(struct controller *c, struct member *m, bool shunned)
-{
-	if (m->shunned == shunned)
-		return;
-	m->shunned = shunned;
-	m->arrival = ++c->arrivals;
-}
-
 /* Also of those that have no session. */
 static void look_at_keys(struct controller *c)
 {
@@ -93,7 +77,7 @@ static void look_at_keys(struct controller *c)
 		struct member *m = &c->members[i];
 
 		if (m->peer != 0 && !keys_list_find(c->admitted, &m->key))
-			door_disown(c, m);
+			member_disown(c, m);
 	}
 }
 

@@ -468,7 +468,7 @@ static void gather_again(struct controller *c)
 		} else if (!member_alive(m)) {
 			if (m->awaited) /* else it was out before */
 				members_set(c, m, NODE_DEAD, "did not come back");
-			door_disown(c, m); /* it may have been expelled meanwhile */
+			member_disown(c, m); /* it may have been expelled meanwhile */
 		} else if (m->marked) {
 			members_set(c, m, NODE_FAILED, "marked failed");
 		}

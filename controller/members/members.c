@@ -1,8 +1,5 @@
 /* members.c - who is there. A member is a node of the cluster, whatever process stands for it.
- *
- *     ABSENT -> JOINING (said hello) -> SYNCING (told its stage) -> LIVE
- *     LIVE -> SUSPECT (quiet) -> LIVE, or DEAD;  LIVE -> FAILED (marked out by the operator)
- *     DEAD -> SYNCING when it is heard again, or JOINING when a new process says hello
+ * Its states: node_state.c.
  *
  * A dead member's session is kept: if its process only slept, its heartbeats come back by it.
  */
@@ -20,103 +17,7 @@ enum {
 	JOIN_AGAIN_US = 1000000,
 	REFUSALS = 50, TROUBLES = 20 /* lines at once */
 };
-enum { ROWS = 500 }; /* of a node's states in the store, at once */
-static const double rows_per_s = 0.5;
 static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
-
-bool member_alive(const struct member *m)
-{
-	return m->peer != 0 && m->state != NODE_ABSENT && m->state != NODE_DEAD;
-}
-
-bool member_joins(const struct controller *c, const struct member *m)
-{
-	return m->state == NODE_SYNCING && m->ready && !m->marked && !m->differs && m->holds == c->committed;
-}
-
-bool member_holds(const struct controller *c, const struct member *m, int stage)
-{
-	return stage < c->cluster->n_stages && !m->differs && m->held_stage == stage && m->holds == c->committed &&
-	       m->beat.stage == stage && m->beat.committed == c->committed;
-}
-
-bool members_share_machine(const struct member *a, const struct member *b)
-{
-	return a == b || (a->hello.machine[0] && strcmp(a->hello.machine, b->hello.machine) == 0);
-}
-
-struct member *member_of_peer(struct controller *c, post_peer_id peer)
-{
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].peer == peer)
-			return &c->members[i];
-	return NULL;
-}
-
-uint32_t members_live(const struct controller *c)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_members; i++)
-		n += c->members[i].state == NODE_LIVE || c->members[i].state == NODE_SUSPECT;
-	return n;
-}
-
-int member_stage(const struct controller *c, const struct member *m)
-{
-	return c->cluster->nodes[m->id].stage;
-}
-
-uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
-
-		n += m != without && m->replica && !m->marked && member_stage(c, m) == stage;
-	}
-	return n;
-}
-
-int member_send(struct controller *c, struct member *m, const struct msg *message)
-{
-	unsigned char small[2048];
-	size_t size = msg_size(message);
-	unsigned char *data = size > sizeof(small) ? malloc(size) : small;
-	struct post_part part = { data, size };
-	int rc;
-
-	if (!data || msg_encode(message, data, size) < 0) {
-		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(message->type));
-		rc = -1;
-	} else {
-		rc = post_send(c->post, m->peer, &part, 1, POST_RELIABLE, c->now_us);
-		if (rc != 0)
-			log_line(&c->log, LOG_WARN, "node %u: cannot send %s: %d", m->id,
-				 msg_name(message->type), rc);
-	}
-	if (data != small)
-		free(data);
-	return rc;
-}
-
-void members_set(struct controller *c, struct member *m, enum node_state state, const char *why)
-{
-	bool changed = m->state != state;
-
-	snprintf(m->why, sizeof(m->why), "%s", why);
-	m->changed = true;
-	if (!changed)
-		return;
-	m->state = state;
-	if (state == NODE_LIVE)
-		m->n_refused = 0;
-	m->since_us = c->now_us;
-	m->told_us = 0;
-	if (state != NODE_SUSPECT && budget_take(&m->rows, 1, ROWS, rows_per_s, c->now_us))
-		record_node(c, m);
-}
 
 /* ---- joining ---- */
 
@@ -125,13 +26,6 @@ void members_set(struct controller *c, struct member *m, enum node_state state, 
 static bool vacant(const struct member *m)
 {
 	return m->peer == 0 || m->state == NODE_DEAD;
-}
-
-bool member_has_key(const struct member *m)
-{
-	static const struct keys_public none;
-
-	return !keys_equal(&m->key, &none);
 }
 
 /* A key's own node, whose links and disk are its machine's; else best one that nobody had. */
@@ -222,24 +116,24 @@ void members_welcome(struct controller *c)
 			welcome(c, &c->members[i]);
 }
 
-/* For one that was not there for the first plan: of those whose sums it would not hold up, if there are any. */
-static int poorest_stage(const struct controller *c, const struct member *m)
-{
-	int best = 0;
-
-	for (int s = 1; s < c->cluster->n_stages; s++) {
-		bool near = place_near(c, m, s), best_near = place_near(c, m, best);
-
-		if (near == best_near ? stage_replicas(c, s, NULL) < stage_replicas(c, best, NULL) : near)
-			best = s;
-	}
-	return best;
-}
-
 /* A process that was started again on its machine has the links that were measured. */
 static bool same_place(const struct msg_hello *was, const struct msg_hello *is)
 {
 	return was->machine[0] && strcmp(was->machine, is->machine) == 0 && strcmp(was->host, is->host) == 0;
+}
+
+void members_replaced(struct controller *c, post_peer_id peer, const struct msg_hello *hello)
+{
+	struct post_peer_info info;
+	struct member *m;
+
+	if (post_peer(c->post, peer, &info) != 0 || info.role != KEYS_AGENT || hello->protocol != MSG_VERSION)
+		return;
+	m = place(c, &info.key, hello->node);
+	if (!m || !m->replica || m->hello.incarnation == hello->incarnation)
+		return;
+	quiet_hung_up(c);
+	members_gone(c, m, "its process was replaced");
 }
 
 void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *hello)
@@ -259,10 +153,6 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 		refuse(c, peer, hello->node >= 0 ? "that node is taken, or not in the cluster" :
 						   "every node of the cluster has its agent");
 		return;
-	}
-	if (m->replica && m->hello.incarnation != hello->incarnation) {
-		quiet_hung_up(c);
-		members_gone(c, m, "its process was replaced");
 	}
 	if (m->peer != 0 && m->peer != peer)
 		post_forget(c->post, m->peer);
@@ -305,58 +195,6 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 		return;
 	}
 	members_assign(c, m, member_stage(c, m), c->committed > 0);
-}
-
-/* A successor must know it too. */
-void members_mark(struct controller *c, struct member *m, bool out)
-{
-	m->marked = out;
-	m->overdue_in = out ? m->overdue_in : 0;
-	if (!out)
-		door_shun(c, m, false);
-	resume_save(c);
-}
-
-void members_assign(struct controller *c, struct member *m, int stage, bool fetch)
-{
-	static const char too_slow[] = "its links to its stage are too slow";
-	struct msg a = { .type = MSG_ASSIGN };
-
-	m->replica = false;
-	m->ready = false;
-	m->assigned_us = c->now_us;
-	if (fetch && !measuring_knows(c, m)) {
-		members_set(c, m, NODE_JOINING, "its links are measured first");
-		return;
-	}
-	if (stage < 0)
-		stage = poorest_stage(c, m);
-	if (fetch)
-		stage = place_for(c, m, stage);
-	if (stage < 0) {
-		copies_release(c, m);
-		if (strcmp(m->why, too_slow) != 0)
-			note(c, NOTE_WARNING, m->id, 0, "n%02u has no place: %s, and would hold up its sums", m->id,
-			     too_slow);
-		members_set(c, m, NODE_JOINING, too_slow);
-		return;
-	}
-	c->cluster->nodes[m->id].stage = stage;
-	if (fetch && !copy_usable(c, m, stage) && !copies_own(c, m, stage)) {
-		if (copies_fetch(c, m, stage))
-			members_set(c, m, NODE_SYNCING, "fetching weights");
-		else
-			members_set(c, m, NODE_JOINING,
-				    "its stage has no living copy of the weights");
-		return;
-	}
-	m->held_stage = (uint8_t)stage;
-	m->holds = c->committed;
-	m->differs = m->differs && !fetch; /* a seed's weights that differ will do so again */
-	m->assignment = ++c->assignments;
-	a.u.assign = (struct msg_assign){ m->assignment, (uint8_t)stage, fetch };
-	members_set(c, m, NODE_SYNCING, fetch ? "loading weights" : "building its stage");
-	member_send(c, m, &a);
 }
 
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r)
@@ -445,24 +283,6 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 		agree_changed(c, m);
 }
 
-void members_gone(struct controller *c, struct member *m, const char *why)
-{
-	bool was_replica = m->replica;
-
-	m->doomed = m->cut = false;
-	members_set(c, m, NODE_DEAD, why);
-	m->replica = false;
-	m->ready = false;
-	m->slots = 0;
-	m->copies = m->homing = false;
-	m->restoring = false;
-	note(c, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(c, m), why);
-	if (was_replica)
-		iteration_lost(c, m);
-	else if (c->phase == PHASE_REDUCING)
-		commit_when_reduced(c); /* it may have waited for its copy */
-}
-
 /* Its words are for people: the first, and one a minute. */
 static void tell_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
@@ -491,17 +311,6 @@ void members_trouble(struct controller *c, struct member *m, const struct msg_tr
 		members_gone(c, m, "gave up");
 }
 
-static struct seen_link *seen(struct member *m, uint16_t to)
-{
-	for (uint32_t i = 0; i < m->n_links; i++)
-		if (m->links[i].link.to == to)
-			return &m->links[i];
-	if (!list_grow(&m->links, m->n_links, &m->room_links, sizeof(*m->links)))
-		return NULL;
-	m->links[m->n_links] = (struct seen_link){ .strikes = 0 };
-	return &m->links[m->n_links++];
-}
-
 /* What a heartbeat of links says, into the table: a latency always, a bandwidth where one was seen. */
 static void learn_link(struct controller *c, const struct member *m, const struct msg_link *l)
 {
@@ -513,21 +322,6 @@ static void learn_link(struct controller *c, const struct member *m, const struc
 	s->spread_s = l->spread_s;
 	if (l->bandwidth_bytes_per_s > 0)
 		s->bandwidth = (double)l->bandwidth_bytes_per_s;
-}
-
-void members_link_seen(struct controller *c, struct member *m, uint16_t to)
-{
-	const struct link_seen *l = link_table_at(c->links, m->id, to);
-	struct seen_link *s = seen(m, to);
-
-	if (!s)
-		return;
-	s->link.from = m->id;
-	s->link.to = to;
-	s->link.latency_s = l->unreachable ? -1 : l->latency_s;
-	s->link.spread_s = l->spread_s;
-	s->link.bandwidth_bytes_per_s = (float)l->bandwidth;
-	c->links_changed = true;
 }
 
 /* Of what is said of each link the first, into out (MSG_NODES). Returns how many. */
@@ -555,7 +349,7 @@ void members_links(struct controller *c, struct member *m, const struct msg_link
 	if (!c->links)
 		drift_links(c, m, &each);
 	for (uint32_t i = 0; i < each.n_links; i++) {
-		struct seen_link *s = seen(m, links[i].to);
+		struct seen_link *s = seen_link(m, links[i].to);
 
 		if (!s)
 			return;
@@ -616,43 +410,6 @@ static void check_joiner(struct controller *c, struct member *m)
 		members_assign(c, m, member_stage(c, m), c->committed > 0);
 }
 
-/* What this one has not been told yet of the others' keys and addresses. */
-static void send_peers_to(struct controller *c, struct member *to)
-{
-	struct msg_peer peers[MSG_NODES];
-	struct msg p = { .type = MSG_PEERS };
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
-
-		bool forgotten = m->disowned || m->shunned;
-
-		if (m->arrival <= to->told_arrival || (m->peer == 0 && !forgotten))
-			continue;
-		peers[n] = (struct msg_peer){ .node = m->id };
-		if (!forgotten) {
-			memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
-			snprintf(peers[n].address, sizeof(peers[n].address), "%s", m->hello.address);
-		}
-		n++;
-	}
-	p.u.peers = (struct msg_peers){ n, peers };
-	if (n == 0 || member_send(c, to, &p) == 0)
-		to->told_arrival = c->arrivals;
-}
-
-/* Whoever was not there when others came is told once it is. */
-void members_tell_peers(struct controller *c)
-{
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-
-		if (m->told_arrival < c->arrivals && m->welcomed && member_alive(m))
-			send_peers_to(c, m);
-	}
-}
-
 static void ping_all(struct controller *c)
 {
 	struct msg ping = { .type = MSG_PING, .u.ping = { c->now_us } };
@@ -665,20 +422,29 @@ static void ping_all(struct controller *c)
 			post_send(c->post, c->members[i].peer, &part, 1, POST_LOSSY, c->now_us);
 }
 
-void members_check(struct controller *c)
+bool members_due(const struct controller *c)
+{
+	return c->now_us >= c->next_beat_check_us;
+}
+
+void members_hear_silence(struct controller *c)
 {
 	int64_t gap = c->now_us - c->next_beat_check_us;
 
-	members_tell_peers(c);
-	if (c->now_us < c->next_beat_check_us)
-		return;
 	quiet_check(c, c->next_beat_check_us != 0 && gap > 100000 ? gap : 0);
+	c->next_beat_check_us = c->now_us + 20000;
+}
+
+void members_check_joiners(struct controller *c)
+{
 	for (uint32_t i = 0; i < c->n_members; i++)
 		check_joiner(c, &c->members[i]);
-	cuts_check(c);
-	c->next_beat_check_us = c->now_us + 20000;
-	if (c->now_us >= c->next_ping_us) {
-		ping_all(c);
-		c->next_ping_us = c->now_us + PING_EVERY_US;
-	}
+}
+
+void members_ping(struct controller *c)
+{
+	if (c->now_us < c->next_ping_us)
+		return;
+	ping_all(c);
+	c->next_ping_us = c->now_us + PING_EVERY_US;
 }

@@ -161,20 +161,6 @@ static void do_fail(struct controller *c, const char *who, int node, struct outc
 	}
 }
 
-bool supervisor_tell(struct controller *c, const char *what, int node)
-{
-	char line[32];
-	int n = snprintf(line, sizeof(line), "%s %d\n", what, node);
-
-	return c->supervisor >= 0 && write(c->supervisor, line, (size_t)n) == n;
-}
-
-void supervisor_end(struct controller *c)
-{
-	if (c->supervisor >= 0)
-		(void)!write(c->supervisor, "end\n", 4);
-}
-
 static void do_recover(struct controller *c, const char *who, int node, struct outcome *o)
 {
 	struct member *m = named(c, node, o);

@@ -17,64 +17,11 @@ enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
 	SNAPSHOT_EVENTS = 16384, /* of the iteration under way; of one with more, what follows */
 	LINKS_TOLD = 8192, /* in one message */
-	LINES = 400, ALERTS = 50, /* of the journal about one node, at once */
 	VISITS = 100
 };
-static const double lines_per_s = 0.5, visits_per_s = 0.1;
-
-struct console *console_of_peer(struct controller *c, post_peer_id peer)
-{
-	for (uint32_t i = 0; i < c->n_consoles; i++)
-		if (c->consoles[i].peer == peer)
-			return &c->consoles[i];
-	return NULL;
-}
-
-void console_send(struct controller *c, struct console *to, struct msg *m)
-{
-	int rc;
-
-	m->sequence = ++to->sequence;
-	rc = see_send(c->post, to->peer, m, c->now_us);
-	if (rc == -EINVAL || rc == -ENOMEM) {
-		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(m->type));
-	} else if (rc != 0) {
-		to->dropped++;
-		to->lagging = true;
-	}
-}
-
-void consoles_tell(struct controller *c, struct msg *m)
-{
-	for (uint32_t i = 0; i < c->n_consoles; i++)
-		if (c->consoles[i].live && !c->consoles[i].lagging)
-			console_send(c, &c->consoles[i], m);
-}
+static const double visits_per_s = 0.1;
 
 /* ---- what the messages say ---- */
-
-static void fill_run(const struct controller *c, struct msg *m)
-{
-	struct msg_see_run *r = &m->u.see_run;
-
-	m->type = MSG_SEE_RUN;
-	*r = (struct msg_see_run){
-		.run = c->run + c->n_rewinds,
-		.parameters = c->parameters,
-		.n_nodes = c->n_members,
-		.n_stages = (uint32_t)c->cluster->n_stages,
-		.microbatches = c->routes.n,
-		.per_data_node = c->per_shard,
-		.tokens_per_iteration = (uint64_t)c->routes.n * c->recipe.batch * c->recipe.sequence,
-		.iterations = c->options.iterations, .time_scale = c->unit_s,
-		.started_wall_us = c->started_wall_us, .baseline_s = c->baseline_s,
-		.embedded = c->options.embedded,
-		.emulated = c->options.time_scale != 0, /* < 0: which, is not chosen yet */
-	};
-	snprintf(r->name, sizeof(r->name), "%s", c->options.name);
-	snprintf(r->model, sizeof(r->model), "llama-%s %.3gM", c->options.model,
-		 (double)c->parameters * 1e-6);
-}
 
 static void doing(const struct controller *c, char *out, size_t room)
 {
@@ -163,60 +110,6 @@ static void fill_node(const struct controller *c, const struct member *w, struct
 	snprintf(s->why, sizeof(s->why), "%s", w->why);
 }
 
-static void fill_fault(const struct fault *f, struct msg *m)
-{
-	m->type = MSG_SEE_FAULT;
-	m->u.see_fault = (struct msg_see_fault){ f->id, (uint8_t)f->kind, f->active, f->node,
-						 f->peer, f->factor, f->ends_us };
-}
-
-/* While an iteration is under way its routes are told as they are by now, not as planned. */
-static int tell_plan(struct controller *c, const struct planned *p, const char *candidate,
-		      struct console *only)
-{
-	struct see_run run = { c->n_members, c->n_shards, c->per_shard, c->shard_of, c->unit_s };
-	struct see_plan s;
-	bool under_way;
-	int rc;
-
-	rc = see_plan_init(&s, &run, p, candidate);
-	if (rc != 0)
-		return rc;
-	under_way = !candidate && (c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING);
-	for (uint32_t i = 0; under_way && i < c->routes.n; i++)
-		s.routes[i] = c->routes.microbatches[i].route;
-	if (only)
-		console_send(c, only, &s.message);
-	else
-		consoles_tell(c, &s.message);
-	see_plan_fini(&s);
-	return 0;
-}
-
-void consoles_plan(struct controller *c, const struct planned *p)
-{
-	tell_plan(c, p, NULL, NULL);
-}
-
-int console_candidate(struct controller *c, struct console *to, const struct planned *p,
-		      const char *name)
-{
-	return tell_plan(c, p, name, to);
-}
-
-void consoles_run(struct controller *c)
-{
-	struct msg m = { 0 };
-
-	fill_run(c, &m);
-	consoles_tell(c, &m);
-	for (uint32_t i = 0; i < c->n_faults; i++) { /* after a run consoles expect them anew */
-		fill_fault(&c->faults[i], &m);
-		if (c->faults[i].active)
-			consoles_tell(c, &m);
-	}
-}
-
 /* Before there is a plan: what it will assume, where that is known. */
 static float find_planned_delay(const struct controller *c, const struct msg_link *l)
 {
@@ -303,14 +196,14 @@ static void snapshot(struct controller *c, struct console *to)
 
 	to->live = true;
 	to->lagging = false;
-	fill_run(c, &m);
+	announce_fill_run(c, &m);
 	console_send(c, to, &m);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		fill_node(c, &c->members[i], &m);
 		console_send(c, to, &m);
 	}
 	if (c->current)
-		tell_plan(c, c->current, NULL, to);
+		announce_plan_to(c, c->current, NULL, to);
 	m.type = MSG_SEE_ITERATION;
 	first = c->n_history > KEPT_CURVE ? c->n_history - KEPT_CURVE : 0;
 	for (uint32_t i = first; i < c->n_history; i++) {
@@ -330,7 +223,7 @@ static void snapshot(struct controller *c, struct console *to)
 		console_send(c, to, &m);
 	}
 	for (uint32_t i = 0; i < c->n_faults; i++) {
-		fill_fault(&c->faults[i], &m);
+		announce_fill_fault(&c->faults[i], &m);
 		if (c->faults[i].active)
 			console_send(c, to, &m);
 	}
@@ -426,59 +319,6 @@ void consoles_turn(struct controller *c)
 		c->links_changed = false;
 		tell_links(c, NULL);
 	}
-}
-
-/* ---- the journal ---- */
-
-/* Whether there is to be another line about that node: what it does over and over again fills neither disk nor memory.
- * An alert has some more room. */
-static bool has_line(struct controller *c, enum note_kind kind, int node)
-{
-	struct budget *b = node >= 0 && (uint32_t)node < c->n_members ? &c->members[node].lines : NULL;
-	uint32_t left_out;
-
-	if (!b || kind == NOTE_COMMAND)
-		return true;
-	if (!budget_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s, c->now_us)) {
-		b->left_out++;
-		return false;
-	}
-	left_out = b->left_out;
-	b->left_out = 0;
-	if (left_out > 0)
-		note(c, NOTE_WARNING, node, 0, "n%02d: %u more lines about it were left out", node, left_out);
-	return true;
-}
-
-uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
-{
-	struct msg m = { .type = MSG_SEE_NOTE };
-	struct msg_see_note *n = &m.u.see_note;
-	struct store_note sn;
-	struct error err = { "" };
-	va_list ap;
-
-	if (!has_line(c, kind, node))
-		return c->last_note;
-	*n = (struct msg_see_note){ .id = ++c->last_note, .at_us = c->now_us, .wall_us = clock_wall_us(),
-				    .iteration = c->committed, .kind = (uint8_t)kind, .mark = mark,
-				    .node = node,
-				    /* The act just journalled, for undo. */
-				    .command = kind == NOTE_COMMAND ? c->n_acts : 0 };
-	va_start(ap, format);
-	vsnprintf(n->text, sizeof(n->text), format, ap);
-	va_end(ap);
-	log_line(&c->log, kind == NOTE_ALERT ? LOG_ERROR : kind == NOTE_WARNING ? LOG_WARN : LOG_INFO,
-		 "%s", n->text);
-	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
-	if (c->store && store_note(c->store, &sn, &err) != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	list_keep_newest(c->notes, &c->n_notes, KEPT_NOTES, sizeof(*c->notes));
-	if (!list_grow(&c->notes, c->n_notes, &c->room_notes, sizeof(*c->notes)))
-		return n->id;
-	c->notes[c->n_notes++] = *n;
-	consoles_tell(c, &m);
-	return n->id;
 }
 
 void consoles_fini(struct controller *c)

@@ -132,6 +132,20 @@ const struct plan *ahead_plan(const struct controller *c, const bool *excluded, 
 	return best;
 }
 
+const struct plan *replan_from(const struct controller *c, const struct planner_request *q)
+{
+	const struct plan *from = c->current ? c->current->plan : NULL, *ready = NULL;
+	bool other = from && from->path_length != q->path_length; /* or for other nodes */
+
+	for (uint32_t i = 0; c->ahead && i < c->n_members; i++)
+		other = other || q->excluded[i] == planned_uses(c->current, (uint16_t)i);
+	if (other)
+		ready = ahead_plan(c, q->excluded, q->path_length);
+	if (ready && replan_as_pinned(c, ready))
+		return ready;
+	return from && replan_as_pinned(c, from) ? from : NULL;
+}
+
 /* The plan in force, once. One for the same nodes makes way for it, else the oldest. */
 static void keep(struct controller *c)
 {

@@ -266,16 +266,6 @@ static double planned_s(const struct controller *c, const struct cluster_node *n
 	}
 }
 
-void drift_set_times(struct controller *c, const struct member *m)
-{
-	struct cluster_node *n = &c->cluster->nodes[m->id];
-
-	n->forward_s = m->alone_forward_s * m->pace;
-	n->backward_s = m->alone_backward_s * m->pace;
-	if (m->alone_loss_s > 0)
-		n->loss_s = m->alone_loss_s * m->pace;
-}
-
 static void slow_down(struct controller *c, struct member *m, double ratio)
 {
 	struct cluster_node *n = &c->cluster->nodes[m->id];

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "controller/loop.h"
 #include "controller/tests/under_way.h"
 
 enum { COMMITTED = 7, RIGHT = 1000, WRONG = 2000 };
@@ -33,6 +34,7 @@ static void tells_of(struct controller *c, int node, uint8_t stage, uint64_t ite
 	struct msg_committed r = { iteration, stage, hash };
 
 	iteration_committed(c, &c->members[node], &r);
+	loop_act(c);
 }
 
 static void tells(struct controller *c, int node, uint64_t hash)
@@ -159,10 +161,12 @@ static void whose_weights_change_says_so_itself(void **state)
 
 	tells(c, 3, RIGHT);
 	members_heartbeat(c, &c->members[3], &h);
+	loop_act(c);
 	assert_false(is_apart(c, 3));
 	h.beat = 2;
 	h.hash = WRONG;
 	members_heartbeat(c, &c->members[3], &h);
+	loop_act(c);
 	assert_true(is_apart(c, 3));
 }
 

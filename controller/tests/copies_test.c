@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "controller/loop.h"
 #include "controller/tests/under_way.h"
 
 /* n03 alone is left of the second stage, and n00 has a copy of it. */
@@ -59,6 +60,7 @@ static int left_behind_after(struct controller *c)
 	for (c->copy_looks = 0; c->members[0].keeps == 1 && n < 10000; n++) {
 		c->now_us += 100000;
 		copies_turn(c);
+		loop_act(c);
 	}
 	return n;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "controller/loop.h"
 #include "controller/tests/under_way.h"
 
 /* A pair of which one is left out. */
@@ -15,6 +16,7 @@ static void contradict(struct controller *c, uint16_t bad, uint16_t other)
 {
 	doubt_pair(c, bad, other);
 	doubt_left_out(c, &c->members[bad], &c->members[other], "contradicts another");
+	loop_act(c);
 }
 
 static void are_out(const struct controller *c, const char *expected)
@@ -96,6 +98,7 @@ static void who_is_found_out_by_itself_explains_its_pairs(void **state)
 	doubt_pair(c, 2, 0);
 	contradict(c, 2, 5);
 	doubt_proven(c, &c->members[0], "lies");
+	loop_act(c);
 	are_out(c, "x.x...");
 	members_mark(c, &c->members[5], true);
 	contradict(c, 3, 4);
@@ -112,6 +115,7 @@ static void whom_the_operator_takes_back_harms_no_accuser(void **state)
 		const struct scripted_act recover = { .verb = COMMAND_RECOVER, .node = bad[i] };
 
 		doubt_accused(c, &c->members[bad[i]], &c->members[2]);
+		loop_act(c);
 		assert_true(c->members[bad[i]].marked);
 		c->options.acts[0] = recover;
 		c->options.n_acts = 1;

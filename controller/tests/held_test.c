@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "controller/loop.h"
 #include "controller/tests/under_way.h"
 
 enum { COMMITTED = 7, X = 3 /* of the second stage, as n04 and n05 */, K = 0 /* of the first */ };
@@ -12,6 +13,7 @@ enum { COMMITTED = 7, X = 3 /* of the second stage, as n04 and n05 */, K = 0 /* 
 static void dies(struct controller *c, int node)
 {
 	members_gone(c, &c->members[node], "was killed");
+	loop_act(c);
 }
 
 static void beats(struct controller *c, int node, uint8_t stage, uint64_t committed)
@@ -20,6 +22,7 @@ static void beats(struct controller *c, int node, uint8_t stage, uint64_t commit
 
 	c->now_us += 100000;
 	members_heartbeat(c, &c->members[node], &h);
+	loop_act(c);
 }
 
 static void keeps(struct controller *c, int node, int stage, uint64_t holds)
@@ -73,6 +76,7 @@ static void also_when_its_place_was_given_away(void **state)
 	assert_true(is_back(c));
 	assert_int_equal(member_stage(c, &c->members[K]), 0);
 	recover_turn(c);
+	loop_act(c);
 	assert_true(c->redo); /* it may have done what its place was to do */
 }
 
@@ -83,10 +87,12 @@ static void once_it_has_heard_of_the_commit(void **state)
 
 	beats(c, X, 1, COMMITTED - 1);
 	recover_turn(c);
+	loop_act(c);
 	assert_false(is_back(c));
 	assert_int_equal(c->members[X].state, NODE_JOINING);
 	beats(c, X, 1, COMMITTED);
 	recover_turn(c);
+	loop_act(c);
 	assert_true(is_back(c));
 }
 
@@ -96,13 +102,16 @@ static void but_not_with_other_weights(void **state)
 
 	beats(c, X, MSG_NO_STAGE, COMMITTED); /* it loads something */
 	recover_turn(c);
+	loop_act(c);
 	assert_false(is_back(c));
 	beats(c, X, 0, COMMITTED);
 	recover_turn(c);
+	loop_act(c);
 	assert_false(is_back(c));
 	c->members[X].held_stage = 0; /* it was told to load something since it said so */
 	beats(c, X, 1, COMMITTED);
 	recover_turn(c);
+	loop_act(c);
 	assert_false(is_back(c));
 }
 
@@ -121,12 +130,14 @@ static void a_copy_that_slept_takes_the_stage_over(void **state)
 		c->members[i].marked = true;
 	}
 	recover_turn(c);
+	loop_act(c);
 	assert_int_equal(stage_replicas(c, 0, NULL), 2); /* of which one would go, to begin anew without it */
 	assert_int_equal(member_stage(c, &c->members[1]) + member_stage(c, &c->members[2]), 0);
 	c->members[K].held_stage = MSG_NO_STAGE;
 	beats(c, K, 0, COMMITTED);
 	assert_int_equal(c->members[K].keeps, 1);
 	recover_turn(c);
+	loop_act(c);
 	assert_int_equal(member_stage(c, &c->members[K]), 1);
 	assert_int_equal(c->members[K].state, NODE_SYNCING);
 	assert_int_equal(c->members[K].held_stage, 1);

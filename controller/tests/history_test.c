@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "controller/loop.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
 #include "schedule/execution/noise.h"
@@ -101,7 +102,7 @@ static void now_and_then(struct controller *c)
 		p->epoch = ++c->epoch;
 		p->iteration = c->committed + 1;
 		strcpy(p->reason, "a better plan");
-		record_plan(c, p);
+		assert_int_equal(record_plan(c, p, NULL), 0);
 		free(text);
 		planned_free(c->current);
 		c->current = p;
@@ -116,7 +117,7 @@ static void iterate(struct controller *c)
 	uint64_t before = c->committed;
 
 	for (int i = 0; i < 4 && c->phase != PHASE_COMPUTING; i++)
-		iteration_turn(c);
+		loop_phase(c);
 	assert_int_equal(c->phase, PHASE_COMPUTING);
 	assert_int_equal(simulate_noisy(c->cluster, c->current->plan, &noise, &t, NULL), 0);
 	for (int i = 0; i < t->n_tasks; i++)

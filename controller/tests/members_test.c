@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "controller/controller.h"
+#include "controller/loop.h"
 
 enum { NODES = 6, SECOND = 1000000, START = 100 * SECOND };
 
@@ -80,7 +81,7 @@ static void at(struct controller *c, int64_t now_us)
 	for (uint32_t i = 0; i < NODES; i++)
 		c->members[i].heard_us = now_us;
 	c->next_beat_check_us = 0;
-	members_check(c);
+	loop_look_at_members(c);
 }
 
 /* ---- tried again ---- */
@@ -281,6 +282,7 @@ static void not_while_one_of_them_is_silent(void **state)
 	for (c->now_us = START; c->now_us < START + 5 * SECOND; c->now_us += 100000) {
 		c->members[3].heard_us = c->now_us;
 		cuts_check(c);
+		loop_act(c);
 	}
 	assert_true(cuts_between(c, 1, 3));
 	unmake(c);
@@ -324,7 +326,7 @@ static void who_is_silent_altogether_is_not_cut_off(void **state)
 	for (uint32_t i = 0; i < NODES; i++)
 		c->members[i].heard_us = START - (i == 3 ? 600000 : 0);
 	c->next_beat_check_us = 0;
-	members_check(c);
+	loop_look_at_members(c);
 	assert_true(all_are_in(c) && !cuts_between(c, 1, 3));
 	unmake(c);
 }
@@ -505,6 +507,7 @@ static void who_belongs_there_keeps_a_copy(void **state)
 		c->members[home].home = 0;
 		c->cluster->delay_s[1 * NODES + 3] = 0.01;
 		copies_turn(c);
+		loop_act(c);
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(c->members[i].keeps, i == home ? 0 : -1);
 		unmake(c);
@@ -573,10 +576,12 @@ static void a_plan_that_is_of_no_use_is_made_anew(void **state)
 	c->members[5].state = NODE_JOINING;
 	c->phase = PHASE_PLANNING;
 	c->now_us += SECOND;
-	iteration_turn(c);
+	loop_phase(c);
+	loop_act(c);
 	assert_int_equal(c->plan_wanted, 0);
 	c->now_us += 5 * SECOND;
-	iteration_turn(c);
+	loop_phase(c);
+	loop_act(c);
 	assert_true(c->plan_wanted != 0);
 	unmake(c);
 }

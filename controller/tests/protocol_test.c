@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "controller/loop.h"
 #include "controller/setup.h"
 #include "controller/tests/explore.h"
 #include "controller/tests/under_way.h"
@@ -514,6 +515,7 @@ static void happens(struct walk *w, const struct p_step *step)
 		gathers(w);
 	else if (step->event == P_RESTART)
 		recover_turn(w->c);
+	loop_act(w->c);
 }
 
 static void tell(struct walk *w, const struct p_step *step)

@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "controller/controller.h"
+#include "controller/loop.h"
 
 enum { NODES = 6, SECOND = 1000000, LOOK_US = 20000, PING_US = 500000, CONNECTIONS = 4, LIMIT_US = 450000 };
 
@@ -200,6 +201,7 @@ static void say(struct world *w, uint16_t node, const struct word *word)
 	}
 	w->c->now_us = word->arrives_us;
 	members_heartbeat(w->c, &w->c->members[node], &h);
+	loop_act(w->c);
 }
 
 /* What has arrived by then is heard, in order. */
@@ -233,6 +235,7 @@ static void look(struct world *w, int64_t now_us)
 	hear(w, now_us);
 	w->c->now_us = now_us;
 	quiet_check(w->c, 0);
+	loop_act(w->c);
 	for (int i = 0; i < NODES; i++)
 		if (w->dead_us[i] < 0 && w->c->members[i].state == NODE_DEAD)
 			w->dead_us[i] = now_us;
@@ -292,21 +295,25 @@ static void what_was_overtaken_is_not_believed(void **state)
 	world_greet(w);
 	w->c->now_us = 700000;
 	members_heartbeat(w->c, m, &h);
+	loop_act(w->c);
 	w->c->now_us = 800000;
 	h.beat = 6;
 	h.queued = 6;
 	members_heartbeat(w->c, m, &h);
+	loop_act(w->c);
 	assert_int_equal(m->beat.queued, 7);
 	assert_int_equal(m->heard_us, 700000);
 	assert_int_equal(m->lived_us, 800000);
 	h.beat = 8;
 	h.queued = 8;
 	members_heartbeat(w->c, m, &h);
+	loop_act(w->c);
 	assert_int_equal(m->beat.queued, 8);
 	quiet_begin(w->c, m); /* a new process counts anew */
 	h.beat = 1;
 	h.queued = 1;
 	members_heartbeat(w->c, m, &h);
+	loop_act(w->c);
 	assert_int_equal(m->beat.queued, 1);
 	world_free(w);
 }
@@ -381,6 +388,7 @@ static void who_slept_does_not_judge(void **state)
 	go(w, LOOK_US, 10 * SECOND);
 	w->c->now_us = 13 * SECOND; /* all that was said meanwhile is still to be read */
 	quiet_check(w->c, 3 * SECOND);
+	loop_act(w->c);
 	go(w, 13 * SECOND, 20 * SECOND);
 	nobody_died(w);
 	world_free(w);

@@ -245,7 +245,7 @@ static void a_plans_file_is_not_needed(void **state)
 	assert_int_equal(system(command), 0);
 	assert_int_equal(store_each_plan(t->c->store, 0, take_plan, &p.plan, NULL), 0);
 	assert_non_null(p.plan);
-	record_plan(t->c, &p);
+	assert_int_equal(record_plan(t->c, &p, NULL), 0);
 	plan_free(p.plan);
 	assert_int_equal(t->c->phase, PHASE_GATHERING);
 	assert_non_null(strstr(t->c->notes[t->c->n_notes - 1].text, "plans/0077.json"));

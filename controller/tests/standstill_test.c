@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "controller/controller.h"
+#include "controller/loop.h"
 
 enum { NODES = 6, LOOK_US = 250000, SECOND = 1000000 };
 
@@ -209,6 +210,7 @@ static void looks(struct controller *c, int n, uint32_t unheard)
 			if (k != unheard)
 				c->members[k].heard_us = c->now_us;
 		standstill_turn(c);
+		loop_act(c);
 	}
 }
 
@@ -271,6 +273,7 @@ static void a_big_sum_has_time(void **state)
 		assert_false(out(c, 4));
 		c->now_us += LOOK_US;
 		doubt_held_up(c);
+		loop_act(c);
 	}
 	assert_true(out(c, 4)); /* it waits for nobody */
 	planned_free(c->current);
@@ -307,6 +310,7 @@ static int looks_for(struct controller *c, int64_t each_us)
 	for (; c->members[4].keeps == 0 && looks < 1000; looks++) {
 		c->now_us += each_us;
 		copies_turn(c);
+		loop_act(c);
 	}
 	planned_free(c->current);
 	unmake(c);

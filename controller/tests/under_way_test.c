@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "controller/loop.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
 
@@ -91,6 +92,7 @@ static void does(struct controller *c, uint16_t node, uint32_t microbatch, enum 
 	struct msg_report r = { .iteration = 1, .n_events = 2, .events = events };
 
 	iteration_report(c, &c->members[node], &r);
+	loop_act(c);
 }
 
 static uint16_t second_of(const struct controller *c, uint32_t microbatch)
@@ -198,14 +200,17 @@ static void a_pause_waits_for_what_begins_anew(void **state)
 
 	c->pause = c->step = true;
 	a_count_crosses(c, true);
-	iteration_turn(c);
+	loop_phase(c);
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_PLANNING);
 	assert_true(c->step);
 	c->step = false;
-	iteration_turn(c);
+	loop_phase(c);
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_PLANNING);
 	c->redo = false;
-	iteration_turn(c);
+	loop_phase(c);
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_PAUSED);
 }
 
@@ -233,6 +238,7 @@ static void while_a_stage_is_lost_it_waits(void **state)
 	for (int node = 0; node < DATA; node++)
 		c->members[node].replica = true;
 	recover_turn(c);
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_PLANNING);
 	assert_true(c->redo);
 }
@@ -274,6 +280,7 @@ static void who_would_wait_in_a_circle_begins_again(void **state)
 	struct microbatch *other = nearly_a_circle(c);
 
 	members_gone(c, &c->members[1], "is gone");
+	loop_act(c);
 	assert_int_equal(other->nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, other->route.attempt);
@@ -287,6 +294,7 @@ static void who_finds_a_slot_goes_on(void **state)
 
 	c->cluster->nodes[0].memory = 2;
 	members_gone(c, &c->members[1], "is gone");
+	loop_act(c);
 	assert_int_equal(other->nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, FIRST);
@@ -316,6 +324,7 @@ static void tells_its_sum(struct controller *c, uint16_t node)
 				 .sum_squares = 1, .n_slices = c->summing[stage], .slices = slices };
 
 	iteration_reduced(c, &c->members[node], &r);
+	loop_act(c);
 }
 
 /* What it had counted is in the others' sum: nothing runs again, and the record has it. */
@@ -329,6 +338,7 @@ static void who_dies_after_its_sum_stays_in_the_record(void **state)
 	for (uint16_t node = DATA; node < NODES; node++)
 		tells_its_sum(c, node);
 	members_gone(c, &c->members[4], "is gone");
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_REDUCING);
 	for (uint16_t node = 0; node < DATA; node++)
 		tells_its_sum(c, node);
@@ -425,6 +435,7 @@ static void four_dies_in_its_sum(struct controller *c)
 		tells_its_sum(c, node);
 	assert_true(c->routes.counts[4].n > 0);
 	members_gone(c, &c->members[4], "is gone");
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_REDUCING);
 }
 
@@ -438,6 +449,7 @@ static void sums_differ(struct controller *c)
 	tells_its_sum(c, 0);
 	tells_its_sum(c, 1);
 	iteration_reduced(c, &c->members[2], &r);
+	loop_act(c);
 	assert_int_equal(c->n_differing, 1);
 }
 
@@ -461,6 +473,7 @@ static void nor_is_it_when_another_stage_loses_one(void **state)
 
 	four_dies_in_its_sum(c);
 	members_gone(c, &c->members[0], "is gone");
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_COMPUTING);
 	assert_true(runs_again(c) > 0);
 	all_tell_their_sums(c);
@@ -509,10 +522,12 @@ static void nor_after_a_stage_was_awaited(void **state)
 		c->members[node].held_stage = (uint8_t)(node / DATA);
 	four_dies_in_its_sum(c);
 	members_gone(c, &c->members[0], "sleeps");
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_STALLED);
 	c->members[0].beat.iteration = 1;
 	assert_true(iteration_resumes(c, &c->members[0]));
 	recover_turn(c);
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_PLANNING);
 	assert_true(c->redo);
 }
@@ -537,6 +552,7 @@ static void what_ended_meanwhile_is_summed(void **state)
 		does(c, last, i, WORK_BACKWARD, FIRST, 0.1);
 	}
 	members_gone(c, &c->members[last], "sleeps");
+	loop_act(c);
 	for (uint32_t i = 0; i < N; i++)
 		does(c, c->routes.microbatches[i].nodes[0], i, WORK_BACKWARD, FIRST, 0.1);
 	assert_int_equal(c->phase, PHASE_STALLED);
@@ -563,11 +579,14 @@ static void what_was_told_to_nobody_begins_anew(void **state)
 	}
 	c->members[DATA].beat.stage = 1;
 	members_gone(c, &c->members[0], "sleeps");
+	loop_act(c);
 	members_gone(c, &c->members[DATA], "sleeps");
+	loop_act(c);
 	does(c, DATA, 0, WORK_FORWARD, FIRST, 0.1);
 	assert_true(iteration_resumes(c, &c->members[DATA]));
 	assert_true(iteration_resumes(c, &c->members[0]));
 	recover_turn(c);
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_PLANNING);
 	assert_true(c->redo);
 }
@@ -584,7 +603,9 @@ static void who_is_back_hears_of_other_ways(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		c->routes.microbatches[i].nodes[1] = DATA;
 	members_gone(c, &c->members[0], "is gone");
+	loop_act(c);
 	members_gone(c, &c->members[DATA], "sleeps");
+	loop_act(c);
 	c->members[DATA].beat.iteration = 1;
 	c->members[DATA].beat.stage = 1;
 	c->progress.rerouted = false;
@@ -633,6 +654,7 @@ static void a_successor_knows_the_changed_routes(void **state)
 
 	three_is_slow(c);
 	members_gone(c, &c->members[4], "is gone");
+	loop_act(c);
 	next = successor(c);
 	knows_the_changed_routes(c, next);
 	forget(next);
@@ -647,6 +669,7 @@ static void also_after_a_power_loss(void **state)
 	three_is_slow(c);
 	watch_disk(c);
 	members_gone(c, &c->members[4], "is gone");
+	loop_act(c);
 	assert_true(disk.synced > 0);
 	disk.folder = NULL;
 	assert_int_equal(store_resume(&c->store, disk.copy, NULL), 0);
@@ -668,6 +691,7 @@ static void what_goes_as_planned_waits_for_no_disk(void **state)
 	carry_record(c);
 	assert_int_equal(disk.synced, 0);
 	members_gone(c, &c->members[4], "is gone");
+	loop_act(c);
 	assert_int_equal(disk.synced, 1);
 	c->iteration++;
 	c->members[4].lost_here = false;
@@ -692,6 +716,7 @@ static void who_cannot_record_tells_nobody(void **state)
 	assert_int_equal(unlink(lock), 0);
 	assert_int_equal(store_resume(&other, c->options.run_dir, NULL), 0); /* has taken the run over */
 	members_gone(c, &c->members[4], "is gone");
+	loop_act(c);
 	assert_int_equal(c->phase, PHASE_FINISHED);
 	assert_true(c->unrecorded);
 	assert_false(c->progress.rerouted);
@@ -778,6 +803,7 @@ static void complains(struct controller *c, uint16_t from, uint16_t to)
 		c->members[i].heard_us = c->now_us;
 	cuts_hear(c, &c->members[from], &h);
 	cuts_check(c);
+	loop_act(c);
 }
 
 static bool any_needs(const struct controller *c, uint16_t a, uint16_t b)
@@ -851,6 +877,7 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 	assert_true(second_of(c, 0) != next);
 	assert_true(says(c, "run again without"));
 	members_heartbeat(c, out, &h);
+	loop_act(c);
 	assert_true(out->state != NODE_DEAD); /* though the link is still not there */
 	assert_true(cuts_between(c, data, next));
 }

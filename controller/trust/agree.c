@@ -108,8 +108,8 @@ static void set_apart(struct controller *c, struct member *m)
 		doubt_proven(c, m, "holds other weights again");
 	else
 		members_gone(c, m, "holds other weights than its stage");
-	if (under_way && c->phase != PHASE_FINISHED)
-		recover_restart(c, "a node held other weights");
+	if (under_way)
+		request_anew(&c->requests, "a node held other weights");
 }
 
 /* Whether it can be said: all have told, or nobody who has not could outvote these. */

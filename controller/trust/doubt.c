@@ -35,7 +35,7 @@ static int guilt(const struct controller *c, const struct member *m)
 }
 
 /* In a pair, explained or not. */
-static bool doubted(const struct controller *c, uint16_t id)
+bool doubt_doubts(const struct controller *c, uint16_t id)
 {
 	for (uint32_t i = 0; i < c->pairs.n; i++)
 		if (pair_is_of(&c->pairs.of[i], id))
@@ -77,13 +77,16 @@ static void forget_out(struct controller *c, const struct member *m)
 			c->pairs.of[i].out = -1;
 }
 
-static void come_back(struct controller *c, struct member *m)
+struct member *doubt_forgive(struct controller *c)
 {
+	struct member *m = may_come_back(c);
+
+	if (!m)
+		return NULL;
 	forget_out(c, m);
 	members_mark(c, m, false);
 	note(c, NOTE_EVENT, m->id, 0, "n%02u comes back: who contradicted it is out", m->id);
-	if (member_alive(m) && !iteration_resumes(c, m))
-		members_assign(c, m, member_stage(c, m), c->committed > 0);
+	return m;
 }
 
 void doubt_explain(struct controller *c, const struct member *m)
@@ -97,18 +100,13 @@ void doubt_explain(struct controller *c, const struct member *m)
 /* proven: not by another's word. */
 static void leave_out(struct controller *c, struct member *m, bool proven, const char *why)
 {
-	struct member *back;
-
 	members_mark(c, m, true);
-	door_shun(c, m, true);
+	member_shun(c, m, true);
 	members_gone(c, m, why);
-	if (c->phase == PHASE_FINISHED)
-		return;
 	members_set(c, m, NODE_FAILED, why);
 	if (proven)
 		doubt_explain(c, m);
-	while ((back = may_come_back(c)))
-		come_back(c, back);
+	c->requests.forgive = true;
 }
 
 static uint32_t accusers(const struct controller *c)
@@ -368,7 +366,7 @@ void doubt_sums(struct controller *c, int stage)
 	if (!f.a && n > 0)
 		differing_squares(c, &f, words, n);
 	if (!f.a) {
-		begin_reduction(c);
+		c->requests.sum_anew = true;
 		return;
 	}
 	bad = guilt(c, f.b->m) > guilt(c, f.a->m) ? f.b : f.a;
@@ -380,10 +378,10 @@ void doubt_sums(struct controller *c, int stage)
 		return;
 	}
 	copies_refuse(c, bad->m, "its copy had another sum");
-	begin_reduction(c);
+	c->requests.sum_anew = true;
 }
 
-/* ---- sums that do not come ---- */
+/* ---- whether data moves ---- */
 
 /* In so short a time heartbeats are few. */
 enum { MUCH_BYTES = 65536, SHORT_US = 10000000 };
@@ -404,85 +402,4 @@ void doubt_beat(struct controller *c, struct member *m)
 {
 	look_at(&m->sent, m->beat.sent_bytes, c->now_us);
 	look_at(&m->received, m->beat.received_bytes, c->now_us);
-}
-
-static struct member *awaited_by(struct controller *c, const struct member *m)
-{
-	uint16_t awaits = m->beat.awaits;
-	struct member *other = awaits && awaits <= c->n_members ? &c->members[awaits - 1] : NULL;
-
-	return other && other->replica && member_stage(c, other) == member_stage(c, m) ? other : NULL;
-}
-
-/* Along the row of who waits for whom, to its end; in a circle, to somewhere. */
-static struct member *end_of_row(struct controller *c, struct member *m, struct member **before)
-{
-	struct member *next;
-
-	*before = NULL;
-	for (uint32_t i = 0; i < c->n_members && (next = awaited_by(c, m)) && next != m; i++) {
-		*before = m;
-		m = next;
-	}
-	return m;
-}
-
-/* It has all that it needs, and has not said its sum. */
-static void says_no_sum(struct controller *c)
-{
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-
-		if (!m->replica || m->reduced || awaited_by(c, m))
-			continue;
-		note(c, NOTE_ALERT, m->id, 0, "n%02u waits for nobody, and does not say its sum of S%d",
-		     m->id, member_stage(c, m));
-		if (doubted(c, m->id))
-			doubt_proven(c, m, "does not say its sum");
-		else
-			doubt_overdue(c, m, "does not say its sum");
-		return;
-	}
-}
-
-/* Beside the way of the sum, a big gradient is copied, added up and hashed meanwhile. */
-static int64_t sum_patience_us(const struct controller *c)
-{
-	static const double sums = 6, parameter_us = 0.05;
-	uint64_t most = 0;
-
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		most = c->stage_parameters[s] > most ? c->stage_parameters[s] : most;
-	return c->options.overdue_us + (int64_t)(parameter_us * (double)most) +
-	       (int64_t)(sums * 1e6 * c->current->plan->predicted.sync_s * c->unit_s);
-}
-
-void doubt_held_up(struct controller *c)
-{
-	int64_t patience = sum_patience_us(c);
-
-	if (!standstill_look(c) || !standstill_for(c, patience))
-		return;
-	c->steps++;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i], *by, *bad;
-
-		if (!m->replica || m->reduced)
-			continue;
-		bad = end_of_row(c, m, &by);
-		if (!by)
-			continue;
-		doubt_pair(c, bad->id, by->id);
-		if (guilt(c, by) > guilt(c, bad)) {
-			struct member *other = bad;
-
-			bad = by;
-			by = other;
-		}
-		note(c, NOTE_ALERT, bad->id, 0, "n%02u waits for n%02u's part of the sum of S%d: without n%02u",
-		     by->id, bad->id, member_stage(c, bad), bad->id);
-		doubt_left_out(c, bad, by, "holds a sum up");
-		return;
-	}
-	says_no_sum(c);
 }

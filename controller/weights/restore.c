@@ -329,7 +329,7 @@ static void go_back(struct controller *c)
 	give_up(c);
 	trim_history(c);
 	resume_save(c);
-	recover_restart(c, "restored from a checkpoint");
+	request_anew(&c->requests, "restored from a checkpoint");
 }
 
 /* ---- the average of the neighbours ---- */

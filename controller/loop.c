@@ -1,0 +1,274 @@
+/* loop.c - the controller's loop: everything that it does, in order.
+ *
+ * Parts decide about their own state; what concerns the iteration under way they request (requests.h), and loop_act
+ * carries it out after each message and each part's turn. So whatever comes next finds a run in which that is settled.
+ */
+#include "controller/loop.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "controller/controller.h"
+
+enum { MESSAGES_A_TURN = 256, REFRESH_US = 300000, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
+
+/* ---- requests ---- */
+
+/* Those that came back are told a stage anew, or go on with the one that they hold. */
+static void forgive(struct controller *c)
+{
+	struct member *m;
+
+	while ((m = doubt_forgive(c)))
+		if (member_alive(m) && !iteration_resumes(c, m))
+			members_assign(c, m, member_stage(c, m), c->committed > 0);
+}
+
+/* Who is lost comes first: what it was to do goes to others, or all wait for its stage. Then who may come back on that
+ * account. Sums that are void are begun again before anybody asks whether all are there. That the iteration begins anew
+ * comes last: what was sent until then is void by its attempt, and a stage that is lost is waited for first. */
+static void carry_out(struct controller *c)
+{
+	struct requests *r = &c->requests;
+	const char *why = r->anew;
+	bool forgives = r->forgive, sums = r->sum_anew, look = r->look_at_sums;
+	int lost;
+
+	r->forgive = r->sum_anew = r->look_at_sums = false;
+	r->anew = NULL;
+	while ((lost = requests_next_lost(r)) >= 0)
+		iteration_lost(c, &c->members[lost]);
+	if (forgives)
+		forgive(c);
+	if (sums && c->phase == PHASE_REDUCING)
+		begin_reduction(c);
+	if (look && c->phase == PHASE_REDUCING)
+		commit_when_reduced(c);
+	if (why && c->phase != PHASE_FINISHED)
+		recover_restart(c, why);
+}
+
+void loop_act(struct controller *c)
+{
+	while (requests_any(&c->requests) && c->phase != PHASE_FINISHED)
+		carry_out(c);
+	if (c->phase == PHASE_FINISHED)
+		c->requests = (struct requests){ .n_lost = 0 };
+}
+
+/* ---- what comes in ---- */
+
+static void hear_agent(struct controller *c, struct member *m, const struct msg *msg)
+{
+	switch (msg->type) {
+	case MSG_READY:
+		members_ready(c, m, &msg->u.ready);
+		break;
+	case MSG_HEARTBEAT:
+		members_heartbeat(c, m, &msg->u.heartbeat);
+		break;
+	case MSG_REPORT:
+		iteration_report(c, m, &msg->u.report);
+		break;
+	case MSG_SAVED:
+		checkpoint_saved(c, m, &msg->u.saved);
+		break;
+	case MSG_UNREADY:
+		restore_failed(c, m, &msg->u.unready);
+		break;
+	case MSG_KEPT:
+		copies_kept(c, m, &msg->u.kept);
+		break;
+	case MSG_REDUCED:
+		iteration_reduced(c, m, &msg->u.reduced);
+		break;
+	case MSG_COMMITTED:
+		iteration_committed(c, m, &msg->u.committed);
+		break;
+	case MSG_EVALUATED:
+		iteration_evaluated(c, m, &msg->u.evaluated);
+		break;
+	case MSG_TROUBLE:
+		members_trouble(c, m, &msg->u.trouble);
+		break;
+	case MSG_MEASURED:
+		measuring_answer(c, m, &msg->u.measured);
+		break;
+	case MSG_LINKS:
+		members_links(c, m, &msg->u.links);
+		break;
+	default:
+		door_wrong(c, m->peer, msg_name(msg->type));
+	}
+}
+
+static void take_message(struct controller *c, const struct post_message *p)
+{
+	struct member *m = member_of_peer(c, p->peer);
+	struct console *k = console_of_peer(c, p->peer);
+	struct msg msg;
+	int rc = msg_decode(&msg, p->data, p->size);
+
+	if (rc != 0) {
+		door_wrong(c, p->peer, strerror(-rc));
+		return;
+	}
+	door_charge(c, p->peer, &msg);
+	if (msg.type == MSG_HELLO) {
+		members_replaced(c, p->peer, &msg.u.hello);
+		loop_act(c); /* the node may be given another stage: who is lost was in the one before */
+		members_hello(c, p->peer, &msg.u.hello);
+	} else if (msg.type == MSG_ATTACH) {
+		consoles_attach(c, p->peer, &msg.u.attach);
+	} else if (msg.type == MSG_COMMAND && k) {
+		command_receive(c, k, &msg.u.command);
+	} else if (m) {
+		hear_agent(c, m, &msg);
+	}
+	msg_clear(&msg);
+}
+
+static void receive_messages(struct controller *c)
+{
+	struct post_message p;
+	struct error err;
+
+	post_tick(c->post, c->now_us);
+	for (int i = 0; i < MESSAGES_A_TURN && post_receive(c->post, c->now_us, &p) == 0; i++) {
+		if (p.kind == POST_DATA)
+			take_message(c, &p);
+		else if (p.kind == POST_DOWN) {
+			door_down(c, p.peer, p.reason);
+			consoles_down(c, p.peer);
+		}
+		loop_act(c);
+	}
+	door_turn(c);
+	if (c->now_us >= c->next_refresh_us) {
+		c->next_refresh_us = c->now_us + REFRESH_US;
+		if (keys_list_refresh(c->admitted, &err) < 0)
+			note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
+	}
+}
+
+/* ---- the phases of a run ---- */
+
+void loop_phase(struct controller *c)
+{
+	switch (c->phase) {
+	case PHASE_GATHERING: /* until everybody is here and has a stage */
+		gather_turn(c);
+		break;
+	case PHASE_PLANNING: /* between two iterations */
+	case PHASE_PAUSED:
+		if (c->evaluation.wanted && replicas_everywhere(c))
+			evaluation_begin(c);
+		else
+			iteration_boundary(c);
+		break;
+	case PHASE_COMPUTING: /* reports bring it on; here is seen whether they do */
+		if (!carry_turn(c))
+			standstill_turn(c);
+		break;
+	case PHASE_REDUCING: /* likewise, with the sums */
+		if (!disk_full(c))
+			doubt_held_up(c);
+		break;
+	case PHASE_COMMITTING: /* announced: consoles have been shown it */
+		set_phase(c, PHASE_PLANNING);
+		break;
+	case PHASE_EVALUATING:
+		evaluation_turn(c);
+		break;
+	case PHASE_STALLED: /* a stage is lost */
+		if (c->stopping)
+			controller_finish(c, c->exit_status, c->stopping);
+		else
+			recover_turn(c);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- a turn ---- */
+
+void loop_look_at_members(struct controller *c)
+{
+	members_tell_peers(c);
+	if (!members_due(c))
+		return;
+	members_hear_silence(c);
+	loop_act(c);
+	members_check_joiners(c);
+	loop_act(c);
+	cuts_check(c);
+	loop_act(c);
+	members_ping(c);
+}
+
+/* Answers of planners first: what follows should act by the newest plan. Then who is gone, as nothing is to be begun with
+ * them; then, at leisure, links of joiners and copies of stages. Operators' acts and faults that are due come before the
+ * iteration, so that an act is in force in the very next one. The iteration comes last: it begins when all else is
+ * settled. */
+static void take_turn(struct controller *c)
+{
+	replan_turn(c);
+	loop_act(c);
+	ahead_turn(c);
+	loop_look_at_members(c);
+	measuring_joiners(c);
+	if (copies_turn(c))
+		home_turn(c);
+	loop_act(c);
+	command_turn(c);
+	disk_turn(c);
+	loop_act(c);
+	disk_go_on(c);
+	loop_phase(c);
+	loop_act(c);
+}
+
+static int turn_timeout_ms(const struct controller *c)
+{
+	int64_t until = post_deadline_us(c->post), soon = c->now_us + 20000, now = clock_monotonic_us();
+
+	if (until > soon)
+		until = soon;
+	return until <= now ? 0 : (int)((until - now + 999) / 1000);
+}
+
+static void take_signal(struct controller *c, int fd)
+{
+	struct signalfd_siginfo info;
+
+	if (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		controller_stop(c, "stopped by a signal");
+}
+
+/* Ended, and everybody has what was said last, or has had time enough. */
+static bool is_over(const struct controller *c)
+{
+	return c->phase == PHASE_FINISHED &&
+	       (post_idle(c->post, 0) || c->now_us - c->finished_us >= FLUSH_US + FLUSH_TRIPS * quiet_farthest_us(c));
+}
+
+void loop_run(struct controller *c, int signals)
+{
+	struct pollfd fds[] = { { post_fd(c->post), POLLIN, 0 },
+				{ planner_fd(c->planner), POLLIN, 0 },
+				{ signals, POLLIN, 0 } };
+
+	while (!is_over(c)) {
+		if (poll(fds, 3, turn_timeout_ms(c)) > 0 && (fds[2].revents & POLLIN))
+			take_signal(c, signals);
+		c->now_us = clock_monotonic_us();
+		receive_messages(c);
+		if (c->phase != PHASE_FINISHED)
+			take_turn(c);
+		consoles_turn(c);
+	}
+}

@@ -1,0 +1,16 @@
+/* loop.h - the controller's loop: who does what, and after whom. */
+#ifndef CONTROLLER_LOOP_H
+#define CONTROLLER_LOOP_H
+
+struct controller;
+
+/* Until the run has ended and everybody was told. signals: a signalfd of those that end it. */
+void loop_run(struct controller *c, int signals);
+/* Carries out what parts have requested (requests.h), and what that leads to, until nothing is left. */
+void loop_act(struct controller *c);
+/* Who is here, and whom each reaches: who is silent or cut off goes, joiners are helped on. */
+void loop_look_at_members(struct controller *c);
+/* Whatever the phase can do now. */
+void loop_phase(struct controller *c);
+
+#endif

@@ -1,0 +1,62 @@
+/* journal.c - the journal: a line is told to consoles, stored, logged, and kept for consoles that come later. */
+#include "controller/controller.h"
+#include "controller/list.h"
+#include "controller/names.h"
+
+#include <stdarg.h>
+
+#include "base/clock.h"
+
+enum { LINES = 400, ALERTS = 50 /* about one node, at once */ };
+static const double lines_per_s = 0.5;
+
+/* Whether there is to be another line about that node: what it does over and over again fills neither disk nor memory.
+ * An alert has some more room. */
+static bool has_line(struct controller *c, enum note_kind kind, int node)
+{
+	struct budget *b = node >= 0 && (uint32_t)node < c->n_members ? &c->members[node].lines : NULL;
+	uint32_t left_out;
+
+	if (!b || kind == NOTE_COMMAND)
+		return true;
+	if (!budget_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s, c->now_us)) {
+		b->left_out++;
+		return false;
+	}
+	left_out = b->left_out;
+	b->left_out = 0;
+	if (left_out > 0)
+		note(c, NOTE_WARNING, node, 0, "n%02d: %u more lines about it were left out", node, left_out);
+	return true;
+}
+
+uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
+{
+	struct msg m = { .type = MSG_SEE_NOTE };
+	struct msg_see_note *n = &m.u.see_note;
+	struct store_note sn;
+	struct error err = { "" };
+	va_list ap;
+
+	if (!has_line(c, kind, node))
+		return c->last_note;
+	*n = (struct msg_see_note){ .id = ++c->last_note, .at_us = c->now_us, .wall_us = clock_wall_us(),
+				    .iteration = c->committed, .kind = (uint8_t)kind, .mark = mark,
+				    .node = node,
+				    /* The act just journalled, for undo. */
+				    .command = kind == NOTE_COMMAND ? c->n_acts : 0 };
+	va_start(ap, format);
+	vsnprintf(n->text, sizeof(n->text), format, ap);
+	va_end(ap);
+	log_line(&c->log, kind == NOTE_ALERT ? LOG_ERROR : kind == NOTE_WARNING ? LOG_WARN : LOG_INFO,
+		 "%s", n->text);
+	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
+	if (c->store && store_note(c->store, &sn, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	list_keep_newest(c->notes, &c->n_notes, KEPT_NOTES, sizeof(*c->notes));
+	if (!list_grow(&c->notes, c->n_notes, &c->room_notes, sizeof(*c->notes)))
+		return n->id;
+	c->notes[c->n_notes++] = *n;
+	consoles_tell(c, &m);
+	return n->id;
+}

@@ -1,0 +1,34 @@
+/* stream.c - messages to consoles, numbered for each of them: who loses one gets a fresh snapshot (consoles.c). */
+#include "controller/controller.h"
+#include "controller/operator/see.h"
+
+#include <errno.h>
+
+struct console *console_of_peer(struct controller *c, post_peer_id peer)
+{
+	for (uint32_t i = 0; i < c->n_consoles; i++)
+		if (c->consoles[i].peer == peer)
+			return &c->consoles[i];
+	return NULL;
+}
+
+void console_send(struct controller *c, struct console *to, struct msg *m)
+{
+	int rc;
+
+	m->sequence = ++to->sequence;
+	rc = see_send(c->post, to->peer, m, c->now_us);
+	if (rc == -EINVAL || rc == -ENOMEM) {
+		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(m->type));
+	} else if (rc != 0) {
+		to->dropped++;
+		to->lagging = true;
+	}
+}
+
+void consoles_tell(struct controller *c, struct msg *m)
+{
+	for (uint32_t i = 0; i < c->n_consoles; i++)
+		if (c->consoles[i].live && !c->consoles[i].lagging)
+			console_send(c, &c->consoles[i], m);
+}

@@ -1,0 +1,140 @@
+/* answers.c - what is done with the planner's answers.
+ *
+ * Where a plan by another algorithm stands in for the run's own, the journal says so, and the next of its
+ * own takes over.
+ */
+#include "controller/controller.h"
+
+#include <string.h>
+
+static const char refined_words[] = ", refined";
+static const double worth = 0.985; /* a refinement is adopted when it takes less than this */
+
+static void infeasible(struct controller *c, const struct planned *a)
+{
+	note(c, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);
+	if (c->phase == PHASE_GATHERING) {
+		controller_finish(c, 3, a->infeasible);
+	} else if (c->current && c->path_length != (uint32_t)c->current->plan->path_length) {
+		c->path_length = (uint32_t)c->current->plan->path_length;
+		note(c, NOTE_WARNING, -1, 0, "the skip ratio stays as it was");
+		replan(c, "the wanted skip ratio has no plan");
+	} else if (!c->current || !replan_usable(c, c->current)) {
+		cuts_give_way(c);
+	}
+}
+
+static double cost(const struct planned *p)
+{
+	const struct plan_predicted *d = &p->plan->predicted;
+
+	return d->jitter > 0 ? d->expected_s : d->iteration_s;
+}
+
+/* By the algorithm that the run was begun with: a stand-in is not. */
+static bool is_own(const struct controller *c, const struct planned *p)
+{
+	const char *by = p->plan->search.algorithm;
+
+	return c->options.algorithm == PLAN_BEST ||
+	       (by && strcmp(by, plan_algorithm_name(c->options.algorithm)) == 0);
+}
+
+/* Its own before a stand-in's, else the shorter: by more than `factor` says. */
+static bool is_better(const struct controller *c, const struct planned *a, const struct planned *than,
+		      double factor)
+{
+	if (is_own(c, a) != is_own(c, than))
+		return is_own(c, a);
+	return cost(a) < cost(than) * factor;
+}
+
+/* That a plan is not what was asked for: once, until it is something else. */
+static void tell_stand_in(struct controller *c, const struct planned *a)
+{
+	const struct planned *before = c->pending ? c->pending : c->current;
+
+	if (a->instead[0] && strcmp(c->stand_in, a->instead) != 0)
+		note(c, is_own(c, a) ? NOTE_WARNING : NOTE_ALERT, -1, 0, "%s", a->instead);
+	else if (before && !is_own(c, before) && is_own(c, a))
+		note(c, NOTE_EVENT, -1, 0, "planned by %s again",
+		     plan_algorithm_name(c->options.algorithm));
+	memcpy(c->stand_in, a->instead, sizeof(c->stand_in));
+}
+
+/* A better one for the same nodes; what is found is welcome, not waited for: the loop may start without. */
+static void refine(struct controller *c)
+{
+	c->refine_wanted = false;
+	if (c->options.algorithm != PLAN_BEST)
+		return;
+	if (!strstr(c->plan_reason, refined_words))
+		strncat(c->plan_reason, refined_words,
+			sizeof(c->plan_reason) - strlen(c->plan_reason) - 1);
+	replan_refine(c, c->pending->plan);
+}
+
+static void take_run(struct controller *c, struct planned *a)
+{
+	bool refined = !c->refine_wanted;
+	bool sooner = a->request == c->sooner_plan;
+
+	if (a->request != c->plan_wanted) {
+		planned_free(a);
+		return; /* overtaken */
+	}
+	c->plan_wanted = 0;
+	if (a->request == c->recovery_plan) {
+		c->recovery_plan = 0;
+		record_recovery(c, "planned", -1, (int64_t)(a->elapsed_s * 1e6), c->now_us);
+	}
+	if (!a->plan) {
+		infeasible(c, a);
+		planned_free(a);
+		return;
+	}
+	if (refined && c->current && replan_usable(c, c->current) && !c->pending &&
+	    a->plan->path_length == c->current->plan->path_length &&
+	    !is_better(c, a, c->current, worth)) {
+		planned_free(a); /* what runs is as good */
+		return;
+	}
+	if (!refined || !c->pending || !replan_usable(c, c->pending) ||
+	    is_better(c, a, c->pending, 1)) {
+		tell_stand_in(c, a);
+		planned_free(c->pending);
+		c->pending = a;
+	} else {
+		planned_free(a);
+	}
+	if (c->refine_wanted && c->phase != PHASE_GATHERING)
+		refine(c);
+	if (sooner) {
+		c->sooner_plan = 0;
+		recover_sooner(c);
+	}
+}
+
+void replan_turn(struct controller *c)
+{
+	struct planned *a;
+
+	while ((a = planner_take(c->planner)) != NULL) {
+		predict(c, a);
+		switch (a->kind) {
+		case PLANNER_RUN:
+			take_run(c, a);
+			break;
+		case PLANNER_PREVIEW:
+		case PLANNER_COMPARE:
+			command_previewed(c, a);
+			break;
+		case PLANNER_BASELINE:
+			if (a->plan)
+				c->baseline_s = a->plan->predicted.iteration_s;
+			consoles_run(c);
+			planned_free(a);
+			break;
+		}
+	}
+}

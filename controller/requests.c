@@ -1,0 +1,33 @@
+#include "controller/requests.h"
+
+#include <string.h>
+
+void request_lost(struct requests *r, uint16_t node)
+{
+	for (uint32_t i = 0; i < r->n_lost; i++)
+		if (r->lost[i] == node)
+			return;
+	r->lost[r->n_lost++] = node;
+}
+
+void request_anew(struct requests *r, const char *why)
+{
+	if (!r->anew)
+		r->anew = why;
+}
+
+bool requests_any(const struct requests *r)
+{
+	return r->n_lost > 0 || r->forgive || r->sum_anew || r->look_at_sums || r->anew;
+}
+
+int requests_next_lost(struct requests *r)
+{
+	int node = r->n_lost > 0 ? r->lost[0] : -1;
+
+	if (node < 0)
+		return -1;
+	r->n_lost--;
+	memmove(r->lost, r->lost + 1, r->n_lost * sizeof(r->lost[0]));
+	return node;
+}

@@ -1,0 +1,129 @@
+/* What parts request, and in which order the loop carries it out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "controller/loop.h"
+#include "controller/tests/under_way.h"
+
+static void each_is_lost_once_and_in_order(void **state)
+{
+	struct requests r = { .n_lost = 0 };
+
+	(void)state;
+	assert_false(requests_any(&r));
+	request_lost(&r, 4);
+	request_lost(&r, 1);
+	request_lost(&r, 4);
+	assert_true(requests_any(&r));
+	assert_int_equal(requests_next_lost(&r), 4);
+	assert_int_equal(requests_next_lost(&r), 1);
+	assert_int_equal(requests_next_lost(&r), -1);
+	assert_false(requests_any(&r));
+}
+
+static void the_first_reason_to_begin_anew_stands(void **state)
+{
+	struct requests r = { .n_lost = 0 };
+
+	(void)state;
+	request_anew(&r, "first");
+	request_anew(&r, "second");
+	assert_true(requests_any(&r));
+	assert_string_equal(r.anew, "first");
+}
+
+/* Of any microbatch's way. */
+static bool goes_by(const struct controller *c, uint16_t node)
+{
+	for (uint32_t i = 0; i < c->routes.n; i++)
+		if (routes_hop(&c->routes.microbatches[i], node) >= 0)
+			return true;
+	return false;
+}
+
+static void who_is_gone_stays_on_its_ways_until_the_loop_acts(void **state)
+{
+	struct controller *c = *state;
+
+	members_gone(c, &c->members[4], "is gone");
+	assert_false(c->members[4].replica);
+	assert_int_equal(c->requests.n_lost, 1);
+	assert_true(goes_by(c, 4));
+	assert_int_equal(c->plan_wanted, 0);
+	loop_act(c);
+	assert_false(requests_any(&c->requests));
+	assert_false(goes_by(c, 4));
+	assert_int_not_equal(c->plan_wanted, 0);
+}
+
+/* Were the iteration begun anew first, a stage that is lost would not be waited for. */
+static void a_lost_stage_comes_before_beginning_anew(void **state)
+{
+	struct controller *c = *state;
+
+	request_anew(&c->requests, "a test");
+	for (int i = 3; i < NODES; i++)
+		members_gone(c, &c->members[i], "is gone");
+	loop_act(c);
+	assert_int_equal(c->phase, PHASE_STALLED);
+	assert_int_equal(c->stalled_in, PHASE_COMPUTING);
+	assert_true(c->taken_over);
+	assert_false(c->redo);
+}
+
+static void beginning_anew_takes_what_is_left(void **state)
+{
+	struct controller *c = *state;
+	uint32_t first = c->first_attempt;
+
+	members_gone(c, &c->members[4], "is gone");
+	request_anew(&c->requests, "a test");
+	loop_act(c);
+	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_true(c->redo);
+	assert_true(c->first_attempt > first);
+}
+
+/* While tasks run there is no sum to look at. */
+static void a_look_at_sums_is_for_the_sums(void **state)
+{
+	struct controller *c = *state;
+
+	c->requests.look_at_sums = c->requests.sum_anew = true;
+	loop_act(c);
+	assert_int_equal(c->phase, PHASE_COMPUTING);
+	assert_int_equal(c->committed, 0);
+	assert_false(requests_any(&c->requests));
+}
+
+static void a_run_that_has_ended_does_nothing_more(void **state)
+{
+	struct controller *c = *state;
+
+	for (int i = 3; i < NODES; i++)
+		members_gone(c, &c->members[i], "is gone");
+	c->phase = PHASE_FINISHED;
+	loop_act(c);
+	assert_int_equal(c->phase, PHASE_FINISHED);
+	assert_false(requests_any(&c->requests));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_is_lost_once_and_in_order),
+		cmocka_unit_test(the_first_reason_to_begin_anew_stands),
+		TEST(who_is_gone_stays_on_its_ways_until_the_loop_acts),
+		TEST(a_lost_stage_comes_before_beginning_anew),
+		TEST(beginning_anew_takes_what_is_left),
+		TEST(a_look_at_sums_is_for_the_sums),
+		TEST(a_run_that_has_ended_does_nothing_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
