@@ -6,9 +6,13 @@
  * others have taken that room too a commit waits, and is tried again until it can be written:
  * nothing was announced, and agents wait for it with their sums.
  */
-#include "controller/controller.h"
+#include "controller/history/disk.h"
 
 #include <errno.h>
+
+#include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/operator/journal.h"
 
 enum { LOOK_EVERY_US = 1000000, SAY_EVERY_US = 60000000 };
 

@@ -1,7 +1,14 @@
 /* finish.c - the end of a run: said once, to everyone. */
-#include "controller/controller.h"
+#include "controller/history/finish.h"
 
 #include <stdio.h>
+
+#include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/members/member.h"
+#include "controller/operator/drill.h"
+#include "controller/operator/journal.h"
+#include "controller/operator/supervisor.h"
 
 void set_phase(struct controller *c, enum run_phase phase)
 {

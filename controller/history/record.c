@@ -1,5 +1,5 @@
 /* record.c - the run's memory: the store, RUN-DIR/plans, and JSON lines on stdout. */
-#include "controller/controller.h"
+#include "controller/history/record.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,8 +11,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "controller/names.h"
+#include "controller/controller.h"
+#include "controller/history/run_state.h"
 #include "controller/list.h"
+#include "controller/members/member.h"
+#include "controller/names.h"
+#include "controller/operator/journal.h"
 
 /* ---- JSON lines ---- */
 

@@ -7,12 +7,19 @@
  * travels is known as old. The writer's epoch in the store fences off a predecessor that only
  * slept.
  */
-#include "controller/controller.h"
+#include "controller/history/resume.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/history/run_state.h"
+#include "controller/iteration/carry_record.h"
+#include "controller/members/assign.h"
+#include "controller/members/member.h"
+#include "controller/operator/journal.h"
 #include "controller/operator/see.h"
 
 /* Attempts that a controller may use up, and how many controllers; of the many after these each has fewer, for they

@@ -1,7 +1,7 @@
 /* run_state.c - what a controller that takes the run over must know beside what was committed: saved whenever it
  * changes, and loaded again.
  */
-#include "controller/controller.h"
+#include "controller/history/run_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include "controller/controller.h"
+#include "controller/members/member.h"
 #include "schedule/execution/noise.h"
 
 /* But for what the command line says anew. */

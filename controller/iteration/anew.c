@@ -1,6 +1,13 @@
 /* anew.c - the iteration that is under way begins anew. */
+#include "controller/iteration/anew.h"
+
 #include "controller/controller.h"
+#include "controller/history/finish.h"
 #include "controller/iteration/again.h"
+#include "controller/members/member.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/question.h"
+#include "controller/planning/replan.h"
 
 /* Of the time that it would take otherwise: to begin anew throws work away. */
 static const double WORTH_IT = 0.9;

@@ -8,7 +8,16 @@
  * Where anything does not fit (the start was told to some only, a part is not remembered) the iteration
  * begins anew, as recover_restart has it.
  */
+#include "controller/iteration/carry.h"
+
 #include "controller/controller.h"
+#include "controller/iteration/iteration.h"
+#include "controller/iteration/reroute.h"
+#include "controller/members/assign.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/operator/journal.h"
+#include "controller/trust/doubt.h"
 
 enum { RECALL_BEATS = 50, RECALL_TRIPS = 4 };
 

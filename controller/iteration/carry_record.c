@@ -1,13 +1,15 @@
 /* carry_record.c - the routes of the iteration under way, for a controller that takes the run over: written before
  * agents are told, and read again.
  */
-#include "controller/controller.h"
+#include "controller/iteration/carry_record.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "controller/controller.h"
+#include "controller/history/finish.h"
 #include "schedule/execution/simulate.h"
 
 /* ---- what the store knows ---- */

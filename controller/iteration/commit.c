@@ -1,12 +1,28 @@
 /* commit.c - the decision: when every replica has its stage's sum, the commit is written durably,
  * and only then announced. */
-#include "controller/controller.h"
-#include "controller/operator/see.h"
+#include "controller/iteration/commit.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/history/disk.h"
+#include "controller/history/finish.h"
+#include "controller/history/record.h"
+#include "controller/members/door.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/operator/journal.h"
+#include "controller/operator/see.h"
+#include "controller/operator/stream.h"
+#include "controller/planning/replan.h"
+#include "controller/trust/agree.h"
+#include "controller/trust/doubt.h"
+#include "controller/weights/checkpoints.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/keepers.h"
 
 /* Of a gradient that any training survives it is far below. */
 static const double MOST_SQUARES = 1e20;

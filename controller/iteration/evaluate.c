@@ -1,8 +1,17 @@
 /* evaluate.c - validation between iterations: every stage, forward only, over the run's own agents.
  * It pays no emulated delay: it is a measurement, not part of what is measured. */
-#include "controller/controller.h"
+#include "controller/iteration/evaluate.h"
 
 #include <stdlib.h>
+
+#include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/history/record.h"
+#include "controller/iteration/standstill.h"
+#include "controller/members/member.h"
+#include "controller/network/cut_links.h"
+#include "controller/operator/journal.h"
+#include "controller/operator/stream.h"
 
 /* A stage's k-th replica, counted round. */
 static uint16_t replica_of(const struct controller *c, int stage, uint32_t k)

@@ -9,13 +9,38 @@
  * the node's part. Where sums begin anew, that part runs again first. After the decision the
  * survivors commit, whoever dies.
  */
-#include "controller/controller.h"
-#include "controller/list.h"
+#include "controller/iteration/iteration.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/history/disk.h"
+#include "controller/history/finish.h"
+#include "controller/history/record.h"
+#include "controller/history/run_state.h"
+#include "controller/iteration/carry_record.h"
+#include "controller/iteration/commit.h"
+#include "controller/iteration/evaluate.h"
+#include "controller/iteration/reroute.h"
+#include "controller/list.h"
+#include "controller/members/door.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/operator/announce.h"
+#include "controller/operator/command.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/drift.h"
+#include "controller/planning/question.h"
+#include "controller/planning/replan.h"
+#include "controller/trust/doubt.h"
+#include "controller/weights/checkpoints.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/home.h"
+#include "controller/weights/moves.h"
+#include "controller/weights/restore.h"
 
 /* A cross entropy is not negative (but for rounding); a model that guesses among a million
  * tokens has 14. */

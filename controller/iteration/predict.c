@@ -8,11 +8,13 @@
  * different data nodes: that is the microbatches' release_s, so the simulation has it. The sums are
  * worked out node by node: two exchanges, each of a slice of 1 / r of the stage's gradient.
  */
-#include "controller/controller.h"
-#include "controller/members/silence.h"
+#include "controller/iteration/predict.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "controller/controller.h"
+#include "controller/members/silence.h"
 
 static double way_s(const struct controller *c, int node)
 {

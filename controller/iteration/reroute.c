@@ -1,11 +1,20 @@
 /* reroute.c - other ways for microbatches of the iteration under way: around a node that died, around a link
  * that is not there, and around one that has become slow.
  */
-#include "controller/iteration/again.h"
-#include "controller/controller.h"
+#include "controller/iteration/reroute.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/history/record.h"
+#include "controller/iteration/again.h"
+#include "controller/iteration/carry_record.h"
+#include "controller/members/member.h"
+#include "controller/operator/announce.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/replan.h"
 
 /* For news of links and compute, in one iteration: what was moved is done again where it goes, and more work
  * makes more delay. */

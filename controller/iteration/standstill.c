@@ -11,10 +11,16 @@
  *
  * Patience is counted in looks: while this loop, or the whole machine, slept there were none.
  */
-#include "controller/controller.h"
+#include "controller/iteration/standstill.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "controller/controller.h"
+#include "controller/iteration/reroute.h"
+#include "controller/members/node_state.h"
+#include "controller/operator/journal.h"
+#include "controller/trust/doubt.h"
 
 enum { LOOK_US = 250000, ROUNDS = 4, MUCH_LONGER = 20, POSITIONS = 2 * MSG_STAGES + 1 };
 

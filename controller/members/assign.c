@@ -1,7 +1,15 @@
 /* assign.c - a node is told which stage to hold, and where its weights come from. */
-#include "controller/controller.h"
+#include "controller/members/assign.h"
 
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/members/places.h"
+#include "controller/network/measuring.h"
+#include "controller/operator/journal.h"
+#include "controller/weights/copies.h"
 
 /* For one that was not there for the first plan: of those whose sums it would not hold up, if there are any. */
 static int poorest_stage(const struct controller *c, const struct member *m)

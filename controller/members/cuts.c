@@ -14,8 +14,21 @@
  * is stuck. Where the iteration under way has no other nodes for what needs the link, one end is taken
  * out and may come back at once.
  */
+#include "controller/members/cuts.h"
+
 #include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/history/record.h"
+#include "controller/iteration/carry_record.h"
+#include "controller/iteration/evaluate.h"
+#include "controller/iteration/reroute.h"
 #include "controller/list.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/network/cut_links.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/replan.h"
+#include "controller/weights/copies.h"
 
 enum {
 	TIMES = 3,          /* as long as expected: probes have gone meanwhile, and some were lost at most */

@@ -4,9 +4,16 @@
  *
  * Everything that a refused sender can repeat is told at most every TELL_EVERY_US, as a number.
  */
-#include "controller/controller.h"
+#include "controller/members/door.h"
 
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/members/peers.h"
+#include "controller/operator/journal.h"
+#include "controller/trust/doubt.h"
 
 enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000 };
 

@@ -1,10 +1,28 @@
 /* gather.c - before the first iteration, and after a takeover: who is here, and in which stage.
  */
-#include "controller/members/capacity.h"
-#include "controller/controller.h"
+#include "controller/members/gather.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/history/record.h"
+#include "controller/history/run_state.h"
+#include "controller/iteration/carry.h"
+#include "controller/members/assign.h"
+#include "controller/members/capacity.h"
+#include "controller/members/member.h"
+#include "controller/members/members.h"
+#include "controller/members/node_state.h"
+#include "controller/members/peers.h"
+#include "controller/network/measuring.h"
+#include "controller/operator/announce.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/drift.h"
+#include "controller/planning/question.h"
+#include "controller/planning/replan.h"
+#include "controller/trust/agree.h"
 
 enum {
 	REGATHER_US = 1200000, /* and as many round trips of the longest link: connecting takes four */

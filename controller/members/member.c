@@ -2,10 +2,12 @@
  *
  * The lowest of what the controller's parts share: nothing here decides anything.
  */
-#include "controller/controller.h"
+#include "controller/members/member.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "controller/controller.h"
 
 bool member_alive(const struct member *m)
 {

@@ -3,12 +3,31 @@
  *
  * A dead member's session is kept: if its process only slept, its heartbeats come back by it.
  */
-#include "controller/controller.h"
-#include "controller/list.h"
+#include "controller/members/members.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/history/resume.h"
+#include "controller/history/run_state.h"
+#include "controller/iteration/iteration.h"
+#include "controller/list.h"
+#include "controller/members/assign.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/members/quiet.h"
+#include "controller/network/cut_links.h"
+#include "controller/network/measuring.h"
+#include "controller/network/seen_links.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/drift.h"
+#include "controller/trust/agree.h"
+#include "controller/trust/doubt.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/restore.h"
 
 enum {
 	PING_EVERY_US = 500000,

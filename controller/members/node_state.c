@@ -4,9 +4,16 @@
  *     LIVE -> SUSPECT (quiet) -> LIVE, or DEAD;  LIVE -> FAILED (marked out by the operator)
  *     DEAD -> SYNCING when it is heard again, or JOINING when a new process says hello
  */
-#include "controller/controller.h"
+#include "controller/members/node_state.h"
 
 #include <stdio.h>
+
+#include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/history/run_state.h"
+#include "controller/members/member.h"
+#include "controller/members/peers.h"
+#include "controller/operator/journal.h"
 
 enum { ROWS = 500 }; /* of a node's states in the store, at once */
 static const double rows_per_s = 0.5;

@@ -1,8 +1,11 @@
 /* peers.c - what agents are told of one another: addresses and keys, and whose they are to forget. */
-#include "controller/controller.h"
+#include "controller/members/peers.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/members/member.h"
 
 void member_disown(struct controller *c, struct member *m)
 {

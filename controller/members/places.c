@@ -4,9 +4,15 @@
  * (copies.c). Among replicas to which its links are very slow a node would make every sum wait:
  * it takes the place of another node that is away, or none.
  */
-#include "controller/controller.h"
+#include "controller/members/places.h"
 
 #include <math.h>
+
+#include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/history/run_state.h"
+#include "controller/members/member.h"
+#include "controller/operator/journal.h"
 
 double place_distance_s(const struct controller *c, const struct member *from,
 			const struct member *to)

@@ -7,10 +7,14 @@
  * next of them. This very machine cannot have vanished: when all that it runs are quiet, it has too much to
  * do. And when most machines are quiet at once it is this one's own link, or this process was held up.
  */
-#include "controller/controller.h"
+#include "controller/members/quiet.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
 
 enum { GATHER_SILENCE_US = 5000000 };
 

@@ -1,7 +1,9 @@
 /* cut_links.c - which links are cut, and what was complained of. Who judges that: cuts.c. */
-#include "controller/controller.h"
+#include "controller/network/cut_links.h"
 
 #include <string.h>
+
+#include "controller/controller.h"
 
 enum { HEALED_US = 400000 }; /* without a complaint */
 

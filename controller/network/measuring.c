@@ -10,13 +10,19 @@
  *
  * Who joins later is measured against all others, one after another, while the training goes on.
  */
-#include "controller/controller.h"
-#include "controller/network/link_table.h"
+#include "controller/network/measuring.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/members/member.h"
+#include "controller/network/link_table.h"
+#include "controller/network/seen_links.h"
+#include "controller/operator/journal.h"
 
 enum {
 	LATENCIES_US = 1800000,   /* for all probes */

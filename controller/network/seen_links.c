@@ -1,4 +1,6 @@
 /* seen_links.c - what consoles are shown of each link: as its sender last told, or as it was measured. */
+#include "controller/network/seen_links.h"
+
 #include "controller/controller.h"
 #include "controller/list.h"
 

@@ -1,8 +1,11 @@
 /* announce.c - what the run is, and which ways its microbatches take: told whenever either changes. */
-#include "controller/controller.h"
-#include "controller/operator/see.h"
+#include "controller/operator/announce.h"
 
 #include <stdio.h>
+
+#include "controller/controller.h"
+#include "controller/operator/see.h"
+#include "controller/operator/stream.h"
 
 void announce_fill_run(const struct controller *c, struct msg *m)
 {

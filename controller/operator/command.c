@@ -4,7 +4,7 @@
  * Acts need the operator's lease, so that two consoles cannot fight: exclusive, and it ends by
  * itself. Faults injected end with their time to live, or with the lease of whoever injected them.
  */
-#include "controller/controller.h"
+#include "controller/operator/command.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -13,8 +13,24 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "controller/operator/see.h"
+#include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/history/record.h"
+#include "controller/history/run_state.h"
 #include "controller/list.h"
+#include "controller/members/assign.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/operator/announce.h"
+#include "controller/operator/drill.h"
+#include "controller/operator/journal.h"
+#include "controller/operator/see.h"
+#include "controller/operator/stream.h"
+#include "controller/operator/supervisor.h"
+#include "controller/planning/ahead.h"
+#include "controller/planning/question.h"
+#include "controller/planning/replan.h"
+#include "controller/trust/doubt.h"
 
 /* A thing done. */
 struct act {

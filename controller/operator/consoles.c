@@ -1,6 +1,6 @@
 /* consoles.c - the state stream. A console that attaches gets a snapshot, then every change. One
  * that cannot keep up loses messages (counted) and gets a fresh snapshot once there is room. */
-#include "controller/controller.h"
+#include "controller/operator/consoles.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,9 +9,17 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "controller/names.h"
-#include "controller/operator/see.h"
+#include "controller/controller.h"
 #include "controller/list.h"
+#include "controller/members/gather.h"
+#include "controller/members/member.h"
+#include "controller/names.h"
+#include "controller/network/seen_links.h"
+#include "controller/operator/announce.h"
+#include "controller/operator/journal.h"
+#include "controller/operator/see.h"
+#include "controller/operator/stream.h"
+#include "controller/planning/ahead.h"
 
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,

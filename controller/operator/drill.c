@@ -1,6 +1,6 @@
 /* drill.c - what the operator did, kept as a drill: RUN-DIR/drill.json replays this run's acts from a
  * script (skippipe drill FILE), against limits taken from what was seen, with some room. */
-#include "controller/controller.h"
+#include "controller/operator/drill.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/file.h"
+#include "controller/controller.h"
 #include "controller/names.h"
 
 static const double room = 1.25; /* a limit is what was seen, and a quarter more */

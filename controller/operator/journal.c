@@ -1,11 +1,13 @@
 /* journal.c - the journal: a line is told to consoles, stored, logged, and kept for consoles that come later. */
-#include "controller/controller.h"
-#include "controller/list.h"
-#include "controller/names.h"
+#include "controller/operator/journal.h"
 
 #include <stdarg.h>
 
 #include "base/clock.h"
+#include "controller/controller.h"
+#include "controller/list.h"
+#include "controller/names.h"
+#include "controller/operator/stream.h"
 
 enum { LINES = 400, ALERTS = 50 /* about one node, at once */ };
 static const double lines_per_s = 0.5;

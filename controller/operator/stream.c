@@ -1,8 +1,10 @@
 /* stream.c - messages to consoles, numbered for each of them: who loses one gets a fresh snapshot (consoles.c). */
-#include "controller/controller.h"
-#include "controller/operator/see.h"
+#include "controller/operator/stream.h"
 
 #include <errno.h>
+
+#include "controller/controller.h"
+#include "controller/operator/see.h"
 
 struct console *console_of_peer(struct controller *c, post_peer_id peer)
 {

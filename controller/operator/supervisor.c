@@ -1,7 +1,9 @@
 /* supervisor.c - orders to the embedded cluster's supervisor, which starts and kills agents for us. */
-#include "controller/controller.h"
+#include "controller/operator/supervisor.h"
 
 #include <unistd.h>
+
+#include "controller/controller.h"
 
 bool supervisor_tell(struct controller *c, const char *what, int node)
 {

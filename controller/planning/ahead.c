@@ -13,11 +13,17 @@
  * plans that were in force are kept, too: who was lost may come back. Baselines (--algorithm) plan
  * nothing ahead.
  */
-#include "controller/controller.h"
+#include "controller/planning/ahead.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+
+#include "controller/controller.h"
+#include "controller/iteration/predict.h"
+#include "controller/members/member.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/question.h"
 
 enum { MOST_NODES = 64 }; /* with more it would take minutes; sets are 64 bits */
 enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, CASES }; /* below them: the loss of the node */

@@ -3,9 +3,21 @@
  * Where a plan by another algorithm stands in for the run's own, the journal says so, and the next of its
  * own takes over.
  */
-#include "controller/controller.h"
+#include "controller/planning/answers.h"
 
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/history/record.h"
+#include "controller/iteration/anew.h"
+#include "controller/iteration/predict.h"
+#include "controller/members/cuts.h"
+#include "controller/operator/announce.h"
+#include "controller/operator/command.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/question.h"
+#include "controller/planning/replan.h"
 
 static const char refined_words[] = ", refined";
 static const double worth = 0.985; /* a refinement is adopted when it takes less than this */

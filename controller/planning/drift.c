@@ -7,12 +7,22 @@
  * force is then predicted anew, and another one is adopted only when it gains more than a few
  * percent: noise does not make plans flap.
  */
-#include "controller/controller.h"
-#include "controller/list.h"
+#include "controller/planning/drift.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/iteration/predict.h"
+#include "controller/iteration/reroute.h"
+#include "controller/list.h"
+#include "controller/members/door.h"
+#include "controller/members/member.h"
+#include "controller/network/seen_links.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/replan.h"
 
 static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
 static const double far_off = 2;  /* of one node alone: no noise */

@@ -1,5 +1,9 @@
 /* question.c - what a planner is asked: for whom, with which times, and whether a plan is still of use. */
+#include "controller/planning/question.h"
+
 #include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/members/member.h"
 
 bool planned_uses(const struct planned *p, uint16_t node)
 {

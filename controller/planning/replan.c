@@ -8,9 +8,14 @@
  * A baseline (--algorithm) is asked once, and has its whole budget: more time would give the same.
  * Where another's plan stands in for its own, the journal says so, and the next of its own takes over.
  */
-#include "controller/controller.h"
+#include "controller/planning/replan.h"
 
 #include <stdio.h>
+
+#include "controller/controller.h"
+#include "controller/members/member.h"
+#include "controller/planning/ahead.h"
+#include "controller/planning/question.h"
 
 static const double short_wait = 0.05; /* of an iteration */
 

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/replay/replay_state.h"
+#include "controller/operator/journal.h"
 #include "controller/operator/see.h"
+#include "controller/replay/replay_state.h"
 
 enum { SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
 

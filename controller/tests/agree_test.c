@@ -7,8 +7,15 @@
 
 #include <string.h>
 
+#include "controller/history/resume.h"
+#include "controller/iteration/commit.h"
 #include "controller/loop.h"
+#include "controller/members/assign.h"
+#include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/tests/under_way.h"
+#include "controller/trust/agree.h"
+#include "controller/weights/checkpoints.h"
 
 enum { COMMITTED = 7, RIGHT = 1000, WRONG = 2000 };
 

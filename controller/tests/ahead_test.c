@@ -7,6 +7,8 @@
 
 #include <time.h>
 
+#include "controller/planning/ahead.h"
+#include "controller/planning/question.h"
 #include "controller/tests/player.h"
 #include "controller/tests/under_way.h"
 

@@ -7,6 +7,8 @@
 
 #include "controller/loop.h"
 #include "controller/tests/under_way.h"
+#include "controller/weights/keepers.h"
+#include "controller/weights/moves.h"
 
 /* n03 alone is left of the second stage, and n00 has a copy of it. */
 static struct controller *down_to_one(void **state)

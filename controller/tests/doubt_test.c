@@ -9,7 +9,10 @@
 
 #include "base/rng.h"
 #include "controller/loop.h"
+#include "controller/members/node_state.h"
+#include "controller/operator/command.h"
 #include "controller/tests/under_way.h"
+#include "controller/trust/doubt.h"
 
 /* A pair of which one is left out. */
 static void contradict(struct controller *c, uint16_t bad, uint16_t other)

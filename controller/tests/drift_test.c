@@ -12,6 +12,8 @@
 
 #include "base/rng.h"
 #include "controller/controller.h"
+#include "controller/members/members.h"
+#include "controller/planning/drift.h"
 
 enum { NODES = 8, FROM = 2 };
 

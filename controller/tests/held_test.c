@@ -6,7 +6,11 @@
 #include <cmocka.h>
 
 #include "controller/loop.h"
+#include "controller/members/member.h"
+#include "controller/members/members.h"
+#include "controller/members/node_state.h"
 #include "controller/tests/under_way.h"
+#include "controller/weights/recover.h"
 
 enum { COMMITTED = 7, X = 3 /* of the second stage, as n04 and n05 */, K = 0 /* of the first */ };
 

@@ -17,7 +17,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "controller/history/record.h"
+#include "controller/history/resume.h"
+#include "controller/history/run_state.h"
+#include "controller/iteration/commit.h"
+#include "controller/iteration/iteration.h"
 #include "controller/loop.h"
+#include "controller/operator/journal.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
 #include "schedule/execution/noise.h"

@@ -12,6 +12,16 @@
 
 #include "controller/controller.h"
 #include "controller/loop.h"
+#include "controller/members/cuts.h"
+#include "controller/members/gather.h"
+#include "controller/members/node_state.h"
+#include "controller/network/cut_links.h"
+#include "controller/operator/consoles.h"
+#include "controller/planning/answers.h"
+#include "controller/planning/replan.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/home.h"
+#include "controller/weights/keepers.h"
 
 enum { NODES = 6, SECOND = 1000000, START = 100 * SECOND };
 

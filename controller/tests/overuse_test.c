@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "controller/controller.h"
+#include "controller/operator/consoles.h"
+#include "controller/operator/journal.h"
 #include "controller/tests/player.h"
 
 enum { HOSTILE = 4 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "controller/controller.h"
+#include "controller/members/places.h"
 
 enum { NODES = 6 };
 

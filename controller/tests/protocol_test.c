@@ -10,10 +10,18 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "controller/iteration/carry.h"
+#include "controller/iteration/carry_record.h"
+#include "controller/iteration/commit.h"
+#include "controller/iteration/iteration.h"
 #include "controller/loop.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
 #include "controller/setup.h"
 #include "controller/tests/explore.h"
 #include "controller/tests/under_way.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/recover.h"
 
 /* ---- nothing goes wrong ---- */
 

@@ -13,6 +13,9 @@
 #include "base/rng.h"
 #include "controller/controller.h"
 #include "controller/loop.h"
+#include "controller/members/members.h"
+#include "controller/members/quiet.h"
+#include "controller/operator/consoles.h"
 
 enum { NODES = 6, SECOND = 1000000, LOOK_US = 20000, PING_US = 500000, CONNECTIONS = 4, LIMIT_US = 450000 };
 

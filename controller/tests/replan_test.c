@@ -9,6 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/history/run_state.h"
+#include "controller/operator/command.h"
+#include "controller/planning/ahead.h"
+#include "controller/planning/answers.h"
+#include "controller/planning/question.h"
+#include "controller/planning/replan.h"
 #include "controller/tests/under_way.h"
 
 static int dtfm_begin(void **state)

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "controller/loop.h"
+#include "controller/members/node_state.h"
 #include "controller/tests/under_way.h"
 
 static void each_is_lost_once_and_in_order(void **state)

@@ -11,6 +11,12 @@
 #include <string.h>
 
 #include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/history/resume.h"
+#include "controller/history/run_state.h"
+#include "controller/members/gather.h"
+#include "controller/members/member.h"
+#include "controller/operator/consoles.h"
 #include "controller/tests/recorded.h"
 
 enum { COMMITS = 4, N = RECORDED_NODES };

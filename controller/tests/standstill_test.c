@@ -9,7 +9,13 @@
 #include <stdlib.h>
 
 #include "controller/controller.h"
+#include "controller/iteration/evaluate.h"
+#include "controller/iteration/standstill.h"
 #include "controller/loop.h"
+#include "controller/operator/consoles.h"
+#include "controller/trust/doubt.h"
+#include "controller/trust/held_sums.h"
+#include "controller/weights/keepers.h"
 
 enum { NODES = 6, LOOK_US = 250000, SECOND = 1000000 };
 

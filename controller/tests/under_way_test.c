@@ -15,9 +15,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "controller/iteration/carry_record.h"
+#include "controller/iteration/commit.h"
+#include "controller/iteration/evaluate.h"
+#include "controller/iteration/iteration.h"
 #include "controller/loop.h"
+#include "controller/members/cuts.h"
+#include "controller/members/members.h"
+#include "controller/members/node_state.h"
+#include "controller/network/cut_links.h"
+#include "controller/planning/question.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
+#include "controller/weights/recover.h"
 
 /* ---- what is on the disk ---- */
 

@@ -9,10 +9,17 @@
  * Where two differ and nobody else tells, one of them is set apart, the same way: at least they are alike again, and
  * verify says whether the wrong one stayed. After a takeover what the store has of the last commit counts as well.
  */
-#include "controller/controller.h"
+#include "controller/trust/agree.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+#include "controller/controller.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/operator/journal.h"
+#include "controller/trust/doubt.h"
+#include "controller/weights/copies.h"
 
 enum { DIFFERED_FOR = 200 /* iterations that one is remembered */ };
 

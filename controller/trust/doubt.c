@@ -12,10 +12,18 @@
  * Left out means marked, as by the operator: the iteration goes on without it, and what it counted
  * runs again elsewhere.
  */
-#include "controller/controller.h"
+#include "controller/trust/doubt.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/members/peers.h"
+#include "controller/operator/journal.h"
+#include "controller/weights/copies.h"
 
 enum {
 	LATE_FOR = 200,   /* iterations that an overdue agent is remembered */

@@ -1,5 +1,11 @@
 /* held_sums.c - sums that do not come: who waits for whom, and who is left out for it. */
+#include "controller/trust/held_sums.h"
+
 #include "controller/controller.h"
+#include "controller/iteration/standstill.h"
+#include "controller/members/member.h"
+#include "controller/operator/journal.h"
+#include "controller/trust/doubt.h"
 
 static struct member *awaited_by(struct controller *c, const struct member *m)
 {

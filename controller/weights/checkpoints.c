@@ -4,11 +4,15 @@
  * records it. When every stage has one the checkpoint is whole and gets its manifest. The last
  * two whole ones are kept, beside the one being written.
  */
-#include "controller/controller.h"
+#include "controller/weights/checkpoints.h"
 
 #include <string.h>
 
 #include "base/clock.h"
+#include "controller/controller.h"
+#include "controller/members/door.h"
+#include "controller/members/member.h"
+#include "controller/operator/journal.h"
 #include "model/checkpoint.h"
 
 /* Machines may have one name (a cloud's image does), and containers of one machine folders of their own. */

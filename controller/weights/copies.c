@@ -5,7 +5,15 @@
  *
  * Who is to keep one: keepers.c. Who moves to the stage that it keeps: moves.c.
  */
+#include "controller/weights/copies.h"
+
 #include "controller/controller.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/members/peers.h"
+#include "controller/members/places.h"
+#include "controller/network/cut_links.h"
+#include "controller/operator/journal.h"
 
 enum { COPY_FLOATS = 5 }; /* of each parameter: weights, gradient, moments, the sum */
 

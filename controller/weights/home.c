@@ -6,7 +6,14 @@
  * whole, between two iterations, they change places; the next iteration waits for that a moment. One alone changes
  * with a node that is still away, where the stage that it leaves has others enough.
  */
+#include "controller/weights/home.h"
+
 #include "controller/controller.h"
+#include "controller/members/member.h"
+#include "controller/members/places.h"
+#include "controller/operator/journal.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/moves.h"
 
 enum { AGAIN_US = 5000000 };
 

@@ -11,9 +11,17 @@
  * replica sends a gradient fastest. It must have memory for twice the copy, and keeps one stage
  * at most.
  */
-#include "controller/controller.h"
+#include "controller/weights/keepers.h"
 
 #include <math.h>
+
+#include "controller/controller.h"
+#include "controller/members/assign.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/members/places.h"
+#include "controller/operator/journal.h"
+#include "controller/weights/copies.h"
 
 enum {
 	LOOK_EVERY_US = 100000,

@@ -1,5 +1,17 @@
 /* moves.c - nodes change stages: places are exchanged, and a copy that is kept becomes a node's own weights. */
+#include "controller/weights/moves.h"
+
 #include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/history/run_state.h"
+#include "controller/members/assign.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/members/places.h"
+#include "controller/members/quiet.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/replan.h"
+#include "controller/weights/copies.h"
 
 enum { SETTLE_US = 500000 }; /* to load a copy, and two round trips */
 

@@ -9,7 +9,19 @@
  * Without a copy the run waits a while for a node that only slept, the longer the more would be lost;
  * then all go back to the last checkpoint, and where there is none the stage is made of its neighbours (restore.c).
  */
+#include "controller/weights/recover.h"
+
 #include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/iteration/anew.h"
+#include "controller/iteration/iteration.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/operator/journal.h"
+#include "controller/operator/supervisor.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/moves.h"
+#include "controller/weights/restore.h"
 
 enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
 

@@ -8,14 +8,26 @@
  * Who says nothing for much longer than the others took is given up, and asked again only where nobody
  * else can read the file. The other replicas fetch from those.
  */
-#include "controller/controller.h"
+#include "controller/weights/restore.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "controller/controller.h"
+#include "controller/history/finish.h"
+#include "controller/history/run_state.h"
+#include "controller/iteration/standstill.h"
 #include "controller/list.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/members/places.h"
+#include "controller/operator/announce.h"
+#include "controller/operator/journal.h"
+#include "controller/trust/doubt.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/moves.h"
 #include "model/average.h"
 
 enum { ANEW_AGAIN_US = 1000000 }; /* until a stage that could not be made of its neighbours is tried again */

@@ -1,0 +1,17 @@
+/* finish.h - the end of a run: said once, to everyone. */
+#ifndef CONTROLLER_HISTORY_FINISH_H
+#define CONTROLLER_HISTORY_FINISH_H
+
+#include "wire/msg.h"
+
+struct controller;
+
+void set_phase(struct controller *c, enum run_phase phase);
+void controller_finish(struct controller *c, int status, const char *why);
+/* What is under way is given up; once the last commit is on the agents' disks the run ends. Said twice: at once.
+ * why: borrowed for good. */
+void controller_stop(struct controller *c, const char *why);
+/* The disk is full, or worse: ends, and leaves the agents to a controller that can write. */
+void controller_unrecorded(struct controller *c, const char *why);
+
+#endif

@@ -1,0 +1,47 @@
+/* record.h - the run's memory: the store, RUN-DIR/plans, and JSON lines on stdout. */
+#ifndef CONTROLLER_HISTORY_RECORD_H
+#define CONTROLLER_HISTORY_RECORD_H
+
+#include <stdint.h>
+
+struct controller;
+struct cut;
+struct error;
+struct fault;
+struct member;
+struct msg_commit;
+struct msg_see_iteration;
+struct msg_see_validation;
+struct planned;
+
+int record_begin(struct controller *c, struct error *err);
+/* What RUN-DIR holds beside the store: a predecessor may have died before it was written. */
+int record_folder(struct controller *c, struct error *err);
+int record_cluster(struct controller *c, struct error *err); /* as measured by now */
+void record_plan_file(struct controller *c, uint64_t epoch, const char *text);
+/* It is in force: durable, as an event, and as a file. */
+int record_plan(struct controller *c, const struct planned *p, struct error *err);
+int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
+		  const struct msg_see_iteration *see, struct error *err);
+void record_node(struct controller *c, const struct member *m); /* its state is a new one */
+void record_phase(struct controller *c);
+/* What is planned against was corrected: a node's times, a link's delay. */
+void record_compute(struct controller *c, uint16_t node);
+void record_link(struct controller *c, uint16_t from, uint16_t to);
+void record_cut(struct controller *c, const struct cut *k); /* it is cut, or there again */
+void record_disk(struct controller *c); /* full, or room again */
+/* What a death led to, step by step: "rerun" (value: microbatches told to run again), "planned"
+ * (value: microseconds the planner took), "started" (value: the first of them to start, at_us).
+ */
+void record_recovery(struct controller *c, const char *step, int node, int64_t value,
+		     int64_t at_us);
+void record_fault(struct controller *c, const struct fault *f);
+void record_iteration(struct controller *c, const struct msg_see_iteration *see);
+void record_validation(struct controller *c, const struct msg_see_validation *v);
+/* Into the curves that consoles are shown; nothing is written. */
+void record_keep(struct controller *c, const struct msg_see_iteration *see);
+void record_keep_validation(struct controller *c, const struct msg_see_validation *v);
+void record_hash(struct controller *c, const struct member *m, uint8_t stage,
+		 uint64_t iteration, uint64_t hash);
+
+#endif

@@ -1,0 +1,16 @@
+/* carry_record.h - the routes of the iteration under way, for a controller that takes the run over: written before
+ * agents are told, and read again.
+ */
+#ifndef CONTROLLER_ITERATION_CARRY_RECORD_H
+#define CONTROLLER_ITERATION_CARRY_RECORD_H
+
+#include <stdbool.h>
+
+struct controller;
+
+/* What a successor must know of the iteration's routes; before agents are told. */
+void carry_record(struct controller *c);
+void carry_read(struct controller *c); /* what the predecessor left; stages and commits are known */
+bool carry_recalls(const struct controller *c); /* not everybody has told it yet what happened */
+
+#endif

@@ -1,0 +1,20 @@
+/* evaluate.h - validation between iterations: every stage, forward only, over the run's own agents. It pays no
+ * emulated delay: it is a measurement, not part of what is measured.
+ */
+#ifndef CONTROLLER_ITERATION_EVALUATE_H
+#define CONTROLLER_ITERATION_EVALUATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct controller;
+struct member;
+struct msg_evaluated;
+
+void evaluation_begin(struct controller *c);
+bool evaluation_needs(const struct controller *c, uint16_t a, uint16_t b); /* the link, for an answer */
+void evaluation_turn(struct controller *c);
+void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *e);
+void evaluation_fini(struct controller *c);
+
+#endif

@@ -1,0 +1,19 @@
+/* standstill.h - an iteration in which nothing goes on any more, and who is at fault. */
+#ifndef CONTROLLER_ITERATION_STANDSTILL_H
+#define CONTROLLER_ITERATION_STANDSTILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct controller;
+
+void standstill_turn(struct controller *c); /* while computing */
+/* In other phases: whether it is time to look; then, whether nothing has brought the run on for so long,
+ * or for much longer than so many tasks, one after another, take. */
+bool standstill_look(struct controller *c);
+bool standstill_for(struct controller *c, int64_t most_us);
+bool standstill_hung(struct controller *c, uint32_t tasks);
+/* Then: who says that it is at work is taken out. False: nobody says so. */
+bool standstill_blame(struct controller *c);
+
+#endif

@@ -1,0 +1,12 @@
+/* assign.h - a node is told which stage to hold, and where its weights come from. */
+#ifndef CONTROLLER_MEMBERS_ASSIGN_H
+#define CONTROLLER_MEMBERS_ASSIGN_H
+
+#include <stdbool.h>
+
+struct controller;
+struct member;
+
+void members_assign(struct controller *c, struct member *m, int stage, bool fetch);
+
+#endif

@@ -1,0 +1,13 @@
+/* cuts.h - links on which nothing comes through, and who is cut off. */
+#ifndef CONTROLLER_MEMBERS_CUTS_H
+#define CONTROLLER_MEMBERS_CUTS_H
+
+#include <stdbool.h>
+
+struct controller;
+
+void cuts_check(struct controller *c);
+/* There is no plan without some link that is cut: one of its ends is taken out. False: there is none. */
+bool cuts_give_way(struct controller *c);
+
+#endif

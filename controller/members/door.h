@@ -1,0 +1,25 @@
+/* door.h - who may not come in, or no more: what was refused is told in the journal, what costs the controller
+ * more than a message's usual work is charged to its sender, and an agent whose key was expelled or barred is out
+ * at once, at the other agents' doors as well.
+ */
+#ifndef CONTROLLER_MEMBERS_DOOR_H
+#define CONTROLLER_MEMBERS_DOOR_H
+
+#include "wire/link.h"
+#include "wire/post.h"
+
+struct controller;
+struct member;
+struct msg;
+
+void door_charge(struct controller *c, post_peer_id from, const struct msg *m);
+/* A message that its sender should not send: charged, and a line in the log now and then. */
+void door_wrong(struct controller *c, post_peer_id from, const char *what);
+/* One more word that m was not asked for, or says again: some are honest. Of many the journal says so, now and then. */
+void door_stray(struct controller *c, struct member *m, const char *what);
+/* It is not listened to: what it does, in words. */
+void door_ignored(struct controller *c, struct member *m, const char *what);
+void door_down(struct controller *c, post_peer_id peer, enum link_reason reason);
+void door_turn(struct controller *c);
+
+#endif

@@ -1,0 +1,23 @@
+/* drift.h - the plan's assumptions against what is measured. */
+#ifndef CONTROLLER_PLANNING_DRIFT_H
+#define CONTROLLER_PLANNING_DRIFT_H
+
+#include <stdbool.h>
+
+struct controller;
+struct member;
+struct msg_links;
+struct msg_task_event;
+struct plan;
+struct seen_link;
+
+void drift_links(struct controller *c, struct member *m, const struct msg_links *l); /* all of a node's, */
+void drift_link(struct controller *c, struct seen_link *s);                          /* then each */
+void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e);
+void drift_turn(struct controller *c); /* between iterations */
+/* Before the first iteration: agents that share a machine's cores take turns, as the plan's tasks come. */
+void drift_guess_pace(struct controller *c, const struct plan *p);
+/* Whether all agents of m's machine are late together: no news of one of them, nor of the network. */
+bool drift_overloaded(const struct controller *c, const struct member *m);
+
+#endif

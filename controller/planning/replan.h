@@ -1,0 +1,24 @@
+/* replan.h - when the planner is asked. */
+#ifndef CONTROLLER_PLANNING_REPLAN_H
+#define CONTROLLER_PLANNING_REPLAN_H
+
+#include <stdbool.h>
+
+struct controller;
+struct plan;
+
+#define REPLAN_QUICK_S 0.06 /* for the first answer to a change, */
+#define REPLAN_REFINE_S 1.0 /* and for what refines it */
+/* Asks for the first plan, with the assignment free unless it is given, for all that are here. */
+void replan_first(struct controller *c);
+/* Asks for a plan for today's replicas, marks and path length; the newest answer wins. */
+void replan(struct controller *c, const char *reason);
+/* As replan, but what is in force stays unless the answer is better by a few percent. */
+void replan_if_better(struct controller *c, const char *reason);
+bool replan_awaited(const struct controller *c); /* an answer will come that the next iteration should have */
+/* Once more, with more time, from that plan on; what is found is welcome, not waited for. */
+void replan_refine(struct controller *c, const struct plan *from);
+/* Asks what the plain pipeline would take, for consoles to compare with. */
+void replan_baseline(struct controller *c);
+
+#endif

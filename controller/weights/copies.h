@@ -1,0 +1,42 @@
+/* copies.h - who holds a copy of a stage beside its replicas, and of which commit; copies are fetched, and let go. */
+#ifndef CONTROLLER_WEIGHTS_COPIES_H
+#define CONTROLLER_WEIGHTS_COPIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct controller;
+struct member;
+
+/* Fetches a copy of the stage in the background, and keeps it: false when nobody has it. */
+bool copies_fetch(struct controller *c, struct member *m, int stage);
+bool copies_keep(struct controller *c, struct member *m, int stage, const struct member *source); /* so, of that one */
+void copies_fetch_again(struct controller *c, struct member *m);
+/* False: its copy is not the stage's, and is fetched again. */
+bool copies_hash_right(struct controller *c, struct member *m, uint64_t iteration, uint64_t hash);
+/* Who was left out and has given nothing, or something else, is not asked again. */
+void copies_blame_source(struct controller *c, const struct member *m);
+void copies_release(struct controller *c, struct member *m);
+/* Its copy is of no use: another keeps one, or it joins anew. */
+void copies_refuse(struct controller *c, struct member *m, const char *why);
+/* The commit waits until it has the sum; not so a joiner that still fetches. */
+bool copies_awaited(const struct member *m);
+void copies_forget(struct member *m); /* it has none, or as good as none */
+bool copy_whole(const struct member *m, int stage); /* it keeps one, maybe of an older commit, and is here */
+bool copy_usable(const struct controller *c, const struct member *m, int stage); /* of the last commit */
+/* Its own weights are the stage's, of that commit, as a replica's hash proves: it need not fetch them. */
+bool copies_own(const struct controller *c, const struct member *m, int stage);
+/* It is that, or will be once its word of the commit is here. */
+bool copy_coming(const struct controller *c, const struct member *m, int stage);
+bool copy_needed(const struct controller *c, const struct member *m);            /* so, of a stage without a replica */
+bool copy_asleep(const struct controller *c, const struct member *m, int stage); /* so, but it is not heard */
+/* What the replicas of the stage told for that iteration; 0: nothing yet. */
+uint64_t copies_hash(const struct controller *c, int stage, uint64_t iteration);
+struct member *copies_holder(struct controller *c, int stage, const struct member *but); /* of a usable one; NULL */
+/* It was left out, and its own weights are those of the stage's last commit. */
+bool copy_left_out(const struct controller *c, const struct member *m, int stage);
+/* Who gets the stage's sum without being a replica: marks them, fills nodes (n_members). */
+uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes);
+bool copies_room(const struct controller *c, const struct member *m, int stage); /* memory for one */
+
+#endif

@@ -1,0 +1,13 @@
+/* home.h - back to the places that the first plan gave. */
+#ifndef CONTROLLER_WEIGHTS_HOME_H
+#define CONTROLLER_WEIGHTS_HOME_H
+
+#include <stdbool.h>
+
+struct controller;
+
+void home_turn(struct controller *c); /* who stands where another belongs fetches that stage */
+/* Between iterations: two change places once both can. Whether the next is to wait for that. */
+bool home_awaited(struct controller *c);
+
+#endif
