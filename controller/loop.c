@@ -43,7 +43,7 @@
 #include "controller/weights/recover.h"
 #include "controller/weights/restore.h"
 
-enum { MESSAGES_A_TURN = 256, REFRESH_US = 300000, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
+enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 
 /* ---- requests ---- */
 
@@ -164,7 +164,6 @@ static void take_message(struct controller *c, const struct post_message *p)
 static void receive_messages(struct controller *c)
 {
 	struct post_message p;
-	struct error err;
 
 	post_tick(c->post, c->now_us);
 	for (int i = 0; i < MESSAGES_A_TURN && post_receive(c->post, c->now_us, &p) == 0; i++) {
@@ -177,11 +176,6 @@ static void receive_messages(struct controller *c)
 		loop_act(c);
 	}
 	door_turn(c);
-	if (c->now_us >= c->next_refresh_us) {
-		c->next_refresh_us = c->now_us + REFRESH_US;
-		if (keys_list_refresh(c->admitted, &err) < 0)
-			note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
-	}
 }
 
 /* ---- the phases of a run ---- */
@@ -214,8 +208,8 @@ void loop_phase(struct controller *c)
 		evaluation_turn(c);
 		break;
 	case PHASE_STALLED: /* a stage is lost */
-		if (c->stopping)
-			controller_finish(c, c->exit_status, c->stopping);
+		if (c->ending.stopping)
+			controller_finish(c, c->ending.exit_status, c->ending.stopping);
 		else
 			recover_turn(c);
 		break;
@@ -283,7 +277,7 @@ static void take_signal(struct controller *c, int fd)
 static bool is_over(const struct controller *c)
 {
 	return c->phase == PHASE_FINISHED &&
-	       (post_idle(c->post, 0) || c->now_us - c->finished_us >= FLUSH_US + FLUSH_TRIPS * quiet_farthest_us(c));
+	       (post_idle(c->post, 0) || c->now_us - c->ending.at_us >= FLUSH_US + FLUSH_TRIPS * quiet_farthest_us(c));
 }
 
 void loop_run(struct controller *c, int signals)

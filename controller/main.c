@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	rc = controller_init(&c, &err);
 	if (rc == 0) {
 		loop_run(&c, signals);
-		rc = c.exit_status;
+		rc = c.ending.exit_status;
 	} else {
 		fprintf(stderr, "skippipe controller: %s\n", err.text);
 		rc = 1;

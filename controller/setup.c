@@ -350,11 +350,11 @@ void controller_fini(struct controller *c)
 	}
 	free(c->members);
 	free(c->pairs.of);
-	free(c->cuts);
+	free(c->cuts.of);
 	free(c->shard_of);
 	free(c->model_json);
-	free(c->carried_text);
-	planned_free(c->carried);
+	free(c->carried.text);
+	planned_free(c->carried.plan);
 	link_table_free(c->links);
 	measuring_free(c);
 }

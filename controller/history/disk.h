@@ -3,8 +3,17 @@
 #define CONTROLLER_HISTORY_DISK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct controller;
+
+struct disk {
+	bool full;         /* the run waits, since then */
+	bool room;         /* by this turn's look, there is some */
+	bool commit_waits; /* even what was held back is taken: no commit can be written */
+	bool warned;
+	int64_t since_us, next_look_us, next_said_us;
+};
 
 /* The disk of the run's folder is full, by the store's word: nothing new begins. */
 bool disk_full(const struct controller *c);

@@ -15,7 +15,7 @@ void set_phase(struct controller *c, enum run_phase phase)
 	bool changed = c->phase != phase;
 
 	c->phase = phase;
-	c->next_status_us = 0; /* tell consoles now */
+	c->stream.next_status_us = 0; /* tell consoles now */
 	if (changed)
 		record_phase(c);
 }
@@ -28,13 +28,13 @@ void controller_finish(struct controller *c, int status, const char *why)
 		return;
 	set_phase(c, PHASE_FINISHED);
 	drill_save(c);
-	c->exit_status = status;
-	c->finished_us = c->now_us;
+	c->ending.exit_status = status;
+	c->ending.at_us = c->now_us;
 	if (status != 0)
 		fprintf(stderr, "skippipe: %s\n", why);
 	note(c, status ? NOTE_ALERT : NOTE_EVENT, -1, 0, "the run ends: %.150s", why);
 	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
-	if (c->unrecorded)
+	if (c->ending.unrecorded)
 		return; /* agents keep their weights, and wait for a controller that can write */
 	supervisor_end(c);
 	for (uint32_t i = 0; i < c->n_members; i++)
@@ -44,7 +44,7 @@ void controller_finish(struct controller *c, int status, const char *why)
 
 void controller_stop(struct controller *c, const char *why)
 {
-	bool again = c->stopping && c->phase == PHASE_PAUSED;
+	bool again = c->ending.stopping && c->phase == PHASE_PAUSED;
 
 	if (c->phase == PHASE_FINISHED)
 		return;
@@ -52,13 +52,13 @@ void controller_stop(struct controller *c, const char *why)
 		controller_finish(c, 0, why);
 		return;
 	}
-	c->stopping = why;
+	c->ending.stopping = why;
 	c->evaluation.wanted = false;
 	set_phase(c, PHASE_PAUSED); /* where nothing is under way: the next turn ends it (iteration.c) */
 }
 
 void controller_unrecorded(struct controller *c, const char *why)
 {
-	c->unrecorded = true;
+	c->ending.unrecorded = true;
 	controller_finish(c, 1, why);
 }

@@ -2,9 +2,19 @@
 #ifndef CONTROLLER_HISTORY_FINISH_H
 #define CONTROLLER_HISTORY_FINISH_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "wire/msg.h"
 
 struct controller;
+
+struct ending {
+	const char *stopping; /* the run is to end, and why; NULL */
+	int exit_status;
+	bool unrecorded; /* it ends because the run cannot be recorded */
+	int64_t at_us;   /* it has ended */
+};
 
 void set_phase(struct controller *c, enum run_phase phase);
 void controller_finish(struct controller *c, int status, const char *why);

@@ -55,19 +55,19 @@ void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 
 void record_keep(struct controller *c, const struct msg_see_iteration *see)
 {
-	list_keep_newest(c->history, &c->n_history, KEPT_CURVE, sizeof(*c->history));
-	if (!list_grow(&c->history, c->n_history, &c->room_history, sizeof(*c->history)))
+	list_keep_newest(c->curves.history, &c->curves.n_history, KEPT_CURVE, sizeof(*c->curves.history));
+	if (!list_grow(&c->curves.history, c->curves.n_history, &c->curves.room_history, sizeof(*c->curves.history)))
 		return;
-	c->history[c->n_history++] = *see;
+	c->curves.history[c->curves.n_history++] = *see;
 }
 
 void record_keep_validation(struct controller *c, const struct msg_see_validation *v)
 {
-	list_keep_newest(c->validations, &c->n_validations, KEPT_CURVE, sizeof(*c->validations));
-	if (!list_grow(&c->validations, c->n_validations, &c->room_validations,
-		       sizeof(*c->validations)))
+	list_keep_newest(c->curves.validations, &c->curves.n_validations, KEPT_CURVE, sizeof(*c->curves.validations));
+	if (!list_grow(&c->curves.validations, c->curves.n_validations, &c->curves.room_validations,
+		       sizeof(*c->curves.validations)))
 		return;
-	c->validations[c->n_validations++] = *v;
+	c->curves.validations[c->curves.n_validations++] = *v;
 }
 
 void record_validation(struct controller *c, const struct msg_see_validation *v)

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+enum { KEPT_CURVE = 4096 };
+
 struct controller;
 struct cut;
 struct error;
@@ -13,6 +15,14 @@ struct msg_commit;
 struct msg_see_iteration;
 struct msg_see_validation;
 struct planned;
+
+/* What consoles are told when they come; the store has all of it. */
+struct curves {
+	struct msg_see_iteration *history; /* the newest KEPT_CURVE at least */
+	uint32_t n_history, room_history;
+	struct msg_see_validation *validations; /* likewise */
+	uint32_t n_validations, room_validations;
+};
 
 int record_begin(struct controller *c, struct error *err);
 /* What RUN-DIR holds beside the store: a predecessor may have died before it was written. */

@@ -86,7 +86,7 @@ static int see_plan(void *context, const struct store_plan *p)
 	struct controller *c = context;
 
 	record_plan_file(c, p->epoch, p->plan);
-	see_planned(c->history, c->n_history, p);
+	see_planned(c->curves.history, c->curves.n_history, p);
 	if (p->epoch > c->epoch)
 		c->epoch = p->epoch;
 	return 0;
@@ -101,9 +101,9 @@ static int see_history(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = store_each_validation(c->store, see_validation, c, err);
 	if (rc == 0)
-		rc = store_each_plan(c->store, c->n_history ? c->history[0].epoch : 0, see_plan, c, err);
+		rc = store_each_plan(c->store, c->curves.n_history ? c->curves.history[0].epoch : 0, see_plan, c, err);
 	if (rc == 0)
-		rc = store_last_note(c->store, &c->last_note, err);
+		rc = store_last_note(c->store, &c->journal.last, err);
 	return rc;
 }
 
@@ -156,7 +156,7 @@ int resume_begin(struct controller *c, struct error *err)
 		return error_set(err, -ERANGE, "%s: the run was taken over %llu times: no numbers are left for another",
 				 c->options.run_dir, (unsigned long long)generation);
 	c->own_attempt = c->first_attempt;
-	c->assignments = c->commands = generation << 32;
+	c->assignments = c->operators.commands = generation << 32;
 	c->first_fault = c->first_attempt;
 	carry_read(c);
 	note(c, NOTE_EVENT, -1, 0, "the run was taken over after it%llu (controller %llu)",

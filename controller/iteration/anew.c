@@ -25,14 +25,14 @@ static void begin_anew(struct controller *c)
 	if (most >= c->first_attempt)
 		c->first_attempt = most + 1;
 	c->redo = true;
-	c->taken_over = false;
+	c->stall.taken_over = false;
 	set_phase(c, PHASE_PLANNING);
 }
 
 void recover_restart(struct controller *c, const char *why)
 {
 	if (c->phase == PHASE_STALLED && !replicas_everywhere(c)) {
-		c->taken_over = true; /* not before the lost stage is there */
+		c->stall.taken_over = true; /* not before the lost stage is there */
 		return;
 	}
 	begin_anew(c);

@@ -77,16 +77,16 @@ static void ask_what_happened(struct controller *c)
 
 bool carry_on(struct controller *c)
 {
-	struct planned *p = c->carried;
+	struct planned *p = c->carried.plan;
 
-	c->carried = NULL;
+	c->carried.plan = NULL;
 	if (!p || !everybody_in_it(c)) {
 		planned_free(p);
 		return false;
 	}
 	planned_free(c->current);
 	c->current = p;
-	c->first_attempt = c->carried_first;
+	c->first_attempt = c->carried.first;
 	c->reduce_attempt = c->own_attempt;
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (c->members[i].replica && !in_it(c, &c->members[i]))

@@ -67,8 +67,8 @@ void carry_record(struct controller *c)
 	bool any;
 	char *text = format(c, &any);
 
-	if (text && c->carried_text &&
-	    ((!any && c->recorded_first == c->first_attempt) || strcmp(text, c->carried_text) == 0)) {
+	if (text && c->carried.text &&
+	    ((!any && c->carried.recorded_first == c->first_attempt) || strcmp(text, c->carried.text) == 0)) {
 		free(text);
 		return;
 	}
@@ -77,9 +77,9 @@ void carry_record(struct controller *c)
 		free(text);
 		return;
 	}
-	free(c->carried_text);
-	c->carried_text = text;
-	c->recorded_first = c->first_attempt;
+	free(c->carried.text);
+	c->carried.text = text;
+	c->carried.recorded_first = c->first_attempt;
 }
 
 /* ---- reading it ---- */
@@ -207,12 +207,12 @@ void carry_read(struct controller *c)
 {
 	uint32_t own = c->first_attempt;
 
-	c->carried = read_plan(c);
-	if (c->carried && !read_record(c, c->carried->plan)) {
-		planned_free(c->carried);
-		c->carried = NULL;
+	c->carried.plan = read_plan(c);
+	if (c->carried.plan && !read_record(c, c->carried.plan->plan)) {
+		planned_free(c->carried.plan);
+		c->carried.plan = NULL;
 	}
-	c->carried_first = c->first_attempt;
+	c->carried.first = c->first_attempt;
 	c->first_attempt = own;
 }
 

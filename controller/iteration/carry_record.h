@@ -5,8 +5,17 @@
 #define CONTROLLER_ITERATION_CARRY_RECORD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct controller;
+struct planned;
+
+struct carried {
+	char *text;              /* as the store has it; NULL */
+	uint32_t recorded_first; /* the first attempt that stands there */
+	struct planned *plan;    /* the predecessor's; NULL none */
+	uint32_t first;          /* its first attempt */
+};
 
 /* What a successor must know of the iteration's routes; before agents are told. */
 void carry_record(struct controller *c);

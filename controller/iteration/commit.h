@@ -4,10 +4,25 @@
 #ifndef CONTROLLER_ITERATION_COMMIT_H
 #define CONTROLLER_ITERATION_COMMIT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct controller;
 struct member;
 struct msg_committed;
 struct msg_reduced;
+
+struct prediction_record {
+	float errors[64]; /* |measured - predicted| / measured, newest overwrites oldest */
+	uint32_t n, next;
+};
+
+/* What a new plan promised, until an undisturbed iteration has shown what it keeps. */
+struct receipt {
+	bool due;
+	char what[96];
+	double before_s, said_s; /* plan seconds */
+};
 
 void commit_when_reduced(struct controller *c);
 void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r);

@@ -118,7 +118,6 @@ void iteration_evaluated(struct controller *c, struct member *m, const struct ms
 	if (++e->done < e->n)
 		return;
 	told.u.see_validation = (struct msg_see_validation){ e->iteration, (float)(e->loss / e->n), 0 };
-	c->last_validation = e->loss / e->n;
 	record_validation(c, &told.u.see_validation);
 	consoles_tell(c, &told);
 	set_phase(c, PHASE_PLANNING);

@@ -8,8 +8,20 @@
 #include <stdint.h>
 
 struct controller;
+struct microbatch;
 struct member;
 struct msg_evaluated;
+
+struct evaluation {
+	bool wanted, final;
+	uint64_t iteration;
+	uint32_t n, done;
+	double loss;
+	struct microbatch *microbatches;
+	bool *answered;
+	int64_t started_us;
+	uint32_t attempt;
+};
 
 void evaluation_begin(struct controller *c);
 bool evaluation_needs(const struct controller *c, uint16_t a, uint16_t b); /* the link, for an answer */

@@ -311,9 +311,9 @@ void iteration_boundary(struct controller *c)
 {
 	admit_joiners(c, false);
 	command_scripted(c);
-	if (c->stopping || (c->options.iterations && c->committed >= c->options.iterations)) {
+	if (c->ending.stopping || (c->options.iterations && c->committed >= c->options.iterations)) {
 		if (!checkpoint_last(c))
-			controller_finish(c, c->exit_status, c->stopping ? c->stopping : "done");
+			controller_finish(c, c->ending.exit_status, c->ending.stopping ? c->ending.stopping : "done");
 		return;
 	}
 	if (c->pause && !c->step && !c->redo) { /* one that begins anew has not ended */
@@ -502,9 +502,9 @@ static bool stage_has_sum(const struct controller *c, int stage)
 static void stall(struct controller *c, const struct member *gone)
 {
 	if (c->phase != PHASE_STALLED)
-		c->stalled_in = c->phase;
-	c->stalled_us = c->now_us;
-	c->next_ask_us = 0;
+		c->stall.in = c->phase;
+	c->stall.since_us = c->now_us;
+	c->stall.next_ask_us = 0;
 	note(c, NOTE_ALERT, gone->id, 0, "S%d has lost its last replica%s",
 	     member_stage(c, gone),
 	     copies_holder(c, member_stage(c, gone), NULL) ? "" : ": the run waits for it");
@@ -562,21 +562,21 @@ bool iteration_resumes(struct controller *c, struct member *m)
 	if (member_stage(c, m) != stage) { /* its place was given to one that took the stage over */
 		copies_exchange(c, m, stage);
 		resume_save(c);
-		c->taken_over = true;
+		c->stall.taken_over = true;
 	}
 	if (m->beat.iteration != c->iteration) /* another process, or it left all to read a checkpoint */
-		c->taken_over = true;
+		c->stall.taken_over = true;
 	m->replica = true;
 	if (m->keeps >= 0 && !copy_coming(c, m, m->keeps))
 		copies_release(c, m);
 	members_set(c, m, NODE_LIVE, "");
 	note(c, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id, stage);
 	if (m->unheard == c->iteration || (replicas_everywhere(c) && !all_on_route(c)))
-		c->taken_over = true;
+		c->stall.taken_over = true;
 	c->steps++;
-	if (!replicas_everywhere(c) || c->taken_over)
+	if (!replicas_everywhere(c) || c->stall.taken_over)
 		return true; /* recover_turn goes on */
-	if (c->stalled_in == PHASE_COMPUTING || c->stalled_in == PHASE_REDUCING) {
+	if (c->stall.in == PHASE_COMPUTING || c->stall.in == PHASE_REDUCING) {
 		reroute_tell_again(c); /* it was not told when it passed for dead */
 		begin_reduction(c);
 	} else {

@@ -3,10 +3,28 @@
 #define CONTROLLER_ITERATION_ITERATION_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "controller/operator/once.h"
 
 struct controller;
 struct member;
 struct msg_report;
+
+/* The iteration under way, as measured. */
+struct progress {
+	int64_t started_us, last_backward_us, reduce_us, reduced_us;
+	uint32_t collisions;
+	double wait_s, busy_s;         /* real seconds */
+	struct once told_of;           /* its events, each once  */
+	struct msg_task_event *events; /* of the iteration, for the store */
+	uint32_t n_events, room_events;
+	uint32_t told; /* of them, consoles were told */
+	uint32_t ended, voided; /* tasks; those of tries before, when the iteration began anew */
+	bool rerouted; /* routes are no longer those of the plan */
+	bool taken_up; /* from a controller that died: it began before we know */
+	uint32_t reroutes, anew; /* for news of links or compute: times that ways changed, and that it began anew */
+};
 
 /* Sums that were begun, or done, count no longer: they begin anew once all is done, over those who are left. */
 void begin_reduction(struct controller *c);

@@ -176,7 +176,7 @@ void reroute_drifted(struct controller *c)
 		reroute_tell(c, changed, (uint32_t)n, NULL);
 	}
 	free(changed);
-	c->drifted = false;
+	c->drift.corrected = false;
 	replan(c, "links or compute have changed");
 	c->sooner_plan = c->plan_wanted;
 }

@@ -7,6 +7,16 @@
 
 struct controller;
 
+struct standstill {
+	int64_t look_us;    /* the next look */
+	uint64_t tasks;     /* that agents said they had ended, at the last */
+	uint32_t rounds;    /* looks since in which all were at rest */
+	uint64_t steps;     /* controller.steps, at the last */
+	uint32_t hung;      /* looks since there were more, or data moved, */
+	int64_t hung_us;    /* and when that was */
+	uint64_t iteration; /* the last that stood still */
+};
+
 void standstill_turn(struct controller *c); /* while computing */
 /* In other phases: whether it is time to look; then, whether nothing has brought the run on for so long,
  * or for much longer than so many tasks, one after another, take. */

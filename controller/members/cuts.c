@@ -163,8 +163,8 @@ static void count_cuts(const struct controller *c, struct tally *tallies)
 						      long_enough(c, to, i));
 		}
 	}
-	for (uint32_t i = 0; i < c->n_cuts; i++) {
-		const struct cut *k = &c->cuts[i];
+	for (uint32_t i = 0; i < c->cuts.n; i++) {
+		const struct cut *k = &c->cuts.of[i];
 
 		if (k->active && !word_of(c, k->from, k->to) && !word_of(c, k->to, k->from))
 			count(tallies, k->from, k->to, true);
@@ -246,9 +246,9 @@ static void take_out(struct controller *c, struct member *m, const struct member
 
 static void tell_of_wait(struct controller *c, const struct member *x, const struct member *y)
 {
-	if (c->now_us - c->cut_told_us < TELL_AGAIN_US)
+	if (c->now_us - c->cuts.told_us < TELL_AGAIN_US)
 		return;
-	c->cut_told_us = c->now_us;
+	c->cuts.told_us = c->now_us;
 	note(c, NOTE_ALERT, x->id, 0,
 	     "n%02u and n%02u are cut off from each other, and neither can be spared: the run waits",
 	     x->id, y->id);
@@ -381,9 +381,9 @@ static struct cut *mark(struct controller *c, const struct member *m, const stru
 	struct cut *k = cuts_find(c, m->id, s->to);
 
 	if (!k) {
-		if (!list_grow(&c->cuts, c->n_cuts, &c->room_cuts, sizeof(*c->cuts)))
+		if (!list_grow(&c->cuts.of, c->cuts.n, &c->cuts.room, sizeof(*c->cuts.of)))
 			return NULL;
-		k = &c->cuts[c->n_cuts++];
+		k = &c->cuts.of[c->cuts.n++];
 		*k = (struct cut){ .delay_s = { -1, -1 }, .sync_s = { -1, -1 } };
 	}
 	if (c->now_us - k->since_us > STEADY_US)
@@ -457,8 +457,8 @@ static bool healed(const struct controller *c, const struct cut *k)
 
 static void look_at_cuts(struct controller *c)
 {
-	for (uint32_t i = 0; i < c->n_cuts && c->phase != PHASE_FINISHED; i++) {
-		struct cut *k = &c->cuts[i];
+	for (uint32_t i = 0; i < c->cuts.n && c->phase != PHASE_FINISHED; i++) {
+		struct cut *k = &c->cuts.of[i];
 
 		if (!k->active)
 			continue;
@@ -492,8 +492,8 @@ bool cuts_give_way(struct controller *c)
 	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
 
 	count_cuts(c, tallies);
-	for (uint32_t i = c->n_cuts; i > 0; i--) {
-		const struct cut *k = &c->cuts[i - 1];
+	for (uint32_t i = c->cuts.n; i > 0; i--) {
+		const struct cut *k = &c->cuts.of[i - 1];
 		struct member *x = &c->members[k->from], *y = &c->members[k->to], *out;
 
 		if (!k->active || !takes_part(x) || !takes_part(y))

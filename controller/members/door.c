@@ -15,7 +15,7 @@
 #include "controller/operator/journal.h"
 #include "controller/trust/doubt.h"
 
-enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000 };
+enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 };
 
 enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200, STRAY_COST = 5 };
 static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1.0 / 600;
@@ -49,13 +49,13 @@ void door_wrong(struct controller *c, post_peer_id from, const char *what)
 	const struct member *m = member_of_peer(c, from);
 
 	post_charge(c->post, from, WRONG_COST, c->now_us);
-	if (!budget_take(&c->wrong, 1, WRONG_LINES, wrong_lines_per_s, c->now_us)) {
-		c->wrong.left_out++;
+	if (!budget_take(&c->admission.wrong, 1, WRONG_LINES, wrong_lines_per_s, c->now_us)) {
+		c->admission.wrong.left_out++;
 		return;
 	}
 	log_line(&c->log, LOG_WARN, "node %d: a message that is none of its: %s (%u more since the last such line)",
-		 m ? m->id : -1, what, c->wrong.left_out);
-	c->wrong.left_out = 0;
+		 m ? m->id : -1, what, c->admission.wrong.left_out);
+	c->admission.wrong.left_out = 0;
 }
 
 void door_ignored(struct controller *c, struct member *m, const char *what)
@@ -72,14 +72,26 @@ void door_stray(struct controller *c, struct member *m, const char *what)
 	door_ignored(c, m, what);
 }
 
+/* The list of the admitted may be edited while the run goes on. */
+static void refresh_keys(struct controller *c)
+{
+	struct error err;
+
+	if (c->now_us < c->admission.next_refresh_us)
+		return;
+	c->admission.next_refresh_us = c->now_us + REFRESH_US;
+	if (keys_list_refresh(c->admitted, &err) < 0)
+		note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
+}
+
 /* Also of those that have no session. */
 static void look_at_keys(struct controller *c)
 {
 	uint64_t version = keys_list_version(c->admitted);
 
-	if (version == c->keys_seen)
+	if (version == c->admission.keys_seen)
 		return;
-	c->keys_seen = version;
+	c->admission.keys_seen = version;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
@@ -118,13 +130,14 @@ void door_turn(struct controller *c)
 	char text[160] = "";
 	size_t at = 0;
 
+	refresh_keys(c);
 	look_at_keys(c);
-	if (c->now_us < c->next_door_us)
+	if (c->now_us < c->admission.next_look_us)
 		return;
-	c->next_door_us = c->now_us + LOOK_EVERY_US;
+	c->admission.next_look_us = c->now_us + LOOK_EVERY_US;
 	post_count(c->post, &now);
 	for (int i = 0; i < LINK_REASON_COUNT; i++) {
-		uint64_t more = now.link.refused[i] - c->refused_told[i];
+		uint64_t more = now.link.refused[i] - c->admission.refused_told[i];
 
 		if (!told_of((enum link_reason)i) || more == 0 || at >= sizeof(text))
 			continue;
@@ -134,7 +147,7 @@ void door_turn(struct controller *c)
 	}
 	if (at == 0)
 		return;
-	memcpy(c->refused_told, now.link.refused, sizeof(c->refused_told));
-	c->next_door_us = c->now_us + TELL_EVERY_US;
+	memcpy(c->admission.refused_told, now.link.refused, sizeof(c->admission.refused_told));
+	c->admission.next_look_us = c->now_us + TELL_EVERY_US;
 	note(c, NOTE_WARNING, -1, 0, "refused at the door %.*s", (int)sizeof(text) - 1, text);
 }

@@ -5,12 +5,22 @@
 #ifndef CONTROLLER_MEMBERS_DOOR_H
 #define CONTROLLER_MEMBERS_DOOR_H
 
+#include <stdint.h>
+
+#include "controller/trust/budget.h"
 #include "wire/link.h"
 #include "wire/post.h"
 
 struct controller;
 struct member;
 struct msg;
+
+struct admission {
+	int64_t next_look_us, next_refresh_us;
+	uint64_t keys_seen;                       /* version of the admitted */
+	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
+	struct budget wrong;                      /* lines of messages that nobody understands */
+};
 
 void door_charge(struct controller *c, post_peer_id from, const struct msg *m);
 /* A message that its sender should not send: charged, and a line in the log now and then. */

@@ -96,7 +96,7 @@ static void step(struct controller *c, enum gather_step to)
 	};
 
 	c->gathering = to;
-	c->next_status_us = 0;
+	c->stream.next_status_us = 0;
 	if (begins[to]) /* of the links measuring_begin says more */
 		note(c, NOTE_EVENT, -1, 0, "%s", begins[to]);
 }
@@ -430,8 +430,8 @@ static void gather_without(struct controller *c, bool all)
 	}
 	note(c, NOTE_ALERT, -1, 0, "not every stage has an agent with its weights of it%llu",
 	     (unsigned long long)c->committed);
-	c->stalled_us = c->committed_us = c->now_us;
-	c->stalled_in = PHASE_PLANNING;
+	c->stall.since_us = c->committed_us = c->now_us;
+	c->stall.in = PHASE_PLANNING;
 	set_phase(c, PHASE_STALLED);
 }
 

@@ -74,7 +74,7 @@ static void refuse(struct controller *c, post_peer_id peer, const char *reason)
 
 	snprintf(m.u.refused.reason, sizeof(m.u.refused.reason), "%s", reason);
 	member_send(c, &nobody, &m);
-	if (budget_take(&c->refusals, 1, REFUSALS, refusals_per_s, c->now_us))
+	if (budget_take(&c->membership.refusals, 1, REFUSALS, refusals_per_s, c->now_us))
 		note(c, NOTE_WARNING, -1, 0, "an agent was refused: %s", reason);
 }
 
@@ -379,7 +379,7 @@ void members_links(struct controller *c, struct member *m, const struct msg_link
 			s->took_s = s->link.measured_delay_s;
 		if (!(c->links && c->phase == PHASE_GATHERING))
 			drift_link(c, s);
-		c->links_changed = true;
+		c->stream.links_changed = true;
 	}
 }
 
@@ -443,15 +443,15 @@ static void ping_all(struct controller *c)
 
 bool members_due(const struct controller *c)
 {
-	return c->now_us >= c->next_beat_check_us;
+	return c->now_us >= c->membership.next_look_us;
 }
 
 void members_hear_silence(struct controller *c)
 {
-	int64_t gap = c->now_us - c->next_beat_check_us;
+	int64_t gap = c->now_us - c->membership.next_look_us;
 
-	quiet_check(c, c->next_beat_check_us != 0 && gap > 100000 ? gap : 0);
-	c->next_beat_check_us = c->now_us + 20000;
+	quiet_check(c, c->membership.next_look_us != 0 && gap > 100000 ? gap : 0);
+	c->membership.next_look_us = c->now_us + 20000;
 }
 
 void members_check_joiners(struct controller *c)
@@ -462,8 +462,8 @@ void members_check_joiners(struct controller *c)
 
 void members_ping(struct controller *c)
 {
-	if (c->now_us < c->next_ping_us)
+	if (c->now_us < c->membership.next_ping_us)
 		return;
 	ping_all(c);
-	c->next_ping_us = c->now_us + PING_EVERY_US;
+	c->membership.next_ping_us = c->now_us + PING_EVERY_US;
 }

@@ -3,7 +3,9 @@
 #define CONTROLLER_MEMBERS_MEMBERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "controller/trust/budget.h"
 #include "wire/post.h"
 
 struct controller;
@@ -13,6 +15,11 @@ struct msg_hello;
 struct msg_links;
 struct msg_ready;
 struct msg_trouble;
+
+struct membership {
+	int64_t next_look_us, next_ping_us;
+	struct budget refusals; /* lines of agents that are refused */
+};
 
 /* Before members_hello: where another process says hello for a node that takes part, the one before is gone. */
 void members_replaced(struct controller *c, post_peer_id peer, const struct msg_hello *m);

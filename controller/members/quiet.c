@@ -95,7 +95,7 @@ int64_t quiet_farthest_us(const struct controller *c)
 
 void quiet_hung_up(struct controller *c)
 {
-	c->n_hung_up -= c->n_hung_up < c->connections ? c->n_hung_up : c->connections;
+	c->quiet.n_hung_up -= c->quiet.n_hung_up < c->quiet.connections ? c->quiet.n_hung_up : c->quiet.connections;
 }
 
 /* The system tells that connections have ended, not whose they were. */
@@ -104,17 +104,17 @@ static void hear_hang_ups(struct controller *c)
 	struct post_counters counters;
 
 	post_count(c->post, &counters);
-	if (counters.peers_up > 0 && counters.link.broken == c->hung_up)
-		c->connections = counters.link.connections / counters.peers_up;
-	if (c->connections == 0)
-		c->connections = 1;
-	if (counters.link.broken != c->hung_up) {
-		c->hung_up_us = c->now_us;
-		c->n_hung_up += (uint32_t)(counters.link.broken - c->hung_up);
-	} else if (c->now_us - c->hung_up_us > c->options.silence_us + quiet_farthest_us(c)) {
-		c->n_hung_up = 0; /* a console's, or it is back */
+	if (counters.peers_up > 0 && counters.link.broken == c->quiet.hung_up)
+		c->quiet.connections = counters.link.connections / counters.peers_up;
+	if (c->quiet.connections == 0)
+		c->quiet.connections = 1;
+	if (counters.link.broken != c->quiet.hung_up) {
+		c->quiet.hung_up_us = c->now_us;
+		c->quiet.n_hung_up += (uint32_t)(counters.link.broken - c->quiet.hung_up);
+	} else if (c->now_us - c->quiet.hung_up_us > c->options.silence_us + quiet_farthest_us(c)) {
+		c->quiet.n_hung_up = 0; /* a console's, or it is back */
 	}
-	c->hung_up = counters.link.broken;
+	c->quiet.hung_up = counters.link.broken;
 }
 
 /* What came by other messages than words; and a round trip until words tell one. */
@@ -145,20 +145,20 @@ static int64_t quiet_us(const struct controller *c, const struct member *m)
 /* It may be one whose connections have ended. */
 static bool may_have_hung_up(const struct controller *c, const struct member *m)
 {
-	return c->n_hung_up > 0 && c->now_us - quiet_us(c, m) < c->hung_up_us;
+	return c->quiet.n_hung_up > 0 && c->now_us - quiet_us(c, m) < c->quiet.hung_up_us;
 }
 
 /* It must be: all others have been heard since, as many as did not. */
 static bool hung_up(const struct controller *c, const struct member *m)
 {
-	return may_have_hung_up(c, m) && c->n_suspected * c->connections < c->n_hung_up + c->connections;
+	return may_have_hung_up(c, m) && c->quiet.n_suspected * c->quiet.connections < c->quiet.n_hung_up + c->quiet.connections;
 }
 
 static void count_suspected(struct controller *c)
 {
-	c->n_suspected = 0;
+	c->quiet.n_suspected = 0;
 	for (uint32_t i = 0; i < c->n_members; i++)
-		c->n_suspected += watched(&c->members[i]) && may_have_hung_up(c, &c->members[i]);
+		c->quiet.n_suspected += watched(&c->members[i]) && may_have_hung_up(c, &c->members[i]);
 }
 
 static int64_t allowed_us(const struct controller *c, const struct member *m, int64_t usual_us)

@@ -9,6 +9,14 @@ struct controller;
 struct member;
 struct msg_heartbeat;
 
+struct quiet {
+	uint64_t hung_up;     /* connections that have ended, and when the last did; */
+	int64_t hung_up_us;
+	uint32_t n_hung_up;   /* of them lately, whose is not known */
+	uint32_t connections; /* that a process has with this one */
+	uint32_t n_suspected; /* agents that have not been heard since */
+};
+
 void quiet_begin(struct controller *c, struct member *m); /* its process has said hello */
 /* A word of it has come. False: not the newest, which tells only that it lives. */
 bool quiet_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);

@@ -9,8 +9,8 @@ enum { HEALED_US = 400000 }; /* without a complaint */
 
 struct cut *cuts_find(const struct controller *c, uint16_t a, uint16_t b)
 {
-	for (uint32_t i = 0; i < c->n_cuts; i++) {
-		struct cut *k = &c->cuts[i];
+	for (uint32_t i = 0; i < c->cuts.n; i++) {
+		struct cut *k = &c->cuts.of[i];
 
 		if ((k->from == a && k->to == b) || (k->from == b && k->to == a))
 			return k;

@@ -10,6 +10,22 @@ struct cut;
 struct member;
 struct msg_heartbeat;
 
+/* A link between two nodes that was cut. */
+struct cut {
+	uint16_t from, to; /* who told of it first, this time, and of whom */
+	bool active;       /* it is not there; false: it has been believed again */
+	uint32_t times;    /* it was cut */
+	int64_t since_us, seen_us; /* so; the last complaint */
+	double quiet_s, expected_s; /* as first told */
+	double delay_s[2], sync_s[2]; /* what was believed of it, there and back */
+};
+
+struct cut_links {
+	struct cut *of; /* (n) all that there ever were */
+	uint32_t n, room;
+	int64_t told_us; /* that two ends wait for each other */
+};
+
 void cuts_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
 struct cut *cuts_find(const struct controller *c, uint16_t a, uint16_t b); /* of that link; NULL: it never was cut */
 bool cuts_between(const struct controller *c, uint16_t a, uint16_t b); /* that link is not there */

@@ -469,6 +469,6 @@ void measuring_joiners(struct controller *c)
 	if (member_alive(&c->members[w->joiner]) && next_meeting(c))
 		return;
 	link_table_apply_all(c->links, c->cluster);
-	c->drifted = true;
+	c->drift.corrected = true;
 	w->joiner = -1;
 }

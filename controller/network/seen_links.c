@@ -27,5 +27,5 @@ void members_link_seen(struct controller *c, struct member *m, uint16_t to)
 	s->link.latency_s = l->unreachable ? -1 : l->latency_s;
 	s->link.spread_s = l->spread_s;
 	s->link.bandwidth_bytes_per_s = (float)l->bandwidth;
-	c->links_changed = true;
+	c->stream.links_changed = true;
 }

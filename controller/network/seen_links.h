@@ -4,9 +4,17 @@
 
 #include <stdint.h>
 
+#include "wire/msg.h"
+
 struct controller;
 struct member;
-struct seen_link;
+
+struct seen_link {
+	struct msg_link link; /* as its sender last told */
+	struct msg_link told; /* as consoles were last told */
+	float took_s;         /* what activations took when some last travelled; 0: none did */
+	uint8_t strikes;      /* reports in a row that contradict the plan */
+};
 
 /* Of a link from m; NULL: out of memory. */
 struct seen_link *seen_link(struct member *m, uint16_t to);

@@ -87,11 +87,11 @@ float prediction_error(const struct controller *c)
 static struct act *journal(struct controller *c, const char *who, enum command_verb verb, int node,
 			   int64_t value, int64_t before)
 {
-	if (!list_grow(&c->acts, c->n_acts, &c->room_acts, sizeof(*c->acts)))
+	if (!list_grow(&c->operators.acts, c->operators.n_acts, &c->operators.room_acts, sizeof(*c->operators.acts)))
 		return NULL;
-	c->acts[c->n_acts] = (struct act){ c->n_acts + 1, verb, node, value, before, false, "" };
-	snprintf(c->acts[c->n_acts].who, sizeof(c->acts[0].who), "%s", who);
-	return &c->acts[c->n_acts++];
+	c->operators.acts[c->operators.n_acts] = (struct act){ c->operators.n_acts + 1, verb, node, value, before, false, "" };
+	snprintf(c->operators.acts[c->operators.n_acts].who, sizeof(c->operators.acts[0].who), "%s", who);
+	return &c->operators.acts[c->operators.n_acts++];
 }
 
 struct outcome {
@@ -232,8 +232,8 @@ static void tell_fault(struct controller *c, const struct fault *f)
 static void heal(struct controller *c, struct fault *f, const char *why)
 {
 	f->active = false;
-	for (uint32_t i = 0; i < c->n_acts; i++) /* nothing is left of it to undo */
-		c->acts[i].undone |= c->acts[i].verb == COMMAND_INJECT && c->acts[i].value == f->id;
+	for (uint32_t i = 0; i < c->operators.n_acts; i++) /* nothing is left of it to undo */
+		c->operators.acts[i].undone |= c->operators.acts[i].verb == COMMAND_INJECT && c->operators.acts[i].value == f->id;
 	send_fault(c, f, true);
 	if (f->kind == FAULT_HANG && f->node >= 0)
 		c->members[f->node].doomed = false;
@@ -347,39 +347,39 @@ static void do_pause(struct controller *c, const char *who, enum command_verb ve
 
 static void do_stop(struct controller *c, const char *who, struct outcome *o)
 {
-	c->stopping = "stopped by the operator";
+	c->ending.stopping = "stopped by the operator";
 	note(c, NOTE_COMMAND, -1, 0, "stop (%s)", who);
 	outcome_set(o, 0, "stopping");
 	if (c->phase == PHASE_GATHERING || c->phase == PHASE_STALLED)
-		controller_finish(c, 0, c->stopping);
+		controller_finish(c, 0, c->ending.stopping);
 	/* else at the iteration's end (iteration.c) */
 }
 
 static void do_arm(struct controller *c, const struct console *from, int64_t seconds, struct outcome *o)
 {
-	if (c->lease[0] && strcmp(c->lease, from->name) != 0) {
-		outcome_set(o, -EBUSY, "%s holds the lease for another %lld s", c->lease,
-			    (long long)((c->lease_ends_us - c->now_us) / 1000000));
+	if (c->operators.lease[0] && strcmp(c->operators.lease, from->name) != 0) {
+		outcome_set(o, -EBUSY, "%s holds the lease for another %lld s", c->operators.lease,
+			    (long long)((c->operators.lease_ends_us - c->now_us) / 1000000));
 	} else if (seconds <= 0) {
-		c->lease[0] = '\0';
+		c->operators.lease[0] = '\0';
 		outcome_set(o, 0, "locked");
 	} else {
-		snprintf(c->lease, sizeof(c->lease), "%s", from->name);
+		snprintf(c->operators.lease, sizeof(c->operators.lease), "%s", from->name);
 		if (seconds > LEASE_MOST_S)
 			seconds = LEASE_MOST_S;
-		c->lease_ends_us = c->now_us + seconds * 1000000;
+		c->operators.lease_ends_us = c->now_us + seconds * 1000000;
 		outcome_set(o, 0, "armed for %lld s", (long long)seconds);
 	}
-	c->next_status_us = 0;
+	c->stream.next_status_us = 0;
 }
 
 static void do_ack(struct controller *c, int64_t id, struct outcome *o)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_notes; i++) {
+	for (uint32_t i = 0; i < c->journal.n_notes; i++) {
 		struct msg m = { .type = MSG_SEE_NOTE };
-		struct msg_see_note *note_at = &c->notes[i];
+		struct msg_see_note *note_at = &c->journal.notes[i];
 
 		if (note_at->acknowledged || note_at->kind < NOTE_WARNING ||
 		    (id != 0 && note_at->id != (uint64_t)id))
@@ -439,12 +439,12 @@ static void act(struct controller *c, const char *who, const struct msg_command 
 static struct act *undoable(struct controller *c, int64_t id, struct outcome *o)
 {
 	outcome_set(o, -ENOENT, "nothing to undo");
-	for (uint32_t i = c->n_acts; i-- > 0;) {
-		if (id != 0 && c->acts[i].id != (uint64_t)id)
+	for (uint32_t i = c->operators.n_acts; i-- > 0;) {
+		if (id != 0 && c->operators.acts[i].id != (uint64_t)id)
 			continue;
-		if (!c->acts[i].undone) {
+		if (!c->operators.acts[i].undone) {
 			o->status = 0;
-			return &c->acts[i];
+			return &c->operators.acts[i];
 		}
 		if (id != 0)
 			outcome_set(o, -EALREADY, "#%lld is over or undone already, or is an undoing",
@@ -457,16 +457,16 @@ static void do_undo(struct controller *c, const char *who, int64_t id, struct ou
 {
 	struct act *a = undoable(c, id, o);
 	struct msg_command back;
-	uint32_t at, had = c->n_acts;
+	uint32_t at, had = c->operators.n_acts;
 
 	if (!a || !inverse(c, a, &back, o))
 		return;
-	at = (uint32_t)(a - c->acts);
+	at = (uint32_t)(a - c->operators.acts);
 	act(c, who, &back, o); /* journals, so the list may move */
 	if (o->status == 0) {
-		c->acts[at].undone = true;
-		if (c->n_acts > had) /* undoing the undoing is acting again */
-			c->acts[c->n_acts - 1].undone = true;
+		c->operators.acts[at].undone = true;
+		if (c->operators.n_acts > had) /* undoing the undoing is acting again */
+			c->operators.acts[c->operators.n_acts - 1].undone = true;
 	}
 }
 
@@ -510,7 +510,7 @@ static void act(struct controller *c, const char *who, const struct msg_command 
 static void remember(struct controller *c, const char *who, const struct msg_command *m,
 		     const struct outcome *o)
 {
-	struct store_command sc = { .id = ++c->commands, .iteration = c->committed + 1,
+	struct store_command sc = { .id = ++c->operators.commands, .iteration = c->committed + 1,
 				    .wall_us = clock_wall_us(), .who = who, .verb = verb_names[m->verb],
 				    .node = m->node, .peer = m->peer, .value = m->value, .text = m->text,
 				    .status = o->status, .reply = o->text };
@@ -572,13 +572,13 @@ static void await(struct controller *c, struct console *to, const struct msg_com
 {
 	struct awaited *a;
 
-	if (!c->awaited)
-		c->awaited = calloc(AWAITED_MOST, sizeof(*c->awaited));
-	if (!c->awaited)
+	if (!c->operators.awaited)
+		c->operators.awaited = calloc(AWAITED_MOST, sizeof(*c->operators.awaited));
+	if (!c->operators.awaited)
 		return;
-	if (c->n_awaited == AWAITED_MOST) /* the oldest was overtaken by newer ones */
-		memmove(c->awaited, c->awaited + 1, --c->n_awaited * sizeof(*c->awaited));
-	a = &c->awaited[c->n_awaited++];
+	if (c->operators.n_awaited == AWAITED_MOST) /* the oldest was overtaken by newer ones */
+		memmove(c->operators.awaited, c->operators.awaited + 1, --c->operators.n_awaited * sizeof(*c->operators.awaited));
+	a = &c->operators.awaited[c->operators.n_awaited++];
 	*a = (struct awaited){ planner_ask(c->planner, c->cluster, q), to->peer, m->id,
 			       (enum command_verb)m->verb, "" };
 	snprintf(a->text, sizeof(a->text), "%.120s", text);
@@ -613,12 +613,12 @@ static struct asker *asker_of(struct controller *c, const char *name)
 {
 	struct asker *a;
 
-	for (uint32_t i = 0; i < c->n_askers; i++)
-		if (strcmp(c->askers[i].name, name) == 0)
-			return &c->askers[i];
-	if (!list_grow(&c->askers, c->n_askers, &c->room_askers, sizeof(*c->askers)))
+	for (uint32_t i = 0; i < c->operators.n_askers; i++)
+		if (strcmp(c->operators.askers[i].name, name) == 0)
+			return &c->operators.askers[i];
+	if (!list_grow(&c->operators.askers, c->operators.n_askers, &c->operators.room_askers, sizeof(*c->operators.askers)))
 		return NULL;
-	a = &c->askers[c->n_askers++];
+	a = &c->operators.askers[c->operators.n_askers++];
 	*a = (struct asker){ .comparisons = { 0 } };
 	snprintf(a->name, sizeof(a->name), "%s", name);
 	return a;
@@ -630,10 +630,10 @@ static bool may_compare(struct controller *c, const struct console *to)
 	struct asker *a = asker_of(c, to->name);
 	uint32_t all = 0, own = 0;
 
-	for (uint32_t i = 0; i < c->n_awaited; i++) {
-		const struct console *other = console_of_peer(c, c->awaited[i].console);
+	for (uint32_t i = 0; i < c->operators.n_awaited; i++) {
+		const struct console *other = console_of_peer(c, c->operators.awaited[i].console);
 
-		if (c->awaited[i].verb != COMMAND_COMPARE)
+		if (c->operators.awaited[i].verb != COMMAND_COMPARE)
 			continue;
 		all++;
 		own += other && strcmp(other->name, to->name) == 0;
@@ -719,7 +719,7 @@ static void compare(struct controller *c, const struct planned *a, struct msg_se
 
 static void forget_awaited(struct controller *c, uint32_t i)
 {
-	memmove(&c->awaited[i], &c->awaited[i + 1], (--c->n_awaited - i) * sizeof(*c->awaited));
+	memmove(&c->operators.awaited[i], &c->operators.awaited[i + 1], (--c->operators.n_awaited - i) * sizeof(*c->operators.awaited));
 }
 
 void command_previewed(struct controller *c, struct planned *a)
@@ -729,32 +729,32 @@ void command_previewed(struct controller *c, struct planned *a)
 	uint32_t i = 0;
 	struct console *to;
 
-	while (i < c->n_awaited && c->awaited[i].request != a->request)
+	while (i < c->operators.n_awaited && c->operators.awaited[i].request != a->request)
 		i++;
-	if (i == c->n_awaited) {
+	if (i == c->operators.n_awaited) {
 		planned_free(a);
 		return;
 	}
-	to = console_of_peer(c, c->awaited[i].console);
-	if (c->awaited[i].verb == COMMAND_COMPARE) {
-		no.u.see_reply = (struct msg_see_reply){ .command = c->awaited[i].command,
+	to = console_of_peer(c, c->operators.awaited[i].console);
+	if (c->operators.awaited[i].verb == COMMAND_COMPARE) {
+		no.u.see_reply = (struct msg_see_reply){ .command = c->operators.awaited[i].command,
 							 .status = -ENOENT };
 		snprintf(no.u.see_reply.text, sizeof(no.u.see_reply.text), "%.180s", a->infeasible);
 		if (a->plan)
 			snprintf(no.u.see_reply.text, sizeof(no.u.see_reply.text),
 				 "it has another number of microbatches than the run");
-		if (to && (!a->plan || console_candidate(c, to, a, c->awaited[i].text) != 0))
+		if (to && (!a->plan || console_candidate(c, to, a, c->operators.awaited[i].text) != 0))
 			console_send(c, to, &no);
 		forget_awaited(c, i);
 		planned_free(a);
 		return;
 	}
-	*s = (struct msg_see_preview){ .command = c->awaited[i].command, .verb = (uint8_t)c->awaited[i].verb,
+	*s = (struct msg_see_preview){ .command = c->operators.awaited[i].command, .verb = (uint8_t)c->operators.awaited[i].verb,
 				       .feasible = a->plan != NULL, .iteration = c->committed + 2,
 				       .median_error = prediction_error(c),
 				       .n_predictions = c->record.n, .elapsed_s = (float)a->elapsed_s };
 	snprintf(s->text, sizeof(s->text), "%.190s",
-		 !a->plan ? a->infeasible : a->instead[0] ? a->instead : c->awaited[i].text);
+		 !a->plan ? a->infeasible : a->instead[0] ? a->instead : c->operators.awaited[i].text);
 	if (a->plan && c->current)
 		compare(c, a, s);
 	if (to)
@@ -782,10 +782,10 @@ void command_receive(struct controller *c, struct console *from, const struct ms
 		do_arm(c, from, m->value, &o);
 	} else if (m->verb == COMMAND_ACK) {
 		do_ack(c, m->value, &o);
-	} else if (strcmp(c->lease, from->name) != 0) {
-		outcome_set(&o, -EACCES, c->lease[0] ? "%s holds the operator's lease" :
+	} else if (strcmp(c->operators.lease, from->name) != 0) {
+		outcome_set(&o, -EACCES, c->operators.lease[0] ? "%s holds the operator's lease" :
 						       "locked%s: take the lease first (:arm 10m)",
-			    c->lease);
+			    c->operators.lease);
 	} else {
 		act(c, from->name, m, &o);
 		remember(c, from->name, m, &o);
@@ -818,13 +818,13 @@ void command_scripted(struct controller *c)
 
 void command_turn(struct controller *c)
 {
-	if (c->lease[0] && c->now_us >= c->lease_ends_us) {
-		note(c, NOTE_EVENT, -1, 0, "%s's lease ended", c->lease);
-		c->lease[0] = '\0';
+	if (c->operators.lease[0] && c->now_us >= c->operators.lease_ends_us) {
+		note(c, NOTE_EVENT, -1, 0, "%s's lease ended", c->operators.lease);
+		c->operators.lease[0] = '\0';
 		for (uint32_t i = 0; i < c->n_faults; i++)
 			if (c->faults[i].active)
 				heal(c, &c->faults[i], "the lease ended");
-		c->next_status_us = 0;
+		c->stream.next_status_us = 0;
 	}
 	for (uint32_t i = 0; i < c->n_faults; i++)
 		if (c->faults[i].active && c->now_us >= c->faults[i].ends_us)
@@ -833,8 +833,8 @@ void command_turn(struct controller *c)
 
 void command_fini(struct controller *c)
 {
-	free(c->acts);
+	free(c->operators.acts);
 	free(c->faults);
-	free(c->awaited);
-	free(c->askers);
+	free(c->operators.awaited);
+	free(c->operators.askers);
 }

@@ -75,7 +75,7 @@ static void fill_status(const struct controller *c, const struct console *to, st
 		.path_length = c->current ? (uint32_t)c->current->plan->path_length : c->path_length,
 		.n_stages = (uint32_t)c->cluster->n_stages, .now_us = c->now_us,
 		.iteration_started_us = c->progress.started_us,
-		.lease_us = c->lease[0] ? c->lease_ends_us - c->now_us : 0,
+		.lease_us = c->operators.lease[0] ? c->operators.lease_ends_us - c->now_us : 0,
 		.resent = counters.resent_frames, .dropped = to->dropped,
 	};
 	for (int i = 0; i < LINK_REASON_COUNT; i++)
@@ -86,7 +86,7 @@ static void fill_status(const struct controller *c, const struct console *to, st
 	}
 	for (uint32_t i = 0; i < c->n_faults; i++)
 		s->faults += c->faults[i].active;
-	snprintf(s->lease, sizeof(s->lease), "%s", c->lease);
+	snprintf(s->lease, sizeof(s->lease), "%s", c->operators.lease);
 	if (c->phase == PHASE_GATHERING)
 		gather_status(c, s);
 	else
@@ -213,21 +213,21 @@ static void snapshot(struct controller *c, struct console *to)
 	if (c->current)
 		announce_plan_to(c, c->current, NULL, to);
 	m.type = MSG_SEE_ITERATION;
-	first = c->n_history > KEPT_CURVE ? c->n_history - KEPT_CURVE : 0;
-	for (uint32_t i = first; i < c->n_history; i++) {
-		m.u.see_iteration = c->history[i];
+	first = c->curves.n_history > KEPT_CURVE ? c->curves.n_history - KEPT_CURVE : 0;
+	for (uint32_t i = first; i < c->curves.n_history; i++) {
+		m.u.see_iteration = c->curves.history[i];
 		console_send(c, to, &m);
 	}
 	m.type = MSG_SEE_VALIDATION;
-	first = c->n_validations > KEPT_CURVE ? c->n_validations - KEPT_CURVE : 0;
-	for (uint32_t i = first; i < c->n_validations; i++) {
-		m.u.see_validation = c->validations[i];
+	first = c->curves.n_validations > KEPT_CURVE ? c->curves.n_validations - KEPT_CURVE : 0;
+	for (uint32_t i = first; i < c->curves.n_validations; i++) {
+		m.u.see_validation = c->curves.validations[i];
 		console_send(c, to, &m);
 	}
 	m.type = MSG_SEE_NOTE;
-	first = c->n_notes > KEPT_NOTES ? c->n_notes - KEPT_NOTES : 0;
-	for (uint32_t i = first; i < c->n_notes; i++) {
-		m.u.see_note = c->notes[i];
+	first = c->journal.n_notes > KEPT_NOTES ? c->journal.n_notes - KEPT_NOTES : 0;
+	for (uint32_t i = first; i < c->journal.n_notes; i++) {
+		m.u.see_note = c->journal.notes[i];
 		console_send(c, to, &m);
 	}
 	for (uint32_t i = 0; i < c->n_faults; i++) {
@@ -256,13 +256,13 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 	    (info.role != KEYS_CONSOLE && info.role != KEYS_WATCHER))
 		return;
 	if (!to) {
-		if (!list_grow(&c->consoles, c->n_consoles, &c->room_consoles, sizeof(*c->consoles)))
+		if (!list_grow(&c->stream.consoles, c->stream.n_consoles, &c->stream.room_consoles, sizeof(*c->stream.consoles)))
 			return;
-		to = &c->consoles[c->n_consoles++];
+		to = &c->stream.consoles[c->stream.n_consoles++];
 		*to = (struct console){ .peer = peer };
 		/* An admitted name is unique; what the console says of itself is not proven. */
 		snprintf(to->name, sizeof(to->name), "%s", info.name);
-		if (budget_take(&c->visits, 1, VISITS, visits_per_s, c->now_us))
+		if (budget_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
 			note(c, NOTE_LOG, -1, 0, "console %s attached", to->name);
 	}
 	to->may_command = info.role == KEYS_CONSOLE && !a->readonly;
@@ -275,10 +275,10 @@ void consoles_down(struct controller *c, post_peer_id peer)
 
 	if (!gone)
 		return;
-	if (budget_take(&c->visits, 1, VISITS, visits_per_s, c->now_us))
+	if (budget_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
 		note(c, NOTE_LOG, -1, 0, "console %s left", gone->name);
 	gone = console_of_peer(c, peer);
-	*gone = c->consoles[--c->n_consoles];
+	*gone = c->stream.consoles[--c->stream.n_consoles];
 }
 
 /* ---- live ---- */
@@ -296,9 +296,9 @@ void consoles_turn(struct controller *c)
 {
 	struct msg m = { 0 };
 
-	if (c->now_us < c->next_stream_us && c->next_status_us != 0)
+	if (c->now_us < c->stream.next_us && c->stream.next_status_us != 0)
 		return;
-	c->next_stream_us = c->now_us + TASKS_EVERY_US;
+	c->stream.next_us = c->now_us + TASKS_EVERY_US;
 	tell_tasks(c);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *w = &c->members[i];
@@ -310,29 +310,29 @@ void consoles_turn(struct controller *c)
 		fill_node(c, w, &m);
 		consoles_tell(c, &m);
 	}
-	for (uint32_t i = 0; i < c->n_consoles; i++)
-		if (c->consoles[i].lagging && post_room(c->post, c->consoles[i].peer) > (8u << 20))
-			snapshot(c, &c->consoles[i]);
-	if (c->now_us < c->next_status_us)
+	for (uint32_t i = 0; i < c->stream.n_consoles; i++)
+		if (c->stream.consoles[i].lagging && post_room(c->post, c->stream.consoles[i].peer) > (8u << 20))
+			snapshot(c, &c->stream.consoles[i]);
+	if (c->now_us < c->stream.next_status_us)
 		return;
-	c->next_status_us = c->now_us + STATUS_EVERY_US;
-	for (uint32_t i = 0; i < c->n_consoles; i++) {
-		if (!c->consoles[i].live || c->consoles[i].lagging)
+	c->stream.next_status_us = c->now_us + STATUS_EVERY_US;
+	for (uint32_t i = 0; i < c->stream.n_consoles; i++) {
+		if (!c->stream.consoles[i].live || c->stream.consoles[i].lagging)
 			continue;
-		fill_status(c, &c->consoles[i], &m);
-		console_send(c, &c->consoles[i], &m);
+		fill_status(c, &c->stream.consoles[i], &m);
+		console_send(c, &c->stream.consoles[i], &m);
 	}
-	if (c->links_changed && c->n_consoles > 0 && c->now_us >= c->next_links_us) {
-		c->next_links_us = c->now_us + 1000000;
-		c->links_changed = false;
+	if (c->stream.links_changed && c->stream.n_consoles > 0 && c->now_us >= c->stream.next_links_us) {
+		c->stream.next_links_us = c->now_us + 1000000;
+		c->stream.links_changed = false;
 		tell_links(c, NULL);
 	}
 }
 
 void consoles_fini(struct controller *c)
 {
-	free(c->consoles);
-	free(c->notes);
-	free(c->history);
-	free(c->validations);
+	free(c->stream.consoles);
+	free(c->journal.notes);
+	free(c->curves.history);
+	free(c->curves.validations);
 }

@@ -44,14 +44,14 @@ static json_t *limits(const struct controller *c)
 	double slowest = 0;
 	json_t *o = json_object();
 
-	for (uint32_t i = 0; i < c->n_history; i++)
-		if ((double)c->history[i].real_s > slowest)
-			slowest = (double)c->history[i].real_s;
-	if (c->n_history > 1)
+	for (uint32_t i = 0; i < c->curves.n_history; i++)
+		if ((double)c->curves.history[i].real_s > slowest)
+			slowest = (double)c->curves.history[i].real_s;
+	if (c->curves.n_history > 1)
 		json_object_set_new(o, "slowest_s", json_real(slowest * room));
-	if (c->n_validations > 0)
+	if (c->curves.n_validations > 0)
 		json_object_set_new(o, "loss",
-				    json_real((double)c->validations[c->n_validations - 1].loss * 1.05));
+				    json_real((double)c->curves.validations[c->curves.n_validations - 1].loss * 1.05));
 	return o;
 }
 

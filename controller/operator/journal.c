@@ -41,12 +41,12 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	va_list ap;
 
 	if (!has_line(c, kind, node))
-		return c->last_note;
-	*n = (struct msg_see_note){ .id = ++c->last_note, .at_us = c->now_us, .wall_us = clock_wall_us(),
+		return c->journal.last;
+	*n = (struct msg_see_note){ .id = ++c->journal.last, .at_us = c->now_us, .wall_us = clock_wall_us(),
 				    .iteration = c->committed, .kind = (uint8_t)kind, .mark = mark,
 				    .node = node,
 				    /* The act just journalled, for undo. */
-				    .command = kind == NOTE_COMMAND ? c->n_acts : 0 };
+				    .command = kind == NOTE_COMMAND ? c->operators.n_acts : 0 };
 	va_start(ap, format);
 	vsnprintf(n->text, sizeof(n->text), format, ap);
 	va_end(ap);
@@ -55,10 +55,10 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
 	if (c->store && store_note(c->store, &sn, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	list_keep_newest(c->notes, &c->n_notes, KEPT_NOTES, sizeof(*c->notes));
-	if (!list_grow(&c->notes, c->n_notes, &c->room_notes, sizeof(*c->notes)))
+	list_keep_newest(c->journal.notes, &c->journal.n_notes, KEPT_NOTES, sizeof(*c->journal.notes));
+	if (!list_grow(&c->journal.notes, c->journal.n_notes, &c->journal.room_notes, sizeof(*c->journal.notes)))
 		return n->id;
-	c->notes[c->n_notes++] = *n;
+	c->journal.notes[c->journal.n_notes++] = *n;
 	consoles_tell(c, &m);
 	return n->id;
 }

@@ -6,7 +6,15 @@
 
 #include "wire/msg.h"
 
+enum { KEPT_NOTES = 500 }; /* for consoles that come later; the store has all */
+
 struct controller;
+
+struct journal {
+	struct msg_see_note *notes; /* (n_notes) the newest KEPT_NOTES at least */
+	uint32_t n_notes, room_notes;
+	uint64_t last; /* its id */
+};
 
 /* A line of the journal: told, stored, kept. Returns its id. */
 uint64_t note(struct controller *c, enum note_kind kind, int node, char mark,

@@ -8,9 +8,9 @@
 
 struct console *console_of_peer(struct controller *c, post_peer_id peer)
 {
-	for (uint32_t i = 0; i < c->n_consoles; i++)
-		if (c->consoles[i].peer == peer)
-			return &c->consoles[i];
+	for (uint32_t i = 0; i < c->stream.n_consoles; i++)
+		if (c->stream.consoles[i].peer == peer)
+			return &c->stream.consoles[i];
 	return NULL;
 }
 
@@ -30,7 +30,7 @@ void console_send(struct controller *c, struct console *to, struct msg *m)
 
 void consoles_tell(struct controller *c, struct msg *m)
 {
-	for (uint32_t i = 0; i < c->n_consoles; i++)
-		if (c->consoles[i].live && !c->consoles[i].lagging)
-			console_send(c, &c->consoles[i], m);
+	for (uint32_t i = 0; i < c->stream.n_consoles; i++)
+		if (c->stream.consoles[i].live && !c->stream.consoles[i].lagging)
+			console_send(c, &c->stream.consoles[i], m);
 }

@@ -131,7 +131,7 @@ static void believe(struct controller *c, uint16_t from, uint16_t to, double s)
 	if (c->links && c->cluster->sync_pair_s)
 		c->cluster->sync_pair_s[from * c->cluster->n_nodes + to] = link_table_sync_pair_s(c->links, from, to);
 	record_link(c, from, to);
-	c->drifted = true;
+	c->drift.corrected = true;
 }
 
 /* An activation travelled. Where packets are lost some take several times as long as others: what is within three
@@ -287,7 +287,7 @@ static void slow_down(struct controller *c, struct member *m, double ratio)
 	n->loss_s *= ratio;
 	record_compute(c, m->id);
 	m->changed = true;
-	c->drifted = true;
+	c->drift.corrected = true;
 }
 
 /* Whether it is believed to compute otherwise than before. Where agents take turns on a machine's cores, short
@@ -495,9 +495,9 @@ void drift_turn(struct controller *c)
 	double was, ratio;
 
 	judge_all(c);
-	if (!c->drifted || !c->current || c->plan_wanted)
+	if (!c->drift.corrected || !c->current || c->plan_wanted)
 		return;
-	c->drifted = false;
+	c->drift.corrected = false;
 	was = c->current->plan->predicted.iteration_s;
 	ratio = predict_again(c);
 	if (ratio < 0) {
@@ -508,8 +508,8 @@ void drift_turn(struct controller *c)
 		note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
 	if (differs(ratio, 1)) {
 		replan(c, "links or compute have changed");
-	} else if (c->now_us - c->bettered_us > BETTER_EVERY_US) {
-		c->bettered_us = c->now_us;
+	} else if (c->now_us - c->drift.bettered_us > BETTER_EVERY_US) {
+		c->drift.bettered_us = c->now_us;
 		replan_if_better(c, "links or compute have changed");
 	}
 }

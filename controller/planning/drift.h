@@ -3,6 +3,7 @@
 #define CONTROLLER_PLANNING_DRIFT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct controller;
 struct member;
@@ -10,6 +11,11 @@ struct msg_links;
 struct msg_task_event;
 struct plan;
 struct seen_link;
+
+struct drift {
+	bool corrected;      /* what is planned against was, since the plan was made */
+	int64_t bettered_us; /* when a better plan was last asked for on that account */
+};
 
 void drift_links(struct controller *c, struct member *m, const struct msg_links *l); /* all of a node's, */
 void drift_link(struct controller *c, struct seen_link *s);                          /* then each */

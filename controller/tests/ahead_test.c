@@ -65,8 +65,8 @@ static int warnings(const struct controller *c)
 {
 	int n = 0;
 
-	for (uint32_t i = 0; i < c->n_notes; i++)
-		n += c->notes[i].kind == NOTE_WARNING;
+	for (uint32_t i = 0; i < c->journal.n_notes; i++)
+		n += c->journal.notes[i].kind == NOTE_WARNING;
 	return n;
 }
 
@@ -99,7 +99,7 @@ static void who_holds_all_up_is_told(void **state)
 				 1); /* at once, and not again when all are made anew */
 		c->now_us += 31 * (int64_t)SECOND;
 	}
-	assert_int_equal(c->notes[c->n_notes - 1].node, 1);
+	assert_int_equal(c->journal.notes[c->journal.n_notes - 1].node, 1);
 	assert_true(ahead_lost_s(c, &c->members[1]) <
 		    0.9 * c->current->plan->predicted.iteration_s);
 }

@@ -59,7 +59,7 @@ static int left_behind_after(struct controller *c)
 	c->phase = PHASE_REDUCING;
 	for (int i = 0; i < NODES; i++)
 		c->members[i].reduced = true;
-	for (c->copy_looks = 0; c->members[0].keeps == 1 && n < 10000; n++) {
+	for (c->keepers.looks = 0; c->members[0].keeps == 1 && n < 10000; n++) {
 		c->now_us += 100000;
 		copies_turn(c);
 		loop_act(c);

@@ -44,7 +44,7 @@ static void unmake(struct controller *c)
 {
 	for (uint32_t i = 0; i < NODES; i++)
 		free(c->members[i].links);
-	free(c->notes);
+	free(c->journal.notes);
 	free(c->members);
 	cluster_free(c->cluster);
 	cluster_free(c->planned);
@@ -79,7 +79,7 @@ static void links_that_nobody_uses_follow_the_others(void **state)
 	assert_true(believed(c, 0) > 3.8 && believed(c, 0) < 4.3);
 	assert_true(believed(c, NODES - 1) < 0); /* no link is no link */
 	assert_true(c->cluster->delay_s[0 * NODES + FROM] == 1);
-	assert_true(c->drifted);
+	assert_true(c->drift.corrected);
 	tell(c, normal, 4);
 	assert_true(believed(c, 0) == 1 && believed(c, 5) == 1);
 	unmake(c);
@@ -193,7 +193,7 @@ static void nonsense_is_ignored(void **state)
 	(void)state;
 	members_links(c, &c->members[FROM], &l);
 	members_links(c, &c->members[FROM], &l);
-	assert_true(believed(c, 0) == 1 && !c->drifted);
+	assert_true(believed(c, 0) == 1 && !c->drift.corrected);
 	unmake(c);
 }
 
@@ -230,14 +230,14 @@ static void who_stands_out_is_believed_at_once(void **state)
 		a_task(c, i, 1.1);
 	a_task(c, 1, 4);
 	a_task(c, 1, 4);
-	assert_true(fabs(c->cluster->nodes[1].forward_s - 4) < 1e-9 && c->drifted);
-	c->drifted = false;
+	assert_true(fabs(c->cluster->nodes[1].forward_s - 4) < 1e-9 && c->drift.corrected);
+	c->drift.corrected = false;
 	a_task(c, 2, 1.8);
 	a_task(c, 2, 1.8);
-	assert_true(c->cluster->nodes[2].forward_s == 1 && !c->drifted);
+	assert_true(c->cluster->nodes[2].forward_s == 1 && !c->drift.corrected);
 	a_task(c, 1, 1);
 	a_task(c, 1, 1);
-	assert_true(fabs(c->cluster->nodes[1].forward_s - 1) < 1e-9 && c->drifted);
+	assert_true(fabs(c->cluster->nodes[1].forward_s - 1) < 1e-9 && c->drift.corrected);
 	unmake(c);
 }
 

@@ -250,9 +250,9 @@ static void a_long_run_does_not_grow(void **state)
 		printf("an iteration is %.0f bytes, of the controller's memory %.1f; it is taken over in %.3f s, with %d plans\n",
 		       bytes, memory, resume_s, plans);
 	assert_int_equal(next->committed, most);
-	assert_true(next->n_history <= 2 * KEPT_CURVE);
+	assert_true(next->curves.n_history <= 2 * KEPT_CURVE);
 	assert_int_equal(next->epoch, c->epoch);
-	assert_non_null(next->carried);
+	assert_non_null(next->carried.plan);
 	if (bytes > MOST_BYTES)
 		fail_msg("an iteration is %.0f bytes in run.db", bytes);
 	next->options.run_dir = NULL;
@@ -265,7 +265,7 @@ static void a_long_run_does_not_grow(void **state)
 
 static uint64_t first_kept(const struct controller *c)
 {
-	return c->n_history ? c->history[0].iteration : 0;
+	return c->curves.n_history ? c->curves.history[0].iteration : 0;
 }
 
 /* What is kept for consoles: the newest, at least as many as they are told of, and not all. */
@@ -281,16 +281,16 @@ static void the_newest_is_remembered(void **state)
 
 		record_keep(c, &see);
 		record_keep_validation(c, &v);
-		assert_true(c->n_history <= 2 * KEPT_CURVE && c->n_validations <= 2 * KEPT_CURVE);
-		assert_int_equal(c->history[c->n_history - 1].iteration, i);
-		assert_int_equal(first_kept(c), i + 1 - c->n_history);
-		assert_true(i < KEPT_CURVE || c->n_history >= KEPT_CURVE);
+		assert_true(c->curves.n_history <= 2 * KEPT_CURVE && c->curves.n_validations <= 2 * KEPT_CURVE);
+		assert_int_equal(c->curves.history[c->curves.n_history - 1].iteration, i);
+		assert_int_equal(first_kept(c), i + 1 - c->curves.n_history);
+		assert_true(i < KEPT_CURVE || c->curves.n_history >= KEPT_CURVE);
 	}
-	assert_int_equal(c->validations[c->n_validations - 1].iteration, MANY);
+	assert_int_equal(c->curves.validations[c->curves.n_validations - 1].iteration, MANY);
 	for (int i = 1; i <= 5 * KEPT_NOTES; i++)
 		note(c, NOTE_LOG, -1, 0, "note %d", i);
-	assert_true(c->n_notes >= KEPT_NOTES && c->n_notes <= 2 * KEPT_NOTES);
-	assert_string_equal(c->notes[c->n_notes - 1].text, "note 2500");
+	assert_true(c->journal.n_notes >= KEPT_NOTES && c->journal.n_notes <= 2 * KEPT_NOTES);
+	assert_string_equal(c->journal.notes[c->journal.n_notes - 1].text, "note 2500");
 	store_close(c->store);
 	c->store = NULL;
 	remember_nothing_of(c);

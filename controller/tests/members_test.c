@@ -79,7 +79,7 @@ static void unmake(struct controller *c)
 	keys_free(c->identity);
 	consoles_fini(c);
 	cluster_free(c->cluster);
-	free(c->cuts);
+	free(c->cuts.of);
 	free(c->members);
 	free(c);
 }
@@ -90,7 +90,7 @@ static void at(struct controller *c, int64_t now_us)
 	c->now_us = now_us;
 	for (uint32_t i = 0; i < NODES; i++)
 		c->members[i].heard_us = now_us;
-	c->next_beat_check_us = 0;
+	c->membership.next_look_us = 0;
 	loop_look_at_members(c);
 }
 
@@ -335,7 +335,7 @@ static void who_is_silent_altogether_is_not_cut_off(void **state)
 	c->now_us = START;
 	for (uint32_t i = 0; i < NODES; i++)
 		c->members[i].heard_us = START - (i == 3 ? 600000 : 0);
-	c->next_beat_check_us = 0;
+	c->membership.next_look_us = 0;
 	loop_look_at_members(c);
 	assert_true(all_are_in(c) && !cuts_between(c, 1, 3));
 	unmake(c);
@@ -540,20 +540,20 @@ static void who_has_slow_links_does_not_go_home(void **state)
 	c->phase = PHASE_COMPUTING;
 	c->members[2].links_ratio = 4;
 	home_turn(c);
-	assert_int_equal(c->next_homing_us, 0);
+	assert_int_equal(c->home.next_us, 0);
 	c->members[2].links_ratio = 1;
 	home_turn(c);
-	assert_true(c->next_homing_us > 0); /* it was tried: nobody hears */
+	assert_true(c->home.next_us > 0); /* it was tried: nobody hears */
 	for (int k = 0; k < 2; k++) {
-		c->homing[k] = &c->members[2 * k];
-		c->homing[k]->keeps = !k;
-		c->homing[k]->homing = true;
+		c->home.pair[k] = &c->members[2 * k];
+		c->home.pair[k]->keeps = !k;
+		c->home.pair[k]->homing = true;
 	}
 	home_turn(c);
-	assert_ptr_equal(c->homing[0], &c->members[0]);
+	assert_ptr_equal(c->home.pair[0], &c->members[0]);
 	c->members[0].links_ratio = 4; /* meanwhile */
 	home_turn(c);
-	assert_null(c->homing[0]);
+	assert_null(c->home.pair[0]);
 	unmake(c);
 }
 

@@ -65,15 +65,15 @@ static void a_node_fills_no_journal(void **state)
 	c->now_us = 1000000;
 	for (int i = 0; i < 5000; i++)
 		note(c, NOTE_WARNING, 1, 0, "n01 again");
-	assert_in_range(c->n_notes, 100, 500);
+	assert_in_range(c->journal.n_notes, 100, 500);
 	note(c, NOTE_WARNING, 2, 0, "n02 once");
-	assert_string_equal(c->notes[c->n_notes - 1].text, "n02 once");
+	assert_string_equal(c->journal.notes[c->journal.n_notes - 1].text, "n02 once");
 	note(c, NOTE_ALERT, 1, 'F', "n01 is out");
-	assert_string_equal(c->notes[c->n_notes - 1].text, "n01 is out");
+	assert_string_equal(c->journal.notes[c->journal.n_notes - 1].text, "n01 is out");
 	c->now_us += 60000000;
 	note(c, NOTE_WARNING, 1, 0, "n01 later");
-	assert_string_equal(c->notes[c->n_notes - 1].text, "n01 later");
-	assert_non_null(strstr(c->notes[c->n_notes - 2].text, "more lines about it were left out"));
+	assert_string_equal(c->journal.notes[c->journal.n_notes - 1].text, "n01 later");
+	assert_non_null(strstr(c->journal.notes[c->journal.n_notes - 2].text, "more lines about it were left out"));
 	consoles_fini(c);
 	free(members);
 	free(c);

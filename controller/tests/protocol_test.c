@@ -273,8 +273,8 @@ static int phase_of(const struct controller *c)
 	case PHASE_REDUCING:
 		return P_REDUCING;
 	case PHASE_STALLED:
-		return c->stalled_in == PHASE_COMPUTING  ? P_STALLED
-		       : c->stalled_in == PHASE_REDUCING ? P_STALLED_REDUCING
+		return c->stall.in == PHASE_COMPUTING  ? P_STALLED
+		       : c->stall.in == PHASE_REDUCING ? P_STALLED_REDUCING
 							 : P_STALLED_PLANNING;
 	case PHASE_COMMITTING:
 		return P_COMMITTED;
@@ -433,8 +433,8 @@ static void is_succeeded(struct walk *w)
 	controller_fini(was);
 	free(was);
 	carry_read(c);
-	assert_non_null(c->carried);
-	c->carried->plan->overlap_sync = w->p.overlap;
+	assert_non_null(c->carried.plan);
+	c->carried.plan->plan->overlap_sync = w->p.overlap;
 	c->phase = PHASE_GATHERING;
 	w->c = c;
 }
@@ -457,7 +457,7 @@ static void gathers(struct walk *w)
 	}
 	if (!replicas_everywhere(c)) {
 		c->phase = PHASE_STALLED;
-		c->stalled_in = PHASE_PLANNING;
+		c->stall.in = PHASE_PLANNING;
 	} else if (!carry_on(c)) {
 		c->phase = PHASE_PLANNING;
 	}

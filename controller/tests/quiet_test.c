@@ -489,8 +489,8 @@ static void who_hangs_up_is_known_at_once(void **state)
 		w->vanishes_us[who] = at;
 		world_greet(w);
 		go(w, LOOK_US, told);
-		w->c->n_hung_up = 1;
-		w->c->hung_up_us = told;
+		w->c->quiet.n_hung_up = 1;
+		w->c->quiet.hung_up_us = told;
 		go(w, told, 15 * SECOND);
 		if (w->dead_us[who] < 0 || w->dead_us[who] - told > most)
 			fail_msg("node %u, seed %u: dead %.3f s after its connections ended", who, (unsigned)seed,
@@ -511,9 +511,9 @@ static void who_is_heard_has_not_hung_up(void **state)
 	world_greet(w);
 	for (int i = 1; i < 200; i++) {
 		go(w, (i - 1) * (int64_t)140000 + LOOK_US, i * (int64_t)140000);
-		w->c->n_hung_up = CONNECTIONS;
-		w->c->connections = CONNECTIONS;
-		w->c->hung_up_us = w->c->now_us;
+		w->c->quiet.n_hung_up = CONNECTIONS;
+		w->c->quiet.connections = CONNECTIONS;
+		w->c->quiet.hung_up_us = w->c->now_us;
 	}
 	nobody_died(w);
 	world_free(w);

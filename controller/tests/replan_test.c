@@ -58,8 +58,8 @@ static void is_by(const struct planned *p, const char *algorithm)
 
 static const struct msg_see_note *last_note(const struct controller *c)
 {
-	assert_true(c->n_notes > 0);
-	return &c->notes[c->n_notes - 1];
+	assert_true(c->journal.n_notes > 0);
+	return &c->journal.notes[c->journal.n_notes - 1];
 }
 
 /* One answer, which more time would not make another, and nothing ahead. */
@@ -77,7 +77,7 @@ static void a_baseline_is_asked_once(void **state)
 	assert_false(planned_uses(c->pending, 4));
 	assert_string_equal(c->pending->reason, "a node was marked failed");
 	assert_string_equal(c->plan_reason, "a node was marked failed"); /* not to be refined */
-	assert_int_equal(c->n_notes, 0);
+	assert_int_equal(c->journal.n_notes, 0);
 }
 
 /* There is one node of the second stage that a data node reaches: no straight pipelines. */
@@ -104,11 +104,11 @@ static void ours_stands_in_and_gives_way(void **state)
 	assert_int_equal(last_note(c)->kind, NOTE_ALERT);
 	assert_string_equal(last_note(c)->text, "dtfm has no paths of its own: best's stand in");
 	take_over(c);
-	told = c->n_notes;
+	told = c->journal.n_notes;
 	replan(c, "a mark was taken back");
 	wait_for_plan(c);
 	is_by(c->pending, "best");
-	assert_int_equal(c->n_notes, told); /* nothing new */
+	assert_int_equal(c->journal.n_notes, told); /* nothing new */
 	take_over(c);
 	cut(c, 0.4);
 	c->options.budget_s = 60;

@@ -70,8 +70,8 @@ static void a_lost_stage_comes_before_beginning_anew(void **state)
 		members_gone(c, &c->members[i], "is gone");
 	loop_act(c);
 	assert_int_equal(c->phase, PHASE_STALLED);
-	assert_int_equal(c->stalled_in, PHASE_COMPUTING);
-	assert_true(c->taken_over);
+	assert_int_equal(c->stall.in, PHASE_COMPUTING);
+	assert_true(c->stall.taken_over);
 	assert_false(c->redo);
 }
 

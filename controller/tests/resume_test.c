@@ -163,9 +163,9 @@ static void its_history_says_who_planned_it(void **state)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
 
-	assert_int_equal(c->n_history, COMMITS);
+	assert_int_equal(c->curves.n_history, COMMITS);
 	for (uint32_t i = 0; i < COMMITS; i++)
-		assert_string_equal(c->history[i].algorithm, "best");
+		assert_string_equal(c->curves.history[i].algorithm, "best");
 }
 
 /* Its events are of a clock that only its beats tell. */
@@ -254,7 +254,7 @@ static void a_plans_file_is_not_needed(void **state)
 	assert_int_equal(record_plan(t->c, &p, NULL), 0);
 	plan_free(p.plan);
 	assert_int_equal(t->c->phase, PHASE_GATHERING);
-	assert_non_null(strstr(t->c->notes[t->c->n_notes - 1].text, "plans/0077.json"));
+	assert_non_null(strstr(t->c->journal.notes[t->c->journal.n_notes - 1].text, "plans/0077.json"));
 	end(t->c);
 	begin(t);
 	assert_int_equal(t->c->epoch, 77);

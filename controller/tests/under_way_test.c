@@ -164,7 +164,7 @@ static void what_has_not_begun_goes_around_a_slow_node(void **state)
 		moved += was[i] == 3 && m->nodes[1] != 3;
 	}
 	assert_true(moved > 0);
-	assert_non_null(strstr(c->notes[c->n_notes - 1].text, "take other ways"));
+	assert_non_null(strstr(c->journal.notes[c->journal.n_notes - 1].text, "take other ways"));
 	assert_true(c->plan_wanted > 0);
 	assert_true(c->cluster->nodes[3].forward_s > 0.5);
 }
@@ -244,7 +244,7 @@ static void while_a_stage_is_lost_it_waits(void **state)
 		c->members[node].replica = false;
 	does(c, 3, i, WORK_BACKWARD, FIRST, 0.1);
 	assert_int_equal(c->phase, PHASE_STALLED);
-	assert_true(c->taken_over);
+	assert_true(c->stall.taken_over);
 	for (int node = 0; node < DATA; node++)
 		c->members[node].replica = true;
 	recover_turn(c);
@@ -638,8 +638,8 @@ static struct controller *successor(struct controller *c)
 
 static void knows_the_changed_routes(const struct controller *c, const struct controller *next)
 {
-	assert_non_null(next->carried);
-	assert_int_equal(next->carried_first, FIRST);
+	assert_non_null(next->carried.plan);
+	assert_int_equal(next->carried.first, FIRST);
 	assert_int_equal(next->first_attempt, 1000);
 	for (uint32_t i = 0; i < N; i++) {
 		const struct microbatch *a = &c->routes.microbatches[i], *b = &next->routes.microbatches[i];
@@ -728,7 +728,7 @@ static void who_cannot_record_tells_nobody(void **state)
 	members_gone(c, &c->members[4], "is gone");
 	loop_act(c);
 	assert_int_equal(c->phase, PHASE_FINISHED);
-	assert_true(c->unrecorded);
+	assert_true(c->ending.unrecorded);
 	assert_false(c->progress.rerouted);
 	store_close(other);
 }
@@ -745,7 +745,7 @@ static void record(struct controller *c, const char *routes, int iteration)
 static bool carries(struct controller *c)
 {
 	struct controller *next = successor(c);
-	bool any = next->carried != NULL;
+	bool any = next->carried.plan != NULL;
 
 	forget(next);
 	return any;
@@ -789,8 +789,8 @@ static void what_does_not_fit_is_not_carried_on(void **state)
 
 static bool says(const struct controller *c, const char *words)
 {
-	for (uint32_t i = 0; i < c->n_notes; i++)
-		if (strstr(c->notes[i].text, words))
+	for (uint32_t i = 0; i < c->journal.n_notes; i++)
+		if (strstr(c->journal.notes[i].text, words))
 			return true;
 	return false;
 }
@@ -931,10 +931,10 @@ static void the_more_is_lost_the_longer_a_sleeper_is_awaited(void **state)
 {
 	struct controller *c = *state;
 
-	c->history = calloc(1, sizeof(*c->history));
-	assert_non_null(c->history);
-	c->history[0].real_s = 2;
-	c->n_history = 1;
+	c->curves.history = calloc(1, sizeof(*c->curves.history));
+	assert_non_null(c->curves.history);
+	c->curves.history[0].real_s = 2;
+	c->curves.n_history = 1;
 	c->options.checkpoint_every = 50;
 	c->committed = 102; /* two iterations are little */
 	assert_int_equal(recover_patience_us(c), 5 * SECOND);
@@ -945,7 +945,7 @@ static void the_more_is_lost_the_longer_a_sleeper_is_awaited(void **state)
 	c->options.checkpoint_every = 0; /* all would be lost */
 	c->committed = 100;
 	assert_int_equal(recover_patience_us(c), 30 * SECOND);
-	c->n_history = 0;
+	c->curves.n_history = 0;
 	assert_int_equal(recover_patience_us(c), 5 * SECOND);
 }
 

@@ -3,10 +3,25 @@
 #define CONTROLLER_WEIGHTS_CHECKPOINTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/msg.h"
 
 struct controller;
 struct member;
 struct msg_saved;
+
+/* The one being written. */
+struct checkpointing {
+	uint64_t iteration; /* 0 none */
+	bool saved[MSG_STAGES];
+	uint64_t hashes[MSG_STAGES];
+	uint32_t n_saved; /* stages */
+	uint64_t bytes;
+	uint64_t last, before_last; /* whole ones; 0 none */
+	int64_t asked_us;
+	bool awaited; /* then the run ends */
+};
 
 void checkpoint_when_due(struct controller *c); /* after a commit */
 void checkpoint_saved(struct controller *c, struct member *m, const struct msg_saved *r);

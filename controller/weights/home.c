@@ -58,24 +58,24 @@ static bool may_go_alone(struct controller *c, const struct member *m)
 /* Where the k-th of the two goes. */
 static int bound_for(const struct controller *c, int k)
 {
-	const struct member *other = c->homing[!k];
+	const struct member *other = c->home.pair[!k];
 
-	return other ? member_stage(c, other) : c->homing[k]->home;
+	return other ? member_stage(c, other) : c->home.pair[k]->home;
 }
 
 static void forget(struct controller *c)
 {
 	for (int k = 0; k < 2; k++) {
-		struct member *m = c->homing[k];
+		struct member *m = c->home.pair[k];
 
-		c->homing[k] = NULL;
+		c->home.pair[k] = NULL;
 		if (!m)
 			continue;
 		m->homing = false;
 		if (m->replica && member_alive(m) && m->keeps >= 0)
 			copies_release(c, m);
 	}
-	c->next_homing_us = c->now_us + AGAIN_US;
+	c->home.next_us = c->now_us + AGAIN_US;
 }
 
 static bool fetch(struct controller *c, struct member *m, int stage)
@@ -94,8 +94,8 @@ static void look_for_two(struct controller *c)
 		x = partner(c, m);
 		if (!x && !may_go_alone(c, m))
 			continue;
-		c->homing[0] = m;
-		c->homing[1] = x;
+		c->home.pair[0] = m;
+		c->home.pair[1] = x;
 		if (x)
 			note(c, NOTE_EVENT, m->id, 0, "n%02u and n%02u are to change places: S%d and S%d",
 			     m->id, x->id, member_stage(c, m), member_stage(c, x));
@@ -112,16 +112,16 @@ void home_turn(struct controller *c)
 {
 	if (c->phase != PHASE_COMPUTING)
 		return;
-	if (!c->homing[0]) {
-		if (c->now_us >= c->next_homing_us)
+	if (!c->home.pair[0]) {
+		if (c->now_us >= c->home.next_us)
 			look_for_two(c);
 		return;
 	}
 	for (int k = 0; k < 2; k++) {
-		const struct member *m = c->homing[k];
+		const struct member *m = c->home.pair[k];
 
 		if (!m || (at_work(c, m) && m->homing && m->keeps == bound_for(c, k) &&
-			   (c->homing[!k] || may_go_alone(c, m))))
+			   (c->home.pair[!k] || may_go_alone(c, m))))
 			continue;
 		forget(c);
 		return;
@@ -130,10 +130,10 @@ void home_turn(struct controller *c)
 
 static void change_places(struct controller *c)
 {
-	struct member *pair[2] = { c->homing[0], c->homing[1] };
+	struct member *pair[2] = { c->home.pair[0], c->home.pair[1] };
 	int stages[2] = { bound_for(c, 0), member_stage(c, pair[0]) };
 
-	c->homing[0] = c->homing[1] = NULL;
+	c->home.pair[0] = c->home.pair[1] = NULL;
 	if (pair[1]) {
 		note(c, NOTE_EVENT, pair[0]->id, 'R', "n%02u moves to S%d and n%02u to S%d", pair[0]->id,
 		     stages[0], pair[1]->id, stages[1]);
@@ -153,15 +153,15 @@ static void change_places(struct controller *c)
 
 bool home_awaited(struct controller *c)
 {
-	bool now = c->homing[0] != NULL;
+	bool now = c->home.pair[0] != NULL;
 
 	for (int k = 0; k < 2; k++) {
-		const struct member *m = c->homing[k];
+		const struct member *m = c->home.pair[k];
 
 		if (k == 1 && !m)
 			break;
 		if (!m || !at_work(c, m) || !copy_coming(c, m, bound_for(c, k)) ||
-		    (!c->homing[!k] && !may_go_alone(c, m)))
+		    (!c->home.pair[!k] && !may_go_alone(c, m)))
 			return false;
 		now = now && copy_usable(c, m, bound_for(c, k));
 	}

@@ -3,8 +3,15 @@
 #define CONTROLLER_WEIGHTS_HOME_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct controller;
+struct member;
+
+struct home {
+	struct member *pair[2]; /* who are to change places; NULL nobody */
+	int64_t next_us;
+};
 
 void home_turn(struct controller *c); /* who stands where another belongs fetches that stage */
 /* Between iterations: two change places once both can. Whether the next is to wait for that. */

@@ -117,13 +117,13 @@ static void overdue(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		if (c->members[i].replica && !c->members[i].reduced) {
-			c->copy_looks = 0;
+			c->keepers.looks = 0;
 			return;
 		}
 	}
-	if (++c->copy_looks * (int64_t)LOOK_EVERY_US < patience_us(c))
+	if (++c->keepers.looks * (int64_t)LOOK_EVERY_US < patience_us(c))
 		return;
-	c->copy_looks = 0;
+	c->keepers.looks = 0;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
@@ -254,14 +254,14 @@ bool copies_turn(struct controller *c)
 {
 	int lacking = -1;
 
-	if (c->now_us < c->next_copies_us || c->phase == PHASE_GATHERING)
+	if (c->now_us < c->keepers.next_us || c->phase == PHASE_GATHERING)
 		return false;
-	c->next_copies_us = c->now_us + LOOK_EVERY_US;
+	c->keepers.next_us = c->now_us + LOOK_EVERY_US;
 	if (c->phase == PHASE_REDUCING) {
 		overdue(c);
 		return false; /* who takes part in it is settled */
 	}
-	c->copy_looks = 0;
+	c->keepers.looks = 0;
 	release_idle(c);
 	for (int s = 0; s < c->cluster->n_stages; s++)
 		if (stage_replicas(c, s, NULL) == 1 && keepers_of(c, s) == 0 && !appoint(c, s))

@@ -3,11 +3,17 @@
 #define CONTROLLER_WEIGHTS_KEEPERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct controller;
 struct member;
 struct msg_committed;
 struct msg_kept;
+
+struct keepers {
+	int64_t next_us; /* the next look */
+	uint32_t looks;  /* at copies that keep the replicas waiting, in this phase */
+};
 
 void copies_kept(struct controller *c, struct member *m, const struct msg_kept *k);
 void copies_committed(struct controller *c, struct member *m, const struct msg_committed *r);

@@ -63,9 +63,9 @@ static struct member *spare(struct controller *c)
 
 static void ask_for_node(struct controller *c, int stage)
 {
-	if (c->now_us < c->next_ask_us)
+	if (c->now_us < c->stall.next_ask_us)
 		return;
-	c->next_ask_us = c->now_us + ASK_AGAIN_US;
+	c->stall.next_ask_us = c->now_us + ASK_AGAIN_US;
 	note(c, NOTE_ALERT, -1, 0, "S%d needs a node, and no stage can spare one", stage);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
@@ -88,7 +88,7 @@ static void take_over(struct controller *c, int stage, struct member *holder)
 		ask_for_node(c, stage);
 		return;
 	}
-	c->taken_over = true;
+	c->stall.taken_over = true;
 	note(c, NOTE_EVENT, taker->id, 'R',
 	     "n%02u takes S%d over, from the copy of it%llu at n%02u", taker->id, stage,
 	     (unsigned long long)c->committed, holder->id);
@@ -127,7 +127,7 @@ static void make_anew(struct controller *c, int stage)
 {
 	struct member *taker = coming(c, stage);
 
-	if (c->now_us < c->next_anew_us)
+	if (c->now_us < c->stall.next_anew_us)
 		return; /* the last could not */
 	if (!taker)
 		taker = spare(c);
@@ -137,7 +137,7 @@ static void make_anew(struct controller *c, int stage)
 	}
 	if (member_stage(c, taker) != stage)
 		copies_exchange(c, taker, stage);
-	if (!restore_average(c, stage, taker) && c->now_us - c->stalled_us > LOST_PATIENCE_US &&
+	if (!restore_average(c, stage, taker) && c->now_us - c->stall.since_us > LOST_PATIENCE_US &&
 	    c->jsonl)
 		controller_finish(c, 1,
 				  "a stage is lost: nobody has a copy, there is no checkpoint, "
@@ -148,7 +148,7 @@ static void make_anew(struct controller *c, int stage)
 int64_t recover_patience_us(const struct controller *c)
 {
 	uint64_t since = c->options.checkpoint_every ? c->committed % c->options.checkpoint_every : c->committed;
-	double each_s = c->n_history ? (double)c->history[c->n_history - 1].real_s : 0;
+	double each_s = c->curves.n_history ? (double)c->curves.history[c->curves.n_history - 1].real_s : 0;
 	double us = (double)since * each_s * 1e6 / 2;
 
 	if (us < SLEEPER_PATIENCE_US)
@@ -158,7 +158,7 @@ int64_t recover_patience_us(const struct controller *c)
 
 static void bring_back(struct controller *c, int stage)
 {
-	int64_t waited = c->now_us - c->stalled_us;
+	int64_t waited = c->now_us - c->stall.since_us;
 
 	if (waited < recover_patience_us(c) && !nobody_sleeps(c, stage))
 		return;
@@ -176,7 +176,7 @@ static void admit(struct controller *c)
 		m->replica = true;
 		members_set(c, m, NODE_LIVE, "");
 		copies_release(c, m);
-		c->taken_over = true;
+		c->stall.taken_over = true;
 	}
 }
 

@@ -2,9 +2,20 @@
 #ifndef CONTROLLER_WEIGHTS_RECOVER_H
 #define CONTROLLER_WEIGHTS_RECOVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/msg.h"
+
 struct controller;
+
+/* A stage has no replica. */
+struct stall {
+	enum run_phase in; /* the phase that it interrupted */
+	int64_t since_us;
+	bool taken_over; /* somebody takes the lost stage over */
+	int64_t next_ask_us, next_anew_us; /* for a node; to make the stage of its neighbours */
+};
 
 void recover_turn(struct controller *c); /* while stalled */
 /* How long a node that may only sleep is waited for when its stage is lost. */

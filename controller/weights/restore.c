@@ -291,11 +291,11 @@ void restore_look_again(struct controller *c)
 
 static void trim_history(struct controller *c)
 {
-	while (c->n_history > 0 && c->history[c->n_history - 1].iteration > c->committed)
-		c->n_history--;
-	while (c->n_validations > 0 &&
-	       c->validations[c->n_validations - 1].iteration > c->committed)
-		c->n_validations--;
+	while (c->curves.n_history > 0 && c->curves.history[c->curves.n_history - 1].iteration > c->committed)
+		c->curves.n_history--;
+	while (c->curves.n_validations > 0 &&
+	       c->curves.validations[c->curves.n_validations - 1].iteration > c->committed)
+		c->curves.n_validations--;
 	c->n_rewinds++;
 	consoles_run(c);
 }
@@ -437,7 +437,7 @@ void restore_failed(struct controller *c, struct member *m, const struct msg_unr
 	m->restoring = false;
 	m->unready_us = c->now_us;
 	if (c->restore.average)
-		c->next_anew_us = c->now_us + ANEW_AGAIN_US;
+		c->stall.next_anew_us = c->now_us + ANEW_AGAIN_US;
 	members_set(c, m, NODE_JOINING, "could not restore its stage");
 	note(c, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
 }

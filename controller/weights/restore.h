@@ -5,10 +5,38 @@
 #define CONTROLLER_WEIGHTS_RESTORE_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/msg.h"
 
 struct controller;
 struct member;
 struct msg_unready;
+
+/* A stage, or all, are being put back. */
+struct kept_shard {
+	uint64_t iteration, hash;
+	uint8_t stage;
+	char host[64];
+};
+
+struct restoring {
+	bool active;
+	uint64_t lost; /* bits: stages that nobody holds */
+	uint64_t iteration;
+	uint64_t below; /* checkpoints from here on are of no use; 0 none */
+	int who[MSG_STAGES]; /* puts it back; -1 nobody was asked yet */
+	struct kept_shard *shards;
+	uint32_t n_shards;
+	int64_t asked_us; /* the last time that a node was told to put its stage back */
+	bool all_silent;  /* once none of several answered */
+	bool average; /* of the stages below, for `stage` */
+	int stage;
+	uint32_t n_from;
+	uint16_t from_nodes[2];
+	uint8_t from[2];
+	float weights[2];
+};
 
 bool restore_checkpoint(struct controller *c); /* begins; false: there is none */
 /* Begins; false: nothing can stand in the stage's place. */
