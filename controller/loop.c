@@ -57,9 +57,10 @@ static void forgive(struct controller *c)
 			members_assign(c, m, member_stage(c, m), c->committed > 0);
 }
 
-/* Who is lost comes first: what it was to do goes to others, or all wait for its stage. Then who may come back on that
- * account. Sums that are void are begun again before anybody asks whether all are there. That the iteration begins anew
- * comes last: what was sent until then is void by its attempt, and a stage that is lost is waited for first. */
+/* Who is lost comes first: what it was to do goes to others, or all wait for its stage. Then who may come back on
+ * that account. Sums that are void are begun again before anybody asks whether all are there. That the iteration
+ * begins anew comes last: what was sent until then is void by its attempt, and a stage that is lost is waited for
+ * first. */
 static void carry_out(struct controller *c)
 {
 	struct requests *r = &c->requests;
@@ -91,6 +92,7 @@ void loop_act(struct controller *c)
 
 /* ---- what comes in ---- */
 
+/* One case for each kind of message: which part hears it. */
 static void hear_agent(struct controller *c, struct member *m, const struct msg *msg)
 {
 	switch (msg->type) {
@@ -234,10 +236,10 @@ void loop_look_at_members(struct controller *c)
 	members_ping(c);
 }
 
-/* Answers of planners first: what follows should act by the newest plan. Then who is gone, as nothing is to be begun with
- * them; then, at leisure, links of joiners and copies of stages. Operators' acts and faults that are due come before the
- * iteration, so that an act is in force in the very next one. The iteration comes last: it begins when all else is
- * settled. */
+/* Answers of planners first: what follows should act by the newest plan. Then who is gone, as nothing is to be
+ * begun with them; then, at leisure, links of joiners and copies of stages. Operators' acts and faults that are
+ * due come before the iteration, so that an act is in force in the very next one. The iteration comes last: it
+ * begins when all else is settled. */
 static void take_turn(struct controller *c)
 {
 	replan_turn(c);

@@ -1,3 +1,8 @@
+/* options.c - the command line: every option, its limits, and what it contradicts.
+ *
+ * An option is a row of `longs`, a case of `take` or `take_number`, and a line of the help. Words are borrowed from
+ * argv. What only all options together can decide is checked last.
+ */
 #include "controller/options.h"
 
 #include <errno.h>
@@ -130,6 +135,7 @@ static int parse_skip(struct options *o, const char *text, struct error *err)
 	return 0;
 }
 
+/* ITERATION:ACT[:NUMBER], by a table of acts. */
 static int parse_act(struct options *o, const char *text, struct error *err)
 {
 	static const struct {
@@ -223,6 +229,7 @@ static const struct option longs[] = {
 	{ NULL, 0, NULL, 0 }
 };
 
+/* One case for each option that is a number: its limits, and where it goes. */
 static int take_number(struct options *o, int option, const char *name, const char *text,
 		       struct error *err)
 {
@@ -300,6 +307,7 @@ static int take_corpus(struct options *o, const char *path, struct error *err)
 	return 0;
 }
 
+/* One case for each option; what is a number is left to take_number. */
 static int take(struct options *o, int option, const char *text, int argc, char **argv,
 		struct error *err)
 {
@@ -394,6 +402,7 @@ static int check_algorithm(const struct options *o, struct error *err)
 	return 0;
 }
 
+/* What contradicts something else, once all is known. */
 static int check(struct options *o, struct error *err)
 {
 	uint32_t sum = 0;
@@ -443,6 +452,7 @@ static const char *kept(int option)
 	return NULL;
 }
 
+/* Defaults, then each option as it comes; last what only all of them together can decide. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	static const int stages[] = { 5, 3, 3, 3, 3, 3 };

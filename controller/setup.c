@@ -1,3 +1,8 @@
+/* setup.c - a controller from its options, and its end.
+ *
+ * What the run is comes from the record where there is one, else from the command line: the cluster, the model, a
+ * member for each node. Then sockets are opened, the run is recorded or taken over, and planners start.
+ */
 #include "controller/setup.h"
 
 #include <errno.h>
@@ -206,6 +211,7 @@ static int begin_links(struct controller *c, struct error *err)
 	return 0;
 }
 
+/* From the record, a file, what is there, or the regions of the embedded cluster; then the limits of messages. */
 static int load_cluster(struct controller *c, struct error *err)
 {
 	struct options *o = &c->options;
@@ -279,6 +285,8 @@ static int make_members(struct controller *c, struct error *err)
 	return 0;
 }
 
+/* In the order in which each needs the one before: what the run is, who may come, the record, planners.
+ * controller_fini undoes as much as was done. */
 int controller_init(struct controller *c, struct error *err)
 {
 	struct rng rng;
@@ -327,6 +335,7 @@ int controller_init(struct controller *c, struct error *err)
 	return 0;
 }
 
+/* Threads first; then what they used. */
 void controller_fini(struct controller *c)
 {
 	planner_stop(c->planner);

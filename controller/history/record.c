@@ -1,4 +1,9 @@
-/* record.c - the run's memory: the store, RUN-DIR/plans, and JSON lines on stdout. */
+/* record.c - the run's memory: the store, RUN-DIR/plans, and JSON lines on stdout.
+ *
+ * What a run must not go on without (commits, plans) returns an error; what is told for people and tools is logged
+ * when it cannot be written. A commit is one transaction: its routes, the order in which each node counted, and the
+ * sums; tasks follow, and the moment last.
+ */
 #include "controller/history/record.h"
 
 #include <errno.h>
@@ -237,6 +242,7 @@ void record_plan_file(struct controller *c, uint64_t epoch, const char *text)
 		note(c, NOTE_WARNING, -1, 0, "a plan's file is missing: %.150s", err.text);
 }
 
+/* Durable first, then its file, which other tools read, then the event. */
 int record_plan(struct controller *c, const struct planned *p, struct error *err)
 {
 	char path[PATH_MAX], *text = plan_format(p->plan);
@@ -317,6 +323,7 @@ int record_cluster(struct controller *c, struct error *err)
 	return rc ? rc : record_folder(c, err);
 }
 
+/* All that verify and a successor need of a run before its first iteration. */
 int record_begin(struct controller *c, struct error *err)
 {
 	char *cluster = cluster_format(c->cluster), *optimizer = optimizer_json(&c->recipe);

@@ -85,6 +85,7 @@ int resume_options_again(struct controller *c, struct error *err)
 	return 0;
 }
 
+/* An array each of what every node has, then the numbers that the command line may say anew. */
 int resume_save(struct controller *c)
 {
 	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();

@@ -1,3 +1,10 @@
+/* again.c - what is left of an iteration: how long it takes, and how it takes less.
+ *
+ * The tasks that have not ended are simulated from now on: each node one at a time, first come, first served,
+ * slots held until the backward. Where ways can change, microbatches that have not begun at a hop are moved to
+ * another replica as long as that ends the iteration sooner, within an effort that the caller gives. Pure: no
+ * clock, no messages.
+ */
 #include "controller/iteration/again.h"
 
 #include <stdlib.h>

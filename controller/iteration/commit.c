@@ -1,5 +1,9 @@
-/* commit.c - the decision: when every replica has its stage's sum, the commit is written durably,
- * and only then announced. */
+/* commit.c - the decision.
+ *
+ * When every replica has its stage's sum, and keepers have it too, the sums are compared to the bit, the routes
+ * are audited, and the commit is written durably; only then it is announced. A crash leaves the state before it or
+ * after it.
+ */
 #include "controller/iteration/commit.h"
 
 #include <errno.h>
@@ -81,6 +85,8 @@ static int stage_sums(struct controller *c, double *total, int *stage)
 	return 0;
 }
 
+/* Times are measured from the start to the last backward; what came after that is the sums' part. Tokens and idle time
+ * are of the whole. */
 static void fill_iteration(struct controller *c, const struct msg_commit *m, double sum_squares,
 			   struct msg_see_iteration *see)
 {

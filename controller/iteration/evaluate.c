@@ -63,6 +63,8 @@ bool evaluation_needs(const struct controller *c, uint16_t a, uint16_t b)
 	return false;
 }
 
+/* Each microbatch goes by one replica of every stage, taken in turn, around links that are cut. An attempt tells the
+ * answers of one try from those of another. */
 void evaluation_begin(struct controller *c)
 {
 	struct evaluation *e = &c->evaluation;

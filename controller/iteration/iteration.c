@@ -602,6 +602,9 @@ static bool told_counts(const struct controller *c, const struct member *gone)
 	return true;
 }
 
+/* While tasks run its part runs again elsewhere. While sums are made that is so too, unless its stage has the sum and
+ * all that it counted is known: then its part is in it. Between iterations nothing is lost but a replica. Where all
+ * stages have one left, plans are made without it. */
 void iteration_lost(struct controller *c, struct member *m)
 {
 	switch (c->phase) {

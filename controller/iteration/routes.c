@@ -1,3 +1,10 @@
+/* routes.c - which way each microbatch takes in the iteration under way, and what has been counted of it.
+ *
+ * A plan's paths become routes; deaths and cut links change them. A hop that died is taken over by another replica
+ * of its stage, which owes what the dead one had done: a forward, a backward, the loss. What others counted stays
+ * counted. An attempt number tells reports of the one way from those of the other; counts are kept by node, in
+ * order, for verify.
+ */
 #include "controller/iteration/routes.h"
 #include "controller/list.h"
 

@@ -1,4 +1,8 @@
 /* gather.c - before the first iteration, and after a takeover: who is here, and in which stage.
+ *
+ * A new run: agents come; links are measured, then compute, one agent of a machine at a time; a plan is made of that;
+ * agents build their stages. What is emulated is planned at once. A run that is taken over waits for those who
+ * were there at the last commit, and goes on with their weights where every stage is held by somebody.
  */
 #include "controller/members/gather.h"
 
@@ -50,6 +54,7 @@ static uint8_t list_steps(const struct controller *c)
 	return (uint8_t)(c->options.measure_only ? (1u << GATHER_PLAN) - 1 : all);
 }
 
+/* Which steps there are depends on the run; how far a step is, on who has done its part. */
 void gather_status(const struct controller *c, struct msg_see_status *s)
 {
 	uint32_t here = 0, ready = 0, timed = 0;

@@ -103,6 +103,8 @@ struct between {
 	uint32_t n;
 };
 
+/* Nodes near each other form places (union and find over links quicker than near_s). A link that was not measured is
+ * taken for the mean of those measured between the same two places, or for the usual one where there is none. */
 int link_table_estimate(struct link_table *t, double near_s)
 {
 	int *parent = malloc(t->n * sizeof(*parent));

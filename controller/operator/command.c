@@ -278,6 +278,8 @@ static bool survives(const struct controller *c, const struct member *w)
 	return false;
 }
 
+/* Refused where it would lose a stage's last copy, unless forced. Recorded before it is done, so that it is in the
+ * record whatever it does. */
 static void do_inject(struct controller *c, const char *who, const struct msg_command *m,
 		      struct outcome *o)
 {
@@ -470,6 +472,7 @@ static void do_undo(struct controller *c, const char *who, int64_t id, struct ou
 	}
 }
 
+/* One case for each verb. */
 static void act(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
 {
 	switch ((enum command_verb)m->verb) {
@@ -624,7 +627,8 @@ static struct asker *asker_of(struct controller *c, const char *name)
 	return a;
 }
 
-/* Each takes the planner a while: few wait, of one key fewer, and of those that it asks for all day only some are made. */
+/* Each takes the planner a while: few wait, of one key fewer, and of those that it asks for all day only some are
+ * made. */
 static bool may_compare(struct controller *c, const struct console *to)
 {
 	struct asker *a = asker_of(c, to->name);
@@ -722,6 +726,7 @@ static void forget_awaited(struct controller *c, uint32_t i)
 	memmove(&c->operators.awaited[i], &c->operators.awaited[i + 1], (--c->operators.n_awaited - i) * sizeof(*c->operators.awaited));
 }
 
+/* A comparison's plan goes to the console that asked, a preview's figures beside those of the plan in force. */
 void command_previewed(struct controller *c, struct planned *a)
 {
 	struct msg m = { .type = MSG_SEE_PREVIEW }, no = { .type = MSG_SEE_REPLY };
@@ -765,6 +770,7 @@ void command_previewed(struct controller *c, struct planned *a)
 
 /* ---- receiving ---- */
 
+/* What any console may ask comes first, then what needs a key that may command, then what needs the lease. */
 void command_receive(struct controller *c, struct console *from, const struct msg_command *m)
 {
 	struct msg reply = { .type = MSG_SEE_REPLY };

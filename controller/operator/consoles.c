@@ -1,5 +1,8 @@
-/* consoles.c - the state stream. A console that attaches gets a snapshot, then every change. One
- * that cannot keep up loses messages (counted) and gets a fresh snapshot once there is room. */
+/* consoles.c - the state stream.
+ *
+ * A console that attaches gets a snapshot, then every change. One that cannot keep up loses messages
+ * (counted) and gets a fresh snapshot once there is room.
+ */
 #include "controller/operator/consoles.h"
 
 #include <errno.h>
@@ -31,6 +34,7 @@ static const double visits_per_s = 0.1;
 
 /* ---- what the messages say ---- */
 
+/* A phase in words, for a person who waits. */
 static void doing(const struct controller *c, char *out, size_t room)
 {
 	if (c->saving.awaited) {
@@ -61,6 +65,7 @@ static void doing(const struct controller *c, char *out, size_t room)
 	}
 }
 
+/* What is counted here and what agents count themselves are added up. */
 static void fill_status(const struct controller *c, const struct console *to, struct msg *m)
 {
 	struct msg_see_status *s = &m->u.see_status;
@@ -197,6 +202,8 @@ static void tell_events(struct controller *c, uint32_t at, uint32_t end, bool wh
 
 /* ---- snapshots ---- */
 
+/* In the order in which a console can make sense of it: the run, nodes, the plan, curves, the journal, faults, links,
+ * tasks, the status; at last that it has all. */
 static void snapshot(struct controller *c, struct console *to)
 {
 	uint32_t first;
@@ -292,6 +299,8 @@ static void tell_tasks(struct controller *c)
 	p->told = p->n_events;
 }
 
+/* Task events twenty times a second, nodes that changed twice, the status five times, links once: what is told at each
+ * turn would keep slow consoles behind. */
 void consoles_turn(struct controller *c)
 {
 	struct msg m = { 0 };

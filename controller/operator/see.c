@@ -66,6 +66,7 @@ static void describe(struct msg_see_plan *s, const struct planned *p, const char
 	snprintf(s->name, sizeof(s->name), "%s", candidate ? candidate : "");
 }
 
+/* The routes are made as the run makes them, so that both number microbatches alike. */
 int see_plan_init(struct see_plan *s, const struct see_run *run, const struct planned *p,
 		  const char *candidate)
 {
@@ -174,6 +175,7 @@ static int take_away(const char *list, uint32_t n_nodes, bool *excluded, struct 
 	return 0;
 }
 
+/* Checked first; then the request is the caller's with another algorithm, without a node, or of another length. */
 int see_compare(const struct msg_command *m, int n_stages, uint32_t n_nodes, bool *excluded,
 		struct planner_request *q, char *name, size_t room, struct error *err)
 {

@@ -1,3 +1,8 @@
+/* planner.c - a thread that plans.
+ *
+ * Requests are copied, so the loop may change what they were made of. One that a newer one has made pointless is
+ * dropped, or cancelled while it is searched for. Answers wait in a list; an eventfd wakes the loop.
+ */
 #include "controller/planning/planner.h"
 
 #include <errno.h>

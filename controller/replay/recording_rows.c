@@ -1,4 +1,8 @@
-/* recording_rows.c - the store's rows, each put on the timeline. */
+/* recording_rows.c - the store's rows, each put on the timeline.
+ *
+ * Rows have the time of the controller's clock, which begins anew with each controller, or of the wall. Phases and
+ * commits anchor the one to the other, controller by controller; what lies between two anchors is put there.
+ */
 #include "controller/replay/recording_rows.h"
 
 #include <errno.h>
@@ -406,6 +410,8 @@ static int prepare(struct reading *g)
 	return 0;
 }
 
+/* Commits come first: they anchor the iterations in time, and the other rows are put between them. A record without
+ * moments gets some made of what commits say. */
 int recording_rows(struct recording *r, struct error *err)
 {
 	struct reading reading = { .r = r, .err = err }, *g = &reading;

@@ -1,3 +1,9 @@
+/* replay.c - a cursor over a recording.
+ *
+ * The recording is a list of happenings in the order of time; the state at a moment is all happenings until then,
+ * folded one after another. Forward the cursor goes on from where it is; back it begins again. Tasks of the
+ * iteration at the cursor are read when it gets there.
+ */
 #include "controller/replay/replay.h"
 
 #include <errno.h>
@@ -107,6 +113,7 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 	s->loss_s = b->loss_s;
 }
 
+/* One case for each kind of happening: what is true once it has happened. */
 static void fold(struct replay *r, const struct happening *h)
 {
 	switch ((enum happening_kind)h->kind) {

@@ -1,4 +1,8 @@
-/* replay_see.c - the state at a cursor, in the messages of a live run. */
+/* replay_see.c - the state at a cursor, in the messages of a live run.
+ *
+ * A console cannot tell a replay from a run but by what the run says of itself. What the record does not have
+ * stands at zero. Nothing is kept here: each message is made of the recording and the cursor.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +58,7 @@ static uint32_t count_alive(const struct replay *r)
 	return n;
 }
 
+/* What a live run tells of a node, as far as the record has it. */
 static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, void *context)
 {
 	const struct cluster_node *n = &r->rec->cluster->nodes[node];
@@ -293,6 +298,7 @@ int replay_nodes(struct replay *r, replay_emit emit, void *context, struct error
 	return rc;
 }
 
+/* In the order of a live run's snapshot (consoles.c). */
 int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct error *err)
 {
 	const struct recording *rec = r->rec;

@@ -1,3 +1,8 @@
+/* replay_serve.c - consoles of a recorded run.
+ *
+ * Every viewer has a cursor of its own, which plays, jumps and changes its speed; it is told what a live run would
+ * tell at that moment. The planner answers comparisons; acts that would change a run are refused.
+ */
 #include "controller/replay/replay_serve.h"
 
 #include <errno.h>
@@ -489,6 +494,7 @@ static void ask_baseline(struct theatre *t)
 	planner_ask(t->planner, t->recording->cluster, &q);
 }
 
+/* Opened in the order in which each needs the one before; all are closed, also those that were not opened. */
 int replay_serve(const struct options *o, const struct log *log, int signals, struct error *err)
 {
 	struct theatre t = { .options = o, .log = log, .now_us = clock_monotonic_us() };

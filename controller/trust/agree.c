@@ -1,13 +1,14 @@
 /* agree.c - what all of a stage must hold alike: its weights, and data nodes the corpus.
  *
- * After a commit every replica tells the hash of its weights. They were the same before, and so was the sum: who tells
- * another hash has had a bit flipped, or lies. The weights that most tell of are the stage's; who differs is set
- * apart like a dead node, and takes part again once it has fetched them. The second time it is left out. What
- * it had done in the iteration under way was made of other weights, and so may be what others made of that: the iteration
- * begins anew. As a sum comes after its sender's hash, none is committed before that is known.
+ * After a commit every replica tells the hash of its weights. They were the same before, and so was the sum: who
+ * tells another hash has had a bit flipped, or lies. The weights that most tell of are the stage's; who differs is
+ * set apart like a dead node, and takes part again once it has fetched them. The second time it is left out. What
+ * it had done in the iteration under way was made of other weights, and so may be what others made of that: the
+ * iteration begins anew. As a sum comes after its sender's hash, none is committed before that is known.
  *
- * Where two differ and nobody else tells, one of them is set apart, the same way: at least they are alike again, and
- * verify says whether the wrong one stayed. After a takeover what the store has of the last commit counts as well.
+ * Where two differ and nobody else tells, one of them is set apart, the same way: at least they are alike again,
+ * and verify says whether the wrong one stayed. After a takeover what the store has of the last commit counts as
+ * well.
  */
 #include "controller/trust/agree.h"
 
@@ -194,6 +195,8 @@ static int count_stored(void *context, const struct store_hash *h)
 	return 0;
 }
 
+/* The hashes of those who are ready vote, with those that the store has of the last commit; who differs from the
+ * winner is set apart. */
 static void agree_stage(struct controller *c, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage };

@@ -242,6 +242,8 @@ static struct member *got_it_from(struct controller *c, const struct member *m,
 	return NULL;
 }
 
+/* Of each gradient that m lacks either somebody says it got it from m, and then these two contradict each other, or m
+ * proves itself. Of several whom it contradicts, the one in most pairs. */
 bool doubt_counts(struct controller *c, struct member *m)
 {
 	struct member *other = NULL;

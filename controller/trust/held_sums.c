@@ -58,6 +58,8 @@ static int64_t sum_patience_us(const struct controller *c)
 	       (int64_t)(sums * 1e6 * c->current->plan->predicted.sync_s * c->unit_s);
 }
 
+/* Who is awaited at the end of a row of waiting replicas, or the one who waits for it if that one is in more
+ * pairs; where nobody says whom it awaits, whoever does not say its sum. */
 void doubt_held_up(struct controller *c)
 {
 	int64_t patience = sum_patience_us(c);

@@ -252,6 +252,7 @@ static void of_no_use(struct controller *c)
 	give_up(c);
 }
 
+/* The newest whole one is chosen, all leave what they were doing, and one node of each stage is told to read. */
 bool restore_checkpoint(struct controller *c)
 {
 	struct restoring *r = &c->restore;
@@ -308,6 +309,7 @@ static void admit(struct controller *c, struct member *m)
 	members_set(c, m, NODE_LIVE, "");
 }
 
+/* All have been read. Durable first; from then on the run is where the checkpoint was. */
 static void go_back(struct controller *c)
 {
 	struct restoring *r = &c->restore;
@@ -364,6 +366,7 @@ static bool neighbour(struct controller *c, int stage, int other, struct msg_res
 	return false;
 }
 
+/* Weights by the squares of the neighbours' last gradients, where both are known; else alike. */
 bool restore_average(struct controller *c, int stage, struct member *taker)
 {
 	struct restoring *r = &c->restore;
@@ -528,6 +531,8 @@ static bool at_it(const struct member *m)
 	return m->restoring && member_alive(m) && !m->marked;
 }
 
+/* Who is gone is replaced; once all have answered the run goes on; until then who is silent for too long is given
+ * up. */
 void restore_turn(struct controller *c)
 {
 	struct restoring *r = &c->restore;
