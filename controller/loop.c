@@ -48,7 +48,7 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 /* ---- requests ---- */
 
 /* Those that came back are told a stage anew, or go on with the one that they hold. */
-static void forgive(struct controller *c)
+static void forgive_left_out(struct controller *c)
 {
 	struct member *m;
 
@@ -73,7 +73,7 @@ static void carry_out(struct controller *c)
 	while ((lost = requests_next_lost(r)) >= 0)
 		iteration_lost(c, &c->members[lost]);
 	if (forgives)
-		forgive(c);
+		forgive_left_out(c);
 	if (sums && c->phase == PHASE_REDUCING)
 		begin_reduction(c);
 	if (look && c->phase == PHASE_REDUCING)

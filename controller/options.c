@@ -79,7 +79,7 @@ static const char help[] =
 	"  --name TEXT  --regions FILE  --log debug|info|warn|error\n"
 	"  --embedded --supervisor-fd N   (used by skippipe demo)\n";
 
-static int number(const char *name, const char *text, double least, double most, double *out,
+static int parse_number(const char *name, const char *text, double least, double most, double *out,
 		  struct error *err)
 {
 	char *end;
@@ -174,7 +174,7 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 			continue;
 		if (acts[i].argument != (*arg == ':'))
 			break;
-		if (acts[i].argument && number("at", arg + 1, 0, MSG_NODES, &v, err) != 0)
+		if (acts[i].argument && parse_number("at", arg + 1, 0, MSG_NODES, &v, err) != 0)
 			return -EINVAL;
 		*a = (struct scripted_act){ iteration, acts[i].verb, acts[i].fault, (int)v,
 					    (int64_t)v, false };
@@ -184,7 +184,7 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 	return error_set(err, -EINVAL, "--at: unknown act or missing number in \"%s\"", text);
 }
 
-static int choice(const char *name, const char *text, const char *const *of, int n, int *out,
+static int parse_choice(const char *name, const char *text, const char *const *of, int n, int *out,
 		  struct error *err)
 {
 	for (int i = 0; i < n; i++) {
@@ -252,7 +252,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 			most = ranges[i].most;
 		}
 	}
-	if (number(name, text, least, most, &v, err) != 0)
+	if (parse_number(name, text, least, most, &v, err) != 0)
 		return -EINVAL;
 	switch (option) {
 	case O_SUPERVISOR: o->supervisor = (int)v; break;
@@ -308,7 +308,7 @@ static int take_corpus(struct options *o, const char *path, struct error *err)
 }
 
 /* One case for each option; what is a number is left to take_number. */
-static int take(struct options *o, int option, const char *text, int argc, char **argv,
+static int take_option(struct options *o, int option, const char *text, int argc, char **argv,
 		struct error *err)
 {
 	static const char *const formats[] = { "text", "jsonl" };
@@ -350,19 +350,19 @@ static int take(struct options *o, int option, const char *text, int argc, char 
 			rc = take_corpus(o, argv[optind++], err);
 		break;
 	case O_FORMAT:
-		rc = choice("format", text, formats, 2, &v, err);
+		rc = parse_choice("format", text, formats, 2, &v, err);
 		o->jsonl = v == 1;
 		break;
 	case O_ASSIGNMENT:
-		rc = choice("assignment", text, assignments, 2, &v, err);
+		rc = parse_choice("assignment", text, assignments, 2, &v, err);
 		o->given = v == 1;
 		break;
 	case O_WIRE:
-		rc = choice("wire", text, wires, 2, &v, err);
+		rc = parse_choice("wire", text, wires, 2, &v, err);
 		o->bf16 = v == 1;
 		break;
 	case O_LOG:
-		rc = choice("log", text, levels, 4, &v, err);
+		rc = parse_choice("log", text, levels, 4, &v, err);
 		o->level = (enum log_level)v;
 		break;
 	default:
@@ -403,7 +403,7 @@ static int check_algorithm(const struct options *o, struct error *err)
 }
 
 /* What contradicts something else, once all is known. */
-static int check(struct options *o, struct error *err)
+static int check_options(struct options *o, struct error *err)
 {
 	uint32_t sum = 0;
 
@@ -438,7 +438,7 @@ static int check(struct options *o, struct error *err)
 }
 
 /* What a run is begun with, and keeps: its record says it to whoever goes on with it. */
-static const char *kept(int option)
+static const char *name_if_kept(int option)
 {
 	static const int keeps[] = { O_CLUSTER, O_REGIONS, O_EMULATE, O_MODEL, O_NAME, O_AGENTS, O_STAGES, O_SKIP,
 				     O_SCALE, O_SEED, O_BATCH, O_SEQUENCE, O_MICROBATCHES, O_THREADS,
@@ -474,10 +474,10 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		if (option == '?' || option == ':')
 			return error_set(err, -EINVAL, "%s: %s (see --help)", argv[optind - 1],
 					 option == '?' ? "unknown option" : "needs a value");
-		rc = take(o, option, optarg, argc, argv, err);
+		rc = take_option(o, option, optarg, argc, argv, err);
 		if (rc != 0)
 			return rc;
-		first_kept = first_kept ? first_kept : kept(option);
+		first_kept = first_kept ? first_kept : name_if_kept(option);
 	}
 	if (optind < argc)
 		return error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[optind]);
@@ -489,5 +489,5 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		memcpy(o->stages, stages, sizeof(stages));
 		o->n_stages = 6;
 	}
-	return check(o, err);
+	return check_options(o, err);
 }

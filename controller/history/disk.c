@@ -21,7 +21,7 @@ bool disk_full(const struct controller *c)
 	return c->disk.full;
 }
 
-static void say(struct controller *c)
+static void say_full(struct controller *c)
 {
 	c->disk.next_said_us = c->now_us + SAY_EVERY_US;
 	note(c, NOTE_ALERT, -1, 0, "the disk is full: the run waits for %d MiB in %.110s",
@@ -35,7 +35,7 @@ static void now_full(struct controller *c)
 		return;
 	c->disk.full = true;
 	c->disk.since_us = c->now_us;
-	say(c);
+	say_full(c);
 }
 
 void disk_refused(struct controller *c)
@@ -57,7 +57,7 @@ void disk_turn(struct controller *c)
 	if (rc == -ENOSPC) {
 		now_full(c);
 		if (c->now_us >= c->disk.next_said_us)
-			say(c);
+			say_full(c);
 	} else if (rc != 0 && !c->disk.warned) { /* it is done without */
 		c->disk.warned = true;
 		note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);

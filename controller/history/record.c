@@ -25,7 +25,7 @@
 
 /* ---- JSON lines ---- */
 
-static void put(struct controller *c, json_t *o)
+static void put_event(struct controller *c, json_t *o)
 {
 	if (o && c->jsonl) {
 		json_object_set_new(o, "at_s",
@@ -43,7 +43,7 @@ void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 
 	for (uint32_t i = 0; i < c->routes.n; i++)
 		again -= 2 * c->routes.microbatches[i].route.n_hops + 1;
-	put(c, json_pack("{s:s, s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
+	put_event(c, json_pack("{s:s, s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
 			 "s:i, s:I, s:I, s:I}",
 			 "event", "iteration", "n", (json_int_t)s->iteration, "loss",
 			 (double)s->loss, "iteration_s", (double)s->iteration_s, "predicted_s",
@@ -83,7 +83,7 @@ void record_validation(struct controller *c, const struct msg_see_validation *v)
 	if (store_validation(c->store, &sv, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 	record_keep_validation(c, v);
-	put(c, json_pack("{s:s, s:I, s:f}", "event", "validation", "n",
+	put_event(c, json_pack("{s:s, s:I, s:f}", "event", "validation", "n",
 			 (json_int_t)v->iteration, "loss", (double)v->loss));
 }
 
@@ -147,14 +147,14 @@ void record_link(struct controller *c, uint16_t from, uint16_t to)
 
 void record_cut(struct controller *c, const struct cut *k)
 {
-	put(c, json_pack("{s:s, s:i, s:i, s:s, s:f, s:f, s:I}", "event", "link", "from", (int)k->from, "to",
+	put_event(c, json_pack("{s:s, s:i, s:i, s:s, s:f, s:f, s:I}", "event", "link", "from", (int)k->from, "to",
 			 (int)k->to, "state", k->active ? "cut" : "back", "quiet_s", k->quiet_s,
 			 "expected_s", k->expected_s, "iteration", (json_int_t)c->committed));
 }
 
 void record_disk(struct controller *c)
 {
-	put(c, json_pack("{s:s, s:s, s:I}", "event", "disk", "state", c->disk.full ? "full" : "room",
+	put_event(c, json_pack("{s:s, s:s, s:I}", "event", "disk", "state", c->disk.full ? "full" : "room",
 			 "iteration", (json_int_t)c->committed));
 }
 
@@ -174,7 +174,7 @@ void record_node(struct controller *c, const struct member *m)
 	};
 
 	record_moment(c, &moment);
-	put(c, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node", (int)m->id,
+	put_event(c, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node", (int)m->id,
 			 "stage", member_stage(c, m), "state", node_state_name(m->state), "why",
 			 m->why, "iteration", (json_int_t)c->committed));
 }
@@ -192,7 +192,7 @@ void record_recovery(struct controller *c, const char *step, int node, int64_t v
 				  .host = "" };
 
 	record_moment(c, &m);
-	put(c, json_pack("{s:s, s:s, s:i, s:I, s:f}", "event", "recovery", "step", step, "node",
+	put_event(c, json_pack("{s:s, s:s, s:i, s:I, s:f}", "event", "recovery", "step", step, "node",
 			 node, "value", (json_int_t)value, "step_at_s",
 			 (double)(at_us - c->started_us) * 1e-6));
 }
@@ -212,7 +212,7 @@ void record_fault(struct controller *c, const struct fault *f)
 
 	if (store_fault(c->store, &sf, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	put(c, json_pack("{s:s, s:i, s:s, s:i, s:i, s:b}", "event", "fault", "fault",
+	put_event(c, json_pack("{s:s, s:i, s:s, s:i, s:i, s:b}", "event", "fault", "fault",
 			 (int)f->id, "kind", fault_name(f->kind), "node", f->node, "peer",
 			 f->peer, "active", f->active));
 }
@@ -270,7 +270,7 @@ int record_plan(struct controller *c, const struct planned *p, struct error *err
 	plan_path(c, p->epoch, path);
 	record_moment(c, &moment);
 	if (c->jsonl)
-		put(c, json_pack("{s:s, s:I, s:I, s:s, s:s?, s:i, s:f, s:f, s:f, s:s, s:o}", "event",
+		put_event(c, json_pack("{s:s, s:I, s:I, s:s, s:s?, s:i, s:f, s:f, s:f, s:s, s:o}", "event",
 				 "plan", "epoch", (json_int_t)p->epoch, "iteration",
 				 (json_int_t)p->iteration, "reason", p->reason, "algorithm",
 				 p->plan->search.algorithm, "path_length",
@@ -551,7 +551,7 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 	record_tasks(c);
 	record_moment(c, &moment); /* last: whoever reads it finds the tasks */
 	thin_tasks(c);
-	put(c, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",
+	put_event(c, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",
 			 (json_int_t)m->iteration, "epoch", (json_int_t)c->epoch, "attempt",
 			 (int)m->attempt, "scale", (double)m->scale, "lr", (double)m->lr));
 	return 0;

@@ -43,7 +43,7 @@ static json_t *changed_routes(const struct controller *c)
 }
 
 /* *any: something has become of the plan. */
-static char *format(const struct controller *c, bool *any)
+static char *format_routes(const struct controller *c, bool *any)
 {
 	json_t *gone = json_array(), *routes = changed_routes(c), *o;
 	char *text;
@@ -65,7 +65,7 @@ void carry_record(struct controller *c)
 {
 	struct error err = { "out of memory" };
 	bool any;
-	char *text = format(c, &any);
+	char *text = format_routes(c, &any);
 
 	if (text && c->carried.text &&
 	    ((!any && c->carried.recorded_first == c->first_attempt) || strcmp(text, c->carried.text) == 0)) {
@@ -84,7 +84,7 @@ void carry_record(struct controller *c)
 
 /* ---- reading it ---- */
 
-static bool numbers(const json_t *from, uint32_t n, uint32_t below, uint16_t *to)
+static bool read_numbers(const json_t *from, uint32_t n, uint32_t below, uint16_t *to)
 {
 	if (json_array_size(from) != n)
 		return false;
@@ -115,8 +115,8 @@ static bool take_route(struct controller *c, json_t *o)
 	m = &c->routes.microbatches[id];
 	if ((uint64_t)(forward | backward) >> 1 >> (m->route.n_hops - 1) != 0)
 		return false;
-	if (!numbers(n, m->route.n_hops, c->n_members, nodes) ||
-	    !numbers(s, m->route.n_hops, (uint32_t)c->cluster->n_stages, stages))
+	if (!read_numbers(n, m->route.n_hops, c->n_members, nodes) ||
+	    !read_numbers(s, m->route.n_hops, (uint32_t)c->cluster->n_stages, stages))
 		return false;
 	for (uint32_t h = 0; h < m->route.n_hops; h++) {
 		if (c->cluster->nodes[nodes[h]].stage != stages[h])

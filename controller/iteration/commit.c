@@ -31,7 +31,7 @@
 /* Of a gradient that any training survives it is far below. */
 static const double MOST_SQUARES = 1e20;
 
-static bool same(const struct told_sum *a, const struct told_sum *b)
+static bool is_same_sum(const struct told_sum *a, const struct told_sum *b)
 {
 	return memcmp(&a->squares, &b->squares, sizeof(double)) == 0 && a->n == b->n &&
 	       (a->n == 0 || memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0);
@@ -66,7 +66,7 @@ static int stage_sums(struct controller *c, double *total, int *stage)
 			if (!m->replica || member_stage(c, m) != s)
 				continue;
 			first = first ? first : &m->sum;
-			differ = differ || !same(first, &m->sum);
+			differ = differ || !is_same_sum(first, &m->sum);
 		}
 		if (!first)
 			return -EAGAIN; /* stalled */
@@ -75,7 +75,7 @@ static int stage_sums(struct controller *c, double *total, int *stage)
 
 			if (!copies_awaited(m) || m->keeps != s)
 				continue;
-			differ = differ || !same(first, &m->copy_sum);
+			differ = differ || !is_same_sum(first, &m->copy_sum);
 		}
 		if (differ)
 			return -EPROTO;
@@ -160,7 +160,7 @@ static void settle_receipt(struct controller *c, const struct msg_see_iteration 
 	     fabs(off) < 0.05 ? "ok" : fabs(off) < 0.15 ? "WARN" : "MISS");
 }
 
-static void announce(struct controller *c, const struct msg *m, const struct msg_see_iteration *see)
+static void announce_commit(struct controller *c, const struct msg *m, const struct msg_see_iteration *see)
 {
 	struct msg told = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
 
@@ -193,7 +193,7 @@ static void announce(struct controller *c, const struct msg *m, const struct msg
 	c->committed_us = c->now_us;
 }
 
-static void commit(struct controller *c, double sum_squares)
+static void decide_commit(struct controller *c, double sum_squares)
 {
 	struct msg m = { .type = MSG_COMMIT };
 	struct msg_see_iteration see;
@@ -223,7 +223,7 @@ static void commit(struct controller *c, double sum_squares)
 		controller_unrecorded(c, err.text); /* nothing was announced: the last commit stands */
 	if (rc != 0)
 		return;
-	announce(c, &m, &see);
+	announce_commit(c, &m, &see);
 	checkpoint_when_due(c);
 	c->evaluation.wanted =
 		c->options.eval_every > 0 && (c->committed % c->options.eval_every == 0 ||
@@ -232,7 +232,7 @@ static void commit(struct controller *c, double sum_squares)
 }
 
 /* Once a bit may have flipped. */
-static void differing(struct controller *c, int stage)
+static void take_differing(struct controller *c, int stage)
 {
 	if (++c->n_differing > 1) {
 		doubt_sums(c, stage);
@@ -250,12 +250,12 @@ void commit_when_reduced(struct controller *c)
 	if (rc == -EAGAIN)
 		return;
 	if (rc != 0) {
-		differing(c, stage);
+		take_differing(c, stage);
 	} else if (!isfinite(sum_squares)) {
 		note(c, NOTE_ALERT, -1, 0, "the gradient is not finite: the run stops");
 		controller_finish(c, 1, "the gradient is not finite");
 	} else {
-		commit(c, sum_squares);
+		decide_commit(c, sum_squares);
 	}
 }
 

@@ -31,7 +31,7 @@ static uint16_t replica_of(const struct controller *c, int stage, uint32_t k)
 }
 
 /* From the k-th on the first with links to the one before, and back to the data node if it is the last. */
-static uint16_t evaluator(const struct controller *c, const struct microbatch *mb, int stage, uint32_t k)
+static uint16_t choose_evaluator(const struct controller *c, const struct microbatch *mb, int stage, uint32_t k)
 {
 	uint32_t n = stage_replicas(c, stage, NULL);
 
@@ -95,7 +95,7 @@ void evaluation_begin(struct controller *c)
 
 		e->answered[i] = false;
 		for (uint32_t s = 0; s < stages; s++) {
-			mb->nodes[s] = evaluator(c, mb, (int)s, i);
+			mb->nodes[s] = choose_evaluator(c, mb, (int)s, i);
 			mb->stages[s] = (uint8_t)s;
 		}
 		routes[i] = (struct msg_route){ i, e->attempt, 0, i, stages, mb->nodes, mb->stages, 0 };

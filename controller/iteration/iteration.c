@@ -256,7 +256,7 @@ void iteration_taken_up(struct controller *c)
 	set_phase(c, PHASE_COMPUTING);
 }
 
-static void begin(struct controller *c)
+static void begin_iteration(struct controller *c)
 {
 	struct msg start = { .type = MSG_START };
 	bool anew = c->redo;
@@ -332,7 +332,7 @@ void iteration_boundary(struct controller *c)
 	}
 	if (!c->redo)
 		c->step = false;
-	begin(c);
+	begin_iteration(c);
 }
 
 /* ---- computing ---- */
@@ -499,7 +499,7 @@ static bool stage_has_sum(const struct controller *c, int stage)
 
 /* Its weights are nowhere else among the living. If its process only slept they come back with
  * it (iteration_resumes); until then nothing can go on. */
-static void stall(struct controller *c, const struct member *gone)
+static void stall_run(struct controller *c, const struct member *gone)
 {
 	if (c->phase != PHASE_STALLED)
 		c->stall.in = c->phase;
@@ -533,7 +533,7 @@ static bool rerun_without(struct controller *c, struct member *gone)
 		     n, (unsigned long long)c->iteration, gone->id);
 	}
 	if (n < 0)
-		stall(c, gone);
+		stall_run(c, gone);
 	return n >= 0 && c->phase != PHASE_FINISHED; /* the new routes could not be recorded */
 }
 
@@ -622,13 +622,13 @@ void iteration_lost(struct controller *c, struct member *m)
 		if (replicas_everywhere(c))
 			evaluation_begin(c);
 		else
-			stall(c, m);
+			stall_run(c, m);
 		break;
 	case PHASE_GATHERING:
 		return;
 	default:
 		if (!replicas_everywhere(c))
-			stall(c, m);
+			stall_run(c, m);
 		break;
 	}
 	if (replicas_everywhere(c)) {

@@ -76,7 +76,7 @@ static void who_is_there(const struct controller *c, struct ways *w)
 }
 
 /* A simulated task takes some 0.1 us: half a percent of the iteration's time, 10 ms at most. */
-static int64_t effort(const struct controller *c)
+static int64_t effort_of(const struct controller *c)
 {
 	double tasks = c->current->plan->predicted.iteration_s * c->unit_s * 0.005 / 0.1e-6;
 
@@ -84,7 +84,7 @@ static int64_t effort(const struct controller *c)
 }
 
 /* Returns how many ids `changed` has then; the first n are of those that run again. */
-static int improve(struct controller *c, const struct ways *w, uint32_t *changed, int n)
+static int improve_ways(struct controller *c, const struct ways *w, uint32_t *changed, int n)
 {
 	double now_s = (double)(c->now_us - c->progress.started_us) * 1e-6 / c->unit_s;
 
@@ -93,7 +93,7 @@ static int improve(struct controller *c, const struct ways *w, uint32_t *changed
 	if (c->options.algorithm != PLAN_BEST) /* a baseline's ways are its own, short or long */
 		return n;
 	return again_improve(c->cluster, &c->routes, c->first_attempt, now_s,
-			     w->usable, w->stage_of, effort(c), changed, n);
+			     w->usable, w->stage_of, effort_of(c), changed, n);
 }
 
 /* What stands in asks for slots where what goes on holds others further along. Those could wait in a circle:
@@ -122,7 +122,7 @@ int reroute_without(struct controller *c, struct member *gone)
 	n = all = routes_replace(&c->routes, gone->id, w.usable, w.stage_of, c->cluster, changed);
 	if (n > 0) {
 		no_circle(c, changed, n);
-		all = improve(c, &w, changed, n);
+		all = improve_ways(c, &w, changed, n);
 	}
 	if (n >= 0) {
 		gone->lost_here = true;
@@ -144,7 +144,7 @@ int reroute_around(struct controller *c, const struct member *a, const struct me
 	n = all = routes_around(&c->routes, a->id, b->id, w.usable, w.stage_of, c->cluster, changed);
 	if (n > 0) {
 		no_circle(c, changed, n);
-		all = improve(c, &w, changed, n);
+		all = improve_ways(c, &w, changed, n);
 		c->steps++;
 		c->rerun_us = c->now_us;
 		record_recovery(c, "rerun", -1, n, c->now_us);
@@ -169,7 +169,7 @@ void reroute_drifted(struct controller *c)
 	if (!changed)
 		return;
 	who_is_there(c, &w);
-	n = improve(c, &w, changed, 0);
+	n = improve_ways(c, &w, changed, 0);
 	if (n > 0) {
 		note(c, NOTE_EVENT, -1, 0, "%d microbatches of it%llu take other ways",
 		     n, (unsigned long long)c->iteration);

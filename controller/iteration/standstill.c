@@ -51,7 +51,7 @@ static bool words_of(const struct controller *c, struct words *w)
 	return w->of != NULL;
 }
 
-static bool said(const struct words *w, const struct microbatch *mb, uint32_t position,
+static bool was_said(const struct words *w, const struct microbatch *mb, uint32_t position,
 		 enum work_event what)
 {
 	return w->of[mb->route.microbatch][position] >> what & 1;
@@ -75,8 +75,8 @@ static int slots_held(const struct controller *c, const struct words *w, uint16_
 		const struct microbatch *mb = &c->routes.microbatches[i];
 		int hop = routes_hop(mb, node);
 
-		held += hop >= 0 && said(w, mb, (uint32_t)hop, WORK_STARTS) &&
-			!said(w, mb, 2 * mb->route.n_hops - (uint32_t)hop, WORK_ENDS);
+		held += hop >= 0 && was_said(w, mb, (uint32_t)hop, WORK_STARTS) &&
+			!was_said(w, mb, 2 * mb->route.n_hops - (uint32_t)hop, WORK_ENDS);
 	}
 	return held;
 }
@@ -97,9 +97,9 @@ static const char *own_fault(const struct controller *c, const struct words *w,
 	if (next > 2 * n)
 		return NULL;
 	*who = routes_node_at(mb, next);
-	if (said(w, mb, next, WORK_STARTS))
+	if (was_said(w, mb, next, WORK_STARTS))
 		return "does not end a task";
-	has = next == 0 || *who == routes_node_at(mb, next - 1) || said(w, mb, next, WORK_WAITS);
+	has = next == 0 || *who == routes_node_at(mb, next - 1) || was_said(w, mb, next, WORK_WAITS);
 	if (has && (next >= n || slots_held(c, w, *who) < c->cluster->nodes[*who].memory))
 		return "does not start a task";
 	return NULL;
@@ -118,7 +118,7 @@ static bool pass_between(struct controller *c, const struct words *w)
 
 		/* One has done its part, and the other has not got it. */
 		if (mb->done || next == 0 || next > 2 * mb->route.n_hops ||
-		    said(w, mb, next, WORK_WAITS))
+		    was_said(w, mb, next, WORK_WAITS))
 			continue;
 		pair[0] = &c->members[routes_node_at(mb, next - 1)];
 		pair[1] = &c->members[routes_node_at(mb, next)];
@@ -183,7 +183,7 @@ static bool drop_strangers(struct controller *c)
 	return any;
 }
 
-static bool unswap(struct controller *c)
+static bool unswap_one(struct controller *c)
 {
 	int64_t id = routes_unswap(&c->routes);
 	uint32_t changed = (uint32_t)id;
@@ -309,14 +309,14 @@ static bool has_begun(const struct controller *c, const struct words *w, uint16_
 		uint32_t next = next_position(mb);
 
 		if (!mb->done && next <= 2 * mb->route.n_hops && routes_node_at(mb, next) == node &&
-		    said(w, mb, next, WORK_STARTS))
+		    was_said(w, mb, next, WORK_STARTS))
 			return true;
 	}
 	return false;
 }
 
 /* What it says, or has said, that keeps the others waiting. The surest first; NULL: nothing. */
-static const char *excuse(const struct controller *c, const struct words *w,
+static const char *excuse_of(const struct controller *c, const struct words *w,
 			  const struct member *m, int rank)
 {
 	const struct msg_heartbeat *b = &m->beat;
@@ -341,7 +341,7 @@ static const char *excuse(const struct controller *c, const struct words *w,
 
 /* Who says so; of several, one that was found so before. When more than half of all do, it is what
  * they run on. *n: how many. */
-static struct member *excused(struct controller *c, const struct words *w, int rank, uint32_t *n)
+static struct member *find_excused(struct controller *c, const struct words *w, int rank, uint32_t *n)
 {
 	struct member *found = NULL;
 	uint32_t all = 0;
@@ -351,7 +351,7 @@ static struct member *excused(struct controller *c, const struct words *w, int r
 		struct member *m = &c->members[i];
 
 		all += m->replica;
-		if (!m->replica || !excuse(c, w, m, rank))
+		if (!m->replica || !excuse_of(c, w, m, rank))
 			continue;
 		++*n;
 		if (!found || m->overdue_in > found->overdue_in)
@@ -371,9 +371,9 @@ bool standstill_blame(struct controller *c)
 	if (!words_of(c, &w))
 		return false;
 	for (rank = 0; rank < 5 && n == 0; rank++)
-		m = excused(c, &w, rank, &n);
+		m = find_excused(c, &w, rank, &n);
 	if (m) {
-		const char *why = excuse(c, &w, m, rank - 1);
+		const char *why = excuse_of(c, &w, m, rank - 1);
 
 		note(c, NOTE_ALERT, m->id, 0,
 		     "nothing ends for want of n%02u, which says that it is at work", m->id);
@@ -404,7 +404,7 @@ void standstill_turn(struct controller *c)
 	if ((!rest && !hung) || (hung && !rest && standstill_blame(c)))
 		return;
 	c->still.rounds = 0;
-	if (drop_strangers(c) || (rest && unswap(c)) || at_fault(c))
+	if (drop_strangers(c) || (rest && unswap_one(c)) || at_fault(c))
 		return;
 	note(c, NOTE_ALERT, -1, 0, "it%llu stands still: it begins anew",
 	     (unsigned long long)c->iteration);

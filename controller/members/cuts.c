@@ -46,7 +46,7 @@ struct tally {
 
 /* ---- what is told ---- */
 
-static int64_t later(int64_t a, int64_t b)
+static int64_t later_us(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
@@ -73,7 +73,7 @@ static int64_t stuck_us(const struct controller *c, const struct member *m,
 			const struct msg_stuck *s)
 {
 	int64_t told = s->ms * (int64_t)1000;
-	int64_t both = later(m->since_us, c->members[s->to].since_us);
+	int64_t both = later_us(m->since_us, c->members[s->to].since_us);
 
 	return told < c->now_us - both ? told : c->now_us - both;
 }
@@ -93,12 +93,12 @@ static int64_t patience_us(const struct controller *c, const struct member *m,
 			   const struct msg_stuck *s)
 {
 	const struct member *o = &c->members[s->to];
-	int64_t us = later(TIMES * expected_us(s), later(m->patience_us, o->patience_us));
+	int64_t us = later_us(TIMES * expected_us(s), later_us(m->patience_us, o->patience_us));
 
 	return in_a_sum(c, m, o) ? 2 * us : us;
 }
 
-static bool counts(const struct controller *c, const struct member *m, const struct msg_stuck *s)
+static bool counts_as_stuck(const struct controller *c, const struct member *m, const struct msg_stuck *s)
 {
 	return s->to < c->n_members && s->to != m->id && is_here(m) && is_here(&c->members[s->to]);
 }
@@ -108,7 +108,7 @@ static bool is_cut(const struct controller *c, const struct member *m, const str
 {
 	int64_t doubted_us = spoke_us(m) - s->ms * (int64_t)1000 + expected_us(s);
 
-	return counts(c, m, s) && !cuts_between(c, m->id, s->to) &&
+	return counts_as_stuck(c, m, s) && !cuts_between(c, m->id, s->to) &&
 	       stuck_us(c, m, s) >= patience_us(c, m, s) && spoke_us(&c->members[s->to]) > doubted_us;
 }
 
@@ -116,7 +116,7 @@ static bool is_cut(const struct controller *c, const struct member *m, const str
 
 static bool seems_cut(const struct controller *c, const struct member *m, const struct msg_stuck *s)
 {
-	return counts(c, m, s) && stuck_us(c, m, s) >= patience_us(c, m, s) / 2;
+	return counts_as_stuck(c, m, s) && stuck_us(c, m, s) >= patience_us(c, m, s) / 2;
 }
 
 /* What it tells of that link, if that seems to be cut. */
@@ -137,7 +137,7 @@ static bool long_enough(const struct controller *c, uint16_t from, uint16_t to)
 	return s && stuck_us(c, &c->members[from], s) >= patience_us(c, &c->members[from], s);
 }
 
-static void count(struct tally *tallies, uint16_t a, uint16_t b, bool surely)
+static void count_link(struct tally *tallies, uint16_t a, uint16_t b, bool surely)
 {
 	tallies[a].cut++;
 	tallies[b].cut++;
@@ -159,7 +159,7 @@ static void count_cuts(const struct controller *c, struct tally *tallies)
 			tallies[i].told++;
 			if (to < i && word_of(c, to, i))
 				continue; /* counted there */
-			count(tallies, i, to, cuts_between(c, i, to) || long_enough(c, i, to) ||
+			count_link(tallies, i, to, cuts_between(c, i, to) || long_enough(c, i, to) ||
 						      long_enough(c, to, i));
 		}
 	}
@@ -167,12 +167,12 @@ static void count_cuts(const struct controller *c, struct tally *tallies)
 		const struct cut *k = &c->cuts.of[i];
 
 		if (k->active && !word_of(c, k->from, k->to) && !word_of(c, k->to, k->from))
-			count(tallies, k->from, k->to, true);
+			count_link(tallies, k->from, k->to, true);
 	}
 }
 
 /* Those that it has to do with in this iteration: before and after it on a way, or in its sum. */
-static uint32_t partners(const struct controller *c, const struct member *m)
+static uint32_t count_partners(const struct controller *c, const struct member *m)
 {
 	bool with[MSG_NODES] = { false };
 	uint32_t n = 0;
@@ -197,11 +197,11 @@ static uint32_t partners(const struct controller *c, const struct member *m)
 
 static bool cut_off(const struct controller *c, const struct tally *tallies, const struct member *m)
 {
-	return tallies[m->id].surely > 1 && 2 * tallies[m->id].surely > partners(c, m);
+	return tallies[m->id].surely > 1 && 2 * tallies[m->id].surely > count_partners(c, m);
 }
 
 /* Nobody else has the weights of a stage that it has. */
-static bool irreplaceable(struct controller *c, const struct member *m)
+static bool is_irreplaceable(struct controller *c, const struct member *m)
 {
 	for (int s = 0; s < c->cluster->n_stages; s++)
 		if (((m->replica && member_stage(c, m) == s) || copy_usable(c, m, s)) &&
@@ -217,11 +217,11 @@ static bool is_last(const struct controller *c, const struct member *m)
 
 /* Which of the two is to go: of two alike not its stage's last, for that begins the iteration anew. NULL:
  * it cannot be spared. */
-static struct member *worse(struct controller *c, const struct tally *tallies, struct member *x,
+static struct member *choose_worse(struct controller *c, const struct tally *tallies, struct member *x,
 			    struct member *y)
 {
 	const struct tally *tx = &tallies[x->id], *ty = &tallies[y->id];
-	bool keeps_x = irreplaceable(c, x), keeps_y = irreplaceable(c, y);
+	bool keeps_x = is_irreplaceable(c, x), keeps_y = is_irreplaceable(c, y);
 	bool last_x = is_last(c, x), last_y = is_last(c, y), first;
 
 	if (tx->cut != ty->cut)
@@ -256,7 +256,7 @@ static void tell_of_wait(struct controller *c, const struct member *x, const str
 
 /* ---- a link that is not there ---- */
 
-static double *delay(const struct controller *c, uint16_t from, uint16_t to)
+static double *delay_of(const struct controller *c, uint16_t from, uint16_t to)
 {
 	return &c->cluster->delay_s[(size_t)from * (size_t)c->cluster->n_nodes + to];
 }
@@ -272,7 +272,7 @@ static void keep_away(const struct controller *c, struct cut *k)
 	const uint16_t ends[2] = { k->from, k->to };
 
 	for (int i = 0; i < 2; i++) {
-		double *d = delay(c, ends[i], ends[!i]);
+		double *d = delay_of(c, ends[i], ends[!i]);
 
 		k->delay_s[i] = *d < 0 ? k->delay_s[i] : *d;
 		*d = -1;
@@ -284,12 +284,12 @@ static void keep_away(const struct controller *c, struct cut *k)
 	}
 }
 
-static void believe(struct controller *c, struct cut *k)
+static void believe_link(struct controller *c, struct cut *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
 
 	for (int i = 0; i < 2; i++) {
-		*delay(c, ends[i], ends[!i]) = k->delay_s[i];
+		*delay_of(c, ends[i], ends[!i]) = k->delay_s[i];
 		if (c->cluster->sync_pair_s)
 			*sync_pair(c, ends[i], ends[!i]) = k->sync_s[i];
 		record_link(c, ends[i], ends[!i]);
@@ -330,7 +330,7 @@ static void refuse_copies(struct controller *c, const struct cut *k)
 	}
 }
 
-static bool needed(const struct controller *c, const struct cut *k)
+static bool is_needed(const struct controller *c, const struct cut *k)
 {
 	if (c->phase == PHASE_EVALUATING)
 		return evaluation_needs(c, k->from, k->to);
@@ -346,16 +346,16 @@ static void go_around(struct controller *c, const struct cut *k)
 	struct member *x = &c->members[k->from], *y = &c->members[k->to], *out;
 	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
 
-	if (carry_recalls(c) || !takes_part(x) || !takes_part(y) || !needed(c, k))
+	if (carry_recalls(c) || !takes_part(x) || !takes_part(y) || !is_needed(c, k))
 		return;
 	if (c->phase == PHASE_EVALUATING)
 		evaluation_begin(c);
 	else if (reroute_around(c, x, y) >= 0 || c->phase == PHASE_FINISHED)
 		return;
-	if (c->phase != PHASE_COMPUTING && !needed(c, k))
+	if (c->phase != PHASE_COMPUTING && !is_needed(c, k))
 		return;
 	count_cuts(c, tallies);
-	out = worse(c, tallies, x, y);
+	out = choose_worse(c, tallies, x, y);
 	if (out)
 		take_out(c, out, out == x ? y : x, false, false);
 	else
@@ -364,7 +364,7 @@ static void go_around(struct controller *c, const struct cut *k)
 
 /* ---- cut, and whole again ---- */
 
-static void tell(struct controller *c, const struct cut *k, const char *then)
+static void tell_cut(struct controller *c, const struct cut *k, const char *then)
 {
 	bool both = word_of(c, k->from, k->to) && word_of(c, k->to, k->from);
 
@@ -376,7 +376,7 @@ static void tell(struct controller *c, const struct cut *k, const char *then)
 	     both ? "neither hears the other" : "the one gets no answer from the other");
 }
 
-static struct cut *mark(struct controller *c, const struct member *m, const struct msg_stuck *s)
+static struct cut *mark_cut(struct controller *c, const struct member *m, const struct msg_stuck *s)
 {
 	struct cut *k = cuts_find(c, m->id, s->to);
 
@@ -406,14 +406,14 @@ static struct cut *mark(struct controller *c, const struct member *m, const stru
 
 static void cut_link(struct controller *c, struct member *m, const struct msg_stuck *s)
 {
-	struct cut *k = mark(c, m, s);
+	struct cut *k = mark_cut(c, m, s);
 
 	if (!k) {
 		controller_finish(c, 1, "out of memory");
 		return;
 	}
 	c->steps++;
-	tell(c, k, "the run goes around that link");
+	tell_cut(c, k, "the run goes around that link");
 	forget_between(c, k);
 	refuse_copies(c, k);
 	go_around(c, k);
@@ -423,14 +423,14 @@ static void cut_link(struct controller *c, struct member *m, const struct msg_st
 	c->sooner_plan = c->plan_wanted;
 }
 
-static void judge(struct controller *c, struct member *m, const struct msg_stuck *s)
+static void judge_link(struct controller *c, struct member *m, const struct msg_stuck *s)
 {
 	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
 	struct member *o = &c->members[s->to], *out;
 	bool at_work = takes_part(m) && takes_part(o);
 
 	count_cuts(c, tallies);
-	out = worse(c, tallies, m, o);
+	out = choose_worse(c, tallies, m, o);
 	if (!in_a_sum(c, m, o) && !(at_work && out && cut_off(c, tallies, out))) {
 		cut_link(c, m, s);
 	} else if (out) {
@@ -444,11 +444,11 @@ static void judge(struct controller *c, struct member *m, const struct msg_stuck
 }
 
 /* No complaint since either end was there, for the longer the oftener it was cut. */
-static bool healed(const struct controller *c, const struct cut *k)
+static bool is_healed(const struct controller *c, const struct cut *k)
 {
 	const struct member *x = &c->members[k->from], *y = &c->members[k->to];
-	int64_t since = later(k->seen_us, later(x->since_us, y->since_us));
-	int64_t most = later(HEALED_US, later(x->allowed_us, y->allowed_us));
+	int64_t since = later_us(k->seen_us, later_us(x->since_us, y->since_us));
+	int64_t most = later_us(HEALED_US, later_us(x->allowed_us, y->allowed_us));
 	uint32_t doubled = k->times - 1 < DOUBLED_MOST ? k->times - 1 : DOUBLED_MOST;
 
 	return x->heard_us > k->seen_us && y->heard_us > k->seen_us && c->now_us - x->heard_us < most &&
@@ -463,8 +463,8 @@ static void look_at_cuts(struct controller *c)
 		if (!k->active)
 			continue;
 		keep_away(c, k);
-		if (healed(c, k))
-			believe(c, k);
+		if (is_healed(c, k))
+			believe_link(c, k);
 		else
 			go_around(c, k);
 	}
@@ -481,7 +481,7 @@ void cuts_check(struct controller *c)
 		for (uint32_t k = 0; k < m->n_stuck; k++) {
 			if (!is_cut(c, m, &m->stuck[k]))
 				continue;
-			judge(c, m, &m->stuck[k]);
+			judge_link(c, m, &m->stuck[k]);
 			return; /* who takes part may be others now */
 		}
 	}
@@ -498,7 +498,7 @@ bool cuts_give_way(struct controller *c)
 
 		if (!k->active || !takes_part(x) || !takes_part(y))
 			continue;
-		out = worse(c, tallies, x, y);
+		out = choose_worse(c, tallies, x, y);
 		if (!out)
 			continue;
 		take_out(c, out, out == x ? y : x, false, true);

@@ -92,7 +92,7 @@ void gather_status(const struct controller *c, struct msg_see_status *s)
 	}
 }
 
-static void step(struct controller *c, enum gather_step to)
+static void go_to_step(struct controller *c, enum gather_step to)
 {
 	static const char *const begins[] = {
 		[GATHER_COMPUTE] = "measuring how fast nodes compute",
@@ -171,7 +171,7 @@ static void choose_time_scale(struct controller *c)
 }
 
 /* It builds its stage: not for ever. */
-static bool builds(const struct controller *c, const struct member *m)
+static bool is_building(const struct controller *c, const struct member *m)
 {
 	int64_t most = BUILD_US > c->options.gather_us ? BUILD_US : c->options.gather_us;
 
@@ -230,7 +230,7 @@ static int timed_like(const struct controller *c, const struct member *m, bool *
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *other = &c->members[i];
 
-		*busy = *busy || (members_share_machine(m, other) && other->assignment && builds(c, other));
+		*busy = *busy || (members_share_machine(m, other) && other->assignment && is_building(c, other));
 		if (other->alone_forward_s <= 0 || !other->assignment || !computes_alike(m, other))
 			continue;
 		*forward_s += other->alone_forward_s;
@@ -264,7 +264,7 @@ static bool all_timed(struct controller *c)
 			m->alone_backward_s = backward_s / n;
 			continue;
 		}
-		if (m->assignment && !builds(c, m)) {
+		if (m->assignment && !is_building(c, m)) {
 			members_gone(c, m, "did not build a stage in time");
 			continue;
 		}
@@ -315,9 +315,9 @@ static void gather_coming(struct controller *c)
 	members_welcome(c);
 	if (measuring_wanted(c)) {
 		measuring_begin(c);
-		step(c, GATHER_LINKS);
+		go_to_step(c, GATHER_LINKS);
 	} else {
-		step(c, GATHER_COMPUTE);
+		go_to_step(c, GATHER_COMPUTE);
 	}
 }
 
@@ -331,7 +331,7 @@ static void begin_emulated(struct controller *c)
 	}
 	members_welcome(c);
 	first_assignments(c);
-	step(c, GATHER_BUILD);
+	go_to_step(c, GATHER_BUILD);
 }
 
 static void gather_compute(struct controller *c)
@@ -358,7 +358,7 @@ static void gather_compute(struct controller *c)
 		return;
 	}
 	replan_first(c);
-	step(c, GATHER_PLAN);
+	go_to_step(c, GATHER_PLAN);
 }
 
 /* All build their stages, or have had their time. */
@@ -370,7 +370,7 @@ static void gather_built(struct controller *c)
 		const struct member *m = &c->members[i];
 
 		ready += member_alive(m) && !m->marked && m->ready;
-		building += builds(c, m);
+		building += is_building(c, m);
 	}
 	if (building > 0 || !all_have_come(c))
 		return;
@@ -400,7 +400,7 @@ static void gather_built(struct controller *c)
 	set_phase(c, PHASE_PLANNING);
 }
 
-static void gather(struct controller *c)
+static void gather_new(struct controller *c)
 {
 	switch (c->gathering) {
 	case GATHER_COMING:
@@ -408,7 +408,7 @@ static void gather(struct controller *c)
 		break;
 	case GATHER_LINKS:
 		if (measuring_turn(c))
-			step(c, GATHER_COMPUTE);
+			go_to_step(c, GATHER_COMPUTE);
 		break;
 	case GATHER_COMPUTE:
 		gather_compute(c);
@@ -416,7 +416,7 @@ static void gather(struct controller *c)
 	case GATHER_PLAN:
 		if (c->pending) {
 			first_assignments(c);
-			step(c, GATHER_BUILD);
+			go_to_step(c, GATHER_BUILD);
 		}
 		break;
 	case GATHER_BUILD:
@@ -514,5 +514,5 @@ void gather_turn(struct controller *c)
 	if (c->resumed)
 		gather_again(c);
 	else
-		gather(c);
+		gather_new(c);
 }

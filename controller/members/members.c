@@ -42,13 +42,13 @@ static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 
 /* The place of a node that is gone goes to another key, as when an agent's key was changed: nobody can
  * tell whether the old process sleeps, and if so it finds its place taken. */
-static bool vacant(const struct member *m)
+static bool is_vacant(const struct member *m)
 {
 	return m->peer == 0 || m->state == NODE_DEAD;
 }
 
 /* A key's own node, whose links and disk are its machine's; else best one that nobody had. */
-static struct member *place(struct controller *c, const struct keys_public *key, int32_t wish)
+static struct member *find_place(struct controller *c, const struct keys_public *key, int32_t wish)
 {
 	struct member *best = NULL;
 
@@ -57,17 +57,17 @@ static struct member *place(struct controller *c, const struct keys_public *key,
 
 		if (keys_equal(&m->key, key))
 			return m;
-		if (vacant(m) && (!best || (member_has_key(best) && !member_has_key(m))))
+		if (is_vacant(m) && (!best || (member_has_key(best) && !member_has_key(m))))
 			best = m;
 	}
 	if (wish < 0)
 		return best;
-	if ((uint32_t)wish >= c->n_members || !vacant(&c->members[wish]))
+	if ((uint32_t)wish >= c->n_members || !is_vacant(&c->members[wish]))
 		return NULL;
 	return &c->members[wish];
 }
 
-static void refuse(struct controller *c, post_peer_id peer, const char *reason)
+static void refuse_agent(struct controller *c, post_peer_id peer, const char *reason)
 {
 	struct msg m = { .type = MSG_REFUSED };
 	struct member nobody = { .peer = peer };
@@ -94,7 +94,7 @@ static size_t join_corpus(const struct controller *c, char *out, size_t room)
 }
 
 /* What it emulates is the cluster as given, whatever is believed of it by now. */
-static void welcome(struct controller *c, struct member *m)
+static void welcome_member(struct controller *c, struct member *m)
 {
 	char corpus[1 << 16];
 	float delay[MSG_NODES], sync[MSG_NODES];
@@ -132,7 +132,7 @@ void members_welcome(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (member_alive(&c->members[i]) && !c->members[i].welcomed)
-			welcome(c, &c->members[i]);
+			welcome_member(c, &c->members[i]);
 }
 
 /* A process that was started again on its machine has the links that were measured. */
@@ -148,7 +148,7 @@ void members_replaced(struct controller *c, post_peer_id peer, const struct msg_
 
 	if (post_peer(c->post, peer, &info) != 0 || info.role != KEYS_AGENT || hello->protocol != MSG_VERSION)
 		return;
-	m = place(c, &info.key, hello->node);
+	m = find_place(c, &info.key, hello->node);
 	if (!m || !m->replica || m->hello.incarnation == hello->incarnation)
 		return;
 	quiet_hung_up(c);
@@ -164,12 +164,12 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	if (post_peer(c->post, peer, &info) != 0 || info.role != KEYS_AGENT)
 		return;
 	if (hello->protocol != MSG_VERSION) {
-		refuse(c, peer, "it speaks another version of the protocol");
+		refuse_agent(c, peer, "it speaks another version of the protocol");
 		return;
 	}
-	m = place(c, &info.key, hello->node);
+	m = find_place(c, &info.key, hello->node);
 	if (!m) {
-		refuse(c, peer, hello->node >= 0 ? "that node is taken, or not in the cluster" :
+		refuse_agent(c, peer, hello->node >= 0 ? "that node is taken, or not in the cluster" :
 						   "every node of the cluster has its agent");
 		return;
 	}
@@ -204,7 +204,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 		return; /* the first plan says where, and how fast time goes */
 	if (!known)
 		resume_save(c);
-	welcome(c, m);
+	welcome_member(c, m);
 	if (c->phase == PHASE_GATHERING && c->resumed) {
 		resume_member(c, m);
 		return;

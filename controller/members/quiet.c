@@ -37,7 +37,7 @@ static size_t address_size(const char *address)
 	return port ? (size_t)(port - address) : strlen(address);
 }
 
-static bool together(const struct member *a, const struct member *b)
+static bool are_together(const struct member *a, const struct member *b)
 {
 	size_t n = address_size(a->hello.address);
 
@@ -55,7 +55,7 @@ void quiet_begin(struct controller *c, struct member *m)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *o = &c->members[i];
 
-		if (o != m && o->peer != 0 && o->machine < m->machine && together(o, m))
+		if (o != m && o->peer != 0 && o->machine < m->machine && are_together(o, m))
 			m->machine = o->machine;
 	}
 }
@@ -132,7 +132,7 @@ static void hear_of_post(struct controller *c, struct member *m)
 
 /* ---- what each may ---- */
 
-static bool watched(const struct member *m)
+static bool is_watched(const struct member *m)
 {
 	return member_alive(m) && m->welcomed;
 }
@@ -158,7 +158,7 @@ static void count_suspected(struct controller *c)
 {
 	c->quiet.n_suspected = 0;
 	for (uint32_t i = 0; i < c->n_members; i++)
-		c->quiet.n_suspected += watched(&c->members[i]) && may_have_hung_up(c, &c->members[i]);
+		c->quiet.n_suspected += is_watched(&c->members[i]) && may_have_hung_up(c, &c->members[i]);
 }
 
 static int64_t allowed_us(const struct controller *c, const struct member *m, int64_t usual_us)
@@ -197,7 +197,7 @@ static void look_at_lateness(const struct controller *c, struct machine *machine
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (watched(m))
+		if (is_watched(m))
 			all[n++] = (struct lateness){ m->machine, m->late_us, m->gap_us };
 	}
 	qsort(all, n, sizeof(all[0]), by_machine);
@@ -234,7 +234,7 @@ static bool is_our_fault(const struct controller *c, const struct machine *machi
 	return n > 2 && 2 * quiet > n;
 }
 
-static void look(struct controller *c, struct machine *machines)
+static void look_at_all(struct controller *c, struct machine *machines)
 {
 	int64_t least = SILENCE_PATIENCE * c->options.silence_us;
 
@@ -242,7 +242,7 @@ static void look(struct controller *c, struct machine *machines)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (!watched(m))
+		if (!is_watched(m))
 			continue;
 		m->allowed_us = allowed_us(c, m, machines[m->machine].usual_us);
 		m->patience_us = silence_allowed(m->late_us, machines[m->machine].usual_us,
@@ -282,17 +282,17 @@ static void take_out(struct controller *c, struct member *m, const struct machin
 }
 
 /* With one whose time is over all go that are on its machine, where they are quiet too. */
-static void choose(struct controller *c, const struct machine *machines)
+static void choose_who_goes(struct controller *c, const struct machine *machines)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (!watched(m) || quiet_us(c, m) <= m->allowed_us)
+		if (!is_watched(m) || quiet_us(c, m) <= m->allowed_us)
 			continue;
 		m->going = true;
 		for (uint32_t k = 0; all_quiet(&machines[m->machine]) && !hung_up(c, m) && k < c->n_members; k++)
 			c->members[k].going = c->members[k].going ||
-					      (watched(&c->members[k]) && c->members[k].machine == m->machine);
+					      (is_watched(&c->members[k]) && c->members[k].machine == m->machine);
 	}
 }
 
@@ -308,14 +308,14 @@ void quiet_check(struct controller *c, int64_t slept_us)
 	}
 	hear_hang_ups(c);
 	count_suspected(c);
-	look(c, machines);
-	choose(c, machines);
+	look_at_all(c, machines);
+	choose_who_goes(c, machines);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
 		if (m->going)
 			take_out(c, m, &machines[m->machine]);
-		else if (watched(m) && m->state == NODE_LIVE && quiet_us(c, m) > m->allowed_us * 6 / 10)
+		else if (is_watched(m) && m->state == NODE_LIVE && quiet_us(c, m) > m->allowed_us * 6 / 10)
 			members_set(c, m, NODE_SUSPECT, "quiet");
 	}
 	for (uint32_t i = 0; i < c->n_members; i++)

@@ -65,7 +65,7 @@ struct measuring {
 	uint32_t next;
 };
 
-static void order(struct controller *c, uint16_t from, uint16_t to, uint32_t most_ms)
+static void order_measure(struct controller *c, uint16_t from, uint16_t to, uint32_t most_ms)
 {
 	struct msg m = { .type = MSG_MEASURE };
 
@@ -78,7 +78,7 @@ bool measuring_wanted(const struct controller *c)
 	return c->options.time_scale == 0 && !c->options.embedded;
 }
 
-static struct measuring *have(struct controller *c)
+static struct measuring *have_measured(struct controller *c)
 {
 	if (!c->measuring) {
 		c->measuring = calloc(1, sizeof(*c->measuring));
@@ -103,7 +103,7 @@ static void forget_rounds(struct measuring *w)
 
 void measuring_begin(struct controller *c)
 {
-	struct measuring *w = have(c);
+	struct measuring *w = have_measured(c);
 
 	if (!w)
 		return;
@@ -117,12 +117,12 @@ void measuring_begin(struct controller *c)
 	for (uint16_t i = 0; i < c->n_members; i++)
 		if (member_alive(&c->members[i]) && c->members[i].welcomed) {
 			w->n++;
-			order(c, i, MSG_NOBODY, LATENCIES_US / 1000);
+			order_measure(c, i, MSG_NOBODY, LATENCIES_US / 1000);
 		}
 	note(c, NOTE_EVENT, -1, 0, "measuring %u links before anything is planned", w->n * (w->n - 1));
 }
 
-static int farther(const void *x, const void *y)
+static int is_farther(const void *x, const void *y)
 {
 	float a = ((const struct meeting *)x)->latency_s, b = ((const struct meeting *)y)->latency_s;
 
@@ -144,7 +144,7 @@ static uint32_t list_pairs(const struct controller *c, struct meeting **out)
 				pairs[n++] = (struct meeting){ a, b, fmaxf(there->latency_s, back->latency_s) };
 		}
 	if (pairs)
-		qsort(pairs, n, sizeof(*pairs), farther);
+		qsort(pairs, n, sizeof(*pairs), is_farther);
 	*out = pairs;
 	return n;
 }
@@ -235,8 +235,8 @@ static void begin_round(struct controller *c)
 			continue;
 		w->partner[p->a] = p->b;
 		w->partner[p->b] = p->a;
-		order(c, p->a, p->b, (uint32_t)ms);
-		order(c, p->b, p->a, (uint32_t)ms);
+		order_measure(c, p->a, p->b, (uint32_t)ms);
+		order_measure(c, p->b, p->a, (uint32_t)ms);
 		most_ms = fmax(most_ms, ms);
 	}
 	w->until_us = c->now_us + (int64_t)(most_ms * 1e3) + GRACE_US;
@@ -439,8 +439,8 @@ static bool next_meeting(struct controller *c)
 			continue;
 		w->partner[joiner] = i;
 		w->partner[i] = joiner;
-		order(c, joiner, i, JOIN_MS);
-		order(c, i, joiner, JOIN_MS);
+		order_measure(c, joiner, i, JOIN_MS);
+		order_measure(c, i, joiner, JOIN_MS);
 		w->until_us = c->now_us + JOIN_MS * 1000 + GRACE_US;
 		w->next++;
 		return true;
@@ -452,7 +452,7 @@ void measuring_joiners(struct controller *c)
 {
 	struct measuring *w;
 
-	if (!c->links || c->phase == PHASE_GATHERING || !(w = have(c)))
+	if (!c->links || c->phase == PHASE_GATHERING || !(w = have_measured(c)))
 		return;
 	for (uint32_t i = 0; w->joiner < 0 && i < c->n_members; i++) {
 		struct member *m = &c->members[i];

@@ -84,7 +84,7 @@ float prediction_error(const struct controller *c)
 
 /* ---- doing ---- */
 
-static struct act *journal(struct controller *c, const char *who, enum command_verb verb, int node,
+static struct act *journal_act(struct controller *c, const char *who, enum command_verb verb, int node,
 			   int64_t value, int64_t before)
 {
 	if (!list_grow(&c->operators.acts, c->operators.n_acts, &c->operators.room_acts, sizeof(*c->operators.acts)))
@@ -135,7 +135,7 @@ static void do_skip(struct controller *c, const char *who, int64_t skip, struct 
 		outcome_set(o, 0, "it is %lld/%lld already", (long long)skip, (long long)stages);
 		return;
 	}
-	journal(c, who, COMMAND_SKIP, -1, skip, before);
+	journal_act(c, who, COMMAND_SKIP, -1, skip, before);
 	c->path_length = (uint32_t)(stages - skip);
 	note(c, NOTE_COMMAND, -1, 'S', "skip %lld/%lld -> %lld/%lld (%s), from it%llu", (long long)before,
 	     (long long)stages, (long long)skip, (long long)stages, who,
@@ -145,7 +145,7 @@ static void do_skip(struct controller *c, const char *who, int64_t skip, struct 
 	replan(c, "the skip ratio was changed");
 }
 
-static struct member *named(struct controller *c, int node, struct outcome *o)
+static struct member *named_member(struct controller *c, int node, struct outcome *o)
 {
 	if (node < 0 || (uint32_t)node >= c->n_members) {
 		outcome_set(o, -EINVAL, "there is no node %d", node);
@@ -156,7 +156,7 @@ static struct member *named(struct controller *c, int node, struct outcome *o)
 
 static void do_fail(struct controller *c, const char *who, int node, struct outcome *o)
 {
-	struct member *m = named(c, node, o);
+	struct member *m = named_member(c, node, o);
 
 	if (!m)
 		return;
@@ -165,7 +165,7 @@ static void do_fail(struct controller *c, const char *who, int node, struct outc
 	} else if (m->replica && stage_replicas(c, member_stage(c, m), m) == 0) {
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", node, member_stage(c, m));
 	} else {
-		journal(c, who, COMMAND_FAIL, node, 0, 0);
+		journal_act(c, who, COMMAND_FAIL, node, 0, 0);
 		members_mark(c, m, true);
 		if (!m->replica)
 			members_set(c, m, member_alive(m) ? NODE_FAILED : m->state,
@@ -179,7 +179,7 @@ static void do_fail(struct controller *c, const char *who, int node, struct outc
 
 static void do_recover(struct controller *c, const char *who, int node, struct outcome *o)
 {
-	struct member *m = named(c, node, o);
+	struct member *m = named_member(c, node, o);
 
 	if (!m)
 		return;
@@ -192,7 +192,7 @@ static void do_recover(struct controller *c, const char *who, int node, struct o
 			    "n%02d has no process: start its agent, and it joins", node);
 		return;
 	}
-	journal(c, who, COMMAND_RECOVER, node, 0, 0);
+	journal_act(c, who, COMMAND_RECOVER, node, 0, 0);
 	members_mark(c, m, false);
 	doubt_explain(c, m);
 	if (m->replica)
@@ -229,7 +229,7 @@ static void tell_fault(struct controller *c, const struct fault *f)
 	consoles_tell(c, &m);
 }
 
-static void heal(struct controller *c, struct fault *f, const char *why)
+static void heal_fault(struct controller *c, struct fault *f, const char *why)
 {
 	f->active = false;
 	for (uint32_t i = 0; i < c->operators.n_acts; i++) /* nothing is left of it to undo */
@@ -266,7 +266,7 @@ static bool fault_sane(const struct msg_command *m, struct outcome *o)
 }
 
 /* Another replica of its stage that no injected death or sleep is under way to. */
-static bool survives(const struct controller *c, const struct member *w)
+static bool survives_without(const struct controller *c, const struct member *w)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
@@ -283,7 +283,7 @@ static bool survives(const struct controller *c, const struct member *w)
 static void do_inject(struct controller *c, const char *who, const struct msg_command *m,
 		      struct outcome *o)
 {
-	struct member *w = named(c, m->node, o);
+	struct member *w = named_member(c, m->node, o);
 	struct fault *f;
 
 	if (!w || !fault_sane(m, o))
@@ -293,7 +293,7 @@ static void do_inject(struct controller *c, const char *who, const struct msg_co
 		return;
 	}
 	if ((m->fault == FAULT_KILL || m->fault == FAULT_HANG) && w->replica &&
-	    !survives(c, w) && strcmp(m->text, "force") != 0) {
+	    !survives_without(c, w) && strcmp(m->text, "force") != 0) {
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", m->node, member_stage(c, w));
 		return;
 	}
@@ -307,7 +307,7 @@ static void do_inject(struct controller *c, const char *who, const struct msg_co
 			     .ttl_ms = m->ttl_ms ? m->ttl_ms : FAULT_TTL_MS, .started_us = c->now_us,
 			     .started_wall_us = clock_wall_us(), .active = m->fault != FAULT_KILL };
 	f->ends_us = c->now_us + (int64_t)f->ttl_ms * 1000;
-	journal(c, who, COMMAND_INJECT, m->node, f->id, 0);
+	journal_act(c, who, COMMAND_INJECT, m->node, f->id, 0);
 	send_fault(c, f, false);
 	if (f->kind == FAULT_KILL)
 		supervisor_tell(c, "kill", m->node);
@@ -325,7 +325,7 @@ static void do_heal(struct controller *c, int64_t id, struct outcome *o)
 	for (uint32_t i = 0; i < c->n_faults; i++) {
 		if (!c->faults[i].active || (id != 0 && c->faults[i].id != id))
 			continue;
-		heal(c, &c->faults[i], "by the operator");
+		heal_fault(c, &c->faults[i], "by the operator");
 		n++;
 	}
 	if (n == 0 && id != 0)
@@ -338,7 +338,7 @@ static void do_heal(struct controller *c, int64_t id, struct outcome *o)
 
 static void do_pause(struct controller *c, const char *who, enum command_verb verb, struct outcome *o)
 {
-	journal(c, who, verb, -1, 0, c->pause);
+	journal_act(c, who, verb, -1, 0, c->pause);
 	c->pause = verb != COMMAND_RESUME;
 	c->step = verb == COMMAND_STEP;
 	note(c, NOTE_COMMAND, -1, 0, "%s (%s)",
@@ -395,7 +395,7 @@ static void do_ack(struct controller *c, int64_t id, struct outcome *o)
 }
 
 /* What would undo an act, as a command; false with the reason when nothing does. */
-static bool inverse(const struct controller *c, const struct act *a, struct msg_command *out,
+static bool inverse_of(const struct controller *c, const struct act *a, struct msg_command *out,
 		    struct outcome *o)
 {
 	*out = (struct msg_command){ .node = a->node, .peer = -1 };
@@ -435,10 +435,10 @@ static bool inverse(const struct controller *c, const struct act *a, struct msg_
 	}
 }
 
-static void act(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
+static void do_act(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
 
 /* id 0: the last that was not undone. NULL with the reason. */
-static struct act *undoable(struct controller *c, int64_t id, struct outcome *o)
+static struct act *is_undoable(struct controller *c, int64_t id, struct outcome *o)
 {
 	outcome_set(o, -ENOENT, "nothing to undo");
 	for (uint32_t i = c->operators.n_acts; i-- > 0;) {
@@ -457,14 +457,14 @@ static struct act *undoable(struct controller *c, int64_t id, struct outcome *o)
 
 static void do_undo(struct controller *c, const char *who, int64_t id, struct outcome *o)
 {
-	struct act *a = undoable(c, id, o);
+	struct act *a = is_undoable(c, id, o);
 	struct msg_command back;
 	uint32_t at, had = c->operators.n_acts;
 
-	if (!a || !inverse(c, a, &back, o))
+	if (!a || !inverse_of(c, a, &back, o))
 		return;
 	at = (uint32_t)(a - c->operators.acts);
-	act(c, who, &back, o); /* journals, so the list may move */
+	do_act(c, who, &back, o); /* journals, so the list may move */
 	if (o->status == 0) {
 		c->operators.acts[at].undone = true;
 		if (c->operators.n_acts > had) /* undoing the undoing is acting again */
@@ -473,7 +473,7 @@ static void do_undo(struct controller *c, const char *who, int64_t id, struct ou
 }
 
 /* One case for each verb. */
-static void act(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+static void do_act(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
 {
 	switch ((enum command_verb)m->verb) {
 	case COMMAND_SKIP:
@@ -510,7 +510,7 @@ static void act(struct controller *c, const char *who, const struct msg_command 
 	}
 }
 
-static void remember(struct controller *c, const char *who, const struct msg_command *m,
+static void remember_act(struct controller *c, const char *who, const struct msg_command *m,
 		     const struct outcome *o)
 {
 	struct store_command sc = { .id = ++c->operators.commands, .iteration = c->committed + 1,
@@ -570,7 +570,7 @@ static bool what_if(const struct controller *c, const struct msg_command *m, str
 	return true;
 }
 
-static void await(struct controller *c, struct console *to, const struct msg_command *m,
+static void await_answer(struct controller *c, struct console *to, const struct msg_command *m,
 		  const struct planner_request *q, const char *text)
 {
 	struct awaited *a;
@@ -587,7 +587,7 @@ static void await(struct controller *c, struct console *to, const struct msg_com
 	snprintf(a->text, sizeof(a->text), "%.120s", text);
 }
 
-static void preview(struct controller *c, struct console *to, const struct msg_command *m)
+static void preview_act(struct controller *c, struct console *to, const struct msg_command *m)
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q;
@@ -595,10 +595,10 @@ static void preview(struct controller *c, struct console *to, const struct msg_c
 	struct outcome o = { 0, "" };
 
 	if (m->verb == COMMAND_UNDO) {
-		struct act *chosen = undoable(c, m->value, &o);
+		struct act *chosen = is_undoable(c, m->value, &o);
 
 		if (chosen)
-			inverse(c, chosen, &back, &o);
+			inverse_of(c, chosen, &back, &o);
 	}
 	if (!c->current)
 		answer_now(c, to, m, false, "there is no plan yet");
@@ -609,7 +609,7 @@ static void preview(struct controller *c, struct console *to, const struct msg_c
 	else if (!what_if(c, &back, &q, excluded, &o))
 		answer_now(c, to, m, false, o.text);
 	else
-		await(c, to, m, &q, o.text);
+		await_answer(c, to, m, &q, o.text);
 }
 
 static struct asker *asker_of(struct controller *c, const char *name)
@@ -647,7 +647,7 @@ static bool may_compare(struct controller *c, const struct console *to)
 }
 
 /* A candidate for the console's Compare view: harmless, so anyone may ask. */
-static void candidate(struct controller *c, struct console *to, const struct msg_command *m,
+static void ask_candidate(struct controller *c, struct console *to, const struct msg_command *m,
 		      struct outcome *o)
 {
 	bool excluded[MSG_NODES];
@@ -667,12 +667,12 @@ static void candidate(struct controller *c, struct console *to, const struct msg
 	} else {
 		if (q.from)
 			q.from = replan_from(c, &q);
-		await(c, to, m, &q, name);
+		await_answer(c, to, m, &q, name);
 		outcome_set(o, 0, "planning %s", name);
 	}
 }
 
-static uint32_t least(const struct planned *p, uint32_t *stage)
+static uint32_t find_least_visited(const struct planned *p, uint32_t *stage)
 {
 	uint32_t n = UINT32_MAX;
 
@@ -699,7 +699,7 @@ static uint32_t paths_changed(const struct plan *a, const struct plan *b)
 	return changed;
 }
 
-static void compare(struct controller *c, const struct planned *a, struct msg_see_preview *s)
+static void compare_plans(struct controller *c, const struct planned *a, struct msg_see_preview *s)
 {
 	const struct planned *now = c->current;
 	int memory = 0;
@@ -712,7 +712,7 @@ static void compare(struct controller *c, const struct planned *a, struct msg_se
 	s->after_wait_s = (float)a->plan->predicted.collision_wait_s;
 	s->after_peak_slots = plan_peak_slots(a);
 	s->after_path_length = (uint32_t)a->plan->path_length;
-	s->after_least_visits = least(a, &s->least_stage);
+	s->after_least_visits = find_least_visited(a, &s->least_stage);
 	s->before_least_visits = (uint32_t)now->trace->exposure[s->least_stage];
 	s->paths_changed = paths_changed(now->plan, a->plan);
 	for (int i = 0; i < c->cluster->n_nodes; i++)
@@ -761,7 +761,7 @@ void command_previewed(struct controller *c, struct planned *a)
 	snprintf(s->text, sizeof(s->text), "%.190s",
 		 !a->plan ? a->infeasible : a->instead[0] ? a->instead : c->operators.awaited[i].text);
 	if (a->plan && c->current)
-		compare(c, a, s);
+		compare_plans(c, a, s);
 	if (to)
 		console_send(c, to, &m);
 	forget_awaited(c, i);
@@ -777,11 +777,11 @@ void command_receive(struct controller *c, struct console *from, const struct ms
 	struct outcome o = { -EPERM, "" };
 
 	if (strcmp(m->text, "preview") == 0) {
-		preview(c, from, m);
+		preview_act(c, from, m);
 		return;
 	}
 	if (m->verb == COMMAND_COMPARE) {
-		candidate(c, from, m, &o);
+		ask_candidate(c, from, m, &o);
 	} else if (!from->may_command) {
 		outcome_set(&o, -EPERM, "this console may only watch");
 	} else if (m->verb == COMMAND_ARM) {
@@ -793,8 +793,8 @@ void command_receive(struct controller *c, struct console *from, const struct ms
 						       "locked%s: take the lease first (:arm 10m)",
 			    c->operators.lease);
 	} else {
-		act(c, from->name, m, &o);
-		remember(c, from->name, m, &o);
+		do_act(c, from->name, m, &o);
+		remember_act(c, from->name, m, &o);
 	}
 	reply.u.see_reply.command = m->id;
 	reply.u.see_reply.status = o.status;
@@ -815,8 +815,8 @@ void command_scripted(struct controller *c)
 		if (a->done || a->iteration > c->committed + 1)
 			continue;
 		a->done = true;
-		act(c, "script", &m, &o);
-		remember(c, "script", &m, &o);
+		do_act(c, "script", &m, &o);
+		remember_act(c, "script", &m, &o);
 		if (o.status != 0)
 			note(c, NOTE_WARNING, a->node, 0, "script: %s", o.text);
 	}
@@ -829,12 +829,12 @@ void command_turn(struct controller *c)
 		c->operators.lease[0] = '\0';
 		for (uint32_t i = 0; i < c->n_faults; i++)
 			if (c->faults[i].active)
-				heal(c, &c->faults[i], "the lease ended");
+				heal_fault(c, &c->faults[i], "the lease ended");
 		c->stream.next_status_us = 0;
 	}
 	for (uint32_t i = 0; i < c->n_faults; i++)
 		if (c->faults[i].active && c->now_us >= c->faults[i].ends_us)
-			heal(c, &c->faults[i], "its time was up");
+			heal_fault(c, &c->faults[i], "its time was up");
 }
 
 void command_fini(struct controller *c)

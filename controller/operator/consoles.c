@@ -35,7 +35,7 @@ static const double visits_per_s = 0.1;
 /* ---- what the messages say ---- */
 
 /* A phase in words, for a person who waits. */
-static void doing(const struct controller *c, char *out, size_t room)
+static void describe_phase(const struct controller *c, char *out, size_t room)
 {
 	if (c->saving.awaited) {
 		snprintf(out, room, "writing the checkpoint of it%llu, then the run ends",
@@ -95,7 +95,7 @@ static void fill_status(const struct controller *c, const struct console *to, st
 	if (c->phase == PHASE_GATHERING)
 		gather_status(c, s);
 	else
-		doing(c, s->doing, sizeof(s->doing));
+		describe_phase(c, s->doing, sizeof(s->doing));
 }
 
 static void fill_node(const struct controller *c, const struct member *w, struct msg *m)
@@ -204,7 +204,7 @@ static void tell_events(struct controller *c, uint32_t at, uint32_t end, bool wh
 
 /* In the order in which a console can make sense of it: the run, nodes, the plan, curves, the journal, faults, links,
  * tasks, the status; at last that it has all. */
-static void snapshot(struct controller *c, struct console *to)
+static void send_snapshot(struct controller *c, struct console *to)
 {
 	uint32_t first;
 	struct msg m = { 0 };
@@ -273,7 +273,7 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 			note(c, NOTE_LOG, -1, 0, "console %s attached", to->name);
 	}
 	to->may_command = info.role == KEYS_CONSOLE && !a->readonly;
-	snapshot(c, to);
+	send_snapshot(c, to);
 }
 
 void consoles_down(struct controller *c, post_peer_id peer)
@@ -321,7 +321,7 @@ void consoles_turn(struct controller *c)
 	}
 	for (uint32_t i = 0; i < c->stream.n_consoles; i++)
 		if (c->stream.consoles[i].lagging && post_room(c->post, c->stream.consoles[i].peer) > (8u << 20))
-			snapshot(c, &c->stream.consoles[i]);
+			send_snapshot(c, &c->stream.consoles[i]);
 	if (c->now_us < c->stream.next_status_us)
 		return;
 	c->stream.next_status_us = c->now_us + STATUS_EVERY_US;

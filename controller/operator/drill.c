@@ -39,7 +39,7 @@ static void act_text(const struct controller *c, const struct msg_command *m, ch
 	}
 }
 
-static json_t *limits(const struct controller *c)
+static json_t *limits_json(const struct controller *c)
 {
 	double slowest = 0;
 	json_t *o = json_object();
@@ -55,7 +55,7 @@ static json_t *limits(const struct controller *c)
 	return o;
 }
 
-static json_t *stages(const struct controller *c)
+static json_t *stages_json(const struct controller *c)
 {
 	json_t *list = json_array();
 
@@ -74,10 +74,10 @@ void drill_save(struct controller *c)
 		return;
 	o = json_pack("{s:s, s:s, s:{s:i, s:o, s:i, s:I, s:f, s:I, s:s}, s:O, s:o}", "format",
 		      "skippipe.drill/1", "name", c->options.name, "run", "agents", (int)c->n_members,
-		      "stages", stages(c), "skip", (int)c->options.skip, "iterations",
+		      "stages", stages_json(c), "skip", (int)c->options.skip, "iterations",
 		      (json_int_t)c->committed + 1, "time_scale", c->options.time_scale, "seed",
 		      (json_int_t)c->options.seed, "algorithm",
-		      plan_algorithm_name(c->options.algorithm), "acts", c->drill, "limits", limits(c));
+		      plan_algorithm_name(c->options.algorithm), "acts", c->drill, "limits", limits_json(c));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
 	snprintf(path, sizeof(path), "%s/drill.json", c->options.run_dir);
 	if (!text || file_write(path, text, strlen(text), 0600, &err) != 0)

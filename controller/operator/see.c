@@ -45,7 +45,7 @@ static uint32_t planned_events(const struct see_run *run, const struct planned *
 	return n;
 }
 
-static void describe(struct msg_see_plan *s, const struct planned *p, const char *candidate)
+static void describe_plan(struct msg_see_plan *s, const struct planned *p, const char *candidate)
 {
 	const struct plan_predicted *predicted = &p->plan->predicted;
 
@@ -90,7 +90,7 @@ int see_plan_init(struct see_plan *s, const struct see_run *run, const struct pl
 	s->microbatches = view.microbatches;
 	view.microbatches = NULL;
 	routes_fini(&view);
-	describe(m, p, candidate);
+	describe_plan(m, p, candidate);
 	for (uint32_t i = 0; i < n; i++)
 		s->routes[i] = s->microbatches[i].route;
 	for (int i = 0; i < p->trace->n_stages && i < MSG_STAGES; i++)

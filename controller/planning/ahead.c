@@ -52,7 +52,7 @@ struct ahead {
 	bool told[MOST_NODES]; /* that it holds the run up */
 };
 
-static uint64_t bit(uint32_t node)
+static uint64_t bit_of(uint32_t node)
 {
 	return (uint64_t)1 << node;
 }
@@ -62,7 +62,7 @@ static uint64_t out_now(const struct controller *c)
 	uint64_t out = 0;
 
 	for (uint32_t i = 0; i < c->n_members; i++)
-		out |= !c->members[i].replica || c->members[i].marked ? bit(i) : 0;
+		out |= !c->members[i].replica || c->members[i].marked ? bit_of(i) : 0;
 	return out;
 }
 
@@ -105,7 +105,7 @@ static bool what_if(const struct controller *c, uint32_t k, struct foreseen *w)
 				.epoch = c->epoch,
 				.work_s = INFINITY };
 	if (m) {
-		w->out |= bit(k);
+		w->out |= bit_of(k);
 		w->work_s = c->cluster->nodes[k].forward_s + c->cluster->nodes[k].backward_s;
 		return m->replica && !m->marked && stage_replicas(c, member_stage(c, m), m) > 0;
 	}
@@ -125,7 +125,7 @@ const struct plan *ahead_plan(const struct controller *c, const bool *excluded, 
 	uint64_t out = 0;
 
 	for (uint32_t i = 0; c->ahead && i < c->n_members; i++)
-		out |= excluded[i] ? bit(i) : 0;
+		out |= excluded[i] ? bit_of(i) : 0;
 	for (uint32_t k = 0; c->ahead && k < CASES + KEPT; k++) {
 		const struct foreseen *f = &c->ahead->of[k];
 		const struct plan *plan =
@@ -153,7 +153,7 @@ const struct plan *replan_from(const struct controller *c, const struct planner_
 }
 
 /* The plan in force, once. One for the same nodes makes way for it, else the oldest. */
-static void keep(struct controller *c)
+static void keep_current(struct controller *c)
 {
 	struct ahead *a = c->ahead;
 	struct foreseen new = { 0 }, *f = &a->of[CASES + a->n_kept % KEPT];
@@ -163,7 +163,7 @@ static void keep(struct controller *c)
 	a->kept_epoch = c->epoch;
 	new.path_length = (uint32_t)c->current->plan->path_length;
 	for (uint32_t i = 0; i < c->n_members; i++)
-		new.out |= planned_uses(c->current, (uint16_t)i) ? 0 : bit(i);
+		new.out |= planned_uses(c->current, (uint16_t)i) ? 0 : bit_of(i);
 	new.answer = calloc(1, sizeof(*new.answer));
 	if (new.answer)
 		new.answer->plan = plan_copy(c->current->plan);
@@ -205,7 +205,7 @@ static void tell_who_holds_up(struct controller *c, uint32_t node)
 	c->members[node].changed = true;
 }
 
-static void take(struct controller *c)
+static void take_answers(struct controller *c)
 {
 	struct ahead *a = c->ahead;
 	struct planned *answer;
@@ -241,7 +241,7 @@ static bool is_due(const struct controller *c, uint32_t k, const struct foreseen
 }
 
 /* Another skip ratio first, then the slowest node, else in turn. */
-static void ask(struct controller *c)
+static void ask_next(struct controller *c)
 {
 	struct ahead *a = c->ahead;
 	struct foreseen best = { .work_s = -1 }, today;
@@ -262,7 +262,7 @@ static void ask(struct controller *c)
 		return;
 	replan_question(c, &q, excluded);
 	for (uint32_t i = 0; i < c->n_members; i++)
-		excluded[i] = best.out & bit(i);
+		excluded[i] = best.out & bit_of(i);
 	q.path_length = (int)best.path_length;
 	q.from = replan_from(c, &q);
 	q.budget_s = c->options.ahead_s;
@@ -279,12 +279,12 @@ void ahead_turn(struct controller *c)
 
 	if (!a)
 		return;
-	take(c);
-	keep(c);
+	take_answers(c);
+	keep_current(c);
 	if (a->request && (!what_if(c, a->last, &today) || today.out != a->asked.out ||
 			   today.path_length != a->asked.path_length))
 		a->request = 0; /* nobody wants it any more; the next one cancels it */
 	if (!a->request && c->current && c->phase != PHASE_GATHERING &&
 	    c->phase != PHASE_STALLED)
-		ask(c);
+		ask_next(c);
 }

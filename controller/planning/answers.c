@@ -22,7 +22,7 @@
 static const char refined_words[] = ", refined";
 static const double worth = 0.985; /* a refinement is adopted when it takes less than this */
 
-static void infeasible(struct controller *c, const struct planned *a)
+static void take_infeasible(struct controller *c, const struct planned *a)
 {
 	note(c, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);
 	if (c->phase == PHASE_GATHERING) {
@@ -36,7 +36,7 @@ static void infeasible(struct controller *c, const struct planned *a)
 	}
 }
 
-static double cost(const struct planned *p)
+static double cost_of(const struct planned *p)
 {
 	const struct plan_predicted *d = &p->plan->predicted;
 
@@ -58,7 +58,7 @@ static bool is_better(const struct controller *c, const struct planned *a, const
 {
 	if (is_own(c, a) != is_own(c, than))
 		return is_own(c, a);
-	return cost(a) < cost(than) * factor;
+	return cost_of(a) < cost_of(than) * factor;
 }
 
 /* That a plan is not what was asked for: once, until it is something else. */
@@ -75,7 +75,7 @@ static void tell_stand_in(struct controller *c, const struct planned *a)
 }
 
 /* A better one for the same nodes; what is found is welcome, not waited for: the loop may start without. */
-static void refine(struct controller *c)
+static void refine_pending(struct controller *c)
 {
 	c->refine_wanted = false;
 	if (c->options.algorithm != PLAN_BEST)
@@ -101,7 +101,7 @@ static void take_run(struct controller *c, struct planned *a)
 		record_recovery(c, "planned", -1, (int64_t)(a->elapsed_s * 1e6), c->now_us);
 	}
 	if (!a->plan) {
-		infeasible(c, a);
+		take_infeasible(c, a);
 		planned_free(a);
 		return;
 	}
@@ -120,7 +120,7 @@ static void take_run(struct controller *c, struct planned *a)
 		planned_free(a);
 	}
 	if (c->refine_wanted && c->phase != PHASE_GATHERING)
-		refine(c);
+		refine_pending(c);
 	if (sooner) {
 		c->sooner_plan = 0;
 		recover_sooner(c);

@@ -45,7 +45,7 @@ enum {
 	BETTER_EVERY_US = 15000000 /* a better plan is asked for no more often for small changes */
 };
 
-static bool differs(double measured, double believed)
+static bool is_different(double measured, double believed)
 {
 	return measured > believed * off || measured < believed / off;
 }
@@ -109,7 +109,7 @@ static bool stands_out(double ratio, double usual)
 	       (ratio < 1 / far_off && ratio < usual / far_off);
 }
 
-static double *delay(const struct cluster *of, uint16_t from, uint16_t to)
+static double *delay_of(const struct cluster *of, uint16_t from, uint16_t to)
 {
 	return &of->delay_s[from * of->n_nodes + to];
 }
@@ -125,9 +125,9 @@ static bool may_correct(struct controller *c, struct member *m, uint32_t links)
 	return false;
 }
 
-static void believe(struct controller *c, uint16_t from, uint16_t to, double s)
+static void believe_way(struct controller *c, uint16_t from, uint16_t to, double s)
 {
-	*delay(c->cluster, from, to) = s;
+	*delay_of(c->cluster, from, to) = s;
 	if (c->links && c->cluster->sync_pair_s)
 		c->cluster->sync_pair_s[from * c->cluster->n_nodes + to] = link_table_sync_pair_s(c->links, from, to);
 	record_link(c, from, to);
@@ -153,7 +153,7 @@ static void take_way(struct link_seen *seen, double way_s, double latency_s)
 /* None did: what the last took fades, and is forgotten where the link has become another. */
 static void fade_way(struct link_seen *seen, double told_s, double latency_s)
 {
-	if (differs(latency_s, seen->way_latency_s) && fabs(latency_s - seen->way_latency_s) > least_s)
+	if (is_different(latency_s, seen->way_latency_s) && fabs(latency_s - seen->way_latency_s) > least_s)
 		seen->way_s = 0;
 	else
 		seen->way_s += (told_s - seen->way_s) * fading_share;
@@ -181,12 +181,12 @@ static double measured_way_s(const struct controller *c, const struct msg_link *
 void drift_link(struct controller *c, struct seen_link *s)
 {
 	const struct msg_link *l = &s->link;
-	double believed = *delay(c->cluster, l->from, l->to);
+	double believed = *delay_of(c->cluster, l->from, l->to);
 	double measured = c->links ? measured_way_s(c, l) : (double)l->measured_delay_s;
 
 	if (l->from == l->to || !(measured > 0))
 		return;
-	if (believed < 0 || !differs(measured, believed) ||
+	if (believed < 0 || !is_different(measured, believed) ||
 	    fabs(measured - believed) * c->unit_s < least_s) {
 		s->strikes = 0;
 		return;
@@ -198,7 +198,7 @@ void drift_link(struct controller *c, struct seen_link *s)
 		return;
 	note(c, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from,
 	     l->to, measured, believed);
-	believe(c, l->from, l->to, measured);
+	believe_way(c, l->from, l->to, measured);
 }
 
 /* How many times as long as planned what the node has just measured takes, if that is the same for
@@ -215,15 +215,15 @@ static double common_ratio(const struct controller *c, const struct member *m,
 		double measured = (double)l->links[i].measured_delay_s;
 
 		if (to >= c->n_members || to == m->id || !(measured > 0) ||
-		    *delay(c->planned, m->id, to) * c->unit_s < least_s / 2)
+		    *delay_of(c->planned, m->id, to) * c->unit_s < least_s / 2)
 			continue;
-		ratios[(*n)++] = measured / *delay(c->planned, m->id, to);
+		ratios[(*n)++] = measured / *delay_of(c->planned, m->id, to);
 	}
 	if (*n < LINKS)
 		return 0;
 	middle = list_median(ratios, *n);
 	for (size_t i = 0; i < *n; i++)
-		alike += !differs(ratios[i], middle);
+		alike += !is_different(ratios[i], middle);
 	return alike * 4 >= *n * 3 ? middle : 0;
 }
 
@@ -238,7 +238,7 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 		m->way_ratio = ratio / was;
 	if (drift_overloaded(c, m))
 		return;
-	if (ratio > 0 && !differs(ratio, 1))
+	if (ratio > 0 && !is_different(ratio, 1))
 		ratio = 1;
 	if (ratio <= 0 || ratio == was ||
 	    (ratio != 1 && ratio < was * far_off && ratio > was / far_off)) {
@@ -257,8 +257,8 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 		note(c, NOTE_WARNING, m->id, 0, "n%02u's links take %.1f times as long as planned",
 		     m->id, ratio);
 	for (uint16_t to = 0; to < c->n_members; to++)
-		if (to != m->id && *delay(c->planned, m->id, to) >= 0)
-			believe(c, m->id, to, *delay(c->planned, m->id, to) * ratio);
+		if (to != m->id && *delay_of(c->planned, m->id, to) >= 0)
+			believe_way(c, m->id, to, *delay_of(c->planned, m->id, to) * ratio);
 	reroute_drifted(c);
 }
 
@@ -296,7 +296,7 @@ static bool judge_node(struct controller *c, struct member *m, const struct crow
 {
 	double usual = w->shared ? w->usual : 1, ratio = ratio_of(m) / usual;
 	bool noisy = w->shared && c->options.time_scale == 0, apart = stands_out(ratio_of(m), w->usual);
-	bool is_off = (m->n_tasks >= TASKS || apart) && differs(ratio, 1) && (apart || !is_overloaded(w)) &&
+	bool is_off = (m->n_tasks >= TASKS || apart) && is_different(ratio, 1) && (apart || !is_overloaded(w)) &&
 		      fabs(m->task_took_s - m->task_planned_s * usual) / m->n_tasks * (noisy ? 1 : 4) > least_s;
 
 	m->task_took_s = m->task_planned_s = 0;
@@ -506,7 +506,7 @@ void drift_turn(struct controller *c)
 	}
 	if (ratio > told_again || ratio < 1 / told_again)
 		note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
-	if (differs(ratio, 1)) {
+	if (is_different(ratio, 1)) {
 		replan(c, "links or compute have changed");
 	} else if (c->now_us - c->drift.bettered_us > BETTER_EVERY_US) {
 		c->drift.bettered_us = c->now_us;

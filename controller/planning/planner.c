@@ -79,7 +79,7 @@ static int64_t on_processor(void *arg)
 }
 
 /* Nothing leaves here that the checker has not passed. */
-static void judge(const struct job *j, struct planned *a)
+static void judge_plan(const struct job *j, struct planned *a)
 {
 	struct check_options options = { .excluded = j->excluded };
 	struct check_report report = { 0 };
@@ -109,7 +109,7 @@ static void begin_anew(struct planned *a)
 }
 
 /* As published: no order but that of arrival, and times that do not vary. */
-static void search(const struct job *j, struct plan_request *q, enum plan_algorithm algorithm)
+static void search_plan(const struct job *j, struct plan_request *q, enum plan_algorithm algorithm)
 {
 	struct error err = { "" };
 	struct planned *a = j->answer;
@@ -123,7 +123,7 @@ static void search(const struct job *j, struct plan_request *q, enum plan_algori
 		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s",
 			 err.text[0] ? err.text : "no plan");
 	} else {
-		judge(j, a);
+		judge_plan(j, a);
 	}
 }
 
@@ -163,7 +163,7 @@ static void search_baseline(const struct planner *p, const struct job *j, struct
 	struct planned *a = j->answer;
 	char why[128];
 
-	search(j, q, wanted);
+	search_plan(j, q, wanted);
 	if (has_own_paths(a) && is_late(a, q))
 		snprintf(a->instead, sizeof(a->instead),
 			 "%s used up its %.3g s (--budget): the best it had by then", name,
@@ -172,9 +172,9 @@ static void search_baseline(const struct planner *p, const struct job *j, struct
 		return;
 	say_why(a, q, why);
 	if (takes_time(wanted))
-		search(j, q, now = PLAN_DTFM_SKIP);
+		search_plan(j, q, now = PLAN_DTFM_SKIP);
 	if (!has_own_paths(a) && j->request.stand_in == STAND_IN_BEST)
-		search(j, q, now = PLAN_BEST);
+		search_plan(j, q, now = PLAN_BEST);
 	if (now == wanted || (now != PLAN_BEST && !has_own_paths(a))) {
 		begin_anew(a);
 		snprintf(a->infeasible, sizeof(a->infeasible), "%s %s", name, why);
@@ -184,7 +184,7 @@ static void search_baseline(const struct planner *p, const struct job *j, struct
 	}
 }
 
-static void run(struct planner *p, struct job *j)
+static void run_request(struct planner *p, struct job *j)
 {
 	struct plan_request q;
 	int64_t start = clock_monotonic_us();
@@ -204,13 +204,13 @@ static void run(struct planner *p, struct job *j)
 	q.clock_us = p->idle ? on_processor : monotonic;
 	q.cancel = &p->cancel;
 	if (j->request.algorithm == PLAN_BEST)
-		search(j, &q, PLAN_BEST);
+		search_plan(j, &q, PLAN_BEST);
 	else
 		search_baseline(p, j, &q);
 	j->answer->elapsed_s = (double)(clock_monotonic_us() - start) * 1e-6;
 }
 
-static void append(struct job **list, struct job *j)
+static void append_answer(struct job **list, struct job *j)
 {
 	while (*list)
 		list = &(*list)->next;
@@ -228,7 +228,7 @@ static bool goes_again(const struct planner *p, const struct job *j)
 	return j->request.kind == PLANNER_BASELINE && atomic_load(&p->cancel) && !p->quit && !other;
 }
 
-static void *work(void *arg)
+static void *serve_requests(void *arg)
 {
 	struct planner *p = arg;
 	uint64_t one = 1;
@@ -247,15 +247,15 @@ static void *work(void *arg)
 		p->running = j;
 		atomic_store(&p->cancel, false);
 		pthread_mutex_unlock(&p->lock);
-		run(p, j);
+		run_request(p, j);
 		pthread_mutex_lock(&p->lock);
 		p->running = NULL;
 		if (goes_again(p, j)) {
 			begin_anew(j->answer);
-			append(&p->waiting, j);
+			append_answer(&p->waiting, j);
 			continue;
 		}
-		append(&p->answered, j);
+		append_answer(&p->answered, j);
 		/* Whoever is woken by this runs at once, and wants the lock. */
 		pthread_mutex_unlock(&p->lock);
 		if (write(p->event, &one, sizeof(one)) < 0)
@@ -266,7 +266,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int start(struct planner **out, bool idle, struct error *err)
+static int start_planner(struct planner **out, bool idle, struct error *err)
 {
 	struct planner *p = calloc(1, sizeof(*p));
 	sigset_t all, was;
@@ -285,7 +285,7 @@ static int start(struct planner **out, bool idle, struct error *err)
 	pthread_cond_init(&p->work, NULL);
 	sigfillset(&all); /* signals are the loop's */
 	pthread_sigmask(SIG_SETMASK, &all, &was);
-	rc = -pthread_create(&p->thread, NULL, work, p);
+	rc = -pthread_create(&p->thread, NULL, serve_requests, p);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	if (rc != 0) {
 		close(p->event);
@@ -298,12 +298,12 @@ static int start(struct planner **out, bool idle, struct error *err)
 
 int planner_start(struct planner **out, struct error *err)
 {
-	return start(out, false, err);
+	return start_planner(out, false, err);
 }
 
 int planner_start_idle(struct planner **out, struct error *err)
 {
-	return start(out, true, err);
+	return start_planner(out, true, err);
 }
 
 static void drop_all(struct job *j)
@@ -397,7 +397,7 @@ uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct pl
 		if (p->running && p->running->request.kind == PLANNER_BASELINE)
 			atomic_store(&p->cancel, true);
 	} else {
-		append(&p->waiting, j);
+		append_answer(&p->waiting, j);
 	}
 	pthread_cond_signal(&p->work);
 	pthread_mutex_unlock(&p->lock);

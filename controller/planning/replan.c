@@ -20,7 +20,7 @@
 static const double short_wait = 0.05; /* of an iteration */
 
 /* from: NULL: wherever is best. */
-static void ask(struct controller *c, double best_s, const struct plan *from)
+static void ask_planner(struct controller *c, double best_s, const struct plan *from)
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q;
@@ -62,7 +62,7 @@ void replan(struct controller *c, const char *reason)
 	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
 	c->refine_wanted = true;
 	c->replanned_us = c->now_us;
-	ask(c, REPLAN_QUICK_S, NULL);
+	ask_planner(c, REPLAN_QUICK_S, NULL);
 }
 
 /* The first answer to a change is worth a short wait before the next iteration; what refines it is not. */
@@ -76,7 +76,7 @@ void replan_if_better(struct controller *c, const char *reason)
 {
 	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
 	c->refine_wanted = false;
-	ask(c, REPLAN_REFINE_S, NULL);
+	ask_planner(c, REPLAN_REFINE_S, NULL);
 }
 
 void replan_baseline(struct controller *c)
@@ -95,5 +95,5 @@ void replan_baseline(struct controller *c)
 
 void replan_refine(struct controller *c, const struct plan *from)
 {
-	ask(c, REPLAN_REFINE_S, from);
+	ask_planner(c, REPLAN_REFINE_S, from);
 }

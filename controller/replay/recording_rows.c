@@ -32,7 +32,7 @@ struct reading {
 };
 
 /* Room for one more behind n items: doubles whenever n is a power of two. */
-static int room(void *array, size_t n, size_t size)
+static int make_room(void *array, size_t n, size_t size)
 {
 	void **at = array, *more;
 
@@ -45,9 +45,9 @@ static int room(void *array, size_t n, size_t size)
 	return 0;
 }
 
-static int happened(struct recording *r, int64_t at_us, enum happening_kind kind, size_t index)
+static int add_happening(struct recording *r, int64_t at_us, enum happening_kind kind, size_t index)
 {
-	int rc = room(&r->happenings, r->n_happenings, sizeof(*r->happenings));
+	int rc = make_room(&r->happenings, r->n_happenings, sizeof(*r->happenings));
 
 	if (rc == 0)
 		r->happenings[r->n_happenings++] =
@@ -104,7 +104,7 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 	    m->stage >= r->cluster->n_stages)
 		return error_set(g->err, -EINVAL, "moment %llu: node %d, stage %d cannot be \"%.20s\"",
 				 (unsigned long long)m->id, m->node, m->stage, m->word);
-	if (room(&r->nodes, r->n_nodes_states, sizeof(*r->nodes)) != 0)
+	if (make_room(&r->nodes, r->n_nodes_states, sizeof(*r->nodes)) != 0)
 		return -ENOMEM;
 	n = &r->nodes[r->n_nodes_states];
 	*n = (struct recorded_node){ (uint16_t)m->node, m->stage, (enum node_state)state, m->forward_s,
@@ -112,27 +112,27 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 	snprintf(n->why, sizeof(n->why), "%s", m->text);
 	snprintf(n->device, sizeof(n->device), "%s", m->device);
 	snprintf(n->host, sizeof(n->host), "%s", m->host);
-	return happened(r, at_us, HAPPENED_NODE, r->n_nodes_states++);
+	return add_happening(r, at_us, HAPPENED_NODE, r->n_nodes_states++);
 }
 
 static int add_phase(struct reading *g, enum run_phase phase, uint64_t iteration, int64_t at_us)
 {
 	struct recording *r = g->r;
 
-	if (room(&r->phases, r->n_phases, sizeof(*r->phases)) != 0)
+	if (make_room(&r->phases, r->n_phases, sizeof(*r->phases)) != 0)
 		return -ENOMEM;
 	r->phases[r->n_phases] = (struct recorded_phase){ phase, iteration, g->writer };
 	if (phase == PHASE_COMPUTING && iteration >= 1 && iteration <= r->n_iterations &&
 	    (r->n_phases == 0 || r->phases[r->n_phases - 1].phase != PHASE_REDUCING))
 		g->started[iteration - 1] = at_us;
-	return happened(r, at_us, HAPPENED_PHASE, r->n_phases++);
+	return add_happening(r, at_us, HAPPENED_PHASE, r->n_phases++);
 }
 
 static int take_plan_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
 {
 	for (size_t i = 0; i < g->r->n_plans; i++)
 		if (g->r->plans[i].epoch == (uint64_t)m->value)
-			return happened(g->r, at_us, HAPPENED_PLAN, i);
+			return add_happening(g->r, at_us, HAPPENED_PLAN, i);
 	return 0; /* written after the plans were read */
 }
 
@@ -155,12 +155,12 @@ static int take_belief(struct reading *g, const struct store_moment *m, bool lin
 	if (!sane || m->node < 0 || m->node >= n || (link && (m->value < 0 || m->value >= n)))
 		return error_set(g->err, -EINVAL, "moment %llu: no such correction of node %d",
 				 (unsigned long long)m->id, m->node);
-	if (room(&r->beliefs, r->n_beliefs, sizeof(*r->beliefs)) != 0)
+	if (make_room(&r->beliefs, r->n_beliefs, sizeof(*r->beliefs)) != 0)
 		return -ENOMEM;
 	r->beliefs[r->n_beliefs] = (struct recorded_belief){ (uint16_t)m->node,
 							     link ? (int32_t)m->value : -1, m->forward_s,
 							     m->backward_s, m->loss_s };
-	return happened(r, at_us, HAPPENED_BELIEF, r->n_beliefs++);
+	return add_happening(r, at_us, HAPPENED_BELIEF, r->n_beliefs++);
 }
 
 static int see_moment(void *context, const struct store_moment *m)
@@ -172,7 +172,7 @@ static int see_moment(void *context, const struct store_moment *m)
 	if (m->writer != g->writer)
 		take_writer(g, m);
 	at_us = m->at_us + g->shift_us;
-	if (room(&g->anchors, g->n_anchors, sizeof(*g->anchors)) != 0)
+	if (make_room(&g->anchors, g->n_anchors, sizeof(*g->anchors)) != 0)
 		return -ENOMEM;
 	g->anchors[g->n_anchors++] = (struct anchor){ m->wall_us, at_us };
 	g->r->last_moment = m->id;
@@ -195,7 +195,7 @@ static int see_commit(void *context, const struct store_commit *c)
 {
 	struct recording *r = ((struct reading *)context)->r;
 
-	if (room(&r->iterations, r->n_iterations, sizeof(*r->iterations)) != 0)
+	if (make_room(&r->iterations, r->n_iterations, sizeof(*r->iterations)) != 0)
 		return -ENOMEM;
 	r->iterations[r->n_iterations++] = (struct msg_see_iteration){
 		.iteration = c->iteration, .epoch = c->epoch, .loss = c->loss,
@@ -214,7 +214,7 @@ static int see_plan(void *context, const struct store_plan *p)
 	struct recording *r = ((struct reading *)context)->r;
 	struct recorded_plan *to;
 
-	if (room(&r->plans, r->n_plans, sizeof(*r->plans)) != 0)
+	if (make_room(&r->plans, r->n_plans, sizeof(*r->plans)) != 0)
 		return -ENOMEM;
 	to = &r->plans[r->n_plans++];
 	*to = (struct recorded_plan){ p->epoch, p->iteration, p->path_length, strdup(p->reason),
@@ -228,11 +228,11 @@ static int see_validation(void *context, const struct store_validation *v)
 	struct reading *g = context;
 	struct recording *r = g->r;
 
-	if (room(&r->validations, r->n_validations, sizeof(*r->validations)) != 0)
+	if (make_room(&r->validations, r->n_validations, sizeof(*r->validations)) != 0)
 		return -ENOMEM;
 	r->validations[r->n_validations] =
 		(struct msg_see_validation){ v->iteration, (float)v->loss, 0 };
-	return happened(r, timeline_of_wall(g, v->wall_us), HAPPENED_VALIDATION, r->n_validations++);
+	return add_happening(r, timeline_of_wall(g, v->wall_us), HAPPENED_VALIDATION, r->n_validations++);
 }
 
 static int see_note(void *context, const struct store_note *n)
@@ -242,7 +242,7 @@ static int see_note(void *context, const struct store_note *n)
 	struct msg_see_note *to;
 	int kind = note_named(n->kind);
 
-	if (room(&r->notes, r->n_notes, sizeof(*r->notes)) != 0)
+	if (make_room(&r->notes, r->n_notes, sizeof(*r->notes)) != 0)
 		return -ENOMEM;
 	to = &r->notes[r->n_notes];
 	*to = (struct msg_see_note){ .id = n->id, .at_us = timeline_of_wall(g, n->wall_us),
@@ -250,7 +250,7 @@ static int see_note(void *context, const struct store_note *n)
 				     .kind = (uint8_t)(kind < 0 ? NOTE_LOG : kind), .mark = n->mark,
 				     .node = n->node };
 	snprintf(to->text, sizeof(to->text), "%s", n->text);
-	return happened(r, to->at_us, HAPPENED_NOTE, r->n_notes++);
+	return add_happening(r, to->at_us, HAPPENED_NOTE, r->n_notes++);
 }
 
 static int see_fault(void *context, const struct store_fault *f)
@@ -262,15 +262,15 @@ static int see_fault(void *context, const struct store_fault *f)
 
 	if (kind < 0)
 		return 0;
-	if (room(&r->faults, r->n_faults, sizeof(*r->faults)) != 0)
+	if (make_room(&r->faults, r->n_faults, sizeof(*r->faults)) != 0)
 		return -ENOMEM;
 	r->faults[r->n_faults] = (struct msg_see_fault){ f->id, (uint8_t)kind, 1, f->node, f->peer,
 							 (float)f->factor,
 							 at_us + (int64_t)f->ttl_ms * 1000 };
 	/* A kill is over at once. */
-	rc = kind == FAULT_KILL ? 0 : happened(r, at_us, HAPPENED_FAULT, r->n_faults);
+	rc = kind == FAULT_KILL ? 0 : add_happening(r, at_us, HAPPENED_FAULT, r->n_faults);
 	if (rc == 0 && f->ended_wall_us != 0)
-		rc = happened(r, timeline_of_wall(g, f->ended_wall_us), HAPPENED_HEAL, r->n_faults);
+		rc = add_happening(r, timeline_of_wall(g, f->ended_wall_us), HAPPENED_HEAL, r->n_faults);
 	r->n_faults++;
 	return rc;
 }
@@ -296,7 +296,7 @@ static int place_commits(struct reading *g)
 		whole = g->started[i] != INT64_MIN ? (double)(it->at_us - g->started[i]) * 1e-6 :
 						     seconds + (double)it->sync_s * r->unit_s;
 		it->tokens_per_s = whole > 0 ? (float)(tokens / whole) : 0;
-		rc = happened(r, it->at_us, HAPPENED_COMMIT, i);
+		rc = add_happening(r, it->at_us, HAPPENED_COMMIT, i);
 	}
 	return rc;
 }
@@ -354,7 +354,7 @@ static int make_moments(struct reading *g)
 		int64_t at_us = timeline_of_wall(g, it->at_us), start_us = at_us - (int64_t)whole;
 
 		for (; plan < r->n_plans && r->plans[plan].epoch <= it->epoch && rc == 0; plan++)
-			rc = happened(r, start_us, HAPPENED_PLAN, plan);
+			rc = add_happening(r, start_us, HAPPENED_PLAN, plan);
 		if (rc == 0)
 			rc = add_phase(g, PHASE_COMPUTING, it->iteration, start_us);
 		if (rc == 0)
@@ -385,17 +385,17 @@ static int make_states(struct reading *g)
 			state.state = n->kind == NOTE_COMMAND ? NODE_FAILED : NODE_DEAD;
 			snprintf(state.why, sizeof(state.why), "%.90s", n->text);
 		}
-		if (room(&r->nodes, r->n_nodes_states, sizeof(*r->nodes)) != 0)
+		if (make_room(&r->nodes, r->n_nodes_states, sizeof(*r->nodes)) != 0)
 			return -ENOMEM;
 		r->nodes[r->n_nodes_states] = state;
-		rc = happened(r, n ? n->at_us : begin, HAPPENED_NODE, r->n_nodes_states++);
+		rc = add_happening(r, n ? n->at_us : begin, HAPPENED_NODE, r->n_nodes_states++);
 	}
 	return rc;
 }
 
 /* ---- all of them ---- */
 
-static int prepare(struct reading *g)
+static int prepare_reading(struct reading *g)
 {
 	size_t n = g->r->n_iterations;
 
@@ -418,7 +418,7 @@ int recording_rows(struct recording *r, struct error *err)
 	int rc = store_each_commit(r->store, 1, INT64_MAX, see_commit, g, err);
 
 	if (rc == 0)
-		rc = prepare(g);
+		rc = prepare_reading(g);
 	if (rc == 0)
 		rc = store_each_plan(r->store, 0, see_plan, g, err);
 	if (rc == 0)

@@ -155,7 +155,7 @@ int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_ta
 
 /* ---- plans ---- */
 
-static void believe(struct cluster *c, const struct recorded_belief *b)
+static void believe_recorded(struct cluster *c, const struct recorded_belief *b)
 {
 	struct cluster_node *n = &c->nodes[b->node];
 
@@ -178,7 +178,7 @@ struct cluster *recording_cluster(const struct recording *r, size_t upto)
 		const struct happening *h = &r->happenings[i];
 
 		if (h->kind == HAPPENED_BELIEF)
-			believe(c, &r->beliefs[h->index]);
+			believe_recorded(c, &r->beliefs[h->index]);
 		if (h->kind != HAPPENED_PHASE || r->phases[h->index].writer == writer)
 			continue;
 		if (writer != 0) {

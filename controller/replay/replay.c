@@ -114,7 +114,7 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 }
 
 /* One case for each kind of happening: what is true once it has happened. */
-static void fold(struct replay *r, const struct happening *h)
+static void fold_happening(struct replay *r, const struct happening *h)
 {
 	switch ((enum happening_kind)h->kind) {
 	case HAPPENED_COMMIT:
@@ -195,7 +195,7 @@ static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, voi
 
 /* Everything up to `cursor_us`, in its order; the first error is kept, and the rest goes on.
  * Silently (emit NULL) only the tasks of the last iteration are read. */
-static int move(struct replay *r, int64_t cursor_us, replay_emit emit, void *context, struct error *err)
+static int move_cursor(struct replay *r, int64_t cursor_us, replay_emit emit, void *context, struct error *err)
 {
 	const struct recording *rec = r->rec;
 	struct error later = { "" };
@@ -205,7 +205,7 @@ static int move(struct replay *r, int64_t cursor_us, replay_emit emit, void *con
 		const struct happening *h = &rec->happenings[r->at++];
 
 		r->cursor_us = h->at_us;
-		fold(r, h);
+		fold_happening(r, h);
 		if (!emit)
 			continue;
 		told = pass_events(r, h->at_us, emit, context, rc ? &later : err);
@@ -218,7 +218,7 @@ static int move(struct replay *r, int64_t cursor_us, replay_emit emit, void *con
 	return rc ? rc : told;
 }
 
-static int64_t within(const struct replay *r, int64_t cursor_us)
+static int64_t within_record(const struct replay *r, int64_t cursor_us)
 {
 	return cursor_us < r->rec->first_us ? r->rec->first_us :
 	       cursor_us > r->rec->last_us  ? r->rec->last_us : cursor_us;
@@ -226,16 +226,16 @@ static int64_t within(const struct replay *r, int64_t cursor_us)
 
 int replay_seek(struct replay *r, int64_t cursor_us, struct error *err)
 {
-	cursor_us = within(r, cursor_us);
+	cursor_us = within_record(r, cursor_us);
 	if (cursor_us < r->cursor_us)
 		rewind_all(r);
-	return move(r, cursor_us, NULL, NULL, err);
+	return move_cursor(r, cursor_us, NULL, NULL, err);
 }
 
 int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context, struct error *err)
 {
-	cursor_us = within(r, cursor_us);
-	return cursor_us < r->cursor_us ? 0 : move(r, cursor_us, emit, context, err);
+	cursor_us = within_record(r, cursor_us);
+	return cursor_us < r->cursor_us ? 0 : move_cursor(r, cursor_us, emit, context, err);
 }
 
 int64_t replay_cursor(const struct replay *r)
@@ -269,7 +269,7 @@ int replay_new(struct replay **out, const struct recording *recording, struct er
 		return error_set(err, -ENOMEM, "out of memory");
 	}
 	rewind_all(r);
-	rc = move(r, recording->first_us, NULL, NULL, err);
+	rc = move_cursor(r, recording->first_us, NULL, NULL, err);
 	if (rc != 0)
 		replay_free(r);
 	else
@@ -305,7 +305,7 @@ int replay_renew(struct replay *r, const struct recording *recording, struct err
 	r->active = active;
 	r->rec = recording;
 	rewind_all(r);
-	rc = move(r, within(r, cursor_us), NULL, NULL, err);
+	rc = move_cursor(r, within_record(r, cursor_us), NULL, NULL, err);
 	return rc != 0 ? rc : r->at != at || r->at_event != at_event;
 }
 
@@ -326,7 +326,7 @@ int64_t replay_pace_step(struct replay_pace *p, int64_t real_us)
 /* ---- the present ---- */
 
 /* Where the plan has nobody, a node stays where it stood as long as its stage has room. */
-static void pin(const struct replay *r, struct cluster *c)
+static void pin_stages(const struct replay *r, struct cluster *c)
 {
 	int stage_of[MSG_NODES], left[MSG_STAGES];
 
@@ -360,7 +360,7 @@ int replay_present(struct replay *r, const struct plan **plan, bool *excluded, s
 	c = recording_cluster(r->rec, r->at);
 	if (!c)
 		return error_set(err, -ENOMEM, "out of memory");
-	pin(r, c);
+	pin_stages(r, c);
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
 		excluded[i] = !replay_lives(r, &r->stands[i]);
 	*plan = r->planned->plan;

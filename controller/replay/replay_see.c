@@ -190,7 +190,7 @@ void replay_run(const struct replay *r, replay_emit emit, void *context)
 	emit_faults(r, emit, context);
 }
 
-static void doing(const struct replay *r, char *out, size_t room)
+static void describe_phase(const struct replay *r, char *out, size_t room)
 {
 	static const char *const words[] = { "gathering agents", "planning", "computing",
 					     "replicas sum their gradients", "committing", "validating",
@@ -224,7 +224,7 @@ void replay_status(const struct replay *r, replay_emit emit, void *context)
 	};
 	for (size_t i = 0; i < rec->n_faults; i++)
 		m.u.see_status.faults += r->active[i];
-	doing(r, m.u.see_status.doing, sizeof(m.u.see_status.doing));
+	describe_phase(r, m.u.see_status.doing, sizeof(m.u.see_status.doing));
 	emit(context, &m);
 }
 
@@ -283,7 +283,7 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 
 /* ---- snapshots ---- */
 
-static size_t newest(size_t n, size_t most)
+static size_t newest_from(size_t n, size_t most)
 {
 	return n > most ? n - most : 0;
 }
@@ -312,16 +312,16 @@ int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct er
 		emit_node(r, i, emit, context);
 	if (r->plan != NOBODY)
 		told = emit_plan(r, emit, context, rc ? &later : err);
-	for (size_t i = newest(r->n_iterations, SNAPSHOT_CURVE); i < r->n_iterations; i++) {
+	for (size_t i = newest_from(r->n_iterations, SNAPSHOT_CURVE); i < r->n_iterations; i++) {
 		m.u.see_iteration = rec->iterations[i];
 		emit(context, &m);
 	}
 	m.type = MSG_SEE_VALIDATION;
-	for (size_t i = newest(r->n_validations, SNAPSHOT_CURVE); i < r->n_validations; i++) {
+	for (size_t i = newest_from(r->n_validations, SNAPSHOT_CURVE); i < r->n_validations; i++) {
 		m.u.see_validation = rec->validations[i];
 		emit(context, &m);
 	}
-	for (size_t i = newest(r->n_notes, SNAPSHOT_NOTES); i < r->n_notes; i++)
+	for (size_t i = newest_from(r->n_notes, SNAPSHOT_NOTES); i < r->n_notes; i++)
 		emit_note(r, i, emit, context);
 	emit_faults(r, emit, context);
 	replay_tell_tasks(r, 0, r->at_event, emit, context);

@@ -67,7 +67,7 @@ struct seat {
 
 /* ---- telling ---- */
 
-static void send(void *context, struct msg *m)
+static void send_viewer(void *context, struct msg *m)
 {
 	struct seat *seat = context;
 	struct viewer *v = seat->v;
@@ -89,7 +89,7 @@ static void send(void *context, struct msg *m)
 	}
 }
 
-static void complain(const struct theatre *t, int rc, const struct error *err)
+static void log_failure(const struct theatre *t, int rc, const struct error *err)
 {
 	if (rc < 0)
 		log_line(t->log, LOG_ERROR, "%s", err->text);
@@ -100,7 +100,7 @@ static void note_pace(struct viewer *v)
 	replay_note_pace(v->replay, v->pace.stopped ? 0 : v->pace.speed, v->dropped);
 }
 
-static void snapshot(struct theatre *t, struct viewer *v)
+static void send_snapshot(struct theatre *t, struct viewer *v)
 {
 	struct seat seat = { t, v };
 	struct error err = { "" };
@@ -108,11 +108,11 @@ static void snapshot(struct theatre *t, struct viewer *v)
 	v->lagging = false;
 	v->status_us = v->nodes_us = t->now_us;
 	note_pace(v);
-	complain(t, replay_snapshot(v->replay, send, &seat, &err), &err);
+	log_failure(t, replay_snapshot(v->replay, send_viewer, &seat, &err), &err);
 }
 
 /* The cursor follows real time; whoever cannot keep up is shown where it stands later. */
-static void move(struct theatre *t, struct viewer *v)
+static void move_viewer(struct theatre *t, struct viewer *v)
 {
 	struct seat seat = { t, v };
 	struct error err = { "" };
@@ -123,19 +123,19 @@ static void move(struct theatre *t, struct viewer *v)
 	to_us = replay_cursor(v->replay) + replay_pace_step(&v->pace, t->now_us - v->moved_us);
 	v->moved_us = t->now_us;
 	if (v->lagging)
-		complain(t, replay_seek(v->replay, to_us, &err), &err);
+		log_failure(t, replay_seek(v->replay, to_us, &err), &err);
 	else
-		complain(t, replay_next(v->replay, to_us, send, &seat, &err), &err);
+		log_failure(t, replay_next(v->replay, to_us, send_viewer, &seat, &err), &err);
 	if (v->lagging && post_room(t->post, v->peer) > (8u << 20))
-		snapshot(t, v);
+		send_snapshot(t, v);
 	note_pace(v);
 	if (t->now_us - v->nodes_us >= NODES_EVERY_US) {
 		v->nodes_us = t->now_us;
-		complain(t, replay_nodes(v->replay, send, &seat, &err), &err);
+		log_failure(t, replay_nodes(v->replay, send_viewer, &seat, &err), &err);
 	}
 	if (t->now_us - v->status_us >= STATUS_EVERY_US) {
 		v->status_us = t->now_us;
-		replay_status(v->replay, send, &seat);
+		replay_status(v->replay, send_viewer, &seat);
 	}
 }
 
@@ -175,7 +175,7 @@ static struct viewer *viewer_new(struct theatre *t, post_peer_id peer, const cha
 	return v;
 }
 
-static void attach(struct theatre *t, post_peer_id peer)
+static void attach_viewer(struct theatre *t, post_peer_id peer)
 {
 	struct post_peer_info info;
 	struct viewer *v = viewer_of(t, peer);
@@ -185,10 +185,10 @@ static void attach(struct theatre *t, post_peer_id peer)
 	if (!v)
 		v = viewer_new(t, peer, info.name);
 	if (v)
-		snapshot(t, v);
+		send_snapshot(t, v);
 }
 
-static void detach(struct theatre *t, post_peer_id peer)
+static void detach_viewer(struct theatre *t, post_peer_id peer)
 {
 	for (uint32_t i = 0; i < t->n_viewers; i++) {
 		if (t->viewers[i]->peer != peer)
@@ -202,10 +202,10 @@ static void detach(struct theatre *t, post_peer_id peer)
 
 /* ---- commands ---- */
 
-static void reply(struct theatre *t, struct viewer *v, uint64_t command, int status, const char *format, ...)
+static void reply_to(struct theatre *t, struct viewer *v, uint64_t command, int status, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-static void reply(struct theatre *t, struct viewer *v, uint64_t command, int status, const char *format, ...)
+static void reply_to(struct theatre *t, struct viewer *v, uint64_t command, int status, const char *format, ...)
 {
 	struct seat seat = { t, v };
 	struct msg m = { .type = MSG_SEE_REPLY, .u.see_reply = { .command = command, .status = status } };
@@ -214,10 +214,10 @@ static void reply(struct theatre *t, struct viewer *v, uint64_t command, int sta
 	va_start(ap, format);
 	vsnprintf(m.u.see_reply.text, sizeof(m.u.see_reply.text), format, ap);
 	va_end(ap);
-	send(&seat, &m);
+	send_viewer(&seat, &m);
 }
 
-static void jump(struct theatre *t, struct viewer *v, uint64_t command, int64_t to_us)
+static void jump_to(struct theatre *t, struct viewer *v, uint64_t command, int64_t to_us)
 {
 	const struct recording *r = t->recording;
 	struct error err = { "" };
@@ -226,11 +226,11 @@ static void jump(struct theatre *t, struct viewer *v, uint64_t command, int64_t 
 	v->moved_us = t->now_us;
 	v->pace.carry_us = 0;
 	if (rc != 0) {
-		reply(t, v, command, rc, "%.180s", err.text);
+		reply_to(t, v, command, rc, "%.180s", err.text);
 		return;
 	}
-	snapshot(t, v);
-	reply(t, v, command, 0, "at %.1f s of %.1f s",
+	send_snapshot(t, v);
+	reply_to(t, v, command, 0, "at %.1f s of %.1f s",
 	      (double)(replay_cursor(v->replay) - r->first_us) * 1e-6,
 	      (double)(r->last_us - r->first_us) * 1e-6);
 }
@@ -240,25 +240,25 @@ static void run_at(struct theatre *t, struct viewer *v, const struct msg_command
 	double speed = (double)m->factor;
 
 	if (!(speed >= 0 && speed <= speed_most)) {
-		reply(t, v, m->id, -EINVAL, "a speed is 0 to %g times real", speed_most);
+		reply_to(t, v, m->id, -EINVAL, "a speed is 0 to %g times real", speed_most);
 		return;
 	}
 	v->pace.stopped = speed <= 0;
 	if (speed > 0)
 		v->pace.speed = speed;
-	reply(t, v, m->id, 0, "%g times real", speed);
+	reply_to(t, v, m->id, 0, "%g times real", speed);
 }
 
 /* Each console's cursor is its own: nobody can hold it against another. */
-static void arm(struct theatre *t, struct viewer *v, const struct msg_command *m)
+static void arm_viewer(struct theatre *t, struct viewer *v, const struct msg_command *m)
 {
 	int64_t seconds = m->value < 0 ? 0 : m->value > LEASE_MOST_S ? LEASE_MOST_S : m->value;
 
 	v->lease_ends_us = t->now_us + seconds * 1000000;
-	reply(t, v, m->id, 0, seconds ? "the cursor is yours" : "locked");
+	reply_to(t, v, m->id, 0, seconds ? "the cursor is yours" : "locked");
 }
 
-static void compare(struct theatre *t, struct viewer *v, const struct msg_command *m)
+static void ask_comparison(struct theatre *t, struct viewer *v, const struct msg_command *m)
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q = { .excluded = excluded, .threads = 1, .reason = "what if",
@@ -273,19 +273,19 @@ static void compare(struct theatre *t, struct viewer *v, const struct msg_comman
 		rc = see_compare(m, t->recording->cluster->n_stages, t->recording->n_nodes, excluded, &q,
 				 name, sizeof(name), &err);
 	if (rc != 0) {
-		reply(t, v, m->id, rc, "%.180s", err.text);
+		reply_to(t, v, m->id, rc, "%.180s", err.text);
 	} else {
 		if (t->n_awaited == AWAITED_MOST) /* the oldest gives up its place */
 			memmove(t->awaited, t->awaited + 1, --t->n_awaited * sizeof(*t->awaited));
 		a = &t->awaited[t->n_awaited++];
 		*a = (struct awaited){ planner_ask(t->planner, cluster, &q), v->peer, m->id, "" };
 		memcpy(a->name, name, sizeof(a->name));
-		reply(t, v, m->id, 0, "planning %s", name);
+		reply_to(t, v, m->id, 0, "planning %s", name);
 	}
 	cluster_free(cluster);
 }
 
-static void refuse(struct theatre *t, struct viewer *v, const struct msg_command *m)
+static void refuse_act(struct theatre *t, struct viewer *v, const struct msg_command *m)
 {
 	static const char why[] = "a recorded run: commands are off";
 	struct seat seat = { t, v };
@@ -293,48 +293,48 @@ static void refuse(struct theatre *t, struct viewer *v, const struct msg_command
 			       .u.see_preview = { .command = m->id, .verb = m->verb } };
 
 	if (strcmp(m->text, "preview") != 0) {
-		reply(t, v, m->id, -EPERM, "%s", why);
+		reply_to(t, v, m->id, -EPERM, "%s", why);
 		return;
 	}
 	memcpy(preview.u.see_preview.text, why, sizeof(why));
-	send(&seat, &preview);
+	send_viewer(&seat, &preview);
 }
 
-static void command(struct theatre *t, struct viewer *v, const struct msg_command *m)
+static void take_command(struct theatre *t, struct viewer *v, const struct msg_command *m)
 {
 	struct seat seat = { t, v };
 
 	switch ((enum command_verb)m->verb) {
 	case COMMAND_SEEK:
-		jump(t, v, m->id, m->value);
+		jump_to(t, v, m->id, m->value);
 		break;
 	case COMMAND_SPEED:
 		run_at(t, v, m);
 		break;
 	case COMMAND_PAUSE:
 		v->pace.stopped = true;
-		reply(t, v, m->id, 0, "stopped");
+		reply_to(t, v, m->id, 0, "stopped");
 		break;
 	case COMMAND_RESUME:
 		v->pace.stopped = false;
-		reply(t, v, m->id, 0, "%g times real", v->pace.speed);
+		reply_to(t, v, m->id, 0, "%g times real", v->pace.speed);
 		break;
 	case COMMAND_STEP:
 		v->pace.stopped = true;
-		jump(t, v, m->id, replay_next_commit(v->replay));
+		jump_to(t, v, m->id, replay_next_commit(v->replay));
 		break;
 	case COMMAND_ARM:
-		arm(t, v, m);
+		arm_viewer(t, v, m);
 		break;
 	case COMMAND_ACK:
-		reply(t, v, m->id, 0, "%u alerts acknowledged",
-		      replay_acknowledge(v->replay, (uint64_t)m->value, send, &seat));
+		reply_to(t, v, m->id, 0, "%u alerts acknowledged",
+		      replay_acknowledge(v->replay, (uint64_t)m->value, send_viewer, &seat));
 		break;
 	case COMMAND_COMPARE:
-		compare(t, v, m);
+		ask_comparison(t, v, m);
 		break;
 	default:
-		refuse(t, v, m);
+		refuse_act(t, v, m);
 	}
 	v->status_us = 0; /* its new pace at once */
 }
@@ -352,13 +352,13 @@ static void take_message(struct theatre *t, const struct post_message *p)
 		return;
 	}
 	if (m.type == MSG_ATTACH)
-		attach(t, p->peer);
+		attach_viewer(t, p->peer);
 	else if (m.type == MSG_COMMAND && v)
-		command(t, v, &m.u.command);
+		take_command(t, v, &m.u.command);
 	msg_clear(&m);
 }
 
-static void receive(struct theatre *t)
+static void receive_messages(struct theatre *t)
 {
 	struct post_message p;
 	struct error err;
@@ -368,7 +368,7 @@ static void receive(struct theatre *t)
 		if (p.kind == POST_DATA)
 			take_message(t, &p);
 		else if (p.kind == POST_DOWN)
-			detach(t, p.peer);
+			detach_viewer(t, p.peer);
 	}
 	if (t->now_us >= t->refresh_us) {
 		t->refresh_us = t->now_us + REFRESH_US;
@@ -396,9 +396,9 @@ static void tell_candidate(struct theatre *t, const struct planned *p)
 	if (!seat.v)
 		return;
 	if (!p->plan) {
-		reply(t, seat.v, a.command, -EINVAL, "%s: %.140s", a.name, p->infeasible);
+		reply_to(t, seat.v, a.command, -EINVAL, "%s: %.140s", a.name, p->infeasible);
 	} else if (see_plan_init(&s, &run, p, a.name) == 0) {
-		send(&seat, &s.message);
+		send_viewer(&seat, &s.message);
 		see_plan_fini(&s);
 	}
 }
@@ -408,7 +408,7 @@ static void run_all(struct theatre *t)
 	for (uint32_t i = 0; i < t->n_viewers; i++) {
 		struct seat seat = { t, t->viewers[i] };
 
-		replay_run(t->viewers[i]->replay, send, &seat);
+		replay_run(t->viewers[i]->replay, send_viewer, &seat);
 	}
 }
 
@@ -428,7 +428,7 @@ static void take_plans(struct theatre *t)
 }
 
 /* A run that is still being written is read again; the longer that takes, the less often. */
-static void grow(struct theatre *t)
+static void grow_viewers(struct theatre *t)
 {
 	struct recording *more;
 	struct error err = { "" };
@@ -440,18 +440,18 @@ static void grow(struct theatre *t)
 	rc = recording_grew(t->recording, &err);
 	if (rc == 1)
 		rc = recording_read(&more, t->store, &err) ? -1 : 1;
-	complain(t, rc, &err);
+	log_failure(t, rc, &err);
 	if (rc == 1) {
 		more->baseline_s = t->recording->baseline_s;
 		for (uint32_t i = 0; i < t->n_viewers; i++) {
 			struct seat seat = { t, t->viewers[i] };
 
 			rc = replay_renew(t->viewers[i]->replay, more, &err);
-			complain(t, rc, &err);
+			log_failure(t, rc, &err);
 			if (rc != 0)
-				snapshot(t, t->viewers[i]);
+				send_snapshot(t, t->viewers[i]);
 			else
-				replay_run(t->viewers[i]->replay, send, &seat);
+				replay_run(t->viewers[i]->replay, send_viewer, &seat);
 		}
 		recording_free(t->recording);
 		t->recording = more;
@@ -460,7 +460,7 @@ static void grow(struct theatre *t)
 	t->grow_us = t->now_us + GROW_EVERY_US + 20 * took;
 }
 
-static void loop(struct theatre *t, int signals)
+static void run_loop(struct theatre *t, int signals)
 {
 	struct pollfd fds[] = { { post_fd(t->post), POLLIN, 0 },
 				{ planner_fd(t->planner), POLLIN, 0 },
@@ -473,11 +473,11 @@ static void loop(struct theatre *t, int signals)
 		if (poll(fds, 3, wait_ms) > 0 && (fds[2].revents & POLLIN))
 			return;
 		t->now_us = clock_monotonic_us();
-		receive(t);
+		receive_messages(t);
 		take_plans(t);
-		grow(t);
+		grow_viewers(t);
 		for (uint32_t i = 0; i < t->n_viewers; i++)
-			move(t, t->viewers[i]);
+			move_viewer(t, t->viewers[i]);
 	}
 }
 
@@ -515,7 +515,7 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 			 t.recording->n_iterations,
 			 (double)(t.recording->last_us - t.recording->first_us) * 1e-6);
 		ask_baseline(&t);
-		loop(&t, signals);
+		run_loop(&t, signals);
 	}
 	planner_stop(t.planner);
 	for (uint32_t i = 0; i < t.n_viewers; i++)

@@ -31,7 +31,7 @@ struct votes {
 	int stage;
 };
 
-static void vote(struct votes *v, uint64_t hash)
+static void vote_for(struct votes *v, uint64_t hash)
 {
 	uint32_t i = 0;
 
@@ -53,7 +53,7 @@ static uint32_t votes_for(const struct votes *v, uint64_t hash)
 	return 0;
 }
 
-static bool tells(const struct controller *c, const struct member *m, int stage)
+static bool tells_hash(const struct controller *c, const struct member *m, int stage)
 {
 	return m->replica && member_stage(c, m) == stage && m->holds == c->committed && m->hash != 0;
 }
@@ -64,11 +64,11 @@ static struct votes count_votes(const struct controller *c, int stage)
 	struct votes v = { .n = 0, .stage = stage };
 
 	for (uint32_t i = 0; i < c->n_members; i++)
-		if (tells(c, &c->members[i], stage))
-			vote(&v, c->members[i].hash);
+		if (tells_hash(c, &c->members[i], stage))
+			vote_for(&v, c->members[i].hash);
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (copy_usable(c, &c->members[i], stage))
-			vote(&v, c->members[i].kept_hash);
+			vote_for(&v, c->members[i].kept_hash);
 	return v;
 }
 
@@ -88,7 +88,7 @@ static struct member *best_of(struct controller *c, const struct votes *v)
 	struct member *best = NULL;
 
 	for (uint32_t i = 0; i < c->n_members; i++)
-		if (tells(c, &c->members[i], v->stage) && is_better(c, v, &c->members[i], best))
+		if (tells_hash(c, &c->members[i], v->stage) && is_better(c, v, &c->members[i], best))
 			best = &c->members[i];
 	return best;
 }
@@ -128,7 +128,7 @@ static bool is_settled(const struct controller *c, const struct votes *v, uint64
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		untold += m->replica && member_stage(c, m) == v->stage && !tells(c, m, v->stage);
+		untold += m->replica && member_stage(c, m) == v->stage && !tells_hash(c, m, v->stage);
 	}
 	for (uint32_t i = 0; i < v->n; i++)
 		if (v->hash[i] != hash && v->of[i] > others)
@@ -147,7 +147,7 @@ void agree_told(struct controller *c, const struct member *told)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (!tells(c, m, stage) || m->hash == best->hash)
+		if (!tells_hash(c, m, stage) || m->hash == best->hash)
 			continue;
 		note(c, NOTE_ALERT, m->id, 0, "n%02u and n%02u of S%d hold different weights after it%" PRIu64 ": without n%02u",
 		     m->id, best->id, stage, c->committed, m->id);
@@ -181,7 +181,7 @@ void agree_changed(struct controller *c, struct member *m)
 
 /* ---- before it begins, or goes on ---- */
 
-static bool comes(const struct member *m)
+static bool is_coming(const struct member *m)
 {
 	return member_alive(m) && m->ready && !m->marked;
 }
@@ -191,7 +191,7 @@ static int count_stored(void *context, const struct store_hash *h)
 	struct votes *v = context;
 
 	if (h->stage == v->stage)
-		vote(v, h->hash);
+		vote_for(v, h->hash);
 	return 0;
 }
 
@@ -204,8 +204,8 @@ static void agree_stage(struct controller *c, int stage)
 	struct error err;
 
 	for (uint32_t i = 0; i < c->n_members; i++)
-		if (comes(&c->members[i]) && member_stage(c, &c->members[i]) == stage)
-			vote(&v, c->members[i].hash);
+		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == stage)
+			vote_for(&v, c->members[i].hash);
 	if (v.n < 2)
 		return;
 	if (c->committed > 0 && store_each_hash(c->store, c->committed, count_stored, &v, &err) != 0)
@@ -213,13 +213,13 @@ static void agree_stage(struct controller *c, int stage)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (comes(m) && member_stage(c, m) == stage && m->hash != 0 && is_better(c, &v, m, best))
+		if (is_coming(m) && member_stage(c, m) == stage && m->hash != 0 && is_better(c, &v, m, best))
 			best = m;
 	}
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (!comes(m) || member_stage(c, m) != stage || m->hash == 0 || m->hash == best->hash)
+		if (!is_coming(m) || member_stage(c, m) != stage || m->hash == 0 || m->hash == best->hash)
 			continue;
 		note(c, NOTE_ALERT, m->id, 0, "n%02u holds other weights of it%" PRIu64 " than n%02u of S%d: it takes no part",
 		     m->id, c->committed, best->id, stage);
@@ -239,12 +239,12 @@ static void agree_corpus(struct controller *c)
 	struct error err;
 
 	for (uint32_t i = 0; i < c->n_members; i++)
-		if (comes(&c->members[i]) && member_stage(c, &c->members[i]) == 0)
-			vote(&v, c->members[i].corpus_hash);
+		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == 0)
+			vote_for(&v, c->members[i].corpus_hash);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (comes(m) && member_stage(c, m) == 0 && m->corpus_hash != 0 &&
+		if (is_coming(m) && member_stage(c, m) == 0 && m->corpus_hash != 0 &&
 		    (!best || votes_for(&v, m->corpus_hash) > votes_for(&v, best->corpus_hash)))
 			best = m;
 	}
@@ -254,7 +254,7 @@ static void agree_corpus(struct controller *c)
 	if (store_corpus(c->store, c->corpus_hash, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 	for (uint32_t i = 0; i < c->n_members; i++)
-		if (comes(&c->members[i]) && member_stage(c, &c->members[i]) == 0)
+		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == 0)
 			agree_reads(c, &c->members[i]);
 }
 

@@ -37,7 +37,7 @@ void doubt_pair(struct controller *c, uint16_t a, uint16_t b)
 	pairs_add(&c->pairs, a, b, c->iteration);
 }
 
-static int guilt(const struct controller *c, const struct member *m)
+static int guilt_of(const struct controller *c, const struct member *m)
 {
 	return pairs_guilt(&c->pairs, m->id);
 }
@@ -71,7 +71,7 @@ static struct member *may_come_back(struct controller *c)
 	for (uint32_t i = 0; i < c->pairs.n; i++) {
 		struct member *m = c->pairs.of[i].out < 0 ? NULL : &c->members[c->pairs.of[i].out];
 
-		if (m && m->marked && others_are_out(c, m) && guilt(c, m) <= 0)
+		if (m && m->marked && others_are_out(c, m) && guilt_of(c, m) <= 0)
 			return m;
 	}
 	return NULL;
@@ -117,7 +117,7 @@ static void leave_out(struct controller *c, struct member *m, bool proven, const
 	c->requests.forgive = true;
 }
 
-static uint32_t accusers(const struct controller *c)
+static uint32_t count_accusers(const struct controller *c)
 {
 	uint32_t n = 0;
 
@@ -133,7 +133,7 @@ static void bad_number(struct controller *c, struct member *m, struct member *by
 	by->accuses_in = c->iteration;
 	c->n_accused = c->accused_in == c->iteration ? c->n_accused + 1 : 1;
 	c->accused_in = c->iteration;
-	if (c->n_accused > MOST_ACCUSED && accusers(c) > MOST_LIARS)
+	if (c->n_accused > MOST_ACCUSED && count_accusers(c) > MOST_LIARS)
 		controller_finish(c, 1, "the training has diverged: numbers are not finite");
 	else
 		leave_out(c, m, m == by, why);
@@ -190,7 +190,7 @@ void doubt_accused(struct controller *c, struct member *accused, struct member *
 		return;
 	if (accused != by)
 		doubt_pair(c, accused->id, by->id);
-	if (accused != by && guilt(c, by) >= BAD_NEIGHBOURS) {
+	if (accused != by && guilt_of(c, by) >= BAD_NEIGHBOURS) {
 		doubt_left_out(c, by, accused, "accused one after another");
 		return;
 	}
@@ -262,13 +262,13 @@ bool doubt_counts(struct controller *c, struct member *m)
 			return true;
 		}
 		doubt_pair(c, m->id, next->id);
-		if (!other || guilt(c, next) > guilt(c, other))
+		if (!other || guilt_of(c, next) > guilt_of(c, other))
 			other = next;
 	}
 	if (!other)
 		return false;
 	note(c, NOTE_ALERT, m->id, 0, "n%02u has gradients that n%02u has not made", other->id, m->id);
-	if (guilt(c, other) > guilt(c, m))
+	if (guilt_of(c, other) > guilt_of(c, m))
 		doubt_left_out(c, other, m, "contradicts others about what was done");
 	else
 		doubt_left_out(c, m, other, "contradicts others about what was done");
@@ -316,15 +316,15 @@ struct found {
 	int guilt;                /* of a, or of b if that is more */
 };
 
-static void consider(struct controller *c, struct found *f, const struct word *a,
+static void consider_pair(struct controller *c, struct found *f, const struct word *a,
 		     const struct word *b)
 {
 	int most;
 
 	doubt_pair(c, a->m->id, b->m->id);
-	most = guilt(c, a->m);
-	if (guilt(c, b->m) > most)
-		most = guilt(c, b->m);
+	most = guilt_of(c, a->m);
+	if (guilt_of(c, b->m) > most)
+		most = guilt_of(c, b->m);
 	if (f->a && most <= f->guilt)
 		return;
 	*f = (struct found){ a, b, most };
@@ -338,11 +338,11 @@ static void differing_slices(struct controller *c, struct found *f, const struct
 
 		for (uint32_t i = 0; owner && i < n; i++)
 			if (words[i].sum->slices[j] != owner->sum->slices[j])
-				consider(c, f, &words[i], owner);
+				consider_pair(c, f, &words[i], owner);
 	}
 }
 
-static uint32_t agreeing(const struct word *words, uint32_t n, const struct word *with)
+static uint32_t count_agreeing(const struct word *words, uint32_t n, const struct word *with)
 {
 	uint32_t k = 0;
 
@@ -358,11 +358,11 @@ static void differing_squares(struct controller *c, struct found *f, const struc
 	const struct word *right = &words[0];
 
 	for (uint32_t i = 1; i < n; i++)
-		if (agreeing(words, n, &words[i]) > agreeing(words, n, right))
+		if (count_agreeing(words, n, &words[i]) > count_agreeing(words, n, right))
 			right = &words[i];
 	for (uint32_t i = 0; i < n; i++)
 		if (memcmp(&words[i].sum->squares, &right->sum->squares, sizeof(double)) != 0)
-			consider(c, f, &words[i], right);
+			consider_pair(c, f, &words[i], right);
 }
 
 void doubt_sums(struct controller *c, int stage)
@@ -379,7 +379,7 @@ void doubt_sums(struct controller *c, int stage)
 		c->requests.sum_anew = true;
 		return;
 	}
-	bad = guilt(c, f.b->m) > guilt(c, f.a->m) ? f.b : f.a;
+	bad = guilt_of(c, f.b->m) > guilt_of(c, f.a->m) ? f.b : f.a;
 	other = bad == f.a ? f.b : f.a;
 	note(c, NOTE_ALERT, bad->m->id, 0, "n%02u and n%02u have different sums of S%d: without n%02u",
 	     f.a->m->id, f.b->m->id, stage, bad->m->id);

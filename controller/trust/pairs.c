@@ -25,7 +25,7 @@ struct pair *pairs_find(const struct pairs *p, uint16_t a, uint16_t b)
 	return NULL;
 }
 
-static void forget(struct pairs *p, uint64_t iteration)
+static void forget_pair(struct pairs *p, uint64_t iteration)
 {
 	uint32_t kept = 0;
 
@@ -39,7 +39,7 @@ struct pair *pairs_add(struct pairs *p, uint16_t a, uint16_t b, uint64_t iterati
 {
 	struct pair *d;
 
-	forget(p, iteration);
+	forget_pair(p, iteration);
 	d = pairs_find(p, a, b);
 	if (!d && list_grow(&p->of, p->n, &p->room, sizeof(*p->of))) {
 		d = &p->of[p->n++];
@@ -84,7 +84,7 @@ static void put_back(struct graph *g, const uint16_t *taken, int n)
 }
 
 /* Who is in most open pairs, and in how many; of one that is in one only, the other. 0: none is open. */
-static int pick(const struct graph *g, uint16_t *id, bool *surely)
+static int pick_guilty(const struct graph *g, uint16_t *id, bool *surely)
 {
 	uint16_t in[MSG_NODES] = { 0 };
 	int most = 0;
@@ -106,24 +106,24 @@ static int pick(const struct graph *g, uint16_t *id, bool *surely)
 }
 
 /* How many are to be added at least so that no pair is open; above `most`, more than that. */
-static int least(struct graph *g, int most)
+static int least_cover(struct graph *g, int most)
 {
 	uint16_t id = 0, taken[MSG_NODES];
 	bool surely;
 	int with, others, n;
 
-	if (pick(g, &id, &surely) == 0)
+	if (pick_guilty(g, &id, &surely) == 0)
 		return 0;
 	if (most <= 0)
 		return 1;
 	g->wrong[id] = true;
-	with = 1 + least(g, most - 1);
+	with = 1 + least_cover(g, most - 1);
 	g->wrong[id] = false;
 	if (surely)
 		return with;
 	others = n = take_others(g, id, taken);
 	if (n < with)
-		n += least(g, (with - 1 < most ? with - 1 : most) - n);
+		n += least_cover(g, (with - 1 < most ? with - 1 : most) - n);
 	put_back(g, taken, others);
 	return n < with ? n : with;
 }
@@ -140,11 +140,11 @@ int pairs_guilt(const struct pairs *p, uint16_t id)
 	int wrong, right;
 
 	g.wrong[id] = true;
-	wrong = 1 + least(&g, MOST);
+	wrong = 1 + least_cover(&g, MOST);
 	g.wrong[id] = false;
 	right = take_others(&g, id, taken);
 	if (right == 0)
 		return 0;
-	right += least(&g, MOST - right);
+	right += least_cover(&g, MOST - right);
 	return at_most(right) - at_most(wrong);
 }

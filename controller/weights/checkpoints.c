@@ -42,7 +42,7 @@ static void tell_unless_whole(struct controller *c)
 		     (unsigned long long)s->iteration, s->n_saved, c->cluster->n_stages);
 }
 
-static void begin(struct controller *c)
+static void begin_checkpoint(struct controller *c)
 {
 	struct checkpointing *s = &c->saving;
 	struct msg save = { .type = MSG_SAVE };
@@ -71,7 +71,7 @@ static void begin(struct controller *c)
 void checkpoint_when_due(struct controller *c)
 {
 	if (c->options.checkpoint_every && c->committed % c->options.checkpoint_every == 0)
-		begin(c);
+		begin_checkpoint(c);
 }
 
 /* They get a microsecond for each parameter, as those do who read one (restore.c). */
@@ -100,12 +100,12 @@ bool checkpoint_last(struct controller *c)
 			tell_unless_whole(c);
 			return false;
 		}
-		begin(c);
+		begin_checkpoint(c);
 	}
 	return s->awaited = s->iteration != 0;
 }
 
-static void whole(struct controller *c)
+static void finish_checkpoint(struct controller *c)
 {
 	struct checkpointing *s = &c->saving;
 	struct checkpoint k = {
@@ -162,5 +162,5 @@ void checkpoint_saved(struct controller *c, struct member *m, const struct msg_s
 	s->hashes[r->stage] = r->hash;
 	s->bytes += r->bytes;
 	if (++s->n_saved == (uint32_t)c->cluster->n_stages)
-		whole(c);
+		finish_checkpoint(c);
 }

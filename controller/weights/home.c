@@ -17,7 +17,7 @@
 
 enum { AGAIN_US = 5000000 };
 
-static bool away(const struct controller *c, const struct member *m)
+static bool is_away(const struct controller *c, const struct member *m)
 {
 	return m->home >= 0 && member_stage(c, m) != m->home;
 }
@@ -31,12 +31,12 @@ static bool at_work(const struct controller *c, const struct member *m)
 
 static bool may_move(const struct controller *c, const struct member *m, int stage)
 {
-	return at_work(c, m) && away(c, m) && m->keeps < 0 && copies_room(c, m, stage) &&
+	return at_work(c, m) && is_away(c, m) && m->keeps < 0 && copies_room(c, m, stage) &&
 	       place_near(c, m, stage);
 }
 
 /* Who should leave that stage for `m` to come home; best if that brings both home. */
-static struct member *partner(struct controller *c, const struct member *m)
+static struct member *find_partner(struct controller *c, const struct member *m)
 {
 	struct member *best = NULL;
 
@@ -63,7 +63,7 @@ static int bound_for(const struct controller *c, int k)
 	return other ? member_stage(c, other) : c->home.pair[k]->home;
 }
 
-static void forget(struct controller *c)
+static void forget_move(struct controller *c)
 {
 	for (int k = 0; k < 2; k++) {
 		struct member *m = c->home.pair[k];
@@ -78,7 +78,7 @@ static void forget(struct controller *c)
 	c->home.next_us = c->now_us + AGAIN_US;
 }
 
-static bool fetch(struct controller *c, struct member *m, int stage)
+static bool fetch_stage(struct controller *c, struct member *m, int stage)
 {
 	m->homing = copies_fetch(c, m, stage);
 	return m->homing;
@@ -89,9 +89,9 @@ static void look_for_two(struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i], *x;
 
-		if (!away(c, m) || !may_move(c, m, m->home))
+		if (!is_away(c, m) || !may_move(c, m, m->home))
 			continue;
-		x = partner(c, m);
+		x = find_partner(c, m);
 		if (!x && !may_go_alone(c, m))
 			continue;
 		c->home.pair[0] = m;
@@ -102,8 +102,8 @@ static void look_for_two(struct controller *c)
 		else
 			note(c, NOTE_EVENT, m->id, 0, "n%02u is to go back from S%d to S%d", m->id,
 			     member_stage(c, m), m->home);
-		if (!fetch(c, m, m->home) || (x && !fetch(c, x, member_stage(c, m))))
-			forget(c);
+		if (!fetch_stage(c, m, m->home) || (x && !fetch_stage(c, x, member_stage(c, m))))
+			forget_move(c);
 		return;
 	}
 }
@@ -123,7 +123,7 @@ void home_turn(struct controller *c)
 		if (!m || (at_work(c, m) && m->homing && m->keeps == bound_for(c, k) &&
 			   (c->home.pair[!k] || may_go_alone(c, m))))
 			continue;
-		forget(c);
+		forget_move(c);
 		return;
 	}
 }

@@ -113,7 +113,7 @@ static int64_t patience_us(const struct controller *c)
 
 /* The replicas have the sum and wait for a copy: not for ever. Counted in looks: while this loop slept
  * there were none. */
-static void overdue(struct controller *c)
+static void release_overdue(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		if (c->members[i].replica && !c->members[i].reduced) {
@@ -145,7 +145,7 @@ static bool may_keep(const struct controller *c, const struct member *m, int sta
 	       (m->refused_copy_us == 0 || c->now_us - m->refused_copy_us > 30000000);
 }
 
-static bool better(const struct controller *c, int stage, const struct member *source,
+static bool is_better_keeper(const struct controller *c, int stage, const struct member *source,
 		   const struct member *m, const struct member *best)
 {
 	bool near, best_near, at_home, best_at_home, rich, best_rich;
@@ -169,7 +169,7 @@ static bool better(const struct controller *c, int stage, const struct member *s
 	return place_distance_s(c, source, m) < place_distance_s(c, source, best);
 }
 
-static bool appoint(struct controller *c, int stage)
+static bool appoint_keeper(struct controller *c, int stage)
 {
 	const struct member *source = NULL;
 	struct member *best = NULL;
@@ -180,7 +180,7 @@ static bool appoint(struct controller *c, int stage)
 			source = &c->members[i];
 	for (uint32_t i = 0; source && i < c->n_members; i++)
 		if (may_keep(c, &c->members[i], stage) &&
-		    better(c, stage, source, &c->members[i], best))
+		    is_better_keeper(c, stage, source, &c->members[i], best))
 			best = &c->members[i];
 	if (!best || !copies_keep(c, best, stage, source))
 		return false;
@@ -258,13 +258,13 @@ bool copies_turn(struct controller *c)
 		return false;
 	c->keepers.next_us = c->now_us + LOOK_EVERY_US;
 	if (c->phase == PHASE_REDUCING) {
-		overdue(c);
+		release_overdue(c);
 		return false; /* who takes part in it is settled */
 	}
 	c->keepers.looks = 0;
 	release_idle(c);
 	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (stage_replicas(c, s, NULL) == 1 && keepers_of(c, s) == 0 && !appoint(c, s))
+		if (stage_replicas(c, s, NULL) == 1 && keepers_of(c, s) == 0 && !appoint_keeper(c, s))
 			lacking = s;
 	if (lacking >= 0)
 		make_room(c, lacking);

@@ -94,7 +94,7 @@ static bool still_moving(struct controller *c)
 }
 
 /* Those that take part from the next iteration on. */
-static uint32_t joiners(const struct controller *c, int stage)
+static uint32_t count_joiners(const struct controller *c, int stage)
 {
 	uint32_t n = 0;
 
@@ -110,7 +110,7 @@ static uint32_t joiners(const struct controller *c, int stage)
 static bool should_move(struct controller *c, const struct member *m)
 {
 	return m->replica && m->keeps >= 0 && !m->homing && copy_coming(c, m, m->keeps) &&
-	       place_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) + joiners(c, m->keeps) <= 1 &&
+	       place_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) + count_joiners(c, m->keeps) <= 1 &&
 	       stage_replicas(c, member_stage(c, m), NULL) >= 3 && copies_place(c, m->keeps);
 }
 

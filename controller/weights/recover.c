@@ -26,7 +26,7 @@
 enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
 
 /* Somebody who holds nothing yet has this stage as its place. */
-static struct member *coming(struct controller *c, int stage)
+static struct member *find_coming(struct controller *c, int stage)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
@@ -44,7 +44,7 @@ static bool can_spare(const struct controller *c, const struct member *m)
 }
 
 /* A node of the richest stage; NULL: none has two. */
-static struct member *spare(struct controller *c)
+static struct member *find_spare(struct controller *c)
 {
 	struct member *best = NULL;
 	uint32_t most = 1;
@@ -81,9 +81,9 @@ static void take_over(struct controller *c, int stage, struct member *holder)
 {
 	struct member *taker;
 
-	if (coming(c, stage))
+	if (find_coming(c, stage))
 		return; /* it fetches from the keeper */
-	taker = can_spare(c, holder) ? holder : spare(c);
+	taker = can_spare(c, holder) ? holder : find_spare(c);
 	if (!taker) {
 		ask_for_node(c, stage);
 		return;
@@ -125,12 +125,12 @@ static bool may_hold(const struct controller *c, int stage)
 
 static void make_anew(struct controller *c, int stage)
 {
-	struct member *taker = coming(c, stage);
+	struct member *taker = find_coming(c, stage);
 
 	if (c->now_us < c->stall.next_anew_us)
 		return; /* the last could not */
 	if (!taker)
-		taker = spare(c);
+		taker = find_spare(c);
 	if (!taker) {
 		ask_for_node(c, stage);
 		return;
@@ -166,7 +166,7 @@ static void bring_back(struct controller *c, int stage)
 		make_anew(c, stage);
 }
 
-static void admit(struct controller *c)
+static void admit_joiners(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
@@ -191,7 +191,7 @@ void recover_turn(struct controller *c)
 		restore_turn(c);
 		return;
 	}
-	admit(c);
+	admit_joiners(c);
 	for (int s = 0;
 	     s < c->cluster->n_stages && c->phase == PHASE_STALLED && !c->restore.active; s++) {
 		struct member *holder;
@@ -202,7 +202,7 @@ void recover_turn(struct controller *c)
 		holder = copies_holder(c, s, NULL);
 		if (holder)
 			take_over(c, s, holder);
-		else if (c->committed > 0 || !coming(c, s))
+		else if (c->committed > 0 || !find_coming(c, s))
 			bring_back(c, s);
 	}
 	if (all && c->phase == PHASE_STALLED)

@@ -54,7 +54,7 @@ static int see_shard(void *context, const struct store_shard *k)
 }
 
 /* The newest whole one before `below`; 0 none. */
-static uint64_t newest(const struct controller *c, const struct kept_shard *list, uint32_t n,
+static uint64_t newest_checkpoint(const struct controller *c, const struct kept_shard *list, uint32_t n,
 		       uint64_t below)
 {
 	uint64_t iteration = 0;
@@ -77,7 +77,7 @@ static uint64_t newest(const struct controller *c, const struct kept_shard *list
 
 /* ---- who reads it ---- */
 
-static bool tried(const struct restoring *r, const struct member *m)
+static bool has_tried(const struct restoring *r, const struct member *m)
 {
 	return m->failed_restore == r->iteration;
 }
@@ -107,7 +107,7 @@ static bool on_host(const struct restoring *r, const struct member *m, int stage
 	return false;
 }
 
-static bool held(const struct controller *c, int stage, const struct member *but)
+static bool is_held(const struct controller *c, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
@@ -118,7 +118,7 @@ static bool held(const struct controller *c, int stage, const struct member *but
 	return false;
 }
 
-static bool answered(const struct controller *c, const struct member *m)
+static bool has_answered(const struct controller *c, const struct member *m)
 {
 	return m->ready && m->holds == c->restore.iteration;
 }
@@ -128,7 +128,7 @@ static bool lost_ones_read(const struct controller *c)
 	const struct restoring *r = &c->restore;
 
 	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (r->lost >> s & 1 && (r->who[s] < 0 || !answered(c, &c->members[r->who[s]])))
+		if (r->lost >> s & 1 && (r->who[s] < 0 || !has_answered(c, &c->members[r->who[s]])))
 			return false;
 	return true;
 }
@@ -136,12 +136,12 @@ static bool lost_ones_read(const struct controller *c)
 /* Had it read a file, and could another not be read, its stage would be lost as well. */
 static bool last_holder(const struct controller *c, const struct member *m)
 {
-	return member_holds(c, m, m->held_stage) && !held(c, m->held_stage, m);
+	return member_holds(c, m, m->held_stage) && !is_held(c, m->held_stage, m);
 }
 
 /* A node of the stage whose machine has the file; else one of a stage that has others; else
  * (the folder may be shared) any of the stage; at last one that kept all waiting. */
-static struct member *reader(struct controller *c, int stage, uint64_t *hash)
+static struct member *choose_reader(struct controller *c, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &c->restore;
 	bool any = r->lost >> stage & 1 || lost_ones_read(c);
@@ -154,7 +154,7 @@ static struct member *reader(struct controller *c, int stage, uint64_t *hash)
 		int mine;
 
 		if (!member_alive(m) || m->marked || !m->welcomed || !m->hello.saves ||
-		    m->restoring || tried(r, m) || (!any && last_holder(c, m)))
+		    m->restoring || has_tried(r, m) || (!any && last_holder(c, m)))
 			continue;
 		has = on_host(r, m, stage, hash);
 		mine = own && has ? 3 : has && alive_in(c, member_stage(c, m)) > 1 ? 2 : own;
@@ -168,7 +168,7 @@ static struct member *reader(struct controller *c, int stage, uint64_t *hash)
 	return best;
 }
 
-static void order(struct controller *c, struct member *m, struct msg *msg)
+static void order_restore(struct controller *c, struct member *m, struct msg *msg)
 {
 	m->replica = false;
 	m->ready = false;
@@ -189,7 +189,7 @@ static bool read_stage(struct controller *c, int stage)
 	struct restoring *r = &c->restore;
 	struct msg m = { .type = MSG_RESTORE };
 	uint64_t hash = 0;
-	struct member *who = reader(c, stage, &hash);
+	struct member *who = choose_reader(c, stage, &hash);
 
 	if (!who)
 		return false;
@@ -200,7 +200,7 @@ static bool read_stage(struct controller *c, int stage)
 					    .kind = RESTORE_FILE,
 					    .iteration = r->iteration,
 					    .hash = hash };
-	order(c, who, &m);
+	order_restore(c, who, &m);
 	return true;
 }
 
@@ -262,7 +262,7 @@ bool restore_checkpoint(struct controller *c)
 
 	if (store_each_shard(c->store, see_shard, &s, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	k = newest(c, s.list, s.n, r->below ? r->below : UINT64_MAX);
+	k = newest_checkpoint(c, s.list, s.n, r->below ? r->below : UINT64_MAX);
 	if (k == 0) {
 		free(s.list);
 		return false;
@@ -275,7 +275,7 @@ bool restore_checkpoint(struct controller *c)
 	note(c, NOTE_ALERT, -1, 0, "the run goes back from it%llu to the checkpoint of it%llu",
 	     (unsigned long long)c->committed, (unsigned long long)k);
 	for (int st = 0; st < c->cluster->n_stages; st++) {
-		r->lost |= (uint64_t)!held(c, st, NULL) << st;
+		r->lost |= (uint64_t)!is_held(c, st, NULL) << st;
 		r->who[st] = -1;
 	}
 	leave_all(c);
@@ -301,7 +301,7 @@ static void trim_history(struct controller *c)
 	consoles_run(c);
 }
 
-static void admit(struct controller *c, struct member *m)
+static void admit_reader(struct controller *c, struct member *m)
 {
 	m->replica = true;
 	m->restoring = false;
@@ -333,7 +333,7 @@ static void go_back(struct controller *c)
 	note(c, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are computed again",
 	     (unsigned long long)r->iteration + 1, (unsigned long long)c->committed);
 	for (int s = 0; s < c->cluster->n_stages; s++)
-		admit(c, &c->members[r->who[s]]);
+		admit_reader(c, &c->members[r->who[s]]);
 	c->committed = r->iteration;
 	c->last_commit = (struct msg_commit){ .iteration = 0 };
 	c->saving = (struct checkpointing){ .last = r->iteration };
@@ -348,7 +348,7 @@ static void go_back(struct controller *c)
 
 /* ---- the average of the neighbours ---- */
 
-static bool neighbour(struct controller *c, int stage, int other, struct msg_restore *m,
+static bool add_neighbour(struct controller *c, int stage, int other, struct msg_restore *m,
 		      double *squares, uint16_t *nodes, uint8_t *stages)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
@@ -377,8 +377,8 @@ bool restore_average(struct controller *c, int stage, struct member *taker)
 	o->stage = (uint8_t)stage;
 	o->kind = RESTORE_AVERAGE;
 	o->iteration = c->committed;
-	neighbour(c, stage, stage - 1, o, squares, r->from_nodes, r->from);
-	neighbour(c, stage, stage + 1, o, squares, r->from_nodes, r->from);
+	add_neighbour(c, stage, stage - 1, o, squares, r->from_nodes, r->from);
+	add_neighbour(c, stage, stage + 1, o, squares, r->from_nodes, r->from);
 	if (o->n_from == 0)
 		return false;
 	r->weights[0] = r->weights[1] = 1.0f / (float)o->n_from;
@@ -399,11 +399,11 @@ bool restore_average(struct controller *c, int stage, struct member *taker)
 	     "S%d is lost: no copy, no checkpoint. n%02u makes it of %.2f S%u%s", stage,
 	     taker->id, (double)r->weights[0], r->from[0],
 	     o->n_from == 2 ? " and its other neighbour" : "");
-	order(c, taker, &m);
+	order_restore(c, taker, &m);
 	return true;
 }
 
-static void averaged(struct controller *c)
+static void finish_average(struct controller *c)
 {
 	struct restoring *r = &c->restore;
 	struct member *m = &c->members[r->who[r->stage]];
@@ -426,7 +426,7 @@ static void averaged(struct controller *c)
 	     "n%02u holds S%d, made of its neighbours after it%llu", m->id, r->stage,
 	     (unsigned long long)c->committed);
 	c->saving = (struct checkpointing){ .iteration = 0 };
-	admit(c, m);
+	admit_reader(c, m);
 	give_up(c);
 }
 
@@ -501,7 +501,7 @@ static void give_up_silent(struct controller *c)
 			continue;
 		m = &c->members[r->who[s]];
 		asked++;
-		if (answered(c, m))
+		if (has_answered(c, m))
 			continue;
 		silent[n++] = m;
 		most = c->stage_parameters[s] > most ? c->stage_parameters[s] : most;
@@ -555,12 +555,12 @@ void restore_turn(struct controller *c)
 	}
 	for (int s = 0; s < c->cluster->n_stages; s++)
 		if (!r->average || s == r->stage)
-			all = all && r->who[s] >= 0 && answered(c, &c->members[r->who[s]]);
+			all = all && r->who[s] >= 0 && has_answered(c, &c->members[r->who[s]]);
 	if (!all) {
 		if (standstill_look(c))
 			give_up_silent(c);
 	} else if (r->average) {
-		averaged(c);
+		finish_average(c);
 	} else {
 		go_back(c);
 	}
