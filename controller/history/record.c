@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "controller/names.h"
 #include "controller/list.h"
+#include "model/hash.h"
 
 /* ---- JSON lines ---- */
 
@@ -327,6 +328,7 @@ int record_begin(struct controller *c, struct error *err)
 		.optimizer = optimizer,
 		.id = c->run,
 		.seed = c->options.seed,
+		.hash = HASH_NAME,
 		.corpus_hash = 0,
 		.started_wall_us = c->started_wall_us,
 		.batch = c->recipe.batch,
