@@ -3,7 +3,8 @@
  *
  *   build/bench/model [PRESET [THREADS [SECONDS [ROUNDS]]]]      default: 30m 2 15 2
  *
- * A step is one microbatch, forward, backward and AdamW. PyTorch's part is left out, aloud,
+ * A step is one microbatch, forward, backward and AdamW. Then what a node hashes for each iteration,
+ * its weights and the sum, as a share of such a step: one that has more microbatches has less. PyTorch's part is left out, aloud,
  * where it cannot be imported; SKIPPIPE_PYTHON names the interpreter. Tokens per second of wall
  * time mean little on a busy machine; those per second of CPU time hold better: both are
  * printed. */
@@ -13,6 +14,8 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "model/cpu/vector.h"
+#include "model/hash.h"
 #include "model/trainer.h"
 
 struct speed {
@@ -96,6 +99,34 @@ static int measure_torch(const struct session *s, unsigned threads, double secon
 	return got == 2 ? 0 : -1;
 }
 
+/* In CPU seconds: it is one thread's work. The least of ten, as others use the machine too. */
+static void measure_hashes(const struct session *s, double step_cpu)
+{
+	struct stage *const *stages = trainer_stages(s->trainer);
+	double bytes = 4.0 * (double)trainer_parameters(s->trainer);
+	unsigned char *digests = malloc((size_t)bytes / HASH_LEAF * HASH_DIGEST + HASH_DIGEST);
+
+	for (size_t set = 0; digests && vector_ops_at(set); set++) {
+		double least = 0;
+
+		for (int i = 0; i < 10; i++) {
+			double begin = cpu_seconds(), took;
+
+			for (uint32_t k = 0; k < s->config.n_stages; k++) {
+				size_t n = stage_parameters(stages[k]) * sizeof(float);
+
+				vector_ops_at(set)->leaves(digests, (const void *)stage_weights(stages[k]), n);
+				(void)hash_root(digests, n);
+			}
+			took = cpu_seconds() - begin;
+			least = i == 0 || took < least ? took : least;
+		}
+		printf("hash, %-12s %9.2f GB/s, twice %.2f%% of a step's CPU seconds\n",
+		       vector_ops_at(set)->name, bytes / least / 1e9, 200 * least / step_cpu);
+	}
+	free(digests);
+}
+
 static void show(const char *who, const struct speed *s)
 {
 	printf("%-18s %9.0f tokens/s   %9.0f tokens per CPU second\n", who, s->wall, s->cpu);
@@ -136,6 +167,7 @@ int main(int argc, char **argv)
 		if (measure(&s, s.trainer, seconds, &speed))
 			return 1;
 		show("skippipe float32", &speed);
+		measure_hashes(&s, (double)o.batch * o.sequence / speed.cpu);
 		if (s.bf16 && measure(&s, s.bf16, seconds, &speed))
 			return 1;
 		if (s.bf16)

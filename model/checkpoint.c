@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "base/file.h"
+#include "model/hash.h"
 #include "model/safetensors.h"
 
 enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
@@ -169,10 +170,10 @@ static json_t *manifest_json(const struct checkpoint *c, json_t *shards)
 
 	free(model);
 	hex(corpus, c->corpus);
-	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:s, s:O}", "format",
+	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:O}", "format",
 			 "skippipe.checkpoint/1", "model", document, "iteration",
 			 (json_int_t)c->iteration, "seed", (json_int_t)c->seed, "position",
-			 (json_int_t)c->position, "corpus", corpus, "shards", shards);
+			 (json_int_t)c->position, "corpus", corpus, "hash", HASH_NAME, "shards", shards);
 }
 
 static int write_manifest(const char *folder, const struct checkpoint *c, json_t *shards,
@@ -271,7 +272,7 @@ static int number(const json_t *root, const char *key, uint64_t *to, const char 
 static int check_keys(json_t *root, const char *path, struct error *err)
 {
 	static const char *const known[] = { "format",   "model",  "iteration", "seed",
-					     "position", "corpus", "shards" };
+					     "position", "corpus", "hash", "shards" };
 	const char *key;
 	json_t *value;
 
@@ -359,6 +360,20 @@ int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
 	return 0;
 }
 
+/* As the manifest's are: earlier ones do not say, and have a checksum that only accidents fail. */
+static int named_hash(const struct safetensors *file, const json_t *root, const char *path, uint64_t *is,
+		      struct error *err)
+{
+	const json_t *name = json_object_get(root, "hash");
+
+	if (!name)
+		return safetensors_checksum(file, is, err);
+	if (!json_is_string(name) || strcmp(json_string_value(name), HASH_NAME) != 0)
+		return error_set(err, -EPROTONOSUPPORT, "%s: its manifest's hashes are not " HASH_NAME
+				 ", which is what this program computes", path);
+	return safetensors_hash(file, is, err);
+}
+
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err)
 {
 	struct checkpoint c = { 0 };
@@ -383,7 +398,7 @@ int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err
 	rc = safetensors_open(&file, path, err);
 	if (rc)
 		goto free_root;
-	rc = safetensors_hash(file, &is, err);
+	rc = named_hash(file, root, path, &is, err);
 	hex(found, is);
 	if (!rc && strcmp(found, hash) != 0)
 		rc = error_set(err, -EINVAL,

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "model/hash.h"
 
 static const char default_folder[] = "/usr/share/games/fortunes";
 
@@ -213,14 +214,10 @@ static int lay_out(struct corpus *c, struct error *err)
 	c->per_validation = (c->block - 1) / c->sequence;
 	rest = c->size - c->groups * GROUP * c->block;
 	c->tail = rest > 0 ? (rest - 1) / c->sequence : 0;
-	c->hash = 0xcbf29ce484222325u;
-	for (size_t i = 0; i < c->size; i++) {
-		int32_t token = token_at(c, i);
-
-		c->hash = (c->hash ^ (uint64_t)token) * 0x100000001b3u;
-		if (c->width == 2 && (uint32_t)token >= c->vocab)
-			c->vocab = (uint32_t)token + 1;
-	}
+	c->hash = hash_bytes(c->data, c->size * c->width);
+	for (size_t i = 0; i < c->size && c->width == 2; i++)
+		if ((uint32_t)token_at(c, i) >= c->vocab)
+			c->vocab = (uint32_t)token_at(c, i) + 1;
 	if (c->width == 1)
 		c->vocab = 256;
 	return 0;

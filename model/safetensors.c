@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "base/file.h"
+#include "model/hash.h"
 
 static const struct {
 	const char *name;
@@ -351,6 +352,24 @@ int safetensors_check_finite(const struct safetensors *s, const struct safetenso
 }
 
 int safetensors_hash(const struct safetensors *s, uint64_t *to, struct error *err)
+{
+	unsigned char block[BLOCK];
+	struct hash hash;
+
+	hash_begin(&hash);
+	for (uint64_t at = 0; at < s->size; at += BLOCK) {
+		size_t n = s->size - at < BLOCK ? (size_t)(s->size - at) : BLOCK;
+		int rc = read_bytes(s, at, block, n, err);
+
+		if (rc)
+			return rc;
+		hash_add(&hash, block, n);
+	}
+	*to = hash_end(&hash);
+	return 0;
+}
+
+int safetensors_checksum(const struct safetensors *s, uint64_t *to, struct error *err)
 {
 	uint64_t hash = 0xcbf29ce484222325u, word;
 	unsigned char block[BLOCK];

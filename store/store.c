@@ -29,6 +29,7 @@ static void free_run(struct store_run *r)
 	free((char *)r->model);
 	free((char *)r->cluster);
 	free((char *)r->optimizer);
+	free((char *)r->hash);
 	*r = (struct store_run){ 0 };
 }
 
@@ -267,6 +268,7 @@ static int read_run(struct store *s, struct error *err)
 	r->model = column_copy(q, 2);
 	r->cluster = column_copy(q, 3);
 	r->optimizer = column_copy(q, 4);
+	r->hash = column_copy(q, 16);
 	r->id = (uint64_t)sqlite3_column_int64(q, 5);
 	r->seed = (uint64_t)sqlite3_column_int64(q, 6);
 	r->corpus_hash = (uint64_t)sqlite3_column_int64(q, 7);
@@ -327,6 +329,8 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 	}
 	if (rc == 0)
 		rc = put_state(s, "wire", r->bf16 ? "bf16" : "fp32", err);
+	if (rc == 0 && r->hash)
+		rc = put_state(s, "hash", r->hash, err);
 	if (rc == 0 && r->options)
 		rc = put_state(s, "options", r->options, err);
 	return rc;

@@ -43,6 +43,9 @@ struct store_run {
 	const char *optimizer; /* JSON */
 	uint64_t id;
 	uint64_t seed;
+	/* Which hash the run's hashes are, kept under the key "hash" (store_get); NULL: begun before
+	 * records said so, with one that other weights can be made to have. */
+	const char *hash;
 	uint64_t corpus_hash; /* 0: not known yet (store_corpus) */
 	int64_t started_wall_us;
 	uint32_t batch, sequence;

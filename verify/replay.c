@@ -9,6 +9,7 @@
 
 #include "model/average.h"
 #include "model/corpus.h"
+#include "model/hash.h"
 #include "model/stage.h"
 #include "verify/chain.h"
 #include "verify/crew.h"
@@ -64,6 +65,17 @@ void replay_free(struct replay *r)
 static int no_memory(struct error *err)
 {
 	return error_set(err, -ENOMEM, "out of memory");
+}
+
+/* Without it nothing could be compared, neither the corpus nor any weights. */
+static int check_hash(const struct store_run *run, struct error *err)
+{
+	if (run->hash && strcmp(run->hash, HASH_NAME) == 0)
+		return 0;
+	return error_set(err, -EPROTONOSUPPORT,
+			 "the run's hashes are %s, this program's " HASH_NAME
+			 ": verify it with the build that began it (version %s)",
+			 run->hash ? run->hash : "an earlier build's", run->version);
 }
 
 static int open_corpus(struct replay *r, struct error *err)
@@ -130,6 +142,8 @@ int replay_new(struct replay **out, struct store *s, const char *device, unsigne
 	r->run = run;
 	rc = model_config_parse(&r->config, NULL, run->model, strlen(run->model),
 				"the run's model", err);
+	if (rc == 0)
+		rc = check_hash(run, err);
 	if (rc == 0)
 		rc = open_corpus(r, err);
 	if (rc == 0)

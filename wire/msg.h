@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MSG_VERSION 2
+#define MSG_VERSION 3
 enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
 	MSG_STAGES = 64,         /* most stages, so most hops of a path */

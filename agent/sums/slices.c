@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/hash.h"
 #include "model/stage.h"
 
 enum { SPANS_MOST = 256 }; /* apart from one another: pieces come nearly in order */
@@ -305,20 +306,6 @@ int slices_awaits(const struct slices *r)
 		if (!in[i] && i != r->mine)
 			return r->nodes[i];
 	return -1;
-}
-
-/* FNV-1a over the floats' bits. */
-static uint64_t hash_floats(const float *x, size_t n)
-{
-	uint64_t hash = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < n; i++) {
-		uint32_t bits;
-
-		memcpy(&bits, &x[i], sizeof(bits));
-		hash = (hash ^ bits) * 0x100000001b3u;
-	}
-	return hash;
 }
 
 void slices_hash(struct slices *r)

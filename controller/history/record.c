@@ -22,6 +22,7 @@
 #include "controller/members/member.h"
 #include "controller/names.h"
 #include "controller/operator/journal.h"
+#include "model/hash.h"
 
 /* ---- JSON lines ---- */
 
@@ -336,6 +337,7 @@ int record_begin(struct controller *c, struct error *err)
 		.optimizer = optimizer,
 		.id = c->run,
 		.seed = c->options.seed,
+		.hash = HASH_NAME,
 		.corpus_hash = 0,
 		.started_wall_us = c->started_wall_us,
 		.batch = c->recipe.batch,

@@ -21,6 +21,7 @@
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/see.h"
+#include "model/hash.h"
 
 /* Attempts that a controller may use up, and how many controllers; of the many after these each has fewer, for they
  * can hardly live long. */
@@ -127,11 +128,26 @@ static int see_who_was_there(struct controller *c, struct error *err)
 	return 0;
 }
 
+/* Agents hash as this program does: what the record says of weights and files must be comparable. */
+static int check_hash(const struct controller *c, struct error *err)
+{
+	const struct store_run *run = store_run_of(c->store);
+
+	if (run->hash && strcmp(run->hash, HASH_NAME) == 0)
+		return 0;
+	return error_set(err, -EPROTONOSUPPORT,
+			 "%s: the run's hashes are %s, this program's " HASH_NAME
+			 ": it goes on with the build that began it (version %s)",
+			 c->options.run_dir, run->hash ? run->hash : "an earlier build's", run->version);
+}
+
 int resume_begin(struct controller *c, struct error *err)
 {
 	uint64_t generation = store_writer_epoch(c->store) - 1;
-	int rc = record_folder(c, err);
+	int rc = check_hash(c, err);
 
+	if (rc == 0)
+		rc = record_folder(c, err);
 	if (rc != 0)
 		return rc;
 	rc = resume_load(c, err);

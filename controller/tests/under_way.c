@@ -10,6 +10,7 @@
 
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
+#include "model/hash.h"
 #include "schedule/search/search.h"
 
 /* The first half are data nodes, the others of the second stage, and all are alike. */
@@ -38,7 +39,7 @@ static void create_store(struct controller *c)
 	struct recipe recipe;
 	struct store_run run = { .name = "under way", .version = "0", .optimizer = "{}", .batch = 1,
 				 .sequence = 64, .n_shards = c->n_shards, .per_shard = c->per_shard,
-				 .threads = 1 };
+				 .threads = 1, .hash = HASH_NAME };
 	char *model_text, *cluster_text = cluster_format(c->cluster);
 
 	assert_int_equal(model_preset("tiny", &model, &recipe, NULL), 0);

@@ -21,7 +21,8 @@
 	void exact_adamw_##set(float *w, float *m, float *v, const float *g, size_t n, \
 			       const struct adamw_factors *f); \
 	void exact_to_bf16_##set(uint16_t *to, const float *x, size_t stride, size_t rows, \
-				 size_t n);
+				 size_t n); \
+	void exact_leaves_##set(unsigned char *digests, const unsigned char *data, size_t bytes);
 
 EXACT_DECLARE(plain)
 EXACT_DECLARE(v3)

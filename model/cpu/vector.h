@@ -81,6 +81,9 @@ struct vector_ops {
 	void (*add)(float *to, const float *from, size_t n);
 	void (*adamw)(float *w, float *m, float *v, const float *g, size_t n,
 		      const struct adamw_factors *f);
+
+	/* digests (hash_leaves(bytes), HASH_DIGEST) of data's leaves, as hash.h defines them. */
+	void (*leaves)(unsigned char *digests, const unsigned char *data, size_t bytes);
 };
 
 const struct vector_ops *vector_ops(void);

@@ -340,4 +340,5 @@ const struct vector_ops VECTOR_SET = {
 	.from_bf16 = from_bf16,
 	.add = EXACT(add),
 	.adamw = EXACT(adamw),
+	.leaves = EXACT(leaves),
 };

@@ -27,6 +27,7 @@ enum {
 	FLASH_TILE = 64, /* queries or keys of a tile on tensor cores */
 	FLASH_THREADS = FLASH_TILE / 16 * 32, /* a warp for 16 of them */
 	SQUARES_BLOCKS = 1024,
+	LEAF_THREADS = 32,
 };
 
 /* One block a row: out (rows, c) = table[tokens]. */
@@ -149,10 +150,10 @@ struct cast_args {
 	size_t n;
 };
 
-/* A block of HASH_LANES threads for each group of n words: its number. */
+/* A thread for each leaf of the n words' bytes: its digest. */
 struct hash_args {
 	const float *x;
-	uint64_t *to; /* (hash_groups(n)) */
+	uint32_t *to; /* (hash_leaves(4 n), HASH_DIGEST / 4) */
 	size_t n;
 };
 

@@ -12,6 +12,9 @@
  */
 
 #include "model/adamw_element.h"
+#define WORD uint32_t
+#include "model/blake2s.h"
+#undef WORD
 #include "model/cuda/kernel_args.h"
 
 /* Sum of one value a thread over the block; SHARED holds THREADS floats, free again on return.
@@ -136,19 +139,25 @@ KERNEL(adamw, adamw_args)
 
 KERNEL(hash, hash_args)
 {
-	uint64_t *lanes = (uint64_t *)(void *)SHARED, number = HASH_BEGIN;
-	size_t begin = (size_t)BLOCK_X * HASH_GROUP;
+	size_t leaf = (size_t)BLOCK_X * THREADS + THREAD, at = leaf * (HASH_LEAF / sizeof(float));
+	size_t end = a.n - at < HASH_LEAF / sizeof(float) ? a.n : at + HASH_LEAF / sizeof(float);
+	uint64_t bytes = 0;
+	uint32_t h[BLAKE2S_WORDS], m[16];
 
-	for (size_t i = begin + THREAD; i < a.n && i < begin + HASH_GROUP; i += HASH_LANES)
-		number = (number ^ BITS(a.x[i])) * HASH_PRIME;
-	lanes[THREAD] = number;
-	BARRIER();
-	if (THREAD > 0)
+	if (at >= a.n)
 		return;
-	number = HASH_BEGIN;
-	for (unsigned l = 0; l < HASH_LANES; l++)
-		number = (number ^ lanes[l]) * HASH_PRIME;
-	a.to[BLOCK_X] = number;
+	blake2s_begin(h);
+	while (at < end) {
+		size_t left = end - at;
+
+		for (unsigned w = 0; w < 16; w++)
+			m[w] = w < left ? BITS(a.x[at + w]) : 0;
+		at += 16;
+		bytes += 4 * (left < 16 ? left : 16);
+		blake2s_block(h, m, bytes, at >= end);
+	}
+	for (unsigned w = 0; w < BLAKE2S_WORDS; w++)
+		a.to[leaf * BLAKE2S_WORDS + w] = h[w];
 }
 
 KERNEL(squares, squares_args)

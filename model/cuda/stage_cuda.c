@@ -29,7 +29,7 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.dot = carve_floats(c, r * m->n_heads),
 		.parts = carve_floats(c, (size_t)NORM_PARTS * m->dim),
 		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
-		.groups = carve_array(c, hash_groups(s->l->parameters), sizeof(uint64_t)),
+		.leaves = carve_array(c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST),
 		.in = carve_floats(c, last * r * m->dim),
 		.logits = carve_floats(c, last * s->chunk * m->vocab),
 		.losses = carve_floats(c, last * r),
@@ -110,7 +110,7 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_losses = carve_floats(&c, small);
-	s->host_groups = carve_array(&c, hash_groups(s->l->parameters), sizeof(uint64_t));
+	s->host_leaves = carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
 	s->host_tokens = carve_array(&c, last * s->rows, sizeof(int32_t));
 	s->host_order =
 		carve_array(&c, last * (s->rows + s->l->config.vocab + 1), sizeof(int32_t));
@@ -305,15 +305,16 @@ static void cuda_put_state(void *self, size_t at, size_t n, const float *const s
 static uint64_t cuda_hash(void *self)
 {
 	struct cuda_stage *s = self;
-	size_t groups = hash_groups(s->l->parameters);
+	size_t bytes = s->l->parameters * sizeof(float), leaves = hash_leaves(bytes);
 	struct hash_args a = { .x = s->array[ARRAY_WEIGHTS],
-			       .to = s->t.groups,
+			       .to = s->t.leaves,
 			       .n = s->l->parameters };
 
-	device_launch(s->d, KERNEL_HASH, false, groups, 1, HASH_LANES, 2 * HASH_LANES, &a);
-	device_get(s->d, s->host_groups, s->t.groups, groups * sizeof(uint64_t));
+	device_launch(s->d, KERNEL_HASH, false, (leaves + LEAF_THREADS - 1) / LEAF_THREADS, 1,
+		      LEAF_THREADS, 0, &a);
+	device_get(s->d, s->host_leaves, s->t.leaves, leaves * HASH_DIGEST);
 	device_status(s->d);
-	return hash_combine(s->host_groups, groups);
+	return hash_root(s->host_leaves, bytes);
 }
 
 static const char *cuda_failure(const void *self)

@@ -21,7 +21,7 @@ struct cuda_scratch {
 	float *dot;      /* (B, H, T) */
 	float *parts;    /* (NORM_PARTS, C) */
 	double *squares; /* (SQUARES_BLOCKS) */
-	uint64_t *groups; /* (hash_groups(P)) */
+	uint32_t *leaves; /* (hash_leaves(4 P), HASH_DIGEST / 4) */
 	/* stage 0 */
 	float *in;        /* (R, C) of the loss */
 	float *logits;    /* (chunk, vocab) */
@@ -62,7 +62,7 @@ struct cuda_stage {
 	bool lent[ARRAY_COUNT];   /* host[] is what the device has, or newer */
 	float *host_in, *host_out; /* (R, C) the caller's, which may be anywhere, on their way */
 	float *host_losses;        /* (R), or (SQUARES_BLOCKS) doubles */
-	uint64_t *host_groups;     /* (hash_groups(P)) */
+	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) */
 	int32_t *host_tokens;      /* (R) tokens or targets on their way, stage 0 */
 	int32_t *host_order; /* (R) order on its way in, (vocab + 1) where a token's begin */
 };

@@ -119,8 +119,10 @@ static void what_activations_travel_as_is_there_with_the_run(void **state)
 	struct error err;
 
 	run.bf16 = true;
+	run.hash = "one";
 	assert_int_equal(store_create(&s, f->path, &run, &err), 0);
 	assert_true(store_run_of(s)->bf16);
+	assert_string_equal(store_run_of(s)->hash, "one");
 	store_close(s);
 	assert_int_equal(store_open(&s, f->path, &err), 0);
 	assert_true(store_run_of(s)->bf16);

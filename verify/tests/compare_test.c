@@ -18,6 +18,7 @@
 #include "base/rng.h"
 #include "model/bf16.h"
 #include "model/corpus.h"
+#include "model/hash.h"
 #include "model/stage.h"
 #include "verify/audit.h"
 #include "verify/compare.h"
@@ -85,7 +86,7 @@ static void make_run(struct cluster *c, const char *folder, bool bf16)
 				 .optimizer = "{}", .seed = 11, .batch = BATCH,
 				 .sequence = SEQUENCE, .n_shards = SHARDS, .per_shard = PER_SHARD,
 				 .threads = 1, .bf16 = bf16, .n_corpus = 1, .corpus = corpus,
-				 .corpus_hash = corpus_hash(c->corpus) };
+				 .hash = HASH_NAME, .corpus_hash = corpus_hash(c->corpus) };
 
 	assert_non_null(model);
 	assert_int_equal(store_create(&c->store, folder, &run, NULL), 0);
@@ -819,6 +820,23 @@ static void another_corpus_is_refused(void **state)
 	assert_non_null(strstr(err.text, c->text));
 }
 
+/* Of a record from before hashes were named nothing can be compared: that is said, and not that it differs. */
+static void hashes_of_an_earlier_build_are_no_difference(void **state)
+{
+	struct cluster *c = *state;
+	struct compare_options o = { .from = 1 };
+	struct compare_result result;
+	struct error err = { "" };
+
+	play(c, 1, false, NULL);
+	assert_int_equal(store_set(c->store, "hash", NULL, NULL), 0);
+	store_close(c->store);
+	assert_int_equal(store_open(&c->store, c->folder, NULL), 0);
+	assert_int_equal(compare_run(c->store, &o, &result, &err), -EPROTONOSUPPORT);
+	assert_non_null(strstr(err.text, "hashes are an earlier build's"));
+	assert_non_null(strstr(err.text, "version t"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define TEST_BF16(name) { "bf16: " #name, name, set_up_bf16, tear_down, NULL }
 
@@ -845,6 +863,7 @@ int main(void)
 		TEST(a_stage_made_of_its_neighbours_replays_bit_for_bit),
 		TEST(another_average_is_found),
 		TEST(another_corpus_is_refused),
+		TEST(hashes_of_an_earlier_build_are_no_difference),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
