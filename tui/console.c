@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 #include "tui/views/view.h"
 
 enum { MESSAGES_A_TURN = 256 };

@@ -9,7 +9,7 @@
 #include "tui/connection.h"
 #include "tui/run/history.h"
 #include "tui/options.h"
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 #include "tui/record.h"
 #include "tui/screen/terminal.h"
 #include "tui/screen/theme.h"

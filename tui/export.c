@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 
 /* A text that grows; what is written after memory ran out is lost, and close says so. */
 static FILE *open_text(char **text, size_t *size)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 
 /* Who is away at the cursor, as the controller wants it: "branch 3,7", "branch -" nobody.
  * False: too many to say. */

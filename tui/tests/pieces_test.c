@@ -14,7 +14,7 @@
 #include "tui/config.h"
 #include "tui/input/keymap.h"
 #include "tui/screen/layout.h"
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 #include "tui/record.h"
 #include "tui/screen/screen.h"
 #include "tui/screen/theme.h"

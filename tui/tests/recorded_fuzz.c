@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "tui/run/history.h"
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 #include "tui/record.h"
 #include "tui/views/view.h"
 

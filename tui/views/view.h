@@ -6,7 +6,7 @@
 #define TUI_VIEW_H
 
 #include "tui/screen/layout.h"
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 #include "tui/run/roster.h"
 #include "tui/screen/screen.h"
 #include "tui/run/state.h"

@@ -1,9 +1,9 @@
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 
 enum { STEP_EVERY_US = 5000000 };
 

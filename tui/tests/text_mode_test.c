@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 #include "tui/tests/golden.h"
 #include "tui/tests/start.h"
 

@@ -1,4 +1,4 @@
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 
 #include <math.h>
 #include <stdarg.h>
