@@ -31,7 +31,7 @@ struct console {
 	int64_t play_local_us;
 	int64_t drawn_us;
 	bool stale;   /* something changed since it was drawn */
-	struct plain plain; /* of plain mode */
+	struct text_mode plain; /* of plain mode */
 	bool hung_up; /* the terminal is gone */
 	bool refused;
 	struct history *history;
@@ -49,7 +49,7 @@ void console_close(struct console *c);
 void console_read_keys(struct console *c);
 void console_read_messages(struct console *c); /* a bounded number */
 void console_send_commands(struct console *c);
-void console_do_wishes(struct console *c); /* cursor, theme, export, copy, mouse */
+void console_do_side_effects(struct console *c); /* cursor, theme, export, copy, mouse */
 void console_scrub(struct console *c);     /* the cursor alone */
 void console_draw(struct console *c);      /* when it is time */
 /* When the next turn has something to do. */

@@ -110,7 +110,7 @@ const char *ui_only_watches(const struct ui *u)
 			    : NULL;
 }
 
-static uint64_t post(struct ui *u, struct msg_command c)
+static uint64_t queue_command(struct ui *u, struct msg_command c)
 {
 	if (u->n_outbox == UI_OUTBOX) {
 		ui_say(u, STYLE_WARNING, "not sent: too many commands wait for an answer");
@@ -133,7 +133,7 @@ static void ask_lease(struct ui *u, const struct state *s, struct msg_command th
 	(void)s;
 	u->waiting = then;
 	u->has_waiting = true;
-	u->arming = post(u, arm);
+	u->arming = queue_command(u, arm);
 	ui_say(u, STYLE_WARNING, "taking the operator's lease for 10 minutes, to %s",
 	       state_verb_name(then.verb));
 }
@@ -154,24 +154,24 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		return 0;
 	}
 	if (strcmp(c.text, "preview") == 0)
-		return post(u, c);
+		return queue_command(u, c);
 	if (ui_only_watches(u) && c.verb != COMMAND_COMPARE && c.verb != COMMAND_SEEK) {
 		ui_say(u, STYLE_WARNING, "not sent: %s", ui_only_watches(u));
 		return 0;
 	}
 	if (c.verb == COMMAND_ARM) {
-		u->arming = c.value > 0 ? post(u, c) : 0;
-		return u->arming ? u->arming : c.value > 0 ? 0 : post(u, c);
+		u->arming = c.value > 0 ? queue_command(u, c) : 0;
+		return u->arming ? u->arming : c.value > 0 ? 0 : queue_command(u, c);
 	}
 	if (c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK)
-		return post(u, c);
+		return queue_command(u, c);
 	if (c.verb != COMMAND_ACK && !s->run.replay &&
 	    (!ui_lease_is_ours(u, s) || s->status.lease_us < 5000000)) {
 		ask_lease(u, s, c);
 		return 0;
 	}
 	ui_say(u, STYLE_TEXT, "%s sent", state_verb_name(c.verb));
-	return post(u, c);
+	return queue_command(u, c);
 }
 
 static void heard_reply(struct ui *u, const struct msg_see_reply *r)
@@ -192,7 +192,7 @@ static void heard_reply(struct ui *u, const struct msg_see_reply *r)
 		ui_say(u, STYLE_WARNING,
 		       "the operator's lease is ours (:arm off gives it back); %s sent",
 		       state_verb_name(u->waiting.verb));
-		post(u, u->waiting);
+		queue_command(u, u->waiting);
 	} else if (*r->text) {
 		ui_say(u, STYLE_GOOD, "%s", r->text);
 	}
@@ -215,7 +215,7 @@ void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 
 /* ---- typed text ---- */
 
-static void complete(struct ui *u)
+static void complete_word(struct ui *u)
 {
 	size_t found[32], n = command_match(u->typed, found, 32);
 
@@ -230,7 +230,7 @@ static void enter_prompt(struct ui *u, const struct state *s)
 	char text[sizeof(u->typed)];
 
 	if (was == PROMPT_COMMAND && *u->typed && !strchr(u->typed, ' '))
-		complete(u);
+		complete_word(u);
 	snprintf(text, sizeof(text), "%s", u->typed);
 	u->prompt = PROMPT_NONE;
 	if (was == PROMPT_COMMAND) {
@@ -242,7 +242,7 @@ static void enter_prompt(struct ui *u, const struct state *s)
 		ui_reselect(u, s);
 }
 
-static void type(struct ui *u, uint32_t key)
+static void type_glyph(struct ui *u, uint32_t key)
 {
 	size_t n = strlen(u->typed);
 	char glyph[4];
@@ -255,7 +255,7 @@ static void type(struct ui *u, uint32_t key)
 	u->palette = 0;
 }
 
-static void erase(struct ui *u)
+static void erase_glyph(struct ui *u)
 {
 	size_t n = strlen(u->typed);
 
@@ -275,9 +275,9 @@ static void prompt_key(struct ui *u, const struct state *s, uint32_t key)
 	else if (key == PRESS_ENTER)
 		enter_prompt(u, s);
 	else if (key == PRESS_DELETE_BACK)
-		erase(u);
+		erase_glyph(u);
 	else if (key == PRESS_TAB && u->prompt == PROMPT_COMMAND)
-		complete(u);
+		complete_word(u);
 	else if (key == PRESS_ARROW_DOWN)
 		u->palette++;
 	else if (key == PRESS_ARROW_UP)
@@ -285,7 +285,7 @@ static void prompt_key(struct ui *u, const struct state *s, uint32_t key)
 	else if (key == 'U' - '@')
 		u->typed[0] = '\0';
 	else if (key >= ' ' && key < PRESS_ARROW_UP)
-		type(u, key);
+		type_glyph(u, key);
 }
 
 void ui_paste(struct ui *u, const char *text)
@@ -294,7 +294,7 @@ void ui_paste(struct ui *u, const char *text)
 
 	while (u->prompt != PROMPT_NONE && (g = utf8_next(&text)) != 0)
 		if (g >= ' ')
-			type(u, g);
+			type_glyph(u, g);
 }
 
 void ui_key(struct ui *u, const struct state *s, uint32_t key)

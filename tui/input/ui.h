@@ -1,8 +1,8 @@
 /* ui.h - what the operator looks at and is about to do: view, selection, dialogs, typed text.
  *
  * Pure: keys and the clock come in as arguments; what should leave (commands for the
- * controller, wishes for the program) is put in the struct for main.c to take. So every dialog
- * is tested by feeding keys and messages. Views read it; ui.c, ui_act.c, ui_move.c,
+ * controller, side effects for the program) is put in the struct for main.c to take. So every
+ * dialog is tested by feeding keys and messages. Views read it; ui.c, ui_act.c, ui_move.c,
  * ui_command.c and dialog.c write it.
  */
 #ifndef TUI_UI_H

@@ -133,12 +133,12 @@ void why_say(const struct why *w, char text[160])
 	*text = '\0';
 	if (!w->waits)
 		return;
-	look_age(w->waited_s, waited);
-	look_age(w->left_s, left);
+	glyphs_age(w->waited_s, waited);
+	glyphs_age(w->left_s, left);
 	n = snprintf(text, 160, "waits %s at n%02u: ", waited, (unsigned)w->node);
 	if (w->busy)
 		n += snprintf(text + n, 160 - (size_t)n, "it runs m%02u %c", w->runs,
-			      look_task_letter(w->kind));
+			      glyphs_task_letter(w->kind));
 	else
 		n += snprintf(text + n, 160 - (size_t)n, "%s",
 			      w->full ? "all its memory slots are held"

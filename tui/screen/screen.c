@@ -71,7 +71,7 @@ int style_parse(const char *name, enum style *out)
 
 /* Ranges whose glyphs take one column everywhere: what is not here is not worth a broken
  * screen. */
-static bool narrow(uint32_t g)
+static bool is_narrow(uint32_t g)
 {
 	return (g >= 0x20 && g < 0x7f) || (g >= 0xa1 && g <= 0x2ff && g != 0xad) ||
 	       (g >= 0x370 && g <= 0x482) || (g >= 0x48a && g <= 0x52f) ||
@@ -128,7 +128,7 @@ uint32_t utf8_next(const char **at)
 		g = g << 6 | (p[i] & 0x3f);
 	}
 	*at += 1 + more;
-	return narrow(g) ? g : '?';
+	return is_narrow(g) ? g : '?';
 }
 
 int utf8_put(char *to, uint32_t g)
@@ -166,7 +166,7 @@ int screen_columns(const char *utf8)
 
 /* ---- the buffer ---- */
 
-static int clamp(int v)
+static int clamp_size(int v)
 {
 	return v < 1 ? 1 : v > SCREEN_MOST ? SCREEN_MOST : v;
 }
@@ -192,8 +192,8 @@ int screen_resize(struct screen *s, int w, int h)
 {
 	struct cell *cells;
 
-	w = clamp(w);
-	h = clamp(h);
+	w = clamp_size(w);
+	h = clamp_size(h);
 	cells = malloc((size_t)w * (size_t)h * sizeof(*cells));
 	if (!cells)
 		return -ENOMEM;

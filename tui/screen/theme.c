@@ -40,7 +40,7 @@ void theme_plain(struct theme *out)
 }
 
 /* The nearest of the 6x6x6 cube and the 24 greys. */
-static int nearest(int r, int g, int b)
+static int nearest_colour(int r, int g, int b)
 {
 	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
 	int best = 16, least = 1 << 30;
@@ -88,8 +88,8 @@ static int parse_colour(const json_t *v, int16_t *out)
 	if (text[0] == '#' && strlen(text) == 7 &&
 	    strspn(text + 1, "0123456789abcdefABCDEF") == 6 &&
 	    sscanf(text + 1, "%x", &rgb) == 1) {
-		*out = (int16_t)nearest((int)(rgb >> 16), (int)(rgb >> 8 & 255),
-					(int)(rgb & 255));
+		*out = (int16_t)nearest_colour((int)(rgb >> 16), (int)(rgb >> 8 & 255),
+					       (int)(rgb & 255));
 		return 0;
 	}
 	return -EINVAL;

@@ -44,8 +44,8 @@ static const struct table_column columns[COLUMNS] = {
 #define MUCH 0.2f /* of an iteration more */
 
 /* What an iteration would take longer without it, in words; the style they have. */
-static unsigned lost(const struct state *s, const struct msg_see_node *m, char *out,
-		     size_t room)
+static unsigned say_cost_of_loss(const struct state *s, const struct msg_see_node *m, char *out,
+				 size_t room)
 {
 	float now_s = s->plan.known ? s->plan.see.iteration_s : 0;
 
@@ -72,11 +72,11 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 	const struct msg_see_node *m = &n->see;
 	unsigned mark = m->node == u->selected ? STYLE_REVERSE : 0;
 	bool away = m->state >= NODE_FAILED || m->state == NODE_ABSENT;
-	struct look l;
+	struct node_glyph l;
 	char text[16];
 	unsigned style;
 
-	look_node(&l, s, n);
+	glyphs_node(&l, s, n);
 	table_row(t, out, row, STYLE_TEXT | mark);
 	table_cell(t, out, row, ID, STYLE_TEXT | mark, "%cn%0*u", mark ? '>' : ' ', digits,
 		   (unsigned)m->node);
@@ -97,7 +97,7 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 		   "%u/%u", (unsigned)n->slots, (unsigned)m->memory);
 	table_cell(t, out, row, QUEUE, (n->n_queue ? STYLE_BLOCKED : STYLE_FAINT) | mark, "%u",
 		   n->n_queue + n->queue_overflow);
-	look_age((double)(u->now_us - m->heard_us) / 1e6, text);
+	glyphs_age((double)(u->now_us - m->heard_us) / 1e6, text);
 	/* A live node is one whose heartbeats come; when the last one did is told only of the
 	 * others. */
 	table_cell(t, out, row, HEARD,
@@ -109,18 +109,18 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 		   view_busy_percent(n,
 				     s->iteration_us ? s->iteration_us : s->last_iteration_us,
 				     u->now_us));
-	style = lost(s, m, text, sizeof(text));
+	style = say_cost_of_loss(s, m, text, sizeof(text));
 	table_cell(t, out, row, LOST, style | mark, "%s", text);
 	table_cell(t, out, row, PLACE, STYLE_TEXT | mark, "%s", m->location);
 	table_cell(t, out, row, FORWARD, STYLE_TEXT | mark, "%.2f", (double)m->forward_s);
 	table_cell(t, out, row, BACKWARD, STYLE_TEXT | mark, "%.2f", (double)m->backward_s);
 	table_cell(t, out, row, OWN, STYLE_FAINT | mark, "%.1f/%.1f",
 		   (double)m->measured_forward_s * 1e3, (double)m->measured_backward_s * 1e3);
-	look_count((double)m->sent_bytes, text);
+	glyphs_count((double)m->sent_bytes, text);
 	table_cell(t, out, row, SENT, STYLE_TEXT | mark, "%s", text);
 	table_cell(t, out, row, RESENT, (m->resent ? STYLE_WARNING : STYLE_FAINT) | mark,
 		   "%llu", (unsigned long long)m->resent);
-	look_count((double)m->rss_bytes, text);
+	glyphs_count((double)m->rss_bytes, text);
 	table_cell(t, out, row, MEMORY, STYLE_TEXT | mark, "%s", text);
 	table_cell(t, out, row, HASH,
 		   (m->hash_agrees || !m->hash ? STYLE_FAINT : STYLE_ALERT) | mark, "%08llx%s",
@@ -142,9 +142,9 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 
 	if (at.h < 3 || !n->known)
 		return;
-	look_age((double)(u->now_us - m->since_us) / 1e6, since);
-	look_count((double)m->sent_bytes, sent);
-	look_count((double)m->received_bytes, received);
+	glyphs_age((double)(u->now_us - m->since_us) / 1e6, since);
+	glyphs_count((double)m->sent_bytes, sent);
+	glyphs_count((double)m->received_bytes, received);
 	screen_print(out, at.x, y++, at.w, STYLE_TEXT, "%s for %s  %s  %s pid %lld on %s  %s",
 		     state_node_name(m->state), since, m->location, m->device,
 		     (long long)m->pid, m->host, m->why);
@@ -160,9 +160,10 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 				n->n_queue ? "waiting:" : "nobody waits here");
 		for (uint32_t i = 0; i < n->n_queue; i++)
 			x += screen_print(out, at.x + x, y, at.w - x, STYLE_BLOCKED,
-					  " %c m%02u", look_task_letter(n->queue[i].kind),
+					  " %c m%02u", glyphs_task_letter(n->queue[i].kind),
 					  n->queue[i].microbatch);
-		if (m->lost_s > 0 && lost(s, m, costs, sizeof(costs)) != STYLE_FAINT)
+		if (m->lost_s > 0 &&
+		    say_cost_of_loss(s, m, costs, sizeof(costs)) != STYLE_FAINT)
 			screen_print(out, at.x + x, y, at.w - x, STYLE_TEXT,
 				     "; if it were lost: %.1f s an iteration (%s), that plan "
 				     "is ready",
