@@ -1,3 +1,7 @@
+/* One turn of a console, phase by phase: keys and clicks, messages (of a controller, or of a
+ * recording that plays), commands that leave, the frame. Every message is kept in the
+ * history before it is applied, so a frozen picture is the state made again from the
+ * messages up to the cursor (console_scrub), and going to now is applying the rest. */
 #include "tui/console.h"
 
 #include <errno.h>

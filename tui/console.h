@@ -42,6 +42,9 @@ struct console {
 	const char *folders[4];
 };
 
+/* Everything of a console, by its options, which are copied. On error nothing stays open:
+ * -EINVAL what was asked for is wrong, others by errno, *err says what. Closed by
+ * console_close. */
 int console_open(struct console *c, const struct options *o, struct error *err);
 void console_close(struct console *c);
 

@@ -1,3 +1,6 @@
+/* The run as other programs read it: a picture (SVG), the figures (JSON lines, CSV), the
+ * tasks as a trace for Perfetto. Each format is written into one growing string from the
+ * state alone; nothing is asked of the controller. */
 #include "tui/export.h"
 
 #include <jansson.h>

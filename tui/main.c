@@ -84,6 +84,8 @@ static void run_loop(struct console *c, int signals)
 	flush_commands(c);
 }
 
+/* Phases: options and what they only print; the console opened; its loop; its end, with an
+ * exit status that says whether the controller refused it. */
 int main(int argc, char **argv)
 {
 	struct options options;

@@ -62,6 +62,7 @@ static int parse_graph(struct options *o, const char *text, struct error *err)
 			 text);
 }
 
+/* Options with a value, checked as they are read. */
 static int take_option(struct options *o, int option, struct error *err)
 {
 	double v;
@@ -125,6 +126,8 @@ static int check_options(const struct options *o, int argc, char **argv, struct 
 	return 0;
 }
 
+/* Flags are taken here, options with a value by take_option; what only holds together (a
+ * socket and its key, say) is checked when all are read. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	enum { READONLY = 256, PLAIN, NO_COLOR, OWNER, HELP, VERSION, MANUAL, KEYS };

@@ -111,11 +111,6 @@ int record_next(struct record_reader *r, int64_t *at_us, const void **data, size
 	return 0;
 }
 
-void record_rewind(struct record_reader *r)
-{
-	r->at = 0;
-}
-
 int record_write(FILE *to, int64_t at_us, const void *data, size_t size)
 {
 	unsigned char head[HEAD];

@@ -68,6 +68,7 @@ static bool say_note(const struct msg_see_note *n, char *out, size_t room)
 	return true;
 }
 
+/* One kind of message a case; those that only move the picture say nothing. */
 bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
 		    size_t room)
 {

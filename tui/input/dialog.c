@@ -1,5 +1,7 @@
-/* Every act that changes the run for longer than a keystroke passes through here: what it would
- * do stands beside the buttons, and the focus is on Cancel. */
+/* Every act that changes the run for longer than a keystroke passes through a dialog: what
+ * it would do (the controller's preview) stands beside the buttons, and the focus is on
+ * Cancel. Opening fills in the fields, a key moves the focus or changes a value, Apply sends
+ * the command; where the act cannot be undone the node's number must be typed. */
 #include "tui/input/ui.h"
 
 #include "tui/run/branch.h"
@@ -36,6 +38,8 @@ static void add_field(struct dialog *d, const char *label, enum field_unit unit,
 
 /* ---- previews ---- */
 
+/* The command that Apply would send, from the dialog's fields; a preview asks with the same
+ * one. */
 static struct msg_command command_of(const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;

@@ -1,5 +1,6 @@
-/* What an action does: acts on the run, the cursor in time, the console.
- */
+/* What an action does, whichever key, click or command asked for it: acts on the run open a
+ * dialog or send a command, acts on time move the cursor, the others change what this
+ * console shows. */
 #include "tui/input/ui.h"
 
 #include <stdio.h>
@@ -150,6 +151,7 @@ static void open_prompt(struct ui *u, enum prompt prompt)
 		snprintf(u->typed, sizeof(u->typed), "%s", u->filter);
 }
 
+/* Acts on the run: those whose effect an operator should see first open a dialog. */
 static void act_run(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -242,6 +244,7 @@ static void act_time(struct ui *u, const struct state *s, enum action a)
 		u->want_scrub = steps[a - ACTION_SCRUB_BACK];
 }
 
+/* Acts on this console alone: what it shows and how. */
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {

@@ -1,5 +1,5 @@
-/* What was typed after ':'. Acts that a key opens with a preview open the same dialog, filled
- * in. */
+/* What was typed after ':'. Commands that a key opens with a preview open the same dialog,
+ * filled in with the words; those without words are the key's action. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +191,8 @@ static void type_speed(struct ui *u, const struct state *s, const char *word)
 		ui_send(u, s, c);
 }
 
+/* The commands that take words, by name. False: not one of them, or without words; then the
+ * key's action of that name is meant. */
 static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 {
 	const char *name = word[0], *one = n > 1 ? word[1] : NULL;

@@ -137,6 +137,8 @@ static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 		  glyphs_decimals((double)it->real_s), (double)it->real_s);
 }
 
+/* Most important first by rank: measured against predicted, then loss and speed, then what
+ * explains them; a narrow screen drops the lowest ranks. */
 static void second_line(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
 {
@@ -227,6 +229,8 @@ static void draw_scrub(struct screen *out, struct rect at, const struct state *s
 	screen_text(out, at.x + at.w - n, at.y, n, STYLE_FAINT, keys);
 }
 
+/* One thing, the most urgent: what is being typed, the message, where
+ * the cursor in time is, why the link is down, the filter, the newest note. */
 void panel_prompt(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	const struct msg_see_note *last = s->n_notes ? &s->notes[s->n_notes - 1] : NULL;

@@ -49,6 +49,7 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 			     &s->iterations[s->n_iterations - 1 - (size_t)i]);
 }
 
+/* Injected failures that stand first, then notes not acknowledged, the newest on top. */
 void panel_alerts(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	uint32_t stand = state_alerts(s);

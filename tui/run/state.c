@@ -1,3 +1,8 @@
+/* The run as the messages of a controller tell it, folded one after another (state_apply).
+ * Messages are complete values, not differences, so applying one twice changes nothing, and
+ * a snapshot is the same messages once more. What has no end of its own (notes, iterations,
+ * validations) is kept in arrays whose oldest half goes when they are full; tasks.c folds
+ * task events, plans.c plans. */
 #include "tui/run/state.h"
 
 #include <errno.h>
@@ -280,6 +285,8 @@ static void count_sequence(struct state *s, const struct msg *m)
 	s->applied++;
 }
 
+/* A case a kind of message. One that does not fit (no memory) leaves `resync` set: the
+ * console then asks for a snapshot. */
 int state_apply(struct state *s, const struct msg *m)
 {
 	int rc = 0;

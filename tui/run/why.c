@@ -125,6 +125,7 @@ void why_make(struct why *w, const struct state *s, const struct state_flight *f
 		find_alternative(w, s, f, now_us);
 }
 
+/* Three parts: how long and where, who is in the way, whether another node would be quicker. */
 void why_say(const struct why *w, char text[160])
 {
 	char waited[16], left[16];

@@ -18,10 +18,13 @@ struct node_glyph {
 	uint32_t queued; /* others that wait there */
 };
 
+/* What a node does now, and how urgent that is. */
 void glyphs_node(struct node_glyph *out, const struct state *s, const struct state_node *n);
+/* A kind of task on a timeline: = # L v + */
 char glyphs_task_glyph(enum work_kind k);
 char glyphs_task_planned(enum work_kind k); /* - : */
 char glyphs_task_letter(enum work_kind k);  /* F B L V */
+/* The colours of its letter, and of its bar. */
 enum style glyphs_task_style(enum work_kind k);
 enum style glyphs_bar_style(enum work_kind k);
 
@@ -49,6 +52,7 @@ struct chips {
 	struct chip chip[24];
 	int n;
 };
+/* Appends one; beyond the last place it is left out. */
 void chips_add(struct chips *c, int rank, unsigned style, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Draws what fits into w columns, `gap` between; returns the columns taken. */

@@ -1,3 +1,6 @@
+/* A picture as a grid of cells, each a glyph and a style, without a terminal: views draw
+ * into it, terminal.c shows what differs, tests and exports read it back. Text is clipped to
+ * the rectangle it is printed into and measured in cells, not bytes. */
 #include "tui/screen/screen.h"
 
 #include <errno.h>
@@ -50,11 +53,6 @@ static const char *const names[STYLES] = {
 	[STYLE_HEAT_4] = "heat-4",
 	[STYLE_STALE] = "stale",
 };
-
-const char *style_name(enum style s)
-{
-	return s < STYLES ? names[s] : "?";
-}
 
 int style_parse(const char *name, enum style *out)
 {
@@ -220,11 +218,6 @@ int screen_width(const struct screen *s)
 int screen_height(const struct screen *s)
 {
 	return s->h;
-}
-
-bool screen_is_ascii(const struct screen *s)
-{
-	return s->ascii;
 }
 
 const struct cell *screen_cells(const struct screen *s)

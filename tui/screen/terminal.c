@@ -1,3 +1,6 @@
+/* The screen on a real terminal, by ncurses: only cells that changed are written. What must
+ * hold in the worst case is kept apart: a crash handler that touches neither lock nor heap
+ * restores the terminal from bytes prepared when it was opened (`rescue`). */
 #define NCURSES_WIDECHAR 1
 #include "tui/screen/terminal.h"
 
@@ -201,6 +204,8 @@ static void begin_curses(struct terminal *t)
 	}
 }
 
+/* The terminal's settings are kept before curses changes them, and rescue is armed before
+ * the first bytes leave: whatever happens then, the shell gets its terminal back. */
 int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 		  struct error *err)
 {

@@ -1,4 +1,6 @@
-/* The dialog above a view: what an act would do, beside the buttons. */
+/* How a dialog looks (dialog.c decides): its lines are written into a list first, so that
+ * the frame can be made as large as they are, then drawn with the field, line or button that
+ * has the focus reversed. */
 #include "tui/views/view.h"
 
 #include <stdarg.h>
@@ -132,6 +134,7 @@ static void show_value(const struct dialog_field *f, enum dialog_kind kind,
 	}
 }
 
+/* What the dialog is about, in its frame: the act and its object. */
 static const char *title_of(const struct state *s, const struct ui *u, char text[80])
 {
 	const struct dialog *d = &u->dialog;
@@ -191,6 +194,7 @@ static const char *ending_of(const struct state *s, enum fault_kind kind)
 				   : "heals by itself; X heals all at once";
 }
 
+/* The body by kind of dialog: fields and what they would do, or a list to choose from. */
 static void fill_lines(struct lines *l, const struct state *s, const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;

@@ -54,6 +54,8 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)m->elapsed_s);
 }
 
+/* A column a plan: the live one, then the candidates as far as there is room, the chosen one
+ * kept longest; what is not answered yet says how it stands. */
 static void draw_table(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u)
 {
@@ -174,6 +176,8 @@ static void draw_tasks(struct screen *out, int x, int y, int w, const struct sta
 	}
 }
 
+/* Both halves have the same scale, the longer plan's, so that lengths can be compared by
+ * eye. */
 static void draw_gantts(struct screen *out, struct rect at, const struct state *s,
 			const struct roster *r, const struct ui *u,
 			const struct state_plan *other)

@@ -174,6 +174,8 @@ static void print_ms(const struct table *t, struct screen *out, int row, int col
 	table_cell(t, out, row, column, STYLE_TEXT, s < 0.9995 ? "%.1f" : "%.0f", s * 1e3);
 }
 
+/* Left to right: what was planned, what was measured, their ratio, what the way is like, and
+ * the ratio again as a bar. A way that is cut has none of it. */
 static void draw_link(const struct table *t, struct screen *out, int row, const struct state *s,
 		      const struct ui *u, const struct msg_link *l)
 {
