@@ -13,7 +13,7 @@
 
 #define FIRST_READ ((size_t)1 << 16) /* of what does not tell its size */
 
-static int fail(struct error *err, const char *path)
+static int fail_with_errno(struct error *err, const char *path)
 {
 	int code = errno;
 
@@ -55,7 +55,7 @@ static int read_growing(int fd, const char *name, size_t most, size_t room, char
 		data = more;
 		got = read_all(fd, data + held, room + 1 - held);
 		if (got < 0) {
-			int rc = fail(err, name);
+			int rc = fail_with_errno(err, name);
 
 			free(data);
 			return rc;
@@ -84,9 +84,9 @@ int file_read(const char *path, size_t most, char **out, size_t *size, struct er
 	struct stat st;
 
 	if (fd < 0)
-		return fail(err, path);
+		return fail_with_errno(err, path);
 	if (fstat(fd, &st) != 0) {
-		rc = fail(err, name);
+		rc = fail_with_errno(err, name);
 	} else if (S_ISDIR(st.st_mode)) {
 		rc = error_set(err, -EINVAL, "%s: a folder, not a file", name);
 	} else if (S_ISREG(st.st_mode) && st.st_size > 0 && (uintmax_t)st.st_size > most) {
@@ -139,7 +139,7 @@ void file_sync_folder(const char *path)
 int file_move(const char *from, const char *to, struct error *err)
 {
 	if (rename(from, to) != 0)
-		return fail(err, to);
+		return fail_with_errno(err, to);
 	file_sync_folder(to);
 	return 0;
 }
@@ -169,20 +169,20 @@ int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct 
 	if (n >= (int)sizeof(a->aside))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	a->fd = a->through ? open(a->aside, O_WRONLY | O_CLOEXEC) : open_aside(a->aside, mode);
-	return a->fd < 0 ? fail(err, path) : 0;
+	return a->fd < 0 ? fail_with_errno(err, path) : 0;
 }
 
 int file_aside_write(struct file_aside *a, const void *data, size_t size, struct error *err)
 {
-	return write_all(a->fd, data, size) == 0 ? 0 : fail(err, a->path);
+	return write_all(a->fd, data, size) == 0 ? 0 : fail_with_errno(err, a->path);
 }
 
 int file_aside_close(struct file_aside *a, int rc, struct error *err)
 {
 	if (rc == 0 && !a->through && fsync(a->fd) != 0)
-		rc = fail(err, a->aside);
+		rc = fail_with_errno(err, a->aside);
 	if (close(a->fd) != 0 && rc == 0)
-		rc = fail(err, a->aside);
+		rc = fail_with_errno(err, a->aside);
 	if (a->through)
 		return rc;
 	if (rc == 0)
@@ -213,7 +213,7 @@ int file_make_folder(const char *path, struct error *err)
 			continue;
 		*p = '\0';
 		if (mkdir(part, 0700) != 0 && errno != EEXIST)
-			return fail(err, part);
+			return fail_with_errno(err, part);
 		*p = was;
 		if (was == '\0')
 			return 0;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-static uint64_t splitmix(uint64_t *x)
+static uint64_t next_splitmix(uint64_t *x)
 {
 	uint64_t z = *x += 0x9e3779b97f4a7c15u;
 
@@ -15,32 +15,32 @@ static uint64_t splitmix(uint64_t *x)
 void rng_init(struct rng *r, uint64_t seed)
 {
 	for (int i = 0; i < 4; i++)
-		r->state[i] = splitmix(&seed);
+		r->state[i] = next_splitmix(&seed);
 }
 
 void rng_init_stream(struct rng *r, uint64_t seed, uint64_t stream)
 {
-	uint64_t mixed = splitmix(&seed);
+	uint64_t mixed = next_splitmix(&seed);
 
-	mixed ^= splitmix(&stream);
+	mixed ^= next_splitmix(&stream);
 	rng_init(r, mixed);
 }
 
-static uint64_t rotl(uint64_t x, int k)
+static uint64_t rotate_left(uint64_t x, int k)
 {
 	return (x << k) | (x >> (64 - k));
 }
 
 uint64_t rng_next(struct rng *r)
 {
-	uint64_t *s = r->state, out = rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
+	uint64_t *s = r->state, out = rotate_left(s[1] * 5, 7) * 9, t = s[1] << 17;
 
 	s[2] ^= s[0];
 	s[3] ^= s[1];
 	s[1] ^= s[2];
 	s[0] ^= s[3];
 	s[2] ^= t;
-	s[3] = rotl(s[3], 45);
+	s[3] = rotate_left(s[3], 45);
 	return out;
 }
 

@@ -62,7 +62,7 @@ static void add_moved(struct args *a, const char *name, const char *value, size_
 		args_addf(a, "--%s=%.*s%lu", name, (int)(number - value), value, n + i);
 }
 
-static void fill(struct args *a, const char *program, char **argv, const char *device, size_t i)
+static void fill_agent_arguments(struct args *a, const char *program, char **argv, const char *device, size_t i)
 {
 	static const char *const moved[] = { "listen", "advertise", "node" };
 
@@ -135,7 +135,7 @@ int agents_main(char **argv)
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (size_t i = 0; rc == 0 && i < devices.n; i++) {
-		fill(&agents[i].args, path, argv, devices.names[i], i);
+		fill_agent_arguments(&agents[i].args, path, argv, devices.names[i], i);
 		rc = child_start(&agents[i], &how, &err);
 		started += rc == 0;
 	}

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void give(struct args *a, char *text)
+static void append_argument(struct args *a, char *text)
 {
 	char **grown = text ? realloc(a->list, (a->n + 2) * sizeof(*grown)) : NULL;
 
@@ -21,7 +21,7 @@ static void give(struct args *a, char *text)
 
 void args_add(struct args *a, const char *text)
 {
-	give(a, strdup(text));
+	append_argument(a, strdup(text));
 }
 
 void args_addf(struct args *a, const char *format, ...)
@@ -33,7 +33,7 @@ void args_addf(struct args *a, const char *format, ...)
 	va_start(ap, format);
 	n = vasprintf(&text, format, ap);
 	va_end(ap);
-	give(a, n < 0 ? NULL : text);
+	append_argument(a, n < 0 ? NULL : text);
 }
 
 void args_free(struct args *a)

@@ -17,7 +17,7 @@
 enum { TAIL_BYTES = 4096, EXEC_FAILED = 127 };
 
 /* In the child, after fork: nothing that allocates or locks. */
-static void become(const struct child *c, const struct child_start *how, pid_t parent, int log)
+static void run_as_child(const struct child *c, const struct child_start *how, pid_t parent, int log)
 {
 	sigset_t none;
 	int null = how->terminal ? -1 : open("/dev/null", O_RDONLY);
@@ -60,7 +60,7 @@ int child_start(struct child *c, const struct child_start *how, struct error *er
 	}
 	pid = fork();
 	if (pid == 0)
-		become(c, how, parent, log);
+		run_as_child(c, how, parent, log);
 	if (log >= 0)
 		close(log);
 	if (pid < 0)

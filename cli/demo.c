@@ -53,7 +53,7 @@ static int make_key(const struct demo *d, const char *tool, const char *name,
 	return 0;
 }
 
-static int admit(struct demo *d, const char *key, const char *role, const char *name,
+static int admit_key(struct demo *d, const char *key, const char *role, const char *name,
 		 struct error *err)
 {
 	char *longer;
@@ -76,12 +76,12 @@ static int make_keys(struct demo *d, struct error *err)
 	if (rc == 0)
 		rc = make_key(d, tool, "console", key, err);
 	if (rc == 0)
-		rc = admit(d, key, "console", "operator", err);
+		rc = admit_key(d, key, "console", "operator", err);
 	for (uint32_t i = 0; rc == 0 && i < d->options.agents; i++) {
 		snprintf(name, sizeof(name), "agent%u", i);
 		rc = make_key(d, tool, name, key, err);
 		if (rc == 0)
-			rc = admit(d, key, "agent", name, err);
+			rc = admit_key(d, key, "agent", name, err);
 	}
 	if (rc != 0)
 		return rc;
@@ -291,7 +291,7 @@ static int check_programs(const struct demo *d, struct error *err)
 	return rc;
 }
 
-static int prepare(struct demo *d, struct error *err)
+static int prepare_run(struct demo *d, struct error *err)
 {
 	int rc = check_programs(d, err);
 
@@ -308,14 +308,14 @@ static int prepare(struct demo *d, struct error *err)
 	return rc == 0 ? make_cast(d, err) : rc;
 }
 
-static int run(struct demo *d)
+static int run_demo(struct demo *d)
 {
 	struct log log = { .least = LOG_INFO, .who = "demo" };
 	struct error err = { "" };
 	int status = EXIT_FAILED, rc;
 
 	supervise_hold_signals();
-	rc = prepare(d, &err);
+	rc = prepare_run(d, &err);
 	if (rc == 0) {
 		log.to = open_log(d);
 		rc = supervise(&d->cast, &log, &status, &err);
@@ -351,7 +351,7 @@ int demo_main(char **argv)
 		      stderr);
 		d.options.headless = true;
 	}
-	status = run(&d);
+	status = run_demo(&d);
 	demo_fini(&d);
 	return status;
 }

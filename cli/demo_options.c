@@ -59,7 +59,7 @@ static const struct {
 	{ "log", false, true },
 };
 
-static int whole(const char *name, const char *text, uint32_t least, uint32_t most, uint32_t *out,
+static int parse_whole_number(const char *name, const char *text, uint32_t least, uint32_t most, uint32_t *out,
 		 struct error *err)
 {
 	char *end;
@@ -105,9 +105,9 @@ static int parse_skip(struct demo_options *o, const char *text, uint32_t *of, st
 		return error_set(err, -EINVAL, "--skip: expected K or K/S, got \"%s\"", text);
 	memcpy(k, text, n);
 	k[n] = '\0';
-	rc = whole("--skip", k, 0, DEMO_STAGES_MOST - 1, &o->skip, err);
+	rc = parse_whole_number("--skip", k, 0, DEMO_STAGES_MOST - 1, &o->skip, err);
 	if (rc == 0 && slash)
-		rc = whole("--skip, of", slash + 1, 2, DEMO_STAGES_MOST, of, err);
+		rc = parse_whole_number("--skip, of", slash + 1, 2, DEMO_STAGES_MOST, of, err);
 	return rc;
 }
 
@@ -126,7 +126,7 @@ static const char *value_of(char ***argv, size_t length)
 	return at[1];
 }
 
-static bool names(const char *arg, const char *name, size_t *length)
+static bool is_option_named(const char *arg, const char *name, size_t *length)
 {
 	*length = 2 + strlen(name);
 	return strncmp(arg, "--", 2) == 0 && strncmp(arg + 2, name, *length - 2) == 0 &&
@@ -140,7 +140,7 @@ static int take_passed(struct demo_options *o, char ***argv, struct error *err)
 		size_t length;
 		const char *value;
 
-		if (!names(**argv, passed[i].name, &length))
+		if (!is_option_named(**argv, passed[i].name, &length))
 			continue;
 		args_addf(&o->controller, "--%s", passed[i].name);
 		if (passed[i].flag) {
@@ -200,7 +200,7 @@ static int take_own(struct demo_options *o, struct raw *raw, char ***argv, struc
 	size_t which, length = 0;
 
 	for (which = 0; which < sizeof(own) / sizeof(own[0]); which++)
-		if (names(arg, own[which], &length))
+		if (is_option_named(arg, own[which], &length))
 			break;
 	if (which == sizeof(own) / sizeof(own[0]))
 		return error_set(err, -EINVAL, "%s: unexpected (skippipe help demo)", arg);
@@ -210,7 +210,7 @@ static int take_own(struct demo_options *o, struct raw *raw, char ***argv, struc
 	switch (which) {
 	case AGENTS:
 		raw->agents = true;
-		return whole("--agents", value, 2, DEMO_AGENTS_MOST, &o->agents, err);
+		return parse_whole_number("--agents", value, 2, DEMO_AGENTS_MOST, &o->agents, err);
 	case STAGES:
 		raw->stages = true;
 		return parse_stages(o, value, err);
@@ -259,7 +259,7 @@ int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct err
 }
 
 /* What was said about nodes, stages and skips must agree; what was not said follows. */
-static int settle(struct demo_options *o, const struct raw *raw, struct error *err)
+static int settle_options(struct demo_options *o, const struct raw *raw, struct error *err)
 {
 	uint32_t sum = 0;
 
@@ -318,7 +318,7 @@ int demo_options_parse(struct demo_options *o, char **argv, struct error *err)
 			rc = 0;
 	}
 	if (rc == 0)
-		rc = settle(o, &raw, err);
+		rc = settle_options(o, &raw, err);
 	if (rc == 0 && (o->controller.failed || o->again.failed))
 		rc = error_set(err, -ENOMEM, "out of memory");
 	if (rc != 0)

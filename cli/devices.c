@@ -10,7 +10,7 @@
 
 enum { LIST_BYTES = 16384 };
 
-static int add(struct devices *d, const char *name, size_t n, const char *suffix,
+static int add_device(struct devices *d, const char *name, size_t n, const char *suffix,
 	       struct error *err)
 {
 	if (n == 0 || n + strlen(suffix) >= DEVICES_NAME)
@@ -38,7 +38,7 @@ static int add_gpus(struct devices *d, const char *suffix, struct error *err)
 	args_free(&args);
 	while (rc == 0 && (line = strsep(&rest, "\n"))) {
 		if (strncmp(line, "cuda:", 5) == 0)
-			rc = add(d, line, strcspn(line, " "), suffix, err);
+			rc = add_device(d, line, strcspn(line, " "), suffix, err);
 		else if (strncmp(line, "cpu:", 4) != 0)
 			why = line;
 	}
@@ -64,7 +64,7 @@ int devices_parse(struct devices *out, const char *text, struct error *err)
 		    (n == 13 && strncmp(at, "cuda:all:bf16", n) == 0))
 			rc = add_gpus(&d, n == 13 ? ":bf16" : "", err);
 		else
-			rc = add(&d, at, n, "", err);
+			rc = add_device(&d, at, n, "", err);
 		if (!at[n])
 			break;
 		at += n + 1;

@@ -41,7 +41,7 @@ struct drill {
 
 /* ---- the file ---- */
 
-static int known(const json_t *o, const char *where, const char *const *keys, size_t n, struct error *err)
+static int check_known_keys(const json_t *o, const char *where, const char *const *keys, size_t n, struct error *err)
 {
 	const char *key;
 	json_t *value;
@@ -64,7 +64,7 @@ static int check_run(const json_t *run, struct error *err)
 	const char *key;
 	json_t *value;
 
-	if (known(run, "run.", keys, 7, err) != 0)
+	if (check_known_keys(run, "run.", keys, 7, err) != 0)
 		return -EINVAL;
 	json_object_foreach((json_t *)run, key, value) {
 		bool list = strcmp(key, "stages") == 0, fraction = strcmp(key, "time_scale") == 0;
@@ -82,7 +82,7 @@ static int check_run(const json_t *run, struct error *err)
 
 static int check_limits(struct drill *d, const json_t *limits, struct error *err)
 {
-	if (known(limits, "limits.", limit_names, LIMITS, err) != 0)
+	if (check_known_keys(limits, "limits.", limit_names, LIMITS, err) != 0)
 		return -EINVAL;
 	for (int i = 0; i < LIMITS; i++) {
 		const json_t *v = json_object_get(limits, limit_names[i]);
@@ -108,7 +108,7 @@ static int check_file(struct drill *d, struct error *err)
 	if (!json_is_object(d->file) || !json_is_string(format) ||
 	    strcmp(json_string_value(format), "skippipe.drill/1") != 0)
 		return error_set(err, -EINVAL, "format: expected \"skippipe.drill/1\"");
-	if (known(d->file, "", keys, 5, err) != 0)
+	if (check_known_keys(d->file, "", keys, 5, err) != 0)
 		return -EINVAL;
 	if (!json_is_array(acts))
 		return error_set(err, -EINVAL, "acts: expected an array of texts like \"10:kill:4\"");
@@ -122,7 +122,7 @@ static int check_file(struct drill *d, struct error *err)
 	return check_limits(d, json_object_get(d->file, "limits"), err);
 }
 
-static int load(struct drill *d, const char *path, struct error *err)
+static int load_drill(struct drill *d, const char *path, struct error *err)
 {
 	json_error_t where;
 	char *text;
@@ -197,7 +197,7 @@ static void keep_iteration(struct drill *d, double s)
 	d->iterations[d->n_iterations++] = s;
 }
 
-static void most(double *seen, double v)
+static void keep_largest(double *seen, double v)
 {
 	if (isnan(*seen) || v > *seen)
 		*seen = v;
@@ -213,11 +213,11 @@ static void take_event(struct drill *d, const json_t *e)
 	if (strcmp(kind, "commit") == 0) {
 		d->commits++;
 		if (d->lost_us)
-			most(&d->seen[LIMIT_RECOVERY], (double)(clock_monotonic_us() - d->lost_us) * 1e-6);
+			keep_largest(&d->seen[LIMIT_RECOVERY], (double)(clock_monotonic_us() - d->lost_us) * 1e-6);
 		d->lost_us = 0;
 	} else if (strcmp(kind, "iteration") == 0) {
 		keep_iteration(d, json_number_value(json_object_get(e, "iteration_s")));
-		most(&d->seen[LIMIT_SLOWEST], json_number_value(json_object_get(e, "real_s")));
+		keep_largest(&d->seen[LIMIT_SLOWEST], json_number_value(json_object_get(e, "real_s")));
 	} else if (strcmp(kind, "validation") == 0) {
 		d->seen[LIMIT_LOSS] = json_number_value(json_object_get(e, "loss"));
 	} else if (strcmp(kind, "node") == 0 && state &&
@@ -233,7 +233,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int judge(struct drill *d)
+static int judge_drill(struct drill *d)
 {
 	int over = 0;
 
@@ -293,7 +293,7 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 	return 0;
 }
 
-static int run(struct drill *d, const char *run_dir)
+static int run_drill(struct drill *d, const char *run_dir)
 {
 	struct args args = { 0 };
 	char self[PATH_MAX];
@@ -310,7 +310,7 @@ static int run(struct drill *d, const char *run_dir)
 		fprintf(stderr, "skippipe drill: the demo cannot be started\n");
 		return EXIT_FAILED;
 	}
-	rc = judge(d);
+	rc = judge_drill(d);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
 		fprintf(stderr, "skippipe drill: the run failed\n");
 		return EXIT_FAILED;
@@ -343,11 +343,11 @@ int drill_main(char **argv)
 		fputs(help, stderr);
 		return EXIT_USAGE;
 	}
-	if (load(&d, path, &err) != 0) {
+	if (load_drill(&d, path, &err) != 0) {
 		fprintf(stderr, "skippipe drill: %s\n", err.text);
 		status = EXIT_USAGE;
 	} else {
-		status = run(&d, run_dir);
+		status = run_drill(&d, run_dir);
 	}
 	json_decref(d.file);
 	free(d.iterations);

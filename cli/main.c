@@ -13,7 +13,7 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-static int unknown(const char *name)
+static int say_unknown_verb(const char *name)
 {
 	const struct verb *nearest = verbs_nearest(name);
 
@@ -26,7 +26,7 @@ static int unknown(const char *name)
 }
 
 /* Becomes the verb's program. argv: what follows the verb. */
-static int become(const struct verb *verb, char **argv)
+static int exec_program(const struct verb *verb, char **argv)
 {
 	struct args args = { 0 };
 	struct error err;
@@ -50,16 +50,16 @@ static int become(const struct verb *verb, char **argv)
 	return EXIT_FAILED;
 }
 
-static int run(const char *name, char **argv)
+static int run_verb(const char *name, char **argv)
 {
 	const struct verb *verb = verbs_find(name);
 
 	if (!verb)
-		return unknown(name);
+		return say_unknown_verb(name);
 	if (strcmp(verb->name, "agent") == 0 && agents_wanted(argv))
 		return agents_main(argv);
 	if (verb->program)
-		return become(verb, argv);
+		return exec_program(verb, argv);
 	return strcmp(verb->name, "drill") == 0 ? drill_main(argv) : demo_main(argv);
 }
 
@@ -77,10 +77,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (strcmp(name, "help") == 0 && argc > 2)
-		return run(argv[2], only_help);
+		return run_verb(argv[2], only_help);
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		verbs_print(stdout);
 		return 0;
 	}
-	return run(name, argv + 2);
+	return run_verb(name, argv + 2);
 }

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-static int join(char *to, size_t room, const char *folder, const char *name, struct error *err)
+static int join_path(char *to, size_t room, const char *folder, const char *name, struct error *err)
 {
 	if ((size_t)snprintf(to, room, "%s/%s", folder, name) >= room)
 		return error_set(err, -ENAMETOOLONG, "%s/%s: the name is too long", folder, name);
@@ -38,7 +38,7 @@ static int make_run(const char *run, struct error *err)
 	int rc = file_make_folder(run, err);
 
 	for (size_t i = 0; rc == 0 && i < sizeof(parts) / sizeof(parts[0]); i++) {
-		rc = join(path, sizeof(path), run, parts[i], err);
+		rc = join_path(path, sizeof(path), run, parts[i], err);
 		if (rc == 0)
 			rc = file_make_folder(path, err);
 		if (rc == 0 && access(path, W_OK | X_OK) != 0)
@@ -53,9 +53,9 @@ static int usual_folder(char *to, size_t room, struct error *err)
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
 	if (state && state[0] == '/')
-		return join(to, room, state, "skippipe/runs", err);
+		return join_path(to, room, state, "skippipe/runs", err);
 	if (home && home[0] == '/')
-		return join(to, room, home, ".local/state/skippipe/runs", err);
+		return join_path(to, room, home, ".local/state/skippipe/runs", err);
 	return error_set(err, -ENOENT, "neither XDG_STATE_HOME nor HOME says where");
 }
 
@@ -82,7 +82,7 @@ static int make_dated(struct place *p, struct error *err)
 	dated_name(name, sizeof(name));
 	rc = usual_folder(folder, sizeof(folder), &why);
 	if (rc == 0)
-		rc = join(p->run, sizeof(p->run), folder, name, &why);
+		rc = join_path(p->run, sizeof(p->run), folder, name, &why);
 	if (rc == 0)
 		rc = make_run(p->run, &why);
 	if (rc == 0)
@@ -92,7 +92,7 @@ static int make_dated(struct place *p, struct error *err)
 	rc = place_own(folder, err);
 	if (rc != 0)
 		return rc;
-	rc = join(p->run, sizeof(p->run), folder, name, err);
+	rc = join_path(p->run, sizeof(p->run), folder, name, err);
 	return rc == 0 ? make_run(p->run, err) : rc;
 }
 
@@ -107,9 +107,9 @@ static int make_given(struct place *p, const char *run_dir, struct error *err)
 			     ? error_set(err, -ENAMETOOLONG, "%s: the name is too long", run_dir)
 			     : 0;
 	else
-		rc = join(p->run, sizeof(p->run), here, run_dir, err);
+		rc = join_path(p->run, sizeof(p->run), here, run_dir, err);
 	if (rc == 0)
-		rc = join(path, sizeof(path), p->run, "run.db", err);
+		rc = join_path(path, sizeof(path), p->run, "run.db", err);
 	if (rc == 0 && stat(path, &st) == 0)
 		rc = error_set(err, -EEXIST, "%s: there is a run in this folder already", path);
 	return rc == 0 ? make_run(p->run, err) : rc;

@@ -84,7 +84,7 @@ static int start_controller(struct play *p, struct error *err)
 
 /* Whether there is something to go on with. Where nothing was recorded yet, only a crash is begun again: what a start
  * failed for it would fail for again. */
-static bool resumable(const struct play *p)
+static bool can_resume(const struct play *p)
 {
 	const struct cast *c = p->cast;
 
@@ -103,7 +103,7 @@ static void resume_controller(struct play *p)
 	int64_t now = clock_monotonic_us();
 	struct error err;
 
-	if (!resumable(p))
+	if (!can_resume(p))
 		return;
 	p->resumed = now - p->resumed_us < RESUME_US ? p->resumed + 1 : 1;
 	p->resumed_us = now;
@@ -140,7 +140,7 @@ static int start_all(struct play *p, struct error *err)
 
 /* ---- orders ---- */
 
-static void obey(struct play *p, const char *line)
+static void obey_request(struct play *p, const char *line)
 {
 	unsigned node;
 	char verb[8], rest;
@@ -174,7 +174,7 @@ static void take_orders(struct play *p)
 	for (ssize_t i = 0; i < n; i++) {
 		if (bytes[i] == '\n') {
 			p->line[p->line_length] = '\0';
-			obey(p, p->line);
+			obey_request(p, p->line);
 			p->line_length = 0;
 		} else if (p->line_length < sizeof(p->line) - 1) {
 			p->line[p->line_length++] = bytes[i];
@@ -184,19 +184,19 @@ static void take_orders(struct play *p)
 
 /* ---- endings ---- */
 
-static void enter(struct play *p, enum act act, int64_t wait_us)
+static void enter_act(struct play *p, enum act act, int64_t wait_us)
 {
 	p->act = act;
 	p->deadline_us = clock_monotonic_us() + wait_us;
 }
 
-static void leave(struct play *p)
+static void leave_act(struct play *p)
 {
 	if (p->act != PLAYING)
 		return;
 	child_signal(&p->cast->console, SIGTERM);
 	child_signal(&p->cast->controller, SIGTERM);
-	enter(p, LEAVING, LEAVE_US);
+	enter_act(p, LEAVING, LEAVE_US);
 }
 
 static void signal_agents(struct play *p, int sig)
@@ -228,24 +228,24 @@ static bool all_gone(const struct cast *c)
 
 /* The end has acts: the console and the controller first, so that the store is closed in order;
  * then the agents by themselves; then by SIGTERM; then by SIGKILL. */
-static void advance(struct play *p)
+static void advance_act(struct play *p)
 {
 	bool late = p->act != PLAYING && clock_monotonic_us() >= p->deadline_us;
 
 	if ((p->act == PLAYING || p->act == LEAVING) && p->cast->controller.pid == 0) {
 		child_signal(&p->cast->console, SIGTERM);
-		enter(p, PARTING, PART_US);
+		enter_act(p, PARTING, PART_US);
 	} else if (p->act == LEAVING && late) {
 		log_line(p->log, LOG_WARN, "the controller does not end: killed");
 		kill_all(p);
-		enter(p, TERMINATING, TERM_US);
+		enter_act(p, TERMINATING, TERM_US);
 	} else if (p->act == PARTING && late) {
 		child_signal(&p->cast->console, SIGTERM);
 		signal_agents(p, SIGTERM);
-		enter(p, TERMINATING, TERM_US);
+		enter_act(p, TERMINATING, TERM_US);
 	} else if (p->act == TERMINATING && late) {
 		kill_all(p);
-		enter(p, TERMINATING, TERM_US);
+		enter_act(p, TERMINATING, TERM_US);
 	}
 }
 
@@ -268,10 +268,10 @@ static void check_gave_up(struct play *p)
 	child_last_words(&c->agents[0], words, sizeof(words));
 	error_set(&p->gave_up, -ECHILD, "every agent has ended; agent 0 with %s: %s", how,
 		  *words ? words : "it said nothing");
-	leave(p);
+	leave_act(p);
 }
 
-static void ended(struct play *p, pid_t pid, int status)
+static void note_child_ended(struct play *p, pid_t pid, int status)
 {
 	struct cast *c = p->cast;
 	char how[64];
@@ -286,7 +286,7 @@ static void ended(struct play *p, pid_t pid, int status)
 	if (child_ended(&c->console, pid, status)) {
 		child_how_it_ended(&c->console, how, sizeof(how));
 		log_line(p->log, LOG_INFO, "console ended: %s", how);
-		leave(p);
+		leave_act(p);
 		return;
 	}
 	for (uint32_t i = 0; i < c->n_agents; i++) {
@@ -310,17 +310,17 @@ static void take_signals(struct play *p)
 		log_line(p->log, LOG_INFO, "%s", strsignal((int)info.ssi_signo));
 		/* A person who asks twice is in a hurry. */
 		if (p->act == PLAYING)
-			leave(p);
+			leave_act(p);
 		else
 			kill_all(p);
 	}
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		ended(p, pid, status);
+		note_child_ended(p, pid, status);
 }
 
 /* ---- the whole ---- */
 
-static void echo(struct play *p)
+static void echo_console(struct play *p)
 {
 	char bytes[4096];
 	struct stat st;
@@ -352,7 +352,7 @@ void supervise_hold_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static int begin(struct play *p, struct error *err)
+static int begin_play(struct play *p, struct error *err)
 {
 	sigset_t set;
 
@@ -374,7 +374,7 @@ static int begin(struct play *p, struct error *err)
 
 /* A console that was killed could not put the screen back. The sequences leave the other
  * screen, show the cursor, and end colours, mouse reports and bracketed paste. */
-static void finish(struct play *p)
+static void finish_play(struct play *p)
 {
 	static const char reset[] =
 		"\033[?1049l\033[?25h\033[0m\033[?1000l\033[?1006l\033[?2004l\r\n";
@@ -402,7 +402,7 @@ static void bound_logs(const struct cast *c)
 		child_bound_log(&c->agents[i], most);
 }
 
-static void turn(struct play *p)
+static void supervise_turn(struct play *p)
 {
 	struct pollfd fds[] = { { .fd = p->signals, .events = POLLIN },
 				{ .fd = p->orders_open ? p->cast->orders : -1,
@@ -421,23 +421,23 @@ static void turn(struct play *p)
 		if (fds[1].revents)
 			take_orders(p);
 	}
-	echo(p);
-	advance(p);
+	echo_console(p);
+	advance_act(p);
 }
 
 int supervise(struct cast *cast, const struct log *log, int *status, struct error *err)
 {
 	struct play p = { .cast = cast, .log = log, .act = PLAYING, .echo = -1 };
-	int rc = begin(&p, err);
+	int rc = begin_play(&p, err);
 
 	if (rc != 0)
 		return rc;
 	rc = start_all(&p, err);
 	if (rc != 0)
-		leave(&p);
+		leave_act(&p);
 	while (!all_gone(cast) || p.act == PLAYING)
-		turn(&p);
-	finish(&p);
+		supervise_turn(&p);
+	finish_play(&p);
 	if (rc == 0 && p.gave_up.text[0])
 		rc = error_set(err, -ECHILD, "%s", p.gave_up.text);
 	*status = child_exit_status(&cast->controller);

@@ -35,7 +35,7 @@ const struct verb *verbs_find(const char *name)
 }
 
 /* Levenshtein distance of words shorter than WORD_MOST. */
-static size_t distance(const char *a, const char *b)
+static size_t edit_distance(const char *a, const char *b)
 {
 	size_t row[WORD_MOST + 1], n = strlen(b);
 
@@ -67,7 +67,7 @@ const struct verb *verbs_nearest(const char *name)
 	if (length == 0 || length >= WORD_MOST)
 		return NULL;
 	for (size_t i = 0; i < N_VERBS; i++) {
-		size_t d = distance(name, table[i].name);
+		size_t d = edit_distance(name, table[i].name);
 
 		if (strncmp(name, table[i].name, length) == 0)
 			d = 0;

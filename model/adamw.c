@@ -1,7 +1,7 @@
 #include "model/adamw.h"
 
 /* By squaring: pow() may differ in its last bit from one C library, and processor, to the next. */
-static double power(double x, uint64_t n)
+static double power_of(double x, uint64_t n)
 {
 	double product = 1;
 
@@ -21,8 +21,8 @@ struct adamw_factors adamw_factors(const struct adamw *h, float scale, float dec
 		.beta2 = h->beta2,
 		.rest1 = 1 - h->beta1,
 		.rest2 = 1 - h->beta2,
-		.unbias1 = (float)(1 / (1 - power((double)h->beta1, t))),
-		.unbias2 = (float)(1 / (1 - power((double)h->beta2, t))),
+		.unbias1 = (float)(1 / (1 - power_of((double)h->beta1, t))),
+		.unbias2 = (float)(1 / (1 - power_of((double)h->beta2, t))),
 		.lr = h->lr,
 		.eps = h->eps,
 		.keep = 1 - h->lr * decay,

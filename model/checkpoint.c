@@ -146,7 +146,7 @@ static void manifest_path(char path[PATH], const char *folder)
 	snprintf(path, PATH, "%s/manifest.json", folder);
 }
 
-static void hex(char text[20], uint64_t v)
+static void format_hex(char text[20], uint64_t v)
 {
 	snprintf(text, 20, "%016" PRIx64, v);
 }
@@ -169,7 +169,7 @@ static json_t *manifest_json(const struct checkpoint *c, json_t *shards)
 	json_t *document = model ? json_loads(model, 0, NULL) : NULL;
 
 	free(model);
-	hex(corpus, c->corpus);
+	format_hex(corpus, c->corpus);
 	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:O}", "format",
 			 "skippipe.checkpoint/1", "model", document, "iteration",
 			 (json_int_t)c->iteration, "seed", (json_int_t)c->seed, "position",
@@ -226,7 +226,7 @@ static int note_shard(json_t *shards, const char *name, uint64_t hash)
 {
 	char text[20];
 
-	hex(text, hash);
+	format_hex(text, hash);
 	return json_array_append_new(shards,
 				     json_pack("{s:s, s:s}", "file", name, "hash", text));
 }
@@ -258,8 +258,8 @@ int checkpoint_write(const char *folder, const struct checkpoint *c,
 	return rc;
 }
 
-static int number(const json_t *root, const char *key, uint64_t *to, const char *path,
-		  struct error *err)
+static int take_number_key(const json_t *root, const char *key, uint64_t *to, const char *path,
+			   struct error *err)
 {
 	const json_t *v = json_object_get(root, key);
 
@@ -306,11 +306,11 @@ static int parse_manifest(json_t *root, const char *path, struct checkpoint *c,
 	rc = model_config_parse(&c->config, &c->recipe, model, strlen(model), path, err);
 	free(model);
 	if (!rc)
-		rc = number(root, "iteration", &c->iteration, path, err);
+		rc = take_number_key(root, "iteration", &c->iteration, path, err);
 	if (!rc)
-		rc = number(root, "seed", &c->seed, path, err);
+		rc = take_number_key(root, "seed", &c->seed, path, err);
 	if (!rc)
-		rc = number(root, "position", &c->position, path, err);
+		rc = take_number_key(root, "position", &c->position, path, err);
 	corpus = json_string_value(json_object_get(root, "corpus"));
 	if (!rc && !corpus)
 		rc = error_set(err, -EINVAL, "%s: corpus: expected a hash", path);
@@ -399,7 +399,7 @@ int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err
 	if (rc)
 		goto free_root;
 	rc = named_hash(file, root, path, &is, err);
-	hex(found, is);
+	format_hex(found, is);
 	if (!rc && strcmp(found, hash) != 0)
 		rc = error_set(err, -EINVAL,
 			       "%s: damaged: its hash is %s, the manifest says %s", path, found,

@@ -121,7 +121,7 @@ int model_config_parse(struct model_config *c, struct recipe *r, const char *tex
 }
 
 /* A float is printed with the fewest digits that read back as the same float. */
-static json_t *shortest(float v)
+static json_t *shortest_real(float v)
 {
 	for (int digits = 1; digits < 10; digits++) {
 		char text[32];
@@ -140,7 +140,7 @@ static json_t *object_print(const struct fields *fields, const void *object)
 	for (size_t i = 0; json && i < fields->n; i++) {
 		double v = field_value(&fields->of[i], object);
 		json_t *value = fields->of[i].kind == KIND_U32     ? json_integer((json_int_t)v)
-				: fields->of[i].kind == KIND_FLOAT ? shortest((float)v)
+				: fields->of[i].kind == KIND_FLOAT ? shortest_real((float)v)
 								   : json_boolean(v != 0);
 
 		if (json_object_set_new(json, field_name(&fields->of[i]), value) < 0) {

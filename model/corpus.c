@@ -58,8 +58,8 @@ static uint32_t word_at(const char *data, size_t i)
 	return v;
 }
 
-static int append(struct corpus *c, const char *data, size_t size, size_t width,
-		  struct error *err)
+static int append_text(struct corpus *c, const char *data, size_t size, size_t width,
+		       struct error *err)
 {
 	size_t had = c->size * c->width;
 	unsigned char *grown;
@@ -111,9 +111,9 @@ static int append_file(struct corpus *c, const char *path, struct error *err)
 	} else if (is_shard(data, size)) {
 		rc = check_shard(path, data, size, err);
 		if (!rc)
-			rc = append(c, data + SHARD_HEADER, size - SHARD_HEADER, 2, err);
+			rc = append_text(c, data + SHARD_HEADER, size - SHARD_HEADER, 2, err);
 	} else {
-		rc = append(c, data, size, 1, err);
+		rc = append_text(c, data, size, 1, err);
 	}
 	free(data);
 	return rc;
@@ -223,7 +223,7 @@ static int lay_out(struct corpus *c, struct error *err)
 	return 0;
 }
 
-static int finish(struct corpus **out, struct corpus *c, int rc, struct error *err)
+static int finish_corpus(struct corpus **out, struct corpus *c, int rc, struct error *err)
 {
 	if (!rc)
 		rc = lay_out(c, err);
@@ -234,7 +234,7 @@ static int finish(struct corpus **out, struct corpus *c, int rc, struct error *e
 	return rc;
 }
 
-static struct corpus *begin(uint32_t sequence, uint64_t seed, struct error *err)
+static struct corpus *begin_corpus(uint32_t sequence, uint64_t seed, struct error *err)
 {
 	struct corpus *c = calloc(1, sizeof(*c));
 
@@ -250,7 +250,7 @@ static struct corpus *begin(uint32_t sequence, uint64_t seed, struct error *err)
 int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t sequence,
 	       uint64_t seed, struct error *err)
 {
-	struct corpus *c = begin(sequence, seed, err);
+	struct corpus *c = begin_corpus(sequence, seed, err);
 	int rc = 0;
 
 	if (!c)
@@ -263,17 +263,17 @@ int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t
 		rc = append_file(c, paths[i], err);
 	if (n_paths == 0)
 		rc = append_default(c, err);
-	return finish(out, c, rc, err);
+	return finish_corpus(out, c, rc, err);
 }
 
 int corpus_from_text(struct corpus **out, const char *text, size_t size, uint32_t sequence,
 		     uint64_t seed, struct error *err)
 {
-	struct corpus *c = begin(sequence, seed, err);
+	struct corpus *c = begin_corpus(sequence, seed, err);
 
 	if (!c)
 		return -ENOMEM;
-	return finish(out, c, size ? append(c, text, size, 1, err) : 0, err);
+	return finish_corpus(out, c, size ? append_text(c, text, size, 1, err) : 0, err);
 }
 
 void corpus_free(struct corpus *c)
@@ -316,14 +316,14 @@ size_t corpus_validation_samples(const struct corpus *c)
  * smallest even number of bits that holds n, walked until it lands below n (Black and Rogaway,
  * 2002). */
 
-static uint64_t mix(uint64_t x)
+static uint64_t mix_bits(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
 	return x ^ (x >> 31);
 }
 
-static size_t permute(size_t i, size_t n, const uint64_t keys[4])
+static size_t permute_index(size_t i, size_t n, const uint64_t keys[4])
 {
 	unsigned half = 1;
 	uint64_t mask;
@@ -335,7 +335,7 @@ static size_t permute(size_t i, size_t n, const uint64_t keys[4])
 		uint64_t left = i >> half, right = i & mask;
 
 		for (int k = 0; k < 4; k++) {
-			uint64_t next = left ^ (mix(right + keys[k]) & mask);
+			uint64_t next = left ^ (mix_bits(right + keys[k]) & mask);
 
 			left = right;
 			right = next;
@@ -366,7 +366,7 @@ void corpus_batch(const struct corpus *c, uint32_t shard, uint32_t n_shards, uin
 		rng_init_stream(&r, c->seed, at / n);
 		for (int k = 0; k < 4; k++)
 			keys[k] = rng_next(&r);
-		sample = permute((size_t)(at % n), n, keys);
+		sample = permute_index((size_t)(at % n), n, keys);
 		group = sample / c->per_run;
 		if (group > c->groups)
 			group = c->groups;

@@ -26,7 +26,7 @@ struct writer {
 	int failed; /* errno of the first failure */
 };
 
-static void put(struct writer *w, const void *data, size_t size)
+static void write_bytes(struct writer *w, const void *data, size_t size)
 {
 	if (!w->failed && fwrite(data, 1, size, w->out) != size)
 		w->failed = errno ? errno : EIO;
@@ -39,7 +39,7 @@ static void put_number(struct writer *w, uint64_t v, size_t size)
 
 	for (size_t i = 0; i < size; i++)
 		bytes[i] = (unsigned char)(v >> (8 * i));
-	put(w, bytes, size);
+	write_bytes(w, bytes, size);
 }
 
 static void put_float(struct writer *w, float v)
@@ -53,7 +53,7 @@ static void put_float(struct writer *w, float v)
 static void put_text(struct writer *w, const char *text)
 {
 	put_number(w, strlen(text), 8);
-	put(w, text, strlen(text));
+	write_bytes(w, text, strlen(text));
 }
 
 static void put_key(struct writer *w, const char *key, enum value type)
@@ -62,11 +62,11 @@ static void put_key(struct writer *w, const char *key, enum value type)
 	put_number(w, type, 4);
 }
 
-static void align(struct writer *w)
+static void align_file(struct writer *w)
 {
 	static const char zeros[ALIGNMENT];
 
-	put(w, zeros, (ALIGNMENT - w->written % ALIGNMENT) % ALIGNMENT);
+	write_bytes(w, zeros, (ALIGNMENT - w->written % ALIGNMENT) % ALIGNMENT);
 }
 
 /* Keys and values. */
@@ -176,7 +176,7 @@ static void tensor_name(const struct tensor *t, char name[64])
 		snprintf(name, 64, "%s.weight", names[t->role]);
 }
 
-static uint64_t aligned(uint64_t size)
+static uint64_t aligned_size(uint64_t size)
 {
 	return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -194,7 +194,7 @@ static void put_description(struct writer *w, const struct tensor *t, uint64_t *
 	put_number(w, t->rows, 8);
 	put_number(w, 0, 4); /* F32 */
 	put_number(w, *offset, 8);
-	*offset += aligned(t->count * sizeof(float));
+	*offset += aligned_size(t->count * sizeof(float));
 }
 
 /* llama.cpp rotates neighbours (2i, 2i + 1), not halves (i, i + d/2): the rows of q and k
@@ -205,16 +205,16 @@ static void put_data(struct writer *w, const struct model_config *c, const struc
 	uint32_t d = model_head_size(c);
 
 	if (t->role != TENSOR_Q && t->role != TENSOR_K) {
-		put(w, from, t->count * sizeof(*from));
+		write_bytes(w, from, t->count * sizeof(*from));
 	} else {
 		for (uint32_t r = 0; r < t->rows; r++) {
 			uint32_t head = r / d, i = r % d / 2, half = r % 2;
 
-			put(w, from + (size_t)(head * d + half * (d / 2) + i) * t->cols,
-			    t->cols * sizeof(*from));
+			write_bytes(w, from + (size_t)(head * d + half * (d / 2) + i) * t->cols,
+				    t->cols * sizeof(*from));
 		}
 	}
-	align(w);
+	align_file(w);
 }
 
 static void put_model(struct writer *w, struct stage *const *stages)
@@ -227,7 +227,7 @@ static void put_model(struct writer *w, struct stage *const *stages)
 		stage_tensors(stages[s], &n);
 		tensors += n;
 	}
-	put(w, "GGUF", 4);
+	write_bytes(w, "GGUF", 4);
 	put_number(w, VERSION, 4);
 	put_number(w, tensors, 8);
 	put_number(w, KEYS, 8);
@@ -238,7 +238,7 @@ static void put_model(struct writer *w, struct stage *const *stages)
 		for (size_t i = 0; i < n; i++)
 			put_description(w, &t[i], &offset);
 	}
-	align(w);
+	align_file(w);
 	for (uint32_t s = 0; s < c->n_stages; s++) {
 		const struct tensor *t = stage_tensors(stages[s], &n);
 		const float *weights = stage_weights(stages[s]);

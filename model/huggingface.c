@@ -106,7 +106,7 @@ struct reader {
 	int rc; /* of the first failure */
 };
 
-static uint32_t whole(struct reader *r, const char *key, uint32_t otherwise)
+static uint32_t read_whole(struct reader *r, const char *key, uint32_t otherwise)
 {
 	const json_t *v = json_object_get(r->root, key);
 
@@ -121,14 +121,14 @@ static uint32_t whole(struct reader *r, const char *key, uint32_t otherwise)
 	return 0;
 }
 
-static float number(const json_t *root, const char *key, float otherwise)
+static float read_real(const json_t *root, const char *key, float otherwise)
 {
 	const json_t *v = json_object_get(root, key);
 
 	return json_is_number(v) ? (float)json_number_value(v) : otherwise;
 }
 
-static void refuse(struct reader *r, bool when, const char *key, const char *expected)
+static void refuse_when(struct reader *r, bool when, const char *key, const char *expected)
 {
 	if (when && !r->rc)
 		r->rc = error_set(r->err, -EINVAL, "%s: %s: expected %s", r->path, key,
@@ -143,17 +143,18 @@ static void check_arithmetic(struct reader *r, const struct model_config *c)
 	const json_t *rope = json_object_get(r->root, "rope_parameters");
 	const char *kind = json_string_value(json_object_get(rope, "rope_type"));
 
-	refuse(r, !type || strcmp(type, "llama") != 0, "model_type", "\"llama\"");
-	refuse(r, act && strcmp(act, "silu") != 0, "hidden_act", "\"silu\"");
-	refuse(r, scaling && !json_is_null(scaling), "rope_scaling", "null");
-	refuse(r, kind && strcmp(kind, "default") != 0, "rope_parameters.rope_type",
-	       "\"default\"");
-	refuse(r, json_is_true(json_object_get(r->root, "attention_bias")), "attention_bias",
-	       "false");
-	refuse(r, json_is_true(json_object_get(r->root, "mlp_bias")), "mlp_bias", "false");
-	refuse(r,
-	       c->n_heads && whole(r, "head_dim", c->dim / c->n_heads) != c->dim / c->n_heads,
-	       "head_dim", "hidden_size / num_attention_heads");
+	refuse_when(r, !type || strcmp(type, "llama") != 0, "model_type", "\"llama\"");
+	refuse_when(r, act && strcmp(act, "silu") != 0, "hidden_act", "\"silu\"");
+	refuse_when(r, scaling && !json_is_null(scaling), "rope_scaling", "null");
+	refuse_when(r, kind && strcmp(kind, "default") != 0, "rope_parameters.rope_type",
+		    "\"default\"");
+	refuse_when(r, json_is_true(json_object_get(r->root, "attention_bias")),
+		    "attention_bias", "false");
+	refuse_when(r, json_is_true(json_object_get(r->root, "mlp_bias")), "mlp_bias", "false");
+	refuse_when(r,
+		    c->n_heads && read_whole(r, "head_dim", c->dim / c->n_heads) !=
+					  c->dim / c->n_heads,
+		    "head_dim", "hidden_size / num_attention_heads");
 }
 
 int huggingface_read_config(const char *folder, struct model_config *c, struct error *err)
@@ -177,16 +178,16 @@ int huggingface_read_config(const char *folder, struct model_config *c, struct e
 		return error_set(err, -EINVAL, "%s: expected a JSON object", path);
 	}
 	r.root = root;
-	read.vocab = whole(&r, "vocab_size", 0);
-	read.dim = whole(&r, "hidden_size", 0);
-	read.ffn_dim = whole(&r, "intermediate_size", 0);
-	read.n_layers = whole(&r, "num_hidden_layers", 0);
-	read.n_heads = whole(&r, "num_attention_heads", 0);
-	read.n_kv_heads = whole(&r, "num_key_value_heads", read.n_heads);
-	read.context = whole(&r, "max_position_embeddings", 2048);
-	read.norm_eps = number(root, "rms_norm_eps", 1e-6f);
-	read.rope_theta = number(json_object_get(root, "rope_parameters"), "rope_theta",
-				 number(root, "rope_theta", 10000));
+	read.vocab = read_whole(&r, "vocab_size", 0);
+	read.dim = read_whole(&r, "hidden_size", 0);
+	read.ffn_dim = read_whole(&r, "intermediate_size", 0);
+	read.n_layers = read_whole(&r, "num_hidden_layers", 0);
+	read.n_heads = read_whole(&r, "num_attention_heads", 0);
+	read.n_kv_heads = read_whole(&r, "num_key_value_heads", read.n_heads);
+	read.context = read_whole(&r, "max_position_embeddings", 2048);
+	read.norm_eps = read_real(root, "rms_norm_eps", 1e-6f);
+	read.rope_theta = read_real(json_object_get(root, "rope_parameters"), "rope_theta",
+				    read_real(root, "rope_theta", 10000));
 	read.tied = json_is_true(json_object_get(root, "tie_word_embeddings"));
 	check_arithmetic(&r, &read);
 	rc = r.rc;
@@ -263,9 +264,9 @@ static int files_open(struct files *f, const char *folder, struct error *err)
 	return rc;
 }
 
-static int find(const struct files *f, const char *folder, const struct tensor *t,
-		const struct safetensors **file, const struct safetensors_entry **out,
-		struct error *err)
+static int find_file_of(const struct files *f, const char *folder, const struct tensor *t,
+			const struct safetensors **file, const struct safetensors_entry **out,
+			struct error *err)
 {
 	char path[2 * PATH];
 
@@ -298,7 +299,7 @@ int huggingface_read_weights(const char *folder, struct stage *const *stages, st
 				const struct safetensors_entry *e = NULL;
 				const struct safetensors *file = NULL;
 
-				rc = find(&f, folder, &t[i], &file, &e, err);
+				rc = find_file_of(&f, folder, &t[i], &file, &e, err);
 				if (!rc && !write)
 					rc = safetensors_check_finite(file, e, err);
 				if (!rc && write)

@@ -61,7 +61,7 @@ static int read_bytes(const struct safetensors *s, uint64_t at, void *to, size_t
 	return 0;
 }
 
-static int bad(const struct reading *r, const char *name, const char *what)
+static int say_bad_entry(const struct reading *r, const char *name, const char *what)
 {
 	return error_set(r->err, -EINVAL, "%s: tensor %s: %s", r->path, name, what);
 }
@@ -71,17 +71,17 @@ static int read_shape(const struct reading *r, struct safetensors_entry *e, cons
 	size_t n = json_array_size(shape);
 
 	if (!json_is_array(shape) || n > 4)
-		return bad(r, e->name, "shape: expected an array of at most 4 sizes");
+		return say_bad_entry(r, e->name, "shape: expected an array of at most 4 sizes");
 	e->dims = (uint32_t)n;
 	e->count = 1;
 	for (size_t i = 0; i < n; i++) {
 		const json_t *side = json_array_get(shape, i);
 
 		if (!json_is_integer(side) || json_integer_value(side) < 0)
-			return bad(r, e->name, "shape: expected whole numbers");
+			return say_bad_entry(r, e->name, "shape: expected whole numbers");
 		e->shape[i] = (uint64_t)json_integer_value(side);
 		if (__builtin_mul_overflow(e->count, e->shape[i], &e->count))
-			return bad(r, e->name, "shape: too large");
+			return say_bad_entry(r, e->name, "shape: too large");
 	}
 	return 0;
 }
@@ -98,20 +98,21 @@ static int read_entry(const struct reading *r, struct safetensors_entry *e, cons
 	while (kind < TYPES && (!type || strcmp(types[kind].name, type) != 0))
 		kind++;
 	if (kind == TYPES)
-		return bad(r, e->name, "dtype: expected F32, F16 or BF16");
+		return say_bad_entry(r, e->name, "dtype: expected F32, F16 or BF16");
 	e->type = (enum safetensors_type)kind;
 	rc = read_shape(r, e, json_object_get(json, "shape"));
 	if (rc)
 		return rc;
 	if (json_array_size(offsets) != 2 || !json_is_integer(from) || !json_is_integer(to) ||
 	    json_integer_value(from) < 0 || json_integer_value(to) < json_integer_value(from))
-		return bad(r, e->name, "data_offsets: expected [begin, end]");
+		return say_bad_entry(r, e->name, "data_offsets: expected [begin, end]");
 	begin = (uint64_t)json_integer_value(from);
 	end = (uint64_t)json_integer_value(to);
 	if (end > r->data_size)
-		return bad(r, e->name, "ends beyond the file, which has been cut short");
+		return say_bad_entry(r, e->name,
+				     "ends beyond the file, which has been cut short");
 	if (__builtin_mul_overflow(e->count, types[kind].size, &size) || end - begin != size)
-		return bad(r, e->name, "data_offsets and shape disagree");
+		return say_bad_entry(r, e->name, "data_offsets and shape disagree");
 	e->at = begin;
 	return 0;
 }
@@ -151,7 +152,7 @@ static int read_entries(struct reading *r)
 		const struct safetensors_entry *e = &s->entries[i];
 
 		if (e->at != end && e->count > 0)
-			return bad(r, e->name, "overlaps another, or leaves a hole");
+			return say_bad_entry(r, e->name, "overlaps another, or leaves a hole");
 		end += e->count * types[e->type].size;
 	}
 	if (end != r->data_size)
@@ -285,7 +286,8 @@ static float from_half(uint16_t h)
 }
 
 /* Of 16 bits each, of the kind that e holds. */
-static void widen(const struct safetensors_entry *e, const unsigned char *from, size_t n, float *to)
+static void widen_values(const struct safetensors_entry *e, const unsigned char *from, size_t n,
+			 float *to)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint16_t v = (uint16_t)(from[2 * i] | from[2 * i + 1] << 8);
@@ -311,13 +313,14 @@ int safetensors_read(const struct safetensors *s, const struct safetensors_entry
 
 		rc = read_bytes(s, s->data + e->at + 2 * i, block, 2 * n, err);
 		if (!rc)
-			widen(e, block, n, to + i);
+			widen_values(e, block, n, to + i);
 	}
 	return rc;
 }
 
 /* What is not has all bits of the exponent. */
-static bool finite(const struct safetensors_entry *e, const unsigned char *from, size_t size)
+static bool all_finite(const struct safetensors_entry *e, const unsigned char *from,
+		       size_t size)
 {
 	size_t width = types[e->type].size;
 	unsigned mask = e->type == SAFETENSORS_F16 ? 0x7c00 : 0x7f80; /* of the upper 16 */
@@ -343,7 +346,7 @@ int safetensors_check_finite(const struct safetensors *s, const struct safetenso
 
 		if (rc)
 			return rc;
-		if (!finite(e, block, n))
+		if (!all_finite(e, block, n))
 			return error_set(err, -EINVAL,
 					 "%s: tensor %s: holds what is no finite number", s->path,
 					 e->name);

@@ -35,7 +35,7 @@ void sampler_free(struct sampler *s)
 	free(s);
 }
 
-static int likelier(const void *a, const void *b)
+static int compare_likelihood(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
@@ -61,7 +61,7 @@ int32_t sampler_draw(struct sampler *s, const float *logits, float temperature, 
 		c[i].token = (int32_t)i;
 		sum += c[i].p;
 	}
-	qsort(c, s->n, sizeof(*c), likelier);
+	qsort(c, s->n, sizeof(*c), compare_likelihood);
 	while (n < s->n && (n == 0 || kept < (double)top_p * sum))
 		kept += c[n++].p;
 	at = rng_uniform(r) * kept;

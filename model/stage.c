@@ -120,8 +120,8 @@ static const struct backend *backend_of(const struct device_name *n)
 	return n->cuda ? &backend_cuda : &backend_cpu;
 }
 
-static int look(const char *device, struct device_name *name, struct stage_device *out,
-		struct error *err)
+static int look_up_device(const char *device, struct device_name *name,
+			  struct stage_device *out, struct error *err)
 {
 	int rc = device_name_parse(name, device, err);
 
@@ -133,7 +133,7 @@ int stage_device(struct stage_device *out, const char *device, struct error *err
 	struct stage_device found = { .free_bytes = UINT64_MAX };
 	char what[STAGE_DEVICE_SIZE];
 	struct device_name name;
-	int rc = look(device, &name, &found, err);
+	int rc = look_up_device(device, &name, &found, err);
 
 	if (rc)
 		return rc;
@@ -177,7 +177,7 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	if (!rc)
 		rc = check_options(c, index, o, err);
 	if (!rc)
-		rc = look(o->device, &name, &device, err);
+		rc = look_up_device(o->device, &name, &device, err);
 	if (rc)
 		return rc;
 	s = calloc(1, sizeof(*s));

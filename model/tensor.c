@@ -21,7 +21,7 @@ static const struct {
 
 enum { PER_LAYER = sizeof(layer_tensors) / sizeof(layer_tensors[0]) };
 
-static void shape(struct tensor *t, const struct model_config *c)
+static void set_shape(struct tensor *t, const struct model_config *c)
 {
 	uint32_t kv = c->n_kv_heads * model_head_size(c);
 
@@ -66,13 +66,13 @@ struct builder {
 	size_t offset;
 };
 
-static struct tensor *append(struct builder *b, enum tensor_role role, const char *name)
+static struct tensor *append_tensor(struct builder *b, enum tensor_role role, const char *name)
 {
 	struct tensor *t = &b->table->tensors[b->table->n++];
 
 	*t = (struct tensor){ .role = role, .stage = b->stage, .offset = b->offset };
 	snprintf(t->name, sizeof(t->name), "%s", name);
-	shape(t, b->config);
+	set_shape(t, b->config);
 	b->offset += t->count;
 	return t;
 }
@@ -84,7 +84,7 @@ static void append_layer(struct builder *b, uint32_t layer)
 
 		snprintf(name, sizeof(name), "model.layers.%" PRIu32 ".%s.weight", layer,
 			 layer_tensors[i].name);
-		append(b, layer_tensors[i].role, name)->layer = layer;
+		append_tensor(b, layer_tensors[i].role, name)->layer = layer;
 	}
 }
 
@@ -101,13 +101,13 @@ int tensor_table_new(struct tensor_table *t, const struct model_config *c, struc
 
 		b.offset = 0;
 		if (b.stage == 0)
-			append(&b, TENSOR_EMBED, "model.embed_tokens.weight");
+			append_tensor(&b, TENSOR_EMBED, "model.embed_tokens.weight");
 		for (uint32_t i = 0; i < model_layer_count(c, b.stage); i++)
 			append_layer(&b, first + i);
 		if (b.stage == 0) {
-			append(&b, TENSOR_LAST_NORM, "model.norm.weight");
+			append_tensor(&b, TENSOR_LAST_NORM, "model.norm.weight");
 			if (!c->tied)
-				append(&b, TENSOR_HEAD, "lm_head.weight");
+				append_tensor(&b, TENSOR_HEAD, "lm_head.weight");
 		}
 	}
 	*t = made;

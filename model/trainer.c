@@ -97,8 +97,8 @@ size_t trainer_memory_bytes(const struct trainer *t)
 }
 
 /* Leaves the last activation in x[n]. */
-static int forward(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
-		   bool keep)
+static int forward_path(struct trainer *t, const uint32_t *path, size_t n,
+			const int32_t *tokens, bool keep)
 {
 	int rc = n < t->n ? 0 : -EINVAL;
 
@@ -115,7 +115,7 @@ static int forward(struct trainer *t, const uint32_t *path, size_t n, const int3
 int trainer_evaluate(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		     const int32_t *targets, float *loss)
 {
-	int rc = forward(t, path, n, tokens, false);
+	int rc = forward_path(t, path, n, tokens, false);
 
 	return rc ? rc : stage_loss(t->stages[0], 0, t->x[n], targets, loss, NULL, false);
 }
@@ -123,7 +123,7 @@ int trainer_evaluate(struct trainer *t, const uint32_t *path, size_t n, const in
 int trainer_logits(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		   float *logits)
 {
-	int rc = forward(t, path, n, tokens, false);
+	int rc = forward_path(t, path, n, tokens, false);
 
 	return rc ? rc : stage_logits(t->stages[0], t->x[n], logits);
 }
@@ -132,7 +132,7 @@ int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const 
 		       const int32_t *targets, float *loss)
 {
 	float *down = t->grad[0], *up = t->grad[1];
-	int rc = forward(t, path, n, tokens, true);
+	int rc = forward_path(t, path, n, tokens, true);
 
 	if (!rc)
 		rc = stage_loss(t->stages[0], 0, t->x[n], targets, loss, down, true);
@@ -154,7 +154,7 @@ int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const 
 }
 
 /* The divisor of stage i's summed gradient. */
-static double divisor(const struct trainer *t, uint32_t i, enum grad_norm by)
+static double gradient_divisor(const struct trainer *t, uint32_t i, enum grad_norm by)
 {
 	uint32_t n = by == GRAD_NORM_VISITS ? t->visits[i] : t->visits[0];
 
@@ -174,12 +174,12 @@ int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, doubl
 
 		if (rc)
 			return rc;
-		sum += squares / (divisor(t, i, by) * divisor(t, i, by));
+		sum += squares / (gradient_divisor(t, i, by) * gradient_divisor(t, i, by));
 	}
 	h.lr = recipe_lr(&t->recipe, iteration);
 	coefficient = (double)recipe_scale(&t->recipe, sum, 1);
 	for (uint32_t i = 0; i < t->n; i++) {
-		float scale = (float)(coefficient / divisor(t, i, by));
+		float scale = (float)(coefficient / gradient_divisor(t, i, by));
 		int rc = stage_step(t->stages[i], NULL, scale, &h, iteration);
 
 		if (!rc)

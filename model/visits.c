@@ -25,7 +25,7 @@ uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t i
 										     : r->skip;
 }
 
-static void shuffle(struct rng *r, uint32_t *x, uint32_t n)
+static void shuffle_stages(struct rng *r, uint32_t *x, uint32_t n)
 {
 	for (uint32_t i = n; i > 1; i--) {
 		uint32_t j = rng_below(r, i), t = x[j];
@@ -87,8 +87,8 @@ int visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t mic
 		circle[i] = rules->always + 1 + i;
 	for (uint32_t i = 0; i < microbatches; i++)
 		turn[i] = i;
-	shuffle(&r, circle, droppable);
-	shuffle(&r, turn, microbatches);
+	shuffle_stages(&r, circle, droppable);
+	shuffle_stages(&r, turn, microbatches);
 	for (uint32_t m = 0; m < microbatches; m++) {
 		uint32_t *path = paths + (size_t)m * n_stages, n = 0;
 
@@ -104,7 +104,7 @@ int visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t mic
 			if (!out[s])
 				path[n++] = s;
 		if (rules->any_order)
-			shuffle(&r, path, n);
+			shuffle_stages(&r, path, n);
 		else
 			swap_neighbours(&r, rules->swap, path, n);
 	}

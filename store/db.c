@@ -215,7 +215,7 @@ int db_error(struct store *s, int result, struct error *err)
 	return error_set(err, -EIO, "%s: %s", s->path, said);
 }
 
-static int bind(sqlite3_stmt *q, int at, const struct db_value *v)
+static int bind_value(sqlite3_stmt *q, int at, const struct db_value *v)
 {
 	switch (v->kind) {
 	case DB_NULL: return sqlite3_bind_null(q, at);
@@ -240,7 +240,7 @@ int db_query(struct store *s, enum db_statement which, const struct db_value *va
 	}
 	assert(sqlite3_bind_parameter_count(*q) == n);
 	for (int i = 0; i < n; i++) {
-		result = bind(*q, i + 1, &values[i]);
+		result = bind_value(*q, i + 1, &values[i]);
 		if (result != SQLITE_OK) {
 			db_done(*q);
 			return db_error(s, result, err);

@@ -20,13 +20,13 @@ static char *put_number(char *to, uint32_t value)
 }
 
 /* Room for n items of at most `letters` + ten digits and a space each. */
-static char *room(uint32_t n, size_t letters)
+static char *allocate_text(uint32_t n, size_t letters)
 {
 	return malloc((size_t)n * (letters + DIGITS_MOST + 1) + 1);
 }
 
 /* The space after the last item becomes the end. */
-static char *finish(char *text, char *end)
+static char *finish_text(char *text, char *end)
 {
 	if (end > text)
 		end--;
@@ -36,36 +36,36 @@ static char *finish(char *text, char *end)
 
 char *list_print_u8(const uint8_t *list, uint32_t n)
 {
-	char *text = room(n, 0), *to = text;
+	char *text = allocate_text(n, 0), *to = text;
 
 	for (uint32_t i = 0; text && i < n; i++) {
 		to = put_number(to, list[i]);
 		*to++ = ' ';
 	}
-	return text ? finish(text, to) : NULL;
+	return text ? finish_text(text, to) : NULL;
 }
 
 char *list_print_u16(const uint16_t *list, uint32_t n)
 {
-	char *text = room(n, 0), *to = text;
+	char *text = allocate_text(n, 0), *to = text;
 
 	for (uint32_t i = 0; text && i < n; i++) {
 		to = put_number(to, list[i]);
 		*to++ = ' ';
 	}
-	return text ? finish(text, to) : NULL;
+	return text ? finish_text(text, to) : NULL;
 }
 
 char *list_print_counted(const struct store_counted *list, uint32_t n)
 {
-	char *text = room(n, 1), *to = text;
+	char *text = allocate_text(n, 1), *to = text;
 
 	for (uint32_t i = 0; text && i < n; i++) {
 		*to++ = list[i].kind;
 		to = put_number(to, list[i].microbatch);
 		*to++ = ' ';
 	}
-	return text ? finish(text, to) : NULL;
+	return text ? finish_text(text, to) : NULL;
 }
 
 /* Digits without sign or needless zeros, at most `most`. */

@@ -12,24 +12,24 @@
 #include "store/list.h"
 
 /* SQLite keeps a NaN as NULL. */
-static double real(sqlite3_stmt *q, int column)
+static double column_real(sqlite3_stmt *q, int column)
 {
 	return sqlite3_column_type(q, column) == SQLITE_NULL ? (double)NAN
 							      : sqlite3_column_double(q, column);
 }
 
-static uint64_t whole(sqlite3_stmt *q, int column)
+static uint64_t column_u64(sqlite3_stmt *q, int column)
 {
 	return (uint64_t)sqlite3_column_int64(q, column);
 }
 
-static uint32_t number(sqlite3_stmt *q, int column)
+static uint32_t column_u32(sqlite3_stmt *q, int column)
 {
 	return (uint32_t)sqlite3_column_int64(q, column);
 }
 
 /* "" where the row holds no text. */
-static const char *text(sqlite3_stmt *q, int column)
+static const char *column_string(sqlite3_stmt *q, int column)
 {
 	const char *t = (const char *)sqlite3_column_text(q, column);
 
@@ -46,7 +46,7 @@ static int read_last(struct store *s, enum db_statement which, uint64_t *last, s
 		rc = db_row(s, q, err);
 	if (rc < 0)
 		return rc;
-	*last = rc == 1 ? whole(q, 0) : 0;
+	*last = rc == 1 ? column_u64(q, 0) : 0;
 	if (rc == 1)
 		db_done(q);
 	return 0;
@@ -65,14 +65,14 @@ int store_last_note(struct store *s, uint64_t *id, struct error *err)
 static void commit_row(sqlite3_stmt *q, struct store_commit *c)
 {
 	*c = (struct store_commit){
-		.iteration = whole(q, 0), .epoch = whole(q, 1), .attempt = number(q, 2),
-		.scale = (float)real(q, 3), .lr = (float)real(q, 4), .beta1 = (float)real(q, 5),
-		.beta2 = (float)real(q, 6), .eps = (float)real(q, 7),
-		.weight_decay = (float)real(q, 8), .loss = (float)real(q, 9),
-		.gradient_norm = real(q, 10), .clip = real(q, 11), .iteration_s = real(q, 12),
-		.predicted_s = real(q, 13), .sync_s = real(q, 14), .real_s = real(q, 15),
-		.collisions = number(q, 16), .wait_s = real(q, 17), .alive = number(q, 18),
-		.path_length = number(q, 19), .rerun = number(q, 20),
+		.iteration = column_u64(q, 0), .epoch = column_u64(q, 1), .attempt = column_u32(q, 2),
+		.scale = (float)column_real(q, 3), .lr = (float)column_real(q, 4), .beta1 = (float)column_real(q, 5),
+		.beta2 = (float)column_real(q, 6), .eps = (float)column_real(q, 7),
+		.weight_decay = (float)column_real(q, 8), .loss = (float)column_real(q, 9),
+		.gradient_norm = column_real(q, 10), .clip = column_real(q, 11), .iteration_s = column_real(q, 12),
+		.predicted_s = column_real(q, 13), .sync_s = column_real(q, 14), .real_s = column_real(q, 15),
+		.collisions = column_u32(q, 16), .wait_s = column_real(q, 17), .alive = column_u32(q, 18),
+		.path_length = column_u32(q, 19), .rerun = column_u32(q, 20),
 		.wall_us = sqlite3_column_int64(q, 21),
 	};
 }
@@ -109,7 +109,7 @@ void store_commit_clear(struct store_commit *c)
 }
 
 /* Room for one more behind n items: doubles whenever n is a power of two. NULL without memory. */
-static void *grow(void *array, size_t n, size_t size)
+static void *grow_rows(void *array, size_t n, size_t size)
 {
 	if (n != 0 && (n & (n - 1)) != 0)
 		return array;
@@ -118,7 +118,7 @@ static void *grow(void *array, size_t n, size_t size)
 
 static int take_route(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_route *grown = grow(p->routes, p->n_routes, sizeof(*grown)), *r;
+	struct store_route *grown = grow_rows(p->routes, p->n_routes, sizeof(*grown)), *r;
 	uint16_t *nodes = NULL;
 	uint8_t *stages = NULL;
 	uint32_t n_stages;
@@ -128,11 +128,11 @@ static int take_route(struct parts *p, sqlite3_stmt *q)
 		return -ENOMEM;
 	p->routes = grown;
 	r = &grown[p->n_routes];
-	*r = (struct store_route){ .microbatch = number(q, 0), .shard = number(q, 1),
-				   .wave = number(q, 2), .attempt = number(q, 3) };
-	rc = list_parse_u16(text(q, 4), &nodes, &r->n_hops);
+	*r = (struct store_route){ .microbatch = column_u32(q, 0), .shard = column_u32(q, 1),
+				   .wave = column_u32(q, 2), .attempt = column_u32(q, 3) };
+	rc = list_parse_u16(column_string(q, 4), &nodes, &r->n_hops);
 	if (rc == 0)
-		rc = list_parse_u8(text(q, 5), &stages, &n_stages);
+		rc = list_parse_u8(column_string(q, 5), &stages, &n_stages);
 	if (rc == 0 && n_stages != r->n_hops)
 		rc = -EBADMSG;
 	if (rc != 0) {
@@ -148,7 +148,7 @@ static int take_route(struct parts *p, sqlite3_stmt *q)
 
 static int take_order(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_order *grown = grow(p->orders, p->n_orders, sizeof(*grown)), *o;
+	struct store_order *grown = grow_rows(p->orders, p->n_orders, sizeof(*grown)), *o;
 	struct store_counted *counted;
 	int rc;
 
@@ -156,8 +156,8 @@ static int take_order(struct parts *p, sqlite3_stmt *q)
 		return -ENOMEM;
 	p->orders = grown;
 	o = &grown[p->n_orders];
-	*o = (struct store_order){ .node = (uint16_t)number(q, 0), .stage = (uint8_t)number(q, 1) };
-	rc = list_parse_counted(text(q, 2), &counted, &o->n_counted);
+	*o = (struct store_order){ .node = (uint16_t)column_u32(q, 0), .stage = (uint8_t)column_u32(q, 1) };
+	rc = list_parse_counted(column_string(q, 2), &counted, &o->n_counted);
 	if (rc != 0)
 		return rc;
 	o->counted = counted;
@@ -167,7 +167,7 @@ static int take_order(struct parts *p, sqlite3_stmt *q)
 
 static int take_reduction(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_reduction *grown = grow(p->reductions, p->n_reductions, sizeof(*grown)), *r;
+	struct store_reduction *grown = grow_rows(p->reductions, p->n_reductions, sizeof(*grown)), *r;
 	uint16_t *nodes;
 	int rc;
 
@@ -175,8 +175,8 @@ static int take_reduction(struct parts *p, sqlite3_stmt *q)
 		return -ENOMEM;
 	p->reductions = grown;
 	r = &grown[p->n_reductions];
-	*r = (struct store_reduction){ .stage = (uint8_t)number(q, 0) };
-	rc = list_parse_u16(text(q, 1), &nodes, &r->n_nodes);
+	*r = (struct store_reduction){ .stage = (uint8_t)column_u32(q, 0) };
+	rc = list_parse_u16(column_string(q, 1), &nodes, &r->n_nodes);
 	if (rc != 0)
 		return rc;
 	r->nodes = nodes;
@@ -187,7 +187,7 @@ static int take_reduction(struct parts *p, sqlite3_stmt *q)
 /* Both come by node. A row of a node that counted nothing says nothing. */
 static int take_computed(struct parts *p, sqlite3_stmt *q)
 {
-	uint16_t node = (uint16_t)number(q, 0);
+	uint16_t node = (uint16_t)column_u32(q, 0);
 	size_t low = 0, high = p->n_orders;
 
 	while (low < high) {
@@ -200,7 +200,7 @@ static int take_computed(struct parts *p, sqlite3_stmt *q)
 	}
 	if (low == p->n_orders || p->orders[low].node != node || p->orders[low].device)
 		return 0;
-	p->orders[low].device = strdup(text(q, 1));
+	p->orders[low].device = strdup(column_string(q, 1));
 	return p->orders[low].device ? 0 : -ENOMEM;
 }
 
@@ -242,7 +242,7 @@ static int read_alike(struct store *s, uint64_t iteration, uint64_t of[DB_PARTS]
 	if (rc != 1)
 		return rc;
 	for (int i = 0; i < DB_PARTS; i++)
-		of[i] = whole(q, i);
+		of[i] = column_u64(q, i);
 	db_done(q);
 	return 0;
 }
@@ -333,10 +333,10 @@ int store_each_plan(struct store *s, uint64_t from,
 	int rc = db_query(s, DB_GET_PLANS, v, 1, &q, err);
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		struct store_plan p = { .epoch = whole(q, 0), .iteration = whole(q, 1),
-					.reason = text(q, 2), .path_length = number(q, 3),
-					.plan = text(q, 4), .iteration_s = real(q, 5),
-					.sync_s = real(q, 6) };
+		struct store_plan p = { .epoch = column_u64(q, 0), .iteration = column_u64(q, 1),
+					.reason = column_string(q, 2), .path_length = column_u32(q, 3),
+					.plan = column_string(q, 4), .iteration_s = column_real(q, 5),
+					.sync_s = column_real(q, 6) };
 
 		rc = visit(context, &p);
 		if (rc != 0)
@@ -354,8 +354,8 @@ int store_each_hash(struct store *s, uint64_t iteration,
 	int rc = db_query(s, DB_GET_HASHES, v, 1, &q, err);
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		struct store_hash h = { .iteration = whole(q, 0), .stage = (uint8_t)number(q, 1),
-					.node = (uint16_t)number(q, 2), .hash = whole(q, 3) };
+		struct store_hash h = { .iteration = column_u64(q, 0), .stage = (uint8_t)column_u32(q, 1),
+					.node = (uint16_t)column_u32(q, 2), .hash = column_u64(q, 3) };
 
 		rc = visit(context, &h);
 		if (rc != 0)
@@ -374,9 +374,9 @@ int store_each_task(struct store *s, uint64_t iteration,
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_task t = {
-			.iteration = whole(q, 0), .node = (uint16_t)number(q, 1),
-			.microbatch = number(q, 2), .attempt = number(q, 3), .kind = *text(q, 4),
-			.counted = number(q, 5) != 0, .waited_for = sqlite3_column_int64(q, 6),
+			.iteration = column_u64(q, 0), .node = (uint16_t)column_u32(q, 1),
+			.microbatch = column_u32(q, 2), .attempt = column_u32(q, 3), .kind = *column_string(q, 4),
+			.counted = column_u32(q, 5) != 0, .waited_for = sqlite3_column_int64(q, 6),
 			.arrived_us = sqlite3_column_int64(q, 7),
 			.start_us = sqlite3_column_int64(q, 8), .end_us = sqlite3_column_int64(q, 9),
 		};
@@ -396,7 +396,7 @@ int store_each_validation(struct store *s,
 	int rc = db_query(s, DB_GET_VALIDATIONS, NULL, 0, &q, err);
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		struct store_validation l = { .iteration = whole(q, 0), .loss = real(q, 1),
+		struct store_validation l = { .iteration = column_u64(q, 0), .loss = column_real(q, 1),
 					      .wall_us = sqlite3_column_int64(q, 2) };
 
 		rc = visit(context, &l);
@@ -413,10 +413,10 @@ int store_each_note(struct store *s, int (*visit)(void *context, const struct st
 	int rc = db_query(s, DB_GET_NOTES, NULL, 0, &q, err);
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		struct store_note n = { .id = whole(q, 0), .iteration = whole(q, 1),
-					.wall_us = sqlite3_column_int64(q, 2), .kind = text(q, 3),
+		struct store_note n = { .id = column_u64(q, 0), .iteration = column_u64(q, 1),
+					.wall_us = sqlite3_column_int64(q, 2), .kind = column_string(q, 3),
 					.mark = (char)sqlite3_column_int(q, 4),
-					.node = sqlite3_column_int(q, 5), .text = text(q, 6) };
+					.node = sqlite3_column_int(q, 5), .text = column_string(q, 6) };
 
 		rc = visit(context, &n);
 		if (rc != 0)
@@ -433,9 +433,9 @@ int store_each_fault(struct store *s, int (*visit)(void *context, const struct s
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_fault f = {
-			.id = number(q, 0), .iteration = whole(q, 1), .kind = text(q, 2),
+			.id = column_u32(q, 0), .iteration = column_u64(q, 1), .kind = column_string(q, 2),
 			.node = sqlite3_column_int(q, 3), .peer = sqlite3_column_int(q, 4),
-			.factor = real(q, 5), .ttl_ms = number(q, 6),
+			.factor = column_real(q, 5), .ttl_ms = column_u32(q, 6),
 			.started_wall_us = sqlite3_column_int64(q, 7),
 			.ended_wall_us = sqlite3_column_int64(q, 8),
 		};
@@ -456,13 +456,13 @@ int store_each_command(struct store *s,
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_command c = {
-			.id = whole(q, 0), .iteration = whole(q, 1),
-			.wall_us = sqlite3_column_int64(q, 2), .who = text(q, 3), .verb = text(q, 4),
+			.id = column_u64(q, 0), .iteration = column_u64(q, 1),
+			.wall_us = sqlite3_column_int64(q, 2), .who = column_string(q, 3), .verb = column_string(q, 4),
 			.node = sqlite3_column_int(q, 5), .peer = sqlite3_column_int(q, 6),
-			.value = sqlite3_column_int64(q, 7), .text = text(q, 8),
-			.status = sqlite3_column_int(q, 9), .reply = text(q, 10),
-			.undo = sqlite3_column_type(q, 11) == SQLITE_NULL ? NULL : text(q, 11),
-			.undone_by = whole(q, 12),
+			.value = sqlite3_column_int64(q, 7), .text = column_string(q, 8),
+			.status = sqlite3_column_int(q, 9), .reply = column_string(q, 10),
+			.undo = sqlite3_column_type(q, 11) == SQLITE_NULL ? NULL : column_string(q, 11),
+			.undone_by = column_u64(q, 12),
 		};
 
 		rc = visit(context, &c);
@@ -485,13 +485,13 @@ int store_each_moment(struct store *s, uint64_t after,
 	rc = db_query(s, DB_GET_MOMENTS, v, DB_COUNT(v), &q, err);
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_moment m = {
-			.id = whole(q, 0), .writer = whole(q, 1), .iteration = whole(q, 2),
+			.id = column_u64(q, 0), .writer = column_u64(q, 1), .iteration = column_u64(q, 2),
 			.at_us = sqlite3_column_int64(q, 3), .wall_us = sqlite3_column_int64(q, 4),
-			.kind = text(q, 5), .node = sqlite3_column_int(q, 6),
+			.kind = column_string(q, 5), .node = sqlite3_column_int(q, 6),
 			.stage = sqlite3_column_int(q, 7), .value = sqlite3_column_int64(q, 8),
-			.word = text(q, 9), .text = text(q, 10), .forward_s = real(q, 11),
-			.backward_s = real(q, 12), .loss_s = real(q, 13), .device = text(q, 14),
-			.host = text(q, 15),
+			.word = column_string(q, 9), .text = column_string(q, 10), .forward_s = column_real(q, 11),
+			.backward_s = column_real(q, 12), .loss_s = column_real(q, 13), .device = column_string(q, 14),
+			.host = column_string(q, 15),
 		};
 
 		rc = visit(context, &m);
@@ -514,7 +514,7 @@ int store_get(struct store *s, const char *key, char **value, struct error *err)
 		return error_set(err, -ENOENT, "%s: nothing is kept under \"%s\"", s->path, key);
 	if (rc < 0)
 		return rc;
-	copy = strdup(text(q, 0));
+	copy = strdup(column_string(q, 0));
 	db_done(q);
 	if (!copy)
 		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
@@ -533,7 +533,7 @@ int store_each_device(struct store *s,
 		return rc;
 	rc = db_query(s, DB_GET_DEVICES, NULL, 0, &q, err);
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		rc = visit(context, text(q, 0), number(q, 1));
+		rc = visit(context, column_string(q, 0), column_u32(q, 1));
 		if (rc != 0)
 			db_done(q);
 	}

@@ -421,7 +421,7 @@ static int read_thinned(struct store *s, struct error *err)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-static int thin(struct store *s, uint64_t upto, struct error *err)
+static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 {
 	char text[24];
 	struct db_value tasks[] = { db_u64(s->thinned), db_u64(upto), db_int(STORE_THINNED) };
@@ -450,7 +450,7 @@ int store_thin(struct store *s, uint64_t upto, struct error *err)
 		s->thinned = upto; /* the run went back */
 	for (uint64_t i = 0; rc == 0 && i < AT_ONCE && s->thinned < upto; i++) {
 		do
-			rc = thin(s, s->thinned + 1, err);
+			rc = thin_tasks(s, s->thinned + 1, err);
 		while (db_again(s, rc));
 		if (rc == 0)
 			s->thinned++;

@@ -26,7 +26,7 @@ static int take_graph(struct config *c, const char *text)
 }
 
 /* NULL: taken. Else what was expected. */
-static const char *take(struct config *c, const char *key, const json_t *v)
+static const char *take_setting(struct config *c, const char *key, const json_t *v)
 {
 	const char *text = json_string_value(v);
 	json_int_t number = json_integer_value(v);
@@ -69,7 +69,7 @@ int config_parse(struct config *c, const char *name, const char *json, struct er
 	else
 		json_object_foreach(root, key, v)
 		{
-			expected = take(c, key, v);
+			expected = take_setting(c, key, v);
 			if (expected && rc == 0)
 				rc = error_set(err, -EINVAL, "%s:%d: %s: expected %s", name,
 					       json_line(json, key), key, expected);

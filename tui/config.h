@@ -20,6 +20,7 @@ struct config {
 	bool mouse, no_color;
 };
 
+/* What holds where the user's file says nothing. */
 void config_default(struct config *out);
 /* Takes what is good. -EINVAL, with the first thing that is not in err. */
 int config_parse(struct config *c, const char *name, const char *json, struct error *err);

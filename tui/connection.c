@@ -103,7 +103,7 @@ static int send_message(struct connection *c, const struct msg *m, int64_t now_u
 			: post_send(c->post, c->peer, &part, 1, POST_RELIABLE, now_us);
 }
 
-static void attach(struct connection *c, int64_t now_us)
+static void attach_channel(struct connection *c, int64_t now_us)
 {
 	struct msg m = { .type = MSG_ATTACH };
 
@@ -117,7 +117,7 @@ static void attach(struct connection *c, int64_t now_us)
 void connection_attach(struct connection *c, int64_t now_us)
 {
 	if (c->up && now_us - c->attached_us >= ATTACH_EVERY_US)
-		attach(c, now_us);
+		attach_channel(c, now_us);
 }
 
 int connection_command(struct connection *c, const struct msg_command *command, int64_t now_us)
@@ -135,7 +135,7 @@ bool connection_idle(const struct connection *c)
 	return !c->up || post_idle(c->post, c->peer);
 }
 
-static void explain(const struct connection *c, enum link_reason reason, char why[160])
+static void explain_refusal(const struct connection *c, enum link_reason reason, char why[160])
 {
 	char key[KEYS_TEXT_SIZE];
 
@@ -165,14 +165,14 @@ void connection_next(struct connection *c, int64_t now_us, struct connection_new
 			return;
 		case POST_UP:
 			c->up = true;
-			attach(c, now_us);
+			attach_channel(c, now_us);
 			out->event = CONNECTION_UP;
 			return;
 		case POST_DOWN:
 		case POST_REFUSED:
 			c->up = c->up && m.kind == POST_REFUSED;
 			out->event = m.kind == POST_DOWN ? CONNECTION_DOWN : CONNECTION_REFUSED;
-			explain(c, m.reason, out->why);
+			explain_refusal(c, m.reason, out->why);
 			return;
 		default: /* what was lost was for a controller that is gone: its successor is
 			    attached to */

@@ -27,6 +27,7 @@ int connection_open(struct connection **out, const struct connection_options *o,
 void connection_close(struct connection *c); /* NULL is allowed */
 
 int connection_fd(const struct connection *c); /* poll for POLLIN */
+/* When connection_next has something to do though nothing came. */
 int64_t connection_deadline_us(const struct connection *c);
 
 enum connection_event {
@@ -44,6 +45,8 @@ struct connection_news {
 	char why[160]; /* DOWN, REFUSED */
 };
 
+/* The next event, CONNECTION_NOTHING when there is none now. A message in *out is borrowed
+ * until the next call. */
 void connection_next(struct connection *c, int64_t now_us, struct connection_news *out);
 /* The snapshot again (messages are missing); at most one a second goes out. */
 void connection_attach(struct connection *c, int64_t now_us);

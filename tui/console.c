@@ -1,3 +1,7 @@
+/* One turn of a console, phase by phase: keys and clicks, messages (of a controller, or of a
+ * recording that plays), commands that leave, the frame. Every message is kept in the
+ * history before it is applied, so a frozen picture is the state made again from the
+ * messages up to the cursor (console_scrub), and going to now is applying the rest. */
 #include "tui/console.h"
 
 #include <errno.h>
@@ -7,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 #include "tui/views/view.h"
 
 enum { MESSAGES_A_TURN = 256 };
@@ -32,7 +36,7 @@ static void say_plain(struct console *c, const struct msg *m)
 {
 	char line[1024];
 
-	if (!c->options.plain || !plain_line(&c->plain, c->state, m, line, sizeof(line)))
+	if (!c->options.plain || !text_mode_line(&c->plain, c->state, m, line, sizeof(line)))
 		return;
 	puts(line);
 	fflush(stdout);
@@ -55,7 +59,7 @@ static void history_is_full(struct console *c, const struct msg *m)
 }
 
 /* at_us: when it came, on the clock of the history. */
-static void take(struct console *c, int64_t at_us, const void *data, size_t size)
+static void apply_recorded(struct console *c, int64_t at_us, const void *data, size_t size)
 {
 	struct msg m;
 
@@ -142,7 +146,7 @@ void console_scrub(struct console *c)
 
 /* ---- where messages come from ---- */
 
-static void play(struct console *c)
+static void play_recorded(struct console *c)
 {
 	const void *data;
 	size_t size;
@@ -158,7 +162,7 @@ static void play(struct console *c)
 	       (int64_t)((double)(c->now_us - c->play_local_us) * c->options.speed);
 	for (int i = 0; i < 4096 && record_next_at(c->play, &at) == 0 && at <= upto; i++)
 		if (record_next(c->play, &at, &data, &size) == 0)
-			take(c, at, data, size);
+			apply_recorded(c, at, data, size);
 }
 
 static void link_news(struct console *c, const struct connection_news *news)
@@ -188,7 +192,7 @@ void console_read_messages(struct console *c)
 	struct connection_news news;
 
 	if (c->play) {
-		play(c);
+		play_recorded(c);
 		return;
 	}
 	for (int i = 0; i < MESSAGES_A_TURN; i++) {
@@ -196,7 +200,7 @@ void console_read_messages(struct console *c)
 		if (news.event == CONNECTION_NOTHING)
 			break;
 		if (news.event == CONNECTION_MESSAGE)
-			take(c, c->now_us, news.data, news.size);
+			apply_recorded(c, c->now_us, news.data, news.size);
 		else
 			link_news(c, &news);
 	}
@@ -216,7 +220,7 @@ void console_send_commands(struct console *c)
 
 /* ---- keys ---- */
 
-static void click(struct console *c, int x, int y)
+static void click_cell(struct console *c, int x, int y)
 {
 	struct roster r;
 	struct layout l;
@@ -250,7 +254,7 @@ void console_read_keys(struct console *c)
 		else if (e.input == INPUT_PASTE)
 			ui_paste(&c->ui, e.paste);
 		else if (e.input == INPUT_CLICK)
-			click(c, e.x, e.y);
+			click_cell(c, e.x, e.y);
 		c->stale = true;
 		c->drawn_us = 0; /* a key is answered at once */
 	}

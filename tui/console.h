@@ -9,7 +9,7 @@
 #include "tui/connection.h"
 #include "tui/run/history.h"
 #include "tui/options.h"
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 #include "tui/record.h"
 #include "tui/screen/terminal.h"
 #include "tui/screen/theme.h"
@@ -31,7 +31,7 @@ struct console {
 	int64_t play_local_us;
 	int64_t drawn_us;
 	bool stale;   /* something changed since it was drawn */
-	struct plain plain; /* of plain mode */
+	struct text_mode plain; /* of plain mode */
 	bool hung_up; /* the terminal is gone */
 	bool refused;
 	struct history *history;
@@ -42,6 +42,9 @@ struct console {
 	const char *folders[4];
 };
 
+/* Everything of a console, by its options, which are copied. On error nothing stays open:
+ * -EINVAL what was asked for is wrong, others by errno, *err says what. Closed by
+ * console_close. */
 int console_open(struct console *c, const struct options *o, struct error *err);
 void console_close(struct console *c);
 
@@ -49,7 +52,7 @@ void console_close(struct console *c);
 void console_read_keys(struct console *c);
 void console_read_messages(struct console *c); /* a bounded number */
 void console_send_commands(struct console *c);
-void console_do_wishes(struct console *c); /* cursor, theme, export, copy, mouse */
+void console_do_side_effects(struct console *c); /* cursor, theme, export, copy, mouse */
 void console_scrub(struct console *c);     /* the cursor alone */
 void console_draw(struct console *c);      /* when it is time */
 /* When the next turn has something to do. */

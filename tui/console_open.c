@@ -167,6 +167,9 @@ static void name_ourselves(char out[64], const char *given)
 		snprintf(out, 64, "%.20s@%.38s", user && *user ? user : "operator", host);
 }
 
+/* Everything a console owns, in the order in which one part needs another: settings, the
+ * picture's colours, the state and its history, where messages come from, the recording, the
+ * screen last, so that errors before it are printed on a terminal as it was. */
 int console_open(struct console *c, const struct options *o, struct error *err)
 {
 	int rc;

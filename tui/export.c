@@ -1,3 +1,6 @@
+/* The run as other programs read it: a picture (SVG), the figures (JSON lines, CSV), the
+ * tasks as a trace for Perfetto. Each format is written into one growing string from the
+ * state alone; nothing is asked of the controller. */
 #include "tui/export.h"
 
 #include <jansson.h>
@@ -6,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 
 /* A text that grows; what is written after memory ran out is lost, and close says so. */
 static FILE *open_text(char **text, size_t *size)
@@ -223,7 +226,7 @@ struct trace {
 	bool first;
 };
 
-static void comma(struct trace *t)
+static void write_comma(struct trace *t)
 {
 	fputs(t->first ? "\n" : ",\n", t->f);
 	t->first = false;
@@ -232,20 +235,21 @@ static void comma(struct trace *t)
 static void write_task(struct trace *t, int process, unsigned node,
 		       const struct state_segment *g, int64_t offset_us)
 {
-	comma(t);
+	write_comma(t);
 	fprintf(t->f,
 		"{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"ts\":%lld,\"dur\":%lld,\"name\":\"%c "
 		"m%02u\",\"cat\":\"%c\","
 		"\"args\":{\"microbatch\":%u,\"iteration\":%llu}}",
 		process, node, (long long)(g->start_us + offset_us),
-		(long long)(g->end_us - g->start_us), look_task_letter(g->kind), g->microbatch,
-		look_task_letter(g->kind), g->microbatch, (unsigned long long)g->iteration);
+		(long long)(g->end_us - g->start_us), glyphs_task_letter(g->kind),
+		g->microbatch, glyphs_task_letter(g->kind), g->microbatch,
+		(unsigned long long)g->iteration);
 }
 
 static void write_name(struct trace *t, int process, unsigned node, const char *kind,
 		       const char *name)
 {
-	comma(t);
+	write_comma(t);
 	fprintf(t->f,
 		"{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"args\":{\"name\":\"%s\"}"
 		"}",
@@ -261,7 +265,7 @@ static void write_flow(struct trace *t, const struct state_flight *f)
 	for (uint32_t p = 0; f->n_hops > 0 && p <= last; p++) {
 		if (!f->chain[p].started_us)
 			continue;
-		comma(t);
+		write_comma(t);
 		fprintf(t->f,
 			"{\"ph\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":%lld,\"id\":%u,\"name\":"
 			"\"m%02u\","

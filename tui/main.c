@@ -51,7 +51,7 @@ static bool wait_for_news(struct console *c, int signals)
 }
 
 /* What was just asked for (the end of the run, a lease given back) should still arrive. */
-static void linger(struct console *c)
+static void flush_commands(struct console *c)
 {
 	int64_t until = clock_monotonic_us() + LINGER_US;
 
@@ -67,7 +67,7 @@ static void linger(struct console *c)
 	}
 }
 
-static void run(struct console *c, int signals)
+static void run_loop(struct console *c, int signals)
 {
 	while (!c->ui.want_quit && !c->hung_up) {
 		bool ended = wait_for_news(c, signals);
@@ -76,14 +76,16 @@ static void run(struct console *c, int signals)
 		console_read_keys(c);
 		console_read_messages(c);
 		console_send_commands(c);
-		console_do_wishes(c);
+		console_do_side_effects(c);
 		console_draw(c);
 		if (ended)
 			break;
 	}
-	linger(c);
+	flush_commands(c);
 }
 
+/* Phases: options and what they only print; the console opened; its loop; its end, with an
+ * exit status that says whether the controller refused it. */
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -115,7 +117,7 @@ int main(int argc, char **argv)
 			err.text[0] ? err.text : strerror(-rc));
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	run(&console, signals);
+	run_loop(&console, signals);
 	console_close(&console);
 	return EXIT_DONE;
 }

@@ -7,7 +7,7 @@
 #include "tui/options.h"
 
 /* roff reads a leading dot or quote, hyphens and backslashes its own way. */
-static void escape(FILE *to, const char *text)
+static void write_escaped(FILE *to, const char *text)
 {
 	bool start = true;
 
@@ -46,7 +46,7 @@ void manual_page(FILE *to)
 		"skippipe\\-console \\- watch and steer a training run from a terminal\n.SH "
 		"SYNOPSIS\n.nf\n",
 		SKIPPIPE_VERSION);
-	escape(to, options_help);
+	write_escaped(to, options_help);
 	fputs(".fi\n.SH KEYS\n", to);
 	for (int g = 0; g < GROUPS; g++) {
 		fprintf(to, ".SS %s\n", keymap_group_name((enum keymap_group)g));
@@ -57,11 +57,11 @@ void manual_page(FILE *to)
 				continue;
 			keys_of(&map, (enum action)a, keys);
 			fputs(".TP\n.B \"", to);
-			escape(to, keys);
+			write_escaped(to, keys);
 			fprintf(to, "\"\n");
-			escape(to, e->help);
+			write_escaped(to, e->help);
 			fprintf(to, " (");
-			escape(to, e->name);
+			write_escaped(to, e->name);
 			fputs(")\n", to);
 		}
 	}
@@ -70,11 +70,11 @@ void manual_page(FILE *to)
 		const struct command_entry *e = command_at(i);
 
 		fputs(".TP\n.B \"", to);
-		escape(to, e->name);
+		write_escaped(to, e->name);
 		fputs(*e->arguments ? " " : "", to);
-		escape(to, e->arguments);
+		write_escaped(to, e->arguments);
 		fputs("\"\n", to);
-		escape(to, e->help);
+		write_escaped(to, e->help);
 		fputc('\n', to);
 	}
 	fputs(".SH FILES\n.TP\n.I ~/.config/skippipe/config.json\ntheme, graph, fps, mouse, "

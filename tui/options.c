@@ -62,7 +62,8 @@ static int parse_graph(struct options *o, const char *text, struct error *err)
 			 text);
 }
 
-static int take(struct options *o, int option, struct error *err)
+/* Options with a value, checked as they are read. */
+static int take_option(struct options *o, int option, struct error *err)
 {
 	double v;
 	int rc = 0;
@@ -106,7 +107,7 @@ static int take(struct options *o, int option, struct error *err)
 	return rc;
 }
 
-static int check(const struct options *o, int argc, char **argv, struct error *err)
+static int check_options(const struct options *o, int argc, char **argv, struct error *err)
 {
 	if (optind < argc)
 		return error_set(err, -EINVAL, "unexpected \"%s\"", argv[optind]);
@@ -125,6 +126,8 @@ static int check(const struct options *o, int argc, char **argv, struct error *e
 	return 0;
 }
 
+/* Flags are taken here, options with a value by take_option; what only holds together (a
+ * socket and its key, say) is checked when all are read. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	enum { READONLY = 256, PLAIN, NO_COLOR, OWNER, HELP, VERSION, MANUAL, KEYS };
@@ -167,9 +170,9 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 			return error_set(err, -EINVAL, "%s needs a value", argv[optind - 1]);
 		if (option == '?')
 			return error_set(err, -EINVAL, "unknown option %s", argv[optind - 1]);
-		rc = option < READONLY ? take(o, option, err) : 0;
+		rc = option < READONLY ? take_option(o, option, err) : 0;
 		if (rc != 0)
 			return rc;
 	}
-	return check(o, argc, argv, err);
+	return check_options(o, argc, argv, err);
 }

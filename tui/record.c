@@ -67,7 +67,7 @@ void record_close(struct record_reader *r)
 	free(r);
 }
 
-static uint64_t little(const unsigned char *from, int n)
+static uint64_t read_little_endian(const unsigned char *from, int n)
 {
 	uint64_t v = 0;
 
@@ -77,7 +77,7 @@ static uint64_t little(const unsigned char *from, int n)
 }
 
 /* Whatever the file says: sums and differences of times do not overflow. */
-static int64_t bounded(int64_t at_us)
+static int64_t bounded_time(int64_t at_us)
 {
 	return at_us < -RECORD_MOST_US ? -RECORD_MOST_US
 	       : at_us > RECORD_MOST_US ? RECORD_MOST_US
@@ -90,12 +90,12 @@ int record_next_at(const struct record_reader *r, int64_t *at_us)
 
 	if (r->size - r->at < HEAD)
 		return -ENODATA;
-	size = little(r->data + r->at, 4);
+	size = read_little_endian(r->data + r->at, 4);
 	if (size > RECORD_MESSAGE_MOST)
 		return -EBADMSG;
 	if (r->size - r->at - HEAD < size)
 		return -ENODATA;
-	*at_us = bounded((int64_t)little(r->data + r->at + 4, 8));
+	*at_us = bounded_time((int64_t)read_little_endian(r->data + r->at + 4, 8));
 	return 0;
 }
 
@@ -105,15 +105,10 @@ int record_next(struct record_reader *r, int64_t *at_us, const void **data, size
 
 	if (rc != 0)
 		return rc;
-	*size = (size_t)little(r->data + r->at, 4);
+	*size = (size_t)read_little_endian(r->data + r->at, 4);
 	*data = r->data + r->at + HEAD;
 	r->at += HEAD + *size;
 	return 0;
-}
-
-void record_rewind(struct record_reader *r)
-{
-	r->at = 0;
 }
 
 int record_write(FILE *to, int64_t at_us, const void *data, size_t size)

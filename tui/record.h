@@ -19,6 +19,7 @@ enum { RECORD_MESSAGE_MOST = 256 << 20 };
 
 struct record_reader; /* opaque: the whole file, mapped */
 
+/* Maps a recorded file until record_close. By errno, or -EBADMSG: no recorded stream. */
 int record_open(struct record_reader **out, const char *path, struct error *err);
 /* Borrows bytes that live elsewhere until record_close. */
 int record_open_memory(struct record_reader **out, const void *data, size_t size);
@@ -27,7 +28,6 @@ void record_close(struct record_reader *r);
 int record_next_at(const struct record_reader *r, int64_t *at_us);
 /* The next message, borrowed until record_close. */
 int record_next(struct record_reader *r, int64_t *at_us, const void **data, size_t *size);
-void record_rewind(struct record_reader *r);
 
 /* Appends one. 0, or a negative errno. */
 int record_write(FILE *to, int64_t at_us, const void *data, size_t size);

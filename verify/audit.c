@@ -78,8 +78,8 @@ static int check_data(const struct audit *a, struct error *err)
 	return 0;
 }
 
-static int count(struct audit *a, const struct store_order *o, const struct store_counted *what,
-		 struct error *err)
+static int count_once(struct audit *a, const struct store_order *o,
+		      const struct store_counted *what, struct error *err)
 {
 	size_t index;
 	uint8_t *times;
@@ -123,7 +123,7 @@ static int check_order(struct audit *a, const struct store_order *o, struct erro
 		return error_set(err, -EPROTO, "node %u holds stage %u of %u", o->node, o->stage,
 				 a->n_stages);
 	for (uint32_t k = 0; rc == 0 && k < o->n_counted; k++)
-		rc = count(a, o, &o->counted[k], err);
+		rc = count_once(a, o, &o->counted[k], err);
 	if (rc != 0)
 		return rc;
 	r = find_reduction(a->c, o->stage);

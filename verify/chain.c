@@ -58,8 +58,8 @@ static const float *input_of(const struct chain *m, const struct chain_means *t,
 	return hop == 0 ? NULL : m->inputs + hop * t->activation;
 }
 
-static int backward(const struct chain *m, const struct chain_means *t, struct executor *e,
-		    uint32_t sum, uint32_t hop, const float *in, float *out)
+static int run_backward(const struct chain *m, const struct chain_means *t, struct executor *e,
+			uint32_t sum, uint32_t hop, const float *in, float *out)
 {
 	int rc = executor_backward(e, m->route->stages[hop], sum, tokens_of(m, hop),
 				   input_of(m, t, hop), in, hop ? out : NULL);
@@ -103,11 +103,12 @@ int chain_backward(struct chain *m, const struct chain_means *t, struct executor
 		   uint8_t stage, unsigned worker)
 {
 	if (!m->entering)
-		return backward(m, t, e, sum, m->left - 1, m->gradient, t->spare[worker]);
+		return run_backward(m, t, e, sum, m->left - 1, m->gradient, t->spare[worker]);
 	for (uint32_t hop = 0; hop < m->route->n_hops; hop++)
 		if (m->route->stages[hop] == stage)
-			return backward(m, t, e, sum, hop, m->entering + hop * t->activation,
-					t->spare[worker]);
+			return run_backward(m, t, e, sum, hop,
+					    m->entering + hop * t->activation,
+					    t->spare[worker]);
 	return -EPROTO;
 }
 
@@ -147,8 +148,9 @@ int chain_unwind(struct chain *m, const struct chain_means *t)
 	if (m->left > 0)
 		memcpy(entering + (m->left - 1) * t->activation, m->gradient, bytes);
 	for (uint32_t h = m->left; rc == 0 && h-- > 1;)
-		rc = backward(m, t, m->with[h], EXECUTOR_NO_SUM, h,
-			      entering + h * t->activation, entering + (h - 1) * t->activation);
+		rc = run_backward(m, t, m->with[h], EXECUTOR_NO_SUM, h,
+				  entering + h * t->activation,
+				  entering + (h - 1) * t->activation);
 	if (rc != 0) {
 		free(entering);
 		return rc;

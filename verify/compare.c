@@ -87,7 +87,7 @@ static double limit_of(const struct compare_result *r)
 }
 
 /* The part of it that two numbers differ by. */
-static double distance(double recorded, double here)
+static double relative_distance(double recorded, double here)
 {
 	return fabs(recorded - here) / fmax(fabs(recorded), 1e-30);
 }
@@ -95,7 +95,7 @@ static double distance(double recorded, double here)
 static void compare_loss(uint64_t iteration, float recorded, float here,
 			 struct compare_result *out)
 {
-	double off = distance((double)recorded, (double)here);
+	double off = relative_distance((double)recorded, (double)here);
 
 	out->losses++;
 	out->losses_equal += memcmp(&recorded, &here, sizeof(here)) == 0;
@@ -114,7 +114,7 @@ static void compare_loss(uint64_t iteration, float recorded, float here,
 static void compare_norm(uint64_t iteration, double recorded, double here,
 			 struct compare_result *out)
 {
-	double off = distance(recorded, here);
+	double off = relative_distance(recorded, here);
 
 	if (!out->unlike_from || recorded == 0)
 		return;

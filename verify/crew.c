@@ -20,7 +20,7 @@ struct worker {
 };
 
 /* Locked. The first error stands. */
-static void end(struct crew *c, int result, const struct error *why)
+static void end_work(struct crew *c, int result, const struct error *why)
 {
 	if (c->over)
 		return;
@@ -42,7 +42,7 @@ static void do_piece(struct crew *c, unsigned worker)
 	pthread_mutex_lock(&c->lock);
 	c->busy--;
 	if (rc != 0)
-		end(c, rc, &why);
+		end_work(c, rc, &why);
 	else
 		c->work->finish(c->context, worker);
 	pthread_cond_broadcast(&c->changed);
@@ -59,11 +59,11 @@ static void wait_or_unblock(struct crew *c)
 	}
 	rc = c->work->stuck(c->context, &why);
 	if (rc != 0)
-		end(c, rc, &why);
+		end_work(c, rc, &why);
 	pthread_cond_broadcast(&c->changed);
 }
 
-static void *work(void *argument)
+static void *run_worker(void *argument)
 {
 	const struct worker *w = argument;
 	struct crew *c = w->crew;
@@ -78,7 +78,7 @@ static void *work(void *argument)
 			wait_or_unblock(c);
 			break;
 		case CREW_ALL_DONE:
-			end(c, 0, NULL);
+			end_work(c, 0, NULL);
 			pthread_cond_broadcast(&c->changed);
 			break;
 		}
@@ -98,9 +98,9 @@ int crew_run(const struct crew_work *w, void *context, unsigned n, struct error 
 	for (unsigned i = 0; i < CREW_MOST; i++)
 		workers[i] = (struct worker){ &c, i };
 	while (started < n && started < CREW_MOST &&
-	       pthread_create(&threads[started], NULL, work, &workers[started]) == 0)
+	       pthread_create(&threads[started], NULL, run_worker, &workers[started]) == 0)
 		started++;
-	work(&workers[0]);
+	run_worker(&workers[0]);
 	for (unsigned i = 1; i < started; i++)
 		pthread_join(threads[i], NULL);
 	pthread_cond_destroy(&c.changed);

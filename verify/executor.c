@@ -43,7 +43,7 @@ int executor_new(struct executor **out, const struct executor_setup *setup, cons
 	return 0;
 }
 
-static void forget(struct executor *e)
+static void forget_weights(struct executor *e)
 {
 	for (uint32_t i = 0; i < e->n_sums; i++)
 		free(e->saved[i]);
@@ -63,7 +63,7 @@ void executor_free(struct executor *e)
 		if (e->scratch)
 			free(e->scratch[s]);
 	}
-	forget(e);
+	forget_weights(e);
 	free(e->stages);
 	free(e->scratch);
 	free(e->held);
@@ -84,7 +84,7 @@ int executor_begin(struct executor *e, uint32_t n)
 {
 	if (e->process)
 		return process_begin(e->process, n);
-	forget(e);
+	forget_weights(e);
 	for (uint32_t s = 0; s < e->setup.config.n_stages; s++)
 		e->held[s] = EXECUTOR_NO_SUM;
 	e->saved = calloc(n + 1, sizeof(float *));
@@ -95,7 +95,7 @@ int executor_begin(struct executor *e, uint32_t n)
 }
 
 /* Puts a sum in the stage's own gradient, where the stage adds to it. */
-static int hold(struct executor *e, uint32_t s, uint32_t sum)
+static int hold_sum(struct executor *e, uint32_t s, uint32_t sum)
 {
 	struct stage *stage = e->stages[s];
 	size_t bytes = stage_parameters(stage) * sizeof(float);
@@ -137,7 +137,7 @@ int executor_loss(struct executor *e, uint32_t sum, const float *in, const int32
 	if (e->process)
 		return process_loss(e->process, sum, in, targets, loss, grad);
 	if (count)
-		rc = hold(e, 0, sum);
+		rc = hold_sum(e, 0, sum);
 	return rc ? rc : stage_loss(e->stages[0], 0, in, targets, loss, grad, count);
 }
 
@@ -150,7 +150,7 @@ int executor_backward(struct executor *e, uint32_t stage, uint32_t sum, const in
 	if (e->process)
 		return process_backward(e->process, stage, sum, tokens, in, grad_out, grad_in);
 	if (count)
-		rc = hold(e, stage, sum);
+		rc = hold_sum(e, stage, sum);
 	if (rc == 0)
 		rc = stage_forward(e->stages[stage], 0, tokens, in, e->scratch[stage], true);
 	return rc ? rc : stage_backward(e->stages[stage], 0, grad_out, grad_in, count);

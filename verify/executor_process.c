@@ -44,7 +44,8 @@ struct process {
 	float *big;             /* (the largest stage's parameters) */
 };
 
-static int share(struct process *p, const struct executor_setup *setup, struct error *err)
+static int share_memory(struct process *p, const struct executor_setup *setup,
+			struct error *err)
 {
 	struct tensor_table table;
 	int rc = tensor_table_new(&table, &setup->config, err);
@@ -82,8 +83,8 @@ static int share(struct process *p, const struct executor_setup *setup, struct e
 
 /* ---- the child ---- */
 
-static void perform(const struct process *p, struct executor *e, const struct request *q,
-		    struct answer *a)
+static void perform_request(const struct process *p, struct executor *e,
+			    const struct request *q, struct answer *a)
 {
 	bool first = q->stage == 0;
 	const int32_t *tokens = first ? p->token : NULL;
@@ -114,7 +115,7 @@ static void perform(const struct process *p, struct executor *e, const struct re
 	}
 }
 
-static bool transfer(int fd, void *data, size_t size, bool out)
+static bool transfer_bytes(int fd, void *data, size_t size, bool out)
 {
 	ssize_t n;
 
@@ -125,13 +126,13 @@ static bool transfer(int fd, void *data, size_t size, bool out)
 }
 
 /* Until the parent shuts the socket, or ends. */
-static void serve(const struct process *p, int fd, const struct executor_setup *setup,
-		  const char *device)
+static void serve_requests(const struct process *p, int fd, const struct executor_setup *setup,
+			   const char *device)
 {
 	struct executor *e = NULL;
 	struct request q;
 
-	while (transfer(fd, &q, sizeof(q), false)) {
+	while (transfer_bytes(fd, &q, sizeof(q), false)) {
 		struct answer a = { .rc = 0 };
 
 		if (q.operation == OP_START) {
@@ -139,9 +140,9 @@ static void serve(const struct process *p, int fd, const struct executor_setup *
 			if (a.rc == 0)
 				snprintf(a.text, sizeof(a.text), "%s", executor_text(e));
 		} else {
-			perform(p, e, &q, &a);
+			perform_request(p, e, &q, &a);
 		}
-		if (!transfer(fd, &a, sizeof(a), true))
+		if (!transfer_bytes(fd, &a, sizeof(a), true))
 			break;
 	}
 	_exit(0);
@@ -150,15 +151,16 @@ static void serve(const struct process *p, int fd, const struct executor_setup *
 /* ---- the parent ---- */
 
 /* Locked. */
-static int ask(struct process *p, struct request q, struct answer *a)
+static int ask_process(struct process *p, struct request q, struct answer *a)
 {
-	if (!transfer(p->fd, &q, sizeof(q), true) || !transfer(p->fd, a, sizeof(*a), false))
+	if (!transfer_bytes(p->fd, &q, sizeof(q), true) ||
+	    !transfer_bytes(p->fd, a, sizeof(*a), false))
 		return -EIO;
 	return a->rc;
 }
 
-static int start(struct process *p, const struct executor_setup *setup, const char *device,
-		 struct error *err)
+static int start_process(struct process *p, const struct executor_setup *setup,
+			 const char *device, struct error *err)
 {
 	pid_t parent = getpid();
 	int fds[2];
@@ -173,7 +175,7 @@ static int start(struct process *p, const struct executor_setup *setup, const ch
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(1);
-		serve(p, fds[1], setup, device);
+		serve_requests(p, fds[1], setup, device);
 	}
 	close(fds[1]);
 	p->fd = fds[0];
@@ -214,11 +216,11 @@ int executor_new_process(struct executor **out, const struct executor_setup *set
 	pthread_mutex_init(&p->lock, NULL);
 	e->setup = *setup;
 	e->process = p;
-	rc = share(p, setup, err);
+	rc = share_memory(p, setup, err);
 	if (rc == 0)
-		rc = start(p, setup, device, err);
+		rc = start_process(p, setup, device, err);
 	if (rc == 0) {
-		rc = ask(p, (struct request){ .operation = OP_START }, &a);
+		rc = ask_process(p, (struct request){ .operation = OP_START }, &a);
 		if (rc == -EIO)
 			error_set(err, rc, "%s: the process that was to compute ended", device);
 		else if (rc != 0)
@@ -239,7 +241,7 @@ int process_begin(struct process *p, uint32_t n)
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
-	rc = ask(p, (struct request){ .operation = OP_BEGIN, .sum = n }, &a);
+	rc = ask_process(p, (struct request){ .operation = OP_BEGIN, .sum = n }, &a);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
@@ -266,7 +268,7 @@ int process_forward(struct process *p, uint32_t stage, const int32_t *tokens, co
 
 	pthread_mutex_lock(&p->lock);
 	put_input(p, tokens, in);
-	rc = ask(p, (struct request){ .operation = OP_FORWARD, .stage = stage }, &a);
+	rc = ask_process(p, (struct request){ .operation = OP_FORWARD, .stage = stage }, &a);
 	get_output(p, out);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
@@ -281,7 +283,7 @@ int process_loss(struct process *p, uint32_t sum, const float *in, const int32_t
 	pthread_mutex_lock(&p->lock);
 	put_input(p, NULL, in);
 	memcpy(p->target, targets, p->tokens * sizeof(*targets));
-	rc = ask(p, (struct request){ .operation = OP_LOSS, .sum = sum }, &a);
+	rc = ask_process(p, (struct request){ .operation = OP_LOSS, .sum = sum }, &a);
 	get_output(p, grad);
 	pthread_mutex_unlock(&p->lock);
 	if (rc == 0)
@@ -298,7 +300,9 @@ int process_backward(struct process *p, uint32_t stage, uint32_t sum, const int3
 	pthread_mutex_lock(&p->lock);
 	put_input(p, tokens, in);
 	memcpy(p->grad, grad_out, p->activation * sizeof(*grad_out));
-	rc = ask(p, (struct request){ .operation = OP_BACKWARD, .stage = stage, .sum = sum }, &a);
+	rc = ask_process(
+		p, (struct request){ .operation = OP_BACKWARD, .stage = stage, .sum = sum },
+		&a);
 	get_output(p, grad_in);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
@@ -310,7 +314,8 @@ int process_sum(struct process *p, uint32_t stage, uint32_t sum, float *to)
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
-	rc = ask(p, (struct request){ .operation = OP_SUM, .stage = stage, .sum = sum }, &a);
+	rc = ask_process(p, (struct request){ .operation = OP_SUM, .stage = stage, .sum = sum },
+			 &a);
 	memcpy(to, p->big, p->parameters[stage] * sizeof(*to));
 	pthread_mutex_unlock(&p->lock);
 	return rc;
@@ -323,7 +328,8 @@ int process_set_weights(struct process *p, uint32_t stage, const float *weights)
 
 	pthread_mutex_lock(&p->lock);
 	memcpy(p->big, weights, p->parameters[stage] * sizeof(*weights));
-	rc = ask(p, (struct request){ .operation = OP_SET_WEIGHTS, .stage = stage }, &a);
+	rc = ask_process(p, (struct request){ .operation = OP_SET_WEIGHTS, .stage = stage },
+			 &a);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

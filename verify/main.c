@@ -39,7 +39,7 @@ struct options {
 	bool json, help;
 };
 
-static int number(const char *name, const char *text, uint64_t *out, struct error *err)
+static int parse_number(const char *name, const char *text, uint64_t *out, struct error *err)
 {
 	char *end;
 	unsigned long long v;
@@ -53,12 +53,12 @@ static int number(const char *name, const char *text, uint64_t *out, struct erro
 	return 0;
 }
 
-static int take(struct options *o, const char *name, const char *value, struct error *err)
+static int take_value(struct options *o, const char *name, const char *value, struct error *err)
 {
 	if (strcmp(name, "--from") == 0)
-		return number(name, value, &o->compare.from, err);
+		return parse_number(name, value, &o->compare.from, err);
 	if (strcmp(name, "--to") == 0)
-		return number(name, value, &o->compare.to, err);
+		return parse_number(name, value, &o->compare.to, err);
 	if (strcmp(name, "--device") == 0) {
 		o->compare.device = value;
 		return 0;
@@ -71,7 +71,7 @@ static int take(struct options *o, const char *name, const char *value, struct e
 	return 0;
 }
 
-static int parse(struct options *o, int argc, char **argv, struct error *err)
+static int parse_options(struct options *o, int argc, char **argv, struct error *err)
 {
 	*o = (struct options){ .compare = { .from = 1 } };
 	for (int i = 1; i < argc; i++) {
@@ -90,7 +90,7 @@ static int parse(struct options *o, int argc, char **argv, struct error *err)
 		if (i + 1 == argc)
 			return error_set(err, -EINVAL, "%s: unknown, or needs a value (see --help)",
 					 argv[i]);
-		rc = take(o, argv[i], argv[i + 1], err);
+		rc = take_value(o, argv[i], argv[i + 1], err);
 		if (rc != 0)
 			return rc;
 		i++;
@@ -167,7 +167,7 @@ static void print_text(const struct compare_result *r, double elapsed_s)
 		       r->first_norm_iteration);
 }
 
-static json_t *hex(uint64_t value)
+static json_t *json_hex(uint64_t value)
 {
 	char text[17];
 
@@ -176,7 +176,7 @@ static json_t *hex(uint64_t value)
 }
 
 /* JSON has no infinities. */
-static json_t *real(double value)
+static json_t *json_finite(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
 }
@@ -199,26 +199,27 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 	int rc;
 
 	if (r->first.iteration)
-		first = json_pack("{sI si si so so}", "iteration", (json_int_t)r->first.iteration,
-				  "stage", r->first.stage, "node", r->first.node, "announced",
-				  hex(r->first.hash), "replayed", hex(r->first_here));
+		first = json_pack("{sI si si so so}", "iteration",
+				  (json_int_t)r->first.iteration, "stage", r->first.stage,
+				  "node", r->first.node, "announced", json_hex(r->first.hash),
+				  "replayed", json_hex(r->first_here));
 	if (r->first_loss_iteration)
 		loss = json_pack("{sI so so}", "iteration", (json_int_t)r->first_loss_iteration,
-				 "recorded", real(r->first_loss_recorded), "replayed",
-				 real(r->first_loss_here));
-	o = json_pack("{ss sb sI sI sI sI sI sI sI sI sI sI so so so so so sI so sf}", "format",
-		      "skippipe.verify/1", "same", compare_equal(r), "committed",
-		      (json_int_t)r->last, "replayed", (json_int_t)r->replayed, "nodes",
-		      (json_int_t)r->nodes, "hashes", (json_int_t)r->announced, "differing",
-		      (json_int_t)r->differing, "unannounced", (json_int_t)r->unannounced,
-		      "restored", (json_int_t)r->restored, "averaged", (json_int_t)r->averaged,
-		      "losses", (json_int_t)r->losses, "losses_bit_equal",
-		      (json_int_t)r->losses_equal, "loss_difference", real(r->worst_loss),
-		      "first_difference", first, "first_differing_loss", loss, "broken_rule",
-		      r->broken.text[0] ? json_string(r->broken.text) : json_null(), "computed",
-		      list_kinds(r), "unlike_from", (json_int_t)r->unlike_from, "norm_difference",
-		      r->unlike_from ? real(r->worst_norm) : json_null(),
-		      "elapsed_s", elapsed_s);
+				 "recorded", json_finite(r->first_loss_recorded), "replayed",
+				 json_finite(r->first_loss_here));
+	o = json_pack(
+		"{ss sb sI sI sI sI sI sI sI sI sI sI so so so so so sI so sf}", "format",
+		"skippipe.verify/1", "same", compare_equal(r), "committed", (json_int_t)r->last,
+		"replayed", (json_int_t)r->replayed, "nodes", (json_int_t)r->nodes, "hashes",
+		(json_int_t)r->announced, "differing", (json_int_t)r->differing, "unannounced",
+		(json_int_t)r->unannounced, "restored", (json_int_t)r->restored, "averaged",
+		(json_int_t)r->averaged, "losses", (json_int_t)r->losses, "losses_bit_equal",
+		(json_int_t)r->losses_equal, "loss_difference", json_finite(r->worst_loss),
+		"first_difference", first, "first_differing_loss", loss, "broken_rule",
+		r->broken.text[0] ? json_string(r->broken.text) : json_null(), "computed",
+		list_kinds(r), "unlike_from", (json_int_t)r->unlike_from, "norm_difference",
+		r->unlike_from ? json_finite(r->worst_norm) : json_null(), "elapsed_s",
+		elapsed_s);
 	if (!o)
 		return -ENOMEM;
 	rc = json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -227,7 +228,7 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 	return rc;
 }
 
-static int run(const struct options *o, struct error *err)
+static int run_verify(const struct options *o, struct error *err)
 {
 	struct compare_options compare = o->compare;
 	struct compare_result result;
@@ -260,7 +261,7 @@ int main(int argc, char **argv)
 	struct error err = { "" };
 	int rc;
 
-	if (parse(&o, argc, argv, &err) != 0) {
+	if (parse_options(&o, argc, argv, &err) != 0) {
 		fprintf(stderr, "skippipe verify: %s\n", err.text);
 		return EXIT_USAGE;
 	}
@@ -268,7 +269,7 @@ int main(int argc, char **argv)
 		fputs(help, stdout);
 		return EXIT_SAME;
 	}
-	rc = run(&o, &err);
+	rc = run_verify(&o, &err);
 	if (rc < 0) {
 		fprintf(stderr, "skippipe verify: %s\n", err.text);
 		return EXIT_DIFFERENT;

@@ -390,8 +390,8 @@ static int add_up(const struct iteration *it, const struct store_reduction *red,
 	return rc;
 }
 
-static int step(struct replay *r, const struct iteration *it, const struct store_reduction *red,
-		double *squares, struct error *err)
+static int replay_step(struct replay *r, const struct iteration *it,
+		       const struct store_reduction *red, double *squares, struct error *err)
 {
 	const struct store_commit *c = it->c;
 	struct adamw h = { .lr = c->lr, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
@@ -425,7 +425,7 @@ static float mean_loss(const struct iteration *it)
 	return it->c->n_routes ? (float)(sum / (double)it->c->n_routes) : 0.0f;
 }
 
-static int begin(struct replay *r, struct iteration *it)
+static int begin_iteration(struct replay *r, struct iteration *it)
 {
 	const struct store_commit *c = it->c;
 	int rc = 0;
@@ -475,11 +475,12 @@ static int is_uncertain(struct replay *r, struct iteration *it, struct error *er
 	return it->c->rerun > 0 ? 1 : store_each_task(r->store, it->c->iteration, see_task, it, err);
 }
 
-static int compute(struct replay *r, struct iteration *it, double *squares, struct error *err)
+static int compute_iteration(struct replay *r, struct iteration *it, double *squares,
+			     struct error *err)
 {
 	static const struct crew_work work = { find_piece, run_piece, finish_piece, unwind_blocked };
 	const struct store_commit *c = it->c;
-	int rc = begin(r, it);
+	int rc = begin_iteration(r, it);
 
 	if (rc != 0)
 		return error_set(err, rc, "sums: %s", strerror(-rc));
@@ -493,7 +494,7 @@ static int compute(struct replay *r, struct iteration *it, double *squares, stru
 	if (rc == 0)
 		rc = crew_run(&work, it, r->workers, err);
 	for (size_t i = 0; rc == 0 && i < c->n_reductions; i++)
-		rc = step(r, it, &c->reductions[i], squares, err);
+		rc = replay_step(r, it, &c->reductions[i], squares, err);
 	return rc;
 }
 
@@ -508,7 +509,7 @@ int replay_commit(struct replay *r, const struct store_commit *c, struct replaye
 	it.sums = calloc(c->n_orders + 1, sizeof(*it.sums));
 	it.busy = calloc(r->config.n_stages, sizeof(*it.busy));
 	if (it.chains && it.sums && it.busy)
-		rc = compute(r, &it, &squares, err);
+		rc = compute_iteration(r, &it, &squares, err);
 	else
 		rc = no_memory(err);
 	if (rc == 0)

@@ -112,7 +112,7 @@ static bool name_ok(const char *name)
 	return n > 0 && n < KEYS_NAME_SIZE && name[n] == '\0' && name[0] != '-';
 }
 
-static int append(struct keys_list *list, const struct keys_entry *entry)
+static int append_entry(struct keys_list *list, const struct keys_entry *entry)
 {
 	if (list->n == KEYS_LIST_MOST)
 		return -ENOSPC;
@@ -129,7 +129,7 @@ static int append(struct keys_list *list, const struct keys_entry *entry)
 }
 
 /* Puts the entry in, in place of the one with its key. */
-static int put(struct keys_list *list, const struct keys_entry *entry, struct error *err)
+static int put_entry(struct keys_list *list, const struct keys_entry *entry, struct error *err)
 {
 	struct keys_entry *same_name = find_name(list, entry->name);
 	if (same_name != NULL && !keys_equal(&same_name->key, &entry->key))
@@ -139,7 +139,7 @@ static int put(struct keys_list *list, const struct keys_entry *entry, struct er
 		*old = *entry;
 		return 0;
 	}
-	int rc = append(list, entry);
+	int rc = append_entry(list, entry);
 	if (rc == -ENOSPC)
 		return error_set(err, rc, "the list is full (%d entries)", KEYS_LIST_MOST);
 	return rc < 0 ? error_set(err, rc, "out of memory") : 0;
@@ -190,7 +190,7 @@ static int parse_text(const char *path, char *text, struct keys_list *into, stru
 			if (rc == 0 && find_key(into, &entry.key) != NULL)
 				rc = error_set(err, -EINVAL, "the key stands here twice");
 			if (rc == 0)
-				rc = put(into, &entry, err);
+				rc = put_entry(into, &entry, err);
 			if (rc < 0)
 				return error_prefix(err, rc, "%s:%zu", path, number);
 		}
@@ -234,7 +234,7 @@ static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 
 /* Reads the file as it is now. Returns 1 when the entries are others than before. That a file was never there is
  * an empty list; that one is gone is a mishap (a disk, a careless move), and no word of whom to expel. */
-static int reread(struct keys_list *list, struct error *err)
+static int reread_list(struct keys_list *list, struct error *err)
 {
 	struct keys_list fresh = {0};
 	struct stamp now = stamp_of(list->path);
@@ -278,7 +278,7 @@ int keys_list_open(struct keys_list **out, const char *path, struct error *err)
 	if (rc < 0)
 		return error_set(err, rc, "out of memory");
 	list->path = strdup(path);
-	rc = list->path == NULL ? error_set(err, -ENOMEM, "out of memory") : reread(list, err);
+	rc = list->path == NULL ? error_set(err, -ENOMEM, "out of memory") : reread_list(list, err);
 	if (rc < 0) {
 		keys_list_free(list);
 		return rc;
@@ -298,7 +298,7 @@ int keys_list_refresh(struct keys_list *list, struct error *err)
 	}
 	if (list->has_complained && stamp_equal(&now, &list->complained))
 		return 0;
-	int rc = reread(list, err);
+	int rc = reread_list(list, err);
 	list->has_complained = rc < 0;
 	list->complained = now;
 	return rc;
@@ -353,7 +353,7 @@ static int edit_begin(struct keys_list *list, int *lock, struct keys_list *befor
 	int rc = lock_file(list, lock, err);
 	if (rc < 0)
 		return rc;
-	if (list->path != NULL && (rc = reread(list, err)) < 0)
+	if (list->path != NULL && (rc = reread_list(list, err)) < 0)
 		goto unlock;
 	*before = (struct keys_list){.n = list->n, .room = list->n};
 	before->entries = malloc((list->n + 1) * sizeof(*list->entries));
@@ -405,7 +405,7 @@ int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum 
 	int rc = edit_begin(list, &lock, &before, err);
 	if (rc < 0)
 		return rc;
-	rc = put(list, &entry, err);
+	rc = put_entry(list, &entry, err);
 	return edit_end(list, lock, &before, rc, err);
 }
 

@@ -45,7 +45,7 @@ void channel_free(struct channel *c)
 	free(c);
 }
 
-static struct outgoing *at(const struct channel *c, size_t i)
+static struct outgoing *outgoing_at(const struct channel *c, size_t i)
 {
 	return &c->ring[(c->head + i) % c->ring_size];
 }
@@ -57,7 +57,7 @@ static struct record *record_at(const struct channel *c, uint64_t number)
 
 /* ---- cutting ---- */
 
-static size_t smaller(size_t a, size_t b)
+static size_t smaller_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -68,15 +68,15 @@ static size_t chunk_for(const struct channel *c, size_t size)
 {
 	if (c->cut.connections == 1)
 		return c->cut.most_bytes;
-	size_t most = smaller(c->cut.most_bytes, CHANNEL_SHARED_MOST);
+	size_t most = smaller_size(c->cut.most_bytes, CHANNEL_SHARED_MOST);
 	if (size <= FLIGHT_BYTES)
-		return smaller(most, FLIGHT_BYTES);
+		return smaller_size(most, FLIGHT_BYTES);
 	size_t share = (size + c->cut.connections - 1) / c->cut.connections;
 	if (c->options.urgent)
 		share = share > FLIGHT_BYTES ? share : FLIGHT_BYTES;
 	else
-		share = smaller(share, c->options.flow->window / 16 + BULK_LEAST);
-	return smaller(most, share > CHUNK_LEAST ? share : CHUNK_LEAST);
+		share = smaller_size(share, c->options.flow->window / 16 + BULK_LEAST);
+	return smaller_size(most, share > CHUNK_LEAST ? share : CHUNK_LEAST);
 }
 
 static void number_message(struct channel *c, struct outgoing *m)
@@ -96,7 +96,7 @@ static size_t chunk_size(const struct outgoing *m, uint64_t i)
 /* ---- sessions ---- */
 
 /* What a chunk counts in the window: a frame is never free. */
-static size_t weight(const struct record *r)
+static size_t record_weight(const struct record *r)
 {
 	return r->size + ENTRY_BYTES;
 }
@@ -106,7 +106,7 @@ static void mark_lost(struct channel *c, uint64_t number)
 	struct record *r = record_at(c, number);
 	if (r->state != RECORD_UNDER_WAY)
 		return;
-	flow_gone(c->options.flow, weight(r));
+	flow_gone(c->options.flow, record_weight(r));
 	r->state = RECORD_LOST;
 	c->under_way--;
 	if (c->n_lost == 0 || number < c->lost_from)
@@ -138,7 +138,7 @@ void channel_start(struct channel *c, const struct channel_cut *cut)
 	forget_sent(c);
 	c->cut = *cut;
 	for (size_t i = 0; i < c->count; i++)
-		number_message(c, at(c, i));
+		number_message(c, outgoing_at(c, i));
 	c->open = true;
 }
 
@@ -157,7 +157,7 @@ void channel_pause(struct channel *c)
 
 static void pop_message(struct channel *c)
 {
-	struct outgoing *m = at(c, 0);
+	struct outgoing *m = outgoing_at(c, 0);
 	c->queued_bytes -= m->size;
 	*c->options.retained_bytes -= m->size;
 	free(m->data);
@@ -189,7 +189,7 @@ static int grow_ring(struct channel *c)
 	if (bigger == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->count; i++)
-		bigger[i] = *at(c, i);
+		bigger[i] = *outgoing_at(c, i);
 	free(c->ring);
 	c->ring = bigger;
 	c->ring_size = size;
@@ -221,7 +221,7 @@ int channel_queue(struct channel *c, const struct channel_part *parts, size_t n,
 	}
 	if (c->cut.most_bytes > 0)
 		number_message(c, &m);
-	*at(c, c->count++) = m;
+	*outgoing_at(c, c->count++) = m;
 	c->queued_bytes += m.size;
 	*c->options.retained_bytes += m.size;
 	return 0;
@@ -259,7 +259,7 @@ static size_t find_message(const struct channel *c, uint64_t number)
 	size_t low = 0, high = c->count - 1;
 	while (low < high) {
 		size_t middle = (low + high + 1) / 2;
-		if (at(c, middle)->first <= number)
+		if (outgoing_at(c, middle)->first <= number)
 			low = middle;
 		else
 			high = middle - 1;
@@ -307,11 +307,11 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	} else {
 		if (c->next == c->end || c->next - c->una >= CHANNEL_AHEAD || grow_records(c) < 0)
 			return false;
-		while (number >= at(c, c->cursor)->first + at(c, c->cursor)->chunks)
+		while (number >= outgoing_at(c, c->cursor)->first + outgoing_at(c, c->cursor)->chunks)
 			c->cursor++;
 		place = c->cursor;
 	}
-	const struct outgoing *m = at(c, place);
+	const struct outgoing *m = outgoing_at(c, place);
 	const uint64_t i = number - m->first;
 	const size_t size = chunk_size(m, i);
 	if (!flow_may_leave(c->options.flow, size + ENTRY_BYTES, c->options.urgent))
@@ -328,7 +328,7 @@ static int64_t usual_timeout(const struct channel *c)
 	       flow_drain_us(f);
 }
 
-static int64_t timeout(const struct channel *c)
+static int64_t retransmit_timeout_us(const struct channel *c)
 {
 	int64_t t = usual_timeout(c), longest = TIMEOUT_TIMES * t;
 	if (longest < TIMEOUT_MOST_US)
@@ -348,16 +348,16 @@ void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t 
 	} else {
 		c->next = chunk->number + 1;
 		if (chunk->index == 0)
-			at(c, c->cursor)->left_us = now_us;
+			outgoing_at(c, c->cursor)->left_us = now_us;
 	}
 	r->size = chunk->size;
 	r->again = again;
 	r->state = RECORD_UNDER_WAY;
 	r->order = ++c->order;
 	c->under_way++;
-	flow_left(c->options.flow, &r->mark, weight(r), now_us);
-	if (now_us + timeout(c) < c->deadline_us)
-		c->deadline_us = now_us + timeout(c);
+	flow_left(c->options.flow, &r->mark, record_weight(r), now_us);
+	if (now_us + retransmit_timeout_us(c) < c->deadline_us)
+		c->deadline_us = now_us + retransmit_timeout_us(c);
 	if (c->next == c->end && c->n_lost == 0)
 		flow_idle(c->options.flow);
 }
@@ -376,7 +376,7 @@ static void tell_finished(struct channel *c, const struct outgoing *m, int64_t n
  * of the others may have been lost on its way. */
 static void count_arrived(struct channel *c, const struct record *r, bool tells, int64_t now_us)
 {
-	int64_t took = flow_arrived(c->options.flow, &r->mark, weight(r), !tells || r->again, now_us);
+	int64_t took = flow_arrived(c->options.flow, &r->mark, record_weight(r), !tells || r->again, now_us);
 	if (took >= 0) {
 		flow_round_trip_add(&c->round, took);
 		c->overdue = 0;
@@ -386,13 +386,13 @@ static void count_arrived(struct channel *c, const struct record *r, bool tells,
 }
 
 /* *last: the one of this acknowledgement that left last, not counted yet. */
-static void arrive(struct channel *c, uint64_t number, struct record **last, int64_t now_us)
+static void note_arrival(struct channel *c, uint64_t number, struct record **last, int64_t now_us)
 {
 	struct record *r = record_at(c, number), *other = *last;
 	if (r->state == RECORD_ARRIVED)
 		return;
 	if (r->state == RECORD_LOST) { /* it was only late */
-		flow_back(c->options.flow, weight(r));
+		flow_back(c->options.flow, record_weight(r));
 		c->n_lost--;
 	} else {
 		c->under_way--;
@@ -420,11 +420,11 @@ static void find_lost(struct channel *c)
 		flow_lost(c->options.flow);
 }
 
-static void advance(struct channel *c, uint64_t ack, int64_t now_us)
+static void advance_acknowledged(struct channel *c, uint64_t ack, int64_t now_us)
 {
 	c->una = ack;
-	while (c->count > 0 && at(c, 0)->first + at(c, 0)->chunks <= ack) {
-		tell_finished(c, at(c, 0), now_us);
+	while (c->count > 0 && outgoing_at(c, 0)->first + outgoing_at(c, 0)->chunks <= ack) {
+		tell_finished(c, outgoing_at(c, 0), now_us);
 		pop_message(c);
 	}
 }
@@ -437,11 +437,11 @@ void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *
 		return; /* was never sent */
 	c->unheard = 0;
 	for (uint64_t i = c->una; i < ack; i++)
-		arrive(c, i, &last, now_us);
+		note_arrival(c, i, &last, now_us);
 	for (unsigned k = 0; k < n; k++) {
 		uint64_t from = ack + ranges[k].from, to = from + ranges[k].length;
 		for (uint64_t i = from > c->una ? from : c->una; i < to && i < c->next; i++)
-			arrive(c, i, &last, now_us);
+			note_arrival(c, i, &last, now_us);
 	}
 	if (last != NULL) {
 		count_arrived(c, last, true, now_us);
@@ -451,7 +451,7 @@ void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *
 			find_lost(c);
 	}
 	if (ack > c->una)
-		advance(c, ack, now_us);
+		advance_acknowledged(c, ack, now_us);
 	if (c->under_way == 0)
 		c->deadline_us = INT64_MAX;
 }
@@ -463,7 +463,7 @@ int64_t channel_deadline_us(const struct channel *c)
 
 unsigned channel_tick(struct channel *c, int64_t now_us)
 {
-	const int64_t wait = timeout(c);
+	const int64_t wait = retransmit_timeout_us(c);
 	const size_t before = c->n_lost;
 	if (!c->open || now_us < c->deadline_us)
 		return c->unheard;

@@ -130,7 +130,7 @@ static bool fits_between(const struct channel *c, size_t place, uint64_t first, 
 	return place == c->n_incoming || first + chunks <= c->incoming[place].first;
 }
 
-static size_t greater(size_t a, size_t b)
+static size_t greater_size(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
@@ -141,8 +141,8 @@ static bool may_have(const struct channel *c, size_t size, bool ahead)
 {
 	const struct channel_memory *m = c->options.memory;
 	const size_t part = ahead ? 2 : 1, most = m->most_bytes / part;
-	const size_t share = greater(most / (m->peers > 0 ? m->peers : 1), m->share_bytes / part);
-	const size_t all = greater(share, CHANNEL_PEER_MOST / part), own = *c->options.peer_bytes;
+	const size_t share = greater_size(most / (m->peers > 0 ? m->peers : 1), m->share_bytes / part);
+	const size_t all = greater_size(share, CHANNEL_PEER_MOST / part), own = *c->options.peer_bytes;
 	if (m->used_bytes == 0 && !ahead)
 		return true;
 	return (size <= share && own <= share - size) ||

@@ -73,7 +73,7 @@ static bool cookie_good(const struct link *link, const uint8_t *cookie,
 }
 
 /* Who sends this INIT, and what it offers; everything that can be refused is refused here. */
-static enum link_reason examine(struct link *link, const struct frame *f, struct noise *noise,
+static enum link_reason examine_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry **entry, struct frame_offer *offer)
 {
 	uint8_t payload[FRAME_OFFER];
@@ -143,7 +143,7 @@ static void set_keys(struct session *s, const struct noise *noise, enum seal_cip
 	sodium_memzero(receive, sizeof(receive));
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t smaller_count(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
@@ -162,7 +162,7 @@ static int64_t keep_alive_of(const struct frame_offer *offer)
 }
 
 /* A half-open session and its RESPONSE. */
-static enum link_reason answer(struct link *link, const struct frame *f, struct noise *noise,
+static enum link_reason answer_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry *entry, const struct frame_offer *offer,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -182,7 +182,7 @@ static enum link_reason answer(struct link *link, const struct frame *f, struct 
 	memcpy(s->name, entry->name, sizeof(s->name));
 	s->instance = offer->instance;
 	s->own_instance = own_instance;
-	s->frame_most = smaller(offer->frame_most, link->options.frame_most);
+	s->frame_most = smaller_count(offer->frame_most, link->options.frame_most);
 	s->keep_alive_us = keep_alive_of(offer);
 	s->route = *route;
 	s->since_us = now_us;
@@ -219,9 +219,9 @@ void handshake_on_init(struct link *link, const struct frame *f, const struct so
 		link_refused(link, LINK_TOO_MANY);
 		return;
 	}
-	enum link_reason reason = examine(link, f, &noise, &entry, &offer);
+	enum link_reason reason = examine_init(link, f, &noise, &entry, &offer);
 	if (reason == LINK_REASON_NONE)
-		reason = answer(link, f, &noise, entry, &offer, route, now_us);
+		reason = answer_init(link, f, &noise, entry, &offer, route, now_us);
 	if (reason != LINK_REASON_NONE)
 		handshake_refuse(link, reason, nothing, route, now_us);
 	noise_wipe(&noise);
@@ -229,7 +229,7 @@ void handshake_on_init(struct link *link, const struct frame *f, const struct so
 
 /* ---- the dialer ---- */
 
-static void rest(struct link *link, int64_t now_us)
+static void rest_before_retry(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;
 	noise_wipe(&d->noise);
@@ -243,7 +243,7 @@ static int64_t answer_wait(const struct dial *d)
 	return d->answer_us > 0 ? d->answer_us : ANSWER_WAIT_US;
 }
 
-static void begin(struct link *link, int64_t now_us)
+static void begin_handshake(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;
 	uint8_t bytes[FRAME_HELLO_SIZE];
@@ -291,7 +291,7 @@ void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_u
 	d->reserved_id = session_reserve(link);
 	if (frame == NULL || d->reserved_id == 0) {
 		socket_frame_free(frame);
-		rest(link, now_us);
+		rest_before_retry(link, now_us);
 		return;
 	}
 	size_t head = frame_put_init_head(frame, d->reserved_id, f->cookie);
@@ -305,11 +305,11 @@ void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_u
 	sodium_memzero(ephemeral, sizeof(ephemeral));
 	if (rc < 0) {
 		socket_frame_free(frame);
-		rest(link, now_us);
+		rest_before_retry(link, now_us);
 		return;
 	}
 	if (link_transmit(link, 0, NULL, frame, FRAME_INIT_SIZE) < 0) {
-		rest(link, now_us);
+		rest_before_retry(link, now_us);
 		return;
 	}
 	d->state = DIAL_INIT;
@@ -342,14 +342,14 @@ void handshake_on_response(struct link *link, const struct frame *f, int64_t now
 		s = session_new(link, d->reserved_id);
 	if (s == NULL) {
 		link_refused(link, rc < 0 ? LINK_MALFORMED : LINK_TOO_MANY);
-		rest(link, now_us);
+		rest_before_retry(link, now_us);
 		return;
 	}
 	s->remote_id = offer.session;
 	s->key = d->key;
 	s->instance = offer.instance;
 	s->own_instance = d->instance;
-	s->frame_most = smaller(offer.frame_most, link->options.frame_most);
+	s->frame_most = smaller_count(offer.frame_most, link->options.frame_most);
 	s->keep_alive_us = keep_alive_of(&offer);
 	set_keys(s, &d->noise, aes ? SEAL_AES256_GCM : SEAL_XCHACHA20);
 	noise_wipe(&d->noise);
@@ -383,7 +383,7 @@ void handshake_on_refuse(struct link *link, const struct frame *f, int64_t now_u
 	if (!ours)
 		return;
 	link_tell(link, &(struct link_event){.kind = LINK_NO, .reason = f->reason, .key = d->key});
-	rest(link, now_us);
+	rest_before_retry(link, now_us);
 }
 
 void handshake_tick(struct link *link, int64_t now_us)
@@ -396,10 +396,10 @@ void handshake_tick(struct link *link, int64_t now_us)
 			d->answer_us = 2 * answer_wait(d);
 			if (d->answer_us > ANSWER_MOST_US)
 				d->answer_us = ANSWER_MOST_US;
-			rest(link, now_us);
+			rest_before_retry(link, now_us);
 		}
 		return;
 	}
 	if (now_us >= d->deadline_us || (d->deadline_us == INT64_MAX && !link->blocked[0]))
-		begin(link, now_us);
+		begin_handshake(link, now_us);
 }

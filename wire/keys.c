@@ -203,7 +203,7 @@ static int write_all(int fd, const char *text, size_t size)
 }
 
 /* link, unlike rename, refuses to replace: of two makers one wins and the other is told. */
-static int publish(const char *temporary, const char *path)
+static int publish_file(const char *temporary, const char *path)
 {
 	int rc = link(temporary, path) < 0 ? -errno : 0;
 	unlink(temporary);
@@ -233,7 +233,7 @@ int keys_save(const struct keys_identity *id, const char *path, struct error *er
 	if (rc < 0)
 		unlink(temporary);
 	else
-		rc = publish(temporary, path);
+		rc = publish_file(temporary, path);
 	if (rc == -EEXIST)
 		return error_set(err, rc, "%s: already there; a key is never overwritten", path);
 	if (rc < 0)

@@ -281,7 +281,7 @@ int link_transmit(struct link *link, unsigned lane, const struct socket_route *r
 }
 
 /* Whether nanomsg would take a frame now. A listener never knows. */
-static bool writable(struct link *link, unsigned lane)
+static bool is_writable(struct link *link, unsigned lane)
 {
 	struct pollfd p = {.fd = link_write_fd(link, lane), .events = POLLIN};
 	if (link->listens)
@@ -313,7 +313,7 @@ int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *conte
 		socket_frame_free(frame);
 		return -ENOTCONN;
 	}
-	if ((link->blocked[lane] || size >= PEEK_BYTES) && !writable(link, lane)) {
+	if ((link->blocked[lane] || size >= PEEK_BYTES) && !is_writable(link, lane)) {
 		socket_frame_free(frame);
 		return -EAGAIN;
 	}
@@ -512,7 +512,7 @@ static void keep_alive(struct link *link, struct session *s, int64_t now_us)
 
 /* Nothing waits to be received. Silence counts only then: after a pause of our own, what has
  * arrived meanwhile is taken in first. */
-static bool drained(const struct link *link)
+static bool is_drained(const struct link *link)
 {
 	struct pollfd p[LINK_LANES];
 	nfds_t n = 0;
@@ -523,7 +523,7 @@ static bool drained(const struct link *link)
 	return poll(p, n, 0) == 0;
 }
 
-static void scan(struct link *link, int64_t now_us)
+static void scan_deadlines(struct link *link, int64_t now_us)
 {
 	for (uint32_t i = 0; i < link->n_slots; i++) {
 		struct session *s = link->slots[i];
@@ -537,7 +537,7 @@ static void scan(struct link *link, int64_t now_us)
 		const int64_t silence = s->patience_us > link->options.silence_us
 						? s->patience_us
 						: link->options.silence_us;
-		if (now_us - s->heard_us > silence && drained(link)) {
+		if (now_us - s->heard_us > silence && is_drained(link)) {
 			link_refused(link, LINK_SILENT);
 			session_end(link, s, LINK_SILENT);
 			handshake_want(link, now_us);
@@ -559,7 +559,7 @@ void link_tick(struct link *link, int64_t now_us)
 	session_check_admitted(link);
 	if (link->n_sessions > 0 && now_us >= link->scan_us) {
 		link->scan_us = now_us + link->options.silence_us / 8;
-		scan(link, now_us);
+		scan_deadlines(link, now_us);
 	}
 	if (link->listens && now_us >= link->mend_us) {
 		link->mend_us = now_us + CROWD_US;
@@ -574,7 +574,7 @@ void link_tick(struct link *link, int64_t now_us)
 	}
 	for (unsigned i = 0; i < LINK_LANES; i++) {
 		if (link->blocked[i] && link_has_lane(link, i))
-			(void)writable(link, i);
+			(void)is_writable(link, i);
 	}
 	handshake_tick(link, now_us);
 }

@@ -23,13 +23,13 @@ static const char help[] =
 	"\n"
 	"To change a key: keygen a new one, admit it, restart its owner, expel the old one.\n";
 
-static int usage(const char *what)
+static int print_usage(const char *what)
 {
 	fprintf(stderr, "skippipe: %s\n%s", what, help);
 	return USAGE;
 }
 
-static int report(const struct error *err)
+static int report_error(const struct error *err)
 {
 	fprintf(stderr, "skippipe: %s\n", err->text);
 	return FAILED;
@@ -42,15 +42,15 @@ static int print_public(const struct keys_identity *id)
 	return printf("%s\n", text) < 0 || fflush(stdout) != 0 ? FAILED : DONE;
 }
 
-static int keygen(int argc, char **argv)
+static int command_keygen(int argc, char **argv)
 {
 	struct keys_identity *id;
 	struct error err = {""};
 	if (argc != 2)
-		return usage("keygen takes one FILE");
+		return print_usage("keygen takes one FILE");
 	if (keys_generate(&id, &err) < 0)
-		return report(&err);
-	int rc = keys_save(id, argv[1], &err) < 0 ? report(&err) : print_public(id);
+		return report_error(&err);
+	int rc = keys_save(id, argv[1], &err) < 0 ? report_error(&err) : print_public(id);
 	keys_free(id);
 	return rc;
 }
@@ -60,15 +60,15 @@ static int show_public(int argc, char **argv)
 	struct keys_identity *id;
 	struct error err = {""};
 	if (argc != 2)
-		return usage("public takes one FILE");
+		return print_usage("public takes one FILE");
 	if (keys_load(&id, argv[1], &err) < 0)
-		return report(&err);
+		return report_error(&err);
 	int rc = print_public(id);
 	keys_free(id);
 	return rc;
 }
 
-static int admit(int argc, char **argv)
+static int command_admit(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"role", required_argument, NULL, 'r'},
@@ -88,32 +88,32 @@ static int admit(int argc, char **argv)
 		else if (c == 'n')
 			name = optarg;
 		else
-			return usage("admit knows --role and --name");
+			return print_usage("admit knows --role and --name");
 	}
 	if (argc - optind != 2 || role_text == NULL || name == NULL)
-		return usage("admit takes LIST, KEY, --role and --name");
+		return print_usage("admit takes LIST, KEY, --role and --name");
 	if (keys_role_parse(role_text, &role) < 0)
-		return usage("--role is agent, controller, console or watcher");
+		return print_usage("--role is agent, controller, console or watcher");
 	if (keys_parse(argv[optind + 1], &key, &err) < 0)
-		return report(&err);
+		return report_error(&err);
 	if (keys_list_open(&list, argv[optind], &err) < 0)
-		return report(&err);
+		return report_error(&err);
 	int rc = keys_list_admit(list, &key, role, name, &err);
 	keys_list_free(list);
-	return rc < 0 ? report(&err) : DONE;
+	return rc < 0 ? report_error(&err) : DONE;
 }
 
-static int expel(int argc, char **argv)
+static int command_expel(int argc, char **argv)
 {
 	struct keys_list *list;
 	struct error err = {""};
 	if (argc != 3)
-		return usage("expel takes LIST and a name or key");
+		return print_usage("expel takes LIST and a name or key");
 	if (keys_list_open(&list, argv[1], &err) < 0)
-		return report(&err);
+		return report_error(&err);
 	int rc = keys_list_expel(list, argv[2], &err);
 	keys_list_free(list);
-	return rc < 0 ? report(&err) : DONE;
+	return rc < 0 ? report_error(&err) : DONE;
 }
 
 int main(int argc, char **argv)
@@ -122,17 +122,17 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} verbs[] = {
-		{"keygen", keygen}, {"public", show_public}, {"admit", admit}, {"expel", expel}};
+		{"keygen", command_keygen}, {"public", show_public}, {"admit", command_admit}, {"expel", command_expel}};
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return fputs(help, stdout) < 0 ? FAILED : DONE;
 	}
 	if (argc < 2)
-		return usage("expected keygen, public, admit or expel");
+		return print_usage("expected keygen, public, admit or expel");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return verbs[i].run(argc - 1, argv + 1);
 	}
-	return usage("expected keygen, public, admit or expel");
+	return print_usage("expected keygen, public, admit or expel");
 }

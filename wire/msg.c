@@ -18,7 +18,7 @@ const char *msg_name(enum msg_type type)
 }
 
 /* Width on the wire and in memory of a scalar; they are the same. */
-static size_t width(enum kind k)
+static size_t kind_width(enum kind k)
 {
 	switch (k) {
 	case U8:
@@ -33,7 +33,7 @@ static size_t width(enum kind k)
 	}
 }
 
-static void put(unsigned char *to, const void *from, size_t w)
+static void put_bytes(unsigned char *to, const void *from, size_t w)
 {
 	uint64_t v = 0;
 
@@ -60,7 +60,7 @@ static void put(unsigned char *to, const void *from, size_t w)
 		to[i] = (unsigned char)(v >> (8 * i));
 }
 
-static uint64_t get(const unsigned char *from, size_t w)
+static uint64_t get_number(const unsigned char *from, size_t w)
 {
 	uint64_t v = 0;
 
@@ -69,7 +69,7 @@ static uint64_t get(const unsigned char *from, size_t w)
 	return v;
 }
 
-static void store(void *to, uint64_t v, size_t w)
+static void store_number(void *to, uint64_t v, size_t w)
 {
 	uint8_t b = (uint8_t)v;
 	uint16_t h = (uint16_t)v;
@@ -114,13 +114,13 @@ static size_t write_array(const struct field *f, const char *s, unsigned char *o
 {
 	uint32_t n = count_of(s, f);
 	const char *p = pointer_of(s, f);
-	size_t at = 0, step = f->sub ? f->sub->size : width(f->of);
+	size_t at = 0, step = f->sub ? f->sub->size : kind_width(f->of);
 
 	if (n > f->most || (n > 0 && !p))
 		return 0;
 	if (f->kind == ARRAY) {
 		if (out)
-			put(out, &n, 4);
+			put_bytes(out, &n, 4);
 		at = 4;
 	}
 	if (!f->sub && !out)
@@ -133,7 +133,7 @@ static size_t write_array(const struct field *f, const char *s, unsigned char *o
 				return 0;
 			at += got;
 		} else {
-			put(out + at, p + i * step, step);
+			put_bytes(out + at, p + i * step, step);
 			at += step;
 		}
 	}
@@ -145,7 +145,7 @@ static size_t write_text(const struct field *f, const char *s, unsigned char *ou
 	uint16_t n = (uint16_t)strnlen(s + f->offset, f->most - 1);
 
 	if (out) {
-		put(out, &n, 2);
+		put_bytes(out, &n, 2);
 		memcpy(out + 2, s + f->offset, n);
 	}
 	return 2u + n;
@@ -179,8 +179,8 @@ static size_t write_struct(const struct layout *l, const char *s, unsigned char 
 		}
 		default:
 			if (to)
-				put(to, s + f->offset, width(f->kind));
-			at += width(f->kind);
+				put_bytes(to, s + f->offset, kind_width(f->kind));
+			at += kind_width(f->kind);
 		}
 	}
 	return at;
@@ -207,9 +207,9 @@ long msg_encode(const struct msg *m, void *out, size_t room)
 	memcpy(to, "sp", 2);
 	to[2] = MSG_VERSION;
 	to[3] = 0;
-	put(to + 4, &type, 2);
+	put_bytes(to + 4, &type, 2);
 	to[6] = to[7] = 0;
-	put(to + 8, &m->sequence, 8);
+	put_bytes(to + 8, &m->sequence, 8);
 	write_struct(layouts_find(m->type)->layout, (const char *)&m->u, to + ENVELOPE);
 	return (long)n;
 }
@@ -226,7 +226,7 @@ struct reader {
 	size_t pool_at; /* bytes of the pool wanted or used, always 8-aligned */
 };
 
-static bool take(struct reader *r, size_t n, const unsigned char **from)
+static bool take_bytes(struct reader *r, size_t n, const unsigned char **from)
 {
 	if (r->size - r->at < n)
 		return false;
@@ -239,14 +239,14 @@ static bool read_struct(struct reader *r, const struct layout *l, char *s);
 
 static bool read_elements(struct reader *r, const struct field *f, uint32_t n, char *to)
 {
-	size_t step = f->sub ? f->sub->size : width(f->of);
+	size_t step = f->sub ? f->sub->size : kind_width(f->of);
 	const unsigned char *from;
 
 	if (!f->sub) {
-		if (!take(r, n * step, &from))
+		if (!take_bytes(r, n * step, &from))
 			return false;
 		for (uint32_t i = 0; to && i < n; i++)
-			store(to + i * step, get(from + i * step, step), step);
+			store_number(to + i * step, get_number(from + i * step, step), step);
 		return true;
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -257,15 +257,15 @@ static bool read_elements(struct reader *r, const struct field *f, uint32_t n, c
 
 static bool read_array(struct reader *r, const struct field *f, char *s, uint32_t *shared)
 {
-	size_t step = f->sub ? f->sub->size : width(f->of), bytes;
+	size_t step = f->sub ? f->sub->size : kind_width(f->of), bytes;
 	const unsigned char *from;
 	uint32_t n = *shared;
 	char *to = NULL;
 
 	if (f->kind == ARRAY) {
-		if (!take(r, 4, &from))
+		if (!take_bytes(r, 4, &from))
 			return false;
-		n = (uint32_t)get(from, 4);
+		n = (uint32_t)get_number(from, 4);
 		if (n > f->most || n > r->size - r->at) /* every element takes a byte or more */
 			return false;
 		*shared = n;
@@ -287,10 +287,10 @@ static bool read_text(struct reader *r, const struct field *f, char *s)
 	const unsigned char *from;
 	size_t n;
 
-	if (!take(r, 2, &from))
+	if (!take_bytes(r, 2, &from))
 		return false;
-	n = (size_t)get(from, 2);
-	if (n >= f->most || !take(r, n, &from) || memchr(from, 0, n))
+	n = (size_t)get_number(from, 2);
+	if (n >= f->most || !take_bytes(r, n, &from) || memchr(from, 0, n))
 		return false;
 	if (s) {
 		memcpy(s + f->offset, from, n);
@@ -301,13 +301,13 @@ static bool read_text(struct reader *r, const struct field *f, char *s)
 
 static bool read_scalar(struct reader *r, const struct field *f, char *s)
 {
-	size_t w = width(f->kind);
+	size_t w = kind_width(f->kind);
 	const unsigned char *from;
 
-	if (!take(r, w, &from) || (f->most && get(from, w) > f->most))
+	if (!take_bytes(r, w, &from) || (f->most && get_number(from, w) > f->most))
 		return false;
 	if (s)
-		store(s + f->offset, get(from, w), w);
+		store_number(s + f->offset, get_number(from, w), w);
 	return true;
 }
 
@@ -325,7 +325,7 @@ static bool read_struct(struct reader *r, const struct layout *l, char *s)
 			ok = read_text(r, f, s);
 			break;
 		case RAW:
-			ok = take(r, f->most, &from);
+			ok = take_bytes(r, f->most, &from);
 			if (ok && s)
 				memcpy(s + f->offset, from, f->most);
 			break;
@@ -352,8 +352,8 @@ int msg_decode(struct msg *m, const void *data, size_t size)
 		return -EBADMSG;
 	if (d[2] != MSG_VERSION)
 		return -EPROTONOSUPPORT;
-	f = layouts_find((enum msg_type)get(d + 4, 2));
-	if (!f || d[3] != 0 || get(d + 6, 2) != 0 || !read_struct(&r, f->layout, NULL))
+	f = layouts_find((enum msg_type)get_number(d + 4, 2));
+	if (!f || d[3] != 0 || get_number(d + 6, 2) != 0 || !read_struct(&r, f->layout, NULL))
 		return -EBADMSG;
 	if (r.at != size && !f->body)
 		return -EBADMSG;
@@ -367,7 +367,7 @@ int msg_decode(struct msg *m, const void *data, size_t size)
 	r.pool_at = 0;
 	read_struct(&r, f->layout, (char *)&m->u);
 	m->type = f->type;
-	m->sequence = get(d + 8, 8);
+	m->sequence = get_number(d + 8, 8);
 	m->owned = pool;
 	if (f->body) {
 		m->body = d + r.at;

@@ -786,7 +786,7 @@ struct msg {
 	void *owned;       /* decoded arrays live here; msg_clear frees it */
 };
 
-const char *msg_name(enum msg_type type); /* "tensor"; "unknown" */
+const char *msg_name(enum msg_type type_glyph); /* "tensor"; "unknown" */
 
 /* Bytes the message takes, body apart; 0 when it cannot be sent (a count over its limit). */
 size_t msg_size(const struct msg *m);

@@ -28,7 +28,7 @@ static void hash_parts(uint8_t out[NOISE_HASH], const struct part *parts, size_t
 }
 
 /* HMAC over BLAKE2b (RFC 2104), keyed with NOISE_HASH bytes, of a | b. */
-static void hmac(uint8_t out[NOISE_HASH], const uint8_t key[NOISE_HASH], struct part a,
+static void compute_hmac(uint8_t out[NOISE_HASH], const uint8_t key[NOISE_HASH], struct part a,
 	struct part b)
 {
 	uint8_t inner_pad[BLOCK], outer_pad[BLOCK], inner[NOISE_HASH];
@@ -45,14 +45,14 @@ static void hmac(uint8_t out[NOISE_HASH], const uint8_t key[NOISE_HASH], struct 
 	sodium_memzero(inner, sizeof(inner));
 }
 
-static void hkdf(const uint8_t chain[NOISE_HASH], const void *input, size_t size,
+static void derive_keys(const uint8_t chain[NOISE_HASH], const void *input, size_t size,
 	uint8_t one[NOISE_HASH], uint8_t two[NOISE_HASH])
 {
 	uint8_t temporary[NOISE_HASH], first[NOISE_HASH];
 	const struct part none = {"", 0};
-	hmac(temporary, chain, (struct part){input, size}, none);
-	hmac(first, temporary, (struct part){"\x01", 1}, none);
-	hmac(two, temporary, (struct part){first, NOISE_HASH}, (struct part){"\x02", 1});
+	compute_hmac(temporary, chain, (struct part){input, size}, none);
+	compute_hmac(first, temporary, (struct part){"\x01", 1}, none);
+	compute_hmac(two, temporary, (struct part){first, NOISE_HASH}, (struct part){"\x02", 1});
 	memcpy(one, first, NOISE_HASH);
 	sodium_memzero(temporary, sizeof(temporary));
 	sodium_memzero(first, sizeof(first));
@@ -66,7 +66,7 @@ static void mix_hash(struct noise *n, const void *data, size_t size)
 static void mix_key(struct noise *n, const uint8_t *input)
 {
 	uint8_t key[NOISE_HASH];
-	hkdf(n->chain, input, KEYS_BYTES, n->chain, key);
+	derive_keys(n->chain, input, KEYS_BYTES, n->chain, key);
 	memcpy(n->key, key, NOISE_KEY);
 	n->nonce = 0;
 	sodium_memzero(key, sizeof(key));
@@ -202,7 +202,7 @@ int noise_read_second(struct noise *n, const uint8_t *message, size_t size, uint
 void noise_split(const struct noise *n, uint8_t send[NOISE_KEY], uint8_t receive[NOISE_KEY])
 {
 	uint8_t one[NOISE_HASH], two[NOISE_HASH];
-	hkdf(n->chain, "", 0, one, two);
+	derive_keys(n->chain, "", 0, one, two);
 	memcpy(send, n->initiator ? one : two, NOISE_KEY);
 	memcpy(receive, n->initiator ? two : one, NOISE_KEY);
 	sodium_memzero(one, sizeof(one));

@@ -28,7 +28,7 @@
 
 /* ---- opening and closing ---- */
 
-static void fill(size_t *value, size_t otherwise)
+static void fill_default(size_t *value, size_t otherwise)
 {
 	if (*value == 0)
 		*value = otherwise;
@@ -38,10 +38,10 @@ static int check_options(struct post_options *o, struct error *err)
 {
 	if (o->identity == NULL)
 		return error_set(err, -EINVAL, "a post needs an identity");
-	fill(&o->chunk_bytes, MIB);
-	fill(&o->message_most_bytes, 256 * MIB);
-	fill(&o->retained_most_bytes, 256 * MIB);
-	fill(&o->assembling_most_bytes, 1024 * MIB);
+	fill_default(&o->chunk_bytes, MIB);
+	fill_default(&o->message_most_bytes, 256 * MIB);
+	fill_default(&o->retained_most_bytes, 256 * MIB);
+	fill_default(&o->assembling_most_bytes, 1024 * MIB);
 	if (o->peers_most == 0)
 		o->peers_most = 1100;
 	if (o->silence_us == 0)
@@ -65,7 +65,7 @@ static int check_options(struct post_options *o, struct error *err)
 	return 0;
 }
 
-static void *nothing(void *context)
+static void *make_nothing(void *context)
 {
 	return context;
 }
@@ -74,7 +74,7 @@ static void *nothing(void *context)
 static int check_threads(struct error *err)
 {
 	pthread_t thread;
-	int rc = pthread_create(&thread, NULL, nothing, NULL);
+	int rc = pthread_create(&thread, NULL, make_nothing, NULL);
 	if (rc != 0)
 		return error_set(err, -rc, "no memory for another thread: %s", strerror(rc));
 	pthread_join(thread, NULL);
@@ -162,7 +162,7 @@ static uint64_t known_instance(void *context, const struct keys_public *key, uin
 	return peer == NULL ? 0 : peer->own_instance;
 }
 
-static int watch(struct post *p, struct line *line, int fd, int operation)
+static int watch_line(struct post *p, struct line *line, int fd, int operation)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = line};
 	return epoll_ctl(p->epoll, operation, fd, &event) < 0 ? -errno : 0;
@@ -197,7 +197,7 @@ static int line_new(struct post *p, struct line **out, struct error *err)
 
 static int line_add(struct post *p, struct line *line, struct error *err)
 {
-	int rc = watch(p, line, link_read_fd(line->link, 0), EPOLL_CTL_ADD);
+	int rc = watch_line(p, line, link_read_fd(line->link, 0), EPOLL_CTL_ADD);
 	if (rc < 0)
 		return error_set(err, rc, "epoll: %s", strerror(-rc));
 	line->polls_read[0] = true;
@@ -264,7 +264,7 @@ void post_watch_write(struct post *p, struct line *line)
 		if (wanted == line->polls_write[i])
 			continue;
 		int fd = link_write_fd(line->link, i);
-		if (fd >= 0 && watch(p, line, fd, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL) == 0)
+		if (fd >= 0 && watch_line(p, line, fd, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL) == 0)
 			line->polls_write[i] = wanted;
 	}
 }
@@ -274,7 +274,7 @@ bool post_open_lane(struct post *p, struct line *line, unsigned lane)
 	if (line->polls_read[lane])
 		return true;
 	if (link_open_lane(line->link, lane) < 0 ||
-	    watch(p, line, link_read_fd(line->link, lane), EPOLL_CTL_ADD) < 0)
+	    watch_line(p, line, link_read_fd(line->link, lane), EPOLL_CTL_ADD) < 0)
 		return false;
 	line->polls_read[lane] = true;
 	line->ready = true;
@@ -298,7 +298,7 @@ int post_fd(const struct post *p)
 	return p->epoll;
 }
 
-static void look(struct post *p)
+static void poll_lines(struct post *p)
 {
 	struct epoll_event events[64];
 	int n = epoll_wait(p->epoll, events, 64, 0);
@@ -365,7 +365,7 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 				return 0;
 		} else if (!looked) {
 			looked = true;
-			look(p);
+			poll_lines(p);
 		} else {
 			break;
 		}
@@ -413,7 +413,7 @@ static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 }
 
 /* Timeouts of all peers, at most every SWEEP_US. */
-static void sweep(struct post *p, int64_t now_us)
+static void sweep_peers(struct post *p, int64_t now_us)
 {
 	p->sweep_us = INT64_MAX;
 	for (uint32_t i = 0; i < p->options.peers_most; i++) {
@@ -445,7 +445,7 @@ void post_tick(struct post *p, int64_t now_us)
 			post_pump(p, line->peer, now_us);
 	}
 	if (now_us >= p->sweep_us)
-		sweep(p, now_us);
+		sweep_peers(p, now_us);
 }
 
 int64_t post_deadline_us(const struct post *p)

@@ -12,7 +12,7 @@
 #define CHARGE_BURST_S 10.0
 #define CHARGE_SESSION 50.0 /* a handshake's curve arithmetic, and what it sets up here */
 
-static void charge(struct post *p, struct peer *peer, double frames, int64_t now_us)
+static void charge_peer(struct post *p, struct peer *peer, double frames, int64_t now_us)
 {
 	const double per_s = p->options.charge_per_s;
 	if (per_s <= 0 || peer->account == NULL)
@@ -29,10 +29,10 @@ void post_charge(struct post *p, post_peer_id id, double frames, int64_t now_us)
 {
 	struct peer *peer = post_peer_find(p, id);
 	if (peer != NULL)
-		charge(p, peer, frames, now_us);
+		charge_peer(p, peer, frames, now_us);
 }
 
-static void tell(struct post *p, const struct post_message *m)
+static void queue_message(struct post *p, const struct post_message *m)
 {
 	if (p->n_queue < POST_QUEUE)
 		p->queue[p->n_queue++] = *m;
@@ -60,7 +60,7 @@ static void drop_retained(struct post *p, struct peer *peer)
 	uint64_t lost = post_peer_drop(peer);
 	p->counters.lost_messages += lost;
 	if (lost > 0)
-		tell(p, &(struct post_message){.kind = POST_LOST, .peer = peer->id, .lost = lost});
+		queue_message(p, &(struct post_message){.kind = POST_LOST, .peer = peer->id, .lost = lost});
 }
 
 static void on_up(struct post *p, struct line *line, const struct link_event *e, int64_t now_us)
@@ -104,10 +104,10 @@ static void on_up(struct post *p, struct line *line, const struct link_event *e,
 	if (!was_up)
 		p->counters.peers_up++;
 	if (!was_up || restarted)
-		tell(p, &(struct post_message){.kind = POST_UP, .peer = peer->id,
+		queue_message(p, &(struct post_message){.kind = POST_UP, .peer = peer->id,
 			.restarted = restarted});
 	post_pump(p, peer, now_us);
-	charge(p, peer, CHARGE_SESSION, now_us);
+	charge_peer(p, peer, CHARGE_SESSION, now_us);
 }
 
 static struct peer *peer_of_session(struct post *p, struct line *line, const struct link_event *e)
@@ -130,7 +130,7 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 	peer->session = 0;
 	p->counters.peers_up--;
 	post_peer_pause(peer);
-	tell(p, &(struct post_message){.kind = POST_DOWN, .peer = peer->id, .reason = e->reason});
+	queue_message(p, &(struct post_message){.kind = POST_DOWN, .peer = peer->id, .reason = e->reason});
 }
 
 /* An answer that was not asked for measures nothing. */
@@ -226,7 +226,7 @@ static bool on_data(struct post *p, struct line *line, struct link_event *e, int
 		goto release;
 	}
 	peer->info.heard_us = now_us;
-	charge(p, peer, 1.0 + (double)e->size / CHARGE_BYTES, now_us);
+	charge_peer(p, peer, 1.0 + (double)e->size / CHARGE_BYTES, now_us);
 	size_t retained = peer->retained_bytes;
 	if (f.kind == POST_FRAME_CHUNK || f.kind == POST_FRAME_ACK)
 		channel_acked(peer->channels[f.class], f.ack, f.ranges, f.n_ranges,
@@ -259,7 +259,7 @@ bool post_on_event(struct post *p, struct line *line, struct link_event *e, int6
 		return true;
 	case LINK_NO:
 		if (line->peer != NULL)
-			tell(p, &(struct post_message){.kind = POST_REFUSED, .peer = line->peer->id,
+			queue_message(p, &(struct post_message){.kind = POST_REFUSED, .peer = line->peer->id,
 				.reason = e->reason});
 		break;
 	}

@@ -63,12 +63,12 @@ int seal_open(const struct seal_key *k, uint64_t counter, const void *header, si
 	return rc == 0 ? 0 : -EBADMSG;
 }
 
-static uint64_t bit(uint64_t counter)
+static uint64_t window_bit(uint64_t counter)
 {
 	return UINT64_C(1) << (counter % 64);
 }
 
-static size_t word(uint64_t counter)
+static size_t window_word(uint64_t counter)
 {
 	return (size_t)(counter / 64 % (SEAL_WINDOW / 64));
 }
@@ -80,7 +80,7 @@ bool seal_window_fresh(const struct seal_window *w, uint64_t counter)
 	/* A whole word less than the window: words are cleared one at a time as it moves. */
 	if (w->next - counter > SEAL_WINDOW - 64)
 		return false;
-	return (w->seen[word(counter)] & bit(counter)) == 0;
+	return (w->seen[window_word(counter)] & window_bit(counter)) == 0;
 }
 
 void seal_window_mark(struct seal_window *w, uint64_t counter)
@@ -95,5 +95,5 @@ void seal_window_mark(struct seal_window *w, uint64_t counter)
 				w->seen[i % (SEAL_WINDOW / 64)] = 0;
 		w->next = counter + 1;
 	}
-	w->seen[word(counter)] |= bit(counter);
+	w->seen[window_word(counter)] |= window_bit(counter);
 }

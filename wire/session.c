@@ -77,7 +77,7 @@ void session_end(struct link *link, struct session *s, enum link_reason reason)
 	sodium_memzero(&s->receive, sizeof(s->receive));
 }
 
-static void describe(const struct session *s, enum link_kind kind, struct link_event *out)
+static void describe_session(const struct session *s, enum link_kind kind, struct link_event *out)
 {
 	*out = (struct link_event){.kind = kind, .session = s->id, .tag = s->tag, .key = s->key,
 		.role = s->role, .instance = s->instance, .own_instance = s->own_instance,
@@ -91,7 +91,7 @@ bool session_next_ending(struct link *link, struct link_event *out)
 		struct session *s = link->slots[i];
 		if (s == NULL || s->state != SESSION_ENDING)
 			continue;
-		describe(s, LINK_DOWN, out);
+		describe_session(s, LINK_DOWN, out);
 		session_free(link, s);
 		return true;
 	}
@@ -103,7 +103,7 @@ static bool many_per_key(enum keys_role role)
 	return role == KEYS_CONSOLE || role == KEYS_WATCHER;
 }
 
-static void supersede(struct link *link, struct session *old)
+static void supersede_session(struct link *link, struct session *old)
 {
 	struct record *record = record_of(link, &old->key);
 	if (record != NULL) {
@@ -129,7 +129,7 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 			s->tag = old->tag;
 			session_free(link, old);
 		} else if (!many_per_key(s->role)) {
-			supersede(link, old);
+			supersede_session(link, old);
 		} else {
 			same_key++;
 			if (oldest == NULL || old->heard_us < oldest->heard_us)
@@ -141,7 +141,7 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 	s->state = SESSION_LIVE;
 	s->since_us = s->heard_us = s->spoke_us = now_us;
 	link->counters->handshakes++;
-	describe(s, LINK_UP, &up);
+	describe_session(s, LINK_UP, &up);
 	link_tell(link, &up);
 }
 

@@ -96,7 +96,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 
 /* ---- nanomsg's ---- */
 
-static int set(int nn, int level, int option, int value)
+static int set_option(int nn, int level, int option, int value)
 {
 	return nn_setsockopt(nn, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
@@ -112,23 +112,23 @@ static int open_raw(struct socket *s, bool listens, const char *address, bool bu
 	int nn = nn_socket(AF_SP_RAW, listens ? NN_REP : NN_REQ);
 	if (nn < 0)
 		return error_set(err, -errno, "no more sockets: %s", nn_strerror(errno));
-	int rc = set(nn, NN_SOL_SOCKET, NN_RCVMAXSIZE, (int)frame_most + 8);
+	int rc = set_option(nn, NN_SOL_SOCKET, NN_RCVMAXSIZE, (int)frame_most + 8);
 	if (rc == 0)
-		rc = set(nn, NN_SOL_SOCKET, NN_SNDBUF, sends);
+		rc = set_option(nn, NN_SOL_SOCKET, NN_SNDBUF, sends);
 	if (rc == 0)
-		rc = set(nn, NN_SOL_SOCKET, NN_RCVBUF, takes);
+		rc = set_option(nn, NN_SOL_SOCKET, NN_RCVBUF, takes);
 	if (rc == 0)
-		rc = set(nn, NN_SOL_SOCKET, NN_SNDTIMEO, 0);
+		rc = set_option(nn, NN_SOL_SOCKET, NN_SNDTIMEO, 0);
 	if (rc == 0)
-		rc = set(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL, RECONNECT_MS);
+		rc = set_option(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL, RECONNECT_MS);
 	if (rc == 0)
-		rc = set(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
+		rc = set_option(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
 	if (rc == 0)
-		rc = set(nn, NN_SOL_SOCKET, NN_MAXTTL, 1);
+		rc = set_option(nn, NN_SOL_SOCKET, NN_MAXTTL, 1);
 	if (rc == 0 && strchr(address, '[') != NULL)
-		rc = set(nn, NN_SOL_SOCKET, NN_IPV4ONLY, 0); /* tcp://[::1]:4000 */
+		rc = set_option(nn, NN_SOL_SOCKET, NN_IPV4ONLY, 0); /* tcp://[::1]:4000 */
 	if (rc == 0) /* else small messages wait 40 ms for the other side's delayed ACK */
-		rc = set(nn, NN_TCP, NN_TCP_NODELAY, 1);
+		rc = set_option(nn, NN_TCP, NN_TCP_NODELAY, 1);
 	if (rc < 0) {
 		nn_close(nn);
 		return error_set(err, rc, "a socket's option: %s", nn_strerror(-rc));
@@ -147,7 +147,7 @@ bool socket_is_near(const char *address)
 	return false;
 }
 
-static const char *advice(int code)
+static const char *advice_for(int code)
 {
 	switch (code) {
 	case EADDRINUSE:
@@ -196,7 +196,7 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	}
 	if (rc < 0) {
 		socket_close(s);
-		return error_set(err, rc, "%s: %s", address, advice(-rc));
+		return error_set(err, rc, "%s: %s", address, advice_for(-rc));
 	}
 	if (bound != NULL)
 		memcpy(bound, text, sizeof(text));
@@ -242,7 +242,7 @@ int socket_dial(struct socket *s, const char *address, unsigned connections, boo
 	rc = add_connections(s, connections);
 	if (rc < 0) {
 		socket_close(s);
-		return error_set(err, rc, "%s: %s", address, advice(-rc));
+		return error_set(err, rc, "%s: %s", address, advice_for(-rc));
 	}
 	return 0;
 }

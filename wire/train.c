@@ -121,7 +121,7 @@ void train_token(uint8_t token[TRAIN_TOKEN_BYTES])
 
 /* ---- sending ---- */
 
-static void put16(uint8_t *to, uint32_t value)
+static void put_u16(uint8_t *to, uint32_t value)
 {
 	to[0] = (uint8_t)value;
 	to[1] = (uint8_t)(value >> 8);
@@ -163,8 +163,8 @@ int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_T
 		const uint32_t n = packets - left < BATCH ? packets - left : BATCH;
 		for (uint32_t i = 0; i < n; i++) {
 			memcpy(heads[i].token, token, TRAIN_TOKEN_BYTES);
-			put16(heads[i].number, left + i);
-			put16(heads[i].packets, packets);
+			put_u16(heads[i].number, left + i);
+			put_u16(heads[i].packets, packets);
 			parts[i][0] = (struct iovec){&heads[i], sizeof(heads[i])};
 			parts[i][1] = (struct iovec){t->noise, PACKET_BYTES - sizeof(heads[i])};
 			batch[i] = (struct mmsghdr){.msg_hdr = {.msg_name = &to, .msg_namelen = size,
@@ -180,7 +180,7 @@ int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_T
 
 /* ---- hearing ---- */
 
-static struct place *find(struct train *t, const uint8_t *token)
+static struct place *find_place(struct train *t, const uint8_t *token)
 {
 	for (size_t i = 0; i < sizeof(t->places) / sizeof(t->places[0]); i++) {
 		struct place *p = &t->places[i];
@@ -199,7 +199,7 @@ static uint32_t count_expected(const struct train *t)
 }
 
 /* Of those that were announced, or of those that were not, the oldest gives way. */
-static struct place *oldest(struct train *t, bool expected)
+static struct place *oldest_place(struct train *t, bool expected)
 {
 	struct place *found = NULL;
 	for (size_t i = 0; i < sizeof(t->places) / sizeof(t->places[0]); i++) {
@@ -217,7 +217,7 @@ static struct place *take_place(struct train *t, const uint8_t *token)
 	for (size_t i = 0; p == NULL && i < sizeof(t->places) / sizeof(t->places[0]); i++)
 		p = t->places[i].used ? NULL : &t->places[i];
 	if (p == NULL)
-		p = oldest(t, false);
+		p = oldest_place(t, false);
 	memcpy(p->token, token, TRAIN_TOKEN_BYTES);
 	p->used = true;
 	p->expected = p->whole = false;
@@ -228,11 +228,11 @@ static struct place *take_place(struct train *t, const uint8_t *token)
 
 void train_expect(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
 {
-	struct place *p = find(t, token);
+	struct place *p = find_place(t, token);
 	if (p != NULL && p->expected)
 		return;
 	if (count_expected(t) == TRAIN_PLACES)
-		oldest(t, true)->used = false;
+		oldest_place(t, true)->used = false;
 	if (p == NULL)
 		p = take_place(t, token);
 	p->expected = true;
@@ -252,7 +252,7 @@ static int64_t arrived_ns(struct msghdr *m)
 
 static void add_packet(struct train *t, const struct head *head, int64_t at_ns)
 {
-	struct place *p = find(t, head->token);
+	struct place *p = find_place(t, head->token);
 	if (p == NULL)
 		p = take_place(t, head->token);
 	if (p->n < TRAIN_MOST)
@@ -288,7 +288,7 @@ void train_hear(struct train *t)
 bool train_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES],
 	struct train_heard *out)
 {
-	const struct place *p = find(t, token);
+	const struct place *p = find_place(t, token);
 	if (p == NULL || !p->expected)
 		return false;
 	*out = (struct train_heard){.packets = p->n, .whole = p->whole,
@@ -298,7 +298,7 @@ bool train_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES],
 
 void train_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
 {
-	struct place *p = find(t, token);
+	struct place *p = find_place(t, token);
 	if (p != NULL)
 		p->used = false;
 }

@@ -7,7 +7,7 @@
 
 enum { TILE = 64 };
 
-static size_t smaller(size_t a, size_t b)
+static size_t smaller_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -67,8 +67,8 @@ static struct score_tile tile_at(const struct head *h, size_t q0, size_t k0)
 {
 	struct score_tile t = {
 		.scores = h->scores,
-		.rows = smaller(TILE, h->length - q0),
-		.cols = smaller(TILE, h->length - k0),
+		.rows = smaller_size(TILE, h->length - q0),
+		.cols = smaller_size(TILE, h->length - k0),
 		.seen = q0 - k0 + 1,
 		.scale = h->scale,
 	};
@@ -80,7 +80,7 @@ static struct score_tile tile_at(const struct head *h, size_t q0, size_t k0)
 
 static void forward_rows(const struct head *h, size_t q0, float *out, float *lse)
 {
-	size_t rows = smaller(TILE, h->length - q0);
+	size_t rows = smaller_size(TILE, h->length - q0);
 	float *to = out + q0 * h->out_stride;
 
 	for (size_t r = 0; r < rows; r++) {
@@ -132,7 +132,7 @@ struct head_gradient {
 
 static void backward_rows(const struct head *h, const struct head_gradient *g, size_t q0)
 {
-	size_t rows = smaller(TILE, h->length - q0), d = h->size;
+	size_t rows = smaller_size(TILE, h->length - q0), d = h->size;
 	const float *dout = g->dout + q0 * h->out_stride;
 
 	h->v->row_dots(h->dot, dout, g->out + q0 * h->out_stride, h->out_stride, rows, d);
@@ -151,7 +151,7 @@ static void backward_rows(const struct head *h, const struct head_gradient *g, s
 	}
 }
 
-static void clear(float *x, size_t stride, size_t rows, size_t n)
+static void clear_rows(float *x, size_t stride, size_t rows, size_t n)
 {
 	for (size_t r = 0; r < rows; r++)
 		memset(x + r * stride, 0, n * sizeof(*x));
@@ -178,10 +178,10 @@ void attention_backward(const struct vector_ops *v, const struct attention_shape
 				.dv = dqkv + (h.values - qkv),
 			};
 
-			clear(g.dq, h.stride, s->sequence, d);
+			clear_rows(g.dq, h.stride, s->sequence, d);
 			if (member == 0) {
-				clear(g.dk, h.stride, s->sequence, d);
-				clear(g.dv, h.stride, s->sequence, d);
+				clear_rows(g.dk, h.stride, s->sequence, d);
+				clear_rows(g.dv, h.stride, s->sequence, d);
 			}
 			for (size_t q0 = 0; q0 < s->sequence; q0 += TILE)
 				backward_rows(&h, &g, q0);

@@ -38,7 +38,7 @@ static size_t count_layers(struct stage *const *stages, const uint32_t *path, si
 }
 
 /* The same walk measures (base NULL) and then places; sizes in floats. */
-static size_t carve(struct decoder *d, float *base)
+static size_t carve_decoder(struct decoder *d, float *base)
 {
 	const struct model_config *c = d->c;
 	size_t half = model_head_size(c) / 2, used = 0;
@@ -108,14 +108,14 @@ int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_
 		add_stage(d, &at, stages[0]);
 		for (size_t i = 0; i < n; i++)
 			add_stage(d, &at, stages[path[i]]);
-		d->arena = malloc(carve(d, NULL) * sizeof(*d->arena));
+		d->arena = malloc(carve_decoder(d, NULL) * sizeof(*d->arena));
 	}
 	if (!d->arena) {
 		decoder_free(d);
 		return error_set(err, -ENOMEM, "no memory for the keys and values of %u tokens",
 				 length);
 	}
-	carve(d, d->arena);
+	carve_decoder(d, d->arena);
 	model_angles(d->c, d->length, d->cosines, d->sines);
 	*out = d;
 	return 0;
@@ -131,7 +131,7 @@ void decoder_free(struct decoder *d)
 }
 
 /* One head's query against all keys so far. */
-static void attend(struct decoder *d, const struct decoder_layer *l, uint32_t head)
+static void attend_head(struct decoder *d, const struct decoder_layer *l, uint32_t head)
 {
 	size_t size = model_head_size(d->c), t = (size_t)d->taken + 1;
 	size_t kv = head / (d->c->n_heads / d->c->n_kv_heads) * size;
@@ -161,7 +161,7 @@ static void run_layer(struct decoder *d, const struct decoder_layer *l)
 	memcpy(l->keys + d->taken * d->kv, d->qkv + dim, d->kv * sizeof(float));
 	memcpy(l->values + d->taken * d->kv, d->qkv + dim + d->kv, d->kv * sizeof(float));
 	for (uint32_t h = 0; h < c->n_heads; h++)
-		attend(d, l, h);
+		attend_head(d, l, h);
 	product_nt(NULL, 1, dim, dim, d->att, dim, l->weights + l->at->o, dim, 1, d->x, dim);
 	d->v->norm(d->xn, &rstd, d->x, l->weights + l->at->norm2, 1, dim, c->norm_eps);
 	product_nt(NULL, 1, 2 * f, dim, d->xn, dim, l->weights + l->at->gate_up, dim, 0, d->gu,

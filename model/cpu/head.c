@@ -19,7 +19,8 @@ struct job {
 
 enum { GRAIN = 8 };
 
-static void slice(const struct job *j, uint32_t part, uint32_t parts, size_t *from, size_t *n)
+static void slice_rows(const struct job *j, uint32_t part, uint32_t parts, size_t *from,
+		       size_t *n)
 {
 	size_t to;
 
@@ -45,7 +46,7 @@ static void forward_rows(void *arg, uint32_t part, uint32_t parts)
 	const struct job *j = arg;
 	size_t from, n;
 
-	slice(j, part, parts, &from, &n);
+	slice_rows(j, part, parts, &from, &n);
 	if (n > 0)
 		logits_of(j, part, from, n);
 }
@@ -57,7 +58,7 @@ static void loss_rows(void *arg, uint32_t part, uint32_t parts)
 	const float *w = s->array[ARRAY_WEIGHTS];
 	size_t c = s->l->config.dim, v = s->l->config.vocab, from, n, row;
 
-	slice(j, part, parts, &from, &n);
+	slice_rows(j, part, parts, &from, &n);
 	if (n == 0)
 		return;
 	logits_of(j, part, from, n);

@@ -33,7 +33,8 @@ static float *tile_of(const struct cpu_stage *s, uint32_t part)
 	return s->scratch.tile + part * attention_scratch(&s->shape);
 }
 
-static void rotate(const struct cpu_stage *s, float *qkv, size_t from, size_t n, float sign)
+static void rotate_rows(const struct cpu_stage *s, float *qkv, size_t from, size_t n,
+			float sign)
 {
 	const struct model_config *c = &s->l->config;
 
@@ -56,7 +57,7 @@ static void forward_qkv(void *arg, uint32_t part, uint32_t parts)
 		   c, s->l->config.norm_eps);
 	product_nt(s->products[part], n, s->packed, c, k->xn1 + from * c, c, j->w + j->at->qkv,
 		   c, 0, k->qkv + from * s->packed, s->packed);
-	rotate(s, k->qkv, from, n, 1);
+	rotate_rows(s, k->qkv, from, n, 1);
 }
 
 static void forward_attention(void *arg, uint32_t part, uint32_t parts)
@@ -201,7 +202,7 @@ static void backward_qkv(void *arg, uint32_t part, uint32_t parts)
 	slice_rows(s, part, parts, &from, &n);
 	if (n == 0)
 		return;
-	rotate(s, t->dqkv, from, n, -1);
+	rotate_rows(s, t->dqkv, from, n, -1);
 	product_nn(s->products[part], n, c, s->packed, t->dqkv + from * s->packed, s->packed,
 		   j->w + j->at->qkv, c, 0, t->dxn + from * c, c);
 	if (s->l->recompute != RECOMPUTE_NONE)

@@ -54,25 +54,25 @@ static void product_float(const struct shape *s, const float *a, size_t lda, con
 /* bf16. */
 
 /* Sets of bits: a later set of instructions holds those before it. */
-static bool takes(unsigned set)
+static bool cpu_takes_set(unsigned set)
 {
 	return ((unsigned)dnnl_get_effective_cpu_isa() & set) == set;
 }
 
 bool product_has_bf16(void)
 {
-	return takes(dnnl_cpu_isa_avx512_core_bf16);
+	return cpu_takes_set(dnnl_cpu_isa_avx512_core_bf16);
 }
 
 /* Instruction sets. */
 
 const char *product_set(bool bf16)
 {
-	if (bf16 && takes(dnnl_cpu_isa_avx512_core_amx)) /* fp32 has no more of it */
+	if (bf16 && cpu_takes_set(dnnl_cpu_isa_avx512_core_amx)) /* fp32 has no more of it */
 		return "amx";
-	if (takes(dnnl_cpu_isa_avx512_core))
+	if (cpu_takes_set(dnnl_cpu_isa_avx512_core))
 		return "v4";
-	return takes(dnnl_cpu_isa_avx2) ? "v3" : "plain";
+	return cpu_takes_set(dnnl_cpu_isa_avx2) ? "v3" : "plain";
 }
 
 int product_limit(const char *set, bool bf16, struct error *err)
@@ -190,7 +190,7 @@ static bool make_primitive(struct product_thread *t, struct kept *k)
 	return ok;
 }
 
-static struct kept *make(struct product_thread *t, const struct shape *s)
+static struct kept *make_kept(struct product_thread *t, const struct shape *s)
 {
 	struct kept *k = calloc(1, sizeof(*k));
 	bool ta = s->ta == 'T', tb = s->tb == 'T';
@@ -210,14 +210,14 @@ static struct kept *make(struct product_thread *t, const struct shape *s)
 	return k;
 }
 
-static struct kept *find(struct product_thread *t, const struct shape *s)
+static struct kept *find_kept(struct product_thread *t, const struct shape *s)
 {
 	for (struct kept *k = t->kept; k; k = k->next)
 		if (k->shape.ta == s->ta && k->shape.tb == s->tb && k->shape.m == s->m &&
 		    k->shape.n == s->n && k->shape.k == s->k && k->shape.ldc == s->ldc &&
 		    k->shape.adds == s->adds)
 			return k;
-	return make(t, s);
+	return make_kept(t, s);
 }
 
 /* false: not possible here, and fp32 must do. */
@@ -225,7 +225,7 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 			 size_t lda, const float *b, size_t ldb, float *c)
 {
 	const struct vector_ops *v = vector_ops();
-	struct kept *k = find(t, s);
+	struct kept *k = find_kept(t, s);
 	dnnl_exec_arg_t args[3];
 
 	assert(s->m * s->k <= t->a_room && s->n * s->k <= t->b_room);
@@ -243,8 +243,8 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 	       dnnl_stream_wait(t->stream) == dnnl_success;
 }
 
-static void product(struct product_thread *t, const struct shape *s, const float *a, size_t lda,
-		    const float *b, size_t ldb, float *c)
+static void run_product(struct product_thread *t, const struct shape *s, const float *a,
+			size_t lda, const float *b, size_t ldb, float *c)
 {
 	/* Else oneDNN shares the work out with OpenMP. The setting is each thread's own. */
 	omp_set_num_threads(1);
@@ -255,17 +255,17 @@ static void product(struct product_thread *t, const struct shape *s, const float
 void product_nt(struct product_thread *t, size_t m, size_t n, size_t k, const float *a,
 		size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc)
 {
-	product(t, &(struct shape){ 'N', 'T', m, n, k, ldc, beta != 0 }, a, lda, b, ldb, c);
+	run_product(t, &(struct shape){ 'N', 'T', m, n, k, ldc, beta != 0 }, a, lda, b, ldb, c);
 }
 
 void product_nn(struct product_thread *t, size_t m, size_t n, size_t k, const float *a,
 		size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc)
 {
-	product(t, &(struct shape){ 'N', 'N', m, n, k, ldc, beta != 0 }, a, lda, b, ldb, c);
+	run_product(t, &(struct shape){ 'N', 'N', m, n, k, ldc, beta != 0 }, a, lda, b, ldb, c);
 }
 
 void product_tn(struct product_thread *t, size_t m, size_t n, size_t k, const float *a,
 		size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc)
 {
-	product(t, &(struct shape){ 'T', 'N', m, n, k, ldc, beta != 0 }, a, lda, b, ldb, c);
+	run_product(t, &(struct shape){ 'T', 'N', m, n, k, ldc, beta != 0 }, a, lda, b, ldb, c);
 }

@@ -33,7 +33,7 @@ static void carve_scratch(struct cpu_stage *s, struct carver *c)
 	};
 }
 
-static size_t carve(struct cpu_stage *s, char *base)
+static size_t carve_stage(struct cpu_stage *s, char *base)
 {
 	struct carver c = { .base = base, .align = ARENA_ALIGN };
 	size_t half = s->shape.head_size / 2;
@@ -79,7 +79,7 @@ static int cpu_look(struct device_name *name, struct stage_device *out, struct e
 	return 0;
 }
 
-static void measure(struct cpu_stage *s, const struct stage_layout *l)
+static void measure_stage(struct cpu_stage *s, const struct stage_layout *l)
 {
 	const struct model_config *c = &l->config;
 
@@ -110,7 +110,7 @@ static void cpu_free(void *self)
 	free(s);
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t larger_size(size_t a, size_t b)
 {
 	return a > b ? a : b;
 }
@@ -118,7 +118,7 @@ static size_t larger(size_t a, size_t b)
 static int make_products(struct cpu_stage *s, struct error *err)
 {
 	const struct model_config *m = &s->l->config;
-	size_t wide = larger(larger(2 * m->ffn_dim, s->packed), m->dim);
+	size_t wide = larger_size(larger_size(2 * m->ffn_dim, s->packed), m->dim);
 	size_t vocab = s->l->index == 0 ? m->vocab : 0;
 
 	s->products = calloc(s->l->threads, sizeof(struct product_thread *));
@@ -127,8 +127,8 @@ static int make_products(struct cpu_stage *s, struct error *err)
 	for (uint32_t i = 0; s->l->bf16 && i < s->l->threads; i++) {
 		/* Activations or weights times weights, activations times activations. */
 		s->products[i] = product_thread_new(
-			larger(s->rows * wide, s->chunk * vocab),
-			larger(m->dim * larger(wide, vocab), s->rows * wide));
+			larger_size(s->rows * wide, s->chunk * vocab),
+			larger_size(m->dim * larger_size(wide, vocab), s->rows * wide));
 		if (!s->products[i])
 			return error_set(err, -ENOMEM, "no memory for products in bf16");
 	}
@@ -143,7 +143,7 @@ static size_t least_bytes(const struct cpu_stage *s)
 
 	l.recompute = RECOMPUTE_BLOCK;
 	other.l = &l;
-	return carve(&other, NULL);
+	return carve_stage(&other, NULL);
 }
 
 static int take_arena(struct cpu_stage *s, struct error *err)
@@ -152,7 +152,7 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 	size_t least = least_bytes(s);
 	int rc;
 
-	s->arena_bytes = carve(s, NULL); /* after least_bytes: it places the slots */
+	s->arena_bytes = carve_stage(s, NULL); /* after least_bytes: it places the slots */
 	rc = arena_new(&s->arena, s->arena_bytes, l->memory_bytes, err);
 	if (rc)
 		return error_prefix(
@@ -161,7 +161,7 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 			"%.1f MiB)",
 			l->index, l->slots, l->batch, l->sequence, recompute_name(l->recompute),
 			(double)least / 0x1p20);
-	carve(s, s->arena);
+	carve_stage(s, s->arena);
 	return 0;
 }
 
@@ -172,7 +172,7 @@ static int cpu_make(void **self, const struct stage_layout *l, struct error *err
 
 	if (!s)
 		return error_set(err, -ENOMEM, "no memory for a stage");
-	measure(s, l);
+	measure_stage(s, l);
 	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
 	if (!s->saved) {
 		free(s);
@@ -199,7 +199,7 @@ static size_t cpu_memory(const void *self)
 	return s->arena_bytes;
 }
 
-static void embed(const struct cpu_stage *s, const int32_t *tokens, float *out)
+static void embed_tokens(const struct cpu_stage *s, const int32_t *tokens, float *out)
 {
 	const float *table = s->array[ARRAY_WEIGHTS] + s->l->embed;
 	size_t c = s->l->config.dim;
@@ -227,7 +227,7 @@ static int cpu_forward(void *self, uint32_t slot, const int32_t *tokens, const f
 	float *x = layers == 0 ? out : keep ? kept->x : passing->x;
 
 	if (tokens)
-		embed(s, tokens, x);
+		embed_tokens(s, tokens, x);
 	else
 		memcpy(x, in, size);
 	if (tokens && keep)

@@ -14,14 +14,14 @@ void cuda_each(struct cuda_stage *s, enum device_kernel kernel, size_t n, const 
 }
 
 /* The weights at offset, as factors. */
-static const real *factor(const struct cuda_stage *s, size_t offset)
+static const real *factor_at(const struct cuda_stage *s, size_t offset)
 {
 	return s->rounded ? (const real *)(s->rounded + offset)
 			  : s->array[ARRAY_WEIGHTS] + offset;
 }
 
-static void norm(struct cuda_stage *s, real *y, float *rstd, const float *x, size_t weight,
-		 size_t rows, bool again)
+static void norm_forward(struct cuda_stage *s, real *y, float *rstd, const float *x,
+			 size_t weight, size_t rows, bool again)
 {
 	struct norm_args a = { .x = x,
 			       .w = s->array[ARRAY_WEIGHTS] + weight,
@@ -73,14 +73,14 @@ static struct device_product forward_product(struct cuda_stage *s, const real *x
 					.k = k,
 					.a = x,
 					.lda = k,
-					.b = factor(s, weight),
+					.b = factor_at(s, weight),
 					.ldb = k,
 					.ldc = n,
 					.bf16 = s->l->bf16 };
 }
 
-static void apply(struct cuda_stage *s, real *y, const real *x, size_t weight, size_t rows,
-		  size_t n, size_t k)
+static void apply_weight(struct cuda_stage *s, real *y, const real *x, size_t weight,
+			 size_t rows, size_t n, size_t k)
 {
 	struct device_product p = forward_product(s, x, weight, rows, n, k);
 
@@ -110,7 +110,7 @@ static void apply_back(struct cuda_stage *s, real *dx, const real *dy, size_t we
 				    .k = n,
 				    .a = dy,
 				    .lda = n,
-				    .b = factor(s, weight),
+				    .b = factor_at(s, weight),
 				    .ldb = k,
 				    .c = dx,
 				    .ldc = k,
@@ -140,7 +140,7 @@ static void weight_gradient(struct cuda_stage *s, size_t weight, const real *dy,
 	device_product(s->d, &p);
 }
 
-static void rotate(struct cuda_stage *s, real *qkv, float sign)
+static void rotate_heads(struct cuda_stage *s, real *qkv, float sign)
 {
 	const struct model_config *c = &s->l->config;
 	struct rotate_args a = { .x = qkv,
@@ -265,14 +265,14 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	struct swiglu_args swiglu = { .gu = k->gu, .h = k->h, .f = (unsigned)f };
 	struct attention_args attention = attention_of(s, k);
 
-	norm(s, k->xn1, k->rstd1, k->x, at->norm1, r, false);
-	apply(s, k->qkv, k->xn1, at->qkv, r, s->packed, c);
-	rotate(s, k->qkv, 1);
+	norm_forward(s, k->xn1, k->rstd1, k->x, at->norm1, r, false);
+	apply_weight(s, k->qkv, k->xn1, at->qkv, r, s->packed, c);
+	rotate_heads(s, k->qkv, 1);
 	launch_attention(s, KERNEL_ATTENTION, &attention);
 	device_copy(s->d, k->mid, k->x, r * c * sizeof(float));
 	apply_float(s, k->mid, k->att, at->o, r, c, c, true);
-	norm(s, k->xn2, k->rstd2, k->mid, at->norm2, r, false);
-	apply(s, k->gu, k->xn2, at->gate_up, r, 2 * f, c);
+	norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r, false);
+	apply_weight(s, k->gu, k->xn2, at->gate_up, r, 2 * f, c);
 	cuda_rows(s, KERNEL_SWIGLU, r, &swiglu);
 	if (!out)
 		return;
@@ -299,7 +299,7 @@ static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct sa
 	cuda_rows(s, KERNEL_SWIGLU_BACKWARD, r, &swiglu);
 	apply_back(s, t->dxn, t->dgu, at->gate_up, r, 2 * f, c);
 	if (count && again)
-		norm(s, k->xn2, k->rstd2, k->mid, at->norm2, r, true);
+		norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r, true);
 	if (count) {
 		weight_gradient(s, at->down, dx, k->h, r, c, f);
 		weight_gradient(s, at->gate_up, t->dgu, k->xn2, r, 2 * f, c);
@@ -310,10 +310,10 @@ static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct sa
 	if (count)
 		weight_gradient(s, at->o, dx, k->att, r, c, c);
 	attention_backward(s, k);
-	rotate(s, t->dqkv, -1);
+	rotate_heads(s, t->dqkv, -1);
 	apply_back(s, t->dxn, t->dqkv, at->qkv, r, s->packed, c);
 	if (count && again)
-		norm(s, k->xn1, k->rstd1, k->x, at->norm1, r, true);
+		norm_forward(s, k->xn1, k->rstd1, k->x, at->norm1, r, true);
 	if (count)
 		weight_gradient(s, at->qkv, t->dqkv, k->xn1, r, s->packed, c);
 	norm_backward(s, t->dx, t->dxn, k->x, at->norm1, k->rstd1, r, count);
@@ -353,7 +353,7 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n)
 	size_t c = s->l->config.dim;
 	char *xn = (char *)s->t.xn + first * c * s->width;
 
-	norm(s, xn, s->t.rstd + first, s->t.in + first * c, s->l->last_norm, n, false);
+	norm_forward(s, xn, s->t.rstd + first, s->t.in + first * c, s->l->last_norm, n, false);
 	apply_float(s, s->t.logits, xn, s->l->head, n, s->l->config.vocab, c, false);
 }
 

@@ -40,7 +40,7 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 	t->dlogits = s->l->bf16 ? carve_array(c, last * s->chunk * m->vocab, w) : t->logits;
 }
 
-static size_t carve(struct cuda_stage *s, char *base)
+static size_t carve_device(struct cuda_stage *s, char *base)
 {
 	struct carver c = { .base = base, .align = ALIGN };
 	size_t half = model_head_size(&s->l->config) / 2, n = s->l->parameters;
@@ -130,12 +130,12 @@ static int check_host(const struct cuda_stage *s, struct error *err)
 			 (double)(s->host_bytes - left) / 0x1p20);
 }
 
-static int allocate(struct cuda_stage *s, struct error *err)
+static int allocate_device(struct cuda_stage *s, struct error *err)
 {
 	void *memory = NULL, *host = NULL;
 	int rc;
 
-	s->bytes = carve(s, NULL);
+	s->bytes = carve_device(s, NULL);
 	s->host_bytes = carve_host(s, NULL);
 	rc = check_host(s, err);
 	if (!rc)
@@ -147,7 +147,7 @@ static int allocate(struct cuda_stage *s, struct error *err)
 				    "stage %u, %u slots of %u x %u tokens, recompute %s",
 				    s->l->index, s->l->slots, s->l->batch, s->l->sequence,
 				    recompute_name(s->l->recompute));
-	carve(s, memory);
+	carve_device(s, memory);
 	carve_host(s, host);
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		device_clear(s->d, s->array[i], s->l->parameters * sizeof(float));
@@ -232,7 +232,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	if (!rc)
 		rc = check_shared(s, err);
 	if (!rc)
-		rc = allocate(s, err);
+		rc = allocate_device(s, err);
 	if (rc)
 		cuda_free(s);
 	else
@@ -349,8 +349,8 @@ static int cuda_zero_gradient(void *self)
 
 /* Passes. */
 
-static void run(struct cuda_stage *s, struct pass *p, uint32_t slot, bool which,
-		void (*body)(struct cuda_stage *, uint32_t, bool))
+static void run_pass(struct cuda_stage *s, struct pass *p, uint32_t slot, bool which,
+		     void (*body)(struct cuda_stage *, uint32_t, bool))
 {
 	if (p->state == PASS_RUN) {
 		device_record(s->d);
@@ -389,7 +389,7 @@ static void get_rows(struct cuda_stage *s, float *to, const float *from)
 
 /* The end of a pass: all is done, and what get_rows got goes to the caller, unless it was not
  * wanted. */
-static int finish(struct cuda_stage *s, float *to)
+static int finish_stage_pass(struct cuda_stage *s, float *to)
 {
 	int rc = device_status(s->d);
 
@@ -452,9 +452,9 @@ static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const 
 	} else {
 		put_rows(s, x, in);
 	}
-	run(s, &s->forward[at], slot, keep, cuda_layers_forward);
+	run_pass(s, &s->forward[at], slot, keep, cuda_layers_forward);
 	get_rows(s, out, s->t.dx);
-	return finish(s, out);
+	return finish_stage_pass(s, out);
 }
 
 static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float *grad_in,
@@ -464,7 +464,7 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 
 	take_back(s);
 	put_rows(s, s->t.dx, grad_out);
-	run(s, &s->backward[count][slot], slot, count, cuda_layers_backward);
+	run_pass(s, &s->backward[count][slot], slot, count, cuda_layers_backward);
 	if (grad_in)
 		get_rows(s, grad_in, s->t.dx);
 	if (s->l->index == 0 && count) {
@@ -481,7 +481,7 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 			      (c + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, ROW_THREADS,
 			      &a);
 	}
-	return finish(s, grad_in);
+	return finish_stage_pass(s, grad_in);
 }
 
 static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss,
@@ -517,7 +517,7 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 	if (grad)
 		get_rows(s, grad, s->t.dx);
 	device_get(s->d, s->host_losses, s->t.losses, s->rows * sizeof(float));
-	rc = finish(s, grad);
+	rc = finish_stage_pass(s, grad);
 	for (size_t i = 0; i < s->rows; i++)
 		sum += (double)s->host_losses[i];
 	if (!rc)

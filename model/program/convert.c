@@ -75,8 +75,8 @@ static int import_model(struct options *o, struct error *err)
 	return rc;
 }
 
-static int command(int argc, char **argv, const char *help,
-		   int (*run)(struct options *, struct error *))
+static int run_conversion(int argc, char **argv, const char *help,
+			  int (*run)(struct options *, struct error *))
 {
 	struct options o;
 	struct error err = { "" };
@@ -94,10 +94,10 @@ static int command(int argc, char **argv, const char *help,
 
 int command_export(int argc, char **argv)
 {
-	return command(argc, argv, export_help, export_model);
+	return run_conversion(argc, argv, export_help, export_model);
 }
 
 int command_import(int argc, char **argv)
 {
-	return command(argc, argv, import_help, import_model);
+	return run_conversion(argc, argv, import_help, import_model);
 }

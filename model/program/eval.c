@@ -40,8 +40,8 @@ struct omission {
 	uint32_t more, always;
 };
 
-static uint32_t visited(const struct omission *m, uint32_t n_stages, struct rng *r,
-			uint32_t *path)
+static uint32_t draw_visited(const struct omission *m, uint32_t n_stages, struct rng *r,
+			     uint32_t *path)
 {
 	bool out[1024] = { true };
 	uint32_t left = 0, n = 0;
@@ -63,7 +63,7 @@ static uint32_t visited(const struct omission *m, uint32_t n_stages, struct rng 
 	return n;
 }
 
-static int measure(struct session *s, const struct omission *m, double *loss)
+static int measure_loss(struct session *s, const struct omission *m, double *loss)
 {
 	struct rng r;
 	int rc = 0;
@@ -71,7 +71,7 @@ static int measure(struct session *s, const struct omission *m, double *loss)
 	rng_init(&r, s->o.seed);
 	*loss = 0;
 	for (uint32_t k = 0; k < s->o.batches && !rc; k++) {
-		uint32_t path[1024], n = visited(m, s->o.config.n_stages, &r, path);
+		uint32_t path[1024], n = draw_visited(m, s->o.config.n_stages, &r, path);
 		float one = 0;
 
 		corpus_validation_batch(s->corpus, k, s->o.recipe.batch, s->tokens, s->targets);
@@ -81,10 +81,10 @@ static int measure(struct session *s, const struct omission *m, double *loss)
 	return rc;
 }
 
-static int show(struct session *s, const char *what, const struct omission *m)
+static int show_loss(struct session *s, const char *what, const struct omission *m)
 {
 	double loss;
-	int rc = interrupt_seen() ? EXIT_INTERRUPTED : measure(s, m, &loss);
+	int rc = interrupt_seen() ? EXIT_INTERRUPTED : measure_loss(s, m, &loss);
 
 	if (rc)
 		return rc;
@@ -134,19 +134,19 @@ static int show_table(struct session *s)
 {
 	uint32_t others = s->o.config.n_stages - 1, always = s->o.visits.always;
 	char what[64];
-	int rc = show(s, "nothing omitted", &(struct omission){ .more = 0 });
+	int rc = show_loss(s, "nothing omitted", &(struct omission){ .more = 0 });
 
 	for (uint32_t i = 1; i <= others && !rc; i++) {
 		struct omission m = { .more = 0 };
 
 		m.out[i] = true;
 		snprintf(what, sizeof(what), "stage %" PRIu32, i);
-		rc = show(s, what, &m);
+		rc = show_loss(s, what, &m);
 	}
 	for (uint32_t i = 1; i <= others - always && !rc; i++) {
 		snprintf(what, sizeof(what), "%" PRIu32 " of %" PRIu32 " at random", i,
 			 others - always);
-		rc = show(s, what, &(struct omission){ .more = i, .always = always });
+		rc = show_loss(s, what, &(struct omission){ .more = i, .always = always });
 	}
 	for (uint32_t i = others; i-- > 1 && !rc;) {
 		struct omission m = { .more = 0 };
@@ -154,7 +154,7 @@ static int show_table(struct session *s)
 		for (uint32_t k = i + 1; k <= others; k++)
 			m.out[k] = true;
 		snprintf(what, sizeof(what), "all after stage %" PRIu32, i);
-		rc = show(s, what, &m);
+		rc = show_loss(s, what, &m);
 	}
 	return rc;
 }
@@ -182,7 +182,7 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 	if (!logits || !tokens) {
 		rc = error_set(err, -1, "no memory for logits");
 	} else {
-		uint32_t visits = visited(m, s->o.config.n_stages, &r, path);
+		uint32_t visits = draw_visited(m, s->o.config.n_stages, &r, path);
 
 		corpus_validation_batch(s->corpus, 0, b->batch, s->tokens, s->targets);
 		rc = trainer_logits(s->trainer, path, visits, s->tokens, logits);
@@ -223,7 +223,7 @@ static int session_init(struct session *s, struct omission *m, struct error *err
 	return 0;
 }
 
-static int run(struct session *s)
+static int run_eval(struct session *s)
 {
 	struct omission m = { .more = 0 };
 	struct error err = { "" };
@@ -234,10 +234,10 @@ static int run(struct session *s)
 	if (rc)
 		return options_fail("eval", &err);
 	rc = s->o.table ? show_table(s)
-			: show(s,
-			       m.more || s->o.omit || s->o.exit_after ? "as asked"
-								      : "nothing omitted",
-			       &m);
+			: show_loss(s,
+				    m.more || s->o.omit || s->o.exit_after ? "as asked"
+									   : "nothing omitted",
+				    &m);
 	if (rc < 0) {
 		error_set(&err, rc, "evaluation failed: %s", load_failure(s->trainer, rc));
 		return options_fail("eval", &err);
@@ -256,7 +256,7 @@ int command_eval(int argc, char **argv)
 	}
 	interrupt_catch();
 	if (!rc)
-		rc = run(&s);
+		rc = run_eval(&s);
 	trainer_free(s.trainer);
 	corpus_free(s.corpus);
 	free(s.tokens);

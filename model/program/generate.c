@@ -39,7 +39,7 @@ static int read_token(struct session *s, int32_t token)
 }
 
 /* The window slides by half when the context is full: its second half is read again. */
-static int slide(struct session *s)
+static int slide_window(struct session *s)
 {
 	uint32_t half = s->n / 2;
 	int rc = 0;
@@ -109,7 +109,7 @@ static int continue_text(struct session *s, struct error *err)
 	rng_init(&r, s->o.seed);
 	for (uint32_t i = 0; i < s->o.tokens && !rc && !interrupt_seen(); i++) {
 		if (s->n == s->length)
-			rc = slide(s);
+			rc = slide_window(s);
 		if (!rc)
 			rc = read_token(s, sampler_draw(s->sampler, s->logits, s->o.temperature,
 							s->o.top_p, &r));
@@ -130,7 +130,7 @@ static int open_decoder(struct session *s, struct error *err)
 	return decoder_new(&s->decoder, trainer_stages(s->trainer), path, n, s->length, err);
 }
 
-static int run(struct session *s, struct error *err)
+static int run_generate(struct session *s, struct error *err)
 {
 	int rc = tokenizer_open(&s->tokenizer, s->o.tokenizer, err);
 
@@ -168,7 +168,7 @@ int command_generate(int argc, char **argv)
 	}
 	interrupt_catch();
 	if (!rc) {
-		rc = run(&s, &err);
+		rc = run_generate(&s, &err);
 		if (rc)
 			rc = options_fail("generate", &err);
 		else if (interrupt_seen())

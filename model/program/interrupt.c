@@ -5,7 +5,7 @@
 /* A signal has nowhere else to leave its note. */
 static volatile sig_atomic_t seen;
 
-static void note(int signal)
+static void note_signal(int signal)
 {
 	(void)signal;
 	seen = 1;
@@ -17,7 +17,7 @@ void interrupt_catch(void)
 {
 	static char room[64 << 10];
 	stack_t stack = { .ss_sp = room, .ss_size = sizeof(room) };
-	struct sigaction a = { .sa_handler = note,
+	struct sigaction a = { .sa_handler = note_signal,
 			       .sa_flags = (int)(SA_RESETHAND | SA_ONSTACK) };
 
 	sigaltstack(&stack, NULL);

@@ -19,25 +19,25 @@ struct parser {
 	bool corpus_goes_on; /* the last option was --corpus: further words are its files */
 };
 
-static int wrong(const struct parser *p, const char *expected)
+static int say_expected(const struct parser *p, const char *expected)
 {
 	fprintf(stderr, "skippipe %s: --%s %s: expected %s\n", p->verb, p->option, p->value,
 		expected);
 	return EXIT_USAGE;
 }
 
-static int whole(const struct parser *p, uint32_t *to)
+static int take_whole(const struct parser *p, uint32_t *to)
 {
 	char *end;
 	unsigned long v = strtoul(p->value, &end, 10);
 
 	if (p->value[0] < '0' || p->value[0] > '9' || *end || v > UINT32_MAX)
-		return wrong(p, "a whole number");
+		return say_expected(p, "a whole number");
 	*to = (uint32_t)v;
 	return 0;
 }
 
-static int real(const struct parser *p, float low, float high, float *to)
+static int take_real(const struct parser *p, float low, float high, float *to)
 {
 	char *end, expected[64];
 	float v = strtof(p->value, &end);
@@ -45,13 +45,13 @@ static int real(const struct parser *p, float low, float high, float *to)
 	snprintf(expected, sizeof(expected), "a number from %g to %g", (double)low,
 		 (double)high);
 	if (!p->value[0] || *end || !(v >= low && v <= high))
-		return wrong(p, expected);
+		return say_expected(p, expected);
 	*to = v;
 	return 0;
 }
 
 /* "2" or "2/6". */
-static int skip(const struct parser *p)
+static int take_skip(const struct parser *p)
 {
 	char *end;
 	unsigned long v = strtoul(p->value, &end, 10), stages = 0;
@@ -59,7 +59,7 @@ static int skip(const struct parser *p)
 	if (*end == '/')
 		stages = strtoul(end + 1, &end, 10);
 	if (p->value[0] < '0' || p->value[0] > '9' || *end || v > 1024)
-		return wrong(p, "the number of stages left out, as 2 or 2/6");
+		return say_expected(p, "the number of stages left out, as 2 or 2/6");
 	p->o->visits.skip = (uint32_t)v;
 	if (stages && p->o->config.n_stages != stages && !p->o->from)
 		p->o->config.n_stages = (uint32_t)stages;
@@ -73,36 +73,38 @@ static int break_rule(const struct parser *p)
 	else if (strcmp(p->value, "exposure") == 0)
 		p->o->visits.unequal = true;
 	else
-		return wrong(p, "order or exposure");
+		return say_expected(p, "order or exposure");
 	return 0;
 }
 
-static int choose(const struct parser *p, const char *first, const char *second,
-		  bool *is_second)
+static int choose_word(const struct parser *p, const char *first, const char *second,
+		       bool *is_second)
 {
 	char expected[64];
 
 	snprintf(expected, sizeof(expected), "%s or %s", first, second);
 	*is_second = strcmp(p->value, second) == 0;
-	return *is_second || strcmp(p->value, first) == 0 ? 0 : wrong(p, expected);
+	return *is_second || strcmp(p->value, first) == 0 ? 0 : say_expected(p, expected);
 }
 
-static int seed(const struct parser *p)
+static int take_seed(const struct parser *p)
 {
 	char *end;
 
 	p->o->seed = strtoull(p->value, &end, 10);
-	return p->value[0] < '0' || p->value[0] > '9' || *end ? wrong(p, "a whole number") : 0;
+	return p->value[0] < '0' || p->value[0] > '9' || *end
+		       ? say_expected(p, "a whole number")
+		       : 0;
 }
 
-static int set(const struct parser *p)
+static int take_set(const struct parser *p)
 {
 	char name[64];
 	const char *equals = strchr(p->value, '=');
 	struct error err;
 
 	if (!equals || (size_t)(equals - p->value) >= sizeof(name))
-		return wrong(p, "FIELD=VALUE");
+		return say_expected(p, "FIELD=VALUE");
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - p->value), p->value);
 	if (model_config_set(&p->o->config, &p->o->recipe, name, equals + 1, &err)) {
 		fprintf(stderr, "skippipe %s: --set %s\n", p->verb, err.text);
@@ -112,7 +114,7 @@ static int set(const struct parser *p)
 	return 0;
 }
 
-static int format(const struct parser *p)
+static int take_format(const struct parser *p)
 {
 	p->o->format = p->value;
 	p->o->jsonl = strcmp(p->value, "jsonl") == 0;
@@ -122,19 +124,20 @@ static int format(const struct parser *p)
 static int grad_norm(const struct parser *p)
 {
 	bool visits = false;
-	int rc = choose(p, "microbatches", "visits", &visits);
+	int rc = choose_word(p, "microbatches", "visits", &visits);
 
 	p->o->grad_norm = visits ? GRAD_NORM_VISITS : GRAD_NORM_MICROBATCHES;
 	return rc;
 }
 
-static int recompute(const struct parser *p)
+static int take_recompute(const struct parser *p)
 {
-	return recompute_parse(p->value, &p->o->recompute) ? wrong(p, "none, norms or block")
-							   : 0;
+	return recompute_parse(p->value, &p->o->recompute)
+		       ? say_expected(p, "none, norms or block")
+		       : 0;
 }
 
-static int corpus(const struct parser *p)
+static int take_corpus_path(const struct parser *p)
 {
 	p->o->corpus[p->o->n_corpus++] = p->value;
 	return 0;
@@ -180,14 +183,14 @@ static const struct setting {
 	{ "swap", FRACTION, AT(visits.swap), NULL },
 	{ "top-p", FRACTION, AT(top_p), NULL },
 	{ "temperature", NUMBER, AT(temperature), NULL },
-	{ "corpus", TAKEN, 0, corpus },
-	{ "set", TAKEN, 0, set },
-	{ "format", TAKEN, 0, format },
-	{ "skip", TAKEN, 0, skip },
+	{ "corpus", TAKEN, 0, take_corpus_path },
+	{ "set", TAKEN, 0, take_set },
+	{ "format", TAKEN, 0, take_format },
+	{ "skip", TAKEN, 0, take_skip },
 	{ "break", TAKEN, 0, break_rule },
 	{ "grad-norm", TAKEN, 0, grad_norm },
-	{ "recompute", TAKEN, 0, recompute },
-	{ "seed", TAKEN, 0, seed },
+	{ "recompute", TAKEN, 0, take_recompute },
+	{ "seed", TAKEN, 0, take_seed },
 #undef AT
 };
 
@@ -209,7 +212,7 @@ static void fill_table(struct option table[SETTINGS + 1])
 	}
 }
 
-static int take(const struct parser *p, const struct setting *s)
+static int take_setting_value(const struct parser *p, const struct setting *s)
 {
 	void *at = (char *)p->o + s->at;
 
@@ -224,11 +227,11 @@ static int take(const struct parser *p, const struct setting *s)
 		*(const char **)at = p->value;
 		return 0;
 	case WHOLE:
-		return whole(p, at);
+		return take_whole(p, at);
 	case FRACTION:
-		return real(p, 0, 1, at);
+		return take_real(p, 0, 1, at);
 	case NUMBER:
-		return real(p, 0, 100, at);
+		return take_real(p, 0, 100, at);
 	case TAKEN:
 		return s->take(p);
 	}
@@ -240,7 +243,7 @@ static int take_word(const struct parser *p)
 	struct options *o = p->o;
 
 	if (p->corpus_goes_on)
-		return corpus(p);
+		return take_corpus_path(p);
 	if (o->n_files == sizeof(o->files) / sizeof(o->files[0])) {
 		fprintf(stderr, "skippipe %s: %s: one word too many\n", p->verb, p->value);
 		return EXIT_USAGE;
@@ -261,8 +264,8 @@ static int take_all(struct parser *p, int argc, char **argv, const struct option
 			rc = take_word(p);
 		} else if (option >= FIRST) {
 			p->option = settings[option - FIRST].name;
-			p->corpus_goes_on = settings[option - FIRST].take == corpus;
-			rc = take(p, &settings[option - FIRST]);
+			p->corpus_goes_on = settings[option - FIRST].take == take_corpus_path;
+			rc = take_setting_value(p, &settings[option - FIRST]);
 		}
 		if (rc)
 			return rc;

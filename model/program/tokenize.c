@@ -40,7 +40,7 @@ struct shard {
 	bool bar;
 };
 
-static void put(struct shard *s, int32_t token)
+static void put_token(struct shard *s, int32_t token)
 {
 	unsigned char bytes[2] = { (unsigned char)token, (unsigned char)(token >> 8) };
 
@@ -49,7 +49,7 @@ static void put(struct shard *s, int32_t token)
 	s->tokens++;
 }
 
-static void show(const struct shard *s, bool last)
+static void show_progress(const struct shard *s, bool last)
 {
 	enum { WIDTH = 24 };
 	double part = s->all ? (double)s->done / (double)s->all : 0;
@@ -68,7 +68,7 @@ static void begin_document(struct shard *s)
 	int32_t token = tokenizer_begin(s->tokenizer);
 
 	if (token >= 0)
-		put(s, token);
+		put_token(s, token);
 }
 
 static int put_encoded(struct shard *s, const char *path, const char *text, size_t size,
@@ -81,7 +81,7 @@ static int put_encoded(struct shard *s, const char *path, const char *text, size
 	if (rc)
 		return error_set(err, rc, "%s: a text that cannot be encoded", path);
 	for (size_t i = 0; i < n; i++)
-		put(s, tokens[i]);
+		put_token(s, tokens[i]);
 	free(tokens);
 	return 0;
 }
@@ -103,7 +103,7 @@ static int put_line(struct shard *s, const char *path, const char *line, size_t 
 	begin_document(s);
 	rc = put_encoded(s, path, json_string_value(text), json_string_length(text), err);
 	if (tokenizer_begin(s->tokenizer) < 0)
-		put(s, '\n'); /* bytes have no other way to say where a document ends */
+		put_token(s, '\n'); /* bytes have no other way to say where a document ends */
 	json_decref(json);
 	return rc;
 }
@@ -118,7 +118,7 @@ static int put_jsonl(struct shard *s, FILE *in, const char *path, struct error *
 
 	while (!rc && !interrupt_seen() && (n = getline(&line, &room, in)) > 0) {
 		if (s->done >> 20 != (s->done + (uint64_t)n) >> 20)
-			show(s, false);
+			show_progress(s, false);
 		s->done += (uint64_t)n;
 		rc = put_line(s, path, line, (size_t)n, ++number, err);
 	}
@@ -155,7 +155,7 @@ static int put_text(struct shard *s, FILE *in, const char *path, struct error *e
 			rc = put_encoded(s, path, block, now, err);
 		held -= now;
 		memmove(block, block + now, held);
-		show(s, false);
+		show_progress(s, false);
 	} while (!rc && !interrupt_seen() && n > 0);
 	free(block);
 	return rc;
@@ -173,10 +173,10 @@ static int put_shard(struct shard *s, FILE *in, const char *path, const uint32_t
 				 "%s: token shard of version %" PRIu32 ", expected 1", path,
 				 header[1]);
 	for (; fread(bytes, 1, 2, in) == 2 && !interrupt_seen(); n++) {
-		put(s, bytes[0] | bytes[1] << 8);
+		put_token(s, bytes[0] | bytes[1] << 8);
 		s->done += 2;
 		if (n % BLOCK == 0)
-			show(s, false);
+			show_progress(s, false);
 	}
 	if (n != header[2] && !interrupt_seen())
 		return error_set(err, -EINVAL,
@@ -237,7 +237,7 @@ static int put_file(struct shard *s, const struct options *o, uint32_t i, struct
 }
 
 /* Bytes of all files, for the bar. */
-static uint64_t total(const struct options *o)
+static uint64_t total_bytes(const struct options *o)
 {
 	uint64_t sum = 0;
 
@@ -287,7 +287,7 @@ static int write_shard(struct shard *s, const struct options *o, struct error *e
 		rc = put_file(s, o, i, err);
 	if (!rc && interrupt_seen())
 		rc = error_set(err, -EINTR, "interrupted: nothing written");
-	show(s, true);
+	show_progress(s, true);
 	if (!rc && s->tokens > UINT32_MAX)
 		rc = error_set(err, -EFBIG, "%s: more than 2^32 tokens; make several shards",
 			       o->out);
@@ -298,9 +298,9 @@ static int write_shard(struct shard *s, const struct options *o, struct error *e
 	return file_aside_close(&a, rc, err);
 }
 
-static int tokenize(const struct options *o, struct error *err)
+static int tokenize_files(const struct options *o, struct error *err)
 {
-	struct shard s = { .all = total(o), .bar = isatty(STDERR_FILENO) };
+	struct shard s = { .all = total_bytes(o), .bar = isatty(STDERR_FILENO) };
 	int rc = open_tokenizer(&s, o, err);
 
 	if (!rc)
@@ -322,7 +322,7 @@ int command_tokenize(int argc, char **argv)
 		rc = EXIT_USAGE;
 	}
 	interrupt_catch();
-	if (!rc && tokenize(&o, &err))
+	if (!rc && tokenize_files(&o, &err))
 		rc = options_fail(argv[0], &err);
 	options_fini(&o);
 	return rc < 0 ? 0 : rc;

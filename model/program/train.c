@@ -223,7 +223,7 @@ static int train_iteration(struct session *s, double *loss, double *norm, struct
 	return 0;
 }
 
-static int validate(struct session *s, double *loss)
+static int measure_validation(struct session *s, double *loss)
 {
 	uint32_t path[1024];
 	int rc = 0;
@@ -268,7 +268,8 @@ static void draw_bar(const struct session *s, double loss)
 		fputc('\n', stderr);
 }
 
-static void report(const struct session *s, double loss, double norm, const double *validation)
+static void report_step(const struct session *s, double loss, double norm,
+			const double *validation)
 {
 	double seconds = (double)s->training_us / 1e6;
 	double rate = s->training_us ? (double)s->tokens_trained / seconds : 0;
@@ -295,7 +296,7 @@ static void report(const struct session *s, double loss, double norm, const doub
 	fflush(stdout);
 }
 
-static int save(struct session *s, struct error *err)
+static int save_checkpoint(struct session *s, struct error *err)
 {
 	struct checkpoint c = { s->o.config, s->o.recipe, s->iteration,
 				s->o.seed,   s->position, corpus_hash(s->corpus) };
@@ -305,7 +306,7 @@ static int save(struct session *s, struct error *err)
 	return checkpoint_write(s->o.out, &c, trainer_stages(s->trainer), err);
 }
 
-static int train(struct session *s, struct error *err)
+static int run_training(struct session *s, struct error *err)
 {
 	double loss = 0, norm = 0, validation = 0;
 	int rc = 0;
@@ -314,12 +315,12 @@ static int train(struct session *s, struct error *err)
 		bool due = validation_due(s), every;
 
 		if (due)
-			rc = validate(s, &validation);
+			rc = measure_validation(s, &validation);
 		if (rc)
 			return error_set(err, rc, "validation failed: %s",
 					 load_failure(s->trainer, rc));
 		if (due || s->iteration > s->started_at)
-			report(s, loss, norm, due ? &validation : NULL);
+			report_step(s, loss, norm, due ? &validation : NULL);
 		if (s->iteration >= s->o.iterations || interrupt_seen())
 			break;
 		rc = train_iteration(s, &loss, &norm, err);
@@ -327,14 +328,14 @@ static int train(struct session *s, struct error *err)
 			return rc;
 		every = s->o.checkpoint_every && s->iteration % s->o.checkpoint_every == 0;
 		if (every && s->iteration < s->o.iterations)
-			rc = save(s, err);
+			rc = save_checkpoint(s, err);
 		if (rc)
 			return rc;
 	}
-	return save(s, err);
+	return save_checkpoint(s, err);
 }
 
-static void summary(const struct session *s)
+static void print_summary(const struct session *s)
 {
 	double seconds = (double)s->training_us / 1e6;
 
@@ -364,9 +365,9 @@ int command_train(int argc, char **argv)
 	interrupt_catch();
 	rc = session_init(&s, &err);
 	if (!rc)
-		rc = train(&s, &err);
+		rc = run_training(&s, &err);
 	if (!rc)
-		summary(&s);
+		print_summary(&s);
 	else
 		rc = options_fail(argv[0], &err);
 	if (!rc && interrupt_seen())

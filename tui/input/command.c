@@ -50,7 +50,7 @@ const struct command_entry *command_at(size_t i)
 	return &entries[i];
 }
 
-static int fuzzy(const char *name, const char *typed, size_t n)
+static int match_letters(const char *name, const char *typed, size_t n)
 {
 	if (strncmp(name, typed, n) == 0)
 		return 2;
@@ -69,7 +69,7 @@ size_t command_match(const char *typed, size_t *out, size_t most)
 
 	for (int want = 2; want >= 1; want--)
 		for (size_t i = 0; i < command_count() && got < most; i++)
-			if (fuzzy(entries[i].name, typed, n) == want)
+			if (match_letters(entries[i].name, typed, n) == want)
 				out[got++] = i;
 	return got;
 }

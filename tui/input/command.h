@@ -15,6 +15,7 @@ struct command_entry {
 };
 
 size_t command_count(void);
+/* i < command_count(); borrowed, for good. */
 const struct command_entry *command_at(size_t i);
 /* Indices of the commands that match what is typed (letters in order, gaps allowed; those that
  * begin so come first). Returns how many, at most `most`. */

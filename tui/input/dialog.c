@@ -1,5 +1,7 @@
-/* Every act that changes the run for longer than a keystroke passes through here: what it would
- * do stands beside the buttons, and the focus is on Cancel. */
+/* Every act that changes the run for longer than a keystroke passes through a dialog: what
+ * it would do (the controller's preview) stands beside the buttons, and the focus is on
+ * Cancel. Opening fills in the fields, a key moves the focus or changes a value, Apply sends
+ * the command; where the act cannot be undone the node's number must be typed. */
 #include "tui/input/ui.h"
 
 #include "tui/run/branch.h"
@@ -36,6 +38,8 @@ static void add_field(struct dialog *d, const char *label, enum field_unit unit,
 
 /* ---- previews ---- */
 
+/* The command that Apply would send, from the dialog's fields; a preview asks with the same
+ * one. */
 static struct msg_command command_of(const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
@@ -254,7 +258,7 @@ static bool typed_right(const struct dialog *d)
 	       v == (d->kind == DIALOG_INJECT ? (long)d->fields[0].value : d->node);
 }
 
-static void apply(struct ui *u, const struct state *s)
+static void apply_dialog(struct ui *u, const struct state *s)
 {
 	struct dialog *d = &u->dialog;
 
@@ -279,7 +283,7 @@ static void apply(struct ui *u, const struct state *s)
 	close_dialog(u);
 }
 
-static void change(struct ui *u, const struct state *s, uint32_t field, int64_t by)
+static void change_field(struct ui *u, const struct state *s, uint32_t field, int64_t by)
 {
 	struct dialog_field *f = &u->dialog.fields[field];
 	int64_t v = f->value + by * f->step;
@@ -317,7 +321,7 @@ static void list_key(struct ui *u, const struct state *s, uint32_t key)
 	}
 }
 
-static void digit(struct ui *u, const struct state *s, uint32_t key)
+static void type_digit(struct ui *u, const struct state *s, uint32_t key)
 {
 	struct dialog *d = &u->dialog;
 	size_t n = strlen(d->typed);
@@ -364,7 +368,7 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		close_dialog(u);
 	else if (key == PRESS_ENTER &&
 		 (d->focus == focus_cancel(d) + 1 || (d->kind == DIALOG_BRANCH && !buttons)))
-		apply(u, s);
+		apply_dialog(u, s);
 	else if (key == PRESS_ENTER && d->focus == focus_cancel(d)) {
 		close_dialog(u);
 		ui_say(u, STYLE_TEXT, "cancelled: nothing has changed");
@@ -379,9 +383,9 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		d->typed[n > 0 ? n - 1 : 0] = '\0';
 	else if (stepper && (key == PRESS_ARROW_UP || key == PRESS_ARROW_RIGHT || key == '+' ||
 			     key == '='))
-		change(u, s, 0, 1);
+		change_field(u, s, 0, 1);
 	else if (stepper && (key == PRESS_ARROW_DOWN || key == PRESS_ARROW_LEFT || key == '-'))
-		change(u, s, 0, -1);
+		change_field(u, s, 0, -1);
 	else if (key == PRESS_ARROW_UP)
 		move_focus(d, -1);
 	else if (key == PRESS_ARROW_DOWN)
@@ -390,9 +394,9 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		if (buttons)
 			d->focus = focus_cancel(d) + (d->focus == focus_cancel(d));
 		else if (d->focus < d->n_fields)
-			change(u, s, d->focus, key == PRESS_ARROW_RIGHT ? 1 : -1);
+			change_field(u, s, d->focus, key == PRESS_ARROW_RIGHT ? 1 : -1);
 	} else if ((key == '+' || key == '-') && d->focus < d->n_fields)
-		change(u, s, d->focus, key == '+' ? 1 : -1);
+		change_field(u, s, d->focus, key == '+' ? 1 : -1);
 	else if (key >= '0' && key <= '9')
-		digit(u, s, key);
+		type_digit(u, s, key);
 }

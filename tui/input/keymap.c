@@ -1,3 +1,6 @@
+/* One table of actions (name, keys, group, help) drives everything that names a key: the
+ * default map, the user's changes in the config, the help, the manual, docs/console.md. A
+ * key means one action: given to another, it is taken from the first. */
 #include "tui/input/keymap.h"
 
 #include <errno.h>
@@ -128,7 +131,7 @@ const char *keymap_group_name(enum keymap_group g)
 	return g < GROUPS ? names[g] : "?";
 }
 
-int keymap_parse_key(const char *text, uint32_t *out)
+static int parse_key(const char *text, uint32_t *out)
 {
 	const char *at = text;
 	uint32_t g;
@@ -204,7 +207,7 @@ void keymap_default(struct keymap *out)
 		snprintf(text, sizeof(text), "%s", entries[i].keys);
 		for (word = strtok_r(text, " ", &save); word && n < KEYMAP_EACH;
 		     word = strtok_r(NULL, " ", &save))
-			if (keymap_parse_key(word, &keys[n]) == 0)
+			if (parse_key(word, &keys[n]) == 0)
 				n++;
 		bind(out, entries[i].action, keys, n);
 	}
@@ -239,7 +242,7 @@ static int bind_json(struct keymap *map, const char *name, const char *json, con
 		const char *text =
 			json_string_value(json_is_array(v) ? json_array_get(v, i) : v);
 
-		if (!text || keymap_parse_key(text, &keys[i]) != 0)
+		if (!text || parse_key(text, &keys[i]) != 0)
 			return error_set(err, -EINVAL,
 					 "%s:%d: %s: expected a key such as \"x\", "
 					 "\"ctrl-x\", \"space\", \"pageup\", or a list of them",

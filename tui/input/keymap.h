@@ -106,6 +106,7 @@ struct keymap_entry {
 	const char *help;  /* one line */
 };
 
+/* The row of an action, NULL none. */
 const struct keymap_entry *keymap_find(enum action a);
 const char *keymap_group_name(enum keymap_group g);
 
@@ -116,10 +117,11 @@ struct keymap {
 	uint32_t keys[ACTIONS][KEYMAP_EACH]; /* 0: no more */
 };
 
+/* The keys of the table. */
 void keymap_default(struct keymap *out);
+/* What a key does, ACTION_NONE nothing. */
 enum action keymap_action(const struct keymap *map, uint32_t key);
 /* "ctrl-p", "space", "down", "F". -EINVAL. */
-int keymap_parse_key(const char *text, uint32_t *out);
 /* The other way, for people: "^P", "Spc", "F". */
 void keymap_show(uint32_t key, char text[16]);
 /* The first key of an action as text; "" when it has none. */

@@ -1,14 +1,14 @@
+/* What comes in: keys, pasted text, messages and the clock. A key belongs to the dialog that is
+ * open, else to the prompt, else it is an action (ui_act.c). A prompt collects text until
+ * Enter, which is then a command (ui_command.c) or the filter. Calls go one way: this file,
+ * then ui_command.c, ui_act.c, dialog.c and ui_move.c, then ui_send.c. */
 #include "tui/input/ui.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tui/run/branch.h"
 #include "tui/input/command.h"
-
-enum { TOAST_US = 6000000, LEASE_S = 600 };
 
 void ui_init(struct ui *u, enum graph graph)
 {
@@ -22,17 +22,6 @@ void ui_init(struct ui *u, enum graph graph)
 void ui_fini(struct ui *u)
 {
 	state_plan_fini(&u->branch.plan);
-}
-
-void ui_say(struct ui *u, enum style style, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(u->toast, sizeof(u->toast), format, args);
-	va_end(args);
-	u->toast_style = style;
-	u->toast_until_us = u->local_us + TOAST_US;
 }
 
 /* Whoever moves gets the first free row and keeps it to its end, so that rows do not jump. */
@@ -98,106 +87,6 @@ void ui_link_is(struct ui *u, enum ui_link link, const char *why)
 	snprintf(u->link_text, sizeof(u->link_text), "%s", why);
 }
 
-bool ui_lease_is_ours(const struct ui *u, const struct state *s)
-{
-	return *s->status.lease && *u->name && strcmp(s->status.lease, u->name) == 0;
-}
-
-const char *ui_only_watches(const struct ui *u)
-{
-	return u->readonly  ? "this console only watches (--readonly)"
-	       : u->watches ? "this console was admitted to watch only"
-			    : NULL;
-}
-
-static uint64_t post(struct ui *u, struct msg_command c)
-{
-	if (u->n_outbox == UI_OUTBOX) {
-		ui_say(u, STYLE_WARNING, "not sent: too many commands wait for an answer");
-		return 0;
-	}
-	c.id = ++u->last_id;
-	u->outbox[u->n_outbox++] = c;
-	return c.id;
-}
-
-/* The lease may be ours already without our knowing it (a console that was started again), so
- * the controller is asked even where somebody seems to hold it: it says no with a name and a
- * time. */
-static void ask_lease(struct ui *u, const struct state *s, struct msg_command then)
-{
-	struct msg_command arm = {
-		.verb = COMMAND_ARM, .node = -1, .peer = -1, .value = LEASE_S
-	};
-
-	(void)s;
-	u->waiting = then;
-	u->has_waiting = true;
-	u->arming = post(u, arm);
-	ui_say(u, STYLE_WARNING, "taking the operator's lease for 10 minutes, to %s",
-	       state_verb_name(then.verb));
-}
-
-uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
-{
-	if (u->link != UI_LIVE) {
-		if (!*c.text)
-			ui_say(u, STYLE_WARNING, "not sent: %s",
-			       u->link == UI_RECORDED ? "this is a recorded run"
-						      : "the controller cannot be reached");
-		return 0;
-	}
-	if (u->behind_us > 0 && strncmp(c.text, "branch", 6) != 0) {
-		if (!*c.text)
-			ui_say(u, STYLE_WARNING,
-			       "not sent: the picture is of the past; L goes to now");
-		return 0;
-	}
-	if (strcmp(c.text, "preview") == 0)
-		return post(u, c);
-	if (ui_only_watches(u) && c.verb != COMMAND_COMPARE && c.verb != COMMAND_SEEK) {
-		ui_say(u, STYLE_WARNING, "not sent: %s", ui_only_watches(u));
-		return 0;
-	}
-	if (c.verb == COMMAND_ARM) {
-		u->arming = c.value > 0 ? post(u, c) : 0;
-		return u->arming ? u->arming : c.value > 0 ? 0 : post(u, c);
-	}
-	if (c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK)
-		return post(u, c);
-	if (c.verb != COMMAND_ACK && !s->run.replay &&
-	    (!ui_lease_is_ours(u, s) || s->status.lease_us < 5000000)) {
-		ask_lease(u, s, c);
-		return 0;
-	}
-	ui_say(u, STYLE_TEXT, "%s sent", state_verb_name(c.verb));
-	return post(u, c);
-}
-
-static void heard_reply(struct ui *u, const struct msg_see_reply *r)
-{
-	bool arming = u->arming && r->command == u->arming, had = arming && u->has_waiting;
-
-	for (uint32_t k = 0; k < u->n_candidates; k++)
-		if (u->candidates[k].id == r->command && r->command)
-			return; /* the answer itself is a plan */
-	if (arming) {
-		u->arming = 0;
-		u->has_waiting = false;
-	}
-	if (r->status != 0) {
-		ui_say(u, STYLE_ALERT, "refused: %s",
-		       *r->text ? r->text : strerror(-r->status));
-	} else if (had) {
-		ui_say(u, STYLE_WARNING,
-		       "the operator's lease is ours (:arm off gives it back); %s sent",
-		       state_verb_name(u->waiting.verb));
-		post(u, u->waiting);
-	} else if (*r->text) {
-		ui_say(u, STYLE_GOOD, "%s", r->text);
-	}
-}
-
 void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 {
 	u->heard_us = u->local_us;
@@ -206,7 +95,7 @@ void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 	if (branch_heard(u, s, m))
 		return;
 	if (m->type == MSG_SEE_REPLY)
-		heard_reply(u, &m->u.see_reply);
+		ui_take_reply(u, &m->u.see_reply);
 	if (m->type == MSG_SEE_SYNCED) {
 		snprintf(u->name, sizeof(u->name), "%s", m->u.see_synced.name);
 		u->watches = m->u.see_synced.watches;
@@ -215,7 +104,7 @@ void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 
 /* ---- typed text ---- */
 
-static void complete(struct ui *u)
+static void complete_word(struct ui *u)
 {
 	size_t found[32], n = command_match(u->typed, found, 32);
 
@@ -230,7 +119,7 @@ static void enter_prompt(struct ui *u, const struct state *s)
 	char text[sizeof(u->typed)];
 
 	if (was == PROMPT_COMMAND && *u->typed && !strchr(u->typed, ' '))
-		complete(u);
+		complete_word(u);
 	snprintf(text, sizeof(text), "%s", u->typed);
 	u->prompt = PROMPT_NONE;
 	if (was == PROMPT_COMMAND) {
@@ -242,7 +131,7 @@ static void enter_prompt(struct ui *u, const struct state *s)
 		ui_reselect(u, s);
 }
 
-static void type(struct ui *u, uint32_t key)
+static void type_glyph(struct ui *u, uint32_t key)
 {
 	size_t n = strlen(u->typed);
 	char glyph[4];
@@ -255,7 +144,7 @@ static void type(struct ui *u, uint32_t key)
 	u->palette = 0;
 }
 
-static void erase(struct ui *u)
+static void erase_glyph(struct ui *u)
 {
 	size_t n = strlen(u->typed);
 
@@ -275,9 +164,9 @@ static void prompt_key(struct ui *u, const struct state *s, uint32_t key)
 	else if (key == PRESS_ENTER)
 		enter_prompt(u, s);
 	else if (key == PRESS_DELETE_BACK)
-		erase(u);
+		erase_glyph(u);
 	else if (key == PRESS_TAB && u->prompt == PROMPT_COMMAND)
-		complete(u);
+		complete_word(u);
 	else if (key == PRESS_ARROW_DOWN)
 		u->palette++;
 	else if (key == PRESS_ARROW_UP)
@@ -285,7 +174,7 @@ static void prompt_key(struct ui *u, const struct state *s, uint32_t key)
 	else if (key == 'U' - '@')
 		u->typed[0] = '\0';
 	else if (key >= ' ' && key < PRESS_ARROW_UP)
-		type(u, key);
+		type_glyph(u, key);
 }
 
 void ui_paste(struct ui *u, const char *text)
@@ -294,7 +183,7 @@ void ui_paste(struct ui *u, const char *text)
 
 	while (u->prompt != PROMPT_NONE && (g = utf8_next(&text)) != 0)
 		if (g >= ' ')
-			type(u, g);
+			type_glyph(u, g);
 }
 
 void ui_key(struct ui *u, const struct state *s, uint32_t key)

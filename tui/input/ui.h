@@ -1,9 +1,9 @@
 /* ui.h - what the operator looks at and is about to do: view, selection, dialogs, typed text.
  *
  * Pure: keys and the clock come in as arguments; what should leave (commands for the
- * controller, wishes for the program) is put in the struct for main.c to take. So every dialog
- * is tested by feeding keys and messages. Views read it; ui.c, ui_act.c, ui_move.c,
- * ui_command.c and dialog.c write it.
+ * controller, side effects for the program) is put in the struct for main.c to take. So every
+ * dialog is tested by feeding keys and messages. Views read it; ui.c, ui_send.c, ui_act.c,
+ * ui_move.c, ui_command.c and dialog.c write it.
  */
 #ifndef TUI_UI_H
 #define TUI_UI_H
@@ -169,19 +169,24 @@ struct ui {
 	char want_export_name[16]; /* "" text */
 };
 
+/* At the overview, connecting; freed by ui_fini. */
 void ui_init(struct ui *u, enum graph graph);
 void ui_fini(struct ui *u);
 /* Before a frame: the clocks. */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us);
+/* How the connection stands from now on; why: where it is not UI_LIVE, copied. */
 void ui_link_is(struct ui *u, enum ui_link link, const char *why);
 /* A message came (any; only replies, previews and notes matter). */
 void ui_heard(struct ui *u, const struct state *s, const struct msg *m);
+/* One key (PRESS_..., or a glyph): for the dialog, else the prompt, else an action. */
 void ui_key(struct ui *u, const struct state *s, uint32_t key);
 /* Pasted text goes into a prompt that is open, nowhere else. */
 void ui_paste(struct ui *u, const char *text);
+/* ui_act.c: what a key or a command stands for. */
 void ui_act(struct ui *u, const struct state *s, enum action a);
 /* A typed command: "skip 3", "arm 10m". Says in the message line what is wrong with it. */
 void ui_command(struct ui *u, const struct state *s, const char *text);
+/* Changes the view, and says what it shows. */
 void ui_show(struct ui *u, enum view view);
 /* ui_move.c: ACTION_NEXT to ACTION_LAST_ROW, ACTION_FIND_NEXT, ACTION_FIND_PREVIOUS. */
 void ui_move(struct ui *u, const struct state *s, enum action a);
@@ -195,19 +200,27 @@ void ui_reselect(struct ui *u, const struct state *s);
 /* Asks for the next plan of the Compare view that is not there; anew: for all of them again. */
 void ui_ask_candidates(struct ui *u, const struct state *s, bool anew);
 
+/* ui_send.c: says something in the message line for six seconds. */
 void ui_say(struct ui *u, enum style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Appends a command with a fresh id; 0 when there is no room, it may not leave, or it waits for
  * the operator's lease, which is asked for first. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c);
+/* The controller's answer to a command of ours: said; where it grants the lease, what waited
+ * for it leaves. */
+void ui_take_reply(struct ui *u, const struct msg_see_reply *r);
+/* The operator's lease is this console's now. */
 bool ui_lease_is_ours(const struct ui *u, const struct state *s);
 /* Why this console may not act; NULL: it may. */
 const char *ui_only_watches(const struct ui *u);
 
-/* dialog.c */
+/* dialog.c: opens the dialog for the selected node, or says why there is nothing to ask. */
 void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
+/* A key while a dialog is open. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
+/* A preview came; taken where the dialog asked for it. */
 void dialog_heard(struct ui *u, const struct state *s, const struct msg_see_preview *p);
+/* Another node than this, live or suspect, holds its stage. */
 bool dialog_stage_has_others(const struct state *s, uint16_t node);
 
 #endif

@@ -1,5 +1,6 @@
-/* What an action does: acts on the run, the cursor in time, the console.
- */
+/* What an action does, whichever key, click or command asked for it: acts on the run open a
+ * dialog or send a command, acts on time move the cursor, the others change what this
+ * console shows. */
 #include "tui/input/ui.h"
 
 #include <stdio.h>
@@ -57,7 +58,7 @@ void ui_ask_candidates(struct ui *u, const struct state *s, bool anew)
 
 /* ---- one microbatch ---- */
 
-static void follow(struct ui *u, const struct state *s)
+static void toggle_follow(struct ui *u, const struct state *s)
 {
 	const struct state_node *n = &s->nodes[u->selected];
 
@@ -79,7 +80,7 @@ static void follow(struct ui *u, const struct state *s)
 }
 
 /* Of the one that is followed, else of whoever waits first at the selected node. */
-static void why(struct ui *u, const struct state *s)
+static void say_why_waits(struct ui *u, const struct state *s)
 {
 	const struct state_node *n = &s->nodes[u->selected];
 	const struct state_flight *f;
@@ -114,14 +115,14 @@ static void act_simple(struct ui *u, const struct state *s, enum command_verb ve
 }
 
 /* The alert that is chosen in the journal; else all. */
-static void acknowledge(struct ui *u, const struct state *s)
+static void acknowledge_alerts(struct ui *u, const struct state *s)
 {
 	const struct msg_see_note *n = u->view == VIEW_JOURNAL ? notes_find(s, u->note) : NULL;
 
 	act_simple(u, s, COMMAND_ACK, n && n->kind >= NOTE_WARNING ? (int64_t)n->id : 0);
 }
 
-static void quit(struct ui *u, const struct state *s)
+static void ask_quit(struct ui *u, const struct state *s)
 {
 	if (s->n_faults > 0 || (u->owner && s->status.phase != PHASE_FINISHED))
 		dialog_open(u, s, DIALOG_QUIT);
@@ -129,7 +130,7 @@ static void quit(struct ui *u, const struct state *s)
 		u->want_quit = true;
 }
 
-static void back(struct ui *u)
+static void step_back(struct ui *u)
 {
 	if (*u->filter)
 		u->filter[0] = '\0';
@@ -150,6 +151,7 @@ static void open_prompt(struct ui *u, enum prompt prompt)
 		snprintf(u->typed, sizeof(u->typed), "%s", u->filter);
 }
 
+/* Acts on the run: those whose effect an operator should see first open a dialog. */
 static void act_run(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -181,7 +183,7 @@ static void act_run(struct ui *u, const struct state *s, enum action a)
 		dialog_open(u, s, DIALOG_UNDO);
 		break;
 	default:
-		acknowledge(u, s);
+		acknowledge_alerts(u, s);
 	}
 }
 
@@ -195,7 +197,7 @@ void ui_show(struct ui *u, enum view view)
 }
 
 /* Looking closer: at a node from the whole, at a microbatch from its list. */
-static void drill(struct ui *u, const struct state *s)
+static void look_closer(struct ui *u, const struct state *s)
 {
 	if (u->view == VIEW_COMPARE)
 		ui_ask_candidates(u, s, true);
@@ -208,7 +210,7 @@ static void drill(struct ui *u, const struct state *s)
 }
 
 /* In a replay the controller holds the record: it is asked to jump. */
-static void seek(struct ui *u, const struct state *s, enum action a)
+static void seek_replay(struct ui *u, const struct state *s, enum action a)
 {
 	struct msg_command c = { .verb = COMMAND_SEEK, .node = -1, .peer = -1 };
 	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1;
@@ -233,15 +235,16 @@ static void seek(struct ui *u, const struct state *s, enum action a)
 
 static void act_time(struct ui *u, const struct state *s, enum action a)
 {
-	static const enum scrub wishes[] = { SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK,
-					     SCRUB_EVENT_ON, SCRUB_LIVE };
+	static const enum scrub steps[] = { SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK,
+					    SCRUB_EVENT_ON, SCRUB_LIVE };
 
 	if (s->run.replay && !u->frozen && u->link == UI_LIVE)
-		seek(u, s, a);
+		seek_replay(u, s, a);
 	else
-		u->want_scrub = wishes[a - ACTION_SCRUB_BACK];
+		u->want_scrub = steps[a - ACTION_SCRUB_BACK];
 }
 
+/* Acts on this console alone: what it shows and how. */
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -261,10 +264,10 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 			dialog_open(u, s, DIALOG_BRANCH);
 		break;
 	case ACTION_FOLLOW:
-		follow(u, s);
+		toggle_follow(u, s);
 		break;
 	case ACTION_WHY:
-		why(u, s);
+		say_why_waits(u, s);
 		break;
 	case ACTION_ZOOM_IN:
 		u->zoom += u->zoom < 6;
@@ -303,13 +306,13 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		u->want_copy = true;
 		break;
 	case ACTION_QUIT:
-		quit(u, s);
+		ask_quit(u, s);
 		break;
 	case ACTION_BACK:
-		back(u);
+		step_back(u);
 		break;
 	case ACTION_DRILL:
-		drill(u, s);
+		look_closer(u, s);
 		break;
 	default:
 		break;

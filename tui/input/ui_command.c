@@ -1,5 +1,5 @@
-/* What was typed after ':'. Acts that a key opens with a preview open the same dialog, filled
- * in. */
+/* What was typed after ':'. Commands that a key opens with a preview open the same dialog,
+ * filled in with the words; those without words are the key's action. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 enum { WORDS = 8 };
 
 /* "9", "n09"; false and a message when it is no number. */
-static bool number(struct ui *u, const char *word, long most, long *out)
+static bool parse_number_word(struct ui *u, const char *word, long most, long *out)
 {
 	char *end;
 
@@ -25,13 +25,13 @@ static bool number(struct ui *u, const char *word, long most, long *out)
 	return false;
 }
 
-static bool node_of(struct ui *u, const struct state *s, const char *word)
+static bool select_typed_node(struct ui *u, const struct state *s, const char *word)
 {
 	long n;
 
 	if (!word)
 		return true; /* the selected one */
-	if (!number(u, word, (long)s->n_nodes - 1, &n))
+	if (!parse_number_word(u, word, (long)s->n_nodes - 1, &n))
 		return false;
 	ui_select(u, s, (uint16_t)n);
 	if (u->selected == n)
@@ -53,7 +53,7 @@ static void set_field(struct dialog *d, uint32_t i, long v)
 
 /* inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]: opens the dialog with all that filled in.
  */
-static void inject(struct ui *u, const struct state *s, char **word, int n)
+static void type_inject(struct ui *u, const struct state *s, char **word, int n)
 {
 	int kind = FAULT_NONE;
 
@@ -66,7 +66,7 @@ static void inject(struct ui *u, const struct state *s, char **word, int n)
 		       "corrupt");
 		return;
 	}
-	if (!node_of(u, s, n > 2 ? word[2] : NULL))
+	if (!select_typed_node(u, s, n > 2 ? word[2] : NULL))
 		return;
 	u->dialog.fault = (enum fault_kind)kind;
 	dialog_open(u, s, DIALOG_INJECT);
@@ -90,11 +90,11 @@ static void inject(struct ui *u, const struct state *s, char **word, int n)
 	}
 }
 
-static void skip(struct ui *u, const struct state *s, const char *word)
+static void type_skip(struct ui *u, const struct state *s, const char *word)
 {
 	long v;
 
-	if (word && !number(u, word, (long)s->run.n_stages - 1, &v))
+	if (word && !parse_number_word(u, word, (long)s->run.n_stages - 1, &v))
 		return;
 	dialog_open(u, s, DIALOG_SKIP);
 	if (word && u->dialog.kind == DIALOG_SKIP && u->dialog.fields[0].value != v) {
@@ -103,18 +103,19 @@ static void skip(struct ui *u, const struct state *s, const char *word)
 	}
 }
 
-static void branch(struct ui *u, const struct state *s, const char *stages, const char *node)
+static void type_branch(struct ui *u, const struct state *s, const char *stages,
+			const char *node)
 {
 	long skip, n = -1;
 
 	if (!stages)
 		ui_act(u, s, ACTION_BRANCH);
-	else if (number(u, stages, (long)s->run.n_stages - 1, &skip) &&
-		 (!node || number(u, node, (long)s->n_nodes - 1, &n)))
+	else if (parse_number_word(u, stages, (long)s->run.n_stages - 1, &skip) &&
+		 (!node || parse_number_word(u, node, (long)s->n_nodes - 1, &n)))
 		branch_ask(u, s, (uint32_t)skip, (int32_t)n);
 }
 
-static void arm(struct ui *u, const struct state *s, const char *word)
+static void type_arm(struct ui *u, const struct state *s, const char *word)
 {
 	struct msg_command c = { .verb = COMMAND_ARM, .node = -1, .peer = -1, .value = 600 };
 	long v;
@@ -132,7 +133,7 @@ static void arm(struct ui *u, const struct state *s, const char *word)
 	ui_send(u, s, c);
 }
 
-static void view(struct ui *u, const char *word)
+static void type_view(struct ui *u, const char *word)
 {
 	static const char *const names[] = { "overview",     "nodes", "links",   "timeline",
 					     "microbatches", "loss",  "compare", "journal" };
@@ -146,38 +147,38 @@ static void view(struct ui *u, const char *word)
 	ui_say(u, STYLE_ALERT, "which view? 1 to 8, or its name");
 }
 
-static void one_number(struct ui *u, const struct state *s, enum command_verb verb,
-		       const char *word)
+static void type_one_number(struct ui *u, const struct state *s, enum command_verb verb,
+			    const char *word)
 {
 	struct msg_command c = { .verb = (uint8_t)verb, .node = -1, .peer = -1 };
 	long v;
 
-	if (!number(u, word, 1000000000, &v))
+	if (!parse_number_word(u, word, 1000000000, &v))
 		return;
 	c.value = v;
 	ui_send(u, s, c);
 }
 
-static void follow(struct ui *u, const char *word)
+static void type_follow(struct ui *u, const char *word)
 {
 	long v;
 
 	if (word && strcmp(word, "off") == 0) {
 		u->following = false;
-	} else if (number(u, word, MSG_MICROBATCHES - 1, &v)) {
+	} else if (parse_number_word(u, word, MSG_MICROBATCHES - 1, &v)) {
 		u->following = true;
 		u->follow = (uint32_t)v;
 	}
 }
 
-static void stop(struct ui *u, const struct state *s)
+static void type_stop(struct ui *u, const struct state *s)
 {
 	u->owner = true;
 	(void)s;
 	dialog_open(u, s, DIALOG_QUIT);
 }
 
-static void speed(struct ui *u, const struct state *s, const char *word)
+static void type_speed(struct ui *u, const struct state *s, const char *word)
 {
 	struct msg_command c = { .verb = COMMAND_SPEED, .node = -1, .peer = -1 };
 
@@ -190,20 +191,22 @@ static void speed(struct ui *u, const struct state *s, const char *word)
 		ui_send(u, s, c);
 }
 
+/* The commands that take words, by name. False: not one of them, or without words; then the
+ * key's action of that name is meant. */
 static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 {
 	const char *name = word[0], *one = n > 1 ? word[1] : NULL;
 
 	if (strcmp(name, "skip") == 0)
-		skip(u, s, one);
-	else if (strcmp(name, "fail") == 0 && node_of(u, s, one))
+		type_skip(u, s, one);
+	else if (strcmp(name, "fail") == 0 && select_typed_node(u, s, one))
 		dialog_open(u, s, DIALOG_FAIL);
-	else if (strcmp(name, "recover") == 0 && node_of(u, s, one))
+	else if (strcmp(name, "recover") == 0 && select_typed_node(u, s, one))
 		dialog_open(u, s, DIALOG_RECOVER);
 	else if (strcmp(name, "inject") == 0)
-		inject(u, s, word, n);
+		type_inject(u, s, word, n);
 	else if (strcmp(name, "heal") == 0)
-		one_number(u, s, COMMAND_HEAL, one);
+		type_one_number(u, s, COMMAND_HEAL, one);
 	else if (strcmp(name, "resume") == 0)
 		ui_send(u, s,
 			(struct msg_command){ .verb = COMMAND_RESUME, .node = -1, .peer = -1 });
@@ -211,23 +214,23 @@ static bool run_words(struct ui *u, const struct state *s, char **word, int n)
 		ui_send(u, s,
 			(struct msg_command){ .verb = COMMAND_PAUSE, .node = -1, .peer = -1 });
 	else if (strcmp(name, "undo") == 0 && one)
-		one_number(u, s, COMMAND_UNDO, one);
+		type_one_number(u, s, COMMAND_UNDO, one);
 	else if (strcmp(name, "arm") == 0)
-		arm(u, s, one);
+		type_arm(u, s, one);
 	else if (strcmp(name, "branch") == 0)
-		branch(u, s, one, n > 2 ? word[2] : NULL);
+		type_branch(u, s, one, n > 2 ? word[2] : NULL);
 	else if (strcmp(name, "follow") == 0)
-		follow(u, one);
+		type_follow(u, one);
 	else if (strcmp(name, "node") == 0)
-		node_of(u, s, one);
+		select_typed_node(u, s, one);
 	else if (strcmp(name, "view") == 0)
-		view(u, one);
+		type_view(u, one);
 	else if (strcmp(name, "find") == 0)
 		snprintf(u->filter, sizeof(u->filter), "%.40s", one ? one : "");
 	else if (strcmp(name, "speed") == 0)
-		speed(u, s, one);
+		type_speed(u, s, one);
 	else if (strcmp(name, "stop") == 0)
-		stop(u, s);
+		type_stop(u, s);
 	else if (strcmp(name, "export") == 0) {
 		u->want_export = true;
 		snprintf(u->want_export_name, sizeof(u->want_export_name), "%.15s",

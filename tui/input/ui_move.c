@@ -132,6 +132,7 @@ static bool move_rows(struct ui *u, const struct state *s, enum action a)
 	return true;
 }
 
+/* Rows first, where the view has other rows than nodes; else over the roster's nodes. */
 void ui_move(struct ui *u, const struct state *s, enum action a)
 {
 	if (move_rows(u, s, a))

@@ -10,10 +10,10 @@ static void draw_wait(struct screen *out, struct rect at, int y, const struct st
 	unsigned style = stands ? STYLE_BLOCKED : STYLE_FAINT;
 	char wait[16], when[24], blocker[16] = "a slot";
 
-	look_age(state_plan_s(s, (stands ? u->now_us : w->to_us) - w->from_us), wait);
+	glyphs_age(state_plan_s(s, (stands ? u->now_us : w->to_us) - w->from_us), wait);
 	if (w->iteration == s->iteration)
 		snprintf(when, sizeof(when), "at %.*fs",
-			 look_decimals((double)s->plan.see.iteration_s),
+			 glyphs_decimals((double)s->plan.see.iteration_s),
 			 state_plan_s(s, w->from_us - s->iteration_us));
 	else
 		snprintf(when, sizeof(when), "in it%llu", (unsigned long long)w->iteration);
@@ -21,15 +21,16 @@ static void draw_wait(struct screen *out, struct rect at, int y, const struct st
 		snprintf(blocker, sizeof(blocker), "m%02u", w->blocker);
 	if (stands)
 		screen_print(out, at.x, y, at.w, style, "x m%02u %c waits at n%02u for %s  %s",
-			     w->microbatch, look_task_letter(w->kind), (unsigned)w->node,
+			     w->microbatch, glyphs_task_letter(w->kind), (unsigned)w->node,
 			     blocker, wait);
 	else if (at.w >= 44)
 		screen_print(out, at.x, y, at.w, style,
 			     "  m%02u %c waited at n%02u for %s  %s %s", w->microbatch,
-			     look_task_letter(w->kind), (unsigned)w->node, blocker, wait, when);
+			     glyphs_task_letter(w->kind), (unsigned)w->node, blocker, wait,
+			     when);
 	else
 		screen_print(out, at.x, y, at.w, style, "  m%02u %c n%02u for %s %s",
-			     w->microbatch, look_task_letter(w->kind), (unsigned)w->node,
+			     w->microbatch, glyphs_task_letter(w->kind), (unsigned)w->node,
 			     blocker, wait);
 }
 
@@ -42,7 +43,7 @@ void panel_collisions(struct screen *out, struct rect at, const struct state *s,
 
 	if (at.h < 2)
 		return;
-	look_age(state_plan_s(s, s->iteration_wait_us), total);
+	glyphs_age(state_plan_s(s, s->iteration_wait_us), total);
 	snprintf(title, sizeof(title), "Collisions: %u now, %u this iteration, %s", now,
 		 s->iteration_collisions, total);
 	screen_rule(out, at, title, NULL);

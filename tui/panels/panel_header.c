@@ -12,7 +12,7 @@ static void add_link(struct chips *c, const struct state *s, const struct ui *u)
 {
 	char age[16];
 
-	look_age((double)(u->local_us - u->link_since_us) / 1e6, age);
+	glyphs_age((double)(u->local_us - u->link_since_us) / 1e6, age);
 	if (u->link == UI_CONNECTING)
 		chips_add(c, 9, STYLE_LOST, " CONNECTING %s ", age);
 	else if (u->link == UI_REFUSED)
@@ -20,7 +20,7 @@ static void add_link(struct chips *c, const struct state *s, const struct ui *u)
 	else if (u->link == UI_LOST)
 		chips_add(c, 9, STYLE_LOST, " LOST %s ", age);
 	else if (u->frozen && u->behind_us > 0) {
-		look_age((double)u->behind_us / 1e6, age);
+		glyphs_age((double)u->behind_us / 1e6, age);
 		chips_add(c, 9, STYLE_LOST, " REPLAY -%s ", age);
 	} else if (u->frozen)
 		chips_add(c, 9, STYLE_LOST, " FROZEN ");
@@ -45,7 +45,7 @@ static void add_lease(struct chips *c, const struct state *s, const struct ui *u
 {
 	char left[16];
 
-	look_age((double)s->status.lease_us / 1e6, left);
+	glyphs_age((double)s->status.lease_us / 1e6, left);
 	if (s->run.replay)
 		chips_add(c, 4, STYLE_FAINT, "acts are off");
 	else if (ui_only_watches(u))
@@ -97,7 +97,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 		chips_add(&c, 0, STYLE_FAINT, "resent %llu refused %llu dropped %llu",
 			  (unsigned long long)t->resent, (unsigned long long)t->refused,
 			  (unsigned long long)t->dropped);
-	look_clock(u->wall_us, u->utc_offset_s, clock);
+	glyphs_clock(u->wall_us, u->utc_offset_s, clock);
 	if (at.w >= 60) {
 		chips_draw(&c, out, at.x, at.y, at.w - 9, "  ");
 		screen_text(out, at.x + at.w - 8, at.y, 8, STYLE_FAINT, clock);
@@ -110,7 +110,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 static void add_progress(struct chips *c, const struct state *s, const struct ui *u, int w)
 {
 	double want = (double)s->plan.see.iteration_s, at;
-	int d = look_decimals(want);
+	int d = glyphs_decimals(want);
 
 	if (s->status.phase != PHASE_COMPUTING || !s->iteration_us ||
 	    s->iteration != s->status.iteration) {
@@ -129,24 +129,27 @@ static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 {
 	double longest = fmax((double)it->sync_s, (double)it->predicted_sync_s);
 
-	chips_add(c, 8, STYLE_TEXT, w < 100 ? "sum %.*fs pred %.*f" : "sum %.*fs predicted %.*f",
-		  look_decimals(longest), (double)it->sync_s, look_decimals(longest),
+	chips_add(c, 8, STYLE_TEXT,
+		  w < 100 ? "sum %.*fs pred %.*f" : "sum %.*fs predicted %.*f",
+		  glyphs_decimals(longest), (double)it->sync_s, glyphs_decimals(longest),
 		  (double)it->predicted_sync_s);
 	chips_add(c, 8, STYLE_TEXT, w < 100 ? "all %.*fs" : "all in %.*fs",
-		  look_decimals((double)it->real_s), (double)it->real_s);
+		  glyphs_decimals((double)it->real_s), (double)it->real_s);
 }
 
+/* Most important first by rank: measured against predicted, then loss and speed, then what
+ * explains them; a narrow screen drops the lowest ranks. */
 static void second_line(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
 {
 	const struct msg_see_iteration *it =
 		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
-	int d = look_decimals((double)s->plan.see.iteration_s);
+	int d = glyphs_decimals((double)s->plan.see.iteration_s);
 	struct chips c = { .n = 0 };
 	char number[16], change[16];
 
 	if (it) {
-		look_change((double)it->predicted_s, (double)it->iteration_s, change);
+		glyphs_change((double)it->predicted_s, (double)it->iteration_s, change);
 		chips_add(&c, 9,
 			  fabsf(it->iteration_s - it->predicted_s) > it->predicted_s * 0.1f
 				  ? STYLE_WARNING
@@ -165,7 +168,7 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 		chips_add(&c, 5, STYLE_TEXT, at.w < 100 ? "base %.*f" : "plain pipeline %.*f",
 			  d, s->run.baseline_s);
 	if (it) {
-		look_count((double)it->tokens_per_s, number);
+		glyphs_count((double)it->tokens_per_s, number);
 		chips_add(&c, 7, STYLE_TEXT, "%stok/s", number);
 		chips_add(&c, 8, STYLE_TEXT, "loss %.3f", (double)it->loss);
 	}
@@ -226,6 +229,8 @@ static void draw_scrub(struct screen *out, struct rect at, const struct state *s
 	screen_text(out, at.x + at.w - n, at.y, n, STYLE_FAINT, keys);
 }
 
+/* One thing, the most urgent: what is being typed, the message, where
+ * the cursor in time is, why the link is down, the filter, the newest note. */
 void panel_prompt(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	const struct msg_see_note *last = s->n_notes ? &s->notes[s->n_notes - 1] : NULL;
@@ -253,7 +258,7 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "/%s  (Esc shows all)",
 			     u->filter);
 	else if (last) {
-		look_clock(last->wall_us, u->utc_offset_s, clock);
+		glyphs_clock(last->wall_us, u->utc_offset_s, clock);
 		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "%s %s", clock, last->text);
 	}
 }

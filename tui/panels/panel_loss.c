@@ -51,7 +51,7 @@ static void panel_seconds(struct screen *out, struct rect at, const struct state
 	const struct msg_see_iteration *it =
 		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
 	char title[128] = "Seconds an iteration";
-	int d = look_decimals((double)s->plan.see.iteration_s);
+	int d = glyphs_decimals((double)s->plan.see.iteration_s);
 
 	if (at.h < 2)
 		return;

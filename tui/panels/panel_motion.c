@@ -38,7 +38,7 @@ static enum style phase_style(const struct state_flight *f)
 {
 	switch (f->phase) {
 	case FLIGHT_RUNNING:
-		return look_task_style(state_chain_kind(f, f->position));
+		return glyphs_task_style(state_chain_kind(f, f->position));
 	case FLIGHT_TRAVELLING:
 		return STYLE_TRAVEL;
 	case FLIGHT_WAITING:
@@ -55,11 +55,11 @@ static void say_phase(const struct state *s, const struct state_flight *f, int64
 	char age[16];
 	unsigned node = state_chain_node(f, f->position);
 
-	look_age(state_plan_s(s, now_us - f->since_us), age);
+	glyphs_age(state_plan_s(s, now_us - f->since_us), age);
 	switch (f->phase) {
 	case FLIGHT_RUNNING:
 		snprintf(text, 64, "%c n%02u %s",
-			 look_task_letter(state_chain_kind(f, f->position)), node, age);
+			 glyphs_task_letter(state_chain_kind(f, f->position)), node, age);
 		break;
 	case FLIGHT_TRAVELLING:
 		snprintf(text, 64, "> n%02u %s", (unsigned)state_chain_node(f, f->position + 1),
@@ -81,7 +81,7 @@ static void say_phase(const struct state *s, const struct state_flight *f, int64
 }
 
 /* The sign in front of chain position p. */
-static char joint(const struct state_flight *f, uint32_t p, enum style *style)
+static char joint_glyph(const struct state_flight *f, uint32_t p, enum style *style)
 {
 	bool forward = p <= f->n_hops;
 
@@ -125,7 +125,7 @@ int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
 	if (at + need + 12 <= w) {
 		for (uint32_t p = 0; p < chain; p++) {
 			enum style style;
-			char sign = joint(f, p, &style);
+			char sign = joint_glyph(f, p, &style);
 			unsigned text = p < f->position || f->phase == FLIGHT_DONE
 						? STYLE_TEXT
 						: STYLE_FAINT;
@@ -162,7 +162,7 @@ static void draw_short(struct screen *out, struct rect at, const struct state *s
 		node = state_chain_node(f, f->position);
 		if (f->phase == FLIGHT_RUNNING)
 			chips_add(&go, 5, phase_style(f), "m%02u%cn%02u", f->microbatch,
-				  look_task_glyph(state_chain_kind(f, f->position)), node);
+				  glyphs_task_glyph(state_chain_kind(f, f->position)), node);
 		else if (f->phase == FLIGHT_TRAVELLING)
 			chips_add(&go, 4, STYLE_TRAVEL, "m%02u n%02u>n%02u", f->microbatch,
 				  node, (unsigned)state_chain_node(f, f->position + 1));
@@ -219,22 +219,24 @@ static void draw_step(struct chips *c, const struct state *s, const struct state
 	char age[16], wait[24] = "";
 
 	if (h->started_us && h->started_us > h->arrived_us && p > 0) {
-		look_age(state_plan_s(s, h->started_us - h->arrived_us), age);
+		glyphs_age(state_plan_s(s, h->started_us - h->arrived_us), age);
 		snprintf(wait, sizeof(wait), "x%s ", age);
 	}
 	if (!h->arrived_us && !h->started_us) {
 		chips_add(c, 1, STYLE_FAINT, "n%02u/S%u", node,
 			  (unsigned)state_chain_stage(f, p));
 	} else if (!h->started_us) {
-		look_age(state_plan_s(s, now_us - h->arrived_us), age);
+		glyphs_age(state_plan_s(s, now_us - h->arrived_us), age);
 		chips_add(c, 9, STYLE_BLOCKED, "n%02u/S%u x%s", node,
 			  (unsigned)state_chain_stage(f, p), age);
 	} else {
-		look_age(state_plan_s(s, (h->ended_us ? h->ended_us : now_us) - h->started_us),
-			 age);
-		chips_add(c, h->ended_us ? 2 : 9, look_task_style(kind), "%sn%02u/S%u %c%c%s%s",
-			  wait, node, (unsigned)state_chain_stage(f, p), look_task_letter(kind),
-			  look_task_glyph(kind), age, h->ended_us ? "" : "..");
+		glyphs_age(
+			state_plan_s(s, (h->ended_us ? h->ended_us : now_us) - h->started_us),
+			age);
+		chips_add(c, h->ended_us ? 2 : 9, glyphs_task_style(kind),
+			  "%sn%02u/S%u %c%c%s%s", wait, node, (unsigned)state_chain_stage(f, p),
+			  glyphs_task_letter(kind), glyphs_task_glyph(kind), age,
+			  h->ended_us ? "" : "..");
 	}
 }
 

@@ -11,10 +11,10 @@ static void draw_receipt(struct screen *out, int x, int y, int w, const struct s
 	double off = said > 0 ? took / said - 1 : 0;
 	const char *verdict = off > 0.1 ? "SLOW" : off < -0.1 ? "fast" : "ok";
 	enum style style = off > 0.1 ? STYLE_WARNING : STYLE_TEXT;
-	int d = look_decimals(said), e = look_decimals((double)it->predicted_sync_s);
+	int d = glyphs_decimals(said), e = glyphs_decimals((double)it->predicted_sync_s);
 	char change[16];
 
-	look_change(said, took, change);
+	glyphs_change(said, took, change);
 	if (s->run.emulated)
 		screen_print(out, x, y, w, style, "it%llu said %.*fs, took %.*fs (%s) %s%s",
 			     (unsigned long long)it->iteration, d, said, d, took, change, verdict,
@@ -24,7 +24,7 @@ static void draw_receipt(struct screen *out, int x, int y, int w, const struct s
 			     "it%llu %s (%s) said %.*f+%.*fs, took %.*f+%.*f, all %.*f%s",
 			     (unsigned long long)it->iteration, verdict, change, d, said, e,
 			     (double)it->predicted_sync_s, d, took, e, (double)it->sync_s,
-			     look_decimals((double)it->real_s), (double)it->real_s,
+			     glyphs_decimals((double)it->real_s), (double)it->real_s,
 			     it->rerun ? ", some ran again" : "");
 }
 
@@ -49,6 +49,7 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 			     &s->iterations[s->n_iterations - 1 - (size_t)i]);
 }
 
+/* Injected failures that stand first, then notes not acknowledged, the newest on top. */
 void panel_alerts(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	uint32_t stand = state_alerts(s);
@@ -67,7 +68,7 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 		const struct msg_see_fault *f = &s->faults[i];
 		char left[16], peer[16] = "";
 
-		look_age((double)(f->ends_us - u->now_us) / 1e6, left);
+		glyphs_age((double)(f->ends_us - u->now_us) / 1e6, left);
 		if (f->peer >= 0)
 			snprintf(peer, sizeof(peer), ">n%02d", f->peer);
 		screen_print(out, at.x, y++, at.w, STYLE_WARNING,
@@ -80,7 +81,7 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 
 		if (n->kind < NOTE_WARNING || n->acknowledged)
 			continue;
-		look_age((double)(u->now_us - n->at_us) / 1e6, age);
+		glyphs_age((double)(u->now_us - n->at_us) / 1e6, age);
 		screen_print(out, at.x, y++, at.w,
 			     n->kind == NOTE_ALERT ? STYLE_ALERT : STYLE_WARNING, "%s %s %s",
 			     n->kind == NOTE_ALERT ? "!!" : "! ", n->text, age);
@@ -104,7 +105,7 @@ void panel_journal(struct screen *out, struct rect at, const struct state *s,
 		int kind = n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG, x;
 		char clock[16];
 
-		look_clock(n->wall_us, u->utc_offset_s, clock);
+		glyphs_clock(n->wall_us, u->utc_offset_s, clock);
 		x = screen_text(out, at.x, at.y + 1 + i, at.w, STYLE_FAINT, clock) + 1;
 		x += screen_text(out, at.x + x, at.y + 1 + i, at.w - x, styles[kind],
 				 kinds[kind]) +

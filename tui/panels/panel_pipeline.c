@@ -11,7 +11,7 @@ struct grid {
 	int across; /* map: nodes a row; 0: one named node a row */
 };
 
-static struct grid measure(struct rect at, const struct roster *r)
+static struct grid measure_grid(struct rect at, const struct roster *r)
 {
 	struct grid g = { at.w, at.h - 2, 0 };
 
@@ -24,15 +24,15 @@ static struct grid measure(struct rect at, const struct roster *r)
 	return g;
 }
 
-static void named(struct screen *out, int x, int y, int w, const struct state *s,
-		  const struct ui *u, const struct roster *r, uint16_t node)
+static void draw_named_node(struct screen *out, int x, int y, int w, const struct state *s,
+			    const struct ui *u, const struct roster *r, uint16_t node)
 {
 	bool selected = node == u->selected;
 	unsigned mark = selected ? STYLE_REVERSE : 0;
-	struct look l;
+	struct node_glyph l;
 	int at = 0;
 
-	look_node(&l, s, &s->nodes[node]);
+	glyphs_node(&l, s, &s->nodes[node]);
 	if (w >= 8)
 		at += screen_text(out, x, y, 1, STYLE_KEY | mark, selected ? ">" : " ");
 	at += screen_print(out, x + at, y, w - at, STYLE_TEXT | mark, "%0*u", r->digits,
@@ -66,9 +66,9 @@ static void stage_head(struct screen *out, int x, int y, int w, const struct sta
 static void map_cell(struct screen *out, int x, int y, const struct state *s,
 		     const struct ui *u, uint16_t node)
 {
-	struct look l;
+	struct node_glyph l;
 
-	look_node(&l, s, &s->nodes[node]);
+	glyphs_node(&l, s, &s->nodes[node]);
 	screen_put(out, x, y, (uint32_t)l.glyph,
 		   l.style | (node == u->selected ? STYLE_REVERSE : 0));
 }
@@ -108,7 +108,8 @@ static void draw_unplaced(struct screen *out, struct rect at, const struct grid 
 		if (g->across)
 			map_cell(out, at.x + 1 + x, at.y + 2 + y, s, u, r->nodes[k]);
 		else
-			named(out, at.x + x, at.y + 2 + y, g->column, s, u, r, r->nodes[k]);
+			draw_named_node(out, at.x + x, at.y + 2 + y, g->column, s, u, r,
+					r->nodes[k]);
 	}
 }
 
@@ -127,7 +128,8 @@ static void draw_stage(struct screen *out, struct rect at, const struct grid *g,
 		if (g->across)
 			map_cell(out, x + k % g->across, at.y + 2 + row, s, u, r->nodes[i]);
 		else
-			named(out, x, at.y + 2 + row, g->column, s, u, r, r->nodes[i]);
+			draw_named_node(out, x, at.y + 2 + row, g->column, s, u, r,
+					r->nodes[i]);
 	}
 }
 
@@ -147,7 +149,7 @@ void panel_pipeline(struct screen *out, struct rect at, const struct state *s,
 	screen_rule(out, at, title,
 		    at.w >= 70 ? "= forward  # backward  L loss  x blocked  . idle"
 			       : "= fwd # bwd x blocked . idle");
-	g = measure(at, r);
+	g = measure_grid(at, r);
 	if (r->unplaced)
 		draw_unplaced(out, at, &g, s, u, r);
 	for (uint32_t stage = 0; stage < r->n_stages && !r->unplaced; stage++)
@@ -166,7 +168,7 @@ static int hit_unplaced(const struct grid *g, struct rect at, const struct roste
 
 int panel_pipeline_hit(struct rect at, const struct roster *r, const struct ui *u, int x, int y)
 {
-	struct grid g = measure(at, r);
+	struct grid g = measure_grid(at, r);
 	int row = y - at.y - 2, stage = (x - at.x) / g.column, k;
 
 	if (r->unplaced)

@@ -37,7 +37,7 @@ static void draw_step(struct screen *out, struct rect at, const struct state *s,
 	else if (now && t->parts)
 		done = (int)((uint64_t)cells * t->part / t->parts);
 	if (now) {
-		look_step(s, text);
+		glyphs_step(s, text);
 		if (!*text)
 			snprintf(text, sizeof(text), "under way");
 	}

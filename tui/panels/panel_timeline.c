@@ -39,7 +39,7 @@ static int column_of(const struct window *w, int64_t t)
 }
 
 /* Adds [a, b) to one number a column. */
-static void spread(const struct window *w, int64_t a, int64_t b, int64_t *to, int stride)
+static void spread_time(const struct window *w, int64_t a, int64_t b, int64_t *to, int stride)
 {
 	int first, last;
 
@@ -57,7 +57,7 @@ static void spread(const struct window *w, int64_t a, int64_t b, int64_t *to, in
 }
 
 /* What fills column c: a kind, or -1 for nothing. */
-static int filling(const struct window *w, const struct row *row, int c)
+static int filling_kind(const struct window *w, const struct row *row, int c)
 {
 	int64_t total = 0;
 	int kind = 0;
@@ -74,8 +74,8 @@ static int filling(const struct window *w, const struct row *row, int c)
 }
 
 /* The microbatch's number at the start of its bar, where the bar is long enough to stay one. */
-static void label(const struct window *w, struct row *row, int64_t a, int64_t b,
-		  const struct state_segment *g)
+static void label_task(const struct window *w, struct row *row, int64_t a, int64_t b,
+		       const struct state_segment *g)
 {
 	int first = column_of(w, a), last = column_of(w, b - 1);
 	char text[16];
@@ -83,17 +83,17 @@ static void label(const struct window *w, struct row *row, int64_t a, int64_t b,
 
 	if (first < 0)
 		return;
-	while (first <= last && first < w->columns && filling(w, row, first) != g->kind)
+	while (first <= last && first < w->columns && filling_kind(w, row, first) != g->kind)
 		first++;
 	if (last >= w->columns || last - first < n)
 		return;
 	for (int i = 0; i < n; i++)
-		if (filling(w, row, first + i) != g->kind)
+		if (filling_kind(w, row, first + i) != g->kind)
 			return;
 	memcpy(row->label + first, text, (size_t)n);
 }
 
-static void gather(const struct window *w, struct row *row, const struct state_node *n)
+static void gather_tasks(const struct window *w, struct row *row, const struct state_node *n)
 {
 	const struct state_segment *g;
 	const struct state_wait *wait;
@@ -104,38 +104,40 @@ static void gather(const struct window *w, struct row *row, const struct state_n
 
 		if (end < w->from_us)
 			break;
-		spread(w, g->start_us, end, &row->busy[0][g->kind % KINDS], KINDS);
+		spread_time(w, g->start_us, end, &row->busy[0][g->kind % KINDS], KINDS);
 	}
 	for (uint64_t i = 0; (g = state_segment_back(n, i)) != NULL && g->end_us >= w->from_us;
 	     i++)
-		label(w, row, g->start_us, g->end_us < w->now_us ? g->end_us : w->now_us, g);
+		label_task(w, row, g->start_us, g->end_us < w->now_us ? g->end_us : w->now_us,
+			   g);
 	for (uint64_t i = 0;
 	     (wait = state_wait_back(n, i)) != NULL && wait->to_us >= w->from_us; i++)
 		if (!wait->first)
-			spread(w, wait->from_us, wait->to_us, row->waited, 1);
+			spread_time(w, wait->from_us, wait->to_us, row->waited, 1);
 	for (uint32_t i = 0; i < n->n_queue; i++)
 		if (!n->queue[i].first)
-			spread(w, n->queue[i].from_us, w->now_us, row->waited, 1);
+			spread_time(w, n->queue[i].from_us, w->now_us, row->waited, 1);
 }
 
 static void draw_column(struct screen *out, int x, int y, const struct window *w,
 			const struct row *row, int c)
 {
 	bool waited = row->waited[c] * 2 > w->column_us;
-	int kind = filling(w, row, c);
+	int kind = filling_kind(w, row, c);
 
 	if (kind < 0)
 		screen_put(out, x, y, waited ? 'x' : '.', waited ? STYLE_BLOCKED : STYLE_IDLE);
 	else if (row->label[c])
-		screen_put(
-			out, x, y, (uint32_t)row->label[c],
-			(waited ? STYLE_BAR_CONTENDED : look_bar_style((enum work_kind)kind)) |
-				STYLE_BOLD);
+		screen_put(out, x, y, (uint32_t)row->label[c],
+			   (waited ? STYLE_BAR_CONTENDED
+				   : glyphs_bar_style((enum work_kind)kind)) |
+				   STYLE_BOLD);
 	else if (waited && c % 2)
 		screen_put(out, x, y, 'x', STYLE_BAR_CONTENDED);
 	else
-		screen_put(out, x, y, (uint32_t)look_task_glyph((enum work_kind)kind),
-			   waited ? STYLE_BAR_CONTENDED : look_bar_style((enum work_kind)kind));
+		screen_put(out, x, y, (uint32_t)glyphs_task_glyph((enum work_kind)kind),
+			   waited ? STYLE_BAR_CONTENDED
+				  : glyphs_bar_style((enum work_kind)kind));
 }
 
 /* A plan right of column `now`: '-' forward, ':' backward. */
@@ -149,7 +151,7 @@ static void draw_plan(struct screen *out, int x, int y, const struct window *w,
 
 		for (int c = a <= now ? now + 1 : a; c <= b && c < w->columns; c++)
 			screen_put(out, x + c, y,
-				   (uint32_t)look_task_planned((enum work_kind)g->kind),
+				   (uint32_t)glyphs_task_planned((enum work_kind)g->kind),
 				   STYLE_PLANNED);
 	}
 }
@@ -164,7 +166,7 @@ static void draw_row(struct screen *out, int x, int y, const struct window *w,
 
 	if (w->plan && !away)
 		draw_plan(out, x, y, w, &s->plan, n->see.node, now);
-	gather(w, &row, n);
+	gather_tasks(w, &row, n);
 	for (int c = 0; c < w->columns && c <= now; c++) {
 		if (c >= gone)
 			screen_put(out, x + c, y, c == gone ? '!' : '_',

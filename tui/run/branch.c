@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 
 /* Who is away at the cursor, as the controller wants it: "branch 3,7", "branch -" nobody.
  * False: too many to say. */
@@ -100,21 +100,21 @@ void branch_title(const struct ui *u, const struct state *s, char text[128])
 	const struct ui_branch *b = &u->branch;
 	const struct state_plan *p = branch_plan(u);
 	char change[16];
-	int d = look_decimals((double)s->plan.see.iteration_s);
+	int d = glyphs_decimals((double)s->plan.see.iteration_s);
 	int n = snprintf(text, 128, "WHAT IF skip %u/%u", b->skip, s->run.n_stages);
 
 	if (b->without >= 0)
 		n += snprintf(text + n, 128 - (size_t)n, " without n%02d", b->without);
 	if (p) {
-		look_change((double)s->plan.see.iteration_s, (double)p->see.iteration_s,
-			    change);
+		glyphs_change((double)s->plan.see.iteration_s, (double)p->see.iteration_s,
+			      change);
 		snprintf(text + n, 128 - (size_t)n, ": %.*fs instead of %.*f (%s)", d,
 			 (double)p->see.iteration_s, d, (double)s->plan.see.iteration_s,
 			 change);
 	} else if (*b->refused) {
 		snprintf(text + n, 128 - (size_t)n, ": not possible");
 	} else {
-		look_age((double)(u->local_us - b->asked_us) / 1e6, change);
+		glyphs_age((double)(u->local_us - b->asked_us) / 1e6, change);
 		snprintf(text + n, 128 - (size_t)n, ": planning %s", change);
 	}
 }
@@ -132,7 +132,7 @@ static uint32_t least_visited(const struct state_plan *p)
 void branch_effects(const struct ui *u, const struct state *s, char text[192])
 {
 	const struct state_plan *p = branch_plan(u), *now = &s->plan;
-	int d = look_decimals((double)now->see.iteration_s);
+	int d = glyphs_decimals((double)now->see.iteration_s);
 	uint32_t least;
 
 	if (!p) {

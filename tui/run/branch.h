@@ -13,6 +13,7 @@
 void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t without);
 /* Takes the answer; true when the message was one. */
 bool branch_heard(struct ui *u, const struct state *s, const struct msg *m);
+/* Back to the view before the question. */
 void branch_leave(struct ui *u);
 /* The plan, once it is there. */
 const struct state_plan *branch_plan(const struct ui *u);

@@ -42,7 +42,7 @@ void history_clear(struct history *h)
 	h->n_bytes = 0;
 }
 
-static int reserve(void **array, size_t *room, size_t want, size_t size)
+static int reserve_room(void **array, size_t *room, size_t want, size_t size)
 {
 	size_t more = *room < 1024 ? 1024 : *room;
 	void *grown;
@@ -63,8 +63,8 @@ int history_append(struct history *h, int64_t at_us, const void *data, size_t si
 {
 	if (h->n_bytes + size > h->most_bytes)
 		return -ENOSPC;
-	if (reserve((void **)&h->bytes, &h->room_bytes, h->n_bytes + size, 1) != 0 ||
-	    reserve((void **)&h->entries, &h->room, h->n + 1, sizeof(*h->entries)) != 0)
+	if (reserve_room((void **)&h->bytes, &h->room_bytes, h->n_bytes + size, 1) != 0 ||
+	    reserve_room((void **)&h->entries, &h->room, h->n + 1, sizeof(*h->entries)) != 0)
 		return -ENOMEM;
 	if (h->n > 0 && at_us < h->entries[h->n - 1].at_us)
 		at_us = h->entries[h->n - 1].at_us;

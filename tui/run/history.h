@@ -20,7 +20,9 @@ void history_clear(struct history *h);
 
 /* at_us never decreases. Copied. -ENOSPC: full; -ENOMEM. */
 int history_append(struct history *h, int64_t at_us, const void *data, size_t size);
+/* Messages held. */
 size_t history_count(const struct history *h);
+/* When the i-th came. */
 int64_t history_at(const struct history *h, size_t i);
 int64_t history_first_us(const struct history *h); /* 0 when empty */
 int64_t history_last_us(const struct history *h);

@@ -5,8 +5,8 @@
 enum { SAMPLE = 256, LOOKED_AT = 64 /* plans; more are of long ago */ };
 
 /* Of the one plan: iterations from `from` to `to`, which it does not hold for. */
-static void measure(struct ran *r, const struct msg_see_iteration *from,
-		    const struct msg_see_iteration *to)
+static void fill_ran(struct ran *r, const struct msg_see_iteration *from,
+		     const struct msg_see_iteration *to)
 {
 	float took[SAMPLE], sync[SAMPLE];
 	const struct msg_see_iteration *last = to - 1;
@@ -46,7 +46,7 @@ static uint32_t list_all(const struct state *s, struct ran *list, uint32_t room)
 
 		while (from > 0 && s->iterations[from - 1].epoch == s->iterations[to - 1].epoch)
 			from--;
-		measure(&list[n++], &s->iterations[from], &s->iterations[to]);
+		fill_ran(&list[n++], &s->iterations[from], &s->iterations[to]);
 		to = from;
 	}
 	return n;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool roster_matches(const struct state *s, uint16_t node, const char *filter)
+static bool node_matches(const struct state *s, uint16_t node, const char *filter)
 {
 	const struct msg_see_node *n = &s->nodes[node].see;
 	char id[16], stage[16];
@@ -36,7 +36,7 @@ void roster_make(struct roster *r, const struct state *s, const char *filter)
 		r->first[stage] = at;
 		for (uint32_t i = 0; i < s->n_nodes; i++)
 			if (s->nodes[i].known && s->nodes[i].see.stage == stage &&
-			    roster_matches(s, (uint16_t)i, filter))
+			    node_matches(s, (uint16_t)i, filter))
 				r->nodes[at++] = (uint16_t)i;
 		if (at - r->first[stage] > r->largest)
 			r->largest = at - r->first[stage];

@@ -22,6 +22,5 @@ struct roster {
 void roster_make(struct roster *r, const struct state *s, const char *filter);
 /* Its place in the order, -1 when it is not listed. */
 int roster_find(const struct roster *r, uint16_t node);
-bool roster_matches(const struct state *s, uint16_t node, const char *filter);
 
 #endif

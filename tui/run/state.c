@@ -1,3 +1,8 @@
+/* The run as the messages of a controller tell it, folded one after another (state_apply).
+ * Messages are complete values, not differences, so applying one twice changes nothing, and
+ * a snapshot is the same messages once more. What has no end of its own (notes, iterations,
+ * validations) is kept in arrays whose oldest half goes when they are full; tasks.c folds
+ * task events, plans.c plans. */
 #include "tui/run/state.h"
 
 #include <errno.h>
@@ -38,7 +43,7 @@ void state_free(struct state *s)
 }
 
 /* Room for one more element; the oldest half goes when `most` are there. */
-static int grow(void **array, size_t *n, size_t *room, size_t size, size_t most)
+static int grow_table(void **array, size_t *n, size_t *room, size_t size, size_t most)
 {
 	void *more;
 
@@ -134,8 +139,8 @@ static int apply_iteration(struct state *s, const struct msg_see_iteration *it)
 		s->iterations[i - 1] = *it;
 		return 0;
 	}
-	rc = grow((void **)&s->iterations, &s->n_iterations, &s->room_iterations,
-		  sizeof(*s->iterations), STATE_HISTORY);
+	rc = grow_table((void **)&s->iterations, &s->n_iterations, &s->room_iterations,
+			sizeof(*s->iterations), STATE_HISTORY);
 	if (rc != 0)
 		return rc;
 	if (i > s->n_iterations)
@@ -158,8 +163,8 @@ static int apply_validation(struct state *s, const struct msg_see_validation *v)
 		s->validations[i - 1] = *v;
 		return 0;
 	}
-	rc = grow((void **)&s->validations, &s->n_validations, &s->room_validations,
-		  sizeof(*s->validations), STATE_HISTORY);
+	rc = grow_table((void **)&s->validations, &s->n_validations, &s->room_validations,
+			sizeof(*s->validations), STATE_HISTORY);
 	if (rc != 0)
 		return rc;
 	if (i > s->n_validations)
@@ -247,8 +252,8 @@ static int apply_links(struct state *s, const struct msg_see_links *l)
 			*have = l->links[i];
 			continue;
 		}
-		rc = grow((void **)&s->links, &s->n_links, &s->room_links, sizeof(*s->links),
-			  (size_t)MSG_NODES * MSG_NODES * 2);
+		rc = grow_table((void **)&s->links, &s->n_links, &s->room_links,
+				sizeof(*s->links), (size_t)MSG_NODES * MSG_NODES * 2);
 		if (rc != 0)
 			return rc;
 		s->links[s->n_links++] = l->links[i];
@@ -280,6 +285,8 @@ static void count_sequence(struct state *s, const struct msg *m)
 	s->applied++;
 }
 
+/* A case a kind of message. One that does not fit (no memory) leaves `resync` set: the
+ * console then asks for a snapshot. */
 int state_apply(struct state *s, const struct msg *m)
 {
 	int rc = 0;

@@ -156,6 +156,7 @@ struct state {
 };
 
 int state_new(struct state **out); /* -ENOMEM */
+/* NULL is allowed. */
 void state_free(struct state *s);
 
 /* The controller's words. Other messages are ignored. 0, or -ENOMEM (the message is lost and a
@@ -168,6 +169,7 @@ int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t 
 
 /* Plans alone, and their arrays. */
 int state_apply_plan(struct state *s, const struct msg_see_plan *p);
+/* An empty plan with its arrays; state_plan_fini frees them. -ENOMEM. */
 int state_plan_init(struct state_plan *p);
 void state_plan_fini(struct state_plan *p);
 /* What the message says; paths_changed is counted against the routes in s. -ENOMEM. */
@@ -181,8 +183,11 @@ int64_t state_bound_us(int64_t t_us);
 const struct state_segment *state_newest(const struct state_node *n);
 /* The i-th newest (0 newest), NULL when it is forgotten or never was. */
 const struct state_segment *state_segment_back(const struct state_node *n, uint64_t i);
+/* The i-th newest wait at this node, NULL when it is forgotten or never was. */
 const struct state_wait *state_wait_back(const struct state_node *n, uint64_t i);
+/* The i-th newest wait of any node. */
 const struct state_wait *state_collision_back(const struct state *s, uint64_t i);
+/* A microbatch of this iteration, NULL when its plan has none of that number. */
 const struct state_flight *state_flight(const struct state *s, uint32_t microbatch);
 /* On its way: not where it begins, not done. */
 bool state_flight_moves(const struct state_flight *f);
@@ -192,13 +197,16 @@ enum work_kind state_chain_kind(const struct state_flight *f, uint32_t position)
 uint8_t state_chain_stage(const struct state_flight *f, uint32_t position);
 /* Waiting tasks that are collisions, now. */
 uint32_t state_waiting(const struct state *s);
+/* Its tasks take clearly longer than planned. */
 bool state_is_slow(const struct state *s, const struct state_node *n);
 /* Puts them in order. 0 where there are none. */
 float state_median(float *values, size_t n);
 /* Median of |measured/predicted - 1| over the newest `most` iterations; *n how many. */
 float state_prediction_error(const struct state *s, size_t most, uint32_t *n);
+/* A plan the controller sent in answer to Compare, by its name; NULL none. */
 const struct state_plan *state_candidate(const struct state *s,
 					 const char *name); /* NULL none */
+/* What is known of one direction between two nodes; NULL nothing. */
 const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t to);
 /* The steps before a run's first iteration are under way: which, the status says. */
 bool state_starts(const struct state *s);
@@ -210,6 +218,7 @@ uint32_t state_alerts(const struct state *s);
 /* Real microseconds to plan seconds. */
 double state_plan_s(const struct state *s, int64_t real_us);
 
+/* Words for enumerators, as views, exports and commands have them. */
 const char *state_phase_name(enum run_phase p);
 const char *state_node_name(enum node_state n);
 const char *state_fault_name(enum fault_kind k);

@@ -138,7 +138,7 @@ static int position_of(const struct state_flight *f, const struct msg_task_event
 
 /* ---- flights ---- */
 
-static void ground(struct state_flight *f)
+static void clear_flight(struct state_flight *f)
 {
 	f->phase = FLIGHT_UNBORN;
 	f->position = 0;
@@ -212,14 +212,14 @@ int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t 
 			memcpy(f->nodes, r->nodes, r->n_hops * sizeof(*r->nodes));
 			memcpy(f->stages, r->stages, r->n_hops);
 		}
-		ground(f);
+		clear_flight(f);
 	}
 	return 0;
 }
 
 /* Moves a microbatch to (position, phase) unless it is further already. */
-static void advance(struct state_flight *f, uint32_t position, enum flight_phase phase,
-		    int64_t at_us)
+static void advance_flight(struct state_flight *f, uint32_t position, enum flight_phase phase,
+			   int64_t at_us)
 {
 	if (position < f->position || (position == f->position && phase < f->phase))
 		return;
@@ -251,7 +251,7 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 	p = position_of(f, e);
 	if (newer && p == 0 && e->node == before) { /* its data node begins it again */
 		f->since_attempt = e->attempt;
-		ground(f);
+		clear_flight(f);
 	}
 	f->begun = true;
 	if (p < 0)
@@ -260,20 +260,20 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 	case WORK_WAITS:
 		f->chain[p].arrived_us = e->at_us;
 		f->chain[p].blocker = e->blocker;
-		advance(f, (uint32_t)p, FLIGHT_WAITING, e->at_us);
+		advance_flight(f, (uint32_t)p, FLIGHT_WAITING, e->at_us);
 		break;
 	case WORK_STARTS:
 		f->chain[p].arrived_us = e->arrived_us ? e->arrived_us : e->at_us;
 		f->chain[p].started_us = e->at_us;
-		advance(f, (uint32_t)p, FLIGHT_RUNNING, e->at_us);
+		advance_flight(f, (uint32_t)p, FLIGHT_RUNNING, e->at_us);
 		break;
 	default:
 		f->chain[p].ended_us = e->at_us;
 		if (e->kind == WORK_LOSS)
 			f->loss = e->loss;
-		advance(f, (uint32_t)p,
-			(uint32_t)p == 2 * f->n_hops ? FLIGHT_DONE : FLIGHT_TRAVELLING,
-			e->at_us);
+		advance_flight(f, (uint32_t)p,
+			       (uint32_t)p == 2 * f->n_hops ? FLIGHT_DONE : FLIGHT_TRAVELLING,
+			       e->at_us);
 	}
 }
 
@@ -286,7 +286,7 @@ static bool is_first(const struct state *s, const struct msg_task_event *e)
 	return e->kind == WORK_FORWARD && f && f->n_hops > 0 && f->nodes[0] == e->node;
 }
 
-static void enqueue(struct state *s, struct state_node *n, const struct msg_task_event *e)
+static void enqueue_task(struct state *s, struct state_node *n, const struct msg_task_event *e)
 {
 	struct state_wait w = { e->at_us,   INT64_MAX, s->iteration, e->microbatch,
 				e->blocker, e->node,   e->kind,      is_first(s, e) };
@@ -303,7 +303,7 @@ static void enqueue(struct state *s, struct state_node *n, const struct msg_task
 	n->queue[n->n_queue++] = w;
 }
 
-static void dequeue(struct state *s, struct state_node *n, const struct msg_task_event *e)
+static void dequeue_task(struct state *s, struct state_node *n, const struct msg_task_event *e)
 {
 	for (uint32_t i = 0; i < n->n_queue; i++) {
 		struct state_wait w = n->queue[i];
@@ -362,10 +362,10 @@ static void move_node(struct state *s, const struct msg_task_event *e)
 	n->slots = e->slots;
 	switch (e->type) {
 	case WORK_WAITS:
-		enqueue(s, n, e);
+		enqueue_task(s, n, e);
 		break;
 	case WORK_STARTS:
-		dequeue(s, n, e);
+		dequeue_task(s, n, e);
 		start_segment(s, n, e);
 		if (s->iteration_us == 0 || e->at_us < s->iteration_us)
 			s->iteration_us = e->at_us;
@@ -386,7 +386,7 @@ static void end_iteration(struct state *s)
 	s->iteration_collisions = 0;
 	s->iteration_wait_us = 0;
 	for (uint32_t i = 0; i < s->n_flights; i++) {
-		ground(&s->flights[i]);
+		clear_flight(&s->flights[i]);
 		s->flights[i].begun = false;
 		/* Of an iteration: the next begins anew. */
 		s->flights[i].attempt = s->flights[i].since_attempt = 0;

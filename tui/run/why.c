@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 
 static double planned_s(const struct state_node *n, enum work_kind kind)
 {
@@ -125,6 +125,7 @@ void why_make(struct why *w, const struct state *s, const struct state_flight *f
 		find_alternative(w, s, f, now_us);
 }
 
+/* Three parts: how long and where, who is in the way, whether another node would be quicker. */
 void why_say(const struct why *w, char text[160])
 {
 	char waited[16], left[16];
@@ -133,12 +134,12 @@ void why_say(const struct why *w, char text[160])
 	*text = '\0';
 	if (!w->waits)
 		return;
-	look_age(w->waited_s, waited);
-	look_age(w->left_s, left);
+	glyphs_age(w->waited_s, waited);
+	glyphs_age(w->left_s, left);
 	n = snprintf(text, 160, "waits %s at n%02u: ", waited, (unsigned)w->node);
 	if (w->busy)
 		n += snprintf(text + n, 160 - (size_t)n, "it runs m%02u %c", w->runs,
-			      look_task_letter(w->kind));
+			      glyphs_task_letter(w->kind));
 	else
 		n += snprintf(text + n, 160 - (size_t)n, "%s",
 			      w->full ? "all its memory slots are held"

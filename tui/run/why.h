@@ -26,6 +26,7 @@ struct why {
 	double change_s;  /* it would start so much later; < 0: sooner */
 };
 
+/* Fills in *out for a microbatch; waits is false where it does not wait. */
 void why_make(struct why *out, const struct state *s, const struct state_flight *f,
 	      int64_t now_us);
 /* In words; "" when it does not wait. */

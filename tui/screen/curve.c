@@ -84,8 +84,8 @@ static bool measure_values(struct axes *a, const struct series series[2], bool f
 	return true;
 }
 
-static bool measure(struct axes *a, const struct series series[2], const struct canvas *c,
-		    bool from_zero)
+static bool measure_axes(struct axes *a, const struct series series[2], const struct canvas *c,
+			 bool from_zero)
 {
 	uint64_t span;
 
@@ -166,7 +166,7 @@ void curve_draw(struct screen *out, struct rect at, const struct state *s, const
 
 	if (plot.w < 4 || plot.h < 1 || canvas_open(&c, u->graph, plot) != 0)
 		return;
-	if (!measure(&a, series, &c, from_zero)) {
+	if (!measure_axes(&a, series, &c, from_zero)) {
 		screen_text(out, at.x + 1, at.y, at.w - 1, STYLE_FAINT,
 			    "no iteration has ended yet");
 		canvas_close(&c, out, styles);

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int across(enum graph g)
+static int dots_across(enum graph g)
 {
 	return g == GRAPH_BRAILLE ? 2 : 1;
 }
 
-static int down(enum graph g)
+static int dots_down(enum graph g)
 {
 	return g == GRAPH_BRAILLE ? 4 : g == GRAPH_BLOCK ? 2 : 3;
 }
@@ -19,8 +19,8 @@ int canvas_open(struct canvas *c, enum graph graph, struct rect at)
 		return -EINVAL;
 	c->graph = graph;
 	c->at = at;
-	c->w = at.w * across(graph);
-	c->h = at.h * down(graph);
+	c->w = at.w * dots_across(graph);
+	c->h = at.h * dots_down(graph);
 	c->dots = calloc((size_t)c->w * (size_t)c->h, 1);
 	return c->dots ? 0 : -ENOMEM;
 }
@@ -41,7 +41,7 @@ void canvas_line(struct canvas *c, int x0, int y0, int x1, int y1, int series)
 			   steps ? y0 + (y1 - y0) * i / steps : y0, series);
 }
 
-static uint32_t braille(const uint8_t *dots, int w)
+static uint32_t braille_glyph(const uint8_t *dots, int w)
 {
 	static const uint8_t bits[4][2] = { { 1, 8 }, { 2, 16 }, { 4, 32 }, { 64, 128 } };
 	uint32_t glyph = 0x2800;
@@ -59,7 +59,7 @@ static uint32_t glyph_of(const struct canvas *c, const uint8_t *dots)
 
 	switch (c->graph) {
 	case GRAPH_BRAILLE:
-		return braille(dots, c->w);
+		return braille_glyph(dots, c->w);
 	case GRAPH_BLOCK:
 		return top && middle ? 0x2588 : top ? 0x2580 : 0x2584;
 	default:
@@ -71,7 +71,7 @@ static uint32_t glyph_of(const struct canvas *c, const uint8_t *dots)
 
 void canvas_close(struct canvas *c, struct screen *s, const enum style styles[2])
 {
-	int ax = across(c->graph), ay = down(c->graph);
+	int ax = dots_across(c->graph), ay = dots_down(c->graph);
 
 	for (int y = 0; y < c->at.h; y++) {
 		for (int x = 0; x < c->at.w; x++) {

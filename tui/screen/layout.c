@@ -2,32 +2,32 @@
 
 #include <string.h>
 
-static int least(int a, int b)
+static int smaller_of(int a, int b)
 {
 	return a < b ? a : b;
 }
 
-static int most(int a, int b)
+static int larger_of(int a, int b)
 {
 	return a > b ? a : b;
 }
 
 /* Cuts h rows (or what is left) off the top of r. */
-static struct rect cut(struct rect *r, int h)
+static struct rect cut_top(struct rect *r, int h)
 {
 	struct rect top = *r;
 
-	top.h = most(0, least(h, r->h));
+	top.h = larger_of(0, smaller_of(h, r->h));
 	r->y += top.h;
 	r->h -= top.h;
 	return top;
 }
 
 /* What is worth being seen on a screen that holds nothing. */
-static void tiny(struct layout *l, struct rect all)
+static void lay_out_tiny(struct layout *l, struct rect all)
 {
 	l->tiny = true;
-	l->header = cut(&all, all.w >= 60 && all.h >= 8 ? 2 : 1);
+	l->header = cut_top(&all, all.w >= 60 && all.h >= 8 ? 2 : 1);
 	if (all.h >= 3) {
 		l->keys = (struct rect){ 0, all.y + all.h - 1, all.w, 1 };
 		all.h--;
@@ -37,27 +37,28 @@ static void tiny(struct layout *l, struct rect all)
 		all.h--;
 	}
 	l->body = all;
-	l->alerts = cut(&all, all.h / 2);
+	l->alerts = cut_top(&all, all.h / 2);
 	l->pipeline = all;
 }
 
-static void narrow(struct layout *l, struct rect all, uint32_t nodes, uint32_t largest,
-		   bool follow)
+static void lay_out_narrow(struct layout *l, struct rect all, uint32_t nodes, uint32_t largest,
+			   bool follow)
 {
-	int rows = all.h, grid = least(2 + (int)largest, most(4, rows * 2 / 5)), spare;
+	int rows = all.h, grid = smaller_of(2 + (int)largest, larger_of(4, rows * 2 / 5)),
+	    spare;
 	struct rect bottom;
 	int motion = follow ? 4 : 3, curve = 5, lanes = 5;
 
 	spare = rows - grid - motion - curve - lanes;
 	if (spare < 0) {
-		lanes = most(3, lanes + spare);
+		lanes = larger_of(3, lanes + spare);
 		spare = 0;
 	}
-	lanes += least(spare * 2 / 5, most(0, (int)nodes + 2 - lanes));
+	lanes += smaller_of(spare * 2 / 5, larger_of(0, (int)nodes + 2 - lanes));
 	motion += spare / 5;
-	l->pipeline = cut(&all, grid);
-	l->timeline = cut(&all, lanes);
-	l->motion = cut(&all, motion);
+	l->pipeline = cut_top(&all, grid);
+	l->timeline = cut_top(&all, lanes);
+	l->motion = cut_top(&all, motion);
 	bottom = all;
 	l->loss = bottom;
 	l->loss.w = all.w / 2;
@@ -66,29 +67,29 @@ static void narrow(struct layout *l, struct rect all, uint32_t nodes, uint32_t l
 	l->alerts.w -= l->loss.w;
 	if (bottom.h > 8) {
 		l->journal = l->alerts;
-		l->alerts = cut(&l->journal, 4);
+		l->alerts = cut_top(&l->journal, 4);
 	}
 }
 
-static void wide(struct layout *l, struct rect all, uint32_t nodes, uint32_t largest)
+static void lay_out_wide(struct layout *l, struct rect all, uint32_t nodes, uint32_t largest)
 {
 	struct rect left = all, right = all;
 	int lanes, motion, grid;
 
-	left.w = most(70, all.w - most(44, all.w * 7 / 20)) - 1;
+	left.w = larger_of(70, all.w - larger_of(44, all.w * 7 / 20)) - 1;
 	l->divider = left.w;
 	right.x = left.w + 1;
 	right.w = all.w - right.x;
 	motion = all.h >= 40 ? 9 : 6;
-	lanes = least((int)nodes + 2, all.h - motion - most(9, all.h / 4));
-	l->timeline = cut(&left, lanes);
-	l->motion = cut(&left, motion);
+	lanes = smaller_of((int)nodes + 2, all.h - motion - larger_of(9, all.h / 4));
+	l->timeline = cut_top(&left, lanes);
+	l->motion = cut_top(&left, motion);
 	l->loss = left;
-	grid = least((int)largest + 2, all.h / 2);
-	l->pipeline = cut(&right, grid);
-	l->receipts = cut(&right, right.h >= 30 ? 6 : 4);
-	l->collisions = cut(&right, most(4, right.h * 2 / 7));
-	l->alerts = cut(&right, most(4, right.h / 3));
+	grid = smaller_of((int)largest + 2, all.h / 2);
+	l->pipeline = cut_top(&right, grid);
+	l->receipts = cut_top(&right, right.h >= 30 ? 6 : 4);
+	l->collisions = cut_top(&right, larger_of(4, right.h * 2 / 7));
+	l->alerts = cut_top(&right, larger_of(4, right.h / 3));
 	l->journal = right;
 }
 
@@ -99,17 +100,17 @@ void layout_make(struct layout *l, int w, int h, uint32_t nodes, uint32_t larges
 	memset(l, 0, sizeof(*l));
 	l->divider = -1;
 	if (w < 80 || h < 24) {
-		tiny(l, all);
+		lay_out_tiny(l, all);
 		return;
 	}
-	l->header = cut(&all, 2);
+	l->header = cut_top(&all, 2);
 	l->keys = (struct rect){ 0, h - 1, w, 1 };
 	l->prompt = (struct rect){ 0, h - 2, w, 1 };
 	all.h -= 2;
 	l->body = all;
 	l->wide = w >= 120 && h >= 30;
 	if (l->wide)
-		wide(l, all, nodes, largest);
+		lay_out_wide(l, all, nodes, largest);
 	else
-		narrow(l, all, nodes, largest, follow);
+		lay_out_narrow(l, all, nodes, largest, follow);
 }

@@ -1,3 +1,6 @@
+/* A picture as a grid of cells, each a glyph and a style, without a terminal: views draw
+ * into it, terminal.c shows what differs, tests and exports read it back. Text is clipped to
+ * the rectangle it is printed into and measured in cells, not bytes. */
 #include "tui/screen/screen.h"
 
 #include <errno.h>
@@ -51,11 +54,6 @@ static const char *const names[STYLES] = {
 	[STYLE_STALE] = "stale",
 };
 
-const char *style_name(enum style s)
-{
-	return s < STYLES ? names[s] : "?";
-}
-
 int style_parse(const char *name, enum style *out)
 {
 	for (int i = 0; i < STYLES; i++) {
@@ -71,7 +69,7 @@ int style_parse(const char *name, enum style *out)
 
 /* Ranges whose glyphs take one column everywhere: what is not here is not worth a broken
  * screen. */
-static bool narrow(uint32_t g)
+static bool is_narrow(uint32_t g)
 {
 	return (g >= 0x20 && g < 0x7f) || (g >= 0xa1 && g <= 0x2ff && g != 0xad) ||
 	       (g >= 0x370 && g <= 0x482) || (g >= 0x48a && g <= 0x52f) ||
@@ -128,7 +126,7 @@ uint32_t utf8_next(const char **at)
 		g = g << 6 | (p[i] & 0x3f);
 	}
 	*at += 1 + more;
-	return narrow(g) ? g : '?';
+	return is_narrow(g) ? g : '?';
 }
 
 int utf8_put(char *to, uint32_t g)
@@ -166,7 +164,7 @@ int screen_columns(const char *utf8)
 
 /* ---- the buffer ---- */
 
-static int clamp(int v)
+static int clamp_size(int v)
 {
 	return v < 1 ? 1 : v > SCREEN_MOST ? SCREEN_MOST : v;
 }
@@ -192,8 +190,8 @@ int screen_resize(struct screen *s, int w, int h)
 {
 	struct cell *cells;
 
-	w = clamp(w);
-	h = clamp(h);
+	w = clamp_size(w);
+	h = clamp_size(h);
 	cells = malloc((size_t)w * (size_t)h * sizeof(*cells));
 	if (!cells)
 		return -ENOMEM;
@@ -220,11 +218,6 @@ int screen_width(const struct screen *s)
 int screen_height(const struct screen *s)
 {
 	return s->h;
-}
-
-bool screen_is_ascii(const struct screen *s)
-{
-	return s->ascii;
 }
 
 const struct cell *screen_cells(const struct screen *s)

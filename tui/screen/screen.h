@@ -61,7 +61,6 @@ enum {
 	STYLE_MEANING = 0xff
 };
 
-const char *style_name(enum style s);               /* "bar-forward" */
 int style_parse(const char *name, enum style *out); /* -EINVAL */
 
 struct rect {
@@ -80,18 +79,22 @@ enum { SCREEN_MOST = 1024 }; /* columns, rows */
 /* Sizes are clamped to 1..SCREEN_MOST. ascii: no glyph beyond 7 bits is ever put. */
 int screen_new(struct screen **out, int w, int h, bool ascii); /* -ENOMEM */
 int screen_resize(struct screen *s, int w, int h);             /* cleared; -ENOMEM: as it was */
+/* NULL is allowed. */
 void screen_free(struct screen *s);
+/* In cells. */
 int screen_width(const struct screen *s);
 int screen_height(const struct screen *s);
-bool screen_is_ascii(const struct screen *s);
 const struct cell *screen_cells(const struct screen *s); /* (h, w), borrowed until a resize */
 struct rect screen_whole(const struct screen *s);
 
+/* Blanks of STYLE_TEXT everywhere. */
 void screen_clear(struct screen *s);
+/* One glyph; outside of the screen nothing happens. */
 void screen_put(struct screen *s, int x, int y, uint32_t glyph, unsigned style);
 void screen_fill(struct screen *s, struct rect r, uint32_t glyph, unsigned style);
 /* UTF-8 from (x, y), at most w columns. Returns the columns taken. */
 int screen_text(struct screen *s, int x, int y, int w, unsigned style, const char *utf8);
+/* As screen_text, formatted. */
 int screen_print(struct screen *s, int x, int y, int w, unsigned style, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
 /* Changes styles, leaves glyphs: 'and' is kept of the old style, 'or' added. */

@@ -1,3 +1,6 @@
+/* The screen on a real terminal, by ncurses: only cells that changed are written. What must
+ * hold in the worst case is kept apart: a crash handler that touches neither lock nor heap
+ * restores the terminal from bytes prepared when it was opened (`rescue`). */
 #define NCURSES_WIDECHAR 1
 #include "tui/screen/terminal.h"
 
@@ -106,7 +109,7 @@ bool terminal_shows_braille(void)
 
 /* A colour of the 256 on a terminal that has fewer: the nearest of the first sixteen, or eight.
  */
-static short fit(int colour)
+static short fit_colour(int colour)
 {
 	static const unsigned char rgb[16][3] = {
 		{ 0, 0, 0 },     { 170, 0, 0 },    { 0, 170, 0 },    { 170, 130, 0 },
@@ -151,13 +154,13 @@ void terminal_theme(struct terminal *t, const struct theme *theme)
 		if (!t->colour || (s->fg == THEME_DEFAULT && s->bg == THEME_DEFAULT) ||
 		    i + 1 >= COLOR_PAIRS)
 			continue;
-		if (init_extended_pair(i + 1, s->fg == THEME_DEFAULT ? -1 : fit(s->fg),
-				       s->bg == THEME_DEFAULT ? -1 : fit(s->bg)) == OK)
+		if (init_extended_pair(i + 1, s->fg == THEME_DEFAULT ? -1 : fit_colour(s->fg),
+				       s->bg == THEME_DEFAULT ? -1 : fit_colour(s->bg)) == OK)
 			t->pairs[i] = i + 1;
 	}
 }
 
-static attr_t attributes(const struct terminal *t, unsigned style)
+static attr_t attributes_of(const struct terminal *t, unsigned style)
 {
 	uint8_t bits = t->theme.styles[(style & STYLE_MEANING) % STYLES].attributes;
 	attr_t a = A_NORMAL;
@@ -201,6 +204,8 @@ static void begin_curses(struct terminal *t)
 	}
 }
 
+/* The terminal's settings are kept before curses changes them, and rescue is armed before
+ * the first bytes leave: whatever happens then, the shell gets its terminal back. */
 int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 		  struct error *err)
 {
@@ -308,7 +313,7 @@ void terminal_redraw(struct terminal *t)
 	clearok(stdscr, TRUE);
 }
 
-static bool background(const struct terminal *t, unsigned style)
+static bool has_background(const struct terminal *t, unsigned style)
 {
 	const struct theme_style *s = &t->theme.styles[(style & STYLE_MEANING) % STYLES];
 
@@ -321,7 +326,7 @@ static void put_cell(const struct terminal *t, int x, int y, const struct cell *
 	int pair = t->pairs[(c->style & STYLE_MEANING) % STYLES];
 	cchar_t out;
 
-	if (setcchar(&out, text, attributes(t, c->style), (short)pair, NULL) == OK)
+	if (setcchar(&out, text, attributes_of(t, c->style), (short)pair, NULL) == OK)
 		mvadd_wch(y, x, &out);
 }
 
@@ -330,14 +335,14 @@ static void put_cell(const struct terminal *t, int x, int y, const struct cell *
 static struct cell plain_blank(const struct terminal *t, const struct cell *row, int x)
 {
 	struct cell c = row[x];
-	bool seen = c.style & (STYLE_REVERSE | STYLE_UNDERLINE) || background(t, c.style);
+	bool seen = c.style & (STYLE_REVERSE | STYLE_UNDERLINE) || has_background(t, c.style);
 
 	if (c.glyph != ' ' || seen)
 		return c;
 	c.style = STYLE_TEXT;
 	if (x > 0 && row[x - 1].glyph != ' ' &&
 	    !(row[x - 1].style & (STYLE_REVERSE | STYLE_UNDERLINE)) &&
-	    !background(t, row[x - 1].style))
+	    !has_background(t, row[x - 1].style))
 		c.style = row[x - 1].style;
 	return c;
 }

@@ -1,3 +1,5 @@
+/* Themes are JSON files: for each style a foreground, a background and attributes. Colours beyond
+ * the 256 of a terminal become the nearest of them. */
 #include "tui/screen/theme.h"
 
 #include <errno.h>
@@ -40,7 +42,7 @@ void theme_plain(struct theme *out)
 }
 
 /* The nearest of the 6x6x6 cube and the 24 greys. */
-static int nearest(int r, int g, int b)
+static int nearest_colour(int r, int g, int b)
 {
 	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
 	int best = 16, least = 1 << 30;
@@ -64,6 +66,7 @@ static int nearest(int r, int g, int b)
 	return best;
 }
 
+/* A number, a name, or "#rrggbb", of which the nearest of the 256 is taken. */
 static int parse_colour(const json_t *v, int16_t *out)
 {
 	const char *text = json_string_value(v);
@@ -88,8 +91,8 @@ static int parse_colour(const json_t *v, int16_t *out)
 	if (text[0] == '#' && strlen(text) == 7 &&
 	    strspn(text + 1, "0123456789abcdefABCDEF") == 6 &&
 	    sscanf(text + 1, "%x", &rgb) == 1) {
-		*out = (int16_t)nearest((int)(rgb >> 16), (int)(rgb >> 8 & 255),
-					(int)(rgb & 255));
+		*out = (int16_t)nearest_colour((int)(rgb >> 16), (int)(rgb >> 8 & 255),
+					       (int)(rgb & 255));
 		return 0;
 	}
 	return -EINVAL;
@@ -120,6 +123,7 @@ static int parse_attributes(const json_t *v, uint8_t *out)
 	return 0;
 }
 
+/* Each error names file, line, style and key: themes are written by hand. */
 static int parse_style(struct theme_style *out, const char *file, const char *json,
 		       const char *style, const json_t *v, struct error *err)
 {
@@ -222,7 +226,7 @@ int theme_parse(struct theme *out, const char *name, const char *json, struct er
 	return rc;
 }
 
-int theme_load(struct theme *out, const char *path, struct error *err)
+static int load_theme(struct theme *out, const char *path, struct error *err)
 {
 	char *text;
 	size_t size;
@@ -241,7 +245,7 @@ int theme_find(struct theme *out, const char *name, const char *const *folders,
 	size_t n = strlen(name);
 
 	if (strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".json") == 0))
-		return theme_load(out, name, err);
+		return load_theme(out, name, err);
 	for (; *folders; folders++) {
 		char path[4096];
 		int rc;
@@ -249,7 +253,7 @@ int theme_find(struct theme *out, const char *name, const char *const *folders,
 		if (snprintf(path, sizeof(path), "%s/%s.json", *folders, name) >=
 		    (int)sizeof(path))
 			continue;
-		rc = theme_load(out, path, err);
+		rc = load_theme(out, path, err);
 		if (rc != -ENOENT)
 			return rc;
 	}

@@ -38,7 +38,6 @@ struct theme {
 void theme_plain(struct theme *out);
 /* `name` (for messages) and the text. On error *out is untouched. -EINVAL. */
 int theme_parse(struct theme *out, const char *name, const char *json, struct error *err);
-int theme_load(struct theme *out, const char *path, struct error *err);
 /* A name or a path (with '/' or ".json"). Names are looked for in each of `folders` (NULL
  * ends). */
 int theme_find(struct theme *out, const char *name, const char *const *folders,

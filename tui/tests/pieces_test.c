@@ -14,7 +14,7 @@
 #include "tui/config.h"
 #include "tui/input/keymap.h"
 #include "tui/screen/layout.h"
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 #include "tui/record.h"
 #include "tui/screen/screen.h"
 #include "tui/screen/theme.h"
@@ -239,15 +239,15 @@ static void words(void **unused)
 	size_t found[8];
 
 	(void)unused;
-	look_count(14400, text);
+	glyphs_count(14400, text);
 	assert_string_equal(text, "14.4k");
-	look_age(187, text);
+	glyphs_age(187, text);
 	assert_string_equal(text, "3m07");
-	look_change(33.3, 28.9, text);
+	glyphs_change(33.3, 28.9, text);
 	assert_string_equal(text, "-13%");
-	look_change(0, 5, text);
+	glyphs_change(0, 5, text);
 	assert_string_equal(text, "?");
-	look_clock(INT64_C(1763733600000000), 3600, text);
+	glyphs_clock(INT64_C(1763733600000000), 3600, text);
 	assert_string_equal(text, "15:00:00");
 	assert_int_equal(command_seconds("10m", &s), 0);
 	assert_int_equal(s, 600);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "tui/run/history.h"
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 #include "tui/record.h"
 #include "tui/views/view.h"
 
@@ -37,7 +37,7 @@ static void draw_some(const struct state *s, struct ui *u, size_t which)
 /* As far as the stream can be read. */
 static void take_all(struct record_reader *r, struct history *h, struct state *s, struct ui *u)
 {
-	struct plain plain = { .at_us = 0 };
+	struct text_mode plain = { .at_us = 0 };
 	char line[256];
 	const void *message;
 	size_t size;
@@ -50,7 +50,7 @@ static void take_all(struct record_reader *r, struct history *h, struct state *s
 			continue;
 		if (history_append(h, at, message, size) == 0)
 			state_apply(s, &m);
-		plain_line(&plain, s, &m, line, sizeof(line));
+		text_mode_line(&plain, s, &m, line, sizeof(line));
 		ui_heard(u, s, &m);
 		msg_clear(&m);
 	}

@@ -1,4 +1,6 @@
-/* The dialog above a view: what an act would do, beside the buttons. */
+/* How a dialog looks (dialog.c decides): its lines are written into a list first, so that
+ * the frame can be made as large as they are, then drawn with the field, line or button that
+ * has the focus reversed. */
 #include "tui/views/view.h"
 
 #include <stdarg.h>
@@ -13,10 +15,10 @@ struct lines {
 	int n;
 };
 
-static void add(struct lines *l, unsigned style, const char *format, ...)
+static void add_line(struct lines *l, unsigned style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void add(struct lines *l, unsigned style, const char *format, ...)
+static void add_line(struct lines *l, unsigned style, const char *format, ...)
 {
 	va_list args;
 
@@ -35,46 +37,47 @@ static void add_preview(struct lines *l, const struct ui *u)
 	const struct dialog *d = &u->dialog;
 	const struct msg_see_preview *p = &d->preview;
 	char change[16], age[16];
-	int digits = look_decimals((double)p->before_iteration_s);
+	int digits = glyphs_decimals((double)p->before_iteration_s);
 
 	if (d->preview_id == 0) {
-		add(l, STYLE_WARNING, "no preview: %s",
-		    u->link == UI_LIVE ? "too many commands wait for an answer"
-				       : "the controller cannot be reached");
+		add_line(l, STYLE_WARNING, "no preview: %s",
+			 u->link == UI_LIVE ? "too many commands wait for an answer"
+					    : "the controller cannot be reached");
 		return;
 	}
 	if (!d->have_preview) {
-		look_age((double)(u->local_us - d->asked_us) / 1e6, age);
-		add(l, STYLE_FAINT,
-		    u->local_us - d->asked_us > 300000 ? "planning... STALE %s"
-						       : "planning...%s",
-		    u->local_us - d->asked_us > 300000 ? age : "");
+		glyphs_age((double)(u->local_us - d->asked_us) / 1e6, age);
+		add_line(l, STYLE_FAINT,
+			 u->local_us - d->asked_us > 300000 ? "planning... STALE %s"
+							    : "planning...%s",
+			 u->local_us - d->asked_us > 300000 ? age : "");
 		return;
 	}
 	if (!p->feasible) {
-		add(l, STYLE_ALERT, "not possible: %.70s", p->text);
+		add_line(l, STYLE_ALERT, "not possible: %.70s", p->text);
 		return;
 	}
 	if (p->after_iteration_s <= 0) { /* nothing is planned anew by it */
-		add(l, STYLE_TEXT, "%s", *p->text ? p->text : "no path changes by it");
+		add_line(l, STYLE_TEXT, "%s", *p->text ? p->text : "no path changes by it");
 		return;
 	}
-	look_change((double)p->before_iteration_s, (double)p->after_iteration_s, change);
-	add(l, STYLE_STRONG, "iteration %6.*f -> %.*f s  %s  (+-%.0f%%, n=%u)", digits,
-	    (double)p->before_iteration_s, digits, (double)p->after_iteration_s, change,
-	    (double)p->median_error * 100, p->n_predictions);
-	add(l, STYLE_TEXT, "blocked   %6.*f -> %.*f s", digits, (double)p->before_wait_s,
-	    digits, (double)p->after_wait_s);
-	add(l, p->after_peak_slots > p->memory ? STYLE_ALERT : STYLE_TEXT,
-	    "peak slots %5u -> %u of %u", p->before_peak_slots, p->after_peak_slots, p->memory);
-	add(l, p->after_least_visits < p->before_least_visits ? STYLE_WARNING : STYLE_TEXT,
-	    "least-trained S%u: %u -> %u visits an iteration%s", p->least_stage,
-	    p->before_least_visits, p->after_least_visits,
-	    p->after_least_visits < p->before_least_visits ? "  WARN" : "");
-	add(l, STYLE_TEXT, "%u paths change, from iteration %llu", p->paths_changed,
-	    (unsigned long long)p->iteration);
+	glyphs_change((double)p->before_iteration_s, (double)p->after_iteration_s, change);
+	add_line(l, STYLE_STRONG, "iteration %6.*f -> %.*f s  %s  (+-%.0f%%, n=%u)", digits,
+		 (double)p->before_iteration_s, digits, (double)p->after_iteration_s, change,
+		 (double)p->median_error * 100, p->n_predictions);
+	add_line(l, STYLE_TEXT, "blocked   %6.*f -> %.*f s", digits, (double)p->before_wait_s,
+		 digits, (double)p->after_wait_s);
+	add_line(l, p->after_peak_slots > p->memory ? STYLE_ALERT : STYLE_TEXT,
+		 "peak slots %5u -> %u of %u", p->before_peak_slots, p->after_peak_slots,
+		 p->memory);
+	add_line(l, p->after_least_visits < p->before_least_visits ? STYLE_WARNING : STYLE_TEXT,
+		 "least-trained S%u: %u -> %u visits an iteration%s", p->least_stage,
+		 p->before_least_visits, p->after_least_visits,
+		 p->after_least_visits < p->before_least_visits ? "  WARN" : "");
+	add_line(l, STYLE_TEXT, "%u paths change, from iteration %llu", p->paths_changed,
+		 (unsigned long long)p->iteration);
 	if (*p->text)
-		add(l, STYLE_WARNING, "%.90s", p->text);
+		add_line(l, STYLE_WARNING, "%.90s", p->text);
 }
 
 /* What passes the node, and who is left when it is gone; counted here. */
@@ -92,15 +95,15 @@ static void add_blast(struct lines *l, const struct state *s, uint16_t node, boo
 		left += i != node && s->nodes[i].known && s->nodes[i].see.stage == stage &&
 			(s->nodes[i].see.state == NODE_LIVE ||
 			 s->nodes[i].see.state == NODE_SUSPECT);
-	add(l, STYLE_TEXT, "%u of %u microbatches pass n%02u%s", through, s->plan.n_routes,
-	    (unsigned)node, gone ? " and must move" : "");
+	add_line(l, STYLE_TEXT, "%u of %u microbatches pass n%02u%s", through, s->plan.n_routes,
+		 (unsigned)node, gone ? " and must move" : "");
 	if (!gone)
 		return;
 	if (left == 0)
-		add(l, STYLE_ALERT, "S%u: THE LAST COPY", stage);
+		add_line(l, STYLE_ALERT, "S%u: THE LAST COPY", stage);
 	else
-		add(l, left == 1 ? STYLE_WARNING : STYLE_TEXT, "S%u keeps %u other cop%s",
-		    stage, left, left == 1 ? "y" : "ies");
+		add_line(l, left == 1 ? STYLE_WARNING : STYLE_TEXT, "S%u keeps %u other cop%s",
+			 stage, left, left == 1 ? "y" : "ies");
 }
 
 static void show_value(const struct dialog_field *f, enum dialog_kind kind,
@@ -118,7 +121,7 @@ static void show_value(const struct dialog_field *f, enum dialog_kind kind,
 			snprintf(text, 48, "n%02lld", (long long)f->value);
 		break;
 	case FIELD_SECONDS:
-		look_age((double)f->value, text);
+		glyphs_age((double)f->value, text);
 		break;
 	case FIELD_TIMES:
 		snprintf(text, 48, "x%lld", (long long)f->value);
@@ -131,6 +134,7 @@ static void show_value(const struct dialog_field *f, enum dialog_kind kind,
 	}
 }
 
+/* What the dialog is about, in its frame: the act and its object. */
 static const char *title_of(const struct state *s, const struct ui *u, char text[80])
 {
 	const struct dialog *d = &u->dialog;
@@ -190,60 +194,66 @@ static const char *ending_of(const struct state *s, enum fault_kind kind)
 				   : "heals by itself; X heals all at once";
 }
 
-static void fill(struct lines *l, const struct state *s, const struct ui *u)
+/* The body by kind of dialog: fields and what they would do, or a list to choose from. */
+static void fill_lines(struct lines *l, const struct state *s, const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
 
 	switch (d->kind) {
 	case DIALOG_SKIP:
 		if (d->fields[0].value == s->status.n_stages - s->status.path_length) {
-			add(l, STYLE_TEXT, "that is how it is: Left and Right choose another");
+			add_line(l, STYLE_TEXT,
+				 "that is how it is: Left and Right choose another");
 			break;
 		}
 		add_preview(l, u);
-		add(l, STYLE_FAINT, "undo: :skip %u",
-		    s->status.n_stages - s->status.path_length);
+		add_line(l, STYLE_FAINT, "undo: :skip %u",
+			 s->status.n_stages - s->status.path_length);
 		break;
 	case DIALOG_FAIL:
 		add_blast(l, s, d->node, true);
 		if (d->forbidden)
-			add(l, STYLE_ALERT, "%s", d->why);
+			add_line(l, STYLE_ALERT, "%s", d->why);
 		else
 			add_preview(l, u);
-		add(l, STYLE_FAINT, "it keeps running, unused; undo: R");
+		add_line(l, STYLE_FAINT, "it keeps running, unused; undo: R");
 		break;
 	case DIALOG_RECOVER:
-		add(l, STYLE_TEXT, "n%02u is %s %.60s", (unsigned)d->node,
-		    state_node_name(s->nodes[d->node].see.state), s->nodes[d->node].see.why);
-		add(l, STYLE_TEXT,
-		    "it fetches S%u from a copy and enters at an iteration's end",
-		    (unsigned)s->nodes[d->node].see.stage);
+		add_line(l, STYLE_TEXT, "n%02u is %s %.60s", (unsigned)d->node,
+			 state_node_name(s->nodes[d->node].see.state),
+			 s->nodes[d->node].see.why);
+		add_line(l, STYLE_TEXT,
+			 "it fetches S%u from a copy and enters at an iteration's end",
+			 (unsigned)s->nodes[d->node].see.stage);
 		break;
 	case DIALOG_INJECT:
 		add_blast(l, s, (uint16_t)d->fields[0].value,
 			  d->fault != FAULT_SLOW_NODE && d->fault != FAULT_SLOW_LINK &&
 				  d->fault != FAULT_LOSS);
-		add(l, STYLE_FAINT, "%s", ending_of(s, d->fault));
+		add_line(l, STYLE_FAINT, "%s", ending_of(s, d->fault));
 		break;
 	case DIALOG_UNDO:
-		add(l, STYLE_STRONG, "%s", d->undo_text);
+		add_line(l, STYLE_STRONG, "%s", d->undo_text);
 		add_preview(l, u);
 		break;
 	case DIALOG_BRANCH:
-		add(l, STYLE_TEXT, "planned anew from the moment that is shown, and drawn");
-		add(l, STYLE_TEXT, "under what happened; nothing in the run changes");
+		add_line(l, STYLE_TEXT,
+			 "planned anew from the moment that is shown, and drawn");
+		add_line(l, STYLE_TEXT, "under what happened; nothing in the run changes");
 		break;
 	case DIALOG_QUIT:
 		if (u->owner)
-			add(l, STYLE_ALERT, "This ends the run; what is committed is kept.");
+			add_line(l, STYLE_ALERT,
+				 "This ends the run; what is committed is kept.");
 		else
-			add(l, STYLE_TEXT, "The run goes on without this console.");
+			add_line(l, STYLE_TEXT, "The run goes on without this console.");
 		if (s->n_faults > 0)
-			add(l, STYLE_WARNING,
-			    s->n_faults == 1
-				    ? "%u injected failure is active and heals by itself."
-				    : "%u injected failures are active and heal by themselves.",
-			    s->n_faults);
+			add_line(l, STYLE_WARNING,
+				 s->n_faults == 1
+					 ? "%u injected failure is active and heals by itself."
+					 : "%u injected failures are active and heal by "
+					   "themselves.",
+				 s->n_faults);
 		break;
 	default:
 		break;
@@ -256,15 +266,16 @@ static void fill_list(struct lines *l, const struct state *s, const struct ui *u
 
 	if (d->kind == DIALOG_FAULT) {
 		for (uint32_t i = 0; FAULT_KILL + i <= FAULT_CORRUPT; i++)
-			add(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
-			    "%c %-10s %s", i == d->choice ? '>' : ' ',
-			    state_fault_name((enum fault_kind)(FAULT_KILL + i)),
-			    faults[FAULT_KILL + i].what);
+			add_line(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+				 "%c %-10s %s", i == d->choice ? '>' : ' ',
+				 state_fault_name((enum fault_kind)(FAULT_KILL + i)),
+				 faults[FAULT_KILL + i].what);
 	} else {
 		for (uint32_t i = 0; i < s->n_faults; i++)
-			add(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
-			    "%c #%u %s n%02d", i == d->choice ? '>' : ' ', s->faults[i].fault,
-			    state_fault_name(s->faults[i].kind), s->faults[i].node);
+			add_line(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
+				 "%c #%u %s n%02d", i == d->choice ? '>' : ' ',
+				 s->faults[i].fault, state_fault_name(s->faults[i].kind),
+				 s->faults[i].node);
 	}
 }
 
@@ -355,7 +366,7 @@ void overlay_dialog(struct screen *out, const struct state *s, const struct ui *
 	if (list)
 		fill_list(&l, s, u);
 	else
-		fill(&l, s, u);
+		fill_lines(&l, s, u);
 	box.w = screen_width(out) < WIDE ? screen_width(out) : WIDE;
 	box.h = l.n + fields + (list ? 2 : 4);
 	if (box.h > screen_height(out))

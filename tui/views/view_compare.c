@@ -32,12 +32,12 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 	const struct msg_see_plan *m = &p->see;
 	uint32_t least = 1 < m->n_stages ? 1 : 0;
 	char change[16];
-	int d = look_decimals((double)s->plan.see.iteration_s);
+	int d = glyphs_decimals((double)s->plan.see.iteration_s);
 
 	for (uint32_t i = 1; i < m->n_stages && i < MSG_STAGES; i++)
 		if (p->visits[i] < p->visits[least])
 			least = i;
-	look_change((double)s->plan.see.iteration_s, (double)m->iteration_s, change);
+	glyphs_change((double)s->plan.see.iteration_s, (double)m->iteration_s, change);
 	table_cell(t, out, ROW_ITERATION, column, STYLE_STRONG, "%.*f*", d,
 		   (double)m->iteration_s);
 	table_cell(t, out, ROW_SYNC, column, STYLE_TEXT, "%.*f*", d, (double)m->sync_s);
@@ -54,6 +54,8 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)m->elapsed_s);
 }
 
+/* A column a plan: the live one, then the candidates as far as there is room, the chosen one
+ * kept longest; what is not answered yet says how it stands. */
 static void draw_table(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u)
 {
@@ -95,7 +97,7 @@ static void draw_ran_plan(const struct table *t, struct screen *out, int row, co
 			  const struct ran *r)
 {
 	uint32_t stages = s->run.n_stages;
-	int d = look_decimals((double)r->said_s);
+	int d = glyphs_decimals((double)r->said_s);
 	char change[16];
 
 	table_cell(t, out, row, 0, STYLE_TEXT, "%llu", (unsigned long long)r->epoch);
@@ -105,7 +107,7 @@ static void draw_ran_plan(const struct table *t, struct screen *out, int row, co
 	table_cell(t, out, row, 6, STYLE_TEXT, "%.*f*", d, (double)r->said_sync_s);
 	if (r->last == 0)
 		return;
-	look_change((double)r->said_s, (double)r->took_s, change);
+	glyphs_change((double)r->said_s, (double)r->took_s, change);
 	table_cell(t, out, row, 2, STYLE_FAINT, "%llu-%llu", (unsigned long long)r->first,
 		   (unsigned long long)r->last);
 	table_cell(t, out, row, 4, STYLE_STRONG, "%.*f", d, (double)r->took_s);
@@ -150,7 +152,7 @@ static int64_t end_of(const struct state_plan *p)
 }
 
 /* Where it falls in w columns; -1 and w: beside them. */
-static int column(int64_t us, int64_t end_us, int w)
+static int column_of(int64_t us, int64_t end_us, int w)
 {
 	double at = (double)us / (double)end_us;
 
@@ -164,15 +166,18 @@ static void draw_tasks(struct screen *out, int x, int y, int w, const struct sta
 		screen_put(out, x + c, y, '.', STYLE_IDLE);
 	for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++) {
 		const struct state_segment *g = &p->tasks[i];
-		int from = column(g->start_us, end_us, w), to = column(g->end_us, end_us, w);
+		int from = column_of(g->start_us, end_us, w),
+		    to = column_of(g->end_us, end_us, w);
 
 		for (int c = from; c < to || c == from; c++)
 			if (c >= 0 && c < w)
-				screen_put(out, x + c, y, (uint32_t)look_task_glyph(g->kind),
-					   look_bar_style(g->kind));
+				screen_put(out, x + c, y, (uint32_t)glyphs_task_glyph(g->kind),
+					   glyphs_bar_style(g->kind));
 	}
 }
 
+/* Both halves have the same scale, the longer plan's, so that lengths can be compared by
+ * eye. */
 static void draw_gantts(struct screen *out, struct rect at, const struct state *s,
 			const struct roster *r, const struct ui *u,
 			const struct state_plan *other)
@@ -184,12 +189,12 @@ static void draw_gantts(struct screen *out, struct rect at, const struct state *
 	if (other && end_of(other) > end)
 		end = end_of(other);
 	snprintf(title, sizeof(title), "Live plan, predicted %.*f s",
-		 look_decimals((double)s->plan.see.iteration_s),
+		 glyphs_decimals((double)s->plan.see.iteration_s),
 		 (double)s->plan.see.iteration_s);
 	screen_rule(out, at, title, NULL);
 	if (other) {
 		snprintf(right, sizeof(right), "%s, predicted %.*f s", other->see.name,
-			 look_decimals((double)other->see.iteration_s),
+			 glyphs_decimals((double)other->see.iteration_s),
 			 (double)other->see.iteration_s);
 		screen_rule(out, (struct rect){ at.x + half + 1, at.y, at.w - half - 1, 1 },
 			    right, NULL);

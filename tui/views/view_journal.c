@@ -14,7 +14,7 @@ static void draw_note(struct screen *out, struct rect at, const struct msg_see_n
 	char clock[16];
 	int x = 1;
 
-	look_clock(n->wall_us, u->utc_offset_s, clock);
+	glyphs_clock(n->wall_us, u->utc_offset_s, clock);
 	if (chosen)
 		screen_put(out, at.x, at.y, '>', STYLE_KEY);
 	x += screen_print(out, at.x + x, at.y, at.w - x, STYLE_FAINT, "%s it%-5llu ", clock,

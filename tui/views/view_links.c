@@ -39,7 +39,7 @@ static const struct heat by_latency[] = { { 0.15f, '#', STYLE_HEAT_4 },
 					  { 0.005f, ':', STYLE_HEAT_1 },
 					  { 0, '.', STYLE_HEAT_0 } };
 
-static char heat(const struct heat steps[5], float value, enum style *style)
+static char heat_glyph(const struct heat steps[5], float value, enum style *style)
 {
 	for (int i = 0; i < 5; i++) {
 		if (value > steps[i].above) {
@@ -64,8 +64,8 @@ static char link_heat(const struct state *s, const struct msg_link *l, enum styl
 		*style = STYLE_FAILED;
 		return 'X';
 	}
-	return state_measures(s) ? heat(by_latency, known ? l->latency_s : 0, style)
-				 : heat(by_plan, ratio_of(l), style);
+	return state_measures(s) ? heat_glyph(by_latency, known ? l->latency_s : 0, style)
+				 : heat_glyph(by_plan, ratio_of(l), style);
 }
 
 /* ---- the matrix ---- */
@@ -130,7 +130,7 @@ static int draw_by_stage(struct screen *out, struct rect at, const struct state 
 		for (uint32_t j = 0; j < r->n_stages && (int)i + 1 < at.h; j++) {
 			enum style style;
 
-			heat(by_plan, worst[i][j], &style);
+			heat_glyph(by_plan, worst[i][j], &style);
 			if (worst[i][j] > 0)
 				screen_print(out, at.x + 5 + (int)j * 5, at.y + 1 + (int)i, 5,
 					     style, "%4.1fx", (double)worst[i][j]);
@@ -174,6 +174,8 @@ static void print_ms(const struct table *t, struct screen *out, int row, int col
 	table_cell(t, out, row, column, STYLE_TEXT, s < 0.9995 ? "%.1f" : "%.0f", s * 1e3);
 }
 
+/* Left to right: what was planned, what was measured, their ratio, what the way is like, and
+ * the ratio again as a bar. A way that is cut has none of it. */
 static void draw_link(const struct table *t, struct screen *out, int row, const struct state *s,
 		      const struct ui *u, const struct msg_link *l)
 {
@@ -269,7 +271,7 @@ static void draw_links_title(struct screen *out, struct rect at, const struct st
 		cut += no_way(&s->links[i]);
 		known += s->links[i].planned_delay_s >= 0;
 	}
-	look_step(s, part);
+	glyphs_step(s, part);
 	if (measures && s->status.step == GATHER_LINKS)
 		n = snprintf(title, sizeof(title), "Links: %s", part);
 	else

@@ -4,6 +4,8 @@
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
+/* The list, in two columns where one is too short and the screen wide enough; below it the
+ * followed one's path. */
 void view_microbatches(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u)
 {

@@ -1,51 +1,30 @@
-/* View 2: every node in a row, the selected one in full below. */
+/* View 2: every node in a row, the selected one in full below.
+ *
+ * A column is one function, which writes its cell, and one row of the table `columns`, in the
+ * order on the screen. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
-enum column {
-	ID,
-	STAGE,
-	STATE,
-	WORK,
-	SLOTS,
-	QUEUE,
-	HEARD,
-	BUSY,
-	LOST,
-	PLACE,
-	FORWARD,
-	BACKWARD,
-	OWN,
-	SENT,
-	RESENT,
-	MEMORY,
-	HASH,
-	DEVICE,
-	WHY,
-	COLUMNS
+/* What a cell is written from. */
+struct node_row {
+	const struct state *s;
+	const struct ui *u;
+	const struct state_node *n;
+	const struct msg_see_node *m; /* &n->see */
+	struct node_glyph glyph;
+	int digits; /* of a node's number */
 };
 
-static const struct table_column columns[COLUMNS] = {
-	[ID] = { "node", 5, 9, false },       [STAGE] = { "S", 3, 9, false },
-	[STATE] = { "state", 8, 9, false },   [WORK] = { "does", 7, 8, false },
-	[SLOTS] = { "slots", 5, 7, true },    [QUEUE] = { "wait", 4, 7, true },
-	[HEARD] = { "heard", 5, 7, true },    [BUSY] = { "busy", 4, 5, true },
-	[LOST] = { "if lost", 7, 6, true },   [PLACE] = { "place", 10, 6, false },
-	[FORWARD] = { "F s", 5, 4, true },    [BACKWARD] = { "B s", 5, 4, true },
-	[OWN] = { "own ms", 11, 2, true },    [SENT] = { "sent", 6, 3, true },
-	[RESENT] = { "again", 5, 1, true },   [MEMORY] = { "rss", 6, 2, true },
-	[HASH] = { "weights", 10, 5, false }, [DEVICE] = { "device", 8, 3, false },
-	[WHY] = { "why", 12, 8, false },
-};
+enum { CELL = 160 };
 
 #define MUCH 0.2f /* of an iteration more */
 
 /* What an iteration would take longer without it, in words; the style they have. */
-static unsigned lost(const struct state *s, const struct msg_see_node *m, char *out,
-		     size_t room)
+static unsigned say_cost_of_loss(const struct state *s, const struct msg_see_node *m, char *out,
+				 size_t room)
 {
 	float now_s = s->plan.known ? s->plan.see.iteration_s : 0;
 
@@ -66,69 +45,188 @@ static unsigned lost(const struct state *s, const struct msg_see_node *m, char *
 	return STYLE_FAINT;
 }
 
+/* ---- cells: text and the style they return ---- */
+
+static unsigned write_number(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%cn%0*u", r->m->node == r->u->selected ? '>' : ' ', r->digits,
+		 (unsigned)r->m->node);
+	return STYLE_TEXT;
+}
+
+static unsigned write_stage(const struct node_row *r, char text[CELL])
+{
+	if (state_unplaced(r->s)) {
+		snprintf(text, CELL, "-");
+		return STYLE_FAINT;
+	}
+	snprintf(text, CELL, "S%u", (unsigned)r->m->stage);
+	return STYLE_TEXT;
+}
+
+static unsigned write_state(const struct node_row *r, char text[CELL])
+{
+	enum node_state state = r->m->state;
+
+	snprintf(text, CELL, "%s", state_node_name(state));
+	return state >= NODE_FAILED || state == NODE_ABSENT ? STYLE_FAILED
+	       : state == NODE_SUSPECT                      ? STYLE_SLOW
+	       : state == NODE_LIVE                         ? STYLE_TEXT
+							    : STYLE_JOINING;
+}
+
+static unsigned write_work(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%c%s", r->glyph.glyph, r->glyph.word);
+	return r->glyph.style;
+}
+
+static unsigned write_slots(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%u/%u", (unsigned)r->n->slots, (unsigned)r->m->memory);
+	return r->n->slots >= r->m->memory && r->m->memory ? STYLE_WARNING : STYLE_TEXT;
+}
+
+static unsigned write_queue(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%u", r->n->n_queue + r->n->queue_overflow);
+	return r->n->n_queue ? STYLE_BLOCKED : STYLE_FAINT;
+}
+
+/* A live node is one whose heartbeats come; when the last one did is told only of the others.
+ */
+static unsigned write_heard(const struct node_row *r, char text[CELL])
+{
+	if (r->m->state == NODE_LIVE) {
+		snprintf(text, CELL, "<0.5s");
+		return STYLE_FAINT;
+	}
+	if (r->m->heard_us)
+		glyphs_age((double)(r->u->now_us - r->m->heard_us) / 1e6, text);
+	else
+		snprintf(text, CELL, "never");
+	return STYLE_WARNING;
+}
+
+static unsigned write_busy(const struct node_row *r, char text[CELL])
+{
+	int64_t from_us = r->s->iteration_us ? r->s->iteration_us : r->s->last_iteration_us;
+
+	snprintf(text, CELL, "%d%%", view_busy_percent(r->n, from_us, r->u->now_us));
+	return STYLE_TEXT;
+}
+
+static unsigned write_cost_of_loss(const struct node_row *r, char text[CELL])
+{
+	return say_cost_of_loss(r->s, r->m, text, CELL);
+}
+
+static unsigned write_place(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%s", r->m->location);
+	return STYLE_TEXT;
+}
+
+static unsigned write_forward(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%.2f", (double)r->m->forward_s);
+	return STYLE_TEXT;
+}
+
+static unsigned write_backward(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%.2f", (double)r->m->backward_s);
+	return STYLE_TEXT;
+}
+
+static unsigned write_own_times(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%.1f/%.1f", (double)r->m->measured_forward_s * 1e3,
+		 (double)r->m->measured_backward_s * 1e3);
+	return STYLE_FAINT;
+}
+
+static unsigned write_sent(const struct node_row *r, char text[CELL])
+{
+	glyphs_count((double)r->m->sent_bytes, text);
+	return STYLE_TEXT;
+}
+
+static unsigned write_resent(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%llu", (unsigned long long)r->m->resent);
+	return r->m->resent ? STYLE_WARNING : STYLE_FAINT;
+}
+
+static unsigned write_memory(const struct node_row *r, char text[CELL])
+{
+	glyphs_count((double)r->m->rss_bytes, text);
+	return STYLE_TEXT;
+}
+
+static unsigned write_hash(const struct node_row *r, char text[CELL])
+{
+	bool agrees = r->m->hash_agrees || !r->m->hash;
+
+	snprintf(text, CELL, "%08llx%s", (unsigned long long)(r->m->hash & 0xffffffff),
+		 agrees ? "" : "!!");
+	return agrees ? STYLE_FAINT : STYLE_ALERT;
+}
+
+static unsigned write_device(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%.*s", (int)strcspn(r->m->device, " "), r->m->device);
+	return STYLE_FAINT;
+}
+
+static unsigned write_why(const struct node_row *r, char text[CELL])
+{
+	snprintf(text, CELL, "%s", r->m->why);
+	return STYLE_WARNING;
+}
+
+static const struct {
+	struct table_column column; /* heading, width, how long it stays, aligned right */
+	unsigned (*write)(const struct node_row *r, char text[CELL]);
+} columns[] = {
+	{ { "node", 5, 9, false }, write_number },
+	{ { "S", 3, 9, false }, write_stage },
+	{ { "state", 8, 9, false }, write_state },
+	{ { "does", 7, 8, false }, write_work },
+	{ { "slots", 5, 7, true }, write_slots },
+	{ { "wait", 4, 7, true }, write_queue },
+	{ { "heard", 5, 7, true }, write_heard },
+	{ { "busy", 4, 5, true }, write_busy },
+	{ { "if lost", 7, 6, true }, write_cost_of_loss },
+	{ { "place", 10, 6, false }, write_place },
+	{ { "F s", 5, 4, true }, write_forward },
+	{ { "B s", 5, 4, true }, write_backward },
+	{ { "own ms", 11, 2, true }, write_own_times },
+	{ { "sent", 6, 3, true }, write_sent },
+	{ { "again", 5, 1, true }, write_resent },
+	{ { "rss", 6, 2, true }, write_memory },
+	{ { "weights", 10, 5, false }, write_hash },
+	{ { "device", 8, 3, false }, write_device },
+	{ { "why", 12, 8, false }, write_why },
+};
+
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+_Static_assert((int)COLUMNS <= (int)TABLE_COLUMNS, "table.h has room for every column");
+
 static void draw_node(const struct table *t, struct screen *out, int row, const struct state *s,
 		      const struct ui *u, const struct state_node *n, int digits)
 {
-	const struct msg_see_node *m = &n->see;
-	unsigned mark = m->node == u->selected ? STYLE_REVERSE : 0;
-	bool away = m->state >= NODE_FAILED || m->state == NODE_ABSENT;
-	struct look l;
-	char text[16];
-	unsigned style;
+	struct node_row r = { .s = s, .u = u, .n = n, .m = &n->see, .digits = digits };
+	unsigned mark = n->see.node == u->selected ? STYLE_REVERSE : 0;
 
-	look_node(&l, s, n);
+	glyphs_node(&r.glyph, s, n);
 	table_row(t, out, row, STYLE_TEXT | mark);
-	table_cell(t, out, row, ID, STYLE_TEXT | mark, "%cn%0*u", mark ? '>' : ' ', digits,
-		   (unsigned)m->node);
-	if (state_unplaced(s))
-		table_cell(t, out, row, STAGE, STYLE_FAINT | mark, "-");
-	else
-		table_cell(t, out, row, STAGE, STYLE_TEXT | mark, "S%u", (unsigned)m->stage);
-	table_cell(t, out, row, STATE,
-		   (away                       ? STYLE_FAILED
-		    : m->state == NODE_SUSPECT ? STYLE_SLOW
-		    : m->state == NODE_LIVE    ? STYLE_TEXT
-					       : STYLE_JOINING) |
-			   mark,
-		   "%s", state_node_name(m->state));
-	table_cell(t, out, row, WORK, l.style | mark, "%c%s", l.glyph, l.word);
-	table_cell(t, out, row, SLOTS,
-		   (n->slots >= m->memory && m->memory ? STYLE_WARNING : STYLE_TEXT) | mark,
-		   "%u/%u", (unsigned)n->slots, (unsigned)m->memory);
-	table_cell(t, out, row, QUEUE, (n->n_queue ? STYLE_BLOCKED : STYLE_FAINT) | mark, "%u",
-		   n->n_queue + n->queue_overflow);
-	look_age((double)(u->now_us - m->heard_us) / 1e6, text);
-	/* A live node is one whose heartbeats come; when the last one did is told only of the
-	 * others. */
-	table_cell(t, out, row, HEARD,
-		   (m->state == NODE_LIVE ? STYLE_FAINT : STYLE_WARNING) | mark, "%s",
-		   m->state == NODE_LIVE ? "<0.5s"
-		   : m->heard_us         ? text
-					 : "never");
-	table_cell(t, out, row, BUSY, STYLE_TEXT | mark, "%d%%",
-		   view_busy_percent(n,
-				     s->iteration_us ? s->iteration_us : s->last_iteration_us,
-				     u->now_us));
-	style = lost(s, m, text, sizeof(text));
-	table_cell(t, out, row, LOST, style | mark, "%s", text);
-	table_cell(t, out, row, PLACE, STYLE_TEXT | mark, "%s", m->location);
-	table_cell(t, out, row, FORWARD, STYLE_TEXT | mark, "%.2f", (double)m->forward_s);
-	table_cell(t, out, row, BACKWARD, STYLE_TEXT | mark, "%.2f", (double)m->backward_s);
-	table_cell(t, out, row, OWN, STYLE_FAINT | mark, "%.1f/%.1f",
-		   (double)m->measured_forward_s * 1e3, (double)m->measured_backward_s * 1e3);
-	look_count((double)m->sent_bytes, text);
-	table_cell(t, out, row, SENT, STYLE_TEXT | mark, "%s", text);
-	table_cell(t, out, row, RESENT, (m->resent ? STYLE_WARNING : STYLE_FAINT) | mark,
-		   "%llu", (unsigned long long)m->resent);
-	look_count((double)m->rss_bytes, text);
-	table_cell(t, out, row, MEMORY, STYLE_TEXT | mark, "%s", text);
-	table_cell(t, out, row, HASH,
-		   (m->hash_agrees || !m->hash ? STYLE_FAINT : STYLE_ALERT) | mark, "%08llx%s",
-		   (unsigned long long)(m->hash & 0xffffffff),
-		   m->hash_agrees || !m->hash ? "" : "!!");
-	table_cell(t, out, row, DEVICE, STYLE_FAINT | mark, "%.*s",
-		   (int)strcspn(m->device, " "), m->device);
-	table_cell(t, out, row, WHY, STYLE_WARNING | mark, "%s", m->why);
+	for (int i = 0; i < COLUMNS; i++) {
+		char text[CELL] = "";
+		unsigned style = columns[i].write(&r, text);
+
+		table_cell(t, out, row, i, style | mark, "%s", text);
+	}
 }
 
 /* The selected node in words: what does not fit a row. */
@@ -142,9 +240,9 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 
 	if (at.h < 3 || !n->known)
 		return;
-	look_age((double)(u->now_us - m->since_us) / 1e6, since);
-	look_count((double)m->sent_bytes, sent);
-	look_count((double)m->received_bytes, received);
+	glyphs_age((double)(u->now_us - m->since_us) / 1e6, since);
+	glyphs_count((double)m->sent_bytes, sent);
+	glyphs_count((double)m->received_bytes, received);
 	screen_print(out, at.x, y++, at.w, STYLE_TEXT, "%s for %s  %s  %s pid %lld on %s  %s",
 		     state_node_name(m->state), since, m->location, m->device,
 		     (long long)m->pid, m->host, m->why);
@@ -160,9 +258,10 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 				n->n_queue ? "waiting:" : "nobody waits here");
 		for (uint32_t i = 0; i < n->n_queue; i++)
 			x += screen_print(out, at.x + x, y, at.w - x, STYLE_BLOCKED,
-					  " %c m%02u", look_task_letter(n->queue[i].kind),
+					  " %c m%02u", glyphs_task_letter(n->queue[i].kind),
 					  n->queue[i].microbatch);
-		if (m->lost_s > 0 && lost(s, m, costs, sizeof(costs)) != STYLE_FAINT)
+		if (m->lost_s > 0 &&
+		    say_cost_of_loss(s, m, costs, sizeof(costs)) != STYLE_FAINT)
 			screen_print(out, at.x + x, y, at.w - x, STYLE_TEXT,
 				     "; if it were lost: %.1f s an iteration (%s), that plan "
 				     "is ready",
@@ -178,9 +277,12 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 {
 	struct rect list = at, detail = at;
 	int first, rows;
+	struct table_column shown[COLUMNS];
 	struct table t;
 	char title[128];
 
+	for (int i = 0; i < COLUMNS; i++)
+		shown[i] = columns[i].column;
 	detail.h = at.h >= 12 ? 4 : 0;
 	detail.y = at.y + at.h - detail.h;
 	list.h -= detail.h;
@@ -189,7 +291,7 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 	screen_rule(out, at, title, at.w >= 60 ? "F R I act on the selected one" : NULL);
 	list.y++;
 	list.h--;
-	table_open(&t, out, list, columns, COLUMNS);
+	table_open(&t, out, list, shown, COLUMNS);
 	rows = list.h - 1;
 	first = table_first((int)r->n, rows, roster_find(r, u->selected));
 	for (int i = 0; i < rows && first + i < (int)r->n; i++)

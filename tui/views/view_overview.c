@@ -6,7 +6,7 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 			  const struct ui *u)
 {
 	const struct state_node *n = &s->nodes[u->selected];
-	struct look l;
+	struct node_glyph l;
 	char age[16], what_if[128];
 
 	if (u->branch.wanted && at.h > 0) { /* the timeline has no room here */
@@ -16,8 +16,8 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 	}
 	if (at.h < 1 || !n->known)
 		return;
-	look_node(&l, s, n);
-	look_age((double)(u->now_us - n->see.heard_us) / 1e6, age);
+	glyphs_node(&l, s, n);
+	glyphs_age((double)(u->now_us - n->see.heard_us) / 1e6, age);
 	screen_print(out, at.x, at.y, at.w, STYLE_STRONG, state_unplaced(s) ? ">n%02u" : ">n%02u S%u",
 		     (unsigned)n->see.node, (unsigned)n->see.stage);
 	screen_print(out, at.x + 8, at.y, at.w - 8, l.style, "%c %s +%u", l.glyph, l.word,

@@ -37,7 +37,7 @@ static const struct model_config configs[] = {
 
 static int failures;
 
-static void report(const char *what, bool bf16, double error, double most)
+static void report_check(const char *what, bool bf16, double error, double most)
 {
 	bool ok = error <= most;
 
@@ -47,8 +47,8 @@ static void report(const char *what, bool bf16, double error, double most)
 	fflush(stdout);
 }
 
-static void fill(const struct model_config *c, uint64_t seed, size_t n, int32_t *tokens,
-		 int32_t *targets)
+static void fill_tokens(const struct model_config *c, uint64_t seed, size_t n, int32_t *tokens,
+			int32_t *targets)
 {
 	struct rng r;
 
@@ -82,8 +82,8 @@ static struct trainer *trainer_on(const char *device, const struct model_config 
 }
 
 /* The largest relative error of any tensor. */
-static double furthest(struct trainer *gpu, struct trainer *cpu, uint32_t stages,
-		       float *(*array)(struct stage *))
+static double furthest_weight(struct trainer *gpu, struct trainer *cpu, uint32_t stages,
+			      float *(*array)(struct stage *))
 {
 	double worst = 0;
 
@@ -109,7 +109,7 @@ static double furthest(struct trainer *gpu, struct trainer *cpu, uint32_t stages
 }
 
 /* Three microbatches, so that the passes are run, recorded and replayed. */
-static double train(struct trainer *t, const struct model_config *c)
+static double train_briefly(struct trainer *t, const struct model_config *c)
 {
 	static int32_t tokens[ROWS], targets[ROWS];
 	uint32_t path[] = { 1 };
@@ -118,7 +118,7 @@ static double train(struct trainer *t, const struct model_config *c)
 	for (uint64_t i = 0; i < 3; i++) {
 		float loss = NAN;
 
-		fill(c, i, ROWS, tokens, targets);
+		fill_tokens(c, i, ROWS, tokens, targets);
 		targets[5] = -1;
 		failures += trainer_microbatch(t, path, 1, tokens, targets, &loss) != 0;
 		sum += (double)loss;
@@ -135,20 +135,21 @@ static void check_model(const struct model_config *c, bool bf16, enum recompute 
 
 	if (!gpu || !again || !cpu)
 		return;
-	loss[0] = train(gpu, c);
-	loss[1] = train(cpu, c);
-	report("model, loss", bf16, fabs(loss[0] - loss[1]) / loss[1], most / 10);
-	report("model, gradients", bf16, furthest(gpu, cpu, c->n_stages, stage_gradient), most);
+	loss[0] = train_briefly(gpu, c);
+	loss[1] = train_briefly(cpu, c);
+	report_check("model, loss", bf16, fabs(loss[0] - loss[1]) / loss[1], most / 10);
+	report_check("model, gradients", bf16,
+		     furthest_weight(gpu, cpu, c->n_stages, stage_gradient), most);
 	failures += trainer_step(gpu, 1, GRAD_NORM_MICROBATCHES, &norm) != 0;
 	failures += trainer_step(cpu, 1, GRAD_NORM_MICROBATCHES, &norm) != 0;
-	report("model, first moments", bf16, furthest(gpu, cpu, c->n_stages, stage_moment1),
-	       most);
-	train(again, c);
+	report_check("model, first moments", bf16,
+		     furthest_weight(gpu, cpu, c->n_stages, stage_moment1), most);
+	train_briefly(again, c);
 	failures += trainer_step(again, 1, GRAD_NORM_MICROBATCHES, &norm) != 0;
 	for (uint32_t s = 0; s < c->n_stages; s++)
 		differing += stage_hash(trainer_stages(gpu)[s]) !=
 			     stage_hash(trainer_stages(again)[s]);
-	report("model, stages that differ twice", bf16, differing, 0);
+	report_check("model, stages that differ twice", bf16, differing, 0);
 	if (trainer_failure(gpu)[0])
 		printf("the GPU failed: %s\n", trainer_failure(gpu));
 	trainer_free(gpu);
@@ -188,13 +189,13 @@ static void check_step(const struct model_config *c, bool bf16)
 		differing += memcmp(stage_weights(cpu), stage_weights(gpu), n * sizeof(*sum)) != 0;
 		differing += memcmp(stage_moment2(cpu), stage_moment2(gpu), n * sizeof(*sum)) != 0;
 	}
-	report("step, arrays that differ from a CPU's", bf16, differing, 0);
+	report_check("step, arrays that differ from a CPU's", bf16, differing, 0);
 	stage_free(gpu);
 	stage_free(cpu);
 	free(sum);
 }
 
-static int check(void)
+static int run_checks(void)
 {
 	static const struct kernel_sizes sizes[] = {
 		{ 37, 200, 2, 200, 4, 2, 64, 0 },    { 64, 129, 1, 129, 2, 1, 128, 0 },
@@ -208,7 +209,7 @@ static int check(void)
 
 	for (int bf16 = 0; bf16 < 2; bf16++) {
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-			if ((rc = kernel_check(&sizes[i], bf16, report, &err)) != 0) {
+			if ((rc = kernel_check(&sizes[i], bf16, report_check, &err)) != 0) {
 				printf("%s\n", err.text);
 				return rc == -ENODEV ? NO_GPU : 1;
 			}
@@ -230,8 +231,8 @@ static double flops_a_token(const struct model_config *c, size_t parameters, uin
 	return 6 * ((double)parameters - looked_up) + 12.0 * c->n_layers * c->dim * sequence;
 }
 
-static int step(struct trainer *t, const struct model_config *c, size_t n, int32_t *tokens,
-		int32_t *targets, uint64_t number)
+static int time_step(struct trainer *t, const struct model_config *c, size_t n, int32_t *tokens,
+		     int32_t *targets, uint64_t number)
 {
 	uint32_t path[1024];
 	double norm;
@@ -240,7 +241,7 @@ static int step(struct trainer *t, const struct model_config *c, size_t n, int32
 	for (uint32_t i = 1; i < c->n_stages; i++)
 		path[i - 1] = i;
 	for (int m = 0; m < MICROBATCHES; m++) {
-		fill(c, number * MICROBATCHES + (uint64_t)m, n, tokens, targets);
+		fill_tokens(c, number * MICROBATCHES + (uint64_t)m, n, tokens, targets);
 		if (trainer_microbatch(t, path, c->n_stages - 1, tokens, targets, &loss))
 			return -1;
 	}
@@ -291,10 +292,10 @@ static int bench_preset(const char *name, double seconds)
 	tokens = calloc(n, sizeof(*tokens));
 	targets = calloc(n, sizeof(*targets));
 	for (uint64_t i = 1; i <= 2 && !rc; i++) /* warm up, and record */
-		rc = step(t, &c, n, tokens, targets, i);
+		rc = time_step(t, &c, n, tokens, targets, i);
 	begin = clock_monotonic_us();
 	do {
-		rc = rc ? rc : step(t, &c, n, tokens, targets, 3 + done++);
+		rc = rc ? rc : time_step(t, &c, n, tokens, targets, 3 + done++);
 		took = (double)(clock_monotonic_us() - begin) / 1e6;
 	} while (!rc && took < seconds);
 	rate = (double)(n * MICROBATCHES * done) / took;
@@ -313,7 +314,7 @@ static int bench_preset(const char *name, double seconds)
 	return rc ? 1 : 0;
 }
 
-static int bench(int n, char **presets, double seconds)
+static int run_bench(int n, char **presets, double seconds)
 {
 	static char *all[] = { "30m", "124m", "500m", "1.5b" };
 	int worst = 0;
@@ -336,9 +337,10 @@ static int bench(int n, char **presets, double seconds)
 int main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "check") == 0)
-		return check();
+		return run_checks();
 	if (argc >= 2 && strcmp(argv[1], "bench") == 0)
-		return bench(argc > 3 ? argc - 3 : 0, argv + 3, argc > 2 ? atof(argv[2]) : 5);
+		return run_bench(argc > 3 ? argc - 3 : 0, argv + 3,
+				 argc > 2 ? atof(argv[2]) : 5);
 	fprintf(stderr, "usage: gpu check | gpu bench [SECONDS [PRESET...]]\n");
 	return 2;
 }

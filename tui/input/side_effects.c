@@ -45,7 +45,7 @@ static const struct {
 		{ "csv", "csv" },
 		{ "trace", "trace.json" } };
 
-static char *exported(struct console *c, int what)
+static char *render_export(struct console *c, int what)
 {
 	switch (what) {
 	case 0:
@@ -84,7 +84,7 @@ static void export_view(struct console *c)
 	snprintf(path, sizeof(path), "%s.%s", stem, exports[what].suffix);
 	c->ui.toast[0] = '\0';
 	view_draw(c->screen, c->state, &c->ui);
-	text = exported(c, what);
+	text = render_export(c, what);
 	if (!text || file_write(path, text, strlen(text), 0644, &err) != 0)
 		ui_say(&c->ui, STYLE_ALERT, "%s", text ? err.text : "out of memory");
 	else
@@ -95,7 +95,7 @@ static void export_view(struct console *c)
 /* ---- copying ---- */
 
 /* What is chosen in the journal, else the picture; without what is about to be said of it. */
-static char *copied(struct console *c)
+static char *render_copy(struct console *c)
 {
 	const struct msg_see_note *n =
 		c->ui.view == VIEW_JOURNAL ? notes_find(c->state, c->ui.note) : NULL;
@@ -114,7 +114,7 @@ static char *copied(struct console *c)
 
 /* To the terminal's clipboard, where it has one, and always to a file: not every terminal does
  * as it is asked, and none says whether it did. */
-static void copy(struct console *c)
+static void copy_text(struct console *c)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	struct error err = { "out of memory" };
@@ -123,7 +123,7 @@ static void copy(struct console *c)
 
 	if (!c->screen)
 		return;
-	text = copied(c);
+	text = render_copy(c);
 	snprintf(folder, sizeof(folder), "%s%s/skippipe",
 		 cache && *cache ? cache
 		 : home          ? home
@@ -143,7 +143,7 @@ static void copy(struct console *c)
 	free(text);
 }
 
-void console_do_wishes(struct console *c)
+void console_do_side_effects(struct console *c)
 {
 	console_scrub(c);
 	c->ui.want_scrub = SCRUB_NONE;
@@ -152,7 +152,7 @@ void console_do_wishes(struct console *c)
 	if (c->ui.want_export)
 		export_view(c);
 	if (c->ui.want_copy)
-		copy(c);
+		copy_text(c);
 	if (c->ui.want_mouse && c->terminal)
 		terminal_mouse(c->terminal, c->ui.mouse);
 	c->ui.want_theme = c->ui.want_export = c->ui.want_copy = c->ui.want_mouse = false;

@@ -1,22 +1,22 @@
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 
 enum { STEP_EVERY_US = 5000000 };
 
 /* While a step of a start lasts, how far it is; that it begins is said by the journal, but of the
  * first. */
-static bool say_step(struct plain *p, const struct state *s, char *out, size_t room)
+static bool say_step(struct text_mode *p, const struct state *s, char *out, size_t room)
 {
 	const struct msg_see_status *t = &s->status;
 	bool begins = !p->at_us || p->step != t->step;
 
 	if (!state_starts(s) || (!begins && t->now_us < p->at_us + STEP_EVERY_US))
 		return false;
-	*p = (struct plain){ t->step, t->now_us };
+	*p = (struct text_mode){ t->step, t->now_us };
 	if (begins && t->step != GATHER_COMING)
 		return false;
 	snprintf(out, room, "%s", t->doing);
@@ -27,13 +27,14 @@ static bool say_step(struct plain *p, const struct state *s, char *out, size_t r
 static bool say_iteration(const struct state *s, const struct msg_see_iteration *it, char *out,
 			  size_t room)
 {
-	int d = look_decimals((double)it->predicted_s), e = look_decimals((double)it->predicted_sync_s);
+	int d = glyphs_decimals((double)it->predicted_s),
+	    e = glyphs_decimals((double)it->predicted_sync_s);
 	char sums[128] = "";
 
 	if (!s->run.emulated)
-		snprintf(sums, sizeof(sums), ", sums %.*f s (predicted %.*f s), all in %.*f s", e,
-			 (double)it->sync_s, e, (double)it->predicted_sync_s,
-			 look_decimals((double)it->real_s), (double)it->real_s);
+		snprintf(sums, sizeof(sums), ", sums %.*f s (predicted %.*f s), all in %.*f s",
+			 e, (double)it->sync_s, e, (double)it->predicted_sync_s,
+			 glyphs_decimals((double)it->real_s), (double)it->real_s);
 	snprintf(out, room,
 		 "iteration %llu: loss %.4f, %.*f s (predicted %.*f s)%s, %u collisions waited "
 		 "%.*f s, %u nodes alive, %.0f tokens/s%s",
@@ -67,7 +68,9 @@ static bool say_note(const struct msg_see_note *n, char *out, size_t room)
 	return true;
 }
 
-bool plain_line(struct plain *p, const struct state *s, const struct msg *m, char *out, size_t room)
+/* One kind of message a case; those that only move the picture say nothing. */
+bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
+		    size_t room)
 {
 	bool said = false;
 

@@ -1,4 +1,4 @@
-#include "tui/screen/look.h"
+#include "tui/screen/glyphs.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -18,37 +18,37 @@ static const struct {
 	[WORK_WEIGHTS] = { '+', ',', 'W', STYLE_BACKWARD, STYLE_BAR_BACKWARD },
 };
 
-static unsigned task(enum work_kind k)
+static unsigned task_index(enum work_kind k)
 {
 	return (unsigned)k < sizeof(tasks) / sizeof(tasks[0]) ? (unsigned)k : WORK_EVALUATE;
 }
 
-char look_task_glyph(enum work_kind k)
+char glyphs_task_glyph(enum work_kind k)
 {
-	return tasks[task(k)].glyph;
+	return tasks[task_index(k)].glyph;
 }
 
-char look_task_planned(enum work_kind k)
+char glyphs_task_planned(enum work_kind k)
 {
-	return tasks[task(k)].planned;
+	return tasks[task_index(k)].planned;
 }
 
-char look_task_letter(enum work_kind k)
+char glyphs_task_letter(enum work_kind k)
 {
-	return tasks[task(k)].letter;
+	return tasks[task_index(k)].letter;
 }
 
-enum style look_task_style(enum work_kind k)
+enum style glyphs_task_style(enum work_kind k)
 {
-	return tasks[task(k)].style;
+	return tasks[task_index(k)].style;
 }
 
-enum style look_bar_style(enum work_kind k)
+enum style glyphs_bar_style(enum work_kind k)
 {
-	return tasks[task(k)].bar;
+	return tasks[task_index(k)].bar;
 }
 
-static bool look_away(struct look *l, const struct state_node *n)
+static bool look_away(struct node_glyph *l, const struct state_node *n)
 {
 	static const struct {
 		char glyph;
@@ -71,7 +71,7 @@ static bool look_away(struct look *l, const struct state_node *n)
 	return true;
 }
 
-void look_node(struct look *l, const struct state *s, const struct state_node *n)
+void glyphs_node(struct node_glyph *l, const struct state *s, const struct state_node *n)
 {
 	const struct state_segment *g = state_newest(n);
 	bool slow = state_is_slow(s, n);
@@ -81,8 +81,8 @@ void look_node(struct look *l, const struct state *s, const struct state_node *n
 		return;
 	l->queued = n->n_queue + n->queue_overflow;
 	if (n->running && g) {
-		l->glyph = slow ? '~' : look_task_glyph(g->kind);
-		l->style = slow ? STYLE_SLOW : look_task_style(g->kind);
+		l->glyph = slow ? '~' : glyphs_task_glyph(g->kind);
+		l->style = slow ? STYLE_SLOW : glyphs_task_style(g->kind);
 		snprintf(l->word, sizeof(l->word), "m%02u", g->microbatch);
 	} else if (n->n_queue > 0) {
 		l->glyph = 'x';
@@ -99,7 +99,7 @@ void look_node(struct look *l, const struct state *s, const struct state_node *n
 	}
 }
 
-void look_step(const struct state *s, char text[64])
+void glyphs_step(const struct state *s, char text[64])
 {
 	static const char *const format[] = {
 		[GATHER_COMING] = "%u of %u are here",
@@ -119,7 +119,7 @@ void look_step(const struct state *s, char text[64])
 		snprintf(text + n, 64 - (size_t)n, ", about %.0f s left", (double)t->left_s);
 }
 
-void look_count(double v, char text[16])
+void glyphs_count(double v, char text[16])
 {
 	static const char units[] = " kMGTP";
 	int u = 0;
@@ -134,12 +134,12 @@ void look_count(double v, char text[16])
 		snprintf(text, 16, "%.*f%c", fabs(v) < 99.95 ? 1 : 0, v, units[u]);
 }
 
-int look_decimals(double s)
+int glyphs_decimals(double s)
 {
 	return s < 0.095 ? 3 : s < 0.95 ? 2 : 1;
 }
 
-void look_age(double s, char text[16])
+void glyphs_age(double s, char text[16])
 {
 	if (!(s >= 0))
 		s = 0;
@@ -157,7 +157,7 @@ void look_age(double s, char text[16])
 		snprintf(text, 16, "%dh%02d", (int)s / 3600, (int)s / 60 % 60);
 }
 
-void look_change(double base, double now, char text[16])
+void glyphs_change(double base, double now, char text[16])
 {
 	double change = base > 0 ? (now / base - 1) * 100 : 0;
 
@@ -169,7 +169,7 @@ void look_change(double base, double now, char text[16])
 		snprintf(text, 16, "%+.0f%%", change == 0 ? 0.0 : change);
 }
 
-void look_clock(int64_t wall_us, int32_t utc_offset_s, char text[16])
+void glyphs_clock(int64_t wall_us, int32_t utc_offset_s, char text[16])
 {
 	int64_t s = (wall_us / 1000000 + utc_offset_s) % 86400;
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "tui/plain.h"
+#include "tui/text_mode.h"
 #include "tui/tests/golden.h"
 #include "tui/tests/start.h"
 
@@ -16,34 +16,34 @@
 static void a_start(void **unused)
 {
 	struct state *s = start_state(6, 3, false, GATHER_COMING, 1, 6, 0);
-	struct plain p = { .at_us = 0 };
+	struct text_mode p = { .at_us = 0 };
 	char line[256];
 	struct msg m;
 
 	(void)unused;
 	start_status(s, GATHER_COMING, 2, 6, 0, "2 have come", &m);
-	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_string_equal(line, "2 have come");
 	start_status(s, GATHER_COMING, 3, 6, 0, "3 have come", &m);
-	assert_false(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_false(text_mode_line(&p, s, &m, line, sizeof(line)));
 	start_status(s, GATHER_LINKS, 1, 6, 5, "round 1", &m);
-	assert_false(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_false(text_mode_line(&p, s, &m, line, sizeof(line)));
 	p.at_us -= 5000000;
 	start_status(s, GATHER_LINKS, 2, 6, 4, "round 2", &m);
-	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_string_equal(line, "round 2");
-	assert_false(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_false(text_mode_line(&p, s, &m, line, sizeof(line)));
 	s->status.phase = PHASE_COMPUTING;
 	s->status.steps = 0;
 	p.at_us -= 5000000;
-	assert_false(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_false(text_mode_line(&p, s, &m, line, sizeof(line)));
 	state_free(s);
 }
 
 static void an_iteration(void **unused)
 {
 	struct stream_options o;
-	struct plain p = { .at_us = 0 };
+	struct text_mode p = { .at_us = 0 };
 	struct msg m = { .type = MSG_SEE_ITERATION };
 	struct state *s;
 	char line[256];
@@ -57,17 +57,17 @@ static void an_iteration(void **unused)
 							.sync_s = 0.2f,
 							.predicted_sync_s = 0.25f,
 							.real_s = 0.9f };
-	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_non_null(strstr(line, "0.61 s (predicted 0.58 s), 0 coll"));
 	start_measured(s);
-	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_non_null(strstr(line, "0.61 s (predicted 0.58 s), sums 0.20 s (predicted 0.25 s), "
 				     "all in 0.90 s, 0 coll"));
 	m = (struct msg){ .type = MSG_SEE_RUN, .u.see_run = s->run };
-	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_null(strstr(line, "emulated"));
 	m.u.see_run.emulated = 1;
-	assert_true(plain_line(&p, s, &m, line, sizeof(line)));
+	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_non_null(strstr(line, "emulated"));
 	state_free(s);
 }

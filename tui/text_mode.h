@@ -1,8 +1,8 @@
-/* plain.h - the run as lines, appended and never redrawn: for screen readers, dumb terminals,
- * pipes.
+/* text_mode.h - the run as lines, appended and never redrawn: for screen readers, dumb
+ * terminals, pipes.
  */
-#ifndef TUI_PLAIN_H
-#define TUI_PLAIN_H
+#ifndef TUI_TEXT_MODE_H
+#define TUI_TEXT_MODE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,13 +10,14 @@
 #include "tui/run/state.h"
 
 /* What was said last of the steps before the first iteration. */
-struct plain {
+struct text_mode {
 	uint8_t step;
 	int64_t at_us; /* controller's clock; 0: nothing */
 };
 
 /* What a message just applied has to say, without a newline; false: nothing. Control characters
  * in what the controller says become '?'. */
-bool plain_line(struct plain *p, const struct state *s, const struct msg *m, char *out, size_t room);
+bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
+		    size_t room);
 
 #endif

@@ -1,0 +1,124 @@
+/* What leaves: commands for the controller, and the message line. An act needs the operator's
+ * lease; where it is not ours the act waits here while the lease is asked for, and leaves when it
+ * is granted. */
+#include "tui/input/ui.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TOAST_US = 6000000, LEASE_S = 600 };
+
+void ui_say(struct ui *u, enum style style, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(u->toast, sizeof(u->toast), format, args);
+	va_end(args);
+	u->toast_style = style;
+	u->toast_until_us = u->local_us + TOAST_US;
+}
+
+bool ui_lease_is_ours(const struct ui *u, const struct state *s)
+{
+	return *s->status.lease && *u->name && strcmp(s->status.lease, u->name) == 0;
+}
+
+const char *ui_only_watches(const struct ui *u)
+{
+	return u->readonly  ? "this console only watches (--readonly)"
+	       : u->watches ? "this console was admitted to watch only"
+			    : NULL;
+}
+
+static uint64_t queue_command(struct ui *u, struct msg_command c)
+{
+	if (u->n_outbox == UI_OUTBOX) {
+		ui_say(u, STYLE_WARNING, "not sent: too many commands wait for an answer");
+		return 0;
+	}
+	c.id = ++u->last_id;
+	u->outbox[u->n_outbox++] = c;
+	return c.id;
+}
+
+/* The lease may be ours already without our knowing it (a console that was started again), so
+ * the controller is asked even where somebody seems to hold it: it says no with a name and a
+ * time. */
+static void ask_lease(struct ui *u, const struct state *s, struct msg_command then)
+{
+	struct msg_command arm = {
+		.verb = COMMAND_ARM, .node = -1, .peer = -1, .value = LEASE_S
+	};
+
+	(void)s;
+	u->waiting = then;
+	u->has_waiting = true;
+	u->arming = queue_command(u, arm);
+	ui_say(u, STYLE_WARNING, "taking the operator's lease for 10 minutes, to %s",
+	       state_verb_name(then.verb));
+}
+
+/* In this order: nothing leaves without a live controller or from a picture of the past;
+ * previews and questions always may; a console that only watches sends nothing else; an act
+ * needs the lease. */
+uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
+{
+	if (u->link != UI_LIVE) {
+		if (!*c.text)
+			ui_say(u, STYLE_WARNING, "not sent: %s",
+			       u->link == UI_RECORDED ? "this is a recorded run"
+						      : "the controller cannot be reached");
+		return 0;
+	}
+	if (u->behind_us > 0 && strncmp(c.text, "branch", 6) != 0) {
+		if (!*c.text)
+			ui_say(u, STYLE_WARNING,
+			       "not sent: the picture is of the past; L goes to now");
+		return 0;
+	}
+	if (strcmp(c.text, "preview") == 0)
+		return queue_command(u, c);
+	if (ui_only_watches(u) && c.verb != COMMAND_COMPARE && c.verb != COMMAND_SEEK) {
+		ui_say(u, STYLE_WARNING, "not sent: %s", ui_only_watches(u));
+		return 0;
+	}
+	if (c.verb == COMMAND_ARM) {
+		u->arming = c.value > 0 ? queue_command(u, c) : 0;
+		return u->arming ? u->arming : c.value > 0 ? 0 : queue_command(u, c);
+	}
+	if (c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK)
+		return queue_command(u, c);
+	if (c.verb != COMMAND_ACK && !s->run.replay &&
+	    (!ui_lease_is_ours(u, s) || s->status.lease_us < 5000000)) {
+		ask_lease(u, s, c);
+		return 0;
+	}
+	ui_say(u, STYLE_TEXT, "%s sent", state_verb_name(c.verb));
+	return queue_command(u, c);
+}
+
+void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
+{
+	bool arming = u->arming && r->command == u->arming, had = arming && u->has_waiting;
+
+	for (uint32_t k = 0; k < u->n_candidates; k++)
+		if (u->candidates[k].id == r->command && r->command)
+			return; /* the answer itself is a plan */
+	if (arming) {
+		u->arming = 0;
+		u->has_waiting = false;
+	}
+	if (r->status != 0) {
+		ui_say(u, STYLE_ALERT, "refused: %s",
+		       *r->text ? r->text : strerror(-r->status));
+	} else if (had) {
+		ui_say(u, STYLE_WARNING,
+		       "the operator's lease is ours (:arm off gives it back); %s sent",
+		       state_verb_name(u->waiting.verb));
+		queue_command(u, u->waiting);
+	} else if (*r->text) {
+		ui_say(u, STYLE_GOOD, "%s", r->text);
+	}
+}
