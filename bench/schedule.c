@@ -33,7 +33,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "schedule/format/cluster.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/format/regions.h"
 #include "schedule/search/search.h"
 

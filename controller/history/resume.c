@@ -16,7 +16,7 @@
 #include <jansson.h>
 
 #include "controller/operator/see.h"
-#include "schedule/execution/noise.h"
+#include "schedule/execution/jitter.h"
 
 /* Attempts that a controller may use up, and how many controllers; of the many after these each has fewer, for they
  * can hardly live long. */

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
-#include "schedule/execution/noise.h"
+#include "schedule/execution/jitter.h"
 
 enum {
 	MEMBERS = 20, PER_NODE = 3, /* 30 microbatches, the embedded cluster's */

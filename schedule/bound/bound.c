@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/bound/exposure.h"
-#include "schedule/bound/machine.h"
-#include "schedule/bound/ways.h"
+#include "schedule/bound/coverage_bound.h"
+#include "schedule/bound/single_machine.h"
+#include "schedule/bound/shortest_paths.h"
 
 #define MOST_WAYS 100        /* of a data node's machine */
 #define MOST_HOPS 300000000L /* looked at for ways; data nodes left after that are left out */

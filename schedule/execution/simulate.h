@@ -10,7 +10,7 @@
  * Times are double seconds, formed in the order start + duration, end + delay, end + overhead,
  * so another implementation that does the same agrees bit for bit.
  *
- * This is the reference: plain and complete. engine.h does the same for the search, faster and
+ * This is the reference: plain and complete. fast_simulate.h does the same for the search, faster and
  * without a trace, and tests hold the two together.
  */
 #ifndef SCHEDULE_SIMULATE_H
@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "schedule/format/cluster.h"
-#include "schedule/execution/noise.h"
+#include "schedule/execution/jitter.h"
 #include "schedule/format/plan.h"
 
 struct sim_task {
@@ -53,7 +53,7 @@ struct simulation {
  * -EDEADLK: standstill, the message tells who waits for whom; -ENOMEM. */
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
 	     struct error *err);
-/* The same where nothing takes quite its time (noise.h). */
+/* The same where nothing takes quite its time (jitter.h). */
 int simulate_noisy(const struct cluster *c, const struct plan *p, const struct noise *noise,
 		   struct simulation **out, struct error *err);
 void simulation_free(struct simulation *s); /* NULL is allowed */

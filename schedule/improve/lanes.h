@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schedule/improve/gaps.h"
-#include "schedule/problem/near.h"
+#include "schedule/improve/slot_timeline.h"
+#include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
-#include "schedule/problem/visits.h"
+#include "schedule/problem/stage_quota.h"
 
 #define LANES_MOST 24 /* microbatches out at a time */
 

@@ -30,9 +30,9 @@
 
 #include "base/rng.h"
 #include "schedule/improve/lanes.h"
-#include "schedule/problem/near.h"
+#include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
-#include "schedule/improve/reinsert.h"
+#include "schedule/improve/ruin_recreate.h"
 #include "schedule/improve/timetable.h"
 #include "schedule/problem/trips.h"
 

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schedule/execution/engine.h"
-#include "schedule/problem/near.h"
+#include "schedule/execution/fast_simulate.h"
+#include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
 
 /* A task where it is done. One that is taken out keeps its row, which then says nothing: no slots,

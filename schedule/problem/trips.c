@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/problem/near.h"
+#include "schedule/problem/candidate_lists.h"
 
 #define MOST_LOOKED_AT 20000 /* partial trips of one data node */
 #define NEAR 8 /* next hops looked at in each stage */

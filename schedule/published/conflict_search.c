@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "schedule/published/conflict_tree.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/published/path_search.h"
 
 #define CANDIDATES 32

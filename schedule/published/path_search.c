@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/problem/near.h"
+#include "schedule/problem/candidate_lists.h"
 
 #define NEAR 16           /* next hops looked at in each stage */
 #define MOST_STATES 20000 /* of one question */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/improve/moves.h"
-#include "schedule/execution/noise.h"
+#include "schedule/execution/jitter.h"
 #include "schedule/problem/progress.h"
 #include "schedule/execution/simulate.h"
 

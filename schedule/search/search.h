@@ -51,7 +51,7 @@ struct plan_request {
 	bool split_backward; /* B gives the input gradients, W later the weight gradients */
 	bool fifo;                     /* no order at the nodes: first come, first served */
 	double jitter;                 /* > 0: a plan that is short on average where tasks and
-					* transfers vary by so much (noise.h); first come, first
+					* transfers vary by so much (jitter.h); first come, first
 					* served */
 	int samples;                   /* to try each candidate on; 0: ROBUST_SAMPLES */
 	double budget_s;               /* <= 0: no limit in time */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/problem/alike.h"
+#include "schedule/problem/node_classes.h"
 
 #define BEAM 12   /* states a level that the first attempt keeps */
 #define CROWDED 3 /* times as many are thinned out at once */

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "schedule/bound/bound.h"
-#include "schedule/execution/engine.h"
-#include "schedule/bound/machine.h"
+#include "schedule/execution/fast_simulate.h"
+#include "schedule/bound/single_machine.h"
 #include "schedule/tests/fixture.h"
 
 /* One microbatch in the plain enumeration: how far it is. */

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "schedule/start/construct.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/improve/lanes.h"
 #include "schedule/tests/fixture.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "schedule/execution/check.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/search/robust.h"
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"

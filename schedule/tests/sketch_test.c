@@ -11,9 +11,9 @@
 #include "schedule/improve/anneal.h"
 #include "schedule/execution/check.h"
 #include "schedule/start/construct.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/start/sketch.h"
-#include "schedule/search/starts.h"
+#include "schedule/search/multi_start.h"
 #include "schedule/published/straight.h"
 #include "schedule/tests/fixture.h"
 

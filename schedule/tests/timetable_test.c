@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/tests/fixture.h"
 #include "schedule/improve/timetable.h"
 

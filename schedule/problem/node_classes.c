@@ -1,0 +1,53 @@
+#include "schedule/problem/node_classes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOINED_FROM 64 /* nodes */
+
+static bool are_alike(const struct problem *p, int u, int v)
+{
+	const struct cluster_node *a = &p->c->nodes[u], *b = &p->c->nodes[v];
+
+	return a->forward_s == b->forward_s && a->backward_s == b->backward_s &&
+	       a->loss_s == b->loss_s && a->weight_gradient_s == b->weight_gradient_s &&
+	       a->memory == b->memory && strcmp(a->location, b->location) == 0;
+}
+
+int alike_init(struct alike *a, const struct problem *p, const struct solution *s, bool may_join)
+{
+	size_t nodes = (size_t)p->n_nodes;
+	bool joins = may_join && p->n_nodes >= JOINED_FROM;
+
+	*a = (struct alike){ 0 };
+	a->of = calloc(nodes, sizeof(*a->of));
+	a->sample = calloc(nodes, sizeof(*a->sample));
+	a->first = calloc((size_t)p->n_stages + 1, sizeof(*a->first));
+	if (!a->of || !a->sample || !a->first) {
+		alike_fini(a);
+		return -ENOMEM;
+	}
+	for (int stage = 0; stage < p->n_stages; stage++) {
+		a->first[stage] = a->n;
+		for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
+			int v = s->members[i], g = joins ? a->first[stage] : a->n;
+
+			while (g < a->n && !are_alike(p, a->sample[g], v))
+				g++;
+			if (g == a->n)
+				a->sample[a->n++] = v;
+			a->of[v] = g;
+		}
+	}
+	a->first[p->n_stages] = a->n;
+	return 0;
+}
+
+void alike_fini(struct alike *a)
+{
+	free(a->of);
+	free(a->sample);
+	free(a->first);
+	*a = (struct alike){ 0 };
+}
