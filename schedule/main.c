@@ -118,8 +118,8 @@ static bool parse_robust(const char *text, double *jitter, int *samples)
 	long n = 0;
 
 	*jitter = strtod(text, &end);
-	if (end == text || !(*jitter > 0 && *jitter <= NOISE_MOST_JITTER) ||
-	    (*end && (*end != ',' || !parse_long(end + 1, 1, NOISE_MOST_SAMPLES, &n))))
+	if (end == text || !(*jitter > 0 && *jitter <= JITTER_MOST) ||
+	    (*end && (*end != ',' || !parse_long(end + 1, 1, JITTER_MOST_SAMPLES, &n))))
 		return false;
 	if (n > 0)
 		*samples = (int)n;

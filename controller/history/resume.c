@@ -96,7 +96,7 @@ int resume_options_again(struct controller *c, struct error *err)
 			     plan_algorithm_named(algorithm, &p->algorithm) &&
 			     skip >= 0 && iterations >= 0 && every >= 0 && batches > 0 &&
 			     checkpoint >= 0 && scale <= 1e6 && jitter >= 0 &&
-			     jitter <= NOISE_MOST_JITTER
+			     jitter <= JITTER_MOST
 		     ? 0
 		     : -EINVAL;
 	json_decref(o);

@@ -24,10 +24,10 @@ struct kind {
 	int *set;      /* (n_ways) */
 };
 
-struct exposure {
+struct coverage_bound {
 	const struct problem *p;
 	const struct solution *s;
-	struct ways *w;
+	struct shortest_paths *w;
 	const int *sent;
 	int n_kinds, n_ready; /* of those the ways are known */
 	int size; /* of the largest: microbatches by slots squared */
@@ -36,8 +36,8 @@ struct exposure {
 	uint64_t *stages; /* (n_sets) bits */
 	double *value;    /* (n_sets) at the prices */
 	double *point;    /* (n_stages - 1) visits less those demanded */
-	struct separate *separate;
-	struct takings *takings;
+	struct nearest_point *nearest;
+	struct pricing *pricing;
 	double *way_s, *worth; /* (n_sets) of the ways that are worth having */
 	uint64_t *way_stages;
 
@@ -49,7 +49,7 @@ struct exposure {
 	bool misfit; /* some could not send all they have */
 };
 
-static int alloc_all(struct exposure *e)
+static int alloc_all(struct coverage_bound *e)
 {
 	size_t stages = (size_t)e->p->n_stages, sets = (size_t)e->n_sets;
 
@@ -59,26 +59,26 @@ static int alloc_all(struct exposure *e)
 	e->way_s = calloc(sets, sizeof(*e->way_s));
 	e->worth = calloc(sets, sizeof(*e->worth));
 	e->way_stages = calloc(sets, sizeof(*e->way_stages));
-	e->separate = separate_new(e->p->n_stages - 1);
-	e->takings = takings_new(STATES_BY_SIZE / e->size < MOST_STATES ? STATES_BY_SIZE / e->size
+	e->nearest = nearest_point_new(e->p->n_stages - 1);
+	e->pricing = pricing_new(STATES_BY_SIZE / e->size < MOST_STATES ? STATES_BY_SIZE / e->size
 									: MOST_STATES);
 	return e->stages && e->value && e->point && e->way_s && e->worth && e->way_stages &&
-			       e->separate && e->takings
+			       e->nearest && e->pricing
 		       ? 0
 		       : -ENOMEM;
 }
 
-static struct kind *kind_of(struct exposure *e, int node, int n)
+static struct kind *kind_of(struct coverage_bound *e, int node, int n)
 {
 	for (int i = 0; i < e->n_kinds; i++)
-		if (ways_like(e->w, e->kinds[i].node) == ways_like(e->w, node) &&
+		if (shortest_paths_like(e->w, e->kinds[i].node) == shortest_paths_like(e->w, node) &&
 		    e->kinds[i].n == n)
 			return &e->kinds[i];
 	e->kinds[e->n_kinds] = (struct kind){ .node = node, .n = n };
 	return &e->kinds[e->n_kinds++];
 }
 
-static bool find_kinds(struct exposure *e)
+static bool find_kinds(struct coverage_bound *e)
 {
 	for (int i = 0; i < e->p->sizes[0]; i++) {
 		int node = e->s->members[i], n = e->sent[i];
@@ -86,7 +86,7 @@ static bool find_kinds(struct exposure *e)
 
 		if (n == 0)
 			continue;
-		if (slots < 1 || slots > TAKINGS_MOST_SLOTS || n > EXPOSURE_MOST_SIZE / slots / slots)
+		if (slots < 1 || slots > PRICING_MOST_SLOTS || n > COVERAGE_BOUND_MOST_SIZE / slots / slots)
 			return false;
 		kind_of(e, node, n)->times++;
 		e->size = n * slots * slots > e->size ? n * slots * slots : e->size;
@@ -94,14 +94,14 @@ static bool find_kinds(struct exposure *e)
 	return e->n_kinds > 0;
 }
 
-int exposure_new(struct exposure **out, const struct problem *p, const struct solution *s,
-		 struct ways *w, const int *sent)
+int coverage_bound_new(struct coverage_bound **out, const struct problem *p, const struct solution *s,
+		 struct shortest_paths *w, const int *sent)
 {
-	struct exposure *e;
+	struct coverage_bound *e;
 	int rc = -ENOMEM;
 
 	*out = NULL;
-	if (p->length == 1 || ways_sets(w) < 2 || ways_sets(w) > EXPOSURE_MOST_SETS)
+	if (p->length == 1 || shortest_paths_sets(w) < 2 || shortest_paths_sets(w) > COVERAGE_BOUND_MOST_SETS)
 		return 0;
 	e = calloc(1, sizeof(*e));
 	if (!e)
@@ -110,22 +110,22 @@ int exposure_new(struct exposure **out, const struct problem *p, const struct so
 	e->s = s;
 	e->w = w;
 	e->sent = sent;
-	e->n_sets = ways_sets(w);
+	e->n_sets = shortest_paths_sets(w);
 	e->stride = FIRST_STRIDE;
 	e->kinds = calloc((size_t)p->sizes[0], sizeof(*e->kinds));
 	if (!e->kinds)
 		goto free_exposure;
 	rc = find_kinds(e) ? alloc_all(e) : 0;
-	if (rc == 0 && e->takings) {
+	if (rc == 0 && e->pricing) {
 		*out = e;
 		return 0;
 	}
 free_exposure:
-	exposure_free(e);
+	coverage_bound_free(e);
 	return rc;
 }
 
-void exposure_free(struct exposure *e)
+void coverage_bound_free(struct coverage_bound *e)
 {
 	if (!e)
 		return;
@@ -140,17 +140,17 @@ void exposure_free(struct exposure *e)
 	free(e->way_s);
 	free(e->worth);
 	free(e->way_stages);
-	separate_free(e->separate);
-	takings_free(e->takings);
+	nearest_point_free(e->nearest);
+	pricing_free(e->pricing);
 	free(e);
 }
 
-int64_t exposure_work(const struct exposure *e)
+int64_t coverage_bound_work(const struct coverage_bound *e)
 {
-	return takings_work(e->takings);
+	return pricing_work(e->pricing);
 }
 
-double exposure_s(const struct exposure *e)
+double coverage_bound_s(const struct coverage_bound *e)
 {
 	return e->proved_s;
 }
@@ -170,12 +170,12 @@ static int by_length(const void *a, const void *b)
 }
 
 /* False: out of memory, or there is none. */
-static bool list_ways(struct exposure *e, struct kind *k)
+static bool list_ways(struct coverage_bound *e, struct kind *k)
 {
 	size_t sets = (size_t)e->n_sets;
 	double *least_s = malloc(sets * sizeof(*least_s));
 	struct way *ways = malloc(sets * sizeof(*ways));
-	bool done = least_s && ways && ways_of_sets(e->w, k->node, least_s, e->stages);
+	bool done = least_s && ways && shortest_paths_of_sets(e->w, k->node, least_s, e->stages);
 
 	k->way_s = malloc(sets * sizeof(*k->way_s));
 	k->set = malloc(sets * sizeof(*k->set));
@@ -198,12 +198,12 @@ static bool list_ways(struct exposure *e, struct kind *k)
 
 enum answer { IMPOSSIBLE, NOT_SHOWN, NEW_PRICES };
 
-static double price_of(const struct exposure *e, int stage)
+static double price_of(const struct coverage_bound *e, int stage)
 {
-	return -separate_direction(e->separate)[stage - 1];
+	return -nearest_point_direction(e->nearest)[stage - 1];
 }
 
-static void value_sets(struct exposure *e)
+static void value_sets(struct coverage_bound *e)
 {
 	for (int set = 0; set < e->n_sets; set++) {
 		e->value[set] = 0;
@@ -215,7 +215,7 @@ static void value_sets(struct exposure *e)
 
 /* Ways that are worth more than all shorter ones. Too many: of each few the shortest length and
  * the most worth. */
-static int choose_ways(struct exposure *e, const struct kind *k)
+static int choose_ways(struct coverage_bound *e, const struct kind *k)
 {
 	double best = -INFINITY;
 	int n = 0, few, kept = 0;
@@ -240,10 +240,10 @@ static int choose_ways(struct exposure *e, const struct kind *k)
 }
 
 /* What a data node of this kind earns at most, and its visits. */
-static double earn(struct exposure *e, const struct kind *k, int *visits)
+static double earn(struct coverage_bound *e, const struct kind *k, int *visits)
 {
 	const struct cluster_node *n = &e->p->c->nodes[k->node];
-	struct takings_of of = {
+	struct pricing_request of = {
 		.forward_s = n->forward_s,
 		.loss_s = n->loss_s,
 		.backward_s = n->backward_s,
@@ -256,18 +256,18 @@ static double earn(struct exposure *e, const struct kind *k, int *visits)
 		.stages = e->way_stages,
 	};
 
-	return takings_most(e->takings, &of, e->tried_s * (1 + ROUNDING), visits);
+	return pricing_most(e->pricing, &of, e->tried_s * (1 + ROUNDING), visits);
 }
 
 /* Of the visits that a stage may have, those that are worth the least. */
-static int demand(const struct exposure *e, int stage)
+static int demand(const struct coverage_bound *e, int stage)
 {
 	return price_of(e, stage) < 0 ? e->p->high[stage] : e->p->low[stage];
 }
 
-static void ask(struct exposure *e, const struct kind *k)
+static void ask(struct coverage_bound *e, const struct kind *k)
 {
-	int visits[TAKINGS_STAGES] = { 0 };
+	int visits[PRICING_STAGES] = { 0 };
 	double worth = earn(e, k, visits);
 
 	if (isinf(worth))
@@ -279,7 +279,7 @@ static void ask(struct exposure *e, const struct kind *k)
 }
 
 /* All have been asked at these prices. */
-static enum answer judge(struct exposure *e)
+static enum answer judge(struct coverage_bound *e)
 {
 	double demanded = 0, size = 0;
 
@@ -290,18 +290,18 @@ static enum answer judge(struct exposure *e)
 	}
 	if (e->misfit || e->earned < demanded - ROUNDING * size)
 		return IMPOSSIBLE;
-	if (++e->prices > MOST_PRICES || !separate_tell(e->separate, e->point))
+	if (++e->prices > MOST_PRICES || !nearest_point_tell(e->nearest, e->point))
 		return NOT_SHOWN;
 	return NEW_PRICES;
 }
 
-static void try_next(struct exposure *e, double known_s)
+static void try_next(struct coverage_bound *e, double known_s)
 {
 	e->prices = 0;
 	e->tried_s = fmax(known_s, e->proved_s) * (1 + e->stride);
 }
 
-static void begin_asking(struct exposure *e)
+static void begin_asking(struct coverage_bound *e)
 {
 	e->asked = 0;
 	e->earned = 0;
@@ -310,7 +310,7 @@ static void begin_asking(struct exposure *e)
 	value_sets(e);
 }
 
-bool exposure_step(struct exposure *e, double known_s)
+bool coverage_bound_step(struct coverage_bound *e, double known_s)
 {
 	enum answer answer;
 
@@ -331,7 +331,7 @@ bool exposure_step(struct exposure *e, double known_s)
 		e->proved_s = e->tried_s; /* what fitted into it fits into more, too */
 	} else {
 		e->failed = true;
-		separate_clear(e->separate);
+		nearest_point_clear(e->nearest);
 	}
 	e->stride *= e->failed ? 0.5 : 2;
 	try_next(e, known_s);

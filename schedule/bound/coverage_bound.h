@@ -9,28 +9,28 @@
  * Prices are the direction that separates what can be visited from what must be (nearest_point.h); T
  * grows by smaller and smaller strides while it is impossible. Internal to schedule/.
  */
-#ifndef SCHEDULE_EXPOSURE_H
-#define SCHEDULE_EXPOSURE_H
+#ifndef SCHEDULE_COVERAGE_BOUND_H
+#define SCHEDULE_COVERAGE_BOUND_H
 
 #include "schedule/problem/problem.h"
 #include "schedule/bound/shortest_paths.h"
 
 /* Beyond these nothing is said: sets of stages; microbatches of a data node by the square of its slots. */
-#define EXPOSURE_MOST_SETS 5000
-#define EXPOSURE_MOST_SIZE 600
+#define COVERAGE_BOUND_MOST_SETS 5000
+#define COVERAGE_BOUND_MOST_SIZE 600
 
-struct exposure; /* opaque: work in progress */
+struct coverage_bound; /* opaque: work in progress */
 
-/* All borrowed until exposure_free; sent: microbatches of each data node, by its place in stage 0.
+/* All borrowed until coverage_bound_free; sent: microbatches of each data node, by its place in stage 0.
  * *out is NULL where the instance is beyond it, or all trips go through the same stages. -ENOMEM. */
-int exposure_new(struct exposure **out, const struct problem *p, const struct solution *s,
-		 struct ways *w, const int *sent);
-void exposure_free(struct exposure *e); /* NULL is allowed */
+int coverage_bound_new(struct coverage_bound **out, const struct problem *p, const struct solution *s,
+		 struct shortest_paths *w, const int *sent);
+void coverage_bound_free(struct coverage_bound *e); /* NULL is allowed */
 /* One more piece of work, given a bound that is known: some milliseconds, at 1,000 nodes up to a tenth of
  * a second. False: that was all. */
-bool exposure_step(struct exposure *e, double known_s);
-int64_t exposure_work(const struct exposure *e); /* as takings_work */
+bool coverage_bound_step(struct coverage_bound *e, double known_s);
+int64_t coverage_bound_work(const struct coverage_bound *e); /* as pricing_work */
 /* Proved so far; 0: nothing. */
-double exposure_s(const struct exposure *e);
+double coverage_bound_s(const struct coverage_bound *e);
 
 #endif

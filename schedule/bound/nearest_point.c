@@ -7,7 +7,7 @@
 #define TINY 1e-10 /* of weights, and of squares beside those of the points */
 
 /* The least point is a mixture of few points, each needed: at most one more than coordinates. */
-struct separate {
+struct nearest_point {
 	int dim, n;
 	double *points;  /* (dim + 2, dim) */
 	double *weights; /* (dim + 2) all above 0, together 1 */
@@ -16,9 +16,9 @@ struct separate {
 	double *least;   /* (dim) */
 };
 
-struct separate *separate_new(int dimensions)
+struct nearest_point *nearest_point_new(int dimensions)
 {
-	struct separate *s = calloc(1, sizeof(*s));
+	struct nearest_point *s = calloc(1, sizeof(*s));
 	size_t dim = (size_t)dimensions;
 
 	if (!s)
@@ -30,13 +30,13 @@ struct separate *separate_new(int dimensions)
 	s->rows = calloc((dim + 3) * (dim + 4), sizeof(double));
 	s->least = calloc(dim, sizeof(double));
 	if (!s->points || !s->weights || !s->mixed || !s->rows || !s->least) {
-		separate_free(s);
+		nearest_point_free(s);
 		return NULL;
 	}
 	return s;
 }
 
-void separate_free(struct separate *s)
+void nearest_point_free(struct nearest_point *s)
 {
 	if (!s)
 		return;
@@ -48,23 +48,23 @@ void separate_free(struct separate *s)
 	free(s);
 }
 
-void separate_clear(struct separate *s)
+void nearest_point_clear(struct nearest_point *s)
 {
 	s->n = 0;
 	memset(s->least, 0, (size_t)s->dim * sizeof(double));
 }
 
-const double *separate_direction(const struct separate *s)
+const double *nearest_point_direction(const struct nearest_point *s)
 {
 	return s->least;
 }
 
-static double *point_of(const struct separate *s, int i)
+static double *point_of(const struct nearest_point *s, int i)
 {
 	return s->points + (size_t)i * (size_t)s->dim;
 }
 
-static double dot(const struct separate *s, const double *a, const double *b)
+static double dot(const struct nearest_point *s, const double *a, const double *b)
 {
 	double sum = 0;
 
@@ -114,7 +114,7 @@ static bool solve(double *rows, int n)
 
 /* The mixture of all points, its weights of any sign, that is nearest to the origin: there every
  * point has the same product with it. False: some point is a mixture of the others. */
-static bool mix(struct separate *s)
+static bool mix(struct nearest_point *s)
 {
 	int n = s->n + 1, width = n + 1;
 
@@ -136,7 +136,7 @@ static bool mix(struct separate *s)
 
 /* From the weights towards the mixture until the first one is used up; that point goes. True when
  * none was in the way. */
-static bool approach(struct separate *s)
+static bool approach(struct nearest_point *s)
 {
 	double far = 1;
 	int kept = 0, were = s->n;
@@ -157,7 +157,7 @@ static bool approach(struct separate *s)
 	return kept == were;
 }
 
-static void find_least(struct separate *s)
+static void find_least(struct nearest_point *s)
 {
 	memset(s->least, 0, (size_t)s->dim * sizeof(double));
 	for (int i = 0; i < s->n; i++)
@@ -165,7 +165,7 @@ static void find_least(struct separate *s)
 			s->least[k] += s->weights[i] * point_of(s, i)[k];
 }
 
-bool separate_tell(struct separate *s, const double *point)
+bool nearest_point_tell(struct nearest_point *s, const double *point)
 {
 	double square = dot(s, point, point), least = dot(s, s->least, s->least);
 

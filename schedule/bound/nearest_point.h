@@ -7,22 +7,22 @@
  * Source: P. Wolfe, Finding the nearest point in a polytope, Mathematical Programming 11 (1976).
  * Internal to schedule/.
  */
-#ifndef SCHEDULE_SEPARATE_H
-#define SCHEDULE_SEPARATE_H
+#ifndef SCHEDULE_NEAREST_POINT_H
+#define SCHEDULE_NEAREST_POINT_H
 
 #include <stdbool.h>
 
-struct separate; /* opaque */
+struct nearest_point; /* opaque */
 
 /* Of points with so many coordinates; none told yet. NULL: out of memory. */
-struct separate *separate_new(int dimensions);
-void separate_free(struct separate *s); /* NULL is allowed */
+struct nearest_point *nearest_point_new(int dimensions);
+void nearest_point_free(struct nearest_point *s); /* NULL is allowed */
 /* As if new. */
-void separate_clear(struct separate *s);
+void nearest_point_clear(struct nearest_point *s);
 /* The hull's least point (dimensions), borrowed until the next call; before any point was told: 0. */
-const double *separate_direction(const struct separate *s);
+const double *nearest_point_direction(const struct nearest_point *s);
 /* point (dimensions) is copied. False: the hull holds the origin, or this point brings it no
  * nearer, as far as the numbers tell. */
-bool separate_tell(struct separate *s, const double *point);
+bool nearest_point_tell(struct nearest_point *s, const double *point);
 
 #endif

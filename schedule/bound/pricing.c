@@ -8,26 +8,26 @@
 struct state {
 	double free_s; /* of the machine, the overhead paid */
 	double worth;
-	double sent_s[TAKINGS_MOST_SLOTS]; /* ends of F of those under way, oldest first */
-	uint16_t visits[TAKINGS_STAGES];
+	double sent_s[PRICING_MOST_SLOTS]; /* ends of F of those under way, oldest first */
+	uint16_t visits[PRICING_STAGES];
 };
 
 /* Lists by how many are under way: of the states with so many tasks done, and with one more. */
-struct takings {
+struct pricing {
 	int most;
 	struct state *now, *next;
-	int n_now[TAKINGS_MOST_SLOTS + 1], n_next[TAKINGS_MOST_SLOTS + 1];
+	int n_now[PRICING_MOST_SLOTS + 1], n_next[PRICING_MOST_SLOTS + 1];
 	int64_t work;
 	/* Of what is being worked out. */
-	const struct takings_of *of;
+	const struct pricing_request *of;
 	double within_s;
 	double per_worth; /* seconds that one is taken for when states are compared */
 };
 
-struct takings *takings_new(int most_states)
+struct pricing *pricing_new(int most_states)
 {
-	struct takings *t = calloc(1, sizeof(*t));
-	size_t states = (size_t)most_states * (TAKINGS_MOST_SLOTS + 1);
+	struct pricing *t = calloc(1, sizeof(*t));
+	size_t states = (size_t)most_states * (PRICING_MOST_SLOTS + 1);
 
 	if (!t)
 		return NULL;
@@ -35,13 +35,13 @@ struct takings *takings_new(int most_states)
 	t->now = malloc(states * sizeof(*t->now));
 	t->next = malloc(states * sizeof(*t->next));
 	if (!t->now || !t->next) {
-		takings_free(t);
+		pricing_free(t);
 		return NULL;
 	}
 	return t;
 }
 
-void takings_free(struct takings *t)
+void pricing_free(struct pricing *t)
 {
 	if (!t)
 		return;
@@ -50,7 +50,7 @@ void takings_free(struct takings *t)
 	free(t);
 }
 
-int64_t takings_work(const struct takings *t)
+int64_t pricing_work(const struct pricing *t)
 {
 	return t->work;
 }
@@ -66,7 +66,7 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 }
 
 /* Into the one it is closest to, the better of each. */
-static void merge(const struct takings *t, struct state *list, const struct state *s, int under_way)
+static void merge(const struct pricing *t, struct state *list, const struct state *s, int under_way)
 {
 	double closest = INFINITY;
 	struct state *into = list;
@@ -92,11 +92,11 @@ static void merge(const struct takings *t, struct state *list, const struct stat
 }
 
 /* Whether the slots can take those not sent yet, each by the shortest way, before the time is over. */
-static bool fits(const struct takings *t, const struct state *s, int under_way, int unsent)
+static bool fits(const struct pricing *t, const struct state *s, int under_way, int unsent)
 {
-	const struct takings_of *of = t->of;
+	const struct pricing_request *of = t->of;
 	double out_s = of->loss_s + of->way_s[0], back_s = of->backward_s + of->overhead_s;
-	double ready_s[TAKINGS_MOST_SLOTS];
+	double ready_s[PRICING_MOST_SLOTS];
 
 	for (int i = 0; i < of->slots; i++)
 		ready_s[i] = i < under_way ? fmax(s->free_s, s->sent_s[i] + out_s) + back_s
@@ -114,7 +114,7 @@ static bool fits(const struct takings *t, const struct state *s, int under_way, 
 	return true;
 }
 
-static void reach(struct takings *t, const struct state *s, int under_way, int unsent)
+static void reach(struct pricing *t, const struct state *s, int under_way, int unsent)
 {
 	struct state *list = t->next + (size_t)under_way * (size_t)t->most;
 	int *n = &t->n_next[under_way], kept = 0;
@@ -140,10 +140,10 @@ static void reach(struct takings *t, const struct state *s, int under_way, int u
 }
 
 /* One of those under way comes back, by each way that is worth waiting for. */
-static void take_back(struct takings *t, const struct state *from, int which, int under_way, int unsent,
+static void take_back(struct pricing *t, const struct state *from, int which, int under_way, int unsent,
 		      double latest_s)
 {
-	const struct takings_of *of = t->of;
+	const struct pricing_request *of = t->of;
 	double out_s = from->sent_s[which] + of->loss_s;
 	int first = of->n_ways - 1;
 
@@ -165,7 +165,7 @@ static void take_back(struct takings *t, const struct state *from, int which, in
 	}
 }
 
-static void send_out(struct takings *t, const struct state *from, int under_way, int unsent)
+static void send_out(struct pricing *t, const struct state *from, int under_way, int unsent)
 {
 	struct state s = *from;
 
@@ -175,9 +175,9 @@ static void send_out(struct takings *t, const struct state *from, int under_way,
 }
 
 /* So many tasks are done: one more, early enough for what the machine has to do after it. */
-static void take_layer(struct takings *t, int tasks)
+static void take_layer(struct pricing *t, int tasks)
 {
-	const struct takings_of *of = t->of;
+	const struct pricing_request *of = t->of;
 	double send_s = of->forward_s + of->overhead_s, back_s = of->backward_s + of->overhead_s;
 
 	memset(t->n_next, 0, sizeof(t->n_next));
@@ -198,7 +198,7 @@ static void take_layer(struct takings *t, int tasks)
 	}
 }
 
-double takings_most(struct takings *t, const struct takings_of *of, double within_s, int *visits)
+double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s, int *visits)
 {
 	double span = of->worth[of->n_ways - 1] - of->worth[0];
 	const struct state *best;
@@ -223,7 +223,7 @@ double takings_most(struct takings *t, const struct takings_of *of, double withi
 			best = &t->now[i];
 	if (t->n_now[0] == 0)
 		return -INFINITY;
-	for (int stage = 0; stage < TAKINGS_STAGES; stage++)
+	for (int stage = 0; stage < PRICING_STAGES; stage++)
 		visits[stage] += best->visits[stage];
 	return best->worth;
 }

@@ -11,31 +11,31 @@
  * become one with the better of each, so that nothing earns more than what is said. Internal to
  * schedule/.
  */
-#ifndef SCHEDULE_TAKINGS_H
-#define SCHEDULE_TAKINGS_H
+#ifndef SCHEDULE_PRICING_H
+#define SCHEDULE_PRICING_H
 
 #include <stdint.h>
 
-#define TAKINGS_MOST_SLOTS 8
-#define TAKINGS_STAGES 64
+#define PRICING_MOST_SLOTS 8
+#define PRICING_STAGES 64
 
-struct takings_of {
+struct pricing_request {
 	double forward_s, loss_s, backward_s, overhead_s;
-	int n, slots; /* microbatches, below 65536; those under way at once, up to TAKINGS_MOST_SLOTS */
+	int n, slots; /* microbatches, below 65536; those under way at once, up to PRICING_MOST_SLOTS */
 	int n_ways;   /* at least one */
 	const double *way_s, *worth; /* (n_ways) both ascending */
 	const uint64_t *stages;      /* (n_ways) that it visits, a bit for each */
 };
 
-struct takings; /* opaque: room to work in */
+struct pricing; /* opaque: room to work in */
 
 /* most_states: kept for each pair of numbers. NULL: out of memory. */
-struct takings *takings_new(int most_states);
-void takings_free(struct takings *t); /* NULL is allowed */
-/* Visits of what earns most go into visits (TAKINGS_STAGES); exact as long as no two states became
+struct pricing *pricing_new(int most_states);
+void pricing_free(struct pricing *t); /* NULL is allowed */
+/* Visits of what earns most go into visits (PRICING_STAGES); exact as long as no two states became
  * one. -INFINITY: the microbatches do not fit. */
-double takings_most(struct takings *t, const struct takings_of *of, double within_s, int *visits);
+double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s, int *visits);
 /* States compared so far. */
-int64_t takings_work(const struct takings *t);
+int64_t pricing_work(const struct pricing *t);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include "schedule/problem/node_classes.h"
 
-struct ways {
+struct shortest_paths {
 	const struct problem *p;
 	const struct solution *s;
-	struct alike groups; /* whose nodes are taken as one */
+	struct node_classes groups; /* whose nodes are taken as one */
 	int n;               /* of them */
 	const int *first;    /* (n_stages + 1) groups of each stage */
 	double *delay;  /* (n, n) the least between any two */
@@ -21,7 +21,7 @@ struct ways {
 	long work;
 };
 
-static void find_delays(struct ways *w)
+static void find_delays(struct shortest_paths *w)
 {
 	const struct problem *p = w->p;
 	int in = w->s->start[p->n_stages];
@@ -42,16 +42,16 @@ static void find_delays(struct ways *w)
 	}
 }
 
-struct ways *ways_new(const struct problem *p, const struct solution *s)
+struct shortest_paths *shortest_paths_new(const struct problem *p, const struct solution *s)
 {
-	struct ways *w = calloc(1, sizeof(*w));
+	struct shortest_paths *w = calloc(1, sizeof(*w));
 	size_t cells;
 
 	if (!w)
 		return NULL;
 	w->p = p;
 	w->s = s;
-	if (alike_init(&w->groups, p, s, true) != 0)
+	if (node_classes_init(&w->groups, p, s, true) != 0)
 		goto free_ways;
 	w->n = w->groups.n;
 	w->first = w->groups.first;
@@ -66,15 +66,15 @@ struct ways *ways_new(const struct problem *p, const struct solution *s)
 	return w;
 
 free_ways:
-	ways_free(w);
+	shortest_paths_free(w);
 	return NULL;
 }
 
-void ways_free(struct ways *w)
+void shortest_paths_free(struct shortest_paths *w)
 {
 	if (!w)
 		return;
-	alike_fini(&w->groups);
+	node_classes_fini(&w->groups);
 	free(w->delay);
 	for (int kind = 0; kind < 3; kind++)
 		free(w->hop[kind]);
@@ -84,19 +84,19 @@ void ways_free(struct ways *w)
 	free(w);
 }
 
-int ways_like(const struct ways *w, int data_node)
+int shortest_paths_like(const struct shortest_paths *w, int data_node)
 {
 	return w->groups.of[data_node];
 }
 
-long ways_work(const struct ways *w)
+long shortest_paths_work(const struct shortest_paths *w)
 {
 	return w->work;
 }
 
 /* The delay and work of a hop in the direction asked for. Nodes without memory cannot be
  * visited. */
-static double hop_s(const struct ways *w, int u, int v, enum way_kind kind)
+static double hop_s(const struct shortest_paths *w, int u, int v, enum shortest_paths_kind kind)
 {
 	const struct cluster_node *n = &w->p->c->nodes[w->groups.sample[v]];
 	double there = w->delay[(size_t)u * (size_t)w->n + (size_t)v];
@@ -105,16 +105,16 @@ static double hop_s(const struct ways *w, int u, int v, enum way_kind kind)
 	if (v >= w->first[1] && n->memory < 1)
 		return INFINITY;
 	switch (kind) {
-	case WAY_OUT:
+	case SHORTEST_PATHS_OUT:
 		return there + n->forward_s;
-	case WAY_BACK:
+	case SHORTEST_PATHS_BACK:
 		return back + n->backward_s;
 	default:
 		return there + n->forward_s + back + n->backward_s;
 	}
 }
 
-static const double *hops(struct ways *w, enum way_kind kind)
+static const double *hops(struct shortest_paths *w, enum shortest_paths_kind kind)
 {
 	size_t n = (size_t)w->n;
 
@@ -134,7 +134,7 @@ static void lower(double *cell, double s)
 
 /* From u, reached after k visits with `top` the highest stage so far, to all that may follow.
  */
-static void spread(struct ways *w, int k, const double *from_u, int top, double s)
+static void spread(struct shortest_paths *w, int k, const double *from_u, int top, double s)
 {
 	double *way = w->way + (size_t)(k + 1) * (size_t)w->n;
 	double *from_below = w->from_below + (size_t)(k + 1) * (size_t)w->n;
@@ -149,7 +149,7 @@ static void spread(struct ways *w, int k, const double *from_u, int top, double 
 }
 
 /* A stage entered from below the one under it: now that one. */
-static void exchange(struct ways *w, int k, const double *from_v, int under, double s)
+static void exchange(struct shortest_paths *w, int k, const double *from_v, int under, double s)
 {
 	double *exchanged = w->exchanged + (size_t)(k + 1) * (size_t)w->n;
 
@@ -157,7 +157,7 @@ static void exchange(struct ways *w, int k, const double *from_v, int under, dou
 		lower(&exchanged[v], s + from_v[v]);
 }
 
-static double way_home(const struct ways *w, int data, enum way_kind kind)
+static double way_home(const struct shortest_paths *w, int data, enum shortest_paths_kind kind)
 {
 	size_t last = (size_t)(w->p->length - 1) * (size_t)w->n, n = (size_t)w->n;
 	double best = INFINITY;
@@ -165,7 +165,7 @@ static double way_home(const struct ways *w, int data, enum way_kind kind)
 	for (int v = w->first[1]; v < w->n; v++) {
 		double there = w->delay[(size_t)v * n + (size_t)data];
 		double back = w->delay[(size_t)data * n + (size_t)v];
-		double home = kind == WAY_OUT ? there : kind == WAY_BACK ? back : there + back;
+		double home = kind == SHORTEST_PATHS_OUT ? there : kind == SHORTEST_PATHS_BACK ? back : there + back;
 
 		lower(&best,
 		      fmin(w->way[last + (size_t)v], w->exchanged[last + (size_t)v]) + home);
@@ -173,7 +173,7 @@ static double way_home(const struct ways *w, int data, enum way_kind kind)
 	return best;
 }
 
-double ways_fastest_s(struct ways *w, int data_node, enum way_kind kind)
+double shortest_paths_fastest_s(struct shortest_paths *w, int data_node, enum shortest_paths_kind kind)
 {
 	const struct problem *p = w->p;
 	const double *hop = hops(w, kind);
@@ -203,7 +203,7 @@ double ways_fastest_s(struct ways *w, int data_node, enum way_kind kind)
 	return way_home(w, data, kind);
 }
 
-int ways_sets(const struct ways *w)
+int shortest_paths_sets(const struct shortest_paths *w)
 {
 	double sets = 1;
 	int others = w->p->n_stages - 1, visits = w->p->length - 1;
@@ -223,7 +223,7 @@ struct prefix {
 };
 
 struct by_set {
-	struct ways *w;
+	struct shortest_paths *w;
 	const double *hop;
 	int data;
 	double *least_s; /* of the next set */
@@ -233,7 +233,7 @@ struct by_set {
 /* After the prefix to the nodes of one more stage: to[v], the least. */
 static void enter(struct by_set *b, const struct prefix *p, int stage, double *to)
 {
-	struct ways *w = b->w;
+	struct shortest_paths *w = b->w;
 	size_t n = (size_t)w->n, row = (size_t)(p->visits - 1) * n;
 
 	for (int v = w->first[stage]; v < w->first[stage + 1]; v++)
@@ -257,7 +257,7 @@ static void enter(struct by_set *b, const struct prefix *p, int stage, double *t
 static struct prefix one_more(struct by_set *b, const struct prefix *before, const struct prefix *p,
 			      int stage)
 {
-	struct ways *w = b->w;
+	struct shortest_paths *w = b->w;
 	size_t n = (size_t)w->n, row = (size_t)p->visits * n;
 	struct prefix more = { p->visits + 1, stage, p->top, p->stages | UINT64_C(1) << stage };
 
@@ -276,7 +276,7 @@ static struct prefix one_more(struct by_set *b, const struct prefix *before, con
 
 static double home_of(const struct by_set *b, const struct prefix *p)
 {
-	const struct ways *w = b->w;
+	const struct shortest_paths *w = b->w;
 	size_t n = (size_t)w->n, row = (size_t)(p->visits - 1) * n, data = (size_t)b->data;
 	double best = INFINITY;
 
@@ -308,9 +308,9 @@ static void each_set(struct by_set *b, const struct prefix *before, const struct
 	}
 }
 
-bool ways_of_sets(struct ways *w, int data_node, double *least_s, uint64_t *stages)
+bool shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s, uint64_t *stages)
 {
-	struct by_set b = { w, hops(w, WAY_ROUND), w->groups.of[data_node], least_s, stages };
+	struct by_set b = { w, hops(w, SHORTEST_PATHS_ROUND), w->groups.of[data_node], least_s, stages };
 	struct prefix start = { .visits = 1 };
 
 	if (!b.hop)

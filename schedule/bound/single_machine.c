@@ -8,7 +8,7 @@
  * the others the end of their F. */
 struct way {
 	double free_s; /* of the machine, the overhead paid */
-	double at_s[MACHINE_MOST_SLOTS];
+	double at_s[SINGLE_MACHINE_MOST_SLOTS];
 };
 
 /* Tasks done, as numbers beyond those microbatches that have given their slot back. */
@@ -17,7 +17,7 @@ struct done {
 };
 
 struct walk {
-	const struct machine *m;
+	const struct single_machine *m;
 	int slots, width, n_cells, most;
 	/* Two layers: so many tasks done, and one more. (n_cells) lists of (most) ways. */
 	struct way *now, *next;
@@ -94,7 +94,7 @@ static void reach_without_oldest(struct walk *w, struct done d, struct way *way)
 /* All that the machine may do next; `sent` microbatches have had their F. */
 static void go_on(struct walk *w, struct done d, const struct way *from, int sent)
 {
-	const struct machine *m = w->m;
+	const struct single_machine *m = w->m;
 	struct way way = *from;
 
 	if (d.b < d.l) { /* B */
@@ -180,7 +180,7 @@ static double walk_all(struct walk *w)
 	return best;
 }
 
-static double formula(const struct machine *m, int slots)
+static double formula(const struct single_machine *m, int slots)
 {
 	double tail_s = m->split ? m->overhead_s + m->weights_s : 0;
 	double own_s = m->forward_s + m->loss_s + m->backward_s + tail_s;
@@ -194,7 +194,7 @@ static double formula(const struct machine *m, int slots)
 	return fmax(work_s, fmax(slots_s, trip_s));
 }
 
-double machine_least_s(const struct machine *m, int most_ways, bool *exact)
+double single_machine_least_s(const struct single_machine *m, int most_ways, bool *exact)
 {
 	int slots = m->slots < m->n ? m->slots : m->n;
 	struct walk w = {
@@ -207,7 +207,7 @@ double machine_least_s(const struct machine *m, int most_ways, bool *exact)
 		return 0;
 	least_s = formula(m, slots);
 	*exact = false;
-	if (slots > MACHINE_MOST_SLOTS || m->n > MACHINE_MOST_MB || most_ways < 1)
+	if (slots > SINGLE_MACHINE_MOST_SLOTS || m->n > SINGLE_MACHINE_MOST_MB || most_ways < 1)
 		return least_s;
 	w.n_cells = w.width * w.width * w.width;
 	least_s = fmax(least_s, walk_all(&w));

@@ -14,16 +14,16 @@
  * taken as one with the earlier of each of their times: that is no longer exact, but nothing is
  * below it. Internal to schedule/.
  */
-#ifndef SCHEDULE_MACHINE_H
-#define SCHEDULE_MACHINE_H
+#ifndef SCHEDULE_SINGLE_MACHINE_H
+#define SCHEDULE_SINGLE_MACHINE_H
 
 #include <stdbool.h>
 
 /* Beyond these: a formula. */
-#define MACHINE_MOST_SLOTS 8
-#define MACHINE_MOST_MB 256
+#define SINGLE_MACHINE_MOST_SLOTS 8
+#define SINGLE_MACHINE_MOST_MB 256
 
-struct machine {
+struct single_machine {
 	double forward_s, loss_s, backward_s, overhead_s;
 	double lag_loss_s, lag_back_s; /* F end to L arrival, L end to B arrival */
 	double lag_round_s; /* both together, at least: no way need have both least lags */
@@ -35,6 +35,6 @@ struct machine {
 /* The least makespan. *exact says whether it is that, or only below it. most_ways: kept for
  * each set of numbers; 0: by formula alone: the slots must hold every round trip, less what
  * they cannot use while the first F and the last tasks queue up. */
-double machine_least_s(const struct machine *m, int most_ways, bool *exact);
+double single_machine_least_s(const struct single_machine *m, int most_ways, bool *exact);
 
 #endif

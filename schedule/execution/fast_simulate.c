@@ -14,7 +14,7 @@
  * time grows, so the first filled bucket holds the earliest event, however the rounding goes; the
  * last bucket takes all that lies beyond. */
 
-static int bucket_of(const struct engine *e, double at_s)
+static int bucket_of(const struct fast_simulate *e, double at_s)
 {
 	double b = at_s * e->per_s;
 
@@ -23,11 +23,11 @@ static int bucket_of(const struct engine *e, double at_s)
 
 /* The bits that are read next are not in memory: the next arrival could not be looked up there
  * before it is known where the last one went, and that is known last of all. */
-static inline void queue_add(struct engine *e, int what, double at_s)
+static inline void queue_add(struct fast_simulate *e, int what, double at_s)
 {
 	int b = bucket_of(e, at_s), next = e->bucket[b];
 	uint64_t bit = (uint64_t)1 << (b & 63);
-	struct engine_event *event = &e->event[what];
+	struct fast_simulate_event *event = &e->event[what];
 
 	event->due_s = at_s;
 	if (b >> 6 == e->word) {
@@ -41,9 +41,9 @@ static inline void queue_add(struct engine *e, int what, double at_s)
 }
 
 /* Of the first bucket's list, those of the earliest instant, as a list; the others stay. */
-static int take_earliest(struct engine *e, int b)
+static int take_earliest(struct fast_simulate *e, int b)
 {
-	struct engine_event *event = e->event;
+	struct fast_simulate_event *event = e->event;
 	int first = e->bucket[b], kept = -1, taken = -1;
 	double at_s = event[first].due_s;
 
@@ -63,7 +63,7 @@ static int take_earliest(struct engine *e, int b)
 }
 
 /* Takes out all events of the earliest instant, as a list by next; -1: the queue is empty. */
-static inline int queue_take(struct engine *e)
+static inline int queue_take(struct fast_simulate *e)
 {
 	int b, first;
 
@@ -82,7 +82,7 @@ static inline int queue_take(struct engine *e)
 }
 
 /* A W waits from the end of its B; the node is not free before that. */
-static void add_weights(struct engine *e, struct engine_node *n, int mb, int task)
+static void add_weights(struct fast_simulate *e, struct fast_simulate_node *n, int mb, int task)
 {
 	int length = e->p->length, step = task - mb * e->steps;
 	int w = mb * length + 2 * length - step;
@@ -94,14 +94,14 @@ static void add_weights(struct engine *e, struct engine_node *n, int mb, int tas
 }
 
 /* What the microbatch has arrived for starts when the node has done what is booked. */
-static inline void book(struct engine *e, struct engine_node *n, int mb, double now_s)
+static inline void book(struct fast_simulate *e, struct fast_simulate_node *n, int mb, double now_s)
 {
-	struct engine_event *event = &e->event[mb];
-	const struct engine_step *task = &e->chain[event->task];
+	struct fast_simulate_event *event = &e->event[mb];
+	const struct fast_simulate_step *task = &e->chain[event->task];
 	double start_s = event->due_s > n->free_s ? event->due_s : n->free_s;
 	double end_s = start_s + task->duration_s, next_s = end_s + task->travel_s;
 
-	e->booked[e->n_booked++] = (struct engine_booking){ now_s, event->task, mb };
+	e->booked[e->n_booked++] = (struct fast_simulate_booking){ now_s, event->task, mb };
 	e->start_s[event->task] = start_s;
 	n->free_s = end_s + e->overhead_s;
 	n->slots -= task->slots;
@@ -117,21 +117,21 @@ static inline void book(struct engine *e, struct engine_node *n, int mb, double 
 	}
 }
 
-static double weights_arrival_s(const struct engine *e, int w)
+static double weights_arrival_s(const struct fast_simulate *e, int w)
 {
 	int length = e->p->length, at = w / length * e->steps + 2 * length - w % length;
 
 	return e->start_s[at] + e->chain[at].duration_s;
 }
 
-static bool weights_go_first(const struct engine *e, int a, int b)
+static bool weights_go_first(const struct fast_simulate *e, int a, int b)
 {
 	double at_a = weights_arrival_s(e, a), at_b = weights_arrival_s(e, b);
 
 	return at_a != at_b ? at_a < at_b : a < b;
 }
 
-static double weights_s(const struct engine *e, int node, int w)
+static double weights_s(const struct fast_simulate *e, int node, int w)
 {
 	double s = e->p->c->nodes[node].weight_gradient_s;
 	int length = e->p->length, mb = w / length;
@@ -141,7 +141,7 @@ static double weights_s(const struct engine *e, int node, int w)
 }
 
 /* The first of the W that wait at the node, as soon as it is free. */
-static void start_weights(struct engine *e, struct engine_node *n)
+static void start_weights(struct fast_simulate *e, struct fast_simulate_node *n)
 {
 	int32_t *best = &n->weights;
 	double end_s;
@@ -162,7 +162,7 @@ static void start_weights(struct engine *e, struct engine_node *n)
 
 /* Books those that wait for slots, as far as there are any. Where W give back the next ones, one
  * starts when the node is free and nothing else has arrived: that is an event. */
-static void serve_waiting(struct engine *e, struct engine_node *n, double now_s)
+static void serve_waiting(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
 {
 	while (n->first >= 0 && n->slots > 0) {
 		int mb = n->first;
@@ -176,7 +176,7 @@ static void serve_waiting(struct engine *e, struct engine_node *n, double now_s)
 	}
 }
 
-static void wake(struct engine *e, struct engine_node *n, double now_s)
+static void wake(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
 {
 	n->wakes = false;
 	if (n->first >= 0 && n->weights >= 0 && n->free_s <= now_s)
@@ -184,7 +184,7 @@ static void wake(struct engine *e, struct engine_node *n, double now_s)
 	serve_waiting(e, n, now_s);
 }
 
-static void wait_for_slot(struct engine *e, struct engine_node *n, int mb)
+static void wait_for_slot(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
 {
 	e->event[mb].next = -1;
 	if (n->first < 0)
@@ -195,17 +195,17 @@ static void wait_for_slot(struct engine *e, struct engine_node *n, int mb)
 }
 
 /* W fill the time until something arrives. (Where an F waits for their slots there were events.) */
-static void fill_gap(struct engine *e, struct engine_node *n, double now_s)
+static void fill_gap(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
 {
 	while (n->weights >= 0 && n->free_s < now_s)
 		start_weights(e, n);
 }
 
 /* One event, of its instant's those that are left being of larger microbatches, and of nodes. */
-static inline void take_one(struct engine *e, int what, double now_s)
+static inline void take_one(struct fast_simulate *e, int what, double now_s)
 {
-	const struct engine_step *task;
-	struct engine_node *n;
+	const struct fast_simulate_step *task;
+	struct fast_simulate_node *n;
 
 	if (what >= e->n_mb) {
 		wake(e, &e->nodes[what - e->n_mb], now_s);
@@ -224,7 +224,7 @@ static inline void take_one(struct engine *e, int what, double now_s)
 }
 
 /* Several at one instant: a node takes the smallest microbatch first, and W when none has come. */
-static void take_many(struct engine *e, int list, double now_s)
+static void take_many(struct fast_simulate *e, int list, double now_s)
 {
 	int n = 0;
 
@@ -239,7 +239,7 @@ static void take_many(struct engine *e, int list, double now_s)
 		take_one(e, e->batch[i], now_s);
 }
 
-static void reset(struct engine *e, double limit_s)
+static void reset(struct fast_simulate *e, double limit_s)
 {
 	e->done = e->n_booked = e->n_replayed = 0;
 	e->late = false;
@@ -250,9 +250,9 @@ static void reset(struct engine *e, double limit_s)
 	for (int i = 0; i < e->n_mb; i++)
 		e->event[i].task = i * e->steps;
 	for (int i = 0; i < e->n_nodes; i++) {
-		struct engine_node *n = &e->nodes[i];
+		struct fast_simulate_node *n = &e->nodes[i];
 
-		*n = (struct engine_node){ .slots = n->memory,
+		*n = (struct fast_simulate_node){ .slots = n->memory,
 					   .memory = n->memory,
 					   .first = -1,
 					   .weights = -1 };
@@ -260,7 +260,7 @@ static void reset(struct engine *e, double limit_s)
 }
 
 /* The calendar should just span a run. Its scale costs or saves time, and changes nothing else. */
-static void fit_calendar(struct engine *e)
+static void fit_calendar(struct fast_simulate *e)
 {
 	double span_s = e->n_buckets / e->per_s;
 
@@ -268,7 +268,7 @@ static void fit_calendar(struct engine *e)
 		e->per_s = e->n_buckets / (1.1 * e->makespan_s);
 }
 
-static double weights_end_s(const struct engine *e, int mb)
+static double weights_end_s(const struct fast_simulate *e, int mb)
 {
 	int length = e->p->length;
 	double end_s = 0;
@@ -281,7 +281,7 @@ static double weights_end_s(const struct engine *e, int mb)
 	return end_s;
 }
 
-static void fill_arrivals(struct engine *e, int mb)
+static void fill_arrivals(struct fast_simulate *e, int mb)
 {
 	int task = mb * e->steps;
 
@@ -292,7 +292,7 @@ static void fill_arrivals(struct engine *e, int mb)
 }
 
 /* The results of a run that came to its end. */
-static void finish(struct engine *e)
+static void finish(struct fast_simulate *e)
 {
 	for (int i = 0; i < e->n_replayed; i++) {
 		int task = e->booked[i].task;
@@ -315,7 +315,7 @@ static void finish(struct engine *e)
 }
 
 /* Everything that is in the queue, and what follows from it. */
-static bool run(struct engine *e)
+static bool run(struct fast_simulate *e)
 {
 	int list;
 
@@ -337,7 +337,7 @@ static bool run(struct engine *e)
 	return true;
 }
 
-bool engine_run(struct engine *e, double limit_s)
+bool fast_simulate_run(struct fast_simulate *e, double limit_s)
 {
 	reset(e, limit_s);
 	e->word = 0;
@@ -355,9 +355,9 @@ static void swap(double **a, double **b)
 	*b = was;
 }
 
-void engine_keep(struct engine *e)
+void fast_simulate_keep(struct fast_simulate *e)
 {
-	struct engine_booking *booked = e->kept_booked;
+	struct fast_simulate_booking *booked = e->kept_booked;
 
 	if (e->split) /* W are not taken over */
 		return;
@@ -368,9 +368,9 @@ void engine_keep(struct engine *e)
 	e->n_kept = e->n_booked;
 }
 
-double engine_changes_s(const struct engine *e, int mb, const int *path)
+double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int *path)
 {
-	const struct engine_step *chain = &e->chain[mb * e->steps];
+	const struct fast_simulate_step *chain = &e->chain[mb * e->steps];
 	int at = mb * e->steps, h = 1, length = e->p->length;
 	double end_s, delay_s;
 
@@ -387,14 +387,14 @@ double engine_changes_s(const struct engine *e, int mb, const int *path)
 
 /* What was booked before from_s, as it was in the kept run. Times follow when the run has come to its
  * end. */
-static void replay(struct engine *e, double from_s)
+static void replay(struct fast_simulate *e, double from_s)
 {
 	int i = 0;
 
 	for (; i < e->n_kept && e->kept_booked[i].at_s < from_s; i++) {
 		int at = e->kept_booked[i].task;
-		const struct engine_step *task = &e->chain[at];
-		struct engine_node *n = &e->nodes[task->node];
+		const struct fast_simulate_step *task = &e->chain[at];
+		struct fast_simulate_node *n = &e->nodes[task->node];
 		double end_s = e->kept_start_s[at] + task->duration_s;
 
 		e->event[e->kept_booked[i].mb].task = at + 1;
@@ -410,7 +410,7 @@ static void replay(struct engine *e, double from_s)
 }
 
 /* As they came. */
-static void wait_in_turn(struct engine *e, struct engine_node *n, int mb)
+static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
 {
 	int32_t *at = &n->first;
 
@@ -423,10 +423,10 @@ static void wait_in_turn(struct engine *e, struct engine_node *n, int mb)
 }
 
 /* A microbatch between two tasks: still on its way at from_s, or waiting for a slot. */
-static void place(struct engine *e, int mb, double from_s)
+static void place(struct fast_simulate *e, int mb, double from_s)
 {
-	struct engine_event *event = &e->event[mb];
-	const struct engine_step *task = &e->chain[event->task];
+	struct fast_simulate_event *event = &e->event[mb];
+	const struct fast_simulate_step *task = &e->chain[event->task];
 	double arrival_s = e->release_s[mb];
 
 	if (event->task == (mb + 1) * e->steps)
@@ -444,10 +444,10 @@ static void place(struct engine *e, int mb, double from_s)
 	wait_in_turn(e, &e->nodes[e->chain[event->task].node], mb);
 }
 
-bool engine_run_from(struct engine *e, double from_s, double limit_s)
+bool fast_simulate_run_from(struct fast_simulate *e, double from_s, double limit_s)
 {
 	if (from_s <= 0 || e->n_kept == 0)
-		return engine_run(e, limit_s);
+		return fast_simulate_run(e, limit_s);
 	reset(e, limit_s);
 	e->word = bucket_of(e, from_s) >> 6;
 	e->bits = 0;
@@ -458,7 +458,7 @@ bool engine_run_from(struct engine *e, double from_s, double limit_s)
 }
 
 /* last_s: what follows the chain at its own node. */
-static void add_up(struct engine_step *chain, int steps, double last_s)
+static void add_up(struct fast_simulate_step *chain, int steps, double last_s)
 {
 	double rest_s = last_s;
 
@@ -469,7 +469,7 @@ static void add_up(struct engine_step *chain, int steps, double last_s)
 }
 
 /* The tasks along a path into chain (2 * length + 1). */
-static void fill_chain(const struct problem *p, const int *path, struct engine_step *chain)
+static void fill_chain(const struct problem *p, const int *path, struct fast_simulate_step *chain)
 {
 	int length = p->length, steps = 2 * length + 1;
 	double last_s = p->q->split_backward ? p->c->dispatch_overhead_s +
@@ -493,9 +493,9 @@ static void fill_chain(const struct problem *p, const int *path, struct engine_s
 	add_up(chain, steps, last_s);
 }
 
-void engine_set_path(struct engine *e, int mb, const int *path)
+void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path)
 {
-	struct engine_step *chain = &e->chain[mb * e->steps];
+	struct fast_simulate_step *chain = &e->chain[mb * e->steps];
 	const double *factors = e->factors;
 	double last_s;
 
@@ -511,10 +511,10 @@ void engine_set_path(struct engine *e, int mb, const int *path)
 	add_up(chain, e->steps, last_s);
 }
 
-void engine_set_paths(struct engine *e, const struct solution *s)
+void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s)
 {
 	for (int i = 0; i < e->n_mb; i++)
-		engine_set_path(e, i, s->path + (size_t)i * (size_t)e->p->length);
+		fast_simulate_set_path(e, i, s->path + (size_t)i * (size_t)e->p->length);
 }
 
 /* As many buckets as tasks, over the time the busiest node needs at the least; a wrong guess
@@ -534,14 +534,14 @@ static double guess_horizon(const struct problem *p)
 	return 4 * (work + slowest) * p->c->microbatches_per_data_node + 1e-6;
 }
 
-int engine_init(struct engine *e, const struct problem *p)
+int fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 {
 	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;
 	size_t buckets = 256;
 
 	while (buckets < 8 * m * steps && buckets < 65536)
 		buckets *= 2;
-	*e = (struct engine){ .p = p,
+	*e = (struct fast_simulate){ .p = p,
 			      .n_mb = p->n_mb,
 			      .n_nodes = p->n_nodes,
 			      .steps = (int)steps,
@@ -571,7 +571,7 @@ int engine_init(struct engine *e, const struct problem *p)
 	    !e->kept_arrival_s || !e->kept_start_s || !e->kept_booked ||
 	    !e->event || !e->nodes || !e->batch || !e->bucket ||
 	    !e->filled || (e->split && (!e->weights_start_s || !e->next_weights))) {
-		engine_fini(e);
+		fast_simulate_fini(e);
 		return -ENOMEM;
 	}
 	for (int i = 0; i < p->n_nodes; i++)
@@ -580,7 +580,7 @@ int engine_init(struct engine *e, const struct problem *p)
 	return 0;
 }
 
-void engine_fini(struct engine *e)
+void fast_simulate_fini(struct fast_simulate *e)
 {
 	free(e->chain);
 	free(e->weights_start_s);
@@ -598,5 +598,5 @@ void engine_fini(struct engine *e)
 	free(e->batch);
 	free(e->bucket);
 	free(e->filled);
-	*e = (struct engine){ 0 };
+	*e = (struct fast_simulate){ 0 };
 }

@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 
-double noise_factor(const struct noise *n, int microbatch, int step, bool transfer)
+double jitter_factor(const struct jitter *n, int microbatch, int step, bool transfer)
 {
 	uint64_t which = (uint64_t)n->sample << 40 | (uint64_t)microbatch << 16 |
 			 (uint64_t)step << 1 | transfer;

@@ -6,23 +6,23 @@
  * A factor depends on the seed, the sample, the microbatch and the step alone, not on the nodes:
  * all plans are tried on the same samples. Pure.
  */
-#ifndef SCHEDULE_NOISE_H
-#define SCHEDULE_NOISE_H
+#ifndef SCHEDULE_JITTER_H
+#define SCHEDULE_JITTER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct noise {
-	double jitter; /* 0 .. NOISE_MOST_JITTER; 0: none */
+struct jitter {
+	double jitter; /* 0 .. JITTER_MOST; 0: none */
 	uint64_t seed;
 	uint32_t sample;
 };
 
-#define NOISE_MOST_JITTER 2.0
-#define NOISE_MOST_SAMPLES 1000
+#define JITTER_MOST 2.0
+#define JITTER_MOST_SAMPLES 1000
 
 /* Of microbatch i (by place in the plan): the task at a step as simulate.c counts them (the chain
  * 0 .. 2 * length, then W by hop), or the transfer after it. */
-double noise_factor(const struct noise *n, int microbatch, int step, bool transfer);
+double jitter_factor(const struct jitter *n, int microbatch, int step, bool transfer);
 
 #endif

@@ -36,7 +36,7 @@ struct node_state {
 struct run {
 	const struct cluster *c;
 	const struct plan *p;
-	const struct noise *noise; /* NULL: none */
+	const struct jitter *noise; /* NULL: none */
 	struct simulation *s;
 	double now_s;
 	struct node_state *nodes;
@@ -191,7 +191,7 @@ static void send_on(struct run *r, int mb, int node, double end_s)
 	if (to != node) {
 		double delay_s = r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes + (size_t)to];
 
-		end_s += r->noise ? delay_s * noise_factor(r->noise, mb, next - 1, true) : delay_s;
+		end_s += r->noise ? delay_s * jitter_factor(r->noise, mb, next - 1, true) : delay_s;
 	}
 	heap_push(r, end_s, mb);
 }
@@ -220,7 +220,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 	};
 	lasts_s = duration(r, node, task->kind);
 	if (r->noise)
-		lasts_s *= noise_factor(r->noise, w->mb, w->step, false);
+		lasts_s *= jitter_factor(r->noise, w->mb, w->step, false);
 	task->end_s = task->start_s + lasts_s;
 	note_collision(r, task, w->in_the_way);
 	if (task->kind == TASK_FORWARD)
@@ -561,7 +561,7 @@ static int summarise(struct run *r, struct error *err)
 	return 0;
 }
 
-int simulate_noisy(const struct cluster *c, const struct plan *p, const struct noise *noise,
+int simulate_jittered(const struct cluster *c, const struct plan *p, const struct jitter *noise,
 		   struct simulation **out, struct error *err)
 {
 	struct run r = { .c = c, .p = p, .noise = noise };
@@ -590,7 +590,7 @@ free_run:
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
 	     struct error *err)
 {
-	return simulate_noisy(c, p, NULL, out, err);
+	return simulate_jittered(c, p, NULL, out, err);
 }
 
 double plan_stage_sync_s(const struct cluster *c, const struct plan *p, int stage)

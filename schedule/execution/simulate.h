@@ -54,7 +54,7 @@ struct simulation {
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
 	     struct error *err);
 /* The same where nothing takes quite its time (jitter.h). */
-int simulate_noisy(const struct cluster *c, const struct plan *p, const struct noise *noise,
+int simulate_jittered(const struct cluster *c, const struct plan *p, const struct jitter *noise,
 		   struct simulation **out, struct error *err);
 void simulation_free(struct simulation *s); /* NULL is allowed */
 

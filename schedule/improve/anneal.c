@@ -50,24 +50,24 @@ static double cost_of(const double *finish_s, int n, double makespan_s, double s
 }
 
 /* How much longer than the run's last task the last stage's sum takes, where each begins with
- * its own stage's last task. Of the engine's last run. */
+ * its own stage's last task. Of the simulation's last run. */
 static double late_sync_s(const struct anneal *a)
 {
 	const struct solution *s = &a->current;
-	double total_s = a->engine.makespan_s;
+	double total_s = a->simulation.makespan_s;
 
 	for (int stage = 0; stage < a->p->n_stages; stage++) {
 		double free_s = 0;
 
 		for (int i = s->start[stage]; i < s->start[stage + 1]; i++)
-			free_s = fmax(free_s, a->engine.nodes[s->members[i]].free_s);
+			free_s = fmax(free_s, a->simulation.nodes[s->members[i]].free_s);
 		free_s -= a->p->c->dispatch_overhead_s;
 		total_s = fmax(total_s, free_s + solution_stage_sync_s(s, a->p, stage));
 	}
-	return total_s - a->engine.makespan_s;
+	return total_s - a->simulation.makespan_s;
 }
 
-/* Beyond the run; with overlap, of the engine's last. */
+/* Beyond the run; with overlap, of the simulation's last. */
 static double sync_of(const struct anneal *a)
 {
 	if (a->p->weigh_sync && a->p->q->overlap_sync)
@@ -83,24 +83,24 @@ static void keep_best(struct anneal *a)
 	a->best_s = a->current_s + a->sync_s;
 }
 
-/* From the engine's last run. */
+/* From the simulation's last run. */
 static void fill_tables(struct anneal *a)
 {
 	if (a->plans_lanes)
-		lanes_fill(&a->lanes, &a->engine);
+		lanes_fill(&a->lanes, &a->simulation);
 	else
-		timetable_fill(&a->table, &a->engine);
-	engine_keep(&a->engine);
+		timetable_fill(&a->table, &a->simulation);
+	fast_simulate_keep(&a->simulation);
 }
 
-/* Runs what the engine has, which is current. */
+/* Runs the paths told to the simulation, which is current. */
 static int run_current(struct anneal *a)
 {
-	if (!engine_run(&a->engine, INFINITY))
+	if (!fast_simulate_run(&a->simulation, INFINITY))
 		return -EDEADLK;
 	a->sync_s = sync_of(a);
-	a->current_s = a->engine.makespan_s;
-	a->cost = cost_of(a->engine.finish_s, a->p->n_mb, a->current_s, a->sync_s);
+	a->current_s = a->simulation.makespan_s;
+	a->cost = cost_of(a->simulation.finish_s, a->p->n_mb, a->current_s, a->sync_s);
 	fill_tables(a);
 	return 0;
 }
@@ -174,10 +174,10 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 				a->plans_lanes ? &a->lanes : NULL, rng);
 	}
 	if (rc == 0)
-		rc = engine_init(&a->engine, p);
+		rc = fast_simulate_init(&a->simulation, p);
 	if (rc != 0)
 		goto fini_anneal;
-	engine_set_paths(&a->engine, &a->current);
+	fast_simulate_set_paths(&a->simulation, &a->current);
 	rc = run_current(a);
 	if (rc != 0)
 		goto fini_anneal;
@@ -193,7 +193,7 @@ fini_anneal:
 
 void anneal_fini(struct anneal *a)
 {
-	engine_fini(&a->engine);
+	fast_simulate_fini(&a->simulation);
 	moves_fini(&a->moves);
 	timetable_fini(&a->table);
 	lanes_fini(&a->lanes);
@@ -217,7 +217,7 @@ void anneal_begin_round(struct anneal *a, int64_t steps)
 	moves_list_trips(&a->moves);
 	if (a->plans_lanes)
 		lanes_fill_hops(&a->lanes, &a->current);
-	engine_set_paths(&a->engine, &a->current);
+	fast_simulate_set_paths(&a->simulation, &a->current);
 	run_current(a);
 	a->round_size = a->round_left = steps;
 }
@@ -320,7 +320,7 @@ static bool propose(struct anneal *a, double *most)
 }
 
 /* From when on the run changes. */
-static double tell_engine(struct anneal *a)
+static double change_chains(struct anneal *a)
 {
 	double from_s = INFINITY;
 
@@ -328,33 +328,33 @@ static double tell_engine(struct anneal *a)
 		int mb = a->moves.touched[i];
 		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
 
-		from_s = fmin(from_s, engine_changes_s(&a->engine, mb, path));
-		engine_set_path(&a->engine, mb, path);
+		from_s = fmin(from_s, fast_simulate_changes_s(&a->simulation, mb, path));
+		fast_simulate_set_path(&a->simulation, mb, path);
 	}
 	return from_s;
 }
 
-/* Runs the engine with the move; keeps it or takes it back. */
+/* Simulates the move; keeps it or takes it back. */
 static bool try_move(struct anneal *a, double most, double *sync_s, double limit_s)
 {
-	double cost, from_s = tell_engine(a);
+	double cost, from_s = change_chains(a);
 	int n = a->moves.n_touched;
 
-	if (engine_run_from(&a->engine, from_s, limit_s)) {
+	if (fast_simulate_run_from(&a->simulation, from_s, limit_s)) {
 		if (a->p->q->overlap_sync)
 			*sync_s = sync_of(a);
-		cost = cost_of(a->engine.finish_s, a->p->n_mb, a->engine.makespan_s, *sync_s);
+		cost = cost_of(a->simulation.finish_s, a->p->n_mb, a->simulation.makespan_s, *sync_s);
 		if (cost <= most) {
 			moves_keep(&a->moves);
 			fill_tables(a);
 			a->cost = cost;
-			a->current_s = a->engine.makespan_s;
+			a->current_s = a->simulation.makespan_s;
 			return true;
 		}
 	}
 	moves_undo(&a->moves);
 	a->moves.n_touched = n; /* the journal still says which they were */
-	tell_engine(a);
+	change_chains(a);
 	a->moves.n_touched = 0;
 	return false;
 }

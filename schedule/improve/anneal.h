@@ -27,7 +27,7 @@
 
 struct anneal {
 	const struct problem *p;
-	struct engine engine;
+	struct fast_simulate simulation;
 	struct solution current, best;
 	struct moves moves;
 	struct timetable table;         /* of current; empty where lanes are planned */

@@ -25,12 +25,12 @@ struct lanes_state {
 
 int lanes_init(struct lanes *l, const struct problem *p)
 {
-	size_t n = VISITS_OWING * (size_t)p->n_nodes, m = (size_t)p->n_mb;
+	size_t n = VISIT_OWINGS * (size_t)p->n_nodes, m = (size_t)p->n_mb;
 	size_t stages = (size_t)p->n_stages;
 	double work_s = 0;
 
 	*l = (struct lanes){ .p = p };
-	if (near_init(&l->near, p, NEAR) != 0)
+	if (candidate_lists_init(&l->candidates, p, NEAR) != 0)
 		return -ENOMEM;
 	l->was_sent_s = calloc(m, sizeof(*l->was_sent_s));
 	l->sent_s = calloc(m, sizeof(*l->sent_s));
@@ -38,13 +38,13 @@ int lanes_init(struct lanes *l, const struct problem *p)
 	l->next = calloc(m, sizeof(*l->next));
 	l->before = calloc(m, sizeof(*l->before));
 	l->is_out = calloc(m, sizeof(*l->is_out));
-	visits_init(&l->visits, p);
+	stage_quota_init(&l->quota, p);
 	l->states = calloc((size_t)p->length * n, sizeof(*l->states));
 	l->place = malloc(n * sizeof(*l->place));
 	l->away_s = calloc((size_t)p->n_nodes, sizeof(*l->away_s));
-	l->hops = calloc((size_t)p->n_nodes * stages * (size_t)l->near.most, sizeof(*l->hops));
+	l->hops = calloc((size_t)p->n_nodes * stages * (size_t)l->candidates.most, sizeof(*l->hops));
 	if (!l->was_sent_s || !l->sent_s || !l->home_s || !l->next || !l->before || !l->is_out ||
-	    !l->states || !l->place || !l->away_s || !l->hops || gaps_init(&l->gaps, p) != 0) {
+	    !l->states || !l->place || !l->away_s || !l->hops || slot_timeline_init(&l->timeline, p) != 0) {
 		lanes_fini(l);
 		return -ENOMEM;
 	}
@@ -57,7 +57,7 @@ int lanes_init(struct lanes *l, const struct problem *p)
 
 void lanes_fini(struct lanes *l)
 {
-	near_fini(&l->near);
+	candidate_lists_fini(&l->candidates);
 	free(l->was_sent_s);
 	free(l->sent_s);
 	free(l->home_s);
@@ -68,7 +68,7 @@ void lanes_fini(struct lanes *l)
 	free(l->place);
 	free(l->away_s);
 	free(l->hops);
-	gaps_fini(&l->gaps);
+	slot_timeline_fini(&l->timeline);
 	*l = (struct lanes){ 0 };
 }
 
@@ -83,18 +83,18 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 	struct lanes_hop *hop;
 	float least = INFINITY;
 
-	near_fill(&l->near, p, s);
+	candidate_lists_fill(&l->candidates, p, s);
 	for (int u = 0; u < p->n_nodes; u++) {
-		hop = l->hops + (size_t)u * (size_t)p->n_stages * (size_t)l->near.most;
-		for (int i = 0; i < p->n_stages * l->near.most; i++) {
-			bool is_listed = i >= l->near.most && s->stage_of[u] >= 0;
-			int v = is_listed ? near_list(&l->near, u, 0)[i] : -1;
+		hop = l->hops + (size_t)u * (size_t)p->n_stages * (size_t)l->candidates.most;
+		for (int i = 0; i < p->n_stages * l->candidates.most; i++) {
+			bool is_listed = i >= l->candidates.most && s->stage_of[u] >= 0;
+			int v = is_listed ? candidate_lists_of(&l->candidates, u, 0)[i] : -1;
 
 			hop[i].node = v;
 			if (v < 0)
 				continue;
 			hop[i].out_s = (float)delay(p, u, v);
-			hop[i].more_s = (float)(near_round_s(&l->near, u, 0)[i] +
+			hop[i].more_s = (float)(candidate_lists_round_s(&l->candidates, u, 0)[i] +
 						p->c->nodes[v].forward_s +
 						p->c->nodes[v].backward_s);
 			least = fminf(least, hop[i].more_s);
@@ -104,10 +104,10 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 }
 
 /* What waited for a slot of its data node is booked right behind the B that gave it back. */
-static void find_lanes(struct lanes *l, const struct engine *e, int data_node)
+static void find_lanes(struct lanes *l, const struct fast_simulate *e, int data_node)
 {
-	const struct gaps *g = &l->gaps;
-	const struct gaps_list *list = &g->list[data_node];
+	const struct slot_timeline *g = &l->timeline;
+	const struct slot_timeline_list *list = &g->list[data_node];
 
 	for (int at = list->first + 1; at < list->first + list->n; at++) {
 		int task = g->task[at], mb = task / g->steps, before = g->task[at - 1];
@@ -120,9 +120,9 @@ static void find_lanes(struct lanes *l, const struct engine *e, int data_node)
 	}
 }
 
-void lanes_fill(struct lanes *l, const struct engine *e)
+void lanes_fill(struct lanes *l, const struct fast_simulate *e)
 {
-	gaps_fill(&l->gaps, e);
+	slot_timeline_fill(&l->timeline, e);
 	for (int i = 0; i < l->p->n_mb; i++) {
 		int first = i * e->steps, last = first + e->steps - 1;
 
@@ -148,8 +148,8 @@ void lanes_take_out(struct lanes *l, const struct solution *s, int mb)
 		if (l->is_out[y])
 			continue;
 		for (int h = 0; h < l->p->length; h++)
-			gaps_take_out(&l->gaps, path[h], y);
-		visits_leave(&l->visits, s, path);
+			slot_timeline_take_out(&l->timeline, path[h], y);
+		stage_quota_leave(&l->quota, s, path);
 		l->is_out[y] = true;
 		l->was_s[l->n_out] = l->home_s[y];
 		l->out[l->n_out++] = y;
@@ -158,7 +158,7 @@ void lanes_take_out(struct lanes *l, const struct solution *s, int mb)
 
 void lanes_restore(struct lanes *l)
 {
-	gaps_restore(&l->gaps);
+	slot_timeline_restore(&l->timeline);
 	for (int i = 0; i < l->n_out; i++) {
 		int mb = l->out[i];
 
@@ -167,7 +167,7 @@ void lanes_restore(struct lanes *l)
 		l->home_s[mb] = l->was_s[i];
 	}
 	memcpy(l->sent_s, l->was_sent_s, (size_t)l->p->n_mb * sizeof(*l->sent_s));
-	visits_init(&l->visits, l->p);
+	stage_quota_init(&l->quota, l->p);
 	l->n_back = l->n_out;
 	l->n_out = 0;
 	l->over_s = 0;
@@ -176,7 +176,7 @@ void lanes_restore(struct lanes *l)
 
 /* The tasks of a way. */
 struct way {
-	struct gaps_task task[MOST_STEPS];
+	struct slot_timeline_task task[MOST_STEPS];
 	float home_s, over_s;
 	float worst_s; /* the most that one hop puts off */
 	int worst;     /* that hop; 0: none, or the data node */
@@ -197,18 +197,18 @@ static bool follow(const struct lanes *l, int mb, const int *path, float charge,
 		   struct way *w)
 {
 	const struct problem *p = l->p;
-	const struct gaps *g = &l->gaps;
+	const struct slot_timeline *g = &l->timeline;
 	int length = p->length, at = path[0], before[PLAN_MOST_PATH];
 	const struct cluster_node *first = &p->c->nodes[at];
 	float end_s = l->sent_s[mb] + (float)first->forward_s;
 
 	w->home_s = w->over_s = w->worst_s = 0;
 	w->worst = 0;
-	w->task[0] = (struct gaps_task){ at, mb * g->steps, l->sent_s[mb], l->sent_s[mb],
+	w->task[0] = (struct slot_timeline_task){ at, mb * g->steps, l->sent_s[mb], l->sent_s[mb],
 					 end_s + g->overhead_s };
 	for (int i = 1; i < g->steps; i++) {
 		int hop = i < length ? i : i == length ? 0 : 2 * length - i, v = path[hop], rows;
-		const struct gaps_list *list = &g->list[v];
+		const struct slot_timeline_list *list = &g->list[v];
 		float duration_s = i < length ? list->forward_s
 				   : i == length ? (float)p->c->nodes[v].loss_s : list->backward_s;
 		float arrival_s = end_s + (v == at ? 0 : (float)delay(p, at, v));
@@ -216,17 +216,17 @@ static bool follow(const struct lanes *l, int mb, const int *path, float charge,
 		bool sends = i == g->steps - 1 && l->next[mb] >= 0;
 		float more_s = sends ? g->overhead_s + list->forward_s : 0, over_s = 0, start_s;
 
-		rows = gaps_before(g, list, arrival_s);
-		start_s = gaps_start_s(g, list, rows, arrival_s, duration_s + more_s, &over_s);
+		rows = slot_timeline_before(g, list, arrival_s);
+		start_s = slot_timeline_start_s(g, list, rows, arrival_s, duration_s + more_s, &over_s);
 		if (i < length)
 			before[i] = rows;
-		else if (hop > 0 && !gaps_have_slot(list, before[hop], rows))
+		else if (hop > 0 && !slot_timeline_have_slot(list, before[hop], rows))
 			over_s += NO_SLOT * l->work_s;
 		note_over(w, hop, over_s);
 		end_s = start_s + duration_s;
 		if (end_s + charge * w->over_s > most)
 			return false;
-		w->task[i] = (struct gaps_task){ v, mb * g->steps + i, arrival_s, start_s,
+		w->task[i] = (struct slot_timeline_task){ v, mb * g->steps + i, arrival_s, start_s,
 						 end_s + g->overhead_s };
 		at = v;
 	}
@@ -247,33 +247,33 @@ struct search {
 
 static struct lanes_state *level_of(const struct lanes *l, int level)
 {
-	return l->states + VISITS_OWING * (size_t)level * (size_t)l->p->n_nodes;
+	return l->states + VISIT_OWINGS * (size_t)level * (size_t)l->p->n_nodes;
 }
 
 /* F, and B when the way on from here takes as long as it must: what that costs beyond the time it takes anyway.
  * Where F alone costs `room`, B is not looked at. */
 static float fit(const struct search *q, int v, float arrival_s, float room, float *end_s)
 {
-	const struct gaps *g = &q->l->gaps;
-	const struct gaps_list *list = &g->list[v];
+	const struct slot_timeline *g = &q->l->timeline;
+	const struct slot_timeline_list *list = &g->list[v];
 	float over_s = 0, wait_s, back_s;
-	int before = gaps_before(g, list, arrival_s), until;
+	int before = slot_timeline_before(g, list, arrival_s), until;
 
-	wait_s = gaps_start_s(g, list, before, arrival_s, list->forward_s, &over_s) - arrival_s;
+	wait_s = slot_timeline_start_s(g, list, before, arrival_s, list->forward_s, &over_s) - arrival_s;
 	*end_s = arrival_s + wait_s + list->forward_s;
 	if (wait_s + q->charge * over_s >= room)
 		return INFINITY;
 	back_s = *end_s + q->rest_s + q->l->away_s[v];
-	until = gaps_before(g, list, back_s);
-	wait_s += gaps_start_s(g, list, until, back_s, list->backward_s, &over_s) - back_s;
-	if (!gaps_have_slot(list, before, until))
+	until = slot_timeline_before(g, list, back_s);
+	wait_s += slot_timeline_start_s(g, list, until, back_s, list->backward_s, &over_s) - back_s;
+	if (!slot_timeline_have_slot(list, before, until))
 		over_s += NO_SLOT * q->l->work_s;
 	return wait_s + q->charge * over_s;
 }
 
 static void reach(struct search *q, int from, const struct lanes_hop *hop, const struct visit *visit)
 {
-	int v = hop->node, *place = &q->l->place[VISITS_OWING * v + (int)visit->owing];
+	int v = hop->node, *place = &q->l->place[VISIT_OWINGS * v + (int)visit->owing];
 	const struct lanes_state *before = level_of(q->l, q->level - 1) + from;
 	struct lanes_state *list = level_of(q->l, q->level);
 	float end_s, spent = before->spent + hop->more_s, cost = spent + q->l->away_s[v], most, more;
@@ -295,7 +295,7 @@ static void reach(struct search *q, int from, const struct lanes_hop *hop, const
 
 static const struct lanes_hop *hops_of(const struct lanes *l, int node, int stage)
 {
-	return l->hops + ((size_t)node * (size_t)l->p->n_stages + (size_t)stage) * (size_t)l->near.most;
+	return l->hops + ((size_t)node * (size_t)l->p->n_stages + (size_t)stage) * (size_t)l->candidates.most;
 }
 
 static void reach_stage(struct search *q, int from, const struct visit *visit)
@@ -303,7 +303,7 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 	int node = level_of(q->l, q->level - 1)[from].node;
 	const struct lanes_hop *hop = hops_of(q->l, node, visit->stage);
 
-	for (int i = 0; i < q->l->near.most && hop[i].node >= 0; i++) {
+	for (int i = 0; i < q->l->candidates.most && hop[i].node >= 0; i++) {
 		/* They may be of before an exchange of roles. */
 		if (q->s->stage_of[hop[i].node] == visit->stage)
 			reach(q, from, &hop[i], visit);
@@ -312,8 +312,8 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 
 static void extend(struct search *q, int from)
 {
-	struct visit next[VISITS_MOST];
-	int n = visits_next(&q->l->visits, q->level, &level_of(q->l, q->level - 1)[from].visit, next);
+	struct visit next[STAGE_QUOTA_MOST_NEXT];
+	int n = stage_quota_next(&q->l->quota, q->level, &level_of(q->l, q->level - 1)[from].visit, next);
 
 	for (int k = 0; k < n; k++)
 		reach_stage(q, from, &next[k]);
@@ -331,7 +331,7 @@ static void fill_level(struct search *q)
 	for (int i = 0; i < before.n; i++)
 		extend(q, before.at[i]);
 	for (int i = 0; i < q->n; i++)
-		q->l->place[VISITS_OWING * list[i].node + (int)list[i].visit.owing] = -1;
+		q->l->place[VISIT_OWINGS * list[i].node + (int)list[i].visit.owing] = -1;
 }
 
 static void trace(const struct lanes *l, int last, int *path)
@@ -355,7 +355,7 @@ static bool mend(const struct search *q, int *path, struct way *w)
 	const struct lanes_hop *hop = hops_of(l, path[at - 1], q->s->stage_of[was]);
 	struct way other;
 
-	for (int i = 0; i < l->near.most && hop[i].node >= 0; i++) {
+	for (int i = 0; i < l->candidates.most && hop[i].node >= 0; i++) {
 		if (q->s->stage_of[hop[i].node] != q->s->stage_of[was])
 			continue;
 		path[at] = hop[i].node;
@@ -407,21 +407,21 @@ static void note_in_way(struct lanes *l, int mb)
  * slot. */
 static void find_in_way(struct lanes *l, const struct way *w, bool sends)
 {
-	const struct gaps *g = &l->gaps;
+	const struct slot_timeline *g = &l->timeline;
 	int length = l->p->length, before[MOST_STEPS];
 
 	for (int i = 1; i < g->steps; i++) {
-		const struct gaps_task *t = &w->task[i];
-		const struct gaps_list *list = &g->list[t->node];
+		const struct slot_timeline_task *t = &w->task[i];
+		const struct slot_timeline_list *list = &g->list[t->node];
 		int hop = i > length ? 2 * length - i : 0, at;
 		float free_s = t->free_s;
 
 		if (sends && i == g->steps - 1)
 			free_s += list->forward_s + g->overhead_s;
-		before[i] = gaps_before(g, list, t->arrival_s);
+		before[i] = slot_timeline_before(g, list, t->arrival_s);
 		for (at = list->first + before[i]; g->start_s[at] < free_s - SAME; at++)
 			note_in_way(l, g->task[at] / g->steps);
-		if (hop == 0 || gaps_have_slot(list, before[hop], before[i]))
+		if (hop == 0 || slot_timeline_have_slot(list, before[hop], before[i]))
 			continue;
 		for (at = list->first + before[hop]; at < list->first + list->n; at++) {
 			if (g->task[at] % g->steps < length) {
@@ -467,7 +467,7 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	for (int v = 0; v < p->n_nodes; v++)
 		l->away_s[v] = (float)p->round[(size_t)path[0] * (size_t)p->n_nodes + (size_t)v];
-	visits_count(&l->visits);
+	stage_quota_count(&l->quota);
 	*level_of(l, 0) = (struct lanes_state){
 		.end_s = l->sent_s[mb] + (float)p->c->nodes[path[0]].forward_s, .node = path[0]
 	};
@@ -475,16 +475,16 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 		fill_level(&q);
 	if (!choose(&q, path, &w))
 		return false;
-	visits_return(&l->visits, s, path);
+	stage_quota_return(&l->quota, s, path);
 	l->is_out[mb] = false;
 	l->over_s += w.over_s;
 	if (w.over_s > 0)
 		find_in_way(l, &w, l->next[mb] >= 0);
 	l->home_s[mb] = w.home_s;
 	if (l->next[mb] >= 0)
-		l->sent_s[l->next[mb]] = w.home_s + l->gaps.overhead_s;
-	for (int i = 0; i < l->gaps.steps; i++) {
-		if (!gaps_put_in(&l->gaps, &w.task[i]))
+		l->sent_s[l->next[mb]] = w.home_s + l->timeline.overhead_s;
+	for (int i = 0; i < l->timeline.steps; i++) {
+		if (!slot_timeline_put_in(&l->timeline, &w.task[i]))
 			return false;
 	}
 	return true;

@@ -20,9 +20,9 @@ static void take_lane(struct moves *m, int mb)
 /* One that visits one of the nodes that this one does. */
 static int neighbour(struct moves *m, int mb)
 {
-	const struct gaps *g = &m->lanes->gaps;
+	const struct slot_timeline *g = &m->lanes->timeline;
 	int node = path_of(m, mb)[1 + below(m, m->p->length - 1)];
-	const struct gaps_list *list = &g->list[node];
+	const struct slot_timeline_list *list = &g->list[node];
 
 	return g->task[list->first + below(m, list->n)] / g->steps;
 }

@@ -67,8 +67,8 @@ static int pick_node(struct moves *m, int stage, int by)
 {
 	int first = m->s->start[stage], size = m->s->start[stage + 1] - first;
 
-	if (size > m->near.most && below(m, 8) > 0) {
-		int v = near_list(&m->near, by, stage)[below(m, m->near.most)];
+	if (size > m->candidates.most && below(m, 8) > 0) {
+		int v = candidate_lists_of(&m->candidates, by, stage)[below(m, m->candidates.most)];
 
 		if (v >= 0 && m->s->stage_of[v] == stage)
 			return v;

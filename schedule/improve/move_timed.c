@@ -7,7 +7,7 @@
 
 static bool reroute(struct moves *m, int mb, int banned)
 {
-	return timetable_route(m->table, m->s, &m->near, mb, banned, 2 * rng_uniform(&m->rng),
+	return timetable_route(m->table, m->s, &m->candidates, mb, banned, 2 * rng_uniform(&m->rng),
 			       path_of(m, mb));
 }
 
@@ -93,12 +93,12 @@ bool move_reinsert(struct moves *m, int mb)
 	bool good = true;
 
 	for (int i = 0; i < n; i++)
-		reinsert_take_out(&m->reinsert, m->s, list[i]);
+		ruin_recreate_take_out(&m->reinsert, m->s, list[i]);
 	for (int i = 0; good && i < n; i++) {
 		moves_touch(m, list[i]);
-		good = reinsert_put_in(&m->reinsert, m->s, list[i], charge,
+		good = ruin_recreate_put_in(&m->reinsert, m->s, list[i], charge,
 				       path_of(m, list[i]));
 	}
-	reinsert_undo(&m->reinsert);
+	ruin_recreate_undo(&m->reinsert);
 	return good && moves_changed(m);
 }

@@ -185,9 +185,9 @@ void moves_refresh(struct moves *m)
 	for (int i = 0; i < p->n_mb * p->length; i++)
 		m->visits[m->s->stage_of[m->s->path[i]]]++;
 	for (int s = 1; s < p->n_stages; s++)
-		large = large || p->sizes[s] > m->near.most;
+		large = large || p->sizes[s] > m->candidates.most;
 	if (large && !m->lanes) /* which have lists of their own */
-		near_fill(&m->near, p, m->s);
+		candidate_lists_fill(&m->candidates, p, m->s);
 }
 
 int moves_list_trips(struct moves *m)
@@ -221,12 +221,12 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 	m->saved = calloc(n * (size_t)p->length, sizeof(*m->saved));
 	m->place_of = malloc((size_t)p->n_nodes * sizeof(*m->place_of));
 	if (!m->visits || !m->touched || !m->is_touched || !m->saved || !m->place_of ||
-	    (!lanes && near_init(&m->near, p, NEAR) != 0)) {
+	    (!lanes && candidate_lists_init(&m->candidates, p, NEAR) != 0)) {
 		moves_fini(m);
 		return -ENOMEM;
 	}
 	m->reinserts = table && p->n_mb <= REINSERT_UP_TO;
-	if (m->reinserts && reinsert_init(&m->reinsert, table) != 0) {
+	if (m->reinserts && ruin_recreate_init(&m->reinsert, table) != 0) {
 		moves_fini(m);
 		return -ENOMEM;
 	}
@@ -243,7 +243,7 @@ void moves_fini(struct moves *m)
 	free(m->place_of);
 	if (m->has_trips)
 		trips_fini(&m->trips);
-	near_fini(&m->near);
-	reinsert_fini(&m->reinsert);
+	candidate_lists_fini(&m->candidates);
+	ruin_recreate_fini(&m->reinsert);
 	*m = (struct moves){ 0 };
 }

@@ -42,7 +42,7 @@ struct moves {
 	struct timetable *table; /* borrowed: of the run of s; NULL: no reroutes */
 	struct lanes *lanes;     /* borrowed, the same; NULL: none are planned */
 	struct rng rng;
-	struct reinsert reinsert;
+	struct ruin_recreate reinsert;
 	bool reinserts; /* where microbatches are few; may be taken back */
 	const int *tied; /* (n_mb) borrowed: the next in a ring of microbatches with the same path;
 			  * NULL: none are tied */
@@ -55,7 +55,7 @@ struct moves {
 	int left_stage, joined_stage; /* exposure moved from, to; -1: none */
 	bool is_planned; /* lanes->was_s and back_s say when those it is about are home */
 	int role_a, role_b;           /* nodes that exchanged roles; -1: none */
-	struct near near;             /* as of the last moves_refresh; none where lanes are planned */
+	struct candidate_lists candidates;             /* as of the last moves_refresh; none where lanes are planned */
 	struct trips trips;           /* the same, once asked for */
 	int *place_of;                /* (n_nodes) in stage 0, when the trips were listed */
 	bool has_trips, stale;        /* stale: roles were exchanged since */

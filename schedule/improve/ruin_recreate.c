@@ -11,56 +11,56 @@
 #define BEAM 4 /* states of a level that are followed */
 
 /* A way to be done with the F of a node. */
-struct reinsert_state {
+struct ruin_recreate_state {
 	double end_s, cost; /* as in timetable.c */
 	int node, from;     /* from: place in the level before */
 	struct visit visit;
 };
 
-int reinsert_init(struct reinsert *r, struct timetable *t)
+int ruin_recreate_init(struct ruin_recreate *r, struct timetable *t)
 {
 	const struct problem *p = t->p;
-	size_t n = VISITS_OWING * (size_t)p->n_nodes;
+	size_t n = VISIT_OWINGS * (size_t)p->n_nodes;
 
-	*r = (struct reinsert){ .p = p, .t = t };
-	visits_init(&r->visits, p);
+	*r = (struct ruin_recreate){ .p = p, .t = t };
+	stage_quota_init(&r->quota, p);
 	r->states = calloc((size_t)p->length * n, sizeof(*r->states));
 	r->place = malloc(n * sizeof(*r->place));
 	if (!r->states || !r->place) {
-		reinsert_fini(r);
+		ruin_recreate_fini(r);
 		return -ENOMEM;
 	}
 	memset(r->place, 0xff, n * sizeof(*r->place));
 	return 0;
 }
 
-void reinsert_fini(struct reinsert *r)
+void ruin_recreate_fini(struct ruin_recreate *r)
 {
 	free(r->states);
 	free(r->place);
-	*r = (struct reinsert){ 0 };
+	*r = (struct ruin_recreate){ 0 };
 }
 
-void reinsert_take_out(struct reinsert *r, const struct solution *s, int mb)
+void ruin_recreate_take_out(struct ruin_recreate *r, const struct solution *s, int mb)
 {
-	assert(r->visits.out == r->n_out && r->n_out < REINSERT_MOST);
+	assert(r->quota.out == r->n_out && r->n_out < RUIN_RECREATE_MOST);
 	timetable_take_out(r->t, mb);
-	visits_leave(&r->visits, s, s->path + (size_t)mb * (size_t)r->p->length);
+	stage_quota_leave(&r->quota, s, s->path + (size_t)mb * (size_t)r->p->length);
 	r->out[r->n_out++] = mb;
 }
 
-void reinsert_undo(struct reinsert *r)
+void ruin_recreate_undo(struct ruin_recreate *r)
 {
 	timetable_take_back(r->t);
 	for (int k = 0; k < r->n_out; k++)
 		timetable_put_back(r->t, r->out[k]);
-	visits_init(&r->visits, r->p);
+	stage_quota_init(&r->quota, r->p);
 	r->n_out = 0;
 }
 
 /* What goes on below: the search for one path. */
 struct search {
-	struct reinsert *r;
+	struct ruin_recreate *r;
 	const struct solution *s;
 	int level, n; /* n: states of the level */
 	struct beam beam; /* of them */
@@ -72,19 +72,19 @@ static double delay(const struct problem *p, int u, int v)
 	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
 }
 
-static struct reinsert_state *level_of(const struct reinsert *r, int level)
+static struct ruin_recreate_state *level_of(const struct ruin_recreate *r, int level)
 {
-	return r->states + VISITS_OWING * (size_t)level * (size_t)r->p->n_nodes;
+	return r->states + VISIT_OWINGS * (size_t)level * (size_t)r->p->n_nodes;
 }
 
 static void reach(struct search *q, int from, int v, const struct visit *visit)
 {
 	const struct problem *p = q->r->p;
 	const struct cluster_node *node = &p->c->nodes[v];
-	const struct reinsert_state *before = level_of(q->r, q->level - 1) + from;
-	struct reinsert_state *list = level_of(q->r, q->level);
+	const struct ruin_recreate_state *before = level_of(q->r, q->level - 1) + from;
+	struct ruin_recreate_state *list = level_of(q->r, q->level);
 	double travel_s = delay(p, before->node, v), put_off_s = 0, start_s, cost;
-	int *place = &q->r->place[VISITS_OWING * v + (int)visit->owing];
+	int *place = &q->r->place[VISIT_OWINGS * v + (int)visit->owing];
 
 	if (node->memory < 1)
 		return;
@@ -104,14 +104,14 @@ static void reach(struct search *q, int from, int v, const struct visit *visit)
 	}
 	if (*place < 0)
 		*place = q->n++;
-	list[*place] = (struct reinsert_state){ start_s + node->forward_s, cost, v, from, *visit };
+	list[*place] = (struct ruin_recreate_state){ start_s + node->forward_s, cost, v, from, *visit };
 	beam_offer(&q->beam, *place, cost);
 }
 
 static void extend(struct search *q, int from)
 {
-	struct visit next[VISITS_MOST];
-	int n = visits_next(&q->r->visits, q->level, &level_of(q->r, q->level - 1)[from].visit, next);
+	struct visit next[STAGE_QUOTA_MOST_NEXT];
+	int n = stage_quota_next(&q->r->quota, q->level, &level_of(q->r, q->level - 1)[from].visit, next);
 
 	for (int k = 0; k < n; k++) {
 		int stage = next[k].stage;
@@ -123,7 +123,7 @@ static void extend(struct search *q, int from)
 
 static void fill_level(struct search *q)
 {
-	struct reinsert_state *list = level_of(q->r, q->level);
+	struct ruin_recreate_state *list = level_of(q->r, q->level);
 	struct beam before = q->beam;
 
 	q->n = 0;
@@ -131,10 +131,10 @@ static void fill_level(struct search *q)
 	for (int i = 0; i < before.n; i++)
 		extend(q, before.at[i]);
 	for (int i = 0; i < q->n; i++)
-		q->r->place[VISITS_OWING * list[i].node + (int)list[i].visit.owing] = -1;
+		q->r->place[VISIT_OWINGS * list[i].node + (int)list[i].visit.owing] = -1;
 }
 
-static void trace(const struct reinsert *r, int last, int *path)
+static void trace(const struct ruin_recreate *r, int last, int *path)
 {
 	for (int level = r->p->length - 1; level > 0; level--) {
 		path[level] = level_of(r, level)[last].node;
@@ -145,13 +145,13 @@ static void trace(const struct reinsert *r, int last, int *path)
 /* The best of the ways found, followed home, into path. */
 static bool choose(const struct search *q, int *path)
 {
-	const struct reinsert *r = q->r;
+	const struct ruin_recreate *r = q->r;
 	int last = r->p->length - 1, tried[PLAN_MOST_PATH];
 	double best = INFINITY;
 
 	tried[0] = path[0];
 	for (int i = 0; i < q->beam.n; i++) {
-		const struct reinsert_state *end = level_of(r, last) + q->beam.at[i];
+		const struct ruin_recreate_state *end = level_of(r, last) + q->beam.at[i];
 		double put_off_s = 0, cost;
 
 		trace(r, q->beam.at[i], tried);
@@ -166,7 +166,7 @@ static bool choose(const struct search *q, int *path)
 }
 
 /* Its tasks along the path, each behind those that start before it. The first F stays when it is. */
-static void put_tasks_in(struct reinsert *r, int mb, const int *path)
+static void put_tasks_in(struct ruin_recreate *r, int mb, const int *path)
 {
 	const struct problem *p = r->p;
 	int own = mb * r->t->steps, length = p->length, at = path[0];
@@ -196,15 +196,15 @@ static void put_tasks_in(struct reinsert *r, int mb, const int *path)
 				 &rows[i]);
 }
 
-bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, double charge,
+bool ruin_recreate_put_in(struct ruin_recreate *r, const struct solution *s, int mb, double charge,
 		     int *path)
 {
 	const struct problem *p = r->p;
 	struct search q = { .r = r, .s = s, .beam = { .width = 1, .n = 1 } };
 
 	q.charge = charge / (r->t->weight[mb] + 1e-9);
-	visits_count(&r->visits);
-	*level_of(r, 0) = (struct reinsert_state){
+	stage_quota_count(&r->quota);
+	*level_of(r, 0) = (struct ruin_recreate_state){
 		.end_s = timetable_row(r->t, mb * r->t->steps)->start_s +
 			 p->c->nodes[path[0]].forward_s,
 		.node = path[0]
@@ -213,8 +213,8 @@ bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, doubl
 		fill_level(&q);
 	if (!choose(&q, path))
 		return false;
-	visits_return(&r->visits, s, path);
-	if (r->visits.out > 0)
+	stage_quota_return(&r->quota, s, path);
+	if (r->quota.out > 0)
 		put_tasks_in(r, mb, path);
 	return true;
 }

@@ -6,36 +6,36 @@
  * first if everyone who is in keeps their times: a beam over the visits. A stage that has as many
  * visits left as microbatches are out must be visited by each of them.
  */
-#ifndef SCHEDULE_REINSERT_H
-#define SCHEDULE_REINSERT_H
+#ifndef SCHEDULE_RUIN_RECREATE_H
+#define SCHEDULE_RUIN_RECREATE_H
 
 #include "schedule/improve/timetable.h"
 #include "schedule/problem/stage_quota.h"
 
-#define REINSERT_MOST TIMETABLE_MORE /* microbatches out at a time */
+#define RUIN_RECREATE_MOST TIMETABLE_MORE /* microbatches out at a time */
 
-struct reinsert_state; /* of the search for a path */
+struct ruin_recreate_state; /* of the search for a path */
 
-struct reinsert {
+struct ruin_recreate {
 	const struct problem *p;
 	struct timetable *t;     /* borrowed; as before after an undo */
-	int out[REINSERT_MOST], n_out; /* taken out */
-	struct visits visits;          /* of those still out */
-	struct reinsert_state *states; /* (length, VISITS_OWING * n_nodes) */
-	int *place; /* (VISITS_OWING * n_nodes) among the states of a level; -1: not there */
+	int out[RUIN_RECREATE_MOST], n_out; /* taken out */
+	struct stage_quota quota;          /* of those still out */
+	struct ruin_recreate_state *states; /* (length, VISIT_OWINGS * n_nodes) */
+	int *place; /* (VISIT_OWINGS * n_nodes) among the states of a level; -1: not there */
 };
 
 /* -ENOMEM. */
-int reinsert_init(struct reinsert *r, struct timetable *t);
-void reinsert_fini(struct reinsert *r);
+int ruin_recreate_init(struct ruin_recreate *r, struct timetable *t);
+void ruin_recreate_fini(struct ruin_recreate *r);
 
-/* The path is the one that s has. REINSERT_MOST of them at most, all before the first is put back. */
-void reinsert_take_out(struct reinsert *r, const struct solution *s, int mb);
+/* The path is the one that s has. RUIN_RECREATE_MOST of them at most, all before the first is put back. */
+void ruin_recreate_take_out(struct ruin_recreate *r, const struct solution *s, int mb);
 /* Puts one of them back and writes its path; `charge` as for timetable_route. False: no way. The
  * last is not put into the timetable any more. */
-bool reinsert_put_in(struct reinsert *r, const struct solution *s, int mb, double charge,
+bool ruin_recreate_put_in(struct ruin_recreate *r, const struct solution *s, int mb, double charge,
 		     int *path);
 /* The timetable is again as it was before the first was taken out. */
-void reinsert_undo(struct reinsert *r);
+void ruin_recreate_undo(struct ruin_recreate *r);
 
 #endif

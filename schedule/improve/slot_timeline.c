@@ -9,20 +9,20 @@
 
 static int rounded(int n)
 {
-	return (n + GAPS_BLOCK - 1) / GAPS_BLOCK * GAPS_BLOCK;
+	return (n + SLOT_TIMELINE_BLOCK - 1) / SLOT_TIMELINE_BLOCK * SLOT_TIMELINE_BLOCK;
 }
 
 static size_t most_rows(const struct problem *p)
 {
 	return (size_t)p->n_mb * (2 * (size_t)p->length + 1) +
-	       (size_t)p->n_nodes * (ROOM + GAPS_BLOCK);
+	       (size_t)p->n_nodes * (ROOM + SLOT_TIMELINE_BLOCK);
 }
 
-int gaps_init(struct gaps *g, const struct problem *p)
+int slot_timeline_init(struct slot_timeline *g, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, rows = most_rows(p);
 
-	*g = (struct gaps){ .p = p,
+	*g = (struct slot_timeline){ .p = p,
 			    .steps = 2 * p->length + 1,
 			    .overhead_s = (float)p->c->dispatch_overhead_s };
 	g->list = calloc(n, sizeof(*g->list));
@@ -40,13 +40,13 @@ int gaps_init(struct gaps *g, const struct problem *p)
 	if (!g->list || !g->kept_list || !g->arrival_s || !g->start_s || !g->free_s ||
 	    !g->task || !g->kept_arrival_s || !g->kept_start_s || !g->kept_free_s ||
 	    !g->kept_task || !g->changed || !g->is_changed) {
-		gaps_fini(g);
+		slot_timeline_fini(g);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-void gaps_fini(struct gaps *g)
+void slot_timeline_fini(struct slot_timeline *g)
 {
 	free(g->list);
 	free(g->kept_list);
@@ -60,12 +60,12 @@ void gaps_fini(struct gaps *g)
 	free(g->kept_task);
 	free(g->changed);
 	free(g->is_changed);
-	*g = (struct gaps){ 0 };
+	*g = (struct slot_timeline){ 0 };
 }
 
-static void count_slots(struct gaps *g, int node)
+static void count_slots(struct slot_timeline *g, int node)
 {
-	struct gaps_list *list = &g->list[node];
+	struct slot_timeline_list *list = &g->list[node];
 	int n = list->n < 64 ? list->n : 64, held = 0, memory = g->p->c->nodes[node].memory;
 
 	list->full = 0;
@@ -77,7 +77,7 @@ static void count_slots(struct gaps *g, int node)
 	}
 }
 
-static void lay_out(struct gaps *g, const struct engine *e)
+static void lay_out(struct slot_timeline *g, const struct fast_simulate *e)
 {
 	int32_t first = 0;
 
@@ -86,9 +86,9 @@ static void lay_out(struct gaps *g, const struct engine *e)
 	for (int i = 0; i < e->n_booked; i++)
 		g->list[e->chain[e->booked[i].task].node].n++;
 	for (int v = 0; v < e->n_nodes; v++) {
-		struct gaps_list *list = &g->list[v];
+		struct slot_timeline_list *list = &g->list[v];
 
-		*list = (struct gaps_list){ .first = first,
+		*list = (struct slot_timeline_list){ .first = first,
 					    .room = rounded(list->n + ROOM),
 					    .forward_s = (float)g->p->c->nodes[v].forward_s,
 					    .backward_s = (float)g->p->c->nodes[v].backward_s };
@@ -96,9 +96,9 @@ static void lay_out(struct gaps *g, const struct engine *e)
 	}
 }
 
-static void keep(struct gaps *g)
+static void keep(struct slot_timeline *g)
 {
-	const struct gaps_list *last = &g->list[g->p->n_nodes - 1];
+	const struct slot_timeline_list *last = &g->list[g->p->n_nodes - 1];
 	size_t rows = (size_t)(last->first + last->room);
 
 	memcpy(g->kept_list, g->list, (size_t)g->p->n_nodes * sizeof(*g->list));
@@ -108,12 +108,12 @@ static void keep(struct gaps *g)
 	memcpy(g->kept_task, g->task, rows * sizeof(*g->task));
 }
 
-void gaps_fill(struct gaps *g, const struct engine *e)
+void slot_timeline_fill(struct slot_timeline *g, const struct fast_simulate *e)
 {
 	lay_out(g, e);
 	for (int i = 0; i < e->n_booked; i++) {
 		int task = e->booked[i].task;
-		struct gaps_list *list = &g->list[e->chain[task].node];
+		struct slot_timeline_list *list = &g->list[e->chain[task].node];
 		int at = list->first + list->n++;
 		float arrival_s = (float)e->arrival_s[task];
 
@@ -125,7 +125,7 @@ void gaps_fill(struct gaps *g, const struct engine *e)
 		g->task[at] = task;
 	}
 	for (int v = 0; v < e->n_nodes; v++) {
-		const struct gaps_list *list = &g->list[v];
+		const struct slot_timeline_list *list = &g->list[v];
 
 		for (int i = list->n; i < list->room; i++)
 			g->arrival_s[list->first + i] = g->start_s[list->first + i] = INFINITY;
@@ -137,14 +137,14 @@ void gaps_fill(struct gaps *g, const struct engine *e)
 	g->n_changed = 0;
 }
 
-static void note_change(struct gaps *g, int node)
+static void note_change(struct slot_timeline *g, int node)
 {
 	if (!g->is_changed[node])
 		g->changed[g->n_changed++] = node;
 	g->is_changed[node] = true;
 }
 
-static void move_row(struct gaps *g, int to, int from)
+static void move_row(struct slot_timeline *g, int to, int from)
 {
 	g->arrival_s[to] = g->arrival_s[from];
 	g->start_s[to] = g->start_s[from];
@@ -152,9 +152,9 @@ static void move_row(struct gaps *g, int to, int from)
 	g->task[to] = g->task[from];
 }
 
-void gaps_take_out(struct gaps *g, int node, int mb)
+void slot_timeline_take_out(struct slot_timeline *g, int node, int mb)
 {
-	struct gaps_list *list = &g->list[node];
+	struct slot_timeline_list *list = &g->list[node];
 	int end = list->first + list->n, to = list->first;
 
 	note_change(g, node);
@@ -168,9 +168,9 @@ void gaps_take_out(struct gaps *g, int node, int mb)
 	count_slots(g, node);
 }
 
-bool gaps_put_in(struct gaps *g, const struct gaps_task *t)
+bool slot_timeline_put_in(struct slot_timeline *g, const struct slot_timeline_task *t)
 {
-	struct gaps_list *list = &g->list[t->node];
+	struct slot_timeline_list *list = &g->list[t->node];
 	int at = list->first + list->n;
 
 	if (list->n + 1 == list->room)
@@ -187,7 +187,7 @@ bool gaps_put_in(struct gaps *g, const struct gaps_task *t)
 	return true;
 }
 
-void gaps_restore(struct gaps *g)
+void slot_timeline_restore(struct slot_timeline *g)
 {
 	for (int i = 0; i < g->n_changed; i++) {
 		int v = g->changed[i];

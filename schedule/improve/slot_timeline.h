@@ -3,12 +3,12 @@
  *
  * First come, first served: a task that arrives starts behind those that came before it, and puts
  * nobody off if it is done when the next one starts. An estimate as in timetable.h: everyone else
- * keeps their times, which are floats here. The run of the engine judges.
+ * keeps their times, which are floats here. The simulated run judges.
  *
  * Internal to schedule/.
  */
-#ifndef SCHEDULE_GAPS_H
-#define SCHEDULE_GAPS_H
+#ifndef SCHEDULE_SLOT_TIMELINE_H
+#define SCHEDULE_SLOT_TIMELINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,26 +16,26 @@
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/problem/problem.h"
 
-#define GAPS_BLOCK 8 /* rows that are compared at a time */
+#define SLOT_TIMELINE_BLOCK 8 /* rows that are compared at a time */
 
 /* The rows of a node, ascending by arrival. */
-struct gaps_list {
-	int32_t first, n, room; /* room: a multiple of GAPS_BLOCK, more than n */
+struct slot_timeline_list {
+	int32_t first, n, room; /* room: a multiple of SLOT_TIMELINE_BLOCK, more than n */
 	float forward_s, backward_s; /* of the node */
 	uint64_t full;          /* bit i: after row i all slots are taken; of the first 64 rows */
 };
 
-struct gaps {
+struct slot_timeline {
 	const struct problem *p;
 	int steps;                /* tasks of a microbatch */
 	float overhead_s;
-	struct gaps_list *list;   /* (n_nodes) */
+	struct slot_timeline_list *list;   /* (n_nodes) */
 	float *arrival_s, *start_s, *free_s; /* rows of all nodes; of those there are not yet the
 					      * first two are INFINITY. free_s: from when the node
 					      * may start another */
 	int32_t *task;            /* microbatch * steps + step */
 	/* The same as they were filled. */
-	struct gaps_list *kept_list;
+	struct slot_timeline_list *kept_list;
 	float *kept_arrival_s, *kept_start_s, *kept_free_s;
 	int32_t *kept_task;
 	int *changed, n_changed;  /* (n_nodes) lists that differ */
@@ -43,32 +43,32 @@ struct gaps {
 };
 
 /* A task at a node. */
-struct gaps_task {
+struct slot_timeline_task {
 	int32_t node, task;
 	float arrival_s, start_s, free_s;
 };
 
-/* Empty until gaps_fill. -ENOMEM. */
-int gaps_init(struct gaps *g, const struct problem *p);
-void gaps_fini(struct gaps *g);
-/* From the engine's last run, which must have come to its end. What waited for a slot counts as if
+/* Empty until slot_timeline_fill. -ENOMEM. */
+int slot_timeline_init(struct slot_timeline *g, const struct problem *p);
+void slot_timeline_fini(struct slot_timeline *g);
+/* From the simulation's last run, which must have come to its end. What waited for a slot counts as if
  * it had arrived together with what came before it. */
-void gaps_fill(struct gaps *g, const struct engine *e);
+void slot_timeline_fill(struct slot_timeline *g, const struct fast_simulate *e);
 
 /* All tasks of the microbatch leave the node; one comes, behind those that arrived no later (false:
  * no room); all is as it was filled. */
-void gaps_take_out(struct gaps *g, int node, int mb);
-bool gaps_put_in(struct gaps *g, const struct gaps_task *t);
-void gaps_restore(struct gaps *g);
+void slot_timeline_take_out(struct slot_timeline *g, int node, int mb);
+bool slot_timeline_put_in(struct slot_timeline *g, const struct slot_timeline_task *t);
+void slot_timeline_restore(struct slot_timeline *g);
 
 /* How many of a node's rows come before a task that arrives then. */
-static inline int gaps_before(const struct gaps *g, const struct gaps_list *list, float arrival_s)
+static inline int slot_timeline_before(const struct slot_timeline *g, const struct slot_timeline_list *list, float arrival_s)
 {
 	const float *row = g->arrival_s + list->first;
 	int n = 0;
 
-	for (int b = 0; b < list->n; b += GAPS_BLOCK, row += GAPS_BLOCK) {
-		for (int i = 0; i < GAPS_BLOCK; i++)
+	for (int b = 0; b < list->n; b += SLOT_TIMELINE_BLOCK, row += SLOT_TIMELINE_BLOCK) {
+		for (int i = 0; i < SLOT_TIMELINE_BLOCK; i++)
 			n += row[i] <= arrival_s;
 	}
 	return n;
@@ -76,7 +76,7 @@ static inline int gaps_before(const struct gaps *g, const struct gaps_list *list
 
 /* When a task starts there, `before` rows being ahead of it; adds the seconds by which it puts the
  * next one off to *over_s. */
-static inline float gaps_start_s(const struct gaps *g, const struct gaps_list *list, int before,
+static inline float slot_timeline_start_s(const struct slot_timeline *g, const struct slot_timeline_list *list, int before,
 				 float arrival_s, float duration_s, float *over_s)
 {
 	float free_s = before > 0 ? g->free_s[list->first + before - 1] : arrival_s;
@@ -88,7 +88,7 @@ static inline float gaps_start_s(const struct gaps *g, const struct gaps_list *l
 }
 
 /* Whether a slot is free all the while from an F behind `before` rows to a B behind `until`. */
-static inline bool gaps_have_slot(const struct gaps_list *list, int before, int until)
+static inline bool slot_timeline_have_slot(const struct slot_timeline_list *list, int before, int until)
 {
 	uint64_t rows = until < 64 ? ((uint64_t)1 << until) - 1 : UINT64_MAX;
 

@@ -59,7 +59,7 @@ void timetable_fini(struct timetable *t)
 	*t = (struct timetable){ 0 };
 }
 
-static void fill_weights(struct timetable *t, const struct engine *e)
+static void fill_weights(struct timetable *t, const struct fast_simulate *e)
 {
 	for (int i = 0; i < e->n_mb; i++) {
 		int last = i * t->steps + t->steps - 1;
@@ -71,7 +71,7 @@ static void fill_weights(struct timetable *t, const struct engine *e)
 	}
 }
 
-static void lay_out(struct timetable *t, const struct engine *e)
+static void lay_out(struct timetable *t, const struct fast_simulate *e)
 {
 	int32_t first = 0;
 
@@ -89,7 +89,7 @@ static void lay_out(struct timetable *t, const struct engine *e)
 	}
 }
 
-void timetable_fill(struct timetable *t, const struct engine *e)
+void timetable_fill(struct timetable *t, const struct fast_simulate *e)
 {
 	fill_weights(t, e);
 	lay_out(t, e);
@@ -260,7 +260,7 @@ static struct timetable_state *level_of(const struct timetable *t, int level)
 struct search {
 	struct timetable *t;
 	const struct solution *s;
-	const struct near *near;
+	const struct candidate_lists *candidates;
 	int banned, level, n; /* n: states of the level */
 	struct beam beam;     /* of them */
 	double charge;
@@ -306,10 +306,10 @@ static void fill_level(struct search *q, int stage)
 	q->beam = (struct beam){ .width = BEAM };
 	for (int i = 0; i < before.n; i++) {
 		int by = level_of(q->t, q->level - 1)[before.at[i]].node;
-		const int *to = size > q->near->most ? near_list(q->near, by, stage)
+		const int *to = size > q->candidates->most ? candidate_lists_of(q->candidates, by, stage)
 						     : q->s->members + q->s->start[stage];
 
-		for (int k = 0; k < size && k < q->near->most && to[k] >= 0; k++) {
+		for (int k = 0; k < size && k < q->candidates->most && to[k] >= 0; k++) {
 			/* The near lists may be of before an exchange of roles. */
 			if (to[k] != q->banned && q->s->stage_of[to[k]] == stage)
 				reach(q, before.at[i], to[k]);
@@ -327,11 +327,11 @@ static void trace(const struct timetable *t, int last, int *path)
 	}
 }
 
-bool timetable_route(struct timetable *t, const struct solution *s, const struct near *near,
+bool timetable_route(struct timetable *t, const struct solution *s, const struct candidate_lists *candidates,
 		     int mb, int banned, double charge, int *path)
 {
 	const struct problem *p = t->p;
-	struct search q = { .t = t, .s = s, .near = near, .banned = banned };
+	struct search q = { .t = t, .s = s, .candidates = candidates, .banned = banned };
 	int tried[PLAN_MOST_PATH], last = p->length - 1;
 	double best = INFINITY;
 

@@ -3,7 +3,7 @@
  *
  * These are estimates, a few dozen times cheaper than a run: everyone else keeps their times. A
  * task that is put in between puts off those after it; that is weighed, not followed. The run
- * of the engine judges. Weight gradients of a split backward pass are left out.
+ * that is simulated judges. Weight gradients of a split backward pass are left out.
  *
  * Internal to schedule/.
  */
@@ -54,8 +54,8 @@ struct timetable {
 /* Empty until timetable_fill. -ENOMEM. */
 int timetable_init(struct timetable *t, const struct problem *p);
 void timetable_fini(struct timetable *t);
-/* From the engine's last run, which must have come to its end. */
-void timetable_fill(struct timetable *t, const struct engine *e);
+/* From the simulation's last run, which must have come to its end. */
+void timetable_fill(struct timetable *t, const struct fast_simulate *e);
 
 /* The tasks of a microbatch leave the lists, and come back. */
 void timetable_take_out(struct timetable *t, int mb);
@@ -96,7 +96,7 @@ int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *li
 /* A good way for the microbatch through the stages its path has, in their order: other nodes
  * into path. `banned` is not visited; `charge` multiplies what others are put off. False: no
  * way. */
-bool timetable_route(struct timetable *t, const struct solution *s, const struct near *near,
+bool timetable_route(struct timetable *t, const struct solution *s, const struct candidate_lists *candidates,
 		     int mb, int banned, double charge, int *path);
 
 #endif

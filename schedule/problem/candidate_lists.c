@@ -6,38 +6,38 @@
 
 #define SCATTER 2654435761u /* the golden ratio's, as in multiplicative hashing */
 
-int near_init(struct near *n, const struct problem *p, int most)
+int candidate_lists_init(struct candidate_lists *n, const struct problem *p, int most)
 {
 	int largest = 1;
 	size_t cells;
 
 	for (int s = 1; s < p->n_stages; s++)
 		largest = p->sizes[s] > largest ? p->sizes[s] : largest;
-	*n = (struct near){ .n_stages = p->n_stages, .most = most < largest ? most : largest };
+	*n = (struct candidate_lists){ .n_stages = p->n_stages, .most = most < largest ? most : largest };
 	cells = (size_t)p->n_nodes * (size_t)p->n_stages * (size_t)n->most;
 	n->list = malloc(cells * sizeof(*n->list));
 	n->round_s = malloc(cells * sizeof(*n->round_s));
 	if (n->list && n->round_s)
 		return 0;
-	near_fini(n);
+	candidate_lists_fini(n);
 	return -ENOMEM;
 }
 
-void near_fini(struct near *n)
+void candidate_lists_fini(struct candidate_lists *n)
 {
 	free(n->list);
 	free(n->round_s);
-	*n = (struct near){ 0 };
+	*n = (struct candidate_lists){ 0 };
 }
 
 /* Insertion into a short sorted list. Where not all can be listed, of those as near as one another each node
  * begins with others, or all would want the same few. */
-void near_fill_one(struct near *n, const struct problem *p, const struct solution *s, int node,
+void candidate_lists_fill_one(struct candidate_lists *n, const struct problem *p, const struct solution *s, int node,
 		   int stage)
 {
 	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
-	int *list = n->list + near_at(n, node, stage), count = 0;
-	double *round_s = n->round_s + near_at(n, node, stage);
+	int *list = n->list + candidate_lists_at(n, node, stage), count = 0;
+	double *round_s = n->round_s + candidate_lists_at(n, node, stage);
 	const int *members = s->members + s->start[stage];
 	int size = s->start[stage + 1] - s->start[stage];
 	int first = size > n->most ? (int)((unsigned)node * SCATTER % (unsigned)size) : 0;
@@ -61,10 +61,10 @@ void near_fill_one(struct near *n, const struct problem *p, const struct solutio
 		list[count] = -1;
 }
 
-void near_fill(struct near *n, const struct problem *p, const struct solution *s)
+void candidate_lists_fill(struct candidate_lists *n, const struct problem *p, const struct solution *s)
 {
 	for (int i = 0; i < p->n_nodes; i++) {
 		for (int stage = 1; s->stage_of[i] >= 0 && stage < p->n_stages; stage++)
-			near_fill_one(n, p, s, i, stage);
+			candidate_lists_fill_one(n, p, s, i, stage);
 	}
 }

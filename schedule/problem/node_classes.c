@@ -15,17 +15,17 @@ static bool are_alike(const struct problem *p, int u, int v)
 	       a->memory == b->memory && strcmp(a->location, b->location) == 0;
 }
 
-int alike_init(struct alike *a, const struct problem *p, const struct solution *s, bool may_join)
+int node_classes_init(struct node_classes *a, const struct problem *p, const struct solution *s, bool may_join)
 {
 	size_t nodes = (size_t)p->n_nodes;
 	bool joins = may_join && p->n_nodes >= JOINED_FROM;
 
-	*a = (struct alike){ 0 };
+	*a = (struct node_classes){ 0 };
 	a->of = calloc(nodes, sizeof(*a->of));
 	a->sample = calloc(nodes, sizeof(*a->sample));
 	a->first = calloc((size_t)p->n_stages + 1, sizeof(*a->first));
 	if (!a->of || !a->sample || !a->first) {
-		alike_fini(a);
+		node_classes_fini(a);
 		return -ENOMEM;
 	}
 	for (int stage = 0; stage < p->n_stages; stage++) {
@@ -44,10 +44,10 @@ int alike_init(struct alike *a, const struct problem *p, const struct solution *
 	return 0;
 }
 
-void alike_fini(struct alike *a)
+void node_classes_fini(struct node_classes *a)
 {
 	free(a->of);
 	free(a->sample);
 	free(a->first);
-	*a = (struct alike){ 0 };
+	*a = (struct node_classes){ 0 };
 }

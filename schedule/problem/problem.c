@@ -194,7 +194,7 @@ static int deal_microbatches(struct problem *p, struct error *err)
 	return 0;
 }
 
-/* Weight gradients are nobody's wait: to all but the engine their tasks are not there. */
+/* Weight gradients are nobody's wait: to all but fast_simulate.h their tasks are not there. */
 static int split_chain(struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes;

@@ -2,26 +2,26 @@
 
 #include <string.h>
 
-void visits_init(struct visits *v, const struct problem *p)
+void stage_quota_init(struct stage_quota *v, const struct problem *p)
 {
-	*v = (struct visits){ .p = p };
+	*v = (struct stage_quota){ .p = p };
 }
 
-void visits_leave(struct visits *v, const struct solution *s, const int *path)
+void stage_quota_leave(struct stage_quota *v, const struct solution *s, const int *path)
 {
 	for (int h = 1; h < v->p->length; h++)
 		v->need[s->stage_of[path[h]]]++;
 	v->out++;
 }
 
-void visits_return(struct visits *v, const struct solution *s, const int *path)
+void stage_quota_return(struct stage_quota *v, const struct solution *s, const int *path)
 {
 	for (int h = 1; h < v->p->length; h++)
 		v->need[s->stage_of[path[h]]]--;
 	v->out--;
 }
 
-void visits_count(struct visits *v)
+void stage_quota_count(struct stage_quota *v)
 {
 	for (int s = v->p->n_stages - 1, open = 0, forced = 0; s >= 1; s--) {
 		v->open_after[s] = open;
@@ -32,12 +32,12 @@ void visits_count(struct visits *v)
 }
 
 /* May the path, seen up to this stage, still be filled by so many visits, and see all it must? */
-static bool fits(const struct visits *v, int stage, int more)
+static bool fits(const struct stage_quota *v, int stage, int more)
 {
 	return v->need[stage] > 0 && v->open_after[stage] >= more && v->forced_after[stage] <= more;
 }
 
-int visits_next(const struct visits *v, int level, const struct visit *last, struct visit *list)
+int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last, struct visit *list)
 {
 	int more = v->p->length - 1 - level, n = 0; /* more: visits after this one */
 

@@ -17,7 +17,7 @@ struct finder {
 	const struct solution *s;
 	int data_node, place, looked_at;
 	int path[PLAN_MOST_PATH];
-	struct near near;
+	struct candidate_lists candidates;
 	double shortest_hop; /* any hop there and back, and the work at its end */
 };
 
@@ -75,9 +75,9 @@ static void visit(struct finder *f, int n, int v, int top, double seconds)
 
 static void visit_stage(struct finder *f, int n, int stage, int top, double seconds)
 {
-	const int *list = near_list(&f->near, f->path[n - 1], stage);
+	const int *list = candidate_lists_of(&f->candidates, f->path[n - 1], stage);
 
-	for (int i = 0; i < f->near.most && list[i] >= 0; i++)
+	for (int i = 0; i < f->candidates.most && list[i] >= 0; i++)
 		visit(f, n, list[i], top, seconds);
 }
 
@@ -129,11 +129,11 @@ int trips_init(struct trips *t, const struct problem *p, const struct solution *
 	t->count = calloc(data, sizeof(*t->count));
 	t->trips = calloc(data * (size_t)most, sizeof(*t->trips));
 	t->paths = calloc(data * (size_t)most * (size_t)p->length, sizeof(*t->paths));
-	if (!t->count || !t->trips || !t->paths || near_init(&f.near, p, NEAR) != 0) {
+	if (!t->count || !t->trips || !t->paths || candidate_lists_init(&f.candidates, p, NEAR) != 0) {
 		trips_fini(t);
 		return -ENOMEM;
 	}
-	near_fill(&f.near, p, s);
+	candidate_lists_fill(&f.candidates, p, s);
 	for (int place = 0; place < (int)data; place++) {
 		const struct cluster_node *n;
 
@@ -143,7 +143,7 @@ int trips_init(struct trips *t, const struct problem *p, const struct solution *
 		n = &p->c->nodes[f.data_node];
 		extend(&f, 1, 0, n->forward_s + n->loss_s + n->backward_s);
 	}
-	near_fini(&f.near);
+	candidate_lists_fini(&f.candidates);
 	return 0;
 }
 

@@ -26,7 +26,7 @@ struct cbs {
 	struct progress *g;
 	struct path_search *paths;
 	struct conflict_tree tree;
-	struct engine engine;
+	struct fast_simulate simulation;
 	int n_agents;
 	struct agent *agents;
 	int *agent_of;    /* (n_mb) */
@@ -279,15 +279,15 @@ static void take_paths(struct cbs *c, const struct branch *b)
 static int judge(struct cbs *c, const struct branch *b, double *seconds, struct error *err)
 {
 	take_paths(c, b);
-	engine_set_paths(&c->engine, &c->trial);
-	engine_run(&c->engine, INFINITY);
+	fast_simulate_set_paths(&c->simulation, &c->trial);
+	fast_simulate_run(&c->simulation, INFINITY);
 	c->g->evaluations++;
-	*seconds = c->engine.makespan_s;
-	if (c->engine.makespan_s >= c->best_s)
+	*seconds = c->simulation.makespan_s;
+	if (c->simulation.makespan_s >= c->best_s)
 		return progress_tell(c->g, err);
 	if (isinf(c->first_s))
-		c->first_s = c->engine.makespan_s;
-	c->best_s = c->engine.makespan_s;
+		c->first_s = c->simulation.makespan_s;
+	c->best_s = c->simulation.makespan_s;
 	solution_copy(c->s, &c->trial, c->p);
 	return progress_note(c->g, c->s, c->best_s, err);
 }
@@ -464,7 +464,7 @@ static int cbs_init(struct cbs *c, struct solution *s, const struct problem *p,
 	if (rc == 0)
 		solution_copy(&c->trial, s, p);
 	if (rc == 0)
-		rc = engine_init(&c->engine, p);
+		rc = fast_simulate_init(&c->simulation, p);
 	if (rc == 0)
 		rc = conflict_tree_init(&c->tree, c->n_agents, p->length, p->n_nodes);
 	c->paths = path_search_new(p, s);
@@ -475,7 +475,7 @@ static void cbs_fini(struct cbs *c)
 {
 	conflict_tree_fini(&c->tree);
 	path_search_free(c->paths);
-	engine_fini(&c->engine);
+	fast_simulate_fini(&c->simulation);
 	solution_fini(&c->trial);
 	free(c->agents);
 	free(c->agent_of);
@@ -572,9 +572,9 @@ int conflict_search(struct solution *s, const struct problem *p, bool collisions
 		rc = run_phases(&c, root, collisions, who, err);
 	}
 	if (rc == 0 && isinf(c.best_s)) { /* nothing found: the greedy solution it came with */
-		engine_set_paths(&c.engine, s);
-		engine_run(&c.engine, INFINITY);
-		rc = progress_note(g, s, c.engine.makespan_s, err);
+		fast_simulate_set_paths(&c.simulation, s);
+		fast_simulate_run(&c.simulation, INFINITY);
+		rc = progress_note(g, s, c.simulation.makespan_s, err);
 	}
 fini_cbs:
 	cbs_fini(&c);

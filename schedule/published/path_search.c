@@ -29,7 +29,7 @@ struct waiting {
 struct path_search {
 	const struct problem *p;
 	const struct solution *s;
-	struct near near;
+	struct candidate_lists candidates;
 	/* (length, n_nodes, 2) least seconds for r more visits, the loss and the way back; [1]:
 	 * the last two visits were exchanged. */
 	double *least;
@@ -51,11 +51,11 @@ struct path_search *path_search_new(const struct problem *p, const struct soluti
 	f->least = malloc((size_t)p->length * (size_t)p->n_nodes * 2 * sizeof(*f->least));
 	f->states = malloc(MOST_STATES * sizeof(*f->states));
 	f->heap = malloc(MOST_STATES * sizeof(*f->heap));
-	if (!f->least || !f->states || !f->heap || near_init(&f->near, p, NEAR) != 0) {
+	if (!f->least || !f->states || !f->heap || candidate_lists_init(&f->candidates, p, NEAR) != 0) {
 		path_search_free(f);
 		return NULL;
 	}
-	near_fill(&f->near, p, s);
+	candidate_lists_fill(&f->candidates, p, s);
 	return f;
 }
 
@@ -63,7 +63,7 @@ void path_search_free(struct path_search *f)
 {
 	if (!f)
 		return;
-	near_fini(&f->near);
+	candidate_lists_fini(&f->candidates);
 	free(f->least);
 	free(f->states);
 	free(f->heap);
@@ -132,12 +132,12 @@ static double hop_s(const struct problem *p, int u, int v)
 static double least_through(const struct path_search *f, const struct path_query *q, int u,
 			    int stage, int more, bool exchanged)
 {
-	const int *list = near_list(&f->near, u, stage);
+	const int *list = candidate_lists_of(&f->candidates, u, stage);
 	double least = INFINITY;
 
 	if (q->barred_stages >> stage & 1)
 		return INFINITY;
-	for (int k = 0; k < f->near.most && list[k] >= 0; k++) {
+	for (int k = 0; k < f->candidates.most && list[k] >= 0; k++) {
 		if (!q->barred || !q->barred[list[k]])
 			least = fmin(least, hop_s(f->p, u, list[k]) + least_at(f, more, list[k])[exchanged]);
 	}
@@ -232,9 +232,9 @@ static void visit(struct path_search *f, const struct path_query *q, int from, i
 
 static void visit_stage(struct path_search *f, const struct path_query *q, int from, int stage)
 {
-	const int *list = near_list(&f->near, f->states[from].node, stage);
+	const int *list = candidate_lists_of(&f->candidates, f->states[from].node, stage);
 
-	for (int k = 0; k < f->near.most && list[k] >= 0; k++)
+	for (int k = 0; k < f->candidates.most && list[k] >= 0; k++)
 		visit(f, q, from, list[k]);
 }
 

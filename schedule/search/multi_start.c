@@ -15,7 +15,7 @@
 #define TIED_STARTS 4   /* where stages are given */
 #define LESS_TIED_STEPS 300 /* of each that goes on there */
 
-struct starts {
+struct multi_start {
 	struct progress *g;
 	struct rng rng;
 	double enough_s; /* for the sums of a random placement */
@@ -27,7 +27,7 @@ struct starts {
 	int *ring;       /* (n_mb) of those tied in the one that is annealed */
 };
 
-static bool is_over(const struct starts *t)
+static bool is_over(const struct multi_start *t)
 {
 	return t->told_s <= t->g->lower_bound_s * BOUND_MET || progress_over(t->g);
 }
@@ -52,7 +52,7 @@ static bool may_tie(const struct anneal *a)
 }
 
 /* Where sums count, the first has the shortest that can be found. */
-static int place(struct starts *t, struct solution *s, bool first)
+static int place(struct multi_start *t, struct solution *s, bool first)
 {
 	const struct problem *p = t->g->p;
 	int rc;
@@ -66,7 +66,7 @@ static int place(struct starts *t, struct solution *s, bool first)
 
 /* The start that was made (rc 0; its memory goes) is annealed from here on; one that could not be made is left
  * out. -ENOMEM. */
-static int let_in(struct starts *t, struct solution *s, int rc, int stream)
+static int let_in(struct multi_start *t, struct solution *s, int rc, int stream)
 {
 	const struct problem *p = t->g->p;
 	struct anneal *to = &t->other[t->n_others];
@@ -83,7 +83,7 @@ static int let_in(struct starts *t, struct solution *s, int rc, int stream)
 }
 
 /* One more, unless there are no paths for it or its sums take too long. -ENOMEM. */
-static int add(struct starts *t, const struct solution *given, bool first)
+static int add(struct multi_start *t, const struct solution *given, bool first)
 {
 	const struct problem *p = t->g->p;
 	struct solution s;
@@ -106,7 +106,7 @@ static int add(struct starts *t, const struct solution *given, bool first)
 }
 
 /* With ties in groups of so many. */
-static int anneal(struct starts *t, struct anneal *a, int group, int64_t steps, struct error *err)
+static int anneal(struct multi_start *t, struct anneal *a, int group, int64_t steps, struct error *err)
 {
 	int rc = 0;
 
@@ -128,7 +128,7 @@ static int anneal(struct starts *t, struct anneal *a, int group, int64_t steps, 
 	return rc;
 }
 
-static void sort(struct starts *t)
+static void sort(struct multi_start *t)
 {
 	for (int i = 1; i < t->n; i++) {
 		struct anneal *a = t->in[i];
@@ -140,7 +140,7 @@ static void sort(struct starts *t)
 	}
 }
 
-static int init(struct starts *t, const struct anneal *a, struct error *err)
+static int init(struct multi_start *t, const struct anneal *a, struct error *err)
 {
 	t->told_s = a->best_s;
 	t->ties = may_tie(a);
@@ -150,7 +150,7 @@ static int init(struct starts *t, const struct anneal *a, struct error *err)
 }
 
 /* What is best goes on as a. */
-static void end(struct starts *t, struct anneal *a, int64_t round_size)
+static void end(struct multi_start *t, struct anneal *a, int64_t round_size)
 {
 	if (t->n > 0 && t->in[0]->best_s < a->best_s)
 		anneal_adopt(a, t->in[0]);
@@ -161,9 +161,9 @@ static void end(struct starts *t, struct anneal *a, int64_t round_size)
 	free(t->ring);
 }
 
-int starts_run(struct progress *g, struct anneal *a, struct error *err)
+int multi_start_run(struct progress *g, struct anneal *a, struct error *err)
 {
-	struct starts t = { .g = g, .in = { a }, .n = 1, .enough_s = g->p->sync_limit_s };
+	struct multi_start t = { .g = g, .in = { a }, .n = 1, .enough_s = g->p->sync_limit_s };
 	int64_t round_size = a->round_size;
 	int rc = init(&t, a, err);
 
@@ -186,10 +186,10 @@ int starts_run(struct progress *g, struct anneal *a, struct error *err)
 
 #define SKETCH_STEPS_EACH 100 /* as many as take one evaluation's time */
 
-int starts_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
+int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
 		    struct error *err)
 {
-	struct starts t = { .g = g, .in = { a }, .n = 1 };
+	struct multi_start t = { .g = g, .in = { a }, .n = 1 };
 	int64_t round_size = a->round_size, most = g->p->q->evaluations;
 	struct solution s;
 	int rc = init(&t, a, err);
@@ -215,7 +215,7 @@ int starts_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, 
 }
 
 /* One more, in which groups of so many are tied, of fewer where that cannot be. -ENOMEM. */
-static int add_tied(struct starts *t, const struct solution *given, int *group)
+static int add_tied(struct multi_start *t, const struct solution *given, int *group)
 {
 	const struct problem *p = t->g->p;
 	struct solution s;
@@ -231,7 +231,7 @@ static int add_tied(struct starts *t, const struct solution *given, int *group)
 }
 
 /* Half of them with all of a data node's microbatches tied, half with two and two. */
-static int add_all_tied(struct starts *t, const struct solution *given, int *most)
+static int add_all_tied(struct multi_start *t, const struct solution *given, int *most)
 {
 	int two = 2, rc = 0;
 
@@ -241,7 +241,7 @@ static int add_all_tied(struct starts *t, const struct solution *given, int *mos
 }
 
 /* So many steps of each, with ties in groups of so many; the best go on. */
-static int anneal_tied(struct starts *t, int group, int64_t steps, int keep, struct error *err)
+static int anneal_tied(struct multi_start *t, int group, int64_t steps, int keep, struct error *err)
 {
 	int rc = 0;
 
@@ -252,9 +252,9 @@ static int anneal_tied(struct starts *t, int group, int64_t steps, int keep, str
 	return rc;
 }
 
-int starts_tied(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
+int multi_start_tied(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
 {
-	struct starts t = { .g = g, .b = b };
+	struct multi_start t = { .g = g, .b = b };
 	int64_t round_size = a->round_size;
 	int most = least_siblings(g->p), rc;
 

@@ -13,8 +13,8 @@
  *
  * Internal to schedule/.
  */
-#ifndef SCHEDULE_STARTS_H
-#define SCHEDULE_STARTS_H
+#ifndef SCHEDULE_MULTI_START_H
+#define SCHEDULE_MULTI_START_H
 
 #include "schedule/improve/anneal.h"
 #include "schedule/bound/bound.h"
@@ -22,14 +22,14 @@
 
 /* a has the placement given; it takes over what wins. Improvements on a are told to g.
  * -ENOMEM; errors of progress_note. */
-int starts_run(struct progress *g, struct anneal *a, struct error *err);
+int multi_start_run(struct progress *g, struct anneal *a, struct error *err);
 
 /* In large clusters: the solution of a, and a sketch of it (sketch.h) of so many proposals, annealed for so many steps
  * each (0: only run). */
-int starts_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
+int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
 		    struct error *err);
 
-/* The same as starts_run with tied microbatches, for the placement of a. b: NULL, or worked on meanwhile. */
-int starts_tied(struct progress *g, struct anneal *a, struct bound *b, struct error *err);
+/* The same as multi_start_run with tied microbatches, for the placement of a. b: NULL, or worked on meanwhile. */
+int multi_start_tied(struct progress *g, struct anneal *a, struct bound *b, struct error *err);
 
 #endif

@@ -13,7 +13,7 @@
 #define LOOK_EVERY 8 /* runs, for whether it is over */
 #define LOOK_NS 2000000
 
-struct chains {
+struct parallel_anneal {
 	struct progress *g;
 	struct bound *b;
 	int64_t until; /* evaluations */
@@ -40,7 +40,7 @@ static bool is_large(const struct problem *p)
 }
 
 /* The caller's thread alone asks whether it is over: the request's clock is its own. */
-static void run_chain(struct chains *c, int k, bool callers)
+static void run_chain(struct parallel_anneal *c, int k, bool callers)
 {
 	struct anneal *a = c->chain[k];
 	int64_t i = 0;
@@ -57,7 +57,7 @@ static void run_chain(struct chains *c, int k, bool callers)
 
 static void *work(void *arg)
 {
-	struct chains *c = arg;
+	struct parallel_anneal *c = arg;
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->quit) {
@@ -78,7 +78,7 @@ static void *work(void *arg)
 }
 
 /* The caller's thread works on chains too, and then waits for the others'. */
-static void run_slice(struct chains *c)
+static void run_slice(struct parallel_anneal *c)
 {
 	pthread_mutex_lock(&c->lock);
 	c->next = 0;
@@ -108,7 +108,7 @@ static void run_slice(struct chains *c)
 }
 
 /* Equal shares of a slice, of what is left of the round, or of what is left at all. */
-static void set_quotas(struct chains *c)
+static void set_quotas(struct parallel_anneal *c)
 {
 	const struct problem *p = c->g->p;
 	const struct anneal *a = c->chain[0];
@@ -125,7 +125,7 @@ static void set_quotas(struct chains *c)
 	}
 }
 
-static int take_stock(struct chains *c, struct error *err)
+static int take_stock(struct parallel_anneal *c, struct error *err)
 {
 	struct anneal *best = c->chain[0];
 	int64_t done = 0;
@@ -144,7 +144,7 @@ static int take_stock(struct chains *c, struct error *err)
 	return progress_note(c->g, &best->best, best->best_iteration_s, err);
 }
 
-static void end_round(struct chains *c)
+static void end_round(struct parallel_anneal *c)
 {
 	const struct anneal *best = c->chain[0];
 
@@ -156,7 +156,7 @@ static void end_round(struct chains *c)
 	}
 }
 
-static int run(struct chains *c, struct error *err)
+static int run(struct parallel_anneal *c, struct error *err)
 {
 	int rc = take_stock(c, err);
 
@@ -172,7 +172,7 @@ static int run(struct chains *c, struct error *err)
 }
 
 /* The other chains: at the best of the first, with rounds as long. */
-static int add_chains(struct chains *c, struct anneal *first)
+static int add_chains(struct parallel_anneal *c, struct anneal *first)
 {
 	const struct problem *p = first->p;
 	int threads = p->q->threads > 1 ? p->q->threads : 1;
@@ -197,7 +197,7 @@ static int add_chains(struct chains *c, struct anneal *first)
 }
 
 /* Fewer threads than asked for do as well. */
-static void start_threads(struct chains *c)
+static void start_threads(struct parallel_anneal *c)
 {
 	int most = c->g->p->q->threads < c->n ? c->g->p->q->threads : c->n;
 
@@ -206,7 +206,7 @@ static void start_threads(struct chains *c)
 		c->n_threads++;
 }
 
-static void join_threads(struct chains *c)
+static void join_threads(struct parallel_anneal *c)
 {
 	pthread_mutex_lock(&c->lock);
 	c->quit = true;
@@ -216,15 +216,15 @@ static void join_threads(struct chains *c)
 		pthread_join(c->threads[i], NULL);
 }
 
-static void fini(struct chains *c)
+static void fini(struct parallel_anneal *c)
 {
 	for (int i = 0; i < c->n_others; i++)
 		anneal_fini(&c->other[i]);
 }
 
-int chains_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until, struct error *err)
+int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until, struct error *err)
 {
-	struct chains c = { .g = g, .b = b, .until = until, .told_s = first->best_s };
+	struct parallel_anneal c = { .g = g, .b = b, .until = until, .told_s = first->best_s };
 	pthread_condattr_t monotonic;
 	int rc;
 

@@ -10,8 +10,8 @@
  *
  * Internal to schedule/.
  */
-#ifndef SCHEDULE_CHAINS_H
-#define SCHEDULE_CHAINS_H
+#ifndef SCHEDULE_PARALLEL_ANNEAL_H
+#define SCHEDULE_PARALLEL_ANNEAL_H
 
 #include "schedule/improve/anneal.h"
 #include "schedule/bound/bound.h"
@@ -20,7 +20,7 @@
 /* Until g says that it is over, the bound is met, or so many evaluations have been made in all. `first` has been annealed a while; it is
  * one of the chains, and has the best solution of all in the end. b: NULL, or worked on as long
  * as the search lasts, into g's lower bound. -ENOMEM; errors of progress_note. */
-int chains_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until,
+int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until,
 	       struct error *err);
 
 #endif

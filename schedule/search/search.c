@@ -69,10 +69,10 @@ static int build(struct solution *s, const struct problem *p, bool repair, struc
 
 /* What a solution costs, INFINITY where it stands still. Kept paths may have exchanges in them,
  * and those can. */
-static double time_of(struct engine *e, const struct solution *s)
+static double time_of(struct fast_simulate *e, const struct solution *s)
 {
-	engine_set_paths(e, s);
-	return engine_run(e, INFINITY) ? e->makespan_s : INFINITY;
+	fast_simulate_set_paths(e, s);
+	return fast_simulate_run(e, INFINITY) ? e->makespan_s : INFINITY;
 }
 
 /* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better.
@@ -84,11 +84,11 @@ static int mend(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
 	double kept_s = INFINITY;
-	struct engine e;
-	int rc = engine_init(&e, p);
+	struct fast_simulate e;
+	int rc = fast_simulate_init(&e, p);
 
 	if (rc == 0 && (rc = solution_init(&kept, p)) != 0)
-		engine_fini(&e);
+		fast_simulate_fini(&e);
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
 	solution_copy(&kept, s, p);
@@ -102,7 +102,7 @@ static int mend(struct solution *s, const struct problem *p, struct error *err)
 		rc = 0;
 	}
 	solution_fini(&kept);
-	engine_fini(&e);
+	fast_simulate_fini(&e);
 	return rc;
 }
 
@@ -306,9 +306,9 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 	if (p->n_mb < LARGE_FROM || p->q->from)
 		return 0;
 	if (!a->plans_lanes)
-		return starts_sketched(g, a, SKETCH_STEPS, 0, err);
+		return multi_start_sketched(g, a, SKETCH_STEPS, 0, err);
 	return p->n_mb > LANES_SKETCH_UP_TO
-		       ? 0 : starts_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
+		       ? 0 : multi_start_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
 }
 
 /* Where lanes may be planned nodes exchange roles first. Then they stay where they are. */
@@ -325,8 +325,8 @@ static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct er
 	rc = anneal_init(&lanes, &settled, &a->best, g->p->q->seed, 3);
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
-	b = bound_new(&settled, &lanes.best, lanes.engine.finish_s);
-	rc = b ? chains_run(g, &lanes, b, INT64_MAX, err) : error_set(err, -ENOMEM, "out of memory");
+	b = bound_new(&settled, &lanes.best, lanes.simulation.finish_s);
+	rc = b ? parallel_anneal_run(g, &lanes, b, INT64_MAX, err) : error_set(err, -ENOMEM, "out of memory");
 	if (b)
 		g->lower_bound_s = bound_answer(b);
 	bound_free(b);
@@ -339,7 +339,7 @@ static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct er
 static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
 {
 	bool roles_first = g->p->n_movable > 1 && anneal_knows_lanes(g->p);
-	int rc = chains_run(g, a, b, roles_first ? ROLES_UNTIL : INT64_MAX, err);
+	int rc = parallel_anneal_run(g, a, b, roles_first ? ROLES_UNTIL : INT64_MAX, err);
 
 	return rc == 0 && roles_first && !progress_over(g) ? settle_and_plan_lanes(g, a, err) : rc;
 }
@@ -347,13 +347,13 @@ static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *
 static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
-	int64_t tasks = (int64_t)p->n_mb * a->engine.steps;
+	int64_t tasks = (int64_t)p->n_mb * a->simulation.steps;
 	bool given = p->n_movable == 0;
 	struct bound *b = NULL;
 	int rc = 0;
 
 	if (given) {
-		b = bound_new(p, &a->best, a->engine.finish_s);
+		b = bound_new(p, &a->best, a->simulation.finish_s);
 		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
 	}
 	if (rc == 0 && worth_solving(p)) {
@@ -367,7 +367,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 		rc = 0;
 	}
 	if (rc == 0 && p->n_mb < LARGE_FROM)
-		rc = is_placing(p) ? starts_run(g, a, err) : starts_tied(g, a, b, err);
+		rc = is_placing(p) ? multi_start_run(g, a, err) : multi_start_tied(g, a, b, err);
 	if (rc == 0 && !(is_placing(p) && p->n_mb < LARGE_FROM)) /* one chain is quickest at first */
 		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
 	if (rc == 0 && worth_solving(p) && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET) {
@@ -379,7 +379,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
 		rc = anneal_in_chains(g, a, b, err);
 	if (rc == 0 && g->lower_bound_s <= 0)
-		bound_plan(g, &a->best, a->engine.finish_s);
+		bound_plan(g, &a->best, a->simulation.finish_s);
 	/* What solve left behind may be better. */
 	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
 		rc = progress_finish(g, &a->best, err);
@@ -391,13 +391,13 @@ free_bound:
 /* Before anything is laid out for improving it. -EDEADLK: it stands still. */
 static int note_first(struct progress *g, const struct solution *first, struct error *err)
 {
-	struct engine e;
+	struct fast_simulate e;
 	double first_s;
 
-	if (engine_init(&e, g->p) != 0)
+	if (fast_simulate_init(&e, g->p) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	first_s = time_of(&e, first);
-	engine_fini(&e);
+	fast_simulate_fini(&e);
 	return isinf(first_s) ? -EDEADLK : progress_note(g, first, first_s, err);
 }
 
@@ -445,7 +445,7 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 {
 	const struct problem *p = g->p;
 	enum plan_algorithm algorithm = p->q->algorithm;
-	struct engine e;
+	struct fast_simulate e;
 	double first_s;
 	int64_t most = p->q->evaluations;
 	int trials = most > 0 && most < GENETIC_TRIALS ? (int)most : GENETIC_TRIALS;
@@ -461,11 +461,11 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 		rc = feasible_paths(s, p, err);
 	if (rc != 0)
 		return rc;
-	rc = engine_init(&e, p);
+	rc = fast_simulate_init(&e, p);
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
 	first_s = time_of(&e, s);
-	engine_fini(&e);
+	fast_simulate_fini(&e);
 	if (isinf(first_s))
 		return solve(g, s, INFINITY, FEW_BRANCHES, err);
 	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {

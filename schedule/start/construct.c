@@ -68,7 +68,7 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 struct builder {
 	const struct problem *p;
 	struct solution *s;
-	struct alike groups;
+	struct node_classes groups;
 	int *least;        /* (groups) the node with least load; -1: none with memory */
 	int beam;          /* states kept after so many visits */
 	double cut;        /* what costs as much is not among them */
@@ -246,7 +246,7 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, length = (size_t)p->length;
 
 	*b = (struct builder){ .p = p, .s = s, .beam = thorough ? p->n_nodes : BEAM };
-	if (alike_init(&b->groups, p, s, !thorough) != 0)
+	if (node_classes_init(&b->groups, p, s, !thorough) != 0)
 		return -ENOMEM;
 	b->least = calloc(n, sizeof(*b->least));
 	b->load = calloc(n, sizeof(*b->load));
@@ -278,7 +278,7 @@ static void load_path(struct builder *b, const int *path)
 
 static void builder_fini(struct builder *b)
 {
-	alike_fini(&b->groups);
+	node_classes_fini(&b->groups);
 	free(b->least);
 	free(b->load);
 	free(b->quota);

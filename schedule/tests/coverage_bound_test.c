@@ -82,17 +82,17 @@ static void ways_of_sets_are_the_fastest(void **state)
 		int length = 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1), path[8];
 		uint64_t stages[8], before = 0;
 		double least_s[8], straight_s[8];
-		struct ways *w, *up;
+		struct shortest_paths *w, *up;
 
 		setting_init(&t, c, length, false);
 		setting_init(&straight, c, length, true);
 		path[0] = t.s.members[0];
-		w = ways_new(&t.p, &t.s);
-		up = ways_new(&straight.p, &straight.s);
-		assert_in_range(ways_sets(w), 1, 6);
-		assert_true(ways_of_sets(w, path[0], least_s, stages));
-		assert_true(ways_of_sets(up, path[0], straight_s, NULL));
-		for (int i = 0; i < ways_sets(w); i++) {
+		w = shortest_paths_new(&t.p, &t.s);
+		up = shortest_paths_new(&straight.p, &straight.s);
+		assert_in_range(shortest_paths_sets(w), 1, 6);
+		assert_true(shortest_paths_of_sets(w, path[0], least_s, stages));
+		assert_true(shortest_paths_of_sets(up, path[0], straight_s, NULL));
+		for (int i = 0; i < shortest_paths_sets(w); i++) {
 			double best = fastest(&t, path, 1, stages[i], 0);
 
 			assert_int_equal(__builtin_popcountll(stages[i]), length - 1);
@@ -104,8 +104,8 @@ static void ways_of_sets_are_the_fastest(void **state)
 			exchanged += least_s[i] < straight_s[i] - 1e-9;
 			none += isinf(least_s[i]);
 		}
-		ways_free(w);
-		ways_free(up);
+		shortest_paths_free(w);
+		shortest_paths_free(up);
 		setting_fini(&t);
 		setting_fini(&straight);
 		cluster_free(c);

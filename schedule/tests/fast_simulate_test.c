@@ -14,12 +14,12 @@
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
-/* The plan's paths and releases into an engine, and its state after a run compared with the
+/* The plan's paths and releases into a fast simulation, and its state after a run compared with the
  * reference, event for event. */
-static void load(struct engine *e, const struct plan *p)
+static void load(struct fast_simulate *e, const struct plan *p)
 {
 	for (int i = 0; i < p->n_microbatches; i++) {
-		engine_set_path(e, i, p->microbatches[i].path);
+		fast_simulate_set_path(e, i, p->microbatches[i].path);
 		e->release_s[i] = p->microbatches[i].release_s;
 	}
 }
@@ -42,7 +42,7 @@ static void first_come(struct plan *p)
 	p->n_orders = 0;
 }
 
-static void compare(const struct engine *e, const struct simulation *s, int length)
+static void compare(const struct fast_simulate *e, const struct simulation *s, int length)
 {
 	assert_true(e->makespan_s == s->iteration_s);
 	for (int i = 0; i < s->n_tasks; i++) {
@@ -75,14 +75,14 @@ static void agrees_with_the_reference_event_for_event(void **state)
 		struct plan_request q;
 		struct simulation *s = NULL;
 		struct problem p;
-		struct engine e;
+		struct fast_simulate e;
 
 		give_every_task_time(c);
 		plan_request_init(&q);
 		q.path_length = length;
 		q.split_backward = round % 4 > 1;
 		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
-		assert_int_equal(engine_init(&e, &p), 0);
+		assert_int_equal(fast_simulate_init(&e, &p), 0);
 		for (int again = 0; again < 3; again++) {
 			struct plan *plan = fixture_random_plan(&r, c, length);
 			int rc;
@@ -91,17 +91,17 @@ static void agrees_with_the_reference_event_for_event(void **state)
 			first_come(plan);
 			rc = simulate(c, plan, &s, NULL);
 			load(&e, plan);
-			assert_int_equal(engine_run(&e, INFINITY), rc == 0);
+			assert_int_equal(fast_simulate_run(&e, INFINITY), rc == 0);
 			standstills += rc != 0;
 			if (rc == 0) {
 				compare(&e, s, length);
-				assert_true(engine_run(&e, s->iteration_s));
-				assert_false(engine_run(&e, s->iteration_s * 0.999));
+				assert_true(fast_simulate_run(&e, s->iteration_s));
+				assert_false(fast_simulate_run(&e, s->iteration_s * 0.999));
 				simulation_free(s);
 			}
 			plan_free(plan);
 		}
-		engine_fini(&e);
+		fast_simulate_fini(&e);
 		problem_fini(&p);
 		cluster_free(c);
 	}
@@ -130,8 +130,8 @@ struct edit_counts {
 	int kept, cut, standstills, from_within;
 };
 
-/* The paths of s against a whole run of them; limit_s: as for engine_run. */
-static bool try_edit(struct engine *e, struct engine *whole, const struct solution *s,
+/* The paths of s against a whole run of them; limit_s: as for fast_simulate_run. */
+static bool try_edit(struct fast_simulate *e, struct fast_simulate *whole, const struct solution *s,
 		     const int *mbs, int n, double limit_s, struct edit_counts *counts)
 {
 	double from_s = INFINITY;
@@ -140,12 +140,12 @@ static bool try_edit(struct engine *e, struct engine *whole, const struct soluti
 	for (int i = 0; i < n; i++) {
 		const int *path = s->path + mbs[i] * e->p->length;
 
-		from_s = fmin(from_s, engine_changes_s(e, mbs[i], path));
-		engine_set_path(e, mbs[i], path);
+		from_s = fmin(from_s, fast_simulate_changes_s(e, mbs[i], path));
+		fast_simulate_set_path(e, mbs[i], path);
 	}
-	good = engine_run_from(e, from_s, limit_s);
-	engine_set_paths(whole, s);
-	assert_int_equal(engine_run(whole, limit_s), good);
+	good = fast_simulate_run_from(e, from_s, limit_s);
+	fast_simulate_set_paths(whole, s);
+	assert_int_equal(fast_simulate_run(whole, limit_s), good);
 	if (!good) {
 		*(whole->late ? &counts->cut : &counts->standstills) += 1;
 		return false;
@@ -164,14 +164,14 @@ static bool try_edit(struct engine *e, struct engine *whole, const struct soluti
 }
 
 /* Back to the paths of the kept run. */
-static void take_back(struct engine *e, const struct solution *base, const int *mbs, int n)
+static void take_back(struct fast_simulate *e, const struct solution *base, const int *mbs, int n)
 {
 	for (int i = 0; i < n; i++)
-		engine_set_path(e, mbs[i], base->path + mbs[i] * e->p->length);
+		fast_simulate_set_path(e, mbs[i], base->path + mbs[i] * e->p->length);
 }
 
-static void edit_often(struct rng *r, const struct cluster *c, struct engine *e,
-		       struct engine *whole, struct solution *base, struct solution *s,
+static void edit_often(struct rng *r, const struct cluster *c, struct fast_simulate *e,
+		       struct fast_simulate *whole, struct solution *base, struct solution *s,
 		       struct edit_counts *counts)
 {
 	const struct problem *p = e->p;
@@ -186,7 +186,7 @@ static void edit_often(struct rng *r, const struct cluster *c, struct engine *e,
 		n = edit(r, plan, s, p->n_mb, p->length, mbs);
 		plan_free(plan);
 		if (try_edit(e, whole, s, mbs, n, limit_s, counts) && k % 2) {
-			engine_keep(e);
+			fast_simulate_keep(e);
 			solution_copy(base, s, p);
 		} else {
 			take_back(e, base, mbs, n);
@@ -201,25 +201,25 @@ static void random_edits(struct rng *r, const struct cluster *c, int length,
 	struct plan_request q;
 	struct solution s, base;
 	struct problem p;
-	struct engine e, whole;
+	struct fast_simulate e, whole;
 
 	plan_request_init(&q);
 	q.path_length = length;
 	assert_int_equal(problem_init(&p, c, &q, NULL), 0);
 	assert_int_equal(solution_init(&s, &p) | solution_init(&base, &p), 0);
-	assert_int_equal(engine_init(&e, &p) | engine_init(&whole, &p), 0);
+	assert_int_equal(fast_simulate_init(&e, &p) | fast_simulate_init(&whole, &p), 0);
 	for (int i = 0; i < p.n_nodes; i++)
 		base.stage_of[i] = c->nodes[i].stage;
 	solution_index(&base, &p);
 	memcpy(base.path, plan->visits, (size_t)(p.n_mb * length) * sizeof(int));
 	plan_free(plan);
-	engine_set_paths(&e, &base);
-	if (engine_run(&e, INFINITY)) {
-		engine_keep(&e);
+	fast_simulate_set_paths(&e, &base);
+	if (fast_simulate_run(&e, INFINITY)) {
+		fast_simulate_keep(&e);
 		edit_often(r, c, &e, &whole, &base, &s, counts);
 	}
-	engine_fini(&e);
-	engine_fini(&whole);
+	fast_simulate_fini(&e);
+	fast_simulate_fini(&whole);
 	solution_fini(&s);
 	solution_fini(&base);
 	problem_fini(&p);

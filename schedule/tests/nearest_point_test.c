@@ -50,18 +50,18 @@ static const double *lowest(const struct cloud *c, const double *direction)
 /* Whether the origin was shown to be outside. */
 static bool separates(const struct cloud *c)
 {
-	struct separate *s = separate_new(c->dim);
+	struct nearest_point *s = nearest_point_new(c->dim);
 	bool outside = false;
 	int told = 0;
 
 	assert_non_null(s);
-	while (!outside && separate_tell(s, lowest(c, separate_direction(s)))) {
-		const double *x = separate_direction(s);
+	while (!outside && nearest_point_tell(s, lowest(c, nearest_point_direction(s)))) {
+		const double *x = nearest_point_direction(s);
 
 		outside = dot(c->dim, x, lowest(c, x)) > 1e-9;
 		assert_true(++told < 100);
 	}
-	separate_free(s);
+	nearest_point_free(s);
 	return outside;
 }
 
@@ -103,20 +103,20 @@ static void finds_the_least_point(void **state)
 	rng_init(&r, 5);
 	for (int round = 0; round < 500; round++) {
 		struct cloud c = random_cloud(&r);
-		struct separate *s = separate_new(c.dim);
-		const double *x = separate_direction(s);
+		struct nearest_point *s = nearest_point_new(c.dim);
+		const double *x = nearest_point_direction(s);
 
 		assert_int_equal(x[0], 0);
 		for (int k = 0; k < c.n; k++)
 			c.points[k][0] += 12;
-		while (separate_tell(s, lowest(&c, x)))
+		while (nearest_point_tell(s, lowest(&c, x)))
 			;
 		assert_true(dot(c.dim, x, lowest(&c, x)) >= dot(c.dim, x, x) - 1e-6);
-		separate_clear(s);
-		assert_true(separate_tell(s, c.points[0]));
+		nearest_point_clear(s);
+		assert_true(nearest_point_tell(s, c.points[0]));
 		for (int k = 0; k < c.dim; k++)
-			assert_true(fabs(separate_direction(s)[k] - c.points[0][k]) < 1e-9);
-		separate_free(s);
+			assert_true(fabs(nearest_point_direction(s)[k] - c.points[0][k]) < 1e-9);
+		nearest_point_free(s);
 	}
 }
 

@@ -25,7 +25,7 @@ static double latest(double a, double b)
 }
 
 /* Each microbatch has its way from the beginning: every order of the tasks, each as early as it can be. */
-static bool some_order_fits(const struct takings_of *of, struct job *jobs, double free_s, double end_s,
+static bool some_order_fits(const struct pricing_request *of, struct job *jobs, double free_s, double end_s,
 			    double within_s)
 {
 	int under_way = 0, back = 0;
@@ -57,7 +57,7 @@ static bool some_order_fits(const struct takings_of *of, struct job *jobs, doubl
 	return false;
 }
 
-static double most_by_enumeration(const struct takings_of *of, double within_s)
+static double most_by_enumeration(const struct pricing_request *of, double within_s)
 {
 	int choices = 1;
 	double best = -INFINITY;
@@ -78,14 +78,14 @@ static double most_by_enumeration(const struct takings_of *of, double within_s)
 	return best;
 }
 
-struct ways {
+struct shortest_paths {
 	double way_s[WAYS], worth[WAYS];
 	uint64_t stages[WAYS];
 };
 
-static struct takings_of random_machine(struct rng *r, struct ways *w)
+static struct pricing_request random_machine(struct rng *r, struct shortest_paths *w)
 {
-	struct takings_of of = {
+	struct pricing_request of = {
 		.forward_s = rng_uniform(r),
 		.loss_s = rng_uniform(r) / 2,
 		.backward_s = 2 * rng_uniform(r),
@@ -109,7 +109,7 @@ static struct takings_of random_machine(struct rng *r, struct ways *w)
 	return of;
 }
 
-static double worth_of(const struct takings_of *of, const int *visits)
+static double worth_of(const struct pricing_request *of, const int *visits)
 {
 	double worth = 0;
 
@@ -120,19 +120,19 @@ static double worth_of(const struct takings_of *of, const int *visits)
 
 static void equals_plain_enumeration(void **state)
 {
-	struct takings *t = takings_new(2000), *few = takings_new(2);
+	struct pricing *t = pricing_new(2000), *few = pricing_new(2);
 	int fit = 0, not = 0, merged = 0;
 	struct rng r;
 
 	(void)state;
 	rng_init(&r, 11);
 	for (int round = 0; round < 600; round++) {
-		struct ways w;
-		struct takings_of of = random_machine(&r, &w);
+		struct shortest_paths w;
+		struct pricing_request of = random_machine(&r, &w);
 		double within_s = 4 + 14 * rng_uniform(&r), best = most_by_enumeration(&of, within_s), most;
-		int visits[TAKINGS_STAGES] = { 0 }, total = 0;
+		int visits[PRICING_STAGES] = { 0 }, total = 0;
 
-		most = takings_most(t, &of, within_s, visits);
+		most = pricing_most(t, &of, within_s, visits);
 		if (isinf(best)) {
 			assert_true(isinf(most) && most < 0);
 			not++;
@@ -145,31 +145,31 @@ static void equals_plain_enumeration(void **state)
 		assert_int_equal(total, of.n);
 		assert_int_equal(visits[63], of.n_ways > 1 ? visits[1] : 0);
 		memset(visits, 0, sizeof(visits));
-		most = takings_most(few, &of, within_s, visits);
+		most = pricing_most(few, &of, within_s, visits);
 		assert_true(most >= best - 1e-9); /* never less with few states */
 		merged += most > best + 1e-9;
 		fit++;
 	}
 	print_message("%d fit, %d did not, %d became more with few states\n", fit, not, merged);
 	assert_true(fit > 150 && not > 100 && merged > 5);
-	takings_free(t);
-	takings_free(few);
+	pricing_free(t);
+	pricing_free(few);
 }
 
 static void many_are_counted(void **state)
 {
 	static const double way_s = 1, worth = 2;
 	static const uint64_t stages = 2;
-	struct takings_of of = { .forward_s = 1, .backward_s = 1, .n = 600, .slots = 1, .n_ways = 1,
+	struct pricing_request of = { .forward_s = 1, .backward_s = 1, .n = 600, .slots = 1, .n_ways = 1,
 				 .way_s = &way_s, .worth = &worth, .stages = &stages };
-	struct takings *t = takings_new(2);
-	int visits[TAKINGS_STAGES] = { 0 };
+	struct pricing *t = pricing_new(2);
+	int visits[PRICING_STAGES] = { 0 };
 
 	(void)state;
-	assert_true(takings_most(t, &of, 1800, visits) == 1200);
+	assert_true(pricing_most(t, &of, 1800, visits) == 1200);
 	assert_int_equal(visits[1], 600);
-	assert_true(isinf(takings_most(t, &of, 1799.9, visits)));
-	takings_free(t);
+	assert_true(isinf(pricing_most(t, &of, 1799.9, visits)));
+	pricing_free(t);
 }
 
 int main(void)

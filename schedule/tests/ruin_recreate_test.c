@@ -18,9 +18,9 @@ struct setting {
 	struct plan_request q;
 	struct problem p;
 	struct solution s;
-	struct engine e;
+	struct fast_simulate e;
 	struct timetable t;
-	struct reinsert r;
+	struct ruin_recreate r;
 };
 
 /* The first plan of a cluster, run. */
@@ -32,18 +32,18 @@ static void make(struct setting *x, const char *name, int microbatches)
 	x->q.path_length = 4;
 	assert_int_equal(problem_init(&x->p, x->c, &x->q, NULL), 0);
 	assert_int_equal(solution_init(&x->s, &x->p), 0);
-	assert_int_equal(engine_init(&x->e, &x->p), 0);
+	assert_int_equal(fast_simulate_init(&x->e, &x->p), 0);
 	assert_int_equal(timetable_init(&x->t, &x->p), 0);
-	assert_int_equal(reinsert_init(&x->r, &x->t), 0);
+	assert_int_equal(ruin_recreate_init(&x->r, &x->t), 0);
 	assert_int_equal(construct_assignment(&x->s, &x->p, NULL), 0);
 	assert_int_equal(construct_paths(&x->s, &x->p, 0, false, NULL, NULL), 0);
 }
 
 static void unmake(struct setting *x)
 {
-	reinsert_fini(&x->r);
+	ruin_recreate_fini(&x->r);
 	timetable_fini(&x->t);
-	engine_fini(&x->e);
+	fast_simulate_fini(&x->e);
 	solution_fini(&x->s);
 	problem_fini(&x->p);
 	cluster_free(x->c);
@@ -51,8 +51,8 @@ static void unmake(struct setting *x)
 
 static double run(struct setting *x)
 {
-	engine_set_paths(&x->e, &x->s);
-	assert_true(engine_run(&x->e, INFINITY));
+	fast_simulate_set_paths(&x->e, &x->s);
+	assert_true(fast_simulate_run(&x->e, INFINITY));
 	timetable_fill(&x->t, &x->e);
 	return x->e.makespan_s;
 }
@@ -85,13 +85,13 @@ static int reinsert_some(struct setting *x, struct rng *r, int *exchanged)
 	int was[PLAN_MOST_PATH];
 
 	for (int k = 0; k < n; k++)
-		reinsert_take_out(&x->r, &x->s, first + 7 * k);
+		ruin_recreate_take_out(&x->r, &x->s, first + 7 * k);
 	for (int k = n - 1; k >= 0; k--) {
 		int *path = path_of(x, first + 7 * k);
 		size_t size = (size_t)x->p.length * sizeof(*path);
 
 		memcpy(was, path, size);
-		assert_true(reinsert_put_in(&x->r, &x->s, first + 7 * k, 2, path));
+		assert_true(ruin_recreate_put_in(&x->r, &x->s, first + 7 * k, 2, path));
 		assert_true(fixture_is_legal(&x->p, &x->s, path));
 		assert_int_equal(path[0], was[0]);
 		other += memcmp(path, was, size) != 0;
@@ -119,7 +119,7 @@ static void every_rule_is_kept(void **state)
 			run(&x);
 			other += reinsert_some(&x, &r, &exchanged);
 			check_lists(&x);
-			reinsert_undo(&x.r);
+			ruin_recreate_undo(&x.r);
 			fixture_visits(&x.p, &x.s, after);
 			assert_memory_equal(before, after,
 					    (size_t)x.p.n_stages * sizeof(*before));
@@ -152,9 +152,9 @@ static void undone_all_is_as_before(void **state)
 		assert_non_null(path);
 		memcpy(path, x.s.path, (size_t)(x.p.n_mb * x.p.length) * sizeof(*path));
 		if (round % 2) /* which stays out */
-			reinsert_take_out(&x.r, &x.s, 29);
+			ruin_recreate_take_out(&x.r, &x.s, 29);
 		reinsert_some(&x, &r, &exchanged);
-		reinsert_undo(&x.r);
+		ruin_recreate_undo(&x.r);
 		assert_memory_equal(list, x.t.list, lists);
 		for (int v = 0; v < x.p.n_nodes; v++) {
 			row = x.t.whole + list[v].first;
@@ -182,9 +182,9 @@ static void alone_it_is_exact(void **state)
 	for (int i = 0; i < x.p.n_mb; i++)
 		x.e.release_s[i] = i == mb ? 0 : 1000;
 	run(&x);
-	reinsert_take_out(&x.r, &x.s, mb);
-	assert_true(reinsert_put_in(&x.r, &x.s, mb, 1, path));
-	reinsert_undo(&x.r);
+	ruin_recreate_take_out(&x.r, &x.s, mb);
+	assert_true(ruin_recreate_put_in(&x.r, &x.s, mb, 1, path));
+	ruin_recreate_undo(&x.r);
 	s = timetable_estimate(&x.t, mb, path, &put_off_s);
 	run(&x);
 	assert_true(fabs(x.e.finish_s[mb] - s) < 1e-9);
