@@ -229,7 +229,7 @@ static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 	return read_ids(list, "predicted.exposure", d->exposure, err);
 }
 
-static int read_history(const json_t *v, struct plan_search *s, struct error *err)
+static int read_history(const json_t *v, struct plan_record *s, struct error *err)
 {
 	const json_t *list;
 	int rc;
@@ -258,7 +258,7 @@ static int read_history(const json_t *v, struct plan_search *s, struct error *er
 
 static int read_search(const json_t *v, struct plan *p, struct error *err)
 {
-	struct plan_search *s = &p->search;
+	struct plan_record *s = &p->search;
 	const double zero = 0;
 	double seed, evaluations;
 	int rc;
@@ -432,7 +432,7 @@ static json_t *predicted_to_json(const struct plan *p)
 	return o;
 }
 
-static json_t *search_to_json(const struct plan_search *s)
+static json_t *search_to_json(const struct plan_record *s)
 {
 	json_t *history = json_array();
 

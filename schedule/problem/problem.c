@@ -12,11 +12,6 @@
  * stage only where there is no other place. */
 #define NO_WAY_S 1e4
 
-int plan_default_path_length(int n_stages)
-{
-	return n_stages - n_stages / 3;
-}
-
 static int check_request(const struct cluster *c, const struct plan_request *q,
 			 struct error *err)
 {

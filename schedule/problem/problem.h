@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
-#include "schedule/search/search.h"
+#include "schedule/format/request.h"
 
 struct problem {
 	const struct cluster *c; /* borrowed. With the backward pass split it is the chain's:

@@ -90,7 +90,7 @@ static int predict(const struct progress *g, struct plan *plan, struct error *er
 /* Copies what the search has done so far into the plan. */
 static int record(const struct progress *g, struct plan *plan, struct error *err)
 {
-	struct plan_search *s = &plan->search;
+	struct plan_record *s = &plan->search;
 	size_t size = (size_t)g->n_history * sizeof(*g->history);
 	char *algorithm = strdup(plan_algorithm_name(g->p->q->algorithm));
 	double (*history)[2] = malloc(size + 1);
@@ -104,7 +104,7 @@ static int record(const struct progress *g, struct plan *plan, struct error *err
 		memcpy(history, g->history, size);
 	free(s->algorithm);
 	free(s->history);
-	*s = (struct plan_search){
+	*s = (struct plan_record){
 		.algorithm = algorithm,
 		.seed = g->p->q->seed,
 		.evaluations = g->evaluations,

@@ -25,29 +25,6 @@
 #define CONSTRUCT_ATTEMPTS 40
 #define DEALS 20 /* assignments tried */
 
-static const char *const names[] = { "best", "cbs", "no-tc2", "dtfm", "dtfm-skip" };
-
-const char *plan_algorithm_name(enum plan_algorithm a)
-{
-	return (unsigned)a < sizeof(names) / sizeof(names[0]) ? names[a] : NULL;
-}
-
-bool plan_algorithm_named(const char *name, enum plan_algorithm *out)
-{
-	for (int a = 0; plan_algorithm_name((enum plan_algorithm)a); a++) {
-		if (strcmp(name, plan_algorithm_name((enum plan_algorithm)a)) == 0) {
-			*out = (enum plan_algorithm)a;
-			return true;
-		}
-	}
-	return false;
-}
-
-void plan_request_init(struct plan_request *q)
-{
-	*q = (struct plan_request){ .algorithm = PLAN_BEST, .seed = 1, .threads = 1 };
-}
-
 /* The greedy construction first; where links are missing it may fail, and then it is found out
  * whether there are legal paths at all. */
 static int build(struct solution *s, const struct problem *p, bool repair, struct error *err)
