@@ -214,7 +214,6 @@ void anneal_begin_round(struct anneal *a, int64_t steps)
 {
 	solution_copy(&a->current, &a->best, a->p);
 	moves_refresh(&a->moves);
-	moves_list_trips(&a->moves);
 	if (a->plans_lanes)
 		lanes_fill_hops(&a->lanes, &a->current);
 	fast_simulate_set_paths(&a->simulation, &a->current);
@@ -363,8 +362,6 @@ bool anneal_step(struct anneal *a)
 {
 	double most, sync_s, limit_s;
 
-	if (!a->moves.has_trips && a->evaluations > 1)
-		moves_list_trips(&a->moves); /* without them it goes on, with fewer moves */
 	if (a->round_left-- <= 0)
 		anneal_begin_round(a, (int64_t)((double)a->round_size * ROUND_GROWTH));
 	a->evaluations++;

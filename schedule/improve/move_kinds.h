@@ -30,14 +30,12 @@ bool move_exchange(struct moves *m, int mb);
 bool move_trade(struct moves *m, int mb);
 bool move_paths(struct moves *m, int mb);
 bool move_copy(struct moves *m, int mb, bool all);
-bool move_trip(struct moves *m, int mb);
 bool move_roles(struct moves *m);
 
 /* move_timed.c: through the gaps of the timetable */
 bool move_reroute(struct moves *m, int mb);
 bool move_unblock(struct moves *m, int mb);
 bool move_stage_reroute(struct moves *m, int mb);
-bool move_reinsert(struct moves *m, int mb);
 
 /* move_lanes.c */
 bool move_lanes(struct moves *m, int mb);

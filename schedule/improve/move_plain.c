@@ -292,27 +292,6 @@ bool move_copy(struct moves *m, int mb, bool all)
 	return true;
 }
 
-/* The shorter, the likelier. */
-bool move_trip(struct moves *m, int mb)
-{
-	const int *mine = path_of(m, mb);
-	size_t size = (size_t)m->p->length * sizeof(int);
-	int path[PLAN_MOST_PATH], n, k, place = m->place_of[mine[0]];
-
-	if (!m->has_trips || place < 0)
-		return false;
-	n = m->trips.count[place];
-	if (n == 0)
-		return false;
-	k = below(m, n);
-	k = below(m, k + 1);
-	memcpy(path, m->trips.trips[(size_t)place * (size_t)m->trips.most + (size_t)k].path,
-	       size);
-	if (path[0] != mine[0] || memcmp(path, mine, size) == 0 || !keeps_cc2(m, path))
-		return false;
-	return force_path(m, mb, path, -1);
-}
-
 bool move_roles(struct moves *m)
 {
 	const struct problem *p = m->p;
@@ -339,6 +318,5 @@ bool move_roles(struct moves *m)
 	solution_exchange(m->s, a, b);
 	m->role_a = a;
 	m->role_b = b;
-	m->stale = true;
 	return true;
 }

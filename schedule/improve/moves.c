@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIPS 40 /* a data node */
 #define PLAIN 18 /* of the draws of a move's kind */
 #define NEAR 8   /* candidates a stage, where stages are larger */
-#define REINSERT_UP_TO 60 /* microbatches */
 
 void moves_touch(struct moves *m, int mb)
 {
@@ -69,8 +67,6 @@ static bool propose(struct moves *m, int mb)
 		return false;
 	if (m->lanes)
 		return move_lanes(m, mb);
-	if (m->reinserts && below(m, 2))
-		return move_reinsert(m, mb);
 	if (kind < PLAIN)
 		return propose_plain(m, mb, kind);
 	if (kind < 26 && m->table)
@@ -79,9 +75,7 @@ static bool propose(struct moves *m, int mb)
 		return move_unblock(m, mb);
 	if (kind < 35 && m->table)
 		return move_stage_reroute(m, mb);
-	if (kind < 45 || !m->has_trips)
-		return move_copy(m, mb, kind < 38);
-	return move_trip(m, mb);
+	return move_copy(m, mb, kind < 38);
 }
 
 static void begin(struct moves *m)
@@ -190,24 +184,6 @@ void moves_refresh(struct moves *m)
 		candidate_lists_fill(&m->candidates, p, m->s);
 }
 
-int moves_list_trips(struct moves *m)
-{
-	int rc;
-
-	if (m->lanes || (m->has_trips && !m->stale))
-		return 0;
-	if (m->has_trips)
-		trips_fini(&m->trips);
-	rc = trips_init(&m->trips, m->p, m->s, TRIPS);
-	m->has_trips = rc == 0;
-	m->stale = false;
-	for (int i = 0; i < m->p->n_nodes; i++)
-		m->place_of[i] = -1;
-	for (int i = 0; i < m->p->sizes[0]; i++)
-		m->place_of[m->s->members[i]] = i;
-	return rc;
-}
-
 int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 	       struct timetable *table, struct lanes *lanes, struct rng rng)
 {
@@ -219,14 +195,8 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 	m->touched = calloc(n, sizeof(*m->touched));
 	m->is_touched = calloc(n, sizeof(*m->is_touched));
 	m->saved = calloc(n * (size_t)p->length, sizeof(*m->saved));
-	m->place_of = malloc((size_t)p->n_nodes * sizeof(*m->place_of));
-	if (!m->visits || !m->touched || !m->is_touched || !m->saved || !m->place_of ||
+	if (!m->visits || !m->touched || !m->is_touched || !m->saved ||
 	    (!lanes && candidate_lists_init(&m->candidates, p, NEAR) != 0)) {
-		moves_fini(m);
-		return -ENOMEM;
-	}
-	m->reinserts = table && p->n_mb <= REINSERT_UP_TO;
-	if (m->reinserts && ruin_recreate_init(&m->reinsert, table) != 0) {
 		moves_fini(m);
 		return -ENOMEM;
 	}
@@ -240,10 +210,6 @@ void moves_fini(struct moves *m)
 	free(m->touched);
 	free(m->is_touched);
 	free(m->saved);
-	free(m->place_of);
-	if (m->has_trips)
-		trips_fini(&m->trips);
 	candidate_lists_fini(&m->candidates);
-	ruin_recreate_fini(&m->reinsert);
 	*m = (struct moves){ 0 };
 }

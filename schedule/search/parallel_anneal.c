@@ -6,7 +6,6 @@
 #include <time.h>
 
 #define MOST 4       /* chains */
-#define REINSERTING 2 /* chains that reinsert; the others find what that leaves out */
 #define LARGE 60     /* microbatches: more of them make a large problem */
 #define SLICE 600000 /* tasks that a chain's runs have in a slice, if none is cut */
 #define LANES_RUNS 8 /* take as long as one where lanes are planned */
@@ -190,7 +189,6 @@ static int add_chains(struct parallel_anneal *c, struct anneal *first)
 		c->n_others++;
 		c->chain[c->n++] = a;
 		a->round_size = first->round_size;
-		a->moves.reinserts = a->moves.reinserts && k < REINSERTING;
 		a->round_left = 0;
 	}
 	return 0;
