@@ -16,8 +16,6 @@
 #include "schedule/bound/shortest_paths.h"
 
 /* Beyond these nothing is said: sets of stages; microbatches of a data node by the square of its slots. */
-#define COVERAGE_BOUND_MOST_SETS 5000
-#define COVERAGE_BOUND_MOST_SIZE 600
 
 struct coverage_bound; /* opaque: work in progress */
 

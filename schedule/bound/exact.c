@@ -8,10 +8,6 @@
 #include "schedule/problem/routes.h"
 #include "schedule/execution/simulate.h"
 
-#define MOST_MB 12
-#define MOST_NODES 32
-#define MOST_STAGES 16
-#define MOST_HOPS 20000 /* of all data nodes' legal paths */
 #define ASK_EVERY 4096
 #define EQUAL (1 - 1e-12)
 
@@ -24,15 +20,15 @@ struct hop {
 /* Everything about a moment of the execution. */
 struct moment {
 	double now_s;
-	double arrival_s[MOST_MB]; /* of the next task; INFINITY: all done */
-	double rest_s[MOST_MB];    /* the least from the start of the next task to the end */
-	int32_t at[MOST_MB];       /* the last hop chosen; until the first F starts the root */
-	uint8_t step[MOST_MB];     /* tasks done or running */
-	bool waiting[MOST_MB];
-	double free_s[MOST_NODES];
-	bool busy[MOST_NODES];
-	uint8_t held[MOST_NODES];
-	uint8_t visits[MOST_STAGES];
+	double arrival_s[EXACT_MOST_MICROBATCHES]; /* of the next task; INFINITY: all done */
+	double rest_s[EXACT_MOST_MICROBATCHES];    /* the least from the start of the next task to the end */
+	int32_t at[EXACT_MOST_MICROBATCHES];       /* the last hop chosen; until the first F starts the root */
+	uint8_t step[EXACT_MOST_MICROBATCHES];     /* tasks done or running */
+	bool waiting[EXACT_MOST_MICROBATCHES];
+	double free_s[EXACT_MOST_NODES];
+	bool busy[EXACT_MOST_NODES];
+	uint8_t held[EXACT_MOST_NODES];
+	uint8_t visits[EXACT_MOST_STAGES];
 	int to_come;  /* visits not chosen yet */
 	double end_s; /* of the last microbatch that is back */
 	int n_log;
@@ -49,10 +45,10 @@ struct exact {
 	const struct exact_request *q;
 	struct hop *hops;
 	int n_hops, room;
-	int32_t root[MOST_MB];                             /* by place in stage 0 */
-	struct start log[MOST_MB * (2 * MOST_STAGES + 1)]; /* of the branch being looked at */
-	struct start best_log[MOST_MB * (2 * MOST_STAGES + 1)];
-	int32_t best_hop[MOST_MB];
+	int32_t root[EXACT_MOST_MICROBATCHES];                             /* by place in stage 0 */
+	struct start log[EXACT_MOST_MICROBATCHES * (2 * EXACT_MOST_STAGES + 1)]; /* of the branch being looked at */
+	struct start best_log[EXACT_MOST_MICROBATCHES * (2 * EXACT_MOST_STAGES + 1)];
+	int32_t best_hop[EXACT_MOST_MICROBATCHES];
 	int n_best;
 	double best_s;
 	long steps_left;
@@ -61,8 +57,7 @@ struct exact {
 
 bool exact_is_small(const struct problem *p)
 {
-	return p->n_mb <= MOST_MB && p->n_nodes <= MOST_NODES && p->n_stages <= MOST_STAGES &&
-	       p->n_movable == 0 && !p->q->split_backward;
+	return problem_is(p, REGIME_EXACT) && p->n_movable == 0 && !p->q->split_backward;
 }
 
 static double delay(const struct problem *p, int from, int to)
@@ -72,7 +67,7 @@ static double delay(const struct problem *p, int from, int to)
 
 static int add_hop(struct exact *e, int node, int parent)
 {
-	if (e->n_hops == MOST_HOPS)
+	if (e->n_hops == EXACT_MOST_HOPS)
 		return PLAN_NOT_FOUND;
 	if (e->n_hops == e->room) {
 		int room = e->room ? 2 * e->room : 256;
@@ -373,7 +368,7 @@ static void branch_at(struct exact *e, const struct moment *m, const int *mb, in
  * sees only what waits with it. */
 static void explore(struct exact *e, struct moment *m)
 {
-	int mb[MOST_MB];
+	int mb[EXACT_MOST_MICROBATCHES];
 
 	for (;;) {
 		int v = 0, n = 0;
@@ -405,7 +400,7 @@ static int find_paths(struct exact *e, struct moment *m)
 			e->root[place] = e->n_hops;
 			rc = add_hop(e, e->s->members[place], -1);
 			if (rc == 0)
-				rc = routes_each(p, e->s, e->s->members[place], MOST_HOPS * 10L,
+				rc = routes_each(p, e->s, e->s->members[place], EXACT_MOST_HOPS * 10L,
 						 add_path,
 						 &(struct growing){ e, e->root[place] });
 			if (rc == 0)

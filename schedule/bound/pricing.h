@@ -16,7 +16,8 @@
 
 #include <stdint.h>
 
-#define PRICING_MOST_SLOTS 8
+#include "schedule/search/strategy.h"
+
 #define PRICING_STAGES 64
 
 struct pricing_request {

@@ -19,9 +19,8 @@
 
 #include <stdbool.h>
 
-/* Beyond these: a formula. */
-#define SINGLE_MACHINE_MOST_SLOTS 8
-#define SINGLE_MACHINE_MOST_MB 256
+#include "schedule/search/strategy.h"
+
 
 struct single_machine {
 	double forward_s, loss_s, backward_s, overhead_s;
@@ -33,7 +32,7 @@ struct single_machine {
 };
 
 /* The least makespan. *exact says whether it is that, or only below it. most_ways: kept for
- * each set of numbers; 0: by formula alone: the slots must hold every round trip, less what
+ * each set of numbers; 0, or past SINGLE_MACHINE_MOST_SLOTS or SINGLE_MACHINE_MOST_MB: by formula alone: the slots must hold every round trip, less what
  * they cannot use while the first F and the last tasks queue up. */
 double single_machine_least_s(const struct single_machine *m, int most_ways, bool *exact);
 

@@ -6,47 +6,44 @@
 #include <string.h>
 
 #define ROUND_GROWTH 1.4
-#define LARGE_FROM 61 /* microbatches */
-#define LANES_FROM 41    /* microbatches */
-#define LANES_NODES 40
-#define MENDING_FROM 41 /* microbatches */
-#define STEEP_FROM 300   /* microbatches */
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
 #define LATE_OF 15       /* microbatches */
-#define ESTIMATE_FROM 60 /* microbatches */
 #define MOST_ESTIMATED 8 /* of a move */
 #define TRIES 50         /* proposals that may come to nothing in one step */
 #define LANES_TRIES 8    /* the same where lanes are planned */
 
 /* To the 8th; with very many microbatches to the 32nd, or those that are long home before the last
  * would weigh most together. */
-static double steep(double x, int n)
+static double steep(const struct problem *p, double x)
 {
 	x *= x;
 	x *= x;
 	x *= x;
-	if (n >= STEEP_FROM) {
+	if (problem_is(p, REGIME_STEEP_NORM)) {
 		x *= x;
 		x *= x;
 	}
 	return x;
 }
 
-/* The mean of finish / makespan, by that norm. */
-static double fullness(const double *finish_s, int n, double makespan_s)
+/* The mean of finish / makespan, by that norm. Of the simulation's last run. */
+static double fullness(const struct anneal *a)
 {
-	double sum = 0, scale = 1 / makespan_s, mean;
+	const struct fast_simulate *e = &a->simulation;
+	double sum = 0, scale = 1 / e->makespan_s, mean;
 
-	for (int i = 0; i < n; i++)
-		sum += steep(finish_s[i] * scale, n);
-	mean = sqrt(sqrt(sqrt(sum / n)));
-	return n >= STEEP_FROM ? sqrt(sqrt(mean)) : mean;
+	for (int i = 0; i < a->p->n_mb; i++)
+		sum += steep(a->p, e->finish_s[i] * scale);
+	mean = sqrt(sqrt(sqrt(sum / a->p->n_mb)));
+	return problem_is(a->p, REGIME_STEEP_NORM) ? sqrt(sqrt(mean)) : mean;
 }
 
-static double cost_of(const double *finish_s, int n, double makespan_s, double sync_s)
+/* Of the simulation's last run. */
+static double cost_of(const struct anneal *a, double sync_s)
 {
-	return makespan_s > 0 ? makespan_s * (1 + fullness(finish_s, n, makespan_s)) + sync_s
-			      : sync_s;
+	double makespan_s = a->simulation.makespan_s;
+
+	return makespan_s > 0 ? makespan_s * (1 + fullness(a)) + sync_s : sync_s;
 }
 
 /* How much longer than the run's last task the last stage's sum takes, where each begins with
@@ -100,55 +97,31 @@ static int run_current(struct anneal *a)
 		return -EDEADLK;
 	a->sync_s = sync_of(a);
 	a->current_s = a->simulation.makespan_s;
-	a->cost = cost_of(a->simulation.finish_s, a->p->n_mb, a->current_s, a->sync_s);
+	a->cost = cost_of(a, a->sync_s);
 	fill_tables(a);
 	return 0;
 }
 
-/* Evaluations of the first round and temperatures at a round's start and end, of the makespan,
- * for 30 microbatches or fewer. One of many moves the cost less, so the temperature falls with
- * their number, by a power. */
-struct schedule {
-	double round, warm, cold, power;
-};
-
-static const struct schedule usual = { 2000, 0.006, 0.001, 1.5 };
-/* Of the moves of lanes, which are large, so many more are accepted. */
-static const struct schedule large_lanes = { 40000, 0.004, 0.004, 1.2 };
-static const struct schedule large = { 40000, 0.0012, 0.0012, 1.2 };
-/* What is there is to be mended soon. With few microbatches the usual rounds are soon done. */
-static const struct schedule mending = { 500, 0.003, 0.0005, 1.5 };
-
 bool anneal_knows_lanes(const struct problem *p)
 {
-	return p->n_mb >= LANES_FROM && p->n_nodes >= LANES_NODES && p->length > 1 &&
-	       !p->q->split_backward;
+	return problem_is(p, REGIME_LANES) && p->length > 1 && !p->q->split_backward;
 }
 
 /* In large clusters lanes take long, and as long as nodes may exchange roles that pays better. */
 static bool are_lanes_planned(const struct problem *p)
 {
-	return anneal_knows_lanes(p) && (p->n_movable < 2 || p->n_mb < LARGE_FROM);
+	return anneal_knows_lanes(p) && (p->n_movable < 2 || problem_is(p, REGIME_SHORT_ROUNDS));
 }
 
-static const struct schedule *schedule_of(const struct problem *p)
-{
-	if (p->q->from && p->n_mb >= MENDING_FROM)
-		return &mending;
-	if (p->n_mb < LARGE_FROM)
-		return &usual;
-	return are_lanes_planned(p) ? &large_lanes : &large;
-}
-
-static void set_schedule(struct anneal *a)
+static void set_cooling(struct anneal *a)
 {
 	const struct problem *p = a->p;
-	const struct schedule *s = schedule_of(p);
-	double times = fmax(1, p->n_mb / 30.0), less = pow(times, -s->power);
+	const struct cooling *k = strategy_cooling(p->regimes, p->q->from != NULL, a->plans_lanes);
+	double times = fmax(1, p->n_mb / 30.0), less = pow(times, -k->power);
 
-	a->warm = s->warm * less;
-	a->cold = s->cold * less;
-	a->round_size = (int64_t)(s->round * times);
+	a->warm = k->warm * less;
+	a->cold = k->cold * less;
+	a->round_size = (int64_t)(k->round * times);
 	a->round_left = a->round_size;
 }
 
@@ -182,7 +155,7 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 	if (rc != 0)
 		goto fini_anneal;
 	a->evaluations = 1;
-	set_schedule(a);
+	set_cooling(a);
 	keep_best(a);
 	return 0;
 
@@ -252,7 +225,7 @@ static int pick_microbatch(struct anneal *a)
 {
 	int n = a->p->n_mb, mb = any_microbatch(a), doublings = 0;
 
-	if (!a->plans_lanes && n < LARGE_FROM) {
+	if (!a->plans_lanes && problem_is(a->p, REGIME_SHORT_ROUNDS)) {
 		for (int k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2)
 			mb = later(a, mb);
 		return mb;
@@ -272,21 +245,21 @@ static bool is_promising(struct anneal *a, double most)
 	const struct moves *m = &a->moves;
 	double scale = 1 / a->current_s, q = (a->cost - a->sync_s) * scale - 1;
 	int n = a->p->n_mb;
-	double room = n * (steep((most - a->sync_s) * scale - 1, n) - steep(q, n));
+	double room = n * (steep(a->p, (most - a->sync_s) * scale - 1) - steep(a->p, q));
 	double put_off_s = 0;
 
 	for (int i = 0; m->is_planned && i < m->lanes->n_back; i++)
-		room -= steep(m->lanes->back_s[i] * scale, n) - steep(m->lanes->was_s[i] * scale, n);
+		room -= steep(a->p, m->lanes->back_s[i] * scale) - steep(a->p, m->lanes->was_s[i] * scale);
 	if (m->is_planned)
 		return room >= 0;
-	if (a->plans_lanes || a->p->n_mb < ESTIMATE_FROM || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
+	if (a->plans_lanes || !problem_is(a->p, REGIME_ESTIMATES) || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
 		return true;
 	for (int i = 0; i < m->n_touched; i++) {
 		int mb = m->touched[i];
 		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
 		double home_s = timetable_estimate(&a->table, mb, path, &put_off_s);
 
-		room -= steep(home_s * scale, n) - steep(a->table.home_s[mb] * scale, n);
+		room -= steep(a->p, home_s * scale) - steep(a->p, a->table.home_s[mb] * scale);
 	}
 	return room >= 0;
 }
@@ -342,7 +315,7 @@ static bool try_move(struct anneal *a, double most, double *sync_s, double limit
 	if (fast_simulate_run_from(&a->simulation, from_s, limit_s)) {
 		if (a->p->q->overlap_sync)
 			*sync_s = sync_of(a);
-		cost = cost_of(a->simulation.finish_s, a->p->n_mb, a->simulation.makespan_s, *sync_s);
+		cost = cost_of(a, *sync_s);
 		if (cost <= most) {
 			moves_keep(&a->moves);
 			fill_tables(a);

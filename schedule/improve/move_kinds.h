@@ -29,8 +29,9 @@ bool move_stage(struct moves *m, int mb);
 bool move_exchange(struct moves *m, int mb);
 bool move_trade(struct moves *m, int mb);
 bool move_paths(struct moves *m, int mb);
-bool move_copy(struct moves *m, int mb, bool all);
-bool move_roles(struct moves *m);
+bool move_copy(struct moves *m, int mb);
+bool move_unify(struct moves *m, int mb);
+bool move_roles(struct moves *m, int mb); /* whatever mb is */
 
 /* move_timed.c: through the gaps of the timetable */
 bool move_reroute(struct moves *m, int mb);

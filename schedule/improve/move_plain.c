@@ -266,37 +266,55 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 	return true;
 }
 
-bool move_copy(struct moves *m, int mb, bool all)
+/* The path of another microbatch of the same data node that is not the path of mb; NULL: there is none. */
+static const int *find_other_path(struct moves *m, int mb)
 {
-	int n = m->p->n_mb, first = below(m, n), length = m->p->length;
-	int path[PLAN_MOST_PATH], source = -1, data_node = path_of(m, mb)[0];
-	size_t size = (size_t)length * sizeof(int);
+	int n = m->p->n_mb, first = below(m, n);
+	size_t size = (size_t)m->p->length * sizeof(int);
 
-	for (int k = 0; k < n && source < 0; k++) {
-		int y = first + k < n ? first + k : first + k - n;
+	for (int k = 0; k < n; k++) {
+		const int *path = path_of(m, first + k < n ? first + k : first + k - n);
 
-		if (path_of(m, y)[0] == data_node &&
-		    memcmp(path_of(m, y), path_of(m, mb), size))
-			source = y;
+		if (path[0] == path_of(m, mb)[0] && memcmp(path, path_of(m, mb), size) != 0)
+			return path;
 	}
-	if (source < 0)
+	return NULL;
+}
+
+bool move_copy(struct moves *m, int mb)
+{
+	const int *source = find_other_path(m, mb);
+	int path[PLAN_MOST_PATH];
+
+	if (!source)
 		return false;
-	memcpy(path, path_of(m, source), size);
-	if (!all)
-		return force_path(m, mb, path, -1);
-	for (int y = 0; y < n; y++) {
-		if (path_of(m, y)[0] == data_node && memcmp(path_of(m, y), path, size) &&
-		    !force_path(m, y, path, data_node))
+	memcpy(path, source, (size_t)m->p->length * sizeof(int)); /* whose own may be pushed out */
+	return force_path(m, mb, path, -1);
+}
+
+bool move_unify(struct moves *m, int mb)
+{
+	const int *source = find_other_path(m, mb);
+	int path[PLAN_MOST_PATH];
+	size_t size = (size_t)m->p->length * sizeof(int);
+
+	if (!source)
+		return false;
+	memcpy(path, source, size);
+	for (int y = 0; y < m->p->n_mb; y++) {
+		if (path_of(m, y)[0] == path[0] && memcmp(path_of(m, y), path, size) != 0 &&
+		    !force_path(m, y, path, path[0]))
 			return false;
 	}
 	return true;
 }
 
-bool move_roles(struct moves *m)
+bool move_roles(struct moves *m, int mb)
 {
 	const struct problem *p = m->p;
 	int a = below(m, p->n_nodes), b = below(m, p->n_nodes), other = a;
 
+	(void)mb;
 	/* Often one of the pair that keeps all waiting. */
 	if (p->weigh_sync && below(m, 4) == 0)
 		solution_slowest_pair(m->s, p, &a, &other);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAIN 18 /* of the draws of a move's kind */
 #define NEAR 8   /* candidates a stage, where stages are larger */
 
 void moves_touch(struct moves *m, int mb)
@@ -44,41 +43,57 @@ bool moves_changed(const struct moves *m)
 	return false;
 }
 
-static bool propose_plain(struct moves *m, int mb, int kind)
+/* Every kind of move and how many of the draws it gets. Those without times come first, and roles,
+ * which are drawn only where nodes may be placed, last. Where there is no timetable the moves that
+ * need one are drawn all the same, as `unify`. */
+static const struct {
+	bool (*propose)(struct moves *m, int mb);
+	int weight;
+	bool needs_table;
+} kinds[] = {
+	{ move_node, 4, false },
+	{ move_stage, 4, false },
+	{ move_exchange, 3, false },
+	{ move_trade, 3, false },
+	{ move_paths, 4, false },
+	{ move_reroute, 8, true },
+	{ move_unblock, 4, true },
+	{ move_stage_reroute, 5, true },
+	{ move_unify, 3, false },
+	{ move_copy, 11, false },
+	{ move_roles, 4, false },
+};
+
+enum { PLAIN_KINDS = 5, KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* One of the first n kinds, by weight. */
+static int draw_kind(struct moves *m, int n)
 {
-	if (kind < 4)
-		return move_node(m, mb);
-	if (kind < 8)
-		return move_stage(m, mb);
-	if (kind < 11)
-		return move_exchange(m, mb);
-	if (kind < 14)
-		return move_trade(m, mb);
-	return move_paths(m, mb);
+	int sum = 0, k = 0, drawn;
+
+	for (int i = 0; i < n; i++)
+		sum += kinds[i].weight;
+	for (drawn = below(m, sum); drawn >= kinds[k].weight; k++)
+		drawn -= kinds[k].weight;
+	return k;
 }
 
-static bool propose(struct moves *m, int mb)
+static bool propose_any(struct moves *m, int mb)
 {
-	int kind = below(m, m->p->n_movable > 1 ? 53 : 49);
+	int kind = draw_kind(m, m->p->n_movable > 1 ? KINDS : KINDS - 1);
 
-	if (kind >= 49)
-		return move_roles(m);
+	if (kind == KINDS - 1)
+		return move_roles(m, mb);
 	if (m->p->length < 2)
 		return false;
 	if (m->lanes)
 		return move_lanes(m, mb);
-	if (kind < PLAIN)
-		return propose_plain(m, mb, kind);
-	if (kind < 26 && m->table)
-		return move_reroute(m, mb);
-	if (kind < 30 && m->table)
-		return move_unblock(m, mb);
-	if (kind < 35 && m->table)
-		return move_stage_reroute(m, mb);
-	return move_copy(m, mb, kind < 38);
+	if (kinds[kind].needs_table && !m->table)
+		return move_unify(m, mb);
+	return kinds[kind].propose(m, mb);
 }
 
-static void begin(struct moves *m)
+static void begin_move(struct moves *m)
 {
 	m->n_touched = 0;
 	m->is_planned = false;
@@ -125,7 +140,7 @@ static bool pull_tied(struct moves *m)
 	return m->role_a >= 0 || (m->left_stage < 0 && is_balanced(m));
 }
 
-static bool settle(struct moves *m, bool good)
+static bool settle_move(struct moves *m, bool good)
 {
 	good = good && (!m->tied || pull_tied(m));
 	for (int i = 0; good && i < m->n_touched; i++)
@@ -137,14 +152,14 @@ static bool settle(struct moves *m, bool good)
 
 bool moves_propose(struct moves *m, int mb)
 {
-	begin(m);
-	return settle(m, propose(m, mb));
+	begin_move(m);
+	return settle_move(m, propose_any(m, mb));
 }
 
 bool moves_propose_plain(struct moves *m, int mb)
 {
-	begin(m);
-	return settle(m, propose_plain(m, mb, below(m, PLAIN)));
+	begin_move(m);
+	return settle_move(m, kinds[draw_kind(m, PLAIN_KINDS)].propose(m, mb));
 }
 
 void moves_keep(struct moves *m)

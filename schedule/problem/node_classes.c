@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JOINED_FROM 64 /* nodes */
-
 static bool are_alike(const struct problem *p, int u, int v)
 {
 	const struct cluster_node *a = &p->c->nodes[u], *b = &p->c->nodes[v];
@@ -18,7 +16,7 @@ static bool are_alike(const struct problem *p, int u, int v)
 int node_classes_init(struct node_classes *a, const struct problem *p, const struct solution *s, bool may_join)
 {
 	size_t nodes = (size_t)p->n_nodes;
-	bool joins = may_join && p->n_nodes >= JOINED_FROM;
+	bool joins = may_join && problem_is(p, REGIME_NODE_CLASSES);
 
 	*a = (struct node_classes){ 0 };
 	a->of = calloc(nodes, sizeof(*a->of));

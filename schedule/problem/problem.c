@@ -172,6 +172,7 @@ static int deal_microbatches(struct problem *p, struct error *err)
 	if (total > 1000000)
 		return error_set(err, -EINVAL, "%ld microbatches are more than this can plan", total);
 	p->n_mb = (int)total;
+	p->regimes = strategy_regimes(p->n_mb, p->n_nodes, p->n_stages);
 	p->mb_id = malloc((size_t)p->n_mb * sizeof(*p->mb_id));
 	p->mb_slot = malloc((size_t)p->n_mb * sizeof(*p->mb_slot));
 	if (!p->mb_id || !p->mb_slot)

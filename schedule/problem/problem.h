@@ -10,6 +10,7 @@
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
 #include "schedule/format/request.h"
+#include "schedule/search/strategy.h"
 
 struct problem {
 	const struct cluster *c; /* borrowed. With the backward pass split it is the chain's:
@@ -21,6 +22,7 @@ struct problem {
 	const struct plan_request *q; /* borrowed */
 	int n_nodes, n_stages, length; /* length: stages a path visits */
 	int n_mb;
+	uint32_t regimes; /* that hold for such a size (strategy.h), bit by bit */
 	int *sizes;      /* (n_stages) nodes of each stage that are in */
 	bool *out;       /* (n_nodes) excluded */
 	bool *movable;   /* (n_nodes) may be placed in any stage */
@@ -43,6 +45,11 @@ bool problem_all_alike(const struct cluster *c);
 int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
 		 struct error *err);
 void problem_fini(struct problem *p);
+
+static inline bool problem_is(const struct problem *p, enum regime r)
+{
+	return p->regimes >> r & 1;
+}
 
 /* An assignment and a path per microbatch. */
 struct solution {

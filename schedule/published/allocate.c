@@ -309,7 +309,7 @@ static int herd_init(struct herd *h, const struct solution *s, const struct prob
 	for (int k = 0; k < p->n_stages; k++)
 		most = (size_t)p->sizes[k] > most ? (size_t)p->sizes[k] : most;
 	*h = (struct herd){ .p = p, .start = s->start, .n = (int)n };
-	h->size = p->n_nodes > 100 ? 20000 / p->n_nodes + 2 : POPULATION;
+	h->size = problem_is(p, REGIME_POPULATION) ? POPULATION : 20000 / p->n_nodes + 2;
 	rng_init_stream(&h->rng, p->q->seed, 2);
 	h->nodes = malloc((size_t)(h->size + 1) * n * sizeof(int));
 	h->score = malloc((size_t)h->size * sizeof(double));

@@ -10,7 +10,6 @@
 
 #define STARTS 16
 #define STEPS 500 /* of each at first */
-#define TIED_FROM 6     /* microbatches of each data node */
 #define TIED_UP_TO 1000 /* steps of each, where nodes may be placed */
 #define TIED_STARTS 4   /* where stages are given */
 #define LESS_TIED_STEPS 300 /* of each that goes on there */
@@ -48,7 +47,7 @@ static int least_siblings(const struct problem *p)
 /* Moves of lanes are not made for ties. */
 static bool may_tie(const struct anneal *a)
 {
-	return !a->plans_lanes && least_siblings(a->p) >= TIED_FROM;
+	return !a->plans_lanes && least_siblings(a->p) >= GROUPED_FROM;
 }
 
 /* Where sums count, the first has the shortest that can be found. */

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #define MOST 4       /* chains */
-#define LARGE 60     /* microbatches: more of them make a large problem */
 #define SLICE 600000 /* tasks that a chain's runs have in a slice, if none is cut */
 #define LANES_RUNS 8 /* take as long as one where lanes are planned */
 #define LOOK_EVERY 8 /* runs, for whether it is over */
@@ -32,11 +31,6 @@ struct parallel_anneal {
 	pthread_t threads[MOST];
 	int n_threads; /* besides the caller's */
 };
-
-static bool is_large(const struct problem *p)
-{
-	return p->n_mb > LARGE;
-}
 
 /* The caller's thread alone asks whether it is over: the request's clock is its own. */
 static void run_chain(struct parallel_anneal *c, int k, bool callers)
@@ -175,7 +169,7 @@ static int add_chains(struct parallel_anneal *c, struct anneal *first)
 {
 	const struct problem *p = first->p;
 	int threads = p->q->threads > 1 ? p->q->threads : 1;
-	int n = !is_large(p) || threads > MOST ? MOST : threads, rc = 0;
+	int n = problem_is(p, REGIME_SHORT_ROUNDS) || threads > MOST ? MOST : threads, rc = 0;
 
 	c->chain[0] = first;
 	c->n = 1;

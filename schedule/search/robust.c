@@ -21,7 +21,6 @@
 #define TRIES 50            /* proposals that may come to nothing in one step */
 #define JUDGE_SAMPLES 100
 #define REPORT_SAMPLES 200
-#define LARGE 200           /* microbatches: then a fifth of the report's samples do */
 /* Samples by number: the search's own begin at 0. */
 #define JUDGE_FROM (1u << 22)
 #define REPORT_FROM (1u << 23)
@@ -389,7 +388,10 @@ int robust_search(const struct cluster *c, const struct plan_request *request,
 		struct plan_predicted *d = &plan->predicted;
 		struct robust_outcome o;
 
-		rc = robust_expect(pinned, plan, q.jitter, q.seed, REPORT_SAMPLES / (plan->n_microbatches > LARGE ? 5 : 1), &o, err);
+		bool all = strategy_holds(REGIME_ALL_SAMPLES, plan->n_microbatches, c->n_nodes, c->n_stages);
+
+		rc = robust_expect(pinned, plan, q.jitter, q.seed, all ? REPORT_SAMPLES : REPORT_SAMPLES / 5, &o,
+				   err);
 		d->jitter = q.jitter;
 		d->expected_s = o.mean_s;
 		d->p95_s = o.p95_s;

@@ -52,15 +52,12 @@ static double time_of(struct fast_simulate *e, const struct solution *s)
 	return fast_simulate_run(e, INFINITY) ? e->makespan_s : INFINITY;
 }
 
-/* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better.
- */
-#define FRESH_TOO \
-	200 /* nodes: with more a fresh one takes long, and what is gone is a small part */
-
+/* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better. */
 static int mend(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
 	double kept_s = INFINITY;
+	bool fresh_too = problem_is(p, REGIME_FRESH_TOO);
 	struct fast_simulate e;
 	int rc = fast_simulate_init(&e, p);
 
@@ -71,10 +68,10 @@ static int mend(struct solution *s, const struct problem *p, struct error *err)
 	solution_copy(&kept, s, p);
 	if (build(&kept, p, true, err) == 0)
 		kept_s = time_of(&e, &kept);
-	if (kept_s == INFINITY || p->n_nodes <= FRESH_TOO)
+	if (kept_s == INFINITY || fresh_too)
 		rc = build(s, p, false, err);
 	if (kept_s < INFINITY &&
-	    (p->n_nodes > FRESH_TOO || rc != 0 || kept_s <= time_of(&e, s))) {
+	    (!fresh_too || rc != 0 || kept_s <= time_of(&e, s))) {
 		solution_copy(s, &kept, p);
 		rc = 0;
 	}
@@ -155,7 +152,7 @@ static void bound_plan(struct progress *g, const struct solution *s, const doubl
 static int anneal_until_over(struct progress *g, struct anneal *a, struct bound *b,
 			     int64_t most, struct error *err)
 {
-	int small = g->p->n_mb > 500 ? 1 : 32, rc = 0;
+	int small = problem_is(g->p, REGIME_LOOK_OFTEN) ? 1 : 32, rc = 0;
 
 	if (g->p->q->evaluations > 0 && most > g->p->q->evaluations - g->evaluations)
 		most = g->p->q->evaluations - g->evaluations;
@@ -228,7 +225,6 @@ static int solve_again(struct progress *g, struct anneal *a, struct error *err)
 	return rc == 0 ? solve(g, &a->best, g->plan->predicted.iteration_s, (long)branches, err) : rc;
 }
 
-#define LARGE_FROM 61 /* microbatches */
 #define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
 
 static bool is_placing(const struct problem *p)
@@ -245,7 +241,7 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 	struct anneal other;
 	int rc = 0;
 
-	if (p->n_mb < LARGE_FROM || !is_placing(p))
+	if (problem_is(p, REGIME_SHORT_ROUNDS) || !is_placing(p))
 		return 0;
 	if (solution_init(&placed, p) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
@@ -274,18 +270,17 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 #define SKETCH_STEPS 300000
 #define LANES_SKETCH_STEPS 30000
 #define LANES_TRIED 300 /* evaluations */
-#define LANES_SKETCH_UP_TO 150 /* microbatches */
 
 static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
 
-	if (p->n_mb < LARGE_FROM || p->q->from)
+	if (problem_is(p, REGIME_SHORT_ROUNDS) || p->q->from)
 		return 0;
 	if (!a->plans_lanes)
 		return multi_start_sketched(g, a, SKETCH_STEPS, 0, err);
-	return p->n_mb > LANES_SKETCH_UP_TO
-		       ? 0 : multi_start_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
+	return problem_is(p, REGIME_LANES_SKETCH) ? multi_start_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err)
+						  : 0;
 }
 
 /* Where lanes may be planned nodes exchange roles first. Then they stay where they are. */
@@ -325,7 +320,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 {
 	const struct problem *p = g->p;
 	int64_t tasks = (int64_t)p->n_mb * a->simulation.steps;
-	bool given = p->n_movable == 0;
+	bool given = p->n_movable == 0, short_rounds = problem_is(p, REGIME_SHORT_ROUNDS);
 	struct bound *b = NULL;
 	int rc = 0;
 
@@ -343,9 +338,9 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 			goto free_bound;
 		rc = 0;
 	}
-	if (rc == 0 && p->n_mb < LARGE_FROM)
+	if (rc == 0 && short_rounds)
 		rc = is_placing(p) ? multi_start_run(g, a, err) : multi_start_tied(g, a, b, err);
-	if (rc == 0 && !(is_placing(p) && p->n_mb < LARGE_FROM)) /* one chain is quickest at first */
+	if (rc == 0 && !(is_placing(p) && short_rounds)) /* one chain is quickest at first */
 		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
 	if (rc == 0 && worth_solving(p) && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET) {
 		rc = solve_again(g, a, err);

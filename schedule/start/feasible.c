@@ -8,7 +8,6 @@
 #define MOST_WORK 40000000L     /* hops looked at */
 #define MOST_WAYS 60000         /* sets of stages, over all data nodes */
 #define MOST_STATES 100000      /* failures remembered */
-#define MOST_MICROBATCHES 10000 /* the choice is as deep */
 #define EXCHANGE_COST 1e12      /* seconds: an exchange is a last resort */
 
 /* A set of stages that a data node can send a microbatch through. */
@@ -378,7 +377,7 @@ static int choose(struct feasible *f, struct error *err)
 	const struct problem *p = f->p;
 	int rc;
 
-	if (p->n_mb > MOST_MICROBATCHES)
+	if (!problem_is(p, REGIME_FEASIBLE))
 		return PLAN_NOT_FOUND;
 	f->keys = malloc((size_t)MOST_STATES * (size_t)p->n_stages * sizeof(*f->keys));
 	f->table = malloc((size_t)TABLE * sizeof(*f->table));

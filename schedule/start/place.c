@@ -10,7 +10,6 @@
 #define LOOK_EVERY 16    /* exchanges, for whether there is time left */
 #define RESTARTS 32
 #define RESTARTS_WITHIN 1000
-#define RESTARTS_UP_TO 64 /* nodes */
 #define NO_LINK_S 1e6    /* as long as this takes a hop that there is not */
 
 /* What is looked up again and again; an exchange changes two stages of it. */
@@ -195,7 +194,7 @@ static int place(struct solution *s, const struct problem *p, const struct progr
 	double least, now;
 	int rc = descend(s, p, g, enough_s, &least);
 
-	if (rc != 0 || p->n_nodes > RESTARTS_UP_TO || solution_init(&other, p) != 0)
+	if (rc != 0 || !problem_is(p, REGIME_RESTARTS) || solution_init(&other, p) != 0)
 		return rc;
 	/* One exchange after the other ends where no single one helps: often far from the best. */
 	rng_init(&rng, p->q->seed);
