@@ -240,7 +240,7 @@ static int choose_ways(struct coverage_bound *e, const struct kind *k)
 }
 
 /* What a data node of this kind earns at most, and its visits. */
-static double earn(struct coverage_bound *e, const struct kind *k, int *visits)
+static double earn_most(struct coverage_bound *e, const struct kind *k, int *visits)
 {
 	const struct cluster_node *n = &e->p->c->nodes[k->node];
 	struct pricing_request of = {
@@ -260,15 +260,15 @@ static double earn(struct coverage_bound *e, const struct kind *k, int *visits)
 }
 
 /* Of the visits that a stage may have, those that are worth the least. */
-static int demand(const struct coverage_bound *e, int stage)
+static int demanded_visits(const struct coverage_bound *e, int stage)
 {
 	return price_of(e, stage) < 0 ? e->p->high[stage] : e->p->low[stage];
 }
 
-static void ask(struct coverage_bound *e, const struct kind *k)
+static void ask_kind(struct coverage_bound *e, const struct kind *k)
 {
 	int visits[PRICING_STAGES] = { 0 };
-	double worth = earn(e, k, visits);
+	double worth = earn_most(e, k, visits);
 
 	if (isinf(worth))
 		e->misfit = true;
@@ -279,14 +279,14 @@ static void ask(struct coverage_bound *e, const struct kind *k)
 }
 
 /* All have been asked at these prices. */
-static enum answer judge(struct coverage_bound *e)
+static enum answer judge_prices(struct coverage_bound *e)
 {
 	double demanded = 0, size = 0;
 
 	for (int stage = 1; stage < e->p->n_stages; stage++) {
-		demanded += price_of(e, stage) * demand(e, stage);
+		demanded += price_of(e, stage) * demanded_visits(e, stage);
 		size += fabs(price_of(e, stage)) * e->p->high[stage];
-		e->point[stage - 1] -= demand(e, stage);
+		e->point[stage - 1] -= demanded_visits(e, stage);
 	}
 	if (e->misfit || e->earned < demanded - ROUNDING * size)
 		return IMPOSSIBLE;
@@ -320,11 +320,11 @@ bool coverage_bound_step(struct coverage_bound *e, double known_s)
 		try_next(e, known_s);
 	if (e->asked == 0)
 		begin_asking(e);
-	ask(e, &e->kinds[e->asked++]);
+	ask_kind(e, &e->kinds[e->asked++]);
 	if (e->asked < e->n_kinds && !e->misfit)
 		return true;
 	e->asked = 0;
-	answer = judge(e);
+	answer = judge_prices(e);
 	if (answer == NEW_PRICES)
 		return true;
 	if (answer == IMPOSSIBLE) {

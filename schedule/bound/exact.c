@@ -60,7 +60,7 @@ bool exact_is_small(const struct problem *p)
 	return problem_is(p, REGIME_EXACT) && p->n_movable == 0 && !p->q->split_backward;
 }
 
-static double delay(const struct problem *p, int from, int to)
+static double hop_delay_s(const struct problem *p, int from, int to)
 {
 	return p->delay[(size_t)from * (size_t)p->n_nodes + (size_t)to];
 }
@@ -92,12 +92,12 @@ static double home_s(const struct exact *e, int at)
 	for (int h = at; e->hops[h].parent >= 0; h = e->hops[h].parent) {
 		int v = e->hops[h].node, u = e->hops[e->hops[h].parent].node;
 
-		rest_s += p->c->nodes[v].backward_s + delay(p, v, u);
+		rest_s += p->c->nodes[v].backward_s + hop_delay_s(p, v, u);
 		data = e->hops[h].parent;
 	}
 	data = e->hops[data].node;
 	if (data != e->hops[at].node)
-		rest_s += delay(p, e->hops[at].node, data) + delay(p, data, e->hops[at].node);
+		rest_s += hop_delay_s(p, e->hops[at].node, data) + hop_delay_s(p, data, e->hops[at].node);
 	return rest_s + p->c->nodes[data].loss_s + p->c->nodes[data].backward_s;
 }
 
@@ -141,7 +141,7 @@ static double find_rests(struct exact *e, int at)
 	for (int32_t child = e->hops[at].child, next; child >= 0; child = next) {
 		int v = e->hops[child].node;
 		int32_t *link = &sorted;
-		double rest_s = delay(p, e->hops[at].node, v) + p->c->nodes[v].forward_s +
+		double rest_s = hop_delay_s(p, e->hops[at].node, v) + p->c->nodes[v].forward_s +
 				find_rests(e, child);
 
 		next = e->hops[child].sibling;
@@ -167,7 +167,7 @@ static int node_of(const struct exact *e, const struct moment *m, int mb)
 	return e->hops[h].node;
 }
 
-static double duration(const struct exact *e, int node, int step)
+static double task_duration_s(const struct exact *e, int node, int step)
 {
 	const struct cluster_node *n = &e->p->c->nodes[node];
 	int length = e->p->length;
@@ -211,7 +211,7 @@ static double least_end(const struct exact *e, const struct moment *m)
 }
 
 /* Can the visits still to be chosen bring every stage between its limits? */
-static bool even(const struct exact *e, const struct moment *m)
+static bool may_even_out(const struct exact *e, const struct moment *m)
 {
 	int room = 0, lack = 0;
 
@@ -224,7 +224,7 @@ static bool even(const struct exact *e, const struct moment *m)
 	return lack <= m->to_come && m->to_come <= room;
 }
 
-static void record(struct exact *e, const struct moment *m)
+static void record_best(struct exact *e, const struct moment *m)
 {
 	for (int i = 0; i < e->p->n_mb; i++) {
 		if (m->step[i] != 2 * e->p->length + 1)
@@ -241,11 +241,11 @@ struct choice {
 	int32_t hop; /* the next one; -1: the task is not an F with hops to come */
 };
 
-static void begin(struct exact *e, struct moment *m, struct choice k)
+static void begin_task(struct exact *e, struct moment *m, struct choice k)
 {
 	const struct problem *p = e->p;
 	int step = m->step[k.mb], node = node_of(e, m, k.mb), to;
-	double took = duration(e, node, step), end = m->now_s + took;
+	double took = task_duration_s(e, node, step), end = m->now_s + took;
 
 	e->log[m->n_log++] = (struct start){ (int8_t)k.mb, (int8_t)step, (int16_t)node };
 	m->held[node] = (uint8_t)(m->held[node] + (step < p->length) - (step > p->length));
@@ -264,13 +264,13 @@ static void begin(struct exact *e, struct moment *m, struct choice k)
 		m->to_come--;
 	}
 	to = node_of(e, m, k.mb);
-	m->arrival_s[k.mb] = end + delay(p, node, to);
+	m->arrival_s[k.mb] = end + hop_delay_s(p, node, to);
 	if (k.hop >= 0)
 		m->rest_s[k.mb] = p->c->nodes[to].forward_s + e->hops[k.hop].rest_s;
 	else if (step == p->length - 1)
-		m->rest_s[k.mb] = e->hops[m->at[k.mb]].rest_s - delay(p, node, to);
+		m->rest_s[k.mb] = e->hops[m->at[k.mb]].rest_s - hop_delay_s(p, node, to);
 	else
-		m->rest_s[k.mb] -= took + delay(p, node, to);
+		m->rest_s[k.mb] -= took + hop_delay_s(p, node, to);
 }
 
 static bool may_start(const struct exact *e, const struct moment *m, int mb, int node)
@@ -280,7 +280,7 @@ static bool may_start(const struct exact *e, const struct moment *m, int mb, int
 }
 
 /* The microbatches to choose from at a node. */
-static int candidates(const struct exact *e, const struct moment *m, int node, int *mb)
+static int list_candidates(const struct exact *e, const struct moment *m, int node, int *mb)
 {
 	const struct problem *p = e->p;
 	int n = 0;
@@ -300,7 +300,7 @@ static int candidates(const struct exact *e, const struct moment *m, int node, i
 }
 
 /* The next instant at which anything happens; false: nothing will. */
-static bool advance(const struct exact *e, struct moment *m)
+static bool advance_time(const struct exact *e, struct moment *m)
 {
 	double next = INFINITY;
 
@@ -337,17 +337,17 @@ static bool out_of_steps(struct exact *e)
 	return e->gave_up;
 }
 
-static void explore(struct exact *e, struct moment *m);
+static void explore_from(struct exact *e, struct moment *m);
 
-static void branch(struct exact *e, const struct moment *m, struct choice k)
+static void branch_on(struct exact *e, const struct moment *m, struct choice k)
 {
 	struct moment next = *m;
 
 	if (out_of_steps(e))
 		return;
-	begin(e, &next, k);
-	if ((k.hop < 0 || even(e, &next)) && worth_it(e, &next))
-		explore(e, &next);
+	begin_task(e, &next, k);
+	if ((k.hop < 0 || may_even_out(e, &next)) && worth_it(e, &next))
+		explore_from(e, &next);
 }
 
 /* All that the node can do now. */
@@ -358,7 +358,7 @@ static void branch_at(struct exact *e, const struct moment *m, const int *mb, in
 		int32_t hop = goes_on ? e->hops[m->at[mb[i]]].child : -1;
 
 		do {
-			branch(e, m, (struct choice){ mb[i], hop });
+			branch_on(e, m, (struct choice){ mb[i], hop });
 			hop = goes_on ? e->hops[hop].sibling : -1;
 		} while (hop >= 0 && !e->gave_up);
 	}
@@ -366,21 +366,21 @@ static void branch_at(struct exact *e, const struct moment *m, const int *mb, in
 
 /* Every way things can go on from this moment. Which node chooses first does not matter: a node
  * sees only what waits with it. */
-static void explore(struct exact *e, struct moment *m)
+static void explore_from(struct exact *e, struct moment *m)
 {
 	int mb[EXACT_MOST_MICROBATCHES];
 
 	for (;;) {
 		int v = 0, n = 0;
 
-		while (v < e->p->n_nodes && (m->busy[v] || (n = candidates(e, m, v, mb)) == 0))
+		while (v < e->p->n_nodes && (m->busy[v] || (n = list_candidates(e, m, v, mb)) == 0))
 			v++;
 		if (v < e->p->n_nodes) {
 			branch_at(e, m, mb, n);
 			return;
 		}
-		if (!advance(e, m)) {
-			record(e, m);
+		if (!advance_time(e, m)) {
+			record_best(e, m);
 			return;
 		}
 		if (!worth_it(e, m))
@@ -510,7 +510,7 @@ int exact_search(const struct problem *p, const struct solution *s,
 	};
 	rc = find_paths(e, &first);
 	if (rc == 0) {
-		explore(e, &first);
+		explore_from(e, &first);
 		if (e->n_best > 0)
 			rc = take_best(e, out);
 		if (rc == 0 && e->gave_up)

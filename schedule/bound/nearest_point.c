@@ -64,7 +64,7 @@ static double *point_of(const struct nearest_point *s, int i)
 	return s->points + (size_t)i * (size_t)s->dim;
 }
 
-static double dot(const struct nearest_point *s, const double *a, const double *b)
+static double dot_product(const struct nearest_point *s, const double *a, const double *b)
 {
 	double sum = 0;
 
@@ -84,7 +84,7 @@ static void swap_rows(double *a, double *b, int n)
 }
 
 /* Into triangular form, then backwards: the last column is the right side, then the solution. */
-static bool solve(double *rows, int n)
+static bool solve_equations(double *rows, int n)
 {
 	int width = n + 1;
 
@@ -114,20 +114,20 @@ static bool solve(double *rows, int n)
 
 /* The mixture of all points, its weights of any sign, that is nearest to the origin: there every
  * point has the same product with it. False: some point is a mixture of the others. */
-static bool mix(struct nearest_point *s)
+static bool mix_points(struct nearest_point *s)
 {
 	int n = s->n + 1, width = n + 1;
 
 	for (int i = 0; i < s->n; i++) {
 		for (int k = 0; k < s->n; k++)
-			s->rows[i * width + k] = dot(s, point_of(s, i), point_of(s, k));
+			s->rows[i * width + k] = dot_product(s, point_of(s, i), point_of(s, k));
 		s->rows[i * width + s->n] = 1;
 		s->rows[s->n * width + i] = 1;
 		s->rows[i * width + n] = 0;
 	}
 	s->rows[s->n * width + s->n] = 0;
 	s->rows[s->n * width + n] = 1;
-	if (!solve(s->rows, n))
+	if (!solve_equations(s->rows, n))
 		return false;
 	for (int i = 0; i < s->n; i++)
 		s->mixed[i] = s->rows[i * width + n];
@@ -136,7 +136,7 @@ static bool mix(struct nearest_point *s)
 
 /* From the weights towards the mixture until the first one is used up; that point goes. True when
  * none was in the way. */
-static bool approach(struct nearest_point *s)
+static bool approach_mixture(struct nearest_point *s)
 {
 	double far = 1;
 	int kept = 0, were = s->n;
@@ -167,17 +167,17 @@ static void find_least(struct nearest_point *s)
 
 bool nearest_point_tell(struct nearest_point *s, const double *point)
 {
-	double square = dot(s, point, point), least = dot(s, s->least, s->least);
+	double square = dot_product(s, point, point), least = dot_product(s, s->least, s->least);
 
-	if (s->n > 0 && least - dot(s, s->least, point) <= TINY * fmax(square, 1))
+	if (s->n > 0 && least - dot_product(s, s->least, point) <= TINY * fmax(square, 1))
 		return false;
 	memcpy(point_of(s, s->n), point, (size_t)s->dim * sizeof(double));
 	s->weights[s->n] = s->n == 0 ? 1 : 0;
 	s->n++;
 	do {
-		if (s->n > s->dim + 1 || !mix(s))
+		if (s->n > s->dim + 1 || !mix_points(s))
 			return false;
-	} while (!approach(s));
+	} while (!approach_mixture(s));
 	find_least(s);
-	return dot(s, s->least, s->least) > TINY * fmax(square, 1);
+	return dot_product(s, s->least, s->least) > TINY * fmax(square, 1);
 }

@@ -66,7 +66,7 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 }
 
 /* Into the one it is closest to, the better of each. */
-static void merge(const struct pricing *t, struct state *list, const struct state *s, int under_way)
+static void merge_state(const struct pricing *t, struct state *list, const struct state *s, int under_way)
 {
 	double closest = INFINITY;
 	struct state *into = list;
@@ -92,7 +92,7 @@ static void merge(const struct pricing *t, struct state *list, const struct stat
 }
 
 /* Whether the slots can take those not sent yet, each by the shortest way, before the time is over. */
-static bool fits(const struct pricing *t, const struct state *s, int under_way, int unsent)
+static bool may_fit(const struct pricing *t, const struct state *s, int under_way, int unsent)
 {
 	const struct pricing_request *of = t->of;
 	double out_s = of->loss_s + of->way_s[0], back_s = of->backward_s + of->overhead_s;
@@ -114,13 +114,13 @@ static bool fits(const struct pricing *t, const struct state *s, int under_way, 
 	return true;
 }
 
-static void reach(struct pricing *t, const struct state *s, int under_way, int unsent)
+static void reach_state(struct pricing *t, const struct state *s, int under_way, int unsent)
 {
 	struct state *list = t->next + (size_t)under_way * (size_t)t->most;
 	int *n = &t->n_next[under_way], kept = 0;
 
 	t->work += *n + 1;
-	if (!fits(t, s, under_way, unsent))
+	if (!may_fit(t, s, under_way, unsent))
 		return;
 	for (int i = 0; i < *n; i++)
 		if (no_worse(&list[i], s, under_way))
@@ -136,7 +136,7 @@ static void reach(struct pricing *t, const struct state *s, int under_way, int u
 	if (kept < t->most)
 		list[(*n)++] = *s;
 	else
-		merge(t, list, s, under_way);
+		merge_state(t, list, s, under_way);
 }
 
 /* One of those under way comes back, by each way that is worth waiting for. */
@@ -161,7 +161,7 @@ static void take_back(struct pricing *t, const struct state *from, int which, in
 			(size_t)(under_way - which - 1) * sizeof(s.sent_s[0]));
 		for (uint64_t left = of->stages[i]; left; left &= left - 1)
 			s.visits[__builtin_ctzll(left)]++;
-		reach(t, &s, under_way - 1, unsent);
+		reach_state(t, &s, under_way - 1, unsent);
 	}
 }
 
@@ -171,7 +171,7 @@ static void send_out(struct pricing *t, const struct state *from, int under_way,
 
 	s.sent_s[under_way] = s.free_s + t->of->forward_s;
 	s.free_s = s.sent_s[under_way] + t->of->overhead_s;
-	reach(t, &s, under_way + 1, unsent - 1);
+	reach_state(t, &s, under_way + 1, unsent - 1);
 }
 
 /* So many tasks are done: one more, early enough for what the machine has to do after it. */

@@ -114,7 +114,7 @@ static double hop_s(const struct shortest_paths *w, int u, int v, enum shortest_
 	}
 }
 
-static const double *hops(struct shortest_paths *w, enum shortest_paths_kind kind)
+static const double *hop_matrix(struct shortest_paths *w, enum shortest_paths_kind kind)
 {
 	size_t n = (size_t)w->n;
 
@@ -126,7 +126,7 @@ static const double *hops(struct shortest_paths *w, enum shortest_paths_kind kin
 	return w->hop[kind];
 }
 
-static void lower(double *cell, double s)
+static void lower_cell(double *cell, double s)
 {
 	if (s < *cell)
 		*cell = s;
@@ -134,7 +134,7 @@ static void lower(double *cell, double s)
 
 /* From u, reached after k visits with `top` the highest stage so far, to all that may follow.
  */
-static void spread(struct shortest_paths *w, int k, const double *from_u, int top, double s)
+static void spread_from(struct shortest_paths *w, int k, const double *from_u, int top, double s)
 {
 	double *way = w->way + (size_t)(k + 1) * (size_t)w->n;
 	double *from_below = w->from_below + (size_t)(k + 1) * (size_t)w->n;
@@ -142,19 +142,19 @@ static void spread(struct shortest_paths *w, int k, const double *from_u, int to
 	    after = top + 2 <= w->p->n_stages ? w->first[top + 2] : w->n;
 
 	for (int v = next; v < w->n; v++)
-		lower(&way[v], s + from_u[v]);
+		lower_cell(&way[v], s + from_u[v]);
 	for (int v = after; v < w->n; v++)
-		lower(&from_below[v], s + from_u[v]);
+		lower_cell(&from_below[v], s + from_u[v]);
 	w->work += w->n - next;
 }
 
 /* A stage entered from below the one under it: now that one. */
-static void exchange(struct shortest_paths *w, int k, const double *from_v, int under, double s)
+static void exchange_stages(struct shortest_paths *w, int k, const double *from_v, int under, double s)
 {
 	double *exchanged = w->exchanged + (size_t)(k + 1) * (size_t)w->n;
 
 	for (int v = w->first[under]; v < w->first[under + 1]; v++)
-		lower(&exchanged[v], s + from_v[v]);
+		lower_cell(&exchanged[v], s + from_v[v]);
 }
 
 static double way_home(const struct shortest_paths *w, int data, enum shortest_paths_kind kind)
@@ -167,7 +167,7 @@ static double way_home(const struct shortest_paths *w, int data, enum shortest_p
 		double back = w->delay[(size_t)data * n + (size_t)v];
 		double home = kind == SHORTEST_PATHS_OUT ? there : kind == SHORTEST_PATHS_BACK ? back : there + back;
 
-		lower(&best,
+		lower_cell(&best,
 		      fmin(w->way[last + (size_t)v], w->exchanged[last + (size_t)v]) + home);
 	}
 	return best;
@@ -176,7 +176,7 @@ static double way_home(const struct shortest_paths *w, int data, enum shortest_p
 double shortest_paths_fastest_s(struct shortest_paths *w, int data_node, enum shortest_paths_kind kind)
 {
 	const struct problem *p = w->p;
-	const double *hop = hops(w, kind);
+	const double *hop = hop_matrix(w, kind);
 	size_t n = (size_t)w->n, cells = (size_t)p->length * n;
 	int data = w->groups.of[data_node];
 
@@ -184,7 +184,7 @@ double shortest_paths_fastest_s(struct shortest_paths *w, int data_node, enum sh
 		return 0;
 	for (size_t i = 0; i < cells; i++)
 		w->way[i] = w->from_below[i] = w->exchanged[i] = INFINITY;
-	spread(w, 0, hop + (size_t)data * n, 0, 0);
+	spread_from(w, 0, hop + (size_t)data * n, 0, 0);
 	for (int k = 1; k < p->length - 1; k++) {
 		for (int stage = 1; stage < p->n_stages; stage++) {
 			for (int v = w->first[stage]; v < w->first[stage + 1]; v++) {
@@ -192,11 +192,11 @@ double shortest_paths_fastest_s(struct shortest_paths *w, int data_node, enum sh
 				const double *from_v = hop + (size_t)v * n;
 
 				if (w->way[at] < INFINITY)
-					spread(w, k, from_v, stage, w->way[at]);
+					spread_from(w, k, from_v, stage, w->way[at]);
 				if (w->exchanged[at] < INFINITY)
-					spread(w, k, from_v, stage + 1, w->exchanged[at]);
+					spread_from(w, k, from_v, stage + 1, w->exchanged[at]);
 				if (w->from_below[at] < INFINITY && !p->q->ascending)
-					exchange(w, k, from_v, stage - 1, w->from_below[at]);
+					exchange_stages(w, k, from_v, stage - 1, w->from_below[at]);
 			}
 		}
 	}
@@ -231,7 +231,7 @@ struct by_set {
 };
 
 /* After the prefix to the nodes of one more stage: to[v], the least. */
-static void enter(struct by_set *b, const struct prefix *p, int stage, double *to)
+static void enter_stage(struct by_set *b, const struct prefix *p, int stage, double *to)
 {
 	struct shortest_paths *w = b->w;
 	size_t n = (size_t)w->n, row = (size_t)(p->visits - 1) * n;
@@ -246,7 +246,7 @@ static void enter(struct by_set *b, const struct prefix *p, int stage, double *t
 			if (isinf(from[u]))
 				continue;
 			for (int v = w->first[stage]; v < w->first[stage + 1]; v++)
-				lower(&to[v], from[u] + b->hop[(size_t)u * n + (size_t)v]);
+				lower_cell(&to[v], from[u] + b->hop[(size_t)u * n + (size_t)v]);
 			w->work += w->first[stage + 1] - w->first[stage];
 		}
 	}
@@ -261,15 +261,15 @@ static struct prefix one_more(struct by_set *b, const struct prefix *before, con
 	size_t n = (size_t)w->n, row = (size_t)p->visits * n;
 	struct prefix more = { p->visits + 1, stage, p->top, p->stages | UINT64_C(1) << stage };
 
-	enter(b, p, stage, w->way + row);
+	enter_stage(b, p, stage, w->way + row);
 	for (int v = w->first[p->top]; v < w->first[p->top + 1]; v++)
 		w->exchanged[row + (size_t)v] = INFINITY;
 	if (p->top == 0 || stage != p->top + 1 || w->p->q->ascending)
 		return more;
-	enter(b, before, stage, w->from_below + row);
+	enter_stage(b, before, stage, w->from_below + row);
 	for (int u = w->first[stage]; u < w->first[stage + 1]; u++)
 		for (int v = w->first[p->top]; v < w->first[p->top + 1]; v++)
-			lower(&w->exchanged[row + (size_t)v],
+			lower_cell(&w->exchanged[row + (size_t)v],
 			      w->from_below[row + (size_t)u] + b->hop[(size_t)u * n + (size_t)v]);
 	return more;
 }
@@ -285,7 +285,7 @@ static double home_of(const struct by_set *b, const struct prefix *p)
 		int last = end ? p->under : p->top;
 
 		for (int v = w->first[last]; v < w->first[last + 1]; v++)
-			lower(&best, from[v] + w->delay[(size_t)v * n + data] +
+			lower_cell(&best, from[v] + w->delay[(size_t)v * n + data] +
 					     w->delay[data * n + (size_t)v]);
 	}
 	return best;
@@ -310,7 +310,7 @@ static void each_set(struct by_set *b, const struct prefix *before, const struct
 
 bool shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s, uint64_t *stages)
 {
-	struct by_set b = { w, hops(w, SHORTEST_PATHS_ROUND), w->groups.of[data_node], least_s, stages };
+	struct by_set b = { w, hop_matrix(w, SHORTEST_PATHS_ROUND), w->groups.of[data_node], least_s, stages };
 	struct prefix start = { .visits = 1 };
 
 	if (!b.hop)

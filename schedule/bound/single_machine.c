@@ -42,7 +42,7 @@ static bool no_worse(const struct way *a, const struct way *b, int under_way)
 }
 
 /* Into the one it is closest to, the earlier of each time. */
-static void merge(struct way *list, int n, const struct way *way, int under_way)
+static void merge_way(struct way *list, int n, const struct way *way, int under_way)
 {
 	double closest = INFINITY;
 	int into = 0;
@@ -62,7 +62,7 @@ static void merge(struct way *list, int n, const struct way *way, int under_way)
 		list[into].at_s[k] = fmin(list[into].at_s[k], way->at_s[k]);
 }
 
-static void reach(struct walk *w, struct done d, const struct way *way)
+static void reach_way(struct walk *w, struct done d, const struct way *way)
 {
 	int cell = cell_of(w, d), *n = &w->n_next[cell], kept = 0;
 	struct way *list = w->next + (size_t)cell * (size_t)w->most;
@@ -79,7 +79,7 @@ static void reach(struct walk *w, struct done d, const struct way *way)
 	if (kept < w->most) {
 		list[(*n)++] = *way;
 	} else {
-		merge(list, kept, way, d.f);
+		merge_way(list, kept, way, d.f);
 		w->exact = false;
 	}
 }
@@ -88,7 +88,7 @@ static void reach(struct walk *w, struct done d, const struct way *way)
 static void reach_without_oldest(struct walk *w, struct done d, struct way *way)
 {
 	memmove(way->at_s, way->at_s + 1, sizeof(way->at_s) - sizeof(way->at_s[0]));
-	reach(w, (struct done){ d.f - 1, d.l - 1, d.b - 1 }, way);
+	reach_way(w, (struct done){ d.f - 1, d.l - 1, d.b - 1 }, way);
 }
 
 /* All that the machine may do next; `sent` microbatches have had their F. */
@@ -102,7 +102,7 @@ static void go_on(struct walk *w, struct done d, const struct way *from, int sen
 			fmax(from->free_s, from->at_s[d.b]) + m->backward_s + m->overhead_s;
 		if (m->split) {
 			way.at_s[d.b] = 0; /* its W can start at any time */
-			reach(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
+			reach_way(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
 		} else {
 			reach_without_oldest(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
 		}
@@ -114,13 +114,13 @@ static void go_on(struct walk *w, struct done d, const struct way *from, int sen
 		way.free_s = end_s + m->overhead_s;
 		way.at_s[d.l] = fmax(end_s + m->lag_back_s,
 				     from->at_s[d.l] + m->loss_s + m->lag_round_s);
-		reach(w, (struct done){ d.f, d.l + 1, d.b }, &way);
+		reach_way(w, (struct done){ d.f, d.l + 1, d.b }, &way);
 	}
 	if (d.f < w->slots && sent < m->n) { /* F */
 		way = *from;
 		way.at_s[d.f] = from->free_s + m->forward_s;
 		way.free_s = way.at_s[d.f] + m->overhead_s;
-		reach(w, (struct done){ d.f + 1, d.l, d.b }, &way);
+		reach_way(w, (struct done){ d.f + 1, d.l, d.b }, &way);
 	}
 	if (m->split && d.b > 0) { /* W */
 		way = *from;
@@ -180,7 +180,7 @@ static double walk_all(struct walk *w)
 	return best;
 }
 
-static double formula(const struct single_machine *m, int slots)
+static double formula_s(const struct single_machine *m, int slots)
 {
 	double tail_s = m->split ? m->overhead_s + m->weights_s : 0;
 	double own_s = m->forward_s + m->loss_s + m->backward_s + tail_s;
@@ -205,12 +205,12 @@ double single_machine_least_s(const struct single_machine *m, int most_ways, boo
 	*exact = true;
 	if (slots < 1)
 		return 0;
-	least_s = formula(m, slots);
+	least_s = formula_s(m, slots);
 	*exact = false;
 	if (slots > SINGLE_MACHINE_MOST_SLOTS || m->n > SINGLE_MACHINE_MOST_MB || most_ways < 1)
 		return least_s;
 	w.n_cells = w.width * w.width * w.width;
 	least_s = fmax(least_s, walk_all(&w));
 	*exact = w.exact && isfinite(least_s);
-	return isfinite(least_s) ? least_s : formula(m, slots);
+	return isfinite(least_s) ? least_s : formula_s(m, slots);
 }

@@ -94,7 +94,7 @@ static void add_weights(struct fast_simulate *e, struct fast_simulate_node *n, i
 }
 
 /* What the microbatch has arrived for starts when the node has done what is booked. */
-static inline void book(struct fast_simulate *e, struct fast_simulate_node *n, int mb, double now_s)
+static inline void book_task(struct fast_simulate *e, struct fast_simulate_node *n, int mb, double now_s)
 {
 	struct fast_simulate_event *event = &e->event[mb];
 	const struct fast_simulate_step *task = &e->chain[event->task];
@@ -168,7 +168,7 @@ static void serve_waiting(struct fast_simulate *e, struct fast_simulate_node *n,
 		int mb = n->first;
 
 		n->first = e->event[mb].next;
-		book(e, n, mb, now_s);
+		book_task(e, n, mb, now_s);
 	}
 	if (n->first >= 0 && n->weights >= 0 && !n->wakes) {
 		n->wakes = true;
@@ -176,7 +176,7 @@ static void serve_waiting(struct fast_simulate *e, struct fast_simulate_node *n,
 	}
 }
 
-static void wake(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
+static void wake_node(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
 {
 	n->wakes = false;
 	if (n->first >= 0 && n->weights >= 0 && n->free_s <= now_s)
@@ -208,7 +208,7 @@ static inline void take_one(struct fast_simulate *e, int what, double now_s)
 	struct fast_simulate_node *n;
 
 	if (what >= e->n_mb) {
-		wake(e, &e->nodes[what - e->n_mb], now_s);
+		wake_node(e, &e->nodes[what - e->n_mb], now_s);
 		return;
 	}
 	task = &e->chain[e->event[what].task];
@@ -218,7 +218,7 @@ static inline void take_one(struct fast_simulate *e, int what, double now_s)
 	if (task->slots > 0 && n->slots <= 0)
 		wait_for_slot(e, n, what);
 	else
-		book(e, n, what, now_s);
+		book_task(e, n, what, now_s);
 	if (n->first >= 0 && (n->slots > 0 || n->weights >= 0))
 		serve_waiting(e, n, now_s);
 }
@@ -239,7 +239,7 @@ static void take_many(struct fast_simulate *e, int list, double now_s)
 		take_one(e, e->batch[i], now_s);
 }
 
-static void reset(struct fast_simulate *e, double limit_s)
+static void reset_run(struct fast_simulate *e, double limit_s)
 {
 	e->done = e->n_booked = e->n_replayed = 0;
 	e->late = false;
@@ -292,7 +292,7 @@ static void fill_arrivals(struct fast_simulate *e, int mb)
 }
 
 /* The results of a run that came to its end. */
-static void finish(struct fast_simulate *e)
+static void finish_run(struct fast_simulate *e)
 {
 	for (int i = 0; i < e->n_replayed; i++) {
 		int task = e->booked[i].task;
@@ -315,7 +315,7 @@ static void finish(struct fast_simulate *e)
 }
 
 /* Everything that is in the queue, and what follows from it. */
-static bool run(struct fast_simulate *e)
+static bool run_events(struct fast_simulate *e)
 {
 	int list;
 
@@ -333,21 +333,21 @@ static bool run(struct fast_simulate *e)
 		e->makespan_s = INFINITY;
 		return false;
 	}
-	finish(e);
+	finish_run(e);
 	return true;
 }
 
 bool fast_simulate_run(struct fast_simulate *e, double limit_s)
 {
-	reset(e, limit_s);
+	reset_run(e, limit_s);
 	e->word = 0;
 	e->bits = 0;
 	for (int i = 0; i < e->n_mb; i++)
 		queue_add(e, i, e->release_s[i]);
-	return run(e);
+	return run_events(e);
 }
 
-static void swap(double **a, double **b)
+static void swap_pointers(double **a, double **b)
 {
 	double *was = *a;
 
@@ -361,8 +361,8 @@ void fast_simulate_keep(struct fast_simulate *e)
 
 	if (e->split) /* W are not taken over */
 		return;
-	swap(&e->arrival_s, &e->kept_arrival_s);
-	swap(&e->start_s, &e->kept_start_s);
+	swap_pointers(&e->arrival_s, &e->kept_arrival_s);
+	swap_pointers(&e->start_s, &e->kept_start_s);
 	e->kept_booked = e->booked;
 	e->booked = booked;
 	e->n_kept = e->n_booked;
@@ -387,7 +387,7 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 
 /* What was booked before from_s, as it was in the kept run. Times follow when the run has come to its
  * end. */
-static void replay(struct fast_simulate *e, double from_s)
+static void replay_kept(struct fast_simulate *e, double from_s)
 {
 	int i = 0;
 
@@ -423,7 +423,7 @@ static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, 
 }
 
 /* A microbatch between two tasks: still on its way at from_s, or waiting for a slot. */
-static void place(struct fast_simulate *e, int mb, double from_s)
+static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
 {
 	struct fast_simulate_event *event = &e->event[mb];
 	const struct fast_simulate_step *task = &e->chain[event->task];
@@ -448,13 +448,13 @@ bool fast_simulate_run_from(struct fast_simulate *e, double from_s, double limit
 {
 	if (from_s <= 0 || e->n_kept == 0)
 		return fast_simulate_run(e, limit_s);
-	reset(e, limit_s);
+	reset_run(e, limit_s);
 	e->word = bucket_of(e, from_s) >> 6;
 	e->bits = 0;
-	replay(e, from_s);
+	replay_kept(e, from_s);
 	for (int i = 0; i < e->n_mb; i++)
-		place(e, i, from_s);
-	return run(e);
+		place_microbatch(e, i, from_s);
+	return run_events(e);
 }
 
 /* last_s: what follows the chain at its own node. */

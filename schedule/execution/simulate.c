@@ -76,7 +76,7 @@ static int step_node(const struct plan_microbatch *m, int step)
 	return m->path[step_hop(m, step)];
 }
 
-static double duration(const struct run *r, int node, enum task_kind kind)
+static double task_duration_s(const struct run *r, int node, enum task_kind kind)
 {
 	const struct cluster_node *n = &r->c->nodes[node];
 
@@ -218,7 +218,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 		.arrival_s = w->arrival_s,
 		.start_s = r->now_s,
 	};
-	lasts_s = duration(r, node, task->kind);
+	lasts_s = task_duration_s(r, node, task->kind);
 	if (r->noise)
 		lasts_s *= jitter_factor(r->noise, w->mb, w->step, false);
 	task->end_s = task->start_s + lasts_s;
@@ -248,7 +248,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 
 /* The node is free: start the best of what waits there and may start. The rest learn what they
  * wait for: that task, or with nothing to start the oldest holder of a slot. */
-static void choose(struct run *r, int node)
+static void start_best(struct run *r, int node)
 {
 	struct node_state *n = &r->nodes[node];
 	int best = -1, why;
@@ -271,7 +271,7 @@ static void choose(struct run *r, int node)
 	}
 }
 
-static void mark(struct run *r, int node)
+static void mark_dirty(struct run *r, int node)
 {
 	if (!r->nodes[node].dirty) {
 		r->nodes[node].dirty = true;
@@ -294,7 +294,7 @@ static void take_in(struct run *r, struct event e)
 					  .arrival_s = e.at_s,
 					  .in_the_way = n->busy ? n->last : -1 };
 	}
-	mark(r, node);
+	mark_dirty(r, node);
 }
 
 static void run_events(struct run *r)
@@ -309,7 +309,7 @@ static void run_events(struct run *r)
 
 			r->nodes[node].dirty = false;
 			if (!r->nodes[node].busy)
-				choose(r, node);
+				start_best(r, node);
 		}
 	}
 }
@@ -455,7 +455,7 @@ static void run_free(struct run *r)
 }
 
 /* Names the first few that wait and who holds what they wait for. */
-static int standstill(const struct run *r, struct error *err)
+static int tell_standstill(const struct run *r, struct error *err)
 {
 	char who[400] = "";
 	int named = 0, stuck = r->p->n_microbatches - r->done;
@@ -531,7 +531,7 @@ static double total_s(const struct run *r)
 	return most;
 }
 
-static int summarise(struct run *r, struct error *err)
+static int sum_up_run(struct run *r, struct error *err)
 {
 	struct simulation *s = r->s;
 	int *stage_of = malloc((size_t)r->c->n_nodes * sizeof(*stage_of));
@@ -577,7 +577,7 @@ int simulate_jittered(const struct cluster *c, const struct plan *p, const struc
 	for (int i = 0; i < p->n_microbatches; i++)
 		heap_push(&r, p->microbatches[i].release_s, i);
 	run_events(&r);
-	rc = r.done < p->n_microbatches ? standstill(&r, err) : summarise(&r, err);
+	rc = r.done < p->n_microbatches ? tell_standstill(&r, err) : sum_up_run(&r, err);
 free_run:
 	run_free(&r);
 	if (rc == 0)

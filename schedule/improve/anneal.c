@@ -14,7 +14,7 @@
 
 /* To the 8th; with very many microbatches to the 32nd, or those that are long home before the last
  * would weigh most together. */
-static double steep(const struct problem *p, double x)
+static double raise_to_norm(const struct problem *p, double x)
 {
 	x *= x;
 	x *= x;
@@ -27,13 +27,13 @@ static double steep(const struct problem *p, double x)
 }
 
 /* The mean of finish / makespan, by that norm. Of the simulation's last run. */
-static double fullness(const struct anneal *a)
+static double mean_finish(const struct anneal *a)
 {
 	const struct fast_simulate *e = &a->simulation;
 	double sum = 0, scale = 1 / e->makespan_s, mean;
 
 	for (int i = 0; i < a->p->n_mb; i++)
-		sum += steep(a->p, e->finish_s[i] * scale);
+		sum += raise_to_norm(a->p, e->finish_s[i] * scale);
 	mean = sqrt(sqrt(sqrt(sum / a->p->n_mb)));
 	return problem_is(a->p, REGIME_STEEP_NORM) ? sqrt(sqrt(mean)) : mean;
 }
@@ -43,7 +43,7 @@ static double cost_of(const struct anneal *a, double sync_s)
 {
 	double makespan_s = a->simulation.makespan_s;
 
-	return makespan_s > 0 ? makespan_s * (1 + fullness(a)) + sync_s : sync_s;
+	return makespan_s > 0 ? makespan_s * (1 + mean_finish(a)) + sync_s : sync_s;
 }
 
 /* How much longer than the run's last task the last stage's sum takes, where each begins with
@@ -194,7 +194,7 @@ void anneal_begin_round(struct anneal *a, int64_t steps)
 	a->round_size = a->round_left = steps;
 }
 
-static double temperature(const struct anneal *a)
+static double temperature_now(const struct anneal *a)
 {
 	double done = 1 - (double)a->round_left / (double)a->round_size;
 
@@ -212,7 +212,7 @@ static int any_microbatch(struct anneal *a)
 }
 
 /* It or another one, whichever is home later. */
-static int later(struct anneal *a, int mb)
+static int later_home(struct anneal *a, int mb)
 {
 	int other = any_microbatch(a);
 
@@ -227,13 +227,13 @@ static int pick_microbatch(struct anneal *a)
 
 	if (!a->plans_lanes && problem_is(a->p, REGIME_SHORT_ROUNDS)) {
 		for (int k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2)
-			mb = later(a, mb);
+			mb = later_home(a, mb);
 		return mb;
 	}
 	while (1 << doublings < n)
 		doublings++;
 	for (int k = 1 << rng_below(&a->moves.rng, (uint32_t)doublings + 1); k > 1; k--)
-		mb = later(a, mb);
+		mb = later_home(a, mb);
 	return mb;
 }
 
@@ -245,11 +245,11 @@ static bool is_promising(struct anneal *a, double most)
 	const struct moves *m = &a->moves;
 	double scale = 1 / a->current_s, q = (a->cost - a->sync_s) * scale - 1;
 	int n = a->p->n_mb;
-	double room = n * (steep(a->p, (most - a->sync_s) * scale - 1) - steep(a->p, q));
+	double room = n * (raise_to_norm(a->p, (most - a->sync_s) * scale - 1) - raise_to_norm(a->p, q));
 	double put_off_s = 0;
 
 	for (int i = 0; m->is_planned && i < m->lanes->n_back; i++)
-		room -= steep(a->p, m->lanes->back_s[i] * scale) - steep(a->p, m->lanes->was_s[i] * scale);
+		room -= raise_to_norm(a->p, m->lanes->back_s[i] * scale) - raise_to_norm(a->p, m->lanes->was_s[i] * scale);
 	if (m->is_planned)
 		return room >= 0;
 	if (a->plans_lanes || !problem_is(a->p, REGIME_ESTIMATES) || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
@@ -259,7 +259,7 @@ static bool is_promising(struct anneal *a, double most)
 		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
 		double home_s = timetable_estimate(&a->table, mb, path, &put_off_s);
 
-		room -= steep(a->p, home_s * scale) - steep(a->p, a->table.home_s[mb] * scale);
+		room -= raise_to_norm(a->p, home_s * scale) - raise_to_norm(a->p, a->table.home_s[mb] * scale);
 	}
 	return room >= 0;
 }
@@ -276,14 +276,14 @@ static bool keeps_limit(const struct anneal *a)
 }
 
 /* A move, and the cost up to which it is accepted. */
-static bool propose(struct anneal *a, double *most)
+static bool propose_move(struct anneal *a, double *most)
 {
 	int tries = a->plans_lanes ? LANES_TRIES : TRIES;
 
 	for (int i = 0; i < tries; i++) {
 		if (!moves_propose(&a->moves, pick_microbatch(a)))
 			continue;
-		*most = a->cost - temperature(a) * log(1 - rng_uniform(&a->moves.rng));
+		*most = a->cost - temperature_now(a) * log(1 - rng_uniform(&a->moves.rng));
 		if (keeps_limit(a) && is_promising(a, *most))
 			return true;
 		moves_undo(&a->moves);
@@ -338,7 +338,7 @@ bool anneal_step(struct anneal *a)
 	if (a->round_left-- <= 0)
 		anneal_begin_round(a, (int64_t)((double)a->round_size * ROUND_GROWTH));
 	a->evaluations++;
-	if (!propose(a, &most))
+	if (!propose_move(a, &most))
 		return false;
 	if (a->p->q->overlap_sync)
 		sync_s = 0; /* known after the run */

@@ -72,7 +72,7 @@ void lanes_fini(struct lanes *l)
 	*l = (struct lanes){ 0 };
 }
 
-static double delay(const struct problem *p, int u, int v)
+static double hop_delay_s(const struct problem *p, int u, int v)
 {
 	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
 }
@@ -93,7 +93,7 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 			hop[i].node = v;
 			if (v < 0)
 				continue;
-			hop[i].out_s = (float)delay(p, u, v);
+			hop[i].out_s = (float)hop_delay_s(p, u, v);
 			hop[i].more_s = (float)(candidate_lists_round_s(&l->candidates, u, 0)[i] +
 						p->c->nodes[v].forward_s +
 						p->c->nodes[v].backward_s);
@@ -193,7 +193,7 @@ static void note_over(struct way *w, int hop, float over_s)
 
 /* The tasks from the first F on, as long as everyone else keeps their times. False: it costs more than
  * most, and w says nothing. */
-static bool follow(const struct lanes *l, int mb, const int *path, float charge, float most,
+static bool follow_path(const struct lanes *l, int mb, const int *path, float charge, float most,
 		   struct way *w)
 {
 	const struct problem *p = l->p;
@@ -211,7 +211,7 @@ static bool follow(const struct lanes *l, int mb, const int *path, float charge,
 		const struct slot_timeline_list *list = &g->list[v];
 		float duration_s = i < length ? list->forward_s
 				   : i == length ? (float)p->c->nodes[v].loss_s : list->backward_s;
-		float arrival_s = end_s + (v == at ? 0 : (float)delay(p, at, v));
+		float arrival_s = end_s + (v == at ? 0 : (float)hop_delay_s(p, at, v));
 		/* Behind its last B the next in the lane is sent. */
 		bool sends = i == g->steps - 1 && l->next[mb] >= 0;
 		float more_s = sends ? g->overhead_s + list->forward_s : 0, over_s = 0, start_s;
@@ -252,7 +252,7 @@ static struct lanes_state *level_of(const struct lanes *l, int level)
 
 /* F, and B when the way on from here takes as long as it must: what that costs beyond the time it takes anyway.
  * Where F alone costs `room`, B is not looked at. */
-static float fit(const struct search *q, int v, float arrival_s, float room, float *end_s)
+static float price_visit(const struct search *q, int v, float arrival_s, float room, float *end_s)
 {
 	const struct slot_timeline *g = &q->l->timeline;
 	const struct slot_timeline_list *list = &g->list[v];
@@ -271,7 +271,7 @@ static float fit(const struct search *q, int v, float arrival_s, float room, flo
 	return wait_s + q->charge * over_s;
 }
 
-static void reach(struct search *q, int from, const struct lanes_hop *hop, const struct visit *visit)
+static void reach_node(struct search *q, int from, const struct lanes_hop *hop, const struct visit *visit)
 {
 	int v = hop->node, *place = &q->l->place[VISIT_OWINGS * v + (int)visit->owing];
 	const struct lanes_state *before = level_of(q->l, q->level - 1) + from;
@@ -283,7 +283,7 @@ static void reach(struct search *q, int from, const struct lanes_hop *hop, const
 		most = list[*place].cost;
 	if (!(cost < most))
 		return;
-	more = fit(q, v, before->end_s + hop->out_s, most - cost, &end_s);
+	more = price_visit(q, v, before->end_s + hop->out_s, most - cost, &end_s);
 	cost += more;
 	if (!(cost < most))
 		return;
@@ -306,11 +306,11 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 	for (int i = 0; i < q->l->candidates.most && hop[i].node >= 0; i++) {
 		/* They may be of before an exchange of roles. */
 		if (q->s->stage_of[hop[i].node] == visit->stage)
-			reach(q, from, &hop[i], visit);
+			reach_node(q, from, &hop[i], visit);
 	}
 }
 
-static void extend(struct search *q, int from)
+static void extend_state(struct search *q, int from)
 {
 	struct visit next[STAGE_QUOTA_MOST_NEXT];
 	int n = stage_quota_next(&q->l->quota, q->level, &level_of(q->l, q->level - 1)[from].visit, next);
@@ -329,12 +329,12 @@ static void fill_level(struct search *q)
 	q->n = 0;
 	q->beam = (struct beam){ .width = BEAM };
 	for (int i = 0; i < before.n; i++)
-		extend(q, before.at[i]);
+		extend_state(q, before.at[i]);
 	for (int i = 0; i < q->n; i++)
 		q->l->place[VISIT_OWINGS * list[i].node + (int)list[i].visit.owing] = -1;
 }
 
-static void trace(const struct lanes *l, int last, int *path)
+static void trace_path(const struct lanes *l, int last, int *path)
 {
 	for (int level = l->p->length - 1; level > 0; level--) {
 		path[level] = level_of(l, level)[last].node;
@@ -348,7 +348,7 @@ static float cost_of(const struct search *q, const struct way *w)
 }
 
 /* Another node for the hop that puts off others most. False: none is better. */
-static bool mend(const struct search *q, int *path, struct way *w)
+static bool replace_worst(const struct search *q, int *path, struct way *w)
 {
 	const struct lanes *l = q->l;
 	int at = w->worst, was = path[at], best = -1;
@@ -359,7 +359,7 @@ static bool mend(const struct search *q, int *path, struct way *w)
 		if (q->s->stage_of[hop[i].node] != q->s->stage_of[was])
 			continue;
 		path[at] = hop[i].node;
-		if (path[at] != was && follow(l, q->mb, path, q->charge, cost_of(q, w), &other) &&
+		if (path[at] != was && follow_path(l, q->mb, path, q->charge, cost_of(q, w), &other) &&
 		    cost_of(q, &other) < cost_of(q, w)) {
 			*w = other;
 			best = path[at];
@@ -370,7 +370,7 @@ static bool mend(const struct search *q, int *path, struct way *w)
 }
 
 /* The best of the ways found, followed home and mended, into path. */
-static bool choose(const struct search *q, int *path, struct way *best)
+static bool choose_path(const struct search *q, int *path, struct way *best)
 {
 	const struct lanes *l = q->l;
 	int tried[PLAN_MOST_PATH];
@@ -379,15 +379,15 @@ static bool choose(const struct search *q, int *path, struct way *best)
 
 	tried[0] = path[0];
 	for (int i = 0; i < q->beam.n; i++) {
-		trace(l, q->beam.at[i], tried);
-		if (!follow(l, q->mb, tried, q->charge, most, &w))
+		trace_path(l, q->beam.at[i], tried);
+		if (!follow_path(l, q->mb, tried, q->charge, most, &w))
 			continue;
 		most = cost_of(q, &w);
 		*best = w;
 		memcpy(path, tried, (size_t)l->p->length * sizeof(*path));
 	}
 	for (int k = 0; k < MENDED && most < INFINITY && best->over_s > 0 && best->worst > 0; k++) {
-		if (!mend(q, path, best))
+		if (!replace_worst(q, path, best))
 			break;
 	}
 	return most < INFINITY;
@@ -473,7 +473,7 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	};
 	for (q.level = 1; q.level < p->length; q.level++)
 		fill_level(&q);
-	if (!choose(&q, path, &w))
+	if (!choose_path(&q, path, &w))
 		return false;
 	stage_quota_return(&l->quota, s, path);
 	l->is_out[mb] = false;

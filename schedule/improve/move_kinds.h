@@ -13,7 +13,7 @@ static inline int *path_of(const struct moves *m, int mb)
 	return m->s->path + (size_t)mb * (size_t)m->p->length;
 }
 
-static inline int below(struct moves *m, int n)
+static inline int draw_below(struct moves *m, int n)
 {
 	return (int)rng_below(&m->rng, (uint32_t)n);
 }

@@ -3,7 +3,7 @@
 
 #define MOST_WAITS 16
 
-static bool reroute(struct moves *m, int mb, int banned)
+static bool reroute_around(struct moves *m, int mb, int banned)
 {
 	return timetable_route(m->table, m->s, &m->candidates, mb, banned, 2 * rng_uniform(&m->rng),
 			       path_of(m, mb));
@@ -13,7 +13,7 @@ static bool reroute(struct moves *m, int mb, int banned)
 bool move_reroute(struct moves *m, int mb)
 {
 	moves_touch(m, mb);
-	return reroute(m, mb, path_of(m, mb)[1 + below(m, m->p->length - 1)]);
+	return reroute_around(m, mb, path_of(m, mb)[1 + draw_below(m, m->p->length - 1)]);
 }
 
 /* What holds a microbatch up goes another way, or what waited there. */
@@ -25,10 +25,10 @@ bool move_unblock(struct moves *m, int mb)
 
 	if (n == 0)
 		return false;
-	w = &waits[below(m, n)];
-	y = below(m, 2) ? w->blocking : w->waiting;
+	w = &waits[draw_below(m, n)];
+	y = draw_below(m, 2) ? w->blocking : w->waiting;
 	moves_touch(m, y);
-	return reroute(m, y, w->node);
+	return reroute_around(m, y, w->node);
 }
 
 bool move_stage_reroute(struct moves *m, int mb)
@@ -36,6 +36,6 @@ bool move_stage_reroute(struct moves *m, int mb)
 	bool good = move_stage(m, mb);
 
 	for (int i = 0; good && i < m->n_touched; i++)
-		good = reroute(m, m->touched[i], -1);
+		good = reroute_around(m, m->touched[i], -1);
 	return good;
 }

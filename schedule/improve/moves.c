@@ -73,7 +73,7 @@ static int draw_kind(struct moves *m, int n)
 
 	for (int i = 0; i < n; i++)
 		sum += kinds[i].weight;
-	for (drawn = below(m, sum); drawn >= kinds[k].weight; k++)
+	for (drawn = draw_below(m, sum); drawn >= kinds[k].weight; k++)
 		drawn -= kinds[k].weight;
 	return k;
 }

@@ -7,7 +7,7 @@
 
 #define ROOM 16 /* rows that may come to a node */
 
-static int rounded(int n)
+static int round_up(int n)
 {
 	return (n + SLOT_TIMELINE_BLOCK - 1) / SLOT_TIMELINE_BLOCK * SLOT_TIMELINE_BLOCK;
 }
@@ -89,14 +89,14 @@ static void lay_out(struct slot_timeline *g, const struct fast_simulate *e)
 		struct slot_timeline_list *list = &g->list[v];
 
 		*list = (struct slot_timeline_list){ .first = first,
-					    .room = rounded(list->n + ROOM),
+					    .room = round_up(list->n + ROOM),
 					    .forward_s = (float)g->p->c->nodes[v].forward_s,
 					    .backward_s = (float)g->p->c->nodes[v].backward_s };
 		first += list->room;
 	}
 }
 
-static void keep(struct slot_timeline *g)
+static void keep_rows(struct slot_timeline *g)
 {
 	const struct slot_timeline_list *last = &g->list[g->p->n_nodes - 1];
 	size_t rows = (size_t)(last->first + last->room);
@@ -131,7 +131,7 @@ void slot_timeline_fill(struct slot_timeline *g, const struct fast_simulate *e)
 			g->arrival_s[list->first + i] = g->start_s[list->first + i] = INFINITY;
 		count_slots(g, v);
 	}
-	keep(g);
+	keep_rows(g);
 	for (int i = 0; i < g->n_changed; i++)
 		g->is_changed[g->changed[i]] = false;
 	g->n_changed = 0;

@@ -151,7 +151,7 @@ static double find_start_s(const struct timetable *t, int node, double arrival_s
 	return at_s;
 }
 
-static double delay(const struct problem *p, int u, int v)
+static double hop_delay_s(const struct problem *p, int u, int v)
 {
 	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
 }
@@ -167,7 +167,7 @@ static double follow_home_s(const struct timetable *t, const int *path, double e
 		int v = path[hop == p->length ? 0 : hop];
 		const struct cluster_node *n = &p->c->nodes[v];
 		double duration_s = hop == p->length ? n->loss_s : n->backward_s;
-		double arrival_s = end_s + (v == at ? 0 : delay(p, at, v));
+		double arrival_s = end_s + (v == at ? 0 : hop_delay_s(p, at, v));
 
 		end_s = duration_s +
 			find_start_s(t, v, arrival_s, duration_s, false, put_off_s);
@@ -190,7 +190,7 @@ double timetable_estimate(struct timetable *t, int mb, const int *path, double *
 	take_tasks_out(t, mb);
 	for (int hop = 1; hop < p->length; hop++) {
 		double forward_s = p->c->nodes[path[hop]].forward_s;
-		double arrival_s = end_s + delay(p, path[hop - 1], path[hop]);
+		double arrival_s = end_s + hop_delay_s(p, path[hop - 1], path[hop]);
 
 		end_s = forward_s +
 			find_start_s(t, path[hop], arrival_s, forward_s, true, put_off_s);
@@ -241,13 +241,13 @@ struct search {
 };
 
 /* From a state of the level before to node v. */
-static void reach(struct search *q, int from, int v)
+static void reach_node(struct search *q, int from, int v)
 {
 	struct timetable *t = q->t;
 	const struct timetable_state *before = level_of(t, q->level - 1) + from;
 	const struct cluster_node *node = &t->p->c->nodes[v];
-	double back_s = delay(t->p, v, before->node), put_off_s = 0;
-	double arrival_s = before->end_s + delay(t->p, before->node, v);
+	double back_s = hop_delay_s(t->p, v, before->node), put_off_s = 0;
+	double arrival_s = before->end_s + hop_delay_s(t->p, before->node, v);
 	double end_s = arrival_s + node->forward_s;
 	double cost = before->cost + end_s - before->end_s + back_s + node->backward_s;
 	struct timetable_state *list = level_of(t, q->level);
@@ -286,14 +286,14 @@ static void fill_level(struct search *q, int stage)
 		for (int k = 0; k < size && k < q->candidates->most && to[k] >= 0; k++) {
 			/* The near lists may be of before an exchange of roles. */
 			if (to[k] != q->banned && q->s->stage_of[to[k]] == stage)
-				reach(q, before.at[i], to[k]);
+				reach_node(q, before.at[i], to[k]);
 		}
 	}
 	for (int i = 0; i < q->n; i++)
 		q->t->place[list[i].node] = -1;
 }
 
-static void trace(const struct timetable *t, int last, int *path)
+static void trace_path(const struct timetable *t, int last, int *path)
 {
 	for (int level = t->p->length - 1; level > 0; level--) {
 		path[level] = level_of(t, level)[last].node;
@@ -320,7 +320,7 @@ bool timetable_route(struct timetable *t, const struct solution *s, const struct
 	for (int i = 0; i < q.beam.n && i < FOLLOWED_HOME; i++) {
 		double put_off_s = 0, cost;
 
-		trace(t, q.beam.at[i], tried);
+		trace_path(t, q.beam.at[i], tried);
 		cost = follow_home_s(t, tried, level_of(t, last)[q.beam.at[i]].end_s,
 					&put_off_s);
 		cost += q.charge * put_off_s;

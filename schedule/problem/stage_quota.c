@@ -32,7 +32,7 @@ void stage_quota_count(struct stage_quota *v)
 }
 
 /* May the path, seen up to this stage, still be filled by so many visits, and see all it must? */
-static bool fits(const struct stage_quota *v, int stage, int more)
+static bool may_visit(const struct stage_quota *v, int stage, int more)
 {
 	return v->need[stage] > 0 && v->open_after[stage] >= more && v->forced_after[stage] <= more;
 }
@@ -46,10 +46,10 @@ int stage_quota_next(const struct stage_quota *v, int level, const struct visit 
 		return 1;
 	}
 	for (int stage = last->top + 1; stage < v->p->n_stages; stage++) {
-		if (fits(v, stage, more))
+		if (may_visit(v, stage, more))
 			list[n++] = (struct visit){ stage, stage, OWES_NOTHING };
 		if (more > 0 && !v->p->q->ascending && stage + 1 < v->p->n_stages &&
-		    v->need[stage] > 0 && fits(v, stage + 1, more - 1))
+		    v->need[stage] > 0 && may_visit(v, stage + 1, more - 1))
 			list[n++] = (struct visit){ stage + 1, stage + 1, OWES_EARLIER };
 		if (v->need[stage] == v->out)
 			break;

@@ -110,7 +110,7 @@ double path_walk(const struct problem *p, const struct path_query *q, const int 
 	return t;
 }
 
-static bool allowed(const struct path_query *q, int node, int stage)
+static bool is_allowed(const struct path_query *q, int node, int stage)
 {
 	return !(q->barred_stages >> stage & 1) && !(q->barred && q->barred[node]);
 }
@@ -160,7 +160,7 @@ static void fill_least(struct path_search *f, const struct path_query *q)
 			int stage = f->s->stage_of[v];
 
 			to[0] = to[1] = INFINITY;
-			if (stage < 0 || (stage == 0 && v != q->data_node) || !allowed(q, v, stage))
+			if (stage < 0 || (stage == 0 && v != q->data_node) || !is_allowed(q, v, stage))
 				continue;
 			for (int k = stage + 1; k < p->n_stages; k++) {
 				double least = least_through(f, q, v, k, more - 1, false);
@@ -176,12 +176,12 @@ static void fill_least(struct path_search *f, const struct path_query *q)
 }
 
 /* Sums of the same delays in another order differ in the last bits. */
-static bool before(const struct waiting *a, const struct waiting *b)
+static bool comes_before(const struct waiting *a, const struct waiting *b)
 {
 	return fabs(a->f_s - b->f_s) > SAME_S ? a->f_s < b->f_s : a->company < b->company;
 }
 
-static void push(struct path_search *f, const struct state *st, double f_s)
+static void push_state(struct path_search *f, const struct state *st, double f_s)
 {
 	struct waiting w = { f_s, st->company, f->n_states };
 	int i = f->n_heap;
@@ -190,20 +190,20 @@ static void push(struct path_search *f, const struct state *st, double f_s)
 		return;
 	f->states[f->n_states++] = *st;
 	f->n_heap++;
-	for (; i > 0 && before(&w, &f->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i > 0 && comes_before(&w, &f->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		f->heap[i] = f->heap[(i - 1) / 2];
 	f->heap[i] = w;
 }
 
-static int pop(struct path_search *f)
+static int pop_state(struct path_search *f)
 {
 	struct waiting last = f->heap[--f->n_heap];
 	int top = f->heap[0].state, i = 0;
 
 	for (int child; (child = 2 * i + 1) < f->n_heap; i = child) {
-		if (child + 1 < f->n_heap && before(&f->heap[child + 1], &f->heap[child]))
+		if (child + 1 < f->n_heap && comes_before(&f->heap[child + 1], &f->heap[child]))
 			child++;
-		if (!before(&f->heap[child], &last))
+		if (!comes_before(&f->heap[child], &last))
 			break;
 		f->heap[i] = f->heap[child];
 	}
@@ -211,7 +211,7 @@ static int pop(struct path_search *f)
 	return top;
 }
 
-static void visit(struct path_search *f, const struct path_query *q, int from, int v)
+static void visit_node(struct path_search *f, const struct path_query *q, int from, int v)
 {
 	const struct problem *p = f->p;
 	const struct state *u = &f->states[from];
@@ -224,10 +224,10 @@ static void visit(struct path_search *f, const struct path_query *q, int from, i
 			      .company = u->company + (q->visits ? q->visits[v] : 0),
 			      .back_s = u->back_s + back + n->backward_s };
 
-	if (!allowed(q, v, stage))
+	if (!is_allowed(q, v, stage))
 		return;
 	next.end_s = free_from(q, v, u->end_s + there, n->forward_s) + n->forward_s;
-	push(f, &next, next.end_s + next.back_s + least_at(f, more, v)[stage < next.top]);
+	push_state(f, &next, next.end_s + next.back_s + least_at(f, more, v)[stage < next.top]);
 }
 
 static void visit_stage(struct path_search *f, const struct path_query *q, int from, int stage)
@@ -235,7 +235,7 @@ static void visit_stage(struct path_search *f, const struct path_query *q, int f
 	const int *list = candidate_lists_of(&f->candidates, f->states[from].node, stage);
 
 	for (int k = 0; k < f->candidates.most && list[k] >= 0; k++)
-		visit(f, q, from, list[k]);
+		visit_node(f, q, from, list[k]);
 }
 
 static void trace_back(struct path_search *f, int state)
@@ -252,10 +252,10 @@ static void go_home(struct path_search *f, const struct path_query *q, int from)
 	trace_back(f, from);
 	home.home = true;
 	home.end_s = path_walk(f->p, q, f->path, NULL);
-	push(f, &home, home.end_s);
+	push_state(f, &home, home.end_s);
 }
 
-static void expand(struct path_search *f, const struct path_query *q, int from)
+static void expand_state(struct path_search *f, const struct path_query *q, int from)
 {
 	const struct state *u = &f->states[from];
 	int stage = f->s->stage_of[u->node], top = u->top;
@@ -276,9 +276,9 @@ bool path_search_run(struct path_search *f, const struct path_query *q, int *pat
 	f->n_states = f->n_heap = 0;
 	fill_least(f, q);
 	first.end_s = free_from(q, q->data_node, q->start_s, n->forward_s) + n->forward_s;
-	push(f, &first, first.end_s + first.back_s + least_at(f, f->p->length - 1, q->data_node)[0]);
+	push_state(f, &first, first.end_s + first.back_s + least_at(f, f->p->length - 1, q->data_node)[0]);
 	while (f->n_heap > 0) {
-		int at = pop(f);
+		int at = pop_state(f);
 
 		if (f->states[at].home) {
 			trace_back(f, at);
@@ -289,7 +289,7 @@ bool path_search_run(struct path_search *f, const struct path_query *q, int *pat
 		if (f->states[at].visits == f->p->length)
 			go_home(f, q, at);
 		else
-			expand(f, q, at);
+			expand_state(f, q, at);
 	}
 	return false;
 }

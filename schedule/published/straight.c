@@ -75,7 +75,7 @@ static int pick_heads(const struct solution *s, const struct problem *p, int n, 
 
 /* A data node sends all its microbatches down one pipeline, which serves no more data nodes than
  * its share: the bottleneck matching of data nodes to places in pipelines. */
-static int deal(struct solution *s, const struct problem *p, const int *pipes, int n)
+static int deal_pipelines(struct solution *s, const struct problem *p, const int *pipes, int n)
 {
 	int heads = p->sizes[0], share = (heads + n - 1) / n, places = n * share, last = p->length - 1;
 	double *cost = malloc((size_t)heads * (size_t)places * sizeof(*cost)), worst = -1;
@@ -124,7 +124,7 @@ int straight_paths(struct solution *s, const struct problem *p, struct error *er
 			pipes[(size_t)i * (size_t)p->length + (size_t)k] = ends[i];
 	}
 	if (rc == 0 && p->n_stages > 1)
-		rc = deal(s, p, pipes, n);
+		rc = deal_pipelines(s, p, pipes, n);
 	for (int mb = 0; rc == 0 && p->n_stages == 1 && mb < p->n_mb; mb++)
 		s->path[mb] = s->members[p->mb_slot[mb]];
 	free(pipes);

@@ -51,7 +51,7 @@ static bool may_tie(const struct anneal *a)
 }
 
 /* Where sums count, the first has the shortest that can be found. */
-static int place(struct multi_start *t, struct solution *s, bool first)
+static int place_nodes(struct multi_start *t, struct solution *s, bool first)
 {
 	const struct problem *p = t->g->p;
 	int rc;
@@ -82,7 +82,7 @@ static int let_in(struct multi_start *t, struct solution *s, int rc, int stream)
 }
 
 /* One more, unless there are no paths for it or its sums take too long. -ENOMEM. */
-static int add(struct multi_start *t, const struct solution *given, bool first)
+static int add_start(struct multi_start *t, const struct solution *given, bool first)
 {
 	const struct problem *p = t->g->p;
 	struct solution s;
@@ -91,7 +91,7 @@ static int add(struct multi_start *t, const struct solution *given, bool first)
 	if (rc != 0)
 		return rc;
 	solution_copy(&s, given, p);
-	rc = place(t, &s, first);
+	rc = place_nodes(t, &s, first);
 	if (rc == 0 && solution_sync_s(&s, p) > p->sync_limit_s)
 		rc = PLAN_NOT_FOUND;
 	if (rc == 0) {
@@ -105,7 +105,7 @@ static int add(struct multi_start *t, const struct solution *given, bool first)
 }
 
 /* With ties in groups of so many. */
-static int anneal(struct multi_start *t, struct anneal *a, int group, int64_t steps, struct error *err)
+static int anneal_start(struct multi_start *t, struct anneal *a, int group, int64_t steps, struct error *err)
 {
 	int rc = 0;
 
@@ -127,7 +127,7 @@ static int anneal(struct multi_start *t, struct anneal *a, int group, int64_t st
 	return rc;
 }
 
-static void sort(struct multi_start *t)
+static void sort_starts(struct multi_start *t)
 {
 	for (int i = 1; i < t->n; i++) {
 		struct anneal *a = t->in[i];
@@ -139,7 +139,7 @@ static void sort(struct multi_start *t)
 	}
 }
 
-static int init(struct multi_start *t, const struct anneal *a, struct error *err)
+static int begin_starts(struct multi_start *t, const struct anneal *a, struct error *err)
 {
 	t->told_s = a->best_s;
 	t->ties = may_tie(a);
@@ -149,7 +149,7 @@ static int init(struct multi_start *t, const struct anneal *a, struct error *err
 }
 
 /* What is best goes on as a. */
-static void end(struct multi_start *t, struct anneal *a, int64_t round_size)
+static void end_starts(struct multi_start *t, struct anneal *a, int64_t round_size)
 {
 	if (t->n > 0 && t->in[0]->best_s < a->best_s)
 		anneal_adopt(a, t->in[0]);
@@ -164,22 +164,22 @@ int multi_start_run(struct progress *g, struct anneal *a, struct error *err)
 {
 	struct multi_start t = { .g = g, .in = { a }, .n = 1, .enough_s = g->p->sync_limit_s };
 	int64_t round_size = a->round_size;
-	int rc = init(&t, a, err);
+	int rc = begin_starts(&t, a, err);
 
 	if (rc != 0)
 		return rc;
 	for (int i = 1; i < STARTS && rc == 0 && !progress_over(g); i++)
-		rc = add(&t, &a->best, i == 1);
+		rc = add_start(&t, &a->best, i == 1);
 	if (rc != 0)
 		rc = error_set(err, rc, "out of memory");
 	for (int64_t steps = STEPS; rc == 0 && t.n > 1 && !progress_over(g); steps *= 2) {
 		for (int i = 0; i < t.n && rc == 0; i++)
-			rc = anneal(&t, t.in[i], t.ties && steps <= TIED_UP_TO ? 2 : 1, steps, err);
-		sort(&t);
+			rc = anneal_start(&t, t.in[i], t.ties && steps <= TIED_UP_TO ? 2 : 1, steps, err);
+		sort_starts(&t);
 		t.n = (t.n + 1) / 2;
 	}
-	sort(&t);
-	end(&t, a, round_size);
+	sort_starts(&t);
+	end_starts(&t, a, round_size);
 	return rc;
 }
 
@@ -191,7 +191,7 @@ int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_st
 	struct multi_start t = { .g = g, .in = { a }, .n = 1 };
 	int64_t round_size = a->round_size, most = g->p->q->evaluations;
 	struct solution s;
-	int rc = init(&t, a, err);
+	int rc = begin_starts(&t, a, err);
 
 	if (rc != 0)
 		return rc;
@@ -205,11 +205,11 @@ int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_st
 	if (rc != 0)
 		rc = error_set(err, rc, "out of memory");
 	for (int i = 0; i < t.n && rc == 0 && steps > 0; i++)
-		rc = anneal(&t, t.in[i], 1, steps, err);
-	sort(&t);
+		rc = anneal_start(&t, t.in[i], 1, steps, err);
+	sort_starts(&t);
 	if (rc == 0 && t.in[0]->best_s < t.told_s)
 		rc = progress_note(g, &t.in[0]->best, t.in[0]->best_iteration_s, err);
-	end(&t, a, round_size);
+	end_starts(&t, a, round_size);
 	return rc;
 }
 
@@ -245,8 +245,8 @@ static int anneal_tied(struct multi_start *t, int group, int64_t steps, int keep
 	int rc = 0;
 
 	for (int i = 0; i < t->n && rc == 0; i++)
-		rc = anneal(t, t->in[i], group, steps, err);
-	sort(t);
+		rc = anneal_start(t, t->in[i], group, steps, err);
+	sort_starts(t);
 	t->n = t->n < keep ? t->n : keep;
 	return rc;
 }
@@ -259,7 +259,7 @@ int multi_start_tied(struct progress *g, struct anneal *a, struct bound *b, stru
 
 	if (!may_tie(a))
 		return 0;
-	rc = init(&t, a, err);
+	rc = begin_starts(&t, a, err);
 	if (rc != 0)
 		return rc;
 	if (add_all_tied(&t, &a->best, &most) != 0)
@@ -272,6 +272,6 @@ int multi_start_tied(struct progress *g, struct anneal *a, struct bound *b, stru
 		t.in[t.n++] = a;
 	if (rc == 0)
 		rc = anneal_tied(&t, 1, LESS_TIED_STEPS, 1, err);
-	end(&t, a, round_size);
+	end_starts(&t, a, round_size);
 	return rc;
 }

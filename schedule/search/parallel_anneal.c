@@ -48,7 +48,7 @@ static void run_chain(struct parallel_anneal *c, int k, bool callers)
 	c->done[k] = i;
 }
 
-static void *work(void *arg)
+static void *run_worker(void *arg)
 {
 	struct parallel_anneal *c = arg;
 
@@ -149,7 +149,7 @@ static void end_round(struct parallel_anneal *c)
 	}
 }
 
-static int run(struct parallel_anneal *c, struct error *err)
+static int run_slices(struct parallel_anneal *c, struct error *err)
 {
 	int rc = take_stock(c, err);
 
@@ -194,7 +194,7 @@ static void start_threads(struct parallel_anneal *c)
 	int most = c->g->p->q->threads < c->n ? c->g->p->q->threads : c->n;
 
 	while (c->n_threads < most - 1 &&
-	       pthread_create(&c->threads[c->n_threads], NULL, work, c) == 0)
+	       pthread_create(&c->threads[c->n_threads], NULL, run_worker, c) == 0)
 		c->n_threads++;
 }
 
@@ -208,7 +208,7 @@ static void join_threads(struct parallel_anneal *c)
 		pthread_join(c->threads[i], NULL);
 }
 
-static void fini(struct parallel_anneal *c)
+static void free_chains(struct parallel_anneal *c)
 {
 	for (int i = 0; i < c->n_others; i++)
 		anneal_fini(&c->other[i]);
@@ -222,7 +222,7 @@ int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *
 
 	rc = add_chains(&c, first);
 	if (rc != 0) {
-		fini(&c);
+		free_chains(&c);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
 	c.next = c.n; /* nothing to do yet */
@@ -233,7 +233,7 @@ int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *
 	pthread_cond_init(&c.ready, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	start_threads(&c);
-	rc = run(&c, err);
+	rc = run_slices(&c, err);
 	join_threads(&c);
 	for (int k = 1; k < c.n; k++) {
 		if (c.chain[k]->best_s < first->best_s)
@@ -242,6 +242,6 @@ int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *
 	pthread_cond_destroy(&c.ready);
 	pthread_cond_destroy(&c.go);
 	pthread_mutex_destroy(&c.lock);
-	fini(&c);
+	free_chains(&c);
 	return rc;
 }

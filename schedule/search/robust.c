@@ -132,7 +132,7 @@ static double run_sample(struct trials *t, struct fast_simulate *e, double limit
 }
 
 /* The mean over the judge's samples. */
-static double judge(struct trials *t, const struct solution *s)
+static double judge_mean_s(struct trials *t, const struct solution *s)
 {
 	double sum_s = 0;
 
@@ -197,7 +197,7 @@ static int pick_microbatch(struct trials *t)
 	return latest;
 }
 
-static bool propose(struct trials *t)
+static bool propose_move(struct trials *t)
 {
 	for (int i = 0; i < TRIES; i++) {
 		if (moves_propose(&t->moves, pick_microbatch(t)))
@@ -206,13 +206,13 @@ static bool propose(struct trials *t)
 	return false;
 }
 
-static void step(struct trials *t, double temperature_s, int64_t *runs)
+static void try_step(struct trials *t, double temperature_s, int64_t *runs)
 {
 	double most_s = t->sum_s - temperature_s * log(1 - rng_uniform(&t->moves.rng)), sum_s;
 	int n_touched;
 
 	++*runs; /* a proposal that comes to nothing must not be free */
-	if (!propose(t))
+	if (!propose_move(t))
 		return;
 	n_touched = t->moves.n_touched;
 	change_chains(t, n_touched);
@@ -245,7 +245,7 @@ static void begin_round(struct trials *t, uint32_t round)
 
 static void end_round(struct trials *t)
 {
-	double mean_s = judge(t, &t->round);
+	double mean_s = judge_mean_s(t, &t->round);
 
 	if (mean_s < t->best_s) {
 		t->best_s = mean_s;
@@ -253,16 +253,16 @@ static void end_round(struct trials *t)
 	}
 }
 
-static void improve(struct trials *t, struct progress *g)
+static void anneal_round(struct trials *t, struct progress *g)
 {
 	int size = (int)(FIRST_ROUND * fmax(1, t->p->n_mb / 30.0));
 	bool over = false;
 
-	t->best_s = judge(t, &t->best);
+	t->best_s = judge_mean_s(t, &t->best);
 	for (uint32_t round = 0; !over; round++) {
 		begin_round(t, round);
 		for (int i = 0; i < size && !(over = progress_over(g)); i++)
-			step(t, t->sum_s * WARM * pow(COLD / WARM, (double)i / size),
+			try_step(t, t->sum_s * WARM * pow(COLD / WARM, (double)i / size),
 			     &g->evaluations);
 		end_round(t);
 		size = (int)(size * ROUND_GROWTH);
@@ -305,7 +305,7 @@ int robust_expect(const struct cluster *c, const struct plan *p, double jitter, 
 }
 
 /* The cluster with every node pinned where the plan has it. */
-static struct cluster *pin(const struct cluster *c, const struct plan *p)
+static struct cluster *pin_stages(const struct cluster *c, const struct plan *p)
 {
 	struct cluster *to = cluster_copy(c);
 
@@ -346,7 +346,7 @@ static int anneal_samples(const struct cluster *c, const struct plan_request *q,
 	if (keep_history(&g, planned) != 0 || trials_init(&t, &p, planned) != 0)
 		rc = error_set(err, -ENOMEM, "out of memory");
 	if (rc == 0) {
-		improve(&t, &g);
+		anneal_round(&t, &g);
 		rc = progress_finish(&g, &t.best, err);
 	}
 	if (rc == 0)
@@ -374,7 +374,7 @@ int robust_search(const struct cluster *c, const struct plan_request *request,
 	rc = plan_search(c, &first, &planned, err);
 	if (rc != 0)
 		return rc;
-	pinned = pin(c, planned);
+	pinned = pin_stages(c, planned);
 	if (!pinned) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_planned;

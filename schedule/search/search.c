@@ -27,7 +27,7 @@
 
 /* The greedy construction first; where links are missing it may fail, and then it is found out
  * whether there are legal paths at all. */
-static int build(struct solution *s, const struct problem *p, bool repair, struct error *err)
+static int build_paths(struct solution *s, const struct problem *p, bool repair, struct error *err)
 {
 	struct rng rng;
 	int rc = PLAN_INFEASIBLE;
@@ -53,7 +53,7 @@ static double time_of(struct fast_simulate *e, const struct solution *s)
 }
 
 /* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better. */
-static int mend(struct solution *s, const struct problem *p, struct error *err)
+static int mend_plan(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
 	double kept_s = INFINITY;
@@ -66,10 +66,10 @@ static int mend(struct solution *s, const struct problem *p, struct error *err)
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
 	solution_copy(&kept, s, p);
-	if (build(&kept, p, true, err) == 0)
+	if (build_paths(&kept, p, true, err) == 0)
 		kept_s = time_of(&e, &kept);
 	if (kept_s == INFINITY || fresh_too)
-		rc = build(s, p, false, err);
+		rc = build_paths(s, p, false, err);
 	if (kept_s < INFINITY &&
 	    (!fresh_too || rc != 0 || kept_s <= time_of(&e, s))) {
 		solution_copy(s, &kept, p);
@@ -123,13 +123,13 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 		rc = keep_limit(s, p, err);
 	if (rc != 0)
 		return rc;
-	rc = p->q->from ? mend(s, p, err) : build(s, p, false, err);
+	rc = p->q->from ? mend_plan(s, p, err) : build_paths(s, p, false, err);
 	rng_init_stream(&rng, p->q->seed, 4);
 	for (int deal = 1; rc > 0 && p->n_movable > 0 && deal < DEALS; deal++) {
 		deal_again(s, p, &rng);
 		rc = keep_limit(s, p, err);
 		if (rc == 0)
-			rc = build(s, p, false, err);
+			rc = build_paths(s, p, false, err);
 	}
 	if (rc > 0 && p->n_movable > 0) /* other assignments there may be */
 		return error_prefix(err, PLAN_NOT_FOUND,
@@ -191,7 +191,7 @@ static bool worth_solving(const struct problem *p)
 /* 0: g->plan is a best plan. PLAN_NOT_FOUND: not proved, though g->plan may be better now.
  * PLAN_INFEASIBLE: every plan stands still. best_s: of g->plan; INFINITY where there is none.
  */
-static int solve(struct progress *g, const struct solution *s, double best_s, long branches,
+static int solve_exactly(struct progress *g, const struct solution *s, double best_s, long branches,
 		 struct error *err)
 {
 	struct exact_request q = { .below_s = best_s,
@@ -222,7 +222,7 @@ static int solve_again(struct progress *g, struct anneal *a, struct error *err)
 		rc = progress_finish(g, &a->best, err);
 	if (asked > 0 && branches > BRANCHES_EACH * asked)
 		branches = BRANCHES_EACH * asked;
-	return rc == 0 ? solve(g, &a->best, g->plan->predicted.iteration_s, (long)branches, err) : rc;
+	return rc == 0 ? solve_exactly(g, &a->best, g->plan->predicted.iteration_s, (long)branches, err) : rc;
 }
 
 #define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
@@ -251,7 +251,7 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 	if (rc == 0)
 		rc = place_in_order(&placed, p);
 	if (rc == 0)
-		rc = build(&placed, p, false, NULL);
+		rc = build_paths(&placed, p, false, NULL);
 	if (rc == 0)
 		rc = anneal_init(&other, p, &placed, p->q->seed, 2);
 	solution_fini(&placed);
@@ -333,7 +333,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 		if (rc == 0)
 			rc = progress_finish(g, &a->best, err);
 		if (rc == 0)
-			rc = solve(g, &a->best, a->best_iteration_s, FEW_BRANCHES, err);
+			rc = solve_exactly(g, &a->best, a->best_iteration_s, FEW_BRANCHES, err);
 		if (rc != PLAN_NOT_FOUND) /* solved, or out of memory */
 			goto free_bound;
 		rc = 0;
@@ -373,13 +373,13 @@ static int note_first(struct progress *g, const struct solution *first, struct e
 	return isinf(first_s) ? -EDEADLK : progress_note(g, first, first_s, err);
 }
 
-static int improve(struct progress *g, const struct solution *first, struct error *err)
+static int improve_first(struct progress *g, const struct solution *first, struct error *err)
 {
 	struct anneal a;
 	int rc = note_first(g, first, err);
 
 	if (rc == -EDEADLK) /* only exchanged stages can, and only those were found */
-		return solve(g, first, INFINITY, FEW_BRANCHES, err);
+		return solve_exactly(g, first, INFINITY, FEW_BRANCHES, err);
 	if (rc != 0)
 		return rc;
 	if (anneal_init(&a, g->p, first, g->p->q->seed, 1) != 0)
@@ -409,11 +409,11 @@ static int baseline_paths(struct progress *g, struct solution *s, struct error *
 	case PLAN_DTFM_SKIP:
 		return random_paths(s, p, &rng, err);
 	default:
-		return build(s, p, false, err);
+		return build_paths(s, p, false, err);
 	}
 }
 
-static int baseline(struct progress *g, struct solution *s, struct error *err)
+static int search_baseline(struct progress *g, struct solution *s, struct error *err)
 {
 	const struct problem *p = g->p;
 	enum plan_algorithm algorithm = p->q->algorithm;
@@ -439,7 +439,7 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 	first_s = time_of(&e, s);
 	fast_simulate_fini(&e);
 	if (isinf(first_s))
-		return solve(g, s, INFINITY, FEW_BRANCHES, err);
+		return solve_exactly(g, s, INFINITY, FEW_BRANCHES, err);
 	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {
 		rc = conflict_search(s, p, algorithm == PLAN_CBS, g, err);
 	} else {
@@ -456,7 +456,7 @@ static int search_best(struct progress *g, struct solution *s, struct error *err
 {
 	int rc = first_solution(s, g->p, err);
 
-	return rc == 0 ? improve(g, s, err) : rc;
+	return rc == 0 ? improve_first(g, s, err) : rc;
 }
 
 static int search_once(const struct cluster *c, const struct plan_request *q, int64_t start_us,
@@ -475,7 +475,7 @@ static int search_once(const struct cluster *c, const struct plan_request *q, in
 	else if (q->algorithm == PLAN_BEST)
 		rc = search_best(&g, &s, err);
 	else
-		rc = baseline(&g, &s, err);
+		rc = search_baseline(&g, &s, err);
 	if (rc == 0)
 		rc = progress_take(&g, out, err);
 	solution_fini(&s);

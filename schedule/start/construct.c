@@ -10,7 +10,7 @@
 #define BEAM 12   /* states a level that the first attempt keeps */
 #define CROWDED 3 /* times as many are thinned out at once */
 
-static void place(struct solution *s, const struct problem *p, int *room, int node, int stage)
+static void place_node(struct solution *s, const struct problem *p, int *room, int node, int stage)
 {
 	if (stage >= 0 && stage < p->n_stages && room[stage] > 0 && s->stage_of[node] < 0) {
 		s->stage_of[node] = stage;
@@ -33,23 +33,23 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 		s->stage_of[i] = -1;
 		before[i] = -1;
 		if (!p->out[i] && !p->movable[i])
-			place(s, p, room, i, p->c->nodes[i].stage);
+			place_node(s, p, room, i, p->c->nodes[i].stage);
 	}
 	if (p->q->from)
 		plan_stages(p->q->from, p->n_nodes, before);
 	for (int i = 0; i < p->n_nodes; i++) {
 		if (p->movable[i])
-			place(s, p, room, i, before[i]);
+			place_node(s, p, room, i, before[i]);
 	}
 	for (int i = 0; i < p->n_nodes; i++) {
 		if (p->movable[i])
-			place(s, p, room, i, p->c->nodes[i].stage);
+			place_node(s, p, room, i, p->c->nodes[i].stage);
 	}
 	for (int i = 0; i < p->n_nodes; i++) {
 		if (p->out[i] || s->stage_of[i] >= 0)
 			continue;
 		for (int k = 0; k < p->n_stages && s->stage_of[i] < 0; k++)
-			place(s, p, room, i, (next + k) % p->n_stages);
+			place_node(s, p, room, i, (next + k) % p->n_stages);
 		next++;
 	}
 	free(room);
@@ -118,7 +118,7 @@ static void thin_out(struct builder *b, int visits)
 	b->cut = cost[list[n - 1]];
 }
 
-static void reach(struct builder *b, int visits, int u, int v, double cost)
+static void reach_node(struct builder *b, int visits, int u, int v, double cost)
 {
 	size_t n = (size_t)b->p->n_nodes, to = (size_t)visits * n + (size_t)v;
 
@@ -138,12 +138,12 @@ static void reach_stage(struct builder *b, int visits, int u, int stage, double 
 		int v = b->least[g];
 
 		if (v >= 0 && cost + round[v] + b->load[v] < b->cut)
-			reach(b, visits, u, v, cost + round[v] + b->load[v]);
+			reach_node(b, visits, u, v, cost + round[v] + b->load[v]);
 	}
 }
 
 /* left: microbatches still to come, this one included. */
-static void extend(struct builder *b, int visits, int u, int left)
+static void extend_state(struct builder *b, int visits, int u, int left)
 {
 	int more = b->p->length - 1 - visits; /* visits after this one */
 	double cost = b->cost[(size_t)(visits - 1) * (size_t)b->p->n_nodes + (size_t)u];
@@ -188,7 +188,7 @@ static bool build_path(struct builder *b, int data_node, int left, int *path)
 	for (int v = 0; v < visits; v++) {
 		b->cut = INFINITY;
 		for (int i = 0; i < b->n_reached[v]; i++) {
-			extend(b, v + 1, b->reached[(size_t)v * n + (size_t)i], left);
+			extend_state(b, v + 1, b->reached[(size_t)v * n + (size_t)i], left);
 			if (b->n_reached[v + 1] > CROWDED * b->beam)
 				thin_out(b, v + 1);
 		}

@@ -92,7 +92,7 @@ static double cost_of(const struct sketch *k)
 	return k->ref_s * mean + k->waits_s / (k->n_waves * data);
 }
 
-static void visit(struct sketch *k, int mb, const int *path, int by)
+static void count_visits(struct sketch *k, int mb, const int *path, int by)
 {
 	for (int h = 1; h < k->p->length; h++) {
 		int *n = &k->visits[path[h] * k->n_waves + k->wave[mb]];
@@ -103,13 +103,13 @@ static void visit(struct sketch *k, int mb, const int *path, int by)
 	}
 }
 
-static void change(struct sketch *k, int mb, const int *from, const int *to)
+static void change_path(struct sketch *k, int mb, const int *from, const int *to)
 {
 	int place = k->p->mb_slot[mb];
 	double now_s = trip_s(k->p, to);
 
-	visit(k, mb, from, -1);
-	visit(k, mb, to, 1);
+	count_visits(k, mb, from, -1);
+	count_visits(k, mb, to, 1);
 	k->powers -= power_of(k, place);
 	k->sum_s[place] += now_s - k->trip_s[mb];
 	k->powers += power_of(k, place);
@@ -125,11 +125,11 @@ static void change_all(struct sketch *k, bool back)
 		const int *was = m->saved + i * k->p->length;
 		const int *is = k->s->path + m->touched[i] * k->p->length;
 
-		change(k, m->touched[i], back ? is : was, back ? was : is);
+		change_path(k, m->touched[i], back ? is : was, back ? was : is);
 	}
 }
 
-static void count(struct sketch *k)
+static void count_all(struct sketch *k)
 {
 	const struct problem *p = k->p;
 
@@ -144,7 +144,7 @@ static void count(struct sketch *k)
 	for (int d = 0; d < p->sizes[0]; d++)
 		k->powers += k->sent[d] > 0 ? power_of(k, d) : 0;
 	for (int i = 0; i < p->n_mb; i++)
-		visit(k, i, k->s->path + i * p->length, 1);
+		count_visits(k, i, k->s->path + i * p->length, 1);
 }
 
 static int sketch_init(struct sketch *k, struct solution *s, const struct problem *p,
@@ -174,7 +174,7 @@ static int sketch_init(struct sketch *k, struct solution *s, const struct proble
 	k->visits = calloc((size_t)p->n_nodes * (size_t)k->n_waves, sizeof(*k->visits));
 	if (!k->visits)
 		return -ENOMEM;
-	count(k);
+	count_all(k);
 	return 0;
 }
 
@@ -188,7 +188,7 @@ static void sketch_fini(struct sketch *k)
 	free(k->visits);
 }
 
-static void anneal(struct sketch *k, const struct progress *g, int64_t steps)
+static void anneal_sketch(struct sketch *k, const struct progress *g, int64_t steps)
 {
 	struct rng *rng = &k->moves.rng;
 	double cost = cost_of(k), risen = 0, temperature = 0;
@@ -229,7 +229,7 @@ int sketch_paths(struct solution *s, const struct progress *g, int64_t steps)
 		return 0;
 	rc = sketch_init(&k, s, g->p, g->p->q->seed);
 	if (rc == 0)
-		anneal(&k, g, steps);
+		anneal_sketch(&k, g, steps);
 	sketch_fini(&k);
 	return rc;
 }
