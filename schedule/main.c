@@ -239,6 +239,7 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	}
 }
 
+/* -1: help was asked for, and given. What one option says is judged there, what two say here. */
 static int parse_plan_options(int argc, char **argv, struct plan_options *o)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -313,6 +314,7 @@ static void show_progress(void *arg, const struct plan *plan)
 		plan->predicted.lower_bound_s);
 }
 
+/* What the options say of stages is judged against the cluster first. */
 static int search_and_write(const struct cluster *c, struct plan_options *o)
 {
 	struct plan_request *q = &o->request;
@@ -354,6 +356,7 @@ static int search_and_write(const struct cluster *c, struct plan_options *o)
 	return rc;
 }
 
+/* Options, the files they name, the search. */
 static int plan_command(int argc, char **argv)
 {
 	struct plan_options o;
@@ -422,6 +425,7 @@ static void print_json_text(const char *text)
 	putchar('"');
 }
 
+/* Only what there is: without a run that ends only the breaches and why it stopped. */
 static void print_json(const struct simulation *s, const struct check_report *r,
 		       const struct robust_outcome *noisy, const char *stop)
 {
@@ -467,6 +471,8 @@ struct simulate_options {
 	uint64_t seed;
 };
 
+/* Simulated, checked, and tried on samples if asked for; then told, and the trace written. A standstill
+ * is a breach of TC1; a plan that cannot be run at all and breaks no rule is an error. */
 static int judge_plan(const struct cluster *c, const struct plan *p,
 		 const struct simulate_options *options)
 {
@@ -542,6 +548,7 @@ static const char *take_simulate_option(struct simulate_options *o, int option)
 	}
 }
 
+/* Options, the two files, the judgement. */
 static int simulate_command(int argc, char **argv)
 {
 	static const struct option longs[] = {

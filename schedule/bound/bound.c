@@ -8,6 +8,10 @@
 #include "schedule/bound/single_machine.h"
 #include "schedule/bound/shortest_paths.h"
 
+/* A list of parts, each of which may raise the bound, looked at one by one as time allows: every data
+ * node alone, latest first, those like one already looked at left out; every stage alone; at last the
+ * coverage bound, in steps of its own. Whatever has been looked at, the bound is valid. */
+
 #define MOST_WAYS 100        /* of a data node's machine */
 #define MOST_HOPS 300000000L /* looked at for ways; data nodes left after that are left out */
 /* Beside a search a step takes as long as runs, one for each so many nodes. The comparing of states
@@ -31,6 +35,7 @@ struct bound {
 	double best_s;
 };
 
+/* Who sends how many, the data nodes by when their last microbatch was home, and the shortest paths. */
 struct bound *bound_new(const struct problem *p, const struct solution *s,
 			const double *finish_s)
 {

@@ -8,6 +8,12 @@
 #include "schedule/bound/nearest_point.h"
 #include "schedule/bound/pricing.h"
 
+/* Is an iteration of T seconds possible? Prices are the direction from the nearest point of the hull of
+ * what data nodes were seen to visit (nearest_point.h) to the visits demanded. Each data node earns
+ * the most it can at these prices (pricing.h). Together less than the demand is worth: T is
+ * impossible, and a longer T is tried; else what they visited is one more point. A step asks one
+ * kind of data node, so that a search can go on in between. */
+
 #define FIRST_STRIDE 0.04
 #define LAST_STRIDE 0.001
 #define MOST_PRICES 100 /* tried for one T */
@@ -94,6 +100,7 @@ static bool find_kinds(struct coverage_bound *e)
 	return e->n_kinds > 0;
 }
 
+/* Whether the instance is within the limits comes first; room is made only then. */
 int coverage_bound_new(struct coverage_bound **out, const struct problem *p, const struct solution *s,
 		 struct shortest_paths *w, const int *sent)
 {

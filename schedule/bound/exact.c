@@ -8,6 +8,12 @@
 #include "schedule/problem/routes.h"
 #include "schedule/execution/simulate.h"
 
+/* Depth first over the execution itself: a moment is all there is to know at an instant. At each, the
+ * first node that is free and has something to start branches over what (branch_at), and a forward
+ * task over where its microbatch goes next, which is a hop in the tree of legal paths. When nothing
+ * can start, time advances to the next arrival or end. A branch ends when least_end says that it
+ * cannot beat the best plan known. */
+
 #define ASK_EVERY 4096
 #define EQUAL (1 - 1e-12)
 
@@ -60,11 +66,6 @@ bool exact_is_small(const struct problem *p)
 	return problem_is(p, REGIME_EXACT) && p->n_movable == 0 && !p->q->split_backward;
 }
 
-static double hop_delay_s(const struct problem *p, int from, int to)
-{
-	return p->delay[(size_t)from * (size_t)p->n_nodes + (size_t)to];
-}
-
 static int add_hop(struct exact *e, int node, int parent)
 {
 	if (e->n_hops == EXACT_MOST_HOPS)
@@ -92,12 +93,12 @@ static double home_s(const struct exact *e, int at)
 	for (int h = at; e->hops[h].parent >= 0; h = e->hops[h].parent) {
 		int v = e->hops[h].node, u = e->hops[e->hops[h].parent].node;
 
-		rest_s += p->c->nodes[v].backward_s + hop_delay_s(p, v, u);
+		rest_s += p->c->nodes[v].backward_s + problem_delay_s(p, v, u);
 		data = e->hops[h].parent;
 	}
 	data = e->hops[data].node;
 	if (data != e->hops[at].node)
-		rest_s += hop_delay_s(p, e->hops[at].node, data) + hop_delay_s(p, data, e->hops[at].node);
+		rest_s += problem_delay_s(p, e->hops[at].node, data) + problem_delay_s(p, data, e->hops[at].node);
 	return rest_s + p->c->nodes[data].loss_s + p->c->nodes[data].backward_s;
 }
 
@@ -141,7 +142,7 @@ static double find_rests(struct exact *e, int at)
 	for (int32_t child = e->hops[at].child, next; child >= 0; child = next) {
 		int v = e->hops[child].node;
 		int32_t *link = &sorted;
-		double rest_s = hop_delay_s(p, e->hops[at].node, v) + p->c->nodes[v].forward_s +
+		double rest_s = problem_delay_s(p, e->hops[at].node, v) + p->c->nodes[v].forward_s +
 				find_rests(e, child);
 
 		next = e->hops[child].sibling;
@@ -241,6 +242,8 @@ struct choice {
 	int32_t hop; /* the next one; -1: the task is not an F with hops to come */
 };
 
+/* The task starts now: the node is busy and a slot taken or given back; its microbatch then travels to
+ * its next task, by the hop chosen where there was a choice, and the least rest is brought up to date. */
 static void begin_task(struct exact *e, struct moment *m, struct choice k)
 {
 	const struct problem *p = e->p;
@@ -264,13 +267,13 @@ static void begin_task(struct exact *e, struct moment *m, struct choice k)
 		m->to_come--;
 	}
 	to = node_of(e, m, k.mb);
-	m->arrival_s[k.mb] = end + hop_delay_s(p, node, to);
+	m->arrival_s[k.mb] = end + problem_delay_s(p, node, to);
 	if (k.hop >= 0)
 		m->rest_s[k.mb] = p->c->nodes[to].forward_s + e->hops[k.hop].rest_s;
 	else if (step == p->length - 1)
-		m->rest_s[k.mb] = e->hops[m->at[k.mb]].rest_s - hop_delay_s(p, node, to);
+		m->rest_s[k.mb] = e->hops[m->at[k.mb]].rest_s - problem_delay_s(p, node, to);
 	else
-		m->rest_s[k.mb] -= took + hop_delay_s(p, node, to);
+		m->rest_s[k.mb] -= took + problem_delay_s(p, node, to);
 }
 
 static bool may_start(const struct exact *e, const struct moment *m, int mb, int node)

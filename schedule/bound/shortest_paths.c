@@ -6,6 +6,11 @@
 
 #include "schedule/problem/node_classes.h"
 
+/* A dynamic program over (visits so far, last node). CC2 lets two neighbouring stages change places, so
+ * there are three kinds of states: the last visit is the highest so far (way), it is the lower one of
+ * an exchange (exchanged), or it has skipped the stage below, which may still come (from_below).
+ * For sets of stages the same rows are filled prefix by prefix (each_set). */
+
 struct shortest_paths {
 	const struct problem *p;
 	const struct solution *s;
@@ -173,6 +178,7 @@ static double way_home(const struct shortest_paths *w, int data, enum shortest_p
 	return best;
 }
 
+/* Level by level: each state of a level lowers those of the next that it may lead to. */
 double shortest_paths_fastest_s(struct shortest_paths *w, int data_node, enum shortest_paths_kind kind)
 {
 	const struct problem *p = w->p;

@@ -32,8 +32,8 @@ struct single_machine {
 };
 
 /* The least makespan. *exact says whether it is that, or only below it. most_ways: kept for
- * each set of numbers; 0, or past SINGLE_MACHINE_MOST_SLOTS or SINGLE_MACHINE_MOST_MB: by formula alone: the slots must hold every round trip, less what
- * they cannot use while the first F and the last tasks queue up. */
+ * each set of numbers; 0, or past SINGLE_MACHINE_MOST_SLOTS or SINGLE_MACHINE_MOST_MB: by formula
+ * alone: the slots must hold every round trip, less what they cannot use while the first F and the last tasks queue up. */
 double single_machine_least_s(const struct single_machine *m, int most_ways, bool *exact);
 
 #endif

@@ -488,7 +488,7 @@ static void fill_chain(const struct problem *p, const int *path, struct fast_sim
 		chain[s].duration_s = s < length ? n->forward_s
 						 : s == length ? n->loss_s : n->backward_s;
 		chain[s].travel_s = s + 1 < steps
-			? p->delay[(size_t)node * (size_t)p->n_nodes + (size_t)path[after]] : 0;
+			? problem_delay_s(p, node, path[after]) : 0;
 	}
 	add_up(chain, steps, last_s);
 }
@@ -514,7 +514,7 @@ void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path)
 void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s)
 {
 	for (int i = 0; i < e->n_mb; i++)
-		fast_simulate_set_path(e, i, s->path + (size_t)i * (size_t)e->p->length);
+		fast_simulate_set_path(e, i, solution_path(s, e->p, i));
 }
 
 /* As many buckets as tasks, over the time the busiest node needs at the least; a wrong guess
@@ -534,6 +534,7 @@ static double guess_horizon(const struct problem *p)
 	return 4 * (work + slowest) * p->c->microbatches_per_data_node + 1e-6;
 }
 
+/* The calendar's buckets, several a task, cover a guess of how long a run takes; then the arrays. */
 int fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 {
 	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;

@@ -9,6 +9,11 @@
 
 #include <jansson.h>
 
+/* A heap of events: a microbatch reaches its next task, or a node is free. All events of an instant are
+ * taken in before any node chooses (the dirty nodes); each then starts the best of what waits there
+ * and may start. What waits keeps its list at the node, with a note of what was in its way: those
+ * are the collisions told. Nothing here is fast: fast_simulate.c is. */
+
 #define NO_PRIORITY INT32_MAX
 
 struct event {
@@ -323,6 +328,8 @@ static int check_hop(const struct cluster *c, const struct plan_microbatch *m, i
 	return 0;
 }
 
+/* What the run would read out of bounds or could never do: unknown nodes, lengths, missing links. Rules
+ * of the plan are check.h's. */
 static int check_runnable(const struct cluster *c, const struct plan *p, struct error *err)
 {
 	if (p->n_stages != c->n_stages)
@@ -398,6 +405,7 @@ static void fill_priorities(struct run *r)
 	}
 }
 
+/* Sizes follow from the plan: a node has room for all microbatches that visit it to wait or hold there. */
 static int run_alloc(struct run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
@@ -512,6 +520,24 @@ void simulation_free(struct simulation *s)
 	free(s);
 }
 
+/* Seconds to sum the gradients of one stage among its replicas. */
+static double stage_sync_s(const struct cluster *c, const struct plan *p, int stage)
+{
+	const int *nodes = p->assigned + p->stage_start[stage];
+	int r = p->stage_start[stage + 1] - p->stage_start[stage];
+	double slowest = 0;
+
+	for (int i = 0; c->sync_pair_s && i < r * r; i++) {
+		int a = nodes[i / r], b = nodes[i % r];
+		double t = a == b ? 0
+				  : c->sync_pair_s[(size_t)a * (size_t)c->n_nodes + (size_t)b];
+
+		if (t > slowest)
+			slowest = t;
+	}
+	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
+}
+
 /* Exposure counts visits by the assignment, idle time the nodes that have a stage. */
 static double total_s(const struct run *r)
 {
@@ -526,11 +552,12 @@ static double total_s(const struct run *r)
 			if (last >= 0)
 				end_s = fmax(end_s, r->s->tasks[last].end_s);
 		}
-		most = fmax(most, end_s + plan_stage_sync_s(r->c, r->p, stage));
+		most = fmax(most, end_s + stage_sync_s(r->c, r->p, stage));
 	}
 	return most;
 }
 
+/* Exposure, the idle fraction and the sums, from the run that has ended. */
 static int sum_up_run(struct run *r, struct error *err)
 {
 	struct simulation *s = r->s;
@@ -593,29 +620,12 @@ int simulate(const struct cluster *c, const struct plan *p, struct simulation **
 	return simulate_jittered(c, p, NULL, out, err);
 }
 
-double plan_stage_sync_s(const struct cluster *c, const struct plan *p, int stage)
-{
-	const int *nodes = p->assigned + p->stage_start[stage];
-	int r = p->stage_start[stage + 1] - p->stage_start[stage];
-	double slowest = 0;
-
-	for (int i = 0; c->sync_pair_s && i < r * r; i++) {
-		int a = nodes[i / r], b = nodes[i % r];
-		double t = a == b ? 0
-				  : c->sync_pair_s[(size_t)a * (size_t)c->n_nodes + (size_t)b];
-
-		if (t > slowest)
-			slowest = t;
-	}
-	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
-}
-
 double plan_sync_s(const struct cluster *c, const struct plan *p)
 {
 	double most = 0;
 
 	for (int s = 0; s < p->n_stages; s++)
-		most = fmax(most, plan_stage_sync_s(c, p, s));
+		most = fmax(most, stage_sync_s(c, p, s));
 	return most;
 }
 

@@ -62,9 +62,6 @@ void simulation_free(struct simulation *s); /* NULL is allowed */
  * 2 (r - 1) / r times the slowest pair; pairs without a known time count as 0. */
 double plan_sync_s(const struct cluster *c, const struct plan *p);
 
-/* Of one stage alone. */
-double plan_stage_sync_s(const struct cluster *c, const struct plan *p, int stage);
-
 /* The trace as Chrome's trace-event JSON (chrome://tracing, Perfetto); free it. NULL: out of
  * memory. */
 char *simulation_trace(const struct cluster *c, const struct plan *p,

@@ -88,6 +88,7 @@ static bool copy_orders(struct plan *to, const struct plan *from)
 	return ok;
 }
 
+/* The flat arrays first, with paths that point into the copy; then what is owned apart. */
 struct plan *plan_copy(const struct plan *p)
 {
 	size_t visits = 0;

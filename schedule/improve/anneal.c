@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A step: propose a move (moves.c), look whether its own microbatches' estimate leaves room below the
+ * threshold drawn for it (is_promising), simulate what follows the first change (try_move), and keep
+ * it or take it back. A round begins at the best solution so far and cools down by the strategy's
+ * cooling; all that the moves read of the present run is filled in after each move kept
+ * (fill_tables). */
+
 #define ROUND_GROWTH 1.4
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
 #define LATE_OF 15       /* microbatches */
@@ -125,6 +131,8 @@ static void set_cooling(struct anneal *a)
 	a->round_left = a->round_size;
 }
 
+/* What moves read of a run (lanes or the timetable) is filled in by the run at the end, which also shows
+ * whether the solution comes to its end. */
 int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
 		uint64_t seed, uint64_t stream)
 {
@@ -249,14 +257,15 @@ static bool is_promising(struct anneal *a, double most)
 	double put_off_s = 0;
 
 	for (int i = 0; m->is_planned && i < m->lanes->n_back; i++)
-		room -= raise_to_norm(a->p, m->lanes->back_s[i] * scale) - raise_to_norm(a->p, m->lanes->was_s[i] * scale);
+		room -= raise_to_norm(a->p, m->lanes->back_s[i] * scale) -
+			raise_to_norm(a->p, m->lanes->was_s[i] * scale);
 	if (m->is_planned)
 		return room >= 0;
 	if (a->plans_lanes || !problem_is(a->p, REGIME_ESTIMATES) || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
 		return true;
 	for (int i = 0; i < m->n_touched; i++) {
 		int mb = m->touched[i];
-		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
+		const int *path = solution_path(&a->current, a->p, mb);
 		double home_s = timetable_estimate(&a->table, mb, path, &put_off_s);
 
 		room -= raise_to_norm(a->p, home_s * scale) - raise_to_norm(a->p, a->table.home_s[mb] * scale);
@@ -298,7 +307,7 @@ static double change_chains(struct anneal *a)
 
 	for (int i = 0; i < a->moves.n_touched; i++) {
 		int mb = a->moves.touched[i];
-		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
+		const int *path = solution_path(&a->current, a->p, mb);
 
 		from_s = fmin(from_s, fast_simulate_changes_s(&a->simulation, mb, path));
 		fast_simulate_set_path(&a->simulation, mb, path);

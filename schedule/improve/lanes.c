@@ -7,6 +7,12 @@
 
 #include "schedule/improve/beam.h"
 
+/* The search for one microbatch's path is a beam over its visits (extend_state, reach_node): a state is
+ * priced with what F and B at the node would wait, in the timeline that everyone else keeps
+ * (price_visit). The best ways are followed home task by task (follow_path), and the hop that puts
+ * others off most is replaced while that helps. Times are floats, as in slot_timeline.h: what comes
+ * out is a promise, which the simulated run confirms or not. */
+
 #define BEAM 6
 #define NEAR 16
 #define MENDED 6    /* nodes of a way that does not fit are replaced so often */
@@ -23,6 +29,7 @@ struct lanes_state {
 	struct visit visit;
 };
 
+/* Room only; hops and times are filled in later. */
 int lanes_init(struct lanes *l, const struct problem *p)
 {
 	size_t n = VISIT_OWINGS * (size_t)p->n_nodes, m = (size_t)p->n_mb;
@@ -72,11 +79,6 @@ void lanes_fini(struct lanes *l)
 	*l = (struct lanes){ 0 };
 }
 
-static double hop_delay_s(const struct problem *p, int u, int v)
-{
-	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
-}
-
 void lanes_fill_hops(struct lanes *l, const struct solution *s)
 {
 	const struct problem *p = l->p;
@@ -93,7 +95,7 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 			hop[i].node = v;
 			if (v < 0)
 				continue;
-			hop[i].out_s = (float)hop_delay_s(p, u, v);
+			hop[i].out_s = (float)problem_delay_s(p, u, v);
 			hop[i].more_s = (float)(candidate_lists_round_s(&l->candidates, u, 0)[i] +
 						p->c->nodes[v].forward_s +
 						p->c->nodes[v].backward_s);
@@ -143,7 +145,7 @@ void lanes_take_out(struct lanes *l, const struct solution *s, int mb)
 	if (l->n_out + n > LANES_MOST)
 		return;
 	for (int y = mb; y >= 0; y = l->next[y]) {
-		const int *path = s->path + (size_t)y * (size_t)l->p->length;
+		const int *path = solution_path(s, l->p, y);
 
 		if (l->is_out[y])
 			continue;
@@ -211,7 +213,7 @@ static bool follow_path(const struct lanes *l, int mb, const int *path, float ch
 		const struct slot_timeline_list *list = &g->list[v];
 		float duration_s = i < length ? list->forward_s
 				   : i == length ? (float)p->c->nodes[v].loss_s : list->backward_s;
-		float arrival_s = end_s + (v == at ? 0 : (float)hop_delay_s(p, at, v));
+		float arrival_s = end_s + (v == at ? 0 : (float)problem_delay_s(p, at, v));
 		/* Behind its last B the next in the lane is sent. */
 		bool sends = i == g->steps - 1 && l->next[mb] >= 0;
 		float more_s = sends ? g->overhead_s + list->forward_s : 0, over_s = 0, start_s;
@@ -457,16 +459,18 @@ bool lanes_eject(struct lanes *l, const struct solution *s)
 	return true;
 }
 
+/* The beam, from the first F to the last visit; the best way followed home; whom it puts off is noted,
+ * what is sent behind it moves, and its tasks go into the timeline. */
 static bool put_in(struct lanes *l, const struct solution *s, int mb, float charge)
 {
 	const struct problem *p = l->p;
-	int *path = s->path + (size_t)mb * (size_t)p->length;
+	int *path = solution_path(s, p, mb);
 	struct search q = { .l = l, .s = s, .mb = mb, .data_node = path[0], .charge = charge };
 	struct way w;
 
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	for (int v = 0; v < p->n_nodes; v++)
-		l->away_s[v] = (float)p->round[(size_t)path[0] * (size_t)p->n_nodes + (size_t)v];
+		l->away_s[v] = (float)problem_round_s(p, path[0], v);
 	stage_quota_count(&l->quota);
 	*level_of(l, 0) = (struct lanes_state){
 		.end_s = l->sent_s[mb] + (float)p->c->nodes[path[0]].forward_s, .node = path[0]

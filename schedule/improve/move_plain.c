@@ -110,6 +110,8 @@ static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 	return true;
 }
 
+/* Alone where exposure leaves room; else a stage that only one visits for a stage that only the other
+ * does, drawn uniformly from all such pairs in one pass. */
 bool move_stage(struct moves *m, int mb)
 {
 	const int *stage_of = m->s->stage_of;

@@ -25,7 +25,7 @@ static bool is_linked(const struct moves *m, const int *path)
 	for (int h = 0; h < p->length; h++) {
 		int to = path[h + 1 < p->length ? h + 1 : 0];
 
-		if (isinf(p->round[(size_t)path[h] * (size_t)p->n_nodes + (size_t)to]))
+		if (isinf(problem_round_s(p, path[h], to)))
 			return false;
 	}
 	return true;

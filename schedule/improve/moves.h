@@ -8,6 +8,7 @@
  *            rerouted, or not
  *   exchange two neighbours in a path change places, where CC2 allows
  *   reroute  the nodes that bring the microbatch back first, everyone else's times as they are
+ *   unblock  what holds the microbatch up, or what waited there, goes another way
  *   trade    two microbatches exchange their nodes of one stage
  *   paths    two microbatches exchange all but their data nodes
  *   copy     a microbatch takes the path of another of its data node; those it pushes out take
@@ -48,9 +49,10 @@ struct moves {
 	int left_stage, joined_stage; /* exposure moved from, to; -1: none */
 	bool is_planned; /* lanes->was_s and back_s say when those it is about are home */
 	int role_a, role_b;           /* nodes that exchanged roles; -1: none */
-	struct candidate_lists candidates;             /* as of the last moves_refresh; none where lanes are planned */
+	struct candidate_lists candidates; /* as of the last moves_refresh; none where lanes are planned */
 };
 
+/* All borrowed; at most one of table and lanes is given, and is kept filled by the caller. -ENOMEM. */
 int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 	       struct timetable *table, struct lanes *lanes, struct rng rng);
 void moves_fini(struct moves *m);
@@ -63,6 +65,7 @@ void moves_refresh(struct moves *m);
 bool moves_propose(struct moves *m, int mb);
 /* The same, only with the moves that take less than a microsecond, however large the cluster. */
 bool moves_propose_plain(struct moves *m, int mb);
+/* The move stays; or all that it touched is as before it. */
 void moves_keep(struct moves *m);
 void moves_undo(struct moves *m);
 

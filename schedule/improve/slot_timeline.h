@@ -62,7 +62,8 @@ bool slot_timeline_put_in(struct slot_timeline *g, const struct slot_timeline_ta
 void slot_timeline_restore(struct slot_timeline *g);
 
 /* How many of a node's rows come before a task that arrives then. */
-static inline int slot_timeline_before(const struct slot_timeline *g, const struct slot_timeline_list *list, float arrival_s)
+static inline int slot_timeline_before(const struct slot_timeline *g, const struct slot_timeline_list *list,
+				       float arrival_s)
 {
 	const float *row = g->arrival_s + list->first;
 	int n = 0;
@@ -76,8 +77,8 @@ static inline int slot_timeline_before(const struct slot_timeline *g, const stru
 
 /* When a task starts there, `before` rows being ahead of it; adds the seconds by which it puts the
  * next one off to *over_s. */
-static inline float slot_timeline_start_s(const struct slot_timeline *g, const struct slot_timeline_list *list, int before,
-				 float arrival_s, float duration_s, float *over_s)
+static inline float slot_timeline_start_s(const struct slot_timeline *g, const struct slot_timeline_list *list,
+					  int before, float arrival_s, float duration_s, float *over_s)
 {
 	float free_s = before > 0 ? g->free_s[list->first + before - 1] : arrival_s;
 	float start_s = free_s > arrival_s ? free_s : arrival_s;

@@ -7,6 +7,11 @@
 
 #include "schedule/improve/beam.h"
 
+/* Rows of a node are tasks in the order in which they start. A task that arrives runs behind all that
+ * arrived before it; whether it fits in before the next is read off the rows (find_start_s), with the
+ * microbatch's own rows struck out. A path is found as a beam over its visits, priced by that, and
+ * the last few are followed home (timetable_route). */
+
 #define BEAM 8          /* states of a level that are followed */
 #define FOLLOWED_HOME 4 /* of the last level */
 
@@ -151,11 +156,6 @@ static double find_start_s(const struct timetable *t, int node, double arrival_s
 	return at_s;
 }
 
-static double hop_delay_s(const struct problem *p, int u, int v)
-{
-	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
-}
-
 /* From the end of the last F: L, and the B in reverse. */
 static double follow_home_s(const struct timetable *t, const int *path, double end_s,
 			double *put_off_s)
@@ -167,7 +167,7 @@ static double follow_home_s(const struct timetable *t, const int *path, double e
 		int v = path[hop == p->length ? 0 : hop];
 		const struct cluster_node *n = &p->c->nodes[v];
 		double duration_s = hop == p->length ? n->loss_s : n->backward_s;
-		double arrival_s = end_s + (v == at ? 0 : hop_delay_s(p, at, v));
+		double arrival_s = end_s + (v == at ? 0 : problem_delay_s(p, at, v));
 
 		end_s = duration_s +
 			find_start_s(t, v, arrival_s, duration_s, false, put_off_s);
@@ -190,7 +190,7 @@ double timetable_estimate(struct timetable *t, int mb, const int *path, double *
 	take_tasks_out(t, mb);
 	for (int hop = 1; hop < p->length; hop++) {
 		double forward_s = p->c->nodes[path[hop]].forward_s;
-		double arrival_s = end_s + hop_delay_s(p, path[hop - 1], path[hop]);
+		double arrival_s = end_s + problem_delay_s(p, path[hop - 1], path[hop]);
 
 		end_s = forward_s +
 			find_start_s(t, path[hop], arrival_s, forward_s, true, put_off_s);
@@ -246,8 +246,8 @@ static void reach_node(struct search *q, int from, int v)
 	struct timetable *t = q->t;
 	const struct timetable_state *before = level_of(t, q->level - 1) + from;
 	const struct cluster_node *node = &t->p->c->nodes[v];
-	double back_s = hop_delay_s(t->p, v, before->node), put_off_s = 0;
-	double arrival_s = before->end_s + hop_delay_s(t->p, before->node, v);
+	double back_s = problem_delay_s(t->p, v, before->node), put_off_s = 0;
+	double arrival_s = before->end_s + problem_delay_s(t->p, before->node, v);
 	double end_s = arrival_s + node->forward_s;
 	double cost = before->cost + end_s - before->end_s + back_s + node->backward_s;
 	struct timetable_state *list = level_of(t, q->level);

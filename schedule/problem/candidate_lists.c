@@ -32,7 +32,7 @@ void candidate_lists_fini(struct candidate_lists *n)
 
 /* Insertion into a short sorted list. Where not all can be listed, of those as near as one another each node
  * begins with others, or all would want the same few. */
-void candidate_lists_fill_one(struct candidate_lists *n, const struct problem *p, const struct solution *s, int node,
+static void fill_one_list(struct candidate_lists *n, const struct problem *p, const struct solution *s, int node,
 		   int stage)
 {
 	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
@@ -65,6 +65,6 @@ void candidate_lists_fill(struct candidate_lists *n, const struct problem *p, co
 {
 	for (int i = 0; i < p->n_nodes; i++) {
 		for (int stage = 1; s->stage_of[i] >= 0 && stage < p->n_stages; stage++)
-			candidate_lists_fill_one(n, p, s, i, stage);
+			fill_one_list(n, p, s, i, stage);
 	}
 }

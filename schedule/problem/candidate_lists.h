@@ -17,9 +17,6 @@ int candidate_lists_init(struct candidate_lists *n, const struct problem *p, int
 void candidate_lists_fini(struct candidate_lists *n);
 /* Lists anew for the assignment of s: linked nodes with memory, of stages 1 and up. */
 void candidate_lists_fill(struct candidate_lists *n, const struct problem *p, const struct solution *s);
-/* One of them. */
-void candidate_lists_fill_one(struct candidate_lists *n, const struct problem *p, const struct solution *s, int node,
-		   int stage);
 
 static inline size_t candidate_lists_at(const struct candidate_lists *n, int node, int stage)
 {

@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* problem_init checks the request against the cluster, then derives: who is out and who may move, the
+ * stages' sizes without those who are out, the microbatches and their data nodes, the visits that
+ * exposure demands of each stage, and the matrices of delays with INFINITY for a missing link, so
+ * that nobody asks again whether there is one. */
+
 #define TILE 32 /* rows and columns */
 
 /* Two nodes with no hop between them sum nothing: longer than any iteration, so that they share a
@@ -245,6 +250,7 @@ static bool all_placed(const struct cluster *c)
 	return places == c->n_nodes;
 }
 
+/* Where every node could stand in every other's place a free assignment changes nothing: nodes stay. */
 int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
 		 struct error *err)
 {

@@ -29,7 +29,7 @@ static int64_t now_us(const struct progress *g)
 	return q->clock_us ? q->clock_us(q->clock_arg) : 0;
 }
 
-bool progress_cancelled(const struct progress *g)
+static bool is_cancelled(const struct progress *g)
 {
 	const atomic_bool *cancel = g->p->q->cancel;
 
@@ -40,7 +40,7 @@ bool progress_late(const struct progress *g)
 {
 	const struct plan_request *q = g->p->q;
 
-	return progress_cancelled(g) ||
+	return is_cancelled(g) ||
 	       (q->budget_s > 0 && (double)(now_us(g) - g->start_us) >= q->budget_s * 1e6);
 }
 

@@ -13,7 +13,7 @@ struct route {
 
 static bool is_linked(const struct problem *p, int u, int v)
 {
-	return isfinite(p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v]);
+	return isfinite(problem_round_s(p, u, v));
 }
 
 /* under: a stage that must come next, since the one above it was taken first; < 0: none. */

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A population of orders of nodes, each cut into stages. A score is the open tour over stages, each
+ * step priced by the bottleneck matching between two stages' nodes. Offspring cross two parents, are
+ * improved by exchanges that bring a stage's members together, and take the place of the worst. */
+
 #define POPULATION 200
 #define EXCHANGES 8 /* local search: tries per offspring and node */
 
@@ -356,6 +360,7 @@ static void take_best(struct herd *h, struct solution *s, int size)
 	solution_index(s, p);
 }
 
+/* The order given is one of the first population. */
 int allocate_genetic(struct solution *s, const struct problem *p, const struct progress *g,
 		     int trials)
 {

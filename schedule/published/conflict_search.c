@@ -9,6 +9,12 @@
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/published/path_search.h"
 
+/* Below, path_search.c finds each agent's path as if it were alone; above, a branch of the tree holds
+ * the paths of all agents and what was forbidden to some. A branch with conflicts - more visits of a
+ * stage or a node than it takes, two at a node at a time - is expanded into one child for each way to
+ * forbid the conflict, whose agent is planned anew. Each child is timed by the simulation; the
+ * shortest seen is the answer. Microbatches of later waves repeat their agent's path. */
+
 #define CANDIDATES 32
 #define ENOUGH_SOLUTIONS 8
 #define GOOD_ENOUGH 0.88

@@ -6,6 +6,10 @@
 
 #include "schedule/problem/candidate_lists.h"
 
+/* A* over visits. The least time that is left from a node with so many visits to come, all else being
+ * free, is tabulated beforehand for every node (fill_least), so a state's estimate is never too
+ * high; ties go to the state that meets fewer other agents. */
+
 #define NEAR 16           /* next hops looked at in each stage */
 #define MOST_STATES 20000 /* of one question */
 #define SAME_S 1e-9
@@ -105,7 +109,7 @@ double path_walk(const struct problem *p, const struct path_query *q, const int 
 		if (stays)
 			stays[s] = (struct stay){ path[hop], start, t };
 		if (s + 1 < steps)
-			t += p->delay[(size_t)path[hop] * (size_t)p->n_nodes + (size_t)path[next]];
+			t += problem_delay_s(p, path[hop], path[next]);
 	}
 	return t;
 }
@@ -125,7 +129,7 @@ static double hop_s(const struct problem *p, int u, int v)
 {
 	const struct cluster_node *n = &p->c->nodes[v];
 
-	return p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v] + n->forward_s + n->backward_s;
+	return problem_round_s(p, u, v) + n->forward_s + n->backward_s;
 }
 
 /* The least over the listed nodes of a stage, to be followed by `more` visits. */
@@ -144,6 +148,8 @@ static double least_through(const struct path_search *f, const struct path_query
 	return least;
 }
 
+/* From the way home up: with one more visit, over the stages that may follow, the last two exchanged or
+ * not. */
 static void fill_least(struct path_search *f, const struct path_query *q)
 {
 	const struct problem *p = f->p;
@@ -152,7 +158,7 @@ static void fill_least(struct path_search *f, const struct path_query *q)
 	for (int v = 0; v < p->n_nodes; v++) {
 		double *home = least_at(f, 0, v);
 
-		home[0] = home[1] = loss_s + p->round[(size_t)v * (size_t)p->n_nodes + (size_t)q->data_node];
+		home[0] = home[1] = loss_s + problem_round_s(p, v, q->data_node);
 	}
 	for (int more = 1; more < p->length; more++) {
 		for (int v = 0; v < p->n_nodes; v++) {
@@ -217,8 +223,8 @@ static void visit_node(struct path_search *f, const struct path_query *q, int fr
 	const struct state *u = &f->states[from];
 	const struct cluster_node *n = &p->c->nodes[v];
 	int stage = f->s->stage_of[v], more = p->length - 1 - u->visits;
-	double there = p->delay[(size_t)u->node * (size_t)p->n_nodes + (size_t)v];
-	double back = p->delay[(size_t)v * (size_t)p->n_nodes + (size_t)u->node];
+	double there = problem_delay_s(p, u->node, v);
+	double back = problem_delay_s(p, v, u->node);
 	struct state next = { .parent = from, .node = v, .visits = u->visits + 1, .below = u->top,
 			      .top = stage > u->top ? stage : u->top,
 			      .company = u->company + (q->visits ? q->visits[v] : 0),

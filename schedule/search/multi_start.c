@@ -8,6 +8,11 @@
 #include "schedule/start/place.h"
 #include "schedule/start/sketch.h"
 
+/* Starts are kept in one list, annealed in turn for the same number of steps, and the worse half is
+ * dropped, until one is left; the caller's own annealing, which may be among them, takes over what
+ * won. Where starts are grouped (tied), each stage of that loosens the ties: all of a data node, two
+ * and two, none. */
+
 #define STARTS 16
 #define STEPS 500 /* of each at first */
 #define TIED_UP_TO 1000 /* steps of each, where nodes may be placed */

@@ -6,10 +6,10 @@
  * done: as soon as the limit asks for; without one, as soon as a placement was found at all
  * (place.h).
  *
- * Where data nodes send six microbatches or more and no lanes are planned, they are tied at first: those of a data node take
- * the same path, two and two or, in half of the starts where stages are given, all of them. That
- * leaves few choices, and the best of these are good starts. With a plan to start from, what is left
- * of it is one of them.
+ * Where data nodes send six microbatches or more and no lanes are planned, they are tied at
+ * first: those of a data node take the same path, two and two or, in half of the starts where
+ * stages are given, all of them. That leaves few choices, and the best of these are good starts.
+ * With a plan to start from, what is left of it is one of them.
  *
  * Internal to schedule/.
  */

@@ -17,8 +17,8 @@
 #include "schedule/bound/bound.h"
 #include "schedule/problem/progress.h"
 
-/* Until g says that it is over, the bound is met, or so many evaluations have been made in all. `first` has been annealed a while; it is
- * one of the chains, and has the best solution of all in the end. b: NULL, or worked on as long
+/* Until g says that it is over, the bound is met, or so many evaluations have been made in all.
+ * `first` has been annealed a while; it is one of the chains, and has the best solution in the end. b: NULL, or worked on as long
  * as the search lasts, into g's lower bound. -ENOMEM; errors of progress_note. */
 int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until,
 	       struct error *err);

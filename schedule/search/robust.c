@@ -11,6 +11,11 @@
 #include "schedule/problem/progress.h"
 #include "schedule/execution/simulate.h"
 
+/* Two phases. The best plan for the times as planned takes the first share of the budget. Its paths are
+ * then annealed over the mean of some samples at once, in rounds: a proposal is given up as soon as the
+ * rest of the samples can hardly save it (try_all), and what wins a round must also win on the judge's
+ * samples before it counts, since it is partly made for just those of the round. */
+
 #define PLANNED_SHARE 0.4   /* of the budget goes to the plan for the planned times */
 #define FIRST_ROUND 300     /* proposals */
 #define ROUND_GROWTH 1.4
@@ -85,6 +90,7 @@ static void trials_fini(struct trials *t)
 	solution_fini(&t->best);
 }
 
+/* From the plan's paths. One simulation a sample, and one for the judge, each with factors of its own. */
 static int trials_init(struct trials *t, const struct problem *p, const struct plan *from)
 {
 	int samples = p->q->samples > 0 ? p->q->samples : ROBUST_SAMPLES;

@@ -22,6 +22,12 @@
 #include "schedule/search/multi_start.h"
 #include "schedule/published/straight.h"
 
+/* What runs when. plan_search makes the problem; first_solution any legal paths, mended or fresh;
+ * improve_first a better start for large clusters, and then anneal_and_finish goes, while budget is
+ * left: solve a small instance, anneal several starts side by side, one chain, solve again, all
+ * chains. The bound grows meanwhile and ends the search where it is met. What size decides is asked
+ * of strategy.h. The published methods share the frame (search_baseline). */
+
 #define CONSTRUCT_ATTEMPTS 40
 #define DEALS 20 /* assignments tried */
 
@@ -413,6 +419,8 @@ static int baseline_paths(struct progress *g, struct solution *s, struct error *
 	}
 }
 
+/* An assignment, the method's own paths or, where it finds none, any legal ones, and a plan of them; cbs
+ * and no-tc2 go on from there. */
 static int search_baseline(struct progress *g, struct solution *s, struct error *err)
 {
 	const struct problem *p = g->p;

@@ -46,6 +46,7 @@ enum regime {
 	REGIMES,
 };
 
+/* Whether a regime holds for a cluster of that size. */
 bool strategy_holds(enum regime r, int n_microbatches, int n_nodes, int n_stages);
 /* Bit by bit those that hold. */
 uint32_t strategy_regimes(int n_microbatches, int n_nodes, int n_stages);

@@ -7,6 +7,11 @@
 
 #include "schedule/problem/node_classes.h"
 
+/* Nodes first: where they are pinned, were, or there is room. Then one microbatch after the other takes
+ * the cheapest round trip by a dynamic program over (visits so far, last node), in which the work
+ * already given to a node counts as a delay. Quotas keep exposure exact: a stage with as many visits
+ * left as microbatches to come must be visited. Paths ascend, so what comes out cannot stand still. */
+
 #define BEAM 12   /* states a level that the first attempt keeps */
 #define CROWDED 3 /* times as many are thinned out at once */
 
@@ -18,6 +23,8 @@ static void place_node(struct solution *s, const struct problem *p, int *room, i
 	}
 }
 
+/* Pinned nodes; then those that may move where the plan to start from has them, where the cluster does,
+ * and at last wherever there is room. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err)
 {
 	int *room = malloc((size_t)p->n_stages * sizeof(*room));
@@ -80,13 +87,6 @@ struct builder {
 	int32_t *reached;  /* (length, n_nodes) lists of states */
 	int *n_reached;    /* (length) */
 };
-
-static double work_of(const struct problem *p, int node)
-{
-	const struct cluster_node *n = &p->c->nodes[node];
-
-	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
-}
 
 /* Keeps the cheapest states of a level, cheapest first. */
 static void thin_out(struct builder *b, int visits)
@@ -261,7 +261,7 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	    !b->from || !b->reached || !b->n_reached)
 		return -ENOMEM;
 	for (int i = 0; i < p->n_nodes; i++)
-		b->load[i] = work_of(p, i);
+		b->load[i] = problem_work_s(p, i);
 	for (int stage = 1; stage < p->n_stages; stage++)
 		find_least(b, stage);
 	return 0;
@@ -271,7 +271,7 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 static void load_path(struct builder *b, const int *path)
 {
 	for (int h = 1; h < b->p->length; h++) {
-		b->load[path[h]] += work_of(b->p, path[h]);
+		b->load[path[h]] += problem_work_s(b->p, path[h]);
 		find_least(b, b->s->stage_of[path[h]]);
 	}
 }
@@ -328,7 +328,7 @@ static bool is_whole(const struct builder *b, const struct plan_microbatch *m)
 
 		if (v < 0 || v >= p->n_nodes || to < 0 || to >= p->n_nodes || stage_of[v] < 0 ||
 		    (h > 0 && p->c->nodes[v].memory < 1) ||
-		    isinf(p->round[(size_t)v * (size_t)p->n_nodes + (size_t)to]))
+		    isinf(problem_round_s(p, v, to)))
 			return false;
 	}
 	for (int h = 1; h < m->length; h++) {
@@ -386,7 +386,7 @@ static void find_kept(const struct builder *b, const int **kept)
 static bool build_one(struct builder *b, int mb, const int *keep, int left)
 {
 	const struct problem *p = b->p;
-	int *path = b->s->path + (size_t)mb * (size_t)p->length;
+	int *path = solution_path(b->s, p, mb);
 
 	if (keep && may_keep(b, keep, left))
 		memcpy(path, keep, (size_t)p->length * sizeof(*path));

@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* First every set of stages that each data node can visit by some legal path, with the cheapest such
+ * path, by a walk over orders of stages. Then a set for each microbatch, depth first, so that every
+ * stage gets its visits; numbers of visits from which the rest failed are remembered. Where both come
+ * to an end without paths there are none: that is a proof. Limits on both turn it into "not found". */
+
 #define MOST_WORK 40000000L     /* hops looked at */
 #define MOST_WAYS 60000         /* sets of stages, over all data nodes */
 #define MOST_STATES 100000      /* failures remembered */
@@ -390,7 +395,7 @@ static int choose_paths(struct feasible *f, struct error *err)
 			err, rc,
 			"the links allow no paths that visit every stage equally often (CC3)");
 	for (int i = 0; rc == 0 && i < p->n_mb; i++)
-		memcpy(f->s->path + (size_t)i * (size_t)p->length,
+		memcpy(solution_path(f->s, p, i),
 		       f->paths + f->ways[f->choice[i]].path, (size_t)p->length * sizeof(int));
 	return rc;
 }

@@ -6,6 +6,11 @@
 
 #include "base/rng.h"
 
+/* For quick sums: while the slowest pair of replicas can be parted by exchanging one of the two with a
+ * node of another stage, it is (part_slowest); costs of a node in each stage are kept up to date so
+ * that a partner is found in one pass. Where that ends, a random placement may end better. For near
+ * stages: whole stages are renumbered so that a tour through them is short. */
+
 #define MOST_EXCHANGES 4 /* a node */
 #define LOOK_EVERY 16    /* exchanges, for whether there is time left */
 #define RESTARTS 32

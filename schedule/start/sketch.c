@@ -28,13 +28,6 @@ struct sketch {
 	double waits_s; /* sum over nodes and waves */
 };
 
-static double work_s(const struct problem *p, int node)
-{
-	const struct cluster_node *n = &p->c->nodes[node];
-
-	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
-}
-
 static double trip_s(const struct problem *p, const int *path)
 {
 	double sum_s = p->c->nodes[path[0]].loss_s;
@@ -44,7 +37,7 @@ static double trip_s(const struct problem *p, const int *path)
 		const struct cluster_node *n = &p->c->nodes[path[h]];
 
 		sum_s += n->forward_s + n->backward_s +
-			 p->round[(size_t)path[h] * (size_t)p->n_nodes + (size_t)to];
+			 problem_round_s(p, path[h], to);
 	}
 	return sum_s;
 }
@@ -60,7 +53,7 @@ static int slots_of(const struct sketch *k, int place)
 static double data_node_s(const struct sketch *k, int place)
 {
 	int slots = slots_of(k, place);
-	double edges_s = slots * (slots - 1) / 2.0 * work_s(k->p, k->s->members[place]);
+	double edges_s = slots * (slots - 1) / 2.0 * problem_work_s(k->p, k->s->members[place]);
 
 	return (k->sum_s[place] + edges_s) / slots;
 }
@@ -79,7 +72,7 @@ static double wait_s(const struct sketch *k, int node, int n)
 {
 	int over = n - k->p->c->nodes[node].memory;
 	double early = 1 - (double)k->s->stage_of[node] / k->p->n_stages;
-	double meet_s = MEET * n * (n - 1) / 2 * work_s(k->p, node);
+	double meet_s = MEET * n * (n - 1) / 2 * problem_work_s(k->p, node);
 
 	return meet_s + (over > 0 ? over * FULL * early * k->ref_s : 0);
 }
@@ -147,6 +140,7 @@ static void count_all(struct sketch *k)
 		count_visits(k, i, k->s->path + i * p->length, 1);
 }
 
+/* Waves: as many microbatches of a data node as it has slots are taken to be under way together. */
 static int sketch_init(struct sketch *k, struct solution *s, const struct problem *p,
 		       uint64_t seed)
 {
@@ -188,6 +182,7 @@ static void sketch_fini(struct sketch *k)
 	free(k->visits);
 }
 
+/* The first proposals only measure how much one costs, which sets the temperature. */
 static void anneal_sketch(struct sketch *k, const struct progress *g, int64_t steps)
 {
 	struct rng *rng = &k->moves.rng;

@@ -209,7 +209,8 @@ static void every_rule_is_kept(void **state)
 }
 
 /* Of a list, what is looked at. */
-static void check_rows(const struct slot_timeline *g, int node, const struct slot_timeline *as, const struct slot_timeline_list *was)
+static void check_rows(const struct slot_timeline *g, int node, const struct slot_timeline *as,
+		       const struct slot_timeline_list *was)
 {
 	const struct slot_timeline_list *list = &g->list[node];
 	size_t first = (size_t)list->first, room = (size_t)list->room;
