@@ -8,7 +8,7 @@
  * sum; gap to the lower bound; ratio to the published scheduler's schedule under the same
  * execution model where there is one (below 1 is better), and milliseconds until there is a
  * better one; milliseconds to the first valid plan and to within 1% of the final one;
- * evaluations a second; microseconds that a whole run of the final plan takes in the engine.
+ * evaluations a second; microseconds that a whole run of the final plan takes in the fast simulation.
  * With --out the table is also written to STEM.csv and STEM.json, with 0 where there is no
  * figure. With --algorithm only that one runs. With --cpu-time, for one thread, seconds of the
  * budget and of the times are seconds on the processor, so that other work on the machine
@@ -33,7 +33,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "schedule/format/cluster.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/format/regions.h"
 #include "schedule/search/search.h"
 
@@ -103,7 +103,7 @@ static double run_us(const struct cluster *c, const struct plan *plan, const str
 {
 	struct plan_request q;
 	struct problem p;
-	struct engine e;
+	struct fast_simulate e;
 	int64_t start_us, spent_us = 0;
 	int runs = 0;
 
@@ -111,16 +111,16 @@ static double run_us(const struct cluster *c, const struct plan *plan, const str
 	q.path_length = plan->path_length;
 	if (problem_init(&p, c, &q, NULL) != 0)
 		return 0;
-	if (engine_init(&e, &p) != 0) {
+	if (fast_simulate_init(&e, &p) != 0) {
 		problem_fini(&p);
 		return 0;
 	}
 	for (int i = 0; i < p.n_mb; i++)
-		engine_set_path(&e, i, plan->visits + (size_t)i * (size_t)p.length);
+		fast_simulate_set_path(&e, i, plan->visits + (size_t)i * (size_t)p.length);
 	start_us = read_clock((void *)o);
-	for (; spent_us < RUNS_US && engine_run(&e, INFINITY); runs++)
+	for (; spent_us < RUNS_US && fast_simulate_run(&e, INFINITY); runs++)
 		spent_us = read_clock((void *)o) - start_us;
-	engine_fini(&e);
+	fast_simulate_fini(&e);
 	problem_fini(&p);
 	return runs ? (double)spent_us / runs : 0;
 }

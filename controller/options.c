@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/execution/noise.h"
+#include "schedule/execution/jitter.h"
 
 static const char help[] =
 	"usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"
@@ -242,7 +242,7 @@ static int take_number(struct options *o, int option, const char *name, const ch
 		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 }, { O_CHECKPOINT, 0, 1e9 }, { O_KEEP_TASKS, 1, 1e9 },
 		{ O_EVAL_BATCHES, 1, 4096 }, { O_THREADS, 1, 1024 }, { O_SILENCE, 50, 1e7 },
 		{ O_GATHER, 0, 1e7 }, { O_OVERDUE, 0.5, 1e7 }, { O_BUDGET, 0, 3600 }, { O_AHEAD, 0, 3600 }, { O_SPEED, 0, 10000 },
-		{ O_ROBUST, 0, NOISE_MOST_JITTER },
+		{ O_ROBUST, 0, JITTER_MOST },
 	};
 	double v = 0, least = 0, most = 0;
 

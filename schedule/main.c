@@ -41,7 +41,7 @@ static const char usage_text[] =
 	"it does on average where times vary so.\n"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
 
-static int usage(const char *why)
+static int print_usage(const char *why)
 {
 	if (why)
 		fprintf(stderr, "skippipe: %s\n", why);
@@ -49,7 +49,7 @@ static int usage(const char *why)
 	return USAGE;
 }
 
-static int fail(const struct error *err, int status)
+static int report_error(const struct error *err, int status)
 {
 	fprintf(stderr, "skippipe: %s\n", err->text);
 	return status;
@@ -118,8 +118,8 @@ static bool parse_robust(const char *text, double *jitter, int *samples)
 	long n = 0;
 
 	*jitter = strtod(text, &end);
-	if (end == text || !(*jitter > 0 && *jitter <= NOISE_MOST_JITTER) ||
-	    (*end && (*end != ',' || !parse_long(end + 1, 1, NOISE_MOST_SAMPLES, &n))))
+	if (end == text || !(*jitter > 0 && *jitter <= JITTER_MOST) ||
+	    (*end && (*end != ',' || !parse_long(end + 1, 1, JITTER_MOST_SAMPLES, &n))))
 		return false;
 	if (n > 0)
 		*samples = (int)n;
@@ -239,6 +239,7 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	}
 }
 
+/* -1: help was asked for, and given. What one option says is judged there, what two say here. */
 static int parse_plan_options(int argc, char **argv, struct plan_options *o)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -258,16 +259,16 @@ static int parse_plan_options(int argc, char **argv, struct plan_options *o)
 		}
 		why = take_plan_option(o, option);
 		if (why)
-			return usage(why);
+			return print_usage(why);
 	}
 	if (argc - optind != 1)
-		return usage("plan: expected one cluster file");
+		return print_usage("plan: expected one cluster file");
 	if (o->request.budget_s > 0 && o->request.evaluations > 0)
-		return usage("--budget and --evaluations exclude each other");
+		return print_usage("--budget and --evaluations exclude each other");
 	if (o->request.sync_limit_s > 0 && !o->request.free_assignment)
-		return usage("--sync-limit: only with --assignment free");
+		return print_usage("--sync-limit: only with --assignment free");
 	if (o->request.sync_limit_s > 0 && o->request.algorithm != PLAN_BEST)
-		return usage("--sync-limit: only with --algorithm best");
+		return print_usage("--sync-limit: only with --algorithm best");
 	if (o->request.evaluations <= 0 && o->request.budget_s <= 0)
 		o->request.budget_s = 1;
 	o->cluster = argv[optind];
@@ -302,7 +303,7 @@ static int write_plan(const struct plan *plan, const char *path)
 		rc = error_set(&err, -errno, "stdout: %s", strerror(errno));
 	}
 	free(text);
-	return rc == 0 ? DONE : fail(&err, FAILED);
+	return rc == 0 ? DONE : report_error(&err, FAILED);
 }
 
 static void show_progress(void *arg, const struct plan *plan)
@@ -313,6 +314,7 @@ static void show_progress(void *arg, const struct plan *plan)
 		plan->predicted.lower_bound_s);
 }
 
+/* What the options say of stages is judged against the cluster first. */
 static int search_and_write(const struct cluster *c, struct plan_options *o)
 {
 	struct plan_request *q = &o->request;
@@ -324,16 +326,16 @@ static int search_and_write(const struct cluster *c, struct plan_options *o)
 	if (o->stages && o->stages != c->n_stages) {
 		error_set(&err, 0, "--skip %d/%d: the cluster has %d stages", o->skip, o->stages,
 			  c->n_stages);
-		return fail(&err, USAGE);
+		return report_error(&err, USAGE);
 	}
 	if (o->skip >= c->n_stages) {
 		error_set(&err, 0, "--skip %d: the cluster has only %d stages", o->skip, c->n_stages);
-		return fail(&err, USAGE);
+		return report_error(&err, USAGE);
 	}
 	if (q->path_length > c->n_stages) {
 		error_set(&err, 0, "--path-length %d: the cluster has only %d stages",
 			  q->path_length, c->n_stages);
-		return fail(&err, USAGE);
+		return report_error(&err, USAGE);
 	}
 	if (o->skip >= 0)
 		q->path_length = c->n_stages - o->skip;
@@ -348,12 +350,13 @@ static int search_and_write(const struct cluster *c, struct plan_options *o)
 		return BROKEN;
 	}
 	if (rc != 0)
-		return fail(&err, FAILED);
+		return report_error(&err, FAILED);
 	rc = write_plan(plan, o->output);
 	plan_free(plan);
 	return rc;
 }
 
+/* Options, the files they name, the search. */
 static int plan_command(int argc, char **argv)
 {
 	struct plan_options o;
@@ -366,9 +369,9 @@ static int plan_command(int argc, char **argv)
 	if (status != 0)
 		return status < 0 ? DONE : status;
 	if (cluster_read(o.cluster, &c, &err) != 0)
-		return fail(&err, FAILED);
+		return report_error(&err, FAILED);
 	if (o.from && plan_read(o.from, &from, &err) != 0) {
-		status = fail(&err, FAILED);
+		status = report_error(&err, FAILED);
 		goto free_cluster;
 	}
 	if (o.without) {
@@ -376,7 +379,7 @@ static int plan_command(int argc, char **argv)
 		if (!excluded || !parse_without(o.without, c->n_nodes, excluded)) {
 			error_set(&err, 0, "--without %.60s: expected node ids below %d, with commas",
 				  o.without, c->n_nodes);
-			status = fail(&err, USAGE);
+			status = report_error(&err, USAGE);
 			goto free_excluded;
 		}
 	}
@@ -422,6 +425,7 @@ static void print_json_text(const char *text)
 	putchar('"');
 }
 
+/* Only what there is: without a run that ends only the breaches and why it stopped. */
 static void print_json(const struct simulation *s, const struct check_report *r,
 		       const struct robust_outcome *noisy, const char *stop)
 {
@@ -467,7 +471,9 @@ struct simulate_options {
 	uint64_t seed;
 };
 
-static int judge(const struct cluster *c, const struct plan *p,
+/* Simulated, checked, and tried on samples if asked for; then told, and the trace written. A standstill
+ * is a breach of TC1; a plan that cannot be run at all and breaks no rule is an error. */
+static int judge_plan(const struct cluster *c, const struct plan *p,
 		 const struct simulate_options *options)
 {
 	struct robust_outcome noisy = { 0 };
@@ -479,15 +485,15 @@ static int judge(const struct cluster *c, const struct plan *p,
 
 	if (rc == -ENOMEM || check_plan(c, p, s, NULL, &report) != 0) {
 		simulation_free(s);
-		return fail(&err, FAILED);
+		return report_error(&err, FAILED);
 	}
 	if (rc != 0 && report.n_breaches == 0 && !standstill) {
-		status = fail(&err, FAILED);
+		status = report_error(&err, FAILED);
 		goto fini_report;
 	}
 	if (options->jitter > 0 && s &&
 	    robust_expect(c, p, options->jitter, options->seed, options->samples, &noisy, &err) != 0) {
-		status = fail(&err, FAILED);
+		status = report_error(&err, FAILED);
 		goto fini_report;
 	}
 	if (options->text)
@@ -505,12 +511,12 @@ static int judge(const struct cluster *c, const struct plan *p,
 		char *json = simulation_trace(c, p, s);
 
 		if (!json || file_write(options->trace, json, strlen(json), 0644, &err) != 0)
-			status = fail(&err, FAILED);
+			status = report_error(&err, FAILED);
 		free(json);
 	}
 	if (fflush(stdout) != 0) {
 		error_set(&err, 0, "stdout: %s", strerror(errno));
-		status = fail(&err, FAILED);
+		status = report_error(&err, FAILED);
 	}
 fini_report:
 	check_report_fini(&report);
@@ -542,6 +548,7 @@ static const char *take_simulate_option(struct simulate_options *o, int option)
 	}
 }
 
+/* Options, the two files, the judgement. */
 static int simulate_command(int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -567,17 +574,17 @@ static int simulate_command(int argc, char **argv)
 		}
 		why = take_simulate_option(&options, option);
 		if (why)
-			return usage(why);
+			return print_usage(why);
 	}
 	if (argc - optind != 2)
-		return usage("simulate: expected a cluster file and a plan file");
+		return print_usage("simulate: expected a cluster file and a plan file");
 	if (cluster_read(argv[optind], &c, &err) != 0)
-		return fail(&err, FAILED);
+		return report_error(&err, FAILED);
 	if (plan_read(argv[optind + 1], &p, &err) != 0) {
 		cluster_free(c);
-		return fail(&err, FAILED);
+		return report_error(&err, FAILED);
 	}
-	status = judge(c, p, &options);
+	status = judge_plan(c, p, &options);
 	plan_free(p);
 	cluster_free(c);
 	return status;
@@ -593,5 +600,5 @@ int main(int argc, char **argv)
 		fputs(usage_text, stdout);
 		return DONE;
 	}
-	return usage(argc < 2 ? NULL : "expected plan or simulate");
+	return print_usage(argc < 2 ? NULL : "expected plan or simulate");
 }

@@ -11,7 +11,7 @@
 
 #include "controller/controller.h"
 #include "controller/members/member.h"
-#include "schedule/execution/noise.h"
+#include "schedule/execution/jitter.h"
 
 /* But for what the command line says anew. */
 static void take_unsaid(struct options *o, json_int_t iterations, int eval_every,
@@ -68,7 +68,7 @@ int resume_options_again(struct controller *c, struct error *err)
 			     plan_algorithm_named(algorithm, &p->algorithm) &&
 			     skip >= 0 && iterations >= 0 && every >= 0 && batches > 0 &&
 			     checkpoint >= 0 && scale <= 1e6 && jitter >= 0 &&
-			     jitter <= NOISE_MOST_JITTER
+			     jitter <= JITTER_MOST
 		     ? 0
 		     : -EINVAL;
 	json_decref(o);

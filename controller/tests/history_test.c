@@ -26,7 +26,7 @@
 #include "controller/operator/journal.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
-#include "schedule/execution/noise.h"
+#include "schedule/execution/jitter.h"
 
 enum {
 	MEMBERS = 20, PER_NODE = 3, /* 30 microbatches, the embedded cluster's */
@@ -118,14 +118,14 @@ static void now_and_then(struct controller *c)
 /* Nothing takes quite its time (and nothing so long that plans change), so that nodes count in another order in every iteration. */
 static void iterate(struct controller *c)
 {
-	struct noise noise = { .jitter = 0.02, .seed = c->committed };
+	struct jitter noise = { .jitter = 0.02, .seed = c->committed };
 	struct simulation *t;
 	uint64_t before = c->committed;
 
 	for (int i = 0; i < 4 && c->phase != PHASE_COMPUTING; i++)
 		loop_phase(c);
 	assert_int_equal(c->phase, PHASE_COMPUTING);
-	assert_int_equal(simulate_noisy(c->cluster, c->current->plan, &noise, &t, NULL), 0);
+	assert_int_equal(simulate_jittered(c->cluster, c->current->plan, &noise, &t, NULL), 0);
 	for (int i = 0; i < t->n_tasks; i++)
 		report_task(c, &t->tasks[i]);
 	c->now_us += (int64_t)(t->iteration_s * SECOND);

@@ -4,9 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/bound/exposure.h"
-#include "schedule/bound/machine.h"
-#include "schedule/bound/ways.h"
+#include "schedule/bound/coverage_bound.h"
+#include "schedule/bound/single_machine.h"
+#include "schedule/bound/shortest_paths.h"
+
+/* A list of parts, each of which may raise the bound, looked at one by one as time allows: every data
+ * node alone, latest first, those like one already looked at left out; every stage alone; at last the
+ * coverage bound, in steps of its own. Whatever has been looked at, the bound is valid. */
 
 #define MOST_WAYS 100        /* of a data node's machine */
 #define MOST_HOPS 300000000L /* looked at for ways; data nodes left after that are left out */
@@ -26,11 +30,12 @@ struct bound {
 	int next;    /* into order, then stages */
 	int64_t due; /* runs until the next step beside a search */
 	bool done;
-	struct ways *ways;
-	struct exposure *exposure; /* last; NULL: not begun, or not for this one */
+	struct shortest_paths *ways;
+	struct coverage_bound *coverage; /* last; NULL: not begun, or not for this one */
 	double best_s;
 };
 
+/* Who sends how many, the data nodes by when their last microbatch was home, and the shortest paths. */
 struct bound *bound_new(const struct problem *p, const struct solution *s,
 			const double *finish_s)
 {
@@ -44,7 +49,7 @@ struct bound *bound_new(const struct problem *p, const struct solution *s,
 	b->s = s;
 	b->sent = calloc(data, sizeof(*b->sent));
 	b->order = calloc(data, sizeof(*b->order));
-	b->ways = ways_new(p, s);
+	b->ways = shortest_paths_new(p, s);
 	if (!b->sent || !b->order || !b->ways)
 		goto free_late;
 	for (int i = 0; i < p->n_mb; i++) {
@@ -74,8 +79,8 @@ void bound_free(struct bound *b)
 		return;
 	free(b->sent);
 	free(b->order);
-	exposure_free(b->exposure);
-	ways_free(b->ways);
+	coverage_bound_free(b->coverage);
+	shortest_paths_free(b->ways);
 	free(b);
 }
 
@@ -88,7 +93,7 @@ static void bound_data_node(struct bound *b, int place)
 {
 	int node = b->s->members[place];
 	const struct cluster_node *n = &b->p->c->nodes[node];
-	struct machine m = {
+	struct single_machine m = {
 		.forward_s = n->forward_s,
 		.loss_s = n->loss_s,
 		.backward_s = n->backward_s,
@@ -96,15 +101,15 @@ static void bound_data_node(struct bound *b, int place)
 		.slots = n->memory,
 		.split = b->p->q->split_backward,
 		.weights_s = n->weight_gradient_s,
-		.lag_loss_s = ways_fastest_s(b->ways, node, WAY_OUT),
-		.lag_back_s = ways_fastest_s(b->ways, node, WAY_BACK),
-		.lag_round_s = ways_fastest_s(b->ways, node, WAY_ROUND),
+		.lag_loss_s = shortest_paths_fastest_s(b->ways, node, SHORTEST_PATHS_OUT),
+		.lag_back_s = shortest_paths_fastest_s(b->ways, node, SHORTEST_PATHS_BACK),
+		.lag_round_s = shortest_paths_fastest_s(b->ways, node, SHORTEST_PATHS_ROUND),
 		.n = b->sent[place],
 	};
 	bool exact;
 
 	if (isfinite(m.lag_round_s))
-		b->best_s = fmax(b->best_s, machine_least_s(&m, MOST_WAYS, &exact));
+		b->best_s = fmax(b->best_s, single_machine_least_s(&m, MOST_WAYS, &exact));
 }
 
 /* One that is like another already looked at, and sends no more, says nothing new. */
@@ -114,11 +119,11 @@ static bool says_nothing_new(const struct bound *b, int place)
 		int before = b->order[i];
 
 		if (b->sent[before] >= b->sent[place] &&
-		    ways_like(b->ways, b->s->members[before]) ==
-			    ways_like(b->ways, b->s->members[place]))
+		    shortest_paths_like(b->ways, b->s->members[before]) ==
+			    shortest_paths_like(b->ways, b->s->members[place]))
 			return true;
 	}
-	return ways_work(b->ways) > MOST_HOPS;
+	return shortest_paths_work(b->ways) > MOST_HOPS;
 }
 
 /* Visits that node v can serve in an iteration of length t. */
@@ -193,11 +198,11 @@ static void bound_stage(struct bound *b, int stage)
 	free(edges);
 }
 
-static bool bound_exposure(struct bound *b)
+static bool bound_coverage(struct bound *b)
 {
-	bool more = exposure_step(b->exposure, b->best_s);
+	bool more = coverage_bound_step(b->coverage, b->best_s);
 
-	b->best_s = fmax(b->best_s, exposure_s(b->exposure));
+	b->best_s = fmax(b->best_s, coverage_bound_s(b->coverage));
 	return more;
 }
 
@@ -206,8 +211,8 @@ static bool bound_part(struct bound *b)
 {
 	int data = b->p->sizes[0], stage;
 
-	if (b->exposure)
-		return bound_exposure(b);
+	if (b->coverage)
+		return bound_coverage(b);
 	while (b->next < data && says_nothing_new(b, b->order[b->next]))
 		b->next++;
 	stage = b->next - data + 1;
@@ -216,8 +221,8 @@ static bool bound_part(struct bound *b)
 	else if (stage < b->p->n_stages && b->p->length > 1)
 		bound_stage(b, stage);
 	else
-		return exposure_new(&b->exposure, b->p, b->s, b->ways, b->sent) == 0 &&
-		       b->exposure != NULL;
+		return coverage_bound_new(&b->coverage, b->p, b->s, b->ways, b->sent) == 0 &&
+		       b->coverage != NULL;
 	b->next++;
 	return true;
 }
@@ -230,7 +235,7 @@ bool bound_step(struct bound *b)
 
 static int64_t states_compared(const struct bound *b)
 {
-	return b->exposure ? exposure_work(b->exposure) : 0;
+	return b->coverage ? coverage_bound_work(b->coverage) : 0;
 }
 
 double bound_beside(struct bound *b, int64_t runs)
@@ -250,7 +255,7 @@ double bound_answer(struct bound *b)
 {
 	int left = MOST_STEPS;
 
-	while ((left-- > 0 || b->exposure) && states_compared(b) < MOST_COMPARED && bound_step(b))
+	while ((left-- > 0 || b->coverage) && states_compared(b) < MOST_COMPARED && bound_step(b))
 		;
 	return b->best_s;
 }

@@ -1,12 +1,12 @@
 /* bound.h - how short an iteration can be at all, for an assignment: below this no paths and no
  * order can go.
  *
- * One data node alone: machine.h, with the least lags that ways.h finds.
+ * One data node alone: single_machine.h, with the least lags that shortest_paths.h finds.
  *
  * One stage alone. Its nodes have to serve the visits that exposure demands, between the
  * earliest arrival and the latest departure that leaves time for the way home.
  *
- * All data nodes together, each stage visited as often as it must be: exposure.h.
+ * All data nodes together, each stage visited as often as it must be: coverage_bound.h.
  *
  * With the backward pass split the weight gradients of other than data nodes are left out, which
  * keeps the bound valid.

@@ -8,10 +8,12 @@
 #include "schedule/problem/routes.h"
 #include "schedule/execution/simulate.h"
 
-#define MOST_MB 12
-#define MOST_NODES 32
-#define MOST_STAGES 16
-#define MOST_HOPS 20000 /* of all data nodes' legal paths */
+/* Depth first over the execution itself: a moment is all there is to know at an instant. At each, the
+ * first node that is free and has something to start branches over what (branch_at), and a forward
+ * task over where its microbatch goes next, which is a hop in the tree of legal paths. When nothing
+ * can start, time advances to the next arrival or end. A branch ends when least_end says that it
+ * cannot beat the best plan known. */
+
 #define ASK_EVERY 4096
 #define EQUAL (1 - 1e-12)
 
@@ -24,15 +26,15 @@ struct hop {
 /* Everything about a moment of the execution. */
 struct moment {
 	double now_s;
-	double arrival_s[MOST_MB]; /* of the next task; INFINITY: all done */
-	double rest_s[MOST_MB];    /* the least from the start of the next task to the end */
-	int32_t at[MOST_MB];       /* the last hop chosen; until the first F starts the root */
-	uint8_t step[MOST_MB];     /* tasks done or running */
-	bool waiting[MOST_MB];
-	double free_s[MOST_NODES];
-	bool busy[MOST_NODES];
-	uint8_t held[MOST_NODES];
-	uint8_t visits[MOST_STAGES];
+	double arrival_s[EXACT_MOST_MICROBATCHES]; /* of the next task; INFINITY: all done */
+	double rest_s[EXACT_MOST_MICROBATCHES];    /* the least from the start of the next task to the end */
+	int32_t at[EXACT_MOST_MICROBATCHES];       /* the last hop chosen; until the first F starts the root */
+	uint8_t step[EXACT_MOST_MICROBATCHES];     /* tasks done or running */
+	bool waiting[EXACT_MOST_MICROBATCHES];
+	double free_s[EXACT_MOST_NODES];
+	bool busy[EXACT_MOST_NODES];
+	uint8_t held[EXACT_MOST_NODES];
+	uint8_t visits[EXACT_MOST_STAGES];
 	int to_come;  /* visits not chosen yet */
 	double end_s; /* of the last microbatch that is back */
 	int n_log;
@@ -49,10 +51,10 @@ struct exact {
 	const struct exact_request *q;
 	struct hop *hops;
 	int n_hops, room;
-	int32_t root[MOST_MB];                             /* by place in stage 0 */
-	struct start log[MOST_MB * (2 * MOST_STAGES + 1)]; /* of the branch being looked at */
-	struct start best_log[MOST_MB * (2 * MOST_STAGES + 1)];
-	int32_t best_hop[MOST_MB];
+	int32_t root[EXACT_MOST_MICROBATCHES];                             /* by place in stage 0 */
+	struct start log[EXACT_MOST_MICROBATCHES * (2 * EXACT_MOST_STAGES + 1)]; /* of the branch being looked at */
+	struct start best_log[EXACT_MOST_MICROBATCHES * (2 * EXACT_MOST_STAGES + 1)];
+	int32_t best_hop[EXACT_MOST_MICROBATCHES];
 	int n_best;
 	double best_s;
 	long steps_left;
@@ -61,18 +63,12 @@ struct exact {
 
 bool exact_is_small(const struct problem *p)
 {
-	return p->n_mb <= MOST_MB && p->n_nodes <= MOST_NODES && p->n_stages <= MOST_STAGES &&
-	       p->n_movable == 0 && !p->q->split_backward;
-}
-
-static double delay(const struct problem *p, int from, int to)
-{
-	return p->delay[(size_t)from * (size_t)p->n_nodes + (size_t)to];
+	return problem_is(p, REGIME_EXACT) && p->n_movable == 0 && !p->q->split_backward;
 }
 
 static int add_hop(struct exact *e, int node, int parent)
 {
-	if (e->n_hops == MOST_HOPS)
+	if (e->n_hops == EXACT_MOST_HOPS)
 		return PLAN_NOT_FOUND;
 	if (e->n_hops == e->room) {
 		int room = e->room ? 2 * e->room : 256;
@@ -97,12 +93,12 @@ static double home_s(const struct exact *e, int at)
 	for (int h = at; e->hops[h].parent >= 0; h = e->hops[h].parent) {
 		int v = e->hops[h].node, u = e->hops[e->hops[h].parent].node;
 
-		rest_s += p->c->nodes[v].backward_s + delay(p, v, u);
+		rest_s += p->c->nodes[v].backward_s + problem_delay_s(p, v, u);
 		data = e->hops[h].parent;
 	}
 	data = e->hops[data].node;
 	if (data != e->hops[at].node)
-		rest_s += delay(p, e->hops[at].node, data) + delay(p, data, e->hops[at].node);
+		rest_s += problem_delay_s(p, e->hops[at].node, data) + problem_delay_s(p, data, e->hops[at].node);
 	return rest_s + p->c->nodes[data].loss_s + p->c->nodes[data].backward_s;
 }
 
@@ -146,7 +142,7 @@ static double find_rests(struct exact *e, int at)
 	for (int32_t child = e->hops[at].child, next; child >= 0; child = next) {
 		int v = e->hops[child].node;
 		int32_t *link = &sorted;
-		double rest_s = delay(p, e->hops[at].node, v) + p->c->nodes[v].forward_s +
+		double rest_s = problem_delay_s(p, e->hops[at].node, v) + p->c->nodes[v].forward_s +
 				find_rests(e, child);
 
 		next = e->hops[child].sibling;
@@ -172,7 +168,7 @@ static int node_of(const struct exact *e, const struct moment *m, int mb)
 	return e->hops[h].node;
 }
 
-static double duration(const struct exact *e, int node, int step)
+static double task_duration_s(const struct exact *e, int node, int step)
 {
 	const struct cluster_node *n = &e->p->c->nodes[node];
 	int length = e->p->length;
@@ -216,7 +212,7 @@ static double least_end(const struct exact *e, const struct moment *m)
 }
 
 /* Can the visits still to be chosen bring every stage between its limits? */
-static bool even(const struct exact *e, const struct moment *m)
+static bool may_even_out(const struct exact *e, const struct moment *m)
 {
 	int room = 0, lack = 0;
 
@@ -229,7 +225,7 @@ static bool even(const struct exact *e, const struct moment *m)
 	return lack <= m->to_come && m->to_come <= room;
 }
 
-static void record(struct exact *e, const struct moment *m)
+static void record_best(struct exact *e, const struct moment *m)
 {
 	for (int i = 0; i < e->p->n_mb; i++) {
 		if (m->step[i] != 2 * e->p->length + 1)
@@ -246,11 +242,13 @@ struct choice {
 	int32_t hop; /* the next one; -1: the task is not an F with hops to come */
 };
 
-static void begin(struct exact *e, struct moment *m, struct choice k)
+/* The task starts now: the node is busy and a slot taken or given back; its microbatch then travels to
+ * its next task, by the hop chosen where there was a choice, and the least rest is brought up to date. */
+static void begin_task(struct exact *e, struct moment *m, struct choice k)
 {
 	const struct problem *p = e->p;
 	int step = m->step[k.mb], node = node_of(e, m, k.mb), to;
-	double took = duration(e, node, step), end = m->now_s + took;
+	double took = task_duration_s(e, node, step), end = m->now_s + took;
 
 	e->log[m->n_log++] = (struct start){ (int8_t)k.mb, (int8_t)step, (int16_t)node };
 	m->held[node] = (uint8_t)(m->held[node] + (step < p->length) - (step > p->length));
@@ -269,13 +267,13 @@ static void begin(struct exact *e, struct moment *m, struct choice k)
 		m->to_come--;
 	}
 	to = node_of(e, m, k.mb);
-	m->arrival_s[k.mb] = end + delay(p, node, to);
+	m->arrival_s[k.mb] = end + problem_delay_s(p, node, to);
 	if (k.hop >= 0)
 		m->rest_s[k.mb] = p->c->nodes[to].forward_s + e->hops[k.hop].rest_s;
 	else if (step == p->length - 1)
-		m->rest_s[k.mb] = e->hops[m->at[k.mb]].rest_s - delay(p, node, to);
+		m->rest_s[k.mb] = e->hops[m->at[k.mb]].rest_s - problem_delay_s(p, node, to);
 	else
-		m->rest_s[k.mb] -= took + delay(p, node, to);
+		m->rest_s[k.mb] -= took + problem_delay_s(p, node, to);
 }
 
 static bool may_start(const struct exact *e, const struct moment *m, int mb, int node)
@@ -285,7 +283,7 @@ static bool may_start(const struct exact *e, const struct moment *m, int mb, int
 }
 
 /* The microbatches to choose from at a node. */
-static int candidates(const struct exact *e, const struct moment *m, int node, int *mb)
+static int list_candidates(const struct exact *e, const struct moment *m, int node, int *mb)
 {
 	const struct problem *p = e->p;
 	int n = 0;
@@ -305,7 +303,7 @@ static int candidates(const struct exact *e, const struct moment *m, int node, i
 }
 
 /* The next instant at which anything happens; false: nothing will. */
-static bool advance(const struct exact *e, struct moment *m)
+static bool advance_time(const struct exact *e, struct moment *m)
 {
 	double next = INFINITY;
 
@@ -342,17 +340,17 @@ static bool out_of_steps(struct exact *e)
 	return e->gave_up;
 }
 
-static void explore(struct exact *e, struct moment *m);
+static void explore_from(struct exact *e, struct moment *m);
 
-static void branch(struct exact *e, const struct moment *m, struct choice k)
+static void branch_on(struct exact *e, const struct moment *m, struct choice k)
 {
 	struct moment next = *m;
 
 	if (out_of_steps(e))
 		return;
-	begin(e, &next, k);
-	if ((k.hop < 0 || even(e, &next)) && worth_it(e, &next))
-		explore(e, &next);
+	begin_task(e, &next, k);
+	if ((k.hop < 0 || may_even_out(e, &next)) && worth_it(e, &next))
+		explore_from(e, &next);
 }
 
 /* All that the node can do now. */
@@ -363,7 +361,7 @@ static void branch_at(struct exact *e, const struct moment *m, const int *mb, in
 		int32_t hop = goes_on ? e->hops[m->at[mb[i]]].child : -1;
 
 		do {
-			branch(e, m, (struct choice){ mb[i], hop });
+			branch_on(e, m, (struct choice){ mb[i], hop });
 			hop = goes_on ? e->hops[hop].sibling : -1;
 		} while (hop >= 0 && !e->gave_up);
 	}
@@ -371,21 +369,21 @@ static void branch_at(struct exact *e, const struct moment *m, const int *mb, in
 
 /* Every way things can go on from this moment. Which node chooses first does not matter: a node
  * sees only what waits with it. */
-static void explore(struct exact *e, struct moment *m)
+static void explore_from(struct exact *e, struct moment *m)
 {
-	int mb[MOST_MB];
+	int mb[EXACT_MOST_MICROBATCHES];
 
 	for (;;) {
 		int v = 0, n = 0;
 
-		while (v < e->p->n_nodes && (m->busy[v] || (n = candidates(e, m, v, mb)) == 0))
+		while (v < e->p->n_nodes && (m->busy[v] || (n = list_candidates(e, m, v, mb)) == 0))
 			v++;
 		if (v < e->p->n_nodes) {
 			branch_at(e, m, mb, n);
 			return;
 		}
-		if (!advance(e, m)) {
-			record(e, m);
+		if (!advance_time(e, m)) {
+			record_best(e, m);
 			return;
 		}
 		if (!worth_it(e, m))
@@ -405,7 +403,7 @@ static int find_paths(struct exact *e, struct moment *m)
 			e->root[place] = e->n_hops;
 			rc = add_hop(e, e->s->members[place], -1);
 			if (rc == 0)
-				rc = routes_each(p, e->s, e->s->members[place], MOST_HOPS * 10L,
+				rc = routes_each(p, e->s, e->s->members[place], EXACT_MOST_HOPS * 10L,
 						 add_path,
 						 &(struct growing){ e, e->root[place] });
 			if (rc == 0)
@@ -515,7 +513,7 @@ int exact_search(const struct problem *p, const struct solution *s,
 	};
 	rc = find_paths(e, &first);
 	if (rc == 0) {
-		explore(e, &first);
+		explore_from(e, &first);
 		if (e->n_best > 0)
 			rc = take_best(e, out);
 		if (rc == 0 && e->gave_up)

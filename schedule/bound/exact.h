@@ -21,7 +21,7 @@ struct exact_request {
 	void *stop_arg;
 };
 
-/* Small enough to be worth a try: up to 12 microbatches, 32 nodes, 16 stages. */
+/* Small enough to be worth a try (REGIME_EXACT), every node with a stage, the backward pass whole. */
 bool exact_is_small(const struct problem *p);
 
 /* s gives the assignment. 0: proved; *out is a best plan (with an order where it needs one), or

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Judges from the cluster, the plan and a trace alone; nothing of the search is used, so that a mistake
+ * there is not made here again. Each rule adds its breaches to the report and the next goes on, as far
+ * as the shape is sound. */
+
 struct checking {
 	const struct cluster *c;
 	const struct plan *p;
@@ -15,10 +19,10 @@ struct checking {
 	int rc;
 };
 
-static void breach(struct checking *k, const char *format, ...)
+static void add_breach(struct checking *k, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void breach(struct checking *k, const char *format, ...)
+static void add_breach(struct checking *k, const char *format, ...)
 {
 	char text[256];
 	va_list ap;
@@ -40,6 +44,7 @@ static int size_of(const struct plan *p, int stage)
 	return p->stage_start[stage + 1] - p->stage_start[stage];
 }
 
+/* Node by node: it exists, has one stage, is not out, is where it is pinned. Then the sizes of stages. */
 static void check_assignment(struct checking *k, const struct check_options *options)
 {
 	const struct plan *p = k->p;
@@ -50,26 +55,26 @@ static void check_assignment(struct checking *k, const struct check_options *opt
 			int node = p->assigned[i];
 
 			if (node < 0 || node >= k->c->n_nodes) {
-				breach(k, "shape: stage %d: there is no node %d", s, node);
+				add_breach(k, "shape: stage %d: there is no node %d", s, node);
 				continue;
 			}
 			if (k->stage_of[node] >= 0)
-				breach(k, "shape: node %d is assigned twice, to stages %d and %d", node,
+				add_breach(k, "shape: node %d is assigned twice, to stages %d and %d", node,
 				       k->stage_of[node], s);
 			k->stage_of[node] = s;
 			if (options && options->excluded && options->excluded[node])
-				breach(k, "shape: node %d is out, yet assigned to stage %d", node, s);
+				add_breach(k, "shape: node %d is out, yet assigned to stage %d", node, s);
 			if (options && options->pins && k->c->nodes[node].stage >= 0 &&
 			    k->c->nodes[node].stage != s)
-				breach(k, "shape: node %d is pinned to stage %d, yet assigned to %d",
+				add_breach(k, "shape: node %d is pinned to stage %d, yet assigned to %d",
 				       node, k->c->nodes[node].stage, s);
 		}
 		if (size_of(p, s) > k->c->stages[s] ||
 		    (total == k->c->n_nodes && size_of(p, s) != k->c->stages[s]))
-			breach(k, "shape: stage %d has %d nodes, the cluster gives it %d", s,
+			add_breach(k, "shape: stage %d has %d nodes, the cluster gives it %d", s,
 			       size_of(p, s), k->c->stages[s]);
 		if (size_of(p, s) == 0)
-			breach(k, "shape: stage %d has no node", s);
+			add_breach(k, "shape: stage %d has no node", s);
 	}
 }
 
@@ -83,28 +88,29 @@ static void check_links(struct checking *k, const struct plan_microbatch *m)
 		if (from == to)
 			continue;
 		if (delay[(size_t)from * n + (size_t)to] < 0)
-			breach(k, "shape: microbatch %d: no link from node %d to node %d", m->id, from,
+			add_breach(k, "shape: microbatch %d: no link from node %d to node %d", m->id, from,
 			       to);
 		if (delay[(size_t)to * n + (size_t)from] < 0)
-			breach(k, "shape: microbatch %d: no link from node %d to node %d, for the way back",
+			add_breach(k, "shape: microbatch %d: no link from node %d to node %d, for the way back",
 			       m->id, to, from);
 	}
 }
 
+/* Nodes that exist and have a stage come first: the rules that follow look stages up by node. */
 static void check_path_shape(struct checking *k, const struct plan_microbatch *m)
 {
 	bool known = true;
 
 	if (m->length != k->p->path_length)
-		breach(k, "shape: microbatch %d visits %d nodes, the path length is %d", m->id,
+		add_breach(k, "shape: microbatch %d visits %d nodes, the path length is %d", m->id,
 		       m->length, k->p->path_length);
 	for (int h = 0; h < m->length; h++) {
 		if (m->path[h] < 0 || m->path[h] >= k->c->n_nodes) {
-			breach(k, "shape: microbatch %d visits node %d, which does not exist", m->id,
+			add_breach(k, "shape: microbatch %d visits node %d, which does not exist", m->id,
 			       m->path[h]);
 			known = false;
 		} else if (k->stage_of[m->path[h]] < 0) {
-			breach(k, "shape: microbatch %d visits node %d, which has no stage", m->id,
+			add_breach(k, "shape: microbatch %d visits node %d, which has no stage", m->id,
 			       m->path[h]);
 			known = false;
 		}
@@ -116,7 +122,7 @@ static void check_path_shape(struct checking *k, const struct plan_microbatch *m
 	for (int h = 0; h < m->length; h++) {
 		for (int g = 0; g < h; g++) {
 			if (k->stage_of[m->path[g]] == k->stage_of[m->path[h]])
-				breach(k, "shape: microbatch %d visits stage %d twice", m->id,
+				add_breach(k, "shape: microbatch %d visits stage %d twice", m->id,
 				       k->stage_of[m->path[h]]);
 		}
 	}
@@ -126,10 +132,10 @@ static void check_path_shape(struct checking *k, const struct plan_microbatch *m
 static void check_cc1(struct checking *k, const struct plan_microbatch *m)
 {
 	if (k->stage_of[m->path[0]] != 0)
-		breach(k, "CC1: microbatch %d starts in stage %d, not 0", m->id,
+		add_breach(k, "CC1: microbatch %d starts in stage %d, not 0", m->id,
 		       k->stage_of[m->path[0]]);
 	if (m->path[0] != m->data_node)
-		breach(k, "CC1: microbatch %d starts at node %d, its data node is %d", m->id,
+		add_breach(k, "CC1: microbatch %d starts at node %d, its data node is %d", m->id,
 		       m->path[0], m->data_node);
 }
 
@@ -146,7 +152,7 @@ static void check_cc2(struct checking *k, const struct plan_microbatch *m)
 		int low = exchanged ? b : a;
 
 		if (low <= last) {
-			breach(k, "CC2: microbatch %d: stage %d at place %d does not follow stage %d",
+			add_breach(k, "CC2: microbatch %d: stage %d at place %d does not follow stage %d",
 			       m->id, a, h, last);
 			return;
 		}
@@ -176,7 +182,7 @@ static void check_cc3(struct checking *k)
 		long low = visits / others, high = (visits + others - 1) / others;
 
 		if (exposure[s] < low || exposure[s] > high)
-			breach(k, "CC3: stage %d is visited by %d microbatches, expected %ld to %ld", s,
+			add_breach(k, "CC3: stage %d is visited by %d microbatches, expected %ld to %ld", s,
 			       exposure[s], low, high);
 	}
 	free(exposure);
@@ -195,7 +201,7 @@ static void check_batch(struct checking *k)
 		for (int m = 0; m < p->n_microbatches; m++)
 			sends += p->microbatches[m].data_node == p->assigned[i];
 		if (takes_over ? sends != shared && sends != shared + 1 : sends != each)
-			breach(k, "batch: data node %d sends %d microbatches, expected %d", p->assigned[i],
+			add_breach(k, "batch: data node %d sends %d microbatches, expected %d", p->assigned[i],
 			       sends, takes_over ? shared : each);
 	}
 }
@@ -217,6 +223,7 @@ static int by_node_and_time(const void *a, const void *b)
 	return x->by - y->by;
 }
 
+/* Slots taken and given back in the trace, sorted by node and time, and summed up; a node is told of once. */
 static void check_tc1(struct checking *k, const struct simulation *trace)
 {
 	enum task_kind last = k->p->split_backward ? TASK_WEIGHTS : TASK_BACKWARD;
@@ -243,12 +250,12 @@ static void check_tc1(struct checking *k, const struct simulation *trace)
 			held = 0;
 		held += changes[i].by;
 		if (held > k->c->nodes[node].memory && told != node) {
-			breach(k, "TC1: node %d holds %d microbatches at %.6f s, its memory is %d", node,
+			add_breach(k, "TC1: node %d holds %d microbatches at %.6f s, its memory is %d", node,
 			       held, changes[i].at_s, k->c->nodes[node].memory);
 			told = node;
 		}
 		if ((i + 1 == n || changes[i + 1].node != node) && held != 0)
-			breach(k, "TC1: not every microbatch left node %d again", node);
+			add_breach(k, "TC1: not every microbatch left node %d again", node);
 	}
 	free(changes);
 }
@@ -285,7 +292,7 @@ int check_plan(const struct cluster *c, const struct plan *p, const struct simul
 		for (int i = 0; i < c->n_nodes; i++)
 			k.stage_of[i] = -1;
 		if (p->n_stages != c->n_stages)
-			breach(&k, "shape: the plan has %d stages, the cluster %d", p->n_stages,
+			add_breach(&k, "shape: the plan has %d stages, the cluster %d", p->n_stages,
 			       c->n_stages);
 		else
 			check_all(&k, trace, options);

@@ -9,6 +9,11 @@
 
 #include <jansson.h>
 
+/* A heap of events: a microbatch reaches its next task, or a node is free. All events of an instant are
+ * taken in before any node chooses (the dirty nodes); each then starts the best of what waits there
+ * and may start. What waits keeps its list at the node, with a note of what was in its way: those
+ * are the collisions told. Nothing here is fast: fast_simulate.c is. */
+
 #define NO_PRIORITY INT32_MAX
 
 struct event {
@@ -36,7 +41,7 @@ struct node_state {
 struct run {
 	const struct cluster *c;
 	const struct plan *p;
-	const struct noise *noise; /* NULL: none */
+	const struct jitter *noise; /* NULL: none */
 	struct simulation *s;
 	double now_s;
 	struct node_state *nodes;
@@ -76,7 +81,7 @@ static int step_node(const struct plan_microbatch *m, int step)
 	return m->path[step_hop(m, step)];
 }
 
-static double duration(const struct run *r, int node, enum task_kind kind)
+static double task_duration_s(const struct run *r, int node, enum task_kind kind)
 {
 	const struct cluster_node *n = &r->c->nodes[node];
 
@@ -191,7 +196,7 @@ static void send_on(struct run *r, int mb, int node, double end_s)
 	if (to != node) {
 		double delay_s = r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes + (size_t)to];
 
-		end_s += r->noise ? delay_s * noise_factor(r->noise, mb, next - 1, true) : delay_s;
+		end_s += r->noise ? delay_s * jitter_factor(r->noise, mb, next - 1, true) : delay_s;
 	}
 	heap_push(r, end_s, mb);
 }
@@ -218,9 +223,9 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 		.arrival_s = w->arrival_s,
 		.start_s = r->now_s,
 	};
-	lasts_s = duration(r, node, task->kind);
+	lasts_s = task_duration_s(r, node, task->kind);
 	if (r->noise)
-		lasts_s *= noise_factor(r->noise, w->mb, w->step, false);
+		lasts_s *= jitter_factor(r->noise, w->mb, w->step, false);
 	task->end_s = task->start_s + lasts_s;
 	note_collision(r, task, w->in_the_way);
 	if (task->kind == TASK_FORWARD)
@@ -248,7 +253,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 
 /* The node is free: start the best of what waits there and may start. The rest learn what they
  * wait for: that task, or with nothing to start the oldest holder of a slot. */
-static void choose(struct run *r, int node)
+static void start_best(struct run *r, int node)
 {
 	struct node_state *n = &r->nodes[node];
 	int best = -1, why;
@@ -271,7 +276,7 @@ static void choose(struct run *r, int node)
 	}
 }
 
-static void mark(struct run *r, int node)
+static void mark_dirty(struct run *r, int node)
 {
 	if (!r->nodes[node].dirty) {
 		r->nodes[node].dirty = true;
@@ -294,7 +299,7 @@ static void take_in(struct run *r, struct event e)
 					  .arrival_s = e.at_s,
 					  .in_the_way = n->busy ? n->last : -1 };
 	}
-	mark(r, node);
+	mark_dirty(r, node);
 }
 
 static void run_events(struct run *r)
@@ -309,7 +314,7 @@ static void run_events(struct run *r)
 
 			r->nodes[node].dirty = false;
 			if (!r->nodes[node].busy)
-				choose(r, node);
+				start_best(r, node);
 		}
 	}
 }
@@ -323,6 +328,8 @@ static int check_hop(const struct cluster *c, const struct plan_microbatch *m, i
 	return 0;
 }
 
+/* What the run would read out of bounds or could never do: unknown nodes, lengths, missing links. Rules
+ * of the plan are check.h's. */
 static int check_runnable(const struct cluster *c, const struct plan *p, struct error *err)
 {
 	if (p->n_stages != c->n_stages)
@@ -398,6 +405,7 @@ static void fill_priorities(struct run *r)
 	}
 }
 
+/* Sizes follow from the plan: a node has room for all microbatches that visit it to wait or hold there. */
 static int run_alloc(struct run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
@@ -455,7 +463,7 @@ static void run_free(struct run *r)
 }
 
 /* Names the first few that wait and who holds what they wait for. */
-static int standstill(const struct run *r, struct error *err)
+static int tell_standstill(const struct run *r, struct error *err)
 {
 	char who[400] = "";
 	int named = 0, stuck = r->p->n_microbatches - r->done;
@@ -512,6 +520,24 @@ void simulation_free(struct simulation *s)
 	free(s);
 }
 
+/* Seconds to sum the gradients of one stage among its replicas. */
+static double stage_sync_s(const struct cluster *c, const struct plan *p, int stage)
+{
+	const int *nodes = p->assigned + p->stage_start[stage];
+	int r = p->stage_start[stage + 1] - p->stage_start[stage];
+	double slowest = 0;
+
+	for (int i = 0; c->sync_pair_s && i < r * r; i++) {
+		int a = nodes[i / r], b = nodes[i % r];
+		double t = a == b ? 0
+				  : c->sync_pair_s[(size_t)a * (size_t)c->n_nodes + (size_t)b];
+
+		if (t > slowest)
+			slowest = t;
+	}
+	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
+}
+
 /* Exposure counts visits by the assignment, idle time the nodes that have a stage. */
 static double total_s(const struct run *r)
 {
@@ -526,12 +552,13 @@ static double total_s(const struct run *r)
 			if (last >= 0)
 				end_s = fmax(end_s, r->s->tasks[last].end_s);
 		}
-		most = fmax(most, end_s + plan_stage_sync_s(r->c, r->p, stage));
+		most = fmax(most, end_s + stage_sync_s(r->c, r->p, stage));
 	}
 	return most;
 }
 
-static int summarise(struct run *r, struct error *err)
+/* Exposure, the idle fraction and the sums, from the run that has ended. */
+static int sum_up_run(struct run *r, struct error *err)
 {
 	struct simulation *s = r->s;
 	int *stage_of = malloc((size_t)r->c->n_nodes * sizeof(*stage_of));
@@ -561,7 +588,7 @@ static int summarise(struct run *r, struct error *err)
 	return 0;
 }
 
-int simulate_noisy(const struct cluster *c, const struct plan *p, const struct noise *noise,
+int simulate_jittered(const struct cluster *c, const struct plan *p, const struct jitter *noise,
 		   struct simulation **out, struct error *err)
 {
 	struct run r = { .c = c, .p = p, .noise = noise };
@@ -577,7 +604,7 @@ int simulate_noisy(const struct cluster *c, const struct plan *p, const struct n
 	for (int i = 0; i < p->n_microbatches; i++)
 		heap_push(&r, p->microbatches[i].release_s, i);
 	run_events(&r);
-	rc = r.done < p->n_microbatches ? standstill(&r, err) : summarise(&r, err);
+	rc = r.done < p->n_microbatches ? tell_standstill(&r, err) : sum_up_run(&r, err);
 free_run:
 	run_free(&r);
 	if (rc == 0)
@@ -590,24 +617,7 @@ free_run:
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
 	     struct error *err)
 {
-	return simulate_noisy(c, p, NULL, out, err);
-}
-
-double plan_stage_sync_s(const struct cluster *c, const struct plan *p, int stage)
-{
-	const int *nodes = p->assigned + p->stage_start[stage];
-	int r = p->stage_start[stage + 1] - p->stage_start[stage];
-	double slowest = 0;
-
-	for (int i = 0; c->sync_pair_s && i < r * r; i++) {
-		int a = nodes[i / r], b = nodes[i % r];
-		double t = a == b ? 0
-				  : c->sync_pair_s[(size_t)a * (size_t)c->n_nodes + (size_t)b];
-
-		if (t > slowest)
-			slowest = t;
-	}
-	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
+	return simulate_jittered(c, p, NULL, out, err);
 }
 
 double plan_sync_s(const struct cluster *c, const struct plan *p)
@@ -615,7 +625,7 @@ double plan_sync_s(const struct cluster *c, const struct plan *p)
 	double most = 0;
 
 	for (int s = 0; s < p->n_stages; s++)
-		most = fmax(most, plan_stage_sync_s(c, p, s));
+		most = fmax(most, stage_sync_s(c, p, s));
 	return most;
 }
 

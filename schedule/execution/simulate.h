@@ -10,7 +10,7 @@
  * Times are double seconds, formed in the order start + duration, end + delay, end + overhead,
  * so another implementation that does the same agrees bit for bit.
  *
- * This is the reference: plain and complete. engine.h does the same for the search, faster and
+ * This is the reference: plain and complete. fast_simulate.h does the same for the search, faster and
  * without a trace, and tests hold the two together.
  */
 #ifndef SCHEDULE_SIMULATE_H
@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "schedule/format/cluster.h"
-#include "schedule/execution/noise.h"
+#include "schedule/execution/jitter.h"
 #include "schedule/format/plan.h"
 
 struct sim_task {
@@ -53,17 +53,14 @@ struct simulation {
  * -EDEADLK: standstill, the message tells who waits for whom; -ENOMEM. */
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
 	     struct error *err);
-/* The same where nothing takes quite its time (noise.h). */
-int simulate_noisy(const struct cluster *c, const struct plan *p, const struct noise *noise,
+/* The same where nothing takes quite its time (jitter.h). */
+int simulate_jittered(const struct cluster *c, const struct plan *p, const struct jitter *noise,
 		   struct simulation **out, struct error *err);
 void simulation_free(struct simulation *s); /* NULL is allowed */
 
 /* Seconds to sum the gradients of every stage among its replicas: the largest over stages of
  * 2 (r - 1) / r times the slowest pair; pairs without a known time count as 0. */
 double plan_sync_s(const struct cluster *c, const struct plan *p);
-
-/* Of one stage alone. */
-double plan_stage_sync_s(const struct cluster *c, const struct plan *p, int stage);
 
 /* The trace as Chrome's trace-event JSON (chrome://tracing, Perfetto); free it. NULL: out of
  * memory. */

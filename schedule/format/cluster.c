@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Absent links and unknown sums are negative, as in the file. */
 struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync)
 {
 	size_t n = (size_t)n_nodes, pairs = n * n;
@@ -70,6 +71,7 @@ static bool copy_text(char **to, const char *from)
 	return true;
 }
 
+/* Into a cluster of the same shape; where a text cannot be copied it all goes. */
 struct cluster *cluster_copy(const struct cluster *c)
 {
 	struct cluster *to = cluster_alloc(c->n_nodes, c->n_stages, c->sync_pair_s != NULL);
@@ -164,6 +166,7 @@ static int validate_stages(const struct cluster *c, struct error *err)
 	return 0;
 }
 
+/* Counts, nodes, stages and who is pinned to them, the matrices, and what is said once. */
 int cluster_validate(const struct cluster *c, struct error *err)
 {
 	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
@@ -203,13 +206,4 @@ double cluster_weights_s(const struct cluster_node *n)
 double cluster_inputs_s(const struct cluster_node *n)
 {
 	return n->backward_s - cluster_weights_s(n);
-}
-
-bool cluster_all_pinned(const struct cluster *c)
-{
-	for (int i = 0; i < c->n_nodes; i++) {
-		if (c->nodes[i].stage < 0)
-			return false;
-	}
-	return true;
 }

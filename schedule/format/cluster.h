@@ -67,7 +67,4 @@ char *cluster_format(const struct cluster *c);
 double cluster_weights_s(const struct cluster_node *n);
 double cluster_inputs_s(const struct cluster_node *n);
 
-/* Every node is pinned to a stage. */
-bool cluster_all_pinned(const struct cluster *c);
-
 #endif

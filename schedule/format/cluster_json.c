@@ -127,6 +127,7 @@ static int read_delays(const json_t *root, double share, struct cluster *c, stru
 	return rc;
 }
 
+/* Key by key; the optional ones have a value that means not said. */
 static int read_node(const json_t *list, int i, struct cluster *c, struct error *err)
 {
 	const json_t *v = json_array_get(list, (size_t)i);
@@ -209,6 +210,7 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 	return rc == 0 ? cluster_validate(c, err) : rc;
 }
 
+/* The two lists say how large the cluster is; then it is laid out and all else read into it. */
 static int parse_share(const char *text, size_t size, double share, struct cluster **out, struct error *err)
 {
 	const json_t *stages, *nodes;

@@ -26,7 +26,7 @@ static const char *kind_of(const json_t *v)
 	}
 }
 
-static void describe(const json_t *v, char *to, size_t size)
+static void describe_value(const json_t *v, char *to, size_t size)
 {
 	if (v && json_is_number(v))
 		snprintf(to, size, "%.12g", json_number_value(v));
@@ -41,7 +41,7 @@ int json_expected(const json_t *found, const char *where, const char *key, const
 {
 	char seen[64];
 
-	describe(found, seen, sizeof(seen));
+	describe_value(found, seen, sizeof(seen));
 	return error_set(err, -EINVAL, "%s%s%s: expected %s, found %s", where,
 			 *where && *key ? "." : "", key, what, seen);
 }

@@ -55,7 +55,7 @@ void plan_free(struct plan *p)
 }
 
 /* memdup: NULL stays NULL; *ok becomes false when memory runs out. */
-static void *duplicate(const void *from, size_t size, bool *ok)
+static void *duplicate_bytes(const void *from, size_t size, bool *ok)
 {
 	void *to;
 
@@ -83,11 +83,12 @@ static bool copy_orders(struct plan *to, const struct plan *from)
 
 		to->orders[to->n_orders] = *o;
 		to->orders[to->n_orders].tasks =
-			duplicate(o->tasks, (size_t)o->n_tasks * sizeof(*o->tasks), &ok);
+			duplicate_bytes(o->tasks, (size_t)o->n_tasks * sizeof(*o->tasks), &ok);
 	}
 	return ok;
 }
 
+/* The flat arrays first, with paths that point into the copy; then what is owned apart. */
 struct plan *plan_copy(const struct plan *p)
 {
 	size_t visits = 0;
@@ -120,12 +121,12 @@ struct plan *plan_copy(const struct plan *p)
 	to->search = p->search;
 	to->search.algorithm = NULL;
 	to->search.history = NULL;
-	to->predicted.exposure = duplicate(p->predicted.exposure,
+	to->predicted.exposure = duplicate_bytes(p->predicted.exposure,
 					   (size_t)p->n_stages * sizeof(int), &ok);
 	if (p->search.algorithm)
-		to->search.algorithm = duplicate(p->search.algorithm,
+		to->search.algorithm = duplicate_bytes(p->search.algorithm,
 						 strlen(p->search.algorithm) + 1, &ok);
-	to->search.history = duplicate(p->search.history,
+	to->search.history = duplicate_bytes(p->search.history,
 				       (size_t)p->search.n_history * sizeof(*p->search.history),
 				       &ok);
 	if (!ok || !copy_orders(to, p))

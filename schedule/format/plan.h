@@ -50,7 +50,7 @@ struct plan_predicted {
 	int *exposure; /* (n_stages) owned: microbatches per stage; NULL: not predicted */
 };
 
-struct plan_search {
+struct plan_record {
 	char *algorithm; /* owned; NULL: not said */
 	uint64_t seed;
 	int64_t evaluations;
@@ -73,7 +73,7 @@ struct plan {
 	int n_orders;     /* 0: first come, first served everywhere */
 	struct plan_order *orders; /* (n_orders) */
 	struct plan_predicted predicted;
-	struct plan_search search;
+	struct plan_record search;
 };
 
 /* Room for the counts given, all zero; path i starts at visits + i * path_length and has that

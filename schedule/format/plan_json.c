@@ -59,6 +59,7 @@ static int read_assignment(const json_t *stages, struct plan *p, struct error *e
 	return 0;
 }
 
+/* Its path goes into the plan's flat list of visits, at `visits`. */
 static int read_microbatch(const json_t *v, int i, struct plan_microbatch *m, int *visits,
 			   struct error *err)
 {
@@ -139,6 +140,7 @@ static int read_order_task(const json_t *v, const char *where, struct plan_task 
 			 where);
 }
 
+/* An object by node id, each a list of tasks; what has been read so far is the plan's to free. */
 static int read_order(const json_t *object, struct plan *p, struct error *err)
 {
 	const char *key;
@@ -181,6 +183,7 @@ static int read_order(const json_t *object, struct plan *p, struct error *err)
 	return 0;
 }
 
+/* Key by key, each optional: plans from elsewhere say less. */
 static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 {
 	struct plan_predicted *d = &p->predicted;
@@ -229,7 +232,7 @@ static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 	return read_ids(list, "predicted.exposure", d->exposure, err);
 }
 
-static int read_history(const json_t *v, struct plan_search *s, struct error *err)
+static int read_history(const json_t *v, struct plan_record *s, struct error *err)
 {
 	const json_t *list;
 	int rc;
@@ -258,7 +261,7 @@ static int read_history(const json_t *v, struct plan_search *s, struct error *er
 
 static int read_search(const json_t *v, struct plan *p, struct error *err)
 {
-	struct plan_search *s = &p->search;
+	struct plan_record *s = &p->search;
 	const double zero = 0;
 	double seed, evaluations;
 	int rc;
@@ -323,6 +326,7 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 	return rc;
 }
 
+/* The two lists say how large the plan is; then it is laid out and all else read into it. */
 int plan_parse(const char *text, size_t size, struct plan **out, struct error *err)
 {
 	const json_t *stages, *list;
@@ -432,7 +436,7 @@ static json_t *predicted_to_json(const struct plan *p)
 	return o;
 }
 
-static json_t *search_to_json(const struct plan_search *s)
+static json_t *search_to_json(const struct plan_record *s)
 {
 	json_t *history = json_array();
 
@@ -444,6 +448,7 @@ static json_t *search_to_json(const struct plan_search *s)
 			 "elapsed_s", s->elapsed_s, "history", history);
 }
 
+/* Optional parts are written only where there is something to say. */
 char *plan_format(const struct plan *p)
 {
 	json_t *root = json_object(), *stages = json_array();

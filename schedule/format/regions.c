@@ -9,6 +9,10 @@
 #include "base/rng.h"
 #include "schedule/format/json.h"
 
+/* Three steps: read the facts and index them by place (regions_read), deal nodes to places and give
+ * them work and memory (fill_nodes), turn each pair's latency and bandwidth into the delays and sums
+ * of a cluster (fill_links). */
+
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
 struct region_link {
@@ -76,6 +80,7 @@ static int read_links(struct regions *r, struct error *err)
 	return rc;
 }
 
+/* Names and places are borrowed from the JSON, which is kept. */
 static int read_settings(struct regions *r, struct error *err)
 {
 	json_t *object = json_object_get(r->root, "settings"), *list;
@@ -147,7 +152,8 @@ void regions_free(struct regions *r)
 	free(r);
 }
 
-int regions_setting(const struct regions *r, const char *setting, const char *const **locations,
+/* The locations of a setting, borrowed; -ENOENT names the settings there are. */
+static int find_setting(const struct regions *r, const char *setting, const char *const **locations,
 		    int *n, struct error *err)
 {
 	char known[200] = "";
@@ -205,7 +211,7 @@ void regions_request_init(struct regions_request *q, double layers_per_stage,
 	};
 }
 
-int regions_stage_sizes(int n_nodes, int n_stages, int path_length, int *sizes,
+static int balance_stages(int n_nodes, int n_stages, int path_length, int *sizes,
 			struct error *err)
 {
 	double others = n_stages > 1 ? n_stages - 1 : 1;
@@ -302,13 +308,14 @@ static int fill_nodes(const struct regions_request *q, const char *const *locati
 	return 0;
 }
 
+/* Lay out, deal the nodes, work out the links, size the stages; validated like a file that was read. */
 int regions_cluster(const struct regions *r, const struct regions_request *q,
 		    struct cluster **out, struct error *err)
 {
 	const char *setting = q->setting ? q->setting : "geo-distributed";
-	const char *const *locations;
+	const char *const *locations = NULL;
 	struct cluster *c;
-	int n_locations, rc = regions_setting(r, setting, &locations, &n_locations, err);
+	int n_locations = 0, rc = find_setting(r, setting, &locations, &n_locations, err);
 
 	if (rc != 0)
 		return rc;
@@ -330,7 +337,7 @@ int regions_cluster(const struct regions *r, const struct regions_request *q,
 	if (rc == 0 && q->stages)
 		memcpy(c->stages, q->stages, (size_t)c->n_stages * sizeof(*c->stages));
 	else if (rc == 0)
-		rc = regions_stage_sizes(c->n_nodes, c->n_stages, q->path_length, c->stages, err);
+		rc = balance_stages(c->n_nodes, c->n_stages, q->path_length, c->stages, err);
 	if (rc == 0)
 		rc = cluster_validate(c, err);
 	if (rc != 0) {

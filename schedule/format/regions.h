@@ -17,10 +17,6 @@ struct regions; /* opaque: the facts */
 int regions_read(const char *path, struct regions **out, struct error *err);
 void regions_free(struct regions *r); /* NULL is allowed */
 
-/* The locations of a setting ("geo-distributed", "5-clusters", "single-cluster"), borrowed until
- * regions_free; -ENOENT names the settings there are. */
-int regions_setting(const struct regions *r, const char *setting, const char *const **locations,
-		    int *n, struct error *err);
 /* One-way link between two locations (the same one: within it). -ENOENT: not in the facts. */
 int regions_link(const struct regions *r, const char *a, const char *b, double *latency_s,
 		 double *bandwidth_bytes_per_s, struct error *err);
@@ -29,8 +25,10 @@ struct regions_request {
 	const char *name;    /* of the cluster; NULL: the setting's name */
 	const char *setting; /* NULL: "geo-distributed" */
 	int n_nodes, n_stages;
-	const int *stages;   /* (n_stages) borrowed; NULL: regions_stage_sizes */
-	int path_length;     /* only for regions_stage_sizes; 0: all stages */
+	const int *stages;   /* (n_stages) borrowed; NULL: balanced, a data node serves every one of its
+			      * microbatches, another node (path_length - 1) / (n_stages - 1) of
+			      * all */
+	int path_length;     /* only where stages is NULL; 0: all stages */
 	double forward_s, backward_s, loss_s;
 	int memory;
 	double activation_bytes, weights_bytes_per_stage;
@@ -46,11 +44,6 @@ struct regions_request {
  * the counts. */
 void regions_request_init(struct regions_request *q, double layers_per_stage,
 			  double samples_per_microbatch);
-
-/* Sizes that balance the load: a data node serves every one of its microbatches, another node
- * a share (path_length - 1) / (n_stages - 1) of all. -EINVAL: fewer nodes than stages. */
-int regions_stage_sizes(int n_nodes, int n_stages, int path_length, int *sizes,
-			struct error *err);
 
 /* No node is pinned. */
 int regions_cluster(const struct regions *r, const struct regions_request *q,

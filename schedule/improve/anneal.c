@@ -5,69 +5,72 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A step: propose a move (moves.c), look whether its own microbatches' estimate leaves room below the
+ * threshold drawn for it (is_promising), simulate what follows the first change (try_move), and keep
+ * it or take it back. A round begins at the best solution so far and cools down by the strategy's
+ * cooling; all that the moves read of the present run is filled in after each move kept
+ * (fill_tables). */
+
 #define ROUND_GROWTH 1.4
-#define LARGE_FROM 61 /* microbatches */
-#define LANES_FROM 41    /* microbatches */
-#define LANES_NODES 40
-#define MENDING_FROM 41 /* microbatches */
-#define STEEP_FROM 300   /* microbatches */
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
 #define LATE_OF 15       /* microbatches */
-#define ESTIMATE_FROM 60 /* microbatches */
 #define MOST_ESTIMATED 8 /* of a move */
 #define TRIES 50         /* proposals that may come to nothing in one step */
 #define LANES_TRIES 8    /* the same where lanes are planned */
 
 /* To the 8th; with very many microbatches to the 32nd, or those that are long home before the last
  * would weigh most together. */
-static double steep(double x, int n)
+static double raise_to_norm(const struct problem *p, double x)
 {
 	x *= x;
 	x *= x;
 	x *= x;
-	if (n >= STEEP_FROM) {
+	if (problem_is(p, REGIME_STEEP_NORM)) {
 		x *= x;
 		x *= x;
 	}
 	return x;
 }
 
-/* The mean of finish / makespan, by that norm. */
-static double fullness(const double *finish_s, int n, double makespan_s)
+/* The mean of finish / makespan, by that norm. Of the simulation's last run. */
+static double mean_finish(const struct anneal *a)
 {
-	double sum = 0, scale = 1 / makespan_s, mean;
+	const struct fast_simulate *e = &a->simulation;
+	double sum = 0, scale = 1 / e->makespan_s, mean;
 
-	for (int i = 0; i < n; i++)
-		sum += steep(finish_s[i] * scale, n);
-	mean = sqrt(sqrt(sqrt(sum / n)));
-	return n >= STEEP_FROM ? sqrt(sqrt(mean)) : mean;
+	for (int i = 0; i < a->p->n_mb; i++)
+		sum += raise_to_norm(a->p, e->finish_s[i] * scale);
+	mean = sqrt(sqrt(sqrt(sum / a->p->n_mb)));
+	return problem_is(a->p, REGIME_STEEP_NORM) ? sqrt(sqrt(mean)) : mean;
 }
 
-static double cost_of(const double *finish_s, int n, double makespan_s, double sync_s)
+/* Of the simulation's last run. */
+static double cost_of(const struct anneal *a, double sync_s)
 {
-	return makespan_s > 0 ? makespan_s * (1 + fullness(finish_s, n, makespan_s)) + sync_s
-			      : sync_s;
+	double makespan_s = a->simulation.makespan_s;
+
+	return makespan_s > 0 ? makespan_s * (1 + mean_finish(a)) + sync_s : sync_s;
 }
 
 /* How much longer than the run's last task the last stage's sum takes, where each begins with
- * its own stage's last task. Of the engine's last run. */
+ * its own stage's last task. Of the simulation's last run. */
 static double late_sync_s(const struct anneal *a)
 {
 	const struct solution *s = &a->current;
-	double total_s = a->engine.makespan_s;
+	double total_s = a->simulation.makespan_s;
 
 	for (int stage = 0; stage < a->p->n_stages; stage++) {
 		double free_s = 0;
 
 		for (int i = s->start[stage]; i < s->start[stage + 1]; i++)
-			free_s = fmax(free_s, a->engine.nodes[s->members[i]].free_s);
+			free_s = fmax(free_s, a->simulation.nodes[s->members[i]].free_s);
 		free_s -= a->p->c->dispatch_overhead_s;
 		total_s = fmax(total_s, free_s + solution_stage_sync_s(s, a->p, stage));
 	}
-	return total_s - a->engine.makespan_s;
+	return total_s - a->simulation.makespan_s;
 }
 
-/* Beyond the run; with overlap, of the engine's last. */
+/* Beyond the run; with overlap, of the simulation's last. */
 static double sync_of(const struct anneal *a)
 {
 	if (a->p->weigh_sync && a->p->q->overlap_sync)
@@ -83,75 +86,53 @@ static void keep_best(struct anneal *a)
 	a->best_s = a->current_s + a->sync_s;
 }
 
-/* From the engine's last run. */
+/* From the simulation's last run. */
 static void fill_tables(struct anneal *a)
 {
 	if (a->plans_lanes)
-		lanes_fill(&a->lanes, &a->engine);
+		lanes_fill(&a->lanes, &a->simulation);
 	else
-		timetable_fill(&a->table, &a->engine);
-	engine_keep(&a->engine);
+		timetable_fill(&a->table, &a->simulation);
+	fast_simulate_keep(&a->simulation);
 }
 
-/* Runs what the engine has, which is current. */
+/* Runs the paths told to the simulation, which is current. */
 static int run_current(struct anneal *a)
 {
-	if (!engine_run(&a->engine, INFINITY))
+	if (!fast_simulate_run(&a->simulation, INFINITY))
 		return -EDEADLK;
 	a->sync_s = sync_of(a);
-	a->current_s = a->engine.makespan_s;
-	a->cost = cost_of(a->engine.finish_s, a->p->n_mb, a->current_s, a->sync_s);
+	a->current_s = a->simulation.makespan_s;
+	a->cost = cost_of(a, a->sync_s);
 	fill_tables(a);
 	return 0;
 }
 
-/* Evaluations of the first round and temperatures at a round's start and end, of the makespan,
- * for 30 microbatches or fewer. One of many moves the cost less, so the temperature falls with
- * their number, by a power. */
-struct schedule {
-	double round, warm, cold, power;
-};
-
-static const struct schedule usual = { 2000, 0.006, 0.001, 1.5 };
-/* Of the moves of lanes, which are large, so many more are accepted. */
-static const struct schedule large_lanes = { 40000, 0.004, 0.004, 1.2 };
-static const struct schedule large = { 40000, 0.0012, 0.0012, 1.2 };
-/* What is there is to be mended soon. With few microbatches the usual rounds are soon done. */
-static const struct schedule mending = { 500, 0.003, 0.0005, 1.5 };
-
 bool anneal_knows_lanes(const struct problem *p)
 {
-	return p->n_mb >= LANES_FROM && p->n_nodes >= LANES_NODES && p->length > 1 &&
-	       !p->q->split_backward;
+	return problem_is(p, REGIME_LANES) && p->length > 1 && !p->q->split_backward;
 }
 
 /* In large clusters lanes take long, and as long as nodes may exchange roles that pays better. */
 static bool are_lanes_planned(const struct problem *p)
 {
-	return anneal_knows_lanes(p) && (p->n_movable < 2 || p->n_mb < LARGE_FROM);
+	return anneal_knows_lanes(p) && (p->n_movable < 2 || problem_is(p, REGIME_SHORT_ROUNDS));
 }
 
-static const struct schedule *schedule_of(const struct problem *p)
-{
-	if (p->q->from && p->n_mb >= MENDING_FROM)
-		return &mending;
-	if (p->n_mb < LARGE_FROM)
-		return &usual;
-	return are_lanes_planned(p) ? &large_lanes : &large;
-}
-
-static void set_schedule(struct anneal *a)
+static void set_cooling(struct anneal *a)
 {
 	const struct problem *p = a->p;
-	const struct schedule *s = schedule_of(p);
-	double times = fmax(1, p->n_mb / 30.0), less = pow(times, -s->power);
+	const struct cooling *k = strategy_cooling(p->regimes, p->q->from != NULL, a->plans_lanes);
+	double times = fmax(1, p->n_mb / 30.0), less = pow(times, -k->power);
 
-	a->warm = s->warm * less;
-	a->cold = s->cold * less;
-	a->round_size = (int64_t)(s->round * times);
+	a->warm = k->warm * less;
+	a->cold = k->cold * less;
+	a->round_size = (int64_t)(k->round * times);
 	a->round_left = a->round_size;
 }
 
+/* What moves read of a run (lanes or the timetable) is filled in by the run at the end, which also shows
+ * whether the solution comes to its end. */
 int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
 		uint64_t seed, uint64_t stream)
 {
@@ -174,15 +155,15 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 				a->plans_lanes ? &a->lanes : NULL, rng);
 	}
 	if (rc == 0)
-		rc = engine_init(&a->engine, p);
+		rc = fast_simulate_init(&a->simulation, p);
 	if (rc != 0)
 		goto fini_anneal;
-	engine_set_paths(&a->engine, &a->current);
+	fast_simulate_set_paths(&a->simulation, &a->current);
 	rc = run_current(a);
 	if (rc != 0)
 		goto fini_anneal;
 	a->evaluations = 1;
-	set_schedule(a);
+	set_cooling(a);
 	keep_best(a);
 	return 0;
 
@@ -193,7 +174,7 @@ fini_anneal:
 
 void anneal_fini(struct anneal *a)
 {
-	engine_fini(&a->engine);
+	fast_simulate_fini(&a->simulation);
 	moves_fini(&a->moves);
 	timetable_fini(&a->table);
 	lanes_fini(&a->lanes);
@@ -214,15 +195,14 @@ void anneal_begin_round(struct anneal *a, int64_t steps)
 {
 	solution_copy(&a->current, &a->best, a->p);
 	moves_refresh(&a->moves);
-	moves_list_trips(&a->moves);
 	if (a->plans_lanes)
 		lanes_fill_hops(&a->lanes, &a->current);
-	engine_set_paths(&a->engine, &a->current);
+	fast_simulate_set_paths(&a->simulation, &a->current);
 	run_current(a);
 	a->round_size = a->round_left = steps;
 }
 
-static double temperature(const struct anneal *a)
+static double temperature_now(const struct anneal *a)
 {
 	double done = 1 - (double)a->round_left / (double)a->round_size;
 
@@ -240,7 +220,7 @@ static int any_microbatch(struct anneal *a)
 }
 
 /* It or another one, whichever is home later. */
-static int later(struct anneal *a, int mb)
+static int later_home(struct anneal *a, int mb)
 {
 	int other = any_microbatch(a);
 
@@ -253,15 +233,15 @@ static int pick_microbatch(struct anneal *a)
 {
 	int n = a->p->n_mb, mb = any_microbatch(a), doublings = 0;
 
-	if (!a->plans_lanes && n < LARGE_FROM) {
+	if (!a->plans_lanes && problem_is(a->p, REGIME_SHORT_ROUNDS)) {
 		for (int k = LATE_OF; k <= n && rng_below(&a->moves.rng, 2); k *= 2)
-			mb = later(a, mb);
+			mb = later_home(a, mb);
 		return mb;
 	}
 	while (1 << doublings < n)
 		doublings++;
 	for (int k = 1 << rng_below(&a->moves.rng, (uint32_t)doublings + 1); k > 1; k--)
-		mb = later(a, mb);
+		mb = later_home(a, mb);
 	return mb;
 }
 
@@ -273,21 +253,22 @@ static bool is_promising(struct anneal *a, double most)
 	const struct moves *m = &a->moves;
 	double scale = 1 / a->current_s, q = (a->cost - a->sync_s) * scale - 1;
 	int n = a->p->n_mb;
-	double room = n * (steep((most - a->sync_s) * scale - 1, n) - steep(q, n));
+	double room = n * (raise_to_norm(a->p, (most - a->sync_s) * scale - 1) - raise_to_norm(a->p, q));
 	double put_off_s = 0;
 
 	for (int i = 0; m->is_planned && i < m->lanes->n_back; i++)
-		room -= steep(m->lanes->back_s[i] * scale, n) - steep(m->lanes->was_s[i] * scale, n);
+		room -= raise_to_norm(a->p, m->lanes->back_s[i] * scale) -
+			raise_to_norm(a->p, m->lanes->was_s[i] * scale);
 	if (m->is_planned)
 		return room >= 0;
-	if (a->plans_lanes || a->p->n_mb < ESTIMATE_FROM || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
+	if (a->plans_lanes || !problem_is(a->p, REGIME_ESTIMATES) || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
 		return true;
 	for (int i = 0; i < m->n_touched; i++) {
 		int mb = m->touched[i];
-		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
+		const int *path = solution_path(&a->current, a->p, mb);
 		double home_s = timetable_estimate(&a->table, mb, path, &put_off_s);
 
-		room -= steep(home_s * scale, n) - steep(a->table.home_s[mb] * scale, n);
+		room -= raise_to_norm(a->p, home_s * scale) - raise_to_norm(a->p, a->table.home_s[mb] * scale);
 	}
 	return room >= 0;
 }
@@ -304,14 +285,14 @@ static bool keeps_limit(const struct anneal *a)
 }
 
 /* A move, and the cost up to which it is accepted. */
-static bool propose(struct anneal *a, double *most)
+static bool propose_move(struct anneal *a, double *most)
 {
 	int tries = a->plans_lanes ? LANES_TRIES : TRIES;
 
 	for (int i = 0; i < tries; i++) {
 		if (!moves_propose(&a->moves, pick_microbatch(a)))
 			continue;
-		*most = a->cost - temperature(a) * log(1 - rng_uniform(&a->moves.rng));
+		*most = a->cost - temperature_now(a) * log(1 - rng_uniform(&a->moves.rng));
 		if (keeps_limit(a) && is_promising(a, *most))
 			return true;
 		moves_undo(&a->moves);
@@ -320,41 +301,41 @@ static bool propose(struct anneal *a, double *most)
 }
 
 /* From when on the run changes. */
-static double tell_engine(struct anneal *a)
+static double change_chains(struct anneal *a)
 {
 	double from_s = INFINITY;
 
 	for (int i = 0; i < a->moves.n_touched; i++) {
 		int mb = a->moves.touched[i];
-		const int *path = a->current.path + (size_t)mb * (size_t)a->p->length;
+		const int *path = solution_path(&a->current, a->p, mb);
 
-		from_s = fmin(from_s, engine_changes_s(&a->engine, mb, path));
-		engine_set_path(&a->engine, mb, path);
+		from_s = fmin(from_s, fast_simulate_changes_s(&a->simulation, mb, path));
+		fast_simulate_set_path(&a->simulation, mb, path);
 	}
 	return from_s;
 }
 
-/* Runs the engine with the move; keeps it or takes it back. */
+/* Simulates the move; keeps it or takes it back. */
 static bool try_move(struct anneal *a, double most, double *sync_s, double limit_s)
 {
-	double cost, from_s = tell_engine(a);
+	double cost, from_s = change_chains(a);
 	int n = a->moves.n_touched;
 
-	if (engine_run_from(&a->engine, from_s, limit_s)) {
+	if (fast_simulate_run_from(&a->simulation, from_s, limit_s)) {
 		if (a->p->q->overlap_sync)
 			*sync_s = sync_of(a);
-		cost = cost_of(a->engine.finish_s, a->p->n_mb, a->engine.makespan_s, *sync_s);
+		cost = cost_of(a, *sync_s);
 		if (cost <= most) {
 			moves_keep(&a->moves);
 			fill_tables(a);
 			a->cost = cost;
-			a->current_s = a->engine.makespan_s;
+			a->current_s = a->simulation.makespan_s;
 			return true;
 		}
 	}
 	moves_undo(&a->moves);
 	a->moves.n_touched = n; /* the journal still says which they were */
-	tell_engine(a);
+	change_chains(a);
 	a->moves.n_touched = 0;
 	return false;
 }
@@ -363,12 +344,10 @@ bool anneal_step(struct anneal *a)
 {
 	double most, sync_s, limit_s;
 
-	if (!a->moves.has_trips && a->evaluations > 1)
-		moves_list_trips(&a->moves); /* without them it goes on, with fewer moves */
 	if (a->round_left-- <= 0)
 		anneal_begin_round(a, (int64_t)((double)a->round_size * ROUND_GROWTH));
 	a->evaluations++;
-	if (!propose(a, &most))
+	if (!propose_move(a, &most))
 		return false;
 	if (a->p->q->overlap_sync)
 		sync_s = 0; /* known after the run */

@@ -20,14 +20,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/improve/moves.h"
 #include "schedule/problem/problem.h"
 #include "schedule/improve/timetable.h"
 
 struct anneal {
 	const struct problem *p;
-	struct engine engine;
+	struct fast_simulate simulation;
 	struct solution current, best;
 	struct moves moves;
 	struct timetable table;         /* of current; empty where lanes are planned */

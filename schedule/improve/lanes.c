@@ -7,6 +7,12 @@
 
 #include "schedule/improve/beam.h"
 
+/* The search for one microbatch's path is a beam over its visits (extend_state, reach_node): a state is
+ * priced with what F and B at the node would wait, in the timeline that everyone else keeps
+ * (price_visit). The best ways are followed home task by task (follow_path), and the hop that puts
+ * others off most is replaced while that helps. Times are floats, as in slot_timeline.h: what comes
+ * out is a promise, which the simulated run confirms or not. */
+
 #define BEAM 6
 #define NEAR 16
 #define MENDED 6    /* nodes of a way that does not fit are replaced so often */
@@ -23,14 +29,15 @@ struct lanes_state {
 	struct visit visit;
 };
 
+/* Room only; hops and times are filled in later. */
 int lanes_init(struct lanes *l, const struct problem *p)
 {
-	size_t n = VISITS_OWING * (size_t)p->n_nodes, m = (size_t)p->n_mb;
+	size_t n = VISIT_OWINGS * (size_t)p->n_nodes, m = (size_t)p->n_mb;
 	size_t stages = (size_t)p->n_stages;
 	double work_s = 0;
 
 	*l = (struct lanes){ .p = p };
-	if (near_init(&l->near, p, NEAR) != 0)
+	if (candidate_lists_init(&l->candidates, p, NEAR) != 0)
 		return -ENOMEM;
 	l->was_sent_s = calloc(m, sizeof(*l->was_sent_s));
 	l->sent_s = calloc(m, sizeof(*l->sent_s));
@@ -38,13 +45,13 @@ int lanes_init(struct lanes *l, const struct problem *p)
 	l->next = calloc(m, sizeof(*l->next));
 	l->before = calloc(m, sizeof(*l->before));
 	l->is_out = calloc(m, sizeof(*l->is_out));
-	visits_init(&l->visits, p);
+	stage_quota_init(&l->quota, p);
 	l->states = calloc((size_t)p->length * n, sizeof(*l->states));
 	l->place = malloc(n * sizeof(*l->place));
 	l->away_s = calloc((size_t)p->n_nodes, sizeof(*l->away_s));
-	l->hops = calloc((size_t)p->n_nodes * stages * (size_t)l->near.most, sizeof(*l->hops));
+	l->hops = calloc((size_t)p->n_nodes * stages * (size_t)l->candidates.most, sizeof(*l->hops));
 	if (!l->was_sent_s || !l->sent_s || !l->home_s || !l->next || !l->before || !l->is_out ||
-	    !l->states || !l->place || !l->away_s || !l->hops || gaps_init(&l->gaps, p) != 0) {
+	    !l->states || !l->place || !l->away_s || !l->hops || slot_timeline_init(&l->timeline, p) != 0) {
 		lanes_fini(l);
 		return -ENOMEM;
 	}
@@ -57,7 +64,7 @@ int lanes_init(struct lanes *l, const struct problem *p)
 
 void lanes_fini(struct lanes *l)
 {
-	near_fini(&l->near);
+	candidate_lists_fini(&l->candidates);
 	free(l->was_sent_s);
 	free(l->sent_s);
 	free(l->home_s);
@@ -68,13 +75,8 @@ void lanes_fini(struct lanes *l)
 	free(l->place);
 	free(l->away_s);
 	free(l->hops);
-	gaps_fini(&l->gaps);
+	slot_timeline_fini(&l->timeline);
 	*l = (struct lanes){ 0 };
-}
-
-static double delay(const struct problem *p, int u, int v)
-{
-	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
 }
 
 void lanes_fill_hops(struct lanes *l, const struct solution *s)
@@ -83,18 +85,18 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 	struct lanes_hop *hop;
 	float least = INFINITY;
 
-	near_fill(&l->near, p, s);
+	candidate_lists_fill(&l->candidates, p, s);
 	for (int u = 0; u < p->n_nodes; u++) {
-		hop = l->hops + (size_t)u * (size_t)p->n_stages * (size_t)l->near.most;
-		for (int i = 0; i < p->n_stages * l->near.most; i++) {
-			bool is_listed = i >= l->near.most && s->stage_of[u] >= 0;
-			int v = is_listed ? near_list(&l->near, u, 0)[i] : -1;
+		hop = l->hops + (size_t)u * (size_t)p->n_stages * (size_t)l->candidates.most;
+		for (int i = 0; i < p->n_stages * l->candidates.most; i++) {
+			bool is_listed = i >= l->candidates.most && s->stage_of[u] >= 0;
+			int v = is_listed ? candidate_lists_of(&l->candidates, u, 0)[i] : -1;
 
 			hop[i].node = v;
 			if (v < 0)
 				continue;
-			hop[i].out_s = (float)delay(p, u, v);
-			hop[i].more_s = (float)(near_round_s(&l->near, u, 0)[i] +
+			hop[i].out_s = (float)problem_delay_s(p, u, v);
+			hop[i].more_s = (float)(candidate_lists_round_s(&l->candidates, u, 0)[i] +
 						p->c->nodes[v].forward_s +
 						p->c->nodes[v].backward_s);
 			least = fminf(least, hop[i].more_s);
@@ -104,10 +106,10 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 }
 
 /* What waited for a slot of its data node is booked right behind the B that gave it back. */
-static void find_lanes(struct lanes *l, const struct engine *e, int data_node)
+static void find_lanes(struct lanes *l, const struct fast_simulate *e, int data_node)
 {
-	const struct gaps *g = &l->gaps;
-	const struct gaps_list *list = &g->list[data_node];
+	const struct slot_timeline *g = &l->timeline;
+	const struct slot_timeline_list *list = &g->list[data_node];
 
 	for (int at = list->first + 1; at < list->first + list->n; at++) {
 		int task = g->task[at], mb = task / g->steps, before = g->task[at - 1];
@@ -120,9 +122,9 @@ static void find_lanes(struct lanes *l, const struct engine *e, int data_node)
 	}
 }
 
-void lanes_fill(struct lanes *l, const struct engine *e)
+void lanes_fill(struct lanes *l, const struct fast_simulate *e)
 {
-	gaps_fill(&l->gaps, e);
+	slot_timeline_fill(&l->timeline, e);
 	for (int i = 0; i < l->p->n_mb; i++) {
 		int first = i * e->steps, last = first + e->steps - 1;
 
@@ -143,13 +145,13 @@ void lanes_take_out(struct lanes *l, const struct solution *s, int mb)
 	if (l->n_out + n > LANES_MOST)
 		return;
 	for (int y = mb; y >= 0; y = l->next[y]) {
-		const int *path = s->path + (size_t)y * (size_t)l->p->length;
+		const int *path = solution_path(s, l->p, y);
 
 		if (l->is_out[y])
 			continue;
 		for (int h = 0; h < l->p->length; h++)
-			gaps_take_out(&l->gaps, path[h], y);
-		visits_leave(&l->visits, s, path);
+			slot_timeline_take_out(&l->timeline, path[h], y);
+		stage_quota_leave(&l->quota, s, path);
 		l->is_out[y] = true;
 		l->was_s[l->n_out] = l->home_s[y];
 		l->out[l->n_out++] = y;
@@ -158,7 +160,7 @@ void lanes_take_out(struct lanes *l, const struct solution *s, int mb)
 
 void lanes_restore(struct lanes *l)
 {
-	gaps_restore(&l->gaps);
+	slot_timeline_restore(&l->timeline);
 	for (int i = 0; i < l->n_out; i++) {
 		int mb = l->out[i];
 
@@ -167,7 +169,7 @@ void lanes_restore(struct lanes *l)
 		l->home_s[mb] = l->was_s[i];
 	}
 	memcpy(l->sent_s, l->was_sent_s, (size_t)l->p->n_mb * sizeof(*l->sent_s));
-	visits_init(&l->visits, l->p);
+	stage_quota_init(&l->quota, l->p);
 	l->n_back = l->n_out;
 	l->n_out = 0;
 	l->over_s = 0;
@@ -176,7 +178,7 @@ void lanes_restore(struct lanes *l)
 
 /* The tasks of a way. */
 struct way {
-	struct gaps_task task[MOST_STEPS];
+	struct slot_timeline_task task[MOST_STEPS];
 	float home_s, over_s;
 	float worst_s; /* the most that one hop puts off */
 	int worst;     /* that hop; 0: none, or the data node */
@@ -193,40 +195,40 @@ static void note_over(struct way *w, int hop, float over_s)
 
 /* The tasks from the first F on, as long as everyone else keeps their times. False: it costs more than
  * most, and w says nothing. */
-static bool follow(const struct lanes *l, int mb, const int *path, float charge, float most,
+static bool follow_path(const struct lanes *l, int mb, const int *path, float charge, float most,
 		   struct way *w)
 {
 	const struct problem *p = l->p;
-	const struct gaps *g = &l->gaps;
+	const struct slot_timeline *g = &l->timeline;
 	int length = p->length, at = path[0], before[PLAN_MOST_PATH];
 	const struct cluster_node *first = &p->c->nodes[at];
 	float end_s = l->sent_s[mb] + (float)first->forward_s;
 
 	w->home_s = w->over_s = w->worst_s = 0;
 	w->worst = 0;
-	w->task[0] = (struct gaps_task){ at, mb * g->steps, l->sent_s[mb], l->sent_s[mb],
+	w->task[0] = (struct slot_timeline_task){ at, mb * g->steps, l->sent_s[mb], l->sent_s[mb],
 					 end_s + g->overhead_s };
 	for (int i = 1; i < g->steps; i++) {
 		int hop = i < length ? i : i == length ? 0 : 2 * length - i, v = path[hop], rows;
-		const struct gaps_list *list = &g->list[v];
+		const struct slot_timeline_list *list = &g->list[v];
 		float duration_s = i < length ? list->forward_s
 				   : i == length ? (float)p->c->nodes[v].loss_s : list->backward_s;
-		float arrival_s = end_s + (v == at ? 0 : (float)delay(p, at, v));
+		float arrival_s = end_s + (v == at ? 0 : (float)problem_delay_s(p, at, v));
 		/* Behind its last B the next in the lane is sent. */
 		bool sends = i == g->steps - 1 && l->next[mb] >= 0;
 		float more_s = sends ? g->overhead_s + list->forward_s : 0, over_s = 0, start_s;
 
-		rows = gaps_before(g, list, arrival_s);
-		start_s = gaps_start_s(g, list, rows, arrival_s, duration_s + more_s, &over_s);
+		rows = slot_timeline_before(g, list, arrival_s);
+		start_s = slot_timeline_start_s(g, list, rows, arrival_s, duration_s + more_s, &over_s);
 		if (i < length)
 			before[i] = rows;
-		else if (hop > 0 && !gaps_have_slot(list, before[hop], rows))
+		else if (hop > 0 && !slot_timeline_have_slot(list, before[hop], rows))
 			over_s += NO_SLOT * l->work_s;
 		note_over(w, hop, over_s);
 		end_s = start_s + duration_s;
 		if (end_s + charge * w->over_s > most)
 			return false;
-		w->task[i] = (struct gaps_task){ v, mb * g->steps + i, arrival_s, start_s,
+		w->task[i] = (struct slot_timeline_task){ v, mb * g->steps + i, arrival_s, start_s,
 						 end_s + g->overhead_s };
 		at = v;
 	}
@@ -247,33 +249,33 @@ struct search {
 
 static struct lanes_state *level_of(const struct lanes *l, int level)
 {
-	return l->states + VISITS_OWING * (size_t)level * (size_t)l->p->n_nodes;
+	return l->states + VISIT_OWINGS * (size_t)level * (size_t)l->p->n_nodes;
 }
 
 /* F, and B when the way on from here takes as long as it must: what that costs beyond the time it takes anyway.
  * Where F alone costs `room`, B is not looked at. */
-static float fit(const struct search *q, int v, float arrival_s, float room, float *end_s)
+static float price_visit(const struct search *q, int v, float arrival_s, float room, float *end_s)
 {
-	const struct gaps *g = &q->l->gaps;
-	const struct gaps_list *list = &g->list[v];
+	const struct slot_timeline *g = &q->l->timeline;
+	const struct slot_timeline_list *list = &g->list[v];
 	float over_s = 0, wait_s, back_s;
-	int before = gaps_before(g, list, arrival_s), until;
+	int before = slot_timeline_before(g, list, arrival_s), until;
 
-	wait_s = gaps_start_s(g, list, before, arrival_s, list->forward_s, &over_s) - arrival_s;
+	wait_s = slot_timeline_start_s(g, list, before, arrival_s, list->forward_s, &over_s) - arrival_s;
 	*end_s = arrival_s + wait_s + list->forward_s;
 	if (wait_s + q->charge * over_s >= room)
 		return INFINITY;
 	back_s = *end_s + q->rest_s + q->l->away_s[v];
-	until = gaps_before(g, list, back_s);
-	wait_s += gaps_start_s(g, list, until, back_s, list->backward_s, &over_s) - back_s;
-	if (!gaps_have_slot(list, before, until))
+	until = slot_timeline_before(g, list, back_s);
+	wait_s += slot_timeline_start_s(g, list, until, back_s, list->backward_s, &over_s) - back_s;
+	if (!slot_timeline_have_slot(list, before, until))
 		over_s += NO_SLOT * q->l->work_s;
 	return wait_s + q->charge * over_s;
 }
 
-static void reach(struct search *q, int from, const struct lanes_hop *hop, const struct visit *visit)
+static void reach_node(struct search *q, int from, const struct lanes_hop *hop, const struct visit *visit)
 {
-	int v = hop->node, *place = &q->l->place[VISITS_OWING * v + (int)visit->owing];
+	int v = hop->node, *place = &q->l->place[VISIT_OWINGS * v + (int)visit->owing];
 	const struct lanes_state *before = level_of(q->l, q->level - 1) + from;
 	struct lanes_state *list = level_of(q->l, q->level);
 	float end_s, spent = before->spent + hop->more_s, cost = spent + q->l->away_s[v], most, more;
@@ -283,7 +285,7 @@ static void reach(struct search *q, int from, const struct lanes_hop *hop, const
 		most = list[*place].cost;
 	if (!(cost < most))
 		return;
-	more = fit(q, v, before->end_s + hop->out_s, most - cost, &end_s);
+	more = price_visit(q, v, before->end_s + hop->out_s, most - cost, &end_s);
 	cost += more;
 	if (!(cost < most))
 		return;
@@ -295,7 +297,7 @@ static void reach(struct search *q, int from, const struct lanes_hop *hop, const
 
 static const struct lanes_hop *hops_of(const struct lanes *l, int node, int stage)
 {
-	return l->hops + ((size_t)node * (size_t)l->p->n_stages + (size_t)stage) * (size_t)l->near.most;
+	return l->hops + ((size_t)node * (size_t)l->p->n_stages + (size_t)stage) * (size_t)l->candidates.most;
 }
 
 static void reach_stage(struct search *q, int from, const struct visit *visit)
@@ -303,17 +305,17 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 	int node = level_of(q->l, q->level - 1)[from].node;
 	const struct lanes_hop *hop = hops_of(q->l, node, visit->stage);
 
-	for (int i = 0; i < q->l->near.most && hop[i].node >= 0; i++) {
+	for (int i = 0; i < q->l->candidates.most && hop[i].node >= 0; i++) {
 		/* They may be of before an exchange of roles. */
 		if (q->s->stage_of[hop[i].node] == visit->stage)
-			reach(q, from, &hop[i], visit);
+			reach_node(q, from, &hop[i], visit);
 	}
 }
 
-static void extend(struct search *q, int from)
+static void extend_state(struct search *q, int from)
 {
-	struct visit next[VISITS_MOST];
-	int n = visits_next(&q->l->visits, q->level, &level_of(q->l, q->level - 1)[from].visit, next);
+	struct visit next[STAGE_QUOTA_MOST_NEXT];
+	int n = stage_quota_next(&q->l->quota, q->level, &level_of(q->l, q->level - 1)[from].visit, next);
 
 	for (int k = 0; k < n; k++)
 		reach_stage(q, from, &next[k]);
@@ -329,12 +331,12 @@ static void fill_level(struct search *q)
 	q->n = 0;
 	q->beam = (struct beam){ .width = BEAM };
 	for (int i = 0; i < before.n; i++)
-		extend(q, before.at[i]);
+		extend_state(q, before.at[i]);
 	for (int i = 0; i < q->n; i++)
-		q->l->place[VISITS_OWING * list[i].node + (int)list[i].visit.owing] = -1;
+		q->l->place[VISIT_OWINGS * list[i].node + (int)list[i].visit.owing] = -1;
 }
 
-static void trace(const struct lanes *l, int last, int *path)
+static void trace_path(const struct lanes *l, int last, int *path)
 {
 	for (int level = l->p->length - 1; level > 0; level--) {
 		path[level] = level_of(l, level)[last].node;
@@ -348,18 +350,18 @@ static float cost_of(const struct search *q, const struct way *w)
 }
 
 /* Another node for the hop that puts off others most. False: none is better. */
-static bool mend(const struct search *q, int *path, struct way *w)
+static bool replace_worst(const struct search *q, int *path, struct way *w)
 {
 	const struct lanes *l = q->l;
 	int at = w->worst, was = path[at], best = -1;
 	const struct lanes_hop *hop = hops_of(l, path[at - 1], q->s->stage_of[was]);
 	struct way other;
 
-	for (int i = 0; i < l->near.most && hop[i].node >= 0; i++) {
+	for (int i = 0; i < l->candidates.most && hop[i].node >= 0; i++) {
 		if (q->s->stage_of[hop[i].node] != q->s->stage_of[was])
 			continue;
 		path[at] = hop[i].node;
-		if (path[at] != was && follow(l, q->mb, path, q->charge, cost_of(q, w), &other) &&
+		if (path[at] != was && follow_path(l, q->mb, path, q->charge, cost_of(q, w), &other) &&
 		    cost_of(q, &other) < cost_of(q, w)) {
 			*w = other;
 			best = path[at];
@@ -370,7 +372,7 @@ static bool mend(const struct search *q, int *path, struct way *w)
 }
 
 /* The best of the ways found, followed home and mended, into path. */
-static bool choose(const struct search *q, int *path, struct way *best)
+static bool choose_path(const struct search *q, int *path, struct way *best)
 {
 	const struct lanes *l = q->l;
 	int tried[PLAN_MOST_PATH];
@@ -379,15 +381,15 @@ static bool choose(const struct search *q, int *path, struct way *best)
 
 	tried[0] = path[0];
 	for (int i = 0; i < q->beam.n; i++) {
-		trace(l, q->beam.at[i], tried);
-		if (!follow(l, q->mb, tried, q->charge, most, &w))
+		trace_path(l, q->beam.at[i], tried);
+		if (!follow_path(l, q->mb, tried, q->charge, most, &w))
 			continue;
 		most = cost_of(q, &w);
 		*best = w;
 		memcpy(path, tried, (size_t)l->p->length * sizeof(*path));
 	}
 	for (int k = 0; k < MENDED && most < INFINITY && best->over_s > 0 && best->worst > 0; k++) {
-		if (!mend(q, path, best))
+		if (!replace_worst(q, path, best))
 			break;
 	}
 	return most < INFINITY;
@@ -407,21 +409,21 @@ static void note_in_way(struct lanes *l, int mb)
  * slot. */
 static void find_in_way(struct lanes *l, const struct way *w, bool sends)
 {
-	const struct gaps *g = &l->gaps;
+	const struct slot_timeline *g = &l->timeline;
 	int length = l->p->length, before[MOST_STEPS];
 
 	for (int i = 1; i < g->steps; i++) {
-		const struct gaps_task *t = &w->task[i];
-		const struct gaps_list *list = &g->list[t->node];
+		const struct slot_timeline_task *t = &w->task[i];
+		const struct slot_timeline_list *list = &g->list[t->node];
 		int hop = i > length ? 2 * length - i : 0, at;
 		float free_s = t->free_s;
 
 		if (sends && i == g->steps - 1)
 			free_s += list->forward_s + g->overhead_s;
-		before[i] = gaps_before(g, list, t->arrival_s);
+		before[i] = slot_timeline_before(g, list, t->arrival_s);
 		for (at = list->first + before[i]; g->start_s[at] < free_s - SAME; at++)
 			note_in_way(l, g->task[at] / g->steps);
-		if (hop == 0 || gaps_have_slot(list, before[hop], before[i]))
+		if (hop == 0 || slot_timeline_have_slot(list, before[hop], before[i]))
 			continue;
 		for (at = list->first + before[hop]; at < list->first + list->n; at++) {
 			if (g->task[at] % g->steps < length) {
@@ -457,34 +459,36 @@ bool lanes_eject(struct lanes *l, const struct solution *s)
 	return true;
 }
 
+/* The beam, from the first F to the last visit; the best way followed home; whom it puts off is noted,
+ * what is sent behind it moves, and its tasks go into the timeline. */
 static bool put_in(struct lanes *l, const struct solution *s, int mb, float charge)
 {
 	const struct problem *p = l->p;
-	int *path = s->path + (size_t)mb * (size_t)p->length;
+	int *path = solution_path(s, p, mb);
 	struct search q = { .l = l, .s = s, .mb = mb, .data_node = path[0], .charge = charge };
 	struct way w;
 
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	for (int v = 0; v < p->n_nodes; v++)
-		l->away_s[v] = (float)p->round[(size_t)path[0] * (size_t)p->n_nodes + (size_t)v];
-	visits_count(&l->visits);
+		l->away_s[v] = (float)problem_round_s(p, path[0], v);
+	stage_quota_count(&l->quota);
 	*level_of(l, 0) = (struct lanes_state){
 		.end_s = l->sent_s[mb] + (float)p->c->nodes[path[0]].forward_s, .node = path[0]
 	};
 	for (q.level = 1; q.level < p->length; q.level++)
 		fill_level(&q);
-	if (!choose(&q, path, &w))
+	if (!choose_path(&q, path, &w))
 		return false;
-	visits_return(&l->visits, s, path);
+	stage_quota_return(&l->quota, s, path);
 	l->is_out[mb] = false;
 	l->over_s += w.over_s;
 	if (w.over_s > 0)
 		find_in_way(l, &w, l->next[mb] >= 0);
 	l->home_s[mb] = w.home_s;
 	if (l->next[mb] >= 0)
-		l->sent_s[l->next[mb]] = w.home_s + l->gaps.overhead_s;
-	for (int i = 0; i < l->gaps.steps; i++) {
-		if (!gaps_put_in(&l->gaps, &w.task[i]))
+		l->sent_s[l->next[mb]] = w.home_s + l->timeline.overhead_s;
+	for (int i = 0; i < l->timeline.steps; i++) {
+		if (!slot_timeline_put_in(&l->timeline, &w.task[i]))
 			return false;
 	}
 	return true;

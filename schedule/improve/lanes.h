@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schedule/improve/gaps.h"
-#include "schedule/problem/near.h"
+#include "schedule/improve/slot_timeline.h"
+#include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
-#include "schedule/problem/visits.h"
+#include "schedule/problem/stage_quota.h"
 
 #define LANES_MOST 24 /* microbatches out at a time */
 
@@ -36,13 +36,13 @@ struct lanes_hop {
 
 struct lanes {
 	const struct problem *p;
-	struct gaps gaps;
+	struct slot_timeline timeline;
 	float *sent_s, *home_s;  /* (n_mb) start of the first F, end of the last B */
 	float *was_sent_s;       /* (n_mb) as they were filled */
 	int *next, *before;      /* (n_mb) in its lane; -1: none */
 	float work_s;            /* F and B of a node, the mean */
 	float hop_s;             /* the least that one visit more takes */
-	struct near near;
+	struct candidate_lists candidates;
 	float *away_s;           /* (n_nodes) from and to the data node of the one that is put in */
 	struct lanes_hop *hops;  /* (n_nodes, n_stages, near.most) nearest first */
 	/* The move. */
@@ -53,8 +53,8 @@ struct lanes {
 	bool *is_out;               /* (n_mb) and not yet back */
 	float over_s;               /* that others are put off */
 	int in_way[LANES_MOST], n_in_way; /* they, as far as there is room */
-	struct visits visits;       /* of those still out */
-	struct lanes_state *states; /* (length, VISITS_OWING * n_nodes) */
+	struct stage_quota quota;       /* of those still out */
+	struct lanes_state *states; /* (length, VISIT_OWINGS * n_nodes) */
 	int *place;                 /* the same shape as a level: among its states; -1: not there */
 };
 
@@ -63,8 +63,8 @@ int lanes_init(struct lanes *l, const struct problem *p);
 void lanes_fini(struct lanes *l);
 /* For the assignment of s. */
 void lanes_fill_hops(struct lanes *l, const struct solution *s);
-/* From the engine's last run, which must have come to its end. */
-void lanes_fill(struct lanes *l, const struct engine *e);
+/* From the simulation's last run, which must have come to its end. */
+void lanes_fill(struct lanes *l, const struct fast_simulate *e);
 
 /* The microbatch, and those after it in its lane, leave; none where LANES_MOST would be too few. */
 void lanes_take_out(struct lanes *l, const struct solution *s, int mb);

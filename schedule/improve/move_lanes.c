@@ -12,26 +12,26 @@
 /* The microbatch or one before it, with those after it in the lane. */
 static void take_lane(struct moves *m, int mb)
 {
-	while (m->lanes->before[mb] >= 0 && below(m, 2))
+	while (m->lanes->before[mb] >= 0 && draw_below(m, 2))
 		mb = m->lanes->before[mb];
 	lanes_take_out(m->lanes, m->s, mb);
 }
 
 /* One that visits one of the nodes that this one does. */
-static int neighbour(struct moves *m, int mb)
+static int pick_neighbour(struct moves *m, int mb)
 {
-	const struct gaps *g = &m->lanes->gaps;
-	int node = path_of(m, mb)[1 + below(m, m->p->length - 1)];
-	const struct gaps_list *list = &g->list[node];
+	const struct slot_timeline *g = &m->lanes->timeline;
+	int node = path_of(m, mb)[1 + draw_below(m, m->p->length - 1)];
+	const struct slot_timeline_list *list = &g->list[node];
 
-	return g->task[list->first + below(m, list->n)] / g->steps;
+	return g->task[list->first + draw_below(m, list->n)] / g->steps;
 }
 
 /* Lanes whose stages the first may want. */
 static void take_lenders(struct moves *m)
 {
-	for (int n = below(m, LENT); n > 0; n--)
-		take_lane(m, below(m, m->p->n_mb));
+	for (int n = draw_below(m, LENT); n > 0; n--)
+		take_lane(m, draw_below(m, m->p->n_mb));
 }
 
 static void touch_out(struct moves *m)
@@ -54,15 +54,15 @@ static bool force_lane(struct moves *m, int n)
 /* A lane alone; with any other; with those it meets; or pushing others out. */
 static bool gather_lanes(struct moves *m, int mb)
 {
-	int kind = below(m, 4), other = neighbour(m, mb), third = neighbour(m, mb), n;
+	int kind = draw_below(m, 4), other = pick_neighbour(m, mb), third = pick_neighbour(m, mb), n;
 
 	take_lane(m, mb);
 	n = m->lanes->n_out;
 	if (kind == 1)
-		take_lane(m, below(m, m->p->n_mb));
+		take_lane(m, draw_below(m, m->p->n_mb));
 	if (kind == 2) {
 		take_lane(m, other);
-		if (below(m, 2))
+		if (draw_below(m, 2))
 			take_lane(m, third);
 	}
 	if (kind == 3) {
@@ -85,7 +85,7 @@ static void swap_paths(struct moves *m, int a, int b)
 }
 
 /* The microbatches of one data node are sent in the order of their ids. */
-static void relabel(struct moves *m, int mb)
+static void sort_by_sending(struct moves *m, int mb)
 {
 	int first = mb, place = m->p->mb_slot[mb];
 	float *sent_s = m->lanes->sent_s;
@@ -106,13 +106,13 @@ static void relabel(struct moves *m, int mb)
 bool move_lanes(struct moves *m, int mb)
 {
 	struct lanes *l = m->lanes;
-	bool good = gather_lanes(m, mb), in_turn = below(m, 2);
+	bool good = gather_lanes(m, mb), in_turn = draw_below(m, 2);
 
 	touch_out(m);
 	good = good && lanes_put_in(l, m->s, l->n_out, in_turn, CHARGE,
 				    (float)PUT_OFF * l->work_s) && moves_changed(m);
 	for (int i = 0; good && i < l->n_out; i++)
-		relabel(m, l->out[i]);
+		sort_by_sending(m, l->out[i]);
 	lanes_restore(l);
 	m->is_planned = good;
 	return good;

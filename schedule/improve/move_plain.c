@@ -67,19 +67,19 @@ static int pick_node(struct moves *m, int stage, int by)
 {
 	int first = m->s->start[stage], size = m->s->start[stage + 1] - first;
 
-	if (size > m->near.most && below(m, 8) > 0) {
-		int v = near_list(&m->near, by, stage)[below(m, m->near.most)];
+	if (size > m->candidates.most && draw_below(m, 8) > 0) {
+		int v = candidate_lists_of(&m->candidates, by, stage)[draw_below(m, m->candidates.most)];
 
 		if (v >= 0 && m->s->stage_of[v] == stage)
 			return v;
 	}
-	return m->s->members[first + below(m, size)];
+	return m->s->members[first + draw_below(m, size)];
 }
 
 bool move_node(struct moves *m, int mb)
 {
-	int *path = path_of(m, mb), h = 1 + below(m, m->p->length - 1);
-	int by = path[below(m, 2) ? h - 1 : h + 1 < m->p->length ? h + 1 : 0];
+	int *path = path_of(m, mb), h = 1 + draw_below(m, m->p->length - 1);
+	int by = path[draw_below(m, 2) ? h - 1 : h + 1 < m->p->length ? h + 1 : 0];
 	int v = pick_node(m, m->s->stage_of[path[h]], by);
 
 	if (v == path[h] || !any_memory(m, v))
@@ -110,18 +110,20 @@ static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 	return true;
 }
 
+/* Alone where exposure leaves room; else a stage that only one visits for a stage that only the other
+ * does, drawn uniformly from all such pairs in one pass. */
 bool move_stage(struct moves *m, int mb)
 {
 	const int *stage_of = m->s->stage_of;
-	int length = m->p->length, other = below(m, m->p->n_mb);
+	int length = m->p->length, other = draw_below(m, m->p->n_mb);
 	int *a = path_of(m, mb), *b = path_of(m, other), pairs = 0, ha = 0, hb = 0;
 	int va, vb;
 
-	if (below(m, 4) == 0 && length < m->p->n_stages) {
-		int stage = 1 + below(m, m->p->n_stages - 1);
+	if (draw_below(m, 4) == 0 && length < m->p->n_stages) {
+		int stage = 1 + draw_below(m, m->p->n_stages - 1);
 
 		if (!place_of(m, a, stage) &&
-		    move_stage_alone(m, mb, 1 + below(m, length - 1), stage))
+		    move_stage_alone(m, mb, 1 + draw_below(m, length - 1), stage))
 			return true;
 	}
 	if (other == mb)
@@ -130,7 +132,7 @@ bool move_stage(struct moves *m, int mb)
 		if (place_of(m, b, stage_of[a[i]]))
 			continue;
 		for (int j = 1; j < length; j++) {
-			if (!place_of(m, a, stage_of[b[j]]) && below(m, ++pairs) == 0) {
+			if (!place_of(m, a, stage_of[b[j]]) && draw_below(m, ++pairs) == 0) {
 				ha = i;
 				hb = j;
 			}
@@ -138,8 +140,8 @@ bool move_stage(struct moves *m, int mb)
 	}
 	if (pairs == 0)
 		return false;
-	va = below(m, 2) ? pick_node(m, stage_of[b[hb]], a[ha - 1]) : b[hb];
-	vb = below(m, 2) ? pick_node(m, stage_of[a[ha]], b[hb - 1]) : a[ha];
+	va = draw_below(m, 2) ? pick_node(m, stage_of[b[hb]], a[ha - 1]) : b[hb];
+	vb = draw_below(m, 2) ? pick_node(m, stage_of[a[ha]], b[hb - 1]) : a[ha];
 	if (!any_memory(m, va) || !any_memory(m, vb))
 		return false;
 	moves_touch(m, mb);
@@ -157,7 +159,7 @@ bool move_exchange(struct moves *m, int mb)
 
 	if (m->p->length < 3)
 		return false;
-	h = 1 + below(m, m->p->length - 2);
+	h = 1 + draw_below(m, m->p->length - 2);
 	moves_touch(m, mb);
 	was = path[h];
 	path[h] = path[h + 1];
@@ -167,7 +169,7 @@ bool move_exchange(struct moves *m, int mb)
 
 bool move_trade(struct moves *m, int mb)
 {
-	int other = below(m, m->p->n_mb), h = 1 + below(m, m->p->length - 1), g, was;
+	int other = draw_below(m, m->p->n_mb), h = 1 + draw_below(m, m->p->length - 1), g, was;
 	int *a = path_of(m, mb), *b = path_of(m, other);
 
 	g = other == mb ? 0 : place_of(m, b, m->s->stage_of[a[h]]);
@@ -183,7 +185,7 @@ bool move_trade(struct moves *m, int mb)
 
 bool move_paths(struct moves *m, int mb)
 {
-	int other = below(m, m->p->n_mb);
+	int other = draw_below(m, m->p->n_mb);
 	int *a = path_of(m, mb), *b = path_of(m, other);
 
 	if (other == mb || memcmp(a + 1, b + 1, (size_t)(m->p->length - 1) * sizeof(int)) == 0)
@@ -203,7 +205,7 @@ bool move_paths(struct moves *m, int mb)
  * place; lets it. */
 static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 {
-	int n = m->p->n_mb, first = below(m, n), stage = m->s->stage_of[instead];
+	int n = m->p->n_mb, first = draw_below(m, n), stage = m->s->stage_of[instead];
 	bool same = stage == m->s->stage_of[node];
 
 	for (int k = 0; k < n; k++) {
@@ -266,62 +268,59 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 	return true;
 }
 
-bool move_copy(struct moves *m, int mb, bool all)
+/* The path of another microbatch of the same data node that is not the path of mb; NULL: there is none. */
+static const int *find_other_path(struct moves *m, int mb)
 {
-	int n = m->p->n_mb, first = below(m, n), length = m->p->length;
-	int path[PLAN_MOST_PATH], source = -1, data_node = path_of(m, mb)[0];
-	size_t size = (size_t)length * sizeof(int);
+	int n = m->p->n_mb, first = draw_below(m, n);
+	size_t size = (size_t)m->p->length * sizeof(int);
 
-	for (int k = 0; k < n && source < 0; k++) {
-		int y = first + k < n ? first + k : first + k - n;
+	for (int k = 0; k < n; k++) {
+		const int *path = path_of(m, first + k < n ? first + k : first + k - n);
 
-		if (path_of(m, y)[0] == data_node &&
-		    memcmp(path_of(m, y), path_of(m, mb), size))
-			source = y;
+		if (path[0] == path_of(m, mb)[0] && memcmp(path, path_of(m, mb), size) != 0)
+			return path;
 	}
-	if (source < 0)
+	return NULL;
+}
+
+bool move_copy(struct moves *m, int mb)
+{
+	const int *source = find_other_path(m, mb);
+	int path[PLAN_MOST_PATH];
+
+	if (!source)
 		return false;
-	memcpy(path, path_of(m, source), size);
-	if (!all)
-		return force_path(m, mb, path, -1);
-	for (int y = 0; y < n; y++) {
-		if (path_of(m, y)[0] == data_node && memcmp(path_of(m, y), path, size) &&
-		    !force_path(m, y, path, data_node))
+	memcpy(path, source, (size_t)m->p->length * sizeof(int)); /* whose own may be pushed out */
+	return force_path(m, mb, path, -1);
+}
+
+bool move_unify(struct moves *m, int mb)
+{
+	const int *source = find_other_path(m, mb);
+	int path[PLAN_MOST_PATH];
+	size_t size = (size_t)m->p->length * sizeof(int);
+
+	if (!source)
+		return false;
+	memcpy(path, source, size);
+	for (int y = 0; y < m->p->n_mb; y++) {
+		if (path_of(m, y)[0] == path[0] && memcmp(path_of(m, y), path, size) != 0 &&
+		    !force_path(m, y, path, path[0]))
 			return false;
 	}
 	return true;
 }
 
-/* The shorter, the likelier. */
-bool move_trip(struct moves *m, int mb)
-{
-	const int *mine = path_of(m, mb);
-	size_t size = (size_t)m->p->length * sizeof(int);
-	int path[PLAN_MOST_PATH], n, k, place = m->place_of[mine[0]];
-
-	if (!m->has_trips || place < 0)
-		return false;
-	n = m->trips.count[place];
-	if (n == 0)
-		return false;
-	k = below(m, n);
-	k = below(m, k + 1);
-	memcpy(path, m->trips.trips[(size_t)place * (size_t)m->trips.most + (size_t)k].path,
-	       size);
-	if (path[0] != mine[0] || memcmp(path, mine, size) == 0 || !keeps_cc2(m, path))
-		return false;
-	return force_path(m, mb, path, -1);
-}
-
-bool move_roles(struct moves *m)
+bool move_roles(struct moves *m, int mb)
 {
 	const struct problem *p = m->p;
-	int a = below(m, p->n_nodes), b = below(m, p->n_nodes), other = a;
+	int a = draw_below(m, p->n_nodes), b = draw_below(m, p->n_nodes), other = a;
 
+	(void)mb;
 	/* Often one of the pair that keeps all waiting. */
-	if (p->weigh_sync && below(m, 4) == 0)
+	if (p->weigh_sync && draw_below(m, 4) == 0)
 		solution_slowest_pair(m->s, p, &a, &other);
-	if (below(m, 2))
+	if (draw_below(m, 2))
 		a = other;
 	if (!p->movable[a] || !p->movable[b] || m->s->stage_of[a] == m->s->stage_of[b] ||
 	    (any_memory(m, a) != any_memory(m, b)))
@@ -339,6 +338,5 @@ bool move_roles(struct moves *m)
 	solution_exchange(m->s, a, b);
 	m->role_a = a;
 	m->role_b = b;
-	m->stale = true;
 	return true;
 }

@@ -5,10 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIPS 40 /* a data node */
-#define PLAIN 18 /* of the draws of a move's kind */
 #define NEAR 8   /* candidates a stage, where stages are larger */
-#define REINSERT_UP_TO 60 /* microbatches */
 
 void moves_touch(struct moves *m, int mb)
 {
@@ -28,7 +25,7 @@ static bool is_linked(const struct moves *m, const int *path)
 	for (int h = 0; h < p->length; h++) {
 		int to = path[h + 1 < p->length ? h + 1 : 0];
 
-		if (isinf(p->round[(size_t)path[h] * (size_t)p->n_nodes + (size_t)to]))
+		if (isinf(problem_round_s(p, path[h], to)))
 			return false;
 	}
 	return true;
@@ -46,45 +43,57 @@ bool moves_changed(const struct moves *m)
 	return false;
 }
 
-static bool propose_plain(struct moves *m, int mb, int kind)
+/* Every kind of move and how many of the draws it gets. Those without times come first, and roles,
+ * which are drawn only where nodes may be placed, last. Where there is no timetable the moves that
+ * need one are drawn all the same, as `unify`. */
+static const struct {
+	bool (*propose)(struct moves *m, int mb);
+	int weight;
+	bool needs_table;
+} kinds[] = {
+	{ move_node, 4, false },
+	{ move_stage, 4, false },
+	{ move_exchange, 3, false },
+	{ move_trade, 3, false },
+	{ move_paths, 4, false },
+	{ move_reroute, 8, true },
+	{ move_unblock, 4, true },
+	{ move_stage_reroute, 5, true },
+	{ move_unify, 3, false },
+	{ move_copy, 11, false },
+	{ move_roles, 4, false },
+};
+
+enum { PLAIN_KINDS = 5, KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* One of the first n kinds, by weight. */
+static int draw_kind(struct moves *m, int n)
 {
-	if (kind < 4)
-		return move_node(m, mb);
-	if (kind < 8)
-		return move_stage(m, mb);
-	if (kind < 11)
-		return move_exchange(m, mb);
-	if (kind < 14)
-		return move_trade(m, mb);
-	return move_paths(m, mb);
+	int sum = 0, k = 0, drawn;
+
+	for (int i = 0; i < n; i++)
+		sum += kinds[i].weight;
+	for (drawn = draw_below(m, sum); drawn >= kinds[k].weight; k++)
+		drawn -= kinds[k].weight;
+	return k;
 }
 
-static bool propose(struct moves *m, int mb)
+static bool propose_any(struct moves *m, int mb)
 {
-	int kind = below(m, m->p->n_movable > 1 ? 53 : 49);
+	int kind = draw_kind(m, m->p->n_movable > 1 ? KINDS : KINDS - 1);
 
-	if (kind >= 49)
-		return move_roles(m);
+	if (kind == KINDS - 1)
+		return move_roles(m, mb);
 	if (m->p->length < 2)
 		return false;
 	if (m->lanes)
 		return move_lanes(m, mb);
-	if (m->reinserts && below(m, 2))
-		return move_reinsert(m, mb);
-	if (kind < PLAIN)
-		return propose_plain(m, mb, kind);
-	if (kind < 26 && m->table)
-		return move_reroute(m, mb);
-	if (kind < 30 && m->table)
-		return move_unblock(m, mb);
-	if (kind < 35 && m->table)
-		return move_stage_reroute(m, mb);
-	if (kind < 45 || !m->has_trips)
-		return move_copy(m, mb, kind < 38);
-	return move_trip(m, mb);
+	if (kinds[kind].needs_table && !m->table)
+		return move_unify(m, mb);
+	return kinds[kind].propose(m, mb);
 }
 
-static void begin(struct moves *m)
+static void begin_move(struct moves *m)
 {
 	m->n_touched = 0;
 	m->is_planned = false;
@@ -131,7 +140,7 @@ static bool pull_tied(struct moves *m)
 	return m->role_a >= 0 || (m->left_stage < 0 && is_balanced(m));
 }
 
-static bool settle(struct moves *m, bool good)
+static bool settle_move(struct moves *m, bool good)
 {
 	good = good && (!m->tied || pull_tied(m));
 	for (int i = 0; good && i < m->n_touched; i++)
@@ -143,14 +152,14 @@ static bool settle(struct moves *m, bool good)
 
 bool moves_propose(struct moves *m, int mb)
 {
-	begin(m);
-	return settle(m, propose(m, mb));
+	begin_move(m);
+	return settle_move(m, propose_any(m, mb));
 }
 
 bool moves_propose_plain(struct moves *m, int mb)
 {
-	begin(m);
-	return settle(m, propose_plain(m, mb, below(m, PLAIN)));
+	begin_move(m);
+	return settle_move(m, kinds[draw_kind(m, PLAIN_KINDS)].propose(m, mb));
 }
 
 void moves_keep(struct moves *m)
@@ -185,27 +194,9 @@ void moves_refresh(struct moves *m)
 	for (int i = 0; i < p->n_mb * p->length; i++)
 		m->visits[m->s->stage_of[m->s->path[i]]]++;
 	for (int s = 1; s < p->n_stages; s++)
-		large = large || p->sizes[s] > m->near.most;
+		large = large || p->sizes[s] > m->candidates.most;
 	if (large && !m->lanes) /* which have lists of their own */
-		near_fill(&m->near, p, m->s);
-}
-
-int moves_list_trips(struct moves *m)
-{
-	int rc;
-
-	if (m->lanes || (m->has_trips && !m->stale))
-		return 0;
-	if (m->has_trips)
-		trips_fini(&m->trips);
-	rc = trips_init(&m->trips, m->p, m->s, TRIPS);
-	m->has_trips = rc == 0;
-	m->stale = false;
-	for (int i = 0; i < m->p->n_nodes; i++)
-		m->place_of[i] = -1;
-	for (int i = 0; i < m->p->sizes[0]; i++)
-		m->place_of[m->s->members[i]] = i;
-	return rc;
+		candidate_lists_fill(&m->candidates, p, m->s);
 }
 
 int moves_init(struct moves *m, const struct problem *p, struct solution *s,
@@ -219,14 +210,8 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 	m->touched = calloc(n, sizeof(*m->touched));
 	m->is_touched = calloc(n, sizeof(*m->is_touched));
 	m->saved = calloc(n * (size_t)p->length, sizeof(*m->saved));
-	m->place_of = malloc((size_t)p->n_nodes * sizeof(*m->place_of));
-	if (!m->visits || !m->touched || !m->is_touched || !m->saved || !m->place_of ||
-	    (!lanes && near_init(&m->near, p, NEAR) != 0)) {
-		moves_fini(m);
-		return -ENOMEM;
-	}
-	m->reinserts = table && p->n_mb <= REINSERT_UP_TO;
-	if (m->reinserts && reinsert_init(&m->reinsert, table) != 0) {
+	if (!m->visits || !m->touched || !m->is_touched || !m->saved ||
+	    (!lanes && candidate_lists_init(&m->candidates, p, NEAR) != 0)) {
 		moves_fini(m);
 		return -ENOMEM;
 	}
@@ -240,10 +225,6 @@ void moves_fini(struct moves *m)
 	free(m->touched);
 	free(m->is_touched);
 	free(m->saved);
-	free(m->place_of);
-	if (m->has_trips)
-		trips_fini(&m->trips);
-	near_fini(&m->near);
-	reinsert_fini(&m->reinsert);
+	candidate_lists_fini(&m->candidates);
 	*m = (struct moves){ 0 };
 }

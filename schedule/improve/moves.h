@@ -8,14 +8,12 @@
  *            rerouted, or not
  *   exchange two neighbours in a path change places, where CC2 allows
  *   reroute  the nodes that bring the microbatch back first, everyone else's times as they are
+ *   unblock  what holds the microbatch up, or what waited there, goes another way
  *   trade    two microbatches exchange their nodes of one stage
  *   paths    two microbatches exchange all but their data nodes
  *   copy     a microbatch takes the path of another of its data node; those it pushes out take
  *            the places it left (ejection)
- *   trip     the same with one of the data node's shortest trips
  *   unify    the same for all microbatches of a data node at once
- *   reinsert up to three leave the timetable and come back one after the other, by whatever
- *            nodes, order and stages (of those that they left) bring each home first
  *   lanes    in large clusters, in place of all these: whole lanes are planned anew (lanes.h)
  *   roles    two nodes exchange stages and all their visitors (where the assignment is free)
  *
@@ -30,11 +28,9 @@
 
 #include "base/rng.h"
 #include "schedule/improve/lanes.h"
-#include "schedule/problem/near.h"
+#include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
-#include "schedule/improve/reinsert.h"
 #include "schedule/improve/timetable.h"
-#include "schedule/problem/trips.h"
 
 struct moves {
 	const struct problem *p;
@@ -42,8 +38,6 @@ struct moves {
 	struct timetable *table; /* borrowed: of the run of s; NULL: no reroutes */
 	struct lanes *lanes;     /* borrowed, the same; NULL: none are planned */
 	struct rng rng;
-	struct reinsert reinsert;
-	bool reinserts; /* where microbatches are few; may be taken back */
 	const int *tied; /* (n_mb) borrowed: the next in a ring of microbatches with the same path;
 			  * NULL: none are tied */
 	int *visits; /* (n_stages) exposure */
@@ -55,20 +49,13 @@ struct moves {
 	int left_stage, joined_stage; /* exposure moved from, to; -1: none */
 	bool is_planned; /* lanes->was_s and back_s say when those it is about are home */
 	int role_a, role_b;           /* nodes that exchanged roles; -1: none */
-	struct near near;             /* as of the last moves_refresh; none where lanes are planned */
-	struct trips trips;           /* the same, once asked for */
-	int *place_of;                /* (n_nodes) in stage 0, when the trips were listed */
-	bool has_trips, stale;        /* stale: roles were exchanged since */
+	struct candidate_lists candidates; /* as of the last moves_refresh; none where lanes are planned */
 };
 
+/* All borrowed; at most one of table and lanes is given, and is kept filled by the caller. -ENOMEM. */
 int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 	       struct timetable *table, struct lanes *lanes, struct rng rng);
 void moves_fini(struct moves *m);
-
-/* Lists the short trips, which takes a while with many nodes; without them there is no trip
- * move, and where lanes are planned there is none. Again after a moves_refresh when roles were
- * exchanged. -ENOMEM. */
-int moves_list_trips(struct moves *m);
 
 /* Counts exposure and lists near nodes anew: after the solution was changed from outside. */
 void moves_refresh(struct moves *m);
@@ -78,6 +65,7 @@ void moves_refresh(struct moves *m);
 bool moves_propose(struct moves *m, int mb);
 /* The same, only with the moves that take less than a microsecond, however large the cluster. */
 bool moves_propose_plain(struct moves *m, int mb);
+/* The move stays; or all that it touched is as before it. */
 void moves_keep(struct moves *m);
 void moves_undo(struct moves *m);
 

@@ -1,6 +1,5 @@
 #include "schedule/improve/timetable.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,9 +7,13 @@
 
 #include "schedule/improve/beam.h"
 
+/* Rows of a node are tasks in the order in which they start. A task that arrives runs behind all that
+ * arrived before it; whether it fits in before the next is read off the rows (find_start_s), with the
+ * microbatch's own rows struck out. A path is found as a beam over its visits, priced by that, and
+ * the last few are followed home (timetable_route). */
+
 #define BEAM 8          /* states of a level that are followed */
 #define FOLLOWED_HOME 4 /* of the last level */
-#define ROOM (3 * TIMETABLE_MORE) /* rows: a data node has three tasks of a microbatch */
 
 /* A way to be done with the F of a node. */
 struct timetable_state {
@@ -22,7 +25,7 @@ struct timetable_state {
 int timetable_init(struct timetable *t, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, m = (size_t)p->n_mb, steps = 2 * (size_t)p->length + 1;
-	size_t rows = m * steps + n * ROOM;
+	size_t rows = m * steps;
 
 	*t = (struct timetable){ .p = p, .steps = (int)steps };
 	t->home_s = calloc(m, sizeof(*t->home_s));
@@ -32,11 +35,10 @@ int timetable_init(struct timetable *t, const struct problem *p)
 	t->whole = calloc(rows, sizeof(*t->whole));
 	t->row_of = calloc(m * steps, sizeof(*t->row_of));
 	t->node_of = calloc(m * steps, sizeof(*t->node_of));
-	t->more_at = calloc(TIMETABLE_MORE * steps, sizeof(*t->more_at));
 	t->states = calloc((size_t)p->length * n, sizeof(*t->states));
 	t->place = malloc(n * sizeof(*t->place));
 	if (!t->home_s || !t->weight || !t->list || !t->row || !t->whole || !t->row_of ||
-	    !t->node_of || !t->more_at || !t->states || !t->place) {
+	    !t->node_of || !t->states || !t->place) {
 		timetable_fini(t);
 		return -ENOMEM;
 	}
@@ -53,13 +55,12 @@ void timetable_fini(struct timetable *t)
 	free(t->whole);
 	free(t->row_of);
 	free(t->node_of);
-	free(t->more_at);
 	free(t->states);
 	free(t->place);
 	*t = (struct timetable){ 0 };
 }
 
-static void fill_weights(struct timetable *t, const struct engine *e)
+static void fill_weights(struct timetable *t, const struct fast_simulate *e)
 {
 	for (int i = 0; i < e->n_mb; i++) {
 		int last = i * t->steps + t->steps - 1;
@@ -71,7 +72,7 @@ static void fill_weights(struct timetable *t, const struct engine *e)
 	}
 }
 
-static void lay_out(struct timetable *t, const struct engine *e)
+static void lay_out(struct timetable *t, const struct fast_simulate *e)
 {
 	int32_t first = 0;
 
@@ -85,11 +86,11 @@ static void lay_out(struct timetable *t, const struct engine *e)
 	}
 	for (int v = 0; v < e->n_nodes; v++) {
 		t->list[v].first = first;
-		first += t->list[v].n + ROOM;
+		first += t->list[v].n;
 	}
 }
 
-void timetable_fill(struct timetable *t, const struct engine *e)
+void timetable_fill(struct timetable *t, const struct fast_simulate *e)
 {
 	fill_weights(t, e);
 	lay_out(t, e);
@@ -107,10 +108,10 @@ void timetable_fill(struct timetable *t, const struct engine *e)
 		t->row_of[task] += t->list[t->node_of[task]].first;
 		t->row[t->row_of[task]] = t->whole[t->row_of[task]] = row;
 	}
-	t->n_more = 0;
 }
 
-void timetable_take_out(struct timetable *t, int mb)
+/* The tasks of a microbatch leave the lists, and come back (put_tasks_back). */
+static void take_tasks_out(struct timetable *t, int mb)
 {
 	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++) {
 		struct timetable_row *row = &t->row[t->row_of[task]];
@@ -120,38 +121,16 @@ void timetable_take_out(struct timetable *t, int mb)
 	}
 }
 
-void timetable_put_back(struct timetable *t, int mb)
+static void put_tasks_back(struct timetable *t, int mb)
 {
 	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++)
 		t->row[t->row_of[task]] = t->whole[t->row_of[task]];
 }
 
-void timetable_put_in(struct timetable *t, int node, const struct timetable_row *row)
-{
-	struct timetable_list *list = &t->list[node];
-	struct timetable_row *at = t->row + list->first + list->n++;
-
-	assert(t->n_more < TIMETABLE_MORE * t->steps);
-	for (; at > t->row + list->first && at[-1].start_s >= row->start_s; at--)
-		*at = at[-1];
-	*at = *row;
-	t->more_at[t->n_more++] = node;
-}
-
-void timetable_take_back(struct timetable *t)
-{
-	for (int i = 0; i < t->n_more; i++)
-		t->list[t->more_at[i]].n--;
-	for (int i = 0; i < t->n_more; i++) {
-		const struct timetable_list *list = &t->list[t->more_at[i]];
-
-		memcpy(t->row + list->first, t->whole + list->first,
-		       (size_t)list->n * sizeof(*t->row));
-	}
-	t->n_more = 0;
-}
-
-double timetable_start_s(const struct timetable *t, int node, double arrival_s, double duration_s,
+/* When a task that arrives at the node, of a microbatch that is out, would start: behind those
+ * that came before it, and, if it needs a slot, when one is free. Adds the seconds by which
+ * others are put off, by weight, to *put_off_s. */
+static double find_start_s(const struct timetable *t, int node, double arrival_s, double duration_s,
 			 bool needs_slot, double *put_off_s)
 {
 	const struct timetable_list *list = &t->list[node];
@@ -177,13 +156,8 @@ double timetable_start_s(const struct timetable *t, int node, double arrival_s, 
 	return at_s;
 }
 
-static double delay(const struct problem *p, int u, int v)
-{
-	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
-}
-
 /* From the end of the last F: L, and the B in reverse. */
-double timetable_home_s(const struct timetable *t, const int *path, double end_s,
+static double follow_home_s(const struct timetable *t, const int *path, double end_s,
 			double *put_off_s)
 {
 	const struct problem *p = t->p;
@@ -193,10 +167,10 @@ double timetable_home_s(const struct timetable *t, const int *path, double end_s
 		int v = path[hop == p->length ? 0 : hop];
 		const struct cluster_node *n = &p->c->nodes[v];
 		double duration_s = hop == p->length ? n->loss_s : n->backward_s;
-		double arrival_s = end_s + (v == at ? 0 : delay(p, at, v));
+		double arrival_s = end_s + (v == at ? 0 : problem_delay_s(p, at, v));
 
 		end_s = duration_s +
-			timetable_start_s(t, v, arrival_s, duration_s, false, put_off_s);
+			find_start_s(t, v, arrival_s, duration_s, false, put_off_s);
 		at = v;
 	}
 	return end_s;
@@ -213,16 +187,16 @@ double timetable_estimate(struct timetable *t, int mb, const int *path, double *
 	const struct problem *p = t->p;
 	double end_s = sent_s(t, mb, path[0]);
 
-	timetable_take_out(t, mb);
+	take_tasks_out(t, mb);
 	for (int hop = 1; hop < p->length; hop++) {
 		double forward_s = p->c->nodes[path[hop]].forward_s;
-		double arrival_s = end_s + delay(p, path[hop - 1], path[hop]);
+		double arrival_s = end_s + problem_delay_s(p, path[hop - 1], path[hop]);
 
 		end_s = forward_s +
-			timetable_start_s(t, path[hop], arrival_s, forward_s, true, put_off_s);
+			find_start_s(t, path[hop], arrival_s, forward_s, true, put_off_s);
 	}
-	end_s = timetable_home_s(t, path, end_s, put_off_s);
-	timetable_put_back(t, mb);
+	end_s = follow_home_s(t, path, end_s, put_off_s);
+	put_tasks_back(t, mb);
 	return end_s;
 }
 
@@ -260,20 +234,20 @@ static struct timetable_state *level_of(const struct timetable *t, int level)
 struct search {
 	struct timetable *t;
 	const struct solution *s;
-	const struct near *near;
+	const struct candidate_lists *candidates;
 	int banned, level, n; /* n: states of the level */
 	struct beam beam;     /* of them */
 	double charge;
 };
 
 /* From a state of the level before to node v. */
-static void reach(struct search *q, int from, int v)
+static void reach_node(struct search *q, int from, int v)
 {
 	struct timetable *t = q->t;
 	const struct timetable_state *before = level_of(t, q->level - 1) + from;
 	const struct cluster_node *node = &t->p->c->nodes[v];
-	double back_s = delay(t->p, v, before->node), put_off_s = 0;
-	double arrival_s = before->end_s + delay(t->p, before->node, v);
+	double back_s = problem_delay_s(t->p, v, before->node), put_off_s = 0;
+	double arrival_s = before->end_s + problem_delay_s(t->p, before->node, v);
 	double end_s = arrival_s + node->forward_s;
 	double cost = before->cost + end_s - before->end_s + back_s + node->backward_s;
 	struct timetable_state *list = level_of(t, q->level);
@@ -283,7 +257,7 @@ static void reach(struct search *q, int from, int v)
 	    (at >= 0 && list[at].cost <= cost))
 		return;
 	if (!beam_excludes(&q->beam, cost)) {
-		end_s = node->forward_s + timetable_start_s(t, v, arrival_s, node->forward_s,
+		end_s = node->forward_s + find_start_s(t, v, arrival_s, node->forward_s,
 							     true, &put_off_s);
 		cost = before->cost + end_s - before->end_s + back_s + node->backward_s +
 		       q->charge * put_off_s;
@@ -306,20 +280,20 @@ static void fill_level(struct search *q, int stage)
 	q->beam = (struct beam){ .width = BEAM };
 	for (int i = 0; i < before.n; i++) {
 		int by = level_of(q->t, q->level - 1)[before.at[i]].node;
-		const int *to = size > q->near->most ? near_list(q->near, by, stage)
+		const int *to = size > q->candidates->most ? candidate_lists_of(q->candidates, by, stage)
 						     : q->s->members + q->s->start[stage];
 
-		for (int k = 0; k < size && k < q->near->most && to[k] >= 0; k++) {
+		for (int k = 0; k < size && k < q->candidates->most && to[k] >= 0; k++) {
 			/* The near lists may be of before an exchange of roles. */
 			if (to[k] != q->banned && q->s->stage_of[to[k]] == stage)
-				reach(q, before.at[i], to[k]);
+				reach_node(q, before.at[i], to[k]);
 		}
 	}
 	for (int i = 0; i < q->n; i++)
 		q->t->place[list[i].node] = -1;
 }
 
-static void trace(const struct timetable *t, int last, int *path)
+static void trace_path(const struct timetable *t, int last, int *path)
 {
 	for (int level = t->p->length - 1; level > 0; level--) {
 		path[level] = level_of(t, level)[last].node;
@@ -327,17 +301,17 @@ static void trace(const struct timetable *t, int last, int *path)
 	}
 }
 
-bool timetable_route(struct timetable *t, const struct solution *s, const struct near *near,
+bool timetable_route(struct timetable *t, const struct solution *s, const struct candidate_lists *candidates,
 		     int mb, int banned, double charge, int *path)
 {
 	const struct problem *p = t->p;
-	struct search q = { .t = t, .s = s, .near = near, .banned = banned };
+	struct search q = { .t = t, .s = s, .candidates = candidates, .banned = banned };
 	int tried[PLAN_MOST_PATH], last = p->length - 1;
 	double best = INFINITY;
 
 	q.charge = charge / (t->weight[mb] + 1e-9); /* against a second of its own */
 	q.beam = (struct beam){ .width = 1, .n = 1 };
-	timetable_take_out(t, mb);
+	take_tasks_out(t, mb);
 	*level_of(t, 0) =
 		(struct timetable_state){ .end_s = sent_s(t, mb, path[0]), .node = path[0] };
 	for (q.level = 1; q.level < p->length; q.level++)
@@ -346,8 +320,8 @@ bool timetable_route(struct timetable *t, const struct solution *s, const struct
 	for (int i = 0; i < q.beam.n && i < FOLLOWED_HOME; i++) {
 		double put_off_s = 0, cost;
 
-		trace(t, q.beam.at[i], tried);
-		cost = timetable_home_s(t, tried, level_of(t, last)[q.beam.at[i]].end_s,
+		trace_path(t, q.beam.at[i], tried);
+		cost = follow_home_s(t, tried, level_of(t, last)[q.beam.at[i]].end_s,
 					&put_off_s);
 		cost += q.charge * put_off_s;
 		if (cost < best) {
@@ -355,6 +329,6 @@ bool timetable_route(struct timetable *t, const struct solution *s, const struct
 			memcpy(path, tried, (size_t)p->length * sizeof(*path));
 		}
 	}
-	timetable_put_back(t, mb);
+	put_tasks_back(t, mb);
 	return best < INFINITY;
 }

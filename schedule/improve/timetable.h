@@ -3,7 +3,7 @@
  *
  * These are estimates, a few dozen times cheaper than a run: everyone else keeps their times. A
  * task that is put in between puts off those after it; that is weighed, not followed. The run
- * of the engine judges. Weight gradients of a split backward pass are left out.
+ * that is simulated judges. Weight gradients of a split backward pass are left out.
  *
  * Internal to schedule/.
  */
@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schedule/execution/engine.h"
-#include "schedule/problem/near.h"
+#include "schedule/execution/fast_simulate.h"
+#include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
 
 /* A task where it is done. One that is taken out keeps its row, which then says nothing: no slots,
@@ -32,8 +32,6 @@ struct timetable_list {
 	int32_t memory;
 };
 
-#define TIMETABLE_MORE 4 /* microbatches that may be put in at a time */
-
 struct timetable_state; /* of the search for a path */
 
 struct timetable {
@@ -42,11 +40,9 @@ struct timetable {
 	double *home_s; /* (n_mb) end of the last B */
 	double *weight; /* (n_mb) what a second more costs: (home / makespan)^7 */
 	struct timetable_list *list; /* (n_nodes) */
-	struct timetable_row *row;   /* (n_mb * steps, and room for more at each node) */
+	struct timetable_row *row;   /* (n_mb * steps) */
 	struct timetable_row *whole; /* the same, as they were filled */
 	int32_t *row_of, *node_of;   /* (n_mb, steps) by task, as they were filled */
-	int n_more;
-	int32_t *more_at; /* (TIMETABLE_MORE * steps) nodes where a task was put in */
 	struct timetable_state *states; /* (length, n_nodes) */
 	int *place; /* (n_nodes) among the states of a level; -1: not there */
 };
@@ -54,31 +50,14 @@ struct timetable {
 /* Empty until timetable_fill. -ENOMEM. */
 int timetable_init(struct timetable *t, const struct problem *p);
 void timetable_fini(struct timetable *t);
-/* From the engine's last run, which must have come to its end. */
-void timetable_fill(struct timetable *t, const struct engine *e);
-
-/* The tasks of a microbatch leave the lists, and come back. */
-void timetable_take_out(struct timetable *t, int mb);
-void timetable_put_back(struct timetable *t, int mb);
-/* One task of a microbatch that is out, before those that start no earlier; of TIMETABLE_MORE
- * microbatches at most. timetable_take_back takes all of these away. */
-void timetable_put_in(struct timetable *t, int node, const struct timetable_row *row);
-void timetable_take_back(struct timetable *t);
+/* From the simulation's last run, which must have come to its end. */
+void timetable_fill(struct timetable *t, const struct fast_simulate *e);
 
 /* As filled. */
 static inline const struct timetable_row *timetable_row(const struct timetable *t, int task)
 {
 	return &t->whole[t->row_of[task]];
 }
-
-/* When a task that arrives at the node, of a microbatch that is out, would start: behind those
- * that came before it, and, if it needs a slot, when one is free. Adds the seconds by which
- * others are put off, by weight, to *put_off_s. */
-double timetable_start_s(const struct timetable *t, int node, double arrival_s, double duration_s,
-			 bool needs_slot, double *put_off_s);
-/* From the end of the last F of the path: L, and the B in reverse. */
-double timetable_home_s(const struct timetable *t, const int *path, double end_s,
-			double *put_off_s);
 
 /* When the microbatch would be home by this path; adds the seconds by which others are put off,
  * by weight, to *put_off_s. */
@@ -96,7 +75,7 @@ int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *li
 /* A good way for the microbatch through the stages its path has, in their order: other nodes
  * into path. `banned` is not visited; `charge` multiplies what others are put off. False: no
  * way. */
-bool timetable_route(struct timetable *t, const struct solution *s, const struct near *near,
+bool timetable_route(struct timetable *t, const struct solution *s, const struct candidate_lists *candidates,
 		     int mb, int banned, double charge, int *path);
 
 #endif

@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* problem_init checks the request against the cluster, then derives: who is out and who may move, the
+ * stages' sizes without those who are out, the microbatches and their data nodes, the visits that
+ * exposure demands of each stage, and the matrices of delays with INFINITY for a missing link, so
+ * that nobody asks again whether there is one. */
+
 #define TILE 32 /* rows and columns */
 
 /* Two nodes with no hop between them sum nothing: longer than any iteration, so that they share a
  * stage only where there is no other place. */
 #define NO_WAY_S 1e4
-
-int plan_default_path_length(int n_stages)
-{
-	return n_stages - n_stages / 3;
-}
 
 static int check_request(const struct cluster *c, const struct plan_request *q,
 			 struct error *err)
@@ -177,6 +177,7 @@ static int deal_microbatches(struct problem *p, struct error *err)
 	if (total > 1000000)
 		return error_set(err, -EINVAL, "%ld microbatches are more than this can plan", total);
 	p->n_mb = (int)total;
+	p->regimes = strategy_regimes(p->n_mb, p->n_nodes, p->n_stages);
 	p->mb_id = malloc((size_t)p->n_mb * sizeof(*p->mb_id));
 	p->mb_slot = malloc((size_t)p->n_mb * sizeof(*p->mb_slot));
 	if (!p->mb_id || !p->mb_slot)
@@ -194,7 +195,7 @@ static int deal_microbatches(struct problem *p, struct error *err)
 	return 0;
 }
 
-/* Weight gradients are nobody's wait: to all but the engine their tasks are not there. */
+/* Weight gradients are nobody's wait: to all but fast_simulate.h their tasks are not there. */
 static int split_chain(struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes;
@@ -249,6 +250,7 @@ static bool all_placed(const struct cluster *c)
 	return places == c->n_nodes;
 }
 
+/* Where every node could stand in every other's place a free assignment changes nothing: nodes stay. */
 int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
 		 struct error *err)
 {

@@ -9,7 +9,8 @@
 #include "base/error.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
-#include "schedule/search/search.h"
+#include "schedule/format/request.h"
+#include "schedule/search/strategy.h"
 
 struct problem {
 	const struct cluster *c; /* borrowed. With the backward pass split it is the chain's:
@@ -21,6 +22,7 @@ struct problem {
 	const struct plan_request *q; /* borrowed */
 	int n_nodes, n_stages, length; /* length: stages a path visits */
 	int n_mb;
+	uint32_t regimes; /* that hold for such a size (strategy.h), bit by bit */
 	int *sizes;      /* (n_stages) nodes of each stage that are in */
 	bool *out;       /* (n_nodes) excluded */
 	bool *movable;   /* (n_nodes) may be placed in any stage */
@@ -44,6 +46,30 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 		 struct error *err);
 void problem_fini(struct problem *p);
 
+static inline bool problem_is(const struct problem *p, enum regime r)
+{
+	return p->regimes >> r & 1;
+}
+
+/* From node u to node v, and there and back; INFINITY: no link. */
+static inline double problem_delay_s(const struct problem *p, int u, int v)
+{
+	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
+}
+
+static inline double problem_round_s(const struct problem *p, int u, int v)
+{
+	return p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v];
+}
+
+/* What one visit keeps the node busy for. */
+static inline double problem_work_s(const struct problem *p, int node)
+{
+	const struct cluster_node *n = &p->c->nodes[node];
+
+	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
+}
+
 /* An assignment and a path per microbatch. */
 struct solution {
 	int *stage_of; /* (n_nodes) -1: out */
@@ -52,17 +78,26 @@ struct solution {
 	int *path;     /* (n_mb, length) node ids; the first is the data node */
 };
 
+/* Room for one, not filled in. -ENOMEM. */
 int solution_init(struct solution *s, const struct problem *p);
 void solution_fini(struct solution *s);
+/* Between two of the same problem. */
 void solution_copy(struct solution *to, const struct solution *from, const struct problem *p);
 /* members and start from stage_of, nodes ascending within a stage. */
 void solution_index(struct solution *s, const struct problem *p);
+/* Seconds to sum the gradients of a stage, of the slowest stage. */
 double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage);
 double solution_sync_s(const struct solution *s, const struct problem *p);
 /* The same, and the pair of nodes that makes it so long; without one a and b stay as they are. */
 double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b);
 /* Two nodes exchange stages; paths are not looked at. */
 void solution_exchange(struct solution *s, int a, int b);
+/* The path of microbatch i, by place. */
+static inline int *solution_path(const struct solution *s, const struct problem *p, int i)
+{
+	return s->path + (size_t)i * (size_t)p->length;
+}
+
 /* A plan with this solution's assignment and paths; NULL: out of memory. */
 struct plan *solution_to_plan(const struct solution *s, const struct problem *p);
 

@@ -29,7 +29,7 @@ static int64_t now_us(const struct progress *g)
 	return q->clock_us ? q->clock_us(q->clock_arg) : 0;
 }
 
-bool progress_cancelled(const struct progress *g)
+static bool is_cancelled(const struct progress *g)
 {
 	const atomic_bool *cancel = g->p->q->cancel;
 
@@ -40,7 +40,7 @@ bool progress_late(const struct progress *g)
 {
 	const struct plan_request *q = g->p->q;
 
-	return progress_cancelled(g) ||
+	return is_cancelled(g) ||
 	       (q->budget_s > 0 && (double)(now_us(g) - g->start_us) >= q->budget_s * 1e6);
 }
 
@@ -52,7 +52,7 @@ bool progress_over(const struct progress *g)
 }
 
 /* Simulates and checks, and fills in what is predicted. A breach here is our own bug. */
-static int predict(const struct progress *g, struct plan *plan, struct error *err)
+static int predict_plan(const struct progress *g, struct plan *plan, struct error *err)
 {
 	const struct problem *p = g->p;
 	struct check_options options = { .excluded = p->out, .pins = !p->q->free_assignment };
@@ -88,9 +88,9 @@ static int predict(const struct progress *g, struct plan *plan, struct error *er
 }
 
 /* Copies what the search has done so far into the plan. */
-static int record(const struct progress *g, struct plan *plan, struct error *err)
+static int record_search(const struct progress *g, struct plan *plan, struct error *err)
 {
-	struct plan_search *s = &plan->search;
+	struct plan_record *s = &plan->search;
 	size_t size = (size_t)g->n_history * sizeof(*g->history);
 	char *algorithm = strdup(plan_algorithm_name(g->p->q->algorithm));
 	double (*history)[2] = malloc(size + 1);
@@ -104,7 +104,7 @@ static int record(const struct progress *g, struct plan *plan, struct error *err
 		memcpy(history, g->history, size);
 	free(s->algorithm);
 	free(s->history);
-	*s = (struct plan_search){
+	*s = (struct plan_record){
 		.algorithm = algorithm,
 		.seed = g->p->q->seed,
 		.evaluations = g->evaluations,
@@ -135,10 +135,10 @@ static int add_history(struct progress *g, double iteration_s, struct error *err
 int progress_publish(struct progress *g, struct plan *plan, struct error *err)
 {
 	const struct plan_request *q = g->p->q;
-	int rc = predict(g, plan, err);
+	int rc = predict_plan(g, plan, err);
 
 	if (rc == 0)
-		rc = record(g, plan, err);
+		rc = record_search(g, plan, err);
 	if (rc != 0) {
 		plan_free(plan);
 		return rc;
@@ -152,7 +152,7 @@ int progress_publish(struct progress *g, struct plan *plan, struct error *err)
 	return 0;
 }
 
-static int publish(struct progress *g, const struct solution *s, struct error *err)
+static int publish_solution(struct progress *g, const struct solution *s, struct error *err)
 {
 	struct plan *plan = solution_to_plan(s, g->p);
 
@@ -167,7 +167,7 @@ int progress_note(struct progress *g, const struct solution *s, double iteration
 	if (rc != 0)
 		return rc;
 	if (!g->plan)
-		return publish(g, s, err);
+		return publish_solution(g, s, err);
 	if (!g->p->q->on_improvement)
 		return 0;
 	if (!g->untold.path && solution_init(&g->untold, g->p) != 0)
@@ -181,12 +181,12 @@ int progress_tell(struct progress *g, struct error *err)
 {
 	if (!g->is_untold || now_us(g) - g->told_us < TELL_EVERY_US)
 		return 0;
-	return publish(g, &g->untold, err);
+	return publish_solution(g, &g->untold, err);
 }
 
 int progress_finish(struct progress *g, const struct solution *s, struct error *err)
 {
-	return publish(g, s, err);
+	return publish_solution(g, s, err);
 }
 
 int progress_take(struct progress *g, struct plan **out, struct error *err)
@@ -196,7 +196,7 @@ int progress_take(struct progress *g, struct plan **out, struct error *err)
 	if (!g->plan)
 		return error_set(err, -ECANCELED, "cancelled before there was a plan");
 	g->plan->predicted.lower_bound_s = g->lower_bound_s;
-	rc = record(g, g->plan, err);
+	rc = record_search(g, g->plan, err);
 	if (rc == 0) {
 		*out = g->plan;
 		g->plan = NULL;

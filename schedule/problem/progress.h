@@ -31,8 +31,6 @@ void progress_fini(struct progress *g);
 bool progress_over(const struct progress *g);
 /* Only whether time has, or the caller has cancelled. */
 bool progress_late(const struct progress *g);
-/* Only whether the caller has cancelled. */
-bool progress_cancelled(const struct progress *g);
 
 /* A better solution: noted in the history; simulated, checked and told to the caller when it is
  * the first, or when the last word is some time ago. */

@@ -11,13 +11,13 @@ struct route {
 	void *arg;
 };
 
-static bool linked(const struct problem *p, int u, int v)
+static bool is_linked(const struct problem *p, int u, int v)
 {
-	return isfinite(p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v]);
+	return isfinite(problem_round_s(p, u, v));
 }
 
 /* under: a stage that must come next, since the one above it was taken first; < 0: none. */
-static int extend(struct route *r, int n, int top, int under);
+static int extend_route(struct route *r, int n, int top, int under);
 
 static int visit_stage(struct route *r, int n, int stage, int top, int under)
 {
@@ -30,19 +30,19 @@ static int visit_stage(struct route *r, int n, int stage, int top, int under)
 		if (r->hops_left-- <= 0)
 			return PLAN_NOT_FOUND;
 		r->path[n] = v;
-		if (p->c->nodes[v].memory > 0 && linked(p, r->path[n - 1], v))
-			rc = extend(r, n + 1, top, under);
+		if (p->c->nodes[v].memory > 0 && is_linked(p, r->path[n - 1], v))
+			rc = extend_route(r, n + 1, top, under);
 	}
 	return rc;
 }
 
-static int extend(struct route *r, int n, int top, int under)
+static int extend_route(struct route *r, int n, int top, int under)
 {
 	const struct problem *p = r->p;
 	int rc = 0;
 
 	if (n == p->length)
-		return linked(p, r->path[n - 1], r->path[0]) ? r->found(r->arg, r->path) : 0;
+		return is_linked(p, r->path[n - 1], r->path[0]) ? r->found(r->arg, r->path) : 0;
 	if (under >= 0)
 		return visit_stage(r, n, under, top, -1);
 	/* Enough stages must be left. */
@@ -60,5 +60,5 @@ int routes_each(const struct problem *p, const struct solution *s, int data_node
 	struct route r = { .p = p, .s = s, .hops_left = most_hops, .found = found, .arg = arg };
 
 	r.path[0] = data_node;
-	return extend(&r, 1, 0, -1);
+	return extend_route(&r, 1, 0, -1);
 }

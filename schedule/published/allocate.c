@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A population of orders of nodes, each cut into stages. A score is the open tour over stages, each
+ * step priced by the bottleneck matching between two stages' nodes. Offspring cross two parents, are
+ * improved by exchanges that bring a stage's members together, and take the place of the worst. */
+
 #define POPULATION 200
 #define EXCHANGES 8 /* local search: tries per offspring and node */
 
@@ -18,13 +22,13 @@ struct matching {
 	int round;
 };
 
-static bool augment(struct matching *g, int row)
+static bool augment_match(struct matching *g, int row)
 {
 	for (int col = 0; col < g->m; col++) {
 		if (g->cost[row * g->m + col] > g->most || g->seen[col] == g->round)
 			continue;
 		g->seen[col] = g->round;
-		if (g->taken_by[col] < 0 || augment(g, g->taken_by[col])) {
+		if (g->taken_by[col] < 0 || augment_match(g, g->taken_by[col])) {
 			g->taken_by[col] = row;
 			g->match[row] = col;
 			return true;
@@ -44,12 +48,12 @@ static int match_below(struct matching *g, double most)
 		g->taken_by[i] = -1;
 	for (int i = 0; i < g->n; i++) {
 		g->round++;
-		matched += augment(g, i);
+		matched += augment_match(g, i);
 	}
 	return matched;
 }
 
-static int ascending(const void *a, const void *b)
+static int compare_edges(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -67,7 +71,7 @@ double allocate_match(const double *cost, int n, int m, int *match)
 	if (!sorted || !g.taken_by || !g.seen)
 		goto free_all;
 	memcpy(sorted, cost, edges * sizeof(*sorted));
-	qsort(sorted, edges, sizeof(*sorted), ascending);
+	qsort(sorted, edges, sizeof(*sorted), compare_edges);
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
@@ -100,7 +104,7 @@ struct herd {
 	int *tour;       /* (n_stages) */
 };
 
-static double edge(const struct herd *h, int a, int b)
+static double edge_cost_s(const struct herd *h, int a, int b)
 {
 	return h->p->delay[(size_t)a * (size_t)h->p->n_nodes + (size_t)b] +
 	       h->p->c->nodes[b].forward_s;
@@ -114,7 +118,7 @@ static double stage_distance(struct herd *h, const int *nodes, int s, int t)
 		return stage_distance(h, nodes, t, s);
 	for (int i = 0; i < n; i++) {
 		for (int j = 0; j < m; j++)
-			h->cost[i * m + j] = edge(h, nodes[h->start[s] + i], nodes[h->start[t] + j]);
+			h->cost[i * m + j] = edge_cost_s(h, nodes[h->start[s] + i], nodes[h->start[t] + j]);
 	}
 	return allocate_match(h->cost, n, m, h->match);
 }
@@ -223,7 +227,7 @@ static double herd_score(struct herd *h, const int *nodes)
 	return herd_sync(h, nodes) + 2 * shortest_tour(h);
 }
 
-static void swap(int *a, int *b)
+static void swap_nodes(int *a, int *b)
 {
 	int was = *a;
 
@@ -232,19 +236,19 @@ static void swap(int *a, int *b)
 }
 
 /* Shuffles what may move. */
-static void shuffle(struct herd *h, int *nodes)
+static void shuffle_nodes(struct herd *h, int *nodes)
 {
 	for (int i = h->n - 1; i > 0; i--) {
 		int j = (int)rng_below(&h->rng, (uint32_t)i + 1);
 
 		if (h->p->movable[nodes[i]] && h->p->movable[nodes[j]])
-			swap(&nodes[i], &nodes[j]);
+			swap_nodes(&nodes[i], &nodes[j]);
 	}
 }
 
 /* Five-point crossover: at five nodes the offspring of b takes a's stage, each by an exchange
  * with a node that keeps the sizes. */
-static void cross(struct herd *h, const int *a, const int *b, int *child)
+static void cross_parents(struct herd *h, const int *a, const int *b, int *child)
 {
 	memcpy(child, b, (size_t)h->n * sizeof(*child));
 	for (int s = 0; s < h->p->n_stages; s++) {
@@ -257,7 +261,7 @@ static void cross(struct herd *h, const int *a, const int *b, int *child)
 		int j = h->start[stage] + (int)rng_below(&h->rng, (uint32_t)size);
 
 		if (h->p->movable[child[i]] && h->p->movable[child[j]])
-			swap(&child[i], &child[j]);
+			swap_nodes(&child[i], &child[j]);
 	}
 }
 
@@ -285,7 +289,7 @@ static int stage_at(const struct herd *h, int place)
 }
 
 /* Exchanges pairs that bring the members of stages closer together. */
-static void settle(struct herd *h, int *nodes)
+static void settle_members(struct herd *h, int *nodes)
 {
 	for (int k = 0; k < EXCHANGES * h->n; k++) {
 		int i = (int)rng_below(&h->rng, (uint32_t)h->n);
@@ -298,7 +302,7 @@ static void settle(struct herd *h, int *nodes)
 		before = spread_at(h, nodes, nodes[i], s, i) + spread_at(h, nodes, nodes[j], t, j);
 		after = spread_at(h, nodes, nodes[j], s, i) + spread_at(h, nodes, nodes[i], t, j);
 		if (after < before)
-			swap(&nodes[i], &nodes[j]);
+			swap_nodes(&nodes[i], &nodes[j]);
 	}
 }
 
@@ -309,7 +313,7 @@ static int herd_init(struct herd *h, const struct solution *s, const struct prob
 	for (int k = 0; k < p->n_stages; k++)
 		most = (size_t)p->sizes[k] > most ? (size_t)p->sizes[k] : most;
 	*h = (struct herd){ .p = p, .start = s->start, .n = (int)n };
-	h->size = p->n_nodes > 100 ? 20000 / p->n_nodes + 2 : POPULATION;
+	h->size = problem_is(p, REGIME_POPULATION) ? POPULATION : 20000 / p->n_nodes + 2;
 	rng_init_stream(&h->rng, p->q->seed, 2);
 	h->nodes = malloc((size_t)(h->size + 1) * n * sizeof(int));
 	h->score = malloc((size_t)h->size * sizeof(double));
@@ -356,6 +360,7 @@ static void take_best(struct herd *h, struct solution *s, int size)
 	solution_index(s, p);
 }
 
+/* The order given is one of the first population. */
 int allocate_genetic(struct solution *s, const struct problem *p, const struct progress *g,
 		     int trials)
 {
@@ -371,7 +376,7 @@ int allocate_genetic(struct solution *s, const struct problem *p, const struct p
 		int *nodes = h.nodes + (size_t)size * n;
 
 		memcpy(nodes, s->members, n * sizeof(int));
-		shuffle(&h, nodes);
+		shuffle_nodes(&h, nodes);
 		h.score[size] = herd_score(&h, nodes);
 	}
 	for (int k = 0; k < trials && !progress_over(g); k++) {
@@ -379,8 +384,8 @@ int allocate_genetic(struct solution *s, const struct problem *p, const struct p
 		int a = (int)rng_below(&h.rng, (uint32_t)size), b = (int)rng_below(&h.rng, (uint32_t)size);
 		double score;
 
-		cross(&h, h.nodes + (size_t)a * n, h.nodes + (size_t)b * n, child);
-		settle(&h, child);
+		cross_parents(&h, h.nodes + (size_t)a * n, h.nodes + (size_t)b * n, child);
+		settle_members(&h, child);
 		score = herd_score(&h, child);
 		for (int i = 1; i < size; i++)
 			worst = h.score[i] > h.score[worst] ? i : worst;

@@ -6,8 +6,14 @@
 #include <string.h>
 
 #include "schedule/published/conflict_tree.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/published/path_search.h"
+
+/* Below, path_search.c finds each agent's path as if it were alone; above, a branch of the tree holds
+ * the paths of all agents and what was forbidden to some. A branch with conflicts - more visits of a
+ * stage or a node than it takes, two at a node at a time - is expanded into one child for each way to
+ * forbid the conflict, whose agent is planned anew. Each child is timed by the simulation; the
+ * shortest seen is the answer. Microbatches of later waves repeat their agent's path. */
 
 #define CANDIDATES 32
 #define ENOUGH_SOLUTIONS 8
@@ -26,7 +32,7 @@ struct cbs {
 	struct progress *g;
 	struct path_search *paths;
 	struct conflict_tree tree;
-	struct engine engine;
+	struct fast_simulate simulation;
 	int n_agents;
 	struct agent *agents;
 	int *agent_of;    /* (n_mb) */
@@ -67,7 +73,7 @@ static int query_of(struct cbs *c, const struct branch *b, int agent, struct pat
 }
 
 /* The low level. False: no path is left. */
-static bool replan(struct cbs *c, struct branch *b, int agent)
+static bool replan_agent(struct cbs *c, struct branch *b, int agent)
 {
 	struct path_query q;
 
@@ -81,7 +87,7 @@ static bool replan(struct cbs *c, struct branch *b, int agent)
 }
 
 /* Visits beyond what stages, or nodes, take. */
-static int overrun(struct cbs *c, const struct branch *b, enum forbids kind)
+static int count_overrun(struct cbs *c, const struct branch *b, enum forbids kind)
 {
 	int sum = 0, n = kind == FORBIDS_STAGE ? c->p->n_stages : c->p->n_nodes;
 
@@ -104,13 +110,13 @@ static int overrun(struct cbs *c, const struct branch *b, enum forbids kind)
 static void sum_up(struct cbs *c, struct branch *b, enum forbids kind)
 {
 	b->cost_s = 0;
-	b->conflicts = overrun(c, b, kind);
+	b->conflicts = count_overrun(c, b, kind);
 	for (int a = 0; a < c->n_agents; a++)
 		b->cost_s = fmax(b->cost_s, b->home_s[a]);
 	b->cost_s *= 1 + PER_OVERRUN * b->conflicts;
 }
 
-static bool visits(const struct cbs *c, const int *path, enum forbids kind, int what)
+static bool is_visiting(const struct cbs *c, const int *path, enum forbids kind, int what)
 {
 	for (int h = 1; h < c->p->length; h++) {
 		if ((kind == FORBIDS_STAGE ? c->s->stage_of[path[h]] : path[h]) == what)
@@ -120,7 +126,7 @@ static bool visits(const struct cbs *c, const int *path, enum forbids kind, int 
 }
 
 /* Agents that visit a stage or a node, quickest first, into who. */
-static int visitors(const struct cbs *c, const struct branch *b, enum forbids kind, int what,
+static int find_visitors(const struct cbs *c, const struct branch *b, enum forbids kind, int what,
 		    int *who)
 {
 	int n = 0;
@@ -128,7 +134,7 @@ static int visitors(const struct cbs *c, const struct branch *b, enum forbids ki
 	for (int a = 0; a < c->n_agents; a++) {
 		int at;
 
-		if (!visits(c, branch_path(&c->tree, b, a), kind, what))
+		if (!is_visiting(c, branch_path(&c->tree, b, a), kind, what))
 			continue;
 		for (at = n++; at > 0 && b->home_s[who[at - 1]] > b->home_s[a]; at--)
 			who[at] = who[at - 1];
@@ -175,7 +181,7 @@ static int turn_away(struct cbs *c, struct branch *b, enum forbids kind, int wha
 			child->own[i] = (struct constraint){ .kind = kind, .what = what,
 				.agent = who[i + 1 < excess ? i : i + way] };
 		for (int i = 0; i < excess && possible; i++)
-			possible = replan(c, child, child->own[i].agent);
+			possible = replan_agent(c, child, child->own[i].agent);
 		if (!possible)
 			continue;
 		sum_up(c, child, kind);
@@ -191,7 +197,7 @@ static int overrun_stage(const struct cbs *c, const struct branch *b, int *who, 
 	int worst = -1, most = 0;
 
 	for (int s = 1; s < c->p->n_stages; s++) {
-		int count = visitors(c, b, FORBIDS_STAGE, s, who);
+		int count = find_visitors(c, b, FORBIDS_STAGE, s, who);
 
 		if (count - c->stage_cap[s] > most) {
 			most = count - c->stage_cap[s];
@@ -199,7 +205,7 @@ static int overrun_stage(const struct cbs *c, const struct branch *b, int *who, 
 		}
 	}
 	if (worst >= 0)
-		*n = visitors(c, b, FORBIDS_STAGE, worst, who);
+		*n = find_visitors(c, b, FORBIDS_STAGE, worst, who);
 	return worst;
 }
 
@@ -210,7 +216,7 @@ static int overrun_node(const struct cbs *c, const struct branch *b, int *who, i
 
 		if (c->s->stage_of[v] <= 0)
 			continue;
-		*n = visitors(c, b, FORBIDS_NODE, v, who);
+		*n = find_visitors(c, b, FORBIDS_NODE, v, who);
 		if (*n > cap)
 			return v;
 	}
@@ -259,7 +265,7 @@ static struct branch *fix_stages(struct cbs *c, struct branch *b, const uint64_t
 	}
 	fixed->n_own = n;
 	for (int a = 0; a < c->n_agents; a++) {
-		if (!replan(c, fixed, a))
+		if (!replan_agent(c, fixed, a))
 			return NULL;
 	}
 	sum_up(c, fixed, FORBIDS_NODE);
@@ -276,18 +282,18 @@ static void take_paths(struct cbs *c, const struct branch *b)
 }
 
 /* Times a branch by the execution model, and keeps it if it is the best. */
-static int judge(struct cbs *c, const struct branch *b, double *seconds, struct error *err)
+static int judge_paths(struct cbs *c, const struct branch *b, double *seconds, struct error *err)
 {
 	take_paths(c, b);
-	engine_set_paths(&c->engine, &c->trial);
-	engine_run(&c->engine, INFINITY);
+	fast_simulate_set_paths(&c->simulation, &c->trial);
+	fast_simulate_run(&c->simulation, INFINITY);
 	c->g->evaluations++;
-	*seconds = c->engine.makespan_s;
-	if (c->engine.makespan_s >= c->best_s)
+	*seconds = c->simulation.makespan_s;
+	if (c->simulation.makespan_s >= c->best_s)
 		return progress_tell(c->g, err);
 	if (isinf(c->first_s))
-		c->first_s = c->engine.makespan_s;
-	c->best_s = c->engine.makespan_s;
+		c->first_s = c->simulation.makespan_s;
+	c->best_s = c->simulation.makespan_s;
 	solution_copy(c->s, &c->trial, c->p);
 	return progress_note(c->g, c->s, c->best_s, err);
 }
@@ -376,10 +382,10 @@ static int let_wait(struct cbs *c, struct branch *b, const struct use *waits,
 		return error_set(err, -ENOMEM, "out of memory");
 	child->own[0] = (struct constraint){ FORBIDS_TIME, waits->agent, waits->at.node, goes->at.from_s,
 					     goes->at.to_s + c->p->c->dispatch_overhead_s };
-	if (!replan(c, child, waits->agent))
+	if (!replan_agent(c, child, waits->agent))
 		return 0;
 	child->conflicts = b->conflicts;
-	rc = judge(c, child, &child->cost_s, err);
+	rc = judge_paths(c, child, &child->cost_s, err);
 	if (rc == 0 && child->cost_s < INFINITY && conflict_tree_push(&c->tree, child) != 0)
 		rc = error_set(err, -ENOMEM, "out of memory");
 	return rc;
@@ -464,7 +470,7 @@ static int cbs_init(struct cbs *c, struct solution *s, const struct problem *p,
 	if (rc == 0)
 		solution_copy(&c->trial, s, p);
 	if (rc == 0)
-		rc = engine_init(&c->engine, p);
+		rc = fast_simulate_init(&c->simulation, p);
 	if (rc == 0)
 		rc = conflict_tree_init(&c->tree, c->n_agents, p->length, p->n_nodes);
 	c->paths = path_search_new(p, s);
@@ -475,7 +481,7 @@ static void cbs_fini(struct cbs *c)
 {
 	conflict_tree_fini(&c->tree);
 	path_search_free(c->paths);
-	engine_fini(&c->engine);
+	fast_simulate_fini(&c->simulation);
 	solution_fini(&c->trial);
 	free(c->agents);
 	free(c->agent_of);
@@ -488,7 +494,7 @@ static void cbs_fini(struct cbs *c)
 static bool exposure_is_right(const struct cbs *c, const struct branch *b, int *who)
 {
 	for (int s = 1; s < c->p->n_stages; s++) {
-		if (visitors(c, b, FORBIDS_STAGE, s, who) * c->repeats < c->p->low[s])
+		if (find_visitors(c, b, FORBIDS_STAGE, s, who) * c->repeats < c->p->low[s])
 			return false;
 	}
 	return true;
@@ -541,7 +547,7 @@ static int run_phases(struct cbs *c, struct branch *root, bool collisions, int *
 		return error_set(err, rc, "out of memory");
 	if (!best)
 		return 0;
-	rc = judge(c, best, &seconds, err);
+	rc = judge_paths(c, best, &seconds, err);
 	if (rc == 0 && collisions && seconds < INFINITY) {
 		best->cost_s = seconds;
 		if (conflict_tree_push(&c->tree, best) != 0)
@@ -566,15 +572,15 @@ int conflict_search(struct solution *s, const struct problem *p, bool collisions
 		goto fini_cbs;
 	}
 	for (int a = 0; a < c.n_agents; a++)
-		possible = replan(&c, root, a) && possible;
+		possible = replan_agent(&c, root, a) && possible;
 	if (possible) {
 		sum_up(&c, root, FORBIDS_STAGE);
 		rc = run_phases(&c, root, collisions, who, err);
 	}
 	if (rc == 0 && isinf(c.best_s)) { /* nothing found: the greedy solution it came with */
-		engine_set_paths(&c.engine, s);
-		engine_run(&c.engine, INFINITY);
-		rc = progress_note(g, s, c.engine.makespan_s, err);
+		fast_simulate_set_paths(&c.simulation, s);
+		fast_simulate_run(&c.simulation, INFINITY);
+		rc = progress_note(g, s, c.simulation.makespan_s, err);
 	}
 fini_cbs:
 	cbs_fini(&c);

@@ -60,7 +60,7 @@ struct branch *branch_new(struct conflict_tree *t, struct branch *parent, int n_
 	return b;
 }
 
-static bool before(const struct branch *a, const struct branch *b)
+static bool comes_before(const struct branch *a, const struct branch *b)
 {
 	return a->cost_s != b->cost_s ? a->cost_s < b->cost_s : a->conflicts < b->conflicts;
 }
@@ -79,7 +79,7 @@ int conflict_tree_push(struct conflict_tree *t, struct branch *b)
 		t->room = room;
 	}
 	t->n_open++;
-	for (; i > 0 && before(b, t->open[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i > 0 && comes_before(b, t->open[(i - 1) / 2]); i = (i - 1) / 2)
 		t->open[i] = t->open[(i - 1) / 2];
 	t->open[i] = b;
 	return 0;
@@ -91,9 +91,9 @@ struct branch *conflict_tree_pop(struct conflict_tree *t)
 	int i = 0;
 
 	for (int child; (child = 2 * i + 1) < t->n_open; i = child) {
-		if (child + 1 < t->n_open && before(t->open[child + 1], t->open[child]))
+		if (child + 1 < t->n_open && comes_before(t->open[child + 1], t->open[child]))
 			child++;
-		if (!before(t->open[child], last))
+		if (!comes_before(t->open[child], last))
 			break;
 		t->open[i] = t->open[child];
 	}

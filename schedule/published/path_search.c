@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/problem/near.h"
+#include "schedule/problem/candidate_lists.h"
+
+/* A* over visits. The least time that is left from a node with so many visits to come, all else being
+ * free, is tabulated beforehand for every node (fill_least), so a state's estimate is never too
+ * high; ties go to the state that meets fewer other agents. */
 
 #define NEAR 16           /* next hops looked at in each stage */
 #define MOST_STATES 20000 /* of one question */
@@ -29,7 +33,7 @@ struct waiting {
 struct path_search {
 	const struct problem *p;
 	const struct solution *s;
-	struct near near;
+	struct candidate_lists candidates;
 	/* (length, n_nodes, 2) least seconds for r more visits, the loss and the way back; [1]:
 	 * the last two visits were exchanged. */
 	double *least;
@@ -51,11 +55,11 @@ struct path_search *path_search_new(const struct problem *p, const struct soluti
 	f->least = malloc((size_t)p->length * (size_t)p->n_nodes * 2 * sizeof(*f->least));
 	f->states = malloc(MOST_STATES * sizeof(*f->states));
 	f->heap = malloc(MOST_STATES * sizeof(*f->heap));
-	if (!f->least || !f->states || !f->heap || near_init(&f->near, p, NEAR) != 0) {
+	if (!f->least || !f->states || !f->heap || candidate_lists_init(&f->candidates, p, NEAR) != 0) {
 		path_search_free(f);
 		return NULL;
 	}
-	near_fill(&f->near, p, s);
+	candidate_lists_fill(&f->candidates, p, s);
 	return f;
 }
 
@@ -63,7 +67,7 @@ void path_search_free(struct path_search *f)
 {
 	if (!f)
 		return;
-	near_fini(&f->near);
+	candidate_lists_fini(&f->candidates);
 	free(f->least);
 	free(f->states);
 	free(f->heap);
@@ -105,12 +109,12 @@ double path_walk(const struct problem *p, const struct path_query *q, const int 
 		if (stays)
 			stays[s] = (struct stay){ path[hop], start, t };
 		if (s + 1 < steps)
-			t += p->delay[(size_t)path[hop] * (size_t)p->n_nodes + (size_t)path[next]];
+			t += problem_delay_s(p, path[hop], path[next]);
 	}
 	return t;
 }
 
-static bool allowed(const struct path_query *q, int node, int stage)
+static bool is_allowed(const struct path_query *q, int node, int stage)
 {
 	return !(q->barred_stages >> stage & 1) && !(q->barred && q->barred[node]);
 }
@@ -125,25 +129,27 @@ static double hop_s(const struct problem *p, int u, int v)
 {
 	const struct cluster_node *n = &p->c->nodes[v];
 
-	return p->round[(size_t)u * (size_t)p->n_nodes + (size_t)v] + n->forward_s + n->backward_s;
+	return problem_round_s(p, u, v) + n->forward_s + n->backward_s;
 }
 
 /* The least over the listed nodes of a stage, to be followed by `more` visits. */
 static double least_through(const struct path_search *f, const struct path_query *q, int u,
 			    int stage, int more, bool exchanged)
 {
-	const int *list = near_list(&f->near, u, stage);
+	const int *list = candidate_lists_of(&f->candidates, u, stage);
 	double least = INFINITY;
 
 	if (q->barred_stages >> stage & 1)
 		return INFINITY;
-	for (int k = 0; k < f->near.most && list[k] >= 0; k++) {
+	for (int k = 0; k < f->candidates.most && list[k] >= 0; k++) {
 		if (!q->barred || !q->barred[list[k]])
 			least = fmin(least, hop_s(f->p, u, list[k]) + least_at(f, more, list[k])[exchanged]);
 	}
 	return least;
 }
 
+/* From the way home up: with one more visit, over the stages that may follow, the last two exchanged or
+ * not. */
 static void fill_least(struct path_search *f, const struct path_query *q)
 {
 	const struct problem *p = f->p;
@@ -152,7 +158,7 @@ static void fill_least(struct path_search *f, const struct path_query *q)
 	for (int v = 0; v < p->n_nodes; v++) {
 		double *home = least_at(f, 0, v);
 
-		home[0] = home[1] = loss_s + p->round[(size_t)v * (size_t)p->n_nodes + (size_t)q->data_node];
+		home[0] = home[1] = loss_s + problem_round_s(p, v, q->data_node);
 	}
 	for (int more = 1; more < p->length; more++) {
 		for (int v = 0; v < p->n_nodes; v++) {
@@ -160,7 +166,7 @@ static void fill_least(struct path_search *f, const struct path_query *q)
 			int stage = f->s->stage_of[v];
 
 			to[0] = to[1] = INFINITY;
-			if (stage < 0 || (stage == 0 && v != q->data_node) || !allowed(q, v, stage))
+			if (stage < 0 || (stage == 0 && v != q->data_node) || !is_allowed(q, v, stage))
 				continue;
 			for (int k = stage + 1; k < p->n_stages; k++) {
 				double least = least_through(f, q, v, k, more - 1, false);
@@ -176,12 +182,12 @@ static void fill_least(struct path_search *f, const struct path_query *q)
 }
 
 /* Sums of the same delays in another order differ in the last bits. */
-static bool before(const struct waiting *a, const struct waiting *b)
+static bool comes_before(const struct waiting *a, const struct waiting *b)
 {
 	return fabs(a->f_s - b->f_s) > SAME_S ? a->f_s < b->f_s : a->company < b->company;
 }
 
-static void push(struct path_search *f, const struct state *st, double f_s)
+static void push_state(struct path_search *f, const struct state *st, double f_s)
 {
 	struct waiting w = { f_s, st->company, f->n_states };
 	int i = f->n_heap;
@@ -190,20 +196,20 @@ static void push(struct path_search *f, const struct state *st, double f_s)
 		return;
 	f->states[f->n_states++] = *st;
 	f->n_heap++;
-	for (; i > 0 && before(&w, &f->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i > 0 && comes_before(&w, &f->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		f->heap[i] = f->heap[(i - 1) / 2];
 	f->heap[i] = w;
 }
 
-static int pop(struct path_search *f)
+static int pop_state(struct path_search *f)
 {
 	struct waiting last = f->heap[--f->n_heap];
 	int top = f->heap[0].state, i = 0;
 
 	for (int child; (child = 2 * i + 1) < f->n_heap; i = child) {
-		if (child + 1 < f->n_heap && before(&f->heap[child + 1], &f->heap[child]))
+		if (child + 1 < f->n_heap && comes_before(&f->heap[child + 1], &f->heap[child]))
 			child++;
-		if (!before(&f->heap[child], &last))
+		if (!comes_before(&f->heap[child], &last))
 			break;
 		f->heap[i] = f->heap[child];
 	}
@@ -211,31 +217,31 @@ static int pop(struct path_search *f)
 	return top;
 }
 
-static void visit(struct path_search *f, const struct path_query *q, int from, int v)
+static void visit_node(struct path_search *f, const struct path_query *q, int from, int v)
 {
 	const struct problem *p = f->p;
 	const struct state *u = &f->states[from];
 	const struct cluster_node *n = &p->c->nodes[v];
 	int stage = f->s->stage_of[v], more = p->length - 1 - u->visits;
-	double there = p->delay[(size_t)u->node * (size_t)p->n_nodes + (size_t)v];
-	double back = p->delay[(size_t)v * (size_t)p->n_nodes + (size_t)u->node];
+	double there = problem_delay_s(p, u->node, v);
+	double back = problem_delay_s(p, v, u->node);
 	struct state next = { .parent = from, .node = v, .visits = u->visits + 1, .below = u->top,
 			      .top = stage > u->top ? stage : u->top,
 			      .company = u->company + (q->visits ? q->visits[v] : 0),
 			      .back_s = u->back_s + back + n->backward_s };
 
-	if (!allowed(q, v, stage))
+	if (!is_allowed(q, v, stage))
 		return;
 	next.end_s = free_from(q, v, u->end_s + there, n->forward_s) + n->forward_s;
-	push(f, &next, next.end_s + next.back_s + least_at(f, more, v)[stage < next.top]);
+	push_state(f, &next, next.end_s + next.back_s + least_at(f, more, v)[stage < next.top]);
 }
 
 static void visit_stage(struct path_search *f, const struct path_query *q, int from, int stage)
 {
-	const int *list = near_list(&f->near, f->states[from].node, stage);
+	const int *list = candidate_lists_of(&f->candidates, f->states[from].node, stage);
 
-	for (int k = 0; k < f->near.most && list[k] >= 0; k++)
-		visit(f, q, from, list[k]);
+	for (int k = 0; k < f->candidates.most && list[k] >= 0; k++)
+		visit_node(f, q, from, list[k]);
 }
 
 static void trace_back(struct path_search *f, int state)
@@ -252,10 +258,10 @@ static void go_home(struct path_search *f, const struct path_query *q, int from)
 	trace_back(f, from);
 	home.home = true;
 	home.end_s = path_walk(f->p, q, f->path, NULL);
-	push(f, &home, home.end_s);
+	push_state(f, &home, home.end_s);
 }
 
-static void expand(struct path_search *f, const struct path_query *q, int from)
+static void expand_state(struct path_search *f, const struct path_query *q, int from)
 {
 	const struct state *u = &f->states[from];
 	int stage = f->s->stage_of[u->node], top = u->top;
@@ -276,9 +282,9 @@ bool path_search_run(struct path_search *f, const struct path_query *q, int *pat
 	f->n_states = f->n_heap = 0;
 	fill_least(f, q);
 	first.end_s = free_from(q, q->data_node, q->start_s, n->forward_s) + n->forward_s;
-	push(f, &first, first.end_s + first.back_s + least_at(f, f->p->length - 1, q->data_node)[0]);
+	push_state(f, &first, first.end_s + first.back_s + least_at(f, f->p->length - 1, q->data_node)[0]);
 	while (f->n_heap > 0) {
-		int at = pop(f);
+		int at = pop_state(f);
 
 		if (f->states[at].home) {
 			trace_back(f, at);
@@ -289,7 +295,7 @@ bool path_search_run(struct path_search *f, const struct path_query *q, int *pat
 		if (f->states[at].visits == f->p->length)
 			go_home(f, q, at);
 		else
-			expand(f, q, at);
+			expand_state(f, q, at);
 	}
 	return false;
 }

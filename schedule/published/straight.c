@@ -27,7 +27,7 @@ static int match_next(const struct solution *s, const struct problem *p, const i
 		for (int j = 0; j < size; j++) {
 			int v = s->members[s->start[stage] + j];
 
-			cost[i * size + j] = p->round[(size_t)ends[i] * (size_t)p->n_nodes + (size_t)v] +
+			cost[i * size + j] = problem_round_s(p, ends[i], v) +
 					     p->c->nodes[v].forward_s + p->c->nodes[v].backward_s;
 		}
 	}
@@ -56,8 +56,7 @@ static int pick_heads(const struct solution *s, const struct problem *p, int n, 
 
 		for (int k = i; k < size; k++) {
 			for (int j = s->start[1]; j < s->start[2]; j++) {
-				double d = p->round[(size_t)seconds[k] * (size_t)p->n_nodes +
-						    (size_t)s->members[j]];
+				double d = problem_round_s(p, seconds[k], s->members[j]);
 
 				if (d < least) {
 					least = d;
@@ -75,7 +74,7 @@ static int pick_heads(const struct solution *s, const struct problem *p, int n, 
 
 /* A data node sends all its microbatches down one pipeline, which serves no more data nodes than
  * its share: the bottleneck matching of data nodes to places in pipelines. */
-static int deal(struct solution *s, const struct problem *p, const int *pipes, int n)
+static int deal_pipelines(struct solution *s, const struct problem *p, const int *pipes, int n)
 {
 	int heads = p->sizes[0], share = (heads + n - 1) / n, places = n * share, last = p->length - 1;
 	double *cost = malloc((size_t)heads * (size_t)places * sizeof(*cost)), worst = -1;
@@ -90,7 +89,7 @@ static int deal(struct solution *s, const struct problem *p, const int *pipes, i
 	if (cost && match)
 		worst = allocate_match(cost, heads, places, match);
 	for (int mb = 0; mb < p->n_mb && isfinite(worst) && worst >= 0; mb++) {
-		int *path = s->path + (size_t)mb * (size_t)p->length;
+		int *path = solution_path(s, p, mb);
 
 		memcpy(path, pipes + (size_t)(match[p->mb_slot[mb]] / share) * (size_t)p->length,
 		       (size_t)p->length * sizeof(*path));
@@ -101,6 +100,8 @@ static int deal(struct solution *s, const struct problem *p, const int *pipes, i
 	return worst < 0 ? -ENOMEM : isfinite(worst) ? 0 : PLAN_INFEASIBLE;
 }
 
+/* As many pipelines as the smallest stage has nodes: heads, then stage by stage the bottleneck matching
+ * of ends to next nodes; then data nodes are dealt to them. */
 int straight_paths(struct solution *s, const struct problem *p, struct error *err)
 {
 	int n = p->sizes[0], rc, *pipes, *ends, *next;
@@ -124,7 +125,7 @@ int straight_paths(struct solution *s, const struct problem *p, struct error *er
 			pipes[(size_t)i * (size_t)p->length + (size_t)k] = ends[i];
 	}
 	if (rc == 0 && p->n_stages > 1)
-		rc = deal(s, p, pipes, n);
+		rc = deal_pipelines(s, p, pipes, n);
 	for (int mb = 0; rc == 0 && p->n_stages == 1 && mb < p->n_mb; mb++)
 		s->path[mb] = s->members[p->mb_slot[mb]];
 	free(pipes);
@@ -165,10 +166,11 @@ static bool draw_stages(const struct problem *p, const int *quota, int left, str
 	return n == p->length - 1;
 }
 
+/* Of each stage that is in, the linked node with the fewest visits so far, of several one at random. */
 static bool draw_path(struct solution *s, const struct problem *p, int mb, const bool *in,
 		      int *visits, struct rng *rng)
 {
-	int *path = s->path + (size_t)mb * (size_t)p->length, n = 1;
+	int *path = solution_path(s, p, mb), n = 1;
 
 	path[0] = s->members[p->mb_slot[mb]];
 	for (int stage = 1; stage < p->n_stages; stage++) {
@@ -178,7 +180,7 @@ static bool draw_path(struct solution *s, const struct problem *p, int mb, const
 			int v = s->members[i];
 
 			if (p->c->nodes[v].memory < 1 ||
-			    isinf(p->round[(size_t)path[n - 1] * (size_t)p->n_nodes + (size_t)v]))
+			    isinf(problem_round_s(p, path[n - 1], v)))
 				continue;
 			if (best >= 0 && visits[v] > visits[best])
 				continue;
@@ -194,7 +196,7 @@ static bool draw_path(struct solution *s, const struct problem *p, int mb, const
 		path[n++] = best;
 		visits[best]++;
 	}
-	return !isinf(p->round[(size_t)path[n - 1] * (size_t)p->n_nodes + (size_t)path[0]]);
+	return !isinf(problem_round_s(p, path[n - 1], path[0]));
 }
 
 static bool draw_all(struct solution *s, const struct problem *p, int *quota, int *visits,

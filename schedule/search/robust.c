@@ -5,11 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/improve/moves.h"
-#include "schedule/execution/noise.h"
+#include "schedule/execution/jitter.h"
 #include "schedule/problem/progress.h"
 #include "schedule/execution/simulate.h"
+
+/* Two phases. The best plan for the times as planned takes the first share of the budget. Its paths are
+ * then annealed over the mean of some samples at once, in rounds: a proposal is given up as soon as the
+ * rest of the samples can hardly save it (try_all), and what wins a round must also win on the judge's
+ * samples before it counts, since it is partly made for just those of the round. */
 
 #define PLANNED_SHARE 0.4   /* of the budget goes to the plan for the planned times */
 #define FIRST_ROUND 300     /* proposals */
@@ -21,18 +26,17 @@
 #define TRIES 50            /* proposals that may come to nothing in one step */
 #define JUDGE_SAMPLES 100
 #define REPORT_SAMPLES 200
-#define LARGE 200           /* microbatches: then a fifth of the report's samples do */
 /* Samples by number: the search's own begin at 0. */
 #define JUDGE_FROM (1u << 22)
 #define REPORT_FROM (1u << 23)
 
-/* One engine a sample; all have the paths of current, each with its own factors. What is best on
+/* One simulation a sample; all have the paths of current, each with its own factors. What is best on
  * a round's samples is partly made for just these: a round's winner must also beat the best so far
  * on the judge's samples, and each round draws new ones. */
 struct trials {
 	const struct problem *p;
 	int n;
-	struct engine *engines; /* (n) */
+	struct fast_simulate *simulations; /* (n) */
 	double **factors;       /* (n) */
 	double *time_s;         /* (n) iterations of current */
 	double *tried_s;        /* (n) of the proposal */
@@ -40,7 +44,7 @@ struct trials {
 	double round_s;         /* for the round's best */
 	double best_s;          /* for best, on the judge's samples */
 	double standstill_s;
-	struct engine judge;
+	struct fast_simulate judge;
 	double *judge_factors;
 	struct solution current, round, best;
 	struct moves moves;
@@ -55,28 +59,28 @@ static double *factors_alloc(const struct problem *p)
 
 static void draw_factors(const struct problem *p, uint32_t sample, double *out)
 {
-	struct noise noise = { .jitter = p->q->jitter, .seed = p->q->seed, .sample = sample };
+	struct jitter noise = { .jitter = p->q->jitter, .seed = p->q->seed, .sample = sample };
 	int steps = 2 * p->length + 1;
 
 	for (int mb = 0; mb < p->n_mb; mb++) {
 		for (int s = 0; s < steps; s++)
-			*out++ = noise_factor(&noise, mb, s, false);
+			*out++ = jitter_factor(&noise, mb, s, false);
 		for (int s = 0; s < steps; s++)
-			*out++ = noise_factor(&noise, mb, s, true);
+			*out++ = jitter_factor(&noise, mb, s, true);
 		for (int hop = 0; hop < p->length; hop++)
-			*out++ = noise_factor(&noise, mb, steps + hop, false);
+			*out++ = jitter_factor(&noise, mb, steps + hop, false);
 	}
 }
 
 static void trials_fini(struct trials *t)
 {
 	for (int k = 0; k < t->n; k++) {
-		engine_fini(&t->engines[k]);
+		fast_simulate_fini(&t->simulations[k]);
 		free(t->factors[k]);
 	}
-	engine_fini(&t->judge);
+	fast_simulate_fini(&t->judge);
 	free(t->judge_factors);
-	free(t->engines);
+	free(t->simulations);
 	free(t->factors);
 	free(t->time_s);
 	free(t->tried_s);
@@ -86,6 +90,7 @@ static void trials_fini(struct trials *t)
 	solution_fini(&t->best);
 }
 
+/* From the plan's paths. One simulation a sample, and one for the judge, each with factors of its own. */
 static int trials_init(struct trials *t, const struct problem *p, const struct plan *from)
 {
 	int samples = p->q->samples > 0 ? p->q->samples : ROBUST_SAMPLES;
@@ -93,11 +98,11 @@ static int trials_init(struct trials *t, const struct problem *p, const struct p
 	int rc;
 
 	*t = (struct trials){ .p = p, .standstill_s = STANDSTILL * from->predicted.iteration_s };
-	t->engines = calloc((size_t)samples, sizeof(*t->engines));
+	t->simulations = calloc((size_t)samples, sizeof(*t->simulations));
 	t->factors = calloc((size_t)samples, sizeof(*t->factors));
 	t->time_s = calloc((size_t)samples, sizeof(*t->time_s));
 	t->tried_s = calloc((size_t)samples, sizeof(*t->tried_s));
-	if (!t->engines || !t->factors || !t->time_s || !t->tried_s)
+	if (!t->simulations || !t->factors || !t->time_s || !t->tried_s)
 		return -ENOMEM;
 	if (solution_init(&t->current, p) != 0 || solution_init(&t->round, p) != 0 ||
 	    solution_init(&t->best, p) != 0)
@@ -108,39 +113,38 @@ static int trials_init(struct trials *t, const struct problem *p, const struct p
 	       (size_t)p->n_mb * (size_t)p->length * sizeof(*t->current.path));
 	solution_copy(&t->best, &t->current, p);
 	for (; t->n < samples; t->n++) {
-		rc = engine_init(&t->engines[t->n], p);
+		rc = fast_simulate_init(&t->simulations[t->n], p);
 		if (rc != 0)
 			return rc;
 		t->factors[t->n] = factors_alloc(p);
-		t->engines[t->n].factors = t->factors[t->n];
+		t->simulations[t->n].factors = t->factors[t->n];
 		if (!t->factors[t->n]) {
-			engine_fini(&t->engines[t->n]);
+			fast_simulate_fini(&t->simulations[t->n]);
 			return -ENOMEM;
 		}
 	}
 	t->judge_factors = factors_alloc(p);
-	rc = t->judge_factors ? engine_init(&t->judge, p) : -ENOMEM;
+	rc = t->judge_factors ? fast_simulate_init(&t->judge, p) : -ENOMEM;
 	if (rc != 0)
 		return rc;
 	t->judge.factors = t->judge_factors;
 	rng_init_stream(&rng, p->q->seed, 4);
-	rc = moves_init(&t->moves, p, &t->current, NULL, NULL, rng);
-	return rc == 0 ? moves_list_trips(&t->moves) : rc;
+	return moves_init(&t->moves, p, &t->current, NULL, NULL, rng);
 }
 
-static double run_sample(struct trials *t, struct engine *e, double limit_s)
+static double run_sample(struct trials *t, struct fast_simulate *e, double limit_s)
 {
-	return engine_run(e, limit_s) ? e->makespan_s : t->standstill_s;
+	return fast_simulate_run(e, limit_s) ? e->makespan_s : t->standstill_s;
 }
 
 /* The mean over the judge's samples. */
-static double judge(struct trials *t, const struct solution *s)
+static double judge_mean_s(struct trials *t, const struct solution *s)
 {
 	double sum_s = 0;
 
 	for (uint32_t k = 0; k < JUDGE_SAMPLES; k++) {
 		draw_factors(t->p, JUDGE_FROM + k, t->judge_factors);
-		engine_set_paths(&t->judge, s);
+		fast_simulate_set_paths(&t->judge, s);
 		sum_s += run_sample(t, &t->judge, INFINITY);
 	}
 	return sum_s / JUDGE_SAMPLES;
@@ -151,20 +155,20 @@ static void run_all(struct trials *t)
 {
 	t->sum_s = 0;
 	for (int k = 0; k < t->n; k++) {
-		engine_set_paths(&t->engines[k], &t->current);
-		t->time_s[k] = run_sample(t, &t->engines[k], INFINITY);
+		fast_simulate_set_paths(&t->simulations[k], &t->current);
+		t->time_s[k] = run_sample(t, &t->simulations[k], INFINITY);
 		t->sum_s += t->time_s[k];
 	}
 }
 
-static void tell_engines(struct trials *t, int n_touched)
+static void change_chains(struct trials *t, int n_touched)
 {
 	for (int i = 0; i < n_touched; i++) {
 		int mb = t->moves.touched[i];
 		const int *path = t->current.path + (size_t)mb * (size_t)t->p->length;
 
 		for (int k = 0; k < t->n; k++)
-			engine_set_path(&t->engines[k], mb, path);
+			fast_simulate_set_path(&t->simulations[k], mb, path);
 	}
 }
 
@@ -175,7 +179,7 @@ static double try_all(struct trials *t, double most_s, int64_t *runs)
 
 	for (int k = 0; k < t->n; k++) {
 		rest_s -= LIKELY * t->time_s[k];
-		t->tried_s[k] = run_sample(t, &t->engines[k], most_s - sum_s - rest_s);
+		t->tried_s[k] = run_sample(t, &t->simulations[k], most_s - sum_s - rest_s);
 		sum_s += t->tried_s[k];
 		++*runs;
 		if (sum_s + rest_s > most_s)
@@ -187,7 +191,7 @@ static double try_all(struct trials *t, double most_s, int64_t *runs)
 /* The latest of three in one of the samples. */
 static int pick_microbatch(struct trials *t)
 {
-	const struct engine *e = &t->engines[rng_below(&t->moves.rng, (uint32_t)t->n)];
+	const struct fast_simulate *e = &t->simulations[rng_below(&t->moves.rng, (uint32_t)t->n)];
 	uint32_t n = (uint32_t)t->p->n_mb;
 	int latest = (int)rng_below(&t->moves.rng, n);
 
@@ -199,7 +203,7 @@ static int pick_microbatch(struct trials *t)
 	return latest;
 }
 
-static bool propose(struct trials *t)
+static bool propose_move(struct trials *t)
 {
 	for (int i = 0; i < TRIES; i++) {
 		if (moves_propose(&t->moves, pick_microbatch(t)))
@@ -208,20 +212,20 @@ static bool propose(struct trials *t)
 	return false;
 }
 
-static void step(struct trials *t, double temperature_s, int64_t *runs)
+static void try_step(struct trials *t, double temperature_s, int64_t *runs)
 {
 	double most_s = t->sum_s - temperature_s * log(1 - rng_uniform(&t->moves.rng)), sum_s;
 	int n_touched;
 
 	++*runs; /* a proposal that comes to nothing must not be free */
-	if (!propose(t))
+	if (!propose_move(t))
 		return;
 	n_touched = t->moves.n_touched;
-	tell_engines(t, n_touched);
+	change_chains(t, n_touched);
 	sum_s = try_all(t, most_s, runs);
 	if (sum_s > most_s) {
 		moves_undo(&t->moves);
-		tell_engines(t, n_touched); /* the journal still says which they were */
+		change_chains(t, n_touched); /* the journal still says which they were */
 		return;
 	}
 	moves_keep(&t->moves);
@@ -247,7 +251,7 @@ static void begin_round(struct trials *t, uint32_t round)
 
 static void end_round(struct trials *t)
 {
-	double mean_s = judge(t, &t->round);
+	double mean_s = judge_mean_s(t, &t->round);
 
 	if (mean_s < t->best_s) {
 		t->best_s = mean_s;
@@ -255,16 +259,16 @@ static void end_round(struct trials *t)
 	}
 }
 
-static void improve(struct trials *t, struct progress *g)
+static void anneal_round(struct trials *t, struct progress *g)
 {
 	int size = (int)(FIRST_ROUND * fmax(1, t->p->n_mb / 30.0));
 	bool over = false;
 
-	t->best_s = judge(t, &t->best);
+	t->best_s = judge_mean_s(t, &t->best);
 	for (uint32_t round = 0; !over; round++) {
 		begin_round(t, round);
 		for (int i = 0; i < size && !(over = progress_over(g)); i++)
-			step(t, t->sum_s * WARM * pow(COLD / WARM, (double)i / size),
+			try_step(t, t->sum_s * WARM * pow(COLD / WARM, (double)i / size),
 			     &g->evaluations);
 		end_round(t);
 		size = (int)(size * ROUND_GROWTH);
@@ -282,13 +286,13 @@ int robust_expect(const struct cluster *c, const struct plan *p, double jitter, 
 		  int samples, struct robust_outcome *out, struct error *err)
 {
 	double *time_s = malloc((size_t)samples * sizeof(*time_s)), sum_s = 0;
-	struct noise noise = { .jitter = jitter, .seed = seed, .sample = REPORT_FROM };
+	struct jitter noise = { .jitter = jitter, .seed = seed, .sample = REPORT_FROM };
 	int n = 0, rc = time_s ? 0 : error_set(err, -ENOMEM, "out of memory");
 
 	for (int k = 0; rc == 0 && k < samples; k++, noise.sample++) {
 		struct simulation *s = NULL;
 
-		rc = simulate_noisy(c, p, &noise, &s, err);
+		rc = simulate_jittered(c, p, &noise, &s, err);
 		if (rc == 0)
 			sum_s += time_s[n++] = s->iteration_s;
 		rc = rc == -EDEADLK ? 0 : rc;
@@ -307,7 +311,7 @@ int robust_expect(const struct cluster *c, const struct plan *p, double jitter, 
 }
 
 /* The cluster with every node pinned where the plan has it. */
-static struct cluster *pin(const struct cluster *c, const struct plan *p)
+static struct cluster *pin_stages(const struct cluster *c, const struct plan *p)
 {
 	struct cluster *to = cluster_copy(c);
 
@@ -348,7 +352,7 @@ static int anneal_samples(const struct cluster *c, const struct plan_request *q,
 	if (keep_history(&g, planned) != 0 || trials_init(&t, &p, planned) != 0)
 		rc = error_set(err, -ENOMEM, "out of memory");
 	if (rc == 0) {
-		improve(&t, &g);
+		anneal_round(&t, &g);
 		rc = progress_finish(&g, &t.best, err);
 	}
 	if (rc == 0)
@@ -376,7 +380,7 @@ int robust_search(const struct cluster *c, const struct plan_request *request,
 	rc = plan_search(c, &first, &planned, err);
 	if (rc != 0)
 		return rc;
-	pinned = pin(c, planned);
+	pinned = pin_stages(c, planned);
 	if (!pinned) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_planned;
@@ -390,7 +394,10 @@ int robust_search(const struct cluster *c, const struct plan_request *request,
 		struct plan_predicted *d = &plan->predicted;
 		struct robust_outcome o;
 
-		rc = robust_expect(pinned, plan, q.jitter, q.seed, REPORT_SAMPLES / (plan->n_microbatches > LARGE ? 5 : 1), &o, err);
+		bool all = strategy_holds(REGIME_ALL_SAMPLES, plan->n_microbatches, c->n_nodes, c->n_stages);
+
+		rc = robust_expect(pinned, plan, q.jitter, q.seed, all ? REPORT_SAMPLES : REPORT_SAMPLES / 5, &o,
+				   err);
 		d->jitter = q.jitter;
 		d->expected_s = o.mean_s;
 		d->p95_s = o.p95_s;

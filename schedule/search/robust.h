@@ -1,7 +1,7 @@
 /* robust.h - plans that stay short when tasks and transfers do not keep to their times.
  *
  * robust_search makes the best plan for the planned times first, then anneals its paths over the
- * mean iteration of samples of noise.h, the same ones for every candidate; the assignment stays
+ * mean iteration of samples of jitter.h, the same ones for every candidate; the assignment stays
  * as the first plan has it, and nodes go first come, first served, since an order made for exact
  * times is the first thing that noise spoils. What is predicted comes from samples that the search
  * has not seen.

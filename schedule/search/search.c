@@ -9,48 +9,31 @@
 #include "schedule/published/allocate.h"
 #include "schedule/improve/anneal.h"
 #include "schedule/bound/bound.h"
-#include "schedule/search/chains.h"
+#include "schedule/search/parallel_anneal.h"
 #include "schedule/published/conflict_search.h"
 #include "schedule/start/construct.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/bound/exact.h"
 #include "schedule/start/feasible.h"
 #include "schedule/start/place.h"
 #include "schedule/problem/problem.h"
 #include "schedule/problem/progress.h"
 #include "schedule/search/robust.h"
-#include "schedule/search/starts.h"
+#include "schedule/search/multi_start.h"
 #include "schedule/published/straight.h"
+
+/* What runs when. plan_search makes the problem; first_solution any legal paths, mended or fresh;
+ * improve_first a better start for large clusters, and then anneal_and_finish goes, while budget is
+ * left: solve a small instance, anneal several starts side by side, one chain, solve again, all
+ * chains. The bound grows meanwhile and ends the search where it is met. What size decides is asked
+ * of strategy.h. The published methods share the frame (search_baseline). */
 
 #define CONSTRUCT_ATTEMPTS 40
 #define DEALS 20 /* assignments tried */
 
-static const char *const names[] = { "best", "cbs", "no-tc2", "dtfm", "dtfm-skip" };
-
-const char *plan_algorithm_name(enum plan_algorithm a)
-{
-	return (unsigned)a < sizeof(names) / sizeof(names[0]) ? names[a] : NULL;
-}
-
-bool plan_algorithm_named(const char *name, enum plan_algorithm *out)
-{
-	for (int a = 0; plan_algorithm_name((enum plan_algorithm)a); a++) {
-		if (strcmp(name, plan_algorithm_name((enum plan_algorithm)a)) == 0) {
-			*out = (enum plan_algorithm)a;
-			return true;
-		}
-	}
-	return false;
-}
-
-void plan_request_init(struct plan_request *q)
-{
-	*q = (struct plan_request){ .algorithm = PLAN_BEST, .seed = 1, .threads = 1 };
-}
-
 /* The greedy construction first; where links are missing it may fail, and then it is found out
  * whether there are legal paths at all. */
-static int build(struct solution *s, const struct problem *p, bool repair, struct error *err)
+static int build_paths(struct solution *s, const struct problem *p, bool repair, struct error *err)
 {
 	struct rng rng;
 	int rc = PLAN_INFEASIBLE;
@@ -69,40 +52,37 @@ static int build(struct solution *s, const struct problem *p, bool repair, struc
 
 /* What a solution costs, INFINITY where it stands still. Kept paths may have exchanges in them,
  * and those can. */
-static double time_of(struct engine *e, const struct solution *s)
+static double time_of(struct fast_simulate *e, const struct solution *s)
 {
-	engine_set_paths(e, s);
-	return engine_run(e, INFINITY) ? e->makespan_s : INFINITY;
+	fast_simulate_set_paths(e, s);
+	return fast_simulate_run(e, INFINITY) ? e->makespan_s : INFINITY;
 }
 
-/* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better.
- */
-#define FRESH_TOO \
-	200 /* nodes: with more a fresh one takes long, and what is gone is a small part */
-
-static int mend(struct solution *s, const struct problem *p, struct error *err)
+/* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better. */
+static int mend_plan(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
 	double kept_s = INFINITY;
-	struct engine e;
-	int rc = engine_init(&e, p);
+	bool fresh_too = problem_is(p, REGIME_FRESH_TOO);
+	struct fast_simulate e;
+	int rc = fast_simulate_init(&e, p);
 
 	if (rc == 0 && (rc = solution_init(&kept, p)) != 0)
-		engine_fini(&e);
+		fast_simulate_fini(&e);
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
 	solution_copy(&kept, s, p);
-	if (build(&kept, p, true, err) == 0)
+	if (build_paths(&kept, p, true, err) == 0)
 		kept_s = time_of(&e, &kept);
-	if (kept_s == INFINITY || p->n_nodes <= FRESH_TOO)
-		rc = build(s, p, false, err);
+	if (kept_s == INFINITY || fresh_too)
+		rc = build_paths(s, p, false, err);
 	if (kept_s < INFINITY &&
-	    (p->n_nodes > FRESH_TOO || rc != 0 || kept_s <= time_of(&e, s))) {
+	    (!fresh_too || rc != 0 || kept_s <= time_of(&e, s))) {
 		solution_copy(s, &kept, p);
 		rc = 0;
 	}
 	solution_fini(&kept);
-	engine_fini(&e);
+	fast_simulate_fini(&e);
 	return rc;
 }
 
@@ -149,13 +129,13 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 		rc = keep_limit(s, p, err);
 	if (rc != 0)
 		return rc;
-	rc = p->q->from ? mend(s, p, err) : build(s, p, false, err);
+	rc = p->q->from ? mend_plan(s, p, err) : build_paths(s, p, false, err);
 	rng_init_stream(&rng, p->q->seed, 4);
 	for (int deal = 1; rc > 0 && p->n_movable > 0 && deal < DEALS; deal++) {
 		deal_again(s, p, &rng);
 		rc = keep_limit(s, p, err);
 		if (rc == 0)
-			rc = build(s, p, false, err);
+			rc = build_paths(s, p, false, err);
 	}
 	if (rc > 0 && p->n_movable > 0) /* other assignments there may be */
 		return error_prefix(err, PLAN_NOT_FOUND,
@@ -178,7 +158,7 @@ static void bound_plan(struct progress *g, const struct solution *s, const doubl
 static int anneal_until_over(struct progress *g, struct anneal *a, struct bound *b,
 			     int64_t most, struct error *err)
 {
-	int small = g->p->n_mb > 500 ? 1 : 32, rc = 0;
+	int small = problem_is(g->p, REGIME_LOOK_OFTEN) ? 1 : 32, rc = 0;
 
 	if (g->p->q->evaluations > 0 && most > g->p->q->evaluations - g->evaluations)
 		most = g->p->q->evaluations - g->evaluations;
@@ -217,7 +197,7 @@ static bool worth_solving(const struct problem *p)
 /* 0: g->plan is a best plan. PLAN_NOT_FOUND: not proved, though g->plan may be better now.
  * PLAN_INFEASIBLE: every plan stands still. best_s: of g->plan; INFINITY where there is none.
  */
-static int solve(struct progress *g, const struct solution *s, double best_s, long branches,
+static int solve_exactly(struct progress *g, const struct solution *s, double best_s, long branches,
 		 struct error *err)
 {
 	struct exact_request q = { .below_s = best_s,
@@ -248,10 +228,9 @@ static int solve_again(struct progress *g, struct anneal *a, struct error *err)
 		rc = progress_finish(g, &a->best, err);
 	if (asked > 0 && branches > BRANCHES_EACH * asked)
 		branches = BRANCHES_EACH * asked;
-	return rc == 0 ? solve(g, &a->best, g->plan->predicted.iteration_s, (long)branches, err) : rc;
+	return rc == 0 ? solve_exactly(g, &a->best, g->plan->predicted.iteration_s, (long)branches, err) : rc;
 }
 
-#define LARGE_FROM 61 /* microbatches */
 #define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
 
 static bool is_placing(const struct problem *p)
@@ -268,7 +247,7 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 	struct anneal other;
 	int rc = 0;
 
-	if (p->n_mb < LARGE_FROM || !is_placing(p))
+	if (problem_is(p, REGIME_SHORT_ROUNDS) || !is_placing(p))
 		return 0;
 	if (solution_init(&placed, p) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
@@ -278,7 +257,7 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 	if (rc == 0)
 		rc = place_in_order(&placed, p);
 	if (rc == 0)
-		rc = build(&placed, p, false, NULL);
+		rc = build_paths(&placed, p, false, NULL);
 	if (rc == 0)
 		rc = anneal_init(&other, p, &placed, p->q->seed, 2);
 	solution_fini(&placed);
@@ -297,18 +276,17 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 #define SKETCH_STEPS 300000
 #define LANES_SKETCH_STEPS 30000
 #define LANES_TRIED 300 /* evaluations */
-#define LANES_SKETCH_UP_TO 150 /* microbatches */
 
 static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
 
-	if (p->n_mb < LARGE_FROM || p->q->from)
+	if (problem_is(p, REGIME_SHORT_ROUNDS) || p->q->from)
 		return 0;
 	if (!a->plans_lanes)
-		return starts_sketched(g, a, SKETCH_STEPS, 0, err);
-	return p->n_mb > LANES_SKETCH_UP_TO
-		       ? 0 : starts_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
+		return multi_start_sketched(g, a, SKETCH_STEPS, 0, err);
+	return problem_is(p, REGIME_LANES_SKETCH) ? multi_start_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err)
+						  : 0;
 }
 
 /* Where lanes may be planned nodes exchange roles first. Then they stay where they are. */
@@ -325,8 +303,8 @@ static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct er
 	rc = anneal_init(&lanes, &settled, &a->best, g->p->q->seed, 3);
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
-	b = bound_new(&settled, &lanes.best, lanes.engine.finish_s);
-	rc = b ? chains_run(g, &lanes, b, INT64_MAX, err) : error_set(err, -ENOMEM, "out of memory");
+	b = bound_new(&settled, &lanes.best, lanes.simulation.finish_s);
+	rc = b ? parallel_anneal_run(g, &lanes, b, INT64_MAX, err) : error_set(err, -ENOMEM, "out of memory");
 	if (b)
 		g->lower_bound_s = bound_answer(b);
 	bound_free(b);
@@ -339,7 +317,7 @@ static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct er
 static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
 {
 	bool roles_first = g->p->n_movable > 1 && anneal_knows_lanes(g->p);
-	int rc = chains_run(g, a, b, roles_first ? ROLES_UNTIL : INT64_MAX, err);
+	int rc = parallel_anneal_run(g, a, b, roles_first ? ROLES_UNTIL : INT64_MAX, err);
 
 	return rc == 0 && roles_first && !progress_over(g) ? settle_and_plan_lanes(g, a, err) : rc;
 }
@@ -347,13 +325,13 @@ static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *
 static int anneal_and_finish(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
-	int64_t tasks = (int64_t)p->n_mb * a->engine.steps;
-	bool given = p->n_movable == 0;
+	int64_t tasks = (int64_t)p->n_mb * a->simulation.steps;
+	bool given = p->n_movable == 0, short_rounds = problem_is(p, REGIME_SHORT_ROUNDS);
 	struct bound *b = NULL;
 	int rc = 0;
 
 	if (given) {
-		b = bound_new(p, &a->best, a->engine.finish_s);
+		b = bound_new(p, &a->best, a->simulation.finish_s);
 		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
 	}
 	if (rc == 0 && worth_solving(p)) {
@@ -361,14 +339,14 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 		if (rc == 0)
 			rc = progress_finish(g, &a->best, err);
 		if (rc == 0)
-			rc = solve(g, &a->best, a->best_iteration_s, FEW_BRANCHES, err);
+			rc = solve_exactly(g, &a->best, a->best_iteration_s, FEW_BRANCHES, err);
 		if (rc != PLAN_NOT_FOUND) /* solved, or out of memory */
 			goto free_bound;
 		rc = 0;
 	}
-	if (rc == 0 && p->n_mb < LARGE_FROM)
-		rc = is_placing(p) ? starts_run(g, a, err) : starts_tied(g, a, b, err);
-	if (rc == 0 && !(is_placing(p) && p->n_mb < LARGE_FROM)) /* one chain is quickest at first */
+	if (rc == 0 && short_rounds)
+		rc = is_placing(p) ? multi_start_run(g, a, err) : multi_start_tied(g, a, b, err);
+	if (rc == 0 && !(is_placing(p) && short_rounds)) /* one chain is quickest at first */
 		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
 	if (rc == 0 && worth_solving(p) && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET) {
 		rc = solve_again(g, a, err);
@@ -379,7 +357,7 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
 		rc = anneal_in_chains(g, a, b, err);
 	if (rc == 0 && g->lower_bound_s <= 0)
-		bound_plan(g, &a->best, a->engine.finish_s);
+		bound_plan(g, &a->best, a->simulation.finish_s);
 	/* What solve left behind may be better. */
 	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
 		rc = progress_finish(g, &a->best, err);
@@ -391,23 +369,23 @@ free_bound:
 /* Before anything is laid out for improving it. -EDEADLK: it stands still. */
 static int note_first(struct progress *g, const struct solution *first, struct error *err)
 {
-	struct engine e;
+	struct fast_simulate e;
 	double first_s;
 
-	if (engine_init(&e, g->p) != 0)
+	if (fast_simulate_init(&e, g->p) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	first_s = time_of(&e, first);
-	engine_fini(&e);
+	fast_simulate_fini(&e);
 	return isinf(first_s) ? -EDEADLK : progress_note(g, first, first_s, err);
 }
 
-static int improve(struct progress *g, const struct solution *first, struct error *err)
+static int improve_first(struct progress *g, const struct solution *first, struct error *err)
 {
 	struct anneal a;
 	int rc = note_first(g, first, err);
 
 	if (rc == -EDEADLK) /* only exchanged stages can, and only those were found */
-		return solve(g, first, INFINITY, FEW_BRANCHES, err);
+		return solve_exactly(g, first, INFINITY, FEW_BRANCHES, err);
 	if (rc != 0)
 		return rc;
 	if (anneal_init(&a, g->p, first, g->p->q->seed, 1) != 0)
@@ -437,15 +415,17 @@ static int baseline_paths(struct progress *g, struct solution *s, struct error *
 	case PLAN_DTFM_SKIP:
 		return random_paths(s, p, &rng, err);
 	default:
-		return build(s, p, false, err);
+		return build_paths(s, p, false, err);
 	}
 }
 
-static int baseline(struct progress *g, struct solution *s, struct error *err)
+/* An assignment, the method's own paths or, where it finds none, any legal ones, and a plan of them; cbs
+ * and no-tc2 go on from there. */
+static int search_baseline(struct progress *g, struct solution *s, struct error *err)
 {
 	const struct problem *p = g->p;
 	enum plan_algorithm algorithm = p->q->algorithm;
-	struct engine e;
+	struct fast_simulate e;
 	double first_s;
 	int64_t most = p->q->evaluations;
 	int trials = most > 0 && most < GENETIC_TRIALS ? (int)most : GENETIC_TRIALS;
@@ -461,13 +441,13 @@ static int baseline(struct progress *g, struct solution *s, struct error *err)
 		rc = feasible_paths(s, p, err);
 	if (rc != 0)
 		return rc;
-	rc = engine_init(&e, p);
+	rc = fast_simulate_init(&e, p);
 	if (rc != 0)
 		return error_set(err, rc, "out of memory");
 	first_s = time_of(&e, s);
-	engine_fini(&e);
+	fast_simulate_fini(&e);
 	if (isinf(first_s))
-		return solve(g, s, INFINITY, FEW_BRANCHES, err);
+		return solve_exactly(g, s, INFINITY, FEW_BRANCHES, err);
 	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {
 		rc = conflict_search(s, p, algorithm == PLAN_CBS, g, err);
 	} else {
@@ -484,7 +464,7 @@ static int search_best(struct progress *g, struct solution *s, struct error *err
 {
 	int rc = first_solution(s, g->p, err);
 
-	return rc == 0 ? improve(g, s, err) : rc;
+	return rc == 0 ? improve_first(g, s, err) : rc;
 }
 
 static int search_once(const struct cluster *c, const struct plan_request *q, int64_t start_us,
@@ -503,7 +483,7 @@ static int search_once(const struct cluster *c, const struct plan_request *q, in
 	else if (q->algorithm == PLAN_BEST)
 		rc = search_best(&g, &s, err);
 	else
-		rc = baseline(&g, &s, err);
+		rc = search_baseline(&g, &s, err);
 	if (rc == 0)
 		rc = progress_take(&g, out, err);
 	solution_fini(&s);

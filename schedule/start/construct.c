@@ -5,12 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/problem/alike.h"
+#include "schedule/problem/node_classes.h"
+
+/* Nodes first: where they are pinned, were, or there is room. Then one microbatch after the other takes
+ * the cheapest round trip by a dynamic program over (visits so far, last node), in which the work
+ * already given to a node counts as a delay. Quotas keep exposure exact: a stage with as many visits
+ * left as microbatches to come must be visited. Paths ascend, so what comes out cannot stand still. */
 
 #define BEAM 12   /* states a level that the first attempt keeps */
 #define CROWDED 3 /* times as many are thinned out at once */
 
-static void place(struct solution *s, const struct problem *p, int *room, int node, int stage)
+static void place_node(struct solution *s, const struct problem *p, int *room, int node, int stage)
 {
 	if (stage >= 0 && stage < p->n_stages && room[stage] > 0 && s->stage_of[node] < 0) {
 		s->stage_of[node] = stage;
@@ -18,6 +23,8 @@ static void place(struct solution *s, const struct problem *p, int *room, int no
 	}
 }
 
+/* Pinned nodes; then those that may move where the plan to start from has them, where the cluster does,
+ * and at last wherever there is room. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err)
 {
 	int *room = malloc((size_t)p->n_stages * sizeof(*room));
@@ -33,23 +40,23 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 		s->stage_of[i] = -1;
 		before[i] = -1;
 		if (!p->out[i] && !p->movable[i])
-			place(s, p, room, i, p->c->nodes[i].stage);
+			place_node(s, p, room, i, p->c->nodes[i].stage);
 	}
 	if (p->q->from)
 		plan_stages(p->q->from, p->n_nodes, before);
 	for (int i = 0; i < p->n_nodes; i++) {
 		if (p->movable[i])
-			place(s, p, room, i, before[i]);
+			place_node(s, p, room, i, before[i]);
 	}
 	for (int i = 0; i < p->n_nodes; i++) {
 		if (p->movable[i])
-			place(s, p, room, i, p->c->nodes[i].stage);
+			place_node(s, p, room, i, p->c->nodes[i].stage);
 	}
 	for (int i = 0; i < p->n_nodes; i++) {
 		if (p->out[i] || s->stage_of[i] >= 0)
 			continue;
 		for (int k = 0; k < p->n_stages && s->stage_of[i] < 0; k++)
-			place(s, p, room, i, (next + k) % p->n_stages);
+			place_node(s, p, room, i, (next + k) % p->n_stages);
 		next++;
 	}
 	free(room);
@@ -68,7 +75,7 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 struct builder {
 	const struct problem *p;
 	struct solution *s;
-	struct alike groups;
+	struct node_classes groups;
 	int *least;        /* (groups) the node with least load; -1: none with memory */
 	int beam;          /* states kept after so many visits */
 	double cut;        /* what costs as much is not among them */
@@ -80,13 +87,6 @@ struct builder {
 	int32_t *reached;  /* (length, n_nodes) lists of states */
 	int *n_reached;    /* (length) */
 };
-
-static double work_of(const struct problem *p, int node)
-{
-	const struct cluster_node *n = &p->c->nodes[node];
-
-	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
-}
 
 /* Keeps the cheapest states of a level, cheapest first. */
 static void thin_out(struct builder *b, int visits)
@@ -118,7 +118,7 @@ static void thin_out(struct builder *b, int visits)
 	b->cut = cost[list[n - 1]];
 }
 
-static void reach(struct builder *b, int visits, int u, int v, double cost)
+static void reach_node(struct builder *b, int visits, int u, int v, double cost)
 {
 	size_t n = (size_t)b->p->n_nodes, to = (size_t)visits * n + (size_t)v;
 
@@ -138,12 +138,12 @@ static void reach_stage(struct builder *b, int visits, int u, int stage, double 
 		int v = b->least[g];
 
 		if (v >= 0 && cost + round[v] + b->load[v] < b->cut)
-			reach(b, visits, u, v, cost + round[v] + b->load[v]);
+			reach_node(b, visits, u, v, cost + round[v] + b->load[v]);
 	}
 }
 
 /* left: microbatches still to come, this one included. */
-static void extend(struct builder *b, int visits, int u, int left)
+static void extend_state(struct builder *b, int visits, int u, int left)
 {
 	int more = b->p->length - 1 - visits; /* visits after this one */
 	double cost = b->cost[(size_t)(visits - 1) * (size_t)b->p->n_nodes + (size_t)u];
@@ -188,7 +188,7 @@ static bool build_path(struct builder *b, int data_node, int left, int *path)
 	for (int v = 0; v < visits; v++) {
 		b->cut = INFINITY;
 		for (int i = 0; i < b->n_reached[v]; i++) {
-			extend(b, v + 1, b->reached[(size_t)v * n + (size_t)i], left);
+			extend_state(b, v + 1, b->reached[(size_t)v * n + (size_t)i], left);
 			if (b->n_reached[v + 1] > CROWDED * b->beam)
 				thin_out(b, v + 1);
 		}
@@ -246,7 +246,7 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, length = (size_t)p->length;
 
 	*b = (struct builder){ .p = p, .s = s, .beam = thorough ? p->n_nodes : BEAM };
-	if (alike_init(&b->groups, p, s, !thorough) != 0)
+	if (node_classes_init(&b->groups, p, s, !thorough) != 0)
 		return -ENOMEM;
 	b->least = calloc(n, sizeof(*b->least));
 	b->load = calloc(n, sizeof(*b->load));
@@ -261,7 +261,7 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 	    !b->from || !b->reached || !b->n_reached)
 		return -ENOMEM;
 	for (int i = 0; i < p->n_nodes; i++)
-		b->load[i] = work_of(p, i);
+		b->load[i] = problem_work_s(p, i);
 	for (int stage = 1; stage < p->n_stages; stage++)
 		find_least(b, stage);
 	return 0;
@@ -271,14 +271,14 @@ static int builder_init(struct builder *b, struct solution *s, const struct prob
 static void load_path(struct builder *b, const int *path)
 {
 	for (int h = 1; h < b->p->length; h++) {
-		b->load[path[h]] += work_of(b->p, path[h]);
+		b->load[path[h]] += problem_work_s(b->p, path[h]);
 		find_least(b, b->s->stage_of[path[h]]);
 	}
 }
 
 static void builder_fini(struct builder *b)
 {
-	alike_fini(&b->groups);
+	node_classes_fini(&b->groups);
 	free(b->least);
 	free(b->load);
 	free(b->quota);
@@ -328,7 +328,7 @@ static bool is_whole(const struct builder *b, const struct plan_microbatch *m)
 
 		if (v < 0 || v >= p->n_nodes || to < 0 || to >= p->n_nodes || stage_of[v] < 0 ||
 		    (h > 0 && p->c->nodes[v].memory < 1) ||
-		    isinf(p->round[(size_t)v * (size_t)p->n_nodes + (size_t)to]))
+		    isinf(problem_round_s(p, v, to)))
 			return false;
 	}
 	for (int h = 1; h < m->length; h++) {
@@ -386,7 +386,7 @@ static void find_kept(const struct builder *b, const int **kept)
 static bool build_one(struct builder *b, int mb, const int *keep, int left)
 {
 	const struct problem *p = b->p;
-	int *path = b->s->path + (size_t)mb * (size_t)p->length;
+	int *path = solution_path(b->s, p, mb);
 
 	if (keep && may_keep(b, keep, left))
 		memcpy(path, keep, (size_t)p->length * sizeof(*path));

@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* First every set of stages that each data node can visit by some legal path, with the cheapest such
+ * path, by a walk over orders of stages. Then a set for each microbatch, depth first, so that every
+ * stage gets its visits; numbers of visits from which the rest failed are remembered. Where both come
+ * to an end without paths there are none: that is a proof. Limits on both turn it into "not found". */
+
 #define MOST_WORK 40000000L     /* hops looked at */
 #define MOST_WAYS 60000         /* sets of stages, over all data nodes */
 #define MOST_STATES 100000      /* failures remembered */
-#define MOST_MICROBATCHES 10000 /* the choice is as deep */
 #define EXCHANGE_COST 1e12      /* seconds: an exchange is a last resort */
 
 /* A set of stages that a data node can send a microbatch through. */
@@ -177,7 +181,7 @@ static int close_way(struct feasible *f)
 }
 
 /* All legal orders of stages from here, `top` the highest so far. */
-static int walk(struct feasible *f, int h, int top)
+static int walk_orders(struct feasible *f, int h, int top)
 {
 	const struct problem *p = f->p;
 	int rc = 0;
@@ -189,11 +193,11 @@ static int walk(struct feasible *f, int h, int top)
 	/* Enough stages must be left. */
 	for (int stage = top + 1; rc == 0 && stage <= p->n_stages - (p->length - h); stage++) {
 		if (reach_layer(f, h, stage, 0))
-			rc = walk(f, h + 1, stage);
+			rc = walk_orders(f, h + 1, stage);
 		if (rc == 0 && !p->q->ascending && h + 1 < p->length &&
 		    stage + 1 < p->n_stages && reach_layer(f, h, stage + 1, EXCHANGE_COST) &&
 		    reach_layer(f, h + 1, stage, 0))
-			rc = walk(f, h + 2, stage + 1);
+			rc = walk_orders(f, h + 2, stage + 1);
 	}
 	return rc;
 }
@@ -212,7 +216,7 @@ static int find_ways(struct feasible *f, struct error *err)
 			f->cost[f->s->members[i]] = INFINITY;
 		f->cost[f->data_node] = 0;
 		if (p->c->nodes[f->data_node].memory > 0)
-			rc = walk(f, 1, 0);
+			rc = walk_orders(f, 1, 0);
 		if (rc == 0 && f->n_ways == f->first_way[place])
 			return error_set(
 				err, PLAN_INFEASIBLE,
@@ -268,7 +272,7 @@ static int check_stages(const struct feasible *f, struct error *err)
 }
 
 /* The slot of this state in the table: where it is, or where it would go. */
-static int32_t *remembered(const struct feasible *f, int i)
+static int32_t *find_remembered(const struct feasible *f, int i)
 {
 	int stages = f->p->n_stages;
 	uint64_t hash = (uint64_t)i * 0x9e3779b97f4a7c15u;
@@ -289,13 +293,13 @@ static int32_t *remembered(const struct feasible *f, int i)
 	}
 }
 
-static int remember(struct feasible *f, int i)
+static int remember_failure(struct feasible *f, int i)
 {
 	uint16_t *key = f->keys + (size_t)f->n_keys * (size_t)f->p->n_stages;
 
 	if (f->n_keys == MOST_STATES)
 		return PLAN_NOT_FOUND;
-	*remembered(f, i) = f->n_keys++;
+	*find_remembered(f, i) = f->n_keys++;
 	key[0] = (uint16_t)i;
 	for (int s = 1; s < f->p->n_stages; s++)
 		key[s] = (uint16_t)f->visits[s];
@@ -347,7 +351,7 @@ static int choose_sets(struct feasible *f, int i)
 		return PLAN_INFEASIBLE;
 	if (i == p->n_mb)
 		return 0;
-	if (*remembered(f, i) >= 0)
+	if (*find_remembered(f, i) >= 0)
 		return PLAN_INFEASIBLE;
 	first = f->first_way[p->mb_slot[i]];
 	n = f->first_way[p->mb_slot[i] + 1] - first;
@@ -370,15 +374,15 @@ static int choose_sets(struct feasible *f, int i)
 		visit_all(f, f->ways[first + best].stages, -1);
 	}
 	free(need);
-	return rc == PLAN_INFEASIBLE ? remember(f, i) : rc;
+	return rc == PLAN_INFEASIBLE ? remember_failure(f, i) : rc;
 }
 
-static int choose(struct feasible *f, struct error *err)
+static int choose_paths(struct feasible *f, struct error *err)
 {
 	const struct problem *p = f->p;
 	int rc;
 
-	if (p->n_mb > MOST_MICROBATCHES)
+	if (!problem_is(p, REGIME_FEASIBLE))
 		return PLAN_NOT_FOUND;
 	f->keys = malloc((size_t)MOST_STATES * (size_t)p->n_stages * sizeof(*f->keys));
 	f->table = malloc((size_t)TABLE * sizeof(*f->table));
@@ -391,7 +395,7 @@ static int choose(struct feasible *f, struct error *err)
 			err, rc,
 			"the links allow no paths that visit every stage equally often (CC3)");
 	for (int i = 0; rc == 0 && i < p->n_mb; i++)
-		memcpy(f->s->path + (size_t)i * (size_t)p->length,
+		memcpy(solution_path(f->s, p, i),
 		       f->paths + f->ways[f->choice[i]].path, (size_t)p->length * sizeof(int));
 	return rc;
 }
@@ -408,7 +412,7 @@ int feasible_paths(struct solution *s, const struct problem *p, struct error *er
 		rc = check_stages(&f, err);
 	}
 	if (rc == 0)
-		rc = choose(&f, err);
+		rc = choose_paths(&f, err);
 	feasible_fini(&f);
 	if (rc == -ENOMEM)
 		error_set(err, rc, "out of memory");

@@ -6,11 +6,15 @@
 
 #include "base/rng.h"
 
+/* For quick sums: while the slowest pair of replicas can be parted by exchanging one of the two with a
+ * node of another stage, it is (part_slowest); costs of a node in each stage are kept up to date so
+ * that a partner is found in one pass. Where that ends, a random placement may end better. For near
+ * stages: whole stages are renumbered so that a tour through them is short. */
+
 #define MOST_EXCHANGES 4 /* a node */
 #define LOOK_EVERY 16    /* exchanges, for whether there is time left */
 #define RESTARTS 32
 #define RESTARTS_WITHIN 1000
-#define RESTARTS_UP_TO 64 /* nodes */
 #define NO_LINK_S 1e6    /* as long as this takes a hop that there is not */
 
 /* What is looked up again and again; an exchange changes two stages of it. */
@@ -94,7 +98,7 @@ static bool may_move(const struct problem *p, int v)
 	return p->movable[v] && p->c->nodes[v].memory > 0;
 }
 
-static void exchange(struct place *w, int a, int b)
+static void exchange_nodes(struct place *w, int a, int b)
 {
 	int stage = w->s->stage_of[a], other = w->s->stage_of[b];
 
@@ -134,7 +138,7 @@ static bool exchange_best(struct place *w, int a)
 	}
 	if (best < 0)
 		return false;
-	exchange(w, a, best);
+	exchange_nodes(w, a, best);
 	return true;
 }
 
@@ -160,7 +164,7 @@ static double slowest_s(const struct place *w)
 }
 
 /* How long the slowest stage takes, then. */
-static int descend(struct solution *s, const struct problem *p, const struct progress *g,
+static int descend_sync(struct solution *s, const struct problem *p, const struct progress *g,
 		   double enough_s, double *reached_s)
 {
 	struct place w;
@@ -176,7 +180,7 @@ static int descend(struct solution *s, const struct problem *p, const struct pro
 	return rc;
 }
 
-static void shuffle(struct solution *s, const struct problem *p, struct rng *rng)
+static void shuffle_nodes(struct solution *s, const struct problem *p, struct rng *rng)
 {
 	for (int a = p->n_nodes - 1; a > 0; a--) {
 		int b = (int)rng_below(rng, (uint32_t)a + 1);
@@ -187,23 +191,23 @@ static void shuffle(struct solution *s, const struct problem *p, struct rng *rng
 	}
 }
 
-static int place(struct solution *s, const struct problem *p, const struct progress *g,
+static int place_restarting(struct solution *s, const struct problem *p, const struct progress *g,
 		 double enough_s, int restarts)
 {
 	struct solution other;
 	struct rng rng;
 	double least, now;
-	int rc = descend(s, p, g, enough_s, &least);
+	int rc = descend_sync(s, p, g, enough_s, &least);
 
-	if (rc != 0 || p->n_nodes > RESTARTS_UP_TO || solution_init(&other, p) != 0)
+	if (rc != 0 || !problem_is(p, REGIME_RESTARTS) || solution_init(&other, p) != 0)
 		return rc;
 	/* One exchange after the other ends where no single one helps: often far from the best. */
 	rng_init(&rng, p->q->seed);
 	for (int i = 0; i < restarts && rc == 0 && least > enough_s && !(g && progress_late(g));
 	     i++) {
 		solution_copy(&other, s, p);
-		shuffle(&other, p, &rng);
-		rc = descend(&other, p, g, enough_s, &now);
+		shuffle_nodes(&other, p, &rng);
+		rc = descend_sync(&other, p, g, enough_s, &now);
 		if (rc == 0 && now < least * (1 - 1e-9)) {
 			least = now;
 			solution_copy(s, &other, p);
@@ -215,25 +219,25 @@ static int place(struct solution *s, const struct problem *p, const struct progr
 
 int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
 {
-	return place(s, p, g, 0, RESTARTS);
+	return place_restarting(s, p, g, 0, RESTARTS);
 }
 
 int place_within(struct solution *s, const struct problem *p, double enough_s)
 {
-	return place(s, p, NULL, enough_s, RESTARTS_WITHIN);
+	return place_restarting(s, p, NULL, enough_s, RESTARTS_WITHIN);
 }
 
 int place_at_random(struct solution *s, const struct problem *p, double enough_s, struct rng *rng)
 {
 	double reached_s;
 
-	shuffle(s, p, rng);
-	return descend(s, p, NULL, enough_s, &reached_s);
+	shuffle_nodes(s, p, rng);
+	return descend_sync(s, p, NULL, enough_s, &reached_s);
 }
 
 /* Between stages: the mean over the first one's nodes of the round trip to their nearest in the
  * other. apart: (n_stages, n_stages). */
-static void measure(const struct solution *s, const struct problem *p, double *apart)
+static void measure_distances(const struct solution *s, const struct problem *p, double *apart)
 {
 	for (int i = 0; i < s->start[p->n_stages]; i++) {
 		const double *round =
@@ -253,7 +257,7 @@ static void measure(const struct solution *s, const struct problem *p, double *a
 
 /* What a path through the stages in this order takes, each hop the less likely the more it
  * skips. order: (n_stages) stages of `apart`. */
-static double tour(const struct problem *p, const double *apart, const int *order)
+static double tour_length_s(const struct problem *p, const double *apart, const int *order)
 {
 	int n = p->n_stages;
 	double visited = n > 1 ? (p->length - 1.0) / (n - 1) : 1, sum = 0;
@@ -283,10 +287,10 @@ static bool may_swap(const struct solution *s, const struct problem *p, int a, i
 }
 
 /* Exchanges while one helps. */
-static void shorten(const struct solution *s, const struct problem *p, const double *apart,
+static void shorten_tour(const struct solution *s, const struct problem *p, const double *apart,
 		    int *order)
 {
-	double now = tour(p, apart, order), was;
+	double now = tour_length_s(p, apart, order), was;
 
 	do {
 		was = now;
@@ -299,7 +303,7 @@ static void shorten(const struct solution *s, const struct problem *p, const dou
 					continue;
 				order[a] = order[b];
 				order[b] = swapped;
-				next = tour(p, apart, order);
+				next = tour_length_s(p, apart, order);
 				if (next < now * (1 - 1e-9)) {
 					now = next;
 					continue;
@@ -319,10 +323,10 @@ int place_in_order(struct solution *s, const struct problem *p)
 	int rc = apart && order && turn ? 0 : -ENOMEM;
 
 	if (rc == 0) {
-		measure(s, p, apart);
+		measure_distances(s, p, apart);
 		for (int k = 0; k < p->n_stages; k++)
 			order[k] = k;
-		shorten(s, p, apart, order);
+		shorten_tour(s, p, apart, order);
 		for (int k = 0; k < p->n_stages; k++)
 			turn[order[k]] = k;
 		for (int i = 0; i < p->n_nodes; i++)

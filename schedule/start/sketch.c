@@ -28,13 +28,6 @@ struct sketch {
 	double waits_s; /* sum over nodes and waves */
 };
 
-static double work_s(const struct problem *p, int node)
-{
-	const struct cluster_node *n = &p->c->nodes[node];
-
-	return n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
-}
-
 static double trip_s(const struct problem *p, const int *path)
 {
 	double sum_s = p->c->nodes[path[0]].loss_s;
@@ -44,7 +37,7 @@ static double trip_s(const struct problem *p, const int *path)
 		const struct cluster_node *n = &p->c->nodes[path[h]];
 
 		sum_s += n->forward_s + n->backward_s +
-			 p->round[(size_t)path[h] * (size_t)p->n_nodes + (size_t)to];
+			 problem_round_s(p, path[h], to);
 	}
 	return sum_s;
 }
@@ -60,7 +53,7 @@ static int slots_of(const struct sketch *k, int place)
 static double data_node_s(const struct sketch *k, int place)
 {
 	int slots = slots_of(k, place);
-	double edges_s = slots * (slots - 1) / 2.0 * work_s(k->p, k->s->members[place]);
+	double edges_s = slots * (slots - 1) / 2.0 * problem_work_s(k->p, k->s->members[place]);
 
 	return (k->sum_s[place] + edges_s) / slots;
 }
@@ -79,7 +72,7 @@ static double wait_s(const struct sketch *k, int node, int n)
 {
 	int over = n - k->p->c->nodes[node].memory;
 	double early = 1 - (double)k->s->stage_of[node] / k->p->n_stages;
-	double meet_s = MEET * n * (n - 1) / 2 * work_s(k->p, node);
+	double meet_s = MEET * n * (n - 1) / 2 * problem_work_s(k->p, node);
 
 	return meet_s + (over > 0 ? over * FULL * early * k->ref_s : 0);
 }
@@ -92,7 +85,7 @@ static double cost_of(const struct sketch *k)
 	return k->ref_s * mean + k->waits_s / (k->n_waves * data);
 }
 
-static void visit(struct sketch *k, int mb, const int *path, int by)
+static void count_visits(struct sketch *k, int mb, const int *path, int by)
 {
 	for (int h = 1; h < k->p->length; h++) {
 		int *n = &k->visits[path[h] * k->n_waves + k->wave[mb]];
@@ -103,13 +96,13 @@ static void visit(struct sketch *k, int mb, const int *path, int by)
 	}
 }
 
-static void change(struct sketch *k, int mb, const int *from, const int *to)
+static void change_path(struct sketch *k, int mb, const int *from, const int *to)
 {
 	int place = k->p->mb_slot[mb];
 	double now_s = trip_s(k->p, to);
 
-	visit(k, mb, from, -1);
-	visit(k, mb, to, 1);
+	count_visits(k, mb, from, -1);
+	count_visits(k, mb, to, 1);
 	k->powers -= power_of(k, place);
 	k->sum_s[place] += now_s - k->trip_s[mb];
 	k->powers += power_of(k, place);
@@ -125,11 +118,11 @@ static void change_all(struct sketch *k, bool back)
 		const int *was = m->saved + i * k->p->length;
 		const int *is = k->s->path + m->touched[i] * k->p->length;
 
-		change(k, m->touched[i], back ? is : was, back ? was : is);
+		change_path(k, m->touched[i], back ? is : was, back ? was : is);
 	}
 }
 
-static void count(struct sketch *k)
+static void count_all(struct sketch *k)
 {
 	const struct problem *p = k->p;
 
@@ -144,9 +137,10 @@ static void count(struct sketch *k)
 	for (int d = 0; d < p->sizes[0]; d++)
 		k->powers += k->sent[d] > 0 ? power_of(k, d) : 0;
 	for (int i = 0; i < p->n_mb; i++)
-		visit(k, i, k->s->path + i * p->length, 1);
+		count_visits(k, i, k->s->path + i * p->length, 1);
 }
 
+/* Waves: as many microbatches of a data node as it has slots are taken to be under way together. */
 static int sketch_init(struct sketch *k, struct solution *s, const struct problem *p,
 		       uint64_t seed)
 {
@@ -174,7 +168,7 @@ static int sketch_init(struct sketch *k, struct solution *s, const struct proble
 	k->visits = calloc((size_t)p->n_nodes * (size_t)k->n_waves, sizeof(*k->visits));
 	if (!k->visits)
 		return -ENOMEM;
-	count(k);
+	count_all(k);
 	return 0;
 }
 
@@ -188,7 +182,8 @@ static void sketch_fini(struct sketch *k)
 	free(k->visits);
 }
 
-static void anneal(struct sketch *k, const struct progress *g, int64_t steps)
+/* The first proposals only measure how much one costs, which sets the temperature. */
+static void anneal_sketch(struct sketch *k, const struct progress *g, int64_t steps)
 {
 	struct rng *rng = &k->moves.rng;
 	double cost = cost_of(k), risen = 0, temperature = 0;
@@ -229,7 +224,7 @@ int sketch_paths(struct solution *s, const struct progress *g, int64_t steps)
 		return 0;
 	rc = sketch_init(&k, s, g->p, g->p->q->seed);
 	if (rc == 0)
-		anneal(&k, g, steps);
+		anneal_sketch(&k, g, steps);
 	sketch_fini(&k);
 	return rc;
 }

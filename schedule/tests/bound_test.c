@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "schedule/bound/bound.h"
-#include "schedule/execution/engine.h"
-#include "schedule/bound/machine.h"
+#include "schedule/execution/fast_simulate.h"
+#include "schedule/bound/single_machine.h"
 #include "schedule/tests/fixture.h"
 
 /* One microbatch in the plain enumeration: how far it is. */
@@ -23,7 +23,7 @@ struct job {
 
 /* Every order of the machine's tasks, with microbatches free to overtake one another: what the
  * machine's walk leaves out by symmetry. */
-static void all_orders(const struct machine *m, struct job *jobs, double free_s, double end_s,
+static void all_orders(const struct single_machine *m, struct job *jobs, double free_s, double end_s,
 		       double *best)
 {
 	int under_way = 0, left = 0, last = m->split ? 4 : 3;
@@ -58,9 +58,9 @@ static void all_orders(const struct machine *m, struct job *jobs, double free_s,
 	}
 }
 
-static struct machine random_machine(struct rng *r, int most_mb)
+static struct single_machine random_machine(struct rng *r, int most_mb)
 {
-	return (struct machine){
+	return (struct single_machine){
 		.forward_s = rng_uniform(r),
 		.loss_s = rng_uniform(r) / 2,
 		.backward_s = 2 * rng_uniform(r),
@@ -82,17 +82,17 @@ static void one_machine_is_exact(void **state)
 	(void)state;
 	rng_init(&r, 3);
 	for (int round = 0; round < 400; round++) {
-		struct machine m = random_machine(&r, 3);
+		struct single_machine m = random_machine(&r, 3);
 		struct job jobs[3] = { { 0 } };
 		double best = INFINITY;
 		bool exact;
 
 		all_orders(&m, jobs, 0, 0, &best);
-		assert_true(fabs(machine_least_s(&m, 1000, &exact) - best) < 1e-9);
+		assert_true(fabs(single_machine_least_s(&m, 1000, &exact) - best) < 1e-9);
 		assert_true(exact);
 		/* What stands in for it stays below. */
-		assert_true(machine_least_s(&m, 1, &exact) <= best + 1e-9);
-		assert_true(machine_least_s(&m, 0, &exact) <= best + 1e-9);
+		assert_true(single_machine_least_s(&m, 1, &exact) <= best + 1e-9);
+		assert_true(single_machine_least_s(&m, 0, &exact) <= best + 1e-9);
 		assert_false(exact);
 	}
 }
@@ -106,14 +106,14 @@ static void merged_ways_stay_below(void **state)
 	(void)state;
 	rng_init(&r, 5);
 	for (int round = 0; round < 100; round++) {
-		struct machine m = random_machine(&r, 12);
+		struct single_machine m = random_machine(&r, 12);
 		bool exact, few;
-		double least = machine_least_s(&m, 3000, &exact);
-		double merged = machine_least_s(&m, 2, &few);
+		double least = single_machine_least_s(&m, 3000, &exact);
+		double merged = single_machine_least_s(&m, 2, &few);
 
 		assert_true(!exact || merged <= least + 1e-9);
 		assert_true(!few || fabs(merged - least) < 1e-9);
-		assert_true(merged >= machine_least_s(&m, 0, &few));
+		assert_true(merged >= single_machine_least_s(&m, 0, &few));
 		rounded += exact && merged < least - 1e-9;
 	}
 	assert_true(rounded > 5);
@@ -135,7 +135,7 @@ static void no_plan_is_below(void **state)
 		struct plan_request q;
 		struct problem p;
 		struct solution s;
-		struct engine e;
+		struct fast_simulate e;
 		struct bound *b;
 
 		plan_request_init(&q);
@@ -143,7 +143,7 @@ static void no_plan_is_below(void **state)
 		q.split_backward = round % 3 == 0;
 		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
 		assert_int_equal(solution_init(&s, &p), 0);
-		assert_int_equal(engine_init(&e, &p), 0);
+		assert_int_equal(fast_simulate_init(&e, &p), 0);
 		for (int i = 0; i < p.n_nodes; i++)
 			s.stage_of[i] = c->nodes[i].stage;
 		solution_index(&s, &p);
@@ -159,13 +159,13 @@ static void no_plan_is_below(void **state)
 			struct plan *plan = fixture_random_plan(&r, c, length);
 
 			for (int i = 0; i < plan->n_microbatches; i++)
-				engine_set_path(&e, i, plan->microbatches[i].path);
-			if (engine_run(&e, INFINITY))
+				fast_simulate_set_path(&e, i, plan->microbatches[i].path);
+			if (fast_simulate_run(&e, INFINITY))
 				assert_true(bound_s(b) <= e.makespan_s * (1 + 1e-9));
 			plan_free(plan);
 		}
 		bound_free(b);
-		engine_fini(&e);
+		fast_simulate_fini(&e);
 		solution_fini(&s);
 		problem_fini(&p);
 		cluster_free(c);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "schedule/search/search.h"
 #include "schedule/bound/bound.h"
 #include "schedule/execution/check.h"
 #include "schedule/bound/exact.h"

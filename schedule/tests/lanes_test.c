@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "schedule/start/construct.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/improve/lanes.h"
 #include "schedule/tests/fixture.h"
 
@@ -18,7 +18,7 @@ struct setting {
 	struct plan_request q;
 	struct problem p;
 	struct solution s;
-	struct engine e;
+	struct fast_simulate e;
 	struct lanes l;
 };
 
@@ -31,7 +31,7 @@ static void make(struct setting *x, const char *name, int microbatches)
 	x->q.path_length = 4;
 	assert_int_equal(problem_init(&x->p, x->c, &x->q, NULL), 0);
 	assert_int_equal(solution_init(&x->s, &x->p), 0);
-	assert_int_equal(engine_init(&x->e, &x->p), 0);
+	assert_int_equal(fast_simulate_init(&x->e, &x->p), 0);
 	assert_int_equal(lanes_init(&x->l, &x->p), 0);
 	assert_int_equal(construct_assignment(&x->s, &x->p, NULL), 0);
 	assert_int_equal(construct_paths(&x->s, &x->p, 0, false, NULL, NULL), 0);
@@ -41,7 +41,7 @@ static void make(struct setting *x, const char *name, int microbatches)
 static void unmake(struct setting *x)
 {
 	lanes_fini(&x->l);
-	engine_fini(&x->e);
+	fast_simulate_fini(&x->e);
 	solution_fini(&x->s);
 	problem_fini(&x->p);
 	cluster_free(x->c);
@@ -49,8 +49,8 @@ static void unmake(struct setting *x)
 
 static void run(struct setting *x)
 {
-	engine_set_paths(&x->e, &x->s);
-	assert_true(engine_run(&x->e, INFINITY));
+	fast_simulate_set_paths(&x->e, &x->s);
+	assert_true(fast_simulate_run(&x->e, INFINITY));
 	lanes_fill(&x->l, &x->e);
 }
 
@@ -102,20 +102,20 @@ static void gaps_are_those_of_the_run(void **state)
 	run(&x);
 	for (int round = 0; round < 20000; round++) {
 		int v = (int)rng_below(&r, (uint32_t)x.p.n_nodes), before, until;
-		const struct gaps_list *list = &x.l.gaps.list[v];
+		const struct slot_timeline_list *list = &x.l.timeline.list[v];
 		double at_s = rng_uniform(&r) * x.e.makespan_s, free_s, next_s;
 		double until_s = at_s + rng_uniform(&r) * 20;
 		float over_s = 0, start_s;
 		bool has_slot;
 
 		look(&x, v, at_s, until_s, &free_s, &next_s, &has_slot);
-		before = gaps_before(&x.l.gaps, list, (float)at_s);
-		until = gaps_before(&x.l.gaps, list, (float)until_s);
-		start_s = gaps_start_s(&x.l.gaps, list, before, (float)at_s, 2, &over_s);
+		before = slot_timeline_before(&x.l.timeline, list, (float)at_s);
+		until = slot_timeline_before(&x.l.timeline, list, (float)until_s);
+		start_s = slot_timeline_start_s(&x.l.timeline, list, before, (float)at_s, 2, &over_s);
 		next_s = fmax(0, free_s + 2 + x.e.overhead_s - next_s);
 		assert_true(fabs((double)start_s - free_s) < 1e-3);
 		assert_true(fabs((double)over_s - next_s) < 1e-3);
-		assert_int_equal(gaps_have_slot(list, before, until), has_slot);
+		assert_int_equal(slot_timeline_have_slot(list, before, until), has_slot);
 		fits += over_s == 0 && has_slot;
 		none += !has_slot;
 	}
@@ -199,8 +199,8 @@ static void every_rule_is_kept(void **state)
 		planned += good;
 		fixture_visits(&x.p, &x.s, after);
 		assert_memory_equal(before, after, (size_t)x.p.n_stages * sizeof(*before));
-		engine_set_paths(&x.e, &x.s);
-		if (!engine_run(&x.e, INFINITY)) /* exchanged stages may lock */
+		fast_simulate_set_paths(&x.e, &x.s);
+		if (!fast_simulate_run(&x.e, INFINITY)) /* exchanged stages may lock */
 			memcpy(x.s.path, was, (size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
 	}
 	assert_true(planned > 300 && exchanged > 100 && more > 50);
@@ -209,9 +209,10 @@ static void every_rule_is_kept(void **state)
 }
 
 /* Of a list, what is looked at. */
-static void check_rows(const struct gaps *g, int node, const struct gaps *as, const struct gaps_list *was)
+static void check_rows(const struct slot_timeline *g, int node, const struct slot_timeline *as,
+		       const struct slot_timeline_list *was)
 {
-	const struct gaps_list *list = &g->list[node];
+	const struct slot_timeline_list *list = &g->list[node];
 	size_t first = (size_t)list->first, room = (size_t)list->room;
 
 	assert_memory_equal(list, was, sizeof(*was));
@@ -238,10 +239,10 @@ static void restored_all_is_as_before(void **state)
 	times = (size_t)x.p.n_mb * sizeof(float);
 	for (int round = 0; round < 200; round++) {
 		plan_some(&x, &r);
-		assert_true(x.l.gaps.n_changed > 0);
+		assert_true(x.l.timeline.n_changed > 0);
 		lanes_restore(&x.l);
 		for (int v = 0; v < x.p.n_nodes; v++)
-			check_rows(&x.l.gaps, v, &y.l.gaps, &y.l.gaps.list[v]);
+			check_rows(&x.l.timeline, v, &y.l.timeline, &y.l.timeline.list[v]);
 		assert_memory_equal(x.l.sent_s, y.l.sent_s, times);
 		assert_memory_equal(x.l.home_s, y.l.home_s, times);
 		memcpy(x.s.path, y.s.path, paths);
@@ -287,10 +288,10 @@ static void alone_it_is_exact(void **state)
 /* Whether a task of the rest starts while one of those that are back is done. */
 static bool overlaps(const struct setting *x, int n)
 {
-	const struct gaps *g = &x->l.gaps;
+	const struct slot_timeline *g = &x->l.timeline;
 
 	for (int v = 0; v < x->p.n_nodes; v++) {
-		const struct gaps_list *list = &g->list[v];
+		const struct slot_timeline_list *list = &g->list[v];
 
 		for (int i = list->first; i + 1 < list->first + list->n; i++) {
 			bool mine = false;
@@ -331,8 +332,8 @@ static void those_in_the_way_leave(void **state)
 			}
 		}
 		lanes_restore(&x.l);
-		engine_set_paths(&x.e, &x.s);
-		assert_true(engine_run(&x.e, INFINITY));
+		fast_simulate_set_paths(&x.e, &x.s);
+		assert_true(fast_simulate_run(&x.e, INFINITY));
 		lanes_fill(&x.l, &x.e);
 	}
 	assert_true(met > 50 && left > 30);

@@ -81,13 +81,22 @@ static void assert_good(const struct question *x, const struct plan *p)
 	simulation_free(s);
 }
 
+static bool all_pinned(const struct cluster *c)
+{
+	for (int i = 0; i < c->n_nodes; i++) {
+		if (c->nodes[i].stage < 0)
+			return false;
+	}
+	return true;
+}
+
 /* What the oracle says of it: 1: there are legal paths, 0: there are none, -1: it cannot say.
  * With a data node out the batch is another; a node without a stage may go anywhere. */
 static int paths_exist(const struct question *x)
 {
 	struct cluster *c = cluster_copy(x->cluster);
 	int length = x->q.path_length, answer = -1;
-	bool known = cluster_all_pinned(c) && !x->q.free_assignment;
+	bool known = all_pinned(c) && !x->q.free_assignment;
 
 	assert_non_null(c);
 	if (x->q.algorithm == PLAN_DTFM)

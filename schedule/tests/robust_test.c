@@ -9,14 +9,14 @@
 #include <cmocka.h>
 
 #include "schedule/execution/check.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/search/robust.h"
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
 static void factors_are_one_on_average(void **state)
 {
-	struct noise n = { .jitter = 0.4, .seed = 3 }, still = { .seed = 3 };
+	struct jitter n = { .jitter = 0.4, .seed = 3 }, still = { .seed = 3 };
 	double sum = 0, logs = 0, squares = 0;
 	int draws = 0;
 
@@ -24,9 +24,9 @@ static void factors_are_one_on_average(void **state)
 	for (n.sample = 0; n.sample < 50; n.sample++) {
 		for (int mb = 0; mb < 100; mb++) {
 			for (int step = 0; step < 9; step++, draws++) {
-				double f = noise_factor(&n, mb, step, draws % 2), l = log(f);
+				double f = jitter_factor(&n, mb, step, draws % 2), l = log(f);
 
-				assert_true(f == noise_factor(&n, mb, step, draws % 2));
+				assert_true(f == jitter_factor(&n, mb, step, draws % 2));
 				sum += f;
 				logs += l;
 				squares += l * l;
@@ -35,12 +35,12 @@ static void factors_are_one_on_average(void **state)
 	}
 	assert_true(fabs(sum / draws - 1) < 0.01);
 	assert_true(fabs(sqrt(squares / draws - logs / draws * logs / draws) - 0.4) < 0.01);
-	assert_true(noise_factor(&n, 1, 2, false) != noise_factor(&n, 1, 2, true));
-	assert_true(noise_factor(&n, 1, 2, false) != noise_factor(&n, 2, 1, false));
-	assert_true(noise_factor(&still, 1, 2, false) == 1);
+	assert_true(jitter_factor(&n, 1, 2, false) != jitter_factor(&n, 1, 2, true));
+	assert_true(jitter_factor(&n, 1, 2, false) != jitter_factor(&n, 2, 1, false));
+	assert_true(jitter_factor(&still, 1, 2, false) == 1);
 }
 
-static double *factors_of(const struct noise *n, int n_mb, int length)
+static double *factors_of(const struct jitter *n, int n_mb, int length)
 {
 	int steps = 2 * length + 1;
 	double *f = malloc((size_t)(n_mb * (2 * steps + length)) * sizeof(*f)), *at = f;
@@ -49,15 +49,15 @@ static double *factors_of(const struct noise *n, int n_mb, int length)
 	for (int mb = 0; mb < n_mb; mb++) {
 		for (int transfer = 0; transfer < 2; transfer++) {
 			for (int s = 0; s < steps; s++)
-				*at++ = noise_factor(n, mb, s, transfer);
+				*at++ = jitter_factor(n, mb, s, transfer);
 		}
 		for (int hop = 0; hop < length; hop++)
-			*at++ = noise_factor(n, mb, steps + hop, false);
+			*at++ = jitter_factor(n, mb, steps + hop, false);
 	}
 	return f;
 }
 
-static void the_engine_varies_as_the_reference_does(void **state)
+static void the_fast_simulation_varies_as_the_reference_does(void **state)
 {
 	int ended = 0;
 	struct rng r;
@@ -70,11 +70,11 @@ static void the_engine_varies_as_the_reference_does(void **state)
 		struct cluster *c = fixture_random_cluster(&r, &shape);
 		int length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages);
 		struct plan *plan = fixture_random_plan(&r, c, length);
-		struct noise noise = { .jitter = 0.3, .seed = 5, .sample = round };
+		struct jitter noise = { .jitter = 0.3, .seed = 5, .sample = round };
 		struct simulation *s = NULL;
 		struct plan_request q;
 		struct problem p;
-		struct engine e;
+		struct fast_simulate e;
 		double *factors;
 		int rc;
 
@@ -82,24 +82,24 @@ static void the_engine_varies_as_the_reference_does(void **state)
 		q.path_length = length;
 		q.split_backward = plan->split_backward = round % 2;
 		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
-		assert_int_equal(engine_init(&e, &p), 0);
+		assert_int_equal(fast_simulate_init(&e, &p), 0);
 		e.factors = factors = factors_of(&noise, p.n_mb, length);
 		for (int o = 0; o < plan->n_orders; o++)
 			plan->orders[o].n_tasks = 0;
 		for (int i = 0; i < p.n_mb; i++) {
-			engine_set_path(&e, i, plan->microbatches[i].path);
+			fast_simulate_set_path(&e, i, plan->microbatches[i].path);
 			e.release_s[i] = plan->microbatches[i].release_s;
 		}
-		rc = simulate_noisy(c, plan, &noise, &s, NULL);
-		assert_int_equal(engine_run(&e, INFINITY), rc == 0);
+		rc = simulate_jittered(c, plan, &noise, &s, NULL);
+		assert_int_equal(fast_simulate_run(&e, INFINITY), rc == 0);
 		if (rc == 0) {
 			assert_true(e.makespan_s == s->iteration_s);
-			assert_true(engine_run(&e, s->iteration_s));
+			assert_true(fast_simulate_run(&e, s->iteration_s));
 			ended++;
 		}
 		simulation_free(s);
 		free(factors);
-		engine_fini(&e);
+		fast_simulate_fini(&e);
 		problem_fini(&p);
 		plan_free(plan);
 		cluster_free(c);
@@ -226,7 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(factors_are_one_on_average),
-		cmocka_unit_test(the_engine_varies_as_the_reference_does),
+		cmocka_unit_test(the_fast_simulation_varies_as_the_reference_does),
 		cmocka_unit_test(robust_plans_are_shorter_on_average),
 		cmocka_unit_test(the_same_question_has_the_same_answer),
 		cmocka_unit_test(every_answer_is_valid),

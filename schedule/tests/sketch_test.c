@@ -11,9 +11,9 @@
 #include "schedule/improve/anneal.h"
 #include "schedule/execution/check.h"
 #include "schedule/start/construct.h"
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/start/sketch.h"
-#include "schedule/search/starts.h"
+#include "schedule/search/multi_start.h"
 #include "schedule/published/straight.h"
 #include "schedule/tests/fixture.h"
 
@@ -54,14 +54,14 @@ static void unmake(struct setting *x)
 /* Of a run. */
 static double seconds(const struct setting *x, const struct solution *s)
 {
-	struct engine e;
+	struct fast_simulate e;
 	double made_s;
 
-	assert_int_equal(engine_init(&e, &x->p), 0);
-	engine_set_paths(&e, s);
-	assert_true(engine_run(&e, INFINITY));
+	assert_int_equal(fast_simulate_init(&e, &x->p), 0);
+	fast_simulate_set_paths(&e, s);
+	assert_true(fast_simulate_run(&e, INFINITY));
 	made_s = e.makespan_s;
-	engine_fini(&e);
+	fast_simulate_fini(&e);
 	return made_s;
 }
 
@@ -131,7 +131,7 @@ static void the_better_start_goes_on(void **state)
 	make(&x);
 	assert_int_equal(anneal_init(&a, &x.p, &x.first, 1, 1), 0);
 	before_s = a.best_s;
-	assert_int_equal(starts_sketched(&x.g, &a, 50000, 0, NULL), 0);
+	assert_int_equal(multi_start_sketched(&x.g, &a, 50000, 0, NULL), 0);
 	assert_true(before_s > 150 && a.best_s < 80);
 	assert_int_equal(x.g.n_history, 1);
 	assert_float_equal(x.g.history[0][1], a.best_s, 0);
@@ -141,12 +141,12 @@ static void the_better_start_goes_on(void **state)
 		anneal_step(&a);
 	before_s = a.best_s;
 	assert_true(before_s < 70);
-	assert_int_equal(starts_sketched(&x.g, &a, 3000, 0, NULL), 0);
+	assert_int_equal(multi_start_sketched(&x.g, &a, 3000, 0, NULL), 0);
 	assert_float_equal(a.best_s, before_s, 0);
 	assert_int_equal(x.g.n_history, 1);
 
 	x.g.evaluations = 0;
-	assert_int_equal(starts_sketched(&x.g, &a, 3000, 100, NULL), 0);
+	assert_int_equal(multi_start_sketched(&x.g, &a, 3000, 100, NULL), 0);
 	assert_int_equal(x.g.evaluations, 201);
 	assert_true(a.best_s <= before_s);
 	anneal_fini(&a);

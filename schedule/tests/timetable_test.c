@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "schedule/execution/engine.h"
+#include "schedule/execution/fast_simulate.h"
 #include "schedule/tests/fixture.h"
 #include "schedule/improve/timetable.h"
 
@@ -17,9 +17,9 @@ struct setting {
 	struct plan_request q;
 	struct problem p;
 	struct solution s;
-	struct engine e;
+	struct fast_simulate e;
 	struct timetable t;
-	struct near near;
+	struct candidate_lists candidates;
 };
 
 /* One data node and `microbatches` of it, up to three nodes in each of three further stages. */
@@ -49,9 +49,9 @@ static void make(struct setting *x, struct rng *r, int microbatches)
 	x->q.path_length = 4;
 	assert_int_equal(problem_init(&x->p, x->c, &x->q, NULL), 0);
 	assert_int_equal(solution_init(&x->s, &x->p), 0);
-	assert_int_equal(engine_init(&x->e, &x->p), 0);
+	assert_int_equal(fast_simulate_init(&x->e, &x->p), 0);
 	assert_int_equal(timetable_init(&x->t, &x->p), 0);
-	assert_int_equal(near_init(&x->near, &x->p, 8), 0);
+	assert_int_equal(candidate_lists_init(&x->candidates, &x->p, 8), 0);
 	for (int i = 0; i < n; i++)
 		x->s.stage_of[i] = x->c->nodes[i].stage;
 	solution_index(&x->s, &x->p);
@@ -59,9 +59,9 @@ static void make(struct setting *x, struct rng *r, int microbatches)
 
 static void unmake(struct setting *x)
 {
-	near_fini(&x->near);
+	candidate_lists_fini(&x->candidates);
 	timetable_fini(&x->t);
-	engine_fini(&x->e);
+	fast_simulate_fini(&x->e);
 	solution_fini(&x->s);
 	problem_fini(&x->p);
 	cluster_free(x->c);
@@ -79,8 +79,8 @@ static void draw_path(const struct setting *x, struct rng *r, int *path)
 
 static double run(struct setting *x)
 {
-	engine_set_paths(&x->e, &x->s);
-	assert_true(engine_run(&x->e, INFINITY));
+	fast_simulate_set_paths(&x->e, &x->s);
+	assert_true(fast_simulate_run(&x->e, INFINITY));
 	return x->e.makespan_s;
 }
 
@@ -101,7 +101,7 @@ static void alone_it_is_exact(void **state)
 		run(&x);
 		timetable_fill(&x.t, &x.e);
 		memcpy(path, x.s.path, sizeof(path));
-		assert_true(timetable_route(&x.t, &x.s, &x.near, 0, -1, 1, path));
+		assert_true(timetable_route(&x.t, &x.s, &x.candidates, 0, -1, 1, path));
 		for (int tries = 0; tries < 400; tries++) {
 			double s;
 
@@ -145,7 +145,7 @@ static void banned_nodes_are_not_visited(void **state)
 		timetable_fill(&x.t, &x.e);
 		memcpy(path, x.s.path + 4, sizeof(path));
 		banned = path[2];
-		if (timetable_route(&x.t, &x.s, &x.near, 1, banned, 1, path)) {
+		if (timetable_route(&x.t, &x.s, &x.candidates, 1, banned, 1, path)) {
 			assert_int_equal(path[0], x.s.path[4]);
 			for (int stage = 1; stage < 4; stage++)
 				assert_int_equal(x.s.stage_of[path[stage]], stage);

@@ -23,7 +23,7 @@ struct map_request {
 	const char *regions; /* a file */
 	const char *setting; /* of the regions; NULL: "geo-distributed" */
 	int n_nodes;         /* with the regions */
-	int n_stages, stages[CLUSTER_MOST_STAGES]; /* 0: regions_stage_sizes of up to six */
+	int n_stages, stages[CLUSTER_MOST_STAGES]; /* 0: balanced, of up to six */
 	const char *controller_at;    /* a place; NULL: node 0's */
 	double least_bytes_per_s;     /* no link is slower */
 	double activation_bytes, weights_bytes_per_stage; /* with the regions; 0: not said */

@@ -1,0 +1,346 @@
+#include "schedule/bound/coverage_bound.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/bound/nearest_point.h"
+#include "schedule/bound/pricing.h"
+
+/* Is an iteration of T seconds possible? Prices are the direction from the nearest point of the hull of
+ * what data nodes were seen to visit (nearest_point.h) to the visits demanded. Each data node earns
+ * the most it can at these prices (pricing.h). Together less than the demand is worth: T is
+ * impossible, and a longer T is tried; else what they visited is one more point. A step asks one
+ * kind of data node, so that a search can go on in between. */
+
+#define FIRST_STRIDE 0.04
+#define LAST_STRIDE 0.001
+#define MOST_PRICES 100 /* tried for one T */
+#define MOST_STATES 300 /* of pricing.h; fewer where there are more microbatches and slots */
+#define STATES_BY_SIZE 20000
+#define MOST_WAYS 32    /* at some prices; else neighbours are taken as one */
+#define ROUNDING 1e-9
+
+/* Data nodes with the same ways that send as many microbatches. */
+struct kind {
+	int node, n, times;
+	int n_ways;
+	double *way_s; /* (n_ways) ascending; NULL: not known yet */
+	int *set;      /* (n_ways) */
+};
+
+struct coverage_bound {
+	const struct problem *p;
+	const struct solution *s;
+	struct shortest_paths *w;
+	const int *sent;
+	int n_kinds, n_ready; /* of those the ways are known */
+	int size; /* of the largest: microbatches by slots squared */
+	struct kind *kinds;
+	int n_sets;
+	uint64_t *stages; /* (n_sets) bits */
+	double *value;    /* (n_sets) at the prices */
+	double *point;    /* (n_stages - 1) visits less those demanded */
+	struct nearest_point *nearest;
+	struct pricing *pricing;
+	double *way_s, *worth; /* (n_sets) of the ways that are worth having */
+	uint64_t *way_stages;
+
+	double proved_s, tried_s, stride;
+	bool failed; /* some T could not be shown impossible */
+	int prices;  /* tried for this one */
+	int asked;   /* kinds, at the present prices */
+	double earned;
+	bool misfit; /* some could not send all they have */
+};
+
+static int alloc_all(struct coverage_bound *e)
+{
+	size_t stages = (size_t)e->p->n_stages, sets = (size_t)e->n_sets;
+
+	e->stages = calloc(sets, sizeof(*e->stages));
+	e->value = calloc(sets, sizeof(*e->value));
+	e->point = calloc(stages, sizeof(*e->point));
+	e->way_s = calloc(sets, sizeof(*e->way_s));
+	e->worth = calloc(sets, sizeof(*e->worth));
+	e->way_stages = calloc(sets, sizeof(*e->way_stages));
+	e->nearest = nearest_point_new(e->p->n_stages - 1);
+	e->pricing = pricing_new(STATES_BY_SIZE / e->size < MOST_STATES ? STATES_BY_SIZE / e->size
+									: MOST_STATES);
+	return e->stages && e->value && e->point && e->way_s && e->worth && e->way_stages &&
+			       e->nearest && e->pricing
+		       ? 0
+		       : -ENOMEM;
+}
+
+static struct kind *kind_of(struct coverage_bound *e, int node, int n)
+{
+	for (int i = 0; i < e->n_kinds; i++)
+		if (shortest_paths_like(e->w, e->kinds[i].node) == shortest_paths_like(e->w, node) &&
+		    e->kinds[i].n == n)
+			return &e->kinds[i];
+	e->kinds[e->n_kinds] = (struct kind){ .node = node, .n = n };
+	return &e->kinds[e->n_kinds++];
+}
+
+static bool find_kinds(struct coverage_bound *e)
+{
+	for (int i = 0; i < e->p->sizes[0]; i++) {
+		int node = e->s->members[i], n = e->sent[i];
+		int memory = e->p->c->nodes[node].memory, slots = memory < n ? memory : n;
+
+		if (n == 0)
+			continue;
+		if (slots < 1 || slots > PRICING_MOST_SLOTS || n > COVERAGE_BOUND_MOST_SIZE / slots / slots)
+			return false;
+		kind_of(e, node, n)->times++;
+		e->size = n * slots * slots > e->size ? n * slots * slots : e->size;
+	}
+	return e->n_kinds > 0;
+}
+
+/* Whether the instance is within the limits comes first; room is made only then. */
+int coverage_bound_new(struct coverage_bound **out, const struct problem *p, const struct solution *s,
+		 struct shortest_paths *w, const int *sent)
+{
+	struct coverage_bound *e;
+	int rc = -ENOMEM;
+
+	*out = NULL;
+	if (p->length == 1 || shortest_paths_sets(w) < 2 || shortest_paths_sets(w) > COVERAGE_BOUND_MOST_SETS)
+		return 0;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->p = p;
+	e->s = s;
+	e->w = w;
+	e->sent = sent;
+	e->n_sets = shortest_paths_sets(w);
+	e->stride = FIRST_STRIDE;
+	e->kinds = calloc((size_t)p->sizes[0], sizeof(*e->kinds));
+	if (!e->kinds)
+		goto free_exposure;
+	rc = find_kinds(e) ? alloc_all(e) : 0;
+	if (rc == 0 && e->pricing) {
+		*out = e;
+		return 0;
+	}
+free_exposure:
+	coverage_bound_free(e);
+	return rc;
+}
+
+void coverage_bound_free(struct coverage_bound *e)
+{
+	if (!e)
+		return;
+	for (int i = 0; i < e->n_kinds; i++) {
+		free(e->kinds[i].way_s);
+		free(e->kinds[i].set);
+	}
+	free(e->kinds);
+	free(e->stages);
+	free(e->value);
+	free(e->point);
+	free(e->way_s);
+	free(e->worth);
+	free(e->way_stages);
+	nearest_point_free(e->nearest);
+	pricing_free(e->pricing);
+	free(e);
+}
+
+int64_t coverage_bound_work(const struct coverage_bound *e)
+{
+	return pricing_work(e->pricing);
+}
+
+double coverage_bound_s(const struct coverage_bound *e)
+{
+	return e->proved_s;
+}
+
+/* ---- ways ---- */
+
+struct way {
+	double s;
+	int set;
+};
+
+static int by_length(const void *a, const void *b)
+{
+	const struct way *x = a, *y = b;
+
+	return x->s != y->s ? (x->s < y->s ? -1 : 1) : x->set - y->set;
+}
+
+/* False: out of memory, or there is none. */
+static bool list_ways(struct coverage_bound *e, struct kind *k)
+{
+	size_t sets = (size_t)e->n_sets;
+	double *least_s = malloc(sets * sizeof(*least_s));
+	struct way *ways = malloc(sets * sizeof(*ways));
+	bool done = least_s && ways && shortest_paths_of_sets(e->w, k->node, least_s, e->stages);
+
+	k->way_s = malloc(sets * sizeof(*k->way_s));
+	k->set = malloc(sets * sizeof(*k->set));
+	done = done && k->way_s && k->set;
+	for (int i = 0; done && i < e->n_sets; i++)
+		if (isfinite(least_s[i]))
+			ways[k->n_ways++] = (struct way){ least_s[i], i };
+	if (done)
+		qsort(ways, (size_t)k->n_ways, sizeof(*ways), by_length);
+	for (int i = 0; i < k->n_ways; i++) {
+		k->way_s[i] = ways[i].s;
+		k->set[i] = ways[i].set;
+	}
+	free(least_s);
+	free(ways);
+	return k->n_ways > 0;
+}
+
+/* ---- prices ---- */
+
+enum answer { IMPOSSIBLE, NOT_SHOWN, NEW_PRICES };
+
+static double price_of(const struct coverage_bound *e, int stage)
+{
+	return -nearest_point_direction(e->nearest)[stage - 1];
+}
+
+static void value_sets(struct coverage_bound *e)
+{
+	for (int set = 0; set < e->n_sets; set++) {
+		e->value[set] = 0;
+		for (int stage = 1; stage < e->p->n_stages; stage++)
+			if (e->stages[set] >> stage & 1)
+				e->value[set] += price_of(e, stage);
+	}
+}
+
+/* Ways that are worth more than all shorter ones. Too many: of each few the shortest length and
+ * the most worth. */
+static int choose_ways(struct coverage_bound *e, const struct kind *k)
+{
+	double best = -INFINITY;
+	int n = 0, few, kept = 0;
+
+	for (int i = 0; i < k->n_ways; i++) {
+		if (e->value[k->set[i]] <= best)
+			continue;
+		best = e->value[k->set[i]];
+		e->way_s[n] = k->way_s[i];
+		e->worth[n] = best;
+		e->way_stages[n++] = e->stages[k->set[i]];
+	}
+	few = (n + MOST_WAYS - 1) / MOST_WAYS;
+	for (int i = 0; i < n; i += few, kept++) {
+		int last = i + few - 1 < n ? i + few - 1 : n - 1;
+
+		e->way_s[kept] = e->way_s[i];
+		e->worth[kept] = e->worth[last];
+		e->way_stages[kept] = e->way_stages[last];
+	}
+	return kept;
+}
+
+/* What a data node of this kind earns at most, and its visits. */
+static double earn_most(struct coverage_bound *e, const struct kind *k, int *visits)
+{
+	const struct cluster_node *n = &e->p->c->nodes[k->node];
+	struct pricing_request of = {
+		.forward_s = n->forward_s,
+		.loss_s = n->loss_s,
+		.backward_s = n->backward_s,
+		.overhead_s = e->p->c->dispatch_overhead_s,
+		.n = k->n,
+		.slots = n->memory < k->n ? n->memory : k->n,
+		.n_ways = choose_ways(e, k),
+		.way_s = e->way_s,
+		.worth = e->worth,
+		.stages = e->way_stages,
+	};
+
+	return pricing_most(e->pricing, &of, e->tried_s * (1 + ROUNDING), visits);
+}
+
+/* Of the visits that a stage may have, those that are worth the least. */
+static int demanded_visits(const struct coverage_bound *e, int stage)
+{
+	return price_of(e, stage) < 0 ? e->p->high[stage] : e->p->low[stage];
+}
+
+static void ask_kind(struct coverage_bound *e, const struct kind *k)
+{
+	int visits[PRICING_STAGES] = { 0 };
+	double worth = earn_most(e, k, visits);
+
+	if (isinf(worth))
+		e->misfit = true;
+	else
+		e->earned += k->times * worth;
+	for (int stage = 1; stage < e->p->n_stages; stage++)
+		e->point[stage - 1] += k->times * visits[stage];
+}
+
+/* All have been asked at these prices. */
+static enum answer judge_prices(struct coverage_bound *e)
+{
+	double demanded = 0, size = 0;
+
+	for (int stage = 1; stage < e->p->n_stages; stage++) {
+		demanded += price_of(e, stage) * demanded_visits(e, stage);
+		size += fabs(price_of(e, stage)) * e->p->high[stage];
+		e->point[stage - 1] -= demanded_visits(e, stage);
+	}
+	if (e->misfit || e->earned < demanded - ROUNDING * size)
+		return IMPOSSIBLE;
+	if (++e->prices > MOST_PRICES || !nearest_point_tell(e->nearest, e->point))
+		return NOT_SHOWN;
+	return NEW_PRICES;
+}
+
+static void try_next(struct coverage_bound *e, double known_s)
+{
+	e->prices = 0;
+	e->tried_s = fmax(known_s, e->proved_s) * (1 + e->stride);
+}
+
+static void begin_asking(struct coverage_bound *e)
+{
+	e->asked = 0;
+	e->earned = 0;
+	e->misfit = false;
+	memset(e->point, 0, (size_t)e->p->n_stages * sizeof(*e->point));
+	value_sets(e);
+}
+
+bool coverage_bound_step(struct coverage_bound *e, double known_s)
+{
+	enum answer answer;
+
+	if (e->n_ready < e->n_kinds)
+		return list_ways(e, &e->kinds[e->n_ready++]) && known_s > 0;
+	if (e->tried_s <= 0)
+		try_next(e, known_s);
+	if (e->asked == 0)
+		begin_asking(e);
+	ask_kind(e, &e->kinds[e->asked++]);
+	if (e->asked < e->n_kinds && !e->misfit)
+		return true;
+	e->asked = 0;
+	answer = judge_prices(e);
+	if (answer == NEW_PRICES)
+		return true;
+	if (answer == IMPOSSIBLE) {
+		e->proved_s = e->tried_s; /* what fitted into it fits into more, too */
+	} else {
+		e->failed = true;
+		nearest_point_clear(e->nearest);
+	}
+	e->stride *= e->failed ? 0.5 : 2;
+	try_next(e, known_s);
+	return e->stride > LAST_STRIDE && e->stride < 1 / LAST_STRIDE;
+}

@@ -1,0 +1,183 @@
+#include "schedule/bound/nearest_point.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TINY 1e-10 /* of weights, and of squares beside those of the points */
+
+/* The least point is a mixture of few points, each needed: at most one more than coordinates. */
+struct nearest_point {
+	int dim, n;
+	double *points;  /* (dim + 2, dim) */
+	double *weights; /* (dim + 2) all above 0, together 1 */
+	double *mixed;   /* (dim + 2) the least mixture when weights may be below 0 */
+	double *rows;    /* (dim + 3, dim + 4) equations */
+	double *least;   /* (dim) */
+};
+
+struct nearest_point *nearest_point_new(int dimensions)
+{
+	struct nearest_point *s = calloc(1, sizeof(*s));
+	size_t dim = (size_t)dimensions;
+
+	if (!s)
+		return NULL;
+	s->dim = dimensions;
+	s->points = calloc((dim + 2) * dim, sizeof(double));
+	s->weights = calloc(dim + 2, sizeof(double));
+	s->mixed = calloc(dim + 2, sizeof(double));
+	s->rows = calloc((dim + 3) * (dim + 4), sizeof(double));
+	s->least = calloc(dim, sizeof(double));
+	if (!s->points || !s->weights || !s->mixed || !s->rows || !s->least) {
+		nearest_point_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void nearest_point_free(struct nearest_point *s)
+{
+	if (!s)
+		return;
+	free(s->points);
+	free(s->weights);
+	free(s->mixed);
+	free(s->rows);
+	free(s->least);
+	free(s);
+}
+
+void nearest_point_clear(struct nearest_point *s)
+{
+	s->n = 0;
+	memset(s->least, 0, (size_t)s->dim * sizeof(double));
+}
+
+const double *nearest_point_direction(const struct nearest_point *s)
+{
+	return s->least;
+}
+
+static double *point_of(const struct nearest_point *s, int i)
+{
+	return s->points + (size_t)i * (size_t)s->dim;
+}
+
+static double dot_product(const struct nearest_point *s, const double *a, const double *b)
+{
+	double sum = 0;
+
+	for (int i = 0; i < s->dim; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
+static void swap_rows(double *a, double *b, int n)
+{
+	for (int i = 0; i < n; i++) {
+		double was = a[i];
+
+		a[i] = b[i];
+		b[i] = was;
+	}
+}
+
+/* Into triangular form, then backwards: the last column is the right side, then the solution. */
+static bool solve_equations(double *rows, int n)
+{
+	int width = n + 1;
+
+	for (int i = 0; i < n; i++) {
+		int pivot = i;
+
+		for (int k = i + 1; k < n; k++)
+			if (fabs(rows[k * width + i]) > fabs(rows[pivot * width + i]))
+				pivot = k;
+		if (fabs(rows[pivot * width + i]) < TINY)
+			return false;
+		swap_rows(rows + i * width, rows + pivot * width, width);
+		for (int k = i + 1; k < n; k++) {
+			double f = rows[k * width + i] / rows[i * width + i];
+
+			for (int j = i; j < width; j++)
+				rows[k * width + j] -= f * rows[i * width + j];
+		}
+	}
+	for (int i = n - 1; i >= 0; i--) {
+		for (int j = i + 1; j < n; j++)
+			rows[i * width + n] -= rows[i * width + j] * rows[j * width + n];
+		rows[i * width + n] /= rows[i * width + i];
+	}
+	return true;
+}
+
+/* The mixture of all points, its weights of any sign, that is nearest to the origin: there every
+ * point has the same product with it. False: some point is a mixture of the others. */
+static bool mix_points(struct nearest_point *s)
+{
+	int n = s->n + 1, width = n + 1;
+
+	for (int i = 0; i < s->n; i++) {
+		for (int k = 0; k < s->n; k++)
+			s->rows[i * width + k] = dot_product(s, point_of(s, i), point_of(s, k));
+		s->rows[i * width + s->n] = 1;
+		s->rows[s->n * width + i] = 1;
+		s->rows[i * width + n] = 0;
+	}
+	s->rows[s->n * width + s->n] = 0;
+	s->rows[s->n * width + n] = 1;
+	if (!solve_equations(s->rows, n))
+		return false;
+	for (int i = 0; i < s->n; i++)
+		s->mixed[i] = s->rows[i * width + n];
+	return true;
+}
+
+/* From the weights towards the mixture until the first one is used up; that point goes. True when
+ * none was in the way. */
+static bool approach_mixture(struct nearest_point *s)
+{
+	double far = 1;
+	int kept = 0, were = s->n;
+
+	for (int i = 0; i < s->n; i++)
+		if (s->mixed[i] <= TINY)
+			far = fmin(far, s->weights[i] / (s->weights[i] - s->mixed[i]));
+	for (int i = 0; i < s->n; i++) {
+		double weight = s->weights[i] + far * (s->mixed[i] - s->weights[i]);
+
+		if (weight <= TINY)
+			continue;
+		if (kept != i)
+			memcpy(point_of(s, kept), point_of(s, i), (size_t)s->dim * sizeof(double));
+		s->weights[kept++] = weight;
+	}
+	s->n = kept;
+	return kept == were;
+}
+
+static void find_least(struct nearest_point *s)
+{
+	memset(s->least, 0, (size_t)s->dim * sizeof(double));
+	for (int i = 0; i < s->n; i++)
+		for (int k = 0; k < s->dim; k++)
+			s->least[k] += s->weights[i] * point_of(s, i)[k];
+}
+
+bool nearest_point_tell(struct nearest_point *s, const double *point)
+{
+	double square = dot_product(s, point, point), least = dot_product(s, s->least, s->least);
+
+	if (s->n > 0 && least - dot_product(s, s->least, point) <= TINY * fmax(square, 1))
+		return false;
+	memcpy(point_of(s, s->n), point, (size_t)s->dim * sizeof(double));
+	s->weights[s->n] = s->n == 0 ? 1 : 0;
+	s->n++;
+	do {
+		if (s->n > s->dim + 1 || !mix_points(s))
+			return false;
+	} while (!approach_mixture(s));
+	find_least(s);
+	return dot_product(s, s->least, s->least) > TINY * fmax(square, 1);
+}

@@ -1,0 +1,229 @@
+#include "schedule/bound/pricing.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct state {
+	double free_s; /* of the machine, the overhead paid */
+	double worth;
+	double sent_s[PRICING_MOST_SLOTS]; /* ends of F of those under way, oldest first */
+	uint16_t visits[PRICING_STAGES];
+};
+
+/* Lists by how many are under way: of the states with so many tasks done, and with one more. */
+struct pricing {
+	int most;
+	struct state *now, *next;
+	int n_now[PRICING_MOST_SLOTS + 1], n_next[PRICING_MOST_SLOTS + 1];
+	int64_t work;
+	/* Of what is being worked out. */
+	const struct pricing_request *of;
+	double within_s;
+	double per_worth; /* seconds that one is taken for when states are compared */
+};
+
+struct pricing *pricing_new(int most_states)
+{
+	struct pricing *t = calloc(1, sizeof(*t));
+	size_t states = (size_t)most_states * (PRICING_MOST_SLOTS + 1);
+
+	if (!t)
+		return NULL;
+	t->most = most_states;
+	t->now = malloc(states * sizeof(*t->now));
+	t->next = malloc(states * sizeof(*t->next));
+	if (!t->now || !t->next) {
+		pricing_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void pricing_free(struct pricing *t)
+{
+	if (!t)
+		return;
+	free(t->now);
+	free(t->next);
+	free(t);
+}
+
+int64_t pricing_work(const struct pricing *t)
+{
+	return t->work;
+}
+
+static bool no_worse(const struct state *a, const struct state *b, int under_way)
+{
+	if (a->free_s > b->free_s || a->worth < b->worth)
+		return false;
+	for (int i = 0; i < under_way; i++)
+		if (a->sent_s[i] > b->sent_s[i])
+			return false;
+	return true;
+}
+
+/* Into the one it is closest to, the better of each. */
+static void merge_state(const struct pricing *t, struct state *list, const struct state *s, int under_way)
+{
+	double closest = INFINITY;
+	struct state *into = list;
+
+	for (int i = 0; i < t->most; i++) {
+		double apart = fabs(list[i].free_s - s->free_s) +
+			       t->per_worth * fabs(list[i].worth - s->worth);
+
+		for (int k = 0; k < under_way; k++)
+			apart += fabs(list[i].sent_s[k] - s->sent_s[k]);
+		if (apart < closest) {
+			closest = apart;
+			into = &list[i];
+		}
+	}
+	if (s->worth > into->worth) {
+		into->worth = s->worth;
+		memcpy(into->visits, s->visits, sizeof(into->visits));
+	}
+	into->free_s = fmin(into->free_s, s->free_s);
+	for (int k = 0; k < under_way; k++)
+		into->sent_s[k] = fmin(into->sent_s[k], s->sent_s[k]);
+}
+
+/* Whether the slots can take those not sent yet, each by the shortest way, before the time is over. */
+static bool may_fit(const struct pricing *t, const struct state *s, int under_way, int unsent)
+{
+	const struct pricing_request *of = t->of;
+	double out_s = of->loss_s + of->way_s[0], back_s = of->backward_s + of->overhead_s;
+	double ready_s[PRICING_MOST_SLOTS];
+
+	for (int i = 0; i < of->slots; i++)
+		ready_s[i] = i < under_way ? fmax(s->free_s, s->sent_s[i] + out_s) + back_s
+					   : s->free_s;
+	for (; unsent > 0; unsent--) {
+		int first = 0;
+
+		for (int i = 1; i < of->slots; i++)
+			if (ready_s[i] < ready_s[first])
+				first = i;
+		ready_s[first] += of->forward_s + out_s + back_s;
+		if (ready_s[first] > t->within_s + of->overhead_s)
+			return false;
+	}
+	return true;
+}
+
+static void reach_state(struct pricing *t, const struct state *s, int under_way, int unsent)
+{
+	struct state *list = t->next + (size_t)under_way * (size_t)t->most;
+	int *n = &t->n_next[under_way], kept = 0;
+
+	t->work += *n + 1;
+	if (!may_fit(t, s, under_way, unsent))
+		return;
+	for (int i = 0; i < *n; i++)
+		if (no_worse(&list[i], s, under_way))
+			return;
+	for (int i = 0; i < *n; i++) {
+		if (no_worse(s, &list[i], under_way))
+			continue;
+		if (kept < i)
+			list[kept] = list[i];
+		kept++;
+	}
+	*n = kept;
+	if (kept < t->most)
+		list[(*n)++] = *s;
+	else
+		merge_state(t, list, s, under_way);
+}
+
+/* One of those under way comes back, by each way that is worth waiting for. */
+static void take_back(struct pricing *t, const struct state *from, int which, int under_way, int unsent,
+		      double latest_s)
+{
+	const struct pricing_request *of = t->of;
+	double out_s = from->sent_s[which] + of->loss_s;
+	int first = of->n_ways - 1;
+
+	while (first > 0 && out_s + of->way_s[first] > from->free_s)
+		first--;
+	for (int i = first; i < of->n_ways; i++) {
+		double start_s = fmax(from->free_s, out_s + of->way_s[i]);
+		struct state s = *from;
+
+		if (start_s > latest_s)
+			return;
+		s.free_s = start_s + of->backward_s + of->overhead_s;
+		s.worth += of->worth[i];
+		memmove(s.sent_s + which, s.sent_s + which + 1,
+			(size_t)(under_way - which - 1) * sizeof(s.sent_s[0]));
+		for (uint64_t left = of->stages[i]; left; left &= left - 1)
+			s.visits[__builtin_ctzll(left)]++;
+		reach_state(t, &s, under_way - 1, unsent);
+	}
+}
+
+static void send_out(struct pricing *t, const struct state *from, int under_way, int unsent)
+{
+	struct state s = *from;
+
+	s.sent_s[under_way] = s.free_s + t->of->forward_s;
+	s.free_s = s.sent_s[under_way] + t->of->overhead_s;
+	reach_state(t, &s, under_way + 1, unsent - 1);
+}
+
+/* So many tasks are done: one more, early enough for what the machine has to do after it. */
+static void take_layer(struct pricing *t, int tasks)
+{
+	const struct pricing_request *of = t->of;
+	double send_s = of->forward_s + of->overhead_s, back_s = of->backward_s + of->overhead_s;
+
+	memset(t->n_next, 0, sizeof(t->n_next));
+	for (int under_way = tasks % 2; under_way <= of->slots && under_way <= tasks; under_way += 2) {
+		int unsent = of->n - (tasks + under_way) / 2;
+		double latest_s = t->within_s + of->overhead_s - unsent * (send_s + back_s) -
+				  under_way * back_s;
+
+		for (int i = 0; i < t->n_now[under_way]; i++) {
+			const struct state *from =
+				&t->now[(size_t)under_way * (size_t)t->most + (size_t)i];
+
+			for (int which = 0; which < under_way; which++)
+				take_back(t, from, which, under_way, unsent, latest_s);
+			if (unsent > 0 && under_way < of->slots && from->free_s <= latest_s)
+				send_out(t, from, under_way, unsent);
+		}
+	}
+}
+
+double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s, int *visits)
+{
+	double span = of->worth[of->n_ways - 1] - of->worth[0];
+	const struct state *best;
+
+	t->of = of;
+	t->within_s = within_s;
+	t->per_worth = span > 0 ? (of->way_s[of->n_ways - 1] - of->way_s[0]) / span : 0;
+	memset(t->n_now, 0, sizeof(t->n_now));
+	memset(t->now, 0, sizeof(*t->now)); /* at time 0, nothing done */
+	t->n_now[0] = 1;
+	for (int tasks = 0; tasks < 2 * of->n; tasks++) {
+		struct state *were = t->now;
+
+		take_layer(t, tasks);
+		t->now = t->next;
+		t->next = were;
+		memcpy(t->n_now, t->n_next, sizeof(t->n_now));
+	}
+	best = t->now;
+	for (int i = 1; i < t->n_now[0]; i++)
+		if (t->now[i].worth > best->worth)
+			best = &t->now[i];
+	if (t->n_now[0] == 0)
+		return -INFINITY;
+	for (int stage = 0; stage < PRICING_STAGES; stage++)
+		visits[stage] += best->visits[stage];
+	return best->worth;
+}

@@ -1,0 +1,329 @@
+#include "schedule/bound/shortest_paths.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "schedule/problem/node_classes.h"
+
+/* A dynamic program over (visits so far, last node). CC2 lets two neighbouring stages change places, so
+ * there are three kinds of states: the last visit is the highest so far (way), it is the lower one of
+ * an exchange (exchanged), or it has skipped the stage below, which may still come (from_below).
+ * For sets of stages the same rows are filled prefix by prefix (each_set). */
+
+struct shortest_paths {
+	const struct problem *p;
+	const struct solution *s;
+	struct node_classes groups; /* whose nodes are taken as one */
+	int n;               /* of them */
+	const int *first;    /* (n_stages + 1) groups of each stage */
+	double *delay;  /* (n, n) the least between any two */
+	double *hop[3]; /* (n, n) by kind: from u to v and the work at v; NULL: not yet asked
+			   for */
+	double *way;    /* (length, n) fastest way to be there after so many visits */
+	double *from_below; /* the same, coming from below the stage under it */
+	double *exchanged;  /* the same, the stage above visited just before */
+	long work;
+};
+
+static void find_delays(struct shortest_paths *w)
+{
+	const struct problem *p = w->p;
+	int in = w->s->start[p->n_stages];
+
+	for (size_t i = 0; i < (size_t)w->n * (size_t)w->n; i++)
+		w->delay[i] = INFINITY;
+	for (int i = 0; i < in; i++) {
+		int u = w->s->members[i];
+		double *row = w->delay + (size_t)w->groups.of[u] * (size_t)w->n;
+		const double *delay = p->delay + (size_t)u * (size_t)p->n_nodes;
+
+		for (int k = 0; k < in; k++) {
+			int v = w->s->members[k];
+
+			if (u != v && delay[v] < row[w->groups.of[v]])
+				row[w->groups.of[v]] = delay[v];
+		}
+	}
+}
+
+struct shortest_paths *shortest_paths_new(const struct problem *p, const struct solution *s)
+{
+	struct shortest_paths *w = calloc(1, sizeof(*w));
+	size_t cells;
+
+	if (!w)
+		return NULL;
+	w->p = p;
+	w->s = s;
+	if (node_classes_init(&w->groups, p, s, true) != 0)
+		goto free_ways;
+	w->n = w->groups.n;
+	w->first = w->groups.first;
+	cells = (size_t)w->n * (size_t)p->length;
+	w->delay = malloc((size_t)w->n * (size_t)w->n * sizeof(double));
+	w->way = malloc(cells * sizeof(double));
+	w->from_below = malloc(cells * sizeof(double));
+	w->exchanged = malloc(cells * sizeof(double));
+	if (!w->delay || !w->way || !w->from_below || !w->exchanged)
+		goto free_ways;
+	find_delays(w);
+	return w;
+
+free_ways:
+	shortest_paths_free(w);
+	return NULL;
+}
+
+void shortest_paths_free(struct shortest_paths *w)
+{
+	if (!w)
+		return;
+	node_classes_fini(&w->groups);
+	free(w->delay);
+	for (int kind = 0; kind < 3; kind++)
+		free(w->hop[kind]);
+	free(w->way);
+	free(w->from_below);
+	free(w->exchanged);
+	free(w);
+}
+
+int shortest_paths_like(const struct shortest_paths *w, int data_node)
+{
+	return w->groups.of[data_node];
+}
+
+long shortest_paths_work(const struct shortest_paths *w)
+{
+	return w->work;
+}
+
+/* The delay and work of a hop in the direction asked for. Nodes without memory cannot be
+ * visited. */
+static double hop_s(const struct shortest_paths *w, int u, int v, enum shortest_paths_kind kind)
+{
+	const struct cluster_node *n = &w->p->c->nodes[w->groups.sample[v]];
+	double there = w->delay[(size_t)u * (size_t)w->n + (size_t)v];
+	double back = w->delay[(size_t)v * (size_t)w->n + (size_t)u];
+
+	if (v >= w->first[1] && n->memory < 1)
+		return INFINITY;
+	switch (kind) {
+	case SHORTEST_PATHS_OUT:
+		return there + n->forward_s;
+	case SHORTEST_PATHS_BACK:
+		return back + n->backward_s;
+	default:
+		return there + n->forward_s + back + n->backward_s;
+	}
+}
+
+static const double *hop_matrix(struct shortest_paths *w, enum shortest_paths_kind kind)
+{
+	size_t n = (size_t)w->n;
+
+	if (!w->hop[kind]) {
+		w->hop[kind] = malloc(n * n * sizeof(double));
+		for (size_t i = 0; w->hop[kind] && i < n * n; i++)
+			w->hop[kind][i] = hop_s(w, (int)(i / n), (int)(i % n), kind);
+	}
+	return w->hop[kind];
+}
+
+static void lower_cell(double *cell, double s)
+{
+	if (s < *cell)
+		*cell = s;
+}
+
+/* From u, reached after k visits with `top` the highest stage so far, to all that may follow.
+ */
+static void spread_from(struct shortest_paths *w, int k, const double *from_u, int top, double s)
+{
+	double *way = w->way + (size_t)(k + 1) * (size_t)w->n;
+	double *from_below = w->from_below + (size_t)(k + 1) * (size_t)w->n;
+	int next = w->first[top + 1],
+	    after = top + 2 <= w->p->n_stages ? w->first[top + 2] : w->n;
+
+	for (int v = next; v < w->n; v++)
+		lower_cell(&way[v], s + from_u[v]);
+	for (int v = after; v < w->n; v++)
+		lower_cell(&from_below[v], s + from_u[v]);
+	w->work += w->n - next;
+}
+
+/* A stage entered from below the one under it: now that one. */
+static void exchange_stages(struct shortest_paths *w, int k, const double *from_v, int under, double s)
+{
+	double *exchanged = w->exchanged + (size_t)(k + 1) * (size_t)w->n;
+
+	for (int v = w->first[under]; v < w->first[under + 1]; v++)
+		lower_cell(&exchanged[v], s + from_v[v]);
+}
+
+static double way_home(const struct shortest_paths *w, int data, enum shortest_paths_kind kind)
+{
+	size_t last = (size_t)(w->p->length - 1) * (size_t)w->n, n = (size_t)w->n;
+	double best = INFINITY;
+
+	for (int v = w->first[1]; v < w->n; v++) {
+		double there = w->delay[(size_t)v * n + (size_t)data];
+		double back = w->delay[(size_t)data * n + (size_t)v];
+		double home = kind == SHORTEST_PATHS_OUT ? there : kind == SHORTEST_PATHS_BACK ? back : there + back;
+
+		lower_cell(&best,
+		      fmin(w->way[last + (size_t)v], w->exchanged[last + (size_t)v]) + home);
+	}
+	return best;
+}
+
+/* Level by level: each state of a level lowers those of the next that it may lead to. */
+double shortest_paths_fastest_s(struct shortest_paths *w, int data_node, enum shortest_paths_kind kind)
+{
+	const struct problem *p = w->p;
+	const double *hop = hop_matrix(w, kind);
+	size_t n = (size_t)w->n, cells = (size_t)p->length * n;
+	int data = w->groups.of[data_node];
+
+	if (p->length == 1 || !hop)
+		return 0;
+	for (size_t i = 0; i < cells; i++)
+		w->way[i] = w->from_below[i] = w->exchanged[i] = INFINITY;
+	spread_from(w, 0, hop + (size_t)data * n, 0, 0);
+	for (int k = 1; k < p->length - 1; k++) {
+		for (int stage = 1; stage < p->n_stages; stage++) {
+			for (int v = w->first[stage]; v < w->first[stage + 1]; v++) {
+				size_t at = (size_t)k * n + (size_t)v;
+				const double *from_v = hop + (size_t)v * n;
+
+				if (w->way[at] < INFINITY)
+					spread_from(w, k, from_v, stage, w->way[at]);
+				if (w->exchanged[at] < INFINITY)
+					spread_from(w, k, from_v, stage + 1, w->exchanged[at]);
+				if (w->from_below[at] < INFINITY && !p->q->ascending)
+					exchange_stages(w, k, from_v, stage - 1, w->from_below[at]);
+			}
+		}
+	}
+	return way_home(w, data, kind);
+}
+
+int shortest_paths_sets(const struct shortest_paths *w)
+{
+	double sets = 1;
+	int others = w->p->n_stages - 1, visits = w->p->length - 1;
+
+	for (int i = 1; i <= visits; i++) {
+		sets = sets * (others - visits + i) / i;
+		if (sets >= INT_MAX)
+			return INT_MAX;
+	}
+	return (int)lround(sets);
+}
+
+/* The paths through the sets that begin with the same stages have these in common. */
+struct prefix {
+	int visits, top, under; /* so far; the last stage, the one before */
+	uint64_t stages;
+};
+
+struct by_set {
+	struct shortest_paths *w;
+	const double *hop;
+	int data;
+	double *least_s; /* of the next set */
+	uint64_t *stages;
+};
+
+/* After the prefix to the nodes of one more stage: to[v], the least. */
+static void enter_stage(struct by_set *b, const struct prefix *p, int stage, double *to)
+{
+	struct shortest_paths *w = b->w;
+	size_t n = (size_t)w->n, row = (size_t)(p->visits - 1) * n;
+
+	for (int v = w->first[stage]; v < w->first[stage + 1]; v++)
+		to[v] = INFINITY;
+	for (int end = 0; end < 2; end++) {
+		const double *from = (end ? w->exchanged : w->way) + row;
+		int last = end ? p->under : p->top;
+
+		for (int u = w->first[last]; u < w->first[last + 1]; u++) {
+			if (isinf(from[u]))
+				continue;
+			for (int v = w->first[stage]; v < w->first[stage + 1]; v++)
+				lower_cell(&to[v], from[u] + b->hop[(size_t)u * n + (size_t)v]);
+			w->work += w->first[stage + 1] - w->first[stage];
+		}
+	}
+}
+
+/* What follows is told by rows: way holds paths that end at the top stage, exchanged those that end
+ * at the stage under it, which they visit last. */
+static struct prefix one_more(struct by_set *b, const struct prefix *before, const struct prefix *p,
+			      int stage)
+{
+	struct shortest_paths *w = b->w;
+	size_t n = (size_t)w->n, row = (size_t)p->visits * n;
+	struct prefix more = { p->visits + 1, stage, p->top, p->stages | UINT64_C(1) << stage };
+
+	enter_stage(b, p, stage, w->way + row);
+	for (int v = w->first[p->top]; v < w->first[p->top + 1]; v++)
+		w->exchanged[row + (size_t)v] = INFINITY;
+	if (p->top == 0 || stage != p->top + 1 || w->p->q->ascending)
+		return more;
+	enter_stage(b, before, stage, w->from_below + row);
+	for (int u = w->first[stage]; u < w->first[stage + 1]; u++)
+		for (int v = w->first[p->top]; v < w->first[p->top + 1]; v++)
+			lower_cell(&w->exchanged[row + (size_t)v],
+			      w->from_below[row + (size_t)u] + b->hop[(size_t)u * n + (size_t)v]);
+	return more;
+}
+
+static double home_of(const struct by_set *b, const struct prefix *p)
+{
+	const struct shortest_paths *w = b->w;
+	size_t n = (size_t)w->n, row = (size_t)(p->visits - 1) * n, data = (size_t)b->data;
+	double best = INFINITY;
+
+	for (int end = 0; end < 2; end++) {
+		const double *from = (end ? w->exchanged : w->way) + row;
+		int last = end ? p->under : p->top;
+
+		for (int v = w->first[last]; v < w->first[last + 1]; v++)
+			lower_cell(&best, from[v] + w->delay[(size_t)v * n + data] +
+					     w->delay[data * n + (size_t)v]);
+	}
+	return best;
+}
+
+static void each_set(struct by_set *b, const struct prefix *before, const struct prefix *p)
+{
+	int stages = b->w->p->n_stages, left = b->w->p->length - p->visits;
+
+	if (left == 0) {
+		*b->least_s++ = home_of(b, p);
+		if (b->stages)
+			*b->stages++ = p->stages;
+		return;
+	}
+	for (int stage = p->top + 1; stage <= stages - left; stage++) {
+		struct prefix more = one_more(b, before, p, stage);
+
+		each_set(b, p, &more);
+	}
+}
+
+bool shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s, uint64_t *stages)
+{
+	struct by_set b = { w, hop_matrix(w, SHORTEST_PATHS_ROUND), w->groups.of[data_node], least_s, stages };
+	struct prefix start = { .visits = 1 };
+
+	if (!b.hop)
+		return false;
+	for (int v = 0; v < w->first[1]; v++)
+		w->way[v] = w->exchanged[v] = INFINITY;
+	w->way[b.data] = 0;
+	each_set(&b, NULL, &start);
+	return true;
+}

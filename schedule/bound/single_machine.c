@@ -1,0 +1,216 @@
+#include "schedule/bound/single_machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The microbatches under way, oldest first: those with L done have the time their B can start,
+ * the others the end of their F. */
+struct way {
+	double free_s; /* of the machine, the overhead paid */
+	double at_s[SINGLE_MACHINE_MOST_SLOTS];
+};
+
+/* Tasks done, as numbers beyond those microbatches that have given their slot back. */
+struct done {
+	int f, l, b;
+};
+
+struct walk {
+	const struct single_machine *m;
+	int slots, width, n_cells, most;
+	/* Two layers: so many tasks done, and one more. (n_cells) lists of (most) ways. */
+	struct way *now, *next;
+	int *n_now, *n_next;
+	bool exact;
+};
+
+static int cell_of(const struct walk *w, struct done d)
+{
+	return (d.f * w->width + d.l) * w->width + d.b;
+}
+
+static bool no_worse(const struct way *a, const struct way *b, int under_way)
+{
+	if (a->free_s > b->free_s)
+		return false;
+	for (int i = 0; i < under_way; i++) {
+		if (a->at_s[i] > b->at_s[i])
+			return false;
+	}
+	return true;
+}
+
+/* Into the one it is closest to, the earlier of each time. */
+static void merge_way(struct way *list, int n, const struct way *way, int under_way)
+{
+	double closest = INFINITY;
+	int into = 0;
+
+	for (int i = 0; i < n; i++) {
+		double apart = fabs(list[i].free_s - way->free_s);
+
+		for (int k = 0; k < under_way; k++)
+			apart += fabs(list[i].at_s[k] - way->at_s[k]);
+		if (apart < closest) {
+			closest = apart;
+			into = i;
+		}
+	}
+	list[into].free_s = fmin(list[into].free_s, way->free_s);
+	for (int k = 0; k < under_way; k++)
+		list[into].at_s[k] = fmin(list[into].at_s[k], way->at_s[k]);
+}
+
+static void reach_way(struct walk *w, struct done d, const struct way *way)
+{
+	int cell = cell_of(w, d), *n = &w->n_next[cell], kept = 0;
+	struct way *list = w->next + (size_t)cell * (size_t)w->most;
+
+	for (int i = 0; i < *n; i++) {
+		if (no_worse(&list[i], way, d.f))
+			return;
+	}
+	for (int i = 0; i < *n; i++) {
+		if (!no_worse(way, &list[i], d.f))
+			list[kept++] = list[i];
+	}
+	*n = kept;
+	if (kept < w->most) {
+		list[(*n)++] = *way;
+	} else {
+		merge_way(list, kept, way, d.f);
+		w->exact = false;
+	}
+}
+
+/* The oldest has given its slot back. */
+static void reach_without_oldest(struct walk *w, struct done d, struct way *way)
+{
+	memmove(way->at_s, way->at_s + 1, sizeof(way->at_s) - sizeof(way->at_s[0]));
+	reach_way(w, (struct done){ d.f - 1, d.l - 1, d.b - 1 }, way);
+}
+
+/* All that the machine may do next; `sent` microbatches have had their F. */
+static void go_on(struct walk *w, struct done d, const struct way *from, int sent)
+{
+	const struct single_machine *m = w->m;
+	struct way way = *from;
+
+	if (d.b < d.l) { /* B */
+		way.free_s =
+			fmax(from->free_s, from->at_s[d.b]) + m->backward_s + m->overhead_s;
+		if (m->split) {
+			way.at_s[d.b] = 0; /* its W can start at any time */
+			reach_way(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
+		} else {
+			reach_without_oldest(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
+		}
+	}
+	if (d.l < d.f) { /* L */
+		double end_s = fmax(from->free_s, from->at_s[d.l] + m->lag_loss_s) + m->loss_s;
+
+		way = *from;
+		way.free_s = end_s + m->overhead_s;
+		way.at_s[d.l] = fmax(end_s + m->lag_back_s,
+				     from->at_s[d.l] + m->loss_s + m->lag_round_s);
+		reach_way(w, (struct done){ d.f, d.l + 1, d.b }, &way);
+	}
+	if (d.f < w->slots && sent < m->n) { /* F */
+		way = *from;
+		way.at_s[d.f] = from->free_s + m->forward_s;
+		way.free_s = way.at_s[d.f] + m->overhead_s;
+		reach_way(w, (struct done){ d.f + 1, d.l, d.b }, &way);
+	}
+	if (m->split && d.b > 0) { /* W */
+		way = *from;
+		way.free_s += m->weights_s + m->overhead_s;
+		reach_without_oldest(w, d, &way);
+	}
+}
+
+/* From so many tasks done to one more. A cell and the number of tasks tell how many
+ * microbatches are through, since each is as many tasks. */
+static void take_layer(struct walk *w, int tasks)
+{
+	int each = w->m->split ? 4 : 3;
+
+	memset(w->n_next, 0, (size_t)w->n_cells * sizeof(*w->n_next));
+	for (int cell = 0; cell < w->n_cells; cell++) {
+		struct done d = { cell / w->width / w->width, cell / w->width % w->width,
+				  cell % w->width };
+		int through = (tasks - d.f - d.l - d.b) / each;
+
+		for (int i = 0; i < w->n_now[cell]; i++)
+			go_on(w, d, &w->now[(size_t)cell * (size_t)w->most + (size_t)i],
+			      through + d.f);
+	}
+}
+
+/* INFINITY: out of memory. */
+static double walk_all(struct walk *w)
+{
+	size_t ways = (size_t)w->n_cells * (size_t)w->most;
+	int last = (w->m->split ? 4 : 3) * w->m->n;
+	double best = INFINITY;
+
+	w->now = calloc(ways, sizeof(*w->now));
+	w->next = calloc(ways, sizeof(*w->next));
+	w->n_now = calloc((size_t)w->n_cells, sizeof(*w->n_now));
+	w->n_next = calloc((size_t)w->n_cells, sizeof(*w->n_next));
+	if (w->now && w->next && w->n_now && w->n_next) {
+		w->n_now[0] = 1; /* at time 0, nothing done */
+		for (int tasks = 0; tasks < last; tasks++) {
+			struct way *ways_were = w->now;
+			int *n_were = w->n_now;
+
+			take_layer(w, tasks);
+			w->now = w->next;
+			w->n_now = w->n_next;
+			w->next = ways_were;
+			w->n_next = n_were;
+		}
+		for (int i = 0; i < w->n_now[0]; i++)
+			best = fmin(best, w->now[i].free_s - w->m->overhead_s);
+	}
+	free(w->now);
+	free(w->next);
+	free(w->n_now);
+	free(w->n_next);
+	return best;
+}
+
+static double formula_s(const struct single_machine *m, int slots)
+{
+	double tail_s = m->split ? m->overhead_s + m->weights_s : 0;
+	double own_s = m->forward_s + m->loss_s + m->backward_s + tail_s;
+	double trip_s = own_s + fmax(m->lag_loss_s + m->lag_back_s, m->lag_round_s);
+	double work_s = m->n * own_s + (3 * m->n - 1) * m->overhead_s;
+	double last_s = m->split ? m->weights_s : m->backward_s;
+	double edges_s =
+		slots * (slots - 1) / 2.0 * (m->forward_s + last_s + 2 * m->overhead_s);
+	double slots_s = (m->n * trip_s + (m->n - slots) * m->overhead_s + edges_s) / slots;
+
+	return fmax(work_s, fmax(slots_s, trip_s));
+}
+
+double single_machine_least_s(const struct single_machine *m, int most_ways, bool *exact)
+{
+	int slots = m->slots < m->n ? m->slots : m->n;
+	struct walk w = {
+		.m = m, .slots = slots, .width = slots + 1, .most = most_ways, .exact = true
+	};
+	double least_s;
+
+	*exact = true;
+	if (slots < 1)
+		return 0;
+	least_s = formula_s(m, slots);
+	*exact = false;
+	if (slots > SINGLE_MACHINE_MOST_SLOTS || m->n > SINGLE_MACHINE_MOST_MB || most_ways < 1)
+		return least_s;
+	w.n_cells = w.width * w.width * w.width;
+	least_s = fmax(least_s, walk_all(&w));
+	*exact = w.exact && isfinite(least_s);
+	return isfinite(least_s) ? least_s : formula_s(m, slots);
+}

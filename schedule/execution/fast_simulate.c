@@ -1,0 +1,603 @@
+#include "schedule/execution/fast_simulate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* First come, first served: where a task arrives, those that came before it are known, so its start
+ * is known too, and it is booked at once. No node needs an event of its own. Only an F that finds no
+ * slot waits; it is booked behind the B that gives one back, and before all that came after it.
+ *
+ * The calendar queue holds the arrivals. Time is cut into buckets of equal width; an event goes to
+ * the list of its bucket, and a bit says which buckets hold any. The bucket number never falls as
+ * time grows, so the first filled bucket holds the earliest event, however the rounding goes; the
+ * last bucket takes all that lies beyond. */
+
+static int bucket_of(const struct fast_simulate *e, double at_s)
+{
+	double b = at_s * e->per_s;
+
+	return b < e->n_buckets - 1 ? (int)b : e->n_buckets - 1;
+}
+
+/* The bits that are read next are not in memory: the next arrival could not be looked up there
+ * before it is known where the last one went, and that is known last of all. */
+static inline void queue_add(struct fast_simulate *e, int what, double at_s)
+{
+	int b = bucket_of(e, at_s), next = e->bucket[b];
+	uint64_t bit = (uint64_t)1 << (b & 63);
+	struct fast_simulate_event *event = &e->event[what];
+
+	event->due_s = at_s;
+	if (b >> 6 == e->word) {
+		event->next = e->bits & bit ? next : -1;
+		e->bits |= bit;
+	} else {
+		event->next = e->filled[b >> 6] & bit ? next : -1;
+		e->filled[b >> 6] |= bit;
+	}
+	e->bucket[b] = what;
+}
+
+/* Of the first bucket's list, those of the earliest instant, as a list; the others stay. */
+static int take_earliest(struct fast_simulate *e, int b)
+{
+	struct fast_simulate_event *event = e->event;
+	int first = e->bucket[b], kept = -1, taken = -1;
+	double at_s = event[first].due_s;
+
+	for (int i = event[first].next; i >= 0; i = event[i].next)
+		at_s = event[i].due_s < at_s ? event[i].due_s : at_s;
+	for (int i = first, after; i >= 0; i = after) {
+		int *list = event[i].due_s == at_s ? &taken : &kept;
+
+		after = event[i].next;
+		event[i].next = *list;
+		*list = i;
+	}
+	e->bucket[b] = kept;
+	if (kept < 0)
+		e->bits &= e->bits - 1;
+	return taken;
+}
+
+/* Takes out all events of the earliest instant, as a list by next; -1: the queue is empty. */
+static inline int queue_take(struct fast_simulate *e)
+{
+	int b, first;
+
+	while (e->bits == 0) {
+		e->bits = e->filled[++e->word];
+		e->filled[e->word] = 0;
+	}
+	b = (e->word << 6) + __builtin_ctzll(e->bits);
+	if (b >= e->n_buckets)
+		return -1;
+	first = e->bucket[b];
+	if (e->event[first].next >= 0)
+		return take_earliest(e, b);
+	e->bits &= e->bits - 1;
+	return first;
+}
+
+/* A W waits from the end of its B; the node is not free before that. */
+static void add_weights(struct fast_simulate *e, struct fast_simulate_node *n, int mb, int task)
+{
+	int length = e->p->length, step = task - mb * e->steps;
+	int w = mb * length + 2 * length - step;
+
+	if (step <= length)
+		return;
+	e->next_weights[w] = n->weights;
+	n->weights = w;
+}
+
+/* What the microbatch has arrived for starts when the node has done what is booked. */
+static inline void book_task(struct fast_simulate *e, struct fast_simulate_node *n, int mb, double now_s)
+{
+	struct fast_simulate_event *event = &e->event[mb];
+	const struct fast_simulate_step *task = &e->chain[event->task];
+	double start_s = event->due_s > n->free_s ? event->due_s : n->free_s;
+	double end_s = start_s + task->duration_s, next_s = end_s + task->travel_s;
+
+	e->booked[e->n_booked++] = (struct fast_simulate_booking){ now_s, event->task, mb };
+	e->start_s[event->task] = start_s;
+	n->free_s = end_s + e->overhead_s;
+	n->slots -= task->slots;
+	if (e->split)
+		add_weights(e, n, mb, event->task);
+	if (next_s + task->rest_s > e->limit_s)
+		e->late = true;
+	if (task->last) {
+		e->done++;
+	} else {
+		event->task++;
+		queue_add(e, mb, next_s);
+	}
+}
+
+static double weights_arrival_s(const struct fast_simulate *e, int w)
+{
+	int length = e->p->length, at = w / length * e->steps + 2 * length - w % length;
+
+	return e->start_s[at] + e->chain[at].duration_s;
+}
+
+static bool weights_go_first(const struct fast_simulate *e, int a, int b)
+{
+	double at_a = weights_arrival_s(e, a), at_b = weights_arrival_s(e, b);
+
+	return at_a != at_b ? at_a < at_b : a < b;
+}
+
+static double weights_s(const struct fast_simulate *e, int node, int w)
+{
+	double s = e->p->c->nodes[node].weight_gradient_s;
+	int length = e->p->length, mb = w / length;
+
+	return e->factors ? s * e->factors[mb * (2 * e->steps + length) + 2 * e->steps + w % length]
+			  : s;
+}
+
+/* The first of the W that wait at the node, as soon as it is free. */
+static void start_weights(struct fast_simulate *e, struct fast_simulate_node *n)
+{
+	int32_t *best = &n->weights;
+	double end_s;
+	int w;
+
+	for (int32_t *at = &e->next_weights[*best]; *at >= 0; at = &e->next_weights[*at]) {
+		if (weights_go_first(e, *at, *best))
+			best = at;
+	}
+	w = *best;
+	*best = e->next_weights[w];
+	e->weights_start_s[w] = n->free_s;
+	end_s = n->free_s + weights_s(e, (int)(n - e->nodes), w);
+	e->late = e->late || end_s > e->limit_s;
+	n->slots++;
+	n->free_s = end_s + e->overhead_s;
+}
+
+/* Books those that wait for slots, as far as there are any. Where W give back the next ones, one
+ * starts when the node is free and nothing else has arrived: that is an event. */
+static void serve_waiting(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
+{
+	while (n->first >= 0 && n->slots > 0) {
+		int mb = n->first;
+
+		n->first = e->event[mb].next;
+		book_task(e, n, mb, now_s);
+	}
+	if (n->first >= 0 && n->weights >= 0 && !n->wakes) {
+		n->wakes = true;
+		queue_add(e, e->n_mb + (int)(n - e->nodes), n->free_s);
+	}
+}
+
+static void wake_node(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
+{
+	n->wakes = false;
+	if (n->first >= 0 && n->weights >= 0 && n->free_s <= now_s)
+		start_weights(e, n);
+	serve_waiting(e, n, now_s);
+}
+
+static void wait_for_slot(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
+{
+	e->event[mb].next = -1;
+	if (n->first < 0)
+		n->first = mb;
+	else
+		e->event[n->last].next = mb;
+	n->last = mb;
+}
+
+/* W fill the time until something arrives. (Where an F waits for their slots there were events.) */
+static void fill_gap(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
+{
+	while (n->weights >= 0 && n->free_s < now_s)
+		start_weights(e, n);
+}
+
+/* One event, of its instant's those that are left being of larger microbatches, and of nodes. */
+static inline void take_one(struct fast_simulate *e, int what, double now_s)
+{
+	const struct fast_simulate_step *task;
+	struct fast_simulate_node *n;
+
+	if (what >= e->n_mb) {
+		wake_node(e, &e->nodes[what - e->n_mb], now_s);
+		return;
+	}
+	task = &e->chain[e->event[what].task];
+	n = &e->nodes[task->node];
+	if (e->split)
+		fill_gap(e, n, now_s);
+	if (task->slots > 0 && n->slots <= 0)
+		wait_for_slot(e, n, what);
+	else
+		book_task(e, n, what, now_s);
+	if (n->first >= 0 && (n->slots > 0 || n->weights >= 0))
+		serve_waiting(e, n, now_s);
+}
+
+/* Several at one instant: a node takes the smallest microbatch first, and W when none has come. */
+static void take_many(struct fast_simulate *e, int list, double now_s)
+{
+	int n = 0;
+
+	for (int what = list; what >= 0; what = e->event[what].next) {
+		int at = n++;
+
+		for (; at > 0 && e->batch[at - 1] > what; at--)
+			e->batch[at] = e->batch[at - 1];
+		e->batch[at] = what;
+	}
+	for (int i = 0; i < n; i++)
+		take_one(e, e->batch[i], now_s);
+}
+
+static void reset_run(struct fast_simulate *e, double limit_s)
+{
+	e->done = e->n_booked = e->n_replayed = 0;
+	e->late = false;
+	/* Sums in another order than the run's differ in the last bits. */
+	e->limit_s = limit_s * (1 + 1e-9);
+	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
+	e->filled[e->n_buckets >> 6] = 1;
+	for (int i = 0; i < e->n_mb; i++)
+		e->event[i].task = i * e->steps;
+	for (int i = 0; i < e->n_nodes; i++) {
+		struct fast_simulate_node *n = &e->nodes[i];
+
+		*n = (struct fast_simulate_node){ .slots = n->memory,
+					   .memory = n->memory,
+					   .first = -1,
+					   .weights = -1 };
+	}
+}
+
+/* The calendar should just span a run. Its scale costs or saves time, and changes nothing else. */
+static void fit_calendar(struct fast_simulate *e)
+{
+	double span_s = e->n_buckets / e->per_s;
+
+	if (e->makespan_s > 0 && (span_s < e->makespan_s || span_s > 1.3 * e->makespan_s))
+		e->per_s = e->n_buckets / (1.1 * e->makespan_s);
+}
+
+static double weights_end_s(const struct fast_simulate *e, int mb)
+{
+	int length = e->p->length;
+	double end_s = 0;
+
+	for (int w = mb * length; w < (mb + 1) * length; w++) {
+		int node = e->chain[mb * e->steps + w % length].node;
+
+		end_s = fmax(end_s, e->weights_start_s[w] + weights_s(e, node, w));
+	}
+	return end_s;
+}
+
+static void fill_arrivals(struct fast_simulate *e, int mb)
+{
+	int task = mb * e->steps;
+
+	e->arrival_s[task] = e->release_s[mb];
+	for (int s = 1; s < e->steps; s++, task++)
+		e->arrival_s[task + 1] = e->start_s[task] + e->chain[task].duration_s +
+					 e->chain[task].travel_s;
+}
+
+/* The results of a run that came to its end. */
+static void finish_run(struct fast_simulate *e)
+{
+	for (int i = 0; i < e->n_replayed; i++) {
+		int task = e->booked[i].task;
+
+		e->start_s[task] = e->kept_start_s[task];
+	}
+	for (int i = 0; i < e->n_mb; i++)
+		fill_arrivals(e, i);
+	e->makespan_s = 0;
+	for (int i = 0; i < e->n_mb; i++) {
+		int last = (i + 1) * e->steps - 1;
+		double end_s = e->start_s[last] + e->chain[last].duration_s;
+
+		if (e->split)
+			end_s = fmax(end_s, weights_end_s(e, i));
+		e->finish_s[i] = end_s;
+		e->makespan_s = end_s > e->makespan_s ? end_s : e->makespan_s;
+	}
+	fit_calendar(e);
+}
+
+/* Everything that is in the queue, and what follows from it. */
+static bool run_events(struct fast_simulate *e)
+{
+	int list;
+
+	while (!e->late && (list = queue_take(e)) >= 0) {
+		double now_s = e->event[list].due_s;
+
+		if (e->event[list].next < 0)
+			take_one(e, list, now_s);
+		else
+			take_many(e, list, now_s);
+	}
+	for (int i = 0; e->split && !e->late && i < e->n_nodes; i++)
+		fill_gap(e, &e->nodes[i], INFINITY);
+	if (e->late || e->done < e->n_mb) {
+		e->makespan_s = INFINITY;
+		return false;
+	}
+	finish_run(e);
+	return true;
+}
+
+bool fast_simulate_run(struct fast_simulate *e, double limit_s)
+{
+	reset_run(e, limit_s);
+	e->word = 0;
+	e->bits = 0;
+	for (int i = 0; i < e->n_mb; i++)
+		queue_add(e, i, e->release_s[i]);
+	return run_events(e);
+}
+
+static void swap_pointers(double **a, double **b)
+{
+	double *was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+void fast_simulate_keep(struct fast_simulate *e)
+{
+	struct fast_simulate_booking *booked = e->kept_booked;
+
+	if (e->split) /* W are not taken over */
+		return;
+	swap_pointers(&e->arrival_s, &e->kept_arrival_s);
+	swap_pointers(&e->start_s, &e->kept_start_s);
+	e->kept_booked = e->booked;
+	e->booked = booked;
+	e->n_kept = e->n_booked;
+}
+
+double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int *path)
+{
+	const struct fast_simulate_step *chain = &e->chain[mb * e->steps];
+	int at = mb * e->steps, h = 1, length = e->p->length;
+	double end_s, delay_s;
+
+	if (e->n_kept == 0 || chain[0].node != path[0])
+		return 0;
+	while (h < length && chain[h].node == path[h])
+		h++;
+	if (h == length)
+		return INFINITY;
+	end_s = e->kept_start_s[at + h - 1] + chain[h - 1].duration_s;
+	delay_s = e->p->delay[(size_t)path[h - 1] * (size_t)e->n_nodes + (size_t)path[h]];
+	return fmin(e->kept_arrival_s[at + h], end_s + delay_s);
+}
+
+/* What was booked before from_s, as it was in the kept run. Times follow when the run has come to its
+ * end. */
+static void replay_kept(struct fast_simulate *e, double from_s)
+{
+	int i = 0;
+
+	for (; i < e->n_kept && e->kept_booked[i].at_s < from_s; i++) {
+		int at = e->kept_booked[i].task;
+		const struct fast_simulate_step *task = &e->chain[at];
+		struct fast_simulate_node *n = &e->nodes[task->node];
+		double end_s = e->kept_start_s[at] + task->duration_s;
+
+		e->event[e->kept_booked[i].mb].task = at + 1;
+		n->slots -= task->slots;
+		n->free_s = end_s + e->overhead_s;
+		if (task->last) {
+			e->late = e->late || end_s > e->limit_s;
+			e->done++;
+		}
+	}
+	memcpy(e->booked, e->kept_booked, (size_t)i * sizeof(*e->booked));
+	e->n_booked = e->n_replayed = i;
+}
+
+/* As they came. */
+static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
+{
+	int32_t *at = &n->first;
+
+	while (*at >= 0 && e->event[*at].due_s <= e->event[mb].due_s)
+		at = &e->event[*at].next;
+	e->event[mb].next = *at;
+	if (*at < 0)
+		n->last = mb;
+	*at = mb;
+}
+
+/* A microbatch between two tasks: still on its way at from_s, or waiting for a slot. */
+static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
+{
+	struct fast_simulate_event *event = &e->event[mb];
+	const struct fast_simulate_step *task = &e->chain[event->task];
+	double arrival_s = e->release_s[mb];
+
+	if (event->task == (mb + 1) * e->steps)
+		return;
+	if (event->task > mb * e->steps) {
+		task--;
+		arrival_s = e->kept_start_s[event->task - 1] + task->duration_s + task->travel_s;
+		e->late = e->late || arrival_s + task->rest_s > e->limit_s;
+	}
+	if (arrival_s >= from_s) {
+		queue_add(e, mb, arrival_s);
+		return;
+	}
+	event->due_s = arrival_s;
+	wait_in_turn(e, &e->nodes[e->chain[event->task].node], mb);
+}
+
+bool fast_simulate_run_from(struct fast_simulate *e, double from_s, double limit_s)
+{
+	if (from_s <= 0 || e->n_kept == 0)
+		return fast_simulate_run(e, limit_s);
+	reset_run(e, limit_s);
+	e->word = bucket_of(e, from_s) >> 6;
+	e->bits = 0;
+	replay_kept(e, from_s);
+	for (int i = 0; i < e->n_mb; i++)
+		place_microbatch(e, i, from_s);
+	return run_events(e);
+}
+
+/* last_s: what follows the chain at its own node. */
+static void add_up(struct fast_simulate_step *chain, int steps, double last_s)
+{
+	double rest_s = last_s;
+
+	for (int s = steps - 1; s >= 0; s--) {
+		chain[s].rest_s = rest_s;
+		rest_s = chain[s].duration_s + chain[s].travel_s + rest_s;
+	}
+}
+
+/* The tasks along a path into chain (2 * length + 1). */
+static void fill_chain(const struct problem *p, const int *path, struct fast_simulate_step *chain)
+{
+	int length = p->length, steps = 2 * length + 1;
+	double last_s = p->q->split_backward ? p->c->dispatch_overhead_s +
+						       p->c->nodes[path[0]].weight_gradient_s
+					     : 0;
+
+	for (int s = 0; s < steps; s++) {
+		int hop = s < length ? s : s == length ? 0 : 2 * length - s;
+		int after = s + 1 < length ? s + 1 : s + 1 == length ? 0 : 2 * length - s - 1;
+		int node = path[hop];
+		const struct cluster_node *n = &p->c->nodes[node];
+
+		chain[s].node = node;
+		chain[s].slots = s < length ? 1 : s == length || p->q->split_backward ? 0 : -1;
+		chain[s].last = s + 1 == steps;
+		chain[s].duration_s = s < length ? n->forward_s
+						 : s == length ? n->loss_s : n->backward_s;
+		chain[s].travel_s = s + 1 < steps
+			? problem_delay_s(p, node, path[after]) : 0;
+	}
+	add_up(chain, steps, last_s);
+}
+
+void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path)
+{
+	struct fast_simulate_step *chain = &e->chain[mb * e->steps];
+	const double *factors = e->factors;
+	double last_s;
+
+	fill_chain(e->p, path, chain);
+	if (!factors)
+		return;
+	factors += mb * (2 * e->steps + e->p->length);
+	for (int s = 0; s < e->steps; s++) {
+		chain[s].duration_s *= factors[s];
+		chain[s].travel_s *= factors[e->steps + s];
+	}
+	last_s = e->split ? e->overhead_s + weights_s(e, path[0], mb * e->p->length) : 0;
+	add_up(chain, e->steps, last_s);
+}
+
+void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s)
+{
+	for (int i = 0; i < e->n_mb; i++)
+		fast_simulate_set_path(e, i, solution_path(s, e->p, i));
+}
+
+/* As many buckets as tasks, over the time the busiest node needs at the least; a wrong guess
+ * costs speed only. */
+static double guess_horizon(const struct problem *p)
+{
+	double work = 0, slowest = 0;
+
+	for (int i = 0; i < p->n_nodes; i++) {
+		const struct cluster_node *n = &p->c->nodes[i];
+		double t = n->forward_s + n->backward_s + 2 * p->c->dispatch_overhead_s;
+
+		work += p->out[i] ? 0 : t;
+		slowest = !p->out[i] && t > slowest ? t : slowest;
+	}
+	work /= p->n_nodes;
+	return 4 * (work + slowest) * p->c->microbatches_per_data_node + 1e-6;
+}
+
+/* The calendar's buckets, several a task, cover a guess of how long a run takes; then the arrays. */
+int fast_simulate_init(struct fast_simulate *e, const struct problem *p)
+{
+	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;
+	size_t buckets = 256;
+
+	while (buckets < 8 * m * steps && buckets < 65536)
+		buckets *= 2;
+	*e = (struct fast_simulate){ .p = p,
+			      .n_mb = p->n_mb,
+			      .n_nodes = p->n_nodes,
+			      .steps = (int)steps,
+			      .overhead_s = p->c->dispatch_overhead_s,
+			      .split = p->q->split_backward,
+			      .n_buckets = (int)buckets };
+	e->per_s = (double)buckets / guess_horizon(p);
+	e->chain = calloc(m * steps, sizeof(*e->chain));
+	e->release_s = calloc(m, sizeof(*e->release_s));
+	e->arrival_s = calloc(m * steps, sizeof(*e->arrival_s));
+	e->start_s = calloc(m * steps, sizeof(*e->start_s));
+	e->booked = calloc(m * steps, sizeof(*e->booked));
+	e->kept_arrival_s = calloc(m * steps, sizeof(*e->kept_arrival_s));
+	e->kept_start_s = calloc(m * steps, sizeof(*e->kept_start_s));
+	e->kept_booked = calloc(m * steps, sizeof(*e->kept_booked));
+	e->finish_s = calloc(m, sizeof(*e->finish_s));
+	e->event = calloc(m + n, sizeof(*e->event));
+	e->nodes = calloc(n, sizeof(*e->nodes));
+	e->batch = calloc(m + n, sizeof(*e->batch));
+	e->bucket = calloc(buckets, sizeof(*e->bucket));
+	e->filled = calloc(buckets / 64 + 1, sizeof(*e->filled));
+	if (e->split) {
+		e->weights_start_s = calloc(m * (size_t)p->length, sizeof(*e->weights_start_s));
+		e->next_weights = calloc(m * (size_t)p->length, sizeof(*e->next_weights));
+	}
+	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s || !e->booked ||
+	    !e->kept_arrival_s || !e->kept_start_s || !e->kept_booked ||
+	    !e->event || !e->nodes || !e->batch || !e->bucket ||
+	    !e->filled || (e->split && (!e->weights_start_s || !e->next_weights))) {
+		fast_simulate_fini(e);
+		return -ENOMEM;
+	}
+	for (int i = 0; i < p->n_nodes; i++)
+		e->nodes[i].memory = p->c->nodes[i].memory;
+	e->filled[buckets / 64] = 1;
+	return 0;
+}
+
+void fast_simulate_fini(struct fast_simulate *e)
+{
+	free(e->chain);
+	free(e->weights_start_s);
+	free(e->next_weights);
+	free(e->release_s);
+	free(e->arrival_s);
+	free(e->start_s);
+	free(e->finish_s);
+	free(e->booked);
+	free(e->kept_arrival_s);
+	free(e->kept_start_s);
+	free(e->kept_booked);
+	free(e->event);
+	free(e->nodes);
+	free(e->batch);
+	free(e->bucket);
+	free(e->filled);
+	*e = (struct fast_simulate){ 0 };
+}

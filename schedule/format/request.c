@@ -1,0 +1,31 @@
+#include "schedule/format/request.h"
+
+#include <string.h>
+
+static const char *const algorithms[] = { "best", "cbs", "no-tc2", "dtfm", "dtfm-skip" };
+
+const char *plan_algorithm_name(enum plan_algorithm a)
+{
+	return (unsigned)a < sizeof(algorithms) / sizeof(algorithms[0]) ? algorithms[a] : NULL;
+}
+
+bool plan_algorithm_named(const char *name, enum plan_algorithm *out)
+{
+	for (int a = 0; plan_algorithm_name((enum plan_algorithm)a); a++) {
+		if (strcmp(name, plan_algorithm_name((enum plan_algorithm)a)) == 0) {
+			*out = (enum plan_algorithm)a;
+			return true;
+		}
+	}
+	return false;
+}
+
+void plan_request_init(struct plan_request *q)
+{
+	*q = (struct plan_request){ .algorithm = PLAN_BEST, .seed = 1, .threads = 1 };
+}
+
+int plan_default_path_length(int n_stages)
+{
+	return n_stages - n_stages / 3;
+}

@@ -1,0 +1,70 @@
+#include "schedule/problem/candidate_lists.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define SCATTER 2654435761u /* the golden ratio's, as in multiplicative hashing */
+
+int candidate_lists_init(struct candidate_lists *n, const struct problem *p, int most)
+{
+	int largest = 1;
+	size_t cells;
+
+	for (int s = 1; s < p->n_stages; s++)
+		largest = p->sizes[s] > largest ? p->sizes[s] : largest;
+	*n = (struct candidate_lists){ .n_stages = p->n_stages, .most = most < largest ? most : largest };
+	cells = (size_t)p->n_nodes * (size_t)p->n_stages * (size_t)n->most;
+	n->list = malloc(cells * sizeof(*n->list));
+	n->round_s = malloc(cells * sizeof(*n->round_s));
+	if (n->list && n->round_s)
+		return 0;
+	candidate_lists_fini(n);
+	return -ENOMEM;
+}
+
+void candidate_lists_fini(struct candidate_lists *n)
+{
+	free(n->list);
+	free(n->round_s);
+	*n = (struct candidate_lists){ 0 };
+}
+
+/* Insertion into a short sorted list. Where not all can be listed, of those as near as one another each node
+ * begins with others, or all would want the same few. */
+static void fill_one_list(struct candidate_lists *n, const struct problem *p, const struct solution *s, int node,
+		   int stage)
+{
+	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
+	int *list = n->list + candidate_lists_at(n, node, stage), count = 0;
+	double *round_s = n->round_s + candidate_lists_at(n, node, stage);
+	const int *members = s->members + s->start[stage];
+	int size = s->start[stage + 1] - s->start[stage];
+	int first = size > n->most ? (int)((unsigned)node * SCATTER % (unsigned)size) : 0;
+
+	for (int i = 0; i < size; i++) {
+		int v = members[first + i < size ? first + i : first + i - size], at;
+
+		if (count == n->most && round[v] >= round_s[count - 1])
+			continue; /* nearly all, so this comes first */
+		if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
+			continue;
+		at = count < n->most ? count++ : count - 1;
+		for (; at > 0 && round_s[at - 1] > round[v]; at--) {
+			list[at] = list[at - 1];
+			round_s[at] = round_s[at - 1];
+		}
+		list[at] = v;
+		round_s[at] = round[v];
+	}
+	for (; count < n->most; count++)
+		list[count] = -1;
+}
+
+void candidate_lists_fill(struct candidate_lists *n, const struct problem *p, const struct solution *s)
+{
+	for (int i = 0; i < p->n_nodes; i++) {
+		for (int stage = 1; s->stage_of[i] >= 0 && stage < p->n_stages; stage++)
+			fill_one_list(n, p, s, i, stage);
+	}
+}

@@ -1,0 +1,36 @@
+/* candidate_lists.h - of each stage, the nodes nearest to a node by round trip: candidates for its next
+ * hop. Internal to schedule/.
+ */
+#ifndef SCHEDULE_CANDIDATE_LISTS_H
+#define SCHEDULE_CANDIDATE_LISTS_H
+
+#include "schedule/problem/problem.h"
+
+struct candidate_lists {
+	int n_stages, most; /* most: nodes listed of each stage */
+	int *list;          /* (n_nodes, n_stages, most) nearest first; -1 after the last */
+	double *round_s;    /* the same shape: there and back */
+};
+
+/* most is cut to the largest stage. The lists are empty until candidate_lists_fill. -ENOMEM. */
+int candidate_lists_init(struct candidate_lists *n, const struct problem *p, int most);
+void candidate_lists_fini(struct candidate_lists *n);
+/* Lists anew for the assignment of s: linked nodes with memory, of stages 1 and up. */
+void candidate_lists_fill(struct candidate_lists *n, const struct problem *p, const struct solution *s);
+
+static inline size_t candidate_lists_at(const struct candidate_lists *n, int node, int stage)
+{
+	return ((size_t)node * (size_t)n->n_stages + (size_t)stage) * (size_t)n->most;
+}
+
+static inline const int *candidate_lists_of(const struct candidate_lists *n, int node, int stage)
+{
+	return n->list + candidate_lists_at(n, node, stage);
+}
+
+static inline const double *candidate_lists_round_s(const struct candidate_lists *n, int node, int stage)
+{
+	return n->round_s + candidate_lists_at(n, node, stage);
+}
+
+#endif

@@ -1,0 +1,51 @@
+#include "schedule/problem/node_classes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool are_alike(const struct problem *p, int u, int v)
+{
+	const struct cluster_node *a = &p->c->nodes[u], *b = &p->c->nodes[v];
+
+	return a->forward_s == b->forward_s && a->backward_s == b->backward_s &&
+	       a->loss_s == b->loss_s && a->weight_gradient_s == b->weight_gradient_s &&
+	       a->memory == b->memory && strcmp(a->location, b->location) == 0;
+}
+
+int node_classes_init(struct node_classes *a, const struct problem *p, const struct solution *s, bool may_join)
+{
+	size_t nodes = (size_t)p->n_nodes;
+	bool joins = may_join && problem_is(p, REGIME_NODE_CLASSES);
+
+	*a = (struct node_classes){ 0 };
+	a->of = calloc(nodes, sizeof(*a->of));
+	a->sample = calloc(nodes, sizeof(*a->sample));
+	a->first = calloc((size_t)p->n_stages + 1, sizeof(*a->first));
+	if (!a->of || !a->sample || !a->first) {
+		node_classes_fini(a);
+		return -ENOMEM;
+	}
+	for (int stage = 0; stage < p->n_stages; stage++) {
+		a->first[stage] = a->n;
+		for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
+			int v = s->members[i], g = joins ? a->first[stage] : a->n;
+
+			while (g < a->n && !are_alike(p, a->sample[g], v))
+				g++;
+			if (g == a->n)
+				a->sample[a->n++] = v;
+			a->of[v] = g;
+		}
+	}
+	a->first[p->n_stages] = a->n;
+	return 0;
+}
+
+void node_classes_fini(struct node_classes *a)
+{
+	free(a->of);
+	free(a->sample);
+	free(a->first);
+	*a = (struct node_classes){ 0 };
+}

@@ -1,0 +1,58 @@
+#include "schedule/problem/stage_quota.h"
+
+#include <string.h>
+
+void stage_quota_init(struct stage_quota *v, const struct problem *p)
+{
+	*v = (struct stage_quota){ .p = p };
+}
+
+void stage_quota_leave(struct stage_quota *v, const struct solution *s, const int *path)
+{
+	for (int h = 1; h < v->p->length; h++)
+		v->need[s->stage_of[path[h]]]++;
+	v->out++;
+}
+
+void stage_quota_return(struct stage_quota *v, const struct solution *s, const int *path)
+{
+	for (int h = 1; h < v->p->length; h++)
+		v->need[s->stage_of[path[h]]]--;
+	v->out--;
+}
+
+void stage_quota_count(struct stage_quota *v)
+{
+	for (int s = v->p->n_stages - 1, open = 0, forced = 0; s >= 1; s--) {
+		v->open_after[s] = open;
+		v->forced_after[s] = forced;
+		open += v->need[s] > 0;
+		forced += v->need[s] == v->out;
+	}
+}
+
+/* May the path, seen up to this stage, still be filled by so many visits, and see all it must? */
+static bool may_visit(const struct stage_quota *v, int stage, int more)
+{
+	return v->need[stage] > 0 && v->open_after[stage] >= more && v->forced_after[stage] <= more;
+}
+
+int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last, struct visit *list)
+{
+	int more = v->p->length - 1 - level, n = 0; /* more: visits after this one */
+
+	if (last->owing == OWES_EARLIER) {
+		list[0] = (struct visit){ last->top - 1, last->top, HAS_PAID };
+		return 1;
+	}
+	for (int stage = last->top + 1; stage < v->p->n_stages; stage++) {
+		if (may_visit(v, stage, more))
+			list[n++] = (struct visit){ stage, stage, OWES_NOTHING };
+		if (more > 0 && !v->p->q->ascending && stage + 1 < v->p->n_stages &&
+		    v->need[stage] > 0 && may_visit(v, stage + 1, more - 1))
+			list[n++] = (struct visit){ stage + 1, stage + 1, OWES_EARLIER };
+		if (v->need[stage] == v->out)
+			break;
+	}
+	return n;
+}

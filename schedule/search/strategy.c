@@ -1,0 +1,62 @@
+#include "schedule/search/strategy.h"
+
+/* From, to: both within; to 0: no limit. */
+struct range {
+	int from, to;
+};
+
+/* Limits measured; docs/experiments.md says where others were tried. */
+static const struct {
+	struct range microbatches, nodes, stages;
+} table[REGIMES] = {
+	[REGIME_EXACT] = { { 0, EXACT_MOST_MICROBATCHES }, { 0, EXACT_MOST_NODES }, { 0, EXACT_MOST_STAGES } },
+	[REGIME_FEASIBLE] = { .microbatches = { 0, 10000 } }, /* the choice is as deep */
+	[REGIME_FRESH_TOO] = { .nodes = { 0, 200 } }, /* past these it takes long, and little is gone */
+	[REGIME_NODE_CLASSES] = { .nodes = { 64, 0 } },
+	[REGIME_RESTARTS] = { .nodes = { 0, 64 } },
+	[REGIME_POPULATION] = { .nodes = { 0, 100 } },
+	[REGIME_SHORT_ROUNDS] = { .microbatches = { 0, 60 } },
+	[REGIME_ESTIMATES] = { .microbatches = { 60, 0 } },
+	[REGIME_LANES] = { .microbatches = { 41, 0 }, .nodes = { 40, 0 } },
+	[REGIME_LANES_SKETCH] = { .microbatches = { 61, 150 } },
+	[REGIME_GENTLE_REPAIR] = { .microbatches = { 41, 0 } },
+	[REGIME_STEEP_NORM] = { .microbatches = { 300, 0 } },
+	[REGIME_LOOK_OFTEN] = { .microbatches = { 501, 0 } },
+	[REGIME_ALL_SAMPLES] = { .microbatches = { 0, 200 } },
+};
+
+static bool is_within(const struct range *r, int n)
+{
+	return n >= r->from && (r->to == 0 || n <= r->to);
+}
+
+bool strategy_holds(enum regime r, int n_microbatches, int n_nodes, int n_stages)
+{
+	return is_within(&table[r].microbatches, n_microbatches) && is_within(&table[r].nodes, n_nodes) &&
+	       is_within(&table[r].stages, n_stages);
+}
+
+uint32_t strategy_regimes(int n_microbatches, int n_nodes, int n_stages)
+{
+	uint32_t regimes = 0;
+
+	for (int r = 0; r < REGIMES; r++)
+		regimes |= (uint32_t)strategy_holds((enum regime)r, n_microbatches, n_nodes, n_stages) << r;
+	return regimes;
+}
+
+const struct cooling *strategy_cooling(uint32_t regimes, bool repairs, bool plans_lanes)
+{
+	static const struct cooling usual = { 2000, 0.006, 0.001, 1.5 };
+	/* Moves of lanes are large, so many more are accepted. */
+	static const struct cooling large_lanes = { 40000, 0.004, 0.004, 1.2 };
+	static const struct cooling large = { 40000, 0.0012, 0.0012, 1.2 };
+	/* What is there is to be mended soon. With few microbatches the usual rounds are soon done. */
+	static const struct cooling mending = { 500, 0.003, 0.0005, 1.5 };
+
+	if (repairs && regimes >> REGIME_GENTLE_REPAIR & 1)
+		return &mending;
+	if (regimes >> REGIME_SHORT_ROUNDS & 1)
+		return &usual;
+	return plans_lanes ? &large_lanes : &large;
+}

@@ -1,0 +1,198 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+
+#include <cmocka.h>
+
+#include "schedule/bound/bound.h"
+#include "schedule/search/search.h"
+#include "schedule/tests/fixture.h"
+#include "schedule/bound/shortest_paths.h"
+
+struct setting {
+	struct plan_request q;
+	struct problem p;
+	struct solution s;
+};
+
+static void setting_init(struct setting *t, const struct cluster *c, int length, bool ascending)
+{
+	plan_request_init(&t->q);
+	t->q.path_length = length;
+	t->q.ascending = ascending;
+	assert_int_equal(problem_init(&t->p, c, &t->q, NULL), 0);
+	assert_int_equal(solution_init(&t->s, &t->p), 0);
+	for (int i = 0; i < t->p.n_nodes; i++)
+		t->s.stage_of[i] = c->nodes[i].stage;
+	solution_index(&t->s, &t->p);
+}
+
+static void setting_fini(struct setting *t)
+{
+	solution_fini(&t->s);
+	problem_fini(&t->p);
+}
+
+/* The fastest way through exactly these stages, by all sequences of nodes. */
+static double fastest(const struct setting *t, int *path, int visits, uint64_t stages, double s)
+{
+	const struct problem *p = &t->p;
+	size_t n = (size_t)p->n_nodes, at = (size_t)path[visits - 1];
+	double best = INFINITY;
+
+	if (visits == p->length) {
+		uint64_t seen = 0;
+
+		for (int i = 1; i < visits; i++)
+			seen |= UINT64_C(1) << t->s.stage_of[path[i]];
+		if (seen != stages || !fixture_is_legal(p, &t->s, path))
+			return INFINITY;
+		for (int i = 1; p->q->ascending && i < visits; i++)
+			if (t->s.stage_of[path[i]] < t->s.stage_of[path[i - 1]])
+				return INFINITY;
+		return s + p->delay[at * n + (size_t)path[0]] + p->delay[(size_t)path[0] * n + at];
+	}
+	for (int v = 0; v < p->n_nodes; v++) {
+		const struct cluster_node *to = &p->c->nodes[v];
+		double way_s = s + p->delay[at * n + (size_t)v] + p->delay[(size_t)v * n + at] +
+			       to->forward_s + to->backward_s;
+
+		if (t->s.stage_of[v] < 1 || to->memory < 1)
+			continue;
+		path[visits] = v;
+		best = fmin(best, fastest(t, path, visits + 1, stages, way_s));
+	}
+	return best;
+}
+
+static void ways_of_sets_are_the_fastest(void **state)
+{
+	int exchanged = 0, none = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 15);
+	for (int round = 0; round < 150; round++) {
+		struct fixture_shape shape = { .most_stages = 5, .most_replicas = 2, .most_microbatches = 2,
+					       .most_memory = 2, .absent = round % 3 ? 0 : 0.3 };
+		struct cluster *c = fixture_random_cluster(&r, &shape);
+		struct setting t, straight;
+		int length = 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1), path[8];
+		uint64_t stages[8], before = 0;
+		double least_s[8], straight_s[8];
+		struct shortest_paths *w, *up;
+
+		setting_init(&t, c, length, false);
+		setting_init(&straight, c, length, true);
+		path[0] = t.s.members[0];
+		w = shortest_paths_new(&t.p, &t.s);
+		up = shortest_paths_new(&straight.p, &straight.s);
+		assert_in_range(shortest_paths_sets(w), 1, 6);
+		assert_true(shortest_paths_of_sets(w, path[0], least_s, stages));
+		assert_true(shortest_paths_of_sets(up, path[0], straight_s, NULL));
+		for (int i = 0; i < shortest_paths_sets(w); i++) {
+			double best = fastest(&t, path, 1, stages[i], 0);
+
+			assert_int_equal(__builtin_popcountll(stages[i]), length - 1);
+			assert_true(stages[i] != before && !(stages[i] & 1) && stages[i] >> c->n_stages == 0);
+			before = stages[i];
+			assert_true(isinf(best) ? isinf(least_s[i]) : fabs(least_s[i] - best) < 1e-9);
+			best = fastest(&straight, path, 1, stages[i], 0);
+			assert_true(isinf(best) ? isinf(straight_s[i]) : fabs(straight_s[i] - best) < 1e-9);
+			exchanged += least_s[i] < straight_s[i] - 1e-9;
+			none += isinf(least_s[i]);
+		}
+		shortest_paths_free(w);
+		shortest_paths_free(up);
+		setting_fini(&t);
+		setting_fini(&straight);
+		cluster_free(c);
+	}
+	assert_true(exchanged > 20 && none > 5);
+}
+
+/* One data node and two stages of one node, one near and one far, all in one slot: half of the
+ * microbatches have to go far. */
+static void far_stages_have_their_visits(void **state)
+{
+	struct cluster *c = cluster_alloc(3, 3, false);
+	double near_s = 4 * 1 + 2 * 3, far_s = 4 * 5 + 2 * 3, alone_s;
+	struct setting t;
+	struct bound *b;
+
+	(void)state;
+	c->microbatches_per_data_node = 4;
+	for (int i = 0; i < 3; i++) {
+		c->stages[i] = 1;
+		c->nodes[i].stage = i;
+		c->nodes[i].forward_s = 1;
+		c->nodes[i].backward_s = 2;
+		c->nodes[i].memory = 1;
+		for (int k = 0; k < 3; k++)
+			c->delay_s[i * 3 + k] = i == 2 || k == 2 ? 5 : 1;
+	}
+	setting_init(&t, c, 2, false);
+	b = bound_new(&t.p, &t.s, NULL);
+	assert_true(bound_step(b)); /* the data node alone goes near */
+	alone_s = bound_s(b);
+	assert_true(fabs(alone_s - 4 * near_s) < 1e-9);
+	while (bound_step(b))
+		;
+	assert_true(bound_s(b) <= 2 * (near_s + far_s) + 1e-6);
+	assert_true(bound_s(b) >= 2 * (near_s + far_s) * 0.997);
+	bound_free(b);
+	setting_fini(&t);
+	cluster_free(c);
+}
+
+/* Many sets of stages, of which only some prices and ways are kept: below every plan all the same. */
+static void no_plan_is_below(void **state)
+{
+	int raised = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 21);
+	for (int round = 0; round < 40; round++) {
+		struct fixture_shape shape = { .most_stages = 10, .most_replicas = 3, .most_microbatches = 6,
+					       .most_memory = 4 };
+		struct cluster *c = fixture_random_cluster(&r, &shape);
+		int length = 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1);
+		struct plan *plan = NULL;
+		struct setting t;
+		struct bound *b;
+		double alone_s;
+
+		setting_init(&t, c, length, false);
+		t.q.evaluations = 1000;
+		if (plan_search(c, &t.q, &plan, NULL) == 0) {
+			b = bound_new(&t.p, &t.s, NULL);
+			for (int i = 0; i < t.p.sizes[0] + t.p.n_stages - 1; i++)
+				bound_step(b);
+			alone_s = bound_s(b);
+			while (bound_step(b))
+				;
+			assert_true(bound_s(b) <= plan->predicted.iteration_s * (1 + 1e-9));
+			raised += bound_s(b) > alone_s * 1.001;
+			bound_free(b);
+			plan_free(plan);
+		}
+		setting_fini(&t);
+		cluster_free(c);
+	}
+	print_message("raised %d times\n", raised);
+	assert_true(raised > 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ways_of_sets_are_the_fastest),
+		cmocka_unit_test(far_stages_have_their_visits),
+		cmocka_unit_test(no_plan_is_below),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

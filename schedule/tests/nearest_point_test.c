@@ -1,0 +1,131 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdbool.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "schedule/bound/nearest_point.h"
+
+enum { DIMENSIONS = 5, POINTS = 12 };
+
+struct cloud {
+	int dim, n;
+	double points[POINTS][DIMENSIONS];
+};
+
+static double dot(int dim, const double *a, const double *b)
+{
+	double sum = 0;
+
+	for (int i = 0; i < dim; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
+static struct cloud random_cloud(struct rng *r)
+{
+	struct cloud c = { 1 + (int)rng_below(r, DIMENSIONS), 1 + (int)rng_below(r, POINTS), { { 0 } } };
+
+	for (int i = 0; i < c.n; i++)
+		for (int k = 0; k < c.dim; k++)
+			c.points[i][k] = (double)rng_below(r, 21) - 10;
+	return c;
+}
+
+/* The lowest point in the direction. */
+static const double *lowest(const struct cloud *c, const double *direction)
+{
+	const double *low = c->points[0];
+
+	for (int i = 1; i < c->n; i++)
+		if (dot(c->dim, direction, c->points[i]) < dot(c->dim, direction, low))
+			low = c->points[i];
+	return low;
+}
+
+/* Whether the origin was shown to be outside. */
+static bool separates(const struct cloud *c)
+{
+	struct nearest_point *s = nearest_point_new(c->dim);
+	bool outside = false;
+	int told = 0;
+
+	assert_non_null(s);
+	while (!outside && nearest_point_tell(s, lowest(c, nearest_point_direction(s)))) {
+		const double *x = nearest_point_direction(s);
+
+		outside = dot(c->dim, x, lowest(c, x)) > 1e-9;
+		assert_true(++told < 100);
+	}
+	nearest_point_free(s);
+	return outside;
+}
+
+/* Clouds that a plane is known to part from the origin, and such that it is known to be a mixture of. */
+static void tells_inside_from_outside(void **state)
+{
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 3);
+	for (int round = 0; round < 2000; round++) {
+		struct cloud c = random_cloud(&r);
+		double normal[DIMENSIONS], sum[DIMENSIONS] = { 0 };
+		bool inside = round % 2;
+
+		for (int k = 0; k < c.dim; k++)
+			normal[k] = (double)rng_below(&r, 21) - 10;
+		normal[0] = 7;
+		for (int i = 0; i < c.n; i++)
+			if (!inside && dot(c.dim, normal, c.points[i]) <= 0)
+				for (int k = 0; k < c.dim; k++)
+					c.points[i][k] = normal[k];
+		for (int i = 0; inside && i + 1 < c.n; i++)
+			for (int k = 0; k < c.dim; k++)
+				sum[k] += c.points[i][k];
+		if (inside) /* all together are 0 */
+			for (int k = 0; k < c.dim; k++)
+				c.points[c.n - 1][k] = -sum[k];
+		assert_int_equal(separates(&c), !inside);
+	}
+}
+
+/* The least point of the hull has no smaller product with any other than with itself. */
+static void finds_the_least_point(void **state)
+{
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 5);
+	for (int round = 0; round < 500; round++) {
+		struct cloud c = random_cloud(&r);
+		struct nearest_point *s = nearest_point_new(c.dim);
+		const double *x = nearest_point_direction(s);
+
+		assert_int_equal(x[0], 0);
+		for (int k = 0; k < c.n; k++)
+			c.points[k][0] += 12;
+		while (nearest_point_tell(s, lowest(&c, x)))
+			;
+		assert_true(dot(c.dim, x, lowest(&c, x)) >= dot(c.dim, x, x) - 1e-6);
+		nearest_point_clear(s);
+		assert_true(nearest_point_tell(s, c.points[0]));
+		for (int k = 0; k < c.dim; k++)
+			assert_true(fabs(nearest_point_direction(s)[k] - c.points[0][k]) < 1e-9);
+		nearest_point_free(s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tells_inside_from_outside),
+		cmocka_unit_test(finds_the_least_point),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+/* Which regimes hold for which sizes: a row's limits are both within it, and all of them must hold. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "schedule/search/strategy.h"
+
+static void a_limit_is_within_its_regime(void **state)
+{
+	(void)state;
+	assert_true(strategy_holds(REGIME_SHORT_ROUNDS, 60, 20, 6));
+	assert_false(strategy_holds(REGIME_SHORT_ROUNDS, 61, 20, 6));
+	assert_false(strategy_holds(REGIME_STEEP_NORM, 299, 20, 6));
+	assert_true(strategy_holds(REGIME_STEEP_NORM, 300, 20, 6));
+}
+
+static void every_limit_of_a_regime_must_hold(void **state)
+{
+	(void)state;
+	assert_true(strategy_holds(REGIME_LANES, 41, 40, 6));
+	assert_false(strategy_holds(REGIME_LANES, 40, 40, 6));
+	assert_false(strategy_holds(REGIME_LANES, 41, 39, 6));
+	assert_true(strategy_holds(REGIME_EXACT, 12, 32, 16));
+	assert_false(strategy_holds(REGIME_EXACT, 12, 32, 17));
+}
+
+/* What problem.h keeps: of every size the bits of just those that hold. */
+static void regimes_are_kept_bit_by_bit(void **state)
+{
+	static const int sizes[] = { 1, 12, 41, 60, 61, 64, 150, 200, 300, 501, 20000 };
+
+	(void)state;
+	for (int i = 0; i < 11; i++) {
+		uint32_t regimes = strategy_regimes(sizes[i], sizes[10 - i], 8);
+
+		for (int r = 0; r < REGIMES; r++)
+			assert_int_equal(regimes >> r & 1,
+					 strategy_holds((enum regime)r, sizes[i], sizes[10 - i], 8));
+		assert_int_equal(regimes >> REGIMES, 0);
+	}
+}
+
+static void only_large_repairs_and_large_clusters_cool_otherwise(void **state)
+{
+	uint32_t small = strategy_regimes(30, 20, 6), large = strategy_regimes(300, 100, 8);
+	const struct cooling *usual = strategy_cooling(small, false, false);
+
+	(void)state;
+	assert_ptr_equal(strategy_cooling(small, true, false), usual);
+	assert_true(strategy_cooling(large, true, true)->warm < strategy_cooling(large, false, true)->warm);
+	assert_true(usual->cold < usual->warm);
+	assert_true(strategy_cooling(large, false, false)->cold == strategy_cooling(large, false, false)->warm);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_limit_is_within_its_regime),
+		cmocka_unit_test(every_limit_of_a_regime_must_hold),
+		cmocka_unit_test(regimes_are_kept_bit_by_bit),
+		cmocka_unit_test(only_large_repairs_and_large_clusters_cool_otherwise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
