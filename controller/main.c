@@ -11,7 +11,7 @@
 #include "controller/controller.h"
 #include "controller/replay/replay_serve.h"
 #include "controller/setup.h"
-#include "wire/link.h"
+#include "wire/sessions/link.h"
 
 enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 

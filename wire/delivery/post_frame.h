@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/channel.h"
+#include "wire/delivery/channel.h"
 #include "wire/post.h"
 
 #define POST_FRAME_HEAD 44

@@ -4,7 +4,7 @@
 #ifndef WIRE_CHANNEL_PRIVATE_H
 #define WIRE_CHANNEL_PRIVATE_H
 
-#include "wire/channel.h"
+#include "wire/delivery/channel.h"
 
 #define CHANNEL_SHARED_MOST ((size_t)65536) /* a chunk of what several connections share */
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "wire/session.h"
+#include "wire/sessions/session.h"
 
 #define COOKIE_LIFE_US   INT64_C(10000000)
 #define ANSWER_WAIT_US   INT64_C(1000000)  /* for a COOKIE or RESPONSE, at first; doubling to */

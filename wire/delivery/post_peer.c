@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/post_private.h"
+#include "wire/delivery/post_private.h"
 
 #define MIB ((size_t)1 << 20)
 /* Towards a listener nanomsg pushes back; towards a dialer what does not fit the socket's buffer

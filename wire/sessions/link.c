@@ -1,5 +1,5 @@
 /* link.c - see link.h. Sessions are in session.c, their making in handshake.c. */
-#include "wire/link.h"
+#include "wire/sessions/link.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "wire/session.h"
+#include "wire/sessions/session.h"
 
 #define FRAMES_PER_CALL   64
 #define PENDING_LIFE_US   INT64_C(5000000)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "wire/post_frame.h"
-#include "wire/post_private.h"
+#include "wire/delivery/post_frame.h"
+#include "wire/delivery/post_private.h"
 
 #define ACK_FRAMES 32
 #define ACK_BYTES  ((size_t)4 << 20)

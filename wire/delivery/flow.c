@@ -1,5 +1,5 @@
 /* flow.c - see flow.h. */
-#include "wire/flow.h"
+#include "wire/delivery/flow.h"
 
 #include <string.h>
 

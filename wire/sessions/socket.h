@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/link.h"
+#include "wire/sessions/link.h"
 
 /* Which connection: the listener's number of it, and the dialer's SP word. */
 struct socket_route {

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <stdlib.h>
 
-#include "wire/channel_private.h"
+#include "wire/delivery/channel_private.h"
 
 #define INCOMING_MOST 1024 /* half messages of a channel */
 #define WORD_BITS     64

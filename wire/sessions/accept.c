@@ -1,5 +1,5 @@
 /* accept.c - see accept.h. */
-#include "wire/accept.h"
+#include "wire/sessions/accept.h"
 
 #include <errno.h>
 #include <netinet/in.h>

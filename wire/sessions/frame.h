@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/link.h"
-#include "wire/noise.h"
+#include "wire/sessions/link.h"
+#include "wire/sessions/noise.h"
 
 #define FRAME_NONCE       16
 #define FRAME_COOKIE      24

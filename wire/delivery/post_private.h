@@ -5,7 +5,7 @@
 #ifndef WIRE_POST_PRIVATE_H
 #define WIRE_POST_PRIVATE_H
 
-#include "wire/channel.h"
+#include "wire/delivery/channel.h"
 #include "wire/post.h"
 
 #define POST_SLOT_MASK  0xffffu

@@ -1,10 +1,10 @@
 /* post_frame.c - see post_frame.h. */
-#include "wire/post_frame.h"
+#include "wire/delivery/post_frame.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "wire/frame.h"
+#include "wire/sessions/frame.h"
 
 /* Ascending, and nothing in two of them: reading them takes no longer than what they say. */
 static int parse_ranges(const uint8_t *bytes, struct post_frame *f)

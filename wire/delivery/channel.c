@@ -1,5 +1,5 @@
 /* channel.c - see channel.h. What arrives is in channel_receive.c. */
-#include "wire/channel.h"
+#include "wire/delivery/channel.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/channel_private.h"
+#include "wire/delivery/channel_private.h"
 
 #define TIMEOUT_MOST_US  INT64_C(2000000) /* or so many times what is usual: */
 #define TIMEOUT_TIMES    8

@@ -1,5 +1,5 @@
 /* noise.c - see noise.h. The names of the steps are those of the Noise specification. */
-#include "wire/noise.h"
+#include "wire/sessions/noise.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* socket.c - see socket.h. */
-#include "wire/socket.h"
+#include "wire/sessions/socket.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include <nanomsg/tcp.h>
 #include <sodium.h>
 
-#include "wire/accept.h"
-#include "wire/link.h"
+#include "wire/sessions/accept.h"
+#include "wire/sessions/link.h"
 
 #define BUFFER_BYTES     (1 << 20)
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1) /* nobody's choice: the kernel's; */

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/flow.h"
+#include "wire/delivery/flow.h"
 
 #define CHANNEL_AHEAD  16384 /* chunks; both ends keep to it */
 #define CHANNEL_RANGES 32    /* runs of an acknowledgement, at most */

@@ -1,5 +1,5 @@
 /* session.c - a link's table of sessions and its memory of keys. See session.h. */
-#include "wire/session.h"
+#include "wire/sessions/session.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,11 @@
 #ifndef WIRE_SESSION_H
 #define WIRE_SESSION_H
 
-#include "wire/frame.h"
-#include "wire/link.h"
-#include "wire/noise.h"
-#include "wire/seal.h"
-#include "wire/socket.h"
+#include "wire/sessions/frame.h"
+#include "wire/sessions/link.h"
+#include "wire/sessions/noise.h"
+#include "wire/sessions/seal.h"
+#include "wire/sessions/socket.h"
 
 enum session_state {
 	SESSION_PENDING = 1, /* listener: answered an INIT, nothing proven since */

@@ -1,5 +1,5 @@
 /* frame.c - see frame.h. */
-#include "wire/frame.h"
+#include "wire/sessions/frame.h"
 
 #include <errno.h>
 #include <string.h>

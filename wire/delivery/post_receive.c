@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "wire/post_frame.h"
-#include "wire/post_private.h"
+#include "wire/delivery/post_frame.h"
+#include "wire/delivery/post_private.h"
 
 /* Chunks towards a dialer: below the least buffer a system gives (post_peer.c). */
 #define TAKEN_CHUNK ((size_t)65536)

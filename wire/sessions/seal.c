@@ -1,5 +1,5 @@
 /* seal.c - see seal.h. */
-#include "wire/seal.h"
+#include "wire/sessions/seal.h"
 
 #include <errno.h>
 #include <string.h>
