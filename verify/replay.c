@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "model/average.h"
-#include "model/corpus.h"
+#include "model/text/corpus.h"
 #include "model/stage.h"
 #include "verify/chain.h"
 #include "verify/crew.h"

@@ -1,4 +1,4 @@
-#include "model/huggingface.h"
+#include "model/files/huggingface.h"
 
 #include <assert.h>
 #include <errno.h>

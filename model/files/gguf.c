@@ -1,4 +1,4 @@
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,3 @@
 #define EXACT(name) exact_##name##_plain
 
-#include "model/cpu/exact_body.h"
+#include "model/vector/exact_body.h"

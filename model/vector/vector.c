@@ -1,8 +1,8 @@
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 #include <string.h>
 
-#include "model/cpu/vector_sets.h"
+#include "model/vector/vector_sets.h"
 
 const struct vector_ops *vector_ops_at(size_t i)
 {

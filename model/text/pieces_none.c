@@ -1,7 +1,7 @@
 /* Programs built without libsentencepiece. */
 #ifndef SKIPPIPE_SENTENCEPIECE
 
-#include "model/pieces.h"
+#include "model/text/pieces.h"
 
 #include <errno.h>
 #include <stdio.h>

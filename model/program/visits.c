@@ -1,4 +1,4 @@
-#include "model/visits.h"
+#include "model/program/visits.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "model/corpus.h"
+#include "model/text/corpus.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -2,7 +2,7 @@
 #ifndef MODEL_CPU_VECTOR_SETS_H
 #define MODEL_CPU_VECTOR_SETS_H
 
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 extern const struct vector_ops vector_ops_plain; /* whatever the compiler assumes */
 extern const struct vector_ops vector_ops_v3;    /* x86-64-v3: AVX2, FMA */

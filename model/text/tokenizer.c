@@ -1,11 +1,11 @@
-#include "model/tokenizer.h"
+#include "model/text/tokenizer.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "model/pieces.h"
+#include "model/text/pieces.h"
 
 enum { MODEL_MOST = 64 << 20 /* bytes of a .model file */ };
 

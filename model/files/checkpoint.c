@@ -1,4 +1,4 @@
-#include "model/checkpoint.h"
+#include "model/files/checkpoint.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/cpu/exact.h"
+#include "model/vector/exact.h"
 
 #define INLINE_ static inline
 #define MUL(a, b) ((a) * (b))

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/cpu/exact.h"
+#include "model/vector/exact.h"
 
 /* A block of attention scores: rows are queries, columns keys. Row i sees columns < seen + i.
  */

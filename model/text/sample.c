@@ -1,4 +1,4 @@
-#include "model/sample.h"
+#include "model/text/sample.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "model/pieces.h"
+#include "model/text/pieces.h"
 
 #include <cerrno>
 #include <cstdio>
