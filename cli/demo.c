@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "cli/demo_options.h"
 #include "cli/devices.h"
-#include "cli/place.h"
+#include "cli/demo_dirs.h"
 #include "cli/supervise.h"
 #include "cli/verbs.h"
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "store/store.h"
-#include "verify/crew.h"
+#include "verify/task_pool.h"
 #include "verify/executor.h"
 
 /* What chains are computed with. */

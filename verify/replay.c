@@ -11,7 +11,7 @@
 #include "model/text/corpus.h"
 #include "model/stage.h"
 #include "verify/chain.h"
-#include "verify/crew.h"
+#include "verify/task_pool.h"
 #include "verify/kinds.h"
 
 struct replay {

@@ -1,4 +1,4 @@
-#include "verify/crew.h"
+#include "verify/task_pool.h"
 
 #include <pthread.h>
 #include <stdbool.h>

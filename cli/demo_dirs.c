@@ -1,4 +1,4 @@
-#include "cli/place.h"
+#include "cli/demo_dirs.h"
 
 #include <dirent.h>
 #include <errno.h>

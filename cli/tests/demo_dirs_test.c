@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/place.h"
+#include "cli/demo_dirs.h"
 
 static void a_prepared_folder_is_refused(void **state)
 {
