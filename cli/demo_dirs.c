@@ -60,7 +60,7 @@ static int usual_folder(char *to, size_t room, struct error *err)
 }
 
 /* Anybody can make a folder in /tmp under any name, and read and change then what is put in it. */
-int place_own(const char *folder, struct error *err)
+int demo_dirs_own(const char *folder, struct error *err)
 {
 	struct stat st;
 
@@ -73,7 +73,7 @@ int place_own(const char *folder, struct error *err)
 	return 0;
 }
 
-static int make_dated(struct place *p, struct error *err)
+static int make_dated(struct demo_dirs *p, struct error *err)
 {
 	char folder[PATH_MAX], name[64];
 	struct error why;
@@ -89,14 +89,14 @@ static int make_dated(struct place *p, struct error *err)
 		return 0;
 	snprintf(p->why_moved, sizeof(p->why_moved), "%.*s", (int)sizeof(p->why_moved) - 1, why.text);
 	snprintf(folder, sizeof(folder), "/tmp/skippipe-runs-%ld", (long)getuid());
-	rc = place_own(folder, err);
+	rc = demo_dirs_own(folder, err);
 	if (rc != 0)
 		return rc;
 	rc = join_path(p->run, sizeof(p->run), folder, name, err);
 	return rc == 0 ? make_run(p->run, err) : rc;
 }
 
-static int make_given(struct place *p, const char *run_dir, struct error *err)
+static int make_given(struct demo_dirs *p, const char *run_dir, struct error *err)
 {
 	char path[PATH_MAX], here[PATH_MAX];
 	struct stat st;
@@ -115,7 +115,7 @@ static int make_given(struct place *p, const char *run_dir, struct error *err)
 	return rc == 0 ? make_run(p->run, err) : rc;
 }
 
-static int make_sockets(struct place *p, struct error *err)
+static int make_sockets(struct demo_dirs *p, struct error *err)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
@@ -132,16 +132,16 @@ static int make_sockets(struct place *p, struct error *err)
 	return error_set(err, -errno, "/tmp: no folder for sockets: %s", strerror(errno));
 }
 
-int place_make(struct place *p, const char *run_dir, struct error *err)
+int demo_dirs_make(struct demo_dirs *p, const char *run_dir, struct error *err)
 {
 	int rc;
 
-	*p = (struct place){ .why_moved = "" };
+	*p = (struct demo_dirs){ .why_moved = "" };
 	rc = run_dir ? make_given(p, run_dir, err) : make_dated(p, err);
 	return rc == 0 ? make_sockets(p, err) : rc;
 }
 
-void place_remove(struct place *p)
+void demo_dirs_remove(struct demo_dirs *p)
 {
 	DIR *d = p->sockets[0] ? opendir(p->sockets) : NULL;
 	struct dirent *e;

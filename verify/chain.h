@@ -21,7 +21,7 @@
 struct chain_means {
 	size_t activation;       /* floats: B * T * C */
 	bool bf16;               /* what goes from stage to stage is rounded */
-	float *spare[CREW_MOST]; /* of each worker (activation): the gradient a backward makes */
+	float *spare[TASK_POOL_MOST]; /* of each worker (activation): the gradient a backward makes */
 };
 
 struct chain {

@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-struct crew {
-	const struct crew_work *work;
+struct task_pool {
+	const struct task_pool_work *work;
 	void *context;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a piece was finished, or all is over */
@@ -15,12 +15,12 @@ struct crew {
 };
 
 struct worker {
-	struct crew *crew;
+	struct task_pool *pool;
 	unsigned number;
 };
 
 /* Locked. The first error stands. */
-static void end_work(struct crew *c, int result, const struct error *why)
+static void end_work(struct task_pool *c, int result, const struct error *why)
 {
 	if (c->over)
 		return;
@@ -31,7 +31,7 @@ static void end_work(struct crew *c, int result, const struct error *why)
 }
 
 /* Locked, but not while the piece runs. */
-static void do_piece(struct crew *c, unsigned worker)
+static void do_piece(struct task_pool *c, unsigned worker)
 {
 	struct error why = { "" };
 	int rc;
@@ -48,7 +48,7 @@ static void do_piece(struct crew *c, unsigned worker)
 	pthread_cond_broadcast(&c->changed);
 }
 
-static void wait_or_unblock(struct crew *c)
+static void wait_or_unblock(struct task_pool *c)
 {
 	struct error why = { "" };
 	int rc;
@@ -66,18 +66,18 @@ static void wait_or_unblock(struct crew *c)
 static void *run_worker(void *argument)
 {
 	const struct worker *w = argument;
-	struct crew *c = w->crew;
+	struct task_pool *c = w->pool;
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->over) {
 		switch (c->work->find(c->context, w->number)) {
-		case CREW_FOUND:
+		case TASK_POOL_FOUND:
 			do_piece(c, w->number);
 			break;
-		case CREW_NOTHING_NOW:
+		case TASK_POOL_NOTHING_NOW:
 			wait_or_unblock(c);
 			break;
-		case CREW_ALL_DONE:
+		case TASK_POOL_ALL_DONE:
 			end_work(c, 0, NULL);
 			pthread_cond_broadcast(&c->changed);
 			break;
@@ -87,17 +87,17 @@ static void *run_worker(void *argument)
 	return NULL;
 }
 
-int crew_run(const struct crew_work *w, void *context, unsigned n, struct error *err)
+int task_pool_run(const struct task_pool_work *w, void *context, unsigned n, struct error *err)
 {
-	struct crew c = { .work = w, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER,
+	struct task_pool c = { .work = w, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER,
 			  .changed = PTHREAD_COND_INITIALIZER };
-	struct worker workers[CREW_MOST];
-	pthread_t threads[CREW_MOST];
+	struct worker workers[TASK_POOL_MOST];
+	pthread_t threads[TASK_POOL_MOST];
 	unsigned started = 1;
 
-	for (unsigned i = 0; i < CREW_MOST; i++)
+	for (unsigned i = 0; i < TASK_POOL_MOST; i++)
 		workers[i] = (struct worker){ &c, i };
-	while (started < n && started < CREW_MOST &&
+	while (started < n && started < TASK_POOL_MOST &&
 	       pthread_create(&threads[started], NULL, run_worker, &workers[started]) == 0)
 		started++;
 	run_worker(&workers[0]);

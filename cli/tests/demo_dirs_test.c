@@ -24,19 +24,19 @@ static void a_prepared_folder_is_refused(void **state)
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/runs", folder);
 	snprintf(other, sizeof(other), "%s/other", folder);
-	assert_int_equal(place_own(path, &err), 0);
+	assert_int_equal(demo_dirs_own(path, &err), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
-	assert_int_equal(place_own(path, &err), 0);
+	assert_int_equal(demo_dirs_own(path, &err), 0);
 	assert_int_equal(chmod(path, 0777), 0);
-	assert_int_equal(place_own(path, &err), -EPERM);
+	assert_int_equal(demo_dirs_own(path, &err), -EPERM);
 	assert_non_null(strstr(err.text, path));
 	assert_int_equal(chmod(path, 0700), 0);
 	assert_int_equal(symlink(path, other), 0);
-	assert_int_equal(place_own(other, &err), -EPERM);
+	assert_int_equal(demo_dirs_own(other, &err), -EPERM);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(path, 1, 1), 0);
-		assert_int_equal(place_own(path, &err), -EPERM);
+		assert_int_equal(demo_dirs_own(path, &err), -EPERM);
 	}
 	unlink(other);
 	rmdir(path);
