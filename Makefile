@@ -64,7 +64,7 @@ CPPFLAGS += -I. -D_GNU_SOURCE -DSKIPPIPE_VERSION='"$(VERSION)"' -DSKIPPIPE_PREFI
 CFLAGS   += -std=c11 $(WARN) $(OPT) -ffp-contract=off -fno-omit-frame-pointer $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 LDFLAGS  += -rdynamic -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
-# model/cpu is C with the CPU's own kernels; model/cuda needs nvcc.
+# model/cpu and model/vector are C; model/cuda needs nvcc.
 NVCC := $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_SRC := $(wildcard model/cuda/*.cu)
 ifneq ($(NVCC),)
@@ -95,7 +95,7 @@ WITHOUT += SentencePiece (libsentencepiece-dev, g++)
 else
 CPPFLAGS += -DSKIPPIPE_SENTENCEPIECE=1
 libs_model += $(pieces_libs) -lstdc++
-extra_model += $(BUILD)/model/pieces.o
+extra_model += $(BUILD)/model/text/pieces.o
 endif
 
 sources  = $(filter-out $(1)/main.c,$(wildcard $(1)/*.c $(1)/*/*.c))
@@ -145,12 +145,12 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
 
 # The CPU kernels are one source for several instruction sets; the machine's is chosen at run time.
 VECTOR := -O3 -fno-math-errno -Wno-psabi
-$(BUILD)/model/cpu/vector_%.o: CFLAGS += $(VECTOR) -ffp-contract=fast
+$(BUILD)/model/vector/vector_%.o: CFLAGS += $(VECTOR) -ffp-contract=fast
 # What replicas must do alike: nothing is contracted.
-$(BUILD)/model/cpu/exact_%.o: CFLAGS += $(VECTOR) -ffp-contract=off
+$(BUILD)/model/vector/exact_%.o: CFLAGS += $(VECTOR) -ffp-contract=off
 ifeq ($(shell uname -m),x86_64)
-$(BUILD)/model/cpu/%_v3.o: CFLAGS += -march=x86-64-v3
-$(BUILD)/model/cpu/%_v4.o: CFLAGS += -march=x86-64-v4
+$(BUILD)/model/vector/%_v3.o: CFLAGS += -march=x86-64-v3
+$(BUILD)/model/vector/%_v4.o: CFLAGS += -march=x86-64-v4
 endif
 
 $(BUILD)/%.o: %.c Makefile VERSION
@@ -223,7 +223,7 @@ tsan:
 # A real GPU against the CPU, and its speed; without one they say so. They need nvcc and the C library,
 # no package besides.
 GPU_SRC := $(wildcard base/error.c base/rng.c base/clock.c model/adamw.c model/device_name.c model/hash.c model/stage.c model/tensor.c model/trainer.c model/config.c \
-	model/tests/kernel_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c))
+	model/tests/kernel_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c model/vector/*.c))
 $(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(cuda_libs) -lm -lpthread

@@ -13,7 +13,7 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "wire/link.h"
+#include "wire/sessions/link.h"
 
 static const char usage[] =
 	"usage: skippipe-agent --join ADDRESS --controller-key KEY --key FILE --listen ADDRESS\n"

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "cli/demo_options.h"
 #include "cli/devices.h"
-#include "cli/place.h"
+#include "cli/demo_dirs.h"
 #include "cli/supervise.h"
 #include "cli/verbs.h"
 
@@ -19,7 +19,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, KEY_TEXT = 64 };
 
 struct demo {
 	struct demo_options options;
-	struct place place;
+	struct demo_dirs dirs;
 	struct cast cast;
 	char controller_key[KEY_TEXT + 1];
 	char address[96]; /* the controller's */
@@ -39,7 +39,7 @@ static int make_key(const struct demo *d, const char *tool, const char *name,
 
 	args_add(&args, tool);
 	args_add(&args, "keygen");
-	args_addf(&args, "%s/keys/%s.key", d->place.run, name);
+	args_addf(&args, "%s/keys/%s.key", d->dirs.run, name);
 	rc = child_output(&args, said, sizeof(said), err);
 	args_free(&args);
 	if (rc != 0)
@@ -85,7 +85,7 @@ static int make_keys(struct demo *d, struct error *err)
 	}
 	if (rc != 0)
 		return rc;
-	snprintf(path, sizeof(path), "%s/keys/admitted", d->place.run);
+	snprintf(path, sizeof(path), "%s/keys/admitted", d->dirs.run);
 	return file_write(path, d->admitted, strlen(d->admitted), 0600, err);
 }
 
@@ -93,7 +93,7 @@ static int make_keys(struct demo *d, struct error *err)
 
 static void set_log(const struct demo *d, struct child *c, const char *name)
 {
-	if (asprintf(&c->log, "%s/log/%s.log", d->place.run, name) < 0) {
+	if (asprintf(&c->log, "%s/log/%s.log", d->dirs.run, name) < 0) {
 		c->log = NULL;
 		c->args.failed = true;
 	}
@@ -102,7 +102,7 @@ static void set_log(const struct demo *d, struct child *c, const char *name)
 static void key_of(const struct demo *d, struct args *a, const char *name)
 {
 	args_add(a, "--key");
-	args_addf(a, "%s/keys/%s.key", d->place.run, name);
+	args_addf(a, "%s/keys/%s.key", d->dirs.run, name);
 }
 
 /* One that goes on with the run knows from its record what it is. */
@@ -117,12 +117,12 @@ static void controller_args(const struct demo *d, struct args *a, const char *pr
 		to += sprintf(to, s ? ",%u" : "%u", o->stages[s]);
 	args_add(a, program);
 	args_add(a, resume ? "--resume" : "--run-dir");
-	args_add(a, d->place.run);
+	args_add(a, d->dirs.run);
 	args_add(a, "--listen");
 	args_add(a, d->address);
 	key_of(d, a, "controller");
 	args_add(a, "--admitted");
-	args_addf(a, "%s/keys/admitted", d->place.run);
+	args_addf(a, "%s/keys/admitted", d->dirs.run);
 	args_add(a, "--embedded");
 	args_addf(a, "--supervisor-fd=%d", d->cast.orders_to);
 	if (!resume) {
@@ -148,7 +148,7 @@ static int cast_controller(struct demo *d, struct error *err)
 		return rc;
 	controller_args(d, &d->cast.controller.args, path, false);
 	controller_args(d, &d->cast.resume, path, true);
-	snprintf(d->record, sizeof(d->record), "%s/run.db", d->place.run);
+	snprintf(d->record, sizeof(d->record), "%s/run.db", d->dirs.run);
 	d->cast.record = d->record;
 	set_log(d, &d->cast.controller, "controller");
 	d->cast.headless = d->options.headless;
@@ -186,9 +186,9 @@ static int cast_agents(struct demo *d, struct error *err)
 		join_controller(d, a, "--join");
 		key_of(d, a, name);
 		args_add(a, "--listen");
-		args_addf(a, "ipc://%s/a%u", d->place.sockets, i);
+		args_addf(a, "ipc://%s/a%u", d->dirs.sockets, i);
 		args_addf(a, "--node=%u", i);
-		args_addf(a, "--run-dir=%s", d->place.run);
+		args_addf(a, "--run-dir=%s", d->dirs.run);
 		if (devices.n > 0)
 			args_addf(a, "--device=%s", devices.names[i % devices.n]);
 		if (d->options.recompute)
@@ -223,7 +223,7 @@ static int make_cast(struct demo *d, struct error *err)
 		return error_set(err, -errno, "pipe: %s", strerror(errno));
 	d->cast.orders = orders[0];
 	d->cast.orders_to = orders[1];
-	snprintf(d->address, sizeof(d->address), "ipc://%s/controller", d->place.sockets);
+	snprintf(d->address, sizeof(d->address), "ipc://%s/controller", d->dirs.sockets);
 	rc = cast_controller(d, err);
 	if (rc == 0)
 		rc = cast_agents(d, err);
@@ -247,7 +247,7 @@ static void demo_fini(struct demo *d)
 		close(d->cast.orders);
 	if (d->cast.orders_to >= 0)
 		close(d->cast.orders_to);
-	place_remove(&d->place);
+	demo_dirs_remove(&d->dirs);
 	free(d->admitted);
 	demo_options_free(&d->options);
 }
@@ -261,20 +261,20 @@ static void tell_end(const struct demo *d, int status)
 		child_last_words(&d->cast.controller, words, sizeof(words));
 		fprintf(stderr, "skippipe: %s\n",
 			*words ? words : "the controller failed and said nothing");
-		fprintf(stderr, "skippipe: logs are in %s/log\n", d->place.run);
+		fprintf(stderr, "skippipe: logs are in %s/log\n", d->dirs.run);
 		return;
 	}
-	fprintf(stderr, "skippipe: the run is recorded in %s\n", d->place.run);
+	fprintf(stderr, "skippipe: the run is recorded in %s\n", d->dirs.run);
 	if (verbs_program("skippipe", path, sizeof(path), NULL) == 0)
 		fprintf(stderr, "skippipe: to compute it again and compare:\n  %s verify %s\n", path,
-			d->place.run);
+			d->dirs.run);
 }
 
 static FILE *open_log(const struct demo *d)
 {
 	char path[PATH_MAX + 32];
 
-	snprintf(path, sizeof(path), "%s/log/demo.log", d->place.run);
+	snprintf(path, sizeof(path), "%s/log/demo.log", d->dirs.run);
 	return fopen(path, "ae");
 }
 
@@ -296,14 +296,14 @@ static int prepare_run(struct demo *d, struct error *err)
 	int rc = check_programs(d, err);
 
 	if (rc == 0)
-		rc = place_make(&d->place, d->options.run_dir, err);
+		rc = demo_dirs_make(&d->dirs, d->options.run_dir, err);
 	if (rc != 0)
 		return rc;
-	if (d->place.why_moved[0])
-		fprintf(stderr, "skippipe: recording in %s: %s\n", d->place.run,
-			d->place.why_moved);
+	if (d->dirs.why_moved[0])
+		fprintf(stderr, "skippipe: recording in %s: %s\n", d->dirs.run,
+			d->dirs.why_moved);
 	else if (d->options.headless)
-		fprintf(stderr, "skippipe: recording in %s\n", d->place.run);
+		fprintf(stderr, "skippipe: recording in %s\n", d->dirs.run);
 	rc = make_keys(d, err); /* first: command lines carry the controller's key */
 	return rc == 0 ? make_cast(d, err) : rc;
 }

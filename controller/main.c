@@ -8,7 +8,7 @@
 #include "controller/loop.h"
 #include "controller/replay/replay_serve.h"
 #include "controller/setup.h"
-#include "wire/link.h"
+#include "wire/sessions/link.h"
 
 int main(int argc, char **argv)
 {

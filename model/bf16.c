@@ -1,6 +1,6 @@
 #include "model/bf16.h"
 
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 void bf16_pack(uint16_t *to, const float *x, size_t n)
 {

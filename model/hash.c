@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 #define INLINE_ static inline
 #define WORD uint32_t

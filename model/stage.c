@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "model/backend.h"
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 #include "model/cuda/device.h"
 #include "model/tensor.h"
 

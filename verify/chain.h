@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 #include "store/store.h"
-#include "verify/crew.h"
+#include "verify/task_pool.h"
 #include "verify/executor.h"
 
 /* What chains are computed with. */
 struct chain_means {
 	size_t activation;       /* floats: B * T * C */
 	bool bf16;               /* what goes from stage to stage is rounded */
-	float *spare[CREW_MOST]; /* of each worker (activation): the gradient a backward makes */
+	float *spare[TASK_POOL_MOST]; /* of each worker (activation): the gradient a backward makes */
 };
 
 struct chain {

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "model/average.h"
-#include "model/corpus.h"
+#include "model/text/corpus.h"
 #include "model/hash.h"
 #include "model/stage.h"
 #include "verify/chain.h"
-#include "verify/crew.h"
+#include "verify/task_pool.h"
 #include "verify/kinds.h"
 
 struct replay {
@@ -48,7 +48,7 @@ struct iteration {
 	struct sum *sums;     /* (n_orders) */
 	struct replay *replay;
 	bool *busy;           /* (n_stages) a worker is at it */
-	struct piece pieces[CREW_MOST]; /* what each worker does */
+	struct piece pieces[TASK_POOL_MOST]; /* what each worker does */
 };
 
 void replay_free(struct replay *r)
@@ -120,7 +120,7 @@ static int make_room(struct replay *r, unsigned workers, struct error *err)
 
 	if (workers == 0)
 		workers = n < 1 ? 1 : (unsigned)n;
-	r->workers = workers > CREW_MOST ? CREW_MOST : workers;
+	r->workers = workers > TASK_POOL_MOST ? TASK_POOL_MOST : workers;
 	for (unsigned w = 0; w < r->workers; w++) {
 		r->means.spare[w] = malloc(r->means.activation * sizeof(float));
 		if (!r->means.spare[w])
@@ -267,7 +267,7 @@ static int unwind_blocked(void *context, struct error *err)
 	return error_set(err, -EPROTO, "the nodes' recorded orders contradict one another");
 }
 
-/* ---- the crew's part ---- */
+/* ---- what the pool asks ---- */
 
 static int run_piece(void *context, unsigned worker, struct error *err)
 {
@@ -306,7 +306,7 @@ static void finish_piece(void *context, unsigned worker)
 		chain_went_back(p->chain, &it->replay->means, worker);
 }
 
-static enum crew_finding find_counted(struct iteration *it, struct piece *p)
+static enum task_pool_finding find_counted(struct iteration *it, struct piece *p)
 {
 	bool all = true;
 
@@ -324,12 +324,12 @@ static enum crew_finding find_counted(struct iteration *it, struct piece *p)
 		if (!chain_ready(m, what->kind, s->order->stage))
 			continue;
 		*p = (struct piece){ m, s, s->order->stage, what->kind };
-		return CREW_FOUND;
+		return TASK_POOL_FOUND;
 	}
-	return all ? CREW_ALL_DONE : CREW_NOTHING_NOW;
+	return all ? TASK_POOL_ALL_DONE : TASK_POOL_NOTHING_NOW;
 }
 
-static enum crew_finding find_forward(struct iteration *it, struct piece *p)
+static enum task_pool_finding find_forward(struct iteration *it, struct piece *p)
 {
 	for (size_t i = 0; i < it->c->n_routes; i++) {
 		struct chain *m = &it->chains[i];
@@ -341,21 +341,21 @@ static enum crew_finding find_forward(struct iteration *it, struct piece *p)
 		if (it->busy[stage])
 			continue;
 		*p = (struct piece){ m, NULL, stage, 'F' };
-		return CREW_FOUND;
+		return TASK_POOL_FOUND;
 	}
-	return CREW_NOTHING_NOW;
+	return TASK_POOL_NOTHING_NOW;
 }
 
 /* A stage is one worker's at a time. All is done when all was counted: every visit is (audit.h). */
-static enum crew_finding find_piece(void *context, unsigned worker)
+static enum task_pool_finding find_piece(void *context, unsigned worker)
 {
 	struct iteration *it = context;
 	struct piece *p = &it->pieces[worker];
-	enum crew_finding found = find_counted(it, p);
+	enum task_pool_finding found = find_counted(it, p);
 
-	if (found == CREW_NOTHING_NOW)
+	if (found == TASK_POOL_NOTHING_NOW)
 		found = find_forward(it, p);
-	if (found == CREW_FOUND)
+	if (found == TASK_POOL_FOUND)
 		it->busy[p->stage] = true;
 	return found;
 }
@@ -478,7 +478,7 @@ static int is_uncertain(struct replay *r, struct iteration *it, struct error *er
 static int compute_iteration(struct replay *r, struct iteration *it, double *squares,
 			     struct error *err)
 {
-	static const struct crew_work work = { find_piece, run_piece, finish_piece, unwind_blocked };
+	static const struct task_pool_work work = { find_piece, run_piece, finish_piece, unwind_blocked };
 	const struct store_commit *c = it->c;
 	int rc = begin_iteration(r, it);
 
@@ -492,7 +492,7 @@ static int compute_iteration(struct replay *r, struct iteration *it, double *squ
 			m->with[h] = executor_of(r, it, m->route->nodes[h], m->route->stages[h]);
 	}
 	if (rc == 0)
-		rc = crew_run(&work, it, r->workers, err);
+		rc = task_pool_run(&work, it, r->workers, err);
 	for (size_t i = 0; rc == 0 && i < c->n_reductions; i++)
 		rc = replay_step(r, it, &c->reductions[i], squares, err);
 	return rc;

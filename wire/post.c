@@ -16,9 +16,9 @@
 
 #include <sodium.h>
 
-#include "wire/channel.h"
-#include "wire/post_frame.h"
-#include "wire/post_private.h"
+#include "wire/delivery/channel.h"
+#include "wire/delivery/post_frame.h"
+#include "wire/delivery/post_private.h"
 
 #define MIB        ((size_t)1 << 20)
 #define CHUNK_MOST (4 * MIB)

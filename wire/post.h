@@ -37,7 +37,7 @@
 
 #include "base/error.h"
 #include "wire/keys.h"
-#include "wire/link.h"
+#include "wire/sessions/link.h"
 
 struct post; /* opaque */
 

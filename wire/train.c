@@ -16,7 +16,7 @@
 #include <sodium.h>
 
 #include "wire/dispersion.h"
-#include "wire/link.h"
+#include "wire/sessions/link.h"
 
 #define PACKET_BYTES  1400 /* passes most tunnels in one piece */
 #define HEADERS_BYTES 28

@@ -4,7 +4,7 @@
  * known) and TRAINS: what its packets show when they arrive is the bandwidth (trains.c). Where no
  * train gets through it is FILLING: bulk is kept under way, as urgent as activations, for these are what is planned,
  * until the rate at which it is acknowledged no longer rises or time is up. That rate and the round trips are the
- * post's own (wire/flow.h). A link that nothing uses is probed now and then; while MSG_NOBODY is ordered all
+ * post's own (wire/delivery/flow.h). A link that nothing uses is probed now and then; while MSG_NOBODY is ordered all
  * are, as fast as answers come.
  */
 #include "agent/network/measure.h"

@@ -15,7 +15,7 @@
 #include "agent/work/route.h"
 #include "model/adamw.h"
 #include "model/config.h"
-#include "model/corpus.h"
+#include "model/text/corpus.h"
 #include "model/stage.h"
 #include "wire/msg.h"
 #include "wire/post.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "agent/state.h"
-#include "model/checkpoint.h"
+#include "model/files/checkpoint.h"
 
 struct save_job {
 	const char *run_dir;

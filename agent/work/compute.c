@@ -12,8 +12,8 @@
 #include "agent/weights/fetch.h"
 #include "base/clock.h"
 #include "model/average.h"
-#include "model/checkpoint.h"
-#include "model/corpus.h"
+#include "model/files/checkpoint.h"
+#include "model/text/corpus.h"
 #include "model/stage.h"
 #include "wire/msg.h"
 

@@ -13,7 +13,7 @@
 #include "controller/members/door.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
-#include "model/checkpoint.h"
+#include "model/files/checkpoint.h"
 
 /* Machines may have one name (a cloud's image does), and containers of one machine folders of their own. */
 static bool same_disk(const struct member *a, const struct member *b)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 struct attention_shape {
 	uint32_t batch, sequence; /* B, T */

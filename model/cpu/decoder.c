@@ -1,4 +1,4 @@
-#include "model/decoder.h"
+#include "model/cpu/decoder.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "model/backend.h"
 #include "model/cpu/product.h"
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 struct decoder_layer {
 	const struct layer_offsets *at;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "model/cpu/onednn.h"
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 /* libgomp's; its header belongs to gcc alone. */
 extern void omp_set_num_threads(int);

@@ -9,7 +9,7 @@
 #include "model/cpu/attention.h"
 #include "model/cpu/pool.h"
 #include "model/cpu/product.h"
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 typedef float real;
 

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/checkpoint.h"
-#include "model/gguf.h"
-#include "model/huggingface.h"
+#include "model/files/checkpoint.h"
+#include "model/files/gguf.h"
+#include "model/files/huggingface.h"
 #include "model/program/commands.h"
 #include "model/program/load.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "model/corpus.h"
+#include "model/text/corpus.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "model/decoder.h"
+#include "model/cpu/decoder.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
-#include "model/sample.h"
-#include "model/tokenizer.h"
+#include "model/text/sample.h"
+#include "model/text/tokenizer.h"
 
 static const char help[] =
 	"usage: skippipe generate MODEL [--prompt TEXT] [--tokenizer FILE.model]\n"

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/checkpoint.h"
-#include "model/huggingface.h"
+#include "model/files/checkpoint.h"
+#include "model/files/huggingface.h"
 
 int open_trainer(struct trainer **out, struct options *o, struct error *err)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "model/checkpoint.h"
+#include "model/files/checkpoint.h"
 
 enum { MODEL_FILE_MOST = 1 << 20 };
 

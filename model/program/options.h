@@ -7,7 +7,7 @@
 
 #include "model/config.h"
 #include "model/trainer.h"
-#include "model/visits.h"
+#include "model/program/visits.h"
 
 enum { EXIT_USAGE = 2 };
 

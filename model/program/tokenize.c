@@ -9,11 +9,11 @@
 #include <jansson.h>
 
 #include "base/file.h"
-#include "model/corpus.h"
+#include "model/text/corpus.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/options.h"
-#include "model/tokenizer.h"
+#include "model/text/tokenizer.h"
 
 static const char help[] =
 	"usage: skippipe tokenize --out SHARD.bin [--tokenizer FILE.model] --corpus FILE...\n"

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "model/checkpoint.h"
-#include "model/corpus.h"
+#include "model/files/checkpoint.h"
+#include "model/text/corpus.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"

@@ -13,7 +13,7 @@
 
 #include "base/rng.h"
 #include "model/bf16.h"
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 enum { HALVES = 1 << 16 };
 

@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "model/checkpoint.h"
-#include "model/decoder.h"
-#include "model/gguf.h"
-#include "model/huggingface.h"
+#include "model/files/checkpoint.h"
+#include "model/cpu/decoder.h"
+#include "model/files/gguf.h"
+#include "model/files/huggingface.h"
 #include "model/safetensors.h"
 #include "model/trainer.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "model/corpus.h"
+#include "model/text/corpus.h"
 
 enum { T = 12, SIZE = 240007, BATCH = 3 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 #include "model/stage.h"
 
 static void names_are_read_and_written(void **state)

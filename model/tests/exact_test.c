@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 
 #include "model/tests/emulated_device.h"
 

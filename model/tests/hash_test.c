@@ -17,7 +17,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 #include "model/hash.h"
 
 static const struct {

@@ -13,14 +13,14 @@
 
 #include <jansson.h>
 
-#include "model/checkpoint.h"
-#include "model/corpus.h"
-#include "model/decoder.h"
-#include "model/huggingface.h"
-#include "model/sample.h"
+#include "model/files/checkpoint.h"
+#include "model/text/corpus.h"
+#include "model/cpu/decoder.h"
+#include "model/files/huggingface.h"
+#include "model/text/sample.h"
 #include "model/tensor.h"
 #include "model/trainer.h"
-#include "model/visits.h"
+#include "model/program/visits.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define REPLACED 0

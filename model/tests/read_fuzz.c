@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/checkpoint.h"
+#include "model/files/checkpoint.h"
 #include "model/config.h"
-#include "model/corpus.h"
-#include "model/huggingface.h"
+#include "model/text/corpus.h"
+#include "model/files/huggingface.h"
 #include "model/safetensors.h"
 #include "model/tensor.h"
 

@@ -10,7 +10,7 @@
 
 #include "model/tests/run.h"
 #include "model/trainer.h"
-#include "model/visits.h"
+#include "model/program/visits.h"
 
 static const struct model_config config = { .vocab = 23,
 					    .dim = 16,

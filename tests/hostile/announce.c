@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "tests/hostile/hostile.h"
-#include "wire/post_frame.h"
-#include "wire/post_private.h"
+#include "wire/delivery/post_frame.h"
+#include "wire/delivery/post_private.h"
 
 bool announce_one(struct post *p, uint32_t id, uint64_t number, uint64_t total, uint32_t chunks, int64_t now_us)
 {

@@ -12,7 +12,7 @@
 #include "agent/state.h"
 #include "base/clock.h"
 #include "tests/hostile/hostile.h"
-#include "wire/link.h"
+#include "wire/sessions/link.h"
 
 enum { TURN_MS = 5, ORPHAN_S = 600 };
 

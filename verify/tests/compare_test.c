@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "model/bf16.h"
-#include "model/corpus.h"
+#include "model/text/corpus.h"
 #include "model/hash.h"
 #include "model/stage.h"
 #include "verify/audit.h"

@@ -1,5 +1,5 @@
 /* The state machine of delivery alone: two channels and a network made of random choices. */
-#include "wire/channel.h"
+#include "wire/delivery/channel.h"
 
 #include <errno.h>
 #include <setjmp.h>

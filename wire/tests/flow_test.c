@@ -1,5 +1,5 @@
 /* What a way carries, measured on ways that are played: a link of a known rate and delay. */
-#include "wire/flow.h"
+#include "wire/delivery/flow.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

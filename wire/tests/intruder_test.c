@@ -17,9 +17,9 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "wire/frame.h"
-#include "wire/post_frame.h"
-#include "wire/socket.h"
+#include "wire/sessions/frame.h"
+#include "wire/delivery/post_frame.h"
+#include "wire/sessions/socket.h"
 #include "wire/tests/pair.h"
 
 static const struct post_options defaults;

@@ -6,11 +6,11 @@
 
 #include <sodium.h>
 
-#include "wire/channel.h"
-#include "wire/frame.h"
+#include "wire/delivery/channel.h"
+#include "wire/sessions/frame.h"
 #include "wire/identity.h"
-#include "wire/noise.h"
-#include "wire/post_frame.h"
+#include "wire/sessions/noise.h"
+#include "wire/delivery/post_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* The handshake against messages that another implementation made: noiseprotocol 0.3.1 (Python),
  * with the keys below (SHA-256 of "initiator static" and so on). And what it must refuse. */
-#include "wire/noise.h"
+#include "wire/sessions/noise.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <sodium.h>
 
 #include "wire/identity.h"
-#include "wire/seal.h"
+#include "wire/sessions/seal.h"
 
 static const char prologue[] = "skippipe test prologue";
 static const char first[] = "first payload", second[] = "second payload";

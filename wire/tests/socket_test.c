@@ -1,5 +1,5 @@
 /* A dialer and a listener that is played, on a plain TCP socket: nanomsg's own words byte by byte. */
-#include "wire/socket.h"
+#include "wire/sessions/socket.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "wire/accept.h"
+#include "wire/sessions/accept.h"
 
 enum { HEAD = 8, WORD = 4, CONTENT = 5, MESSAGE = HEAD + WORD + CONTENT };
 

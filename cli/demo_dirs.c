@@ -1,0 +1,156 @@
+#include "cli/demo_dirs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+static int join_path(char *to, size_t room, const char *folder, const char *name, struct error *err)
+{
+	if ((size_t)snprintf(to, room, "%s/%s", folder, name) >= room)
+		return error_set(err, -ENAMETOOLONG, "%s/%s: the name is too long", folder, name);
+	return 0;
+}
+
+static void dated_name(char *to, size_t room)
+{
+	time_t now = (time_t)(clock_wall_us() / 1000000);
+	struct tm tm;
+	size_t n;
+
+	localtime_r(&now, &tm);
+	n = strftime(to, room, "%Y%m%d-%H%M%S", &tm);
+	snprintf(to + n, room - n, "-%ld", (long)getpid());
+}
+
+/* The folder and its two subfolders, all of which can be written. */
+static int make_run(const char *run, struct error *err)
+{
+	static const char *const parts[] = { "log", "keys" };
+	char path[PATH_MAX];
+	int rc = file_make_folder(run, err);
+
+	for (size_t i = 0; rc == 0 && i < sizeof(parts) / sizeof(parts[0]); i++) {
+		rc = join_path(path, sizeof(path), run, parts[i], err);
+		if (rc == 0)
+			rc = file_make_folder(path, err);
+		if (rc == 0 && access(path, W_OK | X_OK) != 0)
+			rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+	}
+	return rc;
+}
+
+/* Where runs usually go. -ENOENT: no home. */
+static int usual_folder(char *to, size_t room, struct error *err)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (state && state[0] == '/')
+		return join_path(to, room, state, "skippipe/runs", err);
+	if (home && home[0] == '/')
+		return join_path(to, room, home, ".local/state/skippipe/runs", err);
+	return error_set(err, -ENOENT, "neither XDG_STATE_HOME nor HOME says where");
+}
+
+/* Anybody can make a folder in /tmp under any name, and read and change then what is put in it. */
+int demo_dirs_own(const char *folder, struct error *err)
+{
+	struct stat st;
+
+	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
+	if (lstat(folder, &st) != 0)
+		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 022) != 0)
+		return error_set(err, -EPERM, "%s: not a folder of this user's alone; say --run-dir", folder);
+	return 0;
+}
+
+static int make_dated(struct demo_dirs *p, struct error *err)
+{
+	char folder[PATH_MAX], name[64];
+	struct error why;
+	int rc;
+
+	dated_name(name, sizeof(name));
+	rc = usual_folder(folder, sizeof(folder), &why);
+	if (rc == 0)
+		rc = join_path(p->run, sizeof(p->run), folder, name, &why);
+	if (rc == 0)
+		rc = make_run(p->run, &why);
+	if (rc == 0)
+		return 0;
+	snprintf(p->why_moved, sizeof(p->why_moved), "%.*s", (int)sizeof(p->why_moved) - 1, why.text);
+	snprintf(folder, sizeof(folder), "/tmp/skippipe-runs-%ld", (long)getuid());
+	rc = demo_dirs_own(folder, err);
+	if (rc != 0)
+		return rc;
+	rc = join_path(p->run, sizeof(p->run), folder, name, err);
+	return rc == 0 ? make_run(p->run, err) : rc;
+}
+
+static int make_given(struct demo_dirs *p, const char *run_dir, struct error *err)
+{
+	char path[PATH_MAX], here[PATH_MAX];
+	struct stat st;
+	int rc;
+
+	if (*run_dir == '/' || !getcwd(here, sizeof(here)))
+		rc = (size_t)snprintf(p->run, sizeof(p->run), "%s", run_dir) >= sizeof(p->run)
+			     ? error_set(err, -ENAMETOOLONG, "%s: the name is too long", run_dir)
+			     : 0;
+	else
+		rc = join_path(p->run, sizeof(p->run), here, run_dir, err);
+	if (rc == 0)
+		rc = join_path(path, sizeof(path), p->run, "run.db", err);
+	if (rc == 0 && stat(path, &st) == 0)
+		rc = error_set(err, -EEXIST, "%s: there is a run in this folder already", path);
+	return rc == 0 ? make_run(p->run, err) : rc;
+}
+
+static int make_sockets(struct demo_dirs *p, struct error *err)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	int n = -1;
+
+	if (runtime && runtime[0] == '/' && stat(runtime, &st) == 0 && st.st_uid == getuid())
+		n = snprintf(p->sockets, sizeof(p->sockets), "%s/skippipe-XXXXXX", runtime);
+	if (n > 0 && n < (int)sizeof(p->sockets) && mkdtemp(p->sockets))
+		return 0;
+	strcpy(p->sockets, "/tmp/skippipe-XXXXXX");
+	if (mkdtemp(p->sockets))
+		return 0;
+	p->sockets[0] = '\0';
+	return error_set(err, -errno, "/tmp: no folder for sockets: %s", strerror(errno));
+}
+
+int demo_dirs_make(struct demo_dirs *p, const char *run_dir, struct error *err)
+{
+	int rc;
+
+	*p = (struct demo_dirs){ .why_moved = "" };
+	rc = run_dir ? make_given(p, run_dir, err) : make_dated(p, err);
+	return rc == 0 ? make_sockets(p, err) : rc;
+}
+
+void demo_dirs_remove(struct demo_dirs *p)
+{
+	DIR *d = p->sockets[0] ? opendir(p->sockets) : NULL;
+	struct dirent *e;
+
+	if (!d)
+		return;
+	while ((e = readdir(d)))
+		unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+	rmdir(p->sockets);
+	p->sockets[0] = '\0';
+}

@@ -1,7 +1,0 @@
-#include "model/cpu/vector_sets.h"
-
-#define EXACT(name) exact_##name##_plain
-#define VECTOR_SET vector_ops_plain
-#define VECTOR_SET_NAME "plain"
-
-#include "model/cpu/vector_body.h"

@@ -1,7 +1,0 @@
-#include "model/cpu/vector_sets.h"
-
-#define EXACT(name) exact_##name##_v3
-#define VECTOR_SET vector_ops_v3
-#define VECTOR_SET_NAME "v3"
-
-#include "model/cpu/vector_body.h"

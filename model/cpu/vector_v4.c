@@ -1,7 +1,0 @@
-#include "model/cpu/vector_sets.h"
-
-#define EXACT(name) exact_##name##_v4
-#define VECTOR_SET vector_ops_v4
-#define VECTOR_SET_NAME "v4"
-
-#include "model/cpu/vector_body.h"

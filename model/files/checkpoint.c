@@ -1,0 +1,567 @@
+#include "model/files/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "model/hash.h"
+#include "model/safetensors.h"
+
+enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
+
+/* What a shard holds of each tensor. */
+static const char *const prefixes[KINDS] = { "", "optimizer.moment1.", "optimizer.moment2." };
+
+static void arrays_of(struct stage *s, float *arrays[KINDS])
+{
+	arrays[0] = stage_weights(s);
+	arrays[1] = stage_moment1(s);
+	arrays[2] = stage_moment2(s);
+}
+
+/* Shards. */
+
+static int write_arrays(const char *path, const struct tensor *tensors, size_t n,
+			const float *const arrays[KINDS], struct error *err)
+{
+	size_t at = 0;
+	struct safetensors_entry *entries = calloc(KINDS * n, sizeof(*entries));
+	char(*names)[NAME] = calloc(KINDS * n, sizeof(*names));
+	int rc = -ENOMEM;
+
+	if (!entries || !names) {
+		error_set(err, rc, "%s: no memory", path);
+		goto free_all;
+	}
+	for (int kind = 0; kind < KINDS; kind++)
+		for (size_t i = 0; i < n; i++, at++) {
+			const struct tensor *t = &tensors[i];
+
+			snprintf(names[at], NAME, "%s%s", prefixes[kind], t->name);
+			entries[at] = (struct safetensors_entry){
+				.name = names[at],
+				.type = SAFETENSORS_F32,
+				.dims = t->dims,
+				.shape = { t->rows, t->cols },
+				.count = t->count,
+				.data = arrays[kind] + t->offset,
+			};
+		}
+	rc = safetensors_write(path, entries, at, NULL, err);
+free_all:
+	free(names);
+	free(entries);
+	return rc;
+}
+
+int checkpoint_write_shard(const char *path, struct stage *s, struct error *err)
+{
+	size_t n;
+	const struct tensor *tensors = stage_tensors(s, &n);
+	float *arrays[KINDS];
+
+	arrays_of(s, arrays);
+	return write_arrays(path, tensors, n, (const float *const *)arrays, err);
+}
+
+static int check_entry(const struct safetensors *file, const char *path, const char *name,
+		       const struct tensor *t, const struct safetensors_entry **out,
+		       struct error *err)
+{
+	const struct safetensors_entry *e = safetensors_find(file, name);
+
+	if (!e)
+		return error_set(err, -EINVAL, "%s: tensor %s is missing", path, name);
+	*out = e;
+	return tensor_check_shape(t, path, name, e->dims, e->shape, err);
+}
+
+/* To (3, P), as the stage's arrays lie. */
+static int read_arrays(const struct safetensors *file, const char *path, struct stage *s,
+		       float *to, struct error *err)
+{
+	size_t n;
+	const struct tensor *tensors = stage_tensors(s, &n);
+
+	for (size_t kind = 0; kind < KINDS; kind++)
+		for (size_t i = 0; i < n; i++) {
+			const struct safetensors_entry *e = NULL;
+			char name[NAME];
+			int rc;
+
+			snprintf(name, sizeof(name), "%s%s", prefixes[kind], tensors[i].name);
+			rc = check_entry(file, path, name, &tensors[i], &e, err);
+			if (!rc)
+				rc = safetensors_read(file, e, to + kind * stage_parameters(s) +
+								       tensors[i].offset, err);
+			if (rc)
+				return rc;
+		}
+	return 0;
+}
+
+/* Aside first: nothing is overwritten unless all of it was there until the last byte was read. */
+static int read_shard(const struct safetensors *file, const char *path, struct stage *s,
+		      struct error *err)
+{
+	size_t n = stage_parameters(s);
+	float *read = malloc(KINDS * n * sizeof(*read)), *arrays[KINDS];
+	int rc = read ? read_arrays(file, path, s, read, err)
+		      : error_set(err, -ENOMEM, "%s: no memory to read it", path);
+
+	if (!rc) {
+		arrays_of(s, arrays);
+		for (size_t kind = 0; kind < KINDS; kind++)
+			memcpy(arrays[kind], read + kind * n, n * sizeof(*read));
+		stage_changed(s);
+	}
+	free(read);
+	return rc;
+}
+
+int checkpoint_read_shard(const char *path, struct stage *s, struct error *err)
+{
+	struct safetensors *file;
+	int rc = safetensors_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	rc = read_shard(file, path, s, err);
+	safetensors_close(file);
+	return rc;
+}
+
+/* The manifest. */
+
+static void manifest_path(char path[PATH], const char *folder)
+{
+	snprintf(path, PATH, "%s/manifest.json", folder);
+}
+
+static void format_hex(char text[20], uint64_t v)
+{
+	snprintf(text, 20, "%016" PRIx64, v);
+}
+
+static int shard_hash(const char *path, uint64_t *hash, struct error *err)
+{
+	struct safetensors *file;
+	int rc = safetensors_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	rc = safetensors_hash(file, hash, err);
+	safetensors_close(file);
+	return rc;
+}
+
+static json_t *manifest_json(const struct checkpoint *c, json_t *shards)
+{
+	char *model = model_config_print(&c->config, &c->recipe), corpus[20];
+	json_t *document = model ? json_loads(model, 0, NULL) : NULL;
+
+	free(model);
+	format_hex(corpus, c->corpus);
+	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:O}", "format",
+			 "skippipe.checkpoint/1", "model", document, "iteration",
+			 (json_int_t)c->iteration, "seed", (json_int_t)c->seed, "position",
+			 (json_int_t)c->position, "corpus", corpus, "hash", HASH_NAME, "shards", shards);
+}
+
+static int write_manifest(const char *folder, const struct checkpoint *c, json_t *shards,
+			  struct error *err)
+{
+	char path[PATH], *text;
+	json_t *json = manifest_json(c, shards);
+	int rc;
+
+	manifest_path(path, folder);
+	text = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
+	json_decref(json);
+	if (!text)
+		return error_set(err, -ENOMEM, "%s: no memory", path);
+	rc = file_write(path, text, strlen(text), 0644, err);
+	free(text);
+	return rc;
+}
+
+/* Only shards are removed, and only those that the manifest does not name. */
+static void remove_old(const char *folder, const json_t *shards)
+{
+	DIR *d = opendir(folder);
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		const char *dot = strstr(e->d_name, ".safetensors");
+		bool named = false;
+		char path[PATH + 256];
+
+		if (strncmp(e->d_name, "stage-", 6) != 0 || !dot)
+			continue;
+		for (size_t i = 0; i < json_array_size(shards); i++)
+			named |= strcmp(e->d_name,
+					json_string_value(json_object_get(
+						json_array_get(shards, i), "file"))) == 0;
+		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+		if (!named)
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void shard_name(char name[64], uint32_t stage, uint64_t iteration)
+{
+	snprintf(name, 64, "stage-%03" PRIu32 ".%08" PRIu64 ".safetensors", stage, iteration);
+}
+
+static int note_shard(json_t *shards, const char *name, uint64_t hash)
+{
+	char text[20];
+
+	format_hex(text, hash);
+	return json_array_append_new(shards,
+				     json_pack("{s:s, s:s}", "file", name, "hash", text));
+}
+
+int checkpoint_write(const char *folder, const struct checkpoint *c,
+		     struct stage *const *stages, struct error *err)
+{
+	json_t *shards = json_array();
+	int rc = shards ? file_make_folder(folder, err)
+			: error_set(err, -ENOMEM, "%s: no memory", folder);
+
+	for (uint32_t i = 0; i < c->config.n_stages && !rc; i++) {
+		char name[64], path[PATH];
+		uint64_t hash = 0;
+
+		shard_name(name, i, c->iteration);
+		snprintf(path, sizeof(path), "%s/%s", folder, name);
+		rc = checkpoint_write_shard(path, stages[i], err);
+		if (!rc)
+			rc = shard_hash(path, &hash, err);
+		if (!rc && note_shard(shards, name, hash) < 0)
+			rc = error_set(err, -ENOMEM, "%s: no memory", folder);
+	}
+	if (!rc)
+		rc = write_manifest(folder, c, shards, err);
+	if (!rc)
+		remove_old(folder, shards);
+	json_decref(shards);
+	return rc;
+}
+
+static int take_number_key(const json_t *root, const char *key, uint64_t *to, const char *path,
+			   struct error *err)
+{
+	const json_t *v = json_object_get(root, key);
+
+	if (!json_is_integer(v) || json_integer_value(v) < 0)
+		return error_set(err, -EINVAL, "%s: %s: expected a whole number", path, key);
+	*to = (uint64_t)json_integer_value(v);
+	return 0;
+}
+
+static int check_keys(json_t *root, const char *path, struct error *err)
+{
+	static const char *const known[] = { "format",   "model",  "iteration", "seed",
+					     "position", "corpus", "hash", "shards" };
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(root, key, value)
+	{
+		size_t i = 0;
+
+		while (i < sizeof(known) / sizeof(known[0]) && strcmp(known[i], key) != 0)
+			i++;
+		if (i == sizeof(known) / sizeof(known[0]))
+			return error_set(err, -EINVAL, "%s: %s: unknown key", path, key);
+	}
+	return 0;
+}
+
+static int parse_manifest(json_t *root, const char *path, struct checkpoint *c,
+			  struct error *err)
+{
+	const char *format = json_string_value(json_object_get(root, "format")), *corpus;
+	char *model;
+	int rc = check_keys(root, path, err);
+
+	if (rc)
+		return rc;
+	if (!format || strcmp(format, "skippipe.checkpoint/1") != 0)
+		return error_set(err, -EINVAL, "%s: format: expected \"skippipe.checkpoint/1\"",
+				 path);
+	model = json_dumps(json_object_get(root, "model"), JSON_REAL_PRECISION(9));
+	if (!model)
+		return error_set(err, -EINVAL, "%s: model: expected an object", path);
+	rc = model_config_parse(&c->config, &c->recipe, model, strlen(model), path, err);
+	free(model);
+	if (!rc)
+		rc = take_number_key(root, "iteration", &c->iteration, path, err);
+	if (!rc)
+		rc = take_number_key(root, "seed", &c->seed, path, err);
+	if (!rc)
+		rc = take_number_key(root, "position", &c->position, path, err);
+	corpus = json_string_value(json_object_get(root, "corpus"));
+	if (!rc && !corpus)
+		rc = error_set(err, -EINVAL, "%s: corpus: expected a hash", path);
+	if (!rc && corpus)
+		c->corpus = strtoull(corpus, NULL, 16);
+	if (!rc && json_array_size(json_object_get(root, "shards")) != c->config.n_stages)
+		rc = error_set(err, -EINVAL,
+			       "%s: shards: expected one for each of %" PRIu32 " stages", path,
+			       c->config.n_stages);
+	return rc;
+}
+
+static int load_manifest(const char *folder, json_t **root, struct checkpoint *c,
+			 struct error *err)
+{
+	char path[PATH], *text;
+	size_t size;
+	json_error_t at;
+	int rc;
+
+	manifest_path(path, folder);
+	rc = file_read(path, MANIFEST_MOST, &text, &size, err);
+	if (rc)
+		return rc;
+	*root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
+	free(text);
+	if (!json_is_object(*root))
+		rc = error_set(err, -EINVAL, "%s: %s", path,
+			       *root ? "expected an object" : at.text);
+	else
+		rc = parse_manifest(*root, path, c, err);
+	if (rc)
+		json_decref(*root);
+	return rc;
+}
+
+int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
+{
+	struct checkpoint read = { 0 };
+	json_t *root;
+	int rc = load_manifest(folder, &root, &read, err);
+
+	if (rc)
+		return rc;
+	json_decref(root);
+	*c = read;
+	return 0;
+}
+
+/* As the manifest's are: earlier ones do not say, and have a checksum that only accidents fail. */
+static int named_hash(const struct safetensors *file, const json_t *root, const char *path, uint64_t *is,
+		      struct error *err)
+{
+	const json_t *name = json_object_get(root, "hash");
+
+	if (!name)
+		return safetensors_checksum(file, is, err);
+	if (!json_is_string(name) || strcmp(json_string_value(name), HASH_NAME) != 0)
+		return error_set(err, -EPROTONOSUPPORT, "%s: its manifest's hashes are not " HASH_NAME
+				 ", which is what this program computes", path);
+	return safetensors_hash(file, is, err);
+}
+
+int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err)
+{
+	struct checkpoint c = { 0 };
+	struct safetensors *file;
+	const char *name, *hash;
+	char path[PATH], found[20];
+	json_t *root, *shard;
+	uint64_t is = 0;
+	int rc = load_manifest(folder, &root, &c, err);
+
+	if (rc)
+		return rc;
+	shard = json_array_get(json_object_get(root, "shards"), stage_index(s));
+	name = json_string_value(json_object_get(shard, "file"));
+	hash = json_string_value(json_object_get(shard, "hash"));
+	if (!name || !hash || strchr(name, '/')) {
+		rc = error_set(err, -EINVAL, "%s/manifest.json: shards: expected file and hash",
+			       folder);
+		goto free_root;
+	}
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	rc = safetensors_open(&file, path, err);
+	if (rc)
+		goto free_root;
+	rc = named_hash(file, root, path, &is, err);
+	format_hex(found, is);
+	if (!rc && strcmp(found, hash) != 0)
+		rc = error_set(err, -EINVAL,
+			       "%s: damaged: its hash is %s, the manifest says %s", path, found,
+			       hash);
+	if (!rc)
+		rc = read_shard(file, path, s, err);
+	safetensors_close(file);
+free_root:
+	json_decref(root);
+	return rc;
+}
+
+/* ---- of a run: a folder for each, shards and manifest by different processes ---- */
+
+static void save_folder(char path[PATH], const char *run, uint64_t iteration)
+{
+	snprintf(path, PATH, "%s/checkpoints/%08" PRIu64, run, iteration);
+}
+
+int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
+			  uint64_t iteration, const float *state, uint64_t *hash,
+			  uint64_t *bytes, struct error *err)
+{
+	struct tensor_table table;
+	char folder[PATH], name[64], path[PATH + 64];
+	const float *arrays[KINDS];
+	size_t first = 0, n = 0, parameters;
+	struct stat st;
+	int rc = tensor_table_new(&table, c, err);
+
+	if (rc)
+		return rc;
+	save_folder(folder, run, iteration);
+	shard_name(name, stage, iteration);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	parameters = tensor_table_parameters(&table, stage);
+	for (size_t k = 0; k < KINDS; k++)
+		arrays[k] = state + k * parameters;
+	while (table.tensors[first].stage != stage)
+		first++;
+	while (first + n < table.n && table.tensors[first + n].stage == stage)
+		n++;
+	rc = file_make_folder(folder, err);
+	if (!rc)
+		rc = write_arrays(path, &table.tensors[first], n, arrays, err);
+	if (!rc)
+		rc = shard_hash(path, hash, err);
+	if (!rc && stat(path, &st) != 0)
+		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!rc)
+		*bytes = (uint64_t)st.st_size;
+	tensor_table_free(&table);
+	return rc;
+}
+
+static int open_shard(struct safetensors **file, char path[PATH + 64], const char *run, uint32_t stage,
+		      uint64_t iteration, uint64_t hash, struct error *err)
+{
+	char folder[PATH], name[64];
+	uint64_t is = 0;
+	int rc;
+
+	save_folder(folder, run, iteration);
+	shard_name(name, stage, iteration);
+	snprintf(path, PATH + 64, "%s/%s", folder, name);
+	rc = safetensors_open(file, path, err);
+	if (rc)
+		return rc;
+	rc = safetensors_hash(*file, &is, err);
+	if (!rc && is != hash)
+		rc = error_set(err, -EINVAL, "%s: damaged: it is not what was written", path);
+	if (rc)
+		safetensors_close(*file);
+	return rc;
+}
+
+int checkpoint_check_stage(const char *run, uint32_t stage, uint64_t iteration, uint64_t hash,
+			   struct error *err)
+{
+	struct safetensors *file;
+	char path[PATH + 64];
+	int rc = open_shard(&file, path, run, stage, iteration, hash, err);
+
+	if (!rc)
+		safetensors_close(file);
+	return rc;
+}
+
+int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, uint64_t hash,
+			  struct error *err)
+{
+	struct safetensors *file;
+	char path[PATH + 64];
+	int rc = open_shard(&file, path, run, stage_index(s), iteration, hash, err);
+
+	if (rc)
+		return rc;
+	rc = read_shard(file, path, s, err);
+	safetensors_close(file);
+	return rc;
+}
+
+int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
+			     const uint64_t *hashes, struct error *err)
+{
+	json_t *shards = json_array();
+	char folder[PATH], name[64];
+	int rc = shards ? 0 : -ENOMEM;
+
+	save_folder(folder, run, c->iteration);
+	for (uint32_t i = 0; i < c->config.n_stages && !rc; i++) {
+		shard_name(name, i, c->iteration);
+		if (note_shard(shards, name, hashes[i]) < 0)
+			rc = -ENOMEM;
+	}
+	if (rc)
+		error_set(err, rc, "%s: no memory", folder);
+	if (!rc)
+		rc = file_make_folder(folder, err);
+	if (!rc)
+		rc = write_manifest(folder, c, shards, err);
+	json_decref(shards);
+	return rc;
+}
+
+/* Only what was written here: shards and the manifest. The folder goes when nothing else is in.
+ */
+static void remove_saved(const char *folder)
+{
+	DIR *d = opendir(folder);
+	char path[PATH + 256];
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		const char *dot = strrchr(e->d_name, '.');
+		bool shard = strncmp(e->d_name, "stage-", 6) == 0 && dot &&
+			     strcmp(dot, ".safetensors") == 0;
+
+		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+		if (shard || strcmp(e->d_name, "manifest.json") == 0)
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
+	rmdir(folder);
+}
+
+void checkpoint_prune(const char *run, uint64_t oldest)
+{
+	char folder[PATH], path[PATH];
+	DIR *d;
+
+	snprintf(folder, sizeof(folder), "%s/checkpoints", run);
+	d = opendir(folder);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		char *end;
+		unsigned long long iteration = strtoull(e->d_name, &end, 10);
+
+		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || iteration >= oldest)
+			continue;
+		save_folder(path, run, iteration);
+		remove_saved(path);
+	}
+	if (d)
+		closedir(d);
+}

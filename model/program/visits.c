@@ -1,0 +1,117 @@
+#include "model/program/visits.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+
+int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err)
+{
+	uint32_t most = r->always + 1 < n_stages ? n_stages - 1 - r->always : 0;
+
+	if (r->skip > most)
+		return error_set(err, -EINVAL,
+				 "cannot leave out %" PRIu32 " of %" PRIu32
+				 " stages: at most %" PRIu32,
+				 r->skip, n_stages, most);
+	return 0;
+}
+
+uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations)
+{
+	return iteration < r->whole_first || iteration + r->whole_last >= iterations ? 0
+										     : r->skip;
+}
+
+static void shuffle_stages(struct rng *r, uint32_t *x, uint32_t n)
+{
+	for (uint32_t i = n; i > 1; i--) {
+		uint32_t j = rng_below(r, i), t = x[j];
+
+		x[j] = x[i - 1];
+		x[i - 1] = t;
+	}
+}
+
+/* Exchanges neighbours in stage number that stand next to each other; swaps do not overlap. */
+static void swap_neighbours(struct rng *r, float chance, uint32_t *path, uint32_t n)
+{
+	for (uint32_t i = 0; i + 1 < n; i++) {
+		if (path[i] + 1 != path[i + 1] || rng_uniform(r) >= (double)chance)
+			continue;
+		path[i]++;
+		path[i + 1]--;
+		i++;
+	}
+}
+
+/* Stages to leave out, without replacement, stage s with a weight of s squared. */
+static void draw_unequal(struct rng *r, uint32_t n_stages, uint32_t always, uint32_t skip,
+			 bool *out)
+{
+	while (skip-- > 0) {
+		double sum = 0, at;
+		uint32_t s = 0;
+
+		for (uint32_t i = always + 1; i < n_stages; i++)
+			sum += out[i] ? 0 : (double)i * i;
+		at = rng_uniform(r) * sum;
+		for (uint32_t i = always + 1; i < n_stages && at >= 0; i++)
+			if (!out[i]) {
+				at -= (double)i * i;
+				s = i;
+			}
+		out[s] = true;
+	}
+}
+
+/* Equal exposure: the stages lie in a circle of random order, microbatch i (in random order)
+ * leaves out the next `skip` of them. */
+int visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t microbatches,
+		uint64_t seed, uint64_t iteration, uint32_t *paths)
+{
+	uint32_t droppable = n_stages - 1 - rules->always;
+	uint32_t *circle = calloc(n_stages, sizeof(*circle));
+	uint32_t *turn = calloc(microbatches, sizeof(*turn));
+	bool *out = calloc(n_stages, sizeof(*out));
+	struct rng r;
+	int rc = -ENOMEM;
+
+	if (!circle || !turn || !out)
+		goto free_all;
+	assert(rules->skip <= droppable);
+	rng_init_stream(&r, seed, iteration);
+	for (uint32_t i = 0; i < droppable; i++)
+		circle[i] = rules->always + 1 + i;
+	for (uint32_t i = 0; i < microbatches; i++)
+		turn[i] = i;
+	shuffle_stages(&r, circle, droppable);
+	shuffle_stages(&r, turn, microbatches);
+	for (uint32_t m = 0; m < microbatches; m++) {
+		uint32_t *path = paths + (size_t)m * n_stages, n = 0;
+
+		for (uint32_t s = 0; s < n_stages; s++)
+			out[s] = false;
+		if (rules->unequal)
+			draw_unequal(&r, n_stages, rules->always, rules->skip, out);
+		else
+			for (uint32_t k = 0; k < rules->skip; k++)
+				out[circle[((uint64_t)turn[m] * rules->skip + k) %
+					   (droppable ? droppable : 1)]] = true;
+		for (uint32_t s = 1; s < n_stages; s++)
+			if (!out[s])
+				path[n++] = s;
+		if (rules->any_order)
+			shuffle_stages(&r, path, n);
+		else
+			swap_neighbours(&r, rules->swap, path, n);
+	}
+	rc = 0;
+free_all:
+	free(circle);
+	free(turn);
+	free(out);
+	return rc;
+}

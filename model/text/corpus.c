@@ -1,0 +1,394 @@
+#include "model/text/corpus.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "model/hash.h"
+
+static const char default_folder[] = "/usr/share/games/fortunes";
+
+enum {
+	BLOCK = 4096,   /* tokens */
+	GROUP = 20,     /* blocks; the last of each group is held out */
+	MOST = 1 << 30, /* bytes of one file */
+	SHARD_HEADER = 1024,
+};
+
+struct corpus {
+	unsigned char *data; /* size tokens of `width` bytes */
+	size_t size;
+	size_t width; /* 1: bytes; 2: little-endian, of token shards */
+	uint32_t vocab;
+	void *map; /* NULL, or what data lies in */
+	size_t map_size;
+	uint32_t sequence; /* T */
+	uint64_t seed;
+	uint64_t hash;
+	size_t block;          /* bytes */
+	size_t groups;         /* whole groups; what follows the last is trained on */
+	size_t per_run;        /* samples in the training part of a group */
+	size_t tail;           /* samples after the last whole group */
+	size_t per_validation; /* samples in a held-out block */
+};
+
+static int32_t token_at(const struct corpus *c, size_t i)
+{
+	return c->width == 1 ? c->data[i] : c->data[2 * i] | c->data[2 * i + 1] << 8;
+}
+
+/* Reading. */
+
+static uint32_t word_at(const char *data, size_t i)
+{
+	uint32_t v;
+
+	memcpy(&v, data + 4 * i, sizeof(v));
+	return v;
+}
+
+static int append_text(struct corpus *c, const char *data, size_t size, size_t width,
+		       struct error *err)
+{
+	size_t had = c->size * c->width;
+	unsigned char *grown;
+
+	if (c->size > 0 && c->width != width)
+		return error_set(err, -EINVAL,
+				 "corpus: texts and token shards cannot be mixed");
+	grown = realloc(c->data, had + size);
+	if (!grown)
+		return error_set(err, -ENOMEM, "no memory for %zu bytes of corpus", had + size);
+	memcpy(grown + had, data, size);
+	c->data = grown;
+	c->width = width;
+	c->size = (had + size) / width;
+	return 0;
+}
+
+/* A token shard: 256 words of header (magic, version, tokens), then 16-bit tokens. */
+static int check_shard(const char *path, const char *data, size_t size, struct error *err)
+{
+	if (word_at(data, 1) != 1)
+		return error_set(err, -EINVAL,
+				 "corpus: %s: token shard of version %" PRIu32 ", expected 1",
+				 path, word_at(data, 1));
+	if (size != SHARD_HEADER + (size_t)word_at(data, 2) * 2)
+		return error_set(
+			err, -EINVAL,
+			"corpus: %s: cut short: %zu bytes where the header promises %" PRIu32
+			" tokens",
+			path, size, word_at(data, 2));
+	return 0;
+}
+
+static bool is_shard(const char *data, size_t size)
+{
+	return size >= 12 && word_at(data, 0) == CORPUS_SHARD_MAGIC;
+}
+
+static int append_file(struct corpus *c, const char *path, struct error *err)
+{
+	char *data;
+	size_t size;
+	int rc = file_read(path, MOST, &data, &size, err);
+
+	if (rc)
+		return error_prefix(err, rc, "corpus");
+	if (size == 0) {
+		rc = error_set(err, -EINVAL, "corpus: %s is empty", path);
+	} else if (is_shard(data, size)) {
+		rc = check_shard(path, data, size, err);
+		if (!rc)
+			rc = append_text(c, data + SHARD_HEADER, size - SHARD_HEADER, 2, err);
+	} else {
+		rc = append_text(c, data, size, 1, err);
+	}
+	free(data);
+	return rc;
+}
+
+/* A single shard is not copied but mapped: it may be larger than memory. 1: not a shard. */
+static int map_shard(struct corpus *c, const char *path, struct error *err)
+{
+	struct stat st;
+	int fd, rc = 1;
+	void *map;
+
+	/* A pipe can be opened but once, and is no shard. */
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+		return 1;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 1;
+	if (fstat(fd, &st) == 0 && st.st_size > 0) {
+		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED) {
+			rc = error_set(err, -errno, "corpus: %s: %s", path, strerror(errno));
+		} else if (!is_shard(map, (size_t)st.st_size)) {
+			munmap(map, (size_t)st.st_size);
+		} else {
+			c->map = map;
+			c->map_size = (size_t)st.st_size;
+			rc = check_shard(path, map, c->map_size, err);
+			c->data = (unsigned char *)map + SHARD_HEADER;
+			c->width = 2;
+			c->size = (c->map_size - SHARD_HEADER) / 2;
+		}
+	}
+	close(fd);
+	return rc;
+}
+
+/* Fortunes come as NAME, NAME.dat (an index) and NAME.u8 (the same text): NAME it is. Drawings
+ * are not English. */
+static int is_fortune(const struct dirent *e)
+{
+	return e->d_type != DT_DIR && !strchr(e->d_name, '.') &&
+	       strcmp(e->d_name, "ascii-art") != 0;
+}
+
+/* By bytes, so that the locale does not decide what is trained on. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int append_default(struct corpus *c, struct error *err)
+{
+	struct dirent **names;
+	int n = scandir(default_folder, &names, is_fortune, by_name), rc = 0;
+
+	if (n <= 0) {
+		if (n == 0)
+			free(names);
+		return error_set(
+			err, -ENOENT,
+			"corpus: no texts in %s; install the package \"fortunes\" or name "
+			"files with --corpus",
+			default_folder);
+	}
+	for (int i = 0; i < n; i++) {
+		char path[sizeof(default_folder) + sizeof(names[i]->d_name)];
+
+		snprintf(path, sizeof(path), "%s/%s", default_folder, names[i]->d_name);
+		if (!rc)
+			rc = append_file(c, path, err);
+		free(names[i]);
+	}
+	free(names);
+	return rc;
+}
+
+/* Layout. */
+
+static int lay_out(struct corpus *c, struct error *err)
+{
+	size_t need = (size_t)c->sequence + 1, rest;
+
+	if (c->sequence == 0)
+		return error_set(err, -EINVAL, "corpus: a sequence of 0 tokens");
+	if (c->size < GROUP * need)
+		return error_set(
+			err, -EINVAL,
+			"corpus: %zu tokens are too few: %zu are needed for sequences of "
+			"%" PRIu32 " tokens and a validation part",
+			c->size, GROUP * need, c->sequence);
+	c->block = need * 2 > BLOCK ? need * 2 : BLOCK;
+	if (c->block > c->size / GROUP)
+		c->block = c->size / GROUP;
+	assert(c->block >= need);
+	c->groups = c->size / (GROUP * c->block);
+	c->per_run = ((GROUP - 1) * c->block - 1) / c->sequence;
+	c->per_validation = (c->block - 1) / c->sequence;
+	rest = c->size - c->groups * GROUP * c->block;
+	c->tail = rest > 0 ? (rest - 1) / c->sequence : 0;
+	c->hash = hash_bytes(c->data, c->size * c->width);
+	for (size_t i = 0; i < c->size && c->width == 2; i++)
+		if ((uint32_t)token_at(c, i) >= c->vocab)
+			c->vocab = (uint32_t)token_at(c, i) + 1;
+	if (c->width == 1)
+		c->vocab = 256;
+	return 0;
+}
+
+static int finish_corpus(struct corpus **out, struct corpus *c, int rc, struct error *err)
+{
+	if (!rc)
+		rc = lay_out(c, err);
+	if (rc)
+		corpus_free(c);
+	else
+		*out = c;
+	return rc;
+}
+
+static struct corpus *begin_corpus(uint32_t sequence, uint64_t seed, struct error *err)
+{
+	struct corpus *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		error_set(err, -ENOMEM, "no memory for a corpus");
+		return NULL;
+	}
+	c->sequence = sequence;
+	c->seed = seed;
+	return c;
+}
+
+int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t sequence,
+	       uint64_t seed, struct error *err)
+{
+	struct corpus *c = begin_corpus(sequence, seed, err);
+	int rc = 0;
+
+	if (!c)
+		return -ENOMEM;
+	if (n_paths == 1)
+		rc = map_shard(c, paths[0], err);
+	if (n_paths > 1 || rc > 0)
+		rc = 0;
+	for (size_t i = 0; i < n_paths && !rc && !c->map; i++)
+		rc = append_file(c, paths[i], err);
+	if (n_paths == 0)
+		rc = append_default(c, err);
+	return finish_corpus(out, c, rc, err);
+}
+
+int corpus_from_text(struct corpus **out, const char *text, size_t size, uint32_t sequence,
+		     uint64_t seed, struct error *err)
+{
+	struct corpus *c = begin_corpus(sequence, seed, err);
+
+	if (!c)
+		return -ENOMEM;
+	return finish_corpus(out, c, size ? append_text(c, text, size, 1, err) : 0, err);
+}
+
+void corpus_free(struct corpus *c)
+{
+	if (!c)
+		return;
+	if (c->map)
+		munmap(c->map, c->map_size);
+	else
+		free(c->data);
+	free(c);
+}
+
+uint64_t corpus_hash(const struct corpus *c)
+{
+	return c->hash;
+}
+
+size_t corpus_bytes(const struct corpus *c)
+{
+	return c->size * c->width;
+}
+
+uint32_t corpus_vocab(const struct corpus *c)
+{
+	return c->vocab;
+}
+
+size_t corpus_samples(const struct corpus *c)
+{
+	return c->groups * c->per_run + c->tail;
+}
+
+size_t corpus_validation_samples(const struct corpus *c)
+{
+	return c->groups * c->per_validation;
+}
+
+/* Order. An epoch's permutation is computed, not stored: a four-round Feistel network on the
+ * smallest even number of bits that holds n, walked until it lands below n (Black and Rogaway,
+ * 2002). */
+
+static uint64_t mix_bits(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static size_t permute_index(size_t i, size_t n, const uint64_t keys[4])
+{
+	unsigned half = 1;
+	uint64_t mask;
+
+	while ((uint64_t)1 << (2 * half) < n)
+		half++;
+	mask = ((uint64_t)1 << half) - 1;
+	do {
+		uint64_t left = i >> half, right = i & mask;
+
+		for (int k = 0; k < 4; k++) {
+			uint64_t next = left ^ (mix_bits(right + keys[k]) & mask);
+
+			left = right;
+			right = next;
+		}
+		i = (size_t)(left << half | right);
+	} while (i >= n);
+	return i;
+}
+
+static void copy_window(const struct corpus *c, size_t from, int32_t *tokens, int32_t *targets)
+{
+	for (uint32_t t = 0; t < c->sequence; t++) {
+		tokens[t] = token_at(c, from + t);
+		targets[t] = token_at(c, from + t + 1);
+	}
+}
+
+void corpus_batch(const struct corpus *c, uint32_t shard, uint32_t n_shards, uint64_t position,
+		  uint32_t batch, int32_t *tokens, int32_t *targets)
+{
+	size_t n = corpus_samples(c);
+
+	for (uint32_t b = 0; b < batch; b++) {
+		uint64_t at = (position * batch + b) * n_shards + shard, keys[4];
+		size_t sample, group;
+		struct rng r;
+
+		rng_init_stream(&r, c->seed, at / n);
+		for (int k = 0; k < 4; k++)
+			keys[k] = rng_next(&r);
+		sample = permute_index((size_t)(at % n), n, keys);
+		group = sample / c->per_run;
+		if (group > c->groups)
+			group = c->groups;
+		sample -= group * c->per_run;
+		copy_window(c, group * GROUP * c->block + sample * c->sequence,
+			    tokens + (size_t)b * c->sequence,
+			    targets + (size_t)b * c->sequence);
+	}
+}
+
+void corpus_validation_batch(const struct corpus *c, uint64_t k, uint32_t batch,
+			     int32_t *tokens, int32_t *targets)
+{
+	size_t n = corpus_validation_samples(c);
+
+	for (uint32_t b = 0; b < batch; b++) {
+		size_t sample = (size_t)((k * batch + b) % n);
+		size_t group = sample % c->groups; /* from all over the text first */
+		size_t at = group * GROUP * c->block + (GROUP - 1) * c->block +
+			    sample / c->groups * c->sequence;
+
+		copy_window(c, at, tokens + (size_t)b * c->sequence,
+			    targets + (size_t)b * c->sequence);
+	}
+}

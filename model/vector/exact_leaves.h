@@ -1,0 +1,102 @@
+/* exact_leaves.h - digests of a hash's leaves (model/hash.h), EXACT_LANES of them side by side:
+ * each lane of a vector is another leaf's word. Included once by each exact_*.c.
+ *
+ * Leaves lie one behind another, so a block of each is read along the leaf and turned: n rows of n
+ * words become columns by log2(n) rounds, in each of which row i and row i + n/2 are interleaved.
+ */
+#include <string.h>
+
+#include "model/vector/exact.h"
+#include "model/hash.h"
+
+#pragma GCC diagnostic ignored "-Wpsabi" /* vectors pass only between inlined functions */
+
+typedef uint32_t lanes __attribute__((vector_size(4 * EXACT_LANES)));
+
+#undef INLINE_
+#define INLINE_ static inline __attribute__((always_inline))
+#define WORD lanes
+
+#include "model/blake2s.h"
+
+#if EXACT_LANES == 4
+#define FIRST_HALVES(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define SECOND_HALVES(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#elif EXACT_LANES == 8
+#define FIRST_HALVES(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define SECOND_HALVES(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define FIRST_HALVES(a, b) \
+	__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define SECOND_HALVES(a, b) \
+	__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#endif
+
+INLINE_ void turn(lanes rows[EXACT_LANES])
+{
+	lanes next[EXACT_LANES];
+
+	for (int round = 1; round < EXACT_LANES; round *= 2) {
+		for (int i = 0; i < EXACT_LANES / 2; i++) {
+			next[2 * i] = FIRST_HALVES(rows[i], rows[i + EXACT_LANES / 2]);
+			next[2 * i + 1] = SECOND_HALVES(rows[i], rows[i + EXACT_LANES / 2]);
+		}
+		memcpy(rows, next, sizeof(next));
+	}
+}
+
+/* The block at `at` of each leaf. */
+INLINE_ void load_blocks(lanes m[16], const unsigned char *const leaf[EXACT_LANES], size_t at)
+{
+	for (int w = 0; w < 16; w += EXACT_LANES) {
+		for (int l = 0; l < EXACT_LANES; l++)
+			memcpy(&m[w + l], leaf[l] + at + 4 * w, sizeof(m[0]));
+		turn(m + w);
+	}
+}
+
+/* Leaves of one length > 0; h: the digests, word by word. */
+static void digest_leaves(lanes h[8], const unsigned char *const leaf[EXACT_LANES], size_t bytes)
+{
+	size_t last = (bytes - 1) / BLAKE2S_BLOCK * BLAKE2S_BLOCK;
+	unsigned char padded[EXACT_LANES][BLAKE2S_BLOCK] = { { 0 } };
+	const unsigned char *end[EXACT_LANES];
+	lanes m[16];
+
+	blake2s_begin(h);
+	for (size_t at = 0; at < last; at += BLAKE2S_BLOCK) {
+		load_blocks(m, leaf, at);
+		blake2s_block(h, m, at + BLAKE2S_BLOCK, false);
+	}
+	for (int l = 0; l < EXACT_LANES; l++) {
+		memcpy(padded[l], leaf[l] + last, bytes - last);
+		end[l] = padded[l];
+	}
+	load_blocks(m, end, 0);
+	blake2s_block(h, m, bytes, true);
+}
+
+/* Where there are fewer leaves than lanes, lanes do one twice. */
+void EXACT(leaves)(unsigned char *digests, const unsigned char *data, size_t bytes)
+{
+	const unsigned char *leaf[EXACT_LANES];
+	lanes h[8];
+
+	while (bytes > 0) {
+		size_t n = bytes / HASH_LEAF < EXACT_LANES ? bytes / HASH_LEAF : EXACT_LANES;
+		size_t length = n ? HASH_LEAF : bytes;
+
+		n = n ? n : 1;
+		for (size_t l = 0; l < EXACT_LANES; l++)
+			leaf[l] = data + (l < n ? l : 0) * length;
+		digest_leaves(h, leaf, length);
+		for (size_t l = 0; l < n; l++, digests += HASH_DIGEST)
+			for (size_t w = 0; w < BLAKE2S_WORDS; w++) {
+				uint32_t word = h[w][l];
+
+				memcpy(digests + 4 * w, &word, sizeof(word));
+			}
+		data += n * length;
+		bytes -= n * length;
+	}
+}

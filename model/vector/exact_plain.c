@@ -1,0 +1,5 @@
+#define EXACT(name) exact_##name##_plain
+#define EXACT_LANES 4
+
+#include "model/vector/exact_body.h"
+#include "model/vector/exact_leaves.h"

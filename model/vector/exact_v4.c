@@ -1,0 +1,5 @@
+#define EXACT(name) exact_##name##_v4
+#define EXACT_LANES 16
+
+#include "model/vector/exact_body.h"
+#include "model/vector/exact_leaves.h"

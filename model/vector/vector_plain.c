@@ -1,0 +1,7 @@
+#include "model/vector/vector_sets.h"
+
+#define EXACT(name) exact_##name##_plain
+#define VECTOR_SET vector_ops_plain
+#define VECTOR_SET_NAME "plain"
+
+#include "model/vector/vector_body.h"

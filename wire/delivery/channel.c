@@ -1,0 +1,491 @@
+/* channel.c - see channel.h. What arrives is in channel_receive.c. */
+#include "wire/delivery/channel.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/delivery/channel_private.h"
+
+#define TIMEOUT_MOST_US  INT64_C(2000000) /* or so many times what is usual: */
+#define TIMEOUT_TIMES    8
+#define ENTRY_BYTES      ((size_t)64) /* what a message costs beyond its bytes, at least */
+/* What a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928), less
+ * what the layers below add. Messages no longer than that are one chunk. */
+#define FLIGHT_BYTES     ((size_t)14000)
+#define CHUNK_LEAST      ((size_t)4096)
+#define BULK_LEAST       ((size_t)8192)
+
+int channel_new(struct channel **out, const struct channel_options *options)
+{
+	struct channel *c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return -ENOMEM;
+	c->options = *options;
+	c->deadline_us = INT64_MAX;
+	*out = c;
+	return 0;
+}
+
+void channel_limit(struct channel *c, size_t message_most_bytes)
+{
+	c->options.message_most_bytes = message_most_bytes;
+}
+
+void channel_free(struct channel *c)
+{
+	if (c == NULL)
+		return;
+	channel_drop(c);
+	free(c->ring);
+	free(c->records);
+	channel_receiver_free(c);
+	free(c);
+}
+
+static struct outgoing *outgoing_at(const struct channel *c, size_t i)
+{
+	return &c->ring[(c->head + i) % c->ring_size];
+}
+
+static struct record *record_at(const struct channel *c, uint64_t number)
+{
+	return &c->records[number & (c->records_size - 1)];
+}
+
+/* ---- cutting ---- */
+
+static size_t smaller_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Over several connections a message is spread so that each has its share in one flight. What can
+ * wait is cut in larger pieces, but never so that one is much of what may be under way. */
+static size_t chunk_for(const struct channel *c, size_t size)
+{
+	if (c->cut.connections == 1)
+		return c->cut.most_bytes;
+	size_t most = smaller_size(c->cut.most_bytes, CHANNEL_SHARED_MOST);
+	if (size <= FLIGHT_BYTES)
+		return smaller_size(most, FLIGHT_BYTES);
+	size_t share = (size + c->cut.connections - 1) / c->cut.connections;
+	if (c->options.urgent)
+		share = share > FLIGHT_BYTES ? share : FLIGHT_BYTES;
+	else
+		share = smaller_size(share, c->options.flow->window / 16 + BULK_LEAST);
+	return smaller_size(most, share > CHUNK_LEAST ? share : CHUNK_LEAST);
+}
+
+static void number_message(struct channel *c, struct outgoing *m)
+{
+	const size_t most = chunk_for(c, m->size);
+	m->first = c->end;
+	m->chunks = m->size == 0 ? 1 : (uint32_t)((m->size + most - 1) / most);
+	m->chunk_bytes = channel_chunk_bytes(m->size, m->chunks);
+	c->end += m->chunks;
+}
+
+static size_t chunk_size(const struct outgoing *m, uint64_t i)
+{
+	return i + 1 < m->chunks ? m->chunk_bytes : m->size - (size_t)i * m->chunk_bytes;
+}
+
+/* ---- sessions ---- */
+
+/* What a chunk counts in the window: a frame is never free. */
+static size_t record_weight(const struct record *r)
+{
+	return r->size + ENTRY_BYTES;
+}
+
+static void mark_lost(struct channel *c, uint64_t number)
+{
+	struct record *r = record_at(c, number);
+	if (r->state != RECORD_UNDER_WAY)
+		return;
+	flow_gone(c->options.flow, record_weight(r));
+	r->state = RECORD_LOST;
+	c->under_way--;
+	if (c->n_lost == 0 || number < c->lost_from)
+		c->lost_from = number;
+	c->n_lost++;
+}
+
+static void lose_all(struct channel *c)
+{
+	for (uint64_t i = c->una; i < c->next; i++)
+		mark_lost(c, i);
+	c->deadline_us = INT64_MAX;
+}
+
+static void forget_sent(struct channel *c)
+{
+	lose_all(c);
+	c->una = c->next = c->end = 0;
+	c->n_lost = 0;
+	c->cursor = 0;
+	c->overdue = c->unheard = 0;
+	c->round = (struct flow_round_trip){0, 0};
+}
+
+void channel_start(struct channel *c, const struct channel_cut *cut)
+{
+	assert(cut->most_bytes > 0 && cut->connections > 0);
+	channel_receiver_reset(c);
+	forget_sent(c);
+	c->cut = *cut;
+	for (size_t i = 0; i < c->count; i++)
+		number_message(c, outgoing_at(c, i));
+	c->open = true;
+}
+
+void channel_resume(struct channel *c)
+{
+	lose_all(c);
+	c->overdue = c->unheard = 0;
+	c->open = true;
+}
+
+void channel_pause(struct channel *c)
+{
+	lose_all(c);
+	c->open = false;
+}
+
+static void pop_message(struct channel *c)
+{
+	struct outgoing *m = outgoing_at(c, 0);
+	c->queued_bytes -= m->size;
+	*c->options.retained_bytes -= m->size;
+	free(m->data);
+	c->head = (c->head + 1) % c->ring_size;
+	c->count--;
+	if (c->cursor > 0)
+		c->cursor--;
+}
+
+uint64_t channel_drop(struct channel *c)
+{
+	uint64_t dropped = c->count;
+	forget_sent(c);
+	while (c->count > 0)
+		pop_message(c);
+	channel_receiver_reset(c);
+	c->open = false;
+	return dropped;
+}
+
+/* ---- queueing ---- */
+
+static int grow_ring(struct channel *c)
+{
+	size_t size = c->ring_size == 0 ? 16 : 2 * c->ring_size;
+	if (c->count < c->ring_size)
+		return 0;
+	struct outgoing *bigger = malloc(size * sizeof(*bigger));
+	if (bigger == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->count; i++)
+		bigger[i] = *outgoing_at(c, i);
+	free(c->ring);
+	c->ring = bigger;
+	c->ring_size = size;
+	c->head = 0;
+	return 0;
+}
+
+int channel_queue(struct channel *c, const struct channel_part *parts, size_t n, int64_t now_us)
+{
+	struct outgoing m = {.queued_us = now_us, .before = *c->options.retained_bytes};
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].size > c->options.message_most_bytes - m.size)
+			return -EMSGSIZE;
+		m.size += parts[i].size;
+	}
+	/* A message larger than the bound itself may go when nothing else is retained. */
+	if (c->count > 0 && (m.size > channel_room(c) || channel_room(c) == 0))
+		return -EAGAIN;
+	m.data = malloc(m.size == 0 ? 1 : m.size);
+	if (m.data == NULL || grow_ring(c) < 0) {
+		free(m.data);
+		return -ENOMEM;
+	}
+	size_t filled = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].size > 0)
+			memcpy(m.data + filled, parts[i].data, parts[i].size);
+		filled += parts[i].size;
+	}
+	if (c->cut.most_bytes > 0)
+		number_message(c, &m);
+	*outgoing_at(c, c->count++) = m;
+	c->queued_bytes += m.size;
+	*c->options.retained_bytes += m.size;
+	return 0;
+}
+
+unsigned channel_flights(const struct channel *c)
+{
+	const size_t flights = c->queued_bytes / FLIGHT_BYTES + c->count;
+	return flights > UINT_MAX ? UINT_MAX : (unsigned)flights;
+}
+
+void channel_spread(struct channel *c, unsigned connections)
+{
+	c->cut.connections = connections;
+}
+
+bool channel_empty(const struct channel *c)
+{
+	return c->count == 0;
+}
+
+/* Each message costs its entry too, so that empty ones are bounded as well. */
+size_t channel_room(const struct channel *c)
+{
+	size_t used = c->queued_bytes + c->count * ENTRY_BYTES;
+	size_t most = c->options.retained_most_bytes;
+	return used >= most ? 0 : most - used;
+}
+
+/* ---- sending ---- */
+
+/* The place in the ring of the message that the number is in; it is there. */
+static size_t find_message(const struct channel *c, uint64_t number)
+{
+	size_t low = 0, high = c->count - 1;
+	while (low < high) {
+		size_t middle = (low + high + 1) / 2;
+		if (outgoing_at(c, middle)->first <= number)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+static bool next_lost(struct channel *c, uint64_t *number)
+{
+	while (c->n_lost > 0) {
+		assert(c->lost_from < c->next);
+		if (c->lost_from >= c->una && record_at(c, c->lost_from)->state == RECORD_LOST) {
+			*number = c->lost_from;
+			return true;
+		}
+		c->lost_from++;
+	}
+	return false;
+}
+
+static int grow_records(struct channel *c)
+{
+	size_t size = c->records_size == 0 ? 64 : 2 * c->records_size;
+	if (c->next - c->una < c->records_size)
+		return 0;
+	struct record *bigger = malloc(size * sizeof(*bigger));
+	if (bigger == NULL)
+		return -ENOMEM;
+	for (uint64_t i = c->una; i < c->next; i++)
+		bigger[i & (size - 1)] = *record_at(c, i);
+	free(c->records);
+	c->records = bigger;
+	c->records_size = size;
+	return 0;
+}
+
+bool channel_next(struct channel *c, struct channel_chunk *out)
+{
+	uint64_t number = c->next;
+	size_t place;
+	if (!c->open)
+		return false;
+	if (next_lost(c, &number)) {
+		place = find_message(c, number);
+	} else {
+		if (c->next == c->end || c->next - c->una >= CHANNEL_AHEAD || grow_records(c) < 0)
+			return false;
+		while (number >= outgoing_at(c, c->cursor)->first + outgoing_at(c, c->cursor)->chunks)
+			c->cursor++;
+		place = c->cursor;
+	}
+	const struct outgoing *m = outgoing_at(c, place);
+	const uint64_t i = number - m->first;
+	const size_t size = chunk_size(m, i);
+	if (!flow_may_leave(c->options.flow, size + ENTRY_BYTES, c->options.urgent))
+		return false;
+	*out = (struct channel_chunk){.number = number, .total = m->size, .index = (uint32_t)i,
+		.chunks = m->chunks, .data = m->data + (size_t)i * m->chunk_bytes, .size = size};
+	return true;
+}
+
+static int64_t usual_timeout(const struct channel *c)
+{
+	const struct flow *f = c->options.flow;
+	return flow_overdue_us(c->round.smoothed_us > 0 ? &c->round : &f->round_trip) +
+	       flow_drain_us(f);
+}
+
+static int64_t retransmit_timeout_us(const struct channel *c)
+{
+	int64_t t = usual_timeout(c), longest = TIMEOUT_TIMES * t;
+	if (longest < TIMEOUT_MOST_US)
+		longest = TIMEOUT_MOST_US;
+	for (unsigned i = 0; i < c->overdue && t < longest; i++)
+		t *= 2;
+	return t < longest ? t : longest;
+}
+
+void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t now_us)
+{
+	const bool again = chunk->number < c->next;
+	struct record *r = record_at(c, chunk->number);
+	if (again) {
+		c->resent++;
+		c->n_lost--;
+	} else {
+		c->next = chunk->number + 1;
+		if (chunk->index == 0)
+			outgoing_at(c, c->cursor)->left_us = now_us;
+	}
+	r->size = chunk->size;
+	r->again = again;
+	r->state = RECORD_UNDER_WAY;
+	r->order = ++c->order;
+	c->under_way++;
+	flow_left(c->options.flow, &r->mark, record_weight(r), now_us);
+	if (now_us + retransmit_timeout_us(c) < c->deadline_us)
+		c->deadline_us = now_us + retransmit_timeout_us(c);
+	if (c->next == c->end && c->n_lost == 0)
+		flow_idle(c->options.flow);
+}
+
+/* ---- acknowledgements ---- */
+
+static void tell_finished(struct channel *c, const struct outgoing *m, int64_t now_us)
+{
+	if (c->options.finished != NULL)
+		c->options.finished(c->options.context, &(struct channel_finished){.bytes = m->size,
+			.queued_us = m->queued_us, .left_us = m->left_us, .acked_us = now_us,
+			.under_way_bytes = m->before});
+}
+
+/* One acknowledgement, many chunks. Only the one that left last tells a time: an acknowledgement
+ * of the others may have been lost on its way. */
+static void count_arrived(struct channel *c, const struct record *r, bool tells, int64_t now_us)
+{
+	int64_t took = flow_arrived(c->options.flow, &r->mark, record_weight(r), !tells || r->again, now_us);
+	if (took >= 0) {
+		flow_round_trip_add(&c->round, took);
+		c->overdue = 0;
+	} else if (c->overdue > 1) {
+		c->overdue = 1; /* what left twice tells no time: till then the wait stays long (Karn) */
+	}
+}
+
+/* *last: the one of this acknowledgement that left last, not counted yet. */
+static void note_arrival(struct channel *c, uint64_t number, struct record **last, int64_t now_us)
+{
+	struct record *r = record_at(c, number), *other = *last;
+	if (r->state == RECORD_ARRIVED)
+		return;
+	if (r->state == RECORD_LOST) { /* it was only late */
+		flow_back(c->options.flow, record_weight(r));
+		c->n_lost--;
+	} else {
+		c->under_way--;
+	}
+	r->state = RECORD_ARRIVED;
+	if (other == NULL || r->order > other->order)
+		*last = r;
+	else
+		other = r;
+	if (other != NULL)
+		count_arrived(c, other, false, now_us);
+}
+
+/* Where order is kept, what left before something that has arrived is lost. */
+static void find_lost(struct channel *c)
+{
+	const unsigned before = (unsigned)c->n_lost;
+	if (c->cut.connections > 1)
+		return;
+	for (uint64_t i = c->una; i < c->next; i++) {
+		if (record_at(c, i)->order < c->newest)
+			mark_lost(c, i);
+	}
+	if (c->n_lost > before)
+		flow_lost(c->options.flow);
+}
+
+static void advance_acknowledged(struct channel *c, uint64_t ack, int64_t now_us)
+{
+	c->una = ack;
+	while (c->count > 0 && outgoing_at(c, 0)->first + outgoing_at(c, 0)->chunks <= ack) {
+		tell_finished(c, outgoing_at(c, 0), now_us);
+		pop_message(c);
+	}
+}
+
+void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *ranges, unsigned n,
+	int64_t now_us)
+{
+	struct record *last = NULL;
+	if (!c->open || ack > c->next)
+		return; /* was never sent */
+	c->unheard = 0;
+	for (uint64_t i = c->una; i < ack; i++)
+		note_arrival(c, i, &last, now_us);
+	for (unsigned k = 0; k < n; k++) {
+		uint64_t from = ack + ranges[k].from, to = from + ranges[k].length;
+		for (uint64_t i = from > c->una ? from : c->una; i < to && i < c->next; i++)
+			note_arrival(c, i, &last, now_us);
+	}
+	if (last != NULL) {
+		count_arrived(c, last, true, now_us);
+		if (last->order > c->newest)
+			c->newest = last->order;
+		if (n > 0)
+			find_lost(c);
+	}
+	if (ack > c->una)
+		advance_acknowledged(c, ack, now_us);
+	if (c->under_way == 0)
+		c->deadline_us = INT64_MAX;
+}
+
+int64_t channel_deadline_us(const struct channel *c)
+{
+	return c->open ? c->deadline_us : INT64_MAX;
+}
+
+unsigned channel_tick(struct channel *c, int64_t now_us)
+{
+	const int64_t wait = retransmit_timeout_us(c);
+	const size_t before = c->n_lost;
+	if (!c->open || now_us < c->deadline_us)
+		return c->unheard;
+	c->deadline_us = INT64_MAX;
+	for (uint64_t i = c->una; i < c->next; i++) {
+		const struct record *r = record_at(c, i);
+		if (r->state != RECORD_UNDER_WAY)
+			continue;
+		if (r->mark.left_us + wait <= now_us)
+			mark_lost(c, i);
+		else if (r->mark.left_us + wait < c->deadline_us)
+			c->deadline_us = r->mark.left_us + wait;
+	}
+	if (c->n_lost > before) {
+		c->overdue++;
+		c->unheard++;
+		flow_lost(c->options.flow);
+	}
+	return c->unheard;
+}
+
+uint64_t channel_resent(const struct channel *c)
+{
+	return c->resent;
+}

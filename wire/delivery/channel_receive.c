@@ -1,0 +1,226 @@
+/* channel_receive.c - what arrives at a channel. See channel.h. */
+#include <string.h>
+#include <stdlib.h>
+
+#include "wire/delivery/channel_private.h"
+
+#define INCOMING_MOST 1024 /* half messages of a channel */
+#define WORD_BITS     64
+
+void channel_receiver_reset(struct channel *c)
+{
+	for (size_t i = 0; i < c->n_incoming; i++) {
+		c->options.release(c->incoming[i].data);
+		c->options.memory->used_bytes -= c->incoming[i].size;
+		*c->options.peer_bytes -= c->incoming[i].size;
+	}
+	c->n_incoming = 0;
+	c->expected = c->beyond = 0;
+	if (c->seen != NULL)
+		memset(c->seen, 0, CHANNEL_AHEAD / 8);
+}
+
+void channel_receiver_free(struct channel *c)
+{
+	free(c->seen);
+	free(c->incoming);
+}
+
+/* ---- which have come ---- */
+
+static uint64_t *word_of(const struct channel *c, uint64_t number)
+{
+	return &c->seen[number % CHANNEL_AHEAD / WORD_BITS];
+}
+
+static uint64_t bit_of(uint64_t number)
+{
+	return UINT64_C(1) << (number % WORD_BITS);
+}
+
+static bool was_seen(const struct channel *c, uint64_t number)
+{
+	return number < c->beyond && (*word_of(c, number) & bit_of(number)) != 0;
+}
+
+/* Notes a number at or beyond the expected one, and moves on past all that are there. The bits of
+ * those passed are cleared. */
+static void note_number(struct channel *c, uint64_t number)
+{
+	if (number != c->expected) {
+		*word_of(c, number) |= bit_of(number);
+		if (number >= c->beyond)
+			c->beyond = number + 1;
+		return;
+	}
+	c->expected++;
+	while (was_seen(c, c->expected)) {
+		*word_of(c, c->expected) &= ~bit_of(c->expected);
+		c->expected++;
+	}
+}
+
+bool channel_holes(const struct channel *c)
+{
+	return c->beyond > c->expected;
+}
+
+/* The newest runs matter most where there are more than fit, but the first tell what to send
+ * again: the first. */
+unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNEL_RANGES])
+{
+	unsigned n = 0;
+	for (uint64_t i = c->expected + 1; i < c->beyond && n < CHANNEL_RANGES; i++) {
+		if (i % WORD_BITS == 0 && *word_of(c, i) == 0) {
+			i += WORD_BITS - 1;
+			continue;
+		}
+		if (!was_seen(c, i))
+			continue;
+		uint64_t from = i;
+		while (was_seen(c, i))
+			i++;
+		out[n++] = (struct channel_range){(uint32_t)(from - c->expected), (uint32_t)(i - from)};
+	}
+	return n;
+}
+
+uint64_t channel_expected(const struct channel *c)
+{
+	return c->expected;
+}
+
+/* ---- half messages ---- */
+
+/* Its size must be the one that its place in the message says. */
+static bool agrees_with_itself(const struct channel *c, const struct channel_chunk *k)
+{
+	if (k->total > c->options.message_most_bytes || k->chunks == 0 || k->index >= k->chunks ||
+	    k->index > k->number || (k->chunks > 1 && k->chunks > k->total))
+		return false;
+	const uint64_t each = channel_chunk_bytes((size_t)k->total, k->chunks);
+	const uint64_t offset = each * k->index; /* both below 2^32 or total's bound */
+	if (offset > k->total || (offset == k->total && k->total > 0))
+		return false;
+	return k->size == (k->index + 1 < k->chunks ? each : k->total - offset);
+}
+
+/* The first message at or beyond that number. */
+static size_t find_incoming(const struct channel *c, uint64_t first)
+{
+	size_t low = 0, high = c->n_incoming;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (c->incoming[middle].first < first)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Whether its numbers are nobody else's. */
+static bool fits_between(const struct channel *c, size_t place, uint64_t first, uint32_t chunks)
+{
+	if (first < c->expected)
+		return false; /* what is past was given whole, or is in the list */
+	if (place > 0 &&
+	    c->incoming[place - 1].first + c->incoming[place - 1].chunks > first)
+		return false;
+	return place == c->n_incoming || first + chunks <= c->incoming[place].first;
+}
+
+static size_t greater_size(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* channel_memory says how it is shared. What cannot be given on yet gets half of that, so that it
+ * never keeps out what all wait for. */
+static bool may_have(const struct channel *c, size_t size, bool ahead)
+{
+	const struct channel_memory *m = c->options.memory;
+	const size_t part = ahead ? 2 : 1, most = m->most_bytes / part;
+	const size_t share = greater_size(most / (m->peers > 0 ? m->peers : 1), m->share_bytes / part);
+	const size_t all = greater_size(share, CHANNEL_PEER_MOST / part), own = *c->options.peer_bytes;
+	if (m->used_bytes == 0 && !ahead)
+		return true;
+	return (size <= share && own <= share - size) ||
+	       (size <= all && own <= all - size && size <= most && m->used_bytes <= most - size);
+}
+
+static struct incoming *insert_incoming(struct channel *c, size_t place,
+	const struct channel_chunk *k, uint64_t first)
+{
+	const size_t size = (size_t)k->total;
+	if (c->n_incoming == INCOMING_MOST || !may_have(c, size, first > c->expected))
+		return NULL;
+	if (c->n_incoming == c->room_incoming) {
+		size_t room = c->room_incoming == 0 ? 8 : 2 * c->room_incoming;
+		struct incoming *bigger = realloc(c->incoming, room * sizeof(*bigger));
+		if (bigger == NULL)
+			return NULL;
+		c->incoming = bigger;
+		c->room_incoming = room;
+	}
+	uint8_t *data = c->options.alloc(size);
+	if (data == NULL)
+		return NULL;
+	struct incoming *m = &c->incoming[place];
+	memmove(m + 1, m, (c->n_incoming - place) * sizeof(*m));
+	*m = (struct incoming){.first = first, .chunks = k->chunks, .size = size, .data = data};
+	c->n_incoming++;
+	c->options.memory->used_bytes += size;
+	*c->options.peer_bytes += size;
+	return m;
+}
+
+enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k)
+{
+	if (k->number < c->expected)
+		return CHANNEL_DUPLICATE;
+	if (k->number - c->expected >= CHANNEL_AHEAD)
+		return CHANNEL_TOO_FAR;
+	if (was_seen(c, k->number))
+		return CHANNEL_DUPLICATE;
+	if (!agrees_with_itself(c, k))
+		return CHANNEL_BAD;
+	if (c->seen == NULL && k->number > c->expected) {
+		c->seen = calloc(CHANNEL_AHEAD / WORD_BITS, sizeof(*c->seen));
+		if (c->seen == NULL)
+			return CHANNEL_DEFERRED;
+	}
+	const uint64_t first = k->number - k->index;
+	const size_t place = find_incoming(c, first);
+	const bool known = place < c->n_incoming && c->incoming[place].first == first;
+	struct incoming *m = known ? &c->incoming[place] : NULL;
+	if (known ? m->chunks != k->chunks || m->size != k->total
+		  : !fits_between(c, place, first, k->chunks))
+		return CHANNEL_BAD;
+	if (k->chunks == 1 && k->number == c->expected && place == 0) {
+		note_number(c, k->number);
+		return CHANNEL_WHOLE;
+	}
+	if (m == NULL)
+		m = insert_incoming(c, place, k, first);
+	if (m == NULL)
+		return CHANNEL_DEFERRED;
+	if (k->size > 0)
+		memcpy(m->data + channel_chunk_bytes(m->size, m->chunks) * k->index, k->data, k->size);
+	m->got++;
+	note_number(c, k->number);
+	return CHANNEL_PART;
+}
+
+bool channel_give(struct channel *c, uint8_t **message, size_t *size)
+{
+	if (c->n_incoming == 0 || c->incoming[0].first + c->incoming[0].chunks > c->expected)
+		return false;
+	*message = c->incoming[0].data;
+	*size = c->incoming[0].size;
+	c->options.memory->used_bytes -= *size;
+	*c->options.peer_bytes -= *size;
+	c->n_incoming--;
+	memmove(&c->incoming[0], &c->incoming[1], c->n_incoming * sizeof(c->incoming[0]));
+	return true;
+}

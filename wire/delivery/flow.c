@@ -1,0 +1,334 @@
+/* flow.c - see flow.h. */
+#include "wire/delivery/flow.h"
+
+#include <string.h>
+
+#define LEAST_HALF_US INT64_C(10000000) /* the sliding window of the least round trip: one to two of these */
+#define RATE_HALF     4                 /* rounds; likewise */
+#define FREE_ROUNDS   3
+#define FREE_BEYOND   1.2 /* times what is carried, growing by an eighth a round, */
+#define START_BEYOND  1.75 /* and by half */
+#define START_GROWS   1.15
+#define LONG_QUEUES   3
+#define UNSTEADY_PART 32  /* of the round trip */
+#define RATE_BEYOND   1.25
+#define RATE_START    2.0
+
+void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us)
+{
+	if (took_us < 1)
+		took_us = 1;
+	if (r->smoothed_us == 0) {
+		r->smoothed_us = took_us;
+		r->deviation_us = took_us / 2;
+		return;
+	}
+	int64_t off = took_us - r->smoothed_us;
+	r->deviation_us += ((off < 0 ? -off : off) - r->deviation_us) / 4;
+	r->smoothed_us += off / 8;
+	if (r->smoothed_us < 1)
+		r->smoothed_us = 1;
+}
+
+int64_t flow_overdue_us(const struct flow_round_trip *r)
+{
+	if (r->smoothed_us == 0)
+		return FLOW_FIRST_US;
+	return r->smoothed_us + 4 * r->deviation_us + FLOW_BUSY_US;
+}
+
+void flow_init(struct flow *f)
+{
+	static const struct flow_limits any = {FLOW_NEAR, SIZE_MAX / 2, 0, SIZE_MAX / 2};
+	memset(f, 0, sizeof(*f));
+	f->least_us.now = f->least_us.before = -1;
+	f->rate.now = f->rate.before = -1;
+	f->limited = true;
+	flow_start(f, &any);
+}
+
+void flow_start(struct flow *f, const struct flow_limits *limits)
+{
+	f->limits = *limits;
+	f->window = limits->first_bytes;
+	f->starting = true;
+	f->held = f->lost = f->drains = f->asked = false;
+	f->ramp = 0;
+	f->free_rounds = 0;
+	f->start_rate = 0;
+	f->quiet_rounds = 0;
+	f->round_least_us = -1;
+	f->round_ends = f->delivered;
+}
+
+/* ---- what is measured ---- */
+
+static void turn_window(struct flow_window *w, int64_t at, int64_t half)
+{
+	if (at - w->since < half)
+		return;
+	w->before = at - w->since < 2 * half ? w->now : -1;
+	w->now = -1;
+	w->since = at;
+}
+
+static void add_least(struct flow *f, int64_t took_us, int64_t now_us)
+{
+	/* What has gone quiet keeps its least until there is another. */
+	int64_t kept = flow_least_us(f);
+	turn_window(&f->least_us, now_us, LEAST_HALF_US);
+	if (f->least_us.now < 0 && f->least_us.before < 0 && kept > 0)
+		f->least_us.before = kept;
+	if (f->least_us.now < 0 || took_us < f->least_us.now)
+		f->least_us.now = took_us;
+	if (took_us <= flow_least_us(f) + FLOW_QUEUE_US / 8)
+		f->least_seen_us = now_us;
+}
+
+int64_t flow_least_us(const struct flow *f)
+{
+	const struct flow_window *w = &f->least_us;
+	if (w->now < 0)
+		return w->before < 0 ? 0 : w->before;
+	return w->before < 0 || w->now < w->before ? w->now : w->before;
+}
+
+uint64_t flow_bytes_per_s(const struct flow *f)
+{
+	int64_t most = f->rate.now > f->rate.before ? f->rate.now : f->rate.before;
+	return most < 0 ? 0 : (uint64_t)most;
+}
+
+int64_t flow_drain_us(const struct flow *f)
+{
+	uint64_t rate = flow_bytes_per_s(f);
+	return rate == 0 ? 0 : (int64_t)((double)f->under_way * 1e6 / (double)rate);
+}
+
+static void add_sample(struct flow *f, int64_t took_us, int64_t now_us)
+{
+	flow_round_trip_add(&f->round_trip, took_us);
+	add_least(f, took_us, now_us);
+}
+
+void flow_sample(struct flow *f, int64_t took_us, int64_t now_us)
+{
+	if (took_us < 1)
+		took_us = 1;
+	add_sample(f, took_us, now_us);
+	if (f->under_way == 0)
+		flow_round_trip_add(&f->idle, took_us);
+	if (f->round_least_us < 0 || took_us < f->round_least_us)
+		f->round_least_us = took_us;
+}
+
+void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us)
+{
+	if (f->under_way == 0)
+		f->delivered_us = f->first_us = now_us;
+	*mark = (struct flow_mark){.left_us = now_us, .delivered_us = f->delivered_us,
+		.first_us = f->first_us, .delivered = f->delivered,
+		.limited = f->limited_until >= f->delivered};
+	f->under_way += bytes;
+}
+
+void flow_gone(struct flow *f, size_t bytes)
+{
+	f->under_way -= bytes < f->under_way ? bytes : f->under_way;
+}
+
+void flow_back(struct flow *f, size_t bytes)
+{
+	f->under_way += bytes;
+}
+
+void flow_idle(struct flow *f)
+{
+	f->limited_until = f->delivered + f->under_way;
+}
+
+static void add_rate(struct flow *f, const struct flow_mark *mark, int64_t now_us)
+{
+	int64_t leaving = mark->left_us - mark->first_us, coming = now_us - mark->delivered_us;
+	int64_t took = leaving > coming ? leaving : coming;
+	uint64_t bytes = f->delivered - mark->delivered;
+	if (took <= 0)
+		return;
+	int64_t rate = (int64_t)((double)bytes * 1e6 / (double)took);
+	if (mark->limited && rate <= (int64_t)flow_bytes_per_s(f))
+		return;
+	if (!mark->limited) {
+		f->limited = false;
+		turn_window(&f->rate, f->rounds, RATE_HALF);
+	}
+	if (rate > f->rate.now)
+		f->rate.now = rate;
+}
+
+/* ---- the window ---- */
+
+bool flow_may_leave(struct flow *f, size_t bytes, bool urgent)
+{
+	f->asked = f->asked || !urgent;
+	size_t window = f->ramp > 0 && f->ramp < f->window ? f->ramp : f->window;
+	if (urgent && f->limits.kind != FLOW_DROPS)
+		window = f->limits.most_bytes;
+	if (f->under_way == 0 || (bytes <= window && f->under_way <= window - bytes))
+		return true;
+	f->held = true;
+	return false;
+}
+
+static void set_window(struct flow *f, double bytes)
+{
+	const double least = (double)f->limits.least_bytes, most = (double)f->limits.most_bytes;
+	f->window = (size_t)(bytes < least ? least : bytes > most ? most : bytes);
+}
+
+/* A way that drops: additive growth, multiplicative decrease. */
+static void adapt_to_losses(struct flow *f)
+{
+	if (f->lost) {
+		f->starting = false;
+		set_window(f, (double)f->window * 0.7);
+	} else if (f->held) {
+		set_window(f, f->starting ? 2.0 * (double)f->window
+					  : (double)f->window + (double)f->limits.least_bytes);
+	}
+}
+
+/* Grows by half while what was let go is carried. It ends where more is carried no more (the rate does
+ * not grow, as in BBR's beginning) and a queue is there: at once if it is a long one, else after some
+ * rounds. A busy end or TCP's own beginning looks like a queue, but then the rate grows, or it is not
+ * the window that holds back: that gets more time. */
+static bool start_goes_on(struct flow *f, double queue, bool carried)
+{
+	const uint64_t rate = flow_bytes_per_s(f);
+	f->free_rounds++;
+	if ((double)rate > START_GROWS * (double)f->start_rate) {
+		f->start_rate = rate;
+		f->free_rounds = 0;
+	}
+	/* Lost packets keep a connection waiting: then little is carried for the window, and there is no
+	 * queue. But that there is none is seen late. */
+	f->quiet_rounds = f->held && queue < FLOW_QUEUE_US / 4.0 ? f->quiet_rounds + 1 : 0;
+	if (f->held && (carried || f->quiet_rounds >= FREE_ROUNDS)) {
+		set_window(f, 1.5 * (double)f->window);
+		f->quiet_rounds = 0;
+	}
+	if (queue < FLOW_QUEUE_US / 2.0 || f->free_rounds == 0)
+		return true;
+	if (queue < LONG_QUEUES * (double)FLOW_QUEUE_US)
+		return !f->held || f->free_rounds < FREE_ROUNDS;
+	return !f->held && f->free_rounds < 2 * FREE_ROUNDS;
+}
+
+static bool is_unsteady(const struct flow *f)
+{
+	return f->idle.deviation_us > FLOW_QUEUE_US / 4 &&
+	       f->idle.deviation_us > f->idle.smoothed_us / UNSTEADY_PART;
+}
+
+/* A way whose queue cannot be seen. At the start twice what is carried, until that grows no more. */
+static void adapt_to_rate(struct flow *f)
+{
+	const uint64_t rate = flow_bytes_per_s(f);
+	const double most_us = (double)(f->idle.smoothed_us + 2 * f->idle.deviation_us);
+	const double carried = (double)rate * 1e-6 * most_us;
+	if (f->held)
+		f->free_rounds++;
+	if ((double)rate > START_GROWS * (double)f->start_rate) {
+		f->start_rate = rate;
+		f->free_rounds = 0;
+	}
+	if (f->free_rounds >= FREE_ROUNDS)
+		f->starting = false;
+	if (!f->starting)
+		set_window(f, RATE_BEYOND * carried);
+	else if (RATE_START * carried > (double)f->window)
+		set_window(f, RATE_START * carried);
+}
+
+/* A way with queues. What is delivered in the least round trip is never too much, even where others'
+ * queues do not go away. A window much beyond that, by more than it grew in a round, is filled by nobody:
+ * TCP below us has not come so far, or the link is full and the queue will be seen. */
+static void adapt_to_queue(struct flow *f)
+{
+	const double least = (double)flow_least_us(f), target = (double)FLOW_QUEUE_US;
+	const double queue = (double)f->round_least_us - least;
+	const double per_us = (double)flow_bytes_per_s(f) * 1e-6, carried = per_us * least;
+	double window = (double)f->window;
+
+	if (is_unsteady(f)) {
+		adapt_to_rate(f);
+		return;
+	}
+	if (f->starting && start_goes_on(f, queue, window < START_BEYOND * carried))
+		return;
+	if (f->starting) {
+		f->starting = false;
+		f->free_rounds = 0;
+		set_window(f, carried + per_us * target / 2);
+		return;
+	}
+	if (f->held || queue > target)
+		window += 0.5 * per_us * (target - queue);
+	f->free_rounds = f->held && queue < target / 2 ? f->free_rounds + 1 : 0;
+	if (f->free_rounds >= FREE_ROUNDS && ((double)f->window < FREE_BEYOND * carried ||
+						     f->free_rounds % (2 * FREE_ROUNDS) == 0))
+		window = 1.125 * (double)f->window; /* the link has become wider */
+	if (window < (double)f->window / 2)
+		window = (double)f->window / 2;
+	if (window < carried)
+		window = carried;
+	set_window(f, window);
+}
+
+static void end_round(struct flow *f, int64_t now_us)
+{
+	const bool held = f->held;
+	if (f->limits.kind == FLOW_DROPS)
+		adapt_to_losses(f);
+	else if (flow_wants_probes(f) && f->round_least_us >= 0 && f->ramp == 0)
+		adapt_to_queue(f);
+	/* Twice a half of the least's window, so that it always has one without a queue. */
+	f->drains = f->limits.kind == FLOW_FAR && held && !f->starting && f->ramp == 0 &&
+		    now_us - f->least_seen_us > LEAST_HALF_US / 2;
+	if (f->drains) {
+		f->least_seen_us = now_us;
+		f->ramp = (size_t)(0.9e-6 * (double)flow_bytes_per_s(f) * (double)flow_least_us(f));
+	}
+	f->rounds++;
+	f->round_ends = f->delivered;
+	f->round_least_us = -1;
+	f->held = f->lost = f->asked = false;
+}
+
+bool flow_wants_probes(const struct flow *f)
+{
+	return f->limits.kind == FLOW_FAR && f->asked;
+}
+
+void flow_lost(struct flow *f)
+{
+	f->lost = true;
+}
+
+int64_t flow_arrived(struct flow *f, const struct flow_mark *mark, size_t bytes, bool again,
+	int64_t now_us)
+{
+	const int64_t took = now_us > mark->left_us ? now_us - mark->left_us : 1;
+	flow_gone(f, bytes);
+	f->delivered += bytes;
+	f->delivered_us = now_us;
+	if (f->ramp > 0 && !f->drains)
+		f->ramp = f->ramp < f->window ? f->ramp + bytes / 2 : 0;
+	if (again)
+		return -1;
+	f->first_us = mark->left_us;
+	add_sample(f, took, now_us);
+	add_rate(f, mark, now_us);
+	if (mark->delivered >= f->round_ends)
+		end_round(f, now_us);
+	return took;
+}

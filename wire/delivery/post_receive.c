@@ -1,0 +1,267 @@
+/* post_receive.c - what a post makes of its links' events. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "wire/delivery/post_frame.h"
+#include "wire/delivery/post_private.h"
+
+/* Chunks towards a dialer: below the least buffer a system gives (post_peer.c). */
+#define TAKEN_CHUNK ((size_t)65536)
+
+#define CHARGE_BYTES   4096.0 /* a frame's worth */
+#define CHARGE_BURST_S 10.0
+#define CHARGE_SESSION 50.0 /* a handshake's curve arithmetic, and what it sets up here */
+
+static void charge_peer(struct post *p, struct peer *peer, double frames, int64_t now_us)
+{
+	const double per_s = p->options.charge_per_s;
+	if (per_s <= 0 || peer->account == NULL)
+		return;
+	peer->account->spent = post_account_spent(peer->account, per_s, now_us) + frames;
+	if (peer->account->spent <= CHARGE_BURST_S * per_s)
+		return;
+	peer->account->spent = 0; /* once it is let in again, somebody has looked */
+	p->counters.link.refused[LINK_FLOOD]++;
+	keys_list_bar(p->options.admitted, &peer->info.key);
+}
+
+void post_charge(struct post *p, post_peer_id id, double frames, int64_t now_us)
+{
+	struct peer *peer = post_peer_find(p, id);
+	if (peer != NULL)
+		charge_peer(p, peer, frames, now_us);
+}
+
+static void queue_message(struct post *p, const struct post_message *m)
+{
+	if (p->n_queue < POST_QUEUE)
+		p->queue[p->n_queue++] = *m;
+}
+
+/* The peer a new session belongs to. A key with one process at a time keeps its peer when the
+ * process is a new one; each process of a console's key is a peer of its own. */
+static struct peer *peer_for(struct post *p, struct line *line, const struct link_event *e)
+{
+	if (line->peer != NULL)
+		return line->peer;
+	bool many = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER;
+	struct peer *peer = post_peer_of_key(p, &e->key, many ? e->instance : 0);
+	if (peer == NULL) {
+		peer = post_peer_new(p, line, false);
+		if (peer != NULL)
+			peer->ephemeral = many;
+	}
+	return peer;
+}
+
+static void drop_retained(struct post *p, struct peer *peer)
+{
+	p->counters.retained_bytes -= peer->retained_bytes;
+	uint64_t lost = post_peer_drop(peer);
+	p->counters.lost_messages += lost;
+	if (lost > 0)
+		queue_message(p, &(struct post_message){.kind = POST_LOST, .peer = peer->id, .lost = lost});
+}
+
+static void on_up(struct post *p, struct line *line, const struct link_event *e, int64_t now_us)
+{
+	struct peer *peer = peer_for(p, line, e);
+	if (peer != NULL)
+		peer->info.key = e->key;
+	if (peer == NULL || (!peer->info.dialed && post_account_open(p, peer, now_us) < 0)) {
+		p->counters.link.refused[LINK_TOO_MANY]++;
+		link_drop(line->link, e->session);
+		return;
+	}
+	bool same = peer->known && peer->info.incarnation == e->instance &&
+		    peer->own_instance == e->own_instance;
+	bool restarted = peer->known && !same, was_up = peer->session != 0;
+	size_t room = e->frame_most - POST_FRAME_HEAD - LINK_OVERHEAD;
+
+	if (peer->line != line && was_up)
+		link_drop(peer->line->link, peer->session);
+	peer->line = line;
+	peer->session = e->session;
+	peer->own_instance = e->own_instance;
+	peer->info.role = e->role;
+	memcpy(peer->info.name, e->name, sizeof(peer->info.name));
+	peer->info.incarnation = e->instance;
+	peer->info.heard_us = now_us;
+	peer->lossy_most = room;
+	peer->known = true;
+	link_set_tag(line->link, e->session, peer->id);
+	if (restarted)
+		drop_retained(p, peer);
+	const bool quick = peer->info.dialed && post_open_lane(p, line, POST_LANE_QUICK);
+	if (quick && !(channel_empty(peer->channels[POST_CLASS_SUMS]) &&
+			     channel_empty(peer->channels[POST_CLASS_WEIGHTS])))
+		(void)post_open_lane(p, line, POST_LANE_BULK);
+	if (same)
+		post_peer_resume(peer);
+	else
+		post_peer_start(peer, peer->info.dialed || room < TAKEN_CHUNK ? room : TAKEN_CHUNK,
+			quick ? link_connections(line->link, POST_LANE_QUICK) : 1);
+	if (!was_up)
+		p->counters.peers_up++;
+	if (!was_up || restarted)
+		queue_message(p, &(struct post_message){.kind = POST_UP, .peer = peer->id,
+			.restarted = restarted});
+	post_pump(p, peer, now_us);
+	charge_peer(p, peer, CHARGE_SESSION, now_us);
+}
+
+static struct peer *peer_of_session(struct post *p, struct line *line, const struct link_event *e)
+{
+	struct peer *peer = line->peer != NULL ? line->peer : post_peer_find(p, (post_peer_id)e->tag);
+	/* The frame that made a session live was queued before its tag was set. */
+	for (uint32_t i = 0; peer == NULL && i < p->options.peers_most; i++) {
+		struct peer *other = p->slots[i];
+		if (other != NULL && other->line == line && other->session == e->session)
+			peer = other;
+	}
+	return peer != NULL && peer->line == line && peer->session == e->session ? peer : NULL;
+}
+
+static void on_down(struct post *p, struct line *line, const struct link_event *e)
+{
+	struct peer *peer = peer_of_session(p, line, e);
+	if (peer == NULL)
+		return; /* it has another session already */
+	peer->session = 0;
+	p->counters.peers_up--;
+	post_peer_pause(peer);
+	queue_message(p, &(struct post_message){.kind = POST_DOWN, .peer = peer->id, .reason = e->reason});
+}
+
+/* An answer that was not asked for measures nothing. */
+static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
+{
+	for (unsigned i = 0; i < POST_PINGS; i++) {
+		if (peer->pings[i] == 0 || (uint64_t)peer->pings[i] != number)
+			continue;
+		flow_sample(&peer->flow, now_us - peer->pings[i], now_us);
+		peer->pings[i] = 0;
+		return;
+	}
+}
+
+/* A message that is whole and was not told yet, of the peer that something came from last. */
+bool post_next_given(struct post *p, struct post_message *out)
+{
+	struct peer *peer = p->giving;
+	uint8_t *message;
+	size_t size;
+	for (int i = 0; peer != NULL && i < POST_CLASSES; i++) {
+		if (!channel_give(peer->channels[i], &message, &size))
+			continue;
+		*out = (struct post_message){.kind = POST_DATA, .peer = peer->id, .data = message,
+			.size = size, .owner = message - LINK_BUFFER_HEAD};
+		return true;
+	}
+	p->giving = NULL;
+	return false;
+}
+
+void post_count_received(struct post *p, const struct post_message *m)
+{
+	struct peer *peer = post_peer_find(p, m->peer);
+	peer->info.received_messages++;
+	peer->info.received_bytes += m->size;
+	p->counters.received_messages++;
+	p->counters.received_bytes += m->size;
+}
+
+static void count_malformed(struct post *p, struct peer *peer)
+{
+	p->counters.link.refused[LINK_MALFORMED]++;
+	peer->info.malformed_frames++;
+}
+
+/* What the frame's data becomes: a message for the caller, or nothing yet. */
+static bool on_content(struct post *p, struct peer *peer, const struct post_frame *f,
+	struct link_event *e, int64_t now_us, struct post_message *out)
+{
+	*out = (struct post_message){.kind = POST_DATA, .peer = peer->id, .data = f->chunk.data,
+		.size = f->chunk.size, .owner = e->owner};
+	if (f->kind == POST_FRAME_PING)
+		post_answer_ping(p, peer, f->chunk.number, now_us);
+	else if (f->kind == POST_FRAME_PONG)
+		on_pong(peer, f->chunk.number, clock_monotonic_us());
+	if (f->kind >= POST_FRAME_ACK)
+		return false;
+	if (f->kind == POST_FRAME_LOSSY) {
+		out->lossy = true;
+		e->owner = NULL;
+		return true;
+	}
+	struct channel *channel = peer->channels[f->class];
+	enum channel_taken taken = peer->deferred[f->class] ? CHANNEL_DEFERRED
+							    : channel_take(channel, &f->chunk);
+	if (taken == CHANNEL_BAD)
+		count_malformed(p, peer);
+	else
+		post_owe_ack(p, peer, f->class, f->chunk.size, now_us);
+	p->counters.gap_frames += taken == CHANNEL_TOO_FAR;
+	p->counters.duplicate_frames += taken == CHANNEL_DUPLICATE;
+	peer->info.duplicate_frames += taken == CHANNEL_DUPLICATE;
+	p->counters.deferred_frames += taken == CHANNEL_DEFERRED;
+	p->giving = peer; /* perhaps */
+	if (taken != CHANNEL_WHOLE)
+		return post_next_given(p, out);
+	e->owner = NULL;
+	return true;
+}
+
+/* True when *out is to be told. */
+static bool on_data(struct post *p, struct line *line, struct link_event *e, int64_t now_us,
+	struct post_message *out)
+{
+	struct peer *peer = peer_of_session(p, line, e);
+	struct post_frame f;
+	bool told = false;
+	if (peer == NULL)
+		goto release;
+	if (post_frame_parse(e->data, e->size, &f) < 0) {
+		count_malformed(p, peer);
+		goto release;
+	}
+	peer->info.heard_us = now_us;
+	charge_peer(p, peer, 1.0 + (double)e->size / CHARGE_BYTES, now_us);
+	size_t retained = peer->retained_bytes;
+	if (f.kind == POST_FRAME_CHUNK || f.kind == POST_FRAME_ACK)
+		channel_acked(peer->channels[f.class], f.ack, f.ranges, f.n_ranges,
+			clock_monotonic_us());
+	p->counters.retained_bytes -= retained - peer->retained_bytes;
+	told = on_content(p, peer, &f, e, now_us, out);
+	post_pump(p, peer, now_us);
+	if (told)
+		post_count_received(p, out);
+release:
+	link_release(e->owner);
+	return told;
+}
+
+/* What a link's event means. True when *out is to be told at once. */
+bool post_on_event(struct post *p, struct line *line, struct link_event *e, int64_t now_us,
+	struct post_message *out)
+{
+	switch (e->kind) {
+	case LINK_UP:
+		on_up(p, line, e, now_us);
+		break;
+	case LINK_DOWN:
+		on_down(p, line, e);
+		break;
+	case LINK_DATA:
+		if (!on_data(p, line, e, now_us, out))
+			return false;
+		p->lent = out->owner;
+		return true;
+	case LINK_NO:
+		if (line->peer != NULL)
+			queue_message(p, &(struct post_message){.kind = POST_REFUSED, .peer = line->peer->id,
+				.reason = e->reason});
+		break;
+	}
+	return false;
+}

@@ -1,0 +1,321 @@
+/* post_send.c - what leaves a post: chunks, LOSSY messages, acknowledgements. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "wire/delivery/post_frame.h"
+#include "wire/delivery/post_private.h"
+
+#define ACK_FRAMES 32
+#define ACK_BYTES  ((size_t)4 << 20)
+#define PROBES_A_ROUND 8
+#define PROBE_LEAST_US INT64_C(2000)
+#define SWEEP_US   INT64_C(5000) /* timeouts of all peers are looked at no more often */
+
+/* Lanes that it has not are the first one. */
+unsigned post_lane_of(const struct peer *peer, enum post_class class)
+{
+	static const unsigned lanes[POST_CLASSES] = {
+		POST_LANE_CONTROL, POST_LANE_QUICK, POST_LANE_BULK, POST_LANE_BULK};
+	return link_has_lane(peer->line->link, lanes[class]) ? lanes[class] : POST_LANE_CONTROL;
+}
+
+/* What may be lost takes turns on several connections: one lost packet must not keep the next of them
+ * waiting. */
+static unsigned lane_of_lossy(const struct peer *peer)
+{
+	const struct link *link = peer->line->link;
+	return link_has_lane(link, POST_LANE_QUICK) && !link_blocked(link, POST_LANE_QUICK)
+		? POST_LANE_QUICK : POST_LANE_CONTROL;
+}
+
+static int send_content(struct post *p, struct peer *peer, unsigned lane, uint8_t *content,
+	size_t size, int64_t now_us)
+{
+	int rc = link_send(peer->line->link, peer->session, lane, content, size, now_us);
+	post_watch_write(p, peer->line);
+	return rc;
+}
+
+static int send_chunk(struct post *p, struct peer *peer, const struct post_frame *f,
+	int64_t now_us)
+{
+	uint8_t *content = link_buffer(POST_FRAME_HEAD + f->chunk.size);
+	if (content == NULL)
+		return -ENOMEM;
+	post_frame_put_head(content, f);
+	if (f->chunk.size > 0)
+		memcpy(content + POST_FRAME_HEAD, f->chunk.data, f->chunk.size);
+	int rc = send_content(p, peer, post_lane_of(peer, f->class), content,
+		POST_FRAME_HEAD + f->chunk.size, now_us);
+	if (rc == 0 && !channel_holes(peer->channels[f->class])) {
+		peer->unacked[f->class].frames = 0; /* it says the same */
+		peer->unacked[f->class].bytes = 0;
+	}
+	return rc;
+}
+
+void post_note_deadline(struct post *p, const struct peer *peer, int64_t now_us)
+{
+	for (int i = 0; i < POST_CLASSES; i++) {
+		int64_t at = channel_deadline_us(peer->channels[i]);
+		if (at == INT64_MAX)
+			continue;
+		if (at < now_us + SWEEP_US)
+			at = now_us + SWEEP_US;
+		if (at < p->sweep_us)
+			p->sweep_us = at;
+	}
+}
+
+static int send_ping(struct post *p, struct peer *peer, int64_t now_us);
+
+/* Some in every round trip, while bulk goes. */
+static void probe_way(struct post *p, struct peer *peer, int64_t now_us)
+{
+	int64_t every = flow_least_us(&peer->flow) / PROBES_A_ROUND;
+	if (!flow_wants_probes(&peer->flow) ||
+	    now_us - peer->probed_us < (every < PROBE_LEAST_US ? PROBE_LEAST_US : every))
+		return;
+	peer->probed_us = now_us;
+	(void)send_ping(p, peer, now_us);
+}
+
+/* Sends what the channels let go, the most urgent class first. What a class cannot send because its
+ * lane is full, a lower one in the same lane does not send either. */
+void post_pump(struct post *p, struct peer *peer, int64_t now_us)
+{
+	bool full[LINK_LANES] = {false};
+	if (peer->session == 0)
+		return;
+	for (int i = 0; i < POST_CLASSES; i++) {
+		struct channel *c = peer->channels[i];
+		const unsigned lane = post_lane_of(peer, (enum post_class)i);
+		const uint64_t resent = channel_resent(c);
+		struct post_frame f = {.kind = POST_FRAME_CHUNK, .class = (enum post_class)i,
+			.ack = channel_expected(c)};
+		while (!full[lane] && channel_next(c, &f.chunk)) {
+			/* What is measured is measured from here: the caller's time is as old as its turn. */
+			const int64_t left_us = clock_monotonic_us();
+			if (send_chunk(p, peer, &f, now_us) < 0)
+				full[lane] = true;
+			else
+				channel_sent(c, &f.chunk, left_us);
+		}
+		p->counters.resent_frames += channel_resent(c) - resent;
+		peer->info.resent_frames += channel_resent(c) - resent;
+	}
+	probe_way(p, peer, now_us);
+	post_note_deadline(p, peer, now_us);
+}
+
+static int send_lossy(struct post *p, struct peer *peer, const struct post_part *parts,
+	size_t n, size_t total, int64_t now_us)
+{
+	struct post_frame f = {.kind = POST_FRAME_LOSSY, .chunk = {.total = total}};
+	if (peer->session == 0) {
+		p->counters.lossy_dropped++;
+		return -ENOTCONN;
+	}
+	if (total > peer->lossy_most)
+		return -EMSGSIZE;
+	uint8_t *content = link_buffer(POST_FRAME_HEAD + total);
+	if (content == NULL)
+		return -ENOMEM;
+	post_frame_put_head(content, &f);
+	size_t filled = POST_FRAME_HEAD;
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].size > 0)
+			memcpy(content + filled, parts[i].data, parts[i].size);
+		filled += parts[i].size;
+	}
+	int rc = send_content(p, peer, lane_of_lossy(peer), content, filled, now_us);
+	if (rc < 0)
+		p->counters.lossy_dropped++;
+	return rc;
+}
+
+/* TCP lets a connection that has paused send ten segments at once, and the rest a round trip later: activations
+ * that leave together find room on more of them, from the next time on. */
+static void widen_for_bursts(struct post *p, struct peer *peer)
+{
+	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
+	struct link *link = peer->line->link;
+	if (post_lane_of(peer, POST_CLASS_ACTIVATIONS) != POST_LANE_QUICK)
+		return;
+	const unsigned has = link_connections(link, POST_LANE_QUICK);
+	const unsigned free = p->options.connections_more - p->connections_added;
+	unsigned wanted = channel_flights(c);
+	if (wanted > LINK_CONNECTIONS_MOST)
+		wanted = LINK_CONNECTIONS_MOST;
+	if (wanted <= has)
+		return;
+	if (wanted - has > free)
+		wanted = has + free;
+	link_widen(link, POST_LANE_QUICK, wanted);
+	peer->line->added += link_connections(link, POST_LANE_QUICK) - has;
+	p->connections_added += link_connections(link, POST_LANE_QUICK) - has;
+	channel_spread(c, link_connections(link, POST_LANE_QUICK));
+}
+
+static int send_reliable(struct post *p, struct peer *peer, const struct post_part *parts,
+	size_t n, enum post_class class, int64_t now_us)
+{
+	struct channel_part small[8], *copy = small;
+	if (n > sizeof(small) / sizeof(small[0])) {
+		copy = malloc(n * sizeof(*copy));
+		if (copy == NULL)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
+		copy[i] = (struct channel_part){parts[i].data, parts[i].size};
+	size_t before = peer->retained_bytes;
+	int rc = channel_queue(peer->channels[class], copy, n, now_us);
+	if (copy != small)
+		free(copy);
+	if (rc < 0)
+		return rc;
+	p->counters.retained_bytes += peer->retained_bytes - before;
+	if (class >= POST_CLASS_SUMS && peer->session != 0)
+		(void)post_open_lane(p, peer->line, POST_LANE_BULK);
+	post_pump(p, peer, now_us);
+	if (class == POST_CLASS_ACTIVATIONS && peer->session != 0)
+		widen_for_bursts(p, peer);
+	return 0;
+}
+
+int post_send(struct post *p, post_peer_id id, const struct post_part *parts, size_t n,
+	enum post_flags flags, int64_t now_us)
+{
+	struct peer *peer = post_peer_find(p, id);
+	size_t total = 0;
+	if (peer == NULL)
+		return -ENOENT;
+	if ((unsigned)flags >> 1 >= POST_CLASSES)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].size > p->options.message_most_bytes - total)
+			return -EMSGSIZE;
+		total += parts[i].size;
+	}
+	int rc = (flags & POST_LOSSY) != 0 ? send_lossy(p, peer, parts, n, total, now_us)
+					   : send_reliable(p, peer, parts, n,
+						     (enum post_class)(flags >> 1), now_us);
+	if (rc < 0)
+		return rc;
+	peer->info.sent_messages++;
+	peer->info.sent_bytes += total;
+	p->counters.sent_messages++;
+	p->counters.sent_bytes += total;
+	return 0;
+}
+
+/* ---- probes ---- */
+
+static int send_bare(struct post *p, struct peer *peer, enum post_frame_kind kind,
+	uint64_t number, int64_t now_us)
+{
+	const struct post_frame f = {.kind = kind, .chunk = {.number = number}};
+	uint8_t *content = link_buffer(POST_FRAME_HEAD);
+	if (content == NULL)
+		return -ENOMEM;
+	post_frame_put_head(content, &f);
+	return send_content(p, peer, lane_of_lossy(peer), content, POST_FRAME_HEAD, now_us);
+}
+
+static int send_ping(struct post *p, struct peer *peer, int64_t now_us)
+{
+	const int64_t left_us = clock_monotonic_us();
+	int rc = send_bare(p, peer, POST_FRAME_PING, (uint64_t)left_us, now_us);
+	if (rc == 0)
+		peer->pings[peer->next_ping++ % POST_PINGS] = left_us;
+	return rc;
+}
+
+int post_probe(struct post *p, post_peer_id id, int64_t now_us)
+{
+	struct peer *peer = post_peer_find(p, id);
+	if (peer == NULL)
+		return -ENOENT;
+	if (peer->session == 0)
+		return -ENOTCONN;
+	return send_ping(p, peer, now_us);
+}
+
+void post_answer_ping(struct post *p, struct peer *peer, uint64_t number, int64_t now_us)
+{
+	if (peer->session != 0)
+		(void)send_bare(p, peer, POST_FRAME_PONG, number, now_us);
+}
+
+size_t post_room(const struct post *p, post_peer_id id)
+{
+	return post_class_room(p, id, POST_CLASS_CONTROL);
+}
+
+size_t post_class_room(const struct post *p, post_peer_id id, enum post_class class)
+{
+	const struct peer *peer = post_peer_find(p, id);
+	return peer == NULL ? 0 : channel_room(peer->channels[class]);
+}
+
+bool post_idle(const struct post *p, post_peer_id id)
+{
+	if (id != 0) {
+		const struct peer *peer = post_peer_find(p, id);
+		return peer == NULL || post_peer_empty(peer);
+	}
+	for (uint32_t i = 0; i < p->options.peers_most; i++) {
+		if (p->slots[i] != NULL && !post_peer_empty(p->slots[i]))
+			return false;
+	}
+	return true;
+}
+
+/* ---- acknowledging ---- */
+
+static void send_ack(struct post *p, struct peer *peer, enum post_class class, int64_t now_us)
+{
+	struct post_frame f = {.kind = POST_FRAME_ACK, .class = class,
+		.ack = channel_expected(peer->channels[class])};
+	peer->unacked[class].frames = 0;
+	peer->unacked[class].bytes = 0;
+	if (peer->session == 0)
+		return;
+	f.n_ranges = channel_ranges(peer->channels[class], f.ranges);
+	uint8_t *content = link_buffer(POST_FRAME_HEAD + 8u * f.n_ranges);
+	if (content == NULL)
+		return;
+	(void)send_content(p, peer, POST_LANE_CONTROL, content, post_frame_put_head(content, &f),
+		now_us);
+}
+
+/* Those that something was sent to meanwhile have their acknowledgement already. */
+void post_flush_acks(struct post *p, int64_t now_us)
+{
+	while (p->acks != NULL) {
+		struct peer *peer = p->acks;
+		p->acks = peer->next_ack;
+		peer->ack_due = false;
+		peer->next_ack = NULL;
+		for (int i = 0; i < POST_CLASSES; i++) {
+			if (peer->unacked[i].frames > 0)
+				send_ack(p, peer, (enum post_class)i, now_us);
+		}
+	}
+}
+
+void post_owe_ack(struct post *p, struct peer *peer, enum post_class class, size_t size,
+	int64_t now_us)
+{
+	peer->unacked[class].frames++;
+	peer->unacked[class].bytes += size;
+	if (peer->unacked[class].frames >= ACK_FRAMES || peer->unacked[class].bytes >= ACK_BYTES) {
+		send_ack(p, peer, class, now_us);
+	} else if (!peer->ack_due) {
+		peer->ack_due = true;
+		peer->next_ack = p->acks;
+		p->acks = peer;
+	}
+}

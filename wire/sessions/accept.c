@@ -1,0 +1,73 @@
+/* accept.c - see accept.h. */
+#include "wire/sessions/accept.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define RESERVE_LEAST 64
+#define RESERVE_SHARE 8 /* one in so many files */
+
+static uint64_t limit_of_files(void)
+{
+	struct rlimit limit;
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 1024 : limit.rlim_cur;
+}
+
+uint64_t accept_most(void)
+{
+	const uint64_t files = limit_of_files();
+	const uint64_t reserve = files / RESERVE_SHARE > RESERVE_LEAST ? files / RESERVE_SHARE : RESERVE_LEAST;
+	return files > reserve ? files - reserve : 0;
+}
+
+/* See accept.h: in place of the C library's. The kernel gives the least number that is free: all below
+ * it are taken. To nanomsg ECONNABORTED says that the peer has thought better of it. */
+int accept4(int listener, __SOCKADDR_ARG from, socklen_t *size, int flags)
+{
+	int fd = (int)syscall(SYS_accept4, listener, from.__sockaddr__, size, flags);
+	if (fd < 0 || (uint64_t)fd < accept_most())
+		return fd;
+	close(fd);
+	errno = ECONNABORTED;
+	return -1;
+}
+
+static bool accepted_at(int fd, uint16_t port)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} at = {.any = {.sa_family = AF_UNSPEC}};
+	socklen_t size = sizeof(at);
+	int listens = 0;
+	if (getsockname(fd, &at.any, &size) < 0)
+		return false;
+	if (!(at.any.sa_family == AF_INET && ntohs(at.v4.sin_port) == port) &&
+	    !(at.any.sa_family == AF_INET6 && ntohs(at.v6.sin6_port) == port))
+		return false;
+	size = sizeof(listens);
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && !listens;
+}
+
+/* They are nanomsg's, whose own thread closes them once they are shut down: that a file has become another
+ * connection's since it was looked at costs that one a new dial. */
+unsigned accept_end_silent(uint16_t port, int64_t silent_ms)
+{
+	const uint64_t files = limit_of_files();
+	unsigned n = 0;
+	for (int fd = 0; (uint64_t)fd < files && fd < (1 << 20); fd++) {
+		struct tcp_info info = {.tcpi_state = 0};
+		socklen_t size = sizeof(info);
+		if (accepted_at(fd, port) && getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+		    info.tcpi_last_data_recv >= silent_ms && shutdown(fd, SHUT_RDWR) == 0)
+			n++;
+	}
+	return n;
+}

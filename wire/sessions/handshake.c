@@ -1,0 +1,405 @@
+/* handshake.c - how sessions come about. The exchange is drawn in link.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "wire/sessions/session.h"
+
+#define COOKIE_LIFE_US   INT64_C(10000000)
+#define ANSWER_WAIT_US   INT64_C(1000000)  /* for a COOKIE or RESPONSE, at first; doubling to */
+#define ANSWER_MOST_US   INT64_C(16000000) /* where none came */
+#define BACKOFF_US       INT64_C(250000)   /* after a refusal or silence, doubling to */
+#define BACKOFF_MOST_US  INT64_C(4000000)
+#define KEEP_ALIVE_LEAST_US INT64_C(25000)
+#define RETRY_LEAST_US   INT64_C(100000)   /* between two handshakes begun */
+
+static void send_small(struct link *link, const struct socket_route *route, const uint8_t *bytes,
+	size_t size)
+{
+	uint8_t *frame = socket_frame(size);
+	if (frame == NULL)
+		return;
+	memcpy(frame, bytes, size);
+	(void)link_transmit(link, 0, route, frame, size);
+}
+
+/* ---- the listener ---- */
+
+void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t *echo,
+	const struct socket_route *route, int64_t now_us)
+{
+	uint8_t bytes[FRAME_REFUSE_SIZE];
+	link_refused(link, reason);
+	if (!link->listens || !bucket_take(&link->refusals, now_us))
+		return;
+	size_t size = frame_put_refuse(bytes, reason, echo);
+	send_small(link, route, bytes, size);
+}
+
+/* A cookie is the time it was issued, never twice the same, and a seal over that and the
+ * connection: the listener keeps nothing for it. */
+static void cookie_seal(const struct link *link, uint64_t issue, const struct socket_route *route,
+	uint8_t out[FRAME_COOKIE])
+{
+	uint8_t text[8 + sizeof(route->bytes)];
+	frame_put_u64(text, issue);
+	memcpy(text + 8, route->bytes, sizeof(route->bytes));
+	frame_put_u64(out, issue);
+	crypto_generichash(out + 8, FRAME_COOKIE - 8, text, sizeof(text), link->cookie_key,
+		sizeof(link->cookie_key));
+}
+
+void handshake_on_hello(struct link *link, const struct frame *f,
+	const struct socket_route *route, int64_t now_us)
+{
+	uint8_t cookie[FRAME_COOKIE], bytes[FRAME_COOKIE_SIZE];
+	uint64_t issue = (uint64_t)now_us;
+	if (issue <= link->last_issue)
+		issue = link->last_issue + 1;
+	link->last_issue = issue;
+	cookie_seal(link, issue, route, cookie);
+	size_t size = frame_put_cookie(bytes, f->nonce, cookie);
+	send_small(link, route, bytes, size);
+}
+
+static bool cookie_good(const struct link *link, const uint8_t *cookie,
+	const struct socket_route *route, int64_t now_us)
+{
+	uint8_t expected[FRAME_COOKIE];
+	uint64_t issue = frame_get_u64(cookie);
+	cookie_seal(link, issue, route, expected);
+	if (sodium_memcmp(expected, cookie, FRAME_COOKIE) != 0)
+		return false;
+	return issue + (uint64_t)COOKIE_LIFE_US >= (uint64_t)now_us;
+}
+
+/* Who sends this INIT, and what it offers; everything that can be refused is refused here. */
+static enum link_reason examine_init(struct link *link, const struct frame *f, struct noise *noise,
+	const struct keys_entry **entry, struct frame_offer *offer)
+{
+	uint8_t payload[FRAME_OFFER];
+	uint64_t issue = frame_get_u64(f->cookie);
+
+	noise_init(noise, false, link->options.identity, NULL, f->cookie - 8, FRAME_INIT_HEAD);
+	if (noise_read_first_key(noise, f->body, f->body_size) < 0)
+		return LINK_BAD_SEAL;
+	*entry = keys_list_find(link->options.admitted, &noise->peer);
+	if (*entry == NULL)
+		return session_not_admitted(link, &noise->peer);
+	if (link->options.roles != 0 && (link->options.roles & KEYS_ROLE_BIT((*entry)->role)) == 0)
+		return LINK_ROLE;
+	if (noise_read_first_payload(noise, f->body, f->body_size, payload) < 0)
+		return LINK_BAD_SEAL;
+	struct record *record = record_of(link, &noise->peer);
+	if (record == NULL)
+		return LINK_TOO_MANY;
+	if (issue <= record->last_issue)
+		return LINK_REPLAY;
+	record->last_issue = issue;
+	if (frame_get_offer(payload, offer) < 0)
+		return LINK_MALFORMED;
+	if ((offer->ciphers & (1u << SEAL_XCHACHA20)) == 0)
+		return LINK_MALFORMED;
+	for (size_t i = 0; i < RECORD_SUPERSEDED; i++) {
+		if (record->superseded[i] == offer->instance)
+			return LINK_SUPERSEDED;
+	}
+	return LINK_REASON_NONE;
+}
+
+/* Our own number for that process: what a session (half open ones too: the dialer may have seen
+ * its answer) or the layer above remembers, else a new one. */
+static uint64_t instance_for(struct link *link, const struct keys_public *key, uint64_t instance)
+{
+	uint64_t own = 0;
+	for (uint32_t i = 0; i < link->n_slots; i++) {
+		const struct session *s = link->slots[i];
+		if (s != NULL && s->instance == instance && keys_equal(&s->key, key))
+			return s->own_instance;
+	}
+	if (link->options.known != NULL)
+		own = link->options.known(link->options.known_context, key, instance);
+	while (own == 0)
+		randombytes_buf(&own, sizeof(own));
+	return own;
+}
+
+/* A key's half-open session makes room for its next: strangers hold none, an admitted key one. */
+static void end_pending(struct link *link, const struct keys_public *key)
+{
+	for (uint32_t i = 0; i < link->n_slots; i++) {
+		struct session *s = link->slots[i];
+		if (s != NULL && s->state == SESSION_PENDING && keys_equal(&s->key, key))
+			session_free(link, s);
+	}
+}
+
+static void set_keys(struct session *s, const struct noise *noise, enum seal_cipher cipher)
+{
+	uint8_t send[NOISE_KEY], receive[NOISE_KEY];
+	noise_split(noise, send, receive);
+	seal_key_init(&s->send, cipher, send);
+	seal_key_init(&s->receive, cipher, receive);
+	sodium_memzero(send, sizeof(send));
+	sodium_memzero(receive, sizeof(receive));
+}
+
+static uint32_t smaller_count(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t own_silence_ms(const struct link *link)
+{
+	int64_t ms = link->options.silence_us / 1000;
+	return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
+}
+
+/* Four times within the other end's patience, but not at any rate it may ask for. */
+static int64_t keep_alive_of(const struct frame_offer *offer)
+{
+	int64_t us = (int64_t)offer->silence_ms * 1000 / 4;
+	return us < KEEP_ALIVE_LEAST_US ? KEEP_ALIVE_LEAST_US : us;
+}
+
+/* A half-open session and its RESPONSE. */
+static enum link_reason answer_init(struct link *link, const struct frame *f, struct noise *noise,
+	const struct keys_entry *entry, const struct frame_offer *offer,
+	const struct socket_route *route, int64_t now_us)
+{
+	uint8_t bytes[FRAME_RESPONSE_SIZE], payload[FRAME_OFFER], ephemeral[KEYS_BYTES];
+	bool aes = link->aes && (offer->ciphers & (1u << SEAL_AES256_GCM)) != 0;
+	enum seal_cipher cipher = aes ? SEAL_AES256_GCM : SEAL_XCHACHA20;
+
+	uint64_t own_instance = instance_for(link, &noise->peer, offer->instance);
+	end_pending(link, &noise->peer);
+	struct session *s = session_new(link, 0);
+	if (s == NULL)
+		return LINK_TOO_MANY;
+	s->state = SESSION_PENDING;
+	s->remote_id = f->session;
+	s->key = noise->peer;
+	s->role = entry->role;
+	memcpy(s->name, entry->name, sizeof(s->name));
+	s->instance = offer->instance;
+	s->own_instance = own_instance;
+	s->frame_most = smaller_count(offer->frame_most, link->options.frame_most);
+	s->keep_alive_us = keep_alive_of(offer);
+	s->route = *route;
+	s->since_us = now_us;
+
+	frame_put_offer(payload, &(struct frame_offer){.instance = s->own_instance,
+		.frame_most = link->options.frame_most, .ciphers = 1u << cipher, .session = s->id,
+		.silence_ms = own_silence_ms(link)});
+	size_t head = frame_put_response_head(bytes, f->session);
+	randombytes_buf(ephemeral, sizeof(ephemeral));
+	int rc = noise_write_second(noise, ephemeral, payload, sizeof(payload), bytes + head);
+	sodium_memzero(ephemeral, sizeof(ephemeral));
+	if (rc < 0) {
+		session_free(link, s);
+		return LINK_BAD_SEAL;
+	}
+	set_keys(s, noise, cipher);
+	send_small(link, route, bytes, sizeof(bytes));
+	return LINK_REASON_NONE;
+}
+
+void handshake_on_init(struct link *link, const struct frame *f, const struct socket_route *route,
+	int64_t now_us)
+{
+	static const uint8_t nothing[FRAME_NONCE];
+	struct noise noise;
+	const struct keys_entry *entry = NULL;
+	struct frame_offer offer;
+
+	if (!cookie_good(link, f->cookie, route, now_us)) {
+		handshake_refuse(link, LINK_REPLAY, nothing, route, now_us);
+		return;
+	}
+	if (!bucket_take(&link->inits, now_us)) {
+		link_refused(link, LINK_TOO_MANY);
+		return;
+	}
+	enum link_reason reason = examine_init(link, f, &noise, &entry, &offer);
+	if (reason == LINK_REASON_NONE)
+		reason = answer_init(link, f, &noise, entry, &offer, route, now_us);
+	if (reason != LINK_REASON_NONE)
+		handshake_refuse(link, reason, nothing, route, now_us);
+	noise_wipe(&noise);
+}
+
+/* ---- the dialer ---- */
+
+static void rest_before_retry(struct link *link, int64_t now_us)
+{
+	struct dial *d = &link->dial;
+	noise_wipe(&d->noise);
+	d->state = DIAL_REST;
+	d->deadline_us = now_us + d->backoff_us;
+	d->backoff_us = d->backoff_us * 2 > BACKOFF_MOST_US ? BACKOFF_MOST_US : d->backoff_us * 2;
+}
+
+static int64_t answer_wait(const struct dial *d)
+{
+	return d->answer_us > 0 ? d->answer_us : ANSWER_WAIT_US;
+}
+
+static void begin_handshake(struct link *link, int64_t now_us)
+{
+	struct dial *d = &link->dial;
+	uint8_t bytes[FRAME_HELLO_SIZE];
+	uint8_t *frame = socket_frame(sizeof(bytes));
+	if (frame == NULL) {
+		d->deadline_us = now_us + BACKOFF_US;
+		return;
+	}
+	randombytes_buf(d->nonce, sizeof(d->nonce));
+	frame_put_hello(frame, d->nonce);
+	if (link_transmit(link, 0, NULL, frame, FRAME_HELLO_SIZE) < 0) {
+		/* Not connected: link_write_fd tells when it is. */
+		d->state = DIAL_REST;
+		d->deadline_us = INT64_MAX;
+		return;
+	}
+	d->state = DIAL_HELLO;
+	d->began_us = now_us;
+	d->deadline_us = now_us + answer_wait(d);
+}
+
+void handshake_want(struct link *link, int64_t now_us)
+{
+	struct dial *d = &link->dial;
+	if (link->listens || d->wanted)
+		return;
+	d->wanted = true;
+	d->state = DIAL_REST;
+	d->backoff_us = BACKOFF_US;
+	d->deadline_us = now_us;
+	if (now_us - d->began_us < RETRY_LEAST_US)
+		d->deadline_us = d->began_us + RETRY_LEAST_US;
+}
+
+void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_us)
+{
+	struct dial *d = &link->dial;
+	uint8_t payload[FRAME_OFFER], ephemeral[KEYS_BYTES];
+
+	if (d->state != DIAL_HELLO || sodium_memcmp(f->nonce, d->nonce, FRAME_NONCE) != 0) {
+		link_refused(link, LINK_REPLAY);
+		return;
+	}
+	uint8_t *frame = socket_frame(FRAME_INIT_SIZE);
+	d->reserved_id = session_reserve(link);
+	if (frame == NULL || d->reserved_id == 0) {
+		socket_frame_free(frame);
+		rest_before_retry(link, now_us);
+		return;
+	}
+	size_t head = frame_put_init_head(frame, d->reserved_id, f->cookie);
+	frame_put_offer(payload, &(struct frame_offer){.instance = d->instance,
+		.frame_most = link->options.frame_most,
+		.ciphers = 1u << SEAL_XCHACHA20 | (link->aes ? 1u << SEAL_AES256_GCM : 0u),
+		.silence_ms = own_silence_ms(link)});
+	noise_init(&d->noise, true, link->options.identity, &d->key, frame, head);
+	randombytes_buf(ephemeral, sizeof(ephemeral));
+	int rc = noise_write_first(&d->noise, ephemeral, payload, sizeof(payload), frame + head);
+	sodium_memzero(ephemeral, sizeof(ephemeral));
+	if (rc < 0) {
+		socket_frame_free(frame);
+		rest_before_retry(link, now_us);
+		return;
+	}
+	if (link_transmit(link, 0, NULL, frame, FRAME_INIT_SIZE) < 0) {
+		rest_before_retry(link, now_us);
+		return;
+	}
+	d->state = DIAL_INIT;
+	d->deadline_us = now_us + answer_wait(d);
+}
+
+void handshake_on_response(struct link *link, const struct frame *f, int64_t now_us)
+{
+	struct dial *d = &link->dial;
+	uint8_t payload[FRAME_OFFER];
+	struct frame_offer offer;
+	struct session *s = NULL;
+
+	if (d->state != DIAL_INIT || f->session != d->reserved_id) {
+		link_refused(link, LINK_REPLAY);
+		return;
+	}
+	if (noise_read_second(&d->noise, f->body, f->body_size, payload) < 0) {
+		link_refused(link, LINK_BAD_SEAL);
+		return;
+	}
+	bool aes = false;
+	int rc = frame_get_offer(payload, &offer);
+	if (rc == 0) {
+		aes = offer.ciphers == 1u << SEAL_AES256_GCM;
+		if (aes ? !link->aes : offer.ciphers != 1u << SEAL_XCHACHA20)
+			rc = -EBADMSG;
+	}
+	if (rc == 0)
+		s = session_new(link, d->reserved_id);
+	if (s == NULL) {
+		link_refused(link, rc < 0 ? LINK_MALFORMED : LINK_TOO_MANY);
+		rest_before_retry(link, now_us);
+		return;
+	}
+	s->remote_id = offer.session;
+	s->key = d->key;
+	s->instance = offer.instance;
+	s->own_instance = d->instance;
+	s->frame_most = smaller_count(offer.frame_most, link->options.frame_most);
+	s->keep_alive_us = keep_alive_of(&offer);
+	set_keys(s, &d->noise, aes ? SEAL_AES256_GCM : SEAL_XCHACHA20);
+	noise_wipe(&d->noise);
+	d->wanted = false;
+	d->answer_us = 0;
+	d->state = DIAL_REST;
+	d->deadline_us = INT64_MAX;
+	session_live(link, s, now_us);
+	/* The listener takes the session for live only when it hears from us on it. */
+	uint8_t *hello = link_buffer(0);
+	if (hello != NULL)
+		(void)link_send(link, s->id, 0, hello, 0, now_us);
+}
+
+void handshake_on_refuse(struct link *link, const struct frame *f, int64_t now_us)
+{
+	static const uint8_t nothing[FRAME_NONCE];
+	struct dial *d = &link->dial;
+
+	if (f->reason == LINK_UNKNOWN_SESSION) {
+		for (uint32_t i = 0; i < link->n_slots; i++) {
+			struct session *s = link->slots[i];
+			if (s != NULL && s->remote_id == frame_get_u32(f->nonce) &&
+			    frame_get_u64(f->nonce + 4) < s->counter)
+				handshake_want(link, now_us);
+		}
+		return;
+	}
+	bool ours = (d->state == DIAL_HELLO && memcmp(f->nonce, d->nonce, FRAME_NONCE) == 0) ||
+		    (d->state == DIAL_INIT && memcmp(f->nonce, nothing, FRAME_NONCE) == 0);
+	if (!ours)
+		return;
+	link_tell(link, &(struct link_event){.kind = LINK_NO, .reason = f->reason, .key = d->key});
+	rest_before_retry(link, now_us);
+}
+
+void handshake_tick(struct link *link, int64_t now_us)
+{
+	struct dial *d = &link->dial;
+	if (link->listens || !d->wanted)
+		return;
+	if (d->state != DIAL_REST) {
+		if (now_us >= d->deadline_us) {
+			d->answer_us = 2 * answer_wait(d);
+			if (d->answer_us > ANSWER_MOST_US)
+				d->answer_us = ANSWER_MOST_US;
+			rest_before_retry(link, now_us);
+		}
+		return;
+	}
+	if (now_us >= d->deadline_us || (d->deadline_us == INT64_MAX && !link->blocked[0]))
+		begin_handshake(link, now_us);
+}

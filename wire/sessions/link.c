@@ -1,0 +1,594 @@
+/* link.c - see link.h. Sessions are in session.c, their making in handshake.c. */
+#include "wire/sessions/link.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <malloc.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "wire/sessions/session.h"
+
+#define FRAMES_PER_CALL   64
+#define PENDING_LIFE_US   INT64_C(5000000)
+#define INITS_PER_S       2000.0 /* curve work a listener will do */
+#define REFUSALS_PER_S    2000.0
+#define MEND_US           INT64_C(100000)
+#define CROWD_US          INT64_C(3000000)
+#define SILENT_MS         10000 /* of a connection, where there are too many: sessions say something sooner */
+#define PEEK_BYTES        4096  /* from here on, look before sealing whether it can leave */
+
+const char *link_reason_text(enum link_reason reason)
+{
+	static const char *const texts[LINK_REASON_COUNT] = {
+		[LINK_REASON_NONE] = "no reason",
+		[LINK_MALFORMED] = "not a message of this protocol",
+		[LINK_VERSION_OTHER] = "another protocol version",
+		[LINK_BAD_SEAL] = "authentication failed (tampered with, or the wrong key)",
+		[LINK_REPLAY] = "seen before, or too old",
+		[LINK_NOT_ADMITTED] = "the key is not admitted",
+		[LINK_ROLE] = "admitted, but in a role that may not connect here",
+		[LINK_SUPERSEDED] = "a newer process with the same key has taken over",
+		[LINK_TOO_MANY] = "too many connections, sessions or handshakes",
+		[LINK_UNKNOWN_SESSION] = "no such session (the listener restarted, or dropped it)",
+		[LINK_OVERSIZE] = "longer than agreed",
+		[LINK_SILENT] = "nothing heard for too long",
+		[LINK_FLOOD] = "it sent more than it may",
+	};
+	return reason < LINK_REASON_COUNT ? texts[reason] : "?";
+}
+
+void link_tune_malloc(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	mallopt(M_TRIM_THRESHOLD, INT32_MAX);
+	mallopt(M_TOP_PAD, 256 << 20);
+}
+
+uint64_t link_raise_files(uint64_t wanted)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	rlim_t to = limit.rlim_max < wanted ? limit.rlim_max : (rlim_t)wanted;
+	if (to > limit.rlim_cur) {
+		limit.rlim_cur = to;
+		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+			(void)getrlimit(RLIMIT_NOFILE, &limit);
+	}
+	return limit.rlim_cur;
+}
+
+/* ---- opening and closing ---- */
+
+static int link_new(struct link **out, const struct link_options *options, bool listens,
+	uint32_t n_slots, struct error *err)
+{
+	if (sodium_init() < 0)
+		return error_set(err, -EIO, "the system gives no randomness");
+	if (options->identity == NULL || options->frame_most < FRAME_LEAST_MOST ||
+	    n_slots == 0 || n_slots > 0xffff || (listens && options->admitted == NULL))
+		return error_set(err, -EINVAL, "a link's options are contradictory");
+	struct link *link = sodium_malloc(sizeof(*link)); /* outside core dumps, as sessions are */
+	if (link == NULL)
+		return error_set(err, -ENOMEM, "out of memory");
+	memset(link, 0, sizeof(*link));
+	link->options = *options;
+	link->counters = options->counters != NULL ? options->counters : &link->own_counters;
+	for (unsigned i = 0; i < LINK_LANES; i++)
+		link->sockets[i].nn = -1;
+	link->listens = listens;
+	link->aes = seal_has_aes() && !options->no_aes;
+	link->n_slots = n_slots;
+	link->slots = calloc(n_slots, sizeof(struct session *));
+	link->uses = malloc(n_slots * sizeof(*link->uses));
+	if (link->slots == NULL || link->uses == NULL) {
+		link_close(link);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	/* Session numbers start anywhere, so that a restarted listener knows old ones for unknown. */
+	randombytes_buf(link->uses, n_slots * sizeof(*link->uses));
+	randombytes_buf(link->cookie_key, sizeof(link->cookie_key));
+	link->inits = (struct bucket){.tokens = INITS_PER_S, .per_s = INITS_PER_S};
+	link->refusals = (struct bucket){.tokens = REFUSALS_PER_S, .per_s = REFUSALS_PER_S};
+	*out = link;
+	return 0;
+}
+
+int link_listen(struct link **out, const struct link_options *options, const char *address,
+	char *bound, struct error *err)
+{
+	struct link *link = NULL;
+	int rc = link_new(&link, options, true, options->sessions_most, err);
+	if (rc < 0)
+		return rc;
+	link->admitted_version = keys_list_version(options->admitted);
+	rc = socket_listen(&link->sockets[0], address, bound, options->frame_most, err);
+	if (rc < 0) {
+		link_close(link);
+		return rc;
+	}
+	*out = link;
+	return 0;
+}
+
+int link_dial(struct link **out, const struct link_options *options, const char *address,
+	const struct keys_public *key, uint64_t instance, struct error *err)
+{
+	struct link *link = NULL;
+	int rc = link_new(&link, options, false, 4, err);
+	if (rc < 0)
+		return rc;
+	link->dial.key = *key;
+	link->dial.instance = instance;
+	link->dial.state = DIAL_REST;
+	link->dial.deadline_us = 0;
+	link->dial.backoff_us = 250000;
+	link->dial.wanted = true;
+	rc = socket_dial(&link->sockets[0], address, 1, false, options->frame_most, err);
+	if (rc < 0) {
+		link_close(link);
+		return rc;
+	}
+	memcpy(link->address, address, strlen(address) + 1);
+	*out = link;
+	return 0;
+}
+
+void link_close(struct link *link)
+{
+	if (link == NULL)
+		return;
+	for (uint32_t i = 0; link->slots != NULL && i < link->n_slots; i++) {
+		if (link->slots[i] != NULL)
+			session_free(link, link->slots[i]);
+	}
+	for (unsigned i = 0; i < link->n_queue; i++)
+		link_release(link->queue[i].owner);
+	if (link->held != NULL)
+		socket_frame_free(link->held);
+	for (unsigned i = 0; i < LINK_LANES; i++)
+		socket_close(&link->sockets[i]);
+	free(link->slots);
+	free(link->uses);
+	free(link->records);
+	sodium_free(link); /* wipes */
+}
+
+/* ---- sending ---- */
+
+bool link_has_lane(const struct link *link, unsigned lane)
+{
+	return link->sockets[lane].nn >= 0;
+}
+
+int link_open_lane(struct link *link, unsigned lane)
+{
+	if (link_has_lane(link, lane))
+		return 0;
+	if (link->listens || link->options.connections < 2 || socket_is_near(link->address))
+		return -ENOTSUP;
+	link->blocked[lane] = true; /* nothing is connected yet */
+	return socket_dial(&link->sockets[lane], link->address, link->options.connections,
+		lane == LINK_LANE_BULK, link->options.frame_most, NULL);
+}
+
+unsigned link_connections(const struct link *link, unsigned lane)
+{
+	return link->sockets[lane].n_endpoints;
+}
+
+void link_widen(struct link *link, unsigned lane, unsigned connections)
+{
+	socket_widen(&link->sockets[lane], connections);
+}
+
+void link_redial(struct link *link, unsigned lane)
+{
+	if (!link->listens && link_has_lane(link, lane))
+		socket_redial(&link->sockets[lane]);
+}
+
+void link_count_connections(const struct link *link, struct link_counters *into)
+{
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		uint64_t now = 0, broken = 0;
+		if (!link_has_lane(link, i))
+			continue;
+		socket_connections(&link->sockets[i], &now, &broken);
+		into->connections += (uint32_t)now;
+		into->broken += broken;
+	}
+}
+
+int link_read_fd(const struct link *link, unsigned lane)
+{
+	return socket_read_fd(&link->sockets[lane]);
+}
+
+int link_write_fd(const struct link *link, unsigned lane)
+{
+	return socket_write_fd(&link->sockets[lane]);
+}
+
+bool link_blocked(const struct link *link, unsigned lane)
+{
+	return link->blocked[lane];
+}
+
+void link_refused(struct link *link, enum link_reason reason)
+{
+	link->counters->refused[reason]++;
+}
+
+static int transmit_now(struct link *link, unsigned lane, const struct socket_route *route,
+	uint8_t *frame, size_t size)
+{
+	int rc = socket_send(&link->sockets[lane], route, frame);
+	if (rc < 0) {
+		link->blocked[lane] = true;
+		link->counters->blocked++;
+		return rc;
+	}
+	link->counters->sent_frames++;
+	link->counters->sent_bytes += size;
+	return 0;
+}
+
+/* The test hook's verdict on a frame: see struct link_hook. */
+static int transmit_hooked(struct link *link, unsigned lane, const struct socket_route *route,
+	uint8_t *frame, size_t size)
+{
+	static const struct socket_route none;
+	uint8_t *held = link->held;
+	struct socket_route held_route = link->held_route;
+	size_t held_size = link->held_size;
+	unsigned held_lane = link->held_lane;
+	int rc = 0, fate = link->options.hook->fate(link->options.hook->context, frame, size);
+	if (fate < 0 && held == NULL) {
+		link->held = frame;
+		link->held_route = route != NULL ? *route : none;
+		link->held_size = size;
+		link->held_lane = lane;
+		return 0;
+	}
+	for (int i = 1; i < fate; i++) {
+		uint8_t *copy = socket_frame(size);
+		if (copy != NULL) {
+			memcpy(copy, frame, size);
+			(void)transmit_now(link, lane, route, copy, size);
+		}
+	}
+	if (fate == 0)
+		socket_frame_free(frame);
+	else
+		rc = transmit_now(link, lane, route, frame, size);
+	if (held != NULL) {
+		link->held = NULL;
+		(void)transmit_now(link, held_lane, &held_route, held, held_size);
+	}
+	return rc;
+}
+
+int link_transmit(struct link *link, unsigned lane, const struct socket_route *route,
+	uint8_t *frame, size_t size)
+{
+	if (link->options.hook != NULL)
+		return transmit_hooked(link, lane, route, frame, size);
+	return transmit_now(link, lane, route, frame, size);
+}
+
+/* Whether nanomsg would take a frame now. A listener never knows. */
+static bool is_writable(struct link *link, unsigned lane)
+{
+	struct pollfd p = {.fd = link_write_fd(link, lane), .events = POLLIN};
+	if (link->listens)
+		return true;
+	link->blocked[lane] = poll(&p, 1, 0) != 1 || (p.revents & POLLIN) == 0;
+	return !link->blocked[lane];
+}
+
+uint8_t *link_buffer(size_t size)
+{
+	uint8_t *frame = socket_frame(FRAME_DATA_HEAD + size + FRAME_TAG);
+	return frame == NULL ? NULL : frame + FRAME_DATA_HEAD;
+}
+
+void link_buffer_free(uint8_t *content)
+{
+	if (content != NULL)
+		socket_frame_free(content - FRAME_DATA_HEAD);
+}
+
+int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *content, size_t size,
+	int64_t now_us)
+{
+	struct session *s = session_find(link, session);
+	uint8_t *frame = content - FRAME_DATA_HEAD;
+
+	if (s == NULL || s->state != SESSION_LIVE || s->counter >= SEAL_FRAMES_MOST ||
+	    s->sent_bytes >= SEAL_BYTES_MOST) {
+		socket_frame_free(frame);
+		return -ENOTCONN;
+	}
+	if ((link->blocked[lane] || size >= PEEK_BYTES) && !is_writable(link, lane)) {
+		socket_frame_free(frame);
+		return -EAGAIN;
+	}
+	frame_put_data_head(frame, s->remote_id, s->counter);
+	seal_close(&s->send, s->counter, frame, FRAME_DATA_HEAD, content, size);
+	s->counter++;
+	s->sent_bytes += size;
+	s->spoke_us = now_us;
+	if (s->counter >= SEAL_FRAMES_MOST / 2 || s->sent_bytes >= SEAL_BYTES_MOST / 2)
+		handshake_want(link, now_us);
+	return link_transmit(link, lane, &s->route, frame, size + LINK_OVERHEAD);
+}
+
+void link_set_patience(struct link *link, uint32_t session, int64_t silence_us)
+{
+	struct session *s = session_find(link, session);
+	if (s != NULL)
+		s->patience_us = silence_us;
+}
+
+void link_set_tag(struct link *link, uint32_t session, uint64_t tag)
+{
+	struct session *s = session_find(link, session);
+	if (s != NULL)
+		s->tag = tag;
+}
+
+void link_drop(struct link *link, uint32_t session)
+{
+	struct session *s = session_find(link, session);
+	if (s != NULL)
+		session_free(link, s);
+}
+
+/* ---- receiving ---- */
+
+void link_release(void *owner)
+{
+	socket_frame_free(owner);
+}
+
+void link_tell(struct link *link, const struct link_event *event)
+{
+	assert(link->n_queue < LINK_QUEUE);
+	link->queue[link->n_queue++] = *event;
+}
+
+static bool next_queued(struct link *link, struct link_event *out)
+{
+	if (link->n_queue == 0)
+		return false;
+	*out = link->queue[0];
+	link->n_queue--;
+	memmove(&link->queue[0], &link->queue[1], link->n_queue * sizeof(link->queue[0]));
+	return true;
+}
+
+/* A DATA frame for no session of ours: a listener says so, for the dialer to begin again. */
+static void on_stray(struct link *link, const struct frame *f, const struct socket_route *route,
+	int64_t now_us)
+{
+	uint8_t echo[FRAME_NONCE] = {0};
+	frame_put_u32(echo, f->session);
+	frame_put_u64(echo + 4, f->counter);
+	handshake_refuse(link, LINK_UNKNOWN_SESSION, echo, route, now_us);
+}
+
+/* Takes the frame over when it returns true: the content is to be told. */
+static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
+	const struct socket_route *route, int64_t now_us)
+{
+	struct session *s = session_find(link, f->session);
+	if (s == NULL || s->state == SESSION_ENDING) {
+		on_stray(link, f, route, now_us);
+		return false;
+	}
+	if (f->counter >= SEAL_FRAMES_MOST || !seal_window_fresh(s->window, f->counter)) {
+		link_refused(link, LINK_REPLAY);
+		return false;
+	}
+	uint8_t *content = bytes + FRAME_DATA_HEAD;
+	if (seal_open(&s->receive, f->counter, bytes, FRAME_DATA_HEAD, content, f->body_size) < 0) {
+		link_refused(link, LINK_BAD_SEAL);
+		return false;
+	}
+	if (f->counter >= s->window->next)
+		s->route = *route; /* the newest proven frame says where the peer is now */
+	seal_window_mark(s->window, f->counter);
+	s->heard_us = now_us;
+	s->received_bytes += f->body_size;
+	if (s->state == SESSION_PENDING)
+		session_live(link, s, now_us);
+	if (f->counter >= SEAL_FRAMES_MOST / 2 || s->received_bytes >= SEAL_BYTES_MOST / 2)
+		handshake_want(link, now_us);
+	if (f->body_size == 0)
+		return false; /* only to say: still here */
+	link_tell(link, &(struct link_event){.kind = LINK_DATA, .session = s->id, .tag = s->tag,
+		.data = content, .size = f->body_size, .owner = bytes});
+	return true;
+}
+
+/* Frames that only one kind of link expects are malformed to the other. */
+static enum link_reason on_other(struct link *link, const struct frame *f,
+	const struct socket_route *route, int64_t now_us)
+{
+	switch (f->type) {
+	case FRAME_HELLO:
+	case FRAME_INIT:
+		if (!link->listens)
+			return LINK_MALFORMED;
+		if (f->type == FRAME_HELLO)
+			handshake_on_hello(link, f, route, now_us);
+		else
+			handshake_on_init(link, f, route, now_us);
+		return LINK_REASON_NONE;
+	case FRAME_COOKIE_ANSWER:
+	case FRAME_RESPONSE:
+	case FRAME_REFUSE:
+		if (link->listens)
+			return LINK_MALFORMED;
+		if (f->type == FRAME_COOKIE_ANSWER)
+			handshake_on_cookie(link, f, now_us);
+		else if (f->type == FRAME_RESPONSE)
+			handshake_on_response(link, f, now_us);
+		else
+			handshake_on_refuse(link, f, now_us);
+		return LINK_REASON_NONE;
+	case FRAME_DATA:
+		break;
+	}
+	return LINK_MALFORMED;
+}
+
+/* True when the frame was taken over. */
+static bool on_frame(struct link *link, uint8_t *bytes, size_t size,
+	const struct socket_route *route, int64_t now_us)
+{
+	struct frame f;
+	enum link_reason reason = size > link->options.frame_most ? LINK_OVERSIZE
+								  : frame_parse(bytes, size, &f);
+	if (reason == LINK_REASON_NONE && f.type == FRAME_DATA)
+		return on_data(link, &f, bytes, route, now_us);
+	if (reason == LINK_REASON_NONE)
+		reason = on_other(link, &f, route, now_us);
+	else if (reason == LINK_VERSION_OTHER && f.type == FRAME_HELLO && link->listens) {
+		handshake_refuse(link, reason, f.nonce, route, now_us);
+		return false;
+	}
+	if (reason != LINK_REASON_NONE)
+		link_refused(link, reason);
+	return false;
+}
+
+/* Of the lanes in turn. */
+static int receive_frame(struct link *link, struct socket_route *route, uint8_t **bytes, size_t *size)
+{
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		const unsigned lane = (link->turn + i) % LINK_LANES;
+		if (!link_has_lane(link, lane) ||
+		    socket_receive(&link->sockets[lane], route, bytes, size) < 0)
+			continue;
+		link->turn = (lane + 1) % LINK_LANES;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+int link_receive(struct link *link, int64_t now_us, struct link_event *out)
+{
+	session_check_admitted(link);
+	for (unsigned i = 0; i < FRAMES_PER_CALL; i++) {
+		struct socket_route route;
+		uint8_t *bytes;
+		size_t size;
+		if (next_queued(link, out) || session_next_ending(link, out))
+			return 0;
+		if (receive_frame(link, &route, &bytes, &size) < 0)
+			return -EAGAIN;
+		link->counters->received_frames++;
+		link->counters->received_bytes += size;
+		if (!on_frame(link, bytes, size, &route, now_us))
+			socket_frame_free(bytes);
+	}
+	return next_queued(link, out) || session_next_ending(link, out) ? 0 : -EAGAIN;
+}
+
+/* ---- time ---- */
+
+static void keep_alive(struct link *link, struct session *s, int64_t now_us)
+{
+	uint8_t *nothing = link_buffer(0);
+	if (nothing != NULL)
+		(void)link_send(link, s->id, 0, nothing, 0, now_us);
+	s->spoke_us = now_us;
+}
+
+/* Nothing waits to be received. Silence counts only then: after a pause of our own, what has
+ * arrived meanwhile is taken in first. */
+static bool is_drained(const struct link *link)
+{
+	struct pollfd p[LINK_LANES];
+	nfds_t n = 0;
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		if (link_has_lane(link, i))
+			p[n++] = (struct pollfd){.fd = link_read_fd(link, i), .events = POLLIN};
+	}
+	return poll(p, n, 0) == 0;
+}
+
+static void scan_deadlines(struct link *link, int64_t now_us)
+{
+	for (uint32_t i = 0; i < link->n_slots; i++) {
+		struct session *s = link->slots[i];
+		if (s == NULL || s->state == SESSION_ENDING)
+			continue;
+		if (s->state == SESSION_PENDING) {
+			if (now_us - s->since_us > PENDING_LIFE_US)
+				session_free(link, s);
+			continue;
+		}
+		const int64_t silence = s->patience_us > link->options.silence_us
+						? s->patience_us
+						: link->options.silence_us;
+		if (now_us - s->heard_us > silence && is_drained(link)) {
+			link_refused(link, LINK_SILENT);
+			session_end(link, s, LINK_SILENT);
+			handshake_want(link, now_us);
+			continue;
+		}
+		if (now_us - s->spoke_us >= s->keep_alive_us)
+			keep_alive(link, s, now_us);
+		if (now_us + s->keep_alive_us / 2 < link->scan_us)
+			link->scan_us = now_us + s->keep_alive_us / 2;
+		if (now_us - s->since_us > link->options.rekey_us)
+			handshake_want(link, now_us);
+		if (link->options.rekey_us < link->scan_us - now_us)
+			link->scan_us = now_us + link->options.rekey_us;
+	}
+}
+
+void link_tick(struct link *link, int64_t now_us)
+{
+	session_check_admitted(link);
+	if (link->n_sessions > 0 && now_us >= link->scan_us) {
+		link->scan_us = now_us + link->options.silence_us / 8;
+		scan_deadlines(link, now_us);
+	}
+	if (link->listens && now_us >= link->mend_us) {
+		link->mend_us = now_us + CROWD_US;
+		link->counters->refused[LINK_TOO_MANY] += socket_end_silent(&link->sockets[0], SILENT_MS);
+	}
+	if (!link->listens && now_us >= link->mend_us) {
+		link->mend_us = now_us + MEND_US;
+		for (unsigned i = 0; i < LINK_LANES; i++) {
+			if (link_has_lane(link, i))
+				socket_mend(&link->sockets[i], now_us);
+		}
+	}
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		if (link->blocked[i] && link_has_lane(link, i))
+			(void)is_writable(link, i);
+	}
+	handshake_tick(link, now_us);
+}
+
+int64_t link_deadline_us(const struct link *link)
+{
+	int64_t at = INT64_MAX;
+	if (link->n_queue > 0 || link->n_ending > 0)
+		return 0;
+	if (link->n_sessions > 0)
+		at = link->scan_us;
+	if (!link->listens && link->dial.wanted && link->dial.deadline_us < at)
+		at = link->dial.deadline_us;
+	if (!link->listens && link->dial.wanted && link->mend_us < at)
+		at = link->mend_us;
+	return at;
+}

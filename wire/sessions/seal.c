@@ -1,0 +1,99 @@
+/* seal.c - see seal.h. */
+#include "wire/sessions/seal.h"
+
+#include <errno.h>
+#include <string.h>
+
+bool seal_has_aes(void)
+{
+	return crypto_aead_aes256gcm_is_available() == 1;
+}
+
+void seal_key_init(struct seal_key *k, enum seal_cipher cipher, const uint8_t secret[SEAL_KEY])
+{
+	const char *label = cipher == SEAL_AES256_GCM ? "skippipe aes256-gcm"
+						      : "skippipe xchacha20-poly1305";
+	uint8_t raw[SEAL_KEY];
+	k->cipher = cipher;
+	crypto_generichash(raw, sizeof(raw), (const uint8_t *)label, strlen(label), secret, SEAL_KEY);
+	if (cipher == SEAL_AES256_GCM)
+		crypto_aead_aes256gcm_beforenm(&k->key.aes, raw);
+	else
+		memcpy(k->key.raw, raw, sizeof(raw));
+	sodium_memzero(raw, sizeof(raw));
+}
+
+/* The counter, little-endian, at the end of an otherwise zero nonce. */
+static void nonce_of(uint8_t *nonce, size_t size, uint64_t counter)
+{
+	memset(nonce, 0, size);
+	for (size_t i = 0; i < 8; i++)
+		nonce[size - 8 + i] = (uint8_t)(counter >> (8 * i));
+}
+
+void seal_close(const struct seal_key *k, uint64_t counter, const void *header, size_t header_size,
+	uint8_t *data, size_t size)
+{
+	uint8_t nonce[24];
+	if (k->cipher == SEAL_AES256_GCM) {
+		nonce_of(nonce, 12, counter);
+		crypto_aead_aes256gcm_encrypt_detached_afternm(data, data + size, NULL, data, size,
+			header, header_size, NULL, nonce, &k->key.aes);
+	} else {
+		nonce_of(nonce, 24, counter);
+		crypto_aead_xchacha20poly1305_ietf_encrypt_detached(data, data + size, NULL, data,
+			size, header, header_size, NULL, nonce, k->key.raw);
+	}
+}
+
+int seal_open(const struct seal_key *k, uint64_t counter, const void *header, size_t header_size,
+	uint8_t *data, size_t size)
+{
+	uint8_t nonce[24];
+	int rc;
+	if (k->cipher == SEAL_AES256_GCM) {
+		nonce_of(nonce, 12, counter);
+		rc = crypto_aead_aes256gcm_decrypt_detached_afternm(data, NULL, data, size, data + size,
+			header, header_size, nonce, &k->key.aes);
+	} else {
+		nonce_of(nonce, 24, counter);
+		rc = crypto_aead_xchacha20poly1305_ietf_decrypt_detached(data, NULL, data, size,
+			data + size, header, header_size, nonce, k->key.raw);
+	}
+	return rc == 0 ? 0 : -EBADMSG;
+}
+
+static uint64_t window_bit(uint64_t counter)
+{
+	return UINT64_C(1) << (counter % 64);
+}
+
+static size_t window_word(uint64_t counter)
+{
+	return (size_t)(counter / 64 % (SEAL_WINDOW / 64));
+}
+
+bool seal_window_fresh(const struct seal_window *w, uint64_t counter)
+{
+	if (counter >= w->next)
+		return true;
+	/* A whole word less than the window: words are cleared one at a time as it moves. */
+	if (w->next - counter > SEAL_WINDOW - 64)
+		return false;
+	return (w->seen[window_word(counter)] & window_bit(counter)) == 0;
+}
+
+void seal_window_mark(struct seal_window *w, uint64_t counter)
+{
+	if (counter >= w->next) {
+		uint64_t last = w->next == 0 ? 0 : (w->next - 1) / 64;
+		uint64_t to = counter / 64;
+		if (to - last >= SEAL_WINDOW / 64)
+			memset(w->seen, 0, sizeof(w->seen));
+		else
+			for (uint64_t i = last + 1; i <= to; i++)
+				w->seen[i % (SEAL_WINDOW / 64)] = 0;
+		w->next = counter + 1;
+	}
+	w->seen[window_word(counter)] |= window_bit(counter);
+}

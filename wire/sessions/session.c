@@ -1,0 +1,207 @@
+/* session.c - a link's table of sessions and its memory of keys. See session.h. */
+#include "wire/sessions/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOT_MASK 0xffffu
+#define PER_KEY_MOST 16 /* processes of one console key at a time */
+
+struct session *session_find(const struct link *link, uint32_t id)
+{
+	uint32_t slot = id & SLOT_MASK;
+	if (slot >= link->n_slots || link->slots[slot] == NULL || link->slots[slot]->id != id)
+		return NULL;
+	return link->slots[slot];
+}
+
+uint32_t session_reserve(struct link *link)
+{
+	for (uint32_t slot = 0; slot < link->n_slots; slot++) {
+		if (link->slots[slot] != NULL)
+			continue;
+		link->uses[slot]++;
+		uint32_t id = (link->uses[slot] << 16) | slot;
+		return id != 0 ? id : session_reserve(link);
+	}
+	return 0;
+}
+
+struct session *session_new(struct link *link, uint32_t id)
+{
+	if (id == 0)
+		id = session_reserve(link);
+	if (id == 0 || link->slots[id & SLOT_MASK] != NULL)
+		return NULL;
+	/* Locked, outside core dumps; ends at a page's end, so aligned as its size is, and a
+	 * struct's size is a multiple of its alignment. */
+	struct session *s = sodium_malloc(sizeof(*s));
+	if (s == NULL)
+		return NULL;
+	memset(s, 0, sizeof(*s));
+	s->window = calloc(1, sizeof(*s->window));
+	if (s->window == NULL) {
+		sodium_free(s);
+		return NULL;
+	}
+	s->id = id;
+	link->slots[id & SLOT_MASK] = s;
+	link->n_sessions++;
+	link->counters->sessions++;
+	return s;
+}
+
+void session_free(struct link *link, struct session *s)
+{
+	link->slots[s->id & SLOT_MASK] = NULL;
+	link->n_sessions--;
+	link->counters->sessions--;
+	if (s->state == SESSION_ENDING)
+		link->n_ending--;
+	free(s->window);
+	sodium_free(s); /* wipes */
+}
+
+void session_end(struct link *link, struct session *s, enum link_reason reason)
+{
+	if (s->state == SESSION_PENDING) {
+		session_free(link, s);
+		return;
+	}
+	if (s->state == SESSION_ENDING)
+		return;
+	s->state = SESSION_ENDING;
+	s->reason = reason;
+	link->n_ending++;
+	sodium_memzero(&s->send, sizeof(s->send));
+	sodium_memzero(&s->receive, sizeof(s->receive));
+}
+
+static void describe_session(const struct session *s, enum link_kind kind, struct link_event *out)
+{
+	*out = (struct link_event){.kind = kind, .session = s->id, .tag = s->tag, .key = s->key,
+		.role = s->role, .instance = s->instance, .own_instance = s->own_instance,
+		.frame_most = s->frame_most, .reason = s->reason};
+	memcpy(out->name, s->name, sizeof(out->name));
+}
+
+bool session_next_ending(struct link *link, struct link_event *out)
+{
+	for (uint32_t i = 0; link->n_ending > 0 && i < link->n_slots; i++) {
+		struct session *s = link->slots[i];
+		if (s == NULL || s->state != SESSION_ENDING)
+			continue;
+		describe_session(s, LINK_DOWN, out);
+		session_free(link, s);
+		return true;
+	}
+	return false;
+}
+
+static bool many_per_key(enum keys_role role)
+{
+	return role == KEYS_CONSOLE || role == KEYS_WATCHER;
+}
+
+static void supersede_session(struct link *link, struct session *old)
+{
+	struct record *record = record_of(link, &old->key);
+	if (record != NULL) {
+		record->superseded[record->next_superseded++ % RECORD_SUPERSEDED] = old->instance;
+		session_end(link, old, LINK_SUPERSEDED);
+	}
+}
+
+void session_live(struct link *link, struct session *s, int64_t now_us)
+{
+	struct session *oldest = NULL;
+	unsigned same_key = 0;
+	struct link_event up;
+
+	for (uint32_t i = 0; i < link->n_slots; i++) {
+		struct session *old = link->slots[i];
+		if (old == NULL || old == s || old->state != SESSION_LIVE ||
+		    !keys_equal(&old->key, &s->key))
+			continue;
+		if (old->instance == s->instance || !link->listens) {
+			/* On a dialer the old session may be with the listener's former process: the tag
+			 * names the same peer still. */
+			s->tag = old->tag;
+			session_free(link, old);
+		} else if (!many_per_key(s->role)) {
+			supersede_session(link, old);
+		} else {
+			same_key++;
+			if (oldest == NULL || old->heard_us < oldest->heard_us)
+				oldest = old;
+		}
+	}
+	if (same_key >= PER_KEY_MOST)
+		session_end(link, oldest, LINK_TOO_MANY);
+	s->state = SESSION_LIVE;
+	s->since_us = s->heard_us = s->spoke_us = now_us;
+	link->counters->handshakes++;
+	describe_session(s, LINK_UP, &up);
+	link_tell(link, &up);
+}
+
+/* Linear: used in handshakes only, and there are at most KEYS_LIST_MOST. */
+struct record *record_of(struct link *link, const struct keys_public *key)
+{
+	for (size_t i = 0; i < link->n_records; i++) {
+		if (keys_equal(&link->records[i].key, key))
+			return &link->records[i];
+	}
+	if (link->n_records == link->room_records) {
+		size_t room = link->room_records == 0 ? 16 : 2 * link->room_records;
+		struct record *bigger = realloc(link->records, room * sizeof(*bigger));
+		if (bigger == NULL)
+			return NULL;
+		link->records = bigger;
+		link->room_records = room;
+	}
+	struct record *fresh = &link->records[link->n_records++];
+	*fresh = (struct record){.key = *key};
+	return fresh;
+}
+
+enum link_reason session_not_admitted(const struct link *link, const struct keys_public *key)
+{
+	return keys_list_barred(link->options.admitted, key) ? LINK_FLOOD : LINK_NOT_ADMITTED;
+}
+
+/* Sessions of those no longer on the list, or there in another role, end; so does the memory. */
+void session_check_admitted(struct link *link)
+{
+	if (!link->listens || keys_list_version(link->options.admitted) == link->admitted_version)
+		return;
+	link->admitted_version = keys_list_version(link->options.admitted);
+	for (uint32_t i = 0; i < link->n_slots; i++) {
+		struct session *s = link->slots[i];
+		if (s == NULL)
+			continue;
+		const struct keys_entry *entry = keys_list_find(link->options.admitted, &s->key);
+		if (entry == NULL || entry->role != s->role)
+			session_end(link, s, session_not_admitted(link, &s->key));
+		else
+			memcpy(s->name, entry->name, sizeof(s->name));
+	}
+	size_t kept = 0;
+	for (size_t i = 0; i < link->n_records; i++) {
+		if (keys_list_find(link->options.admitted, &link->records[i].key) != NULL)
+			link->records[kept++] = link->records[i];
+	}
+	link->n_records = kept;
+}
+
+bool bucket_take(struct bucket *b, int64_t now_us)
+{
+	b->tokens += (double)(now_us - b->at_us) * 1e-6 * b->per_s;
+	b->at_us = now_us;
+	if (b->tokens > b->per_s)
+		b->tokens = b->per_s;
+	if (b->tokens < 1.0)
+		return false;
+	b->tokens -= 1.0;
+	return true;
+}

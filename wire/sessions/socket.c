@@ -1,0 +1,381 @@
+/* socket.c - see socket.h. */
+#include "wire/sessions/socket.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <nanomsg/nn.h>
+#include <nanomsg/reqrep.h>
+#include <nanomsg/tcp.h>
+#include <sodium.h>
+
+#include "wire/sessions/accept.h"
+#include "wire/sessions/link.h"
+
+#define BUFFER_BYTES     (1 << 20)
+#define BUFFER_KERNELS   (BUFFER_BYTES + 1) /* nobody's choice: the kernel's; */
+#define BUFFER_BULKS     (BUFFER_BYTES + 2) /* likewise, of a connection for bulk */
+#define FIRST_FLIGHT_BYTES (96 << 10)
+#define UNSENT_BYTES     32768   /* that a connection takes beyond what it may have under way */
+#define DEAD_MS          30000   /* a connection that acknowledges nothing so long has ended */
+#define WELL_US          INT64_C(2000000)
+#define RECONNECT_MS     50
+#define RECONNECT_MOST_MS 400
+#define PORT_FIRST       20000 /* free ports are looked for below those that the */
+#define PORT_RANGE       12000 /* kernel itself hands out to callers */
+#define PORT_TRIES       256
+
+/* ---- the kernel's sockets ---- */
+
+static void set_tcp(int fd, int level, int name, int value)
+{
+	(void)syscall(SYS_setsockopt, fd, level, name, &value, sizeof(value));
+}
+
+#ifndef SO_BUF_LOCK
+#define SO_BUF_LOCK 72 /* Linux 5.14 */
+#endif
+
+/* The kernel begins with a buffer of less than the ten packets that it would send at once: one of some more, which
+ * grows from there on by itself as ever. Where the kernel cannot do both it stays as it is. */
+static void widen_first_flight(int fd)
+{
+	int lock = 0;
+	socklen_t size = sizeof(lock);
+	if (getsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &lock, &size) < 0)
+		return;
+	set_tcp(fd, SOL_SOCKET, SO_SNDBUF, FIRST_FLIGHT_BYTES);
+	set_tcp(fd, SOL_SOCKET, SO_BUF_LOCK, lock);
+}
+
+/* Buffers that follow the way's own bandwidth times delay. What waits beyond that waits with us, where
+ * what is urgent can overtake it. A way that ends without a word (a firewall forgot it) is noticed. */
+static bool tune_connection(int fd, bool bulk)
+{
+	/* Where the system has them and lets us: bulk loses nothing of its rate to a lost packet in a
+	 * hundred; what is quick leaves at once, not at a pace. */
+	const char *control = bulk ? "bbr" : "cubic";
+	int domain = AF_UNIX;
+	socklen_t size = sizeof(domain);
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 || domain == AF_UNIX)
+		return false;
+	(void)syscall(SYS_setsockopt, fd, IPPROTO_TCP, TCP_CONGESTION, control, strlen(control));
+	set_tcp(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES);
+	set_tcp(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_tcp(fd, IPPROTO_TCP, TCP_KEEPIDLE, DEAD_MS / 1000 / 2);
+	set_tcp(fd, IPPROTO_TCP, TCP_KEEPINTVL, DEAD_MS / 1000 / 6);
+	set_tcp(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+	set_tcp(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, DEAD_MS);
+	return true;
+}
+
+/* See socket.h: in place of the C library's. */
+int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+	int bytes = 0;
+	if (level == SOL_SOCKET && (name == SO_SNDBUF || name == SO_RCVBUF) &&
+	    size == sizeof(bytes)) {
+		memcpy(&bytes, value, sizeof(bytes));
+		if ((bytes == BUFFER_KERNELS || bytes == BUFFER_BULKS) &&
+		    tune_connection(fd, bytes == BUFFER_BULKS)) {
+			if (name == SO_SNDBUF) /* not an accepted one, whose buffer is large already */
+				widen_first_flight(fd);
+			return 0;
+		}
+	}
+	return (int)syscall(SYS_setsockopt, fd, level, name, value, size);
+}
+
+/* ---- nanomsg's ---- */
+
+static int set_option(int nn, int level, int option, int value)
+{
+	return nn_setsockopt(nn, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+static int open_raw(struct socket *s, bool listens, const char *address, bool bulk,
+	size_t frame_most, struct error *err)
+{
+	/* A listener drops what does not fit: its buffer is as large as may be from the first. */
+	const bool near = socket_is_near(address);
+	const int kernels = bulk ? BUFFER_BULKS : BUFFER_KERNELS;
+	const int sends = near || listens ? BUFFER_BYTES : kernels;
+	const int takes = near ? BUFFER_BYTES : kernels;
+	int nn = nn_socket(AF_SP_RAW, listens ? NN_REP : NN_REQ);
+	if (nn < 0)
+		return error_set(err, -errno, "no more sockets: %s", nn_strerror(errno));
+	int rc = set_option(nn, NN_SOL_SOCKET, NN_RCVMAXSIZE, (int)frame_most + 8);
+	if (rc == 0)
+		rc = set_option(nn, NN_SOL_SOCKET, NN_SNDBUF, sends);
+	if (rc == 0)
+		rc = set_option(nn, NN_SOL_SOCKET, NN_RCVBUF, takes);
+	if (rc == 0)
+		rc = set_option(nn, NN_SOL_SOCKET, NN_SNDTIMEO, 0);
+	if (rc == 0)
+		rc = set_option(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL, RECONNECT_MS);
+	if (rc == 0)
+		rc = set_option(nn, NN_SOL_SOCKET, NN_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
+	if (rc == 0)
+		rc = set_option(nn, NN_SOL_SOCKET, NN_MAXTTL, 1);
+	if (rc == 0 && strchr(address, '[') != NULL)
+		rc = set_option(nn, NN_SOL_SOCKET, NN_IPV4ONLY, 0); /* tcp://[::1]:4000 */
+	if (rc == 0) /* else small messages wait 40 ms for the other side's delayed ACK */
+		rc = set_option(nn, NN_TCP, NN_TCP_NODELAY, 1);
+	if (rc < 0) {
+		nn_close(nn);
+		return error_set(err, rc, "a socket's option: %s", nn_strerror(-rc));
+	}
+	s->nn = nn;
+	s->listens = listens;
+	return 0;
+}
+
+bool socket_is_near(const char *address)
+{
+	static const char *const near[] = {"ipc://", "tcp://127.", "tcp://localhost:", "tcp://[::1]"};
+	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+		if (strncmp(address, near[i], strlen(near[i])) == 0)
+			return true;
+	return false;
+}
+
+static const char *advice_for(int code)
+{
+	switch (code) {
+	case EADDRINUSE:
+		return "the address is in use: another program listens there";
+	case EADDRNOTAVAIL:
+		return "no interface of this machine has this address";
+	case ENODEV:
+		return "no such host or interface";
+	case EINVAL:
+	case EPROTONOSUPPORT:
+		return "not an address: expected tcp://ADDRESS:PORT or ipc://PATH";
+	default:
+		return nn_strerror(code);
+	}
+}
+
+/* tcp://HOST:0 finds a free port; nanomsg itself knows no port 0. Returns 0 when it has bound. */
+static int bind_any_port(int nn, const char *address, size_t host_length, char *bound)
+{
+	unsigned seed = randombytes_random();
+	int rc = -EADDRINUSE;
+	for (int i = 0; i < PORT_TRIES && rc == -EADDRINUSE; i++) {
+		unsigned port = PORT_FIRST + (seed + (unsigned)i * 7919u) % PORT_RANGE;
+		snprintf(bound, LINK_ADDRESS_SIZE, "%.*s:%u", (int)host_length, address, port);
+		rc = nn_bind(nn, bound) < 0 ? -errno : 0;
+	}
+	return rc;
+}
+
+int socket_listen(struct socket *s, const char *address, char *bound, size_t frame_most,
+	struct error *err)
+{
+	char text[LINK_ADDRESS_SIZE];
+	size_t length = strlen(address);
+	if (length >= LINK_ADDRESS_SIZE - 8)
+		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
+	s->port = 0;
+	int rc = open_raw(s, true, address, false, frame_most, err);
+	if (rc < 0)
+		return rc;
+	if (strncmp(address, "tcp://", 6) == 0 && strcmp(address + length - 2, ":0") == 0) {
+		rc = bind_any_port(s->nn, address, length - 2, text);
+	} else {
+		memcpy(text, address, length + 1);
+		rc = nn_bind(s->nn, address) < 0 ? -errno : 0;
+	}
+	if (rc < 0) {
+		socket_close(s);
+		return error_set(err, rc, "%s: %s", address, advice_for(-rc));
+	}
+	if (bound != NULL)
+		memcpy(bound, text, sizeof(text));
+	if (strncmp(text, "tcp://", 6) == 0)
+		s->port = (uint16_t)atoi(strrchr(text, ':') + 1);
+	return 0;
+}
+
+static int add_connections(struct socket *s, unsigned connections)
+{
+	while (s->n_endpoints < connections) {
+		int endpoint = nn_connect(s->nn, s->address);
+		if (endpoint < 0)
+			return -errno;
+		s->endpoints[s->n_endpoints++] = endpoint;
+	}
+	return 0;
+}
+
+unsigned socket_end_silent(const struct socket *s, int64_t silent_ms)
+{
+	uint64_t now, broken;
+	if (s->port == 0)
+		return 0;
+	socket_connections(s, &now, &broken);
+	return now > accept_most() / 2 ? accept_end_silent(s->port, silent_ms) : 0;
+}
+
+int socket_dial(struct socket *s, const char *address, unsigned connections, bool bulk,
+	size_t frame_most, struct error *err)
+{
+	assert(connections >= 1 && connections <= LINK_CONNECTIONS_MOST);
+	s->n_endpoints = 0;
+	s->heard = false;
+	s->broken = s->seen = 0;
+	s->since_us = 0;
+	if (strlen(address) >= LINK_ADDRESS_SIZE)
+		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
+	int rc = open_raw(s, false, address, bulk, frame_most, err);
+	if (rc < 0)
+		return rc;
+	memcpy(s->address, address, strlen(address) + 1);
+	rc = add_connections(s, connections);
+	if (rc < 0) {
+		socket_close(s);
+		return error_set(err, rc, "%s: %s", address, advice_for(-rc));
+	}
+	return 0;
+}
+
+void socket_widen(struct socket *s, unsigned connections)
+{
+	assert(!s->listens && connections <= LINK_CONNECTIONS_MOST);
+	(void)add_connections(s, connections);
+}
+
+void socket_redial(struct socket *s)
+{
+	uint64_t now;
+	for (unsigned i = 0; i < s->n_endpoints; i++) {
+		if (s->endpoints[i] >= 0)
+			nn_shutdown(s->nn, s->endpoints[i]);
+		s->endpoints[i] = nn_connect(s->nn, s->address);
+	}
+	socket_connections(s, &now, &s->broken);
+}
+
+void socket_mend(struct socket *s, int64_t now_us)
+{
+	uint64_t now, broken;
+
+	if (s->listens)
+		return;
+	socket_connections(s, &now, &broken);
+	for (unsigned i = 0; i < s->n_endpoints; i++) {
+		if (s->endpoints[i] < 0) /* there was no memory */
+			s->endpoints[i] = nn_connect(s->nn, s->address);
+	}
+	/* One connection is well as soon as a frame came by it; of several nobody knows by which it
+	 * came, so all must have stood for a while. */
+	bool stands = now == s->n_endpoints && broken == s->seen;
+	if (!stands)
+		s->since_us = 0;
+	else if (s->since_us == 0)
+		s->since_us = now_us;
+	if (s->heard && (s->n_endpoints == 1 || (stands && now_us - s->since_us >= WELL_US)))
+		s->broken = broken;
+	s->heard = false;
+	s->seen = broken;
+	if (broken > s->broken + s->n_endpoints)
+		socket_redial(s);
+}
+
+void socket_close(struct socket *s)
+{
+	if (s->nn >= 0)
+		while (nn_close(s->nn) < 0 && errno == EINTR)
+			;
+	s->nn = -1;
+}
+
+static int get_fd(const struct socket *s, int option)
+{
+	int fd = -1;
+	size_t size = sizeof(fd);
+	return nn_getsockopt(s->nn, NN_SOL_SOCKET, option, &fd, &size) < 0 ? -1 : fd;
+}
+
+int socket_read_fd(const struct socket *s)
+{
+	return get_fd(s, NN_RCVFD);
+}
+
+int socket_write_fd(const struct socket *s)
+{
+	return s->listens ? -1 : get_fd(s, NN_SNDFD);
+}
+
+void socket_connections(const struct socket *s, uint64_t *now, uint64_t *broken)
+{
+	*now = nn_get_statistic(s->nn, NN_STAT_CURRENT_CONNECTIONS);
+	*broken = nn_get_statistic(s->nn, NN_STAT_BROKEN_CONNECTIONS);
+}
+
+uint8_t *socket_frame(size_t size)
+{
+	return nn_allocmsg(size, 0);
+}
+
+void socket_frame_free(void *frame)
+{
+	if (frame != NULL)
+		nn_freemsg(frame);
+}
+
+/* The SP header travels as ancillary data: a size_t with its length, then its bytes. A listener's
+ * is the connection and the dialer's word; a dialer's is a word with the top bit set, the end of
+ * the backtrace. */
+int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame)
+{
+	static const uint8_t end[4] = {0x80, 0, 0, 0};
+	const size_t size = s->listens ? sizeof(route->bytes) : sizeof(end);
+	_Alignas(struct nn_cmsghdr) uint8_t control[64] = {0};
+	struct nn_cmsghdr *head = (struct nn_cmsghdr *)control;
+	struct nn_iovec part = {&frame, NN_MSG};
+	struct nn_msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+		.msg_controllen = NN_CMSG_SPACE(sizeof(size_t) + size)};
+
+	head->cmsg_len = NN_CMSG_LEN(sizeof(size_t) + size);
+	head->cmsg_level = PROTO_SP;
+	head->cmsg_type = SP_HDR;
+	memcpy(NN_CMSG_DATA(head), &size, sizeof(size));
+	memcpy(NN_CMSG_DATA(head) + sizeof(size), s->listens ? route->bytes : end, size);
+	if (nn_sendmsg(s->nn, &message, NN_DONTWAIT) >= 0)
+		return 0;
+	nn_freemsg(frame);
+	return -EAGAIN; /* full, not connected, or interrupted: all mean try again */
+}
+
+int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame, size_t *size)
+{
+	_Alignas(struct nn_cmsghdr) uint8_t control[64] = {0};
+	const struct nn_cmsghdr *head = (const struct nn_cmsghdr *)control;
+	uint8_t *got = NULL;
+	size_t length = 0;
+	struct nn_iovec part = {&got, NN_MSG};
+	struct nn_msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+		.msg_controllen = sizeof(control)};
+
+	int n = nn_recvmsg(s->nn, &message, NN_DONTWAIT);
+	if (n < 0)
+		return -EAGAIN;
+	memset(route, 0, sizeof(*route));
+	if (head->cmsg_level == PROTO_SP && head->cmsg_type == SP_HDR)
+		memcpy(&length, NN_CMSG_DATA(head), sizeof(length));
+	if (length > 0 && length <= sizeof(route->bytes))
+		memcpy(route->bytes, NN_CMSG_DATA(head) + sizeof(length), length);
+	*frame = got;
+	*size = (size_t)n;
+	s->heard = true;
+	return 0;
+}
