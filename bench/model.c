@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "model/cpu/vector.h"
+#include "model/vector/vector.h"
 #include "model/hash.h"
 #include "model/trainer.h"
 

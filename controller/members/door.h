@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "controller/trust/budget.h"
-#include "wire/link.h"
+#include "wire/sessions/link.h"
 #include "wire/post.h"
 
 struct controller;
