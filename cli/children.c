@@ -190,6 +190,8 @@ static size_t read_pipe(int fd, char *out, size_t room)
 	return got;
 }
 
+/* Both of its outputs come through one pipe, read to the end before it is waited for, so that
+ * neither side waits for the other. */
 int child_output(const struct args *args, char *out, size_t room, struct error *err)
 {
 	int pipes[2], status = 0;

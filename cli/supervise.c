@@ -1,3 +1,6 @@
+/* A play with a cast: children are started, their ends noted by SIGCHLD, the controller's
+ * orders read from a pipe. One loop waits for any of it and then takes one turn; how all of
+ * it ends is a row of acts (advance_act), each with a deadline. */
 #include "cli/supervise.h"
 
 #include <ctype.h>
