@@ -1,3 +1,7 @@
+/* What is computed in an iteration is a heap of tasks that depend on one another by the
+ * orders nodes counted in and by each microbatch's chain. Workers of a task_pool take any
+ * that is possible; since every addition goes into its node's sum in that node's order, the
+ * result does not depend on who computed what when. */
 #include "verify/replay.h"
 
 #include <errno.h>
