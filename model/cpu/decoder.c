@@ -79,6 +79,8 @@ static void add_stage(struct decoder *d, size_t *at, struct stage *s)
 							     .weights = stage_weights(s) };
 }
 
+/* The layers the path visits, then one piece of memory: measured by a walk without it,
+ * placed by the same walk with it. */
 int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_t *path,
 		size_t n, uint32_t length, struct error *err)
 {

@@ -83,6 +83,7 @@ struct vector_ops {
 		      const struct adamw_factors *f);
 };
 
+/* Those of the best instruction set of this machine. */
 const struct vector_ops *vector_ops(void);
 /* By its name; NULL: this machine has not that set. */
 const struct vector_ops *vector_ops_named(const char *name);
