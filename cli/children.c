@@ -31,7 +31,7 @@ static void run_as_child(const struct child *c, const struct child_start *how, p
 	}
 	prctl(PR_SET_PDEATHSIG, how->dies_by);
 	if (getppid() != parent)
-		_exit(EXEC_FAILED); /* it died before the line above */
+		_exit(EXEC_FAILED); /* the parent died before prctl */
 	if (log >= 0) {
 		if (!how->keep_stdout)
 			dup2(log, STDOUT_FILENO);

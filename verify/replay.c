@@ -450,7 +450,7 @@ static int see_task(void *context, const struct store_task *t)
 		if (it->sums[i].order->node == t->node)
 			s = &it->sums[i];
 	if (!s || m->route->microbatch != t->microbatch)
-		return !s; /* it is gone: nobody knows what it was */
+		return !s; /* no sum of this node is left to compare with */
 	for (uint32_t h = 0; h < m->route->n_hops; h++)
 		if (m->route->stages[h] == s->order->stage && m->with[h] != s->executor)
 			return 1;

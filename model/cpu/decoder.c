@@ -37,7 +37,7 @@ static size_t count_layers(struct stage *const *stages, const uint32_t *path, si
 	return sum;
 }
 
-/* The same walk measures (base NULL) and then places; sizes in floats. */
+/* One walk measures (base NULL) and, run again, places; sizes in floats. */
 static size_t carve_decoder(struct decoder *d, float *base)
 {
 	const struct model_config *c = d->c;

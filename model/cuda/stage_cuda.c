@@ -100,7 +100,7 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 		  : 0;
 }
 
-/* The same walk measures and places. */
+/* One walk measures and, run again, places. */
 static size_t carve_host(struct cuda_stage *s, char *base)
 {
 	struct carver c = { .base = base, .align = ALIGN };

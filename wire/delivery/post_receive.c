@@ -128,7 +128,7 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 {
 	struct peer *peer = peer_of_session(p, line, e);
 	if (peer == NULL)
-		return; /* it has another session already */
+		return; /* the peer has another session already */
 	peer->session = 0;
 	p->counters.peers_up--;
 	post_peer_pause(peer);
