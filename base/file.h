@@ -23,7 +23,9 @@ struct file_aside {
 	char path[4096], aside[4096];
 };
 
+/* Begins one. On error nothing is left, *err says what. */
 int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct error *err);
+/* Appends all of it, or fails with the system's error. */
 int file_aside_write(struct file_aside *a, const void *data, size_t size, struct error *err);
 /* Closes. With rc 0 it fsyncs, renames and fsyncs the folder, and returns what came of that; with
  * another nothing is left and rc is returned, err as it was. */

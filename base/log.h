@@ -15,6 +15,7 @@ struct log {
 	const char *who;       /* e.g. "agent 7"; borrowed */
 };
 
+/* One line, with its time and level; below the log's level nothing. */
 void log_line(const struct log *log, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

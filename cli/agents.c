@@ -113,6 +113,8 @@ static int wait_for_all(struct child *agents, size_t n, const sigset_t *set)
 	return worst;
 }
 
+/* An agent a device; signals are held back so that wait_for_all takes them one after another and
+ * every child is told to end before this process does. */
 int agents_main(char **argv)
 {
 	const struct child_start how = { .pass_fd = -1, .keep_stdout = true, .dies_by = SIGTERM };

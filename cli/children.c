@@ -31,7 +31,7 @@ static void run_as_child(const struct child *c, const struct child_start *how, p
 	}
 	prctl(PR_SET_PDEATHSIG, how->dies_by);
 	if (getppid() != parent)
-		_exit(EXEC_FAILED); /* it died before the line above */
+		_exit(EXEC_FAILED); /* the parent died before prctl */
 	if (log >= 0) {
 		if (!how->keep_stdout)
 			dup2(log, STDOUT_FILENO);
@@ -190,6 +190,8 @@ static size_t read_pipe(int fd, char *out, size_t room)
 	return got;
 }
 
+/* Both of its outputs come through one pipe, read to the end before it is waited for, so that
+ * neither side waits for the other. */
 int child_output(const struct args *args, char *out, size_t room, struct error *err)
 {
 	int pipes[2], status = 0;

@@ -1,3 +1,5 @@
+/* A run on this machine, made of the same programs and files a person would use by hand:
+ * folders, keys for everyone on the list, command lines; then supervise.h keeps it going. */
 #include "cli/demo.h"
 
 #include <errno.h>
@@ -164,6 +166,7 @@ static void join_controller(const struct demo *d, struct args *a, const char *op
 	args_add(a, d->controller_key);
 }
 
+/* Every agent's command line, as a person would type it; devices are dealt round. */
 static int cast_agents(struct demo *d, struct error *err)
 {
 	char path[PATH_MAX], name[32];

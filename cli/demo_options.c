@@ -295,6 +295,8 @@ static int settle_options(struct demo_options *o, const struct raw *raw, struct 
 	return 0;
 }
 
+/* Our own options are taken here, those of the controller and the agents passed on as they are;
+ * what they mean together is settled at the end. */
 int demo_options_parse(struct demo_options *o, char **argv, struct error *err)
 {
 	struct raw raw = { 0 };

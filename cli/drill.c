@@ -1,3 +1,5 @@
+/* A drill is a file of acts and limits: it becomes a demo's command line, the demo's events
+ * are measured as they come, and every limit that was not kept is named. */
 #include "cli/drill.h"
 
 #include <errno.h>
@@ -12,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -152,6 +155,7 @@ static void add_stages(struct args *a, const json_t *stages)
 	args_add(a, text);
 }
 
+/* The drill's run as the demo's own command line: headless, and its acts one --at each. */
 static void command_line(const struct drill *d, const char *self, const char *run_dir, struct args *a)
 {
 	const json_t *run = json_object_get(d->file, "run"), *acts = json_object_get(d->file, "acts");
@@ -185,15 +189,11 @@ static void command_line(const struct drill *d, const char *self, const char *ru
 
 static void keep_iteration(struct drill *d, double s)
 {
-	if (d->n_iterations == d->room) {
-		size_t room = d->room ? 2 * d->room : 256;
-		double *list = realloc(d->iterations, room * sizeof(*list));
+	double *list = array_grow(d->iterations, &d->room, d->n_iterations + 1, sizeof(*list));
 
-		if (!list)
-			return;
-		d->iterations = list;
-		d->room = room;
-	}
+	if (!list)
+		return;
+	d->iterations = list;
 	d->iterations[d->n_iterations++] = s;
 }
 
@@ -257,6 +257,8 @@ static int judge_drill(struct drill *d)
 	return over || d->commits == 0 ? EXIT_FAILED : 0;
 }
 
+/* The demo is a child whose events are read as it prints them, one JSON object a line; what the
+ * limits are about is noted on the way. */
 static int run_demo(struct drill *d, const struct args *a, int *status)
 {
 	int pipes[2];
@@ -318,6 +320,7 @@ static int run_drill(struct drill *d, const char *run_dir)
 	return rc;
 }
 
+/* Phases: the file; a run folder; the run itself; the verdict, which is the exit status. */
 int drill_main(char **argv)
 {
 	const char *path = NULL, *run_dir = NULL;

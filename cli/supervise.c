@@ -1,3 +1,6 @@
+/* A play with a cast: children are started, their ends noted by SIGCHLD, the controller's
+ * orders read from a pipe. One loop waits for any of it and then takes one turn; how all of
+ * it ends is a row of acts (advance_act), each with a deadline. */
 #include "cli/supervise.h"
 
 #include <ctype.h>
@@ -327,7 +330,7 @@ static void echo_console(struct play *p)
 	ssize_t n;
 
 	if (p->echo >= 0 && fstat(p->echo, &st) == 0 && lseek(p->echo, 0, SEEK_CUR) > st.st_size)
-		(void)lseek(p->echo, 0, SEEK_SET); /* it began anew */
+		(void)lseek(p->echo, 0, SEEK_SET); /* the console began anew */
 	while (p->echo >= 0 && (n = read(p->echo, bytes, sizeof(bytes))) > 0) {
 		if (write(STDOUT_FILENO, bytes, (size_t)n) >= 0)
 			continue;

@@ -44,6 +44,7 @@ struct recipe {
 
 /* 0, or -EINVAL with a message that names the field and what was expected. */
 int model_config_check(const struct model_config *c, struct error *err);
+/* As model_config_check, for the recipe of this model. */
 int recipe_check(const struct recipe *r, const struct model_config *c, struct error *err);
 
 /* "tiny" (the demo), "30m", "124m", "500m", "1.5b", "7b". Either output may be NULL. -ENOENT:
@@ -67,7 +68,9 @@ int model_config_set(struct model_config *c, struct recipe *r, const char *name,
 
 /* Layers of stage s are [first, first + count): as equal as can be. */
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
+/* Transformer layers in this stage. */
 uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
+/* Floats of one head of attention. */
 uint32_t model_head_size(const struct model_config *c);
 /* cosines and sines (T, D / 2) of rotary positions 0 .. T - 1, computed in double. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);

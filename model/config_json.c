@@ -38,6 +38,8 @@ static int field_read(const struct field *f, void *object, const json_t *value,
 	return 0;
 }
 
+/* By the table of fields, so that a key nobody knows and a key that is missing are both
+ * found. */
 static int object_read(const struct fields *fields, void *object, json_t *json,
 		       const char *what, struct error *err)
 {

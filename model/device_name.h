@@ -22,6 +22,7 @@ struct device_name {
 
 /* text NULL is "cpu". -EINVAL: something else. */
 int device_name_parse(struct device_name *out, const char *text, struct error *err);
+/* The other way, as reports tell it. */
 void device_name_print(const struct device_name *n, char text[DEVICE_NAME_SIZE]);
 
 #endif

@@ -1,3 +1,6 @@
+/* What every backend shares: options and the layout of slots, checks of arguments, which
+ * slot holds a forward that its backward may use. The arithmetic is the backend's
+ * (backend.h). */
 #include "model/stage.h"
 
 #include <errno.h>
@@ -165,6 +168,9 @@ bool stage_devices_alike(const char *a, const char *b)
 	return x.cuda == y.cuda && x.bf16 == y.bf16 && strcmp(x.set, y.set) == 0;
 }
 
+/* What is asked for is checked first, then the backend takes its memory, and the weights are
+ * drawn by name and seed, so that they are equal whatever computes the stage and however the
+ * model is cut. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err)
 {

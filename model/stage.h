@@ -125,15 +125,19 @@ void stage_room_free(struct stage *s, float *room); /* NULL is allowed */
 /* What the device said when a call first gave -EIO; "" before, and on the CPU. */
 const char *stage_failure(const struct stage *s);
 
+/* Before the first microbatch of an iteration. */
 int stage_zero_gradient(struct stage *s);
 
 /* "none", "norms" or "block". -EINVAL: something else. */
 int recompute_parse(const char *name, enum recompute *out);
+/* "none" and so on, as options have them. */
 const char *recompute_name(enum recompute level);
 
+/* Its place in the model, from 0. */
 uint32_t stage_index(const struct stage *s);
 size_t stage_memory_bytes(const struct stage *s); /* of the device's memory, all that was taken */
 size_t stage_host_bytes(const struct stage *s);   /* of the machine's: the same on a CPU */
+/* The whole model's, borrowed. */
 const struct model_config *stage_config(const struct stage *s);
 size_t stage_parameters(const struct stage *s); /* P */
 /* Floats of one activation, B * T * C. */

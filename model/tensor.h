@@ -49,6 +49,7 @@ struct tensor_table {
 
 /* c must be valid. -ENOMEM. */
 int tensor_table_new(struct tensor_table *t, const struct model_config *c, struct error *err);
+/* A zeroed one is allowed. */
 void tensor_table_free(struct tensor_table *t);
 size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage);     /* floats */
 const struct tensor *tensor_find(const struct tensor_table *t, const char *name); /* or NULL */

@@ -161,6 +161,8 @@ static double gradient_divisor(const struct trainer *t, uint32_t i, enum grad_no
 	return n ? n : 1;
 }
 
+/* The norm is that of the whole model, over gradients divided as they will be applied; then
+ * every stage steps with the one coefficient. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm)
 {
 	struct adamw h = t->recipe.adamw;

@@ -26,6 +26,7 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 void trainer_free(struct trainer *t); /* NULL is allowed */
 
 struct stage *const *trainer_stages(const struct trainer *t); /* (n_stages), the trainer's */
+/* Of the whole model. */
 size_t trainer_parameters(const struct trainer *t);
 size_t trainer_memory_bytes(const struct trainer *t); /* of all stages */
 

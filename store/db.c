@@ -179,6 +179,8 @@ static int system_error(struct store *s, int otherwise)
 	return otherwise;
 }
 
+/* SQLite's codes as errno, with words that say what an operator can do: a full disk, a damaged
+ * file, another writer. */
 int db_error(struct store *s, int result, struct error *err)
 {
 	const char *said = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(result);

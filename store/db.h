@@ -145,6 +145,7 @@ int db_run(struct store *s, enum db_statement which, const struct db_value *valu
 int db_query(struct store *s, enum db_statement which, const struct db_value *values, int n,
 	     sqlite3_stmt **out, struct error *err);
 int db_row(struct store *s, sqlite3_stmt *q, struct error *err); /* 1 a row, 0 no more, or < 0 */
+/* Ends a query, also before its last row. */
 void db_done(sqlite3_stmt *q);
 
 /* A write: db_begin, db_run..., then db_end with the result so far, which commits when rc is 0

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "store/db.h"
 #include "store/list.h"
 
@@ -83,6 +84,7 @@ struct parts {
 	struct store_order *orders;
 	struct store_reduction *reductions;
 	size_t n_routes, n_orders, n_reductions;
+	size_t room_routes, room_orders, room_reductions;
 };
 
 void store_commit_clear(struct store_commit *c)
@@ -108,17 +110,10 @@ void store_commit_clear(struct store_commit *c)
 	*c = (struct store_commit){ 0 };
 }
 
-/* Room for one more behind n items: doubles whenever n is a power of two. NULL without memory. */
-static void *grow_rows(void *array, size_t n, size_t size)
-{
-	if (n != 0 && (n & (n - 1)) != 0)
-		return array;
-	return realloc(array, (n ? 2 * n : 1) * size);
-}
-
+/* Two lists of one length; where either is bad none of the row is kept. */
 static int take_route(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_route *grown = grow_rows(p->routes, p->n_routes, sizeof(*grown)), *r;
+	struct store_route *r, *grown = array_grow(p->routes, &p->room_routes, p->n_routes + 1, sizeof(*grown));
 	uint16_t *nodes = NULL;
 	uint8_t *stages = NULL;
 	uint32_t n_stages;
@@ -148,7 +143,7 @@ static int take_route(struct parts *p, sqlite3_stmt *q)
 
 static int take_order(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_order *grown = grow_rows(p->orders, p->n_orders, sizeof(*grown)), *o;
+	struct store_order *o, *grown = array_grow(p->orders, &p->room_orders, p->n_orders + 1, sizeof(*grown));
 	struct store_counted *counted;
 	int rc;
 
@@ -167,7 +162,8 @@ static int take_order(struct parts *p, sqlite3_stmt *q)
 
 static int take_reduction(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_reduction *grown = grow_rows(p->reductions, p->n_reductions, sizeof(*grown)), *r;
+	struct store_reduction *r,
+		*grown = array_grow(p->reductions, &p->room_reductions, p->n_reductions + 1, sizeof(*grown));
 	uint16_t *nodes;
 	int rc;
 

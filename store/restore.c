@@ -113,6 +113,7 @@ int store_each_shard(struct store *s, int (*visit)(void *context, const struct s
 	return rc;
 }
 
+/* A store of an older version has no such table: then nothing is visited. */
 int store_each_restore(struct store *s,
 		       int (*visit)(void *context, const struct store_restore *r),
 		       void *context, struct error *err)

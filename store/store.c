@@ -249,6 +249,7 @@ static int read_wire(struct store *s, const char *said, bool *bf16, struct error
 			 s->path, said);
 }
 
+/* The run's row, as store_create wrote it. */
 static int read_run(struct store *s, struct error *err)
 {
 	struct store_run *r = &s->run;
@@ -409,6 +410,8 @@ static int open_to_write(struct store *s, struct error *err)
 	return rc;
 }
 
+/* The lock first, then the file under another name: a crash on the way leaves no store that
+ * looks whole. Only when the run's row is in it does it get its name. */
 int store_create(struct store **out, const char *folder, const struct store_run *run,
 		 struct error *err)
 {

@@ -273,6 +273,7 @@ uint64_t store_writer_epoch(const struct store *s);
 int store_corpus(struct store *s, uint64_t hash, struct error *err);
 /* The cluster of the run was measured: its text from here on, copied; durable when it returns 0. */
 int store_cluster(struct store *s, const char *cluster, struct error *err);
+/* A plan that comes into force; copied, as is all that is written below. */
 int store_plan(struct store *s, const struct store_plan *plan, struct error *err);
 /* Durable when it returns 0. -EEXIST: this iteration is committed already; -EINVAL: it is not
  * the one after the last. */
@@ -285,11 +286,16 @@ int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, str
 /* It is not there any more: of that iteration, stage and node. */
 int store_forget_hash(struct store *s, const struct store_hash *hash, struct error *err);
 int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struct error *err);
+/* A validation loss that was measured. */
 int store_validation(struct store *s, const struct store_validation *v, struct error *err);
+/* One entry of the journal. */
 int store_note(struct store *s, const struct store_note *note, struct error *err);
+/* An injected failure, as it begins or ends. */
 int store_fault(struct store *s, const struct store_fault *fault, struct error *err);
+/* An operator's act and its answer. */
 int store_command(struct store *s, const struct store_command *command, struct error *err);
 int store_moment(struct store *s, const struct store_moment *moment, struct error *err);
+/* A stage's file of a checkpoint. */
 int store_shard(struct store *s, const struct store_shard *k, struct error *err);
 /* All of one event, n >= 1, of one iteration: recorded, and what the store holds of later
  * iterations removed, in one durable transaction. The next commit is iteration + 1. */
@@ -330,11 +336,14 @@ int store_each_task(struct store *s, uint64_t iteration,
 int store_each_validation(struct store *s,
 			  int (*visit)(void *context, const struct store_validation *v),
 			  void *context, struct error *err);
+/* Every entry of the journal. */
 int store_each_note(struct store *s, int (*visit)(void *context, const struct store_note *n),
 		    void *context, struct error *err);
 int store_last_note(struct store *s, uint64_t *id, struct error *err); /* 0: none yet */
+/* Every injected failure. */
 int store_each_fault(struct store *s, int (*visit)(void *context, const struct store_fault *f),
 		     void *context, struct error *err);
+/* Every act of operators. */
 int store_each_command(struct store *s,
 		       int (*visit)(void *context, const struct store_command *c),
 		       void *context, struct error *err);

@@ -34,6 +34,8 @@ static const struct store_route *find_route(const struct store_commit *c, uint32
 	return &c->routes[low];
 }
 
+/* Each microbatch reads a piece of data nobody else reads, and visits every stage of its path
+ * once, the first first. */
 static int check_route(struct audit *a, size_t index, struct error *err)
 {
 	const struct store_route *r = &a->c->routes[index];

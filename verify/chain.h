@@ -42,6 +42,7 @@ struct chain {
 /* Takes memory for tokens and targets of B * T each, and for `with`; the caller fills them in.
  * -ENOMEM; then clear it all the same. */
 int chain_make(struct chain *m, const struct store_route *route, size_t tokens, size_t activation);
+/* Frees what chain_make and the steps took; also after a failed chain_make. */
 void chain_clear(struct chain *m);
 
 /* Whether it has come to where this may be counted: the loss ('L'), or the backward ('B') in a
@@ -51,8 +52,10 @@ bool chain_ready(const struct chain *m, char kind, uint8_t stage);
 /* The steps; what is counted goes into a sum of the executor of who counted it. Results are
  * stage.h's. */
 int chain_forward(struct chain *m, const struct chain_means *t);
+/* Once every hop was forwarded. */
 int chain_loss(struct chain *m, const struct chain_means *t, struct executor *e, uint32_t sum,
 	       unsigned worker);
+/* One hop back, into the stage that is next. */
 int chain_backward(struct chain *m, const struct chain_means *t, struct executor *e, uint32_t sum,
 		   uint8_t stage, unsigned worker);
 

@@ -1,3 +1,6 @@
+/* Iteration by iteration: restores that happened before it, the audit of its record, its
+ * computation, then losses, norms and the weights' hashes beside what was recorded. A
+ * damaged record ends it; a difference is counted and it goes on. */
 #include "verify/compare.h"
 
 #include <errno.h>
@@ -7,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "verify/audit.h"
 #include "verify/replay.h"
 
@@ -132,7 +136,7 @@ struct comparison {
 	bool uncertain; /* an iteration so far was: its weights may be others */
 	bool counted[UINT16_MAX + 1];   /* nodes that have */
 	struct store_restore *restores; /* (n_restores) as they happened */
-	size_t n_restores;
+	size_t n_restores, room_restores;
 };
 
 static void see_nodes(struct comparison *x, const struct store_commit *c)
@@ -156,7 +160,7 @@ static int see_restore(void *context, const struct store_restore *r)
 
 	if (r->stage >= replay_config(x->replay)->n_stages)
 		return 0;
-	more = realloc(x->restores, (x->n_restores + 1) * sizeof(*more));
+	more = array_grow(x->restores, &x->room_restores, x->n_restores + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	x->restores = more;
@@ -261,6 +265,8 @@ static void take_kinds(struct compare_result *out, const struct kinds *k)
 		begin_unlike(out, 1, "another kind of device computed than does here");
 }
 
+/* Every iteration from the first is computed, those asked for are compared: weights come from
+ * the beginning. */
 int compare_run(struct store *s, const struct compare_options *o, struct compare_result *out,
 		struct error *err)
 {

@@ -7,6 +7,8 @@
 
 #include "verify/executor_private.h"
 
+/* Stages of one slot each, on that device, and for each an output that nobody wants. All or
+ * nothing. */
 int executor_new(struct executor **out, const struct executor_setup *setup, const char *device,
 		 struct error *err)
 {

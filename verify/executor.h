@@ -42,6 +42,7 @@ struct stage *const *executor_stages(const struct executor *e); /* NULL: in anot
 
 /* Forgets all sums; the next are numbered below n. -ENOMEM. */
 int executor_begin(struct executor *e, uint32_t n);
+/* In and out as stage.h's stage_forward has them. */
 int executor_forward(struct executor *e, uint32_t stage, const int32_t *tokens, const float *in,
 		     float *out);
 /* Of stage 0, whose gradient goes into the sum. */

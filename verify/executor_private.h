@@ -17,6 +17,8 @@ struct executor {
 	uint32_t n_sums;
 };
 
+/* Each is the function of executor.h of that name, asked of the other process and waited for.
+ * -EIO: it is gone. */
 int process_begin(struct process *p, uint32_t n);
 int process_forward(struct process *p, uint32_t stage, const int32_t *tokens, const float *in,
 		    float *out);
@@ -26,6 +28,7 @@ int process_backward(struct process *p, uint32_t stage, uint32_t sum, const int3
 		     const float *in, const float *grad_out, float *grad_in);
 int process_sum(struct process *p, uint32_t stage, uint32_t sum, float *to);
 int process_set_weights(struct process *p, uint32_t stage, const float *weights);
+/* Ends the process and waits for it; NULL is allowed. */
 void process_end(struct process *p);
 
 #endif

@@ -44,6 +44,9 @@ struct process {
 	float *big;             /* (the largest stage's parameters) */
 };
 
+/* One mapping made before the fork, in this order: tokens, targets, input, gradient, output, and
+ * room for the largest stage's weights or sum. Requests and answers on the socket are small
+ * then. */
 static int share_memory(struct process *p, const struct executor_setup *setup,
 			struct error *err)
 {
@@ -83,6 +86,7 @@ static int share_memory(struct process *p, const struct executor_setup *setup,
 
 /* ---- the child ---- */
 
+/* In the other process: the operation asked for, on what lies in shared memory. */
 static void perform_request(const struct process *p, struct executor *e,
 			    const struct request *q, struct answer *a)
 {
@@ -199,6 +203,8 @@ void process_end(struct process *p)
 	free(p);
 }
 
+/* The memory first, then the fork, then one request that says whether the executor could be made
+ * there. */
 int executor_new_process(struct executor **out, const struct executor_setup *setup,
 			 const char *device, struct error *err)
 {

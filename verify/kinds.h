@@ -35,6 +35,7 @@ struct kinds {
  * it holds. Errors are those of the store and of executor_new; -E2BIG: more than KINDS_MOST. */
 int kinds_new(struct kinds *out, struct store *s, const struct executor_setup *setup,
 	      const char *device, struct error *err);
+/* Every executor with it. */
 void kinds_free(struct kinds *k);
 
 /* The kind of a device as recorded; NULL and unknown ones are the first. */

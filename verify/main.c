@@ -127,6 +127,7 @@ static void print_kinds(const struct compare_result *r)
 		       100 * COMPARE_NORM_TIMES * r->unlike_limit);
 }
 
+/* What was compared, what differed, and by how much, most important first. */
 static void print_text(const struct compare_result *r, double elapsed_s)
 {
 	printf("%s: %" PRIu64 " iterations replayed in %.1f s\n",
@@ -193,6 +194,7 @@ static json_t *list_kinds(const struct compare_result *r)
 	return list;
 }
 
+/* The facts of print_text for programs, in one object. */
 static int print_json(const struct compare_result *r, double elapsed_s)
 {
 	json_t *first = json_null(), *loss = json_null(), *o;

@@ -1,3 +1,7 @@
+/* What is computed in an iteration is a heap of tasks that depend on one another by the
+ * orders nodes counted in and by each microbatch's chain. Workers of a task_pool take any
+ * that is possible; since every addition goes into its node's sum in that node's order, the
+ * result does not depend on who computed what when. */
 #include "verify/replay.h"
 
 #include <errno.h>
@@ -460,7 +464,7 @@ static int see_task(void *context, const struct store_task *t)
 		if (it->sums[i].order->node == t->node)
 			s = &it->sums[i];
 	if (!s || m->route->microbatch != t->microbatch)
-		return !s; /* it is gone: nobody knows what it was */
+		return !s; /* no sum of this node is left to compare with */
 	for (uint32_t h = 0; h < m->route->n_hops; h++)
 		if (m->route->stages[h] == s->order->stage && m->with[h] != s->executor)
 			return 1;

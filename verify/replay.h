@@ -37,6 +37,7 @@ int replay_new(struct replay **out, struct store *s, const char *device, unsigne
 	       struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
 
+/* Borrowed until replay_free. */
 const struct model_config *replay_config(const struct replay *r);
 const struct kinds *replay_kinds(const struct replay *r);
 

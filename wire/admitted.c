@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "wire/keys.h"
 
@@ -116,14 +117,10 @@ static int append_entry(struct keys_list *list, const struct keys_entry *entry)
 {
 	if (list->n == KEYS_LIST_MOST)
 		return -ENOSPC;
-	if (list->n == list->room) {
-		size_t room = list->room == 0 ? 32 : 2 * list->room;
-		struct keys_entry *bigger = realloc(list->entries, room * sizeof(*bigger));
-		if (bigger == NULL)
-			return -ENOMEM;
-		list->entries = bigger;
-		list->room = room;
-	}
+	struct keys_entry *bigger = array_grow(list->entries, &list->room, list->n + 1, sizeof(*bigger));
+	if (bigger == NULL)
+		return -ENOMEM;
+	list->entries = bigger;
 	list->entries[list->n++] = *entry;
 	return 0;
 }

@@ -56,9 +56,11 @@ int keys_load_or_make(struct keys_identity **out, const char *path, struct error
 void keys_free(struct keys_identity *id); /* wipes; NULL is allowed */
 const struct keys_public *keys_public_of(const struct keys_identity *id); /* borrowed */
 
+/* The key as people copy it, NUL-terminated. */
 void keys_text(const struct keys_public *key, char text[KEYS_TEXT_SIZE]);
 /* 64 hex digits, nothing before or after. -EINVAL. */
 int keys_parse(const char *text, struct keys_public *out, struct error *err);
+/* All bytes are equal. */
 bool keys_equal(const struct keys_public *a, const struct keys_public *b);
 
 const char *keys_role_name(enum keys_role role);             /* "?" when unknown */
@@ -77,6 +79,7 @@ struct keys_entry {
 int keys_list_new(struct keys_list **out);
 /* Bound to path. A file that is not there yet is an empty list and is made by the first admit. */
 int keys_list_open(struct keys_list **out, const char *path, struct error *err);
+/* NULL is allowed. */
 void keys_list_free(struct keys_list *list);
 
 /* Reads the file again when it changed since (one stat otherwise; call it a few times a second).

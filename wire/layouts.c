@@ -1,3 +1,5 @@
+/* One row a field: kind, place in its struct, limit. The codec (msg.c) knows no message; a
+ * field that is missing here does not travel. */
 #include "wire/layouts.h"
 
 #include <stddef.h>

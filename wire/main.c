@@ -68,6 +68,7 @@ static int show_public(int argc, char **argv)
 	return rc;
 }
 
+/* All words are checked before the list is opened. */
 static int command_admit(int argc, char **argv)
 {
 	static const struct option options[] = {

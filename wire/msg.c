@@ -110,6 +110,7 @@ static const char *pointer_of(const char *s, const struct field *f)
 
 static size_t write_struct(const struct layout *l, const char *s, unsigned char *out);
 
+/* Behind the count each element by its layout. 0: more than the field's limit, or no pointer. */
 static size_t write_array(const struct field *f, const char *s, unsigned char *out)
 {
 	uint32_t n = count_of(s, f);
@@ -151,6 +152,8 @@ static size_t write_text(const struct field *f, const char *s, unsigned char *ou
 	return 2u + n;
 }
 
+/* Fields in the layout's order, each by its kind; with out NULL the bytes are only counted. 0:
+ * it cannot be written. */
 static size_t write_struct(const struct layout *l, const char *s, unsigned char *out)
 {
 	size_t at = 0;
@@ -340,6 +343,8 @@ static bool read_struct(struct reader *r, const struct layout *l, char *s)
 	return ok;
 }
 
+/* Twice over the bytes: the first walk checks every length and counts the memory that arrays and
+ * texts need, the second fills in the message, all of it in one allocation. */
 int msg_decode(struct msg *m, const void *data, size_t size)
 {
 	const unsigned char *d = data;

@@ -796,6 +796,7 @@ long msg_encode(const struct msg *m, void *out, size_t room);
 /* Fills *m from bytes that a stranger may have made. Arrays are allocated; m->body borrows data.
  * 0, or -EBADMSG (malformed), -EPROTONOSUPPORT (another version), -ENOMEM; then *m is empty. */
 int msg_decode(struct msg *m, const void *data, size_t size);
+/* Frees what msg_decode allocated for it; a zeroed message is allowed. */
 void msg_clear(struct msg *m);
 
 #endif

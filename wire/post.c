@@ -34,6 +34,7 @@ static void fill_default(size_t *value, size_t otherwise)
 		*value = otherwise;
 }
 
+/* Zeros become defaults; what contradicts itself is refused before anything is opened. */
 static int check_options(struct post_options *o, struct error *err)
 {
 	if (o->identity == NULL)
@@ -81,6 +82,8 @@ static int check_threads(struct error *err)
 	return 0;
 }
 
+/* What needs no peer: options, the threads a lane will want, epoll, tables. A failure frees what
+ * there is, in reverse. */
 int post_open(struct post **out, const struct post_options *options, struct error *err)
 {
 	struct post_options o = *options;
@@ -343,6 +346,8 @@ static void tidy_up(struct post *p)
 	}
 }
 
+/* One message a call: what is assembled already, then what waits in the queue, then lines that
+ * are ready, a bounded number of turns; acknowledgements leave when nothing is left. */
 int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 {
 	bool looked = false;

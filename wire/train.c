@@ -146,6 +146,8 @@ static uint32_t send_batch(struct train *t, struct mmsghdr *batch, uint32_t n, u
 	return left;
 }
 
+/* In batches, each packet numbered and with the token of its measurement; fewer than asked for
+ * leave when the socket takes no more. */
 int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES],
 	uint32_t packets)
 {

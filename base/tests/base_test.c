@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -229,6 +230,44 @@ static void what_is_no_plain_file_is_written_to_not_replaced(void **state)
 	rmdir(folder);
 }
 
+/* As a list that grows by one does it: what is in it stays, and room is doubled. */
+static void arrays_grow_and_keep_what_they_hold(void **state)
+{
+	size_t room = 0, moves = 0;
+	uint32_t *list = NULL;
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i++) {
+		size_t had = room;
+
+		list = array_grow(list, &room, i + 1, sizeof(*list));
+		assert_non_null(list);
+		assert_true(room >= i + 1);
+		moves += room != had;
+		list[i] = i;
+	}
+	assert_in_range(moves, 1, 10);
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_int_equal(list[i], i);
+	free(list);
+}
+
+static void an_array_that_cannot_grow_is_as_it_was(void **state)
+{
+	size_t room = 0, had;
+	uint64_t *list = array_grow(NULL, &room, 3, sizeof(*list));
+
+	(void)state;
+	assert_non_null(list);
+	list[2] = 7;
+	had = room;
+	assert_null(array_grow(list, &room, SIZE_MAX / 4, sizeof(*list)));
+	assert_null(array_grow(list, &room, SIZE_MAX, sizeof(*list)));
+	assert_int_equal(room, had);
+	assert_int_equal(list[2], 7);
+	free(list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,6 +279,8 @@ int main(void)
 		cmocka_unit_test(pipes_are_read_to_their_end),
 		cmocka_unit_test(what_is_no_plain_file_is_written_to_not_replaced),
 		cmocka_unit_test(time_does_not_go_back),
+		cmocka_unit_test(arrays_grow_and_keep_what_they_hold),
+		cmocka_unit_test(an_array_that_cannot_grow_is_as_it_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static size_t count_layers(struct stage *const *stages, const uint32_t *path, si
 	return sum;
 }
 
-/* The same walk measures (base NULL) and then places; sizes in floats. */
+/* One walk measures (base NULL) and, run again, places; sizes in floats. */
 static size_t carve_decoder(struct decoder *d, float *base)
 {
 	const struct model_config *c = d->c;
@@ -79,6 +79,8 @@ static void add_stage(struct decoder *d, size_t *at, struct stage *s)
 							     .weights = stage_weights(s) };
 }
 
+/* The layers the path visits, then one piece of memory: measured by a walk without it,
+ * placed by the same walk with it. */
 int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_t *path,
 		size_t n, uint32_t length, struct error *err)
 {

@@ -88,6 +88,7 @@ static void gradient_rows(void *arg, uint32_t part, uint32_t parts)
 			   s->scratch.xn + j->first * c, c, 1, j->g + s->l->head + from * c, c);
 }
 
+/* In chunks of rows, so that the logits of a chunk suffice. */
 int head_loss(struct cpu_stage *s, const float *in, const int32_t *targets, float *loss,
 	      float *grad, bool count)
 {

@@ -118,6 +118,8 @@ static int start_deaf(pthread_t *thread, struct worker *w)
 	return rc;
 }
 
+/* The calling thread is one of them; pool_free ends as many as were started, so it also
+ * cleans up half a pool. */
 int pool_new(struct pool **out, uint32_t threads, struct error *err)
 {
 	struct pool *p = calloc(1, sizeof(*p));
@@ -163,11 +165,6 @@ void pool_free(struct pool *p)
 	pthread_mutex_destroy(&p->lock);
 	free(p->workers);
 	free(p);
-}
-
-uint32_t pool_threads(const struct pool *p)
-{
-	return p->threads;
 }
 
 void pool_slice(size_t n, size_t grain, uint32_t part, uint32_t parts, size_t *from, size_t *to)

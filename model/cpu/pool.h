@@ -18,7 +18,6 @@ typedef void pool_work(void *arg, uint32_t part, uint32_t parts);
 /* threads >= 1, the caller included. -ENOMEM, -EAGAIN (no more threads). */
 int pool_new(struct pool **out, uint32_t threads, struct error *err);
 void pool_free(struct pool *p); /* NULL is allowed; joins */
-uint32_t pool_threads(const struct pool *p);
 
 /* Calls work(arg, i, threads) once for each i, at the same time, and returns when all have. */
 void pool_run(struct pool *p, pool_work *work, void *arg);

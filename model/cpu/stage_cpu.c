@@ -1,3 +1,6 @@
+/* One stage on the CPU: all memory is one piece, carved by a walk that first only measures;
+ * layers run in order over its rows, each operation split over the pool's threads so that
+ * results do not depend on how many there are. */
 #include "model/cpu/stage_cpu.h"
 
 #include <errno.h>

@@ -89,7 +89,7 @@ static void apply_weight(struct cuda_stage *s, real *y, const real *x, size_t we
 	device_product(s->d, &p);
 }
 
-/* The same to floats, which it may be added to. */
+/* As apply_weight, to floats, which the product may be added to. */
 static void apply_float(struct cuda_stage *s, float *y, const real *x, size_t weight,
 			size_t rows, size_t n, size_t k, bool add)
 {

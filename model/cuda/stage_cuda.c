@@ -1,3 +1,6 @@
+/* One stage on a GPU: memory is carved as on the CPU, passes.c queues the work, and nothing
+ * waits for the device until a result is needed here. A pass that is run often is recorded
+ * as a graph and replayed. */
 #include "model/cuda/stage_cuda.h"
 
 #include "model/cpu/arena.h"
@@ -97,7 +100,7 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 		  : 0;
 }
 
-/* The same walk measures and places. */
+/* One walk measures and, run again, places. */
 static size_t carve_host(struct cuda_stage *s, char *base)
 {
 	struct carver c = { .base = base, .align = ALIGN };
@@ -204,6 +207,8 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 	return rc;
 }
 
+/* Sizes from the layout, then the host's tables, the device, and the device's memory last,
+ * when it is known that the kernels' shared memory suffices. */
 static int cuda_make(void **self, const struct stage_layout *l, struct error *err)
 {
 	const struct model_config *c = &l->config;
@@ -484,6 +489,8 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 	return finish_stage_pass(s, grad_in);
 }
 
+/* In chunks of rows, because the logits of all rows at once would be the largest array of
+ * the stage; the losses of all rows come back once, at the end, and are added here. */
 static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss,
 		     float *grad, bool count)
 {

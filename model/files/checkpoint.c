@@ -1,3 +1,7 @@
+/* A checkpoint is a folder: a file of tensors for each stage and a manifest with their
+ * hashes. Stages may be saved on different machines; the manifest is written last, over
+ * whole files only, so a folder without one is no checkpoint, and a reader trusts nothing
+ * that its hash does not vouch for. */
 #include "model/files/checkpoint.h"
 
 #include <dirent.h>
@@ -29,6 +33,8 @@ static void arrays_of(struct stage *s, float *arrays[KINDS])
 
 /* Shards. */
 
+/* Weights and both moments under one table of names: the moments have a prefix before the
+ * weight's name. */
 static int write_arrays(const char *path, const struct tensor *tensors, size_t n,
 			const float *const arrays[KINDS], struct error *err)
 {
@@ -62,7 +68,7 @@ free_all:
 	return rc;
 }
 
-int checkpoint_write_shard(const char *path, struct stage *s, struct error *err)
+static int write_shard(const char *path, struct stage *s, struct error *err)
 {
 	size_t n;
 	const struct tensor *tensors = stage_tensors(s, &n);
@@ -244,7 +250,7 @@ int checkpoint_write(const char *folder, const struct checkpoint *c,
 
 		shard_name(name, i, c->iteration);
 		snprintf(path, sizeof(path), "%s/%s", folder, name);
-		rc = checkpoint_write_shard(path, stages[i], err);
+		rc = write_shard(path, stages[i], err);
 		if (!rc)
 			rc = shard_hash(path, &hash, err);
 		if (!rc && note_shard(shards, name, hash) < 0)
@@ -374,6 +380,8 @@ static int named_hash(const struct safetensors *file, const json_t *root, const 
 	return safetensors_hash(file, is, err);
 }
 
+/* The hash in the manifest is compared before anything is copied: a damaged file changes
+ * nothing. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err)
 {
 	struct checkpoint c = { 0 };
@@ -419,6 +427,8 @@ static void save_folder(char path[PATH], const char *run, uint64_t iteration)
 	snprintf(path, PATH, "%s/checkpoints/%08" PRIu64, run, iteration);
 }
 
+/* The stage's tensors lie side by side in the model's table; state holds their weights, then
+ * the moments. */
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
 			  uint64_t iteration, const float *state, uint64_t *hash,
 			  uint64_t *bytes, struct error *err)

@@ -60,7 +60,6 @@ int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 void checkpoint_prune(const char *run, uint64_t oldest);
 
 /* One stage's file alone, without a manifest: what an agent keeps. */
-int checkpoint_write_shard(const char *path, struct stage *s, struct error *err);
 int checkpoint_read_shard(const char *path, struct stage *s, struct error *err);
 
 #endif

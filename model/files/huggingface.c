@@ -1,3 +1,6 @@
+/* Names and shapes are those of tensor.h, so a model is read by looking each tensor up in
+ * whichever file holds it. Configs that mean another arithmetic than ours are refused by
+ * name. */
 #include "model/files/huggingface.h"
 
 #include <assert.h>
@@ -57,6 +60,7 @@ static int write_config(const char *folder, const struct model_config *c, struct
 	return rc;
 }
 
+/* Both files of the format: the config in the library's words, the weights under its names. */
 int huggingface_export(const char *folder, struct stage *const *stages, struct error *err)
 {
 	const struct model_config *c = stage_config(stages[0]);
@@ -157,6 +161,8 @@ static void check_arithmetic(struct reader *r, const struct model_config *c)
 		    "head_dim", "hidden_size / num_attention_heads");
 }
 
+/* Keys that may be left out have the library's own defaults; an arithmetic of another kind
+ * is refused, since it would give other numbers in silence. */
 int huggingface_read_config(const char *folder, struct model_config *c, struct error *err)
 {
 	char path[PATH], *text;

@@ -1,3 +1,5 @@
+/* The loss on validation text, with all stages and with some left out: what a model trained
+ * with skipping can do without. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -159,6 +161,8 @@ static int show_table(struct session *s)
 	return rc;
 }
 
+/* One batch of validation text: its tokens and every logit, in one file, so that another
+ * implementation can be held against it. */
 static int write_logits(struct session *s, const struct omission *m, struct error *err)
 {
 	const struct recipe *b = &s->o.recipe;

@@ -1,3 +1,5 @@
+/* One table drives the options of all verbs: the key, how a value is taken, and its limits;
+ * each reports what was expected. */
 #include "model/program/options.h"
 
 #include <errno.h>
@@ -323,6 +325,7 @@ static int load_model(struct options *o, struct error *err)
 	return rc;
 }
 
+/* Every option is a row of `settings`, of which getopt's table is made here. */
 int options_parse(struct options *o, int argc, char **argv, const char *help)
 {
 	struct parser p = { .o = o, .verb = argv[0] };

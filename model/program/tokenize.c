@@ -1,3 +1,5 @@
+/* Text to token shards: files are read one after another, tokens are written as they come,
+ * and the shard gets its name when it is whole. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Training in one process: the same stages, data and steps as a run over many nodes, without
+ * the nodes; what nodes compute can be held against it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -112,6 +114,8 @@ static int check_folder(const char *path, struct error *err)
 	return rc;
 }
 
+/* Plan, model, checkpoint, corpus, memory; and the folder to save in is tried now rather
+ * than after hours of work. */
 static int session_init(struct session *s, struct error *err)
 {
 	const struct recipe *r = &s->o.recipe;
@@ -184,6 +188,8 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 	}
 }
 
+/* Every microbatch on its path, then one step; a loss that is no number ends the training
+ * before it is saved. */
 static int train_iteration(struct session *s, double *loss, double *norm, struct error *err)
 {
 	const struct options *o = &s->o;

@@ -1,3 +1,7 @@
+/* Tokens are cut into groups of blocks, one block of each held back for validation, so that
+ * both parts are of every region of the text. A sample is a place in a block; which one
+ * comes when is a keyed permutation, computed and not stored, so every node finds the same
+ * data by itself and any position can be gone to at once. */
 #include "model/text/corpus.h"
 
 #include <assert.h>
@@ -193,6 +197,8 @@ static int append_default(struct corpus *c, struct error *err)
 
 /* Layout. */
 
+/* Groups of GROUP blocks, one of which is held back for validation; a short corpus has
+ * smaller blocks. On the same pass the hash, and for shards the vocabulary that occurs. */
 static int lay_out(struct corpus *c, struct error *err)
 {
 	size_t need = (size_t)c->sequence + 1, rest;

@@ -40,6 +40,7 @@ uint64_t corpus_hash(const struct corpus *c);  /* of the bytes */
 size_t corpus_bytes(const struct corpus *c);   /* tokens, twice that in shards */
 uint32_t corpus_vocab(const struct corpus *c); /* tokens are below; 256 for bytes */
 size_t corpus_samples(const struct corpus *c); /* in one epoch, all shards */
+/* Of the part held back. */
 size_t corpus_validation_samples(const struct corpus *c);
 
 /* Microbatch number `position` (from 0, without end) of shard < n_shards: tokens and targets

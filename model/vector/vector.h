@@ -86,6 +86,7 @@ struct vector_ops {
 	void (*leaves)(unsigned char *digests, const unsigned char *data, size_t bytes);
 };
 
+/* Those of the best instruction set of this machine. */
 const struct vector_ops *vector_ops(void);
 /* By its name; NULL: this machine has not that set. */
 const struct vector_ops *vector_ops_named(const char *name);

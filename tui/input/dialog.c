@@ -188,7 +188,7 @@ static void open_inject(struct dialog *d, const struct state *s)
 		add_field(d, "slower", FIELD_TIMES, 4, 2, 100, 1);
 	if (d->fault == FAULT_LOSS)
 		add_field(d, "lost", FIELD_PERCENT, 5, 1, 100, 1);
-	if (d->fault != FAULT_KILL) /* that is for good */
+	if (d->fault != FAULT_KILL) /* a kill does not heal */
 		add_field(d, "heals after", FIELD_SECONDS, 60, 5, 3600, 5);
 	d->want_typed = d->fault == FAULT_KILL || d->fault == FAULT_PARTITION;
 }
@@ -239,7 +239,7 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 		d->kind = DIALOG_NONE;
 		ui_say(u, STYLE_GOOD, "no injected failure is active");
 	}
-	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d); /* it harms nobody */
+	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d); /* a what-if harms nobody */
 }
 
 /* ---- keys ---- */

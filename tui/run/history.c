@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 struct entry {
 	int64_t at_us;
 	size_t offset, size;
@@ -42,30 +44,21 @@ void history_clear(struct history *h)
 	h->n_bytes = 0;
 }
 
-static int reserve_room(void **array, size_t *room, size_t want, size_t size)
-{
-	size_t more = *room < 1024 ? 1024 : *room;
-	void *grown;
-
-	if (want <= *room)
-		return 0;
-	while (more < want)
-		more *= 2;
-	grown = realloc(*array, more * size);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*room = more;
-	return 0;
-}
-
 int history_append(struct history *h, int64_t at_us, const void *data, size_t size)
 {
+	struct entry *entries;
+	unsigned char *bytes;
+
 	if (h->n_bytes + size > h->most_bytes)
 		return -ENOSPC;
-	if (reserve_room((void **)&h->bytes, &h->room_bytes, h->n_bytes + size, 1) != 0 ||
-	    reserve_room((void **)&h->entries, &h->room, h->n + 1, sizeof(*h->entries)) != 0)
+	bytes = array_grow(h->bytes, &h->room_bytes, h->n_bytes + size, 1);
+	if (!bytes)
 		return -ENOMEM;
+	h->bytes = bytes;
+	entries = array_grow(h->entries, &h->room, h->n + 1, sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	h->entries = entries;
 	if (h->n > 0 && at_us < h->entries[h->n - 1].at_us)
 		at_us = h->entries[h->n - 1].at_us;
 	memcpy(h->bytes + h->n_bytes, data, size);

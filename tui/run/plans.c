@@ -99,7 +99,7 @@ const struct state_plan *state_candidate(const struct state *s, const char *name
 	return NULL;
 }
 
-/* The same question answered again takes its place; when there are too many the oldest goes. */
+/* A later answer to one question takes the earlier one's place; of too many the oldest goes. */
 static int apply_candidate(struct state *s, const struct msg_see_plan *p)
 {
 	uint32_t i = 0;

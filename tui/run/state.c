@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 int state_new(struct state **out)
 {
 	struct state *s = calloc(1, sizeof(*s));
@@ -56,12 +58,9 @@ static int grow_table(void **array, size_t *n, size_t *room, size_t size, size_t
 		*n -= half;
 		return 0;
 	}
-	*room = *room < 64 ? 64 : *room * 2;
-	more = realloc(*array, *room * size);
-	if (!more) {
-		*room = *n;
+	more = array_grow(*array, room, *n + 1, size);
+	if (!more)
 		return -ENOMEM;
-	}
 	*array = more;
 	return 0;
 }

@@ -391,7 +391,7 @@ static void note_arrival(struct channel *c, uint64_t number, struct record **las
 	struct record *r = record_at(c, number), *other = *last;
 	if (r->state == RECORD_ARRIVED)
 		return;
-	if (r->state == RECORD_LOST) { /* it was only late */
+	if (r->state == RECORD_LOST) { /* the chunk was only late */
 		flow_back(c->options.flow, record_weight(r));
 		c->n_lost--;
 	} else {

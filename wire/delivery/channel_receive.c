@@ -4,6 +4,8 @@
 
 #include "wire/delivery/channel_private.h"
 
+#include "base/array.h"
+
 #define INCOMING_MOST 1024 /* half messages of a channel */
 #define WORD_BITS     64
 
@@ -155,14 +157,11 @@ static struct incoming *insert_incoming(struct channel *c, size_t place,
 	const size_t size = (size_t)k->total;
 	if (c->n_incoming == INCOMING_MOST || !may_have(c, size, first > c->expected))
 		return NULL;
-	if (c->n_incoming == c->room_incoming) {
-		size_t room = c->room_incoming == 0 ? 8 : 2 * c->room_incoming;
-		struct incoming *bigger = realloc(c->incoming, room * sizeof(*bigger));
-		if (bigger == NULL)
-			return NULL;
-		c->incoming = bigger;
-		c->room_incoming = room;
-	}
+	struct incoming *bigger =
+		array_grow(c->incoming, &c->room_incoming, c->n_incoming + 1, sizeof(*bigger));
+	if (bigger == NULL)
+		return NULL;
+	c->incoming = bigger;
 	uint8_t *data = c->options.alloc(size);
 	if (data == NULL)
 		return NULL;
@@ -175,6 +174,8 @@ static struct incoming *insert_incoming(struct channel *c, size_t place,
 	return m;
 }
 
+/* What is old or would not fit is answered without being kept; what comes ahead of its turn is
+ * kept, within limits, so that nothing in order must wait for it to be sent again. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k)
 {
 	if (k->number < c->expected)

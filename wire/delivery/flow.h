@@ -86,6 +86,7 @@ struct flow {
 	uint64_t round_ends;   /* with so much delivered */
 	int64_t rounds, round_least_us; /* least of this one's probes; -1 none */
 };
+/* Nothing measured yet. */
 void flow_init(struct flow *f);
 /* For a session with another process: begins the window anew. What was measured stays. */
 void flow_start(struct flow *f, const struct flow_limits *limits);

@@ -209,7 +209,7 @@ int post_account_open(struct post *p, struct peer *peer, int64_t now_us)
 	return 0;
 }
 
-void post_account_close(struct peer *peer)
+static void close_account(struct peer *peer)
 {
 	if (peer->account != NULL)
 		peer->account->peers--;
@@ -227,7 +227,7 @@ void post_accounts_fini(struct post *p)
 
 void post_peer_free(struct post *p, struct peer *peer)
 {
-	post_account_close(peer);
+	close_account(peer);
 	for (struct peer **at = &p->acks; *at != NULL; at = &(*at)->next_ack) {
 		if (*at == peer) {
 			*at = peer->next_ack;

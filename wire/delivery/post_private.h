@@ -88,6 +88,7 @@ struct post {
 /* ---- post_peer.c ---- */
 struct peer *post_peer_find(const struct post *p, post_peer_id id); /* NULL: no such */
 struct peer *post_peer_new(struct post *p, struct line *line, bool dialed); /* NULL: no room */
+/* With its channels and what they hold. */
 void post_peer_free(struct post *p, struct peer *peer);
 /* One that connected to us, of that key and process (0: any). NULL: none. */
 struct peer *post_peer_of_key(const struct post *p, const struct keys_public *key,
@@ -95,7 +96,6 @@ struct peer *post_peer_of_key(const struct post *p, const struct keys_public *ke
 
 /* Opens the peer's account, or joins those of its key. -ENOMEM. */
 int post_account_open(struct post *p, struct peer *peer, int64_t now_us);
-void post_account_close(struct peer *peer);
 void post_accounts_fini(struct post *p);
 /* What is left of what it spent. */
 double post_account_spent(struct account *a, double per_s, int64_t now_us);
@@ -105,6 +105,7 @@ void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections)
 void post_peer_resume(struct peer *peer);
 void post_peer_pause(struct peer *peer);
 uint64_t post_peer_drop(struct peer *peer); /* messages */
+/* Every channel of it is. */
 bool post_peer_empty(const struct peer *peer);
 
 /* ---- post_send.c ---- */

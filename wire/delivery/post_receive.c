@@ -63,6 +63,8 @@ static void drop_retained(struct post *p, struct peer *peer)
 		queue_message(p, &(struct post_message){.kind = POST_LOST, .peer = peer->id, .lost = lost});
 }
 
+/* The peer to which a new session belongs takes it in place of the one it had: the same process
+ * goes on where it was, a restarted one begins anew and is owed nothing. */
 static void on_up(struct post *p, struct line *line, const struct link_event *e, int64_t now_us)
 {
 	struct peer *peer = peer_for(p, line, e);
@@ -126,7 +128,7 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 {
 	struct peer *peer = peer_of_session(p, line, e);
 	if (peer == NULL)
-		return; /* it has another session already */
+		return; /* the peer has another session already */
 	peer->session = 0;
 	p->counters.peers_up--;
 	post_peer_pause(peer);

@@ -72,6 +72,7 @@ static enum link_reason parse_refuse(const uint8_t *bytes, size_t size, struct f
 	return LINK_REASON_NONE;
 }
 
+/* By type: the size first, then where its parts lie; what they say is the caller's to check. */
 static enum link_reason parse_typed(const uint8_t *bytes, size_t size, struct frame *f)
 {
 	switch (f->type) {

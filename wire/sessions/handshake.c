@@ -278,6 +278,8 @@ void handshake_want(struct link *link, int64_t now_us)
 		d->deadline_us = d->began_us + RETRY_LEAST_US;
 }
 
+/* INIT carries the cookie back, with who we are: the first frame that costs a curve operation,
+ * here and there. */
 void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_us)
 {
 	struct dial *d = &link->dial;

@@ -523,6 +523,8 @@ static bool is_drained(const struct link *link)
 	return poll(p, n, 0) == 0;
 }
 
+/* Half-open sessions too old are freed, silent ones ended, signs of life sent where they are
+ * due, old keys replaced; and when to look again. */
 static void scan_deadlines(struct link *link, int64_t now_us)
 {
 	for (uint32_t i = 0; i < link->n_slots; i++) {

@@ -111,6 +111,7 @@ void link_count_connections(const struct link *link, struct link_counters *into)
 
 /* Opens another lane, if it can have it and has it not. -ENOTSUP it cannot; else as link_dial. */
 int link_open_lane(struct link *link, unsigned lane);
+/* The lane is open. */
 bool link_has_lane(const struct link *link, unsigned lane);
 /* How many connections a lane has, and gives it so many if it has fewer. It must be open, and a dialing link's. */
 unsigned link_connections(const struct link *link, unsigned lane);
@@ -171,6 +172,7 @@ void link_drop(struct link *link, uint32_t session);
 
 /* Handshakes, silence, keep-alive, expelled keys. */
 void link_tick(struct link *link, int64_t now_us);
+/* When link_receive should be called though nothing came. */
 int64_t link_deadline_us(const struct link *link);
 
 /* glibc hands big buffers back to the kernel at every free and faults them in again, which costs

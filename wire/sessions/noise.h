@@ -36,6 +36,7 @@ struct noise {
 /* peer: the responder's static key; NULL for the responder itself. */
 void noise_init(struct noise *n, bool initiator, const struct keys_identity *me,
 	const struct keys_public *peer, const void *prologue, size_t prologue_size);
+/* Overwrites every secret in it. */
 void noise_wipe(struct noise *n);
 
 /* The initiator's first message, size + NOISE_FIRST_EXTRA bytes at out. `ephemeral` is 32 fresh

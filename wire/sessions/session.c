@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define SLOT_MASK 0xffffu
 #define PER_KEY_MOST 16 /* processes of one console key at a time */
 
@@ -152,14 +154,11 @@ struct record *record_of(struct link *link, const struct keys_public *key)
 		if (keys_equal(&link->records[i].key, key))
 			return &link->records[i];
 	}
-	if (link->n_records == link->room_records) {
-		size_t room = link->room_records == 0 ? 16 : 2 * link->room_records;
-		struct record *bigger = realloc(link->records, room * sizeof(*bigger));
-		if (bigger == NULL)
-			return NULL;
-		link->records = bigger;
-		link->room_records = room;
-	}
+	struct record *bigger =
+		array_grow(link->records, &link->room_records, link->n_records + 1, sizeof(*bigger));
+	if (bigger == NULL)
+		return NULL;
+	link->records = bigger;
 	struct record *fresh = &link->records[link->n_records++];
 	*fresh = (struct record){.key = *key};
 	return fresh;

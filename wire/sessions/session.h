@@ -117,6 +117,7 @@ bool bucket_take(struct bucket *b, int64_t now_us);
 /* ---- handshake.c: each handles one parsed frame ---- */
 void handshake_on_hello(struct link *link, const struct frame *f,
 	const struct socket_route *route, int64_t now_us);
+/* A frame of a handshake came. */
 void handshake_on_init(struct link *link, const struct frame *f, const struct socket_route *route,
 	int64_t now_us);
 void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_us);
