@@ -6,6 +6,7 @@
 #   --count   so many changes that change what their file compiles to  [100]
 #   --seed    which                                                     [1]
 #   --jobs    side by side                                              [2]
+#   --within  tests that compute for more seconds than that are left out  [1000]
 #   --unit    unit tests only, no cluster
 #   --list    only lists the changes that could be made (tests/mutants.awk)
 #
@@ -18,12 +19,12 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
-count=100 seed=1 jobs=2 unit='' list=''
+count=100 seed=1 jobs=2 within=1000 unit='' list=''
 while [ $# -gt 0 ]; do
 	case $1 in
-	--help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	--help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	--unit | --list) declare "${1#--}=yes"; shift ;;
-	--count | --seed | --jobs)
+	--count | --seed | --jobs | --within)
 		[[ ${2:-} =~ ^[1-9][0-9]{0,6}$ ]] || { echo "$1: expected a number from 1, got \"${2:-}\"" >&2; exit 2; }
 		declare "${1#--}=$2"; shift 2 ;;
 	-*) echo "$1: unknown option (see --help)" >&2; exit 2 ;;
@@ -137,7 +138,7 @@ order() { # order FILE: TEST COMPUTED-HUNDREDTHS SECONDS
 	own=$(basename "$1" .c)_test
 	for test in $(tests_of "${1%%/*}"); do
 		[ ! -s "took/${test//\//:}" ] || echo "$([ "${test##*/}" = "$own" ] && echo 0 || echo 1) $(cat "took/${test//\//:}") $test"
-	done | sort -k 1n -k 2n | awk '{ print $4, $2, $3 }'
+	done | sort -k 1n -k 2n | awk -v most="$within" '$2 <= 100 * most { print $4, $2, $3 }'
 }
 
 # What catches a change, in words; nothing when nobody does. catches JOB FILE, the object in JOB/changed.o
@@ -218,7 +219,7 @@ compile_changes() {
 	done < <(awk -f tests/mutants.awk $files | shuffled)
 	echo $alike >alike
 }
-export work root unit
+export work root unit within
 export -f users tests_of alone make_job measure computed order catches link link_program fails try
 echo "measures $(echo "$tests" | wc -l) tests"
 for test in $tests; do
