@@ -135,7 +135,7 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 
 	a->activation = 4;
 	links_send_output(a, &r, 0, evaluate, calloc(a->activation, sizeof(float)), SECOND);
-	assert_int_equal(hold_take(a->hold, INT64_MAX, &p), 0);
+	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
 	parcel_free(&p);
 	return p;
 }
@@ -163,11 +163,11 @@ static void a_loss_costs_what_it_takes_to_send_again(void **state)
 	}
 	assert_int_equal(most, 50 * AGAIN);
 	links_send(a, 2, &slice, NULL, NULL, 0, SECOND, SECOND);
-	assert_int_equal(hold_take(a->hold, INT64_MAX, &p), 0);
+	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.due_us, SECOND);
 	for (int i = 0; i < TIMES && p.due_us == SECOND; i++) {
 		links_send(a, 1, &slice, NULL, NULL, 0, SECOND, SECOND);
-		assert_int_equal(hold_take(a->hold, INT64_MAX, &p), 0);
+		assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
 	}
 	assert_true(p.due_us > SECOND);
 }
