@@ -4,7 +4,7 @@
 #   make demo     install what is missing, build, open the console on an embedded cluster
 #   make check    install what is missing, build, run every test
 #   make wan      the wide-area test bed (docs/testbed.md)
-#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | tsan | crash-points | storm | long | history | check-gpu | bench-gpu
+#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | tsan | crash-points | storm | long | history | mutants | check-gpu | bench-gpu
 #
 # Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
 # A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
@@ -251,6 +251,10 @@ long: all
 history: $(BUILD)/controller/tests/history_test
 	@HISTORY_ITERATIONS=100000 $<
 
+# Small changes to the code, and whether a test notices; ARGS as tests/mutants.sh --help has them.
+mutants:
+	@tests/mutants.sh $(ARGS)
+
 # An hour of faults, one every two seconds, and what it costs.
 storm: all
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/chaos.sh 1300 1 emulated
@@ -297,5 +301,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: wan tsan crash-points storm long history screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
+.PHONY: wan tsan crash-points storm long history mutants screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
 .SECONDARY:

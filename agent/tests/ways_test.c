@@ -128,6 +128,50 @@ static void waiting_for_who_is_not_known_is_told(void **state)
 	assert_int_equal(probe_links(a, stuck, 2 * SECOND), 0);
 }
 
+static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
+{
+	const struct route r = { .n_hops = 2, .nodes = { 0, to }, .stages = { 0, 1 } };
+	struct parcel p;
+
+	a->activation = 4;
+	links_send_output(a, &r, 0, evaluate, calloc(a->activation, sizeof(float)), SECOND);
+	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	parcel_free(&p);
+	return p;
+}
+
+/* An injected loss costs whoever waits for the tensor as much as it takes to send it again, any number of times up to
+ * fifty; it spares what goes elsewhere, and evaluations, which the emulated network does not delay either. */
+static void a_loss_costs_what_it_takes_to_send_again(void **state)
+{
+	enum { AGAIN = SECOND / 5, TIMES = 64 };
+	const struct msg_fault loss = { .fault = 1, .kind = FAULT_LOSS, .peer = 1, .factor = 0.99f };
+	struct msg_tensor slice = { .kind = TENSOR_PART };
+	struct agent *a = *state;
+	struct parcel p;
+	int64_t late, most = 0;
+
+	rng_init(&a->rng, 1);
+	assert_int_equal(fault_apply(&a->faults, &loss, 0), 0);
+	for (int i = 0; i < TIMES; i++) {
+		p = sent_to_one(a, false, 1);
+		late = p.due_us - SECOND - SECOND / 5;
+		assert_true(late >= 0 && late <= 50 * AGAIN && late % AGAIN == 0);
+		most = late > most ? late : most;
+		assert_int_equal(sent_to_one(a, false, 2).due_us, SECOND + SECOND / 5);
+		assert_int_equal(sent_to_one(a, true, 1).due_us, SECOND);
+	}
+	assert_int_equal(most, 50 * AGAIN);
+	links_send(a, 2, &slice, NULL, NULL, 0, SECOND, SECOND);
+	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	assert_int_equal(p.due_us, SECOND);
+	for (int i = 0; i < TIMES && p.due_us == SECOND; i++) {
+		links_send(a, 1, &slice, NULL, NULL, 0, SECOND, SECOND);
+		assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	}
+	assert_true(p.due_us > SECOND);
+}
+
 /* A new process has but greeted, and the controller knows the link from the one before. */
 static void few_bytes_tell_no_bandwidth(void **state)
 {
@@ -156,6 +200,7 @@ int main(void)
 		TEST(where_nothing_is_emulated_nothing_is_expected),
 		TEST(waiting_for_a_cut_wire_is_no_way),
 		TEST(waiting_for_who_is_not_known_is_told),
+		TEST(a_loss_costs_what_it_takes_to_send_again),
 		TEST(few_bytes_tell_no_bandwidth),
 	};
 

@@ -1,0 +1,236 @@
+#!/bin/bash
+# Small changes to the code, one at a time, and whether a test notices.
+#
+#   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--unit] [--list] [FOLDER|FILE...]
+#
+#   --count   so many changes that change what their file compiles to  [100]
+#   --seed    which                                                     [1]
+#   --jobs    side by side                                              [2]
+#   --within  tests that compute for more seconds than that are left out  [1000]
+#   --unit    unit tests only, no cluster
+#   --list    only lists the changes that could be made (tests/mutants.awk)
+#
+# Without files: what decides about iterations, sums, copies, tensors and messages. All is done in build-mutants, a copy
+# of the tree that is built once and kept. A change is compiled; one that does not compile or gives the same object is not
+# counted. Then the unit tests of its folder and of the folders that link it run, its file's own first, then those that
+# took least when nothing was changed; then a small cluster with faults, and verify. The first that fails has caught it,
+# and it must fail twice, as a busy machine can make one fail; one that computes five times as long as it should, and
+# ten seconds, has caught it as well. A line for each change, and those that nobody caught once more at the end.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+export LC_ALL=C
+count=100 seed=1 jobs=2 within=1000 unit='' list=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	--help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	--unit | --list) declare "${1#--}=yes"; shift ;;
+	--count | --seed | --jobs | --within)
+		[[ ${2:-} =~ ^[1-9][0-9]{0,6}$ ]] || { echo "$1: expected a number from 1, got \"${2:-}\"" >&2; exit 2; }
+		declare "${1#--}=$2"; shift 2 ;;
+	-*) echo "$1: unknown option (see --help)" >&2; exit 2 ;;
+	*) break ;;
+	esac
+done
+if [ $# = 0 ]; then
+	for folder in controller/iteration controller/weights agent/sums agent/weights agent/tensors agent/work wire; do
+		[ ! -d "$folder" ] || set -- "$@" "$folder"
+	done
+fi
+for path; do [ -e "$path" ] || { echo "$path: no such file or folder" >&2; exit 2; }; done
+files=$(find "$@" -name '*.c' -not -path '*/tests/*' -not -name main.c | sort)
+[ -n "$files" ] || { echo "$*: nothing to change" >&2; exit 2; }
+[ -z "$list" ] || exec awk -f tests/mutants.awk $files
+
+fail() { echo "$*" >&2; exit 1; }
+# The copy: what changed since the last time is built again.
+root=$PWD work=$PWD/build-mutants
+mkdir -p "$work" && exec 9>"$work/lock" && flock -n 9 || fail "build-mutants is in use"
+git ls-files -co --exclude-standard | while read -r file; do
+	[ ! -e "$file" ] || cmp -s "$file" "$work/$file" || cp --parents -p "$file" "$work"
+done
+cd "$work" || exit 1
+rm -rf jobs caught
+(cd "$root" && git ls-files -co --exclude-standard) >known
+find . -name '*.[ch]' | sed 's|^\./||' | while read -r file; do
+	grep -qxF "$file" known || rm -f "$file" build/lib*.a # gone, or named otherwise since
+done
+
+users() { # users FOLDER: the folders whose programs and tests link it, itself first
+	echo "$1"
+	sed -n "/[ =]$1\( \|\$\)/s/^uses_\([a-z]*\) *:=.*/\1/p" Makefile | grep -vx "$1"
+}
+tests_of() { for folder in $(users "$1"); do find "$folder/tests" -name '*_test.c'; done | sed 's|^|build/|; s|\.c$||'; }
+folders=$(echo "$files" | cut -d / -f 1 | sort -u)
+tests=$(for folder in $folders; do tests_of "$folder"; done | sort -u)
+echo "builds what is changed, in $work"
+make="make NVCC=" # what computes on GPUs takes minutes to build, and nothing here needs it
+$make -s -j2 all $tests >build.log 2>&1 9>&- || { tail -n 20 build.log >&2; exit 1; }
+
+# How each is compiled and linked, as the Makefile has it, less what cannot make a difference: for what was never built
+# these are all the commands.
+mkdir -p how took jobs
+programs=$(for folder in $(for folder in $folders; do users "$folder"; done | sort -u); do
+	sed -n "s|^program_$folder *:= *|$folder build/bin/|p" Makefile
+done)
+$make -n V=1 BUILD=never $(echo "$files" | sed 's|^|never/|; s|c$|o|') $(echo "$tests" "$programs" | tr ' ' '\n' |
+	sed -n 's|^build/|never/|p') | sed 's|never/|build/|g' >commands
+how() { # how WHAT COMMAND
+	[ -n "$2" ] || fail "$1: the Makefile does not say how it is made"
+	echo "$2" >"how/${1//\//:}"
+}
+for file in $files; do
+	how "$file" "$(grep -- "-c -o build/${file%.c}.o" commands | sed 's/ -g / -g0 /; s/ -MMD -MP / -w /')"
+done
+for test in $tests; do how "$test" "$(grep -- " -o $test " commands)"; done
+echo "$programs" | while read -r folder program; do how "program:$folder" "$(grep -- " -o $program " commands)"; done
+
+# Runs a test on its own: what it starts ends with it, what it leaves lies in the job's folder.
+# alone JOB SECONDS-COMPUTED SECONDS COMMAND...; 152: it computed too long.
+alone() {
+	local job=$1 computes=$2 most=$3 pid rc private=(env TMPDIR="$1/tmp")
+	shift 3
+	rm -rf "$job/tmp"
+	mkdir -p "$job/tmp"
+	[[ $work != /tmp/* ]] && unshare --mount true 2>/dev/null &&
+		private=(unshare --mount sh -c 'mount --bind "$0" /tmp && exec "$@"' "$job/tmp")
+	(
+		ulimit -S -t "$computes"
+		ulimit -v 8000000 -f 1000000 -c 0
+		SKIPPIPE_BUILD=$job exec timeout -k 5 "$most" "${private[@]}" "$@"
+	) >"$job/log" 2>&1 </dev/null 9>&- &
+	pid=$!
+	trap 'kill -KILL -- -$pid; exit 143' INT TERM
+	wait $pid
+	rc=$?
+	trap - INT TERM
+	kill -KILL -- -$pid 2>/dev/null
+	return $rc
+}
+
+# How long each takes when nothing is changed. One that fails then says nothing.
+make_job() { # its programs: links to those that are built, until one is linked with a change
+	rm -rf "$1"
+	mkdir -p "$1/bin"
+	cp -l build/bin/* "$1/bin"
+}
+measure() { # measure TEST
+	local job=$work/jobs/measure.$$.$BASHPID before after from
+	from=$(date +%s%N)
+	make_job "$job"
+	before=$(computed)
+	for _ in 1 2 3; do
+		if alone "$job" 600 1200 "$PWD/$1"; then
+			after=$(computed)
+			echo "$((after - before)) $((($(date +%s%N) - from) / 1000000000))" >"took/${1//\//:}"
+			break
+		fi
+		before=$(computed)
+	done
+	[ -s "took/${1//\//:}" ] || echo "$1 fails as it is: left out"
+	rm -rf "$job"
+}
+# Of children that have ended, in hundredths of a second.
+computed() { awk '{ print $16 + $17 }' "/proc/$$/stat"; }
+
+# Its own file's first, then by time computed.
+order() { # order FILE: TEST COMPUTED-HUNDREDTHS SECONDS
+	local test own
+	own=$(basename "$1" .c)_test
+	for test in $(tests_of "${1%%/*}"); do
+		[ ! -s "took/${test//\//:}" ] || echo "$([ "${test##*/}" = "$own" ] && echo 0 || echo 1) $(cat "took/${test//\//:}") $test"
+	done | sort -k 1n -k 2n | awk -v most="$within" '$2 <= 100 * most { print $4, $2, $3 }'
+}
+
+# What catches a change, in words; nothing when nobody does. catches JOB FILE, the object in JOB/changed.o
+catches() {
+	local job=$1 test computed took folder linked=''
+	while read -r test computed took; do
+		folder=${test#build/}
+		folder=${folder%%/*}
+		if [[ " $linked " != *" $folder "* ]]; then
+			link_program "$job" "$folder" || { echo "the linker"; return; }
+			linked+=" $folder"
+		fi
+		link "$job" "how/${test//\//:}" "$job/test" || { echo "the linker"; return; }
+		fails "$job" $((10 + 5 * computed / 100)) $((120 + 10 * took)) "$job/test" && { echo "$test"; return; }
+	done < <(order "$2")
+	[ -z "$unit" ] || return
+	for folder in $(users "${2%%/*}"); do
+		[[ " $linked " == *" $folder "* ]] || link_program "$job" "$folder" || { echo "the linker"; return; }
+	done
+	fails "$job" 120 600 tests/small_cluster.sh && echo tests/small_cluster.sh
+}
+link() { # link JOB HOW TO: the changed object comes before the archives, so theirs is not taken
+	local command
+	command=$(sed "s| -o [^ ]* | -o $3 $1/changed.o |" "$2")
+	eval "$command" >"$1/log" 2>&1
+}
+link_program() { # link_program JOB FOLDER
+	local program
+	[ -s "how/program:$2" ] || return 0
+	program=$(sed 's/.* -o \([^ ]*\) .*/\1/' "how/program:$2")
+	rm -f "$1/bin/${program##*/}"
+	link "$1" "how/program:$2" "$1/bin/${program##*/}"
+}
+fails() { # fails JOB SECONDS-COMPUTED SECONDS COMMAND...: twice, or it computes for ever
+	local rc
+	alone "$@" && return 1
+	rc=$?
+	[ $rc != 152 ] || return 0
+	! alone "$@"
+}
+
+# Takes up one change: prints what became of it. try NUMBER FILE LINE WHAT TEXT
+try() {
+	local job=$work/jobs/$1 by
+	by=$(catches "$job" "$2")
+	printf '%3d %s:%d: %s: %s  [%s]\n' "$1" "$2" "$3" "$4" "$5" "${by:-SURVIVED}" | tee -a caught
+	rm -rf "$job"
+}
+
+# In an order that only the seed decides (the generator of Park and Miller, as awks differ).
+shuffled() { awk -v x="$seed" '{ for (i = 0; i < 3; i++) x = x * 16807 % 2147483647; printf "%010d\t%s\n", x, $0 }' | sort | cut -f 2-; }
+object_of() { # object_of FILE SOURCE TO: compiles SOURCE as if it were FILE
+	local command
+	command=$(sed "s| -o [^ ]* [^ ]*\$| -o $3 $2|" "how/${1//\//:}")
+	eval "$command" >"$3.log" 2>&1
+}
+# Compiles changes until there are enough that make a difference, and gives each to a job.
+compile_changes() {
+	local made=0 alike=0 file line what text job base
+	while IFS=$'\t' read -r file line what text; do
+		[ $made -lt "$count" ] || break
+		job=$work/jobs/$((made + 1))
+		make_job "$job"
+		base=$work/how/${file//\//:}.o
+		for source in original changed; do
+			mkdir -p "$job/$source"
+			{ echo "#line 1 \"$file\""; cat "$file"; } >"$job/$source/${file##*/}"
+		done
+		[ "$base" -nt "$file" ] || object_of "$file" "$job/original/${file##*/}" "$base" || fail "$file does not compile"
+		awk -v line=$((line + 1)) -v text="$text" 'BEGIN { gsub(/&/, "\\\\&", text) } NR == line { sub(/[^ \t].*/, text) } { print }' \
+			"$job/original/${file##*/}" >"$job/changed/${file##*/}"
+		if object_of "$file" "$job/changed/${file##*/}" "$job/changed.o" && ! cmp -s "$base" "$job/changed.o"; then
+			made=$((made + 1))
+			printf '%s\0' "$made" "$file" "$line" "$what" "$text"
+		else
+			alike=$((alike + 1))
+		fi
+	done < <(awk -f tests/mutants.awk $files | shuffled)
+	echo $alike >alike
+}
+export work root unit within
+export -f users tests_of alone make_job measure computed order catches link link_program fails try
+echo "measures $(echo "$tests" | wc -l) tests"
+for test in $tests; do
+	[ "took/${test//\//:}" -nt "$test" ] || printf '%s\0' "$test"
+done | xargs -0 -r -n 1 -P "$jobs" bash -c 'measure "$@"' measure
+compile_changes | xargs -0 -r -n 5 -P "$jobs" bash -c 'try "$@"' try
+
+touch caught
+survived=$(grep -c '\[SURVIVED\]$' caught)
+made=$(wc -l <caught)
+printf '\n%d changes (seed %d), %d caught, %d survived; %d more do not compile or compile to the same\n' \
+	"$made" "$seed" $((made - survived)) "$survived" "$(cat alike)"
+grep '\[SURVIVED\]$' caught | sort -n
+exit 0
