@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "model/config.h"
+#include "model/hash.h"
 #include "schedule/search/search.h"
 
 static const int64_t wall_ahead_us = INT64_C(1700000000000000); /* wall - the first clock */
@@ -199,7 +200,8 @@ static void create(const char *folder, struct store **out)
 	struct cluster *c = make_cluster();
 	struct store_run run = { .name = "by hand", .version = "0", .optimizer = "{}", .id = 77, .seed = 5,
 				 .started_wall_us = 1000000 + wall_ahead_us, .batch = 1, .sequence = 64,
-				 .n_shards = 1, .per_shard = RECORDED_MICROBATCHES, .threads = 1 };
+				 .n_shards = 1, .per_shard = RECORDED_MICROBATCHES, .threads = 1,
+				 .hash = HASH_NAME };
 	char *model_text, *cluster_text = cluster_format(c);
 
 	assert_int_equal(model_preset("tiny", &model, &recipe, NULL), 0);

@@ -260,6 +260,19 @@ static void a_plans_file_is_not_needed(void **state)
 	assert_int_equal(t->c->epoch, 77);
 }
 
+/* What an earlier build recorded of weights and files cannot be compared with what agents tell now. */
+static void hashes_of_an_earlier_build_are_not_gone_on_with(void **state)
+{
+	struct taken_over *t = *state;
+	struct error err = { "" };
+
+	assert_int_equal(store_set(t->c->store, "hash", NULL, NULL), 0);
+	store_close(t->c->store);
+	assert_int_equal(store_resume(&t->c->store, t->folder, NULL), 0);
+	assert_int_equal(resume_begin(t->c, &err), -EPROTONOSUPPORT);
+	assert_non_null(strstr(err.text, "hashes are an earlier build's"));
+}
+
 /* However often a run was taken over, each controller's numbers lie above the ones before, and within what agents take. */
 static void every_controller_has_its_own_numbers(void **state)
 {
@@ -291,6 +304,7 @@ int main(void)
 		TEST(for_a_stage_that_nobody_holds),
 		TEST(a_marked_one_stays_out),
 		TEST(a_plans_file_is_not_needed),
+		TEST(hashes_of_an_earlier_build_are_not_gone_on_with),
 		cmocka_unit_test(every_controller_has_its_own_numbers),
 	};
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+
+#include <jansson.h>
 
 #include "base/file.h"
 #include "model/files/checkpoint.h"
@@ -258,6 +261,47 @@ static void another_file_is_refused(void **state)
 	assert_int_equal(checkpoint_load_stage(f->folder, s, 40, hash, &err), 0);
 	assert_true(stage_hash(s) == stage_hash(trainer_stages(f->trainer)[1]));
 	trainer_free(t);
+}
+
+static json_t *read_manifest(const struct fixture *f, char path[128])
+{
+	json_t *root;
+
+	snprintf(path, 128, "%s/manifest.json", f->folder);
+	root = json_load_file(path, 0, NULL);
+	assert_non_null(root);
+	return root;
+}
+
+/* A manifest from before hashes were named has checksums, and is still read and still checked. */
+static void manifests_without_the_hashs_name_are_read(void **state)
+{
+	struct fixture *f = *state;
+	struct stage *s = trainer_stages(f->trainer)[1];
+	char path[128], shard[128], text[20];
+	struct safetensors *file;
+	struct error err = { "" };
+	json_t *root, *row;
+	uint64_t sum;
+
+	save(f, 3);
+	root = read_manifest(f, path);
+	json_object_set_new(root, "hash", json_string("md5"));
+	assert_int_equal(json_dump_file(root, path, 0), 0);
+	assert_int_equal(checkpoint_read_stage(f->folder, s, &err), -EPROTONOSUPPORT);
+	json_object_del(root, "hash");
+	assert_int_equal(json_dump_file(root, path, 0), 0);
+	assert_int_equal(checkpoint_read_stage(f->folder, s, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "damaged"));
+	assert_int_equal(safetensors_open(&file, shard_path(f, shard), &err), 0);
+	assert_int_equal(safetensors_checksum(file, &sum, &err), 0);
+	safetensors_close(file);
+	snprintf(text, sizeof(text), "%016" PRIx64, sum);
+	row = json_array_get(json_object_get(root, "shards"), 1);
+	json_object_set_new(row, "hash", json_string(text));
+	assert_int_equal(json_dump_file(root, path, 0), 0);
+	assert_int_equal(checkpoint_read_stage(f->folder, s, &err), 0);
+	json_decref(root);
 }
 
 static void damage_is_refused(void **state)
@@ -571,6 +615,7 @@ int main(void)
 		TEST(old_shards_are_removed),
 		TEST(a_run_is_saved_by_stages),
 		TEST(another_file_is_refused),
+		TEST(manifests_without_the_hashs_name_are_read),
 		TEST(damage_is_refused),
 		TEST(bad_manifests_are_refused),
 		TEST(bad_safetensors_are_refused),

@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "verify/crew.h"
+#include "verify/task_pool.h"
 
 enum { PIECES = 200, WAITING = 0, RUNNING, DONE };
 
 /* Piece i needs piece i / 2; the first is there from the start. */
 struct heap {
-	int standing[PIECES], taken[CREW_MOST], runs[PIECES];
+	int standing[PIECES], taken[TASK_POOL_MOST], runs[PIECES];
 	unsigned done, workers; /* those that asked */
 	int fails_at, blocks;   /* a piece whose run fails; one that is found once stuck has let it go. -1: none */
 	bool slow;              /* the first piece takes until somebody has found nothing */
@@ -27,23 +27,23 @@ struct heap {
 	atomic_int n_nothing;
 };
 
-static enum crew_finding find(void *context, unsigned worker)
+static enum task_pool_finding find(void *context, unsigned worker)
 {
 	struct heap *h = context;
 
-	assert_true(worker < CREW_MOST);
+	assert_true(worker < TASK_POOL_MOST);
 	h->workers = worker + 1 > h->workers ? worker + 1 : h->workers;
 	if (h->done == PIECES)
-		return CREW_ALL_DONE;
+		return TASK_POOL_ALL_DONE;
 	for (int i = 0; i < PIECES; i++)
 		if (h->standing[i] == WAITING && i != h->blocks && (i == 0 || h->standing[i / 2] == DONE)) {
 			h->standing[i] = RUNNING;
 			h->taken[worker] = i;
 			h->n_at_work++;
-			return CREW_FOUND;
+			return TASK_POOL_FOUND;
 		}
 	h->n_nothing++;
-	return CREW_NOTHING_NOW;
+	return TASK_POOL_NOTHING_NOW;
 }
 
 static int run(void *context, unsigned worker, struct error *err)
@@ -76,17 +76,17 @@ static int stuck(void *context, struct error *err)
 	return h->stuck_with ? error_set(err, h->stuck_with, "nothing goes on") : 0;
 }
 
-static const struct crew_work work = { find, run, finish, stuck };
+static const struct task_pool_work work = { find, run, finish, stuck };
 
 static int run_heap(struct heap *h, unsigned n, struct error *err)
 {
-	return crew_run(&work, h, n, err);
+	return task_pool_run(&work, h, n, err);
 }
 
 static void every_piece_is_run_once(void **state)
 {
 	(void)state;
-	for (unsigned n = 1; n <= CREW_MOST + 1; n += n < 4 ? 1 : 61) {
+	for (unsigned n = 1; n <= TASK_POOL_MOST + 1; n += n < 4 ? 1 : 61) {
 		struct heap h = { .fails_at = -1, .blocks = -1 };
 		struct error err = { "" };
 
@@ -167,11 +167,11 @@ struct two {
 	atomic_bool begun, failed, ended;
 };
 
-static enum crew_finding find_always(void *context, unsigned worker)
+static enum task_pool_finding find_always(void *context, unsigned worker)
 {
 	(void)context;
 	(void)worker;
-	return CREW_FOUND;
+	return TASK_POOL_FOUND;
 }
 
 /* The caller's piece fails once the other has begun one, which ends well after that. */
@@ -202,12 +202,12 @@ static void finish_nothing(void *context, unsigned worker)
 /* What it works on is the caller's again. */
 static void who_is_at_work_is_waited_for(void **state)
 {
-	static const struct crew_work two = { find_always, run_two, finish_nothing, stuck };
+	static const struct task_pool_work two = { find_always, run_two, finish_nothing, stuck };
 	struct two t = { false, false, false };
 	struct error err = { "" };
 
 	(void)state;
-	assert_int_equal(crew_run(&two, &t, 2, &err), -EIO);
+	assert_int_equal(task_pool_run(&two, &t, 2, &err), -EIO);
 	assert_true(t.ended);
 	assert_string_equal(err.text, "failed");
 }
