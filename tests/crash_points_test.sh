@@ -110,9 +110,10 @@ echo "keys: $died of $tried killed"
 rest=(--microbatches 2 --validate-every 0 --iterations 3 --checkpoint-every 1 --out "$work/checkpoint")
 train() { crash_at "$1" skippipe-model "$sk" train --preset tiny --seed 3 "${rest[@]}"; } # train K
 manifest() { sed -n "s/.*\"$1\": *\"*\([0-9a-f]*\).*/\1/p" "$work/checkpoint/manifest.json"; }
+hashes() { manifest hash | grep -xE "[0-9a-f]{16}"; } # less which kind they are
 rm -rf "$work"; mkdir "$work"
 train 0 || die "train"
-want=$(manifest hash | grep -xE "[0-9a-f]{16}")
+want=$(hashes)
 [ "$(wc -w <<<"$want")" = 6 ] || die "six stages have not six hashes"
 for k in $(pick); do
 	rm -rf "$work"; mkdir "$work"
@@ -125,7 +126,7 @@ for k in $(pick); do
 			2>"$dir/train.err" || die "train does not go on after step $k"
 		"$sk" eval "$work/checkpoint" --batches 1 >"$dir/out" 2>"$dir/eval.err" || die "eval after step $k"
 	fi
-	[ "$(manifest hash)" = "$want" ] || die "train went on to other bits after step $k"
+	[ "$(hashes)" = "$want" ] || die "train went on to other bits after step $k"
 done
 
 # ---- exports
