@@ -4,7 +4,7 @@
 #   make demo     install what is missing, build, open the console on an embedded cluster
 #   make check    install what is missing, build, run every test
 #   make wan      the wide-area test bed (docs/testbed.md)
-#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | tsan | crash-points | storm | long | history | mutants | check-gpu | bench-gpu
+#   make deps | install PREFIX= | fmt | tidy | clean | layers | fuzz | tsan | simulate | crash-points | storm | long | history | mutants | check-gpu | bench-gpu
 #
 # Each folder is one archive, build/lib<folder>.a, made of <folder>/*.c (less main.c).
 # A folder with a main.c is also a program. <folder>/tests/*_test.c are its tests:
@@ -195,6 +195,27 @@ $(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool:
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,schedule)
 
+# The controller and its agents in one process, with a clock and a network from a seed (tests/sim/sim.h). Agents and
+# verify show of their archives what their headers say, and nothing else, as some names are in several of them; the
+# agents' worker is the simulation's.
+SIM := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/*.c)) $(patsubst %,$(BUILD)/tests/sim/only_%.o,agent verify)
+$(BUILD)/tests/sim/only_agent.o: $(filter-out %/worker.o,$(call objects,agent))
+$(BUILD)/tests/sim/only_verify.o: $(call objects,verify)
+$(BUILD)/tests/sim/only_%.o:
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)ld -r -o $@ $^
+	$(Q)objcopy --wildcard $(foreach s,agent_* audit_* compare_*,--keep-global-symbol='$(s)') $@
+$(BUILD)/tests/sim/sim_test: $(SIM) $(call archives,controller)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,controller)
+
+# SEEDS= runs, from seed FROM= on. SIM_SEED=N build/tests/sim/sim_test replays one and shows it.
+SEEDS ?= 200
+FROM  ?= 1
+simulate: $(BUILD)/tests/sim/sim_test
+	@SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) $<
+
 # An admitted key in other hands (tests/hostile/hostile.h): an agent's archives, and more.
 HOSTILE := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/hostile/*.c))
 $(BUILD)/tests/hostile_agent: $(HOSTILE) $(call archives,agent)
@@ -301,5 +322,5 @@ tidy:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: wan tsan crash-points storm long history mutants screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
+.PHONY: simulate wan tsan crash-points storm long history mutants screens all deps demo tests check check-unit check-gpu layers bench bench-gpu fuzz manual install fmt tidy clean
 .SECONDARY:

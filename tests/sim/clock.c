@@ -1,0 +1,96 @@
+/* The world's clock and chance, in place of base/clock.c and the system's. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/sim/sim.h"
+
+struct sim sim;
+
+enum { WALL_US = 1700000000 };
+
+/* Within a job each look is a moment later, so that it seems to take time. */
+int64_t clock_monotonic_us(void)
+{
+	int64_t at_us = sim.now_us + sim.ahead_us + sim.processes[sim.self].clock_offset_us;
+
+	sim.ahead_us += sim.step_us;
+	return at_us;
+}
+
+int64_t clock_wall_us(void)
+{
+	return (int64_t)WALL_US * 1000000 + sim.now_us;
+}
+
+ssize_t getrandom(void *to, size_t size, unsigned flags)
+{
+	uint8_t *bytes = to;
+
+	(void)flags;
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = (uint8_t)rng_below(&sim.rng, 256);
+	return (ssize_t)size;
+}
+
+/* Each life of a process has another. */
+pid_t getpid(void)
+{
+	return (pid_t)(1000 + sim.self + 100 * sim.processes[sim.self].life);
+}
+
+int64_t sim_delay(int64_t usual_us)
+{
+	int64_t us = sim_draw(usual_us / 2, usual_us * 3 / 2);
+
+	if (sim_chance(0.02))
+		us += sim_draw(usual_us, usual_us * 20);
+	return us;
+}
+
+/* FNV-1a, of eight bytes at once; its low bits are folded back, as those of a product know nothing of higher ones. */
+void sim_mix(const void *data, size_t size)
+{
+	const uint8_t *bytes = data;
+
+	for (size_t i = 0; i < size; i += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
+		sim.hash = (sim.hash ^ word) * UINT64_C(1099511628211);
+		sim.hash ^= sim.hash >> 32;
+	}
+}
+
+void sim_note(const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	sim_mix(&sim.now_us, sizeof(sim.now_us));
+	sim_mix(text, strlen(text));
+	if (sim.tells)
+		printf("%12.6f %s\n", (double)sim.now_us * 1e-6, text);
+}
+
+void sim_wake(uint32_t i, int64_t at_us)
+{
+	struct sim_process *p = &sim.processes[i];
+
+	if (p->wake_us != INT64_MAX && at_us < p->wake_us)
+		p->wake_us = at_us;
+}
+
+const char *sim_name(uint32_t process)
+{
+	static const char *const names[SIM_PROCESSES] = { "n00", "n01", "n02", "n03", "n04", "n05", "n06", "n07",
+							  "controller" };
+
+	return names[process];
+}

@@ -1,0 +1,54 @@
+/* The loop's parts are loop.c's own; here is no poll and no signal. */
+#include "controller/loop.c"
+
+#include <stdlib.h>
+
+#include "tests/sim/controller_process.h"
+
+enum { IDLE_US = 20000 };
+
+int controller_process_start(struct controller **out, int argc, char **argv, struct error *err)
+{
+	struct controller *c = calloc(1, sizeof(*c));
+	int rc = c ? options_parse(&c->options, argc, argv, err) : -ENOMEM;
+
+	if (rc == 0) {
+		c->log = (struct log){ getenv("SIM_LOG") ? stdout : NULL, LOG_DEBUG, "controller" };
+		rc = controller_init(c, err);
+	}
+	if (rc != 0) {
+		controller_process_end(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+bool controller_process_over(const struct controller *c, int *status)
+{
+	*status = c->ending.exit_status;
+	return is_over(c);
+}
+
+void controller_process_turn(struct controller *c)
+{
+	c->now_us = clock_monotonic_us();
+	receive_messages(c);
+	if (c->phase != PHASE_FINISHED)
+		take_turn(c);
+	consoles_turn(c);
+}
+
+int64_t controller_process_deadline_us(const struct controller *c)
+{
+	int64_t at_us = post_deadline_us(c->post);
+
+	return at_us < c->now_us + IDLE_US ? at_us : c->now_us + IDLE_US;
+}
+
+void controller_process_end(struct controller *c)
+{
+	if (c)
+		controller_fini(c);
+	free(c);
+}

@@ -1,0 +1,78 @@
+/* Thousands of runs, each from a seed; see sim.h. SIM_SEEDS how many (200), SIM_FROM the first (1); SIM_SEED=N prints
+ * the trace of one (with SIM_LOG=1 also what its programs log). Exit status 1: something did not hold. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/sim/ground.h"
+#include "tests/sim/world.h"
+
+enum { SEEDS = 200, AGAIN = 25 /* every so many are run twice */, SHOWN = 10 };
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void add(struct outcome *sum, const struct outcome *o)
+{
+	sum->delivered += o->delivered;
+	sum->commits += o->commits;
+	sum->kills += o->kills;
+	sum->takeovers += o->takeovers;
+	sum->cuts += o->cuts;
+	sum->resets += o->resets;
+	sum->sleeps += o->sleeps;
+	sum->lasted_s += o->lasted_s;
+}
+
+static int run_one(struct ground *g, uint64_t seed)
+{
+	struct outcome o;
+
+	world_run(g, seed, true, &o);
+	printf("seed %" PRIu64 ": trace %016" PRIx64 ", %s\n", seed, o.hash, o.wrong[0] ? o.wrong : "all is well");
+	return o.wrong[0] != 0;
+}
+
+static int run_many(struct ground *g, uint64_t from, uint64_t n)
+{
+	struct outcome sum = { .hash = 0 }, o, again;
+	uint64_t failed = 0;
+
+	for (uint64_t seed = from; seed < from + n; seed++) {
+		world_run(g, seed, false, &o);
+		add(&sum, &o);
+		if (seed % AGAIN == 0 && !o.wrong[0]) {
+			world_run(g, seed, false, &again);
+			if (again.hash != o.hash)
+				snprintf(o.wrong, sizeof(o.wrong), "its trace is another the second time");
+		}
+		if (!o.wrong[0])
+			continue;
+		if (failed++ < SHOWN)
+			printf("seed %" PRIu64 ": trace %016" PRIx64 ": %s\n", seed, o.hash, o.wrong);
+		fflush(stdout);
+	}
+	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " commits, %u deaths, %u takeovers, %u cuts, %u resets, "
+	       "%u sleeps, %" PRIu64 " messages, %.0f s of virtual time\n",
+	       n, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.resets, sum.sleeps, sum.delivered,
+	       sum.lasted_s);
+	if (failed)
+		printf("SIM_SEED=N tests/sim/sim_test (in the build's folder) shows one of them\n");
+	return failed != 0;
+}
+
+int main(void)
+{
+	struct ground *g = ground_new();
+	uint64_t one = number("SIM_SEED", 0);
+	int rc = 1;
+
+	if (g)
+		rc = one ? run_one(g, one) : run_many(g, number("SIM_FROM", 1), number("SIM_SEEDS", SEEDS));
+	ground_free(g);
+	return rc;
+}

@@ -1,0 +1,549 @@
+/* Processes take turns as their clocks say; what befalls them is drawn before the run begins, and tied to moments of
+ * it: an iteration, a phase, and some time. */
+#include "tests/sim/world.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "base/file.h"
+#include "controller/controller.h"
+#include "schedule/format/cluster.h"
+#include "tests/sim/controller_process.h"
+#include "tests/sim/ground.h"
+#include "tests/sim/sim.h"
+#include "verify/compare.h"
+
+enum {
+	CONTROLLER = SIM_AGENTS, MISHAPS = 12, ARGUMENTS = 64,
+	TURN_US = 100,           /* usual, from when there is something to do to when it is done */
+	IDLE_US = 1000000,       /* as an agent's main waits, at most */
+	PATIENCE_US = 120000000, /* for the run's end once nothing befalls it any more */
+	ARM_US = 15000000        /* a moment that does not come is not waited for any longer */
+};
+
+/* ---- a world ---- */
+
+enum mishap_kind { KILL, TAKE_OVER, CUT, RESET, SLEEP };
+
+/* Befalls the run once it is in that iteration and phase, and a moment more. */
+struct mishap {
+	enum mishap_kind kind;
+	uint64_t iteration;
+	enum run_phase phase;
+	int64_t after_us, lasts_us;
+	int64_t at_us;    /* world; INT64_MAX: the moment has not come */
+	int64_t since_us; /* that iteration was reached */
+	uint32_t a, b;    /* processes; b: of what is between two */
+	bool silently, done;
+};
+
+struct world {
+	struct ground *ground;
+	struct outcome *out;
+	bool emulated;
+	uint32_t n_agents, iterations;
+	struct controller *controller;
+	struct agent *agents[SIM_AGENTS];
+	struct log logs[SIM_AGENTS];
+	char join[64], listen[SIM_AGENTS][32];
+	int64_t start_us[SIM_PROCESSES]; /* world: it is to be started; INT64_MAX not */
+	struct mishap mishaps[MISHAPS];
+	uint32_t n_mishaps;
+	int64_t calm_us;                 /* nothing has befallen it since */
+	bool begun, over;
+	char *argv[ARGUMENTS];
+	int argc;
+	char texts[ARGUMENTS][128];
+};
+
+static void go_wrong(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void go_wrong(struct world *w, const char *format, ...)
+{
+	va_list ap;
+
+	w->over = true;
+	if (w->out->wrong[0])
+		return;
+	va_start(ap, format);
+	vsnprintf(w->out->wrong, sizeof(w->out->wrong), format, ap);
+	va_end(ap);
+}
+
+/* ---- what it is ---- */
+
+static void say(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct world *w, const char *format, ...)
+{
+	char *to = w->texts[w->argc];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(to, sizeof(w->texts[0]), format, ap);
+	va_end(ap);
+	w->argv[w->argc++] = to;
+}
+
+static void write_cluster(struct world *w)
+{
+	struct cluster *c = cluster_alloc((int)w->n_agents, 3, true);
+	struct error err;
+	char *text;
+
+	for (int s = 0; s < 3; s++)
+		c->stages[s] = (int)(w->n_agents / 3 + ((uint32_t)s < w->n_agents % 3));
+	c->microbatches_per_data_node = 3;
+	for (int i = 0; i < c->n_nodes; i++) {
+		double slower = 0.5 + rng_uniform(&sim.rng);
+
+		c->nodes[i].forward_s = slower;
+		c->nodes[i].backward_s = 2 * slower;
+		c->nodes[i].loss_s = slower / 3;
+		c->nodes[i].memory = 2;
+		for (int k = 0; k < c->n_nodes; k++) {
+			c->delay_s[i * c->n_nodes + k] = 0.1 + rng_uniform(&sim.rng);
+			c->sync_pair_s[i * c->n_nodes + k] = 1;
+		}
+	}
+	text = cluster_format(c);
+	if (!text || file_write(w->ground->cluster, text, strlen(text), 0600, &err) != 0)
+		go_wrong(w, "the cluster's file cannot be written");
+	free(text);
+	cluster_free(c);
+}
+
+static void say_options(struct world *w, bool resume)
+{
+	const struct ground *g = w->ground;
+
+	w->argc = 0;
+	say(w, "controller");
+	say(w, resume ? "--resume" : "--run-dir");
+	say(w, "%s", g->run);
+	say(w, "--key");
+	say(w, "%s", g->key);
+	say(w, "--admitted");
+	say(w, "%s", g->admitted);
+	say(w, "--listen");
+	say(w, "%s", w->join);
+	say(w, "--gather-s");
+	say(w, "6");
+	say(w, "--budget");
+	say(w, "0.05");
+	say(w, "--ahead");
+	say(w, "0");
+	if (!resume) {
+		say(w, "--iterations");
+		say(w, "%u", w->iterations);
+		say(w, "--eval-every");
+		say(w, "%d", sim_chance(0.3) ? 2 : 0);
+		say(w, "--eval-batches");
+		say(w, "2");
+		say(w, "--checkpoint-every");
+		say(w, "0");
+		say(w, "--model");
+		say(w, "%s", g->model);
+		say(w, "--corpus");
+		say(w, "%s", g->corpus);
+		say(w, "--skip");
+		say(w, "%d", sim_chance(0.5) ? 1 : 0);
+		if (w->emulated) {
+			say(w, "--emulate");
+			say(w, "%s", g->cluster);
+			say(w, "--time-scale");
+			say(w, "0.01");
+		} else {
+			say(w, "--agents");
+			say(w, "%u", w->n_agents);
+			say(w, "--stages");
+			say(w, "%u,%u,%u", w->n_agents / 3 + (w->n_agents % 3 > 0),
+			    w->n_agents / 3 + (w->n_agents % 3 > 1), w->n_agents / 3);
+			say(w, "--microbatches");
+			say(w, "3");
+		}
+	}
+	w->argv[w->argc] = NULL;
+}
+
+static void draw_mishap(struct world *w, struct mishap *m)
+{
+	static const enum run_phase phases[] = { PHASE_PLANNING, PHASE_COMPUTING, PHASE_COMPUTING, PHASE_COMPUTING,
+						 PHASE_REDUCING, PHASE_REDUCING, PHASE_COMMITTING };
+	static const enum mishap_kind kinds[] = { KILL, KILL, KILL, TAKE_OVER, TAKE_OVER, CUT, CUT, RESET, SLEEP };
+	int64_t until_us = w->emulated ? 300000 : 40000; /* an iteration, about */
+
+	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 9)], .at_us = INT64_MAX };
+	m->iteration = 1 + rng_below(&sim.rng, w->iterations);
+	m->phase = phases[rng_below(&sim.rng, 7)];
+	m->after_us = sim_draw(0, m->phase == PHASE_COMPUTING ? until_us : sim_chance(0.5) ? 2000 : until_us / 5);
+	m->a = rng_below(&sim.rng, w->n_agents);
+	m->b = sim_chance(0.3) ? CONTROLLER : (m->a + 1 + rng_below(&sim.rng, w->n_agents - 1)) % w->n_agents;
+	if (m->kind == SLEEP && sim_chance(0.3))
+		m->a = CONTROLLER;
+	m->lasts_us = sim_chance(0.1) ? sim_draw(5500000, 9000000) : sim_draw(20000, sim_chance(0.5) ? 300000 : 3000000);
+	if (m->kind == SLEEP && m->lasts_us > 4000000)
+		m->lasts_us = 4000000;
+	m->silently = sim_chance(0.3);
+}
+
+static void draw_world(struct world *w, uint64_t seed)
+{
+	static const int64_t ways_us[] = { 100, 1000, 10000, 40000 };
+	static const double losses[] = { 0, 0, 0.01, 0.1 };
+	int64_t way_us;
+	double loss;
+
+	memset(&sim, 0, sizeof(sim));
+	rng_init(&sim.rng, seed);
+	sim.hash = UINT64_C(14695981039346656037);
+	threads_begin();
+	way_us = ways_us[rng_below(&sim.rng, 4)];
+	loss = losses[rng_below(&sim.rng, 4)];
+	network_begin(way_us, loss);
+	w->n_agents = 5 + rng_below(&sim.rng, SIM_AGENTS - 4);
+	w->emulated = sim_chance(0.9);
+	w->iterations = 3 + rng_below(&sim.rng, 4);
+	w->n_mishaps = rng_below(&sim.rng, MISHAPS - 3);
+	for (uint32_t i = 0; i < w->n_mishaps; i++)
+		draw_mishap(w, &w->mishaps[i]);
+	snprintf(w->join, sizeof(w->join), "tcp://10.0.1.1:7000");
+	for (uint32_t i = 0; i < SIM_PROCESSES; i++) {
+		sim.processes[i].wake_us = w->start_us[i] = INT64_MAX;
+		sim.processes[i].clock_offset_us = sim_draw(1000000, 1000000000);
+		if (i < w->n_agents || i == CONTROLLER)
+			w->start_us[i] = sim_draw(0, 300000);
+		threads_pace(i, sim_draw(200, 3000));
+	}
+	sim_note("%u agents, %u iterations, %s, %u mishaps, ways of %" PRId64 " us, %g of it lost", w->n_agents, w->iterations,
+		 w->emulated ? "emulated" : "measured", w->n_mishaps, way_us, loss);
+}
+
+/* ---- processes come and go ---- */
+
+static void be(uint32_t process)
+{
+	sim.self = process;
+	sim.ahead_us = sim.step_us = 0;
+}
+
+static int64_t own_now(uint32_t process)
+{
+	return sim.now_us + sim.processes[process].clock_offset_us;
+}
+
+static void start_agent(struct world *w, uint32_t i)
+{
+	struct agent_options o = { .join = w->join, .controller = w->ground->controller_key,
+				   .identity = w->ground->agents[i], .listen = w->listen[i], .device = "cpu",
+				   .node = (int32_t)i, .orphan_s = 300, .stuck_s = 30, .piece_bytes = 256,
+				   .memory_bytes = (size_t)64 << 20, .log = &w->logs[i] };
+	struct error err = { "" };
+
+	snprintf(w->listen[i], sizeof(w->listen[i]), "tcp://10.0.0.%u:0", i + 1);
+	w->logs[i] = (struct log){ .to = getenv("SIM_LOG") ? stdout : NULL, .least = LOG_DEBUG };
+	if (agent_new(&w->agents[i], &o, own_now(i), &err) != 0)
+		go_wrong(w, "agent %u: %s", i, err.text);
+}
+
+static void start_controller(struct world *w)
+{
+	struct error err = { "" };
+
+	say_options(w, w->begun);
+	if (controller_process_start(&w->controller, w->argc, w->argv, &err) != 0)
+		go_wrong(w, "the controller: %s", err.text);
+	w->begun = true;
+}
+
+static void start_process(struct world *w, uint32_t i)
+{
+	w->start_us[i] = INT64_MAX;
+	sim.processes[i].life++;
+	sim.processes[i].asleep_us = 0;
+	sim.processes[i].wake_us = sim.now_us;
+	be(i);
+	network_dies(i, false);
+	sim_note("%s begins", sim_name(i));
+	if (i == CONTROLLER)
+		start_controller(w);
+	else
+		start_agent(w, i);
+}
+
+static void end_process(struct world *w, uint32_t i, bool silently)
+{
+	be(i);
+	network_dies(i, silently);
+	if (i == CONTROLLER) {
+		controller_process_end(w->controller);
+		w->controller = NULL;
+	} else {
+		agent_free(w->agents[i]);
+		w->agents[i] = NULL;
+	}
+	sim.processes[i].wake_us = INT64_MAX;
+}
+
+/* ---- turns ---- */
+
+static void turn_agent(struct world *w, uint32_t i)
+{
+	struct agent *a = w->agents[i];
+	int status;
+
+	agent_receive(a, own_now(i));
+	agent_work(a, own_now(i));
+	agent_send(a, own_now(i));
+	if (agent_over(a, &status, own_now(i))) {
+		sim_note("%s leaves with %d", sim_name(i), status);
+		if (!w->controller || w->controller->phase != PHASE_FINISHED) {
+			if (status != 0)
+				go_wrong(w, "agent %u gave up", i);
+			w->start_us[i] = sim.now_us + sim_draw(200000, 2000000);
+		}
+		end_process(w, i, false);
+	}
+}
+
+static void turn_controller(struct world *w)
+{
+	int status;
+
+	controller_process_turn(w->controller);
+	if (!controller_process_over(w->controller, &status))
+		return;
+	if (status != 0)
+		go_wrong(w, "the controller ended with %d after iteration %" PRIu64, status, w->controller->committed);
+	else if (w->controller->committed != w->iterations)
+		go_wrong(w, "the run ended after iteration %" PRIu64 " of %u", w->controller->committed, w->iterations);
+	for (uint32_t i = 0; i < w->n_agents; i++)
+		if (w->controller->members[i].marked || w->controller->members[i].shunned)
+			go_wrong(w, "agent %u was shut out: %s", i, w->controller->members[i].why);
+	w->over = true;
+}
+
+/* When it next has something to do, and a moment for the system to let it. */
+static void await_next(struct world *w, uint32_t i)
+{
+	int64_t at_us = i == CONTROLLER ? controller_process_deadline_us(w->controller) : agent_deadline_us(w->agents[i]);
+	int64_t due_us = threads_due_us(i);
+
+	at_us = at_us == INT64_MAX ? INT64_MAX : at_us - sim.processes[i].clock_offset_us;
+	if (due_us < at_us)
+		at_us = due_us;
+	if (at_us > sim.now_us + IDLE_US)
+		at_us = sim.now_us + IDLE_US;
+	if (at_us < sim.now_us)
+		at_us = sim.now_us;
+	sim.processes[i].wake_us = at_us + sim_delay(TURN_US);
+}
+
+static void take_turn(struct world *w, uint32_t i)
+{
+	be(i);
+	if (i == CONTROLLER)
+		turn_controller(w);
+	else
+		turn_agent(w, i);
+	if (i == CONTROLLER ? w->controller != NULL : w->agents[i] != NULL)
+		await_next(w, i);
+}
+
+/* ---- what befalls it ---- */
+
+static bool holds_stage(const struct world *w, uint32_t i, int stage)
+{
+	const struct member *m = &w->controller->members[i];
+
+	return w->agents[i] && sim.processes[i].asleep_us <= sim.now_us &&
+	       ((m->replica && m->ready && member_stage(w->controller, m) == stage) ||
+		(m->kept && m->keeps == stage && m->kept_holds == w->controller->committed));
+}
+
+/* Nothing is promised to a run that loses a stage everywhere. */
+static bool may_die(const struct world *w, uint32_t i)
+{
+	const struct member *m;
+	int stage;
+
+	if (!w->controller || !w->agents[i] || w->controller->phase == PHASE_GATHERING)
+		return false;
+	m = &w->controller->members[i];
+	stage = m->replica ? member_stage(w->controller, m) : -1;
+	for (uint32_t k = 0; k < w->n_agents; k++)
+		if (!w->agents[k])
+			return false;
+	for (uint32_t k = 0; stage >= 0 && k < w->n_agents; k++)
+		if (k != i && holds_stage(w, k, stage))
+			return true;
+	return stage < 0;
+}
+
+static void kill_process(struct world *w, uint32_t i, const struct mishap *m)
+{
+	sim_note("%s dies%s", sim_name(i), m->silently ? ", and its machine" : "");
+	end_process(w, i, m->silently);
+	w->start_us[i] = sim.now_us + (sim_chance(0.5) ? sim_draw(10000, 400000) : sim_draw(400000, 4000000));
+}
+
+static void befall(struct world *w, struct mishap *m)
+{
+	struct outcome *o = w->out;
+
+	if (m->kind == KILL && !may_die(w, m->a)) {
+		m->at_us = sim.now_us + 100000; /* later, then */
+		return;
+	}
+	m->done = true;
+	switch (m->kind) {
+	case KILL:
+		o->kills++;
+		kill_process(w, m->a, m);
+		break;
+	case TAKE_OVER:
+		if (w->controller && w->controller->phase != PHASE_FINISHED) {
+			o->takeovers++;
+			kill_process(w, CONTROLLER, m);
+		}
+		break;
+	case CUT:
+		o->cuts++;
+		sim_note("%s and %s are cut for %.3f s", sim_name(m->a), sim_name(m->b), (double)m->lasts_us * 1e-6);
+		network_cut(m->a, m->b, sim.now_us + m->lasts_us);
+		break;
+	case RESET:
+		o->resets++;
+		sim_note("%s and %s connect anew", sim_name(m->a), sim_name(m->b));
+		network_reset(m->a, m->b);
+		break;
+	default:
+		o->sleeps++;
+		sim_note("%s sleeps for %.3f s", sim_name(m->a), (double)m->lasts_us * 1e-6);
+		sim.processes[m->a].asleep_us = sim.now_us + m->lasts_us;
+		break;
+	}
+	w->calm_us = sim.now_us + m->lasts_us;
+}
+
+static void arm(struct world *w, struct mishap *m)
+{
+	const struct controller *c = w->controller;
+
+	if (m->done || m->at_us != INT64_MAX || !c || c->iteration < m->iteration || c->phase == PHASE_GATHERING)
+		return;
+	m->since_us = m->since_us ? m->since_us : sim.now_us;
+	if ((c->iteration == m->iteration && c->phase == m->phase) || c->iteration > m->iteration ||
+	    sim.now_us - m->since_us > ARM_US)
+		m->at_us = sim.now_us + m->after_us;
+}
+
+/* ---- the world goes on ---- */
+
+/* Who is next: a process's turn, its start (n + its number), a mishap (2 n + its number); *at_us when. */
+static uint32_t next_thing(const struct world *w, int64_t *at_us)
+{
+	uint32_t next = UINT32_MAX;
+
+	*at_us = INT64_MAX;
+	for (uint32_t i = 0; i < SIM_PROCESSES; i++) {
+		const struct sim_process *p = &sim.processes[i];
+		int64_t wake_us = p->wake_us == INT64_MAX || p->wake_us > p->asleep_us ? p->wake_us : p->asleep_us;
+
+		if (wake_us < *at_us) {
+			*at_us = wake_us;
+			next = i;
+		}
+		if (w->start_us[i] < *at_us) {
+			*at_us = w->start_us[i];
+			next = SIM_PROCESSES + i;
+		}
+	}
+	for (uint32_t i = 0; i < w->n_mishaps; i++)
+		if (!w->mishaps[i].done && w->mishaps[i].at_us < *at_us) {
+			*at_us = w->mishaps[i].at_us;
+			next = 2 * SIM_PROCESSES + i;
+		}
+	return next;
+}
+
+static void go_on(struct world *w)
+{
+	int64_t at_us;
+	uint32_t next = next_thing(w, &at_us);
+
+	if (at_us > sim.now_us)
+		sim.now_us = at_us;
+	if (next < SIM_PROCESSES)
+		take_turn(w, next);
+	else if (next < 2 * SIM_PROCESSES)
+		start_process(w, next - SIM_PROCESSES);
+	else
+		befall(w, &w->mishaps[next - 2 * SIM_PROCESSES]);
+	for (uint32_t i = 0; i < w->n_mishaps; i++)
+		arm(w, &w->mishaps[i]);
+	if (!w->over && sim.now_us > w->calm_us + PATIENCE_US)
+		go_wrong(w, "nothing goes on: iteration %" PRIu64 " of %u, phase %d",
+			 w->controller ? w->controller->iteration : 0, w->iterations,
+			 w->controller ? (int)w->controller->phase : -1);
+}
+
+/* ---- what must hold ---- */
+
+/* Every rule of verify/audit.h, and every weight and loss computed again. */
+static void check_record(struct world *w)
+{
+	const struct compare_options o = { .from = 1, .workers = 1 };
+	struct compare_result r;
+	struct error err = { "" };
+	struct store *s;
+
+	if (store_open(&s, w->ground->run, &err) != 0) {
+		go_wrong(w, "%s", err.text);
+		return;
+	}
+	if (compare_run(s, &o, &r, &err) != 0)
+		go_wrong(w, "verify: %s", err.text);
+	else if (r.broken.text[0])
+		go_wrong(w, "verify: a rule is broken: %s", r.broken.text);
+	else if (r.differing)
+		go_wrong(w, "verify: %" PRIu64 " of %" PRIu64 " hashes differ, the first of node %u in stage %u after %" PRIu64,
+			 r.differing, r.announced, r.first.node, r.first.stage, r.first.iteration);
+	else if (!compare_equal(&r) || r.last != w->iterations || r.losses_equal != r.losses)
+		go_wrong(w, "verify: %" PRIu64 " iterations, %" PRIu64 " of %" PRIu64 " losses equal", r.last,
+			 r.losses_equal, r.losses);
+	else
+		w->out->commits = r.last;
+	store_close(s);
+}
+
+void world_run(struct ground *g, uint64_t seed, bool tells, struct outcome *out)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	*out = (struct outcome){ .hash = 0 };
+	if (!w)
+		abort();
+	w->ground = g;
+	w->out = out;
+	ground_remove(g->run);
+	draw_world(w, seed);
+	sim.tells = tells;
+	write_cluster(w);
+	while (!w->over)
+		go_on(w);
+	out->lasted_s = (double)sim.now_us * 1e-6;
+	for (uint32_t i = 0; i < SIM_PROCESSES; i++)
+		if (i == CONTROLLER ? w->controller != NULL : w->agents[i] != NULL)
+			end_process(w, i, false);
+	sim_note("the end: %s", out->wrong[0] ? out->wrong : "all is well");
+	out->hash = sim.hash;
+	out->delivered = sim.delivered;
+	if (!out->wrong[0])
+		check_record(w);
+	free(w);
+}
