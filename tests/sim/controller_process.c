@@ -1,8 +1,10 @@
 /* The loop's parts are loop.c's own; here is no poll and no signal. */
 #include "controller/loop.c"
 
+#include <errno.h>
 #include <stdlib.h>
 
+#include "controller/setup.h"
 #include "tests/sim/controller_process.h"
 
 enum { IDLE_US = 20000 };

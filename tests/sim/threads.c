@@ -228,7 +228,7 @@ uint64_t planner_ask(struct planner *planner, const struct cluster *c, const str
 	memcpy(j->answer->reason, j->reason, sizeof(j->reason));
 	sim.step_us = LOOK_US;
 	sim.ahead_us = 0;
-	run(&p->real, j);
+	run_request(&p->real, j);
 	p->free_us = (p->free_us > sim.now_us ? p->free_us : sim.now_us) + sim.ahead_us + sim_delay(LOOK_US);
 	sim.step_us = sim.ahead_us = 0;
 	a->job = j;
