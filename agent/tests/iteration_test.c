@@ -1,0 +1,444 @@
+/* One agent's iteration, from START to commit: which orders it takes, and what each changes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+#include "agent/weights/standby_private.h"
+
+enum { NODES = 6, ME = 1, P = 8, COMMITTED = 4, NEXT = 5, EPOCH = 7, ACTIVATION = 4 };
+
+/* An agent without a worker or a controller: of what it tells only the number of messages counts (sequence). */
+static int begin(void **state)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	struct post_options o = { 0 };
+	struct keys_identity *id;
+
+	assert_non_null(a);
+	assert_int_equal(keys_generate(&id, NULL), 0);
+	o.identity = id;
+	assert_int_equal(post_open(&a->control, &o, NULL), 0);
+	keys_free(id);
+	a->options.log = calloc(1, sizeof(struct log));
+	a->run.n_nodes = NODES;
+	a->run.node = ME;
+	a->limits = (struct route_limits){ NODES, 3, 2 };
+	a->standing = STAND_READY;
+	a->parameters = P;
+	a->activation = ACTIVATION;
+	a->committed = COMMITTED;
+	a->peers = calloc(NODES + 1, sizeof(a->peers[0])); /* the last one is nobody's */
+	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
+	assert_true(a->options.log && a->peers && a->routes);
+	assert_int_equal(queue_new(&a->queue, 1), 0);
+	assert_int_equal(outputs_new(&a->outputs), 0);
+	assert_int_equal(tasks_new(&a->tasks), 0);
+	assert_int_equal(standby_new(&a->standby), 0);
+	assert_int_equal(reduction_new(&a->reduction), 0);
+	assert_int_equal(report_new(&a->report), 0);
+	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
+	*state = a;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct agent *a = *state;
+
+	iteration_forget_evaluation(a);
+	plans_forget(a);
+	queue_free(a->queue);
+	outputs_free(a->outputs);
+	tasks_free(a->tasks);
+	standby_free(a->standby);
+	reduction_free(a->reduction);
+	report_free(a->report);
+	delay_queue_free(a->delay_queue);
+	post_close(a->control);
+	free(a->options.log);
+	free(a->peers);
+	free(a->routes);
+	free(a);
+	return 0;
+}
+
+/* By data node `first`, then `second` of stage 1. */
+static struct msg_route route(uint32_t microbatch, uint32_t attempt, uint16_t nodes[2], uint32_t wave)
+{
+	static const uint8_t stages[] = { 0, 1 };
+
+	return (struct msg_route){ microbatch, attempt, microbatch % 2, wave, 2, nodes, stages, 0 };
+}
+
+static void take_plan(struct agent *a, uint64_t epoch, uint32_t n, const struct msg_route *routes)
+{
+	plans_take(a, &(struct msg_plan){ epoch, n, routes, 0, NULL, 0 });
+}
+
+static void start(struct agent *a, uint64_t iteration, uint64_t epoch)
+{
+	iteration_start(a, &(struct msg_start){ iteration, epoch, 2 }, 0);
+}
+
+/* Microbatches 0 and 1 begin here, 2 comes by. */
+static void start_three(struct agent *a)
+{
+	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0), route(1, 0, (uint16_t[]){ ME, 3 }, 1),
+					    route(2, 0, (uint16_t[]){ 0, ME }, 0) };
+
+	take_plan(a, EPOCH, 3, routes);
+	start(a, NEXT, EPOCH);
+	assert_int_equal(a->iteration, NEXT);
+	assert_int_equal(queue_waiting(a->queue), 2);
+	assert_int_equal(a->sequence, 0);
+}
+
+/* ---- start ---- */
+
+static void a_start_that_fits_nothing_changes_nothing(void **state)
+{
+	struct agent *a = *state;
+
+	start(a, NEXT, EPOCH); /* its plan is not known */
+	assert_int_equal(a->sequence, 1);
+	take_plan(a, EPOCH, 0, NULL);
+	start(a, COMMITTED, EPOCH);
+	start(a, NEXT + 1, EPOCH);
+	assert_int_equal(a->sequence, 3);
+	assert_int_equal(a->iteration, 0);
+	assert_false(a->zero_wanted);
+	start(a, NEXT, EPOCH);
+	assert_int_equal(a->sequence, 3);
+	assert_int_equal(a->iteration, NEXT);
+	assert_int_equal(a->epoch, EPOCH);
+	assert_int_equal(a->per_shard, 2);
+}
+
+static void said_twice_it_begins_once(void **state)
+{
+	struct agent *a = *state;
+
+	start_three(a);
+	assert_false(a->zero_wanted);
+	queue_start(a->queue, 0);
+	assert_int_equal(queue_waiting(a->queue), 1);
+	start(a, NEXT, EPOCH);
+	assert_int_equal(a->dropped, 1);
+	assert_int_equal(queue_waiting(a->queue), 1);
+	assert_false(a->zero_wanted);
+}
+
+/* What was added by the one before is void. */
+static void by_another_plan_it_begins_anew(void **state)
+{
+	const struct msg_route one = route(0, 1, (uint16_t[]){ ME, 4 }, 0);
+	struct agent *a = *state;
+	struct job job;
+
+	start_three(a);
+	take_plan(a, EPOCH + 1, 1, &one);
+	start(a, NEXT, EPOCH + 1);
+	assert_int_equal(a->epoch, EPOCH + 1);
+	assert_int_equal(queue_waiting(a->queue), 1);
+	assert_int_equal(a->routes[0].nodes[1], 4);
+	assert_int_equal(a->routes[2].n_hops, 0);
+	assert_true(a->zero_wanted);
+	a->standing = STAND_LOADING; /* nothing to make zero */
+	assert_false(iteration_next_job(a, &job));
+	a->standing = STAND_READY;
+	assert_true(iteration_next_job(a, &job));
+	assert_int_equal(job.kind, JOB_ZERO);
+	iteration_job_done(a, &job, 0);
+	assert_false(iteration_next_job(a, &job));
+	assert_int_equal(a->committed, COMMITTED);
+	assert_int_equal(a->iteration, NEXT);
+}
+
+static void a_wave_that_no_shard_gives_is_told(void **state)
+{
+	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 1),
+					    route(1, 0, (uint16_t[]){ ME, 3 }, 2),
+					    route(2, 0, (uint16_t[]){ 0, ME }, 2) };
+	struct agent *a = *state;
+
+	take_plan(a, EPOCH, 3, routes);
+	start(a, NEXT, EPOCH);
+	assert_int_equal(queue_waiting(a->queue), 1);
+	assert_int_equal(a->sequence, 1);
+}
+
+static void a_plan_is_kept_whole_or_not_at_all(void **state)
+{
+	struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0), route(1, 0, (uint16_t[]){ 2, ME }, 0),
+				      route(2, 0, (uint16_t[]){ 2, NODES }, 0) };
+	struct agent *a = *state;
+
+	take_plan(a, EPOCH, 3, routes);
+	assert_int_equal(a->sequence, 1);
+	assert_null(plans_find(a, EPOCH));
+	take_plan(a, EPOCH, 2, routes);
+	assert_int_equal(plans_find(a, EPOCH)->n_routes, 2);
+	assert_int_equal(plans_find(a, EPOCH)->visits, 2);
+	take_plan(a, EPOCH, 3, routes); /* and what was there stays */
+	assert_int_equal(plans_find(a, EPOCH)->n_routes, 2);
+	/* The newest two are kept, whatever order they came in. */
+	take_plan(a, EPOCH + 2, 1, routes);
+	take_plan(a, EPOCH + 1, 0, routes);
+	assert_null(plans_find(a, EPOCH));
+	assert_int_equal(plans_find(a, EPOCH + 2)->n_routes, 1);
+	assert_int_equal(plans_find(a, EPOCH + 1)->n_routes, 0);
+	assert_int_equal(plans_most_visits(a), 1);
+	take_plan(a, EPOCH + 1, 2, routes); /* over the same */
+	assert_int_equal(plans_find(a, EPOCH + 2)->n_routes, 1);
+	assert_int_equal(plans_most_visits(a), 2);
+}
+
+/* ---- reroutes ---- */
+
+static void reroute(struct agent *a, uint64_t iteration, uint32_t n, const struct msg_route *routes)
+{
+	iteration_reroute(a, &(struct msg_reroute){ iteration, EPOCH, n, routes, 0, NULL }, 0);
+}
+
+static void those_that_are_gone_are_forgotten(void **state)
+{
+	static const uint16_t gone[] = { 3, ME, NODES, 4 };
+	struct agent *a = *state;
+
+	for (int i = 0; i <= NODES; i++)
+		a->peers[i].link_free_us = 9;
+	iteration_reroute(a, &(struct msg_reroute){ COMMITTED, EPOCH, 0, NULL, 4, gone }, 0);
+	for (int i = 0; i <= NODES; i++)
+		assert_int_equal(a->peers[i].link_free_us, i == 3 || i == 4 ? 0 : 9);
+	assert_int_equal(a->iteration, 0);
+}
+
+/* One that joined since the sum may be needed for what died since. */
+static void a_joiner_takes_part(void **state)
+{
+	const struct msg_route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);
+	struct agent *a = *state;
+
+	reroute(a, NEXT + 1, 1, &by_me);
+	assert_int_equal(a->iteration, 0);
+	reroute(a, NEXT, 1, &by_me);
+	assert_int_equal(a->iteration, NEXT);
+	assert_int_equal(a->epoch, EPOCH);
+	assert_int_equal(a->routes[0].n_hops, 2);
+}
+
+/* What this node has done stays done and goes to the new one; nothing begins again. */
+static void who_stands_in_gets_what_is_done(void **state)
+{
+	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
+	const struct msg_route routes[] = { route(0, 1, (uint16_t[]){ ME, 4 }, 0),
+					    route(1, 1, (uint16_t[]){ ME, 4 }, 1) };
+	struct agent *a = *state;
+	struct parcel p;
+
+	start_three(a);
+	assert_int_equal(outputs_keep(a->outputs, 0, WORK_FORWARD, done, ACTIVATION), 0);
+	reroute(a, COMMITTED, 2, routes); /* of one that is over */
+	assert_int_equal(a->routes[0].nodes[1], 3);
+	reroute(a, NEXT, 2, routes);
+	assert_int_equal(queue_waiting(a->queue), 2);
+	assert_int_equal(a->routes[0].nodes[1], 4);
+	assert_int_equal(a->routes[1].nodes[1], 4);
+	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	assert_int_equal(p.to, 4);
+	assert_int_equal(p.head.kind, TENSOR_ACTIVATION);
+	assert_int_equal(p.head.index, 1);
+	assert_int_equal(p.route.microbatch, 0);
+	assert_int_equal(p.route.attempt, 1);
+	assert_memory_equal(p.body, done, sizeof(done));
+	parcel_free(&p);
+	assert_int_equal(delay_queue_count(a->delay_queue), 0); /* of 1 nothing is done yet */
+	assert_int_equal(outputs_count(a->outputs), 1);
+	reroute(a, NEXT, 2, routes); /* said twice */
+	assert_int_equal(delay_queue_count(a->delay_queue), 0);
+	assert_int_equal(a->sequence, 0);
+}
+
+/* By another order of stages, or with other work for this node, nothing of it holds. */
+static void what_begins_again_is_taken_back(void **state)
+{
+	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
+	struct msg_route again = route(0, 1, (uint16_t[]){ ME, 3 }, 0);
+	struct msg_route broken = route(1, 1, (uint16_t[]){ ME, ME }, 0);
+	struct agent *a = *state;
+
+	again.since = 1;
+	start_three(a);
+	assert_int_equal(outputs_keep(a->outputs, 0, WORK_FORWARD, done, ACTIVATION), 0);
+	queue_start(a->queue, 0);
+	assert_int_equal(queue_waiting(a->queue), 1);
+	reroute(a, NEXT, 2, (struct msg_route[]){ broken, again });
+	assert_int_equal(a->sequence, 1); /* the broken one is told, the other done */
+	assert_int_equal(queue_waiting(a->queue), 2);
+	assert_int_equal(outputs_count(a->outputs), 0);
+	assert_int_equal(a->routes[0].attempt, 1);
+	assert_int_equal(a->routes[1].attempt, 0);
+	reroute(a, NEXT, 1, &again); /* said twice */
+	assert_int_equal(queue_waiting(a->queue), 2);
+	/* Its place in the route changes: others' part of it is not this node's. */
+	again = route(2, 1, (uint16_t[]){ ME, 0 }, 0);
+	reroute(a, NEXT, 1, &again);
+	assert_int_equal(queue_waiting(a->queue), 3);
+}
+
+/* ---- commit ---- */
+
+static const struct msg_commit good = { NEXT, 2, 0.5f, 0.1f, 0.2f, 0.3f, 0.4f, 0.6f };
+
+/* A sum by this node alone, up to its norm. */
+static void reduce_alone(struct agent *a)
+{
+	static const uint16_t me[] = { ME };
+	struct job job;
+
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 1, me, 0, NULL }, 0);
+	assert_true(reduction_next_job(a, &job));
+	job.bodies = calloc(1, sizeof(job.bodies[0]));
+	assert_non_null(job.bodies);
+	job.bodies[0] = calloc(P, sizeof(float));
+	reduction_job_done(a, &job, 0);
+	job_clear(&job);
+	assert_true(reduction_next_job(a, &job));
+	slices_sum(job.slices);
+	reduction_job_done(a, &job, 0);
+	assert_true(reduction_next_job(a, &job));
+	reduction_job_done(a, &job, 0);
+	assert_true(reduction_ready(a, NEXT, 2));
+	a->sequence = 0;
+}
+
+static void a_commit_of_what_is_not_here_is_told(void **state)
+{
+	struct agent *a = *state;
+	struct msg_commit m = good;
+
+	start_three(a);
+	iteration_commit(a, &m, 0);
+	assert_int_equal(a->sequence, 1);
+	reduce_alone(a);
+	m.attempt = 1;
+	iteration_commit(a, &m, 0);
+	m = good;
+	m.iteration = NEXT + 1;
+	iteration_commit(a, &m, 0);
+	assert_int_equal(a->sequence, 2);
+	assert_false(a->step_wanted);
+}
+
+static void a_commit_for_the_copy_alone_is_no_trouble(void **state)
+{
+	struct agent *a = *state;
+
+	a->standby->standing = STANDBY_WHOLE;
+	iteration_commit(a, &good, 0);
+	assert_int_equal(a->sequence, 0);
+	assert_false(a->step_wanted);
+	/* With a sum of its own under way it concerns the stage too. */
+	reduce_alone(a);
+	iteration_commit(a, &good, 0);
+	assert_true(a->step_wanted);
+	a->standby->standing = STANDBY_NONE;
+}
+
+static void a_commit_of_numbers_that_are_none_is_refused(void **state)
+{
+	struct agent *a = *state;
+
+	reduce_alone(a);
+	for (int i = 0; i < 6; i++) {
+		struct msg_commit m = good;
+		float *field[] = { &m.scale, &m.lr, &m.beta1, &m.beta2, &m.eps, &m.weight_decay };
+
+		*field[i] = i % 2 ? NAN : INFINITY;
+		iteration_commit(a, &m, 0);
+		assert_int_equal(a->sequence, i + 1);
+		assert_false(a->step_wanted);
+	}
+}
+
+static void a_commit_is_done_once(void **state)
+{
+	struct agent *a = *state;
+	struct job job;
+
+	start_three(a);
+	reduce_alone(a);
+	assert_false(iteration_next_job(a, &job));
+	iteration_commit(a, &good, 0);
+	assert_true(iteration_next_job(a, &job));
+	assert_int_equal(job.kind, JOB_STEP);
+	assert_ptr_equal(job.slices, reduction_slices(a));
+	assert_int_equal(job.iteration, NEXT);
+	assert_true(job.scale == good.scale && job.adamw.lr == good.lr && job.adamw.beta1 == good.beta1 &&
+		    job.adamw.beta2 == good.beta2 && job.adamw.eps == good.eps &&
+		    job.adamw.weight_decay == good.weight_decay);
+	job.hash = 77;
+	iteration_job_done(a, &job, 0);
+	assert_int_equal(a->committed, NEXT);
+	assert_int_equal(a->hash, 77);
+	assert_int_equal(a->sequence, 1);
+	assert_int_equal(a->iteration, 0);
+	assert_null(reduction_slices(a));
+	assert_int_equal(queue_waiting(a->queue), 0);
+	assert_true(a->look_again);
+	assert_false(iteration_next_job(a, &job));
+	/* Who asks again did not hear of it: told again, also of older ones, and not done again. */
+	iteration_commit(a, &good, 0);
+	assert_int_equal(a->sequence, 2);
+	assert_false(iteration_next_job(a, &job));
+}
+
+/* ---- evaluation ---- */
+
+static void an_evaluation_is_of_what_is_committed(void **state)
+{
+	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, NODES }, 0), route(1, 0, (uint16_t[]){ ME, 3 }, 9),
+					    route(2, 0, (uint16_t[]){ 0, ME }, 0) };
+	struct agent *a = *state;
+
+	iteration_evaluate(a, &(struct msg_evaluate){ NEXT, 3, routes }, 0);
+	assert_int_equal(a->sequence, 1);
+	assert_int_equal(queue_waiting(a->queue), 0);
+	iteration_evaluate(a, &(struct msg_evaluate){ COMMITTED, 3, routes }, 0);
+	assert_int_equal(a->sequence, 2); /* a route that is none is passed over */
+	assert_int_equal(a->evaluation.iteration, COMMITTED);
+	assert_int_equal(a->evaluation.n, 2);
+	assert_int_equal(a->evaluation.routes[0].microbatch, 1);
+	assert_int_equal(a->evaluation.routes[1].microbatch, 2);
+	assert_int_equal(queue_waiting(a->queue), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+		TEST(a_start_that_fits_nothing_changes_nothing),
+		TEST(said_twice_it_begins_once),
+		TEST(by_another_plan_it_begins_anew),
+		TEST(a_wave_that_no_shard_gives_is_told),
+		TEST(a_plan_is_kept_whole_or_not_at_all),
+		TEST(those_that_are_gone_are_forgotten),
+		TEST(a_joiner_takes_part),
+		TEST(who_stands_in_gets_what_is_done),
+		TEST(what_begins_again_is_taken_back),
+		TEST(a_commit_of_what_is_not_here_is_told),
+		TEST(a_commit_for_the_copy_alone_is_no_trouble),
+		TEST(a_commit_of_numbers_that_are_none_is_refused),
+		TEST(a_commit_is_done_once),
+		TEST(an_evaluation_is_of_what_is_committed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
