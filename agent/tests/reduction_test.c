@@ -1,0 +1,355 @@
+/* One node's part in a sum: which orders it takes, to whom its slices go, and what it takes of others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+
+enum { NODES = 6, ME = 1, STAGE = 2, P = 31, COMMITTED = 4, NEXT = 5, SECOND = 1000000 };
+
+static const uint16_t replicas[] = { 0, ME, 3 };
+
+/* An agent without a worker or a controller: what it would compute the test does, and of what it tells only the
+ * number of messages counts (sequence). A slice between the three takes an emulated second. */
+static int begin(void **state)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	struct post_options o = { 0 };
+	struct keys_identity *id;
+
+	assert_non_null(a);
+	assert_int_equal(keys_generate(&id, NULL), 0);
+	o.identity = id;
+	assert_int_equal(post_open(&a->control, &o, NULL), 0);
+	keys_free(id);
+	a->options.log = calloc(1, sizeof(struct log));
+	a->run.n_nodes = NODES;
+	a->run.node = ME;
+	a->run.time_scale = 1;
+	a->stage = STAGE;
+	a->parameters = P;
+	a->committed = COMMITTED;
+	a->peers = calloc(NODES, sizeof(a->peers[0]));
+	a->sync_s = calloc(NODES, sizeof(a->sync_s[0]));
+	assert_true(a->options.log && a->peers && a->sync_s);
+	for (int i = 0; i < NODES; i++)
+		a->sync_s[i] = 3;
+	assert_int_equal(reduction_new(&a->reduction), 0);
+	assert_int_equal(report_new(&a->report), 0);
+	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
+	*state = a;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct agent *a = *state;
+
+	reduction_free(a->reduction);
+	report_free(a->report);
+	delay_queue_free(a->delay_queue);
+	post_close(a->control);
+	free(a->options.log);
+	free(a->peers);
+	free(a->sync_s);
+	free(a);
+	return 0;
+}
+
+static void order(struct agent *a, uint64_t iteration, uint32_t attempt, uint32_t n, const uint16_t *nodes,
+		  uint32_t n_copies, const uint16_t *copies)
+{
+	const struct msg_reduce m = { iteration, attempt, STAGE, n, nodes, n_copies, copies };
+
+	reduction_begin(a, &m, 0);
+}
+
+static void order_three(struct agent *a, uint32_t attempt)
+{
+	order(a, NEXT, attempt, 3, replicas, 0, NULL);
+}
+
+/* ---- orders ---- */
+
+/* Told, and what was under way goes on. */
+static void refuses(struct agent *a, uint64_t iteration, uint32_t n, const uint16_t *nodes)
+{
+	uint64_t told = a->sequence;
+
+	for (int under_way = 0; under_way < 2; under_way++) {
+		if (under_way)
+			order_three(a, 1);
+		order(a, iteration, 2, n, nodes, 0, NULL);
+		assert_int_equal(a->sequence, ++told);
+		assert_false(a->leaving);
+		assert_int_equal(reduction_slices(a) != NULL, under_way);
+		if (under_way)
+			assert_int_equal(slices_attempt(reduction_slices(a)), 1);
+	}
+	reduction_forget(a);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	struct agent *a = *state;
+
+	refuses(a, COMMITTED, 3, replicas);
+	refuses(a, NEXT + 1, 3, replicas);
+	refuses(a, NEXT, 3, (uint16_t[]){ 0, ME, NODES });
+	refuses(a, NEXT, 2, (uint16_t[]){ NODES, ME });
+	refuses(a, NEXT, 2, (uint16_t[]){ 3, ME });
+	refuses(a, NEXT, 2, (uint16_t[]){ 0, 3 });
+	order(a, NEXT, 1, 2, (uint16_t[]){ ME, NODES - 1 }, 0, NULL);
+	assert_non_null(reduction_slices(a));
+}
+
+static void only_a_newer_attempt_begins_anew(void **state)
+{
+	struct agent *a = *state;
+
+	order_three(a, 2);
+	order_three(a, 2);
+	order_three(a, 1);
+	assert_int_equal(a->dropped, 2);
+	assert_int_equal(slices_attempt(reduction_slices(a)), 2);
+	order_three(a, 3);
+	assert_int_equal(slices_attempt(reduction_slices(a)), 3);
+	assert_int_equal(a->sequence, 0);
+}
+
+/* ---- from the gradient to the norm ---- */
+
+/* What the worker makes of a gradient whose float k is k: its slices. */
+static void give_gradient(struct agent *a)
+{
+	uint32_t n = slices_count(reduction_slices(a));
+	size_t from, floats;
+
+	assert_true(reduction_next_job(a, &a->job));
+	assert_int_equal(a->job.kind, JOB_GRADIENT);
+	assert_false(reduction_next_job(a, &(struct job){ 0 }));
+	a->job.bodies = calloc(n, sizeof(a->job.bodies[0]));
+	assert_non_null(a->job.bodies);
+	for (uint32_t i = 0; i < n; i++) {
+		slices_range(reduction_slices(a), i, &from, &floats);
+		a->job.bodies[i] = malloc(floats * sizeof(float));
+		assert_non_null(a->job.bodies[i]);
+		for (size_t k = 0; k < floats; k++)
+			a->job.bodies[i][k] = (float)(from + k);
+	}
+	reduction_job_done(a, &a->job, 0);
+	job_clear(&a->job);
+}
+
+static void give_sum(struct agent *a)
+{
+	assert_true(reduction_next_job(a, &a->job));
+	assert_int_equal(a->job.kind, JOB_SUM);
+	assert_false(reduction_next_job(a, &(struct job){ 0 }));
+	slices_sum(a->job.slices);
+	reduction_job_done(a, &a->job, 0);
+}
+
+/* A slice from another: every float is `value`. */
+static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32_t index, uint64_t iteration,
+		   uint32_t attempt, float value)
+{
+	struct msg m = { .type = MSG_TENSOR };
+	size_t at, floats = 1;
+	float body[P];
+
+	for (int k = 0; k < P; k++)
+		body[k] = value;
+	if (reduction_slices(a))
+		slices_range(reduction_slices(a), index, &at, &floats);
+	m.u.tensor = (struct msg_tensor){ .kind = (uint8_t)kind, .from = from, .stage = STAGE,
+					  .iteration = iteration, .attempt = attempt, .index = index };
+	m.body = (const void *)body;
+	m.body_size = floats * sizeof(float);
+	return reduction_put(a, &m);
+}
+
+/* The next to leave: slice `index` for `to` at due_us, float k of it `first` + k * `step`. */
+static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t index, int64_t due_us, float first,
+		   float step)
+{
+	size_t from, floats;
+	struct parcel p;
+
+	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	slices_range(reduction_slices(a), index, &from, &floats);
+	assert_int_equal(p.to, to);
+	assert_int_equal(p.due_us, due_us);
+	assert_int_equal(p.bytes, floats * sizeof(float));
+	assert_int_equal(p.head.kind, kind);
+	assert_int_equal(p.head.from, ME);
+	assert_int_equal(p.head.stage, STAGE);
+	assert_int_equal(p.head.iteration, NEXT);
+	assert_int_equal(p.head.attempt, slices_attempt(reduction_slices(a)));
+	assert_int_equal(p.head.index, index);
+	for (size_t k = 0; k < floats; k++)
+		assert_true(((float *)p.body)[k] == first + (float)k * step);
+	parcel_free(&p);
+}
+
+static void every_replica_and_copy_gets_its_slice(void **state)
+{
+	/* This node and one that is not there need none. */
+	static const uint16_t copies[] = { 4, ME, NODES, 5 };
+	struct agent *a = *state;
+	size_t from, floats;
+
+	order(a, NEXT, 7, 3, replicas, 4, copies);
+	assert_int_equal(reduction_awaits(a), -1);
+	give_gradient(a);
+	assert_true(a->look_again);
+	/* After me first; one after the other. */
+	slices_range(reduction_slices(a), 2, &from, &floats);
+	leaves(a, TENSOR_PART, 3, 2, SECOND, (float)from, 1);
+	leaves(a, TENSOR_PART, 0, 0, 2 * SECOND, 0, 1);
+	assert_int_equal(delay_queue_count(a->delay_queue), 0);
+	assert_false(reduction_next_job(a, &a->job));
+	assert_int_equal(reduction_awaits(a), 0);
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 7, 100), 0);
+	assert_int_equal(reduction_awaits(a), 3);
+	assert_int_equal(receive(a, TENSOR_PART, 3, 1, NEXT, 7, 1000), 0);
+	give_sum(a);
+	slices_range(reduction_slices(a), 1, &from, &floats);
+	leaves(a, TENSOR_SUM, 3, 1, SECOND, (float)from + 1100, 1);
+	leaves(a, TENSOR_SUM, 0, 1, 2 * SECOND, (float)from + 1100, 1);
+	leaves(a, TENSOR_SUM, 4, 1, 3 * SECOND, (float)from + 1100, 1);
+	leaves(a, TENSOR_SUM, 5, 1, 4 * SECOND, (float)from + 1100, 1);
+	assert_int_equal(delay_queue_count(a->delay_queue), 0);
+	assert_int_equal(reduction_awaits(a), 0);
+	assert_int_equal(receive(a, TENSOR_SUM, 0, 0, NEXT, 7, 1), 0);
+	assert_int_equal(reduction_awaits(a), 3);
+	assert_false(reduction_next_job(a, &a->job));
+	assert_int_equal(receive(a, TENSOR_SUM, 3, 2, NEXT, 7, 1), 0);
+	assert_true(reduction_next_job(a, &a->job));
+	assert_int_equal(a->job.kind, JOB_NORM);
+	assert_int_equal(reduction_awaits(a), -1);
+	assert_false(reduction_ready(a, NEXT, 7));
+	assert_int_equal(a->sequence, 0);
+	reduction_job_done(a, &a->job, 0);
+	assert_int_equal(a->sequence, 1);
+	assert_true(reduction_ready(a, NEXT, 7));
+	assert_false(reduction_ready(a, NEXT, 6));
+	assert_false(reduction_ready(a, COMMITTED, 7));
+	/* Asked again, it tells again; an older attempt is nobody's any more. */
+	order(a, NEXT, 7, 3, replicas, 4, copies);
+	assert_int_equal(a->sequence, 2);
+	order(a, NEXT, 6, 3, replicas, 4, copies);
+	assert_int_equal(a->sequence, 2);
+	reduction_forget(a);
+	assert_false(reduction_ready(a, NEXT, 7));
+}
+
+static void alone_nothing_leaves_but_for_copies(void **state)
+{
+	static const uint16_t me[] = { ME }, copies[] = { 4 };
+	struct agent *a = *state;
+
+	for (uint32_t n = 0; n < 2; n++) {
+		order(a, NEXT, 1 + n, 1, me, n, copies);
+		give_gradient(a);
+		assert_int_equal(delay_queue_count(a->delay_queue), 0);
+		give_sum(a);
+		if (n == 1)
+			leaves(a, TENSOR_SUM, 4, 0, 3 * SECOND, 0, 1);
+		assert_int_equal(delay_queue_count(a->delay_queue), 0);
+		assert_true(reduction_next_job(a, &a->job));
+		assert_int_equal(a->job.kind, JOB_NORM);
+	}
+}
+
+/* What is told is how long it took here, and only to the order's own number. */
+static void what_the_worker_gives_after_the_end_is_dropped(void **state)
+{
+	struct agent *a = *state;
+	struct job late = { .kind = JOB_SUM };
+
+	reduction_job_done(a, &late, 0);
+	assert_int_equal(a->sequence, 0);
+	assert_int_equal(delay_queue_count(a->delay_queue), 0);
+}
+
+/* ---- what others send ---- */
+
+static void slices_of_other_attempts(void **state)
+{
+	struct agent *a = *state;
+
+	/* Before the order nobody knows; of what is committed nobody cares. */
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), -EAGAIN);
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 3, 0), 0);
+	assert_int_equal(a->dropped, 1);
+	order_three(a, 3);
+	give_gradient(a);
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT + 1, 3, 0), -EAGAIN);
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT + 1, 2, 0), -EAGAIN);
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 4, 0), -EAGAIN);
+	assert_int_equal(receive(a, TENSOR_SUM, 0, 0, NEXT, 4, 0), -EAGAIN);
+	assert_int_equal(a->dropped, 1);
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 2, 0), 0);
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 9, 0), 0);
+	assert_int_equal(a->dropped, 3);
+	assert_int_equal(reduction_awaits(a), 0);
+	/* Its own are taken once; another's slice fits nothing. */
+	assert_int_equal(receive(a, TENSOR_PART, 0, 2, NEXT, 3, 0), -EINVAL);
+	assert_int_equal(receive(a, TENSOR_PART, 4, 1, NEXT, 3, 0), -EINVAL);
+	assert_int_equal(a->dropped, 3);
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), 0);
+	assert_int_equal(a->dropped, 3);
+	assert_int_equal(reduction_awaits(a), 3);
+	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), 0);
+	assert_int_equal(a->dropped, 4);
+}
+
+static void hold(struct agent *a, enum tensor_kind kind, uint64_t iteration, uint32_t attempt)
+{
+	struct parcel p = { .to = 3, .head = { .kind = (uint8_t)kind, .iteration = iteration, .attempt = attempt } };
+
+	assert_int_equal(delay_queue_add(a->delay_queue, &p), 0);
+}
+
+/* Those of the attempt before would only be in the way of what counts. */
+static void an_attempt_takes_back_the_slices_before_it(void **state)
+{
+	struct agent *a = *state;
+	struct parcel p;
+
+	hold(a, TENSOR_PART, NEXT, 1);
+	hold(a, TENSOR_SUM, NEXT, 2);
+	for (uint32_t stays = 0; stays < 2; stays++) {
+		hold(a, TENSOR_SUM, COMMITTED, 1 + stays); /* for a copy that lags */
+		hold(a, TENSOR_ACTIVATION, NEXT, stays);
+		hold(a, TENSOR_PART, NEXT, 3 + stays);
+	}
+	order_three(a, 3);
+	assert_int_equal(a->dropped, 2);
+	assert_int_equal(delay_queue_count(a->delay_queue), 6);
+	while (delay_queue_take(a->delay_queue, INT64_MAX, &p) == 0)
+		assert_true(p.head.iteration == COMMITTED || p.head.kind == TENSOR_ACTIVATION || p.head.attempt >= 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+		TEST(what_makes_no_sense_is_refused),
+		TEST(only_a_newer_attempt_begins_anew),
+		TEST(every_replica_and_copy_gets_its_slice),
+		TEST(alone_nothing_leaves_but_for_copies),
+		TEST(what_the_worker_gives_after_the_end_is_dropped),
+		TEST(slices_of_other_attempts),
+		TEST(an_attempt_takes_back_the_slices_before_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
