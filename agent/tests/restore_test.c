@@ -1,0 +1,298 @@
+/* A stage that nobody holds: which orders to restore it are taken, and how it comes from its neighbours or a file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agent/state.h"
+#include "agent/weights/fetch.h"
+
+enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };
+
+static const uint16_t nodes[] = { 0, 3, 2 }; /* the first two */
+static const uint8_t stages[] = { 0, 2, 1 };
+static const float weights[] = { 0.25f, 0.75f, 0 };
+
+/* An agent without a worker or a controller: of what it tells only the number of messages counts (sequence). It was
+ * told assignment 5 last. */
+static int begin(void **state)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	struct post_options o = { 0 };
+	struct keys_identity *id;
+
+	assert_non_null(a);
+	assert_int_equal(keys_generate(&id, NULL), 0);
+	o.identity = id;
+	assert_int_equal(post_open(&a->control, &o, NULL), 0);
+	keys_free(id);
+	a->options.log = calloc(1, sizeof(struct log));
+	a->run.n_nodes = NODES;
+	a->run.node = 1;
+	a->limits.n_stages = STAGES;
+	a->parameters = P;
+	a->stage = MSG_NO_STAGE;
+	a->assign.assignment = 5;
+	a->peers = calloc(NODES, sizeof(a->peers[0]));
+	assert_true(a->options.log && a->peers);
+	assert_int_equal(restore_new(&a->restore), 0);
+	*state = a;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct agent *a = *state;
+
+	restore_free(a->restore);
+	post_close(a->control);
+	free(a->options.log);
+	free(a->peers);
+	free(a);
+	return 0;
+}
+
+/* The average of both neighbours. */
+static struct msg_restore average(void)
+{
+	return (struct msg_restore){ .assignment = 6, .iteration = ITERATION, .stage = STAGE, .kind = RESTORE_AVERAGE,
+				     .n_from = 2, .nodes = nodes, .stages = stages, .weights = weights };
+}
+
+static struct msg_restore file(void)
+{
+	return (struct msg_restore){ .assignment = 6, .iteration = ITERATION, .stage = STAGE, .kind = RESTORE_FILE,
+				     .hash = 77 };
+}
+
+/* ---- orders ---- */
+
+static void refuses(struct agent *a, const struct msg_restore *m)
+{
+	uint64_t told = a->sequence;
+
+	restore_begin(a, m);
+	assert_int_equal(a->sequence, told + 1);
+	assert_false(restore_wanted(a));
+	assert_int_equal(a->standing, STAND_UNASSIGNED);
+	assert_int_equal(a->assign.assignment, 5);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	static const uint16_t no_node[] = { 0, NODES };
+	static const uint8_t no_stage[] = { 0, STAGES };
+	struct agent *a = *state;
+	struct msg_restore m = average();
+
+	m.stage = STAGES;
+	refuses(a, &m);
+	m = average();
+	m.n_from = 3;
+	refuses(a, &m);
+	m.n_from = 0;
+	refuses(a, &m);
+	m = average();
+	m.nodes = no_node;
+	refuses(a, &m);
+	m = average();
+	m.stages = no_stage;
+	refuses(a, &m);
+	assert_false(a->leaving);
+}
+
+static void the_newest_assignment_counts(void **state)
+{
+	struct agent *a = *state;
+	struct msg_restore m = average();
+
+	m.assignment = 4;
+	restore_begin(a, &m);
+	assert_int_equal(a->dropped, 1);
+	assert_false(restore_wanted(a));
+	m.assignment = 5; /* told again */
+	restore_begin(a, &m);
+	assert_true(restore_wanted(a));
+	assert_int_equal(a->standing, STAND_WAITING);
+	assert_int_equal(a->assign.stage, STAGE);
+	restore_cancel(a);
+	assert_false(restore_wanted(a));
+	assert_int_equal(a->sequence, 0);
+}
+
+/* ---- of its neighbours ---- */
+
+/* The one piece of a stage of P floats, each `value`: whether it was for this. */
+static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iteration, float value, bool whole)
+{
+	struct msg m = { .type = MSG_TENSOR };
+	float body[3 * P];
+
+	for (int i = 0; i < 3 * P; i++)
+		body[i] = value;
+	m.body = (const void *)body;
+	m.body_size = sizeof(body);
+	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_STATE, .from = from, .stage = stage, .iteration = iteration,
+					  .hash = fetch_hash(body, 3 * P) + !whole };
+	return restore_piece_arrived(a, &m, 0);
+}
+
+static struct agent *begin_average(void **state)
+{
+	struct agent *a = *state;
+	struct msg_restore m = average();
+
+	restore_begin(a, &m);
+	a->standing = STAND_RESTORING;
+	a->whole = true;
+	return a;
+}
+
+static void both_neighbours_are_mixed(void **state)
+{
+	struct agent *a = begin_average(state);
+	struct job job = { .kind = JOB_PREPARE };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_false(restore_next_job(a, &job, 0)); /* it is being fetched */
+		assert_int_equal(a->standing, STAND_RESTORING);
+		assert_true(give(a, nodes[i], stages[i], ITERATION, (float)i, true));
+		assert_int_equal(a->refused, 0);
+		assert_true(restore_next_job(a, &job, 0));
+		assert_int_equal(job.kind, JOB_MIX);
+		assert_true(job.weight == weights[i]);
+		assert_int_equal(job.first, i == 0);
+		assert_true(job.state[0] == (float)i && job.state[3 * P - 1] == (float)i);
+		assert_false(a->whole);
+		assert_false(restore_next_job(a, &job, 0)); /* the worker is at it */
+		assert_int_equal(restore_wanted(a), true);
+		restore_job_done(a, &job, 0);
+	}
+	assert_false(restore_wanted(a));
+	assert_int_equal(a->committed, ITERATION);
+	assert_int_equal(a->standing, STAND_MEASURING);
+	assert_int_equal(a->sequence, 0);
+}
+
+static void only_what_was_asked_for_is_taken(void **state)
+{
+	struct agent *a = begin_average(state);
+	struct job job;
+
+	assert_false(give(a, 0, 0, ITERATION, 1, true)); /* nothing is being fetched yet */
+	assert_false(restore_next_job(a, &job, 0));
+	assert_false(give(a, 3, 0, ITERATION, 1, true));
+	assert_false(give(a, 0, 2, ITERATION, 1, true));
+	assert_int_equal(a->refused, 0);
+	assert_true(give(a, 0, 0, ITERATION - 1, 1, true));
+	assert_true(give(a, 0, 0, ITERATION + 1, 1, true));
+	assert_true(give(a, 0, 0, ITERATION, 1, false));
+	assert_int_equal(a->refused, 3);
+	assert_false(restore_next_job(a, &job, 0));
+	a->standing = STAND_READY;
+	assert_false(give(a, 0, 0, ITERATION, 1, true));
+	a->standing = STAND_RESTORING;
+	assert_true(give(a, 0, 0, ITERATION, 1, true));
+	assert_true(restore_next_job(a, &job, 0));
+	assert_int_equal(a->refused, 3);
+}
+
+/* ---- what fails ---- */
+
+/* Told; who still had a whole stage before goes on with it, and its gradient begins at zero. */
+static void what_fails_is_told(void **state)
+{
+	struct agent *a = *state;
+
+	for (int whole = 0; whole < 2; whole++) {
+		struct job job = { .kind = JOB_MIX, .rc = -EIO };
+
+		begin_average(state);
+		a->whole = whole;
+		a->zero_wanted = false;
+		restore_job_done(a, &job, 0);
+		assert_int_equal(a->sequence, whole + 1);
+		assert_false(restore_wanted(a));
+		assert_int_equal(a->standing, whole ? STAND_READY : STAND_UNASSIGNED);
+		assert_int_equal(a->zero_wanted, whole);
+		assert_int_equal(a->committed, 0);
+	}
+}
+
+/* Another order came meanwhile: what the job gave is nobody's. */
+static void ordered_anew_the_job_says_nothing(void **state)
+{
+	struct agent *a = begin_average(state);
+	struct job job = { .kind = JOB_MIX, .rc = -EIO };
+
+	a->standing = STAND_WAITING;
+	restore_job_done(a, &job, 0);
+	assert_int_equal(a->sequence, 0);
+	assert_true(restore_wanted(a));
+	assert_int_equal(a->standing, STAND_WAITING);
+}
+
+/* ---- of a file ---- */
+
+static void a_file_is_named(void **state)
+{
+	struct agent *a = *state;
+	struct msg_restore m = file();
+	struct job job;
+
+	a->options.run_dir = "/run/dir";
+	restore_begin(a, &m);
+	a->standing = STAND_RESTORING;
+	a->whole = true;
+	assert_true(restore_next_job(a, &job, 0));
+	assert_int_equal(job.kind, JOB_RESTORE);
+	assert_string_equal(job.folder, "/run/dir");
+	assert_int_equal(job.iteration, ITERATION);
+	assert_int_equal(job.wanted, 77);
+	assert_false(a->whole);
+	job.rc = 0;
+	restore_job_done(a, &job, 0);
+	assert_int_equal(a->committed, ITERATION);
+	assert_int_equal(a->standing, STAND_MEASURING);
+}
+
+static void without_a_folder_there_is_no_file(void **state)
+{
+	struct agent *a = *state;
+	struct msg_restore m = file();
+	struct job job = { .kind = JOB_PREPARE };
+
+	restore_begin(a, &m);
+	a->standing = STAND_RESTORING;
+	assert_false(restore_next_job(a, &job, 0));
+	assert_int_equal(a->sequence, 1);
+	assert_false(restore_wanted(a));
+	assert_int_equal(a->standing, STAND_UNASSIGNED);
+	/* Where no file is wanted none is missed. */
+	m = average();
+	restore_begin(a, &m);
+	assert_true(restore_name_file(a, &job, 0));
+	assert_null(job.folder);
+	assert_int_equal(a->sequence, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+		TEST(what_makes_no_sense_is_refused),
+		TEST(the_newest_assignment_counts),
+		TEST(both_neighbours_are_mixed),
+		TEST(only_what_was_asked_for_is_taken),
+		TEST(what_fails_is_told),
+		TEST(ordered_anew_the_job_says_nothing),
+		TEST(a_file_is_named),
+		TEST(without_a_folder_there_is_no_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
