@@ -198,6 +198,31 @@ static void a_whole_copy_has_time(void **state)
 	unmake(a);
 }
 
+/* Nothing changes by an order that makes no sense, or is older than the copy's. */
+static void a_copy_of_what_is_not_there_is_refused(void **state)
+{
+	const struct msg_keep bad[] = { { 2, 3, SOURCE }, { 2, STAGE, 3 } }, old = { 0, STAGE - 1, SOURCE };
+	struct msg m = { .type = MSG_KEEP };
+	struct agent *a = made();
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		m.u.keep = bad[i];
+		standby_control(a, &m, 0);
+		assert_int_equal(a->sequence, i + 1); /* told */
+		assert_int_equal(a->standby->standing, STANDBY_FETCHING);
+	}
+	m.u.keep = old;
+	standby_control(a, &m, 0);
+	assert_int_equal(a->standby->standing, STANDBY_FETCHING);
+	assert_int_equal(a->sequence, 2);
+	m.u.keep = (struct msg_keep){ 2, MSG_NO_STAGE, 3 }; /* none: whoever would be its source */
+	standby_control(a, &m, 0);
+	assert_int_equal(a->standby->standing, STANDBY_WANTED);
+	assert_int_equal(a->sequence, 2);
+	unmake(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +232,7 @@ int main(void)
 		cmocka_unit_test(a_sum_that_is_being_looked_at_stays),
 		cmocka_unit_test(a_copy_that_gets_no_further_gives_up),
 		cmocka_unit_test(a_whole_copy_has_time),
+		cmocka_unit_test(a_copy_of_what_is_not_there_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
