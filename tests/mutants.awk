@@ -50,7 +50,7 @@ comment { if (/\*\//) comment = 0; next }
 	offer(" == ", " != "); offer(" != ", " == ")
 	offer(" && ", " || "); offer(" [|][|] ", " && ")
 	offer(" [+] ", " - "); offer(" - ", " + "); offer(" [+]= ", " -= "); offer(" -= ", " += ")
-	offer(" 1[;)]", " 2" substr($0, length($0)))
+	offer(" 1;", " 2;"); offer(" 1[)]", " 2)")
 	offer("return true;", "return false;"); offer("return false;", "return true;")
 	offer("return -E[A-Z]+;", "return 0;"); offer("return rc;", "return 0;"); offer("return 0;", "return -1;")
 	offer(" = true;", " = false;"); offer(" = false;", " = true;"); offer(" = 0;", " = 1;")

@@ -7,22 +7,23 @@
 #   --seed    which                                                     [1]
 #   --jobs    side by side                                              [2]
 #   --within  tests that compute for more seconds than that are left out  [1000]
-#   --unit    unit tests only, no cluster
+#   --unit    unit tests only, no simulated runs and no cluster
 #   --list    only lists the changes that could be made (tests/mutants.awk)
 #
 # Without files: what decides about iterations, sums, copies, tensors and messages. All is done in build-mutants, a copy
 # of the tree that is built once and kept. A change is compiled; one that does not compile or gives the same object is not
 # counted. Then the unit tests of its folder and of the folders that link it run, its file's own first, then those that
-# took least when nothing was changed; then a small cluster with faults, and verify. The first that fails has caught it,
-# and it must fail twice, as a busy machine can make one fail; one that computes five times as long as it should, and
-# ten seconds, has caught it as well. A line for each change, and those that nobody caught once more at the end.
+# took least when nothing was changed; then, of the agent and the controller, twenty simulated runs; then a small cluster
+# with faults, and verify. The first that fails has caught it, and it must fail twice, as a busy machine can make one
+# fail; one that computes five times as long as it should, and ten seconds, has caught it as well. A line for each
+# change, and those that nobody caught once more at the end.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
 count=100 seed=1 jobs=2 within=1000 unit='' list=''
 while [ $# -gt 0 ]; do
 	case $1 in
-	--help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	--help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	--unit | --list) declare "${1#--}=yes"; shift ;;
 	--count | --seed | --jobs | --within)
 		[[ ${2:-} =~ ^[1-9][0-9]{0,6}$ ]] || { echo "$1: expected a number from 1, got \"${2:-}\"" >&2; exit 2; }
@@ -62,9 +63,10 @@ users() { # users FOLDER: the folders whose programs and tests link it, itself f
 tests_of() { for folder in $(users "$1"); do find "$folder/tests" -name '*_test.c'; done | sed 's|^|build/|; s|\.c$||'; }
 folders=$(echo "$files" | cut -d / -f 1 | sort -u)
 tests=$(for folder in $folders; do tests_of "$folder"; done | sort -u)
+sim=build/tests/sim/sim_test
 echo "builds what is changed, in $work"
 make="make NVCC=" # what computes on GPUs takes minutes to build, and nothing here needs it
-$make -s -j2 all $tests >build.log 2>&1 9>&- || { tail -n 20 build.log >&2; exit 1; }
+$make -s -j2 all $tests $sim >build.log 2>&1 9>&- || { tail -n 20 build.log >&2; exit 1; }
 
 # How each is compiled and linked, as the Makefile has it, less what cannot make a difference: for what was never built
 # these are all the commands.
@@ -72,7 +74,7 @@ mkdir -p how took jobs
 programs=$(for folder in $(for folder in $folders; do users "$folder"; done | sort -u); do
 	sed -n "s|^program_$folder *:= *|$folder build/bin/|p" Makefile
 done)
-$make -n V=1 BUILD=never $(echo "$files" | sed 's|^|never/|; s|c$|o|') $(echo "$tests" "$programs" | tr ' ' '\n' |
+$make -n V=1 BUILD=never $(echo "$files" | sed 's|^|never/|; s|c$|o|') $(echo "$tests" "$programs" "$sim" | tr ' ' '\n' |
 	sed -n 's|^build/|never/|p') | sed 's|never/|build/|g' >commands
 how() { # how WHAT COMMAND
 	[ -n "$2" ] || fail "$1: the Makefile does not say how it is made"
@@ -81,6 +83,7 @@ how() { # how WHAT COMMAND
 for file in $files; do
 	how "$file" "$(grep -- "-c -o build/${file%.c}.o" commands | sed 's/ -g / -g0 /; s/ -MMD -MP / -w /')"
 done
+how sim "$(grep -E -- " -o ($sim|build/tests/sim/only_agent.o) |^objcopy .* build/tests/sim/only_agent.o" commands)"
 for test in $tests; do how "$test" "$(grep -- " -o $test " commands)"; done
 echo "$programs" | while read -r folder program; do how "program:$folder" "$(grep -- " -o $program " commands)"; done
 
@@ -155,6 +158,12 @@ catches() {
 		fails "$job" $((10 + 5 * computed / 100)) $((120 + 10 * took)) "$job/test" && { echo "$test"; return; }
 	done < <(order "$2")
 	[ -z "$unit" ] || return
+	case $2 in
+	agent/* | controller/*)
+		link_sim "$job" "$2" || { echo "the linker"; return; }
+		fails "$job" 120 1200 env SIM_SEEDS=20 "$job/test" && { echo "$sim"; return; }
+		;;
+	esac
 	for folder in $(users "${2%%/*}"); do
 		[[ " $linked " == *" $folder "* ]] || link_program "$job" "$folder" || { echo "the linker"; return; }
 	done
@@ -163,6 +172,12 @@ catches() {
 link() { # link JOB HOW TO: the changed object comes before the archives, so theirs is not taken
 	local command
 	command=$(sed "s| -o [^ ]* | -o $3 $1/changed.o |" "$2")
+	eval "$command" >"$1/log" 2>&1
+}
+link_sim() { # link_sim JOB FILE: the agent's objects are one there, which shows few of its names
+	local command
+	command=$(sed "s| build/${2%.c}.o | $1/changed.o |; s|build/tests/sim/only_agent.o|$1/only_agent.o|; s| -o $sim | -o $1/test |" how/sim)
+	[[ $2 == agent/* ]] || command=$(echo "$command" | sed "s| -o $1/test | -o $1/test $1/changed.o |")
 	eval "$command" >"$1/log" 2>&1
 }
 link_program() { # link_program JOB FOLDER
@@ -219,8 +234,8 @@ compile_changes() {
 	done < <(awk -f tests/mutants.awk $files | shuffled)
 	echo $alike >alike
 }
-export work root unit within
-export -f users tests_of alone make_job measure computed order catches link link_program fails try
+export work root unit within sim
+export -f users tests_of alone make_job measure computed order catches link link_sim link_program fails try
 echo "measures $(echo "$tests" | wc -l) tests"
 for test in $tests; do
 	[ "took/${test//\//:}" -nt "$test" ] || printf '%s\0' "$test"
