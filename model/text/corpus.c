@@ -198,7 +198,7 @@ static int append_default(struct corpus *c, struct error *err)
 /* Layout. */
 
 /* Groups of GROUP blocks, one of which is held back for validation; a short corpus has
- * smaller blocks. On the same pass the hash, and for shards the vocabulary that occurs. */
+ * smaller blocks. Then the hash, and for shards the vocabulary that occurs. */
 static int lay_out(struct corpus *c, struct error *err)
 {
 	size_t need = (size_t)c->sequence + 1, rest;
