@@ -17,7 +17,7 @@
 
 #include "base/file.h"
 #include "model/hash.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
 

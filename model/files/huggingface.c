@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 #include "base/file.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 enum { PATH = 4096, JSON_MOST = 64 << 20, FILES_MOST = 1024 };
 

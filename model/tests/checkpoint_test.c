@@ -21,7 +21,7 @@
 #include "model/cpu/decoder.h"
 #include "model/files/gguf.h"
 #include "model/files/huggingface.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 #include "model/trainer.h"
 
 enum { STAGES = 3, T = 12, VOCAB = 31 };

@@ -10,7 +10,7 @@
 #include "model/config.h"
 #include "model/text/corpus.h"
 #include "model/files/huggingface.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 #include "model/tensor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

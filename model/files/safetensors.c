@@ -1,7 +1,7 @@
 /* A file is a length, a JSON header of names, types, shapes and offsets, and the data. The
  * header comes from strangers: every number is checked against the file's size before it is
  * used, and overlaps and gaps are refused. */
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 #include <errno.h>
 #include <fcntl.h>
