@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
 	esac
 done
 if [ $# = 0 ]; then
-	for folder in controller/iteration controller/weights agent/sums agent/weights agent/tensors agent/work wire; do
+	for folder in controller/iteration controller/weights agent/sums agent/weights agent/tensors agent/execution wire; do
 		[ ! -d "$folder" ] || set -- "$@" "$folder"
 	done
 fi

@@ -193,7 +193,7 @@ int post_peer(const struct post *p, post_peer_id peer, struct post_peer_info *ou
 post_peer_id post_next_peer(const struct post *p, post_peer_id after);
 
 /* While it is deferred nothing more of that class is taken from the peer: it keeps it, and sends it
- * again later. For who has no room for now. -ENOENT. */
+ * again later. For who has no room. -ENOENT. */
 int post_defer(struct post *p, post_peer_id peer, enum post_class class, bool deferred);
 
 /* A small frame that the other end's post answers at once: measures the round trip when nothing

@@ -6,7 +6,7 @@
  * in memory, which those that were told of do not lose to it. The kernel says when each packet
  * arrived: how late this process is does not matter. Where UDP does not pass nothing is heard, and that is
  * all. Single-threaded, blocks for at most some milliseconds, where the system
- * takes no more for now.
+ * has no room for more.
  */
 #ifndef WIRE_TRAIN_H
 #define WIRE_TRAIN_H

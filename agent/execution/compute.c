@@ -2,7 +2,7 @@
  * them has a lock: a job comes with all that it needs, and takes all that it made back with it. A
  * stage that cannot be prepared leaves the one before as it was.
  */
-#include "agent/work/compute.h"
+#include "agent/execution/compute.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  * start begins all of them anew; a reroute leaves what still holds and takes back the rest; a
  * commit ends them, once, by the iteration's number.
  */
-#include "agent/work/iteration.h"
+#include "agent/execution/iteration.h"
 
 #include <errno.h>
 #include <inttypes.h>

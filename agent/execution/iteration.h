@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/work/route.h"
+#include "agent/execution/route.h"
 #include "wire/msg.h"
 
 struct agent;

@@ -1,4 +1,4 @@
-#include "agent/work/plans.h"
+#include "agent/execution/plans.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

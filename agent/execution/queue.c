@@ -4,7 +4,7 @@
  * Invariant: a slot's holder is a microbatch that, since it last began again, is between its F's start
  * and its B's end here, or the stale running task's.
  */
-#include "agent/work/queue.h"
+#include "agent/execution/queue.h"
 
 #include <assert.h>
 #include <errno.h>

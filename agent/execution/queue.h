@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/work/route.h"
+#include "agent/execution/route.h"
 
 #define QUEUE_NOBODY UINT32_MAX /* no microbatch */
 

@@ -1,4 +1,4 @@
-#include "agent/work/route.h"
+#include "agent/execution/route.h"
 
 #include <assert.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * All that others see of it (its output, its end in the reports, the next task's start) comes
  * at that end.
  */
-#include "agent/work/tasks.h"
+#include "agent/execution/tasks.h"
 
 #include <errno.h>
 #include <stdlib.h>

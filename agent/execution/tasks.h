@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/work/route.h"
+#include "agent/execution/route.h"
 
 struct agent;
 struct job;

@@ -1,4 +1,4 @@
-#include "agent/work/worker.h"
+#include "agent/execution/worker.h"
 
 #include <assert.h>
 #include <errno.h>

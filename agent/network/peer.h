@@ -25,7 +25,7 @@ struct peer {
 	int64_t link_free_us;  /* emulated link that carries one tensor at a time */
 	int64_t piece_free_us; /* the same for pieces of weights */
 	/* tensors.c */
-	post_peer_id deferred; /* its connection to us, of which no sums are taken for now; 0 none */
+	post_peer_id deferred; /* its connection to us, of which no sums are taken meanwhile; 0 none */
 	/* accuse.c */
 	uint64_t accused_in; /* the iteration in which it was accused: till its end nothing of it is taken */
 	uint64_t misfits_in; /* the last in which something of it fitted nothing, */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/work/queue.h"
+#include "agent/execution/queue.h"
 #include "wire/msg.h"
 
 struct agent;

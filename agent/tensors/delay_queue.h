@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/work/route.h"
+#include "agent/execution/route.h"
 
 /* One tensor under way. The message's routes are `route`, when it has any; n_routes says so. */
 struct parcel {

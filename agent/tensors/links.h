@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/work/route.h"
+#include "agent/execution/route.h"
 #include "wire/msg.h"
 
 struct agent;
@@ -18,8 +18,8 @@ size_t links_message_bytes(const struct agent *a);    /* most of a message to a 
 size_t links_activation_bytes(const struct agent *a); /* of an activation or its gradient on its way */
 size_t links_slice_bytes(const struct agent *a);      /* of a slice's piece, at most */
 
-/* Has a connection to the node, or begins one: false where its address is not known or not to be
- * dialed for now. */
+/* Has a connection to the node, or begins one: false where its address is not known, or where
+ * dialing it failed a moment ago. */
 bool links_dial(struct agent *a, uint16_t node);
 /* Drops all that is under way to it, and the connection. */
 void links_forget_peer(struct agent *a, uint16_t node);

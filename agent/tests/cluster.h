@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "agent/agent.h"
-#include "agent/work/route.h"
+#include "agent/execution/route.h"
 #include "model/adamw.h"
 #include "model/config.h"
 #include "model/text/corpus.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/work/compute.h"
+#include "agent/execution/compute.h"
 
 static struct compute *compute_on(const char *device)
 {

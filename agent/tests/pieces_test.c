@@ -13,7 +13,7 @@
 #include "agent/weights/fetch.h"
 #include "agent/tensors/delay_queue.h"
 #include "agent/sums/slices.h"
-#include "agent/work/route.h"
+#include "agent/execution/route.h"
 #include "base/rng.h"
 
 /* ---- route ---- */

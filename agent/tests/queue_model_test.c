@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/work/queue.h"
+#include "agent/execution/queue.h"
 #include "agent/tests/tasks.h"
 #include "base/rng.h"
 
@@ -253,7 +253,7 @@ static void task_ended(struct run *r, uint16_t node)
 	task_free(t);
 }
 
-/* What an agent does with a newer route (agent/work/iteration.c): whether it begins the microbatch. */
+/* What an agent does with a newer route (agent/execution/iteration.c): whether it begins the microbatch. */
 static bool take_route(struct run *r, uint16_t node, const struct route *route)
 {
 	uint32_t m = route->microbatch;

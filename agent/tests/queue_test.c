@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/work/queue.h"
+#include "agent/execution/queue.h"
 #include "agent/tests/tasks.h"
 
 static struct route two_hops(uint32_t microbatch, uint32_t attempt)

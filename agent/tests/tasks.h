@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "agent/work/queue.h"
+#include "agent/execution/queue.h"
 
 static inline struct task *new_task(const struct route *r, uint32_t position, int64_t now)
 {

@@ -61,7 +61,7 @@ void door_wrong(struct controller *c, post_peer_id from, const char *what)
 void door_ignored(struct controller *c, struct member *m, const char *what)
 {
 	if (budget_take(&m->ignored, 1, 1, ignored_per_s, c->now_us))
-		note(c, NOTE_WARNING, m->id, 0, "n%02u is not listened to for now: it %s", m->id, what);
+		note(c, NOTE_WARNING, m->id, 0, "n%02u is not listened to until this ends: it %s", m->id, what);
 }
 
 void door_stray(struct controller *c, struct member *m, const char *what)

@@ -7,10 +7,10 @@
 
 #include "base/rng.h"
 #include "model/text/corpus.h"
+#include "model/files/safetensors.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
-#include "model/files/safetensors.h"
 
 static const char help[] =
 	"usage: skippipe eval MODEL [--corpus FILE...]\n"

@@ -6,7 +6,7 @@
  *
  *     clock.c    base/clock.h, and the system's sources of chance
  *     network.c  wire/post.h and wire/train.h: in memory, with post's own promises
- *     threads.c  agent/work/worker.h and controller/planning/planner.h: done at once, told later
+ *     threads.c  agent/execution/worker.h and controller/planning/planner.h: done at once, told later
  *     world.c    processes, their turns, what befalls them
  *     sim_test.c seeds, and what must hold after each
  *

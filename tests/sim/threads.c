@@ -1,4 +1,4 @@
-/* What works in threads of its own, in place of agent/work/worker.c and of the planner's thread: it is done in the
+/* What works in threads of its own, in place of agent/execution/worker.c and of the planner's thread: it is done in the
  * caller at once, with a clock that goes on meanwhile, and told when that clock says so. A job touches only what is
  * its own until it is told, so nobody can see the difference. */
 #include <time.h>
@@ -40,7 +40,7 @@ static int planner_time(struct timespec *t)
 #undef planner_take
 #pragma GCC diagnostic pop
 
-#include "agent/work/worker.h"
+#include "agent/execution/worker.h"
 
 /* ---- both ---- */
 
@@ -90,7 +90,7 @@ int64_t threads_due_us(uint32_t process)
 	return at_us;
 }
 
-/* ---- agent/work/worker.h ---- */
+/* ---- agent/execution/worker.h ---- */
 
 struct worker {
 	struct due *due;

@@ -32,7 +32,7 @@ struct socket_route {
 struct socket {
 	int nn; /* -1: closed */
 	bool listens;
-	int endpoints[LINK_CONNECTIONS_MOST]; /* (n_endpoints) a dialer's; -1: none for now */
+	int endpoints[LINK_CONNECTIONS_MOST]; /* (n_endpoints) a dialer's; -1: none */
 	unsigned n_endpoints;
 	char address[LINK_ADDRESS_SIZE];
 	uint16_t port;    /* a listener's; 0: it has none */
