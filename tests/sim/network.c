@@ -1,4 +1,4 @@
-/* Posts in memory, with the promises of wire/post.h, in place of wire/post*.c and wire/train.c.
+/* Posts in memory, with the promises of wire/post.h, in place of wire/post*.c.
  *
  * A session joins two peers, the dialing post's and the listening one's, by `other`. What is sent is kept in the
  * sender's channel of its class until it was delivered and that is known; it arrives in the order sent within
@@ -15,7 +15,6 @@
 #include "tests/sim/sim.h"
 #include "wire/msg.h"
 #include "wire/post.h"
-#include "wire/train.h"
 
 enum {
 	POSTS = 2 * SIM_PROCESSES, PEERS = 64,
@@ -957,62 +956,4 @@ void post_limit(struct post *p, size_t message_most_bytes)
 {
 	(void)p;
 	(void)message_most_bytes;
-}
-
-/* ---- wire/train.h: as where UDP does not pass ---- */
-
-int train_open(struct train **out, const char *address, struct error *err)
-{
-	(void)out;
-	return error_set(err, -EACCES, "%s: no UDP", address);
-}
-
-void train_free(struct train *t)
-{
-	(void)t;
-}
-
-int train_fd(const struct train *t)
-{
-	(void)t;
-	return -1;
-}
-
-void train_token(uint8_t token[TRAIN_TOKEN_BYTES])
-{
-	memset(token, 0, TRAIN_TOKEN_BYTES);
-}
-
-int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES], uint32_t packets)
-{
-	(void)t;
-	(void)address;
-	(void)token;
-	(void)packets;
-	return -EACCES;
-}
-
-void train_hear(struct train *t)
-{
-	(void)t;
-}
-
-void train_expect(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
-{
-	(void)t;
-	(void)token;
-}
-
-bool train_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES], struct train_heard *out)
-{
-	(void)t;
-	(void)token;
-	(void)out;
-	return false;
-}
-
-void train_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES])
-{
-	(void)t;
-	(void)token;
 }
