@@ -228,6 +228,7 @@ static const struct field msg_reduce_fields[] = {
 	N(U64, msg_reduce, iteration),
 	N(U32, msg_reduce, attempt),
 	NMAX(U8, msg_reduce, stage, MSG_STAGES - 1),
+	NMAX(U8, msg_reduce, when_counted, 1),
 	ARR(msg_reduce, n_nodes, nodes, U16, MSG_NODES),
 	ARR(msg_reduce, n_copies, copies, U16, MSG_NODES),
 };

@@ -202,7 +202,7 @@ struct msg_reduced {
 	uint32_t attempt;
 	uint8_t stage;      /* its own, or the one it keeps a copy of */
 	double sum_squares; /* of the stage's summed gradient, unscaled */
-	int64_t elapsed_us; /* from MSG_REDUCE's arrival */
+	int64_t elapsed_us; /* since it began to add */
 	uint32_t n_slices;
 	const uint64_t *slices; /* hash of each slice's sum, as it is here */
 };
@@ -387,6 +387,7 @@ struct msg_reduce {
 	const uint16_t *nodes; /* the stage's replicas, ascending */
 	uint32_t n_copies;
 	const uint16_t *copies; /* who keeps a copy: gets the sum, and adds nothing to it */
+	uint8_t when_counted; /* 1: each adds its part once it has counted all that it was given; else at once */
 };
 
 struct msg_commit {

@@ -203,6 +203,20 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 		tell_trouble(a, true, "%s", err.text);
 }
 
+bool iteration_counted(const struct agent *a)
+{
+	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++) {
+		const struct route *r = &a->routes[i];
+		int hop = r->n_hops > 0 ? route_find(r, a->run.node) : -1;
+
+		if (hop < 0)
+			continue;
+		if (!queue_counted(a->queue, i, WORK_BACKWARD) || (hop == 0 && !queue_counted(a->queue, i, WORK_LOSS)))
+			return false;
+	}
+	return true;
+}
+
 /* ---- commit ---- */
 
 void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)

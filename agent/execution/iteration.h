@@ -29,6 +29,8 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now_us);
 /* Asks for the step, if the reduction that it names is complete here. Of one that is committed: told again. */
 void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_us);
+/* Whether all gradients that this node adds by the routes that it knows are added, or are by the task that runs. */
+bool iteration_counted(const struct agent *a);
 void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us);
 
 /* A step, or a gradient that is to be zero. */

@@ -35,7 +35,7 @@ struct queue {
 	struct task *running;
 	bool split;
 	uint32_t last; /* microbatch that runs or ran last */
-	uint32_t n_slots, held;
+	uint32_t n_slots, held, counts;
 	struct slot slots[];
 };
 
@@ -325,8 +325,10 @@ struct task *queue_start(struct queue *q, int64_t now_us)
 		/* From here on it is counted: a running task is never interrupted. */
 		t->follows = t->split;
 		t->count = !t->split;
-		if (t->count)
+		if (t->count) {
 			e->counted |= (uint8_t)(1u << counts_as);
+			q->counts++;
+		}
 	}
 	t->slot = e->slot;
 	return t;
@@ -401,6 +403,16 @@ const struct task *queue_waiter(struct queue *q)
 		return t;
 	}
 	return NULL;
+}
+
+bool queue_counted(const struct queue *q, uint32_t microbatch, enum work_kind kind)
+{
+	return q->entries[microbatch].counted >> kind & 1;
+}
+
+uint32_t queue_counts(const struct queue *q)
+{
+	return q->counts;
 }
 
 uint32_t queue_waiting(const struct queue *q)

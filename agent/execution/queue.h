@@ -101,6 +101,11 @@ const struct task *queue_running(const struct queue *q); /* NULL none */
  * lacks one, else what runs or ran last. */
 const struct task *queue_waiter(struct queue *q);
 
+/* Whether the gradient of the microbatch's loss, or of its backward pass, is added here, whatever the attempt; or
+ * by the task that runs. And how many ever were. */
+bool queue_counted(const struct queue *q, uint32_t microbatch, enum work_kind kind);
+uint32_t queue_counts(const struct queue *q);
+
 uint32_t queue_waiting(const struct queue *q);    /* tasks */
 uint32_t queue_slots_held(const struct queue *q);
 bool queue_blocked(const struct queue *q);        /* tasks wait, nothing runs, none may start */

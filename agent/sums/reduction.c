@@ -17,6 +17,7 @@ struct reduction {
 	enum reducing standing;
 	uint16_t copies[MSG_NODES]; /* (n_copies) who gets the sum besides */
 	uint32_t n_copies;
+	uint32_t counts; /* the queue's, when they were looked at last */
 	int64_t began_us;
 	double sum_squares;
 };
@@ -114,7 +115,8 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 		if (m->copies[i] < a->run.n_nodes && m->copies[i] != a->run.node)
 			a->reduction->copies[a->reduction->n_copies++] = m->copies[i];
 	a->reduction->slices = r;
-	a->reduction->standing = REDUCE_GRADIENT;
+	a->reduction->standing = m->when_counted ? REDUCE_COUNTING : REDUCE_GRADIENT;
+	a->reduction->counts = queue_counts(a->queue) - 1;
 	a->reduction->began_us = now_us;
 	a->dropped += delay_queue_drop(a->delay_queue, is_older_slice, r);
 }
@@ -182,10 +184,25 @@ static void send_sums(struct agent *a, int64_t now_us)
 	}
 }
 
+/* Only what is counted changes the answer: where ways change, the order is void. */
+static void look_whether_counted(struct agent *a)
+{
+	struct reduction *x = a->reduction;
+
+	if (x->standing != REDUCE_COUNTING || x->counts == queue_counts(a->queue))
+		return;
+	x->counts = queue_counts(a->queue);
+	if (a->iteration != slices_iteration(x->slices) || !iteration_counted(a))
+		return;
+	x->standing = REDUCE_GRADIENT;
+	x->began_us = a->now_us;
+}
+
 bool reduction_next_job(struct agent *a, struct job *job)
 {
 	enum job_kind kind;
 
+	look_whether_counted(a);
 	if (a->reduction->standing == REDUCE_GRADIENT) {
 		a->reduction->standing = REDUCE_COPYING;
 		kind = JOB_GRADIENT;

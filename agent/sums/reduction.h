@@ -1,6 +1,6 @@
 /* reduction.h - the sum of the stage's gradient over its replicas, as this node takes part in it.
  *
- * REDUCE begins it; the gradient is copied, parts leave and come, my slice is summed and leaves,
+ * REDUCE begins it, at once or when all that this node was given is counted; the gradient is copied, parts leave and come, my slice is summed and leaves,
  * the others' come, the norm is taken and told (slices.h has the arithmetic and what is in). The
  * gradient stays until the commit, so it can begin again with another attempt.
  */
@@ -19,6 +19,7 @@ struct reduction; /* opaque; the agent has one */
 
 enum reducing {
 	REDUCE_NONE,
+	REDUCE_COUNTING, /* until this node has counted all that it was given */
 	REDUCE_GRADIENT, /* a copy of the gradient is wanted */
 	REDUCE_COPYING,
 	REDUCE_PARTS,    /* until all parts of my slice are in */

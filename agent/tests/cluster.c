@@ -565,7 +565,7 @@ void cluster_reduce(struct cluster *c, uint32_t attempt)
 			if (c->nodes[i].agent && c->nodes[i].keeps == s)
 				copies[k++] = i;
 		m.u.reduce =
-			(struct msg_reduce){ c->iteration, attempt, s, n, nodes, k, copies };
+			(struct msg_reduce){ c->iteration, attempt, s, n, nodes, k, copies, 0 };
 		for (uint32_t i = 0; i < n; i++) {
 			c->nodes[nodes[i]].reduced = false;
 			cluster_send(c, nodes[i], &m);

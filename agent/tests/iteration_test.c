@@ -293,6 +293,82 @@ static void what_begins_again_is_taken_back(void **state)
 	assert_int_equal(queue_waiting(a->queue), 3);
 }
 
+/* ---- sums that are ordered with the start ---- */
+
+/* The task at that position of the microbatch's way has its input, and is done. */
+static void do_task(struct agent *a, uint32_t microbatch, uint32_t position)
+{
+	bool reads_corpus = position == 0;
+	float *input = reads_corpus ? NULL : calloc(ACTIVATION, sizeof(float));
+	struct task *t;
+
+	if (!reads_corpus)
+		tasks_arrive(a, &a->routes[microbatch], position, false, input, 0);
+	t = queue_start(a->queue, 0);
+	assert_non_null(t);
+	assert_int_equal(t->route.microbatch, microbatch);
+	assert_int_equal(t->position, position);
+	task_free(queue_end(a->queue));
+}
+
+static bool wants_gradient(struct agent *a)
+{
+	struct job job = { 0 };
+
+	if (!reduction_next_job(a, &job))
+		return false;
+	assert_int_equal(job.kind, JOB_GRADIENT);
+	return true;
+}
+
+/* Its own two, forward, loss and backward, and the one that comes by. */
+static void a_sum_waits_until_all_is_counted(void **state)
+{
+	const uint16_t both[] = { ME, 2 };
+	struct agent *a = *state;
+
+	start_three(a);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1 }, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		do_task(a, i, 0);
+		assert_false(wants_gradient(a));
+		do_task(a, i, 2);
+		assert_false(wants_gradient(a));
+		do_task(a, i, 4);
+		assert_false(wants_gradient(a));
+	}
+	do_task(a, 2, 1);
+	assert_false(wants_gradient(a));
+	assert_int_equal(reduction_awaits(a), -1); /* it is this node's turn */
+	do_task(a, 2, 3);
+	assert_true(wants_gradient(a));
+	assert_int_equal(a->sequence, 0);
+}
+
+static void without_work_it_begins_at_once(void **state)
+{
+	const uint16_t both[] = { ME, 2 };
+	struct agent *a = *state;
+
+	take_plan(a, EPOCH, 0, NULL);
+	start(a, NEXT, EPOCH);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1 }, 0);
+	assert_true(wants_gradient(a));
+}
+
+/* What was given since: the order is void, and a newer one does not wait. */
+static void a_newer_order_does_not_wait(void **state)
+{
+	const uint16_t both[] = { ME, 2 };
+	struct agent *a = *state;
+
+	start_three(a);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1 }, 0);
+	assert_false(wants_gradient(a));
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 2, both, 0, NULL, 0 }, 0);
+	assert_true(wants_gradient(a));
+}
+
 /* ---- commit ---- */
 
 static const struct msg_commit good = { NEXT, 2, 0.5f, 0.1f, 0.2f, 0.3f, 0.4f, 0.6f };
@@ -303,7 +379,7 @@ static void reduce_alone(struct agent *a)
 	static const uint16_t me[] = { ME };
 	struct job job;
 
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 1, me, 0, NULL }, 0);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 1, me, 0, NULL, 0 }, 0);
 	assert_true(reduction_next_job(a, &job));
 	job.bodies = calloc(1, sizeof(job.bodies[0]));
 	assert_non_null(job.bodies);
@@ -433,6 +509,9 @@ int main(void)
 		TEST(a_joiner_takes_part),
 		TEST(who_stands_in_gets_what_is_done),
 		TEST(what_begins_again_is_taken_back),
+		TEST(a_sum_waits_until_all_is_counted),
+		TEST(without_work_it_begins_at_once),
+		TEST(a_newer_order_does_not_wait),
 		TEST(a_commit_of_what_is_not_here_is_told),
 		TEST(a_commit_for_the_copy_alone_is_no_trouble),
 		TEST(a_commit_of_numbers_that_are_none_is_refused),

@@ -40,6 +40,7 @@ static int begin(void **state)
 	assert_true(a->options.log && a->peers && a->sync_s);
 	for (int i = 0; i < NODES; i++)
 		a->sync_s[i] = 3;
+	assert_int_equal(queue_new(&a->queue, 1), 0);
 	assert_int_equal(reduction_new(&a->reduction), 0);
 	assert_int_equal(report_new(&a->report), 0);
 	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
@@ -51,6 +52,7 @@ static int end(void **state)
 {
 	struct agent *a = *state;
 
+	queue_free(a->queue);
 	reduction_free(a->reduction);
 	report_free(a->report);
 	delay_queue_free(a->delay_queue);
@@ -65,7 +67,7 @@ static int end(void **state)
 static void order(struct agent *a, uint64_t iteration, uint32_t attempt, uint32_t n, const uint16_t *nodes,
 		  uint32_t n_copies, const uint16_t *copies)
 {
-	const struct msg_reduce m = { iteration, attempt, STAGE, n, nodes, n_copies, copies };
+	const struct msg_reduce m = { iteration, attempt, STAGE, n, nodes, n_copies, copies, 0 };
 
 	reduction_begin(a, &m, 0);
 }

@@ -25,6 +25,7 @@
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/reroute.h"
+#include "controller/iteration/sums.h"
 #include "controller/list.h"
 #include "controller/members/door.h"
 #include "controller/members/member.h"
@@ -75,58 +76,16 @@ static bool admit_joiners(struct controller *c, bool computing)
 
 /* ---- reducing ---- */
 
-/* Sums that were begun, or done, no longer count: the next have a higher attempt. */
-static void forget_sums(struct controller *c)
-{
-	c->reduce_attempt++;
-	memset(c->summing, 0, sizeof(c->summing));
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->members[i].copies = c->members[i].in_sum = false;
-}
-
-static void reduce_stage(struct controller *c, int stage)
-{
-	struct msg m = { .type = MSG_REDUCE };
-	uint16_t nodes[MSG_NODES], copies[MSG_NODES];
-	uint32_t n = 0, k = copies_of(c, stage, copies);
-
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].replica && member_stage(c, &c->members[i]) == stage)
-			nodes[n++] = (uint16_t)i;
-	m.u.reduce = (struct msg_reduce){
-		c->iteration, c->reduce_attempt, (uint8_t)stage, n, nodes, k, copies
-	};
-	for (uint32_t i = 0; i < k; i++)
-		member_send(c, &c->members[copies[i]], &m);
-	for (uint32_t i = 0; i < n; i++) {
-		c->members[nodes[i]].reduced = false;
-		c->members[nodes[i]].slice = i;
-		c->members[nodes[i]].in_sum = true;
-		c->members[nodes[i]].sum_stage = (uint8_t)stage;
-		member_send(c, &c->members[nodes[i]], &m);
-	}
-	c->summing[stage] = n;
-}
-
-/* A stage in which every gradient has been counted need not wait for the others. */
-static void reduce_early(struct controller *c)
-{
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (c->summing[s] == 0 && routes_stage_counted(&c->routes, (uint8_t)s))
-			reduce_stage(c, s);
-}
-
-/* All stages that do not sum yet. A joiner takes part from here on, so all begin anew with it. */
-static void reduce_rest(struct controller *c)
+/* A joiner takes part from here on, so all begin anew with it. Those that were told sooner may be done. */
+static void begin_reducing(struct controller *c)
 {
 	if (admit_joiners(c, true))
-		forget_sums(c);
+		sums_forget(c);
 	c->steps++;
 	c->progress.reduce_us = c->progress.reduced_us = c->now_us;
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (c->summing[s] == 0)
-			reduce_stage(c, s);
+	sums_order_rest(c);
 	set_phase(c, PHASE_REDUCING);
+	commit_when_reduced(c);
 }
 
 /* ---- beginning ---- */
@@ -242,7 +201,7 @@ static void begin_progress(struct controller *c)
 	c->progress.wait_s = c->progress.busy_s = 0;
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
 	c->progress.taken_up = false;
-	forget_sums(c);
+	sums_forget(c);
 	c->n_differing = 0;
 	c->steps++;
 }
@@ -303,6 +262,7 @@ static void begin_iteration(struct controller *c)
 	c->progress.rerouted = false;
 	start.u.start = (struct msg_start){ c->iteration, c->epoch, c->per_shard };
 	send_replicas(c, &start);
+	sums_order_ahead(c);
 	set_phase(c, PHASE_COMPUTING);
 }
 
@@ -481,9 +441,9 @@ void iteration_report(struct controller *c, struct member *m, const struct msg_r
 	if (c->phase != PHASE_COMPUTING || requests_any(&c->requests))
 		return; /* who lied, and what it did, is settled first */
 	if (c->current->plan->overlap_sync)
-		reduce_early(c);
+		sums_order_counted(c);
 	if (all_done(c))
-		reduce_rest(c);
+		begin_reducing(c);
 }
 
 /* ---- recovering ---- */
@@ -541,13 +501,13 @@ static bool rerun_without(struct controller *c, struct member *gone)
  * gradient of nothing: joiners come in after this. */
 void begin_reduction(struct controller *c)
 {
-	forget_sums(c);
+	sums_forget(c);
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (!c->members[i].replica && routes_visit(&c->routes, (uint16_t)i) &&
 		    !rerun_without(c, &c->members[i]))
 			return;
 	if (all_done(c))
-		reduce_rest(c);
+		begin_reducing(c);
 	else
 		set_phase(c, PHASE_COMPUTING);
 }

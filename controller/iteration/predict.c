@@ -1,12 +1,12 @@
 /* predict.c - what a plan will really take on measured links: the search's own figure, and around it
  * what the controller's messages and the sums add.
  *
- *     START's way | the plan's tasks and transfers | the last report's way |
- *     REDUCE's way | slices to their owners | sums back | REDUCED's way | commit
+ *     START's way | a node's tasks and transfers | slices to their owners | sums back | REDUCED's way | commit
  *
  * Half of a node's round trip is each way to and from the controller. START comes at different times to
  * different data nodes: that is the microbatches' release_s, so the simulation has it. The sums are
- * worked out node by node: two exchanges, each of a slice of 1 / r of the stage's gradient.
+ * worked out node by node: each begins after its own last task, for it was told so with the start (sums.h), and
+ * then come two exchanges, each of a slice of 1 / r of the stage's gradient.
  */
 #include "controller/iteration/predict.h"
 
@@ -21,8 +21,8 @@ static double way_s(const struct controller *c, int node)
 	return (double)silence_round_trip(&c->members[node].rounds) * 0.5e-6;
 }
 
-/* From the controller's decision until it has every replica's word. */
-static double stage_sum_s(const struct controller *c, const struct plan *p, int stage)
+/* When every replica's word of its sum has come: counted_s[node] is when it has added its last gradient. */
+static double stage_summed_s(const struct controller *c, const struct plan *p, int stage, const double *counted_s)
 {
 	const int *nodes = p->assigned + p->stage_start[stage];
 	int r = p->stage_start[stage + 1] - p->stage_start[stage];
@@ -32,8 +32,9 @@ static double stage_sum_s(const struct controller *c, const struct plan *p, int 
 	for (int owner = 0; summed && owner < r; owner++)
 		for (int from = 0; from < r; from++)
 			summed[owner] = fmax(summed[owner],
-					     way_s(c, nodes[from]) + link_table_transfer_s(c->links, (uint32_t)nodes[from],
-											   (uint32_t)nodes[owner], bytes));
+					     counted_s[nodes[from]] +
+						     link_table_transfer_s(c->links, (uint32_t)nodes[from],
+									   (uint32_t)nodes[owner], bytes));
 	for (int to = 0; summed && to < r; to++)
 		for (int owner = 0; owner < r; owner++)
 			last = fmax(last, summed[owner] + way_s(c, nodes[to]) +
@@ -43,14 +44,16 @@ static double stage_sum_s(const struct controller *c, const struct plan *p, int 
 	return last;
 }
 
-/* The last backward pass ends on a data node, whose report is on its way then. */
-static double report_s(const struct controller *c, const struct plan *p)
+/* Who has no task has heard of the start. NULL: no memory. */
+static double *find_last_tasks(const struct controller *c, const struct plan *p, const struct simulation *s)
 {
-	double most = 0;
+	double *counted_s = calloc((size_t)c->cluster->n_nodes + 1, sizeof(*counted_s));
 
-	for (int i = p->stage_start[0]; i < p->stage_start[1]; i++)
-		most = fmax(most, way_s(c, p->assigned[i]));
-	return most;
+	for (int i = 0; counted_s && i < p->stage_start[p->n_stages]; i++)
+		counted_s[p->assigned[i]] = way_s(c, p->assigned[i]);
+	for (int k = 0; counted_s && k < s->n_tasks; k++)
+		counted_s[s->tasks[k].node] = fmax(counted_s[s->tasks[k].node], s->tasks[k].end_s);
+	return counted_s;
 }
 
 void predict(struct controller *c, struct planned *a)
@@ -58,7 +61,7 @@ void predict(struct controller *c, struct planned *a)
 	struct plan_predicted *d = a->plan ? &a->plan->predicted : NULL;
 	struct simulation *s;
 	struct error err;
-	double sum = 0, was;
+	double summed_s = 0, was, *counted_s;
 
 	if (!d || !c->links)
 		return;
@@ -72,10 +75,12 @@ void predict(struct controller *c, struct planned *a)
 	d->collisions = s->collisions;
 	d->collision_wait_s = s->collision_wait_s;
 	d->idle_fraction = s->idle_fraction;
-	for (int stage = 0; stage < a->plan->n_stages; stage++)
-		sum = fmax(sum, stage_sum_s(c, a->plan, stage));
-	d->sync_s = report_s(c, a->plan) + sum;
-	d->total_s = fmax(s->total_s, s->iteration_s) + d->sync_s;
+	counted_s = find_last_tasks(c, a->plan, s);
+	for (int stage = 0; counted_s && stage < a->plan->n_stages; stage++)
+		summed_s = fmax(summed_s, stage_summed_s(c, a->plan, stage, counted_s));
+	free(counted_s);
+	d->sync_s = fmax(0, summed_s - s->iteration_s);
+	d->total_s = s->iteration_s + d->sync_s;
 	simulation_free(a->trace);
 	a->trace = s;
 }

@@ -11,6 +11,7 @@
 #include "controller/history/record.h"
 #include "controller/iteration/again.h"
 #include "controller/iteration/carry_record.h"
+#include "controller/iteration/sums.h"
 #include "controller/members/member.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
@@ -40,6 +41,7 @@ void reroute_tell(struct controller *c, const uint32_t *changed, uint32_t n, con
 		routes[i] = c->routes.microbatches[changed[i]].route;
 	m.u.reroute = (struct msg_reroute){ c->iteration, c->epoch,     n,
 					    routes,       gone != NULL, gone ? &gone->id : NULL };
+	sums_forget(c); /* what counts changes, and who counts it */
 	carry_record(c);
 	if (c->phase != PHASE_FINISHED) {
 		send_replicas(c, &m);

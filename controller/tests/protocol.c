@@ -181,11 +181,12 @@ static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_ev
 		return x->alive && stalled && x->standing == P_GONE && !x->lost_here && x->began == 1 &&
 		       untold && p_count_replicas(s, r->p->nodes, x->stage) == 0;
 	case P_REDUCED:
-		return x->alive && p_is_replica(x) && sums && x->sum == P_BEGUN && !untold && !x->recalling;
+		return x->alive && p_is_replica(x) && sums && x->sum == P_BEGUN && !untold && !x->recalling &&
+		       p_all_given(r, x->stage);
 	case P_REDUCED_WRONG:
 		return s->wrongs > 0 && may_of_node(r, x, P_REDUCED) && others_sum(r, x, x->stage);
 	case P_COPY_REDUCED:
-		return x->alive && x->copies && sums && x->copy_sum == P_BEGUN;
+		return x->alive && x->copies && sums && x->copy_sum == P_BEGUN && p_all_given(r, x->keeps - 1);
 	case P_COPY_REDUCED_WRONG:
 		return s->wrongs > 0 && may_of_node(r, x, P_COPY_REDUCED);
 	case P_COPY_OVERDUE:
@@ -411,6 +412,7 @@ static void try_step(const struct walk *w, enum p_event e, int node, int arg)
 		r.wrong = NULL;
 		r.crashed = false;
 		happen(&r, &step);
+		p_give_parts(&r);
 		forget_what_is_void(w->p, &r.s);
 		step.free = happens_of_itself(e) && r.s.deaths == w->from->deaths && r.s.takeovers == w->from->takeovers;
 		w->visit(w->context, &step, &r.s, r.wrong);

@@ -37,7 +37,7 @@ enum p_phase {
 
 enum p_standing { P_GONE, P_JOINER /* has the weights */, P_SYNCING /* a joiner, in for the sums */, P_LIVE };
 
-enum p_sum { P_NO_SUM, P_BEGUN, P_BROKEN /* a part will not come */, P_SUMMED };
+enum p_sum { P_NO_SUM, P_BEGUN /* its part is given */, P_BROKEN /* one will not come */, P_SUMMED, P_COUNTING /* ordered ahead */ };
 
 /* A route, as the agent knows it: the controller's, one before it, or another under the same attempt. */
 enum p_view { P_CURRENT, P_OLD, P_OTHER };
@@ -81,6 +81,7 @@ struct protocol {
 	int deaths, wrongs, takeovers;
 	uint64_t swaps[4];       /* how names change with the microbatches exchanged: protocol_names.c */
 	bool overlap;            /* a stage sums as soon as its gradients are counted */
+	bool ahead;              /* with the start: each node gives its part when it has counted all that it was given */
 	bool split;              /* and a microbatch that is home may still be counted somewhere */
 	/* Without them, it is as it once was. */
 	bool reruns_the_dead;    /* who died in its stage's sum runs again before sums begin anew */

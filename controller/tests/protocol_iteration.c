@@ -23,14 +23,19 @@ bool p_is_keeper(const struct p_node *x, int stage)
 	return x->keeps == stage + 1 && x->standing != P_GONE && !(p_is_replica(x) && x->stage == stage);
 }
 
+static bool all_alive(const struct protocol *p, const struct p_state *s, int stage)
+{
+	for (int i = 0; i < p->nodes; i++)
+		if (p_is_replica(&s->nodes[i]) && s->nodes[i].stage == stage && !s->nodes[i].alive)
+			return false;
+	return true;
+}
+
 static void reduce_stage(struct p_run *r, int stage)
 {
 	struct p_state *s = &r->s;
-	bool all = true;
+	bool all = all_alive(r->p, s, stage);
 
-	for (int i = 0; i < r->p->nodes; i++)
-		if (p_is_replica(&s->nodes[i]) && s->nodes[i].stage == stage)
-			all = all && s->nodes[i].alive;
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &s->nodes[i];
 
@@ -72,6 +77,7 @@ void p_reduce_rest(struct p_run *r)
 		if (!(r->s.summing >> st & 1))
 			reduce_stage(r, st);
 	r->s.phase = P_REDUCING;
+	p_commit_when_reduced(r);
 }
 
 void p_reduce_early(struct p_run *r)
@@ -87,6 +93,53 @@ void p_reduce_early(struct p_run *r)
 		if (counted == visited && !(r->s.summing >> st & 1))
 			reduce_stage(r, st);
 	}
+}
+
+/* Every stage is to sum; who is dead gives nothing. */
+void p_order_ahead(const struct protocol *p, struct p_state *s)
+{
+	for (int st = 0; p->ahead && st < p->stages; st++) {
+		bool all = all_alive(p, s, st);
+
+		for (int i = 0; i < p->nodes; i++) {
+			struct p_node *x = &s->nodes[i];
+
+			if (p_is_replica(x) && x->stage == st) {
+				x->in_sum = 1;
+				x->sum = !x->alive ? P_NO_SUM : all ? P_COUNTING : P_BROKEN;
+			}
+			if (p_is_keeper(x, st)) {
+				x->copies = 1;
+				x->copy_sum = !x->alive ? P_NO_SUM : all ? P_BEGUN : P_BROKEN;
+			}
+		}
+		s->summing |= (uint8_t)(1 << st);
+	}
+}
+
+/* Of who has counted all by the routes that it knows. */
+void p_give_parts(struct p_run *r)
+{
+	for (int i = 0; i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+
+		if (x->sum != P_COUNTING || x->began != 1 || (x->mine & ~x->counted))
+			continue;
+		x->sum = P_BEGUN;
+		for (int m = 0; m < P_BATCHES; m++)
+			r->s.content[x->stage][m] = (uint8_t)(r->s.content[x->stage][m] + (x->counted >> m & 1));
+	}
+}
+
+bool p_all_given(const struct p_run *r, int stage)
+{
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *x = &r->s.nodes[i];
+
+		if (x->in_sum && x->stage == stage && x->sum == P_COUNTING)
+			return false;
+	}
+	return true;
 }
 
 bool p_all_done(const struct p_run *r)
@@ -175,6 +228,7 @@ static void reroute_tell(struct p_run *r, uint8_t changed, uint8_t same)
 	const struct p_state before = r->s;
 	bool dies = p_dies_telling(r);
 
+	p_forget_sums(&r->s);
 	p_record(r);
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
@@ -435,7 +489,7 @@ void p_members_gone(struct p_run *r, struct p_node *x)
 void p_kill_node(struct p_run *r, struct p_node *x)
 {
 	const struct p_state before = r->s;
-	bool summed = x->in_sum;
+	bool summed = x->in_sum, gave = x->sum != P_COUNTING;
 
 	r->s.deaths--;
 	p_end_process(x);
@@ -446,9 +500,10 @@ void p_kill_node(struct p_run *r, struct p_node *x)
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *y = &r->s.nodes[i];
 
-		if (summed && y->stage == x->stage && y->sum == P_BEGUN && p_choose(r, 2))
+		if (summed && y->stage == x->stage && (y->sum == P_BEGUN || y->sum == P_COUNTING) &&
+		    (!gave || p_choose(r, 2)))
 			y->sum = P_BROKEN;
-		if (summed && y->keeps == x->stage + 1 && y->copy_sum == P_BEGUN && p_choose(r, 2))
+		if (summed && y->keeps == x->stage + 1 && y->copy_sum == P_BEGUN && (!gave || p_choose(r, 2)))
 			y->copy_sum = P_BROKEN;
 	}
 	p_lose_inputs(r, &before);

@@ -24,7 +24,7 @@ static const struct field node_fields[] = {
 	NODE(in_sum, 1, PLAIN), NODE(lost_here, 1, PLAIN), NODE(recalling, 1, PLAIN), NODE(keeps, 2, PLAIN),
 	NODE(copies, 1, PLAIN), NODE(copy_reduced, 1, PLAIN), NODE(alive, 1, PLAIN), NODE(began, 2, PLAIN),
 	NODE(counted, 2, BATCHES), NODE(mine, 2, BATCHES), NODE(has, 2, BATCHES), NODE(view, 2, EACH),
-	NODE(dropped, 2, BATCHES), NODE(sum, 2, PLAIN), NODE(wrong, 1, PLAIN), NODE(due, 1, PLAIN),
+	NODE(dropped, 2, BATCHES), NODE(sum, 3, PLAIN), NODE(wrong, 1, PLAIN), NODE(due, 1, PLAIN),
 	NODE(applied, 1, PLAIN), NODE(copy_sum, 2, PLAIN), NODE(copy_wrong, 1, PLAIN), NODE(copy_due, 1, PLAIN),
 	NODE(copy_applied, 1, PLAIN),
 };
@@ -183,6 +183,7 @@ void protocol_begin(const struct protocol *p, struct p_state *s)
 				x->mine = x->on;
 				x->plan = p->durable ? 0 : x->on;
 			}
+	p_order_ahead(p, s);
 }
 
 /* ---- in words ---- */

@@ -54,6 +54,7 @@ void p_begin(struct p_run *r)
 		x->began = told ? 1 : x->began ? 2 : 0;
 		x->mine = told ? x->on : 0;
 	}
+	p_order_ahead(r->p, &r->s);
 	r->s.phase = P_COMPUTING;
 	if (dies)
 		p_crash_somehow(r);

@@ -14,9 +14,11 @@
 #include "controller/iteration/carry_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/sums.h"
 #include "controller/loop.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
+#include "controller/network/link_table.h"
 #include "controller/setup.h"
 #include "controller/tests/explore.h"
 #include "controller/tests/under_way.h"
@@ -97,6 +99,18 @@ static void and_where_stages_sum_early(void **state)
 	(void)state;
 	p.deaths = 2 - SLOW;
 	p.overlap = true;
+	nothing_goes_wrong(&p);
+	p.split = true;
+	nothing_goes_wrong(&p);
+}
+
+static void and_where_sums_are_ordered_ahead(void **state)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	(void)state;
+	p.deaths = 2 - SLOW;
+	p.ahead = true;
 	nothing_goes_wrong(&p);
 	p.split = true;
 	nothing_goes_wrong(&p);
@@ -578,10 +592,14 @@ static void begins(struct walk *w, uint64_t seed)
 {
 	rng_init(&w->rng, seed);
 	w->p = protocol_of(2, 2);
-	w->p.overlap = seed % 2;
+	w->p.overlap = seed % 3 == 1;
+	w->p.ahead = seed % 3 == 2;
 	w->c = under_way_of(TWO, 1);
 	w->c->current->plan->overlap_sync = w->p.overlap;
+	if (w->p.ahead)
+		w->c->links = link_table_new(w->c->n_members);
 	carry_record(w->c); /* as begin has it */
+	sums_order_ahead(w->c);
 	w->told[0] = 0;
 	protocol_begin(&w->p, &w->s);
 	for (uint16_t i = 0; i < TWO; i++) {
@@ -628,6 +646,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_controller_does_as_the_model),
 		cmocka_unit_test(and_where_one_joins),
 		cmocka_unit_test(and_where_stages_sum_early),
+		cmocka_unit_test(and_where_sums_are_ordered_ahead),
 		cmocka_unit_test(and_with_a_stage_that_passes_on),
 		cmocka_unit_test(also_with_an_idle_replica),
 		cmocka_unit_test(through_deaths_sums_and_takeovers),

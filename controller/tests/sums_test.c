@@ -1,0 +1,149 @@
+/* Orders to sum: with the start where links are measured, and void where ways change. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "controller/iteration/commit.h"
+#include "controller/iteration/iteration.h"
+#include "controller/iteration/reroute.h"
+#include "controller/iteration/sums.h"
+#include "controller/loop.h"
+#include "controller/members/member.h"
+#include "controller/network/link_table.h"
+#include "controller/tests/under_way.h"
+
+/* As begin_iteration has it, where links are measured. */
+static struct controller *order_ahead(void **state)
+{
+	struct controller *c = *state;
+
+	c->links = link_table_new(NODES);
+	assert_non_null(c->links);
+	sums_order_ahead(c);
+	return c;
+}
+
+static uint32_t count_in_sums(const struct controller *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		n += c->members[i].in_sum;
+	return n;
+}
+
+static void tell_task(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind)
+{
+	struct msg_task_event events[2] = {
+		{ .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = FIRST,
+		  .blocker = UINT32_MAX, .at_us = c->now_us },
+		{ .type = WORK_ENDS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = FIRST,
+		  .blocker = UINT32_MAX, .at_us = c->now_us, .counted = kind != WORK_FORWARD, .loss = 3 },
+	};
+
+	iteration_report(c, &c->members[node], &(struct msg_report){ .iteration = 1, .n_events = 2, .events = events });
+	loop_act(c);
+}
+
+/* Out and back; the last step is left out where `but` is the microbatch. */
+static void do_all(struct controller *c, uint32_t but)
+{
+	for (uint32_t i = 0; i < N; i++) {
+		const uint16_t *nodes = c->routes.microbatches[i].nodes;
+
+		tell_task(c, nodes[0], i, WORK_FORWARD);
+		tell_task(c, nodes[1], i, WORK_FORWARD);
+		tell_task(c, nodes[0], i, WORK_LOSS);
+		tell_task(c, nodes[1], i, WORK_BACKWARD);
+		if (i != but)
+			tell_task(c, nodes[0], i, WORK_BACKWARD);
+	}
+}
+
+static void tell_sum(struct controller *c, uint16_t node, uint32_t attempt)
+{
+	uint64_t slices[DATA] = { 1, 2, 3 };
+	struct msg_reduced r = { .iteration = 1, .attempt = attempt, .stage = node >= DATA, .sum_squares = 1,
+				 .n_slices = DATA, .slices = slices };
+
+	iteration_reduced(c, &c->members[node], &r);
+	loop_act(c);
+}
+
+static void where_nothing_is_measured_sums_wait(void **state)
+{
+	struct controller *c = *state;
+
+	assert_false(sums_are_ordered_ahead(c));
+	sums_order_ahead(c);
+	assert_int_equal(c->summing[0] + c->summing[1], 0);
+	do_all(c, N);
+	assert_int_equal(c->phase, PHASE_REDUCING);
+	assert_int_equal(c->summing[0], DATA);
+	assert_int_equal(c->summing[1], DATA);
+}
+
+/* All but one have their sums before the last gradient is counted: nothing is ordered again. */
+static void sums_that_come_first_are_committed(void **state)
+{
+	struct controller *c = order_ahead(state);
+	uint32_t attempt = c->reduce_attempt;
+	uint16_t last = c->routes.microbatches[N - 1].nodes[0];
+
+	assert_int_equal(count_in_sums(c), NODES);
+	do_all(c, N - 1);
+	for (uint16_t i = 0; i < NODES; i++)
+		if (i != last)
+			tell_sum(c, i, attempt);
+	assert_int_equal(c->phase, PHASE_COMPUTING);
+	tell_task(c, last, N - 1, WORK_BACKWARD);
+	assert_int_equal(c->phase, PHASE_REDUCING);
+	assert_int_equal(c->reduce_attempt, attempt);
+	assert_int_equal(c->committed, 0);
+	tell_sum(c, last, attempt);
+	assert_int_equal(c->committed, 1);
+}
+
+/* Who told its sum, and not all that it was given, left a gradient out. */
+static void a_sum_that_lacks_a_gradient_is_none(void **state)
+{
+	struct controller *c = order_ahead(state);
+	uint16_t last = c->routes.microbatches[N - 1].nodes[0];
+
+	do_all(c, N - 1);
+	tell_sum(c, last, c->reduce_attempt);
+	assert_false(c->members[last].replica);
+	assert_int_equal(c->summing[0], 0);
+	assert_int_equal(c->committed, 0);
+}
+
+static void other_ways_make_them_void(void **state)
+{
+	struct controller *c = order_ahead(state);
+	uint32_t attempt = c->reduce_attempt;
+	uint16_t data = c->routes.microbatches[0].nodes[0], next = c->routes.microbatches[0].nodes[1];
+	uint16_t idle = next == DATA ? DATA + 1 : DATA;
+
+	assert_true(reroute_around(c, &c->members[data], &c->members[next]) > 0);
+	assert_int_equal(c->summing[0] + c->summing[1], 0);
+	assert_int_equal(count_in_sums(c), 0);
+	assert_true(c->reduce_attempt > attempt);
+	tell_sum(c, idle, attempt); /* it crossed the news */
+	assert_false(c->members[idle].reduced);
+	assert_true(c->members[idle].replica);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
+		TEST(where_nothing_is_measured_sums_wait),
+		TEST(sums_that_come_first_are_committed),
+		TEST(a_sum_that_lacks_a_gradient_is_none),
+		TEST(other_ways_make_them_void),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
