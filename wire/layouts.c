@@ -94,6 +94,7 @@ static const struct field msg_committed_fields[] = {
 	N(U64, msg_committed, iteration),
 	NMAX(U8, msg_committed, stage, MSG_STAGES - 1),
 	N(U64, msg_committed, hash),
+	NMAX(U8, msg_committed, copy, 1),
 };
 LAYOUT(msg_committed);
 

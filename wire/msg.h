@@ -211,6 +211,7 @@ struct msg_committed {
 	uint64_t iteration; /* committed iterations, this one included */
 	uint8_t stage;      /* its own, or the one it keeps a copy of */
 	uint64_t hash;
+	uint8_t copy;       /* 1: of the copy, which may be of its own stage while it joins */
 };
 
 /* The copy that MSG_KEEP asked for is whole. hash 0: it cannot be had, and `text` says why. */

@@ -88,7 +88,7 @@ static void tell_committed(struct agent *a, int64_t now_us)
 	struct msg m = { .type = MSG_COMMITTED };
 
 	m.u.committed =
-		(struct msg_committed){ a->standby->iteration, a->standby->stage, a->standby->hash };
+		(struct msg_committed){ a->standby->iteration, a->standby->stage, a->standby->hash, 1 };
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 

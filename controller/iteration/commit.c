@@ -321,7 +321,7 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 		record_hash(c, m, r->stage, r->iteration, r->hash);
 	else
 		door_stray(c, m, "tells of commits that it was not told of");
-	if (r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
+	if (r->copy || r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
 		copies_committed(c, m, r);
 		return;
 	}

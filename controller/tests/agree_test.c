@@ -38,7 +38,7 @@ static struct controller *committed(void **state)
 
 static void tells_of(struct controller *c, int node, uint8_t stage, uint64_t iteration, uint64_t hash)
 {
-	struct msg_committed r = { iteration, stage, hash };
+	struct msg_committed r = { iteration, stage, hash, 0 };
 
 	iteration_committed(c, &c->members[node], &r);
 	loop_act(c);
@@ -211,6 +211,27 @@ static void all_come(struct controller *c)
 		c->members[i].replica = false;
 		c->members[i].state = NODE_SYNCING;
 	}
+}
+
+/* A joiner's copy has the commit that its own weights, which the controller that died had given to it, lack. */
+static void word_of_a_copy_is_not_of_its_weights(void **state)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members[4];
+	struct msg_committed r = { COMMITTED, 1, RIGHT, 1 };
+
+	all_come(c);
+	c->resumed = true;
+	m->ready = false;
+	m->holds = COMMITTED - 1;
+	m->keeps = 1;
+	iteration_committed(c, m, &r);
+	assert_false(m->ready);
+	assert_int_equal(m->holds, COMMITTED - 1);
+	r.copy = 0;
+	iteration_committed(c, m, &r);
+	assert_true(m->ready);
+	assert_int_equal(m->holds, COMMITTED);
 }
 
 /* The first word of the corpus is not for that the right one. */
@@ -391,6 +412,7 @@ int main(void)
 		TEST(alike_ones_stay),
 		TEST(whose_weights_change_says_so_itself),
 		TEST(who_loads_other_weights_does_not_join),
+		TEST(word_of_a_copy_is_not_of_its_weights),
 		TEST(the_corpus_is_what_most_read),
 		TEST(who_builds_other_weights_takes_no_part),
 		TEST(after_a_takeover_the_store_counts),

@@ -83,7 +83,7 @@ static void report_weights(struct controller *c)
 		uint8_t stage = (uint8_t)c->cluster->nodes[i].stage;
 		/* As weights' hashes are: of 64 bits. */
 		struct msg_committed m = { c->committed, stage,
-					   (c->committed * MSG_STAGES + stage) * UINT64_C(0x9e3779b97f4a7c15) };
+					   (c->committed * MSG_STAGES + stage) * UINT64_C(0x9e3779b97f4a7c15), 0 };
 
 		iteration_committed(c, &c->members[i], &m);
 	}

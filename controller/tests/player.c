@@ -351,7 +351,7 @@ static void commit(struct player *p, const struct msg_commit *m)
 	if (p->world->committed < m->iteration)
 		p->world->committed = m->iteration;
 	said.u.committed = (struct msg_committed){ m->iteration, p->stage,
-						   weights_hash(p->stage, m->iteration) };
+						   weights_hash(p->stage, m->iteration), 0 };
 	if (lies(p, OTHER_WEIGHTS) || (lies(p, A_FLIPPED_BIT) && m->iteration == LIES_FROM))
 		said.u.committed.hash++;
 	if (p->ready)

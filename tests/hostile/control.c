@@ -46,7 +46,7 @@ void forge(struct hostile *h, int64_t now_us)
 
 		saved.u.saved = (struct msg_saved){ .iteration = done - h->turns % 4, .stage = (uint8_t)stage,
 						    .hash = h->turns, .bytes = 1000000 };
-		committed.u.committed = (struct msg_committed){ done + 1 - h->turns % 8, (uint8_t)stage, h->turns };
+		committed.u.committed = (struct msg_committed){ done + 1 - h->turns % 8, (uint8_t)stage, h->turns, 0 };
 		hostile_tell(h, &saved, now_us);
 		hostile_tell(h, &committed, now_us);
 	}

@@ -65,10 +65,13 @@ static void ask_lease(struct ui *u, const struct state *s, struct msg_command th
  * needs the lease. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 {
+	const char *never = c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK ? NULL : ui_only_watches(u);
+
 	if (u->link != UI_LIVE) {
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING, "not sent: %s",
 			       u->link == UI_RECORDED ? "this is a recorded run"
+			       : never		      ? never /* reached or not */
 						      : "the controller cannot be reached");
 		return 0;
 	}
@@ -80,8 +83,8 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	}
 	if (strcmp(c.text, "preview") == 0)
 		return queue_command(u, c);
-	if (ui_only_watches(u) && c.verb != COMMAND_COMPARE && c.verb != COMMAND_SEEK) {
-		ui_say(u, STYLE_WARNING, "not sent: %s", ui_only_watches(u));
+	if (never) {
+		ui_say(u, STYLE_WARNING, "not sent: %s", never);
 		return 0;
 	}
 	if (c.verb == COMMAND_ARM) {

@@ -102,6 +102,10 @@ static void lease_refused(void **unused)
 	u.n_outbox = 0;
 	keys(&u, s, "XP.");
 	assert_int_equal(u.n_outbox, 0);
+	assert_non_null(strstr(u.toast, "cannot be reached"));
+	u.readonly = true; /* that would not help */
+	keys(&u, s, "X");
+	assert_non_null(strstr(u.toast, "watch"));
 	state_free(s);
 }
 
