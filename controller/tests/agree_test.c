@@ -216,7 +216,7 @@ static void all_come(struct controller *c)
 /* A joiner's copy has the commit that its own weights, which the controller that died had given to it, lack. */
 static void word_of_a_copy_is_not_of_its_weights(void **state)
 {
-	struct controller *c = *state;
+	struct controller *c = committed(state);
 	struct member *m = &c->members[4];
 	struct msg_committed r = { COMMITTED, 1, RIGHT, 1 };
 
