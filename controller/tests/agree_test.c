@@ -149,6 +149,30 @@ static void who_keeps_a_copy_has_a_word_in_it(void **state)
 	assert_false(is_apart(c, 4));
 }
 
+/* Whether its word or its stage's comes first. */
+static void a_copy_that_differs_is_no_copy(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *keeper = &c->members[0];
+	struct stored s;
+
+	c->members[4].replica = c->members[5].replica = false;
+	for (int first = 0; first < 2; first++) {
+		keeper->keeps = 1;
+		keeper->kept = true;
+		keeper->copy_told = COMMITTED;
+		c->members[3].hash = 0;
+		tells_of(c, first ? 0 : 3, 1, COMMITTED, first ? WRONG : RIGHT);
+		assert_true(keeper->kept);
+		tells_of(c, first ? 3 : 0, 1, COMMITTED, first ? RIGHT : WRONG);
+		assert_false(keeper->kept);
+		assert_false(is_apart(c, 3));
+		s = stored(c, COMMITTED);
+		assert_int_equal(s.hash[0], 0);
+		assert_int_equal(s.hash[3], RIGHT);
+	}
+}
+
 static void alike_ones_stay(void **state)
 {
 	struct controller *c = committed(state);
@@ -388,6 +412,7 @@ int main(void)
 		TEST(the_second_time_it_is_left_out),
 		TEST(of_two_one_stays),
 		TEST(who_keeps_a_copy_has_a_word_in_it),
+		TEST(a_copy_that_differs_is_no_copy),
 		TEST(alike_ones_stay),
 		TEST(whose_weights_change_says_so_itself),
 		TEST(who_loads_other_weights_does_not_join),
