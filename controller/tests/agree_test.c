@@ -201,6 +201,28 @@ static void whose_weights_change_says_so_itself(void **state)
 	assert_true(is_apart(c, 3));
 }
 
+/* It left before the agent said that it has the right weights now, and came after. */
+static void a_beat_that_comes_late_is_of_other_weights(void **state)
+{
+	struct controller *c = committed(state);
+	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = WRONG };
+	struct msg_ready r = { .assignment = 9, .stage = 1, .iteration = COMMITTED, .hash = RIGHT };
+	struct member *m = &c->members[3];
+
+	m->assignment = r.assignment;
+	m->sequence = 12;
+	members_ready(c, m, &r);
+	m->sequence = 11;
+	members_heartbeat(c, m, &h);
+	loop_act(c);
+	assert_false(is_apart(c, 3));
+	m->sequence = 13;
+	h.beat = 2;
+	members_heartbeat(c, m, &h);
+	loop_act(c);
+	assert_true(is_apart(c, 3));
+}
+
 /* ---- coming ---- */
 
 static void is_ready(struct controller *c, int node, uint64_t hash, uint64_t corpus)
@@ -415,6 +437,7 @@ int main(void)
 		TEST(a_copy_that_differs_is_no_copy),
 		TEST(alike_ones_stay),
 		TEST(whose_weights_change_says_so_itself),
+		TEST(a_beat_that_comes_late_is_of_other_weights),
 		TEST(who_loads_other_weights_does_not_join),
 		TEST(the_corpus_is_what_most_read),
 		TEST(who_builds_other_weights_takes_no_part),
