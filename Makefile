@@ -205,7 +205,7 @@ $(BUILD)/tests/sim/only_%.o:
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)ld -r -o $@ $^
-	$(Q)objcopy --wildcard $(foreach s,agent_* audit_* compare_*,--keep-global-symbol='$(s)') $@
+	$(Q)objcopy --wildcard $(foreach s,agent_* fetch_hash audit_* compare_*,--keep-global-symbol='$(s)') $@
 $(BUILD)/tests/sim/sim_test: $(SIM) $(call archives,controller)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,controller)

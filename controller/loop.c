@@ -158,6 +158,7 @@ static void take_message(struct controller *c, const struct post_message *p)
 	} else if (msg.type == MSG_COMMAND && k) {
 		command_receive(c, k, &msg.u.command);
 	} else if (m) {
+		m->sequence = msg.sequence;
 		hear_agent(c, m, &msg);
 	}
 	msg_clear(&msg);

@@ -1,30 +1,32 @@
 #!/bin/bash
 # Small changes to the code, one at a time, and whether a test notices.
 #
-#   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--unit] [--list] [FOLDER|FILE...]
+#   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--again] [--unit] [--list] [FOLDER|FILE...]
 #
 #   --count   so many changes that change what their file compiles to  [100]
 #   --seed    which                                                     [1]
 #   --jobs    side by side                                              [2]
 #   --within  tests that compute for more seconds than that are left out  [1000]
+#   --again   only those that survived the last time: what a new test is for
 #   --unit    unit tests only, no simulated runs and no cluster
 #   --list    only lists the changes that could be made (tests/mutants.awk)
 #
 # Without files: what decides about iterations, sums, copies, tensors and messages. All is done in build-mutants, a copy
 # of the tree that is built once and kept. A change is compiled; one that does not compile or gives the same object is not
 # counted. Then the unit tests of its folder and of the folders that link it run, its file's own first, then those that
-# took least when nothing was changed; then, of the agent and the controller, twenty simulated runs; then a small cluster
-# with faults, and verify. The first that fails has caught it, and it must fail twice, as a busy machine can make one
-# fail; one that computes five times as long as it should, and ten seconds, has caught it as well. A line for each
-# change, and those that nobody caught once more at the end.
+# took least when nothing was changed; of the agent and the controller, simulated runs before the tests that compute
+# longer than ten seconds; then a small cluster with faults, and verify. The first that fails has caught it, and it must
+# fail twice, as a busy machine can make one fail; one that computes five times as long as it should, and ten seconds, or
+# sleeps twenty times as long, and five minutes, has caught it as well. A line for each change, and those that nobody
+# caught once more at the end. Tests have a /tmp of their own, in memory, where that may be mounted.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
-count=100 seed=1 jobs=2 within=1000 unit='' list=''
+count=100 seed=1 jobs=2 within=1000 again='' unit='' list=''
 while [ $# -gt 0 ]; do
 	case $1 in
-	--help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
-	--unit | --list) declare "${1#--}=yes"; shift ;;
+	--help) sed -n '2,23s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	--again | --unit | --list) declare "${1#--}=yes"; shift ;;
 	--count | --seed | --jobs | --within)
 		[[ ${2:-} =~ ^[1-9][0-9]{0,6}$ ]] || { echo "$1: expected a number from 1, got \"${2:-}\"" >&2; exit 2; }
 		declare "${1#--}=$2"; shift 2 ;;
@@ -51,6 +53,8 @@ git ls-files -co --exclude-standard | while read -r file; do
 done
 cd "$work" || exit 1
 rm -rf jobs caught
+[ ! -e survivors ] || mv survivors survivors.before
+[ -z "$again" ] || [ -e survivors.before ] || fail "nothing has survived a last time"
 (cd "$root" && git ls-files -co --exclude-standard) >known
 find . -name '*.[ch]' | sed 's|^\./||' | while read -r file; do
 	grep -qxF "$file" known || rm -f "$file" build/lib*.a # gone, or named otherwise since
@@ -65,7 +69,7 @@ folders=$(echo "$files" | cut -d / -f 1 | sort -u)
 tests=$(for folder in $folders; do tests_of "$folder"; done | sort -u)
 sim=build/tests/sim/sim_test
 echo "builds what is changed, in $work"
-make="make NVCC=" # what computes on GPUs takes minutes to build, and nothing here needs it
+make="make -o Makefile NVCC=" # what computes on GPUs takes minutes to build, and nothing here needs it
 $make -s -j2 all $tests $sim >build.log 2>&1 9>&- || { tail -n 20 build.log >&2; exit 1; }
 
 # How each is compiled and linked, as the Makefile has it, less what cannot make a difference: for what was never built
@@ -87,15 +91,15 @@ how sim "$(grep -E -- " -o ($sim|build/tests/sim/only_agent.o) |^objcopy .* buil
 for test in $tests; do how "$test" "$(grep -- " -o $test " commands)"; done
 echo "$programs" | while read -r folder program; do how "program:$folder" "$(grep -- " -o $program " commands)"; done
 
-# Runs a test on its own: what it starts ends with it, what it leaves lies in the job's folder.
-# alone JOB SECONDS-COMPUTED SECONDS COMMAND...; 152: it computed too long.
+# Runs a test on its own: what it starts ends with it, and what it leaves is gone or lies in the job's folder.
+# alone JOB SECONDS-COMPUTED SECONDS COMMAND...; 152: it computed too long, 124: it slept too long.
 alone() {
 	local job=$1 computes=$2 most=$3 pid rc private=(env TMPDIR="$1/tmp")
 	shift 3
 	rm -rf "$job/tmp"
 	mkdir -p "$job/tmp"
 	[[ $work != /tmp/* ]] && unshare --mount true 2>/dev/null &&
-		private=(unshare --mount sh -c 'mount --bind "$0" /tmp && exec "$@"' "$job/tmp")
+		private=(unshare --mount sh -c 'mount -t tmpfs mutants /tmp && mount --bind /tmp /dev/shm && exec "$@"' sh)
 	(
 		ulimit -S -t "$computes"
 		ulimit -v 8000000 -f 1000000 -c 0
@@ -135,13 +139,20 @@ measure() { # measure TEST
 # Of children that have ended, in hundredths of a second.
 computed() { awk '{ print $16 + $17 }' "/proc/$$/stat"; }
 
-# Its own file's first, then by time computed.
+# Its own file's first, then by time computed, the simulation before those that take long.
 order() { # order FILE: TEST COMPUTED-HUNDREDTHS SECONDS
 	local test own
 	own=$(basename "$1" .c)_test
 	for test in $(tests_of "${1%%/*}"); do
 		[ ! -s "took/${test//\//:}" ] || echo "$([ "${test##*/}" = "$own" ] && echo 0 || echo 1) $(cat "took/${test//\//:}") $test"
-	done | sort -k 1n -k 2n | awk -v most="$within" '$2 <= 100 * most { print $4, $2, $3 }'
+	done | sort -k 1n -k 2n | awk -v most="$within" -v sim="$(simulated "$1")" '
+		sim && $1 > 0 && $2 > 1000 { print sim, 2500, 30; sim = "" }
+		$2 <= 100 * most { print $4, $2, $3 }
+		END { if (sim) print sim, 2500, 30 }'
+}
+
+simulated() { # simulated FILE: whether runs are simulated with it
+	case $unit$1 in agent/* | controller/*) echo $sim ;; esac
 }
 
 # What catches a change, in words; nothing when nobody does. catches JOB FILE, the object in JOB/changed.o
@@ -150,24 +161,21 @@ catches() {
 	while read -r test computed took; do
 		folder=${test#build/}
 		folder=${folder%%/*}
-		if [[ " $linked " != *" $folder "* ]]; then
+		if [[ $test != "$sim" && " $linked " != *" $folder "* ]]; then
 			link_program "$job" "$folder" || { echo "the linker"; return; }
 			linked+=" $folder"
 		fi
-		link "$job" "how/${test//\//:}" "$job/test" || { echo "the linker"; return; }
-		fails "$job" $((10 + 5 * computed / 100)) $((120 + 10 * took)) "$job/test" && { echo "$test"; return; }
+		link_test "$job" "$2" "$test" || { echo "the linker"; return; }
+		fails "$job" $((10 + 5 * computed / 100)) $((300 + 20 * took)) env SIM_FAILURES=1 "$job/test" && { echo "$test"; return; }
 	done < <(order "$2")
 	[ -z "$unit" ] || return
-	case $2 in
-	agent/* | controller/*)
-		link_sim "$job" "$2" || { echo "the linker"; return; }
-		fails "$job" 120 1200 env SIM_SEEDS=20 "$job/test" && { echo "$sim"; return; }
-		;;
-	esac
 	for folder in $(users "${2%%/*}"); do
 		[[ " $linked " == *" $folder "* ]] || link_program "$job" "$folder" || { echo "the linker"; return; }
 	done
-	fails "$job" 120 600 tests/small_cluster.sh && echo tests/small_cluster.sh
+	fails "$job" 120 900 tests/small_cluster.sh && echo tests/small_cluster.sh
+}
+link_test() { # link_test JOB FILE TEST
+	if [ "$3" = "$sim" ]; then link_sim "$1" "$2"; else link "$1" "how/${3//\//:}" "$1/test"; fi
 }
 link() { # link JOB HOW TO: the changed object comes before the archives, so theirs is not taken
 	local command
@@ -191,7 +199,7 @@ fails() { # fails JOB SECONDS-COMPUTED SECONDS COMMAND...: twice, or it computes
 	local rc
 	alone "$@" && return 1
 	rc=$?
-	[ $rc != 152 ] || return 0
+	[ $rc != 152 ] && [ $rc != 124 ] || return 0
 	! alone "$@"
 }
 
@@ -200,11 +208,13 @@ try() {
 	local job=$work/jobs/$1 by
 	by=$(catches "$job" "$2")
 	printf '%3d %s:%d: %s: %s  [%s]\n' "$1" "$2" "$3" "$4" "$5" "${by:-SURVIVED}" | tee -a caught
+	[ -n "$by" ] || printf '%s\t%s\t%s\n' "$2" "$4" "$5" >>survivors
 	rm -rf "$job"
 }
 
 # In an order that only the seed decides (the generator of Park and Miller, as awks differ).
 shuffled() { awk -v x="$seed" '{ for (i = 0; i < 3; i++) x = x * 16807 % 2147483647; printf "%010d\t%s\n", x, $0 }' | sort | cut -f 2-; }
+those_again() { awk -F '\t' 'NR == FNR { again[$0]; next } ($1 FS $3 FS $4) in again' survivors.before -; }
 object_of() { # object_of FILE SOURCE TO: compiles SOURCE as if it were FILE
 	local command
 	command=$(sed "s| -o [^ ]* [^ ]*\$| -o $3 $2|" "how/${1//\//:}")
@@ -231,11 +241,11 @@ compile_changes() {
 		else
 			alike=$((alike + 1))
 		fi
-	done < <(awk -f tests/mutants.awk $files | shuffled)
+	done < <(awk -f tests/mutants.awk $files | shuffled | if [ "$again" ]; then those_again; else cat; fi)
 	echo $alike >alike
 }
 export work root unit within sim
-export -f users tests_of alone make_job measure computed order catches link link_sim link_program fails try
+export -f users tests_of alone make_job measure computed order simulated catches link link_test link_sim link_program fails try
 echo "measures $(echo "$tests" | wc -l) tests"
 for test in $tests; do
 	[ "took/${test//\//:}" -nt "$test" ] || printf '%s\0' "$test"

@@ -568,3 +568,13 @@ void record_hash(struct controller *c, const struct member *m, uint8_t stage,
 	if (store_hashes(c->store, &h, 1, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 }
+
+void record_forget_hash(struct controller *c, const struct member *m, uint8_t stage,
+			uint64_t iteration, uint64_t hash)
+{
+	struct store_hash h = { iteration, hash, m->id, stage };
+	struct error err = { "" };
+
+	if (store_forget_hash(c->store, &h, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+}

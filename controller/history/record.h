@@ -53,5 +53,8 @@ void record_keep(struct controller *c, const struct msg_see_iteration *see);
 void record_keep_validation(struct controller *c, const struct msg_see_validation *v);
 void record_hash(struct controller *c, const struct member *m, uint8_t stage,
 		 uint64_t iteration, uint64_t hash);
+/* What it told is not of the run's weights, and nothing was made of them. */
+void record_forget_hash(struct controller *c, const struct member *m, uint8_t stage,
+			uint64_t iteration, uint64_t hash);
 
 #endif

@@ -63,6 +63,7 @@ struct member {
 	bool disowned; /* of its key: the others are to forget it */
 	bool shunned;  /* left out for what it did: they are to forget it as well, as long as that holds */
 	bool ready;            /* answered it */
+	uint64_t sequence, ready_sequence; /* of its message at hand, and of that answer: some overtake others */
 	bool awaited;          /* after a takeover: it was there when the last commit was made */
 	bool recalling;        /* asked for all that happened; until then its reports are not heard */
 	uint64_t recalled_beat; /* its last heartbeat then */

@@ -225,6 +225,7 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 		return;
 	c->steps += m->restoring && !m->ready;
 	m->ready = true;
+	m->ready_sequence = m->sequence;
 	m->holds = r->iteration;
 	m->hash = r->hash;
 	m->hash_agrees = true;
@@ -296,8 +297,8 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 		heard_again(c, m);
 	}
 	/* Agents tell their weights with every beat: a replica that differs is an alarm. It may come before the
-	 * agent's word of the commit. */
-	if (m->replica && h->committed == c->committed && m->holds == c->committed && m->hash != 0 &&
+	 * agent's word of the commit; and after its word that it has loaded others, though it was said before. */
+	if (m->replica && m->sequence >= m->ready_sequence && h->committed == c->committed && m->holds == c->committed && m->hash != 0 &&
 	    h->hash != m->hash && h->hash != 0 && m->hash_agrees)
 		agree_changed(c, m);
 }

@@ -149,6 +149,30 @@ static void who_keeps_a_copy_has_a_word_in_it(void **state)
 	assert_false(is_apart(c, 4));
 }
 
+/* Whether its word or its stage's comes first. */
+static void a_copy_that_differs_is_no_copy(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *keeper = &c->members[0];
+	struct stored s;
+
+	c->members[4].replica = c->members[5].replica = false;
+	for (int first = 0; first < 2; first++) {
+		keeper->keeps = 1;
+		keeper->kept = true;
+		keeper->copy_told = COMMITTED;
+		c->members[3].hash = 0;
+		tells_of(c, first ? 0 : 3, 1, COMMITTED, first ? WRONG : RIGHT);
+		assert_true(keeper->kept);
+		tells_of(c, first ? 3 : 0, 1, COMMITTED, first ? RIGHT : WRONG);
+		assert_false(keeper->kept);
+		assert_false(is_apart(c, 3));
+		s = stored(c, COMMITTED);
+		assert_int_equal(s.hash[0], 0);
+		assert_int_equal(s.hash[3], RIGHT);
+	}
+}
+
 static void alike_ones_stay(void **state)
 {
 	struct controller *c = committed(state);
@@ -173,6 +197,28 @@ static void whose_weights_change_says_so_itself(void **state)
 	h.beat = 2;
 	h.hash = WRONG;
 	members_heartbeat(c, &c->members[3], &h);
+	loop_act(c);
+	assert_true(is_apart(c, 3));
+}
+
+/* It left before the agent said that it has the right weights now, and came after. */
+static void a_beat_that_comes_late_is_of_other_weights(void **state)
+{
+	struct controller *c = committed(state);
+	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = WRONG };
+	struct msg_ready r = { .assignment = 9, .stage = 1, .iteration = COMMITTED, .hash = RIGHT };
+	struct member *m = &c->members[3];
+
+	m->assignment = r.assignment;
+	m->sequence = 12;
+	members_ready(c, m, &r);
+	m->sequence = 11;
+	members_heartbeat(c, m, &h);
+	loop_act(c);
+	assert_false(is_apart(c, 3));
+	m->sequence = 13;
+	h.beat = 2;
+	members_heartbeat(c, m, &h);
 	loop_act(c);
 	assert_true(is_apart(c, 3));
 }
@@ -409,8 +455,10 @@ int main(void)
 		TEST(the_second_time_it_is_left_out),
 		TEST(of_two_one_stays),
 		TEST(who_keeps_a_copy_has_a_word_in_it),
+		TEST(a_copy_that_differs_is_no_copy),
 		TEST(alike_ones_stay),
 		TEST(whose_weights_change_says_so_itself),
+		TEST(a_beat_that_comes_late_is_of_other_weights),
 		TEST(who_loads_other_weights_does_not_join),
 		TEST(word_of_a_copy_is_not_of_its_weights),
 		TEST(the_corpus_is_what_most_read),

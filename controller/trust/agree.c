@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "controller/controller.h"
+#include "controller/history/record.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
@@ -93,14 +94,9 @@ static struct member *best_of(struct controller *c, const struct votes *v)
 	return best;
 }
 
-/* What it told is not of the run's weights. */
 static void forget_word(struct controller *c, const struct member *m)
 {
-	struct store_hash h = { c->committed, m->hash, m->id, (uint8_t)member_stage(c, m) };
-	struct error err;
-
-	if (store_forget_hash(c->store, &h, &err) != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	record_forget_hash(c, m, (uint8_t)member_stage(c, m), c->committed, m->hash);
 }
 
 static void set_apart(struct controller *c, struct member *m)
@@ -155,6 +151,9 @@ void agree_told(struct controller *c, const struct member *told)
 			doubt_pair(c, m->id, best->id);
 		set_apart(c, m);
 	}
+	for (uint32_t i = 0; i < c->n_members; i++) /* whose words came before there was any to compare with */
+		if (copy_usable(c, &c->members[i], stage) && c->members[i].kept_hash)
+			copies_hash_right(c, &c->members[i], c->committed, c->members[i].kept_hash);
 }
 
 bool agree_joins(struct controller *c, struct member *m)

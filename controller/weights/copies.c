@@ -8,6 +8,7 @@
 #include "controller/weights/copies.h"
 
 #include "controller/controller.h"
+#include "controller/history/record.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/members/peers.h"
@@ -187,6 +188,7 @@ bool copies_hash_right(struct controller *c, struct member *m, uint64_t iteratio
 	note(c, NOTE_ALERT, m->id, 0,
 	     "n%02u: its copy of S%d differs after it%llu: fetched again", m->id, m->keeps,
 	     (unsigned long long)iteration);
+	record_forget_hash(c, m, (uint8_t)m->keeps, iteration, hash);
 	copies_blame_source(c, m);
 	copies_fetch_again(c, m);
 	return false;

@@ -76,7 +76,7 @@ void sim_note(const char *format, ...)
 	sim_mix(&sim.now_us, sizeof(sim.now_us));
 	sim_mix(text, strlen(text));
 	if (sim.tells)
-		printf("%12.6f %s\n", (double)sim.now_us * 1e-6, text);
+		printf("%12.6f %04x %s\n", (double)sim.now_us * 1e-6, (unsigned)(sim.hash & 0xffff), text);
 }
 
 void sim_wake(uint32_t i, int64_t at_us)

@@ -85,6 +85,7 @@ static struct {
 	double loss;
 	uint32_t ports;
 	bool silently[SIM_PROCESSES]; /* it dies so */
+	bool flip[SIM_PROCESSES]; /* a bit, in the next tensor that suits */
 } net;
 
 /* ---- the world's side ---- */
@@ -103,9 +104,9 @@ static bool is_cut(uint32_t a, uint32_t b)
 	return net.cut_us[a][b] > sim.now_us;
 }
 
-void network_heal(void)
+void network_flip(uint32_t process)
 {
-	memset(net.cut_us, 0, sizeof(net.cut_us));
+	net.flip[process] = true;
 }
 
 static int64_t local(const struct post *p, int64_t world_us)
@@ -727,6 +728,7 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 	r->info.sent_bytes += x->size;
 	p->counters.sent_messages++;
 	p->counters.sent_bytes += x->size;
+	sim_sends(p->process, x->data, x->size);
 	x->lossy = lossy;
 	x->class = (enum post_class)((unsigned)flags >> 1);
 	if (!lossy) {
@@ -813,7 +815,7 @@ static void note_parcel(const struct post *p, const struct peer *from, const str
 	sim.delivered++;
 	sim_note("%s < %s: %s, %zu bytes, class %d%s", sim_name(p->process), sim_name(from->process), msg_name(type),
 		 x->size, x->class, x->lossy ? ", lossy" : "");
-	if (type != MSG_HELLO && type != MSG_HEARTBEAT)
+	if (type != MSG_HELLO && type != MSG_HEARTBEAT && type != MSG_WELCOME /* the corpus's path */)
 		sim_mix(x->data, x->size);
 }
 
@@ -832,6 +834,10 @@ static void give(struct post *p, struct peer *to, struct parcel *x, struct parce
 		memcpy(p->lent, x->data, x->size);
 		x->delivered = true;
 		x->acked_us = sim.now_us + sim_delay(way(to));
+	}
+	if (net.flip[p->process] && flip_tensor(p->lent, out->size)) {
+		net.flip[p->process] = false;
+		sim_note("%s: a bit of that has flipped", sim_name(p->process));
 	}
 	out->data = out->owner = p->lent;
 	to->info.heard_us = local(p, sim.now_us);

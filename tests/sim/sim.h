@@ -5,7 +5,9 @@
  * in, and the files here define all of what these define.
  *
  *     clock.c    base/clock.h, and the system's sources of chance
- *     network.c  wire/post.h and wire/train.h: in memory, with post's own promises
+ *     network.c  wire/post.h: in memory, with post's own promises
+ *     train.c    wire/train.h
+ *     flip.c     bits that are not as they were meant
  *     threads.c  agent/execution/worker.h and controller/planning/planner.h: done at once, told later
  *     world.c    processes, their turns, what befalls them
  *     sim_test.c seeds, and what must hold after each
@@ -18,6 +20,7 @@
 #define TESTS_SIM_SIM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/rng.h"
@@ -65,6 +68,14 @@ void sim_mix(const void *data, size_t size); /* into the hash alone */
 void sim_wake(uint32_t i, int64_t at_us);
 const char *sim_name(uint32_t process); /* "n03", "controller" */
 
+/* ---- world.c ---- */
+/* A process sends a message: what must hold when it does. */
+void sim_sends(uint32_t process, const void *data, size_t size);
+
+/* ---- flip.c ---- */
+/* Changes a float of a sum, or of a piece of a stage with its hash. False: the message is none. */
+bool flip_tensor(void *data, size_t size);
+
 /* ---- network.c ---- */
 void network_begin(int64_t usual_us, double loss); /* one way; of messages that may be lost */
 /* Nothing goes between two processes until then; what is reliable comes later. */
@@ -73,7 +84,9 @@ void network_cut(uint32_t a, uint32_t b, int64_t until_us);
 void network_reset(uint32_t a, uint32_t b);
 /* The process is gone, its posts are yet to be closed: silently (the machine), or its connections end at once. */
 void network_dies(uint32_t process, bool silently);
-void network_heal(void); /* no cuts any more */
+/* In the next sum or piece of a stage that comes to the process a bit is another than was meant, and nothing on the way
+ * shows it: the sender's memory had it so. */
+void network_flip(uint32_t process);
 
 /* ---- threads.c ---- */
 void threads_begin(void);

@@ -1,5 +1,6 @@
-/* Thousands of runs, each from a seed; see sim.h. SIM_SEEDS how many (200), SIM_FROM the first (1); SIM_SEED=N prints
- * the trace of one (with SIM_LOG=1 also what its programs log). Exit status 1: something did not hold. */
+/* Thousands of runs, each from a seed; see sim.h. SIM_SEEDS how many (200), SIM_FROM the first (1); it ends
+ * after SIM_FAILURES of them that failed (10). SIM_SEED=N prints the trace of one (with SIM_LOG=1 also what its
+ * programs log). Exit status 1: something did not hold. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "tests/sim/ground.h"
 #include "tests/sim/world.h"
 
-enum { SEEDS = 200, AGAIN = 25 /* every so many are run twice */, SHOWN = 10 };
+enum { SEEDS = 200, AGAIN = 25 /* every so many are run twice */, FAILURES = 10 };
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {
@@ -25,6 +26,7 @@ static void add(struct outcome *sum, const struct outcome *o)
 	sum->cuts += o->cuts;
 	sum->resets += o->resets;
 	sum->sleeps += o->sleeps;
+	sum->flips += o->flips;
 	sum->lasted_s += o->lasted_s;
 }
 
@@ -40,9 +42,9 @@ static int run_one(struct ground *g, uint64_t seed)
 static int run_many(struct ground *g, uint64_t from, uint64_t n)
 {
 	struct outcome sum = { .hash = 0 }, o, again;
-	uint64_t failed = 0;
+	uint64_t failed = 0, most = number("SIM_FAILURES", FAILURES), seed = from;
 
-	for (uint64_t seed = from; seed < from + n; seed++) {
+	for (; seed < from + n && failed < most; seed++) {
 		world_run(g, seed, false, &o);
 		add(&sum, &o);
 		if (seed % AGAIN == 0 && !o.wrong[0]) {
@@ -52,13 +54,13 @@ static int run_many(struct ground *g, uint64_t from, uint64_t n)
 		}
 		if (!o.wrong[0])
 			continue;
-		if (failed++ < SHOWN)
-			printf("seed %" PRIu64 ": trace %016" PRIx64 ": %s\n", seed, o.hash, o.wrong);
+		failed++;
+		printf("seed %" PRIu64 ": trace %016" PRIx64 ": %s\n", seed, o.hash, o.wrong);
 		fflush(stdout);
 	}
 	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " commits, %u deaths, %u takeovers, %u cuts, %u resets, "
-	       "%u sleeps, %" PRIu64 " messages, %.0f s of virtual time\n",
-	       n, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.resets, sum.sleeps, sum.delivered,
+	       "%u sleeps, %u flips, %" PRIu64 " messages, %.0f s of virtual time\n",
+	       seed - from, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.resets, sum.sleeps, sum.flips, sum.delivered,
 	       sum.lasted_s);
 	if (failed)
 		printf("SIM_SEED=N tests/sim/sim_test (in the build's folder) shows one of them\n");

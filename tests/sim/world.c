@@ -12,13 +12,17 @@
 #include "base/file.h"
 #include "controller/controller.h"
 #include "schedule/format/cluster.h"
+#include "store/store.h"
+#include "tests/sim/agent_process.h"
 #include "tests/sim/controller_process.h"
 #include "tests/sim/ground.h"
 #include "tests/sim/sim.h"
 #include "verify/compare.h"
+#include "wire/msg.h"
 
 enum {
 	CONTROLLER = SIM_AGENTS, MISHAPS = 12, ARGUMENTS = 64,
+	MOST_DEAD = 2,           /* at a time */
 	TURN_US = 100,           /* usual, from when there is something to do to when it is done */
 	IDLE_US = 1000000,       /* as an agent's main waits, at most */
 	PATIENCE_US = 120000000, /* for the run's end once nothing befalls it any more */
@@ -27,13 +31,20 @@ enum {
 
 /* ---- a world ---- */
 
-enum mishap_kind { KILL, TAKE_OVER, CUT, RESET, SLEEP };
+enum mishap_kind { KILL, TAKE_OVER, CUT, RESET, SLEEP, FLIP };
+enum moment {
+	IN_PHASE,
+	SOME_SUMMED,  /* some replicas have got their sum, and others have not */
+	SOME_FETCH,   /* a node fetches its stage, or a copy */
+	SOON_AFTER    /* the mishap before it */
+};
 
-/* Befalls the run once it is in that iteration and phase, and a moment more. */
+/* Befalls the run once that moment of that iteration has come, and some time more. */
 struct mishap {
 	enum mishap_kind kind;
+	enum moment moment;
 	uint64_t iteration;
-	enum run_phase phase;
+	enum run_phase phase; /* IN_PHASE */
 	int64_t after_us, lasts_us;
 	int64_t at_us;    /* world; INT64_MAX: the moment has not come */
 	int64_t since_us; /* that iteration was reached */
@@ -54,11 +65,14 @@ struct world {
 	struct mishap mishaps[MISHAPS];
 	uint32_t n_mishaps;
 	int64_t calm_us;                 /* nothing has befallen it since */
-	bool begun, over;
+	uint64_t durable;                /* this commit is in the store */
+	bool begun, over, flips;
 	char *argv[ARGUMENTS];
 	int argc;
 	char texts[ARGUMENTS][128];
 };
+
+static struct world *under_way;
 
 static void go_wrong(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -152,6 +166,12 @@ static void say_options(struct world *w, bool resume)
 		say(w, "%s", g->corpus);
 		say(w, "--skip");
 		say(w, "%d", sim_chance(0.5) ? 1 : 0);
+		say(w, "--wire");
+		say(w, sim_chance(0.2) ? "bf16" : "fp32");
+		if (sim_chance(0.3))
+			say(w, "--overlap-sync");
+		if (sim_chance(0.3))
+			say(w, "--split-backward");
 		if (w->emulated) {
 			say(w, "--emulate");
 			say(w, "%s", g->cluster);
@@ -174,15 +194,25 @@ static void draw_mishap(struct world *w, struct mishap *m)
 {
 	static const enum run_phase phases[] = { PHASE_PLANNING, PHASE_COMPUTING, PHASE_COMPUTING, PHASE_COMPUTING,
 						 PHASE_REDUCING, PHASE_REDUCING, PHASE_COMMITTING };
-	static const enum mishap_kind kinds[] = { KILL, KILL, KILL, TAKE_OVER, TAKE_OVER, CUT, CUT, RESET, SLEEP };
+	static const enum mishap_kind kinds[] = { KILL, KILL, KILL, KILL, TAKE_OVER, TAKE_OVER,
+						  CUT, CUT, RESET, SLEEP, FLIP, FLIP };
+	static const enum moment moments[] = { IN_PHASE, IN_PHASE, IN_PHASE, IN_PHASE, SOME_SUMMED, SOME_SUMMED,
+					       SOME_FETCH, SOON_AFTER, SOON_AFTER };
 	int64_t until_us = w->emulated ? 300000 : 40000; /* an iteration, about */
 
-	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 9)], .at_us = INT64_MAX };
+	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 12)], .at_us = INT64_MAX };
+	m->moment = moments[rng_below(&sim.rng, 9)];
+	if (m->moment == SOON_AFTER && m == w->mishaps)
+		m->moment = IN_PHASE;
 	m->iteration = 1 + rng_below(&sim.rng, w->iterations);
 	m->phase = phases[rng_below(&sim.rng, 7)];
-	m->after_us = sim_draw(0, m->phase == PHASE_COMPUTING ? until_us : sim_chance(0.5) ? 2000 : until_us / 5);
+	m->after_us = sim_draw(0, m->moment == IN_PHASE && m->phase == PHASE_COMPUTING ? until_us :
+				  sim_chance(0.5) ? 2000 : until_us / 5);
 	m->a = rng_below(&sim.rng, w->n_agents);
 	m->b = sim_chance(0.3) ? CONTROLLER : (m->a + 1 + rng_below(&sim.rng, w->n_agents - 1)) % w->n_agents;
+	if (m->kind == FLIP && w->flips) /* a second one in an iteration is not taken for one */
+		m->kind = KILL;
+	w->flips = w->flips || m->kind == FLIP;
 	if (m->kind == SLEEP && sim_chance(0.3))
 		m->a = CONTROLLER;
 	m->lasts_us = sim_chance(0.1) ? sim_draw(5500000, 9000000) : sim_draw(20000, sim_chance(0.5) ? 300000 : 3000000);
@@ -356,11 +386,13 @@ static void take_turn(struct world *w, uint32_t i)
 
 /* ---- what befalls it ---- */
 
+/* Who was started again holds nothing, though the controller may not know yet. */
 static bool holds_stage(const struct world *w, uint32_t i, int stage)
 {
 	const struct member *m = &w->controller->members[i];
 
 	return w->agents[i] && sim.processes[i].asleep_us <= sim.now_us &&
+	       m->hello.incarnation == agent_process_incarnation(w->agents[i]) &&
 	       ((m->replica && m->ready && member_stage(w->controller, m) == stage) ||
 		(m->kept && m->keeps == stage && m->kept_holds == w->controller->committed));
 }
@@ -368,20 +400,20 @@ static bool holds_stage(const struct world *w, uint32_t i, int stage)
 /* Nothing is promised to a run that loses a stage everywhere. */
 static bool may_die(const struct world *w, uint32_t i)
 {
-	const struct member *m;
-	int stage;
+	uint32_t dead = 0, holders;
 
 	if (!w->controller || !w->agents[i] || w->controller->phase == PHASE_GATHERING)
 		return false;
-	m = &w->controller->members[i];
-	stage = m->replica ? member_stage(w->controller, m) : -1;
 	for (uint32_t k = 0; k < w->n_agents; k++)
-		if (!w->agents[k])
+		dead += !w->agents[k];
+	for (int s = 0; s < w->controller->cluster->n_stages; s++) {
+		holders = 0;
+		for (uint32_t k = 0; k < w->n_agents; k++)
+			holders += k != i && holds_stage(w, k, s);
+		if (holders == 0)
 			return false;
-	for (uint32_t k = 0; stage >= 0 && k < w->n_agents; k++)
-		if (k != i && holds_stage(w, k, stage))
-			return true;
-	return stage < 0;
+	}
+	return dead < MOST_DEAD;
 }
 
 static void kill_process(struct world *w, uint32_t i, const struct mishap *m)
@@ -421,6 +453,10 @@ static void befall(struct world *w, struct mishap *m)
 		sim_note("%s and %s connect anew", sim_name(m->a), sim_name(m->b));
 		network_reset(m->a, m->b);
 		break;
+	case FLIP:
+		o->flips++;
+		network_flip(m->a);
+		break;
 	default:
 		o->sleeps++;
 		sim_note("%s sleeps for %.3f s", sim_name(m->a), (double)m->lasts_us * 1e-6);
@@ -430,16 +466,77 @@ static void befall(struct world *w, struct mishap *m)
 	w->calm_us = sim.now_us + m->lasts_us;
 }
 
+static bool some_summed(const struct controller *c)
+{
+	uint32_t summed = 0, not_yet = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].replica) {
+			summed += c->members[i].reduced;
+			not_yet += !c->members[i].reduced;
+		}
+	return (c->phase == PHASE_REDUCING || c->phase == PHASE_COMPUTING) && summed > 0 && not_yet > 0;
+}
+
+static bool some_fetch(const struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (m->state != NODE_DEAD && ((m->replica && !m->ready) || (m->keeps >= 0 && !m->kept)))
+			return true;
+	}
+	return false;
+}
+
+static bool has_come(const struct world *w, const struct mishap *m)
+{
+	const struct controller *c = w->controller;
+
+	switch (m->moment) {
+	case SOON_AFTER:
+		return m[-1].done;
+	case SOME_SUMMED:
+		return c->iteration == m->iteration && some_summed(c);
+	case SOME_FETCH:
+		return c->iteration == m->iteration && some_fetch(c);
+	default:
+		return c->iteration == m->iteration && c->phase == m->phase;
+	}
+}
+
 static void arm(struct world *w, struct mishap *m)
 {
 	const struct controller *c = w->controller;
 
-	if (m->done || m->at_us != INT64_MAX || !c || c->iteration < m->iteration || c->phase == PHASE_GATHERING)
+	if (m->done || m->at_us != INT64_MAX || !c || c->phase == PHASE_GATHERING)
 		return;
-	m->since_us = m->since_us ? m->since_us : sim.now_us;
-	if ((c->iteration == m->iteration && c->phase == m->phase) || c->iteration > m->iteration ||
-	    sim.now_us - m->since_us > ARM_US)
+	if (m->since_us == 0 && c->iteration >= m->iteration)
+		m->since_us = sim.now_us;
+	if (has_come(w, m) || c->iteration > m->iteration || (m->since_us && sim.now_us - m->since_us > ARM_US))
 		m->at_us = sim.now_us + m->after_us;
+}
+
+/* What the controller announces is in the store, for whoever reads it then. */
+void sim_sends(uint32_t process, const void *data, size_t size)
+{
+	struct world *w = under_way;
+	struct msg m;
+	struct store *s;
+	struct error err = { "" };
+
+	if (process != CONTROLLER || msg_decode(&m, data, size) != 0)
+		return;
+	if (m.type == MSG_COMMIT && m.u.commit.iteration > w->durable) {
+		if (store_open(&s, w->ground->run, &err) == 0) {
+			store_last_commit(s, &w->durable, &err);
+			store_close(s);
+		}
+		if (m.u.commit.iteration > w->durable)
+			go_wrong(w, "commit %" PRIu64 " is announced, and the store has %" PRIu64 " %s",
+				 m.u.commit.iteration, w->durable, err.text);
+	}
+	msg_clear(&m);
 }
 
 /* ---- the world goes on ---- */
@@ -528,6 +625,7 @@ void world_run(struct ground *g, uint64_t seed, bool tells, struct outcome *out)
 	*out = (struct outcome){ .hash = 0 };
 	if (!w)
 		abort();
+	under_way = w;
 	w->ground = g;
 	w->out = out;
 	ground_remove(g->run);
