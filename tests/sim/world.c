@@ -236,7 +236,7 @@ static void draw_world(struct world *w, uint64_t seed)
 	loss = losses[rng_below(&sim.rng, 4)];
 	network_begin(way_us, loss);
 	w->n_agents = 5 + rng_below(&sim.rng, SIM_AGENTS - 4);
-	w->emulated = sim_chance(0.9);
+	w->emulated = sim_chance(0.5);
 	w->iterations = 3 + rng_below(&sim.rng, 4);
 	w->n_mishaps = rng_below(&sim.rng, MISHAPS - 3);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
