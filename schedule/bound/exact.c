@@ -446,7 +446,7 @@ static int add_orders(const struct exact *e, struct plan *plan)
 
 			if (t->node == v)
 				o->tasks[o->n_tasks++] =
-					(struct plan_task){ e->p->mb_id[t->mb], kinds[kind] };
+					(struct plan_task){ t->mb, kinds[kind] };
 		}
 		if (o->n_tasks == 0) {
 			free(o->tasks);

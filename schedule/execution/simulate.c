@@ -538,13 +538,11 @@ static double stage_sync_s(const struct cluster *c, const struct plan *p, int st
 	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
 }
 
-/* Exposure counts visits by the assignment, idle time the nodes that have a stage. */
-static double total_s(const struct run *r)
+/* When each stage sums its gradients after the iteration (sync_s), and from its own last task on (total_s). */
+static void sum_gradients(const struct run *r)
 {
-	double most = 0;
-
 	for (int stage = 0; stage < r->p->n_stages; stage++) {
-		double end_s = 0;
+		double end_s = 0, sync_s = stage_sync_s(r->c, r->p, stage);
 
 		for (int i = r->p->stage_start[stage]; i < r->p->stage_start[stage + 1]; i++) {
 			int last = r->nodes[r->p->assigned[i]].last;
@@ -552,12 +550,13 @@ static double total_s(const struct run *r)
 			if (last >= 0)
 				end_s = fmax(end_s, r->s->tasks[last].end_s);
 		}
-		most = fmax(most, end_s + stage_sync_s(r->c, r->p, stage));
+		r->s->sync_s = fmax(r->s->sync_s, sync_s);
+		r->s->total_s = fmax(r->s->total_s, end_s + sync_s);
 	}
-	return most;
 }
 
-/* Exposure, the idle fraction and the sums, from the run that has ended. */
+/* From the run that has ended: exposure counts visits by the assignment, idle time the nodes that have a
+ * stage. */
 static int sum_up_run(struct run *r, struct error *err)
 {
 	struct simulation *s = r->s;
@@ -582,8 +581,7 @@ static int sum_up_run(struct run *r, struct error *err)
 	}
 	if (assigned > 0 && s->iteration_s > 0)
 		s->idle_fraction = 1 - busy / (assigned * s->iteration_s);
-	s->sync_s = plan_sync_s(r->c, r->p);
-	s->total_s = total_s(r);
+	sum_gradients(r);
 	free(stage_of);
 	return 0;
 }
@@ -618,15 +616,6 @@ int simulate(const struct cluster *c, const struct plan *p, struct simulation **
 	     struct error *err)
 {
 	return simulate_jittered(c, p, NULL, out, err);
-}
-
-double plan_sync_s(const struct cluster *c, const struct plan *p)
-{
-	double most = 0;
-
-	for (int s = 0; s < p->n_stages; s++)
-		most = fmax(most, stage_sync_s(c, p, s));
-	return most;
 }
 
 char *simulation_trace(const struct cluster *c, const struct plan *p,

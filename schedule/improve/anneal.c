@@ -81,7 +81,6 @@ static double sync_of(const struct anneal *a)
 static void keep_best(struct anneal *a)
 {
 	solution_copy(&a->best, &a->current, a->p);
-	a->best_cost = a->cost;
 	a->best_iteration_s = a->current_s;
 	a->best_s = a->current_s + a->sync_s;
 }
@@ -162,7 +161,6 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 	rc = run_current(a);
 	if (rc != 0)
 		goto fini_anneal;
-	a->evaluations = 1;
 	set_cooling(a);
 	keep_best(a);
 	return 0;
@@ -185,7 +183,6 @@ void anneal_fini(struct anneal *a)
 void anneal_adopt(struct anneal *a, const struct anneal *from)
 {
 	solution_copy(&a->best, &from->best, a->p);
-	a->best_cost = from->best_cost;
 	a->best_s = from->best_s;
 	a->best_iteration_s = from->best_iteration_s;
 	a->round_left = 0;
@@ -346,7 +343,6 @@ bool anneal_step(struct anneal *a)
 
 	if (a->round_left-- <= 0)
 		anneal_begin_round(a, (int64_t)((double)a->round_size * ROUND_GROWTH));
-	a->evaluations++;
 	if (!propose_move(a, &most))
 		return false;
 	if (a->p->q->overlap_sync)

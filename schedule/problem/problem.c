@@ -167,8 +167,8 @@ static int check_memory(const struct problem *p, struct error *err)
 	return 0;
 }
 
-/* Microbatch ids: data node k of the whole cluster would send k * each .. + each - 1. When nodes
- * are out the ids stay dense, since nothing refers to them across plans. */
+/* Microbatches by id, to the data nodes that are in; also where nodes are out ids are dense, since
+ * nothing refers to them across plans. */
 static int deal_microbatches(struct problem *p, struct error *err)
 {
 	int each = p->c->microbatches_per_data_node, data = p->sizes[0];
@@ -178,14 +178,11 @@ static int deal_microbatches(struct problem *p, struct error *err)
 		return error_set(err, -EINVAL, "%ld microbatches are more than this can plan", total);
 	p->n_mb = (int)total;
 	p->regimes = strategy_regimes(p->n_mb, p->n_nodes, p->n_stages);
-	p->mb_id = malloc((size_t)p->n_mb * sizeof(*p->mb_id));
 	p->mb_slot = malloc((size_t)p->n_mb * sizeof(*p->mb_slot));
-	if (!p->mb_id || !p->mb_slot)
+	if (!p->mb_slot)
 		return error_set(err, -ENOMEM, "out of memory");
-	for (int i = 0; i < p->n_mb; i++) {
-		p->mb_id[i] = i;
+	for (int i = 0; i < p->n_mb; i++)
 		p->mb_slot[i] = (int)((long)i * data / p->n_mb);
-	}
 	for (int s = 1; s < p->n_stages; s++) {
 		long visits = (long)p->n_mb * (p->length - 1), others = p->n_stages - 1;
 
@@ -299,7 +296,6 @@ void problem_fini(struct problem *p)
 	free(p->round);
 	free(p->low);
 	free(p->high);
-	free(p->mb_id);
 	free(p->mb_slot);
 	free(p->chain.nodes);
 	*p = (struct problem){ 0 };
@@ -431,9 +427,7 @@ struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
 	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));
 	memcpy(plan->assigned, s->members, (size_t)s->start[p->n_stages] * sizeof(*s->members));
 	memcpy(plan->visits, s->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));
-	for (int i = 0; i < p->n_mb; i++) {
-		plan->microbatches[i].id = p->mb_id[i];
+	for (int i = 0; i < p->n_mb; i++)
 		plan->microbatches[i].data_node = s->path[(size_t)i * (size_t)p->length];
-	}
 	return plan;
 }

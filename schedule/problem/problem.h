@@ -31,7 +31,6 @@ struct problem {
 	double *sync;    /* (n_nodes, n_nodes) unknown: 0 */
 	double *round;   /* (n_nodes, n_nodes) delay there and back */
 	int *low, *high; /* (n_stages) CC3: visits of each stage */
-	int *mb_id;      /* (n_mb) ids ascending */
 	int *mb_slot;    /* (n_mb) which of stage 0's members sends it */
 	bool weigh_sync; /* the objective is iteration_s + sync_s, or total_s */
 	double sync_limit_s; /* sync_s of every solution is at most this; INFINITY: no limit */

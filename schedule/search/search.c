@@ -390,7 +390,7 @@ static int improve_first(struct progress *g, const struct solution *first, struc
 		return rc;
 	if (anneal_init(&a, g->p, first, g->p->q->seed, 1) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
-	g->evaluations += a.evaluations;
+	g->evaluations++;
 	rc = try_placed(g, &a, err);
 	if (rc == 0)
 		rc = try_sketch(g, &a, err);
