@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "schedule/problem/routes.h"
 #include "schedule/execution/simulate.h"
 
@@ -50,7 +51,8 @@ struct exact {
 	const struct solution *s;
 	const struct exact_request *q;
 	struct hop *hops;
-	int n_hops, room;
+	int n_hops;
+	size_t room;
 	int32_t root[EXACT_MOST_MICROBATCHES];                             /* by place in stage 0 */
 	struct start log[EXACT_MOST_MICROBATCHES * (2 * EXACT_MOST_STAGES + 1)]; /* of the branch being looked at */
 	struct start best_log[EXACT_MOST_MICROBATCHES * (2 * EXACT_MOST_STAGES + 1)];
@@ -68,17 +70,14 @@ bool exact_is_small(const struct problem *p)
 
 static int add_hop(struct exact *e, int node, int parent)
 {
+	struct hop *hops;
+
 	if (e->n_hops == EXACT_MOST_HOPS)
 		return PLAN_NOT_FOUND;
-	if (e->n_hops == e->room) {
-		int room = e->room ? 2 * e->room : 256;
-		struct hop *hops = realloc(e->hops, (size_t)room * sizeof(*hops));
-
-		if (!hops)
-			return -ENOMEM;
-		e->hops = hops;
-		e->room = room;
-	}
+	hops = array_grow(e->hops, &e->room, (size_t)e->n_hops + 1, sizeof(*hops));
+	if (!hops)
+		return -ENOMEM;
+	e->hops = hops;
 	e->hops[e->n_hops++] = (struct hop){ node, parent, -1, -1, INFINITY };
 	return 0;
 }

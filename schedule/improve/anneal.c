@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A step: propose a move (moves.c), look whether its own microbatches' estimate leaves room below the

@@ -42,16 +42,15 @@ static int problem_alloc(struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, s = (size_t)p->n_stages;
 
-	p->sizes = calloc(s, sizeof(*p->sizes));
-	p->out = calloc(n, sizeof(*p->out));
-	p->movable = calloc(n, sizeof(*p->movable));
-	p->delay = malloc(n * n * sizeof(*p->delay));
-	p->sync = calloc(n * n, sizeof(*p->sync)); /* stays zero where it does not count */
-	p->round = malloc(n * n * sizeof(*p->round));
-	p->low = calloc(s, sizeof(*p->low));
-	p->high = calloc(s, sizeof(*p->high));
-	return p->sizes && p->out && p->movable && p->delay && p->sync && p->round && p->low &&
-	       p->high ? 0 : -ENOMEM;
+	p->sizes = arena_array(&p->arena, s, sizeof(*p->sizes));
+	p->out = arena_array(&p->arena, n, sizeof(*p->out));
+	p->movable = arena_array(&p->arena, n, sizeof(*p->movable));
+	p->delay = arena_array(&p->arena, n * n, sizeof(*p->delay));
+	p->sync = arena_array(&p->arena, n * n, sizeof(*p->sync)); /* stays zero where it does not count */
+	p->round = arena_array(&p->arena, n * n, sizeof(*p->round));
+	p->low = arena_array(&p->arena, s, sizeof(*p->low));
+	p->high = arena_array(&p->arena, s, sizeof(*p->high));
+	return p->arena.failed ? -ENOMEM : 0;
 }
 
 static void fill_matrices(struct problem *p)
@@ -178,7 +177,7 @@ static int deal_microbatches(struct problem *p, struct error *err)
 		return error_set(err, -EINVAL, "%ld microbatches are more than this can plan", total);
 	p->n_mb = (int)total;
 	p->regimes = strategy_regimes(p->n_mb, p->n_nodes, p->n_stages);
-	p->mb_slot = malloc((size_t)p->n_mb * sizeof(*p->mb_slot));
+	p->mb_slot = arena_array(&p->arena, (size_t)p->n_mb, sizeof(*p->mb_slot));
 	if (!p->mb_slot)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (int i = 0; i < p->n_mb; i++)
@@ -198,7 +197,7 @@ static int split_chain(struct problem *p)
 	size_t n = (size_t)p->n_nodes;
 
 	p->chain = *p->whole;
-	p->chain.nodes = malloc(n * sizeof(*p->chain.nodes));
+	p->chain.nodes = arena_array(&p->arena, n, sizeof(*p->chain.nodes));
 	if (!p->chain.nodes)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
@@ -288,16 +287,7 @@ fini_problem:
 
 void problem_fini(struct problem *p)
 {
-	free(p->sizes);
-	free(p->out);
-	free(p->movable);
-	free(p->delay);
-	free(p->sync);
-	free(p->round);
-	free(p->low);
-	free(p->high);
-	free(p->mb_slot);
-	free(p->chain.nodes);
+	arena_free(&p->arena);
 	*p = (struct problem){ 0 };
 }
 
@@ -305,11 +295,12 @@ int solution_init(struct solution *s, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes;
 
-	s->stage_of = malloc(n * sizeof(*s->stage_of));
-	s->members = malloc(n * sizeof(*s->members));
-	s->start = malloc(((size_t)p->n_stages + 1) * sizeof(*s->start));
-	s->path = malloc((size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));
-	if (s->stage_of && s->members && s->start && s->path)
+	*s = (struct solution){ 0 };
+	s->stage_of = arena_array(&s->arena, n, sizeof(*s->stage_of));
+	s->members = arena_array(&s->arena, n, sizeof(*s->members));
+	s->start = arena_array(&s->arena, (size_t)p->n_stages + 1, sizeof(*s->start));
+	s->path = arena_array(&s->arena, (size_t)p->n_mb * (size_t)p->length, sizeof(*s->path));
+	if (!s->arena.failed)
 		return 0;
 	solution_fini(s);
 	return -ENOMEM;
@@ -317,10 +308,7 @@ int solution_init(struct solution *s, const struct problem *p)
 
 void solution_fini(struct solution *s)
 {
-	free(s->stage_of);
-	free(s->members);
-	free(s->start);
-	free(s->path);
+	arena_free(&s->arena);
 	*s = (struct solution){ 0 };
 }
 

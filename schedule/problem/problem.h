@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
@@ -23,6 +24,7 @@ struct problem {
 	int n_nodes, n_stages, length; /* length: stages a path visits */
 	int n_mb;
 	uint32_t regimes; /* that hold for such a size (strategy.h), bit by bit */
+	struct arena arena; /* of all below */
 	int *sizes;      /* (n_stages) nodes of each stage that are in */
 	bool *out;       /* (n_nodes) excluded */
 	bool *movable;   /* (n_nodes) may be placed in any stage */
@@ -71,6 +73,7 @@ static inline double problem_work_s(const struct problem *p, int node)
 
 /* An assignment and a path per microbatch. */
 struct solution {
+	struct arena arena; /* of all below */
 	int *stage_of; /* (n_nodes) -1: out */
 	int *members;  /* (n_nodes) by stage, stage s from start[s] */
 	int *start;    /* (n_stages + 1) */

@@ -18,7 +18,8 @@ struct progress {
 	struct plan *plan;     /* the best so far, predicted and checked; NULL: none */
 	struct solution untold; /* better than plan, if is_untold; empty until there is one */
 	bool is_untold;
-	int n_history, room;
+	int n_history;
+	size_t room;
 	double (*history)[2];
 };
 

@@ -2,9 +2,9 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "schedule/problem/node_classes.h"
 
 /* Nodes first: where they are pinned, were, or there is room. Then one microbatch after the other takes
@@ -27,12 +27,12 @@ static void place_node(struct solution *s, const struct problem *p, int *room, i
  * and at last wherever there is room. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err)
 {
-	int *room = malloc((size_t)p->n_stages * sizeof(*room));
-	int *before = malloc((size_t)p->n_nodes * sizeof(*before)), next = 0;
+	struct arena arena = { 0 };
+	int *room = arena_array(&arena, (size_t)p->n_stages, sizeof(*room));
+	int *before = arena_array(&arena, (size_t)p->n_nodes, sizeof(*before)), next = 0;
 
-	if (!room || !before) {
-		free(room);
-		free(before);
+	if (arena.failed) {
+		arena_free(&arena);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
 	memcpy(room, p->sizes, (size_t)p->n_stages * sizeof(*room));
@@ -59,8 +59,7 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 			place_node(s, p, room, i, (next + k) % p->n_stages);
 		next++;
 	}
-	free(room);
-	free(before);
+	arena_free(&arena);
 	solution_index(s, p);
 	for (int k = 0; k < p->n_stages; k++) {
 		if (s->start[k + 1] == s->start[k])
@@ -75,6 +74,7 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 struct builder {
 	const struct problem *p;
 	struct solution *s;
+	struct arena arena; /* of all below */
 	struct node_classes groups;
 	int *least;        /* (groups) the node with least load; -1: none with memory */
 	int beam;          /* states kept after so many visits */
@@ -240,31 +240,29 @@ static void find_least(struct builder *b, int stage)
 	}
 }
 
-/* thorough: looks at every node and keeps every state. */
-static int builder_init(struct builder *b, struct solution *s, const struct problem *p, bool thorough)
+/* thorough: looks at every node and keeps every state. Whether there was memory the arena says. */
+static void builder_init(struct builder *b, struct solution *s, const struct problem *p, bool thorough)
 {
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, length = (size_t)p->length;
 
 	*b = (struct builder){ .p = p, .s = s, .beam = thorough ? p->n_nodes : BEAM };
-	if (node_classes_init(&b->groups, p, s, !thorough) != 0)
-		return -ENOMEM;
-	b->least = calloc(n, sizeof(*b->least));
-	b->load = calloc(n, sizeof(*b->load));
-	b->quota = calloc(stages, sizeof(*b->quota));
-	b->open_after = calloc(stages, sizeof(*b->open_after));
-	b->forced_after = calloc(stages, sizeof(*b->forced_after));
-	b->cost = malloc(length * n * sizeof(*b->cost));
-	b->from = malloc(length * n * sizeof(*b->from));
-	b->reached = malloc(length * n * sizeof(*b->reached));
-	b->n_reached = calloc(length, sizeof(*b->n_reached));
-	if (!b->least || !b->load || !b->quota || !b->open_after || !b->forced_after || !b->cost ||
-	    !b->from || !b->reached || !b->n_reached)
-		return -ENOMEM;
+	if (node_classes_init(&b->groups, &b->arena, p, s, !thorough) != 0)
+		return;
+	b->least = arena_array(&b->arena, n, sizeof(*b->least));
+	b->load = arena_array(&b->arena, n, sizeof(*b->load));
+	b->quota = arena_array(&b->arena, stages, sizeof(*b->quota));
+	b->open_after = arena_array(&b->arena, stages, sizeof(*b->open_after));
+	b->forced_after = arena_array(&b->arena, stages, sizeof(*b->forced_after));
+	b->cost = arena_array(&b->arena, length * n, sizeof(*b->cost));
+	b->from = arena_array(&b->arena, length * n, sizeof(*b->from));
+	b->reached = arena_array(&b->arena, length * n, sizeof(*b->reached));
+	b->n_reached = arena_array(&b->arena, length, sizeof(*b->n_reached));
+	if (b->arena.failed)
+		return;
 	for (int i = 0; i < p->n_nodes; i++)
 		b->load[i] = problem_work_s(p, i);
 	for (int stage = 1; stage < p->n_stages; stage++)
 		find_least(b, stage);
-	return 0;
 }
 
 /* One visit more. */
@@ -274,20 +272,6 @@ static void load_path(struct builder *b, const int *path)
 		b->load[path[h]] += problem_work_s(b->p, path[h]);
 		find_least(b, b->s->stage_of[path[h]]);
 	}
-}
-
-static void builder_fini(struct builder *b)
-{
-	node_classes_fini(&b->groups);
-	free(b->least);
-	free(b->load);
-	free(b->quota);
-	free(b->open_after);
-	free(b->forced_after);
-	free(b->cost);
-	free(b->from);
-	free(b->reached);
-	free(b->n_reached);
 }
 
 /* Waves: the first microbatch of every data node, then the second of each, ... Later attempts
@@ -419,12 +403,14 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err)
 {
-	int rc = 0;
-	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order));
-	const int **kept = malloc((size_t)p->n_mb * sizeof(*kept));
+	const int **kept;
+	int rc = 0, *order;
 	struct builder b;
 
-	if (builder_init(&b, s, p, attempt > 0) != 0 || !order || !kept) {
+	builder_init(&b, s, p, attempt > 0);
+	order = arena_array(&b.arena, 2 * (size_t)p->n_mb, sizeof(*order));
+	kept = arena_array(&b.arena, (size_t)p->n_mb, sizeof(*kept));
+	if (b.arena.failed) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_builder;
 	}
@@ -436,9 +422,7 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
 		rc = error_set(err, PLAN_INFEASIBLE,
 			       "no legal paths with every stage visited equally often");
 free_builder:
-	builder_fini(&b);
-	free(order);
-	free(kept);
+	arena_free(&b.arena);
 	return rc;
 }
 
@@ -524,12 +508,13 @@ static bool build_groups(struct builder *b, const int *order, int groups, int gr
 
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng)
 {
-	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order)), groups = 0;
-	int *rest = calloc((size_t)p->n_stages, sizeof(*rest));
-	int rc = -ENOMEM;
+	int *order, *rest, groups = 0, rc = -ENOMEM;
 	struct builder b;
 
-	if (builder_init(&b, s, p, false) != 0 || !order || !rest)
+	builder_init(&b, s, p, false);
+	order = arena_array(&b.arena, 2 * (size_t)p->n_mb, sizeof(*order));
+	rest = arena_array(&b.arena, (size_t)p->n_stages, sizeof(*rest));
+	if (b.arena.failed)
 		goto free_builder;
 	order_microbatches(p, order, rng);
 	for (int i = 0; i < p->n_mb; i++)
@@ -538,9 +523,7 @@ int construct_tied(struct solution *s, const struct problem *p, int group, struc
 		     0 :
 		     PLAN_INFEASIBLE;
 free_builder:
-	builder_fini(&b);
-	free(order);
-	free(rest);
+	arena_free(&b.arena);
 	return rc;
 }
 
