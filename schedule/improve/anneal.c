@@ -64,7 +64,7 @@ static double late_sync_s(const struct anneal *a)
 		for (int i = s->start[stage]; i < s->start[stage + 1]; i++)
 			free_s = fmax(free_s, a->simulation.nodes[s->members[i]].free_s);
 		free_s -= a->p->c->dispatch_overhead_s;
-		total_s = fmax(total_s, free_s + solution_stage_sync_s(s, a->p, stage));
+		total_s = fmax(total_s, free_s + solution_stage_sync_s(s, a->p, stage, NULL));
 	}
 	return total_s - a->simulation.makespan_s;
 }
@@ -74,7 +74,7 @@ static double sync_of(const struct anneal *a)
 {
 	if (a->p->weigh_sync && a->p->q->overlap_sync)
 		return late_sync_s(a);
-	return a->p->weigh_sync ? solution_sync_s(&a->current, a->p) : 0;
+	return a->p->weigh_sync ? solution_sync_s(&a->current, a->p, NULL) : 0;
 }
 
 static void keep_best(struct anneal *a)
@@ -276,8 +276,8 @@ static bool keeps_limit(const struct anneal *a)
 	const struct solution *s = &a->current;
 
 	return m->role_a < 0 || isinf(a->p->sync_limit_s) ||
-	       (solution_stage_sync_s(s, a->p, s->stage_of[m->role_a]) <= a->p->sync_limit_s &&
-		solution_stage_sync_s(s, a->p, s->stage_of[m->role_b]) <= a->p->sync_limit_s);
+	       (solution_stage_sync_s(s, a->p, s->stage_of[m->role_a], NULL) <= a->p->sync_limit_s &&
+		solution_stage_sync_s(s, a->p, s->stage_of[m->role_b], NULL) <= a->p->sync_limit_s);
 }
 
 /* A move, and the cost up to which it is accepted. */

@@ -336,56 +336,43 @@ void solution_index(struct solution *s, const struct problem *p)
 	s->start[p->n_stages] = at;
 }
 
-/* The slowest of a stage, in seconds. */
-static double slowest_of(const struct solution *s, const struct problem *p, int stage, int *a, int *b)
+double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage, int *pair)
 {
 	const int *nodes = s->members + s->start[stage];
-	int r = s->start[stage + 1] - s->start[stage];
+	int r = s->start[stage + 1] - s->start[stage], none[2];
 	double slowest = 0;
 
+	pair = pair ? pair : none;
+	pair[0] = pair[1] = -1;
 	for (int i = 0; i < r; i++) {
 		const double *row = p->sync + (size_t)nodes[i] * (size_t)p->n_nodes;
 
 		for (int j = 0; j < r; j++) {
 			if (row[nodes[j]] > slowest) {
 				slowest = row[nodes[j]];
-				*a = nodes[i];
-				*b = nodes[j];
+				pair[0] = nodes[i];
+				pair[1] = nodes[j];
 			}
 		}
 	}
-	return slowest;
+	return 2.0 * (r - 1) / r * slowest;
 }
 
-double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage)
-{
-	int r = s->start[stage + 1] - s->start[stage], a, b;
-
-	return r > 1 ? 2.0 * (r - 1) / r * slowest_of(s, p, stage, &a, &b) : 0;
-}
-
-double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b)
+double solution_sync_s(const struct solution *s, const struct problem *p, int *pair)
 {
 	double most = 0;
 
 	for (int stage = 0; stage < p->n_stages; stage++) {
-		int r = s->start[stage + 1] - s->start[stage], i = -1, j = -1;
-		double t = r > 1 ? 2.0 * (r - 1) / r * slowest_of(s, p, stage, &i, &j) : 0;
+		int slowest[2];
+		double t = solution_stage_sync_s(s, p, stage, slowest);
 
 		if (t > most) {
 			most = t;
-			*a = i;
-			*b = j;
+			if (pair)
+				memcpy(pair, slowest, sizeof(slowest));
 		}
 	}
 	return most;
-}
-
-double solution_sync_s(const struct solution *s, const struct problem *p)
-{
-	int a, b;
-
-	return solution_slowest_pair(s, p, &a, &b);
 }
 
 void solution_exchange(struct solution *s, int a, int b)

@@ -87,11 +87,11 @@ void solution_fini(struct solution *s);
 void solution_copy(struct solution *to, const struct solution *from, const struct problem *p);
 /* members and start from stage_of, nodes ascending within a stage. */
 void solution_index(struct solution *s, const struct problem *p);
-/* Seconds to sum the gradients of a stage, of the slowest stage. */
-double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage);
-double solution_sync_s(const struct solution *s, const struct problem *p);
-/* The same, and the pair of nodes that makes it so long; without one a and b stay as they are. */
-double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b);
+/* Seconds to sum the gradients of a stage; the pair of nodes (2) that makes it so long, -1 where none does,
+ * into pair, unless that is NULL. */
+double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage, int *pair);
+/* The same of the slowest stage; where sums take no time pair stays as it is. */
+double solution_sync_s(const struct solution *s, const struct problem *p, int *pair);
 /* Two nodes exchange stages; paths are not looked at. */
 void solution_exchange(struct solution *s, int a, int b);
 /* The path of microbatch i, by place. */

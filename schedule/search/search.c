@@ -50,38 +50,41 @@ static int build_paths(struct solution *s, const struct problem *p, bool repair,
 }
 
 /* What a solution costs, INFINITY where it stands still. Kept paths may have exchanges in them,
- * and those can. */
-static double time_of(struct fast_simulate *e, const struct solution *s)
+ * and those can. -ENOMEM. */
+static int time_solution(const struct problem *p, const struct solution *s, double *seconds, struct error *err)
 {
-	fast_simulate_set_paths(e, s);
-	return fast_simulate_run(e, INFINITY) ? e->makespan_s : INFINITY;
+	struct fast_simulate e;
+
+	if (fast_simulate_init(&e, p) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	fast_simulate_set_paths(&e, s);
+	*seconds = fast_simulate_run(&e, INFINITY) ? e.makespan_s : INFINITY;
+	fast_simulate_fini(&e);
+	return 0;
 }
 
 /* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better. */
 static int mend_plan(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
-	double kept_s = INFINITY;
-	bool fresh_too = problem_is(p, REGIME_FRESH_TOO);
-	struct fast_simulate e;
-	int rc = fast_simulate_init(&e, p);
+	double kept_s = INFINITY, fresh_s = INFINITY;
+	int rc = 0;
 
-	if (rc == 0 && (rc = solution_init(&kept, p)) != 0)
-		fast_simulate_fini(&e);
-	if (rc != 0)
-		return error_set(err, rc, "out of memory");
+	if (solution_init(&kept, p) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
 	solution_copy(&kept, s, p);
 	if (build_paths(&kept, p, true, err) == 0)
-		kept_s = time_of(&e, &kept);
-	if (kept_s == INFINITY || fresh_too)
+		rc = time_solution(p, &kept, &kept_s, err);
+	if (rc == 0 && (isinf(kept_s) || problem_is(p, REGIME_FRESH_TOO))) {
 		rc = build_paths(s, p, false, err);
-	if (kept_s < INFINITY &&
-	    (!fresh_too || rc != 0 || kept_s <= time_of(&e, s))) {
+		if (rc == 0)
+			rc = time_solution(p, s, &fresh_s, err);
+	}
+	if (kept_s < INFINITY && kept_s <= fresh_s) {
 		solution_copy(s, &kept, p);
 		rc = 0;
 	}
 	solution_fini(&kept);
-	fast_simulate_fini(&e);
 	return rc;
 }
 
@@ -112,7 +115,7 @@ static int keep_limit(struct solution *s, const struct problem *p, struct error 
 		return 0;
 	if (place_within(s, p, p->sync_limit_s) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
-	sync_s = solution_sync_s(s, p);
+	sync_s = solution_sync_s(s, p, NULL);
 	if (sync_s > p->sync_limit_s)
 		return error_set(err, OVER_LIMIT, "no placement whose sums take %g s; %.2f s would do",
 				 p->sync_limit_s, ceil(sync_s * 100) / 100);
@@ -368,14 +371,12 @@ free_bound:
 /* Before anything is laid out for improving it. -EDEADLK: it stands still. */
 static int note_first(struct progress *g, const struct solution *first, struct error *err)
 {
-	struct fast_simulate e;
 	double first_s;
+	int rc = time_solution(g->p, first, &first_s, err);
 
-	if (fast_simulate_init(&e, g->p) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
-	first_s = time_of(&e, first);
-	fast_simulate_fini(&e);
-	return isinf(first_s) ? -EDEADLK : progress_note(g, first, first_s, err);
+	if (rc == 0 && isinf(first_s))
+		return -EDEADLK;
+	return rc == 0 ? progress_note(g, first, first_s, err) : rc;
 }
 
 static int improve_first(struct progress *g, const struct solution *first, struct error *err)
@@ -424,7 +425,6 @@ static int search_baseline(struct progress *g, struct solution *s, struct error 
 {
 	const struct problem *p = g->p;
 	enum plan_algorithm algorithm = p->q->algorithm;
-	struct fast_simulate e;
 	double first_s;
 	int64_t most = p->q->evaluations;
 	int trials = most > 0 && most < GENETIC_TRIALS ? (int)most : GENETIC_TRIALS;
@@ -440,11 +440,9 @@ static int search_baseline(struct progress *g, struct solution *s, struct error 
 		rc = feasible_paths(s, p, err);
 	if (rc != 0)
 		return rc;
-	rc = fast_simulate_init(&e, p);
+	rc = time_solution(p, s, &first_s, err);
 	if (rc != 0)
-		return error_set(err, rc, "out of memory");
-	first_s = time_of(&e, s);
-	fast_simulate_fini(&e);
+		return rc;
 	if (isinf(first_s))
 		return solve_exactly(g, s, INFINITY, FEW_BRANCHES, err);
 	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {

@@ -44,25 +44,7 @@ static double *cost_in(const struct place *w, int v, int stage)
 
 static void find_slowest(struct place *w, int stage)
 {
-	const struct solution *s = w->s;
-	int *pair = w->pair + 2 * (size_t)stage, first = s->start[stage];
-	int r = s->start[stage + 1] - first;
-	double most = 0;
-
-	pair[0] = pair[1] = -1;
-	for (int i = first; i < first + r; i++) {
-		const double *row =
-			w->p->sync + (size_t)s->members[i] * (size_t)w->p->n_nodes;
-
-		for (int j = first; j < first + r; j++) {
-			if (row[s->members[j]] > most) {
-				most = row[s->members[j]];
-				pair[0] = s->members[i];
-				pair[1] = s->members[j];
-			}
-		}
-	}
-	w->slowest[stage] = 2.0 * (r - 1) / r * most;
+	w->slowest[stage] = solution_stage_sync_s(w->s, w->p, stage, w->pair + 2 * (size_t)stage);
 }
 
 static int place_init(struct place *w, struct solution *s, const struct problem *p)
