@@ -49,7 +49,7 @@ struct start {
 struct exact {
 	const struct problem *p;
 	const struct solution *s;
-	const struct exact_request *q;
+	const struct progress *g;
 	struct hop *hops;
 	int n_hops;
 	size_t room;
@@ -331,10 +331,7 @@ static bool worth_it(const struct exact *e, const struct moment *m)
 
 static bool out_of_steps(struct exact *e)
 {
-	const struct exact_request *q = e->q;
-
-	if (--e->steps_left < 0 ||
-	    (e->steps_left % ASK_EVERY == 0 && q->stop && q->stop(q->stop_arg)))
+	if (--e->steps_left < 0 || (e->g && e->steps_left % ASK_EVERY == 0 && progress_over(e->g)))
 		e->gave_up = true;
 	return e->gave_up;
 }
@@ -494,8 +491,8 @@ static int take_best(const struct exact *e, struct plan **out)
 	return rc;
 }
 
-int exact_search(const struct problem *p, const struct solution *s,
-		 const struct exact_request *q, struct plan **out)
+int exact_search(const struct problem *p, const struct solution *s, double below_s, long most_steps,
+		 const struct progress *g, struct plan **out)
 {
 	struct moment first = { 0 };
 	struct exact *e;
@@ -507,9 +504,7 @@ int exact_search(const struct problem *p, const struct solution *s,
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	*e = (struct exact){
-		.p = p, .s = s, .q = q, .best_s = q->below_s, .steps_left = q->most_steps
-	};
+	*e = (struct exact){ .p = p, .s = s, .g = g, .best_s = below_s, .steps_left = most_steps };
 	rc = find_paths(e, &first);
 	if (rc == 0) {
 		explore_from(e, &first);

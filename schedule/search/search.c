@@ -185,11 +185,6 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 #define MANY_BRANCHES 20000000
 #define BRANCHES_EACH 20 /* evaluation, which takes as long */
 
-static bool stop_exact(void *arg)
-{
-	return progress_over(arg);
-}
-
 static bool worth_solving(const struct problem *p)
 {
 	return exact_is_small(p) &&
@@ -202,12 +197,8 @@ static bool worth_solving(const struct problem *p)
 static int solve_exactly(struct progress *g, const struct solution *s, double best_s, long branches,
 		 struct error *err)
 {
-	struct exact_request q = { .below_s = best_s,
-				   .most_steps = branches,
-				   .stop = stop_exact,
-				   .stop_arg = g };
 	struct plan *plan = NULL;
-	int rc = exact_search(g->p, s, &q, &plan);
+	int rc = exact_search(g->p, s, best_s, branches, g, &plan);
 
 	if (rc == -ENOMEM)
 		return error_set(err, rc, "out of memory");
