@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "schedule/bound/coverage_bound.h"
 #include "schedule/bound/single_machine.h"
 #include "schedule/bound/shortest_paths.h"
@@ -25,6 +26,7 @@
 struct bound {
 	const struct problem *p;
 	const struct solution *s;
+	struct arena arena; /* of all that is below */
 	int *sent;   /* (sizes[0]) microbatches of each data node, by its place in stage 0 */
 	int *order;  /* (sizes[0]) places, latest first */
 	int next;    /* into order, then stages */
@@ -41,17 +43,20 @@ struct bound *bound_new(const struct problem *p, const struct solution *s,
 {
 	struct bound *b = calloc(1, sizeof(*b));
 	size_t data = (size_t)p->sizes[0];
-	double *late = calloc(data, sizeof(*late));
+	double *late;
 
-	if (!b || !late)
-		goto free_late;
+	if (!b)
+		return NULL;
 	b->p = p;
 	b->s = s;
-	b->sent = calloc(data, sizeof(*b->sent));
-	b->order = calloc(data, sizeof(*b->order));
-	b->ways = shortest_paths_new(p, s);
-	if (!b->sent || !b->order || !b->ways)
-		goto free_late;
+	b->sent = arena_array(&b->arena, data, sizeof(*b->sent));
+	b->order = arena_array(&b->arena, data, sizeof(*b->order));
+	late = arena_array(&b->arena, data, sizeof(*late));
+	b->ways = shortest_paths_new(&b->arena, p, s);
+	if (b->arena.failed) {
+		bound_free(b);
+		return NULL;
+	}
 	for (int i = 0; i < p->n_mb; i++) {
 		b->sent[p->mb_slot[i]]++;
 		if (finish_s && finish_s[i] > late[p->mb_slot[i]])
@@ -64,23 +69,13 @@ struct bound *bound_new(const struct problem *p, const struct solution *s,
 			b->order[at] = b->order[at - 1];
 		b->order[at] = i;
 	}
-	free(late);
 	return b;
-
-free_late:
-	free(late);
-	bound_free(b);
-	return NULL;
 }
 
 void bound_free(struct bound *b)
 {
-	if (!b)
-		return;
-	free(b->sent);
-	free(b->order);
-	coverage_bound_free(b->coverage);
-	shortest_paths_free(b->ways);
+	if (b)
+		arena_free(&b->arena);
 	free(b);
 }
 
@@ -221,7 +216,7 @@ static bool bound_part(struct bound *b)
 	else if (stage < b->p->n_stages && b->p->length > 1)
 		bound_stage(b, stage);
 	else
-		return coverage_bound_new(&b->coverage, b->p, b->s, b->ways, b->sent) == 0 &&
+		return coverage_bound_new(&b->coverage, &b->arena, b->p, b->s, b->ways, b->sent) == 0 &&
 		       b->coverage != NULL;
 	b->next++;
 	return true;

@@ -33,6 +33,7 @@ struct kind {
 struct coverage_bound {
 	const struct problem *p;
 	const struct solution *s;
+	struct arena *arena; /* borrowed */
 	struct shortest_paths *w;
 	const int *sent;
 	int n_kinds, n_ready; /* of those the ways are known */
@@ -54,25 +55,6 @@ struct coverage_bound {
 	double earned;
 	bool misfit; /* some could not send all they have */
 };
-
-static int alloc_all(struct coverage_bound *e)
-{
-	size_t stages = (size_t)e->p->n_stages, sets = (size_t)e->n_sets;
-
-	e->stages = calloc(sets, sizeof(*e->stages));
-	e->value = calloc(sets, sizeof(*e->value));
-	e->point = calloc(stages, sizeof(*e->point));
-	e->way_s = calloc(sets, sizeof(*e->way_s));
-	e->worth = calloc(sets, sizeof(*e->worth));
-	e->way_stages = calloc(sets, sizeof(*e->way_stages));
-	e->nearest = nearest_point_new(e->p->n_stages - 1);
-	e->pricing = pricing_new(STATES_BY_SIZE / e->size < MOST_STATES ? STATES_BY_SIZE / e->size
-									: MOST_STATES);
-	return e->stages && e->value && e->point && e->way_s && e->worth && e->way_stages &&
-			       e->nearest && e->pricing
-		       ? 0
-		       : -ENOMEM;
-}
 
 static struct kind *kind_of(struct coverage_bound *e, int node, int n)
 {
@@ -100,56 +82,50 @@ static bool find_kinds(struct coverage_bound *e)
 	return e->n_kinds > 0;
 }
 
+static int alloc_all(struct coverage_bound *e, struct arena *a)
+{
+	size_t stages = (size_t)e->p->n_stages, sets = (size_t)e->n_sets;
+
+	e->stages = arena_array(a, sets, sizeof(*e->stages));
+	e->value = arena_array(a, sets, sizeof(*e->value));
+	e->point = arena_array(a, stages, sizeof(*e->point));
+	e->way_s = arena_array(a, sets, sizeof(*e->way_s));
+	e->worth = arena_array(a, sets, sizeof(*e->worth));
+	e->way_stages = arena_array(a, sets, sizeof(*e->way_stages));
+	e->nearest = nearest_point_new(a, e->p->n_stages - 1);
+	e->pricing = pricing_new(a, STATES_BY_SIZE / e->size < MOST_STATES ? STATES_BY_SIZE / e->size
+									   : MOST_STATES);
+	return a->failed ? -ENOMEM : 0;
+}
+
 /* Whether the instance is within the limits comes first; room is made only then. */
-int coverage_bound_new(struct coverage_bound **out, const struct problem *p, const struct solution *s,
-		 struct shortest_paths *w, const int *sent)
+int coverage_bound_new(struct coverage_bound **out, struct arena *a, const struct problem *p,
+		       const struct solution *s, struct shortest_paths *w, const int *sent)
 {
 	struct coverage_bound *e;
-	int rc = -ENOMEM;
 
 	*out = NULL;
 	if (p->length == 1 || shortest_paths_sets(w) < 2 || shortest_paths_sets(w) > COVERAGE_BOUND_MOST_SETS)
 		return 0;
-	e = calloc(1, sizeof(*e));
+	e = arena_array(a, 1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
 	e->p = p;
 	e->s = s;
+	e->arena = a;
 	e->w = w;
 	e->sent = sent;
 	e->n_sets = shortest_paths_sets(w);
 	e->stride = FIRST_STRIDE;
-	e->kinds = calloc((size_t)p->sizes[0], sizeof(*e->kinds));
+	e->kinds = arena_array(a, (size_t)p->sizes[0], sizeof(*e->kinds));
 	if (!e->kinds)
-		goto free_exposure;
-	rc = find_kinds(e) ? alloc_all(e) : 0;
-	if (rc == 0 && e->pricing) {
-		*out = e;
+		return -ENOMEM;
+	if (!find_kinds(e))
 		return 0;
-	}
-free_exposure:
-	coverage_bound_free(e);
-	return rc;
-}
-
-void coverage_bound_free(struct coverage_bound *e)
-{
-	if (!e)
-		return;
-	for (int i = 0; i < e->n_kinds; i++) {
-		free(e->kinds[i].way_s);
-		free(e->kinds[i].set);
-	}
-	free(e->kinds);
-	free(e->stages);
-	free(e->value);
-	free(e->point);
-	free(e->way_s);
-	free(e->worth);
-	free(e->way_stages);
-	nearest_point_free(e->nearest);
-	pricing_free(e->pricing);
-	free(e);
+	if (alloc_all(e, a) != 0)
+		return -ENOMEM;
+	*out = e;
+	return 0;
 }
 
 int64_t coverage_bound_work(const struct coverage_bound *e)
@@ -184,8 +160,8 @@ static bool list_ways(struct coverage_bound *e, struct kind *k)
 	struct way *ways = malloc(sets * sizeof(*ways));
 	bool done = least_s && ways && shortest_paths_of_sets(e->w, k->node, least_s, e->stages);
 
-	k->way_s = malloc(sets * sizeof(*k->way_s));
-	k->set = malloc(sets * sizeof(*k->set));
+	k->way_s = arena_array(e->arena, sets, sizeof(*k->way_s));
+	k->set = arena_array(e->arena, sets, sizeof(*k->set));
 	done = done && k->way_s && k->set;
 	for (int i = 0; done && i < e->n_sets; i++)
 		if (isfinite(least_s[i]))

@@ -19,11 +19,10 @@
 
 struct coverage_bound; /* opaque: work in progress */
 
-/* All borrowed until coverage_bound_free; sent: microbatches of each data node, by its place in stage 0.
+/* All borrowed; sent: microbatches of each data node, by its place in stage 0. It lives as long as the arena.
  * *out is NULL where the instance is beyond it, or all trips go through the same stages. -ENOMEM. */
-int coverage_bound_new(struct coverage_bound **out, const struct problem *p, const struct solution *s,
-		 struct shortest_paths *w, const int *sent);
-void coverage_bound_free(struct coverage_bound *e); /* NULL is allowed */
+int coverage_bound_new(struct coverage_bound **out, struct arena *a, const struct problem *p,
+		       const struct solution *s, struct shortest_paths *w, const int *sent);
 /* One more piece of work, given a bound that is known: some milliseconds, at 1,000 nodes up to a tenth of
  * a second. False: that was all. */
 bool coverage_bound_step(struct coverage_bound *e, double known_s);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "schedule/problem/routes.h"
 #include "schedule/execution/simulate.h"
 
@@ -48,9 +49,10 @@ struct start {
 struct exact {
 	const struct problem *p;
 	const struct solution *s;
-	const struct exact_request *q;
+	const struct progress *g;
 	struct hop *hops;
-	int n_hops, room;
+	int n_hops;
+	size_t room;
 	int32_t root[EXACT_MOST_MICROBATCHES];                             /* by place in stage 0 */
 	struct start log[EXACT_MOST_MICROBATCHES * (2 * EXACT_MOST_STAGES + 1)]; /* of the branch being looked at */
 	struct start best_log[EXACT_MOST_MICROBATCHES * (2 * EXACT_MOST_STAGES + 1)];
@@ -68,17 +70,14 @@ bool exact_is_small(const struct problem *p)
 
 static int add_hop(struct exact *e, int node, int parent)
 {
+	struct hop *hops;
+
 	if (e->n_hops == EXACT_MOST_HOPS)
 		return PLAN_NOT_FOUND;
-	if (e->n_hops == e->room) {
-		int room = e->room ? 2 * e->room : 256;
-		struct hop *hops = realloc(e->hops, (size_t)room * sizeof(*hops));
-
-		if (!hops)
-			return -ENOMEM;
-		e->hops = hops;
-		e->room = room;
-	}
+	hops = array_grow(e->hops, &e->room, (size_t)e->n_hops + 1, sizeof(*hops));
+	if (!hops)
+		return -ENOMEM;
+	e->hops = hops;
 	e->hops[e->n_hops++] = (struct hop){ node, parent, -1, -1, INFINITY };
 	return 0;
 }
@@ -332,10 +331,7 @@ static bool worth_it(const struct exact *e, const struct moment *m)
 
 static bool out_of_steps(struct exact *e)
 {
-	const struct exact_request *q = e->q;
-
-	if (--e->steps_left < 0 ||
-	    (e->steps_left % ASK_EVERY == 0 && q->stop && q->stop(q->stop_arg)))
+	if (--e->steps_left < 0 || (e->g && e->steps_left % ASK_EVERY == 0 && progress_over(e->g)))
 		e->gave_up = true;
 	return e->gave_up;
 }
@@ -446,7 +442,7 @@ static int add_orders(const struct exact *e, struct plan *plan)
 
 			if (t->node == v)
 				o->tasks[o->n_tasks++] =
-					(struct plan_task){ e->p->mb_id[t->mb], kinds[kind] };
+					(struct plan_task){ t->mb, kinds[kind] };
 		}
 		if (o->n_tasks == 0) {
 			free(o->tasks);
@@ -495,8 +491,8 @@ static int take_best(const struct exact *e, struct plan **out)
 	return rc;
 }
 
-int exact_search(const struct problem *p, const struct solution *s,
-		 const struct exact_request *q, struct plan **out)
+int exact_search(const struct problem *p, const struct solution *s, double below_s, long most_steps,
+		 const struct progress *g, struct plan **out)
 {
 	struct moment first = { 0 };
 	struct exact *e;
@@ -508,9 +504,7 @@ int exact_search(const struct problem *p, const struct solution *s,
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	*e = (struct exact){
-		.p = p, .s = s, .q = q, .best_s = q->below_s, .steps_left = q->most_steps
-	};
+	*e = (struct exact){ .p = p, .s = s, .g = g, .best_s = below_s, .steps_left = most_steps };
 	rc = find_paths(e, &first);
 	if (rc == 0) {
 		explore_from(e, &first);

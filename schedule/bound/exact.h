@@ -12,22 +12,16 @@
 #ifndef SCHEDULE_EXACT_H
 #define SCHEDULE_EXACT_H
 
-#include "schedule/problem/problem.h"
-
-struct exact_request {
-	double below_s; /* only what is shorter is of interest: the best known; INFINITY: all */
-	long most_steps;
-	bool (*stop)(void *arg); /* asked now and then; NULL: never stops early */
-	void *stop_arg;
-};
+#include "schedule/problem/progress.h"
 
 /* Small enough to be worth a try (REGIME_EXACT), every node with a stage, the backward pass whole. */
 bool exact_is_small(const struct problem *p);
 
-/* s gives the assignment. 0: proved; *out is a best plan (with an order where it needs one), or
- * NULL where none is shorter than below_s. PLAN_NOT_FOUND: gave up, *out is the best found, or
- * NULL. -ENOMEM. */
-int exact_search(const struct problem *p, const struct solution *s,
-		 const struct exact_request *q, struct plan **out);
+/* s gives the assignment. Only what is shorter than below_s is of interest: the best known; INFINITY: all.
+ * At most most_steps branches, and until g (NULL: none) says that it is over. 0: proved; *out is a best plan
+ * (with an order where it needs one), or NULL where none is shorter than below_s. PLAN_NOT_FOUND: gave up,
+ * *out is the best found, or NULL. -ENOMEM. */
+int exact_search(const struct problem *p, const struct solution *s, double below_s, long most_steps,
+		 const struct progress *g, struct plan **out);
 
 #endif

@@ -1,7 +1,6 @@
 #include "schedule/bound/nearest_point.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define TINY 1e-10 /* of weights, and of squares beside those of the points */
@@ -16,36 +15,20 @@ struct nearest_point {
 	double *least;   /* (dim) */
 };
 
-struct nearest_point *nearest_point_new(int dimensions)
+struct nearest_point *nearest_point_new(struct arena *a, int dimensions)
 {
-	struct nearest_point *s = calloc(1, sizeof(*s));
+	struct nearest_point *s = arena_array(a, 1, sizeof(*s));
 	size_t dim = (size_t)dimensions;
 
 	if (!s)
 		return NULL;
 	s->dim = dimensions;
-	s->points = calloc((dim + 2) * dim, sizeof(double));
-	s->weights = calloc(dim + 2, sizeof(double));
-	s->mixed = calloc(dim + 2, sizeof(double));
-	s->rows = calloc((dim + 3) * (dim + 4), sizeof(double));
-	s->least = calloc(dim, sizeof(double));
-	if (!s->points || !s->weights || !s->mixed || !s->rows || !s->least) {
-		nearest_point_free(s);
-		return NULL;
-	}
-	return s;
-}
-
-void nearest_point_free(struct nearest_point *s)
-{
-	if (!s)
-		return;
-	free(s->points);
-	free(s->weights);
-	free(s->mixed);
-	free(s->rows);
-	free(s->least);
-	free(s);
+	s->points = arena_array(a, (dim + 2) * dim, sizeof(double));
+	s->weights = arena_array(a, dim + 2, sizeof(double));
+	s->mixed = arena_array(a, dim + 2, sizeof(double));
+	s->rows = arena_array(a, (dim + 3) * (dim + 4), sizeof(double));
+	s->least = arena_array(a, dim, sizeof(double));
+	return a->failed ? NULL : s;
 }
 
 void nearest_point_clear(struct nearest_point *s)

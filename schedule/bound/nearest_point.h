@@ -12,11 +12,12 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
+
 struct nearest_point; /* opaque */
 
-/* Of points with so many coordinates; none told yet. NULL: out of memory. */
-struct nearest_point *nearest_point_new(int dimensions);
-void nearest_point_free(struct nearest_point *s); /* NULL is allowed */
+/* Of points with so many coordinates; none told yet. It lives as long as the arena. NULL: out of memory. */
+struct nearest_point *nearest_point_new(struct arena *a, int dimensions);
 /* As if new. */
 void nearest_point_clear(struct nearest_point *s);
 /* The hull's least point (dimensions), borrowed until the next call; before any point was told: 0. */

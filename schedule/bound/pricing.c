@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct state {
@@ -24,30 +23,17 @@ struct pricing {
 	double per_worth; /* seconds that one is taken for when states are compared */
 };
 
-struct pricing *pricing_new(int most_states)
+struct pricing *pricing_new(struct arena *a, int most_states)
 {
-	struct pricing *t = calloc(1, sizeof(*t));
+	struct pricing *t = arena_array(a, 1, sizeof(*t));
 	size_t states = (size_t)most_states * (PRICING_MOST_SLOTS + 1);
 
 	if (!t)
 		return NULL;
 	t->most = most_states;
-	t->now = malloc(states * sizeof(*t->now));
-	t->next = malloc(states * sizeof(*t->next));
-	if (!t->now || !t->next) {
-		pricing_free(t);
-		return NULL;
-	}
-	return t;
-}
-
-void pricing_free(struct pricing *t)
-{
-	if (!t)
-		return;
-	free(t->now);
-	free(t->next);
-	free(t);
+	t->now = arena_array(a, states, sizeof(*t->now));
+	t->next = arena_array(a, states, sizeof(*t->next));
+	return a->failed ? NULL : t;
 }
 
 int64_t pricing_work(const struct pricing *t)

@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "schedule/search/strategy.h"
 
 #define PRICING_STAGES 64
@@ -30,9 +31,8 @@ struct pricing_request {
 
 struct pricing; /* opaque: room to work in */
 
-/* most_states: kept for each pair of numbers. NULL: out of memory. */
-struct pricing *pricing_new(int most_states);
-void pricing_free(struct pricing *t); /* NULL is allowed */
+/* most_states: kept for each pair of numbers. It lives as long as the arena. NULL: out of memory. */
+struct pricing *pricing_new(struct arena *a, int most_states);
 /* Visits of what earns most go into visits (PRICING_STAGES); exact as long as no two states became
  * one. -INFINITY: the microbatches do not fit. */
 double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s, int *visits);

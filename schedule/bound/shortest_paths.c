@@ -2,7 +2,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "schedule/problem/node_classes.h"
 
@@ -14,6 +13,7 @@
 struct shortest_paths {
 	const struct problem *p;
 	const struct solution *s;
+	struct arena *arena; /* borrowed */
 	struct node_classes groups; /* whose nodes are taken as one */
 	int n;               /* of them */
 	const int *first;    /* (n_stages + 1) groups of each stage */
@@ -47,46 +47,27 @@ static void find_delays(struct shortest_paths *w)
 	}
 }
 
-struct shortest_paths *shortest_paths_new(const struct problem *p, const struct solution *s)
+struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem *p, const struct solution *s)
 {
-	struct shortest_paths *w = calloc(1, sizeof(*w));
+	struct shortest_paths *w = arena_array(a, 1, sizeof(*w));
 	size_t cells;
 
-	if (!w)
+	if (!w || node_classes_init(&w->groups, a, p, s, true) != 0)
 		return NULL;
 	w->p = p;
 	w->s = s;
-	if (node_classes_init(&w->groups, p, s, true) != 0)
-		goto free_ways;
+	w->arena = a;
 	w->n = w->groups.n;
 	w->first = w->groups.first;
 	cells = (size_t)w->n * (size_t)p->length;
-	w->delay = malloc((size_t)w->n * (size_t)w->n * sizeof(double));
-	w->way = malloc(cells * sizeof(double));
-	w->from_below = malloc(cells * sizeof(double));
-	w->exchanged = malloc(cells * sizeof(double));
-	if (!w->delay || !w->way || !w->from_below || !w->exchanged)
-		goto free_ways;
+	w->delay = arena_array(a, (size_t)w->n * (size_t)w->n, sizeof(double));
+	w->way = arena_array(a, cells, sizeof(double));
+	w->from_below = arena_array(a, cells, sizeof(double));
+	w->exchanged = arena_array(a, cells, sizeof(double));
+	if (a->failed)
+		return NULL;
 	find_delays(w);
 	return w;
-
-free_ways:
-	shortest_paths_free(w);
-	return NULL;
-}
-
-void shortest_paths_free(struct shortest_paths *w)
-{
-	if (!w)
-		return;
-	node_classes_fini(&w->groups);
-	free(w->delay);
-	for (int kind = 0; kind < 3; kind++)
-		free(w->hop[kind]);
-	free(w->way);
-	free(w->from_below);
-	free(w->exchanged);
-	free(w);
 }
 
 int shortest_paths_like(const struct shortest_paths *w, int data_node)
@@ -124,7 +105,7 @@ static const double *hop_matrix(struct shortest_paths *w, enum shortest_paths_ki
 	size_t n = (size_t)w->n;
 
 	if (!w->hop[kind]) {
-		w->hop[kind] = malloc(n * n * sizeof(double));
+		w->hop[kind] = arena_array(w->arena, n * n, sizeof(double));
 		for (size_t i = 0; w->hop[kind] && i < n * n; i++)
 			w->hop[kind][i] = hop_s(w, (int)(i / n), (int)(i % n), kind);
 	}

@@ -6,6 +6,7 @@
 #ifndef SCHEDULE_SHORTEST_PATHS_H
 #define SCHEDULE_SHORTEST_PATHS_H
 
+#include "base/arena.h"
 #include "schedule/problem/problem.h"
 
 enum shortest_paths_kind {
@@ -16,9 +17,8 @@ enum shortest_paths_kind {
 
 struct shortest_paths; /* opaque */
 
-/* Both borrowed; s gives the assignment. NULL: out of memory. */
-struct shortest_paths *shortest_paths_new(const struct problem *p, const struct solution *s);
-void shortest_paths_free(struct shortest_paths *w); /* NULL is allowed */
+/* All borrowed; s gives the assignment. It lives as long as the arena. NULL: out of memory. */
+struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem *p, const struct solution *s);
 /* Data nodes with the same number have the same ways, speeds and memory. */
 int shortest_paths_like(const struct shortest_paths *w, int data_node);
 /* INFINITY: there is none. */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* First come, first served: where a task arrives, those that came before it are known, so its start
@@ -550,28 +549,25 @@ int fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 			      .split = p->q->split_backward,
 			      .n_buckets = (int)buckets };
 	e->per_s = (double)buckets / guess_horizon(p);
-	e->chain = calloc(m * steps, sizeof(*e->chain));
-	e->release_s = calloc(m, sizeof(*e->release_s));
-	e->arrival_s = calloc(m * steps, sizeof(*e->arrival_s));
-	e->start_s = calloc(m * steps, sizeof(*e->start_s));
-	e->booked = calloc(m * steps, sizeof(*e->booked));
-	e->kept_arrival_s = calloc(m * steps, sizeof(*e->kept_arrival_s));
-	e->kept_start_s = calloc(m * steps, sizeof(*e->kept_start_s));
-	e->kept_booked = calloc(m * steps, sizeof(*e->kept_booked));
-	e->finish_s = calloc(m, sizeof(*e->finish_s));
-	e->event = calloc(m + n, sizeof(*e->event));
-	e->nodes = calloc(n, sizeof(*e->nodes));
-	e->batch = calloc(m + n, sizeof(*e->batch));
-	e->bucket = calloc(buckets, sizeof(*e->bucket));
-	e->filled = calloc(buckets / 64 + 1, sizeof(*e->filled));
+	e->chain = arena_array(&e->arena, m * steps, sizeof(*e->chain));
+	e->release_s = arena_array(&e->arena, m, sizeof(*e->release_s));
+	e->arrival_s = arena_array(&e->arena, m * steps, sizeof(*e->arrival_s));
+	e->start_s = arena_array(&e->arena, m * steps, sizeof(*e->start_s));
+	e->booked = arena_array(&e->arena, m * steps, sizeof(*e->booked));
+	e->kept_arrival_s = arena_array(&e->arena, m * steps, sizeof(*e->kept_arrival_s));
+	e->kept_start_s = arena_array(&e->arena, m * steps, sizeof(*e->kept_start_s));
+	e->kept_booked = arena_array(&e->arena, m * steps, sizeof(*e->kept_booked));
+	e->finish_s = arena_array(&e->arena, m, sizeof(*e->finish_s));
+	e->event = arena_array(&e->arena, m + n, sizeof(*e->event));
+	e->nodes = arena_array(&e->arena, n, sizeof(*e->nodes));
+	e->batch = arena_array(&e->arena, m + n, sizeof(*e->batch));
+	e->bucket = arena_array(&e->arena, buckets, sizeof(*e->bucket));
+	e->filled = arena_array(&e->arena, buckets / 64 + 1, sizeof(*e->filled));
 	if (e->split) {
-		e->weights_start_s = calloc(m * (size_t)p->length, sizeof(*e->weights_start_s));
-		e->next_weights = calloc(m * (size_t)p->length, sizeof(*e->next_weights));
+		e->weights_start_s = arena_array(&e->arena, m * (size_t)p->length, sizeof(*e->weights_start_s));
+		e->next_weights = arena_array(&e->arena, m * (size_t)p->length, sizeof(*e->next_weights));
 	}
-	if (!e->chain || !e->release_s || !e->arrival_s || !e->start_s || !e->finish_s || !e->booked ||
-	    !e->kept_arrival_s || !e->kept_start_s || !e->kept_booked ||
-	    !e->event || !e->nodes || !e->batch || !e->bucket ||
-	    !e->filled || (e->split && (!e->weights_start_s || !e->next_weights))) {
+	if (e->arena.failed) {
 		fast_simulate_fini(e);
 		return -ENOMEM;
 	}
@@ -583,21 +579,6 @@ int fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 
 void fast_simulate_fini(struct fast_simulate *e)
 {
-	free(e->chain);
-	free(e->weights_start_s);
-	free(e->next_weights);
-	free(e->release_s);
-	free(e->arrival_s);
-	free(e->start_s);
-	free(e->finish_s);
-	free(e->booked);
-	free(e->kept_arrival_s);
-	free(e->kept_start_s);
-	free(e->kept_booked);
-	free(e->event);
-	free(e->nodes);
-	free(e->batch);
-	free(e->bucket);
-	free(e->filled);
+	arena_free(&e->arena);
 	*e = (struct fast_simulate){ 0 };
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "schedule/problem/problem.h"
 
 /* One task of a microbatch's chain. */
@@ -28,6 +29,7 @@ struct fast_simulate {
 	int n_mb, n_nodes, steps;  /* steps: 2 * length + 1 */
 	double overhead_s;
 	bool split;                /* every B is followed by a W on its node */
+	struct arena arena;        /* of the arrays below */
 	struct fast_simulate_step *chain; /* (n_mb, steps) */
 	const double *factors;     /* (n_mb, 2 * steps + length) borrowed: of the tasks of the chain,
 				    * of the transfers after them, of W by hop; NULL: all 1. What

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include "base/arena.h"
+
 /* A heap of events: a microbatch reaches its next task, or a node is free. All events of an instant are
  * taken in before any node chooses (the dirty nodes); each then starts the best of what waits there
  * and may start. What waits keeps its list at the node, with a note of what was in its way: those
@@ -44,10 +46,9 @@ struct run {
 	const struct jitter *noise; /* NULL: none */
 	struct simulation *s;
 	double now_s;
+	struct arena arena; /* of all below */
 	struct node_state *nodes;
 	int *step; /* (n_microbatches) 0 .. 2 * length: which task of the chain comes next */
-	struct waiting *waiting_rooms;
-	int *holding_rooms;
 	struct event *heap;
 	int n_heap;
 	int *dirty, n_dirty;
@@ -417,27 +418,22 @@ static int run_alloc(struct run *r)
 		if (task_count(r->p, &r->p->microbatches[i]) > r->steps)
 			r->steps = task_count(r->p, &r->p->microbatches[i]);
 	}
-	r->nodes = calloc(n, sizeof(*r->nodes));
-	r->step = calloc(m + 1, sizeof(*r->step));
-	r->waiting_rooms = calloc(visits + 1, sizeof(*r->waiting_rooms));
-	r->holding_rooms = calloc(visits + 1, sizeof(*r->holding_rooms));
-	r->heap = calloc(m + n + 1, sizeof(*r->heap));
-	r->dirty = calloc(n, sizeof(*r->dirty));
-	if (!r->nodes || !r->step || !r->waiting_rooms || !r->holding_rooms || !r->heap ||
-	    !r->dirty)
+	r->nodes = arena_array(&r->arena, n, sizeof(*r->nodes));
+	r->step = arena_array(&r->arena, m + 1, sizeof(*r->step));
+	waiting = arena_array(&r->arena, visits + 1, sizeof(*waiting));
+	holding = arena_array(&r->arena, visits + 1, sizeof(*holding));
+	r->heap = arena_array(&r->arena, m + n + 1, sizeof(*r->heap));
+	r->dirty = arena_array(&r->arena, n, sizeof(*r->dirty));
+	if (r->p->n_orders > 0)
+		r->priority = arena_array(&r->arena, m * (size_t)r->steps + 1, sizeof(*r->priority));
+	if (r->arena.failed)
 		return -ENOMEM;
-	if (r->p->n_orders > 0) {
-		r->priority = malloc((m * (size_t)r->steps + 1) * sizeof(*r->priority));
-		if (!r->priority)
-			return -ENOMEM;
+	if (r->priority)
 		fill_priorities(r);
-	}
 	for (size_t i = 0; i < m; i++) {
 		for (int h = 0; h < r->p->microbatches[i].length; h++)
 			r->nodes[r->p->microbatches[i].path[h]].n_waiting++;
 	}
-	waiting = r->waiting_rooms;
-	holding = r->holding_rooms;
 	for (size_t i = 0; i < n; i++) {
 		struct node_state *node = &r->nodes[i];
 		int visits_here = node->n_waiting;
@@ -449,17 +445,6 @@ static int run_alloc(struct run *r)
 		holding += visits_here;
 	}
 	return 0;
-}
-
-static void run_free(struct run *r)
-{
-	free(r->nodes);
-	free(r->step);
-	free(r->waiting_rooms);
-	free(r->holding_rooms);
-	free(r->heap);
-	free(r->dirty);
-	free(r->priority);
 }
 
 /* Names the first few that wait and who holds what they wait for. */
@@ -538,13 +523,11 @@ static double stage_sync_s(const struct cluster *c, const struct plan *p, int st
 	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
 }
 
-/* Exposure counts visits by the assignment, idle time the nodes that have a stage. */
-static double total_s(const struct run *r)
+/* When each stage sums its gradients after the iteration (sync_s), and from its own last task on (total_s). */
+static void sum_gradients(const struct run *r)
 {
-	double most = 0;
-
 	for (int stage = 0; stage < r->p->n_stages; stage++) {
-		double end_s = 0;
+		double end_s = 0, sync_s = stage_sync_s(r->c, r->p, stage);
 
 		for (int i = r->p->stage_start[stage]; i < r->p->stage_start[stage + 1]; i++) {
 			int last = r->nodes[r->p->assigned[i]].last;
@@ -552,12 +535,13 @@ static double total_s(const struct run *r)
 			if (last >= 0)
 				end_s = fmax(end_s, r->s->tasks[last].end_s);
 		}
-		most = fmax(most, end_s + stage_sync_s(r->c, r->p, stage));
+		r->s->sync_s = fmax(r->s->sync_s, sync_s);
+		r->s->total_s = fmax(r->s->total_s, end_s + sync_s);
 	}
-	return most;
 }
 
-/* Exposure, the idle fraction and the sums, from the run that has ended. */
+/* From the run that has ended: exposure counts visits by the assignment, idle time the nodes that have a
+ * stage. */
 static int sum_up_run(struct run *r, struct error *err)
 {
 	struct simulation *s = r->s;
@@ -582,8 +566,7 @@ static int sum_up_run(struct run *r, struct error *err)
 	}
 	if (assigned > 0 && s->iteration_s > 0)
 		s->idle_fraction = 1 - busy / (assigned * s->iteration_s);
-	s->sync_s = plan_sync_s(r->c, r->p);
-	s->total_s = total_s(r);
+	sum_gradients(r);
 	free(stage_of);
 	return 0;
 }
@@ -606,7 +589,7 @@ int simulate_jittered(const struct cluster *c, const struct plan *p, const struc
 	run_events(&r);
 	rc = r.done < p->n_microbatches ? tell_standstill(&r, err) : sum_up_run(&r, err);
 free_run:
-	run_free(&r);
+	arena_free(&r.arena);
 	if (rc == 0)
 		*out = r.s;
 	else
@@ -618,15 +601,6 @@ int simulate(const struct cluster *c, const struct plan *p, struct simulation **
 	     struct error *err)
 {
 	return simulate_jittered(c, p, NULL, out, err);
-}
-
-double plan_sync_s(const struct cluster *c, const struct plan *p)
-{
-	double most = 0;
-
-	for (int s = 0; s < p->n_stages; s++)
-		most = fmax(most, stage_sync_s(c, p, s));
-	return most;
 }
 
 char *simulation_trace(const struct cluster *c, const struct plan *p,

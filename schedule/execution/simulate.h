@@ -58,10 +58,6 @@ int simulate_jittered(const struct cluster *c, const struct plan *p, const struc
 		   struct simulation **out, struct error *err);
 void simulation_free(struct simulation *s); /* NULL is allowed */
 
-/* Seconds to sum the gradients of every stage among its replicas: the largest over stages of
- * 2 (r - 1) / r times the slowest pair; pairs without a known time count as 0. */
-double plan_sync_s(const struct cluster *c, const struct plan *p);
-
 /* The trace as Chrome's trace-event JSON (chrome://tracing, Perfetto); free it. NULL: out of
  * memory. */
 char *simulation_trace(const struct cluster *c, const struct plan *p,

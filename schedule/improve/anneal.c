@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A step: propose a move (moves.c), look whether its own microbatches' estimate leaves room below the
@@ -65,7 +64,7 @@ static double late_sync_s(const struct anneal *a)
 		for (int i = s->start[stage]; i < s->start[stage + 1]; i++)
 			free_s = fmax(free_s, a->simulation.nodes[s->members[i]].free_s);
 		free_s -= a->p->c->dispatch_overhead_s;
-		total_s = fmax(total_s, free_s + solution_stage_sync_s(s, a->p, stage));
+		total_s = fmax(total_s, free_s + solution_stage_sync_s(s, a->p, stage, NULL));
 	}
 	return total_s - a->simulation.makespan_s;
 }
@@ -75,13 +74,12 @@ static double sync_of(const struct anneal *a)
 {
 	if (a->p->weigh_sync && a->p->q->overlap_sync)
 		return late_sync_s(a);
-	return a->p->weigh_sync ? solution_sync_s(&a->current, a->p) : 0;
+	return a->p->weigh_sync ? solution_sync_s(&a->current, a->p, NULL) : 0;
 }
 
 static void keep_best(struct anneal *a)
 {
 	solution_copy(&a->best, &a->current, a->p);
-	a->best_cost = a->cost;
 	a->best_iteration_s = a->current_s;
 	a->best_s = a->current_s + a->sync_s;
 }
@@ -162,7 +160,6 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 	rc = run_current(a);
 	if (rc != 0)
 		goto fini_anneal;
-	a->evaluations = 1;
 	set_cooling(a);
 	keep_best(a);
 	return 0;
@@ -185,7 +182,6 @@ void anneal_fini(struct anneal *a)
 void anneal_adopt(struct anneal *a, const struct anneal *from)
 {
 	solution_copy(&a->best, &from->best, a->p);
-	a->best_cost = from->best_cost;
 	a->best_s = from->best_s;
 	a->best_iteration_s = from->best_iteration_s;
 	a->round_left = 0;
@@ -280,8 +276,8 @@ static bool keeps_limit(const struct anneal *a)
 	const struct solution *s = &a->current;
 
 	return m->role_a < 0 || isinf(a->p->sync_limit_s) ||
-	       (solution_stage_sync_s(s, a->p, s->stage_of[m->role_a]) <= a->p->sync_limit_s &&
-		solution_stage_sync_s(s, a->p, s->stage_of[m->role_b]) <= a->p->sync_limit_s);
+	       (solution_stage_sync_s(s, a->p, s->stage_of[m->role_a], NULL) <= a->p->sync_limit_s &&
+		solution_stage_sync_s(s, a->p, s->stage_of[m->role_b], NULL) <= a->p->sync_limit_s);
 }
 
 /* A move, and the cost up to which it is accepted. */
@@ -346,7 +342,6 @@ bool anneal_step(struct anneal *a)
 
 	if (a->round_left-- <= 0)
 		anneal_begin_round(a, (int64_t)((double)a->round_size * ROUND_GROWTH));
-	a->evaluations++;
 	if (!propose_move(a, &most))
 		return false;
 	if (a->p->q->overlap_sync)

@@ -34,11 +34,9 @@ struct anneal {
 	struct lanes lanes;             /* of current, where they are planned */
 	bool plans_lanes;
 	double cost, sync_s, current_s; /* of current; current_s: its makespan */
-	double best_cost;
 	double warm, cold; /* temperature at a round's start and end, of the makespan */
 	double best_s; /* objective of best: iteration_s, + sync_s where it counts */
 	double best_iteration_s;
-	int64_t evaluations;
 	int64_t round_left, round_size;
 };
 

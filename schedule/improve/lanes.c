@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "schedule/improve/beam.h"
@@ -37,21 +36,22 @@ int lanes_init(struct lanes *l, const struct problem *p)
 	double work_s = 0;
 
 	*l = (struct lanes){ .p = p };
-	if (candidate_lists_init(&l->candidates, p, NEAR) != 0)
+	if (candidate_lists_init(&l->candidates, &l->arena, p, NEAR) != 0) {
+		lanes_fini(l);
 		return -ENOMEM;
-	l->was_sent_s = calloc(m, sizeof(*l->was_sent_s));
-	l->sent_s = calloc(m, sizeof(*l->sent_s));
-	l->home_s = calloc(m, sizeof(*l->home_s));
-	l->next = calloc(m, sizeof(*l->next));
-	l->before = calloc(m, sizeof(*l->before));
-	l->is_out = calloc(m, sizeof(*l->is_out));
+	}
+	l->was_sent_s = arena_array(&l->arena, m, sizeof(*l->was_sent_s));
+	l->sent_s = arena_array(&l->arena, m, sizeof(*l->sent_s));
+	l->home_s = arena_array(&l->arena, m, sizeof(*l->home_s));
+	l->next = arena_array(&l->arena, m, sizeof(*l->next));
+	l->before = arena_array(&l->arena, m, sizeof(*l->before));
+	l->is_out = arena_array(&l->arena, m, sizeof(*l->is_out));
 	stage_quota_init(&l->quota, p);
-	l->states = calloc((size_t)p->length * n, sizeof(*l->states));
-	l->place = malloc(n * sizeof(*l->place));
-	l->away_s = calloc((size_t)p->n_nodes, sizeof(*l->away_s));
-	l->hops = calloc((size_t)p->n_nodes * stages * (size_t)l->candidates.most, sizeof(*l->hops));
-	if (!l->was_sent_s || !l->sent_s || !l->home_s || !l->next || !l->before || !l->is_out ||
-	    !l->states || !l->place || !l->away_s || !l->hops || slot_timeline_init(&l->timeline, p) != 0) {
+	l->states = arena_array(&l->arena, (size_t)p->length * n, sizeof(*l->states));
+	l->place = arena_array(&l->arena, n, sizeof(*l->place));
+	l->away_s = arena_array(&l->arena, (size_t)p->n_nodes, sizeof(*l->away_s));
+	l->hops = arena_array(&l->arena, (size_t)p->n_nodes * stages * (size_t)l->candidates.most, sizeof(*l->hops));
+	if (l->arena.failed || slot_timeline_init(&l->timeline, p) != 0) {
 		lanes_fini(l);
 		return -ENOMEM;
 	}
@@ -64,18 +64,8 @@ int lanes_init(struct lanes *l, const struct problem *p)
 
 void lanes_fini(struct lanes *l)
 {
-	candidate_lists_fini(&l->candidates);
-	free(l->was_sent_s);
-	free(l->sent_s);
-	free(l->home_s);
-	free(l->next);
-	free(l->before);
-	free(l->is_out);
-	free(l->states);
-	free(l->place);
-	free(l->away_s);
-	free(l->hops);
 	slot_timeline_fini(&l->timeline);
+	arena_free(&l->arena);
 	*l = (struct lanes){ 0 };
 }
 

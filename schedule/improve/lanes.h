@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "schedule/improve/slot_timeline.h"
 #include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
@@ -37,6 +38,7 @@ struct lanes_hop {
 struct lanes {
 	const struct problem *p;
 	struct slot_timeline timeline;
+	struct arena arena;      /* of the arrays below */
 	float *sent_s, *home_s;  /* (n_mb) start of the first F, end of the last B */
 	float *was_sent_s;       /* (n_mb) as they were filled */
 	int *next, *before;      /* (n_mb) in its lane; -1: none */

@@ -314,14 +314,13 @@ bool move_unify(struct moves *m, int mb)
 bool move_roles(struct moves *m, int mb)
 {
 	const struct problem *p = m->p;
-	int a = draw_below(m, p->n_nodes), b = draw_below(m, p->n_nodes), other = a;
+	int a = draw_below(m, p->n_nodes), b = draw_below(m, p->n_nodes), pair[2] = { a, a };
 
 	(void)mb;
 	/* Often one of the pair that keeps all waiting. */
 	if (p->weigh_sync && draw_below(m, 4) == 0)
-		solution_slowest_pair(m->s, p, &a, &other);
-	if (draw_below(m, 2))
-		a = other;
+		solution_sync_s(m->s, p, pair);
+	a = pair[draw_below(m, 2)];
 	if (!p->movable[a] || !p->movable[b] || m->s->stage_of[a] == m->s->stage_of[b] ||
 	    (any_memory(m, a) != any_memory(m, b)))
 		return false;

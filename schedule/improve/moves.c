@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NEAR 8   /* candidates a stage, where stages are larger */
@@ -206,12 +205,13 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 
 	*m = (struct moves){ .p = p, .s = s, .table = table, .lanes = lanes, .rng = rng };
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
-	m->visits = calloc((size_t)p->n_stages, sizeof(*m->visits));
-	m->touched = calloc(n, sizeof(*m->touched));
-	m->is_touched = calloc(n, sizeof(*m->is_touched));
-	m->saved = calloc(n * (size_t)p->length, sizeof(*m->saved));
-	if (!m->visits || !m->touched || !m->is_touched || !m->saved ||
-	    (!lanes && candidate_lists_init(&m->candidates, p, NEAR) != 0)) {
+	m->visits = arena_array(&m->arena, (size_t)p->n_stages, sizeof(*m->visits));
+	m->touched = arena_array(&m->arena, n, sizeof(*m->touched));
+	m->is_touched = arena_array(&m->arena, n, sizeof(*m->is_touched));
+	m->saved = arena_array(&m->arena, n * (size_t)p->length, sizeof(*m->saved));
+	if (!lanes)
+		candidate_lists_init(&m->candidates, &m->arena, p, NEAR);
+	if (m->arena.failed) {
 		moves_fini(m);
 		return -ENOMEM;
 	}
@@ -221,10 +221,6 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 
 void moves_fini(struct moves *m)
 {
-	free(m->visits);
-	free(m->touched);
-	free(m->is_touched);
-	free(m->saved);
-	candidate_lists_fini(&m->candidates);
+	arena_free(&m->arena);
 	*m = (struct moves){ 0 };
 }

@@ -26,6 +26,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "base/rng.h"
 #include "schedule/improve/lanes.h"
 #include "schedule/problem/candidate_lists.h"
@@ -40,6 +41,7 @@ struct moves {
 	struct rng rng;
 	const int *tied; /* (n_mb) borrowed: the next in a ring of microbatches with the same path;
 			  * NULL: none are tied */
+	struct arena arena; /* of the arrays below */
 	int *visits; /* (n_stages) exposure */
 	/* The journal of the move in progress. */
 	int n_touched;

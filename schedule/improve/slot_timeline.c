@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ROOM 16 /* rows that may come to a node */
@@ -25,21 +24,19 @@ int slot_timeline_init(struct slot_timeline *g, const struct problem *p)
 	*g = (struct slot_timeline){ .p = p,
 			    .steps = 2 * p->length + 1,
 			    .overhead_s = (float)p->c->dispatch_overhead_s };
-	g->list = calloc(n, sizeof(*g->list));
-	g->kept_list = calloc(n, sizeof(*g->kept_list));
-	g->arrival_s = calloc(rows, sizeof(*g->arrival_s));
-	g->start_s = calloc(rows, sizeof(*g->start_s));
-	g->free_s = calloc(rows, sizeof(*g->free_s));
-	g->task = calloc(rows, sizeof(*g->task));
-	g->kept_arrival_s = calloc(rows, sizeof(*g->kept_arrival_s));
-	g->kept_start_s = calloc(rows, sizeof(*g->kept_start_s));
-	g->kept_free_s = calloc(rows, sizeof(*g->kept_free_s));
-	g->kept_task = calloc(rows, sizeof(*g->kept_task));
-	g->changed = calloc(n, sizeof(*g->changed));
-	g->is_changed = calloc(n, sizeof(*g->is_changed));
-	if (!g->list || !g->kept_list || !g->arrival_s || !g->start_s || !g->free_s ||
-	    !g->task || !g->kept_arrival_s || !g->kept_start_s || !g->kept_free_s ||
-	    !g->kept_task || !g->changed || !g->is_changed) {
+	g->list = arena_array(&g->arena, n, sizeof(*g->list));
+	g->kept_list = arena_array(&g->arena, n, sizeof(*g->kept_list));
+	g->arrival_s = arena_array(&g->arena, rows, sizeof(*g->arrival_s));
+	g->start_s = arena_array(&g->arena, rows, sizeof(*g->start_s));
+	g->free_s = arena_array(&g->arena, rows, sizeof(*g->free_s));
+	g->task = arena_array(&g->arena, rows, sizeof(*g->task));
+	g->kept_arrival_s = arena_array(&g->arena, rows, sizeof(*g->kept_arrival_s));
+	g->kept_start_s = arena_array(&g->arena, rows, sizeof(*g->kept_start_s));
+	g->kept_free_s = arena_array(&g->arena, rows, sizeof(*g->kept_free_s));
+	g->kept_task = arena_array(&g->arena, rows, sizeof(*g->kept_task));
+	g->changed = arena_array(&g->arena, n, sizeof(*g->changed));
+	g->is_changed = arena_array(&g->arena, n, sizeof(*g->is_changed));
+	if (g->arena.failed) {
 		slot_timeline_fini(g);
 		return -ENOMEM;
 	}
@@ -48,18 +45,7 @@ int slot_timeline_init(struct slot_timeline *g, const struct problem *p)
 
 void slot_timeline_fini(struct slot_timeline *g)
 {
-	free(g->list);
-	free(g->kept_list);
-	free(g->arrival_s);
-	free(g->start_s);
-	free(g->free_s);
-	free(g->task);
-	free(g->kept_arrival_s);
-	free(g->kept_start_s);
-	free(g->kept_free_s);
-	free(g->kept_task);
-	free(g->changed);
-	free(g->is_changed);
+	arena_free(&g->arena);
 	*g = (struct slot_timeline){ 0 };
 }
 

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/problem/problem.h"
 
@@ -29,6 +30,7 @@ struct slot_timeline {
 	const struct problem *p;
 	int steps;                /* tasks of a microbatch */
 	float overhead_s;
+	struct arena arena;       /* of the arrays below */
 	struct slot_timeline_list *list;   /* (n_nodes) */
 	float *arrival_s, *start_s, *free_s; /* rows of all nodes; of those there are not yet the
 					      * first two are INFINITY. free_s: from when the node

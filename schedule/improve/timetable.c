@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "schedule/improve/beam.h"
@@ -28,17 +27,16 @@ int timetable_init(struct timetable *t, const struct problem *p)
 	size_t rows = m * steps;
 
 	*t = (struct timetable){ .p = p, .steps = (int)steps };
-	t->home_s = calloc(m, sizeof(*t->home_s));
-	t->weight = calloc(m, sizeof(*t->weight));
-	t->list = calloc(n, sizeof(*t->list));
-	t->row = calloc(rows, sizeof(*t->row));
-	t->whole = calloc(rows, sizeof(*t->whole));
-	t->row_of = calloc(m * steps, sizeof(*t->row_of));
-	t->node_of = calloc(m * steps, sizeof(*t->node_of));
-	t->states = calloc((size_t)p->length * n, sizeof(*t->states));
-	t->place = malloc(n * sizeof(*t->place));
-	if (!t->home_s || !t->weight || !t->list || !t->row || !t->whole || !t->row_of ||
-	    !t->node_of || !t->states || !t->place) {
+	t->home_s = arena_array(&t->arena, m, sizeof(*t->home_s));
+	t->weight = arena_array(&t->arena, m, sizeof(*t->weight));
+	t->list = arena_array(&t->arena, n, sizeof(*t->list));
+	t->row = arena_array(&t->arena, rows, sizeof(*t->row));
+	t->whole = arena_array(&t->arena, rows, sizeof(*t->whole));
+	t->row_of = arena_array(&t->arena, m * steps, sizeof(*t->row_of));
+	t->node_of = arena_array(&t->arena, m * steps, sizeof(*t->node_of));
+	t->states = arena_array(&t->arena, (size_t)p->length * n, sizeof(*t->states));
+	t->place = arena_array(&t->arena, n, sizeof(*t->place));
+	if (t->arena.failed) {
 		timetable_fini(t);
 		return -ENOMEM;
 	}
@@ -48,15 +46,7 @@ int timetable_init(struct timetable *t, const struct problem *p)
 
 void timetable_fini(struct timetable *t)
 {
-	free(t->home_s);
-	free(t->weight);
-	free(t->list);
-	free(t->row);
-	free(t->whole);
-	free(t->row_of);
-	free(t->node_of);
-	free(t->states);
-	free(t->place);
+	arena_free(&t->arena);
 	*t = (struct timetable){ 0 };
 }
 

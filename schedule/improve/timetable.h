@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
@@ -37,6 +38,7 @@ struct timetable_state; /* of the search for a path */
 struct timetable {
 	const struct problem *p;
 	int steps;      /* tasks of a microbatch: 2 * length + 1 */
+	struct arena arena; /* of all below */
 	double *home_s; /* (n_mb) end of the last B */
 	double *weight; /* (n_mb) what a second more costs: (home / makespan)^7 */
 	struct timetable_list *list; /* (n_nodes) */

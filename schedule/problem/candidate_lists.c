@@ -2,11 +2,10 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #define SCATTER 2654435761u /* the golden ratio's, as in multiplicative hashing */
 
-int candidate_lists_init(struct candidate_lists *n, const struct problem *p, int most)
+int candidate_lists_init(struct candidate_lists *n, struct arena *a, const struct problem *p, int most)
 {
 	int largest = 1;
 	size_t cells;
@@ -15,19 +14,9 @@ int candidate_lists_init(struct candidate_lists *n, const struct problem *p, int
 		largest = p->sizes[s] > largest ? p->sizes[s] : largest;
 	*n = (struct candidate_lists){ .n_stages = p->n_stages, .most = most < largest ? most : largest };
 	cells = (size_t)p->n_nodes * (size_t)p->n_stages * (size_t)n->most;
-	n->list = malloc(cells * sizeof(*n->list));
-	n->round_s = malloc(cells * sizeof(*n->round_s));
-	if (n->list && n->round_s)
-		return 0;
-	candidate_lists_fini(n);
-	return -ENOMEM;
-}
-
-void candidate_lists_fini(struct candidate_lists *n)
-{
-	free(n->list);
-	free(n->round_s);
-	*n = (struct candidate_lists){ 0 };
+	n->list = arena_array(a, cells, sizeof(*n->list));
+	n->round_s = arena_array(a, cells, sizeof(*n->round_s));
+	return a->failed ? -ENOMEM : 0;
 }
 
 /* Insertion into a short sorted list. Where not all can be listed, of those as near as one another each node

@@ -4,6 +4,7 @@
 #ifndef SCHEDULE_CANDIDATE_LISTS_H
 #define SCHEDULE_CANDIDATE_LISTS_H
 
+#include "base/arena.h"
 #include "schedule/problem/problem.h"
 
 struct candidate_lists {
@@ -12,9 +13,9 @@ struct candidate_lists {
 	double *round_s;    /* the same shape: there and back */
 };
 
-/* most is cut to the largest stage. The lists are empty until candidate_lists_fill. -ENOMEM. */
-int candidate_lists_init(struct candidate_lists *n, const struct problem *p, int most);
-void candidate_lists_fini(struct candidate_lists *n);
+/* most is cut to the largest stage. The lists are empty until candidate_lists_fill, and live as long as the
+ * arena. -ENOMEM. */
+int candidate_lists_init(struct candidate_lists *n, struct arena *a, const struct problem *p, int most);
 /* Lists anew for the assignment of s: linked nodes with memory, of stages 1 and up. */
 void candidate_lists_fill(struct candidate_lists *n, const struct problem *p, const struct solution *s);
 

@@ -1,7 +1,6 @@
 #include "schedule/problem/node_classes.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool are_alike(const struct problem *p, int u, int v)
@@ -13,19 +12,18 @@ static bool are_alike(const struct problem *p, int u, int v)
 	       a->memory == b->memory && strcmp(a->location, b->location) == 0;
 }
 
-int node_classes_init(struct node_classes *a, const struct problem *p, const struct solution *s, bool may_join)
+int node_classes_init(struct node_classes *a, struct arena *arena, const struct problem *p,
+		      const struct solution *s, bool may_join)
 {
 	size_t nodes = (size_t)p->n_nodes;
 	bool joins = may_join && problem_is(p, REGIME_NODE_CLASSES);
 
 	*a = (struct node_classes){ 0 };
-	a->of = calloc(nodes, sizeof(*a->of));
-	a->sample = calloc(nodes, sizeof(*a->sample));
-	a->first = calloc((size_t)p->n_stages + 1, sizeof(*a->first));
-	if (!a->of || !a->sample || !a->first) {
-		node_classes_fini(a);
+	a->of = arena_array(arena, nodes, sizeof(*a->of));
+	a->sample = arena_array(arena, nodes, sizeof(*a->sample));
+	a->first = arena_array(arena, (size_t)p->n_stages + 1, sizeof(*a->first));
+	if (arena->failed)
 		return -ENOMEM;
-	}
 	for (int stage = 0; stage < p->n_stages; stage++) {
 		a->first[stage] = a->n;
 		for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
@@ -40,12 +38,4 @@ int node_classes_init(struct node_classes *a, const struct problem *p, const str
 	}
 	a->first[p->n_stages] = a->n;
 	return 0;
-}
-
-void node_classes_fini(struct node_classes *a)
-{
-	free(a->of);
-	free(a->sample);
-	free(a->first);
-	*a = (struct node_classes){ 0 };
 }

@@ -4,6 +4,7 @@
 #ifndef SCHEDULE_NODE_CLASSES_H
 #define SCHEDULE_NODE_CLASSES_H
 
+#include "base/arena.h"
 #include "schedule/problem/problem.h"
 
 struct node_classes {
@@ -13,8 +14,9 @@ struct node_classes {
 	int *first;  /* (n_stages + 1) groups of each stage */
 };
 
-/* Below 64 nodes, and where they may not be joined, each node is a group of its own. -ENOMEM. */
-int node_classes_init(struct node_classes *a, const struct problem *p, const struct solution *s, bool may_join);
-void node_classes_fini(struct node_classes *a); /* zeroed is allowed */
+/* Below 64 nodes, and where they may not be joined, each node is a group of its own. It
+ * lives as long as the arena. -ENOMEM. */
+int node_classes_init(struct node_classes *a, struct arena *arena, const struct problem *p,
+		      const struct solution *s, bool may_join);
 
 #endif

@@ -42,16 +42,15 @@ static int problem_alloc(struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, s = (size_t)p->n_stages;
 
-	p->sizes = calloc(s, sizeof(*p->sizes));
-	p->out = calloc(n, sizeof(*p->out));
-	p->movable = calloc(n, sizeof(*p->movable));
-	p->delay = malloc(n * n * sizeof(*p->delay));
-	p->sync = calloc(n * n, sizeof(*p->sync)); /* stays zero where it does not count */
-	p->round = malloc(n * n * sizeof(*p->round));
-	p->low = calloc(s, sizeof(*p->low));
-	p->high = calloc(s, sizeof(*p->high));
-	return p->sizes && p->out && p->movable && p->delay && p->sync && p->round && p->low &&
-	       p->high ? 0 : -ENOMEM;
+	p->sizes = arena_array(&p->arena, s, sizeof(*p->sizes));
+	p->out = arena_array(&p->arena, n, sizeof(*p->out));
+	p->movable = arena_array(&p->arena, n, sizeof(*p->movable));
+	p->delay = arena_array(&p->arena, n * n, sizeof(*p->delay));
+	p->sync = arena_array(&p->arena, n * n, sizeof(*p->sync)); /* stays zero where it does not count */
+	p->round = arena_array(&p->arena, n * n, sizeof(*p->round));
+	p->low = arena_array(&p->arena, s, sizeof(*p->low));
+	p->high = arena_array(&p->arena, s, sizeof(*p->high));
+	return p->arena.failed ? -ENOMEM : 0;
 }
 
 static void fill_matrices(struct problem *p)
@@ -167,8 +166,8 @@ static int check_memory(const struct problem *p, struct error *err)
 	return 0;
 }
 
-/* Microbatch ids: data node k of the whole cluster would send k * each .. + each - 1. When nodes
- * are out the ids stay dense, since nothing refers to them across plans. */
+/* Microbatches by id, to the data nodes that are in; also where nodes are out ids are dense, since
+ * nothing refers to them across plans. */
 static int deal_microbatches(struct problem *p, struct error *err)
 {
 	int each = p->c->microbatches_per_data_node, data = p->sizes[0];
@@ -178,14 +177,11 @@ static int deal_microbatches(struct problem *p, struct error *err)
 		return error_set(err, -EINVAL, "%ld microbatches are more than this can plan", total);
 	p->n_mb = (int)total;
 	p->regimes = strategy_regimes(p->n_mb, p->n_nodes, p->n_stages);
-	p->mb_id = malloc((size_t)p->n_mb * sizeof(*p->mb_id));
-	p->mb_slot = malloc((size_t)p->n_mb * sizeof(*p->mb_slot));
-	if (!p->mb_id || !p->mb_slot)
+	p->mb_slot = arena_array(&p->arena, (size_t)p->n_mb, sizeof(*p->mb_slot));
+	if (!p->mb_slot)
 		return error_set(err, -ENOMEM, "out of memory");
-	for (int i = 0; i < p->n_mb; i++) {
-		p->mb_id[i] = i;
+	for (int i = 0; i < p->n_mb; i++)
 		p->mb_slot[i] = (int)((long)i * data / p->n_mb);
-	}
 	for (int s = 1; s < p->n_stages; s++) {
 		long visits = (long)p->n_mb * (p->length - 1), others = p->n_stages - 1;
 
@@ -201,7 +197,7 @@ static int split_chain(struct problem *p)
 	size_t n = (size_t)p->n_nodes;
 
 	p->chain = *p->whole;
-	p->chain.nodes = malloc(n * sizeof(*p->chain.nodes));
+	p->chain.nodes = arena_array(&p->arena, n, sizeof(*p->chain.nodes));
 	if (!p->chain.nodes)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
@@ -291,17 +287,7 @@ fini_problem:
 
 void problem_fini(struct problem *p)
 {
-	free(p->sizes);
-	free(p->out);
-	free(p->movable);
-	free(p->delay);
-	free(p->sync);
-	free(p->round);
-	free(p->low);
-	free(p->high);
-	free(p->mb_id);
-	free(p->mb_slot);
-	free(p->chain.nodes);
+	arena_free(&p->arena);
 	*p = (struct problem){ 0 };
 }
 
@@ -309,11 +295,12 @@ int solution_init(struct solution *s, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes;
 
-	s->stage_of = malloc(n * sizeof(*s->stage_of));
-	s->members = malloc(n * sizeof(*s->members));
-	s->start = malloc(((size_t)p->n_stages + 1) * sizeof(*s->start));
-	s->path = malloc((size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));
-	if (s->stage_of && s->members && s->start && s->path)
+	*s = (struct solution){ 0 };
+	s->stage_of = arena_array(&s->arena, n, sizeof(*s->stage_of));
+	s->members = arena_array(&s->arena, n, sizeof(*s->members));
+	s->start = arena_array(&s->arena, (size_t)p->n_stages + 1, sizeof(*s->start));
+	s->path = arena_array(&s->arena, (size_t)p->n_mb * (size_t)p->length, sizeof(*s->path));
+	if (!s->arena.failed)
 		return 0;
 	solution_fini(s);
 	return -ENOMEM;
@@ -321,10 +308,7 @@ int solution_init(struct solution *s, const struct problem *p)
 
 void solution_fini(struct solution *s)
 {
-	free(s->stage_of);
-	free(s->members);
-	free(s->start);
-	free(s->path);
+	arena_free(&s->arena);
 	*s = (struct solution){ 0 };
 }
 
@@ -352,56 +336,43 @@ void solution_index(struct solution *s, const struct problem *p)
 	s->start[p->n_stages] = at;
 }
 
-/* The slowest of a stage, in seconds. */
-static double slowest_of(const struct solution *s, const struct problem *p, int stage, int *a, int *b)
+double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage, int *pair)
 {
 	const int *nodes = s->members + s->start[stage];
-	int r = s->start[stage + 1] - s->start[stage];
+	int r = s->start[stage + 1] - s->start[stage], none[2];
 	double slowest = 0;
 
+	pair = pair ? pair : none;
+	pair[0] = pair[1] = -1;
 	for (int i = 0; i < r; i++) {
 		const double *row = p->sync + (size_t)nodes[i] * (size_t)p->n_nodes;
 
 		for (int j = 0; j < r; j++) {
 			if (row[nodes[j]] > slowest) {
 				slowest = row[nodes[j]];
-				*a = nodes[i];
-				*b = nodes[j];
+				pair[0] = nodes[i];
+				pair[1] = nodes[j];
 			}
 		}
 	}
-	return slowest;
+	return 2.0 * (r - 1) / r * slowest;
 }
 
-double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage)
-{
-	int r = s->start[stage + 1] - s->start[stage], a, b;
-
-	return r > 1 ? 2.0 * (r - 1) / r * slowest_of(s, p, stage, &a, &b) : 0;
-}
-
-double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b)
+double solution_sync_s(const struct solution *s, const struct problem *p, int *pair)
 {
 	double most = 0;
 
 	for (int stage = 0; stage < p->n_stages; stage++) {
-		int r = s->start[stage + 1] - s->start[stage], i = -1, j = -1;
-		double t = r > 1 ? 2.0 * (r - 1) / r * slowest_of(s, p, stage, &i, &j) : 0;
+		int slowest[2];
+		double t = solution_stage_sync_s(s, p, stage, slowest);
 
 		if (t > most) {
 			most = t;
-			*a = i;
-			*b = j;
+			if (pair)
+				memcpy(pair, slowest, sizeof(slowest));
 		}
 	}
 	return most;
-}
-
-double solution_sync_s(const struct solution *s, const struct problem *p)
-{
-	int a, b;
-
-	return solution_slowest_pair(s, p, &a, &b);
 }
 
 void solution_exchange(struct solution *s, int a, int b)
@@ -431,9 +402,7 @@ struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
 	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));
 	memcpy(plan->assigned, s->members, (size_t)s->start[p->n_stages] * sizeof(*s->members));
 	memcpy(plan->visits, s->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));
-	for (int i = 0; i < p->n_mb; i++) {
-		plan->microbatches[i].id = p->mb_id[i];
+	for (int i = 0; i < p->n_mb; i++)
 		plan->microbatches[i].data_node = s->path[(size_t)i * (size_t)p->length];
-	}
 	return plan;
 }

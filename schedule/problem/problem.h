@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
@@ -23,6 +24,7 @@ struct problem {
 	int n_nodes, n_stages, length; /* length: stages a path visits */
 	int n_mb;
 	uint32_t regimes; /* that hold for such a size (strategy.h), bit by bit */
+	struct arena arena; /* of all below */
 	int *sizes;      /* (n_stages) nodes of each stage that are in */
 	bool *out;       /* (n_nodes) excluded */
 	bool *movable;   /* (n_nodes) may be placed in any stage */
@@ -31,7 +33,6 @@ struct problem {
 	double *sync;    /* (n_nodes, n_nodes) unknown: 0 */
 	double *round;   /* (n_nodes, n_nodes) delay there and back */
 	int *low, *high; /* (n_stages) CC3: visits of each stage */
-	int *mb_id;      /* (n_mb) ids ascending */
 	int *mb_slot;    /* (n_mb) which of stage 0's members sends it */
 	bool weigh_sync; /* the objective is iteration_s + sync_s, or total_s */
 	double sync_limit_s; /* sync_s of every solution is at most this; INFINITY: no limit */
@@ -72,6 +73,7 @@ static inline double problem_work_s(const struct problem *p, int node)
 
 /* An assignment and a path per microbatch. */
 struct solution {
+	struct arena arena; /* of all below */
 	int *stage_of; /* (n_nodes) -1: out */
 	int *members;  /* (n_nodes) by stage, stage s from start[s] */
 	int *start;    /* (n_stages + 1) */
@@ -85,11 +87,11 @@ void solution_fini(struct solution *s);
 void solution_copy(struct solution *to, const struct solution *from, const struct problem *p);
 /* members and start from stage_of, nodes ascending within a stage. */
 void solution_index(struct solution *s, const struct problem *p);
-/* Seconds to sum the gradients of a stage, of the slowest stage. */
-double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage);
-double solution_sync_s(const struct solution *s, const struct problem *p);
-/* The same, and the pair of nodes that makes it so long; without one a and b stay as they are. */
-double solution_slowest_pair(const struct solution *s, const struct problem *p, int *a, int *b);
+/* Seconds to sum the gradients of a stage; the pair of nodes (2) that makes it so long, -1 where none does,
+ * into pair, unless that is NULL. */
+double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage, int *pair);
+/* The same of the slowest stage; where sums take no time pair stays as it is. */
+double solution_sync_s(const struct solution *s, const struct problem *p, int *pair);
 /* Two nodes exchange stages; paths are not looked at. */
 void solution_exchange(struct solution *s, int a, int b);
 /* The path of microbatch i, by place. */

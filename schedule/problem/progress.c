@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "schedule/execution/check.h"
 #include "schedule/execution/simulate.h"
 
@@ -117,15 +118,11 @@ static int record_search(const struct progress *g, struct plan *plan, struct err
 
 static int add_history(struct progress *g, double iteration_s, struct error *err)
 {
-	if (g->n_history == g->room) {
-		int room = g->room ? 2 * g->room : 64;
-		double (*more)[2] = realloc(g->history, (size_t)room * sizeof(*more));
+	double (*history)[2] = array_grow(g->history, &g->room, (size_t)g->n_history + 1, sizeof(*history));
 
-		if (!more)
-			return error_set(err, -ENOMEM, "out of memory");
-		g->history = more;
-		g->room = room;
-	}
+	if (!history)
+		return error_set(err, -ENOMEM, "out of memory");
+	g->history = history;
 	g->history[g->n_history][0] = (double)(now_us(g) - g->start_us) * 1e-6;
 	g->history[g->n_history][1] = iteration_s;
 	g->n_history++;

@@ -16,10 +16,10 @@ struct progress {
 	int64_t evaluations;
 	double lower_bound_s;
 	struct plan *plan;     /* the best so far, predicted and checked; NULL: none */
-	double plan_s;         /* its objective */
 	struct solution untold; /* better than plan, if is_untold; empty until there is one */
 	bool is_untold;
-	int n_history, room;
+	int n_history;
+	size_t room;
 	double (*history)[2];
 };
 

@@ -23,7 +23,7 @@ void stage_quota_return(struct stage_quota *v, const struct solution *s, const i
 
 void stage_quota_count(struct stage_quota *v)
 {
-	for (int s = v->p->n_stages - 1, open = 0, forced = 0; s >= 1; s--) {
+	for (int s = v->p->n_stages - 1, open = 0, forced = 0; s >= 0; s--) {
 		v->open_after[s] = open;
 		v->forced_after[s] = forced;
 		open += v->need[s] > 0;
@@ -31,8 +31,7 @@ void stage_quota_count(struct stage_quota *v)
 	}
 }
 
-/* May the path, seen up to this stage, still be filled by so many visits, and see all it must? */
-static bool may_visit(const struct stage_quota *v, int stage, int more)
+bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more)
 {
 	return v->need[stage] > 0 && v->open_after[stage] >= more && v->forced_after[stage] <= more;
 }
@@ -46,10 +45,10 @@ int stage_quota_next(const struct stage_quota *v, int level, const struct visit 
 		return 1;
 	}
 	for (int stage = last->top + 1; stage < v->p->n_stages; stage++) {
-		if (may_visit(v, stage, more))
+		if (stage_quota_may_visit(v, stage, more))
 			list[n++] = (struct visit){ stage, stage, OWES_NOTHING };
 		if (more > 0 && !v->p->q->ascending && stage + 1 < v->p->n_stages &&
-		    v->need[stage] > 0 && may_visit(v, stage + 1, more - 1))
+		    v->need[stage] > 0 && stage_quota_may_visit(v, stage + 1, more - 1))
 			list[n++] = (struct visit){ stage + 1, stage + 1, OWES_EARLIER };
 		if (v->need[stage] == v->out)
 			break;

@@ -13,7 +13,7 @@ struct stage_quota {
 	const struct problem *p;
 	int out;                       /* microbatches that are */
 	int need[CLUSTER_MOST_STAGES]; /* visits they have left */
-	/* As of the last stage_quota_count: later stages that may, that must be visited. */
+	/* As of the last stage_quota_count, for each stage: later ones that may, that must be visited. */
 	int open_after[CLUSTER_MOST_STAGES], forced_after[CLUSTER_MOST_STAGES];
 };
 
@@ -38,6 +38,8 @@ void stage_quota_return(struct stage_quota *v, const struct solution *s, const i
 
 /* Before the next path is built. */
 void stage_quota_count(struct stage_quota *v);
+/* May a path visit the stage next, so that so many more visits fill it and it sees all that it must? */
+bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more);
 /* What may follow `last` as the visit number `level` (1 and up) of a path, so that the rest can be filled;
  * how many. What follows the last level leaves nothing out. */
 int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last, struct visit *list);

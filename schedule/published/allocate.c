@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
+
 /* A population of orders of nodes, each cut into stages. A score is the open tour over stages, each
  * step priced by the bottleneck matching between two stages' nodes. Offspring cross two parents, are
  * improved by exchanges that bring a stage's members together, and take the place of the worst. */
@@ -63,12 +65,13 @@ static int compare_edges(const void *a, const void *b)
 double allocate_match(const double *cost, int n, int m, int *match)
 {
 	size_t edges = (size_t)n * (size_t)m, low = 0, high = edges - 1;
-	double *sorted = malloc(edges * sizeof(*sorted)), worst = -1;
+	struct arena arena = { 0 };
+	double *sorted = arena_array(&arena, edges, sizeof(*sorted)), worst = -1;
 	struct matching g = { .cost = cost, .n = n, .m = m, .match = match };
 
-	g.taken_by = malloc((size_t)m * sizeof(int));
-	g.seen = calloc((size_t)m, sizeof(int));
-	if (!sorted || !g.taken_by || !g.seen)
+	g.taken_by = arena_array(&arena, (size_t)m, sizeof(int));
+	g.seen = arena_array(&arena, (size_t)m, sizeof(int));
+	if (arena.failed)
 		goto free_all;
 	memcpy(sorted, cost, edges * sizeof(*sorted));
 	qsort(sorted, edges, sizeof(*sorted), compare_edges);
@@ -82,9 +85,7 @@ double allocate_match(const double *cost, int n, int m, int *match)
 	}
 	worst = match_below(&g, fmin(sorted[low], 1e300)) == n ? sorted[low] : INFINITY;
 free_all:
-	free(sorted);
-	free(g.taken_by);
-	free(g.seen);
+	arena_free(&arena);
 	return worst;
 }
 
@@ -95,6 +96,7 @@ struct herd {
 	const int *start;
 	int n;           /* nodes that are in */
 	int size;        /* of the population */
+	struct arena arena; /* of all below */
 	int *nodes;      /* (size + 1, n) the last one is the offspring */
 	double *score;   /* (size) */
 	int *stage_of;   /* (n_nodes) */
@@ -315,26 +317,14 @@ static int herd_init(struct herd *h, const struct solution *s, const struct prob
 	*h = (struct herd){ .p = p, .start = s->start, .n = (int)n };
 	h->size = problem_is(p, REGIME_POPULATION) ? POPULATION : 20000 / p->n_nodes + 2;
 	rng_init_stream(&h->rng, p->q->seed, 2);
-	h->nodes = malloc((size_t)(h->size + 1) * n * sizeof(int));
-	h->score = malloc((size_t)h->size * sizeof(double));
-	h->stage_of = calloc((size_t)p->n_nodes, sizeof(int));
-	h->between = calloc((size_t)p->n_stages * (size_t)p->n_stages, sizeof(double));
-	h->cost = malloc(most * most * sizeof(double));
-	h->match = malloc(most * sizeof(int));
-	h->tour = calloc((size_t)p->n_stages, sizeof(int));
-	return h->nodes && h->score && h->stage_of && h->between && h->cost && h->match && h->tour
-		? 0 : -ENOMEM;
-}
-
-static void herd_fini(struct herd *h)
-{
-	free(h->nodes);
-	free(h->score);
-	free(h->stage_of);
-	free(h->between);
-	free(h->cost);
-	free(h->match);
-	free(h->tour);
+	h->nodes = arena_array(&h->arena, (size_t)(h->size + 1) * n, sizeof(int));
+	h->score = arena_array(&h->arena, (size_t)h->size, sizeof(double));
+	h->stage_of = arena_array(&h->arena, (size_t)p->n_nodes, sizeof(int));
+	h->between = arena_array(&h->arena, (size_t)p->n_stages * (size_t)p->n_stages, sizeof(double));
+	h->cost = arena_array(&h->arena, most * most, sizeof(double));
+	h->match = arena_array(&h->arena, most, sizeof(int));
+	h->tour = arena_array(&h->arena, (size_t)p->n_stages, sizeof(int));
+	return h->arena.failed ? -ENOMEM : 0;
 }
 
 /* The best assignment into s; stages of equal size are numbered along the tour. */
@@ -369,7 +359,7 @@ int allocate_genetic(struct solution *s, const struct problem *p, const struct p
 	size_t n = (size_t)h.n;
 
 	if (rc != 0 || p->n_movable < 2)
-		goto fini_herd;
+		goto free_herd;
 	memcpy(h.nodes, s->members, n * sizeof(int));
 	h.score[0] = herd_score(&h, h.nodes);
 	for (; size < h.size && !progress_over(g); size++) {
@@ -395,7 +385,7 @@ int allocate_genetic(struct solution *s, const struct problem *p, const struct p
 		}
 	}
 	take_best(&h, s, size);
-fini_herd:
-	herd_fini(&h);
+free_herd:
+	arena_free(&h.arena);
 	return rc;
 }

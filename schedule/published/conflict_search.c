@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "schedule/published/conflict_tree.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/published/path_search.h"
@@ -30,6 +31,7 @@ struct cbs {
 	const struct problem *p;
 	struct solution *s;
 	struct progress *g;
+	struct arena arena; /* of what has no end of its own */
 	struct path_search *paths;
 	struct conflict_tree tree;
 	struct fast_simulate simulation;
@@ -458,12 +460,13 @@ static int cbs_init(struct cbs *c, struct solution *s, const struct problem *p,
 	int rc;
 
 	*c = (struct cbs){ .p = p, .s = s, .g = g, .first_s = INFINITY, .best_s = INFINITY };
-	c->agents = calloc((size_t)p->n_mb, sizeof(*c->agents));
-	c->agent_of = calloc((size_t)p->n_mb, sizeof(*c->agent_of));
-	c->stage_cap = calloc((size_t)p->n_stages, sizeof(*c->stage_cap));
-	c->company = calloc((size_t)p->n_nodes, sizeof(*c->company));
-	c->visits = calloc((size_t)(p->n_nodes + p->n_stages), sizeof(*c->visits));
-	if (!c->agents || !c->agent_of || !c->stage_cap || !c->visits || !c->company)
+	c->agents = arena_array(&c->arena, (size_t)p->n_mb, sizeof(*c->agents));
+	c->agent_of = arena_array(&c->arena, (size_t)p->n_mb, sizeof(*c->agent_of));
+	c->stage_cap = arena_array(&c->arena, (size_t)p->n_stages, sizeof(*c->stage_cap));
+	c->company = arena_array(&c->arena, (size_t)p->n_nodes, sizeof(*c->company));
+	c->visits = arena_array(&c->arena, (size_t)(p->n_nodes + p->n_stages), sizeof(*c->visits));
+	c->paths = path_search_new(&c->arena, p, s);
+	if (c->arena.failed)
 		return -ENOMEM;
 	name_agents(c);
 	rc = solution_init(&c->trial, p);
@@ -473,21 +476,15 @@ static int cbs_init(struct cbs *c, struct solution *s, const struct problem *p,
 		rc = fast_simulate_init(&c->simulation, p);
 	if (rc == 0)
 		rc = conflict_tree_init(&c->tree, c->n_agents, p->length, p->n_nodes);
-	c->paths = path_search_new(p, s);
-	return rc == 0 && !c->paths ? -ENOMEM : rc;
+	return rc;
 }
 
 static void cbs_fini(struct cbs *c)
 {
 	conflict_tree_fini(&c->tree);
-	path_search_free(c->paths);
+	arena_free(&c->arena);
 	fast_simulate_fini(&c->simulation);
 	solution_fini(&c->trial);
-	free(c->agents);
-	free(c->agent_of);
-	free(c->stage_cap);
-	free(c->visits);
-	free(c->company);
 }
 
 /* Exact exposure: the caps hold, and no stage is left short. */

@@ -4,59 +4,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 int conflict_tree_init(struct conflict_tree *t, int n_agents, int length, int n_nodes)
 {
 	*t = (struct conflict_tree){ .n_agents = n_agents, .length = length, .n_nodes = n_nodes };
-	t->barred = calloc((size_t)n_nodes, sizeof(*t->barred));
+	t->barred = arena_array(&t->arena, (size_t)n_nodes, sizeof(*t->barred));
 	return t->barred ? 0 : -ENOMEM;
-}
-
-static void branch_free(struct branch *b)
-{
-	if (!b)
-		return;
-	free(b->own);
-	free(b->paths);
-	free(b->home_s);
-	free(b);
 }
 
 void conflict_tree_fini(struct conflict_tree *t)
 {
-	while (t->all) {
-		struct branch *b = t->all;
-
-		t->all = b->older;
-		branch_free(b);
-	}
+	arena_free(&t->arena);
 	free(t->open);
-	free(t->barred);
 	free(t->taken);
 	*t = (struct conflict_tree){ 0 };
 }
 
 struct branch *branch_new(struct conflict_tree *t, struct branch *parent, int n_own)
 {
-	struct branch *b = calloc(1, sizeof(*b));
+	struct branch *b = arena_array(&t->arena, 1, sizeof(*b));
 	size_t n = (size_t)t->n_agents, visits = n * (size_t)t->length;
 
 	if (!b)
 		return NULL;
 	b->parent = parent;
 	b->n_own = n_own;
-	b->own = calloc((size_t)n_own + 1, sizeof(*b->own));
-	b->paths = calloc(visits, sizeof(*b->paths));
-	b->home_s = calloc(n, sizeof(*b->home_s));
-	if (!b->own || !b->paths || !b->home_s) {
-		branch_free(b);
+	b->own = arena_array(&t->arena, (size_t)n_own + 1, sizeof(*b->own));
+	b->paths = arena_array(&t->arena, visits, sizeof(*b->paths));
+	b->home_s = arena_array(&t->arena, n, sizeof(*b->home_s));
+	if (t->arena.failed)
 		return NULL;
-	}
 	if (parent) {
 		memcpy(b->paths, parent->paths, visits * sizeof(*b->paths));
 		memcpy(b->home_s, parent->home_s, n * sizeof(*b->home_s));
 	}
-	b->older = t->all;
-	t->all = b;
 	return b;
 }
 
@@ -68,16 +50,11 @@ static bool comes_before(const struct branch *a, const struct branch *b)
 int conflict_tree_push(struct conflict_tree *t, struct branch *b)
 {
 	int i = t->n_open;
+	struct branch **open = array_grow(t->open, &t->room, (size_t)i + 1, sizeof(*open));
 
-	if (t->n_open == t->room) {
-		int room = t->room ? 2 * t->room : 256;
-		struct branch **more = realloc(t->open, (size_t)room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		t->open = more;
-		t->room = room;
-	}
+	if (!open)
+		return -ENOMEM;
+	t->open = open;
 	t->n_open++;
 	for (; i > 0 && comes_before(b, t->open[(i - 1) / 2]); i = (i - 1) / 2)
 		t->open[i] = t->open[(i - 1) / 2];
@@ -103,15 +80,11 @@ struct branch *conflict_tree_pop(struct conflict_tree *t)
 
 static int add_taken(struct conflict_tree *t, const struct constraint *k)
 {
-	if (t->n_taken == t->taken_room) {
-		int room = 2 * t->taken_room + 16;
-		struct taken *more = realloc(t->taken, (size_t)room * sizeof(*more));
+	struct taken *taken = array_grow(t->taken, &t->taken_room, (size_t)t->n_taken + 1, sizeof(*taken));
 
-		if (!more)
-			return -ENOMEM;
-		t->taken = more;
-		t->taken_room = room;
-	}
+	if (!taken)
+		return -ENOMEM;
+	t->taken = taken;
 	t->taken[t->n_taken++] = (struct taken){ k->what, k->from_s, k->to_s };
 	return 0;
 }

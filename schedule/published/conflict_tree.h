@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "schedule/published/path_search.h"
 
 enum forbids { FORBIDS_STAGE, FORBIDS_NODE, FORBIDS_TIME };
@@ -19,8 +20,7 @@ struct constraint {
 };
 
 struct branch {
-	struct branch *parent; /* borrowed; all live until conflict_tree_fini */
-	struct branch *older;
+	struct branch *parent; /* all live until conflict_tree_fini */
 	int n_own;
 	struct constraint *own;
 	int *paths;     /* (n_agents, length) */
@@ -31,14 +31,16 @@ struct branch {
 
 struct conflict_tree {
 	int n_agents, length, n_nodes;
-	struct branch *all;
+	struct arena arena;   /* of all but the two that grow */
 	struct branch **open; /* heap */
-	int n_open, room;
+	int n_open;
+	size_t room;
 	/* Of one agent, from a branch up to the root. */
 	uint64_t barred_stages;
 	bool *barred; /* (n_nodes) */
 	struct taken *taken;
-	int n_taken, taken_room;
+	int n_taken;
+	size_t taken_room;
 };
 
 /* -ENOMEM; conflict_tree_fini is safe either way. */

@@ -1,7 +1,6 @@
 #include "schedule/published/path_search.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "schedule/problem/candidate_lists.h"
@@ -44,34 +43,21 @@ struct path_search {
 	int path[PLAN_MOST_PATH];
 };
 
-struct path_search *path_search_new(const struct problem *p, const struct solution *s)
+struct path_search *path_search_new(struct arena *a, const struct problem *p, const struct solution *s)
 {
-	struct path_search *f = calloc(1, sizeof(*f));
+	struct path_search *f = arena_array(a, 1, sizeof(*f));
 
-	if (!f)
+	if (!f || candidate_lists_init(&f->candidates, a, p, NEAR) != 0)
 		return NULL;
 	f->p = p;
 	f->s = s;
-	f->least = malloc((size_t)p->length * (size_t)p->n_nodes * 2 * sizeof(*f->least));
-	f->states = malloc(MOST_STATES * sizeof(*f->states));
-	f->heap = malloc(MOST_STATES * sizeof(*f->heap));
-	if (!f->least || !f->states || !f->heap || candidate_lists_init(&f->candidates, p, NEAR) != 0) {
-		path_search_free(f);
+	f->least = arena_array(a, (size_t)p->length * (size_t)p->n_nodes * 2, sizeof(*f->least));
+	f->states = arena_array(a, MOST_STATES, sizeof(*f->states));
+	f->heap = arena_array(a, MOST_STATES, sizeof(*f->heap));
+	if (a->failed)
 		return NULL;
-	}
 	candidate_lists_fill(&f->candidates, p, s);
 	return f;
-}
-
-void path_search_free(struct path_search *f)
-{
-	if (!f)
-		return;
-	candidate_lists_fini(&f->candidates);
-	free(f->least);
-	free(f->states);
-	free(f->heap);
-	free(f);
 }
 
 /* When a task that could start at t may start. */

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "schedule/problem/problem.h"
 
 /* A node that may not be busy with the microbatch from one time to another. */
@@ -42,10 +43,9 @@ struct stay {
 
 struct path_search; /* opaque */
 
-/* Both borrowed until path_search_free; only the assignment of s counts. In large clusters only
- * the nearest nodes of each stage are looked at. NULL: out of memory. */
-struct path_search *path_search_new(const struct problem *p, const struct solution *s);
-void path_search_free(struct path_search *f); /* NULL is allowed */
+/* All borrowed; only the assignment of s counts. In large clusters only the nearest nodes of each
+ * stage are looked at. It lives as long as the arena. NULL: out of memory. */
+struct path_search *path_search_new(struct arena *a, const struct problem *p, const struct solution *s);
 
 /* The best path into path (length), and when it is back. False: there is none, or it takes more
  * than a bounded search to find. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "schedule/published/allocate.h"
 
 #define DRAWS 200 /* random plans tried before giving up */
@@ -15,15 +16,11 @@ static int match_next(const struct solution *s, const struct problem *p, const i
 		      int stage, int *next)
 {
 	int size = s->start[stage + 1] - s->start[stage];
-	double *cost = malloc((size_t)n * (size_t)size * sizeof(*cost)), worst;
-	int *match = malloc((size_t)n * sizeof(*match));
+	struct arena arena = { 0 };
+	double *cost = arena_array(&arena, (size_t)n * (size_t)size, sizeof(*cost)), worst = -1;
+	int *match = arena_array(&arena, (size_t)n, sizeof(*match));
 
-	if (!cost || !match) {
-		free(cost);
-		free(match);
-		return -ENOMEM;
-	}
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n && !arena.failed; i++) {
 		for (int j = 0; j < size; j++) {
 			int v = s->members[s->start[stage] + j];
 
@@ -31,11 +28,11 @@ static int match_next(const struct solution *s, const struct problem *p, const i
 					     p->c->nodes[v].forward_s + p->c->nodes[v].backward_s;
 		}
 	}
-	worst = allocate_match(cost, n, size, match);
+	if (!arena.failed)
+		worst = allocate_match(cost, n, size, match);
 	for (int i = 0; i < n && isfinite(worst) && worst >= 0; i++)
 		next[i] = s->members[s->start[stage] + match[i]];
-	free(cost);
-	free(match);
+	arena_free(&arena);
 	return worst < 0 ? -ENOMEM : isfinite(worst) ? 0 : PLAN_INFEASIBLE;
 }
 
@@ -77,8 +74,9 @@ static int pick_heads(const struct solution *s, const struct problem *p, int n, 
 static int deal_pipelines(struct solution *s, const struct problem *p, const int *pipes, int n)
 {
 	int heads = p->sizes[0], share = (heads + n - 1) / n, places = n * share, last = p->length - 1;
-	double *cost = malloc((size_t)heads * (size_t)places * sizeof(*cost)), worst = -1;
-	int *match = malloc((size_t)heads * sizeof(*match));
+	struct arena arena = { 0 };
+	double *cost = arena_array(&arena, (size_t)heads * (size_t)places, sizeof(*cost)), worst = -1;
+	int *match = arena_array(&arena, (size_t)heads, sizeof(*match));
 
 	for (int i = 0; cost && i < heads * places; i++) {
 		const int *pipe = pipes + (size_t)(i % places / share) * (size_t)p->length;
@@ -86,7 +84,7 @@ static int deal_pipelines(struct solution *s, const struct problem *p, const int
 
 		cost[i] = p->round[row + (size_t)pipe[1]] + p->round[row + (size_t)pipe[last]];
 	}
-	if (cost && match)
+	if (!arena.failed)
 		worst = allocate_match(cost, heads, places, match);
 	for (int mb = 0; mb < p->n_mb && isfinite(worst) && worst >= 0; mb++) {
 		int *path = solution_path(s, p, mb);
@@ -95,8 +93,7 @@ static int deal_pipelines(struct solution *s, const struct problem *p, const int
 		       (size_t)p->length * sizeof(*path));
 		path[0] = s->members[p->mb_slot[mb]];
 	}
-	free(cost);
-	free(match);
+	arena_free(&arena);
 	return worst < 0 ? -ENOMEM : isfinite(worst) ? 0 : PLAN_INFEASIBLE;
 }
 
@@ -104,14 +101,15 @@ static int deal_pipelines(struct solution *s, const struct problem *p, const int
  * of ends to next nodes; then data nodes are dealt to them. */
 int straight_paths(struct solution *s, const struct problem *p, struct error *err)
 {
+	struct arena arena = { 0 };
 	int n = p->sizes[0], rc, *pipes, *ends, *next;
 
 	for (int k = 1; k < p->n_stages; k++)
 		n = p->sizes[k] < n ? p->sizes[k] : n;
-	pipes = calloc((size_t)n * (size_t)p->length, sizeof(int));
-	ends = calloc((size_t)n, sizeof(int));
-	next = calloc((size_t)n, sizeof(int));
-	rc = pipes && ends && next ? 0 : -ENOMEM;
+	pipes = arena_array(&arena, (size_t)n * (size_t)p->length, sizeof(int));
+	ends = arena_array(&arena, (size_t)n, sizeof(int));
+	next = arena_array(&arena, (size_t)n, sizeof(int));
+	rc = arena.failed ? -ENOMEM : 0;
 	if (rc == 0 && p->n_stages > 1)
 		rc = pick_heads(s, p, n, ends);
 	else if (rc == 0)
@@ -128,9 +126,7 @@ int straight_paths(struct solution *s, const struct problem *p, struct error *er
 		rc = deal_pipelines(s, p, pipes, n);
 	for (int mb = 0; rc == 0 && p->n_stages == 1 && mb < p->n_mb; mb++)
 		s->path[mb] = s->members[p->mb_slot[mb]];
-	free(pipes);
-	free(ends);
-	free(next);
+	arena_free(&arena);
 	if (rc == PLAN_INFEASIBLE)
 		return error_set(err, rc, "no links for straight pipelines through all stages");
 	return rc == 0 ? 0 : error_set(err, rc, "out of memory");
@@ -224,20 +220,15 @@ static bool draw_all(struct solution *s, const struct problem *p, int *quota, in
 int random_paths(struct solution *s, const struct problem *p, struct rng *rng,
 		 struct error *err)
 {
-	int *quota = calloc((size_t)p->n_stages, sizeof(int));
-	int *visits = calloc((size_t)p->n_nodes, sizeof(int));
-	bool *in = calloc((size_t)p->n_stages, sizeof(bool)), found = false;
+	struct arena arena = { 0 };
+	int *quota = arena_array(&arena, (size_t)p->n_stages, sizeof(int));
+	int *visits = arena_array(&arena, (size_t)p->n_nodes, sizeof(int));
+	bool *in = arena_array(&arena, (size_t)p->n_stages, sizeof(bool)), failed = arena.failed, found = false;
 
-	if (!quota || !visits || !in) {
-		free(quota);
-		free(visits);
-		free(in);
-		return error_set(err, -ENOMEM, "out of memory");
-	}
-	for (int k = 0; k < DRAWS && !found; k++)
+	for (int k = 0; k < DRAWS && !failed && !found; k++)
 		found = draw_all(s, p, quota, visits, in, rng);
-	free(quota);
-	free(visits);
-	free(in);
+	arena_free(&arena);
+	if (failed)
+		return error_set(err, -ENOMEM, "out of memory");
 	return found ? 0 : error_set(err, PLAN_INFEASIBLE, "no legal paths found at random");
 }

@@ -64,7 +64,7 @@ static int place_nodes(struct multi_start *t, struct solution *s, bool first)
 	if (!first || !p->weigh_sync)
 		return place_at_random(s, p, t->enough_s, &t->rng);
 	rc = place_by_sync(s, p, t->g);
-	t->enough_s = solution_sync_s(s, p);
+	t->enough_s = solution_sync_s(s, p, NULL);
 	return rc;
 }
 
@@ -97,7 +97,7 @@ static int add_start(struct multi_start *t, const struct solution *given, bool f
 		return rc;
 	solution_copy(&s, given, p);
 	rc = place_nodes(t, &s, first);
-	if (rc == 0 && solution_sync_s(&s, p) > p->sync_limit_s)
+	if (rc == 0 && solution_sync_s(&s, p, NULL) > p->sync_limit_s)
 		rc = PLAN_NOT_FOUND;
 	if (rc == 0) {
 		rc = PLAN_INFEASIBLE;

@@ -23,13 +23,7 @@ struct parallel_anneal {
 	int64_t quota[MOST],
 		done[MOST]; /* steps; done is that of the thread that has the chain */
 	atomic_bool stop;
-	/* Who works on what: under the lock. */
-	pthread_mutex_t lock;
-	pthread_cond_t go, ready;
-	int next, unfinished;
-	bool quit;
-	pthread_t threads[MOST];
-	int n_threads; /* besides the caller's */
+	atomic_int next; /* chain that nobody works on yet */
 };
 
 /* The caller's thread alone asks whether it is over: the request's clock is its own. */
@@ -52,52 +46,40 @@ static void *run_worker(void *arg)
 {
 	struct parallel_anneal *c = arg;
 
-	pthread_mutex_lock(&c->lock);
-	while (!c->quit) {
-		if (c->next < c->n) {
-			int k = c->next++;
-
-			pthread_mutex_unlock(&c->lock);
-			run_chain(c, k, false);
-			pthread_mutex_lock(&c->lock);
-			if (--c->unfinished == 0)
-				pthread_cond_signal(&c->ready);
-		} else {
-			pthread_cond_wait(&c->go, &c->lock);
-		}
-	}
-	pthread_mutex_unlock(&c->lock);
+	for (int k; (k = atomic_fetch_add(&c->next, 1)) < c->n;)
+		run_chain(c, k, false);
 	return NULL;
 }
 
-/* The caller's thread works on chains too, and then waits for the others'. */
+/* Until the thread has ended; meanwhile whether it is over is looked at. */
+static void join_looking(struct parallel_anneal *c, pthread_t thread)
+{
+	struct timespec t;
+
+	do {
+		if (progress_over(c->g))
+			atomic_store(&c->stop, true);
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		t.tv_nsec += LOOK_NS;
+		t.tv_sec += t.tv_nsec / 1000000000;
+		t.tv_nsec %= 1000000000;
+	} while (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &t) == ETIMEDOUT);
+}
+
+/* The caller's thread works on chains too, and then waits for the others'. Fewer threads than asked for do
+ * as well. */
 static void run_slice(struct parallel_anneal *c)
 {
-	pthread_mutex_lock(&c->lock);
-	c->next = 0;
-	c->unfinished = c->n;
-	pthread_cond_broadcast(&c->go);
-	while (c->unfinished > 0) {
-		if (c->next < c->n) {
-			int k = c->next++;
+	int most = c->g->p->q->threads < c->n ? c->g->p->q->threads : c->n, n = 0;
+	pthread_t threads[MOST];
 
-			pthread_mutex_unlock(&c->lock);
-			run_chain(c, k, true);
-			pthread_mutex_lock(&c->lock);
-			c->unfinished--;
-		} else {
-			struct timespec t;
-
-			clock_gettime(CLOCK_MONOTONIC, &t);
-			t.tv_nsec += LOOK_NS;
-			t.tv_sec += t.tv_nsec / 1000000000;
-			t.tv_nsec %= 1000000000;
-			pthread_cond_timedwait(&c->ready, &c->lock, &t);
-			if (progress_over(c->g))
-				atomic_store(&c->stop, true);
-		}
-	}
-	pthread_mutex_unlock(&c->lock);
+	atomic_store(&c->next, 0);
+	while (n < most - 1 && pthread_create(&threads[n], NULL, run_worker, c) == 0)
+		n++;
+	for (int k; (k = atomic_fetch_add(&c->next, 1)) < c->n;)
+		run_chain(c, k, true);
+	for (int i = 0; i < n; i++)
+		join_looking(c, threads[i]);
 }
 
 /* Equal shares of a slice, of what is left of the round, or of what is left at all. */
@@ -188,60 +170,20 @@ static int add_chains(struct parallel_anneal *c, struct anneal *first)
 	return 0;
 }
 
-/* Fewer threads than asked for do as well. */
-static void start_threads(struct parallel_anneal *c)
-{
-	int most = c->g->p->q->threads < c->n ? c->g->p->q->threads : c->n;
-
-	while (c->n_threads < most - 1 &&
-	       pthread_create(&c->threads[c->n_threads], NULL, run_worker, c) == 0)
-		c->n_threads++;
-}
-
-static void join_threads(struct parallel_anneal *c)
-{
-	pthread_mutex_lock(&c->lock);
-	c->quit = true;
-	pthread_cond_broadcast(&c->go);
-	pthread_mutex_unlock(&c->lock);
-	for (int i = 0; i < c->n_threads; i++)
-		pthread_join(c->threads[i], NULL);
-}
-
-static void free_chains(struct parallel_anneal *c)
-{
-	for (int i = 0; i < c->n_others; i++)
-		anneal_fini(&c->other[i]);
-}
-
 int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until, struct error *err)
 {
 	struct parallel_anneal c = { .g = g, .b = b, .until = until, .told_s = first->best_s };
-	pthread_condattr_t monotonic;
-	int rc;
+	int rc = add_chains(&c, first);
 
-	rc = add_chains(&c, first);
-	if (rc != 0) {
-		free_chains(&c);
-		return error_set(err, -ENOMEM, "out of memory");
-	}
-	c.next = c.n; /* nothing to do yet */
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_mutex_init(&c.lock, NULL);
-	pthread_cond_init(&c.go, NULL);
-	pthread_cond_init(&c.ready, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	start_threads(&c);
-	rc = run_slices(&c, err);
-	join_threads(&c);
-	for (int k = 1; k < c.n; k++) {
+	if (rc == 0)
+		rc = run_slices(&c, err);
+	else
+		error_set(err, rc, "out of memory");
+	for (int k = 1; rc == 0 && k < c.n; k++) {
 		if (c.chain[k]->best_s < first->best_s)
 			anneal_adopt(first, c.chain[k]);
 	}
-	pthread_cond_destroy(&c.ready);
-	pthread_cond_destroy(&c.go);
-	pthread_mutex_destroy(&c.lock);
-	free_chains(&c);
+	for (int i = 0; i < c.n_others; i++)
+		anneal_fini(&c.other[i]);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/improve/moves.h"
 #include "schedule/execution/jitter.h"
@@ -36,6 +37,7 @@
 struct trials {
 	const struct problem *p;
 	int n;
+	struct arena arena;     /* of the arrays below */
 	struct fast_simulate *simulations; /* (n) */
 	double **factors;       /* (n) */
 	double *time_s;         /* (n) iterations of current */
@@ -50,11 +52,11 @@ struct trials {
 	struct moves moves;
 };
 
-static double *factors_alloc(const struct problem *p)
+static double *factors_alloc(struct trials *t)
 {
-	size_t each = 2 * (2 * (size_t)p->length + 1) + (size_t)p->length;
+	size_t each = 2 * (2 * (size_t)t->p->length + 1) + (size_t)t->p->length;
 
-	return malloc((size_t)p->n_mb * each * sizeof(double));
+	return arena_array(&t->arena, (size_t)t->p->n_mb * each, sizeof(double));
 }
 
 static void draw_factors(const struct problem *p, uint32_t sample, double *out)
@@ -74,16 +76,10 @@ static void draw_factors(const struct problem *p, uint32_t sample, double *out)
 
 static void trials_fini(struct trials *t)
 {
-	for (int k = 0; k < t->n; k++) {
+	for (int k = 0; k < t->n; k++)
 		fast_simulate_fini(&t->simulations[k]);
-		free(t->factors[k]);
-	}
 	fast_simulate_fini(&t->judge);
-	free(t->judge_factors);
-	free(t->simulations);
-	free(t->factors);
-	free(t->time_s);
-	free(t->tried_s);
+	arena_free(&t->arena);
 	moves_fini(&t->moves);
 	solution_fini(&t->current);
 	solution_fini(&t->round);
@@ -98,11 +94,14 @@ static int trials_init(struct trials *t, const struct problem *p, const struct p
 	int rc;
 
 	*t = (struct trials){ .p = p, .standstill_s = STANDSTILL * from->predicted.iteration_s };
-	t->simulations = calloc((size_t)samples, sizeof(*t->simulations));
-	t->factors = calloc((size_t)samples, sizeof(*t->factors));
-	t->time_s = calloc((size_t)samples, sizeof(*t->time_s));
-	t->tried_s = calloc((size_t)samples, sizeof(*t->tried_s));
-	if (!t->simulations || !t->factors || !t->time_s || !t->tried_s)
+	t->simulations = arena_array(&t->arena, (size_t)samples, sizeof(*t->simulations));
+	t->factors = arena_array(&t->arena, (size_t)samples, sizeof(*t->factors));
+	t->time_s = arena_array(&t->arena, (size_t)samples, sizeof(*t->time_s));
+	t->tried_s = arena_array(&t->arena, (size_t)samples, sizeof(*t->tried_s));
+	for (int k = 0; k < samples && !t->arena.failed; k++)
+		t->factors[k] = factors_alloc(t);
+	t->judge_factors = factors_alloc(t);
+	if (t->arena.failed)
 		return -ENOMEM;
 	if (solution_init(&t->current, p) != 0 || solution_init(&t->round, p) != 0 ||
 	    solution_init(&t->best, p) != 0)
@@ -116,15 +115,9 @@ static int trials_init(struct trials *t, const struct problem *p, const struct p
 		rc = fast_simulate_init(&t->simulations[t->n], p);
 		if (rc != 0)
 			return rc;
-		t->factors[t->n] = factors_alloc(p);
 		t->simulations[t->n].factors = t->factors[t->n];
-		if (!t->factors[t->n]) {
-			fast_simulate_fini(&t->simulations[t->n]);
-			return -ENOMEM;
-		}
 	}
-	t->judge_factors = factors_alloc(p);
-	rc = t->judge_factors ? fast_simulate_init(&t->judge, p) : -ENOMEM;
+	rc = fast_simulate_init(&t->judge, p);
 	if (rc != 0)
 		return rc;
 	t->judge.factors = t->judge_factors;
@@ -330,7 +323,8 @@ static int keep_history(struct progress *g, const struct plan *planned)
 	if (!g->history)
 		return -ENOMEM;
 	memcpy(g->history, planned->search.history, size);
-	g->n_history = g->room = planned->search.n_history;
+	g->n_history = planned->search.n_history;
+	g->room = (size_t)g->n_history;
 	g->evaluations = planned->search.evaluations;
 	g->lower_bound_s = planned->predicted.lower_bound_s;
 	return 0;

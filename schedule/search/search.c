@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "schedule/published/allocate.h"
@@ -51,38 +50,41 @@ static int build_paths(struct solution *s, const struct problem *p, bool repair,
 }
 
 /* What a solution costs, INFINITY where it stands still. Kept paths may have exchanges in them,
- * and those can. */
-static double time_of(struct fast_simulate *e, const struct solution *s)
+ * and those can. -ENOMEM. */
+static int time_solution(const struct problem *p, const struct solution *s, double *seconds, struct error *err)
 {
-	fast_simulate_set_paths(e, s);
-	return fast_simulate_run(e, INFINITY) ? e->makespan_s : INFINITY;
+	struct fast_simulate e;
+
+	if (fast_simulate_init(&e, p) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	fast_simulate_set_paths(&e, s);
+	*seconds = fast_simulate_run(&e, INFINITY) ? e.makespan_s : INFINITY;
+	fast_simulate_fini(&e);
+	return 0;
 }
 
 /* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better. */
 static int mend_plan(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
-	double kept_s = INFINITY;
-	bool fresh_too = problem_is(p, REGIME_FRESH_TOO);
-	struct fast_simulate e;
-	int rc = fast_simulate_init(&e, p);
+	double kept_s = INFINITY, fresh_s = INFINITY;
+	int rc = 0;
 
-	if (rc == 0 && (rc = solution_init(&kept, p)) != 0)
-		fast_simulate_fini(&e);
-	if (rc != 0)
-		return error_set(err, rc, "out of memory");
+	if (solution_init(&kept, p) != 0)
+		return error_set(err, -ENOMEM, "out of memory");
 	solution_copy(&kept, s, p);
 	if (build_paths(&kept, p, true, err) == 0)
-		kept_s = time_of(&e, &kept);
-	if (kept_s == INFINITY || fresh_too)
+		rc = time_solution(p, &kept, &kept_s, err);
+	if (rc == 0 && (isinf(kept_s) || problem_is(p, REGIME_FRESH_TOO))) {
 		rc = build_paths(s, p, false, err);
-	if (kept_s < INFINITY &&
-	    (!fresh_too || rc != 0 || kept_s <= time_of(&e, s))) {
+		if (rc == 0)
+			rc = time_solution(p, s, &fresh_s, err);
+	}
+	if (kept_s < INFINITY && kept_s <= fresh_s) {
 		solution_copy(s, &kept, p);
 		rc = 0;
 	}
 	solution_fini(&kept);
-	fast_simulate_fini(&e);
 	return rc;
 }
 
@@ -113,7 +115,7 @@ static int keep_limit(struct solution *s, const struct problem *p, struct error 
 		return 0;
 	if (place_within(s, p, p->sync_limit_s) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
-	sync_s = solution_sync_s(s, p);
+	sync_s = solution_sync_s(s, p, NULL);
 	if (sync_s > p->sync_limit_s)
 		return error_set(err, OVER_LIMIT, "no placement whose sums take %g s; %.2f s would do",
 				 p->sync_limit_s, ceil(sync_s * 100) / 100);
@@ -183,11 +185,6 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 #define MANY_BRANCHES 20000000
 #define BRANCHES_EACH 20 /* evaluation, which takes as long */
 
-static bool stop_exact(void *arg)
-{
-	return progress_over(arg);
-}
-
 static bool worth_solving(const struct problem *p)
 {
 	return exact_is_small(p) &&
@@ -200,12 +197,8 @@ static bool worth_solving(const struct problem *p)
 static int solve_exactly(struct progress *g, const struct solution *s, double best_s, long branches,
 		 struct error *err)
 {
-	struct exact_request q = { .below_s = best_s,
-				   .most_steps = branches,
-				   .stop = stop_exact,
-				   .stop_arg = g };
 	struct plan *plan = NULL;
-	int rc = exact_search(g->p, s, &q, &plan);
+	int rc = exact_search(g->p, s, best_s, branches, g, &plan);
 
 	if (rc == -ENOMEM)
 		return error_set(err, rc, "out of memory");
@@ -369,14 +362,12 @@ free_bound:
 /* Before anything is laid out for improving it. -EDEADLK: it stands still. */
 static int note_first(struct progress *g, const struct solution *first, struct error *err)
 {
-	struct fast_simulate e;
 	double first_s;
+	int rc = time_solution(g->p, first, &first_s, err);
 
-	if (fast_simulate_init(&e, g->p) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
-	first_s = time_of(&e, first);
-	fast_simulate_fini(&e);
-	return isinf(first_s) ? -EDEADLK : progress_note(g, first, first_s, err);
+	if (rc == 0 && isinf(first_s))
+		return -EDEADLK;
+	return rc == 0 ? progress_note(g, first, first_s, err) : rc;
 }
 
 static int improve_first(struct progress *g, const struct solution *first, struct error *err)
@@ -390,7 +381,7 @@ static int improve_first(struct progress *g, const struct solution *first, struc
 		return rc;
 	if (anneal_init(&a, g->p, first, g->p->q->seed, 1) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
-	g->evaluations += a.evaluations;
+	g->evaluations++;
 	rc = try_placed(g, &a, err);
 	if (rc == 0)
 		rc = try_sketch(g, &a, err);
@@ -425,7 +416,6 @@ static int search_baseline(struct progress *g, struct solution *s, struct error 
 {
 	const struct problem *p = g->p;
 	enum plan_algorithm algorithm = p->q->algorithm;
-	struct fast_simulate e;
 	double first_s;
 	int64_t most = p->q->evaluations;
 	int trials = most > 0 && most < GENETIC_TRIALS ? (int)most : GENETIC_TRIALS;
@@ -441,11 +431,9 @@ static int search_baseline(struct progress *g, struct solution *s, struct error 
 		rc = feasible_paths(s, p, err);
 	if (rc != 0)
 		return rc;
-	rc = fast_simulate_init(&e, p);
+	rc = time_solution(p, s, &first_s, err);
 	if (rc != 0)
-		return error_set(err, rc, "out of memory");
-	first_s = time_of(&e, s);
-	fast_simulate_fini(&e);
+		return rc;
 	if (isinf(first_s))
 		return solve_exactly(g, s, INFINITY, FEW_BRANCHES, err);
 	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {

@@ -2,10 +2,11 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "schedule/problem/node_classes.h"
+#include "schedule/problem/stage_quota.h"
 
 /* Nodes first: where they are pinned, were, or there is room. Then one microbatch after the other takes
  * the cheapest round trip by a dynamic program over (visits so far, last node), in which the work
@@ -27,12 +28,12 @@ static void place_node(struct solution *s, const struct problem *p, int *room, i
  * and at last wherever there is room. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err)
 {
-	int *room = malloc((size_t)p->n_stages * sizeof(*room));
-	int *before = malloc((size_t)p->n_nodes * sizeof(*before)), next = 0;
+	struct arena arena = { 0 };
+	int *room = arena_array(&arena, (size_t)p->n_stages, sizeof(*room));
+	int *before = arena_array(&arena, (size_t)p->n_nodes, sizeof(*before)), next = 0;
 
-	if (!room || !before) {
-		free(room);
-		free(before);
+	if (arena.failed) {
+		arena_free(&arena);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
 	memcpy(room, p->sizes, (size_t)p->n_stages * sizeof(*room));
@@ -59,8 +60,7 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 			place_node(s, p, room, i, (next + k) % p->n_stages);
 		next++;
 	}
-	free(room);
-	free(before);
+	arena_free(&arena);
 	solution_index(s, p);
 	for (int k = 0; k < p->n_stages; k++) {
 		if (s->start[k + 1] == s->start[k])
@@ -75,13 +75,13 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 struct builder {
 	const struct problem *p;
 	struct solution *s;
+	struct arena arena; /* of all below */
 	struct node_classes groups;
 	int *least;        /* (groups) the node with least load; -1: none with memory */
 	int beam;          /* states kept after so many visits */
 	double cut;        /* what costs as much is not among them */
 	double *load;      /* (n_nodes) seconds of work: given out already, and one visit */
-	int *quota;        /* (n_stages) visits still to give */
-	int *open_after, *forced_after; /* (n_stages) later stages that may, must be visited */
+	struct stage_quota quota; /* of the microbatches still to come */
 	double *cost;      /* (length, n_nodes) */
 	int32_t *from;     /* (length, n_nodes) */
 	int32_t *reached;  /* (length, n_nodes) lists of states */
@@ -142,45 +142,28 @@ static void reach_stage(struct builder *b, int visits, int u, int stage, double 
 	}
 }
 
-/* left: microbatches still to come, this one included. */
-static void extend_state(struct builder *b, int visits, int u, int left)
+static void extend_state(struct builder *b, int visits, int u)
 {
 	int more = b->p->length - 1 - visits; /* visits after this one */
 	double cost = b->cost[(size_t)(visits - 1) * (size_t)b->p->n_nodes + (size_t)u];
 
 	for (int stage = b->s->stage_of[u] + 1; stage < b->p->n_stages; stage++) {
-		/* What remains must be able to fill the path, and to see all that must be seen. */
-		if (b->quota[stage] > 0 && b->open_after[stage] >= more &&
-		    b->forced_after[stage] <= more)
+		if (stage_quota_may_visit(&b->quota, stage, more))
 			reach_stage(b, visits, u, stage, cost);
-		if (b->quota[stage] == left)
+		if (b->quota.need[stage] == b->quota.out)
 			return;
 	}
 }
 
-static bool all_forced_behind(const struct builder *b, int stage, int left)
-{
-	for (int s = stage + 1; s < b->p->n_stages; s++) {
-		if (b->quota[s] == left)
-			return false;
-	}
-	return true;
-}
-
 /* The cheapest path for a microbatch of data_node into path; false: none. */
-static bool build_path(struct builder *b, int data_node, int left, int *path)
+static bool build_path(struct builder *b, int data_node, int *path)
 {
 	const struct problem *p = b->p;
 	size_t n = (size_t)p->n_nodes;
 	int last = -1, visits = p->length - 1;
 	double best = INFINITY;
 
-	for (int s = p->n_stages - 1, open = 0, forced = 0; s >= 1; s--) {
-		b->open_after[s] = open;
-		b->forced_after[s] = forced;
-		open += b->quota[s] > 0;
-		forced += b->quota[s] == left;
-	}
+	stage_quota_count(&b->quota);
 	memset(b->from, 0xff, (size_t)p->length * n * sizeof(*b->from));
 	memset(b->n_reached, 0, (size_t)p->length * sizeof(*b->n_reached));
 	b->cost[data_node] = 0;
@@ -188,7 +171,7 @@ static bool build_path(struct builder *b, int data_node, int left, int *path)
 	for (int v = 0; v < visits; v++) {
 		b->cut = INFINITY;
 		for (int i = 0; i < b->n_reached[v]; i++) {
-			extend_state(b, v + 1, b->reached[(size_t)v * n + (size_t)i], left);
+			extend_state(b, v + 1, b->reached[(size_t)v * n + (size_t)i]);
 			if (b->n_reached[v + 1] > CROWDED * b->beam)
 				thin_out(b, v + 1);
 		}
@@ -199,7 +182,7 @@ static bool build_path(struct builder *b, int data_node, int left, int *path)
 		double cost = b->cost[(size_t)visits * n + (size_t)v] +
 			      p->round[(size_t)v * n + (size_t)data_node];
 
-		if (cost < best && all_forced_behind(b, b->s->stage_of[v], left)) {
+		if (cost < best && b->quota.forced_after[b->s->stage_of[v]] == 0) {
 			best = cost;
 			last = v;
 		}
@@ -217,14 +200,15 @@ static void set_quotas(struct builder *b, struct rng *rng)
 	long extra = (long)p->n_mb * (p->length - 1);
 	int others = p->n_stages - 1, first = 0;
 
+	b->quota.out = p->n_mb;
 	for (int s = 1; s < p->n_stages; s++) {
-		b->quota[s] = p->low[s];
+		b->quota.need[s] = p->low[s];
 		extra -= p->low[s];
 	}
 	if (rng && others > 0)
 		first = (int)rng_below(rng, (uint32_t)others);
 	for (int k = 0; k < others && extra > 0; k++, extra--)
-		b->quota[1 + (first + k) % others]++;
+		b->quota.need[1 + (first + k) % others]++;
 }
 
 /* The least loaded of each group of a stage. */
@@ -240,31 +224,27 @@ static void find_least(struct builder *b, int stage)
 	}
 }
 
-/* thorough: looks at every node and keeps every state. */
-static int builder_init(struct builder *b, struct solution *s, const struct problem *p, bool thorough)
+/* thorough: looks at every node and keeps every state. Whether there was memory the arena says. */
+static void builder_init(struct builder *b, struct solution *s, const struct problem *p, bool thorough)
 {
-	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, length = (size_t)p->length;
+	size_t n = (size_t)p->n_nodes, length = (size_t)p->length;
 
 	*b = (struct builder){ .p = p, .s = s, .beam = thorough ? p->n_nodes : BEAM };
-	if (node_classes_init(&b->groups, p, s, !thorough) != 0)
-		return -ENOMEM;
-	b->least = calloc(n, sizeof(*b->least));
-	b->load = calloc(n, sizeof(*b->load));
-	b->quota = calloc(stages, sizeof(*b->quota));
-	b->open_after = calloc(stages, sizeof(*b->open_after));
-	b->forced_after = calloc(stages, sizeof(*b->forced_after));
-	b->cost = malloc(length * n * sizeof(*b->cost));
-	b->from = malloc(length * n * sizeof(*b->from));
-	b->reached = malloc(length * n * sizeof(*b->reached));
-	b->n_reached = calloc(length, sizeof(*b->n_reached));
-	if (!b->least || !b->load || !b->quota || !b->open_after || !b->forced_after || !b->cost ||
-	    !b->from || !b->reached || !b->n_reached)
-		return -ENOMEM;
+	if (node_classes_init(&b->groups, &b->arena, p, s, !thorough) != 0)
+		return;
+	b->least = arena_array(&b->arena, n, sizeof(*b->least));
+	b->load = arena_array(&b->arena, n, sizeof(*b->load));
+	stage_quota_init(&b->quota, p);
+	b->cost = arena_array(&b->arena, length * n, sizeof(*b->cost));
+	b->from = arena_array(&b->arena, length * n, sizeof(*b->from));
+	b->reached = arena_array(&b->arena, length * n, sizeof(*b->reached));
+	b->n_reached = arena_array(&b->arena, length, sizeof(*b->n_reached));
+	if (b->arena.failed)
+		return;
 	for (int i = 0; i < p->n_nodes; i++)
 		b->load[i] = problem_work_s(p, i);
 	for (int stage = 1; stage < p->n_stages; stage++)
 		find_least(b, stage);
-	return 0;
 }
 
 /* One visit more. */
@@ -274,20 +254,6 @@ static void load_path(struct builder *b, const int *path)
 		b->load[path[h]] += problem_work_s(b->p, path[h]);
 		find_least(b, b->s->stage_of[path[h]]);
 	}
-}
-
-static void builder_fini(struct builder *b)
-{
-	node_classes_fini(&b->groups);
-	free(b->least);
-	free(b->load);
-	free(b->quota);
-	free(b->open_after);
-	free(b->forced_after);
-	free(b->cost);
-	free(b->from);
-	free(b->reached);
-	free(b->n_reached);
 }
 
 /* Waves: the first microbatch of every data node, then the second of each, ... Later attempts
@@ -343,18 +309,17 @@ static bool is_whole(const struct builder *b, const struct plan_microbatch *m)
 	return true;
 }
 
-/* May this microbatch keep the path it had, with `left` still to come (itself included)? The
- * quotas of the others must stay within reach. */
-static bool may_keep(const struct builder *b, const int *path, int left)
+/* May a microbatch keep the path it had? The quotas of those after it must stay within reach. */
+static bool may_keep(const struct builder *b, const int *path)
 {
 	const struct problem *p = b->p;
 
 	for (int s = 1; s < p->n_stages; s++) {
-		int quota = b->quota[s];
+		int quota = b->quota.need[s];
 
 		for (int h = 1; h < p->length; h++)
 			quota -= b->s->stage_of[path[h]] == s;
-		if (quota < 0 || quota > left - 1)
+		if (quota < 0 || quota > b->quota.out - 1)
 			return false;
 	}
 	return true;
@@ -383,18 +348,17 @@ static void find_kept(const struct builder *b, const int **kept)
 	}
 }
 
-static bool build_one(struct builder *b, int mb, const int *keep, int left)
+static bool build_one(struct builder *b, int mb, const int *keep)
 {
 	const struct problem *p = b->p;
 	int *path = solution_path(b->s, p, mb);
 
-	if (keep && may_keep(b, keep, left))
+	if (keep && may_keep(b, keep))
 		memcpy(path, keep, (size_t)p->length * sizeof(*path));
-	else if (!build_path(b, b->s->members[p->mb_slot[mb]], left, path))
+	else if (!build_path(b, b->s->members[p->mb_slot[mb]], path))
 		return false;
 	load_path(b, path);
-	for (int h = 1; h < p->length; h++)
-		b->quota[b->s->stage_of[path[h]]]--;
+	stage_quota_return(&b->quota, b->s, path);
 	return true;
 }
 
@@ -403,13 +367,13 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 	const struct problem *p = b->p;
 
 	/* First those that keep their path, as far as exposure allows; then the rest. */
-	for (int pass = kept ? 0 : 1, left = p->n_mb; pass < 2; pass++) {
+	for (int pass = kept ? 0 : 1; pass < 2; pass++) {
 		for (int i = 0; i < p->n_mb; i++) {
 			const int *keep = kept ? kept[order[i]] : NULL;
 
 			if (kept && (pass == 0) != (keep != NULL))
 				continue;
-			if (!build_one(b, order[i], keep, left--))
+			if (!build_one(b, order[i], keep))
 				return false;
 		}
 	}
@@ -419,12 +383,14 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err)
 {
-	int rc = 0;
-	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order));
-	const int **kept = malloc((size_t)p->n_mb * sizeof(*kept));
+	const int **kept;
+	int rc = 0, *order;
 	struct builder b;
 
-	if (builder_init(&b, s, p, attempt > 0) != 0 || !order || !kept) {
+	builder_init(&b, s, p, attempt > 0);
+	order = arena_array(&b.arena, 2 * (size_t)p->n_mb, sizeof(*order));
+	kept = arena_array(&b.arena, (size_t)p->n_mb, sizeof(*kept));
+	if (b.arena.failed) {
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_builder;
 	}
@@ -436,9 +402,7 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
 		rc = error_set(err, PLAN_INFEASIBLE,
 			       "no legal paths with every stage visited equally often");
 free_builder:
-	builder_fini(&b);
-	free(order);
-	free(kept);
+	arena_free(&b.arena);
 	return rc;
 }
 
@@ -454,28 +418,30 @@ static int count_siblings(const struct problem *p, int mb)
 
 /* Quotas of the groups, as even as can be, into b; what they leave of all visits into rest. False:
  * it cannot be dealt to so many microbatches. */
-static bool split_quotas(struct builder *b, int groups, int group, int *rest)
+static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
 	int others = p->n_stages - 1, visits = groups * (p->length - 1);
-	int left = p->n_mb - groups * group;
 	long extra = (long)p->n_mb * (p->length - 1);
 
+	stage_quota_init(rest, p);
+	b->quota.out = groups;
+	rest->out = p->n_mb - groups * group;
 	for (int s = 1; s < p->n_stages; s++) {
-		b->quota[s] = visits / others + (s > others - visits % others);
-		rest[s] = p->low[s] - group * b->quota[s];
+		b->quota.need[s] = visits / others + (s > others - visits % others);
+		rest->need[s] = p->low[s] - group * b->quota.need[s];
 		extra -= p->low[s];
 	}
 	for (; extra > 0; extra--) {
 		int least = 1;
 
 		for (int s = 2; s < p->n_stages; s++)
-			least = rest[s] < rest[least] ? s : least;
-		rest[least]++;
+			least = rest->need[s] < rest->need[least] ? s : least;
+		rest->need[least]++;
 	}
 	for (int s = 1; s < p->n_stages; s++) {
-		if (rest[s] < 0 || rest[s] > left || b->quota[s] > groups ||
-		    rest[s] + group * b->quota[s] > p->high[s])
+		if (rest->need[s] < 0 || rest->need[s] > rest->out || b->quota.need[s] > groups ||
+		    rest->need[s] + group * b->quota.need[s] > p->high[s])
 			return false;
 	}
 	return true;
@@ -496,27 +462,25 @@ static void copy_path(struct builder *b, int mb, int group, int apart)
 }
 
 /* order and, behind it, rank: as order_microbatches left them. */
-static bool build_groups(struct builder *b, const int *order, int groups, int group,
-			 const int *rest)
+static bool build_groups(struct builder *b, const int *order, int group, const struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
 	const int *rank = order + p->n_mb;
-	int left = p->n_mb - groups * group;
 
 	for (int i = 0; i < p->n_mb; i++) {
 		int apart = count_siblings(p, order[i]) / group;
 
 		if (rank[order[i]] >= apart)
 			continue;
-		if (!build_one(b, order[i], NULL, groups--))
+		if (!build_one(b, order[i], NULL))
 			return false;
 		copy_path(b, order[i], group, apart);
 	}
-	memcpy(b->quota, rest, (size_t)p->n_stages * sizeof(*rest));
+	b->quota = *rest;
 	for (int i = 0; i < p->n_mb; i++) {
 		int apart = count_siblings(p, order[i]) / group;
 
-		if (rank[order[i]] >= apart * group && !build_one(b, order[i], NULL, left--))
+		if (rank[order[i]] >= apart * group && !build_one(b, order[i], NULL))
 			return false;
 	}
 	return true;
@@ -524,23 +488,21 @@ static bool build_groups(struct builder *b, const int *order, int groups, int gr
 
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng)
 {
-	int *order = malloc(2 * (size_t)p->n_mb * sizeof(*order)), groups = 0;
-	int *rest = calloc((size_t)p->n_stages, sizeof(*rest));
-	int rc = -ENOMEM;
+	int *order, groups = 0, rc = -ENOMEM;
+	struct stage_quota rest;
 	struct builder b;
 
-	if (builder_init(&b, s, p, false) != 0 || !order || !rest)
+	builder_init(&b, s, p, false);
+	order = arena_array(&b.arena, 2 * (size_t)p->n_mb, sizeof(*order));
+	if (b.arena.failed)
 		goto free_builder;
 	order_microbatches(p, order, rng);
 	for (int i = 0; i < p->n_mb; i++)
 		groups += order[p->n_mb + i] < count_siblings(p, i) / group;
-	rc = split_quotas(&b, groups, group, rest) && build_groups(&b, order, groups, group, rest) ?
-		     0 :
-		     PLAN_INFEASIBLE;
+	rc = split_quotas(&b, groups, group, &rest) && build_groups(&b, order, group, &rest)
+		? 0 : PLAN_INFEASIBLE;
 free_builder:
-	builder_fini(&b);
-	free(order);
-	free(rest);
+	arena_free(&b.arena);
 	return rc;
 }
 

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/array.h"
+
 /* First every set of stages that each data node can visit by some legal path, with the cheapest such
  * path, by a walk over orders of stages. Then a set for each microbatch, depth first, so that every
  * stage gets its visits; numbers of visits from which the rest failed are remembered. Where both come
@@ -26,7 +29,9 @@ struct feasible {
 	const struct problem *p;
 	struct solution *s;
 	struct way *ways;
-	int n_ways, room_ways;
+	int n_ways;
+	size_t room_ways, room_paths;
+	struct arena arena; /* of the other arrays */
 	int *first_way; /* (sizes[0] + 1) by place in stage 0 */
 	int *paths;     /* (n_ways, length) */
 	long work_left;
@@ -53,31 +58,21 @@ static int feasible_init(struct feasible *f, struct solution *s, const struct pr
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, mb = (size_t)p->n_mb + 1;
 
 	*f = (struct feasible){ .p = p, .s = s, .work_left = MOST_WORK };
-	f->first_way = calloc((size_t)p->sizes[0] + 1, sizeof(*f->first_way));
-	f->cost = malloc((size_t)p->length * n * sizeof(*f->cost));
-	f->from = malloc((size_t)p->length * n * sizeof(*f->from));
-	f->visits = calloc(stages, sizeof(*f->visits));
-	f->can = calloc(mb * stages, sizeof(*f->can));
-	f->must = calloc(mb * stages, sizeof(*f->must));
-	f->choice = calloc(mb, sizeof(*f->choice));
-	return f->first_way && f->cost && f->from && f->visits && f->can && f->must && f->choice
-		       ? 0
-		       : -ENOMEM;
+	f->first_way = arena_array(&f->arena, (size_t)p->sizes[0] + 1, sizeof(*f->first_way));
+	f->cost = arena_array(&f->arena, (size_t)p->length * n, sizeof(*f->cost));
+	f->from = arena_array(&f->arena, (size_t)p->length * n, sizeof(*f->from));
+	f->visits = arena_array(&f->arena, stages, sizeof(*f->visits));
+	f->can = arena_array(&f->arena, mb * stages, sizeof(*f->can));
+	f->must = arena_array(&f->arena, mb * stages, sizeof(*f->must));
+	f->choice = arena_array(&f->arena, mb, sizeof(*f->choice));
+	return f->arena.failed ? -ENOMEM : 0;
 }
 
 static void feasible_fini(struct feasible *f)
 {
+	arena_free(&f->arena);
 	free(f->ways);
-	free(f->first_way);
 	free(f->paths);
-	free(f->cost);
-	free(f->from);
-	free(f->visits);
-	free(f->can);
-	free(f->must);
-	free(f->choice);
-	free(f->keys);
-	free(f->table);
 }
 
 /* Layer h: the nodes of `stage`, reached from those of the layer before. */
@@ -123,20 +118,13 @@ static int add_way(struct feasible *f, uint64_t stages)
 {
 	size_t length = (size_t)f->p->length;
 
-	if (f->n_ways == f->room_ways) {
-		int room = f->room_ways ? 2 * f->room_ways : 256;
-		struct way *ways = realloc(f->ways, (size_t)room * sizeof(*ways));
-		int *paths;
+	struct way *ways = array_grow(f->ways, &f->room_ways, (size_t)f->n_ways + 1, sizeof(*ways));
+	int *paths = array_grow(f->paths, &f->room_paths, (size_t)(f->n_ways + 1) * length, sizeof(*paths));
 
-		if (!ways)
-			return -ENOMEM;
-		f->ways = ways;
-		paths = realloc(f->paths, (size_t)room * length * sizeof(*paths));
-		if (!paths)
-			return -ENOMEM;
-		f->paths = paths;
-		f->room_ways = room;
-	}
+	f->ways = ways ? ways : f->ways;
+	f->paths = paths ? paths : f->paths;
+	if (!ways || !paths)
+		return -ENOMEM;
 	f->ways[f->n_ways] = (struct way){ stages, INFINITY, f->n_ways * f->p->length };
 	return f->n_ways++;
 }
@@ -384,9 +372,9 @@ static int choose_paths(struct feasible *f, struct error *err)
 
 	if (!problem_is(p, REGIME_FEASIBLE))
 		return PLAN_NOT_FOUND;
-	f->keys = malloc((size_t)MOST_STATES * (size_t)p->n_stages * sizeof(*f->keys));
-	f->table = malloc((size_t)TABLE * sizeof(*f->table));
-	if (!f->keys || !f->table)
+	f->keys = arena_array(&f->arena, (size_t)MOST_STATES * (size_t)p->n_stages, sizeof(*f->keys));
+	f->table = arena_array(&f->arena, TABLE, sizeof(*f->table));
+	if (f->arena.failed)
 		return -ENOMEM;
 	memset(f->table, 0xff, (size_t)TABLE * sizeof(*f->table));
 	rc = choose_sets(f, 0);

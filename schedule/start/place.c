@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
+#include "base/arena.h"
 #include "base/rng.h"
 
 /* For quick sums: while the slowest pair of replicas can be parted by exchanging one of the two with a
@@ -21,6 +21,7 @@
 struct place {
 	struct solution *s;
 	const struct problem *p;
+	struct arena arena; /* of all below */
 	double *cost;    /* (n_nodes, n_stages) of a node with a stage's other members */
 	double *slowest; /* (n_stages) seconds to sum its gradients */
 	int *pair;       /* (n_stages, 2) the two that make it so long; -1: none */
@@ -43,25 +44,7 @@ static double *cost_in(const struct place *w, int v, int stage)
 
 static void find_slowest(struct place *w, int stage)
 {
-	const struct solution *s = w->s;
-	int *pair = w->pair + 2 * (size_t)stage, first = s->start[stage];
-	int r = s->start[stage + 1] - first;
-	double most = 0;
-
-	pair[0] = pair[1] = -1;
-	for (int i = first; i < first + r; i++) {
-		const double *row =
-			w->p->sync + (size_t)s->members[i] * (size_t)w->p->n_nodes;
-
-		for (int j = first; j < first + r; j++) {
-			if (row[s->members[j]] > most) {
-				most = row[s->members[j]];
-				pair[0] = s->members[i];
-				pair[1] = s->members[j];
-			}
-		}
-	}
-	w->slowest[stage] = 2.0 * (r - 1) / r * most;
+	w->slowest[stage] = solution_stage_sync_s(w->s, w->p, stage, w->pair + 2 * (size_t)stage);
 }
 
 static int place_init(struct place *w, struct solution *s, const struct problem *p)
@@ -69,10 +52,10 @@ static int place_init(struct place *w, struct solution *s, const struct problem 
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages;
 
 	*w = (struct place){ .s = s, .p = p };
-	w->cost = calloc(n * stages, sizeof(*w->cost));
-	w->slowest = calloc(stages, sizeof(*w->slowest));
-	w->pair = calloc(stages * 2, sizeof(*w->pair));
-	if (!w->cost || !w->slowest || !w->pair)
+	w->cost = arena_array(&w->arena, n * stages, sizeof(*w->cost));
+	w->slowest = arena_array(&w->arena, stages, sizeof(*w->slowest));
+	w->pair = arena_array(&w->arena, stages * 2, sizeof(*w->pair));
+	if (w->arena.failed)
 		return -ENOMEM;
 	for (int v = 0; v < p->n_nodes; v++) {
 		for (int i = 0; i < s->start[p->n_stages]; i++) {
@@ -84,13 +67,6 @@ static int place_init(struct place *w, struct solution *s, const struct problem 
 	for (int stage = 0; stage < p->n_stages; stage++)
 		find_slowest(w, stage);
 	return 0;
-}
-
-static void place_fini(struct place *w)
-{
-	free(w->cost);
-	free(w->slowest);
-	free(w->pair);
 }
 
 static bool may_move(const struct problem *p, int v)
@@ -176,7 +152,7 @@ static int descend_sync(struct solution *s, const struct problem *p, const struc
 			break;
 	}
 	*reached_s = rc == 0 ? slowest_s(&w) : 0;
-	place_fini(&w);
+	arena_free(&w.arena);
 	return rc;
 }
 
@@ -318,9 +294,10 @@ static void shorten_tour(const struct solution *s, const struct problem *p, cons
 int place_in_order(struct solution *s, const struct problem *p)
 {
 	size_t n = (size_t)p->n_stages;
-	double *apart = calloc(n * n, sizeof(*apart));
-	int *order = calloc(n, sizeof(*order)), *turn = calloc(n, sizeof(*turn));
-	int rc = apart && order && turn ? 0 : -ENOMEM;
+	struct arena arena = { 0 };
+	double *apart = arena_array(&arena, n * n, sizeof(*apart));
+	int *order = arena_array(&arena, n, sizeof(*order)), *turn = arena_array(&arena, n, sizeof(*turn));
+	int rc = arena.failed ? -ENOMEM : 0;
 
 	if (rc == 0) {
 		measure_distances(s, p, apart);
@@ -333,8 +310,6 @@ int place_in_order(struct solution *s, const struct problem *p)
 			s->stage_of[i] = s->stage_of[i] < 0 ? -1 : turn[s->stage_of[i]];
 		solution_index(s, p);
 	}
-	free(apart);
-	free(order);
-	free(turn);
+	arena_free(&arena);
 	return rc;
 }

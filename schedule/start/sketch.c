@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "schedule/improve/moves.h"
 
@@ -17,6 +16,7 @@ struct sketch {
 	const struct problem *p;
 	struct solution *s;
 	struct moves moves;
+	struct arena arena; /* of the arrays below */
 	int n_waves;
 	int *wave;      /* (n_mb) */
 	double *trip_s; /* (n_mb) */
@@ -153,11 +153,11 @@ static int sketch_init(struct sketch *k, struct solution *s, const struct proble
 	rc = moves_init(&k->moves, p, s, NULL, NULL, rng);
 	if (rc != 0)
 		return rc;
-	k->wave = calloc(n, sizeof(*k->wave));
-	k->trip_s = calloc(n, sizeof(*k->trip_s));
-	k->sent = calloc(data, sizeof(*k->sent));
-	k->sum_s = calloc(data, sizeof(*k->sum_s));
-	if (!k->wave || !k->trip_s || !k->sent || !k->sum_s)
+	k->wave = arena_array(&k->arena, n, sizeof(*k->wave));
+	k->trip_s = arena_array(&k->arena, n, sizeof(*k->trip_s));
+	k->sent = arena_array(&k->arena, data, sizeof(*k->sent));
+	k->sum_s = arena_array(&k->arena, data, sizeof(*k->sum_s));
+	if (k->arena.failed)
 		return -ENOMEM;
 	for (int i = 0; i < p->n_mb; i++) {
 		int place = p->mb_slot[i];
@@ -165,7 +165,7 @@ static int sketch_init(struct sketch *k, struct solution *s, const struct proble
 		k->wave[i] = k->sent[place]++ / p->c->nodes[s->members[place]].memory;
 		k->n_waves = k->wave[i] >= k->n_waves ? k->wave[i] + 1 : k->n_waves;
 	}
-	k->visits = calloc((size_t)p->n_nodes * (size_t)k->n_waves, sizeof(*k->visits));
+	k->visits = arena_array(&k->arena, (size_t)p->n_nodes * (size_t)k->n_waves, sizeof(*k->visits));
 	if (!k->visits)
 		return -ENOMEM;
 	count_all(k);
@@ -175,11 +175,7 @@ static int sketch_init(struct sketch *k, struct solution *s, const struct proble
 static void sketch_fini(struct sketch *k)
 {
 	moves_fini(&k->moves);
-	free(k->wave);
-	free(k->trip_s);
-	free(k->sent);
-	free(k->sum_s);
-	free(k->visits);
+	arena_free(&k->arena);
 }
 
 /* The first proposals only measure how much one costs, which sets the temperature. */

@@ -82,13 +82,14 @@ static void ways_of_sets_are_the_fastest(void **state)
 		int length = 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1), path[8];
 		uint64_t stages[8], before = 0;
 		double least_s[8], straight_s[8];
+		struct arena arena = { 0 };
 		struct shortest_paths *w, *up;
 
 		setting_init(&t, c, length, false);
 		setting_init(&straight, c, length, true);
 		path[0] = t.s.members[0];
-		w = shortest_paths_new(&t.p, &t.s);
-		up = shortest_paths_new(&straight.p, &straight.s);
+		w = shortest_paths_new(&arena, &t.p, &t.s);
+		up = shortest_paths_new(&arena, &straight.p, &straight.s);
 		assert_in_range(shortest_paths_sets(w), 1, 6);
 		assert_true(shortest_paths_of_sets(w, path[0], least_s, stages));
 		assert_true(shortest_paths_of_sets(up, path[0], straight_s, NULL));
@@ -104,8 +105,7 @@ static void ways_of_sets_are_the_fastest(void **state)
 			exchanged += least_s[i] < straight_s[i] - 1e-9;
 			none += isinf(least_s[i]);
 		}
-		shortest_paths_free(w);
-		shortest_paths_free(up);
+		arena_free(&arena);
 		setting_fini(&t);
 		setting_fini(&straight);
 		cluster_free(c);

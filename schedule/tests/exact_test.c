@@ -17,6 +17,7 @@
 #include "schedule/tests/oracle.h"
 
 #define ORACLE_RUNS 300000
+#define MOST_STEPS 100000000
 
 /* One of every kind: memory tight or not, missing links, unequal or equal nodes. */
 static struct cluster *tiny_cluster(struct rng *r, int round)
@@ -118,7 +119,6 @@ static void equals_plain_enumeration(void **state)
 			.fifo = round % 2,
 			.most_runs = ORACLE_RUNS
 		};
-		struct exact_request q = { .below_s = INFINITY, .most_steps = 100000000 };
 		struct oracle_answer answer;
 		struct plan *plan = NULL;
 		struct setting t;
@@ -130,7 +130,7 @@ static void equals_plain_enumeration(void **state)
 			cluster_free(c);
 			continue;
 		}
-		rc = exact_search(&t.p, &t.s, &q, &plan);
+		rc = exact_search(&t.p, &t.s, INFINITY, MOST_STEPS, NULL, &plan);
 		if (isinf(answer.iteration_s)) {
 			assert_null(plan);
 			none++;
@@ -144,8 +144,7 @@ static void equals_plain_enumeration(void **state)
 			ordered += plan->n_orders > 0;
 			plan_free(plan);
 			/* Nothing is shorter than the shortest. */
-			q.below_s = answer.iteration_s;
-			assert_int_equal(exact_search(&t.p, &t.s, &q, &plan), 0);
+			assert_int_equal(exact_search(&t.p, &t.s, answer.iteration_s, MOST_STEPS, NULL, &plan), 0);
 			assert_null(plan);
 			solved[o.fifo]++;
 		}

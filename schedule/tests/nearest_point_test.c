@@ -50,7 +50,8 @@ static const double *lowest(const struct cloud *c, const double *direction)
 /* Whether the origin was shown to be outside. */
 static bool separates(const struct cloud *c)
 {
-	struct nearest_point *s = nearest_point_new(c->dim);
+	struct arena arena = { 0 };
+	struct nearest_point *s = nearest_point_new(&arena, c->dim);
 	bool outside = false;
 	int told = 0;
 
@@ -61,7 +62,7 @@ static bool separates(const struct cloud *c)
 		outside = dot(c->dim, x, lowest(c, x)) > 1e-9;
 		assert_true(++told < 100);
 	}
-	nearest_point_free(s);
+	arena_free(&arena);
 	return outside;
 }
 
@@ -103,7 +104,8 @@ static void finds_the_least_point(void **state)
 	rng_init(&r, 5);
 	for (int round = 0; round < 500; round++) {
 		struct cloud c = random_cloud(&r);
-		struct nearest_point *s = nearest_point_new(c.dim);
+		struct arena arena = { 0 };
+		struct nearest_point *s = nearest_point_new(&arena, c.dim);
 		const double *x = nearest_point_direction(s);
 
 		assert_int_equal(x[0], 0);
@@ -116,7 +118,7 @@ static void finds_the_least_point(void **state)
 		assert_true(nearest_point_tell(s, c.points[0]));
 		for (int k = 0; k < c.dim; k++)
 			assert_true(fabs(nearest_point_direction(s)[k] - c.points[0][k]) < 1e-9);
-		nearest_point_free(s);
+		arena_free(&arena);
 	}
 }
 

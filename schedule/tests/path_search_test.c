@@ -122,6 +122,7 @@ static void finds_the_path_that_is_back_first(void **state)
 	rng_init(&r, 12);
 	for (int round = 0; round < 2000; round++) {
 		struct question a = { 0 };
+		struct arena arena = { 0 };
 		struct path_search *f;
 		int path[MOST_LENGTH], found[MOST_LENGTH];
 		double expected, home = -1;
@@ -130,7 +131,7 @@ static void finds_the_path_that_is_back_first(void **state)
 			continue;
 		path[0] = a.q.data_node;
 		expected = brute_force(&a, path, 1);
-		f = path_search_new(&a.p, &a.s);
+		f = path_search_new(&arena, &a.p, &a.s);
 		assert_non_null(f);
 		if (path_search_run(f, &a.q, found, &home)) {
 			assert_true(fabs(home - expected) < 1e-6);
@@ -142,7 +143,7 @@ static void finds_the_path_that_is_back_first(void **state)
 			assert_true(isinf(expected));
 			none++;
 		}
-		path_search_free(f);
+		arena_free(&arena);
 		put_away(&a);
 	}
 	assert_true(none > 50 && delayed > 300); /* or the test would not have seen them */

@@ -87,11 +87,11 @@ static void places_that_are_far_apart_share_no_stage(void **state)
 		plan_request_init(&x.q);
 		begin(&x, c);
 		deal(&x.s, &x.p, &r);
-		before_s = solution_sync_s(&x.s, &x.p);
+		before_s = solution_sync_s(&x.s, &x.p, NULL);
 		mixed += before_s > 0.5;
 		assert_int_equal(place_by_sync(&x.s, &x.p, NULL), 0);
 		/* A pinned node may be alone in its stage with nobody to change with. */
-		assert_true(solution_sync_s(&x.s, &x.p) < (round % 2 ? before_s + 1e-9 : 0.05));
+		assert_true(solution_sync_s(&x.s, &x.p, NULL) < (round % 2 ? before_s + 1e-9 : 0.05));
 		for (int stage = 0; stage < stages; stage++) {
 			assert_int_equal(x.s.start[stage + 1] - x.s.start[stage], replicas);
 			for (int i = x.s.start[stage]; i < x.s.start[stage + 1]; i++)
@@ -111,7 +111,7 @@ static double least_sync(struct solution *s, const struct problem *p, int node, 
 
 	if (node == p->n_nodes) {
 		solution_index(s, p);
-		return solution_sync_s(s, p);
+		return solution_sync_s(s, p, NULL);
 	}
 	for (int stage = 0; stage < p->n_stages; stage++) {
 		double now;
@@ -147,16 +147,16 @@ static void small_clusters_are_mostly_placed_best(void **state)
 		least = least_sync(&x.s, &x.p, 0, room);
 		deal(&x.s, &x.p, &r);
 		assert_int_equal(place_by_sync(&x.s, &x.p, NULL), 0);
-		got = solution_sync_s(&x.s, &x.p);
+		got = solution_sync_s(&x.s, &x.p, NULL);
 		assert_true(got > least - 1e-9);
 		best += got < least + 1e-9;
 		/* A limit that can just be kept, and one that leaves room. */
 		deal(&x.s, &x.p, &r);
 		assert_int_equal(place_within(&x.s, &x.p, least + 1e-9), 0);
-		kept += solution_sync_s(&x.s, &x.p) <= least + 1e-9;
+		kept += solution_sync_s(&x.s, &x.p, NULL) <= least + 1e-9;
 		deal(&x.s, &x.p, &r);
 		assert_int_equal(place_within(&x.s, &x.p, least + 0.2), 0);
-		got = solution_sync_s(&x.s, &x.p);
+		got = solution_sync_s(&x.s, &x.p, NULL);
 		assert_true(got <= least + 0.2);
 		early += got > least + 1e-9;
 		end(&x);
@@ -221,10 +221,10 @@ static void stages_come_in_an_order_that_makes_paths_short(void **state)
 			x.s.stage_of[i] = i % stages;
 		solution_index(&x.s, &x.p);
 		before_s = trip_s(&x.s, &x.p);
-		sync_s = solution_sync_s(&x.s, &x.p);
+		sync_s = solution_sync_s(&x.s, &x.p, NULL);
 		assert_int_equal(place_in_order(&x.s, &x.p), 0);
 		assert_true(trip_s(&x.s, &x.p) < before_s + 1e-9);
-		assert_true(solution_sync_s(&x.s, &x.p) == sync_s);
+		assert_true(solution_sync_s(&x.s, &x.p, NULL) == sync_s);
 		shorter += trip_s(&x.s, &x.p) < before_s - 0.5;
 		assert_int_equal(x.s.stage_of[1], 1); /* pinned */
 		for (int i = 0; i < x.p.n_nodes; i++) {
@@ -253,13 +253,13 @@ static void it_can_be_cancelled(void **state)
 	begin(&x, c);
 	progress_init(&g, &x.p, 0);
 	deal(&x.s, &x.p, &r);
-	before_s = solution_sync_s(&x.s, &x.p);
+	before_s = solution_sync_s(&x.s, &x.p, NULL);
 	assert_true(before_s > 0.5);
 	assert_int_equal(place_by_sync(&x.s, &x.p, &g), 0);
-	assert_true(solution_sync_s(&x.s, &x.p) == before_s);
+	assert_true(solution_sync_s(&x.s, &x.p, NULL) == before_s);
 	cancel = false;
 	assert_int_equal(place_by_sync(&x.s, &x.p, &g), 0);
-	assert_true(solution_sync_s(&x.s, &x.p) < 0.05);
+	assert_true(solution_sync_s(&x.s, &x.p, NULL) < 0.05);
 	progress_fini(&g);
 	end(&x);
 }

@@ -120,7 +120,8 @@ static double worth_of(const struct pricing_request *of, const int *visits)
 
 static void equals_plain_enumeration(void **state)
 {
-	struct pricing *t = pricing_new(2000), *few = pricing_new(2);
+	struct arena arena = { 0 };
+	struct pricing *t = pricing_new(&arena, 2000), *few = pricing_new(&arena, 2);
 	int fit = 0, not = 0, merged = 0;
 	struct rng r;
 
@@ -152,8 +153,7 @@ static void equals_plain_enumeration(void **state)
 	}
 	print_message("%d fit, %d did not, %d became more with few states\n", fit, not, merged);
 	assert_true(fit > 150 && not > 100 && merged > 5);
-	pricing_free(t);
-	pricing_free(few);
+	arena_free(&arena);
 }
 
 static void many_are_counted(void **state)
@@ -162,14 +162,15 @@ static void many_are_counted(void **state)
 	static const uint64_t stages = 2;
 	struct pricing_request of = { .forward_s = 1, .backward_s = 1, .n = 600, .slots = 1, .n_ways = 1,
 				 .way_s = &way_s, .worth = &worth, .stages = &stages };
-	struct pricing *t = pricing_new(2);
+	struct arena arena = { 0 };
+	struct pricing *t = pricing_new(&arena, 2);
 	int visits[PRICING_STAGES] = { 0 };
 
 	(void)state;
 	assert_true(pricing_most(t, &of, 1800, visits) == 1200);
 	assert_int_equal(visits[1], 600);
 	assert_true(isinf(pricing_most(t, &of, 1799.9, visits)));
-	pricing_free(t);
+	arena_free(&arena);
 }
 
 int main(void)

@@ -19,6 +19,7 @@ struct setting {
 	struct solution s;
 	struct fast_simulate e;
 	struct timetable t;
+	struct arena arena; /* of the candidates */
 	struct candidate_lists candidates;
 };
 
@@ -29,6 +30,7 @@ static void make(struct setting *x, struct rng *r, int microbatches)
 			1 + (int)rng_below(r, 3) };
 	int n = sizes[0] + sizes[1] + sizes[2] + sizes[3], at = 0;
 
+	x->arena = (struct arena){ 0 };
 	x->c = cluster_alloc(n, 4, false);
 	assert_non_null(x->c);
 	memcpy(x->c->stages, sizes, sizeof(sizes));
@@ -51,7 +53,7 @@ static void make(struct setting *x, struct rng *r, int microbatches)
 	assert_int_equal(solution_init(&x->s, &x->p), 0);
 	assert_int_equal(fast_simulate_init(&x->e, &x->p), 0);
 	assert_int_equal(timetable_init(&x->t, &x->p), 0);
-	assert_int_equal(candidate_lists_init(&x->candidates, &x->p, 8), 0);
+	assert_int_equal(candidate_lists_init(&x->candidates, &x->arena, &x->p, 8), 0);
 	for (int i = 0; i < n; i++)
 		x->s.stage_of[i] = x->c->nodes[i].stage;
 	solution_index(&x->s, &x->p);
@@ -59,7 +61,7 @@ static void make(struct setting *x, struct rng *r, int microbatches)
 
 static void unmake(struct setting *x)
 {
-	candidate_lists_fini(&x->candidates);
+	arena_free(&x->arena);
 	timetable_fini(&x->t);
 	fast_simulate_fini(&x->e);
 	solution_fini(&x->s);
