@@ -193,8 +193,8 @@ static uint64_t told_by(const struct agent *a, const struct msg *m)
 
 static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_us)
 {
-	log_line(a->options.log, LOG_INFO, "fault %u: kind %u, peer %d, factor %g, %u ms",
-		 m->fault, m->kind, m->peer, (double)m->factor, m->ttl_ms);
+	log_line(a->options.log, LOG_INFO, "fault %u: %s, peer %d, factor %g, %u ms",
+		 m->fault, fault_name(m->kind), m->peer, (double)m->factor, m->ttl_ms);
 	if (m->kind == FAULT_KILL)
 		raise(SIGKILL);
 	else if (m->kind == FAULT_HANG)

@@ -66,9 +66,9 @@ static const char help[] =
 	"                        bf16: rounded, half of the bytes  [fp32]\n"
 		"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
-	"  --at N:ACT            before iteration N: kill:NODE, fail:NODE, recover:NODE, skip:K, pause,\n"
-	"                        stop; or for 10 s hang:NODE, slow-node:NODE, slow-link:NODE (4 times),\n"
-	"                        loss:NODE (20%), partition:NODE (from all), corrupt:NODE\n"
+	"  --at N:ACT            before iteration N: skip:K, pause, stop, or ACT:NODE with one of\n"
+	"                        fail, recover" FAULT_NAMES_FOLLOW "\n"
+	"                        (for 10 s but for a kill; 4 times slower, 20% lost, all links)\n"
 	"  --silence-ms N        an agent not heard for so long is dead  [450]\n"
 	"  --overdue-s N         when nothing of an iteration ends for so long, and 20 times the\n"
 	"                        longest task: who says that it is at work is taken out  [10]\n"
@@ -144,13 +144,9 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 		enum fault_kind fault;
 		bool argument;
 	} acts[] = {
-		{ "kill", COMMAND_INJECT, FAULT_KILL, true },
-		{ "hang", COMMAND_INJECT, FAULT_HANG, true },
-		{ "slow-node", COMMAND_INJECT, FAULT_SLOW_NODE, true },
-		{ "slow-link", COMMAND_INJECT, FAULT_SLOW_LINK, true },
-		{ "loss", COMMAND_INJECT, FAULT_LOSS, true },
-		{ "partition", COMMAND_INJECT, FAULT_PARTITION, true },
-		{ "corrupt", COMMAND_INJECT, FAULT_CORRUPT, true },
+#define OF_NODE(NAME, name, ...) { name, COMMAND_INJECT, FAULT_##NAME, true },
+		FAULT_KINDS(OF_NODE)
+#undef OF_NODE
 		{ "fail", COMMAND_FAIL, FAULT_NONE, true },
 		{ "recover", COMMAND_RECOVER, FAULT_NONE, true },
 		{ "skip", COMMAND_SKIP, FAULT_NONE, true },

@@ -20,7 +20,6 @@
 #include "controller/history/run_state.h"
 #include "controller/list.h"
 #include "controller/members/member.h"
-#include "controller/names.h"
 #include "controller/operator/journal.h"
 #include "model/hash.h"
 
@@ -165,6 +164,7 @@ void record_node(struct controller *c, const struct member *m)
 		.kind = "node",
 		.node = m->id,
 		.stage = member_stage(c, m),
+		.value = m->hello.pid,
 		.word = node_state_name(m->state),
 		.text = m->why,
 		.forward_s = m->measured_forward_s,

@@ -268,9 +268,9 @@ static double longest_s(const struct controller *c)
 	for (uint32_t i = 0; i < c->n_faults; i++) {
 		const struct fault *f = &c->faults[i];
 
-		if (f->active && (f->kind == FAULT_SLOW_NODE || f->kind == FAULT_SLOW_LINK))
+		if (f->active && fault_describe(f->kind)->factor == FACTOR_TIMES)
 			slower = fmax(slower, (double)f->factor);
-		else if (f->active && f->kind == FAULT_LOSS)
+		else if (f->active && fault_describe(f->kind)->factor == FACTOR_PROBABILITY)
 			slower = fmax(slower, 1 / (1 - (double)f->factor));
 	}
 	return fmax((task + way) * c->unit_s, measured) * slower;

@@ -62,12 +62,6 @@ static const double compared_per_s = 0.5;
 
 enum { AWAITED_MOST = 2 * COMPARED_MOST, FAULT_TTL_MS = 60000, SCRIPTED_TTL_MS = 10000, LEASE_MOST_S = 86400 };
 
-static const char *const verb_names[] = { "skip", "fail", "recover", "inject", "heal", "heal-all",
-					  "pause", "resume", "step", "arm", "ack", "undo", "stop", "compare",
-					  "seek", "speed" };
-static const char *const fault_words[] = { "nothing", "kill", "hang", "slow node", "slow link",
-					   "packet loss", "partition", "corruption" };
-
 float prediction_error(const struct controller *c)
 {
 	float sorted[64];
@@ -208,7 +202,7 @@ static void do_recover(struct controller *c, const char *who, int node, struct o
 static void send_fault(struct controller *c, const struct fault *f, bool heal)
 {
 	struct msg m = { .type = MSG_FAULT };
-	int ends[2] = { f->node, f->kind == FAULT_PARTITION ? f->peer : -1 };
+	int ends[2] = { f->node, fault_describe(f->kind)->both_ends ? f->peer : -1 };
 
 	for (int i = 0; i < 2; i++) {
 		if (ends[i] < 0 || (uint32_t)ends[i] >= c->n_members || c->members[ends[i]].peer == 0)
@@ -240,7 +234,7 @@ static void heal_fault(struct controller *c, struct fault *f, const char *why)
 	if (f->kind == FAULT_HANG) /* it hears nothing */
 		supervisor_tell(c, "wake", f->node);
 	tell_fault(c, f);
-	note(c, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id, fault_words[f->kind],
+	note(c, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id, fault_describe(f->kind)->words,
 	     f->node, why);
 }
 
@@ -249,20 +243,6 @@ static struct fault *fault_new(struct controller *c)
 	if (!list_grow(&c->faults, c->n_faults, &c->room_faults, sizeof(*c->faults)))
 		return NULL;
 	return &c->faults[c->n_faults++];
-}
-
-static bool fault_sane(const struct msg_command *m, struct outcome *o)
-{
-	if (m->fault == FAULT_NONE)
-		outcome_set(o, -EINVAL, "no such fault");
-	else if ((m->fault == FAULT_SLOW_NODE || m->fault == FAULT_SLOW_LINK) &&
-		 !(m->factor >= 1 && m->factor <= 1000))
-		outcome_set(o, -EINVAL, "a slowdown is 1 to 1000 times");
-	else if (m->fault == FAULT_LOSS && !(m->factor >= 0 && m->factor < 1))
-		outcome_set(o, -EINVAL, "a loss is a probability below 1");
-	else
-		return true;
-	return false;
 }
 
 /* Another replica of its stage that no injected death or sleep is under way to. */
@@ -284,15 +264,19 @@ static void do_inject(struct controller *c, const char *who, const struct msg_co
 		      struct outcome *o)
 {
 	struct member *w = named_member(c, m->node, o);
+	const struct fault_description *kind = fault_describe(m->fault);
+	const char *refusal = fault_refusal(m->fault, m->factor);
 	struct fault *f;
 
-	if (!w || !fault_sane(m, o))
+	if (w && refusal)
+		outcome_set(o, -EINVAL, "%s", refusal);
+	if (!w || refusal)
 		return;
 	if (!member_alive(w)) {
 		outcome_set(o, -EHOSTDOWN, "n%02d is not there", m->node);
 		return;
 	}
-	if ((m->fault == FAULT_KILL || m->fault == FAULT_HANG) && w->replica &&
+	if (kind->stops_process && w->replica &&
 	    !survives_without(c, w) && strcmp(m->text, "force") != 0) {
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", m->node, member_stage(c, w));
 		return;
@@ -305,16 +289,16 @@ static void do_inject(struct controller *c, const char *who, const struct msg_co
 	*f = (struct fault){ .id = c->first_fault + c->n_faults, .kind = (enum fault_kind)m->fault, .node = m->node,
 			     .peer = m->peer, .factor = m->factor,
 			     .ttl_ms = m->ttl_ms ? m->ttl_ms : FAULT_TTL_MS, .started_us = c->now_us,
-			     .started_wall_us = clock_wall_us(), .active = m->fault != FAULT_KILL };
+			     .started_wall_us = clock_wall_us(), .active = !kind->for_good };
 	f->ends_us = c->now_us + (int64_t)f->ttl_ms * 1000;
 	journal_act(c, who, COMMAND_INJECT, m->node, f->id, 0);
 	send_fault(c, f, false);
 	if (f->kind == FAULT_KILL)
 		supervisor_tell(c, "kill", m->node);
-	w->doomed = w->doomed || f->kind == FAULT_KILL || f->kind == FAULT_HANG;
+	w->doomed = w->doomed || kind->stops_process;
 	tell_fault(c, f);
-	note(c, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id, fault_words[f->kind],
-	     m->node, f->kind == FAULT_KILL ? "" : ", heals by itself", who);
+	note(c, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id, fault_describe(f->kind)->words,
+	     m->node, kind->for_good ? "" : ", heals by itself", who);
 	outcome_set(o, 0, "fault #%u", f->id);
 }
 
@@ -411,7 +395,7 @@ static bool inverse_of(const struct controller *c, const struct act *a, struct m
 	case COMMAND_RECOVER:
 		out->verb = a->verb == COMMAND_FAIL ? COMMAND_RECOVER : COMMAND_FAIL;
 		outcome_set(o, 0, "undo #%llu: %s n%02d", (unsigned long long)a->id,
-			    verb_names[out->verb], a->node);
+			    verb_name(out->verb), a->node);
 		return true;
 	case COMMAND_INJECT:
 		if (c->faults[a->value - c->first_fault - 1].kind == FAULT_KILL) {
@@ -427,10 +411,10 @@ static bool inverse_of(const struct controller *c, const struct act *a, struct m
 	case COMMAND_PAUSE:
 	case COMMAND_RESUME:
 		out->verb = a->verb == COMMAND_PAUSE ? COMMAND_RESUME : COMMAND_PAUSE;
-		outcome_set(o, 0, "undo #%llu: %s", (unsigned long long)a->id, verb_names[out->verb]);
+		outcome_set(o, 0, "undo #%llu: %s", (unsigned long long)a->id, verb_name(out->verb));
 		return true;
 	default:
-		outcome_set(o, -EPERM, "%s cannot be undone", verb_names[a->verb]);
+		outcome_set(o, -EPERM, "%s cannot be undone", verb_name(a->verb));
 		return false;
 	}
 }
@@ -514,7 +498,7 @@ static void remember_act(struct controller *c, const char *who, const struct msg
 		     const struct outcome *o)
 {
 	struct store_command sc = { .id = ++c->operators.commands, .iteration = c->committed + 1,
-				    .wall_us = clock_wall_us(), .who = who, .verb = verb_names[m->verb],
+				    .wall_us = clock_wall_us(), .who = who, .verb = verb_name(m->verb),
 				    .node = m->node, .peer = m->peer, .value = m->value, .text = m->text,
 				    .status = o->status, .reply = o->text };
 	struct error err = { "" };
@@ -808,7 +792,7 @@ void command_scripted(struct controller *c)
 		struct scripted_act *a = &c->options.acts[i];
 		struct msg_command m = { .verb = (uint8_t)a->verb, .node = a->node, .peer = -1,
 					 .value = a->value, .fault = (uint8_t)a->fault,
-					 .factor = a->fault == FAULT_LOSS ? 0.2f : 4,
+					 .factor = fault_describe(a->fault)->factor == FACTOR_PROBABILITY ? 0.2f : 4,
 					 .ttl_ms = SCRIPTED_TTL_MS };
 		struct outcome o = { 0, "" };
 

@@ -16,7 +16,6 @@
 #include "controller/list.h"
 #include "controller/members/gather.h"
 #include "controller/members/member.h"
-#include "controller/names.h"
 #include "controller/network/seen_links.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
@@ -96,31 +95,6 @@ static void fill_status(const struct controller *c, const struct console *to, st
 		gather_status(c, s);
 	else
 		describe_phase(c, s->doing, sizeof(s->doing));
-}
-
-static void fill_node(const struct controller *c, const struct member *w, struct msg *m)
-{
-	const struct cluster_node *n = &c->cluster->nodes[w->id];
-	struct msg_see_node *s = &m->u.see_node;
-	int stage = n->stage < 0 ? 0 : n->stage;
-
-	m->type = MSG_SEE_NODE;
-	*s = (struct msg_see_node){
-		.node = w->id, .stage = (uint8_t)stage, .state = (uint8_t)w->state, .slots = w->slots,
-		.memory = (uint8_t)n->memory, .running = w->beat.running, .queued = w->beat.queued,
-		.heard_us = w->heard_us, .since_us = w->since_us, .committed = w->beat.committed,
-		.hash = w->beat.hash, .hash_agrees = w->hash_agrees, .forward_s = (float)n->forward_s,
-		.backward_s = (float)n->backward_s, .loss_s = (float)n->loss_s,
-		.measured_forward_s = (float)w->measured_forward_s,
-		.measured_backward_s = (float)w->measured_backward_s, .rss_bytes = w->beat.rss_bytes,
-		.sent_bytes = w->beat.sent_bytes, .received_bytes = w->beat.received_bytes,
-		.resent = w->beat.resent, .pid = w->hello.pid,
-		.lost_s = (float)ahead_lost_s(c, w),
-	};
-	snprintf(s->location, sizeof(s->location), "%s", n->location ? n->location : "");
-	snprintf(s->device, sizeof(s->device), "%s", w->hello.device);
-	snprintf(s->host, sizeof(s->host), "%s", w->hello.host);
-	snprintf(s->why, sizeof(s->why), "%s", w->why);
 }
 
 /* Before there is a plan: what it will assume, where that is known. */
@@ -214,7 +188,7 @@ static void send_snapshot(struct controller *c, struct console *to)
 	announce_fill_run(c, &m);
 	console_send(c, to, &m);
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		fill_node(c, &c->members[i], &m);
+		see_node(&m, &c->members[i], &c->cluster->nodes[i], ahead_lost_s(c, &c->members[i]));
 		console_send(c, to, &m);
 	}
 	if (c->current)
@@ -316,7 +290,7 @@ void consoles_turn(struct controller *c)
 			continue;
 		w->changed = false;
 		w->told_us = c->now_us;
-		fill_node(c, w, &m);
+		see_node(&m, w, &c->cluster->nodes[w->id], ahead_lost_s(c, w));
 		consoles_tell(c, &m);
 	}
 	for (uint32_t i = 0; i < c->stream.n_consoles; i++)

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "controller/controller.h"
 #include "controller/list.h"
-#include "controller/names.h"
 #include "controller/operator/stream.h"
 
 enum { LINES = 400, ALERTS = 50 /* about one node, at once */ };

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/names.h"
 #include "controller/operator/see.h"
 
 /* Where both clocks are known. Those of one writer follow one another. */
@@ -108,7 +107,7 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 		return -ENOMEM;
 	n = &r->nodes[r->n_nodes_states];
 	*n = (struct recorded_node){ (uint16_t)m->node, m->stage, (enum node_state)state, m->forward_s,
-				     m->backward_s, m->loss_s, "", "", "" };
+				     m->backward_s, m->loss_s, m->value, "", "", "" };
 	snprintf(n->why, sizeof(n->why), "%s", m->text);
 	snprintf(n->device, sizeof(n->device), "%s", m->device);
 	snprintf(n->host, sizeof(n->host), "%s", m->host);
@@ -268,7 +267,7 @@ static int see_fault(void *context, const struct store_fault *f)
 							 (float)f->factor,
 							 at_us + (int64_t)f->ttl_ms * 1000 };
 	/* A kill is over at once. */
-	rc = kind == FAULT_KILL ? 0 : add_happening(r, at_us, HAPPENED_FAULT, r->n_faults);
+	rc = fault_describe((unsigned)kind)->for_good ? 0 : add_happening(r, at_us, HAPPENED_FAULT, r->n_faults);
 	if (rc == 0 && f->ended_wall_us != 0)
 		rc = add_happening(r, timeline_of_wall(g, f->ended_wall_us), HAPPENED_HEAL, r->n_faults);
 	r->n_faults++;

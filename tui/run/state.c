@@ -421,38 +421,3 @@ double state_plan_s(const struct state *s, int64_t real_us)
 
 	return (double)real_us / 1e6 / scale;
 }
-
-const char *state_phase_name(enum run_phase p)
-{
-	static const char *const names[] = { "gathering", "planning",   "computing",
-					     "reducing",  "committing", "evaluating",
-					     "paused",    "stalled",    "finished" };
-
-	return p <= PHASE_FINISHED ? names[p] : "?";
-}
-
-const char *state_node_name(enum node_state n)
-{
-	static const char *const names[] = { "absent",  "joining", "syncing", "live",
-					     "suspect", "FAILED",  "DEAD" };
-
-	return n <= NODE_DEAD ? names[n] : "?";
-}
-
-const char *state_fault_name(enum fault_kind k)
-{
-	static const char *const names[] = { "none",      "kill", "hang",      "slow-node",
-					     "slow-link", "loss", "partition", "corrupt" };
-
-	return k <= FAULT_CORRUPT ? names[k] : "?";
-}
-
-const char *state_verb_name(enum command_verb v)
-{
-	static const char *const names[] = { "skip", "fail",     "recover",     "inject",
-					     "heal", "heal-all", "pause",       "resume",
-					     "step", "arm",      "acknowledge", "undo",
-					     "stop", "compare",  "seek",        "speed" };
-
-	return v <= COMMAND_SPEED ? names[v] : "?";
-}
