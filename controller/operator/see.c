@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "controller/iteration/routes.h"
+#include "controller/members/member.h"
 
 /* ---- the model ---- */
 
@@ -15,6 +16,31 @@ uint64_t see_parameters(const struct model_config *m)
 	uint64_t layer = 2 * dim + 2 * dim * dim + 2 * dim * kv + 3 * dim * m->ffn_dim;
 
 	return (m->tied ? 1 : 2) * (uint64_t)m->vocab * dim + m->n_layers * layer + dim;
+}
+
+/* ---- nodes ---- */
+
+void see_node(struct msg *out, const struct member *w, const struct cluster_node *n, double lost_s)
+{
+	struct msg_see_node *s = &out->u.see_node;
+
+	out->type = MSG_SEE_NODE;
+	*s = (struct msg_see_node){
+		.node = w->id, .stage = (uint8_t)(n->stage < 0 ? 0 : n->stage), .state = (uint8_t)w->state,
+		.slots = w->slots, .memory = (uint8_t)(n->memory > 255 ? 255 : n->memory),
+		.running = w->beat.running, .queued = w->beat.queued, .heard_us = w->heard_us,
+		.since_us = w->since_us, .committed = w->beat.committed, .hash = w->beat.hash,
+		.hash_agrees = w->hash_agrees, .forward_s = (float)n->forward_s,
+		.backward_s = (float)n->backward_s, .loss_s = (float)n->loss_s,
+		.measured_forward_s = (float)w->measured_forward_s,
+		.measured_backward_s = (float)w->measured_backward_s, .rss_bytes = w->beat.rss_bytes,
+		.sent_bytes = w->beat.sent_bytes, .received_bytes = w->beat.received_bytes,
+		.resent = w->beat.resent, .pid = w->hello.pid, .lost_s = (float)lost_s,
+	};
+	snprintf(s->location, sizeof(s->location), "%s", n->location ? n->location : "");
+	snprintf(s->device, sizeof(s->device), "%s", w->hello.device);
+	snprintf(s->host, sizeof(s->host), "%s", w->hello.host);
+	snprintf(s->why, sizeof(s->why), "%s", w->why);
 }
 
 /* ---- plans ---- */

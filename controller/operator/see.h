@@ -11,7 +11,13 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
+struct member;
+
 uint64_t see_parameters(const struct model_config *m);
+
+/* A node as a message: of a run as it stands, and of a recorded one as far as its record has it. w: what is known of
+ * it; n: what is planned against; lost_s as in msg_see_node. */
+void see_node(struct msg *out, const struct member *w, const struct cluster_node *n, double lost_s);
 
 /* What a plan does not say of the run it is for. Borrowed. */
 struct see_run {

@@ -39,6 +39,7 @@ struct recorded_node { /* a new state of a node */
 	int stage; /* -1 none yet */
 	enum node_state state;
 	double forward_s, backward_s, loss_s; /* measured; 0 not yet */
+	int64_t pid; /* 0: not recorded */
 	char why[96], device[64], host[64];
 };
 

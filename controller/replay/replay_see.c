@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/see.h"
 #include "controller/replay/replay_state.h"
@@ -58,35 +59,47 @@ static uint32_t count_alive(const struct replay *r)
 	return n;
 }
 
-/* What a live run tells of a node, as far as the record has it. */
+/* As the controller knew the node, so far as that is recorded: what only heartbeats told of it is not. */
+static void recall_member(const struct replay *r, uint32_t node, struct member *w)
+{
+	const struct stand *s = &r->stands[node];
+	bool alive = replay_lives(r, s);
+
+	*w = (struct member){
+		.id = (uint16_t)node, .state = state_of(r, s), .since_us = s->since_us, .slots = alive ? s->slots : 0,
+		.heard_us = alive ? r->cursor_us : s->since_us, .hash_agrees = !alive || s->hash_agrees,
+	};
+	if (alive) {
+		w->beat.running = s->running;
+		w->beat.queued = s->queued;
+		w->beat.committed = r->committed;
+		w->beat.hash = s->hash;
+	}
+	if (s->state != NOBODY) {
+		const struct recorded_node *state = &r->rec->nodes[s->state];
+
+		w->measured_forward_s = state->forward_s;
+		w->measured_backward_s = state->backward_s;
+		w->hello.pid = state->pid;
+		snprintf(w->hello.device, sizeof(w->hello.device), "%s", state->device);
+		snprintf(w->hello.host, sizeof(w->hello.host), "%s", state->host);
+		snprintf(w->why, sizeof(w->why), "%s", state->why);
+	}
+}
+
 static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, void *context)
 {
-	const struct cluster_node *n = &r->rec->cluster->nodes[node];
 	const struct stand *s = &r->stands[node];
-	const struct recorded_node *state = s->state == NOBODY ? NULL : &r->rec->nodes[s->state];
-	bool measured = state && state->forward_s > 0, alive = replay_lives(r, s);
-	struct msg m = { .type = MSG_SEE_NODE };
-	struct msg_see_node *to = &m.u.see_node;
+	struct cluster_node planned = r->rec->cluster->nodes[node];
+	struct member w;
+	struct msg m = { .body = NULL };
 
-	*to = (struct msg_see_node){
-		.node = (uint16_t)node, .stage = (uint8_t)(s->stage < 0 ? 0 : s->stage),
-		.state = (uint8_t)state_of(r, s), .slots = alive ? s->slots : 0,
-		.memory = (uint8_t)(n->memory > 255 ? 255 : n->memory), .running = alive && s->running,
-		.queued = alive ? s->queued : 0, .heard_us = alive ? r->cursor_us : s->since_us,
-		.since_us = s->since_us, .committed = alive ? r->committed : 0,
-		.hash = alive ? s->hash : 0, .hash_agrees = !alive || s->hash_agrees, .forward_s = (float)s->forward_s,
-		.backward_s = (float)s->backward_s, .loss_s = (float)s->loss_s,
-	};
-	if (measured) {
-		to->measured_forward_s = (float)state->forward_s;
-		to->measured_backward_s = (float)state->backward_s;
-	}
-	snprintf(to->location, sizeof(to->location), "%s", n->location ? n->location : "");
-	if (state) {
-		snprintf(to->device, sizeof(to->device), "%s", state->device);
-		snprintf(to->host, sizeof(to->host), "%s", state->host);
-		snprintf(to->why, sizeof(to->why), "%s", state->why);
-	}
+	planned.stage = s->stage;
+	planned.forward_s = s->forward_s;
+	planned.backward_s = s->backward_s;
+	planned.loss_s = s->loss_s;
+	recall_member(r, node, &w);
+	see_node(&m, &w, &planned, 0);
 	emit(context, &m);
 }
 

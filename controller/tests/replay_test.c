@@ -245,6 +245,7 @@ static void numbers_are_the_rows(void **state)
 	assert_int_equal(s->nodes[0].heard_us, 3460000);
 	assert_int_equal(s->nodes[0].hash, 10);
 	assert_int_equal(s->nodes[1].hash, 11);
+	assert_int_equal(s->nodes[0].pid, 4000);
 	assert_int_equal(s->nodes[3].state, NODE_ABSENT);
 	assert_int_equal(s->notes[1].kind, NOTE_ALERT);
 	assert_int_equal(s->notes[1].mark, 'F');
