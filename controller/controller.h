@@ -176,7 +176,8 @@ struct controller {
 	struct curves curves;
 	struct journal journal;
 	struct fault *faults;
-	uint32_t n_faults, room_faults;
+	uint32_t n_faults;
+	size_t room_faults;
 	uint32_t first_fault; /* ids go on from an earlier controller's: faults[i] has
 				 first_fault + i + 1 */
 

@@ -14,11 +14,11 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "controller/controller.h"
 #include "controller/history/run_state.h"
-#include "controller/list.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "model/hash.h"
@@ -60,16 +60,16 @@ void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 
 void record_keep(struct controller *c, const struct msg_see_iteration *see)
 {
-	list_keep_newest(c->curves.history, &c->curves.n_history, KEPT_CURVE, sizeof(*c->curves.history));
-	if (!list_grow(&c->curves.history, c->curves.n_history, &c->curves.room_history, sizeof(*c->curves.history)))
+	c->curves.n_history = (uint32_t)array_keep_newest(c->curves.history, c->curves.n_history, KEPT_CURVE, sizeof(*c->curves.history));
+	if (!array_grow(&c->curves.history, &c->curves.room_history, c->curves.n_history + 1, sizeof(*c->curves.history)))
 		return;
 	c->curves.history[c->curves.n_history++] = *see;
 }
 
 void record_keep_validation(struct controller *c, const struct msg_see_validation *v)
 {
-	list_keep_newest(c->curves.validations, &c->curves.n_validations, KEPT_CURVE, sizeof(*c->curves.validations));
-	if (!list_grow(&c->curves.validations, c->curves.n_validations, &c->curves.room_validations,
+	c->curves.n_validations = (uint32_t)array_keep_newest(c->curves.validations, c->curves.n_validations, KEPT_CURVE, sizeof(*c->curves.validations));
+	if (!array_grow(&c->curves.validations, &c->curves.room_validations, c->curves.n_validations + 1,
 		       sizeof(*c->curves.validations)))
 		return;
 	c->curves.validations[c->curves.n_validations++] = *v;

@@ -2,6 +2,7 @@
 #ifndef CONTROLLER_HISTORY_RECORD_H
 #define CONTROLLER_HISTORY_RECORD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { KEPT_CURVE = 4096 };
@@ -19,9 +20,11 @@ struct planned;
 /* What consoles are told when they come; the store has all of it. */
 struct curves {
 	struct msg_see_iteration *history; /* the newest KEPT_CURVE at least */
-	uint32_t n_history, room_history;
+	uint32_t n_history;
+	size_t room_history;
 	struct msg_see_validation *validations; /* likewise */
-	uint32_t n_validations, room_validations;
+	uint32_t n_validations;
+	size_t room_validations;
 };
 
 int record_begin(struct controller *c, struct error *err);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "controller/controller.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
@@ -26,7 +27,6 @@
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/reroute.h"
 #include "controller/iteration/sums.h"
-#include "controller/list.h"
 #include "controller/members/door.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
@@ -301,7 +301,7 @@ static void keep_event(struct controller *c, const struct msg_task_event *e)
 {
 	struct progress *p = &c->progress;
 
-	if (!list_grow(&p->events, p->n_events, &p->room_events, sizeof(*p->events)))
+	if (!array_grow(&p->events, &p->room_events, p->n_events + 1, sizeof(*p->events)))
 		return;
 	p->events[p->n_events++] = *e;
 }

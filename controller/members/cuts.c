@@ -16,13 +16,13 @@
  */
 #include "controller/members/cuts.h"
 
+#include "base/array.h"
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/iteration/carry_record.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/reroute.h"
-#include "controller/list.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/network/cut_links.h"
@@ -381,7 +381,7 @@ static struct cut *mark_cut(struct controller *c, const struct member *m, const 
 	struct cut *k = cuts_find(c, m->id, s->to);
 
 	if (!k) {
-		if (!list_grow(&c->cuts.of, c->cuts.n, &c->cuts.room, sizeof(*c->cuts.of)))
+		if (!array_grow(&c->cuts.of, &c->cuts.room, c->cuts.n + 1, sizeof(*c->cuts.of)))
 			return NULL;
 		k = &c->cuts.of[c->cuts.n++];
 		*k = (struct cut){ .delay_s = { -1, -1 }, .sync_s = { -1, -1 } };

@@ -3,6 +3,7 @@
 #define CONTROLLER_MEMBERS_MEMBER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "controller/members/silence.h"
@@ -120,7 +121,8 @@ struct member {
 	int64_t offset_at_us;
 	uint8_t slots;
 	struct seen_link *links; /* from here to others */
-	uint32_t n_links, room_links;
+	uint32_t n_links;
+	size_t room_links;
 	double links_ratio; /* drift.c: all links from here, of what was planned */
 	uint32_t link_strikes;
 	/* drift.c: this iteration's tasks */

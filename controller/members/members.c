@@ -14,7 +14,6 @@
 #include "controller/history/resume.h"
 #include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
-#include "controller/list.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"

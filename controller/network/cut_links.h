@@ -3,6 +3,7 @@
 #define CONTROLLER_NETWORK_CUT_LINKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct controller;
@@ -22,7 +23,8 @@ struct cut {
 
 struct cut_links {
 	struct cut *of; /* (n) all that there ever were */
-	uint32_t n, room;
+	uint32_t n;
+	size_t room;
 	int64_t told_us; /* that two ends wait for each other */
 };
 

@@ -1,15 +1,15 @@
 /* seen_links.c - what consoles are shown of each link: as its sender last told, or as it was measured. */
 #include "controller/network/seen_links.h"
 
+#include "base/array.h"
 #include "controller/controller.h"
-#include "controller/list.h"
 
 struct seen_link *seen_link(struct member *m, uint16_t to)
 {
 	for (uint32_t i = 0; i < m->n_links; i++)
 		if (m->links[i].link.to == to)
 			return &m->links[i];
-	if (!list_grow(&m->links, m->n_links, &m->room_links, sizeof(*m->links)))
+	if (!array_grow(&m->links, &m->room_links, m->n_links + 1, sizeof(*m->links)))
 		return NULL;
 	m->links[m->n_links] = (struct seen_link){ .strikes = 0 };
 	return &m->links[m->n_links++];

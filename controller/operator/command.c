@@ -12,12 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
-#include "controller/list.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
@@ -81,7 +81,7 @@ float prediction_error(const struct controller *c)
 static struct act *journal_act(struct controller *c, const char *who, enum command_verb verb, int node,
 			   int64_t value, int64_t before)
 {
-	if (!list_grow(&c->operators.acts, c->operators.n_acts, &c->operators.room_acts, sizeof(*c->operators.acts)))
+	if (!array_grow(&c->operators.acts, &c->operators.room_acts, c->operators.n_acts + 1, sizeof(*c->operators.acts)))
 		return NULL;
 	c->operators.acts[c->operators.n_acts] = (struct act){ c->operators.n_acts + 1, verb, node, value, before, false, "" };
 	snprintf(c->operators.acts[c->operators.n_acts].who, sizeof(c->operators.acts[0].who), "%s", who);
@@ -240,7 +240,7 @@ static void heal_fault(struct controller *c, struct fault *f, const char *why)
 
 static struct fault *fault_new(struct controller *c)
 {
-	if (!list_grow(&c->faults, c->n_faults, &c->room_faults, sizeof(*c->faults)))
+	if (!array_grow(&c->faults, &c->room_faults, c->n_faults + 1, sizeof(*c->faults)))
 		return NULL;
 	return &c->faults[c->n_faults++];
 }
@@ -603,7 +603,7 @@ static struct asker *asker_of(struct controller *c, const char *name)
 	for (uint32_t i = 0; i < c->operators.n_askers; i++)
 		if (strcmp(c->operators.askers[i].name, name) == 0)
 			return &c->operators.askers[i];
-	if (!list_grow(&c->operators.askers, c->operators.n_askers, &c->operators.room_askers, sizeof(*c->operators.askers)))
+	if (!array_grow(&c->operators.askers, &c->operators.room_askers, c->operators.n_askers + 1, sizeof(*c->operators.askers)))
 		return NULL;
 	a = &c->operators.askers[c->operators.n_askers++];
 	*a = (struct asker){ .comparisons = { 0 } };

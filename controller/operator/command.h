@@ -3,6 +3,7 @@
 #define CONTROLLER_OPERATOR_COMMAND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/msg.h"
@@ -26,11 +27,13 @@ struct operators {
 	char lease[64];
 	int64_t lease_ends_us;
 	struct act *acts; /* for undo */
-	uint32_t n_acts, room_acts;
+	uint32_t n_acts;
+	size_t room_acts;
 	struct awaited *awaited; /* previews under way */
 	uint32_t n_awaited;
 	struct asker *askers; /* (n_askers) who had plans compared */
-	uint32_t n_askers, room_askers;
+	uint32_t n_askers;
+	size_t room_askers;
 	uint64_t commands; /* numbers given to their acts */
 };
 

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/list.h"
 #include "controller/members/gather.h"
 #include "controller/members/member.h"
 #include "controller/network/seen_links.h"
@@ -237,7 +237,7 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 	    (info.role != KEYS_CONSOLE && info.role != KEYS_WATCHER))
 		return;
 	if (!to) {
-		if (!list_grow(&c->stream.consoles, c->stream.n_consoles, &c->stream.room_consoles, sizeof(*c->stream.consoles)))
+		if (!array_grow(&c->stream.consoles, &c->stream.room_consoles, c->stream.n_consoles + 1, sizeof(*c->stream.consoles)))
 			return;
 		to = &c->stream.consoles[c->stream.n_consoles++];
 		*to = (struct console){ .peer = peer };

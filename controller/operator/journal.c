@@ -3,9 +3,9 @@
 
 #include <stdarg.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/list.h"
 #include "controller/operator/stream.h"
 
 enum { LINES = 400, ALERTS = 50 /* about one node, at once */ };
@@ -54,8 +54,8 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
 	if (c->store && store_note(c->store, &sn, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	list_keep_newest(c->journal.notes, &c->journal.n_notes, KEPT_NOTES, sizeof(*c->journal.notes));
-	if (!list_grow(&c->journal.notes, c->journal.n_notes, &c->journal.room_notes, sizeof(*c->journal.notes)))
+	c->journal.n_notes = (uint32_t)array_keep_newest(c->journal.notes, c->journal.n_notes, KEPT_NOTES, sizeof(*c->journal.notes));
+	if (!array_grow(&c->journal.notes, &c->journal.room_notes, c->journal.n_notes + 1, sizeof(*c->journal.notes)))
 		return n->id;
 	c->journal.notes[c->journal.n_notes++] = *n;
 	consoles_tell(c, &m);

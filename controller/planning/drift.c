@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "controller/controller.h"
 #include "controller/history/record.h"
 #include "controller/iteration/predict.h"
 #include "controller/iteration/reroute.h"
-#include "controller/list.h"
 #include "controller/members/door.h"
 #include "controller/members/member.h"
 #include "controller/network/seen_links.h"
@@ -83,9 +83,9 @@ static struct crowd crowd_of(const struct controller *c, const struct member *m,
 			ways[n_ways++] = other->way_ratio;
 	}
 	if (w.judged >= CROWD || !m->hello.machine[0])
-		w.usual = list_median(ratios, w.judged);
+		w.usual = array_median(ratios, w.judged);
 	if (n_ways)
-		w.ways = list_median(ways, n_ways);
+		w.ways = array_median(ways, n_ways);
 	w.shared = m->hello.cores > 0 && w.agents > m->hello.cores;
 	return w;
 }
@@ -221,7 +221,7 @@ static double common_ratio(const struct controller *c, const struct member *m,
 	}
 	if (*n < LINKS)
 		return 0;
-	middle = list_median(ratios, *n);
+	middle = array_median(ratios, *n);
 	for (size_t i = 0; i < *n; i++)
 		alike += !is_different(ratios[i], middle);
 	return alike * 4 >= *n * 3 ? middle : 0;

@@ -1,6 +1,6 @@
 #include "controller/trust/pairs.h"
 
-#include "controller/list.h"
+#include "base/array.h"
 #include "wire/msg.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ struct pair *pairs_add(struct pairs *p, uint16_t a, uint16_t b, uint64_t iterati
 
 	forget_pair(p, iteration);
 	d = pairs_find(p, a, b);
-	if (!d && list_grow(&p->of, p->n, &p->room, sizeof(*p->of))) {
+	if (!d && array_grow(&p->of, &p->room, p->n + 1, sizeof(*p->of))) {
 		d = &p->of[p->n++];
 		*d = (struct pair){ { a, b }, -1, false, iteration };
 	}

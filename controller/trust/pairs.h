@@ -7,6 +7,7 @@
 #define CONTROLLER_PAIRS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct pair {
@@ -18,7 +19,8 @@ struct pair {
 
 struct pairs {
 	struct pair *of; /* (n) each two nodes once; free() */
-	uint32_t n, room;
+	uint32_t n;
+	size_t room;
 };
 
 /* Borrowed until the next pairs_add; NULL: memory is out. Forgets those of which nobody is out, 200 iterations

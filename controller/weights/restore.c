@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/run_state.h"
 #include "controller/iteration/standstill.h"
-#include "controller/list.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/members/places.h"
@@ -36,14 +36,15 @@ enum { ANEW_AGAIN_US = 1000000 }; /* until a stage that could not be made of its
 
 struct shards {
 	struct kept_shard *list;
-	uint32_t n, room;
+	uint32_t n;
+	size_t room;
 };
 
 static int see_shard(void *context, const struct store_shard *k)
 {
 	struct shards *s = context;
 
-	if (!list_grow(&s->list, s->n, &s->room, sizeof(*s->list)))
+	if (!array_grow(&s->list, &s->room, s->n + 1, sizeof(*s->list)))
 		return -ENOMEM;
 	s->list[s->n].iteration = k->iteration;
 	s->list[s->n].stage = k->stage;

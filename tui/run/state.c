@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 
+
 int state_new(struct state **out)
 {
 	struct state *s = calloc(1, sizeof(*s));
@@ -47,8 +48,6 @@ void state_free(struct state *s)
 /* Room for one more element; the oldest half goes when `most` are there. */
 static int grow_table(void **array, size_t *n, size_t *room, size_t size, size_t most)
 {
-	void *more;
-
 	if (*n < *room)
 		return 0;
 	if (*n >= most) {
@@ -58,11 +57,7 @@ static int grow_table(void **array, size_t *n, size_t *room, size_t size, size_t
 		*n -= half;
 		return 0;
 	}
-	more = array_grow(*array, room, *n + 1, size);
-	if (!more)
-		return -ENOMEM;
-	*array = more;
-	return 0;
+	return array_grow(array, room, *n + 1, size) ? 0 : -ENOMEM;
 }
 
 /* ---- one message each ----
