@@ -203,7 +203,8 @@ static void noise_is_canonical_or_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_type_comes_back), cmocka_unit_test(fields_come_back),
+		cmocka_unit_test(every_type_comes_back),
+		cmocka_unit_test(bytes_stay), cmocka_unit_test(fields_come_back),
 		cmocka_unit_test(a_tensor_keeps_its_body), cmocka_unit_test(wrong_bytes_are_refused),
 		cmocka_unit_test(limits_are_kept), cmocka_unit_test(noise_is_canonical_or_refused),
 	};
