@@ -5,11 +5,11 @@
  * (requests.h), and the loop does it. The parts, by folder:
  *
  *     members/    member.c what is known of a node, and what is sent to it;  node_state.c its state, and who is gone;
- *                 peers.c what agents are told of one another;  assign.c who holds which stage;  places.c where a
- *                 joiner goes;  members.c what agents say;  quiet.c who is not heard any more;  cuts.c who is cut off;
- *                 door.c who is refused, expelled;  gather.c the run's beginning, and its going on after a takeover
+ *                 peers.c what agents are told of one another;  assign.c who holds which stage;  placement.c where a
+ *                 joiner goes;  members.c what agents say;  failure_detector.c who is not heard any more;  link_failures.c who is cut off;
+ *                 admission.c who is refused, expelled;  startup.c the run's beginning, and its going on after a takeover
  *     network/    link_table.c, measuring.c every link measured before the first plan, and a joiner's;
- *                 seen_links.c what consoles see of links;  cut_links.c which are cut
+ *                 observed_links.c what consoles see of links;  failed_links.c which are cut
  *     planning/   question.c what a planner is asked;  ahead.c plans made ahead;  replan.c when it is asked;
  *                 answers.c what is done with the answers;  drift.c what strays from the plan
  *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  anew.c;  commit.c the
@@ -44,12 +44,12 @@
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/routes.h"
 #include "controller/iteration/standstill.h"
-#include "controller/members/door.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
-#include "controller/members/quiet.h"
-#include "controller/members/silence.h"
-#include "controller/network/cut_links.h"
+#include "controller/members/failure_detector.h"
+#include "controller/members/heartbeat_timeout.h"
+#include "controller/network/failed_links.h"
 #include "controller/network/link_table.h"
 #include "controller/operator/command.h"
 #include "controller/operator/journal.h"
@@ -75,7 +75,7 @@
 
 struct ahead;     /* ahead.c */
 struct measuring; /* measuring.c */
-struct seen_link; /* seen_links.h */
+struct observed_link; /* observed_links.h */
 
 struct controller {
 	struct options options;
@@ -112,9 +112,9 @@ struct controller {
 	struct link_table *links;     /* as measured; NULL: nothing is */
 	struct measuring *measuring;  /* NULL: nothing was */
 	struct membership membership;
-	struct quiet quiet;
+	struct failure_detector detector;
 	struct admission admission;
-	struct cut_links cuts;
+	struct failed_links failed_links;
 	struct home home;
 	struct keepers keepers;
 	uint64_t corpus_hash;

@@ -21,13 +21,13 @@
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/standstill.h"
 #include "controller/members/assign.h"
-#include "controller/members/cuts.h"
-#include "controller/members/door.h"
-#include "controller/members/gather.h"
+#include "controller/members/link_failures.h"
+#include "controller/members/admission.h"
+#include "controller/members/startup.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
-#include "controller/members/quiet.h"
+#include "controller/members/failure_detector.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/command.h"
 #include "controller/operator/consoles.h"
@@ -133,7 +133,7 @@ static void hear_agent(struct controller *c, struct member *m, const struct msg 
 		members_links(c, m, &msg->u.links);
 		break;
 	default:
-		door_wrong(c, m->peer, msg_name(msg->type));
+		admission_wrong(c, m->peer, msg_name(msg->type));
 	}
 }
 
@@ -145,10 +145,10 @@ static void take_message(struct controller *c, const struct post_message *p)
 	int rc = msg_decode(&msg, p->data, p->size);
 
 	if (rc != 0) {
-		door_wrong(c, p->peer, strerror(-rc));
+		admission_wrong(c, p->peer, strerror(-rc));
 		return;
 	}
-	door_charge(c, p->peer, &msg);
+	admission_charge(c, p->peer, &msg);
 	if (msg.type == MSG_HELLO) {
 		members_replaced(c, p->peer, &msg.u.hello);
 		loop_act(c); /* the node may be given another stage: who is lost was in the one before */
@@ -173,12 +173,12 @@ static void receive_messages(struct controller *c)
 		if (p.kind == POST_DATA)
 			take_message(c, &p);
 		else if (p.kind == POST_DOWN) {
-			door_down(c, p.peer, p.reason);
+			admission_down(c, p.peer, p.reason);
 			consoles_down(c, p.peer);
 		}
 		loop_act(c);
 	}
-	door_turn(c);
+	admission_turn(c);
 }
 
 /* ---- the phases of a run ---- */
@@ -187,7 +187,7 @@ void loop_phase(struct controller *c)
 {
 	switch (c->phase) {
 	case PHASE_GATHERING: /* until everybody is here and has a stage */
-		gather_turn(c);
+		startup_turn(c);
 		break;
 	case PHASE_PLANNING: /* between two iterations */
 	case PHASE_PAUSED:
@@ -232,7 +232,7 @@ void loop_look_at_members(struct controller *c)
 	loop_act(c);
 	members_check_joiners(c);
 	loop_act(c);
-	cuts_check(c);
+	link_failures_check(c);
 	loop_act(c);
 	members_ping(c);
 }
@@ -280,7 +280,7 @@ static void take_signal(struct controller *c, int fd)
 static bool is_over(const struct controller *c)
 {
 	return c->phase == PHASE_FINISHED &&
-	       (post_idle(c->post, 0) || c->now_us - c->ending.at_us >= FLUSH_US + FLUSH_TRIPS * quiet_farthest_us(c));
+	       (post_idle(c->post, 0) || c->now_us - c->ending.at_us >= FLUSH_US + FLUSH_TRIPS * failure_detector_farthest_us(c));
 }
 
 void loop_run(struct controller *c, int signals)

@@ -359,7 +359,7 @@ void controller_fini(struct controller *c)
 	}
 	free(c->members);
 	free(c->pairs.of);
-	free(c->cuts.of);
+	free(c->failed_links.of);
 	free(c->shard_of);
 	free(c->model_json);
 	free(c->carried.text);

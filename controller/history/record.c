@@ -145,7 +145,7 @@ void record_link(struct controller *c, uint16_t from, uint16_t to)
 	record_moment(c, &m);
 }
 
-void record_cut(struct controller *c, const struct cut *k)
+void record_cut(struct controller *c, const struct link_failure *k)
 {
 	put_event(c, json_pack("{s:s, s:i, s:i, s:s, s:f, s:f, s:I}", "event", "link", "from", (int)k->from, "to",
 			 (int)k->to, "state", k->active ? "cut" : "back", "quiet_s", k->quiet_s,

@@ -8,7 +8,7 @@
 enum { KEPT_CURVE = 4096 };
 
 struct controller;
-struct cut;
+struct link_failure;
 struct error;
 struct fault;
 struct member;
@@ -41,7 +41,7 @@ void record_phase(struct controller *c);
 /* What is planned against was corrected: a node's times, a link's delay. */
 void record_compute(struct controller *c, uint16_t node);
 void record_link(struct controller *c, uint16_t from, uint16_t to);
-void record_cut(struct controller *c, const struct cut *k); /* it is cut, or there again */
+void record_cut(struct controller *c, const struct link_failure *k); /* it is cut, or there again */
 void record_disk(struct controller *c); /* full, or room again */
 /* What a death led to, step by step: "rerun" (value: microbatches told to run again), "planned"
  * (value: microseconds the planner took), "started" (value: the first of them to start, at_us).

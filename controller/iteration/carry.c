@@ -107,7 +107,7 @@ bool carry_on(struct controller *c)
 /* So many heartbeats, and those of some round trips. */
 static uint64_t patience_beats(const struct member *m)
 {
-	return RECALL_BEATS + (uint64_t)(RECALL_TRIPS * silence_round_trip(&m->rounds) / SILENCE_BEAT_US);
+	return RECALL_BEATS + (uint64_t)(RECALL_TRIPS * timeout_round_trip(&m->rounds) / TIMEOUT_BEAT_US);
 }
 
 /* It has lived for so many heartbeats since, as it says itself: what it lacks is no time. */

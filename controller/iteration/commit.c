@@ -15,7 +15,7 @@
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/members/door.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
@@ -320,7 +320,7 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 	if (was_told(c, m, r))
 		record_hash(c, m, r->stage, r->iteration, r->hash);
 	else
-		door_stray(c, m, "tells of commits that it was not told of");
+		admission_stray(c, m, "tells of commits that it was not told of");
 	if (r->copy || r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
 		copies_committed(c, m, r);
 		return;

@@ -27,7 +27,7 @@
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/reroute.h"
 #include "controller/iteration/sums.h"
-#include "controller/members/door.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/announce.h"
@@ -372,7 +372,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	told = is_of_route(c, mb, &e);
 	again = told && !(e.type == WORK_ENDS && e.counted) && !once_add(&c->progress.told_of, number_of(&e));
 	if (!told || again)
-		door_stray(c, m, "tells of tasks that it was not given, or again and again");
+		admission_stray(c, m, "tells of tasks that it was not given, or again and again");
 	if (again || (!told && e.type != WORK_ENDS))
 		return;
 	e.at_us += m->clock_offset_us;

@@ -201,7 +201,7 @@ static bool at_rest(const struct controller *c, const struct member *m)
 {
 	const struct msg_heartbeat *b = &m->beat;
 
-	if (m->replica && c->now_us - m->heard_us > LOOK_US + silence_round_trip(&m->rounds) / 2)
+	if (m->replica && c->now_us - m->heard_us > LOOK_US + timeout_round_trip(&m->rounds) / 2)
 		return false; /* its last word may be of before */
 	if (m->replica && b->committed != c->committed)
 		return post_idle(c->post, m->peer); /* else the commit may be on its way */

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/members/silence.h"
+#include "controller/members/heartbeat_timeout.h"
 #include "controller/trust/budget.h"
 #include "wire/keys.h"
 #include "wire/msg.h"
 #include "wire/post.h"
 
 struct controller;
-struct seen_link;
+struct observed_link;
 
 /* A summed gradient as one agent has it. */
 struct told_sum {
@@ -100,7 +100,7 @@ struct member {
 	int64_t lived_us;    /* or anything else of it */
 	struct msg_stuck stuck[MSG_STUCK]; /* links that it tells nothing moves on */
 	uint32_t n_stuck;
-	bool cut;            /* dead for that reason: comes back when its links do (cuts.c) */
+	bool cut;            /* dead for that reason: comes back when its links do (link_failures.c) */
 	int64_t cut_seen_us; /* a link of it was stuck */
 	struct flow sent, received;
 	uint64_t tasks_then; /* that it had ended when nothing had ended for a moment */
@@ -108,10 +108,10 @@ struct member {
 	uint64_t accuses_in; /* the last in which it told of an impossible number */
 	uint64_t accused_in; /* the last in which it accused anybody, */
 	uint8_t accused[MSG_NODES / 8]; /* and these then: a bit each */
-	int64_t late_us; /* the latest lately that it said a word, by its own clock: silence.h */
+	int64_t late_us; /* the latest lately that it said a word, by its own clock: heartbeat_timeout.h */
 	int64_t gap_us;  /* the longest lately until one came */
-	struct silence_rounds rounds;
-	int64_t allowed_us;  /* it may be quiet for so long, as last looked at (quiet.c), */
+	struct timeout_rounds rounds;
+	int64_t allowed_us;  /* it may be quiet for so long, as last looked at (failure_detector.c), */
 	int64_t patience_us; /* and its words be late, the way apart */
 	uint16_t machine;    /* the least member on the same one */
 	bool going;          /* taken out with others at this moment: nothing goes to it */
@@ -120,7 +120,7 @@ struct member {
 	int64_t round_trip_us;   /* of the sample the offset comes from: the least lately */
 	int64_t offset_at_us;
 	uint8_t slots;
-	struct seen_link *links; /* from here to others */
+	struct observed_link *links; /* from here to others */
 	uint32_t n_links;
 	size_t room_links;
 	double links_ratio; /* drift.c: all links from here, of what was planned */
@@ -130,7 +130,7 @@ struct member {
 	double way_ratio; /* of its links, as told last, over what was planned; 0: not told */
 	double task_took_s, task_planned_s;
 	uint32_t n_tasks, strikes;
-	struct budget strays, ignored; /* door.c: words that nobody asked for; lines that it is not listened to */
+	struct budget strays, ignored; /* admission.c: words that nobody asked for; lines that it is not listened to */
 	struct budget lines, troubles, rows, corrections; /* of the journal, about it, and told by it; of the store; of what
 							    * is believed of its links */
 	bool changed;    /* consoles have not been told */

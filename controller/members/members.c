@@ -17,10 +17,10 @@
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
-#include "controller/members/quiet.h"
-#include "controller/network/cut_links.h"
+#include "controller/members/failure_detector.h"
+#include "controller/network/failed_links.h"
 #include "controller/network/measuring.h"
-#include "controller/network/seen_links.h"
+#include "controller/network/observed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/drift.h"
 #include "controller/trust/agree.h"
@@ -150,7 +150,7 @@ void members_replaced(struct controller *c, post_peer_id peer, const struct msg_
 	m = find_place(c, &info.key, hello->node);
 	if (!m || !m->replica || m->hello.incarnation == hello->incarnation)
 		return;
-	quiet_hung_up(c);
+	failure_detector_hung_up(c);
 	members_gone(c, m, "its process was replaced");
 }
 
@@ -182,7 +182,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	if (m->hello.incarnation != hello->incarnation)
 		m->differs = false; /* that was another process */
 	m->hello = *hello;
-	quiet_begin(c, m);
+	failure_detector_begin(c, m);
 	m->n_stuck = 0;
 	m->round_trip_us = 0;
 	m->plan_epoch = 0;
@@ -254,7 +254,7 @@ static void learn_clock(struct controller *c, struct member *m, const struct msg
 	round_trip = c->now_us - h->echo_us - h->echo_age_us;
 	if (round_trip < 0)
 		return;
-	silence_round(&m->rounds, round_trip ? round_trip : 1);
+	timeout_round(&m->rounds, round_trip ? round_trip : 1);
 	offset = c->now_us - h->now_us - round_trip / 2;
 	if (m->round_trip_us != 0 && round_trip > m->round_trip_us &&
 	    c->now_us - m->offset_at_us < OFFSET_AGE_US)
@@ -277,13 +277,13 @@ static void heard_again(struct controller *c, struct member *m)
 
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h)
 {
-	if (!quiet_hear(c, m, h))
+	if (!failure_detector_hear(c, m, h))
 		return; /* a newer one has overtaken it */
 	if (m->beat.slots != h->slots || m->beat.running != h->running || m->beat.queued != h->queued)
 		m->changed = true;
 	m->beat = *h;
 	m->beat.stuck = NULL; /* of the message */
-	cuts_hear(c, m, h);
+	link_failures_hear(c, m, h);
 	doubt_beat(c, m);
 	learn_clock(c, m, h);
 	if (m->state == NODE_SUSPECT) {
@@ -292,7 +292,7 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 		members_set(c, m, NODE_FAILED, "marked failed");
 	} else if (m->state == NODE_DEAD && c->phase == PHASE_GATHERING && member_stage(c, m) < 0) {
 		members_set(c, m, NODE_JOINING, "");
-	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m) && cuts_healed(c, m)) {
+	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m) && link_failures_healed(c, m)) {
 		heard_again(c, m);
 	}
 	/* Agents tell their weights with every beat: a replica that differs is an alarm. It may come before the
@@ -368,7 +368,7 @@ void members_links(struct controller *c, struct member *m, const struct msg_link
 	if (!c->links)
 		drift_links(c, m, &each);
 	for (uint32_t i = 0; i < each.n_links; i++) {
-		struct seen_link *s = seen_link(m, links[i].to);
+		struct observed_link *s = observed_link(m, links[i].to);
 
 		if (!s)
 			return;
@@ -389,7 +389,7 @@ static bool source_lost(const struct controller *c, const struct member *m)
 
 	if (m->keeps < 0 || m->kept)
 		return false;
-	return cuts_between(c, m->id, m->source) ||
+	return link_failures_between(c, m->id, m->source) ||
 	       (!(source->replica && member_stage(c, source) == m->keeps) &&
 		!copy_whole(source, m->keeps) && !copy_left_out(c, source, m->keeps));
 }
@@ -450,7 +450,7 @@ void members_hear_silence(struct controller *c)
 {
 	int64_t gap = c->now_us - c->membership.next_look_us;
 
-	quiet_check(c, c->membership.next_look_us != 0 && gap > 100000 ? gap : 0);
+	failure_detector_check(c, c->membership.next_look_us != 0 && gap > 100000 ? gap : 0);
 	c->membership.next_look_us = c->now_us + 20000;
 }
 

@@ -14,9 +14,9 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/members/gather.h"
+#include "controller/members/startup.h"
 #include "controller/members/member.h"
-#include "controller/network/seen_links.h"
+#include "controller/network/observed_links.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/see.h"
@@ -92,7 +92,7 @@ static void fill_status(const struct controller *c, const struct console *to, st
 		s->faults += c->faults[i].active;
 	snprintf(s->lease, sizeof(s->lease), "%s", c->operators.lease);
 	if (c->phase == PHASE_GATHERING)
-		gather_status(c, s);
+		startup_status(c, s);
 	else
 		describe_phase(c, s->doing, sizeof(s->doing));
 }
@@ -106,7 +106,7 @@ static float find_planned_delay(const struct controller *c, const struct msg_lin
 }
 
 /* An agent tells what it saw since it last told; here it is what was seen at all. */
-static void fill_link(const struct controller *c, const struct seen_link *s, struct msg_link *l)
+static void fill_link(const struct controller *c, const struct observed_link *s, struct msg_link *l)
 {
 	*l = s->link;
 	l->measured_delay_s = s->took_s;
@@ -138,7 +138,7 @@ static void tell_links(struct controller *c, struct console *only)
 	for (int all = 0; links && all <= (only != NULL); all++) {
 		for (uint32_t i = 0; i < c->n_members; i++)
 			for (uint32_t k = 0; k < c->members[i].n_links; k++) {
-				struct seen_link *s = &c->members[i].links[k];
+				struct observed_link *s = &c->members[i].links[k];
 
 				fill_link(c, s, &links[n]);
 				if (!all && memcmp(&links[n], &s->told, sizeof(s->told)) == 0)

@@ -12,7 +12,7 @@
 #include "controller/history/record.h"
 #include "controller/iteration/anew.h"
 #include "controller/iteration/predict.h"
-#include "controller/members/cuts.h"
+#include "controller/members/link_failures.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/command.h"
 #include "controller/operator/journal.h"
@@ -32,7 +32,7 @@ static void take_infeasible(struct controller *c, const struct planned *a)
 		note(c, NOTE_WARNING, -1, 0, "the skip ratio stays as it was");
 		replan(c, "the wanted skip ratio has no plan");
 	} else if (!c->current || !replan_usable(c, c->current)) {
-		cuts_give_way(c);
+		link_failures_give_way(c);
 	}
 }
 

@@ -18,9 +18,9 @@
 #include "controller/history/record.h"
 #include "controller/iteration/predict.h"
 #include "controller/iteration/reroute.h"
-#include "controller/members/door.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
-#include "controller/network/seen_links.h"
+#include "controller/network/observed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/replan.h"
 
@@ -121,7 +121,7 @@ static bool may_correct(struct controller *c, struct member *m, uint32_t links)
 
 	if (budget_take(&m->corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60, c->now_us))
 		return true;
-	door_ignored(c, m, "tells other things of its links again and again");
+	admission_ignored(c, m, "tells other things of its links again and again");
 	return false;
 }
 
@@ -178,7 +178,7 @@ static double measured_way_s(const struct controller *c, const struct msg_link *
 	return seen->way_s;
 }
 
-void drift_link(struct controller *c, struct seen_link *s)
+void drift_link(struct controller *c, struct observed_link *s)
 {
 	const struct msg_link *l = &s->link;
 	double believed = *delay_of(c->cluster, l->from, l->to);

@@ -18,8 +18,8 @@ bool planned_uses(const struct planned *p, uint16_t node)
 /* None of its paths uses a link that is cut. */
 static bool links_are_there(const struct controller *c, const struct plan *plan)
 {
-	for (uint32_t k = 0; k < c->cuts.n; k++) {
-		const struct cut *cut = &c->cuts.of[k];
+	for (uint32_t k = 0; k < c->failed_links.n; k++) {
+		const struct link_failure *cut = &c->failed_links.of[k];
 
 		for (int i = 0; cut->active && i < plan->n_microbatches; i++) {
 			const struct plan_microbatch *m = &plan->microbatches[i];

@@ -1,4 +1,4 @@
-/* An iteration that begins anew, a stage without a replica, another controller: as recover.c, gather.c and carry.c
+/* An iteration that begins anew, a stage without a replica, another controller: as recover.c, startup.c and carry.c
  * have it. */
 #include "controller/tests/protocol_run.h"
 

@@ -20,10 +20,10 @@
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
-#include "controller/members/cuts.h"
+#include "controller/members/link_failures.h"
 #include "controller/members/members.h"
 #include "controller/members/node_state.h"
-#include "controller/network/cut_links.h"
+#include "controller/network/failed_links.h"
 #include "controller/planning/question.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
@@ -811,8 +811,8 @@ static void complains(struct controller *c, uint16_t from, uint16_t to)
 
 	for (int i = 0; i < NODES; i++)
 		c->members[i].heard_us = c->now_us;
-	cuts_hear(c, &c->members[from], &h);
-	cuts_check(c);
+	link_failures_hear(c, &c->members[from], &h);
+	link_failures_check(c);
 	loop_act(c);
 }
 
@@ -881,7 +881,7 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 	does(c, data, 0, WORK_LOSS, FIRST, 0.1);
 	does(c, next, 0, WORK_BACKWARD, FIRST, 0.1);
 	complains(c, next, data);
-	assert_true(cuts_between(c, data, next));
+	assert_true(link_failures_between(c, data, next));
 	assert_int_equal(out->state, NODE_DEAD);
 	assert_int_equal(c->phase, PHASE_COMPUTING);
 	assert_true(second_of(c, 0) != next);
@@ -889,7 +889,7 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 	members_heartbeat(c, out, &h);
 	loop_act(c);
 	assert_true(out->state != NODE_DEAD); /* though the link is still not there */
-	assert_true(cuts_between(c, data, next));
+	assert_true(link_failures_between(c, data, next));
 }
 
 /* Of the others nobody is left to go around it. */

@@ -1,6 +1,6 @@
 /* home.c - back to the places that the first plan gave.
  *
- * While nodes are away others take their places (copies.c, places.c), and the exchange stays when they
+ * While nodes are away others take their places (copies.c, placement.c), and the exchange stays when they
  * are back, though links to the other replicas may be far slower from there. So of two that work, one of which stands
  * where the other belongs, each fetches a copy of the other's stage beside its own. When both are
  * whole, between two iterations, they change places; the next iteration waits for that a moment. One alone changes
@@ -10,7 +10,7 @@
 
 #include "controller/controller.h"
 #include "controller/members/member.h"
-#include "controller/members/places.h"
+#include "controller/members/placement.h"
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/moves.h"
@@ -32,7 +32,7 @@ static bool at_work(const struct controller *c, const struct member *m)
 static bool may_move(const struct controller *c, const struct member *m, int stage)
 {
 	return at_work(c, m) && is_away(c, m) && m->keeps < 0 && copies_room(c, m, stage) &&
-	       place_near(c, m, stage);
+	       placement_near(c, m, stage);
 }
 
 /* Who should leave that stage for `m` to come home; best if that brings both home. */

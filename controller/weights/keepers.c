@@ -19,7 +19,7 @@
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
-#include "controller/members/places.h"
+#include "controller/members/placement.h"
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
 
@@ -95,7 +95,7 @@ static double way_of_copies_s(const struct controller *c)
 			const struct member *from = &c->members[k];
 
 			if (from->replica && member_stage(c, from) == m->keeps)
-				most = fmax(most, place_transfer_s(c, from, m, sizeof(float) *
+				most = fmax(most, placement_transfer_s(c, from, m, sizeof(float) *
 						  (double)c->stage_parameters[m->keeps]));
 		}
 	}
@@ -150,12 +150,12 @@ static bool is_better_keeper(const struct controller *c, int stage, const struct
 {
 	bool near, best_near, at_home, best_at_home, rich, best_rich;
 
-	if (place_distance_s(c, source, m) < 0)
+	if (placement_distance_s(c, source, m) < 0)
 		return false;
 	if (!best)
 		return true;
-	near = place_near(c, m, stage);
-	best_near = place_near(c, best, stage);
+	near = placement_near(c, m, stage);
+	best_near = placement_near(c, best, stage);
 	at_home = m->home == stage;
 	best_at_home = best->home == stage;
 	rich = stage_replicas(c, member_stage(c, m), NULL) >= 3;
@@ -166,7 +166,7 @@ static bool is_better_keeper(const struct controller *c, int stage, const struct
 		return rich;
 	if (at_home != best_at_home)
 		return at_home;
-	return place_distance_s(c, source, m) < place_distance_s(c, source, best);
+	return placement_distance_s(c, source, m) < placement_distance_s(c, source, best);
 }
 
 static bool appoint_keeper(struct controller *c, int stage)
@@ -186,7 +186,7 @@ static bool appoint_keeper(struct controller *c, int stage)
 		return false;
 	note(c, NOTE_EVENT, best->id, 0,
 	     "S%d has one replica: n%02u, %.3g s away, keeps a copy", stage, best->id,
-	     place_distance_s(c, source, best));
+	     placement_distance_s(c, source, best));
 	return true;
 }
 

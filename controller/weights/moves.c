@@ -7,8 +7,8 @@
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
-#include "controller/members/places.h"
-#include "controller/members/quiet.h"
+#include "controller/members/placement.h"
+#include "controller/members/failure_detector.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/replan.h"
 #include "controller/weights/copies.h"
@@ -76,7 +76,7 @@ void copies_load(struct controller *c, struct member *m, int stage)
 
 bool copies_settle(const struct controller *c, int64_t since_us)
 {
-	return c->now_us - since_us < SETTLE_US + 2 * quiet_farthest_us(c);
+	return c->now_us - since_us < SETTLE_US + 2 * failure_detector_farthest_us(c);
 }
 
 static bool still_moving(struct controller *c)
@@ -110,7 +110,7 @@ static uint32_t count_joiners(const struct controller *c, int stage)
 static bool should_move(struct controller *c, const struct member *m)
 {
 	return m->replica && m->keeps >= 0 && !m->homing && copy_coming(c, m, m->keeps) &&
-	       place_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) + count_joiners(c, m->keeps) <= 1 &&
+	       placement_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) + count_joiners(c, m->keeps) <= 1 &&
 	       stage_replicas(c, member_stage(c, m), NULL) >= 3 && copies_place(c, m->keeps);
 }
 

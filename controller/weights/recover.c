@@ -117,7 +117,7 @@ static bool may_hold(const struct controller *c, int stage)
 		const struct member *m = &c->members[i];
 
 		if (member_alive(m) && !m->marked && !m->differs && m->held_stage == stage && m->holds == c->committed &&
-		    m->heard_us <= m->unready_us + SILENCE_BEAT_US + silence_round_trip(&m->rounds))
+		    m->heard_us <= m->unready_us + TIMEOUT_BEAT_US + timeout_round_trip(&m->rounds))
 			return true;
 	}
 	return false;

@@ -22,7 +22,7 @@
 #include "controller/iteration/standstill.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
-#include "controller/members/places.h"
+#include "controller/members/placement.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
 #include "controller/trust/doubt.h"
@@ -472,7 +472,7 @@ static double fetches_s(const struct controller *c)
 	double s = 0;
 
 	for (uint32_t i = 0; r->average && i < r->n_from; i++)
-		s += place_transfer_s(c, &c->members[r->from_nodes[i]], &c->members[r->who[r->stage]],
+		s += placement_transfer_s(c, &c->members[r->from_nodes[i]], &c->members[r->who[r->stage]],
 				      parameter_bytes * (double)c->stage_parameters[r->from[i]]);
 	return s;
 }

@@ -1,6 +1,6 @@
-/* seen_links.h - what consoles are shown of each link: as its sender last told, or as it was measured. */
-#ifndef CONTROLLER_NETWORK_SEEN_LINKS_H
-#define CONTROLLER_NETWORK_SEEN_LINKS_H
+/* observed_links.h - what consoles are shown of each link: as its sender last told, or as it was measured. */
+#ifndef CONTROLLER_NETWORK_OBSERVED_LINKS_H
+#define CONTROLLER_NETWORK_OBSERVED_LINKS_H
 
 #include <stdint.h>
 
@@ -9,7 +9,7 @@
 struct controller;
 struct member;
 
-struct seen_link {
+struct observed_link {
 	struct msg_link link; /* as its sender last told */
 	struct msg_link told; /* as consoles were last told */
 	float took_s;         /* what activations took when some last travelled; 0: none did */
@@ -17,7 +17,7 @@ struct seen_link {
 };
 
 /* Of a link from m; NULL: out of memory. */
-struct seen_link *seen_link(struct member *m, uint16_t to);
-void members_link_seen(struct controller *c, struct member *m, uint16_t to); /* c->links has changed */
+struct observed_link *observed_link(struct member *m, uint16_t to);
+void members_link_observed(struct controller *c, struct member *m, uint16_t to); /* c->links has changed */
 
 #endif

@@ -1,10 +1,10 @@
-/* gather.c - before the first iteration, and after a takeover: who is here, and in which stage.
+/* startup.c - before the first iteration, and after a takeover: who is here, and in which stage.
  *
  * A new run: agents come; links are measured, then compute, one agent of a machine at a time; a plan is made of that;
  * agents build their stages. What is emulated is planned at once. A run that is taken over waits for those who
  * were there at the last commit, and goes on with their weights where every stage is held by somebody.
  */
-#include "controller/members/gather.h"
+#include "controller/members/startup.h"
 
 #include <math.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static uint8_t list_steps(const struct controller *c)
 }
 
 /* Which steps there are depends on the run; how far a step is, on who has done its part. */
-void gather_status(const struct controller *c, struct msg_see_status *s)
+void startup_status(const struct controller *c, struct msg_see_status *s)
 {
 	uint32_t here = 0, ready = 0, timed = 0;
 	char left[32] = "";
@@ -509,7 +509,7 @@ static void gather_again(struct controller *c)
 		replan(c, "the run was taken over");
 }
 
-void gather_turn(struct controller *c)
+void startup_turn(struct controller *c)
 {
 	if (c->resumed)
 		gather_again(c);

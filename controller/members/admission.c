@@ -1,10 +1,10 @@
-/* door.c - who may not come in, or no more: what was refused is told in the journal, what costs
+/* admission.c - who may not come in, or no more: what was refused is told in the journal, what costs
  * the controller more than a message's usual work is charged to its sender, and an agent whose
  * key was expelled or barred is out at once, at the other agents' doors as well.
  *
  * Everything that a refused sender can repeat is told at most every TELL_EVERY_US, as a number.
  */
-#include "controller/members/door.h"
+#include "controller/members/admission.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1
 /* In frames (post.h, charge_per_s): a greeting sets up a node, an attaching console gets all
  * the curves, a trouble is journalled on disk, commands plan or are recorded, and what comes in lists is looked
  * at one by one. */
-void door_charge(struct controller *c, post_peer_id from, const struct msg *m)
+void admission_charge(struct controller *c, post_peer_id from, const struct msg *m)
 {
 	const struct member *by = m->type == MSG_TROUBLE ? member_of_peer(c, from) : NULL;
 	double cost = 0;
@@ -44,7 +44,7 @@ void door_charge(struct controller *c, post_peer_id from, const struct msg *m)
 		post_charge(c->post, from, cost, c->now_us);
 }
 
-void door_wrong(struct controller *c, post_peer_id from, const char *what)
+void admission_wrong(struct controller *c, post_peer_id from, const char *what)
 {
 	const struct member *m = member_of_peer(c, from);
 
@@ -58,18 +58,18 @@ void door_wrong(struct controller *c, post_peer_id from, const char *what)
 	c->admission.wrong.left_out = 0;
 }
 
-void door_ignored(struct controller *c, struct member *m, const char *what)
+void admission_ignored(struct controller *c, struct member *m, const char *what)
 {
 	if (budget_take(&m->ignored, 1, 1, ignored_per_s, c->now_us))
 		note(c, NOTE_WARNING, m->id, 0, "n%02u is not listened to until this ends: it %s", m->id, what);
 }
 
-void door_stray(struct controller *c, struct member *m, const char *what)
+void admission_stray(struct controller *c, struct member *m, const char *what)
 {
 	if (budget_take(&m->strays, 1, STRAYS, strays_per_s, c->now_us))
 		return;
 	post_charge(c->post, m->peer, STRAY_COST, c->now_us);
-	door_ignored(c, m, what);
+	admission_ignored(c, m, what);
 }
 
 /* The list of the admitted may be edited while the run goes on. */
@@ -100,7 +100,7 @@ static void look_at_keys(struct controller *c)
 	}
 }
 
-void door_down(struct controller *c, post_peer_id peer, enum link_reason reason)
+void admission_down(struct controller *c, post_peer_id peer, enum link_reason reason)
 {
 	struct member *m = member_of_peer(c, peer);
 	struct post_peer_info info = { .name = "" };
@@ -124,7 +124,7 @@ static bool told_of(enum link_reason reason)
 	       reason != LINK_SILENT && reason != LINK_SUPERSEDED;
 }
 
-void door_turn(struct controller *c)
+void admission_turn(struct controller *c)
 {
 	struct post_counters now;
 	char text[160] = "";

@@ -14,7 +14,7 @@
 #include "controller/controller.h"
 #include "controller/loop.h"
 #include "controller/members/members.h"
-#include "controller/members/quiet.h"
+#include "controller/members/failure_detector.h"
 #include "controller/operator/consoles.h"
 
 enum { NODES = 6, SECOND = 1000000, LOOK_US = 20000, PING_US = 500000, CONNECTIONS = 4, LIMIT_US = 450000 };
@@ -94,8 +94,8 @@ static void trace_init(struct trace *t, const struct way *w, uint32_t n, const i
 	for (uint32_t i = 0; i < n; i++) {
 		int64_t *before = &last[i % w->connections];
 
-		said += SILENCE_BEAT_US + (late_us ? late_us[i] : 0);
-		t->words[i] = (struct word){ said, arrival(w, said, SILENCE_BEAT_US * w->connections, &rng), i + 1 };
+		said += TIMEOUT_BEAT_US + (late_us ? late_us[i] : 0);
+		t->words[i] = (struct word){ said, arrival(w, said, TIMEOUT_BEAT_US * w->connections, &rng), i + 1 };
 		if (t->words[i].arrives_us < *before) /* a connection keeps the order */
 			t->words[i].arrives_us = *before;
 		*before = t->words[i].arrives_us;
@@ -168,7 +168,7 @@ static void world_greet(struct world *w)
 {
 	for (int i = 0; i < NODES; i++) {
 		w->dead_us[i] = -1;
-		quiet_begin(w->c, &w->c->members[i]);
+		failure_detector_begin(w->c, &w->c->members[i]);
 	}
 }
 
@@ -237,7 +237,7 @@ static void look(struct world *w, int64_t now_us)
 {
 	hear(w, now_us);
 	w->c->now_us = now_us;
-	quiet_check(w->c, 0);
+	failure_detector_check(w->c, 0);
 	loop_act(w->c);
 	for (int i = 0; i < NODES; i++)
 		if (w->dead_us[i] < 0 && w->c->members[i].state == NODE_DEAD)
@@ -312,7 +312,7 @@ static void what_was_overtaken_is_not_believed(void **state)
 	members_heartbeat(w->c, m, &h);
 	loop_act(w->c);
 	assert_int_equal(m->beat.queued, 8);
-	quiet_begin(w->c, m); /* a new process counts anew */
+	failure_detector_begin(w->c, m); /* a new process counts anew */
 	h.beat = 1;
 	h.queued = 1;
 	members_heartbeat(w->c, m, &h);
@@ -390,7 +390,7 @@ static void who_slept_does_not_judge(void **state)
 	world_greet(w);
 	go(w, LOOK_US, 10 * SECOND);
 	w->c->now_us = 13 * SECOND; /* all that was said meanwhile is still to be read */
-	quiet_check(w->c, 3 * SECOND);
+	failure_detector_check(w->c, 3 * SECOND);
 	loop_act(w->c);
 	go(w, 13 * SECOND, 20 * SECOND);
 	nobody_died(w);
@@ -489,8 +489,8 @@ static void who_hangs_up_is_known_at_once(void **state)
 		w->vanishes_us[who] = at;
 		world_greet(w);
 		go(w, LOOK_US, told);
-		w->c->quiet.n_hung_up = 1;
-		w->c->quiet.hung_up_us = told;
+		w->c->detector.n_hung_up = 1;
+		w->c->detector.hung_up_us = told;
 		go(w, told, 15 * SECOND);
 		if (w->dead_us[who] < 0 || w->dead_us[who] - told > most)
 			fail_msg("node %u, seed %u: dead %.3f s after its connections ended", who, (unsigned)seed,
@@ -511,9 +511,9 @@ static void who_is_heard_has_not_hung_up(void **state)
 	world_greet(w);
 	for (int i = 1; i < 200; i++) {
 		go(w, (i - 1) * (int64_t)140000 + LOOK_US, i * (int64_t)140000);
-		w->c->quiet.n_hung_up = CONNECTIONS;
-		w->c->quiet.connections = CONNECTIONS;
-		w->c->quiet.hung_up_us = w->c->now_us;
+		w->c->detector.n_hung_up = CONNECTIONS;
+		w->c->detector.connections = CONNECTIONS;
+		w->c->detector.hung_up_us = w->c->now_us;
 	}
 	nobody_died(w);
 	world_free(w);
@@ -529,7 +529,7 @@ static void who_has_just_come_has_time(void **state)
 	look(w, LOOK_US);
 	look(w, SECOND);
 	nobody_died(w);
-	look(w, SILENCE_PATIENCE * LIMIT_US + LOOK_US);
+	look(w, TIMEOUT_PATIENCE * LIMIT_US + LOOK_US);
 	for (int i = 0; i < NODES; i++)
 		assert_true(w->dead_us[i] > 0);
 	world_free(w);

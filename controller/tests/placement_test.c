@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "controller/controller.h"
-#include "controller/members/places.h"
+#include "controller/members/placement.h"
 
 enum { NODES = 6 };
 
@@ -59,12 +59,12 @@ static void far_replicas_are_no_company(void **state)
 
 	(void)state;
 	m = &c->members[5];
-	assert_false(place_near(c, m, 1));
-	assert_true(place_near(c, m, 0) && place_near(c, m, 2));
-	assert_int_equal(place_for(c, m, 2), 2);
-	assert_int_equal(place_for(c, m, 1), -1); /* everybody is there: no other place is free */
+	assert_false(placement_near(c, m, 1));
+	assert_true(placement_near(c, m, 0) && placement_near(c, m, 2));
+	assert_int_equal(placement_for(c, m, 2), 2);
+	assert_int_equal(placement_for(c, m, 1), -1); /* everybody is there: no other place is free */
 	c->members[3].replica = false; /* nor does it matter who is away */
-	assert_true(place_near(c, m, 1));
+	assert_true(placement_near(c, m, 1));
 	unmake(c);
 }
 
@@ -75,18 +75,18 @@ static void what_the_first_plan_took_is_near(void **state)
 
 	(void)state;
 	c->cluster->sync_pair_s[5 * NODES + 3] = 15;
-	assert_true(place_near(c, m, 1)); /* half of an iteration and its sum */
+	assert_true(placement_near(c, m, 1)); /* half of an iteration and its sum */
 	c->cluster->sync_pair_s[5 * NODES + 3] = 16;
-	assert_false(place_near(c, m, 1));
+	assert_false(placement_near(c, m, 1));
 	c->current->plan->predicted.sync_s = 1000; /* somebody stands where it is far from all */
-	assert_false(place_near(c, m, 1));
+	assert_false(placement_near(c, m, 1));
 	c->cluster->sync_pair_s[0 * NODES + 1] = 16;
-	assert_true(place_near(c, m, 1));
+	assert_true(placement_near(c, m, 1));
 	c->cluster->sync_pair_s[3 * NODES + 5] = -1; /* not known: as far as an activation's way */
 	c->cluster->delay_s[3 * NODES + 5] = 0.1;
-	assert_true(place_near(c, m, 1));
+	assert_true(placement_near(c, m, 1));
 	c->cluster->delay_s[3 * NODES + 5] = -1; /* no link */
-	assert_false(place_near(c, m, 1));
+	assert_false(placement_near(c, m, 1));
 	unmake(c);
 }
 

@@ -1,6 +1,6 @@
-/* quiet.h - who is not heard any more, and is taken out. */
-#ifndef CONTROLLER_MEMBERS_QUIET_H
-#define CONTROLLER_MEMBERS_QUIET_H
+/* failure_detector.h - who is not heard any more, and is taken out. */
+#ifndef CONTROLLER_MEMBERS_FAILURE_DETECTOR_H
+#define CONTROLLER_MEMBERS_FAILURE_DETECTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@ struct controller;
 struct member;
 struct msg_heartbeat;
 
-struct quiet {
+struct failure_detector {
 	uint64_t hung_up;     /* connections that have ended, and when the last did; */
 	int64_t hung_up_us;
 	uint32_t n_hung_up;   /* of them lately, whose is not known */
@@ -17,13 +17,13 @@ struct quiet {
 	uint32_t n_suspected; /* agents that have not been heard since */
 };
 
-void quiet_begin(struct controller *c, struct member *m); /* its process has said hello */
+void failure_detector_begin(struct controller *c, struct member *m); /* its process has said hello */
 /* A word of it has come. False: not the newest, which tells only that it lives. */
-bool quiet_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
-void quiet_hung_up(struct controller *c); /* whose connections have ended is known: one process' */
+bool failure_detector_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
+void failure_detector_hung_up(struct controller *c); /* whose connections have ended is known: one process' */
 /* Takes out who has been quiet for too long. slept_us: so long this loop was late itself. */
-void quiet_check(struct controller *c, int64_t slept_us);
+void failure_detector_check(struct controller *c, int64_t slept_us);
 /* The usual round trip of the farthest of those that are here. */
-int64_t quiet_farthest_us(const struct controller *c);
+int64_t failure_detector_farthest_us(const struct controller *c);
 
 #endif

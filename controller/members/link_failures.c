@@ -1,4 +1,4 @@
-/* cuts.c - links on which nothing comes through, and who is cut off.
+/* link_failures.c - links on which nothing comes through, and who is cut off.
  *
  * Agents tell on which of their links something waits and nothing has moved for longer than was to be
  * expected of that link (agent/network/probe.c). Once that is so for thrice as long, and for as long as words of
@@ -14,7 +14,7 @@
  * is stuck. Where the iteration under way has no other nodes for what needs the link, one end is taken
  * out and may come back at once.
  */
-#include "controller/members/cuts.h"
+#include "controller/members/link_failures.h"
 
 #include "base/array.h"
 #include "controller/controller.h"
@@ -25,7 +25,7 @@
 #include "controller/iteration/reroute.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
-#include "controller/network/cut_links.h"
+#include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/replan.h"
 #include "controller/weights/copies.h"
@@ -65,7 +65,7 @@ static bool is_here(const struct member *m)
 /* When it said its newest word. */
 static int64_t spoke_us(const struct member *m)
 {
-	return m->heard_us - silence_round_trip(&m->rounds) / 2;
+	return m->heard_us - timeout_round_trip(&m->rounds) / 2;
 }
 
 /* What waited for one that was away then tells nothing of the link as it is now. */
@@ -108,7 +108,7 @@ static bool is_cut(const struct controller *c, const struct member *m, const str
 {
 	int64_t doubted_us = spoke_us(m) - s->ms * (int64_t)1000 + expected_us(s);
 
-	return counts_as_stuck(c, m, s) && !cuts_between(c, m->id, s->to) &&
+	return counts_as_stuck(c, m, s) && !link_failures_between(c, m->id, s->to) &&
 	       stuck_us(c, m, s) >= patience_us(c, m, s) && spoke_us(&c->members[s->to]) > doubted_us;
 }
 
@@ -159,12 +159,12 @@ static void count_cuts(const struct controller *c, struct tally *tallies)
 			tallies[i].told++;
 			if (to < i && word_of(c, to, i))
 				continue; /* counted there */
-			count_link(tallies, i, to, cuts_between(c, i, to) || long_enough(c, i, to) ||
+			count_link(tallies, i, to, link_failures_between(c, i, to) || long_enough(c, i, to) ||
 						      long_enough(c, to, i));
 		}
 	}
-	for (uint32_t i = 0; i < c->cuts.n; i++) {
-		const struct cut *k = &c->cuts.of[i];
+	for (uint32_t i = 0; i < c->failed_links.n; i++) {
+		const struct link_failure *k = &c->failed_links.of[i];
 
 		if (k->active && !word_of(c, k->from, k->to) && !word_of(c, k->to, k->from))
 			count_link(tallies, k->from, k->to, true);
@@ -246,9 +246,9 @@ static void take_out(struct controller *c, struct member *m, const struct member
 
 static void tell_of_wait(struct controller *c, const struct member *x, const struct member *y)
 {
-	if (c->now_us - c->cuts.told_us < TELL_AGAIN_US)
+	if (c->now_us - c->failed_links.told_us < TELL_AGAIN_US)
 		return;
-	c->cuts.told_us = c->now_us;
+	c->failed_links.told_us = c->now_us;
 	note(c, NOTE_ALERT, x->id, 0,
 	     "n%02u and n%02u are cut off from each other, and neither can be spared: the run waits",
 	     x->id, y->id);
@@ -267,7 +267,7 @@ static double *sync_pair(const struct controller *c, uint16_t from, uint16_t to)
 }
 
 /* What is measured or said of it meanwhile is remembered for when it is there again. */
-static void keep_away(const struct controller *c, struct cut *k)
+static void keep_away(const struct controller *c, struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
 
@@ -284,7 +284,7 @@ static void keep_away(const struct controller *c, struct cut *k)
 	}
 }
 
-static void believe_link(struct controller *c, struct cut *k)
+static void believe_link(struct controller *c, struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
 
@@ -303,7 +303,7 @@ static void believe_link(struct controller *c, struct cut *k)
 
 /* What is under way between them is of no use any more, and asking again begins with connections of
  * their own. */
-static void forget_between(struct controller *c, const struct cut *k)
+static void forget_between(struct controller *c, const struct link_failure *k)
 {
 	uint16_t ends[2] = { k->from, k->to };
 
@@ -316,7 +316,7 @@ static void forget_between(struct controller *c, const struct cut *k)
 }
 
 /* A copy gets its sums from every replica of its stage. */
-static void refuse_copies(struct controller *c, const struct cut *k)
+static void refuse_copies(struct controller *c, const struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
 
@@ -330,7 +330,7 @@ static void refuse_copies(struct controller *c, const struct cut *k)
 	}
 }
 
-static bool is_needed(const struct controller *c, const struct cut *k)
+static bool is_needed(const struct controller *c, const struct link_failure *k)
 {
 	if (c->phase == PHASE_EVALUATING)
 		return evaluation_needs(c, k->from, k->to);
@@ -341,7 +341,7 @@ static bool is_needed(const struct controller *c, const struct cut *k)
 }
 
 /* What is under way goes around it. Where it cannot one end is taken out, which may come back at once. */
-static void go_around(struct controller *c, const struct cut *k)
+static void go_around(struct controller *c, const struct link_failure *k)
 {
 	struct member *x = &c->members[k->from], *y = &c->members[k->to], *out;
 	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
@@ -364,7 +364,7 @@ static void go_around(struct controller *c, const struct cut *k)
 
 /* ---- cut, and whole again ---- */
 
-static void tell_cut(struct controller *c, const struct cut *k, const char *then)
+static void tell_cut(struct controller *c, const struct link_failure *k, const char *then)
 {
 	bool both = word_of(c, k->from, k->to) && word_of(c, k->to, k->from);
 
@@ -376,20 +376,20 @@ static void tell_cut(struct controller *c, const struct cut *k, const char *then
 	     both ? "neither hears the other" : "the one gets no answer from the other");
 }
 
-static struct cut *mark_cut(struct controller *c, const struct member *m, const struct msg_stuck *s)
+static struct link_failure *mark_cut(struct controller *c, const struct member *m, const struct msg_stuck *s)
 {
-	struct cut *k = cuts_find(c, m->id, s->to);
+	struct link_failure *k = link_failures_find(c, m->id, s->to);
 
 	if (!k) {
-		if (!array_grow(&c->cuts.of, &c->cuts.room, c->cuts.n + 1, sizeof(*c->cuts.of)))
+		if (!array_grow(&c->failed_links.of, &c->failed_links.room, c->failed_links.n + 1, sizeof(*c->failed_links.of)))
 			return NULL;
-		k = &c->cuts.of[c->cuts.n++];
-		*k = (struct cut){ .delay_s = { -1, -1 }, .sync_s = { -1, -1 } };
+		k = &c->failed_links.of[c->failed_links.n++];
+		*k = (struct link_failure){ .delay_s = { -1, -1 }, .sync_s = { -1, -1 } };
 	}
 	if (c->now_us - k->since_us > STEADY_US)
 		k->times = 0;
 	if (k->from != m->id || k->to != s->to) /* as whoever tells it first this time */
-		*k = (struct cut){ .times = k->times, .delay_s = { -1, -1 }, .sync_s = { -1, -1 } };
+		*k = (struct link_failure){ .times = k->times, .delay_s = { -1, -1 }, .sync_s = { -1, -1 } };
 	k->from = m->id;
 	k->to = s->to;
 	k->active = true;
@@ -406,7 +406,7 @@ static struct cut *mark_cut(struct controller *c, const struct member *m, const 
 
 static void cut_link(struct controller *c, struct member *m, const struct msg_stuck *s)
 {
-	struct cut *k = mark_cut(c, m, s);
+	struct link_failure *k = mark_cut(c, m, s);
 
 	if (!k) {
 		controller_finish(c, 1, "out of memory");
@@ -444,7 +444,7 @@ static void judge_link(struct controller *c, struct member *m, const struct msg_
 }
 
 /* No complaint since either end was there, for the longer the oftener it was cut. */
-static bool is_healed(const struct controller *c, const struct cut *k)
+static bool is_healed(const struct controller *c, const struct link_failure *k)
 {
 	const struct member *x = &c->members[k->from], *y = &c->members[k->to];
 	int64_t since = later_us(k->seen_us, later_us(x->since_us, y->since_us));
@@ -457,8 +457,8 @@ static bool is_healed(const struct controller *c, const struct cut *k)
 
 static void look_at_cuts(struct controller *c)
 {
-	for (uint32_t i = 0; i < c->cuts.n && c->phase != PHASE_FINISHED; i++) {
-		struct cut *k = &c->cuts.of[i];
+	for (uint32_t i = 0; i < c->failed_links.n && c->phase != PHASE_FINISHED; i++) {
+		struct link_failure *k = &c->failed_links.of[i];
 
 		if (!k->active)
 			continue;
@@ -470,7 +470,7 @@ static void look_at_cuts(struct controller *c)
 	}
 }
 
-void cuts_check(struct controller *c)
+void link_failures_check(struct controller *c)
 {
 	if (c->phase == PHASE_GATHERING)
 		return;
@@ -487,13 +487,13 @@ void cuts_check(struct controller *c)
 	}
 }
 
-bool cuts_give_way(struct controller *c)
+bool link_failures_give_way(struct controller *c)
 {
 	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
 
 	count_cuts(c, tallies);
-	for (uint32_t i = c->cuts.n; i > 0; i--) {
-		const struct cut *k = &c->cuts.of[i - 1];
+	for (uint32_t i = c->failed_links.n; i > 0; i--) {
+		const struct link_failure *k = &c->failed_links.of[i - 1];
 		struct member *x = &c->members[k->from], *y = &c->members[k->to], *out;
 
 		if (!k->active || !takes_part(x) || !takes_part(y))

@@ -1,10 +1,10 @@
-/* places.c - which stage a node takes that joins.
+/* placement.c - which stage a node takes that joins.
  *
  * A node has its place from the first plan; places are exchanged when a stage is taken over
  * (copies.c). Among replicas to which its links are very slow a node would make every sum wait:
  * it takes the place of another node that is away, or none.
  */
-#include "controller/members/places.h"
+#include "controller/members/placement.h"
 
 #include <math.h>
 
@@ -14,7 +14,7 @@
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 
-double place_distance_s(const struct controller *c, const struct member *from,
+double placement_distance_s(const struct controller *c, const struct member *from,
 			const struct member *to)
 {
 	size_t i = (size_t)from->id * (size_t)c->cluster->n_nodes + to->id;
@@ -30,8 +30,8 @@ static double farthest_s(const struct controller *c, const struct member *m, int
 
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *r = &c->members[i];
-		double to = place_distance_s(c, m, r);
-		double from = place_distance_s(c, r, m);
+		double to = placement_distance_s(c, m, r);
+		double from = placement_distance_s(c, r, m);
 
 		if (r == m || !r->replica || member_stage(c, r) != stage)
 			continue;
@@ -51,11 +51,11 @@ static double slowest_home_s(const struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++)
 		for (uint32_t j = 0; j < c->n_members; j++)
 			if (i != j && c->members[i].home >= 0 && c->members[i].home == c->members[j].home)
-				most = fmax(most, place_distance_s(c, &c->members[i], &c->members[j]));
+				most = fmax(most, placement_distance_s(c, &c->members[i], &c->members[j]));
 	return most;
 }
 
-double place_transfer_s(const struct controller *c, const struct member *from, const struct member *to,
+double placement_transfer_s(const struct controller *c, const struct member *from, const struct member *to,
 			double bytes)
 {
 	double s = c->links ? link_table_transfer_s(c->links, from->id, to->id, bytes) : 0;
@@ -63,7 +63,7 @@ double place_transfer_s(const struct controller *c, const struct member *from, c
 	return s > 0 ? s : 0;
 }
 
-bool place_near(const struct controller *c, const struct member *m, int stage)
+bool placement_near(const struct controller *c, const struct member *m, int stage)
 {
 	double iteration_s, far_s, usual_s;
 
@@ -77,16 +77,16 @@ bool place_near(const struct controller *c, const struct member *m, int stage)
 	return far_s <= fmax(usual_s, (iteration_s + usual_s) / 2);
 }
 
-int place_for(struct controller *c, struct member *m, int stage)
+int placement_for(struct controller *c, struct member *m, int stage)
 {
-	if (place_near(c, m, stage))
+	if (placement_near(c, m, stage))
 		return stage;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *away = &c->members[i];
 		int theirs = member_stage(c, away);
 
 		if (away == m || theirs < 0 || theirs == stage || away->replica ||
-		    (member_alive(away) && !away->marked) || !place_near(c, m, theirs))
+		    (member_alive(away) && !away->marked) || !placement_near(c, m, theirs))
 			continue;
 		note(c, NOTE_EVENT, m->id, 0,
 		     "n%02u takes the place of n%02u in S%d: its links to those of S%d are too slow",

@@ -1,4 +1,4 @@
-#include "controller/members/silence.h"
+#include "controller/members/heartbeat_timeout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +15,15 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-void silence_round(struct silence_rounds *r, int64_t us)
+void timeout_round(struct timeout_rounds *r, int64_t us)
 {
-	r->us[r->n++ % SILENCE_ROUNDS] = us < SILENCE_ROUND_MOST_US ? us : SILENCE_ROUND_MOST_US;
+	r->us[r->n++ % TIMEOUT_ROUNDS] = us < TIMEOUT_ROUND_MOST_US ? us : TIMEOUT_ROUND_MOST_US;
 }
 
-int64_t silence_round_trip(const struct silence_rounds *r)
+int64_t timeout_round_trip(const struct timeout_rounds *r)
 {
-	uint32_t n = r->n < SILENCE_ROUNDS ? r->n : SILENCE_ROUNDS;
-	int64_t us[SILENCE_ROUNDS];
+	uint32_t n = r->n < TIMEOUT_ROUNDS ? r->n : TIMEOUT_ROUNDS;
+	int64_t us[TIMEOUT_ROUNDS];
 
 	if (n == 0)
 		return 0;
@@ -32,23 +32,23 @@ int64_t silence_round_trip(const struct silence_rounds *r)
 	return us[n / 2];
 }
 
-int64_t silence_late(int64_t gap_us, uint64_t words)
+int64_t timeout_late(int64_t gap_us, uint64_t words)
 {
 	uint64_t missing = words > 1 ? words - 1 : 0;
 
-	if (missing > (uint64_t)gap_us / SILENCE_BEAT_US)
+	if (missing > (uint64_t)gap_us / TIMEOUT_BEAT_US)
 		return 0;
-	return gap_us - (int64_t)missing * SILENCE_BEAT_US;
+	return gap_us - (int64_t)missing * TIMEOUT_BEAT_US;
 }
 
-int64_t silence_learn(int64_t longest_us, int64_t late_us, int64_t limit_us)
+int64_t timeout_learn(int64_t longest_us, int64_t late_us, int64_t limit_us)
 {
-	if (late_us > longest_us && late_us < SILENCE_PATIENCE * limit_us)
+	if (late_us > longest_us && late_us < TIMEOUT_PATIENCE * limit_us)
 		return late_us;
 	return longest_us - longest_us / FADES_AFTER;
 }
 
-int64_t silence_usual(int64_t *late_us, size_t n)
+int64_t timeout_usual(int64_t *late_us, size_t n)
 {
 	if (n == 0)
 		return 0;
@@ -61,26 +61,26 @@ static int64_t twice_longest(int64_t longest_us, int64_t usual_us)
 	return 2 * (longest_us > usual_us ? longest_us : usual_us);
 }
 
-int64_t silence_hung_up(int64_t longest_us, int64_t usual_us, int64_t limit_us,
+int64_t timeout_hung_up(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us)
 {
 	int64_t allowed = twice_longest(longest_us, usual_us),
-		most = silence_allowed(longest_us, usual_us, limit_us, round_trip_us);
+		most = timeout_allowed(longest_us, usual_us, limit_us, round_trip_us);
 
-	if (allowed < 2 * SILENCE_BEAT_US)
-		allowed = 2 * SILENCE_BEAT_US;
+	if (allowed < 2 * TIMEOUT_BEAT_US)
+		allowed = 2 * TIMEOUT_BEAT_US;
 	allowed += round_trip_us;
 	return allowed < most ? allowed : most;
 }
 
-int64_t silence_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us,
+int64_t timeout_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us)
 {
 	int64_t allowed = twice_longest(longest_us, usual_us);
 
 	if (allowed < limit_us)
 		allowed = limit_us;
-	if (allowed > SILENCE_PATIENCE * limit_us)
-		allowed = SILENCE_PATIENCE * limit_us;
+	if (allowed > TIMEOUT_PATIENCE * limit_us)
+		allowed = TIMEOUT_PATIENCE * limit_us;
 	return allowed + ROUND_TRIPS * round_trip_us;
 }

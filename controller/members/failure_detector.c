@@ -1,13 +1,13 @@
-/* quiet.c - who is not heard any more, and is taken out.
+/* failure_detector.c - who is not heard any more, and is taken out.
  *
  * An agent is quiet since anything of it came last: a word, a report, an acknowledgement. How long it may be
  * follows from its round trip, and from how late words were said on its machine lately, or heard from many
- * (silence.h): by its own clock, as what comes late may have been lost and sent again. When all agents
+ * (heartbeat_timeout.h): by its own clock, as what comes late may have been lost and sent again. When all agents
  * of a machine are quiet together it is the machine: they go together, or what one did would be given to the
  * next of them. This very machine cannot have vanished: when all that it runs are quiet, it has too much to
  * do. And when most machines are quiet at once it is this one's own link, or this process was held up.
  */
-#include "controller/members/quiet.h"
+#include "controller/members/failure_detector.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static bool are_together(const struct member *a, const struct member *b)
 	       strncmp(a->hello.address, b->hello.address, n) == 0;
 }
 
-void quiet_begin(struct controller *c, struct member *m)
+void failure_detector_begin(struct controller *c, struct member *m)
 {
 	m->heard_us = m->lived_us = c->now_us;
 	m->late_us = m->gap_us = 0;
@@ -60,7 +60,7 @@ void quiet_begin(struct controller *c, struct member *m)
 	}
 }
 
-bool quiet_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h)
+bool failure_detector_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h)
 {
 	int64_t limit_us = c->options.silence_us, gap_us = c->now_us - m->heard_us, late_us = 0;
 	bool first = m->beat.beat == 0;
@@ -71,21 +71,21 @@ bool quiet_hear(struct controller *c, struct member *m, const struct msg_heartbe
 	if (c->options.embedded) /* on this very machine nothing is lost on the way */
 		late_us = gap_us;
 	else if (!first && is_clock(h->now_us) && h->now_us > m->beat.now_us)
-		late_us = silence_late(h->now_us - m->beat.now_us, h->beat - m->beat.beat);
+		late_us = timeout_late(h->now_us - m->beat.now_us, h->beat - m->beat.beat);
 	if (c->phase != PHASE_GATHERING) {
-		m->gap_us = silence_learn(m->gap_us, gap_us, limit_us);
-		m->late_us = silence_learn(m->late_us, late_us, limit_us);
+		m->gap_us = timeout_learn(m->gap_us, gap_us, limit_us);
+		m->late_us = timeout_learn(m->late_us, late_us, limit_us);
 	}
 	m->heard_us = c->now_us;
 	return true;
 }
 
-int64_t quiet_farthest_us(const struct controller *c)
+int64_t failure_detector_farthest_us(const struct controller *c)
 {
 	int64_t most = 0;
 
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		int64_t us = silence_round_trip(&c->members[i].rounds);
+		int64_t us = timeout_round_trip(&c->members[i].rounds);
 
 		if (member_alive(&c->members[i]) && us > most)
 			most = us;
@@ -93,9 +93,9 @@ int64_t quiet_farthest_us(const struct controller *c)
 	return most;
 }
 
-void quiet_hung_up(struct controller *c)
+void failure_detector_hung_up(struct controller *c)
 {
-	c->quiet.n_hung_up -= c->quiet.n_hung_up < c->quiet.connections ? c->quiet.n_hung_up : c->quiet.connections;
+	c->detector.n_hung_up -= c->detector.n_hung_up < c->detector.connections ? c->detector.n_hung_up : c->detector.connections;
 }
 
 /* The system tells that connections have ended, not whose they were. */
@@ -104,17 +104,17 @@ static void hear_hang_ups(struct controller *c)
 	struct post_counters counters;
 
 	post_count(c->post, &counters);
-	if (counters.peers_up > 0 && counters.link.broken == c->quiet.hung_up)
-		c->quiet.connections = counters.link.connections / counters.peers_up;
-	if (c->quiet.connections == 0)
-		c->quiet.connections = 1;
-	if (counters.link.broken != c->quiet.hung_up) {
-		c->quiet.hung_up_us = c->now_us;
-		c->quiet.n_hung_up += (uint32_t)(counters.link.broken - c->quiet.hung_up);
-	} else if (c->now_us - c->quiet.hung_up_us > c->options.silence_us + quiet_farthest_us(c)) {
-		c->quiet.n_hung_up = 0; /* a console's, or it is back */
+	if (counters.peers_up > 0 && counters.link.broken == c->detector.hung_up)
+		c->detector.connections = counters.link.connections / counters.peers_up;
+	if (c->detector.connections == 0)
+		c->detector.connections = 1;
+	if (counters.link.broken != c->detector.hung_up) {
+		c->detector.hung_up_us = c->now_us;
+		c->detector.n_hung_up += (uint32_t)(counters.link.broken - c->detector.hung_up);
+	} else if (c->now_us - c->detector.hung_up_us > c->options.silence_us + failure_detector_farthest_us(c)) {
+		c->detector.n_hung_up = 0; /* a console's, or it is back */
 	}
-	c->quiet.hung_up = counters.link.broken;
+	c->detector.hung_up = counters.link.broken;
 }
 
 /* What came by other messages than words; and a round trip until words tell one. */
@@ -127,7 +127,7 @@ static void hear_of_post(struct controller *c, struct member *m)
 	if (info.heard_us > m->lived_us)
 		m->lived_us = info.heard_us;
 	if (m->rounds.n == 0 && info.round_trip_us > 0)
-		silence_round(&m->rounds, info.round_trip_us);
+		timeout_round(&m->rounds, info.round_trip_us);
 }
 
 /* ---- what each may ---- */
@@ -145,34 +145,34 @@ static int64_t quiet_us(const struct controller *c, const struct member *m)
 /* It may be one whose connections have ended. */
 static bool may_have_hung_up(const struct controller *c, const struct member *m)
 {
-	return c->quiet.n_hung_up > 0 && c->now_us - quiet_us(c, m) < c->quiet.hung_up_us;
+	return c->detector.n_hung_up > 0 && c->now_us - quiet_us(c, m) < c->detector.hung_up_us;
 }
 
 /* It must be: all others have been heard since, as many as did not. */
 static bool hung_up(const struct controller *c, const struct member *m)
 {
-	return may_have_hung_up(c, m) && c->quiet.n_suspected * c->quiet.connections < c->quiet.n_hung_up + c->quiet.connections;
+	return may_have_hung_up(c, m) && c->detector.n_suspected * c->detector.connections < c->detector.n_hung_up + c->detector.connections;
 }
 
 static void count_suspected(struct controller *c)
 {
-	c->quiet.n_suspected = 0;
+	c->detector.n_suspected = 0;
 	for (uint32_t i = 0; i < c->n_members; i++)
-		c->quiet.n_suspected += is_watched(&c->members[i]) && may_have_hung_up(c, &c->members[i]);
+		c->detector.n_suspected += is_watched(&c->members[i]) && may_have_hung_up(c, &c->members[i]);
 }
 
 static int64_t allowed_us(const struct controller *c, const struct member *m, int64_t usual_us)
 {
-	int64_t round_trip = silence_round_trip(&m->rounds);
+	int64_t round_trip = timeout_round_trip(&m->rounds);
 
 	/* Nothing waits for anyone while agents gather, and starting up is heavy work. */
 	if (c->phase == PHASE_GATHERING)
 		return GATHER_SILENCE_US;
 	if (m->rounds.n == 0) /* how far it is nobody knows */
-		return SILENCE_PATIENCE * c->options.silence_us;
+		return TIMEOUT_PATIENCE * c->options.silence_us;
 	if (hung_up(c, m))
-		return silence_hung_up(m->gap_us, usual_us, c->options.silence_us, round_trip);
-	return silence_allowed(m->late_us, usual_us, c->options.silence_us, round_trip);
+		return timeout_hung_up(m->gap_us, usual_us, c->options.silence_us, round_trip);
+	return timeout_allowed(m->late_us, usual_us, c->options.silence_us, round_trip);
 }
 
 struct lateness {
@@ -206,10 +206,10 @@ static void look_at_lateness(const struct controller *c, struct machine *machine
 			said_us[k] = all[i + k].said_us;
 			heard_us[k] = all[i + k].heard_us;
 		}
-		machines[all[i].machine].usual_us = silence_usual(said_us, k);
-		of_machines_us[n_machines++] = silence_usual(heard_us, k);
+		machines[all[i].machine].usual_us = timeout_usual(said_us, k);
+		of_machines_us[n_machines++] = timeout_usual(heard_us, k);
 	}
-	here_us = silence_usual(of_machines_us, n_machines);
+	here_us = timeout_usual(of_machines_us, n_machines);
 	for (size_t i = 0; i < n; i++)
 		if (machines[all[i].machine].usual_us < here_us)
 			machines[all[i].machine].usual_us = here_us;
@@ -236,7 +236,7 @@ static bool is_our_fault(const struct controller *c, const struct machine *machi
 
 static void look_at_all(struct controller *c, struct machine *machines)
 {
-	int64_t least = SILENCE_PATIENCE * c->options.silence_us;
+	int64_t least = TIMEOUT_PATIENCE * c->options.silence_us;
 
 	look_at_lateness(c, machines);
 	for (uint32_t i = 0; i < c->n_members; i++) {
@@ -245,7 +245,7 @@ static void look_at_all(struct controller *c, struct machine *machines)
 		if (!is_watched(m))
 			continue;
 		m->allowed_us = allowed_us(c, m, machines[m->machine].usual_us);
-		m->patience_us = silence_allowed(m->late_us, machines[m->machine].usual_us,
+		m->patience_us = timeout_allowed(m->late_us, machines[m->machine].usual_us,
 						 c->options.silence_us, 0);
 		machines[m->machine].here++;
 		machines[m->machine].quiet += quiet_us(c, m) > m->allowed_us / 2;
@@ -271,7 +271,7 @@ static void take_out(struct controller *c, struct member *m, const struct machin
 	char why[96];
 
 	if (ended)
-		quiet_hung_up(c);
+		failure_detector_hung_up(c);
 	if (ended || !all_quiet(machine))
 		snprintf(why, sizeof(why), "%sheartbeat lost for %.2f s", ended ? "hung up, " : "",
 			 (double)quiet_us(c, m) * 1e-6);
@@ -296,7 +296,7 @@ static void choose_who_goes(struct controller *c, const struct machine *machines
 	}
 }
 
-void quiet_check(struct controller *c, int64_t slept_us)
+void failure_detector_check(struct controller *c, int64_t slept_us)
 {
 	struct machine machines[MSG_NODES] = { { .here = 0 } };
 

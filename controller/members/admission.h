@@ -1,9 +1,9 @@
-/* door.h - who may not come in, or no more: what was refused is told in the journal, what costs the controller
+/* admission.h - who may not come in, or no more: what was refused is told in the journal, what costs the controller
  * more than a message's usual work is charged to its sender, and an agent whose key was expelled or barred is out
  * at once, at the other agents' doors as well.
  */
-#ifndef CONTROLLER_MEMBERS_DOOR_H
-#define CONTROLLER_MEMBERS_DOOR_H
+#ifndef CONTROLLER_MEMBERS_ADMISSION_H
+#define CONTROLLER_MEMBERS_ADMISSION_H
 
 #include <stdint.h>
 
@@ -22,14 +22,14 @@ struct admission {
 	struct budget wrong;                      /* lines of messages that nobody understands */
 };
 
-void door_charge(struct controller *c, post_peer_id from, const struct msg *m);
+void admission_charge(struct controller *c, post_peer_id from, const struct msg *m);
 /* A message that its sender should not send: charged, and a line in the log now and then. */
-void door_wrong(struct controller *c, post_peer_id from, const char *what);
+void admission_wrong(struct controller *c, post_peer_id from, const char *what);
 /* One more word that m was not asked for, or says again: some are honest. Of many the journal says so, now and then. */
-void door_stray(struct controller *c, struct member *m, const char *what);
+void admission_stray(struct controller *c, struct member *m, const char *what);
 /* It is not listened to: what it does, in words. */
-void door_ignored(struct controller *c, struct member *m, const char *what);
-void door_down(struct controller *c, post_peer_id peer, enum link_reason reason);
-void door_turn(struct controller *c);
+void admission_ignored(struct controller *c, struct member *m, const char *what);
+void admission_down(struct controller *c, post_peer_id peer, enum link_reason reason);
+void admission_turn(struct controller *c);
 
 #endif
