@@ -15,7 +15,7 @@
  *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  anew.c;  commit.c the
  *                 decision, durable before it is announced;  evaluate.c validation;  standstill.c nothing goes on;
  *                 carry_record.c, carry.c how it outlives its controller;  predict.c what a plan takes
- *     trust/      agree.c what all of a stage hold alike;  doubt.c who is left out for what it said;  pairs.c who
+ *     trust/      agreement.c what all of a stage hold alike;  suspicion.c who is left out for what it said;  contradictions.c who
  *                 contradicted whom;  held_sums.c sums that do not come
  *     weights/    copies.c who holds copies;  keepers.c every stage in two places after every commit;  moves.c nodes
  *                 change stages;  home.c;  checkpoints.c;  recover.c a stage without a replica;  restore.c
@@ -59,8 +59,8 @@
 #include "controller/planning/drift.h"
 #include "controller/planning/planner.h"
 #include "controller/requests.h"
-#include "controller/trust/budget.h"
-#include "controller/trust/pairs.h"
+#include "controller/trust/rate_limit.h"
+#include "controller/trust/contradictions.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/home.h"
 #include "controller/weights/keepers.h"
@@ -120,7 +120,7 @@ struct controller {
 	uint64_t corpus_hash;
 	uint64_t accused_in; /* the iteration of the last accusation */
 	uint32_t n_accused;  /* in it */
-	struct pairs pairs; /* who contradicted whom */
+	struct contradictions contradictions; /* who contradicted whom */
 	uint64_t arrivals;
 
 	/* Planning. */

@@ -35,7 +35,7 @@
 #include "controller/operator/stream.h"
 #include "controller/planning/ahead.h"
 #include "controller/planning/answers.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 #include "controller/trust/held_sums.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/home.h"
@@ -52,7 +52,7 @@ static void forgive_left_out(struct controller *c)
 {
 	struct member *m;
 
-	while ((m = doubt_forgive(c)))
+	while ((m = suspicion_forgive(c)))
 		if (member_alive(m) && !iteration_resumes(c, m))
 			members_assign(c, m, member_stage(c, m), c->committed > 0);
 }
@@ -202,7 +202,7 @@ void loop_phase(struct controller *c)
 		break;
 	case PHASE_REDUCING: /* likewise, with the sums */
 		if (!disk_full(c))
-			doubt_held_up(c);
+			suspicion_held_up(c);
 		break;
 	case PHASE_COMMITTING: /* announced: consoles have been shown it */
 		set_phase(c, PHASE_PLANNING);

@@ -358,7 +358,7 @@ void controller_fini(struct controller *c)
 		free(c->members[i].copy_sum.slices);
 	}
 	free(c->members);
-	free(c->pairs.of);
+	free(c->contradictions.of);
 	free(c->failed_links.of);
 	free(c->shard_of);
 	free(c->model_json);

@@ -17,7 +17,7 @@
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 
 enum { RECALL_BEATS = 50, RECALL_TRIPS = 4 };
 
@@ -119,7 +119,7 @@ bool carry_turn(struct controller *c)
 		if (!m->replica || !m->recalling || m->beat.beat - m->recalled_beat < patience_beats(m))
 			continue;
 		if (stage_replicas(c, member_stage(c, m), m) > 0) {
-			doubt_overdue(c, m, "does not say what it has done");
+			suspicion_overdue(c, m, "does not say what it has done");
 		} else {
 			note(c, NOTE_ALERT, m->id, 0, "n%02u S%d does not say what it has done: it%llu begins anew",
 			     m->id, member_stage(c, m), (unsigned long long)c->iteration);

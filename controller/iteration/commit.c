@@ -22,8 +22,8 @@
 #include "controller/operator/see.h"
 #include "controller/operator/stream.h"
 #include "controller/planning/replan.h"
-#include "controller/trust/agree.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/agreement.h"
+#include "controller/trust/suspicion.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/keepers.h"
@@ -235,7 +235,7 @@ static void decide_commit(struct controller *c, double sum_squares)
 static void take_differing(struct controller *c, int stage)
 {
 	if (++c->n_differing > 1) {
-		doubt_sums(c, stage);
+		suspicion_sums(c, stage);
 		return;
 	}
 	note(c, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again", stage);
@@ -281,7 +281,7 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	if (r->n_slices != c->summing[r->stage]) {
 		if (m->replica)
-			doubt_proven(c, m, "has another sum than it was told to make");
+			suspicion_proven(c, m, "has another sum than it was told to make");
 		return;
 	}
 	if (m->copies && r->stage == m->keeps) {
@@ -294,10 +294,10 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	/* What others sent was checked: it is this one's own. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
-		doubt_number(c, m, "summed a gradient that cannot be");
+		suspicion_number(c, m, "summed a gradient that cannot be");
 		return;
 	}
-	if (doubt_counts(c, m))
+	if (suspicion_counts(c, m))
 		return;
 	m->reduced = told_sum(&m->sum, r);
 	c->progress.reduced_us = c->now_us;
@@ -334,5 +334,5 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 	m->hash = r->hash;
 	m->changed = true;
 	if (m->replica)
-		agree_told(c, m);
+		agreement_told(c, m);
 }

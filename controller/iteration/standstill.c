@@ -20,7 +20,7 @@
 #include "controller/iteration/reroute.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 
 enum { LOOK_US = 250000, ROUNDS = 4, MUCH_LONGER = 20, POSITIONS = 2 * MSG_STAGES + 1 };
 
@@ -122,9 +122,9 @@ static bool pass_between(struct controller *c, const struct words *w)
 			continue;
 		pair[0] = &c->members[routes_node_at(mb, next - 1)];
 		pair[1] = &c->members[routes_node_at(mb, next)];
-		doubt_pair(c, pair[0]->id, pair[1]->id);
+		suspicion_pair(c, pair[0]->id, pair[1]->id);
 		for (int k = 0; k < 2; k++)
-			if (!bad || pairs_guilt(&c->pairs, pair[k]->id) > pairs_guilt(&c->pairs, bad->id)) {
+			if (!bad || contradictions_guilt(&c->contradictions, pair[k]->id) > contradictions_guilt(&c->contradictions, bad->id)) {
 				bad = pair[k];
 				other = pair[!k];
 			}
@@ -133,7 +133,7 @@ static bool pass_between(struct controller *c, const struct words *w)
 		return false;
 	note(c, NOTE_ALERT, bad->id, 0, "nothing passes between n%02u and n%02u: without n%02u",
 	     bad->id, other->id, bad->id);
-	doubt_left_out(c, bad, other, "passes nothing on");
+	suspicion_left_out(c, bad, other, "passes nothing on");
 	return true;
 }
 
@@ -146,7 +146,7 @@ static bool at_own_fault(struct controller *c, const struct words *w)
 		if (!why)
 			continue;
 		note(c, NOTE_ALERT, who, 0, "n%02u holds m%02u up: without n%02u", who, i, who);
-		doubt_proven(c, &c->members[who], why);
+		suspicion_proven(c, &c->members[who], why);
 		return true;
 	}
 	return false;
@@ -377,7 +377,7 @@ bool standstill_blame(struct controller *c)
 
 		note(c, NOTE_ALERT, m->id, 0,
 		     "nothing ends for want of n%02u, which says that it is at work", m->id);
-		doubt_overdue(c, m, why);
+		suspicion_overdue(c, m, why);
 	}
 	free(w.of);
 	return n > 0;

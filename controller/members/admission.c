@@ -13,7 +13,7 @@
 #include "controller/members/node_state.h"
 #include "controller/members/peers.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 
 enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 };
 
@@ -28,7 +28,7 @@ void admission_charge(struct controller *c, post_peer_id from, const struct msg 
 	const struct member *by = m->type == MSG_TROUBLE ? member_of_peer(c, from) : NULL;
 	double cost = 0;
 
-	if (by && doubt_is_news(c, by, &m->u.trouble))
+	if (by && suspicion_is_news(c, by, &m->u.trouble))
 		cost = 0; /* whoever is attacked must be able to say so */
 	else if (m->type == MSG_HELLO || m->type == MSG_TROUBLE)
 		cost = 200;
@@ -49,7 +49,7 @@ void admission_wrong(struct controller *c, post_peer_id from, const char *what)
 	const struct member *m = member_of_peer(c, from);
 
 	post_charge(c->post, from, WRONG_COST, c->now_us);
-	if (!budget_take(&c->admission.wrong, 1, WRONG_LINES, wrong_lines_per_s, c->now_us)) {
+	if (!rate_limit_take(&c->admission.wrong, 1, WRONG_LINES, wrong_lines_per_s, c->now_us)) {
 		c->admission.wrong.left_out++;
 		return;
 	}
@@ -60,13 +60,13 @@ void admission_wrong(struct controller *c, post_peer_id from, const char *what)
 
 void admission_ignored(struct controller *c, struct member *m, const char *what)
 {
-	if (budget_take(&m->ignored, 1, 1, ignored_per_s, c->now_us))
+	if (rate_limit_take(&m->ignored, 1, 1, ignored_per_s, c->now_us))
 		note(c, NOTE_WARNING, m->id, 0, "n%02u is not listened to until this ends: it %s", m->id, what);
 }
 
 void admission_stray(struct controller *c, struct member *m, const char *what)
 {
-	if (budget_take(&m->strays, 1, STRAYS, strays_per_s, c->now_us))
+	if (rate_limit_take(&m->strays, 1, STRAYS, strays_per_s, c->now_us))
 		return;
 	post_charge(c->post, m->peer, STRAY_COST, c->now_us);
 	admission_ignored(c, m, what);

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "controller/trust/budget.h"
+#include "controller/trust/rate_limit.h"
 #include "wire/sessions/link.h"
 #include "wire/post.h"
 
@@ -19,7 +19,7 @@ struct admission {
 	int64_t next_look_us, next_refresh_us;
 	uint64_t keys_seen;                       /* version of the admitted */
 	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
-	struct budget wrong;                      /* lines of messages that nobody understands */
+	struct rate_limit wrong;                      /* lines of messages that nobody understands */
 };
 
 void admission_charge(struct controller *c, post_peer_id from, const struct msg *m);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "controller/members/heartbeat_timeout.h"
-#include "controller/trust/budget.h"
+#include "controller/trust/rate_limit.h"
 #include "wire/keys.h"
 #include "wire/msg.h"
 #include "wire/post.h"
@@ -130,8 +130,8 @@ struct member {
 	double way_ratio; /* of its links, as told last, over what was planned; 0: not told */
 	double task_took_s, task_planned_s;
 	uint32_t n_tasks, strikes;
-	struct budget strays, ignored; /* admission.c: words that nobody asked for; lines that it is not listened to */
-	struct budget lines, troubles, rows, corrections; /* of the journal, about it, and told by it; of the store; of what
+	struct rate_limit strays, ignored; /* admission.c: words that nobody asked for; lines that it is not listened to */
+	struct rate_limit lines, troubles, rows, corrections; /* of the journal, about it, and told by it; of the store; of what
 							    * is believed of its links */
 	bool changed;    /* consoles have not been told */
 	int64_t told_us; /* numbers go out twice a second; a new state at once (0) */

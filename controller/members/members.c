@@ -23,8 +23,8 @@
 #include "controller/network/observed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/drift.h"
-#include "controller/trust/agree.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/agreement.h"
+#include "controller/trust/suspicion.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/restore.h"
 
@@ -73,7 +73,7 @@ static void refuse_agent(struct controller *c, post_peer_id peer, const char *re
 
 	snprintf(m.u.refused.reason, sizeof(m.u.refused.reason), "%s", reason);
 	member_send(c, &nobody, &m);
-	if (budget_take(&c->membership.refusals, 1, REFUSALS, refusals_per_s, c->now_us))
+	if (rate_limit_take(&c->membership.refusals, 1, REFUSALS, refusals_per_s, c->now_us))
 		note(c, NOTE_WARNING, -1, 0, "an agent was refused: %s", reason);
 }
 
@@ -220,7 +220,7 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 	if (r->assignment != m->assignment || m->state == NODE_DEAD)
 		return;
 	m->corpus_hash = r->corpus_hash;
-	if (r->stage == 0 && !agree_reads(c, m))
+	if (r->stage == 0 && !agreement_reads(c, m))
 		return;
 	c->steps += m->restoring && !m->ready;
 	m->ready = true;
@@ -228,7 +228,7 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 	m->holds = r->iteration;
 	m->hash = r->hash;
 	m->hash_agrees = true;
-	if (!agree_joins(c, m))
+	if (!agreement_joins(c, m))
 		return;
 	m->measured_forward_s = r->forward_s;
 	m->measured_backward_s = r->backward_s;
@@ -284,7 +284,7 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 	m->beat = *h;
 	m->beat.stuck = NULL; /* of the message */
 	link_failures_hear(c, m, h);
-	doubt_beat(c, m);
+	suspicion_beat(c, m);
 	learn_clock(c, m, h);
 	if (m->state == NODE_SUSPECT) {
 		members_set(c, m, NODE_LIVE, "");
@@ -299,13 +299,13 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 	 * agent's word of the commit; and after its word that it has loaded others, though it was said before. */
 	if (m->replica && m->sequence >= m->ready_sequence && h->committed == c->committed && m->holds == c->committed && m->hash != 0 &&
 	    h->hash != m->hash && h->hash != 0 && m->hash_agrees)
-		agree_changed(c, m);
+		agreement_changed(c, m);
 }
 
 /* Its words are for people: the first, and one a minute. */
 static void tell_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
-	if (!budget_take(&m->troubles, 1, TROUBLES, troubles_per_s, c->now_us)) {
+	if (!rate_limit_take(&m->troubles, 1, TROUBLES, troubles_per_s, c->now_us)) {
 		m->troubles.left_out++;
 		return;
 	}
@@ -317,13 +317,13 @@ static void tell_trouble(struct controller *c, struct member *m, const struct ms
 
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
-	bool accuses = t->accused >= 0 && (uint32_t)t->accused < c->n_members, news = doubt_is_news(c, m, t);
+	bool accuses = t->accused >= 0 && (uint32_t)t->accused < c->n_members, news = suspicion_is_news(c, m, t);
 
 	/* Of who is out already, or was accused by the same before, nothing more is to be told. */
 	if (!accuses || t->fatal || (news && c->members[t->accused].replica))
 		tell_trouble(c, m, t);
 	if (news)
-		doubt_accused(c, &c->members[t->accused], m);
+		suspicion_accused(c, &c->members[t->accused], m);
 	if (c->phase == PHASE_GATHERING && !c->resumed && t->fatal && strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(c, 1, t->text);
 	else if (t->fatal && member_alive(m))

@@ -26,7 +26,7 @@
 #include "controller/planning/drift.h"
 #include "controller/planning/question.h"
 #include "controller/planning/replan.h"
-#include "controller/trust/agree.h"
+#include "controller/trust/agreement.h"
 
 enum {
 	REGATHER_US = 1200000, /* and as many round trips of the longest link: connecting takes four */
@@ -374,7 +374,7 @@ static void gather_built(struct controller *c)
 	}
 	if (building > 0 || !all_have_come(c))
 		return;
-	agree_at_first(c);
+	agreement_at_first(c);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
@@ -481,7 +481,7 @@ static void gather_again(struct controller *c)
 		controller_finish(c, 1, "no agent came");
 	if (here == 0 || (somebody_awaited(c) && waited < regather_us(c)))
 		return;
-	agree_at_first(c);
+	agreement_at_first(c);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 

@@ -30,7 +30,7 @@
 #include "controller/planning/ahead.h"
 #include "controller/planning/question.h"
 #include "controller/planning/replan.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 
 /* A thing done. */
 struct act {
@@ -54,7 +54,7 @@ struct awaited {
 /* Who has plans compared, by the name that its key was admitted under: all of its consoles together. */
 struct asker {
 	char name[64];
-	struct budget comparisons;
+	struct rate_limit comparisons;
 };
 
 enum { COMPARED_MOST = 16, COMPARED_OWN = 4, COMPARED_AT_ONCE = 64 };
@@ -188,7 +188,7 @@ static void do_recover(struct controller *c, const char *who, int node, struct o
 	}
 	journal_act(c, who, COMMAND_RECOVER, node, 0, 0);
 	members_mark(c, m, false);
-	doubt_explain(c, m);
+	suspicion_explain(c, m);
 	if (m->replica)
 		replan(c, "a mark was taken back");
 	else if (member_alive(m))
@@ -627,7 +627,7 @@ static bool may_compare(struct controller *c, const struct console *to)
 		own += other && strcmp(other->name, to->name) == 0;
 	}
 	return a && all < COMPARED_MOST && own < COMPARED_OWN &&
-	       budget_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s, c->now_us);
+	       rate_limit_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s, c->now_us);
 }
 
 /* A candidate for the console's Compare view: harmless, so anyone may ask. */

@@ -243,7 +243,7 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 		*to = (struct console){ .peer = peer };
 		/* An admitted name is unique; what the console says of itself is not proven. */
 		snprintf(to->name, sizeof(to->name), "%s", info.name);
-		if (budget_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
+		if (rate_limit_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
 			note(c, NOTE_LOG, -1, 0, "console %s attached", to->name);
 	}
 	to->may_command = info.role == KEYS_CONSOLE && !a->readonly;
@@ -256,7 +256,7 @@ void consoles_down(struct controller *c, post_peer_id peer)
 
 	if (!gone)
 		return;
-	if (budget_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
+	if (rate_limit_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
 		note(c, NOTE_LOG, -1, 0, "console %s left", gone->name);
 	gone = console_of_peer(c, peer);
 	*gone = c->stream.consoles[--c->stream.n_consoles];

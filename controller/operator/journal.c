@@ -15,12 +15,12 @@ static const double lines_per_s = 0.5;
  * An alert has some more room. */
 static bool has_line(struct controller *c, enum note_kind kind, int node)
 {
-	struct budget *b = node >= 0 && (uint32_t)node < c->n_members ? &c->members[node].lines : NULL;
+	struct rate_limit *b = node >= 0 && (uint32_t)node < c->n_members ? &c->members[node].lines : NULL;
 	uint32_t left_out;
 
 	if (!b || kind == NOTE_COMMAND)
 		return true;
-	if (!budget_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s, c->now_us)) {
+	if (!rate_limit_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s, c->now_us)) {
 		b->left_out++;
 		return false;
 	}

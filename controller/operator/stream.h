@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/trust/budget.h"
+#include "controller/trust/rate_limit.h"
 #include "wire/post.h"
 
 struct controller;
@@ -29,7 +29,7 @@ struct stream {
 	size_t room_consoles;
 	int64_t next_us, next_status_us, next_links_us; /* 0: now */
 	bool links_changed;
-	struct budget visits; /* lines of consoles that come and go */
+	struct rate_limit visits; /* lines of consoles that come and go */
 };
 
 struct console *console_of_peer(struct controller *c, post_peer_id peer);

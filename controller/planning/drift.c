@@ -119,7 +119,7 @@ static bool may_correct(struct controller *c, struct member *m, uint32_t links)
 {
 	const double n = c->n_members;
 
-	if (budget_take(&m->corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60, c->now_us))
+	if (rate_limit_take(&m->corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60, c->now_us))
 		return true;
 	admission_ignored(c, m, "tells other things of its links again and again");
 	return false;

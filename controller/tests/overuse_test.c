@@ -20,18 +20,18 @@ enum { HOSTILE = 4 };
 
 static void a_budget_comes_back_with_time(void **state)
 {
-	struct budget b = { 0 };
+	struct rate_limit b = { 0 };
 	int taken = 0;
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		taken += budget_take(&b, 1, 10, 2, 5000000);
+		taken += rate_limit_take(&b, 1, 10, 2, 5000000);
 	assert_int_equal(taken, 10);
-	assert_false(budget_take(&b, 1, 10, 2, 5400000));
-	assert_true(budget_take(&b, 1, 10, 2, 5500000));
-	assert_false(budget_take(&b, 2, 10, 2, 6000000));
-	assert_true(budget_take(&b, 10, 10, 2, 60000000));
-	assert_false(budget_take(&b, 11, 10, 2, 600000000));
+	assert_false(rate_limit_take(&b, 1, 10, 2, 5400000));
+	assert_true(rate_limit_take(&b, 1, 10, 2, 5500000));
+	assert_false(rate_limit_take(&b, 2, 10, 2, 6000000));
+	assert_true(rate_limit_take(&b, 10, 10, 2, 60000000));
+	assert_false(rate_limit_take(&b, 11, 10, 2, 600000000));
 }
 
 static void a_number_is_new_once(void **state)

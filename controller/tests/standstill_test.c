@@ -13,7 +13,7 @@
 #include "controller/iteration/standstill.h"
 #include "controller/loop.h"
 #include "controller/operator/consoles.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 #include "controller/trust/held_sums.h"
 #include "controller/weights/keepers.h"
 
@@ -76,7 +76,7 @@ static void moves(struct controller *c, uint64_t sent, uint64_t got)
 	for (uint32_t i = 0; i < NODES; i++) {
 		c->members[i].beat.sent_bytes += (i == 0 ? sent : 100) * LOOK_US / SECOND;
 		c->members[i].beat.received_bytes += (i == 1 ? got : 100) * LOOK_US / SECOND;
-		doubt_beat(c, &c->members[i]);
+		suspicion_beat(c, &c->members[i]);
 	}
 }
 
@@ -278,7 +278,7 @@ static void a_big_sum_has_time(void **state)
 	for (int i = 0; i < 85; i++) {
 		assert_false(out(c, 4));
 		c->now_us += LOOK_US;
-		doubt_held_up(c);
+		suspicion_held_up(c);
 		loop_act(c);
 	}
 	assert_true(out(c, 4)); /* it waits for nobody */

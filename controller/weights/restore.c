@@ -25,7 +25,7 @@
 #include "controller/members/placement.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/moves.h"
 #include "model/average.h"
@@ -159,7 +159,7 @@ static struct member *choose_reader(struct controller *c, int stage, uint64_t *h
 			continue;
 		has = on_host(r, m, stage, hash);
 		mine = own && has ? 3 : has && alive_in(c, member_stage(c, m)) > 1 ? 2 : own;
-		if (mine && !doubt_late(c, m))
+		if (mine && !suspicion_late(c, m))
 			mine += 3;
 		if (mine > rank) {
 			best = m;
@@ -513,7 +513,7 @@ static void give_up_silent(struct controller *c)
 	r->all_silent = r->all_silent || (n == asked && asked > 1);
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = silent[i];
-		bool again = doubt_late(c, m) && (n < asked || !r->all_silent);
+		bool again = suspicion_late(c, m) && (n < asked || !r->all_silent);
 
 		note(c, NOTE_ALERT, m->id, 0, "n%02u says nothing of S%d, which it is to put back", m->id,
 		     member_stage(c, m));
@@ -521,7 +521,7 @@ static void give_up_silent(struct controller *c)
 		m->assignment = ++c->assignments; /* what it says now comes too late */
 		m->overdue_in = c->iteration;
 		if (again)
-			doubt_proven(c, m, "does not put its stage back");
+			suspicion_proven(c, m, "does not put its stage back");
 		else
 			members_set(c, m, NODE_JOINING, "did not put its stage back");
 	}

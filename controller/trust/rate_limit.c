@@ -1,6 +1,6 @@
-#include "controller/trust/budget.h"
+#include "controller/trust/rate_limit.h"
 
-bool budget_take(struct budget *b, double n, double most, double per_s, int64_t now_us)
+bool rate_limit_take(struct rate_limit *b, double n, double most, double per_s, int64_t now_us)
 {
 	double back = (double)(now_us - b->at_us) * 1e-6 * per_s;
 

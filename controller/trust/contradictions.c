@@ -1,4 +1,4 @@
-#include "controller/trust/pairs.h"
+#include "controller/trust/contradictions.h"
 
 #include "base/array.h"
 #include "wire/msg.h"
@@ -7,25 +7,25 @@
 
 enum { REMEMBERED = 200 /* iterations */, MOST = 20 };
 
-bool pair_is_of(const struct pair *d, uint16_t id)
+bool contradiction_is_of(const struct contradiction *d, uint16_t id)
 {
 	return d->ids[0] == id || d->ids[1] == id;
 }
 
-uint16_t pair_other(const struct pair *d, uint16_t id)
+uint16_t contradiction_other(const struct contradiction *d, uint16_t id)
 {
 	return d->ids[d->ids[0] == id];
 }
 
-struct pair *pairs_find(const struct pairs *p, uint16_t a, uint16_t b)
+struct contradiction *contradictions_find(const struct contradictions *p, uint16_t a, uint16_t b)
 {
 	for (uint32_t i = 0; i < p->n; i++)
-		if (pair_is_of(&p->of[i], a) && pair_is_of(&p->of[i], b))
+		if (contradiction_is_of(&p->of[i], a) && contradiction_is_of(&p->of[i], b))
 			return &p->of[i];
 	return NULL;
 }
 
-static void forget_pair(struct pairs *p, uint64_t iteration)
+static void forget_pair(struct contradictions *p, uint64_t iteration)
 {
 	uint32_t kept = 0;
 
@@ -35,15 +35,15 @@ static void forget_pair(struct pairs *p, uint64_t iteration)
 	p->n = kept;
 }
 
-struct pair *pairs_add(struct pairs *p, uint16_t a, uint16_t b, uint64_t iteration)
+struct contradiction *contradictions_add(struct contradictions *p, uint16_t a, uint16_t b, uint64_t iteration)
 {
-	struct pair *d;
+	struct contradiction *d;
 
 	forget_pair(p, iteration);
-	d = pairs_find(p, a, b);
+	d = contradictions_find(p, a, b);
 	if (!d && array_grow(&p->of, &p->room, p->n + 1, sizeof(*p->of))) {
 		d = &p->of[p->n++];
-		*d = (struct pair){ { a, b }, -1, false, iteration };
+		*d = (struct contradiction){ { a, b }, -1, false, iteration };
 	}
 	if (d) {
 		d->iteration = iteration;
@@ -55,11 +55,11 @@ struct pair *pairs_add(struct pairs *p, uint16_t a, uint16_t b, uint64_t iterati
 /* ---- smallest sets ---- */
 
 struct graph {
-	const struct pairs *p;
+	const struct contradictions *p;
 	bool wrong[MSG_NODES]; /* these are in the set */
 };
 
-static bool is_open(const struct graph *g, const struct pair *d)
+static bool is_open(const struct graph *g, const struct contradiction *d)
 {
 	return !d->explained && !g->wrong[d->ids[0]] && !g->wrong[d->ids[1]];
 }
@@ -70,8 +70,8 @@ static int take_others(struct graph *g, uint16_t id, uint16_t *taken)
 	int n = 0;
 
 	for (uint32_t i = 0; i < g->p->n; i++)
-		if (is_open(g, &g->p->of[i]) && pair_is_of(&g->p->of[i], id))
-			taken[n++] = pair_other(&g->p->of[i], id);
+		if (is_open(g, &g->p->of[i]) && contradiction_is_of(&g->p->of[i], id))
+			taken[n++] = contradiction_other(&g->p->of[i], id);
 	for (int i = 0; i < n; i++)
 		g->wrong[taken[i]] = true;
 	return n;
@@ -133,7 +133,7 @@ static int at_most(int n)
 	return n < MOST ? n : MOST;
 }
 
-int pairs_guilt(const struct pairs *p, uint16_t id)
+int contradictions_guilt(const struct contradictions *p, uint16_t id)
 {
 	struct graph g = { p, { false } };
 	uint16_t taken[MSG_NODES];

@@ -14,7 +14,7 @@
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/tests/under_way.h"
-#include "controller/trust/agree.h"
+#include "controller/trust/agreement.h"
 #include "controller/weights/checkpoints.h"
 
 enum { COMMITTED = 7, RIGHT = 1000, WRONG = 2000 };
@@ -292,7 +292,7 @@ static void the_corpus_is_what_most_read(void **state)
 	is_ready(c, 3, RIGHT, WRONG); /* it reads none, whatever it says */
 	is_ready(c, 4, RIGHT, WRONG);
 	assert_int_equal(c->corpus_hash, 0);
-	agree_at_first(c);
+	agreement_at_first(c);
 	assert_int_equal(c->corpus_hash, RIGHT);
 	assert_int_equal(store_run_of(c->store)->corpus_hash, RIGHT);
 	for (int i = 0; i < NODES; i++)
@@ -308,7 +308,7 @@ static void who_builds_other_weights_takes_no_part(void **state)
 	all_come(c);
 	for (int i = 0; i < NODES; i++)
 		is_ready(c, i, i == 3 ? WRONG : RIGHT, 7);
-	agree_at_first(c);
+	agreement_at_first(c);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members[i].ready, i != 3);
 	assert_false(member_joins(c, &c->members[3]));
@@ -338,7 +338,7 @@ static void after_a_takeover_the_store_counts(void **state)
 		comes_back(c, i, RIGHT);
 	comes_back(c, 3, WRONG);
 	comes_back(c, 5, RIGHT);
-	agree_at_first(c);
+	agreement_at_first(c);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members[i].ready, i != 3 && i != 4);
 	assert_true(c->members[3].differs);
@@ -353,7 +353,7 @@ static void without_it_most_of_those_who_come_do(void **state)
 	comes_back(c, 3, WRONG);
 	comes_back(c, 4, RIGHT);
 	comes_back(c, 5, RIGHT);
-	agree_at_first(c);
+	agreement_at_first(c);
 	assert_true(c->members[3].differs);
 	assert_true(c->members[4].ready && c->members[5].ready);
 }
@@ -368,7 +368,7 @@ static void who_comes_alone_is_taken(void **state)
 	c->resumed = true;
 	assert_int_equal(store_hashes(c->store, told, 2, NULL), 0);
 	comes_back(c, 3, WRONG);
-	agree_at_first(c);
+	agreement_at_first(c);
 	assert_true(c->members[3].ready);
 }
 

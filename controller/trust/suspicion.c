@@ -1,8 +1,8 @@
-/* doubt.c - agents that contradict the routes, or one another: who is left out.
+/* suspicion.c - agents that contradict the routes, or one another: who is left out.
  *
  * What contradicts the routes, or the agent's own words, proves itself. Where two agents contradict
  * each other, one of them is wrong, and their messages do not tell which: what was sealed for one
- * proves nothing to another. Every such pair is remembered, and as few as can be are taken to be wrong (pairs.h):
+ * proves nothing to another. Every such pair is remembered, and as few as can be are taken to be wrong (contradictions.h):
  * who must be, for that, is left out; where that does not say, at first either. Whoever need not be wrong
  * comes back once all that it contradicts are out: if it lies again it stands in one pair more.
  *
@@ -12,7 +12,7 @@
  * Left out means marked, as by the operator: the iteration goes on without it, and what it counted
  * runs again elsewhere.
  */
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,21 +32,21 @@ enum {
 	BAD_NEIGHBOURS = 2 /* that one may have, and rightly accuse */
 };
 
-void doubt_pair(struct controller *c, uint16_t a, uint16_t b)
+void suspicion_pair(struct controller *c, uint16_t a, uint16_t b)
 {
-	pairs_add(&c->pairs, a, b, c->iteration);
+	contradictions_add(&c->contradictions, a, b, c->iteration);
 }
 
 static int guilt_of(const struct controller *c, const struct member *m)
 {
-	return pairs_guilt(&c->pairs, m->id);
+	return contradictions_guilt(&c->contradictions, m->id);
 }
 
 /* In a pair, explained or not. */
-bool doubt_doubts(const struct controller *c, uint16_t id)
+bool suspicion_concerns(const struct controller *c, uint16_t id)
 {
-	for (uint32_t i = 0; i < c->pairs.n; i++)
-		if (pair_is_of(&c->pairs.of[i], id))
+	for (uint32_t i = 0; i < c->contradictions.n; i++)
+		if (contradiction_is_of(&c->contradictions.of[i], id))
 			return true;
 	return false;
 }
@@ -56,10 +56,10 @@ bool doubt_doubts(const struct controller *c, uint16_t id)
 /* All that it contradicts. */
 static bool others_are_out(const struct controller *c, const struct member *m)
 {
-	for (uint32_t i = 0; i < c->pairs.n; i++) {
-		const struct pair *d = &c->pairs.of[i];
+	for (uint32_t i = 0; i < c->contradictions.n; i++) {
+		const struct contradiction *d = &c->contradictions.of[i];
 
-		if (pair_is_of(d, m->id) && !c->members[pair_other(d, m->id)].marked)
+		if (contradiction_is_of(d, m->id) && !c->members[contradiction_other(d, m->id)].marked)
 			return false;
 	}
 	return true;
@@ -68,8 +68,8 @@ static bool others_are_out(const struct controller *c, const struct member *m)
 /* Left out on the word of those that are out themselves, and it need not be wrong. */
 static struct member *may_come_back(struct controller *c)
 {
-	for (uint32_t i = 0; i < c->pairs.n; i++) {
-		struct member *m = c->pairs.of[i].out < 0 ? NULL : &c->members[c->pairs.of[i].out];
+	for (uint32_t i = 0; i < c->contradictions.n; i++) {
+		struct member *m = c->contradictions.of[i].out < 0 ? NULL : &c->members[c->contradictions.of[i].out];
 
 		if (m && m->marked && others_are_out(c, m) && guilt_of(c, m) <= 0)
 			return m;
@@ -80,12 +80,12 @@ static struct member *may_come_back(struct controller *c)
 /* None of the pairs is what keeps it out any more. */
 static void forget_out(struct controller *c, const struct member *m)
 {
-	for (uint32_t i = 0; i < c->pairs.n; i++)
-		if (c->pairs.of[i].out == m->id)
-			c->pairs.of[i].out = -1;
+	for (uint32_t i = 0; i < c->contradictions.n; i++)
+		if (c->contradictions.of[i].out == m->id)
+			c->contradictions.of[i].out = -1;
 }
 
-struct member *doubt_forgive(struct controller *c)
+struct member *suspicion_forgive(struct controller *c)
 {
 	struct member *m = may_come_back(c);
 
@@ -97,12 +97,12 @@ struct member *doubt_forgive(struct controller *c)
 	return m;
 }
 
-void doubt_explain(struct controller *c, const struct member *m)
+void suspicion_explain(struct controller *c, const struct member *m)
 {
 	forget_out(c, m);
-	for (uint32_t i = 0; i < c->pairs.n; i++)
-		if (pair_is_of(&c->pairs.of[i], m->id))
-			c->pairs.of[i].explained = true;
+	for (uint32_t i = 0; i < c->contradictions.n; i++)
+		if (contradiction_is_of(&c->contradictions.of[i], m->id))
+			c->contradictions.of[i].explained = true;
 }
 
 /* proven: not by another's word. */
@@ -113,7 +113,7 @@ static void leave_out(struct controller *c, struct member *m, bool proven, const
 	members_gone(c, m, why);
 	members_set(c, m, NODE_FAILED, why);
 	if (proven)
-		doubt_explain(c, m);
+		suspicion_explain(c, m);
 	c->requests.forgive = true;
 }
 
@@ -139,7 +139,7 @@ static void bad_number(struct controller *c, struct member *m, struct member *by
 		leave_out(c, m, m == by, why);
 }
 
-void doubt_number(struct controller *c, struct member *m, const char *why)
+void suspicion_number(struct controller *c, struct member *m, const char *why)
 {
 	bad_number(c, m, m, why);
 }
@@ -150,16 +150,16 @@ static void forget_sums(struct controller *c)
 		c->members[i].reduced = false;
 }
 
-void doubt_proven(struct controller *c, struct member *m, const char *why)
+void suspicion_proven(struct controller *c, struct member *m, const char *why)
 {
 	forget_sums(c);
 	leave_out(c, m, true, why);
 }
 
-void doubt_left_out(struct controller *c, struct member *m, const struct member *other,
+void suspicion_left_out(struct controller *c, struct member *m, const struct member *other,
 		    const char *why)
 {
-	struct pair *d = pairs_find(&c->pairs, m->id, other->id);
+	struct contradiction *d = contradictions_find(&c->contradictions, m->id, other->id);
 
 	if (d)
 		d->out = m->id;
@@ -167,7 +167,7 @@ void doubt_left_out(struct controller *c, struct member *m, const struct member 
 	leave_out(c, m, false, why);
 }
 
-bool doubt_is_news(const struct controller *c, const struct member *by, const struct msg_trouble *t)
+bool suspicion_is_news(const struct controller *c, const struct member *by, const struct msg_trouble *t)
 {
 	return t->accused >= 0 && (uint32_t)t->accused < c->n_members && by->replica &&
 	       !(by->accused_in == c->iteration && by->accused[t->accused / 8] >> t->accused % 8 & 1);
@@ -181,33 +181,33 @@ static void remember_accusation(const struct controller *c, struct member *by, u
 	by->accused[accused / 8] |= (uint8_t)(1u << accused % 8);
 }
 
-void doubt_accused(struct controller *c, struct member *accused, struct member *by)
+void suspicion_accused(struct controller *c, struct member *accused, struct member *by)
 {
-	struct pair *d;
+	struct contradiction *d;
 
 	remember_accusation(c, by, accused->id);
 	if (!accused->replica)
 		return;
 	if (accused != by)
-		doubt_pair(c, accused->id, by->id);
+		suspicion_pair(c, accused->id, by->id);
 	if (accused != by && guilt_of(c, by) >= BAD_NEIGHBOURS) {
-		doubt_left_out(c, by, accused, "accused one after another");
+		suspicion_left_out(c, by, accused, "accused one after another");
 		return;
 	}
-	d = pairs_find(&c->pairs, accused->id, by->id);
+	d = contradictions_find(&c->contradictions, accused->id, by->id);
 	if (d)
 		d->out = accused->id;
 	bad_number(c, accused, by, "sent what no computation gives");
 }
 
-bool doubt_late(const struct controller *c, const struct member *m)
+bool suspicion_late(const struct controller *c, const struct member *m)
 {
 	return m->overdue_in > 0 && m->overdue_in + LATE_FOR > c->iteration;
 }
 
-void doubt_overdue(struct controller *c, struct member *m, const char *why)
+void suspicion_overdue(struct controller *c, struct member *m, const char *why)
 {
-	bool again = doubt_late(c, m);
+	bool again = suspicion_late(c, m);
 
 	m->overdue_in = c->iteration;
 	if (again)
@@ -244,7 +244,7 @@ static struct member *got_it_from(struct controller *c, const struct member *m,
 
 /* Of each gradient that m lacks either somebody says it got it from m, and then these two contradict each other, or m
  * proves itself. Of several whom it contradicts, the one in most pairs. */
-bool doubt_counts(struct controller *c, struct member *m)
+bool suspicion_counts(struct controller *c, struct member *m)
 {
 	struct member *other = NULL;
 
@@ -258,10 +258,10 @@ bool doubt_counts(struct controller *c, struct member *m)
 		if (!next || ended_backward(c, m->id, i)) {
 			note(c, NOTE_ALERT, m->id, 0, "n%02u has not counted m%02u, and says it is through",
 			     m->id, i);
-			doubt_proven(c, m, "left a gradient out");
+			suspicion_proven(c, m, "left a gradient out");
 			return true;
 		}
-		doubt_pair(c, m->id, next->id);
+		suspicion_pair(c, m->id, next->id);
 		if (!other || guilt_of(c, next) > guilt_of(c, other))
 			other = next;
 	}
@@ -269,9 +269,9 @@ bool doubt_counts(struct controller *c, struct member *m)
 		return false;
 	note(c, NOTE_ALERT, m->id, 0, "n%02u has gradients that n%02u has not made", other->id, m->id);
 	if (guilt_of(c, other) > guilt_of(c, m))
-		doubt_left_out(c, other, m, "contradicts others about what was done");
+		suspicion_left_out(c, other, m, "contradicts others about what was done");
 	else
-		doubt_left_out(c, m, other, "contradicts others about what was done");
+		suspicion_left_out(c, m, other, "contradicts others about what was done");
 	return true;
 }
 
@@ -321,7 +321,7 @@ static void consider_pair(struct controller *c, struct found *f, const struct wo
 {
 	int most;
 
-	doubt_pair(c, a->m->id, b->m->id);
+	suspicion_pair(c, a->m->id, b->m->id);
 	most = guilt_of(c, a->m);
 	if (guilt_of(c, b->m) > most)
 		most = guilt_of(c, b->m);
@@ -365,7 +365,7 @@ static void differing_squares(struct controller *c, struct found *f, const struc
 			consider_pair(c, f, &words[i], right);
 }
 
-void doubt_sums(struct controller *c, int stage)
+void suspicion_sums(struct controller *c, int stage)
 {
 	struct word words[2 * MSG_NODES];
 	struct found f = { 0 };
@@ -384,7 +384,7 @@ void doubt_sums(struct controller *c, int stage)
 	note(c, NOTE_ALERT, bad->m->id, 0, "n%02u and n%02u have different sums of S%d: without n%02u",
 	     f.a->m->id, f.b->m->id, stage, bad->m->id);
 	if (!bad->copy) {
-		doubt_left_out(c, bad->m, other->m, "contradicts others about a sum");
+		suspicion_left_out(c, bad->m, other->m, "contradicts others about a sum");
 		return;
 	}
 	copies_refuse(c, bad->m, "its copy had another sum");
@@ -408,7 +408,7 @@ static void look_at(struct flow *f, uint64_t bytes, int64_t now_us)
 	f->since_us = now_us;
 }
 
-void doubt_beat(struct controller *c, struct member *m)
+void suspicion_beat(struct controller *c, struct member *m)
 {
 	look_at(&m->sent, m->beat.sent_bytes, c->now_us);
 	look_at(&m->received, m->beat.received_bytes, c->now_us);

@@ -1,4 +1,4 @@
-/* agree.c - what all of a stage must hold alike: its weights, and data nodes the corpus.
+/* agreement.c - what all of a stage must hold alike: its weights, and data nodes the corpus.
  *
  * After a commit every replica tells the hash of its weights. They were the same before, and so was the sum: who
  * tells another hash has had a bit flipped, or lies. The weights that most tell of are the stage's; who differs is
@@ -10,7 +10,7 @@
  * and verify says whether the wrong one stayed. After a takeover what the store has of the last commit counts as
  * well.
  */
-#include "controller/trust/agree.h"
+#include "controller/trust/agreement.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 #include "controller/weights/copies.h"
 
 enum { DIFFERED_FOR = 200 /* iterations that one is remembered */ };
@@ -81,7 +81,7 @@ static bool is_better(const struct controller *c, const struct votes *v, const s
 
 	if (!best || n != most)
 		return n > most;
-	return pairs_guilt(&c->pairs, m->id) < pairs_guilt(&c->pairs, best->id);
+	return contradictions_guilt(&c->contradictions, m->id) < contradictions_guilt(&c->contradictions, best->id);
 }
 
 static struct member *best_of(struct controller *c, const struct votes *v)
@@ -109,7 +109,7 @@ static void set_apart(struct controller *c, struct member *m)
 	m->differed_in = c->iteration;
 	forget_word(c, m);
 	if (again)
-		doubt_proven(c, m, "holds other weights again");
+		suspicion_proven(c, m, "holds other weights again");
 	else
 		members_gone(c, m, "holds other weights than its stage");
 	if (under_way)
@@ -132,7 +132,7 @@ static bool is_settled(const struct controller *c, const struct votes *v, uint64
 	return untold == 0 || votes_for(v, hash) > others + untold;
 }
 
-void agree_told(struct controller *c, const struct member *told)
+void agreement_told(struct controller *c, const struct member *told)
 {
 	int stage = member_stage(c, told);
 	struct votes v = count_votes(c, stage);
@@ -148,7 +148,7 @@ void agree_told(struct controller *c, const struct member *told)
 		note(c, NOTE_ALERT, m->id, 0, "n%02u and n%02u of S%d hold different weights after it%" PRIu64 ": without n%02u",
 		     m->id, best->id, stage, c->committed, m->id);
 		if (votes_for(&v, m->hash) == votes_for(&v, best->hash))
-			doubt_pair(c, m->id, best->id);
+			suspicion_pair(c, m->id, best->id);
 		set_apart(c, m);
 	}
 	for (uint32_t i = 0; i < c->n_members; i++) /* whose words came before there was any to compare with */
@@ -156,7 +156,7 @@ void agree_told(struct controller *c, const struct member *told)
 			copies_hash_right(c, &c->members[i], c->committed, c->members[i].kept_hash);
 }
 
-bool agree_joins(struct controller *c, struct member *m)
+bool agreement_joins(struct controller *c, struct member *m)
 {
 	uint64_t right = c->committed > 0 ? copies_hash(c, member_stage(c, m), m->holds) : 0;
 
@@ -170,7 +170,7 @@ bool agree_joins(struct controller *c, struct member *m)
 	return false;
 }
 
-void agree_changed(struct controller *c, struct member *m)
+void agreement_changed(struct controller *c, struct member *m)
 {
 	note(c, NOTE_ALERT, m->id, 0, "n%02u: its weights changed outside a commit", m->id);
 	m->hash_agrees = false;
@@ -254,10 +254,10 @@ static void agree_corpus(struct controller *c)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == 0)
-			agree_reads(c, &c->members[i]);
+			agreement_reads(c, &c->members[i]);
 }
 
-bool agree_reads(struct controller *c, struct member *m)
+bool agreement_reads(struct controller *c, struct member *m)
 {
 	if (c->corpus_hash == 0 || m->corpus_hash == c->corpus_hash)
 		return true;
@@ -267,7 +267,7 @@ bool agree_reads(struct controller *c, struct member *m)
 	return false;
 }
 
-void agree_at_first(struct controller *c)
+void agreement_at_first(struct controller *c)
 {
 	if (c->corpus_hash == 0)
 		agree_corpus(c);

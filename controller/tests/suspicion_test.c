@@ -12,13 +12,13 @@
 #include "controller/members/node_state.h"
 #include "controller/operator/command.h"
 #include "controller/tests/under_way.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 
 /* A pair of which one is left out. */
 static void contradict(struct controller *c, uint16_t bad, uint16_t other)
 {
-	doubt_pair(c, bad, other);
-	doubt_left_out(c, &c->members[bad], &c->members[other], "contradicts another");
+	suspicion_pair(c, bad, other);
+	suspicion_left_out(c, &c->members[bad], &c->members[other], "contradicts another");
 	loop_act(c);
 }
 
@@ -44,7 +44,7 @@ static void whoever_two_liars_blame_comes_back(void **state)
 {
 	struct controller *c = *state;
 
-	doubt_pair(c, 0, 1);
+	suspicion_pair(c, 0, 1);
 	contradict(c, 0, 2);
 	contradict(c, 1, 3);
 	are_out(c, "xx....");
@@ -58,7 +58,7 @@ static void who_is_out_as_well_had_no_right_to_accuse(void **state)
 	struct controller *c = *state;
 
 	contradict(c, 0, 2);
-	doubt_pair(c, 1, 5);
+	suspicion_pair(c, 1, 5);
 	contradict(c, 2, 5);
 	are_out(c, "..x...");
 	contradict(c, 1, 3);
@@ -71,7 +71,7 @@ static void who_lies_again_stays_out(void **state)
 	struct controller *c = *state;
 
 	contradict(c, 0, 2);
-	doubt_pair(c, 1, 5);
+	suspicion_pair(c, 1, 5);
 	contradict(c, 2, 5);
 	are_out(c, "..x...");
 	contradict(c, 0, 3);
@@ -85,7 +85,7 @@ static void who_must_be_wrong_stays_out(void **state)
 {
 	struct controller *c = *state;
 
-	doubt_pair(c, 0, 1);
+	suspicion_pair(c, 0, 1);
 	contradict(c, 0, 2);
 	members_mark(c, &c->members[1], true);
 	members_mark(c, &c->members[2], true);
@@ -98,9 +98,9 @@ static void who_is_found_out_by_itself_explains_its_pairs(void **state)
 {
 	struct controller *c = *state;
 
-	doubt_pair(c, 2, 0);
+	suspicion_pair(c, 2, 0);
 	contradict(c, 2, 5);
-	doubt_proven(c, &c->members[0], "lies");
+	suspicion_proven(c, &c->members[0], "lies");
 	loop_act(c);
 	are_out(c, "x.x...");
 	members_mark(c, &c->members[5], true);
@@ -117,7 +117,7 @@ static void whom_the_operator_takes_back_harms_no_accuser(void **state)
 	for (int i = 0; i < 4; i++) {
 		const struct scripted_act recover = { .verb = COMMAND_RECOVER, .node = bad[i] };
 
-		doubt_accused(c, &c->members[bad[i]], &c->members[2]);
+		suspicion_accused(c, &c->members[bad[i]], &c->members[2]);
 		loop_act(c);
 		assert_true(c->members[bad[i]].marked);
 		c->options.acts[0] = recover;
@@ -133,15 +133,15 @@ static void no_more_than_must_be_are_taken_to_be_wrong(void **state)
 	struct controller *c = *state;
 
 	for (int of = 1; of < 4; of++)
-		doubt_pair(c, 0, (uint16_t)of);
-	assert_int_equal(pairs_guilt(&c->pairs, 0), 2); /* one, or three */
-	assert_int_equal(pairs_guilt(&c->pairs, 1), -1);
-	assert_int_equal(pairs_guilt(&c->pairs, 4), 0);
-	doubt_pair(c, 2, 1);
-	assert_int_equal(pairs_guilt(&c->pairs, 1), 0); /* it or n02 */
+		suspicion_pair(c, 0, (uint16_t)of);
+	assert_int_equal(contradictions_guilt(&c->contradictions, 0), 2); /* one, or three */
+	assert_int_equal(contradictions_guilt(&c->contradictions, 1), -1);
+	assert_int_equal(contradictions_guilt(&c->contradictions, 4), 0);
+	suspicion_pair(c, 2, 1);
+	assert_int_equal(contradictions_guilt(&c->contradictions, 1), 0); /* it or n02 */
 	c->iteration += 200;
-	doubt_pair(c, 4, 5);
-	assert_int_equal(pairs_guilt(&c->pairs, 0), 0); /* so long ago */
+	suspicion_pair(c, 4, 5);
+	assert_int_equal(contradictions_guilt(&c->contradictions, 0), 0); /* so long ago */
 }
 
 /* ---- against plain enumeration ---- */
@@ -158,7 +158,7 @@ static int members_of(unsigned set)
 }
 
 /* The size of the smallest set that holds one of each pair, with or without that one. */
-static int smallest(const struct pairs *p, uint16_t id, bool with)
+static int smallest(const struct contradictions *p, uint16_t id, bool with)
 {
 	int best = FEW + 1;
 
@@ -174,10 +174,10 @@ static int smallest(const struct pairs *p, uint16_t id, bool with)
 	return best;
 }
 
-static bool in_any(const struct pairs *p, uint16_t id)
+static bool in_any(const struct contradictions *p, uint16_t id)
 {
 	for (uint32_t i = 0; i < p->n; i++)
-		if (!p->of[i].explained && pair_is_of(&p->of[i], id))
+		if (!p->of[i].explained && contradiction_is_of(&p->of[i], id))
 			return true;
 	return false;
 }
@@ -189,16 +189,16 @@ static void guilt_is_as_enumerated(void **state)
 	(void)state;
 	rng_init(&rng, 3);
 	for (int round = 0; round < 1500; round++) {
-		struct pairs p = { NULL, 0, 0 };
+		struct contradictions p = { NULL, 0, 0 };
 
 		for (uint32_t n = rng_below(&rng, 24); n > 0; n--) {
 			uint16_t a = (uint16_t)rng_below(&rng, FEW), b = (uint16_t)rng_below(&rng, FEW);
 
 			if (a != b)
-				pairs_add(&p, a, b, 1)->explained = rng_below(&rng, 8) == 0;
+				contradictions_add(&p, a, b, 1)->explained = rng_below(&rng, 8) == 0;
 		}
 		for (uint16_t id = 0; id < FEW; id++)
-			assert_int_equal(pairs_guilt(&p, id), in_any(&p, id) ? smallest(&p, id, false) -
+			assert_int_equal(contradictions_guilt(&p, id), in_any(&p, id) ? smallest(&p, id, false) -
 										    smallest(&p, id, true)
 									     : 0);
 		free(p.of);
