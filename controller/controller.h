@@ -12,9 +12,9 @@
  *                 observed_links.c what consoles see of links;  failed_links.c which are cut
  *     planning/   question.c what a planner is asked;  ahead.c plans made ahead;  replan.c when it is asked;
  *                 answers.c what is done with the answers;  drift.c what strays from the plan
- *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  anew.c;  commit.c the
- *                 decision, durable before it is announced;  evaluate.c validation;  standstill.c nothing goes on;
- *                 carry_record.c, carry.c how it outlives its controller;  predict.c what a plan takes
+ *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  restart.c;  commit.c the
+ *                 decision, durable before it is announced;  evaluate.c validation;  stall_detector.c nothing goes on;
+ *                 takeover_record.c, takeover.c how it outlives its controller;  predict.c what a plan takes
  *     trust/      agreement.c what all of a stage hold alike;  suspicion.c who is left out for what it said;  contradictions.c who
  *                 contradicted whom;  held_sums.c sums that do not come
  *     weights/    copies.c who holds copies;  keepers.c every stage in two places after every commit;  moves.c nodes
@@ -38,12 +38,12 @@
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/routes.h"
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
@@ -151,9 +151,9 @@ struct controller {
 	uint32_t summing[MSG_STAGES]; /* replicas told to sum in this attempt; 0: not yet */
 	uint32_t n_differing;         /* sums of this iteration of which there were two */
 	uint64_t steps; /* tasks that ended and were begun, sums, answers: what brings the run on */
-	struct standstill still;
+	struct stall_detector still;
 	struct stall stall;
-	struct carried carried;
+	struct takeover takeover;
 	bool resumed;                  /* this controller took the run over */
 	struct msg_commit last_commit; /* as announced: told again to whom it may have missed */
 	struct evaluation evaluation;

@@ -14,12 +14,12 @@
 #include "controller/controller.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
-#include "controller/iteration/anew.h"
-#include "controller/iteration/carry.h"
+#include "controller/iteration/restart.h"
+#include "controller/iteration/takeover.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/assign.h"
 #include "controller/members/link_failures.h"
 #include "controller/members/admission.h"
@@ -79,7 +79,7 @@ static void carry_out(struct controller *c)
 	if (look && c->phase == PHASE_REDUCING)
 		commit_when_reduced(c);
 	if (why && c->phase != PHASE_FINISHED)
-		recover_restart(c, why);
+		restart_iteration(c, why);
 }
 
 void loop_act(struct controller *c)
@@ -197,8 +197,8 @@ void loop_phase(struct controller *c)
 			iteration_boundary(c);
 		break;
 	case PHASE_COMPUTING: /* reports bring it on; here is seen whether they do */
-		if (!carry_turn(c))
-			standstill_turn(c);
+		if (!takeover_turn(c))
+			stall_turn(c);
 		break;
 	case PHASE_REDUCING: /* likewise, with the sums */
 		if (!disk_full(c))

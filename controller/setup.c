@@ -362,8 +362,8 @@ void controller_fini(struct controller *c)
 	free(c->failed_links.of);
 	free(c->shard_of);
 	free(c->model_json);
-	free(c->carried.text);
-	planned_free(c->carried.plan);
+	free(c->takeover.text);
+	planned_free(c->takeover.plan);
 	link_table_free(c->links);
 	measuring_free(c);
 }

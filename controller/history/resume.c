@@ -16,7 +16,7 @@
 #include "controller/controller.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/takeover_record.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
@@ -174,7 +174,7 @@ int resume_begin(struct controller *c, struct error *err)
 	c->own_attempt = c->first_attempt;
 	c->assignments = c->operators.commands = generation << 32;
 	c->first_fault = c->first_attempt;
-	carry_read(c);
+	takeover_read(c);
 	note(c, NOTE_EVENT, -1, 0, "the run was taken over after it%llu (controller %llu)",
 	     (unsigned long long)c->committed, (unsigned long long)generation + 1);
 	if (!said_anew(&c->options))

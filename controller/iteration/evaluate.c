@@ -7,7 +7,7 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/member.h"
 #include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
@@ -130,7 +130,7 @@ void evaluation_turn(struct controller *c)
 {
 	const struct evaluation *e = &c->evaluation;
 
-	if (!standstill_look(c) || !standstill_hung(c, e->n) || standstill_blame(c))
+	if (!stall_look(c) || !stall_hung(c, e->n) || stall_blame(c))
 		return;
 	note(c, NOTE_WARNING, -1, 0, "no validation of it%llu: %u of %u answers came",
 	     (unsigned long long)e->iteration, e->done, e->n);

@@ -22,7 +22,7 @@
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/reroute.h"
@@ -245,7 +245,7 @@ static void begin_iteration(struct controller *c)
 		controller_finish(c, 1, err.text);
 		return;
 	}
-	carry_record(c);
+	takeover_record(c);
 	if (c->phase == PHASE_FINISHED)
 		return;
 	if (send_plan(c) != 0) {
@@ -424,7 +424,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 /* What somebody has not told yet would be missed in its sum. */
 static bool all_done(const struct controller *c)
 {
-	return c->routes.done == c->routes.n && !carry_recalls(c);
+	return c->routes.done == c->routes.n && !takeover_recalls(c);
 }
 
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r)

@@ -13,7 +13,7 @@
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/carry.h"
+#include "controller/iteration/takeover.h"
 #include "controller/members/assign.h"
 #include "controller/members/capacity.h"
 #include "controller/members/member.h"
@@ -503,7 +503,7 @@ static void gather_again(struct controller *c)
 	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
 	     (unsigned long long)c->committed);
 	c->committed_us = c->now_us;
-	if (!carry_on(c))
+	if (!takeover_resume(c))
 		set_phase(c, PHASE_PLANNING);
 	if (!c->plan_wanted)
 		replan(c, "the run was taken over");

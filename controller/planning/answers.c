@@ -10,7 +10,7 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/anew.h"
+#include "controller/iteration/restart.h"
 #include "controller/iteration/predict.h"
 #include "controller/members/link_failures.h"
 #include "controller/operator/announce.h"
@@ -123,7 +123,7 @@ static void take_run(struct controller *c, struct planned *a)
 		refine_pending(c);
 	if (sooner) {
 		c->sooner_plan = 0;
-		recover_sooner(c);
+		restart_if_sooner(c);
 	}
 }
 

@@ -2,7 +2,7 @@
 #include "controller/trust/held_sums.h"
 
 #include "controller/controller.h"
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/trust/suspicion.h"
@@ -64,7 +64,7 @@ void suspicion_held_up(struct controller *c)
 {
 	int64_t patience = sum_patience_us(c);
 
-	if (!standstill_look(c) || !standstill_for(c, patience))
+	if (!stall_look(c) || !stall_for(c, patience))
 		return;
 	c->steps++;
 	for (uint32_t i = 0; i < c->n_members; i++) {

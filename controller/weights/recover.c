@@ -13,7 +13,7 @@
 
 #include "controller/controller.h"
 #include "controller/history/finish.h"
-#include "controller/iteration/anew.h"
+#include "controller/iteration/restart.h"
 #include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
@@ -206,5 +206,5 @@ void recover_turn(struct controller *c)
 			bring_back(c, s);
 	}
 	if (all && c->phase == PHASE_STALLED)
-		recover_restart(c, "a stage was taken over");
+		restart_iteration(c, "a stage was taken over");
 }

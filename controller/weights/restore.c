@@ -19,7 +19,7 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/members/placement.h"
@@ -507,7 +507,7 @@ static void give_up_silent(struct controller *c)
 		silent[n++] = m;
 		most = c->stage_parameters[s] > most ? c->stage_parameters[s] : most;
 	}
-	if (!standstill_for(c, patience_us(c, most)))
+	if (!stall_for(c, patience_us(c, most)))
 		return;
 	c->steps++;
 	r->all_silent = r->all_silent || (n == asked && asked > 1);
@@ -558,7 +558,7 @@ void restore_turn(struct controller *c)
 		if (!r->average || s == r->stage)
 			all = all && r->who[s] >= 0 && has_answered(c, &c->members[r->who[s]]);
 	if (!all) {
-		if (standstill_look(c))
+		if (stall_look(c))
 			give_up_silent(c);
 	} else if (r->average) {
 		finish_average(c);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "controller/iteration/again.h"
+#include "controller/iteration/remaining.h"
 #include "schedule/execution/simulate.h"
 
 enum { NODES = 4, STAGES = 2, DATA = 2 };
@@ -104,7 +104,7 @@ static void has_passed(struct fixture *f, uint32_t i, uint32_t tasks)
 
 static double until(const struct fixture *f, double at_s)
 {
-	return again_until_s(f->c, &f->r, 5, at_s);
+	return remaining_until_s(f->c, &f->r, 5, at_s);
 }
 
 static void nothing_has_begun(void **state)
@@ -308,7 +308,7 @@ static void it_is_the_execution_model(void **state)
 				assert_int_equal(routes_from_plan(&r, p, wide_shard_of, 3, 4, 7, &err), 0);
 				if (k > 0)
 					play_until(&r, sim, at_s);
-				assert_float_equal(again_until_s(c, &r, 7, at_s), sim->iteration_s, 1e-6);
+				assert_float_equal(remaining_until_s(c, &r, 7, at_s), sim->iteration_s, 1e-6);
 				routes_fini(&r);
 				n++;
 			}
@@ -367,10 +367,10 @@ static void moves_are_legal_and_pay(void **state)
 			memcpy(before[i], r.microbatches[i].nodes, sizeof(before[i]));
 			attempt[i] = r.microbatches[i].route.attempt;
 		}
-		was = again_until_s(c, &r, 7, 2);
-		all = n > 0 ? again_improve(c, &r, 7, 2, usable, wide_stage_of, 100000,
+		was = remaining_until_s(c, &r, 7, 2);
+		all = n > 0 ? remaining_improve(c, &r, 7, 2, usable, wide_stage_of, 100000,
 					      changed, n) : 0;
-		is = again_until_s(c, &r, 7, 2);
+		is = remaining_until_s(c, &r, 7, 2);
 		assert_true(is <= was);
 		shorter += is < was;
 		assert_true(all >= n);

@@ -1,11 +1,11 @@
-/* again.c - what is left of an iteration: how long it takes, and how it takes less.
+/* remaining.c - what is left of an iteration: how long it takes, and how it takes less.
  *
  * The tasks that have not ended are simulated from now on: each node one at a time, first come, first served,
  * slots held until the backward. Where ways can change, microbatches that have not begun at a hop are moved to
  * another replica as long as that ends the iteration sooner, within an effort that the caller gives. Pure: no
  * clock, no messages.
  */
-#include "controller/iteration/again.h"
+#include "controller/iteration/remaining.h"
 
 #include <stdlib.h>
 
@@ -279,7 +279,7 @@ static void run_free(struct run *run)
 	free(run->arrival_s);
 }
 
-double again_until_s(const struct cluster *c, const struct routes *r, uint32_t first, double at_s)
+double remaining_until_s(const struct cluster *c, const struct routes *r, uint32_t first, double at_s)
 {
 	struct run run = { .c = c, .r = r, .first = first, .at_s = at_s, .until_s = at_s };
 	bool known = run_alloc(&run);
@@ -295,7 +295,7 @@ double again_until_s(const struct cluster *c, const struct routes *r, uint32_t f
 
 /* ---- shorter ---- */
 
-/* What again_improve looks at. */
+/* What remaining_improve looks at. */
 struct look {
 	const struct cluster *c;
 	struct routes *r;
@@ -340,7 +340,7 @@ static bool move(struct look *l, uint32_t i, uint32_t hop)
 		if (!may_go(l, m, hop, (uint16_t)node))
 			continue;
 		m->nodes[hop] = (uint16_t)node;
-		until = again_until_s(l->c, l->r, l->first, l->at_s);
+		until = remaining_until_s(l->c, l->r, l->first, l->at_s);
 		l->left -= (int64_t)l->r->n * (2 * m->route.n_hops + 1);
 		if (until >= 0 && until < l->until_s) {
 			l->until_s = until;
@@ -369,10 +369,10 @@ static bool move_what_is_ahead(struct look *l, uint32_t i)
 	return moved;
 }
 
-int again_improve(const struct cluster *c, struct routes *r, uint32_t first, double at_s,
+int remaining_improve(const struct cluster *c, struct routes *r, uint32_t first, double at_s,
 		  const bool *usable, const int *stage_of, int64_t most_tasks, uint32_t *changed, int n)
 {
-	struct look l = { c, r, first, at_s, again_until_s(c, r, first, at_s), usable, stage_of, most_tasks,
+	struct look l = { c, r, first, at_s, remaining_until_s(c, r, first, at_s), usable, stage_of, most_tasks,
 			  changed, n };
 	bool moved = l.until_s >= 0;
 

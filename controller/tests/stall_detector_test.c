@@ -10,7 +10,7 @@
 
 #include "controller/controller.h"
 #include "controller/iteration/evaluate.h"
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/loop.h"
 #include "controller/operator/consoles.h"
 #include "controller/trust/suspicion.h"
@@ -86,9 +86,9 @@ static bool hung_after(struct controller *c, int looks)
 
 	for (int i = 0; i < looks && !hung; i++) {
 		c->now_us += LOOK_US;
-		assert_true(standstill_look(c));
-		assert_false(standstill_look(c));
-		hung = standstill_hung(c, 1);
+		assert_true(stall_look(c));
+		assert_false(stall_look(c));
+		hung = stall_hung(c, 1);
 	}
 	return hung;
 }
@@ -201,7 +201,7 @@ static void who_says_that_it_runs_is_taken_out(void **state)
 	(void)state;
 	c->members[1].beat.in_flight = 2;
 	c->members[4].beat.running = 1;
-	assert_true(standstill_blame(c));
+	assert_true(stall_blame(c));
 	assert_true(out(c, 4));
 	assert_false(out(c, 1) || c->members[4].marked);
 	unmake(c);
@@ -215,7 +215,7 @@ static void looks(struct controller *c, int n, uint32_t unheard)
 		for (uint32_t k = 0; k < NODES; k++)
 			if (k != unheard)
 				c->members[k].heard_us = c->now_us;
-		standstill_turn(c);
+		stall_turn(c);
 		loop_act(c);
 	}
 }
@@ -242,9 +242,9 @@ static void what_waits_for_a_slot_may_wait(void **state)
 	(void)state;
 	c->members[3].beat.queued = 2;
 	c->members[3].beat.blocked = 1;
-	assert_false(standstill_blame(c));
+	assert_false(stall_blame(c));
 	c->members[3].beat.blocked = 0;
-	assert_true(standstill_blame(c));
+	assert_true(stall_blame(c));
 	assert_true(out(c, 3));
 	unmake(c);
 }
@@ -256,7 +256,7 @@ static void most_do_not_lie(void **state)
 	(void)state;
 	for (int i = 0; i < 4; i++)
 		c->members[i].beat.running = 1;
-	assert_true(standstill_blame(c)); /* they get as much time again */
+	assert_true(stall_blame(c)); /* they get as much time again */
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
 	assert_false(hung_after(c, 60));

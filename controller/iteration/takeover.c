@@ -1,4 +1,4 @@
-/* carry.c - an iteration that outlives its controller.
+/* takeover.c - an iteration that outlives its controller.
  *
  * Agents go on computing while nobody leads them, and remember what happened. The store has the plan,
  * and what became of its routes: written before agents are told. So a successor takes the iteration up
@@ -6,9 +6,9 @@
  * it and is not here is as one that died.
  *
  * Where anything does not fit (the start was told to some only, a part is not remembered) the iteration
- * begins anew, as recover_restart has it.
+ * begins anew, as restart_iteration has it.
  */
-#include "controller/iteration/carry.h"
+#include "controller/iteration/takeover.h"
 
 #include "controller/controller.h"
 #include "controller/iteration/iteration.h"
@@ -75,18 +75,18 @@ static void ask_what_happened(struct controller *c)
 	}
 }
 
-bool carry_on(struct controller *c)
+bool takeover_resume(struct controller *c)
 {
-	struct planned *p = c->carried.plan;
+	struct planned *p = c->takeover.plan;
 
-	c->carried.plan = NULL;
+	c->takeover.plan = NULL;
 	if (!p || !everybody_in_it(c)) {
 		planned_free(p);
 		return false;
 	}
 	planned_free(c->current);
 	c->current = p;
-	c->first_attempt = c->carried.first;
+	c->first_attempt = c->takeover.first;
 	c->reduce_attempt = c->own_attempt;
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (c->members[i].replica && !in_it(c, &c->members[i]))
@@ -111,7 +111,7 @@ static uint64_t patience_beats(const struct member *m)
 }
 
 /* It has lived for so many heartbeats since, as it says itself: what it lacks is no time. */
-bool carry_turn(struct controller *c)
+bool takeover_turn(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];

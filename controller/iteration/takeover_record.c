@@ -1,7 +1,7 @@
-/* carry_record.c - the routes of the iteration under way, for a controller that takes the run over: written before
+/* takeover_record.c - the routes of the iteration under way, for a controller that takes the run over: written before
  * agents are told, and read again.
  */
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/takeover_record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,14 +61,14 @@ static char *format_routes(const struct controller *c, bool *any)
 
 /* Most iterations go as planned, and nothing is written then: what stands there is of an earlier one. Where one
  * begins anew its first attempt is another. */
-void carry_record(struct controller *c)
+void takeover_record(struct controller *c)
 {
 	struct error err = { "out of memory" };
 	bool any;
 	char *text = format_routes(c, &any);
 
-	if (text && c->carried.text &&
-	    ((!any && c->carried.recorded_first == c->first_attempt) || strcmp(text, c->carried.text) == 0)) {
+	if (text && c->takeover.text &&
+	    ((!any && c->takeover.recorded_first == c->first_attempt) || strcmp(text, c->takeover.text) == 0)) {
 		free(text);
 		return;
 	}
@@ -77,9 +77,9 @@ void carry_record(struct controller *c)
 		free(text);
 		return;
 	}
-	free(c->carried.text);
-	c->carried.text = text;
-	c->carried.recorded_first = c->first_attempt;
+	free(c->takeover.text);
+	c->takeover.text = text;
+	c->takeover.recorded_first = c->first_attempt;
 }
 
 /* ---- reading it ---- */
@@ -203,20 +203,20 @@ static struct planned *read_plan(struct controller *c)
 	return p;
 }
 
-void carry_read(struct controller *c)
+void takeover_read(struct controller *c)
 {
 	uint32_t own = c->first_attempt;
 
-	c->carried.plan = read_plan(c);
-	if (c->carried.plan && !read_record(c, c->carried.plan->plan)) {
-		planned_free(c->carried.plan);
-		c->carried.plan = NULL;
+	c->takeover.plan = read_plan(c);
+	if (c->takeover.plan && !read_record(c, c->takeover.plan->plan)) {
+		planned_free(c->takeover.plan);
+		c->takeover.plan = NULL;
 	}
-	c->carried.first = c->first_attempt;
+	c->takeover.first = c->first_attempt;
 	c->first_attempt = own;
 }
 
-bool carry_recalls(const struct controller *c)
+bool takeover_recalls(const struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (c->members[i].replica && c->members[i].recalling)

@@ -1,9 +1,9 @@
-/* anew.c - the iteration that is under way begins anew. */
-#include "controller/iteration/anew.h"
+/* restart.c - the iteration that is under way begins anew. */
+#include "controller/iteration/restart.h"
 
 #include "controller/controller.h"
 #include "controller/history/finish.h"
-#include "controller/iteration/again.h"
+#include "controller/iteration/remaining.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/question.h"
@@ -29,7 +29,7 @@ static void begin_anew(struct controller *c)
 	set_phase(c, PHASE_PLANNING);
 }
 
-void recover_restart(struct controller *c, const char *why)
+void restart_iteration(struct controller *c, const char *why)
 {
 	if (c->phase == PHASE_STALLED && !replicas_everywhere(c)) {
 		c->stall.taken_over = true; /* not before the lost stage is there */
@@ -39,7 +39,7 @@ void recover_restart(struct controller *c, const char *why)
 	replan(c, why);
 }
 
-void recover_sooner(struct controller *c)
+void restart_if_sooner(struct controller *c)
 {
 	double now_s = (double)(c->now_us - c->progress.started_us) * 1e-6 / c->unit_s, until_s, anew_s;
 
@@ -47,7 +47,7 @@ void recover_sooner(struct controller *c)
 		return;
 	if (c->progress.anew >= ANEW_MOST)
 		return;
-	until_s = again_until_s(c->cluster, &c->routes, c->first_attempt, now_s);
+	until_s = remaining_until_s(c->cluster, &c->routes, c->first_attempt, now_s);
 	anew_s = now_s + c->pending->plan->predicted.iteration_s;
 	if (until_s < 0 || anew_s > WORTH_IT * until_s)
 		return;

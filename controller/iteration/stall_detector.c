@@ -1,4 +1,4 @@
-/* standstill.c - an iteration in which nothing goes on any more, and who is at fault.
+/* stall_detector.c - an iteration in which nothing goes on any more, and who is at fault.
  *
  * Either everybody says so: nothing runs, nothing travels, and not all is done. Slots wait in a circle
  * then, or something was lost; the second time, somebody lies.
@@ -11,7 +11,7 @@
  *
  * Patience is counted in looks: while this loop, or the whole machine, slept there were none.
  */
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -213,7 +213,7 @@ static bool at_rest(const struct controller *c, const struct member *m)
 /* Nothing runs, nothing travels, in several looks. */
 static bool all_rest(struct controller *c)
 {
-	struct standstill *s = &c->still;
+	struct stall_detector *s = &c->still;
 	uint64_t tasks = 0;
 	bool rest = true;
 
@@ -276,9 +276,9 @@ static double longest_s(const struct controller *c)
 	return fmax((task + way) * c->unit_s, measured) * slower;
 }
 
-bool standstill_for(struct controller *c, int64_t most_us)
+bool stall_for(struct controller *c, int64_t most_us)
 {
-	struct standstill *s = &c->still;
+	struct stall_detector *s = &c->still;
 
 	if (s->steps != c->steps || data_moves(c)) {
 		s->steps = c->steps;
@@ -292,11 +292,11 @@ bool standstill_for(struct controller *c, int64_t most_us)
 	return s->hung * (int64_t)LOOK_US > most_us;
 }
 
-bool standstill_hung(struct controller *c, uint32_t tasks)
+bool stall_hung(struct controller *c, uint32_t tasks)
 {
 	int64_t most_us = c->options.overdue_us;
 
-	return standstill_for(c, most_us) &&
+	return stall_for(c, most_us) &&
 	       (double)c->still.hung * LOOK_US >
 		       (double)most_us + 1e6 * MUCH_LONGER * tasks * longest_s(c);
 }
@@ -360,7 +360,7 @@ static struct member *find_excused(struct controller *c, const struct words *w, 
 	return *n * 2 <= all ? found : NULL;
 }
 
-bool standstill_blame(struct controller *c)
+bool stall_blame(struct controller *c)
 {
 	struct member *m = NULL;
 	uint32_t n = 0;
@@ -385,7 +385,7 @@ bool standstill_blame(struct controller *c)
 
 /* ---- every turn ---- */
 
-bool standstill_look(struct controller *c)
+bool stall_look(struct controller *c)
 {
 	if (c->now_us < c->still.look_us)
 		return false;
@@ -393,15 +393,15 @@ bool standstill_look(struct controller *c)
 	return true;
 }
 
-void standstill_turn(struct controller *c)
+void stall_turn(struct controller *c)
 {
 	bool rest, hung;
 
-	if (!standstill_look(c))
+	if (!stall_look(c))
 		return;
 	rest = all_rest(c);
-	hung = standstill_hung(c, 1);
-	if ((!rest && !hung) || (hung && !rest && standstill_blame(c)))
+	hung = stall_hung(c, 1);
+	if ((!rest && !hung) || (hung && !rest && stall_blame(c)))
 		return;
 	c->still.rounds = 0;
 	if (drop_strangers(c) || (rest && unswap_one(c)) || at_fault(c))
