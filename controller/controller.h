@@ -53,7 +53,7 @@
 #include "controller/network/link_table.h"
 #include "controller/operator/command.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/once.h"
+#include "controller/operator/number_set.h"
 #include "controller/operator/stream.h"
 #include "controller/options.h"
 #include "controller/planning/drift.h"

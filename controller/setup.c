@@ -24,7 +24,7 @@
 #include "controller/operator/command.h"
 #include "controller/operator/consoles.h"
 #include "controller/operator/drill.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/planning/ahead.h"
 #include "controller/planning/replan.h"
 #include "model/tensor.h"
@@ -328,7 +328,7 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc != 0)
 		return rc;
 	record_phase(c);
-	c->parameters = see_parameters(&c->model);
+	c->parameters = count_parameters(&c->model);
 	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
 	if (!measuring_wanted(c) || c->resumed)
 		ask_first_plans(c, !c->resumed);

@@ -20,7 +20,7 @@
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "model/hash.h"
 
 /* Attempts that a controller may use up, and how many controllers; of the many after these each has fewer, for they
@@ -87,7 +87,7 @@ static int see_plan(void *context, const struct store_plan *p)
 	struct controller *c = context;
 
 	record_plan_file(c, p->epoch, p->plan);
-	see_planned(c->curves.history, c->curves.n_history, p);
+	fill_planned(c->curves.history, c->curves.n_history, p);
 	if (p->epoch > c->epoch)
 		c->epoch = p->epoch;
 	return 0;

@@ -19,7 +19,7 @@
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
 #include "controller/planning/replan.h"
 #include "controller/trust/agreement.h"
@@ -119,7 +119,7 @@ static void fill_iteration(struct controller *c, const struct msg_commit *m, dou
 	see->tokens_per_s = (float)((double)c->routes.n * c->recipe.batch * c->recipe.sequence /
 				    ((double)(c->now_us - p->started_us) * 1e-6));
 	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(c)));
-	see_algorithm(see, c->current->plan);
+	fill_algorithm(see, c->current->plan);
 }
 
 static double busy_seconds(const struct progress *p)

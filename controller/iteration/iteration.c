@@ -196,7 +196,7 @@ static bool take_pending(struct controller *c)
 static void begin_progress(struct controller *c)
 {
 	c->progress.n_events = c->progress.told = c->progress.ended = 0;
-	once_clear(&c->progress.told_of);
+	number_set_clear(&c->progress.told_of);
 	c->progress.collisions = 0;
 	c->progress.wait_s = c->progress.busy_s = 0;
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
@@ -370,7 +370,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	/* What is not of this iteration's tasks, or said twice, is not kept: only how a task ended may still matter, and
 	 * that one was counted twice does. */
 	told = is_of_route(c, mb, &e);
-	again = told && !(e.type == WORK_ENDS && e.counted) && !once_add(&c->progress.told_of, number_of(&e));
+	again = told && !(e.type == WORK_ENDS && e.counted) && !number_set_add(&c->progress.told_of, number_of(&e));
 	if (!told || again)
 		admission_stray(c, m, "tells of tasks that it was not given, or again and again");
 	if (again || (!told && e.type != WORK_ENDS))
@@ -601,6 +601,6 @@ void iteration_fini(struct controller *c)
 {
 	routes_fini(&c->routes);
 	free(c->progress.events);
-	once_fini(&c->progress.told_of);
+	number_set_fini(&c->progress.told_of);
 	evaluation_fini(c);
 }

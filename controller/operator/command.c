@@ -24,7 +24,7 @@
 #include "controller/operator/announce.h"
 #include "controller/operator/drill.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
 #include "controller/operator/supervisor.h"
 #include "controller/planning/ahead.h"
@@ -644,7 +644,7 @@ static void ask_candidate(struct controller *c, struct console *to, const struct
 		return;
 	}
 	as_things_are(c, &q, excluded);
-	if (see_compare(m, c->cluster->n_stages, c->n_members, excluded, &q, name, sizeof(name), &err) != 0) {
+	if (compare_request(m, c->cluster->n_stages, c->n_members, excluded, &q, name, sizeof(name), &err) != 0) {
 		outcome_set(o, -EINVAL, "%.180s", err.text);
 	} else if (!may_compare(c, to)) {
 		outcome_set(o, -EAGAIN, "too many comparisons: wait a little");

@@ -19,7 +19,7 @@
 #include "controller/network/observed_links.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
 #include "controller/planning/ahead.h"
 
@@ -188,7 +188,7 @@ static void send_snapshot(struct controller *c, struct console *to)
 	announce_fill_run(c, &m);
 	console_send(c, to, &m);
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		see_node(&m, &c->members[i], &c->cluster->nodes[i], ahead_lost_s(c, &c->members[i]));
+		node_message(&m, &c->members[i], &c->cluster->nodes[i], ahead_lost_s(c, &c->members[i]));
 		console_send(c, to, &m);
 	}
 	if (c->current)
@@ -290,7 +290,7 @@ void consoles_turn(struct controller *c)
 			continue;
 		w->changed = false;
 		w->told_us = c->now_us;
-		see_node(&m, w, &c->cluster->nodes[w->id], ahead_lost_s(c, w));
+		node_message(&m, w, &c->cluster->nodes[w->id], ahead_lost_s(c, w));
 		consoles_tell(c, &m);
 	}
 	for (uint32_t i = 0; i < c->stream.n_consoles; i++)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 
 /* Where both clocks are known. Those of one writer follow one another. */
 struct anchor {
@@ -218,7 +218,7 @@ static int see_plan(void *context, const struct store_plan *p)
 	to = &r->plans[r->n_plans++];
 	*to = (struct recorded_plan){ p->epoch, p->iteration, p->path_length, strdup(p->reason),
 				      strdup(p->plan) };
-	see_planned(r->iterations, r->n_iterations, p);
+	fill_planned(r->iterations, r->n_iterations, p);
 	return to->reason && to->text ? 0 : -ENOMEM;
 }
 

@@ -1,5 +1,5 @@
 /* replay_state.h - the fold of a recording up to a cursor. Private to replay.c (which moves it) and
- * replay_see.c (which says it). */
+ * replay_messages.c (which says it). */
 #ifndef CONTROLLER_REPLAY_STATE_H
 #define CONTROLLER_REPLAY_STATE_H
 

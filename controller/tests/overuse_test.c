@@ -36,19 +36,19 @@ static void a_budget_comes_back_with_time(void **state)
 
 static void a_number_is_new_once(void **state)
 {
-	struct once o = { 0 };
+	struct number_set o = { 0 };
 
 	(void)state;
 	for (int again = 0; again < 2; again++) {
 		for (uint64_t i = 1; i <= 100000; i++)
-			assert_true(once_add(&o, i << 20 | 1));
+			assert_true(number_set_add(&o, i << 20 | 1));
 		for (uint64_t i = 1; i <= 100000; i++)
-			assert_false(once_add(&o, i << 20 | 1));
-		once_clear(&o);
+			assert_false(number_set_add(&o, i << 20 | 1));
+		number_set_clear(&o);
 	}
-	assert_true(once_add(&o, 1));
-	assert_false(once_add(&o, 1));
-	once_fini(&o);
+	assert_true(number_set_add(&o, 1));
+	assert_false(number_set_add(&o, 1));
+	number_set_fini(&o);
 }
 
 /* About one node, whatever the reason; of the others all are told, and of that one how many were not. */

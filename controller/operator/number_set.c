@@ -1,4 +1,4 @@
-#include "controller/operator/once.h"
+#include "controller/operator/number_set.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 enum { LEAST = 1024, KEPT = 1 << 16 };
 
 /* Where the number is, or is to be. */
-static uint64_t *slot_of(const struct once *o, uint64_t number)
+static uint64_t *slot_of(const struct number_set *o, uint64_t number)
 {
 	uint64_t x = number * 0x9e3779b97f4a7c15u;
 	uint32_t at = (uint32_t)((x ^ x >> 32) * 0xbf58476d1ce4e5b9u >> 32) & (o->room - 1);
@@ -17,9 +17,9 @@ static uint64_t *slot_of(const struct once *o, uint64_t number)
 	return &o->slots[at];
 }
 
-static bool grow(struct once *o)
+static bool grow(struct number_set *o)
 {
-	struct once more = { .room = o->room ? 2 * o->room : LEAST };
+	struct number_set more = { .room = o->room ? 2 * o->room : LEAST };
 
 	more.slots = calloc(more.room, sizeof(*more.slots));
 	if (!more.slots)
@@ -33,7 +33,7 @@ static bool grow(struct once *o)
 	return true;
 }
 
-bool once_add(struct once *o, uint64_t number)
+bool number_set_add(struct number_set *o, uint64_t number)
 {
 	uint64_t *slot;
 
@@ -48,17 +48,17 @@ bool once_add(struct once *o, uint64_t number)
 	return true;
 }
 
-void once_clear(struct once *o)
+void number_set_clear(struct number_set *o)
 {
 	if (o->room > KEPT)
-		once_fini(o);
+		number_set_fini(o);
 	if (o->n > 0)
 		memset(o->slots, 0, o->room * sizeof(*o->slots));
 	o->n = 0;
 }
 
-void once_fini(struct once *o)
+void number_set_fini(struct number_set *o)
 {
 	free(o->slots);
-	*o = (struct once){ .slots = NULL };
+	*o = (struct number_set){ .slots = NULL };
 }

@@ -1,4 +1,4 @@
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 /* ---- the model ---- */
 
-uint64_t see_parameters(const struct model_config *m)
+uint64_t count_parameters(const struct model_config *m)
 {
 	uint64_t dim = m->dim, kv = (uint64_t)m->n_kv_heads * (m->dim / m->n_heads);
 	uint64_t layer = 2 * dim + 2 * dim * dim + 2 * dim * kv + 3 * dim * m->ffn_dim;
@@ -20,7 +20,7 @@ uint64_t see_parameters(const struct model_config *m)
 
 /* ---- nodes ---- */
 
-void see_node(struct msg *out, const struct member *w, const struct cluster_node *n, double lost_s)
+void node_message(struct msg *out, const struct member *w, const struct cluster_node *n, double lost_s)
 {
 	struct msg_see_node *s = &out->u.see_node;
 
@@ -46,7 +46,7 @@ void see_node(struct msg *out, const struct member *w, const struct cluster_node
 /* ---- plans ---- */
 
 /* The trace as the events that agents would report, in real microseconds from the start. */
-static uint32_t planned_events(const struct see_run *run, const struct planned *p,
+static uint32_t planned_events(const struct message_run *run, const struct planned *p,
 			       struct msg_task_event *out)
 {
 	static const uint8_t kinds[] = { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_WEIGHTS };
@@ -93,7 +93,7 @@ static void describe_plan(struct msg_see_plan *s, const struct planned *p, const
 }
 
 /* The routes are made as the run makes them, so that both number microbatches alike. */
-int see_plan_init(struct see_plan *s, const struct see_run *run, const struct planned *p,
+int plan_message_init(struct plan_message *s, const struct message_run *run, const struct planned *p,
 		  const char *candidate)
 {
 	struct msg_see_plan *m = &s->message.u.see_plan;
@@ -101,7 +101,7 @@ int see_plan_init(struct see_plan *s, const struct see_run *run, const struct pl
 	struct routes view;
 	int rc = routes_init(&view, n, run->n_nodes);
 
-	*s = (struct see_plan){ .message.type = MSG_SEE_PLAN };
+	*s = (struct plan_message){ .message.type = MSG_SEE_PLAN };
 	if (rc != 0)
 		return rc;
 	s->routes = calloc(n, sizeof(*s->routes));
@@ -110,7 +110,7 @@ int see_plan_init(struct see_plan *s, const struct see_run *run, const struct pl
 	     routes_from_plan(&view, p->plan, run->shard_of, run->n_shards, run->per_shard, 0, NULL);
 	if (rc != 0) {
 		routes_fini(&view);
-		see_plan_fini(s);
+		plan_message_fini(s);
 		return rc;
 	}
 	s->microbatches = view.microbatches;
@@ -130,21 +130,21 @@ int see_plan_init(struct see_plan *s, const struct see_run *run, const struct pl
 	return 0;
 }
 
-void see_plan_fini(struct see_plan *s)
+void plan_message_fini(struct plan_message *s)
 {
 	free(s->routes);
 	free(s->events);
 	free(s->microbatches);
-	*s = (struct see_plan){ 0 };
+	*s = (struct plan_message){ 0 };
 }
 
-void see_algorithm(struct msg_see_iteration *s, const struct plan *p)
+void fill_algorithm(struct msg_see_iteration *s, const struct plan *p)
 {
 	snprintf(s->algorithm, sizeof(s->algorithm), "%s",
 		 p->search.algorithm ? p->search.algorithm : "");
 }
 
-void see_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p)
+void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p)
 {
 	struct plan *plan = NULL;
 
@@ -153,14 +153,14 @@ void see_planned(struct msg_see_iteration *list, size_t n, const struct store_pl
 			continue;
 		list[i - 1].predicted_sync_s = (float)p->sync_s;
 		if (plan || plan_parse(p->plan, strlen(p->plan), &plan, NULL) == 0)
-			see_algorithm(&list[i - 1], plan);
+			fill_algorithm(&list[i - 1], plan);
 	}
 	plan_free(plan);
 }
 
 /* ---- sending ---- */
 
-int see_send(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us)
+int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us)
 {
 	unsigned char small[2048];
 	size_t size = msg_size(m);
@@ -202,7 +202,7 @@ static int take_away(const char *list, uint32_t n_nodes, bool *excluded, struct 
 }
 
 /* Checked first; then the request is the caller's with another algorithm, without a node, or of another length. */
-int see_compare(const struct msg_command *m, int n_stages, uint32_t n_nodes, bool *excluded,
+int compare_request(const struct msg_command *m, int n_stages, uint32_t n_nodes, bool *excluded,
 		struct planner_request *q, char *name, size_t room, struct error *err)
 {
 	enum plan_algorithm a = PLAN_BEST;

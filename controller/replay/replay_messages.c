@@ -1,4 +1,4 @@
-/* replay_see.c - the state at a cursor, in the messages of a live run.
+/* replay_messages.c - the state at a cursor, in the messages of a live run.
  *
  * A console cannot tell a replay from a run but by what the run says of itself. What the record does not have
  * stands at zero. Nothing is kept here: each message is made of the recording and the cursor.
@@ -10,7 +10,7 @@
 
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/replay/replay_state.h"
 
 enum { SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
@@ -99,7 +99,7 @@ static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, v
 	planned.backward_s = s->backward_s;
 	planned.loss_s = s->loss_s;
 	recall_member(r, node, &w);
-	see_node(&m, &w, &planned, 0);
+	node_message(&m, &w, &planned, 0);
 	emit(context, &m);
 }
 
@@ -151,18 +151,18 @@ int replay_plan(struct replay *r, struct error *err)
 static int emit_plan(struct replay *r, replay_emit emit, void *context, struct error *err)
 {
 	const struct recording *rec = r->rec;
-	struct see_run run = { rec->n_nodes, rec->run->n_shards, rec->run->per_shard, rec->shard_of,
+	struct message_run run = { rec->n_nodes, rec->run->n_shards, rec->run->per_shard, rec->shard_of,
 			       rec->unit_s };
-	struct see_plan s;
+	struct plan_message s;
 	int rc = replay_plan(r, err);
 
-	if (rc == 0 && see_plan_init(&s, &run, r->planned, NULL) != 0)
+	if (rc == 0 && plan_message_init(&s, &run, r->planned, NULL) != 0)
 		rc = error_set(err, -EINVAL, "plan %llu does not fit the run",
 			       (unsigned long long)r->planned->epoch);
 	if (rc != 0)
 		return rc;
 	emit(context, &s.message);
-	see_plan_fini(&s);
+	plan_message_fini(&s);
 	return 0;
 }
 
