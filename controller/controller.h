@@ -1,7 +1,7 @@
 /* controller.h - the controller's state. What its parts offer one another: a header each.
  *
  * One thread runs the loop (loop.c); one worker thread plans (planner.h), and another one ahead, in idle time
- * (ahead.c). A part decides about its own state. What it wants done about the iteration under way it requests
+ * (contingency.c). A part decides about its own state. What it wants done about the iteration under way it requests
  * (requests.h), and the loop does it. The parts, by folder:
  *
  *     members/    member.c what is known of a node, and what is sent to it;  node_state.c its state, and who is gone;
@@ -10,15 +10,15 @@
  *                 admission.c who is refused, expelled;  startup.c the run's beginning, and its going on after a takeover
  *     network/    link_table.c, measuring.c every link measured before the first plan, and a joiner's;
  *                 observed_links.c what consoles see of links;  failed_links.c which are cut
- *     planning/   question.c what a planner is asked;  ahead.c plans made ahead;  replan.c when it is asked;
+ *     planning/   request.c what a planner is asked;  contingency.c plans made ahead;  replan.c when it is asked;
  *                 answers.c what is done with the answers;  drift.c what strays from the plan
  *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  restart.c;  commit.c the
  *                 decision, durable before it is announced;  evaluate.c validation;  stall_detector.c nothing goes on;
  *                 takeover_record.c, takeover.c how it outlives its controller;  predict.c what a plan takes
  *     trust/      agreement.c what all of a stage hold alike;  suspicion.c who is left out for what it said;  contradictions.c who
  *                 contradicted whom;  held_sums.c sums that do not come
- *     weights/    copies.c who holds copies;  keepers.c every stage in two places after every commit;  moves.c nodes
- *                 change stages;  home.c;  checkpoints.c;  recover.c a stage without a replica;  restore.c
+ *     weights/    copies.c who holds copies;  standbys.c every stage in two places after every commit;  stage_moves.c nodes
+ *                 change stages;  rebalance.c;  checkpoints.c;  recover.c a stage without a replica;  restore.c
  *     history/    record.c the store and the JSON lines on stdout;  run_state.c what a successor must know;  resume.c;
  *                 disk.c;  finish.c the end
  *     operator/   stream.c messages to consoles;  journal.c;  announce.c what the run is and how it goes;  consoles.c
@@ -62,8 +62,8 @@
 #include "controller/trust/rate_limit.h"
 #include "controller/trust/contradictions.h"
 #include "controller/weights/checkpoints.h"
-#include "controller/weights/home.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/rebalance.h"
+#include "controller/weights/standbys.h"
 #include "controller/weights/recover.h"
 #include "controller/weights/restore.h"
 #include "model/config.h"
@@ -73,7 +73,7 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-struct ahead;     /* ahead.c */
+struct contingency;     /* contingency.c */
 struct measuring; /* measuring.c */
 struct observed_link; /* observed_links.h */
 
@@ -115,8 +115,8 @@ struct controller {
 	struct failure_detector detector;
 	struct admission admission;
 	struct failed_links failed_links;
-	struct home home;
-	struct keepers keepers;
+	struct rebalance rebalance;
+	struct standbys standbys;
 	uint64_t corpus_hash;
 	uint64_t accused_in; /* the iteration of the last accusation */
 	uint32_t n_accused;  /* in it */
@@ -131,7 +131,7 @@ struct controller {
 	uint64_t plan_wanted;    /* id of the newest request that matters; 0 none under way */
 	int64_t replanned_us;    /* when a change was last asked about */
 	bool refine_wanted;      /* ask for a better plan for the same members once idle */
-	struct ahead *ahead;     /* NULL: no plans are made ahead */
+	struct contingency *contingency;     /* NULL: no plans are made ahead */
 	struct drift drift;
 	char plan_reason[96];
 	char stand_in[192]; /* what the journal last said of a plan that is not the algorithm's own */

@@ -33,13 +33,13 @@
 #include "controller/operator/consoles.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/stream.h"
-#include "controller/planning/ahead.h"
+#include "controller/planning/contingency.h"
 #include "controller/planning/answers.h"
 #include "controller/trust/suspicion.h"
 #include "controller/trust/held_sums.h"
 #include "controller/weights/checkpoints.h"
-#include "controller/weights/home.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/rebalance.h"
+#include "controller/weights/standbys.h"
 #include "controller/weights/recover.h"
 #include "controller/weights/restore.h"
 
@@ -112,7 +112,7 @@ static void hear_agent(struct controller *c, struct member *m, const struct msg 
 		restore_failed(c, m, &msg->u.unready);
 		break;
 	case MSG_KEPT:
-		copies_kept(c, m, &msg->u.kept);
+		standbys_kept(c, m, &msg->u.kept);
 		break;
 	case MSG_REDUCED:
 		iteration_reduced(c, m, &msg->u.reduced);
@@ -245,11 +245,11 @@ static void take_turn(struct controller *c)
 {
 	replan_turn(c);
 	loop_act(c);
-	ahead_turn(c);
+	contingency_turn(c);
 	loop_look_at_members(c);
 	measuring_joiners(c);
-	if (copies_turn(c))
-		home_turn(c);
+	if (standbys_turn(c))
+		rebalance_turn(c);
 	loop_act(c);
 	command_turn(c);
 	disk_turn(c);

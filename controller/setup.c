@@ -25,7 +25,7 @@
 #include "controller/operator/consoles.h"
 #include "controller/operator/drill.h"
 #include "controller/operator/console_messages.h"
-#include "controller/planning/ahead.h"
+#include "controller/planning/contingency.h"
 #include "controller/planning/replan.h"
 #include "model/tensor.h"
 #include "schedule/format/regions.h"
@@ -324,7 +324,7 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = planner_start(&c->planner, err);
 	if (rc == 0)
-		rc = ahead_start(c, err);
+		rc = contingency_start(c, err);
 	if (rc != 0)
 		return rc;
 	record_phase(c);
@@ -339,7 +339,7 @@ int controller_init(struct controller *c, struct error *err)
 void controller_fini(struct controller *c)
 {
 	planner_stop(c->planner);
-	ahead_stop(c);
+	contingency_stop(c);
 	post_close(c->post);
 	store_close(c->store);
 	keys_list_free(c->admitted);

@@ -26,7 +26,7 @@
 #include "controller/trust/suspicion.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/standbys.h"
 
 /* Of a gradient that any training survives it is far below. */
 static const double MOST_SQUARES = 1e20;
@@ -322,7 +322,7 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 	else
 		admission_stray(c, m, "tells of commits that it was not told of");
 	if (r->copy || r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
-		copies_committed(c, m, r);
+		standbys_committed(c, m, r);
 		return;
 	}
 	if (r->iteration != c->committed || r->iteration != m->commit_told)

@@ -34,13 +34,13 @@
 #include "controller/operator/command.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/drift.h"
-#include "controller/planning/question.h"
+#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
 #include "controller/trust/suspicion.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/home.h"
-#include "controller/weights/moves.h"
+#include "controller/weights/rebalance.h"
+#include "controller/weights/stage_moves.h"
 #include "controller/weights/restore.h"
 
 /* A cross entropy is not negative (but for rounding); a model that guesses among a million
@@ -281,7 +281,7 @@ void iteration_boundary(struct controller *c)
 			set_phase(c, PHASE_PAUSED);
 		return;
 	}
-	if (disk_full(c) || home_awaited(c) || copies_balance(c)) {
+	if (disk_full(c) || rebalance_awaited(c) || stage_moves_balance(c)) {
 		set_phase(c, PHASE_PLANNING);
 		return;
 	}
@@ -520,7 +520,7 @@ bool iteration_resumes(struct controller *c, struct member *m)
 	    stage_replicas(c, stage, NULL) > 0 || !restore_averted(c, stage))
 		return false;
 	if (member_stage(c, m) != stage) { /* its place was given to one that took the stage over */
-		copies_exchange(c, m, stage);
+		stage_moves_exchange(c, m, stage);
 		resume_save(c);
 		c->stall.taken_over = true;
 	}

@@ -6,7 +6,7 @@
 #include "controller/iteration/remaining.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
-#include "controller/planning/question.h"
+#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
 
 /* Of the time that it would take otherwise: to begin anew throws work away. */

@@ -52,7 +52,7 @@ struct member {
 	struct told_sum copy_sum;
 	int64_t refused_copy_us; /* it could not; 0 never */
 	uint32_t n_refused;      /* times, since it last was at work */
-	int home;                /* stage of the first plan; -1 none (home.c) */
+	int home;                /* stage of the first plan; -1 none (rebalance.c) */
 	bool homing;             /* it keeps that copy to change places */
 	bool moving;             /* told between iterations to load its copy: the next waits a moment */
 	bool restoring;          /* it puts its stage back (restore.c) */

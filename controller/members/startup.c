@@ -24,7 +24,7 @@
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/drift.h"
-#include "controller/planning/question.h"
+#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
 #include "controller/trust/agreement.h"
 

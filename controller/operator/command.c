@@ -27,8 +27,8 @@
 #include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
 #include "controller/operator/supervisor.h"
-#include "controller/planning/ahead.h"
-#include "controller/planning/question.h"
+#include "controller/planning/contingency.h"
+#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
 #include "controller/trust/suspicion.h"
 
@@ -526,7 +526,7 @@ static void answer_now(struct controller *c, struct console *to, const struct ms
 /* The planner's question for a plan like today's, in q and excluded (MSG_NODES). */
 static void as_things_are(const struct controller *c, struct planner_request *q, bool *excluded)
 {
-	replan_question(c, q, excluded);
+	replan_request(c, q, excluded);
 	q->kind = PLANNER_PREVIEW;
 	q->from = c->current->plan;
 	q->budget_s = replan_budget_s(c, 0.15);

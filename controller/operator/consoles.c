@@ -21,7 +21,7 @@
 #include "controller/operator/journal.h"
 #include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
-#include "controller/planning/ahead.h"
+#include "controller/planning/contingency.h"
 
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
@@ -188,7 +188,7 @@ static void send_snapshot(struct controller *c, struct console *to)
 	announce_fill_run(c, &m);
 	console_send(c, to, &m);
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		node_message(&m, &c->members[i], &c->cluster->nodes[i], ahead_lost_s(c, &c->members[i]));
+		node_message(&m, &c->members[i], &c->cluster->nodes[i], contingency_lost_s(c, &c->members[i]));
 		console_send(c, to, &m);
 	}
 	if (c->current)
@@ -290,7 +290,7 @@ void consoles_turn(struct controller *c)
 			continue;
 		w->changed = false;
 		w->told_us = c->now_us;
-		node_message(&m, w, &c->cluster->nodes[w->id], ahead_lost_s(c, w));
+		node_message(&m, w, &c->cluster->nodes[w->id], contingency_lost_s(c, w));
 		consoles_tell(c, &m);
 	}
 	for (uint32_t i = 0; i < c->stream.n_consoles; i++)

@@ -16,7 +16,7 @@
 #include "controller/operator/announce.h"
 #include "controller/operator/command.h"
 #include "controller/operator/journal.h"
-#include "controller/planning/question.h"
+#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
 
 static const char refined_words[] = ", refined";

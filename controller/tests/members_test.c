@@ -20,8 +20,8 @@
 #include "controller/planning/answers.h"
 #include "controller/planning/replan.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/home.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/rebalance.h"
+#include "controller/weights/standbys.h"
 
 enum { NODES = 6, SECOND = 1000000, START = 100 * SECOND };
 
@@ -136,7 +136,7 @@ static void refuse_copy(struct controller *c, struct member *m)
 	m->state = NODE_SYNCING;
 	m->keeps = 2;
 	m->keeping = 3;
-	copies_kept(c, m, &k);
+	standbys_kept(c, m, &k);
 	assert_int_equal(m->state, NODE_JOINING);
 }
 
@@ -516,7 +516,7 @@ static void who_belongs_there_keeps_a_copy(void **state)
 			c->members[i].home = c->cluster->nodes[i].stage;
 		c->members[home].home = 0;
 		c->cluster->delay_s[1 * NODES + 3] = 0.01;
-		copies_turn(c);
+		standbys_turn(c);
 		loop_act(c);
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(c->members[i].keeps, i == home ? 0 : -1);
@@ -539,21 +539,21 @@ static void who_has_slow_links_does_not_go_home(void **state)
 	c->members[2].home = 0;
 	c->phase = PHASE_COMPUTING;
 	c->members[2].links_ratio = 4;
-	home_turn(c);
-	assert_int_equal(c->home.next_us, 0);
+	rebalance_turn(c);
+	assert_int_equal(c->rebalance.next_us, 0);
 	c->members[2].links_ratio = 1;
-	home_turn(c);
-	assert_true(c->home.next_us > 0); /* it was tried: nobody hears */
+	rebalance_turn(c);
+	assert_true(c->rebalance.next_us > 0); /* it was tried: nobody hears */
 	for (int k = 0; k < 2; k++) {
-		c->home.pair[k] = &c->members[2 * k];
-		c->home.pair[k]->keeps = !k;
-		c->home.pair[k]->homing = true;
+		c->rebalance.pair[k] = &c->members[2 * k];
+		c->rebalance.pair[k]->keeps = !k;
+		c->rebalance.pair[k]->homing = true;
 	}
-	home_turn(c);
-	assert_ptr_equal(c->home.pair[0], &c->members[0]);
+	rebalance_turn(c);
+	assert_ptr_equal(c->rebalance.pair[0], &c->members[0]);
 	c->members[0].links_ratio = 4; /* meanwhile */
-	home_turn(c);
-	assert_null(c->home.pair[0]);
+	rebalance_turn(c);
+	assert_null(c->rebalance.pair[0]);
 	unmake(c);
 }
 

@@ -15,7 +15,7 @@
 #include "controller/operator/consoles.h"
 #include "controller/trust/suspicion.h"
 #include "controller/trust/held_sums.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/standbys.h"
 
 enum { NODES = 6, LOOK_US = 250000, SECOND = 1000000 };
 
@@ -315,7 +315,7 @@ static int looks_for(struct controller *c, int64_t each_us)
 
 	for (; c->members[4].keeps == 0 && looks < 1000; looks++) {
 		c->now_us += each_us;
-		copies_turn(c);
+		standbys_turn(c);
 		loop_act(c);
 	}
 	planned_free(c->current);

@@ -24,7 +24,7 @@
 #include "controller/members/members.h"
 #include "controller/members/node_state.h"
 #include "controller/network/failed_links.h"
-#include "controller/planning/question.h"
+#include "controller/planning/request.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/recover.h"

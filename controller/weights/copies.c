@@ -3,7 +3,7 @@
  * Where nobody else has a stage's weights, those of one that was left out since the last commit do: of
  * that commit another has told the same hash, which what is fetched must have.
  *
- * Who is to keep one: keepers.c. Who moves to the stage that it keeps: moves.c.
+ * Who is to keep one: standbys.c. Who moves to the stage that it keeps: stage_moves.c.
  */
 #include "controller/weights/copies.h"
 

@@ -27,7 +27,7 @@
 #include "controller/operator/journal.h"
 #include "controller/trust/suspicion.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/moves.h"
+#include "controller/weights/stage_moves.h"
 #include "model/average.h"
 
 enum { ANEW_AGAIN_US = 1000000 }; /* until a stage that could not be made of its neighbours is tried again */
@@ -195,7 +195,7 @@ static bool read_stage(struct controller *c, int stage)
 	if (!who)
 		return false;
 	if (member_stage(c, who) != stage)
-		copies_exchange(c, who, stage);
+		stage_moves_exchange(c, who, stage);
 	r->who[stage] = who->id;
 	m.u.restore = (struct msg_restore){ .stage = (uint8_t)stage,
 					    .kind = RESTORE_FILE,

@@ -7,8 +7,8 @@
 
 #include <time.h>
 
-#include "controller/planning/ahead.h"
-#include "controller/planning/question.h"
+#include "controller/planning/contingency.h"
+#include "controller/planning/request.h"
 #include "controller/tests/player.h"
 #include "controller/tests/under_way.h"
 
@@ -17,11 +17,11 @@ static void wait_for(struct controller *c, int node)
 {
 	struct timespec moment = { 0, 1000000 };
 
-	for (int i = 0; i < 30000 && ahead_lost_s(c, &c->members[node]) == 0; i++) {
-		ahead_turn(c);
+	for (int i = 0; i < 30000 && contingency_lost_s(c, &c->members[node]) == 0; i++) {
+		contingency_turn(c);
 		nanosleep(&moment, NULL);
 	}
-	assert_true(ahead_lost_s(c, &c->members[node]) > 0);
+	assert_true(contingency_lost_s(c, &c->members[node]) > 0);
 }
 
 static bool plan_uses(const struct plan *p, int node)
@@ -43,17 +43,17 @@ static void planning_begins_at_what_was_made_ahead(void **state)
 	const struct plan *from;
 
 	c->options.ahead_s = 0.005;
-	assert_int_equal(ahead_start(c, NULL), 0);
+	assert_int_equal(contingency_start(c, NULL), 0);
 	for (int i = 0; i < NODES; i++)
 		wait_for(c, i);
-	replan_question(c, &q, excluded);
+	replan_request(c, &q, excluded);
 	assert_ptr_equal(replan_from(c, &q), c->current->plan);
 	excluded[4] = true;
 	from = replan_from(c, &q);
 	assert_ptr_not_equal(from, c->current->plan);
 	assert_true(plan_uses(c->current->plan, 4));
 	assert_false(plan_uses(from, 4));
-	assert_true(from->predicted.iteration_s == ahead_lost_s(c, &c->members[4]));
+	assert_true(from->predicted.iteration_s == contingency_lost_s(c, &c->members[4]));
 	excluded[3] = true;
 	assert_ptr_equal(replan_from(c, &q), c->current->plan);
 	excluded[3] = false;
@@ -78,7 +78,7 @@ static void who_holds_all_up_is_told(void **state)
 	struct simulation *s;
 
 	c->options.ahead_s = 0.005;
-	assert_int_equal(ahead_start(c, NULL), 0);
+	assert_int_equal(contingency_start(c, NULL), 0);
 	for (int i = 0; i < NODES; i++)
 		wait_for(c, i);
 	assert_int_equal(warnings(c), 0);
@@ -92,7 +92,7 @@ static void who_holds_all_up_is_told(void **state)
 
 		c->epoch++;
 		for (int i = 0; i < 30000 && (warnings(c) == 0 || i < 100); i++) {
-			ahead_turn(c);
+			contingency_turn(c);
 			nanosleep(&moment, NULL);
 		}
 		assert_int_equal(warnings(c),
@@ -100,7 +100,7 @@ static void who_holds_all_up_is_told(void **state)
 		c->now_us += 31 * (int64_t)SECOND;
 	}
 	assert_int_equal(c->journal.notes[c->journal.n_notes - 1].node, 1);
-	assert_true(ahead_lost_s(c, &c->members[1]) <
+	assert_true(contingency_lost_s(c, &c->members[1]) <
 		    0.9 * c->current->plan->predicted.iteration_s);
 }
 
@@ -111,7 +111,7 @@ static void plan_without_those_out(struct controller *c)
 	struct plan_request q;
 	struct error err = { "" };
 
-	replan_question(c, &today, excluded);
+	replan_request(c, &today, excluded);
 	plan_request_init(&q);
 	q.path_length = today.path_length;
 	q.excluded = excluded;
@@ -126,25 +126,25 @@ static void what_has_changed_is_foreseen_anew(void **state)
 	struct controller *c = *state;
 
 	c->options.ahead_s = 0.005;
-	assert_int_equal(ahead_start(c, NULL), 0);
+	assert_int_equal(contingency_start(c, NULL), 0);
 	wait_for(c, 4);
 	c->members[5].replica = false;
-	assert_true(ahead_lost_s(c, &c->members[4]) == 0);
+	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
 	for (int i = 0; i < 200; i++) { /* made, but not to be compared with what is in force */
-		ahead_turn(c);
+		contingency_turn(c);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
 	}
-	assert_true(ahead_lost_s(c, &c->members[4]) == 0);
+	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
 	plan_without_those_out(c);
 	wait_for(c, 4);
 	c->path_length = 1;
-	assert_true(ahead_lost_s(c, &c->members[4]) == 0);
+	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
 	wait_for(c, 4);
 	c->members[3].marked = true; /* node 4 is the last of its stage now */
 	plan_without_those_out(c);
 	for (int i = 0; i < DATA; i++)
 		wait_for(c, i);
-	assert_true(ahead_lost_s(c, &c->members[4]) == 0);
+	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
 }
 
 static bool all_foreseen(const struct world *w)
@@ -190,18 +190,18 @@ static void what_was_in_force_is_kept(void **state)
 	double was_s = c->current->plan->predicted.iteration_s;
 
 	c->options.ahead_s = 3600; /* so that none is made */
-	assert_int_equal(ahead_start(c, NULL), 0);
-	ahead_turn(c);
+	assert_int_equal(contingency_start(c, NULL), 0);
+	contingency_turn(c);
 	for (int i = 0; i < 10; i++) {
 		c->members[5].replica = i % 2;
 		plan_without_those_out(c);
 		c->epoch++;
-		ahead_turn(c);
+		contingency_turn(c);
 	}
 	c->members[5].replica = false;
 	plan_without_those_out(c);
 	c->members[5].replica = true;
-	replan_question(c, &q, excluded);
+	replan_request(c, &q, excluded);
 	from = replan_from(c, &q);
 	assert_ptr_not_equal(from, c->current->plan);
 	assert_true(plan_uses(from, 5));
@@ -219,12 +219,12 @@ static void another_skip_ratio_is_foreseen(void **state)
 	c->options.ahead_s = 0.005;
 	c->path_length = 1;
 	plan_without_those_out(c);
-	assert_int_equal(ahead_start(c, NULL), 0);
-	replan_question(c, &q, excluded);
+	assert_int_equal(contingency_start(c, NULL), 0);
+	replan_request(c, &q, excluded);
 	q.path_length = 2;
 	assert_ptr_equal(replan_from(c, &q), c->current->plan);
 	for (int i = 0; i < 30000 && (!from || from == c->current->plan); i++) {
-		ahead_turn(c);
+		contingency_turn(c);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
 		from = replan_from(c, &q);
 	}

@@ -1,5 +1,5 @@
-/* moves.c - nodes change stages: places are exchanged, and a copy that is kept becomes a node's own weights. */
-#include "controller/weights/moves.h"
+/* stage_moves.c - nodes change stages: places are exchanged, and a copy that is kept becomes a node's own weights. */
+#include "controller/weights/stage_moves.h"
 
 #include "controller/controller.h"
 #include "controller/history/record.h"
@@ -15,7 +15,7 @@
 
 enum { SETTLE_US = 500000 }; /* to load a copy, and two round trips */
 
-struct member *copies_place(struct controller *c, int stage)
+struct member *stage_moves_place(struct controller *c, int stage)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
@@ -40,9 +40,9 @@ static struct member *idle_in(struct controller *c, int stage, const struct memb
 
 /* They exchange places, so that every stage keeps its size: should the lost one come back, it
  * takes the place that was given up for it. */
-void copies_exchange(struct controller *c, struct member *m, int stage)
+void stage_moves_exchange(struct controller *c, struct member *m, int stage)
 {
-	struct member *other = copies_place(c, stage);
+	struct member *other = stage_moves_place(c, stage);
 	int was = member_stage(c, m);
 
 	if (!other)
@@ -59,14 +59,14 @@ void copies_exchange(struct controller *c, struct member *m, int stage)
 	c->cluster->nodes[m->id].stage = stage;
 }
 
-void copies_move(struct controller *c, struct member *m, int stage)
+void stage_moves_move(struct controller *c, struct member *m, int stage)
 {
-	copies_exchange(c, m, stage);
+	stage_moves_exchange(c, m, stage);
 	members_assign(c, m, stage, c->committed > 0);
 	resume_save(c);
 }
 
-void copies_load(struct controller *c, struct member *m, int stage)
+void stage_moves_load(struct controller *c, struct member *m, int stage)
 {
 	members_assign(c, m, stage, true);
 	m->moving = true;
@@ -74,7 +74,7 @@ void copies_load(struct controller *c, struct member *m, int stage)
 	resume_save(c);
 }
 
-bool copies_settle(const struct controller *c, int64_t since_us)
+bool stage_moves_settle(const struct controller *c, int64_t since_us)
 {
 	return c->now_us - since_us < SETTLE_US + 2 * failure_detector_farthest_us(c);
 }
@@ -87,7 +87,7 @@ static bool still_moving(struct controller *c)
 		struct member *m = &c->members[i];
 
 		m->moving = m->moving && !m->replica && member_alive(m) &&
-			    copies_settle(c, c->moved_us);
+			    stage_moves_settle(c, c->moved_us);
 		any = any || m->moving;
 	}
 	return any;
@@ -111,10 +111,10 @@ static bool should_move(struct controller *c, const struct member *m)
 {
 	return m->replica && m->keeps >= 0 && !m->homing && copy_coming(c, m, m->keeps) &&
 	       placement_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) + count_joiners(c, m->keeps) <= 1 &&
-	       stage_replicas(c, member_stage(c, m), NULL) >= 3 && copies_place(c, m->keeps);
+	       stage_replicas(c, member_stage(c, m), NULL) >= 3 && stage_moves_place(c, m->keeps);
 }
 
-bool copies_balance(struct controller *c)
+bool stage_moves_balance(struct controller *c)
 {
 	bool coming = false;
 
@@ -125,14 +125,14 @@ bool copies_balance(struct controller *c)
 		if (!should_move(c, m))
 			continue;
 		if (!copy_usable(c, m, stage)) {
-			coming = copies_settle(c, c->committed_us);
+			coming = stage_moves_settle(c, c->committed_us);
 			continue;
 		}
 		note(c, NOTE_EVENT, m->id, 0,
 		     "S%d is down to one replica: n%02u moves there from S%d", stage, m->id,
 		     member_stage(c, m));
-		copies_exchange(c, m, stage);
-		copies_load(c, m, stage);
+		stage_moves_exchange(c, m, stage);
+		stage_moves_load(c, m, stage);
 		replan(c, "a node moved to a stage that was down to one replica");
 	}
 	return still_moving(c) || coming;

@@ -1,6 +1,6 @@
-/* question.h - what a planner is asked: for whom, with which times, and whether a plan is still of use. */
-#ifndef CONTROLLER_PLANNING_QUESTION_H
-#define CONTROLLER_PLANNING_QUESTION_H
+/* request.h - what a planner is asked: for whom, with which times, and whether a plan is still of use. */
+#ifndef CONTROLLER_PLANNING_REQUEST_H
+#define CONTROLLER_PLANNING_REQUEST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ uint32_t plan_peak_slots(const struct planned *p);
 double replan_budget_s(const struct controller *c, double best_s);
 /* For a plan like today's: who is out into excluded (MSG_NODES), which q borrows. Kind, budget, reason and where to
  * start are the caller's. */
-void replan_question(const struct controller *c, struct planner_request *q, bool *excluded);
+void replan_request(const struct controller *c, struct planner_request *q, bool *excluded);
 /* What tasks take on a node, into the cluster: as timed, times its pace. */
 void drift_set_times(struct controller *c, const struct member *m);
 

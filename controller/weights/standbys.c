@@ -1,4 +1,4 @@
-/* keepers.c - every stage in two places after every commit.
+/* standbys.c - every stage in two places after every commit.
  *
  * A stage with one replica has a keeper: a node of another stage that holds a copy of the
  * weights and moments, fetched in the background, and gets the summed gradient with every
@@ -11,7 +11,7 @@
  * replica sends a gradient fastest. It must have memory for twice the copy, and keeps one stage
  * at most.
  */
-#include "controller/weights/keepers.h"
+#include "controller/weights/standbys.h"
 
 #include <math.h>
 
@@ -39,7 +39,7 @@ static void load_copy(struct controller *c, struct member *m)
 		members_assign(c, m, member_stage(c, m), true);
 }
 
-void copies_kept(struct controller *c, struct member *m, const struct msg_kept *k)
+void standbys_kept(struct controller *c, struct member *m, const struct msg_kept *k)
 {
 	if (m->keeps < 0 || k->assignment != m->keeping || (m->state == NODE_DEAD && k->hash))
 		return;
@@ -71,7 +71,7 @@ void copies_kept(struct controller *c, struct member *m, const struct msg_kept *
 		     m->keeps, (unsigned long long)k->iteration);
 }
 
-void copies_committed(struct controller *c, struct member *m, const struct msg_committed *r)
+void standbys_committed(struct controller *c, struct member *m, const struct msg_committed *r)
 {
 	if (m->keeps != r->stage || !m->kept)
 		return;
@@ -117,13 +117,13 @@ static void release_overdue(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		if (c->members[i].replica && !c->members[i].reduced) {
-			c->keepers.looks = 0;
+			c->standbys.looks = 0;
 			return;
 		}
 	}
-	if (++c->keepers.looks * (int64_t)LOOK_EVERY_US < patience_us(c))
+	if (++c->standbys.looks * (int64_t)LOOK_EVERY_US < patience_us(c))
 		return;
-	c->keepers.looks = 0;
+	c->standbys.looks = 0;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
@@ -250,18 +250,18 @@ static void make_room(struct controller *c, int lacking)
 	}
 }
 
-bool copies_turn(struct controller *c)
+bool standbys_turn(struct controller *c)
 {
 	int lacking = -1;
 
-	if (c->now_us < c->keepers.next_us || c->phase == PHASE_GATHERING)
+	if (c->now_us < c->standbys.next_us || c->phase == PHASE_GATHERING)
 		return false;
-	c->keepers.next_us = c->now_us + LOOK_EVERY_US;
+	c->standbys.next_us = c->now_us + LOOK_EVERY_US;
 	if (c->phase == PHASE_REDUCING) {
 		release_overdue(c);
 		return false; /* who takes part in it is settled */
 	}
-	c->keepers.looks = 0;
+	c->standbys.looks = 0;
 	release_idle(c);
 	for (int s = 0; s < c->cluster->n_stages; s++)
 		if (stage_replicas(c, s, NULL) == 1 && keepers_of(c, s) == 0 && !appoint_keeper(c, s))

@@ -1,4 +1,4 @@
-/* ahead.c - plans made ahead.
+/* contingency.c - plans made ahead.
  *
  * While the run goes on, a thread that takes only idle time looks for the plans with which it
  * would go on if the operator skipped one stage more or less, or if a node were lost, one after
@@ -13,7 +13,7 @@
  * plans that were in force are kept, too: who was lost may come back. Baselines (--algorithm) plan
  * nothing ahead.
  */
-#include "controller/planning/ahead.h"
+#include "controller/planning/contingency.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,7 +23,7 @@
 #include "controller/iteration/predict.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
-#include "controller/planning/question.h"
+#include "controller/planning/request.h"
 
 enum { MOST_NODES = 64 }; /* with more it would take minutes; sets are 64 bits */
 enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, CASES }; /* below them: the loss of the node */
@@ -41,7 +41,7 @@ struct foreseen {
 	int64_t made_us;
 };
 
-struct ahead {
+struct contingency {
 	struct planner *planner;
 	uint64_t request; /* 0: none under way */
 	uint32_t last;    /* the case that it is for, and the rest of what it will be */
@@ -66,32 +66,32 @@ static uint64_t out_now(const struct controller *c)
 	return out;
 }
 
-int ahead_start(struct controller *c, struct error *err)
+int contingency_start(struct controller *c, struct error *err)
 {
 	int rc;
 
 	if (c->n_members > MOST_NODES || c->options.ahead_s <= 0 || c->options.algorithm != PLAN_BEST)
 		return 0;
-	c->ahead = calloc(1, sizeof(*c->ahead));
-	if (!c->ahead)
+	c->contingency = calloc(1, sizeof(*c->contingency));
+	if (!c->contingency)
 		return error_set(err, -ENOMEM, "out of memory");
-	rc = planner_start_idle(&c->ahead->planner, err);
+	rc = planner_start_idle(&c->contingency->planner, err);
 	if (rc != 0) {
-		free(c->ahead);
-		c->ahead = NULL;
+		free(c->contingency);
+		c->contingency = NULL;
 	}
 	return rc;
 }
 
-void ahead_stop(struct controller *c)
+void contingency_stop(struct controller *c)
 {
-	if (!c->ahead)
+	if (!c->contingency)
 		return;
-	planner_stop(c->ahead->planner);
+	planner_stop(c->contingency->planner);
 	for (uint32_t k = 0; k < CASES + KEPT; k++)
-		planned_free(c->ahead->of[k].answer);
-	free(c->ahead);
-	c->ahead = NULL;
+		planned_free(c->contingency->of[k].answer);
+	free(c->contingency);
+	c->contingency = NULL;
 }
 
 /* What the case would be today, into w; false: it cannot be, or no plan would help. (The
@@ -119,15 +119,15 @@ static bool is_for(const struct foreseen *f, uint64_t out, uint32_t path_length)
 	return f->answer && f->out == out && f->path_length == path_length;
 }
 
-const struct plan *ahead_plan(const struct controller *c, const bool *excluded, int path_length)
+const struct plan *contingency_plan(const struct controller *c, const bool *excluded, int path_length)
 {
 	const struct plan *best = NULL;
 	uint64_t out = 0;
 
-	for (uint32_t i = 0; c->ahead && i < c->n_members; i++)
+	for (uint32_t i = 0; c->contingency && i < c->n_members; i++)
 		out |= excluded[i] ? bit_of(i) : 0;
-	for (uint32_t k = 0; c->ahead && k < CASES + KEPT; k++) {
-		const struct foreseen *f = &c->ahead->of[k];
+	for (uint32_t k = 0; c->contingency && k < CASES + KEPT; k++) {
+		const struct foreseen *f = &c->contingency->of[k];
 		const struct plan *plan =
 			is_for(f, out, (uint32_t)path_length) ? f->answer->plan : NULL;
 
@@ -143,10 +143,10 @@ const struct plan *replan_from(const struct controller *c, const struct planner_
 	const struct plan *from = c->current ? c->current->plan : NULL, *ready = NULL;
 	bool other = from && from->path_length != q->path_length; /* or for other nodes */
 
-	for (uint32_t i = 0; c->ahead && i < c->n_members; i++)
+	for (uint32_t i = 0; c->contingency && i < c->n_members; i++)
 		other = other || q->excluded[i] == planned_uses(c->current, (uint16_t)i);
 	if (other)
-		ready = ahead_plan(c, q->excluded, q->path_length);
+		ready = contingency_plan(c, q->excluded, q->path_length);
 	if (ready && replan_as_pinned(c, ready))
 		return ready;
 	return from && replan_as_pinned(c, from) ? from : NULL;
@@ -155,7 +155,7 @@ const struct plan *replan_from(const struct controller *c, const struct planner_
 /* The plan in force, once. One for the same nodes makes way for it, else the oldest. */
 static void keep_current(struct controller *c)
 {
-	struct ahead *a = c->ahead;
+	struct contingency *a = c->contingency;
 	struct foreseen new = { 0 }, *f = &a->of[CASES + a->n_kept % KEPT];
 
 	if (!c->current || a->kept_epoch == c->epoch)
@@ -175,15 +175,15 @@ static void keep_current(struct controller *c)
 	*f = new;
 }
 
-double ahead_lost_s(const struct controller *c, const struct member *m)
+double contingency_lost_s(const struct controller *c, const struct member *m)
 {
 	const struct foreseen *f;
 	struct foreseen today;
 
-	if (!c->ahead || !c->current || !replan_usable(c, c->current) ||
+	if (!c->contingency || !c->current || !replan_usable(c, c->current) ||
 	    !what_if(c, m->id, &today))
 		return 0;
-	f = &c->ahead->of[m->id];
+	f = &c->contingency->of[m->id];
 	if (!is_for(f, today.out, today.path_length))
 		return 0;
 	return f->answer->plan ? f->answer->plan->predicted.iteration_s : -1;
@@ -193,21 +193,21 @@ static void tell_who_holds_up(struct controller *c, uint32_t node)
 {
 	const struct member *m = &c->members[node];
 	double now_s = c->current ? c->current->plan->predicted.iteration_s : 0,
-	       lost_s = ahead_lost_s(c, m);
+	       lost_s = contingency_lost_s(c, m);
 	bool does =
-		c->ahead->of[node].epoch == c->epoch && lost_s > 0 && lost_s < worth * now_s;
+		c->contingency->of[node].epoch == c->epoch && lost_s > 0 && lost_s < worth * now_s;
 
-	if (does && !c->ahead->told[node])
+	if (does && !c->contingency->told[node])
 		note(c, NOTE_WARNING, m->id, 0,
 		     "n%02u holds all up: without it an iteration would take %.3g s, not %.3g",
 		     m->id, lost_s, now_s);
-	c->ahead->told[node] = does;
+	c->contingency->told[node] = does;
 	c->members[node].changed = true;
 }
 
 static void take_answers(struct controller *c)
 {
-	struct ahead *a = c->ahead;
+	struct contingency *a = c->contingency;
 	struct planned *answer;
 
 	while ((answer = planner_take(a->planner)) != NULL) {
@@ -232,7 +232,7 @@ static void take_answers(struct controller *c)
  * was quicker or slower. */
 static bool is_due(const struct controller *c, uint32_t k, const struct foreseen *today)
 {
-	const struct foreseen *f = &c->ahead->of[k];
+	const struct foreseen *f = &c->contingency->of[k];
 
 	return !is_for(f, today->out, today->path_length) ||
 	       (f->epoch != c->epoch &&
@@ -243,7 +243,7 @@ static bool is_due(const struct controller *c, uint32_t k, const struct foreseen
 /* Another skip ratio first, then the slowest node, else in turn. */
 static void ask_next(struct controller *c)
 {
-	struct ahead *a = c->ahead;
+	struct contingency *a = c->contingency;
 	struct foreseen best = { .work_s = -1 }, today;
 	bool excluded[MSG_NODES];
 	struct planner_request q;
@@ -260,7 +260,7 @@ static void ask_next(struct controller *c)
 	}
 	if (chosen == CASES)
 		return;
-	replan_question(c, &q, excluded);
+	replan_request(c, &q, excluded);
 	for (uint32_t i = 0; i < c->n_members; i++)
 		excluded[i] = best.out & bit_of(i);
 	q.path_length = (int)best.path_length;
@@ -272,9 +272,9 @@ static void ask_next(struct controller *c)
 	a->request = planner_ask(a->planner, c->cluster, &q);
 }
 
-void ahead_turn(struct controller *c)
+void contingency_turn(struct controller *c)
 {
-	struct ahead *a = c->ahead;
+	struct contingency *a = c->contingency;
 	struct foreseen today;
 
 	if (!a)

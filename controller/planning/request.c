@@ -1,5 +1,5 @@
-/* question.c - what a planner is asked: for whom, with which times, and whether a plan is still of use. */
-#include "controller/planning/question.h"
+/* request.c - what a planner is asked: for whom, with which times, and whether a plan is still of use. */
+#include "controller/planning/request.h"
 
 #include "controller/controller.h"
 #include "controller/history/record.h"
@@ -104,7 +104,7 @@ bool replan_as_pinned(const struct controller *c, const struct plan *p)
 	return true;
 }
 
-void replan_question(const struct controller *c, struct planner_request *q, bool *excluded)
+void replan_request(const struct controller *c, struct planner_request *q, bool *excluded)
 {
 	*q = (struct planner_request){ .kind = PLANNER_RUN,
 				       .path_length = (int)c->path_length,
