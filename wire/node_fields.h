@@ -1,7 +1,7 @@
 /* node_fields.h - what consoles are told of a node, once: struct msg_see_node and its layout follow.
  *
- * A field takes this row; node_message (controller/operator/console_messages.c) fills it, live and in a replay; a
- * function and a row of `columns` in tui/views/view_nodes.c show it.
+ * A field takes this row; node_message (controller/operator/console_messages.c) fills it, live and in a replay;
+ * a function and a row of `columns` in tui/views/view_nodes.c show it.
  * NUMBER(kind on the wire, type, field, largest value, 0 any), TEXT(field, size).
  */
 #ifndef WIRE_NODE_FIELDS_H
