@@ -60,19 +60,21 @@ void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 
 void record_keep(struct controller *c, const struct msg_see_iteration *see)
 {
-	c->curves.n_history = (uint32_t)array_keep_newest(c->curves.history, c->curves.n_history, KEPT_CURVE, sizeof(*c->curves.history));
-	if (!array_grow(&c->curves.history, &c->curves.room_history, c->curves.n_history + 1, sizeof(*c->curves.history)))
-		return;
-	c->curves.history[c->curves.n_history++] = *see;
+	struct curves *v = &c->curves;
+
+	v->n_history = (uint32_t)array_keep_newest(v->history, v->n_history, KEPT_CURVE, sizeof(*v->history));
+	if (array_grow(&v->history, &v->room_history, v->n_history + 1, sizeof(*v->history)))
+		v->history[v->n_history++] = *see;
 }
 
-void record_keep_validation(struct controller *c, const struct msg_see_validation *v)
+void record_keep_validation(struct controller *c, const struct msg_see_validation *see)
 {
-	c->curves.n_validations = (uint32_t)array_keep_newest(c->curves.validations, c->curves.n_validations, KEPT_CURVE, sizeof(*c->curves.validations));
-	if (!array_grow(&c->curves.validations, &c->curves.room_validations, c->curves.n_validations + 1,
-		       sizeof(*c->curves.validations)))
-		return;
-	c->curves.validations[c->curves.n_validations++] = *v;
+	struct curves *v = &c->curves;
+
+	v->n_validations =
+		(uint32_t)array_keep_newest(v->validations, v->n_validations, KEPT_CURVE, sizeof(*v->validations));
+	if (array_grow(&v->validations, &v->room_validations, v->n_validations + 1, sizeof(*v->validations)))
+		v->validations[v->n_validations++] = *see;
 }
 
 void record_validation(struct controller *c, const struct msg_see_validation *v)

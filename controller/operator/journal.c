@@ -35,6 +35,7 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 {
 	struct msg m = { .type = MSG_SEE_NOTE };
 	struct msg_see_note *n = &m.u.see_note;
+	struct journal *kept = &c->journal;
 	struct store_note sn;
 	struct error err = { "" };
 	va_list ap;
@@ -54,10 +55,10 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
 	if (c->store && store_note(c->store, &sn, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	c->journal.n_notes = (uint32_t)array_keep_newest(c->journal.notes, c->journal.n_notes, KEPT_NOTES, sizeof(*c->journal.notes));
-	if (!array_grow(&c->journal.notes, &c->journal.room_notes, c->journal.n_notes + 1, sizeof(*c->journal.notes)))
+	kept->n_notes = (uint32_t)array_keep_newest(kept->notes, kept->n_notes, KEPT_NOTES, sizeof(*kept->notes));
+	if (!array_grow(&kept->notes, &kept->room_notes, kept->n_notes + 1, sizeof(*kept->notes)))
 		return n->id;
-	c->journal.notes[c->journal.n_notes++] = *n;
+	kept->notes[kept->n_notes++] = *n;
 	consoles_tell(c, &m);
 	return n->id;
 }

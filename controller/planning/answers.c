@@ -14,7 +14,7 @@
 #include "controller/iteration/predict.h"
 #include "controller/members/link_failures.h"
 #include "controller/operator/announce.h"
-#include "controller/operator/command.h"
+#include "controller/operator/previews.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/request.h"
 #include "controller/planning/replan.h"
@@ -139,7 +139,7 @@ void replan_turn(struct controller *c)
 			break;
 		case PLANNER_PREVIEW:
 		case PLANNER_COMPARE:
-			command_previewed(c, a);
+			previews_answered(c, a);
 			break;
 		case PLANNER_BASELINE:
 			if (a->plan)
