@@ -89,10 +89,15 @@ void record_validation(struct controller *c, const struct msg_see_validation *v)
 			 (json_int_t)v->iteration, "loss", (double)v->loss));
 }
 
+/* Words that are NULL are empty. */
 static void record_moment(struct controller *c, struct store_moment *m)
 {
 	struct error err = { "" };
 
+	m->word = m->word ? m->word : "";
+	m->text = m->text ? m->text : "";
+	m->device = m->device ? m->device : "";
+	m->host = m->host ? m->host : "";
 	m->iteration = c->iteration;
 	m->at_us = c->now_us;
 	m->wall_us = clock_wall_us();
@@ -102,13 +107,7 @@ static void record_moment(struct controller *c, struct store_moment *m)
 
 void record_phase(struct controller *c)
 {
-	struct store_moment m = { .kind = "phase",
-				  .node = -1,
-				  .stage = -1,
-				  .word = phase_name(c->phase),
-				  .text = "",
-				  .device = "",
-				  .host = "" };
+	struct store_moment m = { .kind = "phase", .node = -1, .stage = -1, .word = phase_name(c->phase) };
 
 	record_moment(c, &m);
 }
@@ -116,33 +115,16 @@ void record_phase(struct controller *c)
 void record_compute(struct controller *c, uint16_t node)
 {
 	const struct cluster_node *n = &c->cluster->nodes[node];
-	struct store_moment m = { .kind = "compute",
-				  .node = node,
-				  .stage = -1,
-				  .word = "",
-				  .text = "",
-				  .forward_s = n->forward_s,
-				  .backward_s = n->backward_s,
-				  .loss_s = n->loss_s,
-				  .device = "",
-				  .host = "" };
+	struct store_moment m = { .kind = "compute", .node = node, .stage = -1, .forward_s = n->forward_s,
+				  .backward_s = n->backward_s, .loss_s = n->loss_s };
 
 	record_moment(c, &m);
 }
 
 void record_link(struct controller *c, uint16_t from, uint16_t to)
 {
-	struct store_moment m = {
-		.kind = "link",
-		.node = from,
-		.stage = -1,
-		.value = to,
-		.word = "",
-		.text = "",
-		.device = "",
-		.host = "",
-		.forward_s = c->cluster->delay_s[from * c->cluster->n_nodes + to]
-	};
+	struct store_moment m = { .kind = "link", .node = from, .stage = -1, .value = to,
+				  .forward_s = c->cluster->delay_s[from * c->cluster->n_nodes + to] };
 
 	record_moment(c, &m);
 }
@@ -185,14 +167,7 @@ void record_node(struct controller *c, const struct member *m)
 void record_recovery(struct controller *c, const char *step, int node, int64_t value,
 		     int64_t at_us)
 {
-	struct store_moment m = { .kind = "recovery",
-				  .node = node,
-				  .stage = -1,
-				  .value = value,
-				  .word = step,
-				  .text = "",
-				  .device = "",
-				  .host = "" };
+	struct store_moment m = { .kind = "recovery", .node = node, .stage = -1, .value = value, .word = step };
 
 	record_moment(c, &m);
 	put_event(c, json_pack("{s:s, s:s, s:i, s:I, s:f}", "event", "recovery", "step", step, "node",
@@ -256,14 +231,7 @@ int record_plan(struct controller *c, const struct planned *p, struct error *err
 				 text,
 				 p->plan->predicted.iteration_s,
 				 plan_visible_sync_s(p->plan) };
-	struct store_moment moment = { .kind = "plan",
-				       .node = -1,
-				       .stage = -1,
-				       .value = (int64_t)p->epoch,
-				       .word = "",
-				       .text = "",
-				       .device = "",
-				       .host = "" };
+	struct store_moment moment = { .kind = "plan", .node = -1, .stage = -1, .value = (int64_t)p->epoch };
 	int rc;
 
 	if (!text)
@@ -533,14 +501,7 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 		.orders = a.orders,
 		.reductions = a.reductions,
 	};
-	struct store_moment moment = { .kind = "commit",
-				       .node = -1,
-				       .stage = -1,
-				       .value = (int64_t)(c->progress.busy_s * 1e6),
-				       .word = "",
-				       .text = "",
-				       .device = "",
-				       .host = "" };
+	struct store_moment moment = { .kind = "commit", .node = -1, .stage = -1, .value = (int64_t)(c->progress.busy_s * 1e6) };
 
 	(void)sum_squares;
 	if (rc != 0)
