@@ -38,16 +38,11 @@ static const double compared_per_s = 0.5;
 
 float prediction_error(const struct controller *c)
 {
-	float sorted[64];
+	double errors[sizeof(c->record.errors) / sizeof(c->record.errors[0])];
 
-	for (uint32_t i = 0; i < c->record.n; i++) {
-		uint32_t k = i;
-
-		for (; k > 0 && sorted[k - 1] > c->record.errors[i]; k--)
-			sorted[k] = sorted[k - 1];
-		sorted[k] = c->record.errors[i];
-	}
-	return c->record.n ? sorted[c->record.n / 2] : 0;
+	for (uint32_t i = 0; i < c->record.n; i++)
+		errors[i] = (double)c->record.errors[i];
+	return (float)array_median(errors, c->record.n);
 }
 
 static void answer_now(struct controller *c, struct console *to, const struct msg_command *m,
