@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/console_messages.h"
@@ -348,16 +349,15 @@ int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct er
 
 uint32_t replay_acknowledge(struct replay *r, uint64_t id, replay_emit emit, void *context)
 {
-	uint64_t *list = id == 0 ? NULL : realloc(r->acknowledged, (r->n_acknowledged + 1) * sizeof(*list));
+	bool room = id != 0 && array_grow(&r->acknowledged, &r->room_acknowledged, r->n_acknowledged + 1,
+					  sizeof(*r->acknowledged));
 	uint32_t n = 0;
 
-	if (list)
-		r->acknowledged = list;
 	for (size_t i = 0; i < r->n_notes; i++) {
 		const struct msg_see_note *note = &r->rec->notes[i];
 		bool told = note->kind < NOTE_WARNING || is_acknowledged(r, note->id);
 
-		if (told || (id != 0 && (note->id != id || !list)))
+		if (told || (id != 0 && (note->id != id || !room)))
 			continue;
 		if (id == 0)
 			r->acknowledged_to = note->id;

@@ -47,7 +47,7 @@ struct replay {
 
 	uint64_t acknowledged_to; /* ids up to it, and those in the list */
 	uint64_t *acknowledged;
-	size_t n_acknowledged;
+	size_t n_acknowledged, room_acknowledged;
 
 	uint64_t showing;        /* rises with every snapshot */
 	double pace;
