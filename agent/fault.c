@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 
 static void heal_fault(struct faults *f, uint32_t fault)
 {
@@ -12,29 +13,13 @@ static void heal_fault(struct faults *f, uint32_t fault)
 		}
 }
 
-static bool is_sensible(const struct msg_fault *m)
-{
-	switch (m->kind) {
-	case FAULT_SLOW_NODE:
-	case FAULT_SLOW_LINK:
-		return m->factor >= 1.0f && m->factor <= 1e6f;
-	case FAULT_LOSS:
-		return m->factor >= 0.0f && m->factor <= 0.99f;
-	case FAULT_PARTITION:
-	case FAULT_CORRUPT:
-		return true;
-	default:
-		return false;
-	}
-}
-
 int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us)
 {
 	if (m->kind == FAULT_NONE) {
 		heal_fault(f, m->fault);
 		return 0;
 	}
-	if (!is_sensible(m))
+	if (fault_refusal(m->kind, m->factor) || fault_describe(m->kind)->stops_process)
 		return -EINVAL;
 	heal_fault(f, m->fault);
 	if (f->n == FAULT_MOST)

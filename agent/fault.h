@@ -25,8 +25,8 @@ struct faults {
 	} active[FAULT_MOST];
 };
 
-/* Adds, replaces the one of the same number, or (FAULT_NONE) heals it. -EINVAL a factor that
- * makes no sense (slow: below 1 or not a number; loss: outside [0, 0.99]); -ENOSPC. */
+/* Adds, replaces the one of the same number, or (FAULT_NONE) heals it. -EINVAL what
+ * fault_refusal (wire/faults.h) refuses, or is not kept here; -ENOSPC. */
 int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us);
 /* Heals what is over. Whether anything was. */
 bool fault_expire(struct faults *f, int64_t now_us);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/array.h"
 
 /* Messages in the order they came, with their arrays. */
 struct line {
@@ -76,17 +77,10 @@ static bool is_settled(const struct agent *a)
 /* Takes the message, arrays and all. */
 static void join_line(struct agent *a, struct line *l, struct msg *m)
 {
-	if (l->n == l->room) {
-		size_t room = l->room ? 2 * l->room : 16;
-		struct msg *list = realloc(l->list, room * sizeof(list[0]));
-
-		if (!list) {
-			tell_trouble(a, true, "no memory for the controller's messages");
-			msg_clear(m);
-			return;
-		}
-		l->list = list;
-		l->room = room;
+	if (!array_grow(&l->list, &l->room, l->n + 1, sizeof(*l->list))) {
+		tell_trouble(a, true, "no memory for the controller's messages");
+		msg_clear(m);
+		return;
 	}
 	l->list[l->n++] = *m;
 }
@@ -193,8 +187,8 @@ static uint64_t told_by(const struct agent *a, const struct msg *m)
 
 static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_us)
 {
-	log_line(a->options.log, LOG_INFO, "fault %u: kind %u, peer %d, factor %g, %u ms",
-		 m->fault, m->kind, m->peer, (double)m->factor, m->ttl_ms);
+	log_line(a->options.log, LOG_INFO, "fault %u: %s, peer %d, factor %g, %u ms",
+		 m->fault, fault_name(m->kind), m->peer, (double)m->factor, m->ttl_ms);
 	if (m->kind == FAULT_KILL)
 		raise(SIGKILL);
 	else if (m->kind == FAULT_HANG)

@@ -1,12 +1,20 @@
-/* array.h - arrays that grow: room doubles, so that n elements are moved at most n times in all. */
+/* array.h - arrays that grow: room doubles, so that n elements are moved at most n times in all; and the median. */
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Room for `want` elements of `size` bytes in an array from malloc (NULL where *room is 0). Returns
- * the array, which may have moved, with *room >= want; free() it. NULL where there is no memory for
- * so much: array and *room are as they were. */
-void *array_grow(void *array, size_t *room, size_t want, size_t size);
+/* Room for `want` elements of `size` bytes. array: the address of a pointer to an array from malloc
+ * (any where *room is 0), which may move, with *room >= want; free() it. False where there is no
+ * memory for so much: array and *room are as they were. */
+bool array_grow(void *array, size_t *room, size_t want, size_t size);
+
+/* For an array of which only the newest `most` of `size` bytes each are wanted: drops the oldest of n once there are
+ * twice as many. Returns how many are left. */
+size_t array_keep_newest(void *array, size_t n, size_t most, size_t size);
+
+/* The middle one of x (n), the upper of two; sorts them. 0 for none. */
+double array_median(double *x, size_t n);
 
 #endif

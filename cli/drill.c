@@ -189,12 +189,8 @@ static void command_line(const struct drill *d, const char *self, const char *ru
 
 static void keep_iteration(struct drill *d, double s)
 {
-	double *list = array_grow(d->iterations, &d->room, d->n_iterations + 1, sizeof(*list));
-
-	if (!list)
-		return;
-	d->iterations = list;
-	d->iterations[d->n_iterations++] = s;
+	if (array_grow(&d->iterations, &d->room, d->n_iterations + 1, sizeof(*d->iterations)))
+		d->iterations[d->n_iterations++] = s;
 }
 
 static void keep_largest(double *seen, double v)

@@ -1,24 +1,24 @@
 /* controller.h - the controller's state. What its parts offer one another: a header each.
  *
  * One thread runs the loop (loop.c); one worker thread plans (planner.h), and another one ahead, in idle time
- * (ahead.c). A part decides about its own state. What it wants done about the iteration under way it requests
+ * (contingency.c). A part decides about its own state. What it wants done about the iteration under way it requests
  * (requests.h), and the loop does it. The parts, by folder:
  *
  *     members/    member.c what is known of a node, and what is sent to it;  node_state.c its state, and who is gone;
- *                 peers.c what agents are told of one another;  assign.c who holds which stage;  places.c where a
- *                 joiner goes;  members.c what agents say;  quiet.c who is not heard any more;  cuts.c who is cut off;
- *                 door.c who is refused, expelled;  gather.c the run's beginning, and its going on after a takeover
+ *                 peers.c what agents are told of one another;  assign.c who holds which stage;  placement.c where a
+ *                 joiner goes;  members.c what agents say;  failure_detector.c who is not heard any more;  link_failures.c who is cut off;
+ *                 admission.c who is refused, expelled;  startup.c the run's beginning, and its going on after a takeover
  *     network/    link_table.c, measuring.c every link measured before the first plan, and a joiner's;
- *                 seen_links.c what consoles see of links;  cut_links.c which are cut
- *     planning/   question.c what a planner is asked;  ahead.c plans made ahead;  replan.c when it is asked;
+ *                 observed_links.c what consoles see of links;  failed_links.c which are cut
+ *     planning/   request.c what a planner is asked;  contingency.c plans made ahead;  replan.c when it is asked;
  *                 answers.c what is done with the answers;  drift.c what strays from the plan
- *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  anew.c;  commit.c the
- *                 decision, durable before it is announced;  evaluate.c validation;  standstill.c nothing goes on;
- *                 carry_record.c, carry.c how it outlives its controller;  predict.c what a plan takes
- *     trust/      agree.c what all of a stage hold alike;  doubt.c who is left out for what it said;  pairs.c who
+ *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  restart.c;  commit.c the
+ *                 decision, durable before it is announced;  evaluate.c validation;  stall_detector.c nothing goes on;
+ *                 takeover_record.c, takeover.c how it outlives its controller;  predict.c what a plan takes
+ *     trust/      agreement.c what all of a stage hold alike;  suspicion.c who is left out for what it said;  contradictions.c who
  *                 contradicted whom;  held_sums.c sums that do not come
- *     weights/    copies.c who holds copies;  keepers.c every stage in two places after every commit;  moves.c nodes
- *                 change stages;  home.c;  checkpoints.c;  recover.c a stage without a replica;  restore.c
+ *     weights/    copies.c who holds copies;  standbys.c every stage in two places after every commit;  stage_moves.c nodes
+ *                 change stages;  rebalance.c;  checkpoints.c;  recover.c a stage without a replica;  restore.c
  *     history/    record.c the store and the JSON lines on stdout;  run_state.c what a successor must know;  resume.c;
  *                 disk.c;  finish.c the end
  *     operator/   stream.c messages to consoles;  journal.c;  announce.c what the run is and how it goes;  consoles.c
@@ -38,32 +38,32 @@
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/routes.h"
-#include "controller/iteration/standstill.h"
-#include "controller/members/door.h"
+#include "controller/iteration/stall_detector.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
-#include "controller/members/quiet.h"
-#include "controller/members/silence.h"
-#include "controller/network/cut_links.h"
+#include "controller/members/failure_detector.h"
+#include "controller/members/heartbeat_timeout.h"
+#include "controller/network/failed_links.h"
 #include "controller/network/link_table.h"
 #include "controller/operator/command.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/once.h"
+#include "controller/operator/number_set.h"
 #include "controller/operator/stream.h"
 #include "controller/options.h"
 #include "controller/planning/drift.h"
 #include "controller/planning/planner.h"
 #include "controller/requests.h"
-#include "controller/trust/budget.h"
-#include "controller/trust/pairs.h"
+#include "controller/trust/rate_limit.h"
+#include "controller/trust/contradictions.h"
 #include "controller/weights/checkpoints.h"
-#include "controller/weights/home.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/rebalance.h"
+#include "controller/weights/standbys.h"
 #include "controller/weights/recover.h"
 #include "controller/weights/restore.h"
 #include "model/config.h"
@@ -73,9 +73,9 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-struct ahead;     /* ahead.c */
+struct contingency;     /* contingency.c */
 struct measuring; /* measuring.c */
-struct seen_link; /* seen_links.h */
+struct observed_link; /* observed_links.h */
 
 struct controller {
 	struct options options;
@@ -112,15 +112,15 @@ struct controller {
 	struct link_table *links;     /* as measured; NULL: nothing is */
 	struct measuring *measuring;  /* NULL: nothing was */
 	struct membership membership;
-	struct quiet quiet;
+	struct failure_detector detector;
 	struct admission admission;
-	struct cut_links cuts;
-	struct home home;
-	struct keepers keepers;
+	struct failed_links failed_links;
+	struct rebalance rebalance;
+	struct standbys standbys;
 	uint64_t corpus_hash;
 	uint64_t accused_in; /* the iteration of the last accusation */
 	uint32_t n_accused;  /* in it */
-	struct pairs pairs; /* who contradicted whom */
+	struct contradictions contradictions; /* who contradicted whom */
 	uint64_t arrivals;
 
 	/* Planning. */
@@ -131,7 +131,7 @@ struct controller {
 	uint64_t plan_wanted;    /* id of the newest request that matters; 0 none under way */
 	int64_t replanned_us;    /* when a change was last asked about */
 	bool refine_wanted;      /* ask for a better plan for the same members once idle */
-	struct ahead *ahead;     /* NULL: no plans are made ahead */
+	struct contingency *contingency;     /* NULL: no plans are made ahead */
 	struct drift drift;
 	char plan_reason[96];
 	char stand_in[192]; /* what the journal last said of a plan that is not the algorithm's own */
@@ -151,9 +151,9 @@ struct controller {
 	uint32_t summing[MSG_STAGES]; /* replicas told to sum in this attempt; 0: not yet */
 	uint32_t n_differing;         /* sums of this iteration of which there were two */
 	uint64_t steps; /* tasks that ended and were begun, sums, answers: what brings the run on */
-	struct standstill still;
+	struct stall_detector still;
 	struct stall stall;
-	struct carried carried;
+	struct takeover takeover;
 	bool resumed;                  /* this controller took the run over */
 	struct msg_commit last_commit; /* as announced: told again to whom it may have missed */
 	struct evaluation evaluation;
@@ -176,7 +176,8 @@ struct controller {
 	struct curves curves;
 	struct journal journal;
 	struct fault *faults;
-	uint32_t n_faults, room_faults;
+	uint32_t n_faults;
+	size_t room_faults;
 	uint32_t first_fault; /* ids go on from an earlier controller's: faults[i] has
 				 first_fault + i + 1 */
 

@@ -14,32 +14,32 @@
 #include "controller/controller.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
-#include "controller/iteration/anew.h"
-#include "controller/iteration/carry.h"
+#include "controller/iteration/restart.h"
+#include "controller/iteration/takeover.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/assign.h"
-#include "controller/members/cuts.h"
-#include "controller/members/door.h"
-#include "controller/members/gather.h"
+#include "controller/members/link_failures.h"
+#include "controller/members/admission.h"
+#include "controller/members/startup.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/peers.h"
-#include "controller/members/quiet.h"
+#include "controller/members/failure_detector.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/command.h"
 #include "controller/operator/consoles.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/stream.h"
-#include "controller/planning/ahead.h"
+#include "controller/planning/contingency.h"
 #include "controller/planning/answers.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 #include "controller/trust/held_sums.h"
 #include "controller/weights/checkpoints.h"
-#include "controller/weights/home.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/rebalance.h"
+#include "controller/weights/standbys.h"
 #include "controller/weights/recover.h"
 #include "controller/weights/restore.h"
 
@@ -52,7 +52,7 @@ static void forgive_left_out(struct controller *c)
 {
 	struct member *m;
 
-	while ((m = doubt_forgive(c)))
+	while ((m = suspicion_forgive(c)))
 		if (member_alive(m) && !iteration_resumes(c, m))
 			members_assign(c, m, member_stage(c, m), c->committed > 0);
 }
@@ -79,7 +79,7 @@ static void carry_out(struct controller *c)
 	if (look && c->phase == PHASE_REDUCING)
 		commit_when_reduced(c);
 	if (why && c->phase != PHASE_FINISHED)
-		recover_restart(c, why);
+		restart_iteration(c, why);
 }
 
 void loop_act(struct controller *c)
@@ -112,7 +112,7 @@ static void hear_agent(struct controller *c, struct member *m, const struct msg 
 		restore_failed(c, m, &msg->u.unready);
 		break;
 	case MSG_KEPT:
-		copies_kept(c, m, &msg->u.kept);
+		standbys_kept(c, m, &msg->u.kept);
 		break;
 	case MSG_REDUCED:
 		iteration_reduced(c, m, &msg->u.reduced);
@@ -133,7 +133,7 @@ static void hear_agent(struct controller *c, struct member *m, const struct msg 
 		members_links(c, m, &msg->u.links);
 		break;
 	default:
-		door_wrong(c, m->peer, msg_name(msg->type));
+		admission_wrong(c, m->peer, msg_name(msg->type));
 	}
 }
 
@@ -145,10 +145,10 @@ static void take_message(struct controller *c, const struct post_message *p)
 	int rc = msg_decode(&msg, p->data, p->size);
 
 	if (rc != 0) {
-		door_wrong(c, p->peer, strerror(-rc));
+		admission_wrong(c, p->peer, strerror(-rc));
 		return;
 	}
-	door_charge(c, p->peer, &msg);
+	admission_charge(c, p->peer, &msg);
 	if (msg.type == MSG_HELLO) {
 		members_replaced(c, p->peer, &msg.u.hello);
 		loop_act(c); /* the node may be given another stage: who is lost was in the one before */
@@ -173,12 +173,12 @@ static void receive_messages(struct controller *c)
 		if (p.kind == POST_DATA)
 			take_message(c, &p);
 		else if (p.kind == POST_DOWN) {
-			door_down(c, p.peer, p.reason);
+			admission_down(c, p.peer, p.reason);
 			consoles_down(c, p.peer);
 		}
 		loop_act(c);
 	}
-	door_turn(c);
+	admission_turn(c);
 }
 
 /* ---- the phases of a run ---- */
@@ -187,7 +187,7 @@ void loop_phase(struct controller *c)
 {
 	switch (c->phase) {
 	case PHASE_GATHERING: /* until everybody is here and has a stage */
-		gather_turn(c);
+		startup_turn(c);
 		break;
 	case PHASE_PLANNING: /* between two iterations */
 	case PHASE_PAUSED:
@@ -197,12 +197,12 @@ void loop_phase(struct controller *c)
 			iteration_boundary(c);
 		break;
 	case PHASE_COMPUTING: /* reports bring it on; here is seen whether they do */
-		if (!carry_turn(c))
-			standstill_turn(c);
+		if (!takeover_turn(c))
+			stall_turn(c);
 		break;
 	case PHASE_REDUCING: /* likewise, with the sums */
 		if (!disk_full(c))
-			doubt_held_up(c);
+			suspicion_held_up(c);
 		break;
 	case PHASE_COMMITTING: /* announced: consoles have been shown it */
 		set_phase(c, PHASE_PLANNING);
@@ -232,7 +232,7 @@ void loop_look_at_members(struct controller *c)
 	loop_act(c);
 	members_check_joiners(c);
 	loop_act(c);
-	cuts_check(c);
+	link_failures_check(c);
 	loop_act(c);
 	members_ping(c);
 }
@@ -245,11 +245,11 @@ static void take_turn(struct controller *c)
 {
 	replan_turn(c);
 	loop_act(c);
-	ahead_turn(c);
+	contingency_turn(c);
 	loop_look_at_members(c);
 	measuring_joiners(c);
-	if (copies_turn(c))
-		home_turn(c);
+	if (standbys_turn(c))
+		rebalance_turn(c);
 	loop_act(c);
 	command_turn(c);
 	disk_turn(c);
@@ -280,7 +280,7 @@ static void take_signal(struct controller *c, int fd)
 static bool is_over(const struct controller *c)
 {
 	return c->phase == PHASE_FINISHED &&
-	       (post_idle(c->post, 0) || c->now_us - c->ending.at_us >= FLUSH_US + FLUSH_TRIPS * quiet_farthest_us(c));
+	       (post_idle(c->post, 0) || c->now_us - c->ending.at_us >= FLUSH_US + FLUSH_TRIPS * failure_detector_farthest_us(c));
 }
 
 void loop_run(struct controller *c, int signals)

@@ -1,7 +1,6 @@
 /* options.c - the command line: every option, its limits, and what it contradicts.
  *
- * An option is a row of `longs`, a case of `take` or `take_number`, and a line of the help. Words are borrowed from
- * argv. What only all options together can decide is checked last.
+ * Words are borrowed from argv. What only all options together can decide is checked last.
  */
 #include "controller/options.h"
 
@@ -66,9 +65,9 @@ static const char help[] =
 	"                        bf16: rounded, half of the bytes  [fp32]\n"
 		"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
-	"  --at N:ACT            before iteration N: kill:NODE, fail:NODE, recover:NODE, skip:K, pause,\n"
-	"                        stop; or for 10 s hang:NODE, slow-node:NODE, slow-link:NODE (4 times),\n"
-	"                        loss:NODE (20%), partition:NODE (from all), corrupt:NODE\n"
+	"  --at N:ACT            before iteration N: skip:K, pause, stop, or ACT:NODE with one of\n"
+	"                        fail, recover" FAULT_NAMES_FOLLOW "\n"
+	"                        (for 10 s but for a kill; 4 times slower, 20% lost, all links)\n"
 	"  --silence-ms N        an agent not heard for so long is dead  [450]\n"
 	"  --overdue-s N         when nothing of an iteration ends for so long, and 20 times the\n"
 	"                        longest task: who says that it is at work is taken out  [10]\n"
@@ -144,13 +143,9 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 		enum fault_kind fault;
 		bool argument;
 	} acts[] = {
-		{ "kill", COMMAND_INJECT, FAULT_KILL, true },
-		{ "hang", COMMAND_INJECT, FAULT_HANG, true },
-		{ "slow-node", COMMAND_INJECT, FAULT_SLOW_NODE, true },
-		{ "slow-link", COMMAND_INJECT, FAULT_SLOW_LINK, true },
-		{ "loss", COMMAND_INJECT, FAULT_LOSS, true },
-		{ "partition", COMMAND_INJECT, FAULT_PARTITION, true },
-		{ "corrupt", COMMAND_INJECT, FAULT_CORRUPT, true },
+#define OF_NODE(NAME, name, ...) { name, COMMAND_INJECT, FAULT_##NAME, true },
+		FAULT_KINDS(OF_NODE)
+#undef OF_NODE
 		{ "fail", COMMAND_FAIL, FAULT_NONE, true },
 		{ "recover", COMMAND_RECOVER, FAULT_NONE, true },
 		{ "skip", COMMAND_SKIP, FAULT_NONE, true },
@@ -196,101 +191,6 @@ static int parse_choice(const char *name, const char *text, const char *const *o
 	return error_set(err, -EINVAL, "--%s: \"%s\" is not one of its values (see --help)", name, text);
 }
 
-enum {
-	O_RUN_DIR = 256, O_RESUME, O_REPLAY, O_SPEED, O_LISTEN, O_KEY, O_ADMITTED, O_CLUSTER, O_REGIONS, O_EMULATE, O_MEASURE_ONLY, O_MODEL, O_NAME,
-	O_SUPERVISOR, O_EMBEDDED, O_AGENTS, O_STAGES, O_SKIP, O_ITERATIONS, O_SCALE, O_SEED, O_BATCH,
-	O_SEQUENCE, O_MICROBATCHES, O_EVAL_EVERY, O_EVAL_BATCHES, O_CHECKPOINT, O_KEEP_TASKS, O_THREADS, O_WIRE, O_CORPUS, O_FORMAT,
-	O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST, O_ALGORITHM, O_ASSIGNMENT, O_AT, O_SILENCE, O_OVERDUE, O_GATHER, O_BUDGET, O_AHEAD, O_LOG, O_HELP
-};
-
-static const struct option longs[] = {
-	{ "run-dir", 1, NULL, O_RUN_DIR }, { "resume", 1, NULL, O_RESUME },
-	{ "replay", 1, NULL, O_REPLAY }, { "speed", 1, NULL, O_SPEED },
-	 { "listen", 1, NULL, O_LISTEN }, { "key", 1, NULL, O_KEY },
-	{ "admitted", 1, NULL, O_ADMITTED }, { "cluster", 1, NULL, O_CLUSTER },
-	{ "regions", 1, NULL, O_REGIONS }, { "emulate", 1, NULL, O_EMULATE },
-	{ "measure-only", 0, NULL, O_MEASURE_ONLY }, { "model", 1, NULL, O_MODEL }, { "name", 1, NULL, O_NAME },
-	{ "supervisor-fd", 1, NULL, O_SUPERVISOR }, { "embedded", 0, NULL, O_EMBEDDED },
-	{ "agents", 1, NULL, O_AGENTS }, { "stages", 1, NULL, O_STAGES }, { "skip", 1, NULL, O_SKIP },
-	{ "iterations", 1, NULL, O_ITERATIONS }, { "time-scale", 1, NULL, O_SCALE },
-	{ "seed", 1, NULL, O_SEED }, { "batch", 1, NULL, O_BATCH }, { "sequence", 1, NULL, O_SEQUENCE },
-	{ "microbatches", 1, NULL, O_MICROBATCHES }, { "eval-every", 1, NULL, O_EVAL_EVERY },
-	{ "checkpoint-every", 1, NULL, O_CHECKPOINT },
-	{ "keep-tasks", 1, NULL, O_KEEP_TASKS },
-	{ "eval-batches", 1, NULL, O_EVAL_BATCHES }, { "threads", 1, NULL, O_THREADS },
-	{ "corpus", 1, NULL, O_CORPUS }, { "format", 1, NULL, O_FORMAT },
-	{ "serialise", 0, NULL, O_SERIALISE }, { "split-backward", 0, NULL, O_SPLIT },
-	{ "overlap-sync", 0, NULL, O_OVERLAP }, { "robust", 1, NULL, O_ROBUST },
-	{ "algorithm", 1, NULL, O_ALGORITHM }, { "assignment", 1, NULL, O_ASSIGNMENT },
-	{ "wire", 1, NULL, O_WIRE },
-	{ "at", 1, NULL, O_AT }, { "silence-ms", 1, NULL, O_SILENCE }, { "gather-s", 1, NULL, O_GATHER },
-	{ "overdue-s", 1, NULL, O_OVERDUE },
-	{ "budget", 1, NULL, O_BUDGET }, { "ahead", 1, NULL, O_AHEAD }, { "log", 1, NULL, O_LOG }, { "help", 0, NULL, O_HELP },
-	{ NULL, 0, NULL, 0 }
-};
-
-/* One case for each option that is a number: its limits, and where it goes. */
-static int take_number(struct options *o, int option, const char *name, const char *text,
-		       struct error *err)
-{
-	static const struct {
-		int option;
-		double least, most;
-	} ranges[] = {
-		{ O_SUPERVISOR, 0, 1 << 20 }, { O_AGENTS, 2, MSG_NODES }, { O_ITERATIONS, 0, 1e15 },
-		{ O_SCALE, 0, 1e6 }, { O_SEED, 0, 9e15 }, { O_BATCH, 1, 1 << 16 },
-		{ O_SEQUENCE, 1, 1 << 20 }, { O_MICROBATCHES, 1, 4096 }, { O_EVAL_EVERY, 0, 1e9 }, { O_CHECKPOINT, 0, 1e9 }, { O_KEEP_TASKS, 1, 1e9 },
-		{ O_EVAL_BATCHES, 1, 4096 }, { O_THREADS, 1, 1024 }, { O_SILENCE, 50, 1e7 },
-		{ O_GATHER, 0, 1e7 }, { O_OVERDUE, 0.5, 1e7 }, { O_BUDGET, 0, 3600 }, { O_AHEAD, 0, 3600 }, { O_SPEED, 0, 10000 },
-		{ O_ROBUST, 0, JITTER_MOST },
-	};
-	double v = 0, least = 0, most = 0;
-
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		if (ranges[i].option == option) {
-			least = ranges[i].least;
-			most = ranges[i].most;
-		}
-	}
-	if (parse_number(name, text, least, most, &v, err) != 0)
-		return -EINVAL;
-	switch (option) {
-	case O_SUPERVISOR: o->supervisor = (int)v; break;
-	case O_AGENTS: o->agents = (uint32_t)v; break;
-	case O_ITERATIONS:
-		o->iterations = (uint64_t)v;
-		o->said.iterations = true;
-		break;
-	case O_SCALE: o->time_scale = v; break;
-	case O_SPEED: o->speed = v; break;
-	case O_ROBUST: o->jitter = v; break;
-	case O_SEED: o->seed = (uint64_t)v; break;
-	case O_BATCH: o->batch = (uint32_t)v; break;
-	case O_SEQUENCE: o->sequence = (uint32_t)v; break;
-	case O_MICROBATCHES: o->microbatches = (uint32_t)v; break;
-	case O_CHECKPOINT:
-		o->checkpoint_every = (uint32_t)v;
-		o->said.checkpoint_every = true;
-		break;
-	case O_EVAL_EVERY:
-		o->eval_every = (uint32_t)v;
-		o->said.eval_every = true;
-		break;
-	case O_EVAL_BATCHES:
-		o->eval_batches = (uint32_t)v;
-		o->said.eval_batches = true;
-		break;
-	case O_THREADS: o->threads = (uint32_t)v; break;
-	case O_SILENCE: o->silence_us = (int64_t)(v * 1000); break;
-	case O_KEEP_TASKS: o->keep_tasks = (uint64_t)v; break;
-	case O_OVERDUE: o->overdue_us = (int64_t)(v * 1e6); break;
-	case O_GATHER: o->gather_us = (int64_t)(v * 1e6); break;
-	case O_AHEAD: o->ahead_s = v; break;
-	default: o->budget_s = v; break;
-	}
-	return 0;
-}
-
 static int parse_algorithm(struct options *o, const char *text, struct error *err)
 {
 	if (plan_algorithm_named(text, &o->algorithm))
@@ -307,69 +207,130 @@ static int take_corpus(struct options *o, const char *path, struct error *err)
 	return 0;
 }
 
-/* One case for each option; what is a number is left to take_number. */
-static int take_option(struct options *o, int option, const char *text, int argc, char **argv,
-		struct error *err)
+static int parse_level(struct options *o, const char *text, struct error *err)
 {
-	static const char *const formats[] = { "text", "jsonl" };
-	static const char *const assignments[] = { "free", "given" };
-	static const char *const wires[] = { "fp32", "bf16" };
 	static const char *const levels[] = { "debug", "info", "warn", "error" };
-	int v = 0, rc = 0;
+	int v = 0, rc = parse_choice("log", text, levels, 4, &v, err);
 
-	switch (option) {
-	case O_RUN_DIR: o->run_dir = text; break;
-	case O_RESUME:
-		o->run_dir = text;
-		o->resume = true;
+	o->level = (enum log_level)v;
+	return rc;
+}
+
+static int take_resumed(struct options *o, const char *folder, struct error *err)
+{
+	(void)err;
+	o->run_dir = folder;
+	o->resume = true;
+	return 0;
+}
+
+static int take_replayed(struct options *o, const char *folder, struct error *err)
+{
+	(void)err;
+	o->run_dir = folder;
+	o->replay = true;
+	return 0;
+}
+
+/* ---- the table of options ---- */
+
+enum value {
+	FLAG, TEXT, CHOICE,                     /* CHOICE: whether it is the second of `words` */
+	INT, U32, U64, REAL, SECONDS, THOUSANDTHS, /* numbers; the latter two go into microseconds */
+	PARSED                                  /* by `parse` */
+};
+
+/* An option is a row here, its field and its lines of `help`; the default is in options_parse. */
+static const struct row {
+	const char *name;
+	enum value value;
+	bool kept; /* what a run is begun with: its record says it to whoever goes on with it */
+	size_t at, said; /* in struct options: its field; the note that it was said anew, 0 none */
+	double least, most;
+	const char *words[2];
+	int (*parse)(struct options *o, const char *text, struct error *err);
+} rows[] = {
+#define AT(field) .at = offsetof(struct options, field)
+#define SAID(field) AT(field), .said = offsetof(struct options, said.field)
+#define NUMBER(least_, most_) .least = (least_), .most = (most_)
+	{ "run-dir", TEXT, AT(run_dir) },
+	{ "resume", PARSED, .parse = take_resumed },
+	{ "replay", PARSED, .parse = take_replayed },
+	{ "speed", REAL, AT(speed), NUMBER(0, 10000) },
+	{ "listen", TEXT, AT(listen) },
+	{ "key", TEXT, AT(key) },
+	{ "admitted", TEXT, AT(admitted) },
+	{ "cluster", TEXT, true, AT(cluster) },
+	{ "regions", TEXT, true, AT(regions) },
+	{ "emulate", TEXT, true, AT(emulate) },
+	{ "measure-only", FLAG, AT(measure_only) },
+	{ "model", TEXT, true, AT(model) },
+	{ "name", TEXT, true, AT(name) },
+	{ "supervisor-fd", INT, AT(supervisor), NUMBER(0, 1 << 20) },
+	{ "embedded", FLAG, AT(embedded) },
+	{ "agents", U32, true, AT(agents), NUMBER(2, MSG_NODES) },
+	{ "stages", PARSED, true, .parse = parse_stages },
+	{ "skip", PARSED, true, .parse = parse_skip },
+	{ "iterations", U64, SAID(iterations), NUMBER(0, 1e15) },
+	{ "time-scale", REAL, true, AT(time_scale), NUMBER(0, 1e6) },
+	{ "seed", U64, true, AT(seed), NUMBER(0, 9e15) },
+	{ "batch", U32, true, AT(batch), NUMBER(1, 1 << 16) },
+	{ "sequence", U32, true, AT(sequence), NUMBER(1, 1 << 20) },
+	{ "microbatches", U32, true, AT(microbatches), NUMBER(1, 4096) },
+	{ "eval-every", U32, SAID(eval_every), NUMBER(0, 1e9) },
+	{ "eval-batches", U32, SAID(eval_batches), NUMBER(1, 4096) },
+	{ "checkpoint-every", U32, SAID(checkpoint_every), NUMBER(0, 1e9) },
+	{ "keep-tasks", U64, AT(keep_tasks), NUMBER(1, 1e9) },
+	{ "threads", U32, true, AT(threads), NUMBER(1, 1024) },
+	{ "corpus", PARSED, true, .parse = take_corpus },
+	{ "format", CHOICE, AT(jsonl), .words = { "text", "jsonl" } },
+	{ "serialise", FLAG, true, AT(serialise) },
+	{ "split-backward", FLAG, true, AT(split_backward) },
+	{ "overlap-sync", FLAG, true, AT(overlap_sync) },
+	{ "robust", REAL, true, AT(jitter), NUMBER(0, JITTER_MOST) },
+	{ "algorithm", PARSED, true, .parse = parse_algorithm },
+	{ "assignment", CHOICE, true, AT(given), .words = { "free", "given" } },
+	{ "wire", CHOICE, true, AT(bf16), .words = { "fp32", "bf16" } },
+	{ "at", PARSED, .parse = parse_act },
+	{ "silence-ms", THOUSANDTHS, AT(silence_us), NUMBER(50, 1e7) },
+	{ "overdue-s", SECONDS, AT(overdue_us), NUMBER(0.5, 1e7) },
+	{ "gather-s", SECONDS, AT(gather_us), NUMBER(0, 1e7) },
+	{ "budget", REAL, AT(budget_s), NUMBER(0, 3600) },
+	{ "ahead", REAL, AT(ahead_s), NUMBER(0, 3600) },
+	{ "log", PARSED, .parse = parse_level },
+#undef AT
+#undef SAID
+#undef NUMBER
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256, HELP = FIRST + ROWS };
+
+/* One case for each kind of value. */
+static int take_option(struct options *o, const struct row *r, const char *text, struct error *err)
+{
+	void *to = (char *)o + r->at;
+	double v = 0;
+	int chosen = 0, rc = 0;
+
+	if (r->value >= INT && r->value < PARSED && parse_number(r->name, text, r->least, r->most, &v, err) != 0)
+		return -EINVAL;
+	switch (r->value) {
+	case FLAG: *(bool *)to = true; break;
+	case TEXT: *(const char **)to = text; break;
+	case CHOICE:
+		rc = parse_choice(r->name, text, r->words, 2, &chosen, err);
+		*(bool *)to = chosen == 1;
 		break;
-	case O_REPLAY:
-		o->run_dir = text;
-		o->replay = true;
-		break;
-	case O_LISTEN: o->listen = text; break;
-	case O_KEY: o->key = text; break;
-	case O_ADMITTED: o->admitted = text; break;
-	case O_CLUSTER: o->cluster = text; break;
-	case O_REGIONS: o->regions = text; break;
-	case O_EMULATE: o->emulate = text; break;
-	case O_MEASURE_ONLY: o->measure_only = true; break;
-	case O_MODEL: o->model = text; break;
-	case O_NAME: o->name = text; break;
-	case O_EMBEDDED: o->embedded = true; break;
-	case O_SERIALISE: o->serialise = true; break;
-	case O_SPLIT: o->split_backward = true; break;
-	case O_OVERLAP: o->overlap_sync = true; break;
-	case O_STAGES: rc = parse_stages(o, text, err); break;
-	case O_SKIP: rc = parse_skip(o, text, err); break;
-	case O_AT: rc = parse_act(o, text, err); break;
-	case O_ALGORITHM: rc = parse_algorithm(o, text, err); break;
-	case O_CORPUS:
-		rc = take_corpus(o, text, err);
-		while (rc == 0 && optind < argc && argv[optind][0] != '-')
-			rc = take_corpus(o, argv[optind++], err);
-		break;
-	case O_FORMAT:
-		rc = parse_choice("format", text, formats, 2, &v, err);
-		o->jsonl = v == 1;
-		break;
-	case O_ASSIGNMENT:
-		rc = parse_choice("assignment", text, assignments, 2, &v, err);
-		o->given = v == 1;
-		break;
-	case O_WIRE:
-		rc = parse_choice("wire", text, wires, 2, &v, err);
-		o->bf16 = v == 1;
-		break;
-	case O_LOG:
-		rc = parse_choice("log", text, levels, 4, &v, err);
-		o->level = (enum log_level)v;
-		break;
-	default:
-		for (const struct option *l = longs; l->name; l++)
-			if (l->val == option)
-				return take_number(o, option, l->name, text, err);
+	case INT: *(int *)to = (int)v; break;
+	case U32: *(uint32_t *)to = (uint32_t)v; break;
+	case U64: *(uint64_t *)to = (uint64_t)v; break;
+	case REAL: *(double *)to = v; break;
+	case SECONDS: *(int64_t *)to = (int64_t)(v * 1e6); break;
+	case THOUSANDTHS: *(int64_t *)to = (int64_t)(v * 1000); break;
+	case PARSED: rc = r->parse(o, text, err); break;
 	}
+	if (r->said > 0)
+		*(bool *)((char *)o + r->said) = true;
 	return rc;
 }
 
@@ -437,47 +398,49 @@ static int check_options(struct options *o, struct error *err)
 	return 0;
 }
 
-/* What a run is begun with, and keeps: its record says it to whoever goes on with it. */
-static const char *name_if_kept(int option)
+/* For getopt_long: rows + help + the end. */
+static void list_options(struct option *longs)
 {
-	static const int keeps[] = { O_CLUSTER, O_REGIONS, O_EMULATE, O_MODEL, O_NAME, O_AGENTS, O_STAGES, O_SKIP,
-				     O_SCALE, O_SEED, O_BATCH, O_SEQUENCE, O_MICROBATCHES, O_THREADS,
-				     O_CORPUS, O_SERIALISE, O_SPLIT, O_OVERLAP, O_ROBUST, O_WIRE,
-				     O_ALGORITHM, O_ASSIGNMENT };
-
-	for (size_t i = 0; i < sizeof(keeps) / sizeof(keeps[0]); i++)
-		for (const struct option *l = longs; keeps[i] == option && l->name; l++)
-			if (l->val == option)
-				return l->name;
-	return NULL;
+	for (int i = 0; i < ROWS; i++)
+		longs[i] = (struct option){ rows[i].name, rows[i].value != FLAG, NULL, FIRST + i };
+	longs[ROWS] = (struct option){ "help", 0, NULL, HELP };
+	longs[ROWS + 1] = (struct option){ NULL, 0, NULL, 0 };
 }
 
 /* Defaults, then each option as it comes; last what only all of them together can decide. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	static const int stages[] = { 5, 3, 3, 3, 3, 3 };
+	struct option longs[ROWS + 2];
 	const char *first_kept = NULL;
 	int option, rc;
 
 	*o = (struct options){ .listen = "tcp://127.0.0.1:0", .model = "tiny", .name = "skippipe",
 			       .supervisor = -1, .agents = 20, .time_scale = -1, .seed = 1,
 			       .eval_every = 5, .checkpoint_every = 50, .eval_batches = 8, .threads = 1,
-			       .keep_tasks = 10000, .silence_us = 450000, .overdue_us = 10000000, .gather_us = 30000000, .budget_s = 0.5, .ahead_s = 1,
-			       .level = LOG_INFO, .speed = 1 };
+			       .keep_tasks = 10000, .silence_us = 450000, .overdue_us = 10000000,
+			       .gather_us = 30000000, .budget_s = 0.5, .ahead_s = 1, .level = LOG_INFO, .speed = 1 };
+	list_options(longs);
 	optind = 1;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
-		if (option == O_HELP) {
+		const struct row *r;
+
+		if (option == HELP) {
 			fputs(help, stdout);
 			return 1;
 		}
 		if (option == '?' || option == ':')
 			return error_set(err, -EINVAL, "%s: %s (see --help)", argv[optind - 1],
 					 option == '?' ? "unknown option" : "needs a value");
-		rc = take_option(o, option, optarg, argc, argv, err);
+		r = &rows[option - FIRST];
+		rc = take_option(o, r, optarg, err);
+		while (rc == 0 && r->parse == take_corpus && optind < argc && argv[optind][0] != '-')
+			rc = take_corpus(o, argv[optind++], err);
 		if (rc != 0)
 			return rc;
-		first_kept = first_kept ? first_kept : name_if_kept(option);
+		if (r->kept && !first_kept)
+			first_kept = r->name;
 	}
 	if (optind < argc)
 		return error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[optind]);

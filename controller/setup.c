@@ -24,8 +24,8 @@
 #include "controller/operator/command.h"
 #include "controller/operator/consoles.h"
 #include "controller/operator/drill.h"
-#include "controller/operator/see.h"
-#include "controller/planning/ahead.h"
+#include "controller/operator/console_messages.h"
+#include "controller/planning/contingency.h"
 #include "controller/planning/replan.h"
 #include "model/tensor.h"
 #include "schedule/format/regions.h"
@@ -324,11 +324,11 @@ int controller_init(struct controller *c, struct error *err)
 	if (rc == 0)
 		rc = planner_start(&c->planner, err);
 	if (rc == 0)
-		rc = ahead_start(c, err);
+		rc = contingency_start(c, err);
 	if (rc != 0)
 		return rc;
 	record_phase(c);
-	c->parameters = see_parameters(&c->model);
+	c->parameters = count_parameters(&c->model);
 	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
 	if (!measuring_wanted(c) || c->resumed)
 		ask_first_plans(c, !c->resumed);
@@ -339,7 +339,7 @@ int controller_init(struct controller *c, struct error *err)
 void controller_fini(struct controller *c)
 {
 	planner_stop(c->planner);
-	ahead_stop(c);
+	contingency_stop(c);
 	post_close(c->post);
 	store_close(c->store);
 	keys_list_free(c->admitted);
@@ -358,12 +358,12 @@ void controller_fini(struct controller *c)
 		free(c->members[i].copy_sum.slices);
 	}
 	free(c->members);
-	free(c->pairs.of);
-	free(c->cuts.of);
+	free(c->contradictions.of);
+	free(c->failed_links.of);
 	free(c->shard_of);
 	free(c->model_json);
-	free(c->carried.text);
-	planned_free(c->carried.plan);
+	free(c->takeover.text);
+	planned_free(c->takeover.plan);
 	link_table_free(c->links);
 	measuring_free(c);
 }

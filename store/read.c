@@ -1,5 +1,6 @@
 /* What is read. A reader sees one consistent state per statement; a commit is written whole, and
  * history is never changed, so statements that follow one another agree. */
+#include "base/array.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "store/db.h"
 #include "store/list.h"
 
@@ -113,16 +113,15 @@ void store_commit_clear(struct store_commit *c)
 /* Two lists of one length; where either is bad none of the row is kept. */
 static int take_route(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_route *r, *grown = array_grow(p->routes, &p->room_routes, p->n_routes + 1, sizeof(*grown));
+	struct store_route *r;
 	uint16_t *nodes = NULL;
 	uint8_t *stages = NULL;
 	uint32_t n_stages;
 	int rc;
 
-	if (!grown)
+	if (!array_grow(&p->routes, &p->room_routes, p->n_routes + 1, sizeof(*p->routes)))
 		return -ENOMEM;
-	p->routes = grown;
-	r = &grown[p->n_routes];
+	r = &p->routes[p->n_routes];
 	*r = (struct store_route){ .microbatch = column_u32(q, 0), .shard = column_u32(q, 1),
 				   .wave = column_u32(q, 2), .attempt = column_u32(q, 3) };
 	rc = list_parse_u16(column_string(q, 4), &nodes, &r->n_hops);
@@ -143,14 +142,13 @@ static int take_route(struct parts *p, sqlite3_stmt *q)
 
 static int take_order(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_order *o, *grown = array_grow(p->orders, &p->room_orders, p->n_orders + 1, sizeof(*grown));
+	struct store_order *o;
 	struct store_counted *counted;
 	int rc;
 
-	if (!grown)
+	if (!array_grow(&p->orders, &p->room_orders, p->n_orders + 1, sizeof(*p->orders)))
 		return -ENOMEM;
-	p->orders = grown;
-	o = &grown[p->n_orders];
+	o = &p->orders[p->n_orders];
 	*o = (struct store_order){ .node = (uint16_t)column_u32(q, 0), .stage = (uint8_t)column_u32(q, 1) };
 	rc = list_parse_counted(column_string(q, 2), &counted, &o->n_counted);
 	if (rc != 0)
@@ -162,15 +160,13 @@ static int take_order(struct parts *p, sqlite3_stmt *q)
 
 static int take_reduction(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_reduction *r,
-		*grown = array_grow(p->reductions, &p->room_reductions, p->n_reductions + 1, sizeof(*grown));
+	struct store_reduction *r;
 	uint16_t *nodes;
 	int rc;
 
-	if (!grown)
+	if (!array_grow(&p->reductions, &p->room_reductions, p->n_reductions + 1, sizeof(*p->reductions)))
 		return -ENOMEM;
-	p->reductions = grown;
-	r = &grown[p->n_reductions];
+	r = &p->reductions[p->n_reductions];
 	*r = (struct store_reduction){ .stage = (uint8_t)column_u32(q, 0) };
 	rc = list_parse_u16(column_string(q, 1), &nodes, &r->n_nodes);
 	if (rc != 0)

@@ -201,12 +201,11 @@ struct store_moment {
 	uint64_t iteration; /* under way */
 	int64_t at_us;      /* the controller's clock, as in store_task */
 	int64_t wall_us;
-	const char
-		*kind; /* "phase", "node": word says which state began; "plan": `value` is the
-			* epoch that took effect; "commit": `value` is the microseconds that
-			* nodes spent in the iteration's tasks; "compute", "link": what is
-			* planned against was corrected, a node's times or the delay (forward_s)
-			* from `node` to `value`; "recovery": a step after a node's death */
+	/* "phase", "node": word says which state began, of a node `value` is the process; "plan": `value` is the epoch
+	 * that took effect; "commit": `value` is the microseconds that nodes spent in the iteration's tasks; "compute",
+	 * "link": what is planned against was corrected, a node's times or the delay (forward_s) from `node` to
+	 * `value`; "recovery": a step after a node's death */
+	const char *kind;
 	int32_t node, stage; /* -1 none */
 	int64_t value;
 	const char *word;

@@ -103,7 +103,7 @@ int main(int argc, char **argv)
 		if (options.manual)
 			manual_page(stdout);
 		else if (options.keys)
-			manual_keys(stdout);
+			manual_tables(stdout);
 		else
 			fputs(options.help ? options_help
 					   : "skippipe console " SKIPPIPE_VERSION "\n",

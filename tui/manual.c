@@ -5,6 +5,7 @@
 #include "tui/input/command.h"
 #include "tui/input/keymap.h"
 #include "tui/options.h"
+#include "wire/faults.h"
 
 /* roff reads a leading dot or quote, hyphens and backslashes its own way. */
 static void write_escaped(FILE *to, const char *text)
@@ -77,6 +78,18 @@ void manual_page(FILE *to)
 		write_escaped(to, e->help);
 		fputc('\n', to);
 	}
+	fputs(".SH INJECTED FAILURES\n", to);
+	for (unsigned k = FAULT_NONE + 1; k <= FAULT_LAST; k++) {
+		const struct fault_description *fault = fault_describe(k);
+
+		fputs(".TP\n.B \"", to);
+		write_escaped(to, fault->name);
+		fputs("\"\n", to);
+		write_escaped(to, fault->what);
+		fputs("; ", to);
+		write_escaped(to, fault->ending ? fault->ending : FAULT_HEALS);
+		fputc('\n', to);
+	}
 	fputs(".SH FILES\n.TP\n.I ~/.config/skippipe/config.json\ntheme, graph, fps, mouse, "
 	      "color\n.TP\n"
 	      ".I ~/.config/skippipe/keys.json\naction: key, or a list of keys\n.TP\n"
@@ -90,7 +103,7 @@ void manual_page(FILE *to)
 	      to);
 }
 
-void manual_keys(FILE *to)
+static void write_keys(FILE *to)
 {
 	struct keymap map;
 	char keys[64];
@@ -107,4 +120,22 @@ void manual_keys(FILE *to)
 			fprintf(to, "| `%s` | %s | `%s` |\n", keys, e->help, e->name);
 		}
 	}
+}
+
+static void write_faults(FILE *to)
+{
+	fputs("| failure | what it does | how it ends |\n|---|---|---|\n", to);
+	for (unsigned k = FAULT_NONE + 1; k <= FAULT_LAST; k++) {
+		const struct fault_description *fault = fault_describe(k);
+
+		fprintf(to, "| `%s` | %s | %s |\n", fault->name, fault->what,
+			fault->ending ? fault->ending : FAULT_HEALS);
+	}
+}
+
+void manual_tables(FILE *to)
+{
+	write_keys(to);
+	fputc('\n', to);
+	write_faults(to);
 }

@@ -1,10 +1,11 @@
-/* manual.h - the manual page and the table of keys, from the same tables as the help. */
+/* manual.h - the manual page and tables for the documentation, from what the console goes by. */
 #ifndef TUI_MANUAL_H
 #define TUI_MANUAL_H
 
 #include <stdio.h>
 
 void manual_page(FILE *to); /* roff, for man(1) */
-void manual_keys(FILE *to); /* Markdown */
+/* Markdown: the keys, an empty line, the injected failures. */
+void manual_tables(FILE *to);
 
 #endif

@@ -32,7 +32,7 @@ const char options_help[] =
 	"  --play FILE           show a kept stream, without a controller; --speed X times "
 	"faster\n"
 	"  --help --version\n"
-	"  --manual              the manual page, for man -l -; --keys: the keys as a table\n";
+	"  --manual              the manual page, for man -l -; --keys: keys and failures as tables\n";
 
 static int parse_number(const char *name, const char *text, double least, double most,
 			double *out, struct error *err)

@@ -53,18 +53,15 @@ static bool say_node(const struct state *s, const struct msg_see_node *n, char *
 	if (!state_unplaced(s))
 		snprintf(stage, sizeof(stage), " of stage %u", (unsigned)n->stage);
 	snprintf(out, room, "node %u%s is %s%s%s", (unsigned)n->node, stage,
-		 state_node_name(n->state), *n->why ? ": " : "", n->why);
+		 node_state_shown(n->state), *n->why ? ": " : "", n->why);
 	return true;
 }
 
 static bool say_note(const struct msg_see_note *n, char *out, size_t room)
 {
-	static const char *const kinds[] = { "log",        "event",   "command",
-					     "prediction", "warning", "ALERT" };
-
 	if (n->kind == NOTE_LOG || n->acknowledged)
 		return false;
-	snprintf(out, room, "%s: %s", kinds[n->kind <= NOTE_ALERT ? n->kind : 0], n->text);
+	snprintf(out, room, "%s: %s", n->kind == NOTE_ALERT ? "ALERT" : note_name(n->kind), n->text);
 	return true;
 }
 
@@ -115,7 +112,7 @@ bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg
 		break;
 	case MSG_SEE_FAULT:
 		snprintf(out, room, "fault %u, %s at node %d: %s", m->u.see_fault.fault,
-			 state_fault_name(m->u.see_fault.kind), m->u.see_fault.node,
+			 fault_name(m->u.see_fault.kind), m->u.see_fault.node,
 			 m->u.see_fault.active ? "active" : "healed");
 		said = true;
 		break;

@@ -156,14 +156,11 @@ static void see_nodes(struct comparison *x, const struct store_commit *c)
 static int see_restore(void *context, const struct store_restore *r)
 {
 	struct comparison *x = context;
-	struct store_restore *more;
 
 	if (r->stage >= replay_config(x->replay)->n_stages)
 		return 0;
-	more = array_grow(x->restores, &x->room_restores, x->n_restores + 1, sizeof(*more));
-	if (!more)
+	if (!array_grow(&x->restores, &x->room_restores, x->n_restores + 1, sizeof(*x->restores)))
 		return -ENOMEM;
-	x->restores = more;
 	x->restores[x->n_restores++] = *r;
 	return 0;
 }

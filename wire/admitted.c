@@ -117,10 +117,8 @@ static int append_entry(struct keys_list *list, const struct keys_entry *entry)
 {
 	if (list->n == KEYS_LIST_MOST)
 		return -ENOSPC;
-	struct keys_entry *bigger = array_grow(list->entries, &list->room, list->n + 1, sizeof(*bigger));
-	if (bigger == NULL)
+	if (!array_grow(&list->entries, &list->room, list->n + 1, sizeof(*list->entries)))
 		return -ENOMEM;
-	list->entries = bigger;
 	list->entries[list->n++] = *entry;
 	return 0;
 }

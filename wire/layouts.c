@@ -248,7 +248,7 @@ static const struct field msg_evaluate_fields[] = {
 LAYOUT(msg_evaluate);
 
 static const struct field msg_fault_fields[] = {
-	N(U32, msg_fault, fault), NMAX(U8, msg_fault, kind, FAULT_CORRUPT), N(U32, msg_fault, peer),
+	N(U32, msg_fault, fault), NMAX(U8, msg_fault, kind, FAULT_LAST), N(U32, msg_fault, peer),
 	N(F32, msg_fault, factor), N(U32, msg_fault, ttl_ms),
 };
 LAYOUT(msg_fault);
@@ -309,8 +309,8 @@ static const struct field msg_attach_fields[] = {
 LAYOUT(msg_attach);
 
 static const struct field msg_command_fields[] = {
-	N(U64, msg_command, id), NMAX(U8, msg_command, verb, COMMAND_SPEED), N(U32, msg_command, node),
-	N(U32, msg_command, peer), N(U64, msg_command, value), NMAX(U8, msg_command, fault, FAULT_CORRUPT),
+	N(U64, msg_command, id), NMAX(U8, msg_command, verb, COMMAND_LAST), N(U32, msg_command, node),
+	N(U32, msg_command, peer), N(U64, msg_command, value), NMAX(U8, msg_command, fault, FAULT_LAST),
 	N(F32, msg_command, factor), N(U32, msg_command, ttl_ms), TXT(msg_command, text),
 };
 LAYOUT(msg_command);
@@ -327,7 +327,7 @@ static const struct field msg_see_run_fields[] = {
 LAYOUT(msg_see_run);
 
 static const struct field msg_see_status_fields[] = {
-	NMAX(U8, msg_see_status, phase, PHASE_FINISHED), NMAX(U8, msg_see_status, paused, 1),
+	NMAX(U8, msg_see_status, phase, PHASE_LAST), NMAX(U8, msg_see_status, paused, 1),
 	N(U64, msg_see_status, iteration), N(U64, msg_see_status, committed), N(U64, msg_see_status, epoch),
 	N(U32, msg_see_status, alive), N(U32, msg_see_status, n_nodes), N(U32, msg_see_status, path_length),
 	N(U32, msg_see_status, n_stages), N(U64, msg_see_status, now_us),
@@ -340,16 +340,11 @@ static const struct field msg_see_status_fields[] = {
 LAYOUT(msg_see_status);
 
 static const struct field msg_see_node_fields[] = {
-	NMAX(U16, msg_see_node, node, MSG_NODES - 1), NMAX(U8, msg_see_node, stage, MSG_STAGES - 1),
-	NMAX(U8, msg_see_node, state, NODE_DEAD), N(U8, msg_see_node, slots), N(U8, msg_see_node, memory),
-	NMAX(U8, msg_see_node, running, 1), N(U32, msg_see_node, queued), N(U64, msg_see_node, heard_us),
-	N(U64, msg_see_node, since_us), N(U64, msg_see_node, committed), N(U64, msg_see_node, hash),
-	NMAX(U8, msg_see_node, hash_agrees, 1), N(F32, msg_see_node, forward_s), N(F32, msg_see_node, backward_s),
-	N(F32, msg_see_node, loss_s), N(F32, msg_see_node, measured_forward_s),
-	N(F32, msg_see_node, measured_backward_s), N(U64, msg_see_node, rss_bytes),
-	N(U64, msg_see_node, sent_bytes), N(U64, msg_see_node, received_bytes), N(U64, msg_see_node, resent),
-	N(U64, msg_see_node, pid), N(F32, msg_see_node, lost_s), TXT(msg_see_node, location), TXT(msg_see_node, device), TXT(msg_see_node, host),
-	TXT(msg_see_node, why),
+#define SCALAR(kind, type, field, most) NMAX(kind, msg_see_node, field, most),
+#define TEXT_FIELD(field, size) TXT(msg_see_node, field),
+	NODE_FIELDS(SCALAR, TEXT_FIELD)
+#undef SCALAR
+#undef TEXT_FIELD
 };
 LAYOUT(msg_see_node);
 
@@ -391,21 +386,21 @@ LAYOUT(msg_see_validation);
 
 static const struct field msg_see_note_fields[] = {
 	N(U64, msg_see_note, id), N(U64, msg_see_note, at_us), N(U64, msg_see_note, wall_us),
-	N(U64, msg_see_note, iteration), NMAX(U8, msg_see_note, kind, NOTE_ALERT),
+	N(U64, msg_see_note, iteration), NMAX(U8, msg_see_note, kind, NOTE_LAST),
 	NMAX(U8, msg_see_note, acknowledged, 1), NMAX(U8, msg_see_note, mark, 127), N(U32, msg_see_note, node),
 	N(U64, msg_see_note, command), TXT(msg_see_note, text),
 };
 LAYOUT(msg_see_note);
 
 static const struct field msg_see_fault_fields[] = {
-	N(U32, msg_see_fault, fault), NMAX(U8, msg_see_fault, kind, FAULT_CORRUPT),
+	N(U32, msg_see_fault, fault), NMAX(U8, msg_see_fault, kind, FAULT_LAST),
 	NMAX(U8, msg_see_fault, active, 1), N(U32, msg_see_fault, node), N(U32, msg_see_fault, peer),
 	N(F32, msg_see_fault, factor), N(U64, msg_see_fault, ends_us),
 };
 LAYOUT(msg_see_fault);
 
 static const struct field msg_see_preview_fields[] = {
-	N(U64, msg_see_preview, command), NMAX(U8, msg_see_preview, verb, COMMAND_SPEED),
+	N(U64, msg_see_preview, command), NMAX(U8, msg_see_preview, verb, COMMAND_LAST),
 	NMAX(U8, msg_see_preview, feasible, 1), N(U64, msg_see_preview, iteration),
 	N(F32, msg_see_preview, before_iteration_s), N(F32, msg_see_preview, after_iteration_s),
 	N(F32, msg_see_preview, before_wait_s), N(F32, msg_see_preview, after_wait_s),
@@ -434,56 +429,9 @@ static const struct field msg_see_synced_fields[] = {
 LAYOUT(msg_see_synced);
 
 static const struct message messages[] = {
-	{ MSG_HELLO, "hello", &msg_hello_layout, false },
-	{ MSG_READY, "ready", &msg_ready_layout, false },
-	{ MSG_HEARTBEAT, "heartbeat", &msg_heartbeat_layout, false },
-	{ MSG_REPORT, "report", &msg_report_layout, false },
-	{ MSG_REDUCED, "reduced", &msg_reduced_layout, false },
-	{ MSG_COMMITTED, "committed", &msg_committed_layout, false },
-	{ MSG_EVALUATED, "evaluated", &msg_evaluated_layout, false },
-	{ MSG_TROUBLE, "trouble", &msg_trouble_layout, false },
-	{ MSG_LINKS, "links", &msg_links_layout, false },
-	{ MSG_KEPT, "kept", &msg_kept_layout, false },
-	{ MSG_SAVED, "saved", &msg_saved_layout, false },
-	{ MSG_UNREADY, "unready", &msg_unready_layout, false },
-	{ MSG_MEASURED, "measured", &msg_measured_layout, false },
-	{ MSG_WELCOME, "welcome", &msg_welcome_layout, false },
-	{ MSG_REFUSED, "refused", &msg_refused_layout, false },
-	{ MSG_PEERS, "peers", &msg_peers_layout, false },
-	{ MSG_ASSIGN, "assign", &msg_assign_layout, false },
-	{ MSG_PLAN, "plan", &msg_plan_layout, false },
-	{ MSG_START, "start", &msg_start_layout, false },
-	{ MSG_REROUTE, "reroute", &msg_reroute_layout, false },
-	{ MSG_REDUCE, "reduce", &msg_reduce_layout, false },
-	{ MSG_COMMIT, "commit", &msg_commit_layout, false },
-	{ MSG_EVALUATE, "evaluate", &msg_evaluate_layout, false },
-	{ MSG_FAULT, "fault", &msg_fault_layout, false },
-	{ MSG_PING, "ping", &msg_ping_layout, false },
-	{ MSG_STOP, "stop", &msg_stop_layout, false },
-	{ MSG_KEEP, "keep", &msg_keep_layout, false },
-	{ MSG_SAVE, "save", &msg_save_layout, false },
-	{ MSG_RESTORE, "restore", &msg_restore_layout, false },
-	{ MSG_RECALL, "recall", &msg_recall_layout, false },
-	{ MSG_MEASURE, "measure", &msg_measure_layout, false },
-	{ MSG_TENSOR, "tensor", &msg_tensor_layout, true },
-	{ MSG_FETCH, "fetch", &msg_fetch_layout, false },
-	{ MSG_TRAIN, "train", &msg_train_layout, false },
-	{ MSG_TRAIN_HEARD, "train-heard", &msg_train_heard_layout, false },
-	{ MSG_ATTACH, "attach", &msg_attach_layout, false },
-	{ MSG_COMMAND, "command", &msg_command_layout, false },
-	{ MSG_SEE_RUN, "see-run", &msg_see_run_layout, false },
-	{ MSG_SEE_STATUS, "see-status", &msg_see_status_layout, false },
-	{ MSG_SEE_NODE, "see-node", &msg_see_node_layout, false },
-	{ MSG_SEE_PLAN, "see-plan", &msg_see_plan_layout, false },
-	{ MSG_SEE_TASKS, "see-tasks", &msg_see_tasks_layout, false },
-	{ MSG_SEE_ITERATION, "see-iteration", &msg_see_iteration_layout, false },
-	{ MSG_SEE_VALIDATION, "see-validation", &msg_see_validation_layout, false },
-	{ MSG_SEE_NOTE, "see-note", &msg_see_note_layout, false },
-	{ MSG_SEE_FAULT, "see-fault", &msg_see_fault_layout, false },
-	{ MSG_SEE_PREVIEW, "see-preview", &msg_see_preview_layout, false },
-	{ MSG_SEE_REPLY, "see-reply", &msg_see_reply_layout, false },
-	{ MSG_SEE_LINKS, "see-links", &msg_see_links_layout, false },
-	{ MSG_SEE_SYNCED, "see-synced", &msg_see_synced_layout, false },
+#define ROW(NAME, member, number, body) { MSG_##NAME, #member, &msg_##member##_layout, body },
+	MESSAGE_KINDS(ROW)
+#undef ROW
 };
 
 const struct message *layouts_find(enum msg_type type)

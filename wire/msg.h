@@ -16,6 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/faults.h"
+#include "wire/message_kinds.h"
+#include "wire/names.h"
+#include "wire/node_fields.h"
+
 #define MSG_VERSION 3
 enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
@@ -27,61 +32,9 @@ enum {
 };
 
 enum msg_type {
-	/* agent -> controller */
-	MSG_HELLO = 1,
-	MSG_READY,
-	MSG_HEARTBEAT,
-	MSG_REPORT,
-	MSG_REDUCED,
-	MSG_COMMITTED,
-	MSG_EVALUATED,
-	MSG_TROUBLE,
-	MSG_LINKS,
-	MSG_KEPT,
-	MSG_SAVED,
-	MSG_UNREADY,
-	MSG_MEASURED,
-	/* controller -> agent */
-	MSG_WELCOME = 32,
-	MSG_REFUSED,
-	MSG_PEERS,
-	MSG_ASSIGN,
-	MSG_PLAN,
-	MSG_START,
-	MSG_REROUTE,
-	MSG_REDUCE,
-	MSG_COMMIT,
-	MSG_EVALUATE,
-	MSG_FAULT,
-	MSG_PING,
-	MSG_STOP,
-	MSG_KEEP,
-	MSG_SAVE,
-	MSG_RESTORE,
-	MSG_RECALL,
-	MSG_MEASURE,
-	/* agent -> agent */
-	MSG_TENSOR = 64,
-	MSG_FETCH,
-	MSG_TRAIN,
-	MSG_TRAIN_HEARD,
-	/* console -> controller */
-	MSG_ATTACH = 96,
-	MSG_COMMAND,
-	/* controller -> console: the state stream; the envelope's sequence counts it */
-	MSG_SEE_RUN = 128,
-	MSG_SEE_STATUS,
-	MSG_SEE_NODE,
-	MSG_SEE_PLAN,
-	MSG_SEE_TASKS,
-	MSG_SEE_ITERATION,
-	MSG_SEE_VALIDATION,
-	MSG_SEE_NOTE,
-	MSG_SEE_FAULT,
-	MSG_SEE_PREVIEW,
-	MSG_SEE_REPLY,
-	MSG_SEE_LINKS,
-	MSG_SEE_SYNCED
+#define ENUMERATOR(NAME, member, number, body) MSG_##NAME = (number),
+	MESSAGE_KINDS(ENUMERATOR)
+#undef ENUMERATOR
 };
 
 /* ---- shared pieces ---- */
@@ -404,11 +357,6 @@ struct msg_evaluate {
 	const struct msg_route *routes; /* wave: which validation batch */
 };
 
-enum fault_kind {
-	FAULT_NONE, FAULT_KILL, FAULT_HANG, FAULT_SLOW_NODE, FAULT_SLOW_LINK, FAULT_LOSS, FAULT_PARTITION,
-	FAULT_CORRUPT /* what it sends is not finite */
-};
-
 struct msg_fault {
 	uint32_t fault;
 	uint8_t kind;      /* enum fault_kind; FAULT_NONE heals `fault` */
@@ -500,26 +448,6 @@ struct msg_attach {
 	uint8_t readonly;
 };
 
-enum command_verb {
-	COMMAND_SKIP,      /* value: stages skipped; text "preview" only plans it */
-	COMMAND_FAIL,      /* node; text "preview" */
-	COMMAND_RECOVER,   /* node */
-	COMMAND_INJECT,    /* fault, node, peer, factor, ttl_ms */
-	COMMAND_HEAL,      /* value: fault id */
-	COMMAND_HEAL_ALL,
-	COMMAND_PAUSE,     /* at the iteration's end */
-	COMMAND_RESUME,
-	COMMAND_STEP,      /* one iteration, then pause */
-	COMMAND_ARM,       /* value: seconds of the operator's lease; 0 gives it back */
-	COMMAND_ACK,       /* value: alert id; 0 all */
-	COMMAND_UNDO,      /* value: command id; text "preview" */
-	COMMAND_STOP,      /* end the run */
-	COMMAND_COMPARE,   /* plan a candidate: value stages skipped, node to leave out (-1 none), text the
-			    * algorithm; the answer is an MSG_SEE_PLAN with `candidate` */
-	COMMAND_SEEK,      /* replay: value, microseconds of the recorded run's clock */
-	COMMAND_SPEED      /* replay: factor, times real; 0 stops */
-};
-
 struct msg_command {
 	uint64_t id;       /* the console's own; the answer carries it */
 	uint8_t verb;      /* enum command_verb */
@@ -534,11 +462,6 @@ struct msg_command {
 
 /* ---- controller -> console ---- */
 
-enum run_phase {
-	PHASE_GATHERING, PHASE_PLANNING, PHASE_COMPUTING, PHASE_REDUCING, PHASE_COMMITTING,
-	PHASE_EVALUATING, PHASE_PAUSED, PHASE_STALLED, PHASE_FINISHED
-};
-
 /* The steps before the first iteration. */
 enum gather_step {
 	GATHER_COMING,  /* agents come */
@@ -546,11 +469,6 @@ enum gather_step {
 	GATHER_COMPUTE, /* so is how fast nodes compute */
 	GATHER_PLAN,    /* for what was measured */
 	GATHER_BUILD    /* agents build their stages */
-};
-
-enum node_state {
-	NODE_ABSENT, NODE_JOINING, NODE_SYNCING, NODE_LIVE, NODE_SUSPECT, NODE_FAILED /* by mark */,
-	NODE_DEAD
 };
 
 struct msg_see_run {
@@ -596,27 +514,11 @@ struct msg_see_status {
 };
 
 struct msg_see_node {
-	uint16_t node;
-	uint8_t stage;
-	uint8_t state;        /* enum node_state */
-	uint8_t slots, memory;
-	uint8_t running;
-	uint32_t queued;
-	int64_t heard_us;     /* last heartbeat, controller's clock */
-	int64_t since_us;     /* in this state */
-	uint64_t committed;
-	uint64_t hash;
-	uint8_t hash_agrees;
-	float forward_s, backward_s, loss_s;    /* as planned, seconds of the plan */
-	float measured_forward_s, measured_backward_s; /* this device, without emulation */
-	uint64_t rss_bytes, sent_bytes, received_bytes, resent;
-	int64_t pid;
-	float lost_s;         /* an iteration if it were lost now, by a plan made ahead, seconds of the plan;
-			       * < 0: there is none without it; 0: not known */
-	char location[32];
-	char device[64];
-	char host[64];
-	char why[96];         /* of the state, when it is not LIVE */
+#define SCALAR(kind, type, field, most) type field;
+#define TEXT_FIELD(field, size) char field[size];
+	NODE_FIELDS(SCALAR, TEXT_FIELD)
+#undef SCALAR
+#undef TEXT_FIELD
 };
 
 struct msg_see_plan {
@@ -667,8 +569,6 @@ struct msg_see_validation {
 	float loss;
 	float accuracy;     /* unused: 0 */
 };
-
-enum note_kind { NOTE_LOG, NOTE_EVENT, NOTE_COMMAND, NOTE_PREDICTION, NOTE_WARNING, NOTE_ALERT };
 
 struct msg_see_note {
 	uint64_t id;
@@ -732,63 +632,16 @@ struct msg {
 	enum msg_type type;
 	uint64_t sequence;
 	union {
-		struct msg_hello hello;
-		struct msg_ready ready;
-		struct msg_heartbeat heartbeat;
-		struct msg_report report;
-		struct msg_reduced reduced;
-		struct msg_committed committed;
-		struct msg_evaluated evaluated;
-		struct msg_trouble trouble;
-		struct msg_links links;
-		struct msg_kept kept;
-		struct msg_saved saved;
-		struct msg_unready unready;
-		struct msg_measured measured;
-		struct msg_welcome welcome;
-		struct msg_refused refused;
-		struct msg_peers peers;
-		struct msg_assign assign;
-		struct msg_plan plan;
-		struct msg_start start;
-		struct msg_reroute reroute;
-		struct msg_reduce reduce;
-		struct msg_commit commit;
-		struct msg_evaluate evaluate;
-		struct msg_fault fault;
-		struct msg_ping ping;
-		struct msg_stop stop;
-		struct msg_keep keep;
-		struct msg_save save;
-		struct msg_restore restore;
-		struct msg_recall recall;
-		struct msg_measure measure;
-		struct msg_tensor tensor;
-		struct msg_fetch fetch;
-		struct msg_train train;
-		struct msg_train_heard train_heard;
-		struct msg_attach attach;
-		struct msg_command command;
-		struct msg_see_run see_run;
-		struct msg_see_status see_status;
-		struct msg_see_node see_node;
-		struct msg_see_plan see_plan;
-		struct msg_see_tasks see_tasks;
-		struct msg_see_iteration see_iteration;
-		struct msg_see_validation see_validation;
-		struct msg_see_note see_note;
-		struct msg_see_fault see_fault;
-		struct msg_see_preview see_preview;
-		struct msg_see_reply see_reply;
-		struct msg_see_links see_links;
-		struct msg_see_synced see_synced;
+#define MEMBER(NAME, member, number, body) struct msg_##member member;
+		MESSAGE_KINDS(MEMBER)
+#undef MEMBER
 	} u;
 	const void *body;  /* MSG_TENSOR: what follows the fields, inside the caller's buffer */
 	size_t body_size;
 	void *owned;       /* decoded arrays live here; msg_clear frees it */
 };
 
-const char *msg_name(enum msg_type type_glyph); /* "tensor"; "unknown" */
+const char *msg_name(enum msg_type type); /* "tensor"; "unknown" */
 
 /* Bytes the message takes, body apart; 0 when it cannot be sent (a count over its limit). */
 size_t msg_size(const struct msg *m);

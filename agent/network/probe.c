@@ -2,7 +2,7 @@
  *
  * A link is stuck since something began to wait on it, or since its peer was last heard
  * meanwhile. Once that is longer than it may take (links_expected_us) it is doubted: it is told with
- * every heartbeat, and the controller decides what that means (controller/members/cuts.c). What waited is
+ * every heartbeat, and the controller decides what that means (controller/members/link_failures.c). What waited is
  * forgotten when its iteration is over or goes on without the link; so a doubted link gets a probe
  * with every heartbeat, and is believed again only once something has come back. If one packet was
  * lost, another gets through, or shows the system what was.

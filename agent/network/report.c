@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/state.h"
+#include "base/array.h"
 
 enum {
 	EVENTS_MOST = 4096, /* of one report */
@@ -15,7 +16,8 @@ struct report {
 	uint32_t n_noted;
 	int64_t due_us; /* to tell them */
 	struct msg_task_event *happened; /* (n_happened) in this iteration */
-	uint32_t n_happened, room_happened;
+	uint32_t n_happened;
+	size_t room_happened;
 	bool incomplete;
 };
 
@@ -53,18 +55,12 @@ void report_flush(struct agent *a, int64_t now_us)
 
 static void remember_event(struct agent *a, const struct msg_task_event *e)
 {
-	if (a->report->n_happened == a->report->room_happened) {
-		uint32_t room = a->report->room_happened ? 2 * a->report->room_happened : 256;
-		struct msg_task_event *grown = realloc(a->report->happened, room * sizeof(*grown));
+	struct report *r = a->report;
 
-		if (!grown) {
-			a->report->incomplete = true;
-			return;
-		}
-		a->report->happened = grown;
-		a->report->room_happened = room;
-	}
-	a->report->happened[a->report->n_happened++] = *e;
+	if (array_grow(&r->happened, &r->room_happened, r->n_happened + 1, sizeof(*r->happened)))
+		r->happened[r->n_happened++] = *e;
+	else
+		r->incomplete = true;
 }
 
 void report_forget(struct agent *a)

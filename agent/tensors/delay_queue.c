@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 struct place {
 	struct parcel *parcel;
 	uint64_t number; /* ties leave in the order they came */
@@ -88,26 +90,11 @@ static void sink(struct delay_queue *h, size_t i)
 	}
 }
 
-static int make_room(struct delay_queue *h)
-{
-	size_t room = h->room ? 2 * h->room : 64;
-	struct place *heap;
-
-	if (h->n < h->room)
-		return 0;
-	heap = realloc(h->heap, room * sizeof(heap[0]));
-	if (!heap)
-		return -ENOMEM;
-	h->heap = heap;
-	h->room = room;
-	return 0;
-}
-
 int delay_queue_add(struct delay_queue *h, const struct parcel *p)
 {
 	struct parcel *own = malloc(sizeof(*own));
 
-	if (!own || make_room(h) < 0) {
+	if (!own || !array_grow(&h->heap, &h->room, h->n + 1, sizeof(*h->heap))) {
 		struct parcel lost = *p;
 
 		free(own);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 enum {
 	SHARE_INPUTS = 8, /* that are in any share, */
 	ITERATIONS = 2,   /* that a peer may be ahead by */
@@ -70,27 +72,13 @@ static size_t own_part(const struct early *e)
 	return e->most / 2 / (e->n_peers ? e->n_peers : 1);
 }
 
-static bool make_place(struct early *e)
-{
-	size_t room = e->room ? 2 * e->room : 256;
-	struct early_tensor *list;
-
-	if (e->n < e->room)
-		return true;
-	list = realloc(e->list, room * sizeof(list[0]));
-	if (!list)
-		return false;
-	e->list = list;
-	e->room = room;
-	return true;
-}
-
 bool early_fits(struct early *e, uint16_t from, size_t bytes)
 {
 	size_t own = e->bytes_of[from] + bytes + EARLY_PLACE_BYTES;
 
 	return own <= e->share &&
-	       (e->bytes + bytes + EARLY_PLACE_BYTES <= e->most / 2 || own <= own_part(e)) && make_place(e);
+	       (e->bytes + bytes + EARLY_PLACE_BYTES <= e->most / 2 || own <= own_part(e)) &&
+	       array_grow(&e->list, &e->room, e->n + 1, sizeof(*e->list));
 }
 
 void early_keep(struct early *e, const struct early_tensor *t)

@@ -14,13 +14,12 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "controller/controller.h"
 #include "controller/history/run_state.h"
-#include "controller/list.h"
 #include "controller/members/member.h"
-#include "controller/names.h"
 #include "controller/operator/journal.h"
 #include "model/hash.h"
 
@@ -61,19 +60,21 @@ void record_iteration(struct controller *c, const struct msg_see_iteration *s)
 
 void record_keep(struct controller *c, const struct msg_see_iteration *see)
 {
-	list_keep_newest(c->curves.history, &c->curves.n_history, KEPT_CURVE, sizeof(*c->curves.history));
-	if (!list_grow(&c->curves.history, c->curves.n_history, &c->curves.room_history, sizeof(*c->curves.history)))
-		return;
-	c->curves.history[c->curves.n_history++] = *see;
+	struct curves *v = &c->curves;
+
+	v->n_history = (uint32_t)array_keep_newest(v->history, v->n_history, KEPT_CURVE, sizeof(*v->history));
+	if (array_grow(&v->history, &v->room_history, v->n_history + 1, sizeof(*v->history)))
+		v->history[v->n_history++] = *see;
 }
 
-void record_keep_validation(struct controller *c, const struct msg_see_validation *v)
+void record_keep_validation(struct controller *c, const struct msg_see_validation *see)
 {
-	list_keep_newest(c->curves.validations, &c->curves.n_validations, KEPT_CURVE, sizeof(*c->curves.validations));
-	if (!list_grow(&c->curves.validations, c->curves.n_validations, &c->curves.room_validations,
-		       sizeof(*c->curves.validations)))
-		return;
-	c->curves.validations[c->curves.n_validations++] = *v;
+	struct curves *v = &c->curves;
+
+	v->n_validations =
+		(uint32_t)array_keep_newest(v->validations, v->n_validations, KEPT_CURVE, sizeof(*v->validations));
+	if (array_grow(&v->validations, &v->room_validations, v->n_validations + 1, sizeof(*v->validations)))
+		v->validations[v->n_validations++] = *see;
 }
 
 void record_validation(struct controller *c, const struct msg_see_validation *v)
@@ -88,10 +89,15 @@ void record_validation(struct controller *c, const struct msg_see_validation *v)
 			 (json_int_t)v->iteration, "loss", (double)v->loss));
 }
 
+/* Words that are NULL are empty. */
 static void record_moment(struct controller *c, struct store_moment *m)
 {
 	struct error err = { "" };
 
+	m->word = m->word ? m->word : "";
+	m->text = m->text ? m->text : "";
+	m->device = m->device ? m->device : "";
+	m->host = m->host ? m->host : "";
 	m->iteration = c->iteration;
 	m->at_us = c->now_us;
 	m->wall_us = clock_wall_us();
@@ -101,13 +107,7 @@ static void record_moment(struct controller *c, struct store_moment *m)
 
 void record_phase(struct controller *c)
 {
-	struct store_moment m = { .kind = "phase",
-				  .node = -1,
-				  .stage = -1,
-				  .word = phase_name(c->phase),
-				  .text = "",
-				  .device = "",
-				  .host = "" };
+	struct store_moment m = { .kind = "phase", .node = -1, .stage = -1, .word = phase_name(c->phase) };
 
 	record_moment(c, &m);
 }
@@ -115,38 +115,21 @@ void record_phase(struct controller *c)
 void record_compute(struct controller *c, uint16_t node)
 {
 	const struct cluster_node *n = &c->cluster->nodes[node];
-	struct store_moment m = { .kind = "compute",
-				  .node = node,
-				  .stage = -1,
-				  .word = "",
-				  .text = "",
-				  .forward_s = n->forward_s,
-				  .backward_s = n->backward_s,
-				  .loss_s = n->loss_s,
-				  .device = "",
-				  .host = "" };
+	struct store_moment m = { .kind = "compute", .node = node, .stage = -1, .forward_s = n->forward_s,
+				  .backward_s = n->backward_s, .loss_s = n->loss_s };
 
 	record_moment(c, &m);
 }
 
 void record_link(struct controller *c, uint16_t from, uint16_t to)
 {
-	struct store_moment m = {
-		.kind = "link",
-		.node = from,
-		.stage = -1,
-		.value = to,
-		.word = "",
-		.text = "",
-		.device = "",
-		.host = "",
-		.forward_s = c->cluster->delay_s[from * c->cluster->n_nodes + to]
-	};
+	struct store_moment m = { .kind = "link", .node = from, .stage = -1, .value = to,
+				  .forward_s = c->cluster->delay_s[from * c->cluster->n_nodes + to] };
 
 	record_moment(c, &m);
 }
 
-void record_cut(struct controller *c, const struct cut *k)
+void record_cut(struct controller *c, const struct link_failure *k)
 {
 	put_event(c, json_pack("{s:s, s:i, s:i, s:s, s:f, s:f, s:I}", "event", "link", "from", (int)k->from, "to",
 			 (int)k->to, "state", k->active ? "cut" : "back", "quiet_s", k->quiet_s,
@@ -165,6 +148,7 @@ void record_node(struct controller *c, const struct member *m)
 		.kind = "node",
 		.node = m->id,
 		.stage = member_stage(c, m),
+		.value = m->hello.pid,
 		.word = node_state_name(m->state),
 		.text = m->why,
 		.forward_s = m->measured_forward_s,
@@ -183,14 +167,7 @@ void record_node(struct controller *c, const struct member *m)
 void record_recovery(struct controller *c, const char *step, int node, int64_t value,
 		     int64_t at_us)
 {
-	struct store_moment m = { .kind = "recovery",
-				  .node = node,
-				  .stage = -1,
-				  .value = value,
-				  .word = step,
-				  .text = "",
-				  .device = "",
-				  .host = "" };
+	struct store_moment m = { .kind = "recovery", .node = node, .stage = -1, .value = value, .word = step };
 
 	record_moment(c, &m);
 	put_event(c, json_pack("{s:s, s:s, s:i, s:I, s:f}", "event", "recovery", "step", step, "node",
@@ -254,14 +231,7 @@ int record_plan(struct controller *c, const struct planned *p, struct error *err
 				 text,
 				 p->plan->predicted.iteration_s,
 				 plan_visible_sync_s(p->plan) };
-	struct store_moment moment = { .kind = "plan",
-				       .node = -1,
-				       .stage = -1,
-				       .value = (int64_t)p->epoch,
-				       .word = "",
-				       .text = "",
-				       .device = "",
-				       .host = "" };
+	struct store_moment moment = { .kind = "plan", .node = -1, .stage = -1, .value = (int64_t)p->epoch };
 	int rc;
 
 	if (!text)
@@ -531,14 +501,7 @@ int record_commit(struct controller *c, const struct msg_commit *m, double sum_s
 		.orders = a.orders,
 		.reductions = a.reductions,
 	};
-	struct store_moment moment = { .kind = "commit",
-				       .node = -1,
-				       .stage = -1,
-				       .value = (int64_t)(c->progress.busy_s * 1e6),
-				       .word = "",
-				       .text = "",
-				       .device = "",
-				       .host = "" };
+	struct store_moment moment = { .kind = "commit", .node = -1, .stage = -1, .value = (int64_t)(c->progress.busy_s * 1e6) };
 
 	(void)sum_squares;
 	if (rc != 0)

@@ -2,12 +2,13 @@
 #ifndef CONTROLLER_HISTORY_RECORD_H
 #define CONTROLLER_HISTORY_RECORD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { KEPT_CURVE = 4096 };
 
 struct controller;
-struct cut;
+struct link_failure;
 struct error;
 struct fault;
 struct member;
@@ -19,9 +20,11 @@ struct planned;
 /* What consoles are told when they come; the store has all of it. */
 struct curves {
 	struct msg_see_iteration *history; /* the newest KEPT_CURVE at least */
-	uint32_t n_history, room_history;
+	uint32_t n_history;
+	size_t room_history;
 	struct msg_see_validation *validations; /* likewise */
-	uint32_t n_validations, room_validations;
+	uint32_t n_validations;
+	size_t room_validations;
 };
 
 int record_begin(struct controller *c, struct error *err);
@@ -38,7 +41,7 @@ void record_phase(struct controller *c);
 /* What is planned against was corrected: a node's times, a link's delay. */
 void record_compute(struct controller *c, uint16_t node);
 void record_link(struct controller *c, uint16_t from, uint16_t to);
-void record_cut(struct controller *c, const struct cut *k); /* it is cut, or there again */
+void record_cut(struct controller *c, const struct link_failure *k); /* it is cut, or there again */
 void record_disk(struct controller *c); /* full, or room again */
 /* What a death led to, step by step: "rerun" (value: microbatches told to run again), "planned"
  * (value: microseconds the planner took), "started" (value: the first of them to start, at_us).

@@ -16,11 +16,11 @@
 #include "controller/controller.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/takeover_record.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "model/hash.h"
 
 /* Attempts that a controller may use up, and how many controllers; of the many after these each has fewer, for they
@@ -87,7 +87,7 @@ static int see_plan(void *context, const struct store_plan *p)
 	struct controller *c = context;
 
 	record_plan_file(c, p->epoch, p->plan);
-	see_planned(c->curves.history, c->curves.n_history, p);
+	fill_planned(c->curves.history, c->curves.n_history, p);
 	if (p->epoch > c->epoch)
 		c->epoch = p->epoch;
 	return 0;
@@ -174,7 +174,7 @@ int resume_begin(struct controller *c, struct error *err)
 	c->own_attempt = c->first_attempt;
 	c->assignments = c->operators.commands = generation << 32;
 	c->first_fault = c->first_attempt;
-	carry_read(c);
+	takeover_read(c);
 	note(c, NOTE_EVENT, -1, 0, "the run was taken over after it%llu (controller %llu)",
 	     (unsigned long long)c->committed, (unsigned long long)generation + 1);
 	if (!said_anew(&c->options))

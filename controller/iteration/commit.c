@@ -15,18 +15,18 @@
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/members/door.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
 #include "controller/planning/replan.h"
-#include "controller/trust/agree.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/agreement.h"
+#include "controller/trust/suspicion.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/standbys.h"
 
 /* Of a gradient that any training survives it is far below. */
 static const double MOST_SQUARES = 1e20;
@@ -119,7 +119,7 @@ static void fill_iteration(struct controller *c, const struct msg_commit *m, dou
 	see->tokens_per_s = (float)((double)c->routes.n * c->recipe.batch * c->recipe.sequence /
 				    ((double)(c->now_us - p->started_us) * 1e-6));
 	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(c)));
-	see_algorithm(see, c->current->plan);
+	fill_algorithm(see, c->current->plan);
 }
 
 static double busy_seconds(const struct progress *p)
@@ -235,7 +235,7 @@ static void decide_commit(struct controller *c, double sum_squares)
 static void take_differing(struct controller *c, int stage)
 {
 	if (++c->n_differing > 1) {
-		doubt_sums(c, stage);
+		suspicion_sums(c, stage);
 		return;
 	}
 	note(c, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again", stage);
@@ -281,7 +281,7 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	if (r->n_slices != c->summing[r->stage]) {
 		if (m->replica)
-			doubt_proven(c, m, "has another sum than it was told to make");
+			suspicion_proven(c, m, "has another sum than it was told to make");
 		return;
 	}
 	if (m->copies && r->stage == m->keeps) {
@@ -294,10 +294,10 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	/* What others sent was checked: it is this one's own. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
-		doubt_number(c, m, "summed a gradient that cannot be");
+		suspicion_number(c, m, "summed a gradient that cannot be");
 		return;
 	}
-	if (doubt_counts(c, m))
+	if (suspicion_counts(c, m))
 		return;
 	m->reduced = told_sum(&m->sum, r);
 	c->progress.reduced_us = c->now_us;
@@ -320,9 +320,9 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 	if (was_told(c, m, r))
 		record_hash(c, m, r->stage, r->iteration, r->hash);
 	else
-		door_stray(c, m, "tells of commits that it was not told of");
+		admission_stray(c, m, "tells of commits that it was not told of");
 	if (r->copy || r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
-		copies_committed(c, m, r);
+		standbys_committed(c, m, r);
 		return;
 	}
 	if (r->iteration != c->committed || r->iteration != m->commit_told)
@@ -334,5 +334,5 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 	m->hash = r->hash;
 	m->changed = true;
 	if (m->replica)
-		agree_told(c, m);
+		agreement_told(c, m);
 }

@@ -7,9 +7,9 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/member.h"
-#include "controller/network/cut_links.h"
+#include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/stream.h"
 
@@ -38,8 +38,8 @@ static uint16_t choose_evaluator(const struct controller *c, const struct microb
 	for (uint32_t i = 0; stage > 0 && i < n; i++) {
 		uint16_t id = replica_of(c, stage, k + i);
 
-		if (!cuts_between(c, mb->nodes[stage - 1], id) &&
-		    (stage + 1 < c->cluster->n_stages || !cuts_between(c, id, mb->nodes[0])))
+		if (!link_failures_between(c, mb->nodes[stage - 1], id) &&
+		    (stage + 1 < c->cluster->n_stages || !link_failures_between(c, id, mb->nodes[0])))
 			return id;
 	}
 	return replica_of(c, stage, k);
@@ -130,7 +130,7 @@ void evaluation_turn(struct controller *c)
 {
 	const struct evaluation *e = &c->evaluation;
 
-	if (!standstill_look(c) || !standstill_hung(c, e->n) || standstill_blame(c))
+	if (!stall_look(c) || !stall_hung(c, e->n) || stall_blame(c))
 		return;
 	note(c, NOTE_WARNING, -1, 0, "no validation of it%llu: %u of %u answers came",
 	     (unsigned long long)e->iteration, e->done, e->n);

@@ -16,31 +16,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "controller/controller.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/reroute.h"
 #include "controller/iteration/sums.h"
-#include "controller/list.h"
-#include "controller/members/door.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/command.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/drift.h"
-#include "controller/planning/question.h"
+#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/home.h"
-#include "controller/weights/moves.h"
+#include "controller/weights/rebalance.h"
+#include "controller/weights/stage_moves.h"
 #include "controller/weights/restore.h"
 
 /* A cross entropy is not negative (but for rounding); a model that guesses among a million
@@ -196,7 +196,7 @@ static bool take_pending(struct controller *c)
 static void begin_progress(struct controller *c)
 {
 	c->progress.n_events = c->progress.told = c->progress.ended = 0;
-	once_clear(&c->progress.told_of);
+	number_set_clear(&c->progress.told_of);
 	c->progress.collisions = 0;
 	c->progress.wait_s = c->progress.busy_s = 0;
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
@@ -245,7 +245,7 @@ static void begin_iteration(struct controller *c)
 		controller_finish(c, 1, err.text);
 		return;
 	}
-	carry_record(c);
+	takeover_record(c);
 	if (c->phase == PHASE_FINISHED)
 		return;
 	if (send_plan(c) != 0) {
@@ -281,7 +281,7 @@ void iteration_boundary(struct controller *c)
 			set_phase(c, PHASE_PAUSED);
 		return;
 	}
-	if (disk_full(c) || home_awaited(c) || copies_balance(c)) {
+	if (disk_full(c) || rebalance_awaited(c) || stage_moves_balance(c)) {
 		set_phase(c, PHASE_PLANNING);
 		return;
 	}
@@ -301,7 +301,7 @@ static void keep_event(struct controller *c, const struct msg_task_event *e)
 {
 	struct progress *p = &c->progress;
 
-	if (!list_grow(&p->events, p->n_events, &p->room_events, sizeof(*p->events)))
+	if (!array_grow(&p->events, &p->room_events, p->n_events + 1, sizeof(*p->events)))
 		return;
 	p->events[p->n_events++] = *e;
 }
@@ -370,9 +370,9 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	/* What is not of this iteration's tasks, or said twice, is not kept: only how a task ended may still matter, and
 	 * that one was counted twice does. */
 	told = is_of_route(c, mb, &e);
-	again = told && !(e.type == WORK_ENDS && e.counted) && !once_add(&c->progress.told_of, number_of(&e));
+	again = told && !(e.type == WORK_ENDS && e.counted) && !number_set_add(&c->progress.told_of, number_of(&e));
 	if (!told || again)
-		door_stray(c, m, "tells of tasks that it was not given, or again and again");
+		admission_stray(c, m, "tells of tasks that it was not given, or again and again");
 	if (again || (!told && e.type != WORK_ENDS))
 		return;
 	e.at_us += m->clock_offset_us;
@@ -388,7 +388,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	}
 	if (e.type == WORK_ENDS && e.kind == WORK_LOSS &&
 	    !(e.loss > LEAST_LOSS && e.loss < MOST_LOSS)) {
-		doubt_number(c, m, "computed a loss that cannot be");
+		suspicion_number(c, m, "computed a loss that cannot be");
 		return;
 	}
 	if (c->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
@@ -406,7 +406,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		}
 		note(c, NOTE_ALERT, m->id, 0, "n%02u says it counted m%02u, which is not its own to count%s",
 		     m->id, e.microbatch, routes_hop(mb, m->id) < 0 ? "" : " now");
-		doubt_proven(c, m, "counted what it must not");
+		suspicion_proven(c, m, "counted what it must not");
 		return;
 	}
 	drift_task(c, m, &e);
@@ -424,7 +424,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 /* What somebody has not told yet would be missed in its sum. */
 static bool all_done(const struct controller *c)
 {
-	return c->routes.done == c->routes.n && !carry_recalls(c);
+	return c->routes.done == c->routes.n && !takeover_recalls(c);
 }
 
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r)
@@ -520,7 +520,7 @@ bool iteration_resumes(struct controller *c, struct member *m)
 	    stage_replicas(c, stage, NULL) > 0 || !restore_averted(c, stage))
 		return false;
 	if (member_stage(c, m) != stage) { /* its place was given to one that took the stage over */
-		copies_exchange(c, m, stage);
+		stage_moves_exchange(c, m, stage);
 		resume_save(c);
 		c->stall.taken_over = true;
 	}
@@ -553,7 +553,7 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 		begin_reduction(c);
 }
 
-/* Who says its sum has told what it counted (doubt_counts); of who is gone it may never have come. */
+/* Who says its sum has told what it counted (suspicion_counts); of who is gone it may never have come. */
 static bool told_counts(const struct controller *c, const struct member *gone)
 {
 	for (uint32_t i = 0; i < c->routes.n; i++)
@@ -601,6 +601,6 @@ void iteration_fini(struct controller *c)
 {
 	routes_fini(&c->routes);
 	free(c->progress.events);
-	once_fini(&c->progress.told_of);
+	number_set_fini(&c->progress.told_of);
 	evaluation_fini(c);
 }

@@ -3,9 +3,10 @@
 #define CONTROLLER_ITERATION_ITERATION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "controller/operator/once.h"
+#include "controller/operator/number_set.h"
 
 struct controller;
 struct member;
@@ -16,9 +17,10 @@ struct progress {
 	int64_t started_us, last_backward_us, reduce_us, reduced_us;
 	uint32_t collisions;
 	double wait_s, busy_s;         /* real seconds */
-	struct once told_of;           /* its events, each once  */
+	struct number_set told_of;           /* its events, each once  */
 	struct msg_task_event *events; /* of the iteration, for the store */
-	uint32_t n_events, room_events;
+	uint32_t n_events;
+	size_t room_events;
 	uint32_t told; /* of them, consoles were told */
 	uint32_t ended, voided; /* tasks; those of tries before, when the iteration began anew */
 	bool rerouted; /* routes are no longer those of the plan */

@@ -14,11 +14,11 @@
 #include <stdlib.h>
 
 #include "controller/controller.h"
-#include "controller/members/silence.h"
+#include "controller/members/heartbeat_timeout.h"
 
 static double way_s(const struct controller *c, int node)
 {
-	return (double)silence_round_trip(&c->members[node].rounds) * 0.5e-6;
+	return (double)timeout_round_trip(&c->members[node].rounds) * 0.5e-6;
 }
 
 /* When every replica's word of its sum has come: counted_s[node] is when it has added its last gradient. */

@@ -9,8 +9,8 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/again.h"
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/remaining.h"
+#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/sums.h"
 #include "controller/members/member.h"
 #include "controller/operator/announce.h"
@@ -42,7 +42,7 @@ void reroute_tell(struct controller *c, const uint32_t *changed, uint32_t n, con
 	m.u.reroute = (struct msg_reroute){ c->iteration, c->epoch,     n,
 					    routes,       gone != NULL, gone ? &gone->id : NULL };
 	sums_forget(c); /* what counts changes, and who counts it */
-	carry_record(c);
+	takeover_record(c);
 	if (c->phase != PHASE_FINISHED) {
 		send_replicas(c, &m);
 		reroute_show(c);
@@ -90,11 +90,11 @@ static int improve_ways(struct controller *c, const struct ways *w, uint32_t *ch
 {
 	double now_s = (double)(c->now_us - c->progress.started_us) * 1e-6 / c->unit_s;
 
-	if (carry_recalls(c)) /* what has begun is not known yet */
+	if (takeover_recalls(c)) /* what has begun is not known yet */
 		return n;
 	if (c->options.algorithm != PLAN_BEST) /* a baseline's ways are its own, short or long */
 		return n;
-	return again_improve(c->cluster, &c->routes, c->first_attempt, now_s,
+	return remaining_improve(c->cluster, &c->routes, c->first_attempt, now_s,
 			     w->usable, w->stage_of, effort_of(c), changed, n);
 }
 
@@ -104,7 +104,7 @@ static void no_circle(struct controller *c, const uint32_t *changed, int n)
 {
 	double now_s = (double)(c->now_us - c->progress.started_us) * 1e-6 / c->unit_s;
 
-	if (carry_recalls(c) || again_until_s(c->cluster, &c->routes, c->first_attempt, now_s) >= 0)
+	if (takeover_recalls(c) || remaining_until_s(c->cluster, &c->routes, c->first_attempt, now_s) >= 0)
 		return;
 	for (int k = 0; k < n; k++)
 		routes_begin_again(&c->routes, changed[k]);
@@ -164,7 +164,7 @@ void reroute_drifted(struct controller *c)
 	struct ways w;
 	int n;
 
-	if (c->phase != PHASE_COMPUTING || carry_recalls(c) || c->progress.reroutes >= REROUTES_MOST)
+	if (c->phase != PHASE_COMPUTING || takeover_recalls(c) || c->progress.reroutes >= REROUTES_MOST)
 		return; /* the next iteration has the new figures */
 	c->progress.reroutes++;
 	changed = malloc(c->routes.n * sizeof(*changed));

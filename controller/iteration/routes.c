@@ -6,12 +6,14 @@
  * order, for verify.
  */
 #include "controller/iteration/routes.h"
-#include "controller/list.h"
+
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/array.h"
 
 int routes_init(struct routes *r, uint32_t n, uint32_t n_nodes)
 {
@@ -472,7 +474,7 @@ int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t k
 {
 	struct counts *c = &r->counts[node];
 
-	if (!list_grow(&c->list, c->n, &c->room, sizeof(*c->list)))
+	if (!array_grow(&c->list, &c->room, c->n + 1, sizeof(*c->list)))
 		return -ENOMEM;
 	c->list[c->n++] = (struct counted){ microbatch, kind };
 	return 0;

@@ -11,6 +11,7 @@
 #define CONTROLLER_ROUTES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -44,7 +45,8 @@ struct counted {
 
 struct counts {
 	struct counted *list;
-	uint32_t n, room;
+	uint32_t n;
+	size_t room;
 };
 
 struct routes {

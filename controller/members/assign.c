@@ -6,7 +6,7 @@
 #include "controller/controller.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
-#include "controller/members/places.h"
+#include "controller/members/placement.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
@@ -17,7 +17,7 @@ static int poorest_stage(const struct controller *c, const struct member *m)
 	int best = 0;
 
 	for (int s = 1; s < c->cluster->n_stages; s++) {
-		bool near = place_near(c, m, s), best_near = place_near(c, m, best);
+		bool near = placement_near(c, m, s), best_near = placement_near(c, m, best);
 
 		if (near == best_near ? stage_replicas(c, s, NULL) < stage_replicas(c, best, NULL) : near)
 			best = s;
@@ -40,7 +40,7 @@ void members_assign(struct controller *c, struct member *m, int stage, bool fetc
 	if (stage < 0)
 		stage = poorest_stage(c, m);
 	if (fetch)
-		stage = place_for(c, m, stage);
+		stage = placement_for(c, m, stage);
 	if (stage < 0) {
 		copies_release(c, m);
 		if (strcmp(m->why, too_slow) != 0)

@@ -3,16 +3,17 @@
 #define CONTROLLER_MEMBERS_MEMBER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "controller/members/silence.h"
-#include "controller/trust/budget.h"
+#include "controller/members/heartbeat_timeout.h"
+#include "controller/trust/rate_limit.h"
 #include "wire/keys.h"
 #include "wire/msg.h"
 #include "wire/post.h"
 
 struct controller;
-struct seen_link;
+struct observed_link;
 
 /* A summed gradient as one agent has it. */
 struct told_sum {
@@ -51,7 +52,7 @@ struct member {
 	struct told_sum copy_sum;
 	int64_t refused_copy_us; /* it could not; 0 never */
 	uint32_t n_refused;      /* times, since it last was at work */
-	int home;                /* stage of the first plan; -1 none (home.c) */
+	int home;                /* stage of the first plan; -1 none (rebalance.c) */
 	bool homing;             /* it keeps that copy to change places */
 	bool moving;             /* told between iterations to load its copy: the next waits a moment */
 	bool restoring;          /* it puts its stage back (restore.c) */
@@ -99,7 +100,7 @@ struct member {
 	int64_t lived_us;    /* or anything else of it */
 	struct msg_stuck stuck[MSG_STUCK]; /* links that it tells nothing moves on */
 	uint32_t n_stuck;
-	bool cut;            /* dead for that reason: comes back when its links do (cuts.c) */
+	bool cut;            /* dead for that reason: comes back when its links do (link_failures.c) */
 	int64_t cut_seen_us; /* a link of it was stuck */
 	struct flow sent, received;
 	uint64_t tasks_then; /* that it had ended when nothing had ended for a moment */
@@ -107,10 +108,10 @@ struct member {
 	uint64_t accuses_in; /* the last in which it told of an impossible number */
 	uint64_t accused_in; /* the last in which it accused anybody, */
 	uint8_t accused[MSG_NODES / 8]; /* and these then: a bit each */
-	int64_t late_us; /* the latest lately that it said a word, by its own clock: silence.h */
+	int64_t late_us; /* the latest lately that it said a word, by its own clock: heartbeat_timeout.h */
 	int64_t gap_us;  /* the longest lately until one came */
-	struct silence_rounds rounds;
-	int64_t allowed_us;  /* it may be quiet for so long, as last looked at (quiet.c), */
+	struct timeout_rounds rounds;
+	int64_t allowed_us;  /* it may be quiet for so long, as last looked at (failure_detector.c), */
 	int64_t patience_us; /* and its words be late, the way apart */
 	uint16_t machine;    /* the least member on the same one */
 	bool going;          /* taken out with others at this moment: nothing goes to it */
@@ -119,8 +120,9 @@ struct member {
 	int64_t round_trip_us;   /* of the sample the offset comes from: the least lately */
 	int64_t offset_at_us;
 	uint8_t slots;
-	struct seen_link *links; /* from here to others */
-	uint32_t n_links, room_links;
+	struct observed_link *links; /* from here to others */
+	uint32_t n_links;
+	size_t room_links;
 	double links_ratio; /* drift.c: all links from here, of what was planned */
 	uint32_t link_strikes;
 	/* drift.c: this iteration's tasks */
@@ -128,8 +130,8 @@ struct member {
 	double way_ratio; /* of its links, as told last, over what was planned; 0: not told */
 	double task_took_s, task_planned_s;
 	uint32_t n_tasks, strikes;
-	struct budget strays, ignored; /* door.c: words that nobody asked for; lines that it is not listened to */
-	struct budget lines, troubles, rows, corrections; /* of the journal, about it, and told by it; of the store; of what
+	struct rate_limit strays, ignored; /* admission.c: words that nobody asked for; lines that it is not listened to */
+	struct rate_limit lines, troubles, rows, corrections; /* of the journal, about it, and told by it; of the store; of what
 							    * is believed of its links */
 	bool changed;    /* consoles have not been told */
 	int64_t told_us; /* numbers go out twice a second; a new state at once (0) */

@@ -14,18 +14,17 @@
 #include "controller/history/resume.h"
 #include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
-#include "controller/list.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
-#include "controller/members/quiet.h"
-#include "controller/network/cut_links.h"
+#include "controller/members/failure_detector.h"
+#include "controller/network/failed_links.h"
 #include "controller/network/measuring.h"
-#include "controller/network/seen_links.h"
+#include "controller/network/observed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/drift.h"
-#include "controller/trust/agree.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/agreement.h"
+#include "controller/trust/suspicion.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/restore.h"
 
@@ -74,7 +73,7 @@ static void refuse_agent(struct controller *c, post_peer_id peer, const char *re
 
 	snprintf(m.u.refused.reason, sizeof(m.u.refused.reason), "%s", reason);
 	member_send(c, &nobody, &m);
-	if (budget_take(&c->membership.refusals, 1, REFUSALS, refusals_per_s, c->now_us))
+	if (rate_limit_take(&c->membership.refusals, 1, REFUSALS, refusals_per_s, c->now_us))
 		note(c, NOTE_WARNING, -1, 0, "an agent was refused: %s", reason);
 }
 
@@ -151,7 +150,7 @@ void members_replaced(struct controller *c, post_peer_id peer, const struct msg_
 	m = find_place(c, &info.key, hello->node);
 	if (!m || !m->replica || m->hello.incarnation == hello->incarnation)
 		return;
-	quiet_hung_up(c);
+	failure_detector_hung_up(c);
 	members_gone(c, m, "its process was replaced");
 }
 
@@ -183,7 +182,7 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	if (m->hello.incarnation != hello->incarnation)
 		m->differs = false; /* that was another process */
 	m->hello = *hello;
-	quiet_begin(c, m);
+	failure_detector_begin(c, m);
 	m->n_stuck = 0;
 	m->round_trip_us = 0;
 	m->plan_epoch = 0;
@@ -221,7 +220,7 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 	if (r->assignment != m->assignment || m->state == NODE_DEAD)
 		return;
 	m->corpus_hash = r->corpus_hash;
-	if (r->stage == 0 && !agree_reads(c, m))
+	if (r->stage == 0 && !agreement_reads(c, m))
 		return;
 	c->steps += m->restoring && !m->ready;
 	m->ready = true;
@@ -229,7 +228,7 @@ void members_ready(struct controller *c, struct member *m, const struct msg_read
 	m->holds = r->iteration;
 	m->hash = r->hash;
 	m->hash_agrees = true;
-	if (!agree_joins(c, m))
+	if (!agreement_joins(c, m))
 		return;
 	m->measured_forward_s = r->forward_s;
 	m->measured_backward_s = r->backward_s;
@@ -255,7 +254,7 @@ static void learn_clock(struct controller *c, struct member *m, const struct msg
 	round_trip = c->now_us - h->echo_us - h->echo_age_us;
 	if (round_trip < 0)
 		return;
-	silence_round(&m->rounds, round_trip ? round_trip : 1);
+	timeout_round(&m->rounds, round_trip ? round_trip : 1);
 	offset = c->now_us - h->now_us - round_trip / 2;
 	if (m->round_trip_us != 0 && round_trip > m->round_trip_us &&
 	    c->now_us - m->offset_at_us < OFFSET_AGE_US)
@@ -278,14 +277,14 @@ static void heard_again(struct controller *c, struct member *m)
 
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h)
 {
-	if (!quiet_hear(c, m, h))
+	if (!failure_detector_hear(c, m, h))
 		return; /* a newer one has overtaken it */
 	if (m->beat.slots != h->slots || m->beat.running != h->running || m->beat.queued != h->queued)
 		m->changed = true;
 	m->beat = *h;
 	m->beat.stuck = NULL; /* of the message */
-	cuts_hear(c, m, h);
-	doubt_beat(c, m);
+	link_failures_hear(c, m, h);
+	suspicion_beat(c, m);
 	learn_clock(c, m, h);
 	if (m->state == NODE_SUSPECT) {
 		members_set(c, m, NODE_LIVE, "");
@@ -293,20 +292,20 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 		members_set(c, m, NODE_FAILED, "marked failed");
 	} else if (m->state == NODE_DEAD && c->phase == PHASE_GATHERING && member_stage(c, m) < 0) {
 		members_set(c, m, NODE_JOINING, "");
-	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m) && cuts_healed(c, m)) {
+	} else if (m->state == NODE_DEAD && !iteration_resumes(c, m) && link_failures_healed(c, m)) {
 		heard_again(c, m);
 	}
 	/* Agents tell their weights with every beat: a replica that differs is an alarm. It may come before the
 	 * agent's word of the commit; and after its word that it has loaded others, though it was said before. */
 	if (m->replica && m->sequence >= m->ready_sequence && h->committed == c->committed && m->holds == c->committed && m->hash != 0 &&
 	    h->hash != m->hash && h->hash != 0 && m->hash_agrees)
-		agree_changed(c, m);
+		agreement_changed(c, m);
 }
 
 /* Its words are for people: the first, and one a minute. */
 static void tell_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
-	if (!budget_take(&m->troubles, 1, TROUBLES, troubles_per_s, c->now_us)) {
+	if (!rate_limit_take(&m->troubles, 1, TROUBLES, troubles_per_s, c->now_us)) {
 		m->troubles.left_out++;
 		return;
 	}
@@ -318,13 +317,13 @@ static void tell_trouble(struct controller *c, struct member *m, const struct ms
 
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
-	bool accuses = t->accused >= 0 && (uint32_t)t->accused < c->n_members, news = doubt_is_news(c, m, t);
+	bool accuses = t->accused >= 0 && (uint32_t)t->accused < c->n_members, news = suspicion_is_news(c, m, t);
 
 	/* Of who is out already, or was accused by the same before, nothing more is to be told. */
 	if (!accuses || t->fatal || (news && c->members[t->accused].replica))
 		tell_trouble(c, m, t);
 	if (news)
-		doubt_accused(c, &c->members[t->accused], m);
+		suspicion_accused(c, &c->members[t->accused], m);
 	if (c->phase == PHASE_GATHERING && !c->resumed && t->fatal && strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(c, 1, t->text);
 	else if (t->fatal && member_alive(m))
@@ -369,7 +368,7 @@ void members_links(struct controller *c, struct member *m, const struct msg_link
 	if (!c->links)
 		drift_links(c, m, &each);
 	for (uint32_t i = 0; i < each.n_links; i++) {
-		struct seen_link *s = seen_link(m, links[i].to);
+		struct observed_link *s = observed_link(m, links[i].to);
 
 		if (!s)
 			return;
@@ -390,7 +389,7 @@ static bool source_lost(const struct controller *c, const struct member *m)
 
 	if (m->keeps < 0 || m->kept)
 		return false;
-	return cuts_between(c, m->id, m->source) ||
+	return link_failures_between(c, m->id, m->source) ||
 	       (!(source->replica && member_stage(c, source) == m->keeps) &&
 		!copy_whole(source, m->keeps) && !copy_left_out(c, source, m->keeps));
 }
@@ -451,7 +450,7 @@ void members_hear_silence(struct controller *c)
 {
 	int64_t gap = c->now_us - c->membership.next_look_us;
 
-	quiet_check(c, c->membership.next_look_us != 0 && gap > 100000 ? gap : 0);
+	failure_detector_check(c, c->membership.next_look_us != 0 && gap > 100000 ? gap : 0);
 	c->membership.next_look_us = c->now_us + 20000;
 }
 

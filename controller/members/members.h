@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "controller/trust/budget.h"
+#include "controller/trust/rate_limit.h"
 #include "wire/post.h"
 
 struct controller;
@@ -18,7 +18,7 @@ struct msg_trouble;
 
 struct membership {
 	int64_t next_look_us, next_ping_us;
-	struct budget refusals; /* lines of agents that are refused */
+	struct rate_limit refusals; /* lines of agents that are refused */
 };
 
 /* Before members_hello: where another process says hello for a node that takes part, the one before is gone. */

@@ -31,7 +31,7 @@ void members_set(struct controller *c, struct member *m, enum node_state state, 
 		m->n_refused = 0;
 	m->since_us = c->now_us;
 	m->told_us = 0;
-	if (state != NODE_SUSPECT && budget_take(&m->rows, 1, ROWS, rows_per_s, c->now_us))
+	if (state != NODE_SUSPECT && rate_limit_take(&m->rows, 1, ROWS, rows_per_s, c->now_us))
 		record_node(c, m);
 }
 

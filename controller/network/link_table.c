@@ -1,12 +1,14 @@
 #include "controller/network/link_table.h"
 
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
-#include "controller/list.h"
+#include "base/array.h"
+
 
 /* What is not measured of a link that is there: a loopback's. */
 static const double usual_bandwidth = 1e9;
@@ -90,8 +92,8 @@ static double median_latency(const struct link_table *t, double *bandwidth)
 		speeds[n++] = l->bandwidth;
 	}
 	if (n > 0) {
-		latency_s = list_median(latencies, n);
-		*bandwidth = list_median(speeds, n);
+		latency_s = array_median(latencies, n);
+		*bandwidth = array_median(speeds, n);
 	}
 	free(latencies);
 	free(speeds);

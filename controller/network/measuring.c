@@ -21,7 +21,7 @@
 #include "controller/history/finish.h"
 #include "controller/members/member.h"
 #include "controller/network/link_table.h"
-#include "controller/network/seen_links.h"
+#include "controller/network/observed_links.h"
 #include "controller/operator/journal.h"
 
 enum {
@@ -388,7 +388,7 @@ void measuring_answer(struct controller *c, struct member *m, const struct msg_m
 		*l = (struct link_seen){ .known = true, .unreachable = true, .latency_s = -1 };
 		tell_unreachable(c, m, r);
 	}
-	members_link_seen(c, m, r->to);
+	members_link_observed(c, m, r->to);
 	if (w->partner[m->id] == r->to)
 		w->partner[m->id] = MSG_NOBODY;
 }

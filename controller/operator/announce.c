@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "controller/controller.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
 
 void announce_fill_run(const struct controller *c, struct msg *m)
@@ -54,12 +54,12 @@ void consoles_run(struct controller *c)
 int announce_plan_to(struct controller *c, const struct planned *p, const char *candidate,
 		      struct console *only)
 {
-	struct see_run run = { c->n_members, c->n_shards, c->per_shard, c->shard_of, c->unit_s };
-	struct see_plan s;
+	struct message_run run = { c->n_members, c->n_shards, c->per_shard, c->shard_of, c->unit_s };
+	struct plan_message s;
 	bool under_way;
 	int rc;
 
-	rc = see_plan_init(&s, &run, p, candidate);
+	rc = plan_message_init(&s, &run, p, candidate);
 	if (rc != 0)
 		return rc;
 	under_way = !candidate && (c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING);
@@ -69,7 +69,7 @@ int announce_plan_to(struct controller *c, const struct planned *p, const char *
 		console_send(c, only, &s.message);
 	else
 		consoles_tell(c, &s.message);
-	see_plan_fini(&s);
+	plan_message_fini(&s);
 	return 0;
 }
 

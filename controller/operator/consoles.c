@@ -11,18 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/list.h"
-#include "controller/members/gather.h"
+#include "controller/members/startup.h"
 #include "controller/members/member.h"
-#include "controller/names.h"
-#include "controller/network/seen_links.h"
+#include "controller/network/observed_links.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
-#include "controller/planning/ahead.h"
+#include "controller/planning/contingency.h"
 
 enum {
 	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
@@ -93,34 +92,9 @@ static void fill_status(const struct controller *c, const struct console *to, st
 		s->faults += c->faults[i].active;
 	snprintf(s->lease, sizeof(s->lease), "%s", c->operators.lease);
 	if (c->phase == PHASE_GATHERING)
-		gather_status(c, s);
+		startup_status(c, s);
 	else
 		describe_phase(c, s->doing, sizeof(s->doing));
-}
-
-static void fill_node(const struct controller *c, const struct member *w, struct msg *m)
-{
-	const struct cluster_node *n = &c->cluster->nodes[w->id];
-	struct msg_see_node *s = &m->u.see_node;
-	int stage = n->stage < 0 ? 0 : n->stage;
-
-	m->type = MSG_SEE_NODE;
-	*s = (struct msg_see_node){
-		.node = w->id, .stage = (uint8_t)stage, .state = (uint8_t)w->state, .slots = w->slots,
-		.memory = (uint8_t)n->memory, .running = w->beat.running, .queued = w->beat.queued,
-		.heard_us = w->heard_us, .since_us = w->since_us, .committed = w->beat.committed,
-		.hash = w->beat.hash, .hash_agrees = w->hash_agrees, .forward_s = (float)n->forward_s,
-		.backward_s = (float)n->backward_s, .loss_s = (float)n->loss_s,
-		.measured_forward_s = (float)w->measured_forward_s,
-		.measured_backward_s = (float)w->measured_backward_s, .rss_bytes = w->beat.rss_bytes,
-		.sent_bytes = w->beat.sent_bytes, .received_bytes = w->beat.received_bytes,
-		.resent = w->beat.resent, .pid = w->hello.pid,
-		.lost_s = (float)ahead_lost_s(c, w),
-	};
-	snprintf(s->location, sizeof(s->location), "%s", n->location ? n->location : "");
-	snprintf(s->device, sizeof(s->device), "%s", w->hello.device);
-	snprintf(s->host, sizeof(s->host), "%s", w->hello.host);
-	snprintf(s->why, sizeof(s->why), "%s", w->why);
 }
 
 /* Before there is a plan: what it will assume, where that is known. */
@@ -132,7 +106,7 @@ static float find_planned_delay(const struct controller *c, const struct msg_lin
 }
 
 /* An agent tells what it saw since it last told; here it is what was seen at all. */
-static void fill_link(const struct controller *c, const struct seen_link *s, struct msg_link *l)
+static void fill_link(const struct controller *c, const struct observed_link *s, struct msg_link *l)
 {
 	*l = s->link;
 	l->measured_delay_s = s->took_s;
@@ -164,7 +138,7 @@ static void tell_links(struct controller *c, struct console *only)
 	for (int all = 0; links && all <= (only != NULL); all++) {
 		for (uint32_t i = 0; i < c->n_members; i++)
 			for (uint32_t k = 0; k < c->members[i].n_links; k++) {
-				struct seen_link *s = &c->members[i].links[k];
+				struct observed_link *s = &c->members[i].links[k];
 
 				fill_link(c, s, &links[n]);
 				if (!all && memcmp(&links[n], &s->told, sizeof(s->told)) == 0)
@@ -214,7 +188,7 @@ static void send_snapshot(struct controller *c, struct console *to)
 	announce_fill_run(c, &m);
 	console_send(c, to, &m);
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		fill_node(c, &c->members[i], &m);
+		node_message(&m, &c->members[i], &c->cluster->nodes[i], contingency_lost_s(c, &c->members[i]));
 		console_send(c, to, &m);
 	}
 	if (c->current)
@@ -263,13 +237,13 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 	    (info.role != KEYS_CONSOLE && info.role != KEYS_WATCHER))
 		return;
 	if (!to) {
-		if (!list_grow(&c->stream.consoles, c->stream.n_consoles, &c->stream.room_consoles, sizeof(*c->stream.consoles)))
+		if (!array_grow(&c->stream.consoles, &c->stream.room_consoles, c->stream.n_consoles + 1, sizeof(*c->stream.consoles)))
 			return;
 		to = &c->stream.consoles[c->stream.n_consoles++];
 		*to = (struct console){ .peer = peer };
 		/* An admitted name is unique; what the console says of itself is not proven. */
 		snprintf(to->name, sizeof(to->name), "%s", info.name);
-		if (budget_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
+		if (rate_limit_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
 			note(c, NOTE_LOG, -1, 0, "console %s attached", to->name);
 	}
 	to->may_command = info.role == KEYS_CONSOLE && !a->readonly;
@@ -282,7 +256,7 @@ void consoles_down(struct controller *c, post_peer_id peer)
 
 	if (!gone)
 		return;
-	if (budget_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
+	if (rate_limit_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
 		note(c, NOTE_LOG, -1, 0, "console %s left", gone->name);
 	gone = console_of_peer(c, peer);
 	*gone = c->stream.consoles[--c->stream.n_consoles];
@@ -316,7 +290,7 @@ void consoles_turn(struct controller *c)
 			continue;
 		w->changed = false;
 		w->told_us = c->now_us;
-		fill_node(c, w, &m);
+		node_message(&m, w, &c->cluster->nodes[w->id], contingency_lost_s(c, w));
 		consoles_tell(c, &m);
 	}
 	for (uint32_t i = 0; i < c->stream.n_consoles; i++)

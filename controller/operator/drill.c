@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "controller/controller.h"
-#include "controller/names.h"
 
 static const double room = 1.25; /* a limit is what was seen, and a quarter more */
 

@@ -3,10 +3,9 @@
 
 #include <stdarg.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/list.h"
-#include "controller/names.h"
 #include "controller/operator/stream.h"
 
 enum { LINES = 400, ALERTS = 50 /* about one node, at once */ };
@@ -16,12 +15,12 @@ static const double lines_per_s = 0.5;
  * An alert has some more room. */
 static bool has_line(struct controller *c, enum note_kind kind, int node)
 {
-	struct budget *b = node >= 0 && (uint32_t)node < c->n_members ? &c->members[node].lines : NULL;
+	struct rate_limit *b = node >= 0 && (uint32_t)node < c->n_members ? &c->members[node].lines : NULL;
 	uint32_t left_out;
 
 	if (!b || kind == NOTE_COMMAND)
 		return true;
-	if (!budget_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s, c->now_us)) {
+	if (!rate_limit_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s, c->now_us)) {
 		b->left_out++;
 		return false;
 	}
@@ -36,6 +35,7 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 {
 	struct msg m = { .type = MSG_SEE_NOTE };
 	struct msg_see_note *n = &m.u.see_note;
+	struct journal *kept = &c->journal;
 	struct store_note sn;
 	struct error err = { "" };
 	va_list ap;
@@ -55,10 +55,10 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
 	if (c->store && store_note(c->store, &sn, &err) != 0)
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	list_keep_newest(c->journal.notes, &c->journal.n_notes, KEPT_NOTES, sizeof(*c->journal.notes));
-	if (!list_grow(&c->journal.notes, c->journal.n_notes, &c->journal.room_notes, sizeof(*c->journal.notes)))
+	kept->n_notes = (uint32_t)array_keep_newest(kept->notes, kept->n_notes, KEPT_NOTES, sizeof(*kept->notes));
+	if (!array_grow(&kept->notes, &kept->room_notes, kept->n_notes + 1, sizeof(*kept->notes)))
 		return n->id;
-	c->journal.notes[c->journal.n_notes++] = *n;
+	kept->notes[kept->n_notes++] = *n;
 	consoles_tell(c, &m);
 	return n->id;
 }

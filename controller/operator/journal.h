@@ -2,6 +2,7 @@
 #ifndef CONTROLLER_OPERATOR_JOURNAL_H
 #define CONTROLLER_OPERATOR_JOURNAL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/msg.h"
@@ -12,7 +13,8 @@ struct controller;
 
 struct journal {
 	struct msg_see_note *notes; /* (n_notes) the newest KEPT_NOTES at least */
-	uint32_t n_notes, room_notes;
+	uint32_t n_notes;
+	size_t room_notes;
 	uint64_t last; /* its id */
 };
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "controller/controller.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 
 struct console *console_of_peer(struct controller *c, post_peer_id peer)
 {
@@ -19,7 +19,7 @@ void console_send(struct controller *c, struct console *to, struct msg *m)
 	int rc;
 
 	m->sequence = ++to->sequence;
-	rc = see_send(c->post, to->peer, m, c->now_us);
+	rc = send_message_to(c->post, to->peer, m, c->now_us);
 	if (rc == -EINVAL || rc == -ENOMEM) {
 		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(m->type));
 	} else if (rc != 0) {

@@ -3,9 +3,10 @@
 #define CONTROLLER_OPERATOR_STREAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "controller/trust/budget.h"
+#include "controller/trust/rate_limit.h"
 #include "wire/post.h"
 
 struct controller;
@@ -24,10 +25,11 @@ struct console {
 
 struct stream {
 	struct console *consoles; /* (n_consoles) */
-	uint32_t n_consoles, room_consoles;
+	uint32_t n_consoles;
+	size_t room_consoles;
 	int64_t next_us, next_status_us, next_links_us; /* 0: now */
 	bool links_changed;
-	struct budget visits; /* lines of consoles that come and go */
+	struct rate_limit visits; /* lines of consoles that come and go */
 };
 
 struct console *console_of_peer(struct controller *c, post_peer_id peer);

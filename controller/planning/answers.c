@@ -10,13 +10,13 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/anew.h"
+#include "controller/iteration/restart.h"
 #include "controller/iteration/predict.h"
-#include "controller/members/cuts.h"
+#include "controller/members/link_failures.h"
 #include "controller/operator/announce.h"
-#include "controller/operator/command.h"
+#include "controller/operator/previews.h"
 #include "controller/operator/journal.h"
-#include "controller/planning/question.h"
+#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
 
 static const char refined_words[] = ", refined";
@@ -32,7 +32,7 @@ static void take_infeasible(struct controller *c, const struct planned *a)
 		note(c, NOTE_WARNING, -1, 0, "the skip ratio stays as it was");
 		replan(c, "the wanted skip ratio has no plan");
 	} else if (!c->current || !replan_usable(c, c->current)) {
-		cuts_give_way(c);
+		link_failures_give_way(c);
 	}
 }
 
@@ -123,7 +123,7 @@ static void take_run(struct controller *c, struct planned *a)
 		refine_pending(c);
 	if (sooner) {
 		c->sooner_plan = 0;
-		recover_sooner(c);
+		restart_if_sooner(c);
 	}
 }
 
@@ -139,7 +139,7 @@ void replan_turn(struct controller *c)
 			break;
 		case PLANNER_PREVIEW:
 		case PLANNER_COMPARE:
-			command_previewed(c, a);
+			previews_answered(c, a);
 			break;
 		case PLANNER_BASELINE:
 			if (a->plan)

@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "controller/controller.h"
 #include "controller/history/record.h"
 #include "controller/iteration/predict.h"
 #include "controller/iteration/reroute.h"
-#include "controller/list.h"
-#include "controller/members/door.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
-#include "controller/network/seen_links.h"
+#include "controller/network/observed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/replan.h"
 
@@ -83,9 +83,9 @@ static struct crowd crowd_of(const struct controller *c, const struct member *m,
 			ways[n_ways++] = other->way_ratio;
 	}
 	if (w.judged >= CROWD || !m->hello.machine[0])
-		w.usual = list_median(ratios, w.judged);
+		w.usual = array_median(ratios, w.judged);
 	if (n_ways)
-		w.ways = list_median(ways, n_ways);
+		w.ways = array_median(ways, n_ways);
 	w.shared = m->hello.cores > 0 && w.agents > m->hello.cores;
 	return w;
 }
@@ -119,9 +119,9 @@ static bool may_correct(struct controller *c, struct member *m, uint32_t links)
 {
 	const double n = c->n_members;
 
-	if (budget_take(&m->corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60, c->now_us))
+	if (rate_limit_take(&m->corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60, c->now_us))
 		return true;
-	door_ignored(c, m, "tells other things of its links again and again");
+	admission_ignored(c, m, "tells other things of its links again and again");
 	return false;
 }
 
@@ -178,7 +178,7 @@ static double measured_way_s(const struct controller *c, const struct msg_link *
 	return seen->way_s;
 }
 
-void drift_link(struct controller *c, struct seen_link *s)
+void drift_link(struct controller *c, struct observed_link *s)
 {
 	const struct msg_link *l = &s->link;
 	double believed = *delay_of(c->cluster, l->from, l->to);
@@ -221,7 +221,7 @@ static double common_ratio(const struct controller *c, const struct member *m,
 	}
 	if (*n < LINKS)
 		return 0;
-	middle = list_median(ratios, *n);
+	middle = array_median(ratios, *n);
 	for (size_t i = 0; i < *n; i++)
 		alike += !is_different(ratios[i], middle);
 	return alike * 4 >= *n * 3 ? middle : 0;

@@ -10,7 +10,7 @@ struct member;
 struct msg_links;
 struct msg_task_event;
 struct plan;
-struct seen_link;
+struct observed_link;
 
 struct drift {
 	bool corrected;      /* what is planned against was, since the plan was made */
@@ -18,7 +18,7 @@ struct drift {
 };
 
 void drift_links(struct controller *c, struct member *m, const struct msg_links *l); /* all of a node's, */
-void drift_link(struct controller *c, struct seen_link *s);                          /* then each */
+void drift_link(struct controller *c, struct observed_link *s);                          /* then each */
 void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e);
 void drift_turn(struct controller *c); /* between iterations */
 /* Before the first iteration: agents that share a machine's cores take turns, as the plan's tasks come. */

@@ -14,8 +14,8 @@
 
 #include "controller/controller.h"
 #include "controller/members/member.h"
-#include "controller/planning/ahead.h"
-#include "controller/planning/question.h"
+#include "controller/planning/contingency.h"
+#include "controller/planning/request.h"
 
 static const double short_wait = 0.05; /* of an iteration */
 
@@ -25,7 +25,7 @@ static void ask_planner(struct controller *c, double best_s, const struct plan *
 	bool excluded[MSG_NODES];
 	struct planner_request q;
 
-	replan_question(c, &q, excluded);
+	replan_request(c, &q, excluded);
 	q.from = from && replan_as_pinned(c, from) ? from : replan_from(c, &q);
 	q.budget_s = replan_budget_s(c, best_s);
 	q.reason = c->plan_reason;

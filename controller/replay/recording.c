@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "controller/replay/recording_rows.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 
 /* ---- the run ---- */
 
@@ -74,7 +74,7 @@ static int load_run(struct recording *r, struct error *err)
 	    (uint64_t)run->n_shards * run->per_shard > MSG_MICROBATCHES || run->n_shards == 0 ||
 	    run->per_shard == 0)
 		return error_set(err, -EINVAL, "the run is larger than any run can be");
-	r->parameters = see_parameters(&model);
+	r->parameters = count_parameters(&model);
 	r->n_nodes = (uint32_t)r->cluster->n_nodes;
 	r->shard_of = calloc(r->n_nodes, sizeof(*r->shard_of));
 	return r->shard_of ? load_saved(r, err) : -ENOMEM;

@@ -39,6 +39,7 @@ struct recorded_node { /* a new state of a node */
 	int stage; /* -1 none yet */
 	enum node_state state;
 	double forward_s, backward_s, loss_s; /* measured; 0 not yet */
+	int64_t pid; /* 0: not recorded */
 	char why[96], device[64], host[64];
 };
 
@@ -74,6 +75,8 @@ struct recording {
 
 	size_t n_iterations, n_validations, n_notes, n_faults, n_plans, n_nodes_states, n_phases,
 		n_beliefs;
+	size_t room_iterations, room_validations, room_notes, room_faults, room_plans, room_nodes, room_phases,
+		room_beliefs; /* of the arrays */
 	struct msg_see_iteration *iterations;
 	struct msg_see_validation *validations;
 	struct msg_see_note *notes;
@@ -84,7 +87,7 @@ struct recording {
 	struct recorded_belief *beliefs;
 	int64_t *shifts;              /* (n_iterations) tasks' clock + this = the timeline */
 
-	size_t n_happenings;
+	size_t n_happenings, room_happenings;
 	struct happening *happenings; /* by time */
 	int64_t first_us, last_us;
 	uint64_t last_moment;

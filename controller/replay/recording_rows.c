@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/names.h"
-#include "controller/operator/see.h"
+#include "base/array.h"
+#include "controller/operator/console_messages.h"
 
 /* Where both clocks are known. Those of one writer follow one another. */
 struct anchor {
@@ -21,7 +21,7 @@ struct anchor {
 struct reading {
 	struct recording *r;
 	struct anchor *anchors;
-	size_t n_anchors, at_anchor;
+	size_t n_anchors, room_anchors, at_anchor;
 	uint64_t writer;   /* of the last moment seen */
 	int64_t shift_us;  /* its clock + this = the timeline */
 	int64_t *started;  /* (iterations read) when each began, as last told; INT64_MIN: not told */
@@ -31,28 +31,12 @@ struct reading {
 	struct error *err;
 };
 
-/* Room for one more behind n items: doubles whenever n is a power of two. */
-static int make_room(void *array, size_t n, size_t size)
-{
-	void **at = array, *more;
-
-	if (n != 0 && (n & (n - 1)) != 0)
-		return 0;
-	more = realloc(*at, (n ? 2 * n : 1) * size);
-	if (!more)
-		return -ENOMEM;
-	*at = more;
-	return 0;
-}
-
 static int add_happening(struct recording *r, int64_t at_us, enum happening_kind kind, size_t index)
 {
-	int rc = make_room(&r->happenings, r->n_happenings, sizeof(*r->happenings));
-
-	if (rc == 0)
-		r->happenings[r->n_happenings++] =
-			(struct happening){ at_us, (uint8_t)kind, (uint32_t)index };
-	return rc;
+	if (!array_grow(&r->happenings, &r->room_happenings, r->n_happenings + 1, sizeof(*r->happenings)))
+		return -ENOMEM;
+	r->happenings[r->n_happenings++] = (struct happening){ at_us, (uint8_t)kind, (uint32_t)index };
+	return 0;
 }
 
 /* ---- time ---- */
@@ -104,11 +88,11 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 	    m->stage >= r->cluster->n_stages)
 		return error_set(g->err, -EINVAL, "moment %llu: node %d, stage %d cannot be \"%.20s\"",
 				 (unsigned long long)m->id, m->node, m->stage, m->word);
-	if (make_room(&r->nodes, r->n_nodes_states, sizeof(*r->nodes)) != 0)
+	if (!array_grow(&r->nodes, &r->room_nodes, r->n_nodes_states + 1, sizeof(*r->nodes)))
 		return -ENOMEM;
 	n = &r->nodes[r->n_nodes_states];
 	*n = (struct recorded_node){ (uint16_t)m->node, m->stage, (enum node_state)state, m->forward_s,
-				     m->backward_s, m->loss_s, "", "", "" };
+				     m->backward_s, m->loss_s, m->value, "", "", "" };
 	snprintf(n->why, sizeof(n->why), "%s", m->text);
 	snprintf(n->device, sizeof(n->device), "%s", m->device);
 	snprintf(n->host, sizeof(n->host), "%s", m->host);
@@ -119,7 +103,7 @@ static int add_phase(struct reading *g, enum run_phase phase, uint64_t iteration
 {
 	struct recording *r = g->r;
 
-	if (make_room(&r->phases, r->n_phases, sizeof(*r->phases)) != 0)
+	if (!array_grow(&r->phases, &r->room_phases, r->n_phases + 1, sizeof(*r->phases)))
 		return -ENOMEM;
 	r->phases[r->n_phases] = (struct recorded_phase){ phase, iteration, g->writer };
 	if (phase == PHASE_COMPUTING && iteration >= 1 && iteration <= r->n_iterations &&
@@ -155,7 +139,7 @@ static int take_belief(struct reading *g, const struct store_moment *m, bool lin
 	if (!sane || m->node < 0 || m->node >= n || (link && (m->value < 0 || m->value >= n)))
 		return error_set(g->err, -EINVAL, "moment %llu: no such correction of node %d",
 				 (unsigned long long)m->id, m->node);
-	if (make_room(&r->beliefs, r->n_beliefs, sizeof(*r->beliefs)) != 0)
+	if (!array_grow(&r->beliefs, &r->room_beliefs, r->n_beliefs + 1, sizeof(*r->beliefs)))
 		return -ENOMEM;
 	r->beliefs[r->n_beliefs] = (struct recorded_belief){ (uint16_t)m->node,
 							     link ? (int32_t)m->value : -1, m->forward_s,
@@ -172,7 +156,7 @@ static int see_moment(void *context, const struct store_moment *m)
 	if (m->writer != g->writer)
 		take_writer(g, m);
 	at_us = m->at_us + g->shift_us;
-	if (make_room(&g->anchors, g->n_anchors, sizeof(*g->anchors)) != 0)
+	if (!array_grow(&g->anchors, &g->room_anchors, g->n_anchors + 1, sizeof(*g->anchors)))
 		return -ENOMEM;
 	g->anchors[g->n_anchors++] = (struct anchor){ m->wall_us, at_us };
 	g->r->last_moment = m->id;
@@ -195,7 +179,7 @@ static int see_commit(void *context, const struct store_commit *c)
 {
 	struct recording *r = ((struct reading *)context)->r;
 
-	if (make_room(&r->iterations, r->n_iterations, sizeof(*r->iterations)) != 0)
+	if (!array_grow(&r->iterations, &r->room_iterations, r->n_iterations + 1, sizeof(*r->iterations)))
 		return -ENOMEM;
 	r->iterations[r->n_iterations++] = (struct msg_see_iteration){
 		.iteration = c->iteration, .epoch = c->epoch, .loss = c->loss,
@@ -214,12 +198,12 @@ static int see_plan(void *context, const struct store_plan *p)
 	struct recording *r = ((struct reading *)context)->r;
 	struct recorded_plan *to;
 
-	if (make_room(&r->plans, r->n_plans, sizeof(*r->plans)) != 0)
+	if (!array_grow(&r->plans, &r->room_plans, r->n_plans + 1, sizeof(*r->plans)))
 		return -ENOMEM;
 	to = &r->plans[r->n_plans++];
 	*to = (struct recorded_plan){ p->epoch, p->iteration, p->path_length, strdup(p->reason),
 				      strdup(p->plan) };
-	see_planned(r->iterations, r->n_iterations, p);
+	fill_planned(r->iterations, r->n_iterations, p);
 	return to->reason && to->text ? 0 : -ENOMEM;
 }
 
@@ -228,7 +212,7 @@ static int see_validation(void *context, const struct store_validation *v)
 	struct reading *g = context;
 	struct recording *r = g->r;
 
-	if (make_room(&r->validations, r->n_validations, sizeof(*r->validations)) != 0)
+	if (!array_grow(&r->validations, &r->room_validations, r->n_validations + 1, sizeof(*r->validations)))
 		return -ENOMEM;
 	r->validations[r->n_validations] =
 		(struct msg_see_validation){ v->iteration, (float)v->loss, 0 };
@@ -242,7 +226,7 @@ static int see_note(void *context, const struct store_note *n)
 	struct msg_see_note *to;
 	int kind = note_named(n->kind);
 
-	if (make_room(&r->notes, r->n_notes, sizeof(*r->notes)) != 0)
+	if (!array_grow(&r->notes, &r->room_notes, r->n_notes + 1, sizeof(*r->notes)))
 		return -ENOMEM;
 	to = &r->notes[r->n_notes];
 	*to = (struct msg_see_note){ .id = n->id, .at_us = timeline_of_wall(g, n->wall_us),
@@ -262,13 +246,13 @@ static int see_fault(void *context, const struct store_fault *f)
 
 	if (kind < 0)
 		return 0;
-	if (make_room(&r->faults, r->n_faults, sizeof(*r->faults)) != 0)
+	if (!array_grow(&r->faults, &r->room_faults, r->n_faults + 1, sizeof(*r->faults)))
 		return -ENOMEM;
 	r->faults[r->n_faults] = (struct msg_see_fault){ f->id, (uint8_t)kind, 1, f->node, f->peer,
 							 (float)f->factor,
 							 at_us + (int64_t)f->ttl_ms * 1000 };
 	/* A kill is over at once. */
-	rc = kind == FAULT_KILL ? 0 : add_happening(r, at_us, HAPPENED_FAULT, r->n_faults);
+	rc = fault_describe((unsigned)kind)->for_good ? 0 : add_happening(r, at_us, HAPPENED_FAULT, r->n_faults);
 	if (rc == 0 && f->ended_wall_us != 0)
 		rc = add_happening(r, timeline_of_wall(g, f->ended_wall_us), HAPPENED_HEAL, r->n_faults);
 	r->n_faults++;
@@ -385,7 +369,7 @@ static int make_states(struct reading *g)
 			state.state = n->kind == NOTE_COMMAND ? NODE_FAILED : NODE_DEAD;
 			snprintf(state.why, sizeof(state.why), "%.90s", n->text);
 		}
-		if (make_room(&r->nodes, r->n_nodes_states, sizeof(*r->nodes)) != 0)
+		if (!array_grow(&r->nodes, &r->room_nodes, r->n_nodes_states + 1, sizeof(*r->nodes)))
 			return -ENOMEM;
 		r->nodes[r->n_nodes_states] = state;
 		rc = add_happening(r, n ? n->at_us : begin, HAPPENED_NODE, r->n_nodes_states++);

@@ -1,4 +1,5 @@
 /* recording_tasks.c - what nodes did in an iteration, and what its plan said they would. */
+#include "base/array.h"
 #include "controller/replay/recording.h"
 
 #include <errno.h>
@@ -34,15 +35,8 @@ static int see_task(void *context, const struct store_task *t)
 
 	if (kind < 0 || t->node >= g->r->n_nodes || t->microbatch >= MSG_MICROBATCHES)
 		return -EBADMSG;
-	if (g->n + 3 > g->room) {
-		size_t more = g->room ? 2 * g->room : 1024;
-		struct msg_task_event *list = realloc(g->events, more * sizeof(*list));
-
-		if (!list)
-			return -ENOMEM;
-		g->events = list;
-		g->room = more;
-	}
+	if (!array_grow(&g->events, &g->room, g->n + 3, sizeof(*g->events)))
+		return -ENOMEM;
 	if (t->waited_for >= 0 && t->arrived_us < t->start_us) {
 		e.type = WORK_WAITS;
 		e.at_us = e.arrived_us;

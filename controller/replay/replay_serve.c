@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "controller/network/network.h"
 #include "controller/replay/replay.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 
 enum {
 	MESSAGES_A_TURN = 256, MOVE_EVERY_US = 50000, STATUS_EVERY_US = 200000, NODES_EVERY_US = 500000,
@@ -83,7 +83,7 @@ static void send_viewer(void *context, struct msg *m)
 		m->u.see_status.lease_us = v->lease_ends_us - seat->t->now_us;
 	}
 	m->sequence = ++v->sequence;
-	if (see_send(seat->t->post, v->peer, m, seat->t->now_us) != 0) {
+	if (send_message_to(seat->t->post, v->peer, m, seat->t->now_us) != 0) {
 		v->dropped++;
 		v->lagging = true;
 	}
@@ -270,7 +270,7 @@ static void ask_comparison(struct theatre *t, struct viewer *v, const struct msg
 	int rc = replay_present(v->replay, &q.from, excluded, &cluster, &err);
 
 	if (rc == 0)
-		rc = see_compare(m, t->recording->cluster->n_stages, t->recording->n_nodes, excluded, &q,
+		rc = compare_request(m, t->recording->cluster->n_stages, t->recording->n_nodes, excluded, &q,
 				 name, sizeof(name), &err);
 	if (rc != 0) {
 		reply_to(t, v, m->id, rc, "%.180s", err.text);
@@ -380,8 +380,8 @@ static void receive_messages(struct theatre *t)
 static void tell_candidate(struct theatre *t, const struct planned *p)
 {
 	const struct recording *r = t->recording;
-	struct see_run run = { r->n_nodes, r->run->n_shards, r->run->per_shard, r->shard_of, r->unit_s };
-	struct see_plan s;
+	struct message_run run = { r->n_nodes, r->run->n_shards, r->run->per_shard, r->shard_of, r->unit_s };
+	struct plan_message s;
 	struct awaited a;
 	struct seat seat = { t, NULL };
 	uint32_t i = 0;
@@ -397,9 +397,9 @@ static void tell_candidate(struct theatre *t, const struct planned *p)
 		return;
 	if (!p->plan) {
 		reply_to(t, seat.v, a.command, -EINVAL, "%s: %.140s", a.name, p->infeasible);
-	} else if (see_plan_init(&s, &run, p, a.name) == 0) {
+	} else if (plan_message_init(&s, &run, p, a.name) == 0) {
 		send_viewer(&seat, &s.message);
-		see_plan_fini(&s);
+		plan_message_fini(&s);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* replay_state.h - the fold of a recording up to a cursor. Private to replay.c (which moves it) and
- * replay_see.c (which says it). */
+ * replay_messages.c (which says it). */
 #ifndef CONTROLLER_REPLAY_STATE_H
 #define CONTROLLER_REPLAY_STATE_H
 
@@ -47,7 +47,7 @@ struct replay {
 
 	uint64_t acknowledged_to; /* ids up to it, and those in the list */
 	uint64_t *acknowledged;
-	size_t n_acknowledged;
+	size_t n_acknowledged, room_acknowledged;
 
 	uint64_t showing;        /* rises with every snapshot */
 	double pace;

@@ -7,8 +7,8 @@
 
 #include "controller/loop.h"
 #include "controller/tests/under_way.h"
-#include "controller/weights/keepers.h"
-#include "controller/weights/moves.h"
+#include "controller/weights/standbys.h"
+#include "controller/weights/stage_moves.h"
 
 /* n03 alone is left of the second stage, and n00 has a copy of it. */
 static struct controller *down_to_one(void **state)
@@ -30,7 +30,7 @@ static void who_keeps_its_copy_moves_there(void **state)
 {
 	struct controller *c = down_to_one(state);
 
-	copies_balance(c);
+	stage_moves_balance(c);
 	assert_int_equal(c->cluster->nodes[0].stage, 1);
 }
 
@@ -42,10 +42,10 @@ static void nobody_moves_when_another_is_about_to_join(void **state)
 	c->members[4].state = NODE_SYNCING;
 	c->members[4].ready = true;
 	c->members[4].holds = c->committed;
-	copies_balance(c);
+	stage_moves_balance(c);
 	assert_int_equal(c->cluster->nodes[0].stage, 0);
 	c->members[4].holds = c->committed - 1; /* not yet */
-	copies_balance(c);
+	stage_moves_balance(c);
 	assert_int_equal(c->cluster->nodes[0].stage, 1);
 }
 
@@ -59,9 +59,9 @@ static int left_behind_after(struct controller *c)
 	c->phase = PHASE_REDUCING;
 	for (int i = 0; i < NODES; i++)
 		c->members[i].reduced = true;
-	for (c->keepers.looks = 0; c->members[0].keeps == 1 && n < 10000; n++) {
+	for (c->standbys.looks = 0; c->members[0].keeps == 1 && n < 10000; n++) {
 		c->now_us += 100000;
-		copies_turn(c);
+		standbys_turn(c);
 		loop_act(c);
 	}
 	return n;

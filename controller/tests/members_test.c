@@ -12,16 +12,16 @@
 
 #include "controller/controller.h"
 #include "controller/loop.h"
-#include "controller/members/cuts.h"
-#include "controller/members/gather.h"
+#include "controller/members/link_failures.h"
+#include "controller/members/startup.h"
 #include "controller/members/node_state.h"
-#include "controller/network/cut_links.h"
+#include "controller/network/failed_links.h"
 #include "controller/operator/consoles.h"
 #include "controller/planning/answers.h"
 #include "controller/planning/replan.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/home.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/rebalance.h"
+#include "controller/weights/standbys.h"
 
 enum { NODES = 6, SECOND = 1000000, START = 100 * SECOND };
 
@@ -79,7 +79,7 @@ static void unmake(struct controller *c)
 	keys_free(c->identity);
 	consoles_fini(c);
 	cluster_free(c->cluster);
-	free(c->cuts.of);
+	free(c->failed_links.of);
 	free(c->members);
 	free(c);
 }
@@ -136,7 +136,7 @@ static void refuse_copy(struct controller *c, struct member *m)
 	m->state = NODE_SYNCING;
 	m->keeps = 2;
 	m->keeping = 3;
-	copies_kept(c, m, &k);
+	standbys_kept(c, m, &k);
 	assert_int_equal(m->state, NODE_JOINING);
 }
 
@@ -215,14 +215,14 @@ static void says_stuck(struct controller *c, uint16_t from, uint16_t to, uint32_
 	struct msg_stuck s = { to, ms, 250 };
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
 
-	cuts_hear(c, &c->members[from], &h);
+	link_failures_hear(c, &c->members[from], &h);
 }
 
 static void says_well(struct controller *c, uint16_t from)
 {
 	struct msg_heartbeat h = { .n_stuck = 0 };
 
-	cuts_hear(c, &c->members[from], &h);
+	link_failures_hear(c, &c->members[from], &h);
 }
 
 static bool is_out(const struct controller *c, int node)
@@ -252,7 +252,7 @@ static void a_link_between_stages_is_not_there(void **state)
 	says_stuck(c, 1, 3, 750);
 	at(c, START);
 	assert_true(all_are_in(c));
-	assert_true(cuts_between(c, 1, 3) && cuts_between(c, 3, 1) && !cuts_between(c, 1, 2));
+	assert_true(link_failures_between(c, 1, 3) && link_failures_between(c, 3, 1) && !link_failures_between(c, 1, 2));
 	assert_true(*delay(c, 1, 3) < 0 && *delay(c, 3, 1) < 0 && *delay(c, 1, 2) > 0);
 	assert_true(c->plan_wanted != 0);
 	unmake(c);
@@ -273,9 +273,9 @@ static void it_is_believed_once_nobody_complains(void **state)
 	says_stuck(c, 1, 3, 1100);
 	at(c, START + SECOND / 2);
 	says_well(c, 1);
-	assert_true(cuts_between(c, 1, 3));
+	assert_true(link_failures_between(c, 1, 3));
 	at(c, START + 3 * SECOND);
-	assert_false(cuts_between(c, 1, 3));
+	assert_false(link_failures_between(c, 1, 3));
 	assert_true(*delay(c, 1, 3) == 0.07 && *delay(c, 3, 1) == 0.09);
 	unmake(c);
 }
@@ -291,10 +291,10 @@ static void not_while_one_of_them_is_silent(void **state)
 	says_well(c, 1);
 	for (c->now_us = START; c->now_us < START + 5 * SECOND; c->now_us += 100000) {
 		c->members[3].heard_us = c->now_us;
-		cuts_check(c);
+		link_failures_check(c);
 		loop_act(c);
 	}
-	assert_true(cuts_between(c, 1, 3));
+	assert_true(link_failures_between(c, 1, 3));
 	unmake(c);
 }
 
@@ -302,11 +302,11 @@ static int64_t believed_after(struct controller *c, int64_t now_us)
 {
 	says_stuck(c, 1, 3, 750);
 	at(c, now_us);
-	assert_true(cuts_between(c, 1, 3));
+	assert_true(link_failures_between(c, 1, 3));
 	says_well(c, 1);
 	for (int64_t t = now_us; t < now_us + 100 * SECOND; t += 20000) {
 		at(c, t);
-		if (!cuts_between(c, 1, 3))
+		if (!link_failures_between(c, 1, 3))
 			return t - now_us;
 	}
 	fail_msg("never");
@@ -337,7 +337,7 @@ static void who_is_silent_altogether_is_not_cut_off(void **state)
 		c->members[i].heard_us = START - (i == 3 ? 600000 : 0);
 	c->membership.next_look_us = 0;
 	loop_look_at_members(c);
-	assert_true(all_are_in(c) && !cuts_between(c, 1, 3));
+	assert_true(all_are_in(c) && !link_failures_between(c, 1, 3));
 	unmake(c);
 }
 
@@ -349,21 +349,21 @@ static void a_link_on_which_something_moved_lately_is_well(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	cuts_hear(c, &c->members[1], &h);
+	link_failures_hear(c, &c->members[1], &h);
 	at(c, START);
-	assert_false(cuts_between(c, 1, 3));
+	assert_false(link_failures_between(c, 1, 3));
 	s = (struct msg_stuck){ 3, 1499, 500 };
-	cuts_hear(c, &c->members[1], &h);
+	link_failures_hear(c, &c->members[1], &h);
 	at(c, START);
-	assert_false(cuts_between(c, 1, 3));
+	assert_false(link_failures_between(c, 1, 3));
 	c->members[3].late_us = 800000;
 	s = (struct msg_stuck){ 3, 1500, 500 };
-	cuts_hear(c, &c->members[1], &h);
+	link_failures_hear(c, &c->members[1], &h);
 	at(c, START);
-	assert_false(cuts_between(c, 1, 3));
+	assert_false(link_failures_between(c, 1, 3));
 	c->members[3].late_us = 0;
 	at(c, START);
-	assert_true(cuts_between(c, 1, 3));
+	assert_true(link_failures_between(c, 1, 3));
 	unmake(c);
 }
 
@@ -377,10 +377,10 @@ static void what_waited_for_one_that_was_away_is_no_cut(void **state)
 		c->members[from].since_us = START;
 		says_stuck(c, 1, 3, 60000);
 		at(c, START + 749999);
-		assert_false(cuts_between(c, 1, 3));
+		assert_false(link_failures_between(c, 1, 3));
 	}
 	at(c, START + 750000);
-	assert_true(cuts_between(c, 1, 3));
+	assert_true(link_failures_between(c, 1, 3));
 	unmake(c);
 }
 
@@ -396,7 +396,7 @@ static void of_two_replicas_one_is_out(void **state)
 	says_stuck(c, 2, 3, 1500);
 	at(c, START);
 	assert_true(is_out(c, 2) && c->members[2].cut);
-	assert_false(is_out(c, 3) || cuts_between(c, 2, 3));
+	assert_false(is_out(c, 3) || link_failures_between(c, 2, 3));
 	unmake(c);
 }
 
@@ -419,7 +419,7 @@ static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(voi
 	says_stuck(c, 4, 1, 400);
 	at(c, START);
 	assert_true(all_are_in(c));
-	assert_false(cuts_give_way(c)); /* the run waits */
+	assert_false(link_failures_give_way(c)); /* the run waits */
 	assert_true(all_are_in(c));
 	keeps(c, 5, 0);
 	says_stuck(c, 3, 1, 750);
@@ -454,7 +454,7 @@ static void no_plan_without_it_costs_one_end(void **state)
 		says_stuck(c, 1, 3, 5000);
 		at(c, START);
 		assert_true(all_are_in(c));
-		assert_true(cuts_give_way(c));
+		assert_true(link_failures_give_way(c));
 		assert_int_equal(is_out(c, 1), !last);
 		assert_int_equal(is_out(c, 3), last);
 		assert_true(c->members[last ? 3 : 1].cut);
@@ -496,7 +496,7 @@ static void a_joiner_fetches_by_other_links(void **state)
 	assert_int_equal(m->source, 2);
 	says_stuck(c, 5, 2, 750);
 	at(c, START);
-	assert_true(cuts_between(c, 2, 5) && all_are_in(c));
+	assert_true(link_failures_between(c, 2, 5) && all_are_in(c));
 	copies_fetch(c, m, 1);
 	assert_int_equal(m->source, 3);
 	unmake(c);
@@ -516,7 +516,7 @@ static void who_belongs_there_keeps_a_copy(void **state)
 			c->members[i].home = c->cluster->nodes[i].stage;
 		c->members[home].home = 0;
 		c->cluster->delay_s[1 * NODES + 3] = 0.01;
-		copies_turn(c);
+		standbys_turn(c);
 		loop_act(c);
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(c->members[i].keeps, i == home ? 0 : -1);
@@ -539,21 +539,21 @@ static void who_has_slow_links_does_not_go_home(void **state)
 	c->members[2].home = 0;
 	c->phase = PHASE_COMPUTING;
 	c->members[2].links_ratio = 4;
-	home_turn(c);
-	assert_int_equal(c->home.next_us, 0);
+	rebalance_turn(c);
+	assert_int_equal(c->rebalance.next_us, 0);
 	c->members[2].links_ratio = 1;
-	home_turn(c);
-	assert_true(c->home.next_us > 0); /* it was tried: nobody hears */
+	rebalance_turn(c);
+	assert_true(c->rebalance.next_us > 0); /* it was tried: nobody hears */
 	for (int k = 0; k < 2; k++) {
-		c->home.pair[k] = &c->members[2 * k];
-		c->home.pair[k]->keeps = !k;
-		c->home.pair[k]->homing = true;
+		c->rebalance.pair[k] = &c->members[2 * k];
+		c->rebalance.pair[k]->keeps = !k;
+		c->rebalance.pair[k]->homing = true;
 	}
-	home_turn(c);
-	assert_ptr_equal(c->home.pair[0], &c->members[0]);
+	rebalance_turn(c);
+	assert_ptr_equal(c->rebalance.pair[0], &c->members[0]);
 	c->members[0].links_ratio = 4; /* meanwhile */
-	home_turn(c);
-	assert_null(c->home.pair[0]);
+	rebalance_turn(c);
+	assert_null(c->rebalance.pair[0]);
 	unmake(c);
 }
 
@@ -669,7 +669,7 @@ static struct controller *gathering(void)
 static bool begins(struct controller *c, int64_t now_us)
 {
 	c->now_us = now_us;
-	gather_turn(c);
+	startup_turn(c);
 	return c->phase != PHASE_GATHERING;
 }
 

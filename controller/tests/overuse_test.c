@@ -20,35 +20,35 @@ enum { HOSTILE = 4 };
 
 static void a_budget_comes_back_with_time(void **state)
 {
-	struct budget b = { 0 };
+	struct rate_limit b = { 0 };
 	int taken = 0;
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		taken += budget_take(&b, 1, 10, 2, 5000000);
+		taken += rate_limit_take(&b, 1, 10, 2, 5000000);
 	assert_int_equal(taken, 10);
-	assert_false(budget_take(&b, 1, 10, 2, 5400000));
-	assert_true(budget_take(&b, 1, 10, 2, 5500000));
-	assert_false(budget_take(&b, 2, 10, 2, 6000000));
-	assert_true(budget_take(&b, 10, 10, 2, 60000000));
-	assert_false(budget_take(&b, 11, 10, 2, 600000000));
+	assert_false(rate_limit_take(&b, 1, 10, 2, 5400000));
+	assert_true(rate_limit_take(&b, 1, 10, 2, 5500000));
+	assert_false(rate_limit_take(&b, 2, 10, 2, 6000000));
+	assert_true(rate_limit_take(&b, 10, 10, 2, 60000000));
+	assert_false(rate_limit_take(&b, 11, 10, 2, 600000000));
 }
 
 static void a_number_is_new_once(void **state)
 {
-	struct once o = { 0 };
+	struct number_set o = { 0 };
 
 	(void)state;
 	for (int again = 0; again < 2; again++) {
 		for (uint64_t i = 1; i <= 100000; i++)
-			assert_true(once_add(&o, i << 20 | 1));
+			assert_true(number_set_add(&o, i << 20 | 1));
 		for (uint64_t i = 1; i <= 100000; i++)
-			assert_false(once_add(&o, i << 20 | 1));
-		once_clear(&o);
+			assert_false(number_set_add(&o, i << 20 | 1));
+		number_set_clear(&o);
 	}
-	assert_true(once_add(&o, 1));
-	assert_false(once_add(&o, 1));
-	once_fini(&o);
+	assert_true(number_set_add(&o, 1));
+	assert_false(number_set_add(&o, 1));
+	number_set_fini(&o);
 }
 
 /* About one node, whatever the reason; of the others all are told, and of that one how many were not. */

@@ -4,7 +4,7 @@
  * gradient is counted, told, summed, the sum told, the commit applied; a node dies, is taken for dead though it
  * lives, comes back; a keeper's copy is whole; a sum is wrong; the controller dies, at any moment, also while it tells
  * its agents something, and another takes over. The controller's steps are those of iteration.c, reroute.c,
- * commit.c, recover.c and carry.c, under the same names.
+ * commit.c, recover.c and takeover.c, under the same names.
  *
  * Left out, as they change nothing of what is counted where: F and the loss (what a gradient needs is there, or not),
  * slots, moves of what has not begun, evaluations, checkpoints, who lies. What agents send each other arrives

@@ -1,4 +1,4 @@
-/* An iteration that begins anew, a stage without a replica, another controller: as recover.c, gather.c and carry.c
+/* An iteration that begins anew, a stage without a replica, another controller: as recover.c, startup.c and takeover.c
  * have it. */
 #include "controller/tests/protocol_run.h"
 
@@ -174,7 +174,7 @@ static void tell_changed(struct p_run *r)
 	p_lose_inputs(r, &before);
 }
 
-static bool carry_on(struct p_run *r)
+static bool takeover_resume(struct p_run *r)
 {
 	struct p_node *gone;
 
@@ -223,6 +223,6 @@ void p_gather(struct p_run *r)
 		r->s.phase = P_COMMITTED;
 	else if (!p_replicas_everywhere(r))
 		r->s.phase = P_STALLED_PLANNING;
-	else if (!carry_on(r))
+	else if (!takeover_resume(r))
 		p_begin_anew(&r->s);
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "controller/iteration/carry.h"
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/takeover.h"
+#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/sums.h"
@@ -446,9 +446,9 @@ static void is_succeeded(struct walk *w)
 	was->cluster = NULL;
 	controller_fini(was);
 	free(was);
-	carry_read(c);
-	assert_non_null(c->carried.plan);
-	c->carried.plan->plan->overlap_sync = w->p.overlap;
+	takeover_read(c);
+	assert_non_null(c->takeover.plan);
+	c->takeover.plan->plan->overlap_sync = w->p.overlap;
 	c->phase = PHASE_GATHERING;
 	w->c = c;
 }
@@ -472,7 +472,7 @@ static void gathers(struct walk *w)
 	if (!replicas_everywhere(c)) {
 		c->phase = PHASE_STALLED;
 		c->stall.in = PHASE_PLANNING;
-	} else if (!carry_on(c)) {
+	} else if (!takeover_resume(c)) {
 		c->phase = PHASE_PLANNING;
 	}
 }
@@ -598,7 +598,7 @@ static void begins(struct walk *w, uint64_t seed)
 	w->c->current->plan->overlap_sync = w->p.overlap;
 	if (w->p.ahead)
 		w->c->links = link_table_new(w->c->n_members);
-	carry_record(w->c); /* as begin has it */
+	takeover_record(w->c); /* as begin has it */
 	sums_order_ahead(w->c);
 	w->told[0] = 0;
 	protocol_begin(&w->p, &w->s);

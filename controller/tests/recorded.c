@@ -226,7 +226,7 @@ void recorded_make(char *folder, const struct recorded_options *o, struct store 
 				   "\"shards\":[0,-1,-1,-1]}", NULL), 0);
 	moment(s, o, 1, 1000, "phase", "gathering", -1, -1, 0);
 	for (int n = 0; n < 3; n++)
-		moment(s, o, 1, 1500, "node", "live", n, n > 0, 0);
+		moment(s, o, 1, 1500, "node", "live", n, n > 0, 4000 + n);
 	note(s, 0, 1900, "event", 0, -1, "3 of 4 agents are here");
 	for (uint64_t k = 1; k <= (o->until ? o->until : 3); k++) {
 		if (second(o, k)) {

@@ -11,9 +11,9 @@
 
 #include "controller/history/run_state.h"
 #include "controller/operator/command.h"
-#include "controller/planning/ahead.h"
+#include "controller/planning/contingency.h"
 #include "controller/planning/answers.h"
-#include "controller/planning/question.h"
+#include "controller/planning/request.h"
 #include "controller/planning/replan.h"
 #include "controller/tests/under_way.h"
 
@@ -68,8 +68,8 @@ static void a_baseline_is_asked_once(void **state)
 	struct controller *c = *state;
 
 	c->options.ahead_s = 1;
-	assert_int_equal(ahead_start(c, NULL), 0);
-	assert_null(c->ahead);
+	assert_int_equal(contingency_start(c, NULL), 0);
+	assert_null(c->contingency);
 	c->members[4].marked = true;
 	replan(c, "a node was marked failed");
 	wait_for_plan(c);

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "controller/replay/replay_serve.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/tests/recorded.h"
 #include "wire/keys.h"
 #include "wire/post.h"
@@ -116,7 +116,7 @@ static void stop(struct server *s, struct client *c, int n_clients)
 
 static void tell(struct client *c, const struct msg *m)
 {
-	assert_int_equal(see_send(c->post, c->server, m, clock_monotonic_us()), 0);
+	assert_int_equal(send_message_to(c->post, c->server, m, clock_monotonic_us()), 0);
 }
 
 static uint64_t ask(struct client *c, struct msg_command command)

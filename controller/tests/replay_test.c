@@ -12,7 +12,7 @@
 
 #include "base/rng.h"
 #include "controller/replay/replay.h"
-#include "controller/operator/see.h"
+#include "controller/operator/console_messages.h"
 #include "controller/tests/recorded.h"
 
 enum { EVENTS = 3 * RECORDED_TASKS, FIRST_MS = 1000, LAST_MS = 5600 };
@@ -245,6 +245,7 @@ static void numbers_are_the_rows(void **state)
 	assert_int_equal(s->nodes[0].heard_us, 3460000);
 	assert_int_equal(s->nodes[0].hash, 10);
 	assert_int_equal(s->nodes[1].hash, 11);
+	assert_int_equal(s->nodes[0].pid, 4000);
 	assert_int_equal(s->nodes[3].state, NODE_ABSENT);
 	assert_int_equal(s->notes[1].kind, NOTE_ALERT);
 	assert_int_equal(s->notes[1].mark, 'F');
@@ -663,19 +664,19 @@ static void the_present_can_be_planned_from(void **state)
 	assert_int_equal(c->nodes[3].stage, 1);
 	assert_true(c->nodes[1].forward_s == 0.3 && c->delay_s[1 * RECORDED_NODES] == 0.5);
 	q.from = plan;
-	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
 	assert_true(excluded[1]);
 	assert_int_equal(q.path_length, 1);
 	assert_ptr_equal(q.from, plan);
 	assert_string_equal(name, "best 1/2 -n01");
 	m.value = 2;
-	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), -EINVAL);
+	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), -EINVAL);
 	m.value = 0;
 	m.node = RECORDED_NODES;
-	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), -EINVAL);
+	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), -EINVAL);
 	m.node = -1;
 	strcpy(m.text, "magic");
-	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), -EINVAL);
+	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), -EINVAL);
 	cluster_free(c);
 	strike(&g);
 }
@@ -692,23 +693,23 @@ static void who_is_out_can_be_said(void **state)
 	struct error err;
 
 	(void)state;
-	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
 	assert_true(excluded[0]);
 	assert_int_equal(q.algorithm, PLAN_BEST);
 	assert_string_equal(name, "branch 1/2");
 	strcpy(m.text, "branch 1,2");
 	m.node = 3;
-	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
 	assert_true(!excluded[0] && excluded[1] && excluded[2] && excluded[3]);
 	assert_string_equal(name, "branch 1/2 -n03");
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		strcpy(m.text, wrong[i]);
-		assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name),
+		assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name),
 					     &err), -EINVAL);
 	}
 	m.node = -1;
 	strcpy(m.text, "branch -");
-	assert_int_equal(see_compare(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
 	assert_true(!excluded[1] && !excluded[2] && !excluded[3]);
 }
 

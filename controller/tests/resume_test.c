@@ -14,7 +14,7 @@
 #include "controller/history/record.h"
 #include "controller/history/resume.h"
 #include "controller/history/run_state.h"
-#include "controller/members/gather.h"
+#include "controller/members/startup.h"
 #include "controller/members/member.h"
 #include "controller/operator/consoles.h"
 #include "controller/tests/recorded.h"
@@ -112,7 +112,7 @@ static void comes_back(struct controller *c, int node, bool with_weights)
 static bool goes_on(struct controller *c, int64_t now_us)
 {
 	c->now_us = now_us;
-	gather_turn(c);
+	startup_turn(c);
 	return c->phase != PHASE_GATHERING;
 }
 

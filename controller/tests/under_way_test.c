@@ -15,16 +15,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "controller/iteration/carry_record.h"
+#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
-#include "controller/members/cuts.h"
+#include "controller/members/link_failures.h"
 #include "controller/members/members.h"
 #include "controller/members/node_state.h"
-#include "controller/network/cut_links.h"
-#include "controller/planning/question.h"
+#include "controller/network/failed_links.h"
+#include "controller/planning/request.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/recover.h"
@@ -632,14 +632,14 @@ static struct controller *successor(struct controller *c)
 
 	next->store = c->store;
 	next->first_attempt = next->own_attempt = 1000;
-	carry_read(next);
+	takeover_read(next);
 	return next;
 }
 
 static void knows_the_changed_routes(const struct controller *c, const struct controller *next)
 {
-	assert_non_null(next->carried.plan);
-	assert_int_equal(next->carried.first, FIRST);
+	assert_non_null(next->takeover.plan);
+	assert_int_equal(next->takeover.first, FIRST);
 	assert_int_equal(next->first_attempt, 1000);
 	for (uint32_t i = 0; i < N; i++) {
 		const struct microbatch *a = &c->routes.microbatches[i], *b = &next->routes.microbatches[i];
@@ -696,9 +696,9 @@ static void what_goes_as_planned_waits_for_no_disk(void **state)
 {
 	struct controller *c = *state;
 
-	carry_record(c);
+	takeover_record(c);
 	watch_disk(c);
-	carry_record(c);
+	takeover_record(c);
 	assert_int_equal(disk.synced, 0);
 	members_gone(c, &c->members[4], "is gone");
 	loop_act(c);
@@ -706,11 +706,11 @@ static void what_goes_as_planned_waits_for_no_disk(void **state)
 	c->iteration++;
 	c->members[4].lost_here = false;
 	assert_int_equal(routes_from_plan(&c->routes, c->current->plan, c->shard_of, DATA, EACH, FIRST, NULL), 0);
-	carry_record(c);
+	takeover_record(c);
 	assert_int_equal(disk.synced, 1);
 	c->first_attempt++; /* it begins anew */
 	assert_int_equal(routes_from_plan(&c->routes, c->current->plan, c->shard_of, DATA, EACH, FIRST + 1, NULL), 0);
-	carry_record(c);
+	takeover_record(c);
 	assert_int_equal(disk.synced, 2);
 	forget_disk();
 }
@@ -745,7 +745,7 @@ static void record(struct controller *c, const char *routes, int iteration)
 static bool carries(struct controller *c)
 {
 	struct controller *next = successor(c);
-	bool any = next->carried.plan != NULL;
+	bool any = next->takeover.plan != NULL;
 
 	forget(next);
 	return any;
@@ -811,8 +811,8 @@ static void complains(struct controller *c, uint16_t from, uint16_t to)
 
 	for (int i = 0; i < NODES; i++)
 		c->members[i].heard_us = c->now_us;
-	cuts_hear(c, &c->members[from], &h);
-	cuts_check(c);
+	link_failures_hear(c, &c->members[from], &h);
+	link_failures_check(c);
 	loop_act(c);
 }
 
@@ -881,7 +881,7 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 	does(c, data, 0, WORK_LOSS, FIRST, 0.1);
 	does(c, next, 0, WORK_BACKWARD, FIRST, 0.1);
 	complains(c, next, data);
-	assert_true(cuts_between(c, data, next));
+	assert_true(link_failures_between(c, data, next));
 	assert_int_equal(out->state, NODE_DEAD);
 	assert_int_equal(c->phase, PHASE_COMPUTING);
 	assert_true(second_of(c, 0) != next);
@@ -889,7 +889,7 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 	members_heartbeat(c, out, &h);
 	loop_act(c);
 	assert_true(out->state != NODE_DEAD); /* though the link is still not there */
-	assert_true(cuts_between(c, data, next));
+	assert_true(link_failures_between(c, data, next));
 }
 
 /* Of the others nobody is left to go around it. */

@@ -2,10 +2,10 @@
 #include "controller/trust/held_sums.h"
 
 #include "controller/controller.h"
-#include "controller/iteration/standstill.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 
 static struct member *awaited_by(struct controller *c, const struct member *m)
 {
@@ -38,10 +38,10 @@ static void says_no_sum(struct controller *c)
 			continue;
 		note(c, NOTE_ALERT, m->id, 0, "n%02u waits for nobody, and does not say its sum of S%d",
 		     m->id, member_stage(c, m));
-		if (doubt_doubts(c, m->id))
-			doubt_proven(c, m, "does not say its sum");
+		if (suspicion_concerns(c, m->id))
+			suspicion_proven(c, m, "does not say its sum");
 		else
-			doubt_overdue(c, m, "does not say its sum");
+			suspicion_overdue(c, m, "does not say its sum");
 		return;
 	}
 }
@@ -60,11 +60,11 @@ static int64_t sum_patience_us(const struct controller *c)
 
 /* Who is awaited at the end of a row of waiting replicas, or the one who waits for it if that one is in more
  * pairs; where nobody says whom it awaits, whoever does not say its sum. */
-void doubt_held_up(struct controller *c)
+void suspicion_held_up(struct controller *c)
 {
 	int64_t patience = sum_patience_us(c);
 
-	if (!standstill_look(c) || !standstill_for(c, patience))
+	if (!stall_look(c) || !stall_for(c, patience))
 		return;
 	c->steps++;
 	for (uint32_t i = 0; i < c->n_members; i++) {
@@ -75,8 +75,8 @@ void doubt_held_up(struct controller *c)
 		bad = end_of_row(c, m, &by);
 		if (!by)
 			continue;
-		doubt_pair(c, bad->id, by->id);
-		if (pairs_guilt(&c->pairs, by->id) > pairs_guilt(&c->pairs, bad->id)) {
+		suspicion_pair(c, bad->id, by->id);
+		if (contradictions_guilt(&c->contradictions, by->id) > contradictions_guilt(&c->contradictions, bad->id)) {
 			struct member *other = bad;
 
 			bad = by;
@@ -84,7 +84,7 @@ void doubt_held_up(struct controller *c)
 		}
 		note(c, NOTE_ALERT, bad->id, 0, "n%02u waits for n%02u's part of the sum of S%d: without n%02u",
 		     by->id, bad->id, member_stage(c, bad), bad->id);
-		doubt_left_out(c, bad, by, "holds a sum up");
+		suspicion_left_out(c, bad, by, "holds a sum up");
 		return;
 	}
 	says_no_sum(c);

@@ -5,6 +5,6 @@
 struct controller;
 
 /* A sum does not come, and somebody for whom all wait sends nothing: it is left out. */
-void doubt_held_up(struct controller *c);
+void suspicion_held_up(struct controller *c);
 
 #endif

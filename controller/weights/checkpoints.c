@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "controller/controller.h"
-#include "controller/members/door.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "model/files/checkpoint.h"
@@ -141,7 +141,7 @@ void checkpoint_saved(struct controller *c, struct member *m, const struct msg_s
 	struct error err = { "" };
 
 	if (m->saving == 0 || r->iteration != m->saving || r->stage != m->saving_stage) {
-		door_stray(c, m, "tells of checkpoints that nobody asked it for");
+		admission_stray(c, m, "tells of checkpoints that nobody asked it for");
 		return; /* or it has answered */
 	}
 	m->saving = 0;

@@ -3,7 +3,7 @@
  * Where nobody else has a stage's weights, those of one that was left out since the last commit do: of
  * that commit another has told the same hash, which what is fetched must have.
  *
- * Who is to keep one: keepers.c. Who moves to the stage that it keeps: moves.c.
+ * Who is to keep one: standbys.c. Who moves to the stage that it keeps: stage_moves.c.
  */
 #include "controller/weights/copies.h"
 
@@ -12,8 +12,8 @@
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/members/peers.h"
-#include "controller/members/places.h"
-#include "controller/network/cut_links.h"
+#include "controller/members/placement.h"
+#include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
 
 enum { COPY_FLOATS = 5 }; /* of each parameter: weights, gradient, moments, the sum */
@@ -88,9 +88,9 @@ static struct member *source_for(struct controller *c, int stage, const struct m
 		bool replica =
 			m->replica && m->state == NODE_LIVE && member_stage(c, m) == stage;
 
-		if (m == to || (!replica && !copy_usable(c, m, stage)) || cuts_between(c, m->id, to->id))
+		if (m == to || (!replica && !copy_usable(c, m, stage)) || link_failures_between(c, m->id, to->id))
 			continue;
-		if (!best || place_distance_s(c, m, to) < place_distance_s(c, best, to))
+		if (!best || placement_distance_s(c, m, to) < placement_distance_s(c, best, to))
 			best = m;
 	}
 	return best ? best : left_out_with(c, stage);

@@ -13,14 +13,14 @@
 
 #include "controller/controller.h"
 #include "controller/history/finish.h"
-#include "controller/iteration/anew.h"
+#include "controller/iteration/restart.h"
 #include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/supervisor.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/moves.h"
+#include "controller/weights/stage_moves.h"
 #include "controller/weights/restore.h"
 
 enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
@@ -92,7 +92,7 @@ static void take_over(struct controller *c, int stage, struct member *holder)
 	note(c, NOTE_EVENT, taker->id, 'R',
 	     "n%02u takes S%d over, from the copy of it%llu at n%02u", taker->id, stage,
 	     (unsigned long long)c->committed, holder->id);
-	copies_move(c, taker, stage);
+	stage_moves_move(c, taker, stage);
 }
 
 /* Every node of the stage, or that kept a copy of it, is a new process: there is nobody to wait for. */
@@ -117,7 +117,7 @@ static bool may_hold(const struct controller *c, int stage)
 		const struct member *m = &c->members[i];
 
 		if (member_alive(m) && !m->marked && !m->differs && m->held_stage == stage && m->holds == c->committed &&
-		    m->heard_us <= m->unready_us + SILENCE_BEAT_US + silence_round_trip(&m->rounds))
+		    m->heard_us <= m->unready_us + TIMEOUT_BEAT_US + timeout_round_trip(&m->rounds))
 			return true;
 	}
 	return false;
@@ -136,7 +136,7 @@ static void make_anew(struct controller *c, int stage)
 		return;
 	}
 	if (member_stage(c, taker) != stage)
-		copies_exchange(c, taker, stage);
+		stage_moves_exchange(c, taker, stage);
 	if (!restore_average(c, stage, taker) && c->now_us - c->stall.since_us > LOST_PATIENCE_US &&
 	    c->jsonl)
 		controller_finish(c, 1,
@@ -206,5 +206,5 @@ void recover_turn(struct controller *c)
 			bring_back(c, s);
 	}
 	if (all && c->phase == PHASE_STALLED)
-		recover_restart(c, "a stage was taken over");
+		restart_iteration(c, "a stage was taken over");
 }

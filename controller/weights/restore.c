@@ -14,20 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/standstill.h"
-#include "controller/list.h"
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
-#include "controller/members/places.h"
+#include "controller/members/placement.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/doubt.h"
+#include "controller/trust/suspicion.h"
 #include "controller/weights/copies.h"
-#include "controller/weights/moves.h"
+#include "controller/weights/stage_moves.h"
 #include "model/average.h"
 
 enum { ANEW_AGAIN_US = 1000000 }; /* until a stage that could not be made of its neighbours is tried again */
@@ -36,14 +36,15 @@ enum { ANEW_AGAIN_US = 1000000 }; /* until a stage that could not be made of its
 
 struct shards {
 	struct kept_shard *list;
-	uint32_t n, room;
+	uint32_t n;
+	size_t room;
 };
 
 static int see_shard(void *context, const struct store_shard *k)
 {
 	struct shards *s = context;
 
-	if (!list_grow(&s->list, s->n, &s->room, sizeof(*s->list)))
+	if (!array_grow(&s->list, &s->room, s->n + 1, sizeof(*s->list)))
 		return -ENOMEM;
 	s->list[s->n].iteration = k->iteration;
 	s->list[s->n].stage = k->stage;
@@ -158,7 +159,7 @@ static struct member *choose_reader(struct controller *c, int stage, uint64_t *h
 			continue;
 		has = on_host(r, m, stage, hash);
 		mine = own && has ? 3 : has && alive_in(c, member_stage(c, m)) > 1 ? 2 : own;
-		if (mine && !doubt_late(c, m))
+		if (mine && !suspicion_late(c, m))
 			mine += 3;
 		if (mine > rank) {
 			best = m;
@@ -194,7 +195,7 @@ static bool read_stage(struct controller *c, int stage)
 	if (!who)
 		return false;
 	if (member_stage(c, who) != stage)
-		copies_exchange(c, who, stage);
+		stage_moves_exchange(c, who, stage);
 	r->who[stage] = who->id;
 	m.u.restore = (struct msg_restore){ .stage = (uint8_t)stage,
 					    .kind = RESTORE_FILE,
@@ -471,7 +472,7 @@ static double fetches_s(const struct controller *c)
 	double s = 0;
 
 	for (uint32_t i = 0; r->average && i < r->n_from; i++)
-		s += place_transfer_s(c, &c->members[r->from_nodes[i]], &c->members[r->who[r->stage]],
+		s += placement_transfer_s(c, &c->members[r->from_nodes[i]], &c->members[r->who[r->stage]],
 				      parameter_bytes * (double)c->stage_parameters[r->from[i]]);
 	return s;
 }
@@ -506,13 +507,13 @@ static void give_up_silent(struct controller *c)
 		silent[n++] = m;
 		most = c->stage_parameters[s] > most ? c->stage_parameters[s] : most;
 	}
-	if (!standstill_for(c, patience_us(c, most)))
+	if (!stall_for(c, patience_us(c, most)))
 		return;
 	c->steps++;
 	r->all_silent = r->all_silent || (n == asked && asked > 1);
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = silent[i];
-		bool again = doubt_late(c, m) && (n < asked || !r->all_silent);
+		bool again = suspicion_late(c, m) && (n < asked || !r->all_silent);
 
 		note(c, NOTE_ALERT, m->id, 0, "n%02u says nothing of S%d, which it is to put back", m->id,
 		     member_stage(c, m));
@@ -520,7 +521,7 @@ static void give_up_silent(struct controller *c)
 		m->assignment = ++c->assignments; /* what it says now comes too late */
 		m->overdue_in = c->iteration;
 		if (again)
-			doubt_proven(c, m, "does not put its stage back");
+			suspicion_proven(c, m, "does not put its stage back");
 		else
 			members_set(c, m, NODE_JOINING, "did not put its stage back");
 	}
@@ -557,7 +558,7 @@ void restore_turn(struct controller *c)
 		if (!r->average || s == r->stage)
 			all = all && r->who[s] >= 0 && has_answered(c, &c->members[r->who[s]]);
 	if (!all) {
-		if (standstill_look(c))
+		if (stall_look(c))
 			give_up_silent(c);
 	} else if (r->average) {
 		finish_average(c);

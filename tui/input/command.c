@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/faults.h"
+
 static const struct command_entry entries[] = {
 	{ "skip", "STAGES", "skip that many stages a microbatch, after a preview",
 	  ACTION_SKIP },
 	{ "fail", "NODE", "mark a node failed, after a preview", ACTION_FAIL },
 	{ "recover", "NODE", "take a node back", ACTION_RECOVER },
 	{ "inject", "KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]",
-	  "kill, hang, slow-node, slow-link, loss, partition, corrupt", ACTION_INJECT },
+	  FAULT_NAMES, ACTION_INJECT },
 	{ "heal", "FAULT", "heal one injected failure", ACTION_HEAL },
 	{ "heal-all", "", "heal every injected failure", ACTION_HEAL_ALL },
 	{ "pause", "", "pause at the iteration's end", ACTION_PAUSE },

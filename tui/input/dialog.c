@@ -154,7 +154,7 @@ static void open_fail(struct ui *u, const struct state *s)
 	if (n->state == NODE_FAILED || n->state == NODE_DEAD) {
 		d->kind = DIALOG_NONE;
 		ui_say(u, STYLE_WARNING, "n%02u is %s already", (unsigned)d->node,
-		       state_node_name(n->state));
+		       node_state_shown(n->state));
 	} else if (!dialog_stage_has_others(s, d->node)) {
 		d->forbidden = true;
 		snprintf(d->why, sizeof(d->why),
@@ -178,19 +178,19 @@ static void open_recover(struct ui *u, const struct state *s)
 
 static void open_inject(struct dialog *d, const struct state *s)
 {
+	const struct fault_description *fault = fault_describe(d->fault);
 	int64_t last = s->n_nodes > 0 ? s->n_nodes - 1 : 0;
 
 	add_field(d, "node", FIELD_NODE, d->node, 0, last, 1);
-	if (d->fault == FAULT_SLOW_LINK || d->fault == FAULT_LOSS ||
-	    d->fault == FAULT_PARTITION)
+	if (fault->of_links)
 		add_field(d, "other end", FIELD_NODE, -1, -1, last, 1);
-	if (d->fault == FAULT_SLOW_NODE || d->fault == FAULT_SLOW_LINK)
+	if (fault->factor == FACTOR_TIMES)
 		add_field(d, "slower", FIELD_TIMES, 4, 2, 100, 1);
-	if (d->fault == FAULT_LOSS)
-		add_field(d, "lost", FIELD_PERCENT, 5, 1, 100, 1);
-	if (d->fault != FAULT_KILL) /* a kill does not heal */
+	if (fault->factor == FACTOR_PROBABILITY)
+		add_field(d, "lost", FIELD_PERCENT, 5, 1, 99, 1);
+	if (!fault->for_good)
 		add_field(d, "heals after", FIELD_SECONDS, 60, 5, 3600, 5);
-	d->want_typed = d->fault == FAULT_KILL || d->fault == FAULT_PARTITION;
+	d->want_typed = fault->confirmed;
 }
 
 /* What is chosen in the journal; else the last act that is not undone yet, which the controller
@@ -300,7 +300,7 @@ static void change_field(struct ui *u, const struct state *s, uint32_t field, in
 static void list_key(struct ui *u, const struct state *s, uint32_t key)
 {
 	struct dialog *d = &u->dialog;
-	uint32_t n = d->kind == DIALOG_FAULT ? FAULT_CORRUPT : s->n_faults;
+	uint32_t n = d->kind == DIALOG_FAULT ? FAULT_LAST : s->n_faults;
 
 	if (key == PRESS_ARROW_DOWN || key == 'j' || key == PRESS_TAB)
 		d->choice = n ? (d->choice + 1) % n : 0;
@@ -309,7 +309,7 @@ static void list_key(struct ui *u, const struct state *s, uint32_t key)
 	else if (key == PRESS_ESCAPE || key == 'q')
 		close_dialog(u);
 	else if (key == PRESS_ENTER && d->kind == DIALOG_FAULT) {
-		d->fault = (enum fault_kind)(FAULT_KILL + d->choice);
+		d->fault = (enum fault_kind)(FAULT_NONE + 1 + d->choice);
 		dialog_open(u, s, DIALOG_INJECT);
 	} else if (key == PRESS_ENTER && d->choice < s->n_faults) {
 		ui_send(u, s,

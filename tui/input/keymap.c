@@ -46,7 +46,7 @@ static const struct keymap_entry entries[] = {
 	  "mark the selected node failed: the plan goes round it" },
 	{ ACTION_RECOVER, GROUP_ACT, "recover", "R", "recover", "take the selected node back" },
 	{ ACTION_INJECT, GROUP_ACT, "inject", "I", "inject",
-	  "inject a failure: kill, hang, slow, loss, partition, corrupt" },
+	  "inject a failure at the selected node, from a list" },
 	{ ACTION_HEAL, GROUP_ACT, "heal", "H", "heal", "heal one injected failure" },
 	{ ACTION_HEAL_ALL, GROUP_ACT, "heal-all", "X", "HEAL ALL",
 	  "heal every injected failure, at once and unasked" },

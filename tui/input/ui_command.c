@@ -55,15 +55,10 @@ static void set_field(struct dialog *d, uint32_t i, long v)
  */
 static void type_inject(struct ui *u, const struct state *s, char **word, int n)
 {
-	int kind = FAULT_NONE;
+	int kind = n > 1 ? fault_named(word[1]) : FAULT_NONE;
 
-	for (int k = FAULT_KILL; n > 1 && k <= FAULT_CORRUPT; k++)
-		if (strcmp(word[1], state_fault_name((enum fault_kind)k)) == 0)
-			kind = k;
-	if (kind == FAULT_NONE) {
-		ui_say(u, STYLE_ALERT,
-		       "inject what? kill, hang, slow-node, slow-link, loss, partition or "
-		       "corrupt");
+	if (kind <= FAULT_NONE) {
+		ui_say(u, STYLE_ALERT, "inject what? %s", FAULT_NAMES);
 		return;
 	}
 	if (!select_typed_node(u, s, n > 2 ? word[2] : NULL))

@@ -57,7 +57,7 @@ static void ask_lease(struct ui *u, const struct state *s, struct msg_command th
 	u->has_waiting = true;
 	u->arming = queue_command(u, arm);
 	ui_say(u, STYLE_WARNING, "taking the operator's lease for 10 minutes, to %s",
-	       state_verb_name(then.verb));
+	       verb_name(then.verb));
 }
 
 /* In this order: nothing leaves without a live controller or from a picture of the past;
@@ -98,7 +98,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		ask_lease(u, s, c);
 		return 0;
 	}
-	ui_say(u, STYLE_TEXT, "%s sent", state_verb_name(c.verb));
+	ui_say(u, STYLE_TEXT, "%s sent", verb_name(c.verb));
 	return queue_command(u, c);
 }
 
@@ -119,7 +119,7 @@ void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
 	} else if (had) {
 		ui_say(u, STYLE_WARNING,
 		       "the operator's lease is ours (:arm off gives it back); %s sent",
-		       state_verb_name(u->waiting.verb));
+		       verb_name(u->waiting.verb));
 		queue_command(u, u->waiting);
 	} else if (*r->text) {
 		ui_say(u, STYLE_GOOD, "%s", r->text);

@@ -116,7 +116,7 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 	    s->iteration != s->status.iteration) {
 		chips_add(c, 6, STYLE_TEXT, "%s",
 			  *s->status.doing ? s->status.doing
-					   : state_phase_name(s->status.phase));
+					   : phase_name(s->status.phase));
 		return;
 	}
 	at = state_plan_s(s, u->now_us - s->iteration_us);

@@ -73,7 +73,7 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 			snprintf(peer, sizeof(peer), ">n%02d", f->peer);
 		screen_print(out, at.x, y++, at.w, STYLE_WARNING,
 			     "*  fault#%u %s n%02d%s heals in %s", f->fault,
-			     state_fault_name(f->kind), f->node, peer, left);
+			     fault_name(f->kind), f->node, peer, left);
 	}
 	for (size_t i = s->n_notes; i > 0 && y < at.y + at.h; i--) {
 		const struct msg_see_note *n = &s->notes[i - 1];

@@ -161,7 +161,8 @@ static void draw_row(struct screen *out, int x, int y, const struct window *w,
 {
 	struct row row;
 	int now = column_of(w, w->now_us);
-	bool away = n->see.state >= NODE_FAILED || n->see.state == NODE_ABSENT;
+	enum node_presence presence = node_presence(n->see.state);
+	bool away = presence == NODE_LOST || presence == NODE_NOT_THERE;
 	int gone = away ? column_of(w, n->see.since_us) : COLUMNS;
 
 	if (w->plan && !away)
@@ -340,7 +341,7 @@ static void draw_welcome(struct screen *out, struct rect at, const struct state 
 	char key[16];
 
 	screen_print(out, at.x + 2, y++, at.w - 2, STYLE_STRONG, "No task has run yet: %s",
-		     *s->status.doing ? s->status.doing : state_phase_name(s->status.phase));
+		     *s->status.doing ? s->status.doing : phase_name(s->status.phase));
 	screen_text(out, at.x + 2, y++, at.w - 2, STYLE_FAINT,
 		    "A row a node: left of now what it did, right of now what the plan says.");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && ++y < at.y + at.h; i++) {
@@ -399,7 +400,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		if (each == 2)
 			draw_second(out, at, x, y + 1, &w, other ? other : &s->plan, u, n);
 		screen_put(out, x + columns, y, 0x2502, STYLE_RULE);
-		if (n->see.state >= NODE_FAILED)
+		if (node_presence(n->see.state) == NODE_LOST)
 			screen_text(out, x + columns + 1, y, 5, STYLE_FAILED,
 				    n->see.state == NODE_DEAD ? "dead" : "fail");
 		else

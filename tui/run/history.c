@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 
+
 struct entry {
 	int64_t at_us;
 	size_t offset, size;
@@ -46,19 +47,11 @@ void history_clear(struct history *h)
 
 int history_append(struct history *h, int64_t at_us, const void *data, size_t size)
 {
-	struct entry *entries;
-	unsigned char *bytes;
-
 	if (h->n_bytes + size > h->most_bytes)
 		return -ENOSPC;
-	bytes = array_grow(h->bytes, &h->room_bytes, h->n_bytes + size, 1);
-	if (!bytes)
+	if (!array_grow(&h->bytes, &h->room_bytes, h->n_bytes + size, 1) ||
+	    !array_grow(&h->entries, &h->room, h->n + 1, sizeof(*h->entries)))
 		return -ENOMEM;
-	h->bytes = bytes;
-	entries = array_grow(h->entries, &h->room, h->n + 1, sizeof(*entries));
-	if (!entries)
-		return -ENOMEM;
-	h->entries = entries;
 	if (h->n > 0 && at_us < h->entries[h->n - 1].at_us)
 		at_us = h->entries[h->n - 1].at_us;
 	memcpy(h->bytes + h->n_bytes, data, size);

@@ -19,7 +19,7 @@ static bool node_matches(const struct state *s, uint16_t node, const char *filte
 		return (unsigned long)node == strtoul(filter, NULL, 10);
 	return strcasestr(id, filter) || strcasestr(n->location, filter) ||
 	       strcasestr(n->host, filter) || strcasestr(n->device, filter) ||
-	       strcasestr(state_node_name(n->state), filter) ||
+	       strcasestr(node_state_shown(n->state), filter) ||
 	       (state_is_slow(s, &s->nodes[node]) && strcasestr("slow", filter));
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 
+
 int state_new(struct state **out)
 {
 	struct state *s = calloc(1, sizeof(*s));
@@ -47,8 +48,6 @@ void state_free(struct state *s)
 /* Room for one more element; the oldest half goes when `most` are there. */
 static int grow_table(void **array, size_t *n, size_t *room, size_t size, size_t most)
 {
-	void *more;
-
 	if (*n < *room)
 		return 0;
 	if (*n >= most) {
@@ -58,11 +57,7 @@ static int grow_table(void **array, size_t *n, size_t *room, size_t size, size_t
 		*n -= half;
 		return 0;
 	}
-	more = array_grow(*array, room, *n + 1, size);
-	if (!more)
-		return -ENOMEM;
-	*array = more;
-	return 0;
+	return array_grow(array, room, *n + 1, size) ? 0 : -ENOMEM;
 }
 
 /* ---- one message each ----
@@ -420,39 +415,4 @@ double state_plan_s(const struct state *s, int64_t real_us)
 	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1;
 
 	return (double)real_us / 1e6 / scale;
-}
-
-const char *state_phase_name(enum run_phase p)
-{
-	static const char *const names[] = { "gathering", "planning",   "computing",
-					     "reducing",  "committing", "evaluating",
-					     "paused",    "stalled",    "finished" };
-
-	return p <= PHASE_FINISHED ? names[p] : "?";
-}
-
-const char *state_node_name(enum node_state n)
-{
-	static const char *const names[] = { "absent",  "joining", "syncing", "live",
-					     "suspect", "FAILED",  "DEAD" };
-
-	return n <= NODE_DEAD ? names[n] : "?";
-}
-
-const char *state_fault_name(enum fault_kind k)
-{
-	static const char *const names[] = { "none",      "kill", "hang",      "slow-node",
-					     "slow-link", "loss", "partition", "corrupt" };
-
-	return k <= FAULT_CORRUPT ? names[k] : "?";
-}
-
-const char *state_verb_name(enum command_verb v)
-{
-	static const char *const names[] = { "skip", "fail",     "recover",     "inject",
-					     "heal", "heal-all", "pause",       "resume",
-					     "step", "arm",      "acknowledge", "undo",
-					     "stop", "compare",  "seek",        "speed" };
-
-	return v <= COMMAND_SPEED ? names[v] : "?";
 }

@@ -218,10 +218,4 @@ uint32_t state_alerts(const struct state *s);
 /* Real microseconds to plan seconds. */
 double state_plan_s(const struct state *s, int64_t real_us);
 
-/* Words for enumerators, as views, exports and commands have them. */
-const char *state_phase_name(enum run_phase p);
-const char *state_node_name(enum node_state n);
-const char *state_fault_name(enum fault_kind k);
-const char *state_verb_name(enum command_verb v);
-
 #endif

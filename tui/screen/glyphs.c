@@ -53,21 +53,18 @@ static bool look_away(struct node_glyph *l, const struct state_node *n)
 	static const struct {
 		char glyph;
 		enum style style;
-		const char *word;
 	} away[] = {
-		[NODE_ABSENT] = { '-', STYLE_IDLE, "absent" },
-		[NODE_JOINING] = { '^', STYLE_JOINING, "joins" },
-		[NODE_SYNCING] = { '^', STYLE_JOINING, "syncs" },
-		[NODE_FAILED] = { '!', STYLE_FAILED, "FAIL" },
-		[NODE_DEAD] = { '!', STYLE_FAILED, "DEAD" },
+		[NODE_NOT_THERE] = { '-', STYLE_IDLE },
+		[NODE_COMES] = { '^', STYLE_JOINING },
+		[NODE_LOST] = { '!', STYLE_FAILED },
 	};
+	enum node_presence presence = node_presence(n->see.state);
 
-	if (n->see.state == NODE_LIVE || n->see.state == NODE_SUSPECT ||
-	    n->see.state > NODE_DEAD)
+	if (presence == NODE_TAKES_PART)
 		return false;
-	l->glyph = away[n->see.state].glyph;
-	l->style = away[n->see.state].style;
-	snprintf(l->word, sizeof(l->word), "%s", away[n->see.state].word);
+	l->glyph = away[presence].glyph;
+	l->style = away[presence].style;
+	snprintf(l->word, sizeof(l->word), "%s", node_state_brief(n->see.state));
 	return true;
 }
 

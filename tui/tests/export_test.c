@@ -108,7 +108,7 @@ static void picture(void **unused)
 	state_free(s);
 }
 
-/* Every action and command is in the manual. */
+/* Every action, command and injected failure is in the manual. */
 static void manual(void **unused)
 {
 	char *text, *keys;
@@ -119,8 +119,15 @@ static void manual(void **unused)
 	manual_page(f);
 	fclose(f);
 	f = open_memstream(&keys, &size);
-	manual_keys(f);
+	manual_tables(f);
 	fclose(f);
+	for (unsigned k = FAULT_NONE + 1; k <= FAULT_LAST; k++) {
+		char row[64];
+
+		snprintf(row, sizeof(row), "| `%s` |", fault_name(k));
+		assert_non_null(strstr(keys, row));
+		assert_non_null(strstr(text, fault_describe(k)->what));
+	}
 	for (int a = 1; a < ACTIONS; a++) {
 		const struct keymap_entry *e = keymap_find((enum action)a);
 		char quoted[64];

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Writes the screens of the golden tests and the table of keys into docs/console.md, between its
-# markers: <!-- screen NAME SIZE --> or <!-- keys --> and <!-- end -->.
+# Writes the screens of the golden tests and the tables of keys and injected failures into
+# docs/console.md, between its markers: <!-- screen NAME SIZE -->, <!-- keys --> or <!-- faults -->
+# and <!-- end -->.
 set -eu
 cd "$(dirname "$0")/../.."
 keys=$(mktemp)
@@ -19,6 +20,14 @@ awk -v keys="$keys" '
 		print "```"
 		skip = 1
 	}
-	/^<!-- keys -->$/ { while ((getline line < keys) > 0) print line; skip = 1 }
+	/^<!-- (keys|faults) -->$/ {
+		shown = "keys"
+		while ((getline line < keys) > 0) {
+			if (line == "") shown = "faults"
+			else if ($2 == shown) print line
+		}
+		close(keys)
+		skip = 1
+	}
 ' docs/console.md >"$out"
 cmp -s "$out" docs/console.md || cat "$out" >docs/console.md

@@ -155,7 +155,7 @@ static const char *title_of(const struct state *s, const struct ui *u, char text
 		snprintf(text, 80, "Inject a failure at n%02u", (unsigned)d->node);
 		break;
 	case DIALOG_INJECT:
-		snprintf(text, 80, "Inject: %s", state_fault_name(d->fault));
+		snprintf(text, 80, "Inject: %s", fault_name(d->fault));
 		break;
 	case DIALOG_HEAL:
 		return "Heal";
@@ -171,27 +171,13 @@ static const char *title_of(const struct state *s, const struct ui *u, char text
 	return text;
 }
 
-static const struct {
-	const char *what, *ending; /* NULL: as all others */
-} faults[] = {
-	[FAULT_KILL] = { "the agent's process dies", NULL },
-	[FAULT_HANG] = { "it stops answering",
-			 "it wakes by itself and fetches what it missed" },
-	[FAULT_SLOW_NODE] = { "it computes more slowly", NULL },
-	[FAULT_SLOW_LINK] = { "what it sends takes longer", NULL },
-	[FAULT_LOSS] = { "what it sends is lost at times", NULL },
-	[FAULT_PARTITION] = { "it cannot reach the others", NULL },
-	[FAULT_CORRUPT] = { "what it computes is not finite",
-			    "marked failed at its first wrong number; R takes it back" },
-};
-
 static const char *ending_of(const struct state *s, enum fault_kind kind)
 {
-	if (kind == FAULT_KILL)
-		return s->run.embedded ? "it stays dead until R starts it again"
-				       : "it stays dead until its agent is started there again";
-	return faults[kind].ending ? faults[kind].ending
-				   : "heals by itself; X heals all at once";
+	const struct fault_description *fault = fault_describe(kind);
+
+	if (fault->for_good && s->run.embedded)
+		return "it stays dead until R starts it again";
+	return fault->ending ? fault->ending : FAULT_HEALS;
 }
 
 /* The body by kind of dialog: fields and what they would do, or a list to choose from. */
@@ -220,7 +206,7 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 		break;
 	case DIALOG_RECOVER:
 		add_line(l, STYLE_TEXT, "n%02u is %s %.60s", (unsigned)d->node,
-			 state_node_name(s->nodes[d->node].see.state),
+			 node_state_shown(s->nodes[d->node].see.state),
 			 s->nodes[d->node].see.why);
 		add_line(l, STYLE_TEXT,
 			 "it fetches S%u from a copy and enters at an iteration's end",
@@ -228,8 +214,7 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 		break;
 	case DIALOG_INJECT:
 		add_blast(l, s, (uint16_t)d->fields[0].value,
-			  d->fault != FAULT_SLOW_NODE && d->fault != FAULT_SLOW_LINK &&
-				  d->fault != FAULT_LOSS);
+			  fault_describe(d->fault)->moves_work);
 		add_line(l, STYLE_FAINT, "%s", ending_of(s, d->fault));
 		break;
 	case DIALOG_UNDO:
@@ -265,16 +250,15 @@ static void fill_list(struct lines *l, const struct state *s, const struct ui *u
 	const struct dialog *d = &u->dialog;
 
 	if (d->kind == DIALOG_FAULT) {
-		for (uint32_t i = 0; FAULT_KILL + i <= FAULT_CORRUPT; i++)
+		for (uint32_t i = 0; i < FAULT_LAST; i++)
 			add_line(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
 				 "%c %-10s %s", i == d->choice ? '>' : ' ',
-				 state_fault_name((enum fault_kind)(FAULT_KILL + i)),
-				 faults[FAULT_KILL + i].what);
+				 fault_name(i + 1), fault_describe(i + 1)->what);
 	} else {
 		for (uint32_t i = 0; i < s->n_faults; i++)
 			add_line(l, i == d->choice ? STYLE_TEXT | STYLE_REVERSE : STYLE_TEXT,
 				 "%c #%u %s n%02d", i == d->choice ? '>' : ' ',
-				 s->faults[i].fault, state_fault_name(s->faults[i].kind),
+				 s->faults[i].fault, fault_name(s->faults[i].kind),
 				 s->faults[i].node);
 	}
 }

@@ -68,11 +68,15 @@ static unsigned write_state(const struct node_row *r, char text[CELL])
 {
 	enum node_state state = r->m->state;
 
-	snprintf(text, CELL, "%s", state_node_name(state));
-	return state >= NODE_FAILED || state == NODE_ABSENT ? STYLE_FAILED
-	       : state == NODE_SUSPECT                      ? STYLE_SLOW
-	       : state == NODE_LIVE                         ? STYLE_TEXT
-							    : STYLE_JOINING;
+	snprintf(text, CELL, "%s", node_state_shown(state));
+	switch (node_presence(state)) {
+	case NODE_TAKES_PART:
+		return state == NODE_SUSPECT ? STYLE_SLOW : STYLE_TEXT;
+	case NODE_COMES:
+		return STYLE_JOINING;
+	default:
+		return STYLE_FAILED;
+	}
 }
 
 static unsigned write_work(const struct node_row *r, char text[CELL])
@@ -160,6 +164,10 @@ static unsigned write_resent(const struct node_row *r, char text[CELL])
 
 static unsigned write_memory(const struct node_row *r, char text[CELL])
 {
+	if (r->m->rss_bytes == 0) { /* a replay does not know it */
+		snprintf(text, CELL, "-");
+		return STYLE_FAINT;
+	}
 	glyphs_count((double)r->m->rss_bytes, text);
 	return STYLE_TEXT;
 }
@@ -244,7 +252,7 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 	glyphs_count((double)m->sent_bytes, sent);
 	glyphs_count((double)m->received_bytes, received);
 	screen_print(out, at.x, y++, at.w, STYLE_TEXT, "%s for %s  %s  %s pid %lld on %s  %s",
-		     state_node_name(m->state), since, m->location, m->device,
+		     node_state_shown(m->state), since, m->location, m->device,
 		     (long long)m->pid, m->host, m->why);
 	screen_print(out, at.x, y++, at.w, STYLE_TEXT,
 		     "planned F %.3f B %.3f L %.3f s; its own F %.1f B %.1f ms; "

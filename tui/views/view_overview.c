@@ -24,7 +24,7 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 		     l.queued);
 	if (at.h >= 2)
 		screen_print(out, at.x, at.y + 1, at.w, STYLE_TEXT, "%s %s heard %s ago",
-			     state_node_name(n->see.state), n->see.location, age);
+			     node_state_shown(n->see.state), n->see.location, age);
 	if (at.h >= 3)
 		screen_text(out, at.x, at.y + 2, at.w, STYLE_TEXT, n->see.why);
 }

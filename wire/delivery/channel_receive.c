@@ -2,9 +2,9 @@
 #include <string.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "wire/delivery/channel_private.h"
 
-#include "base/array.h"
 
 #define INCOMING_MOST 1024 /* half messages of a channel */
 #define WORD_BITS     64
@@ -157,11 +157,8 @@ static struct incoming *insert_incoming(struct channel *c, size_t place,
 	const size_t size = (size_t)k->total;
 	if (c->n_incoming == INCOMING_MOST || !may_have(c, size, first > c->expected))
 		return NULL;
-	struct incoming *bigger =
-		array_grow(c->incoming, &c->room_incoming, c->n_incoming + 1, sizeof(*bigger));
-	if (bigger == NULL)
+	if (!array_grow(&c->incoming, &c->room_incoming, c->n_incoming + 1, sizeof(*c->incoming)))
 		return NULL;
-	c->incoming = bigger;
 	uint8_t *data = c->options.alloc(size);
 	if (data == NULL)
 		return NULL;

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 
+
 #define SLOT_MASK 0xffffu
 #define PER_KEY_MOST 16 /* processes of one console key at a time */
 
@@ -154,11 +155,8 @@ struct record *record_of(struct link *link, const struct keys_public *key)
 		if (keys_equal(&link->records[i].key, key))
 			return &link->records[i];
 	}
-	struct record *bigger =
-		array_grow(link->records, &link->room_records, link->n_records + 1, sizeof(*bigger));
-	if (bigger == NULL)
+	if (!array_grow(&link->records, &link->room_records, link->n_records + 1, sizeof(*link->records)))
 		return NULL;
-	link->records = bigger;
 	struct record *fresh = &link->records[link->n_records++];
 	*fresh = (struct record){.key = *key};
 	return fresh;

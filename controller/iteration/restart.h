@@ -1,0 +1,12 @@
+/* restart.h - the iteration that is under way begins anew. */
+#ifndef CONTROLLER_ITERATION_RESTART_H
+#define CONTROLLER_ITERATION_RESTART_H
+
+struct controller;
+
+/* The iteration that was under way begins anew. */
+void restart_iteration(struct controller *c, const char *why);
+/* So too where the plan that is pending ends it clearly sooner than what runs again does. */
+void restart_if_sooner(struct controller *c);
+
+#endif

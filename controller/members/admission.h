@@ -1,0 +1,35 @@
+/* admission.h - who may not come in, or no more: what was refused is told in the journal, what costs the controller
+ * more than a message's usual work is charged to its sender, and an agent whose key was expelled or barred is out
+ * at once, at the other agents' doors as well.
+ */
+#ifndef CONTROLLER_MEMBERS_ADMISSION_H
+#define CONTROLLER_MEMBERS_ADMISSION_H
+
+#include <stdint.h>
+
+#include "controller/trust/rate_limit.h"
+#include "wire/sessions/link.h"
+#include "wire/post.h"
+
+struct controller;
+struct member;
+struct msg;
+
+struct admission {
+	int64_t next_look_us, next_refresh_us;
+	uint64_t keys_seen;                       /* version of the admitted */
+	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
+	struct rate_limit wrong;                      /* lines of messages that nobody understands */
+};
+
+void admission_charge(struct controller *c, post_peer_id from, const struct msg *m);
+/* A message that its sender should not send: charged, and a line in the log now and then. */
+void admission_wrong(struct controller *c, post_peer_id from, const char *what);
+/* One more word that m was not asked for, or says again: some are honest. Of many the journal says so, now and then. */
+void admission_stray(struct controller *c, struct member *m, const char *what);
+/* It is not listened to: what it does, in words. */
+void admission_ignored(struct controller *c, struct member *m, const char *what);
+void admission_down(struct controller *c, post_peer_id peer, enum link_reason reason);
+void admission_turn(struct controller *c);
+
+#endif

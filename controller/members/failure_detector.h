@@ -1,0 +1,29 @@
+/* failure_detector.h - who is not heard any more, and is taken out. */
+#ifndef CONTROLLER_MEMBERS_FAILURE_DETECTOR_H
+#define CONTROLLER_MEMBERS_FAILURE_DETECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct controller;
+struct member;
+struct msg_heartbeat;
+
+struct failure_detector {
+	uint64_t hung_up;     /* connections that have ended, and when the last did; */
+	int64_t hung_up_us;
+	uint32_t n_hung_up;   /* of them lately, whose is not known */
+	uint32_t connections; /* that a process has with this one */
+	uint32_t n_suspected; /* agents that have not been heard since */
+};
+
+void failure_detector_begin(struct controller *c, struct member *m); /* its process has said hello */
+/* A word of it has come. False: not the newest, which tells only that it lives. */
+bool failure_detector_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
+void failure_detector_hung_up(struct controller *c); /* whose connections have ended is known: one process' */
+/* Takes out who has been quiet for too long. slept_us: so long this loop was late itself. */
+void failure_detector_check(struct controller *c, int64_t slept_us);
+/* The usual round trip of the farthest of those that are here. */
+int64_t failure_detector_farthest_us(const struct controller *c);
+
+#endif

@@ -1,0 +1,31 @@
+/* observed_links.c - what consoles are shown of each link: as its sender last told, or as it was measured. */
+#include "controller/network/observed_links.h"
+
+#include "base/array.h"
+#include "controller/controller.h"
+
+struct observed_link *observed_link(struct member *m, uint16_t to)
+{
+	for (uint32_t i = 0; i < m->n_links; i++)
+		if (m->links[i].link.to == to)
+			return &m->links[i];
+	if (!array_grow(&m->links, &m->room_links, m->n_links + 1, sizeof(*m->links)))
+		return NULL;
+	m->links[m->n_links] = (struct observed_link){ .strikes = 0 };
+	return &m->links[m->n_links++];
+}
+
+void members_link_observed(struct controller *c, struct member *m, uint16_t to)
+{
+	const struct link_seen *l = link_table_at(c->links, m->id, to);
+	struct observed_link *s = observed_link(m, to);
+
+	if (!s)
+		return;
+	s->link.from = m->id;
+	s->link.to = to;
+	s->link.latency_s = l->unreachable ? -1 : l->latency_s;
+	s->link.spread_s = l->spread_s;
+	s->link.bandwidth_bytes_per_s = (float)l->bandwidth;
+	c->stream.links_changed = true;
+}

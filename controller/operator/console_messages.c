@@ -1,0 +1,234 @@
+#include "controller/operator/console_messages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/iteration/routes.h"
+#include "controller/members/member.h"
+
+/* ---- the model ---- */
+
+uint64_t count_parameters(const struct model_config *m)
+{
+	uint64_t dim = m->dim, kv = (uint64_t)m->n_kv_heads * (m->dim / m->n_heads);
+	uint64_t layer = 2 * dim + 2 * dim * dim + 2 * dim * kv + 3 * dim * m->ffn_dim;
+
+	return (m->tied ? 1 : 2) * (uint64_t)m->vocab * dim + m->n_layers * layer + dim;
+}
+
+/* ---- nodes ---- */
+
+void node_message(struct msg *out, const struct member *w, const struct cluster_node *n, double lost_s)
+{
+	struct msg_see_node *s = &out->u.see_node;
+
+	out->type = MSG_SEE_NODE;
+	*s = (struct msg_see_node){
+		.node = w->id, .stage = (uint8_t)(n->stage < 0 ? 0 : n->stage), .state = (uint8_t)w->state,
+		.slots = w->slots, .memory = (uint8_t)(n->memory > 255 ? 255 : n->memory),
+		.running = w->beat.running, .queued = w->beat.queued, .heard_us = w->heard_us,
+		.since_us = w->since_us, .committed = w->beat.committed, .hash = w->beat.hash,
+		.hash_agrees = w->hash_agrees, .forward_s = (float)n->forward_s,
+		.backward_s = (float)n->backward_s, .loss_s = (float)n->loss_s,
+		.measured_forward_s = (float)w->measured_forward_s,
+		.measured_backward_s = (float)w->measured_backward_s, .rss_bytes = w->beat.rss_bytes,
+		.sent_bytes = w->beat.sent_bytes, .received_bytes = w->beat.received_bytes,
+		.resent = w->beat.resent, .pid = w->hello.pid, .lost_s = (float)lost_s,
+	};
+	snprintf(s->location, sizeof(s->location), "%s", n->location ? n->location : "");
+	snprintf(s->device, sizeof(s->device), "%s", w->hello.device);
+	snprintf(s->host, sizeof(s->host), "%s", w->hello.host);
+	snprintf(s->why, sizeof(s->why), "%s", w->why);
+}
+
+/* ---- plans ---- */
+
+/* The trace as the events that agents would report, in real microseconds from the start. */
+static uint32_t planned_events(const struct message_run *run, const struct planned *p,
+			       struct msg_task_event *out)
+{
+	static const uint8_t kinds[] = { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_WEIGHTS };
+	uint32_t n = 0;
+
+	for (int i = 0; i < p->trace->n_tasks; i++) {
+		const struct sim_task *t = &p->trace->tasks[i];
+		struct msg_task_event e = {
+			.type = WORK_STARTS, .kind = kinds[t->kind], .node = (uint16_t)t->node,
+			.blocker_node = (uint16_t)t->node, .microbatch = (uint32_t)t->microbatch,
+			.blocker = UINT32_MAX, .at_us = (int64_t)(t->start_s * run->unit_s * 1e6),
+			.arrived_us = (int64_t)(t->arrival_s * run->unit_s * 1e6),
+		};
+
+		if (t->collided && t->waited_for >= 0)
+			e.blocker = (uint32_t)p->trace->tasks[t->waited_for].microbatch;
+		out[n++] = e;
+		e.type = WORK_ENDS;
+		e.at_us = (int64_t)(t->end_s * run->unit_s * 1e6);
+		out[n++] = e;
+	}
+	return n;
+}
+
+static void describe_plan(struct msg_see_plan *s, const struct planned *p, const char *candidate)
+{
+	const struct plan_predicted *predicted = &p->plan->predicted;
+
+	*s = (struct msg_see_plan){
+		.epoch = p->epoch, .iteration = p->iteration,
+		.path_length = (uint32_t)p->plan->path_length,
+		.n_stages = (uint32_t)p->plan->n_stages,
+		.iteration_s = (float)predicted->iteration_s, .sync_s = (float)plan_visible_sync_s(p->plan),
+		.wait_s = (float)predicted->collision_wait_s,
+		.lower_bound_s = (float)predicted->lower_bound_s,
+		.idle_fraction = (float)predicted->idle_fraction,
+		.collisions = (uint32_t)predicted->collisions, .elapsed_s = (float)p->elapsed_s,
+		.candidate = candidate != NULL,
+	};
+	snprintf(s->algorithm, sizeof(s->algorithm), "%s",
+		 p->plan->search.algorithm ? p->plan->search.algorithm : "");
+	snprintf(s->reason, sizeof(s->reason), "%s", p->reason);
+	snprintf(s->name, sizeof(s->name), "%s", candidate ? candidate : "");
+}
+
+/* The routes are made as the run makes them, so that both number microbatches alike. */
+int plan_message_init(struct plan_message *s, const struct message_run *run, const struct planned *p,
+		  const char *candidate)
+{
+	struct msg_see_plan *m = &s->message.u.see_plan;
+	uint32_t n = run->n_shards * run->per_shard;
+	struct routes view;
+	int rc = routes_init(&view, n, run->n_nodes);
+
+	*s = (struct plan_message){ .message.type = MSG_SEE_PLAN };
+	if (rc != 0)
+		return rc;
+	s->routes = calloc(n, sizeof(*s->routes));
+	s->events = calloc(2 * (size_t)p->trace->n_tasks + 1, sizeof(*s->events));
+	rc = !s->routes || !s->events ? -ENOMEM :
+	     routes_from_plan(&view, p->plan, run->shard_of, run->n_shards, run->per_shard, 0, NULL);
+	if (rc != 0) {
+		routes_fini(&view);
+		plan_message_fini(s);
+		return rc;
+	}
+	s->microbatches = view.microbatches;
+	view.microbatches = NULL;
+	routes_fini(&view);
+	describe_plan(m, p, candidate);
+	for (uint32_t i = 0; i < n; i++)
+		s->routes[i] = s->microbatches[i].route;
+	for (int i = 0; i < p->trace->n_stages && i < MSG_STAGES; i++)
+		s->visits[i] = (uint32_t)p->trace->exposure[i];
+	m->n_visits = m->n_stages;
+	m->visits = s->visits;
+	m->n_routes = n;
+	m->routes = s->routes;
+	m->n_planned = planned_events(run, p, s->events);
+	m->planned = s->events;
+	return 0;
+}
+
+void plan_message_fini(struct plan_message *s)
+{
+	free(s->routes);
+	free(s->events);
+	free(s->microbatches);
+	*s = (struct plan_message){ 0 };
+}
+
+void fill_algorithm(struct msg_see_iteration *s, const struct plan *p)
+{
+	snprintf(s->algorithm, sizeof(s->algorithm), "%s",
+		 p->search.algorithm ? p->search.algorithm : "");
+}
+
+void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p)
+{
+	struct plan *plan = NULL;
+
+	for (size_t i = n; i > 0 && list[i - 1].iteration >= p->iteration; i--) {
+		if (list[i - 1].epoch != p->epoch)
+			continue;
+		list[i - 1].predicted_sync_s = (float)p->sync_s;
+		if (plan || plan_parse(p->plan, strlen(p->plan), &plan, NULL) == 0)
+			fill_algorithm(&list[i - 1], plan);
+	}
+	plan_free(plan);
+}
+
+/* ---- sending ---- */
+
+int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us)
+{
+	unsigned char small[2048];
+	size_t size = msg_size(m);
+	unsigned char *data = size > sizeof(small) ? malloc(size) : small;
+	struct post_part part = { data, size };
+	int rc = -EINVAL;
+
+	if (!data)
+		return -ENOMEM;
+	if (size > 0 && msg_encode(m, data, size) >= 0)
+		rc = post_send(post, to, &part, 1, POST_RELIABLE, now_us);
+	if (data != small)
+		free(data);
+	return rc;
+}
+
+/* ---- what if ---- */
+
+/* " 3,7", " -"; "" leaves it as it is. */
+static int take_away(const char *list, uint32_t n_nodes, bool *excluded, struct error *err)
+{
+	bool away[MSG_NODES] = { false };
+	const char *at = list;
+	char *end;
+
+	if (!*list)
+		return 0;
+	for (at++; strcmp(list, " -") != 0; at = end + 1) {
+		unsigned long node = strtoul(at, &end, 10);
+
+		if (*at < '0' || *at > '9' || node >= n_nodes || (*end && *end != ','))
+			return error_set(err, -EINVAL, "no list of nodes: \"%.60s\"", list + 1);
+		away[node] = true;
+		if (!*end)
+			break;
+	}
+	memcpy(excluded, away, n_nodes * sizeof(*away));
+	return 0;
+}
+
+/* Checked first; then the request is the caller's with another algorithm, without a node, or of another length. */
+int compare_request(const struct msg_command *m, int n_stages, uint32_t n_nodes, bool *excluded,
+		struct planner_request *q, char *name, size_t room, struct error *err)
+{
+	enum plan_algorithm a = PLAN_BEST;
+	char without[16] = "";
+	int word = (int)strcspn(m->text, " ");
+	bool branch = word == 6 && memcmp(m->text, "branch", 6) == 0;
+
+	if (!branch && !plan_algorithm_named(m->text, &a))
+		return error_set(err, -EINVAL, "no algorithm \"%.60s\"", m->text);
+	if (m->node >= 0 && (uint32_t)m->node >= n_nodes)
+		return error_set(err, -EINVAL, "there is no node %d", m->node);
+	if (m->value < 0 || m->value >= n_stages)
+		return error_set(err, -EINVAL, "stage 0 is never skipped: 0 to %d of %d", n_stages - 1,
+				 n_stages);
+	if (branch && take_away(m->text + word, n_nodes, excluded, err) != 0)
+		return -EINVAL;
+	if (m->node >= 0) {
+		excluded[m->node] = true;
+		snprintf(without, sizeof(without), " -n%02d", m->node);
+	}
+	q->kind = PLANNER_COMPARE;
+	q->algorithm = a;
+	q->stand_in = STAND_IN_ANY;
+	q->path_length = a == PLAN_DTFM ? n_stages : n_stages - (int)m->value;
+	q->from = a == PLAN_BEST ? q->from : NULL;
+	q->budget_s = 1;
+	snprintf(name, room, "%.*s %d/%d%s", word, m->text, n_stages - q->path_length, n_stages, without);
+	return 0;
+}

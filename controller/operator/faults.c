@@ -1,0 +1,153 @@
+/* faults.c - injected failures, from the command to the healing. Each ends with its time to live, or with the lease of
+ * whoever injected it. */
+#include "controller/operator/faults.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/members/member.h"
+#include "controller/operator/acts.h"
+#include "controller/operator/announce.h"
+#include "controller/operator/journal.h"
+#include "controller/operator/outcome.h"
+#include "controller/operator/stream.h"
+#include "controller/operator/supervisor.h"
+#include "controller/operator/undo.h"
+
+enum { FAULT_TTL_MS = 60000 };
+
+static void send_fault(struct controller *c, const struct fault *f, bool heal)
+{
+	struct msg m = { .type = MSG_FAULT };
+	int ends[2] = { f->node, fault_describe(f->kind)->both_ends ? f->peer : -1 };
+
+	for (int i = 0; i < 2; i++) {
+		if (ends[i] < 0 || (uint32_t)ends[i] >= c->n_members || c->members[ends[i]].peer == 0)
+			continue;
+		m.u.fault = (struct msg_fault){ f->id, heal ? FAULT_NONE : (uint8_t)f->kind,
+						i == 0 ? f->peer : f->node, f->factor, f->ttl_ms };
+		member_send(c, &c->members[ends[i]], &m);
+	}
+}
+
+static void tell_fault(struct controller *c, const struct fault *f)
+{
+	struct msg m;
+
+	announce_fill_fault(f, &m);
+	record_fault(c, f);
+	consoles_tell(c, &m);
+}
+
+static void heal_fault(struct controller *c, struct fault *f, const char *why)
+{
+	f->active = false;
+	undo_healed(c, f->id);
+	send_fault(c, f, true);
+	if (f->kind == FAULT_HANG && f->node >= 0)
+		c->members[f->node].doomed = false;
+	if (f->kind == FAULT_HANG) /* it hears nothing */
+		supervisor_tell(c, "wake", f->node);
+	tell_fault(c, f);
+	note(c, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id, fault_describe(f->kind)->words,
+	     f->node, why);
+}
+
+static struct fault *new_fault(struct controller *c)
+{
+	if (!array_grow(&c->faults, &c->room_faults, c->n_faults + 1, sizeof(*c->faults)))
+		return NULL;
+	return &c->faults[c->n_faults++];
+}
+
+/* Another replica of its stage that no injected death or sleep is under way to. */
+static bool survives_without(const struct controller *c, const struct member *w)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (m != w && m->replica && !m->marked && !m->doomed &&
+		    member_stage(c, m) == member_stage(c, w))
+			return true;
+	}
+	return false;
+}
+
+/* Refused where it would lose a stage's last copy, unless forced. Recorded before it is done, so that it is in the
+ * record whatever it does. */
+void act_inject(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+{
+	struct member *w = acts_member(c, m->node, o);
+	const struct fault_description *kind = fault_describe(m->fault);
+	const char *refusal = fault_refusal(m->fault, m->factor);
+	struct fault *f;
+
+	if (w && refusal)
+		outcome_set(o, -EINVAL, "%s", refusal);
+	if (!w || refusal)
+		return;
+	if (!member_alive(w)) {
+		outcome_set(o, -EHOSTDOWN, "n%02d is not there", m->node);
+		return;
+	}
+	if (kind->stops_process && w->replica &&
+	    !survives_without(c, w) && strcmp(m->text, "force") != 0) {
+		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", m->node, member_stage(c, w));
+		return;
+	}
+	f = new_fault(c);
+	if (!f) {
+		outcome_set(o, -ENOMEM, "out of memory");
+		return;
+	}
+	*f = (struct fault){ .id = c->first_fault + c->n_faults, .kind = (enum fault_kind)m->fault, .node = m->node,
+			     .peer = m->peer, .factor = m->factor,
+			     .ttl_ms = m->ttl_ms ? m->ttl_ms : FAULT_TTL_MS, .started_us = c->now_us,
+			     .started_wall_us = clock_wall_us(), .active = !kind->for_good };
+	f->ends_us = c->now_us + (int64_t)f->ttl_ms * 1000;
+	undo_remember(c, who, COMMAND_INJECT, m->node, f->id, 0);
+	send_fault(c, f, false);
+	if (f->kind == FAULT_KILL)
+		supervisor_tell(c, "kill", m->node);
+	w->doomed = w->doomed || kind->stops_process;
+	tell_fault(c, f);
+	note(c, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id, fault_describe(f->kind)->words,
+	     m->node, kind->for_good ? "" : ", heals by itself", who);
+	outcome_set(o, 0, "fault #%u", f->id);
+}
+
+void act_heal(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+{
+	int64_t id = m->verb == COMMAND_HEAL ? m->value : 0; /* 0: all */
+	uint32_t n = 0;
+
+	(void)who;
+	for (uint32_t i = 0; i < c->n_faults; i++) {
+		if (!c->faults[i].active || (id != 0 && c->faults[i].id != id))
+			continue;
+		heal_fault(c, &c->faults[i], "by the operator");
+		n++;
+	}
+	if (n == 0 && id != 0)
+		outcome_set(o, -ENOENT, "no active fault #%lld", (long long)id);
+	else
+		outcome_set(o, 0, "%u fault%s healed", n, n == 1 ? "" : "s");
+}
+
+void faults_turn(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_faults; i++)
+		if (c->faults[i].active && c->now_us >= c->faults[i].ends_us)
+			heal_fault(c, &c->faults[i], "its time was up");
+}
+
+void faults_heal_all(struct controller *c, const char *why)
+{
+	for (uint32_t i = 0; i < c->n_faults; i++)
+		if (c->faults[i].active)
+			heal_fault(c, &c->faults[i], why);
+}

@@ -1,0 +1,18 @@
+/* number_set.h - a set of numbers: what was seen before. */
+#ifndef CONTROLLER_NUMBER_SET_H
+#define CONTROLLER_NUMBER_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct number_set {
+	uint64_t *slots; /* (room) open addressing; 0: free */
+	uint32_t n, room;
+};
+
+/* True when it was not there yet, and where memory is out. number: not 0. */
+bool number_set_add(struct number_set *o, uint64_t number);
+void number_set_clear(struct number_set *o);
+void number_set_fini(struct number_set *o);
+
+#endif

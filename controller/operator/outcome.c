@@ -1,0 +1,14 @@
+#include "controller/operator/outcome.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void outcome_set(struct outcome *o, int status, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(o->text, sizeof(o->text), format, ap);
+	va_end(ap);
+	o->status = status;
+}

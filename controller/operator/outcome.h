@@ -1,0 +1,12 @@
+/* outcome.h - how an act of the operator went: what its console is answered. */
+#ifndef CONTROLLER_OPERATOR_OUTCOME_H
+#define CONTROLLER_OPERATOR_OUTCOME_H
+
+struct outcome {
+	int status; /* 0 done; else a negative errno */
+	char text[192];
+};
+
+void outcome_set(struct outcome *o, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

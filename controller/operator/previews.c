@@ -1,0 +1,305 @@
+/* previews.c - what an act would do, planned in the background; and plans that are made only to be compared. */
+#include "controller/operator/previews.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "controller/controller.h"
+#include "controller/operator/acts.h"
+#include "controller/operator/announce.h"
+#include "controller/operator/console_messages.h"
+#include "controller/operator/outcome.h"
+#include "controller/operator/stream.h"
+#include "controller/operator/undo.h"
+#include "controller/planning/contingency.h"
+#include "controller/planning/replan.h"
+#include "controller/planning/request.h"
+
+/* A preview under way. */
+struct awaited {
+	uint64_t request; /* the planner's */
+	post_peer_id console;
+	uint64_t command;
+	enum command_verb verb;
+	char text[128];
+};
+
+/* Who has plans compared, by the name that its key was admitted under: all of its consoles together. */
+struct asker {
+	char name[64];
+	struct rate_limit comparisons;
+};
+
+enum { COMPARED_MOST = 16, COMPARED_OWN = 4, COMPARED_AT_ONCE = 64, AWAITED_MOST = 2 * COMPARED_MOST };
+static const double compared_per_s = 0.5;
+
+float prediction_error(const struct controller *c)
+{
+	double errors[sizeof(c->record.errors) / sizeof(c->record.errors[0])];
+
+	for (uint32_t i = 0; i < c->record.n; i++)
+		errors[i] = (double)c->record.errors[i];
+	return (float)array_median(errors, c->record.n);
+}
+
+static void answer_now(struct controller *c, struct console *to, const struct msg_command *m,
+		       bool feasible, const char *text)
+{
+	struct msg out = { .type = MSG_SEE_PREVIEW };
+
+	out.u.see_preview = (struct msg_see_preview){ .command = m->id, .verb = m->verb,
+						      .feasible = feasible,
+						      .iteration = c->committed + 2 };
+	snprintf(out.u.see_preview.text, sizeof(out.u.see_preview.text), "%s", text);
+	console_send(c, to, &out);
+}
+
+/* The planner's question for a plan like today's, in q and excluded (MSG_NODES). */
+static void as_things_are(const struct controller *c, struct planner_request *q, bool *excluded)
+{
+	replan_request(c, q, excluded);
+	q->kind = PLANNER_PREVIEW;
+	q->from = c->current->plan;
+	q->budget_s = replan_budget_s(c, 0.15);
+	q->reason = "preview";
+}
+
+/* The same, if this were done; false, with the reason, when there is no such thing to do. */
+static bool what_if(const struct controller *c, const struct msg_command *m, struct planner_request *q,
+		    bool *excluded, struct outcome *o)
+{
+	bool leaves_out = m->node >= 0 && m->verb != COMMAND_SKIP;
+
+	as_things_are(c, q, excluded);
+	if (leaves_out && (uint32_t)m->node >= c->n_members) {
+		outcome_set(o, -EINVAL, "there is no node %d", m->node);
+		return false;
+	}
+	if (leaves_out)
+		excluded[m->node] = m->verb != COMMAND_RECOVER;
+	if (m->verb == COMMAND_SKIP && !acts_may_skip(c, m->value, o))
+		return false;
+	if (m->verb == COMMAND_SKIP)
+		q->path_length = c->cluster->n_stages - (int)m->value;
+	q->from = replan_from(c, q);
+	return true;
+}
+
+static void await_answer(struct controller *c, struct console *to, const struct msg_command *m,
+		  const struct planner_request *q, const char *text)
+{
+	struct awaited *a;
+
+	if (!c->operators.awaited)
+		c->operators.awaited = calloc(AWAITED_MOST, sizeof(*c->operators.awaited));
+	if (!c->operators.awaited)
+		return;
+	if (c->operators.n_awaited == AWAITED_MOST) /* the oldest was overtaken by newer ones */
+		memmove(c->operators.awaited, c->operators.awaited + 1, --c->operators.n_awaited * sizeof(*c->operators.awaited));
+	a = &c->operators.awaited[c->operators.n_awaited++];
+	*a = (struct awaited){ planner_ask(c->planner, c->cluster, q), to->peer, m->id,
+			       (enum command_verb)m->verb, "" };
+	snprintf(a->text, sizeof(a->text), "%.120s", text);
+}
+
+void previews_ask(struct controller *c, struct console *to, const struct msg_command *m)
+{
+	bool excluded[MSG_NODES];
+	struct planner_request q;
+	struct msg_command back = *m;
+	struct outcome o = { 0, "" };
+
+	if (m->verb == COMMAND_UNDO) {
+		struct act *chosen = undo_find(c, m->value, &o);
+
+		if (chosen)
+			undo_inverse(c, chosen, &back, &o);
+	}
+	if (!c->current)
+		answer_now(c, to, m, false, "there is no plan yet");
+	else if (o.status != 0 ||
+		 (back.verb != COMMAND_SKIP && back.verb != COMMAND_FAIL &&
+		  back.verb != COMMAND_RECOVER && back.verb != COMMAND_INJECT))
+		answer_now(c, to, m, o.status == 0, o.text);
+	else if (!what_if(c, &back, &q, excluded, &o))
+		answer_now(c, to, m, false, o.text);
+	else
+		await_answer(c, to, m, &q, o.text);
+}
+
+static struct asker *asker_of(struct controller *c, const char *name)
+{
+	struct operators *p = &c->operators;
+	struct asker *a;
+
+	for (uint32_t i = 0; i < p->n_askers; i++)
+		if (strcmp(p->askers[i].name, name) == 0)
+			return &p->askers[i];
+	if (!array_grow(&p->askers, &p->room_askers, p->n_askers + 1, sizeof(*p->askers)))
+		return NULL;
+	a = &p->askers[p->n_askers++];
+	*a = (struct asker){ .comparisons = { 0 } };
+	snprintf(a->name, sizeof(a->name), "%s", name);
+	return a;
+}
+
+/* Each takes the planner a while: few wait, of one key fewer, and of those that it asks for all day only some are
+ * made. */
+static bool may_compare(struct controller *c, const struct console *to)
+{
+	struct asker *a = asker_of(c, to->name);
+	uint32_t all = 0, own = 0;
+
+	for (uint32_t i = 0; i < c->operators.n_awaited; i++) {
+		const struct console *other = console_of_peer(c, c->operators.awaited[i].console);
+
+		if (c->operators.awaited[i].verb != COMMAND_COMPARE)
+			continue;
+		all++;
+		own += other && strcmp(other->name, to->name) == 0;
+	}
+	return a && all < COMPARED_MOST && own < COMPARED_OWN &&
+	       rate_limit_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s, c->now_us);
+}
+
+/* A candidate for the console's Compare view: harmless, so anyone may ask. */
+void previews_ask_candidate(struct controller *c, struct console *to, const struct msg_command *m, struct outcome *o)
+{
+	bool excluded[MSG_NODES];
+	struct planner_request q;
+	char name[32];
+	struct error err;
+
+	if (!c->current) {
+		outcome_set(o, -EAGAIN, "there is no plan yet");
+		return;
+	}
+	as_things_are(c, &q, excluded);
+	if (compare_request(m, c->cluster->n_stages, c->n_members, excluded, &q, name, sizeof(name), &err) != 0) {
+		outcome_set(o, -EINVAL, "%.180s", err.text);
+	} else if (!may_compare(c, to)) {
+		outcome_set(o, -EAGAIN, "too many comparisons: wait a little");
+	} else {
+		if (q.from)
+			q.from = replan_from(c, &q);
+		await_answer(c, to, m, &q, name);
+		outcome_set(o, 0, "planning %s", name);
+	}
+}
+
+static uint32_t find_least_visited(const struct planned *p, uint32_t *stage)
+{
+	uint32_t n = UINT32_MAX;
+
+	for (int s = 1; s < p->trace->n_stages; s++) {
+		if ((uint32_t)p->trace->exposure[s] < n) {
+			n = (uint32_t)p->trace->exposure[s];
+			*stage = (uint32_t)s;
+		}
+	}
+	return n;
+}
+
+static uint32_t paths_changed(const struct plan *a, const struct plan *b)
+{
+	int n = a->n_microbatches < b->n_microbatches ? a->n_microbatches : b->n_microbatches;
+	uint32_t changed = 0;
+
+	for (int i = 0; i < n; i++) {
+		const struct plan_microbatch *x = &a->microbatches[i], *y = &b->microbatches[i];
+
+		changed += x->length != y->length ||
+			   memcmp(x->path, y->path, (size_t)x->length * sizeof(int)) != 0;
+	}
+	return changed;
+}
+
+static void compare_plans(struct controller *c, const struct planned *a, struct msg_see_preview *s)
+{
+	const struct planned *now = c->current;
+	int memory = 0;
+
+	s->before_iteration_s = (float)now->plan->predicted.iteration_s;
+	s->before_wait_s = (float)now->plan->predicted.collision_wait_s;
+	s->before_peak_slots = plan_peak_slots(now);
+	s->before_path_length = (uint32_t)now->plan->path_length;
+	s->after_iteration_s = (float)a->plan->predicted.iteration_s;
+	s->after_wait_s = (float)a->plan->predicted.collision_wait_s;
+	s->after_peak_slots = plan_peak_slots(a);
+	s->after_path_length = (uint32_t)a->plan->path_length;
+	s->after_least_visits = find_least_visited(a, &s->least_stage);
+	s->before_least_visits = (uint32_t)now->trace->exposure[s->least_stage];
+	s->paths_changed = paths_changed(now->plan, a->plan);
+	for (int i = 0; i < c->cluster->n_nodes; i++)
+		if (c->cluster->nodes[i].memory > memory)
+			memory = c->cluster->nodes[i].memory;
+	s->memory = (uint32_t)memory;
+}
+
+/* What that request of the planner is awaited for, into *out; then it is no more. False: nobody waits for it. */
+static bool take_awaited(struct controller *c, uint64_t request, struct awaited *out)
+{
+	struct operators *p = &c->operators;
+
+	for (uint32_t i = 0; i < p->n_awaited; i++) {
+		if (p->awaited[i].request != request)
+			continue;
+		*out = p->awaited[i];
+		memmove(&p->awaited[i], &p->awaited[i + 1], (--p->n_awaited - i) * sizeof(*p->awaited));
+		return true;
+	}
+	return false;
+}
+
+/* The plan itself, as a candidate; or why there is none. */
+static void send_candidate(struct controller *c, struct console *to, const struct awaited *asked,
+			   const struct planned *a)
+{
+	struct msg no = { .type = MSG_SEE_REPLY };
+	struct msg_see_reply *reply = &no.u.see_reply;
+
+	if (a->plan && console_candidate(c, to, a, asked->text) == 0)
+		return;
+	*reply = (struct msg_see_reply){ .command = asked->command, .status = -ENOENT };
+	snprintf(reply->text, sizeof(reply->text), "%.180s",
+		 a->plan ? "it has another number of microbatches than the run" : a->infeasible);
+	console_send(c, to, &no);
+}
+
+static void send_preview(struct controller *c, struct console *to, const struct awaited *asked,
+			 const struct planned *a)
+{
+	struct msg m = { .type = MSG_SEE_PREVIEW };
+	struct msg_see_preview *s = &m.u.see_preview;
+
+	*s = (struct msg_see_preview){ .command = asked->command, .verb = (uint8_t)asked->verb,
+				       .feasible = a->plan != NULL, .iteration = c->committed + 2,
+				       .median_error = prediction_error(c),
+				       .n_predictions = c->record.n, .elapsed_s = (float)a->elapsed_s };
+	snprintf(s->text, sizeof(s->text), "%.190s",
+		 !a->plan ? a->infeasible : a->instead[0] ? a->instead : asked->text);
+	if (a->plan && c->current)
+		compare_plans(c, a, s);
+	console_send(c, to, &m);
+}
+
+void previews_answered(struct controller *c, struct planned *a)
+{
+	struct awaited asked;
+	struct console *to = take_awaited(c, a->request, &asked) ? console_of_peer(c, asked.console) : NULL;
+
+	if (to && asked.verb == COMMAND_COMPARE)
+		send_candidate(c, to, &asked, a);
+	else if (to)
+		send_preview(c, to, &asked, a);
+	planned_free(a);
+}
+
+void previews_fini(struct controller *c)
+{
+	free(c->operators.awaited);
+	free(c->operators.askers);
+}

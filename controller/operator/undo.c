@@ -1,0 +1,87 @@
+#include "controller/operator/undo.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "controller/controller.h"
+#include "controller/operator/outcome.h"
+
+void undo_remember(struct controller *c, const char *who, enum command_verb verb, int node, int64_t value,
+		   int64_t before)
+{
+	struct operators *p = &c->operators;
+	struct act *a;
+
+	if (!array_grow(&p->acts, &p->room_acts, p->n_acts + 1, sizeof(*p->acts)))
+		return;
+	a = &p->acts[p->n_acts++];
+	*a = (struct act){ p->n_acts, verb, node, value, before, false, "" };
+	snprintf(a->who, sizeof(a->who), "%s", who);
+}
+
+void undo_healed(struct controller *c, int64_t fault)
+{
+	for (uint32_t i = 0; i < c->operators.n_acts; i++) {
+		struct act *a = &c->operators.acts[i];
+
+		a->undone |= a->verb == COMMAND_INJECT && a->value == fault;
+	}
+}
+
+struct act *undo_find(struct controller *c, int64_t id, struct outcome *o)
+{
+	outcome_set(o, -ENOENT, "nothing to undo");
+	for (uint32_t i = c->operators.n_acts; i-- > 0;) {
+		if (id != 0 && c->operators.acts[i].id != (uint64_t)id)
+			continue;
+		if (!c->operators.acts[i].undone) {
+			o->status = 0;
+			return &c->operators.acts[i];
+		}
+		if (id != 0)
+			outcome_set(o, -EALREADY, "#%lld is over or undone already, or is an undoing",
+				    (long long)id);
+	}
+	return NULL;
+}
+
+/* One case for each verb that has an inverse. */
+bool undo_inverse(const struct controller *c, const struct act *a, struct msg_command *out, struct outcome *o)
+{
+	*out = (struct msg_command){ .node = a->node, .peer = -1 };
+	switch (a->verb) {
+	case COMMAND_SKIP:
+		out->verb = COMMAND_SKIP;
+		out->value = a->before;
+		outcome_set(o, 0, "undo #%llu: skip %lld/%d -> %lld/%d", (unsigned long long)a->id,
+			    (long long)a->value, c->cluster->n_stages, (long long)a->before,
+			    c->cluster->n_stages);
+		return true;
+	case COMMAND_FAIL:
+	case COMMAND_RECOVER:
+		out->verb = a->verb == COMMAND_FAIL ? COMMAND_RECOVER : COMMAND_FAIL;
+		outcome_set(o, 0, "undo #%llu: %s n%02d", (unsigned long long)a->id,
+			    verb_name(out->verb), a->node);
+		return true;
+	case COMMAND_INJECT:
+		if (fault_describe(c->faults[a->value - c->first_fault - 1].kind)->for_good) {
+			outcome_set(o, -EPERM, "a kill cannot be undone; recover n%02d starts it again",
+				    a->node);
+			return false;
+		}
+		out->verb = COMMAND_HEAL;
+		out->value = a->value;
+		outcome_set(o, 0, "undo #%llu: heal fault #%lld", (unsigned long long)a->id,
+			    (long long)a->value);
+		return true;
+	case COMMAND_PAUSE:
+	case COMMAND_RESUME:
+		out->verb = a->verb == COMMAND_PAUSE ? COMMAND_RESUME : COMMAND_PAUSE;
+		outcome_set(o, 0, "undo #%llu: %s", (unsigned long long)a->id, verb_name(out->verb));
+		return true;
+	default:
+		outcome_set(o, -EPERM, "%s cannot be undone", verb_name(a->verb));
+		return false;
+	}
+}

@@ -1,0 +1,25 @@
+/* contingency.h - plans made ahead. */
+#ifndef CONTROLLER_PLANNING_CONTINGENCY_H
+#define CONTROLLER_PLANNING_CONTINGENCY_H
+
+#include <stdbool.h>
+
+struct controller;
+struct error;
+struct member;
+struct plan;
+struct planner_request;
+
+/* Where to start: what was made ahead for just this, or the plan in force; NULL: from nothing. Borrowed. */
+const struct plan *replan_from(const struct controller *c, const struct planner_request *q);
+int contingency_start(struct controller *c, struct error *err);
+void contingency_stop(struct controller *c);
+void contingency_turn(struct controller *c); /* takes an answer, asks for the next */
+/* The best that was made ahead, or was in force, for a run with exactly these out and so long paths, its nodes where they
+ * were then; NULL: none. Borrowed until the next contingency_turn. */
+const struct plan *contingency_plan(const struct controller *c, const bool *excluded, int path_length);
+/* Plan seconds of an iteration if this replica were lost now; < 0: there is no plan without it; 0: not known, or the
+ * plan in force, to compare with, is not usable any more. */
+double contingency_lost_s(const struct controller *c, const struct member *m);
+
+#endif

@@ -1,0 +1,370 @@
+/* replay_messages.c - the state at a cursor, in the messages of a live run.
+ *
+ * A console cannot tell a replay from a run but by what the run says of itself. What the record does not have
+ * stands at zero. Nothing is kept here: each message is made of the recording and the cursor.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "controller/members/member.h"
+#include "controller/operator/journal.h"
+#include "controller/operator/console_messages.h"
+#include "controller/replay/replay_state.h"
+
+enum { SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
+
+/* ---- what the messages say ---- */
+
+static void emit_run(const struct replay *r, replay_emit emit, void *context)
+{
+	const struct recording *rec = r->rec;
+	uint64_t n = (uint64_t)rec->run->n_shards * rec->run->per_shard;
+	struct msg m = { .type = MSG_SEE_RUN };
+
+	m.u.see_run = (struct msg_see_run){
+		.run = rec->run->id + r->showing, .parameters = rec->parameters, .n_nodes = rec->n_nodes,
+		.n_stages = (uint32_t)rec->cluster->n_stages, .microbatches = (uint32_t)n,
+		.per_data_node = rec->run->per_shard,
+		.tokens_per_iteration = n * rec->run->batch * rec->run->sequence,
+		.iterations = rec->iterations_wanted, .time_scale = rec->unit_s,
+		.started_wall_us = rec->run->started_wall_us, .baseline_s = rec->baseline_s,
+		.emulated = rec->time_scale != 0, .replay = 1, .first_us = rec->first_us, .last_us = rec->last_us,
+	};
+	snprintf(m.u.see_run.name, sizeof(m.u.see_run.name), "%s", rec->run->name);
+	snprintf(m.u.see_run.model, sizeof(m.u.see_run.model), "llama %.3gM",
+		 (double)rec->parameters * 1e-6);
+	emit(context, &m);
+}
+
+static enum node_state state_of(const struct replay *r, const struct stand *s)
+{
+	return s->state == NOBODY ? NODE_ABSENT : r->rec->nodes[s->state].state;
+}
+
+bool replay_lives(const struct replay *r, const struct stand *s)
+{
+	enum node_state state = state_of(r, s);
+
+	return state == NODE_LIVE || state == NODE_SUSPECT;
+}
+
+static uint32_t count_alive(const struct replay *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
+		n += replay_lives(r, &r->stands[i]);
+	return n;
+}
+
+/* As the controller knew the node, so far as that is recorded: what only heartbeats told of it is not. */
+static void recall_member(const struct replay *r, uint32_t node, struct member *w)
+{
+	const struct stand *s = &r->stands[node];
+	bool alive = replay_lives(r, s);
+
+	*w = (struct member){
+		.id = (uint16_t)node, .state = state_of(r, s), .since_us = s->since_us, .slots = alive ? s->slots : 0,
+		.heard_us = alive ? r->cursor_us : s->since_us, .hash_agrees = !alive || s->hash_agrees,
+	};
+	if (alive) {
+		w->beat.running = s->running;
+		w->beat.queued = s->queued;
+		w->beat.committed = r->committed;
+		w->beat.hash = s->hash;
+	}
+	if (s->state != NOBODY) {
+		const struct recorded_node *state = &r->rec->nodes[s->state];
+
+		w->measured_forward_s = state->forward_s;
+		w->measured_backward_s = state->backward_s;
+		w->hello.pid = state->pid;
+		snprintf(w->hello.device, sizeof(w->hello.device), "%s", state->device);
+		snprintf(w->hello.host, sizeof(w->hello.host), "%s", state->host);
+		snprintf(w->why, sizeof(w->why), "%s", state->why);
+	}
+}
+
+static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, void *context)
+{
+	const struct stand *s = &r->stands[node];
+	struct cluster_node planned = r->rec->cluster->nodes[node];
+	struct member w;
+	struct msg m = { .body = NULL };
+
+	planned.stage = s->stage;
+	planned.forward_s = s->forward_s;
+	planned.backward_s = s->backward_s;
+	planned.loss_s = s->loss_s;
+	recall_member(r, node, &w);
+	node_message(&m, &w, &planned, 0);
+	emit(context, &m);
+}
+
+static int see_hash(void *context, const struct store_hash *h)
+{
+	struct replay *r = context;
+	struct stand *s;
+
+	if (h->node >= r->rec->n_nodes)
+		return 0;
+	s = &r->stands[h->node];
+	s->hash = h->hash;
+	s->hash_agrees = true;
+	for (uint32_t i = 0; i < r->rec->n_nodes; i++) /* against the first of its stage */
+		if (i < h->node && r->stands[i].stage == s->stage && r->stands[i].hash != 0 &&
+		    replay_lives(r, &r->stands[i]))
+			return s->hash_agrees = r->stands[i].hash == s->hash, 0;
+	return 0;
+}
+
+static int learn_hashes(struct replay *r, struct error *err)
+{
+	if (r->committed == r->hashes_of)
+		return 0;
+	for (uint32_t i = 0; i < r->rec->n_nodes; i++) {
+		r->stands[i].hash = 0;
+		r->stands[i].hash_agrees = true;
+	}
+	r->hashes_of = r->committed;
+	return store_each_hash(r->rec->store, r->committed, see_hash, r, err);
+}
+
+int replay_plan(struct replay *r, struct error *err)
+{
+	struct planned *p;
+	int rc;
+
+	if (r->planned && r->planned_of == r->plan)
+		return 0;
+	rc = recording_planned(r->rec, (size_t)r->plan, &p, err);
+	if (rc != 0)
+		return rc;
+	planned_free(r->planned);
+	r->planned = p;
+	r->planned_of = r->plan;
+	return 0;
+}
+
+static int emit_plan(struct replay *r, replay_emit emit, void *context, struct error *err)
+{
+	const struct recording *rec = r->rec;
+	struct message_run run = { rec->n_nodes, rec->run->n_shards, rec->run->per_shard, rec->shard_of,
+			       rec->unit_s };
+	struct plan_message s;
+	int rc = replay_plan(r, err);
+
+	if (rc == 0 && plan_message_init(&s, &run, r->planned, NULL) != 0)
+		rc = error_set(err, -EINVAL, "plan %llu does not fit the run",
+			       (unsigned long long)r->planned->epoch);
+	if (rc != 0)
+		return rc;
+	emit(context, &s.message);
+	plan_message_fini(&s);
+	return 0;
+}
+
+static bool is_acknowledged(const struct replay *r, uint64_t id)
+{
+	for (size_t i = 0; i < r->n_acknowledged; i++)
+		if (r->acknowledged[i] == id)
+			return true;
+	return id <= r->acknowledged_to;
+}
+
+static void emit_note(const struct replay *r, size_t index, replay_emit emit, void *context)
+{
+	struct msg m = { .type = MSG_SEE_NOTE, .u.see_note = r->rec->notes[index] };
+
+	m.u.see_note.acknowledged = is_acknowledged(r, m.u.see_note.id);
+	emit(context, &m);
+}
+
+static void emit_fault(const struct replay *r, size_t index, replay_emit emit, void *context)
+{
+	struct msg m = { .type = MSG_SEE_FAULT, .u.see_fault = r->rec->faults[index] };
+
+	m.u.see_fault.active = r->active[index];
+	emit(context, &m);
+}
+
+static void emit_faults(const struct replay *r, replay_emit emit, void *context)
+{
+	for (size_t i = 0; i < r->rec->n_faults; i++)
+		if (r->active[i])
+			emit_fault(r, i, emit, context);
+}
+
+void replay_run(const struct replay *r, replay_emit emit, void *context)
+{
+	emit_run(r, emit, context);
+	emit_faults(r, emit, context);
+}
+
+static void describe_phase(const struct replay *r, char *out, size_t room)
+{
+	static const char *const words[] = { "gathering agents", "planning", "computing",
+					     "replicas sum their gradients", "committing", "validating",
+					     "paused", "stalled: a stage has no living copy of its weights",
+					     "the run ended" };
+	char speed[32] = "stopped";
+
+	if (r->pace > 0)
+		snprintf(speed, sizeof(speed), "%gx", r->pace);
+	if (r->phase == PHASE_COMPUTING)
+		snprintf(out, room, "recorded, %s; it%llu: %u of %u microbatches done", speed,
+			 (unsigned long long)r->iteration, r->n_done,
+			 r->rec->run->n_shards * r->rec->run->per_shard);
+	else
+		snprintf(out, room, "recorded, %s; it%llu: %s", speed, (unsigned long long)r->iteration,
+			 words[r->phase]);
+}
+
+void replay_status(const struct replay *r, replay_emit emit, void *context)
+{
+	const struct recording *rec = r->rec;
+	const struct recorded_plan *plan = r->plan == NOBODY ? NULL : &rec->plans[r->plan];
+	struct msg m = { .type = MSG_SEE_STATUS };
+
+	m.u.see_status = (struct msg_see_status){
+		.phase = (uint8_t)r->phase, .paused = r->pace <= 0, .iteration = r->iteration,
+		.committed = r->committed, .epoch = plan ? plan->epoch : 0, .alive = count_alive(r),
+		.n_nodes = rec->n_nodes, .path_length = plan ? plan->path_length : rec->path_length,
+		.n_stages = (uint32_t)rec->cluster->n_stages, .now_us = r->cursor_us,
+		.iteration_started_us = r->started_us, .dropped = r->dropped,
+	};
+	for (size_t i = 0; i < rec->n_faults; i++)
+		m.u.see_status.faults += r->active[i];
+	describe_phase(r, m.u.see_status.doing, sizeof(m.u.see_status.doing));
+	emit(context, &m);
+}
+
+void replay_tell_tasks(const struct replay *r, uint32_t from, uint32_t to, replay_emit emit, void *context)
+{
+	while (from < to) {
+		struct msg m = { .type = MSG_SEE_TASKS };
+		uint32_t n = to - from < TASKS_A_MESSAGE ? to - from : TASKS_A_MESSAGE;
+
+		m.u.see_tasks = (struct msg_see_tasks){ r->events_of, 0, n, r->events + from };
+		emit(context, &m);
+		from += n;
+	}
+}
+
+int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, void *context,
+		struct error *err)
+{
+	struct msg m = { .type = MSG_SEE_ITERATION };
+	int rc = 0;
+
+	switch ((enum happening_kind)h->kind) {
+	case HAPPENED_BELIEF:
+		if (r->rec->beliefs[h->index].to < 0) {
+			rc = learn_hashes(r, err);
+			emit_node(r, r->rec->beliefs[h->index].node, emit, context);
+		}
+		break;
+	case HAPPENED_NODE:
+		rc = learn_hashes(r, err);
+		emit_node(r, r->rec->nodes[h->index].node, emit, context);
+		break;
+	case HAPPENED_PLAN:
+		return emit_plan(r, emit, context, err);
+	case HAPPENED_COMMIT:
+		m.u.see_iteration = r->rec->iterations[h->index];
+		emit(context, &m);
+		break;
+	case HAPPENED_VALIDATION:
+		m.type = MSG_SEE_VALIDATION;
+		m.u.see_validation = r->rec->validations[h->index];
+		emit(context, &m);
+		break;
+	case HAPPENED_NOTE:
+		emit_note(r, h->index, emit, context);
+		break;
+	case HAPPENED_FAULT:
+	case HAPPENED_HEAL:
+		emit_fault(r, h->index, emit, context);
+		break;
+	case HAPPENED_PHASE:
+		break; /* the status says it */
+	}
+	return rc;
+}
+
+/* ---- snapshots ---- */
+
+static size_t newest_from(size_t n, size_t most)
+{
+	return n > most ? n - most : 0;
+}
+
+int replay_nodes(struct replay *r, replay_emit emit, void *context, struct error *err)
+{
+	int rc = learn_hashes(r, err);
+
+	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
+		if (replay_lives(r, &r->stands[i]))
+			emit_node(r, i, emit, context);
+	return rc;
+}
+
+/* In the order of a live run's snapshot (consoles.c). */
+int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct error *err)
+{
+	const struct recording *rec = r->rec;
+	struct error later = { "" };
+	struct msg m = { .type = MSG_SEE_ITERATION };
+	int rc = learn_hashes(r, err), told = 0;
+
+	r->showing++;
+	emit_run(r, emit, context);
+	for (uint32_t i = 0; i < rec->n_nodes; i++)
+		emit_node(r, i, emit, context);
+	if (r->plan != NOBODY)
+		told = emit_plan(r, emit, context, rc ? &later : err);
+	for (size_t i = newest_from(r->n_iterations, SNAPSHOT_CURVE); i < r->n_iterations; i++) {
+		m.u.see_iteration = rec->iterations[i];
+		emit(context, &m);
+	}
+	m.type = MSG_SEE_VALIDATION;
+	for (size_t i = newest_from(r->n_validations, SNAPSHOT_CURVE); i < r->n_validations; i++) {
+		m.u.see_validation = rec->validations[i];
+		emit(context, &m);
+	}
+	for (size_t i = newest_from(r->n_notes, SNAPSHOT_NOTES); i < r->n_notes; i++)
+		emit_note(r, i, emit, context);
+	emit_faults(r, emit, context);
+	replay_tell_tasks(r, 0, r->at_event, emit, context);
+	replay_status(r, emit, context);
+	m = (struct msg){ .type = MSG_SEE_SYNCED };
+	emit(context, &m);
+	return rc ? rc : told;
+}
+
+/* ---- alerts ---- */
+
+uint32_t replay_acknowledge(struct replay *r, uint64_t id, replay_emit emit, void *context)
+{
+	bool room = id != 0 && array_grow(&r->acknowledged, &r->room_acknowledged, r->n_acknowledged + 1,
+					  sizeof(*r->acknowledged));
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < r->n_notes; i++) {
+		const struct msg_see_note *note = &r->rec->notes[i];
+		bool told = note->kind < NOTE_WARNING || is_acknowledged(r, note->id);
+
+		if (told || (id != 0 && (note->id != id || !room)))
+			continue;
+		if (id == 0)
+			r->acknowledged_to = note->id;
+		else
+			r->acknowledged[r->n_acknowledged++] = id;
+		emit_note(r, i, emit, context);
+		n++;
+	}
+	return n;
+}

@@ -1,0 +1,475 @@
+/* Who holds other weights than its stage, or reads another corpus; and words that nobody asked for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "controller/history/resume.h"
+#include "controller/iteration/commit.h"
+#include "controller/loop.h"
+#include "controller/members/assign.h"
+#include "controller/members/member.h"
+#include "controller/members/members.h"
+#include "controller/tests/under_way.h"
+#include "controller/trust/agreement.h"
+#include "controller/weights/checkpoints.h"
+
+enum { COMMITTED = 7, RIGHT = 1000, WRONG = 2000 };
+
+/* The next iteration is under way, and nobody has told its hash. */
+static struct controller *committed(void **state)
+{
+	struct controller *c = *state;
+
+	c->committed = COMMITTED;
+	c->iteration = COMMITTED + 1;
+	for (int i = 0; i < NODES; i++) {
+		struct member *m = &c->members[i];
+
+		m->held_stage = (uint8_t)(i / DATA);
+		m->holds = m->commit_told = COMMITTED;
+		m->hash_agrees = true;
+	}
+	return c;
+}
+
+static void tells_of(struct controller *c, int node, uint8_t stage, uint64_t iteration, uint64_t hash)
+{
+	struct msg_committed r = { iteration, stage, hash, 0 };
+
+	iteration_committed(c, &c->members[node], &r);
+	loop_act(c);
+}
+
+static void tells(struct controller *c, int node, uint64_t hash)
+{
+	tells_of(c, node, (uint8_t)(node / DATA), COMMITTED, hash);
+}
+
+static bool is_apart(const struct controller *c, int node)
+{
+	const struct member *m = &c->members[node];
+
+	assert_int_equal(m->differs, !m->replica);
+	return m->differs;
+}
+
+struct stored {
+	uint64_t hash[NODES];
+	uint32_t n;
+};
+
+static int see(void *context, const struct store_hash *h)
+{
+	struct stored *s = context;
+
+	s->hash[h->node] = h->hash;
+	s->n++;
+	return 0;
+}
+
+static struct stored stored(struct controller *c, uint64_t iteration)
+{
+	struct stored s = { .n = 0 };
+
+	assert_int_equal(store_each_hash(c->store, iteration, see, &s, NULL), 0);
+	return s;
+}
+
+/* ---- after a commit ---- */
+
+static void who_differs_from_most_is_set_apart(void **state)
+{
+	struct controller *c = committed(state);
+	struct stored s;
+
+	tells(c, 3, WRONG); /* the first to tell is not for that the right one */
+	tells(c, 4, RIGHT);
+	assert_false(is_apart(c, 3));
+	tells(c, 5, RIGHT);
+	assert_true(is_apart(c, 3));
+	assert_false(is_apart(c, 4) || is_apart(c, 5));
+	assert_false(c->members[3].marked);
+	assert_int_equal(c->phase, PHASE_PLANNING); /* what it did was of other weights */
+	assert_true(c->redo);
+	s = stored(c, COMMITTED);
+	assert_int_equal(s.n, 2);
+	assert_int_equal(s.hash[3], 0);
+}
+
+static void as_soon_as_nobody_can_outvote_the_others(void **state)
+{
+	struct controller *c = committed(state);
+
+	tells(c, 4, RIGHT);
+	tells(c, 5, RIGHT);
+	tells(c, 3, WRONG);
+	assert_true(is_apart(c, 3));
+}
+
+static void the_second_time_it_is_left_out(void **state)
+{
+	struct controller *c = committed(state);
+
+	c->members[3].differed_in = COMMITTED - 5;
+	tells(c, 4, RIGHT);
+	tells(c, 5, RIGHT);
+	tells(c, 3, WRONG);
+	assert_true(c->members[3].marked);
+	assert_int_equal(c->members[3].state, NODE_FAILED);
+}
+
+/* Nobody can say which: they are alike again, at least. */
+static void of_two_one_stays(void **state)
+{
+	struct controller *c = committed(state);
+
+	c->members[5].replica = false;
+	tells(c, 4, WRONG);
+	tells(c, 3, RIGHT);
+	assert_int_equal(is_apart(c, 3) + is_apart(c, 4), 1);
+}
+
+static void who_keeps_a_copy_has_a_word_in_it(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *keeper = &c->members[0];
+
+	c->members[5].replica = false;
+	keeper->keeps = 1;
+	keeper->kept = true;
+	keeper->kept_holds = COMMITTED;
+	keeper->kept_hash = RIGHT;
+	tells(c, 3, WRONG);
+	tells(c, 4, RIGHT);
+	assert_true(is_apart(c, 3));
+	assert_false(is_apart(c, 4));
+}
+
+/* Whether its word or its stage's comes first. */
+static void a_copy_that_differs_is_no_copy(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *keeper = &c->members[0];
+	struct stored s;
+
+	c->members[4].replica = c->members[5].replica = false;
+	for (int first = 0; first < 2; first++) {
+		keeper->keeps = 1;
+		keeper->kept = true;
+		keeper->copy_told = COMMITTED;
+		c->members[3].hash = 0;
+		tells_of(c, first ? 0 : 3, 1, COMMITTED, first ? WRONG : RIGHT);
+		assert_true(keeper->kept);
+		tells_of(c, first ? 3 : 0, 1, COMMITTED, first ? RIGHT : WRONG);
+		assert_false(keeper->kept);
+		assert_false(is_apart(c, 3));
+		s = stored(c, COMMITTED);
+		assert_int_equal(s.hash[0], 0);
+		assert_int_equal(s.hash[3], RIGHT);
+	}
+}
+
+static void alike_ones_stay(void **state)
+{
+	struct controller *c = committed(state);
+
+	for (int i = 0; i < NODES; i++)
+		tells(c, i, RIGHT + (uint64_t)(i / DATA));
+	for (int i = 0; i < NODES; i++)
+		assert_false(is_apart(c, i));
+	assert_int_equal(c->phase, PHASE_COMPUTING);
+	assert_int_equal(stored(c, COMMITTED).n, NODES);
+}
+
+static void whose_weights_change_says_so_itself(void **state)
+{
+	struct controller *c = committed(state);
+	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = RIGHT };
+
+	tells(c, 3, RIGHT);
+	members_heartbeat(c, &c->members[3], &h);
+	loop_act(c);
+	assert_false(is_apart(c, 3));
+	h.beat = 2;
+	h.hash = WRONG;
+	members_heartbeat(c, &c->members[3], &h);
+	loop_act(c);
+	assert_true(is_apart(c, 3));
+}
+
+/* It left before the agent said that it has the right weights now, and came after. */
+static void a_beat_that_comes_late_is_of_other_weights(void **state)
+{
+	struct controller *c = committed(state);
+	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = WRONG };
+	struct msg_ready r = { .assignment = 9, .stage = 1, .iteration = COMMITTED, .hash = RIGHT };
+	struct member *m = &c->members[3];
+
+	m->assignment = r.assignment;
+	m->sequence = 12;
+	members_ready(c, m, &r);
+	m->sequence = 11;
+	members_heartbeat(c, m, &h);
+	loop_act(c);
+	assert_false(is_apart(c, 3));
+	m->sequence = 13;
+	h.beat = 2;
+	members_heartbeat(c, m, &h);
+	loop_act(c);
+	assert_true(is_apart(c, 3));
+}
+
+/* ---- coming ---- */
+
+static void is_ready(struct controller *c, int node, uint64_t hash, uint64_t corpus)
+{
+	struct msg_ready r = { .assignment = c->members[node].assignment, .stage = (uint8_t)(node / DATA),
+			       .iteration = c->committed, .hash = hash, .corpus_hash = corpus };
+
+	members_ready(c, &c->members[node], &r);
+}
+
+static void who_loads_other_weights_does_not_join(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *m = &c->members[3];
+
+	tells(c, 4, RIGHT);
+	m->replica = false;
+	m->state = NODE_SYNCING;
+	is_ready(c, 3, WRONG, 0);
+	assert_false(member_joins(c, m));
+	assert_false(member_holds(c, m, 1));
+	m->differs = false; /* as once it has fetched them */
+	m->state = NODE_SYNCING;
+	is_ready(c, 3, RIGHT, 0);
+	assert_true(member_joins(c, m));
+}
+
+static void all_come(struct controller *c)
+{
+	c->phase = PHASE_GATHERING;
+	for (int i = 0; i < NODES; i++) {
+		c->members[i].replica = false;
+		c->members[i].state = NODE_SYNCING;
+	}
+}
+
+/* A joiner's copy has the commit that its own weights, which the controller that died had given to it, lack. */
+static void word_of_a_copy_is_not_of_its_weights(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *m = &c->members[4];
+	struct msg_committed r = { COMMITTED, 1, RIGHT, 1 };
+
+	all_come(c);
+	c->resumed = true;
+	m->ready = false;
+	m->holds = COMMITTED - 1;
+	m->keeps = 1;
+	iteration_committed(c, m, &r);
+	assert_false(m->ready);
+	assert_int_equal(m->holds, COMMITTED - 1);
+	r.copy = 0;
+	iteration_committed(c, m, &r);
+	assert_true(m->ready);
+	assert_int_equal(m->holds, COMMITTED);
+}
+
+/* The first word of the corpus is not for that the right one. */
+static void the_corpus_is_what_most_read(void **state)
+{
+	struct controller *c = *state;
+
+	all_come(c);
+	is_ready(c, 0, RIGHT, WRONG);
+	is_ready(c, 1, RIGHT, RIGHT);
+	is_ready(c, 2, RIGHT, RIGHT);
+	is_ready(c, 3, RIGHT, WRONG); /* it reads none, whatever it says */
+	is_ready(c, 4, RIGHT, WRONG);
+	assert_int_equal(c->corpus_hash, 0);
+	agreement_at_first(c);
+	assert_int_equal(c->corpus_hash, RIGHT);
+	assert_int_equal(store_run_of(c->store)->corpus_hash, RIGHT);
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(c->members[i].marked, i == 0);
+	is_ready(c, 1, RIGHT, WRONG); /* known by now */
+	assert_true(c->members[1].marked);
+}
+
+static void who_builds_other_weights_takes_no_part(void **state)
+{
+	struct controller *c = *state;
+
+	all_come(c);
+	for (int i = 0; i < NODES; i++)
+		is_ready(c, i, i == 3 ? WRONG : RIGHT, 7);
+	agreement_at_first(c);
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(c->members[i].ready, i != 3);
+	assert_false(member_joins(c, &c->members[3]));
+	members_assign(c, &c->members[3], 1, false); /* the same seed gives the same weights */
+	assert_true(c->members[3].differs);
+}
+
+static void comes_back(struct controller *c, int node, uint64_t hash)
+{
+	struct member *m = &c->members[node];
+
+	m->hello = (struct msg_hello){ .run = c->run, .stage = (uint8_t)(node / DATA), .committed = COMMITTED,
+				       .hash = hash, .keeps = MSG_NO_STAGE };
+	resume_member(c, m);
+}
+
+/* One against one; but what is right was told when it was committed. */
+static void after_a_takeover_the_store_counts(void **state)
+{
+	struct controller *c = committed(state);
+	const struct store_hash told[] = { { COMMITTED, RIGHT, 4, 1 }, { COMMITTED, RIGHT, 5, 1 } };
+
+	all_come(c);
+	c->resumed = true;
+	assert_int_equal(store_hashes(c->store, told, 2, NULL), 0);
+	for (int i = 0; i < DATA; i++)
+		comes_back(c, i, RIGHT);
+	comes_back(c, 3, WRONG);
+	comes_back(c, 5, RIGHT);
+	agreement_at_first(c);
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(c->members[i].ready, i != 3 && i != 4);
+	assert_true(c->members[3].differs);
+}
+
+static void without_it_most_of_those_who_come_do(void **state)
+{
+	struct controller *c = committed(state);
+
+	all_come(c);
+	c->resumed = true;
+	comes_back(c, 3, WRONG);
+	comes_back(c, 4, RIGHT);
+	comes_back(c, 5, RIGHT);
+	agreement_at_first(c);
+	assert_true(c->members[3].differs);
+	assert_true(c->members[4].ready && c->members[5].ready);
+}
+
+/* What is there alone is the stage, whatever the store has. */
+static void who_comes_alone_is_taken(void **state)
+{
+	struct controller *c = committed(state);
+	const struct store_hash told[] = { { COMMITTED, RIGHT, 4, 1 }, { COMMITTED, RIGHT, 5, 1 } };
+
+	all_come(c);
+	c->resumed = true;
+	assert_int_equal(store_hashes(c->store, told, 2, NULL), 0);
+	comes_back(c, 3, WRONG);
+	agreement_at_first(c);
+	assert_true(c->members[3].ready);
+}
+
+/* ---- words that nobody asked for ---- */
+
+static void what_was_not_told_is_not_recorded(void **state)
+{
+	struct controller *c = committed(state);
+
+	c->members[3].commit_told = COMMITTED - 1;
+	tells(c, 3, WRONG);                        /* it was not told of this one */
+	tells_of(c, 4, 1, COMMITTED - 1, WRONG);   /* nor asked again for that */
+	tells_of(c, 4, 1, COMMITTED + 1, WRONG);
+	tells_of(c, 4, 0, COMMITTED, WRONG);       /* it has nothing of that stage */
+	assert_int_equal(stored(c, COMMITTED - 1).n + stored(c, COMMITTED).n + stored(c, COMMITTED + 1).n, 0);
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(c->members[i].hash, 0);
+	tells(c, 4, RIGHT);
+	assert_int_equal(stored(c, COMMITTED).n, 1);
+	c->committed = COMMITTED - 2; /* the run went back: its word came late */
+	tells(c, 5, WRONG);
+	assert_int_equal(stored(c, COMMITTED).n, 1);
+}
+
+static void a_keeper_tells_of_its_copy(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *m = &c->members[0];
+
+	m->keeps = 1;
+	m->copy_told = COMMITTED;
+	tells_of(c, 0, 1, COMMITTED, RIGHT);
+	assert_int_equal(stored(c, COMMITTED).n, 1);
+	m->keeps = -1;
+}
+
+static int count_shard(void *context, const struct store_shard *k)
+{
+	(void)k;
+	++*(int *)context;
+	return 0;
+}
+
+static int shards(struct controller *c)
+{
+	int n = 0;
+
+	assert_int_equal(store_each_shard(c->store, count_shard, &n, NULL), 0);
+	return n;
+}
+
+static void saves(struct controller *c, int node, uint8_t stage, uint64_t iteration)
+{
+	struct msg_saved r = { .iteration = iteration, .stage = stage, .hash = WRONG, .bytes = 100 };
+
+	checkpoint_saved(c, &c->members[node], &r);
+}
+
+static void only_who_was_told_has_saved(void **state)
+{
+	struct controller *c = committed(state);
+
+	c->saving.iteration = COMMITTED;
+	c->members[3].saving = COMMITTED;
+	c->members[3].saving_stage = 1;
+	saves(c, 4, 1, COMMITTED);
+	saves(c, 3, 0, COMMITTED);
+	saves(c, 3, 1, COMMITTED - 1);
+	assert_int_equal(shards(c), 0);
+	assert_int_equal(c->saving.n_saved, 0);
+	saves(c, 3, 1, COMMITTED);
+	assert_int_equal(shards(c), 1);
+	assert_int_equal(c->saving.n_saved, 1);
+	saves(c, 3, 0, COMMITTED); /* it has answered */
+	assert_int_equal(c->saving.n_saved, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
+		TEST(who_differs_from_most_is_set_apart),
+		TEST(as_soon_as_nobody_can_outvote_the_others),
+		TEST(the_second_time_it_is_left_out),
+		TEST(of_two_one_stays),
+		TEST(who_keeps_a_copy_has_a_word_in_it),
+		TEST(a_copy_that_differs_is_no_copy),
+		TEST(alike_ones_stay),
+		TEST(whose_weights_change_says_so_itself),
+		TEST(a_beat_that_comes_late_is_of_other_weights),
+		TEST(who_loads_other_weights_does_not_join),
+		TEST(word_of_a_copy_is_not_of_its_weights),
+		TEST(the_corpus_is_what_most_read),
+		TEST(who_builds_other_weights_takes_no_part),
+		TEST(after_a_takeover_the_store_counts),
+		TEST(without_it_most_of_those_who_come_do),
+		TEST(who_comes_alone_is_taken),
+		TEST(what_was_not_told_is_not_recorded),
+		TEST(a_keeper_tells_of_its_copy),
+		TEST(only_who_was_told_has_saved),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

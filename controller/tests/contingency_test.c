@@ -1,0 +1,266 @@
+/* Plans that are made ahead. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <time.h>
+
+#include "controller/planning/contingency.h"
+#include "controller/planning/request.h"
+#include "controller/tests/player.h"
+#include "controller/tests/under_way.h"
+
+/* Until the loss of the node is foreseen. */
+static void wait_for(struct controller *c, int node)
+{
+	struct timespec moment = { 0, 1000000 };
+
+	for (int i = 0; i < 30000 && contingency_lost_s(c, &c->members[node]) == 0; i++) {
+		contingency_turn(c);
+		nanosleep(&moment, NULL);
+	}
+	assert_true(contingency_lost_s(c, &c->members[node]) > 0);
+}
+
+static bool plan_uses(const struct plan *p, int node)
+{
+	for (int i = 0; i < p->n_microbatches; i++)
+		for (int h = 0; h < p->microbatches[i].length; h++)
+			if (p->microbatches[i].path[h] == node)
+				return true;
+	return false;
+}
+
+/* Planning begins at what was made ahead where exactly that has happened, else at the plan in
+ * force. */
+static void planning_begins_at_what_was_made_ahead(void **state)
+{
+	struct controller *c = *state;
+	bool excluded[MSG_NODES];
+	struct planner_request q;
+	const struct plan *from;
+
+	c->options.ahead_s = 0.005;
+	assert_int_equal(contingency_start(c, NULL), 0);
+	for (int i = 0; i < NODES; i++)
+		wait_for(c, i);
+	replan_request(c, &q, excluded);
+	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+	excluded[4] = true;
+	from = replan_from(c, &q);
+	assert_ptr_not_equal(from, c->current->plan);
+	assert_true(plan_uses(c->current->plan, 4));
+	assert_false(plan_uses(from, 4));
+	assert_true(from->predicted.iteration_s == contingency_lost_s(c, &c->members[4]));
+	excluded[3] = true;
+	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+	excluded[3] = false;
+	q.path_length = 1;
+	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+}
+
+static int warnings(const struct controller *c)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < c->journal.n_notes; i++)
+		n += c->journal.notes[i].kind == NOTE_WARNING;
+	return n;
+}
+
+/* A data node that has become slow: it is told once that all would be home sooner without it.
+ */
+static void who_holds_all_up_is_told(void **state)
+{
+	struct controller *c = *state;
+	struct simulation *s;
+
+	c->options.ahead_s = 0.005;
+	assert_int_equal(contingency_start(c, NULL), 0);
+	for (int i = 0; i < NODES; i++)
+		wait_for(c, i);
+	assert_int_equal(warnings(c), 0);
+	c->cluster->nodes[1].forward_s *= 4;
+	c->cluster->nodes[1].backward_s *= 4;
+	assert_int_equal(simulate(c->cluster, c->current->plan, &s, NULL), 0);
+	c->current->plan->predicted.iteration_s = s->iteration_s;
+	simulation_free(s);
+	for (int renewed = 0; renewed < 2; renewed++) {
+		struct timespec moment = { 0, 1000000 };
+
+		c->epoch++;
+		for (int i = 0; i < 30000 && (warnings(c) == 0 || i < 100); i++) {
+			contingency_turn(c);
+			nanosleep(&moment, NULL);
+		}
+		assert_int_equal(warnings(c),
+				 1); /* at once, and not again when all are made anew */
+		c->now_us += 31 * (int64_t)SECOND;
+	}
+	assert_int_equal(c->journal.notes[c->journal.n_notes - 1].node, 1);
+	assert_true(contingency_lost_s(c, &c->members[1]) <
+		    0.9 * c->current->plan->predicted.iteration_s);
+}
+
+static void plan_without_those_out(struct controller *c)
+{
+	bool excluded[MSG_NODES];
+	struct planner_request today;
+	struct plan_request q;
+	struct error err = { "" };
+
+	replan_request(c, &today, excluded);
+	plan_request_init(&q);
+	q.path_length = today.path_length;
+	q.excluded = excluded;
+	q.evaluations = 20;
+	plan_free(c->current->plan);
+	assert_int_equal(plan_search(c->cluster, &q, &c->current->plan, &err), 0);
+}
+
+/* When somebody is out, or another skip ratio wanted, it is of no use, and made anew. */
+static void what_has_changed_is_foreseen_anew(void **state)
+{
+	struct controller *c = *state;
+
+	c->options.ahead_s = 0.005;
+	assert_int_equal(contingency_start(c, NULL), 0);
+	wait_for(c, 4);
+	c->members[5].replica = false;
+	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
+	for (int i = 0; i < 200; i++) { /* made, but not to be compared with what is in force */
+		contingency_turn(c);
+		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	}
+	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
+	plan_without_those_out(c);
+	wait_for(c, 4);
+	c->path_length = 1;
+	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
+	wait_for(c, 4);
+	c->members[3].marked = true; /* node 4 is the last of its stage now */
+	plan_without_those_out(c);
+	for (int i = 0; i < DATA; i++)
+		wait_for(c, i);
+	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
+}
+
+static bool all_foreseen(const struct world *w)
+{
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->states[i] == NODE_LIVE && w->lost_s[i] == 0)
+			return false;
+	return true;
+}
+
+/* The plan that replaces the lost one is as short as was said before, and what comes next is
+ * foreseen anew. */
+static void a_loss_costs_what_was_said(void **state)
+{
+	const char *options[] = { "--eval-every", "0",       "--ahead", "0.02",
+				  "--iterations", "1000000", NULL };
+	struct world *w = world_new(options);
+	struct player *lost = &w->players[4];
+	uint64_t planned;
+	float said_s;
+
+	(void)state;
+	WORLD_UNTIL(w, world_all_live(w) && all_foreseen(w));
+	said_s = w->lost_s[lost->node];
+	assert_true(said_s > 0);
+	planned = w->planned;
+	lost->asleep = true;
+	WORLD_UNTIL(w, w->states[lost->node] == NODE_DEAD && w->planned > planned);
+	assert_true(w->planned_s <= said_s * 1.0001f);
+	WORLD_UNTIL(w, w->lost_s[lost->node] == 0);
+	WORLD_UNTIL(w, all_foreseen(w));
+	world_free(w);
+}
+
+/* Who comes back finds the plan that was in force before; for the same nodes the newest is
+ * kept. */
+static void what_was_in_force_is_kept(void **state)
+{
+	struct controller *c = *state;
+	bool excluded[MSG_NODES];
+	struct planner_request q;
+	const struct plan *from;
+	double was_s = c->current->plan->predicted.iteration_s;
+
+	c->options.ahead_s = 3600; /* so that none is made */
+	assert_int_equal(contingency_start(c, NULL), 0);
+	contingency_turn(c);
+	for (int i = 0; i < 10; i++) {
+		c->members[5].replica = i % 2;
+		plan_without_those_out(c);
+		c->epoch++;
+		contingency_turn(c);
+	}
+	c->members[5].replica = false;
+	plan_without_those_out(c);
+	c->members[5].replica = true;
+	replan_request(c, &q, excluded);
+	from = replan_from(c, &q);
+	assert_ptr_not_equal(from, c->current->plan);
+	assert_true(plan_uses(from, 5));
+	assert_true(from->predicted.iteration_s == was_s);
+}
+
+/* Another number of stages skipped, too. */
+static void another_skip_ratio_is_foreseen(void **state)
+{
+	struct controller *c = *state;
+	bool excluded[MSG_NODES];
+	struct planner_request q;
+	const struct plan *from = NULL;
+
+	c->options.ahead_s = 0.005;
+	c->path_length = 1;
+	plan_without_those_out(c);
+	assert_int_equal(contingency_start(c, NULL), 0);
+	replan_request(c, &q, excluded);
+	q.path_length = 2;
+	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+	for (int i = 0; i < 30000 && (!from || from == c->current->plan); i++) {
+		contingency_turn(c);
+		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+		from = replan_from(c, &q);
+	}
+	assert_int_equal(from->path_length, 2);
+	q.path_length = 1;
+	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+}
+
+static void none_are_made_where_none_are_wanted(void **state)
+{
+	const char *options[] = { "--eval-every", "0", "--ahead", "0", NULL };
+	struct world *w = world_new(options);
+
+	(void)state;
+	WORLD_UNTIL(w, world_all_live(w) && w->committed >= 20);
+	for (int i = 0; i < PLAYERS; i++)
+		assert_true(w->lost_s[i] == 0);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(planning_begins_at_what_was_made_ahead,
+						under_way_begin, under_way_end),
+		cmocka_unit_test_setup_teardown(who_holds_all_up_is_told, under_way_begin,
+						under_way_end),
+		cmocka_unit_test_setup_teardown(what_has_changed_is_foreseen_anew,
+						under_way_begin, under_way_end),
+		cmocka_unit_test_setup_teardown(what_was_in_force_is_kept, under_way_begin,
+						under_way_end),
+		cmocka_unit_test_setup_teardown(another_skip_ratio_is_foreseen, under_way_begin,
+						under_way_end),
+		cmocka_unit_test(a_loss_costs_what_was_said),
+		cmocka_unit_test(none_are_made_where_none_are_wanted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,555 @@
+/* Who is taken for dead, over ways as they are: hours of words over connections that lose and delay packets as
+ * TCP does, machines that are overloaded, and such that vanish. Times are simulated. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "controller/controller.h"
+#include "controller/loop.h"
+#include "controller/members/members.h"
+#include "controller/members/failure_detector.h"
+#include "controller/operator/consoles.h"
+
+enum { NODES = 6, SECOND = 1000000, LOOK_US = 20000, PING_US = 500000, CONNECTIONS = 4, LIMIT_US = 450000 };
+
+/* Half a second and four round trips. */
+static int64_t in_time(int64_t one_way_us)
+{
+	return SECOND / 2 + 8 * one_way_us;
+}
+
+/* ---- ways ---- */
+
+struct way {
+	int64_t one_way_us;
+	double loss, jitter;
+	uint32_t connections;
+};
+
+/* A word: when it was sent, by the controller's clock, and when it arrives. */
+struct word {
+	int64_t sent_us, arrives_us;
+	uint64_t number;
+};
+
+struct trace {
+	struct word *words; /* (n) by arrival */
+	uint32_t n, next;
+	struct way way;
+	int64_t *pings;     /* (n_pings) when they arrive at the agent */
+	uint32_t n_pings;
+};
+
+static int64_t pass(const struct way *w, struct rng *rng)
+{
+	return (int64_t)((double)w->one_way_us * (1 + w->jitter * (2 * rng_uniform(rng) - 1)));
+}
+
+/* When a packet sent at `at` on a connection that sends another every `every_us` is there: what is lost goes
+ * again once a later one was acknowledged (RFC 8985), or its timer has run, each time twice as long. */
+static int64_t arrival(const struct way *w, int64_t at, int64_t every_us, struct rng *rng)
+{
+	int64_t round = 2 * w->one_way_us, first = at, timer = 2 * round + 200000, later;
+
+	while (rng_uniform(rng) < w->loss) {
+		later = first + ((at - first) / every_us + 1) * every_us;
+		while (rng_uniform(rng) < w->loss)
+			later += every_us;
+		later += round + round / 4;
+		if (at + timer < later) {
+			at += timer;
+			timer = 2 * (timer > round + 200000 ? round + 200000 : timer);
+		} else {
+			at = later;
+		}
+	}
+	return at + pass(w, rng);
+}
+
+static int by_arrival(const void *a, const void *b)
+{
+	const struct word *x = a, *y = b;
+
+	return (x->arrives_us > y->arrives_us) - (x->arrives_us < y->arrives_us);
+}
+
+/* late_us: NULL, or (n) how late each word is said; those after it as well. */
+static void trace_init(struct trace *t, const struct way *w, uint32_t n, const int64_t *late_us, uint64_t seed)
+{
+	int64_t last[16] = { 0 }, said = 0;
+	struct rng rng;
+
+	rng_init(&rng, seed);
+	*t = (struct trace){ .way = *w, .n = n, .n_pings = n / 5 + 1 };
+	t->words = calloc(n, sizeof(*t->words));
+	t->pings = calloc(t->n_pings, sizeof(*t->pings));
+	assert_true(t->words && t->pings && w->connections <= 16);
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t *before = &last[i % w->connections];
+
+		said += TIMEOUT_BEAT_US + (late_us ? late_us[i] : 0);
+		t->words[i] = (struct word){ said, arrival(w, said, TIMEOUT_BEAT_US * w->connections, &rng), i + 1 };
+		if (t->words[i].arrives_us < *before) /* a connection keeps the order */
+			t->words[i].arrives_us = *before;
+		*before = t->words[i].arrives_us;
+	}
+	qsort(t->words, n, sizeof(*t->words), by_arrival);
+	for (uint32_t i = 0; i < t->n_pings; i++)
+		t->pings[i] = (int64_t)i * PING_US + pass(w, &rng);
+}
+
+static void trace_fini(struct trace *t)
+{
+	free(t->words);
+	free(t->pings);
+}
+
+/* ---- the controller ---- */
+
+struct world {
+	struct controller *c;
+	struct trace traces[NODES];
+	int64_t vanishes_us[NODES]; /* nothing is sent from then on */
+	int64_t dead_us[NODES];     /* taken for dead; -1 not */
+};
+
+static struct controller *made(void)
+{
+	struct controller *c = calloc(1, sizeof(*c));
+	struct post_options o = { 0 };
+
+	assert_non_null(c);
+	c->cluster = cluster_alloc(NODES, 1, false);
+	assert_non_null(c->cluster);
+	assert_int_equal(keys_generate(&c->identity, NULL), 0);
+	o.identity = c->identity;
+	assert_int_equal(post_open(&c->post, &o, NULL), 0);
+	assert_int_equal(planner_start(&c->planner, NULL), 0);
+	c->supervisor = -1;
+	c->phase = PHASE_PAUSED;
+	c->path_length = 1;
+	c->unit_s = 1;
+	c->options.silence_us = LIMIT_US;
+	c->cluster->stages[0] = NODES;
+	c->n_members = NODES;
+	c->members = calloc(NODES, sizeof(*c->members));
+	assert_non_null(c->members);
+	for (uint16_t i = 0; i < NODES; i++) {
+		struct member *m = &c->members[i];
+
+		*m = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE, .replica = true, .keeps = -1,
+				      .welcomed = true, .machine = i };
+		snprintf(m->hello.address, sizeof(m->hello.address), "tcp://10.0.0.%u:7701", i);
+		snprintf(m->hello.host, sizeof(m->hello.host), "alike");
+	}
+	return c;
+}
+
+static struct world *world_new(void)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	w->c = made();
+	for (int i = 0; i < NODES; i++)
+		w->vanishes_us[i] = INT64_MAX;
+	return w;
+}
+
+/* All say hello. */
+static void world_greet(struct world *w)
+{
+	for (int i = 0; i < NODES; i++) {
+		w->dead_us[i] = -1;
+		failure_detector_begin(w->c, &w->c->members[i]);
+	}
+}
+
+static void world_free(struct world *w)
+{
+	struct controller *c = w->c;
+
+	for (int i = 0; i < NODES; i++)
+		trace_fini(&w->traces[i]);
+	planner_stop(c->planner);
+	planned_free(c->pending);
+	post_close(c->post);
+	keys_free(c->identity);
+	consoles_fini(c);
+	cluster_free(c->cluster);
+	free(c->members);
+	free(c);
+	free(w);
+}
+
+static void say(struct world *w, uint16_t node, const struct word *word)
+{
+	const struct trace *t = &w->traces[node];
+	int64_t ping = word->sent_us / PING_US;
+	struct msg_heartbeat h = { .beat = word->number, .now_us = word->sent_us + node * (int64_t)SECOND,
+				   .committed = 99 };
+
+	while (ping >= 0 && (ping >= t->n_pings || t->pings[ping] > word->sent_us))
+		ping--;
+	if (ping > 0) {
+		h.echo_us = ping * PING_US;
+		h.echo_age_us = word->sent_us - t->pings[ping];
+	}
+	w->c->now_us = word->arrives_us;
+	members_heartbeat(w->c, &w->c->members[node], &h);
+	loop_act(w->c);
+}
+
+/* What has arrived by then is heard, in order. */
+static void hear(struct world *w, int64_t until_us)
+{
+	for (;;) {
+		const struct word *next = NULL;
+		uint16_t who = 0;
+
+		for (uint16_t i = 0; i < NODES; i++) {
+			struct trace *t = &w->traces[i];
+
+			while (t->next < t->n && t->words[t->next].sent_us > w->vanishes_us[i] &&
+			       t->words[t->next].sent_us <= until_us)
+				t->next++;
+			if (t->next < t->n && (!next || t->words[t->next].arrives_us < next->arrives_us)) {
+				next = &t->words[t->next];
+				who = i;
+			}
+		}
+		if (!next || next->arrives_us > until_us)
+			return;
+		w->traces[who].next++;
+		if (next->arrives_us - 2 * w->traces[who].way.one_way_us <= w->vanishes_us[who]) /* nobody sends it again */
+			say(w, who, next);
+	}
+}
+
+static void look(struct world *w, int64_t now_us)
+{
+	hear(w, now_us);
+	w->c->now_us = now_us;
+	failure_detector_check(w->c, 0);
+	loop_act(w->c);
+	for (int i = 0; i < NODES; i++)
+		if (w->dead_us[i] < 0 && w->c->members[i].state == NODE_DEAD)
+			w->dead_us[i] = now_us;
+}
+
+static void go(struct world *w, int64_t from_us, int64_t until_us)
+{
+	for (int64_t now = from_us; now < until_us; now += LOOK_US)
+		look(w, now);
+}
+
+static const int64_t ways_us[NODES] = { 500, 5000, 20000, 60000, 100000, 130000 };
+
+static void ways_of(struct world *w, uint32_t words, uint64_t seed, double loss, double jitter)
+{
+	for (uint32_t i = 0; i < NODES; i++) {
+		struct way way = { ways_us[i], loss, jitter, CONNECTIONS };
+
+		trace_init(&w->traces[i], &way, words, NULL, seed + i);
+	}
+}
+
+static void lossy_ways(struct world *w, uint32_t words, uint64_t seed)
+{
+	ways_of(w, words, seed, 0.02, 0.3);
+}
+
+static void nobody_died(const struct world *w)
+{
+	for (int i = 0; i < NODES; i++)
+		if (w->dead_us[i] >= 0)
+			fail_msg("node %d is taken for dead after %.2f s", i, (double)w->dead_us[i] * 1e-6);
+}
+
+/* ---- alive ---- */
+
+static void an_hour_of_losses_kills_nobody(void **state)
+{
+	struct world *w = world_new();
+
+	(void)state;
+	lossy_ways(w, 36000, 1);
+	world_greet(w);
+	go(w, LOOK_US, (int64_t)3590 * SECOND);
+	nobody_died(w);
+	world_free(w);
+}
+
+/* A word that was overtaken proves life, and says nothing that is new. */
+static void what_was_overtaken_is_not_believed(void **state)
+{
+	struct world *w = world_new();
+	struct member *m = &w->c->members[1];
+	struct msg_heartbeat h = { .beat = 7, .now_us = 700000, .queued = 7, .committed = 99 };
+
+	(void)state;
+	world_greet(w);
+	w->c->now_us = 700000;
+	members_heartbeat(w->c, m, &h);
+	loop_act(w->c);
+	w->c->now_us = 800000;
+	h.beat = 6;
+	h.queued = 6;
+	members_heartbeat(w->c, m, &h);
+	loop_act(w->c);
+	assert_int_equal(m->beat.queued, 7);
+	assert_int_equal(m->heard_us, 700000);
+	assert_int_equal(m->lived_us, 800000);
+	h.beat = 8;
+	h.queued = 8;
+	members_heartbeat(w->c, m, &h);
+	loop_act(w->c);
+	assert_int_equal(m->beat.queued, 8);
+	failure_detector_begin(w->c, m); /* a new process counts anew */
+	h.beat = 1;
+	h.queued = 1;
+	members_heartbeat(w->c, m, &h);
+	loop_act(w->c);
+	assert_int_equal(m->beat.queued, 1);
+	world_free(w);
+}
+
+/* One machine has more and more to do, until its words come with gaps of 0.8 s; the others' limits stay. */
+static void an_overloaded_machine_is_not_dead(void **state)
+{
+	enum { WORDS = 600 };
+	struct world *w = world_new();
+	int64_t late[WORDS];
+
+	(void)state;
+	for (uint16_t i = 0; i < NODES; i++) {
+		struct way way = { 10000, 0, 0.3, CONNECTIONS };
+		bool loaded = i < 3;
+		struct rng rng;
+
+		rng_init(&rng, i);
+		for (int k = 0; k < WORDS; k++)
+			late[k] = k < 50 ? 0 : (int64_t)(rng_uniform(&rng) * (k < 170 ? (k - 50) * 6000 : 700000));
+		trace_init(&w->traces[i], &way, WORDS, loaded ? late : NULL, i);
+		snprintf(w->c->members[i].hello.address, 64, "tcp://10.0.0.%d:77%02u", loaded ? 1 : 2, i);
+	}
+	world_greet(w);
+	go(w, LOOK_US, (int64_t)(WORDS / 10 - 1) * SECOND);
+	nobody_died(w);
+	for (int i = 3; i < NODES; i++)
+		assert_in_range(w->c->members[i].allowed_us, LIMIT_US, LIMIT_US + 3 * 26000);
+	assert_true(w->c->members[0].allowed_us > 2 * LIMIT_US);
+	world_free(w);
+}
+
+/* Nothing comes from anybody for a second: it is a way of this machine's own, or this machine. */
+static void nothing_from_most_machines_is_our_own_fault(void **state)
+{
+	for (int embedded = 0; embedded < 2; embedded++) {
+		struct world *w = world_new();
+		struct way way = { 5000, 0, 0, 1 };
+
+		(void)state;
+		w->c->options.embedded = embedded;
+		for (uint16_t i = 0; i < NODES; i++) {
+			trace_init(&w->traces[i], &way, 300, NULL, i);
+			if (embedded)
+				snprintf(w->c->members[i].hello.address, 64, "ipc:///run/%u", i);
+			w->vanishes_us[i] = 10 * SECOND;
+		}
+		world_greet(w);
+		go(w, LOOK_US, 11 * SECOND);
+		nobody_died(w);
+		for (int i = 0; i < NODES; i++)
+			w->vanishes_us[i] = INT64_MAX;
+		go(w, 11 * SECOND, 20 * SECOND);
+		nobody_died(w);
+		for (int i = 0; i < NODES; i++)
+			w->vanishes_us[i] = 20 * SECOND;
+		go(w, 20 * SECOND, 22 * SECOND);
+		for (int i = 0; i < NODES; i++)
+			assert_true(w->dead_us[i] > 0); /* but not for ever */
+		world_free(w);
+	}
+}
+
+/* What this loop slept is nobody's silence. */
+static void who_slept_does_not_judge(void **state)
+{
+	struct world *w = world_new();
+
+	(void)state;
+	lossy_ways(w, 300, 1);
+	world_greet(w);
+	go(w, LOOK_US, 10 * SECOND);
+	w->c->now_us = 13 * SECOND; /* all that was said meanwhile is still to be read */
+	failure_detector_check(w->c, 3 * SECOND);
+	loop_act(w->c);
+	go(w, 13 * SECOND, 20 * SECOND);
+	nobody_died(w);
+	world_free(w);
+}
+
+/* ---- dead ---- */
+
+static void a_machine_that_vanishes_is_known_in_time(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 120; seed++) {
+		struct world *w = world_new();
+		uint16_t who = (uint16_t)(seed % NODES);
+		int64_t at = 10 * SECOND + (int64_t)seed * 7919;
+
+		lossy_ways(w, 300, 1000 * seed);
+		w->vanishes_us[who] = at;
+		world_greet(w);
+		go(w, LOOK_US, 15 * SECOND);
+		if (w->dead_us[who] < 0 || w->dead_us[who] - at > in_time(ways_us[who]))
+			fail_msg("node %u, seed %u: dead after %.3f s, expected within %.3f", who, (unsigned)seed,
+				 (double)(w->dead_us[who] - at) * 1e-6, (double)in_time(ways_us[who]) * 1e-6);
+		w->dead_us[who] = -1;
+		nobody_died(w);
+		world_free(w);
+	}
+}
+
+/* Whatever its words' last losses were: they go at one moment, so that none gets the others' work. */
+static void with_a_machine_go_all_that_run_there(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		struct world *w = world_new();
+		int64_t at = 10 * SECOND + (int64_t)seed * 7919;
+
+		for (uint16_t i = 0; i < NODES; i++) {
+			struct way way = { i < 3 ? 130000 : 1000, 0.02, 0.3, CONNECTIONS };
+
+			trace_init(&w->traces[i], &way, 300, NULL, 10 * seed + i);
+			if (i < 3) {
+				snprintf(w->c->members[i].hello.address, 64, "tcp://[fe80::1]:77%02u", i);
+				w->vanishes_us[i] = at;
+			}
+		}
+		world_greet(w);
+		go(w, LOOK_US, 15 * SECOND);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(w->dead_us[i], w->dead_us[0]);
+			assert_true(w->dead_us[i] > 0 && w->dead_us[i] - at <= in_time(130000));
+			assert_non_null(strstr(w->c->members[i].why, "as of all on alike"));
+		}
+		for (int i = 0; i < 3; i++)
+			w->dead_us[i] = -1;
+		nobody_died(w);
+		world_free(w);
+	}
+}
+
+/* One of three agents of a machine is silent: it is not the machine. */
+static void one_of_a_machine_goes_alone(void **state)
+{
+	struct world *w = world_new();
+	struct way way = { 1000, 0, 0, CONNECTIONS };
+
+	(void)state;
+	for (uint16_t i = 0; i < NODES; i++) {
+		trace_init(&w->traces[i], &way, 300, NULL, i);
+		snprintf(w->c->members[i].hello.address, 64, "tcp://10.0.0.%d:77%02u", i / 3, i);
+	}
+	w->vanishes_us[1] = 10 * SECOND;
+	world_greet(w);
+	go(w, LOOK_US, 15 * SECOND);
+	assert_true(w->dead_us[1] > 0);
+	assert_null(strstr(w->c->members[1].why, "as of all"));
+	w->dead_us[1] = -1;
+	nobody_died(w);
+	world_free(w);
+}
+
+/* Its connections end after what came by them. Where words are lost it takes as long as that makes them late. */
+static void who_hangs_up_is_known_at_once(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 120; seed++) {
+		struct world *w = world_new();
+		uint16_t who = (uint16_t)(seed % NODES);
+		int64_t at = 10 * SECOND + (int64_t)seed * 7919, told = at + 13 * ways_us[who] / 10;
+		int64_t most = seed / NODES % 2 ? in_time(ways_us[who]) : 220000 + 3 * ways_us[who];
+
+		if (seed / NODES % 2)
+			lossy_ways(w, 300, 1000 * seed + 500);
+		else
+			ways_of(w, 300, 1000 * seed + 500, 0, 0.05);
+		w->vanishes_us[who] = at;
+		world_greet(w);
+		go(w, LOOK_US, told);
+		w->c->detector.n_hung_up = 1;
+		w->c->detector.hung_up_us = told;
+		go(w, told, 15 * SECOND);
+		if (w->dead_us[who] < 0 || w->dead_us[who] - told > most)
+			fail_msg("node %u, seed %u: dead %.3f s after its connections ended", who, (unsigned)seed,
+				 (double)(w->dead_us[who] - told) * 1e-6);
+		w->dead_us[who] = -1;
+		nobody_died(w);
+		world_free(w);
+	}
+}
+
+/* A console's connections end: nobody is suspected for it. */
+static void who_is_heard_has_not_hung_up(void **state)
+{
+	struct world *w = world_new();
+
+	(void)state;
+	ways_of(w, 300, 7, 0, 0.3);
+	world_greet(w);
+	for (int i = 1; i < 200; i++) {
+		go(w, (i - 1) * (int64_t)140000 + LOOK_US, i * (int64_t)140000);
+		w->c->detector.n_hung_up = CONNECTIONS;
+		w->c->detector.connections = CONNECTIONS;
+		w->c->detector.hung_up_us = w->c->now_us;
+	}
+	nobody_died(w);
+	world_free(w);
+}
+
+/* Nothing is known of its way: it has time, but not for ever. */
+static void who_has_just_come_has_time(void **state)
+{
+	struct world *w = world_new();
+
+	(void)state;
+	world_greet(w);
+	look(w, LOOK_US);
+	look(w, SECOND);
+	nobody_died(w);
+	look(w, TIMEOUT_PATIENCE * LIMIT_US + LOOK_US);
+	for (int i = 0; i < NODES; i++)
+		assert_true(w->dead_us[i] > 0);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_hour_of_losses_kills_nobody),
+		cmocka_unit_test(what_was_overtaken_is_not_believed),
+		cmocka_unit_test(an_overloaded_machine_is_not_dead),
+		cmocka_unit_test(nothing_from_most_machines_is_our_own_fault),
+		cmocka_unit_test(who_slept_does_not_judge),
+		cmocka_unit_test(a_machine_that_vanishes_is_known_in_time),
+		cmocka_unit_test(with_a_machine_go_all_that_run_there),
+		cmocka_unit_test(one_of_a_machine_goes_alone),
+		cmocka_unit_test(who_hangs_up_is_known_at_once),
+		cmocka_unit_test(who_is_heard_has_not_hung_up),
+		cmocka_unit_test(who_has_just_come_has_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

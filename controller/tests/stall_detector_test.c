@@ -1,0 +1,364 @@
+/* How long nothing may end before those who say that they are at work are suspected; the looks are
+ * the test's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "controller/controller.h"
+#include "controller/iteration/evaluate.h"
+#include "controller/iteration/stall_detector.h"
+#include "controller/loop.h"
+#include "controller/operator/consoles.h"
+#include "controller/trust/suspicion.h"
+#include "controller/trust/held_sums.h"
+#include "controller/weights/standbys.h"
+
+enum { NODES = 6, LOOK_US = 250000, SECOND = 1000000 };
+
+/* Six replicas in two stages. The longest task takes 0.2 s, the longest way 0.05 s: patience ends after
+ * 10 s and 20 times as much, 15 s. */
+static struct controller *made(void)
+{
+	struct controller *c = calloc(1, sizeof(*c));
+	struct post_options o = { 0 };
+
+	assert_non_null(c);
+	c->cluster = cluster_alloc(NODES, 2, false);
+	c->members = calloc(NODES, sizeof(*c->members));
+	assert_true(c->cluster && c->members);
+	assert_int_equal(keys_generate(&c->identity, NULL), 0);
+	o.identity = c->identity;
+	assert_int_equal(post_open(&c->post, &o, NULL), 0);
+	assert_int_equal(planner_start(&c->planner, NULL), 0);
+	c->supervisor = -1;
+	c->phase = PHASE_EVALUATING;
+	c->path_length = 2;
+	c->unit_s = c->options.time_scale = 1;
+	c->options.overdue_us = 10 * SECOND;
+	c->options.eval_batches = 4;
+	c->n_members = NODES;
+	c->now_us = SECOND;
+	c->cluster->microbatches_per_data_node = 1;
+	for (int i = 0; i < NODES * NODES; i++)
+		c->cluster->delay_s[i] = 0.05;
+	for (uint16_t i = 0; i < NODES; i++) {
+		c->cluster->nodes[i].stage = i / 3;
+		c->cluster->stages[i / 3] = 3;
+		c->cluster->nodes[i].forward_s = 0.1;
+		c->cluster->nodes[i].backward_s = 0.2;
+		c->cluster->nodes[i].memory = 3;
+		c->members[i] = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE,
+						 .replica = true, .keeps = -1, .welcomed = true };
+	}
+	return c;
+}
+
+static void unmake(struct controller *c)
+{
+	planner_stop(c->planner);
+	post_close(c->post);
+	keys_free(c->identity);
+	evaluation_fini(c);
+	consoles_fini(c);
+	cluster_free(c->cluster);
+	free(c->members);
+	free(c->faults);
+	free(c);
+}
+
+/* Heartbeats: node 0 sends and node 1 gets so many bytes a second. */
+static void moves(struct controller *c, uint64_t sent, uint64_t got)
+{
+	for (uint32_t i = 0; i < NODES; i++) {
+		c->members[i].beat.sent_bytes += (i == 0 ? sent : 100) * LOOK_US / SECOND;
+		c->members[i].beat.received_bytes += (i == 1 ? got : 100) * LOOK_US / SECOND;
+		suspicion_beat(c, &c->members[i]);
+	}
+}
+
+static bool hung_after(struct controller *c, int looks)
+{
+	bool hung = false;
+
+	for (int i = 0; i < looks && !hung; i++) {
+		c->now_us += LOOK_US;
+		assert_true(stall_look(c));
+		assert_false(stall_look(c));
+		hung = stall_hung(c, 1);
+	}
+	return hung;
+}
+
+static void patience_is_much_longer_than_a_task(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_false(hung_after(c, 60));
+	assert_true(hung_after(c, 1));
+	unmake(c);
+}
+
+static void whatever_ends_gives_more_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_false(hung_after(c, 60));
+	c->steps++;
+	assert_false(hung_after(c, 60));
+	assert_true(hung_after(c, 1));
+	unmake(c);
+}
+
+static void slow_tasks_have_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[2].measured_forward_s = 1; /* a real second, whatever the plan says */
+	assert_false(hung_after(c, 120));
+	assert_true(hung_after(c, 1));
+	unmake(c);
+}
+
+static void injected_faults_have_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->faults = calloc(1, sizeof(*c->faults));
+	c->faults[0] = (struct fault){ .kind = FAULT_SLOW_NODE, .node = 2, .factor = 4, .active = true };
+	c->n_faults = 1;
+	assert_false(hung_after(c, 120));
+	assert_true(hung_after(c, 1));
+	unmake(c);
+}
+
+/* Ours is not an hour of silence from them. */
+static void sleep_is_no_standstill(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_false(hung_after(c, 50));
+	c->now_us += 3600 * (int64_t)SECOND;
+	assert_false(hung_after(c, 10));
+	unmake(c);
+}
+
+static bool hung_while(struct controller *c, uint64_t sent, uint64_t got)
+{
+	for (int i = 0; i < 200; i++) {
+		moves(c, sent, got);
+		if (hung_after(c, 1))
+			return true;
+	}
+	return false;
+}
+
+static void a_slow_transfer_has_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_false(hung_while(c, 10000, 10000));
+	unmake(c);
+}
+
+static void bytes_that_nobody_gets_are_words(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	assert_true(hung_while(c, 1000000, 1000));
+	unmake(c);
+}
+
+static void heartbeats_are_not_data(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[2].measured_forward_s = 1;
+	assert_true(hung_while(c, 3000, 3000));
+	unmake(c);
+}
+
+static bool out(const struct controller *c, int node)
+{
+	return c->members[node].state == NODE_DEAD && !c->members[node].replica;
+}
+
+static void who_says_that_it_runs_is_taken_out(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[1].beat.in_flight = 2;
+	c->members[4].beat.running = 1;
+	assert_true(stall_blame(c));
+	assert_true(out(c, 4));
+	assert_false(out(c, 1) || c->members[4].marked);
+	unmake(c);
+}
+
+/* So many looks at which all are heard, but for one. */
+static void looks(struct controller *c, int n, uint32_t unheard)
+{
+	for (int i = 0; i < n; i++) {
+		c->now_us += LOOK_US;
+		for (uint32_t k = 0; k < NODES; k++)
+			if (k != unheard)
+				c->members[k].heard_us = c->now_us;
+		stall_turn(c);
+		loop_act(c);
+	}
+}
+
+/* All rest by their last words; but one's may be of before. */
+static void who_is_not_heard_may_be_at_work(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->phase = PHASE_COMPUTING;
+	looks(c, 1, 2);
+	looks(c, 10, 2);
+	assert_int_equal(c->phase, PHASE_COMPUTING);
+	looks(c, 4, NODES);
+	assert_int_equal(c->phase, PHASE_PLANNING); /* it begins anew */
+	unmake(c);
+}
+
+static void what_waits_for_a_slot_may_wait(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->members[3].beat.queued = 2;
+	c->members[3].beat.blocked = 1;
+	assert_false(stall_blame(c));
+	c->members[3].beat.blocked = 0;
+	assert_true(stall_blame(c));
+	assert_true(out(c, 3));
+	unmake(c);
+}
+
+static void most_do_not_lie(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		c->members[i].beat.running = 1;
+	assert_true(stall_blame(c)); /* they get as much time again */
+	for (int i = 0; i < NODES; i++)
+		assert_false(out(c, i));
+	assert_false(hung_after(c, 60));
+	unmake(c);
+}
+
+static void a_big_sum_has_time(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->current = calloc(1, sizeof(*c->current));
+	c->current->plan = plan_alloc(2, NODES, 1, 2);
+	assert_non_null(c->current->plan);
+	c->current->plan->predicted.sync_s = 1; /* 6 s */
+	c->stage_parameters[1] = 100000000; /* 5 s */
+	for (int i = 0; i < NODES; i++)
+		c->members[i].reduced = i != 4;
+	for (int i = 0; i < 85; i++) {
+		assert_false(out(c, 4));
+		c->now_us += LOOK_US;
+		suspicion_held_up(c);
+		loop_act(c);
+	}
+	assert_true(out(c, 4)); /* it waits for nobody */
+	planned_free(c->current);
+	unmake(c);
+}
+
+/* All replicas have their sums, which took a second; n04 has none for its copy of the first stage. Those
+ * of n00 and n01 differ: without the copy the sums begin anew. */
+static struct controller *waiting_for_a_copy(void)
+{
+	static uint64_t no_slices[1];
+	struct controller *c = made();
+
+	c->current = calloc(1, sizeof(*c->current));
+	c->current->plan = plan_alloc(2, NODES, 1, 2);
+	assert_non_null(c->current->plan);
+	c->phase = PHASE_REDUCING;
+	c->progress.reduced_us = c->progress.reduce_us + SECOND;
+	for (int i = 0; i < NODES; i++) {
+		c->members[i].reduced = true;
+		c->members[i].sum.slices = no_slices;
+	}
+	c->members[0].sum.squares = 1;
+	c->members[4].keeps = 0;
+	c->members[4].copies = c->members[4].kept = true;
+	return c;
+}
+
+/* Looks until it is left behind. */
+static int looks_for(struct controller *c, int64_t each_us)
+{
+	int looks = 0;
+
+	for (; c->members[4].keeps == 0 && looks < 1000; looks++) {
+		c->now_us += each_us;
+		standbys_turn(c);
+		loop_act(c);
+	}
+	planned_free(c->current);
+	unmake(c);
+	return looks;
+}
+
+static void a_late_copy_has_thrice_the_time_of_the_sums(void **state)
+{
+	struct controller *c = waiting_for_a_copy();
+
+	(void)state;
+	assert_int_equal(looks_for(c, SECOND / 10), 50); /* 2 s and 3 s */
+	c = waiting_for_a_copy();
+	c->current->plan->predicted.sync_s = 2;
+	assert_int_equal(looks_for(c, SECOND / 10), 80);
+}
+
+static void sleep_makes_no_copy_late(void **state)
+{
+	(void)state;
+	assert_int_equal(looks_for(waiting_for_a_copy(), SECOND), 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(patience_is_much_longer_than_a_task),
+		cmocka_unit_test(whatever_ends_gives_more_time),
+		cmocka_unit_test(slow_tasks_have_time),
+		cmocka_unit_test(injected_faults_have_time),
+		cmocka_unit_test(sleep_is_no_standstill),
+		cmocka_unit_test(a_slow_transfer_has_time),
+		cmocka_unit_test(bytes_that_nobody_gets_are_words),
+		cmocka_unit_test(heartbeats_are_not_data),
+		cmocka_unit_test(who_says_that_it_runs_is_taken_out),
+		cmocka_unit_test(who_is_not_heard_may_be_at_work),
+		cmocka_unit_test(what_waits_for_a_slot_may_wait),
+		cmocka_unit_test(most_do_not_lie),
+		cmocka_unit_test(a_big_sum_has_time),
+		cmocka_unit_test(a_late_copy_has_thrice_the_time_of_the_sums),
+		cmocka_unit_test(sleep_makes_no_copy_late),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* agreement.c - what all of a stage must hold alike: its weights, and data nodes the corpus.
+ *
+ * After a commit every replica tells the hash of its weights. They were the same before, and so was the sum: who
+ * tells another hash has had a bit flipped, or lies. The weights that most tell of are the stage's; who differs is
+ * set apart like a dead node, and takes part again once it has fetched them. The second time it is left out. What
+ * it had done in the iteration under way was made of other weights, and so may be what others made of that: the
+ * iteration begins anew. As a sum comes after its sender's hash, none is committed before that is known.
+ *
+ * Where two differ and nobody else tells, one of them is set apart, the same way: at least they are alike again,
+ * and verify says whether the wrong one stayed. After a takeover what the store has of the last commit counts as
+ * well.
+ */
+#include "controller/trust/agreement.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "controller/controller.h"
+#include "controller/history/record.h"
+#include "controller/members/member.h"
+#include "controller/members/node_state.h"
+#include "controller/operator/journal.h"
+#include "controller/trust/suspicion.h"
+#include "controller/weights/copies.h"
+
+enum { DIFFERED_FOR = 200 /* iterations that one is remembered */ };
+
+/* Hashes of one stage's weights, and how many tell of each. */
+struct votes {
+	uint64_t hash[2 * MSG_NODES];
+	uint32_t n, of[2 * MSG_NODES];
+	int stage;
+};
+
+static void vote_for(struct votes *v, uint64_t hash)
+{
+	uint32_t i = 0;
+
+	while (i < v->n && v->hash[i] != hash)
+		i++;
+	if (i == 2 * MSG_NODES || hash == 0)
+		return;
+	if (i == v->n)
+		v->of[v->n++] = 0;
+	v->hash[i] = hash;
+	v->of[i]++;
+}
+
+static uint32_t votes_for(const struct votes *v, uint64_t hash)
+{
+	for (uint32_t i = 0; i < v->n; i++)
+		if (v->hash[i] == hash)
+			return v->of[i];
+	return 0;
+}
+
+static bool tells_hash(const struct controller *c, const struct member *m, int stage)
+{
+	return m->replica && member_stage(c, m) == stage && m->holds == c->committed && m->hash != 0;
+}
+
+/* What those who keep a copy tell of it counts, but who has none but a copy is no replica. */
+static struct votes count_votes(const struct controller *c, int stage)
+{
+	struct votes v = { .n = 0, .stage = stage };
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (tells_hash(c, &c->members[i], stage))
+			vote_for(&v, c->members[i].hash);
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (copy_usable(c, &c->members[i], stage))
+			vote_for(&v, c->members[i].kept_hash);
+	return v;
+}
+
+/* Of two alike the one that fewer contradict; then the one with the lesser number. */
+static bool is_better(const struct controller *c, const struct votes *v, const struct member *m,
+		      const struct member *best)
+{
+	uint32_t n = votes_for(v, m->hash), most = best ? votes_for(v, best->hash) : 0;
+
+	if (!best || n != most)
+		return n > most;
+	return contradictions_guilt(&c->contradictions, m->id) < contradictions_guilt(&c->contradictions, best->id);
+}
+
+static struct member *best_of(struct controller *c, const struct votes *v)
+{
+	struct member *best = NULL;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (tells_hash(c, &c->members[i], v->stage) && is_better(c, v, &c->members[i], best))
+			best = &c->members[i];
+	return best;
+}
+
+static void forget_word(struct controller *c, const struct member *m)
+{
+	record_forget_hash(c, m, (uint8_t)member_stage(c, m), c->committed, m->hash);
+}
+
+static void set_apart(struct controller *c, struct member *m)
+{
+	bool again = m->differed_in > 0 && m->differed_in + DIFFERED_FOR > c->iteration;
+	bool under_way = c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING || c->phase == PHASE_STALLED;
+
+	m->hash_agrees = false;
+	m->differs = true;
+	m->differed_in = c->iteration;
+	forget_word(c, m);
+	if (again)
+		suspicion_proven(c, m, "holds other weights again");
+	else
+		members_gone(c, m, "holds other weights than its stage");
+	if (under_way)
+		request_anew(&c->requests, "a node held other weights");
+}
+
+/* Whether it can be said: all have told, or nobody who has not could outvote these. */
+static bool is_settled(const struct controller *c, const struct votes *v, uint64_t hash)
+{
+	uint32_t untold = 0, others = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		untold += m->replica && member_stage(c, m) == v->stage && !tells_hash(c, m, v->stage);
+	}
+	for (uint32_t i = 0; i < v->n; i++)
+		if (v->hash[i] != hash && v->of[i] > others)
+			others = v->of[i];
+	return untold == 0 || votes_for(v, hash) > others + untold;
+}
+
+void agreement_told(struct controller *c, const struct member *told)
+{
+	int stage = member_stage(c, told);
+	struct votes v = count_votes(c, stage);
+	struct member *best = best_of(c, &v);
+
+	if (!best || !is_settled(c, &v, best->hash))
+		return;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!tells_hash(c, m, stage) || m->hash == best->hash)
+			continue;
+		note(c, NOTE_ALERT, m->id, 0, "n%02u and n%02u of S%d hold different weights after it%" PRIu64 ": without n%02u",
+		     m->id, best->id, stage, c->committed, m->id);
+		if (votes_for(&v, m->hash) == votes_for(&v, best->hash))
+			suspicion_pair(c, m->id, best->id);
+		set_apart(c, m);
+	}
+	for (uint32_t i = 0; i < c->n_members; i++) /* whose words came before there was any to compare with */
+		if (copy_usable(c, &c->members[i], stage) && c->members[i].kept_hash)
+			copies_hash_right(c, &c->members[i], c->committed, c->members[i].kept_hash);
+}
+
+bool agreement_joins(struct controller *c, struct member *m)
+{
+	uint64_t right = c->committed > 0 ? copies_hash(c, member_stage(c, m), m->holds) : 0;
+
+	if (m->restoring || right == 0 || right == m->hash)
+		return true;
+	note(c, NOTE_ALERT, m->id, 0, "n%02u loaded other weights of S%d than it has after it%" PRIu64, m->id,
+	     member_stage(c, m), m->holds);
+	m->differs = true;
+	m->ready = m->hash_agrees = false;
+	members_set(c, m, NODE_JOINING, "holds other weights than its stage");
+	return false;
+}
+
+void agreement_changed(struct controller *c, struct member *m)
+{
+	note(c, NOTE_ALERT, m->id, 0, "n%02u: its weights changed outside a commit", m->id);
+	m->hash_agrees = false;
+	if (stage_replicas(c, member_stage(c, m), m) > 0)
+		set_apart(c, m);
+}
+
+/* ---- before it begins, or goes on ---- */
+
+static bool is_coming(const struct member *m)
+{
+	return member_alive(m) && m->ready && !m->marked;
+}
+
+static int count_stored(void *context, const struct store_hash *h)
+{
+	struct votes *v = context;
+
+	if (h->stage == v->stage)
+		vote_for(v, h->hash);
+	return 0;
+}
+
+/* The hashes of those who are ready vote, with those that the store has of the last commit; who differs from the
+ * winner is set apart. */
+static void agree_stage(struct controller *c, int stage)
+{
+	struct votes v = { .n = 0, .stage = stage };
+	const struct member *best = NULL;
+	struct error err;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == stage)
+			vote_for(&v, c->members[i].hash);
+	if (v.n < 2)
+		return;
+	if (c->committed > 0 && store_each_hash(c->store, c->committed, count_stored, &v, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (is_coming(m) && member_stage(c, m) == stage && m->hash != 0 && is_better(c, &v, m, best))
+			best = m;
+	}
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (!is_coming(m) || member_stage(c, m) != stage || m->hash == 0 || m->hash == best->hash)
+			continue;
+		note(c, NOTE_ALERT, m->id, 0, "n%02u holds other weights of it%" PRIu64 " than n%02u of S%d: it takes no part",
+		     m->id, c->committed, best->id, stage);
+		m->hash_agrees = m->ready = false;
+		m->differs = true;
+		m->differed_in = c->committed + 1;
+		forget_word(c, m);
+		members_set(c, m, NODE_JOINING, "holds other weights than its stage");
+	}
+}
+
+/* The corpus that most data nodes read is the run's; who came first says nothing. */
+static void agree_corpus(struct controller *c)
+{
+	const struct member *best = NULL;
+	struct votes v = { .n = 0 };
+	struct error err;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == 0)
+			vote_for(&v, c->members[i].corpus_hash);
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (is_coming(m) && member_stage(c, m) == 0 && m->corpus_hash != 0 &&
+		    (!best || votes_for(&v, m->corpus_hash) > votes_for(&v, best->corpus_hash)))
+			best = m;
+	}
+	if (!best)
+		return;
+	c->corpus_hash = best->corpus_hash;
+	if (store_corpus(c->store, c->corpus_hash, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == 0)
+			agreement_reads(c, &c->members[i]);
+}
+
+bool agreement_reads(struct controller *c, struct member *m)
+{
+	if (c->corpus_hash == 0 || m->corpus_hash == c->corpus_hash)
+		return true;
+	note(c, NOTE_ALERT, m->id, 0, "n%02u reads another corpus than the run: kept out", m->id);
+	members_mark(c, m, true);
+	members_set(c, m, NODE_FAILED, "its corpus differs");
+	return false;
+}
+
+void agreement_at_first(struct controller *c)
+{
+	if (c->corpus_hash == 0)
+		agree_corpus(c);
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		agree_stage(c, s);
+}

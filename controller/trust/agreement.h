@@ -1,0 +1,20 @@
+/* agreement.h - what all of a stage must hold alike: its weights, and data nodes the corpus. */
+#ifndef CONTROLLER_TRUST_AGREEMENT_H
+#define CONTROLLER_TRUST_AGREEMENT_H
+
+#include <stdbool.h>
+
+struct controller;
+struct member;
+
+/* A replica has told the hash of its weights after the last commit: who differs from most of its stage is set apart. */
+void agreement_told(struct controller *c, const struct member *told);
+void agreement_changed(struct controller *c, struct member *m); /* by its own words, outside a commit */
+/* Whether it may join: its weights are the stage's. Else they are fetched again. */
+bool agreement_joins(struct controller *c, struct member *m);
+/* Before the first iteration, and after a takeover: of those that are ready, who differs is not; the corpus is known. */
+void agreement_at_first(struct controller *c);
+/* Whether what it reads is the run's corpus; where that is known, who reads another is out. */
+bool agreement_reads(struct controller *c, struct member *m);
+
+#endif

@@ -1,0 +1,68 @@
+/* message_kinds.h - every kind of message, once.
+ *
+ * From these rows follow `enum msg_type` and the members of `struct msg` (msg.h), and the codec's table
+ * (layouts.c). A new kind is a row here, its struct in msg.h and the layout of its fields in layouts.c.
+ * X(enumerator, member and struct, number on the wire, whether a body follows the fields). A number
+ * stays what it is while MSG_VERSION does.
+ */
+#ifndef WIRE_MESSAGE_KINDS_H
+#define WIRE_MESSAGE_KINDS_H
+
+#define MESSAGE_KINDS(X) \
+	/* agent -> controller */ \
+	X(HELLO, hello, 1, false) \
+	X(READY, ready, 2, false) \
+	X(HEARTBEAT, heartbeat, 3, false) \
+	X(REPORT, report, 4, false) \
+	X(REDUCED, reduced, 5, false) \
+	X(COMMITTED, committed, 6, false) \
+	X(EVALUATED, evaluated, 7, false) \
+	X(TROUBLE, trouble, 8, false) \
+	X(LINKS, links, 9, false) \
+	X(KEPT, kept, 10, false) \
+	X(SAVED, saved, 11, false) \
+	X(UNREADY, unready, 12, false) \
+	X(MEASURED, measured, 13, false) \
+	/* controller -> agent */ \
+	X(WELCOME, welcome, 32, false) \
+	X(REFUSED, refused, 33, false) \
+	X(PEERS, peers, 34, false) \
+	X(ASSIGN, assign, 35, false) \
+	X(PLAN, plan, 36, false) \
+	X(START, start, 37, false) \
+	X(REROUTE, reroute, 38, false) \
+	X(REDUCE, reduce, 39, false) \
+	X(COMMIT, commit, 40, false) \
+	X(EVALUATE, evaluate, 41, false) \
+	X(FAULT, fault, 42, false) \
+	X(PING, ping, 43, false) \
+	X(STOP, stop, 44, false) \
+	X(KEEP, keep, 45, false) \
+	X(SAVE, save, 46, false) \
+	X(RESTORE, restore, 47, false) \
+	X(RECALL, recall, 48, false) \
+	X(MEASURE, measure, 49, false) \
+	/* agent -> agent */ \
+	X(TENSOR, tensor, 64, true) \
+	X(FETCH, fetch, 65, false) \
+	X(TRAIN, train, 66, false) \
+	X(TRAIN_HEARD, train_heard, 67, false) \
+	/* console -> controller */ \
+	X(ATTACH, attach, 96, false) \
+	X(COMMAND, command, 97, false) \
+	/* controller -> console: the state stream; the envelope's sequence counts it */ \
+	X(SEE_RUN, see_run, 128, false) \
+	X(SEE_STATUS, see_status, 129, false) \
+	X(SEE_NODE, see_node, 130, false) \
+	X(SEE_PLAN, see_plan, 131, false) \
+	X(SEE_TASKS, see_tasks, 132, false) \
+	X(SEE_ITERATION, see_iteration, 133, false) \
+	X(SEE_VALIDATION, see_validation, 134, false) \
+	X(SEE_NOTE, see_note, 135, false) \
+	X(SEE_FAULT, see_fault, 136, false) \
+	X(SEE_PREVIEW, see_preview, 137, false) \
+	X(SEE_REPLY, see_reply, 138, false) \
+	X(SEE_LINKS, see_links, 139, false) \
+	X(SEE_SYNCED, see_synced, 140, false)
+
+#endif

@@ -1,0 +1,85 @@
+#include "wire/names.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define NAME(NAME, name, ...) name,
+static const char *const phases[] = { RUN_PHASES(NAME) };
+static const char *const notes[] = { NOTE_KINDS(NAME) };
+static const char *const verbs[] = { COMMAND_VERBS(NAME) };
+static const char *const states[] = { NODE_STATES(NAME) };
+#undef NAME
+
+static const struct {
+	const char *shown, *brief;
+	enum node_presence presence;
+} shown[] = {
+#define ROW(NAME, name, shown, brief, presence) { shown, brief, presence },
+	NODE_STATES(ROW)
+#undef ROW
+};
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static const char *name_at(const char *const *list, size_t n, unsigned i)
+{
+	return i < n ? list[i] : "?";
+}
+
+static int index_of(const char *const *list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i], name) == 0)
+			return (int)i;
+	return -1;
+}
+
+const char *phase_name(unsigned phase)
+{
+	return name_at(phases, COUNT(phases), phase);
+}
+
+const char *note_name(unsigned kind)
+{
+	return name_at(notes, COUNT(notes), kind);
+}
+
+const char *verb_name(unsigned verb)
+{
+	return name_at(verbs, COUNT(verbs), verb);
+}
+
+const char *node_state_name(unsigned state)
+{
+	return name_at(states, COUNT(states), state);
+}
+
+int phase_named(const char *name)
+{
+	return index_of(phases, COUNT(phases), name);
+}
+
+int note_named(const char *name)
+{
+	return index_of(notes, COUNT(notes), name);
+}
+
+int node_state_named(const char *name)
+{
+	return index_of(states, COUNT(states), name);
+}
+
+const char *node_state_shown(unsigned state)
+{
+	return state < COUNT(shown) ? shown[state].shown : "?";
+}
+
+const char *node_state_brief(unsigned state)
+{
+	return state < COUNT(shown) ? shown[state].brief : "?";
+}
+
+enum node_presence node_presence(unsigned state)
+{
+	return state < COUNT(shown) ? shown[state].presence : NODE_TAKES_PART;
+}

@@ -1,0 +1,98 @@
+/* names.h - the phases of a run, the states of a node, the kinds of notes and the operator's verbs, each once, with
+ * their words.
+ *
+ * Enumerators travel by number and are recorded by name. New ones are appended. The functions take a number that
+ * may be anything ("?"), and what has no such name is -1.
+ */
+#ifndef WIRE_NAMES_H
+#define WIRE_NAMES_H
+
+/* X(enumerator, name) */
+#define RUN_PHASES(X) \
+	X(GATHERING, "gathering") \
+	X(PLANNING, "planning") \
+	X(COMPUTING, "computing") \
+	X(REDUCING, "reducing") \
+	X(COMMITTING, "committing") \
+	X(EVALUATING, "evaluating") \
+	X(PAUSED, "paused") \
+	X(STALLED, "stalled") \
+	X(FINISHED, "finished")
+
+#define NOTE_KINDS(X) \
+	X(LOG, "log") \
+	X(EVENT, "event") \
+	X(COMMAND, "command") \
+	X(PREDICTION, "prediction") \
+	X(WARNING, "warning") \
+	X(ALERT, "alert")
+
+#define COMMAND_VERBS(X) \
+	X(SKIP, "skip") /* value: stages skipped; text "preview" only plans it */ \
+	X(FAIL, "fail") /* node; text "preview" */ \
+	X(RECOVER, "recover") /* node */ \
+	X(INJECT, "inject") /* fault, node, peer, factor, ttl_ms */ \
+	X(HEAL, "heal") /* value: fault id */ \
+	X(HEAL_ALL, "heal-all") \
+	X(PAUSE, "pause") /* at the iteration's end */ \
+	X(RESUME, "resume") \
+	X(STEP, "step") /* one iteration, then pause */ \
+	X(ARM, "arm") /* value: seconds of the operator's lease; 0 gives it back */ \
+	X(ACK, "acknowledge") /* value: alert id; 0 all */ \
+	X(UNDO, "undo") /* value: command id; text "preview" */ \
+	X(STOP, "stop") /* end the run */ \
+	/* plan a candidate: value stages skipped, node to leave out (-1 none), text the algorithm; \
+	 * the answer is an MSG_SEE_PLAN with `candidate` */ \
+	X(COMPARE, "compare") \
+	X(SEEK, "seek") /* replay: value, microseconds of the recorded run's clock */ \
+	X(SPEED, "speed") /* replay: factor, times real; 0 stops */
+
+/* How a node stands to the run, whatever exactly its state. */
+enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };
+
+/* X(enumerator, name in the record, on consoles, in four letters where there is little room, presence).
+ * FAILED is marked so, by an operator or for wrong numbers. */
+#define NODE_STATES(X) \
+	X(ABSENT, "absent", "absent", "absent", NODE_NOT_THERE) \
+	X(JOINING, "joining", "joining", "joins", NODE_COMES) \
+	X(SYNCING, "syncing", "syncing", "syncs", NODE_COMES) \
+	X(LIVE, "live", "live", "live", NODE_TAKES_PART) \
+	X(SUSPECT, "suspect", "suspect", "suspect", NODE_TAKES_PART) \
+	X(FAILED, "failed", "FAILED", "FAIL", NODE_LOST) \
+	X(DEAD, "dead", "DEAD", "DEAD", NODE_LOST)
+
+#define ONE_MORE(...) + 1
+#define ENUMERATOR(NAME, ...) PHASE_##NAME,
+enum run_phase { RUN_PHASES(ENUMERATOR) };
+#undef ENUMERATOR
+#define ENUMERATOR(NAME, ...) NOTE_##NAME,
+enum note_kind { NOTE_KINDS(ENUMERATOR) }; /* WARNING and ALERT stand until acknowledged */
+#undef ENUMERATOR
+#define ENUMERATOR(NAME, ...) COMMAND_##NAME,
+enum command_verb { COMMAND_VERBS(ENUMERATOR) };
+#undef ENUMERATOR
+#define ENUMERATOR(NAME, ...) NODE_##NAME,
+enum node_state { NODE_STATES(ENUMERATOR) };
+#undef ENUMERATOR
+
+enum {
+	PHASE_LAST = RUN_PHASES(ONE_MORE) - 1,
+	NOTE_LAST = NOTE_KINDS(ONE_MORE) - 1,
+	COMMAND_LAST = COMMAND_VERBS(ONE_MORE) - 1,
+	NODE_LAST = NODE_STATES(ONE_MORE) - 1
+};
+#undef ONE_MORE
+
+const char *phase_name(unsigned phase);      /* "gathering" */
+const char *note_name(unsigned kind);        /* "log" */
+const char *verb_name(unsigned verb);        /* "heal-all" */
+const char *node_state_name(unsigned state); /* "failed" */
+int phase_named(const char *name);
+int note_named(const char *name);
+int node_state_named(const char *name);
+
+const char *node_state_shown(unsigned state); /* "FAILED" */
+const char *node_state_brief(unsigned state); /* "FAIL" */
+enum node_presence node_presence(unsigned state);
+
+#endif

@@ -1,0 +1,41 @@
+/* node_fields.h - what consoles are told of a node, once: struct msg_see_node and its layout follow.
+ *
+ * A field takes this row; node_message (controller/operator/console_messages.c) fills it, live and in a replay;
+ * a function and a row of `columns` in tui/views/view_nodes.c show it.
+ * NUMBER(kind on the wire, type, field, largest value, 0 any), TEXT(field, size).
+ */
+#ifndef WIRE_NODE_FIELDS_H
+#define WIRE_NODE_FIELDS_H
+
+#define NODE_FIELDS(NUMBER, TEXT) \
+	NUMBER(U16, uint16_t, node, MSG_NODES - 1) \
+	NUMBER(U8, uint8_t, stage, MSG_STAGES - 1) \
+	NUMBER(U8, uint8_t, state, NODE_LAST) /* enum node_state */ \
+	NUMBER(U8, uint8_t, slots, 0) \
+	NUMBER(U8, uint8_t, memory, 0) \
+	NUMBER(U8, uint8_t, running, 1) \
+	NUMBER(U32, uint32_t, queued, 0) \
+	NUMBER(U64, int64_t, heard_us, 0) /* last heartbeat, controller's clock */ \
+	NUMBER(U64, int64_t, since_us, 0) /* in this state */ \
+	NUMBER(U64, uint64_t, committed, 0) \
+	NUMBER(U64, uint64_t, hash, 0) \
+	NUMBER(U8, uint8_t, hash_agrees, 1) \
+	NUMBER(F32, float, forward_s, 0) /* as planned, seconds of the plan */ \
+	NUMBER(F32, float, backward_s, 0) \
+	NUMBER(F32, float, loss_s, 0) \
+	NUMBER(F32, float, measured_forward_s, 0) /* this device, without emulation */ \
+	NUMBER(F32, float, measured_backward_s, 0) \
+	NUMBER(U64, uint64_t, rss_bytes, 0) \
+	NUMBER(U64, uint64_t, sent_bytes, 0) \
+	NUMBER(U64, uint64_t, received_bytes, 0) \
+	NUMBER(U64, uint64_t, resent, 0) \
+	NUMBER(U64, int64_t, pid, 0) \
+	/* an iteration if it were lost now, by a plan made ahead, seconds of the plan; \
+	 * < 0: there is none without it; 0: not known */ \
+	NUMBER(F32, float, lost_s, 0) \
+	TEXT(location, 32) \
+	TEXT(device, 64) \
+	TEXT(host, 64) \
+	TEXT(why, 96) /* of the state, when it is not LIVE */
+
+#endif

@@ -1,0 +1,88 @@
+/* The tables of faults, states and verbs: every row is complete, and names lead back to their numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "wire/faults.h"
+#include "wire/names.h"
+
+static void every_fault_is_described(void **state)
+{
+	(void)state;
+	assert_int_equal(FAULT_LAST, FAULT_CORRUPT);
+	assert_int_equal(fault_named("none"), FAULT_NONE);
+	assert_int_equal(fault_named("no such"), -1);
+	assert_string_equal(fault_name(FAULT_LAST + 1), "?");
+	for (unsigned k = FAULT_NONE + 1; k <= FAULT_LAST; k++) {
+		const struct fault_description *f = fault_describe(k);
+
+		assert_int_equal(fault_named(fault_name(k)), k);
+		assert_true(*f->words && *f->what);
+		assert_non_null(strstr(FAULT_NAMES, f->name));
+		assert_true(!f->both_ends || f->of_links);
+	}
+	assert_string_equal(FAULT_NAMES, "kill, hang, slow-node, slow-link, loss, partition, corrupt");
+}
+
+static void a_factor_without_sense_is_refused(void **state)
+{
+	(void)state;
+	assert_non_null(fault_refusal(FAULT_NONE, 1));
+	assert_non_null(fault_refusal(FAULT_LAST + 1, 1));
+	assert_null(fault_refusal(FAULT_SLOW_NODE, 1));
+	assert_null(fault_refusal(FAULT_SLOW_LINK, 1000));
+	assert_non_null(fault_refusal(FAULT_SLOW_LINK, 1001));
+	assert_non_null(fault_refusal(FAULT_SLOW_NODE, 0.5f));
+	assert_non_null(fault_refusal(FAULT_SLOW_NODE, NAN));
+	assert_null(fault_refusal(FAULT_LOSS, 0.99f));
+	assert_non_null(fault_refusal(FAULT_LOSS, 1));
+	assert_non_null(fault_refusal(FAULT_LOSS, -0.1f));
+	assert_null(fault_refusal(FAULT_PARTITION, -7)); /* it has none */
+}
+
+static void names_lead_back(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i <= NODE_LAST; i++)
+		assert_int_equal(node_state_named(node_state_name(i)), i);
+	for (unsigned i = 0; i <= PHASE_LAST; i++)
+		assert_int_equal(phase_named(phase_name(i)), i);
+	for (unsigned i = 0; i <= NOTE_LAST; i++)
+		assert_int_equal(note_named(note_name(i)), i);
+	assert_int_equal(node_state_named("DEAD"), -1);
+	assert_string_equal(node_state_name(NODE_LAST + 1), "?");
+	assert_string_equal(node_state_shown(NODE_LAST + 1), "?");
+	assert_string_equal(verb_name(COMMAND_LAST), "speed");
+	assert_string_equal(verb_name(COMMAND_LAST + 1), "?");
+	assert_int_equal(node_presence(NODE_DEAD), NODE_LOST);
+	assert_int_equal(node_presence(NODE_SUSPECT), NODE_TAKES_PART);
+}
+
+/* Records and other builds know them by these numbers. */
+static void numbers_stay(void **state)
+{
+	(void)state;
+	assert_int_equal(FAULT_KILL, 1);
+	assert_int_equal(NODE_DEAD, 6);
+	assert_int_equal(PHASE_FINISHED, 8);
+	assert_int_equal(NOTE_ALERT, 5);
+	assert_int_equal(COMMAND_STOP, 12);
+	assert_int_equal(COMMAND_SPEED, 15);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_fault_is_described),
+		cmocka_unit_test(a_factor_without_sense_is_refused),
+		cmocka_unit_test(names_lead_back),
+		cmocka_unit_test(numbers_stay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
