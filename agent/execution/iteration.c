@@ -15,7 +15,7 @@
 
 #include "agent/needs.h"
 #include "agent/state.h"
-#include "model/cpu/arena.h"
+#include "model/cpu/stage_memory.h"
 
 /* ---- start ---- */
 
@@ -55,7 +55,7 @@ static uint64_t find_free_bytes(const struct agent *a)
 {
 	const uint64_t enough = UINT64_C(1) << 60, most = a->options.memory_bytes;
 	const uint64_t taken = a->stage_bytes + a->checked.total;
-	uint64_t left = arena_free_bytes();
+	uint64_t left = stage_memory_free_bytes();
 
 	if (most && (most < taken || most - taken < left))
 		left = most > taken ? most - taken : 0;

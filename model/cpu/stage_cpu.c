@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/cpu/arena.h"
+#include "model/cpu/stage_memory.h"
 #include "model/hash.h"
 
 enum { LOGITS_MOST = 8 << 20 /* floats held at a time */ };
@@ -38,7 +38,7 @@ static void carve_scratch(struct cpu_stage *s, struct carver *c)
 
 static size_t carve_stage(struct cpu_stage *s, char *base)
 {
-	struct carver c = { .base = base, .align = ARENA_ALIGN };
+	struct carver c = { .base = base, .align = STAGE_ALIGN };
 	size_t half = s->shape.head_size / 2;
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
@@ -78,7 +78,7 @@ static int cpu_look(struct device_name *name, struct stage_device *out, struct e
 		return error_set(err, -ENOTSUP, "no bf16 products with %s on this CPU",
 				 name->set);
 	product_describe(name->bf16, out->text, sizeof(out->text));
-	out->free_bytes = arena_free_bytes() == SIZE_MAX ? UINT64_MAX : arena_free_bytes();
+	out->free_bytes = stage_memory_free_bytes() == SIZE_MAX ? UINT64_MAX : stage_memory_free_bytes();
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static void cpu_free(void *self)
 	for (uint32_t i = 0; s->products && i < s->l->threads; i++)
 		product_thread_free(s->products[i]);
 	free(s->products);
-	arena_free(s->arena);
+	stage_memory_free(s->arena);
 	free(s->saved);
 	free(s);
 }
@@ -156,7 +156,7 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 	int rc;
 
 	s->arena_bytes = carve_stage(s, NULL); /* after least_bytes: it places the slots */
-	rc = arena_new(&s->arena, s->arena_bytes, l->memory_bytes, err);
+	rc = stage_memory_new(&s->arena, s->arena_bytes, l->memory_bytes, err);
 	if (rc)
 		return error_prefix(
 			err, rc,

@@ -3,7 +3,7 @@
  * as a graph and replayed. */
 #include "model/cuda/stage_cuda.h"
 
-#include "model/cpu/arena.h"
+#include "model/cpu/stage_memory.h"
 
 #include <errno.h>
 #include <math.h>
@@ -123,7 +123,7 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 /* Pinned memory cannot be swapped or given back: a system that lends too much of it stands still. */
 static int check_host(const struct cuda_stage *s, struct error *err)
 {
-	size_t left = s->l->memory_bytes ? s->l->memory_bytes : arena_free_bytes();
+	size_t left = s->l->memory_bytes ? s->l->memory_bytes : stage_memory_free_bytes();
 
 	if (s->host_bytes <= left)
 		return 0;
@@ -197,7 +197,7 @@ static size_t chunk_of(size_t rows, size_t vocab)
 
 static int cuda_look(struct device_name *name, struct stage_device *out, struct error *err)
 {
-	uint64_t host = arena_free_bytes();
+	uint64_t host = stage_memory_free_bytes();
 	int rc = device_look(name->number, out->text, sizeof(out->text), &out->free_bytes, err);
 
 	/* What lies there passes through pinned host memory, and a sum's parts lie in the host's:

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "model/cpu/arena.h"
+#include "model/cpu/stage_memory.h"
 #include "model/stage.h"
 
 enum { B = 2, T = 70, C = 24, ROWS = B * T * C };
@@ -168,7 +168,7 @@ static void memory_that_no_machine_has_is_missing(void **state)
 	struct stage *s = NULL;
 
 	(void)state;
-	assert_true(arena_free_bytes() > 0 && arena_free_bytes() < (size_t)1 << 50);
+	assert_true(stage_memory_free_bytes() > 0 && stage_memory_free_bytes() < (size_t)1 << 50);
 	assert_int_equal(stage_new(&s, &config, 1, &o, &err), -ENOMEM);
 	assert_non_null(strstr(err.text, "are missing"));
 	assert_null(s);

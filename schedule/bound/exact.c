@@ -70,14 +70,10 @@ bool exact_is_small(const struct problem *p)
 
 static int add_hop(struct exact *e, int node, int parent)
 {
-	struct hop *hops;
-
 	if (e->n_hops == EXACT_MOST_HOPS)
 		return PLAN_NOT_FOUND;
-	hops = array_grow(e->hops, &e->room, (size_t)e->n_hops + 1, sizeof(*hops));
-	if (!hops)
+	if (!array_grow(&e->hops, &e->room, (size_t)e->n_hops + 1, sizeof(e->hops[0])))
 		return -ENOMEM;
-	e->hops = hops;
 	e->hops[e->n_hops++] = (struct hop){ node, parent, -1, -1, INFINITY };
 	return 0;
 }

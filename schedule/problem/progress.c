@@ -118,11 +118,8 @@ static int record_search(const struct progress *g, struct plan *plan, struct err
 
 static int add_history(struct progress *g, double iteration_s, struct error *err)
 {
-	double (*history)[2] = array_grow(g->history, &g->room, (size_t)g->n_history + 1, sizeof(*history));
-
-	if (!history)
+	if (!array_grow(&g->history, &g->room, (size_t)g->n_history + 1, sizeof(g->history[0])))
 		return error_set(err, -ENOMEM, "out of memory");
-	g->history = history;
 	g->history[g->n_history][0] = (double)(now_us(g) - g->start_us) * 1e-6;
 	g->history[g->n_history][1] = iteration_s;
 	g->n_history++;

@@ -50,11 +50,9 @@ static bool comes_before(const struct branch *a, const struct branch *b)
 int conflict_tree_push(struct conflict_tree *t, struct branch *b)
 {
 	int i = t->n_open;
-	struct branch **open = array_grow(t->open, &t->room, (size_t)i + 1, sizeof(*open));
 
-	if (!open)
+	if (!array_grow(&t->open, &t->room, (size_t)i + 1, sizeof(t->open[0])))
 		return -ENOMEM;
-	t->open = open;
 	t->n_open++;
 	for (; i > 0 && comes_before(b, t->open[(i - 1) / 2]); i = (i - 1) / 2)
 		t->open[i] = t->open[(i - 1) / 2];
@@ -80,11 +78,8 @@ struct branch *conflict_tree_pop(struct conflict_tree *t)
 
 static int add_taken(struct conflict_tree *t, const struct constraint *k)
 {
-	struct taken *taken = array_grow(t->taken, &t->taken_room, (size_t)t->n_taken + 1, sizeof(*taken));
-
-	if (!taken)
+	if (!array_grow(&t->taken, &t->taken_room, (size_t)t->n_taken + 1, sizeof(t->taken[0])))
 		return -ENOMEM;
-	t->taken = taken;
 	t->taken[t->n_taken++] = (struct taken){ k->what, k->from_s, k->to_s };
 	return 0;
 }

@@ -118,12 +118,8 @@ static int add_way(struct feasible *f, uint64_t stages)
 {
 	size_t length = (size_t)f->p->length;
 
-	struct way *ways = array_grow(f->ways, &f->room_ways, (size_t)f->n_ways + 1, sizeof(*ways));
-	int *paths = array_grow(f->paths, &f->room_paths, (size_t)(f->n_ways + 1) * length, sizeof(*paths));
-
-	f->ways = ways ? ways : f->ways;
-	f->paths = paths ? paths : f->paths;
-	if (!ways || !paths)
+	if (!array_grow(&f->ways, &f->room_ways, (size_t)f->n_ways + 1, sizeof(f->ways[0])) ||
+	    !array_grow(&f->paths, &f->room_paths, (size_t)(f->n_ways + 1) * length, sizeof(f->paths[0])))
 		return -ENOMEM;
 	f->ways[f->n_ways] = (struct way){ stages, INFINITY, f->n_ways * f->p->length };
 	return f->n_ways++;

@@ -1,4 +1,4 @@
-#include "model/cpu/arena.h"
+#include "model/cpu/stage_memory.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -69,7 +69,7 @@ static uint64_t groups_free(void)
 	}
 }
 
-size_t arena_free_bytes(void)
+size_t stage_memory_free_bytes(void)
 {
 	uint64_t kib = number_in("/proc/meminfo", "MemAvailable:", UINT64_MAX >> 10);
 	uint64_t group = groups_free();
@@ -77,11 +77,11 @@ size_t arena_free_bytes(void)
 	return kib << 10 < group ? kib << 10 : group;
 }
 
-int arena_new(void **out, size_t size, size_t most, struct error *err)
+int stage_memory_new(void **out, size_t size, size_t most, struct error *err)
 {
-	size_t room = (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-	size_t left = most ? most : arena_free_bytes();
-	void *arena = room <= left ? aligned_alloc(ARENA_ALIGN, room) : NULL;
+	size_t room = (size + STAGE_ALIGN - 1) / STAGE_ALIGN * STAGE_ALIGN;
+	size_t left = most ? most : stage_memory_free_bytes();
+	void *arena = room <= left ? aligned_alloc(STAGE_ALIGN, room) : NULL;
 
 	if (!arena && room <= left)
 		return error_set(err, -ENOMEM, "needs %.1f MiB, which the system does not give",
@@ -96,7 +96,7 @@ int arena_new(void **out, size_t size, size_t most, struct error *err)
 	return 0;
 }
 
-void arena_free(void *arena)
+void stage_memory_free(void *arena)
 {
 	free(arena);
 }

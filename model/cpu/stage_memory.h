@@ -1,0 +1,24 @@
+/* stage_memory.h - all the memory of a stage in one piece, taken and touched at the start.
+ *
+ * Linux promises memory it does not have; what is missing would be found out in the middle of
+ * an iteration, by the process being killed. So what is free is asked first.
+ */
+#ifndef MODEL_CPU_STAGE_MEMORY_H
+#define MODEL_CPU_STAGE_MEMORY_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum { STAGE_ALIGN = 64 }; /* bytes: a cache line, an AVX-512 register */
+
+/* size bytes, zero, aligned. most: 0 stands for stage_memory_free_bytes(). -ENOMEM says how much is
+ * needed, free and missing. */
+int stage_memory_new(void **out, size_t size, size_t most, struct error *err);
+void stage_memory_free(void *arena); /* NULL is allowed */
+
+/* What the kernel would give this process now without swapping, under its control groups (v2);
+ * SIZE_MAX where the kernel does not say. */
+size_t stage_memory_free_bytes(void);
+
+#endif
