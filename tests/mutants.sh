@@ -88,7 +88,7 @@ for file in $files; do
 	how "$file" "$(grep -- "-c -o build/${file%.c}.o" commands | sed 's/ -g / -g0 /; s/ -MMD -MP / -w /')"
 done
 how sim "$(grep -E -- " -o ($sim|build/tests/sim/only_agent.o) |^objcopy .* build/tests/sim/only_agent.o" commands)"
-for test in $tests; do how "$test" "$(grep -- " -o $test " commands)"; done
+for test in $tests; do how "$test" "$(grep -- " -o $test " commands | sed 's/ -o / -Wl,-S -o /')"; done
 echo "$programs" | while read -r folder program; do how "program:$folder" "$(grep -- " -o $program " commands)"; done
 
 # Runs a test on its own: what it starts ends with it, and what it leaves is gone or lies in the job's folder.
