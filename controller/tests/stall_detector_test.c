@@ -19,8 +19,8 @@
 
 enum { NODES = 6, LOOK_US = 250000, SECOND = 1000000 };
 
-/* Six replicas in two stages. The longest task takes 0.2 s, the longest way, from the last to the first, 0.05 s: patience ends after
- * 10 s and 20 times as much, 15 s. */
+/* Six replicas in two stages. The longest task takes 0.2 s, the longest way, from the last to the first, 0.05 s: patience
+ * ends after 10 s and 20 times as much, 15 s. */
 static struct controller *made(void)
 {
 	struct controller *c = calloc(1, sizeof(*c));
