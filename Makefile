@@ -107,7 +107,7 @@ test_src = $(wildcard $(1)/tests/*_test.c)
 
 PROGRAMS := $(foreach f,$(FOLDERS),$(if $(wildcard $(f)/main.c),$(BUILD)/bin/$(program_$(f))))
 TESTS    := $(foreach f,$(FOLDERS),$(patsubst %.c,$(BUILD)/%,$(call test_src,$(f))))
-TESTS    += $(patsubst %.c,$(BUILD)/%,$(wildcard tests/wan/*_test.c))
+TESTS    += $(patsubst %.c,$(BUILD)/%,$(wildcard tests/wan/*_test.c)) $(BUILD)/tests/sim/sim_test
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 
 # A line for each file; `make V=1` shows the commands, `make -s` nothing.

@@ -88,7 +88,7 @@ for file in $files; do
 	how "$file" "$(grep -- "-c -o build/${file%.c}.o" commands | sed 's/ -g / -g0 /; s/ -MMD -MP / -w /')"
 done
 how sim "$(grep -E -- " -o ($sim|build/tests/sim/only_agent.o) |^objcopy .* build/tests/sim/only_agent.o" commands)"
-for test in $tests; do how "$test" "$(grep -- " -o $test " commands)"; done
+for test in $tests; do how "$test" "$(grep -- " -o $test " commands | sed 's/ -o / -Wl,-S -o /')"; done
 echo "$programs" | while read -r folder program; do how "program:$folder" "$(grep -- " -o $program " commands)"; done
 
 # Runs a test on its own: what it starts ends with it, and what it leaves is gone or lies in the job's folder.
@@ -138,6 +138,8 @@ measure() { # measure TEST
 }
 # Of children that have ended, in hundredths of a second.
 computed() { awk '{ print $16 + $17 }' "/proc/$$/stat"; }
+
+too_long() { [ -s "$1" ] && [ "$(cut -d ' ' -f 1 "$1")" -gt $((100 * within)) ]; }
 
 # Its own file's first, then by time computed, the simulation before those that take long.
 order() { # order FILE: TEST COMPUTED-HUNDREDTHS SECONDS
@@ -248,7 +250,7 @@ export work root unit within sim
 export -f users tests_of alone make_job measure computed order simulated catches link link_test link_sim link_program fails try
 echo "measures $(echo "$tests" | wc -l) tests"
 for test in $tests; do
-	[ "took/${test//\//:}" -nt "$test" ] || printf '%s\0' "$test"
+	[ "took/${test//\//:}" -nt "$test" ] || too_long "took/${test//\//:}" || printf '%s\0' "$test"
 done | xargs -0 -r -n 1 -P "$jobs" bash -c 'measure "$@"' measure
 compile_changes | xargs -0 -r -n 5 -P "$jobs" bash -c 'try "$@"' try
 

@@ -16,6 +16,7 @@
 #include "controller/tests/under_way.h"
 #include "controller/trust/agreement.h"
 #include "controller/weights/checkpoints.h"
+#include "controller/weights/keepers.h"
 
 enum { COMMITTED = 7, RIGHT = 1000, WRONG = 2000 };
 
@@ -171,6 +172,29 @@ static void a_copy_that_differs_is_no_copy(void **state)
 		assert_int_equal(s.hash[0], 0);
 		assert_int_equal(s.hash[3], RIGHT);
 	}
+}
+
+/* Its stage has no replica any more: the word of the copy that is left counts. */
+static void what_comes_from_the_last_copy_is_compared(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *keeper = &c->members[0], *m = &c->members[1];
+	struct msg_kept k = { .assignment = 7, .stage = 1, .iteration = COMMITTED, .hash = WRONG };
+
+	for (int i = 3; i < NODES; i++)
+		c->members[i].replica = false;
+	keeper->keeps = m->keeps = 1;
+	keeper->kept = true;
+	keeper->kept_holds = COMMITTED;
+	keeper->kept_hash = RIGHT;
+	m->keeping = k.assignment;
+	copies_kept(c, m, &k);
+	assert_false(m->kept);
+	m->keeps = 1; /* it fetches again */
+	m->keeping = ++k.assignment;
+	k.hash = RIGHT;
+	copies_kept(c, m, &k);
+	assert_true(m->kept);
 }
 
 static void alike_ones_stay(void **state)
@@ -456,6 +480,7 @@ int main(void)
 		TEST(of_two_one_stays),
 		TEST(who_keeps_a_copy_has_a_word_in_it),
 		TEST(a_copy_that_differs_is_no_copy),
+		TEST(what_comes_from_the_last_copy_is_compared),
 		TEST(alike_ones_stay),
 		TEST(whose_weights_change_says_so_itself),
 		TEST(a_beat_that_comes_late_is_of_other_weights),

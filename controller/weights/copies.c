@@ -149,6 +149,9 @@ uint64_t copies_hash(const struct controller *c, int stage, uint64_t iteration)
 	for (uint32_t i = 0; i < c->n_members && iteration == c->committed; i++)
 		if (copy_left_out(c, &c->members[i], stage))
 			return c->members[i].hash;
+	for (uint32_t i = 0; i < c->n_members && iteration == c->committed; i++)
+		if (copy_usable(c, &c->members[i], stage) && c->members[i].kept_hash)
+			return c->members[i].kept_hash;
 	return 0;
 }
 

@@ -30,7 +30,8 @@ bool copies_own(const struct controller *c, const struct member *m, int stage);
 bool copy_coming(const struct controller *c, const struct member *m, int stage);
 bool copy_needed(const struct controller *c, const struct member *m);            /* so, of a stage without a replica */
 bool copy_asleep(const struct controller *c, const struct member *m, int stage); /* so, but it is not heard */
-/* What the replicas of the stage told for that iteration; 0: nothing yet. */
+/* What the replicas of the stage told for that iteration; where there are none, of the last commit, who was left out or
+ * keeps a copy. 0: nothing yet. */
 uint64_t copies_hash(const struct controller *c, int stage, uint64_t iteration);
 struct member *copies_holder(struct controller *c, int stage, const struct member *but); /* of a usable one; NULL */
 /* It was left out, and its own weights are those of the stage's last commit. */

@@ -10,19 +10,20 @@ enum { MANTISSA_BITS = 23, HEAD_BYTES = 256 };
 bool flip_tensor(void *data, size_t size)
 {
 	struct msg m;
-	uint32_t word;
+	uint32_t word, words;
 	uint8_t *at, head[HEAD_BYTES];
 	long n;
 
 	if (msg_decode(&m, data, size) != 0)
 		return false;
 	if (m.type != MSG_TENSOR || (m.u.tensor.kind != TENSOR_SUM && m.u.tensor.kind != TENSOR_STATE) ||
-	    m.body_size < sizeof(word)) {
+	    m.body_size < 3 * sizeof(word)) {
 		msg_clear(&m);
 		return false;
 	}
 	at = (uint8_t *)data + (size - m.body_size);
-	at += sizeof(word) * rng_below(&sim.rng, (uint32_t)(m.body_size / sizeof(word)));
+	words = (uint32_t)(m.body_size / sizeof(word)) / (m.u.tensor.kind == TENSOR_STATE ? 3 : 1);
+	at += sizeof(word) * rng_below(&sim.rng, words); /* of weights: nobody's hash tells of moments */
 	memcpy(&word, at, sizeof(word));
 	word ^= UINT32_C(1) << rng_below(&sim.rng, MANTISSA_BITS);
 	memcpy(at, &word, sizeof(word));

@@ -73,7 +73,7 @@ const char *sim_name(uint32_t process); /* "n03", "controller" */
 void sim_sends(uint32_t process, const void *data, size_t size);
 
 /* ---- flip.c ---- */
-/* Changes a float of a sum, or of a piece of a stage with its hash. False: the message is none. */
+/* Changes a float of a sum, or of a piece of a stage's weights with its hash. False: the message is none. */
 bool flip_tensor(void *data, size_t size);
 
 /* ---- network.c ---- */

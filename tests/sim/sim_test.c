@@ -1,4 +1,4 @@
-/* Thousands of runs, each from a seed; see sim.h. SIM_SEEDS how many (200), SIM_FROM the first (1); it ends
+/* Thousands of runs, each from a seed; see sim.h. SIM_SEEDS how many (100), SIM_FROM the first (1); it ends
  * after SIM_FAILURES of them that failed (10). SIM_SEED=N prints the trace of one (with SIM_LOG=1 also what its
  * programs log). Exit status 1: something did not hold. */
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "tests/sim/ground.h"
 #include "tests/sim/world.h"
 
-enum { SEEDS = 200, AGAIN = 25 /* every so many are run twice */, FAILURES = 10 };
+enum { SEEDS = 100, AGAIN = 25 /* every so many are run twice */, FAILURES = 10 };
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {

@@ -52,6 +52,14 @@ struct mishap {
 	bool silently, done;
 };
 
+/* What an agent holds at the end. */
+struct held {
+	int stage; /* -1: nothing of the last commit */
+	uint64_t hash;
+	bool told; /* its stage's hash is in the store, */
+	bool same; /* and is this one */
+};
+
 struct world {
 	struct ground *ground;
 	struct outcome *out;
@@ -66,6 +74,7 @@ struct world {
 	uint32_t n_mishaps;
 	int64_t calm_us;                 /* nothing has befallen it since */
 	uint64_t durable;                /* this commit is in the store */
+	struct held held[SIM_AGENTS];
 	bool begun, over, flips;
 	char *argv[ARGUMENTS];
 	int argc;
@@ -591,6 +600,43 @@ static void go_on(struct world *w)
 
 /* ---- what must hold ---- */
 
+static void ask_agents(struct world *w)
+{
+	uint64_t committed;
+
+	for (uint32_t i = 0; i < SIM_AGENTS; i++) {
+		struct held *h = &w->held[i];
+
+		if (!w->agents[i] || !agent_process_holds(w->agents[i], &h->stage, &committed, &h->hash) ||
+		    committed != w->iterations)
+			h->stage = -1;
+	}
+}
+
+static int compare_held(void *context, const struct store_hash *h)
+{
+	struct held *held = context;
+
+	for (int i = 0; i < SIM_AGENTS; i++)
+		if (held[i].stage == h->stage) {
+			held[i].told = true;
+			held[i].same = held[i].hash == h->hash;
+		}
+	return 0;
+}
+
+/* What agents hold, whether they have told it yet or not. */
+static void check_held(struct world *w, struct store *s)
+{
+	struct error err = { "" };
+
+	if (store_each_hash(s, w->iterations, compare_held, w->held, &err) != 0)
+		go_wrong(w, "%s", err.text);
+	for (uint32_t i = 0; i < w->n_agents; i++)
+		if (w->held[i].told && !w->held[i].same)
+			go_wrong(w, "agent %u holds other weights of stage %d than were told", i, w->held[i].stage);
+}
+
 /* Every rule of verify/audit.h, and every weight and loss computed again. */
 static void check_record(struct world *w)
 {
@@ -615,6 +661,7 @@ static void check_record(struct world *w)
 			 r.losses_equal, r.losses);
 	else
 		w->out->commits = r.last;
+	check_held(w, s);
 	store_close(s);
 }
 
@@ -635,6 +682,7 @@ void world_run(struct ground *g, uint64_t seed, bool tells, struct outcome *out)
 	while (!w->over)
 		go_on(w);
 	out->lasted_s = (double)sim.now_us * 1e-6;
+	ask_agents(w);
 	for (uint32_t i = 0; i < SIM_PROCESSES; i++)
 		if (i == CONTROLLER ? w->controller != NULL : w->agents[i] != NULL)
 			end_process(w, i, false);
