@@ -134,49 +134,47 @@ static int parse_skip(struct options *o, const char *text, struct error *err)
 	return 0;
 }
 
-/* ITERATION:ACT[:NUMBER], by a table of acts. */
+/* The act of that name: a fault's, or a verb's that scripts may give. -1: none. */
+static int named_act(const char *word, enum fault_kind *fault)
+{
+	static const enum command_verb scripted[] = { COMMAND_SKIP, COMMAND_FAIL, COMMAND_RECOVER, COMMAND_PAUSE,
+						      COMMAND_STOP };
+	int kind = fault_named(word);
+
+	*fault = kind > FAULT_NONE ? (enum fault_kind)kind : FAULT_NONE;
+	if (kind > FAULT_NONE)
+		return COMMAND_INJECT;
+	for (size_t i = 0; i < sizeof(scripted) / sizeof(scripted[0]); i++)
+		if (strcmp(verb_name(scripted[i]), word) == 0)
+			return (int)scripted[i];
+	return -1;
+}
+
+/* ITERATION:ACT[:NUMBER]: pause and stop have no number, all others one. */
 static int parse_act(struct options *o, const char *text, struct error *err)
 {
-	static const struct {
-		const char *name;
-		enum command_verb verb;
-		enum fault_kind fault;
-		bool argument;
-	} acts[] = {
-#define OF_NODE(NAME, name, ...) { name, COMMAND_INJECT, FAULT_##NAME, true },
-		FAULT_KINDS(OF_NODE)
-#undef OF_NODE
-		{ "fail", COMMAND_FAIL, FAULT_NONE, true },
-		{ "recover", COMMAND_RECOVER, FAULT_NONE, true },
-		{ "skip", COMMAND_SKIP, FAULT_NONE, true },
-		{ "pause", COMMAND_PAUSE, FAULT_NONE, false },
-		{ "stop", COMMAND_STOP, FAULT_NONE, false },
-	};
-	char *end;
+	struct scripted_act *a = &o->acts[o->n_acts];
+	enum fault_kind fault;
+	char *end, word[24];
 	unsigned long long iteration = strtoull(text, &end, 10);
+	const char *number;
+	double v = 0;
+	int verb;
 
 	if (o->n_acts == OPTIONS_MOST_ACTS)
 		return error_set(err, -E2BIG, "--at: at most %d acts", OPTIONS_MOST_ACTS);
 	if (end == text || *end != ':')
 		return error_set(err, -EINVAL, "--at: expected ITERATION:ACT[:NUMBER], got \"%s\"", text);
-	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
-		const char *arg = end + 1 + strlen(acts[i].name);
-		struct scripted_act *a = &o->acts[o->n_acts];
-		double v = 0;
-
-		if (strncmp(end + 1, acts[i].name, strlen(acts[i].name)) != 0 ||
-		    (*arg != '\0' && *arg != ':'))
-			continue;
-		if (acts[i].argument != (*arg == ':'))
-			break;
-		if (acts[i].argument && parse_number("at", arg + 1, 0, MSG_NODES, &v, err) != 0)
-			return -EINVAL;
-		*a = (struct scripted_act){ iteration, acts[i].verb, acts[i].fault, (int)v,
-					    (int64_t)v, false };
-		o->n_acts++;
-		return 0;
-	}
-	return error_set(err, -EINVAL, "--at: unknown act or missing number in \"%s\"", text);
+	number = strchr(end + 1, ':');
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(end + 1, ":"), end + 1);
+	verb = named_act(word, &fault);
+	if (verb < 0 || (verb == COMMAND_PAUSE || verb == COMMAND_STOP) != !number)
+		return error_set(err, -EINVAL, "--at: unknown act or missing number in \"%s\"", text);
+	if (number && parse_number("at", number + 1, 0, MSG_NODES, &v, err) != 0)
+		return -EINVAL;
+	*a = (struct scripted_act){ iteration, (enum command_verb)verb, fault, (int)v, (int64_t)v, false };
+	o->n_acts++;
+	return 0;
 }
 
 static int parse_choice(const char *name, const char *text, const char *const *of, int n, int *out,

@@ -25,10 +25,8 @@ static void act_text(const struct controller *c, const struct msg_command *m, ch
 		snprintf(out, 48, "%llu:skip:%lld", n, (long long)m->value);
 		break;
 	case COMMAND_FAIL:
-		snprintf(out, 48, "%llu:fail:%d", n, m->node);
-		break;
 	case COMMAND_RECOVER:
-		snprintf(out, 48, "%llu:recover:%d", n, m->node);
+		snprintf(out, 48, "%llu:%s:%d", n, verb_name(m->verb), m->node);
 		break;
 	case COMMAND_INJECT:
 		snprintf(out, 48, "%llu:%s:%d", n, fault_name((enum fault_kind)m->fault), m->node);

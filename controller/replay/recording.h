@@ -6,9 +6,7 @@
  * another machine counts from elsewhere, and is moved by what the walls say. Rows of one kind are
  * in the order of their time here, whatever their clocks said.
  *
- * A recording is what had been written when it was read; a run that goes on is read again. Runs
- * from before moments were kept have some made for them out of their commits: phases are coarse
- * then, and nodes' states come from the journal's marks.
+ * A recording is what had been written when it was read; a run that goes on is read again.
  */
 #ifndef CONTROLLER_RECORDING_H
 #define CONTROLLER_RECORDING_H

@@ -27,7 +27,6 @@ struct reading {
 	int64_t *started;  /* (iterations read) when each began, as last told; INT64_MIN: not told */
 	int64_t *committed; /* (iterations read) the same of its commit */
 	double *busy_s;
-	int64_t wall_shift_us; /* without moments: the wall's clock + this = the timeline */
 	struct error *err;
 };
 
@@ -46,8 +45,6 @@ static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
 {
 	const struct anchor *a = g->anchors;
 
-	if (g->n_anchors == 0)
-		return wall_us + g->wall_shift_us;
 	while (g->at_anchor + 1 < g->n_anchors && a[g->at_anchor + 1].wall_us <= wall_us)
 		g->at_anchor++;
 	while (g->at_anchor > 0 && a[g->at_anchor].wall_us > wall_us)
@@ -285,98 +282,6 @@ static int place_commits(struct reading *g)
 	return rc;
 }
 
-/* ---- without moments ---- */
-
-struct last_end {
-	int64_t us;
-};
-
-static int see_last_end(void *context, const struct store_task *t)
-{
-	struct last_end *last = context;
-
-	if (t->end_us > last->us)
-		last->us = t->end_us;
-	return 0;
-}
-
-/* A commit follows its last task by the reduction: what a few commits agree on least is its time. */
-static int guess_clocks(struct reading *g)
-{
-	struct recording *r = g->r;
-	bool any = false;
-	int rc = 0;
-
-	g->wall_shift_us = 0;
-	for (size_t i = 0; i < r->n_iterations && i < 16 && rc == 0; i++) {
-		struct last_end last = { INT64_MIN };
-		int64_t shift;
-
-		rc = store_each_task(r->store, i + 1, see_last_end, &last, g->err);
-		if (rc != 0 || last.us == INT64_MIN)
-			continue;
-		shift = last.us + (int64_t)((double)r->iterations[i].sync_s * r->unit_s * 1e6) -
-			r->iterations[i].at_us;
-		if (!any || shift > g->wall_shift_us)
-			g->wall_shift_us = shift;
-		any = true;
-	}
-	return rc;
-}
-
-static int make_moments(struct reading *g)
-{
-	struct recording *r = g->r;
-	size_t plan = 0;
-	int rc = guess_clocks(g);
-
-	if (rc == 0)
-		rc = add_phase(g, PHASE_GATHERING, 1, timeline_of_wall(g, r->run->started_wall_us));
-	for (size_t i = 0; i < r->n_iterations && rc == 0; i++) {
-		const struct msg_see_iteration *it = &r->iterations[i];
-		double whole = (double)(it->iteration_s + it->sync_s) * r->unit_s * 1e6;
-		int64_t at_us = timeline_of_wall(g, it->at_us), start_us = at_us - (int64_t)whole;
-
-		for (; plan < r->n_plans && r->plans[plan].epoch <= it->epoch && rc == 0; plan++)
-			rc = add_happening(r, start_us, HAPPENED_PLAN, plan);
-		if (rc == 0)
-			rc = add_phase(g, PHASE_COMPUTING, it->iteration, start_us);
-		if (rc == 0)
-			rc = add_phase(g, PHASE_REDUCING, it->iteration,
-				       at_us - (int64_t)((double)it->sync_s * r->unit_s * 1e6));
-		if (rc == 0)
-			rc = add_phase(g, PHASE_PLANNING, it->iteration, at_us);
-	}
-	return rc;
-}
-
-/* The journal marks nodes that were lost and that came back; all were there at first. */
-static int make_states(struct reading *g)
-{
-	struct recording *r = g->r;
-	int64_t begin = timeline_of_wall(g, r->run->started_wall_us);
-	int rc = 0;
-
-	for (size_t i = 0; i < r->n_nodes + r->n_notes && rc == 0; i++) {
-		const struct msg_see_note *n = i < r->n_nodes ? NULL : &r->notes[i - r->n_nodes];
-		struct recorded_node state = { .node = (uint16_t)(n ? n->node : (int)i), .state = NODE_LIVE };
-
-		if (n && (n->node < 0 || (uint32_t)n->node >= r->n_nodes ||
-			  (n->mark != 'F' && n->mark != 'R')))
-			continue;
-		state.stage = r->cluster->nodes[state.node].stage;
-		if (n && n->mark == 'F') {
-			state.state = n->kind == NOTE_COMMAND ? NODE_FAILED : NODE_DEAD;
-			snprintf(state.why, sizeof(state.why), "%.90s", n->text);
-		}
-		if (!array_grow(&r->nodes, &r->room_nodes, r->n_nodes_states + 1, sizeof(*r->nodes)))
-			return -ENOMEM;
-		r->nodes[r->n_nodes_states] = state;
-		rc = add_happening(r, n ? n->at_us : begin, HAPPENED_NODE, r->n_nodes_states++);
-	}
-	return rc;
-}
-
 /* ---- all of them ---- */
 
 static int prepare_reading(struct reading *g)
@@ -394,8 +299,7 @@ static int prepare_reading(struct reading *g)
 	return 0;
 }
 
-/* Commits come first: they anchor the iterations in time, and the other rows are put between them. A record without
- * moments gets some made of what commits say. */
+/* Commits come first: they anchor the iterations in time, and the other rows are put between them. */
 int recording_rows(struct recording *r, struct error *err)
 {
 	struct reading reading = { .r = r, .err = err }, *g = &reading;
@@ -408,7 +312,7 @@ int recording_rows(struct recording *r, struct error *err)
 	if (rc == 0)
 		rc = store_each_moment(r->store, 0, see_moment, g, err);
 	if (rc == 0 && g->n_anchors == 0)
-		rc = make_moments(g);
+		rc = error_set(err, -ENODATA, "nothing has happened in that run yet, or its record has no moments");
 	if (rc == 0)
 		rc = place_commits(g);
 	if (rc == 0)
@@ -417,8 +321,6 @@ int recording_rows(struct recording *r, struct error *err)
 		rc = store_each_note(r->store, see_note, g, err);
 	if (rc == 0)
 		rc = store_each_fault(r->store, see_fault, g, err);
-	if (rc == 0 && g->n_anchors == 0)
-		rc = make_states(g);
 	free(g->anchors);
 	free(g->started);
 	free(g->committed);
