@@ -7,6 +7,21 @@ void stage_quota_init(struct stage_quota *v, const struct problem *p)
 	*v = (struct stage_quota){ .p = p };
 }
 
+void stage_quota_deal(struct stage_quota *v, int first)
+{
+	const struct problem *p = v->p;
+	long extra = (long)p->n_mb * (p->length - 1);
+	int others = p->n_stages - 1;
+
+	v->out = p->n_mb;
+	for (int s = 1; s < p->n_stages; s++) {
+		v->need[s] = p->low[s];
+		extra -= p->low[s];
+	}
+	for (int k = 0; k < others && extra > 0; k++, extra--)
+		v->need[1 + (first - 1 + k) % others]++;
+}
+
 void stage_quota_leave(struct stage_quota *v, const struct solution *s, const int *path)
 {
 	for (int h = 1; h < v->p->length; h++)

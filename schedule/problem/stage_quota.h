@@ -32,6 +32,10 @@ struct visit {
 /* Nobody is out. */
 void stage_quota_init(struct stage_quota *v, const struct problem *p);
 
+/* All microbatches are out, and every stage has its least visits left; what remains goes to stage `first` and
+ * those after it, one each. */
+void stage_quota_deal(struct stage_quota *v, int first);
+
 /* The stages of a path are left, or visited again. */
 void stage_quota_leave(struct stage_quota *v, const struct solution *s, const int *path);
 void stage_quota_return(struct stage_quota *v, const struct solution *s, const int *path);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "schedule/problem/stage_quota.h"
 #include "schedule/published/allocate.h"
 
 #define DRAWS 200 /* random plans tried before giving up */
@@ -134,25 +135,25 @@ int straight_paths(struct solution *s, const struct problem *p, struct error *er
 
 /* Stages of one microbatch: those that must, then others with quota, each as likely as its quota
  * is large. */
-static bool draw_stages(const struct problem *p, const int *quota, int left, struct rng *rng,
-			bool *in)
+static bool draw_stages(const struct stage_quota *quota, struct rng *rng, bool *in)
 {
+	const struct problem *p = quota->p;
 	int n = 0;
 
 	for (int s = 1; s < p->n_stages; s++) {
-		in[s] = quota[s] == left;
+		in[s] = quota->need[s] == quota->out;
 		n += in[s];
 	}
 	while (n < p->length - 1) {
 		long sum = 0, draw;
 
 		for (int s = 1; s < p->n_stages; s++)
-			sum += in[s] ? 0 : quota[s];
+			sum += in[s] ? 0 : quota->need[s];
 		if (sum == 0)
 			return false;
 		draw = (long)rng_below(rng, (uint32_t)sum);
 		for (int s = 1; s < p->n_stages; s++) {
-			if (!in[s] && (draw -= quota[s]) < 0) {
+			if (!in[s] && (draw -= quota->need[s]) < 0) {
 				in[s] = true;
 				n++;
 				break;
@@ -195,24 +196,17 @@ static bool draw_path(struct solution *s, const struct problem *p, int mb, const
 	return !isinf(problem_round_s(p, path[n - 1], path[0]));
 }
 
-static bool draw_all(struct solution *s, const struct problem *p, int *quota, int *visits,
-		     bool *in, struct rng *rng)
+static bool draw_all(struct solution *s, const struct problem *p, int *visits, bool *in, struct rng *rng)
 {
-	long extra = (long)p->n_mb * (p->length - 1);
+	struct stage_quota quota;
 
 	memset(visits, 0, (size_t)p->n_nodes * sizeof(*visits));
-	for (int k = 1; k < p->n_stages; k++) {
-		quota[k] = p->low[k];
-		extra -= p->low[k];
-	}
-	for (int k = 1; k < p->n_stages && extra > 0; k++, extra--)
-		quota[k]++;
+	stage_quota_init(&quota, p);
+	stage_quota_deal(&quota, 1);
 	for (int mb = 0; mb < p->n_mb; mb++) {
-		if (!draw_stages(p, quota, p->n_mb - mb, rng, in) ||
-		    !draw_path(s, p, mb, in, visits, rng))
+		if (!draw_stages(&quota, rng, in) || !draw_path(s, p, mb, in, visits, rng))
 			return false;
-		for (int k = 1; k < p->n_stages; k++)
-			quota[k] -= in[k];
+		stage_quota_return(&quota, s, solution_path(s, p, mb));
 	}
 	return true;
 }
@@ -221,12 +215,11 @@ int random_paths(struct solution *s, const struct problem *p, struct rng *rng,
 		 struct error *err)
 {
 	struct arena arena = { 0 };
-	int *quota = arena_array(&arena, (size_t)p->n_stages, sizeof(int));
 	int *visits = arena_array(&arena, (size_t)p->n_nodes, sizeof(int));
 	bool *in = arena_array(&arena, (size_t)p->n_stages, sizeof(bool)), failed = arena.failed, found = false;
 
 	for (int k = 0; k < DRAWS && !failed && !found; k++)
-		found = draw_all(s, p, quota, visits, in, rng);
+		found = draw_all(s, p, visits, in, rng);
 	arena_free(&arena);
 	if (failed)
 		return error_set(err, -ENOMEM, "out of memory");

@@ -194,23 +194,6 @@ static bool build_path(struct builder *b, int data_node, int *path)
 	return best < INFINITY;
 }
 
-static void set_quotas(struct builder *b, struct rng *rng)
-{
-	const struct problem *p = b->p;
-	long extra = (long)p->n_mb * (p->length - 1);
-	int others = p->n_stages - 1, first = 0;
-
-	b->quota.out = p->n_mb;
-	for (int s = 1; s < p->n_stages; s++) {
-		b->quota.need[s] = p->low[s];
-		extra -= p->low[s];
-	}
-	if (rng && others > 0)
-		first = (int)rng_below(rng, (uint32_t)others);
-	for (int k = 0; k < others && extra > 0; k++, extra--)
-		b->quota.need[1 + (first + k) % others]++;
-}
-
 /* The least loaded of each group of a stage. */
 static void find_least(struct builder *b, int stage)
 {
@@ -384,7 +367,7 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
 		    struct rng *rng, struct error *err)
 {
 	const int **kept;
-	int rc = 0, *order;
+	int rc = 0, first = 1, *order;
 	struct builder b;
 
 	builder_init(&b, s, p, attempt > 0);
@@ -394,7 +377,9 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
 		rc = error_set(err, -ENOMEM, "out of memory");
 		goto free_builder;
 	}
-	set_quotas(&b, attempt > 1 ? rng : NULL);
+	if (attempt > 1 && p->n_stages > 1)
+		first = 1 + (int)rng_below(rng, (uint32_t)p->n_stages - 1);
+	stage_quota_deal(&b.quota, first);
 	order_microbatches(p, order, attempt > 1 ? rng : NULL);
 	if (repair)
 		find_kept(&b, kept);
