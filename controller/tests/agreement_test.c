@@ -16,7 +16,7 @@
 #include "controller/tests/under_way.h"
 #include "controller/trust/agreement.h"
 #include "controller/weights/checkpoints.h"
-#include "controller/weights/keepers.h"
+#include "controller/weights/standbys.h"
 
 enum { COMMITTED = 7, RIGHT = 1000, WRONG = 2000 };
 
