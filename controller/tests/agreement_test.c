@@ -188,12 +188,12 @@ static void what_comes_from_the_last_copy_is_compared(void **state)
 	keeper->kept_holds = COMMITTED;
 	keeper->kept_hash = RIGHT;
 	m->keeping = k.assignment;
-	copies_kept(c, m, &k);
+	standbys_kept(c, m, &k);
 	assert_false(m->kept);
 	m->keeps = 1; /* it fetches again */
 	m->keeping = ++k.assignment;
 	k.hash = RIGHT;
-	copies_kept(c, m, &k);
+	standbys_kept(c, m, &k);
 	assert_true(m->kept);
 }
 
