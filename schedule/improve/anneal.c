@@ -2,17 +2,18 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* A step: propose a move (moves.c), look whether what lanes promise leaves room below the threshold drawn
- * for it (is_promising), simulate what follows the first change (try_move), and keep it or take it back. A round begins at the best solution so far and cools down by the strategy's
+/* A step: propose a move (moves.c), look whether its own microbatches' estimate leaves room below the
+ * threshold drawn for it (is_promising), simulate what follows the first change (try_move), and keep
+ * it or take it back. A round begins at the best solution so far and cools down by the strategy's
  * cooling; all that the moves read of the present run is filled in after each move kept
  * (fill_tables). */
 
 #define ROUND_GROWTH 1.4
 #define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
 #define LATE_OF 15       /* microbatches */
+#define MOST_ESTIMATED 8 /* of a move */
 #define TRIES 50         /* proposals that may come to nothing in one step */
 #define LANES_TRIES 8    /* the same where lanes are planned */
 
@@ -88,7 +89,8 @@ static void fill_tables(struct anneal *a)
 {
 	if (a->plans_lanes)
 		lanes_fill(&a->lanes, &a->simulation);
-	memcpy(a->home_s, a->simulation.finish_s, (size_t)a->p->n_mb * sizeof(*a->home_s));
+	else
+		timetable_fill(&a->table, &a->simulation);
 	fast_simulate_keep(&a->simulation);
 }
 
@@ -127,7 +129,7 @@ static void set_cooling(struct anneal *a)
 	a->round_left = a->round_size;
 }
 
-/* What is read of a run is filled in by the run at the end, which also shows
+/* What moves read of a run (lanes or the timetable) is filled in by the run at the end, which also shows
  * whether the solution comes to its end. */
 int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
 		uint64_t seed, uint64_t stream)
@@ -138,8 +140,7 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 	*a = (struct anneal){ .p = p };
 	rng_init_stream(&rng, seed, stream);
 	a->plans_lanes = are_lanes_planned(p);
-	a->home_s = calloc((size_t)p->n_mb, sizeof(*a->home_s));
-	rc = !a->home_s ? -ENOMEM : a->plans_lanes ? lanes_init(&a->lanes, p) : 0;
+	rc = a->plans_lanes ? lanes_init(&a->lanes, p) : timetable_init(&a->table, p);
 	if (rc == 0)
 		rc = solution_init(&a->current, p);
 	if (rc == 0)
@@ -148,7 +149,8 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 		solution_copy(&a->current, from, p);
 		if (a->plans_lanes)
 			lanes_fill_hops(&a->lanes, &a->current);
-		rc = moves_init(&a->moves, p, &a->current, a->plans_lanes ? &a->lanes : NULL, rng);
+		rc = moves_init(&a->moves, p, &a->current, a->plans_lanes ? NULL : &a->table,
+				a->plans_lanes ? &a->lanes : NULL, rng);
 	}
 	if (rc == 0)
 		rc = fast_simulate_init(&a->simulation, p);
@@ -171,8 +173,8 @@ void anneal_fini(struct anneal *a)
 {
 	fast_simulate_fini(&a->simulation);
 	moves_fini(&a->moves);
+	timetable_fini(&a->table);
 	lanes_fini(&a->lanes);
-	free(a->home_s);
 	solution_fini(&a->current);
 	solution_fini(&a->best);
 }
@@ -203,6 +205,11 @@ static double temperature_now(const struct anneal *a)
 	return a->best_iteration_s * a->warm * pow(a->cold / a->warm, done);
 }
 
+static double home_s(const struct anneal *a, int mb)
+{
+	return a->plans_lanes ? (double)a->lanes.home_s[mb] : a->table.home_s[mb];
+}
+
 static int any_microbatch(struct anneal *a)
 {
 	return (int)rng_below(&a->moves.rng, (uint32_t)a->p->n_mb);
@@ -213,7 +220,7 @@ static int later_home(struct anneal *a, int mb)
 {
 	int other = any_microbatch(a);
 
-	return a->home_s[other] > a->home_s[mb] ? other : mb;
+	return home_s(a, other) > home_s(a, mb) ? other : mb;
 }
 
 /* The latest of a few at random. Of many microbatches a handful are soon far behind the others, and the
@@ -234,19 +241,31 @@ static int pick_microbatch(struct anneal *a)
 	return mb;
 }
 
-/* Whether the move may stay below the cost, as far as what lanes promise of their microbatches tells.
- * Where runs are long, most moves are seen to be bad this way without one. */
+/* Whether the move may stay below the cost, as far as the way home of its own microbatches
+ * tells. Where runs are long, most moves are seen to be bad this way without one; where they
+ * are short nodes are few and crowded, and the estimate turns away too much that is good. */
 static bool is_promising(struct anneal *a, double most)
 {
 	const struct moves *m = &a->moves;
-	double scale = 1 / a->current_s, q = (a->cost - a->sync_s) * scale - 1, room;
+	double scale = 1 / a->current_s, q = (a->cost - a->sync_s) * scale - 1;
+	int n = a->p->n_mb;
+	double room = n * (raise_to_norm(a->p, (most - a->sync_s) * scale - 1) - raise_to_norm(a->p, q));
+	double put_off_s = 0;
 
-	if (!m->is_planned)
-		return true;
-	room = a->p->n_mb * (raise_to_norm(a->p, (most - a->sync_s) * scale - 1) - raise_to_norm(a->p, q));
-	for (int i = 0; i < m->lanes->n_back; i++)
+	for (int i = 0; m->is_planned && i < m->lanes->n_back; i++)
 		room -= raise_to_norm(a->p, m->lanes->back_s[i] * scale) -
 			raise_to_norm(a->p, m->lanes->was_s[i] * scale);
+	if (m->is_planned)
+		return room >= 0;
+	if (a->plans_lanes || !problem_is(a->p, REGIME_ESTIMATES) || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
+		return true;
+	for (int i = 0; i < m->n_touched; i++) {
+		int mb = m->touched[i];
+		const int *path = solution_path(&a->current, a->p, mb);
+		double home_s = timetable_estimate(&a->table, mb, path, &put_off_s);
+
+		room -= raise_to_norm(a->p, home_s * scale) - raise_to_norm(a->p, a->table.home_s[mb] * scale);
+	}
 	return room >= 0;
 }
 

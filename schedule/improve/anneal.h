@@ -7,9 +7,10 @@
  * of seconds. What happens depends on the seed and the
  * number of evaluations only.
  *
- * A proposal is accepted when its cost stays below a threshold drawn beforehand (Metropolis, the other
- * way round), so a run can be cut as soon as it must miss the threshold. Where lanes are planned most
- * proposals are seen to miss it by what they promise, without a run.
+ * Most proposals are seen to be bad by what the timetable says of them, without a run; only
+ * runs count as evaluations. A proposal is accepted when its cost stays below a threshold drawn
+ * beforehand (Metropolis, the other way round), so a run can be cut as soon as it must miss the
+ * threshold.
  *
  * Internal to schedule/.
  */
@@ -22,13 +23,14 @@
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/improve/moves.h"
 #include "schedule/problem/problem.h"
+#include "schedule/improve/timetable.h"
 
 struct anneal {
 	const struct problem *p;
 	struct fast_simulate simulation;
 	struct solution current, best;
 	struct moves moves;
-	double *home_s;                 /* (n_mb) end of the last task in the run of current */
+	struct timetable table;         /* of current; empty where lanes are planned */
 	struct lanes lanes;             /* of current, where they are planned */
 	bool plans_lanes;
 	double cost, sync_s, current_s; /* of current; current_s: its makespan */

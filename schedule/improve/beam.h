@@ -18,6 +18,12 @@ struct beam {
 	double cost[BEAM_MOST];
 };
 
+/* Whether a state that costs at least so much stays out, whatever comes. */
+static inline bool beam_excludes(const struct beam *b, double cost)
+{
+	return b->n == b->width && cost > b->cost[b->n - 1];
+}
+
 /* A state's cost, when it is reached and when it falls. */
 static inline void beam_offer(struct beam *b, int place, double cost)
 {

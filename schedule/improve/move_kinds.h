@@ -33,6 +33,11 @@ bool move_copy(struct moves *m, int mb);     /* it takes the path of another, wh
 bool move_unify(struct moves *m, int mb);    /* copy, for all of its data node */
 bool move_roles(struct moves *m, int mb);    /* two nodes exchange stages, whatever mb is */
 
+/* move_timed.c: through the gaps of the timetable */
+bool move_reroute(struct moves *m, int mb);       /* by other nodes of its stages */
+bool move_unblock(struct moves *m, int mb);       /* what holds it up goes another way */
+bool move_stage_reroute(struct moves *m, int mb); /* stage, then both rerouted */
+
 /* move_lanes.c */
 bool move_lanes(struct moves *m, int mb);
 

@@ -42,20 +42,25 @@ bool moves_changed(const struct moves *m)
 	return false;
 }
 
-/* Every kind of move and how many of the draws it gets. The quickest come first, and roles, which are drawn
- * only where nodes may be placed, last. */
+/* Every kind of move and how many of the draws it gets. Those without times come first, and roles,
+ * which are drawn only where nodes may be placed, last. Where there is no timetable the moves that
+ * need one are drawn all the same, as `unify`. */
 static const struct {
 	bool (*propose)(struct moves *m, int mb);
 	int weight;
+	bool needs_table;
 } kinds[] = {
-	{ move_node, 4 },
-	{ move_stage, 4 },
-	{ move_exchange, 3 },
-	{ move_trade, 3 },
-	{ move_paths, 4 },
-	{ move_unify, 3 },
-	{ move_copy, 11 },
-	{ move_roles, 4 },
+	{ move_node, 4, false },
+	{ move_stage, 4, false },
+	{ move_exchange, 3, false },
+	{ move_trade, 3, false },
+	{ move_paths, 4, false },
+	{ move_reroute, 8, true },
+	{ move_unblock, 4, true },
+	{ move_stage_reroute, 5, true },
+	{ move_unify, 3, false },
+	{ move_copy, 11, false },
+	{ move_roles, 4, false },
 };
 
 enum { PLAIN_KINDS = 5, KINDS = sizeof(kinds) / sizeof(kinds[0]) };
@@ -82,6 +87,8 @@ static bool propose_any(struct moves *m, int mb)
 		return false;
 	if (m->lanes)
 		return move_lanes(m, mb);
+	if (kinds[kind].needs_table && !m->table)
+		return move_unify(m, mb);
 	return kinds[kind].propose(m, mb);
 }
 
@@ -191,11 +198,12 @@ void moves_refresh(struct moves *m)
 		candidate_lists_fill(&m->candidates, p, m->s);
 }
 
-int moves_init(struct moves *m, const struct problem *p, struct solution *s, struct lanes *lanes, struct rng rng)
+int moves_init(struct moves *m, const struct problem *p, struct solution *s,
+	       struct timetable *table, struct lanes *lanes, struct rng rng)
 {
 	size_t n = (size_t)p->n_mb;
 
-	*m = (struct moves){ .p = p, .s = s, .lanes = lanes, .rng = rng };
+	*m = (struct moves){ .p = p, .s = s, .table = table, .lanes = lanes, .rng = rng };
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
 	m->visits = arena_array(&m->arena, (size_t)p->n_stages, sizeof(*m->visits));
 	m->touched = arena_array(&m->arena, n, sizeof(*m->touched));

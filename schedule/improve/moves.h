@@ -4,8 +4,11 @@
  * its stages alone: what one microbatch leaves, another takes. The moves:
  *
  *   node     one visit goes to another node of the same stage
- *   stage    two microbatches exchange a stage that only one of each visits
+ *   stage    two microbatches exchange a stage that only one of each visits; both are then
+ *            rerouted, or not
  *   exchange two neighbours in a path change places, where CC2 allows
+ *   reroute  the nodes that bring the microbatch back first, everyone else's times as they are
+ *   unblock  what holds the microbatch up, or what waited there, goes another way
  *   trade    two microbatches exchange their nodes of one stage
  *   paths    two microbatches exchange all but their data nodes
  *   copy     a microbatch takes the path of another of its data node; those it pushes out take
@@ -28,11 +31,13 @@
 #include "schedule/improve/lanes.h"
 #include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
+#include "schedule/improve/timetable.h"
 
 struct moves {
 	const struct problem *p;
 	struct solution *s;      /* borrowed; changed in place */
-	struct lanes *lanes;     /* borrowed: of the run of s; NULL: none are planned */
+	struct timetable *table; /* borrowed: of the run of s; NULL: no reroutes */
+	struct lanes *lanes;     /* borrowed, the same; NULL: none are planned */
 	struct rng rng;
 	const int *tied; /* (n_mb) borrowed: the next in a ring of microbatches with the same path;
 			  * NULL: none are tied */
@@ -49,8 +54,9 @@ struct moves {
 	struct candidate_lists candidates; /* as of the last moves_refresh; none where lanes are planned */
 };
 
-/* All borrowed; lanes are kept filled by the caller. -ENOMEM. */
-int moves_init(struct moves *m, const struct problem *p, struct solution *s, struct lanes *lanes, struct rng rng);
+/* All borrowed; at most one of table and lanes is given, and is kept filled by the caller. -ENOMEM. */
+int moves_init(struct moves *m, const struct problem *p, struct solution *s,
+	       struct timetable *table, struct lanes *lanes, struct rng rng);
 void moves_fini(struct moves *m);
 
 /* Counts exposure and lists near nodes anew: after the solution was changed from outside. */

@@ -2,8 +2,8 @@
  * a task fits in is looked up in some nanoseconds.
  *
  * First come, first served: a task that arrives starts behind those that came before it, and puts
- * nobody off if it is done when the next one starts. An estimate: everyone else keeps their
- * times, which are floats here. The simulated run judges.
+ * nobody off if it is done when the next one starts. An estimate as in timetable.h: everyone else
+ * keeps their times, which are floats here. The simulated run judges.
  *
  * Internal to schedule/.
  */

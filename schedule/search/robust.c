@@ -122,7 +122,7 @@ static int trials_init(struct trials *t, const struct problem *p, const struct p
 		return rc;
 	t->judge.factors = t->judge_factors;
 	rng_init_stream(&rng, p->q->seed, 4);
-	return moves_init(&t->moves, p, &t->current, NULL, rng);
+	return moves_init(&t->moves, p, &t->current, NULL, NULL, rng);
 }
 
 static double run_sample(struct trials *t, struct fast_simulate *e, double limit_s)

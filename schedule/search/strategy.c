@@ -16,6 +16,7 @@ static const struct {
 	[REGIME_RESTARTS] = { .nodes = { 0, 64 } },
 	[REGIME_POPULATION] = { .nodes = { 0, 100 } },
 	[REGIME_SHORT_ROUNDS] = { .microbatches = { 0, 60 } },
+	[REGIME_ESTIMATES] = { .microbatches = { 60, 0 } },
 	[REGIME_LANES] = { .microbatches = { 41, 0 }, .nodes = { 40, 0 } },
 	[REGIME_LANES_SKETCH] = { .microbatches = { 61, 150 } },
 	[REGIME_GENTLE_REPAIR] = { .microbatches = { 41, 0 } },

@@ -36,6 +36,7 @@ enum regime {
 	REGIME_POPULATION,      /* dtfm's whole population; else one that shrinks with the nodes */
 	REGIME_SHORT_ROUNDS,    /* starts side by side, rounds that cool down, always four chains; else
 	                         * one temperature, and a chain a thread */
+	REGIME_ESTIMATES,       /* proposals are turned away by estimate */
 	REGIME_LANES,           /* lanes are planned in place of all other moves */
 	REGIME_LANES_SKETCH,    /* a short sketch is tried where lanes are planned */
 	REGIME_GENTLE_REPAIR,   /* repairs are annealed at half the temperature, in short rounds */

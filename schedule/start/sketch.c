@@ -150,7 +150,7 @@ static int sketch_init(struct sketch *k, struct solution *s, const struct proble
 
 	*k = (struct sketch){ .p = p, .s = s, .n_waves = 1 };
 	rng_init_stream(&rng, seed, 5);
-	rc = moves_init(&k->moves, p, s, NULL, rng);
+	rc = moves_init(&k->moves, p, s, NULL, NULL, rng);
 	if (rc != 0)
 		return rc;
 	k->wave = arena_array(&k->arena, n, sizeof(*k->wave));

@@ -27,6 +27,10 @@ static void check(const struct beam *b, const double *cost, int n)
 		assert_int_equal(rank_of(cost, n, b->at[i]), i);
 		assert_true(b->cost[i] == cost[b->at[i]]);
 	}
+	for (int i = 0; i < n; i++) {
+		if (beam_excludes(b, cost[i]))
+			assert_true(rank_of(cost, n, i) >= b->width);
+	}
 }
 
 /* States come, and the costs of some fall; many cost the same. */
