@@ -19,6 +19,7 @@
 #include "controller/controller.h"
 #include "controller/iteration/reroute.h"
 #include "controller/members/node_state.h"
+#include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/trust/suspicion.h"
 
@@ -203,6 +204,8 @@ static bool at_rest(const struct controller *c, const struct member *m)
 
 	if (m->replica && c->now_us - m->heard_us > LOOK_US + timeout_round_trip(&m->rounds) / 2)
 		return false; /* its last word may be of before */
+	if (m->replica && link_failures_doubted(c, m))
+		return false; /* what went on has gone nowhere yet */
 	if (m->replica && b->committed != c->committed)
 		return post_idle(c->post, m->peer); /* else the commit may be on its way */
 	return !m->replica ||

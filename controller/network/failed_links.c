@@ -43,6 +43,17 @@ void link_failures_hear(struct controller *c, struct member *m, const struct msg
 	}
 }
 
+bool link_failures_doubted(const struct controller *c, const struct member *m)
+{
+	for (uint32_t i = 0; i < m->n_stuck; i++) {
+		uint16_t to = m->stuck[i].to;
+
+		if (to < c->n_members && c->members[to].replica && !link_failures_between(c, m->id, to))
+			return true;
+	}
+	return false;
+}
+
 bool link_failures_healed(const struct controller *c, const struct member *m)
 {
 	return !m->cut || c->now_us - m->cut_seen_us > (m->allowed_us > HEALED_US ? m->allowed_us : HEALED_US);

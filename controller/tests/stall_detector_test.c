@@ -236,6 +236,27 @@ static void who_is_not_heard_may_be_at_work(void **state)
 	unmake(c);
 }
 
+/* Its two ends would pass for those that pass nothing on. */
+static void a_link_that_may_be_cut_is_waited_for(void **state)
+{
+	struct controller *c = made();
+	struct link_failure cut = { .from = 5, .active = true };
+
+	(void)state;
+	c->phase = PHASE_COMPUTING;
+	c->members[5].n_stuck = 1;
+	c->members[5].stuck[0] = (struct msg_stuck){ .to = 0, .ms = 2000, .expected_ms = 1000 };
+	looks(c, 10, NODES);
+	assert_int_equal(c->phase, PHASE_COMPUTING);
+	c->failed_links.of = &cut;
+	c->failed_links.n = 1;
+	looks(c, 5, NODES);
+	assert_int_equal(c->phase, PHASE_PLANNING);
+	c->failed_links.of = NULL;
+	c->failed_links.n = 0;
+	unmake(c);
+}
+
 static void what_waits_for_a_slot_may_wait(void **state)
 {
 	struct controller *c = made();
@@ -354,6 +375,7 @@ int main(void)
 		cmocka_unit_test(heartbeats_are_not_data),
 		cmocka_unit_test(who_says_that_it_runs_is_taken_out),
 		cmocka_unit_test(who_is_not_heard_may_be_at_work),
+		cmocka_unit_test(a_link_that_may_be_cut_is_waited_for),
 		cmocka_unit_test(what_waits_for_a_slot_may_wait),
 		cmocka_unit_test(most_do_not_lie),
 		cmocka_unit_test(a_big_sum_has_time),
