@@ -9,6 +9,7 @@
 void sums_forget(struct controller *c)
 {
 	c->reduce_attempt++;
+	c->summing_ahead = false;
 	memset(c->summing, 0, sizeof(c->summing));
 	for (uint32_t i = 0; i < c->n_members; i++)
 		c->members[i].copies = c->members[i].in_sum = false;
@@ -47,8 +48,14 @@ bool sums_are_ordered_ahead(const struct controller *c)
 
 void sums_order_ahead(struct controller *c)
 {
-	for (int s = 0; sums_are_ordered_ahead(c) && s < c->cluster->n_stages; s++)
+	c->summing_ahead = sums_are_ordered_ahead(c);
+	for (int s = 0; c->summing_ahead && s < c->cluster->n_stages; s++)
 		order_stage(c, s, true);
+}
+
+bool sums_wait_for_counts(const struct controller *c)
+{
+	return c->summing_ahead;
 }
 
 void sums_order_counted(struct controller *c)

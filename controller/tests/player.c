@@ -239,45 +239,6 @@ static void accuse(struct player *p, int node)
 	say(p, &m);
 }
 
-static void work(struct player *p)
-{
-	for (uint32_t i = 0; i < p->n_ways; i++)
-		work_on(p, &p->ways[i]);
-	report(p);
-}
-
-static void start(struct player *p, const struct msg_start *m)
-{
-	if (m->iteration != p->committed + 1)
-		return;
-	p->iteration = m->iteration;
-	p->epoch = m->epoch;
-	memcpy(p->ways, p->plans[m->epoch % 2], sizeof(p->ways));
-	p->n_happened = 0;
-	memset(p->counted, 0, sizeof(p->counted));
-	if (p->world->waits != m->iteration)
-		work(p);
-	if (lies(p, ACCUSES))
-		accuse(p, (p->node + 1 + (int)(p->iteration % (PLAYERS - 1))) % PLAYERS);
-	for (int i = 1; lies(p, ACCUSES_ALL) && i < PLAYERS; i++)
-		accuse(p, (p->node + i) % PLAYERS);
-	for (int i = 0; i < PLAYERS; i++)
-		if (i != p->node && lies(&p->world->players[i], SENDS_ABSURD))
-			accuse(p, i);
-}
-
-static void reroute(struct player *p, const struct msg_reroute *m)
-{
-	if (m->iteration != p->iteration)
-		return;
-	for (uint32_t i = 0; i < m->n_routes; i++) {
-		keep_way(&p->ways[m->routes[i].microbatch], &m->routes[i]);
-		if (p->world->waits != m->iteration)
-			work_on(p, &p->ways[m->routes[i].microbatch]);
-	}
-	report(p);
-}
-
 /* A slice's sum as p has it. */
 static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, uint32_t slice)
 {
@@ -339,6 +300,83 @@ static void reduce(struct player *p, const struct msg_reduce *m)
 	if (lies(p, OTHER_SQUARES))
 		said.u.reduced.sum_squares++;
 	say(p, &said);
+}
+
+/* By what it was given; a liar that says otherwise has done it. */
+static bool has_counted_all(const struct player *p)
+{
+	for (uint32_t i = 0; i < p->n_ways; i++)
+		if (hop_of(&p->ways[i], p->node) >= 0 && !p->counted[p->ways[i].route.microbatch])
+			return false;
+	return true;
+}
+
+static void reduce_when_counted(struct player *p)
+{
+	struct msg_reduce m = p->ordered;
+
+	if (m.n_nodes == 0 || m.iteration != p->iteration || !has_counted_all(p))
+		return;
+	p->ordered.n_nodes = 0;
+	m.nodes = p->ordered_nodes;
+	reduce(p, &m);
+}
+
+static void take_order(struct player *p, const struct msg_reduce *m)
+{
+	bool adds = false; /* who keeps a copy gets the sum, and adds nothing to it */
+
+	for (uint32_t i = 0; i < m->n_nodes; i++)
+		adds = adds || m->nodes[i] == p->node;
+	if (!adds || !m->when_counted) {
+		p->ordered.n_nodes = adds ? 0 : p->ordered.n_nodes;
+		reduce(p, m);
+		return;
+	}
+	assert_true(m->n_nodes <= PLAYERS);
+	p->ordered = *m;
+	memcpy(p->ordered_nodes, m->nodes, m->n_nodes * sizeof(m->nodes[0]));
+	reduce_when_counted(p);
+}
+
+static void work(struct player *p)
+{
+	for (uint32_t i = 0; i < p->n_ways; i++)
+		work_on(p, &p->ways[i]);
+	report(p);
+	reduce_when_counted(p);
+}
+
+static void start(struct player *p, const struct msg_start *m)
+{
+	if (m->iteration != p->committed + 1)
+		return;
+	p->iteration = m->iteration;
+	p->epoch = m->epoch;
+	memcpy(p->ways, p->plans[m->epoch % 2], sizeof(p->ways));
+	p->n_happened = p->ordered.n_nodes = 0;
+	memset(p->counted, 0, sizeof(p->counted));
+	if (p->world->waits != m->iteration)
+		work(p);
+	if (lies(p, ACCUSES))
+		accuse(p, (p->node + 1 + (int)(p->iteration % (PLAYERS - 1))) % PLAYERS);
+	for (int i = 1; lies(p, ACCUSES_ALL) && i < PLAYERS; i++)
+		accuse(p, (p->node + i) % PLAYERS);
+	for (int i = 0; i < PLAYERS; i++)
+		if (i != p->node && lies(&p->world->players[i], SENDS_ABSURD))
+			accuse(p, i);
+}
+
+static void reroute(struct player *p, const struct msg_reroute *m)
+{
+	if (m->iteration != p->iteration)
+		return;
+	for (uint32_t i = 0; i < m->n_routes; i++) {
+		keep_way(&p->ways[m->routes[i].microbatch], &m->routes[i]);
+		if (p->world->waits != m->iteration)
+			work_on(p, &p->ways[m->routes[i].microbatch]);
+	}
+	report(p);
 }
 
 static void commit(struct player *p, const struct msg_commit *m)
@@ -491,7 +529,7 @@ static void hear(void *context, const struct msg *m)
 		reroute(p, &m->u.reroute);
 		break;
 	case MSG_REDUCE:
-		reduce(p, &m->u.reduce);
+		take_order(p, &m->u.reduce);
 		break;
 	case MSG_COMMIT:
 		commit(p, &m->u.commit);

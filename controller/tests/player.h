@@ -85,6 +85,8 @@ struct player {
 	uint32_t n_ways;
 	struct way ways[BATCHES]; /* of this iteration: the plan's, and as they were rerouted since */
 	bool counted[BATCHES];
+	struct msg_reduce ordered; /* with the start: done when all is counted; no nodes: nothing is */
+	uint16_t ordered_nodes[PLAYERS];
 	struct msg_task_event events[4 * BATCHES];
 	uint32_t n_events;
 	struct msg_task_event happened[8 * BATCHES]; /* in this iteration */

@@ -3,6 +3,7 @@
 
 #include "controller/controller.h"
 #include "controller/iteration/stall_detector.h"
+#include "controller/iteration/sums.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/trust/suspicion.h"
@@ -67,6 +68,10 @@ void suspicion_held_up(struct controller *c)
 	if (!stall_look(c) || !stall_for(c, patience))
 		return;
 	c->steps++;
+	if (sums_wait_for_counts(c)) { /* whom, their sums will show: somebody may say that a gradient is home which is not */
+		c->requests.sum_anew = true;
+		return;
+	}
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i], *by, *bad;
 
