@@ -44,6 +44,7 @@ struct actor {
 	uint8_t stage;
 	uint64_t committed, iteration, beat;
 	int64_t beat_at_us, done_at_us; /* 0: nothing under way */
+	struct msg_reduce ordered;      /* with the start: told after the report; no nodes: none is */
 	int64_t ping_us, ping_at_us;
 	struct msg_task_event *events; /* of the plan, for this node */
 	uint32_t n_events, room;
@@ -149,6 +150,20 @@ static void report(struct actor *a, int64_t now)
 /* All have the same sum. */
 static const uint64_t no_slices[MSG_NODES];
 
+static void tell_reduced(struct actor *a, const struct msg_reduce *order)
+{
+	struct msg m = { .type = MSG_REDUCED };
+
+	m.u.reduced = (struct msg_reduced){ .iteration = order->iteration,
+					    .attempt = order->attempt,
+					    .stage = a->stage,
+					    .sum_squares = 1,
+					    .elapsed_us = 1000,
+					    .n_slices = order->n_nodes,
+					    .slices = no_slices };
+	send(a, &m, POST_RELIABLE);
+}
+
 static void hear(struct actor *a, const struct msg *in, int64_t now)
 {
 	struct msg m = { 0 };
@@ -167,16 +182,17 @@ static void hear(struct actor *a, const struct msg *in, int64_t now)
 		a->iteration = in->u.start.iteration;
 		a->done_at_us = now + COMPUTE_US;
 		break;
-	case MSG_REDUCE:
-		m.type = MSG_REDUCED;
-		m.u.reduced = (struct msg_reduced){ .iteration = in->u.reduce.iteration,
-						    .attempt = in->u.reduce.attempt,
-						    .stage = a->stage,
-						    .sum_squares = 1,
-						    .elapsed_us = 1000,
-						    .n_slices = in->u.reduce.n_nodes,
-						    .slices = no_slices };
+	case MSG_MEASURE: /* all links are alike, and good */
+		m.type = MSG_MEASURED;
+		m.u.measured = (struct msg_measured){ in->u.measure.id, in->u.measure.to, 1, 0.0001f, 0.00001f, 1e9f, "" };
 		send(a, &m, POST_RELIABLE);
+		break;
+	case MSG_REDUCE:
+		a->ordered.n_nodes = 0;
+		if (in->u.reduce.when_counted && a->done_at_us)
+			a->ordered = in->u.reduce; /* of its nodes only the number */
+		else
+			tell_reduced(a, &in->u.reduce);
 		break;
 	case MSG_COMMIT:
 		a->committed = in->u.commit.iteration;
@@ -233,8 +249,12 @@ static void act(struct actor *a)
 	}
 	if (a->greeted && now >= a->beat_at_us)
 		beat(a, now);
-	if (a->done_at_us && now >= a->done_at_us)
+	if (a->done_at_us && now >= a->done_at_us) {
 		report(a, now);
+		if (a->ordered.n_nodes > 0)
+			tell_reduced(a, &a->ordered);
+		a->ordered.n_nodes = 0;
+	}
 }
 
 /* One process of them; ends when its parent does. */
