@@ -810,7 +810,7 @@ static bool next_event(struct post *p, struct post_message *out)
 /* What a machine says of itself is another each time; all else is in the hash. */
 static void note_parcel(const struct post *p, const struct peer *from, const struct parcel *x)
 {
-	enum msg_type type = x->size >= 8 ? x->data[4] | x->data[5] << 8 : 0; /* as in wire/msg.c's envelope */
+	enum msg_type type = (enum msg_type)(x->size >= 8 ? x->data[4] | x->data[5] << 8 : 0); /* as in wire/msg.c's envelope */
 
 	sim.delivered++;
 	sim_note("%s < %s: %s, %zu bytes, class %d%s", sim_name(p->process), sim_name(from->process), msg_name(type),
