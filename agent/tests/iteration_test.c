@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
+#include "agent/tests/lone_agent.h"
 #include "agent/weights/standby_private.h"
 
 enum { NODES = 6, ME = 1, P = 8, COMMITTED = 4, NEXT = 5, EPOCH = 7, ACTIVATION = 4 };
@@ -17,26 +17,15 @@ enum { NODES = 6, ME = 1, P = 8, COMMITTED = 4, NEXT = 5, EPOCH = 7, ACTIVATION 
 /* An agent without a worker or a controller: of what it tells only the number of messages counts (sequence). */
 static int begin(void **state)
 {
-	struct agent *a = calloc(1, sizeof(*a));
-	struct post_options o = { 0 };
-	struct keys_identity *id;
+	struct agent *a = lone_agent_new(ME, NODES);
 
-	assert_non_null(a);
-	assert_int_equal(keys_generate(&id, NULL), 0);
-	o.identity = id;
-	assert_int_equal(post_open(&a->control, &o, NULL), 0);
-	keys_free(id);
-	a->options.log = calloc(1, sizeof(struct log));
-	a->run.n_nodes = NODES;
-	a->run.node = ME;
 	a->limits = (struct route_limits){ NODES, 3, 2 };
 	a->standing = STAND_READY;
 	a->parameters = P;
 	a->activation = ACTIVATION;
 	a->committed = COMMITTED;
-	a->peers = calloc(NODES + 1, sizeof(a->peers[0])); /* the last one is nobody's */
 	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
-	assert_true(a->options.log && a->peers && a->routes);
+	assert_non_null(a->routes);
 	assert_int_equal(queue_new(&a->queue, 1), 0);
 	assert_int_equal(outputs_new(&a->outputs), 0);
 	assert_int_equal(tasks_new(&a->tasks), 0);
@@ -50,22 +39,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	struct agent *a = *state;
-
-	iteration_forget_evaluation(a);
-	plans_forget(a);
-	queue_free(a->queue);
-	outputs_free(a->outputs);
-	tasks_free(a->tasks);
-	standby_free(a->standby);
-	reduction_free(a->reduction);
-	report_free(a->report);
-	delay_queue_free(a->delay_queue);
-	post_close(a->control);
-	free(a->options.log);
-	free(a->peers);
-	free(a->routes);
-	free(a);
+	lone_agent_free(*state);
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/state.h"
+#include "agent/tests/lone_agent.h"
 
 enum { NODES = 6, ME = 1, STAGE = 2, P = 31, COMMITTED = 4, NEXT = 5, SECOND = 1000000 };
 
@@ -19,25 +19,14 @@ static const uint16_t replicas[] = { 0, ME, 3 };
  * number of messages counts (sequence). A slice between the three takes an emulated second. */
 static int begin(void **state)
 {
-	struct agent *a = calloc(1, sizeof(*a));
-	struct post_options o = { 0 };
-	struct keys_identity *id;
+	struct agent *a = lone_agent_new(ME, NODES);
 
-	assert_non_null(a);
-	assert_int_equal(keys_generate(&id, NULL), 0);
-	o.identity = id;
-	assert_int_equal(post_open(&a->control, &o, NULL), 0);
-	keys_free(id);
-	a->options.log = calloc(1, sizeof(struct log));
-	a->run.n_nodes = NODES;
-	a->run.node = ME;
 	a->run.time_scale = 1;
 	a->stage = STAGE;
 	a->parameters = P;
 	a->committed = COMMITTED;
-	a->peers = calloc(NODES, sizeof(a->peers[0]));
 	a->sync_s = calloc(NODES, sizeof(a->sync_s[0]));
-	assert_true(a->options.log && a->peers && a->sync_s);
+	assert_non_null(a->sync_s);
 	for (int i = 0; i < NODES; i++)
 		a->sync_s[i] = 3;
 	assert_int_equal(queue_new(&a->queue, 1), 0);
@@ -50,17 +39,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	struct agent *a = *state;
-
-	queue_free(a->queue);
-	reduction_free(a->reduction);
-	report_free(a->report);
-	delay_queue_free(a->delay_queue);
-	post_close(a->control);
-	free(a->options.log);
-	free(a->peers);
-	free(a->sync_s);
-	free(a);
+	lone_agent_free(*state);
 	return 0;
 }
 

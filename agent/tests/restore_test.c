@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "agent/state.h"
+#include "agent/tests/lone_agent.h"
 #include "agent/weights/fetch.h"
 
 enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };
@@ -21,24 +21,12 @@ static const float weights[] = { 0.25f, 0.75f, 0 };
  * told assignment 5 last. */
 static int begin(void **state)
 {
-	struct agent *a = calloc(1, sizeof(*a));
-	struct post_options o = { 0 };
-	struct keys_identity *id;
+	struct agent *a = lone_agent_new(1, NODES);
 
-	assert_non_null(a);
-	assert_int_equal(keys_generate(&id, NULL), 0);
-	o.identity = id;
-	assert_int_equal(post_open(&a->control, &o, NULL), 0);
-	keys_free(id);
-	a->options.log = calloc(1, sizeof(struct log));
-	a->run.n_nodes = NODES;
-	a->run.node = 1;
 	a->limits.n_stages = STAGES;
 	a->parameters = P;
 	a->stage = MSG_NO_STAGE;
 	a->assign.assignment = 5;
-	a->peers = calloc(NODES, sizeof(a->peers[0]));
-	assert_true(a->options.log && a->peers);
 	assert_int_equal(restore_new(&a->restore), 0);
 	*state = a;
 	return 0;
@@ -46,13 +34,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	struct agent *a = *state;
-
-	restore_free(a->restore);
-	post_close(a->control);
-	free(a->options.log);
-	free(a->peers);
-	free(a);
+	lone_agent_free(*state);
 	return 0;
 }
 

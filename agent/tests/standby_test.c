@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "agent/state.h"
+#include "agent/tests/lone_agent.h"
 #include "agent/weights/standby_private.h"
 
 enum { STAGE = 2, SOURCE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS };
@@ -19,21 +19,9 @@ static float zeros[3 * MSG_PIECE_FLOATS], sum[P];
 static struct agent *made(void)
 {
 	struct msg keep = { .type = MSG_KEEP, .u.keep = { 1, STAGE, SOURCE } };
-	struct agent *a = calloc(1, sizeof(*a));
-	struct post_options o = { 0 };
-	struct keys_identity *id;
+	struct agent *a = lone_agent_new(2, 3);
 
-	assert_non_null(a);
-	assert_int_equal(keys_generate(&id, NULL), 0);
-	o.identity = id;
-	assert_int_equal(post_open(&a->control, &o, NULL), 0);
-	keys_free(id);
-	a->options.log = calloc(1, sizeof(struct log));
-	a->run.n_nodes = 3;
-	a->run.node = 2;
 	a->limits.n_stages = 3;
-	a->peers = calloc(a->run.n_nodes, sizeof(a->peers[0]));
-	assert_true(a->peers && a->options.log);
 	assert_int_equal(standby_new(&a->standby), 0);
 	standby_control(a, &keep, 0);
 	assert_true(standby_next_job(a, &a->job));
@@ -41,15 +29,6 @@ static struct agent *made(void)
 	standby_job_done(a, &a->job, 0);
 	assert_int_equal(a->standby->standing, STANDBY_FETCHING);
 	return a;
-}
-
-static void unmake(struct agent *a)
-{
-	standby_free(a->standby);
-	post_close(a->control);
-	free(a->options.log);
-	free(a->peers);
-	free(a);
 }
 
 static void sum_of(struct agent *a, uint64_t iteration)
@@ -89,7 +68,7 @@ static void the_next_sum_fits(void **state)
 	assert_int_equal(slices_iteration(a->standby->slices), 7);
 	piece(a, 1, 7, 2); /* it waits for the sum */
 	assert_true(holds(a, 2, 6));
-	unmake(a);
+	lone_agent_free(a);
 }
 
 /* The sum of 6 would be missing: what is before it cannot be brought to 7. */
@@ -104,7 +83,7 @@ static void no_sum_is_left_out(void **state)
 	assert_int_equal(slices_iteration(a->standby->slices), 7);
 	piece(a, 0, 6, 2);
 	assert_true(holds(a, 1, 6));
-	unmake(a);
+	lone_agent_free(a);
 }
 
 static void a_sum_that_is_past_is_not_needed(void **state)
@@ -119,7 +98,7 @@ static void a_sum_that_is_past_is_not_needed(void **state)
 	assert_null(a->standby->slices);
 	assert_false(a->standby->step_wanted);
 	sum_of(a, 8);
-	unmake(a);
+	lone_agent_free(a);
 }
 
 static void put_sum(struct agent *a, uint16_t from)
@@ -152,7 +131,7 @@ static void a_sum_that_is_being_looked_at_stays(void **state)
 	piece(a, 0, 7, 3);
 	assert_true(holds(a, 1, 7));
 	assert_null(a->standby->slices);
-	unmake(a);
+	lone_agent_free(a);
 }
 
 static bool gives_up(struct agent *a, int64_t s)
@@ -179,7 +158,7 @@ static void a_copy_that_gets_no_further_gives_up(void **state)
 	assert_false(gives_up(a, 40));
 	assert_true(gives_up(a, 41));
 	assert_int_equal(a->standby->fetch.n, 0);
-	unmake(a);
+	lone_agent_free(a);
 }
 
 static void a_whole_copy_has_time(void **state)
@@ -195,7 +174,7 @@ static void a_whole_copy_has_time(void **state)
 	standby_job_done(a, &a->job, 100000000);
 	assert_int_equal(a->standby->standing, STANDBY_WHOLE);
 	assert_false(gives_up(a, 200));
-	unmake(a);
+	lone_agent_free(a);
 }
 
 /* Nothing changes by an order that makes no sense, or is older than the copy's. */
@@ -220,7 +199,7 @@ static void a_copy_of_what_is_not_there_is_refused(void **state)
 	standby_control(a, &m, 0);
 	assert_int_equal(a->standby->standing, STANDBY_WANTED);
 	assert_int_equal(a->sequence, 2);
-	unmake(a);
+	lone_agent_free(a);
 }
 
 int main(void)

@@ -1,0 +1,48 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "agent/tests/lone_agent.h"
+
+struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	struct post_options o = { 0 };
+	struct keys_identity *id;
+
+	assert_non_null(a);
+	assert_int_equal(keys_generate(&id, NULL), 0);
+	o.identity = id;
+	assert_int_equal(post_open(&a->control, &o, NULL), 0);
+	keys_free(id);
+	a->options.log = calloc(1, sizeof(struct log));
+	a->run.n_nodes = n_nodes;
+	a->run.node = node;
+	a->peers = calloc(n_nodes + 1u, sizeof(a->peers[0]));
+	assert_true(a->options.log && a->peers);
+	return a;
+}
+
+void lone_agent_free(struct agent *a)
+{
+	iteration_forget_evaluation(a);
+	plans_forget(a);
+	queue_free(a->queue);
+	outputs_free(a->outputs);
+	tasks_free(a->tasks);
+	standby_free(a->standby);
+	reduction_free(a->reduction);
+	restore_free(a->restore);
+	report_free(a->report);
+	delay_queue_free(a->delay_queue);
+	post_close(a->control);
+	free(a->options.log);
+	free(a->peers);
+	free(a->routes);
+	free(a->sync_s);
+	free(a);
+}
