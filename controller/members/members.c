@@ -217,6 +217,8 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r)
 {
+	if (m->assignment == 0) /* it did what a predecessor ordered */
+		return;
 	if (r->assignment != m->assignment || m->state == NODE_DEAD)
 		return;
 	m->corpus_hash = r->corpus_hash;
@@ -269,6 +271,7 @@ static void heard_again(struct controller *c, struct member *m)
 {
 	note(c, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
 	members_set(c, m, NODE_JOINING, "keeps a copy of a lost stage");
+	restore_look_again(c);
 	if (copy_needed(c, m))
 		return;
 	copies_forget(m);

@@ -16,6 +16,7 @@
 #include "controller/history/run_state.h"
 #include "controller/members/startup.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/operator/consoles.h"
 #include "controller/tests/recorded.h"
 
@@ -220,6 +221,21 @@ static void for_a_stage_that_nobody_holds(void **state)
 	assert_int_equal(c->phase, PHASE_PLANNING);
 }
 
+/* It was reading a checkpoint when the predecessor died, and tells its successor of that. */
+static void what_a_predecessor_ordered_does_not_count(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+	struct msg_ready read = { .stage = 1, .iteration = COMMITS - 1, .hash = 7 };
+
+	comes_back(c, 0, true);
+	comes_back(c, 1, true);
+	comes_back(c, 3, false);
+	members_ready(c, &c->members[3], &read);
+	assert_false(goes_on(c, 1));
+	assert_true(goes_on(c, 10000000));
+	assert_false(c->members[3].replica);
+}
+
 static void a_marked_one_stays_out(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -302,6 +318,7 @@ int main(void)
 		TEST(not_for_one_that_was_given_up),
 		TEST(not_for_ever),
 		TEST(for_a_stage_that_nobody_holds),
+		TEST(what_a_predecessor_ordered_does_not_count),
 		TEST(a_marked_one_stays_out),
 		TEST(a_plans_file_is_not_needed),
 		TEST(hashes_of_an_earlier_build_are_not_gone_on_with),

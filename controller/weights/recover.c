@@ -95,18 +95,20 @@ static void take_over(struct controller *c, int stage, struct member *holder)
 	stage_moves_move(c, taker, stage);
 }
 
-/* Every node of the stage, or that kept a copy of it, is a new process: there is nobody to wait for. */
-static bool nobody_sleeps(const struct controller *c, int stage)
+static bool may_wake_with(const struct controller *c, const struct member *m, int stage)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	return !member_alive(m) && (member_stage(c, m) == stage ||
+				    (m->held_stage == stage && m->holds == c->committed) || copy_asleep(c, m, stage));
+}
 
-		if (!member_alive(m) &&
-		    (member_stage(c, m) == stage || (m->held_stage == stage && m->holds == c->committed) ||
-		     copy_asleep(c, m, stage)))
-			return false;
-	}
-	return true;
+/* Else every node of the lost stages, or that kept a copy of one, is a new process: there is nobody to wait for. */
+static bool somebody_sleeps(const struct controller *c)
+{
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		for (uint32_t i = 0; i < c->n_members && stage_replicas(c, s, NULL) == 0; i++)
+			if (may_wake_with(c, &c->members[i], s))
+				return true;
+	return false;
 }
 
 /* One that could not read a file has not told yet what it still holds. What comes right after its word of
@@ -160,7 +162,7 @@ static void bring_back(struct controller *c, int stage)
 {
 	int64_t waited = c->now_us - c->stall.since_us;
 
-	if (waited < recover_patience_us(c) && !nobody_sleeps(c, stage))
+	if (waited < recover_patience_us(c) && somebody_sleeps(c))
 		return;
 	if (!restore_checkpoint(c) && !may_hold(c, stage))
 		make_anew(c, stage);
