@@ -261,13 +261,21 @@ static void who_loads_other_weights_does_not_join(void **state)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members[3];
+	const struct store_hash told = { COMMITTED, WRONG, 3, 1 };
 
 	tells(c, 4, RIGHT);
 	m->replica = false;
 	m->state = NODE_SYNCING;
+	m->keeps = 1; /* where it has them from */
+	m->kept = true;
+	m->kept_holds = COMMITTED;
+	assert_int_equal(store_hashes(c->store, &told, 1, NULL), 0); /* by it, of the copy */
 	is_ready(c, 3, WRONG, 0);
+	assert_int_equal(stored(c, COMMITTED).hash[3], 0);
+	assert_int_equal(stored(c, COMMITTED).hash[4], RIGHT);
 	assert_false(member_joins(c, m));
 	assert_false(member_holds(c, m, 1));
+	assert_false(m->kept);
 	m->differs = false; /* as once it has fetched them */
 	m->state = NODE_SYNCING;
 	is_ready(c, 3, RIGHT, 0);

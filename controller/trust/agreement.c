@@ -166,7 +166,10 @@ bool agreement_joins(struct controller *c, struct member *m)
 	     member_stage(c, m), m->holds);
 	m->differs = true;
 	m->ready = m->hash_agrees = false;
+	record_forget_hash(c, m, (uint8_t)member_stage(c, m), m->holds, m->hash);
 	members_set(c, m, NODE_JOINING, "holds other weights than its stage");
+	if (m->keeps == member_stage(c, m)) /* where they came from */
+		copies_fetch_again(c, m);
 	return false;
 }
 
