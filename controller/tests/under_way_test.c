@@ -88,7 +88,18 @@ static void forget(struct controller *c)
 	free(c);
 }
 
-/* The node tells that it did its pass of the microbatch. */
+/* The node tells that it has begun its pass of the microbatch. */
+static void begins(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind, uint32_t attempt)
+{
+	struct msg_task_event event = { .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = microbatch,
+					.attempt = attempt, .blocker = UINT32_MAX, .at_us = c->now_us };
+	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
+
+	iteration_report(c, &c->members[node], &r);
+	loop_act(c);
+}
+
+/* It tells that it did it. */
 static void does(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind,
 		 uint32_t attempt, double took_s)
 {
@@ -255,9 +266,8 @@ static void while_a_stage_is_lost_it_waits(void **state)
 
 /* ---- slots that would wait in a circle ---- */
 
-/* Two are left, of one slot each at n00 and n03. m0 holds that at n00 and waits for that at n03, which the
- * other holds; and when the other's data node is gone, n00 alone can stand in. */
-static struct microbatch *nearly_a_circle(struct controller *c)
+/* m0 of n00, which is on its way to n03, and the returned one of n01, to the node given. */
+static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 {
 	struct microbatch *other = NULL;
 
@@ -268,14 +278,26 @@ static struct microbatch *nearly_a_circle(struct controller *c)
 			other = m;
 		else if (i > 0)
 			m->done = true;
-		if (m->done)
+		if (m->done) { /* by who stays */
 			m->nodes[0] = 0;
+			m->nodes[1] = 4;
+		}
 	}
 	assert_non_null(other);
 	c->routes.microbatches[0].nodes[0] = 0;
-	c->routes.microbatches[0].nodes[1] = other->nodes[1] = 3;
+	c->routes.microbatches[0].nodes[1] = 3;
+	other->nodes[1] = to;
 	does(c, 0, 0, WORK_FORWARD, FIRST, 0.1);
 	does(c, 1, other->route.microbatch, WORK_FORWARD, FIRST, 0.1);
+	return other;
+}
+
+/* Of one slot each at n00 and n03. m0 holds that at n00 and waits for that at n03, which the other holds; and when
+ * the other's data node is gone, n00 alone can stand in. */
+static struct microbatch *nearly_a_circle(struct controller *c)
+{
+	struct microbatch *other = two_are_left(c, 3);
+
 	does(c, 3, other->route.microbatch, WORK_FORWARD, FIRST, 0.1);
 	c->cluster->nodes[0].memory = c->cluster->nodes[3].memory = 1;
 	c->members[2].replica = false;
@@ -308,6 +330,32 @@ static void who_finds_a_slot_goes_on(void **state)
 	assert_int_equal(other->nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, FIRST);
+}
+
+/* n03 is gone, and n04, which began its only task a second ago, is nearer than n05, which is free. Whether a task takes
+ * half a second or two decides whether it is over by now. */
+static uint16_t who_stands_in_beside_a_task_of(struct controller *c, double forward_s)
+{
+	struct microbatch *other = two_are_left(c, 4);
+
+	for (uint16_t node = DATA; node < NODES; node++)
+		c->cluster->nodes[node].forward_s = forward_s;
+	c->cluster->delay_s[0 * NODES + 5] = c->cluster->delay_s[5 * NODES + 0] = 0.1;
+	begins(c, 4, other->route.microbatch, WORK_FORWARD, FIRST);
+	c->now_us += SECOND;
+	members_gone(c, &c->members[3], "is gone");
+	loop_act(c);
+	return second_of(c, 0);
+}
+
+static void who_is_free_by_now_stands_in(void **state)
+{
+	assert_int_equal(who_stands_in_beside_a_task_of(*state, 0.5), 4);
+}
+
+static void who_is_busy_does_not(void **state)
+{
+	assert_int_equal(who_stands_in_beside_a_task_of(*state, 2), 5);
 }
 
 /* ---- a sum that is there ---- */
@@ -968,6 +1016,8 @@ int main(void)
 		TEST(while_a_stage_is_lost_it_waits),
 		TEST(who_would_wait_in_a_circle_begins_again),
 		TEST(who_finds_a_slot_goes_on),
+		TEST(who_is_free_by_now_stands_in),
+		TEST(who_is_busy_does_not),
 		TEST(who_dies_after_its_sum_stays_in_the_record),
 		TEST(who_died_in_a_sum_is_not_in_the_next),
 		TEST(nor_is_it_when_another_stage_loses_one),
