@@ -85,9 +85,11 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 	}
 	r->wanted = true; /* the rest is forgotten when the worker is done with it: assign.c */
 	r->order = *m;
-	memcpy(r->nodes, m->nodes, m->n_from * sizeof(r->nodes[0]));
-	memcpy(r->stages, m->stages, m->n_from * sizeof(r->stages[0]));
-	memcpy(r->weights, m->weights, m->n_from * sizeof(r->weights[0]));
+	for (uint32_t i = 0; i < m->n_from; i++) {
+		r->nodes[i] = m->nodes[i];
+		r->stages[i] = m->stages[i];
+		r->weights[i] = m->weights[i];
+	}
 	a->assign = (struct msg_assign){ m->assignment, m->stage, 1 };
 	a->standing = STAND_WAITING;
 	log_line(a->options.log, LOG_INFO, "stage %u is to be restored as of it %" PRIu64,

@@ -251,10 +251,11 @@ static void a_beat_that_comes_late_is_of_other_weights(void **state)
 
 static void is_ready(struct controller *c, int node, uint64_t hash, uint64_t corpus)
 {
-	struct msg_ready r = { .assignment = c->members[node].assignment, .stage = (uint8_t)(node / DATA),
+	struct member *m = &c->members[node];
+	struct msg_ready r = { .assignment = m->assignment = ++c->assignments, .stage = (uint8_t)(node / DATA),
 			       .iteration = c->committed, .hash = hash, .corpus_hash = corpus };
 
-	members_ready(c, &c->members[node], &r);
+	members_ready(c, m, &r);
 }
 
 static void who_loads_other_weights_does_not_join(void **state)
