@@ -58,7 +58,7 @@ struct options {
 	double jitter;         /* of robust plans (schedule/search/robust.h); 0: none */
 	enum plan_algorithm algorithm; /* that plans the run */
 	bool given;            /* assignment: as the cluster pins it */
-	int64_t silence_us;    /* a member not heard for so long is dead */
+	int64_t silence_us;    /* a member not heard for so long, or longer by its links, is dead */
 	uint64_t keep_tasks;   /* iterations of which the store has all tasks */
 	int64_t overdue_us;    /* so long nothing of an iteration may end, beside what tasks take */
 	int64_t gather_us;     /* wait so long for all agents, then go with those there */

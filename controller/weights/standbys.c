@@ -6,10 +6,10 @@
  * in one place only. Joiners come the same way: they keep a copy of their stage until it is
  * whole, and then load it.
  *
- * Who keeps: first a node whose own stage has three replicas or more, and it moves over once
- * its copy is whole (unless its links to that stage are very slow); else the node to which the
- * replica sends a gradient fastest. It must have memory for twice the copy, and keeps one stage
- * at most.
+ * Who keeps: one whose links to that stage are not too slow; of these one whose own stage has three
+ * replicas or more, which moves over once its copy is whole; then one that the plan had in that stage;
+ * then the one to which the replica sends a gradient fastest. It must have memory for twice the copy,
+ * and keeps one stage at most.
  */
 #include "controller/weights/standbys.h"
 

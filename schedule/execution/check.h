@@ -11,6 +11,8 @@
  *   CC3     every other stage is visited by the same number of microbatches, to within one
  *   TC1     no node ever holds more microbatches than its memory (from a trace), and the plan
  *           comes to an end
+ *   TC2     that no two microbatches meet at a node is no rule here: one waits, and the plan is
+ *           the longer (docs/formats.md, rules 2 and 9)
  */
 #ifndef SCHEDULE_CHECK_H
 #define SCHEDULE_CHECK_H

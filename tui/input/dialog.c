@@ -129,7 +129,7 @@ static void open_skip(struct ui *u, const struct state *s)
 		  s->status.n_stages >= s->status.path_length
 			  ? s->status.n_stages - s->status.path_length
 			  : 0,
-		  0, s->run.n_stages - 2, 1);
+		  0, s->run.n_stages - 1, 1);
 }
 
 static void open_branch(struct ui *u, const struct state *s)

@@ -170,6 +170,25 @@ static void skip_ratio(void **unused)
 	state_free(s);
 }
 
+/* As many as the controller takes: all but stage 0. */
+static void all_but_one_may_be_skipped(void **unused)
+{
+	struct state *s = running();
+	int most = (int)s->run.n_stages - 1;
+	char text[32];
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	snprintf(text, sizeof(text), "skip %d", most);
+	ui_command(&u, s, text);
+	assert_int_equal(u.dialog.fields[0].value, most);
+	assert_string_equal(u.outbox[u.n_outbox - 1].text, "preview");
+	ui_key(&u, s, PRESS_ARROW_UP);
+	assert_int_equal(u.dialog.fields[0].value, most);
+	state_free(s);
+}
+
 /* Any key that means more or less changes it; going back to what is asks nothing. */
 static void skip_arrows(void **unused)
 {
@@ -502,6 +521,7 @@ static const struct CMUnitTest all[] = {
 	cmocka_unit_test(lease_refused),
 	cmocka_unit_test(cancel_is_first),
 	cmocka_unit_test(skip_ratio),
+	cmocka_unit_test(all_but_one_may_be_skipped),
 	cmocka_unit_test(skip_arrows),
 	cmocka_unit_test(skip_as_what_if),
 	cmocka_unit_test(branching),
