@@ -63,7 +63,7 @@ static const char help[] =
 	"  --threads N           of an agent's arithmetic  [1]\n"
 	"  --wire fp32|bf16      what activations and their gradients travel as from stage to stage;\n"
 	"                        bf16: rounded, half of the bytes  [fp32]\n"
-		"\n"
+	"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
 	"  --at N:ACT            before iteration N: skip:K, pause, stop, or ACT:NODE with one of\n"
 	"                        fail, recover" FAULT_NAMES_FOLLOW "\n"

@@ -1,4 +1,4 @@
-/* assign.c - a node is told which stage to hold, and where its weights come from. */
+/* assign.c - a node is told which stage to hold. */
 #include "controller/members/assign.h"
 
 #include <string.h>

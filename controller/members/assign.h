@@ -1,4 +1,4 @@
-/* assign.h - a node is told which stage to hold, and where its weights come from. */
+/* assign.h - a node is told which stage to hold; from whom it has the weights: copies.h. */
 #ifndef CONTROLLER_MEMBERS_ASSIGN_H
 #define CONTROLLER_MEMBERS_ASSIGN_H
 
