@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/iteration/commit.h"
+#include "controller/iteration/iteration.h"
+#include "controller/loop.h"
 #include "controller/setup.h"
 #include "controller/tests/under_way.h"
 #include "model/hash.h"
@@ -140,4 +143,131 @@ int under_way_end(void **state)
 	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
 	free(folder);
 	return system(command);
+}
+
+/* ---- what nodes tell ---- */
+
+void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind,
+		    uint32_t attempt, double took_s)
+{
+	struct msg_task_event events[2] = {
+		{ .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = attempt,
+		  .blocker = UINT32_MAX, .at_us = c->now_us },
+		{ .type = WORK_ENDS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = attempt,
+		  .blocker = UINT32_MAX, .at_us = c->now_us + (int64_t)(took_s * SECOND),
+		  .counted = kind != WORK_FORWARD, .loss = 3 },
+	};
+	struct msg_report r = { .iteration = 1, .n_events = 2, .events = events };
+
+	iteration_report(c, &c->members[node], &r);
+	loop_act(c);
+}
+
+uint16_t under_way_second_of(const struct controller *c, uint32_t microbatch)
+{
+	return c->routes.microbatches[microbatch].nodes[1];
+}
+
+uint32_t under_way_three_is_slow(struct controller *c)
+{
+	uint32_t begun[NODES] = { 0 }, others = 0;
+
+	for (uint32_t i = 0; i < N; i++) {
+		uint16_t data = c->routes.microbatches[i].nodes[0], next = under_way_second_of(c, i);
+
+		if (begun[data] == 2 || begun[next] == 2 || next == 3)
+			continue;
+		begun[data]++;
+		begun[next]++;
+		under_way_does(c, data, i, WORK_FORWARD, FIRST, 0.1);
+		under_way_does(c, next, i, WORK_FORWARD, FIRST, 0.1);
+		others++;
+	}
+	assert_true(others >= 3);
+	c->now_us += SECOND;
+	for (uint32_t i = 0; i < N && begun[3] < 2; i++) {
+		if (under_way_second_of(c, i) != 3)
+			continue;
+		begun[3]++;
+		under_way_does(c, c->routes.microbatches[i].nodes[0], i, WORK_FORWARD, FIRST, 0.1);
+		under_way_does(c, 3, i, WORK_FORWARD, FIRST, 0.6);
+	}
+	for (uint32_t i = 0; i < N; i++)
+		if (c->routes.microbatches[i].moved)
+			return i;
+	return N;
+}
+
+void under_way_all_is_done(struct controller *c)
+{
+	for (uint32_t i = 0; i < N; i++) {
+		uint16_t data = c->routes.microbatches[i].nodes[0], next = under_way_second_of(c, i);
+
+		under_way_does(c, data, i, WORK_FORWARD, FIRST, 0.1);
+		under_way_does(c, next, i, WORK_FORWARD, FIRST, 0.1);
+		under_way_does(c, data, i, WORK_LOSS, FIRST, 0.02);
+		under_way_does(c, next, i, WORK_BACKWARD, FIRST, 0.1);
+		under_way_does(c, data, i, WORK_BACKWARD, FIRST, 0.1);
+	}
+	assert_int_equal(c->phase, PHASE_REDUCING);
+}
+
+void under_way_tells_its_sum(struct controller *c, uint16_t node)
+{
+	uint64_t slices[DATA] = { 1, 2, 3 };
+	uint8_t stage = (uint8_t)(node / DATA);
+	struct msg_reduced r = { .iteration = 1, .attempt = c->reduce_attempt, .stage = stage,
+				 .sum_squares = 1, .n_slices = c->summing[stage], .slices = slices };
+
+	iteration_reduced(c, &c->members[node], &r);
+	loop_act(c);
+}
+
+static bool summed_in(const struct store_commit *k, uint8_t stage, uint16_t node)
+{
+	for (size_t i = 0; i < k->n_reductions; i++)
+		for (size_t n = 0; k->reductions[i].stage == stage && n < k->reductions[i].n_nodes; n++)
+			if (k->reductions[i].nodes[n] == node)
+				return true;
+	return false;
+}
+
+/* How often the stage's sum has the gradient, and the microbatch's loss, by what is recorded. */
+static uint32_t times_in_sum(const struct store_commit *k, uint8_t stage, uint32_t microbatch, char kind)
+{
+	uint32_t times = 0;
+
+	for (size_t i = 0; i < k->n_orders; i++) {
+		const struct store_order *o = &k->orders[i];
+
+		for (uint32_t n = 0; n < o->n_counted; n++)
+			times += o->stage == stage && summed_in(k, stage, o->node) &&
+				 o->counted[n].microbatch == microbatch && o->counted[n].kind == kind;
+	}
+	return times;
+}
+
+void under_way_recorded_once(const struct controller *c)
+{
+	struct store_commit k;
+
+	assert_int_equal(c->committed, 1);
+	assert_int_equal(store_read_commit(c->store, 1, &k, NULL), 0);
+	assert_int_equal(k.n_routes, N);
+	for (size_t i = 0; i < k.n_routes; i++) {
+		assert_int_equal(times_in_sum(&k, 0, (uint32_t)i, 'L'), 1);
+		for (uint32_t h = 0; h < k.routes[i].n_hops; h++) {
+			assert_int_equal(times_in_sum(&k, k.routes[i].stages[h], (uint32_t)i, 'B'), 1);
+			assert_true(summed_in(&k, k.routes[i].stages[h], k.routes[i].nodes[h]));
+		}
+	}
+	store_commit_clear(&k);
+}
+
+void under_way_all_tell_their_sums(struct controller *c)
+{
+	assert_int_equal(c->phase, PHASE_REDUCING);
+	for (uint16_t node = 0; node < NODES && c->phase == PHASE_REDUCING; node++)
+		if (c->members[node].replica)
+			under_way_tells_its_sum(c, node);
 }

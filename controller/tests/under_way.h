@@ -20,4 +20,22 @@ struct controller *under_way_begun(struct cluster *cluster, int path_length);
 /* What a controller knows beside its store and plan. Takes the cluster. */
 struct controller *under_way_knowing(struct cluster *cluster);
 
+/* ---- of iteration 1, with the three and three ---- */
+
+/* The node tells that it did its pass of the microbatch, in so many plan seconds. */
+void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind,
+		    uint32_t attempt, double took_s);
+/* The microbatch's node of the second stage. */
+uint16_t under_way_second_of(const struct controller *c, uint32_t microbatch);
+/* Each data node passes its first two on, and n03 takes six times as long as planned for what it gets of
+ * them; the others take what they should. Returns the first that was moved away from it, N: none was. */
+uint32_t under_way_three_is_slow(struct controller *c);
+/* Every microbatch, out and back, in its first attempt: sums are next. */
+void under_way_all_is_done(struct controller *c);
+/* The node tells the sum of its stage, alike with the others'. */
+void under_way_tells_its_sum(struct controller *c, uint16_t node);
+void under_way_all_tell_their_sums(struct controller *c); /* all that take part, until it is committed */
+/* Iteration 1 is committed, and the record has each gradient of each stage, and each loss, in one sum once. */
+void under_way_recorded_once(const struct controller *c);
+
 #endif
