@@ -34,31 +34,18 @@ static uint32_t count_in_sums(const struct controller *c)
 	return n;
 }
 
-static void tell_task(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind)
-{
-	struct msg_task_event events[2] = {
-		{ .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = FIRST,
-		  .blocker = UINT32_MAX, .at_us = c->now_us },
-		{ .type = WORK_ENDS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = FIRST,
-		  .blocker = UINT32_MAX, .at_us = c->now_us, .counted = kind != WORK_FORWARD, .loss = 3 },
-	};
-
-	iteration_report(c, &c->members[node], &(struct msg_report){ .iteration = 1, .n_events = 2, .events = events });
-	loop_act(c);
-}
-
 /* Out and back; the last step is left out where `but` is the microbatch. */
 static void do_all(struct controller *c, uint32_t but)
 {
 	for (uint32_t i = 0; i < N; i++) {
 		const uint16_t *nodes = c->routes.microbatches[i].nodes;
 
-		tell_task(c, nodes[0], i, WORK_FORWARD);
-		tell_task(c, nodes[1], i, WORK_FORWARD);
-		tell_task(c, nodes[0], i, WORK_LOSS);
-		tell_task(c, nodes[1], i, WORK_BACKWARD);
+		under_way_does(c, nodes[0], i, WORK_FORWARD, FIRST, 0);
+		under_way_does(c, nodes[1], i, WORK_FORWARD, FIRST, 0);
+		under_way_does(c, nodes[0], i, WORK_LOSS, FIRST, 0);
+		under_way_does(c, nodes[1], i, WORK_BACKWARD, FIRST, 0);
 		if (i != but)
-			tell_task(c, nodes[0], i, WORK_BACKWARD);
+			under_way_does(c, nodes[0], i, WORK_BACKWARD, FIRST, 0);
 	}
 }
 
@@ -98,7 +85,7 @@ static void sums_that_come_first_are_committed(void **state)
 		if (i != last)
 			tell_sum(c, i, attempt);
 	assert_int_equal(c->phase, PHASE_COMPUTING);
-	tell_task(c, last, N - 1, WORK_BACKWARD);
+	under_way_does(c, last, N - 1, WORK_BACKWARD, FIRST, 0);
 	assert_int_equal(c->phase, PHASE_REDUCING);
 	assert_int_equal(c->reduce_attempt, attempt);
 	assert_int_equal(c->committed, 0);
