@@ -1,0 +1,161 @@
+/* Stages that were put back, from a checkpoint or of their neighbours, replay to the same bits; of others it is found. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "verify/tests/play.h"
+
+static uint32_t node_of(uint8_t stage)
+{
+	for (uint32_t n = 0; n < NODES; n++)
+		if (play_stage_of[n] == stage)
+			return n;
+	fail_msg("no node of stage %u", stage);
+	return 0;
+}
+
+struct state {
+	float *arrays[NODES][3];
+};
+
+static void arrays_of(struct stage *s, float *to[3])
+{
+	to[0] = stage_weights(s);
+	to[1] = stage_moment1(s);
+	to[2] = stage_moment2(s);
+}
+
+/* What every node holds, kept aside; or put back. */
+static void copy_states(struct cluster *c, struct state *s, bool back)
+{
+	for (uint32_t n = 0; n < NODES; n++) {
+		size_t bytes = stage_parameters(c->nodes[n]) * sizeof(float);
+		float *now[3];
+
+		arrays_of(c->nodes[n], now);
+		for (int k = 0; k < 3; k++) {
+			if (!back)
+				s->arrays[n][k] = malloc(bytes);
+			memcpy(back ? now[k] : s->arrays[n][k], back ? s->arrays[n][k] : now[k],
+			       bytes);
+			if (back)
+				free(s->arrays[n][k]);
+		}
+		stage_changed(c->nodes[n]);
+	}
+}
+
+/* Two iterations, a third that is lost with everything after the second, and a third again. */
+static struct compare_result gone_back(struct cluster *c, bool wrong)
+{
+	struct store_restore rows[STAGES] = { { .iteration = 0 } };
+	struct state states;
+	struct error err = { "" };
+
+	play_iteration(c, 1, false, NULL);
+	play_iteration(c, 2, false, NULL);
+	copy_states(c, &states, false);
+	play_iteration(c, 3, false, NULL);
+	copy_states(c, &states, true);
+	if (wrong)
+		stage_weights(c->nodes[node_of(1)])[7] += 1e-6f;
+	for (uint8_t s = 0; s < STAGES; s++)
+		rows[s] = (struct store_restore){ .iteration = 2,
+						  .last = 3,
+						  .stage = s,
+						  .node = (uint16_t)node_of(s),
+						  .hash = stage_hash(c->nodes[node_of(s)]) };
+	if (store_restore(c->store, rows, STAGES, &err) != 0)
+		fail_msg("%s", err.text);
+	play_iteration(c, 3, false, NULL);
+	return play_compare(c);
+}
+
+static void going_back_to_a_checkpoint_replays_bit_for_bit(void **state)
+{
+	struct compare_result r = gone_back(*state, false);
+
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.replayed, 3);
+	assert_int_equal(r.restored, STAGES);
+	assert_int_equal(r.announced, 3 * NODES + STAGES);
+}
+
+static void another_checkpoint_is_found(void **state)
+{
+	struct compare_result r = gone_back(*state, true);
+
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.first.iteration, 2);
+	assert_int_equal(r.first.stage, 1);
+}
+
+/* Stage 2 is lost after the second iteration and made of three quarters of stage 1, by a plain
+ * restatement. */
+static struct compare_result averaged(struct cluster *c, float recorded)
+{
+	struct store_restore row = { .iteration = 2,
+				     .last = 2,
+				     .stage = 2,
+				     .n_from = 1,
+				     .from = { 1 },
+				     .weight = { recorded } };
+	float *to[3], *from[3];
+	struct error err = { "" };
+
+	play_iteration(c, 1, false, NULL);
+	play_iteration(c, 2, false, NULL);
+	arrays_of(c->nodes[node_of(1)], from);
+	for (uint32_t n = 0; n < NODES; n++) {
+		if (play_stage_of[n] != 2)
+			continue;
+		arrays_of(c->nodes[n], to);
+		for (int k = 0; k < 3; k++)
+			for (size_t i = 0; i < stage_parameters(c->nodes[n]); i++)
+				to[k][i] = 0.75f * from[k][i];
+		stage_changed(c->nodes[n]);
+		row.node = (uint16_t)n;
+		row.hash = stage_hash(c->nodes[n]);
+	}
+	if (store_restore(c->store, &row, 1, &err) != 0)
+		fail_msg("%s", err.text);
+	play_iteration(c, 3, false, NULL);
+	return play_compare(c);
+}
+
+static void a_stage_made_of_its_neighbours_replays_bit_for_bit(void **state)
+{
+	struct compare_result r = averaged(*state, 0.75f);
+
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.averaged, 1);
+	assert_int_equal(r.announced, 3 * NODES + 1);
+}
+
+static void another_average_is_found(void **state)
+{
+	struct compare_result r = averaged(*state, 0.7500001f);
+
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.first.iteration, 2);
+	assert_int_equal(r.first.stage, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, play_set_up, play_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(going_back_to_a_checkpoint_replays_bit_for_bit),
+		TEST(another_checkpoint_is_found),
+		TEST(a_stage_made_of_its_neighbours_replays_bit_for_bit),
+		TEST(another_average_is_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
