@@ -410,7 +410,7 @@ void cluster_assign(struct cluster *c, uint32_t node, int source)
 	cluster_send(c, node, &m);
 }
 
-static bool all_said_hello(struct cluster *c)
+bool cluster_all_said_hello(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if (c->nodes[i].agent && !c->nodes[i].said_hello)
@@ -418,7 +418,7 @@ static bool all_said_hello(struct cluster *c)
 	return true;
 }
 
-static bool all_ready(struct cluster *c)
+bool cluster_all_ready(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if (c->nodes[i].agent && !c->nodes[i].ready)
@@ -428,13 +428,13 @@ static bool all_ready(struct cluster *c)
 
 void cluster_gather(struct cluster *c)
 {
-	cluster_until(c, all_said_hello, "hello");
+	cluster_until(c, cluster_all_said_hello, "hello");
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		cluster_welcome(c, i);
 	cluster_peers(c);
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		cluster_assign(c, i, -1);
-	cluster_until(c, all_ready, "ready");
+	cluster_until(c, cluster_all_ready, "ready");
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
 		const struct msg_ready *r = &c->nodes[i].ready_said;
 
@@ -637,59 +637,4 @@ void cluster_evaluate(struct cluster *c, uint32_t n)
 	m.u.evaluate = (struct msg_evaluate) { c->iteration, n, routes };
 	send_living(c, &m);
 	cluster_until(c, all_evaluated, "evaluated");
-}
-
-/* ---- six nodes, as most tests have them ---- */
-
-/* Two data nodes, two replicas of two more stages. */
-const uint8_t cluster_six[6] = { 0, 0, 1, 1, 2, 2 };
-
-void cluster_route_six(struct cluster *c)
-{
-	cluster_route(c, 0, 2, (uint16_t[]) { 0, 2 });
-	cluster_route(c, 1, 2, (uint16_t[]) { 1, 5 });
-	cluster_route(c, 2, 3, (uint16_t[]) { 0, 3, 4 });
-	cluster_route(c, 3, 3, (uint16_t[]) { 1, 2, 5 });
-	cluster_route(c, 4, 3, (uint16_t[]) { 0, 4, 3 }); /* stages exchanged */
-	cluster_route(c, 5, 1, (uint16_t[]) { 1 });
-	cluster_route(c, 6, 2, (uint16_t[]) { 0, 3 });
-	cluster_route(c, 7, 2, (uint16_t[]) { 1, 3 });
-}
-
-struct cluster *cluster_make(uint32_t n, const uint8_t *stages)
-{
-	struct cluster *c = calloc(1, sizeof(*c));
-
-	assert_non_null(c);
-	cluster_init(c, n, stages);
-	return c;
-}
-
-void cluster_unmake(struct cluster *c)
-{
-	cluster_fini(c);
-	free(c);
-}
-
-void cluster_finish(struct cluster *c)
-{
-	cluster_until(c, cluster_all_through, "all microbatches");
-	cluster_reduce(c, 1);
-	cluster_check_twins(c);
-	cluster_commit(c, 1);
-}
-
-void cluster_iterate(struct cluster *c)
-{
-	cluster_start(c);
-	cluster_finish(c);
-}
-
-uint32_t cluster_troubles(const struct cluster *c)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_nodes; i++)
-		n += c->nodes[i].troubles;
-	return n;
 }

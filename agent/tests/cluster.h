@@ -116,6 +116,8 @@ void cluster_assign(struct cluster *c, uint32_t node, int source);
 void cluster_keep(struct cluster *c, uint32_t node, int stage, uint16_t source);
 /* Hello, welcome, peers, assign, ready: all of them. */
 void cluster_gather(struct cluster *c);
+bool cluster_all_said_hello(struct cluster *c); /* who is there */
+bool cluster_all_ready(struct cluster *c);
 
 /* Route m through nodes (their stages are known); shard and wave follow from m. */
 void cluster_route(struct cluster *c, uint32_t m, uint32_t n, const uint16_t *nodes);
@@ -142,7 +144,7 @@ float cluster_scale(const struct cluster *c);
 void cluster_check_twins(struct cluster *c);
 float cluster_twin_evaluation(struct cluster *c, uint32_t k);
 
-/* ---- six nodes ---- */
+/* ---- six_nodes.c ---- */
 
 extern const uint8_t cluster_six[6]; /* stages: two data nodes, two replicas of two more */
 void cluster_route_six(struct cluster *c); /* eight microbatches, of one to three hops, one swapped */
@@ -151,5 +153,10 @@ void cluster_unmake(struct cluster *c);
 void cluster_finish(struct cluster *c);  /* all through, summed, the twins agree, committed */
 void cluster_iterate(struct cluster *c); /* starts, and finishes */
 uint32_t cluster_troubles(const struct cluster *c); /* told by all */
+bool cluster_somebody_accuses(struct cluster *c);   /* any are */
+bool cluster_three_has_counted(struct cluster *c);
+bool cluster_three_is_ready(struct cluster *c);
+/* Everything that node 3 had a part in goes by node 2; the microbatches, as bits. */
+uint32_t cluster_without_three(struct cluster *c);
 
 #endif

@@ -1,0 +1,217 @@
+/* A controller that begins again: the iteration anew, or taken up, and what is told once more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/state.h"
+#include "agent/tests/cluster.h"
+#include "base/clock.h"
+
+static void test_controller_restart(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	cluster_start(c);
+	cluster_until(c, cluster_three_has_counted, "some work");
+	/* What is under way from now on arrives after the new start. */
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_fault(c, i, 1, FAULT_PARTITION, -1, 0);
+	cluster_turns(c, 20);
+	cluster_restart_controller(c);
+	cluster_until(c, cluster_all_said_hello, "hello to the new controller");
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		assert_true(c->nodes[i].hello.run == 77);
+		assert_int_equal(c->nodes[i].hello.committed, 1);
+		assert_int_equal(c->nodes[i].hello.stage, cluster_six[i]);
+		assert_true(c->nodes[i].hello.hash == c->nodes[i].committed.hash);
+		cluster_welcome(c, i);
+	}
+	cluster_peers(c);
+	/* The iteration begins anew with attempts above all that still travels. */
+	c->iteration--;
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		c->routes[m].attempt += 1 << 16;
+	cluster_start(c);
+	cluster_turns(c, 20);
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_fault(c, i, 1, FAULT_NONE, -1, 0);
+	cluster_finish(c);
+	cluster_iterate(c);
+	cluster_unmake(c);
+}
+
+static bool all_told_all(struct cluster *c)
+{
+	bool told[6] = { false };
+
+	for (uint32_t i = 0; i < c->n_events; i++)
+		told[c->events[i].node] = true;
+	for (uint32_t i = 0; i < 6; i++)
+		if (!told[i])
+			return false;
+	return true;
+}
+
+/* Or takes the iteration up: whatever happened until then is told, once. */
+static void test_iteration_taken_up(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct msg recall = { .type = MSG_RECALL };
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	cluster_start(c);
+	cluster_until(c, cluster_three_has_counted, "some work");
+	cluster_reroute(c, 1 << 2, -1); /* remembered with both attempts */
+	cluster_turns(c, 20);
+	cluster_restart_controller(c);
+	c->n_events = 0;
+	memset(c->loss, 0, sizeof(c->loss));
+	cluster_until(c, cluster_all_said_hello, "hello to the new controller");
+	for (uint32_t i = 0; i < c->n_nodes; i++) {
+		assert_int_equal(c->nodes[i].hello.iteration, c->iteration);
+		assert_int_equal(c->nodes[i].hello.epoch, c->epoch);
+		cluster_welcome(c, i);
+	}
+	cluster_peers(c);
+	recall.u.recall.iteration = c->iteration + 1; /* there is no such */
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_send(c, i, &recall);
+	recall.u.recall.iteration = c->iteration;
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_send(c, i, &recall);
+	cluster_until(c, all_told_all, "what happened");
+	cluster_until(c, cluster_all_through, "all microbatches");
+	cluster_reduce(c, 1 << 16);
+	cluster_check_twins(c);
+	cluster_commit(c, 1 << 16);
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_iterate(c);
+	cluster_unmake(c);
+}
+
+static bool something_is_to_be_told(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (report_pending(c->nodes[i].agent))
+			return true;
+	return false;
+}
+
+static bool something_was_told(struct cluster *c)
+{
+	return c->n_events > 0;
+}
+
+static bool same_event(const struct msg_task_event *a, const struct msg_task_event *b)
+{
+	return a->node == b->node && a->microbatch == b->microbatch && a->attempt == b->attempt &&
+	       a->kind == b->kind && a->type == b->type;
+}
+
+/* What was about to be told is among what happened, and is not told again. */
+static void test_what_is_recalled_is_told_once(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct msg recall = { .type = MSG_RECALL };
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	c->stopped_us = clock_monotonic_us(); /* it is never time to tell */
+	cluster_start(c);
+	cluster_until(c, something_is_to_be_told, "work");
+	assert_int_equal(c->n_events, 0);
+	recall.u.recall.iteration = c->iteration;
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_send(c, i, &recall);
+	cluster_until(c, something_was_told, "what happened");
+	c->stopped_us = 0;
+	cluster_until(c, cluster_all_through, "all microbatches");
+	for (uint32_t i = 0; i < c->n_events; i++)
+		for (uint32_t j = 0; j < i; j++)
+			assert_false(same_event(&c->events[i], &c->events[j]));
+	cluster_reduce(c, 1);
+	cluster_check_twins(c);
+	cluster_commit(c, 1);
+	cluster_unmake(c);
+}
+
+/* Who sent nonsense is said again: the predecessor may not have heard it. */
+static void check_accusations(bool bf16, uint32_t liar)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct msg recall = { .type = MSG_RECALL };
+	uint32_t said[6];
+	char name[16];
+
+	c->bf16 = bf16;
+	snprintf(name, sizeof(name), "n%02u", liar);
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_fault(c, liar, 5, FAULT_CORRUPT, -1, 0);
+	cluster_start(c);
+	cluster_until(c, cluster_somebody_accuses, "an accusation");
+	cluster_turns(c, 100); /* nothing moves any more */
+	cluster_restart_controller(c);
+	for (uint32_t i = 0; i < 6; i++) {
+		said[i] = c->nodes[i].troubles;
+		c->nodes[i].troubles = 0;
+	}
+	cluster_until(c, cluster_all_said_hello, "hello to the new controller");
+	for (uint32_t i = 0; i < 6; i++)
+		cluster_welcome(c, i);
+	cluster_peers(c);
+	cluster_turns(c, 50);
+	assert_int_equal(cluster_troubles(c), 0);
+	recall.u.recall.iteration = c->iteration;
+	for (uint32_t i = 0; i < 6; i++)
+		cluster_send(c, i, &recall);
+	cluster_until(c, cluster_somebody_accuses, "the accusation again");
+	cluster_turns(c, 50);
+	for (uint32_t i = 0; i < 6; i++) {
+		assert_int_equal(c->nodes[i].troubles > 0, said[i] > 0);
+		if (said[i] > 0)
+			assert_non_null(strstr(c->nodes[i].trouble, name));
+	}
+	cluster_unmake(c);
+}
+
+static void test_accusations_are_told_again(void **state)
+{
+	(void)state;
+	check_accusations(false, 2);
+}
+
+/* One sends what is no number, one what is absurdly large. */
+static void test_nonsense_in_bf16_is_found(void **state)
+{
+	(void)state;
+	check_accusations(true, 2);
+	check_accusations(true, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_controller_restart),
+		cmocka_unit_test(test_iteration_taken_up),
+		cmocka_unit_test(test_what_is_recalled_is_told_once),
+		cmocka_unit_test(test_accusations_are_told_again),
+		cmocka_unit_test(test_nonsense_in_bf16_is_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

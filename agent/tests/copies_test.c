@@ -1,0 +1,147 @@
+/* A copy of another stage: it takes over, misses a commit, comes late. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "agent/tests/cluster.h"
+
+static bool two_keeps(struct cluster *c)
+{
+	return c->nodes[2].kept;
+}
+
+/* Node 2 of stage 1 keeps stage 2, fetched from its one replica while an iteration runs; it
+ * follows every commit, and takes the stage over when that replica is gone. */
+static void test_copy_takes_over(void **state)
+{
+	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
+	struct cluster *c = cluster_make(5, five);
+	struct stage *twin;
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route(c, 0, 3, (uint16_t[]){ 0, 2, 4 });
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
+	cluster_route(c, 2, 3, (uint16_t[]){ 0, 4, 3 });
+	cluster_route(c, 3, 2, (uint16_t[]){ 1, 4 });
+	cluster_iterate(c);
+	cluster_start(c);
+	cluster_keep(c, 2, 2, 4);
+	cluster_finish(c);
+	cluster_until(c, two_keeps, "the copy of stage 2");
+	for (int i = 0; i < 2; i++) {
+		cluster_iterate(c);
+		assert_true(c->nodes[2].copy_reduced_said.sum_squares ==
+			    c->nodes[4].reduced_said.sum_squares);
+		assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
+	}
+	/* Node 4 dies in the middle of an iteration, which begins anew with node 2 in its
+	 * place. */
+	cluster_start(c);
+	cluster_turns(c, 3);
+	cluster_kill(c, 4);
+	twin = c->twins[2];
+	c->twins[2] = c->twins[4];
+	c->twins[4] = twin;
+	c->nodes[2].stage = 2;
+	c->nodes[4].stage = 1;
+	c->nodes[2].ready = false;
+	cluster_send(
+		c, 2,
+		&(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 2, 1 } });
+	cluster_until(c, cluster_all_ready, "node 2 to have stage 2");
+	assert_true(c->nodes[2].ready_said.hash == stage_hash(c->twins[2]));
+	c->iteration--;
+	cluster_route(c, 0, 3, (uint16_t[]){ 0, 3, 2 });
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 2 });
+	cluster_route(c, 2, 3, (uint16_t[]){ 0, 2, 3 });
+	cluster_route(c, 3, 2, (uint16_t[]){ 1, 2 });
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		c->routes[m].attempt++;
+	cluster_iterate(c);
+	cluster_iterate(c);
+	cluster_unmake(c);
+}
+
+static bool two_keeps_none(struct cluster *c)
+{
+	return c->nodes[2].kept_said.hash == 0;
+}
+
+/* A keeper that was left out of a sum has a copy that is of no use: it says so, and is given another. */
+static void test_copy_missed_commit(void **state)
+{
+	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
+	struct cluster *c = cluster_make(5, five);
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route(c, 0, 3, (uint16_t[]){ 0, 2, 4 });
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
+	cluster_iterate(c);
+	cluster_keep(c, 2, 2, 4);
+	cluster_until(c, two_keeps, "the copy of stage 2");
+	cluster_iterate(c);
+	assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
+	c->nodes[2].keeps = -1; /* nobody tells it of this one */
+	cluster_iterate(c);
+	cluster_until(c, two_keeps_none, "node 2 to say that its copy is old");
+	assert_non_null(strstr(c->nodes[2].kept_said.text, "missed a commit"));
+	cluster_keep(c, 2, 2, 4);
+	cluster_until(c, two_keeps, "another copy of stage 2");
+	cluster_iterate(c);
+	assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
+	cluster_unmake(c);
+}
+
+static bool two_has_caught_up(struct cluster *c)
+{
+	return c->nodes[2].kept && c->nodes[2].copy_committed.iteration == c->iteration;
+}
+
+/* Nobody waits for the copy at node 2: its pieces and sums come late, after commits, and it comes to
+ * the same weights all the same. */
+static void test_copy_lags(void **state)
+{
+	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
+	struct cluster *c = cluster_make(5, five);
+	bool behind = false;
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route(c, 0, 2, (uint16_t[]){ 0, 2 });
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
+	cluster_route(c, 2, 3, (uint16_t[]){ 0, 4, 3 });
+	cluster_route(c, 3, 2, (uint16_t[]){ 1, 4 });
+	cluster_iterate(c);
+	c->copies_lag = true;
+	cluster_fault(c, 4, 9, FAULT_LOSS, 2, 0.7f);
+	cluster_keep(c, 2, 2, 4);
+	for (int i = 0; i < 5; i++) {
+		cluster_iterate(c);
+		behind = behind || !two_has_caught_up(c);
+	}
+	assert_true(behind);
+	cluster_until(c, two_keeps, "the copy of stage 2");
+	cluster_iterate(c);
+	cluster_iterate(c);
+	cluster_fault(c, 4, 9, FAULT_NONE, 2, 0);
+	cluster_until(c, two_has_caught_up, "the copy to catch up");
+	assert_true(c->nodes[2].copy_committed.hash == stage_hash(c->twins[4]));
+	cluster_unmake(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_copy_takes_over),
+		cmocka_unit_test(test_copy_missed_commit),
+		cmocka_unit_test(test_copy_lags),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* A node dies in the middle of an iteration, another one comes: all the same bits as by the model's code alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/tests/cluster.h"
+
+static bool three_is_back(struct cluster *c)
+{
+	return c->nodes[3].said_hello;
+}
+
+static void join_three(struct cluster *c)
+{
+	cluster_start_agent(c, 3);
+	cluster_until(c, three_is_back, "hello of the new node 3");
+	assert_int_equal(c->nodes[3].hello.run, 0);
+	cluster_welcome(c, 3);
+	cluster_peers(c);
+	cluster_assign(c, 3, 2);
+	cluster_until(c, cluster_three_is_ready, "node 3 to have node 2's weights");
+	assert_int_equal(c->nodes[3].ready_said.iteration, c->nodes[2].committed.iteration);
+	assert_true(c->nodes[3].ready_said.hash == c->nodes[2].committed.hash);
+}
+
+/* Whoever is still there has ended no task twice. */
+static void nothing_was_done_twice(const struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_events; i++)
+		for (uint32_t k = 0; k < i; k++) {
+			const struct msg_task_event *a = &c->events[i], *b = &c->events[k];
+
+			assert_false(a->type == WORK_ENDS && b->type == WORK_ENDS && a->node == b->node &&
+				     a->microbatch == b->microbatch && a->kind == b->kind);
+		}
+}
+
+static void check_death_and_join(bool bf16)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+
+	c->bf16 = bf16;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	cluster_start(c);
+	cluster_until(c, cluster_three_has_counted, "node 3 to count");
+	cluster_kill(c, 3);
+	cluster_reroute(c, cluster_without_three(c), 3);
+	cluster_finish(c);
+	nothing_was_done_twice(c);
+	cluster_iterate(c);
+	join_three(c);
+	/* It takes part with no gradient of its own, then with work. */
+	cluster_start(c);
+	cluster_finish(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	cluster_unmake(c);
+}
+
+static void test_death_and_join(void **state)
+{
+	(void)state;
+	check_death_and_join(false);
+}
+
+/* Who stands in gets the same bits: rounded once, from the same floats. */
+static void test_death_and_join_in_bf16(void **state)
+{
+	(void)state;
+	check_death_and_join(true);
+}
+
+/* The twins compute each backward pass in one call: in two it gives the same bits, in the order in
+ * which the weights' parts were done, whoever dies. */
+static void test_split_backward(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	uint32_t weights = 0;
+
+	(void)state;
+	c->split = true;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	for (uint32_t i = 0; i < c->n_events; i++)
+		weights += c->events[i].type == WORK_ENDS && c->events[i].kind == WORK_WEIGHTS;
+	assert_true(weights >= c->n_batches);
+	cluster_start(c);
+	cluster_until(c, cluster_three_has_counted, "node 3 to count");
+	cluster_kill(c, 3);
+	cluster_reroute(c, cluster_without_three(c), 3);
+	cluster_finish(c);
+	join_three(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_unmake(c);
+}
+
+/* In the middle of an iteration: the joiner hears of it by the reduction, or by a reroute. */
+static void test_join_in_between(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	cluster_kill(c, 3);
+	cluster_without_three(c);
+	cluster_start(c);
+	join_three(c);
+	cluster_until(c, cluster_all_through, "all microbatches");
+	cluster_reduce(c, 1);
+	/* Two is gone before the commit; three does its work. */
+	cluster_kill(c, 2);
+	for (uint32_t m = 0; m < c->n_batches; m++)
+		for (uint32_t i = 0; i < c->routes[m].n_hops; i++)
+			if (c->routes[m].nodes[i] == 2)
+				c->routes[m].nodes[i] = 3;
+	cluster_reroute(c, 0xff & ~(1u << 1) & ~(1u << 5), 2);
+	cluster_until(c, cluster_all_through, "the rerun");
+	cluster_reduce(c, 2);
+	cluster_check_twins(c);
+	cluster_commit(c, 2);
+	cluster_iterate(c);
+	cluster_unmake(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_death_and_join),
+		cmocka_unit_test(test_death_and_join_in_bf16),
+		cmocka_unit_test(test_split_backward),
+		cmocka_unit_test(test_join_in_between),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+/* A commit that an agent missed, or that it hears of late. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "agent/tests/cluster.h"
+
+static bool three_complains(struct cluster *c)
+{
+	return c->nodes[3].troubles > 0;
+}
+
+/* Node 3 hears nothing of an iteration, as behind a cut link: it keeps its older weights, refuses to
+ * start the next iteration with them, and catches up from the other replica. */
+static void test_missed_commit(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	uint64_t old;
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	old = c->nodes[3].committed.hash;
+	cluster_without_three(c);
+	c->nodes[3].ready = false;
+	cluster_iterate(c);
+	assert_true(c->nodes[2].committed.hash != old);
+	c->nodes[3].ready = true;
+	cluster_start(c);
+	cluster_until(c, three_complains, "node 3 to say what it holds");
+	assert_non_null(strstr(c->nodes[3].trouble, "1 committed here"));
+	c->nodes[3].ready = false;
+	cluster_finish(c);
+	/* Its own stage again, and nothing fetched: it has what it had. */
+	cluster_send(c, 3, &(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 1, 1 } });
+	cluster_until(c, cluster_three_is_ready, "node 3 with its own weights");
+	assert_int_equal(c->nodes[3].ready_said.iteration, 1);
+	assert_true(c->nodes[3].ready_said.hash == old);
+	cluster_assign(c, 3, 2);
+	cluster_until(c, cluster_three_is_ready, "node 3 to have node 2's weights");
+	assert_int_equal(c->nodes[3].ready_said.iteration, 3);
+	assert_true(c->nodes[3].ready_said.hash == c->nodes[2].committed.hash);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	cluster_iterate(c);
+	cluster_unmake(c);
+}
+
+static bool all_but_three_committed(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (i != 3 && c->nodes[i].committed.iteration != c->iteration)
+			return false;
+	return true;
+}
+
+static bool three_has_committed(struct cluster *c)
+{
+	return c->nodes[3].committed.iteration == c->iteration;
+}
+
+/* The controller died telling a commit: node 3 never heard. It has the sum, and steps when the next
+ * controller tells it again. */
+static void test_commit_told_again(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct msg m = { .type = MSG_COMMIT };
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_iterate(c);
+	cluster_start(c);
+	cluster_until(c, cluster_all_through, "all microbatches");
+	cluster_reduce(c, 1);
+	cluster_check_twins(c);
+	m.u.commit = (struct msg_commit){ c->iteration, 1, 1.0f / (float)c->n_batches, 0.01f, 0.9f,
+					  0.99f, 1e-8f, 0.1f };
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		if (i != 3)
+			cluster_send(c, i, &m);
+	cluster_until(c, all_but_three_committed, "all others to commit");
+	cluster_restart_controller(c);
+	cluster_until(c, cluster_all_said_hello, "hello to the new controller");
+	assert_int_equal(c->nodes[3].hello.committed + 1, c->nodes[2].hello.committed);
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_welcome(c, i);
+	cluster_peers(c);
+	cluster_send(c, 3, &m);
+	cluster_until(c, three_has_committed, "node 3 to commit");
+	assert_true(c->nodes[3].committed.hash == c->nodes[2].committed.hash);
+	cluster_iterate(c);
+	cluster_unmake(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_missed_commit),
+		cmocka_unit_test(test_commit_told_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

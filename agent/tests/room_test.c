@@ -1,0 +1,113 @@
+/* What there must be room for: an iteration in memory, large activations on their way, a message that no limit lets
+ * through. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/needs.h"
+#include "agent/state.h"
+#include "agent/tests/cluster.h"
+
+/* A node whose memory holds the stage, and not what an iteration takes besides, says so before it
+ * computes anything. */
+static void test_memory_is_looked_at_before_an_iteration(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct stage_options o = { .slots = CLUSTER_SLOTS, .batch = CLUSTER_BATCH,
+				   .sequence = CLUSTER_SEQUENCE };
+	struct stage *like;
+	struct needs n;
+	size_t bytes;
+
+	(void)state;
+	assert_int_equal(stage_new(&like, &c->config, cluster_six[2], &o, NULL), 0);
+	n = needs_of(stage_parameters(like), stage_activation(like), 8, UINT64_MAX, false);
+	bytes = stage_memory_bytes(like);
+	stage_free(like);
+	cluster_kill(c, 2);
+	c->memory_bytes = bytes + n.total;
+	cluster_start_agent(c, 2);
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_start(c);
+	cluster_until(c, cluster_all_through, "all microbatches, with enough");
+	cluster_unmake(c);
+	c = cluster_make(6, cluster_six);
+	cluster_kill(c, 2);
+	c->memory_bytes = bytes + 1024;
+	c->may_give_up = true;
+	cluster_start_agent(c, 2);
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_start(c);
+	cluster_until(c, cluster_somebody_accuses, "what is missing");
+	assert_int_equal(c->nodes[2].troubles, 1);
+	assert_non_null(strstr(c->nodes[2].trouble, "an iteration needs"));
+	assert_non_null(strstr(c->nodes[2].trouble, "are missing"));
+	for (uint32_t i = 0; i < c->n_events; i++)
+		assert_int_not_equal(c->events[i].node, 2);
+	cluster_unmake(c);
+}
+
+/* As with large models, made small: an activation, of six frames, is longer than all that may be under
+ * way to a peer, and a slice longer than a message may be. */
+static void test_what_is_large_travels(void **state)
+{
+	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };
+	struct cluster *c = calloc(1, sizeof(*c));
+
+	(void)state;
+	assert_non_null(c);
+	c->dim = ACTIVATION / sizeof(float) / (CLUSTER_BATCH * CLUSTER_SEQUENCE);
+	c->chunk_bytes = CHUNK;
+	c->message_bytes = ACTIVATION + LINKS_HEAD_BYTES;
+	c->retained_bytes = ACTIVATION / 4;
+	cluster_init(c, 6, cluster_six);
+	cluster_gather(c);
+	for (uint32_t i = 0; i < 6; i++) {
+		assert_int_equal(links_activation_bytes(c->nodes[i].agent), ACTIVATION);
+		assert_true(c->nodes[i].agent->parameters / 2 * sizeof(float) > c->message_bytes);
+	}
+	cluster_route_six(c);
+	for (int i = 0; i < 2; i++)
+		cluster_iterate(c);
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_unmake(c);
+}
+
+/* What no message can hold is said before anything is computed. */
+static void test_what_is_too_large_is_said(void **state)
+{
+	struct cluster *c = calloc(1, sizeof(*c));
+
+	(void)state;
+	assert_non_null(c);
+	c->message_bytes = CLUSTER_BATCH * CLUSTER_SEQUENCE * 16 * sizeof(float);
+	c->may_give_up = true;
+	cluster_init(c, 6, cluster_six);
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_start(c);
+	cluster_until(c, cluster_somebody_accuses, "what is too large");
+	for (uint32_t i = 0; i < 6; i++)
+		if (c->nodes[i].troubles > 0)
+			assert_non_null(strstr(c->nodes[i].trouble, "smaller microbatches"));
+	assert_int_equal(c->n_events, 0);
+	cluster_unmake(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memory_is_looked_at_before_an_iteration),
+		cmocka_unit_test(test_what_is_large_travels),
+		cmocka_unit_test(test_what_is_too_large_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

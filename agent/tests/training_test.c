@@ -1,0 +1,122 @@
+/* Whole agents under a controller that does what the test says, held against the same training
+ * by the model's code alone: same gradients counted in the same order, same weights, to the bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "agent/tests/cluster.h"
+#include "base/clock.h"
+#include "base/rng.h"
+
+static void check_training(bool bf16)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+
+	c->bf16 = bf16;
+	cluster_gather(c);
+	cluster_route_six(c);
+	for (int i = 0; i < 3; i++)
+		cluster_iterate(c);
+	cluster_evaluate(c, 4);
+	for (uint32_t k = 0; k < 4; k++)
+		assert_true(c->evaluated[k] == cluster_twin_evaluation(c, k));
+	cluster_iterate(c);
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_unmake(c);
+}
+
+static void test_training(void **state)
+{
+	(void)state;
+	check_training(false);
+}
+
+static void test_training_in_bf16(void **state)
+{
+	(void)state;
+	check_training(true);
+}
+
+/* ---- reruns that need not be ---- */
+
+static void test_random_reroutes(void **state)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct rng g;
+
+	(void)state;
+	rng_init(&g, (uint64_t)clock_wall_us());
+	cluster_gather(c);
+	cluster_route_six(c);
+	for (int i = 0; i < 4; i++) {
+		cluster_start(c);
+		for (int k = 0; k < 12; k++) {
+			cluster_turns(c, (int)rng_below(&g, 4));
+			cluster_reroute(c, rng_below(&g, 256) & rng_below(&g, 256), -1);
+		}
+		cluster_until(c, cluster_all_through, "all microbatches");
+		cluster_reduce(c, 1);
+		cluster_check_twins(c);
+		cluster_commit(c, 1);
+	}
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_unmake(c);
+}
+
+/* ---- a reduction that is begun again ---- */
+
+static bool four_complains(struct cluster *c)
+{
+	return c->nodes[4].troubles > 0;
+}
+
+static void test_reduction_retry(void **state)
+{
+	static const uint16_t both[] = { 4, 5 };
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct msg m = { .type = MSG_REDUCE };
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	cluster_start(c);
+	cluster_until(c, cluster_all_through, "all microbatches");
+	/* Node 4 alone is told of attempt 1; a commit by it must be refused. */
+	m.u.reduce = (struct msg_reduce){
+		.iteration = 1, .attempt = 1, .stage = 2, .n_nodes = 2, .nodes = both
+	};
+	cluster_send(c, 4, &m);
+	cluster_turns(c, 20);
+	m.type = MSG_COMMIT;
+	m.u.commit = (struct msg_commit) { .iteration = 1, .attempt = 1, .scale = 1 };
+	cluster_send(c, 4, &m);
+	cluster_until(c, four_complains, "a refusal");
+	assert_non_null(strstr(c->nodes[4].trouble, "not complete"));
+	cluster_reduce(c, 2);
+	cluster_check_twins(c);
+	/* One of an attempt that never was, and then the right one twice. */
+	m.u.commit.attempt = 1;
+	cluster_send(c, 4, &m);
+	cluster_commit(c, 2);
+	assert_int_equal(c->nodes[4].troubles, 2);
+	c->nodes[4].committed.iteration = 0;
+	cluster_commit(c, 2);
+	cluster_iterate(c);
+	cluster_unmake(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_training),
+		cmocka_unit_test(test_training_in_bf16),
+		cmocka_unit_test(test_random_reroutes),
+		cmocka_unit_test(test_reduction_retry),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
