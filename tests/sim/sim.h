@@ -5,7 +5,7 @@
  * in, and the files here define all of what these define.
  *
  *     clock.c    base/clock.h, and the system's sources of chance
- *     network.c  wire/post.h: in memory, with post's own promises
+ *     network.c  wire/post.h: in memory, with post's own promises (net.h, net_*.c)
  *     train.c    wire/train.h
  *     flip.c     bits that are not as they were meant
  *     threads.c  agent/execution/worker.h and controller/planning/planner.h: done at once, told later
