@@ -18,6 +18,35 @@ uint64_t count_parameters(const struct model_config *m)
 	return (m->tied ? 1 : 2) * (uint64_t)m->vocab * dim + m->n_layers * layer + dim;
 }
 
+/* ---- phases ---- */
+
+const char *phase_in_words(enum run_phase phase)
+{
+	static const char *const words[] = {
+		[PHASE_GATHERING] = "gathering agents",
+		[PHASE_PLANNING] = "planning",
+		[PHASE_COMPUTING] = "computing",
+		[PHASE_REDUCING] = "replicas sum their gradients",
+		[PHASE_COMMITTING] = "committing",
+		[PHASE_EVALUATING] = "validating",
+		[PHASE_PAUSED] = "paused",
+		[PHASE_STALLED] = "stalled: a stage has no living copy of its weights",
+		[PHASE_FINISHED] = "the run ended",
+	};
+	_Static_assert(sizeof(words) / sizeof(words[0]) == PHASE_LAST + 1, "each has words");
+
+	return words[phase];
+}
+
+void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t iteration, uint32_t done,
+			uint32_t total)
+{
+	if (phase == PHASE_COMPUTING)
+		snprintf(out, room, "it%llu: %u of %u microbatches done", (unsigned long long)iteration, done, total);
+	else
+		snprintf(out, room, "it%llu: %s", (unsigned long long)iteration, phase_in_words(phase));
+}
+
 /* ---- nodes ---- */
 
 void node_message(struct msg *out, const struct member *w, const struct cluster_node *n, double lost_s)

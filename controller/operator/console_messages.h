@@ -15,6 +15,12 @@ struct member;
 
 uint64_t count_parameters(const struct model_config *m);
 
+/* What a phase is, for a person who waits: "replicas sum their gradients". Borrowed, for good. */
+const char *phase_in_words(enum run_phase phase);
+/* "it7: 3 of 12 microbatches done", "it7: replicas sum their gradients". done of total: microbatches. */
+void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t iteration, uint32_t done,
+			uint32_t total);
+
 /* A node as a message: of a run as it stands, and of a recorded one as far as its record has it. w: what is known of
  * it; n: what is planned against; lost_s as in msg_see_node. */
 void node_message(struct msg *out, const struct member *w, const struct cluster_node *n, double lost_s);

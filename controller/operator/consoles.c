@@ -43,12 +43,8 @@ static void describe_phase(const struct controller *c, char *out, size_t room)
 	}
 	switch (c->phase) {
 	case PHASE_COMPUTING:
-		snprintf(out, room, "it%llu: %u of %u microbatches done",
-			 (unsigned long long)c->iteration, c->routes.done, c->routes.n);
-		break;
 	case PHASE_REDUCING:
-		snprintf(out, room, "it%llu: replicas sum their gradients",
-			 (unsigned long long)c->iteration);
+		describe_iteration(out, room, c->phase, c->iteration, c->routes.done, c->routes.n);
 		break;
 	case PHASE_EVALUATING:
 		snprintf(out, room, "validating it%llu", (unsigned long long)c->committed);
@@ -57,7 +53,7 @@ static void describe_phase(const struct controller *c, char *out, size_t room)
 		snprintf(out, room, "paused after it%llu", (unsigned long long)c->committed);
 		break;
 	case PHASE_STALLED:
-		snprintf(out, room, "stalled: a stage has no living copy of its weights");
+		snprintf(out, room, "%s", phase_in_words(c->phase));
 		break;
 	default:
 		snprintf(out, room, "planning it%llu", (unsigned long long)c->committed + 1);

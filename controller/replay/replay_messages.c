@@ -206,21 +206,15 @@ void replay_run(const struct replay *r, replay_emit emit, void *context)
 
 static void describe_phase(const struct replay *r, char *out, size_t room)
 {
-	static const char *const words[] = { "gathering agents", "planning", "computing",
-					     "replicas sum their gradients", "committing", "validating",
-					     "paused", "stalled: a stage has no living copy of its weights",
-					     "the run ended" };
 	char speed[32] = "stopped";
+	size_t n;
 
 	if (r->pace > 0)
 		snprintf(speed, sizeof(speed), "%gx", r->pace);
-	if (r->phase == PHASE_COMPUTING)
-		snprintf(out, room, "recorded, %s; it%llu: %u of %u microbatches done", speed,
-			 (unsigned long long)r->iteration, r->n_done,
-			 r->rec->run->n_shards * r->rec->run->per_shard);
-	else
-		snprintf(out, room, "recorded, %s; it%llu: %s", speed, (unsigned long long)r->iteration,
-			 words[r->phase]);
+	n = (size_t)snprintf(out, room, "recorded, %s; ", speed);
+	if (n < room)
+		describe_iteration(out + n, room - n, r->phase, r->iteration, r->n_done,
+				   r->rec->run->n_shards * r->rec->run->per_shard);
 }
 
 void replay_status(const struct replay *r, replay_emit emit, void *context)

@@ -222,6 +222,31 @@ static void a_snapshot_tells_the_moment(void **state)
 	strike(&g);
 }
 
+static void the_moment_is_said_in_words(void **state)
+{
+	static const struct {
+		int64_t ms;
+		const char *doing;
+	} moments[] = {
+		{ 1000, "recorded, stopped; it1: gathering agents" },
+		{ 2000, "recorded, stopped; it1: 0 of 2 microbatches done" },
+		{ 2900, "recorded, stopped; it1: replicas sum their gradients" },
+		{ 3100, "recorded, stopped; it1: planning" },
+		{ 5600, "recorded, stopped; it3: the run ended" },
+	};
+	struct stage g;
+
+	(void)state;
+	set(&g, NULL);
+	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
+		struct seen *s = shown(g.replay, moments[i].ms);
+
+		assert_string_equal(s->status.doing, moments[i].doing);
+		free(s);
+	}
+	strike(&g);
+}
+
 static void numbers_are_the_rows(void **state)
 {
 	struct stage g;
@@ -713,6 +738,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_snapshot_tells_the_moment),
+		cmocka_unit_test(the_moment_is_said_in_words),
 		cmocka_unit_test(who_is_out_can_be_said),
 		cmocka_unit_test(numbers_are_the_rows),
 		cmocka_unit_test(tasks_are_those_of_the_rows),
