@@ -41,9 +41,7 @@ enum msg_type {
 
 enum work_kind { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_EVALUATE, WORK_WEIGHTS };
 
-/* One microbatch's way through the nodes. Chain position t of a path of n hops: F of hop t for
- * t < n, the loss at hop 0 for t = n, then B of hop 2n - t for n < t <= 2n. With the backward
- * pass split, W (WORK_WEIGHTS) follows B at the same node and is no part of the chain. */
+/* One microbatch's way through the nodes; its tasks are a chain (wire/chain.h). */
 struct msg_route {
 	uint32_t microbatch;
 	uint32_t attempt;   /* rises with every rerun within an iteration, and with every controller */

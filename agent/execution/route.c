@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "wire/chain.h"
+
 const char *route_read(struct route *to, const struct msg_route *from,
 		       const struct route_limits *limits)
 {
@@ -70,10 +72,7 @@ bool route_goes_on(const struct route *a, const struct route *b)
 
 int route_find(const struct route *r, uint16_t node)
 {
-	for (uint32_t h = 0; h < r->n_hops; h++)
-		if (r->nodes[h] == node)
-			return (int)h;
-	return -1;
+	return chain_find(r->nodes, r->n_hops, node);
 }
 
 uint32_t route_last(const struct route *r, bool evaluate)
@@ -84,17 +83,13 @@ uint32_t route_last(const struct route *r, bool evaluate)
 enum work_kind route_kind(const struct route *r, uint32_t t)
 {
 	assert(t <= 2 * r->n_hops);
-	if (t < r->n_hops)
-		return WORK_FORWARD;
-	return t == r->n_hops ? WORK_LOSS : WORK_BACKWARD;
+	return chain_kind(r->n_hops, t);
 }
 
 uint32_t route_hop(const struct route *r, uint32_t t)
 {
 	assert(t <= 2 * r->n_hops);
-	if (t < r->n_hops)
-		return t;
-	return t == r->n_hops ? 0 : 2 * r->n_hops - t;
+	return chain_hop(r->n_hops, t);
 }
 
 uint16_t route_node(const struct route *r, uint32_t t)

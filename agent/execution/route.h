@@ -1,10 +1,4 @@
-/* route.h - a microbatch's route as a chain of tasks.
- *
- * A route of n hops is the chain of positions 0 .. 2n:
- *
- *     position   0   1  ..  n-1    n      n+1   ..   2n
- *     task       F   F      F      L      B          B
- *     at hop     0   1      n-1    0      n-1        0
+/* route.h - a microbatch's route as a chain of tasks (wire/chain.h).
  *
  * An evaluation ends with its loss: positions 0 .. n. Position t + 1 gets the output of t.
  * Pure; plain data.

@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "wire/chain.h"
+
 /* A task that is left: position t of a microbatch's chain. */
 struct task {
 	double arrival_s; /* when its last input is there */
@@ -237,7 +239,7 @@ static bool set_out(struct run *run, uint32_t mb)
 
 		if (run->missing[mb][t] == 0)
 			continue;
-		if (t >= n && routes_ended(m, t == n ? 0 : 2 * n - t))
+		if (t >= n && routes_ended(m, chain_hop(n, t)))
 			input(run, mb, t, 0);
 		if (t == 2 * n && routes_ended(m, n))
 			input(run, mb, t, 0);

@@ -7,13 +7,13 @@
  */
 #include "controller/iteration/routes.h"
 
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "wire/chain.h"
 
 int routes_init(struct routes *r, uint32_t n, uint32_t n_nodes)
 {
@@ -114,17 +114,12 @@ done:
 
 int routes_hop(const struct microbatch *m, uint16_t node)
 {
-	for (uint32_t h = 0; h < m->route.n_hops; h++)
-		if (m->nodes[h] == node)
-			return (int)h;
-	return -1;
+	return chain_find(m->nodes, m->route.n_hops, node);
 }
 
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t)
 {
-	uint32_t n = m->route.n_hops;
-
-	return m->nodes[t < n ? t : t == n ? 0 : 2 * n - t];
+	return m->nodes[chain_hop(m->route.n_hops, t)];
 }
 
 static uint64_t bit(uint32_t hop)
@@ -194,11 +189,11 @@ void routes_begin_again(struct routes *r, uint32_t microbatch)
 /* The position of the chain; -1: it is no part of it. */
 static int position_of(const struct microbatch *m, uint16_t node, enum work_kind kind)
 {
-	int n = (int)m->route.n_hops, hop = routes_hop(m, node);
+	int hop = routes_hop(m, node);
 
 	if (hop < 0 || kind == WORK_WEIGHTS || (kind == WORK_LOSS && hop > 0))
 		return -1;
-	return kind == WORK_FORWARD ? hop : kind == WORK_LOSS ? n : 2 * n - hop;
+	return (int)chain_position(m->route.n_hops, (uint32_t)hop, kind);
 }
 
 /* It need not be owed any more: whether it was. */

@@ -29,7 +29,7 @@ struct microbatch {
 	float loss;
 	bool moved;         /* given another node though none died: by what was known that had not counted it */
 	uint8_t replaced;   /* the hop that got another node when its own died, last */
-	uint8_t passed;     /* positions of the chain (agent/execution/route.h) that ended, by the furthest */
+	uint8_t passed;     /* positions of the chain (wire/chain.h) that ended, by the furthest */
 	double passed_s;    /* when the last of them did, plan seconds after the iteration began */
 	double began_s;     /* when the next was begun; < 0: not yet */
 	/* Whoever stands in has not ended these: bits of hops, and the data node its loss. */

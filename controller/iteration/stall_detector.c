@@ -22,6 +22,7 @@
 #include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/trust/suspicion.h"
+#include "wire/chain.h"
 
 enum { LOOK_US = 250000, ROUNDS = 4, MUCH_LONGER = 20, POSITIONS = 2 * MSG_STAGES + 1 };
 
@@ -39,14 +40,11 @@ static bool words_of(const struct controller *c, struct words *w)
 	for (uint32_t i = 0; w->of && i < c->progress.n_events; i++) {
 		const struct msg_task_event *e = &c->progress.events[i];
 		const struct microbatch *mb = &c->routes.microbatches[e->microbatch];
-		uint32_t n = mb->route.n_hops;
 		int hop = routes_hop(mb, e->node);
 
 		if (e->attempt < mb->route.since || hop < 0 || e->kind == WORK_WEIGHTS)
 			continue;
-		w->of[e->microbatch][e->kind == WORK_FORWARD ? (uint32_t)hop
-				     : e->kind == WORK_LOSS  ? n
-							     : 2 * n - (uint32_t)hop] |=
+		w->of[e->microbatch][chain_position(mb->route.n_hops, (uint32_t)hop, (enum work_kind)e->kind)] |=
 			(uint8_t)(1u << e->type);
 	}
 	return w->of != NULL;

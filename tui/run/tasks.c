@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/chain.h"
+
 int64_t state_bound_us(int64_t t_us)
 {
 	return t_us < 0 ? 0 : t_us > INT64_C(1) << 58 ? INT64_C(1) << 58 : t_us;
@@ -57,32 +59,19 @@ bool state_flight_moves(const struct state_flight *f)
 	       !(f->phase == FLIGHT_WAITING && f->position == 0);
 }
 
-static uint32_t hop_of(const struct state_flight *f, uint32_t position)
-{
-	uint32_t n = f->n_hops;
-
-	if (n == 0 || position >= 2 * n)
-		return 0;
-	if (position < n)
-		return position;
-	return position == n ? 0 : 2 * n - position;
-}
-
 uint16_t state_chain_node(const struct state_flight *f, uint32_t position)
 {
-	return f->nodes[hop_of(f, position)];
+	return f->nodes[chain_hop(f->n_hops, position)];
 }
 
 uint8_t state_chain_stage(const struct state_flight *f, uint32_t position)
 {
-	return f->stages[hop_of(f, position)];
+	return f->stages[chain_hop(f->n_hops, position)];
 }
 
 enum work_kind state_chain_kind(const struct state_flight *f, uint32_t position)
 {
-	if (position < f->n_hops)
-		return WORK_FORWARD;
-	return position == f->n_hops ? WORK_LOSS : WORK_BACKWARD;
+	return chain_kind(f->n_hops, position);
 }
 
 uint32_t state_waiting(const struct state *s)
@@ -117,9 +106,8 @@ static void stand_in(struct state_flight *f, uint32_t hop, uint16_t node)
  * takes the place of the one that was planned. */
 static void take_detour(const struct state *s, struct state_flight *f, uint16_t node)
 {
-	for (uint32_t h = 0; h < f->n_hops; h++)
-		if (f->nodes[h] == node)
-			return;
+	if (chain_find(f->nodes, f->n_hops, node) >= 0)
+		return;
 	for (uint32_t h = 0; s->nodes[node].known && h < f->n_hops; h++)
 		if (f->stages[h] == s->nodes[node].see.stage)
 			stand_in(f, h, node);
@@ -128,12 +116,11 @@ static void take_detour(const struct state *s, struct state_flight *f, uint16_t 
 /* The chain position of (kind, node), or -1: a path visits a node once. */
 static int position_of(const struct state_flight *f, const struct msg_task_event *e)
 {
-	if (e->kind == WORK_LOSS)
-		return f->n_hops > 0 && f->nodes[0] == e->node ? (int)f->n_hops : -1;
-	for (uint32_t h = 0; h < f->n_hops; h++)
-		if (f->nodes[h] == e->node)
-			return e->kind == WORK_FORWARD ? (int)h : (int)(2 * f->n_hops - h);
-	return -1;
+	int hop = chain_find(f->nodes, f->n_hops, e->node);
+
+	if (hop < 0 || (e->kind == WORK_LOSS && hop > 0))
+		return -1;
+	return (int)chain_position(f->n_hops, (uint32_t)hop, (enum work_kind)e->kind);
 }
 
 /* ---- flights ---- */

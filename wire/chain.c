@@ -1,0 +1,30 @@
+#include "wire/chain.h"
+
+uint32_t chain_hop(uint32_t n_hops, uint32_t position)
+{
+	if (position < n_hops)
+		return position;
+	return position == n_hops || position >= 2 * n_hops ? 0 : 2 * n_hops - position;
+}
+
+enum work_kind chain_kind(uint32_t n_hops, uint32_t position)
+{
+	if (position < n_hops)
+		return WORK_FORWARD;
+	return position == n_hops ? WORK_LOSS : WORK_BACKWARD;
+}
+
+uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum work_kind kind)
+{
+	if (kind == WORK_FORWARD)
+		return hop;
+	return kind == WORK_LOSS ? n_hops : 2 * n_hops - hop;
+}
+
+int chain_find(const uint16_t *nodes, uint32_t n_hops, uint16_t node)
+{
+	for (uint32_t h = 0; h < n_hops; h++)
+		if (nodes[h] == node)
+			return (int)h;
+	return -1;
+}
