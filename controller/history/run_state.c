@@ -4,6 +4,9 @@
 #include "controller/history/run_state.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,43 +16,122 @@
 #include "controller/members/member.h"
 #include "schedule/execution/jitter.h"
 
-/* But for what the command line says anew. */
-static void take_unsaid(struct options *o, json_int_t iterations, int eval_every,
-			int eval_batches, int checkpoint_every)
+/* What a run goes on with of its options, as the record of them has it, and, for those of both, the controller's own. */
+static const struct setting {
+	const char *name;
+	enum { WHOLE, LONG, REAL, FLAG } kind; /* uint32_t, uint64_t, double, bool */
+	size_t at; /* in struct options */
+	double least, most;
+	enum { OF_OPTIONS, OF_BOTH, OF_BOTH_LATER } of; /* later: the controller's of an earlier build has none */
+	size_t said; /* whether the command line says it anew, and what is recorded does not count; 0: it cannot */
+} settings[] = {
+#define AT(field) .at = offsetof(struct options, field)
+#define SAID(field) AT(field), .said = offsetof(struct options, said.field)
+#define NUMBER(least_, most_) .least = (least_), .most = (most_)
+	{ "skip", WHOLE, AT(skip), NUMBER(0, INT_MAX) },
+	{ "time_scale", REAL, AT(time_scale), NUMBER(-HUGE_VAL, 1e6), .of = OF_BOTH },
+	{ "iterations", LONG, SAID(iterations), NUMBER(0, HUGE_VAL), .of = OF_BOTH },
+	{ "eval_every", WHOLE, SAID(eval_every), NUMBER(0, INT_MAX), .of = OF_BOTH },
+	{ "eval_batches", WHOLE, SAID(eval_batches), NUMBER(1, INT_MAX), .of = OF_BOTH },
+	{ "checkpoint_every", WHOLE, SAID(checkpoint_every), NUMBER(0, INT_MAX), .of = OF_BOTH_LATER },
+	{ "serialise", FLAG, AT(serialise) },
+	{ "split_backward", FLAG, AT(split_backward) },
+	{ "overlap_sync", FLAG, AT(overlap_sync) },
+	{ "robust", REAL, AT(jitter), NUMBER(0, JITTER_MOST) },
+	{ "given_assignment", FLAG, AT(given) },
+#undef AT
+#undef SAID
+#undef NUMBER
+};
+
+enum { SETTINGS = sizeof(settings) / sizeof(settings[0]) };
+enum record { RECORD_OPTIONS, RECORD_CONTROLLER };
+
+static bool is_kept(const struct setting *s, enum record in)
 {
-	if (!o->said.iterations)
-		o->iterations = (uint64_t)iterations;
-	if (!o->said.eval_every)
-		o->eval_every = (uint32_t)eval_every;
-	if (!o->said.eval_batches)
-		o->eval_batches = (uint32_t)eval_batches;
-	if (!o->said.checkpoint_every)
-		o->checkpoint_every = (uint32_t)checkpoint_every;
+	return in == RECORD_OPTIONS || s->of != OF_OPTIONS;
+}
+
+static json_t *pack_setting(const struct options *p, const struct setting *s)
+{
+	const void *from = (const char *)p + s->at;
+
+	switch (s->kind) {
+	case WHOLE: return json_integer(*(const uint32_t *)from);
+	case LONG: return json_integer((json_int_t)*(const uint64_t *)from);
+	case REAL: return json_real(*(const double *)from);
+	default: return json_boolean(*(const bool *)from);
+	}
+}
+
+/* With the rest of the record, which it takes. NULL: no memory. */
+static char *print_record(const struct options *p, enum record in, json_t *rest)
+{
+	json_t *o = json_object();
+	bool whole = o && rest;
+	char *text = NULL;
+
+	for (int i = 0; whole && i < SETTINGS; i++)
+		if (is_kept(&settings[i], in))
+			whole = json_object_set_new(o, settings[i].name, pack_setting(p, &settings[i])) == 0;
+	if (whole && json_object_update(o, rest) == 0)
+		text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17));
+	json_decref(o);
+	json_decref(rest);
+	return text;
+}
+
+/* Of the controller's own record the kind of value alone is looked at: a scale that was chosen may be any. */
+static bool setting_fits(const struct setting *s, const json_t *v, enum record in)
+{
+	if (s->kind == FLAG)
+		return json_is_boolean(v);
+	if (s->kind == REAL ? !json_is_number(v) : !json_is_integer(v))
+		return false;
+	return in == RECORD_CONTROLLER || (json_number_value(v) >= s->least && json_number_value(v) <= s->most);
+}
+
+static bool settings_fit(const json_t *o, enum record in)
+{
+	for (int i = 0; i < SETTINGS; i++) {
+		const struct setting *s = &settings[i];
+		const json_t *v = json_object_get(o, s->name);
+
+		if (!v && in == RECORD_CONTROLLER && s->of == OF_BOTH_LATER)
+			continue;
+		if (is_kept(s, in) && !setting_fits(s, v, in))
+			return false;
+	}
+	return true;
+}
+
+/* But for what the command line says anew. The record fits. */
+static void take_settings(struct options *p, const json_t *o, enum record in)
+{
+	for (int i = 0; i < SETTINGS; i++) {
+		const struct setting *s = &settings[i];
+		const json_t *v = json_object_get(o, s->name);
+		void *to = (char *)p + s->at;
+
+		if (!v || !is_kept(s, in) || (s->said && *(const bool *)((const char *)p + s->said)))
+			continue;
+		switch (s->kind) {
+		case WHOLE: *(uint32_t *)to = (uint32_t)json_integer_value(v); break;
+		case LONG: *(uint64_t *)to = (uint64_t)json_integer_value(v); break;
+		case REAL: *(double *)to = json_number_value(v); break;
+		default: *(bool *)to = json_is_true(v);
+		}
+	}
 }
 
 char *resume_options(const struct controller *c)
 {
-	const struct options *p = &c->options;
-	json_t *o = json_pack("{s:i, s:f, s:I, s:i, s:i, s:i, s:b, s:b, s:b, s:f, s:b, s:s}", "skip",
-			      (int)p->skip, "time_scale", p->time_scale, "iterations",
-			      (json_int_t)p->iterations, "eval_every", (int)p->eval_every,
-			      "eval_batches", (int)p->eval_batches, "checkpoint_every",
-			      (int)p->checkpoint_every, "serialise", p->serialise,
-			      "split_backward", p->split_backward, "overlap_sync",
-			      p->overlap_sync, "robust", p->jitter, "given_assignment", p->given,
-			      "algorithm", plan_algorithm_name(p->algorithm));
-	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-
-	json_decref(o);
-	return text;
+	return print_record(&c->options, RECORD_OPTIONS,
+			    json_pack("{s:s}", "algorithm", plan_algorithm_name(c->options.algorithm)));
 }
 
 int resume_options_again(struct controller *c, struct error *err)
 {
-	struct options *p = &c->options;
-	int skip, every, batches, checkpoint, serialise, split, overlap, given;
-	double scale, jitter;
-	json_int_t iterations;
 	const char *algorithm = "best"; /* earlier records say none */
 	char *text = NULL;
 	json_t *o;
@@ -59,37 +141,20 @@ int resume_options_again(struct controller *c, struct error *err)
 		return rc == -ENOENT ? 0 : rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
-	rc = o && json_unpack(o, "{s:i, s:F, s:I, s:i, s:i, s:i, s:b, s:b, s:b, s:F, s:b, s?s}", "skip",
-			      &skip, "time_scale", &scale, "iterations", &iterations, "eval_every",
-			      &every, "eval_batches", &batches, "checkpoint_every", &checkpoint,
-			      "serialise", &serialise, "split_backward", &split, "overlap_sync",
-			      &overlap, "robust", &jitter, "given_assignment", &given, "algorithm",
-			      &algorithm) == 0 &&
-			     plan_algorithm_named(algorithm, &p->algorithm) &&
-			     skip >= 0 && iterations >= 0 && every >= 0 && batches > 0 &&
-			     checkpoint >= 0 && scale <= 1e6 && jitter >= 0 &&
-			     jitter <= JITTER_MOST
-		     ? 0
-		     : -EINVAL;
+	if (o && settings_fit(o, RECORD_OPTIONS) && json_unpack(o, "{s?s}", "algorithm", &algorithm) == 0 &&
+	    plan_algorithm_named(algorithm, &c->options.algorithm))
+		take_settings(&c->options, o, RECORD_OPTIONS);
+	else
+		rc = error_set(err, -EINVAL, "%s: the record of the run's options is damaged", c->options.run_dir);
 	json_decref(o);
-	if (rc != 0)
-		return error_set(err, rc, "%s: the record of the run's options is damaged", p->run_dir);
-	p->skip = (uint32_t)skip;
-	p->time_scale = scale;
-	p->serialise = serialise != 0;
-	p->split_backward = split != 0;
-	p->overlap_sync = overlap != 0;
-	p->jitter = jitter;
-	p->given = given != 0;
-	take_unsaid(p, iterations, every, batches, checkpoint);
-	return 0;
+	return rc;
 }
 
-/* An array each of what every node has, then the numbers that the command line may say anew. */
+/* An array each of what every node has, beside what is kept of the options. */
 int resume_save(struct controller *c)
 {
 	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();
-	json_t *marked = json_array(), *keys = json_array(), *o;
+	json_t *marked = json_array(), *keys = json_array();
 	struct error err = { "" };
 	char *text, key[KEYS_TEXT_SIZE];
 	int rc = -ENOMEM;
@@ -102,19 +167,14 @@ int resume_save(struct controller *c)
 		keys_text(&c->members[i].key, key);
 		json_array_append_new(keys, json_string(member_has_key(&c->members[i]) ? key : ""));
 	}
-	o = json_pack("{s:f, s:i, s:I, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "time_scale",
-		      c->options.time_scale, "path_length", (int)c->path_length, "iterations",
-		      (json_int_t)c->options.iterations, "eval_every",
-		      (int)c->options.eval_every, "eval_batches", (int)c->options.eval_batches,
-		      "checkpoint_every", (int)c->options.checkpoint_every, "stages", stages, "shards", shards,
-		      "homes", homes, "marked", marked, "keys", keys);
-	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+	text = print_record(&c->options, RECORD_CONTROLLER,
+			    json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "path_length", (int)c->path_length, "stages",
+				      stages, "shards", shards, "homes", homes, "marked", marked, "keys", keys));
 	if (text)
 		rc = store_set(c->store, "controller", text, &err);
 	if (rc != 0)
 		log_line(&c->log, LOG_ERROR, "%s", text ? err.text : "out of memory");
 	free(text);
-	json_decref(o);
 	return rc;
 }
 
@@ -148,19 +208,15 @@ int resume_load(struct controller *c, struct error *err)
 	char *text = NULL;
 	int stages[MSG_NODES], homes[MSG_NODES], marked[MSG_NODES] = { 0 }, rc = store_get(c->store, "controller", &text, err);
 	json_t *o, *st, *sh, *ho = NULL, *ma = NULL, *ke = NULL;
-	json_int_t iterations;
-	int path_length, every, batches, checkpoint = (int)c->options.checkpoint_every;
-	double scale;
+	int path_length;
 
 	if (rc != 0)
 		return rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
-	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s?i, s:o, s:o, s?o, s?o, s?o}", "time_scale", &scale,
-			      "path_length", &path_length, "iterations", &iterations,
-			      "eval_every", &every, "eval_batches", &batches,
-			      "checkpoint_every", &checkpoint, "stages", &st, "shards", &sh, "homes", &ho,
-			      "marked", &ma, "keys", &ke) == 0
+	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
+			     json_unpack(o, "{s:i, s:o, s:o, s?o, s?o, s?o}", "path_length", &path_length, "stages", &st,
+					 "shards", &sh, "homes", &ho, "marked", &ma, "keys", &ke) == 0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
@@ -184,10 +240,9 @@ int resume_load(struct controller *c, struct error *err)
 			c->members[i].home = homes[i];
 			c->members[i].marked = c->members[i].shunned = marked[i] != 0;
 		}
-		c->options.time_scale = scale;
-		c->unit_s = scale > 0 ? scale : 1;
+		take_settings(&c->options, o, RECORD_CONTROLLER);
+		c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
 		c->path_length = (uint32_t)path_length;
-		take_unsaid(&c->options, iterations, every, batches, checkpoint);
 	}
 	json_decref(o);
 	return rc ? error_set(err, rc, "%s: the controller's own record is damaged",

@@ -141,6 +141,60 @@ static void nodes_are_their_keys(void **state)
 	assert_int_equal(t->c->members[1].key.bytes[31], 7);
 }
 
+static const char kept[] =
+	"{\"skip\":2,\"time_scale\":0.25,\"iterations\":70,\"eval_every\":3,\"eval_batches\":9,"
+	"\"checkpoint_every\":11,\"serialise\":true,\"split_backward\":false,\"overlap_sync\":true,"
+	"\"robust\":0.5,\"given_assignment\":true,\"algorithm\":\"best\"}";
+
+static void its_settings_go_on_but_for_what_is_said_anew(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+	struct options *o = &c->options;
+	char *text;
+
+	assert_int_equal(store_set(c->store, "options", kept, NULL), 0);
+	o->iterations = 100; /* that was said */
+	assert_int_equal(resume_options_again(c, NULL), 0);
+	assert_int_equal(o->skip, 2);
+	assert_true(o->time_scale == 0.25 && o->jitter == 0.5);
+	assert_int_equal(o->iterations, 100);
+	assert_int_equal(o->eval_every, 3);
+	assert_int_equal(o->eval_batches, 9);
+	assert_int_equal(o->checkpoint_every, 11);
+	assert_true(o->serialise && !o->split_backward && o->overlap_sync && o->given);
+	o->iterations = 70;
+	text = resume_options(c);
+	assert_string_equal(text, kept);
+	free(text);
+}
+
+/* Each member of the record alone is another than it can be; or is not there. */
+static void damaged_settings_are_no_run(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "\"skip\":2", "\"skip\":-1" }, { "\"skip\":2", "\"slip\":2" },
+		{ "\"time_scale\":0.25", "\"time_scale\":2e6" }, { "\"iterations\":70", "\"iterations\":7.5" },
+		{ "\"eval_batches\":9", "\"eval_batches\":0" }, { "\"serialise\":true", "\"serialise\":1" },
+		{ "\"robust\":0.5", "\"robust\":2.5" }, { "\"checkpoint_every\"", "\"checkpoint\"" },
+		{ "\"best\"", "\"worst\"" }, { "}", "" },
+	};
+	struct controller *c = ((struct taken_over *)*state)->c;
+	struct error err;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		const char *at = strstr(kept, bad[i][0]);
+		char text[512];
+
+		assert_non_null(at);
+		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, bad[i][1], at + strlen(bad[i][0]));
+		assert_int_equal(store_set(c->store, "options", text, NULL), 0);
+		c->options.skip = 5;
+		assert_int_equal(resume_options_again(c, &err), -EINVAL);
+		assert_non_null(strstr(err.text, "options is damaged"));
+		assert_int_equal(c->options.skip, 5);
+	}
+}
+
 static void once_they_are_back_it_goes_on_without_the_others(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -312,6 +366,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(those_of_the_last_commit_are_awaited),
 		TEST(nodes_are_their_keys),
+		TEST(its_settings_go_on_but_for_what_is_said_anew),
+		TEST(damaged_settings_are_no_run),
 		TEST(once_they_are_back_it_goes_on_without_the_others),
 		TEST(its_history_says_who_planned_it),
 		TEST(until_each_clock_is_known),
