@@ -6,40 +6,49 @@
 #include <string.h>
 
 #include "wire/faults.h"
+#include "wire/names.h"
+
+/* A verb is typed as it is recorded (wire/names.h). */
+static const struct {
+#define ROOM(NAME, name) char NAME[sizeof(name)];
+	COMMAND_VERBS(ROOM)
+#undef ROOM
+} verbs = {
+#define NAMED(NAME, name) name,
+	COMMAND_VERBS(NAMED)
+#undef NAMED
+};
 
 static const struct command_entry entries[] = {
-	{ "skip", "STAGES", "skip that many stages a microbatch, after a preview",
-	  ACTION_SKIP },
-	{ "fail", "NODE", "mark a node failed, after a preview", ACTION_FAIL },
-	{ "recover", "NODE", "take a node back", ACTION_RECOVER },
-	{ "inject", "KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]",
-	  FAULT_NAMES, ACTION_INJECT },
-	{ "heal", "FAULT", "heal one injected failure", ACTION_HEAL },
-	{ "heal-all", "", "heal every injected failure", ACTION_HEAL_ALL },
-	{ "pause", "", "pause at the iteration's end", ACTION_PAUSE },
-	{ "resume", "", "go on", ACTION_PAUSE },
-	{ "step", "", "one iteration, then pause", ACTION_STEP },
-	{ "undo", "[COMMAND]", "undo a command of the journal", ACTION_UNDO },
-	{ "acknowledge", "", "acknowledge the alerts", ACTION_ACKNOWLEDGE },
-	{ "arm", "[TIME|off]", "take the operator's lease (10m), or give it back",
-	  ACTION_NONE },
-	{ "branch", "[STAGES [NODE]]",
-	  "what if that many stages were skipped, and the node left out", ACTION_BRANCH },
-	{ "follow", "MICROBATCH|off", "follow one microbatch", ACTION_FOLLOW },
-	{ "node", "NODE", "select a node", ACTION_NONE },
-	{ "find", "TEXT", "list the nodes that match", ACTION_FILTER },
-	{ "view", "1-8|NAME", "show a view", ACTION_NONE },
-	{ "theme", "NAME", "change the colours", ACTION_THEME },
-	{ "mouse", "", "mouse on or off", ACTION_MOUSE },
-	{ "export", "[text|svg|jsonl|csv|trace]",
-	  "save the view, the run's figures, or its tasks for Perfetto", ACTION_EXPORT },
-	{ "copy", "", "copy this view, or the journal's chosen entry", ACTION_COPY },
-	{ "why", "", "why the followed microbatch waits", ACTION_WHY },
-	{ "freeze", "", "freeze the picture", ACTION_FREEZE },
-	{ "speed", "TIMES", "of a replay; 0 stops it", ACTION_NONE },
-	{ "help", "", "the keys", ACTION_HELP },
-	{ "stop", "", "end the run", ACTION_NONE },
-	{ "quit", "", "leave the console", ACTION_QUIT },
+	[TYPED_SKIP] = { verbs.SKIP, "STAGES", "skip that many stages a microbatch, after a preview", ACTION_SKIP },
+	[TYPED_FAIL] = { verbs.FAIL, "NODE", "mark a node failed, after a preview", ACTION_FAIL },
+	[TYPED_RECOVER] = { verbs.RECOVER, "NODE", "take a node back", ACTION_RECOVER },
+	[TYPED_INJECT] = { verbs.INJECT, "KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]", FAULT_NAMES, ACTION_INJECT },
+	[TYPED_HEAL] = { verbs.HEAL, "FAULT", "heal one injected failure", ACTION_HEAL },
+	[TYPED_HEAL_ALL] = { verbs.HEAL_ALL, "", "heal every injected failure", ACTION_HEAL_ALL },
+	[TYPED_PAUSE] = { verbs.PAUSE, "", "pause at the iteration's end", ACTION_PAUSE },
+	[TYPED_RESUME] = { verbs.RESUME, "", "go on", ACTION_PAUSE },
+	[TYPED_STEP] = { verbs.STEP, "", "one iteration, then pause", ACTION_STEP },
+	[TYPED_UNDO] = { verbs.UNDO, "[COMMAND]", "undo a command of the journal", ACTION_UNDO },
+	[TYPED_ACKNOWLEDGE] = { verbs.ACK, "", "acknowledge the alerts", ACTION_ACKNOWLEDGE },
+	[TYPED_ARM] = { verbs.ARM, "[TIME|off]", "take the operator's lease (10m), or give it back", ACTION_NONE },
+	[TYPED_BRANCH] = { "branch", "[STAGES [NODE]]",
+		"what if that many stages were skipped, and the node left out", ACTION_BRANCH },
+	[TYPED_FOLLOW] = { "follow", "MICROBATCH|off", "follow one microbatch", ACTION_FOLLOW },
+	[TYPED_NODE] = { "node", "NODE", "select a node", ACTION_NONE },
+	[TYPED_FIND] = { "find", "TEXT", "list the nodes that match", ACTION_FILTER },
+	[TYPED_VIEW] = { "view", "1-8|NAME", "show a view", ACTION_NONE },
+	[TYPED_THEME] = { "theme", "NAME", "change the colours", ACTION_THEME },
+	[TYPED_MOUSE] = { "mouse", "", "mouse on or off", ACTION_MOUSE },
+	[TYPED_EXPORT] = { "export", "[text|svg|jsonl|csv|trace]",
+		"save the view, the run's figures, or its tasks for Perfetto", ACTION_EXPORT },
+	[TYPED_COPY] = { "copy", "", "copy this view, or the journal's chosen entry", ACTION_COPY },
+	[TYPED_WHY] = { "why", "", "why the followed microbatch waits", ACTION_WHY },
+	[TYPED_FREEZE] = { "freeze", "", "freeze the picture", ACTION_FREEZE },
+	[TYPED_SPEED] = { verbs.SPEED, "TIMES", "of a replay; 0 stops it", ACTION_NONE },
+	[TYPED_HELP] = { "help", "", "the keys", ACTION_HELP },
+	[TYPED_STOP] = { verbs.STOP, "", "end the run", ACTION_NONE },
+	[TYPED_QUIT] = { "quit", "", "leave the console", ACTION_QUIT },
 };
 
 size_t command_count(void)
@@ -50,6 +59,14 @@ size_t command_count(void)
 const struct command_entry *command_at(size_t i)
 {
 	return &entries[i];
+}
+
+int command_named(const char *word)
+{
+	for (size_t i = 0; i < command_count(); i++)
+		if (strcmp(entries[i].name, word) == 0)
+			return (int)i;
+	return -1;
 }
 
 static int match_letters(const char *name, const char *typed, size_t n)

@@ -186,76 +186,91 @@ static void type_speed(struct ui *u, const struct state *s, const char *word)
 		ui_send(u, s, c);
 }
 
-/* The commands that take words, by name. False: not one of them, or without words; then the
- * key's action of that name is meant. */
-static bool run_words(struct ui *u, const struct state *s, char **word, int n)
+/* The commands that take words. False: not one of them, or without words; then the key's action of
+ * that name is meant. */
+static bool run_words(struct ui *u, const struct state *s, int command, char **word, int n)
 {
-	const char *name = word[0], *one = n > 1 ? word[1] : NULL;
+	const char *one = n > 1 ? word[1] : NULL;
+	struct msg_command plain = { .node = -1, .peer = -1 };
 
-	if (strcmp(name, "skip") == 0)
+	switch (command) {
+	case TYPED_SKIP:
 		type_skip(u, s, one);
-	else if (strcmp(name, "fail") == 0 && select_typed_node(u, s, one))
-		dialog_open(u, s, DIALOG_FAIL);
-	else if (strcmp(name, "recover") == 0 && select_typed_node(u, s, one))
-		dialog_open(u, s, DIALOG_RECOVER);
-	else if (strcmp(name, "inject") == 0)
+		break;
+	case TYPED_FAIL:
+	case TYPED_RECOVER:
+		if (select_typed_node(u, s, one))
+			dialog_open(u, s, command == TYPED_FAIL ? DIALOG_FAIL : DIALOG_RECOVER);
+		break;
+	case TYPED_INJECT:
 		type_inject(u, s, word, n);
-	else if (strcmp(name, "heal") == 0)
+		break;
+	case TYPED_HEAL:
 		type_one_number(u, s, COMMAND_HEAL, one);
-	else if (strcmp(name, "resume") == 0)
-		ui_send(u, s,
-			(struct msg_command){ .verb = COMMAND_RESUME, .node = -1, .peer = -1 });
-	else if (strcmp(name, "pause") == 0)
-		ui_send(u, s,
-			(struct msg_command){ .verb = COMMAND_PAUSE, .node = -1, .peer = -1 });
-	else if (strcmp(name, "undo") == 0 && one)
+		break;
+	case TYPED_PAUSE:
+	case TYPED_RESUME:
+		plain.verb = command == TYPED_PAUSE ? COMMAND_PAUSE : COMMAND_RESUME;
+		ui_send(u, s, plain);
+		break;
+	case TYPED_UNDO:
+		if (!one)
+			return false;
 		type_one_number(u, s, COMMAND_UNDO, one);
-	else if (strcmp(name, "arm") == 0)
+		break;
+	case TYPED_ARM:
 		type_arm(u, s, one);
-	else if (strcmp(name, "branch") == 0)
+		break;
+	case TYPED_BRANCH:
 		type_branch(u, s, one, n > 2 ? word[2] : NULL);
-	else if (strcmp(name, "follow") == 0)
+		break;
+	case TYPED_FOLLOW:
 		type_follow(u, one);
-	else if (strcmp(name, "node") == 0)
+		break;
+	case TYPED_NODE:
 		select_typed_node(u, s, one);
-	else if (strcmp(name, "view") == 0)
+		break;
+	case TYPED_VIEW:
 		type_view(u, one);
-	else if (strcmp(name, "find") == 0)
+		break;
+	case TYPED_FIND:
 		snprintf(u->filter, sizeof(u->filter), "%.40s", one ? one : "");
-	else if (strcmp(name, "speed") == 0)
+		break;
+	case TYPED_SPEED:
 		type_speed(u, s, one);
-	else if (strcmp(name, "stop") == 0)
+		break;
+	case TYPED_STOP:
 		type_stop(u, s);
-	else if (strcmp(name, "export") == 0) {
+		break;
+	case TYPED_EXPORT:
 		u->want_export = true;
-		snprintf(u->want_export_name, sizeof(u->want_export_name), "%.15s",
-			 one ? one : "");
-	} else if (strcmp(name, "theme") == 0) {
+		snprintf(u->want_export_name, sizeof(u->want_export_name), "%.15s", one ? one : "");
+		break;
+	case TYPED_THEME:
 		u->want_theme = true;
-		snprintf(u->want_theme_name, sizeof(u->want_theme_name), "%.60s",
-			 one ? one : "");
-	} else
-		return strcmp(name, "fail") == 0 || strcmp(name, "recover") == 0;
+		snprintf(u->want_theme_name, sizeof(u->want_theme_name), "%.60s", one ? one : "");
+		break;
+	default:
+		return false;
+	}
 	return true;
 }
 
 void ui_command(struct ui *u, const struct state *s, const char *text)
 {
 	char copy[sizeof(u->typed)], *word[WORDS], *save, *at;
-	int n = 0;
+	int n = 0, command;
 
 	snprintf(copy, sizeof(copy), "%s", text);
 	for (at = strtok_r(copy, " ", &save); at && n < WORDS; at = strtok_r(NULL, " ", &save))
 		word[n++] = at;
-	if (n == 0 || run_words(u, s, word, n))
+	if (n == 0)
 		return;
-	for (size_t i = 0; i < command_count(); i++) {
-		const struct command_entry *e = command_at(i);
-
-		if (strcmp(e->name, word[0]) == 0 && e->action != ACTION_NONE) {
-			ui_act(u, s, e->action);
-			return;
-		}
-	}
-	ui_say(u, STYLE_ALERT, "%s: there is no such command (: lists them)", word[0]);
+	command = command_named(word[0]);
+	if (run_words(u, s, command, word, n))
+		return;
+	if (command >= 0 && command_at((size_t)command)->action != ACTION_NONE)
+		ui_act(u, s, command_at((size_t)command)->action);
+	else
+		ui_say(u, STYLE_ALERT, "%s: there is no such command (: lists them)", word[0]);
 }
