@@ -16,7 +16,8 @@ struct demo_dirs {
  * $XDG_STATE_HOME/skippipe/runs, or ~/.local/state/skippipe/runs, or, where that cannot be
  * written, /tmp/skippipe-runs-UID. A given folder must not hold a run. */
 int demo_dirs_make(struct demo_dirs *p, const char *run_dir, struct error *err);
-/* Makes a folder of this user's alone, or finds that it is one. -EPERM: it is another's, or others may write in it. */
+/* Makes a folder of this user's alone, or finds that it is one. -EPERM: it is another's, or others may write in it.
+ * Public for tests. */
 int demo_dirs_own(const char *folder, struct error *err);
 /* Removes the sockets and their folder. The run stays. */
 void demo_dirs_remove(struct demo_dirs *p);

@@ -33,7 +33,7 @@ int demo_options_parse(struct demo_options *o, char **argv, struct error *err);
 void demo_options_free(struct demo_options *o);
 
 /* Deals n nodes over n_stages: about a quarter are data nodes, the rest is spread evenly; 20 over 6
- * are 5,3,3,3,3,3. -EINVAL: fewer nodes than stages. */
+ * are 5,3,3,3,3,3. -EINVAL: fewer nodes than stages. Public for tests. */
 int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct error *err);
 
 extern const char demo_help[];

@@ -6,6 +6,8 @@ struct controller;
 
 /* Until the run has ended and everybody was told. signals: a signalfd of those that end it. */
 void loop_run(struct controller *c, int signals);
+/* ---- its parts, public for tests, which play turns one by one ---- */
+
 /* Carries out what parts have requested (requests.h), and what that leads to, until nothing is left. */
 void loop_act(struct controller *c);
 /* Who is here, and whom each reaches: who is silent or cut off goes, joiners are helped on. */

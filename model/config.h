@@ -50,7 +50,7 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 /* "tiny" (the demo), "30m", "124m", "500m", "1.5b", "7b". Either output may be NULL. -ENOENT:
  * no such preset; the message lists them. */
 int model_preset(const char *name, struct model_config *c, struct recipe *r, struct error *err);
-const char *model_preset_name(size_t i); /* NULL past the last */
+const char *model_preset_name(size_t i); /* NULL past the last; for tests, which try them all */
 
 /* Reads a document of model_config_print (or one with only "format" and "model"; r then keeps
  * what it held; r may be NULL). `where` begins every message. Unknown keys are refused by name.

@@ -131,14 +131,6 @@ size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage)
 	return sum;
 }
 
-const struct tensor *tensor_find(const struct tensor_table *t, const char *name)
-{
-	for (size_t i = 0; i < t->n; i++)
-		if (strcmp(t->tensors[i].name, name) == 0)
-			return &t->tensors[i];
-	return NULL;
-}
-
 /* "256 x 96" */
 static void print_shape(char *to, size_t size, uint32_t dims, const uint64_t *shape)
 {

@@ -51,8 +51,7 @@ struct tensor_table {
 int tensor_table_new(struct tensor_table *t, const struct model_config *c, struct error *err);
 /* A zeroed one is allowed. */
 void tensor_table_free(struct tensor_table *t);
-size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage);     /* floats */
-const struct tensor *tensor_find(const struct tensor_table *t, const char *name); /* or NULL */
+size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage); /* floats */
 
 /* Whether what a file calls by this tensor's name, or by `name`, has its shape (dims). -EINVAL:
  * no; the message has both. */

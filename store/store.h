@@ -342,7 +342,7 @@ int store_last_note(struct store *s, uint64_t *id, struct error *err); /* 0: non
 /* Every injected failure. */
 int store_each_fault(struct store *s, int (*visit)(void *context, const struct store_fault *f),
 		     void *context, struct error *err);
-/* Every act of operators. */
+/* Every act of operators: for tests; the controller only writes them, for who reads the table. */
 int store_each_command(struct store *s,
 		       int (*visit)(void *context, const struct store_command *c),
 		       void *context, struct error *err);

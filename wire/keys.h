@@ -103,8 +103,9 @@ bool keys_list_barred(const struct keys_list *list, const struct keys_public *ke
 
 /* Borrowed until the list next changes. NULL: not admitted, or barred. */
 const struct keys_entry *keys_list_find(const struct keys_list *list, const struct keys_public *key);
+/* What was read, in the order of the file: for tests and fuzzers. */
 size_t keys_list_count(const struct keys_list *list);
-const struct keys_entry *keys_list_at(const struct keys_list *list, size_t i); /* in file order */
+const struct keys_entry *keys_list_at(const struct keys_list *list, size_t i);
 /* Grows with every change: who keeps decisions compares it. */
 uint64_t keys_list_version(const struct keys_list *list);
 

@@ -129,7 +129,7 @@ int post_send(struct post *p, post_peer_id peer, const struct post_part *parts, 
 	enum post_flags flags, int64_t now_us);
 /* Bytes of a RELIABLE message that post_send would take now. */
 size_t post_room(const struct post *p, post_peer_id peer); /* of class CONTROL */
-size_t post_class_room(const struct post *p, post_peer_id peer, enum post_class class);
+size_t post_class_room(const struct post *p, post_peer_id peer, enum post_class class); /* for benches */
 /* Whether every RELIABLE message to this peer (0: to all) was acknowledged. */
 bool post_idle(const struct post *p, post_peer_id peer);
 

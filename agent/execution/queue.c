@@ -196,7 +196,7 @@ bool queue_go_on(struct queue *q, const struct route *r)
 	return true;
 }
 
-enum queue_verdict queue_judge(const struct queue *q, const struct task *t)
+static enum queue_verdict judge_task(const struct queue *q, const struct task *t)
 {
 	const struct entry *e = &q->entries[t->route.microbatch];
 	enum work_kind kind = route_kind(&t->route, t->position);
@@ -215,7 +215,7 @@ enum queue_verdict queue_judge(const struct queue *q, const struct task *t)
 
 enum queue_verdict queue_arrive(struct queue *q, struct task *t)
 {
-	enum queue_verdict verdict = queue_judge(q, t);
+	enum queue_verdict verdict = judge_task(q, t);
 
 	if (verdict != QUEUE_TAKEN)
 		return verdict;

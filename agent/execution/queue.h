@@ -83,8 +83,6 @@ bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt);
 /* The microbatch goes on by this route, a newer attempt than what is known here, to which it is as
  * route_goes_on says: false when it is not newer. */
 bool queue_go_on(struct queue *q, const struct route *r);
-/* What queue_arrive would say. */
-enum queue_verdict queue_judge(const struct queue *q, const struct task *t);
 
 /* Starts the best task that may start, unless one is running: NULL none. Borrowed; it runs until
  * queue_end. */

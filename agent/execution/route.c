@@ -86,18 +86,14 @@ enum work_kind route_kind(const struct route *r, uint32_t t)
 	return chain_kind(r->n_hops, t);
 }
 
-uint32_t route_hop(const struct route *r, uint32_t t)
-{
-	assert(t <= 2 * r->n_hops);
-	return chain_hop(r->n_hops, t);
-}
-
 uint16_t route_node(const struct route *r, uint32_t t)
 {
-	return r->nodes[route_hop(r, t)];
+	assert(t <= 2 * r->n_hops);
+	return r->nodes[chain_hop(r->n_hops, t)];
 }
 
 uint8_t route_stage(const struct route *r, uint32_t t)
 {
-	return r->stages[route_hop(r, t)];
+	assert(t <= 2 * r->n_hops);
+	return r->stages[chain_hop(r->n_hops, t)];
 }

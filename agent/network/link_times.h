@@ -19,7 +19,7 @@ struct link_times {
 };
 
 /* A rate that a link showed, bytes per second. limited: it never had enough to carry, so that this is the
- * least that it carries. */
+ * least that it carries. Public for tests: otherwise links tell theirs. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited);
 /* A tensor's way to that node took so long: where links are emulated until it left, else until it was there. */
 void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us);

@@ -60,6 +60,7 @@ struct early_tensor *early_at(struct early *e, size_t i);
 void early_drop(struct early *e, size_t i);
 /* Closes the gaps that early_drop left. Returns how many they were. */
 size_t early_close_up(struct early *e);
+/* For tests, which hold them against each other. */
 size_t early_most_of(const struct early *e);                     /* a peer: its share as of now */
 size_t early_bytes(const struct early *e);                       /* of all, places included */
 size_t early_bytes_of(const struct early *e, uint16_t from);     /* of one peer's */

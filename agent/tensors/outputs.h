@@ -26,6 +26,6 @@ int outputs_keep(struct outputs *o, uint32_t microbatch, enum work_kind kind, co
 const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum work_kind kind);
 void outputs_drop(struct outputs *o, uint32_t microbatch);
 void outputs_forget(struct outputs *o); /* all */
-uint32_t outputs_count(const struct outputs *o);
+uint32_t outputs_count(const struct outputs *o); /* that are kept; for tests */
 
 #endif

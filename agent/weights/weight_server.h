@@ -19,7 +19,7 @@ bool weight_server_next_job(struct agent *a, struct job *job);
 /* The snapshot is made: taken from the job. */
 void weight_server_job_done(struct agent *a, struct job *job, int64_t now_us);
 void weight_server_turn(struct agent *a, int64_t now_us);
-bool weight_server_idle(const struct agent *a); /* nobody is owed a piece, and no snapshot takes memory */
+bool weight_server_idle(const struct agent *a); /* nobody is owed a piece, and no snapshot takes memory; for tests */
 void weight_server_forget(struct agent *a);
 
 #endif

@@ -11,7 +11,7 @@ struct member;
 /* Takes over a run whose controller ended or died: fills the run's state from its store. */
 int resume_begin(struct controller *c, struct error *err);
 /* The first number of attempts, and of faults, of the n-th controller that takes over: above all that the ones before
- * it may have used. -ERANGE: none is left. */
+ * it may have used. -ERANGE: none is left. Public for tests. */
 int resume_numbers(uint64_t generation, uint32_t *first);
 /* While gathering: agents that hold the run's weights go on with them. */
 void resume_member(struct controller *c, struct member *m);

@@ -41,14 +41,14 @@ static void order_stage(struct controller *c, int stage, bool when_counted)
 }
 
 /* An emulated iteration keeps to the model that its times are of: sums begin after its last task, or its stage's. */
-bool sums_are_ordered_ahead(const struct controller *c)
+static bool may_order_ahead(const struct controller *c)
 {
 	return c->links != NULL;
 }
 
 void sums_order_ahead(struct controller *c)
 {
-	c->summing_ahead = sums_are_ordered_ahead(c);
+	c->summing_ahead = may_order_ahead(c);
 	for (int s = 0; c->summing_ahead && s < c->cluster->n_stages; s++)
 		order_stage(c, s, true);
 }

@@ -15,7 +15,6 @@ struct controller;
 void sums_forget(struct controller *c);
 /* With the iteration's start, where that is so: every stage, each node once it has counted its own. */
 void sums_order_ahead(struct controller *c);
-bool sums_are_ordered_ahead(const struct controller *c);
 /* Whether the sums under way are those: who waits for a gradient that does not come says no sum, and is told so. */
 bool sums_wait_for_counts(const struct controller *c);
 /* The stages in which every gradient has been counted, and that do not sum yet. */

@@ -14,7 +14,7 @@
 /* Bytes of one microbatch's activations in a stage, and what is kept of it to be sent again. */
 double capacity_slot_bytes(const struct model_config *m, const struct recipe *r);
 /* Bytes that a stage of so many parameters takes besides: weights, gradient, moments, a sum under way,
- * and a copy of another stage as a keeper has it. */
+ * and a copy of another stage as a keeper has it. Both are public for tests. */
 double capacity_stage_bytes(uint64_t parameters);
 /* Microbatches that fit in so many bytes beside the stage: 1 to most. */
 int capacity_slots(const struct model_config *m, const struct recipe *r, uint64_t parameters,

@@ -158,7 +158,7 @@ int link_table_estimate(struct link_table *t, double near_s)
 
 /* ---- into the cluster ---- */
 
-void link_table_apply(const struct link_table *t, struct cluster *c, uint32_t from, uint32_t to)
+static void apply_link(const struct link_table *t, struct cluster *c, uint32_t from, uint32_t to)
 {
 	size_t at = (size_t)from * t->n + to;
 
@@ -171,7 +171,7 @@ void link_table_apply_all(const struct link_table *t, struct cluster *c)
 {
 	for (uint32_t i = 0; i < t->n; i++)
 		for (uint32_t j = 0; j < t->n; j++)
-			link_table_apply(t, c, i, j);
+			apply_link(t, c, i, j);
 }
 
 /* ---- as text ---- */

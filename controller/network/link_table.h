@@ -53,8 +53,7 @@ double link_table_sync_pair_s(const struct link_table *t, uint32_t from, uint32_
  * pair to be measured. -ENOMEM. */
 int link_table_estimate(struct link_table *t, double near_s);
 
-/* Into the cluster's delay_s and sync_pair_s: one link, or all. */
-void link_table_apply(const struct link_table *t, struct cluster *c, uint32_t from, uint32_t to);
+/* Into the cluster's delay_s and sync_pair_s. */
 void link_table_apply_all(const struct link_table *t, struct cluster *c);
 
 /* The cluster as JSON (free it) with `links`, `activation_bytes` and `weights_bytes_per_stage`

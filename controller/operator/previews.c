@@ -36,7 +36,8 @@ struct asker {
 enum { COMPARED_MOST = 16, COMPARED_OWN = 4, COMPARED_AT_ONCE = 64, AWAITED_MOST = 2 * COMPARED_MOST };
 static const double compared_per_s = 0.5;
 
-float prediction_error(const struct controller *c)
+/* The median of what predictions were off by. */
+static float find_prediction_error(const struct controller *c)
 {
 	double errors[sizeof(c->record.errors) / sizeof(c->record.errors[0])];
 
@@ -277,7 +278,7 @@ static void send_preview(struct controller *c, struct console *to, const struct 
 
 	*s = (struct msg_see_preview){ .command = asked->command, .verb = (uint8_t)asked->verb,
 				       .feasible = a->plan != NULL, .iteration = c->committed + 2,
-				       .median_error = prediction_error(c),
+				       .median_error = find_prediction_error(c),
 				       .n_predictions = c->record.n, .elapsed_s = (float)a->elapsed_s };
 	snprintf(s->text, sizeof(s->text), "%.190s",
 		 !a->plan ? a->infeasible : a->instead[0] ? a->instead : asked->text);

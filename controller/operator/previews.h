@@ -14,6 +14,5 @@ void previews_ask(struct controller *c, struct console *to, const struct msg_com
 void previews_ask_candidate(struct controller *c, struct console *to, const struct msg_command *m, struct outcome *o);
 void previews_answered(struct controller *c, struct planned *answer); /* by the planner; takes it */
 void previews_fini(struct controller *c);
-float prediction_error(const struct controller *c); /* median */
 
 #endif

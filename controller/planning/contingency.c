@@ -119,7 +119,9 @@ static bool is_for(const struct foreseen *f, uint64_t out, uint32_t path_length)
 	return f->answer && f->out == out && f->path_length == path_length;
 }
 
-const struct plan *contingency_plan(const struct controller *c, const bool *excluded, int path_length)
+/* The best that was made ahead, or was in force, for a run with exactly these out and so long paths, its nodes where they
+ * were then; NULL: none. Borrowed until the next contingency_turn. */
+static const struct plan *find_foreseen(const struct controller *c, const bool *excluded, int path_length)
 {
 	const struct plan *best = NULL;
 	uint64_t out = 0;
@@ -146,7 +148,7 @@ const struct plan *replan_from(const struct controller *c, const struct planner_
 	for (uint32_t i = 0; c->contingency && i < c->n_members; i++)
 		other = other || q->excluded[i] == planned_uses(c->current, (uint16_t)i);
 	if (other)
-		ready = contingency_plan(c, q->excluded, q->path_length);
+		ready = find_foreseen(c, q->excluded, q->path_length);
 	if (ready && replan_as_pinned(c, ready))
 		return ready;
 	return from && replan_as_pinned(c, from) ? from : NULL;

@@ -15,9 +15,6 @@ const struct plan *replan_from(const struct controller *c, const struct planner_
 int contingency_start(struct controller *c, struct error *err);
 void contingency_stop(struct controller *c);
 void contingency_turn(struct controller *c); /* takes an answer, asks for the next */
-/* The best that was made ahead, or was in force, for a run with exactly these out and so long paths, its nodes where they
- * were then; NULL: none. Borrowed until the next contingency_turn. */
-const struct plan *contingency_plan(const struct controller *c, const bool *excluded, int path_length);
 /* Plan seconds of an iteration if this replica were lost now; < 0: there is no plan without it; 0: not known, or the
  * plan in force, to compare with, is not usable any more. */
 double contingency_lost_s(const struct controller *c, const struct member *m);

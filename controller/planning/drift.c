@@ -96,7 +96,8 @@ static bool is_overloaded(const struct crowd *w)
 	return w->shared && w->agents >= CROWD && ((w->judged >= CROWD && w->usual > off) || w->ways > off);
 }
 
-bool drift_overloaded(const struct controller *c, const struct member *m)
+/* Whether all agents of m's machine are late together: no news of one of them, nor of the network. */
+static bool machine_is_overloaded(const struct controller *c, const struct member *m)
 {
 	struct crowd w = crowd_of(c, m, 1);
 
@@ -236,7 +237,7 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 
 	if (ratio > 0)
 		m->way_ratio = ratio / was;
-	if (drift_overloaded(c, m))
+	if (machine_is_overloaded(c, m))
 		return;
 	if (ratio > 0 && !is_different(ratio, 1))
 		ratio = 1;

@@ -23,7 +23,5 @@ void drift_task(struct controller *c, struct member *m, const struct msg_task_ev
 void drift_turn(struct controller *c); /* between iterations */
 /* Before the first iteration: agents that share a machine's cores take turns, as the plan's tasks come. */
 void drift_guess_pace(struct controller *c, const struct plan *p);
-/* Whether all agents of m's machine are late together: no news of one of them, nor of the network. */
-bool drift_overloaded(const struct controller *c, const struct member *m);
 
 #endif

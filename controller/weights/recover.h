@@ -18,7 +18,7 @@ struct stall {
 };
 
 void recover_turn(struct controller *c); /* while stalled */
-/* How long a node that may only sleep is waited for when its stage is lost. */
+/* How long a node that may only sleep is waited for when its stage is lost. Public for tests. */
 int64_t recover_patience_us(const struct controller *c);
 
 #endif

@@ -86,6 +86,7 @@ struct attention_launch {
 };
 bool attention_launch_of(struct attention_launch *l, enum device_kernel kernel, bool bf16,
 			 unsigned size, size_t most);
+/* Public for tests, which hold each kernel against the CPU's. */
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a);
 /* One block of ROW_THREADS a row. */

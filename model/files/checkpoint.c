@@ -133,18 +133,6 @@ static int read_shard(const struct safetensors *file, const char *path, struct s
 	return rc;
 }
 
-int checkpoint_read_shard(const char *path, struct stage *s, struct error *err)
-{
-	struct safetensors *file;
-	int rc = safetensors_open(&file, path, err);
-
-	if (rc)
-		return rc;
-	rc = read_shard(file, path, s, err);
-	safetensors_close(file);
-	return rc;
-}
-
 /* The manifest. */
 
 static void manifest_path(char path[PATH], const char *folder)

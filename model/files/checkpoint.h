@@ -59,7 +59,4 @@ int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 /* Removes those of earlier iterations. What cannot be removed stays. */
 void checkpoint_prune(const char *run, uint64_t oldest);
 
-/* One stage's file alone, without a manifest: what an agent keeps. */
-int checkpoint_read_shard(const char *path, struct stage *s, struct error *err);
-
 #endif

@@ -34,6 +34,7 @@ struct safetensors; /* opaque */
  * not such a file, damaged, or cut short, then or later; other errors are the system's. */
 int safetensors_open(struct safetensors **out, const char *path, struct error *err);
 void safetensors_close(struct safetensors *s); /* NULL is allowed */
+/* All that the table has: for tests and fuzzers; programs find theirs by name. */
 size_t safetensors_count(const struct safetensors *s);
 const struct safetensors_entry *safetensors_at(const struct safetensors *s, size_t i);
 const struct safetensors_entry *safetensors_find(const struct safetensors *s, const char *name);

@@ -308,6 +308,7 @@ static void damage_is_refused(void **state)
 {
 	struct fixture *f = *state;
 	struct stage *s = trainer_stages(f->trainer)[1];
+	struct safetensors *cut_short;
 	uint64_t before = stage_hash(s);
 	char path[128], *data;
 	size_t size;
@@ -325,7 +326,8 @@ static void damage_is_refused(void **state)
 	}
 	for (size_t cut = 0; cut < size; cut += size / 23) {
 		assert_int_equal(file_write(path, data, cut, 0644, &err), 0);
-		assert_true(checkpoint_read_shard(path, s, &err) < 0);
+		assert_true(checkpoint_read_stage(f->folder, s, &err) < 0);
+		assert_int_equal(safetensors_open(&cut_short, path, &err), -EINVAL);
 		assert_non_null(strstr(err.text, path));
 	}
 	unlink(path);

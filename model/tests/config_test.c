@@ -170,13 +170,13 @@ static void the_table_covers_the_model(void **state)
 				end = 0;
 			assert_int_equal(t.tensors[i].offset, end);
 			end += t.tensors[i].count;
-			assert_ptr_equal(tensor_find(&t, t.tensors[i].name), &t.tensors[i]);
+			for (size_t k = 0; k < i; k++)
+				assert_string_not_equal(t.tensors[k].name, t.tensors[i].name);
 		}
 		for (uint32_t s = 0; s < c.n_stages; s++)
 			sum += tensor_table_parameters(&t, s);
 		assert_true(count == 0 || count == sum);
 		count = sum;
-		assert_null(tensor_find(&t, "model.layers.7.mlp.up_proj.weight"));
 		tensor_table_free(&t);
 	}
 }

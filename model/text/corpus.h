@@ -31,7 +31,7 @@ struct corpus; /* opaque; read-only once made, so threads may share it */
  */
 int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t sequence,
 	       uint64_t seed, struct error *err);
-/* The same from bytes in memory, copied. */
+/* The same from bytes in memory, copied: for tests. */
 int corpus_from_text(struct corpus **out, const char *text, size_t size, uint32_t sequence,
 		     uint64_t seed, struct error *err);
 void corpus_free(struct corpus *c); /* NULL is allowed */
@@ -39,8 +39,8 @@ void corpus_free(struct corpus *c); /* NULL is allowed */
 uint64_t corpus_hash(const struct corpus *c);  /* of the bytes */
 size_t corpus_bytes(const struct corpus *c);   /* tokens, twice that in shards */
 uint32_t corpus_vocab(const struct corpus *c); /* tokens are below; 256 for bytes */
-size_t corpus_samples(const struct corpus *c); /* in one epoch, all shards */
-/* Of the part held back. */
+/* In one epoch, all shards; of the part held back. Public for tests. */
+size_t corpus_samples(const struct corpus *c);
 size_t corpus_validation_samples(const struct corpus *c);
 
 /* Microbatch number `position` (from 0, without end) of shard < n_shards: tokens and targets

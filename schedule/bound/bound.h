@@ -35,7 +35,7 @@ double bound_beside(struct bound *b, int64_t runs);
 /* For an answer: as many steps as take little time, some tens of milliseconds where there are few nodes. The
  * bound then. */
 double bound_answer(struct bound *b);
-/* The bound so far: valid at any time. */
+/* The bound so far: valid at any time. This and bound_step are public for tests. */
 double bound_s(const struct bound *b);
 
 #endif

@@ -107,7 +107,7 @@ void screen_vertical(struct screen *s, int x, int y, int h); /* the line between
 void screen_box(struct screen *s, struct rect r, const char *title); /* cleared inside */
 
 /* The glyphs as UTF-8 lines, trailing blanks cut; and the styles, a letter a cell. Free it.
- * NULL: no memory. */
+ * NULL: no memory. The styles are for tests. */
 char *screen_dump(const struct screen *s);
 char *screen_dump_styles(const struct screen *s);
 

@@ -36,7 +36,7 @@ struct theme {
 
 /* What is used when no file is found: no colours, only attributes. */
 void theme_plain(struct theme *out);
-/* `name` (for messages) and the text. On error *out is untouched. -EINVAL. */
+/* `name` (for messages) and the text. On error *out is untouched. -EINVAL. Public for tests. */
 int theme_parse(struct theme *out, const char *name, const char *json, struct error *err);
 /* A name or a path (with '/' or ".json"). Names are looked for in each of `folders` (NULL
  * ends). */
