@@ -131,7 +131,7 @@ static void tell_links(struct controller *c, struct console *only)
 	struct msg_link *links = malloc(LINKS_TOLD * sizeof(*links));
 	uint32_t n = 0;
 
-	for (int all = 0; links && all <= (only != NULL); all++) {
+	for (int all = 0; links && all <= (only ? 1 : 0); all++) {
 		for (uint32_t i = 0; i < c->n_members; i++)
 			for (uint32_t k = 0; k < c->members[i].n_links; k++) {
 				struct observed_link *s = &c->members[i].links[k];
