@@ -159,6 +159,26 @@ static void wrong_keys_and_prologues_are_refused(void **state)
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), -EINVAL);
 }
 
+/* The point at zero, with which everybody shares the same nothing: as the static key, and as the ephemeral one. */
+static void a_key_that_shares_nothing_is_refused(void **state)
+{
+	(void)state;
+	struct parties p;
+	struct noise i, r, ready;
+	struct keys_identity nobody;
+	uint8_t m1[13 + NOISE_FIRST_EXTRA], payload[64];
+	begin(&p, &i, &ready);
+	nobody = p.initiator;
+	memset(nobody.public.bytes, 0, sizeof(nobody.public.bytes));
+	noise_init(&i, true, &nobody, &p.responder.public, prologue, strlen(prologue));
+	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), 0);
+	r = ready;
+	assert_int_equal(noise_read_first_key(&r, m1, sizeof(m1)), 0); /* it is what the sender says it is */
+	assert_int_equal(noise_read_first_payload(&r, m1, sizeof(m1), payload), -EBADMSG);
+	memset(m1, 0, KEYS_BYTES);
+	assert_int_equal(noise_read_first_key(&ready, m1, sizeof(m1)), -EBADMSG);
+}
+
 static void the_window_knows_what_it_saw(void **state)
 {
 	(void)state;
@@ -221,6 +241,7 @@ int main(void)
 		cmocka_unit_test(agrees_with_another_implementation),
 		cmocka_unit_test(every_flipped_bit_is_refused),
 		cmocka_unit_test(wrong_keys_and_prologues_are_refused),
+		cmocka_unit_test(a_key_that_shares_nothing_is_refused),
 		cmocka_unit_test(the_window_knows_what_it_saw),
 		cmocka_unit_test(both_ciphers_seal),
 	};
