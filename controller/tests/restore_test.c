@@ -1,0 +1,249 @@
+/* A run that goes back to a checkpoint: who is asked to read what, in which order, and what then holds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "controller/tests/under_way.h"
+#include "controller/weights/restore.h"
+#include "store/store.h"
+
+enum { OLDER = 2, NEWER = 4, COMMITTED = 6, FILE_HASH = 700 };
+
+/* The file of a stage of an iteration lies on the machine of that node. */
+static void saved(struct controller *c, uint64_t iteration, uint8_t stage, uint16_t node)
+{
+	struct store_shard k = { .iteration = iteration, .stage = stage, .node = node,
+				 .host = c->members[node].hello.host, .hash = FILE_HASH + stage, .bytes = 1 };
+
+	assert_int_equal(store_shard(c->store, &k, NULL), 0);
+}
+
+static void holds(struct controller *c, uint16_t node, uint8_t stage)
+{
+	struct member *m = &c->members[node];
+
+	m->held_stage = m->beat.stage = stage;
+	m->holds = m->beat.committed = c->committed;
+}
+
+/* The first stage is lost: its nodes are new processes. n04 and n05 hold the second, n03 is new. Both checkpoints lie
+ * on the machines of n01 and n04, and every node has one of its own. */
+static int begin(void **state)
+{
+	struct controller *c = *state = under_way_of(NODES, EACH);
+
+	for (uint64_t i = 1; i <= COMMITTED; i++) {
+		struct store_commit commit = { .iteration = i, .epoch = 1, .scale = 1, .lr = 1e-3f, .alive = NODES,
+					       .path_length = 2 };
+
+		assert_int_equal(store_commit(c->store, &commit, NULL), 0);
+	}
+	c->committed = COMMITTED;
+	c->iteration = COMMITTED + 1;
+	c->phase = PHASE_STALLED;
+	c->options.overdue_us = 20 * SECOND; /* nobody is late */
+	for (uint16_t i = 0; i < NODES; i++) {
+		struct member *m = &c->members[i];
+
+		snprintf(m->hello.host, sizeof(m->hello.host), "machine%d", i);
+		m->hello.saves = true;
+		m->replica = false;
+		m->held_stage = m->beat.stage = MSG_NO_STAGE;
+	}
+	for (int k = 0; k < 2; k++) {
+		saved(c, k ? NEWER : OLDER, 0, 1);
+		saved(c, k ? NEWER : OLDER, 1, 4);
+	}
+	holds(c, 4, 1);
+	holds(c, 5, 1);
+	return 0;
+}
+
+/* It has read its file. */
+static void has_read(struct controller *c, uint16_t node)
+{
+	struct member *m = &c->members[node];
+
+	assert_true(m->restoring);
+	m->ready = true;
+	m->holds = c->restore.iteration;
+	m->hash = 1000u + node;
+	restore_turn(c);
+}
+
+static void cannot_read(struct controller *c, uint16_t node)
+{
+	struct msg_unready u = { .assignment = c->members[node].assignment, .text = "it is cut short" };
+
+	assert_true(c->members[node].restoring);
+	restore_failed(c, &c->members[node], &u);
+	restore_turn(c);
+}
+
+static void whose_machine_has_the_file_reads_it(void **state)
+{
+	struct controller *c = *state;
+
+	assert_true(restore_checkpoint(c));
+	assert_true(c->restore.active);
+	assert_int_equal(c->restore.iteration, NEWER);
+	assert_int_equal(c->restore.lost, 1);
+	assert_int_equal(c->restore.who[0], 1);
+	assert_int_equal(c->restore.who[1], 4);
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(c->members[i].restoring, i == 1 || i == 4);
+}
+
+/* A folder may be shared: then one of the stage tries, if need be. */
+static void without_the_file_one_of_the_stage_tries(void **state)
+{
+	struct controller *c = *state;
+
+	c->members[1].marked = c->members[4].marked = true;
+	assert_true(restore_checkpoint(c));
+	assert_true(c->restore.who[0] == 0 || c->restore.who[0] == 2);
+	assert_true(c->restore.who[1] == 3 || c->restore.who[1] == 5);
+}
+
+/* Who has the file of another stage takes that stage's place, where its own has others. */
+static void who_has_the_file_moves_to_its_stage(void **state)
+{
+	struct controller *c = *state;
+
+	saved(c, COMMITTED, 0, 4);
+	saved(c, COMMITTED, 1, 4);
+	assert_true(restore_checkpoint(c));
+	assert_int_equal(c->restore.iteration, COMMITTED);
+	assert_int_equal(c->restore.who[0], 4);
+	assert_int_equal(c->cluster->nodes[4].stage, 0);
+	assert_int_not_equal(c->restore.who[1], 4);
+	assert_int_equal(c->cluster->nodes[c->restore.who[1]].stage, 1);
+}
+
+/* Had it read a file, and the other could not be read, its stage would be lost as well. */
+static void the_last_of_a_stage_reads_after_those_that_are_lost(void **state)
+{
+	struct controller *c = *state;
+
+	c->members[3].marked = true;
+	for (uint16_t last = 4; last <= 5; last++) {
+		uint16_t other = last == 4 ? 5 : 4;
+
+		c->members[other].marked = true;
+		assert_true(restore_checkpoint(c));
+		assert_int_equal(c->restore.lost, 1);
+		assert_int_equal(c->restore.who[1], -1);
+		restore_turn(c);
+		assert_int_equal(c->restore.who[1], -1);
+		has_read(c, 1);
+		assert_int_equal(c->restore.who[1], last);
+		c->members[other].marked = false;
+		c->members[1].ready = false;
+	}
+}
+
+static void once_all_have_read_the_run_is_back_there(void **state)
+{
+	struct controller *c = *state;
+	uint64_t last;
+
+	assert_true(restore_checkpoint(c));
+	has_read(c, 4);
+	assert_true(c->restore.active);
+	assert_int_equal(c->committed, COMMITTED);
+	has_read(c, 1);
+	assert_false(c->restore.active);
+	assert_int_equal(c->committed, NEWER);
+	assert_int_equal(store_last_commit(c->store, &last, NULL), 0);
+	assert_int_equal(last, NEWER);
+	for (int i = 0; i < NODES; i++) {
+		assert_int_equal(c->members[i].replica, i == 1 || i == 4);
+		assert_false(c->members[i].restoring);
+	}
+	assert_true(requests_any(&c->requests)); /* the iteration begins anew */
+}
+
+/* Each that may have it is asked, then the checkpoint before. */
+static void what_nobody_can_read_is_given_up_for_an_older_one(void **state)
+{
+	struct controller *c = *state;
+
+	assert_true(restore_checkpoint(c));
+	cannot_read(c, 1);
+	assert_true(c->restore.active);
+	assert_int_equal(c->restore.who[0], 0);
+	cannot_read(c, 0);
+	assert_int_equal(c->restore.who[0], 2);
+	cannot_read(c, 2);
+	assert_false(c->restore.active);
+	assert_int_equal(c->committed, COMMITTED);
+	for (int i = 0; i < NODES; i++)
+		assert_false(c->members[i].restoring);
+	assert_true(restore_checkpoint(c));
+	assert_int_equal(c->restore.iteration, OLDER);
+}
+
+/* Those that were away were not asked: once one is back, the newer one may be read after all. */
+static void who_comes_back_may_read_the_newer_one(void **state)
+{
+	struct controller *c = *state;
+
+	for (int i = 0; i < DATA; i++)
+		c->members[i].state = NODE_DEAD;
+	assert_true(restore_checkpoint(c));
+	assert_false(c->restore.active);
+	assert_true(restore_checkpoint(c));
+	assert_false(restore_checkpoint(c)); /* there is no older one */
+	c->members[1].state = NODE_JOINING;
+	restore_look_again(c);
+	assert_true(restore_checkpoint(c));
+	assert_int_equal(c->restore.iteration, NEWER);
+	assert_int_equal(c->restore.who[0], 1);
+}
+
+static void who_dies_over_it_is_replaced(void **state)
+{
+	struct controller *c = *state;
+
+	assert_true(restore_checkpoint(c));
+	c->members[1].state = NODE_DEAD;
+	restore_turn(c);
+	assert_int_equal(c->restore.who[0], 0);
+	assert_int_equal(c->restore.who[1], 4);
+	has_read(c, 0);
+	has_read(c, 4);
+	assert_int_equal(c->committed, NEWER);
+}
+
+/* A checkpoint that lacks a stage's file is none. */
+static void half_a_checkpoint_is_none(void **state)
+{
+	struct controller *c = *state;
+
+	saved(c, COMMITTED, 1, 4);
+	assert_true(restore_checkpoint(c));
+	assert_int_equal(c->restore.iteration, NEWER);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, under_way_end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(whose_machine_has_the_file_reads_it),
+		TEST(without_the_file_one_of_the_stage_tries),
+		TEST(who_has_the_file_moves_to_its_stage),
+		TEST(the_last_of_a_stage_reads_after_those_that_are_lost),
+		TEST(once_all_have_read_the_run_is_back_there),
+		TEST(what_nobody_can_read_is_given_up_for_an_older_one),
+		TEST(who_comes_back_may_read_the_newer_one),
+		TEST(who_dies_over_it_is_replaced),
+		TEST(half_a_checkpoint_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
