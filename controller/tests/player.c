@@ -655,7 +655,7 @@ void world_work(struct world *w)
 static struct door *door_with(const char *const *more)
 {
 	const char *options[32] = { "--agents", "9", "--stages", "3,3,3", "--skip", "1", "--time-scale", "0",
-				    "--iterations", "1000", "--silence-ms", "3000", "--overdue-s", "1" };
+				    "--iterations", "1000000", "--silence-ms", "3000", "--overdue-s", "1" };
 	size_t n = 0;
 
 	while (options[n])
