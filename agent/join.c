@@ -46,7 +46,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	if (gethostname(h->host, sizeof(h->host) - 1) < 0)
 		snprintf(h->host, sizeof(h->host), "unknown");
 	h->pid = getpid();
-	if (a->standing == STAND_READY) {
+	if (a->standing == STAND_READY && !restore_unused(a)) {
 		h->run = a->run.run;
 		h->stage = a->stage;
 		h->committed = a->committed;

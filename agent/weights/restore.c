@@ -19,6 +19,7 @@ struct restore {
 	uint32_t done; /* of order.n_from */
 	struct fetch fetch;
 	bool loading; /* the worker is at it */
+	bool made;    /* the stage was made so, of its neighbours */
 };
 
 int restore_new(struct restore **out)
@@ -42,7 +43,7 @@ void restore_forget(struct agent *a)
 {
 	fetch_end(&a->restore->fetch);
 	a->restore->done = 0;
-	a->restore->loading = false;
+	a->restore->loading = a->restore->made = false;
 }
 
 static void tell_unready(struct agent *a, const char *why, int64_t now_us)
@@ -157,6 +158,7 @@ void restore_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	if (++r->done < r->order.n_from)
 		return;
 	r->wanted = false;
+	r->made = r->order.kind == RESTORE_AVERAGE;
 	a->committed = r->order.iteration;
 	a->standing = STAND_MEASURING;
 }
@@ -188,6 +190,11 @@ void restore_turn(struct agent *a, int64_t now_us)
 bool restore_wanted(const struct agent *a)
 {
 	return a->restore->wanted;
+}
+
+bool restore_unused(const struct agent *a)
+{
+	return a->restore->made && a->iteration == 0 && a->committed == a->restore->order.iteration;
 }
 
 void restore_cancel(struct agent *a)

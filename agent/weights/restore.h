@@ -18,6 +18,8 @@ void restore_free(struct restore *r);  /* NULL is allowed */
 
 void restore_begin(struct agent *a, const struct msg_restore *m);
 bool restore_wanted(const struct agent *a); /* the newest assignment is one */
+/* The stage was made of its neighbours, and no iteration has begun with it: that it is the run's may not be recorded. */
+bool restore_unused(const struct agent *a);
 void restore_cancel(struct agent *a);       /* another is newer */
 /* The file, into the job; false: it has no folder, and that is told. */
 bool restore_name_file(struct agent *a, struct job *job, int64_t now_us);
