@@ -32,6 +32,7 @@ struct save {
 	bool copying;          /* by the other worker */
 	bool writing;
 	struct msg_save order;
+	uint8_t stage; /* of the order */
 	struct save_job *job;
 };
 
@@ -78,29 +79,32 @@ static void tell_saved(struct agent *a, const struct msg_saved *s, int64_t now_u
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
-static void tell_not_saved(struct agent *a, const struct msg_save *order, const char *why,
+static void tell_not_saved(struct agent *a, const struct msg_save *order, uint8_t stage, const char *why,
 			   int64_t now_us)
 {
-	struct msg_saved s = { .iteration = order->iteration, .stage = a->stage };
+	struct msg_saved s = { .iteration = order->iteration, .stage = stage };
 
 	snprintf(s.text, sizeof(s.text), "%s", why);
 	tell_saved(a, &s, now_us);
 }
 
+/* A controller that took over may order what its predecessor did: that is answered once, when it is written. */
 void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us)
 {
 	struct save *s = a->save;
+	bool busy = s->wanted || s->copying || s->writing;
 
 	if (!a->options.run_dir || m->iteration != a->committed) {
-		tell_not_saved(a, m,
+		tell_not_saved(a, m, a->stage,
 			       a->options.run_dir ? "it holds another iteration"
 						  : "it has no --run-dir",
 			       now_us);
-	} else if (s->wanted || s->copying || s->writing) {
-		tell_not_saved(a, m, "the one before is still being written", now_us);
-	} else {
+	} else if (!busy) {
 		s->order = *m;
+		s->stage = a->stage;
 		s->wanted = true;
+	} else if (s->order.iteration != m->iteration || s->stage != a->stage) {
+		tell_not_saved(a, m, a->stage, "the one before is still being written", now_us);
 	}
 }
 
@@ -111,6 +115,10 @@ bool save_next_job(struct agent *a, struct job *job)
 	if (!s->wanted || a->standing != STAND_READY)
 		return false;
 	s->wanted = false;
+	if (s->order.iteration != a->committed || s->stage != a->stage) { /* assigned anew before the worker had time */
+		tell_not_saved(a, &s->order, s->stage, "it holds something else by now", a->now_us);
+		return false;
+	}
 	s->copying = true;
 	*job = (struct job){ .kind = JOB_STATE, .save = true };
 	return true;
@@ -123,12 +131,12 @@ void save_job_done(struct agent *a, struct job *job, int64_t now_us)
 
 	s->copying = false;
 	if (!j) {
-		tell_not_saved(a, &s->order, "no memory for a copy of the stage", now_us);
+		tell_not_saved(a, &s->order, s->stage, "no memory for a copy of the stage", now_us);
 		return;
 	}
 	*j = (struct save_job){ .run_dir = a->options.run_dir,
 				.config = a->config,
-				.stage = a->stage,
+				.stage = s->stage,
 				.order = s->order,
 				.state = job->out };
 	job->out = NULL;

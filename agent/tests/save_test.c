@@ -1,0 +1,115 @@
+/* Which orders to save its stage an agent takes, and which it answers with a no. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/tests/lone_agent.h"
+
+enum { STAGE = 1, COMMITTED = 4 };
+
+/* An agent without a worker or a controller: of what it tells only the number of messages counts (sequence). */
+static int begin(void **state)
+{
+	struct agent *a = lone_agent_new(1, 3);
+	struct error err;
+
+	a->options.run_dir = "/run/dir";
+	a->standing = STAND_READY;
+	a->stage = STAGE;
+	a->committed = COMMITTED;
+	assert_int_equal(save_new(&a->save, &err), 0);
+	*state = a;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct agent *a = *state;
+
+	save_free(a->save);
+	lone_agent_free(a);
+	return 0;
+}
+
+static void save(struct agent *a, uint64_t iteration)
+{
+	struct msg_save m = { .iteration = iteration };
+
+	save_begin(a, &m, 0);
+}
+
+static void what_it_holds_is_saved(void **state)
+{
+	struct agent *a = *state;
+	struct job job;
+
+	save(a, COMMITTED);
+	assert_true(save_wanted(a));
+	assert_true(save_next_job(a, &job));
+	assert_int_equal(job.kind, JOB_STATE);
+	assert_true(job.save);
+	assert_false(save_next_job(a, &job));
+	assert_int_equal(a->sequence, 0);
+}
+
+static void nothing_else_is(void **state)
+{
+	struct agent *a = *state;
+
+	save(a, COMMITTED - 1);
+	assert_int_equal(a->sequence, 1);
+	assert_false(save_wanted(a));
+}
+
+/* A controller that has taken over orders it again: the answer comes once it is written. */
+static void what_is_being_saved_is_not_refused(void **state)
+{
+	struct agent *a = *state;
+	struct job job;
+
+	save(a, COMMITTED);
+	save(a, COMMITTED);
+	assert_true(save_next_job(a, &job));
+	save(a, COMMITTED);
+	assert_int_equal(a->sequence, 0);
+	a->committed++;
+	save(a, COMMITTED + 1);
+	assert_int_equal(a->sequence, 1);
+}
+
+/* It was told to hold something else before the worker had time. */
+static void what_it_no_longer_holds_is_not(void **state)
+{
+	struct agent *a = *state;
+	struct job job;
+
+	for (int other = 0; other < 2; other++) {
+		a->stage = STAGE;
+		a->committed = COMMITTED;
+		save(a, COMMITTED);
+		a->standing = STAND_PREPARING;
+		assert_false(save_next_job(a, &job));
+		assert_true(save_wanted(a));
+		a->stage = other ? STAGE + 1 : STAGE;
+		a->committed = other ? COMMITTED : COMMITTED - 2;
+		a->standing = STAND_READY;
+		assert_false(save_next_job(a, &job));
+		assert_false(save_wanted(a));
+		assert_int_equal(a->sequence, other + 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+		TEST(what_it_holds_is_saved),
+		TEST(nothing_else_is),
+		TEST(what_is_being_saved_is_not_refused),
+		TEST(what_it_no_longer_holds_is_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
