@@ -21,6 +21,7 @@
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/console_messages.h"
+#include "controller/weights/restore.h"
 #include "model/hash.h"
 
 /* Attempts that a controller may use up, and how many controllers; of the many after these each has fewer, for they
@@ -168,6 +169,7 @@ int resume_begin(struct controller *c, struct error *err)
 	c->corpus_hash = store_run_of(c->store)->corpus_hash;
 	c->resumed = true;
 	c->iteration = c->committed + 1;
+	c->saving.last = restore_newest(c);
 	if (resume_numbers(generation, &c->first_attempt) != 0)
 		return error_set(err, -ERANGE, "%s: the run was taken over %llu times: no numbers are left for another",
 				 c->options.run_dir, (unsigned long long)generation);

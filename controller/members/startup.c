@@ -27,6 +27,7 @@
 #include "controller/planning/request.h"
 #include "controller/planning/replan.h"
 #include "controller/trust/agreement.h"
+#include "controller/weights/checkpoints.h"
 
 enum {
 	REGATHER_US = 1200000, /* and as many round trips of the longest link: connecting takes four */
@@ -453,6 +454,11 @@ static bool somebody_awaited(const struct controller *c)
 	return false;
 }
 
+static bool is_over(const struct controller *c)
+{
+	return c->options.iterations && c->committed >= c->options.iterations;
+}
+
 static int64_t regather_us(const struct controller *c)
 {
 	double longest_s = 0;
@@ -463,13 +469,14 @@ static int64_t regather_us(const struct controller *c)
 }
 
 /* After a takeover: once those are back who were there at the last commit, or when time is up and
- * every stage is held by somebody. */
+ * every stage is held by somebody. Of a run that is over the last checkpoint may be missing: it is written if they
+ * can, and nothing is computed again for it. */
 static void gather_again(struct controller *c)
 {
 	int64_t waited = c->now_us - c->committed_us;
 	uint32_t ready = 0, here = 0;
 
-	if (c->options.iterations && c->committed >= c->options.iterations) {
+	if (is_over(c) && (checkpoint_is_there(c) || waited > c->options.gather_us)) {
 		controller_finish(c, 0, "done"); /* the predecessor died telling the agents */
 		return;
 	}
@@ -497,7 +504,7 @@ static void gather_again(struct controller *c)
 		}
 	}
 	if (!replicas_everywhere(c)) {
-		gather_without(c, here == c->n_members || waited > c->options.gather_us);
+		gather_without(c, !is_over(c) && (here == c->n_members || waited > c->options.gather_us));
 		return;
 	}
 	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,

@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "controller/history/resume.h"
 #include "controller/iteration/commit.h"
@@ -460,6 +462,32 @@ static void saves(struct controller *c, int node, uint8_t stage, uint64_t iterat
 	checkpoint_saved(c, &c->members[node], &r);
 }
 
+/* The controller dies right after the one, or the other, was written. */
+static void a_manifest_is_there_before_the_record_says_so(void **state)
+{
+	struct controller *c = committed(state);
+	struct store *other = NULL;
+	char path[128], lock[128];
+
+	snprintf(lock, sizeof(lock), "%s/run.lock", c->options.run_dir);
+	snprintf(path, sizeof(path), "%s/checkpoints/%08d/manifest.json", c->options.run_dir, COMMITTED);
+	c->saving.iteration = COMMITTED;
+	for (int node = 0; node < NODES; node += DATA) {
+		assert_int_equal(access(path, F_OK), -1);
+		c->members[node].saving = COMMITTED;
+		c->members[node].saving_stage = (uint8_t)(node / DATA);
+		if (node > 0) { /* another controller is the writer by now: nothing more is recorded */
+			assert_int_equal(unlink(lock), 0);
+			assert_int_equal(store_resume(&other, c->options.run_dir, NULL), 0);
+		}
+		saves(c, node, (uint8_t)(node / DATA), COMMITTED);
+	}
+	assert_int_equal(shards(c), 1);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(c->saving.last, 0);
+	store_close(other);
+}
+
 static void only_who_was_told_has_saved(void **state)
 {
 	struct controller *c = committed(state);
@@ -502,6 +530,7 @@ int main(void)
 		TEST(who_comes_alone_is_taken),
 		TEST(what_was_not_told_is_not_recorded),
 		TEST(a_keeper_tells_of_its_copy),
+		TEST(a_manifest_is_there_before_the_record_says_so),
 		TEST(only_who_was_told_has_saved),
 	};
 

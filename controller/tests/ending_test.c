@@ -28,6 +28,15 @@ static int world_open_short(void **state)
 	return 0;
 }
 
+static int world_open_patient(void **state)
+{
+	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "5", "--iterations", "7", "--overdue-s", "60",
+				  NULL };
+
+	*state = world_new(options);
+	return 0;
+}
+
 static int world_open_unsaved(void **state)
 {
 	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "0", NULL };
@@ -78,6 +87,43 @@ static void after_the_last_iteration(void **state)
 	run_ends(w, "done");
 	assert_int_equal(w->console.committed, 7);
 	saved_at_the_end(w);
+}
+
+/* By the controller itself: it may be gone before a console has found it. */
+static bool logged(const struct world *w, const char *words)
+{
+	char path[96], line[512];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/log", w->door->folder);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		found = found || strstr(line, words);
+	fclose(f);
+	return found;
+}
+
+/* The controller is killed when all is committed, and one stage is not written yet. */
+static void also_under_a_successor(void **state)
+{
+	const char *options[] = { NULL };
+	struct world *w = *state;
+
+	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed >= 5);
+	for (int i = 0; i < PLAYERS; i++)
+		w->lies[i] = w->players[i].stage == 1 ? SAVES_NOT : HONEST;
+	WORLD_UNTIL(w, w->console.committed == 7);
+	assert_false(says(w, "the run ends"));
+	for (int i = 0; i < PLAYERS; i++)
+		w->lies[i] = HONEST;
+	door_restart(w->door, options);
+	for (int64_t give_up = clock_monotonic_us() + 40000000;
+	     !logged(w, "the run ends: done") && clock_monotonic_us() < give_up;)
+		world_turn(w);
+	assert_true(logged(w, "the run ends: done"));
+	assert_true(logged(w, "checkpoint of it7:"));
 }
 
 static void when_the_operator_says_so(void **state)
@@ -157,6 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(after_the_last_iteration, world_open_short),
+		TEST(also_under_a_successor, world_open_patient),
 		TEST(when_the_operator_says_so, world_open),
 		TEST(at_a_signal, world_open),
 		TEST(who_does_not_write_is_not_waited_for, world_open),

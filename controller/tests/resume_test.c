@@ -275,6 +275,66 @@ static void for_a_stage_that_nobody_holds(void **state)
 	assert_int_equal(c->phase, PHASE_PLANNING);
 }
 
+/* ---- all is committed ---- */
+
+static int take_over_the_end(void **state)
+{
+	take_over(state);
+	((struct taken_over *)*state)->c->options.iterations = COMMITS;
+	((struct taken_over *)*state)->c->options.checkpoint_every = 50;
+	return 0;
+}
+
+static void those_who_hold_it_write_it(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	assert_false(goes_on(c, 1));
+	for (int i = 0; i < N; i++)
+		comes_back(c, i, true);
+	assert_true(goes_on(c, 2));
+	assert_int_equal(c->phase, PHASE_PLANNING);
+}
+
+/* They have ended, or were told to, or others have come in their place. */
+static void that_nobody_holds_cannot_be_written(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	for (int i = 0; i < N; i++)
+		comes_back(c, i, i > 0);
+	assert_false(goes_on(c, c->options.gather_us));
+	assert_true(goes_on(c, c->options.gather_us + 1));
+	assert_int_equal(c->phase, PHASE_FINISHED);
+	assert_int_equal(c->ending.exit_status, 0);
+}
+
+static void nobody_comes_to_write_it(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	assert_false(goes_on(c, c->options.gather_us));
+	assert_true(goes_on(c, c->options.gather_us + 1));
+	assert_int_equal(c->phase, PHASE_FINISHED);
+	assert_int_equal(c->ending.exit_status, 0);
+}
+
+/* By the record its checkpoint is there. */
+static void it_is_written(void **state)
+{
+	struct taken_over *t = *state;
+	struct store_shard shard = { .iteration = COMMITS, .host = "here", .hash = 5, .bytes = 9 };
+
+	for (shard.stage = 0; shard.stage < 2; shard.stage++)
+		assert_int_equal(store_shard(t->c->store, &shard, NULL), 0);
+	end(t->c);
+	begin(t);
+	t->c->options.iterations = COMMITS;
+	t->c->options.checkpoint_every = 50;
+	assert_true(goes_on(t->c, 1));
+	assert_int_equal(t->c->phase, PHASE_FINISHED);
+}
+
 /* It was reading a checkpoint when the predecessor died, and tells its successor of that. */
 static void what_a_predecessor_ordered_does_not_count(void **state)
 {
@@ -361,6 +421,8 @@ static void every_controller_has_its_own_numbers(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, take_over, let_go)
 
+#define AT_THE_END(name) cmocka_unit_test_setup_teardown(name, take_over_the_end, let_go)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +438,10 @@ int main(void)
 		TEST(for_a_stage_that_nobody_holds),
 		TEST(what_a_predecessor_ordered_does_not_count),
 		TEST(a_marked_one_stays_out),
+		AT_THE_END(those_who_hold_it_write_it),
+		AT_THE_END(that_nobody_holds_cannot_be_written),
+		AT_THE_END(nobody_comes_to_write_it),
+		AT_THE_END(it_is_written),
 		TEST(a_plans_file_is_not_needed),
 		TEST(hashes_of_an_earlier_build_are_not_gone_on_with),
 		cmocka_unit_test(every_controller_has_its_own_numbers),

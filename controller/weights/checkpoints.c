@@ -87,13 +87,18 @@ static bool being_written(const struct controller *c)
 	return any && c->now_us - c->saving.asked_us < most_us;
 }
 
+bool checkpoint_is_there(const struct controller *c)
+{
+	return !c->options.checkpoint_every || !c->committed || c->saving.last == c->committed;
+}
+
 /* One that is still being written comes first: agents write one at a time. */
 bool checkpoint_last(struct controller *c)
 {
 	struct checkpointing *s = &c->saving;
 
 	s->awaited = false;
-	if (!c->options.checkpoint_every || !c->committed || s->last == c->committed)
+	if (checkpoint_is_there(c))
 		return false;
 	if (!being_written(c)) {
 		if (s->iteration == c->committed) {
@@ -105,9 +110,9 @@ bool checkpoint_last(struct controller *c)
 	return s->awaited = s->iteration != 0;
 }
 
-static void finish_checkpoint(struct controller *c)
+static bool write_manifest(struct controller *c)
 {
-	struct checkpointing *s = &c->saving;
+	const struct checkpointing *s = &c->saving;
 	struct checkpoint k = {
 		.config = c->model,
 		.recipe = c->recipe,
@@ -118,16 +123,25 @@ static void finish_checkpoint(struct controller *c)
 	};
 	struct error err = { "" };
 
+	if (checkpoint_save_manifest(c->options.run_dir, &k, s->hashes, &err) == 0)
+		return true;
+	note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
+	return false;
+}
+
+static void finish_checkpoint(struct controller *c, bool written)
+{
+	struct checkpointing *s = &c->saving;
+
 	s->before_last = s->last;
 	s->last = s->iteration;
-	if (checkpoint_save_manifest(c->options.run_dir, &k, s->hashes, &err) != 0)
-		note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
-	else
+	if (written)
 		checkpoint_prune(c->options.run_dir, s->before_last);
 	note(c, NOTE_LOG, -1, 0, "checkpoint of it%llu: %.1f MB on disk",
 	     (unsigned long long)s->iteration, (double)s->bytes * 1e-6);
 }
 
+/* The manifest is written before the record says that all is there: a successor need not look for it. */
 void checkpoint_saved(struct controller *c, struct member *m, const struct msg_saved *r)
 {
 	struct checkpointing *s = &c->saving;
@@ -139,6 +153,7 @@ void checkpoint_saved(struct controller *c, struct member *m, const struct msg_s
 				     .bytes = r->bytes,
 				     .wall_us = clock_wall_us() };
 	struct error err = { "" };
+	bool last, written = false;
 
 	if (m->saving == 0 || r->iteration != m->saving || r->stage != m->saving_stage) {
 		admission_stray(c, m, "tells of checkpoints that nobody asked it for");
@@ -152,6 +167,11 @@ void checkpoint_saved(struct controller *c, struct member *m, const struct msg_s
 	}
 	if (r->iteration != s->iteration || r->stage >= c->cluster->n_stages)
 		return; /* of a checkpoint that was given up */
+	last = !s->saved[r->stage] && s->n_saved + 1 == (uint32_t)c->cluster->n_stages;
+	if (!s->saved[r->stage])
+		s->hashes[r->stage] = r->hash;
+	if (last)
+		written = write_manifest(c);
 	if (store_shard(c->store, &shard, &err) != 0) {
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 		return;
@@ -159,8 +179,8 @@ void checkpoint_saved(struct controller *c, struct member *m, const struct msg_s
 	if (s->saved[r->stage])
 		return;
 	s->saved[r->stage] = true;
-	s->hashes[r->stage] = r->hash;
+	s->n_saved++;
 	s->bytes += r->bytes;
-	if (++s->n_saved == (uint32_t)c->cluster->n_stages)
-		finish_checkpoint(c);
+	if (last)
+		finish_checkpoint(c, written);
 }

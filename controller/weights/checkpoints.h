@@ -25,6 +25,8 @@ struct checkpointing {
 
 void checkpoint_when_due(struct controller *c); /* after a commit */
 void checkpoint_saved(struct controller *c, struct member *m, const struct msg_saved *r);
+/* The last commit is on the nodes' disks, or need not be. */
+bool checkpoint_is_there(const struct controller *c);
 /* Before the end: the last commit is written, too. True while the run is to wait for that. */
 bool checkpoint_last(struct controller *c);
 

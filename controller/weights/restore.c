@@ -76,6 +76,24 @@ static uint64_t newest_checkpoint(const struct controller *c, const struct kept_
 	return 0;
 }
 
+static uint64_t read_shards(struct controller *c, struct shards *s, uint64_t below)
+{
+	struct error err = { "" };
+
+	if (store_each_shard(c->store, see_shard, s, &err) != 0)
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	return newest_checkpoint(c, s->list, s->n, below);
+}
+
+uint64_t restore_newest(struct controller *c)
+{
+	struct shards s = { NULL, 0, 0 };
+	uint64_t newest = read_shards(c, &s, UINT64_MAX);
+
+	free(s.list);
+	return newest;
+}
+
 /* ---- who reads it ---- */
 
 static bool has_tried(const struct restoring *r, const struct member *m)
@@ -258,12 +276,8 @@ bool restore_checkpoint(struct controller *c)
 {
 	struct restoring *r = &c->restore;
 	struct shards s = { NULL, 0, 0 };
-	struct error err = { "" };
-	uint64_t k;
+	uint64_t k = read_shards(c, &s, r->below ? r->below : UINT64_MAX);
 
-	if (store_each_shard(c->store, see_shard, &s, &err) != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	k = newest_checkpoint(c, s.list, s.n, r->below ? r->below : UINT64_MAX);
 	if (k == 0) {
 		free(s.list);
 		return false;

@@ -38,6 +38,7 @@ struct restoring {
 	float weights[2];
 };
 
+uint64_t restore_newest(struct controller *c); /* the newest checkpoint that is whole, by the record; 0 none */
 bool restore_checkpoint(struct controller *c); /* begins; false: there is none */
 /* Begins; false: nothing can stand in the stage's place. */
 bool restore_average(struct controller *c, int stage, struct member *taker);
