@@ -532,6 +532,30 @@ void record_hash(struct controller *c, const struct member *m, uint8_t stage,
 		log_line(&c->log, LOG_ERROR, "%s", err.text);
 }
 
+struct sought {
+	uint64_t hash;
+	uint8_t stage;
+	bool found;
+};
+
+static int seek_hash(void *context, const struct store_hash *h)
+{
+	struct sought *s = context;
+
+	s->found = s->found || (h->stage == s->stage && h->hash == s->hash);
+	return 0;
+}
+
+bool record_has_hash(const struct controller *c, uint8_t stage, uint64_t iteration, uint64_t hash)
+{
+	struct sought s = { .hash = hash, .stage = stage };
+	struct error err = { "" };
+
+	if (store_each_hash(c->store, iteration, seek_hash, &s, &err) != 0)
+		return false;
+	return s.found;
+}
+
 void record_forget_hash(struct controller *c, const struct member *m, uint8_t stage,
 			uint64_t iteration, uint64_t hash)
 {

@@ -2,6 +2,7 @@
 #ifndef CONTROLLER_HISTORY_RECORD_H
 #define CONTROLLER_HISTORY_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,6 +57,8 @@ void record_keep(struct controller *c, const struct msg_see_iteration *see);
 void record_keep_validation(struct controller *c, const struct msg_see_validation *v);
 void record_hash(struct controller *c, const struct member *m, uint8_t stage,
 		 uint64_t iteration, uint64_t hash);
+/* Whether anybody told that hash of the stage's weights after that commit. */
+bool record_has_hash(const struct controller *c, uint8_t stage, uint64_t iteration, uint64_t hash);
 /* What it told is not of the run's weights, and nothing was made of them. */
 void record_forget_hash(struct controller *c, const struct member *m, uint8_t stage,
 			uint64_t iteration, uint64_t hash);

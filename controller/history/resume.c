@@ -21,6 +21,7 @@
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/console_messages.h"
+#include "controller/weights/copies.h"
 #include "controller/weights/restore.h"
 #include "model/hash.h"
 
@@ -190,29 +191,64 @@ int resume_begin(struct controller *c, struct error *err)
 
 /* ---- agents that were here before ---- */
 
+/* Further on is only who holds what the run has gone back from, and will compute anew. */
+static bool is_last_or_before(const struct controller *c, uint64_t iteration)
+{
+	return iteration == c->committed || iteration + 1 == c->committed;
+}
+
+/* A copy that cannot follow is let go. */
+static void take_copy(struct controller *c, struct member *m)
+{
+	const struct msg_hello *h = &m->hello;
+
+	if (h->keeps >= c->cluster->n_stages)
+		return;
+	m->keeps = h->keeps;
+	if (!is_last_or_before(c, h->kept)) {
+		copies_release(c, m);
+		return;
+	}
+	m->kept = true;
+	m->kept_holds = h->kept;
+}
+
+/* To who may have missed it, while nobody else may have its stage: if it has that sum it answers MSG_COMMITTED, of its
+ * weights and of its copy. */
+static void tell_again(struct controller *c, struct member *m)
+{
+	struct msg again = { .type = MSG_COMMIT, .u.commit = c->last_commit };
+	bool copy = m->kept && m->kept_holds < c->committed;
+	bool awaited = c->phase == PHASE_GATHERING || c->phase == PHASE_STALLED;
+
+	if (!awaited || c->last_commit.iteration != c->committed || (m->hello.committed + 1 != c->committed && !copy) ||
+	    member_send(c, m, &again) != 0)
+		return;
+	m->commit_told = c->committed;
+	m->copy_told = copy ? c->committed : 0;
+}
+
 void resume_member(struct controller *c, struct member *m)
 {
 	const struct msg_hello *h = &m->hello;
-	struct msg again = { .type = MSG_COMMIT, .u.commit = c->last_commit };
+	bool gathering = c->phase == PHASE_GATHERING;
 
 	if (!c->resumed)
 		return;
-	if (c->committed == 0 && (h->run != c->run || h->stage != member_stage(c, m))) {
+	if (gathering && c->committed == 0 && (h->run != c->run || h->stage != member_stage(c, m))) {
 		members_assign(c, m, member_stage(c, m), false); /* the seed's weights */
 		return;
 	}
 	if (h->run != c->run)
 		return;
-	if (h->keeps < c->cluster->n_stages && h->kept + 1 >= c->committed) {
-		m->keeps = h->keeps;
-		m->kept = true;
-		m->kept_holds = h->kept;
-	}
-	if (h->committed + 1 == c->committed || h->kept + 1 == c->committed)
-		m->commit_told = member_send(c, m, &again) == 0 ? c->committed : 0; /* it answers MSG_COMMITTED if it has that sum */
+	take_copy(c, m);
+	tell_again(c, m);
+	if (!h->hash || h->committed > c->committed)
+		return;
 	m->held_stage = h->stage;
 	m->holds = h->committed;
-	if (!h->hash || h->committed != c->committed || h->stage != member_stage(c, m))
+	m->unready_us = c->now_us;
+	if (!gathering || h->committed != c->committed || h->stage != member_stage(c, m))
 		return;
 	m->ready = true;
 	m->assignment = 0;

@@ -13,7 +13,8 @@ int resume_begin(struct controller *c, struct error *err);
 /* The first number of attempts, and of faults, of the n-th controller that takes over: above all that the ones before
  * it may have used. -ERANGE: none is left. Public for tests. */
 int resume_numbers(uint64_t generation, uint32_t *first);
-/* While gathering: agents that hold the run's weights go on with them. */
+/* What an agent that has come holds of the run, as it says. While gathering who holds its stage goes on with it; one
+ * that comes later may have the last copy of a stage (recover.c). */
 void resume_member(struct controller *c, struct member *m);
 
 #endif

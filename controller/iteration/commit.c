@@ -315,6 +315,15 @@ static bool was_told(const struct controller *c, const struct member *m, const s
 	       (r->stage == m->keeps && (r->iteration == m->copy_told || r->iteration == m->commit_told));
 }
 
+/* It is no replica yet, or no more: after a takeover it was told the commit again, and its stage may be nowhere else. */
+static void take_late_word(const struct controller *c, struct member *m, const struct msg_committed *r)
+{
+	if (r->copy || r->stage != m->held_stage || r->iteration != c->committed || r->iteration != m->commit_told)
+		return;
+	m->holds = r->iteration;
+	m->hash = r->hash;
+}
+
 void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)
 {
 	if (was_told(c, m, r))
@@ -322,6 +331,7 @@ void iteration_committed(struct controller *c, struct member *m, const struct ms
 	else
 		admission_stray(c, m, "tells of commits that it was not told of");
 	if (r->copy || r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
+		take_late_word(c, m, r);
 		standbys_committed(c, m, r);
 		return;
 	}

@@ -57,7 +57,7 @@ struct member {
 	bool moving;             /* told between iterations to load its copy: the next waits a moment */
 	bool restoring;          /* it puts its stage back (restore.c) */
 	uint64_t failed_restore; /* the checkpoint that it could not read; 0 none */
-	int64_t unready_us;      /* when it said so: its next beat tells what it still holds */
+	int64_t unready_us;      /* when it said so, or came: its next beat tells what it holds */
 	bool welcomed;
 	uint64_t arrival;      /* the number of its hello */
 	uint64_t told_arrival; /* it knows of arrivals up to this one */

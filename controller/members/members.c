@@ -154,6 +154,17 @@ void members_replaced(struct controller *c, post_peer_id peer, const struct msg_
 	members_gone(c, m, "its process was replaced");
 }
 
+/* What it kept may be all there is of a stage: whoever takes that one over has it from there (recover.c). */
+static void join_or_keep(struct controller *c, struct member *m)
+{
+	if (copy_needed(c, m)) {
+		members_set(c, m, NODE_JOINING, "keeps a copy of a lost stage");
+		return;
+	}
+	copies_forget(m);
+	members_assign(c, m, member_stage(c, m), c->committed > 0);
+}
+
 void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *hello)
 {
 	struct post_peer_info info;
@@ -204,15 +215,13 @@ void members_hello(struct controller *c, post_peer_id peer, const struct msg_hel
 	if (!known)
 		resume_save(c);
 	welcome_member(c, m);
-	if (c->phase == PHASE_GATHERING && c->resumed) {
-		resume_member(c, m);
+	resume_member(c, m);
+	if (c->phase == PHASE_GATHERING && c->resumed)
 		return;
-	}
-	if (m->marked) {
+	if (m->marked)
 		members_set(c, m, NODE_FAILED, "marked failed");
-		return;
-	}
-	members_assign(c, m, member_stage(c, m), c->committed > 0);
+	else
+		join_or_keep(c, m);
 }
 
 void members_ready(struct controller *c, struct member *m, const struct msg_ready *r)
@@ -266,16 +275,12 @@ static void learn_clock(struct controller *c, struct member *m, const struct msg
 	m->offset_at_us = c->now_us;
 }
 
-/* What it kept may be all there is of a stage: whoever takes that one over has it from there (recover.c). */
 static void heard_again(struct controller *c, struct member *m)
 {
 	note(c, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
-	members_set(c, m, NODE_JOINING, "keeps a copy of a lost stage");
+	members_set(c, m, NODE_JOINING, "");
 	restore_look_again(c);
-	if (copy_needed(c, m))
-		return;
-	copies_forget(m);
-	members_assign(c, m, member_stage(c, m), c->committed > 0);
+	join_or_keep(c, m);
 }
 
 void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h)

@@ -19,6 +19,7 @@
 #include "controller/members/members.h"
 #include "controller/operator/consoles.h"
 #include "controller/tests/recorded.h"
+#include "controller/weights/copies.h"
 
 enum { COMMITS = 4, N = RECORDED_NODES };
 
@@ -26,6 +27,16 @@ struct taken_over {
 	char folder[64];
 	struct controller *c;
 };
+
+/* Nobody is at the other end: who is sent something does not get it. */
+static void open_post(struct controller *c)
+{
+	struct post_options o = { 0 };
+
+	assert_int_equal(keys_generate(&c->identity, NULL), 0);
+	o.identity = c->identity;
+	assert_int_equal(post_open(&c->post, &o, NULL), 0);
+}
 
 /* At the last commit n00 (alone in its stage), n01 and n03 summed: n02 was dead. */
 static void last_commit(struct store *s)
@@ -49,6 +60,7 @@ static void begin(struct taken_over *t)
 	text = store_run_of(c->store)->cluster;
 	assert_int_equal(cluster_parse(text, strlen(text), &c->cluster, NULL), 0);
 	assert_int_equal(planner_start(&c->planner, NULL), 0);
+	open_post(c);
 	c->options.run_dir = t->folder;
 	c->options.gather_us = 30000000;
 	c->options.iterations = 100;
@@ -59,7 +71,7 @@ static void begin(struct taken_over *t)
 	c->shard_of = calloc(N, sizeof(*c->shard_of));
 	assert_true(c->members && c->shard_of);
 	for (uint16_t i = 0; i < N; i++)
-		c->members[i].id = i;
+		c->members[i] = (struct member){ .id = i, .keeps = -1, .held_stage = MSG_NO_STAGE };
 	assert_int_equal(resume_begin(c, NULL), 0);
 }
 
@@ -80,6 +92,8 @@ static int take_over(void **state)
 static void end(struct controller *c)
 {
 	planner_stop(c->planner);
+	post_close(c->post);
+	keys_free(c->identity);
 	store_close(c->store);
 	cluster_free(c->cluster);
 	consoles_fini(c);
@@ -350,6 +364,69 @@ static void what_a_predecessor_ordered_does_not_count(void **state)
 	assert_false(c->members[3].replica);
 }
 
+/* ---- which weights are the last commit's ---- */
+
+/* By its process that the predecessor knew. */
+static struct member *says_it_holds(struct controller *c, int node, uint64_t committed, uint64_t hash)
+{
+	struct member *m = &c->members[node];
+
+	comes_back(c, node, false);
+	m->hello = (struct msg_hello){ .run = c->run, .stage = (uint8_t)member_stage(c, m), .committed = committed,
+				       .hash = hash, .keeps = MSG_NO_STAGE };
+	resume_member(c, m);
+	return m;
+}
+
+/* While a stage is lost: what it has may be all that there is of it. */
+static void so_is_one_of_who_comes_later(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+	struct member *m;
+
+	c->phase = PHASE_STALLED;
+	m = says_it_holds(c, 1, COMMITS, 7);
+	assert_false(m->ready);
+	assert_int_equal(m->held_stage, 1);
+	m->hello.keeps = 0;
+	m->hello.kept = COMMITS;
+	resume_member(c, m);
+	assert_true(copy_needed(c, m));
+}
+
+/* The predecessor went back, and died before it told anybody: what was committed after that will be computed again,
+ * and other weights will have those numbers. */
+static void those_from_beyond_the_last_commit_are_not(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+	struct member *m = says_it_holds(c, 1, COMMITS + 1, 7);
+
+	m->hello.keeps = 0;
+	m->hello.kept = COMMITS + 1;
+	resume_member(c, m);
+	assert_int_equal(m->keeps, -1);
+	m->beat.stage = 1;
+	m->beat.committed = c->committed = COMMITS + 1;
+	assert_false(member_holds(c, m, 1));
+}
+
+static void a_copy_of_the_last_two_commits_is_one(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	for (uint64_t missed = 0; missed < 3; missed++) {
+		struct member *m = says_it_holds(c, 1, COMMITS, 7);
+
+		m->hello.keeps = 0;
+		m->hello.kept = COMMITS - missed;
+		m->keeps = -1;
+		m->kept = false;
+		resume_member(c, m);
+		assert_int_equal(copy_whole(m, 0), missed < 2);
+		assert_int_equal(copy_usable(c, m, 0), missed == 0);
+	}
+}
+
 static void a_marked_one_stays_out(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -437,6 +514,9 @@ int main(void)
 		TEST(not_for_ever),
 		TEST(for_a_stage_that_nobody_holds),
 		TEST(what_a_predecessor_ordered_does_not_count),
+		TEST(those_from_beyond_the_last_commit_are_not),
+		TEST(a_copy_of_the_last_two_commits_is_one),
+		TEST(so_is_one_of_who_comes_later),
 		TEST(a_marked_one_stays_out),
 		AT_THE_END(those_who_hold_it_write_it),
 		AT_THE_END(that_nobody_holds_cannot_be_written),

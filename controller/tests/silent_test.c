@@ -356,6 +356,33 @@ static void the_last_of_a_stage_has_another_try(void **state)
 	assert_false(says(w, "has lost its last replica"));
 }
 
+/* All of S1 sleep while another controller takes over, longer than it waits: they have the last commit, and nobody else
+ * has. */
+static void who_slept_through_a_takeover_is_known(void **state)
+{
+	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60", "--gather-s", "2", NULL };
+	struct world *w = *state;
+	uint64_t at;
+
+	w->slow_copies = true;
+	WORLD_UNTIL(w, world_all_ready(w));
+	w->waits = at = w->console.committed + 10;
+	for (int i = 0; i < PLAYERS; i++)
+		WORLD_UNTIL(w, w->players[i].iteration == at);
+	for (int i = 0; i < PLAYERS; i++)
+		w->players[i].asleep = w->players[i].stage == 1;
+	door_restart(w->door, options);
+	WORLD_UNTIL(w, says(w, "not every stage has an agent"));
+	w->waits = 0;
+	w->slow_copies = false;
+	for (int i = 0; i < PLAYERS; i++)
+		w->players[i].asleep = false;
+	goes_on(w);
+	assert_true(w->console.committed >= at);
+	assert_false(says(w, "no copy, no checkpoint"));
+	assert_false(says(w, "goes back"));
+}
+
 /* The others have its sum, and yet it must be known what is in there. */
 static void who_has_not_told_what_it_counted(void **state)
 {
@@ -388,6 +415,7 @@ int main(int argc, char **argv)
 		UNSAVED(who_cannot_make_a_stage_is_asked_again),
 		UNSAVED(weights_of_one_left_out_are_used),
 		UNSAVED(other_weights_of_one_left_out_are_not),
+		UNSAVED(who_slept_through_a_takeover_is_known),
 		TEST(what_it_does_not_tell_runs_again),
 		TEST(the_last_of_a_stage_has_another_try),
 		TEST(who_has_not_told_what_it_counted),

@@ -13,6 +13,7 @@
 
 #include "controller/controller.h"
 #include "controller/history/finish.h"
+#include "controller/history/record.h"
 #include "controller/iteration/restart.h"
 #include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
@@ -77,12 +78,24 @@ static void ask_for_node(struct controller *c, int stage)
 	}
 }
 
+static bool is_fetched(const struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *m = &c->members[i];
+
+		if (member_alive(m) && !m->replica && m->keeps == stage && member_stage(c, m) == stage)
+			return true;
+	}
+	return false;
+}
+
 static void take_over(struct controller *c, int stage, struct member *holder)
 {
+	bool patient = c->now_us - c->stall.since_us < LOST_PATIENCE_US || !can_spare(c, holder);
 	struct member *taker;
 
-	if (find_coming(c, stage))
-		return; /* it fetches from the keeper */
+	if (find_coming(c, stage) && (patient || is_fetched(c, stage)))
+		return; /* from the keeper */
 	taker = can_spare(c, holder) ? holder : find_spare(c);
 	if (!taker) {
 		ask_for_node(c, stage);
@@ -95,23 +108,34 @@ static void take_over(struct controller *c, int stage, struct member *holder)
 	stage_moves_move(c, taker, stage);
 }
 
+/* It has been told the last commit, and its word that it holds the stage, or a copy of it, is on its way. */
+static bool will_hold(const struct controller *c, const struct member *m, int stage)
+{
+	bool own = m->held_stage == stage && m->holds + 1 == c->committed && m->commit_told == c->committed;
+
+	return !m->marked && ((own && !m->differs) || (copy_coming(c, m, stage) && !copy_usable(c, m, stage)));
+}
+
 static bool may_wake_with(const struct controller *c, const struct member *m, int stage)
 {
-	return !member_alive(m) && (member_stage(c, m) == stage ||
-				    (m->held_stage == stage && m->holds == c->committed) || copy_asleep(c, m, stage));
+	return member_stage(c, m) == stage || (m->held_stage == stage && m->holds == c->committed) ||
+	       copy_asleep(c, m, stage);
 }
 
 /* Else every node of the lost stages, or that kept a copy of one, is a new process: there is nobody to wait for. */
-static bool somebody_sleeps(const struct controller *c)
+static bool somebody_may_have_it(const struct controller *c)
 {
 	for (int s = 0; s < c->cluster->n_stages; s++)
-		for (uint32_t i = 0; i < c->n_members && stage_replicas(c, s, NULL) == 0; i++)
-			if (may_wake_with(c, &c->members[i], s))
+		for (uint32_t i = 0; i < c->n_members && stage_replicas(c, s, NULL) == 0; i++) {
+			const struct member *m = &c->members[i];
+
+			if (member_alive(m) ? will_hold(c, m, s) : may_wake_with(c, m, s))
 				return true;
+		}
 	return false;
 }
 
-/* One that could not read a file has not told yet what it still holds. What comes right after its word of
+/* One that could not read a file, or has come, has not told yet what it holds now. What comes right after its word of
  * that may have been said before it. */
 static bool may_hold(const struct controller *c, int stage)
 {
@@ -162,9 +186,9 @@ static void bring_back(struct controller *c, int stage)
 {
 	int64_t waited = c->now_us - c->stall.since_us;
 
-	if (waited < recover_patience_us(c) && somebody_sleeps(c))
+	if ((waited < recover_patience_us(c) && somebody_may_have_it(c)) || may_hold(c, stage))
 		return;
-	if (!restore_checkpoint(c) && !may_hold(c, stage))
+	if (!restore_checkpoint(c))
 		make_anew(c, stage);
 }
 
@@ -182,13 +206,37 @@ static void admit_joiners(struct controller *c)
 	}
 }
 
+/* A process whose weights its controller does not know, as its predecessor had it do something else: that they are the
+ * stage's its beats say, and the record. */
+static void believe_beats(const struct controller *c, struct member *m)
+{
+	const struct msg_heartbeat *h = &m->beat;
+
+	if (m->restoring || m->marked || m->differs || (m->held_stage != MSG_NO_STAGE && m->held_stage != h->stage) ||
+	    h->stage >= c->cluster->n_stages || h->committed != c->committed || stage_replicas(c, h->stage, NULL) > 0 ||
+	    member_holds(c, m, h->stage) || !record_has_hash(c, h->stage, h->committed, h->hash))
+		return;
+	m->held_stage = h->stage;
+	m->holds = h->committed;
+}
+
+static void take_back(struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->replica || !member_alive(m))
+			continue;
+		believe_beats(c, m);
+		iteration_resumes(c, m);
+	}
+}
+
 void recover_turn(struct controller *c)
 {
 	bool all = true;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (!c->members[i].replica && member_alive(&c->members[i]))
-			iteration_resumes(c, &c->members[i]);
+	take_back(c);
 	if (c->restore.active) {
 		restore_turn(c);
 		return;

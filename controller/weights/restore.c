@@ -347,6 +347,9 @@ static void go_back(struct controller *c)
 	}
 	note(c, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are computed again",
 	     (unsigned long long)r->iteration + 1, (unsigned long long)c->committed);
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].holds > r->iteration) /* other weights will have that number */
+			c->members[i].held_stage = MSG_NO_STAGE;
 	for (int s = 0; s < c->cluster->n_stages; s++)
 		admit_reader(c, &c->members[r->who[s]]);
 	c->committed = r->iteration;
@@ -454,6 +457,7 @@ void restore_failed(struct controller *c, struct member *m, const struct msg_unr
 	m->failed_restore = c->restore.iteration;
 	m->restoring = false;
 	m->unready_us = c->now_us;
+	m->beat.stage = MSG_NO_STAGE; /* that was before it tried */
 	if (c->restore.average)
 		c->stall.next_anew_us = c->now_us + ANEW_AGAIN_US;
 	members_set(c, m, NODE_JOINING, "could not restore its stage");
