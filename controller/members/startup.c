@@ -468,6 +468,12 @@ static int64_t regather_us(const struct controller *c)
 	return REGATHER_US + (int64_t)(REGATHER_TRIPS * 2e6 * longest_s);
 }
 
+/* Longer where only weights have come that nobody has told of: who has told may yet come. */
+static bool is_patient(const struct controller *c, int64_t waited)
+{
+	return waited < regather_us(c) || (waited < c->options.gather_us && agreement_doubts(c));
+}
+
 /* After a takeover: once those are back who were there at the last commit, or when time is up and
  * every stage is held by somebody. Of a run that is over the last checkpoint may be missing: it is written if they
  * can, and nothing is computed again for it. */
@@ -486,7 +492,7 @@ static void gather_again(struct controller *c)
 	}
 	if (here == 0 && waited > c->options.gather_us)
 		controller_finish(c, 1, "no agent came");
-	if (here == 0 || (somebody_awaited(c) && waited < regather_us(c)))
+	if (here == 0 || (somebody_awaited(c) && is_patient(c, waited)))
 		return;
 	agreement_at_first(c);
 	for (uint32_t i = 0; i < c->n_members; i++) {

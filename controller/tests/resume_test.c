@@ -378,6 +378,68 @@ static struct member *says_it_holds(struct controller *c, int node, uint64_t com
 	return m;
 }
 
+static void told_of_the_last_commit(struct controller *c, uint16_t node, uint64_t hash)
+{
+	struct store_hash h = { COMMITS, hash, node, (uint8_t)member_stage(c, &c->members[node]) };
+
+	assert_int_equal(store_hashes(c->store, &h, 1, NULL), 0);
+}
+
+/* The predecessor knew that n03's weights are wrong; who has the right ones takes longer to come. */
+static void those_that_were_told_of_are_waited_for(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	told_of_the_last_commit(c, 1, 7);
+	says_it_holds(c, 0, COMMITS, 5);
+	says_it_holds(c, 3, COMMITS, 6);
+	assert_false(goes_on(c, 10000000));
+	says_it_holds(c, 1, COMMITS, 7);
+	assert_true(goes_on(c, 10000001));
+	assert_true(c->members[1].replica);
+	assert_true(c->members[3].differs);
+}
+
+static void but_not_for_ever(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	told_of_the_last_commit(c, 1, 7);
+	says_it_holds(c, 0, COMMITS, 5);
+	says_it_holds(c, 3, COMMITS, 6);
+	assert_false(goes_on(c, c->options.gather_us - 1));
+	assert_true(goes_on(c, c->options.gather_us));
+	assert_true(c->members[3].replica);
+}
+
+/* Its stage was put back after that commit, and that is recorded. */
+static void put_back_after(void **state, bool other)
+{
+	struct store_restore made = { .iteration = COMMITS, .last = COMMITS, .stage = 1, .hash = 6, .n_from = 1,
+				      .weight = { 1 } };
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	told_of_the_last_commit(c, 1, 7);
+	assert_int_equal(store_restore(c->store, &made, 1, NULL), 0);
+	says_it_holds(c, 0, COMMITS, 5);
+	says_it_holds(c, 3, COMMITS, 6);
+	if (other)
+		says_it_holds(c, 1, COMMITS, 7); /* it slept meanwhile */
+	assert_true(goes_on(c, 10000000));
+	assert_true(c->members[3].replica);
+	assert_int_equal(c->members[1].replica, 0);
+}
+
+static void what_was_put_back_is_told_of_as_well(void **state)
+{
+	put_back_after(state, false);
+}
+
+static void and_what_was_told_before_is_not(void **state)
+{
+	put_back_after(state, true);
+}
+
 /* While a stage is lost: what it has may be all that there is of it. */
 static void so_is_one_of_who_comes_later(void **state)
 {
@@ -517,6 +579,10 @@ int main(void)
 		TEST(those_from_beyond_the_last_commit_are_not),
 		TEST(a_copy_of_the_last_two_commits_is_one),
 		TEST(so_is_one_of_who_comes_later),
+		TEST(those_that_were_told_of_are_waited_for),
+		TEST(but_not_for_ever),
+		TEST(what_was_put_back_is_told_of_as_well),
+		TEST(and_what_was_told_before_is_not),
 		TEST(a_marked_one_stays_out),
 		AT_THE_END(those_who_hold_it_write_it),
 		AT_THE_END(that_nobody_holds_cannot_be_written),

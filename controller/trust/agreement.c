@@ -30,6 +30,7 @@ struct votes {
 	uint64_t hash[2 * MSG_NODES];
 	uint32_t n, of[2 * MSG_NODES];
 	int stage;
+	uint64_t iteration; /* of what is recorded */
 };
 
 static void vote_for(struct votes *v, uint64_t hash)
@@ -197,21 +198,67 @@ static int count_stored(void *context, const struct store_hash *h)
 	return 0;
 }
 
-/* The hashes of those who are ready vote, with those that the store has of the last commit; who differs from the
- * winner is set apart. */
-static void agree_stage(struct controller *c, int stage)
+/* What was told before that is of weights that were lost. */
+static int count_restored(void *context, const struct store_restore *r)
+{
+	struct votes *v = context;
+
+	if (r->stage != v->stage || r->iteration != v->iteration)
+		return 0;
+	v->n = 0;
+	vote_for(v, r->hash);
+	return 0;
+}
+
+/* What the store has of the stage's weights after the last commit. */
+static struct votes count_recorded(const struct controller *c, int stage)
+{
+	struct votes v = { .n = 0, .stage = stage, .iteration = c->committed };
+	struct error err;
+
+	if (c->committed > 0 && (store_each_hash(c->store, c->committed, count_stored, &v, &err) != 0 ||
+				 store_each_restore(c->store, count_restored, &v, &err) != 0))
+		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	return v;
+}
+
+static struct votes count_coming(const struct controller *c, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage };
-	const struct member *best = NULL;
-	struct error err;
 
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == stage)
 			vote_for(&v, c->members[i].hash);
+	return v;
+}
+
+bool agreement_doubts(const struct controller *c)
+{
+	for (int s = 0; s < c->cluster->n_stages; s++) {
+		struct votes coming = count_coming(c, s), recorded = count_recorded(c, s);
+		bool any = coming.n == 0 || recorded.n == 0;
+
+		for (uint32_t i = 0; i < coming.n; i++)
+			any = any || votes_for(&recorded, coming.hash[i]) > 0;
+		if (!any)
+			return true;
+	}
+	return false;
+}
+
+/* The hashes of those who are ready vote, with those that the store has of the last commit; who differs from the
+ * winner is set apart. */
+static void agree_stage(struct controller *c, int stage)
+{
+	struct votes v = count_coming(c, stage), recorded;
+	const struct member *best = NULL;
+
 	if (v.n < 2)
 		return;
-	if (c->committed > 0 && store_each_hash(c->store, c->committed, count_stored, &v, &err) != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	recorded = count_recorded(c, stage);
+	for (uint32_t i = 0; i < recorded.n; i++)
+		for (uint32_t k = 0; k < recorded.of[i]; k++)
+			vote_for(&v, recorded.hash[i]);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
