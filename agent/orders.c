@@ -211,8 +211,6 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 		tell_last(a, 0, now_us);
 		return true;
 	case MSG_WELCOME:
-		clear_line(&a->orders->stage);
-		clear_line(&a->orders->copy);
 		join_welcome(a, &m->u.welcome, now_us);
 		return true;
 	case MSG_PING:
@@ -277,6 +275,14 @@ static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 	}
 }
 
+/* What waits in line is of its predecessor, and void: what is held is as it is told, until this one orders something. */
+static void begin_with_successor(struct agent *a, int64_t now_us)
+{
+	clear_line(&a->orders->stage);
+	clear_line(&a->orders->copy);
+	join_hello(a, now_us);
+}
+
 /* Messages are obeyed; of the connection's ups and downs each is logged once. */
 void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 {
@@ -299,7 +305,7 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 			 p->restarted ? ", and is a new process" : "");
 		a->orders->refusal = LINK_REASON_NONE;
 		if (p->restarted)
-			join_hello(a, now_us);
+			begin_with_successor(a, now_us);
 		break;
 	case POST_DOWN:
 		log_line(a->options.log, LOG_WARN, "no controller: %s",

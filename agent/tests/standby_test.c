@@ -177,6 +177,44 @@ static void a_whole_copy_has_time(void **state)
 	lone_agent_free(a);
 }
 
+static void deliver(struct agent *a, const struct msg *m)
+{
+	unsigned char data[256];
+	long size = msg_encode(m, data, sizeof(data));
+	struct post_message p = { .kind = POST_DATA, .data = data, .size = (size_t)size };
+
+	assert_true(size > 0);
+	orders_take(a, &p, 0);
+}
+
+/* What waits in line when another controller is found is its predecessor's: that one has been told that the copy is
+ * whole. */
+static void what_its_successor_is_told_stays_so(void **state)
+{
+	struct post_message up = { .kind = POST_UP, .restarted = true };
+	struct msg drop = { .type = MSG_KEEP, .u.keep = { 2, MSG_NO_STAGE, 0 } };
+	struct agent *a = made();
+
+	(void)state;
+	assert_int_equal(orders_new(&a->orders), 0);
+	a->welcomed = true;
+	for (uint32_t i = 0; i < PIECES; i++)
+		piece(a, i, 6, 1000000);
+	assert_true(standby_next_job(a, &a->job));
+	standby_job_done(a, &a->job, 1000000);
+	a->standby->following = true; /* the worker makes a commit's step */
+	deliver(a, &drop);
+	orders_take(a, &up, 0);
+	a->standby->following = false;
+	orders_turn(a, 0);
+	assert_int_equal(a->standby->standing, STANDBY_WHOLE);
+	deliver(a, &drop);
+	orders_turn(a, 0);
+	assert_int_equal(a->standby->standing, STANDBY_WANTED);
+	orders_free(a->orders);
+	lone_agent_free(a);
+}
+
 /* Nothing changes by an order that makes no sense, or is older than the copy's. */
 static void a_copy_of_what_is_not_there_is_refused(void **state)
 {
@@ -211,6 +249,7 @@ int main(void)
 		cmocka_unit_test(a_sum_that_is_being_looked_at_stays),
 		cmocka_unit_test(a_copy_that_gets_no_further_gives_up),
 		cmocka_unit_test(a_whole_copy_has_time),
+		cmocka_unit_test(what_its_successor_is_told_stays_so),
 		cmocka_unit_test(a_copy_of_what_is_not_there_is_refused),
 	};
 
