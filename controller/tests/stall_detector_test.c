@@ -271,6 +271,61 @@ static void what_waits_for_a_slot_may_wait(void **state)
 	unmake(c);
 }
 
+/* n02 says one of the five things that keep the others waiting. */
+static void says(struct controller *c, int what)
+{
+	struct msg_heartbeat *b = &c->members[2].beat;
+
+	c->phase = PHASE_COMPUTING;
+	c->committed = 4;
+	c->iteration = 5;
+	for (int i = 0; i < NODES; i++) {
+		c->members[i].beat.committed = 4;
+		c->members[i].beat.iteration = 5;
+	}
+	b->running = what == 0;
+	b->queued = what == 1;
+	b->in_flight = what == 2;
+	b->tasks_done = what == 3;
+	b->iteration = what == 4 ? 4 : 5;
+}
+
+static void each_excuse_is_heard(void **state)
+{
+	(void)state;
+	for (int what = 0; what < 5; what++) {
+		struct controller *c = made();
+
+		says(c, what);
+		assert_true(stall_blame(c));
+		for (int i = 0; i < NODES; i++)
+			assert_int_equal(out(c, i), i == 2);
+		unmake(c);
+	}
+	for (int what = 3; what < 5; what++) { /* only of an iteration that computes */
+		struct controller *c = made();
+
+		says(c, what);
+		c->phase = PHASE_EVALUATING;
+		assert_false(stall_blame(c));
+		unmake(c);
+	}
+}
+
+static void who_is_suspected_already_goes_first(void **state)
+{
+	struct controller *c = made();
+
+	(void)state;
+	c->iteration = 1000; /* long ago, so that it is not left out for good */
+	c->members[1].beat.running = c->members[4].beat.running = 1;
+	c->members[4].overdue_in = 3;
+	assert_true(stall_blame(c));
+	assert_true(out(c, 4));
+	assert_false(out(c, 1));
+	unmake(c);
+}
+
 static void most_do_not_lie(void **state)
 {
 	struct controller *c = made();
@@ -377,6 +432,8 @@ int main(void)
 		cmocka_unit_test(who_is_not_heard_may_be_at_work),
 		cmocka_unit_test(a_link_that_may_be_cut_is_waited_for),
 		cmocka_unit_test(what_waits_for_a_slot_may_wait),
+		cmocka_unit_test(each_excuse_is_heard),
+		cmocka_unit_test(who_is_suspected_already_goes_first),
 		cmocka_unit_test(most_do_not_lie),
 		cmocka_unit_test(a_big_sum_has_time),
 		cmocka_unit_test(a_late_copy_has_thrice_the_time_of_the_sums),
