@@ -1,0 +1,72 @@
+/* What is told of an iteration that is committed, from what agents told of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "controller/iteration/iteration.h"
+#include "controller/loop.h"
+#include "controller/tests/under_way.h"
+
+/* 5.04 s of work by six nodes in 2 s each, in twelve microbatches of loss 3; the sums take a second more. */
+static void its_numbers_are_those_of_its_tasks(void **state)
+{
+	struct controller *c = *state;
+	const struct msg_see_iteration *told;
+
+	c->progress.started_us = c->committed_us = c->now_us - 1900000;
+	under_way_all_is_done(c);
+	c->now_us += 1100000;
+	under_way_all_tell_their_sums(c);
+	assert_int_equal(c->committed, 1);
+	assert_int_equal(c->curves.n_history, 1);
+	told = &c->curves.history[0];
+	assert_int_equal(told->iteration, 1);
+	assert_float_equal(told->loss, 3, 1e-6);
+	assert_float_equal(told->iteration_s, 2, 1e-3);
+	assert_float_equal(told->sync_s, 1, 1e-3);
+	assert_float_equal(told->real_s, 3, 1e-3);
+	assert_float_equal(told->idle_fraction, 0.58f, 1e-3);
+	assert_float_equal(told->gradient_norm, (float)sqrt(2) / N, 1e-6); /* each stage's squares are 1 */
+	assert_int_equal(told->alive, NODES);
+	assert_int_equal(told->path_length, 2);
+	assert_int_equal(told->rerun, 0);
+}
+
+/* A microbatch that there is not, and a try of a controller before this one. */
+static void what_is_of_no_microbatch_is_void(void **state)
+{
+	struct controller *c = *state;
+	struct msg_task_event events[] = {
+		{ .type = WORK_ENDS, .kind = WORK_FORWARD, .microbatch = N, .attempt = FIRST, .blocker = UINT32_MAX,
+		  .at_us = c->now_us },
+		{ .type = WORK_ENDS, .kind = WORK_FORWARD, .microbatch = UINT32_MAX, .attempt = FIRST,
+		  .blocker = UINT32_MAX, .at_us = c->now_us },
+		{ .type = WORK_ENDS, .kind = WORK_FORWARD, .microbatch = 0, .attempt = FIRST - 1,
+		  .blocker = UINT32_MAX, .at_us = c->now_us },
+	};
+	struct msg_report r = { .iteration = 1, .n_events = 3, .events = events };
+
+	iteration_report(c, &c->members[c->routes.microbatches[0].nodes[0]], &r);
+	loop_act(c);
+	assert_int_equal(c->progress.n_events, 0);
+	assert_int_equal(c->routes.microbatches[0].passed, 0);
+	under_way_does(c, c->routes.microbatches[0].nodes[0], 0, WORK_FORWARD, FIRST, 0.1);
+	assert_true(c->progress.n_events > 0);
+	assert_int_equal(c->routes.microbatches[0].passed, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(its_numbers_are_those_of_its_tasks),
+		TEST(what_is_of_no_microbatch_is_void),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
