@@ -513,6 +513,7 @@ static void gather_again(struct controller *c)
 		gather_without(c, !is_over(c) && (here == c->n_members || waited > c->options.gather_us));
 		return;
 	}
+	agreement_copies(c);
 	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
 	     (unsigned long long)c->committed);
 	c->committed_us = c->now_us;

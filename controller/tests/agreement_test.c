@@ -176,6 +176,31 @@ static void a_copy_that_differs_is_no_copy(void **state)
 	}
 }
 
+/* After a takeover, before it is known who has the stage. */
+static void what_was_told_of_a_copy_before_is_compared(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *keeper = &c->members[0];
+	struct stored s;
+
+	c->phase = PHASE_GATHERING;
+	c->resumed = true;
+	keeper->keeps = 1;
+	keeper->kept = true;
+	keeper->kept_holds = keeper->copy_told = COMMITTED;
+	for (int i = 0; i < NODES; i++)
+		c->members[i].replica = false;
+	tells_of(c, 0, 1, COMMITTED, WRONG);
+	s = stored(c, COMMITTED);
+	assert_int_equal(s.hash[0], WRONG);
+	c->members[3].replica = true;
+	c->members[3].hash = RIGHT;
+	agreement_copies(c);
+	s = stored(c, COMMITTED);
+	assert_int_equal(s.hash[0], 0);
+	assert_false(keeper->kept);
+}
+
 /* Its stage has no replica any more: the word of the copy that is left counts. */
 static void what_comes_from_the_last_copy_is_compared(void **state)
 {
@@ -517,6 +542,7 @@ int main(void)
 		TEST(of_two_one_stays),
 		TEST(who_keeps_a_copy_has_a_word_in_it),
 		TEST(a_copy_that_differs_is_no_copy),
+		TEST(what_was_told_of_a_copy_before_is_compared),
 		TEST(what_comes_from_the_last_copy_is_compared),
 		TEST(alike_ones_stay),
 		TEST(whose_weights_change_says_so_itself),

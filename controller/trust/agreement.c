@@ -133,6 +133,14 @@ static bool is_settled(const struct controller *c, const struct votes *v, uint64
 	return untold == 0 || votes_for(v, hash) > others + untold;
 }
 
+/* Whose words came before there was any to compare with. */
+static void check_copies(struct controller *c, int stage)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (copy_usable(c, &c->members[i], stage) && c->members[i].kept_hash)
+			copies_hash_right(c, &c->members[i], c->committed, c->members[i].kept_hash);
+}
+
 void agreement_told(struct controller *c, const struct member *told)
 {
 	int stage = member_stage(c, told);
@@ -152,9 +160,13 @@ void agreement_told(struct controller *c, const struct member *told)
 			suspicion_pair(c, m->id, best->id);
 		set_apart(c, m);
 	}
-	for (uint32_t i = 0; i < c->n_members; i++) /* whose words came before there was any to compare with */
-		if (copy_usable(c, &c->members[i], stage) && c->members[i].kept_hash)
-			copies_hash_right(c, &c->members[i], c->committed, c->members[i].kept_hash);
+	check_copies(c, stage);
+}
+
+void agreement_copies(struct controller *c)
+{
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		check_copies(c, s);
 }
 
 bool agreement_joins(struct controller *c, struct member *m)

@@ -14,6 +14,8 @@ void agreement_changed(struct controller *c, struct member *m); /* by its own wo
 bool agreement_joins(struct controller *c, struct member *m);
 /* Before the first iteration, and after a takeover: of those that are ready, who differs is not; the corpus is known. */
 void agreement_at_first(struct controller *c);
+/* Once it is known who has which stage: what was told of copies before that is compared. */
+void agreement_copies(struct controller *c);
 /* After a takeover: of some stage only such weights have come as the record does not have of the last commit. */
 bool agreement_doubts(const struct controller *c);
 /* Whether what it reads is the run's corpus; where that is known, who reads another is out. */
