@@ -56,7 +56,7 @@ rm -rf jobs caught
 [ ! -e survivors ] || mv survivors survivors.before
 [ -z "$again" ] || [ -e survivors.before ] || fail "nothing has survived a last time"
 (cd "$root" && git ls-files -co --exclude-standard) >known
-find . -name '*.[ch]' | sed 's|^\./||' | while read -r file; do
+find . -path ./how -prune -o -name '*.[ch]' -print | sed 's|^\./||' | while read -r file; do
 	grep -qxF "$file" known || rm -f "$file" build/lib*.a # gone, or named otherwise since
 done
 
@@ -75,6 +75,7 @@ $make -s -j2 all $tests $sim >build.log 2>&1 9>&- || { tail -n 20 build.log >&2;
 # How each is compiled and linked, as the Makefile has it, less what cannot make a difference: for what was never built
 # these are all the commands.
 mkdir -p how took jobs
+ln -s ../deploy ../themes jobs # where programs in jobs/N/bin look for them
 programs=$(for folder in $(for folder in $folders; do users "$folder"; done | sort -u); do
 	sed -n "s|^program_$folder *:= *|$folder build/bin/|p" Makefile
 done)
