@@ -27,6 +27,7 @@
 #include "controller/operator/console_messages.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/replan.h"
+#include "controller/weights/restore.h"
 #include "model/tensor.h"
 #include "schedule/format/regions.h"
 
@@ -347,6 +348,7 @@ void controller_fini(struct controller *c)
 	planned_free(c->current);
 	planned_free(c->pending);
 	iteration_fini(c);
+	restore_fini(c);
 	consoles_fini(c);
 	command_fini(c);
 	drill_fini(c);

@@ -246,6 +246,12 @@ static void give_up(struct controller *c)
 		c->members[i].restoring = false;
 }
 
+void restore_fini(struct controller *c)
+{
+	free(c->restore.shards);
+	c->restore.shards = NULL;
+}
+
 /* Everybody leaves what it was doing: what is held is of iterations that will not have been. */
 static void leave_all(struct controller *c)
 {

@@ -45,6 +45,7 @@ bool restore_average(struct controller *c, int stage, struct member *taker);
 void restore_look_again(struct controller *c); /* a process has come: what could not be read may be there now */
 void restore_failed(struct controller *c, struct member *m, const struct msg_unready *u);
 void restore_turn(struct controller *c); /* while one is active */
+void restore_fini(struct controller *c); /* at the end, whether one is or not */
 /* A node is back with the stage's weights: they need not be made. False: the run goes back already. */
 bool restore_averted(struct controller *c, int stage);
 
