@@ -148,6 +148,7 @@ float cluster_twin_evaluation(struct cluster *c, uint32_t k);
 
 extern const uint8_t cluster_six[6]; /* stages: two data nodes, two replicas of two more */
 void cluster_route_six(struct cluster *c); /* eight microbatches, of one to three hops, one swapped */
+struct cluster *cluster_of_six(void); /* made, gathered and with those routes; cluster_unmake */
 struct cluster *cluster_make(uint32_t n, const uint8_t *stages); /* malloc and cluster_init */
 void cluster_unmake(struct cluster *c);
 void cluster_finish(struct cluster *c);  /* all through, summed, the twins agree, committed */

@@ -14,11 +14,9 @@
 
 static void test_controller_restart(void **state)
 {
-	struct cluster *c = cluster_make(6, cluster_six);
+	struct cluster *c = cluster_of_six();
 
 	(void)state;
-	cluster_gather(c);
-	cluster_route_six(c);
 	cluster_iterate(c);
 	cluster_start(c);
 	cluster_until(c, cluster_three_has_counted, "some work");
@@ -81,10 +79,8 @@ static void test_what_was_made_is_said_once_it_is_used(void **state)
 {
 	(void)state;
 	for (int used = 0; used < 2; used++) {
-		struct cluster *c = cluster_make(6, cluster_six);
+		struct cluster *c = cluster_of_six();
 
-		cluster_gather(c);
-		cluster_route_six(c);
 		cluster_iterate(c);
 		make_of_neighbours(c);
 		if (used) {
@@ -111,15 +107,21 @@ static bool all_told_all(struct cluster *c)
 	return true;
 }
 
+/* Who is there is asked for all that happened in it. */
+static void recall_events(struct cluster *c, uint64_t iteration)
+{
+	struct msg recall = { .type = MSG_RECALL, .u.recall.iteration = iteration };
+
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		cluster_send(c, i, &recall);
+}
+
 /* Or takes the iteration up: whatever happened until then is told, once. */
 static void test_iteration_taken_up(void **state)
 {
-	struct cluster *c = cluster_make(6, cluster_six);
-	struct msg recall = { .type = MSG_RECALL };
+	struct cluster *c = cluster_of_six();
 
 	(void)state;
-	cluster_gather(c);
-	cluster_route_six(c);
 	cluster_iterate(c);
 	cluster_start(c);
 	cluster_until(c, cluster_three_has_counted, "some work");
@@ -135,12 +137,8 @@ static void test_iteration_taken_up(void **state)
 		cluster_welcome(c, i);
 	}
 	cluster_peers(c);
-	recall.u.recall.iteration = c->iteration + 1; /* there is no such */
-	for (uint32_t i = 0; i < c->n_nodes; i++)
-		cluster_send(c, i, &recall);
-	recall.u.recall.iteration = c->iteration;
-	for (uint32_t i = 0; i < c->n_nodes; i++)
-		cluster_send(c, i, &recall);
+	recall_events(c, c->iteration + 1); /* there is no such */
+	recall_events(c, c->iteration);
 	cluster_until(c, all_told_all, "what happened");
 	cluster_until(c, cluster_all_through, "all microbatches");
 	cluster_reduce(c, 1 << 16);
@@ -173,20 +171,15 @@ static bool same_event(const struct msg_task_event *a, const struct msg_task_eve
 /* What was about to be told is among what happened, and is not told again. */
 static void test_what_is_recalled_is_told_once(void **state)
 {
-	struct cluster *c = cluster_make(6, cluster_six);
-	struct msg recall = { .type = MSG_RECALL };
+	struct cluster *c = cluster_of_six();
 
 	(void)state;
-	cluster_gather(c);
-	cluster_route_six(c);
 	cluster_iterate(c);
 	c->stopped_us = clock_monotonic_us(); /* it is never time to tell */
 	cluster_start(c);
 	cluster_until(c, something_is_to_be_told, "work");
 	assert_int_equal(c->n_events, 0);
-	recall.u.recall.iteration = c->iteration;
-	for (uint32_t i = 0; i < c->n_nodes; i++)
-		cluster_send(c, i, &recall);
+	recall_events(c, c->iteration);
 	cluster_until(c, something_was_told, "what happened");
 	c->stopped_us = 0;
 	cluster_until(c, cluster_all_through, "all microbatches");
@@ -203,7 +196,6 @@ static void test_what_is_recalled_is_told_once(void **state)
 static void check_accusations(bool bf16, uint32_t liar)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
-	struct msg recall = { .type = MSG_RECALL };
 	uint32_t said[6];
 	char name[16];
 
@@ -226,9 +218,7 @@ static void check_accusations(bool bf16, uint32_t liar)
 	cluster_peers(c);
 	cluster_turns(c, 50);
 	assert_int_equal(cluster_troubles(c), 0);
-	recall.u.recall.iteration = c->iteration;
-	for (uint32_t i = 0; i < 6; i++)
-		cluster_send(c, i, &recall);
+	recall_events(c, c->iteration);
 	cluster_until(c, cluster_somebody_accuses, "the accusation again");
 	cluster_turns(c, 50);
 	for (uint32_t i = 0; i < 6; i++) {

@@ -37,6 +37,16 @@ static void nothing_was_done_twice(const struct cluster *c)
 		}
 }
 
+/* Node 3 dies in an iteration of which it has counted something; what it had a part in runs again. */
+static void finish_without_three(struct cluster *c)
+{
+	cluster_start(c);
+	cluster_until(c, cluster_three_has_counted, "node 3 to count");
+	cluster_kill(c, 3);
+	cluster_reroute(c, cluster_without_three(c), 3);
+	cluster_finish(c);
+}
+
 static void check_death_and_join(bool bf16)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -45,11 +55,7 @@ static void check_death_and_join(bool bf16)
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_iterate(c);
-	cluster_start(c);
-	cluster_until(c, cluster_three_has_counted, "node 3 to count");
-	cluster_kill(c, 3);
-	cluster_reroute(c, cluster_without_three(c), 3);
-	cluster_finish(c);
+	finish_without_three(c);
 	nothing_was_done_twice(c);
 	cluster_iterate(c);
 	join_three(c);
@@ -89,11 +95,7 @@ static void test_split_backward(void **state)
 	for (uint32_t i = 0; i < c->n_events; i++)
 		weights += c->events[i].type == WORK_ENDS && c->events[i].kind == WORK_WEIGHTS;
 	assert_true(weights >= c->n_batches);
-	cluster_start(c);
-	cluster_until(c, cluster_three_has_counted, "node 3 to count");
-	cluster_kill(c, 3);
-	cluster_reroute(c, cluster_without_three(c), 3);
-	cluster_finish(c);
+	finish_without_three(c);
 	join_three(c);
 	cluster_route_six(c);
 	cluster_iterate(c);
@@ -104,11 +106,9 @@ static void test_split_backward(void **state)
 /* In the middle of an iteration: the joiner hears of it by the reduction, or by a reroute. */
 static void test_join_in_between(void **state)
 {
-	struct cluster *c = cluster_make(6, cluster_six);
+	struct cluster *c = cluster_of_six();
 
 	(void)state;
-	cluster_gather(c);
-	cluster_route_six(c);
 	cluster_iterate(c);
 	cluster_kill(c, 3);
 	cluster_without_three(c);

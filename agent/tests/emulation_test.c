@@ -155,11 +155,9 @@ static void test_slow_node_and_ranks(void **state)
 
 static void test_partition(void **state)
 {
-	struct cluster *c = cluster_make(6, cluster_six);
+	struct cluster *c = cluster_of_six();
 
 	(void)state;
-	cluster_gather(c);
-	cluster_route_six(c);
 	/* Nothing leaves node 2 for its data nodes until healed. */
 	cluster_fault(c, 2, 8, FAULT_PARTITION, -1, 0);
 	cluster_start(c);

@@ -18,12 +18,10 @@ static bool three_complains(struct cluster *c)
  * start the next iteration with them, and catches up from the other replica. */
 static void test_missed_commit(void **state)
 {
-	struct cluster *c = cluster_make(6, cluster_six);
+	struct cluster *c = cluster_of_six();
 	uint64_t old;
 
 	(void)state;
-	cluster_gather(c);
-	cluster_route_six(c);
 	cluster_iterate(c);
 	old = c->nodes[3].committed.hash;
 	cluster_without_three(c);
@@ -68,12 +66,10 @@ static bool three_has_committed(struct cluster *c)
  * controller tells it again. */
 static void test_commit_told_again(void **state)
 {
-	struct cluster *c = cluster_make(6, cluster_six);
+	struct cluster *c = cluster_of_six();
 	struct msg m = { .type = MSG_COMMIT };
 
 	(void)state;
-	cluster_gather(c);
-	cluster_route_six(c);
 	cluster_iterate(c);
 	cluster_start(c);
 	cluster_until(c, cluster_all_through, "all microbatches");

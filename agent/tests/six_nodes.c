@@ -32,6 +32,15 @@ struct cluster *cluster_make(uint32_t n, const uint8_t *stages)
 	return c;
 }
 
+struct cluster *cluster_of_six(void)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+
+	cluster_gather(c);
+	cluster_route_six(c);
+	return c;
+}
+
 void cluster_unmake(struct cluster *c)
 {
 	cluster_fini(c);

@@ -146,13 +146,11 @@ static void test_nonsense_is_refused_in_bf16(void **state)
 /* One agent's nonsense must not make the others talk so much that they are shut out. */
 static void test_an_address_that_is_none(void **state)
 {
-	struct cluster *c = cluster_make(6, cluster_six);
+	struct cluster *c = cluster_of_six();
 	struct msg_peer peer = { .node = 2, .address = "nonsense" };
 	struct msg m = { .type = MSG_PEERS, .u.peers = { 1, &peer } };
 
 	(void)state;
-	cluster_gather(c);
-	cluster_route_six(c);
 	memcpy(peer.key, keys_public_of(c->nodes[2].identity)->bytes, sizeof(peer.key));
 	cluster_send(c, 0, &m);
 	cluster_start(c); /* 0 -> 2 */

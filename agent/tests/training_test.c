@@ -45,13 +45,11 @@ static void test_training_in_bf16(void **state)
 
 static void test_random_reroutes(void **state)
 {
-	struct cluster *c = cluster_make(6, cluster_six);
+	struct cluster *c = cluster_of_six();
 	struct rng g;
 
 	(void)state;
 	rng_init(&g, (uint64_t)clock_wall_us());
-	cluster_gather(c);
-	cluster_route_six(c);
 	for (int i = 0; i < 4; i++) {
 		cluster_start(c);
 		for (int k = 0; k < 12; k++) {
@@ -77,12 +75,10 @@ static bool four_complains(struct cluster *c)
 static void test_reduction_retry(void **state)
 {
 	static const uint16_t both[] = { 4, 5 };
-	struct cluster *c = cluster_make(6, cluster_six);
+	struct cluster *c = cluster_of_six();
 	struct msg m = { .type = MSG_REDUCE };
 
 	(void)state;
-	cluster_gather(c);
-	cluster_route_six(c);
 	cluster_start(c);
 	cluster_until(c, cluster_all_through, "all microbatches");
 	/* Node 4 alone is told of attempt 1; a commit by it must be refused. */
