@@ -146,6 +146,24 @@ static void the_last_of_a_stage_reads_after_those_that_are_lost(void **state)
 	}
 }
 
+/* The other one that held it is about to hold what it reads. */
+static void who_is_left_of_a_stage_is_its_last(void **state)
+{
+	struct controller *c = *state;
+
+	c->members[3].marked = true;
+	saved(c, COMMITTED, 0, 4);
+	saved(c, COMMITTED, 1, 5);
+	assert_true(restore_checkpoint(c));
+	assert_int_equal(c->restore.who[0], 4);
+	assert_false(c->members[5].restoring);
+	if (c->restore.who[1] >= 0) /* whose place n04 took has no file */
+		cannot_read(c, (uint16_t)c->restore.who[1]);
+	assert_false(c->members[5].restoring);
+	has_read(c, 4);
+	assert_int_equal(c->restore.who[1], 5);
+}
+
 static void once_all_have_read_the_run_is_back_there(void **state)
 {
 	struct controller *c = *state;
@@ -238,6 +256,7 @@ int main(void)
 		TEST(without_the_file_one_of_the_stage_tries),
 		TEST(who_has_the_file_moves_to_its_stage),
 		TEST(the_last_of_a_stage_reads_after_those_that_are_lost),
+		TEST(who_is_left_of_a_stage_is_its_last),
 		TEST(once_all_have_read_the_run_is_back_there),
 		TEST(what_nobody_can_read_is_given_up_for_an_older_one),
 		TEST(who_comes_back_may_read_the_newer_one),

@@ -126,12 +126,13 @@ static bool on_host(const struct restoring *r, const struct member *m, int stage
 	return false;
 }
 
+/* Who reads a file will hold something else. */
 static bool is_held(const struct controller *c, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (m != but && member_alive(m) && !m->marked && member_holds(c, m, stage))
+		if (m != but && member_alive(m) && !m->marked && !m->restoring && member_holds(c, m, stage))
 			return true;
 	}
 	return false;
