@@ -1,10 +1,14 @@
 #!/bin/bash
 # Keys while a run goes on, with agents started by hand: an agent with an expelled key is out within a
 # second and comes not back; its node's place is taken under a new key (rotation); a stranger is told
-# of in the journal. Secrets stand in files of mode 0600 and nowhere else. The run ends as asked.
+# of in the journal. While the list is missing (three seconds; a minute with --long) the one that was read stays
+# in force: nobody is out, commits go on. Secrets stand in files of mode 0600 and nowhere else. The run ends as
+# asked.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
+missing_s=3
+[ "${1:-}" = --long ] && missing_s=60
 
 for who in controller stranger fresh $(seq -f agent%g 0 5); do
 	"$sk" keygen "$dir/$who.key" >"$dir/$who.pub" || die "keygen"
@@ -30,6 +34,17 @@ join stranger stranger
 wait_for "$dir/events" 3 $controller 120
 stage_of() { grep '"event":"node"' "$dir/events" | grep "\"node\":$1," | tail -n 1 | field stage; }
 has() { grep '"event":"node"' "$dir/events" | grep -c "$1"; }
+
+# ---- the list is missing for a while
+committed() { count "$dir/events" commit; }
+mv "$dir/admitted" "$dir/admitted.away" || die "mv"
+before=$(committed)
+sleep $missing_s
+grep -q 'what was read before stays in force' "$dir/events" "$dir/controller.err" || die "the missing list is not told of"
+[ "$(committed)" -gt $((before + missing_s)) ] || die "$(committed) commits, $before before the list was missing"
+[ "$(has '"state":"\(dead\|left\)"')" = 0 ] || die "a node is out for want of the list"
+mv "$dir/admitted.away" "$dir/admitted" || die "mv"
+[ $missing_s -gt 3 ] && echo "the list missing for $missing_s s: $(($(committed) - before)) commits, nobody out"
 
 # ---- expelled, by name, while it works
 iteration=$(grep '"event":"commit"' "$dir/events" | tail -n 1 | field n)
