@@ -63,6 +63,7 @@ void join_hello(struct agent *a, int64_t now_us)
 		h->run = a->run.run;
 		h->keeps = standby_stage(a);
 		h->kept = standby_iteration(a);
+		h->kept_hash = standby_hash(a);
 	}
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 }

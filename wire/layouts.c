@@ -43,6 +43,7 @@ static const struct field msg_hello_fields[] = {
 	N(U64, msg_hello, hash),
 	N(U8, msg_hello, keeps),
 	N(U64, msg_hello, kept),
+	N(U64, msg_hello, kept_hash),
 	NMAX(U8, msg_hello, saves, 1),
 	N(U64, msg_hello, memory_bytes),
 	N(U64, msg_hello, iteration),

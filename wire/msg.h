@@ -21,7 +21,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 3
+#define MSG_VERSION 4
 enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
 	MSG_STAGES = 64,         /* most stages, so most hops of a path */
@@ -94,6 +94,7 @@ struct msg_hello {
 	uint64_t hash;
 	uint8_t keeps; /* a stage it holds a whole copy of beside its own; MSG_NO_STAGE none */
 	uint64_t kept; /* iterations that copy holds */
+	uint64_t kept_hash; /* of its weights; 0 not known */
 	uint8_t saves; /* 1: has a folder for checkpoints */
 	uint64_t memory_bytes; /* available on its machine */
 	uint64_t iteration; /* under way here, by plan `epoch`; 0: none, or not all of it is remembered */

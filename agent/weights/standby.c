@@ -475,6 +475,11 @@ uint8_t standby_stage(const struct agent *a)
 	return a->standby->stage;
 }
 
+uint64_t standby_hash(const struct agent *a)
+{
+	return a->standby->hash;
+}
+
 size_t standby_parameters(const struct agent *a)
 {
 	return a->standby->parameters;

@@ -32,6 +32,7 @@ bool standby_holds(const struct agent *a, uint8_t stage);
 uint8_t standby_stage(const struct agent *a);      /* of which stage, */
 size_t standby_parameters(const struct agent *a);  /* of so many floats, */
 uint64_t standby_iteration(const struct agent *a); /* as of that commit; 0: nothing of it is here */
+uint64_t standby_hash(const struct agent *a);      /* with this hash; 0: not known */
 
 /* KEEP, and REDUCE and COMMIT that concern the copy; when settled. */
 void standby_control(struct agent *a, const struct msg *m, int64_t now_us);

@@ -211,6 +211,7 @@ static void take_copy(struct controller *c, struct member *m)
 	}
 	m->kept = true;
 	m->kept_holds = h->kept;
+	m->kept_hash = h->kept_hash;
 }
 
 /* To who may have missed it, while nobody else may have its stage: if it has that sum it answers MSG_COMMITTED, of its

@@ -49,6 +49,7 @@ struct member {
 	bool copies;         /* gets this reduction's sum for it */
 	uint64_t copy_told;  /* the last commit that it was told of for it */
 	bool copy_reduced;   /* has got it */
+	bool behind;         /* gets no sums: let go with the next commit, or when another has a copy */
 	struct told_sum copy_sum;
 	int64_t refused_copy_us; /* it could not; 0 never */
 	uint32_t n_refused;      /* times, since it last was at work */

@@ -7,6 +7,7 @@
 
 #include "controller/loop.h"
 #include "controller/tests/under_way.h"
+#include "controller/weights/copies.h"
 #include "controller/weights/standbys.h"
 #include "controller/weights/stage_moves.h"
 
@@ -21,6 +22,7 @@ static struct controller *down_to_one(void **state)
 		c->members[i].state = NODE_DEAD;
 	}
 	c->members[0].keeps = 1;
+	c->members[0].behind = false;
 	c->members[0].kept = true;
 	c->members[0].kept_holds = c->committed;
 	return c;
@@ -59,7 +61,7 @@ static int left_behind_after(struct controller *c)
 	c->phase = PHASE_REDUCING;
 	for (int i = 0; i < NODES; i++)
 		c->members[i].reduced = true;
-	for (c->standbys.looks = 0; c->members[0].keeps == 1 && n < 10000; n++) {
+	for (c->standbys.looks = 0; !c->members[0].behind && n < 10000; n++) {
 		c->now_us += 100000;
 		standbys_turn(c);
 		loop_act(c);
@@ -83,6 +85,57 @@ static void a_copy_behind_a_slow_link_has_time(void **state)
 	assert_in_range(left_behind_after(c), 615, 625);
 }
 
+static void look(struct controller *c)
+{
+	c->now_us += 100000;
+	c->phase = PHASE_COMPUTING;
+	standbys_turn(c);
+	loop_act(c);
+}
+
+/* Until then its stage may be nowhere else: the one replica dies in the same iteration. */
+static void a_copy_that_is_left_behind_is_there_until_the_next_commit(void **state)
+{
+	struct controller *c = down_to_one(state);
+	uint16_t nodes[NODES];
+
+	copies_refuse(c, &c->members[0], "is cut off from its stage");
+	look(c);
+	assert_true(copy_usable(c, &c->members[0], 1));
+	for (uint32_t i = copies_of(c, 1, nodes); i-- > 0;)
+		assert_int_not_equal(nodes[i], 0); /* it gets no sums */
+	assert_false(copies_awaited(&c->members[0]));
+	c->committed++;
+	look(c);
+	assert_int_equal(c->members[0].keeps, -1);
+}
+
+static void of_two_copies_the_one_behind_is_let_go_at_once(void **state)
+{
+	struct controller *c = down_to_one(state);
+
+	c->members[1].keeps = 1;
+	c->members[1].kept = true;
+	c->members[1].kept_holds = c->committed;
+	copies_refuse(c, &c->members[0], "is cut off from its stage");
+	look(c);
+	assert_int_equal(c->members[0].keeps, -1);
+	assert_int_equal(c->members[1].keeps, 1);
+	assert_false(c->members[1].behind);
+}
+
+/* It says that it missed a commit, as was to be expected: nobody is warned, and it may keep another. */
+static void who_is_left_behind_says_so_in_vain(void **state)
+{
+	struct controller *c = down_to_one(state);
+	struct msg_kept k = { .assignment = c->members[0].keeping, .stage = 1, .text = "it missed a commit" };
+
+	copies_refuse(c, &c->members[0], "its copy was overdue");
+	standbys_kept(c, &c->members[0], &k);
+	assert_int_equal(c->members[0].keeps, -1);
+	assert_int_equal(c->members[0].n_refused, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +143,9 @@ int main(void)
 		TEST(who_keeps_its_copy_moves_there),
 		TEST(nobody_moves_when_another_is_about_to_join),
 		TEST(a_copy_behind_a_slow_link_has_time),
+		TEST(a_copy_that_is_left_behind_is_there_until_the_next_commit),
+		TEST(of_two_copies_the_one_behind_is_let_go_at_once),
+		TEST(who_is_left_behind_says_so_in_vain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -489,6 +489,19 @@ static void a_copy_of_the_last_two_commits_is_one(void **state)
 	}
 }
 
+/* What is fetched from it, and its replicas, are held against that. */
+static void a_copy_comes_with_its_hash(void **state)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+	struct member *m = says_it_holds(c, 1, COMMITS, 7);
+
+	m->hello.keeps = 0;
+	m->hello.kept = COMMITS;
+	m->hello.kept_hash = 99;
+	resume_member(c, m);
+	assert_int_equal(copies_hash(c, 0, COMMITS), 99);
+}
+
 static void a_marked_one_stays_out(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -578,6 +591,7 @@ int main(void)
 		TEST(what_a_predecessor_ordered_does_not_count),
 		TEST(those_from_beyond_the_last_commit_are_not),
 		TEST(a_copy_of_the_last_two_commits_is_one),
+		TEST(a_copy_comes_with_its_hash),
 		TEST(so_is_one_of_who_comes_later),
 		TEST(those_that_were_told_of_are_waited_for),
 		TEST(but_not_for_ever),

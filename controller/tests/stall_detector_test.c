@@ -390,7 +390,7 @@ static int looks_for(struct controller *c, int64_t each_us)
 {
 	int looks = 0;
 
-	for (; c->members[4].keeps == 0 && looks < 1000; looks++) {
+	for (; !c->members[4].behind && looks < 1000; looks++) {
 		c->now_us += each_us;
 		standbys_turn(c);
 		loop_act(c);

@@ -105,7 +105,7 @@ bool copies_keep(struct controller *c, struct member *m, int stage, const struct
 		members_tell_peers(c);
 	}
 	m->keeps = stage;
-	m->kept = false;
+	m->kept = m->behind = false;
 	m->copies = false;
 	m->keeping = ++c->assignments;
 	m->source = source->id;
@@ -123,7 +123,7 @@ bool copies_fetch(struct controller *c, struct member *m, int stage)
 void copies_forget(struct member *m)
 {
 	m->keeps = -1;
-	m->kept = m->copies = m->homing = false;
+	m->kept = m->copies = m->behind = m->homing = false;
 }
 
 void copies_release(struct controller *c, struct member *m)
@@ -204,7 +204,7 @@ uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (m->keeps != stage || !member_alive(m) ||
+		if (m->keeps != stage || m->behind || !member_alive(m) ||
 		    (m->replica && member_stage(c, m) == stage))
 			continue;
 		m->copies = true;
@@ -217,6 +217,11 @@ uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes)
 void copies_refuse(struct controller *c, struct member *m, const char *why)
 {
 	m->refused_copy_us = c->now_us;
+	if (m->replica && copy_usable(c, m, m->keeps)) {
+		m->copies = false;
+		m->behind = true;
+		return;
+	}
 	copies_release(c, m);
 	if (m->replica)
 		return;

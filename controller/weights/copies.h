@@ -17,7 +17,8 @@ bool copies_hash_right(struct controller *c, struct member *m, uint64_t iteratio
 /* Who was left out and has given nothing, or something else, is not asked again. */
 void copies_blame_source(struct controller *c, const struct member *m);
 void copies_release(struct controller *c, struct member *m);
-/* Its copy is of no use: another keeps one, or it joins anew. */
+/* Its copy gets no sums any more: another keeps one, or it joins anew. A copy of the last commit is let go
+ * with the next one only: until then its stage may be nowhere else. */
 void copies_refuse(struct controller *c, struct member *m, const char *why);
 /* The commit waits until it has the sum; not so a joiner that still fetches. */
 bool copies_awaited(const struct member *m);

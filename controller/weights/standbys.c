@@ -43,6 +43,10 @@ void standbys_kept(struct controller *c, struct member *m, const struct msg_kept
 {
 	if (m->keeps < 0 || k->assignment != m->keeping || (m->state == NODE_DEAD && k->hash))
 		return;
+	if (!k->hash && m->behind) { /* as was said; the next commit has passed it by */
+		copies_forget(m);
+		return;
+	}
 	if (!k->hash) {
 		note(c, NOTE_WARNING, m->id, 0, "n%02u has no copy of S%d: %.100s", m->id,
 		     m->keeps, k->text);
@@ -196,8 +200,16 @@ static uint32_t keepers_of(const struct controller *c, int stage)
 
 	for (uint32_t i = 0; i < c->n_members; i++)
 		n += c->members[i].keeps == stage && member_alive(&c->members[i]) &&
-		     !c->members[i].marked;
+		     !c->members[i].marked && !c->members[i].behind;
 	return n;
+}
+
+static bool has_second(const struct controller *c, const struct member *m)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (&c->members[i] != m && copy_usable(c, &c->members[i], m->keeps))
+			return true;
+	return false;
 }
 
 /* Copies that nobody needs any more; not those of joiners. */
@@ -209,17 +221,10 @@ static void release_idle(struct controller *c)
 		if (m->keeps < 0 || !member_alive(m) || m->homing)
 			continue;
 		if (m->marked || (m->replica && member_stage(c, m) == m->keeps) ||
-		    (m->replica && stage_replicas(c, m->keeps, NULL) >= 2))
+		    (m->replica && stage_replicas(c, m->keeps, NULL) >= 2) ||
+		    (m->behind && (!copy_coming(c, m, m->keeps) || has_second(c, m))))
 			copies_release(c, m);
 	}
-}
-
-static bool has_second(const struct controller *c, const struct member *m)
-{
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (&c->members[i] != m && copy_usable(c, &c->members[i], m->keeps))
-			return true;
-	return false;
 }
 
 /* Who is free to keep something is of the stage that lacks a keeper itself: it takes over what
