@@ -124,6 +124,23 @@ static void of_two_copies_the_one_behind_is_let_go_at_once(void **state)
 	assert_false(c->members[1].behind);
 }
 
+/* Of two replicas both may be dead, and not missed yet; or one, and then the copy follows again. */
+static void a_copy_that_is_not_needed_is_there_until_the_next_commit(void **state)
+{
+	struct controller *c = down_to_one(state);
+
+	for (int replica = 1; replica >= 0; replica--) {
+		c->members[4].replica = replica;
+		look(c);
+		assert_true(copy_usable(c, &c->members[0], 1));
+		assert_int_equal(c->members[0].behind, replica);
+	}
+	c->members[4].replica = true;
+	c->committed++;
+	look(c);
+	assert_int_equal(c->members[0].keeps, -1);
+}
+
 /* It says that it missed a commit, as was to be expected: nobody is warned, and it may keep another. */
 static void who_is_left_behind_says_so_in_vain(void **state)
 {
@@ -145,6 +162,7 @@ int main(void)
 		TEST(a_copy_behind_a_slow_link_has_time),
 		TEST(a_copy_that_is_left_behind_is_there_until_the_next_commit),
 		TEST(of_two_copies_the_one_behind_is_let_go_at_once),
+		TEST(a_copy_that_is_not_needed_is_there_until_the_next_commit),
 		TEST(who_is_left_behind_says_so_in_vain),
 	};
 

@@ -142,11 +142,24 @@ static void release_overdue(struct controller *c)
 
 /* ---- who keeps what ---- */
 
+static bool was_refused(const struct controller *c, const struct member *m)
+{
+	return m->refused_copy_us != 0 && c->now_us - m->refused_copy_us <= 30000000;
+}
+
 static bool may_keep(const struct controller *c, const struct member *m, int stage)
 {
 	return m->replica && m->state == NODE_LIVE && !m->marked && m->keeps < 0 &&
-	       member_stage(c, m) != stage && copies_room(c, m, stage) &&
-	       (m->refused_copy_us == 0 || c->now_us - m->refused_copy_us > 30000000);
+	       member_stage(c, m) != stage && copies_room(c, m, stage) && !was_refused(c, m);
+}
+
+/* It was not needed any more, and is now. */
+static bool follows_again(const struct controller *c, struct member *m, int stage)
+{
+	if (!m->behind || was_refused(c, m) || !copy_usable(c, m, stage))
+		return false;
+	m->behind = false;
+	return true;
 }
 
 static bool is_better_keeper(const struct controller *c, int stage, const struct member *source,
@@ -178,6 +191,9 @@ static bool appoint_keeper(struct controller *c, int stage)
 	const struct member *source = NULL;
 	struct member *best = NULL;
 
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (follows_again(c, &c->members[i], stage))
+			return true;
 	for (uint32_t i = 0; i < c->n_members && !source; i++)
 		if (c->members[i].replica && c->members[i].state == NODE_LIVE &&
 		    member_stage(c, &c->members[i]) == stage)
@@ -212,7 +228,8 @@ static bool has_second(const struct controller *c, const struct member *m)
 	return false;
 }
 
-/* Copies that nobody needs any more; not those of joiners. */
+/* Copies that nobody needs any more; not those of joiners. One of the last commit stays until the next: two replicas may
+ * be dead already, and not missed yet. */
 static void release_idle(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
@@ -220,8 +237,9 @@ static void release_idle(struct controller *c)
 
 		if (m->keeps < 0 || !member_alive(m) || m->homing)
 			continue;
+		if (m->replica && stage_replicas(c, m->keeps, NULL) >= 2)
+			m->behind = true;
 		if (m->marked || (m->replica && member_stage(c, m) == m->keeps) ||
-		    (m->replica && stage_replicas(c, m->keeps, NULL) >= 2) ||
 		    (m->behind && (!copy_coming(c, m, m->keeps) || has_second(c, m))))
 			copies_release(c, m);
 	}
