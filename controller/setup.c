@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/history/resume.h"
 #include "controller/history/run_state.h"
@@ -343,6 +344,7 @@ void controller_fini(struct controller *c)
 	contingency_stop(c);
 	post_close(c->post);
 	store_close(c->store);
+	controller_closed(c);
 	keys_list_free(c->admitted);
 	keys_free(c->identity);
 	planned_free(c->current);

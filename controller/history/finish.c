@@ -20,6 +20,11 @@ void set_phase(struct controller *c, enum run_phase phase)
 		record_phase(c);
 }
 
+bool run_is_done(const struct controller *c)
+{
+	return c->options.iterations && c->committed >= c->options.iterations;
+}
+
 void controller_finish(struct controller *c, int status, const char *why)
 {
 	struct msg stop = { .type = MSG_STOP };
@@ -36,10 +41,17 @@ void controller_finish(struct controller *c, int status, const char *why)
 	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
 	if (c->ending.unrecorded)
 		return; /* agents keep their weights, and wait for a controller that can write */
-	supervisor_end(c);
+	if (status != 0 || !run_is_done(c)) /* else once all is written: a successor ends it as well */
+		supervisor_end(c);
 	for (uint32_t i = 0; i < c->n_members; i++)
 		if (member_alive(&c->members[i]))
 			member_send(c, &c->members[i], &stop);
+}
+
+void controller_closed(struct controller *c)
+{
+	if (c->phase == PHASE_FINISHED && !c->ending.unrecorded)
+		supervisor_end(c);
 }
 
 void controller_stop(struct controller *c, const char *why)

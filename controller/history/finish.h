@@ -17,7 +17,10 @@ struct ending {
 };
 
 void set_phase(struct controller *c, enum run_phase phase);
+bool run_is_done(const struct controller *c); /* all iterations that were asked for are committed */
 void controller_finish(struct controller *c, int status, const char *why);
+/* The store is closed: whoever supervises need not begin it again. */
+void controller_closed(struct controller *c);
 /* What is under way is given up; once the last commit is on the agents' disks the run ends. Said twice: at once.
  * why: borrowed for good. */
 void controller_stop(struct controller *c, const char *why);

@@ -271,7 +271,7 @@ void iteration_boundary(struct controller *c)
 {
 	admit_joiners(c, false);
 	command_scripted(c);
-	if (c->ending.stopping || (c->options.iterations && c->committed >= c->options.iterations)) {
+	if (c->ending.stopping || run_is_done(c)) {
 		if (!checkpoint_last(c))
 			controller_finish(c, c->ending.exit_status, c->ending.stopping ? c->ending.stopping : "done");
 		return;

@@ -454,11 +454,6 @@ static bool somebody_awaited(const struct controller *c)
 	return false;
 }
 
-static bool is_over(const struct controller *c)
-{
-	return c->options.iterations && c->committed >= c->options.iterations;
-}
-
 static int64_t regather_us(const struct controller *c)
 {
 	double longest_s = 0;
@@ -482,7 +477,7 @@ static void gather_again(struct controller *c)
 	int64_t waited = c->now_us - c->committed_us;
 	uint32_t ready = 0, here = 0;
 
-	if (is_over(c) && (checkpoint_is_there(c) || waited > c->options.gather_us)) {
+	if (run_is_done(c) && (checkpoint_is_there(c) || waited > c->options.gather_us)) {
 		controller_finish(c, 0, "done"); /* the predecessor died telling the agents */
 		return;
 	}
@@ -510,7 +505,7 @@ static void gather_again(struct controller *c)
 		}
 	}
 	if (!replicas_everywhere(c)) {
-		gather_without(c, !is_over(c) && (here == c->n_members || waited > c->options.gather_us));
+		gather_without(c, !run_is_done(c) && (here == c->n_members || waited > c->options.gather_us));
 		return;
 	}
 	agreement_copies(c);

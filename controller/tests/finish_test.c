@@ -1,0 +1,91 @@
+/* When a supervisor hears that the run has ended, and need not begin the controller again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "controller/history/finish.h"
+#include "controller/tests/under_way.h"
+
+static int heard;
+
+static struct controller *with_supervisor(void **state)
+{
+	struct controller *c = *state;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	heard = ends[0];
+	c->supervisor = ends[1];
+	c->options.iterations = 9;
+	c->committed = 9;
+	return c;
+}
+
+/* What the supervisor has read when the controller is gone: c->supervisor is closed. */
+static bool was_told(struct controller *c)
+{
+	char line[16];
+	ssize_t n;
+
+	close(c->supervisor);
+	c->supervisor = -1;
+	n = read(heard, line, sizeof(line));
+	close(heard);
+	return n >= 4;
+}
+
+/* A successor finds that the run is done, and ends. */
+static void a_run_that_is_done_may_die_until_all_is_written(void **state)
+{
+	struct controller *c = with_supervisor(state);
+
+	controller_finish(c, 0, "done");
+	assert_false(was_told(c));
+	c = with_supervisor(state);
+	controller_closed(c);
+	assert_true(was_told(c));
+}
+
+/* A successor would wait for agents that have been told to end. */
+static void a_run_that_was_stopped_is_over_at_once(void **state)
+{
+	struct controller *c = with_supervisor(state);
+
+	c->committed = 8;
+	controller_finish(c, 0, "stopped by a signal");
+	assert_true(was_told(c));
+}
+
+static void so_is_one_that_failed(void **state)
+{
+	struct controller *c = with_supervisor(state);
+
+	controller_finish(c, 1, "out of memory");
+	assert_true(was_told(c));
+}
+
+/* Another may have a disk to write to. */
+static void one_that_cannot_be_recorded_may_be_gone_on_with(void **state)
+{
+	struct controller *c = with_supervisor(state);
+
+	controller_unrecorded(c, "no space");
+	controller_closed(c);
+	assert_false(was_told(c));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
+		TEST(a_run_that_is_done_may_die_until_all_is_written),
+		TEST(a_run_that_was_stopped_is_over_at_once),
+		TEST(so_is_one_that_failed),
+		TEST(one_that_cannot_be_recorded_may_be_gone_on_with),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
