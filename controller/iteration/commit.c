@@ -48,8 +48,22 @@ static bool sum_missing(const struct controller *c)
 	return false;
 }
 
-/* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit.
- * -EPROTO: those of *stage have not.
+/* Somebody has told another one in this attempt, and is gone since: which of them is right nobody can tell. */
+static bool gone_differ(const struct controller *c, int stage, const struct told_sum *first)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct told_sum *told[] = { &c->members[i].sum, &c->members[i].copy_sum };
+
+		for (int k = 0; k < 2; k++)
+			if (told[k]->iteration == c->iteration && told[k]->attempt == c->reduce_attempt &&
+			    told[k]->stage == stage && !is_same_sum(first, told[k]))
+				return true;
+	}
+	return false;
+}
+
+/* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit; so must who
+ * has died since. -EPROTO: those of *stage have not.
  */
 static int stage_sums(struct controller *c, double *total, int *stage)
 {
@@ -77,7 +91,7 @@ static int stage_sums(struct controller *c, double *total, int *stage)
 				continue;
 			differ = differ || !is_same_sum(first, &m->copy_sum);
 		}
-		if (differ)
+		if (differ || gone_differ(c, s, first))
 			return -EPROTO;
 		*total += first->squares;
 		c->stage_squares[s] = first->squares;
@@ -269,6 +283,9 @@ static bool told_sum(struct told_sum *to, const struct msg_reduced *r)
 		memcpy(slices, r->slices, r->n_slices * sizeof(*slices));
 	to->slices = slices;
 	to->n = r->n_slices;
+	to->iteration = r->iteration;
+	to->attempt = r->attempt;
+	to->stage = r->stage;
 	to->squares = r->sum_squares;
 	return true;
 }

@@ -17,6 +17,9 @@ struct observed_link;
 
 /* A summed gradient as one agent has it. */
 struct told_sum {
+	uint64_t iteration;
+	uint32_t attempt;
+	uint8_t stage;
 	double squares;
 	uint32_t n;
 	uint64_t *slices; /* (n) their hashes; malloc */

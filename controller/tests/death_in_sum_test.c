@@ -74,6 +74,29 @@ static void four_dies_in_its_sum(struct controller *c)
 	assert_int_equal(c->phase, PHASE_REDUCING);
 }
 
+/* Nobody can say which of the two is right, so neither is committed. */
+static void who_told_another_sum_and_died_is_heard(void **state)
+{
+	struct controller *c = *state;
+	uint64_t slices[DATA] = { 1, 2, 4 };
+	struct msg_reduced r = { .iteration = 1, .stage = 1, .sum_squares = 1, .n_slices = DATA, .slices = slices };
+
+	under_way_all_is_done(c);
+	r.attempt = c->reduce_attempt;
+	iteration_reduced(c, &c->members[4], &r);
+	under_way_tells_its_sum(c, 3);
+	under_way_tells_its_sum(c, 5);
+	members_gone(c, &c->members[4], "is gone");
+	loop_act(c);
+	for (uint16_t node = 0; node < DATA; node++)
+		under_way_tells_its_sum(c, node);
+	assert_int_equal(c->committed, 0);
+	assert_int_equal(c->n_differing, 1);
+	assert_true(runs_again(c) > 0);
+	under_way_all_tell_their_sums(c);
+	under_way_recorded_once(c);
+}
+
 /* The first sums of the first stage differ once: all sums begin anew. */
 static void sums_differ(struct controller *c)
 {
@@ -173,6 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(who_dies_after_its_sum_stays_in_the_record),
+		TEST(who_told_another_sum_and_died_is_heard),
 		TEST(who_died_in_a_sum_is_not_in_the_next),
 		TEST(nor_is_it_when_another_stage_loses_one),
 		TEST(nor_when_it_is_back),

@@ -44,6 +44,7 @@ static void reduced(struct p_run *r, struct p_node *x, bool wrong)
 		return;
 	}
 	x->reduced = 1;
+	r->s.sums_told[x->stage] |= wrong ? 2 : 1;
 	if (r->s.phase == P_REDUCING)
 		p_commit_when_reduced(r);
 }
@@ -54,6 +55,7 @@ static void copy_reduced(struct p_run *r, struct p_node *x, bool wrong)
 	x->copy_wrong = wrong;
 	r->s.wrongs -= wrong;
 	x->copy_reduced = 1;
+	r->s.sums_told[x->keeps - 1] |= wrong ? 2 : 1;
 	if (r->s.phase == P_REDUCING)
 		p_commit_when_reduced(r);
 }

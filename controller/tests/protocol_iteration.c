@@ -16,6 +16,7 @@ void p_forget_sums(struct p_state *s)
 	}
 	s->summing = 0;
 	memset(s->content, 0, sizeof(s->content));
+	memset(s->sums_told, 0, sizeof(s->sums_told));
 }
 
 bool p_is_keeper(const struct p_node *x, int stage)
@@ -362,23 +363,10 @@ static bool sum_missing(const struct p_run *r)
 	return false;
 }
 
+/* Also from who is gone since. */
 static bool sums_differ(const struct p_run *r, int stage)
 {
-	bool wrong = false, right = false;
-
-	for (int i = 0; i < r->p->nodes; i++) {
-		const struct p_node *x = &r->s.nodes[i];
-
-		if (p_is_replica(x) && x->stage == stage) {
-			wrong = wrong || x->wrong;
-			right = right || !x->wrong;
-		}
-		if (p_copies_awaited(x) && x->keeps == stage + 1) {
-			wrong = wrong || x->copy_wrong;
-			right = right || !x->copy_wrong;
-		}
-	}
-	return wrong && right;
+	return r->s.sums_told[stage] == 3;
 }
 
 static bool audited(const struct p_run *r)
