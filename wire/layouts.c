@@ -204,6 +204,7 @@ static const struct field msg_restore_fields[] = {
 	ARR(msg_restore, n_from, nodes, U16, 2),
 	SHR(msg_restore, n_from, stages, U8, 2),
 	SHR(msg_restore, n_from, weights, F32, 2),
+	SHR(msg_restore, n_from, hashes, U64, 2),
 };
 LAYOUT(msg_restore);
 

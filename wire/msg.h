@@ -306,6 +306,7 @@ struct msg_restore {
 	const uint16_t *nodes; /* (n_from) */
 	const uint8_t *stages; /* (n_from) */
 	const float *weights;  /* (n_from) */
+	const uint64_t *hashes; /* (n_from) of their weights; 0 not known */
 };
 
 struct msg_plan {

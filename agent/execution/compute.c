@@ -12,6 +12,7 @@
 #include "agent/weights/fetch.h"
 #include "base/clock.h"
 #include "model/average.h"
+#include "model/hash.h"
 #include "model/files/checkpoint.h"
 #include "model/text/corpus.h"
 #include "model/stage.h"
@@ -163,11 +164,14 @@ static int restore_file(struct compute *c, struct job *j)
 	return checkpoint_load_stage(j->folder, c->stage, j->iteration, j->wanted, &j->err);
 }
 
-static int mix_state(struct compute *c, const struct job *j)
+static int mix_state(struct compute *c, struct job *j)
 {
 	size_t n = stage_parameters(c->stage);
 	float *to[KINDS];
 
+	j->refused = j->wanted && hash_floats(j->state, n) != j->wanted;
+	if (j->refused)
+		return error_set(&j->err, -EBADMSG, "a neighbour's weights came otherwise than they are there");
 	c->pristine = false;
 	arrays_of(c->stage, to);
 	for (int k = 0; k < KINDS; k++)

@@ -60,8 +60,8 @@ struct job {
 	bool from_seed;
 	/* PREPARE, RESTORE */
 	const char *folder; /* of the run; NULL */
-	uint64_t wanted;    /* the file's hash */
-	bool refused;       /* PREPARE: rc says of the file */
+	uint64_t wanted;    /* the hash of the file, or of the state's weights; 0: not known */
+	bool refused;       /* rc says of what was given: the file, or a neighbour's state */
 	/* MIX, FOLLOW, STATE, NORM */
 	const float *state;
 	float weight;

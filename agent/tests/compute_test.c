@@ -83,6 +83,33 @@ static void test_keeps_its_stage_without_the_file(void **state)
 	compute_free(c);
 }
 
+/* A stage's own state, weighed 1, is that stage again; not so if a bit of its weights has flipped on the way. */
+static void test_mixes_what_came_as_it_was_there(void **state)
+{
+	struct compute *c = compute_on("cpu");
+	struct job j = prepare(c), m = { .kind = JOB_MEASURE }, own = { .kind = JOB_STATE };
+
+	(void)state;
+	assert_int_equal(j.rc, 0);
+	compute_run(c, &m);
+	compute_run(c, &own);
+	assert_int_equal(own.rc, 0);
+	for (int flipped = 0; flipped < 2; flipped++) {
+		struct job mix = { .kind = JOB_MIX, .state = own.out, .weight = 1, .first = true, .wanted = m.hash };
+		struct job again = { .kind = JOB_MEASURE };
+
+		own.out[1] += flipped ? 1e-3f : 0;
+		compute_run(c, &mix);
+		assert_int_equal(mix.rc, flipped ? -EBADMSG : 0);
+		assert_int_equal(mix.refused, flipped); /* it asks again */
+		assert_int_equal(mix.err.text[0] != '\0', flipped);
+		compute_run(c, &again);
+		assert_true(again.hash == m.hash);
+	}
+	job_clear(&own);
+	compute_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +117,7 @@ int main(void)
 		cmocka_unit_test(test_says_nothing_of_what_went_well),
 		cmocka_unit_test(test_does_not_guess),
 		cmocka_unit_test(test_keeps_its_stage_without_the_file),
+		cmocka_unit_test(test_mixes_what_came_as_it_was_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

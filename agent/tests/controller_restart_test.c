@@ -63,11 +63,12 @@ static void make_of_neighbours(struct cluster *c)
 	static const uint16_t from[] = { 4 };
 	static const uint8_t stages[] = { 2 };
 	static const float weights[] = { 1 };
+	static const uint64_t hashes[] = { 0 };
 	struct msg m = { .type = MSG_RESTORE };
 
 	m.u.restore = (struct msg_restore){ .assignment = ++c->assignments, .stage = 1, .kind = RESTORE_AVERAGE,
 					    .iteration = 1, .n_from = 1, .nodes = from, .stages = stages,
-					    .weights = weights };
+					    .weights = weights, .hashes = hashes };
 	c->nodes[2].ready = false;
 	cluster_send(c, 2, &m);
 	cluster_until(c, third_is_ready, "a stage made of another");

@@ -16,6 +16,7 @@ enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };
 static const uint16_t nodes[] = { 0, 3, 2 }; /* the first two */
 static const uint8_t stages[] = { 0, 2, 1 };
 static const float weights[] = { 0.25f, 0.75f, 0 };
+static const uint64_t hashes[] = { 11, 12 };
 
 /* An agent without a worker or a controller: of what it tells only the number of messages counts (sequence). It was
  * told assignment 5 last. */
@@ -42,7 +43,8 @@ static int end(void **state)
 static struct msg_restore average(void)
 {
 	return (struct msg_restore){ .assignment = 6, .iteration = ITERATION, .stage = STAGE, .kind = RESTORE_AVERAGE,
-				     .n_from = 2, .nodes = nodes, .stages = stages, .weights = weights };
+				     .n_from = 2, .nodes = nodes, .stages = stages, .weights = weights,
+				     .hashes = hashes };
 }
 
 static struct msg_restore file(void)
@@ -147,6 +149,7 @@ static void both_neighbours_are_mixed(void **state)
 		assert_true(restore_next_job(a, &job, 0));
 		assert_int_equal(job.kind, JOB_MIX);
 		assert_true(job.weight == weights[i]);
+		assert_true(job.wanted == hashes[i]);
 		assert_int_equal(job.first, i == 0);
 		assert_true(job.state[0] == (float)i && job.state[3 * P - 1] == (float)i);
 		assert_false(a->whole);

@@ -16,6 +16,7 @@ struct restore {
 	uint16_t nodes[2]; /* the order's arrays */
 	uint8_t stages[2];
 	float weights[2];
+	uint64_t hashes[2];
 	uint32_t done; /* of order.n_from */
 	struct fetch fetch;
 	bool loading; /* the worker is at it */
@@ -90,6 +91,7 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		r->nodes[i] = m->nodes[i];
 		r->stages[i] = m->stages[i];
 		r->weights[i] = m->weights[i];
+		r->hashes[i] = m->hashes[i];
 	}
 	a->assign = (struct msg_assign){ m->assignment, m->stage, 1 };
 	a->standing = STAND_WAITING;
@@ -137,6 +139,7 @@ bool restore_next_job(struct agent *a, struct job *job, int64_t now_us)
 	*job = (struct job){ .kind = JOB_MIX,
 			       .state = r->fetch.state,
 			       .weight = r->weights[r->done],
+			       .wanted = r->hashes[r->done],
 			       .first = r->done == 0 };
 	a->whole = false;
 	r->loading = true;

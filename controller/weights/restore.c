@@ -398,6 +398,7 @@ bool restore_average(struct controller *c, int stage, struct member *taker)
 	struct msg m = { .type = MSG_RESTORE };
 	struct msg_restore *o = &m.u.restore;
 	double squares[2] = { 0, 0 };
+	uint64_t hashes[2];
 
 	o->stage = (uint8_t)stage;
 	o->kind = RESTORE_AVERAGE;
@@ -406,6 +407,8 @@ bool restore_average(struct controller *c, int stage, struct member *taker)
 	add_neighbour(c, stage, stage + 1, o, squares, r->from_nodes, r->from);
 	if (o->n_from == 0)
 		return false;
+	for (uint32_t i = 0; i < o->n_from; i++)
+		hashes[i] = c->members[r->from_nodes[i]].hash;
 	r->weights[0] = r->weights[1] = 1.0f / (float)o->n_from;
 	if (o->n_from == 2 && squares[0] + squares[1] > 0) {
 		r->weights[0] = (float)(squares[0] / (squares[0] + squares[1]));
@@ -414,6 +417,7 @@ bool restore_average(struct controller *c, int stage, struct member *taker)
 	o->nodes = r->from_nodes;
 	o->stages = r->from;
 	o->weights = r->weights;
+	o->hashes = hashes;
 	r->active = true;
 	r->average = true;
 	r->iteration = c->committed;
