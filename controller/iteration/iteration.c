@@ -516,7 +516,7 @@ bool iteration_resumes(struct controller *c, struct member *m)
 {
 	int stage = m->held_stage;
 
-	if (c->phase != PHASE_STALLED || m->marked || !member_holds(c, m, stage) ||
+	if (c->phase != PHASE_STALLED || m->marked || m->restoring || !member_holds(c, m, stage) ||
 	    stage_replicas(c, stage, NULL) > 0 || !restore_averted(c, stage))
 		return false;
 	if (member_stage(c, m) != stage) { /* its place was given to one that took the stage over */

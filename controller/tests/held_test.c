@@ -223,6 +223,32 @@ static void who_was_told_the_commit_again(void **state)
 	assert_true(is_back(c));
 }
 
+/* It was told while it was cut off, and passed for dead before it heard that: to its controller it holds the commit, and
+ * its first beat says that it does not. */
+static void who_was_told_when_it_was_cut_off(void **state)
+{
+	struct controller *c = replaced(state);
+
+	c->members[X].held_stage = 1;
+	c->members[X].holds = c->members[X].commit_told = COMMITTED;
+	beats(c, X, 1, COMMITTED - 1);
+	assert_false(goes_back(c));
+	c->now_us += recover_patience_us(c) + 1;
+	assert_true(goes_back(c));
+}
+
+/* What it holds is being overwritten: the order cannot be taken back. */
+static void not_who_was_told_to_restore_its_stage(void **state)
+{
+	struct controller *c = lost(state);
+
+	c->members[X].restoring = true;
+	beats(c, X, 1, COMMITTED);
+	assert_false(is_back(c));
+	c->members[X].restoring = false;
+	assert_true(iteration_resumes(c, &c->members[X]));
+}
+
 static void is_not_waited_for_for_ever(void **state)
 {
 	struct controller *c = replaced(state);
@@ -265,6 +291,9 @@ static void who_does_not_fetch_a_copy_is_not_waited_for(void **state)
 	assert_false(goes_back(c));
 	assert_int_equal(member_stage(c, &c->members[K]), 0);
 	c->members[1].marked = c->members[2].marked = false;
+	assert_false(goes_back(c)); /* they may have died with the others */
+	assert_int_equal(member_stage(c, &c->members[K]), 0);
+	beats(c, 1, 0, COMMITTED);
 	assert_false(goes_back(c));
 	assert_int_equal(member_stage(c, &c->members[K]), 1);
 }
@@ -348,6 +377,8 @@ int main(void)
 		TEST(so_is_one_that_nobody_needs),
 		TEST(else_it_goes_back_at_once),
 		TEST(who_was_told_the_commit_again),
+		TEST(who_was_told_when_it_was_cut_off),
+		TEST(not_who_was_told_to_restore_its_stage),
 		TEST(is_not_waited_for_for_ever),
 		TEST(a_copy_that_was_told_the_commit),
 		TEST(who_does_not_fetch_a_copy_is_not_waited_for),

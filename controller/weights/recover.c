@@ -44,6 +44,19 @@ static bool can_spare(const struct controller *c, const struct member *m)
 	return !m->marked && (!m->replica || stage_replicas(c, member_stage(c, m), NULL) >= 2);
 }
 
+/* Who died with the last replica, of the same machine, say, may not be missed yet: then what a node holds of its own stage
+ * may be all that is left. */
+static bool another_is_heard(const struct controller *c, const struct member *m)
+{
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		const struct member *o = &c->members[i];
+
+		if (o != m && o->replica && member_stage(c, o) == member_stage(c, m) && o->heard_us > c->stall.since_us)
+			return true;
+	}
+	return false;
+}
+
 /* A node of the richest stage; NULL: none has two. */
 static struct member *find_spare(struct controller *c)
 {
@@ -101,6 +114,8 @@ static void take_over(struct controller *c, int stage, struct member *holder)
 		ask_for_node(c, stage);
 		return;
 	}
+	if (taker->replica && !another_is_heard(c, taker))
+		return;
 	c->stall.taken_over = true;
 	note(c, NOTE_EVENT, taker->id, 'R',
 	     "n%02u takes S%d over, from the copy of it%llu at n%02u", taker->id, stage,
@@ -111,7 +126,7 @@ static void take_over(struct controller *c, int stage, struct member *holder)
 /* It has been told the last commit, and its word that it holds the stage, or a copy of it, is on its way. */
 static bool will_hold(const struct controller *c, const struct member *m, int stage)
 {
-	bool own = m->held_stage == stage && m->holds + 1 == c->committed && m->commit_told == c->committed;
+	bool own = m->held_stage == stage && m->holds + 1 >= c->committed && m->commit_told == c->committed;
 
 	return !m->marked && ((own && !m->differs) || (copy_coming(c, m, stage) && !copy_usable(c, m, stage)));
 }
