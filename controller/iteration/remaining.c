@@ -315,10 +315,10 @@ static bool may_go(const struct look *l, const struct microbatch *m, uint32_t ho
 	return l->usable[node] && l->stage_of[node] == m->stages[hop] && routes_hop(m, node) < 0;
 }
 
-/* Nobody has begun its F there, as far as is known. */
-static bool is_ahead(const struct microbatch *m, uint32_t hop)
+/* Nobody has begun its F there, as far as is known, nor counted it before all of it began again. */
+static bool is_ahead(const struct routes *r, const struct microbatch *m, uint32_t hop)
 {
-	return !m->done && hop >= m->passed && (hop > m->passed || m->began_s < 0);
+	return !m->done && hop >= m->passed && (hop > m->passed || m->began_s < 0) && !routes_counted_at(r, m, hop);
 }
 
 static bool among(const uint32_t *list, int n, uint32_t i)
@@ -366,7 +366,7 @@ static bool move_what_is_ahead(struct look *l, uint32_t i)
 	bool moved = false;
 
 	for (uint32_t h = 0; h < m->route.n_hops; h++)
-		moved = (is_ahead(m, h) && move(l, i, h)) || moved;
+		moved = (is_ahead(l->r, m, h) && move(l, i, h)) || moved;
 	m->moved = m->moved || moved;
 	return moved;
 }

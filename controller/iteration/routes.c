@@ -348,14 +348,20 @@ bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b)
 	return false;
 }
 
+bool routes_counted_at(const struct routes *r, const struct microbatch *m, uint32_t hop)
+{
+	const struct counts *c = &r->counts[m->nodes[hop]];
+
+	return times_counted(c, m->route.microbatch, WORK_BACKWARD) > 0 ||
+	       times_counted(c, m->route.microbatch, WORK_LOSS) > 0;
+}
+
 /* Its node there has counted nothing of it, and is at nothing that counts. */
 static bool may_leave(const struct routes *r, const struct microbatch *m, uint32_t hop)
 {
-	const struct counts *c = &r->counts[m->nodes[hop]];
-	uint32_t n = m->route.n_hops, id = m->route.microbatch;
+	uint32_t n = m->route.n_hops;
 
-	return !routes_began(m, 2 * n - hop) && (hop > 0 || !routes_began(m, n)) &&
-	       times_counted(c, id, WORK_BACKWARD) == 0 && times_counted(c, id, WORK_LOSS) == 0;
+	return !routes_began(m, 2 * n - hop) && (hop > 0 || !routes_began(m, n)) && !routes_counted_at(r, m, hop);
 }
 
 /* Another node in the place of a or b: which hop, and who. False: there is none. */

@@ -79,6 +79,7 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 		   const struct cluster *c, uint32_t *changed);
 
 /* Whether something of the microbatch is still to go between the two nodes, one way or the other. */
+bool routes_counted_at(const struct routes *r, const struct microbatch *m, uint32_t hop); /* anything, by its node */
 bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b);
 
 /* The link between two nodes that live is not there: every microbatch that needs it gets another node of the same

@@ -320,6 +320,27 @@ static void it_is_the_execution_model(void **state)
 	assert_true(n > 500);
 }
 
+/* Its gradient is in that node's sum: elsewhere it would be counted once more. */
+static void what_was_counted_stays_when_all_begins_again(void **state)
+{
+	static const bool usable[NODES] = { true, true, true, true };
+	uint32_t changed[DATA];
+	struct fixture f;
+
+	(void)state;
+	for (int counted = 0; counted < 2; counted++) {
+		begin(&f);
+		f.c->nodes[2].forward_s = 10 * FAR_S;
+		has_passed(&f, 0, 4);
+		if (counted)
+			assert_int_equal(routes_count(&f.r, 2, 0, WORK_BACKWARD), 0);
+		routes_begin_again(&f.r, 0);
+		remaining_improve(f.c, &f.r, 5, 8, usable, stage_of, 100000, changed, 0);
+		assert_int_equal(f.r.microbatches[0].nodes[1], counted ? 2 : 3);
+		end(&f);
+	}
+}
+
 /* Not begun; at its data node; on its way from there; at the next. */
 static void come_so_far(struct microbatch *m, uint32_t how)
 {
@@ -417,6 +438,7 @@ int main(void)
 		cmocka_unit_test(not_known),
 		cmocka_unit_test(it_is_the_execution_model),
 		cmocka_unit_test(moves_are_legal_and_pay),
+		cmocka_unit_test(what_was_counted_stays_when_all_begins_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
