@@ -94,9 +94,11 @@ static void test_mixes_what_came_as_it_was_there(void **state)
 	compute_run(c, &m);
 	compute_run(c, &own);
 	assert_int_equal(own.rc, 0);
+	own.out[j.parameters] = 5; /* of the moments */
+	own.out[2 * j.parameters] = 6;
 	for (int flipped = 0; flipped < 2; flipped++) {
 		struct job mix = { .kind = JOB_MIX, .state = own.out, .weight = 1, .first = true, .wanted = m.hash };
-		struct job again = { .kind = JOB_MEASURE };
+		struct job again = { .kind = JOB_MEASURE }, there = { .kind = JOB_STATE };
 
 		own.out[1] += flipped ? 1e-3f : 0;
 		compute_run(c, &mix);
@@ -105,6 +107,9 @@ static void test_mixes_what_came_as_it_was_there(void **state)
 		assert_int_equal(mix.err.text[0] != '\0', flipped);
 		compute_run(c, &again);
 		assert_true(again.hash == m.hash);
+		compute_run(c, &there);
+		assert_true(there.out[j.parameters] == 5 && there.out[2 * j.parameters] == 6);
+		job_clear(&there);
 	}
 	job_clear(&own);
 	compute_free(c);
