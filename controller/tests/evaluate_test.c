@@ -1,0 +1,116 @@
+/* Who computes a validation's microbatches, and whose answers count. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "controller/iteration/evaluate.h"
+#include "controller/members/member.h"
+#include "controller/tests/under_way.h"
+
+enum { BATCHES = 5 };
+
+static struct controller *validates(void **state)
+{
+	struct controller *c = *state;
+
+	c->options.eval_batches = BATCHES;
+	c->committed = 7;
+	evaluation_begin(c);
+	assert_int_equal(c->phase, PHASE_EVALUATING);
+	return c;
+}
+
+static uint16_t node_of(const struct controller *c, uint32_t i, int stage)
+{
+	return c->evaluation.microbatches[i].nodes[stage];
+}
+
+static void each_replica_in_turn(void **state)
+{
+	struct controller *c = validates(state);
+
+	for (uint32_t i = 0; i < BATCHES; i++)
+		for (int s = 0; s < 2; s++)
+			assert_int_equal(node_of(c, i, s), s * DATA + (int)i % DATA);
+}
+
+static void but_not_who_is_gone_or_left_out(void **state)
+{
+	struct controller *c = *state;
+
+	c->members[0].replica = false;
+	c->members[4].marked = true;
+	validates(state);
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		assert_int_equal(node_of(c, i, 0), 1 + i % 2);
+		assert_int_equal(node_of(c, i, 1), i % 2 ? 5 : 3);
+	}
+}
+
+/* There and back: the last stage's answer goes to the data node. */
+static void around_links_that_are_cut(void **state)
+{
+	struct controller *c = *state;
+	struct link_failure cut[2] = { { .from = 0, .to = 3, .active = true }, { .from = 4, .to = 1, .active = true } };
+	struct link_failure *was = c->failed_links.of;
+
+	c->failed_links.of = cut;
+	c->failed_links.n = 2;
+	validates(state);
+	assert_int_equal(node_of(c, 0, 1), 4);
+	assert_int_equal(node_of(c, 1, 1), 5);
+	assert_int_equal(node_of(c, 2, 1), 5);
+	c->failed_links.of = was;
+	c->failed_links.n = 0;
+}
+
+static void which_links_an_answer_needs(void **state)
+{
+	struct controller *c = validates(state);
+	struct msg_evaluated r = { .iteration = 7, .microbatch = 2, .loss = 1 };
+
+	assert_true(evaluation_needs(c, 2, 5) && evaluation_needs(c, 5, 2));
+	assert_false(evaluation_needs(c, 2, 4) || evaluation_needs(c, 3, 4));
+	iteration_evaluated(c, &c->members[2], &r);
+	assert_false(evaluation_needs(c, 2, 5)); /* it is answered */
+}
+
+static void answer(struct controller *c, uint16_t from, uint64_t iteration, uint32_t microbatch)
+{
+	struct msg_evaluated r = { .iteration = iteration, .microbatch = microbatch, .loss = (float)microbatch };
+
+	iteration_evaluated(c, &c->members[from], &r);
+}
+
+static void an_answer_counts_once_and_from_its_data_node(void **state)
+{
+	struct controller *c = validates(state);
+
+	answer(c, 1, 7, 0);
+	answer(c, 0, 6, 0);
+	answer(c, 0, 7, BATCHES);
+	assert_int_equal(c->evaluation.done, 0);
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		assert_int_equal(c->phase, PHASE_EVALUATING);
+		answer(c, (uint16_t)(i % DATA), 7, i);
+		answer(c, (uint16_t)(i % DATA), 7, i);
+	}
+	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_float_equal(c->evaluation.loss, 0 + 1 + 2 + 3 + 4, 1e-9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
+		TEST(each_replica_in_turn),
+		TEST(but_not_who_is_gone_or_left_out),
+		TEST(around_links_that_are_cut),
+		TEST(which_links_an_answer_needs),
+		TEST(an_answer_counts_once_and_from_its_data_node),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
