@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "controller/operator/acts.h"
+#include "controller/operator/outcome.h"
 #include "controller/setup.h"
 #include "tests/sim/controller_process.h"
 
@@ -39,6 +41,28 @@ void controller_process_turn(struct controller *c)
 	if (c->phase != PHASE_FINISHED)
 		take_turn(c);
 	consoles_turn(c);
+}
+
+bool controller_process_obeys(struct controller *c, enum command_verb verb, int node, int64_t value)
+{
+	const struct msg_command m = { .verb = (uint8_t)verb, .node = node, .value = value };
+	struct outcome o = { .status = 0 };
+
+	c->now_us = clock_monotonic_us();
+	switch (verb) {
+	case COMMAND_FAIL:
+		act_fail(c, "script", &m, &o);
+		break;
+	case COMMAND_RECOVER:
+		act_recover(c, "script", &m, &o);
+		break;
+	case COMMAND_SKIP:
+		act_skip(c, "script", &m, &o);
+		break;
+	default:
+		act_pause(c, "script", &m, &o);
+	}
+	return o.status == 0;
 }
 
 int64_t controller_process_deadline_us(const struct controller *c)

@@ -31,7 +31,7 @@ enum {
 
 /* ---- a world ---- */
 
-enum mishap_kind { KILL, TAKE_OVER, CUT, RESET, SLEEP, FLIP };
+enum mishap_kind { KILL, TAKE_OVER, CUT, RESET, SLEEP, FLIP, MARK, SKIP, PAUSE }; /* the last three: the operator's acts */
 enum moment {
 	IN_PHASE,
 	SOME_SUMMED,  /* some replicas have got their sum, and others have not */
@@ -50,6 +50,7 @@ struct mishap {
 	int64_t since_us; /* that iteration was reached */
 	uint32_t a, b;    /* processes; b: of what is between two */
 	bool silently, done;
+	bool given; /* an act; it is taken back later */
 };
 
 /* What an agent holds at the end. */
@@ -204,12 +205,12 @@ static void draw_mishap(struct world *w, struct mishap *m)
 	static const enum run_phase phases[] = { PHASE_PLANNING, PHASE_COMPUTING, PHASE_COMPUTING, PHASE_COMPUTING,
 						 PHASE_REDUCING, PHASE_REDUCING, PHASE_COMMITTING };
 	static const enum mishap_kind kinds[] = { KILL, KILL, KILL, KILL, TAKE_OVER, TAKE_OVER,
-						  CUT, CUT, RESET, SLEEP, FLIP, FLIP };
+						  CUT, CUT, RESET, SLEEP, FLIP, FLIP, MARK, MARK, SKIP, PAUSE };
 	static const enum moment moments[] = { IN_PHASE, IN_PHASE, IN_PHASE, IN_PHASE, SOME_SUMMED, SOME_SUMMED,
 					       SOME_FETCH, SOON_AFTER, SOON_AFTER };
 	int64_t until_us = w->emulated ? 300000 : 40000; /* an iteration, about */
 
-	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 12)], .at_us = INT64_MAX };
+	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 16)], .at_us = INT64_MAX };
 	m->moment = moments[rng_below(&sim.rng, 9)];
 	if (m->moment == SOON_AFTER && m == w->mishaps)
 		m->moment = IN_PHASE;
@@ -349,6 +350,14 @@ static void turn_agent(struct world *w, uint32_t i)
 	}
 }
 
+static bool is_marked(const struct world *w, uint32_t i)
+{
+	for (uint32_t k = 0; k < w->n_mishaps; k++)
+		if (w->mishaps[k].kind == MARK && w->mishaps[k].a == i && w->mishaps[k].given)
+			return true;
+	return false;
+}
+
 static void turn_controller(struct world *w)
 {
 	int status;
@@ -361,7 +370,7 @@ static void turn_controller(struct world *w)
 	else if (w->controller->committed != w->iterations)
 		go_wrong(w, "the run ended after iteration %" PRIu64 " of %u", w->controller->committed, w->iterations);
 	for (uint32_t i = 0; i < w->n_agents; i++)
-		if (w->controller->members[i].marked || w->controller->members[i].shunned)
+		if ((w->controller->members[i].marked && !is_marked(w, i)) || w->controller->members[i].shunned)
 			go_wrong(w, "agent %u was shut out: %s", i, w->controller->members[i].why);
 	w->over = true;
 }
@@ -432,10 +441,42 @@ static void kill_process(struct world *w, uint32_t i, const struct mishap *m)
 	w->start_us[i] = sim.now_us + (sim_chance(0.5) ? sim_draw(10000, 400000) : sim_draw(400000, 4000000));
 }
 
+/* An act of the operator, and later the one that takes it back; while there is no controller neither. */
+static void act(struct world *w, struct mishap *m)
+{
+	static const enum command_verb verbs[][2] = { { COMMAND_FAIL, COMMAND_RECOVER }, { COMMAND_SKIP, COMMAND_SKIP },
+						      { COMMAND_PAUSE, COMMAND_RESUME } };
+	enum command_verb verb = verbs[m->kind - MARK][m->given];
+	int64_t value = m->kind != SKIP ? 0 : rng_below(&sim.rng, 3);
+	bool obeys;
+
+	m->at_us = sim.now_us + 100000;
+	if (!w->controller || w->controller->phase == PHASE_GATHERING || sim.processes[CONTROLLER].asleep_us > sim.now_us)
+		return;
+	if (w->controller->phase == PHASE_FINISHED) {
+		m->done = true;
+		return;
+	}
+	be(CONTROLLER);
+	obeys = controller_process_obeys(w->controller, verb, (int)m->a, value);
+	sim_note("the operator: %s %u %d%s", verb_name(verb), m->a, (int)value, obeys ? "" : ", refused");
+	sim.processes[CONTROLLER].wake_us = sim.now_us;
+	w->out->acts++;
+	w->calm_us = sim.now_us;
+	if (!m->given && obeys)
+		m->at_us = sim.now_us + m->lasts_us;
+	m->done = m->given ? obeys || w->controller->members[m->a].replica || m->kind != MARK : !obeys;
+	m->given = true;
+}
+
 static void befall(struct world *w, struct mishap *m)
 {
 	struct outcome *o = w->out;
 
+	if (m->kind >= MARK) {
+		act(w, m);
+		return;
+	}
 	if (m->kind == KILL && !may_die(w, m->a)) {
 		m->at_us = sim.now_us + 100000; /* later, then */
 		return;

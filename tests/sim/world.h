@@ -12,7 +12,7 @@ struct outcome {
 	uint64_t hash;     /* of the trace */
 	uint64_t delivered; /* messages */
 	uint64_t commits;
-	uint32_t kills, takeovers, cuts, resets, sleeps, flips; /* what befell it */
+	uint32_t kills, takeovers, cuts, resets, sleeps, flips, acts; /* what befell it */
 	double lasted_s;
 };
 
