@@ -36,6 +36,24 @@ static void who_keeps_its_copy_moves_there(void **state)
 	assert_int_equal(c->cluster->nodes[0].stage, 1);
 }
 
+/* It was marked, and works on by the plan in force: the mark may be taken back. */
+static void nobody_takes_the_place_of_one_that_still_works(void **state)
+{
+	struct controller *c = down_to_one(state);
+
+	for (int i = 4; i < NODES; i++) {
+		c->members[i].replica = c->members[i].marked = true;
+		c->members[i].state = NODE_LIVE;
+	}
+	stage_moves_balance(c);
+	assert_int_equal(c->cluster->nodes[0].stage, 0);
+	assert_int_equal(c->cluster->nodes[4].stage, 1);
+	c->members[4].replica = false; /* there is a plan without it */
+	stage_moves_balance(c);
+	assert_int_equal(c->cluster->nodes[0].stage, 1);
+	assert_int_equal(c->cluster->nodes[4].stage, 0);
+}
+
 /* It would be far from the one that kept the copy, for all that anybody knows. */
 static void nobody_moves_when_another_is_about_to_join(void **state)
 {
@@ -158,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
 		TEST(who_keeps_its_copy_moves_there),
+		TEST(nobody_takes_the_place_of_one_that_still_works),
 		TEST(nobody_moves_when_another_is_about_to_join),
 		TEST(a_copy_behind_a_slow_link_has_time),
 		TEST(a_copy_that_is_left_behind_is_there_until_the_next_commit),

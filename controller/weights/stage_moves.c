@@ -20,8 +20,8 @@ struct member *stage_moves_place(struct controller *c, int stage)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		if (member_stage(c, m) == stage && (!member_alive(m) || m->marked))
-			return m;
+		if (member_stage(c, m) == stage && !m->replica && (!member_alive(m) || m->marked))
+			return m; /* who is marked works on until there is a plan without it */
 	}
 	return NULL;
 }

@@ -370,7 +370,7 @@ static void turn_controller(struct world *w)
 	else if (w->controller->committed != w->iterations)
 		go_wrong(w, "the run ended after iteration %" PRIu64 " of %u", w->controller->committed, w->iterations);
 	for (uint32_t i = 0; i < w->n_agents; i++)
-		if ((w->controller->members[i].marked && !is_marked(w, i)) || w->controller->members[i].shunned)
+		if ((w->controller->members[i].marked || w->controller->members[i].shunned) && !is_marked(w, i))
 			go_wrong(w, "agent %u was shut out: %s", i, w->controller->members[i].why);
 	w->over = true;
 }
