@@ -18,6 +18,7 @@
 #include "controller/operator/undo.h"
 #include "controller/planning/replan.h"
 #include "controller/trust/suspicion.h"
+#include "controller/weights/restore.h"
 
 enum { LEASE_MOST_S = 86400 };
 
@@ -105,10 +106,12 @@ void act_recover(struct controller *c, const char *who, const struct msg_command
 	undo_remember(c, who, COMMAND_RECOVER, node, 0, 0);
 	members_mark(c, w, false);
 	suspicion_explain(c, w);
-	if (w->replica)
+	if (w->replica) {
+		restore_averted(c, member_stage(c, w)); /* of its stage nobody need be made any more */
 		replan(c, "a mark was taken back");
-	else if (member_alive(w))
+	} else if (member_alive(w)) {
 		members_assign(c, w, member_stage(c, w), c->committed > 0);
+	}
 	note(c, NOTE_COMMAND, node, 0, "n%02d recovers (%s)", node, who);
 	outcome_set(o, 0, "n%02d fetches the weights and joins at an iteration's end", node);
 }

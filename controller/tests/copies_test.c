@@ -54,6 +54,33 @@ static void nobody_takes_the_place_of_one_that_still_works(void **state)
 	assert_int_equal(c->cluster->nodes[4].stage, 0);
 }
 
+/* The operator's mark says nothing against its weights; of who was left out for what it did another must have told the
+ * same hash. */
+static void whose_weights_are_used_when_nobody_else_has_any(void **state)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members[4];
+
+	c->committed = 7;
+	for (int i = DATA; i < NODES; i++)
+		c->members[i].held_stage = 1;
+	m->marked = true;
+	m->holds = m->beat.committed = c->committed;
+	m->hash = 77;
+	assert_true(copy_left_out(c, m, 1));
+	assert_true(copies_holder(c, 1, NULL) == m);
+	m->shunned = true;
+	assert_false(copy_left_out(c, m, 1));
+	c->members[5].holds = c->committed;
+	c->members[5].hash = 77;
+	assert_true(copy_left_out(c, m, 1));
+	c->members[5].hash = 78;
+	assert_false(copy_left_out(c, m, 1));
+	m->shunned = false;
+	m->beat.committed--; /* it has not got that far */
+	assert_false(copy_left_out(c, m, 1));
+}
+
 /* It would be far from the one that kept the copy, for all that anybody knows. */
 static void nobody_moves_when_another_is_about_to_join(void **state)
 {
@@ -177,6 +204,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
 		TEST(who_keeps_its_copy_moves_there),
 		TEST(nobody_takes_the_place_of_one_that_still_works),
+		TEST(whose_weights_are_used_when_nobody_else_has_any),
 		TEST(nobody_moves_when_another_is_about_to_join),
 		TEST(a_copy_behind_a_slow_link_has_time),
 		TEST(a_copy_that_is_left_behind_is_there_until_the_next_commit),

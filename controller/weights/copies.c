@@ -1,7 +1,7 @@
 /* copies.c - who holds a copy of a stage beside its replicas, and of which commit; copies are fetched, and let go.
  *
- * Where nobody else has a stage's weights, those of one that was left out since the last commit do: of
- * that commit another has told the same hash, which what is fetched must have.
+ * Where nobody else has a stage's weights, those of one that was left out since the last commit do: if not the
+ * operator marked it, another has told the same hash of that commit, which what is fetched must have.
  *
  * Who is to keep one: standbys.c. Who moves to the stage that it keeps: stage_moves.c.
  */
@@ -53,6 +53,8 @@ bool copy_left_out(const struct controller *c, const struct member *m, int stage
 	if (!m->marked || !member_alive(m) || m->held_stage != stage || c->committed == 0 ||
 	    m->holds != c->committed || m->beat.committed != c->committed || !m->hash)
 		return false;
+	if (!m->shunned)
+		return true; /* the operator marked it: its word is as good as any */
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *o = &c->members[i];
 
