@@ -28,6 +28,7 @@ static void add(struct outcome *sum, const struct outcome *o)
 	sum->sleeps += o->sleeps;
 	sum->flips += o->flips;
 	sum->acts += o->acts;
+	sum->rewinds += o->rewinds;
 	sum->lasted_s += o->lasted_s;
 }
 
@@ -60,8 +61,8 @@ static int run_many(struct ground *g, uint64_t from, uint64_t n)
 		fflush(stdout);
 	}
 	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " commits, %u deaths, %u takeovers, %u cuts, %u resets, "
-	       "%u sleeps, %u flips, %u acts, %" PRIu64 " messages, %.0f s of virtual time\n",
-	       seed - from, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.resets, sum.sleeps, sum.flips, sum.acts, sum.delivered,
+	       "%u sleeps, %u flips, %u acts, back to checkpoints %u times, %" PRIu64 " messages, %.0f s of virtual time\n",
+	       seed - from, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.resets, sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.delivered,
 	       sum.lasted_s);
 	if (failed)
 		printf("SIM_SEED=N tests/sim/sim_test (in the build's folder) shows one of them\n");

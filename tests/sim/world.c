@@ -31,7 +31,7 @@ enum {
 
 /* ---- a world ---- */
 
-enum mishap_kind { KILL, TAKE_OVER, CUT, RESET, SLEEP, FLIP, MARK, SKIP, PAUSE }; /* the last three: the operator's acts */
+enum mishap_kind { KILL, TAKE_OVER, CUT, RESET, SLEEP, FLIP, LOSE /* all that have a stage die */, MARK, SKIP, PAUSE }; /* the last three: the operator's acts */
 enum moment {
 	IN_PHASE,
 	SOME_SUMMED,  /* some replicas have got their sum, and others have not */
@@ -64,7 +64,7 @@ struct held {
 struct world {
 	struct ground *ground;
 	struct outcome *out;
-	bool emulated;
+	bool emulated, saves;
 	uint32_t n_agents, iterations;
 	struct controller *controller;
 	struct agent *agents[SIM_AGENTS];
@@ -169,7 +169,7 @@ static void say_options(struct world *w, bool resume)
 		say(w, "--eval-batches");
 		say(w, "2");
 		say(w, "--checkpoint-every");
-		say(w, "0");
+		say(w, w->saves ? "2" : "0");
 		say(w, "--model");
 		say(w, "%s", g->model);
 		say(w, "--corpus");
@@ -205,12 +205,12 @@ static void draw_mishap(struct world *w, struct mishap *m)
 	static const enum run_phase phases[] = { PHASE_PLANNING, PHASE_COMPUTING, PHASE_COMPUTING, PHASE_COMPUTING,
 						 PHASE_REDUCING, PHASE_REDUCING, PHASE_COMMITTING };
 	static const enum mishap_kind kinds[] = { KILL, KILL, KILL, KILL, TAKE_OVER, TAKE_OVER,
-						  CUT, CUT, RESET, SLEEP, FLIP, FLIP, MARK, MARK, SKIP, PAUSE };
+						  CUT, CUT, RESET, SLEEP, FLIP, FLIP, LOSE, LOSE, MARK, MARK, SKIP, PAUSE };
 	static const enum moment moments[] = { IN_PHASE, IN_PHASE, IN_PHASE, IN_PHASE, SOME_SUMMED, SOME_SUMMED,
 					       SOME_FETCH, SOON_AFTER, SOON_AFTER };
 	int64_t until_us = w->emulated ? 300000 : 40000; /* an iteration, about */
 
-	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 16)], .at_us = INT64_MAX };
+	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 18)], .at_us = INT64_MAX };
 	m->moment = moments[rng_below(&sim.rng, 9)];
 	if (m->moment == SOON_AFTER && m == w->mishaps)
 		m->moment = IN_PHASE;
@@ -247,6 +247,7 @@ static void draw_world(struct world *w, uint64_t seed)
 	network_begin(way_us, loss);
 	w->n_agents = 5 + rng_below(&sim.rng, SIM_AGENTS - 4);
 	w->emulated = sim_chance(0.5);
+	w->saves = sim_chance(0.4);
 	w->iterations = 3 + rng_below(&sim.rng, 4);
 	w->n_mishaps = rng_below(&sim.rng, MISHAPS - 3);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
@@ -259,8 +260,8 @@ static void draw_world(struct world *w, uint64_t seed)
 			w->start_us[i] = sim_draw(0, 300000);
 		threads_pace(i, sim_draw(200, 3000));
 	}
-	sim_note("%u agents, %u iterations, %s, %u mishaps, ways of %" PRId64 " us, %g of it lost", w->n_agents, w->iterations,
-		 w->emulated ? "emulated" : "measured", w->n_mishaps, way_us, loss);
+	sim_note("%u agents, %u iterations, %s%s, %u mishaps, ways of %" PRId64 " us, %g of it lost", w->n_agents, w->iterations,
+		 w->emulated ? "emulated" : "measured", w->saves ? ", saved" : "", w->n_mishaps, way_us, loss);
 }
 
 /* ---- processes come and go ---- */
@@ -281,7 +282,8 @@ static void start_agent(struct world *w, uint32_t i)
 	struct agent_options o = { .join = w->join, .controller = w->ground->controller_key,
 				   .identity = w->ground->agents[i], .listen = w->listen[i], .device = "cpu",
 				   .node = (int32_t)i, .orphan_s = 300, .stuck_s = 30, .piece_bytes = 256,
-				   .memory_bytes = (size_t)64 << 20, .log = &w->logs[i] };
+				   .memory_bytes = (size_t)64 << 20, .run_dir = w->saves ? w->ground->run : NULL,
+				   .log = &w->logs[i] };
 	struct error err = { "" };
 
 	snprintf(w->listen[i], sizeof(w->listen[i]), "tcp://10.0.0.%u:0", i + 1);
@@ -367,7 +369,8 @@ static void turn_controller(struct world *w)
 		return;
 	if (status != 0)
 		go_wrong(w, "the controller ended with %d after iteration %" PRIu64, status, w->controller->committed);
-	else if (w->controller->committed != w->iterations)
+	w->out->rewinds += w->controller->n_rewinds;
+	if (status == 0 && w->controller->committed != w->iterations)
 		go_wrong(w, "the run ended after iteration %" PRIu64 " of %u", w->controller->committed, w->iterations);
 	for (uint32_t i = 0; i < w->n_agents; i++)
 		if ((w->controller->members[i].marked || w->controller->members[i].shunned) && !is_marked(w, i))
@@ -415,7 +418,7 @@ static bool holds_stage(const struct world *w, uint32_t i, int stage)
 		(m->kept && m->keeps == stage && m->kept_holds == w->controller->committed));
 }
 
-/* Nothing is promised to a run that loses a stage everywhere. */
+/* Nothing is promised to a run that loses a stage everywhere and has no checkpoint. */
 static bool may_die(const struct world *w, uint32_t i)
 {
 	uint32_t dead = 0, holders;
@@ -469,10 +472,31 @@ static void act(struct world *w, struct mishap *m)
 	m->given = true;
 }
 
+/* Where there is a checkpoint, to which all go back. */
+static void lose_stage(struct world *w, struct mishap *m)
+{
+	int stage = (int)(m->a % 3);
+
+	m->done = true;
+	if (!w->controller || w->controller->saving.last == 0 || w->controller->phase == PHASE_GATHERING ||
+	    w->controller->phase == PHASE_FINISHED)
+		return;
+	for (uint32_t i = 0; i < w->n_agents; i++)
+		if (holds_stage(w, i, stage)) {
+			w->out->kills++;
+			kill_process(w, i, m);
+		}
+	w->calm_us = sim.now_us;
+}
+
 static void befall(struct world *w, struct mishap *m)
 {
 	struct outcome *o = w->out;
 
+	if (m->kind == LOSE) {
+		lose_stage(w, m);
+		return;
+	}
 	if (m->kind >= MARK) {
 		act(w, m);
 		return;

@@ -13,6 +13,7 @@ struct outcome {
 	uint64_t delivered; /* messages */
 	uint64_t commits;
 	uint32_t kills, takeovers, cuts, resets, sleeps, flips, acts; /* what befell it */
+	uint32_t rewinds;  /* it went back to a checkpoint */
 	double lasted_s;
 };
 
