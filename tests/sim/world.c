@@ -407,11 +407,14 @@ static void take_turn(struct world *w, uint32_t i)
 
 /* ---- what befalls it ---- */
 
-/* Who was started again holds nothing, though the controller may not know yet. */
+/* Who was started again holds nothing, though the controller may not know yet; who does not get the sum that is being made
+ * holds nothing once that is committed. */
 static bool holds_stage(const struct world *w, uint32_t i, int stage)
 {
 	const struct member *m = &w->controller->members[i];
 
+	if (w->controller->summing[stage] > 0 && !m->in_sum && !m->copies)
+		return false;
 	return w->agents[i] && sim.processes[i].asleep_us <= sim.now_us &&
 	       m->hello.incarnation == agent_process_incarnation(w->agents[i]) &&
 	       ((m->replica && m->ready && member_stage(w->controller, m) == stage) ||
