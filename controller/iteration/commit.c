@@ -48,18 +48,31 @@ static bool sum_missing(const struct controller *c)
 	return false;
 }
 
+static bool is_of_this_attempt(const struct controller *c, const struct told_sum *told, int stage)
+{
+	return told->iteration == c->iteration && told->attempt == c->reduce_attempt && told->stage == stage;
+}
+
 /* Somebody has told another one in this attempt, and is gone since: which of them is right nobody can tell. */
 static bool gone_differ(const struct controller *c, int stage, const struct told_sum *first)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct told_sum *told[] = { &c->members[i].sum, &c->members[i].copy_sum };
+		const struct member *m = &c->members[i];
 
-		for (int k = 0; k < 2; k++)
-			if (told[k]->iteration == c->iteration && told[k]->attempt == c->reduce_attempt &&
-			    told[k]->stage == stage && !is_same_sum(first, told[k]))
-				return true;
+		if ((is_of_this_attempt(c, &m->sum, stage) && !is_same_sum(first, &m->sum)) ||
+		    (is_of_this_attempt(c, &m->copy_sum, stage) && !is_same_sum(first, &m->copy_sum)))
+			return true;
 	}
 	return false;
+}
+
+bool commit_can_compare(const struct controller *c, int stage)
+{
+	uint32_t words = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++)
+		words += is_of_this_attempt(c, &c->members[i].sum, stage) + is_of_this_attempt(c, &c->members[i].copy_sum, stage);
+	return words >= 2;
 }
 
 /* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit; so must who

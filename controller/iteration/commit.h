@@ -25,6 +25,8 @@ struct receipt {
 };
 
 void commit_when_reduced(struct controller *c);
+/* Two have told the stage's sum in this attempt, whether they are gone since or keep a copy: a wrong one shows. */
+bool commit_can_compare(const struct controller *c, int stage);
 void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r);
 void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r);
 

@@ -562,8 +562,8 @@ static bool told_counts(const struct controller *c, const struct member *gone)
 	return true;
 }
 
-/* While tasks run its part runs again elsewhere. While sums are made that is so too, unless its stage has the sum and
- * all that it counted is known: then its part is in it. Between iterations nothing is lost but a replica. Where all
+/* While tasks run its part runs again elsewhere. While sums are made that is so too, unless its stage has the sum, as two
+ * have told, and all that it counted is known: then its part is in it. Between iterations nothing is lost but a replica. Where all
  * stages have one left, plans are made without it. */
 void iteration_lost(struct controller *c, struct member *m)
 {
@@ -573,7 +573,7 @@ void iteration_lost(struct controller *c, struct member *m)
 		break;
 	case PHASE_REDUCING:
 		if (stage_replicas(c, member_stage(c, m), NULL) > 0 &&
-		    stage_has_sum(c, member_stage(c, m)) && told_counts(c, m))
+		    stage_has_sum(c, member_stage(c, m)) && commit_can_compare(c, member_stage(c, m)) && told_counts(c, m))
 			commit_when_reduced(c);
 		else
 			rerun_what_died(c, m);

@@ -74,6 +74,28 @@ static void four_dies_in_its_sum(struct controller *c)
 	assert_int_equal(c->phase, PHASE_REDUCING);
 }
 
+/* A sum of which one alone has told may be wrong, and nobody would know: what it lacked is not that much. */
+static void a_sum_that_one_alone_has_told_is_made_anew(void **state)
+{
+	struct controller *c = *state;
+
+	for (int told = 1; told >= 0; told--) {
+		under_way_all_is_done(c);
+		c->members[5].replica = false;
+		under_way_tells_its_sum(c, 3);
+		if (told)
+			under_way_tells_its_sum(c, 4);
+		members_gone(c, &c->members[4], "is gone");
+		loop_act(c);
+		assert_int_equal(c->phase, told ? PHASE_REDUCING : PHASE_COMPUTING);
+		if (told) {
+			assert_int_equal(under_way_end(state), 0);
+			assert_int_equal(under_way_begin(state), 0);
+			c = *state;
+		}
+	}
+}
+
 /* Nobody can say which of the two is right, so neither is committed. */
 static void who_told_another_sum_and_died_is_heard(void **state)
 {
@@ -196,6 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(who_dies_after_its_sum_stays_in_the_record),
+		TEST(a_sum_that_one_alone_has_told_is_made_anew),
 		TEST(who_told_another_sum_and_died_is_heard),
 		TEST(who_died_in_a_sum_is_not_in_the_next),
 		TEST(nor_is_it_when_another_stage_loses_one),

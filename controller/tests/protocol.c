@@ -34,6 +34,13 @@ static void report(struct p_run *r, struct p_node *x)
 		p_reduce_rest(r);
 }
 
+static void told_sum(struct p_run *r, int stage, bool wrong)
+{
+	uint8_t *told = &r->s.sums_told[stage];
+
+	*told |= (uint8_t)((*told ? 4 : 0) | (wrong ? 2 : 1));
+}
+
 static void reduced(struct p_run *r, struct p_node *x, bool wrong)
 {
 	x->sum = P_SUMMED;
@@ -44,7 +51,7 @@ static void reduced(struct p_run *r, struct p_node *x, bool wrong)
 		return;
 	}
 	x->reduced = 1;
-	r->s.sums_told[x->stage] |= wrong ? 2 : 1;
+	told_sum(r, x->stage, wrong);
 	if (r->s.phase == P_REDUCING)
 		p_commit_when_reduced(r);
 }
@@ -55,7 +62,7 @@ static void copy_reduced(struct p_run *r, struct p_node *x, bool wrong)
 	x->copy_wrong = wrong;
 	r->s.wrongs -= wrong;
 	x->copy_reduced = 1;
-	r->s.sums_told[x->keeps - 1] |= wrong ? 2 : 1;
+	told_sum(r, x->keeps - 1, wrong);
 	if (r->s.phase == P_REDUCING)
 		p_commit_when_reduced(r);
 }

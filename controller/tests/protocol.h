@@ -67,7 +67,7 @@ struct p_state {
 	uint8_t phase;
 	uint8_t home, changed; /* microbatches: their last backward was told; routes are not the plan's */
 	uint8_t summing;       /* stages */
-	uint8_t sums_told[P_STAGES]; /* in this attempt, by whomever: bit 0 right ones, bit 1 a wrong one */
+	uint8_t sums_told[P_STAGES]; /* in this attempt, by whomever: bit 0 right ones, bit 1 a wrong one, bit 2 two */
 	uint8_t taken_over, committed;
 	uint8_t deaths, wrongs, takeovers; /* that may still come */
 	uint8_t content[P_STAGES][P_BATCHES]; /* how often it is in the stage's sum */

@@ -366,7 +366,7 @@ static bool sum_missing(const struct p_run *r)
 /* Also from who is gone since. */
 static bool sums_differ(const struct p_run *r, int stage)
 {
-	return r->s.sums_told[stage] == 3;
+	return (r->s.sums_told[stage] & 3) == 3;
 }
 
 static bool audited(const struct p_run *r)
@@ -448,7 +448,7 @@ void p_iteration_lost(struct p_run *r, struct p_node *x)
 		break;
 	case P_REDUCING:
 		if (p_count_replicas(&r->s, r->p->nodes, x->stage) > 0 && stage_has_sum(r, x->stage) &&
-		    !(x->on & ~x->told))
+		    r->s.sums_told[x->stage] & 4 && !(x->on & ~x->told))
 			p_commit_when_reduced(r);
 		else
 			rerun_what_died(r, x);

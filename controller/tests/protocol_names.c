@@ -33,7 +33,7 @@ static const struct field state_fields[] = {
 	STATE(phase, 3, PLAIN), STATE(home, 2, BATCHES), STATE(changed, 2, BATCHES), STATE(summing, 3, PLAIN),
 	STATE(taken_over, 1, PLAIN), STATE(committed, 1, PLAIN), STATE(deaths, 2, PLAIN), STATE(wrongs, 2, PLAIN),
 	STATE(takeovers, 2, PLAIN), STATE(content[0], 2, EACH), STATE(content[1], 2, EACH), STATE(content[2], 2, EACH),
-	STATE(sums_told[0], 2, PLAIN), STATE(sums_told[1], 2, PLAIN), STATE(sums_told[2], 2, PLAIN),
+	STATE(sums_told[0], 3, PLAIN), STATE(sums_told[1], 3, PLAIN), STATE(sums_told[2], 3, PLAIN),
 };
 
 enum { N_NODE = sizeof(node_fields) / sizeof(node_fields[0]), N_STATE = sizeof(state_fields) / sizeof(state_fields[0]) };
