@@ -49,14 +49,12 @@ static bool everybody_in_it(const struct controller *c)
 	return true;
 }
 
-/* Who came in for the sum, or was taken for dead and is back, waits for the iteration's end. */
+/* Who came in for the sum, was taken for dead and is back, or began the iteration by another plan, may have counted what is
+ * another's now: it joins anew, with a gradient of nothing. */
 static void set_apart(struct controller *c, struct member *m)
 {
 	m->replica = false;
-	if (m->lost_here)
-		members_assign(c, m, member_stage(c, m), c->committed > 0);
-	else
-		members_set(c, m, NODE_SYNCING, "");
+	members_assign(c, m, member_stage(c, m), c->committed > 0);
 }
 
 static void ask_what_happened(struct controller *c)

@@ -675,7 +675,10 @@ static void ask_agents(struct world *w)
 	for (uint32_t i = 0; i < SIM_AGENTS; i++) {
 		struct held *h = &w->held[i];
 
-		if (!w->agents[i] || !agent_process_holds(w->agents[i], &h->stage, &committed, &h->hash) ||
+		/* Who has not come back since all went back to a checkpoint has what was given up. */
+		if (w->out->rewinds && w->controller && i < w->controller->n_members && !w->controller->members[i].replica)
+			h->stage = -1;
+		else if (!w->agents[i] || !agent_process_holds(w->agents[i], &h->stage, &committed, &h->hash) ||
 		    committed != w->iterations)
 			h->stage = -1;
 	}
