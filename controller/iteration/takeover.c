@@ -15,7 +15,6 @@
 #include "controller/iteration/reroute.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
 #include "controller/trust/suspicion.h"
 
