@@ -345,6 +345,12 @@ static bool was_told(const struct controller *c, const struct member *m, const s
 	       (r->stage == m->keeps && (r->iteration == m->copy_told || r->iteration == m->commit_told));
 }
 
+/* It is fetched again: what was there before was not the stage's, and its word of the new one comes. */
+static bool was_given_up(const struct member *m, const struct msg_committed *r)
+{
+	return r->stage == m->keeps && (r->copy || r->stage != m->held_stage) && !m->kept;
+}
+
 /* It is no replica yet, or no more: after a takeover it was told the commit again, and its stage may be nowhere else. */
 static void take_late_word(const struct controller *c, struct member *m, const struct msg_committed *r)
 {
@@ -356,10 +362,10 @@ static void take_late_word(const struct controller *c, struct member *m, const s
 
 void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)
 {
-	if (was_told(c, m, r))
-		record_hash(c, m, r->stage, r->iteration, r->hash);
-	else
+	if (!was_told(c, m, r))
 		admission_stray(c, m, "tells of commits that it was not told of");
+	else if (!was_given_up(m, r))
+		record_hash(c, m, r->stage, r->iteration, r->hash);
 	if (r->copy || r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
 		take_late_word(c, m, r);
 		standbys_committed(c, m, r);

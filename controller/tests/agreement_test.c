@@ -459,9 +459,34 @@ static void a_keeper_tells_of_its_copy(void **state)
 	struct member *m = &c->members[0];
 
 	m->keeps = 1;
+	m->kept = true;
 	m->copy_told = COMMITTED;
 	tells_of(c, 0, 1, COMMITTED, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
+	m->keeps = -1;
+}
+
+/* Its copy came with other weights, and is fetched again: its word of that one is still on its way. */
+static void but_not_of_the_one_before(void **state)
+{
+	struct controller *c = committed(state);
+	struct member *m = &c->members[0];
+	struct msg_kept k = { .assignment = 7, .stage = 1, .iteration = COMMITTED, .hash = WRONG };
+
+	tells(c, 3, RIGHT);
+	m->keeps = 1;
+	m->keeping = k.assignment;
+	m->commit_told = COMMITTED;
+	standbys_kept(c, m, &k);
+	m->keeps = 1;
+	m->keeping = ++k.assignment;
+	tells_of(c, 0, 1, COMMITTED, WRONG);
+	assert_int_equal(stored(c, COMMITTED).hash[0], 0);
+	k.hash = RIGHT;
+	standbys_kept(c, m, &k);
+	assert_true(m->kept);
+	tells_of(c, 0, 1, COMMITTED, RIGHT);
+	assert_int_equal(stored(c, COMMITTED).hash[0], RIGHT);
 	m->keeps = -1;
 }
 
@@ -556,6 +581,7 @@ int main(void)
 		TEST(who_comes_alone_is_taken),
 		TEST(what_was_not_told_is_not_recorded),
 		TEST(a_keeper_tells_of_its_copy),
+		TEST(but_not_of_the_one_before),
 		TEST(a_manifest_is_there_before_the_record_says_so),
 		TEST(only_who_was_told_has_saved),
 	};
