@@ -10,14 +10,16 @@
 
 #include "controller/controller.h"
 #include "controller/iteration/evaluate.h"
+#include "controller/iteration/iteration.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/loop.h"
 #include "controller/operator/consoles.h"
+#include "controller/tests/under_way.h"
 #include "controller/trust/suspicion.h"
 #include "controller/trust/held_sums.h"
 #include "controller/weights/standbys.h"
 
-enum { NODES = 6, LOOK_US = 250000, SECOND = 1000000 };
+enum { LOOK_US = 250000 };
 
 /* Six replicas in two stages. The longest task takes 0.2 s, the longest way, from the last to the first, 0.05 s: patience
  * ends after 10 s and 20 times as much, 15 s. */
@@ -417,6 +419,76 @@ static void sleep_makes_no_copy_late(void **state)
 	assert_int_equal(looks_for(waiting_for_a_copy(), SECOND), 50);
 }
 
+/* ---- all rest, and by somebody's own words it could go on ---- */
+
+enum { X = 3, TOLD_TWICE = 2, LOOKS = 5 };
+
+static void passes(struct controller *c, uint32_t microbatch, uint32_t n)
+{
+	uint16_t data = c->routes.microbatches[microbatch].nodes[0], next = under_way_second_of(c, microbatch);
+	const struct { uint16_t node; enum work_kind kind; } pass[] = {
+		{ data, WORK_FORWARD }, { next, WORK_FORWARD }, { data, WORK_LOSS },
+		{ next, WORK_BACKWARD }, { data, WORK_BACKWARD },
+	};
+
+	for (uint32_t i = 0; i < n; i++)
+		under_way_does(c, pass[i].node, microbatch, pass[i].kind, FIRST, 0.02);
+}
+
+static void has_it(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind)
+{
+	struct msg_task_event waits = { .type = WORK_WAITS, .kind = (uint8_t)kind, .microbatch = microbatch,
+					.attempt = FIRST, .blocker = UINT32_MAX, .at_us = c->now_us };
+	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &waits };
+
+	iteration_report(c, &c->members[node], &r);
+}
+
+/* X has one slot. Of the microbatches that it is to pass on, the first waits for it, the second passed so many
+ * positions, and all others are done; nothing goes on, the second time. Gives the second's data node. */
+static uint16_t stands_still(struct controller *c, uint32_t passed)
+{
+	uint32_t its[2], n = 0;
+
+	c->cluster->nodes[X].memory = 1;
+	for (uint32_t i = 0; i < N; i++) {
+		bool open = n < 2 && under_way_second_of(c, i) == X;
+
+		passes(c, i, !open ? 5 : n == 0 ? 1 : passed);
+		if (open)
+			its[n++] = i;
+	}
+	assert_int_equal(n, 2);
+	has_it(c, X, its[0], WORK_FORWARD);
+	has_it(c, c->routes.microbatches[its[1]].nodes[0], its[1], passed == 2 ? WORK_LOSS : WORK_BACKWARD);
+	for (int i = 0; i < NODES; i++)
+		c->members[i].beat.iteration = 1;
+	for (int i = 0; i < TOLD_TWICE * LOOKS; i++) {
+		c->now_us += LOOK_US;
+		for (int k = 0; k < NODES; k++)
+			c->members[k].heard_us = c->now_us;
+		stall_turn(c);
+	}
+	return c->routes.microbatches[its[1]].nodes[0];
+}
+
+static void who_has_a_free_slot_could_go_on(void **state)
+{
+	struct controller *c = *state;
+
+	stands_still(c, 4);
+	assert_true(c->members[X].marked);
+}
+
+static void who_has_none_could_not(void **state)
+{
+	struct controller *c = *state;
+	uint16_t data = stands_still(c, 2);
+
+	assert_false(c->members[X].marked);
+	assert_true(c->members[data].marked);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,6 +510,8 @@ int main(void)
 		cmocka_unit_test(a_big_sum_has_time),
 		cmocka_unit_test(a_late_copy_has_thrice_the_time_of_the_sums),
 		cmocka_unit_test(sleep_makes_no_copy_late),
+		cmocka_unit_test_setup_teardown(who_has_a_free_slot_could_go_on, under_way_begin, under_way_end),
+		cmocka_unit_test_setup_teardown(who_has_none_could_not, under_way_begin, under_way_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -339,6 +339,43 @@ static void a_restarted_far_listener_is_noticed(void **state)
 	pair_close(&p);
 }
 
+static int note_largest(void *context, uint8_t *frame, size_t size)
+{
+	size_t *largest = context;
+	(void)frame;
+	*largest = size > *largest ? size : *largest;
+	return 1;
+}
+
+enum { HUGE = 30 }; /* a message of 342,315 bytes */
+
+/* Each connection has its share of it, before the listener begins anew and after. */
+static void a_restarted_far_listener_has_all_connections(void **state)
+{
+	(void)state;
+	struct classes got = {{0}};
+	size_t largest = 0, before;
+	const struct link_hook hook = {note_largest, &largest};
+	struct pair p;
+	pair_open_far(&p, defaults, (struct post_options){.hook = &hook, .connections = 8});
+	p.a.on_data = check_class;
+	p.a.context = &got;
+	PAIR_UNTIL(&p, p.b.seen.up == 1);
+	got.next[POST_CLASS_ACTIVATIONS] = HUGE;
+	send_in_class(p.b.post, p.to_a, HUGE, POST_CLASS_ACTIVATIONS);
+	PAIR_UNTIL(&p, p.a.seen.data == 1 && post_idle(p.b.post, 0));
+	assert_in_range(largest, 10000, 100000);
+	before = largest;
+	largest = 0;
+	pair_restart_a(&p, defaults);
+	PAIR_UNTIL(&p, p.b.seen.restarted == 1);
+	got.next[POST_CLASS_ACTIVATIONS] = HUGE;
+	send_in_class(p.b.post, p.to_a, HUGE, POST_CLASS_ACTIVATIONS);
+	PAIR_UNTIL(&p, p.a.seen.data == 2 && post_idle(p.b.post, 0));
+	assert_int_equal(largest, before);
+	pair_close(&p);
+}
+
 static void exactly_once_under_mischief(void **state)
 {
 	(void)state;
@@ -675,6 +712,7 @@ int main(void)
 		cmocka_unit_test(near_peers_have_one_connection),
 		cmocka_unit_test(what_is_deferred_comes_later),
 		cmocka_unit_test(a_restarted_far_listener_is_noticed),
+		cmocka_unit_test(a_restarted_far_listener_has_all_connections),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
