@@ -397,7 +397,7 @@ static int find_device(struct agent *a, struct error *err)
 	return rc;
 }
 
-/* Those that need nothing but memory. */
+/* Modules that need nothing but memory. */
 static int make_modules(struct agent *a)
 {
 	if (orders_new(&a->orders) < 0 || report_new(&a->report) < 0 || heartbeat_new(&a->heartbeat) < 0 ||

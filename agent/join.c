@@ -20,7 +20,7 @@ static uint64_t memory_available(const struct agent *a)
 	return d.free_bytes;
 }
 
-/* The same for all processes of a machine until it starts anew, whatever container they are in. */
+/* An identity that all processes of a machine share until it starts anew, whatever container they are in. */
 static void read_machine(char *out, size_t room)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");

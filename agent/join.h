@@ -10,7 +10,7 @@ struct agent;
 
 /* Tells the controller who this is, and what it finds here: of the run, the stage, the copy. */
 void join_hello(struct agent *a, int64_t now_us);
-/* The same run again: all is kept, only times change. Another: everything of the one before is
+/* Of the same run again: all is kept, only times change. Of another: everything of the one before is
  * dropped, after the job under way. What makes no sense is a fatal trouble. */
 void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us);
 /* Admits the others' keys; dials them where they are few. A row that changes is a new process. */

@@ -85,7 +85,7 @@ static void join_line(struct agent *a, struct line *l, struct msg *m)
 	l->list[l->n++] = *m;
 }
 
-/* Those that are done leave the line. */
+/* Orders that are done leave the line. */
 static void leave_line(struct line *l, size_t done)
 {
 	for (size_t i = 0; i < done; i++)
@@ -197,7 +197,7 @@ static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_u
 		tell_trouble(a, false, "fault %u makes no sense here", m->fault);
 }
 
-/* Those that an agent obeys before it is in a run, too. False: it is none of them. */
+/* Orders that an agent obeys before it is in a run, too. False: it is none of them. */
 static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
@@ -221,7 +221,7 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
-/* Those that need no settled weights. A new assignment makes pointless what waits for the old one. */
+/* Orders that need no settled weights. A new assignment makes pointless what waits for the old one. */
 static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {

@@ -25,7 +25,7 @@ bool array_grow(void *array, size_t *room, size_t want, size_t size)
 		return false;
 	memcpy(array, &grown, sizeof(grown));
 	*room = more;
-	/* It lives on behind the caller's pointer. */
+	/* The array lives on behind the caller's pointer. */
 	/* cppcheck-suppress memleak */
 	return true;
 }

@@ -47,7 +47,7 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 
 /* ---- requests ---- */
 
-/* Those that came back are told a stage anew, or go on with the one that they hold. */
+/* Nodes that came back are told a stage anew, or go on with the one that they hold. */
 static void forgive_left_out(struct controller *c)
 {
 	struct member *m;

@@ -133,7 +133,7 @@ int recompute_parse(const char *name, enum recompute *out);
 /* "none" and so on, as options have them. */
 const char *recompute_name(enum recompute level);
 
-/* Its place in the model, from 0. */
+/* The stage's place in the model, from 0. */
 uint32_t stage_index(const struct stage *s);
 size_t stage_memory_bytes(const struct stage *s); /* of the device's memory, all that was taken */
 size_t stage_host_bytes(const struct stage *s);   /* of the machine's: the same on a CPU */

@@ -69,7 +69,7 @@ const char db_schema_later[] =
 	" from2 INTEGER, weight2 REAL);"
 	"CREATE TABLE IF NOT EXISTS computed(iteration INTEGER, node INTEGER,"
 	" device TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;"
-	/* Whose rows are this iteration's too: its own number, or an earlier one's. */
+	/* The iteration whose rows are this one's too: its own number, or an earlier one's. */
 	"CREATE TABLE IF NOT EXISTS alike(iteration INTEGER PRIMARY KEY, route INTEGER NOT NULL,"
 	" counted INTEGER NOT NULL, reduction INTEGER NOT NULL, computed INTEGER NOT NULL);"
 	"PRAGMA user_version = 2;";

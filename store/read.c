@@ -217,7 +217,7 @@ static int take_all(struct store *s, enum db_statement which, uint64_t iteration
 	return rc;
 }
 
-/* Whose rows each part's are: the iteration's own before there was a table of that. */
+/* The iteration whose rows each part's are: its own before there was a table of that. */
 static int read_alike(struct store *s, uint64_t iteration, uint64_t of[DB_PARTS], struct error *err)
 {
 	struct db_value v[] = { db_u64(iteration) };

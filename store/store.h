@@ -98,7 +98,7 @@ struct store_order {
 	const char *device; /* what computed it, as the node told; NULL: not known */
 };
 
-/* Whose sums made a stage's gradient. A stage without one took no step. */
+/* The nodes whose sums made a stage's gradient. A stage without one took no step. */
 struct store_reduction {
 	uint8_t stage;
 	uint32_t n_nodes;
@@ -282,7 +282,7 @@ int store_commit(struct store *s, const struct store_commit *commit, struct erro
 int store_thin(struct store *s, uint64_t upto, struct error *err);
 /* A node's first word on an iteration stands: repetitions are ignored. */
 int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, struct error *err);
-/* It is not there any more: of that iteration, stage and node. */
+/* Removes that hash of the iteration, stage and node; none is no error. */
 int store_forget_hash(struct store *s, const struct store_hash *hash, struct error *err);
 int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struct error *err);
 /* A validation loss that was measured. */

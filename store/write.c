@@ -433,7 +433,7 @@ static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 		return rc;
 	snprintf(text, sizeof(text), "%" PRIu64, upto);
 	rc = db_run(s, DB_THIN_TASKS, tasks, DB_COUNT(tasks), err);
-	/* They have no index: all are looked at, which is worth it now and then. */
+	/* Moments have no index: all are looked at, which is worth it now and then. */
 	if (rc == 0 && upto % STORE_THINNED == 0)
 		rc = db_run(s, DB_THIN_MOMENTS, moments, DB_COUNT(moments), err);
 	if (rc == 0)

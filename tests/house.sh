@@ -8,6 +8,7 @@
 #   each;
 #   no relative link to a page or a heading that is not there, no page or script named that is not,
 #   no function in the index of docs/architecture.md that is not in its file.
+#   no comment above code that begins with a word for what the line before it says ("it is", "so", "the same").
 # Printed only, no limit yet:
 #   files a folder (.c beside one another, no tests) and the largest such circle;
 #   functions over 25 lines that neither hold nor carry a comment; static functions named by one
@@ -199,5 +200,10 @@ echo "$files" | xargs awk '
 		printf "prototypes: %d, %d%% documented\n", prototypes, 100 * documented / prototypes
 	}
 '
+
+# A comment is read where a search has led to it: without the line above.
+echo "$files" | xargs grep -nE '^[[:space:]]*/\* (It|Its|So|The same|They|And|Or|But|Else|Those)[ ,]' |
+	sed 's|$|: says it of what?|' >>"$broken"
+
 cat "$broken"
 [ ! -s "$broken" ]

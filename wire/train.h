@@ -49,7 +49,7 @@ struct train_heard {
 /* False: it is not known. */
 bool train_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES],
 	struct train_heard *out);
-/* It is not waited for any more. */
+/* The train of that token is not waited for any more. */
 void train_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES]);
 
 #endif

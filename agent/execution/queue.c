@@ -135,7 +135,7 @@ void queue_split(struct queue *q, bool split)
 	q->split = split;
 }
 
-/* Its row in ranks; KINDS: none. */
+/* The kind's row in ranks; KINDS: none. */
 static uint32_t row_of(enum work_kind kind)
 {
 	return kind == WORK_WEIGHTS ? KINDS - 1 : kind <= WORK_BACKWARD ? (uint32_t)kind : KINDS;

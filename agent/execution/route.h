@@ -33,7 +33,7 @@ const char *route_read(struct route *to, const struct msg_route *from,
 		       const struct route_limits *limits);
 /* to's arrays borrow from's. */
 void route_write(struct msg_route *to, const struct route *from);
-/* The same way through the same nodes with the same data, attempt included. */
+/* Whether both go through the same nodes with the same data, attempt included. */
 bool route_equal(const struct route *a, const struct route *b);
 /* Whether b only has other nodes stand in for some of a's: all that a's others have done stays good, for
  * the bits are the same. */

@@ -19,7 +19,7 @@ void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, boo
 		  float *input, int64_t arrived_us);
 /* Starts the queue's next task: whether *job is now its. */
 bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us);
-/* It is computed; the task lasts on to its planned end. The output is taken from the job. */
+/* The job is computed; its task lasts on to its planned end. The output is taken from the job. */
 void tasks_job_done(struct agent *a, struct job *job, int64_t now_us);
 /* Ends the task whose time has come: told, its output passed on, the next may start. */
 void tasks_end_due(struct agent *a, int64_t now_us);

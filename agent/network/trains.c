@@ -122,7 +122,7 @@ bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
 	return true;
 }
 
-/* It is announced first, sealed: who times it knows it by its token. */
+/* A train is announced first, sealed: who times it knows it by its token. */
 static void send_train(struct agent *a, int64_t now_us)
 {
 	struct trains *t = a->trains;

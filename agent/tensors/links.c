@@ -320,7 +320,7 @@ static uint16_t node_of(const struct agent *a, post_peer_id peer)
 	return i;
 }
 
-/* Its way took until it was acknowledged, less the acknowledgement's way back. What waited behind much else
+/* A transfer took until it was acknowledged, less the acknowledgement's way back. What waited behind much else
  * tells of that, not of its link. A sum tells how fast bytes go, when that is most of its time. */
 static void take_transfer(struct agent *a, uint16_t to, const struct post_transfer *t, int64_t now_us)
 {

@@ -30,9 +30,9 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 /* A slice, a state: head and body (given, by one of its users: delay_queue.h) to a node, no sooner than due. */
 void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
 		uint32_t *users, size_t floats, int64_t ready_us, int64_t due_us);
-/* That a slice of so many replicas' sum takes on the emulated link; 0: it is not emulated. */
+/* How long a slice of that many replicas' sum takes on the emulated link, us; 0: it is not emulated. */
 int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);
-/* A piece of a stage of so many parameters; an emulated link carries one after another. */
+/* Sends a piece of a stage's weights; an emulated link carries one after another. */
 void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
 		      size_t floats, size_t parameters, int64_t now_us);
 /* Asks for a piece. */
@@ -44,7 +44,7 @@ void links_drop_old(struct agent *a, uint64_t iteration);
 /* How long it may take until something comes back on the link: a round trip with its spread, and what
  * the bytes under way need. */
 int64_t links_expected_us(const struct agent *a, uint16_t to);
-/* And until a piece that is asked for there is here, if as many bytes a second come as go; 0: not known. */
+/* How long until a piece that is asked for there is here, us, if as many bytes a second come as go; 0: not known. */
 int64_t links_piece_us(const struct agent *a, uint16_t from);
 
 #endif

@@ -286,7 +286,7 @@ void tensors_look_again(struct agent *a, int64_t now_us)
 	(void)close_up_early(a);
 }
 
-/* It is not the copy that begins anew. */
+/* Whether the tensor is for the copy that is kept, and not for one that begins anew. */
 static bool is_for_the_copy(const struct agent *a, const struct early_tensor *e)
 {
 	struct msg m;

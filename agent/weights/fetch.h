@@ -47,7 +47,7 @@ struct fetch {
 /* A zeroed struct is an ended fetch. -ENOMEM. */
 int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t parameters,
 		int64_t now_us);
-/* So long a piece takes on this link, as far as that is known: the first may take no less. */
+/* How long a piece takes on this link, as far as that is known: the first may take no less. */
 void fetch_expect(struct fetch *f, int64_t piece_us);
 void fetch_end(struct fetch *f);
 /* What is held is of an iteration that is past: all of it is wanted again. */

@@ -33,7 +33,7 @@ int record_begin(struct controller *c, struct error *err);
 int record_folder(struct controller *c, struct error *err);
 int record_cluster(struct controller *c, struct error *err); /* as measured by now */
 void record_plan_file(struct controller *c, uint64_t epoch, const char *text);
-/* It is in force: durable, as an event, and as a file. */
+/* The plan is in force: durable, as an event, and as a file. */
 int record_plan(struct controller *c, const struct planned *p, struct error *err);
 int record_commit(struct controller *c, const struct msg_commit *m, double sum_squares,
 		  const struct msg_see_iteration *see, struct error *err);

@@ -105,7 +105,7 @@ static bool settings_fit(const json_t *o, enum record in)
 	return true;
 }
 
-/* But for what the command line says anew. The record fits. */
+/* Takes the recorded settings but for what the command line says anew. The record fits. */
 static void take_settings(struct options *p, const json_t *o, enum record in)
 {
 	for (int i = 0; i < SETTINGS; i++) {

@@ -336,7 +336,7 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		commit_when_reduced(c);
 }
 
-/* Its word of any other commit, or of another stage, proves nothing. */
+/* A member's word of any other commit, or of another stage, proves nothing. */
 static bool was_told(const struct controller *c, const struct member *m, const struct msg_committed *r)
 {
 	if (r->iteration > c->committed)
@@ -345,13 +345,14 @@ static bool was_told(const struct controller *c, const struct member *m, const s
 	       (r->stage == m->keeps && (r->iteration == m->copy_told || r->iteration == m->commit_told));
 }
 
-/* It is fetched again: what was there before was not the stage's, and its word of the new one comes. */
+/* Whether the word is of a copy that is fetched again, as it was not the stage's: the new one's word is to come. */
 static bool was_given_up(const struct member *m, const struct msg_committed *r)
 {
 	return r->stage == m->keeps && (r->copy || r->stage != m->held_stage) && !m->kept;
 }
 
-/* It is no replica yet, or no more: after a takeover it was told the commit again, and its stage may be nowhere else. */
+/* The word of one that is no replica yet, or no more: after a takeover it was told the commit again, and its stage may
+ * be nowhere else. */
 static void take_late_word(const struct controller *c, struct member *m, const struct msg_committed *r)
 {
 	if (r->copy || r->stage != m->held_stage || r->iteration != c->committed || r->iteration != m->commit_told)

@@ -457,7 +457,7 @@ static bool stage_has_sum(const struct controller *c, int stage)
 	return true;
 }
 
-/* Its weights are nowhere else among the living. If its process only slept they come back with
+/* The gone node's weights are nowhere else among the living. If its process only slept they come back with
  * it (iteration_resumes); until then nothing can go on. */
 static void stall_run(struct controller *c, const struct member *gone)
 {

@@ -18,7 +18,7 @@ struct task {
 	uint8_t t;
 };
 
-/* It arrives, or a node is free: t is NODE_FREE then, and mb the node. */
+/* A task's input arrives, or a node is free: t is NODE_FREE then, and mb the node. */
 struct event {
 	double at_s;
 	struct task task;

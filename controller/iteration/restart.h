@@ -6,7 +6,7 @@ struct controller;
 
 /* The iteration that was under way begins anew. */
 void restart_iteration(struct controller *c, const char *why);
-/* So too where the plan that is pending ends it clearly sooner than what runs again does. */
+/* Begins the iteration anew where the pending plan ends it clearly sooner than what runs again does. */
 void restart_if_sooner(struct controller *c);
 
 #endif

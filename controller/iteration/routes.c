@@ -196,7 +196,7 @@ static int position_of(const struct microbatch *m, uint16_t node, enum work_kind
 	return (int)chain_position(m->route.n_hops, (uint32_t)hop, kind);
 }
 
-/* It need not be owed any more: whether it was. */
+/* The node's pass need not be owed any more. Gives whether it was. */
 static bool settle(struct microbatch *m, uint16_t node, enum work_kind kind)
 {
 	uint64_t *owed = kind == WORK_FORWARD ? &m->owed_forward : &m->owed_backward;
@@ -356,7 +356,7 @@ bool routes_counted_at(const struct routes *r, const struct microbatch *m, uint3
 	       times_counted(c, m->route.microbatch, WORK_LOSS) > 0;
 }
 
-/* Its node there has counted nothing of it, and is at nothing that counts. */
+/* Whether the hop's node has counted nothing of the microbatch, and is at nothing that counts. */
 static bool may_leave(const struct routes *r, const struct microbatch *m, uint32_t hop)
 {
 	uint32_t n = m->route.n_hops;

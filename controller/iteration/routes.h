@@ -102,7 +102,7 @@ bool routes_began(const struct microbatch *m, uint32_t t); /* that, or it is at 
 bool routes_home(const struct microbatch *m); /* its last backward has ended, at whatever node */
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t);
 
-/* It has its whole way before it again, in a new attempt. */
+/* The microbatch has its whole way before it again, in a new attempt. */
 void routes_begin_again(struct routes *r, uint32_t microbatch);
 
 /* Undoes a standstill: one microbatch that waits in its forward pass with swapped stages starts
@@ -127,7 +127,7 @@ bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch);
 /* The microbatch's gradient is counted at every node of its route. */
 bool routes_counted(const struct routes *r, uint32_t microbatch);
 
-/* And at every node of this stage, every microbatch's. */
+/* Whether every microbatch is counted at every node of this stage. */
 bool routes_stage_counted(const struct routes *r, uint8_t stage);
 
 /* Whether some microbatch visits it. */

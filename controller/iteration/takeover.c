@@ -101,13 +101,13 @@ bool takeover_resume(struct controller *c)
 	return true;
 }
 
-/* So many heartbeats, and those of some round trips. */
+/* Heartbeats to wait for: RECALL_BEATS, and those of some round trips. */
 static uint64_t patience_beats(const struct member *m)
 {
 	return RECALL_BEATS + (uint64_t)(RECALL_TRIPS * timeout_round_trip(&m->rounds) / TIMEOUT_BEAT_US);
 }
 
-/* It has lived for so many heartbeats since, as it says itself: what it lacks is no time. */
+/* Who has lived for that many heartbeats since, as it says itself, lacks no time. */
 bool takeover_turn(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {

@@ -27,7 +27,7 @@ void admission_charge(struct controller *c, post_peer_id from, const struct msg 
 void admission_wrong(struct controller *c, post_peer_id from, const char *what);
 /* One more word that m was not asked for, or says again: some are honest. Of many the journal says so, now and then. */
 void admission_stray(struct controller *c, struct member *m, const char *what);
-/* It is not listened to: what it does, in words. */
+/* m is not listened to; `what` says, in words, what it does. */
 void admission_ignored(struct controller *c, struct member *m, const char *what);
 void admission_down(struct controller *c, post_peer_id peer, enum link_reason reason);
 void admission_turn(struct controller *c);

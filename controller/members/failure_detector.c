@@ -142,13 +142,13 @@ static int64_t quiet_us(const struct controller *c, const struct member *m)
 	return c->now_us - (m->lived_us > m->heard_us ? m->lived_us : m->heard_us);
 }
 
-/* It may be one whose connections have ended. */
+/* Whether m may be one whose connections have ended. */
 static bool may_have_hung_up(const struct controller *c, const struct member *m)
 {
 	return c->detector.n_hung_up > 0 && c->now_us - quiet_us(c, m) < c->detector.hung_up_us;
 }
 
-/* It must be: all others have been heard since, as many as did not. */
+/* Whether m must be one: all others have been heard since. */
 static bool hung_up(const struct controller *c, const struct member *m)
 {
 	return may_have_hung_up(c, m) && c->detector.n_suspected * c->detector.connections < c->detector.n_hung_up + c->detector.connections;

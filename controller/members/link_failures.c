@@ -56,7 +56,7 @@ static bool takes_part(const struct member *m)
 	return m->replica && member_alive(m);
 }
 
-/* Or is to: it fetches its stage. */
+/* Whether it takes part, or is to, as one that fetches its stage. */
 static bool is_here(const struct member *m)
 {
 	return member_alive(m) && m->welcomed && !m->marked;
@@ -171,7 +171,7 @@ static void count_cuts(const struct controller *c, struct tally *tallies)
 	}
 }
 
-/* Those that it has to do with in this iteration: before and after it on a way, or in its sum. */
+/* The nodes that it has to do with in this iteration: before and after it on a way, or in its sum. */
 static uint32_t count_partners(const struct controller *c, const struct member *m)
 {
 	bool with[MSG_NODES] = { false };
@@ -233,7 +233,7 @@ static struct member *choose_worse(struct controller *c, const struct tally *tal
 	return first ? (keeps_x ? NULL : x) : (keeps_y ? NULL : y);
 }
 
-/* It is taken out, and stays out until its links are well where that is said. */
+/* Takes m out, which stays out until its links are well where that is said. */
 static void take_out(struct controller *c, struct member *m, const struct member *other, bool others,
 		     bool stays_out)
 {

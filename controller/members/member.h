@@ -149,9 +149,9 @@ static inline bool is_clock(int64_t us)
 struct member *member_of_peer(struct controller *c, post_peer_id peer);
 bool member_alive(const struct member *m);         /* answers, whatever its weights */
 bool member_has_key(const struct member *m);       /* somebody was that node, and may come back */
-/* It has the weights of the last commit, and takes part from the next iteration or sum on. */
+/* Whether m has the weights of the last commit, and takes part from the next iteration or sum on. */
 bool member_joins(const struct controller *c, const struct member *m);
-/* Its weights are the stage's, of the last commit: by what it was told, and by its last beat. */
+/* Whether m's weights are the stage's, of the last commit: by what it was told, and by its last beat. */
 bool member_holds(const struct controller *c, const struct member *m, int stage);
 uint32_t members_live(const struct controller *c); /* in state NODE_LIVE */
 uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without);

@@ -310,7 +310,7 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 		agreement_changed(c, m);
 }
 
-/* Its words are for people: the first, and one a minute. */
+/* A trouble's words are for people: the first, and one a minute. */
 static void tell_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
 	if (!rate_limit_take(&m->troubles, 1, TROUBLES, troubles_per_s, c->now_us)) {
@@ -425,7 +425,7 @@ static void check_joiner(struct controller *c, struct member *m)
 	}
 	if (copy_needed(c, m) && m->keeps != member_stage(c, m))
 		return;
-	/* Its copy follows; the word of the last commit is on its way. */
+	/* The member's copy follows; the word of the last commit is on its way. */
 	if (m->kept && m->keeps == member_stage(c, m) && m->kept_holds < c->committed &&
 	    m->copy_told == c->committed && !late)
 		return;

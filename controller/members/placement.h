@@ -13,7 +13,7 @@ double placement_distance_s(const struct controller *c, const struct member *fro
 /* Real seconds that so many bytes take from one to the other, as measured; 0: not known. */
 double placement_transfer_s(const struct controller *c, const struct member *from, const struct member *to,
 			double bytes);
-/* Its links to the stage's replicas do not hold up the sums. */
+/* Whether m's links to the stage's replicas do not hold up the sums. */
 bool placement_near(const struct controller *c, const struct member *m, int stage);
 /* The stage that m, which is to join this one, takes: this one, another (its place is exchanged
  * with that of a node that is away), or -1 none. */

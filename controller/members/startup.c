@@ -171,7 +171,7 @@ static void choose_time_scale(struct controller *c)
 	consoles_run(c);
 }
 
-/* It builds its stage: not for ever. */
+/* Whether m builds its stage: not for ever. */
 static bool is_building(const struct controller *c, const struct member *m)
 {
 	int64_t most = BUILD_US > c->options.gather_us ? BUILD_US : c->options.gather_us;

@@ -31,9 +31,9 @@ struct failed_links {
 void link_failures_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
 struct link_failure *link_failures_find(const struct controller *c, uint16_t a, uint16_t b); /* of that link; NULL: it never was cut */
 bool link_failures_between(const struct controller *c, uint16_t a, uint16_t b); /* that link is not there */
-/* It tells that nothing passes to a replica, and whether that link is cut is yet to be seen. */
+/* Whether m tells that nothing passes to a replica, and whether that link is cut is yet to be seen. */
 bool link_failures_doubted(const struct controller *c, const struct member *m);
-/* Not cut off, or no more: it may take part again. */
+/* Whether m is not cut off, or no more: it may take part again. */
 bool link_failures_healed(const struct controller *c, const struct member *m);
 
 #endif

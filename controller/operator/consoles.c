@@ -125,7 +125,7 @@ static void send_links(struct controller *c, struct console *only, const struct 
 		consoles_tell(c, &m);
 }
 
-/* Those that have changed, to all: a large cluster has a million. only: then all of them, as told, to that one. */
+/* Tells the links that have changed, to all: a large cluster has a million. only: then all of them, as told, to that one. */
 static void tell_links(struct controller *c, struct console *only)
 {
 	struct msg_link *links = malloc(LINKS_TOLD * sizeof(*links));

@@ -68,7 +68,7 @@ static void as_things_are(const struct controller *c, struct planner_request *q,
 	q->reason = "preview";
 }
 
-/* The same, if this were done; false, with the reason, when there is no such thing to do. */
+/* A request as things would be if this were done; false, with the reason, when there is no such thing to do. */
 static bool what_if(const struct controller *c, const struct msg_command *m, struct planner_request *q,
 		    bool *excluded, struct outcome *o)
 {

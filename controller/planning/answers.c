@@ -52,7 +52,7 @@ static bool is_own(const struct controller *c, const struct planned *p)
 	       (by && strcmp(by, plan_algorithm_name(c->options.algorithm)) == 0);
 }
 
-/* Its own before a stand-in's, else the shorter: by more than `factor` says. */
+/* A plan as asked for before a stand-in's, else the shorter: by more than `factor` says. */
 static bool is_better(const struct controller *c, const struct planned *a, const struct planned *than,
 		      double factor)
 {
@@ -61,7 +61,7 @@ static bool is_better(const struct controller *c, const struct planned *a, const
 	return cost_of(a) < cost_of(than) * factor;
 }
 
-/* That a plan is not what was asked for: once, until it is something else. */
+/* Says that a plan is not what was asked for: once, until it is something else. */
 static void tell_stand_in(struct controller *c, const struct planned *a)
 {
 	const struct planned *before = c->pending ? c->pending : c->current;

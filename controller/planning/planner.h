@@ -58,7 +58,7 @@ struct planner_request {
 };
 
 int planner_start(struct planner **out, struct error *err);
-/* The same, on a thread that gets only the time that nothing else wants; budgets are seconds on the processor. */
+/* As planner_start, on a thread that gets only the time that nothing else wants; budgets are seconds on the processor. */
 int planner_start_idle(struct planner **out, struct error *err);
 void planner_stop(struct planner *p); /* cancels; NULL is allowed */
 int planner_fd(const struct planner *p); /* poll for POLLIN */

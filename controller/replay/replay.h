@@ -39,7 +39,7 @@ typedef void (*replay_emit)(void *context, struct msg *m);
 /* At the recording's beginning. The recording is borrowed until replay_free or replay_renew. */
 int replay_new(struct replay **out, const struct recording *recording, struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
-/* The same run, read again: the cursor stays. 1 when what lies behind the cursor is not what it was:
+/* A recording of the same run, read again: the cursor stays. 1 when what lies behind the cursor is not what it was:
  * then a snapshot is due. */
 int replay_renew(struct replay *r, const struct recording *recording, struct error *err);
 

@@ -133,7 +133,7 @@ static bool is_settled(const struct controller *c, const struct votes *v, uint64
 	return untold == 0 || votes_for(v, hash) > others + untold;
 }
 
-/* Whose words came before there was any to compare with. */
+/* Compares copies whose words came before there was any to compare with. */
 static void check_copies(struct controller *c, int stage)
 {
 	for (uint32_t i = 0; i < c->n_members; i++)

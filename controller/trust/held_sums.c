@@ -29,7 +29,7 @@ static struct member *end_of_row(struct controller *c, struct member *m, struct 
 	return m;
 }
 
-/* It has all that it needs, and has not said its sum. */
+/* Finds who has all that it needs, and has not said its sum. */
 static void says_no_sum(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->n_members; i++) {

@@ -351,7 +351,7 @@ static uint32_t count_agreeing(const struct word *words, uint32_t n, const struc
 	return k;
 }
 
-/* The same slices, another square: it follows from them, so the most are right. */
+/* Who tells the others' slices and another square: a square follows from the slices, so the most are right. */
 static void differing_squares(struct controller *c, struct found *f, const struct word *words,
 			      uint32_t n)
 {

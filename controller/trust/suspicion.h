@@ -19,7 +19,7 @@ void suspicion_accused(struct controller *c, struct member *accused, struct memb
 bool suspicion_concerns(const struct controller *c, uint16_t id); /* it is in a pair, explained or not */
 /* What m said cannot be: no sum of this iteration stands. */
 void suspicion_proven(struct controller *c, struct member *m, const char *why);
-/* They contradict each other: remembered. */
+/* Remembers that a and b contradict each other. */
 void suspicion_pair(struct controller *c, uint16_t a, uint16_t b);
 /* Whom it contradicted until now has no fault in that, and nothing of it keeps it out: it was found out by
  * itself, or the operator takes it back. */

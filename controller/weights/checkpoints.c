@@ -74,7 +74,7 @@ void checkpoint_when_due(struct controller *c)
 		begin_checkpoint(c);
 }
 
-/* They get a microsecond for each parameter, as those do who read one (restore.c). */
+/* Who writes one gets a microsecond for each parameter, as who reads one does (restore.c). */
 static bool being_written(const struct controller *c)
 {
 	int64_t most_us = c->options.overdue_us;

@@ -17,7 +17,7 @@ bool copies_hash_right(struct controller *c, struct member *m, uint64_t iteratio
 /* Who was left out and has given nothing, or something else, is not asked again. */
 void copies_blame_source(struct controller *c, const struct member *m);
 void copies_release(struct controller *c, struct member *m);
-/* Its copy gets no sums any more: another keeps one, or it joins anew. A copy of the last commit is let go
+/* m's copy gets no sums any more: another keeps one, or m joins anew. A copy of the last commit is let go
  * with the next one only: until then its stage may be nowhere else. */
 void copies_refuse(struct controller *c, struct member *m, const char *why);
 /* The commit waits until it has the sum; not so a joiner that still fetches. */
@@ -25,9 +25,9 @@ bool copies_awaited(const struct member *m);
 void copies_forget(struct member *m); /* it has none, or as good as none */
 bool copy_whole(const struct member *m, int stage); /* it keeps one, maybe of an older commit, and is here */
 bool copy_usable(const struct controller *c, const struct member *m, int stage); /* of the last commit */
-/* Its own weights are the stage's, of that commit, as a replica's hash proves: it need not fetch them. */
+/* Whether m's own weights are the stage's, of that commit, as a replica's hash proves: m need not fetch them. */
 bool copies_own(const struct controller *c, const struct member *m, int stage);
-/* It is that, or will be once its word of the commit is here. */
+/* Whether its copy is usable, or will be once its word of the commit is here. */
 bool copy_coming(const struct controller *c, const struct member *m, int stage);
 bool copy_needed(const struct controller *c, const struct member *m);            /* so, of a stage without a replica */
 bool copy_asleep(const struct controller *c, const struct member *m, int stage); /* so, but it is not heard */
@@ -35,7 +35,7 @@ bool copy_asleep(const struct controller *c, const struct member *m, int stage);
  * keeps a copy. 0: nothing yet. */
 uint64_t copies_hash(const struct controller *c, int stage, uint64_t iteration);
 struct member *copies_holder(struct controller *c, int stage, const struct member *but); /* of a usable one; NULL */
-/* It was left out, and its own weights are those of the stage's last commit. */
+/* Whether m was left out, and its own weights are those of the stage's last commit. */
 bool copy_left_out(const struct controller *c, const struct member *m, int stage);
 /* Who gets the stage's sum without being a replica: marks them, fills nodes (n_members). */
 uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes);

@@ -22,7 +22,7 @@ static bool is_away(const struct controller *c, const struct member *m)
 	return m->home >= 0 && member_stage(c, m) != m->home;
 }
 
-/* And not hindered: while its links are slow it would fetch for long, and hold up another stage's sums. */
+/* At work and not hindered: while its links are slow it would fetch for long, and hold up another stage's sums. */
 static bool at_work(const struct controller *c, const struct member *m)
 {
 	return m->replica && m->state == NODE_LIVE && !m->marked && m->links_ratio <= 1 &&

@@ -123,7 +123,7 @@ static void take_over(struct controller *c, int stage, struct member *holder)
 	stage_moves_move(c, taker, stage);
 }
 
-/* It has been told the last commit, and its word that it holds the stage, or a copy of it, is on its way. */
+/* Whether it has been told the last commit, and its word that it holds the stage, or a copy of it, is on its way. */
 static bool will_hold(const struct controller *c, const struct member *m, int stage)
 {
 	bool own = m->held_stage == stage && m->holds + 1 >= c->committed && m->commit_told == c->committed;
@@ -137,7 +137,8 @@ static bool may_wake_with(const struct controller *c, const struct member *m, in
 	       copy_asleep(c, m, stage);
 }
 
-/* Else every node of the lost stages, or that kept a copy of one, is a new process: there is nobody to wait for. */
+/* Whether a node of a lost stage, or one that kept a copy of it, is still the old process. If none is, there is nobody
+ * to wait for. */
 static bool somebody_may_have_it(const struct controller *c)
 {
 	for (int s = 0; s < c->cluster->n_stages; s++)

@@ -506,7 +506,7 @@ static double fetches_s(const struct controller *c)
 	return s;
 }
 
-/* So long after the last word of the others, counted in looks. */
+/* How long after the last word of the others, counted in looks. */
 static int64_t patience_us(const struct controller *c, uint64_t parameters)
 {
 	static const double parameter_us = 1, times = 3;

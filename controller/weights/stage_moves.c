@@ -38,7 +38,7 @@ static struct member *idle_in(struct controller *c, int stage, const struct memb
 	return NULL;
 }
 
-/* They exchange places, so that every stage keeps its size: should the lost one come back, it
+/* m and a node of the stage exchange places, so that every stage keeps its size: should the lost one come back, it
  * takes the place that was given up for it. */
 void stage_moves_exchange(struct controller *c, struct member *m, int stage)
 {
@@ -93,7 +93,7 @@ static bool still_moving(struct controller *c)
 	return any;
 }
 
-/* Those that take part from the next iteration on. */
+/* Replicas that take part from the next iteration on. */
 static uint32_t count_joiners(const struct controller *c, int stage)
 {
 	uint32_t n = 0;
@@ -106,7 +106,7 @@ static uint32_t count_joiners(const struct controller *c, int stage)
 	return n;
 }
 
-/* It keeps the copy of a stage that is down to one, its own can spare it, and there is a place. */
+/* Whether m keeps the copy of a stage that is down to one, its own can spare it, and there is a place. */
 static bool should_move(struct controller *c, const struct member *m)
 {
 	return m->replica && m->keeps >= 0 && !m->homing && copy_coming(c, m, m->keeps) &&

@@ -8,11 +8,11 @@
 struct controller;
 struct member;
 
-/* So long after that moment the next iteration waits for copies to be loaded. */
+/* Whether the next iteration still waits, for a while after that moment, for copies to be loaded. */
 bool stage_moves_settle(const struct controller *c, int64_t since_us);
 /* Between iterations: keepers that can be spared move over. Whether the next one is to wait for that. */
 bool stage_moves_balance(struct controller *c);
-/* Its copy of the stage, which is its place now, becomes its weights. */
+/* m's copy of the stage, which is its place now, becomes its weights. */
 void stage_moves_load(struct controller *c, struct member *m, int stage);
 void stage_moves_move(struct controller *c, struct member *m, int stage);
 struct member *stage_moves_place(struct controller *c, int stage); /* of one that is away; NULL: none */

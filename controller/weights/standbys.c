@@ -153,7 +153,7 @@ static bool may_keep(const struct controller *c, const struct member *m, int sta
 	       member_stage(c, m) != stage && copies_room(c, m, stage) && !was_refused(c, m);
 }
 
-/* It was not needed any more, and is now. */
+/* A copy that was not needed any more is needed now. */
 static bool follows_again(const struct controller *c, struct member *m, int stage)
 {
 	if (!m->behind || was_refused(c, m) || !copy_usable(c, m, stage))

@@ -100,7 +100,7 @@ void product_describe(bool bf16, char *text, size_t size)
 	long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
 	int n = snprintf(text, size, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
 
-	/* Its blocks of bf16, and so the order of sums, follow the size of the cache. */
+	/* oneDNN's blocks of bf16, and so the order of sums, follow the size of the cache. */
 	if (bf16 && n > 0 && (size_t)n < size)
 		snprintf(text + n, size - (size_t)n, " L2 %ld KiB", l2 / 1024);
 }
@@ -246,7 +246,7 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 static void run_product(struct product_thread *t, const struct shape *s, const float *a,
 			size_t lda, const float *b, size_t ldb, float *c)
 {
-	/* Else oneDNN shares the work out with OpenMP. The setting is each thread's own. */
+	/* With more, oneDNN would share the work out with OpenMP. The setting is each thread's own. */
 	omp_set_num_threads(1);
 	if (!t || !product_bf16(t, s, a, lda, b, ldb, c))
 		product_float(s, a, lda, b, ldb, c);

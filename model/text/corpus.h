@@ -31,7 +31,7 @@ struct corpus; /* opaque; read-only once made, so threads may share it */
  */
 int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t sequence,
 	       uint64_t seed, struct error *err);
-/* The same from bytes in memory, copied: for tests. */
+/* As corpus_open, from bytes in memory, copied: for tests. */
 int corpus_from_text(struct corpus **out, const char *text, size_t size, uint32_t sequence,
 		     uint64_t seed, struct error *err);
 void corpus_free(struct corpus *c); /* NULL is allowed */

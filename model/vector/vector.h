@@ -27,7 +27,7 @@ struct vector_ops {
 	/* y = x * rstd * w by rows (rows, n); rstd (rows) = 1 / sqrt(mean(x^2) + eps). */
 	void (*norm)(float *y, float *rstd, const float *x, const float *w, size_t rows,
 		     size_t n, float eps);
-	/* The same with rstd known. */
+	/* As norm, with rstd known. */
 	void (*norm_again)(float *y, const float *rstd, const float *x, const float *w,
 			   size_t rows, size_t n);
 	/* dx += the gradient of x; dw (n) += that of w, unless NULL. */
@@ -86,7 +86,7 @@ struct vector_ops {
 	void (*leaves)(unsigned char *digests, const unsigned char *data, size_t bytes);
 };
 
-/* Those of the best instruction set of this machine. */
+/* The functions of the best instruction set of this machine. */
 const struct vector_ops *vector_ops(void);
 /* By its name; NULL: this machine has not that set. */
 const struct vector_ops *vector_ops_named(const char *name);

@@ -290,7 +290,7 @@ static int list_candidates(const struct exact *e, const struct moment *m, int no
 			mb[0] = m->arrival_s[i] < m->arrival_s[mb[0]] ? i : mb[0];
 			continue;
 		}
-		/* Those that have not started yet are alike. */
+		/* Microbatches that have not started yet are alike. */
 		if (p->q->fifo || m->step[i] > 0 || fresh++ == 0)
 			mb[n++] = i;
 	}

@@ -160,7 +160,7 @@ static void send_out(struct pricing *t, const struct state *from, int under_way,
 	reach_state(t, &s, under_way + 1, unsent - 1);
 }
 
-/* So many tasks are done: one more, early enough for what the machine has to do after it. */
+/* After `tasks` tasks one more, early enough for what the machine has to do after it. */
 static void take_layer(struct pricing *t, int tasks)
 {
 	const struct pricing_request *of = t->of;

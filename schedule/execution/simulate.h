@@ -53,7 +53,7 @@ struct simulation {
  * -EDEADLK: standstill, the message tells who waits for whom; -ENOMEM. */
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
 	     struct error *err);
-/* The same where nothing takes quite its time (jitter.h). */
+/* As simulate, where nothing takes quite its time (jitter.h). */
 int simulate_jittered(const struct cluster *c, const struct plan *p, const struct jitter *noise,
 		   struct simulation **out, struct error *err);
 void simulation_free(struct simulation *s); /* NULL is allowed */

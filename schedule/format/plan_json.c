@@ -59,7 +59,7 @@ static int read_assignment(const json_t *stages, struct plan *p, struct error *e
 	return 0;
 }
 
-/* Its path goes into the plan's flat list of visits, at `visits`. */
+/* The microbatch's path goes into the plan's flat list of visits, at `visits`. */
 static int read_microbatch(const json_t *v, int i, struct plan_microbatch *m, int *visits,
 			   struct error *err)
 {

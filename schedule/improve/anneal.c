@@ -15,7 +15,7 @@
 #define LATE_OF 15       /* microbatches */
 #define MOST_ESTIMATED 8 /* of a move */
 #define TRIES 50         /* proposals that may come to nothing in one step */
-#define LANES_TRIES 8    /* the same where lanes are planned */
+#define LANES_TRIES 8    /* as TRIES, where lanes are planned */
 
 /* To the 8th; with very many microbatches to the 32nd, or those that are long home before the last
  * would weigh most together. */
@@ -215,7 +215,7 @@ static int any_microbatch(struct anneal *a)
 	return (int)rng_below(&a->moves.rng, (uint32_t)a->p->n_mb);
 }
 
-/* It or another one, whichever is home later. */
+/* This microbatch or another one, whichever is home later. */
 static int later_home(struct anneal *a, int mb)
 {
 	int other = any_microbatch(a);

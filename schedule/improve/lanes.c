@@ -296,7 +296,7 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 	const struct lanes_hop *hop = hops_of(q->l, node, visit->stage);
 
 	for (int i = 0; i < q->l->candidates.most && hop[i].node >= 0; i++) {
-		/* They may be of before an exchange of roles. */
+		/* The hops may be of before an exchange of roles. */
 		if (q->s->stage_of[hop[i].node] == visit->stage)
 			reach_node(q, from, &hop[i], visit);
 	}

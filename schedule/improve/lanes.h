@@ -77,7 +77,7 @@ void lanes_take_out(struct lanes *l, const struct solution *s, int mb);
  * way, or more than `most_s` are put off. */
 bool lanes_put_in(struct lanes *l, const struct solution *s, int n, bool in_turn, float charge,
 		  float most_s);
-/* Those that have been put off so far leave as well. False: too many, or one that has just come
+/* Microbatches that have been put off so far leave as well. False: too many, or one that has just come
  * back. */
 bool lanes_eject(struct lanes *l, const struct solution *s);
 /* As before the first was taken out, but for the paths. */

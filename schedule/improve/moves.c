@@ -120,7 +120,7 @@ static bool is_balanced(const struct moves *m)
 	return true;
 }
 
-/* Those tied to what has been touched follow. False: they cannot. */
+/* Microbatches tied to what has been touched follow. False: they cannot. */
 static bool pull_tied(struct moves *m)
 {
 	size_t size = (size_t)m->p->length * sizeof(int);

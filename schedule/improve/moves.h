@@ -65,7 +65,7 @@ void moves_refresh(struct moves *m);
 /* Tries to change the solution, preferring microbatch mb; false: this try came to nothing and
  * the solution is as before. After true the caller keeps or undoes. */
 bool moves_propose(struct moves *m, int mb);
-/* The same, only with the moves that take less than a microsecond, however large the cluster. */
+/* As moves_propose, only with the moves that take less than a microsecond, however large the cluster. */
 bool moves_propose_plain(struct moves *m, int mb);
 /* The move stays; or all that it touched is as before it. */
 void moves_keep(struct moves *m);

@@ -36,7 +36,7 @@ struct slot_timeline {
 					      * first two are INFINITY. free_s: from when the node
 					      * may start another */
 	int32_t *task;            /* microbatch * steps + step */
-	/* The same as they were filled. */
+	/* As these were when the timeline was filled. */
 	struct slot_timeline_list *kept_list;
 	float *kept_arrival_s, *kept_start_s, *kept_free_s;
 	int32_t *kept_task;

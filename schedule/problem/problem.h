@@ -90,7 +90,7 @@ void solution_index(struct solution *s, const struct problem *p);
 /* Seconds to sum the gradients of a stage; the pair of nodes (2) that makes it so long, -1 where none does,
  * into pair, unless that is NULL. */
 double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage, int *pair);
-/* The same of the slowest stage; where sums take no time pair stays as it is. */
+/* The slowest stage's sum: seconds; where sums take no time pair stays as it is. */
 double solution_sync_s(const struct solution *s, const struct problem *p, int *pair);
 /* Two nodes exchange stages; paths are not looked at. */
 void solution_exchange(struct solution *s, int a, int b);

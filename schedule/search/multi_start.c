@@ -244,7 +244,7 @@ static int add_all_tied(struct multi_start *t, const struct solution *given, int
 	return rc;
 }
 
-/* So many steps of each, with ties in groups of so many; the best go on. */
+/* `steps` steps of each start, with microbatches tied in groups of `group`; the best `keep` go on. */
 static int anneal_tied(struct multi_start *t, int group, int64_t steps, int keep, struct error *err)
 {
 	int rc = 0;

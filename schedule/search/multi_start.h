@@ -29,7 +29,7 @@ int multi_start_run(struct progress *g, struct anneal *a, struct error *err);
 int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
 		    struct error *err);
 
-/* The same as multi_start_run with tied microbatches, for the placement of a. b: NULL, or worked on meanwhile. */
+/* As multi_start_run, with tied microbatches, for the placement of a. b: NULL, or worked on meanwhile. */
 int multi_start_tied(struct progress *g, struct anneal *a, struct bound *b, struct error *err);
 
 #endif

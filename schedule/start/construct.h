@@ -22,7 +22,7 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err);
 
-/* The same, where of each data node's n microbatches groups of so many take the same path: those
+/* As construct_paths, where of each data node's n microbatches groups of so many take the same path: those
  * n / group apart, so that a group has one of each wave. What cannot be dealt to groups is built
  * alone. rng: an order drawn from it; NULL: waves. PLAN_INFEASIBLE: no such paths; -ENOMEM. */
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng);

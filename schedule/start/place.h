@@ -12,9 +12,9 @@
  * early, with what it has, when g (NULL: none) has no time left. -ENOMEM: s is as it was. */
 int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g);
 
-/* The same, only until no sum takes longer than enough_s. How far it came: solution_sync_s. */
+/* As place_by_sync, only until no sum takes longer than enough_s. How far it came: solution_sync_s. */
 int place_within(struct solution *s, const struct problem *p, double enough_s);
-/* The same once, from nodes dealt at random to the stages that s has. */
+/* Places once, from nodes dealt at random to the stages that s has. */
 int place_at_random(struct solution *s, const struct problem *p, double enough_s,
 		    struct rng *rng);
 

@@ -49,7 +49,7 @@ static int slots_of(const struct sketch *k, int place)
 	return memory < k->sent[place] ? memory : k->sent[place];
 }
 
-/* Its trips, and what the slots cannot use while the first F and the last B queue up. */
+/* The data node's trips, and what the slots cannot use while the first F and the last B queue up. */
 static double data_node_s(const struct sketch *k, int place)
 {
 	int slots = slots_of(k, place);

@@ -20,7 +20,7 @@ struct roster {
 /* filter: "" all; else a node is listed when its id ("n12", "12"), stage ("S3"), location,
  * host, device or state's name holds it, in any case. */
 void roster_make(struct roster *r, const struct state *s, const char *filter);
-/* Its place in the order, -1 when it is not listed. */
+/* The node's place in the order, -1 when it is not listed. */
 int roster_find(const struct roster *r, uint16_t node);
 
 #endif

@@ -197,7 +197,7 @@ enum work_kind state_chain_kind(const struct state_flight *f, uint32_t position)
 uint8_t state_chain_stage(const struct state_flight *f, uint32_t position);
 /* Waiting tasks that are collisions, now. */
 uint32_t state_waiting(const struct state *s);
-/* Its tasks take clearly longer than planned. */
+/* Whether the node's tasks take clearly longer than planned. */
 bool state_is_slow(const struct state *s, const struct state_node *n);
 /* Puts them in order. 0 where there are none. */
 float state_median(float *values, size_t n);

@@ -89,9 +89,9 @@ struct channel_part {
 int channel_queue(struct channel *c, const struct channel_part *parts, size_t n, int64_t now_us);
 size_t channel_room(const struct channel *c);
 bool channel_empty(const struct channel *c); /* everything was acknowledged */
-/* So many connections would take what is not acknowledged in one flight, also after a pause. */
+/* The number of connections that would take what is not acknowledged in one flight, also after a pause. */
 unsigned channel_flights(const struct channel *c);
-/* From now on so many connections share messages. */
+/* From now on this number of connections share messages. */
 void channel_spread(struct channel *c, unsigned connections);
 
 struct channel_chunk {
@@ -103,7 +103,7 @@ struct channel_chunk {
 };
 /* The next chunk to send, if any may leave now. Its data is the channel's, until the next call. */
 bool channel_next(struct channel *c, struct channel_chunk *out);
-/* It left. */
+/* The chunk left. */
 void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t now_us);
 
 /* The peer has all numbers below `ack`, and these runs: from ack + from, so many. */

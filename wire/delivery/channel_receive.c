@@ -94,7 +94,7 @@ uint64_t channel_expected(const struct channel *c)
 
 /* ---- half messages ---- */
 
-/* Its size must be the one that its place in the message says. */
+/* A chunk's size must be the one that its place in the message says. */
 static bool agrees_with_itself(const struct channel *c, const struct channel_chunk *k)
 {
 	if (k->total > c->options.message_most_bytes || k->chunks == 0 || k->index >= k->chunks ||

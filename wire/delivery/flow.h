@@ -100,11 +100,11 @@ struct flow_mark {
 /* Whether so much may leave now. */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);
-/* It was acknowledged. again: it left more than once, so nobody knows which of them it was. Gives
+/* A frame was acknowledged. again: it left more than once, so nobody knows which of them it was. Gives
  * the round trip, or -1. */
 int64_t flow_arrived(struct flow *f, const struct flow_mark *mark, size_t bytes, bool again,
 	int64_t now_us);
-/* It is not under way any more: lost, or dropped. It is again: it was not lost after all. */
+/* flow_gone: the bytes are not under way any more, but lost or dropped. flow_back: they were not lost after all. */
 void flow_gone(struct flow *f, size_t bytes);
 void flow_back(struct flow *f, size_t bytes);
 /* Something was lost, or is overdue. */

@@ -179,7 +179,7 @@ double post_account_spent(struct account *a, double per_s, int64_t now_us)
 	return a->spent;
 }
 
-/* Those that nobody has and that owe nothing are closed meanwhile: there are no more than keys that were admitted
+/* Peers that nobody has and that owe nothing are closed meanwhile: there are no more than keys that were admitted
  * lately. */
 int post_account_open(struct post *p, struct peer *peer, int64_t now_us)
 {

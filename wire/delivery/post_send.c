@@ -291,7 +291,7 @@ static void send_ack(struct post *p, struct peer *peer, enum post_class class, i
 		now_us);
 }
 
-/* Those that something was sent to meanwhile have their acknowledgement already. */
+/* Peers that something was sent to meanwhile have their acknowledgement already. */
 void post_flush_acks(struct post *p, int64_t now_us)
 {
 	while (p->acks != NULL) {

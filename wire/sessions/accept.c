@@ -56,7 +56,7 @@ static bool accepted_at(int fd, uint16_t port)
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && !listens;
 }
 
-/* They are nanomsg's, whose own thread closes them once they are shut down: that a file has become another
+/* The connections are nanomsg's, whose own thread closes them once they are shut down: that a file has become another
  * connection's since it was looked at costs that one a new dial. */
 unsigned accept_end_silent(uint16_t port, int64_t silent_ms)
 {

@@ -46,7 +46,7 @@ struct record {
 	unsigned next_superseded;
 };
 
-/* So many a second, and as many at once. */
+/* A token bucket: per_s tokens a second, and as many at once. */
 struct bucket {
 	double tokens, per_s;
 	int64_t at_us;

@@ -126,7 +126,7 @@ static double train_briefly(struct trainer *t, const struct model_config *c)
 	return sum;
 }
 
-/* The same microbatches on GPU and CPU, as close as the type allows; and once more on the
+/* Microbatches on GPU and CPU, as close as the type allows; and once more on the
  * GPU, whose bits must be the same. */
 static void check_model(const struct model_config *c, bool bf16, enum recompute level)
 {
