@@ -55,6 +55,7 @@ else
 fi
 
 # ---- a disk that others fill in mid-run: the run waits, says so, and goes on once there is room
+rm "$dir/events" # of the run before, which the next one's would be taken for
 mkdir "$dir/small" && mount -t tmpfs -o size=40m tmpfs "$dir/small" || die "mount"
 undo+=("umount '$dir/small'")
 for i in $(seq 0 3); do

@@ -21,7 +21,10 @@ one() { # one NAME LIMIT COMMAND...: says how it went, and leaves the word in $l
 	case $rc in
 	0) echo passed >"$log.word"; echo "ok   $name ($((SECONDS - start)) s)" ;;
 	77) echo skipped >"$log.word"; echo "skip $name: $(tail -n 1 "$log")" ;;
-	*) echo failed >"$log.word"; printf '%s\n' "FAIL $name (exit $rc)" "$(tail -n 60 "$log" | sed 's/^/     /')" ;;
+	*)
+		echo failed >"$log.word"
+		# Why it failed stands above the programs' own words.
+		printf '%s\n' "FAIL $name (exit $rc)" "$({ grep 'FAILED' "$log"; tail -n 60 "$log"; } | sed 's/^/     /')" ;;
 	esac
 }
 count() { grep -lx "$1" "$logs"/*.word 2>/dev/null | wc -l; }
