@@ -16,7 +16,10 @@
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 
-enum { GATHER_SILENCE_US = 5000000 };
+enum {
+	GATHER_SILENCE_US = 5000000,
+	LINGER_US = 10000000 /* after all are back: old connections have ended by then, or go on */
+};
 
 struct machine {
 	uint32_t here;  /* of its agents */
@@ -47,7 +50,7 @@ static bool are_together(const struct member *a, const struct member *b)
 
 void failure_detector_begin(struct controller *c, struct member *m)
 {
-	m->heard_us = m->lived_us = c->now_us;
+	m->heard_us = m->lived_us = c->detector.lingers_us = c->now_us;
 	m->late_us = m->gap_us = 0;
 	m->rounds.n = 0;
 	m->beat.beat = 0;
@@ -98,7 +101,31 @@ void failure_detector_hung_up(struct controller *c)
 	c->detector.n_hung_up -= c->detector.n_hung_up < c->detector.connections ? c->detector.n_hung_up : c->detector.connections;
 }
 
-/* The system tells that connections have ended, not whose they were. */
+static bool is_any_dead(const struct controller *c)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].state == NODE_DEAD)
+			return true;
+	return false;
+}
+
+/* Whoever vanished and is back ends its old connections then: that says nothing of those at work. */
+void failure_detector_ended(struct controller *c, uint32_t ended)
+{
+	struct failure_detector *d = &c->detector;
+	uint32_t old = ended < d->lingering ? ended : d->lingering;
+
+	d->lingering -= old;
+	if (ended > old) {
+		d->hung_up_us = c->now_us;
+		d->n_hung_up += ended - old;
+	} else if (c->now_us - d->hung_up_us > c->options.silence_us + failure_detector_farthest_us(c)) {
+		d->n_hung_up = 0; /* a console's, or it is back */
+	}
+	if (d->lingering > 0 && c->now_us - d->lingers_us > LINGER_US && !is_any_dead(c))
+		d->lingering = 0;
+}
+
 static void hear_hang_ups(struct controller *c)
 {
 	struct post_counters counters;
@@ -108,12 +135,7 @@ static void hear_hang_ups(struct controller *c)
 		c->detector.connections = counters.link.connections / counters.peers_up;
 	if (c->detector.connections == 0)
 		c->detector.connections = 1;
-	if (counters.link.broken != c->detector.hung_up) {
-		c->detector.hung_up_us = c->now_us;
-		c->detector.n_hung_up += (uint32_t)(counters.link.broken - c->detector.hung_up);
-	} else if (c->now_us - c->detector.hung_up_us > c->options.silence_us + failure_detector_farthest_us(c)) {
-		c->detector.n_hung_up = 0; /* a console's, or it is back */
-	}
+	failure_detector_ended(c, (uint32_t)(counters.link.broken - c->detector.hung_up));
 	c->detector.hung_up = counters.link.broken;
 }
 
@@ -270,8 +292,12 @@ static void take_out(struct controller *c, struct member *m, const struct machin
 	bool ended = hung_up(c, m);
 	char why[96];
 
-	if (ended)
+	if (ended) {
 		failure_detector_hung_up(c);
+	} else {
+		c->detector.lingering += c->detector.connections;
+		c->detector.lingers_us = c->now_us;
+	}
 	if (ended || !all_quiet(machine))
 		snprintf(why, sizeof(why), "%sheartbeat lost for %.2f s", ended ? "hung up, " : "",
 			 (double)quiet_us(c, m) * 1e-6);

@@ -14,12 +14,16 @@ struct failure_detector {
 	int64_t hung_up_us;
 	uint32_t n_hung_up;   /* of them lately, whose is not known */
 	uint32_t connections; /* that a process has with this one */
+	uint32_t lingering;   /* of those who were taken out in silence, that may end yet */
+	int64_t lingers_us;   /* when such a one was last taken out, or somebody greeted */
 	uint32_t n_suspected; /* agents that have not been heard since */
 };
 
 void failure_detector_begin(struct controller *c, struct member *m); /* its process has said hello */
 /* A word of it has come. False: not the newest, which tells only that it lives. */
 bool failure_detector_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
+/* The system tells that so many more connections have ended, not whose they were. */
+void failure_detector_ended(struct controller *c, uint32_t ended);
 void failure_detector_hung_up(struct controller *c); /* whose connections have ended is known: one process' */
 /* Takes out who has been quiet for too long. slept_us: so long this loop was late itself. */
 void failure_detector_check(struct controller *c, int64_t slept_us);

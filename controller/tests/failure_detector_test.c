@@ -519,6 +519,34 @@ static void who_is_heard_has_not_hung_up(void **state)
 	world_free(w);
 }
 
+/* A machine that vanished is back, and its connections of before end: on lossy ways somebody is always quiet just then,
+ * and would be taken for the one that hung up. */
+static void who_is_back_ends_old_connections(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 40; seed++) {
+		struct world *w = world_new();
+		struct failure_detector *d = &w->c->detector;
+
+		lossy_ways(w, 600, 1000 * seed + 500);
+		w->vanishes_us[1] = 10 * SECOND;
+		world_greet(w);
+		d->connections = CONNECTIONS;
+		go(w, LOOK_US, 20 * SECOND);
+		assert_true(w->dead_us[1] > 0);
+		assert_int_equal(d->n_hung_up, 0);
+		for (int i = 0; i < CONNECTIONS; i++)
+			failure_detector_ended(w->c, 1);
+		assert_int_equal(d->n_hung_up, 0);
+		go(w, 20 * SECOND, 21 * SECOND);
+		failure_detector_ended(w->c, 1); /* and this is somebody else's */
+		assert_int_equal(d->n_hung_up, 1);
+		w->dead_us[1] = -1;
+		nobody_died(w);
+		world_free(w);
+	}
+}
+
 /* Nothing is known of its way: it has time, but not for ever. */
 static void who_has_just_come_has_time(void **state)
 {
@@ -548,6 +576,7 @@ int main(void)
 		cmocka_unit_test(one_of_a_machine_goes_alone),
 		cmocka_unit_test(who_hangs_up_is_known_at_once),
 		cmocka_unit_test(who_is_heard_has_not_hung_up),
+		cmocka_unit_test(who_is_back_ends_old_connections),
 		cmocka_unit_test(who_has_just_come_has_time),
 	};
 
