@@ -7,7 +7,7 @@
 #   no circle of more than four files in controller/ in which each calls, directly or through others,
 #   each;
 #   no relative link to a page or a heading that is not there, no page or script named that is not,
-#   no function in the index of docs/architecture.md that is not in its file.
+#   no function in the index of docs/architecture.md that is not in its file;
 #   no comment above code that begins with a word for what the line before it says ("it is", "so", "the same").
 # Printed only, no limit yet:
 #   files a folder (.c beside one another, no tests) and the largest such circle;

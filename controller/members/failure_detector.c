@@ -18,7 +18,7 @@
 
 enum {
 	GATHER_SILENCE_US = 5000000,
-	LINGER_US = 10000000 /* after all are back: old connections have ended by then, or go on */
+	LINGER_US = 10000000 /* after a node is back: its old connections have ended by then, or go on */
 };
 
 struct machine {
@@ -50,7 +50,7 @@ static bool are_together(const struct member *a, const struct member *b)
 
 void failure_detector_begin(struct controller *c, struct member *m)
 {
-	m->heard_us = m->lived_us = c->detector.lingers_us = c->now_us;
+	m->heard_us = m->lived_us = c->now_us;
 	m->late_us = m->gap_us = 0;
 	m->rounds.n = 0;
 	m->beat.beat = 0;
@@ -101,29 +101,33 @@ void failure_detector_hung_up(struct controller *c)
 	c->detector.n_hung_up -= c->detector.n_hung_up < c->detector.connections ? c->detector.n_hung_up : c->detector.connections;
 }
 
-static bool is_any_dead(const struct controller *c)
+/* Whoever vanished and is back ends its old connections then: that says nothing of those at work. How many of those that
+ * have ended are nobody's of these. */
+static uint32_t without_lingering(struct controller *c, uint32_t ended)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].state == NODE_DEAD)
-			return true;
-	return false;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+		uint32_t old = ended < m->lingering ? ended : m->lingering;
+
+		m->lingering -= old;
+		ended -= old;
+		if (m->state != NODE_DEAD && c->now_us - m->since_us > LINGER_US)
+			m->lingering = 0;
+	}
+	return ended;
 }
 
-/* Whoever vanished and is back ends its old connections then: that says nothing of those at work. */
 void failure_detector_ended(struct controller *c, uint32_t ended)
 {
 	struct failure_detector *d = &c->detector;
-	uint32_t old = ended < d->lingering ? ended : d->lingering;
+	uint32_t unknown = without_lingering(c, ended);
 
-	d->lingering -= old;
-	if (ended > old) {
+	if (unknown > 0) {
 		d->hung_up_us = c->now_us;
-		d->n_hung_up += ended - old;
+		d->n_hung_up += unknown;
 	} else if (c->now_us - d->hung_up_us > c->options.silence_us + failure_detector_farthest_us(c)) {
 		d->n_hung_up = 0; /* a console's, or it is back */
 	}
-	if (d->lingering > 0 && c->now_us - d->lingers_us > LINGER_US && !is_any_dead(c))
-		d->lingering = 0;
 }
 
 static void hear_hang_ups(struct controller *c)
@@ -292,12 +296,10 @@ static void take_out(struct controller *c, struct member *m, const struct machin
 	bool ended = hung_up(c, m);
 	char why[96];
 
-	if (ended) {
+	if (ended)
 		failure_detector_hung_up(c);
-	} else {
-		c->detector.lingering += c->detector.connections;
-		c->detector.lingers_us = c->now_us;
-	}
+	else if (c->detector.n_hung_up == 0) /* else its own may have ended already */
+		m->lingering = c->detector.connections;
 	if (ended || !all_quiet(machine))
 		snprintf(why, sizeof(why), "%sheartbeat lost for %.2f s", ended ? "hung up, " : "",
 			 (double)quiet_us(c, m) * 1e-6);

@@ -14,8 +14,6 @@ struct failure_detector {
 	int64_t hung_up_us;
 	uint32_t n_hung_up;   /* of them lately, whose is not known */
 	uint32_t connections; /* that a process has with this one */
-	uint32_t lingering;   /* of those who were taken out in silence, that may end yet */
-	int64_t lingers_us;   /* when such a one was last taken out, or somebody greeted */
 	uint32_t n_suspected; /* agents that have not been heard since */
 };
 

@@ -51,8 +51,8 @@ int64_t timeout_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 
 /* What this agent is allowed when some agent's connection has ended since it was last heard: twice its longest
- * lateness or TIMEOUT_BEAT_US, whichever is more, and one round trip, but no more than timeout_allowed. Whose process ended says no more; a live one's
- * next word comes by a new connection soon. */
+ * lateness or TIMEOUT_BEAT_US, whichever is more, and one round trip, but no more than timeout_allowed. A process
+ * that has ended says no more; a live one's next word comes by a new connection soon. */
 int64_t timeout_hung_up(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 

@@ -101,6 +101,7 @@ struct member {
 	uint64_t plan_epoch; /* the newest plan it was sent */
 
 	int64_t heard_us;    /* its newest word */
+	uint32_t lingering;  /* connections of when it was taken out in silence, that may end yet */
 	int64_t lived_us;    /* or anything else of it */
 	struct msg_stuck stuck[MSG_STUCK]; /* links that it tells nothing moves on */
 	uint32_t n_stuck;

@@ -539,12 +539,30 @@ static void who_is_back_ends_old_connections(void **state)
 			failure_detector_ended(w->c, 1);
 		assert_int_equal(d->n_hung_up, 0);
 		go(w, 20 * SECOND, 21 * SECOND);
-		failure_detector_ended(w->c, 1); /* and this is somebody else's */
+		failure_detector_ended(w->c, 1); /* somebody else's */
 		assert_int_equal(d->n_hung_up, 1);
 		w->dead_us[1] = -1;
 		nobody_died(w);
 		world_free(w);
 	}
+}
+
+/* One that slept is back by its old connections: what ends long after is another's. */
+static void who_goes_on_by_old_connections_ends_none(void **state)
+{
+	struct world *w = world_new();
+	struct member *m = &w->c->members[1];
+
+	(void)state;
+	world_greet(w);
+	m->lingering = CONNECTIONS;
+	m->state = NODE_LIVE;
+	m->since_us = w->c->now_us;
+	w->c->now_us += 11 * SECOND;
+	failure_detector_ended(w->c, 0);
+	failure_detector_ended(w->c, 1);
+	assert_int_equal(w->c->detector.n_hung_up, 1);
+	world_free(w);
 }
 
 /* Nothing is known of its way: it has time, but not for ever. */
@@ -577,6 +595,7 @@ int main(void)
 		cmocka_unit_test(who_hangs_up_is_known_at_once),
 		cmocka_unit_test(who_is_heard_has_not_hung_up),
 		cmocka_unit_test(who_is_back_ends_old_connections),
+		cmocka_unit_test(who_goes_on_by_old_connections_ends_none),
 		cmocka_unit_test(who_has_just_come_has_time),
 	};
 
