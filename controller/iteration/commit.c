@@ -149,17 +149,22 @@ static void fill_iteration(struct controller *c, const struct msg_commit *m, dou
 	fill_algorithm(see, c->current->plan);
 }
 
+/* Seconds that all nodes computed, together. A task that began and did not end, as its node died, is nobody's work. */
 static double busy_seconds(const struct progress *p)
 {
-	double s = 0;
-	/* STARTS and ENDS of one node alternate: the sum of ends less the sum of starts. */
+	int64_t began_us[MSG_NODES] = { 0 }, busy_us = 0;
+
 	for (uint32_t i = 0; i < p->n_events; i++) {
-		if (p->events[i].type == WORK_STARTS)
-			s -= (double)p->events[i].at_us * 1e-6;
-		else if (p->events[i].type == WORK_ENDS)
-			s += (double)p->events[i].at_us * 1e-6;
+		const struct msg_task_event *e = &p->events[i];
+
+		if (e->type == WORK_STARTS)
+			began_us[e->node] = e->at_us;
+		else if (e->type == WORK_ENDS && began_us[e->node] != 0)
+			busy_us += e->at_us - began_us[e->node];
+		if (e->type == WORK_ENDS)
+			began_us[e->node] = 0;
 	}
-	return s;
+	return (double)busy_us * 1e-6;
 }
 
 static void remember_prediction(struct controller *c, const struct msg_see_iteration *see)

@@ -65,6 +65,22 @@ static void what_is_of_no_microbatch_is_void(void **state)
 	assert_int_equal(c->routes.microbatches[N - 1].passed, 1);
 }
 
+/* Its node died at it, and what it did is done again. */
+static void what_does_not_end_is_no_work(void **state)
+{
+	struct controller *c = *state;
+	struct msg_task_event event = { .type = WORK_STARTS, .kind = WORK_WEIGHTS, .attempt = FIRST,
+					.blocker = UINT32_MAX, .at_us = c->now_us };
+	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
+
+	iteration_report(c, &c->members[c->routes.microbatches[0].nodes[0]], &r);
+	c->now_us += SECOND;
+	under_way_all_is_done(c);
+	under_way_all_tell_their_sums(c);
+	assert_int_equal(c->committed, 1);
+	assert_float_equal((float)c->progress.busy_s, N * 0.42f, 1e-3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
 
 int main(void)
@@ -72,6 +88,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(its_numbers_are_those_of_its_tasks),
 		TEST(what_is_of_no_microbatch_is_void),
+		TEST(what_does_not_end_is_no_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
