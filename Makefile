@@ -283,6 +283,7 @@ storm: all
 layers:
 	@tests/layers.sh
 	@tests/house.sh
+	@tests/plain.sh
 
 # The console's golden screens, drawn anew and copied into docs/console.md.
 screens: $(BUILD)/bin/skippipe-console $(BUILD)/tui/tests/view_test
