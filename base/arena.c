@@ -1,7 +1,14 @@
+/* A list of blocks that are released together.
+ *
+ * A struct with many arrays of different lengths needs one call to release them all, and no field
+ * can be forgotten there. */
 #include "base/arena.h"
 
 #include <stdalign.h>
+#include <stdint.h>
 #include <stdlib.h>
+
+#include "base/alloc.h"
 
 struct arena_block {
 	struct arena_block *older;
@@ -10,16 +17,14 @@ struct arena_block {
 
 void *arena_array(struct arena *a, size_t n, size_t size)
 {
+	struct arena_block *b;
 	size_t bytes;
-	struct arena_block *b = NULL;
 
-	if (!__builtin_mul_overflow(n, size, &bytes) &&
-	    !__builtin_add_overflow(bytes, sizeof(*b), &bytes))
-		b = calloc(1, bytes);
-	if (!b) {
-		a->failed = true;
-		return NULL;
-	}
+	/* An overflow asks for more than there is, and alloc_new ends the program. */
+	if (__builtin_mul_overflow(n, size, &bytes) ||
+	    __builtin_add_overflow(bytes, sizeof(*b), &bytes))
+		bytes = SIZE_MAX;
+	b = alloc_new(bytes);
 	b->older = a->newest;
 	a->newest = b;
 	return b->bytes;

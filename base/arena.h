@@ -1,7 +1,6 @@
-/* arena.h - memory that is given back all at once: the arrays of one struct.
+/* arena.h - memory that is released all at once: the arrays of one struct.
  *
- * The struct has an arena, {0} at first, and takes its arrays from it one after the other; whether there
- * was memory for all of them is asked once, after the last.
+ * The struct has an arena, {0} at first, and takes its arrays from it one after the other.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -13,12 +12,14 @@ struct arena_block;
 
 struct arena {
 	struct arena_block *newest;
-	bool failed; /* there was no memory for an array */
+	bool failed; /* always false; removed once no caller reads it */
 };
 
-/* n elements of `size` bytes, all zero; they live until arena_free. NULL when memory runs out. */
-void *arena_array(struct arena *a, size_t n, size_t size);
-/* All arrays are gone, and the arena is as new. */
+/* Allocates n elements of `size` bytes, all zero. They live until arena_free. Ends the program when
+ * memory runs out (base/alloc.h), so the result is never NULL. */
+void *arena_array(struct arena *a, size_t n, size_t size) __attribute__((returns_nonnull));
+
+/* Releases all arrays. The arena can be used again. */
 void arena_free(struct arena *a);
 
 #endif

@@ -10,6 +10,10 @@
  * memory for so much: array and *room are as they were. */
 bool array_grow(void *array, size_t *room, size_t want, size_t size);
 
+/* Does the same, but ends the program when memory runs out (base/alloc.h). For all arrays whose
+ * length is not determined by a file or a peer's message. */
+void array_reserve(void *array, size_t *room, size_t want, size_t size);
+
 /* For an array of which only the newest `most` of `size` bytes each are wanted: drops the oldest of n once there are
  * twice as many. Returns how many are left. */
 size_t array_keep_newest(void *array, size_t n, size_t most, size_t size);

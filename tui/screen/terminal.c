@@ -17,6 +17,7 @@
 #include <ncurses.h>
 #include <term.h>
 
+#include "base/alloc.h"
 #include "tui/input/keymap.h"
 
 enum { PASTE_MOST = 4096, CODE_PASTE = 0x1000, CODE_PASTE_END };
@@ -43,14 +44,20 @@ static struct {
 
 static const int crashes[] = { SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL, SIGQUIT };
 
+static void restore_at_once(void)
+{
+	ssize_t ignored;
+
+	if (!rescue.armed)
+		return;
+	ignored = write(STDOUT_FILENO, rescue.reset, rescue.n_reset);
+	(void)ignored;
+	tcsetattr(STDIN_FILENO, TCSANOW, &rescue.before);
+}
+
 static void on_crash(int number)
 {
-	if (rescue.armed) {
-		ssize_t ignored = write(STDOUT_FILENO, rescue.reset, rescue.n_reset);
-
-		(void)ignored;
-		tcsetattr(STDIN_FILENO, TCSANOW, &rescue.before);
-	}
+	restore_at_once();
 	raise(number); /* the handler was for once: now it ends the process as it should */
 }
 
@@ -89,6 +96,7 @@ static void arm_rescue(void)
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		sigaction(crashes[i], &act, NULL);
 	rescue.armed = 1;
+	alloc_before_exit(restore_at_once);
 }
 
 bool terminal_speaks_utf8(void)
@@ -252,6 +260,7 @@ void terminal_close(struct terminal *t)
 	fflush(stdout);
 	tcsetattr(STDIN_FILENO, TCSANOW, &rescue.before);
 	rescue.armed = 0;
+	alloc_before_exit(NULL);
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		signal(crashes[i], SIG_DFL);
 	delscreen(t->curses);

@@ -1,0 +1,96 @@
+/* Allocators that end the program when memory runs out.
+ *
+ * Error paths for small allocations are never taken in practice and cannot be tested one by one. A
+ * program that ends at the first failure is simpler, and the run survives it as it survives a
+ * killed program. */
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_OUT_OF_MEMORY = 1 };
+
+/* Set once, while the program has a single thread. */
+static void (*restore_before_exit)(void);
+
+void alloc_before_exit(void (*restore)(void))
+{
+	restore_before_exit = restore;
+}
+
+/* The message is written without stdio, which may allocate or hold a lock. */
+_Noreturn static void end_program(size_t n, size_t size)
+{
+	char line[256];
+	size_t bytes;
+	ssize_t written;
+	int length;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		bytes = SIZE_MAX;
+	length = snprintf(line, sizeof(line), "%s: out of memory: %zu bytes\n",
+			  program_invocation_short_name, bytes);
+	if (length >= (int)sizeof(line))
+		length = (int)sizeof(line) - 1;
+	if (restore_before_exit)
+		restore_before_exit();
+	written = write(STDERR_FILENO, line, (size_t)length);
+	(void)written;
+	_exit(EXIT_OUT_OF_MEMORY);
+}
+
+void *alloc_array(size_t n, size_t size)
+{
+	void *block = calloc(n ? n : 1, size ? size : 1);
+
+	if (!block)
+		end_program(n, size);
+	return block;
+}
+
+void *alloc_new(size_t size)
+{
+	return alloc_array(1, size);
+}
+
+void *alloc_resize(void *block, size_t n, size_t size)
+{
+	void *resized = reallocarray(block, n ? n : 1, size ? size : 1);
+
+	if (!resized)
+		end_program(n, size);
+	return resized;
+}
+
+void *alloc_copy(const void *from, size_t size)
+{
+	void *copy = alloc_resize(NULL, size, 1);
+
+	if (size > 0)
+		memcpy(copy, from, size);
+	return copy;
+}
+
+char *alloc_string(const char *text)
+{
+	return alloc_copy(text, strlen(text) + 1);
+}
+
+char *alloc_format(const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int length;
+
+	va_start(ap, format);
+	length = vasprintf(&text, format, ap);
+	va_end(ap);
+	if (length < 0)
+		end_program(1, strlen(format));
+	return text;
+}

@@ -1,0 +1,44 @@
+/* alloc.h - memory for small things: these functions always succeed or end the program.
+ *
+ * When the system has no memory left, an allocator below prints one line to standard error, for
+ * example "skippipe-agent: out of memory: 4096 bytes", and ends the program with exit status 1.
+ * Callers therefore need no error path. The other nodes survive such an end like any other death.
+ *
+ * Do not use these functions for sizes that a file, a peer's message or a model's shape determines:
+ * a request that is too large must be refused with an error, not end the program.
+ *
+ * The end is immediate (_exit): no atexit handler and no destructor of another library runs, because
+ * some of them wait for other threads or allocate memory themselves.
+ */
+#ifndef BASE_ALLOC_H
+#define BASE_ALLOC_H
+
+#include <stddef.h>
+
+/* All blocks are released with free(). Sizes are in bytes; a size of 0 gives a valid block too. */
+
+/* Allocates `size` bytes, all zero. */
+void *alloc_new(size_t size) __attribute__((malloc, returns_nonnull));
+
+/* Allocates n elements of `size` bytes, all zero. */
+void *alloc_array(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
+
+/* Changes a block to n elements of `size` bytes, as realloc does; NULL allocates a new block. The
+ * added bytes are not initialised. */
+void *alloc_resize(void *block, size_t n, size_t size) __attribute__((returns_nonnull));
+
+/* Allocates a copy of `size` bytes. */
+void *alloc_copy(const void *from, size_t size) __attribute__((malloc, returns_nonnull));
+
+/* Allocates a copy of a string. */
+char *alloc_string(const char *text) __attribute__((malloc, returns_nonnull));
+
+/* Allocates a string made as printf makes it. */
+char *alloc_format(const char *format, ...)
+	__attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
+
+/* Sets a function that is called once before the message of a failed allocation is printed, or
+ * NULL for none. The console restores its terminal there. The function must not allocate. */
+void alloc_before_exit(void (*restore)(void));
+
+#endif
