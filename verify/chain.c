@@ -1,3 +1,6 @@
+/* Computes one microbatch as its nodes did, including the rounding between stages. The nodes'
+ * recorded orders say when a contribution is counted. This module therefore offers single steps,
+ * and the replay decides on their order. */
 #include "verify/chain.h"
 
 #include <errno.h>
@@ -6,85 +9,85 @@
 
 #include "model/bf16.h"
 
-/* Rounded as where it left its node. No path visits a stage twice, so every output goes to another
- * stage, unless the path has but one: then all of the chain is of that stage, and nothing leaves. */
-static void round_output(const struct chain *m, const struct chain_means *t, float *output)
+/* Rounds an output as its sender did. A path visits no stage twice, so every output goes to another
+ * stage, unless the path has one hop only. */
+static void round_output(const struct chain *m, const struct chain_setup *t, float *output)
 {
 	if (t->bf16 && m->route->n_hops > 1)
 		bf16_round(output, t->activation);
 }
 
-int chain_make(struct chain *m, const struct store_route *route, size_t tokens, size_t activation)
+int chain_init(struct chain *m, const struct store_route *route, size_t tokens, size_t activation)
 {
-	*m = (struct chain){ .route = route, .left = route->n_hops };
+	*m = (struct chain){ .route = route, .backward_left = route->n_hops };
 	m->tokens = malloc(2 * tokens * sizeof(*m->tokens));
 	m->inputs = malloc((route->n_hops + 1) * activation * sizeof(float));
 	m->gradient = malloc(activation * sizeof(float));
-	m->with = calloc(route->n_hops + 1, sizeof(struct executor *));
-	if (!m->tokens || !m->inputs || !m->gradient || !m->with)
+	if (!m->tokens || !m->inputs || !m->gradient)
 		return -ENOMEM;
 	m->targets = m->tokens + tokens;
 	return 0;
 }
 
-void chain_clear(struct chain *m)
+void chain_fini(struct chain *m)
 {
 	free(m->tokens);
 	free(m->inputs);
 	free(m->gradient);
-	free(m->entering);
-	free(m->with);
+	free(m->output_gradients);
 }
 
 bool chain_ready(const struct chain *m, char kind, uint8_t stage)
 {
-	if (m->forwarded < m->route->n_hops)
+	if (m->forward_done < m->route->n_hops)
 		return false;
 	if (kind == 'L')
-		return !m->lost;
-	if (m->entering)
+		return !m->loss_done;
+	if (m->output_gradients)
 		return true;
-	return m->lost && m->left > 0 && m->route->stages[m->left - 1] == stage;
+	return m->loss_done && m->backward_left > 0 &&
+	       m->route->stages[m->backward_left - 1] == stage;
 }
 
-/* What enters a hop: tokens, or an activation. */
+/* The first hop reads tokens, every other hop an activation. */
 static const int32_t *tokens_of(const struct chain *m, uint32_t hop)
 {
 	return hop == 0 ? m->tokens : NULL;
 }
 
-static const float *input_of(const struct chain *m, const struct chain_means *t, uint32_t hop)
+static const float *input_of(const struct chain *m, const struct chain_setup *t, uint32_t hop)
 {
 	return hop == 0 ? NULL : m->inputs + hop * t->activation;
 }
 
-static int run_backward(const struct chain *m, const struct chain_means *t, struct executor *e,
-			uint32_t sum, uint32_t hop, const float *in, float *out)
+static int run_backward(const struct chain *m, const struct chain_setup *t, uint32_t sum,
+			uint32_t hop, const float *output_gradient, float *input_gradient)
 {
-	int rc = executor_backward(e, m->route->stages[hop], sum, tokens_of(m, hop),
-				   input_of(m, t, hop), in, hop ? out : NULL);
+	int rc = executor_backward(t->executor, m->route->stages[hop], sum, tokens_of(m, hop),
+				   input_of(m, t, hop), output_gradient,
+				   hop ? input_gradient : NULL);
 
 	if (rc == 0 && hop)
-		round_output(m, t, out);
+		round_output(m, t, input_gradient);
 	return rc;
 }
 
-static int compute_loss(const struct chain *m, const struct chain_means *t, struct executor *e,
-			uint32_t sum, float *loss, float *gradient)
+static int compute_loss(const struct chain *m, const struct chain_setup *t, uint32_t sum,
+			float *loss, float *gradient)
 {
-	int rc = executor_loss(e, sum, m->inputs + m->route->n_hops * t->activation, m->targets,
-			       loss, gradient);
+	int rc = executor_loss(t->executor, sum, m->inputs + m->route->n_hops * t->activation,
+			       m->targets, loss, gradient);
 
 	if (rc == 0)
 		round_output(m, t, gradient);
 	return rc;
 }
 
-int chain_forward(struct chain *m, const struct chain_means *t)
+int chain_forward(struct chain *m, const struct chain_setup *t)
 {
-	uint32_t hop = m->forwarded;
+	uint32_t hop = m->forward_done;
 	float *out = m->inputs + (hop + 1) * t->activation;
-	int rc = executor_forward(m->with[hop], m->route->stages[hop], tokens_of(m, hop),
+	int rc = executor_forward(t->executor, m->route->stages[hop], tokens_of(m, hop),
 				  input_of(m, t, hop), out);
 
 	if (rc == 0)
@@ -92,69 +95,68 @@ int chain_forward(struct chain *m, const struct chain_means *t)
 	return rc;
 }
 
-int chain_loss(struct chain *m, const struct chain_means *t, struct executor *e, uint32_t sum,
-	       unsigned worker)
+int chain_loss(struct chain *m, const struct chain_setup *t, uint32_t sum, unsigned worker)
 {
-	return compute_loss(m, t, e, sum, &m->loss,
-			    m->entering ? t->spare[worker] : m->gradient);
+	return compute_loss(m, t, sum, &m->loss,
+			    m->output_gradients ? t->spare[worker] : m->gradient);
 }
 
-int chain_backward(struct chain *m, const struct chain_means *t, struct executor *e, uint32_t sum,
-		   uint8_t stage, unsigned worker)
+int chain_backward(struct chain *m, const struct chain_setup *t, uint32_t sum, uint8_t stage,
+		   unsigned worker)
 {
-	if (!m->entering)
-		return run_backward(m, t, e, sum, m->left - 1, m->gradient, t->spare[worker]);
+	if (!m->output_gradients)
+		return run_backward(m, t, sum, m->backward_left - 1, m->gradient,
+				    t->spare[worker]);
 	for (uint32_t hop = 0; hop < m->route->n_hops; hop++)
 		if (m->route->stages[hop] == stage)
-			return run_backward(m, t, e, sum, hop,
-					    m->entering + hop * t->activation,
+			return run_backward(m, t, sum, hop,
+					    m->output_gradients + hop * t->activation,
 					    t->spare[worker]);
 	return -EPROTO;
 }
 
-void chain_forwarded(struct chain *m)
+void chain_end_forward(struct chain *m)
 {
-	m->forwarded++;
+	m->forward_done++;
 }
 
-void chain_lost(struct chain *m)
+void chain_end_loss(struct chain *m)
 {
-	m->lost = true;
+	m->loss_done = true;
 }
 
-/* The gradient made becomes the chain's; the one used up is spare. */
-void chain_went_back(struct chain *m, struct chain_means *t, unsigned worker)
+/* Swaps buffers: the worker's new gradient becomes the chain's, and the old one becomes spare. */
+void chain_end_backward(struct chain *m, struct chain_setup *t, unsigned worker)
 {
 	float *used = m->gradient;
 
-	if (m->entering)
+	if (m->output_gradients)
 		return;
 	m->gradient = t->spare[worker];
 	t->spare[worker] = used;
-	m->left--;
+	m->backward_left--;
 }
 
-int chain_unwind(struct chain *m, const struct chain_means *t)
+int chain_precompute(struct chain *m, const struct chain_setup *t)
 {
 	size_t bytes = t->activation * sizeof(float);
-	float *entering = malloc(m->route->n_hops * bytes);
+	float *gradients = malloc(m->route->n_hops * bytes);
 	float unused;
 	int rc = 0;
 
-	if (!entering)
+	if (!gradients)
 		return -ENOMEM;
-	if (!m->lost)
-		rc = compute_loss(m, t, m->with[0], EXECUTOR_NO_SUM, &unused, m->gradient);
-	if (m->left > 0)
-		memcpy(entering + (m->left - 1) * t->activation, m->gradient, bytes);
-	for (uint32_t h = m->left; rc == 0 && h-- > 1;)
-		rc = run_backward(m, t, m->with[h], EXECUTOR_NO_SUM, h,
-				  entering + h * t->activation,
-				  entering + (h - 1) * t->activation);
+	if (!m->loss_done)
+		rc = compute_loss(m, t, EXECUTOR_NO_SUM, &unused, m->gradient);
+	if (m->backward_left > 0)
+		memcpy(gradients + (m->backward_left - 1) * t->activation, m->gradient, bytes);
+	for (uint32_t h = m->backward_left; rc == 0 && h-- > 1;)
+		rc = run_backward(m, t, EXECUTOR_NO_SUM, h, gradients + h * t->activation,
+				  gradients + (h - 1) * t->activation);
 	if (rc != 0) {
-		free(entering);
+		free(gradients);
 		return rc;
 	}
-	m->entering = entering;
+	m->output_gradients = gradients;
 	return 0;
 }

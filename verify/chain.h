@@ -1,10 +1,12 @@
-/* chain.h - one microbatch's computation, step by step, on stages that others use too.
+/* chain.h - the computation of one microbatch, step by step.
  *
- * Forward through its hops, the loss, and backward through them again. Every hop's input is kept;
- * a stage has one slot, so a hop's forward is run again right before its backward.
+ * A chain is a forward pass through the microbatch's hops, the loss, and a backward pass through
+ * the hops in reverse. The chain keeps the input of every hop. A stage has one slot for saved
+ * activations and serves all chains, so a hop's forward pass is repeated right before its backward
+ * pass.
  *
- * A chain is one thread's at a time, and so is a stage. What a step changes for later steps is
- * noted by the caller in between (chain_forwarded and so on), under whatever lock it has.
+ * One thread at a time works on a chain, and one on a stage. A step computes without a lock. The
+ * caller then records the step's end under its own lock (chain_end_forward and the like).
  */
 #ifndef VERIFY_CHAIN_H
 #define VERIFY_CHAIN_H
@@ -14,58 +16,56 @@
 #include <stdint.h>
 
 #include "store/store.h"
-#include "verify/task_pool.h"
 #include "verify/executor.h"
+#include "verify/task_pool.h"
 
-/* What chains are computed with. */
-struct chain_means {
-	size_t activation;       /* floats: B * T * C */
-	bool bf16;               /* what goes from stage to stage is rounded */
-	float *spare[TASK_POOL_MOST]; /* of each worker (activation): the gradient a backward makes */
+/* What all chains of a run share. */
+struct chain_setup {
+	struct executor *executor;
+	size_t activation; /* floats in an activation: B * T * C */
+	bool bf16;         /* activations and their gradients travel between stages as bf16 */
+	/* (TASK_POOL_MAX, activation) the gradient that a worker's backward pass writes */
+	float *spare[TASK_POOL_MAX];
 };
 
 struct chain {
 	const struct store_route *route;
-	struct executor **with;    /* (n_hops) what each hop's node computed with */
 	int32_t *tokens, *targets; /* (B, T) each */
-	float *inputs;             /* (n_hops + 1, activation) [h] enters hop h; the last the loss.
-	                            * [0] is not used */
-	float *gradient;           /* (activation) of what the last done hop took in */
-	uint32_t forwarded;        /* hops */
-	uint32_t left;             /* hops whose backward is to come; n_hops before the loss too */
-	bool lost;                 /* the loss is done */
+	float *inputs;    /* (n_hops + 1, activation) [h] is the input of hop h; [0] is unused, as
+			   * hop 0 reads tokens; the last one is the input of the loss */
+	float *gradient;  /* (activation) of the last finished step with respect to its input */
+	uint32_t forward_done;  /* hops whose forward pass is finished */
+	uint32_t backward_left; /* hops whose backward pass is not finished */
+	bool loss_done;
 	float loss;
-	float *entering;           /* (n_hops, activation) once unwound: [h] the gradient that its
-	                            * backward takes in; NULL before */
+	float *output_gradients; /* (n_hops, activation) [h] is the gradient of hop h's output;
+				  * NULL until chain_precompute */
 };
 
-/* Takes memory for tokens and targets of B * T each, and for `with`; the caller fills them in.
- * -ENOMEM; then clear it all the same. */
-int chain_make(struct chain *m, const struct store_route *route, size_t tokens, size_t activation);
-/* Frees what chain_make and the steps took; also after a failed chain_make. */
-void chain_clear(struct chain *m);
+/* Allocates the arrays; the caller fills in tokens and targets, `tokens` of each. -ENOMEM; call
+ * chain_fini in this case too. */
+int chain_init(struct chain *m, const struct store_route *route, size_t tokens, size_t activation);
+void chain_fini(struct chain *m);
 
-/* Whether it has come to where this may be counted: the loss ('L'), or the backward ('B') in a
- * stage. */
+/* Returns true if the chain is ready for the given step: the loss ('L') or the backward pass in a
+ * stage ('B'). */
 bool chain_ready(const struct chain *m, char kind, uint8_t stage);
 
-/* The steps; what is counted goes into a sum of the executor of who counted it. Results are
- * stage.h's. */
-int chain_forward(struct chain *m, const struct chain_means *t);
-/* Once every hop was forwarded. */
-int chain_loss(struct chain *m, const struct chain_means *t, struct executor *e, uint32_t sum,
-	       unsigned worker);
-/* One hop back, into the stage that is next. */
-int chain_backward(struct chain *m, const struct chain_means *t, struct executor *e, uint32_t sum,
-		   uint8_t stage, unsigned worker);
+/* The steps. Each returns 0 or an error of stage.h. chain_loss and chain_backward add to the sum of
+ * the node that counted the contribution. */
+int chain_forward(struct chain *m, const struct chain_setup *t);
+int chain_loss(struct chain *m, const struct chain_setup *t, uint32_t sum, unsigned worker);
+int chain_backward(struct chain *m, const struct chain_setup *t, uint32_t sum, uint8_t stage,
+		   unsigned worker);
 
-/* A step was done. */
-void chain_forwarded(struct chain *m);
-void chain_lost(struct chain *m);
-void chain_went_back(struct chain *m, struct chain_means *t, unsigned worker);
+/* Record that a step has ended. */
+void chain_end_forward(struct chain *m);
+void chain_end_loss(struct chain *m);
+void chain_end_backward(struct chain *m, struct chain_setup *t, unsigned worker);
 
-/* Works out the rest of its gradients ahead, uncounted: from then on any of its hops may be counted
- * at any time. Every forward must be done and nobody else at work. */
-int chain_unwind(struct chain *m, const struct chain_means *t);
+/* Computes the gradients of all outputs that are still missing, without adding to any sum. From
+ * then on the backward passes may be counted in any order. Every forward pass must be finished, and
+ * no other thread may compute. Returns 0, -ENOMEM or an error of stage.h. */
+int chain_precompute(struct chain *m, const struct chain_setup *t);
 
 #endif

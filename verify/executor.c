@@ -1,51 +1,56 @@
+/* Computes with all stages of the model on one device and keeps the nodes' sums. A run has more
+ * sums than stages, because several nodes hold each stage. The executor therefore copies a sum into
+ * the stage's gradient buffer before a pass adds to the sum, and saves the sum that was there. */
 #include "verify/executor.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "verify/executor_private.h"
+struct executor {
+	uint32_t n_stages;
+	struct stage **stages;    /* (n_stages) one slot each */
+	float **unused_output;    /* (n_stages, B * T * C) of a repeated forward pass */
+	uint32_t *buffered_sum;   /* (n_stages) the sum in the stage's gradient buffer */
+	float **saved;            /* (n_sums, P) the other sums; NULL: nothing was added yet */
+	uint32_t n_sums;
+};
 
-/* Stages of one slot each, on that device, and for each an output that nobody wants. All or
- * nothing. */
-int executor_new(struct executor **out, const struct executor_setup *setup, const char *device,
-		 struct error *err)
+int executor_new(struct executor **out, const struct executor_setup *setup, struct error *err)
 {
 	struct stage_options o = { .slots = 1, .batch = setup->batch,
 				   .sequence = setup->sequence, .threads = setup->threads,
-				   .seed = setup->seed, .device = device };
+				   .seed = setup->seed, .device = setup->device };
 	uint32_t n = setup->config.n_stages;
 	struct executor *e = calloc(1, sizeof(*e));
-	struct stage_device d;
-	int rc = stage_device(&d, device, err);
+	int rc = 0;
 
-	if (e && rc == 0) {
-		e->setup = *setup;
-		snprintf(e->text, sizeof(e->text), "%s", d.text);
+	if (e) {
+		e->n_stages = n;
 		e->stages = calloc(n, sizeof(struct stage *));
-		e->scratch = calloc(n, sizeof(float *));
-		e->held = calloc(n, sizeof(*e->held));
+		e->unused_output = calloc(n, sizeof(float *));
+		e->buffered_sum = calloc(n, sizeof(*e->buffered_sum));
 	}
-	if (rc == 0 && (!e || !e->stages || !e->scratch || !e->held))
+	if (!e || !e->stages || !e->unused_output || !e->buffered_sum)
 		rc = error_set(err, -ENOMEM, "out of memory");
 	for (uint32_t s = 0; rc == 0 && s < n; s++) {
 		rc = stage_new(&e->stages[s], &setup->config, s, &o, err);
 		if (rc == 0)
-			e->scratch[s] = malloc(stage_activation(e->stages[s]) * sizeof(float));
-		if (rc == 0 && !e->scratch[s])
-			rc = error_set(err, -ENOMEM, "out of memory");
+			e->unused_output[s] = malloc(stage_activation(e->stages[s]) * sizeof(float));
+		if (rc == 0 && !e->unused_output[s])
+			rc = error_set(err, -ENOMEM, "no memory for the output of stage %u", s);
 	}
+	if (rc == 0)
+		rc = executor_begin(e, 0);
 	if (rc != 0) {
 		executor_free(e);
 		return rc;
 	}
-	executor_begin(e, 0);
 	*out = e;
 	return 0;
 }
 
-static void forget_weights(struct executor *e)
+static void drop_sums(struct executor *e)
 {
 	for (uint32_t i = 0; i < e->n_sums; i++)
 		free(e->saved[i]);
@@ -58,23 +63,17 @@ void executor_free(struct executor *e)
 {
 	if (!e)
 		return;
-	process_end(e->process);
-	for (uint32_t s = 0; s < e->setup.config.n_stages; s++) {
+	for (uint32_t s = 0; s < e->n_stages; s++) {
 		if (e->stages)
 			stage_free(e->stages[s]);
-		if (e->scratch)
-			free(e->scratch[s]);
+		if (e->unused_output)
+			free(e->unused_output[s]);
 	}
-	forget_weights(e);
+	drop_sums(e);
 	free(e->stages);
-	free(e->scratch);
-	free(e->held);
+	free(e->unused_output);
+	free(e->buffered_sum);
 	free(e);
-}
-
-const char *executor_text(const struct executor *e)
-{
-	return e->text;
 }
 
 struct stage *const *executor_stages(const struct executor *e)
@@ -84,11 +83,9 @@ struct stage *const *executor_stages(const struct executor *e)
 
 int executor_begin(struct executor *e, uint32_t n)
 {
-	if (e->process)
-		return process_begin(e->process, n);
-	forget_weights(e);
-	for (uint32_t s = 0; s < e->setup.config.n_stages; s++)
-		e->held[s] = EXECUTOR_NO_SUM;
+	drop_sums(e);
+	for (uint32_t s = 0; s < e->n_stages; s++)
+		e->buffered_sum[s] = EXECUTOR_NO_SUM;
 	e->saved = calloc(n + 1, sizeof(float *));
 	if (!e->saved)
 		return -ENOMEM;
@@ -96,21 +93,21 @@ int executor_begin(struct executor *e, uint32_t n)
 	return 0;
 }
 
-/* Puts a sum in the stage's own gradient, where the stage adds to it. */
-static int hold_sum(struct executor *e, uint32_t s, uint32_t sum)
+/* Puts a sum into the stage's gradient buffer, where the stage adds to it. */
+static int buffer_sum(struct executor *e, uint32_t s, uint32_t sum)
 {
 	struct stage *stage = e->stages[s];
 	size_t bytes = stage_parameters(stage) * sizeof(float);
-	uint32_t held = e->held[s];
+	uint32_t buffered = e->buffered_sum[s];
 
-	if (held == sum)
+	if (buffered == sum)
 		return 0;
-	if (held != EXECUTOR_NO_SUM) {
-		if (!e->saved[held])
-			e->saved[held] = malloc(bytes);
-		if (!e->saved[held])
+	if (buffered != EXECUTOR_NO_SUM) {
+		if (!e->saved[buffered])
+			e->saved[buffered] = malloc(bytes);
+		if (!e->saved[buffered])
 			return -ENOMEM;
-		memcpy(e->saved[held], stage_gradient(stage), bytes);
+		memcpy(e->saved[buffered], stage_gradient(stage), bytes);
 	}
 	if (e->saved[sum]) {
 		memcpy(stage_gradient(stage), e->saved[sum], bytes);
@@ -118,15 +115,13 @@ static int hold_sum(struct executor *e, uint32_t s, uint32_t sum)
 	} else {
 		stage_zero_gradient(stage);
 	}
-	e->held[s] = sum;
+	e->buffered_sum[s] = sum;
 	return 0;
 }
 
 int executor_forward(struct executor *e, uint32_t stage, const int32_t *tokens, const float *in,
 		     float *out)
 {
-	if (e->process)
-		return process_forward(e->process, stage, tokens, in, out);
 	return stage_forward(e->stages[stage], 0, tokens, in, out, true);
 }
 
@@ -134,12 +129,8 @@ int executor_loss(struct executor *e, uint32_t sum, const float *in, const int32
 		  float *loss, float *grad)
 {
 	bool count = sum != EXECUTOR_NO_SUM;
-	int rc = 0;
+	int rc = count ? buffer_sum(e, 0, sum) : 0;
 
-	if (e->process)
-		return process_loss(e->process, sum, in, targets, loss, grad);
-	if (count)
-		rc = hold_sum(e, 0, sum);
 	return rc ? rc : stage_loss(e->stages[0], 0, in, targets, loss, grad, count);
 }
 
@@ -147,39 +138,21 @@ int executor_backward(struct executor *e, uint32_t stage, uint32_t sum, const in
 		      const float *in, const float *grad_out, float *grad_in)
 {
 	bool count = sum != EXECUTOR_NO_SUM;
-	int rc = 0;
+	int rc = count ? buffer_sum(e, stage, sum) : 0;
 
-	if (e->process)
-		return process_backward(e->process, stage, sum, tokens, in, grad_out, grad_in);
-	if (count)
-		rc = hold_sum(e, stage, sum);
 	if (rc == 0)
-		rc = stage_forward(e->stages[stage], 0, tokens, in, e->scratch[stage], true);
+		rc = stage_forward(e->stages[stage], 0, tokens, in, e->unused_output[stage], true);
 	return rc ? rc : stage_backward(e->stages[stage], 0, grad_out, grad_in, count);
 }
 
-int executor_sum(struct executor *e, uint32_t stage, uint32_t sum, float *to)
+void executor_sum(struct executor *e, uint32_t stage, uint32_t sum, float *to)
 {
-	size_t bytes;
+	size_t bytes = stage_parameters(e->stages[stage]) * sizeof(float);
 
-	if (e->process)
-		return process_sum(e->process, stage, sum, to);
-	bytes = stage_parameters(e->stages[stage]) * sizeof(float);
-	if (e->held[stage] == sum)
+	if (e->buffered_sum[stage] == sum)
 		memcpy(to, stage_gradient(e->stages[stage]), bytes);
 	else if (e->saved[sum])
 		memcpy(to, e->saved[sum], bytes);
 	else
 		memset(to, 0, bytes);
-	return 0;
-}
-
-int executor_set_weights(struct executor *e, uint32_t stage, const float *weights)
-{
-	if (e->process)
-		return process_set_weights(e->process, stage, weights);
-	memcpy(stage_weights(e->stages[stage]), weights,
-	       stage_parameters(e->stages[stage]) * sizeof(float));
-	stage_changed(e->stages[stage]);
-	return 0;
 }

@@ -1,18 +1,15 @@
-/* executor.h - the model's stages as one device computes with them, in this process or in one of
- * its own.
+/* executor.h - the model's stages on the device that recomputes the run, with the nodes' sums.
  *
- * A process computes with one instruction set (model/stage.h), and the nodes of a run may have
- * had several: each kind gets an executor. All are given the same weights. A node's sum of a
- * stage is kept where its contributions are computed, under a number of the caller's; the stage's
- * own gradient holds one of them at a time.
+ * Every node adds its contributions to a stage's gradient in a sum of its own. The caller numbers
+ * these sums, and the executor keeps them. A stage adds to its gradient buffer only, so this buffer
+ * holds one of the stage's sums at a time. The executor saves the others in memory.
  *
- * Any thread may call, for one stage one at a time. Results are stage.h's, and -EIO where another
- * process has ended.
+ * Several threads may call, but only one at a time for one stage. Every function returns 0 or an
+ * error of stage.h. -ENOMEM means that there is no memory for another sum.
  */
 #ifndef VERIFY_EXECUTOR_H
 #define VERIFY_EXECUTOR_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -25,34 +22,30 @@ struct executor_setup {
 	struct model_config config;
 	uint32_t batch, sequence, threads;
 	uint64_t seed;
+	const char *device; /* model/device_name.h */
 };
 
-#define EXECUTOR_NO_SUM UINT32_MAX /* the gradient is only passed on */
+#define EXECUTOR_NO_SUM UINT32_MAX /* the pass adds to no sum and only passes a gradient on */
 
-/* Gives *out (executor_free). Errors are stage_new's. */
-int executor_new(struct executor **out, const struct executor_setup *setup, const char *device,
-		 struct error *err);
-/* In a process of its own: to be called before this one has computed anything, or has threads. */
-int executor_new_process(struct executor **out, const struct executor_setup *setup,
-			 const char *device, struct error *err);
+/* Gives *out to the caller (executor_free). Errors are those of stage_new. */
+int executor_new(struct executor **out, const struct executor_setup *setup, struct error *err);
 void executor_free(struct executor *e); /* NULL is allowed */
 
-const char *executor_text(const struct executor *e); /* what computes, as stage_device tells */
-struct stage *const *executor_stages(const struct executor *e); /* NULL: in another process */
+/* Returns the stages, (n_stages), borrowed until executor_free. */
+struct stage *const *executor_stages(const struct executor *e);
 
-/* Forgets all sums; the next are numbered below n. -ENOMEM. */
+/* Drops all sums. The caller numbers the next ones from 0 to n - 1. */
 int executor_begin(struct executor *e, uint32_t n);
-/* In and out as stage.h's stage_forward has them. */
+/* Computes a stage's output. The arguments are those of stage_forward in stage.h. */
 int executor_forward(struct executor *e, uint32_t stage, const int32_t *tokens, const float *in,
 		     float *out);
-/* Of stage 0, whose gradient goes into the sum. */
+/* Computes the loss in stage 0 and adds the gradient of the loss layer to the sum. */
 int executor_loss(struct executor *e, uint32_t sum, const float *in, const int32_t *targets,
 		  float *loss, float *grad);
-/* The forward again, and its backward. */
+/* Repeats a stage's forward pass, runs its backward pass and adds the gradient to the sum. */
 int executor_backward(struct executor *e, uint32_t stage, uint32_t sum, const int32_t *tokens,
 		      const float *in, const float *grad_out, float *grad_in);
-/* A sum into to (P); zeros where nothing was counted. */
-int executor_sum(struct executor *e, uint32_t stage, uint32_t sum, float *to);
-int executor_set_weights(struct executor *e, uint32_t stage, const float *weights); /* (P) */
+/* Copies a sum to `to`, (P). A sum without contributions is all zeros. */
+void executor_sum(struct executor *e, uint32_t stage, uint32_t sum, float *to);
 
 #endif

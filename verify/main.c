@@ -1,4 +1,5 @@
-/* skippipe-verify: replays a recorded run in one process and says whether it gives the same. */
+/* skippipe-verify: recomputes a recorded run in one process and reports whether it agrees. An
+ * operator proves with it that the nodes computed what the record says. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,18 +18,22 @@ enum { EXIT_SAME, EXIT_DIFFERENT, EXIT_USAGE };
 static const char help[] =
 	"usage: skippipe verify RUN-DIR [options]\n"
 	"\n"
-	"Computes a recorded run again in one process, from its committed routes, data positions\n"
-	"and orders of accumulation, and compares the weights of every stage after every iteration\n"
-	"(bit for bit) and the losses (to 1e-5 of their size). What each node computed with is in\n"
-	"the record: what this machine can compute as they did it does, by several instruction\n"
-	"sets if need be. Where it cannot, it says so: then losses are compared to 0.1% of their\n"
-	"size (1% with bf16), gradients' norms to ten times that, and replicas with one another.\n"
-	"It checks first that every microbatch was counted exactly once in every stage it visited.\n"
-	"A run that is still going on may be verified up to its last commit.\n"
+	"Recomputes a recorded run in one process, from its committed routes, data positions and\n"
+	"orders of additions. First checks that every microbatch was counted exactly once in every\n"
+	"stage that it visited. Then compares the weights of every stage after every iteration (bit\n"
+	"for bit) and the losses (to 1e-5 of their size).\n"
 	"\n"
-	"  --from N        compare from iteration N; those before are only replayed  [1]\n"
+	"One device of this machine recomputes everything: the device of most nodes that this\n"
+	"machine has, or else its CPU. From the first iteration in which another kind of device\n"
+	"computed, weights drift apart. From there on losses are compared to 0.1% of their size (1%\n"
+	"with bf16), norms of gradients to ten times that, and the weights of replicas with one\n"
+	"another. The summary names the devices and says what was compared how.\n"
+	"\n"
+	"A run that is still going on can be verified up to its last commit.\n"
+	"\n"
+	"  --from N        compare from iteration N; earlier ones are only recomputed  [1]\n"
 	"  --to N          stop after iteration N  [the last]\n"
-	"  --device D      compute all of it on D (skippipe help agent), whatever the agents had\n"
+	"  --device D      recompute on D (skippipe help agent)  [the best match]\n"
 	"  --format F      text or json  [text]\n"
 	"\n"
 	"Exit status: 0 the same, 1 different, or nothing could be proved, 2 usage.\n";
@@ -96,76 +101,92 @@ static int parse_options(struct options *o, int argc, char **argv, struct error 
 		i++;
 	}
 	if (!o->run)
-		return error_set(err, -EINVAL, "which run? (see --help)");
+		return error_set(err, -EINVAL, "the folder of a run is missing (see --help)");
 	return 0;
 }
 
 static void show_progress(void *context, uint64_t iteration, uint64_t last)
 {
 	(void)context;
-	fprintf(stderr, "\rreplaying %" PRIu64 "/%" PRIu64 "%s", iteration, last,
+	fprintf(stderr, "\rrecomputing %" PRIu64 "/%" PRIu64 "%s", iteration, last,
 		iteration == last ? "\r\033[K" : "");
 }
 
-static void print_kinds(const struct compare_result *r)
+static void print_devices(const struct devices *d)
 {
-	for (uint32_t i = 0; i < r->n_kinds; i++) {
-		const struct compare_kind *k = &r->kinds[i];
+	printf("recomputed with %s\n", d->text);
+	for (uint32_t i = 0; i < d->n; i++) {
+		const struct recorded_device *r = &d->list[i];
 
-		if (k->device[0])
-			printf("computed: %u node%s with %s, here %s%s\n", k->nodes,
-			       k->nodes == 1 ? "" : "s", k->device,
-			       k->exact ? "too" : "with ", k->exact ? "" : k->here);
+		if (r->text[0])
+			printf("  %u node%s computed with %s: %s kind of device\n", r->nodes,
+			       r->nodes == 1 ? "" : "s", r->text, r->matches ? "this" : "another");
 		else
-			printf("computed: the record does not say with what, here with %s\n",
-			       k->here);
+			printf("  the record does not name the nodes' devices\n");
 	}
-	if (r->unlike_from)
-		printf("not bit for bit from iteration %" PRIu64
-		       " on: %s; losses to %g%%, gradients' norms to %g%%\n",
-		       r->unlike_from, r->unlike_why, 100 * r->unlike_limit,
-		       100 * COMPARE_NORM_TIMES * r->unlike_limit);
 }
 
-/* What was compared, what differed, and by how much, most important first. */
+/* Prints which iterations were compared bit for bit and which within tolerances. */
+static void print_strictness(const struct compare_result *r)
+{
+	if (r->tolerance_from != 1)
+		printf("compared bit for bit");
+	if (r->tolerance_from > 1)
+		printf(" before iteration %" PRIu64 "\n", r->tolerance_from);
+	else if (!r->tolerance_from)
+		printf(": all iterations\n");
+	if (r->tolerance_from)
+		printf("compared within tolerances from iteration %" PRIu64
+		       ", as another kind of device computed:\n"
+		       "  losses to %g%%, norms of gradients to %g%%, replicas' weights with one another\n",
+		       r->tolerance_from, 100 * r->tolerance,
+		       100 * COMPARE_NORM_FACTOR * r->tolerance);
+}
+
+static void print_weights(const struct compare_weights *w)
+{
+	printf("weights: %" PRIu64 " announced hashes compared, %" PRIu64 " differ", w->compared,
+	       w->differing);
+	if (w->unannounced)
+		printf("; %" PRIu64 " stages were not announced", w->unannounced);
+	if (w->restored || w->averaged)
+		printf("\nrestored stages: %" PRIu64 " from checkpoints, %" PRIu64
+		       " made from their neighbours", w->restored, w->averaged);
+	printf("\n");
+}
+
+static void print_first_differences(const struct compare_result *r)
+{
+	const struct store_hash *h = &r->weights.first_differing;
+
+	if (h->iteration)
+		printf("first difference: iteration %" PRIu64 ", stage %u: node %u announced %016" PRIx64
+		       ", expected %016" PRIx64 "\n",
+		       h->iteration, h->stage, h->node, h->hash, r->weights.first_expected);
+	if (r->losses.first_differing)
+		printf("first differing loss: iteration %" PRIu64
+		       ": recorded %.9g, recomputed %.9g\n",
+		       r->losses.first_differing, r->losses.first_recorded, r->losses.first_here);
+	if (r->norms.first_differing)
+		printf("first differing norm of the gradient: iteration %" PRIu64 "\n",
+		       r->norms.first_differing);
+}
+
 static void print_text(const struct compare_result *r, double elapsed_s)
 {
-	printf("%s: %" PRIu64 " iterations replayed in %.1f s\n",
+	printf("%s: %" PRIu64 " iterations recomputed in %.1f s\n",
 	       compare_equal(r) ? "the same" : "DIFFERENT", r->replayed, elapsed_s);
-	if (r->broken.text[0])
-		printf("a rule is broken: %s\n", r->broken.text);
-	print_kinds(r);
-	printf("weights: %" PRIu64 " announced hashes compared, %" PRIu64 " differ", r->announced,
-	       r->differing);
-	if (r->unlike_from > 1)
-		printf(" (with the replay before iteration %" PRIu64 ", then replicas among themselves)",
-		       r->unlike_from);
-	else if (r->unlike_from)
-		printf(" (replicas among themselves)");
-	else if (r->differing == 0 && !r->broken.text[0])
-		printf(" (bit for bit)");
-	if (r->unannounced)
-		printf("; %" PRIu64 " stages were not announced", r->unannounced);
-	if (r->restored || r->averaged)
-		printf("\nput back: %" PRIu64 " stages from checkpoints, %" PRIu64
-		       " made of their neighbours",
-		       r->restored, r->averaged);
-	printf("\nnodes: %u counted gradients\n", r->nodes);
+	if (r->broken_rule.text[0])
+		printf("a rule is broken: %s\n", r->broken_rule.text);
+	print_devices(&r->devices);
+	print_strictness(r);
+	print_weights(&r->weights);
+	printf("nodes: %u counted gradients\n", r->nodes);
 	printf("losses: %" PRIu64 " compared, %" PRIu64 " equal to the bit, largest difference %.3g\n",
-	       r->losses, r->losses_equal, r->worst_loss);
-	if (r->unlike_from)
-		printf("gradients' norms: largest difference %.3g\n", r->worst_norm);
-	if (r->first.iteration)
-		printf("first difference: iteration %" PRIu64 ", stage %u: node %u announced %016" PRIx64
-		       ", the replay has %016" PRIx64 "\n",
-		       r->first.iteration, r->first.stage, r->first.node, r->first.hash,
-		       r->first_here);
-	if (r->first_loss_iteration)
-		printf("first differing loss: iteration %" PRIu64 ": recorded %.9g, the replay has %.9g\n",
-		       r->first_loss_iteration, r->first_loss_recorded, r->first_loss_here);
-	if (r->first_norm_iteration)
-		printf("first differing gradient's norm: iteration %" PRIu64 "\n",
-		       r->first_norm_iteration);
+	       r->losses.compared, r->losses.equal_bits, r->losses.largest);
+	if (r->tolerance_from)
+		printf("norms of gradients: largest difference %.3g\n", r->norms.largest);
+	print_first_differences(r);
 }
 
 static json_t *json_hex(uint64_t value)
@@ -176,52 +197,70 @@ static json_t *json_hex(uint64_t value)
 	return json_string(text);
 }
 
-/* JSON has no infinities. */
+/* JSON has no infinities and no NaN. */
 static json_t *json_finite(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *list_kinds(const struct compare_result *r)
+static json_t *json_devices(const struct devices *d)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < r->n_kinds; i++)
-		json_array_append_new(list, json_pack("{ss sI ss sb}", "device", r->kinds[i].device,
-						      "agents", (json_int_t)r->kinds[i].nodes, "here",
-						      r->kinds[i].here, "bit_for_bit",
-						      r->kinds[i].exact));
+	for (uint32_t i = 0; i < d->n; i++)
+		json_array_append_new(list, json_pack("{ss sI ss sb}", "device", d->list[i].text,
+						      "agents", (json_int_t)d->list[i].nodes, "here",
+						      d->text, "bit_for_bit", d->list[i].matches));
 	return list;
 }
 
-/* The facts of print_text for programs, in one object. */
+static json_t *json_first_hash(const struct compare_weights *w)
+{
+	const struct store_hash *h = &w->first_differing;
+
+	if (!h->iteration)
+		return json_null();
+	return json_pack("{sI si si so so}", "iteration", (json_int_t)h->iteration, "stage",
+			 h->stage, "node", h->node, "announced", json_hex(h->hash), "replayed",
+			 json_hex(w->first_expected));
+}
+
+static json_t *json_first_loss(const struct compare_losses *l)
+{
+	if (!l->first_differing)
+		return json_null();
+	return json_pack("{sI so so}", "iteration", (json_int_t)l->first_differing, "recorded",
+			 json_finite(l->first_recorded), "replayed", json_finite(l->first_here));
+}
+
 static int print_json(const struct compare_result *r, double elapsed_s)
 {
-	json_t *first = json_null(), *loss = json_null(), *o;
+	const struct compare_weights *w = &r->weights;
+	json_t *o;
 	int rc;
 
-	if (r->first.iteration)
-		first = json_pack("{sI si si so so}", "iteration",
-				  (json_int_t)r->first.iteration, "stage", r->first.stage,
-				  "node", r->first.node, "announced", json_hex(r->first.hash),
-				  "replayed", json_hex(r->first_here));
-	if (r->first_loss_iteration)
-		loss = json_pack("{sI so so}", "iteration", (json_int_t)r->first_loss_iteration,
-				 "recorded", json_finite(r->first_loss_recorded), "replayed",
-				 json_finite(r->first_loss_here));
 	o = json_pack(
-		"{ss sb sI sI sI sI sI sI sI sI sI sI so so so so so sI so sf}", "format",
-		"skippipe.verify/1", "same", compare_equal(r), "committed", (json_int_t)r->last,
-		"replayed", (json_int_t)r->replayed, "nodes", (json_int_t)r->nodes, "hashes",
-		(json_int_t)r->announced, "differing", (json_int_t)r->differing, "unannounced",
-		(json_int_t)r->unannounced, "restored", (json_int_t)r->restored, "averaged",
-		(json_int_t)r->averaged, "losses", (json_int_t)r->losses, "losses_bit_equal",
-		(json_int_t)r->losses_equal, "loss_difference", json_finite(r->worst_loss),
-		"first_difference", first, "first_differing_loss", loss, "broken_rule",
-		r->broken.text[0] ? json_string(r->broken.text) : json_null(), "computed",
-		list_kinds(r), "unlike_from", (json_int_t)r->unlike_from, "norm_difference",
-		r->unlike_from ? json_finite(r->worst_norm) : json_null(), "elapsed_s",
-		elapsed_s);
+		"{ss sb sI sI sI sI sI sI sI sI sI sI so so so so so sI so sf}",
+		"format", "skippipe.verify/1",
+		"same", compare_equal(r),
+		"committed", (json_int_t)r->last,
+		"replayed", (json_int_t)r->replayed,
+		"nodes", (json_int_t)r->nodes,
+		"hashes", (json_int_t)w->compared,
+		"differing", (json_int_t)w->differing,
+		"unannounced", (json_int_t)w->unannounced,
+		"restored", (json_int_t)w->restored,
+		"averaged", (json_int_t)w->averaged,
+		"losses", (json_int_t)r->losses.compared,
+		"losses_bit_equal", (json_int_t)r->losses.equal_bits,
+		"loss_difference", json_finite(r->losses.largest),
+		"first_difference", json_first_hash(w),
+		"first_differing_loss", json_first_loss(&r->losses),
+		"broken_rule", r->broken_rule.text[0] ? json_string(r->broken_rule.text) : json_null(),
+		"computed", json_devices(&r->devices),
+		"unlike_from", (json_int_t)r->tolerance_from,
+		"norm_difference", r->tolerance_from ? json_finite(r->norms.largest) : json_null(),
+		"elapsed_s", elapsed_s);
 	if (!o)
 		return -ENOMEM;
 	rc = json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));

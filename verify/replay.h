@@ -1,60 +1,54 @@
-/* replay.h - computes a committed iteration again from what the store holds.
+/* replay.h - recomputes committed iterations from the record of a run.
  *
- * All replicas of a stage have equal weights, so one model stands for all nodes. What a
- * microbatch adds to a stage depends on the weights, its data, the stages before and after, and
- * on the kind of device that computed each of them (kinds.h), not on which node did; but floats
- * are added in an order, and that does depend on who:
+ * All replicas of a stage have equal weights, so one model stands for all nodes. A microbatch's
+ * contribution to a stage depends on the weights, the data, the other stages of its path and the
+ * kind of device that computed them (devices.h), but not on the node. The additions do depend on
+ * the nodes, because floating-point addition is not associative:
  *
- *     node's sum:   its contributions, in the order in which it counted them, from zero
- *     stage's sum:  the nodes' sums, by ascending node, element by element
+ *     a node's sum:   its contributions, added from zero in the order in which the node counted them
+ *     a stage's sum:  the nodes' sums, added element by element in ascending order of nodes
  *
- * So every node has a sum of its own here. Forwards keep every hop's input; what the nodes
- * counted is done in an order that respects every node's list and every
- * microbatch's chain where there is such an order. There may be none
- * for a microbatch that ran again, counted by some nodes in one attempt and by others in the next:
- * its gradients, which are the same in every attempt, are then worked out ahead. Only a hop's
- * input is kept, and its forward is run again before its backward: memory stays small.
+ * Therefore every node has a sum of its own here. The replay counts contributions in an order that
+ * respects every node's list and every microbatch's chain (chain.h). Such an order may not exist
+ * for a microbatch that ran again, because some nodes counted it in one attempt and other nodes in
+ * the next. The gradients are the same in every attempt, so the replay precomputes them in this
+ * case.
  */
 #ifndef VERIFY_REPLAY_H
 #define VERIFY_REPLAY_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "model/config.h"
 #include "store/store.h"
-#include "verify/kinds.h"
 
 struct replay; /* opaque */
 
-/* The run's model with the weights it started from, and its corpus, which must be the same bytes
- * still (-ESTALE; a run that ended before its nodes had read it does not say). device as in
- * kinds.h; workers: threads that work on different stages at the same time (the bits do not
- * depend on how many; 0: as many as there are processors, one where a GPU computes). Gives *out
- * to the caller (replay_free). The store is borrowed until then. */
-int replay_new(struct replay **out, struct store *s, const char *device, unsigned workers,
+/* Loads the run's corpus and the model with its initial weights. `device` is a name after
+ * model/device_name.h. `workers` is the number of threads, which work on different stages at the
+ * same time; 0 means one per processor, or a single one on a GPU. The bits do not depend on it.
+ * Gives *out to the caller (replay_free) and borrows the store until then. -ESTALE: the corpus has
+ * other bytes than in the run (not checked if the run ended before a node had read it).
+ * -EPROTONOSUPPORT: the run's hashes are of another kind. Other errors are those of model_config,
+ * corpus_new and stage_new. */
+int replay_new(struct replay **out, const struct store *s, const char *device, unsigned workers,
 	       struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
 
-/* Borrowed until replay_free. */
-const struct model_config *replay_config(const struct replay *r);
-const struct kinds *replay_kinds(const struct replay *r);
+const struct model_config *replay_config(const struct replay *r); /* borrowed until replay_free */
 
 struct replayed {
-	float loss;  /* the mean over the microbatches, summed in their order in double */
+	float loss;  /* the mean over the microbatches, added in their order in double */
 	double norm; /* of the averaged gradient */
-	/* Nodes of unlike kinds stood in for one another: whose output those after them used is not
-	 * recorded. */
-	bool uncertain;
 };
 
-/* One iteration: c must have passed audit_commit and follow the last one. -EPROTO: the recorded
- * orders contradict one another; -ENOMEM. */
+/* Recomputes one iteration. The commit must have passed audit_commit and must follow the previous
+ * one. -EPROTO: the recorded orders contradict one another. */
 int replay_commit(struct replay *r, const struct store_commit *c, struct replayed *out,
 		  struct error *err);
-/* A stage that nobody held any more was made of its neighbours (model/average.h). -EPROTO: of
- * stages that cannot stand in its place. */
+/* Makes a stage from its neighbours, as the run did when no node held it (model/average.h).
+ * -EPROTO: the recorded neighbours have other shapes. */
 int replay_average(struct replay *r, const struct store_restore *how, struct error *err);
 uint64_t replay_hash(const struct replay *r, uint32_t stage); /* of the weights now */
 

@@ -1,3 +1,6 @@
+/* A small thread pool whose pieces of work depend on one another. The replay uses it to compute
+ * several stages at the same time. The pool knows nothing about the pieces: the caller finds them
+ * and records their results, always under the pool's lock. */
 #include "verify/task_pool.h"
 
 #include <pthread.h>
@@ -7,9 +10,9 @@ struct task_pool {
 	const struct task_pool_work *work;
 	void *context;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* a piece was finished, or all is over */
-	unsigned busy;
-	bool over;
+	pthread_cond_t changed; /* a piece was finished, or the work has ended */
+	unsigned busy;          /* workers that run a piece */
+	bool ended;
 	int result;
 	struct error why;
 };
@@ -19,93 +22,93 @@ struct worker {
 	unsigned number;
 };
 
-/* Locked. The first error stands. */
-static void end_work(struct task_pool *c, int result, const struct error *why)
+/* Ends the work. The first result stands. The caller holds the lock. */
+static void end_work(struct task_pool *p, int result, const struct error *why)
 {
-	if (c->over)
+	if (p->ended)
 		return;
-	c->over = true;
-	c->result = result;
+	p->ended = true;
+	p->result = result;
 	if (why)
-		c->why = *why;
+		p->why = *why;
 }
 
-/* Locked, but not while the piece runs. */
-static void do_piece(struct task_pool *c, unsigned worker)
+/* The caller holds the lock. It is released while the piece runs. */
+static void run_piece(struct task_pool *p, unsigned worker)
 {
 	struct error why = { "" };
 	int rc;
 
-	c->busy++;
-	pthread_mutex_unlock(&c->lock);
-	rc = c->work->run(c->context, worker, &why);
-	pthread_mutex_lock(&c->lock);
-	c->busy--;
+	p->busy++;
+	pthread_mutex_unlock(&p->lock);
+	rc = p->work->run(p->context, worker, &why);
+	pthread_mutex_lock(&p->lock);
+	p->busy--;
 	if (rc != 0)
-		end_work(c, rc, &why);
+		end_work(p, rc, &why);
 	else
-		c->work->finish(c->context, worker);
-	pthread_cond_broadcast(&c->changed);
+		p->work->finish(p->context, worker);
+	pthread_cond_broadcast(&p->changed);
 }
 
-static void wait_or_unblock(struct task_pool *c)
+static void wait_or_unblock(struct task_pool *p)
 {
 	struct error why = { "" };
 	int rc;
 
-	if (c->busy > 0) {
-		pthread_cond_wait(&c->changed, &c->lock);
+	if (p->busy > 0) {
+		pthread_cond_wait(&p->changed, &p->lock);
 		return;
 	}
-	rc = c->work->stuck(c->context, &why);
+	rc = p->work->unblock(p->context, &why);
 	if (rc != 0)
-		end_work(c, rc, &why);
-	pthread_cond_broadcast(&c->changed);
+		end_work(p, rc, &why);
+	pthread_cond_broadcast(&p->changed);
 }
 
 static void *run_worker(void *argument)
 {
 	const struct worker *w = argument;
-	struct task_pool *c = w->pool;
+	struct task_pool *p = w->pool;
 
-	pthread_mutex_lock(&c->lock);
-	while (!c->over) {
-		switch (c->work->find(c->context, w->number)) {
+	pthread_mutex_lock(&p->lock);
+	while (!p->ended) {
+		switch (p->work->find(p->context, w->number)) {
 		case TASK_POOL_FOUND:
-			do_piece(c, w->number);
+			run_piece(p, w->number);
 			break;
 		case TASK_POOL_NOTHING_NOW:
-			wait_or_unblock(c);
+			wait_or_unblock(p);
 			break;
 		case TASK_POOL_ALL_DONE:
-			end_work(c, 0, NULL);
-			pthread_cond_broadcast(&c->changed);
+			end_work(p, 0, NULL);
+			pthread_cond_broadcast(&p->changed);
 			break;
 		}
 	}
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
 
 int task_pool_run(const struct task_pool_work *w, void *context, unsigned n, struct error *err)
 {
-	struct task_pool c = { .work = w, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER,
-			  .changed = PTHREAD_COND_INITIALIZER };
-	struct worker workers[TASK_POOL_MOST];
-	pthread_t threads[TASK_POOL_MOST];
+	struct task_pool p = { .work = w, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER,
+			       .changed = PTHREAD_COND_INITIALIZER };
+	struct worker workers[TASK_POOL_MAX];
+	pthread_t threads[TASK_POOL_MAX];
 	unsigned started = 1;
 
-	for (unsigned i = 0; i < TASK_POOL_MOST; i++)
-		workers[i] = (struct worker){ &c, i };
-	while (started < n && started < TASK_POOL_MOST &&
+	for (unsigned i = 0; i < TASK_POOL_MAX; i++)
+		workers[i] = (struct worker){ &p, i };
+	while (started < n && started < TASK_POOL_MAX &&
 	       pthread_create(&threads[started], NULL, run_worker, &workers[started]) == 0)
 		started++;
 	run_worker(&workers[0]);
 	for (unsigned i = 1; i < started; i++)
 		pthread_join(threads[i], NULL);
-	pthread_cond_destroy(&c.changed);
-	pthread_mutex_destroy(&c.lock);
-	if (c.result != 0)
-		return error_set(err, c.result, "%s", c.why.text);
+	pthread_cond_destroy(&p.changed);
+	pthread_mutex_destroy(&p.lock);
+	if (p.result != 0)
+		return error_set(err, p.result, "%s", p.why.text);
 	return 0;
 }

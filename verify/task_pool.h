@@ -1,30 +1,32 @@
-/* task_pool.h - several threads on one heap of work whose pieces depend on one another.
+/* task_pool.h - several threads work on pieces of work that depend on one another.
  *
- * The caller knows what can be done now; the pool asks it, one worker at a time, runs what it said
- * without the lock, and asks again whenever something was finished.
+ * The caller knows which pieces can be done now. The pool asks the caller for each worker's next
+ * piece under a lock, runs the piece without the lock, and asks again after every finished piece.
  */
 #ifndef VERIFY_TASK_POOL_H
 #define VERIFY_TASK_POOL_H
 
 #include "base/error.h"
 
-enum { TASK_POOL_MOST = 64 };
+enum { TASK_POOL_MAX = 64 /* workers */ };
 
-enum task_pool_finding { TASK_POOL_FOUND, TASK_POOL_NOTHING_NOW, TASK_POOL_ALL_DONE };
+enum task_pool_answer { TASK_POOL_FOUND, TASK_POOL_NOTHING_NOW, TASK_POOL_ALL_DONE };
 
 struct task_pool_work {
-	/* Locked. Chooses the worker's next piece and remembers it. */
-	enum task_pool_finding (*find)(void *context, unsigned worker);
-	/* Not locked. A negative errno ends everything. */
+	/* Called with the lock held. Chooses the worker's next piece and remembers it. */
+	enum task_pool_answer (*find)(void *context, unsigned worker);
+	/* Called without the lock. Runs the worker's piece. A negative errno ends the pool's work. */
 	int (*run)(void *context, unsigned worker, struct error *err);
-	/* Locked. The worker's piece was run. */
+	/* Called with the lock held after the worker's piece was run. */
 	void (*finish)(void *context, unsigned worker);
-	/* Locked, nobody at work, nothing to be found, not all done: 0 when there is something now. */
-	int (*stuck)(void *context, struct error *err);
+	/* Called with the lock held if work is left, no worker is busy, and `find` finds nothing.
+	 * Makes a piece available and returns 0, or returns a negative errno. */
+	int (*unblock)(void *context, struct error *err);
 };
 
-/* With the calling thread as worker 0; n from 1 to TASK_POOL_MOST, fewer where threads cannot be had.
- * Returns 0 when all is done, or the first error. */
+/* Runs all pieces with n workers, 1 to TASK_POOL_MAX. The calling thread is worker 0. There are
+ * fewer workers if the system refuses threads. Returns 0 when all pieces are done, or the first
+ * error. */
 int task_pool_run(const struct task_pool_work *work, void *context, unsigned n, struct error *err);
 
 #endif

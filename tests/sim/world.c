@@ -722,14 +722,17 @@ static void check_record(struct world *w)
 	}
 	if (compare_run(s, &o, &r, &err) != 0)
 		go_wrong(w, "verify: %s", err.text);
-	else if (r.broken.text[0])
-		go_wrong(w, "verify: a rule is broken: %s", r.broken.text);
-	else if (r.differing)
-		go_wrong(w, "verify: %" PRIu64 " of %" PRIu64 " hashes differ, the first of node %u in stage %u after %" PRIu64,
-			 r.differing, r.announced, r.first.node, r.first.stage, r.first.iteration);
-	else if (!compare_equal(&r) || r.last != w->iterations || r.losses_equal != r.losses)
-		go_wrong(w, "verify: %" PRIu64 " iterations, %" PRIu64 " of %" PRIu64 " losses equal", r.last,
-			 r.losses_equal, r.losses);
+	else if (r.broken_rule.text[0])
+		go_wrong(w, "verify: a rule is broken: %s", r.broken_rule.text);
+	else if (r.weights.differing)
+		go_wrong(w, "verify: %" PRIu64 " of %" PRIu64 " hashes differ, the first of node %u in "
+			    "stage %u after %" PRIu64,
+			 r.weights.differing, r.weights.compared, r.weights.first_differing.node,
+			 r.weights.first_differing.stage, r.weights.first_differing.iteration);
+	else if (!compare_equal(&r) || r.last != w->iterations || r.tolerance_from ||
+		 r.losses.equal_bits != r.losses.compared)
+		go_wrong(w, "verify: %" PRIu64 " iterations, %" PRIu64 " of %" PRIu64 " losses equal",
+			 r.last, r.losses.equal_bits, r.losses.compared);
 	else
 		w->out->commits = r.last;
 	check_held(w, s);

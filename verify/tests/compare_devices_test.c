@@ -1,95 +1,175 @@
-/* What computed it: devices of this kind are held to bits, others to limits. */
+/* Contributions of this machine's kind of device are compared bit for bit, others within
+ * tolerances. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
 #include "verify/tests/play.h"
 
 static struct stage_device here; /* this machine's CPU */
 
-static void say_here(struct record *r)
+static void report_here(struct record *r)
 {
 	for (uint32_t n = 0; n < NODES; n++)
 		r->orders[n].device = here.text;
 }
 
-/* Two of a stage's nodes on GPUs of one kind, which this machine has not. */
-static void say_gpus(struct record *r)
+/* Two nodes of a stage are on GPUs of one kind, which this machine does not have. */
+static void report_gpus(struct record *r)
 {
-	say_here(r);
+	report_here(r);
 	r->orders[2].device = "cuda:0:bf16 sm_90 H100 cuBLAS 13.1";
 	r->orders[4].device = "cuda:3:bf16 sm_90 H100 cuBLAS 13.1";
 }
 
-static void say_gpus_and_change_loss(struct record *r)
+static void report_gpus_and_change_loss(struct record *r)
 {
-	say_gpus(r);
+	report_gpus(r);
 	r->commit.loss *= 1.02f;
 }
 
-static void say_gpus_and_change_norm(struct record *r)
+static void report_gpus_and_change_norm(struct record *r)
 {
-	say_gpus(r);
+	report_gpus(r);
 	r->commit.gradient_norm *= 0.85;
 }
 
-/* In every iteration, unlike other tampering. */
-static struct compare_result said(struct cluster *c, void (*say)(struct record *r),
-				  void (*tamper)(struct record *r))
+static void report_most_on_gpus(struct record *r)
+{
+	for (uint32_t n = 0; n < NODES; n++)
+		r->orders[n].device = n < 2 ? here.text : "cuda:0 sm_90 H100 cuBLAS 13.1";
+}
+
+static void report_here_and_rerun(struct record *r)
+{
+	report_here(r);
+	r->commit.rerun = 1;
+}
+
+static void change_loss_slightly(struct record *r)
+{
+	report_here(r);
+	r->commit.loss *= 1.0001f;
+}
+
+static void change_lr(struct record *r)
+{
+	report_here(r);
+	r->commit.lr = nextafterf(r->commit.lr, 1.0f);
+}
+
+/* Iterations before `from` are on this machine's kind of device; iteration 2 is tampered with. */
+static struct compare_result reported_from(struct cluster *c, uint64_t from,
+					   void (*report)(struct record *r),
+					   void (*tamper)(struct record *r))
 {
 	struct error err;
 
 	assert_int_equal(stage_device(&here, "cpu", &err), 0);
 	for (uint64_t i = 1; i <= ITERATIONS; i++)
-		play_iteration(c, i, false, i == 2 && tamper ? tamper : say);
+		play_iteration(c, i, false,
+			       i == 2 && tamper ? tamper : i < from ? report_here : report);
 	return play_compare(c);
+}
+
+static struct compare_result reported(struct cluster *c, void (*report)(struct record *r),
+				      void (*tamper)(struct record *r))
+{
+	return reported_from(c, 1, report, tamper);
 }
 
 static void this_machines_kind_replays_bit_for_bit(void **state)
 {
-	struct compare_result r = said(*state, say_here, NULL);
+	struct compare_result r = reported(*state, report_here, NULL);
 
 	assert_true(compare_equal(&r));
-	assert_int_equal(r.unlike_from, 0);
-	assert_int_equal(r.n_kinds, 1);
-	assert_string_equal(r.kinds[0].device, here.text);
-	assert_int_equal(r.kinds[0].nodes, NODES);
-	assert_true(r.kinds[0].exact);
+	assert_int_equal(r.tolerance_from, 0);
+	assert_int_equal(r.devices.n, 1);
+	assert_string_equal(r.devices.list[0].text, here.text);
+	assert_int_equal(r.devices.list[0].nodes, NODES);
+	assert_true(r.devices.list[0].matches);
 }
 
-static void another_kind_is_held_to_limits(void **state)
+static void another_kind_is_held_to_tolerances(void **state)
 {
-	struct compare_result r = said(*state, say_gpus, NULL);
+	struct compare_result r = reported(*state, report_gpus, NULL);
 
 	assert_true(compare_equal(&r));
-	assert_int_equal(r.unlike_from, 1);
-	assert_true(r.unlike_limit == COMPARE_UNLIKE_BF16_LIMIT);
-	assert_int_equal(r.n_kinds, 2);
-	assert_true(r.kinds[0].exact && !r.kinds[1].exact);
-	assert_int_equal(r.kinds[1].nodes, 2);
-	assert_string_equal(r.kinds[1].here, here.text);
-	assert_int_equal(r.announced, ITERATIONS * NODES);
-	assert_true(r.worst_norm < 1e-6); /* it was this machine that computed */
+	assert_int_equal(r.tolerance_from, 1);
+	assert_true(r.tolerance == COMPARE_TOLERANCE_BF16);
+	assert_string_equal(r.devices.text, here.text);
+	assert_int_equal(r.devices.n, 2);
+	assert_true(r.devices.list[0].matches && !r.devices.list[1].matches);
+	assert_int_equal(r.devices.list[1].nodes, 2);
+	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
+	assert_true(r.norms.largest < 1e-6); /* in truth this machine computed */
 }
 
-static void beyond_the_limits_is_found(void **state)
+/* The best match is the device that most of the nodes had and that this machine has. */
+static void the_device_of_most_nodes_may_be_missing_here(void **state)
 {
-	struct compare_result r = said(*state, say_gpus, say_gpus_and_change_loss);
+	struct compare_result r = reported(*state, report_most_on_gpus, NULL);
 
-	assert_false(compare_equal(&r));
-	assert_int_equal(r.first_loss_iteration, 2);
-	assert_int_equal(r.norms_off, 0);
+	assert_true(compare_equal(&r));
+	assert_string_equal(r.devices.text, here.text);
+	assert_false(r.devices.list[0].matches);
+	assert_true(r.devices.list[1].matches);
+}
+
+static void bits_count_until_another_kind_computes(void **state)
+{
+	struct compare_result r = reported_from(*state, 3, report_gpus, NULL);
+
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.tolerance_from, 3);
 	play_tear_down(state);
 	play_set_up(state);
-	r = said(*state, say_gpus, say_gpus_and_change_norm);
+	r = reported_from(*state, 3, report_gpus, change_loss_slightly);
 	assert_false(compare_equal(&r));
-	assert_int_equal(r.losses_off, 0);
-	assert_int_equal(r.first_norm_iteration, 2);
+	assert_int_equal(r.losses.first_differing, 2);
+	play_tear_down(state);
+	play_set_up(state);
+	r = reported_from(*state, 3, report_gpus, change_lr);
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.weights.first_differing.iteration, 2);
 }
 
-/* Whatever computed the gradients, replicas must agree. */
+/* A node of another kind that died may have computed what the counting nodes used. */
+static void a_rerun_among_unlike_nodes_ends_the_bits(void **state)
+{
+	struct compare_result r = reported_from(*state, 3, report_gpus, report_here_and_rerun);
+
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.tolerance_from, 2);
+	play_tear_down(state);
+	play_set_up(state);
+	r = reported(*state, report_here, report_here_and_rerun);
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.tolerance_from, 0);
+}
+
+static void a_difference_beyond_the_tolerances_is_found(void **state)
+{
+	struct compare_result r = reported(*state, report_gpus, report_gpus_and_change_loss);
+
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.losses.first_differing, 2);
+	assert_int_equal(r.norms.differing, 0);
+	play_tear_down(state);
+	play_set_up(state);
+	r = reported(*state, report_gpus, report_gpus_and_change_norm);
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.losses.differing, 0);
+	assert_int_equal(r.norms.first_differing, 2);
+}
+
+/* Replicas must agree whatever computed the gradients. */
 static void replicas_that_differ_are_found(void **state)
 {
 	struct cluster *c = *state;
@@ -97,10 +177,26 @@ static void replicas_that_differ_are_found(void **state)
 	struct compare_result r;
 
 	assert_int_equal(store_hashes(c->store, &h, 1, NULL), 0);
-	r = said(c, say_gpus, NULL);
+	r = reported(c, report_gpus, NULL);
 	assert_false(compare_equal(&r));
-	assert_int_equal(r.differing, 1);
-	assert_int_equal(r.first.node, 9);
+	assert_int_equal(r.weights.differing, 1);
+	assert_int_equal(r.weights.first_differing.node, 9);
+}
+
+/* The operator may ask for a device. */
+static void a_device_that_was_asked_for_recomputes(void **state)
+{
+	struct compare_options o = { .from = 1, .workers = 2, .device = "cpu:v9" };
+	struct compare_result r = reported(*state, report_here, NULL);
+	struct cluster *c = *state;
+	struct error err = { "" };
+
+	assert_int_equal(compare_run(c->store, &o, &r, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "cpu:v9"));
+	o.device = "cpu";
+	assert_int_equal(compare_run(c->store, &o, &r, &err), 0);
+	assert_string_equal(r.devices.text, here.text);
+	assert_true(compare_equal(&r));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, play_set_up, play_tear_down)
@@ -109,9 +205,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(this_machines_kind_replays_bit_for_bit),
-		TEST(another_kind_is_held_to_limits),
-		TEST(beyond_the_limits_is_found),
+		TEST(another_kind_is_held_to_tolerances),
+		TEST(the_device_of_most_nodes_may_be_missing_here),
+		TEST(bits_count_until_another_kind_computes),
+		TEST(a_rerun_among_unlike_nodes_ends_the_bits),
+		TEST(a_difference_beyond_the_tolerances_is_found),
 		TEST(replicas_that_differ_are_found),
+		TEST(a_device_that_was_asked_for_recomputes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,8 +82,8 @@ static void going_back_to_a_checkpoint_replays_bit_for_bit(void **state)
 
 	assert_true(compare_equal(&r));
 	assert_int_equal(r.replayed, 3);
-	assert_int_equal(r.restored, STAGES);
-	assert_int_equal(r.announced, 3 * NODES + STAGES);
+	assert_int_equal(r.weights.restored, STAGES);
+	assert_int_equal(r.weights.compared, 3 * NODES + STAGES);
 }
 
 static void another_checkpoint_is_found(void **state)
@@ -91,8 +91,8 @@ static void another_checkpoint_is_found(void **state)
 	struct compare_result r = gone_back(*state, true);
 
 	assert_false(compare_equal(&r));
-	assert_int_equal(r.first.iteration, 2);
-	assert_int_equal(r.first.stage, 1);
+	assert_int_equal(r.weights.first_differing.iteration, 2);
+	assert_int_equal(r.weights.first_differing.stage, 1);
 }
 
 /* Stage 2 is lost after the second iteration and made of three quarters of stage 1, by a plain
@@ -133,8 +133,8 @@ static void a_stage_made_of_its_neighbours_replays_bit_for_bit(void **state)
 	struct compare_result r = averaged(*state, 0.75f);
 
 	assert_true(compare_equal(&r));
-	assert_int_equal(r.averaged, 1);
-	assert_int_equal(r.announced, 3 * NODES + 1);
+	assert_int_equal(r.weights.averaged, 1);
+	assert_int_equal(r.weights.compared, 3 * NODES + 1);
 }
 
 static void another_average_is_found(void **state)
@@ -142,8 +142,8 @@ static void another_average_is_found(void **state)
 	struct compare_result r = averaged(*state, 0.7500001f);
 
 	assert_false(compare_equal(&r));
-	assert_int_equal(r.first.iteration, 2);
-	assert_int_equal(r.first.stage, 2);
+	assert_int_equal(r.weights.first_differing.iteration, 2);
+	assert_int_equal(r.weights.first_differing.stage, 2);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, play_set_up, play_tear_down)

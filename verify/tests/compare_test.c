@@ -22,23 +22,23 @@ static void what_happened_replays_bit_for_bit(void **state)
 {
 	struct compare_result r = played(*state, NULL);
 
-	assert_string_equal(r.broken.text, "");
+	assert_string_equal(r.broken_rule.text, "");
 	assert_true(compare_equal(&r));
 	assert_int_equal(r.replayed, ITERATIONS);
-	assert_int_equal(r.announced, ITERATIONS * NODES);
-	assert_int_equal(r.unannounced, 0);
+	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
+	assert_int_equal(r.weights.unannounced, 0);
 	assert_int_equal(r.nodes, NODES);
-	assert_int_equal(r.losses_equal, ITERATIONS);
+	assert_int_equal(r.losses.equal_bits, ITERATIONS);
 }
 
 static void what_ran_again_replays_bit_for_bit(void **state)
 {
 	struct compare_result r = play_all(*state, true, NULL);
 
-	assert_string_equal(r.broken.text, "");
+	assert_string_equal(r.broken_rule.text, "");
 	assert_true(compare_equal(&r));
 	assert_int_equal(r.replayed, ITERATIONS);
-	assert_int_equal(r.announced, ITERATIONS * NODES);
+	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
 }
 
 /* Both ways: what was rounded and should not have been, and the reverse. */
@@ -49,9 +49,9 @@ static void another_rounding_than_recorded_is_found(void **state)
 
 	c->bf16 = !c->bf16;
 	r = played(c, NULL);
-	assert_string_equal(r.broken.text, "");
+	assert_string_equal(r.broken_rule.text, "");
 	assert_false(compare_equal(&r));
-	assert_int_equal(r.first.iteration, 1);
+	assert_int_equal(r.weights.first_differing.iteration, 1);
 }
 
 /* The same sums in another order: floats notice. On a data node every L comes before its own B;
@@ -74,10 +74,10 @@ static void another_order_is_found(void **state)
 {
 	struct compare_result r = played(*state, reverse_an_order);
 
-	assert_string_equal(r.broken.text, "");
+	assert_string_equal(r.broken_rule.text, "");
 	assert_false(compare_equal(&r));
-	assert_int_equal(r.first.iteration, 2);
-	assert_int_equal(r.first.stage, 0);
+	assert_int_equal(r.weights.first_differing.iteration, 2);
+	assert_int_equal(r.weights.first_differing.stage, 0);
 }
 
 static void move_data(struct record *r)
@@ -93,7 +93,7 @@ static void other_data_is_found(void **state)
 	struct compare_result r = played(*state, move_data);
 
 	assert_false(compare_equal(&r));
-	assert_int_equal(r.first.iteration, 2);
+	assert_int_equal(r.weights.first_differing.iteration, 2);
 }
 
 static void change_lr(struct record *r)
@@ -106,7 +106,7 @@ static void one_bit_of_the_learning_rate_is_found(void **state)
 	struct compare_result r = played(*state, change_lr);
 
 	assert_false(compare_equal(&r));
-	assert_int_equal(r.first.iteration, 2);
+	assert_int_equal(r.weights.first_differing.iteration, 2);
 }
 
 static void change_loss(struct record *r)
@@ -119,9 +119,9 @@ static void another_loss_is_found(void **state)
 	struct compare_result r = played(*state, change_loss);
 
 	assert_false(compare_equal(&r));
-	assert_int_equal(r.differing, 0);
-	assert_int_equal(r.losses_off, 1);
-	assert_int_equal(r.first_loss_iteration, 2);
+	assert_int_equal(r.weights.differing, 0);
+	assert_int_equal(r.losses.differing, 1);
+	assert_int_equal(r.losses.first_differing, 2);
 }
 
 /* The audit's rules, each broken alone. */
@@ -188,8 +188,8 @@ static void every_broken_rule_is_found(void **state)
 		r = played(*state, cases[i].tamper);
 		assert_false(compare_equal(&r));
 		assert_int_equal(r.replayed, 1);
-		if (!strstr(r.broken.text, cases[i].words) || !strstr(r.broken.text, "iteration 2"))
-			fail_msg("%s", r.broken.text);
+		if (!strstr(r.broken_rule.text, cases[i].words) || !strstr(r.broken_rule.text, "iteration 2"))
+			fail_msg("%s", r.broken_rule.text);
 		if (i + 1 < sizeof(cases) / sizeof(cases[0])) {
 			play_tear_down(state);
 			play_set_up(state);

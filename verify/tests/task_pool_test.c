@@ -18,7 +18,7 @@ enum { PIECES = 200, WAITING = 0, RUNNING, DONE };
 
 /* Piece i needs piece i / 2; the first is there from the start. */
 struct heap {
-	int standing[PIECES], taken[TASK_POOL_MOST], runs[PIECES];
+	int standing[PIECES], taken[TASK_POOL_MAX], runs[PIECES];
 	unsigned done, workers; /* those that asked */
 	int fails_at, blocks;   /* a piece whose run fails; one that is found once stuck has let it go. -1: none */
 	bool slow;              /* the first piece takes until somebody has found nothing */
@@ -27,11 +27,11 @@ struct heap {
 	atomic_int n_nothing;
 };
 
-static enum task_pool_finding find(void *context, unsigned worker)
+static enum task_pool_answer find(void *context, unsigned worker)
 {
 	struct heap *h = context;
 
-	assert_true(worker < TASK_POOL_MOST);
+	assert_true(worker < TASK_POOL_MAX);
 	h->workers = worker + 1 > h->workers ? worker + 1 : h->workers;
 	if (h->done == PIECES)
 		return TASK_POOL_ALL_DONE;
@@ -86,7 +86,7 @@ static int run_heap(struct heap *h, unsigned n, struct error *err)
 static void every_piece_is_run_once(void **state)
 {
 	(void)state;
-	for (unsigned n = 1; n <= TASK_POOL_MOST + 1; n += n < 4 ? 1 : 61) {
+	for (unsigned n = 1; n <= TASK_POOL_MAX + 1; n += n < 4 ? 1 : 61) {
 		struct heap h = { .fails_at = -1, .blocks = -1 };
 		struct error err = { "" };
 
@@ -167,7 +167,7 @@ struct two {
 	atomic_bool begun, failed, ended;
 };
 
-static enum task_pool_finding find_always(void *context, unsigned worker)
+static enum task_pool_answer find_always(void *context, unsigned worker)
 {
 	(void)context;
 	(void)worker;

@@ -1,0 +1,127 @@
+/* Chooses the device that recomputes a run. A process computes with one instruction set only, so
+ * one device recomputes the contributions of all nodes. This module picks the device that matches
+ * most nodes, because only those are compared bit for bit. */
+#include "verify/devices.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct listing {
+	struct devices *devices;
+	struct error *err;
+};
+
+bool devices_match(const struct devices *d, const char *recorded)
+{
+	return !recorded || !*recorded || stage_devices_alike(d->text, recorded);
+}
+
+/* Adds a device to the list. GPUs that differ in their number only are one entry. */
+static int list_device(void *context, const char *text, uint32_t nodes)
+{
+	struct listing *l = context;
+	struct devices *d = l->devices;
+
+	for (uint32_t i = 0; i < d->n; i++)
+		if (stage_devices_alike(d->list[i].text, text)) {
+			d->list[i].nodes += nodes;
+			return 0;
+		}
+	if (d->n == DEVICES_MAX)
+		return error_set(l->err, -E2BIG, "the run had more than %d kinds of device",
+				 DEVICES_MAX);
+	snprintf(d->list[d->n].text, sizeof(d->list[d->n].text), "%s", text);
+	d->list[d->n++].nodes = nodes;
+	return 0;
+}
+
+/* The device of most nodes comes first. Among equals the reverse order of the names puts GPUs and
+ * the wider instruction sets first, which recompute faster. */
+static int compare_entries(const void *a, const void *b)
+{
+	const struct recorded_device *x = a, *y = b;
+
+	if (x->nodes != y->nodes)
+		return x->nodes > y->nodes ? -1 : 1;
+	return -strcmp(x->text, y->text);
+}
+
+/* Names the device of this machine that may be of the recorded kind. A GPU of that kind is looked
+ * for under number 0, whatever number it had in the run. */
+static void name_candidate(const char *recorded, char name[DEVICE_NAME_SIZE])
+{
+	struct device_name n;
+
+	snprintf(name, DEVICE_NAME_SIZE, "%.*s", (int)strcspn(recorded, " "), recorded);
+	if (!name[0] || device_name_parse(&n, name, NULL) != 0)
+		n = (struct device_name){ .cuda = false };
+	n.number = 0;
+	device_name_print(&n, name);
+}
+
+static int use_device(struct devices *d, const char *name, struct error *err)
+{
+	struct stage_device found;
+	int rc = stage_device(&found, name, err);
+
+	if (rc != 0)
+		return rc;
+	memcpy(d->name, found.name, sizeof(d->name));
+	memcpy(d->text, found.text, sizeof(d->text));
+	return 0;
+}
+
+/* Returns true if the error says that this machine does not have a device. A device that it has
+ * but cannot use (-EIO) is an error for the operator. */
+static bool is_missing(int rc)
+{
+	return rc == -ENODEV || rc == -ENOTSUP || rc == -EINVAL || rc == -EBUSY;
+}
+
+/* Tries the recorded kinds in the order of the list. If none matches, the first one that this
+ * machine has under that name is the nearest: for example the same instruction set with another
+ * version of the library. */
+static int find_best_match(struct devices *d, struct error *err)
+{
+	char name[DEVICE_NAME_SIZE], nearest[DEVICE_NAME_SIZE] = "cpu";
+	bool have_nearest = false;
+
+	for (uint32_t i = 0; i < d->n; i++) {
+		int rc;
+
+		name_candidate(d->list[i].text, name);
+		rc = use_device(d, name, err);
+		if (rc != 0 && !is_missing(rc))
+			return rc;
+		if (rc != 0)
+			continue;
+		if (devices_match(d, d->list[i].text))
+			return 0;
+		if (!have_nearest)
+			memcpy(nearest, name, sizeof(nearest));
+		have_nearest = true;
+	}
+	return use_device(d, nearest, err);
+}
+
+int devices_choose(struct devices *out, struct store *s, const char *device, struct error *err)
+{
+	struct devices d = { .n = 0 };
+	struct listing l = { &d, err };
+	int rc = store_each_device(s, list_device, &l, err);
+
+	if (rc != 0)
+		return rc;
+	if (d.n == 0)
+		d.n = 1;
+	qsort(d.list, d.n, sizeof(d.list[0]), compare_entries);
+	rc = device ? use_device(&d, device, err) : find_best_match(&d, err);
+	if (rc != 0)
+		return rc;
+	for (uint32_t i = 0; i < d.n; i++)
+		d.list[i].matches = devices_match(&d, d.list[i].text);
+	*out = d;
+	return 0;
+}
