@@ -1,20 +1,25 @@
+/* Checks the record of a committed iteration before the replay uses it. A replay of a wrong record
+ * may still give the recorded weights: for example, if a gradient is missing in the record and in
+ * the sum. Only the audit finds this. */
 #include "verify/audit.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 struct audit {
 	const struct store_run *run;
 	const struct store_commit *c;
 	uint32_t n_stages;
-	uint8_t *data;    /* (n_shards, per_shard) routes that read it */
-	uint8_t *visited; /* (n_routes, n_stages) */
-	uint8_t *counted; /* (n_routes, n_stages) times B was counted */
-	uint8_t *heads;   /* (n_routes) times L was counted */
+	/* Booleans as bytes. */
+	uint8_t *data_read;      /* (n_shards, per_shard) */
+	uint8_t *visited;        /* (n_routes, n_stages) */
+	uint8_t *counted;        /* (n_routes, n_stages) backward passes ('B') */
+	uint8_t *losses_counted; /* (n_routes) losses ('L') */
 };
 
-/* Routes are in order of microbatch. */
+/* Finds a microbatch's route by bisection, as routes are in order of microbatch. NULL: none. */
 static const struct store_route *find_route(const struct store_commit *c, uint32_t microbatch,
 					    size_t *index)
 {
@@ -34,24 +39,33 @@ static const struct store_route *find_route(const struct store_commit *c, uint32
 	return &c->routes[low];
 }
 
-/* Each microbatch reads a piece of data nobody else reads, and visits every stage of its path
- * once, the first first. */
+static int check_data(struct audit *a, const struct store_route *r, struct error *err)
+{
+	const struct store_run *run = a->run;
+	uint8_t *data_read;
+
+	if (r->shard >= run->n_shards || r->wave >= run->per_shard)
+		return error_set(err, -EPROTO,
+				 "microbatch %u reads wave %u of shard %u: the run has %u shards "
+				 "of %u waves",
+				 r->microbatch, r->wave, r->shard, run->n_shards, run->per_shard);
+	data_read = &a->data_read[r->shard * run->per_shard + r->wave];
+	if (*data_read)
+		return error_set(err, -EPROTO,
+				 "microbatch %u reads wave %u of shard %u, which another "
+				 "microbatch has read",
+				 r->microbatch, r->wave, r->shard);
+	*data_read = 1;
+	return 0;
+}
+
 static int check_route(struct audit *a, size_t index, struct error *err)
 {
 	const struct store_route *r = &a->c->routes[index];
-	uint8_t *data;
+	int rc = check_data(a, r, err);
 
-	if (r->shard >= a->run->n_shards || r->wave >= a->run->per_shard)
-		return error_set(err, -EPROTO,
-				 "microbatch %u reads wave %u of shard %u: the run has %u shards of %u",
-				 r->microbatch, r->wave, r->shard, a->run->n_shards,
-				 a->run->per_shard);
-	data = &a->data[r->shard * a->run->per_shard + r->wave];
-	if (*data)
-		return error_set(err, -EPROTO,
-				 "microbatch %u reads wave %u of shard %u, which another one has read",
-				 r->microbatch, r->wave, r->shard);
-	*data = 1;
+	if (rc != 0)
+		return rc;
 	if (r->n_hops == 0 || r->stages[0] != 0)
 		return error_set(err, -EPROTO, "microbatch %u does not start in stage 0",
 				 r->microbatch);
@@ -70,38 +84,42 @@ static int check_route(struct audit *a, size_t index, struct error *err)
 	return 0;
 }
 
-static int check_data(const struct audit *a, struct error *err)
+static int check_all_data(const struct audit *a, struct error *err)
 {
 	for (uint32_t s = 0; s < a->run->n_shards; s++)
 		for (uint32_t w = 0; w < a->run->per_shard; w++)
-			if (!a->data[s * a->run->per_shard + w])
+			if (!a->data_read[s * a->run->per_shard + w])
 				return error_set(err, -EPROTO,
-						 "wave %u of shard %u was read by no microbatch", w, s);
+						 "no microbatch has read wave %u of shard %u", w,
+						 s);
 	return 0;
 }
 
+/* Marks a node's contribution as counted, if it may count it. */
 static int count_once(struct audit *a, const struct store_order *o,
-		      const struct store_counted *what, struct error *err)
+		      const struct store_counted *item, struct error *err)
 {
+	bool loss = item->kind == 'L';
+	uint8_t *counted;
 	size_t index;
-	uint8_t *times;
 
-	if (!find_route(a->c, what->microbatch, &index))
+	if (!find_route(a->c, item->microbatch, &index))
 		return error_set(err, -EPROTO, "node %u counted microbatch %u, which has no route",
-				 o->node, what->microbatch);
-	if (what->kind == 'L' && o->stage != 0)
+				 o->node, item->microbatch);
+	if (loss && o->stage != 0)
 		return error_set(err, -EPROTO,
 				 "node %u counted the loss of microbatch %u, but holds stage %u",
-				 o->node, what->microbatch, o->stage);
+				 o->node, item->microbatch, o->stage);
 	if (!a->visited[index * a->n_stages + o->stage])
 		return error_set(err, -EPROTO,
-				 "node %u counted microbatch %u in stage %u, which it did not visit",
-				 o->node, what->microbatch, o->stage);
-	times = what->kind == 'L' ? &a->heads[index] : &a->counted[index * a->n_stages + o->stage];
-	if (*times)
+				 "node %u counted microbatch %u in stage %u, which the microbatch "
+				 "did not visit",
+				 o->node, item->microbatch, o->stage);
+	counted = loss ? &a->losses_counted[index] : &a->counted[index * a->n_stages + o->stage];
+	if (*counted)
 		return error_set(err, -EPROTO, "microbatch %u was counted twice in stage %u%s",
-				 what->microbatch, o->stage, what->kind == 'L' ? " (loss)" : "");
-	*times = 1;
+				 item->microbatch, o->stage, loss ? " (loss)" : "");
+	*counted = 1;
 	return 0;
 }
 
@@ -133,19 +151,21 @@ static int check_order(struct audit *a, const struct store_order *o, struct erro
 		i++;
 	if (!r || i == r->n_nodes)
 		return error_set(err, -EPROTO,
-				 "node %u counted %u gradients in stage %u and took no part in its sum",
+				 "node %u counted %u gradients in stage %u, but took no part in "
+				 "the sum",
 				 o->node, o->n_counted, o->stage);
 	return 0;
 }
 
-/* Every visit is counted: with check_order, exactly once. */
+/* Checks that every visit was counted. count_once has checked that none was counted twice. */
 static int check_counted(const struct audit *a, struct error *err)
 {
 	for (size_t i = 0; i < a->c->n_routes; i++) {
 		const struct store_route *r = &a->c->routes[i];
 
-		if (!a->heads[i])
-			return error_set(err, -EPROTO, "the loss of microbatch %u was counted nowhere",
+		if (!a->losses_counted[i])
+			return error_set(err, -EPROTO,
+					 "the loss of microbatch %u was counted nowhere",
 					 r->microbatch);
 		for (uint32_t h = 0; h < r->n_hops; h++)
 			if (!a->counted[i * a->n_stages + r->stages[h]])
@@ -160,11 +180,12 @@ static int check_reduction(const struct audit *a, const struct store_reduction *
 			   struct error *err)
 {
 	if (r->stage >= a->n_stages || r->n_nodes == 0)
-		return error_set(err, -EPROTO, "the sum of stage %u (of %u) is over %u nodes", r->stage,
-				 a->n_stages, r->n_nodes);
+		return error_set(err, -EPROTO, "the sum of stage %u (of %u) is over %u nodes",
+				 r->stage, a->n_stages, r->n_nodes);
 	for (uint32_t i = 1; i < r->n_nodes; i++)
 		if (r->nodes[i] <= r->nodes[i - 1])
-			return error_set(err, -EPROTO, "the nodes of stage %u's sum do not ascend",
+			return error_set(err, -EPROTO,
+					 "the nodes of stage %u's sum are not in ascending order",
 					 r->stage);
 	return 0;
 }
@@ -176,7 +197,7 @@ static int check_all(struct audit *a, struct error *err)
 	for (size_t i = 0; rc == 0 && i < a->c->n_routes; i++)
 		rc = check_route(a, i, err);
 	if (rc == 0)
-		rc = check_data(a, err);
+		rc = check_all_data(a, err);
 	for (size_t i = 0; rc == 0 && i < a->c->n_reductions; i++)
 		rc = check_reduction(a, &a->c->reductions[i], err);
 	for (size_t i = 0; rc == 0 && i < a->c->n_orders; i++)
@@ -191,17 +212,17 @@ int audit_commit(const struct store_run *run, const struct store_commit *c, uint
 	size_t visits = c->n_routes * n_stages + 1;
 	int rc;
 
-	a.data = calloc((size_t)run->n_shards * run->per_shard + 1, 1);
+	a.data_read = calloc((size_t)run->n_shards * run->per_shard + 1, 1);
 	a.visited = calloc(visits, 1);
 	a.counted = calloc(visits, 1);
-	a.heads = calloc(c->n_routes + 1, 1);
-	if (a.data && a.visited && a.counted && a.heads)
+	a.losses_counted = calloc(c->n_routes + 1, 1);
+	if (a.data_read && a.visited && a.counted && a.losses_counted)
 		rc = check_all(&a, err);
 	else
 		rc = error_set(err, -ENOMEM, "out of memory");
-	free(a.heads);
+	free(a.losses_counted);
 	free(a.counted);
 	free(a.visited);
-	free(a.data);
+	free(a.data_read);
 	return rc == 0 ? 0 : error_prefix(err, rc, "iteration %" PRIu64, c->iteration);
 }

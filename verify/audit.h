@@ -1,12 +1,13 @@
-/* audit.h - whether one committed iteration keeps the rules, before any number is computed.
+/* audit.h - checks that the record of a committed iteration keeps the rules.
  *
- *   - every shard's every wave is there once; no microbatch twice;
- *   - every route starts in stage 0, visits no stage twice, and has nodes for its stages;
- *   - every microbatch's gradient is counted exactly once in every stage of its route, and the
- *     head's exactly once, on nodes of those stages (exactly once);
- *   - whoever counted anything takes part in the sum of its stage (nothing is lost), and the
- *     nodes of a sum ascend (its order is known);
- *   - every stage that was visited has a sum.
+ * The audit computes no numbers. The rules are:
+ *
+ *   - The microbatches read every wave of every data shard exactly once.
+ *   - Every path starts in stage 0 and visits no stage twice.
+ *   - Exactly one node counts a microbatch's gradient in every stage of its path, and exactly one
+ *     node counts its loss. The node holds the stage.
+ *   - A node that counted a contribution takes part in the sum of its stage.
+ *   - The nodes of a sum are in ascending order, so that the order of the additions is known.
  */
 #ifndef VERIFY_AUDIT_H
 #define VERIFY_AUDIT_H
@@ -16,7 +17,7 @@
 #include "base/error.h"
 #include "store/store.h"
 
-/* 0, or -EPROTO with the first broken rule in words; -ENOMEM. */
+/* Returns 0, -EPROTO with a description of the first broken rule, or -ENOMEM. */
 int audit_commit(const struct store_run *run, const struct store_commit *c, uint32_t n_stages,
 		 struct error *err);
 

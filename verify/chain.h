@@ -19,7 +19,7 @@
 #include "verify/executor.h"
 #include "verify/task_pool.h"
 
-/* What all chains of a run share. */
+/* The parts that all chains of a run share. */
 struct chain_setup {
 	struct executor *executor;
 	size_t activation; /* floats in an activation: B * T * C */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "verify/audit.h"
 #include "verify/replay.h"
@@ -71,14 +72,10 @@ static int compare_hashes(struct comparison *x, uint64_t iteration, struct error
 {
 	uint32_t n_stages = replay_config(x->replay)->n_stages;
 	struct hashes h = { .replay = x->replay, .result = x->result,
-			    .announced = calloc(n_stages, sizeof(*h.announced)),
-			    .first = calloc(n_stages, sizeof(*h.first)) };
-	int rc = -ENOMEM;
+			    .announced = alloc_array(n_stages, sizeof(*h.announced)),
+			    .first = alloc_array(n_stages, sizeof(*h.first)) };
+	int rc = store_each_hash(x->store, iteration, see_hash, &h, err);
 
-	if (h.announced && h.first)
-		rc = store_each_hash(x->store, iteration, see_hash, &h, err);
-	else
-		error_set(err, rc, "out of memory");
 	for (uint32_t i = 0; rc == 0 && i < n_stages; i++)
 		x->result->weights.unannounced += !h.announced[i];
 	free(h.announced);
@@ -180,8 +177,7 @@ static int see_restore(void *context, const struct store_restore *r)
 
 	if (r->stage >= replay_config(x->replay)->n_stages)
 		return 0;
-	if (!array_grow(&x->restores, &x->room_restores, x->n_restores + 1, sizeof(*x->restores)))
-		return -ENOMEM;
+	array_reserve(&x->restores, &x->room_restores, x->n_restores + 1, sizeof(*x->restores));
 	x->restores[x->n_restores++] = *r;
 	return 0;
 }

@@ -15,8 +15,8 @@
  * (devices.h). From there on, tolerances apply. Losses may differ by COMPARE_TOLERANCE, or by
  * COMPARE_TOLERANCE_BF16 if a device computes in bf16. The norms of gradients may differ by
  * COMPARE_NORM_FACTOR times as much. The weights of a stage's replicas must still be equal to one
- * another bit for bit. Measured over 40 iterations of the demo: losses differ by 2.6e-7 and norms by
- * 3.5e-5 between instruction sets, and by 3.2e-4 and 3.3e-2 between fp32 and bf16 on a CPU. */
+ * another bit for bit. Measured over 40 iterations of the demo: losses differ by 2.6e-7 and norms
+ * by 3.5e-5 between instruction sets, and by 3.2e-4 and 3.3e-2 between fp32 and bf16 on a CPU. */
 #define COMPARE_LOSS_LIMIT 1e-5
 #define COMPARE_TOLERANCE 1e-3
 #define COMPARE_TOLERANCE_BF16 1e-2

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 struct executor {
 	uint32_t n_stages;
 	struct stage **stages;    /* (n_stages) one slot each */
@@ -22,30 +24,26 @@ int executor_new(struct executor **out, const struct executor_setup *setup, stru
 				   .sequence = setup->sequence, .threads = setup->threads,
 				   .seed = setup->seed, .device = setup->device };
 	uint32_t n = setup->config.n_stages;
-	struct executor *e = calloc(1, sizeof(*e));
+	struct executor *e = alloc_new(sizeof(*e));
 	int rc = 0;
 
-	if (e) {
-		e->n_stages = n;
-		e->stages = calloc(n, sizeof(struct stage *));
-		e->unused_output = calloc(n, sizeof(float *));
-		e->buffered_sum = calloc(n, sizeof(*e->buffered_sum));
-	}
-	if (!e || !e->stages || !e->unused_output || !e->buffered_sum)
-		rc = error_set(err, -ENOMEM, "out of memory");
+	e->n_stages = n;
+	e->stages = alloc_array(n, sizeof(struct stage *));
+	e->unused_output = alloc_array(n, sizeof(float *));
+	e->buffered_sum = alloc_array(n, sizeof(*e->buffered_sum));
 	for (uint32_t s = 0; rc == 0 && s < n; s++) {
 		rc = stage_new(&e->stages[s], &setup->config, s, &o, err);
 		if (rc == 0)
-			e->unused_output[s] = malloc(stage_activation(e->stages[s]) * sizeof(float));
+			e->unused_output[s] = malloc(stage_activation(e->stages[s]) *
+						     sizeof(float));
 		if (rc == 0 && !e->unused_output[s])
 			rc = error_set(err, -ENOMEM, "no memory for the output of stage %u", s);
 	}
-	if (rc == 0)
-		rc = executor_begin(e, 0);
 	if (rc != 0) {
 		executor_free(e);
 		return rc;
 	}
+	executor_begin(e, 0);
 	*out = e;
 	return 0;
 }
@@ -64,10 +62,8 @@ void executor_free(struct executor *e)
 	if (!e)
 		return;
 	for (uint32_t s = 0; s < e->n_stages; s++) {
-		if (e->stages)
-			stage_free(e->stages[s]);
-		if (e->unused_output)
-			free(e->unused_output[s]);
+		stage_free(e->stages[s]);
+		free(e->unused_output[s]);
 	}
 	drop_sums(e);
 	free(e->stages);
@@ -81,16 +77,13 @@ struct stage *const *executor_stages(const struct executor *e)
 	return e->stages;
 }
 
-int executor_begin(struct executor *e, uint32_t n)
+void executor_begin(struct executor *e, uint32_t n)
 {
 	drop_sums(e);
 	for (uint32_t s = 0; s < e->n_stages; s++)
 		e->buffered_sum[s] = EXECUTOR_NO_SUM;
-	e->saved = calloc(n + 1, sizeof(float *));
-	if (!e->saved)
-		return -ENOMEM;
+	e->saved = alloc_array(n, sizeof(float *));
 	e->n_sums = n;
-	return 0;
 }
 
 /* Puts a sum into the stage's gradient buffer, where the stage adds to it. */

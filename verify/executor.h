@@ -35,7 +35,7 @@ void executor_free(struct executor *e); /* NULL is allowed */
 struct stage *const *executor_stages(const struct executor *e);
 
 /* Drops all sums. The caller numbers the next ones from 0 to n - 1. */
-int executor_begin(struct executor *e, uint32_t n);
+void executor_begin(struct executor *e, uint32_t n);
 /* Computes a stage's output. The arguments are those of stage_forward in stage.h. */
 int executor_forward(struct executor *e, uint32_t stage, const int32_t *tokens, const float *in,
 		     float *out);

@@ -18,16 +18,17 @@ enum { EXIT_SAME, EXIT_DIFFERENT, EXIT_USAGE };
 static const char help[] =
 	"usage: skippipe verify RUN-DIR [options]\n"
 	"\n"
-	"Recomputes a recorded run in one process, from its committed routes, data positions and\n"
-	"orders of additions. First checks that every microbatch was counted exactly once in every\n"
-	"stage that it visited. Then compares the weights of every stage after every iteration (bit\n"
-	"for bit) and the losses (to 1e-5 of their size).\n"
+	"Recomputes a recorded run in one process, from its committed routes, data positions\n"
+	"and orders of additions. First checks that every microbatch was counted exactly once\n"
+	"in every stage that it visited. Then compares the weights of every stage after every\n"
+	"iteration (bit for bit) and the losses (to 1e-5 of their size).\n"
 	"\n"
 	"One device of this machine recomputes everything: the device of most nodes that this\n"
-	"machine has, or else its CPU. From the first iteration in which another kind of device\n"
-	"computed, weights drift apart. From there on losses are compared to 0.1% of their size (1%\n"
-	"with bf16), norms of gradients to ten times that, and the weights of replicas with one\n"
-	"another. The summary names the devices and says what was compared how.\n"
+	"machine has, or else its CPU. From the first iteration in which another kind of\n"
+	"device computed, weights drift apart. From there on losses are compared to 0.1% of\n"
+	"their size (1% with bf16), norms of gradients to ten times that, and the weights of\n"
+	"replicas with one another. The summary names the devices and says how each part was\n"
+	"compared.\n"
 	"\n"
 	"A run that is still going on can be verified up to its last commit.\n"
 	"\n"
@@ -71,7 +72,8 @@ static int take_value(struct options *o, const char *name, const char *value, st
 	if (strcmp(name, "--format") != 0)
 		return error_set(err, -EINVAL, "%s: unknown option (see --help)", name);
 	if (strcmp(value, "json") != 0 && strcmp(value, "text") != 0)
-		return error_set(err, -EINVAL, "--format: expected text or json, got \"%s\"", value);
+		return error_set(err, -EINVAL, "--format: expected text or json, got \"%s\"",
+				 value);
 	o->json = *value == 'j';
 	return 0;
 }
@@ -88,7 +90,8 @@ static int parse_options(struct options *o, int argc, char **argv, struct error 
 		}
 		if (argv[i][0] != '-') {
 			if (o->run)
-				return error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[i]);
+				return error_set(err, -EINVAL, "%s: unexpected (see --help)",
+						 argv[i]);
 			o->run = argv[i];
 			continue;
 		}
@@ -138,7 +141,8 @@ static void print_strictness(const struct compare_result *r)
 	if (r->tolerance_from)
 		printf("compared within tolerances from iteration %" PRIu64
 		       ", as another kind of device computed:\n"
-		       "  losses to %g%%, norms of gradients to %g%%, replicas' weights with one another\n",
+		       "  losses to %g%%, norms of gradients to %g%%, replicas' weights with one "
+		       "another\n",
 		       r->tolerance_from, 100 * r->tolerance,
 		       100 * COMPARE_NORM_FACTOR * r->tolerance);
 }
@@ -160,8 +164,8 @@ static void print_first_differences(const struct compare_result *r)
 	const struct store_hash *h = &r->weights.first_differing;
 
 	if (h->iteration)
-		printf("first difference: iteration %" PRIu64 ", stage %u: node %u announced %016" PRIx64
-		       ", expected %016" PRIx64 "\n",
+		printf("first difference: iteration %" PRIu64 ", stage %u: node %u announced "
+		       "%016" PRIx64 ", expected %016" PRIx64 "\n",
 		       h->iteration, h->stage, h->node, h->hash, r->weights.first_expected);
 	if (r->losses.first_differing)
 		printf("first differing loss: iteration %" PRIu64
@@ -182,7 +186,8 @@ static void print_text(const struct compare_result *r, double elapsed_s)
 	print_strictness(r);
 	print_weights(&r->weights);
 	printf("nodes: %u counted gradients\n", r->nodes);
-	printf("losses: %" PRIu64 " compared, %" PRIu64 " equal to the bit, largest difference %.3g\n",
+	printf("losses: %" PRIu64 " compared, %" PRIu64 " equal to the bit, largest difference "
+	       "%.3g\n",
 	       r->losses.compared, r->losses.equal_bits, r->losses.largest);
 	if (r->tolerance_from)
 		printf("norms of gradients: largest difference %.3g\n", r->norms.largest);
@@ -209,8 +214,9 @@ static json_t *json_devices(const struct devices *d)
 
 	for (uint32_t i = 0; i < d->n; i++)
 		json_array_append_new(list, json_pack("{ss sI ss sb}", "device", d->list[i].text,
-						      "agents", (json_int_t)d->list[i].nodes, "here",
-						      d->text, "bit_for_bit", d->list[i].matches));
+						      "agents", (json_int_t)d->list[i].nodes,
+						      "here", d->text, "bit_for_bit",
+						      d->list[i].matches));
 	return list;
 }
 
@@ -256,13 +262,12 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 		"loss_difference", json_finite(r->losses.largest),
 		"first_difference", json_first_hash(w),
 		"first_differing_loss", json_first_loss(&r->losses),
-		"broken_rule", r->broken_rule.text[0] ? json_string(r->broken_rule.text) : json_null(),
+		"broken_rule",
+		r->broken_rule.text[0] ? json_string(r->broken_rule.text) : json_null(),
 		"computed", json_devices(&r->devices),
 		"unlike_from", (json_int_t)r->tolerance_from,
 		"norm_difference", r->tolerance_from ? json_finite(r->norms.largest) : json_null(),
 		"elapsed_s", elapsed_s);
-	if (!o)
-		return -ENOMEM;
 	rc = json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	putchar('\n');
 	json_decref(o);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "model/average.h"
 #include "model/hash.h"
 #include "model/stage.h"
@@ -134,11 +135,9 @@ int replay_new(struct replay **out, const struct store *s, const char *device, u
 	       struct error *err)
 {
 	const struct store_run *run = store_run_of(s);
-	struct replay *r = calloc(1, sizeof(*r));
+	struct replay *r = alloc_new(sizeof(*r));
 	int rc;
 
-	if (!r)
-		return no_memory(err);
 	r->run = run;
 	rc = model_config_parse(&r->config, NULL, run->model, strlen(run->model),
 				"the run's model", err);
@@ -178,8 +177,8 @@ int replay_average(struct replay *r, const struct store_restore *how, struct err
 	for (uint32_t i = 0; i < how->n_from; i++)
 		if (how->from[i] == how->stage ||
 		    !average_fits(&r->config, how->stage, how->from[i]))
-			return error_set(err, -EPROTO,
-					 "iteration %" PRIu64 ": stage %u cannot be made from stage %u",
+			return error_set(err, -EPROTO, "iteration %" PRIu64
+					 ": stage %u cannot be made from stage %u",
 					 how->iteration, how->stage, how->from[i]);
 	for (uint32_t i = 0; i < how->n_from; i++)
 		add_average(r->stages[how->stage], r->stages[how->from[i]], how->weight[i],
@@ -409,10 +408,9 @@ static int compute_iteration(struct replay *r, struct iteration *it, double *squ
 	static const struct task_pool_work work = { find_piece, run_piece, finish_piece,
 						    unblock_chain };
 	const struct store_commit *c = it->c;
-	int rc = executor_begin(r->setup.executor, (uint32_t)c->n_orders);
+	int rc = 0;
 
-	if (rc != 0)
-		return no_memory(err);
+	executor_begin(r->setup.executor, (uint32_t)c->n_orders);
 	for (size_t i = 0; i < c->n_orders; i++)
 		it->sums[i] = (struct sum){ .order = &c->orders[i], .number = (uint32_t)i };
 	for (size_t i = 0; rc == 0 && i < c->n_routes; i++)
@@ -431,17 +429,14 @@ int replay_commit(struct replay *r, const struct store_commit *c, struct replaye
 	double squares = 0;
 	int rc;
 
-	it.chains = calloc(c->n_routes + 1, sizeof(*it.chains));
-	it.sums = calloc(c->n_orders + 1, sizeof(*it.sums));
-	it.stage_busy = calloc(r->config.n_stages, sizeof(*it.stage_busy));
-	if (it.chains && it.sums && it.stage_busy)
-		rc = compute_iteration(r, &it, &squares, err);
-	else
-		rc = no_memory(err);
+	it.chains = alloc_array(c->n_routes, sizeof(*it.chains));
+	it.sums = alloc_array(c->n_orders, sizeof(*it.sums));
+	it.stage_busy = alloc_array(r->config.n_stages, sizeof(*it.stage_busy));
+	rc = compute_iteration(r, &it, &squares, err);
 	if (rc == 0)
 		*out = (struct replayed){ .loss = mean_loss(&it),
 					  .norm = sqrt(squares) / (double)c->n_routes };
-	for (size_t i = 0; it.chains && i < c->n_routes; i++)
+	for (size_t i = 0; i < c->n_routes; i++)
 		chain_fini(&it.chains[i]);
 	free(it.stage_busy);
 	free(it.sums);

@@ -5,7 +5,7 @@
  * kind of device that computed them (devices.h), but not on the node. The additions do depend on
  * the nodes, because floating-point addition is not associative:
  *
- *     a node's sum:   its contributions, added from zero in the order in which the node counted them
+ *     a node's sum:   its contributions, added from zero in the order in which it counted them
  *     a stage's sum:  the nodes' sums, added element by element in ascending order of nodes
  *
  * Therefore every node has a sum of its own here. The replay counts contributions in an order that

@@ -15,7 +15,8 @@ enum task_pool_answer { TASK_POOL_FOUND, TASK_POOL_NOTHING_NOW, TASK_POOL_ALL_DO
 struct task_pool_work {
 	/* Called with the lock held. Chooses the worker's next piece and remembers it. */
 	enum task_pool_answer (*find)(void *context, unsigned worker);
-	/* Called without the lock. Runs the worker's piece. A negative errno ends the pool's work. */
+	/* Called without the lock. Runs the worker's piece. An error (negative errno) ends the
+	 * pool's work. */
 	int (*run)(void *context, unsigned worker, struct error *err);
 	/* Called with the lock held after the worker's piece was run. */
 	void (*finish)(void *context, unsigned worker);

@@ -1,4 +1,5 @@
-/* Stages that were put back, from a checkpoint or of their neighbours, replay to the same bits; of others it is found. */
+/* Restored stages, from a checkpoint or from their neighbours, replay to the same bits. A stage
+ * that was restored from other weights than recorded is found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,8 +31,8 @@ static void arrays_of(struct stage *s, float *to[3])
 	to[2] = stage_moment2(s);
 }
 
-/* What every node holds, kept aside; or put back. */
-static void copy_states(struct cluster *c, struct state *s, bool back)
+/* Saves the weights and moments of every node, or restores them. */
+static void copy_states(struct cluster *c, struct state *s, bool restore)
 {
 	for (uint32_t n = 0; n < NODES; n++) {
 		size_t bytes = stage_parameters(c->nodes[n]) * sizeof(float);
@@ -39,19 +40,20 @@ static void copy_states(struct cluster *c, struct state *s, bool back)
 
 		arrays_of(c->nodes[n], now);
 		for (int k = 0; k < 3; k++) {
-			if (!back)
+			if (!restore)
 				s->arrays[n][k] = malloc(bytes);
-			memcpy(back ? now[k] : s->arrays[n][k], back ? s->arrays[n][k] : now[k],
-			       bytes);
-			if (back)
+			memcpy(restore ? now[k] : s->arrays[n][k],
+			       restore ? s->arrays[n][k] : now[k], bytes);
+			if (restore)
 				free(s->arrays[n][k]);
 		}
 		stage_changed(c->nodes[n]);
 	}
 }
 
-/* Two iterations, a third that is lost with everything after the second, and a third again. */
-static struct compare_result gone_back(struct cluster *c, bool wrong)
+/* Plays two iterations and a third one. Then every stage is restored to the state after the second,
+ * which loses the third, and the third is played again. */
+static struct compare_result restored(struct cluster *c, bool wrong)
 {
 	struct store_restore rows[STAGES] = { { .iteration = 0 } };
 	struct state states;
@@ -78,7 +80,7 @@ static struct compare_result gone_back(struct cluster *c, bool wrong)
 
 static void going_back_to_a_checkpoint_replays_bit_for_bit(void **state)
 {
-	struct compare_result r = gone_back(*state, false);
+	struct compare_result r = restored(*state, false);
 
 	assert_true(compare_equal(&r));
 	assert_int_equal(r.replayed, 3);
@@ -88,15 +90,15 @@ static void going_back_to_a_checkpoint_replays_bit_for_bit(void **state)
 
 static void another_checkpoint_is_found(void **state)
 {
-	struct compare_result r = gone_back(*state, true);
+	struct compare_result r = restored(*state, true);
 
 	assert_false(compare_equal(&r));
 	assert_int_equal(r.weights.first_differing.iteration, 2);
 	assert_int_equal(r.weights.first_differing.stage, 1);
 }
 
-/* Stage 2 is lost after the second iteration and made of three quarters of stage 1, by a plain
- * restatement. */
+/* Stage 2 is lost after the second iteration and replaced by three quarters of stage 1, which this
+ * test computes itself. */
 static struct compare_result averaged(struct cluster *c, float recorded)
 {
 	struct store_restore row = { .iteration = 2,

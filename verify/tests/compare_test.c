@@ -1,5 +1,5 @@
-/* What a played cluster records must replay to the same bits. Then the record is tampered with, and every tampering
- * must be found. */
+/* The record of a played cluster must replay to the same bits. If a test changes the record, verify
+ * must find the change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static struct compare_result played(struct cluster *c, void (*tamper)(struct rec
 	return play_all(c, false, tamper);
 }
 
-static void what_happened_replays_bit_for_bit(void **state)
+static void a_recorded_run_replays_bit_for_bit(void **state)
 {
 	struct compare_result r = played(*state, NULL);
 
@@ -31,7 +31,7 @@ static void what_happened_replays_bit_for_bit(void **state)
 	assert_int_equal(r.losses.equal_bits, ITERATIONS);
 }
 
-static void what_ran_again_replays_bit_for_bit(void **state)
+static void reruns_replay_bit_for_bit(void **state)
 {
 	struct compare_result r = play_all(*state, true, NULL);
 
@@ -41,7 +41,7 @@ static void what_ran_again_replays_bit_for_bit(void **state)
 	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
 }
 
-/* Both ways: what was rounded and should not have been, and the reverse. */
+/* A run without rounding that is recorded as rounded, and the reverse. */
 static void another_rounding_than_recorded_is_found(void **state)
 {
 	struct cluster *c = *state;
@@ -54,20 +54,21 @@ static void another_rounding_than_recorded_is_found(void **state)
 	assert_int_equal(r.weights.first_differing.iteration, 1);
 }
 
-/* The same sums in another order: floats notice. On a data node every L comes before its own B;
- * all L from the last to the first, then all B likewise, is an order that could have been. */
+/* Changes the order of a data node's additions, which changes the bits of its sum. Every L must
+ * come before its own B. All L in reverse order and then all B in reverse order is a possible
+ * order. */
 static void reverse_an_order(struct record *r)
 {
 	struct store_order *o = r->orders[3].n_counted > r->orders[0].n_counted ? &r->orders[3]
 										 : &r->orders[0];
-	struct store_counted was[2 * MICROBATCHES];
+	struct store_counted recorded[2 * MICROBATCHES];
 	uint32_t n = o->n_counted, at = 0;
 
-	memcpy(was, o->counted, n * sizeof(*was));
+	memcpy(recorded, o->counted, n * sizeof(*recorded));
 	for (int pass = 0; pass < 2; pass++)
 		for (uint32_t k = n; k-- > 0;)
-			if (was[k].kind == (pass ? 'B' : 'L'))
-				r->counted[o->node][at++] = was[k];
+			if (recorded[k].kind == (pass ? 'B' : 'L'))
+				r->counted[o->node][at++] = recorded[k];
 }
 
 static void another_order_is_found(void **state)
@@ -124,7 +125,7 @@ static void another_loss_is_found(void **state)
 	assert_int_equal(r.losses.first_differing, 2);
 }
 
-/* The audit's rules, each broken alone. */
+/* Each of the following breaks one rule of the audit. */
 static void forget_one(struct record *r)
 {
 	struct store_order *o = &r->orders[0];
@@ -139,7 +140,7 @@ static void count_twice(struct record *r)
 	r->counted[o->node][o->n_counted] = o->counted[0];
 	o->n_counted++;
 }
-static void leave_out_of_the_sum(struct record *r)
+static void exclude_from_the_sum(struct record *r)
 {
 	uint16_t node = r->orders[0].n_counted ? 0 : 3;
 
@@ -175,9 +176,9 @@ static void every_broken_rule_is_found(void **state)
 	} cases[] = {
 		{ forget_one, "counted nowhere" },
 		{ count_twice, "counted twice" },
-		{ leave_out_of_the_sum, "took no part in its sum" },
-		{ sum_out_of_order, "do not ascend" },
-		{ read_data_twice, "which another one has read" },
+		{ exclude_from_the_sum, "took no part in the sum" },
+		{ sum_out_of_order, "not in ascending order" },
+		{ read_data_twice, "which another microbatch has read" },
 		{ start_elsewhere, "does not start in stage 0" },
 		{ invent_a_microbatch, "which has no route" },
 	};
@@ -188,7 +189,8 @@ static void every_broken_rule_is_found(void **state)
 		r = played(*state, cases[i].tamper);
 		assert_false(compare_equal(&r));
 		assert_int_equal(r.replayed, 1);
-		if (!strstr(r.broken_rule.text, cases[i].words) || !strstr(r.broken_rule.text, "iteration 2"))
+		if (!strstr(r.broken_rule.text, cases[i].words) ||
+		    !strstr(r.broken_rule.text, "iteration 2"))
 			fail_msg("%s", r.broken_rule.text);
 		if (i + 1 < sizeof(cases) / sizeof(cases[0])) {
 			play_tear_down(state);
@@ -214,7 +216,8 @@ static void another_corpus_is_refused(void **state)
 	assert_non_null(strstr(err.text, c->text));
 }
 
-/* Of a record from before hashes were named nothing can be compared: that is said, and not that it differs. */
+/* A record without the name of its hash comes from an earlier version, and its hashes cannot be
+ * compared. The error says this, rather than that the run differs. */
 static void hashes_of_an_earlier_build_are_no_difference(void **state)
 {
 	struct cluster *c = *state;
@@ -237,10 +240,10 @@ static void hashes_of_an_earlier_build_are_no_difference(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_happened_replays_bit_for_bit),
-		TEST(what_ran_again_replays_bit_for_bit),
-		TEST_BF16(what_happened_replays_bit_for_bit),
-		TEST_BF16(what_ran_again_replays_bit_for_bit),
+		TEST(a_recorded_run_replays_bit_for_bit),
+		TEST(reruns_replay_bit_for_bit),
+		TEST_BF16(a_recorded_run_replays_bit_for_bit),
+		TEST_BF16(reruns_replay_bit_for_bit),
 		TEST(another_rounding_than_recorded_is_found),
 		TEST_BF16(another_rounding_than_recorded_is_found),
 		TEST(another_order_is_found),

@@ -1,3 +1,5 @@
+/* Plays a run in one process, with the real stages and the real store, but with node choices and
+ * task orders at random, so that the replay meets orders that a real cluster seldom produces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,36 +51,38 @@ static void make_run(struct cluster *c, const char *folder, bool bf16)
 	free(model);
 }
 
-/* Some route of 1 to 3 stages, now and then exchanged, over nodes that hold them. */
+/* Chooses a route of 1 to 3 stages, sometimes in another order, over nodes that hold them. */
 static void make_route(struct cluster *c, struct journey *j, uint32_t m)
 {
-	static const uint8_t ways[][STAGES] = { { 0, 1, 2 }, { 0, 2, 1 }, { 0, 1, 9 }, { 0, 2, 9 },
-					      { 0, 9, 9 } };
-	const uint8_t *way = ways[rng_below(&c->rng, 5)];
+	enum { END = 9 };
+	static const uint8_t paths[][STAGES] = {
+		{ 0, 1, 2 }, { 0, 2, 1 }, { 0, 1, END }, { 0, 2, END }, { 0, END, END }
+	};
+	const uint8_t *path = paths[rng_below(&c->rng, 5)];
 
 	j->route = (struct store_route){ .microbatch = 10 + m, .shard = m % SHARDS,
 					 .wave = m / SHARDS, .nodes = j->nodes,
 					 .stages = j->stages };
-	for (uint32_t h = 0; h < STAGES && way[h] != 9; h++) {
+	for (uint32_t h = 0; h < STAGES && path[h] != END; h++) {
 		uint16_t node;
 
 		do
 			node = (uint16_t)rng_below(&c->rng, NODES);
-		while (play_stage_of[node] != way[h]);
+		while (play_stage_of[node] != path[h]);
 		j->nodes[h] = node;
-		j->stages[h] = way[h];
+		j->stages[h] = path[h];
 		j->route.n_hops++;
 	}
 }
 
-static void note_counted(struct record *r, uint16_t node, uint32_t microbatch, char kind)
+static void record_contribution(struct record *r, uint16_t node, uint32_t microbatch, char kind)
 {
 	struct store_order *o = &r->orders[node];
 
 	r->counted[node][o->n_counted++] = (struct store_counted){ microbatch, kind };
 }
 
-static void swap(struct journey *j)
+static void swap_buffers(struct journey *j)
 {
 	float *x = j->x;
 
@@ -86,6 +90,7 @@ static void swap(struct journey *j)
 	j->y = x;
 }
 
+/* Returns the node of a microbatch's task t: forward passes, the loss, backward passes. */
 static uint16_t node_at(const struct journey *j, uint32_t t)
 {
 	uint32_t n = j->route.n_hops;
@@ -93,9 +98,9 @@ static uint16_t node_at(const struct journey *j, uint32_t t)
 	return j->nodes[t < n ? t : t == n ? 0 : 2 * n - t];
 }
 
-/* The microbatch's task t on its node; its slot is its number. */
-static void run_task(struct cluster *c, struct record *r, struct journey *j, uint32_t slot, uint32_t t,
-		     bool count)
+/* Runs a microbatch's task t on its node. */
+static void run_task(struct cluster *c, struct record *r, struct journey *j, uint32_t slot,
+		     uint32_t t, bool count)
 {
 	uint32_t n = j->route.n_hops, hop = t < n ? t : t == n ? 0 : 2 * n - t;
 	uint16_t node = node_at(j, t);
@@ -112,8 +117,8 @@ static void run_task(struct cluster *c, struct record *r, struct journey *j, uin
 	if (c->bf16 && t < 2 * n && node_at(j, t + 1) != node)
 		bf16_round(j->y, stage_activation(s));
 	if (count && t >= n)
-		note_counted(r, node, j->route.microbatch, t == n ? 'L' : 'B');
-	swap(j);
+		record_contribution(r, node, j->route.microbatch, t == n ? 'L' : 'B');
+	swap_buffers(j);
 }
 
 static uint32_t begin_journeys(struct cluster *c, struct record *r, uint64_t iteration)
@@ -129,7 +134,8 @@ static uint32_t begin_journeys(struct cluster *c, struct record *r, uint64_t ite
 		j->x = malloc(floats * sizeof(float));
 		j->y = malloc(floats * sizeof(float));
 		corpus_batch(c->corpus, j->route.shard, SHARDS,
-			     (iteration - 1) * PER_SHARD + j->route.wave, BATCH, j->tokens, j->targets);
+			     (iteration - 1) * PER_SHARD + j->route.wave, BATCH, j->tokens,
+			     j->targets);
 		tasks += 2 * j->route.n_hops + 1;
 	}
 	return tasks;
@@ -150,8 +156,8 @@ static void run_tasks(struct cluster *c, struct record *r, uint64_t iteration)
 	}
 }
 
-/* As if every microbatch had run again and again: what a node counts comes in any order at all, one
- * that no single attempt could give. */
+/* Runs every task twice: first without counting, in the order of the path, and then counting, in a
+ * random order. This is an order that a single attempt cannot produce, but several attempts can. */
 static void run_tasks_again(struct cluster *c, struct record *r, uint64_t iteration)
 {
 	size_t bytes = stage_activation(c->nodes[0]) * sizeof(float);
@@ -161,8 +167,8 @@ static void run_tasks_again(struct cluster *c, struct record *r, uint64_t iterat
 		struct journey *j = &r->journeys[m];
 
 		for (uint32_t t = 0; t <= 2 * j->route.n_hops; t++) {
-			j->kept[t] = malloc(bytes);
-			memcpy(j->kept[t], j->x, bytes);
+			j->inputs[t] = malloc(bytes);
+			memcpy(j->inputs[t], j->x, bytes);
 			run_task(c, r, j, m, t, false);
 			left--;
 		}
@@ -174,21 +180,22 @@ static void run_tasks_again(struct cluster *c, struct record *r, uint64_t iterat
 		struct journey *j = &r->journeys[m];
 
 		t = j->route.n_hops + rng_below(&c->rng, j->route.n_hops + 1);
-		if (!j->kept[t])
+		if (!j->inputs[t])
 			continue;
-		memcpy(j->x, j->kept[t], bytes);
-		free(j->kept[t]);
-		j->kept[t] = NULL;
+		memcpy(j->x, j->inputs[t], bytes);
+		free(j->inputs[t]);
+		j->inputs[t] = NULL;
 		run_task(c, r, j, m, t, true);
 		counting--;
 	}
 	for (uint32_t m = 0; m < MICROBATCHES; m++)
 		for (uint32_t t = 0; t < r->journeys[m].route.n_hops; t++)
-			free(r->journeys[m].kept[t]);
+			free(r->journeys[m].inputs[t]);
 }
 
 /* Sums a stage's gradient by slices, as replicas do, then steps every replica. */
-static double reduce_and_step(struct cluster *c, struct store_reduction *red, uint64_t t, float scale)
+static double reduce_and_step(struct cluster *c, struct store_reduction *red, uint64_t t,
+			      float scale)
 {
 	size_t p = stage_parameters(c->nodes[red->nodes[0]]);
 	float *sum = malloc(p * sizeof(*sum));
@@ -237,7 +244,8 @@ static void make_commit(struct cluster *c, struct record *r, uint64_t iteration)
 	r->commit.gradient_norm = sqrt(squares) / MICROBATCHES;
 }
 
-void play_iteration(struct cluster *c, uint64_t iteration, bool again, void (*tamper)(struct record *r))
+void play_iteration(struct cluster *c, uint64_t iteration, bool again,
+		    void (*tamper)(struct record *r))
 {
 	struct record *r = calloc(1, sizeof(*r));
 	struct store_hash hashes[NODES];
@@ -255,7 +263,8 @@ void play_iteration(struct cluster *c, uint64_t iteration, bool again, void (*ta
 		tamper(r);
 	assert_int_equal(store_commit(c->store, &r->commit, NULL), 0);
 	for (uint16_t n = 0; n < NODES; n++)
-		hashes[n] = (struct store_hash){ iteration, stage_hash(c->nodes[n]), n, play_stage_of[n] };
+		hashes[n] = (struct store_hash){ iteration, stage_hash(c->nodes[n]), n,
+						 play_stage_of[n] };
 	assert_int_equal(store_hashes(c->store, hashes, NODES, NULL), 0);
 	for (uint32_t m = 0; m < MICROBATCHES; m++) {
 		free(r->journeys[m].x);

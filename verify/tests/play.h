@@ -1,7 +1,9 @@
-/* play.h - for tests: a small cluster is played with a stage object for every node, tasks in a random order and sums
- * by slices, as agents do it, and recorded. A test may tamper with the record; what happened stays as it was.
+/* play.h - plays and records a small cluster for the tests of verify.
  *
- * Everything fails the running cmocka test when it goes wrong.
+ * Every node has a stage object. Tasks run in a random order, and sums are added by slices, as
+ * agents do it. A test may change the record before it is written, but not the played weights.
+ *
+ * Every function fails the running cmocka test on an error.
  */
 #ifndef VERIFY_TESTS_PLAY_H
 #define VERIFY_TESTS_PLAY_H
@@ -28,18 +30,18 @@ struct cluster {
 	struct corpus *corpus;
 	struct stage *nodes[NODES];
 	struct rng rng;
-	bool bf16; /* it rounds what goes from node to node */
+	bool bf16; /* activations between nodes are rounded */
 };
 
-/* One microbatch on its way; step: position in F.. L B.. */
+/* A microbatch during an iteration. */
 struct journey {
 	struct store_route route;
 	uint16_t nodes[STAGES];
 	uint8_t stages[STAGES];
-	uint32_t step;
+	uint32_t step; /* tasks done: forward passes, loss, backward passes */
 	int32_t tokens[BATCH * SEQUENCE], targets[BATCH * SEQUENCE];
-	float *x, *y; /* activation or gradient under way; the next */
-	float *kept[2 * STAGES + 2]; /* what step t took in, once set aside */
+	float *x, *y; /* input and output of the current task */
+	float *inputs[2 * STAGES + 2]; /* [t] a copy of the input of task t, for reruns */
 	float loss;
 };
 
@@ -53,19 +55,21 @@ struct record {
 	struct store_commit commit;
 };
 
-/* Set-up and tear-down: *state is the cluster, its run has begun. */
+/* Set-up and tear-down of cmocka. *state becomes the cluster, whose run has begun. */
 int play_set_up(void **state);
-int play_set_up_bf16(void **state); /* what goes from node to node is rounded */
+int play_set_up_bf16(void **state); /* with rounded activations */
 int play_tear_down(void **state);
 
-/* One iteration of the cluster. again: every microbatch runs several times, and is counted in any order.
- * tamper: NULL, or changes the record before it is committed, not what happened. */
-void play_iteration(struct cluster *c, uint64_t iteration, bool again, void (*tamper)(struct record *r));
-/* What verify says of all that was played. */
+/* Plays one iteration. If `again` is true, every microbatch runs twice and its contributions are
+ * counted in a random order. `tamper` changes the record before it is committed; NULL: no
+ * change. */
+void play_iteration(struct cluster *c, uint64_t iteration, bool again,
+		    void (*tamper)(struct record *r));
+/* Compares everything that was played with its replay. */
 struct compare_result play_compare(struct cluster *c);
-/* ITERATIONS of them, the second of which may be tampered with, and what verify says. */
+/* Plays all ITERATIONS, changes the record of the second with `tamper`, and compares. */
 struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(struct record *r));
-/* Another text in the corpus' file. */
+/* Writes a random text into the corpus file. */
 void play_make_text(struct cluster *c);
 
 #endif

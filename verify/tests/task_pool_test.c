@@ -1,4 +1,5 @@
-/* Work done side by side: every piece once, in an order its dependencies allow, and how an error gets out. */
+/* The thread pool runs every piece once, in an order that the dependencies allow, and returns the
+ * first error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,14 +17,15 @@
 
 enum { PIECES = 200, WAITING = 0, RUNNING, DONE };
 
-/* Piece i needs piece i / 2; the first is there from the start. */
+/* Piece i depends on piece i / 2. The first piece depends on nothing. */
 struct heap {
-	int standing[PIECES], taken[TASK_POOL_MAX], runs[PIECES];
-	unsigned done, workers; /* those that asked */
-	int fails_at, blocks;   /* a piece whose run fails; one that is found once stuck has let it go. -1: none */
-	bool slow;              /* the first piece takes until somebody has found nothing */
-	int stuck_with;         /* what stuck gives */
-	int n_stuck, n_at_work;
+	int state[PIECES], taken[TASK_POOL_MAX], runs[PIECES];
+	unsigned done, workers; /* finished pieces; workers that asked for one */
+	int fails_at;       /* a piece whose run fails; -1: none */
+	int blocked;        /* a piece that is not found before unblock is called; -1: none */
+	bool slow;          /* the first piece runs until another worker has found nothing */
+	int unblock_result;
+	int n_unblock, n_running;
 	atomic_int n_nothing;
 };
 
@@ -36,10 +38,11 @@ static enum task_pool_answer find(void *context, unsigned worker)
 	if (h->done == PIECES)
 		return TASK_POOL_ALL_DONE;
 	for (int i = 0; i < PIECES; i++)
-		if (h->standing[i] == WAITING && i != h->blocks && (i == 0 || h->standing[i / 2] == DONE)) {
-			h->standing[i] = RUNNING;
+		if (h->state[i] == WAITING && i != h->blocked &&
+		    (i == 0 || h->state[i / 2] == DONE)) {
+			h->state[i] = RUNNING;
 			h->taken[worker] = i;
-			h->n_at_work++;
+			h->n_running++;
 			return TASK_POOL_FOUND;
 		}
 	h->n_nothing++;
@@ -61,22 +64,22 @@ static void finish(void *context, unsigned worker)
 {
 	struct heap *h = context;
 
-	h->standing[h->taken[worker]] = DONE;
+	h->state[h->taken[worker]] = DONE;
 	h->done++;
-	h->n_at_work--;
+	h->n_running--;
 }
 
-static int stuck(void *context, struct error *err)
+static int unblock(void *context, struct error *err)
 {
 	struct heap *h = context;
 
-	assert_int_equal(h->n_at_work, 0);
-	h->n_stuck++;
-	h->blocks = -1;
-	return h->stuck_with ? error_set(err, h->stuck_with, "nothing goes on") : 0;
+	assert_int_equal(h->n_running, 0);
+	h->n_unblock++;
+	h->blocked = -1;
+	return h->unblock_result ? error_set(err, h->unblock_result, "nothing goes on") : 0;
 }
 
-static const struct task_pool_work work = { find, run, finish, stuck };
+static const struct task_pool_work work = { find, run, finish, unblock };
 
 static int run_heap(struct heap *h, unsigned n, struct error *err)
 {
@@ -87,7 +90,7 @@ static void every_piece_is_run_once(void **state)
 {
 	(void)state;
 	for (unsigned n = 1; n <= TASK_POOL_MAX + 1; n += n < 4 ? 1 : 61) {
-		struct heap h = { .fails_at = -1, .blocks = -1 };
+		struct heap h = { .fails_at = -1, .blocked = -1 };
 		struct error err = { "" };
 
 		assert_int_equal(run_heap(&h, n, &err), 0);
@@ -95,35 +98,35 @@ static void every_piece_is_run_once(void **state)
 		assert_int_equal(h.done, PIECES);
 		for (int i = 0; i < PIECES; i++)
 			assert_int_equal(h.runs[i], 1);
-		assert_int_equal(h.n_stuck, 0);
+		assert_int_equal(h.n_unblock, 0);
 		assert_true(h.workers >= 1 && h.workers <= n);
 	}
 }
 
-/* The caller hears which and why, and nothing new begins: what needs the piece cannot. */
+/* The caller gets the error of the failed piece. Pieces that depend on it are not run. */
 static void the_first_error_ends_it(void **state)
 {
 	(void)state;
 	for (unsigned n = 1; n <= 4; n++)
 		for (int at = 0; at < PIECES; at += 37) {
-			struct heap h = { .fails_at = at, .blocks = -1 };
+			struct heap h = { .fails_at = at, .blocked = -1 };
 			struct error err = { "" };
 			char why[16];
 
 			snprintf(why, sizeof(why), "piece %d", at);
 			assert_int_equal(run_heap(&h, n, &err), -EIO);
 			assert_string_equal(err.text, why);
-			assert_int_equal(h.standing[at], RUNNING);
+			assert_int_equal(h.state[at], RUNNING);
 			assert_int_equal(h.runs[at], 1);
 			for (int i = at + 1; i < PIECES; i++)
 				assert_true(i / 2 != at || h.runs[i] == 0);
 		}
 }
 
-/* One worker goes through them in order: what comes after the error is not begun. */
+/* A single worker runs the pieces in order, and runs none after the error. */
 static void nothing_is_begun_after_an_error(void **state)
 {
-	struct heap h = { .fails_at = 5, .blocks = -1 };
+	struct heap h = { .fails_at = 5, .blocked = -1 };
 	struct error err;
 
 	(void)state;
@@ -133,16 +136,16 @@ static void nothing_is_begun_after_an_error(void **state)
 		assert_int_equal(h.runs[i], 0);
 }
 
-static void who_is_stuck_is_asked_and_may_give_up(void **state)
+static void a_blocked_caller_may_unblock_or_give_up(void **state)
 {
 	(void)state;
 	for (unsigned n = 1; n <= 4; n++) {
-		struct heap goes_on = { .fails_at = -1, .blocks = 1 };
-		struct heap gives_up = { .fails_at = -1, .blocks = 1, .stuck_with = -EDEADLK };
+		struct heap goes_on = { .fails_at = -1, .blocked = 1 };
+		struct heap gives_up = { .fails_at = -1, .blocked = 1, .unblock_result = -EDEADLK };
 		struct error err = { "" };
 
 		assert_int_equal(run_heap(&goes_on, n, &err), 0);
-		assert_true(goes_on.n_stuck == 1);
+		assert_true(goes_on.n_unblock == 1);
 		assert_int_equal(goes_on.done, PIECES);
 		assert_int_equal(run_heap(&gives_up, n, &err), -EDEADLK);
 		assert_string_equal(err.text, "nothing goes on");
@@ -150,18 +153,18 @@ static void who_is_stuck_is_asked_and_may_give_up(void **state)
 	}
 }
 
-static void who_waits_for_another_is_not_stuck(void **state)
+static void waiting_for_another_worker_is_no_block(void **state)
 {
-	struct heap h = { .fails_at = -1, .blocks = -1, .slow = true };
+	struct heap h = { .fails_at = -1, .blocked = -1, .slow = true };
 	struct error err;
 
 	(void)state;
 	assert_int_equal(run_heap(&h, 3, &err), 0);
 	assert_int_equal(h.done, PIECES);
-	assert_int_equal(h.n_stuck, 0);
+	assert_int_equal(h.n_unblock, 0);
 }
 
-/* ---- an error while another is at work ---- */
+/* ---- an error while another worker is busy ---- */
 
 struct two {
 	atomic_bool begun, failed, ended;
@@ -174,7 +177,7 @@ static enum task_pool_answer find_always(void *context, unsigned worker)
 	return TASK_POOL_FOUND;
 }
 
-/* The caller's piece fails once the other has begun one, which ends well after that. */
+/* Worker 0's piece fails after the other worker has begun a piece, which ends later. */
 static int run_two(void *context, unsigned worker, struct error *err)
 {
 	struct two *t = context;
@@ -199,10 +202,10 @@ static void finish_nothing(void *context, unsigned worker)
 	(void)worker;
 }
 
-/* What it works on is the caller's again. */
-static void who_is_at_work_is_waited_for(void **state)
+/* After the pool has returned, no worker uses the caller's data. */
+static void a_busy_worker_is_waited_for(void **state)
 {
-	static const struct task_pool_work two = { find_always, run_two, finish_nothing, stuck };
+	static const struct task_pool_work two = { find_always, run_two, finish_nothing, unblock };
 	struct two t = { false, false, false };
 	struct error err = { "" };
 
@@ -218,9 +221,9 @@ int main(void)
 		cmocka_unit_test(every_piece_is_run_once),
 		cmocka_unit_test(the_first_error_ends_it),
 		cmocka_unit_test(nothing_is_begun_after_an_error),
-		cmocka_unit_test(who_is_stuck_is_asked_and_may_give_up),
-		cmocka_unit_test(who_waits_for_another_is_not_stuck),
-		cmocka_unit_test(who_is_at_work_is_waited_for),
+		cmocka_unit_test(a_blocked_caller_may_unblock_or_give_up),
+		cmocka_unit_test(waiting_for_another_worker_is_no_block),
+		cmocka_unit_test(a_busy_worker_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
