@@ -1,3 +1,5 @@
+/* The schema, the table of all SQL statements, and the functions that run them. Every write of the
+ * store goes through db_begin, which checks that no other writer has taken over. */
 #include "store/db.h"
 
 #include <assert.h>
@@ -5,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Times are microseconds since 1970 unless the name says otherwise; 64-bit identifiers and
- * hashes are kept bit for bit as signed integers. Lists are text, so that any SQLite shell can
- * read a run: nodes "0 7 12", what was counted "L3 B3 L4 B4". */
+/* Columns named wall_us are microseconds since 1970. Identifiers and hashes of 64 bits are kept as
+ * signed integers. Lists are text, so that any SQLite shell can read a run: nodes are "0 7 12", and
+ * counted gradients are "L3 B3 L4 B4". */
 const char db_schema[] =
 	"CREATE TABLE run(one INTEGER PRIMARY KEY CHECK(one = 1), name TEXT NOT NULL,"
 	" version TEXT NOT NULL, model TEXT NOT NULL, cluster TEXT NOT NULL,"
@@ -53,7 +55,8 @@ const char db_schema[] =
 	"CREATE TABLE state(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
 	"INSERT INTO state VALUES('writer-epoch', 0);";
 
-/* Came later: runs begun without it get it from their next writer, and readers do without. */
+/* Tables that were added to the schema later. The next writer adds them to an older run. A reader
+ * of an older run treats them as empty. */
 const char db_schema_later[] =
 	"CREATE TABLE IF NOT EXISTS moment(id INTEGER PRIMARY KEY, writer INTEGER NOT NULL,"
 	" iteration INTEGER NOT NULL, at_us INTEGER NOT NULL, wall_us INTEGER NOT NULL,"
@@ -69,7 +72,8 @@ const char db_schema_later[] =
 	" from2 INTEGER, weight2 REAL);"
 	"CREATE TABLE IF NOT EXISTS computed(iteration INTEGER, node INTEGER,"
 	" device TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;"
-	/* The iteration whose rows are this one's too: its own number, or an earlier one's. */
+	/* For each part, the iteration whose rows this one uses: its own, or an earlier one with
+	 * equal rows. */
 	"CREATE TABLE IF NOT EXISTS alike(iteration INTEGER PRIMARY KEY, route INTEGER NOT NULL,"
 	" counted INTEGER NOT NULL, reduction INTEGER NOT NULL, computed INTEGER NOT NULL);"
 	"PRAGMA user_version = 2;";
@@ -111,7 +115,8 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_REDUCTIONS] = "SELECT stage, nodes FROM reduction WHERE iteration = ?"
 			      " ORDER BY stage",
 	[DB_PUT_ALIKE] = "INSERT INTO alike VALUES(?,?,?,?,?)",
-	[DB_GET_ALIKE] = "SELECT route, counted, reduction, computed FROM alike WHERE iteration = ?",
+	[DB_GET_ALIKE] = "SELECT route, counted, reduction, computed FROM alike"
+			 " WHERE iteration = ?",
 	[DB_PUT_COMPUTED] = "INSERT INTO computed VALUES(?,?,?)",
 	[DB_GET_COMPUTED] = "SELECT node, device FROM computed WHERE iteration = ? ORDER BY node",
 	[DB_GET_DEVICES] = "SELECT device, count(DISTINCT node) FROM computed GROUP BY device"
@@ -129,9 +134,10 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_NOTES] = "SELECT id, iteration, wall_us, kind, mark, node, text FROM note"
 			 " ORDER BY id",
 	[DB_LAST_NOTE] = "SELECT max(id) FROM note",
-	[DB_THIN_TASKS] = "DELETE FROM task WHERE iteration > ? AND iteration <= ? AND iteration % ? <> 0",
-	[DB_THIN_MOMENTS] = "DELETE FROM moment WHERE kind IN ('phase', 'commit') AND iteration <= ?"
-			    " AND iteration % ? <> 0",
+	[DB_THIN_TASKS] = "DELETE FROM task WHERE iteration > ? AND iteration <= ?"
+			  " AND iteration % ? <> 0",
+	[DB_THIN_MOMENTS] = "DELETE FROM moment WHERE kind IN ('phase', 'commit')"
+			    " AND iteration <= ? AND iteration % ? <> 0",
 	[DB_PUT_FAULT] = "INSERT OR REPLACE INTO fault VALUES(?,?,?,?,?,?,?,?,?)",
 	[DB_GET_FAULTS] = "SELECT * FROM fault ORDER BY id",
 	[DB_PUT_COMMAND] = "INSERT OR REPLACE INTO command VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -162,14 +168,15 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_STATE] = "SELECT value FROM state WHERE key = '=' || ?",
 };
 
-/* SQLite says "disk I/O error" for much; the system knows better. SQLite keeps the system's word
- * for some errors only; for the others errno still holds it. */
+/* Returns the system's error behind an SQLite error, or `otherwise`. SQLite reports many causes as
+ * "disk I/O error". It keeps the system's errno for some of them, and for the others errno is still
+ * set. */
 static int system_error(struct store *s, int otherwise)
 {
-	int said = errno, code = sqlite3_system_errno(s->db);
+	int last_errno = errno, code = sqlite3_system_errno(s->db);
 
 	if (code == 0)
-		code = said;
+		code = last_errno;
 	switch (code) {
 	case ENOSPC: case EFBIG: case EDQUOT:
 		return ENOSPC;
@@ -179,42 +186,42 @@ static int system_error(struct store *s, int otherwise)
 	return otherwise;
 }
 
-/* SQLite's codes as errno, with words that say what an operator can do: a full disk, a damaged
- * file, another writer. */
 int db_error(struct store *s, int result, struct error *err)
 {
-	const char *said = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(result);
+	const char *cause = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(result);
 	int code;
 
 	switch (result & 0xff) {
 	case SQLITE_FULL:
-		return error_set(err, -ENOSPC, "%s: no space left: %s", s->path, said);
+		return error_set(err, -ENOSPC, "%s: no space left: %s", s->path, cause);
 	case SQLITE_IOERR:
 		code = system_error(s, EIO);
 		return error_set(err, -code, "%s: cannot be read or written: %s (%s)", s->path,
-				 strerror(code), said);
+				 strerror(code), cause);
 	case SQLITE_READONLY:
-		return error_set(err, -EROFS, "%s: is read-only here: %s", s->path, said);
+		return error_set(err, -EROFS, "%s: is read-only here: %s", s->path, cause);
 	case SQLITE_CANTOPEN: case SQLITE_PERM:
 		code = system_error(s, EACCES);
-		return error_set(err, -code, "%s: cannot be opened: %s", s->path, strerror(code));
+		return error_set(err, -code, "%s: cannot be opened: %s", s->path,
+				 strerror(code));
 	case SQLITE_NOTADB:
-		return error_set(err, -EINVAL, "%s: is not a run of skippipe: %s", s->path, said);
+		return error_set(err, -EINVAL, "%s: is not a run of skippipe: %s", s->path, cause);
 	case SQLITE_CORRUPT:
-		return error_set(err, -EBADMSG, "%s: is damaged: %s", s->path, said);
+		return error_set(err, -EBADMSG, "%s: is damaged: %s", s->path, cause);
 	case SQLITE_BUSY: case SQLITE_LOCKED:
-		return error_set(err, -EBUSY, "%s: another program holds it: %s", s->path, said);
+		return error_set(err, -EBUSY, "%s: another program has locked it: %s", s->path,
+				 cause);
 	case SQLITE_NOMEM:
 		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 	case SQLITE_TOOBIG:
-		return error_set(err, -EINVAL, "%s: a text is too long to keep", s->path);
+		return error_set(err, -EINVAL, "%s: a text is too long", s->path);
 	case SQLITE_CONSTRAINT:
 		code = result == SQLITE_CONSTRAINT_PRIMARYKEY || result == SQLITE_CONSTRAINT_ROWID
 			       ? EEXIST
 			       : EINVAL;
-		return error_set(err, -code, "%s: %s", s->path, said);
+		return error_set(err, -code, "%s: %s", s->path, cause);
 	}
-	return error_set(err, -EIO, "%s: %s", s->path, said);
+	return error_set(err, -EIO, "%s: %s", s->path, cause);
 }
 
 static int bind_value(sqlite3_stmt *q, int at, const struct db_value *v)
@@ -284,12 +291,12 @@ int db_run(struct store *s, enum db_statement which, const struct db_value *valu
 	if (rc != 0)
 		return rc;
 	rc = db_row(s, q, err);
-	if (rc > 0) /* a pragma's answer */
+	if (rc > 0) /* the answer to a pragma */
 		db_done(q);
 	return rc < 0 ? rc : 0;
 }
 
-/* flock does not reach other hosts on every file system; the epoch in the file does. */
+/* On some file systems flock does not reach other hosts. The epoch in the file does. */
 static int check_epoch(struct store *s, struct error *err)
 {
 	sqlite3_stmt *q;
@@ -307,7 +314,8 @@ static int check_epoch(struct store *s, struct error *err)
 	db_done(q);
 	if (now != s->epoch)
 		return error_set(err, -ESTALE,
-				 "%s: another controller has taken over this run (epoch %lld, ours %lld)",
+				 "%s: another controller has taken over this run (epoch %lld, "
+				 "ours %lld)",
 				 s->path, (long long)now, (long long)s->epoch);
 	return 0;
 }
@@ -318,11 +326,11 @@ int db_begin(struct store *s, bool durable, struct error *err)
 
 	if (s->lock < 0)
 		return error_set(err, -EROFS, "%s: is open for reading only", s->path);
-	if (durable != s->sync_full) {
+	if (durable != s->is_durable) {
 		rc = db_run(s, durable ? DB_SYNC_FULL : DB_SYNC_NORMAL, NULL, 0, err);
 		if (rc != 0)
 			return rc;
-		s->sync_full = durable;
+		s->is_durable = durable;
 	}
 	rc = db_run(s, DB_BEGIN, NULL, 0, err);
 	if (rc != 0)
@@ -335,7 +343,7 @@ int db_end(struct store *s, int rc, struct error *err)
 {
 	if (rc == 0)
 		rc = db_run(s, DB_COMMIT, NULL, 0, err);
-	/* Some errors have rolled back already. */
+	/* SQLite itself rolls back after some errors. */
 	if (rc != 0 && !sqlite3_get_autocommit(s->db))
 		db_run(s, DB_ROLLBACK, NULL, 0, NULL);
 	return rc;
@@ -356,10 +364,10 @@ int db_write(struct store *s, bool durable, enum db_statement which,
 
 bool db_again(struct store *s, int rc)
 {
-	if (rc != -ENOSPC || !s->reserved)
+	if (rc != -ENOSPC || !s->has_reserve)
 		return false;
-	s->reserved = false;
-	return unlink(s->reserve) == 0;
+	s->has_reserve = false;
+	return unlink(s->reserve_path) == 0;
 }
 
 int db_script(struct store *s, const char *sql, struct error *err)
@@ -369,7 +377,6 @@ int db_script(struct store *s, const char *sql, struct error *err)
 	return result == SQLITE_OK ? 0 : db_error(s, result, err);
 }
 
-/* Tables came with time; readers do without those that a run has not. */
 int db_have_table(struct store *s, const char *name, struct error *err)
 {
 	struct db_value v[] = { db_text(name) };

@@ -1,6 +1,7 @@
-/* db.h - the store's use of SQLite: statements by name, values, transactions, errors in words.
+/* db.h - the store's access to SQLite: statements by name, values, transactions, error messages.
  *
- * Private to store/. Every statement is in one table (db.c), prepared when first used and kept.
+ * Private to store/. All statements are in one table (db.c). A statement is prepared at its first
+ * use and kept.
  */
 #ifndef STORE_DB_H
 #define STORE_DB_H
@@ -84,10 +85,11 @@ enum db_statement {
 	DB_STATEMENTS
 };
 
-/* What of a commit is often as it was in the one before. */
+/* The parts of a commit that often equal those of the previous commit. */
 enum db_part { DB_ROUTES, DB_ORDERS, DB_REDUCTIONS, DB_COMPUTED, DB_PARTS };
 
-/* The newest of it that was written: the iteration, 0 none, and all of its rows as text. */
+/* The newest rows of a part that were written: their iteration (0: none), and all of them as
+ * text. */
 struct db_written {
 	uint64_t iteration;
 	char *text;
@@ -96,14 +98,14 @@ struct db_written {
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[DB_STATEMENTS];
-	char *path;       /* of run.db, for messages */
-	int lock;         /* the writer's hold on run.lock; -1: a reader */
-	int64_t epoch;    /* of this writer, or of the last one as a reader saw it */
-	bool sync_full;   /* what PRAGMA synchronous is now */
+	char *path;          /* of run.db, for messages */
+	int lock;            /* file descriptor of run.lock, held by the writer; -1: a reader */
+	int64_t epoch;       /* of this writer; in a reader, of the last writer */
+	bool is_durable;     /* PRAGMA synchronous is FULL now */
 	struct db_written written[DB_PARTS];
-	uint64_t thinned; /* tasks up to this iteration were; UINT64_MAX: to be read first */
-	char *reserve;    /* path of what is held back for a full disk */
-	bool reserved;    /* it is */
+	uint64_t thinned_to; /* store_thin has finished this iteration; UINT64_MAX: not read yet */
+	char *reserve_path;
+	bool has_reserve;
 	struct store_run run;
 };
 
@@ -114,12 +116,17 @@ struct db_value {
 	const char *t; /* borrowed until the statement has run */
 };
 
+static inline struct db_value db_null(void)
+{
+	return (struct db_value){ .kind = DB_NULL };
+}
+
 static inline struct db_value db_int(int64_t i)
 {
 	return (struct db_value){ .kind = DB_INT, .i = i };
 }
 
-/* All 64 bits, in two's complement. */
+/* Keeps all 64 bits, as a signed integer. */
 static inline struct db_value db_u64(uint64_t u)
 {
 	return db_int((int64_t)u);
@@ -135,42 +142,44 @@ static inline struct db_value db_text(const char *t)
 	return (struct db_value){ .kind = t ? DB_TEXT : DB_NULL, .t = t };
 }
 
-/* What SQLite's result means, as a negative errno, with the file's name in the message. */
+/* Translates SQLite's result into a negative errno and a message that names the file. */
 int db_error(struct store *s, int result, struct error *err);
 
-/* Runs a statement that gives no rows. */
+/* Runs a statement that returns no rows. */
 int db_run(struct store *s, enum db_statement which, const struct db_value *values, int n,
 	   struct error *err);
-/* Prepared and bound: step it with db_row until it returns 0, or end early with db_done. */
+/* Starts a query. The caller calls db_row until it returns 0, or ends early with db_done. */
 int db_query(struct store *s, enum db_statement which, const struct db_value *values, int n,
 	     sqlite3_stmt **out, struct error *err);
-int db_row(struct store *s, sqlite3_stmt *q, struct error *err); /* 1 a row, 0 no more, or < 0 */
-/* Ends a query, also before its last row. */
+/* Fetches the next row. Returns 1, 0 if there are no more rows, or a negative errno. */
+int db_row(struct store *s, sqlite3_stmt *q, struct error *err);
+/* Ends a query before its last row. */
 void db_done(sqlite3_stmt *q);
 
-/* A write: db_begin, db_run..., then db_end with the result so far, which commits when rc is 0
- * and rolls back otherwise, and returns what became of it. */
+/* A transaction is db_begin, any number of db_run, and db_end with the result so far. If rc is 0,
+ * db_end commits, and otherwise it rolls back. It returns the result of the whole transaction. */
 int db_begin(struct store *s, bool durable, struct error *err);
 int db_end(struct store *s, int rc, struct error *err);
-/* One statement as a transaction of its own. */
+/* Runs one statement as a transaction of its own. */
 int db_write(struct store *s, bool durable, enum db_statement which,
 	     const struct db_value *values, int n, struct error *err);
 
-/* A write came to `rc`: true where the disk was full, and is not now, since the reserve was given
- * up: it may be tried once more. */
+/* Deletes the reserve if a write failed with `rc` because the disk is full. Returns true if the
+ * caller should repeat the write. */
 bool db_again(struct store *s, int rc);
 
-/* Runs several statements from text, as the schema is. */
+/* Runs the statements of a script, such as the schema. */
 int db_script(struct store *s, const char *sql, struct error *err);
-/* 1, 0 or an error. */
+/* Returns 1 if the file has the table, 0 if not, or a negative errno. */
 int db_have_table(struct store *s, const char *name, struct error *err);
-void db_finalize(struct store *s); /* all statements */
+void db_finalize(struct store *s); /* frees all prepared statements */
 
 #define DB_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 extern const char db_schema[], db_schema_later[];
 
-/* What was written last is not the newest any more, or was not written. */
+/* Forgets the newest written parts, after a restore has deleted rows. The next commit writes all of
+ * its parts. */
 void write_forget(struct store *s);
 
 #endif

@@ -1,13 +1,17 @@
+/* Prints and parses lists of numbers. The record keeps lists as text, so that an SQLite shell shows
+ * them, and the parser accepts only what the printer writes, so that a damaged row is noticed. */
 #include "store/list.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { DIGITS_MOST = 10 }; /* of a 32-bit number */
+#include "base/alloc.h"
+
+enum { DIGITS_MAX = 10 /* of a 32-bit number */ };
 
 static char *put_number(char *to, uint32_t value)
 {
-	char digits[DIGITS_MOST];
+	char digits[DIGITS_MAX];
 	int n = 0;
 
 	do {
@@ -19,13 +23,13 @@ static char *put_number(char *to, uint32_t value)
 	return to;
 }
 
-/* Room for n items of at most `letters` + ten digits and a space each. */
+/* Allocates room for n items of `letters` letters, up to ten digits and a space each. */
 static char *allocate_text(uint32_t n, size_t letters)
 {
-	return malloc((size_t)n * (letters + DIGITS_MOST + 1) + 1);
+	return alloc_new((size_t)n * (letters + DIGITS_MAX + 1) + 1);
 }
 
-/* The space after the last item becomes the end. */
+/* Ends the text at the space after the last item. */
 static char *finish_text(char *text, char *end)
 {
 	if (end > text)
@@ -38,38 +42,38 @@ char *list_print_u8(const uint8_t *list, uint32_t n)
 {
 	char *text = allocate_text(n, 0), *to = text;
 
-	for (uint32_t i = 0; text && i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		to = put_number(to, list[i]);
 		*to++ = ' ';
 	}
-	return text ? finish_text(text, to) : NULL;
+	return finish_text(text, to);
 }
 
 char *list_print_u16(const uint16_t *list, uint32_t n)
 {
 	char *text = allocate_text(n, 0), *to = text;
 
-	for (uint32_t i = 0; text && i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		to = put_number(to, list[i]);
 		*to++ = ' ';
 	}
-	return text ? finish_text(text, to) : NULL;
+	return finish_text(text, to);
 }
 
 char *list_print_counted(const struct store_counted *list, uint32_t n)
 {
 	char *text = allocate_text(n, 1), *to = text;
 
-	for (uint32_t i = 0; text && i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		*to++ = list[i].kind;
 		to = put_number(to, list[i].microbatch);
 		*to++ = ' ';
 	}
-	return text ? finish_text(text, to) : NULL;
+	return finish_text(text, to);
 }
 
-/* Digits without sign or needless zeros, at most `most`. */
-static int take_number(const char **text, uint64_t most, uint32_t *out)
+/* Parses digits without a sign or leading zeros. */
+static int take_number(const char **text, uint64_t max, uint32_t *out)
 {
 	const char *at = *text;
 	uint64_t value = 0;
@@ -78,7 +82,7 @@ static int take_number(const char **text, uint64_t most, uint32_t *out)
 		return -EBADMSG;
 	for (; *at >= '0' && *at <= '9'; at++) {
 		value = value * 10 + (uint64_t)(*at - '0');
-		if (value > most)
+		if (value > max)
 			return -EBADMSG;
 	}
 	*text = at;
@@ -86,7 +90,7 @@ static int take_number(const char **text, uint64_t most, uint32_t *out)
 	return 0;
 }
 
-/* One space between items, none at the ends. */
+/* Skips the single space between two items. */
 static int take_space(const char **text)
 {
 	if (**text == '\0')
@@ -109,10 +113,8 @@ static uint32_t count_items(const char *text)
 int list_parse_u8(const char *text, uint8_t **list, uint32_t *n)
 {
 	uint32_t items = count_items(text), value;
-	uint8_t *to = malloc(items + 1);
+	uint8_t *to = alloc_array(items, sizeof(*to));
 
-	if (!to)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < items; i++) {
 		if (take_number(&text, UINT8_MAX, &value) != 0 || take_space(&text) != 0) {
 			free(to);
@@ -128,10 +130,8 @@ int list_parse_u8(const char *text, uint8_t **list, uint32_t *n)
 int list_parse_u16(const char *text, uint16_t **list, uint32_t *n)
 {
 	uint32_t items = count_items(text), value;
-	uint16_t *to = malloc((items + 1) * sizeof(*to));
+	uint16_t *to = alloc_array(items, sizeof(*to));
 
-	if (!to)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < items; i++) {
 		if (take_number(&text, UINT16_MAX, &value) != 0 || take_space(&text) != 0) {
 			free(to);
@@ -147,10 +147,8 @@ int list_parse_u16(const char *text, uint16_t **list, uint32_t *n)
 int list_parse_counted(const char *text, struct store_counted **list, uint32_t *n)
 {
 	uint32_t items = count_items(text);
-	struct store_counted *to = malloc((items + 1) * sizeof(*to));
+	struct store_counted *to = alloc_array(items, sizeof(*to));
 
-	if (!to)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < items; i++) {
 		to[i].kind = *text;
 		if (*text != 'L' && *text != 'B')

@@ -1,6 +1,6 @@
-/* list.h - short lists as text, the form they have in the store's rows.
+/* list.h - short lists as text, as the rows of the record hold them.
  *
- * Numbers "0 7 12"; what was counted "L3 B3 L4". Private to store/.
+ * A list of numbers is "0 7 12", a list of counted gradients is "L3 B3 L4". Private to store/.
  */
 #ifndef STORE_LIST_H
 #define STORE_LIST_H
@@ -10,13 +10,13 @@
 
 #include "store/store.h"
 
-/* Each gives the text to the caller (free); NULL without memory. */
+/* Print a list. Each gives the text to the caller (free). */
 char *list_print_u8(const uint8_t *list, uint32_t n);
 char *list_print_u16(const uint16_t *list, uint32_t n);
 char *list_print_counted(const struct store_counted *list, uint32_t n);
 
-/* Each gives an array of *n to the caller (free; never NULL, even for none). -EBADMSG: the text is
- * not what the printer above makes; -ENOMEM. */
+/* Parse a list. Each gives an array of *n elements to the caller (free), which is not NULL even if
+ * the list is empty. -EBADMSG: the text does not have the form that the printers above write. */
 int list_parse_u8(const char *text, uint8_t **list, uint32_t *n);
 int list_parse_u16(const char *text, uint16_t **list, uint32_t *n);
 int list_parse_counted(const char *text, struct store_counted **list, uint32_t *n);

@@ -1,6 +1,6 @@
-/* What is read. A reader sees one consistent state per statement; a commit is written whole, and
- * history is never changed, so statements that follow one another agree. */
-#include "base/array.h"
+/* Reads the rows of a run. A reader sees one consistent state for each statement. Several
+ * statements agree with one another, because a commit is written completely and is not changed
+ * later. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/array.h"
 #include "store/db.h"
 #include "store/list.h"
 
@@ -29,7 +31,7 @@ static uint32_t column_u32(sqlite3_stmt *q, int column)
 	return (uint32_t)sqlite3_column_int64(q, column);
 }
 
-/* "" where the row holds no text. */
+/* Returns "" if the column is NULL. */
 static const char *column_string(sqlite3_stmt *q, int column)
 {
 	const char *t = (const char *)sqlite3_column_text(q, column);
@@ -37,7 +39,7 @@ static const char *column_string(sqlite3_stmt *q, int column)
 	return t ? t : "";
 }
 
-/* 0 where there is none. */
+/* Reads a maximum; 0 if the table is empty. */
 static int read_last(struct store *s, enum db_statement which, uint64_t *last, struct error *err)
 {
 	sqlite3_stmt *q;
@@ -66,19 +68,22 @@ int store_last_note(struct store *s, uint64_t *id, struct error *err)
 static void commit_row(sqlite3_stmt *q, struct store_commit *c)
 {
 	*c = (struct store_commit){
-		.iteration = column_u64(q, 0), .epoch = column_u64(q, 1), .attempt = column_u32(q, 2),
-		.scale = (float)column_real(q, 3), .lr = (float)column_real(q, 4), .beta1 = (float)column_real(q, 5),
+		.iteration = column_u64(q, 0), .epoch = column_u64(q, 1),
+		.attempt = column_u32(q, 2), .scale = (float)column_real(q, 3),
+		.lr = (float)column_real(q, 4), .beta1 = (float)column_real(q, 5),
 		.beta2 = (float)column_real(q, 6), .eps = (float)column_real(q, 7),
 		.weight_decay = (float)column_real(q, 8), .loss = (float)column_real(q, 9),
-		.gradient_norm = column_real(q, 10), .clip = column_real(q, 11), .iteration_s = column_real(q, 12),
-		.predicted_s = column_real(q, 13), .sync_s = column_real(q, 14), .real_s = column_real(q, 15),
-		.collisions = column_u32(q, 16), .wait_s = column_real(q, 17), .alive = column_u32(q, 18),
-		.path_length = column_u32(q, 19), .rerun = column_u32(q, 20),
+		.gradient_norm = column_real(q, 10), .clip = column_real(q, 11),
+		.iteration_s = column_real(q, 12), .predicted_s = column_real(q, 13),
+		.sync_s = column_real(q, 14), .real_s = column_real(q, 15),
+		.collisions = column_u32(q, 16), .wait_s = column_real(q, 17),
+		.alive = column_u32(q, 18), .path_length = column_u32(q, 19),
+		.rerun = column_u32(q, 20),
 		.wall_us = sqlite3_column_int64(q, 21),
 	};
 }
 
-/* The arrays of a commit that was read, grown by doubling; freed through store_commit_clear. */
+/* The arrays of a commit that was read. store_commit_clear frees them. */
 struct parts {
 	struct store_route *routes;
 	struct store_order *orders;
@@ -110,7 +115,7 @@ void store_commit_clear(struct store_commit *c)
 	*c = (struct store_commit){ 0 };
 }
 
-/* Two lists of one length; where either is bad none of the row is kept. */
+/* Adds a route from a row. Its two lists must have the same length. */
 static int take_route(struct parts *p, sqlite3_stmt *q)
 {
 	struct store_route *r;
@@ -119,8 +124,7 @@ static int take_route(struct parts *p, sqlite3_stmt *q)
 	uint32_t n_stages;
 	int rc;
 
-	if (!array_grow(&p->routes, &p->room_routes, p->n_routes + 1, sizeof(*p->routes)))
-		return -ENOMEM;
+	array_reserve(&p->routes, &p->room_routes, p->n_routes + 1, sizeof(*p->routes));
 	r = &p->routes[p->n_routes];
 	*r = (struct store_route){ .microbatch = column_u32(q, 0), .shard = column_u32(q, 1),
 				   .wave = column_u32(q, 2), .attempt = column_u32(q, 3) };
@@ -146,10 +150,10 @@ static int take_order(struct parts *p, sqlite3_stmt *q)
 	struct store_counted *counted;
 	int rc;
 
-	if (!array_grow(&p->orders, &p->room_orders, p->n_orders + 1, sizeof(*p->orders)))
-		return -ENOMEM;
+	array_reserve(&p->orders, &p->room_orders, p->n_orders + 1, sizeof(*p->orders));
 	o = &p->orders[p->n_orders];
-	*o = (struct store_order){ .node = (uint16_t)column_u32(q, 0), .stage = (uint8_t)column_u32(q, 1) };
+	*o = (struct store_order){ .node = (uint16_t)column_u32(q, 0),
+				   .stage = (uint8_t)column_u32(q, 1) };
 	rc = list_parse_counted(column_string(q, 2), &counted, &o->n_counted);
 	if (rc != 0)
 		return rc;
@@ -164,8 +168,8 @@ static int take_reduction(struct parts *p, sqlite3_stmt *q)
 	uint16_t *nodes;
 	int rc;
 
-	if (!array_grow(&p->reductions, &p->room_reductions, p->n_reductions + 1, sizeof(*p->reductions)))
-		return -ENOMEM;
+	array_reserve(&p->reductions, &p->room_reductions, p->n_reductions + 1,
+		      sizeof(*p->reductions));
 	r = &p->reductions[p->n_reductions];
 	*r = (struct store_reduction){ .stage = (uint8_t)column_u32(q, 0) };
 	rc = list_parse_u16(column_string(q, 1), &nodes, &r->n_nodes);
@@ -176,7 +180,8 @@ static int take_reduction(struct parts *p, sqlite3_stmt *q)
 	return 0;
 }
 
-/* Both come by node. A row of a node that counted nothing says nothing. */
+/* Adds a node's device to its order. Both are sorted by node. The row of a node that counted
+ * nothing is ignored. */
 static int take_computed(struct parts *p, sqlite3_stmt *q)
 {
 	uint16_t node = (uint16_t)column_u32(q, 0);
@@ -192,8 +197,8 @@ static int take_computed(struct parts *p, sqlite3_stmt *q)
 	}
 	if (low == p->n_orders || p->orders[low].node != node || p->orders[low].device)
 		return 0;
-	p->orders[low].device = strdup(column_string(q, 1));
-	return p->orders[low].device ? 0 : -ENOMEM;
+	p->orders[low].device = alloc_string(column_string(q, 1));
+	return 0;
 }
 
 static int take_all(struct store *s, enum db_statement which, uint64_t iteration,
@@ -209,15 +214,14 @@ static int take_all(struct store *s, enum db_statement which, uint64_t iteration
 		if (rc == 0)
 			continue;
 		db_done(q);
-		if (rc == -ENOMEM)
-			return error_set(err, rc, "%s: out of memory", s->path);
 		return error_set(err, rc, "%s: is damaged: a list of iteration %" PRIu64
 				 " is malformed", s->path, iteration);
 	}
 	return rc;
 }
 
-/* The iteration whose rows each part's are: its own before there was a table of that. */
+/* Reads for each part the iteration whose rows it uses. A record of an earlier version has no such
+ * table: then it is the iteration itself. */
 static int read_alike(struct store *s, uint64_t iteration, uint64_t of[DB_PARTS], struct error *err)
 {
 	struct db_value v[] = { db_u64(iteration) };
@@ -241,12 +245,10 @@ static int read_alike(struct store *s, uint64_t iteration, uint64_t of[DB_PARTS]
 
 static int read_parts(struct store *s, struct store_commit *c, struct error *err)
 {
-	struct parts *p = calloc(1, sizeof(*p));
+	struct parts *p = alloc_new(sizeof(*p));
 	uint64_t of[DB_PARTS];
 	int rc;
 
-	if (!p)
-		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 	c->owned = p;
 	rc = read_alike(s, c->iteration, of, err);
 	if (rc == 0)
@@ -279,8 +281,8 @@ int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *
 	if (rc == 0)
 		rc = db_row(s, q, err);
 	if (rc == 0)
-		return error_set(err, -ENOENT, "%s: iteration %" PRIu64 " is not committed", s->path,
-				 iteration);
+		return error_set(err, -ENOENT, "%s: iteration %" PRIu64 " is not committed",
+				 s->path, iteration);
 	if (rc < 0)
 		return rc;
 	commit_row(q, &c);
@@ -294,8 +296,8 @@ int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *
 	return 0;
 }
 
-/* Walks: each steps its statement and shows one struct. A visitor must not start the same walk
- * again inside itself. */
+/* The following functions visit the rows of a table. A visitor must not start the same walk again,
+ * because the statement is in use. */
 
 int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 		      int (*visit)(void *context, const struct store_commit *c), void *context,
@@ -325,9 +327,12 @@ int store_each_plan(struct store *s, uint64_t from,
 	int rc = db_query(s, DB_GET_PLANS, v, 1, &q, err);
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		struct store_plan p = { .epoch = column_u64(q, 0), .iteration = column_u64(q, 1),
-					.reason = column_string(q, 2), .path_length = column_u32(q, 3),
-					.plan = column_string(q, 4), .iteration_s = column_real(q, 5),
+		struct store_plan p = { .epoch = column_u64(q, 0),
+					.iteration = column_u64(q, 1),
+					.reason = column_string(q, 2),
+					.path_length = column_u32(q, 3),
+					.plan = column_string(q, 4),
+					.iteration_s = column_real(q, 5),
 					.sync_s = column_real(q, 6) };
 
 		rc = visit(context, &p);
@@ -346,8 +351,10 @@ int store_each_hash(struct store *s, uint64_t iteration,
 	int rc = db_query(s, DB_GET_HASHES, v, 1, &q, err);
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		struct store_hash h = { .iteration = column_u64(q, 0), .stage = (uint8_t)column_u32(q, 1),
-					.node = (uint16_t)column_u32(q, 2), .hash = column_u64(q, 3) };
+		struct store_hash h = { .iteration = column_u64(q, 0),
+					.stage = (uint8_t)column_u32(q, 1),
+					.node = (uint16_t)column_u32(q, 2),
+					.hash = column_u64(q, 3) };
 
 		rc = visit(context, &h);
 		if (rc != 0)
@@ -367,10 +374,12 @@ int store_each_task(struct store *s, uint64_t iteration,
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_task t = {
 			.iteration = column_u64(q, 0), .node = (uint16_t)column_u32(q, 1),
-			.microbatch = column_u32(q, 2), .attempt = column_u32(q, 3), .kind = *column_string(q, 4),
-			.counted = column_u32(q, 5) != 0, .waited_for = sqlite3_column_int64(q, 6),
+			.microbatch = column_u32(q, 2), .attempt = column_u32(q, 3),
+			.kind = *column_string(q, 4), .counted = column_u32(q, 5) != 0,
+			.waited_for = sqlite3_column_int64(q, 6),
 			.arrived_us = sqlite3_column_int64(q, 7),
-			.start_us = sqlite3_column_int64(q, 8), .end_us = sqlite3_column_int64(q, 9),
+			.start_us = sqlite3_column_int64(q, 8),
+			.end_us = sqlite3_column_int64(q, 9),
 		};
 
 		rc = visit(context, &t);
@@ -388,7 +397,8 @@ int store_each_validation(struct store *s,
 	int rc = db_query(s, DB_GET_VALIDATIONS, NULL, 0, &q, err);
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		struct store_validation l = { .iteration = column_u64(q, 0), .loss = column_real(q, 1),
+		struct store_validation l = { .iteration = column_u64(q, 0),
+					      .loss = column_real(q, 1),
 					      .wall_us = sqlite3_column_int64(q, 2) };
 
 		rc = visit(context, &l);
@@ -406,9 +416,11 @@ int store_each_note(struct store *s, int (*visit)(void *context, const struct st
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_note n = { .id = column_u64(q, 0), .iteration = column_u64(q, 1),
-					.wall_us = sqlite3_column_int64(q, 2), .kind = column_string(q, 3),
+					.wall_us = sqlite3_column_int64(q, 2),
+					.kind = column_string(q, 3),
 					.mark = (char)sqlite3_column_int(q, 4),
-					.node = sqlite3_column_int(q, 5), .text = column_string(q, 6) };
+					.node = sqlite3_column_int(q, 5),
+					.text = column_string(q, 6) };
 
 		rc = visit(context, &n);
 		if (rc != 0)
@@ -425,8 +437,9 @@ int store_each_fault(struct store *s, int (*visit)(void *context, const struct s
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_fault f = {
-			.id = column_u32(q, 0), .iteration = column_u64(q, 1), .kind = column_string(q, 2),
-			.node = sqlite3_column_int(q, 3), .peer = sqlite3_column_int(q, 4),
+			.id = column_u32(q, 0), .iteration = column_u64(q, 1),
+			.kind = column_string(q, 2), .node = sqlite3_column_int(q, 3),
+			.peer = sqlite3_column_int(q, 4),
 			.factor = column_real(q, 5), .ttl_ms = column_u32(q, 6),
 			.started_wall_us = sqlite3_column_int64(q, 7),
 			.ended_wall_us = sqlite3_column_int64(q, 8),
@@ -449,11 +462,12 @@ int store_each_command(struct store *s,
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_command c = {
 			.id = column_u64(q, 0), .iteration = column_u64(q, 1),
-			.wall_us = sqlite3_column_int64(q, 2), .who = column_string(q, 3), .verb = column_string(q, 4),
-			.node = sqlite3_column_int(q, 5), .peer = sqlite3_column_int(q, 6),
-			.value = sqlite3_column_int64(q, 7), .text = column_string(q, 8),
-			.status = sqlite3_column_int(q, 9), .reply = column_string(q, 10),
-			.undo = sqlite3_column_type(q, 11) == SQLITE_NULL ? NULL : column_string(q, 11),
+			.wall_us = sqlite3_column_int64(q, 2), .who = column_string(q, 3),
+			.verb = column_string(q, 4), .node = sqlite3_column_int(q, 5),
+			.peer = sqlite3_column_int(q, 6), .value = sqlite3_column_int64(q, 7),
+			.text = column_string(q, 8), .status = sqlite3_column_int(q, 9),
+			.reply = column_string(q, 10),
+			.undo = (const char *)sqlite3_column_text(q, 11),
 			.undone_by = column_u64(q, 12),
 		};
 
@@ -477,13 +491,14 @@ int store_each_moment(struct store *s, uint64_t after,
 	rc = db_query(s, DB_GET_MOMENTS, v, DB_COUNT(v), &q, err);
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_moment m = {
-			.id = column_u64(q, 0), .writer = column_u64(q, 1), .iteration = column_u64(q, 2),
-			.at_us = sqlite3_column_int64(q, 3), .wall_us = sqlite3_column_int64(q, 4),
-			.kind = column_string(q, 5), .node = sqlite3_column_int(q, 6),
-			.stage = sqlite3_column_int(q, 7), .value = sqlite3_column_int64(q, 8),
-			.word = column_string(q, 9), .text = column_string(q, 10), .forward_s = column_real(q, 11),
-			.backward_s = column_real(q, 12), .loss_s = column_real(q, 13), .device = column_string(q, 14),
-			.host = column_string(q, 15),
+			.id = column_u64(q, 0), .writer = column_u64(q, 1),
+			.iteration = column_u64(q, 2), .at_us = sqlite3_column_int64(q, 3),
+			.wall_us = sqlite3_column_int64(q, 4), .kind = column_string(q, 5),
+			.node = sqlite3_column_int(q, 6), .stage = sqlite3_column_int(q, 7),
+			.value = sqlite3_column_int64(q, 8), .word = column_string(q, 9),
+			.text = column_string(q, 10), .forward_s = column_real(q, 11),
+			.backward_s = column_real(q, 12), .loss_s = column_real(q, 13),
+			.device = column_string(q, 14), .host = column_string(q, 15),
 		};
 
 		rc = visit(context, &m);
@@ -497,7 +512,6 @@ int store_get(struct store *s, const char *key, char **value, struct error *err)
 {
 	struct db_value v[] = { db_text(key) };
 	sqlite3_stmt *q;
-	char *copy;
 	int rc = db_query(s, DB_GET_STATE, v, 1, &q, err);
 
 	if (rc == 0)
@@ -506,11 +520,8 @@ int store_get(struct store *s, const char *key, char **value, struct error *err)
 		return error_set(err, -ENOENT, "%s: nothing is kept under \"%s\"", s->path, key);
 	if (rc < 0)
 		return rc;
-	copy = strdup(column_string(q, 0));
+	*value = alloc_string(column_string(q, 0));
 	db_done(q);
-	if (!copy)
-		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
-	*value = copy;
 	return 0;
 }
 

@@ -1,4 +1,5 @@
-/* Checkpoints that were written, and stages that were put back. */
+/* Records the files of checkpoints and the stages that were restored. A restore goes back to an
+ * earlier iteration, so this module also deletes the rows of the iterations that it undoes. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -16,7 +17,6 @@ int store_shard(struct store *s, const struct store_shard *k, struct error *err)
 
 static int put_restore(struct store *s, const struct store_restore *r, struct error *err)
 {
-	bool mixed = r->n_from > 0;
 	struct db_value v[] = {
 		db_u64(r->iteration),
 		db_u64(r->last),
@@ -24,31 +24,31 @@ static int put_restore(struct store *s, const struct store_restore *r, struct er
 		db_int(r->node),
 		db_u64(r->hash),
 		db_int(r->wall_us),
-		mixed ? db_int(r->from[0]) : (struct db_value){ .kind = DB_NULL },
+		r->n_from > 0 ? db_int(r->from[0]) : db_null(),
 		db_real((double)r->weight[0]),
-		r->n_from > 1 ? db_int(r->from[1]) : (struct db_value){ .kind = DB_NULL },
+		r->n_from > 1 ? db_int(r->from[1]) : db_null(),
 		db_real((double)r->weight[1])
 	};
 
 	return db_run(s, DB_PUT_RESTORE, v, DB_COUNT(v), err);
 }
 
-/* What was committed, saved or put back after the iteration did not happen; what was saved of
- * an iteration whose weights are now others is worth nothing. */
+/* Deletes the rows of all iterations after the given one. If a stage was averaged, the weights of
+ * that iteration are new, and its checkpoint is deleted, too. */
 static int forget_after(struct store *s, uint64_t iteration, bool averaged, struct error *err)
 {
-	static const enum db_statement drops[] = {
+	static const enum db_statement deletions[] = {
 		DB_DROP_COMMITS,     DB_DROP_ROUTES,  DB_DROP_ORDERS,
 		DB_DROP_REDUCTIONS,  DB_DROP_HASHES,  DB_DROP_TASKS,
 		DB_DROP_VALIDATIONS, DB_DROP_MOMENTS, DB_DROP_RESTORES,
 		DB_DROP_COMPUTED,    DB_DROP_ALIKE,
 	};
 	struct db_value v[] = { db_u64(iteration) };
-	struct db_value saved[] = { db_u64(averaged ? iteration : iteration + 1) };
-	int rc = db_run(s, DB_DROP_SHARDS, saved, 1, err);
+	struct db_value checkpoint[] = { db_u64(averaged ? iteration : iteration + 1) };
+	int rc = db_run(s, DB_DROP_SHARDS, checkpoint, 1, err);
 
-	for (size_t i = 0; rc == 0 && i < sizeof(drops) / sizeof(drops[0]); i++)
-		rc = db_run(s, drops[i], v, 1, err);
+	for (size_t i = 0; rc == 0 && i < sizeof(deletions) / sizeof(deletions[0]); i++)
+		rc = db_run(s, deletions[i], v, 1, err);
 	return rc;
 }
 
@@ -73,12 +73,12 @@ int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 
 	write_forget(s);
 	if (n == 0)
-		return error_set(err, -EINVAL, "%s: nothing was restored", s->path);
+		return error_set(err, -EINVAL, "%s: a restore without stages", s->path);
 	for (size_t i = 0; i < n; i++) {
 		averaged = averaged || rows[i].n_from > 0;
 		if (rows[i].iteration != rows[0].iteration || rows[i].n_from > 2)
-			return error_set(err, -EINVAL, "%s: stages restored to two iterations",
-					 s->path);
+			return error_set(err, -EINVAL,
+					 "%s: a restore to two different iterations", s->path);
 	}
 	do
 		rc = try_restore(s, rows, n, averaged, err);
@@ -113,7 +113,7 @@ int store_each_shard(struct store *s, int (*visit)(void *context, const struct s
 	return rc;
 }
 
-/* A store of an older version has no such table: then nothing is visited. */
+/* A record of an older version has no such table. Then no row is visited. */
 int store_each_restore(struct store *s,
 		       int (*visit)(void *context, const struct store_restore *r),
 		       void *context, struct error *err)

@@ -1,4 +1,6 @@
-/* Opening, locking and closing a run; what is written and read is in write.c and read.c. */
+/* Creates, opens, locks and closes the record of a run. A record is created under another name and
+ * then renamed, so that a crash leaves either a complete record or none. The functions that write
+ * and read rows are in write.c, read.c and restore.c. */
 #include "store/store.h"
 
 #include <ctype.h>
@@ -11,12 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "store/db.h"
 
 enum {
-	APPLICATION = 0x534b5052, /* "SKPR": says in the file's header whose it is */
-	BUSY_MS = 2000 /* how long another program's moment with the file is waited for */
+	APPLICATION = 0x534b5052, /* "SKPR", the application id in the file's header */
+	BUSY_MS = 2000            /* to wait for another program that has locked the file */
 };
 
 static void free_run(struct store_run *r)
@@ -41,69 +44,61 @@ void store_close(struct store *s)
 		db_finalize(s);
 		sqlite3_close(s->db);
 	}
-	if (s->reserved)
-		unlink(s->reserve);
+	if (s->has_reserve)
+		unlink(s->reserve_path);
 	if (s->lock >= 0)
 		close(s->lock);
-	free(s->reserve);
+	free(s->reserve_path);
 	write_forget(s);
 	free_run(&s->run);
 	free(s->path);
 	free(s);
 }
 
-static int store_new(struct store **out, const char *folder, struct error *err)
+static struct store *store_new(const char *folder)
 {
-	struct store *s = calloc(1, sizeof(*s));
+	struct store *s = alloc_new(sizeof(*s));
 
-	if (!s || asprintf(&s->path, "%s/run.db", folder) < 0) {
-		free(s);
-		return error_set(err, -ENOMEM, "%s: out of memory", folder);
-	}
+	s->path = alloc_format("%s/run.db", folder);
+	s->reserve_path = alloc_format("%s/run.reserve", folder);
 	s->lock = -1;
-	s->thinned = UINT64_MAX;
-	if (asprintf(&s->reserve, "%s/run.reserve", folder) < 0) {
-		s->reserve = NULL;
-		store_close(s);
-		return error_set(err, -ENOMEM, "%s: out of memory", folder);
-	}
-	*out = s;
-	return 0;
+	s->thinned_to = UINT64_MAX;
+	return s;
 }
 
 bool store_reserved(const struct store *s)
 {
-	return s->reserved;
+	return s->has_reserve;
 }
 
 int store_reserve(struct store *s, struct error *err)
 {
 	int fd, code;
 
-	if (s->reserved)
+	if (s->has_reserve)
 		return 0;
-	fd = open(s->reserve, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = open(s->reserve_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return error_set(err, -errno, "%s: %s", s->reserve, strerror(errno));
+		return error_set(err, -errno, "%s: %s", s->reserve_path, strerror(errno));
 	do
 		code = posix_fallocate(fd, 0, STORE_RESERVE);
 	while (code == EINTR);
 	close(fd);
-	s->reserved = code == 0;
-	if (s->reserved)
+	s->has_reserve = code == 0;
+	if (s->has_reserve)
 		return 0;
-	unlink(s->reserve);
+	unlink(s->reserve_path);
 	code = code == EDQUOT || code == EFBIG ? ENOSPC : code;
-	return error_set(err, -code, "%s: %d MiB cannot be held back: %s", s->reserve,
+	return error_set(err, -code, "%s: %d MiB cannot be reserved: %s", s->reserve_path,
 			 STORE_RESERVE >> 20, strerror(code));
 }
 
-/* What a writer that died held back is its successor's. */
+/* Takes over the reserve of a writer that died. */
 static void take_reserve(struct store *s)
 {
 	struct stat st;
 
-	s->reserved = lstat(s->reserve, &st) == 0 && S_ISREG(st.st_mode);
+	s->has_reserve = lstat(s->reserve_path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static int lock_refused(const char *path, int lock, struct error *err)
@@ -119,15 +114,13 @@ static int lock_refused(const char *path, int lock, struct error *err)
 		path, *pid ? pid : "unknown");
 }
 
-/* The kernel lets go of the lock when its holder dies, however it dies. The file stays:
- * removing it would let two processes hold two files of one name. */
+/* The kernel releases the lock when its holder dies in any way. The file is not deleted, because
+ * then two processes could hold locks on two files of the same name. */
 static int take_lock(struct store *s, const char *folder, struct error *err)
 {
-	char *path;
+	char *path = alloc_format("%s/run.lock", folder);
 	int lock, rc = 0;
 
-	if (asprintf(&path, "%s/run.lock", folder) < 0)
-		return error_set(err, -ENOMEM, "%s: out of memory", folder);
 	lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock < 0)
 		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
@@ -139,7 +132,7 @@ static int take_lock(struct store *s, const char *folder, struct error *err)
 		if (lock >= 0)
 			close(lock);
 	} else {
-		/* For people only: a full disk may swallow it. */
+		/* The process id is for error messages only, so a failed write does not matter. */
 		if (ftruncate(lock, 0) == 0)
 			dprintf(lock, "%ld\n", (long)getpid());
 		s->lock = lock;
@@ -161,27 +154,33 @@ static int pragma_number(struct store *s, const char *sql, int64_t *out, struct 
 		return 0;
 	}
 	result = result == SQLITE_DONE
-			 ? error_set(err, -EBADMSG, "%s: is damaged: %s gave nothing", s->path,
+			 ? error_set(err, -EBADMSG, "%s: is damaged: no answer to %s", s->path,
 				     sql)
 			 : db_error(s, result, err);
 	sqlite3_finalize(q);
 	return result;
 }
 
-/* Of its owner alone, as all of a run is, whatever the umask; SQLite's own files beside it follow it. */
+/* Makes a file that is to be written private to its owner, whatever the umask is. A run of an
+ * earlier version may have other permissions. SQLite gives its files beside this one the same
+ * permissions. */
+static void make_private(const char *path, bool create)
+{
+	int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
+
+	if (fd < 0)
+		return;
+	(void)!fchmod(fd, 0600);
+	close(fd);
+}
+
 static int open_file(struct store *s, int flags, struct error *err)
 {
-	int fd = flags & SQLITE_OPEN_READWRITE
-			 ? open(s->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | (flags & SQLITE_OPEN_CREATE ? O_CREAT : 0), 0600)
-			 : -1;
 	int result;
 
-	if (fd >= 0) {
-		(void)!fchmod(fd, 0600); /* begun by an earlier version, and then perhaps another's */
-		close(fd);
-	}
+	if (flags & SQLITE_OPEN_READWRITE)
+		make_private(s->path, flags & SQLITE_OPEN_CREATE);
 	result = sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
-
 	if (result != SQLITE_OK)
 		return db_error(s, result, err);
 	sqlite3_extended_result_codes(s->db, 1);
@@ -200,7 +199,8 @@ static int check_schema(struct store *s, struct error *err)
 		return rc;
 	if (application != APPLICATION)
 		return error_set(err, -EINVAL, "%s: is not a run of skippipe", s->path);
-	if (version < 1 || version > STORE_VERSION) /* what 2 has beside 1 its next writer makes */
+	/* The next writer adds the tables of version 2 to a run of version 1. */
+	if (version < 1 || version > STORE_VERSION)
 		return error_set(err, -EPROTONOSUPPORT,
 				 "%s: has schema version %lld, this program reads up to version %d",
 				 s->path, (long long)version, STORE_VERSION);
@@ -211,17 +211,15 @@ static char *column_copy(sqlite3_stmt *q, int column)
 {
 	const unsigned char *text = sqlite3_column_text(q, column);
 
-	return text ? strdup((const char *)text) : NULL;
+	return text ? alloc_string((const char *)text) : NULL;
 }
 
 static int read_corpus(struct store *s, size_t n, struct error *err)
 {
-	const char **paths = calloc(n + 1, sizeof(*paths));
+	const char **paths = alloc_array(n, sizeof(*paths));
 	sqlite3_stmt *q;
 	int rc;
 
-	if (!paths)
-		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 	s->run.corpus = paths;
 	rc = db_query(s, DB_GET_CORPUS, NULL, 0, &q, err);
 	if (rc != 0)
@@ -230,7 +228,8 @@ static int read_corpus(struct store *s, size_t n, struct error *err)
 		paths[s->run.n_corpus] = column_copy(q, 0);
 		if (!paths[s->run.n_corpus]) {
 			db_done(q);
-			return error_set(err, -ENOMEM, "%s: out of memory", s->path);
+			return error_set(err, -EBADMSG, "%s: is damaged: a corpus without a path",
+					 s->path);
 		}
 		s->run.n_corpus++;
 	}
@@ -239,17 +238,19 @@ static int read_corpus(struct store *s, size_t n, struct error *err)
 	return rc < 0 ? rc : 0;
 }
 
-/* Earlier records do not say: fp32. */
-static int read_wire(struct store *s, const char *said, bool *bf16, struct error *err)
+/* Reads the number format of activations between nodes. A record of an earlier version does not
+ * name it, and means fp32. */
+static int read_wire(struct store *s, const char *format, bool *bf16, struct error *err)
 {
-	*bf16 = said && strcmp(said, "bf16") == 0;
-	if (!said || *bf16 || strcmp(said, "fp32") == 0)
+	*bf16 = format && strcmp(format, "bf16") == 0;
+	if (!format || *bf16 || strcmp(format, "fp32") == 0)
 		return 0;
-	return error_set(err, -EPROTONOSUPPORT, "%s: its activations travel as \"%s\": expected fp32 or bf16",
-			 s->path, said);
+	return error_set(err, -EPROTONOSUPPORT,
+			 "%s: its activations travel as \"%s\": expected fp32 or bf16", s->path,
+			 format);
 }
 
-/* The run's row, as store_create wrote it. */
+/* Reads the run's properties, which store_create has written. */
 static int read_run(struct store *s, struct error *err)
 {
 	struct store_run *r = &s->run;
@@ -261,7 +262,7 @@ static int read_run(struct store *s, struct error *err)
 		rc = db_row(s, q, err);
 	if (rc == 0)
 		return error_set(err, -EBADMSG,
-				 "%s: is damaged: it does not say what run it is of", s->path);
+				 "%s: is damaged: the row of the run is missing", s->path);
 	if (rc < 0)
 		return rc;
 	r->name = column_copy(q, 0);
@@ -285,7 +286,8 @@ static int read_run(struct store *s, struct error *err)
 	if (rc != 0)
 		return rc;
 	if (!r->name || !r->version || !r->model || !r->cluster || !r->optimizer)
-		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
+		return error_set(err, -EBADMSG, "%s: is damaged: the row of the run is incomplete",
+				 s->path);
 	return read_corpus(s, n_corpus, err);
 }
 
@@ -337,7 +339,7 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 	return rc;
 }
 
-/* Schema and run, in a file that nobody knows yet. */
+/* Writes the schema and the run's properties to a new file. */
 static int make_schema(struct store *s, const struct store_run *run, struct error *err)
 {
 	char marks[96];
@@ -367,36 +369,35 @@ static void close_file(struct store *s)
 	s->db = NULL;
 }
 
-/* What a creation that failed or died has left at this name; the lock is ours. */
+/* Removes the files of a creation that failed or died. The caller holds the lock. */
 static void remove_file(struct store *s, const char *name)
 {
 	static const char *const tails[] = { "", "-journal", "-wal", "-shm" };
 
 	close_file(s);
 	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
-		char *path;
+		char *path = alloc_format("%s%s", name, tails[i]);
 
-		if (asprintf(&path, "%s%s", name, tails[i]) < 0)
-			continue;
 		unlink(path);
 		free(path);
 	}
 }
 
-/* Made aside, whole, then renamed: run.db is there when, and only when, the run is. */
-static int make_file(struct store *s, const char *aside, const struct store_run *run,
+/* Creates the file under a temporary name and renames it when it is complete. Thus run.db exists if
+ * and only if the run does. */
+static int make_file(struct store *s, const char *temporary, const struct store_run *run,
 		     struct error *err)
 {
 	char *name = s->path;
 	int rc;
 
-	s->path = (char *)aside; /* what errors name */
+	s->path = (char *)temporary; /* the name in error messages */
 	rc = open_file(s, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
 	if (rc == 0)
 		rc = make_schema(s, run, err);
 	close_file(s);
 	s->path = name;
-	return rc == 0 ? file_move(aside, name, err) : rc;
+	return rc == 0 ? file_move(temporary, name, err) : rc;
 }
 
 static int open_to_write(struct store *s, struct error *err)
@@ -410,20 +411,17 @@ static int open_to_write(struct store *s, struct error *err)
 	return rc;
 }
 
-/* The lock first, then the file under another name: a crash on the way leaves no store that
- * looks whole. Only when the run's row is in it does it get its name. */
 int store_create(struct store **out, const char *folder, const struct store_run *run,
 		 struct error *err)
 {
 	struct store *s;
 	struct stat st;
-	char *aside = NULL;
+	char *temporary = NULL;
 	int rc = file_make_folder(folder, err);
 
-	if (rc == 0)
-		rc = store_new(&s, folder, err);
 	if (rc != 0)
 		return rc;
+	s = store_new(folder);
 	rc = take_lock(s, folder, err);
 	if (rc != 0)
 		goto close;
@@ -432,13 +430,9 @@ int store_create(struct store **out, const char *folder, const struct store_run 
 			       s->path);
 		goto close;
 	}
-	if (asprintf(&aside, "%s.new", s->path) < 0) {
-		aside = NULL;
-		rc = error_set(err, -ENOMEM, "%s: out of memory", s->path);
-		goto close;
-	}
-	remove_file(s, aside);
-	rc = make_file(s, aside, run, err);
+	temporary = alloc_format("%s.new", s->path);
+	remove_file(s, temporary);
+	rc = make_file(s, temporary, run, err);
 	if (rc != 0)
 		goto remove;
 	rc = open_to_write(s, err);
@@ -450,19 +444,19 @@ int store_create(struct store **out, const char *folder, const struct store_run 
 		remove_file(s, s->path);
 		goto close;
 	}
-	free(aside);
+	free(temporary);
 	*out = s;
 	return 0;
 
 remove:
-	remove_file(s, aside);
+	remove_file(s, temporary);
 close:
-	free(aside);
+	free(temporary);
 	store_close(s);
 	return rc;
 }
 
-/* SQLite would wait for the file to appear as its own; a missing run deserves a plain word. */
+/* SQLite does not report a missing file in plain words, so this is checked first. */
 static int must_exist(const struct store *s, struct error *err)
 {
 	struct stat st;
@@ -473,12 +467,12 @@ static int must_exist(const struct store *s, struct error *err)
 			 errno == ENOENT ? "no run in this folder" : strerror(errno));
 }
 
-/* Taking the epoch proves at once that the file can be written. */
+/* Becomes the writer by raising the epoch. This also proves at once that the file is writable. */
 static int take_epoch(struct store *s, struct error *err)
 {
 	int rc = db_script(s, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE", err);
 
-	s->sync_full = true;
+	s->is_durable = true;
 	if (rc != 0)
 		return rc;
 	rc = db_run(s, DB_NEXT_EPOCH, NULL, 0, err);
@@ -491,12 +485,9 @@ static int take_epoch(struct store *s, struct error *err)
 
 int store_resume(struct store **out, const char *folder, struct error *err)
 {
-	struct store *s;
-	int rc = store_new(&s, folder, err);
+	struct store *s = store_new(folder);
+	int rc = must_exist(s, err);
 
-	if (rc != 0)
-		return rc;
-	rc = must_exist(s, err);
 	if (rc == 0)
 		rc = take_lock(s, folder, err);
 	if (rc == 0) {
@@ -517,14 +508,12 @@ int store_resume(struct store **out, const char *folder, struct error *err)
 	return 0;
 }
 
-/* "file:" and the path with everything but plain characters as %XX. NULL without memory. */
+/* Returns a URI of the path that tells SQLite that the file does not change. */
 static char *immutable_uri(const char *path)
 {
 	static const char tail[] = "?immutable=1";
-	char *uri = malloc(5 + 3 * strlen(path) + sizeof(tail)), *to = uri;
+	char *uri = alloc_new(5 + 3 * strlen(path) + sizeof(tail)), *to = uri;
 
-	if (!uri)
-		return NULL;
 	to += sprintf(to, "file:");
 	for (; *path; path++) {
 		unsigned char c = (unsigned char)*path;
@@ -535,16 +524,14 @@ static char *immutable_uri(const char *path)
 	return uri;
 }
 
-/* WAL mode needs a writable folder for its index, unless nobody writes: then the file may be
- * read as it stands. */
+/* Opens a run on a read-only file system. WAL mode needs a writable folder for its index, unless
+ * the file does not change. */
 static int open_immutable(struct store *s, struct error *err)
 {
-	char *wal = NULL, *uri = NULL;
+	char *wal = alloc_format("%s-wal", s->path), *uri;
 	struct stat st;
 	int rc;
 
-	if (asprintf(&wal, "%s-wal", s->path) < 0)
-		return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 	if (stat(wal, &st) == 0 && st.st_size > 0) {
 		rc = error_set(err, -EROFS,
 			       "%s: the run was not closed and its folder is read-only here; "
@@ -553,10 +540,6 @@ static int open_immutable(struct store *s, struct error *err)
 		goto free_wal;
 	}
 	uri = immutable_uri(s->path);
-	if (!uri) {
-		rc = error_set(err, -ENOMEM, "%s: out of memory", s->path);
-		goto free_wal;
-	}
 	db_finalize(s);
 	sqlite3_close(s->db);
 	s->db = NULL;
@@ -570,12 +553,9 @@ free_wal:
 
 int store_open(struct store **out, const char *folder, struct error *err)
 {
-	struct store *s;
-	int rc = store_new(&s, folder, err);
+	struct store *s = store_new(folder);
+	int rc = must_exist(s, err);
 
-	if (rc != 0)
-		return rc;
-	rc = must_exist(s, err);
 	if (rc == 0)
 		rc = open_file(s, SQLITE_OPEN_READONLY, err);
 	if (rc == 0)

@@ -1,4 +1,5 @@
-/* What is written: one transaction a call. */
+/* Writes the rows of a run, one transaction for each call. A write that fails because the disk is
+ * full is repeated once if the reserve could be deleted (db_again). */
 #include "store/store.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "store/db.h"
 #include "store/list.h"
 
@@ -17,7 +19,8 @@ int store_corpus(struct store *s, uint64_t hash, struct error *err)
 
 	if (s->run.corpus_hash != 0 && s->run.corpus_hash != hash)
 		return error_set(err, -EEXIST,
-				 "%s: the corpus has hash %016" PRIx64 ", the run began with %016" PRIx64,
+				 "%s: the corpus has hash %016" PRIx64
+				 ", the run began with %016" PRIx64,
 				 s->path, hash, s->run.corpus_hash);
 	if (s->run.corpus_hash == 0)
 		rc = db_write(s, false, DB_SET_HASH, v, DB_COUNT(v), err);
@@ -29,15 +32,11 @@ int store_corpus(struct store *s, uint64_t hash, struct error *err)
 int store_cluster(struct store *s, const char *cluster, struct error *err)
 {
 	struct db_value v[] = { db_text(cluster) };
-	char *copy = strdup(cluster);
-	int rc = copy ? db_write(s, true, DB_SET_CLUSTER, v, DB_COUNT(v), err)
-		      : error_set(err, -ENOMEM, "%s: out of memory", s->path);
+	int rc = db_write(s, true, DB_SET_CLUSTER, v, DB_COUNT(v), err);
 
 	if (rc == 0) {
 		free((char *)s->run.cluster);
-		s->run.cluster = copy;
-	} else {
-		free(copy);
+		s->run.cluster = alloc_string(cluster);
 	}
 	return rc;
 }
@@ -55,31 +54,20 @@ int store_plan(struct store *s, const struct store_plan *p, struct error *err)
 	return rc;
 }
 
-static int no_memory(const struct store *s, struct error *err)
-{
-	return error_set(err, -ENOMEM, "%s: out of memory", s->path);
-}
-
 static int put_route(struct store *s, uint64_t iteration, const struct store_route *r,
 		     struct error *err)
 {
 	char *nodes = list_print_u16(r->nodes, r->n_hops);
 	char *stages = list_print_u8(r->stages, r->n_hops);
-	int rc;
+	struct db_value v[] = { db_u64(iteration), db_int(r->microbatch), db_int(r->shard),
+				db_int(r->wave), db_int(r->attempt), db_text(nodes),
+				db_text(stages) };
+	int rc = db_run(s, DB_PUT_ROUTE, v, DB_COUNT(v), err);
 
-	if (nodes && stages) {
-		struct db_value v[] = { db_u64(iteration), db_int(r->microbatch),
-					db_int(r->shard), db_int(r->wave), db_int(r->attempt),
-					db_text(nodes), db_text(stages) };
-
-		rc = db_run(s, DB_PUT_ROUTE, v, DB_COUNT(v), err);
-		if (rc == -EEXIST)
-			rc = error_set(err, -EINVAL,
-				       "%s: iteration %" PRIu64 ": microbatch %u has two routes",
-				       s->path, iteration, r->microbatch);
-	} else {
-		rc = no_memory(s, err);
-	}
+	if (rc == -EEXIST)
+		rc = error_set(err, -EINVAL,
+			       "%s: iteration %" PRIu64 ": microbatch %u has two routes",
+			       s->path, iteration, r->microbatch);
 	free(stages);
 	free(nodes);
 	return rc;
@@ -89,20 +77,13 @@ static int put_order(struct store *s, uint64_t iteration, const struct store_ord
 		     struct error *err)
 {
 	char *items = list_print_counted(o->counted, o->n_counted);
-	int rc;
+	struct db_value v[] = { db_u64(iteration), db_int(o->node), db_int(o->stage),
+				db_text(items) };
+	int rc = db_run(s, DB_PUT_ORDER, v, DB_COUNT(v), err);
 
-	if (items) {
-		struct db_value v[] = { db_u64(iteration), db_int(o->node), db_int(o->stage),
-					db_text(items) };
-
-		rc = db_run(s, DB_PUT_ORDER, v, DB_COUNT(v), err);
-		if (rc == -EEXIST)
-			rc = error_set(err, -EINVAL,
-				       "%s: iteration %" PRIu64 ": node %u has two orders", s->path,
-				       iteration, o->node);
-	} else {
-		rc = no_memory(s, err);
-	}
+	if (rc == -EEXIST)
+		rc = error_set(err, -EINVAL, "%s: iteration %" PRIu64 ": node %u has two orders",
+			       s->path, iteration, o->node);
 	free(items);
 	return rc;
 }
@@ -111,22 +92,19 @@ static int put_reduction(struct store *s, uint64_t iteration, const struct store
 			 struct error *err)
 {
 	char *nodes = list_print_u16(r->nodes, r->n_nodes);
-	int rc;
+	struct db_value v[] = { db_u64(iteration), db_int(r->stage), db_text(nodes) };
+	int rc = db_run(s, DB_PUT_REDUCTION, v, DB_COUNT(v), err);
 
-	if (nodes) {
-		struct db_value v[] = { db_u64(iteration), db_int(r->stage), db_text(nodes) };
-
-		rc = db_run(s, DB_PUT_REDUCTION, v, DB_COUNT(v), err);
-		if (rc == -EEXIST)
-			rc = error_set(err, -EINVAL,
-				       "%s: iteration %" PRIu64 ": stage %u has two reductions",
-				       s->path, iteration, r->stage);
-	} else {
-		rc = no_memory(s, err);
-	}
+	if (rc == -EEXIST)
+		rc = error_set(err, -EINVAL,
+			       "%s: iteration %" PRIu64 ": stage %u has two reductions", s->path,
+			       iteration, r->stage);
 	free(nodes);
 	return rc;
 }
+
+/* The following functions print each part of a commit, for a comparison with the previous
+ * commit. */
 
 static void print_routes(FILE *to, const struct store_commit *c)
 {
@@ -169,6 +147,8 @@ static void print_computed(FILE *to, const struct store_commit *c)
 			fprintf(to, "%u %zu %s\n", c->orders[i].node,
 				strlen(c->orders[i].device), c->orders[i].device);
 }
+
+/* The following functions write each part's rows. */
 
 static int put_routes(struct store *s, const struct store_commit *c, struct error *err)
 {
@@ -240,29 +220,30 @@ static int print_part(const struct store *s, enum db_part part, const struct sto
 	size_t size;
 	FILE *to = open_memstream(text, &size);
 
-	if (!to)
-		return no_memory(s, err);
-	parts[part].print(to, c);
-	if (fclose(to) == 0)
+	if (to)
+		parts[part].print(to, c);
+	if (to && fclose(to) == 0)
 		return 0;
-	free(*text);
+	if (to)
+		free(*text);
 	*text = NULL;
-	return no_memory(s, err);
+	return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 }
 
-/* Most iterations go as the one before: then one row says so. now: (DB_PARTS) what is the newest
- * of each part once this is durable; its texts are the caller's. */
+/* Writes the parts that differ from the previous commit. For the other parts, the `alike` row names
+ * the iteration that has the same rows; most iterations need no other row. `now`, (DB_PARTS),
+ * becomes the newest written parts once the commit is durable. The caller frees its texts. */
 static int put_parts(struct store *s, const struct store_commit *c, struct db_written *now,
 		     struct error *err)
 {
 	int rc = 0;
 
 	for (int i = 0; rc == 0 && i < DB_PARTS; i++) {
-		const struct db_written *was = &s->written[i];
+		const struct db_written *previous = &s->written[i];
 
 		rc = print_part(s, (enum db_part)i, c, &now[i].text, err);
-		if (rc == 0 && was->iteration && strcmp(was->text, now[i].text) == 0) {
-			now[i].iteration = was->iteration;
+		if (rc == 0 && previous->iteration && strcmp(previous->text, now[i].text) == 0) {
+			now[i].iteration = previous->iteration;
 		} else if (rc == 0) {
 			now[i].iteration = c->iteration;
 			rc = parts[i].put(s, c, err);
@@ -304,11 +285,13 @@ static int check_next(struct store *s, uint64_t iteration, struct error *err)
 		return rc;
 	if (iteration != 0 && iteration <= last)
 		return error_set(err, -EEXIST,
-				 "%s: iteration %" PRIu64 " is committed already (the last is %" PRIu64 ")",
+				 "%s: iteration %" PRIu64 " is committed already (the last is "
+				 "%" PRIu64 ")",
 				 s->path, iteration, last);
 	if (iteration != last + 1)
 		return error_set(err, -EINVAL,
-				 "%s: iteration %" PRIu64 " cannot be committed: the next is %" PRIu64,
+				 "%s: iteration %" PRIu64 " cannot be committed: the next is "
+				 "%" PRIu64,
 				 s->path, iteration, last + 1);
 	return 0;
 }
@@ -407,24 +390,25 @@ int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struc
 	return rc;
 }
 
-/* Where an earlier writer had got to. */
+/* Reads the iteration that an earlier writer has thinned to. */
 static int read_thinned(struct store *s, struct error *err)
 {
 	char *text = NULL;
 	int rc = store_get(s, "thinned", &text, err);
 
 	if (rc == 0)
-		s->thinned = strtoull(text, NULL, 10);
+		s->thinned_to = strtoull(text, NULL, 10);
 	else if (rc == -ENOENT)
-		s->thinned = 0;
+		s->thinned_to = 0;
 	free(text);
 	return rc == -ENOENT ? 0 : rc;
 }
 
+/* Deletes the tasks after thinned_to and up to `upto`. */
 static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 {
 	char text[24];
-	struct db_value tasks[] = { db_u64(s->thinned), db_u64(upto), db_int(STORE_THINNED) };
+	struct db_value tasks[] = { db_u64(s->thinned_to), db_u64(upto), db_int(STORE_THINNED) };
 	struct db_value moments[] = { db_u64(upto), db_int(STORE_THINNED) };
 	struct db_value state[] = { db_text("thinned"), db_text(text) };
 	int rc = db_begin(s, false, err);
@@ -433,7 +417,7 @@ static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 		return rc;
 	snprintf(text, sizeof(text), "%" PRIu64, upto);
 	rc = db_run(s, DB_THIN_TASKS, tasks, DB_COUNT(tasks), err);
-	/* Moments have no index: all are looked at, which is worth it now and then. */
+	/* Moments have no index by iteration. A scan of all of them is too slow for every call. */
 	if (rc == 0 && upto % STORE_THINNED == 0)
 		rc = db_run(s, DB_THIN_MOMENTS, moments, DB_COUNT(moments), err);
 	if (rc == 0)
@@ -443,17 +427,17 @@ static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 
 int store_thin(struct store *s, uint64_t upto, struct error *err)
 {
-	enum { AT_ONCE = 4 }; /* more than come while it is called after every commit */
-	int rc = s->thinned == UINT64_MAX ? read_thinned(s, err) : 0;
+	enum { AT_ONCE = 4 }; /* catches up, because each commit adds one iteration */
+	int rc = s->thinned_to == UINT64_MAX ? read_thinned(s, err) : 0;
 
-	if (rc == 0 && upto < s->thinned)
-		s->thinned = upto; /* the run went back */
-	for (uint64_t i = 0; rc == 0 && i < AT_ONCE && s->thinned < upto; i++) {
+	if (rc == 0 && upto < s->thinned_to)
+		s->thinned_to = upto; /* a restore went back to an earlier iteration */
+	for (uint64_t i = 0; rc == 0 && i < AT_ONCE && s->thinned_to < upto; i++) {
 		do
-			rc = thin_tasks(s, s->thinned + 1, err);
+			rc = thin_tasks(s, s->thinned_to + 1, err);
 		while (db_again(s, rc));
 		if (rc == 0)
-			s->thinned++;
+			s->thinned_to++;
 	}
 	return rc;
 }
