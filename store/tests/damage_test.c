@@ -1,5 +1,5 @@
-/* A commit is whole or absent, old state after a failure, and a plain word for every bad file.
- */
+/* A commit is complete or absent, a failed write leaves the old state, and every kind of bad file
+ * has its own error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,8 +40,8 @@ static void assert_integrity(const char *folder)
 	sqlite3_close(db);
 }
 
-/* Commits without end, telling each to the pipe once it is done. */
-static void commit_for_ever(const char *folder, int tell)
+/* Commits without end, and announces each finished commit in the pipe. */
+static void commit_for_ever(const char *folder, int announce)
 {
 	struct sample *p = calloc(1, sizeof(*p));
 	struct store *s;
@@ -54,15 +54,15 @@ static void commit_for_ever(const char *folder, int tell)
 		last++;
 		if (store_commit(s, sample(p, last), &err) != 0)
 			_exit(2);
-		if (write(tell, &last, sizeof(last)) != sizeof(last))
+		if (write(announce, &last, sizeof(last)) != sizeof(last))
 			_exit(3);
 	}
 }
 
-/* Kills a writer at a moment that depends on `round`. Returns the last commit it told of. */
+/* Kills a writer at a time that depends on `round`. Returns the last commit that it announced. */
 static uint64_t kill_a_writer(const char *folder, unsigned round)
 {
-	uint64_t told = 0, last = 0;
+	uint64_t announced = 0, last = 0;
 	int pipes[2], status;
 	pid_t child;
 
@@ -75,36 +75,37 @@ static uint64_t kill_a_writer(const char *folder, unsigned round)
 	}
 	close(pipes[1]);
 	/* After one full commit, somewhere inside the next ones. */
-	assert_int_equal(read(pipes[0], &told, sizeof(told)), sizeof(told));
+	assert_int_equal(read(pipes[0], &announced, sizeof(announced)), sizeof(announced));
 	usleep(round * 37 % 5000);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	while (read(pipes[0], &last, sizeof(last)) == sizeof(last))
-		told = last;
+		announced = last;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
 	close(pipes[0]);
-	return told;
+	return announced;
 }
 
-/* Killed between and inside commits, again and again: nothing told is lost, nothing is half. */
-static void kill_9_leaves_whole_commits(void **state)
+/* A writer is killed between and inside commits, many times. No announced commit is lost, and none
+ * is incomplete. */
+static void kill_9_leaves_complete_commits(void **state)
 {
 	struct folder *f = *state;
 	struct sample *p = calloc(1, sizeof(*p));
 	struct store *s = create(f->path);
 	struct store_commit c;
 	struct error err;
-	uint64_t told, last = 0;
+	uint64_t announced, last = 0;
 
 	store_close(s);
 	for (unsigned round = 1; round <= 40; round++) {
 		uint64_t before = last;
 
-		told = kill_a_writer(f->path, round * 29);
+		announced = kill_a_writer(f->path, round * 29);
 		assert_int_equal(store_resume(&s, f->path, &err), 0);
 		assert_int_equal(store_last_commit(s, &last, &err), 0);
-		/* At most the one whose word was not out yet. */
-		assert_true(last == told || last == told + 1);
+		/* At most one commit is finished but not announced yet. */
+		assert_true(last == announced || last == announced + 1);
 		for (uint64_t i = before + 1; i <= last; i++) {
 			assert_int_equal(store_read_commit(s, i, &c, &err), 0);
 			assert_same(sample(p, i), &c);
@@ -116,8 +117,9 @@ static void kill_9_leaves_whole_commits(void **state)
 	free(p);
 }
 
-/* Fills the place, fails, makes room, goes on. */
-static void a_full_disk(struct store *s, const char *folder, bool (*make_room)(const char *))
+/* Commits until the disk is full, makes room, and commits again. */
+static void survive_a_full_disk(struct store *s, const char *folder,
+				bool (*make_room)(const char *folder))
 {
 	struct sample *p = calloc(1, sizeof(*p));
 	struct store_commit c;
@@ -152,7 +154,7 @@ static bool grow_tmpfs(const char *folder)
 	return mount("skippipe-test", folder, "tmpfs", MS_REMOUNT, "size=8m") == 0;
 }
 
-static void a_full_disk_is_said_and_survived(void **state)
+static void a_full_disk_is_reported_and_survived(void **state)
 {
 	struct folder *f = *state;
 	struct store *s;
@@ -162,7 +164,7 @@ static void a_full_disk_is_said_and_survived(void **state)
 		skip();
 	}
 	s = create(f->path);
-	a_full_disk(s, f->path, grow_tmpfs);
+	survive_a_full_disk(s, f->path, grow_tmpfs);
 	assert_integrity(f->path);
 	assert_int_equal(umount(f->path), 0);
 }
@@ -180,7 +182,7 @@ static void fill(const char *folder, char path[128])
 	close(fd);
 }
 
-/* Others fill the disk: what is held back serves the next writes, and a successor too. */
+/* When other files fill the disk, the reserve makes room for the next writes. */
 static void a_reserve_outlasts_a_full_disk(void **state)
 {
 	struct folder *f = *state;
@@ -210,7 +212,7 @@ static void a_reserve_outlasts_a_full_disk(void **state)
 	assert_int_equal(umount(f->path), 0);
 }
 
-/* A disk that was full when the writer died: its successor begins with what that held back. */
+/* If the disk was full when the writer died, the next writer uses the reserve of the dead one. */
 static void a_successor_gets_the_reserve(void **state)
 {
 	struct folder *f = *state;
@@ -227,7 +229,7 @@ static void a_successor_gets_the_reserve(void **state)
 	if (child == 0) {
 		if (store_resume(&s, f->path, &err) != 0 || store_reserve(s, &err) != 0)
 			_exit(1);
-		_exit(0); /* nothing is closed */
+		_exit(0); /* without closing the store */
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
@@ -249,7 +251,7 @@ static bool lift_limit(const char *folder)
 	return setrlimit(RLIMIT_FSIZE, &r) == 0;
 }
 
-static void a_file_size_limit_is_said_and_survived(void **state)
+static void a_file_size_limit_is_reported_and_survived(void **state)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -259,11 +261,11 @@ static void a_file_size_limit_is_said_and_survived(void **state)
 	r.rlim_cur = 300 * 1024;
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &r), 0);
-	a_full_disk(s, f->path, lift_limit);
+	survive_a_full_disk(s, f->path, lift_limit);
 	assert_integrity(f->path);
 }
 
-static void a_read_only_file_system(void **state)
+static void a_read_only_file_system_can_be_read(void **state)
 {
 	struct folder *f = *state;
 	struct store *s;
@@ -297,7 +299,7 @@ static void overwrite(const char *folder, long at, const char *bytes, size_t n)
 	close(fd);
 }
 
-static void bad_files_are_told_apart(void **state)
+static void every_kind_of_bad_file_has_its_error(void **state)
 {
 	struct folder *f = *state;
 	struct store *s = NULL;
@@ -329,7 +331,7 @@ static void bad_files_are_told_apart(void **state)
 	assert_non_null(strstr(err.text, "version 99"));
 	sql(f->path, "PRAGMA user_version = 1; PRAGMA application_id = 5");
 	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
-	sql(f->path, "PRAGMA application_id = 1397444690"); /* back */
+	sql(f->path, "PRAGMA application_id = 1397444690"); /* as it was */
 	assert_int_equal(store_open(&s, f->path, &err), 0);
 	store_close(s);
 
@@ -340,8 +342,8 @@ static void bad_files_are_told_apart(void **state)
 	assert_non_null(strstr(err.text, "is damaged"));
 }
 
-/* A writer must not trust lists either: what is not as printed is refused. */
-static void malformed_lists(void **state)
+/* A list that does not have the printed form is refused. */
+static void malformed_lists_are_refused(void **state)
 {
 	static const char *const bad[] = { " ",    "1 ",  " 1",
 					   "1  2", "01",  "65536",
@@ -365,19 +367,17 @@ static void malformed_lists(void **state)
 	}
 }
 
-/* ---- moments ---- */
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(kill_9_leaves_whole_commits),
-		TEST(a_full_disk_is_said_and_survived),
+		TEST(kill_9_leaves_complete_commits),
+		TEST(a_full_disk_is_reported_and_survived),
 		TEST(a_reserve_outlasts_a_full_disk),
 		TEST(a_successor_gets_the_reserve),
-		TEST(a_file_size_limit_is_said_and_survived),
-		TEST(a_read_only_file_system),
-		TEST(bad_files_are_told_apart),
-		TEST(malformed_lists),
+		TEST(a_file_size_limit_is_reported_and_survived),
+		TEST(a_read_only_file_system_can_be_read),
+		TEST(every_kind_of_bad_file_has_its_error),
+		TEST(malformed_lists_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

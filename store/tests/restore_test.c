@@ -1,4 +1,4 @@
-/* Going back to a checkpoint: what was after it is gone, and what was done is recorded. */
+/* A restore to a checkpoint deletes the later rows and is itself recorded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +93,7 @@ static int see_restore(void *context, const struct store_restore *r)
 	return 0;
 }
 
-static void what_came_after_is_gone(void **state)
+static void a_restore_deletes_later_rows(void **state)
 {
 	struct store_restore rows[] = {
 		{ .iteration = 4, .last = 6, .stage = 0, .node = 7, .hash = UINT64_MAX },
@@ -137,13 +137,13 @@ static void what_came_after_is_gone(void **state)
 	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
 	assert_int_equal(shards[0], 6);
 	assert_int_equal(shards[1], 4);
-	/* Made anew after 4: the checkpoint of 4 is of other weights. */
+	/* A stage is averaged after 4, so the checkpoint of 4 no longer has the right weights. */
 	assert_int_equal(store_restore(s, &mixed, 1, &err), 0);
 	shards[0] = 0;
 	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
 	assert_int_equal(shards[0], 3);
 	assert_int_equal(shards[1], 2);
-	put_by_iteration(s, 5); /* the run goes on where it went back to */
+	put_by_iteration(s, 5); /* the run goes on after the restored iteration */
 	store_close(s);
 
 	assert_int_equal(store_open(&s, f->path, &err), 0);
@@ -154,9 +154,8 @@ static void what_came_after_is_gone(void **state)
 	store_close(s);
 }
 
-/* A run from before there were checkpoints has none, and gets the tables with its next writer.
- */
-static void older_runs_have_none(void **state)
+/* A run of an earlier version has no checkpoints. Its next writer adds the tables. */
+static void older_runs_have_no_checkpoints(void **state)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -181,8 +180,8 @@ static void older_runs_have_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_came_after_is_gone),
-		TEST(older_runs_have_none),
+		TEST(a_restore_deletes_later_rows),
+		TEST(older_runs_have_no_checkpoints),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

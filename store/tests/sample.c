@@ -1,3 +1,4 @@
+/* A run with every kind of part, so that a test notices a part that is lost. */
 #include "store/tests/sample.h"
 
 #include <setjmp.h>

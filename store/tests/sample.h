@@ -1,4 +1,4 @@
-/* sample.h - what the store's tests share: a folder of their own, and a run to put in it. */
+/* sample.h - a temporary folder and a sample run, for the tests of the store. */
 #ifndef STORE_TESTS_SAMPLE_H
 #define STORE_TESTS_SAMPLE_H
 
@@ -13,11 +13,11 @@ struct folder {
 extern const char *const sample_corpus[2];
 extern const struct store_run a_run;
 
-/* cmocka's setup and teardown: *state is a struct folder. */
+/* Setup and teardown of cmocka. *state becomes a struct folder. */
 int make_folder(void **state);
 int remove_folder(void **state);
 
-/* A commit whose every part can be told from its iteration. */
+/* A commit in which every part depends on the iteration. */
 enum { N_ROUTES = 30, N_HOPS = 4, N_NODES = 20 };
 
 struct sample {
@@ -35,7 +35,7 @@ const struct store_commit *sample(struct sample *p, uint64_t iteration);
 void assert_same(const struct store_commit *a, const struct store_commit *b);
 struct store *create(const char *folder);
 void commit_one(struct store *s, uint64_t iteration);
-void sql(const char *folder, const char *text); /* behind the store's back */
+void sql(const char *folder, const char *text); /* changes the file without the store */
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 

@@ -1,6 +1,5 @@
-/* A run's file in which anybody may have written anything: values of any type and size in any
- * column of any row. It is opened, by a reader or as a controller that goes on, and read whole.
- */
+/* Fuzzes a run's file: it writes values of any type and size into any column of any row, opens the
+ * file as a reader or as the next writer, and reads everything. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@ static struct {
 	char table[48], column[48];
 } columns[COLUMNS];
 static int n_columns;
-static volatile unsigned long sink; /* so that what is read is used */
+static volatile unsigned long sink; /* keeps the compiler from removing the reads */
 
 static void must(int rc)
 {
@@ -42,14 +41,15 @@ static void clean_up(void)
 	rmdir(folder);
 }
 
-/* A row of each kind. */
+/* Writes a row of each kind. */
 static void fill(struct store *s)
 {
 	static const uint16_t nodes[] = { 0, 1 };
 	static const uint8_t stages[] = { 0, 1 };
 	static const struct store_counted counted[] = { { 0, 'L' }, { 0, 'B' } };
 	const struct store_route routes[] = { { 0, 0, 0, 1, 2, nodes, stages } };
-	const struct store_order orders[] = { { 0, 0, 2, counted, NULL }, { 1, 1, 1, counted + 1, NULL } };
+	const struct store_order orders[] = { { 0, 0, 2, counted, NULL },
+					      { 1, 1, 1, counted + 1, NULL } };
 	const struct store_reduction sums[] = { { 0, 1, nodes }, { 1, 1, nodes + 1 } };
 
 	must(store_plan(s, &(struct store_plan){ 1, 1, "first", 2, "{}", 1, 1 }, NULL));

@@ -1,4 +1,5 @@
-/* What is written comes back; one writer, many readers; a commit in its turn. */
+/* Everything that is written can be read again. There is one writer and many readers, and commits
+ * follow one another without gaps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@
 #include "store/store.h"
 #include "store/tests/sample.h"
 
-static void what_a_run_is_comes_back(void **state)
+static void the_properties_of_a_run_are_read(void **state)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -39,12 +40,13 @@ static void what_a_run_is_comes_back(void **state)
 	store_close(s);
 }
 
-/* Whatever the umask; the record of an earlier version likewise, once it is written to again. */
-static void a_run_is_its_owners_alone(void **state)
+/* The files are private whatever the umask is. The files of an earlier version become private when
+ * the next writer opens them. */
+static void a_run_is_private(void **state)
 {
 	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm", "run.lock" };
 	struct folder *f = *state;
-	mode_t was = umask(0);
+	mode_t mask = umask(0);
 	struct store *s = create(f->path);
 	char path[256];
 	struct error err;
@@ -63,10 +65,10 @@ static void a_run_is_its_owners_alone(void **state)
 		assert_int_equal(store_set(s, "anything", "1", &err), 0);
 	}
 	store_close(s);
-	umask(was);
+	umask(mask);
 }
 
-static void the_corpus_is_learnt_once(void **state)
+static void the_corpus_hash_is_recorded_once(void **state)
 {
 	struct folder *f = *state;
 	struct store_run run = a_run;
@@ -84,7 +86,7 @@ static void the_corpus_is_learnt_once(void **state)
 	store_close(s);
 }
 
-static void what_its_controller_was_told_is_there_with_the_run(void **state)
+static void the_options_are_recorded_with_the_run(void **state)
 {
 	struct folder *f = *state;
 	struct store_run run = a_run;
@@ -110,8 +112,8 @@ static int reopen(struct store **s, const char *path, const char *wire, struct e
 	return store_open(s, path, err);
 }
 
-/* A record from before it was said is one of fp32; one that says something else is not guessed at. */
-static void what_activations_travel_as_is_there_with_the_run(void **state)
+/* A record of an earlier version names no format and means fp32. An unknown format is an error. */
+static void the_format_of_activations_is_recorded(void **state)
 {
 	struct folder *f = *state;
 	struct store_run run = a_run;
@@ -137,7 +139,7 @@ static void what_activations_travel_as_is_there_with_the_run(void **state)
 	assert_non_null(strstr(err.text, "\"fp8\": expected fp32 or bf16"));
 }
 
-static void a_commit_comes_back_whole(void **state)
+static void a_commit_is_read_as_written(void **state)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -165,7 +167,7 @@ static void a_commit_comes_back_whole(void **state)
 	free(p);
 }
 
-static void an_iteration_is_committed_once_and_in_turn(void **state)
+static void an_iteration_is_committed_once_and_in_order(void **state)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -232,8 +234,8 @@ static void one_writer_many_readers(void **state)
 	store_close(second);
 }
 
-/* As on a file system where flock does not reach: the lock's file is another, the epoch is not. */
-static void a_writer_that_was_overtaken_is_refused(void **state)
+/* On a file system where flock does not reach, two writers hold the lock, but the epoch differs. */
+static void a_writer_that_was_replaced_is_refused(void **state)
 {
 	struct folder *f = *state;
 	struct store *old = create(f->path), *new;
@@ -308,7 +310,7 @@ static int stop_at_once(void *context, const struct store_note *n)
 	return 42;
 }
 
-static void the_rest_comes_back(void **state)
+static void other_rows_are_read_as_written(void **state)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -334,10 +336,10 @@ static void the_rest_comes_back(void **state)
 	assert_int_equal(store_plan(s, &plan, &err), 0);
 	assert_int_equal(store_plan(s, &plan, &err), -EEXIST);
 	assert_int_equal(store_hashes(s, hashes, 3, &err), 0);
-	hashes[0].hash = 0; /* its second word is not taken */
+	hashes[0].hash = 0; /* a second hash is ignored */
 	assert_int_equal(store_hashes(s, hashes, 1, &err), 0);
 	assert_int_equal(store_hashes(s, &forgotten, 1, &err), 0);
-	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0); /* only that one */
+	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0); /* no other hash */
 	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0);
 	assert_int_equal(store_tasks(s, tasks, 4, &err), 0);
 	assert_int_equal(store_validation(s, &none, &err), 0);
@@ -351,7 +353,7 @@ static void the_rest_comes_back(void **state)
 	command.status = -EPERM;
 	command.undo = NULL;
 	assert_int_equal(store_command(s, &command, &err), 0);
-	note.text = NULL; /* the world's mistake, not a crash */
+	note.text = NULL; /* an error, not a crash */
 	assert_int_equal(store_note(s, &note, &err), -EINVAL);
 	assert_int_equal(store_set(s, "skip", "2", &err), 0);
 	assert_int_equal(store_set(s, "skip", "3", &err), 0);
@@ -415,8 +417,8 @@ static int see_moment(void *context, const struct store_moment *m)
 	return 0;
 }
 
-/* A run from before there were moments has none to read, and gets them with its next writer. */
-static void moments_in_turn(void **state)
+/* A run of an earlier version has no events. Its next writer adds the table. */
+static void events_are_read_in_order(void **state)
 {
 	static const struct store_moment a_moment = {
 		.id = 99, .writer = 99, .iteration = 7, .at_us = -5, .wall_us = INT64_C(1) << 60,
@@ -474,7 +476,7 @@ static int64_t number_of(const char *folder, const char *query)
 	return n;
 }
 
-/* Of another iteration, but that its ways, orders, sums and devices are those of `as`. */
+/* Makes a commit whose routes, orders, sums and devices equal those of iteration `as`. */
 static const struct store_commit *sample_as(struct sample *p, uint64_t iteration, uint64_t as)
 {
 	sample(p, as);
@@ -482,14 +484,14 @@ static const struct store_commit *sample_as(struct sample *p, uint64_t iteration
 	return &p->commit;
 }
 
-/* Ways, orders, sums and devices that are as in the commit before are written once, and every commit
- * comes back whole: after a writer's end, and after the run has gone back behind what stood there. */
-static void what_is_as_before_is_written_once(void **state)
+/* Routes, orders, sums and devices that equal those of the previous commit are not written again.
+ * Every commit is still read as written, also after a change of the writer and after a restore. */
+static void equal_parts_are_written_once(void **state)
 {
 	static const uint64_t as[] = { 0, 1, 1, 1, 4, 4, 1, 1, 1 };
 	struct folder *f = *state;
 	struct sample *p = calloc(1, sizeof(*p));
-	struct store_restore back = { .iteration = 4, .last = 8, .stage = 0, .wall_us = 1 };
+	struct store_restore restore = { .iteration = 4, .last = 8, .stage = 0, .wall_us = 1 };
 	struct store *s = create(f->path);
 	struct store_commit c;
 	struct error err;
@@ -501,7 +503,7 @@ static void what_is_as_before_is_written_once(void **state)
 		}
 		assert_int_equal(store_commit(s, sample_as(p, i, as[i]), &err), 0);
 	}
-	/* 1, 4, 6, and 8, which is another writer's first */
+	/* 1, 4, 6, and 8, which is the first commit of another writer */
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM route"), 4 * N_ROUTES);
 	assert_int_equal(number_of(f->path, "SELECT count(DISTINCT iteration) FROM counted"), 4);
 	for (uint64_t i = 1; i <= 8; i++) {
@@ -509,7 +511,7 @@ static void what_is_as_before_is_written_once(void **state)
 		assert_same(sample_as(p, i, as[i]), &c);
 		store_commit_clear(&c);
 	}
-	assert_int_equal(store_restore(s, &back, 1, &err), 0);
+	assert_int_equal(store_restore(s, &restore, 1, &err), 0);
 	assert_int_equal(store_commit(s, sample_as(p, 5, 1), &err), 0);
 	assert_int_equal(store_read_commit(s, 5, &c, &err), 0);
 	assert_same(sample_as(p, 5, 1), &c);
@@ -518,8 +520,8 @@ static void what_is_as_before_is_written_once(void **state)
 	free(p);
 }
 
-/* What the disk refused was not written: the next commit must not lean on it. */
-static void a_commit_that_failed_is_nobodys_before(void **state)
+/* The next commit must not refer to the rows of a commit that failed. */
+static void a_failed_commit_is_not_referred_to(void **state)
 {
 	struct folder *f = *state;
 	struct sample *p = calloc(1, sizeof(*p));
@@ -529,7 +531,7 @@ static void a_commit_that_failed_is_nobodys_before(void **state)
 
 	assert_int_equal(store_commit(s, sample_as(p, 1, 1), &err), 0);
 	sample_as(p, 2, 2);
-	p->orders[1].node = p->orders[0].node; /* twice the same: refused as a whole */
+	p->orders[1].node = p->orders[0].node; /* two orders of one node: refused */
 	assert_int_equal(store_commit(s, &p->commit, &err), -EINVAL);
 	assert_int_equal(store_commit(s, sample_as(p, 2, 2), &err), 0);
 	assert_int_equal(store_read_commit(s, 2, &c, &err), 0);
@@ -563,7 +565,7 @@ static void a_run_of_the_first_version_goes_on(void **state)
 		store_commit_clear(&c);
 	}
 	store_close(s);
-	/* A program that knows the first version only would miss what stands elsewhere. */
+	/* A program that knows only the first version would not find the rows of equal parts. */
 	assert_int_equal(number_of(f->path, "PRAGMA user_version"), 2);
 	free(p);
 }
@@ -584,8 +586,8 @@ static int tasks_of(struct store *s, uint64_t iteration)
 	return n;
 }
 
-/* Of what is old enough the tasks go, but every hundredth iteration's; another writer goes on there,
- * and a run that went back is thinned again. */
+/* Tasks of old iterations are deleted, except those of every hundredth. Another writer goes on at
+ * the same place, and after a restore the repeated iterations are thinned again. */
 static void old_tasks_are_thinned(void **state)
 {
 	struct folder *f = *state;
@@ -594,8 +596,8 @@ static void old_tasks_are_thinned(void **state)
 
 	for (uint64_t i = 1; i <= 205; i++) {
 		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
-		struct store_moment m = { .iteration = i, .kind = i % 2 ? "phase" : "node", .word = "",
-					  .text = "", .device = "", .host = "" };
+		struct store_moment m = { .iteration = i, .kind = i % 2 ? "phase" : "node",
+					  .word = "", .text = "", .device = "", .host = "" };
 
 		assert_int_equal(store_tasks(s, &t, 1, &err), 0);
 		assert_int_equal(store_moment(s, &m, &err), 0);
@@ -608,9 +610,11 @@ static void old_tasks_are_thinned(void **state)
 	}
 	for (uint64_t i = 1; i <= 205; i++)
 		assert_int_equal(tasks_of(s, i), i > 202 || i % 100 == 0);
-	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'node'"), 102);
-	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'phase'"), 3);
-	for (uint64_t i = 150; i <= 160; i++) { /* once more */
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'node'"),
+			 102);
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'phase'"),
+			 3);
+	for (uint64_t i = 150; i <= 160; i++) { /* after a restore */
 		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
 
 		assert_int_equal(store_tasks(s, &t, 1, &err), 0);
@@ -624,22 +628,22 @@ static void old_tasks_are_thinned(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_as_before_is_written_once),
-		TEST(a_commit_that_failed_is_nobodys_before),
+		TEST(equal_parts_are_written_once),
+		TEST(a_failed_commit_is_not_referred_to),
 		TEST(a_run_of_the_first_version_goes_on),
 		TEST(old_tasks_are_thinned),
-		TEST(what_a_run_is_comes_back),
-		TEST(a_run_is_its_owners_alone),
-		TEST(the_corpus_is_learnt_once),
-		TEST(what_its_controller_was_told_is_there_with_the_run),
-		TEST(what_activations_travel_as_is_there_with_the_run),
-		TEST(a_commit_comes_back_whole),
-		TEST(an_iteration_is_committed_once_and_in_turn),
+		TEST(the_properties_of_a_run_are_read),
+		TEST(a_run_is_private),
+		TEST(the_corpus_hash_is_recorded_once),
+		TEST(the_options_are_recorded_with_the_run),
+		TEST(the_format_of_activations_is_recorded),
+		TEST(a_commit_is_read_as_written),
+		TEST(an_iteration_is_committed_once_and_in_order),
 		TEST(a_contradictory_commit_leaves_nothing),
 		TEST(one_writer_many_readers),
-		TEST(a_writer_that_was_overtaken_is_refused),
-		TEST(the_rest_comes_back),
-		TEST(moments_in_turn),
+		TEST(a_writer_that_was_replaced_is_refused),
+		TEST(other_rows_are_read_as_written),
+		TEST(events_are_read_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
