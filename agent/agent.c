@@ -284,7 +284,7 @@ int64_t agent_deadline_us(const struct agent *a)
 
 void agent_leave(struct agent *a, const char *why, int64_t now_us)
 {
-	struct msg m = { .type = MSG_TROUBLE, .u.trouble.accused = -1 };
+	struct msg m = { .type = MSG_TROUBLE, .u.trouble.refused_node = -1 };
 
 	a->now_us = now_us;
 	if (a->leaving)

@@ -14,7 +14,7 @@
  *     standby restore weight_server save    copies of stages: one kept, fetched, given, written
  *     heartbeat probe measure trains        what links can do, and whether they are cut
  *     links        what leaves for peers; below it link_times
- *     accuse report    what others do wrong; what tasks did
+ *     misuse report    what others send that breaks the protocol; what tasks did
  *     tell         the controller's ear
  *
  * What a module wants done that is not below it, it leaves as a request, and the loop acts: a job for
@@ -33,10 +33,10 @@
 #include "agent/fault.h"
 #include "agent/join.h"
 #include "agent/needs.h"
-#include "agent/network/accuse.h"
 #include "agent/network/heartbeat.h"
 #include "agent/network/link_times.h"
 #include "agent/network/measure.h"
+#include "agent/network/misuse.h"
 #include "agent/network/peer.h"
 #include "agent/network/probe.h"
 #include "agent/network/report.h"
@@ -136,7 +136,6 @@ struct agent {
 	struct orders *orders;
 	struct report *report;
 	struct heartbeat *heartbeat;
-	struct accusations accusations;
 	struct link_times link_times;
 	struct measure *measure;
 	struct trains *trains;

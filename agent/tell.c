@@ -57,7 +57,7 @@ void tell_trouble(struct agent *a, bool fatal, const char *format, ...)
 	vsnprintf(m.u.trouble.text, sizeof(m.u.trouble.text), format, ap);
 	va_end(ap);
 	m.u.trouble.fatal = fatal;
-	m.u.trouble.accused = -1;
+	m.u.trouble.refused_node = -1;
 	log_line(a->options.log, fatal ? LOG_ERROR : LOG_WARN, "%s", m.u.trouble.text);
 	tell_controller(a, &m, POST_RELIABLE, a->now_us);
 	if (fatal)

@@ -15,8 +15,8 @@
  *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  restart.c;  commit.c the
  *                 decision, durable before it is announced;  evaluate.c validation;  stall_detector.c nothing goes on;
  *                 takeover_record.c, takeover.c how it outlives its controller;  predict.c what a plan takes
- *     trust/      agreement.c what all of a stage hold alike;  suspicion.c who is left out for what it said;  contradictions.c who
- *                 contradicted whom;  held_sums.c sums that do not come
+ *     trust/      agreement.c what all of a stage hold alike;  exclude.c takes a node out for what it sent;
+ *                 rate_limit.c quotas
  *     weights/    copies.c who holds copies;  standbys.c every stage in two places after every commit;  stage_moves.c nodes
  *                 change stages;  rebalance.c;  checkpoints.c;  recover.c a stage without a replica;  restore.c
  *     history/    record.c the store and the JSON lines on stdout;  run_state.c what a successor must know;  resume.c;
@@ -60,7 +60,7 @@
 #include "controller/planning/planner.h"
 #include "controller/requests.h"
 #include "controller/trust/rate_limit.h"
-#include "controller/trust/contradictions.h"
+#include "controller/trust/exclude.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/standbys.h"
@@ -118,9 +118,7 @@ struct controller {
 	struct rebalance rebalance;
 	struct standbys standbys;
 	uint64_t corpus_hash;
-	uint64_t accused_in; /* the iteration of the last accusation */
-	uint32_t n_accused;  /* in it */
-	struct contradictions contradictions; /* who contradicted whom */
+	struct bad_numbers bad_numbers;
 	uint64_t arrivals;
 
 	/* Planning. */

@@ -35,8 +35,6 @@
 #include "controller/operator/stream.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/answers.h"
-#include "controller/trust/suspicion.h"
-#include "controller/trust/held_sums.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/standbys.h"
@@ -47,33 +45,20 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 
 /* ---- requests ---- */
 
-/* Nodes that came back are told a stage anew, or go on with the one that they hold. */
-static void forgive_left_out(struct controller *c)
-{
-	struct member *m;
-
-	while ((m = suspicion_forgive(c)))
-		if (member_alive(m) && !iteration_resumes(c, m))
-			members_assign(c, m, member_stage(c, m), c->committed > 0);
-}
-
-/* Who is lost comes first: what it was to do goes to others, or all wait for its stage. Then who may come back on
- * that account. Sums that are void are begun again before anybody asks whether all are there. That the iteration
- * begins anew comes last: what was sent until then is void by its attempt, and a stage that is lost is waited for
- * first. */
+/* Lost nodes come first: others do what they were to do, or all wait for their stages. Sums that are void are begun
+ * again before the controller looks whether all are there. The restart of the iteration comes last: what was sent
+ * until then is void by its attempt, and a stage that is lost is waited for first. */
 static void carry_out(struct controller *c)
 {
 	struct requests *r = &c->requests;
 	const char *why = r->anew;
-	bool forgives = r->forgive, sums = r->sum_anew, look = r->look_at_sums;
+	bool sums = r->sum_anew, look = r->look_at_sums;
 	int lost;
 
-	r->forgive = r->sum_anew = r->look_at_sums = false;
+	r->sum_anew = r->look_at_sums = false;
 	r->anew = NULL;
 	while ((lost = requests_next_lost(r)) >= 0)
 		iteration_lost(c, &c->members[lost]);
-	if (forgives)
-		forgive_left_out(c);
 	if (sums && c->phase == PHASE_REDUCING)
 		begin_reduction(c);
 	if (look && c->phase == PHASE_REDUCING)
@@ -202,7 +187,7 @@ void loop_phase(struct controller *c)
 		break;
 	case PHASE_REDUCING: /* likewise, with the sums */
 		if (!disk_full(c))
-			suspicion_held_up(c);
+			stall_sums_turn(c);
 		break;
 	case PHASE_COMMITTING: /* announced: consoles have been shown it */
 		set_phase(c, PHASE_PLANNING);

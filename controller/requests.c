@@ -18,7 +18,7 @@ void request_anew(struct requests *r, const char *why)
 
 bool requests_any(const struct requests *r)
 {
-	return r->n_lost > 0 || r->forgive || r->sum_anew || r->look_at_sums || r->anew;
+	return r->n_lost > 0 || r->sum_anew || r->look_at_sums || r->anew;
 }
 
 int requests_next_lost(struct requests *r)

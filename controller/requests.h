@@ -16,7 +16,6 @@
 struct requests {
 	uint16_t lost[MSG_NODES]; /* (n_lost) replicas that are gone: their part is done by others */
 	uint32_t n_lost;
-	bool forgive;      /* somebody was left out: others may come back for that */
 	bool sum_anew;     /* sums that were begun, or done, are void */
 	bool look_at_sums; /* the last that was waited for may be there, or is waited for no longer */
 	const char *anew;  /* the iteration begins anew, and why; NULL: it does not. Borrowed for good */

@@ -362,7 +362,6 @@ void controller_fini(struct controller *c)
 		free(c->members[i].copy_sum.slices);
 	}
 	free(c->members);
-	free(c->contradictions.of);
 	free(c->failed_links.of);
 	free(c->shard_of);
 	free(c->model_json);

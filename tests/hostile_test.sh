@@ -11,7 +11,7 @@ need skippipe skippipe-controller skippipe-agent skippipe-key
 hostile=$bin/../tests/hostile_agent
 [ -x "$hostile" ] || skip "hostile_agent is not built"
 
-modes=(accuse evaluations early announce links forge events watch)
+modes=(numbers evaluations early announce links forge events watch)
 honest=6 # agents; the hostile one is the node after them
 seconds=4 long=0
 [ "${1:-}" = --long ] && { long=1 seconds=60; shift; }
@@ -105,7 +105,7 @@ attack() { # attack MODE
 	local who="n0$honest"
 	case $mode in
 	watch) who=watcher ;;
-	accuse | evaluations | early | announce) who="n0$honest $words" ;;
+	numbers | evaluations | early | announce) who="n0$honest $words" ;;
 	esac
 	for i in $(seq 600); do
 		[ "$mode" = nothing ] || tail -n "+$((told + 1))" "$at/controller.err" | grep -q "$who" && break

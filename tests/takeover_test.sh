@@ -54,7 +54,7 @@ says 1 "n05 .* sent what no computation gives"
 
 wait $demo || die "demo: exit status $?"
 started=()
-grep "stands still" "$run/log/controller.log" && die "somebody waited for what does not come"
+grep "has stalled" "$run/log/controller.log" && die "somebody waited for what does not come"
 grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . && die "committed twice"
 check_verify "$run" 20
 [ "$(field committed <"$dir/verify.json")" = 15 ] || die "$(field committed <"$dir/verify.json") commits"

@@ -133,7 +133,7 @@ static const struct field msg_evaluated_fields[] = {
 LAYOUT(msg_evaluated);
 
 static const struct field msg_trouble_fields[] = {
-	NMAX(U8, msg_trouble, fatal, 1), N(U32, msg_trouble, accused), TXT(msg_trouble, text),
+	NMAX(U8, msg_trouble, fatal, 1), N(U32, msg_trouble, refused_node), TXT(msg_trouble, text),
 };
 LAYOUT(msg_trouble);
 

@@ -199,7 +199,7 @@ struct msg_evaluated {
 
 struct msg_trouble {
 	uint8_t fatal;
-	int32_t accused;   /* the node that sent what no computation gives; -1 none */
+	int32_t refused_node; /* the node whose messages the sender refuses until it is excluded; -1 none */
 	char text[256];
 };
 

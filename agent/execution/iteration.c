@@ -29,7 +29,7 @@ void iteration_forget(struct agent *a)
 	a->step_wanted = false;
 	a->iteration = 0;
 	report_forget(a);
-	accuse_forget(a);
+	misuse_forget(a);
 }
 
 static void begin_microbatch(struct agent *a, const struct route *r, int64_t now_us)

@@ -115,7 +115,7 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->refused = a->refused + count_refused(&control) + count_refused(&tensors);
 	h->awaits = (uint16_t)(reduction_awaits(a) + 1);
 	if (a->welcomed)
-		accuse_malformed(a, now_us);
+		misuse_malformed(a, now_us);
 	if (a->welcomed && !a->leaving)
 		h->n_stuck = probe_links(a, stuck, now_us);
 	h->stuck = stuck;

@@ -26,8 +26,9 @@ struct peer {
 	int64_t piece_free_us; /* the same for pieces of weights */
 	/* tensors.c */
 	post_peer_id deferred; /* its connection to us, of which no sums are taken meanwhile; 0 none */
-	/* accuse.c */
-	uint64_t accused_in; /* the iteration in which it was accused: till its end nothing of it is taken */
+	/* misuse.c */
+	uint64_t reported_in; /* the iteration in which this node reported it: nothing of it is used meanwhile; 0 none */
+	const char *reported_for; /* what it had sent then: a constant */
 	uint64_t misfits_in; /* the last in which something of it fitted nothing, */
 	uint32_t misfits;    /* so often */
 	uint64_t malformed;  /* frames of its, as last seen */

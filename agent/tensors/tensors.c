@@ -162,7 +162,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 	const struct msg_tensor *t = &m->u.tensor;
 	int rc;
 
-	if (accuse_stands(a, t->from)) {
+	if (misuse_reported(a, t->from)) {
 		a->dropped++;
 		return FATE_TAKEN;
 	}
@@ -180,7 +180,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
 	if (!*looked_at && !is_plausible(a, m)) {
-		accuse_node(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation that no computation gives"
+		misuse_report(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation that no computation gives"
 								      : "a gradient that no computation gives",
 			     now_us);
 		return FATE_REFUSED;
@@ -202,10 +202,10 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 /* Not a message of an agent, or in another's name. */
 static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 {
-	uint32_t node = a->welcomed ? accuse_sender(a, peer) : a->run.n_nodes;
+	uint32_t node = a->welcomed ? misuse_sender(a, peer) : a->run.n_nodes;
 
 	if (node < a->run.n_nodes)
-		accuse_misfit(a, (uint16_t)node, now_us);
+		misuse_misfit(a, (uint16_t)node, now_us);
 	else
 		a->refused++;
 }
@@ -233,7 +233,7 @@ static void keep_early(struct agent *a, struct post_message *p, uint16_t from, b
 	bound_early(a);
 	if (!early_fits(a->early, from, p->size)) {
 		a->dropped++;
-		accuse_misfit(a, from, now_us);
+		misuse_misfit(a, from, now_us);
 		return;
 	}
 	post_keep(a->tensors, p);
@@ -280,7 +280,7 @@ void tensors_look_again(struct agent *a, int64_t now_us)
 		if (fate == FATE_EARLY)
 			continue;
 		if (fate == FATE_REFUSED)
-			accuse_misfit(a, e->from, now_us);
+			misuse_misfit(a, e->from, now_us);
 		early_drop(a->early, i);
 	}
 	(void)close_up_early(a);
@@ -322,7 +322,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	bool looked_at = false;
 	enum fate fate;
 
-	if (accuse_stands(a, from)) {
+	if (misuse_reported(a, from)) {
 		a->dropped++;
 	} else if (m->type == MSG_FETCH) {
 		weight_server_ask(a, &m->u.fetch, now_us);
@@ -339,7 +339,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	} else {
 		fate = take_tensor(a, m, &looked_at, now_us);
 		if (fate == FATE_REFUSED)
-			accuse_misfit(a, from, now_us);
+			misuse_misfit(a, from, now_us);
 		else if (fate == FATE_EARLY)
 			keep_early(a, p, from, looked_at, now_us);
 	}
@@ -367,7 +367,7 @@ void tensors_arrived(struct agent *a, struct post_message *p, int64_t now_us)
 		return;
 	}
 	from = sender_of(&m);
-	if (from == MSG_NOBODY || !accuse_proven(a, p->peer, from))
+	if (from == MSG_NOBODY || !misuse_proven(a, p->peer, from))
 		refuse_message(a, p->peer, now_us);
 	else
 		take_message(a, p, &m, from, now_us);

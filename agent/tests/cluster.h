@@ -154,7 +154,7 @@ void cluster_unmake(struct cluster *c);
 void cluster_finish(struct cluster *c);  /* all through, summed, the twins agree, committed */
 void cluster_iterate(struct cluster *c); /* starts, and finishes */
 uint32_t cluster_troubles(const struct cluster *c); /* told by all */
-bool cluster_somebody_accuses(struct cluster *c);   /* any are */
+bool cluster_any_trouble(struct cluster *c);   /* any are */
 bool cluster_three_has_counted(struct cluster *c);
 bool cluster_three_is_ready(struct cluster *c);
 /* Everything that node 3 had a part in goes by node 2; the microbatches, as bits. */

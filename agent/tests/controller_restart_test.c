@@ -193,55 +193,38 @@ static void test_what_is_recalled_is_told_once(void **state)
 	cluster_unmake(c);
 }
 
-/* Who sent nonsense is said again: the predecessor may not have heard it. */
-static void check_accusations(bool bf16, uint32_t liar)
+/* A node that gets nonsense reports the node that sent it. */
+static void check_report(bool bf16, uint32_t faulty)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
-	uint32_t said[6];
 	char name[16];
 
 	c->bf16 = bf16;
-	snprintf(name, sizeof(name), "n%02u", liar);
+	snprintf(name, sizeof(name), "n%02u", faulty);
 	cluster_gather(c);
 	cluster_route_six(c);
-	cluster_fault(c, liar, 5, FAULT_CORRUPT, -1, 0);
+	cluster_fault(c, faulty, 5, FAULT_CORRUPT, -1, 0);
 	cluster_start(c);
-	cluster_until(c, cluster_somebody_accuses, "an accusation");
+	cluster_until(c, cluster_any_trouble, "a report");
 	cluster_turns(c, 100); /* nothing moves any more */
-	cluster_restart_controller(c);
-	for (uint32_t i = 0; i < 6; i++) {
-		said[i] = c->nodes[i].troubles;
-		c->nodes[i].troubles = 0;
-	}
-	cluster_until(c, cluster_all_said_hello, "hello to the new controller");
 	for (uint32_t i = 0; i < 6; i++)
-		cluster_welcome(c, i);
-	cluster_peers(c);
-	cluster_turns(c, 50);
-	assert_int_equal(cluster_troubles(c), 0);
-	recall_events(c, c->iteration);
-	cluster_until(c, cluster_somebody_accuses, "the accusation again");
-	cluster_turns(c, 50);
-	for (uint32_t i = 0; i < 6; i++) {
-		assert_int_equal(c->nodes[i].troubles > 0, said[i] > 0);
-		if (said[i] > 0)
+		if (c->nodes[i].troubles > 0)
 			assert_non_null(strstr(c->nodes[i].trouble, name));
-	}
 	cluster_unmake(c);
 }
 
-static void test_accusations_are_told_again(void **state)
+static void test_nonsense_is_reported(void **state)
 {
 	(void)state;
-	check_accusations(false, 2);
+	check_report(false, 2);
 }
 
 /* One sends what is no number, one what is absurdly large. */
 static void test_nonsense_in_bf16_is_found(void **state)
 {
 	(void)state;
-	check_accusations(true, 2);
-	check_accusations(true, 3);
+	check_report(true, 2);
+	check_report(true, 3);
 }
 
 int main(void)
@@ -251,7 +234,7 @@ int main(void)
 		cmocka_unit_test(test_what_was_made_is_said_once_it_is_used),
 		cmocka_unit_test(test_iteration_taken_up),
 		cmocka_unit_test(test_what_is_recalled_is_told_once),
-		cmocka_unit_test(test_accusations_are_told_again),
+		cmocka_unit_test(test_nonsense_is_reported),
 		cmocka_unit_test(test_nonsense_in_bf16_is_found),
 	};
 

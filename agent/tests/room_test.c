@@ -45,7 +45,7 @@ static void test_memory_is_looked_at_before_an_iteration(void **state)
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_start(c);
-	cluster_until(c, cluster_somebody_accuses, "what is missing");
+	cluster_until(c, cluster_any_trouble, "what is missing");
 	assert_int_equal(c->nodes[2].troubles, 1);
 	assert_non_null(strstr(c->nodes[2].trouble, "an iteration needs"));
 	assert_non_null(strstr(c->nodes[2].trouble, "are missing"));
@@ -93,7 +93,7 @@ static void test_what_is_too_large_is_said(void **state)
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_start(c);
-	cluster_until(c, cluster_somebody_accuses, "what is too large");
+	cluster_until(c, cluster_any_trouble, "what is too large");
 	for (uint32_t i = 0; i < 6; i++)
 		if (c->nodes[i].troubles > 0)
 			assert_non_null(strstr(c->nodes[i].trouble, "smaller microbatches"));

@@ -70,7 +70,7 @@ uint32_t cluster_troubles(const struct cluster *c)
 	return n;
 }
 
-bool cluster_somebody_accuses(struct cluster *c)
+bool cluster_any_trouble(struct cluster *c)
 {
 	return cluster_troubles(c) > 0;
 }

@@ -228,7 +228,7 @@ static void thief_ends(struct thief *t)
 	cluster_unmake(t->c);
 }
 
-static void test_one_accusation_an_iteration(void **state)
+static void test_one_report_an_iteration(void **state)
 {
 	const struct msg_tensor part = { .kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .iteration = 1 };
 	struct thief t;
@@ -240,8 +240,8 @@ static void test_one_accusation_an_iteration(void **state)
 	thief_waits(&t);
 	assert_int_equal(t.c->nodes[2].troubles, 1);
 	assert_non_null(strstr(t.c->nodes[2].trouble, "n01 sent a gradient"));
-	assert_true(accuse_stands(t.c->nodes[2].agent, 1));
-	assert_false(accuse_stands(t.c->nodes[2].agent, 0));
+	assert_true(misuse_reported(t.c->nodes[2].agent, 1));
+	assert_false(misuse_reported(t.c->nodes[2].agent, 0));
 	thief_ends(&t);
 }
 
@@ -315,7 +315,7 @@ int main(void)
 		cmocka_unit_test(test_nonsense_is_refused),
 		cmocka_unit_test(test_nonsense_is_refused_in_bf16),
 		cmocka_unit_test(test_an_address_that_is_none),
-		cmocka_unit_test(test_one_accusation_an_iteration),
+		cmocka_unit_test(test_one_report_an_iteration),
 		cmocka_unit_test(test_evaluations_that_nobody_has_ordered),
 		cmocka_unit_test(test_shares_of_what_is_early),
 	};

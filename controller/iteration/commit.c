@@ -23,19 +23,13 @@
 #include "controller/operator/stream.h"
 #include "controller/planning/replan.h"
 #include "controller/trust/agreement.h"
-#include "controller/trust/suspicion.h"
+#include "controller/trust/exclude.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/standbys.h"
 
 /* Of a gradient that any training survives it is far below. */
 static const double MOST_SQUARES = 1e20;
-
-static bool is_same_sum(const struct told_sum *a, const struct told_sum *b)
-{
-	return memcmp(&a->squares, &b->squares, sizeof(double)) == 0 && a->n == b->n &&
-	       (a->n == 0 || memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0);
-}
 
 static bool sum_missing(const struct controller *c)
 {
@@ -59,8 +53,8 @@ static bool gone_differ(const struct controller *c, int stage, const struct told
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if ((is_of_this_attempt(c, &m->sum, stage) && !is_same_sum(first, &m->sum)) ||
-		    (is_of_this_attempt(c, &m->copy_sum, stage) && !is_same_sum(first, &m->copy_sum)))
+		if ((is_of_this_attempt(c, &m->sum, stage) && !agreement_same_sum(first, &m->sum)) ||
+		    (is_of_this_attempt(c, &m->copy_sum, stage) && !agreement_same_sum(first, &m->copy_sum)))
 			return true;
 	}
 	return false;
@@ -93,7 +87,7 @@ static int stage_sums(struct controller *c, double *total, int *stage)
 			if (!m->replica || member_stage(c, m) != s)
 				continue;
 			first = first ? first : &m->sum;
-			differ = differ || !is_same_sum(first, &m->sum);
+			differ = differ || !agreement_same_sum(first, &m->sum);
 		}
 		if (!first)
 			return -EAGAIN; /* stalled */
@@ -102,7 +96,7 @@ static int stage_sums(struct controller *c, double *total, int *stage)
 
 			if (!copies_awaited(m) || m->keeps != s)
 				continue;
-			differ = differ || !is_same_sum(first, &m->copy_sum);
+			differ = differ || !agreement_same_sum(first, &m->copy_sum);
 		}
 		if (differ || gone_differ(c, s, first))
 			return -EPROTO;
@@ -267,7 +261,7 @@ static void decide_commit(struct controller *c, double sum_squares)
 static void take_differing(struct controller *c, int stage)
 {
 	if (++c->n_differing > 1) {
-		suspicion_sums(c, stage);
+		agreement_sums(c, stage);
 		return;
 	}
 	note(c, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again", stage);
@@ -308,6 +302,19 @@ static bool told_sum(struct told_sum *to, const struct msg_reduced *r)
 	return true;
 }
 
+/* Excludes a replica that reports its sum before it has counted every gradient of its own. */
+static bool lacks_gradient(struct controller *c, struct member *m)
+{
+	for (uint32_t i = 0; i < c->routes.n; i++) {
+		if (!routes_lacks(&c->routes, m->id, i))
+			continue;
+		note(c, NOTE_ALERT, m->id, 0, "n%02u has reported its sum, but not that it counted m%02u", m->id, i);
+		exclude_member(c, m, "left a gradient out");
+		return true;
+	}
+	return false;
+}
+
 void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r)
 {
 	if ((c->phase != PHASE_REDUCING && c->phase != PHASE_COMPUTING) ||
@@ -316,7 +323,7 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	if (r->n_slices != c->summing[r->stage]) {
 		if (m->replica)
-			suspicion_proven(c, m, "has another sum than it was told to make");
+			exclude_member(c, m, "has another sum than it was told to make");
 		return;
 	}
 	if (m->copies && r->stage == m->keeps) {
@@ -329,10 +336,10 @@ void iteration_reduced(struct controller *c, struct member *m, const struct msg_
 		return;
 	/* What others sent was checked: it is this one's own. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
-		suspicion_number(c, m, "summed a gradient that cannot be");
+		exclude_for_number(c, m, "summed a gradient that cannot be");
 		return;
 	}
-	if (suspicion_counts(c, m))
+	if (lacks_gradient(c, m))
 		return;
 	m->reduced = told_sum(&m->sum, r);
 	c->progress.reduced_us = c->now_us;

@@ -125,12 +125,12 @@ void iteration_evaluated(struct controller *c, struct member *m, const struct ms
 	set_phase(c, PHASE_PLANNING);
 }
 
-/* Who keeps it waiting is taken out, or there is none this time. */
+/* After the limit the nodes that hang are dropped. Where none says that it is at work, this validation is given up. */
 void evaluation_turn(struct controller *c)
 {
 	const struct evaluation *e = &c->evaluation;
 
-	if (!stall_look(c) || !stall_hung(c, e->n) || stall_blame(c))
+	if (!stall_look(c) || !stall_hung(c, e->n) || stall_drop_hung(c))
 		return;
 	note(c, NOTE_WARNING, -1, 0, "no validation of it%llu: %u of %u answers came",
 	     (unsigned long long)e->iteration, e->done, e->n);

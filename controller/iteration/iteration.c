@@ -36,7 +36,7 @@
 #include "controller/planning/drift.h"
 #include "controller/planning/request.h"
 #include "controller/planning/replan.h"
-#include "controller/trust/suspicion.h"
+#include "controller/trust/exclude.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/rebalance.h"
@@ -388,7 +388,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	}
 	if (e.type == WORK_ENDS && e.kind == WORK_LOSS &&
 	    !(e.loss > LEAST_LOSS && e.loss < MOST_LOSS)) {
-		suspicion_number(c, m, "computed a loss that cannot be");
+		exclude_for_number(c, m, "computed a loss that cannot be");
 		return;
 	}
 	if (c->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
@@ -406,7 +406,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		}
 		note(c, NOTE_ALERT, m->id, 0, "n%02u says it counted m%02u, which is not its own to count%s",
 		     m->id, e.microbatch, routes_hop(mb, m->id) < 0 ? "" : " now");
-		suspicion_proven(c, m, "counted what it must not");
+		exclude_member(c, m, "counted what it must not");
 		return;
 	}
 	drift_task(c, m, &e);
@@ -553,7 +553,8 @@ static void rerun_what_died(struct controller *c, struct member *gone)
 		begin_reduction(c);
 }
 
-/* Who says its sum has told what it counted (suspicion_counts); of who is gone it may never have come. */
+/* Returns true if all that the node counted was reported. A replica reports that before its sum, but a node that is
+ * gone may not have. */
 static bool told_counts(const struct controller *c, const struct member *gone)
 {
 	for (uint32_t i = 0; i < c->routes.n; i++)

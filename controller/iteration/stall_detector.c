@@ -1,169 +1,35 @@
-/* stall_detector.c - an iteration in which nothing goes on any more, and who is at fault.
+/* stall_detector.c - ends an iteration, a sum or a validation in which nothing goes on any more.
  *
- * Either everybody says so: nothing runs, nothing travels, and not all is done. Slots wait in a circle
- * then, or something was lost; the second time, somebody lies.
+ * An iteration stalls in two ways. Either all agents report that they are at rest: nothing runs, nothing travels, and
+ * not all is done. Then slots wait in a circle, which is resolved, or something was lost, and the iteration restarts.
  *
- * Or somebody says that it is at work, and nothing ends. (An agent whose computing hangs ends itself; a
- * liar does not.) As long as anything ends anywhere nobody is suspected: all that does not depend on a
- * task that never ends is over soon. When nothing has ended for a patience far beyond the
- * longest task and way, and no data moves between nodes, who says that it is at work is taken out
- * like a dead node, and may come back: it may have been hindered. The second time it is left out.
+ * Or some agents report work, and no task ends anywhere. After a limit far beyond the longest task and transfer, if no
+ * data arrives either, the nodes that report work hang. The controller treats them as dead: they come back once they
+ * have loaded their weights. If no node reports work, the iteration restarts. (An agent usually finds by itself that
+ * its computing hangs, and ends.) Agents are trusted to report honestly what they do.
  *
- * Patience is counted in looks: while this loop, or the whole machine, slept there were none.
+ * Time is counted in looks: while this loop, or the whole machine, slept there were none.
  */
 #include "controller/iteration/stall_detector.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "controller/controller.h"
 #include "controller/iteration/reroute.h"
+#include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/suspicion.h"
-#include "wire/chain.h"
 
-enum { LOOK_US = 250000, ROUNDS = 4, MUCH_LONGER = 20, POSITIONS = 2 * MSG_STAGES + 1 };
-
-/* ---- what is said ---- */
-
-/* What was said of the microbatches since they last began: a bit for each kind of event, by microbatch and
- * position. */
-struct words {
-	uint8_t (*of)[POSITIONS];
+enum {
+	LOOK_US = 250000,
+	ROUNDS = 4,
+	MUCH_LONGER = 20,
+	MUCH_BYTES = 65536,  /* more than heartbeats are, */
+	SHORT_US = 10000000  /* within so short a time */
 };
 
-static bool words_of(const struct controller *c, struct words *w)
-{
-	w->of = calloc(c->routes.n + 1, sizeof(w->of[0]));
-	for (uint32_t i = 0; w->of && i < c->progress.n_events; i++) {
-		const struct msg_task_event *e = &c->progress.events[i];
-		const struct microbatch *mb = &c->routes.microbatches[e->microbatch];
-		int hop = routes_hop(mb, e->node);
-
-		if (e->attempt < mb->route.since || hop < 0 || e->kind == WORK_WEIGHTS)
-			continue;
-		w->of[e->microbatch][chain_position(mb->route.n_hops, (uint32_t)hop, (enum work_kind)e->kind)] |=
-			(uint8_t)(1u << e->type);
-	}
-	return w->of != NULL;
-}
-
-static bool was_said(const struct words *w, const struct microbatch *mb, uint32_t position,
-		 enum work_event what)
-{
-	return w->of[mb->route.microbatch][position] >> what & 1;
-}
-
-/* The position that is to end next: what those owe who stand in, then the furthest; 2n + 1: all did. */
-static uint32_t next_position(const struct microbatch *mb)
-{
-	for (uint32_t t = 0; t < mb->passed; t++)
-		if (!routes_ended(mb, t))
-			return t;
-	return mb->passed;
-}
-
-/* Microbatches that it has begun and not ended: one slot each. */
-static int slots_held(const struct controller *c, const struct words *w, uint16_t node)
-{
-	int held = 0;
-
-	for (uint32_t i = 0; i < c->routes.n; i++) {
-		const struct microbatch *mb = &c->routes.microbatches[i];
-		int hop = routes_hop(mb, node);
-
-		held += hop >= 0 && was_said(w, mb, (uint32_t)hop, WORK_STARTS) &&
-			!was_said(w, mb, 2 * mb->route.n_hops - (uint32_t)hop, WORK_ENDS);
-	}
-	return held;
-}
-
-/* By its own words it has what the microbatch needs next, and does not do it. *who: it. NULL: it
- * cannot be said. */
-static const char *own_fault(const struct controller *c, const struct words *w,
-			     const struct microbatch *mb, uint16_t *who)
-{
-	uint32_t next = next_position(mb), n = mb->route.n_hops;
-	bool has;
-
-	if (mb->done)
-		return NULL;
-	for (uint32_t h = 0; next > 2 * n && h < n; h++)
-		if (routes_lacks(&c->routes, *who = mb->nodes[h], mb->route.microbatch))
-			return "left a gradient out";
-	if (next > 2 * n)
-		return NULL;
-	*who = routes_node_at(mb, next);
-	if (was_said(w, mb, next, WORK_STARTS))
-		return "does not end a task";
-	has = next == 0 || *who == routes_node_at(mb, next - 1) || was_said(w, mb, next, WORK_WAITS);
-	if (has && (next >= n || slots_held(c, w, *who) < c->cluster->nodes[*who].memory))
-		return "does not start a task";
-	return NULL;
-}
-
-/* ---- everybody says so ---- */
-
-static bool pass_between(struct controller *c, const struct words *w)
-{
-	struct member *bad = NULL, *other = NULL;
-
-	for (uint32_t i = 0; i < c->routes.n; i++) {
-		const struct microbatch *mb = &c->routes.microbatches[i];
-		uint32_t next = next_position(mb);
-		struct member *pair[2];
-
-		/* One has done its part, and the other has not got it. */
-		if (mb->done || next == 0 || next > 2 * mb->route.n_hops ||
-		    was_said(w, mb, next, WORK_WAITS))
-			continue;
-		pair[0] = &c->members[routes_node_at(mb, next - 1)];
-		pair[1] = &c->members[routes_node_at(mb, next)];
-		suspicion_pair(c, pair[0]->id, pair[1]->id);
-		for (int k = 0; k < 2; k++)
-			if (!bad || contradictions_guilt(&c->contradictions, pair[k]->id) > contradictions_guilt(&c->contradictions, bad->id)) {
-				bad = pair[k];
-				other = pair[!k];
-			}
-	}
-	if (!bad)
-		return false;
-	note(c, NOTE_ALERT, bad->id, 0, "nothing passes between n%02u and n%02u: without n%02u",
-	     bad->id, other->id, bad->id);
-	suspicion_left_out(c, bad, other, "passes nothing on");
-	return true;
-}
-
-static bool at_own_fault(struct controller *c, const struct words *w)
-{
-	for (uint32_t i = 0; i < c->routes.n; i++) {
-		uint16_t who;
-		const char *why = own_fault(c, w, &c->routes.microbatches[i], &who);
-
-		if (!why)
-			continue;
-		note(c, NOTE_ALERT, who, 0, "n%02u holds m%02u up: without n%02u", who, i, who);
-		suspicion_proven(c, &c->members[who], why);
-		return true;
-	}
-	return false;
-}
-
-/* False: nobody's fault, or it is the first time. */
-static bool at_fault(struct controller *c)
-{
-	bool again = c->still.iteration == c->iteration, found;
-	struct words w;
-
-	c->still.iteration = c->iteration;
-	if (!again || !words_of(c, &w))
-		return false;
-	found = at_own_fault(c, &w) || pass_between(c, &w);
-	free(w.of);
-	return found;
-}
+/* ---- all are at rest ---- */
 
 /* Who holds the weights of another iteration cannot take part, whatever was believed of it: it
  * fetches them anew once it is heard again. */
@@ -227,24 +93,28 @@ static bool all_rest(struct controller *c)
 	return s->rounds >= ROUNDS;
 }
 
-/* ---- somebody says that it is at work ---- */
+/* ---- some report work ---- */
 
-/* One node's bytes can be lied about: data moves from one to another. */
+void stall_hear(struct controller *c, struct member *m)
+{
+	struct flow *f = &m->received;
+	uint64_t bytes = m->beat.received_bytes;
+	bool much = f->since_us && bytes > f->bytes && bytes - f->bytes > MUCH_BYTES;
+
+	if (f->since_us && !much && c->now_us - f->since_us < SHORT_US)
+		return;
+	if (much)
+		f->much_us = c->now_us;
+	f->bytes = bytes;
+	f->since_us = c->now_us;
+}
+
 static bool data_moves(const struct controller *c)
 {
-	const struct member *from = NULL, *to = NULL;
-	bool others = false;
-
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
-		bool sent = m->sent.much_us > c->still.hung_us;
-		bool got = m->received.much_us > c->still.hung_us;
-
-		others = others || (sent && to) || (got && from);
-		from = sent ? m : from;
-		to = got ? m : to;
-	}
-	return others;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (c->members[i].received.much_us > c->still.hung_us)
+			return true;
+	return false;
 }
 
 /* As long as the longest task and the longest way take together, in real seconds. */
@@ -287,9 +157,6 @@ bool stall_for(struct controller *c, int64_t most_us)
 		s->hung_us = c->now_us;
 	}
 	s->hung++;
-	/* Heartbeats come later than reports. */
-	for (uint32_t i = 0; i < c->n_members && 2 * s->hung * (int64_t)LOOK_US <= most_us; i++)
-		c->members[i].tasks_then = c->members[i].beat.tasks_done;
 	return s->hung * (int64_t)LOOK_US > most_us;
 }
 
@@ -302,86 +169,110 @@ bool stall_hung(struct controller *c, uint32_t tasks)
 		       (double)most_us + 1e6 * MUCH_LONGER * tasks * longest_s(c);
 }
 
-/* Whether it has begun a task of the iteration, and not ended it. */
-static bool has_begun(const struct controller *c, const struct words *w, uint16_t node)
-{
-	for (uint32_t i = 0; i < c->routes.n; i++) {
-		const struct microbatch *mb = &c->routes.microbatches[i];
-		uint32_t next = next_position(mb);
-
-		if (!mb->done && next <= 2 * mb->route.n_hops && routes_node_at(mb, next) == node &&
-		    was_said(w, mb, next, WORK_STARTS))
-			return true;
-	}
-	return false;
-}
-
-/* What it says, or has said, that keeps the others waiting. The surest first; NULL: nothing. */
-static const char *excuse_of(const struct controller *c, const struct words *w,
-			  const struct member *m, int rank)
+/* Why the node hangs, by its own heartbeat; the surest sign has rank 0. NULL: it does not. */
+static const char *hung_in(const struct member *m, int rank)
 {
 	const struct msg_heartbeat *b = &m->beat;
-	bool computing = c->phase == PHASE_COMPUTING;
 
 	switch (rank) {
 	case 0:
-		return b->running || (computing && has_begun(c, w, m->id)) ? "does not end a task"
-									   : NULL;
+		return b->running ? "does not end a task" : NULL;
 	case 1:
 		return b->queued && !b->blocked ? "does not start a task" : NULL;
-	case 2:
-		return b->in_flight ? "does not get rid of a tensor" : NULL;
-	case 3:
-		return computing && b->tasks_done != m->tasks_then ? "ends tasks that nobody gave it" : NULL;
 	default:
-		return computing && b->iteration != c->iteration && b->committed == c->committed
-			       ? "does not begin the iteration"
-			       : NULL;
+		return b->in_flight ? "does not get rid of a tensor" : NULL;
 	}
 }
 
-/* Who says so; of several, one that was found so before. When more than half of all do, it is what
- * they run on. *n: how many. */
-static struct member *find_excused(struct controller *c, const struct words *w, int rank, uint32_t *n)
+static uint32_t count_hung(const struct controller *c, int rank, uint32_t *replicas)
 {
-	struct member *found = NULL;
-	uint32_t all = 0;
+	uint32_t n = 0;
 
-	*n = 0;
+	*replicas = 0;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		*replicas += c->members[i].replica;
+		n += c->members[i].replica && hung_in(&c->members[i], rank);
+	}
+	return n;
+}
+
+/* Where more than half of the replicas hang, the machine or the network that they run on is slow. They get as much time
+ * again. */
+bool stall_drop_hung(struct controller *c)
+{
+	uint32_t n = 0, replicas = 0;
+	int rank = -1;
+
+	c->steps++; /* the others have as much time again */
+	while (n == 0 && rank < 2)
+		n = count_hung(c, ++rank, &replicas);
+	for (uint32_t i = 0; 2 * n <= replicas && i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+		const char *why = m->replica ? hung_in(m, rank) : NULL;
+
+		if (!why)
+			continue;
+		note(c, NOTE_ALERT, m->id, 0, "no task ends any more, and n%02u reports work: it counts as dead", m->id);
+		members_gone(c, m, why);
+	}
+	return n > 0;
+}
+
+/* ---- a sum ---- */
+
+/* Beside its transfers, a big gradient is copied, added up and hashed meanwhile. */
+static int64_t sum_limit_us(const struct controller *c)
+{
+	static const double sums = 6, parameter_us = 0.05;
+	uint64_t most = 0;
+
+	for (int s = 0; s < c->cluster->n_stages; s++)
+		most = c->stage_parameters[s] > most ? c->stage_parameters[s] : most;
+	return c->options.overdue_us + (int64_t)(parameter_us * (double)most) +
+	       (int64_t)(sums * 1e6 * c->current->plan->predicted.sync_s * c->unit_s);
+}
+
+/* Returns true if the node reports that it waits for a replica's part of the sum. */
+static bool awaits_replica(const struct controller *c, const struct member *m)
+{
+	uint16_t awaits = m->beat.awaits;
+	const struct member *other = awaits && awaits <= c->n_members ? &c->members[awaits - 1] : NULL;
+
+	return other && other->replica && member_stage(c, other) == member_stage(c, m);
+}
+
+static bool holds_sum(const struct controller *c, const struct member *m)
+{
+	return m->replica && !m->reduced && !awaits_replica(c, m);
+}
+
+/* The replicas that wait for nobody, and have not reported their sum, hang. If there are none, or if more than half of
+ * the replicas seem to hang, the iteration restarts. */
+void stall_sums_turn(struct controller *c)
+{
+	uint32_t n = 0, replicas = 0;
+
+	if (!stall_look(c) || !stall_for(c, sum_limit_us(c)))
+		return;
+	c->steps++;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		replicas += c->members[i].replica;
+		n += holds_sum(c, &c->members[i]);
+	}
+	if (n == 0 || 2 * n > replicas) {
+		note(c, NOTE_ALERT, -1, 0, "the sums of it%llu have stalled: it restarts", (unsigned long long)c->iteration);
+		request_anew(&c->requests, "the sums stalled");
+		return;
+	}
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		struct member *m = &c->members[i];
 
-		all += m->replica;
-		if (!m->replica || !excuse_of(c, w, m, rank))
+		if (!holds_sum(c, m))
 			continue;
-		++*n;
-		if (!found || m->overdue_in > found->overdue_in)
-			found = m;
+		note(c, NOTE_ALERT, m->id, 0, "n%02u waits for nobody and does not report its sum of S%d: it counts as dead",
+		     m->id, member_stage(c, m));
+		members_gone(c, m, "does not report its sum");
 	}
-	return *n * 2 <= all ? found : NULL;
-}
-
-bool stall_blame(struct controller *c)
-{
-	struct member *m = NULL;
-	uint32_t n = 0;
-	struct words w;
-	int rank;
-
-	c->steps++; /* all others have as much time again */
-	if (!words_of(c, &w))
-		return false;
-	for (rank = 0; rank < 5 && n == 0; rank++)
-		m = find_excused(c, &w, rank, &n);
-	if (m) {
-		const char *why = excuse_of(c, &w, m, rank - 1);
-
-		note(c, NOTE_ALERT, m->id, 0,
-		     "nothing ends for want of n%02u, which says that it is at work", m->id);
-		suspicion_overdue(c, m, why);
-	}
-	free(w.of);
-	return n > 0;
 }
 
 /* ---- every turn ---- */
@@ -402,12 +293,11 @@ void stall_turn(struct controller *c)
 		return;
 	rest = all_rest(c);
 	hung = stall_hung(c, 1);
-	if ((!rest && !hung) || (hung && !rest && stall_blame(c)))
+	if ((!rest && !hung) || (hung && !rest && stall_drop_hung(c)))
 		return;
 	c->still.rounds = 0;
-	if (drop_strangers(c) || (rest && unswap_one(c)) || at_fault(c))
+	if (drop_strangers(c) || (rest && unswap_one(c)))
 		return;
-	note(c, NOTE_ALERT, -1, 0, "it%llu stands still: it begins anew",
-	     (unsigned long long)c->iteration);
-	request_anew(&c->requests, "an iteration stood still");
+	note(c, NOTE_ALERT, -1, 0, "it%llu has stalled: it restarts", (unsigned long long)c->iteration);
+	request_anew(&c->requests, "an iteration stalled");
 }

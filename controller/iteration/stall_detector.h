@@ -1,4 +1,4 @@
-/* stall_detector.h - an iteration in which nothing goes on any more, and who is at fault. */
+/* stall_detector.h - ends an iteration, a sum or a validation in which nothing goes on any more. */
 #ifndef CONTROLLER_ITERATION_STALL_DETECTOR_H
 #define CONTROLLER_ITERATION_STALL_DETECTOR_H
 
@@ -6,24 +6,26 @@
 #include <stdint.h>
 
 struct controller;
+struct member;
 
 struct stall_detector {
-	int64_t look_us;    /* the next look */
-	uint64_t tasks;     /* that agents said they had ended, at the last */
-	uint32_t rounds;    /* looks since in which all were at rest */
-	uint64_t steps;     /* controller.steps, at the last */
-	uint32_t hung;      /* looks since there were more, or data moved, */
-	int64_t hung_us;    /* and when that was */
-	uint64_t iteration; /* the last that stood still */
+	int64_t look_us; /* time of the next look */
+	uint64_t tasks;  /* tasks ended, as all agents reported by the last look */
+	uint32_t rounds; /* looks since then in which all were at rest */
+	uint64_t steps;  /* controller.steps at the last look */
+	uint32_t hung;   /* looks since steps grew or data moved, */
+	int64_t hung_us; /* and when that was */
 };
 
-void stall_turn(struct controller *c); /* while computing */
-/* In other phases: whether it is time to look; then, whether nothing has brought the run on for so long,
- * or for much longer than so many tasks, one after another, take. */
+void stall_hear(struct controller *c, struct member *m); /* a heartbeat: notes whether the node receives data */
+void stall_turn(struct controller *c);      /* while computing */
+void stall_sums_turn(struct controller *c); /* while summing */
+/* In other phases: returns true if it is time to look. Then: returns true if nothing has brought the run on for so
+ * long, or for much longer than so many tasks, one after another, take. */
 bool stall_look(struct controller *c);
 bool stall_for(struct controller *c, int64_t most_us);
 bool stall_hung(struct controller *c, uint32_t tasks);
-/* Then: who says that it is at work is taken out. False: nobody says so. */
-bool stall_blame(struct controller *c);
+/* Treats the nodes as dead that report work and end none of it. Returns false if no node reports work. */
+bool stall_drop_hung(struct controller *c);
 
 #endif

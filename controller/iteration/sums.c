@@ -53,11 +53,6 @@ void sums_order_ahead(struct controller *c)
 		order_stage(c, s, true);
 }
 
-bool sums_wait_for_counts(const struct controller *c)
-{
-	return c->summing_ahead;
-}
-
 void sums_order_counted(struct controller *c)
 {
 	for (int s = 0; s < c->cluster->n_stages; s++)

@@ -15,8 +15,6 @@ struct controller;
 void sums_forget(struct controller *c);
 /* With the iteration's start, where that is so: every stage, each node once it has counted its own. */
 void sums_order_ahead(struct controller *c);
-/* Whether the sums under way are those: who waits for a gradient that does not come says no sum, and is told so. */
-bool sums_wait_for_counts(const struct controller *c);
 /* The stages in which every gradient has been counted, and that do not sum yet. */
 void sums_order_counted(struct controller *c);
 /* All stages that do not sum yet. */

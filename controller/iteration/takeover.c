@@ -16,7 +16,7 @@
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/suspicion.h"
+#include "controller/members/node_state.h"
 
 enum { RECALL_BEATS = 50, RECALL_TRIPS = 4 };
 
@@ -116,7 +116,7 @@ bool takeover_turn(struct controller *c)
 		if (!m->replica || !m->recalling || m->beat.beat - m->recalled_beat < patience_beats(m))
 			continue;
 		if (stage_replicas(c, member_stage(c, m), m) > 0) {
-			suspicion_overdue(c, m, "does not say what it has done");
+			members_gone(c, m, "does not say what it has done");
 		} else {
 			note(c, NOTE_ALERT, m->id, 0, "n%02u S%d does not say what it has done: it%llu begins anew",
 			     m->id, member_stage(c, m), (unsigned long long)c->iteration);

@@ -13,7 +13,6 @@
 #include "controller/members/node_state.h"
 #include "controller/members/peers.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/suspicion.h"
 
 enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 };
 
@@ -25,12 +24,9 @@ static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1
  * at one by one. */
 void admission_charge(struct controller *c, post_peer_id from, const struct msg *m)
 {
-	const struct member *by = m->type == MSG_TROUBLE ? member_of_peer(c, from) : NULL;
 	double cost = 0;
 
-	if (by && suspicion_is_news(c, by, &m->u.trouble))
-		cost = 0; /* whoever is attacked must be able to say so */
-	else if (m->type == MSG_HELLO || m->type == MSG_TROUBLE)
+	if (m->type == MSG_HELLO || m->type == MSG_TROUBLE)
 		cost = 200;
 	else if (m->type == MSG_ATTACH)
 		cost = 1000;

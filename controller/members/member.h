@@ -25,7 +25,7 @@ struct told_sum {
 	uint64_t *slices; /* (n) their hashes; malloc */
 };
 
-/* Bytes of a node, as it says. */
+/* Bytes that a node has received, as it reports (stall_detector.c). */
 struct flow {
 	uint64_t bytes;
 	int64_t since_us; /* when they were so many */
@@ -107,12 +107,8 @@ struct member {
 	uint32_t n_stuck;
 	bool cut;            /* dead for that reason: comes back when its links do (link_failures.c) */
 	int64_t cut_seen_us; /* a link of it was stuck */
-	struct flow sent, received;
-	uint64_t tasks_then; /* that it had ended when nothing had ended for a moment */
-	uint64_t overdue_in; /* the last iteration that it kept waiting; 0 none */
-	uint64_t accuses_in; /* the last in which it told of an impossible number */
-	uint64_t accused_in; /* the last in which it accused anybody, */
-	uint8_t accused[MSG_NODES / 8]; /* and these then: a bit each */
+	struct flow received;
+	uint64_t silent_restore_in; /* the last iteration in which it did not answer when it was to restore a stage; 0 none */
 	int64_t late_us; /* the latest lately that it said a word, by its own clock: heartbeat_timeout.h */
 	int64_t gap_us;  /* the longest lately until one came */
 	struct timeout_rounds rounds;

@@ -3,6 +3,7 @@
  *
  * A dead member's session is kept: if its process only slept, its heartbeats come back by it.
  */
+#include "controller/iteration/stall_detector.h"
 #include "controller/members/members.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@
 #include "controller/operator/journal.h"
 #include "controller/planning/drift.h"
 #include "controller/trust/agreement.h"
-#include "controller/trust/suspicion.h"
+#include "controller/trust/exclude.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/restore.h"
 
@@ -292,7 +293,7 @@ void members_heartbeat(struct controller *c, struct member *m, const struct msg_
 	m->beat = *h;
 	m->beat.stuck = NULL; /* of the message */
 	link_failures_hear(c, m, h);
-	suspicion_beat(c, m);
+	stall_hear(c, m);
 	learn_clock(c, m, h);
 	if (m->state == NODE_SUSPECT) {
 		members_set(c, m, NODE_LIVE, "");
@@ -325,13 +326,14 @@ static void tell_trouble(struct controller *c, struct member *m, const struct ms
 
 void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t)
 {
-	bool accuses = t->accused >= 0 && (uint32_t)t->accused < c->n_members, news = suspicion_is_news(c, m, t);
+	bool names = t->refused_node >= 0 && (uint32_t)t->refused_node < c->n_members;
+	struct member *refused = names && m->replica ? &c->members[t->refused_node] : NULL;
 
-	/* Of who is out already, or was accused by the same before, nothing more is to be told. */
-	if (!accuses || t->fatal || (news && c->members[t->accused].replica))
+	/* Several may refuse what one node sends: the first report excludes it. */
+	if (!names || t->fatal || (refused && refused->replica))
 		tell_trouble(c, m, t);
-	if (news)
-		suspicion_accused(c, &c->members[t->accused], m);
+	if (refused)
+		exclude_for_number(c, refused, "sent what no computation gives");
 	if (c->phase == PHASE_GATHERING && !c->resumed && t->fatal && strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(c, 1, t->text);
 	else if (t->fatal && member_alive(m))

@@ -39,7 +39,7 @@ void members_set(struct controller *c, struct member *m, enum node_state state, 
 void members_mark(struct controller *c, struct member *m, bool out)
 {
 	m->marked = out;
-	m->overdue_in = out ? m->overdue_in : 0;
+	m->silent_restore_in = out ? m->silent_restore_in : 0;
 	if (!out)
 		member_shun(c, m, false);
 	resume_save(c);

@@ -17,7 +17,6 @@
 #include "controller/operator/supervisor.h"
 #include "controller/operator/undo.h"
 #include "controller/planning/replan.h"
-#include "controller/trust/suspicion.h"
 #include "controller/weights/restore.h"
 
 enum { LEASE_MOST_S = 86400 };
@@ -105,7 +104,6 @@ void act_recover(struct controller *c, const char *who, const struct msg_command
 	}
 	undo_remember(c, who, COMMAND_RECOVER, node, 0, 0);
 	members_mark(c, w, false);
-	suspicion_explain(c, w);
 	if (w->replica) {
 		restore_averted(c, member_stage(c, w)); /* of its stage nobody need be made any more */
 		replan(c, "a mark was taken back");

@@ -67,7 +67,7 @@ static void an_agent_that_floods_is_shut_out(void **state)
 					    .address = "tcp://127.0.0.1:9",
 					    .device = "none" };
 	visitor_send(&agent, &hello, POST_RELIABLE);
-	trouble.u.trouble = (struct msg_trouble){ .accused = -1, .text = "I cannot stop" };
+	trouble.u.trouble = (struct msg_trouble){ .refused_node = -1, .text = "I cannot stop" };
 	for (int i = 0; i < 2000 && !agent.refused; i++) {
 		visitor_send(&agent, &trouble, POST_RELIABLE);
 		visitor_turn(&agent);

@@ -113,11 +113,11 @@ static void also_under_a_successor(void **state)
 
 	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed >= 5);
 	for (int i = 0; i < PLAYERS; i++)
-		w->lies[i] = w->players[i].stage == 1 ? SAVES_NOT : HONEST;
+		w->faults[i] = w->players[i].stage == 1 ? SAVES_NOT : HEALTHY;
 	WORLD_UNTIL(w, w->console.committed == 7);
 	assert_false(says(w, "the run ends"));
 	for (int i = 0; i < PLAYERS; i++)
-		w->lies[i] = HONEST;
+		w->faults[i] = HEALTHY;
 	door_restart(w->door, options);
 	for (int64_t give_up = clock_monotonic_us() + 40000000;
 	     !logged(w, "the run ends: done") && clock_monotonic_us() < give_up;)
@@ -163,7 +163,7 @@ static void silence_a_stage(struct world *w)
 {
 	wait_in_an_iteration(w);
 	for (int i = 0; i < PLAYERS; i++)
-		w->lies[i] = w->players[i].stage == 1 ? SAVES_NOT : HONEST;
+		w->faults[i] = w->players[i].stage == 1 ? SAVES_NOT : HEALTHY;
 	kill(w->door->pid, SIGTERM);
 }
 

@@ -110,7 +110,7 @@ static void is_heard(struct world *w)
 static void troubles_without_end(void **state)
 {
 	struct world *w = at_work();
-	struct msg m = { .type = MSG_TROUBLE, .u.trouble = { .accused = -1, .text = "I cannot stop" } };
+	struct msg m = { .type = MSG_TROUBLE, .u.trouble = { .refused_node = -1, .text = "I cannot stop" } };
 
 	(void)state;
 	for (int i = 0; i < 60; i++)

@@ -14,14 +14,14 @@
 /* Tasks take so long, as measured and as reported: plans have work for every node. */
 enum { DATA_US = 2000, STAGE_US = 6000 };
 
-static bool lies(const struct player *p, enum lie lie)
+static bool has_fault(const struct player *p, enum player_fault fault)
 {
-	return p->world->lies[p->node] == lie && p->iteration >= LIES_FROM;
+	return p->world->faults[p->node] == fault && p->iteration >= FAULTS_FROM;
 }
 
-static bool evaluates(const struct player *p, enum lie lie)
+static bool evaluates(const struct player *p, enum player_fault fault)
 {
-	return p->world->lies[p->node] == lie && p->committed >= LIES_FROM;
+	return p->world->faults[p->node] == fault && p->committed >= FAULTS_FROM;
 }
 
 /* ---- saying ---- */
@@ -50,12 +50,11 @@ static void beat(struct player *p, int64_t now_us)
 	p->beat_us = now_us + 100000;
 	m.u.heartbeat = (struct msg_heartbeat){
 		.beat = ++p->beats, .now_us = now_us,
-		.iteration = lies(p, IS_ELSEWHERE) ? 0 : p->iteration,
+		.iteration = p->iteration,
 		.committed = p->committed, .stage = p->ready ? p->stage : MSG_NO_STAGE, .awaits = p->awaits,
-		.running = lies(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT) || lies(p, RECALLS_NOT),
-		.queued = lies(p, STARTS_NOTHING) ? 7 : 0,
-		.in_flight = lies(p, KEEPS_TENSORS),
-		.tasks_done = lies(p, COUNTS_TASKS) ? p->beats : 0,
+		.running = has_fault(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT) || has_fault(p, RECALLS_NOT),
+		.queued = has_fault(p, STARTS_NOTHING) ? 7 : 0,
+		.in_flight = has_fault(p, KEEPS_TENSORS),
 	};
 	say(p, &m);
 }
@@ -70,7 +69,7 @@ static void say_ready(struct player *p, const struct msg_assign *a)
 	p->committed = a->fetch ? p->world->committed : 0;
 	p->ready = true;
 	p->iteration = 0;
-	if (p->world->lies[p->node] == BEATS_FIRST) {
+	if (p->world->faults[p->node] == BEATS_FIRST) {
 		p->beat_us = 0;
 		beat(p, clock_monotonic_us());
 	}
@@ -130,18 +129,14 @@ static int hop_of(const struct way *w, uint16_t node)
 
 static bool passes_on(const struct player *p, uint16_t node)
 {
-	switch (p->world->lies[node]) {
+	switch (p->world->faults[node]) {
 	case MISSES_A_COMMIT:
-		return p->iteration != LIES_FROM + 1;
-	case PASSES_NOTHING_ON:
+		return p->iteration != FAULTS_FROM + 1;
 	case ENDS_NOTHING:
-	case ENDS_IN_SECRET:
 	case STARTS_NOTHING:
 	case DOES_NOTHING:
 	case KEEPS_TENSORS:
-	case COUNTS_TASKS:
-	case IS_ELSEWHERE:
-		return p->iteration < LIES_FROM;
+		return p->iteration < FAULTS_FROM;
 	default:
 		return true;
 	}
@@ -156,37 +151,28 @@ static bool reaches(const struct player *p, const struct way *w, int hop)
 	return true;
 }
 
-static bool has_gradient(const struct player *p, const struct way *w)
-{
-	bool starts = p->world->lies[w->nodes[0]] == IS_HOME_EARLY && p->iteration >= LIES_FROM;
-
-	return !starts || p->node == w->nodes[0];
-}
-
 static void work_on(struct player *p, const struct way *w)
 {
-	bool missed = p->world->lies[p->node] == MISSES_A_COMMIT && p->iteration == LIES_FROM + 1;
+	bool missed = p->world->faults[p->node] == MISSES_A_COMMIT && p->iteration == FAULTS_FROM + 1;
 	uint32_t id = w->route.microbatch;
 	int hop = hop_of(w, p->node);
 	bool counts;
 
-	if (hop < 0 && lies(p, COUNTS_OTHERS))
+	if (hop < 0 && has_fault(p, COUNTS_OTHERS))
 		did(p, w, WORK_BACKWARD, true);
-	if (hop < 0 || missed || !reaches(p, w, hop) || lies(p, STARTS_NOTHING) ||
-	    lies(p, DOES_NOTHING))
+	if (hop < 0 || missed || !reaches(p, w, hop) || has_fault(p, STARTS_NOTHING) ||
+	    has_fault(p, DOES_NOTHING))
 		return;
 	did(p, w, WORK_FORWARD, false);
-	if (lies(p, ENDS_NOTHING) || lies(p, ENDS_IN_SECRET))
+	if (has_fault(p, ENDS_NOTHING))
 		p->n_events--;
 	if (!reaches(p, w, 1 << 20)) /* nothing comes back */
 		return;
-	counts = (!p->counted[id] || lies(p, COUNTS_TWICE)) && !lies(p, COUNTS_NOT);
+	counts = (!p->counted[id] || has_fault(p, COUNTS_TWICE)) && !has_fault(p, COUNTS_NOT);
 	if (hop == 0)
 		did(p, w, WORK_LOSS, counts);
-	if (!has_gradient(p, w) || (lies(p, HIDES_WORK) && hop > 0))
-		return;
 	did(p, w, WORK_BACKWARD, counts);
-	if (lies(p, COUNTS_TWICE))
+	if (has_fault(p, COUNTS_TWICE))
 		did(p, w, WORK_BACKWARD, counts);
 	p->counted[id] = true;
 }
@@ -210,7 +196,7 @@ static void report(struct player *p)
 
 static void recall(struct player *p, const struct msg_recall *m)
 {
-	if (m->iteration != p->iteration || lies(p, RECALLS_NOT))
+	if (m->iteration != p->iteration || has_fault(p, RECALLS_NOT))
 		return;
 	p->n_events = 0;
 	say_events(p, p->happened, p->n_happened, true);
@@ -231,41 +217,28 @@ static void plan(struct player *p, const struct msg_plan *m)
 		keep_way(&p->plans[m->epoch % 2][m->routes[i].microbatch], &m->routes[i]);
 }
 
-static void accuse(struct player *p, int node)
+static void report_node(struct player *p, int node)
 {
 	struct msg m = { .type = MSG_TROUBLE };
 
-	m.u.trouble.accused = node;
+	m.u.trouble.refused_node = node;
 	say(p, &m);
 }
 
 /* A slice's sum as p has it. */
 static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, uint32_t slice)
 {
-	const struct world *w = p->world;
-	uint64_t right = 1000 * m->iteration + slice;
-	uint16_t owner = m->nodes[slice];
+	bool other = m->iteration >= FAULTS_FROM && has_fault(p, OTHER_SLICE) && m->nodes[slice] != p->node;
 
-	if (m->iteration < LIES_FROM)
-		return right;
-	if (owner != p->node &&
-	    (w->lies[owner] == EQUIVOCATES ||
-	     (w->lies[owner] == EQUIVOCATES_ONCE && p->node == m->nodes[m->nodes[0] == owner])))
-		return right + 100000u * (1u + p->node);
-	if (lies(p, OTHER_SLICE) && m->nodes[slice] != p->node)
-		return right + 1;
-	return right;
+	return 1000 * m->iteration + slice + other;
 }
 
 /* Who of its stage holds the sum up, as the player sees it; PLAYERS: nobody. */
 static uint16_t holder(const struct player *p, const struct msg_reduce *m)
 {
-	for (uint32_t i = 0; m->iteration >= LIES_FROM && i < m->n_nodes; i++) {
-		enum lie lie = p->world->lies[m->nodes[i]];
-
-		if (lie == HOLDS_A_SUM_UP || lie == HOLDS_AND_BLAMES)
+	for (uint32_t i = 0; m->iteration >= FAULTS_FROM && i < m->n_nodes; i++)
+		if (p->world->faults[m->nodes[i]] == HOLDS_A_SUM_UP)
 			return m->nodes[i];
-	}
 	return PLAYERS;
 }
 
@@ -275,11 +248,9 @@ static bool sums_come(struct player *p, const struct msg_reduce *m)
 
 	p->awaits = 0;
 	if (by == PLAYERS)
-		return !lies(p, SAYS_NO_SUM);
+		return !has_fault(p, REPORTS_NO_SUM);
 	if (p->node != by)
 		p->awaits = by + 1;
-	else if (p->world->lies[by] == HOLDS_AND_BLAMES && m->n_nodes > 1)
-		p->awaits = m->nodes[m->nodes[0] == by] + 1;
 	return false;
 }
 
@@ -295,14 +266,14 @@ static void reduce(struct player *p, const struct msg_reduce *m)
 		slices[j] = slice_hash(p, m, j);
 	said.u.reduced = (struct msg_reduced){ .iteration = m->iteration, .attempt = m->attempt,
 					       .stage = m->stage, .sum_squares = 2 + m->stage,
-					       .n_slices = lies(p, OTHER_LENGTH) ? n + 1 : n,
+					       .n_slices = has_fault(p, OTHER_LENGTH) ? n + 1 : n,
 					       .slices = slices };
-	if (lies(p, OTHER_SQUARES))
+	if (has_fault(p, OTHER_SQUARES))
 		said.u.reduced.sum_squares++;
 	say(p, &said);
 }
 
-/* By what it was given; a liar that says otherwise has done it. */
+/* By what it was given; a faulty one that reports otherwise has done it. */
 static bool has_counted_all(const struct player *p)
 {
 	for (uint32_t i = 0; i < p->n_ways; i++)
@@ -358,13 +329,9 @@ static void start(struct player *p, const struct msg_start *m)
 	memset(p->counted, 0, sizeof(p->counted));
 	if (p->world->waits != m->iteration)
 		work(p);
-	if (lies(p, ACCUSES))
-		accuse(p, (p->node + 1 + (int)(p->iteration % (PLAYERS - 1))) % PLAYERS);
-	for (int i = 1; lies(p, ACCUSES_ALL) && i < PLAYERS; i++)
-		accuse(p, (p->node + i) % PLAYERS);
 	for (int i = 0; i < PLAYERS; i++)
-		if (i != p->node && lies(&p->world->players[i], SENDS_ABSURD))
-			accuse(p, i);
+		if (i != p->node && p->knows[i] && has_fault(&p->world->players[i], SENDS_ABSURD))
+			report_node(p, i);
 }
 
 static void reroute(struct player *p, const struct msg_reroute *m)
@@ -383,14 +350,14 @@ static void commit(struct player *p, const struct msg_commit *m)
 {
 	struct msg said = { .type = MSG_COMMITTED };
 
-	if (p->world->lies[p->node] == MISSES_A_COMMIT && m->iteration == LIES_FROM)
+	if (p->world->faults[p->node] == MISSES_A_COMMIT && m->iteration == FAULTS_FROM)
 		return;
 	p->committed = m->iteration;
 	if (p->world->committed < m->iteration)
 		p->world->committed = m->iteration;
 	said.u.committed = (struct msg_committed){ m->iteration, p->stage,
 						   weights_hash(p->stage, m->iteration), 0 };
-	if (lies(p, OTHER_WEIGHTS) || (lies(p, A_FLIPPED_BIT) && m->iteration == LIES_FROM))
+	if (has_fault(p, OTHER_WEIGHTS) || (has_fault(p, A_FLIPPED_BIT) && m->iteration == FAULTS_FROM))
 		said.u.committed.hash++;
 	if (p->ready)
 		say(p, &said);
@@ -410,13 +377,13 @@ static void evaluate(struct player *p, const struct msg_evaluate *m)
 		const struct msg_route *r = &m->routes[i];
 		bool through = r->nodes[0] == p->node;
 
-		for (uint32_t h = 0; h < r->n_hops && m->iteration >= LIES_FROM; h++) {
-			enum lie lie = p->world->lies[r->nodes[h]];
+		for (uint32_t h = 0; h < r->n_hops && m->iteration >= FAULTS_FROM; h++) {
+			enum player_fault fault = p->world->faults[r->nodes[h]];
 
-			through = through && lie != EVALUATES_NOT && lie != EVALUATES_IN_SECRET;
+			through = through && fault != EVALUATES_NOT && fault != EVALUATES_IN_SECRET;
 		}
 		said.u.evaluated = (struct msg_evaluated){ m->iteration, r->microbatch, 3 };
-		if (p->world->lies[p->node] == ANSWERS_FOR_OTHERS)
+		if (p->world->faults[p->node] == ANSWERS_FOR_OTHERS)
 			said.u.evaluated.loss = 1;
 		if (through || said.u.evaluated.loss < 3)
 			say(p, &said);
@@ -429,7 +396,7 @@ static void save(struct player *p, const struct msg_save *m)
 {
 	struct msg said = { .type = MSG_SAVED };
 
-	if (p->world->lies[p->node] == SAVES_NOT)
+	if (p->world->faults[p->node] == SAVES_NOT)
 		return;
 	said.u.saved = (struct msg_saved){ .iteration = m->iteration, .stage = p->stage, .bytes = 100,
 					   .hash = weights_hash(p->stage, m->iteration) };
@@ -439,12 +406,12 @@ static void save(struct player *p, const struct msg_save *m)
 static void restore(struct player *p, const struct msg_restore *m)
 {
 	struct msg said = { .type = MSG_READY };
-	enum lie lie = p->world->lies[p->node];
+	enum player_fault fault = p->world->faults[p->node];
 
 	p->iteration = 0;
 	p->owed = *m;
-	p->owes = lie == RESTORES_NOT;
-	if (lie == (m->kind == RESTORE_FILE ? CANNOT_READ : CANNOT_MAKE)) { /* and keeps what it has */
+	p->owes = fault == RESTORES_NOT;
+	if (fault == (m->kind == RESTORE_FILE ? CANNOT_READ : CANNOT_MAKE)) { /* and keeps what it has */
 		said.type = MSG_UNREADY;
 		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
 		snprintf(said.u.unready.text, sizeof(said.u.unready.text), "it is not there");
@@ -628,7 +595,7 @@ static void player_turn(struct player *p)
 		p->restarts = p->v.restarts;
 		say_hello(p);
 	}
-	if (p->owes && p->world->lies[p->node] != RESTORES_NOT)
+	if (p->owes && p->world->faults[p->node] != RESTORES_NOT)
 		restore(p, &p->owed);
 	beat(p, clock_monotonic_us());
 }

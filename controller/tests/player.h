@@ -1,7 +1,7 @@
 /* player.h - for tests: agents that are played, and the world they are in: a whole controller and a console.
  *
- * Players compute nothing. They say what honest agents would say of the work that they are told to do, but
- * for those that lie, from an iteration on. A test gives out the lies and turns the world.
+ * Players compute nothing. They report what agents would report of the work that they are told to do, but for those
+ * that are faulty, from an iteration on. A test gives out the faults and turns the world.
  */
 #ifndef CONTROLLER_TESTS_PLAYER_H
 #define CONTROLLER_TESTS_PLAYER_H
@@ -12,46 +12,35 @@
 #include "base/clock.h"
 #include "controller/tests/visitor.h"
 
-enum { PLAYERS = 9, BATCHES = 64, LIES_FROM = 4 /* the first iteration with a lie */ };
+enum { PLAYERS = 9, BATCHES = 64, FAULTS_FROM = 4 /* the first iteration with a fault */ };
 
-enum lie {
-	HONEST,
+enum player_fault {
+	HEALTHY,
 	COUNTS_TWICE,
 	COUNTS_OTHERS,
 	COUNTS_NOT,
-	IS_HOME_EARLY, /* says the gradient is back where nobody has made one */
-	HIDES_WORK,
 	OTHER_SQUARES,
-	OTHER_SLICE,      /* of another's sum, as if it had been sent that */
-	EQUIVOCATES,      /* sends each another sum of its slice */
-	EQUIVOCATES_ONCE, /* to one of them */
+	OTHER_SLICE,     /* of another's sum, as if a bit of that had flipped */
 	OTHER_LENGTH,
-	ACCUSES,     /* in every iteration another */
-	ACCUSES_ALL, /* at once */
-	SENDS_ABSURD, /* to all others, which accuse it in every iteration */
-	PASSES_NOTHING_ON,
-	HOLDS_A_SUM_UP,
-	HOLDS_AND_BLAMES, /* and says that it waits for another */
-	SAYS_NO_SUM,      /* though all others have it */
-	ENDS_NOTHING,     /* and says that a task runs */
-	ENDS_IN_SECRET,   /* says that it begins one, and then that nothing runs */
-	STARTS_NOTHING,   /* and says that tasks wait */
-	DOES_NOTHING,     /* and says so */
-	KEEPS_TENSORS,    /* passes nothing on, and says that they are on their way */
-	COUNTS_TASKS,     /* passes nothing on, and says that it ends one task after another */
-	IS_ELSEWHERE,     /* passes nothing on, and says that it waits for the iteration */
-	EVALUATES_NOT,    /* and says that a task runs */
+	SENDS_ABSURD,    /* to all others, which report it in every iteration */
+	HOLDS_A_SUM_UP,  /* the others wait for its part */
+	REPORTS_NO_SUM,  /* though all others have it */
+	ENDS_NOTHING,    /* and reports that a task runs */
+	STARTS_NOTHING,  /* and reports that tasks wait */
+	DOES_NOTHING,    /* and reports that it is at rest */
+	KEEPS_TENSORS,   /* passes nothing on, and reports that they are on their way */
+	EVALUATES_NOT,   /* and reports that a task runs */
 	EVALUATES_IN_SECRET,
 	ANSWERS_FOR_OTHERS, /* with another loss */
-	OTHER_WEIGHTS,   /* after every commit it tells another hash */
-	A_FLIPPED_BIT,   /* after one; no lie */
-	MISSES_A_COMMIT, /* which is no lie */
-	SAVES_NOT,       /* nor says that it cannot */
-	RESTORES_NOT,    /* nor says anything when it is told to */
-	CANNOT_READ,     /* the file that it is to restore from, and says so */
-	BEATS_FIRST,     /* it says with a heartbeat that its stage is there, and then READY; no lie */
-	CANNOT_MAKE,     /* a stage of its neighbours, and says so */
-	RECALLS_NOT      /* says that it is at work when asked what it has done */
+	OTHER_WEIGHTS,   /* after every commit it reports another hash */
+	A_FLIPPED_BIT,   /* after one */
+	MISSES_A_COMMIT,
+	SAVES_NOT,       /* nor reports that it cannot */
+	RESTORES_NOT,    /* nor reports anything when it is told to */
+	CANNOT_READ,     /* the file that it is to restore from, and reports that */
+	BEATS_FIRST,     /* it reports with a heartbeat that its stage is there, and then READY; no fault */
+	CANNOT_MAKE,     /* a stage of its neighbours, and reports that */
+	RECALLS_NOT      /* reports that it is at work when asked what it has done */
 };
 
 /* A microbatch's route, kept. */
@@ -97,7 +86,7 @@ struct world {
 	struct door *door;
 	struct visitor console;
 	struct player *players; /* (PLAYERS) */
-	enum lie lies[PLAYERS];
+	enum player_fault faults[PLAYERS];
 	uint64_t committed;
 	bool slow_copies; /* no fetch ends */
 	uint64_t forged;  /* is added to the hash of what is fetched */

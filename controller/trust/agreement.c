@@ -1,7 +1,7 @@
-/* agreement.c - what all of a stage must hold alike: its weights, and data nodes the corpus.
+/* agreement.c - what all of a stage must hold alike: its weights and sums, and data nodes the corpus.
  *
  * After a commit every replica tells the hash of its weights. They were the same before, and so was the sum: who
- * tells another hash has had a bit flipped, or lies. The weights that most tell of are the stage's; who differs is
+ * tells another hash has had a bit flipped. The weights that most tell of are the stage's; who differs is
  * set apart like a dead node, and takes part again once it has fetched them. The second time it is left out. What
  * it had done in the iteration under way was made of other weights, and so may be what others made of that: the
  * iteration begins anew. As a sum comes after its sender's hash, none is committed before that is known.
@@ -14,13 +14,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/controller.h"
 #include "controller/history/record.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/suspicion.h"
+#include "controller/trust/exclude.h"
 #include "controller/weights/copies.h"
 
 enum { DIFFERED_FOR = 200 /* iterations that one is remembered */ };
@@ -74,15 +75,11 @@ static struct votes count_votes(const struct controller *c, int stage)
 	return v;
 }
 
-/* Of two alike the one that fewer contradict; then the one with the lesser number. */
-static bool is_better(const struct controller *c, const struct votes *v, const struct member *m,
-		      const struct member *best)
+/* Returns true if more tell of m's weights than of the best so far. Members are asked in order, so of two alike the
+ * one with the lesser number stays the best. */
+static bool is_better(const struct votes *v, const struct member *m, const struct member *best)
 {
-	uint32_t n = votes_for(v, m->hash), most = best ? votes_for(v, best->hash) : 0;
-
-	if (!best || n != most)
-		return n > most;
-	return contradictions_guilt(&c->contradictions, m->id) < contradictions_guilt(&c->contradictions, best->id);
+	return !best || votes_for(v, m->hash) > votes_for(v, best->hash);
 }
 
 static struct member *best_of(struct controller *c, const struct votes *v)
@@ -90,7 +87,7 @@ static struct member *best_of(struct controller *c, const struct votes *v)
 	struct member *best = NULL;
 
 	for (uint32_t i = 0; i < c->n_members; i++)
-		if (tells_hash(c, &c->members[i], v->stage) && is_better(c, v, &c->members[i], best))
+		if (tells_hash(c, &c->members[i], v->stage) && is_better(v, &c->members[i], best))
 			best = &c->members[i];
 	return best;
 }
@@ -110,7 +107,7 @@ static void set_apart(struct controller *c, struct member *m)
 	m->differed_in = c->iteration;
 	forget_word(c, m);
 	if (again)
-		suspicion_proven(c, m, "holds other weights again");
+		exclude_member(c, m, "holds other weights again");
 	else
 		members_gone(c, m, "holds other weights than its stage");
 	if (under_way)
@@ -156,8 +153,6 @@ void agreement_told(struct controller *c, const struct member *told)
 			continue;
 		note(c, NOTE_ALERT, m->id, 0, "n%02u and n%02u of S%d hold different weights after it%" PRIu64 ": without n%02u",
 		     m->id, best->id, stage, c->committed, m->id);
-		if (votes_for(&v, m->hash) == votes_for(&v, best->hash))
-			suspicion_pair(c, m->id, best->id);
 		set_apart(c, m);
 	}
 	check_copies(c, stage);
@@ -274,7 +269,7 @@ static void agree_stage(struct controller *c, int stage)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (is_coming(m) && member_stage(c, m) == stage && m->hash != 0 && is_better(c, &v, m, best))
+		if (is_coming(m) && member_stage(c, m) == stage && m->hash != 0 && is_better(&v, m, best))
 			best = m;
 	}
 	for (uint32_t i = 0; i < c->n_members; i++) {
@@ -335,4 +330,79 @@ void agreement_at_first(struct controller *c)
 		agree_corpus(c);
 	for (int s = 0; s < c->cluster->n_stages; s++)
 		agree_stage(c, s);
+}
+
+/* ---- sums ---- */
+
+/* A sum of the stage as one node reports it. */
+struct reported_sum {
+	struct member *m;
+	const struct told_sum *sum;
+	bool copy; /* the node keeps a copy of the stage; else it is a replica */
+};
+
+bool agreement_same_sum(const struct told_sum *a, const struct told_sum *b)
+{
+	return memcmp(&a->squares, &b->squares, sizeof(double)) == 0 && a->n == b->n &&
+	       (a->n == 0 || memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0);
+}
+
+/* Replicas first, so that of two sums with as many reports a replica's wins. */
+static uint32_t collect_sums(struct controller *c, int stage, struct reported_sum *reports)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (m->replica && member_stage(c, m) == stage)
+			reports[n++] = (struct reported_sum){ m, &m->sum, false };
+	}
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		struct member *m = &c->members[i];
+
+		if (copies_awaited(m) && m->keeps == stage)
+			reports[n++] = (struct reported_sum){ m, &m->copy_sum, true };
+	}
+	return n;
+}
+
+/* Of two sums with as many reports the first. */
+static const struct told_sum *majority_sum(const struct reported_sum *reports, uint32_t n)
+{
+	const struct told_sum *best = NULL;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t same = 0;
+
+		for (uint32_t k = 0; k < n; k++)
+			same += agreement_same_sum(reports[i].sum, reports[k].sum);
+		if (same > most) {
+			best = reports[i].sum;
+			most = same;
+		}
+	}
+	return best;
+}
+
+void agreement_sums(struct controller *c, int stage)
+{
+	struct reported_sum reports[2 * MSG_NODES];
+	uint32_t n = collect_sums(c, stage, reports);
+	const struct told_sum *right = majority_sum(reports, n);
+
+	c->requests.sum_anew = true; /* also if only a node that is gone had another one */
+	for (uint32_t i = 0; i < n; i++) {
+		struct member *m = reports[i].m;
+
+		if (agreement_same_sum(reports[i].sum, right))
+			continue;
+		note(c, NOTE_ALERT, m->id, 0, "n%02u has another sum of S%d than most: without %s", m->id, stage,
+		     reports[i].copy ? "its copy" : "the node");
+		if (reports[i].copy)
+			copies_refuse(c, m, "its copy had another sum");
+		else
+			exclude_member(c, m, "has another sum than its stage");
+	}
 }

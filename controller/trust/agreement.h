@@ -6,6 +6,7 @@
 
 struct controller;
 struct member;
+struct told_sum;
 
 /* A replica has told the hash of its weights after the last commit: who differs from most of its stage is set apart. */
 void agreement_told(struct controller *c, const struct member *told);
@@ -20,5 +21,9 @@ void agreement_copies(struct controller *c);
 bool agreement_doubts(const struct controller *c);
 /* Whether what it reads is the run's corpus; where that is known, who reads another is out. */
 bool agreement_reads(struct controller *c, struct member *m);
+bool agreement_same_sum(const struct told_sum *a, const struct told_sum *b); /* to the bit */
+/* The reported sums of the stage differ, again in this iteration: excludes the replicas and refuses the copies whose
+ * sum is not the majority's. The others sum again. */
+void agreement_sums(struct controller *c, int stage);
 
 #endif

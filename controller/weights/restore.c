@@ -25,12 +25,14 @@
 #include "controller/members/placement.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
-#include "controller/trust/suspicion.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/stage_moves.h"
 #include "model/average.h"
 
-enum { ANEW_AGAIN_US = 1000000 }; /* until a stage that could not be made of its neighbours is tried again */
+enum {
+	ANEW_AGAIN_US = 1000000, /* until a stage that could not be made of its neighbours is tried again */
+	SILENT_FOR = 200 /* iterations that a node is remembered which was asked and did not answer */
+};
 
 /* ---- which checkpoint ---- */
 
@@ -138,6 +140,11 @@ static bool is_held(const struct controller *c, int stage, const struct member *
 	return false;
 }
 
+static bool was_silent(const struct controller *c, const struct member *m)
+{
+	return m->silent_restore_in > 0 && m->silent_restore_in + SILENT_FOR > c->iteration;
+}
+
 static bool has_answered(const struct controller *c, const struct member *m)
 {
 	return m->ready && m->holds == c->restore.iteration;
@@ -160,7 +167,7 @@ static bool last_holder(const struct controller *c, const struct member *m)
 }
 
 /* A node of the stage whose machine has the file; else one of a stage that has others; else
- * (the folder may be shared) any of the stage; at last one that kept all waiting. */
+ * (the folder may be shared) any of the stage; at last one that was silent when it was asked. */
 static struct member *choose_reader(struct controller *c, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &c->restore;
@@ -178,7 +185,7 @@ static struct member *choose_reader(struct controller *c, int stage, uint64_t *h
 			continue;
 		has = on_host(r, m, stage, hash);
 		mine = own && has ? 3 : has && alive_in(c, member_stage(c, m)) > 1 ? 2 : own;
-		if (mine && !suspicion_late(c, m))
+		if (mine && !was_silent(c, m))
 			mine += 3;
 		if (mine > rank) {
 			best = m;
@@ -516,12 +523,13 @@ static int64_t patience_us(const struct controller *c, uint64_t parameters)
 	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
 }
 
-/* Where none of several answers it is what they read from: nobody is left out, nor who is asked alone after that. */
+/* A node that does not answer within the limit is abandoned, and another is asked. It is asked again only if no other
+ * node can restore the stage. */
 static void give_up_silent(struct controller *c)
 {
 	struct restoring *r = &c->restore;
 	struct member *silent[MSG_STAGES];
-	uint32_t asked = 0, n = 0;
+	uint32_t n = 0;
 	uint64_t most = 0;
 
 	for (int s = 0; s < c->cluster->n_stages; s++) {
@@ -530,7 +538,6 @@ static void give_up_silent(struct controller *c)
 		if (r->average ? s != r->stage : r->who[s] < 0)
 			continue;
 		m = &c->members[r->who[s]];
-		asked++;
 		if (has_answered(c, m))
 			continue;
 		silent[n++] = m;
@@ -539,20 +546,15 @@ static void give_up_silent(struct controller *c)
 	if (!stall_for(c, patience_us(c, most)))
 		return;
 	c->steps++;
-	r->all_silent = r->all_silent || (n == asked && asked > 1);
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = silent[i];
-		bool again = suspicion_late(c, m) && (n < asked || !r->all_silent);
 
 		note(c, NOTE_ALERT, m->id, 0, "n%02u says nothing of S%d, which it is to put back", m->id,
 		     member_stage(c, m));
 		m->restoring = false;
 		m->assignment = ++c->assignments; /* what it says now comes too late */
-		m->overdue_in = c->iteration;
-		if (again)
-			suspicion_proven(c, m, "does not put its stage back");
-		else
-			members_set(c, m, NODE_JOINING, "did not put its stage back");
+		m->silent_restore_in = c->iteration;
+		members_set(c, m, NODE_JOINING, "did not put its stage back");
 	}
 }
 

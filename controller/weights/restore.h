@@ -29,7 +29,6 @@ struct restoring {
 	struct kept_shard *shards;
 	uint32_t n_shards;
 	int64_t asked_us; /* the last time that a node was told to put its stage back */
-	bool all_silent;  /* once none of several answered */
 	bool average; /* of the stages below, for `stage` */
 	int stage;
 	uint32_t n_from;

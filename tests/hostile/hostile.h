@@ -34,7 +34,7 @@ bool hostile_send(struct hostile *h, uint16_t to, const struct msg *m, float val
 int hostile_stage_of(const struct hostile *h, uint16_t node);
 
 /* tensors.c */
-void accuse(struct hostile *h, int64_t now_us);
+void numbers(struct hostile *h, int64_t now_us);
 void evaluations(struct hostile *h, int64_t now_us);
 void early(struct hostile *h, int64_t now_us);
 void announce(struct hostile *h, int64_t now_us);

@@ -24,7 +24,7 @@ static void nothing(struct hostile *h, int64_t now_us)
 
 static const struct mode modes[] = {
 	{ "nothing", "an honest agent", nothing },
-	{ "accuse", "numbers that no computation gives, hundreds to each in every iteration", accuse },
+	{ "numbers", "numbers that no computation gives, hundreds to each in every iteration", numbers },
 	{ "evaluations", "activations of evaluations that nobody has ordered", evaluations },
 	{ "early", "tensors of iterations that are to come, or never come", early },
 	{ "links", "of its links now this and now that, within what it may send", contradict },

@@ -1,4 +1,4 @@
-/* What a node can do to the others by what it sends them, and by what it makes them say. */
+/* What a node can do to the others by what it sends them. */
 #include <string.h>
 
 #include "agent/state.h"
@@ -6,7 +6,7 @@
 
 enum {
 	A_TURN = 32,         /* messages to each of the others */
-	ACCUSED_TIMES = 300, /* in an iteration */
+	NUMBERS_SENT = 300, /* in an iteration */
 	HALF_CHUNKS = 16384, /* so far ahead may they be */
 	HALVES = 256         /* of messages, to each */
 };
@@ -37,13 +37,13 @@ static bool send_absurd(struct hostile *h, uint16_t to, int64_t now_us)
 	return hostile_send(h, to, &m, 1e30f, 1, now_us);
 }
 
-void accuse(struct hostile *h, int64_t now_us)
+void numbers(struct hostile *h, int64_t now_us)
 {
 	if (h->iteration != h->agent->committed) {
 		h->iteration = h->agent->committed;
 		h->done = 0;
 	}
-	if (h->done >= ACCUSED_TIMES)
+	if (h->done >= NUMBERS_SENT)
 		return;
 	h->done += A_TURN;
 	to_others(h, now_us, send_absurd, A_TURN);

@@ -1,0 +1,95 @@
+/* misuse.c - what other nodes send that breaks the protocol: counted, and reported to the controller. */
+#include "agent/network/misuse.h"
+
+#include <stdio.h>
+
+#include "agent/state.h"
+
+enum { MISFITS_MOST = 64 }; /* of one node in an iteration: more are no accident */
+
+bool misuse_proven(const struct agent *a, post_peer_id peer, uint16_t node)
+{
+	struct post_peer_info info;
+
+	return node < a->run.n_nodes && a->peers[node].known &&
+	       post_peer(a->tensors, peer, &info) == 0 &&
+	       keys_equal(&info.key, &a->peers[node].key);
+}
+
+uint32_t misuse_sender(const struct agent *a, post_peer_id peer)
+{
+	uint32_t node = 0;
+
+	while (node < a->run.n_nodes && !misuse_proven(a, peer, (uint16_t)node))
+		node++;
+	return node;
+}
+
+bool misuse_reported(const struct agent *a, uint16_t node)
+{
+	return a->standing == STAND_READY && a->peers[node].reported_in == a->committed + 1;
+}
+
+static void tell_report(struct agent *a, uint16_t node, int64_t now_us)
+{
+	struct msg m = { .type = MSG_TROUBLE };
+
+	m.u.trouble.refused_node = node;
+	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s", node, a->peers[node].reported_for);
+	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
+}
+
+void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us)
+{
+	if (misuse_reported(a, node) || a->standing != STAND_READY)
+		return;
+	a->peers[node].reported_in = a->committed + 1;
+	a->peers[node].reported_for = what;
+	tell_report(a, node, now_us);
+}
+
+void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us)
+{
+	struct peer *p = &a->peers[from];
+
+	if (p->misfits_in != a->committed + 1) {
+		p->misfits_in = a->committed + 1;
+		p->misfits = 0;
+		log_line(a->options.log, LOG_WARN, "node %u sends what fits nothing: refused", from);
+	}
+	a->refused++;
+	if (++p->misfits >= MISFITS_MOST)
+		misuse_report(a, from, "again and again what nobody has asked it for", now_us);
+}
+
+void misuse_malformed(struct agent *a, int64_t now_us)
+{
+	struct post_peer_info info;
+	post_peer_id id = 0;
+	uint32_t node;
+
+	while ((id = post_next_peer(a->tensors, id)) != 0) {
+		if (post_peer(a->tensors, id, &info) != 0 || info.malformed_frames == 0)
+			continue;
+		node = misuse_sender(a, id);
+		if (node == a->run.n_nodes || a->peers[node].malformed == info.malformed_frames)
+			continue;
+		a->peers[node].malformed = info.malformed_frames;
+		a->refused++;
+		misuse_report(a, (uint16_t)node, "what is no message, or longer than any of this run", now_us);
+	}
+}
+
+void misuse_recall(struct agent *a, int64_t now_us)
+{
+	for (uint32_t i = 0; i < a->run.n_nodes; i++)
+		if (misuse_reported(a, (uint16_t)i))
+			tell_report(a, (uint16_t)i, now_us);
+}
+
+void misuse_forget(struct agent *a)
+{
+	for (uint32_t i = 0; i < a->run.n_nodes; i++)
+		a->peers[i].reported_in = 0;
+}

@@ -1,0 +1,295 @@
+/* A whole controller and agents that are played: they compute nothing and report what agents would report. One of them
+ * is faulty. The run goes on: a node that breaks the protocol is excluded, a node that hangs counts as dead and comes
+ * back. In the end nobody else is out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "controller/tests/player.h"
+
+static int open_evaluating(void **state, const char *every)
+{
+	const char *options[] = { "--eval-every", every, NULL };
+
+	*state = world_new(options);
+	return 0;
+}
+
+static int world_open(void **state)
+{
+	return open_evaluating(state, "0");
+}
+
+static int world_open_evaluating(void **state)
+{
+	return open_evaluating(state, "3");
+}
+
+static int world_close(void **state)
+{
+	return world_free(*state);
+}
+
+static bool only_faulty_are_out(const struct world *w)
+{
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->states[i] != (w->faults[i] == HEALTHY ? NODE_LIVE : NODE_FAILED))
+			return false;
+	return true;
+}
+
+static bool journal_says(const struct world *w, int node, const char *why)
+{
+	char words[128];
+
+	snprintf(words, sizeof(words), "n%02d S%d %s", node, w->players[node].stage, why);
+	return strstr(w->console.journal, words) != NULL;
+}
+
+static int first_of(struct world *w, uint8_t stage)
+{
+	int node = 0;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	while (w->players[node].stage != stage)
+		node++;
+	return node;
+}
+
+/* The first node of the stage is faulty. Until it is out, all others are in, and five more iterations are committed. */
+static void is_excluded(struct world *w, enum player_fault fault, uint8_t stage, const char *why)
+{
+	int node = first_of(w, stage);
+	uint64_t enough;
+
+	w->faults[node] = fault;
+	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM && only_faulty_are_out(w));
+	enough = w->console.committed + 5;
+	WORLD_UNTIL(w, w->console.committed >= enough && only_faulty_are_out(w));
+	if (!journal_says(w, node, why))
+		fail_msg("no \"%s\" in the journal:\n%s", why, w->console.journal);
+}
+
+/* The first node of the stage hangs until it counts as dead. Then it works again, and comes back. */
+static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, const char *why)
+{
+	int node = first_of(w, stage);
+	uint64_t enough;
+
+	w->faults[node] = fault;
+	WORLD_UNTIL(w, journal_says(w, node, why));
+	w->faults[node] = HEALTHY;
+	WORLD_UNTIL(w, world_all_live(w));
+	enough = w->console.committed + 5;
+	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
+}
+
+/* The iteration stands still for want of it; then it is taken out, and catches up. */
+static void who_missed_a_commit_catches_up(void **state)
+{
+	struct world *w = *state;
+	uint64_t enough;
+
+	w->faults[4] = MISSES_A_COMMIT;
+	WORLD_UNTIL(w, world_all_live(w) && strstr(w->console.journal, "n04 is heard again"));
+	enough = w->console.committed + 5;
+	WORLD_UNTIL(w, w->console.committed >= enough);
+	assert_non_null(strstr(w->console.journal, "holds the weights of another iteration"));
+	assert_true(w->players[4].committed >= enough - 1);
+}
+
+static void who_counts_twice(void **state)
+{
+	is_excluded(*state, COUNTS_TWICE, 1, "counted what it must not");
+}
+
+static void who_counts_what_others_do(void **state)
+{
+	is_excluded(*state, COUNTS_OTHERS, 2, "counted what it must not");
+}
+
+static void who_does_not_count(void **state)
+{
+	is_excluded(*state, COUNTS_NOT, 1, "left a gradient out");
+}
+
+static void who_has_another_square(void **state)
+{
+	is_excluded(*state, OTHER_SQUARES, 2, "has another sum than its stage");
+}
+
+static void who_has_another_slice(void **state)
+{
+	is_excluded(*state, OTHER_SLICE, 0, "has another sum than its stage");
+}
+
+static void who_sums_among_others_than_told(void **state)
+{
+	is_excluded(*state, OTHER_LENGTH, 0, "has another sum than it was told to make");
+}
+
+/* All others report it: that must not use up their quotas. Then they know it no more. */
+static void who_sends_all_what_no_computation_gives(void **state)
+{
+	struct world *w = *state;
+
+	is_excluded(w, SENDS_ABSURD, 1, "sent what no computation gives");
+	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM + 150 && only_faulty_are_out(w));
+	assert_null(strstr(w->console.journal, "shut out"));
+	for (int faulty = 0; faulty < PLAYERS; faulty++)
+		for (int i = 0; w->faults[faulty] == SENDS_ABSURD && i < PLAYERS; i++)
+			assert_true(i == faulty || !w->players[i].knows[faulty]);
+}
+
+static void who_ends_nothing(void **state)
+{
+	is_dropped(*state, ENDS_NOTHING, 1, "does not end a task");
+}
+
+static void a_data_node_that_ends_nothing(void **state)
+{
+	is_dropped(*state, ENDS_NOTHING, 0, "does not end a task");
+}
+
+static void who_starts_nothing(void **state)
+{
+	is_dropped(*state, STARTS_NOTHING, 2, "does not start a task");
+}
+
+static void who_keeps_tensors(void **state)
+{
+	is_dropped(*state, KEEPS_TENSORS, 1, "does not get rid of a tensor");
+}
+
+static void who_holds_a_sum_up(void **state)
+{
+	is_dropped(*state, HOLDS_A_SUM_UP, 2, "does not report its sum");
+}
+
+static void who_reports_no_sum(void **state)
+{
+	is_dropped(*state, REPORTS_NO_SUM, 1, "does not report its sum");
+}
+
+static void two_that_hang(void **state)
+{
+	struct world *w = *state;
+	int one = first_of(w, 1), two = first_of(w, 2);
+
+	w->faults[one] = ENDS_NOTHING;
+	w->faults[two] = STARTS_NOTHING;
+	WORLD_UNTIL(w, journal_says(w, one, "does not end a task") && journal_says(w, two, "does not start a task"));
+	w->faults[one] = w->faults[two] = HEALTHY;
+	WORLD_UNTIL(w, world_all_live(w));
+}
+
+/* It reports that it is at rest, as all others do: the iteration restarts until it works again. */
+static void who_does_nothing(void **state)
+{
+	struct world *w = *state;
+	int node = first_of(w, 1);
+	uint64_t enough;
+
+	w->faults[node] = DOES_NOTHING;
+	WORLD_UNTIL(w, strstr(w->console.journal, "has stalled: it restarts"));
+	w->faults[node] = HEALTHY;
+	enough = w->console.committed + 5;
+	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
+}
+
+static void who_holds_other_weights(void **state)
+{
+	is_excluded(*state, OTHER_WEIGHTS, 1, "holds other weights again");
+}
+
+static void a_data_node_that_holds_other_weights(void **state)
+{
+	is_excluded(*state, OTHER_WEIGHTS, 0, "holds other weights again");
+}
+
+/* It fetches them, and is as before. */
+static void a_bit_that_flips_once(void **state)
+{
+	struct world *w = *state;
+	uint64_t enough;
+
+	w->faults[4] = A_FLIPPED_BIT;
+	WORLD_UNTIL(w, strstr(w->console.journal, "n04 S") && strstr(w->console.journal, "holds other weights than its stage"));
+	WORLD_UNTIL(w, world_all_live(w));
+	enough = w->console.committed + 5;
+	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
+}
+
+static void who_does_not_end_a_validation(void **state)
+{
+	is_dropped(*state, EVALUATES_NOT, 1, "does not end a task");
+}
+
+/* Nobody can say who. */
+static void a_validation_that_does_not_come(void **state)
+{
+	struct world *w = *state;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	w->faults[0] = EVALUATES_IN_SECRET;
+	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM + 9);
+	assert_true(world_all_live(w));
+	assert_non_null(strstr(w->console.journal, "no validation of it"));
+}
+
+/* The loss is the data nodes' to tell. */
+static void who_answers_for_others_is_not_heard(void **state)
+{
+	struct world *w = *state;
+	uint32_t seen = 0;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->players[i].stage == 1)
+			w->faults[i] = ANSWERS_FOR_OTHERS;
+	for (; seen < 4; seen++) {
+		WORLD_UNTIL(w, w->validations > seen);
+		assert_true(w->validated == 3.0f);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
+#define EVALUATING(name) cmocka_unit_test_setup_teardown(name, world_open_evaluating, world_close)
+
+/* faulty_test [PATTERN]: of the tests, those with such names. */
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(who_missed_a_commit_catches_up),
+		TEST(who_counts_twice),
+		TEST(who_counts_what_others_do),
+		TEST(who_does_not_count),
+		TEST(who_has_another_square),
+		TEST(who_has_another_slice),
+		TEST(who_sums_among_others_than_told),
+		TEST(who_sends_all_what_no_computation_gives),
+		TEST(who_ends_nothing),
+		TEST(a_data_node_that_ends_nothing),
+		TEST(who_starts_nothing),
+		TEST(who_keeps_tensors),
+		TEST(who_holds_a_sum_up),
+		TEST(who_reports_no_sum),
+		TEST(two_that_hang),
+		TEST(who_does_nothing),
+		TEST(who_holds_other_weights),
+		TEST(a_data_node_that_holds_other_weights),
+		TEST(a_bit_that_flips_once),
+		EVALUATING(who_does_not_end_a_validation),
+		EVALUATING(a_validation_that_does_not_come),
+		EVALUATING(who_answers_for_others_is_not_heard),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
