@@ -19,6 +19,7 @@
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
+#include "controller/iteration/predict.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/members/assign.h"
 #include "controller/members/link_failures.h"
@@ -32,6 +33,7 @@
 #include "controller/operator/command.h"
 #include "controller/operator/consoles.h"
 #include "controller/operator/journal.h"
+#include "controller/operator/previews.h"
 #include "controller/operator/stream.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/answers.h"
@@ -168,6 +170,14 @@ static void receive_messages(struct controller *c)
 
 /* ---- the phases of a run ---- */
 
+/* Scripted acts see the nodes that have just joined, and are in force in the iteration that begins. */
+static void begin_next(struct controller *c)
+{
+	iteration_admit_joiners(c);
+	command_scripted(c);
+	iteration_boundary(c);
+}
+
 void loop_phase(struct controller *c)
 {
 	switch (c->phase) {
@@ -179,7 +189,7 @@ void loop_phase(struct controller *c)
 		if (c->evaluation.wanted && replicas_everywhere(c))
 			evaluation_begin(c);
 		else
-			iteration_boundary(c);
+			begin_next(c);
 		break;
 	case PHASE_COMPUTING: /* reports bring it on; here is seen whether they do */
 		if (!takeover_turn(c))
@@ -222,13 +232,34 @@ void loop_look_at_members(struct controller *c)
 	members_ping(c);
 }
 
+void loop_take_answers(struct controller *c)
+{
+	struct planned *a;
+
+	while ((a = planner_take(c->planner)) != NULL) {
+		predict(c, a);
+		switch (a->kind) {
+		case PLANNER_RUN:
+			answers_run(c, a);
+			break;
+		case PLANNER_PREVIEW:
+		case PLANNER_COMPARE:
+			previews_answered(c, a);
+			break;
+		case PLANNER_BASELINE:
+			answers_baseline(c, a);
+			break;
+		}
+	}
+}
+
 /* Answers of planners first: what follows should act by the newest plan. Then who is gone, as nothing is to be
  * begun with them; then, at leisure, links of joiners and copies of stages. Operators' acts and faults that are
  * due come before the iteration, so that an act is in force in the very next one. The iteration comes last: it
  * begins when all else is settled. */
 static void take_turn(struct controller *c)
 {
-	replan_turn(c);
+	loop_take_answers(c);
 	loop_act(c);
 	contingency_turn(c);
 	loop_look_at_members(c);

@@ -12,7 +12,9 @@ void loop_run(struct controller *c, int signals);
 void loop_act(struct controller *c);
 /* Who is here, and whom each reaches: who is silent or cut off goes, joiners are helped on. */
 void loop_look_at_members(struct controller *c);
-/* Whatever the phase can do now. */
+/* Takes the planner's answers: plans for the run, previews, the plain pipeline. */
+void loop_take_answers(struct controller *c);
+/* Does what the present phase of the run allows. */
 void loop_phase(struct controller *c);
 
 #endif

@@ -266,11 +266,13 @@ static void begin_iteration(struct controller *c)
 	set_phase(c, PHASE_COMPUTING);
 }
 
-/* Between two iterations: what the operator asked for, then the next one. */
-void iteration_boundary(struct controller *c)
+void iteration_admit_joiners(struct controller *c)
 {
 	admit_joiners(c, false);
-	command_scripted(c);
+}
+
+void iteration_boundary(struct controller *c)
+{
 	if (c->ending.stopping || run_is_done(c)) {
 		if (!checkpoint_last(c))
 			controller_finish(c, c->ending.exit_status, c->ending.stopping ? c->ending.stopping : "done");

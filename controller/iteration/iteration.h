@@ -31,7 +31,9 @@ struct progress {
 /* Sums that were begun, or done, count no longer: they begin anew once all is done, over those who are left. */
 void begin_reduction(struct controller *c);
 void iteration_taken_up(struct controller *c); /* routes, plan and attempts are set */
-/* Between two iterations: what the operator asked for, then the next one. */
+/* Makes replicas of the joiners that hold the last commit. */
+void iteration_admit_joiners(struct controller *c);
+/* Between two iterations: ends the run, pauses, waits for a plan, or begins the next iteration. */
 void iteration_boundary(struct controller *c);
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r);
 void iteration_lost(struct controller *c, struct member *m); /* a replica died */

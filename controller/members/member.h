@@ -132,7 +132,7 @@ struct member {
 	double task_took_s, task_planned_s;
 	uint32_t n_tasks, strikes;
 	struct rate_limit strays, ignored; /* admission.c: words that nobody asked for; lines that it is not listened to */
-	struct rate_limit lines, troubles, rows, corrections; /* of the journal, about it, and told by it; of the store; of what
+	struct rate_limit troubles, rows, corrections; /* of the journal, told by it; of the store; of what
 							    * is believed of its links */
 	bool changed;    /* consoles have not been told */
 	int64_t told_us; /* numbers go out twice a second; a new state at once (0) */

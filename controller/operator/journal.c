@@ -15,7 +15,7 @@ static const double lines_per_s = 0.5;
  * An alert has some more room. */
 static bool has_line(struct controller *c, enum note_kind kind, int node)
 {
-	struct rate_limit *b = node >= 0 && (uint32_t)node < c->n_members ? &c->members[node].lines : NULL;
+	struct rate_limit *b = node >= 0 && (uint32_t)node < c->n_members ? &c->journal.lines[node] : NULL;
 	uint32_t left_out;
 
 	if (!b || kind == NOTE_COMMAND)
@@ -46,7 +46,7 @@ uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, co
 				    .iteration = c->committed, .kind = (uint8_t)kind, .mark = mark,
 				    .node = node,
 				    /* The act just journalled, for undo. */
-				    .command = kind == NOTE_COMMAND ? c->operators.n_acts : 0 };
+				    .command = kind == NOTE_COMMAND ? c->journal.act : 0 };
 	va_start(ap, format);
 	vsnprintf(n->text, sizeof(n->text), format, ap);
 	va_end(ap);

@@ -16,6 +16,7 @@ void undo_remember(struct controller *c, const char *who, enum command_verb verb
 	if (!array_grow(&p->acts, &p->room_acts, p->n_acts + 1, sizeof(*p->acts)))
 		return;
 	a = &p->acts[p->n_acts++];
+	c->journal.act = p->n_acts;
 	*a = (struct act){ p->n_acts, verb, node, value, before, false, "" };
 	snprintf(a->who, sizeof(a->who), "%s", who);
 }

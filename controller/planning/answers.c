@@ -11,10 +11,8 @@
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/iteration/restart.h"
-#include "controller/iteration/predict.h"
 #include "controller/members/link_failures.h"
 #include "controller/operator/announce.h"
-#include "controller/operator/previews.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/request.h"
 #include "controller/planning/replan.h"
@@ -86,7 +84,7 @@ static void refine_pending(struct controller *c)
 	replan_refine(c, c->pending->plan);
 }
 
-static void take_run(struct controller *c, struct planned *a)
+void answers_run(struct controller *c, struct planned *a)
 {
 	bool refined = !c->refine_wanted;
 	bool sooner = a->request == c->sooner_plan;
@@ -127,26 +125,10 @@ static void take_run(struct controller *c, struct planned *a)
 	}
 }
 
-void replan_turn(struct controller *c)
+void answers_baseline(struct controller *c, struct planned *a)
 {
-	struct planned *a;
-
-	while ((a = planner_take(c->planner)) != NULL) {
-		predict(c, a);
-		switch (a->kind) {
-		case PLANNER_RUN:
-			take_run(c, a);
-			break;
-		case PLANNER_PREVIEW:
-		case PLANNER_COMPARE:
-			previews_answered(c, a);
-			break;
-		case PLANNER_BASELINE:
-			if (a->plan)
-				c->baseline_s = a->plan->predicted.iteration_s;
-			consoles_run(c);
-			planned_free(a);
-			break;
-		}
-	}
+	if (a->plan)
+		c->baseline_s = a->plan->predicted.iteration_s;
+	planned_free(a);
+	consoles_run(c);
 }

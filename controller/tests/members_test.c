@@ -567,7 +567,7 @@ static void answer(struct controller *c)
 
 	while (c->plan_wanted == wanted) {
 		assert_true(poll(&fd, 1, 20000) > 0);
-		replan_turn(c);
+		loop_take_answers(c);
 	}
 }
 

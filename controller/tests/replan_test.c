@@ -12,7 +12,7 @@
 #include "controller/history/run_state.h"
 #include "controller/operator/command.h"
 #include "controller/planning/contingency.h"
-#include "controller/planning/answers.h"
+#include "controller/loop.h"
 #include "controller/planning/request.h"
 #include "controller/planning/replan.h"
 #include "controller/tests/under_way.h"
@@ -37,7 +37,7 @@ static void wait_for_plan(struct controller *c)
 		struct pollfd fd = { planner_fd(c->planner), POLLIN, 0 };
 
 		poll(&fd, 1, 100);
-		replan_turn(c);
+		loop_take_answers(c);
 	}
 	assert_int_equal(c->plan_wanted, 0);
 }
